@@ -1,0 +1,48 @@
+# make setup   installs what is missing (Debian 12, root)
+# make demo    GIDs, bandwidth and latency over SoftRoCE in a VM
+# make test    every tier; test-TIER runs one. PKG=./ibv and RUN=regexp narrow it
+# docs/testing.md tells the rest.
+
+SHELL := /bin/bash
+export GOTOOLCHAIN ?= local
+export GOFLAGS ?= -buildvcs=false
+export DEBIAN_FRONTEND := noninteractive
+
+RUN ?=
+PKG ?=
+V ?=
+
+# The quick cycle prints as it goes; the long run prints what failed.
+TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)
+ALL := lint unit race releases arm64 bench rxe
+
+.PHONY: all setup build test $(addprefix test-,$(ALL)) bench bench-rxe demo clean
+
+all: build
+
+setup:
+	@scripts/setup
+
+build:
+	CGO_ENABLED=0 go build -trimpath -o .build/bin/ ./cmd/... $(if $(wildcard examples/*/*.go),./examples/...) ./test/tiers
+
+.build/bin/tiers: $(wildcard test/tiers/*.go)
+	@CGO_ENABLED=0 go build -trimpath -o .build/bin/ ./test/tiers
+
+test: setup build
+	$(TIERS) $(ALL)
+
+$(addprefix test-,$(ALL)): test-%: .build/bin/tiers
+	$(TIERS) $*
+
+bench: setup .build/bin/tiers
+	.build/bin/tiers -figures $(if $(PKG),-pkg '$(PKG)') unit rxe
+
+bench-rxe: setup .build/bin/tiers
+	.build/bin/tiers -ratios -timeout 14m rxe
+
+demo: setup build
+	scripts/demo
+
+clean:
+	rm -rf .build

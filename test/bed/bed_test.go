@@ -1,0 +1,138 @@
+// Package bed tests the SoftRoCE VM itself, with stock tools on both sides, so
+// that a fault of the bed is not taken for one of ours.
+package bed
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// pair runs a stock server on rxe0 and its client on rxe1 and returns the client's output.
+func pair(t *testing.T, vm testutil.RXE, tool string, args ...string) string {
+	t.Helper()
+	path := testutil.NeedProgram(t, tool)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	var serverOut strings.Builder
+	server := exec.CommandContext(ctx, path, append([]string{"-d", vm.Dev[0]}, args...)...)
+	server.Stdout, server.Stderr = &serverOut, &serverOut
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var out []byte
+	var err error
+	for range 50 { // until the server listens
+		time.Sleep(100 * time.Millisecond)
+		out, err = exec.CommandContext(ctx, path, append(append([]string{"-d", vm.Dev[1]}, args...), vm.IP[0])...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "onnect") {
+			break
+		}
+	}
+	if err != nil {
+		cancel()
+		_ = server.Wait()
+		t.Fatalf("%s: %v\nclient:\n%s\nserver:\n%s", tool, err, out, serverOut.String())
+	}
+	if err := server.Wait(); err != nil {
+		t.Fatalf("%s, server: %v\n%s", tool, err, serverOut.String())
+	}
+	return string(out)
+}
+
+func sh(t *testing.T, line string) string {
+	t.Helper()
+	out, err := exec.Command("/bin/sh", "-c", line).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func waitState(t *testing.T, dev, want string) {
+	t.Helper()
+	path := "/sys/class/infiniband/" + dev + "/ports/1/state"
+	var have string
+	for range 100 {
+		if have = read(t, path); strings.Contains(have, want) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("%s: state %q, want %s", dev, have, want)
+}
+
+// TestRXEBed_Packets makes sure that the two devices talk over the wire
+// between them and not over some loopback.
+func TestRXEBed_Packets(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	tx := "/sys/class/net/" + vm.Net[1] + "/statistics/tx_packets"
+	before := read(t, tx)
+	if out := pair(t, vm, "ibv_rc_pingpong", "-g", "1", "-n", "200"); !strings.Contains(out, "200 iters") {
+		t.Errorf("unexpected output:\n%s", out)
+	}
+	if after := read(t, tx); after == before {
+		t.Errorf("%s sent no packet: still %s", vm.Net[1], after)
+	}
+}
+
+func TestRXEBed_Perftest(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	if out := pair(t, vm, "ib_write_bw", "-x", "1", "-n", "50", "-s", "4096"); !strings.Contains(out, "4096") {
+		t.Errorf("unexpected output:\n%s", out)
+	}
+}
+
+func TestRXEBed_MTU(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for _, d := range vm.Dev {
+		out := sh(t, testutil.NeedProgram(t, "ibv_devinfo")+" -d "+d)
+		if !strings.Contains(out, "active_mtu:		4096") {
+			t.Errorf("%s: active_mtu is not 4096:\n%s", d, out)
+		}
+	}
+}
+
+func TestRXEBed_LinkDownUp(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	waitState(t, vm.Dev[0], "ACTIVE")
+	sh(t, "/bin/ip link set "+vm.Net[0]+" down")
+	waitState(t, vm.Dev[0], "DOWN")
+	sh(t, "rxe-net")
+	waitState(t, vm.Dev[0], "ACTIVE")
+	pair(t, vm, "ibv_rc_pingpong", "-g", "1", "-n", "20")
+}
+
+// TestRXEBed_Loss makes sure that packets can be dropped: busybox has a tc
+// without netem, and tests of loss would pass with it.
+func TestRXEBed_Loss(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	sh(t, "/bin/tc qdisc add dev "+vm.Net[0]+" root netem loss 2%")
+	pair(t, vm, "ibv_rc_pingpong", "-g", "1", "-n", "500")
+	stats := sh(t, "/bin/tc -s qdisc show dev "+vm.Net[0])
+	sh(t, "/bin/tc qdisc del dev "+vm.Net[0]+" root")
+	if !strings.Contains(stats, "netem") || strings.Contains(stats, "dropped 0,") {
+		t.Errorf("netem dropped nothing:\n%s", stats)
+	}
+}
+
+func TestRXEBed_HugePages(t *testing.T) {
+	testutil.NeedRXE(t)
+	if out := sh(t, "grep HugePages_Total /proc/meminfo"); strings.HasSuffix(out, " 0") {
+		t.Error(out)
+	}
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// releases are the Go releases, newest patch of each, that the bound in internal/ccall admits.
+var releases = []string{"go1.25.14", "go1.26.11", "go1.27.4"}
+
+// gotest runs go test -json with args and env and collects the results.
+func (r *runner) gotest(ctx context.Context, tier string, env []string, args ...string) ([]Result, error) {
+	args = append([]string{"test", "-json", "-vet=off", "-count=1", "-timeout=" + r.timeout.String()}, args...)
+	c := r.command(ctx, "go", args...)
+	c.Env = append(c.Env, env...)
+	if r.figures {
+		c.Env = append(c.Env, "PUREVERBS_FIGURES=1")
+	}
+	c.Stdout = nil
+	pipe, err := c.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	p := newParser(tier, r.live, r.note)
+	var figures bytes.Buffer
+	if r.figures {
+		p.live = &figures
+	}
+	readErr := p.read(pipe)
+	err = c.Wait()
+	printFigures(r.out, figures.Bytes())
+	results := p.finish()
+	if readErr != nil {
+		return results, readErr
+	}
+	for _, t := range results {
+		if t.Status == Fail {
+			return results, nil
+		}
+	}
+	if err != nil {
+		var b strings.Builder
+		for _, o := range p.builds {
+			b.WriteString(o.String())
+		}
+		return results, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, b.String())
+	}
+	return results, nil
+}
+
+// pattern is the packages to test.
+func (r *runner) pattern() string {
+	if r.pkg != "" {
+		return r.pkg
+	}
+	return "./..."
+}
+
+// selection is what go test runs on this machine: everything but the VM's tests and the figures.
+func (r *runner) selection() []string {
+	if r.figures {
+		return []string{"-run=^TestFigures", "-p=1"}
+	}
+	s := []string{"-skip=^TestRXE|^TestFigures"}
+	if r.run != "" {
+		s = append(s, "-run="+r.run)
+	}
+	return s
+}
+
+func (r *runner) unit(ctx context.Context) ([]Result, error) {
+	args := r.selection()
+	if r.figures {
+		dirs, err := packagesWith(r.root, "TestFigures", r.pkg)
+		if err != nil {
+			return nil, err
+		}
+		if len(dirs) == 0 {
+			return nil, fmt.Errorf("no package has a TestFigures function")
+		}
+		for _, d := range dirs {
+			args = append(args, "./"+d)
+		}
+		return r.gotest(ctx, "unit", nil, args...)
+	}
+	return r.gotest(ctx, "unit", nil, append(args, "-shuffle=on", r.pattern())...)
+}
+
+func (r *runner) race(ctx context.Context) ([]Result, error) {
+	return r.gotest(ctx, "race", []string{"CGO_ENABLED=1"}, append(r.selection(), "-race", r.pattern())...)
+}
+
+// releases runs what depends on the Go runtime's insides with every release that it claims.
+func (r *runner) releases(ctx context.Context) ([]Result, error) {
+	var results []Result
+	for _, v := range releases {
+		res, err := r.gotest(ctx, "releases", []string{"GOTOOLCHAIN=" + v}, append(r.selection(), "./internal/ccall/...")...)
+		for i := range res {
+			res[i].Package = v + " " + res[i].Package
+		}
+		results = append(results, res...)
+		if err != nil {
+			return results, fmt.Errorf("%s: %w", v, err)
+		}
+	}
+	return results, nil
+}
+
+// arm64 runs the packages that differ by architecture under QEMU's user mode.
+func (r *runner) arm64(ctx context.Context) ([]Result, error) {
+	env := []string{
+		"GOARCH=arm64", "CC=aarch64-linux-gnu-gcc",
+		// The guest's C library; the variable is QEMU's own.
+		"QEMU_LD_PREFIX=/usr/aarch64-linux-gnu",
+	}
+	return r.gotest(ctx, "arm64", env, append(r.selection(), "-exec=qemu-aarch64-static", "./internal/ccall/...", "./internal/abi/...")...)
+}
+
+// bench runs every benchmark once, so that none rots.
+func (r *runner) bench(ctx context.Context) ([]Result, error) {
+	return r.gotest(ctx, "bench", nil, "-run=^$", "-bench=.", "-benchtime=1x", r.pattern())
+}
+
+// lint runs the checks that need no test. Each counts as one.
+func (r *runner) lint(ctx context.Context) ([]Result, error) {
+	staticcheck := filepath.Join(r.root, ".build", "tools", "staticcheck")
+	libraries := []string{"./ibv/...", "./loader/...", "./internal/..."}
+	checks := []struct {
+		name string
+		env  []string
+		args []string
+	}{
+		{"gofmt", nil, []string{"gofmt", "-l", "."}},
+		{"vet", nil, []string{"go", "vet", "./..."}},
+		{"vet-arm64", []string{"GOARCH=arm64"}, []string{"go", "vet", "./..."}},
+		{"build-arm64", []string{"GOARCH=arm64"}, []string{"go", "build", "./..."}},
+		{"build-darwin", []string{"GOOS=darwin"}, append([]string{"go", "build"}, libraries...)},
+		{"build-freebsd", []string{"GOOS=freebsd"}, append([]string{"go", "build"}, libraries...)},
+		{"staticcheck", nil, []string{staticcheck, "./..."}},
+		{"staticcheck-arm64", []string{"GOARCH=arm64"}, []string{staticcheck, "./..."}},
+		{"mod-verify", nil, []string{"go", "mod", "verify"}},
+	}
+	var results []Result
+	for _, c := range checks {
+		start := time.Now()
+		var out bytes.Buffer
+		cmd := r.command(ctx, c.args[0], c.args[1:]...)
+		cmd.Env = append(cmd.Env, c.env...)
+		cmd.Stdout, cmd.Stderr = &out, &out
+		err := cmd.Run()
+		res := Result{"lint", "lint", c.name, Pass, out.String()}
+		word := "ok  "
+		if err != nil || c.name == "gofmt" && out.Len() > 0 {
+			res.Status = Fail
+			word = "FAIL"
+			if err != nil {
+				res.Output += err.Error() + "\n"
+			}
+		}
+		fmt.Fprintf(r.note, "%s lint     %s (%.1fs)\n", word, c.name, time.Since(start).Seconds())
+		results = append(results, res)
+	}
+	return results, nil
+}

@@ -1,0 +1,142 @@
+// Tiers runs the project's tests, tier by tier, and counts them.
+//
+//	go run ./test/tiers [flags] TIER...
+//
+// The tiers: lint, unit, race, releases, arm64, bench on this machine, and rxe in
+// the SoftRoCE VM. It exits with 1 if a test failed, if a tier ran no test, or if
+// one skipped that test/allowed-skips does not list. docs/testing.md tells more.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+type runner struct {
+	root    string
+	run     string        // regexp of test names, "" for all
+	pkg     string        // one package or subtree, "" for all
+	figures bool          // run the figure tests and nothing else
+	ratios  bool          // run the comparisons with the stock tools
+	timeout time.Duration // for one package
+	vmLimit time.Duration // for one VM
+	env     []string      // NAME=VALUE for the guest
+	out     io.Writer     // figures
+	note    io.Writer     // progress
+	live    io.Writer     // output of the tests as it comes; nil for none
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	r := &runner{out: stdout, note: stdout}
+	f := flag.NewFlagSet("tiers", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.StringVar(&r.run, "run", "", "run only tests whose name matches this `regexp`")
+	f.StringVar(&r.pkg, "pkg", "", "only this `package` (./ibv) or subtree (./internal/...)")
+	f.BoolVar(&r.figures, "figures", false, "run the figure tests and print their lines")
+	f.BoolVar(&r.ratios, "ratios", false, "rxe: compare with the stock tools and print the ratios")
+	f.DurationVar(&r.timeout, "timeout", 4*time.Minute, "limit for the tests of one package")
+	f.DurationVar(&r.vmLimit, "vmlimit", 15*time.Minute, "limit for one VM")
+	f.Func("e", "rxe: set `NAME=VALUE` in the VM", func(s string) error { r.env = append(r.env, s); return nil })
+	verbose := f.Bool("v", false, "print the tests' output as it comes")
+	list := f.String("allow", "test/allowed-skips", "`file` that lists the skips allowed")
+	if err := f.Parse(args); err != nil {
+		return 2
+	}
+	if *verbose {
+		r.live = stdout
+	}
+	known := map[string]func(context.Context) ([]Result, error){
+		"lint": r.lint, "unit": r.unit, "race": r.race, "releases": r.releases,
+		"arm64": r.arm64, "bench": r.bench, "rxe": r.rxe,
+	}
+	tiers := f.Args()
+	for _, t := range tiers {
+		if known[t] == nil {
+			fmt.Fprintf(stderr, "tiers: unknown tier %q: the tiers are lint, unit, race, releases, arm64, bench, rxe\n", t)
+			return 2
+		}
+	}
+	if len(tiers) == 0 {
+		f.Usage()
+		return 2
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		fmt.Fprintln(stderr, "tiers:", err)
+		return 2
+	}
+	r.root = root
+	skips, err := readAllowed(filepath.Join(root, *list))
+	if err != nil {
+		fmt.Fprintln(stderr, "tiers:", err)
+		return 2
+	}
+
+	var results []Result
+	took := map[string]time.Duration{}
+	for _, t := range tiers {
+		fmt.Fprintf(r.note, "== tier %s\n", t)
+		start := time.Now()
+		res, err := known[t](ctx)
+		took[t] = time.Since(start)
+		if err != nil {
+			res = append(res, Result{t, "tiers", t, Fail, err.Error() + "\n"})
+		}
+		results = append(results, res...)
+		if ctx.Err() != nil {
+			fmt.Fprintln(stderr, "tiers: interrupted")
+			return 1
+		}
+	}
+	if !report(stdout, tiers, results, skips, took) {
+		return 1
+	}
+	return 0
+}
+
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	mod := strings.TrimSpace(string(out))
+	if filepath.Base(mod) != "go.mod" {
+		return "", errors.New("not inside the module: run it in the repository")
+	}
+	return filepath.Dir(mod), nil
+}
+
+// command is a command in the root of the module, without cgo.
+func (r *runner) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir = r.root
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	c.Stdout, c.Stderr = r.note, r.note
+	return c
+}
+
+var figureLine = regexp.MustCompile(`(?m)(?:^|: )(figure \S+ \S+.*?)\r?$`)
+
+func printFigures(w io.Writer, output []byte) {
+	for _, m := range figureLine.FindAllSubmatch(bytes.ReplaceAll(output, []byte{0x16}, nil), -1) {
+		fmt.Fprintf(w, "%s\n", m[1])
+	}
+}

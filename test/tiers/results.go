@@ -1,0 +1,313 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Status is how one test ended.
+type Status int
+
+// The ways a test ends.
+const (
+	Pass Status = 1
+	Fail Status = 2
+	Skip Status = 3
+)
+
+// Result is one test, subtest or check.
+type Result struct {
+	Tier    string
+	Package string
+	Test    string
+	Status  Status
+	Output  string
+}
+
+// Name is the package and the test, as a failure list prints it.
+func (r Result) Name() string { return r.Package + "." + r.Test }
+
+// event is one line of `go test -json`; see `go doc test2json`.
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string
+	Test        string
+	Output      string
+	Elapsed     float64
+	FailedBuild string
+}
+
+// parser turns the events of any number of packages into results.
+type parser struct {
+	tier    string
+	live    io.Writer // gets every line of output, nil for none
+	note    io.Writer // gets a line for each package that ends
+	results []Result
+	open    map[string]*openPackage
+	builds  map[string]*strings.Builder // output of failing builds, by import path
+}
+
+type openPackage struct {
+	tests               map[string]*strings.Builder
+	output              strings.Builder
+	passed, failed, all int
+}
+
+func newParser(tier string, live, note io.Writer) *parser {
+	return &parser{
+		tier: tier, live: live, note: note,
+		open: map[string]*openPackage{}, builds: map[string]*strings.Builder{},
+	}
+}
+
+// read consumes a stream of events. Lines that are none belong to the go command itself.
+func (p *parser) read(r io.Reader) error {
+	br := bufio.NewReader(r)
+	for {
+		line, err := br.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil || e.Action == "" {
+				fmt.Fprintf(p.note, "%s", line)
+			} else {
+				p.event(e)
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+var benchLine = regexp.MustCompile(`^Benchmark\S*\s+\d+\s|^\s*\d+\t\s*[\d.]+ ns/op`)
+
+func (p *parser) event(e event) {
+	if e.Action == "build-output" {
+		b := p.builds[e.ImportPath]
+		if b == nil {
+			b = new(strings.Builder)
+			p.builds[e.ImportPath] = b
+		}
+		b.WriteString(e.Output)
+		return
+	}
+	if e.Package == "" {
+		return
+	}
+	pkg := p.open[e.Package]
+	if pkg == nil {
+		pkg = &openPackage{tests: map[string]*strings.Builder{}}
+		p.open[e.Package] = pkg
+	}
+	switch {
+	case e.Action == "output":
+		if p.live != nil {
+			fmt.Fprint(p.live, e.Output)
+		}
+		b := &pkg.output
+		if e.Test != "" {
+			if b = pkg.tests[e.Test]; b == nil {
+				b = new(strings.Builder)
+				pkg.tests[e.Test] = b
+			}
+		}
+		b.WriteString(e.Output)
+		if benchLine.MatchString(e.Output) {
+			p.add(pkg, e.Package, benchName(e), Pass, "")
+		}
+	case e.Action == "run":
+		pkg.tests[e.Test] = new(strings.Builder)
+	case e.Test != "" && e.Action == "pass":
+		p.add(pkg, e.Package, e.Test, Pass, "")
+		delete(pkg.tests, e.Test)
+	case e.Test != "" && e.Action == "fail":
+		p.add(pkg, e.Package, e.Test, Fail, pkg.text(e.Test))
+		delete(pkg.tests, e.Test)
+	case e.Test != "" && e.Action == "skip":
+		p.add(pkg, e.Package, e.Test, Skip, pkg.text(e.Test))
+		delete(pkg.tests, e.Test)
+	case e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip"):
+		p.end(e, pkg)
+	}
+}
+
+func benchName(e event) string {
+	if e.Test != "" {
+		return e.Test
+	}
+	return strings.Fields(e.Output)[0]
+}
+
+func (k *openPackage) text(test string) string {
+	if b := k.tests[test]; b != nil {
+		return b.String()
+	}
+	return ""
+}
+
+func (p *parser) add(k *openPackage, pkg, test string, s Status, out string) {
+	p.results = append(p.results, Result{p.tier, pkg, test, s, out})
+	k.all++
+	switch s {
+	case Pass:
+		k.passed++
+	case Fail:
+		k.failed++
+	}
+}
+
+// end closes a package. One that failed without a failing test (a build, a
+// crash, an exit in mid-run) is a failure of its own.
+func (p *parser) end(e event, k *openPackage) {
+	if e.Action == "fail" && k.failed == 0 {
+		out := k.output.String()
+		if b := p.builds[e.FailedBuild]; b != nil {
+			out = b.String() + out
+		}
+		name := "(package)"
+		for _, t := range slices.Sorted(maps.Keys(k.tests)) {
+			if !strings.HasPrefix(t, "Benchmark") {
+				name = t // it was running when the process died
+				out += k.text(t)
+			}
+		}
+		p.add(k, e.Package, name, Fail, out)
+	}
+	delete(p.open, e.Package)
+	if k.all > 0 {
+		word := "ok  "
+		if k.failed > 0 {
+			word = "FAIL"
+		}
+		fmt.Fprintf(p.note, "%s %-8s %s: %d passed, %d failed, %d skipped (%.1fs)\n",
+			word, p.tier, e.Package, k.passed, k.failed, k.all-k.passed-k.failed, e.Elapsed)
+	}
+}
+
+// finish fails the packages that never ended, and returns all results.
+func (p *parser) finish() []Result {
+	for _, pkg := range slices.Sorted(maps.Keys(p.open)) {
+		p.end(event{Action: "fail", Package: pkg}, p.open[pkg])
+	}
+	return p.results
+}
+
+// allowance is one line of the list of allowed skips.
+type allowance struct {
+	tier         string
+	test, reason *regexp.Regexp
+}
+
+// readAllowed reads lines `TIER TEST-REGEXP REASON-REGEXP`; TIER * is any.
+func readAllowed(name string) ([]allowance, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var out []allowance
+	for i, line := range strings.Split(string(data), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		f := strings.SplitN(line, " ", 3)
+		if len(f) != 3 {
+			return nil, fmt.Errorf("%s:%d: want TIER TEST REASON, have %q", name, i+1, line)
+		}
+		test, err := regexp.Compile("^(" + f[1] + ")$")
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, i+1, err)
+		}
+		reason, err := regexp.Compile(strings.TrimSpace(f[2]))
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, i+1, err)
+		}
+		out = append(out, allowance{f[0], test, reason})
+	}
+	return out, nil
+}
+
+func allowed(list []allowance, r Result) bool {
+	return slices.ContainsFunc(list, func(a allowance) bool {
+		return (a.tier == "*" || a.tier == r.Tier) && a.test.MatchString(r.Test) && a.reason.MatchString(r.Output)
+	})
+}
+
+// report prints failures, skips that no list allows, a line for each tier and
+// the sum, and tells whether all is well.
+func report(w io.Writer, tiers []string, results []Result, list []allowance, took map[string]time.Duration) bool {
+	var sum [4]int
+	count := map[string]*[4]int{}
+	var odd []Result
+	for _, r := range results {
+		if count[r.Tier] == nil {
+			count[r.Tier] = new([4]int)
+		}
+		count[r.Tier][r.Status]++
+		sum[r.Status]++
+		if r.Status == Fail {
+			fmt.Fprintf(w, "\n--- FAIL: tier %s: %s\n%s", r.Tier, r.Name(), indent(r.Output))
+		}
+		if r.Status == Skip && !allowed(list, r) {
+			odd = append(odd, r)
+		}
+	}
+	if len(odd) > 0 {
+		fmt.Fprintf(w, "\nskips that test/allowed-skips does not list:\n")
+		for _, r := range odd {
+			fmt.Fprintf(w, "  tier %s: %s: %s\n", r.Tier, r.Name(), reason(r.Output))
+		}
+	}
+	fmt.Fprintln(w)
+	empty := false
+	for _, t := range tiers {
+		c := count[t]
+		if c == nil {
+			c = new([4]int)
+		}
+		fmt.Fprintf(w, "tier %s: %d passed, %d failed, %d skipped (%.0f s)\n", t, c[Pass], c[Fail], c[Skip], took[t].Seconds())
+		empty = empty || c[Pass]+c[Fail] == 0
+	}
+	if empty {
+		fmt.Fprintln(w, "a tier ran no test: that is a failure")
+	}
+	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", sum[Pass], sum[Fail], sum[Skip])
+	return sum[Fail] == 0 && len(odd) == 0 && !empty
+}
+
+// reason is what a skipped test said, on one line.
+func reason(output string) string {
+	var out []string
+	for _, l := range strings.Split(output, "\n") {
+		l = strings.TrimSpace(l)
+		if l != "" && !strings.HasPrefix(l, "=== ") && !strings.HasPrefix(l, "--- ") {
+			out = append(out, l)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func indent(s string) string {
+	const most = 16 << 10
+	if len(s) > most {
+		s = s[:most/2] + "\n[...]\n" + s[len(s)-most/2:]
+	}
+	s = strings.TrimRight(s, "\n")
+	if s == "" {
+		return ""
+	}
+	return "    " + strings.ReplaceAll(s, "\n", "\n    ") + "\n"
+}
