@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// Perftest 6.28, and only that one, exchanges its parameters in a C struct:
+//
+//	  0  i32 x7: method, connection, verb, test, atomic, type, unit
+//	 32  u64 size, u64 messages
+//	 48  i32 x7: crypto, queue pairs, duration, rdma_cm, imm, reorder, signature
+//	 80  struct ibv_device_attr, 232 bytes in the host's own order
+//	312  u64 mlx5 mask, in builds that know mlx5
+//
+// All but the device attributes is big endian. Later versions skip this for
+// peers that call themselves older than 6.28, as we do; earlier ones lack it.
+const (
+	negotiateVersion = "6.28"
+	negotiateLen     = 312
+	negotiateLenMLX5 = 320
+
+	negAttr         = 80
+	negMaxQPRdAtom  = negAttr + 144 // ibv_device_attr.max_qp_rd_atom
+	negVerbSend     = 0
+	negVerbWrite    = 2
+	negVerbRead     = 4
+	negTestLat      = 0
+	negTestBW       = 1
+	negUnitGbit     = 0
+	negUnitMiB      = 1
+	negMethodOne    = 0
+	negMethodAll    = 1
+	negTypeIters    = 0
+	negTypeDuration = 1
+	negDuration     = 5 // what perftest has there without -D
+)
+
+func (p Params) appendNegotiate(b []byte, maxReads int, long bool) []byte {
+	n := negotiateLen
+	if long {
+		n = negotiateLenMLX5
+	}
+	m := make([]byte, n)
+	pick := func(c bool, yes, no uint32) uint32 {
+		if c {
+			return yes
+		}
+		return no
+	}
+	be := binary.BigEndian
+	be.PutUint32(m[0:], pick(p.All, negMethodAll, negMethodOne))
+	verb := map[Verb]uint32{Send: negVerbSend, Write: negVerbWrite, Read: negVerbRead}[p.Verb]
+	be.PutUint32(m[8:], verb)
+	be.PutUint32(m[12:], pick(p.Metric == Bandwidth, negTestBW, negTestLat))
+	be.PutUint32(m[20:], pick(p.Duration != 0, negTypeDuration, negTypeIters))
+	be.PutUint32(m[24:], pick(p.Gbits, negUnitGbit, negUnitMiB))
+	be.PutUint64(m[32:], p.Size)
+	be.PutUint64(m[40:], p.Iters)
+	be.PutUint32(m[52:], uint32(p.QPs))
+	be.PutUint32(m[56:], pick(p.Duration != 0, uint32(p.Duration/time.Second), negDuration))
+	binary.NativeEndian.PutUint32(m[negMaxQPRdAtom:], uint32(maxReads))
+	return append(b, m...)
+}
+
+func parseNegotiate(b []byte, ours Params) (Params, error) {
+	be := binary.BigEndian
+	if c := be.Uint32(b[4:]); c != 0 {
+		return Params{}, fmt.Errorf("the peer uses connection type %d, not RC", c)
+	}
+	p := Params{
+		All:           be.Uint32(b[0:]) == negMethodAll,
+		Size:          be.Uint64(b[32:]),
+		Iters:         be.Uint64(b[40:]),
+		QPs:           int(int32(be.Uint32(b[52:]))),
+		Bidirectional: ours.Bidirectional, // not told
+		Verify:        ours.Verify,
+		Gbits:         be.Uint32(b[24:]) == negUnitGbit,
+	}
+	switch v := be.Uint32(b[8:]); v {
+	case negVerbSend:
+		p.Verb = Send
+	case negVerbWrite:
+		p.Verb = Write
+	case negVerbRead:
+		p.Verb = Read
+	default:
+		return Params{}, fmt.Errorf("the peer runs a test that is not known here (verb %d)", v)
+	}
+	switch m := be.Uint32(b[12:]); m {
+	case negTestLat:
+		p.Metric = Latency
+	case negTestBW:
+		p.Metric = Bandwidth
+	default:
+		return Params{}, fmt.Errorf("the peer measures what is not known here (test %d)", m)
+	}
+	if be.Uint32(b[20:]) == negTypeDuration {
+		p.Duration = time.Duration(be.Uint32(b[56:])) * time.Second
+	}
+	return p, nil
+}

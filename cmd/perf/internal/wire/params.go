@@ -1,0 +1,177 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Verb is the operation of a test.
+type Verb uint8
+
+// The verbs.
+const (
+	Send  Verb = 1
+	Write Verb = 2
+	Read  Verb = 3
+)
+
+// String returns the name as the command line has it.
+func (v Verb) String() string {
+	switch v {
+	case Send:
+		return "send"
+	case Write:
+		return "write"
+	case Read:
+		return "read"
+	}
+	return fmt.Sprintf("Verb(%d)", uint8(v))
+}
+
+// Metric is what a test measures.
+type Metric uint8
+
+// The metrics.
+const (
+	Bandwidth Metric = 1
+	Latency   Metric = 2
+)
+
+// String returns the name as the command line has it.
+func (m Metric) String() string {
+	switch m {
+	case Bandwidth:
+		return "bw"
+	case Latency:
+		return "lat"
+	}
+	return fmt.Sprintf("Metric(%d)", uint8(m))
+}
+
+// Params is what both ends have to agree on. Two of us tell each other; a
+// stock peer shows it only in version 6.28.
+type Params struct {
+	Verb          Verb
+	Metric        Metric
+	Size          uint64 // bytes; the largest one of a sweep
+	Iters         uint64 // messages per queue pair and size; 0 with Duration
+	QPs           int
+	Duration      time.Duration // 0: by iterations
+	All           bool          // sweep over the sizes
+	Bidirectional bool
+	Gbits         bool // report in Gb/s; a stock peer reads our report in its own unit
+	Verify        bool
+}
+
+// The message that two of us exchange as step 5, all big endian:
+//
+//	 0  "pverbs1\0"
+//	 8  verb, metric, flags, 0
+//	12  queue pairs u32
+//	16  size u64
+//	24  messages u64
+//	32  duration u64, nanoseconds
+//	40  zeros up to 128, for later
+const (
+	ourMagic  = "pverbs1\x00"
+	paramsLen = 128
+
+	flagAll    = 1 << 0
+	flagBidir  = 1 << 1
+	flagVerify = 1 << 2
+)
+
+func (p Params) append(b []byte) []byte {
+	start := len(b)
+	b = append(b, ourMagic...)
+	var flags byte
+	for _, f := range []struct {
+		on  bool
+		bit byte
+	}{{p.All, flagAll}, {p.Bidirectional, flagBidir}, {p.Verify, flagVerify}} {
+		if f.on {
+			flags |= f.bit
+		}
+	}
+	b = append(b, byte(p.Verb), byte(p.Metric), flags, 0)
+	b = binary.BigEndian.AppendUint32(b, uint32(p.QPs))
+	b = binary.BigEndian.AppendUint64(b, p.Size)
+	b = binary.BigEndian.AppendUint64(b, p.Iters)
+	b = binary.BigEndian.AppendUint64(b, uint64(p.Duration))
+	return append(b, make([]byte, paramsLen-(len(b)-start))...)
+}
+
+func parseParams(b []byte) (Params, error) {
+	if len(b) != paramsLen || !bytes.HasPrefix(b, []byte(ourMagic)) {
+		return Params{}, fmt.Errorf("%s does not start with %q", hexdump(b), ourMagic)
+	}
+	p := Params{
+		Verb:          Verb(b[8]),
+		Metric:        Metric(b[9]),
+		All:           b[10]&flagAll != 0,
+		Bidirectional: b[10]&flagBidir != 0,
+		Verify:        b[10]&flagVerify != 0,
+		QPs:           int(binary.BigEndian.Uint32(b[12:])),
+		Size:          binary.BigEndian.Uint64(b[16:]),
+		Iters:         binary.BigEndian.Uint64(b[24:]),
+		Duration:      time.Duration(binary.BigEndian.Uint64(b[32:])),
+	}
+	const most = 1 << 14 // perftest's limit too
+	if p.QPs < 1 || p.QPs > most {
+		return Params{}, fmt.Errorf("%d queue pairs, allowed are 1 to %d", p.QPs, most)
+	}
+	if p.Duration < 0 {
+		return Params{}, fmt.Errorf("negative duration %v", p.Duration)
+	}
+	return p, nil
+}
+
+// Difference is one parameter in which the two ends differ.
+type Difference struct {
+	Name       string
+	Ours, Peer string
+}
+
+// MismatchError says in which parameters the two ends differ.
+type MismatchError struct {
+	Differences []Difference
+}
+
+// Error names each difference and both values.
+func (e *MismatchError) Error() string {
+	var s []string
+	for _, d := range e.Differences {
+		s = append(s, fmt.Sprintf("%s is %s here, %s at the peer", d.Name, d.Ours, d.Peer))
+	}
+	return "the two ends were started differently: " + strings.Join(s, "; ") + "; give both ends the same test and options"
+}
+
+// Check compares what matters to a run and returns a *MismatchError, or nil.
+func (p Params) Check(peer Params) error {
+	var diff []Difference
+	add := func(name string, a, b any) {
+		if a != b {
+			diff = append(diff, Difference{name, fmt.Sprint(a), fmt.Sprint(b)})
+		}
+	}
+	add("test", p.Verb.String()+" "+p.Metric.String(), peer.Verb.String()+" "+peer.Metric.String())
+	if p.All != peer.All {
+		add("sweep over all sizes (-a)", p.All, peer.All)
+	} else if !p.All {
+		add("size (-s)", p.Size, peer.Size)
+	}
+	add("duration (-D)", p.Duration, peer.Duration)
+	if (p.Duration == 0) == (peer.Duration == 0) {
+		add("iterations (-n)", p.Iters, peer.Iters)
+	}
+	add("number of queue pairs (-q)", p.QPs, peer.QPs)
+	add("bidirectional (-b)", p.Bidirectional, peer.Bidirectional)
+	add("payload check (--verify)", p.Verify, peer.Verify)
+	if diff != nil {
+		return &MismatchError{diff}
+	}
+	return nil
+}

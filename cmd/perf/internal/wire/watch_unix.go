@@ -1,0 +1,55 @@
+//go:build unix
+
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+)
+
+func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+
+func isReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// Watch looks out for the end of the connection while nobody reads from it, and
+// calls gone once when the peer closes it or it breaks. It gives up when the
+// peer sends something: then the peer has come to the next step. The function
+// that Watch returns ends the watch and must be called before the next step.
+func (w *Conn) Watch(gone func(error)) (stop func()) {
+	sc, ok := w.c.(syscall.Conn)
+	if !ok {
+		return func() {}
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return func() {}
+	}
+	w.deadline(true)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var b [1]byte
+		closed := false
+		err := raw.Read(func(fd uintptr) bool {
+			n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+			switch {
+			case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
+				return false
+			case err != nil || n == 0:
+				closed = true
+			}
+			return true
+		})
+		if err == nil && closed {
+			gone(w.fail("watch", fmt.Errorf("%w in the middle of the run", ErrClosed)))
+		}
+	}()
+	return func() {
+		w.c.SetReadDeadline(time.Unix(1, 0))
+		<-done
+	}
+}
