@@ -1,0 +1,126 @@
+//go:build !race
+
+package binaries
+
+import (
+	"context"
+	"debug/elf"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// programs builds our commands and examples without cgo and returns their paths.
+func programs(t *testing.T) []string {
+	t.Helper()
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("looks at linux/amd64 programs")
+	}
+	list := exec.Command("go", "list", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...", "./examples/...")
+	list.Dir = "../.."
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	if len(out) == 0 {
+		t.Fatal("go list: no programs in cmd and examples")
+	}
+	dir := t.TempDir()
+	build := exec.Command("go", append([]string{"build", "-trimpath", "-o", dir + "/"}, strings.Fields(string(out))...)...)
+	build.Dir = "../.."
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	paths, err := filepath.Glob(dir + "/*")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no programs: %v", err)
+	}
+	return paths
+}
+
+// interpreter is the dynamic loader that the program names.
+func interpreter(t *testing.T, f *elf.File) string {
+	t.Helper()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			b, err := io.ReadAll(p.Open())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.TrimRight(string(b), "\x00")
+		}
+	}
+	t.Fatal("no interpreter: the program is static and could never dlopen")
+	return ""
+}
+
+func copyFile(t *testing.T, to, from string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	libs := []string{"libc.so.6", "libdl.so.2", "libpthread.so.0"}
+	for _, path := range programs(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			f, err := elf.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			have, err := f.ImportedLibraries()
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(have)
+			if !slices.Equal(have, libs) {
+				t.Errorf("links %v, want %v and nothing else", have, libs)
+			}
+
+			// A root folder with the C library and nothing else.
+			root := t.TempDir()
+			ld := interpreter(t, f)
+			copyFile(t, root+ld, ld)
+			for _, l := range libs {
+				copyFile(t, root+"/lib/x86_64-linux-gnu/"+l, "/lib/x86_64-linux-gnu/"+l)
+			}
+			copyFile(t, root+"/program", path)
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			c := exec.CommandContext(ctx, "/program", "--help")
+			c.Dir = "/"
+			c.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
+			if id := os.Geteuid(); id != 0 {
+				c.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+				c.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}}
+			}
+			out, err := c.CombinedOutput()
+			if err != nil {
+				t.Errorf("--help without libibverbs: %v\n%s", err, out)
+			}
+			if len(out) == 0 {
+				t.Error("--help without libibverbs printed nothing")
+			}
+			if st, err := os.Stat(path); err == nil {
+				t.Logf("%d bytes", st.Size())
+			}
+		})
+	}
+}

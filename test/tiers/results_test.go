@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func events(t *testing.T, list ...event) io.Reader {
+	t.Helper()
+	var b strings.Builder
+	for _, e := range list {
+		line, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(line, '\n'))
+	}
+	return strings.NewReader(b.String())
+}
+
+func ran(pkg, test, how string, output ...string) []event {
+	list := []event{{Action: "run", Package: pkg, Test: test}}
+	for _, o := range output {
+		list = append(list, event{Action: "output", Package: pkg, Test: test, Output: o + "\n"})
+	}
+	if how != "" {
+		list = append(list, event{Action: how, Package: pkg, Test: test})
+	}
+	return list
+}
+
+func TestParser(t *testing.T) {
+	tests := []struct {
+		name   string
+		events []event
+		want   []Result
+	}{
+		{"one of each", slices.Concat(
+			ran("p", "TestA", "pass", "    a_test.go:1: noise"),
+			ran("p", "TestB", "fail", "    b_test.go:2: broken"),
+			ran("p", "TestC", "skip", "    c_test.go:3: no device"),
+			[]event{{Action: "fail", Package: "p"}},
+		), []Result{
+			{"unit", "p", "TestA", Pass, ""},
+			{"unit", "p", "TestB", Fail, "    b_test.go:2: broken\n"},
+			{"unit", "p", "TestC", Skip, "    c_test.go:3: no device\n"},
+		}},
+		{"died in mid-test", slices.Concat(
+			ran("p", "TestA", "pass"),
+			ran("p", "TestB", "", "SIGSEGV"),
+			[]event{{Action: "fail", Package: "p"}},
+		), []Result{
+			{"unit", "p", "TestA", Pass, ""},
+			{"unit", "p", "TestB", Fail, "SIGSEGV\n"},
+		}},
+		{"stream ends early", ran("p", "TestA", "", "half a word"), []Result{
+			{"unit", "p", "TestA", Fail, "half a word\n"},
+		}},
+		{"exits before any test", []event{
+			{Action: "output", Package: "p", Output: "exit status 3\n"},
+			{Action: "fail", Package: "p"},
+		}, []Result{{"unit", "p", "(package)", Fail, "exit status 3\n"}}},
+		{"does not build", []event{
+			{Action: "build-output", ImportPath: "p [p.test]", Output: "p.go:1: syntax error\n"},
+			{Action: "build-fail", ImportPath: "p [p.test]"},
+			{Action: "fail", Package: "p", FailedBuild: "p [p.test]"},
+		}, []Result{{"unit", "p", "(package)", Fail, "p.go:1: syntax error\n"}}},
+		{"no test files", []event{{Action: "skip", Package: "p"}}, nil},
+		{"benchmark", []event{
+			{Action: "run", Package: "p", Test: "BenchmarkX"},
+			{Action: "output", Package: "p", Test: "BenchmarkX", Output: "BenchmarkX\n"},
+			{Action: "output", Package: "p", Test: "BenchmarkX", Output: "BenchmarkX-2 \t       1\t       120 ns/op\n"},
+			{Action: "pass", Package: "p"},
+		}, []Result{{"unit", "p", "BenchmarkX", Pass, ""}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newParser("unit", nil, io.Discard)
+			if err := p.read(events(t, tt.events...)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, p.finish()); diff != "" {
+				t.Errorf("results (-want +have):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReport(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "allowed")
+	if err := os.WriteFile(list, []byte("# comment\n\nunit TestNIC.* needs a NIC\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	allow, err := readAllowed(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := Result{"unit", "p", "TestA", Pass, ""}
+	skip := Result{"unit", "p", "TestNIC_X", Skip, "    x_test.go:1: needs a NIC\n"}
+	tests := []struct {
+		name    string
+		results []Result
+		ok      bool
+		want    string
+	}{
+		{"all passed", []Result{pass}, true, "1 passed, 0 failed, 0 skipped\n"},
+		{"allowed skip", []Result{pass, skip}, true, "1 passed, 0 failed, 1 skipped\n"},
+		{"other reason", []Result{pass, {"unit", "p", "TestNIC_X", Skip, "no reason"}}, false, "tier unit: p.TestNIC_X: no reason\n"},
+		{"other test", []Result{pass, {"unit", "p", "XTestNIC", Skip, "needs a NIC"}}, false, "tier unit: p.XTestNIC: needs a NIC\n"},
+		{"other tier", []Result{pass, {"rxe", "p", "TestNIC_X", Skip, "needs a NIC"}}, false, "skips that test/allowed-skips does not list"},
+		{"failed", []Result{pass, {"unit", "p", "TestB", Fail, "why\n"}}, false, "--- FAIL: tier unit: p.TestB\n    why\n"},
+		{"nothing ran", nil, false, "a tier ran no test"},
+		{"only skipped", []Result{skip}, false, "a tier ran no test"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var b strings.Builder
+			tiers := []string{"unit"}
+			if ok := report(&b, tiers, tt.results, allow, map[string]time.Duration{}); ok != tt.ok {
+				t.Errorf("report = %v, want %v:\n%s", ok, tt.ok, b.String())
+			}
+			if !strings.Contains(b.String(), tt.want) {
+				t.Errorf("no %q in:\n%s", tt.want, b.String())
+			}
+		})
+	}
+}
+
+func TestReadAllowed_Bad(t *testing.T) {
+	for _, text := range []string{"unit TestX", "unit Test( why", "unit TestX ("} {
+		name := filepath.Join(t.TempDir(), "allowed")
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readAllowed(name); err == nil || !strings.Contains(err.Error(), ":1:") {
+			t.Errorf("%q: error %v, want one that names line 1", text, err)
+		}
+	}
+	if _, err := readAllowed("/nonexistent"); err == nil {
+		t.Error("a list that is missing was accepted")
+	}
+}
+
+func TestReadGuest(t *testing.T) {
+	part := func(dir, code string, lines ...string) string {
+		end := "\n" + endMark + code + " " + dir + "\n"
+		if code == "" {
+			end = ""
+		}
+		return beginMark + dir + "\n" + strings.Join(lines, "\n") + end
+	}
+	const pass, fail = "\x16=== RUN   TestRXE_A\n\x16--- PASS: TestRXE_A (0.10s)\n\x16=== NAME  \n\x16PASS", "\x16=== RUN   TestRXE_A\n    a_test.go:9: bad\n\x16--- FAIL: TestRXE_A (0.10s)\n\x16=== NAME  \n\x16FAIL"
+	tests := []struct {
+		name, out string
+		want      string // package test status, sorted
+	}{
+		{"pass and fail", part("a", "0", pass) + part("b", "1", fail), "a TestRXE_A 1; b TestRXE_A 2"},
+		{"bad exit code after a pass", part("a", "97", pass), "a (package) 2; a TestRXE_A 1"},
+		{"crash in a test", part("a", "2", "\x16=== RUN   TestRXE_A", "SIGSEGV: segmentation violation"), "a TestRXE_A 2"},
+		{"VM gone in mid-package", part("a", "0", pass) + part("b", "", "\x16=== RUN   TestRXE_A", ""), "a TestRXE_A 1; b TestRXE_A 2"},
+		{"booted twice", part("a", "", "\x16=== RUN   TestRXE_A") + "\n" + part("a", "0", pass), "a TestRXE_A 1"},
+		{"figure", part("a", "0", pass+"\nfigure x 1 ns"), "a TestRXE_A 1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var figures strings.Builder
+			r := &runner{root: ".", out: &figures, note: io.Discard}
+			got, _, err := r.readGuest(context.Background(), strings.NewReader(tt.out))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var have []string
+			for _, results := range got {
+				for _, x := range results {
+					have = append(have, fmt.Sprintf("%s %s %d", x.Package, x.Test, x.Status))
+				}
+			}
+			slices.Sort(have)
+			if s := strings.Join(have, "; "); s != tt.want {
+				t.Errorf("have %s, want %s", s, tt.want)
+			}
+			if tt.name == "figure" && figures.String() != "figure x 1 ns\n" {
+				t.Errorf("figures %q", figures.String())
+			}
+		})
+	}
+}
+
+func TestPrintFigures(t *testing.T) {
+	var b strings.Builder
+	printFigures(&b, []byte("figure a 1.5 ns\r\n    x_test.go:3: figure b 0 allocs/op\nno figure here\nsee figure\n"))
+	if want := "figure a 1.5 ns\nfigure b 0 allocs/op\n"; b.String() != want {
+		t.Errorf("have %q, want %q", b.String(), want)
+	}
+}
+
+func TestPackagesWith(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"a/a_test.go":          "package a\n\nfunc TestRXE_X(t *testing.T) {}\n",
+		"a/b/b_test.go":        "package b\n\nfunc TestRXEFigures(t *testing.T) {}\n",
+		"c/c_test.go":          "package c\n\n// TestRXE_X is elsewhere.\nfunc TestOther(t *testing.T) {}\n",
+		"testdata/d/d_test.go": "package d\n\nfunc TestRXE_X(t *testing.T) {}\n",
+	} {
+		name = filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ prefix, only, want string }{
+		{"TestRXE", "", "a a/b"},
+		{"TestRXEFigures", "", "a/b"},
+		{"TestRXE", "./a", "a"},
+		{"TestRXE", "./a/...", "a a/b"},
+		{"TestRXE", "./c", ""},
+	} {
+		dirs, err := packagesWith(root, tt.prefix, tt.only)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have := strings.Join(dirs, " "); have != tt.want {
+			t.Errorf("%s in %q: have %q, want %q", tt.prefix, tt.only, have, tt.want)
+		}
+	}
+}
+
+func TestGuestScript(t *testing.T) {
+	script := guestScript([]string{"a", "b/c"}, "^TestRXE_It's", "", time.Minute)
+	c := exec.Command("/bin/sh", "-n")
+	c.Stdin = strings.NewReader(script)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, script)
+	}
+	for _, want := range []string{"/payload/src/b/c", "/payload/test/b-c.test", `'^TestRXE_It'\''s'`, "-test.timeout=1m0s", "timeout -s QUIT -k 10 75"} {
+		if !strings.Contains(script, want) {
+			t.Errorf("no %s in:\n%s", want, script)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{nil, {"nosuchtier"}, {"-nosuchflag"}} {
+		if code := run(context.Background(), args, io.Discard, io.Discard); code != 2 {
+			t.Errorf("%q: exit code %d, want 2", args, code)
+		}
+	}
+}
