@@ -1,0 +1,224 @@
+// Package gid says what kind of address a GID is, and which of several GIDs a
+// connection should use. It works on plain values and knows neither library
+// nor sysfs.
+package gid
+
+import (
+	"cmp"
+	"net/netip"
+	"strconv"
+)
+
+// Scope is the kind of address that a GID stands for.
+type Scope uint8
+
+// The scopes.
+const (
+	ScopeZero          Scope = 0 // an empty entry
+	ScopeIPv4          Scope = 1 // IPv4-mapped
+	ScopeIPv4LinkLocal Scope = 2 // IPv4-mapped of 169.254.0.0/16
+	ScopeGlobal        Scope = 3 // any other IPv6, or an InfiniBand GID with its own prefix
+	ScopeUniqueLocal   Scope = 4 // fc00::/7
+	ScopeLinkLocal     Scope = 5 // fe80::/10, also the default prefix of InfiniBand
+	ScopeNotUnicast    Scope = 6 // multicast, loopback, unspecified or broadcast address
+	ScopeNoInterface   Scope = 7 // fe80:: without an interface id
+)
+
+var scopeNames = [...]string{"zero", "ipv4", "ipv4-link-local", "global", "unique-local", "link-local", "not-unicast", "no-interface-id"}
+
+// String returns a short name.
+func (s Scope) String() string {
+	if int(s) < len(scopeNames) {
+		return scopeNames[s]
+	}
+	return "Scope(" + strconv.Itoa(int(s)) + ")"
+}
+
+// MarshalText implements [encoding.TextMarshaler] with [Scope.String].
+func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// ScopeOf tells the scope of a GID.
+func ScopeOf(g [16]byte) Scope {
+	a := netip.AddrFrom16(g)
+	if g == [16]byte{} {
+		return ScopeZero
+	}
+	if a.Is4In6() {
+		a = a.Unmap()
+		switch {
+		case a.IsUnspecified(), a.IsLoopback(), a.IsMulticast(), a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+			return ScopeNotUnicast
+		case a.IsLinkLocalUnicast():
+			return ScopeIPv4LinkLocal
+		}
+		return ScopeIPv4
+	}
+	switch {
+	case a.IsMulticast(), a.IsLoopback():
+		return ScopeNotUnicast
+	case a.IsLinkLocalUnicast():
+		if [8]byte(g[8:]) == [8]byte{} {
+			return ScopeNoInterface
+		}
+		return ScopeLinkLocal
+	case a.IsPrivate():
+		return ScopeUniqueLocal
+	}
+	return ScopeGlobal
+}
+
+// Type is the protocol of a GID, with the values of C's enum ibv_gid_type.
+// Other values are unknown.
+type Type int32
+
+// The types.
+const (
+	TypeIB     Type = 0
+	TypeRoCEv1 Type = 1
+	TypeRoCEv2 Type = 2
+)
+
+// Link is the state of a netdev.
+type Link uint8
+
+// The states of a netdev.
+const (
+	LinkUnknown Link = 0 // not known, or there is none
+	LinkUp      Link = 1
+	LinkDown    Link = 2
+)
+
+// Candidate is what the choice depends on.
+type Candidate struct {
+	GID        [16]byte
+	Index      int
+	Type       Type
+	PortActive bool
+	Netdev     Link
+	VLAN       bool // the netdev is a VLAN
+}
+
+// Unusable says why no connection can use the GID at all; "" where one can.
+func Unusable(c Candidate) string {
+	switch ScopeOf(c.GID) {
+	case ScopeZero:
+		return "empty entry"
+	case ScopeNotUnicast:
+		return "not a unicast address of a network"
+	case ScopeNoInterface:
+		return "link-local without an interface id"
+	}
+	return ""
+}
+
+// Down says why the GID carries no traffic now; "" where it does.
+func Down(c Candidate) string {
+	switch {
+	case !c.PortActive:
+		return "port is not ACTIVE"
+	case c.Netdev == LinkDown:
+		return "netdev is down"
+	}
+	return ""
+}
+
+// criteria are asked in this order; the first that tells two GIDs apart decides.
+var criteria = []struct {
+	rank func(Candidate) int
+	why  func(lost Candidate) string
+}{
+	{func(c Candidate) int { return btoi(Unusable(c) == "") }, Unusable},
+	{func(c Candidate) int { return btoi(c.PortActive) }, Down},
+	{func(c Candidate) int { return [...]int{LinkUnknown: 1, LinkUp: 2, LinkDown: 0}[c.Netdev%3] }, func(c Candidate) string {
+		if c.Netdev == LinkDown {
+			return "netdev is down"
+		}
+		return "state of the netdev is not known"
+	}},
+	{typeRank, func(c Candidate) string {
+		switch c.Type {
+		case TypeRoCEv2:
+			return "RoCE v2, InfiniBand is preferred"
+		case TypeRoCEv1:
+			return "RoCE v1, which no router forwards"
+		}
+		return "type is not known"
+	}},
+	{scopeRank, func(c Candidate) string {
+		switch ScopeOf(c.GID) {
+		case ScopeLinkLocal, ScopeIPv4LinkLocal:
+			return "link-local, which no router forwards"
+		}
+		return "IPv6, IPv4 is preferred"
+	}},
+	{func(c Candidate) int { return btoi(!c.VLAN) }, func(Candidate) string { return "on a VLAN" }},
+	{func(c Candidate) int { return -c.Index }, func(Candidate) string { return "higher index" }},
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func typeRank(c Candidate) int {
+	switch c.Type {
+	case TypeIB:
+		return 3
+	case TypeRoCEv2:
+		return 2
+	case TypeRoCEv1:
+		return 1
+	}
+	return 0
+}
+
+func scopeRank(c Candidate) int {
+	if c.Type == TypeIB {
+		return 0 // GIDs of InfiniBand are no IP addresses: the index decides
+	}
+	switch ScopeOf(c.GID) {
+	case ScopeIPv4:
+		return 4
+	case ScopeGlobal, ScopeUniqueLocal:
+		return 3
+	case ScopeIPv4LinkLocal:
+		return 2
+	}
+	return 1
+}
+
+// Compare tells which GID is to be preferred: positive for a, negative for b,
+// 0 where nothing speaks for either. why says what is wrong with the loser.
+//
+// In this order: usable at all; port ACTIVE; netdev up; InfiniBand, RoCE v2,
+// RoCE v1; IPv4, other routable, link-local; not a VLAN; lower index.
+func Compare(a, b Candidate) (order int, why string) {
+	for _, k := range criteria {
+		switch cmp.Compare(k.rank(a), k.rank(b)) {
+		case 1:
+			return 1, k.why(b)
+		case -1:
+			return -1, k.why(a)
+		}
+	}
+	return 0, ""
+}
+
+// Best returns the position of the GID to use in c, the first of equals; -1
+// where none is usable. It may be down, which [Down] tells.
+func Best(c []Candidate) int {
+	best := -1
+	for i := range c {
+		if Unusable(c[i]) != "" {
+			continue
+		}
+		if best < 0 {
+			best = i
+		} else if o, _ := Compare(c[i], c[best]); o > 0 {
+			best = i
+		}
+	}
+	return best
+}

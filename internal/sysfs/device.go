@@ -1,0 +1,256 @@
+package sysfs
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Link layers of a port, as the kernel writes them.
+const (
+	LinkInfiniBand = "InfiniBand"
+	LinkEthernet   = "Ethernet"
+)
+
+// StateActive is the name of the state in which a port carries traffic.
+const StateActive = "ACTIVE"
+
+// Device is an RDMA device as sysfs shows it. Texts that the kernel does not
+// give are empty. Devices are values; they own no file.
+type Device struct {
+	Name            string `json:"name"`
+	NodeType        int    `json:"node_type_code"` // C: enum ibv_node_type, -1 unknown
+	NodeTypeName    string `json:"node_type"`
+	NodeGUID        string `json:"node_guid"` // 0011:2233:4455:6677
+	SystemImageGUID string `json:"system_image_guid"`
+	NodeDescription string `json:"node_description"`
+	FirmwareVersion string `json:"firmware_version"`
+	HCAType         string `json:"hca_type"`
+	BoardID         string `json:"board_id"`
+	Driver          string `json:"driver"`
+	PCIAddress      string `json:"pci_address"` // 0000:3b:00.0
+	NUMANode        int    `json:"numa_node"`   // -1 unknown
+	Uverbs          string `json:"uverbs"`      // name in /dev/infiniband
+	Ports           []Port `json:"ports"`
+}
+
+// Port is one port of a [Device].
+type Port struct {
+	Number        int    `json:"port"`
+	State         int    `json:"state_code"` // C: enum ibv_port_state, -1 unknown
+	StateName     string `json:"state"`      // ACTIVE, DOWN, ...
+	PhysState     int    `json:"phys_state_code"`
+	PhysStateName string `json:"phys_state"` // LinkUp, Disabled, ...
+	LinkLayer     string `json:"link_layer"` // InfiniBand, Ethernet
+	Rate          string `json:"rate"`       // 100 Gb/sec (4X EDR)
+	RateBits      int64  `json:"rate_bits_per_second"`
+	LID           uint16 `json:"lid"`
+	SMLID         uint16 `json:"sm_lid"`
+	GIDTableLen   int    `json:"gid_table_length"`
+}
+
+// DeviceNames lists the RDMA devices in numeric order: mlx5_2 before mlx5_10.
+// The error is fs.ErrNotExist where the kernel has no RDMA at all.
+func (r Root) DeviceNames() ([]string, error) {
+	d, err := openDir(r.ClassDir())
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	names, err := d.names()
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, func(s string) bool { return !validName(s) || s[0] == '.' })
+	slices.SortFunc(names, NaturalCompare)
+	return names, nil
+}
+
+// Devices reads all devices, in numeric order. A device that vanishes while it
+// is read is left out. Errors are those of [Root.DeviceNames].
+func (r Root) Devices() ([]Device, error) {
+	names, err := r.DeviceNames()
+	if err != nil {
+		return nil, err
+	}
+	uverbs := r.uverbs()
+	out := make([]Device, 0, len(names))
+	for _, name := range names {
+		dev, err := r.device(name)
+		if err != nil {
+			continue
+		}
+		dev.Uverbs = uverbs[name]
+		out = append(out, dev)
+	}
+	return out, nil
+}
+
+// Device reads one device. The error is fs.ErrNotExist where there is none of
+// that name.
+func (r Root) Device(name string) (Device, error) {
+	dev, err := r.device(name)
+	if err != nil {
+		return Device{}, err
+	}
+	dev.Uverbs = r.uverbs()[name]
+	return dev, nil
+}
+
+func (r Root) device(name string) (Device, error) {
+	if !validName(name) {
+		return Device{}, badName("device", name)
+	}
+	d, err := openDir(r.path("class", "infiniband", name))
+	if err != nil {
+		return Device{}, err
+	}
+	defer d.close()
+	dev := Device{
+		Name:            name,
+		NodeGUID:        guid(d.text("node_guid")),
+		SystemImageGUID: guid(d.text("sys_image_guid")),
+		NodeDescription: strings.TrimSpace(d.text("node_desc")),
+		FirmwareVersion: strings.TrimSpace(d.text("fw_ver")),
+		HCAType:         strings.TrimSpace(d.text("hca_type")),
+		BoardID:         strings.TrimSpace(d.text("board_id")),
+		NUMANode:        -1,
+		Ports:           []Port{},
+	}
+	dev.NodeType, dev.NodeTypeName = cut(d.text("node_type"))
+	d.bus(&dev)
+
+	ports, err := d.sub("ports")
+	if errors.Is(err, fs.ErrNotExist) {
+		return dev, nil
+	} else if err != nil {
+		return Device{}, err
+	}
+	defer ports.close()
+	nums, err := ports.indices()
+	if err != nil {
+		return Device{}, err
+	}
+	for _, n := range nums {
+		if p, err := ports.sub(strconv.Itoa(n)); err == nil {
+			dev.Ports = append(dev.Ports, p.port(n))
+			p.close()
+		}
+	}
+	return dev, nil
+}
+
+// bus fills in where the device sits. A software device has no such place.
+func (d *dir) bus(dev *Device) {
+	// A subfunction hangs below its PCI function: look upwards from the end.
+	if path, err := filepath.EvalSymlinks(d.path + "/device"); err == nil {
+		for ; len(path) > 1; path = filepath.Dir(path) {
+			if base := filepath.Base(path); isPCI(base) {
+				dev.PCIAddress = base
+				break
+			}
+		}
+	}
+	b, err := d.sub("device")
+	if err != nil {
+		return
+	}
+	defer b.close()
+	if link, err := b.readlink("driver"); err == nil {
+		dev.Driver = filepath.Base(link)
+	}
+	if n, ok := b.number("numa_node"); ok && n >= 0 && n <= math.MaxInt32 {
+		dev.NUMANode = int(n)
+	}
+}
+
+func (d *dir) port(n int) Port {
+	p := Port{
+		Number:    n,
+		LinkLayer: d.text("link_layer"),
+		Rate:      d.text("rate"),
+		LID:       d.lid("lid"),
+		SMLID:     d.lid("sm_lid"),
+	}
+	p.State, p.StateName = cut(d.text("state"))
+	p.PhysState, p.PhysStateName = cut(d.text("phys_state"))
+	p.RateBits = parseRate(p.Rate)
+	if g, err := d.sub("gids"); err == nil {
+		idx, _ := g.indices()
+		p.GIDTableLen = len(idx)
+		g.close()
+	}
+	return p
+}
+
+// lid reads a LID; those of extended LIDs do not fit and give 0.
+func (d *dir) lid(name string) uint16 {
+	if v, ok := d.number(name); ok && v >= 0 && v <= math.MaxUint16 {
+		return uint16(v)
+	}
+	return 0
+}
+
+// uverbs maps devices to the names of their character devices.
+func (r Root) uverbs() map[string]string {
+	out := map[string]string{}
+	d, err := openDir(r.path("class", "infiniband_verbs"))
+	if err != nil {
+		return out
+	}
+	defer d.close()
+	names, _ := d.names()
+	for _, name := range names {
+		if strings.HasPrefix(name, "uverbs") {
+			if dev := d.text(name + "/ibdev"); dev != "" {
+				out[dev] = name
+			}
+		}
+	}
+	return out
+}
+
+// parseRate reads "2.5 Gb/sec (1X SDR)" into bits per second; 0 where it cannot.
+func parseRate(s string) int64 {
+	num, rest, _ := strings.Cut(s, " ")
+	v, err := strconv.ParseFloat(num, 64)
+	if err != nil || !(v > 0 && v < 1e6) || !strings.HasPrefix(rest, "Gb/sec") {
+		return 0
+	}
+	return int64(math.Round(v * 1e9))
+}
+
+// guid returns s where it is a GUID in the form of the kernel, "" elsewhere.
+func guid(s string) string {
+	if len(s) != 19 {
+		return ""
+	}
+	for i := range len(s) {
+		if i%5 == 4 {
+			if s[i] != ':' {
+				return ""
+			}
+		} else if nibble(s[i]) > 15 {
+			return ""
+		}
+	}
+	return s
+}
+
+// isPCI reports whether s is a PCI address: domain:bus:device.function.
+func isPCI(s string) bool {
+	dom, rest, ok := strings.Cut(s, ":")
+	if !ok || len(dom) < 4 || len(dom) > 8 || len(rest) != 7 || rest[2] != ':' || rest[5] != '.' {
+		return false
+	}
+	for _, c := range []byte(dom + rest[:2] + rest[3:5] + rest[6:]) {
+		if nibble(c) > 15 {
+			return false
+		}
+	}
+	return true
+}

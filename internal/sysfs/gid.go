@@ -1,0 +1,300 @@
+package sysfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// GID is the 16 bytes of a GID in network order.
+type GID [16]byte
+
+// String returns the form of the kernel: eight groups of four hex digits.
+func (g GID) String() string {
+	const hex = "0123456789abcdef"
+	var b [39]byte
+	for i, j := 0, 0; i < 16; i++ {
+		if i > 0 && i%2 == 0 {
+			b[j] = ':'
+			j++
+		}
+		b[j], b[j+1] = hex[g[i]>>4], hex[g[i]&15]
+		j += 2
+	}
+	return string(b[:])
+}
+
+// MarshalText implements [encoding.TextMarshaler] with [GID.String].
+func (g GID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler] with [ParseGID].
+func (g *GID) UnmarshalText(b []byte) error {
+	v, err := ParseGID(string(b))
+	if err == nil {
+		*g = v
+	}
+	return err
+}
+
+// IsZero reports whether the GID is all zero: an empty entry of the table.
+func (g GID) IsZero() bool { return g == GID{} }
+
+// Addr returns the GID as an IP address; IPv4-mapped ones become IPv4.
+func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
+
+// ParseGID reads the form of the kernel: eight groups of four hex digits.
+func ParseGID(s string) (GID, error) {
+	var g GID
+	bad := func() (GID, error) {
+		return GID{}, fmt.Errorf("gid %s: want eight groups of four hex digits", quote(s))
+	}
+	if len(s) != 39 {
+		return bad()
+	}
+	for i, j := 0, 0; i < 16; i++ {
+		if i > 0 && i%2 == 0 {
+			if s[j] != ':' {
+				return bad()
+			}
+			j++
+		}
+		hi, lo := nibble(s[j]), nibble(s[j+1])
+		if hi > 15 || lo > 15 {
+			return bad()
+		}
+		g[i] = hi<<4 | lo
+		j += 2
+	}
+	return g, nil
+}
+
+// quote quotes s for a message and keeps it short.
+func quote(s string) string {
+	if len(s) > 64 {
+		return strconv.Quote(s[:64]) + "..."
+	}
+	return strconv.Quote(s)
+}
+
+func nibble(c byte) byte {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	case c >= 'A' && c <= 'F':
+		return c - 'A' + 10
+	}
+	return 255
+}
+
+// GIDType is the protocol of a GID, with the values of C's enum ibv_gid_type.
+type GIDType int32
+
+// The types of GIDs. GIDTypeUnknown is ours: the kernel did not say.
+const (
+	GIDTypeUnknown GIDType = -1
+	GIDTypeIB      GIDType = 0
+	GIDTypeRoCEv1  GIDType = 1
+	GIDTypeRoCEv2  GIDType = 2
+)
+
+// String returns IB, RoCEv1, RoCEv2 or unknown.
+func (t GIDType) String() string {
+	switch t {
+	case GIDTypeUnknown:
+		return "unknown"
+	case GIDTypeIB:
+		return "IB"
+	case GIDTypeRoCEv1:
+		return "RoCEv1"
+	case GIDTypeRoCEv2:
+		return "RoCEv2"
+	}
+	return "GIDType(" + strconv.Itoa(int(t)) + ")"
+}
+
+// MarshalText implements [encoding.TextMarshaler] with [GIDType.String].
+func (t GIDType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// gidType tells the type by the text of the attribute and the link layer: the
+// kernel has one text for IB and RoCE v1.
+func gidType(text, linkLayer string) GIDType {
+	switch text {
+	case "RoCE v2":
+		return GIDTypeRoCEv2
+	case "RoCE v1":
+		return GIDTypeRoCEv1
+	case "IB/RoCE v1":
+		if linkLayer == LinkEthernet {
+			return GIDTypeRoCEv1
+		}
+		return GIDTypeIB
+	}
+	return GIDTypeUnknown
+}
+
+// GIDEntry is one entry of a port's GID table. Entries are values.
+type GIDEntry struct {
+	Index  int     `json:"index"`
+	GID    GID     `json:"gid"`
+	Type   GIDType `json:"type"`
+	Netdev string  `json:"netdev"` // "" where there is none: on InfiniBand
+
+	Text     string `json:"-"` // the GID as the kernel wrote it
+	TypeText string `json:"-"` // the type as the kernel wrote it
+	Err      error  `json:"-"` // why the GID could not be read; GID is zero then
+}
+
+// gidTable is an open GID table of a port.
+type gidTable struct {
+	gids, types, ndevs *dir // types, ndevs: nil where the kernel has none
+	linkLayer          string
+	old                bool // no gid_attrs at all: a kernel before RoCE v2
+}
+
+func (r Root) openGIDTable(dev string, port int) (*gidTable, error) {
+	if !validName(dev) {
+		return nil, badName("device", dev)
+	}
+	p, err := openDir(r.path("class", "infiniband", dev, "ports", strconv.Itoa(port)))
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	gids, err := p.sub("gids")
+	if err != nil {
+		return nil, err
+	}
+	t := &gidTable{gids: gids, linkLayer: p.text("link_layer")}
+	t.types, err = p.sub("gid_attrs/types")
+	t.old = errors.Is(err, fs.ErrNotExist)
+	t.ndevs, _ = p.sub("gid_attrs/ndevs")
+	return t, nil
+}
+
+func (t *gidTable) close() {
+	for _, d := range []*dir{t.gids, t.types, t.ndevs} {
+		if d != nil {
+			d.close()
+		}
+	}
+}
+
+func (t *gidTable) gid(name string) (GID, string, error) {
+	text, err := t.gids.attr(name)
+	if err != nil {
+		return GID{}, "", err
+	}
+	g, err := ParseGID(text)
+	return g, text, err
+}
+
+func (t *gidTable) gidType(name string) (GIDType, string) {
+	if t.types == nil {
+		if t.old {
+			return gidType("IB/RoCE v1", t.linkLayer), ""
+		}
+		return GIDTypeUnknown, ""
+	}
+	text, err := t.types.attr(name)
+	if err != nil && t.linkLayer == LinkInfiniBand {
+		return GIDTypeIB, "" // some kernels answer EINVAL there
+	}
+	return gidType(text, t.linkLayer), text
+}
+
+func (t *gidTable) netdev(name string) string {
+	if t.ndevs == nil {
+		return ""
+	}
+	return t.ndevs.text(name)
+}
+
+// GIDs reads the GID table of a port, in the order of the indices. Empty
+// entries are left out. An entry that cannot be read has Err set; it does not
+// spoil the others.
+func (r Root) GIDs(dev string, port int) ([]GIDEntry, error) {
+	t, err := r.openGIDTable(dev, port)
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	idx, err := t.gids.indices()
+	if err != nil {
+		return nil, err
+	}
+	var out []GIDEntry
+	for _, i := range idx {
+		name := strconv.Itoa(i)
+		g, text, err := t.gid(name)
+		if err == nil && g.IsZero() {
+			continue
+		}
+		e := GIDEntry{Index: i, GID: g, Text: text, Err: err, Netdev: t.netdev(name)}
+		e.Type, e.TypeText = t.gidType(name)
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// GID reads one GID. ok is false where the entry is not there or cannot be
+// read; an empty entry is a zero GID.
+func (r Root) GID(dev string, port uint8, index int) (g GID, ok bool) {
+	t, err := r.openGIDTable(dev, int(port))
+	if err != nil {
+		return GID{}, false
+	}
+	defer t.close()
+	g, _, err = t.gid(strconv.Itoa(index))
+	return g, err == nil
+}
+
+// GIDType reads the type of one GID. ok is false where the kernel does not
+// say, which is what it does for empty entries.
+func (r Root) GIDType(dev string, port uint8, index int) (typ GIDType, ok bool) {
+	t, err := r.openGIDTable(dev, int(port))
+	if err != nil {
+		return GIDTypeUnknown, false
+	}
+	defer t.close()
+	typ, _ = t.gidType(strconv.Itoa(index))
+	return typ, typ != GIDTypeUnknown
+}
+
+// GIDNetdev reads the name of the netdev behind one GID. ok is false where
+// there is none: on InfiniBand, and for empty entries.
+func (r Root) GIDNetdev(dev string, port uint8, index int) (name string, ok bool) {
+	t, err := r.openGIDTable(dev, int(port))
+	if err != nil {
+		return "", false
+	}
+	defer t.close()
+	name = t.netdev(strconv.Itoa(index))
+	return name, name != ""
+}
+
+// GIDTableLen counts the entries of a port's GID table, empty ones included;
+// 0 where there is no such port.
+func (r Root) GIDTableLen(dev string, port uint8) int {
+	t, err := r.openGIDTable(dev, int(port))
+	if err != nil {
+		return 0
+	}
+	defer t.close()
+	idx, _ := t.gids.indices()
+	return len(idx)
+}
+
+// cut splits "4: ACTIVE" into its number and its name; -1 without a number.
+func cut(s string) (int, string) {
+	num, name, ok := strings.Cut(s, ":")
+	n, err := strconv.Atoi(strings.TrimSpace(num))
+	if !ok || err != nil || n < 0 {
+		return -1, strings.TrimSpace(s)
+	}
+	return n, strings.TrimSpace(name)
+}

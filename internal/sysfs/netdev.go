@@ -1,0 +1,57 @@
+package sysfs
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+)
+
+// Netdev is a network interface as sysfs shows it.
+type Netdev struct {
+	Name      string `json:"name"`
+	Index     int    `json:"index"`
+	OperState string `json:"operstate"` // up, down, unknown, lowerlayerdown, ...
+	Flags     uint32 `json:"flags"`     // IFF_UP = 1, ...
+	MTU       int    `json:"mtu_bytes"`
+	Address   string `json:"address"`
+	VLAN      bool   `json:"vlan"`
+	Master    string `json:"master"` // bond, bridge or team it belongs to
+}
+
+// Up reports whether the interface can carry traffic: it is switched on, and
+// its link is up, or it is of a kind that does not tell.
+func (n Netdev) Up() bool {
+	return n.Flags&1 != 0 && (n.OperState == "up" || n.OperState == "unknown")
+}
+
+// Netdev reads one interface. ok is false where this network namespace has
+// none of that name.
+func (r Root) Netdev(name string) (n Netdev, ok bool) {
+	if !validName(name) || len(name) > 15 {
+		return Netdev{}, false
+	}
+	d, err := openDir(r.path("class", "net", name))
+	if err != nil {
+		return Netdev{}, false
+	}
+	defer d.close()
+	n = Netdev{Name: name, OperState: d.text("operstate"), Address: d.text("address")}
+	if v, ok := d.number("ifindex"); ok && v > 0 && v <= math.MaxInt32 {
+		n.Index = int(v)
+	}
+	if v, ok := d.number("flags"); ok && v >= 0 && v <= math.MaxUint32 {
+		n.Flags = uint32(v)
+	}
+	if v, ok := d.number("mtu"); ok && v > 0 && v <= math.MaxInt32 {
+		n.MTU = int(v)
+	}
+	for line := range strings.Lines(d.text("uevent")) {
+		if strings.TrimSpace(line) == "DEVTYPE=vlan" {
+			n.VLAN = true
+		}
+	}
+	if link, err := d.readlink("master"); err == nil {
+		n.Master = filepath.Base(link)
+	}
+	return n, true
+}

@@ -1,0 +1,105 @@
+package sysfs
+
+import (
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// dir is an open directory. Files in it are reached by openat, which saves the
+// kernel the walk down the long paths of sysfs for each of them.
+type dir struct {
+	fd   int
+	path string
+}
+
+func openDir(path string) (*dir, error) { return openDirAt(unix.AT_FDCWD, path, path) }
+
+func openDirAt(at int, name, path string) (*dir, error) {
+	for {
+		fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+		return &dir{fd, path}, nil
+	}
+}
+
+func (d *dir) sub(name string) (*dir, error) { return openDirAt(d.fd, name, d.path+"/"+name) }
+
+func (d *dir) close() { unix.Close(d.fd) }
+
+// names lists the directory; it may be called once.
+func (d *dir) names() ([]string, error) {
+	var (
+		buf [8192]byte
+		out []string
+	)
+	for len(out) < maxNames {
+		n, err := unix.ReadDirent(d.fd, buf[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, &fs.PathError{Op: "readdir", Path: d.path, Err: err}
+		}
+		if n == 0 {
+			break
+		}
+		_, _, out = unix.ParseDirent(buf[:n], -1, out)
+	}
+	return out, nil
+}
+
+// read fills buf from the regular file name. A file that fills buf wholly is too large.
+func (d *dir) read(name string, buf []byte) (int, error) {
+	fail := func(op string, err error) (int, error) {
+		return 0, &fs.PathError{Op: op, Path: d.path + "/" + name, Err: err}
+	}
+	var fd int
+	var err error
+	for {
+		// O_NONBLOCK: a FIFO must not hold us up before we see that it is one.
+		fd, err = unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		return fail("open", err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fail("stat", err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fail("read", errNotRegular)
+	}
+	for {
+		// One read: the kernel hands out an attribute whole.
+		n, err := unix.Read(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return fail("read", err)
+		}
+		if n == len(buf) {
+			return fail("read", errTooLarge)
+		}
+		return n, nil
+	}
+}
+
+func (d *dir) readlink(name string) (string, error) {
+	var buf [maxAttr]byte
+	n, err := unix.Readlinkat(d.fd, name, buf[:])
+	if err != nil {
+		return "", &fs.PathError{Op: "readlink", Path: d.path + "/" + name, Err: err}
+	}
+	return string(buf[:n]), nil
+}

@@ -1,0 +1,67 @@
+//go:build !linux
+
+package sysfs
+
+import (
+	"io"
+	"io/fs"
+	"os"
+)
+
+// dir is a directory by its path. Only Linux has a sysfs; elsewhere this reads
+// a copy of one.
+type dir struct{ path string }
+
+func openDir(path string) (*dir, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !st.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrInvalid}
+	}
+	return &dir{path}, nil
+}
+
+func (d *dir) sub(name string) (*dir, error) { return openDir(d.path + "/" + name) }
+
+func (d *dir) close() {}
+
+func (d *dir) names() ([]string, error) {
+	f, err := os.Open(d.path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(maxNames)
+	if err == io.EOF {
+		err = nil
+	}
+	return names, err
+}
+
+func (d *dir) read(name string, buf []byte) (int, error) {
+	path := d.path + "/" + name
+	st, err := os.Lstat(path)
+	if err != nil {
+		return 0, err
+	}
+	if !st.Mode().IsRegular() {
+		return 0, &fs.PathError{Op: "read", Path: path, Err: errNotRegular}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	n, err := io.ReadFull(f, buf)
+	switch err {
+	case io.EOF, io.ErrUnexpectedEOF:
+		return n, nil
+	case nil:
+		return 0, &fs.PathError{Op: "read", Path: path, Err: errTooLarge}
+	}
+	return 0, err
+}
+
+func (d *dir) readlink(name string) (string, error) { return os.Readlink(d.path + "/" + name) }

@@ -1,0 +1,88 @@
+package sysfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+const (
+	// maxAttr bounds one attribute file; the kernel's own limit is a page.
+	maxAttr = 4096
+	// maxNames bounds one directory. GID tables have at most 65535 entries.
+	maxNames = 1 << 16
+)
+
+var buffers = sync.Pool{New: func() any { return new([maxAttr + 1]byte) }}
+
+var errTooLarge = errors.New("larger than 4096 bytes, so not an attribute")
+var errNotRegular = errors.New("not a regular file")
+
+// Root is the path where sysfs is mounted. The empty Root is /sys.
+type Root string
+
+// DefaultRoot returns the root that libibverbs would use: SYSFS_PATH where it is
+// set, /sys elsewhere.
+func DefaultRoot() Root { return Root(os.Getenv("SYSFS_PATH")) }
+
+// String returns the path.
+func (r Root) String() string {
+	if r == "" {
+		return "/sys"
+	}
+	if s := strings.TrimRight(string(r), "/"); s != "" {
+		return s
+	}
+	return "/"
+}
+
+func (r Root) path(elem ...string) string {
+	return r.String() + "/" + strings.Join(elem, "/")
+}
+
+// ClassDir returns the directory that lists the RDMA devices.
+func (r Root) ClassDir() string { return r.path("class", "infiniband") }
+
+// validName reports whether name may be one element of a path.
+func validName(name string) bool {
+	return name != "" && name != "." && name != ".." && len(name) <= 255 && !strings.ContainsAny(name, "/\x00")
+}
+
+func badName(kind, name string) error {
+	return &fs.PathError{Op: "open", Path: kind + " " + strconv.Quote(name), Err: fs.ErrInvalid}
+}
+
+// text reads the attribute name, without the line end; "" where it cannot be read.
+func (d *dir) text(name string) string {
+	s, _ := d.attr(name)
+	return s
+}
+
+// attr is text with its error.
+func (d *dir) attr(name string) (string, error) {
+	buf := buffers.Get().(*[maxAttr + 1]byte)
+	defer buffers.Put(buf)
+	n, err := d.read(name, buf[:])
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimRight(string(buf[:n]), "\n\x00"), nil
+}
+
+// number reads an attribute that holds one number, in any base that has a prefix.
+func (d *dir) number(name string) (int64, bool) {
+	v, err := strconv.ParseInt(strings.TrimSpace(d.text(name)), 0, 64)
+	return v, err == nil
+}
+
+// indices returns the names in the directory that are numbers, in ascending order.
+func (d *dir) indices() ([]int, error) {
+	names, err := d.names()
+	if err != nil {
+		return nil, err
+	}
+	return sortedIndices(names), nil
+}
