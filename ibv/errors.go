@@ -1,0 +1,263 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+)
+
+// Sentinels, for errors.Is.
+var (
+	// ErrNotSupported: the device, the driver, the kernel or the library lacks
+	// it. ENOSYS and EOPNOTSUPP from below are ErrNotSupported too.
+	ErrNotSupported = errors.ErrUnsupported
+	// ErrClosed: the object was closed before, or while the call waited.
+	ErrClosed = errors.New("object is closed")
+	// ErrQueueFull: the work queue has no room. Poll completions, then post the
+	// rest.
+	ErrQueueFull = errors.New("queue is full; poll completions first")
+	// ErrWouldBlock: nothing was done; try again later.
+	ErrWouldBlock = errors.New("nothing to do now; try again")
+	// ErrNoDevice: no RDMA device is there, or none that was asked for.
+	ErrNoDevice = errors.New("no such RDMA device")
+	// ErrPoll: the provider could not poll the completion queue, which it
+	// explains no further.
+	ErrPoll = errors.New("the provider failed to poll the queue")
+)
+
+var errInvalid error = syscall.EINVAL
+
+// errnoError is the error of a positive errno, nil for 0.
+func errnoError(n int) error {
+	if n == 0 {
+		return nil
+	}
+	return syscall.Errno(n)
+}
+
+// OpError is a call that failed. errors.Is and errors.As find the cause: a
+// syscall.Errno, a sentinel of this package or one of its other error types.
+type OpError struct {
+	Op     string // "create qp"
+	Object string // what it was done to, "rxe0"; may be empty
+	Err    error  // the cause
+	Detail string // more about it; may be empty
+}
+
+func (e *OpError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op)
+	if e.Object != "" {
+		b.WriteString(" ")
+		b.WriteString(e.Object)
+	}
+	if e.Detail != "" {
+		b.WriteString(": ")
+		b.WriteString(e.Detail)
+	}
+	if e.Err != nil {
+		b.WriteString(": ")
+		// Joined errors come one a line; a message is one line.
+		b.WriteString(strings.ReplaceAll(e.Err.Error(), "\n", "; "))
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *OpError) Unwrap() error { return e.Err }
+
+// UnsupportedError is something that this host lacks. It is ErrNotSupported.
+type UnsupportedError struct {
+	Feature string // what was asked for
+	Need    string // what it takes
+	Have    string // what there is
+}
+
+func (e *UnsupportedError) Error() string {
+	s := e.Feature + " is not supported"
+	if e.Need != "" {
+		s += ": it needs " + e.Need
+	}
+	if e.Have != "" {
+		s += ", here is " + e.Have
+	}
+	return s
+}
+
+// Is reports whether target is ErrNotSupported.
+func (e *UnsupportedError) Is(target error) bool { return target == ErrNotSupported }
+
+// LimitError is a request beyond what the device can do. It is an EINVAL.
+type LimitError struct {
+	What  string // "max_send_wr"
+	Asked uint64
+	Limit uint64
+	Where string // the device
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("asked %s %d, %s supports %d", e.What, e.Asked, e.Where, e.Limit)
+}
+
+// Unwrap makes a LimitError an EINVAL.
+func (e *LimitError) Unwrap() error { return errInvalid }
+
+// BusyError is a Close of an object on which others depend. It is an EBUSY.
+type BusyError struct {
+	Object   string   // "pd of rxe0"
+	Children []string // what is still open, "2 mr", "1 qp"
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("close %s: still in use by %s; close them first", e.Object, strings.Join(e.Children, ", "))
+}
+
+// Unwrap makes a BusyError an EBUSY.
+func (e *BusyError) Unwrap() error { return syscall.EBUSY }
+
+// ModifyError is a queue pair's change of state, or of attributes, that the
+// kernel refused. Missing and Superfluous are what the specification says of the
+// attributes; the kernel's answer is Errno.
+type ModifyError struct {
+	Type        QPType
+	From, To    QPState
+	Mask        QPAttrMask // what was given
+	Missing     QPAttrMask // required for the transition and not given
+	Superfluous QPAttrMask // given and not allowed in the transition
+	Legal       bool       // the transition exists
+	Errno       syscall.Errno
+}
+
+func (e *ModifyError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v qp from %v to %v: ", e.Type, e.From, e.To)
+	switch {
+	case !e.Legal:
+		fmt.Fprintf(&b, "there is no such transition; from %v a qp can go to %s", e.From, nextStates(e.Type, e.From))
+	case e.Missing != 0 || e.Superfluous != 0:
+		required, optional, _ := RequiredAttrs(e.Type, e.From, e.To)
+		var parts []string
+		if e.Missing != 0 {
+			parts = append(parts, fmt.Sprintf("missing %v (required are %v)", e.Missing, required))
+		}
+		if e.Superfluous != 0 {
+			parts = append(parts, fmt.Sprintf("superfluous %v (allowed are %v)", e.Superfluous, required|optional))
+		}
+		b.WriteString(strings.Join(parts, ", "))
+	case !hasTransitions(e.Type):
+		fmt.Fprintf(&b, "refused with the attributes %v", e.Mask)
+	default:
+		b.WriteString("the attributes are the right ones, so a value is refused")
+		if hint := valueHints(e.Mask); hint != "" {
+			b.WriteString("; look at ")
+			b.WriteString(hint)
+		}
+	}
+	if e.Errno != 0 {
+		b.WriteString(": ")
+		b.WriteString(e.Errno.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns Errno.
+func (e *ModifyError) Unwrap() error {
+	if e.Errno == 0 {
+		return nil
+	}
+	return e.Errno
+}
+
+// valueHints names the values of the given attributes that devices refuse most.
+func valueHints(mask QPAttrMask) string {
+	var hints []string
+	for _, h := range []struct {
+		bit  QPAttrMask
+		text string
+	}{
+		{MaskPort, "the port number"},
+		{MaskPKeyIndex, "the pkey index"},
+		{MaskPathMTU, "the path MTU (at most the port's active MTU)"},
+		{MaskAV, "the address (sgid index, GID, port)"},
+		{MaskMaxQPRdAtomic, "max_rd_atomic (at most the device's max_qp_init_rd_atom)"},
+		{MaskMaxDestRdAtomic, "max_dest_rd_atomic (at most the device's max_qp_rd_atom)"},
+		{MaskTimeout, "the timeout (at most 31)"},
+		{MaskRetryCnt, "the retry count (at most 7)"},
+		{MaskRNRRetry, "the RNR retry count (at most 7)"},
+		{MaskMinRNRTimer, "the RNR timer (at most 31)"},
+		{MaskAccessFlags, "the access flags"},
+		{MaskRateLimit, "the rate limit"},
+		{MaskCap, "the new sizes"},
+	} {
+		if mask&h.bit != 0 {
+			hints = append(hints, h.text)
+		}
+	}
+	return strings.Join(hints, ", ")
+}
+
+// PermissionError is a device file that this process may not open.
+type PermissionError struct {
+	Path string // "/dev/infiniband/uverbs0"
+	Err  error  // EACCES or EPERM
+}
+
+func (e *PermissionError) Error() string {
+	return fmt.Sprintf("no permission to open %s: look at its mode and group with ls -l (the udev rules of rdma-core make it 0666), "+
+		"and in a container pass the device and allow it in the devices cgroup: %v", e.Path, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *PermissionError) Unwrap() error { return e.Err }
+
+// MemlockError is a registration that failed for want of memory that may be
+// locked, or of resources of the device where the limit cannot be the cause.
+type MemlockError struct {
+	Bytes uint64 // asked for
+	Cur   uint64 // RLIMIT_MEMLOCK, soft; all ones is unlimited
+	Max   uint64 // RLIMIT_MEMLOCK, hard
+	Err   error  // ENOMEM
+}
+
+func (e *MemlockError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "registering %s: ", byteSize(e.Bytes))
+	if e.Cur == ^uint64(0) {
+		b.WriteString("locked memory is not limited (RLIMIT_MEMLOCK), so it is the device's limit of regions, " +
+			"a memory cgroup or memory that is really short")
+	} else {
+		fmt.Fprintf(&b, "this process may lock %s in all (RLIMIT_MEMLOCK, hard limit %s)", byteSize(e.Cur), byteSize(e.Max))
+		if e.Cur < e.Max {
+			b.WriteString("; ulimit -l or setrlimit can raise it to the hard limit")
+		}
+		b.WriteString("; beyond that: memlock in /etc/security/limits.conf, LimitMEMLOCK=infinity in a systemd unit, " +
+			"--ulimit memlock=-1 for a container, or CAP_IPC_LOCK")
+	}
+	if e.Err != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Err.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *MemlockError) Unwrap() error { return e.Err }
+
+// byteSize writes n in the largest binary unit that keeps it exact to a tenth.
+func byteSize(n uint64) string {
+	if n == ^uint64(0) {
+		return "unlimited"
+	}
+	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, u := float64(n)/1024, 0
+	for v >= 1024 && u < len(units)-1 {
+		v /= 1024
+		u++
+	}
+	s := fmt.Sprintf("%.1f", v)
+	return strings.TrimSuffix(s, ".0") + " " + units[u]
+}

@@ -1,0 +1,134 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+)
+
+// PathError is an address that the kernel refused for a queue pair or an address
+// handle: no route, no neighbour, or GIDs that do not fit.
+type PathError struct {
+	Device    string
+	Port      uint8
+	SGIDIndex int     // index of the local GID
+	Local     GID     // what stands there; zero if empty or unknown
+	LocalType GIDType // its protocol
+	Netdev    string  // its network interface, empty on InfiniBand
+	Remote    GID
+	Errno     syscall.Errno
+}
+
+func (e *PathError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "no way from %s port %d, sgid index %d (", e.Device, e.Port, e.SGIDIndex)
+	if e.Local.IsZero() {
+		b.WriteString("empty")
+	} else {
+		fmt.Fprintf(&b, "%v, %v", e.Local, e.LocalType)
+		if e.Netdev != "" {
+			b.WriteString(", " + e.Netdev)
+		}
+	}
+	fmt.Fprintf(&b, "), to %v: %s", e.Remote, e.Reason())
+	if e.Errno != 0 {
+		b.WriteString(": " + e.Errno.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns Errno.
+func (e *PathError) Unwrap() error {
+	if e.Errno == 0 {
+		return nil
+	}
+	return e.Errno
+}
+
+// Reason is the likely reason, in a sentence. It is inferred from the two GIDs
+// and the errno; the kernel tells no more.
+func (e *PathError) Reason() string {
+	return pathReason(e.Local, e.LocalType, e.Netdev, e.Remote, e.Errno)
+}
+
+// pathErrno tells whether err is one that the kernel gives for a bad address.
+func pathErrno(err error) bool {
+	for _, e := range []syscall.Errno{syscall.ETIMEDOUT, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.EINVAL,
+		syscall.ENODEV, syscall.EADDRNOTAVAIL, syscall.ENETDOWN} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func pathReason(local GID, typ GIDType, netdev string, remote GID, errno syscall.Errno) string {
+	if local.IsZero() {
+		return "that entry of the GID table is empty or could not be read; choose another index from show_gids"
+	}
+	if remote.IsZero() {
+		return "the peer's GID is zero: its endpoint was not filled in, or it counts on LIDs, which RoCE does not have"
+	}
+	if typ == GIDTypeIB {
+		return pathReasonIB(local, remote, errno)
+	}
+	switch {
+	case remote.IsMulticast():
+		return "the peer's GID is a multicast group, which only UD address handles reach"
+	case local.IsIPv4Mapped() != remote.IsIPv4Mapped():
+		return fmt.Sprintf("the local GID is %s and the peer's is %s; use indexes of one address family on both sides",
+			family(local), family(remote))
+	case local.IsLinkLocal() && !remote.IsLinkLocal():
+		return "the local GID is link-local and the peer's is not; use the index of a routable address"
+	case !local.IsLinkLocal() && remote.IsLinkLocal():
+		return "the peer's GID is link-local and the local one is not; the peer should offer a routable address"
+	case netdev == "":
+		return "the local GID has no network interface: it was removed, or belongs to another network namespace"
+	case errno == syscall.ENETDOWN:
+		return netdev + " is down; ip link set " + netdev + " up"
+	case local == remote:
+		return "the peer's GID is the local one: a loop through one port, which needs " + netdev + " up and a device that loops back"
+	}
+	addr := remote.Addr().String()
+	switch errno {
+	case syscall.ENETUNREACH, syscall.EADDRNOTAVAIL:
+		if typ == GIDTypeRoCEv1 {
+			return "RoCE v1 is not routed and the peer is not on the LAN of " + netdev + "; use an index of RoCE v2"
+		}
+		return "no route to " + addr + " through " + netdev + "; see ip route get " + addr + " oif " + netdev
+	case syscall.ETIMEDOUT, syscall.EHOSTUNREACH:
+		proto := "neighbour discovery"
+		if remote.IsIPv4Mapped() {
+			proto = "ARP"
+		}
+		return fmt.Sprintf("nobody answers %s for %s on %s: the peer is down, on another LAN or VLAN, or its address has changed; "+
+			"see ip neigh show dev %s, and ping -I %s %s", proto, addr, netdev, netdev, netdev, addr)
+	case syscall.ENODEV:
+		return "the interface or the device is gone"
+	}
+	s := "the two GIDs fit, so look at the port number, whether " + netdev + " is up and whether the path MTU is within the port's active MTU"
+	if typ == GIDTypeRoCEv1 {
+		s += "; RoCE v1 needs a peer that uses v1 too"
+	}
+	return s
+}
+
+func pathReasonIB(local, remote GID, errno syscall.Errno) string {
+	switch {
+	case remote.IsIPv4Mapped():
+		return "the local port is InfiniBand and the peer's GID is that of a RoCE port"
+	case !remote.IsMulticast() && local.SubnetPrefix() != remote.SubnetPrefix():
+		return "the GIDs are of different InfiniBand subnets; that takes an InfiniBand router, and the LID of the router"
+	case errno == syscall.ETIMEDOUT:
+		return "the subnet manager does not answer"
+	}
+	return "look at the port number and the peer's LID, and whether the path MTU is within the port's active MTU"
+}
+
+func family(g GID) string {
+	if g.IsIPv4Mapped() {
+		return "IPv4"
+	}
+	return "IPv6"
+}

@@ -1,0 +1,149 @@
+package ibv
+
+import "strings"
+
+// attrs are the attributes of one transition. MaskState is required in all and
+// left out here.
+type attrs struct{ required, optional QPAttrMask }
+
+// step is a transition between two states.
+type step struct{ from, to QPState }
+
+const (
+	initOpt   = MaskPKeyIndex | MaskPort
+	connAV    = MaskAV | MaskPathMTU | MaskDestQPN | MaskRQPSN
+	sqdTiming = MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskMaxQPRdAtomic
+)
+
+// transitions are the rows of the InfiniBand specification's table of queue pair
+// attributes (chapter 11, "Modify Queue Pair"), as Linux enforces them. Every
+// state may go to Reset, and every one but Reset to Err, with no attribute; that
+// is not repeated here. RC and XRC have no SQE.
+var transitions = map[QPType]map[step]attrs{
+	RC: {
+		{StateReset, StateInit}: {initOpt | MaskAccessFlags, 0},
+		{StateInit, StateInit}:  {0, initOpt | MaskAccessFlags},
+		{StateInit, StateRTR}:   {connAV | MaskMaxDestRdAtomic | MaskMinRNRTimer, MaskAltPath | MaskAccessFlags | MaskPKeyIndex},
+		{StateRTR, StateRTS}: {MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskSQPSN | MaskMaxQPRdAtomic,
+			MaskCurState | MaskAltPath | MaskAccessFlags | MaskMinRNRTimer | MaskPathMigState},
+		{StateRTS, StateRTS}: {0, MaskCurState | MaskAccessFlags | MaskAltPath | MaskPathMigState | MaskMinRNRTimer},
+		{StateRTS, StateSQD}: {0, MaskEnSQDAsyncNotify},
+		{StateSQD, StateRTS}: {0, MaskCurState | MaskAltPath | MaskAccessFlags | MaskMinRNRTimer | MaskPathMigState},
+		{StateSQD, StateSQD}: {0, MaskPort | MaskAV | sqdTiming | MaskMaxDestRdAtomic | MaskAltPath | MaskAccessFlags |
+			MaskPKeyIndex | MaskMinRNRTimer | MaskPathMigState},
+	},
+	UC: {
+		{StateReset, StateInit}: {initOpt | MaskAccessFlags, 0},
+		{StateInit, StateInit}:  {0, initOpt | MaskAccessFlags},
+		{StateInit, StateRTR}:   {connAV, MaskAltPath | MaskAccessFlags | MaskPKeyIndex},
+		{StateRTR, StateRTS}:    {MaskSQPSN, MaskCurState | MaskAltPath | MaskAccessFlags | MaskPathMigState},
+		{StateRTS, StateRTS}:    {0, MaskCurState | MaskAccessFlags | MaskAltPath | MaskPathMigState},
+		{StateRTS, StateSQD}:    {0, MaskEnSQDAsyncNotify},
+		{StateSQD, StateRTS}:    {0, MaskCurState | MaskAltPath | MaskAccessFlags | MaskPathMigState},
+		{StateSQD, StateSQD}:    {0, MaskAV | MaskAltPath | MaskAccessFlags | MaskPKeyIndex | MaskPathMigState},
+		{StateSQE, StateRTS}:    {0, MaskCurState | MaskAccessFlags},
+	},
+	UD: {
+		{StateReset, StateInit}: {initOpt | MaskQKey, 0},
+		{StateInit, StateInit}:  {0, initOpt | MaskQKey},
+		{StateInit, StateRTR}:   {0, MaskPKeyIndex | MaskQKey},
+		{StateRTR, StateRTS}:    {MaskSQPSN, MaskCurState | MaskQKey},
+		{StateRTS, StateRTS}:    {0, MaskCurState | MaskQKey},
+		{StateRTS, StateSQD}:    {0, MaskEnSQDAsyncNotify},
+		{StateSQD, StateRTS}:    {0, MaskCurState | MaskQKey},
+		{StateSQD, StateSQD}:    {0, MaskPKeyIndex | MaskQKey},
+		{StateSQE, StateRTS}:    {0, MaskCurState | MaskQKey},
+	},
+	RawPacket: {
+		{StateReset, StateInit}: {MaskPort, 0},
+		{StateInit, StateInit}:  {0, 0},
+		{StateInit, StateRTR}:   {0, 0},
+		{StateRTR, StateRTS}:    {0, MaskRateLimit},
+		{StateRTS, StateRTS}:    {0, MaskRateLimit},
+		{StateRTS, StateSQD}:    {0, 0},
+		{StateSQD, StateRTS}:    {0, 0},
+		{StateSQD, StateSQD}:    {0, 0},
+		{StateSQE, StateRTS}:    {0, 0},
+	},
+	XRCSend: {
+		{StateReset, StateInit}: {initOpt | MaskAccessFlags, 0},
+		{StateInit, StateInit}:  {0, initOpt | MaskAccessFlags},
+		{StateInit, StateRTR}:   {connAV, MaskAltPath | MaskAccessFlags | MaskPKeyIndex},
+		{StateRTR, StateRTS}: {MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskSQPSN | MaskMaxQPRdAtomic,
+			MaskCurState | MaskAltPath | MaskAccessFlags | MaskPathMigState},
+		{StateRTS, StateRTS}: {0, MaskCurState | MaskAccessFlags | MaskAltPath | MaskPathMigState},
+		{StateRTS, StateSQD}: {0, MaskEnSQDAsyncNotify},
+		{StateSQD, StateRTS}: {0, MaskCurState | MaskAltPath | MaskAccessFlags | MaskPathMigState},
+		{StateSQD, StateSQD}: {0, MaskPort | MaskAV | sqdTiming | MaskAltPath | MaskAccessFlags | MaskPKeyIndex | MaskPathMigState},
+	},
+	XRCRecv: {
+		{StateReset, StateInit}: {initOpt | MaskAccessFlags, 0},
+		{StateInit, StateInit}:  {0, initOpt | MaskAccessFlags},
+		{StateInit, StateRTR}:   {connAV | MaskMaxDestRdAtomic | MaskMinRNRTimer, MaskAltPath | MaskAccessFlags | MaskPKeyIndex},
+		{StateRTR, StateRTS}:    {MaskTimeout | MaskSQPSN, MaskCurState | MaskAltPath | MaskAccessFlags | MaskMinRNRTimer | MaskPathMigState},
+		{StateRTS, StateRTS}:    {0, MaskCurState | MaskAccessFlags | MaskAltPath | MaskPathMigState | MaskMinRNRTimer},
+		{StateRTS, StateSQD}:    {0, MaskEnSQDAsyncNotify},
+		{StateSQD, StateRTS}:    {0, MaskCurState | MaskAltPath | MaskAccessFlags | MaskMinRNRTimer | MaskPathMigState},
+		{StateSQD, StateSQD}: {0, MaskPort | MaskAV | MaskTimeout | MaskMaxDestRdAtomic | MaskAltPath | MaskAccessFlags |
+			MaskPKeyIndex | MaskMinRNRTimer | MaskPathMigState},
+	},
+}
+
+// hasTransitions tells whether there is a table for t. Vendors' types have none.
+func hasTransitions(t QPType) bool { return transitions[t] != nil }
+
+func lookupTransition(t QPType, from, to QPState) (attrs, bool) {
+	rows := transitions[t]
+	if rows == nil || from > StateErr {
+		return attrs{}, false
+	}
+	if to == StateReset || to == StateErr && from != StateReset {
+		return attrs{}, true
+	}
+	a, ok := rows[step{from, to}]
+	return a, ok
+}
+
+// RequiredAttrs tells which attributes Modify needs to bring a QP of type t from
+// one state to another, and which it may take besides. ok is false when there is
+// no such transition, or no table for the type (Driver). It is what the
+// InfiniBand specification says and Linux enforces; drivers may differ.
+func RequiredAttrs(t QPType, from, to QPState) (required, optional QPAttrMask, ok bool) {
+	a, ok := lookupTransition(t, from, to)
+	if !ok {
+		return 0, 0, false
+	}
+	if from == to {
+		// Not naming the state leaves it as it is.
+		return a.required, a.optional | MaskState, true
+	}
+	return a.required | MaskState, a.optional, true
+}
+
+// checkTransition compares the attributes of a Modify with the tables. It
+// explains refusals and never causes one, since kernels differ. A type without a
+// table is legal with anything.
+func checkTransition(t QPType, from, to QPState, mask QPAttrMask) (missing, superfluous QPAttrMask, legal bool) {
+	if !hasTransitions(t) {
+		return 0, 0, true
+	}
+	required, optional, ok := RequiredAttrs(t, from, to)
+	if !ok {
+		return 0, 0, false
+	}
+	return required &^ mask, mask &^ (required | optional), true
+}
+
+// nextStates lists where a QP can go from a state, for an error.
+func nextStates(t QPType, from QPState) string {
+	var list []string
+	for to := StateReset; to <= StateErr; to++ {
+		if _, ok := lookupTransition(t, from, to); ok && to != from {
+			list = append(list, to.String())
+		}
+	}
+	if list == nil {
+		return "no known state"
+	}
+	return strings.Join(list, ", ")
+}

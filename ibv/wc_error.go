@@ -1,0 +1,114 @@
+package ibv
+
+import (
+	"fmt"
+	"strings"
+)
+
+// WCError is a work request that failed. errors.Is finds it by its status, as in
+// errors.Is(err, ibv.WCRetryExcErr).
+type WCError struct {
+	Status    WCStatus
+	VendorErr uint32   // the device's own syndrome
+	QPN       uint32   // the local queue pair
+	ID        uint64   // the work request's
+	Opcode    WCOpcode // as the device left it; devices need not set it on failure
+}
+
+func newWCError(wc *WC) error {
+	return &WCError{Status: wc.Status, VendorErr: wc.VendorErr, QPN: wc.QPN, ID: wc.ID, Opcode: wc.Opcode}
+}
+
+// Error says what happened, to which work request, and what to look at.
+func (e *WCError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "work request %#x of qp %#06x failed with %v", e.ID, e.QPN, e.Status)
+	if e.VendorErr != 0 {
+		fmt.Fprintf(&b, " (vendor syndrome %#x", e.VendorErr)
+		if s := vendorText(e.VendorErr); s != "" {
+			b.WriteString(", on mlx5: " + s)
+		}
+		b.WriteString(")")
+	}
+	b.WriteString(": ")
+	b.WriteString(e.Status.Explain())
+	if a := e.Status.Advice(); a != "" {
+		b.WriteString("; ")
+		b.WriteString(a)
+	}
+	return b.String()
+}
+
+// Unwrap returns Status.
+func (e *WCError) Unwrap() error { return e.Status }
+
+// Error is the name, so that a status can be the target of errors.Is.
+func (s WCStatus) Error() string { return s.String() }
+
+type wcText struct{ explain, advice string }
+
+const rdOnly = "a status of reliable datagram, which no device has"
+
+var wcTexts = [...]wcText{
+	WCSuccess: {"it was done", ""},
+	WCLocLenErr: {"the message and the local buffers do not fit",
+		"a receive was shorter than the message that came, or a message was longer than the port or, on UD, the path MTU allows"},
+	WCLocQPOpErr: {"the local queue pair could not carry it out",
+		"look at opcode against QP type, number of SGEs, alignment and size of atomics, and the address handle's port"},
+	WCLocEECOpErr: {rdOnly, ""},
+	WCLocProtErr: {"a local buffer is not registered for this",
+		"look at the lkey, at the bounds of the MR, at whether it was closed too early, is of another PD, or lacks LocalWrite for a receive or a read"},
+	WCWRFlushErr: {"it was never tried, because the queue pair is in the error state",
+		"the first completion with another status tells the cause; none means that the peer disconnected or the QP was moved to Err"},
+	WCMWBindErr: {"a memory window was not bound",
+		"look at MWBind of the MR, the bounds, the rkey, and whether the access asked is within the MR's"},
+	WCBadRespErr: {"the peer's answer made no sense",
+		"both sides may disagree on PSN, MTU or QP type, or an old connection is still sending"},
+	WCLocAccessErr: {"an incoming message broke the protection of local memory",
+		"look at the rkey and bounds that were given to the peer, and at the access flags of MR and QP"},
+	WCRemInvReqErr: {"the peer calls the request invalid",
+		"its receive is too short, the operation is not enabled by its QP's access flags, the message is longer than 2 GiB, or more reads and atomics are outstanding than its max_dest_rd_atomic"},
+	WCRemAccessErr: {"the peer's memory does not allow it",
+		"look at the rkey, at address and length within the peer's MR, at RemoteWrite, RemoteRead or RemoteAtomic on both its MR and its QP, and at whether it closed the MR; atomics need 8-byte alignment"},
+	WCRemOpErr: {"the peer could not carry it out",
+		"its side failed locally: look there for the error of its queue pair or device"},
+	WCRetryExcErr: {"the peer does not answer",
+		"it is gone, its QP is not in RTR or is closed, its QPN, GID or LID is wrong, the GID index is of another RoCE version or network, " +
+			"a firewall drops UDP port 4791, the path MTU does not pass, the network loses packets (PFC, ECN), or timeout and retry count are too small"},
+	WCRNRRetryExcErr: {"the peer has no receive posted",
+		"post receives before the peer sends, or give rnr_retry 7 (for ever) and a longer min_rnr_timer"},
+	WCLocRDDViolErr:  {rdOnly, ""},
+	WCRemInvRDReqErr: {rdOnly, ""},
+	WCRemAbortErr:    {"the peer aborted it", "look at the peer's completions and events"},
+	WCInvEECNErr:     {rdOnly, ""},
+	WCInvEECStateErr: {rdOnly, ""},
+	WCFatalErr:       {"the device failed", "look at the kernel's log, and at AsyncEvent for EventDeviceFatal; the device has to be opened again"},
+	WCRespTimeoutErr: {"no response came in time", "look at the peer and at the network between"},
+	WCGeneralErr:     {"it failed for a reason that has no status", "look at the vendor syndrome and the kernel's log"},
+	WCTMErr:          {"tag matching failed", "look at the tag list of the SRQ and its unexpected count"},
+	WCTMRndvIncomplete: {"the device could not finish the rendezvous by itself",
+		"read the data in software, as the header describes"},
+}
+
+// Explain says in a few words what the status means.
+func (s WCStatus) Explain() string {
+	if int(s) >= len(wcTexts) {
+		return "a status that this release does not know"
+	}
+	return wcTexts[s].explain
+}
+
+// Advice says what to look at, or nothing where there is nothing to say.
+func (s WCStatus) Advice() string {
+	if int(s) >= len(wcTexts) {
+		return ""
+	}
+	return wcTexts[s].advice
+}
+
+// mlx5Syndromes are vendor syndromes of ConnectX. Few are public.
+var mlx5Syndromes = map[uint32]string{
+	0x93: "page fault on memory registered on demand", // MLX5_CQE_VENDOR_SYNDROME_ODP_PFAULT
+}
+
+func vendorText(v uint32) string { return mlx5Syndromes[v] }
