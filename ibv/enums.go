@@ -450,40 +450,40 @@ const (
 	MaskRateLimit        QPAttrMask = 1 << 25 // C: IBV_QP_RATE_LIMIT.
 )
 
-// DeviceCap are capabilities of a device. The 64 bits of the extended query
+// DeviceCapFlags are capabilities of a device. The 64 bits of the extended query
 // include the 32 of the classic one.
 //
 // C: enum ibv_device_cap_flags and the IBV_DEVICE_* above 32 bits.
-type DeviceCap uint64
+type DeviceCapFlags uint64
 
 const (
-	DeviceResizeMaxWR         DeviceCap = 1 << 0  // C: IBV_DEVICE_RESIZE_MAX_WR.
-	DeviceBadPKeyCntr         DeviceCap = 1 << 1  // C: IBV_DEVICE_BAD_PKEY_CNTR.
-	DeviceBadQKeyCntr         DeviceCap = 1 << 2  // C: IBV_DEVICE_BAD_QKEY_CNTR.
-	DeviceRawMulti            DeviceCap = 1 << 3  // C: IBV_DEVICE_RAW_MULTI.
-	DeviceAutoPathMig         DeviceCap = 1 << 4  // C: IBV_DEVICE_AUTO_PATH_MIG.
-	DeviceChangePhyPort       DeviceCap = 1 << 5  // C: IBV_DEVICE_CHANGE_PHY_PORT.
-	DeviceUDAVPortEnforce     DeviceCap = 1 << 6  // C: IBV_DEVICE_UD_AV_PORT_ENFORCE.
-	DeviceCurrQPStateMod      DeviceCap = 1 << 7  // C: IBV_DEVICE_CURR_QP_STATE_MOD.
-	DeviceShutdownPort        DeviceCap = 1 << 8  // C: IBV_DEVICE_SHUTDOWN_PORT.
-	DeviceInitType            DeviceCap = 1 << 9  // C: IBV_DEVICE_INIT_TYPE.
-	DevicePortActiveEvent     DeviceCap = 1 << 10 // C: IBV_DEVICE_PORT_ACTIVE_EVENT.
-	DeviceSysImageGUID        DeviceCap = 1 << 11 // C: IBV_DEVICE_SYS_IMAGE_GUID.
-	DeviceRCRNRNakGen         DeviceCap = 1 << 12 // C: IBV_DEVICE_RC_RNR_NAK_GEN.
-	DeviceSRQResize           DeviceCap = 1 << 13 // C: IBV_DEVICE_SRQ_RESIZE.
-	DeviceNNotifyCQ           DeviceCap = 1 << 14 // C: IBV_DEVICE_N_NOTIFY_CQ.
-	DeviceMemWindow           DeviceCap = 1 << 17 // C: IBV_DEVICE_MEM_WINDOW.
-	DeviceUDIPCsum            DeviceCap = 1 << 18 // C: IBV_DEVICE_UD_IP_CSUM.
-	DeviceXRC                 DeviceCap = 1 << 20 // C: IBV_DEVICE_XRC.
-	DeviceMemMgtExtensions    DeviceCap = 1 << 21 // C: IBV_DEVICE_MEM_MGT_EXTENSIONS.
-	DeviceMemWindowType2A     DeviceCap = 1 << 23 // C: IBV_DEVICE_MEM_WINDOW_TYPE_2A.
-	DeviceMemWindowType2B     DeviceCap = 1 << 24 // C: IBV_DEVICE_MEM_WINDOW_TYPE_2B.
-	DeviceRCIPCsum            DeviceCap = 1 << 25 // C: IBV_DEVICE_RC_IP_CSUM.
-	DeviceRawIPCsum           DeviceCap = 1 << 26 // C: IBV_DEVICE_RAW_IP_CSUM.
-	DeviceManagedFlowSteering DeviceCap = 1 << 29 // C: IBV_DEVICE_MANAGED_FLOW_STEERING.
-	DeviceRawScatterFCS       DeviceCap = 1 << 34 // C: IBV_DEVICE_RAW_SCATTER_FCS.
-	DevicePCIWriteEndPadding  DeviceCap = 1 << 36 // C: IBV_DEVICE_PCI_WRITE_END_PADDING.
-	DeviceCCDMABounce         DeviceCap = 1 << 41 // C: IBV_DEVICE_CC_DMA_BOUNCE.
+	DeviceResizeMaxWR         DeviceCapFlags = 1 << 0  // C: IBV_DEVICE_RESIZE_MAX_WR.
+	DeviceBadPKeyCntr         DeviceCapFlags = 1 << 1  // C: IBV_DEVICE_BAD_PKEY_CNTR.
+	DeviceBadQKeyCntr         DeviceCapFlags = 1 << 2  // C: IBV_DEVICE_BAD_QKEY_CNTR.
+	DeviceRawMulti            DeviceCapFlags = 1 << 3  // C: IBV_DEVICE_RAW_MULTI.
+	DeviceAutoPathMig         DeviceCapFlags = 1 << 4  // C: IBV_DEVICE_AUTO_PATH_MIG.
+	DeviceChangePhyPort       DeviceCapFlags = 1 << 5  // C: IBV_DEVICE_CHANGE_PHY_PORT.
+	DeviceUDAVPortEnforce     DeviceCapFlags = 1 << 6  // C: IBV_DEVICE_UD_AV_PORT_ENFORCE.
+	DeviceCurrQPStateMod      DeviceCapFlags = 1 << 7  // C: IBV_DEVICE_CURR_QP_STATE_MOD.
+	DeviceShutdownPort        DeviceCapFlags = 1 << 8  // C: IBV_DEVICE_SHUTDOWN_PORT.
+	DeviceInitType            DeviceCapFlags = 1 << 9  // C: IBV_DEVICE_INIT_TYPE.
+	DevicePortActiveEvent     DeviceCapFlags = 1 << 10 // C: IBV_DEVICE_PORT_ACTIVE_EVENT.
+	DeviceSysImageGUID        DeviceCapFlags = 1 << 11 // C: IBV_DEVICE_SYS_IMAGE_GUID.
+	DeviceRCRNRNakGen         DeviceCapFlags = 1 << 12 // C: IBV_DEVICE_RC_RNR_NAK_GEN.
+	DeviceSRQResize           DeviceCapFlags = 1 << 13 // C: IBV_DEVICE_SRQ_RESIZE.
+	DeviceNNotifyCQ           DeviceCapFlags = 1 << 14 // C: IBV_DEVICE_N_NOTIFY_CQ.
+	DeviceMemWindow           DeviceCapFlags = 1 << 17 // C: IBV_DEVICE_MEM_WINDOW.
+	DeviceUDIPCsum            DeviceCapFlags = 1 << 18 // C: IBV_DEVICE_UD_IP_CSUM.
+	DeviceXRC                 DeviceCapFlags = 1 << 20 // C: IBV_DEVICE_XRC.
+	DeviceMemMgtExtensions    DeviceCapFlags = 1 << 21 // C: IBV_DEVICE_MEM_MGT_EXTENSIONS.
+	DeviceMemWindowType2A     DeviceCapFlags = 1 << 23 // C: IBV_DEVICE_MEM_WINDOW_TYPE_2A.
+	DeviceMemWindowType2B     DeviceCapFlags = 1 << 24 // C: IBV_DEVICE_MEM_WINDOW_TYPE_2B.
+	DeviceRCIPCsum            DeviceCapFlags = 1 << 25 // C: IBV_DEVICE_RC_IP_CSUM.
+	DeviceRawIPCsum           DeviceCapFlags = 1 << 26 // C: IBV_DEVICE_RAW_IP_CSUM.
+	DeviceManagedFlowSteering DeviceCapFlags = 1 << 29 // C: IBV_DEVICE_MANAGED_FLOW_STEERING.
+	DeviceRawScatterFCS       DeviceCapFlags = 1 << 34 // C: IBV_DEVICE_RAW_SCATTER_FCS.
+	DevicePCIWriteEndPadding  DeviceCapFlags = 1 << 36 // C: IBV_DEVICE_PCI_WRITE_END_PADDING.
+	DeviceCCDMABounce         DeviceCapFlags = 1 << 41 // C: IBV_DEVICE_CC_DMA_BOUNCE.
 )
 
 // PortCap are capabilities of a port.

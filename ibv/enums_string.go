@@ -171,7 +171,7 @@ var deviceCapNames = []string{0: "ResizeMaxWR", 1: "BadPKeyCntr", 2: "BadQKeyCnt
 	36: "PCIWriteEndPadding", 41: "CCDMABounce"}
 
 // String joins the names of the capabilities with "|".
-func (c DeviceCap) String() string { return flagString(uint64(c), deviceCapNames) }
+func (c DeviceCapFlags) String() string { return flagString(uint64(c), deviceCapNames) }
 
 var portCapNames = []string{1: "SM", 2: "Notice", 3: "Trap", 4: "OptIPD", 5: "AutoMigr", 6: "SLMap", 7: "MKeyNVRAM", 8: "PKeyNVRAM",
 	9: "LEDInfo", 11: "SysImageGUID", 12: "PKeySwExtPortTrap", 14: "ExtendedSpeeds", 15: "Mask2", 16: "CM", 17: "SNMPTunnel",

@@ -1,57 +1,59 @@
 package ibv
 
-// EventObject is the kind of thing that an asynchronous event is about.
-type EventObject uint8
+import "strconv"
+
+// eventObject is the kind of thing that an asynchronous event is about.
+type eventObject uint8
 
 const (
-	EventOfDevice EventObject = 0
-	EventOfPort   EventObject = 1
-	EventOfCQ     EventObject = 2
-	EventOfQP     EventObject = 3
-	EventOfSRQ    EventObject = 4
-	EventOfWQ     EventObject = 5
+	eventOfDevice eventObject = 0
+	eventOfPort   eventObject = 1
+	eventOfCQ     eventObject = 2
+	eventOfQP     eventObject = 3
+	eventOfSRQ    eventObject = 4
+	eventOfWQ     eventObject = 5
 )
 
 var eventObjectNames = []string{"device", "port", "cq", "qp", "srq", "wq"}
 
 // String is the name in lower case, as in "qp".
-func (o EventObject) String() string { return enumString("EventObject", int64(o), eventObjectNames) }
+func (o eventObject) String() string { return enumString("eventObject", int64(o), eventObjectNames) }
 
 type eventText struct {
-	object  EventObject
+	object  eventObject
 	explain string
 }
 
 var eventTexts = [...]eventText{
-	EventCQErr:            {EventOfCQ, "the completion queue overflowed or failed: completions are lost, so make a larger one and its queue pairs anew"},
-	EventQPFatal:          {EventOfQP, "the queue pair failed and is in the error state: what was posted is flushed"},
-	EventQPReqErr:         {EventOfQP, "the peer sent an invalid request: the queue pair is in the error state"},
-	EventQPAccessErr:      {EventOfQP, "the peer asked for memory that it may not use: the queue pair is in the error state"},
-	EventCommEst:          {EventOfQP, "a first message arrived before the queue pair was moved to RTS, which can be done now"},
-	EventSQDrained:        {EventOfQP, "the send queue is drained: attributes may be changed"},
-	EventPathMig:          {EventOfQP, "the connection has moved to its alternate path"},
-	EventPathMigErr:       {EventOfQP, "the connection could not move to its alternate path"},
-	EventDeviceFatal:      {EventOfDevice, "the device failed or was removed: close everything and open it again"},
-	EventPortActive:       {EventOfPort, "the port has a link and carries traffic"},
-	EventPortErr:          {EventOfPort, "the port lost its link: connections retry until their timeouts end"},
-	EventLIDChange:        {EventOfPort, "the subnet manager gave the port another LID: peers must be told"},
-	EventPKeyChange:       {EventOfPort, "the table of partition keys changed: look up pkey indexes again"},
-	EventSMChange:         {EventOfPort, "another subnet manager took over: address handles and joins through the old one may be stale"},
-	EventSRQErr:           {EventOfSRQ, "the shared receive queue failed: its queue pairs cannot receive"},
-	EventSRQLimitReached:  {EventOfSRQ, "fewer receives are posted than the limit: post more and arm the limit again"},
-	EventQPLastWQEReached: {EventOfQP, "the queue pair took its last receive from the shared receive queue: it may be closed now"},
-	EventClientReregister: {EventOfPort, "the subnet manager asks for subscriptions, multicast joins and services to be registered again"},
-	EventGIDChange:        {EventOfPort, "the GID table changed, as when an address was added or removed: look up indexes again"},
-	EventWQFatal:          {EventOfWQ, "the receive work queue failed"},
-	EventSpeedChange:      {EventOfPort, "the speed of the port changed"},
+	EventCQErr:            {eventOfCQ, "the completion queue overflowed or failed: completions are lost, so make a larger one and its queue pairs anew"},
+	EventQPFatal:          {eventOfQP, "the queue pair failed and is in the error state: what was posted is flushed"},
+	EventQPReqErr:         {eventOfQP, "the peer sent an invalid request: the queue pair is in the error state"},
+	EventQPAccessErr:      {eventOfQP, "the peer asked for memory that it may not use: the queue pair is in the error state"},
+	EventCommEst:          {eventOfQP, "a first message arrived before the queue pair was moved to RTS, which can be done now"},
+	EventSQDrained:        {eventOfQP, "the send queue is drained: attributes may be changed"},
+	EventPathMig:          {eventOfQP, "the connection has moved to its alternate path"},
+	EventPathMigErr:       {eventOfQP, "the connection could not move to its alternate path"},
+	EventDeviceFatal:      {eventOfDevice, "the device failed or was removed: close everything and open it again"},
+	EventPortActive:       {eventOfPort, "the port has a link and carries traffic"},
+	EventPortErr:          {eventOfPort, "the port lost its link: connections retry until their timeouts end"},
+	EventLIDChange:        {eventOfPort, "the subnet manager gave the port another LID: peers must be told"},
+	EventPKeyChange:       {eventOfPort, "the table of partition keys changed: look up pkey indexes again"},
+	EventSMChange:         {eventOfPort, "another subnet manager took over: address handles and joins through the old one may be stale"},
+	EventSRQErr:           {eventOfSRQ, "the shared receive queue failed: its queue pairs cannot receive"},
+	EventSRQLimitReached:  {eventOfSRQ, "fewer receives are posted than the limit: post more and arm the limit again"},
+	EventQPLastWQEReached: {eventOfQP, "the queue pair took its last receive from the shared receive queue: it may be closed now"},
+	EventClientReregister: {eventOfPort, "the subnet manager asks for subscriptions, multicast joins and services to be registered again"},
+	EventGIDChange:        {eventOfPort, "the GID table changed, as when an address was added or removed: look up indexes again"},
+	EventWQFatal:          {eventOfWQ, "the receive work queue failed"},
+	EventSpeedChange:      {eventOfPort, "the speed of a port changed"},
 }
 
-// Object is the kind of thing that the event is about. For a type that this
-// release does not know it is EventOfPort, since the C API hands out a number
+// object is the kind of thing that the event is about. For a type that this
+// release does not know it is eventOfPort, since the C API hands out a number
 // then.
-func (t AsyncEventType) Object() EventObject {
+func (t AsyncEventType) object() eventObject {
 	if int(t) >= len(eventTexts) {
-		return EventOfPort
+		return eventOfPort
 	}
 	return eventTexts[t].object
 }
@@ -62,4 +64,22 @@ func (t AsyncEventType) Explain() string {
 		return "an event that this release does not know"
 	}
 	return eventTexts[t].explain
+}
+
+// asyncEventText says in a sentence what happened to what.
+func asyncEventText(e AsyncEvent) string {
+	on := e.device
+	switch obj := e.Type.object(); {
+	case e.QP != nil:
+		on = e.QP.node.String()
+	case e.CQ != nil:
+		on = e.CQ.node.String()
+	case e.SRQ != nil:
+		on = e.SRQ.node.String()
+	case obj == eventOfPort && e.Port != 0:
+		on += " port " + strconv.Itoa(int(e.Port))
+	case obj == eventOfCQ || obj == eventOfQP || obj == eventOfSRQ || obj == eventOfWQ:
+		on = "a " + obj.String() + " of " + on
+	}
+	return e.Type.String() + " on " + on + ": " + e.Type.Explain()
 }
