@@ -1,0 +1,75 @@
+//go:build !race
+
+package bed
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// boot runs scripts/vm with args around a payload folder that holds script, and
+// returns its exit code and its two streams.
+func boot(t *testing.T, script string, flags []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	if os.Getenv("PUREVERBS_TEST_TIER") != "" {
+		t.Skip("boots a VM, and runs in one")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "t.sh"), []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out, diag bytes.Buffer
+	c := exec.Command("../../scripts/vm", append(append(append([]string{"run"}, flags...), dir, "--", "sh", "t.sh"), args...)...)
+	c.Stdout, c.Stderr = &out, &diag
+	err := c.Run()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	case err != nil:
+		t.Fatal(err)
+	}
+	return code, out.String(), diag.String()
+}
+
+func TestVM_Exit(t *testing.T) {
+	dir := t.TempDir()
+	const script = `echo "$PWD|$NAME|$1|$2|$PUREVERBS_TEST_TIER"; echo kept >/out/file; exit 42`
+	code, out, diag := boot(t, script, []string{"-t", "120", "-o", dir, "-e", "NAME=it's"}, "a b", `$"c'`)
+	if code != 42 {
+		t.Errorf("exit code %d, want 42\n%s%s", code, out, diag)
+	}
+	if want := `/payload|it's|a b|$"c'|rxe`; strings.TrimSpace(out) != want {
+		t.Errorf("output %q, want %q", out, want)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(b) != "kept\n" {
+		t.Errorf("/out/file: %q, %v", b, err)
+	}
+}
+
+func TestVM_Hang(t *testing.T) {
+	code, out, diag := boot(t, "echo started; sleep 1000", []string{"-t", "20"})
+	if code != 124 || !strings.Contains(diag, "stopped after 20 s") {
+		t.Errorf("exit code %d, want 124\n%s%s", code, out, diag)
+	}
+}
+
+func TestVM_Panic(t *testing.T) {
+	code, out, diag := boot(t, "echo started; echo c >/proc/sysrq-trigger; sleep 1000", []string{"-t", "120"})
+	if code != 126 || strings.Count(diag, "the guest died") != 2 || !strings.Contains(diag, "trying once more") {
+		t.Errorf("exit code %d, want 126 after one retry\n%s%s", code, out, diag)
+	}
+}
+
+func TestVM_NoDevice(t *testing.T) {
+	// No veth takes this MTU, and so there is no pair.
+	code, out, diag := boot(t, "echo started", []string{"-t", "120", "-m", "100000"})
+	if code != 125 || strings.Contains(out, "started") {
+		t.Errorf("exit code %d, want 125 without running the command\n%s%s", code, out, diag)
+	}
+}
