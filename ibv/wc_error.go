@@ -25,8 +25,8 @@ func (e *WCError) Error() string {
 	fmt.Fprintf(&b, "work request %#x of qp %#06x failed with %v", e.ID, e.QPN, e.Status)
 	if e.VendorErr != 0 {
 		fmt.Fprintf(&b, " (vendor syndrome %#x", e.VendorErr)
-		if s := vendorText(e.VendorErr); s != "" {
-			b.WriteString(", on mlx5: " + s)
+		if s := vendorText(e.Status, e.VendorErr); s != "" {
+			b.WriteString(", on ConnectX: " + s)
 		}
 		b.WriteString(")")
 	}
@@ -106,9 +106,26 @@ func (s WCStatus) Advice() string {
 	return wcTexts[s].advice
 }
 
-// mlx5Syndromes are vendor syndromes of ConnectX. Few are public.
-var mlx5Syndromes = map[uint32]string{
-	0x93: "page fault on memory registered on demand", // MLX5_CQE_VENDOR_SYNDROME_ODP_PFAULT
+// connectXSyndrome is a vendor syndrome of ConnectX together with its status.
+type connectXSyndrome struct {
+	status WCStatus
+	vendor uint32
 }
 
-func vendorText(v uint32) string { return mlx5Syndromes[v] }
+// connectXSyndromes are those that public reports agree on; NVIDIA documents
+// none but 0x93 (mlx5dv.h, MLX5_CQE_VENDOR_SYNDROME_ODP_PFAULT).
+var connectXSyndromes = map[connectXSyndrome]string{
+	{WCLocProtErr, 0x51}:   "no valid lkey for the local buffer",
+	{WCRetryExcErr, 0x81}:  "no acknowledgement within timeout and retries",
+	{WCRemAccessErr, 0x88}: "the responder refused rkey, bounds or access",
+	{WCRemInvReqErr, 0x8a}: "the responder refused the request itself",
+	{WCWRFlushErr, 0xf9}:   "flushed, an effect and not a cause",
+}
+
+// vendorText explains a syndrome of ConnectX, where something is known of it.
+func vendorText(status WCStatus, vendor uint32) string {
+	if vendor == 0x93 {
+		return "page fault on memory registered on demand"
+	}
+	return connectXSyndromes[connectXSyndrome{status, vendor}]
+}

@@ -1,0 +1,147 @@
+package ibv
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// AHAttr is an address vector: how packets find their way to a peer.
+//
+// C: struct ibv_ah_attr.
+type AHAttr struct {
+	Port         uint8 // local port, from 1
+	DLID         uint16
+	SL           uint8
+	SrcPathBits  uint8
+	StaticRate   uint8 // enum ibv_rate, 0 for the port's own
+	Global       bool  // the fields below count; always set on RoCE
+	DGID         GID
+	FlowLabel    uint32
+	SGIDIndex    uint8
+	HopLimit     uint8
+	TrafficClass uint8
+}
+
+func (a *AHAttr) toC() abi.AHAttr {
+	c := abi.AHAttr{
+		DLID:        a.DLID,
+		SL:          a.SL,
+		SrcPathBits: a.SrcPathBits,
+		StaticRate:  a.StaticRate,
+		PortNum:     a.Port,
+	}
+	if a.Global {
+		c.IsGlobal = 1
+		c.GRH = abi.GlobalRoute{
+			DGID:         abi.GID(a.DGID),
+			FlowLabel:    a.FlowLabel,
+			SGIDIndex:    a.SGIDIndex,
+			HopLimit:     a.HopLimit,
+			TrafficClass: a.TrafficClass,
+		}
+	}
+	return c
+}
+
+func (a *AHAttr) fromC(c *abi.AHAttr) {
+	*a = AHAttr{
+		Port:         c.PortNum,
+		DLID:         c.DLID,
+		SL:           c.SL,
+		SrcPathBits:  c.SrcPathBits,
+		StaticRate:   c.StaticRate,
+		Global:       c.IsGlobal != 0,
+		DGID:         GID(c.GRH.DGID),
+		FlowLabel:    c.GRH.FlowLabel,
+		SGIDIndex:    c.GRH.SGIDIndex,
+		HopLimit:     c.GRH.HopLimit,
+		TrafficClass: c.GRH.TrafficClass,
+	}
+}
+
+// AH is an address handle, the way to a peer for UD sends.
+//
+// It belongs to its PD and is safe for concurrent use. Close it when no send
+// that names it is outstanding.
+//
+// C: struct ibv_ah.
+type AH struct {
+	node
+	pd     *PD
+	handle uintptr
+	attr   AHAttr
+	users  atomic.Int32 // sends being posted with it; closedAH when closed
+}
+
+const closedAH = -1
+
+// acquire keeps the handle valid while a send that names it is posted. It is
+// not a node's enter, which may not be nested.
+func (ah *AH) acquire() bool {
+	for {
+		n := ah.users.Load()
+		if n == closedAH {
+			return false
+		}
+		if ah.users.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (ah *AH) release() { ah.users.Add(-1) }
+
+// CreateAH makes an address handle. On RoCE the kernel resolves the peer's MAC
+// address on the way, which can take seconds.
+//
+// C: ibv_create_ah(3).
+func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
+	const op = "create ah"
+	if attr == nil {
+		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "attr", Got: "nil", Want: "an address"}}
+	}
+	if err := pd.enter(op); err != nil {
+		return nil, err
+	}
+	defer pd.leave()
+	c := attr.toC()
+	h, err := pd.ctx.v.createAH(pd.handle, &c)
+	if err != nil {
+		if n := pd.ctx.attr.PhysPortCnt; attr.Port < 1 || attr.Port > n {
+			err = &ArgError{Arg: "Port", Got: fmt.Sprint(attr.Port), Want: fmt.Sprintf("1 to %d", n)}
+		} else if pathErrno(err) {
+			err = pd.ctx.explainPath(err, attr)
+		}
+		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: err}
+	}
+	ah := &AH{pd: pd, handle: h, attr: *attr}
+	ah.node.init("ah", pd.ctx.Name(), &pd.node)
+	watch(ah, &ah.node)
+	return ah, nil
+}
+
+// Attr is the address.
+func (ah *AH) Attr() AHAttr { return ah.attr }
+
+// Close destroys the address handle.
+//
+// C: ibv_destroy_ah(3).
+func (ah *AH) Close() error {
+	return ah.node.close(func() error {
+		// Posting is short; only a Batch left open keeps the handle for long.
+		for deadline := time.Now().Add(time.Second); !ah.users.CompareAndSwap(0, closedAH); {
+			if time.Now().After(deadline) {
+				return &BusyError{Object: ah.node.String(), Children: []string{"an open Batch that sends with it"}}
+			}
+			time.Sleep(50 * time.Microsecond)
+		}
+		if err := ah.pd.ctx.v.destroyAH(ah.handle); err != nil {
+			ah.users.Store(0)
+			return err
+		}
+		return nil
+	})
+}

@@ -1,0 +1,107 @@
+package ibv
+
+import (
+	"errors"
+	"sync"
+	"syscall"
+)
+
+// CompChannel carries the completion events of any number of CQs.
+//
+// It belongs to its Context and is safe for concurrent use. One goroutine,
+// asleep on Go's netpoller and on no thread, reads the events, acknowledges each
+// at once and wakes whoever waits for that CQ. Close fails while CQs use it.
+//
+// C: struct ibv_comp_channel.
+type CompChannel struct {
+	node
+	ctx    *Context
+	handle uintptr
+	poll   *pollFD
+	stop   chan struct{} // closed when the reader has returned
+
+	mu   sync.Mutex
+	next uintptr
+	cqs  map[uintptr]*CQ // by cookie, the cq_context that C hands back
+}
+
+// CreateCompChannel makes a completion channel. CQs that bring none share one
+// that the Context makes by itself, so this is for those who want several.
+//
+// C: ibv_create_comp_channel(3).
+func (c *Context) CreateCompChannel() (*CompChannel, error) {
+	if err := c.enter("create comp channel"); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	return c.newCompChannel(&c.node)
+}
+
+func (c *Context) newCompChannel(parents ...*node) (*CompChannel, error) {
+	h, err := c.v.createCompChannel(c.handle)
+	if err != nil {
+		return nil, &OpError{Op: "create comp channel", Object: c.Name(), Err: err}
+	}
+	p, err := newPollFD(compChannelFD(h), "ibv_comp_channel")
+	if err != nil {
+		return nil, &OpError{Op: "create comp channel", Object: c.Name(), Err: errors.Join(err, c.v.destroyCompChannel(h))}
+	}
+	ch := &CompChannel{ctx: c, handle: h, poll: p, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ)}
+	ch.node.init("comp channel", c.Name(), parents...)
+	watch(ch, &ch.node)
+	go ch.read()
+	return ch, nil
+}
+
+// read runs until the poll descriptor is closed.
+func (ch *CompChannel) read() {
+	defer close(ch.stop)
+	_ = ch.poll.wait(func() bool {
+		for {
+			cq, cookie, err := ch.ctx.v.getCQEvent(ch.handle)
+			if err != nil {
+				// EAGAIN: drained. Anything else means that the device is gone,
+				// and polling the CQs is what reports that.
+				return !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
+			}
+			ch.mu.Lock()
+			obj := ch.cqs[cookie]
+			ch.mu.Unlock()
+			if obj != nil {
+				obj.wake()
+			}
+			// Destroying a CQ blocks until its events are acknowledged.
+			ch.ctx.v.ackCQEvents(cq, 1)
+		}
+	})
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	for _, cq := range ch.cqs {
+		cq.wake()
+	}
+}
+
+func (ch *CompChannel) add(cq *CQ) (cookie uintptr) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.next++
+	ch.cqs[ch.next] = cq
+	return ch.next
+}
+
+func (ch *CompChannel) remove(cookie uintptr) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	delete(ch.cqs, cookie)
+}
+
+// Close closes the channel; it fails with a *BusyError while CQs use it.
+//
+// C: ibv_destroy_comp_channel(3).
+func (ch *CompChannel) Close() error {
+	return ch.node.close(func() error {
+		ch.poll.close()
+		<-ch.stop
+		return ch.ctx.v.destroyCompChannel(ch.handle)
+	})
+}

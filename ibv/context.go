@@ -1,0 +1,189 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/ops"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// Context is an open device.
+//
+// It belongs to the caller. All methods are safe for concurrent use. Close
+// fails with a *BusyError while objects made from it are open.
+//
+// C: struct ibv_context.
+type Context struct {
+	node
+	v        *verbs
+	handle   uintptr // struct ibv_context *
+	device   Device
+	table    ops.Table
+	provider ops.Provider
+	attr     DeviceAttr // as it was when the device was opened; limits do not change
+	async    *asyncReader
+
+	objMu   sync.Mutex
+	objects map[uintptr]any // *QP, *CQ, *SRQ by the address of the C object
+
+	chMu    sync.Mutex
+	channel *CompChannel // for CQs that bring none, made on first use
+}
+
+func (v *verbs) openContext(d Device, dev uintptr) (*Context, error) {
+	h, err := v.openDevice(dev)
+	if err != nil {
+		if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM) {
+			err = &PermissionError{Path: uverbsPath(d.Name), Err: err}
+		}
+		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
+	}
+	c := &Context{v: v, handle: h, device: d, objects: make(map[uintptr]any)}
+	fail := func(err error) (*Context, error) {
+		return nil, errors.Join(err, v.closeDevice(h))
+	}
+	if err := contextExtended(h); err != nil {
+		return fail(&OpError{Op: "open device", Object: d.Name, Err: err})
+	}
+	loader.NoteContextSize(contextSize(h))
+	attr, err := c.queryDevice()
+	if err != nil {
+		return fail(err)
+	}
+	c.attr = *attr
+	c.table = ops.Lookup(h)
+	c.provider = ops.Provider{Kernel: kernelPosts(attr)}
+	if c.async, err = newAsyncReader(contextAsyncFD(h)); err != nil {
+		return fail(&OpError{Op: "open device", Object: d.Name, Err: err})
+	}
+	c.node.init("device", d.Name)
+	watch(c, &c.node)
+	return c, nil
+}
+
+// Vendor ids of the software devices, whose providers enter the kernel to post
+// (kernel drivers/infiniband/sw/rxe/rxe_param.h and siw/siw.h).
+const (
+	vendorRXE = 0xffffff
+	vendorSIW = 0x626d74
+)
+
+func kernelPosts(a *DeviceAttr) bool { return a.VendorID == vendorRXE || a.VendorID == vendorSIW }
+
+// Name is the device's name, as in "mlx5_0".
+func (c *Context) Name() string { return c.device.Name }
+
+// GUID is the node GUID.
+func (c *Context) GUID() GUID { return c.device.GUID }
+
+// Device is what Devices says of this device.
+func (c *Context) Device() Device { return c.device }
+
+// NumCompVectors is the number of completion vectors, the bound of
+// CQOptions.CompVector. It is 0 on a closed Context.
+func (c *Context) NumCompVectors() int {
+	if c.enter("query device") != nil {
+		return 0
+	}
+	defer c.leave()
+	return contextCompVectors(c.handle)
+}
+
+// Close closes the device. It fails with a *BusyError that counts what is still
+// open, and does nothing the second time. Calls waiting in AsyncEvent return
+// ErrClosed.
+//
+// C: ibv_close_device(3).
+func (c *Context) Close() error {
+	if err := c.closeOwnChannel(); err != nil {
+		return err
+	}
+	return c.node.close(func() error {
+		c.async.close()
+		return c.v.closeDevice(c.handle)
+	})
+}
+
+// closeOwnChannel closes the channel that CreateCQ made by itself, unless CQs
+// still use it.
+func (c *Context) closeOwnChannel() error {
+	c.chMu.Lock()
+	defer c.chMu.Unlock()
+	if c.channel == nil {
+		return nil
+	}
+	if err := c.channel.Close(); err != nil {
+		// The CQs that use it are children of the Context too: say that.
+		return &BusyError{Object: c.node.String(), Children: c.node.children()}
+	}
+	c.channel = nil
+	return nil
+}
+
+func (c *Context) ownChannel() (*CompChannel, error) {
+	c.chMu.Lock()
+	defer c.chMu.Unlock()
+	if c.channel == nil {
+		ch, err := c.newCompChannel()
+		if err != nil {
+			return nil, err
+		}
+		c.channel = ch
+	}
+	return c.channel, nil
+}
+
+func (c *Context) register(handle uintptr, obj any) {
+	c.objMu.Lock()
+	c.objects[handle] = obj
+	c.objMu.Unlock()
+}
+
+func (c *Context) unregister(handle uintptr) {
+	c.objMu.Lock()
+	delete(c.objects, handle)
+	c.objMu.Unlock()
+}
+
+func (c *Context) object(handle uintptr) any {
+	c.objMu.Lock()
+	defer c.objMu.Unlock()
+	return c.objects[handle]
+}
+
+// uverbsPath finds the character device of a device, for error messages.
+func uverbsPath(device string) string {
+	dirs, _ := filepath.Glob("/sys/class/infiniband_verbs/uverbs*")
+	for _, dir := range dirs {
+		name, err := os.ReadFile(filepath.Join(dir, "ibdev"))
+		if err == nil && string(name) == device+"\n" {
+			return filepath.Join("/dev/infiniband", filepath.Base(dir))
+		}
+	}
+	return "/dev/infiniband/uverbs*"
+}
+
+// activePort is the first active port, or 0 and the states of all.
+func (c *Context) activePort() (uint8, string) {
+	var states string
+	for p := 1; p <= int(c.attr.PhysPortCnt); p++ {
+		a, err := c.QueryPort(uint8(p))
+		switch {
+		case err != nil:
+			states += fmt.Sprintf("port %d: %v ", p, err)
+		case a.State == PortActive:
+			return uint8(p), ""
+		default:
+			states += fmt.Sprintf("port %d %v ", p, a.State)
+		}
+	}
+	if states == "" {
+		return 0, "no port"
+	}
+	return 0, states[:len(states)-1]
+}

@@ -1,0 +1,360 @@
+package ibv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/ops"
+)
+
+// CQ is a completion queue.
+//
+// It belongs to its Context. Methods are safe for concurrent use; Poll takes one
+// uncontended lock. Completions are copied into the caller's slice. Close fails
+// while QPs or SRQs use the CQ, and makes calls that wait return ErrClosed.
+//
+// C: struct ibv_cq.
+type CQ struct {
+	node
+	ctx     *Context
+	handle  uintptr
+	cookie  uintptr
+	channel *CompChannel // nil with NoEvents
+	path    DataPath
+	pathWhy string
+	spin    time.Duration
+	errPoll error
+	errGone error
+	done    chan struct{} // closed by Close
+
+	mu     sync.Mutex
+	poller *ops.Poller // nil once closed
+	cqe    int
+
+	waitMu  sync.Mutex
+	waiters []*waiter
+	idle    []*waiter // for reuse
+}
+
+// waiter is a goroutine asleep in Wait.
+type waiter struct{ ch chan struct{} }
+
+// CQOptions are the choices at the creation of a CQ. The zero value is the
+// default.
+type CQOptions struct {
+	Channel    *CompChannel  // nil: one that all such CQs of the Context share
+	CompVector int           // interrupt vector, below Context.NumCompVectors
+	DataPath   DataPath      // engine of this CQ and of all QPs and SRQs on it
+	Spin       time.Duration // how long Wait polls before it sleeps; 0 means 20 µs, below 0 not at all
+	NoEvents   bool          // no channel: Wait polls all the time
+}
+
+const defaultSpin = 20 * time.Microsecond
+
+// CreateCQ makes a CQ for at least cqe completions; opt may be nil.
+//
+// C: ibv_create_cq(3).
+func (c *Context) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
+	const op = "create cq"
+	if opt == nil {
+		opt = &CQOptions{}
+	}
+	if err := c.enter(op); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	fail := func(err error) (*CQ, error) { return nil, &OpError{Op: op, Object: c.Name(), Err: err} }
+
+	path, why, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv))
+	if err != nil {
+		return fail(err)
+	}
+	if cqe < 1 {
+		return fail(&ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", c.attr.MaxCQE)})
+	}
+	if n := contextCompVectors(c.handle); opt.CompVector < 0 || opt.CompVector >= max(n, 1) {
+		return fail(&LimitError{What: "comp_vector", Asked: uint64(opt.CompVector), Limit: uint64(max(n, 1) - 1), Where: c.Name()})
+	}
+	if c.table.PollCQ == 0 || c.table.ReqNotifyCQ == 0 {
+		return fail(&UnsupportedError{Feature: "poll_cq", Need: "a provider that polls", Have: c.Name()})
+	}
+	cq := &CQ{ctx: c, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{})}
+	if cq.spin == 0 {
+		cq.spin = defaultSpin
+	}
+	parents := []*node{&c.node}
+	var channel uintptr
+	switch {
+	case opt.NoEvents:
+	case opt.Channel != nil:
+		if opt.Channel.ctx != c {
+			return fail(&ArgError{Arg: "Channel", Got: "a channel of " + opt.Channel.ctx.Name(), Want: "a channel of the same Context"})
+		}
+		if err := opt.Channel.enter(op); err != nil {
+			return nil, err
+		}
+		defer opt.Channel.leave()
+		cq.channel = opt.Channel
+	default:
+		if cq.channel, err = c.ownChannel(); err != nil {
+			return nil, err
+		}
+	}
+	if cq.channel != nil {
+		channel = cq.channel.handle
+		cq.cookie = cq.channel.add(cq)
+		parents = append(parents, &cq.channel.node)
+	}
+	undo := func(err error) (*CQ, error) {
+		if cq.channel != nil {
+			cq.channel.remove(cq.cookie)
+		}
+		return fail(err)
+	}
+	cq.handle, err = c.v.createCQ(c.handle, cqe, cq.cookie, channel, opt.CompVector)
+	if err != nil {
+		return undo(explainLimits(err, c.Name(), limit{"cqe", cqe, c.attr.MaxCQE}))
+	}
+	cq.poller, err = ops.NewPoller(c.table, c.provider, cq.handle)
+	if err != nil {
+		return undo(errors.Join(err, c.v.destroyCQ(cq.handle)))
+	}
+	cq.cqe = cqCapacity(cq.handle)
+	cq.node.init("cq", c.Name(), parents...)
+	cq.errGone = &OpError{Op: "poll cq", Object: cq.node.String(), Err: ErrClosed}
+	cq.errPoll = &OpError{Op: "poll cq", Object: cq.node.String(), Err: ErrPoll}
+	c.register(cq.handle, cq)
+	watch(cq, &cq.node)
+	return cq, nil
+}
+
+// DataPath is the engine of the CQ, and why it is that one.
+func (cq *CQ) DataPath() (DataPath, string) { return cq.path, cq.pathWhy }
+
+// Cap is the number of completions that the CQ holds, at least what was asked.
+func (cq *CQ) Cap() int {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	return cq.cqe
+}
+
+// Poll takes completions that are there, up to len(wcs), and never waits. Each
+// is reported once. It does not allocate.
+//
+// C: ibv_poll_cq(3).
+func (cq *CQ) Poll(wcs []WC) (int, error) {
+	cq.mu.Lock()
+	if cq.poller == nil {
+		cq.mu.Unlock()
+		return 0, cq.errGone
+	}
+	n := 0
+	for n < len(wcs) {
+		got, ret := cq.poller.Poll(len(wcs) - n)
+		if ret < 0 {
+			cq.mu.Unlock()
+			if n > 0 {
+				return n, nil // the provider will say it again
+			}
+			return 0, cq.errPoll
+		}
+		for i := range got {
+			wcs[n+i].fromC(&got[i])
+		}
+		n += len(got)
+		if len(got) < ops.PollBatch {
+			break
+		}
+	}
+	cq.mu.Unlock()
+	return n, nil
+}
+
+// Arm asks for one event when the next completion arrives, or with
+// solicitedOnly the next one that is solicited or failed. Wait does this by
+// itself. Poll after arming: a completion may have come before.
+//
+// C: ibv_req_notify_cq(3).
+func (cq *CQ) Arm(solicitedOnly bool) error {
+	cq.mu.Lock()
+	if cq.poller == nil {
+		cq.mu.Unlock()
+		return cq.errGone
+	}
+	e := cq.poller.Arm(solicitedOnly)
+	cq.mu.Unlock()
+	if e != 0 {
+		return &OpError{Op: "arm cq", Object: cq.node.String(), Err: errnoError(e)}
+	}
+	return nil
+}
+
+// Wait returns as soon as there is a completion, with as many as fit in wcs. It
+// polls for CQOptions.Spin, then sleeps on the completion channel without a
+// thread. Several goroutines may wait for one CQ. When ctx ends it returns its
+// error; work requests stay posted, and their memory stays the device's.
+func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
+	if len(wcs) == 0 {
+		return 0, &OpError{Op: "wait", Object: cq.node.String(), Err: &ArgError{Arg: "len(wcs)", Got: "0", Want: "at least 1"}}
+	}
+	if n, err := cq.Poll(wcs); n > 0 || err != nil {
+		return n, err
+	}
+	if n, err := cq.spinFor(ctx, wcs); n > 0 || err != nil {
+		return n, err
+	}
+	w := cq.join()
+	defer cq.part(w)
+	for {
+		if err := cq.Arm(false); err != nil {
+			return 0, err
+		}
+		// A completion that came before the arming gives no event.
+		if n, err := cq.Poll(wcs); n > 0 || err != nil {
+			return n, err
+		}
+		select {
+		case <-w.ch:
+		case <-cq.done:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		if n, err := cq.Poll(wcs); n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+// spinFor polls for the CQ's spin time, or until ctx ends without a channel.
+func (cq *CQ) spinFor(ctx context.Context, wcs []WC) (int, error) {
+	forever := cq.channel == nil
+	if cq.spin < 0 && !forever {
+		return 0, ctx.Err()
+	}
+	start := time.Now()
+	for {
+		for range 16 {
+			if n, err := cq.Poll(wcs); n > 0 || err != nil {
+				return n, err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if !forever && time.Since(start) >= cq.spin {
+			return 0, nil
+		}
+		runtime.Gosched()
+	}
+}
+
+// Completions yields completions until ctx ends, the CQ is closed or the loop
+// is left; the error is then the last pair. Failed work requests are
+// completions, not errors: see WC.Err.
+func (cq *CQ) Completions(ctx context.Context) iter.Seq2[WC, error] {
+	return func(yield func(WC, error) bool) {
+		var wcs [1]WC // one at a time: leaving the loop must lose none
+		for {
+			if _, err := cq.Wait(ctx, wcs[:]); err != nil {
+				yield(WC{}, err)
+				return
+			}
+			if !yield(wcs[0], nil) {
+				return
+			}
+		}
+	}
+}
+
+// wake lets every waiter poll again: an event is for the CQ, and the one that
+// is woken may not be the one that needs the completion.
+func (cq *CQ) wake() {
+	cq.waitMu.Lock()
+	for _, w := range cq.waiters {
+		select {
+		case w.ch <- struct{}{}:
+		default:
+		}
+	}
+	cq.waitMu.Unlock()
+}
+
+func (cq *CQ) join() *waiter {
+	cq.waitMu.Lock()
+	defer cq.waitMu.Unlock()
+	var w *waiter
+	if n := len(cq.idle); n > 0 {
+		w, cq.idle = cq.idle[n-1], cq.idle[:n-1]
+	} else {
+		w = &waiter{ch: make(chan struct{}, 1)}
+	}
+	cq.waiters = append(cq.waiters, w)
+	return w
+}
+
+func (cq *CQ) part(w *waiter) {
+	cq.waitMu.Lock()
+	defer cq.waitMu.Unlock()
+	for i, o := range cq.waiters {
+		if o == w {
+			last := len(cq.waiters) - 1
+			cq.waiters[i] = cq.waiters[last]
+			cq.waiters = cq.waiters[:last]
+			break
+		}
+	}
+	select {
+	case <-w.ch:
+	default:
+	}
+	cq.idle = append(cq.idle, w)
+}
+
+// Resize changes the capacity to at least cqe. Completions that are in the CQ
+// stay there.
+//
+// C: ibv_resize_cq(3).
+func (cq *CQ) Resize(cqe int) error {
+	const op = "resize cq"
+	if err := cq.enter(op); err != nil {
+		return err
+	}
+	defer cq.leave()
+	if cqe < 1 {
+		return &OpError{Op: op, Object: cq.ctx.Name(), Err: &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", cq.ctx.attr.MaxCQE)}}
+	}
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if err := cq.ctx.v.resizeCQ(cq.handle, cqe); err != nil {
+		return &OpError{Op: op, Object: cq.ctx.Name(), Err: explainLimits(err, cq.ctx.Name(), limit{"cqe", cqe, cq.ctx.attr.MaxCQE})}
+	}
+	cq.cqe = cqCapacity(cq.handle)
+	return nil
+}
+
+// Close destroys the CQ; it fails with a *BusyError while QPs or SRQs use it.
+//
+// C: ibv_destroy_cq(3).
+func (cq *CQ) Close() error {
+	return cq.node.close(func() error {
+		cq.mu.Lock()
+		defer cq.mu.Unlock()
+		if err := cq.ctx.v.destroyCQ(cq.handle); err != nil {
+			return err
+		}
+		cq.ctx.unregister(cq.handle)
+		if cq.channel != nil {
+			cq.channel.remove(cq.cookie)
+		}
+		p := cq.poller
+		cq.poller = nil
+		close(cq.done)
+		return p.Free()
+	})
+}

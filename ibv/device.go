@@ -1,0 +1,172 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// Device is an RDMA device that libibverbs found. It is a plain value; nothing
+// is open.
+type Device struct {
+	Name      string
+	GUID      GUID // node GUID
+	NodeType  NodeType
+	Transport TransportType
+	Index     int // kernel's device index, -1 where the library cannot tell (before v30)
+}
+
+// Open opens the device. See Open.
+func (d Device) Open() (*Context, error) {
+	return open("open device", "no device is named "+d.Name, func(o Device, _ int) bool { return o.Name == d.Name })
+}
+
+// Devices lists the RDMA devices of this host in the library's order. A host
+// without any, or without the kernel's RDMA support, gives an empty list; a host
+// without libibverbs gives a *loader.LibraryError.
+//
+// C: ibv_get_device_list(3).
+func Devices() ([]Device, error) {
+	v, err := library()
+	if err != nil {
+		return nil, err
+	}
+	var devices []Device
+	err = v.eachDevice(func(d Device, _ uintptr) (bool, error) {
+		devices = append(devices, d)
+		return true, nil
+	})
+	return devices, err
+}
+
+// Open opens a device by name; "" opens the first that has an active port.
+//
+// C: ibv_open_device(3).
+func Open(name string) (*Context, error) {
+	if name == "" {
+		return openActive()
+	}
+	return Device{Name: name}.Open()
+}
+
+// OpenIndex opens the i-th device of Devices.
+func OpenIndex(i int) (*Context, error) {
+	return open("open device", fmt.Sprintf("there is no device number %d", i), func(_ Device, n int) bool { return n == i })
+}
+
+// OpenGUID opens the device with the given node GUID.
+func OpenGUID(guid GUID) (*Context, error) {
+	return open("open device", "no device has the GUID "+guid.String(), func(d Device, _ int) bool { return d.GUID == guid })
+}
+
+func open(op, missing string, match func(Device, int) bool) (*Context, error) {
+	v, err := library()
+	if err != nil {
+		return nil, err
+	}
+	var (
+		ctx   *Context
+		names []string
+	)
+	err = v.eachDevice(func(d Device, handle uintptr) (bool, error) {
+		i := len(names)
+		names = append(names, d.Name)
+		if !match(d, i) {
+			return true, nil
+		}
+		var err error
+		ctx, err = v.openContext(d, handle)
+		return false, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if ctx == nil {
+		return nil, &OpError{Op: op, Err: ErrNoDevice, Detail: missing + "; " + have(names)}
+	}
+	return ctx, nil
+}
+
+// openActive opens the first device with an active port. A device that cannot
+// be opened is passed over, and named if none is left.
+func openActive() (*Context, error) {
+	v, err := library()
+	if err != nil {
+		return nil, err
+	}
+	var (
+		found *Context
+		tried []string
+		errs  []error
+	)
+	err = v.eachDevice(func(d Device, handle uintptr) (bool, error) {
+		c, err := v.openContext(d, handle)
+		if err != nil {
+			errs = append(errs, err)
+			return true, nil
+		}
+		port, state := c.activePort()
+		if port != 0 {
+			found = c
+			return false, nil
+		}
+		tried = append(tried, d.Name+" ("+state+")")
+		return true, c.Close()
+	})
+	if err != nil || found != nil {
+		return found, err
+	}
+	detail := "no device has an active port; " + have(tried)
+	return nil, &OpError{Op: "open device", Err: errors.Join(append([]error{ErrNoDevice}, errs...)...), Detail: detail}
+}
+
+// have says which devices there are, for an error.
+func have(names []string) string {
+	if len(names) == 0 {
+		return "this host has no RDMA device (is the driver loaded? see /sys/class/infiniband)"
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// eachDevice calls f for each device until it returns false. Handles are valid
+// within f only.
+func (v *verbs) eachDevice(f func(d Device, handle uintptr) (bool, error)) error {
+	list, handles, err := v.getDeviceList()
+	if err != nil {
+		// A kernel without uverbs answers ENOSYS, an old library ENOENT.
+		if errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENODEV) {
+			return nil
+		}
+		return &OpError{Op: "list devices", Err: err}
+	}
+	defer v.freeDeviceList(list)
+	for _, h := range handles {
+		name, err := v.getDeviceName(h)
+		if err != nil {
+			return err
+		}
+		guid, err := v.getDeviceGUID(h)
+		if err != nil {
+			return err
+		}
+		d := Device{Name: name, GUID: guid, Index: v.getDeviceIndex(h)}
+		d.NodeType, d.Transport = deviceTypes(h)
+		if more, err := f(d, h); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// library opens libibverbs once.
+var library = sync.OnceValues(func() (*verbs, error) {
+	lib, err := loader.Open(loader.IBVerbs)
+	if err != nil {
+		return nil, err
+	}
+	return &verbs{lib: lib}, nil
+})

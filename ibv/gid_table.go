@@ -1,0 +1,173 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// GIDEntry is an entry of a port's GID table.
+//
+// C: struct ibv_gid_entry.
+type GIDEntry struct {
+	GID         GID
+	Index       int
+	Port        uint8
+	Type        GIDType
+	NetdevIndex int    // of the network device that the GID comes from, 0 for none
+	Netdev      string // its name, where this network namespace has it
+}
+
+// ErrNotFound is something that is in no entry of a table.
+var ErrNotFound = errors.New("not found")
+
+// QueryGID reads an entry of the GID table. An empty entry is the zero GID.
+//
+// C: ibv_query_gid(3).
+func (c *Context) QueryGID(port uint8, index int) (GID, error) {
+	const op = "query gid"
+	if err := c.enter(op); err != nil {
+		return GID{}, err
+	}
+	defer c.leave()
+	if err := c.checkPort(op, port); err != nil {
+		return GID{}, err
+	}
+	g := new(GID)
+	if err := c.v.queryGID(c.handle, port, index, g); err != nil {
+		return GID{}, c.gidError(op, port, index, err)
+	}
+	return *g, nil
+}
+
+func (c *Context) gidError(op string, port uint8, index int, err error) error {
+	return &OpError{Op: op, Object: fmt.Sprintf("%s/%d", c.Name(), port), Err: err, Detail: fmt.Sprintf("index %d", index)}
+}
+
+// QueryGIDEntry reads an entry with its type and network device. An empty entry
+// is ErrNotFound. Libraries before v32 cannot tell the type; it then comes from
+// sysfs.
+//
+// C: ibv_query_gid_ex(3).
+func (c *Context) QueryGIDEntry(port uint8, index int) (GIDEntry, error) {
+	const op = "query gid"
+	if err := c.enter(op); err != nil {
+		return GIDEntry{}, err
+	}
+	defer c.leave()
+	if err := c.checkPort(op, port); err != nil {
+		return GIDEntry{}, err
+	}
+	if !c.v.has("_ibv_query_gid_ex") {
+		return c.gidEntryFallback(op, port, index)
+	}
+	e := new(abi.GIDEntry)
+	err := c.v.queryGIDEx(c.handle, port, index, e)
+	switch {
+	case err == nil:
+		return c.gidEntryFromC(e), nil
+	case errors.Is(err, syscall.ENODATA):
+		return GIDEntry{}, c.gidError(op, port, index, ErrNotFound)
+	case unsupported(err):
+		return c.gidEntryFallback(op, port, index)
+	}
+	return GIDEntry{}, c.gidError(op, port, index, err)
+}
+
+func (c *Context) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
+	g := GIDEntry{
+		GID:         GID(e.GID),
+		Index:       int(e.GIDIndex),
+		Port:        uint8(e.PortNum),
+		Type:        GIDType(e.GIDType),
+		NetdevIndex: int(e.NdevIfindex),
+	}
+	if g.NetdevIndex != 0 {
+		if dev, err := net.InterfaceByIndex(g.NetdevIndex); err == nil {
+			g.Netdev = dev.Name
+		}
+	}
+	return g
+}
+
+// gidEntryFallback puts an entry together from ibv_query_gid and sysfs.
+// Preconditions: the Context is entered.
+func (c *Context) gidEntryFallback(op string, port uint8, index int) (GIDEntry, error) {
+	g := new(GID)
+	if err := c.v.queryGID(c.handle, port, index, g); err != nil {
+		return GIDEntry{}, c.gidError(op, port, index, err)
+	}
+	if g.IsZero() {
+		return GIDEntry{}, c.gidError(op, port, index, ErrNotFound)
+	}
+	e := GIDEntry{GID: *g, Index: index, Port: port}
+	e.Type, e.Netdev = sysfsGID(c.Name(), port, index)
+	if e.Netdev != "" {
+		if dev, err := net.InterfaceByName(e.Netdev); err == nil {
+			e.NetdevIndex = dev.Index
+		}
+	}
+	return e, nil
+}
+
+// GIDTable lists all entries of all ports that are not empty.
+//
+// C: ibv_query_gid_table(3).
+func (c *Context) GIDTable() ([]GIDEntry, error) {
+	const op = "query gid table"
+	if err := c.enter(op); err != nil {
+		return nil, err
+	}
+	table, err := c.gidTable()
+	c.leave()
+	if err == nil || !unsupported(err) {
+		if err != nil {
+			err = &OpError{Op: op, Object: c.Name(), Err: err}
+		}
+		return table, err
+	}
+	return c.gidTableFallback()
+}
+
+func (c *Context) gidTable() ([]GIDEntry, error) {
+	total := 0
+	a := new(abi.PortAttr)
+	for p := 1; p <= int(c.attr.PhysPortCnt); p++ {
+		if err := c.v.queryPort(c.handle, uint8(p), a); err != nil {
+			return nil, err
+		}
+		total += int(a.GIDTblLen)
+	}
+	entries := make([]abi.GIDEntry, max(total, 1))
+	n, err := c.v.queryGIDTable(c.handle, entries)
+	if err != nil {
+		return nil, err
+	}
+	table := make([]GIDEntry, n)
+	for i := range table {
+		table[i] = c.gidEntryFromC(&entries[i])
+	}
+	return table, nil
+}
+
+func (c *Context) gidTableFallback() ([]GIDEntry, error) {
+	var table []GIDEntry
+	for p := 1; p <= int(c.attr.PhysPortCnt); p++ {
+		a, err := c.QueryPort(uint8(p))
+		if err != nil {
+			return nil, err
+		}
+		for i := range a.GIDTableLen {
+			e, err := c.QueryGIDEntry(uint8(p), i)
+			if err == nil {
+				table = append(table, e)
+			} else if !errors.Is(err, ErrNotFound) {
+				return nil, err
+			}
+		}
+	}
+	return table, nil
+}

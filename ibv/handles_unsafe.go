@@ -1,0 +1,84 @@
+package ibv
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// The functions of this file read the public fields of C objects.
+
+func deviceTypes(dev uintptr) (NodeType, TransportType) {
+	d := at[abi.Device](dev)
+	return NodeType(int32(d.NodeType)), TransportType(int32(d.TransportType))
+}
+
+// contextExtended checks that the context has the extended ops before it, which
+// every release since 2013 gives it.
+func contextExtended(ctx uintptr) error {
+	if abi.ContextSize(ctx) == 0 {
+		return &UnsupportedError{Feature: "a context with extended verbs", Need: "libibverbs of rdma-core v15 or later", Have: "an older library"}
+	}
+	return nil
+}
+
+func contextSize(ctx uintptr) int           { return int(abi.ContextSize(ctx)) }
+func contextAsyncFD(ctx uintptr) int        { return int(at[abi.Context](ctx).AsyncFD) }
+func contextCompVectors(ctx uintptr) int    { return int(at[abi.Context](ctx).NumCompVectors) }
+func compChannelFD(ch uintptr) int          { return int(at[abi.CompChannel](ch).FD) }
+func cqCapacity(cq uintptr) int             { return int(at[abi.CQ](cq).CQE) }
+func qpNum(qp uintptr) uint32               { return at[abi.QP](qp).QPNum }
+func qpStateWord(qp uintptr) *uint32        { return &at[abi.QP](qp).State }
+func mrKeys(mr uintptr) (lkey, rkey uint32) { m := at[abi.MR](mr); return m.LKey, m.RKey }
+
+// loadState reads the state that libibverbs keeps in struct ibv_qp. Other
+// threads write it, in modify and query.
+// Preconditions: the QP is open and cannot be closed meanwhile.
+func (qp *QP) loadState() QPState { return QPState(atomic.LoadUint32(qp.state)) }
+
+// fromC copies a completion. C leaves most fields of a failed one undefined.
+func (wc *WC) fromC(c *abi.WC) {
+	wc.ID = c.WRID
+	wc.Status = WCStatus(c.Status)
+	wc.VendorErr = c.VendorErr
+	wc.QPN = c.QPNum
+	if wc.Status != WCSuccess {
+		wc.Opcode, wc.ByteLen, wc.Imm, wc.InvalidatedRKey, wc.SrcQPN, wc.Flags = 0, 0, 0, 0, 0, 0
+		wc.PKeyIndex, wc.SLID, wc.SL, wc.DLIDPathBits = 0, 0, 0, 0
+		return
+	}
+	wc.Opcode = WCOpcode(c.Opcode)
+	wc.ByteLen = c.ByteLen
+	wc.SrcQPN = c.SrcQP
+	wc.Flags = WCFlags(c.WCFlags)
+	wc.Imm, wc.InvalidatedRKey = 0, 0
+	if wc.Flags&WCWithInv != 0 {
+		wc.InvalidatedRKey = c.InvalidatedRKey() // host order, in the same place
+	} else if wc.Flags&WCWithImm != 0 {
+		wc.Imm = bits.ReverseBytes32(c.InvalidatedRKey()) // big-endian
+	}
+	wc.PKeyIndex = c.PKeyIndex
+	wc.SLID = c.SLID
+	wc.SL = c.SL
+	wc.DLIDPathBits = c.DLIDPathBits
+}
+
+// eventElement is the address of the object an async event is about, or the
+// port number.
+func eventElement(ev *abi.AsyncEvent) uintptr { return *(*uintptr)(unsafe.Pointer(&ev.Element)) }
+
+// cString is the text before the first NUL.
+func cString(b []byte) string {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
+
+// isQueueFull tells what providers answer when a queue has no room.
+func isQueueFull(err error) bool { return err == syscall.ENOMEM }

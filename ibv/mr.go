@@ -1,0 +1,357 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/dma"
+)
+
+// MR is memory that the device may access.
+//
+// It belongs to its PD; methods are safe for concurrent use, the bytes are the
+// caller's to synchronise with the device. Memory stays valid until Close, and
+// Close must not be called before the device is done with it: wait for the
+// completions, or move the QPs that use it to the error state first.
+//
+// C: struct ibv_mr.
+type MR struct {
+	node
+	pd     *PD
+	handle uintptr
+	buf    []byte
+	addr   uintptr
+	length int
+	iova   uint64
+	lkey   uint32
+	rkey   uint32
+	mem    *dma.Mem       // memory that we made
+	pin    runtime.Pinner // a caller's slice
+}
+
+// MemOptions choose the memory of AllocMRWith.
+type MemOptions struct {
+	// HugePages asks for huge pages: fewer translations in the device. The
+	// kernel must have set some aside (/proc/sys/vm/nr_hugepages).
+	HugePages HugePages
+	// NUMANode places the memory near a device (see its numa_node in sysfs);
+	// 0 means wherever the kernel likes, n means node n-1.
+	NUMANode int
+}
+
+// HugePages is whether memory is made of huge pages.
+type HugePages uint8
+
+const (
+	HugeNone    HugePages = 0 // ordinary pages
+	HugeTry     HugePages = 1 // huge pages if there are some, ordinary ones if not
+	HugeRequire HugePages = 2 // huge pages or an error
+)
+
+// AllocMR makes page-aligned zeroed memory off the Go heap and registers it.
+// MR.Bytes is the memory; it is gone after Close.
+func (pd *PD) AllocMR(size int, access AccessFlags) (*MR, error) {
+	return pd.AllocMRWith(size, access, nil)
+}
+
+// AllocMRWith is AllocMR with a choice of memory; opt may be nil.
+func (pd *PD) AllocMRWith(size int, access AccessFlags, opt *MemOptions) (*MR, error) {
+	const op = "alloc mr"
+	if opt == nil {
+		opt = &MemOptions{}
+	}
+	if size < 1 {
+		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}}
+	}
+	if err := pd.enter(op); err != nil {
+		return nil, err
+	}
+	defer pd.leave()
+	mem, err := dma.Alloc(size, &dma.Options{Huge: dma.Huge(opt.HugePages), NUMANode: opt.NUMANode})
+	if err != nil {
+		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: err}
+	}
+	mr := &MR{pd: pd, mem: mem, buf: mem.Bytes()[:size], addr: mem.Addr(), length: size, iova: uint64(mem.Addr())}
+	if err := mr.register(op, access); err != nil {
+		return nil, errors.Join(err, mem.Free())
+	}
+	return mr, nil
+}
+
+// RegMR registers a slice. Memory of the Go heap is pinned until Close: the
+// garbage collector neither frees nor moves it. Small slices may share their
+// pages with other Go objects, which then are registered for the device too;
+// AllocMR avoids that and is what long-lived buffers should use.
+//
+// C: ibv_reg_mr(3), ibv_reg_mr_iova2(3) with optional access flags.
+func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
+	const op = "register mr"
+	if len(buf) == 0 {
+		got := "0 bytes"
+		if buf == nil {
+			got = "a nil slice"
+		}
+		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "buf", Got: got, Want: "at least 1 byte"}}
+	}
+	if err := pd.enter(op); err != nil {
+		return nil, err
+	}
+	defer pd.leave()
+	mr := &MR{pd: pd, buf: buf, length: len(buf)}
+	pinSlice(&mr.pin, buf)
+	mr.addr = sliceAddr(buf)
+	mr.iova = uint64(mr.addr)
+	if err := mr.register(op, access); err != nil {
+		mr.pin.Unpin()
+		return nil, err
+	}
+	return mr, nil
+}
+
+// RegMemory registers memory that Go does not manage, at the given address of
+// this process, which stays the caller's. The device knows its first byte by
+// iova; with iova equal to addr that is the usual registration. Bytes of such an
+// MR is nil.
+//
+// C: ibv_reg_mr_iova2(3).
+func (pd *PD) RegMemory(addr uintptr, length int, iova uint64, access AccessFlags) (*MR, error) {
+	const op = "register mr"
+	if length < 1 {
+		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "length", Got: fmt.Sprint(length), Want: "at least 1 byte"}}
+	}
+	if err := pd.enter(op); err != nil {
+		return nil, err
+	}
+	defer pd.leave()
+	mr := &MR{pd: pd, addr: addr, length: length, iova: iova}
+	if err := mr.register(op, access); err != nil {
+		return nil, err
+	}
+	return mr, nil
+}
+
+// pinSlice pins Go memory. Memory that is not Go's cannot move; the Pinner
+// panics at such, which is no error here.
+func pinSlice(p *runtime.Pinner, buf []byte) {
+	defer func() { _ = recover() }()
+	p.Pin(&buf[0])
+}
+
+// optionalAccess are flags that a device or kernel may ignore
+// (IBV_ACCESS_OPTIONAL_RANGE); libraries before v28 do not know to strip them.
+const optionalAccess AccessFlags = 0x3ff00000
+
+// Preconditions: the caller holds the PD entered.
+func (mr *MR) register(op string, access AccessFlags) error {
+	h, err := mr.pd.ctx.regMR(mr.pd.handle, mr.addr, mr.length, mr.iova, access)
+	if err != nil {
+		return &OpError{Op: op, Object: mr.pd.ctx.Name(), Err: explainRegister(err, mr.length, access)}
+	}
+	mr.handle = h
+	mr.lkey, mr.rkey = mrKeys(h)
+	mr.node.init("mr", mr.pd.ctx.Name(), &mr.pd.node)
+	watch(mr, &mr.node)
+	return nil
+}
+
+func (c *Context) regMR(pd, addr uintptr, length int, iova uint64, access AccessFlags) (uintptr, error) {
+	plain := iova == uint64(addr)
+	if access&optionalAccess == 0 && plain {
+		return c.v.regMR(pd, addr, length, access)
+	}
+	if c.v.has("ibv_reg_mr_iova2") {
+		return c.v.regMRIOVA2(pd, addr, length, iova, access)
+	}
+	access &^= optionalAccess
+	if plain {
+		return c.v.regMR(pd, addr, length, access)
+	}
+	return c.v.regMRIOVA(pd, addr, length, iova, access)
+}
+
+// explainRegister adds what a failed registration most likely ran into.
+func explainRegister(err error, length int, access AccessFlags) error {
+	switch {
+	case errors.Is(err, syscall.ENOMEM):
+		cur, limit, lerr := dma.MemlockLimit()
+		if lerr == nil {
+			return &MemlockError{Bytes: uint64(length), Cur: cur, Max: limit, Err: err}
+		}
+	case errors.Is(err, syscall.EINVAL) && access&(RemoteWrite|RemoteAtomic) != 0 && access&LocalWrite == 0:
+		return fmt.Errorf("access %v needs LocalWrite too: %w", access, err)
+	case errors.Is(err, syscall.EFAULT):
+		return fmt.Errorf("the memory is not mapped, or is read-only and LocalWrite was asked for: %w", err)
+	}
+	return err
+}
+
+// Bytes is the registered memory, nil for RegMemory and after Close.
+func (mr *MR) Bytes() []byte {
+	if mr.enter("mr bytes") != nil {
+		return nil
+	}
+	defer mr.leave()
+	return mr.buf
+}
+
+// Len is the length in bytes.
+func (mr *MR) Len() int { return mr.length }
+
+// Addr is the address by which work requests name the first byte.
+func (mr *MR) Addr() uint64 { return mr.iova }
+
+// LKey is the key for local use, in SGEs.
+func (mr *MR) LKey() uint32 { return mr.lkey }
+
+// RKey is the key for a peer's RDMA and atomic operations.
+func (mr *MR) RKey() uint32 { return mr.rkey }
+
+// SGE names n bytes from off. It does not check them against the MR: the device
+// does, and completes with WCLocProtErr.
+func (mr *MR) SGE(off, n int) SGE {
+	return SGE{Addr: mr.iova + uint64(off), Length: uint32(n), LKey: mr.lkey}
+}
+
+// Remote is what a peer needs to access the memory.
+func (mr *MR) Remote() RemoteMemory {
+	return RemoteMemory{Addr: mr.iova, RKey: mr.rkey, Length: uint64(mr.length)}
+}
+
+// RemoteMemory is memory of a peer, as MR.Remote of the peer describes it. It
+// holds no pointers: send it as JSON or however the application likes.
+type RemoteMemory struct {
+	Addr   uint64 `json:"addr"`
+	RKey   uint32 `json:"rkey"`
+	Length uint64 `json:"length"`
+}
+
+// At is the address off bytes into the memory.
+func (r RemoteMemory) At(off uint64) RemoteAddr { return RemoteAddr{Addr: r.Addr + off, RKey: r.RKey} }
+
+// RemoteAddr is where an RDMA or atomic operation reads or writes.
+type RemoteAddr struct {
+	Addr uint64
+	RKey uint32
+}
+
+// ReregOptions are the changes of MR.Rereg; zero fields stay as they are.
+type ReregOptions struct {
+	PD     *PD          // another PD of the same Context
+	Buf    []byte       // another slice, pinned as by RegMR
+	Access *AccessFlags // other access
+}
+
+// Flags of ibv_rereg_mr.
+const (
+	reregTranslation uint32 = 1 << 0
+	reregPD          uint32 = 1 << 1
+	reregAccess      uint32 = 1 << 2
+)
+
+// Rereg changes the PD, the memory or the access of the MR. The keys change. No
+// operation may be under way on it. When the library says that the MR was lost
+// on the way, it can only be closed.
+//
+// C: ibv_rereg_mr(3).
+func (mr *MR) Rereg(opt ReregOptions) error {
+	const op = "reregister mr"
+	mr.node.mu.Lock()
+	defer mr.node.mu.Unlock()
+	name := mr.pd.ctx.Name()
+	if mr.closed {
+		return &OpError{Op: op, Object: mr.node.String(), Err: ErrClosed}
+	}
+	var (
+		flags  uint32
+		pd     uintptr
+		addr   = mr.addr
+		length = mr.length
+		access AccessFlags
+		pin    runtime.Pinner
+	)
+	if opt.PD != nil {
+		if opt.PD.ctx != mr.pd.ctx {
+			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "PD", Got: "a PD of another Context", Want: "a PD of the same Context"}}
+		}
+		if err := opt.PD.enter(op); err != nil {
+			return err
+		}
+		defer opt.PD.leave()
+		flags, pd = flags|reregPD, opt.PD.handle
+	}
+	if opt.Buf != nil {
+		if len(opt.Buf) == 0 {
+			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "Buf", Got: "0 bytes", Want: "at least 1 byte"}}
+		}
+		pinSlice(&pin, opt.Buf)
+		flags, addr, length = flags|reregTranslation, sliceAddr(opt.Buf), len(opt.Buf)
+	}
+	if opt.Access != nil {
+		flags, access = flags|reregAccess, *opt.Access
+		if !mr.pd.ctx.v.has("ibv_reg_mr_iova2") {
+			access &^= optionalAccess
+		}
+	}
+	if flags == 0 {
+		return nil
+	}
+	code, err := mr.pd.ctx.v.reregMR(mr.handle, flags, pd, addr, length, access)
+	if code != 0 {
+		pin.Unpin()
+		if err == nil {
+			err = errInvalid
+		}
+		return &OpError{Op: op, Object: name, Err: explainRegister(err, length, access), Detail: reregFailure(code)}
+	}
+	if opt.Buf != nil {
+		mr.pin.Unpin()
+		mr.pin = pin
+		old := mr.mem
+		mr.buf, mr.addr, mr.length, mr.iova, mr.mem = opt.Buf, addr, length, uint64(addr), nil
+		if old != nil {
+			err = old.Free()
+		}
+	}
+	if opt.PD != nil && opt.PD != mr.pd {
+		mr.node.move(0, &opt.PD.node)
+		mr.pd = opt.PD
+	}
+	mr.lkey, mr.rkey = mrKeys(mr.handle)
+	return err
+}
+
+// reregFailure explains enum ibv_rereg_mr_err_code.
+func reregFailure(code int) string {
+	switch code {
+	case -1:
+		return "the input is wrong; the MR is as it was"
+	case -2:
+		return "the new memory could not be protected against fork; the MR is as it was"
+	case -3:
+		return "the old memory could not be unprotected; the MR changed"
+	case -4:
+		return "the command failed; the MR is lost and can only be closed"
+	case -5:
+		return "the command failed and fork protection could not be restored; the MR is lost and can only be closed"
+	}
+	return fmt.Sprintf("library code %d", code)
+}
+
+// Close deregisters the memory, and frees or unpins it.
+//
+// C: ibv_dereg_mr(3).
+func (mr *MR) Close() error {
+	return mr.node.close(func() error {
+		if err := mr.pd.ctx.v.deregMR(mr.handle); err != nil {
+			return err
+		}
+		mr.buf = nil
+		mr.pin.Unpin()
+		if mr.mem != nil {
+			return mr.mem.Free()
+		}
+		return nil
+	})
+}

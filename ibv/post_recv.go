@@ -1,0 +1,84 @@
+package ibv
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/ops"
+)
+
+type recvErrors struct{ gone, full, srq error }
+
+func (e *recvErrors) init(qp *QP) {
+	name := qp.node.String()
+	e.gone = &OpError{Op: "post recv", Object: name, Err: ErrClosed}
+	e.full = &OpError{Op: "post recv", Object: name, Err: ErrQueueFull}
+	e.srq = &OpError{Op: "post recv", Object: name, Err: errInvalid, Detail: "the qp receives from an SRQ: post there"}
+}
+
+// PostRecv posts receive buffers, from the state INIT on. It returns how many
+// were accepted; when those are not all, the error says what is wrong with
+// wrs[n]: ErrQueueFull when completions have to be polled first. It does not
+// allocate.
+//
+// C: ibv_post_recv(3).
+func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
+	qp.rqMu.Lock()
+	if qp.rq == nil {
+		qp.rqMu.Unlock()
+		if qp.srq != nil {
+			return 0, qp.errRecv.srq
+		}
+		return 0, qp.errRecv.gone
+	}
+	if s := qp.loadState(); s == StateReset || s == StateUnknown {
+		qp.rqMu.Unlock()
+		return 0, &OpError{Op: "post recv", Object: qp.node.String(), Err: &StateError{Op: "post recv", State: s, Need: "INIT or later: Init, Connect, or Modify to INIT"}}
+	}
+	n, err := postRecv(qp.rq, qp.cap.MaxRecvSGE, wrs)
+	qp.rqMu.Unlock()
+	if err == nil {
+		return n, nil
+	}
+	if err == ErrQueueFull {
+		return n, qp.errRecv.full
+	}
+	return n, &OpError{Op: "post recv", Object: qp.node.String(), Err: err, Detail: fmt.Sprintf("work request %d", n)}
+}
+
+// postRecv posts wrs through a chain.
+// Preconditions: the chain's lock is held.
+func postRecv(chain *ops.RecvChain, maxSGE int, wrs []RecvWR) (int, error) {
+	done := 0
+	for done < len(wrs) {
+		n := min(len(wrs)-done, chain.Len())
+		var bad error
+		for i := range n {
+			wr := &wrs[done+i]
+			if len(wr.SGEs) > maxSGE {
+				bad = &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(maxSGE), Where: "the queue"}
+				n = i
+				break
+			}
+			for k := range wr.SGEs {
+				s := &wr.SGEs[k]
+				chain.SGE(i, k, s.Addr, s.Length, s.LKey)
+			}
+			chain.Slot(i, wr.ID, len(wr.SGEs))
+		}
+		if n > 0 {
+			took, errno := chain.Post(n)
+			done += took
+			if errno != 0 {
+				err := errnoError(errno)
+				if isQueueFull(err) {
+					err = ErrQueueFull
+				}
+				return done, err
+			}
+		}
+		if bad != nil {
+			return done, bad
+		}
+	}
+	return done, nil
+}

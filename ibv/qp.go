@@ -1,0 +1,285 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/ops"
+)
+
+// QP is a queue pair: a send queue and a receive queue.
+//
+// It belongs to its PD. Methods are safe for concurrent use; PostSend and
+// PostRecv each take one uncontended lock, and a Batch keeps the send queue from
+// others until it is posted. Memory that posted work requests name is the
+// device's until their completions. Close does not wait for them: after it no
+// completion of this QP comes any more.
+//
+// C: struct ibv_qp.
+type QP struct {
+	node
+	pd     *PD
+	send   *CQ
+	recv   *CQ
+	srq    *SRQ
+	handle uintptr
+	num    uint32
+	typ    QPType
+	cap    QPCap
+	state  *uint32 // in struct ibv_qp, kept by libibverbs on modify and query
+
+	ctrlMu sync.Mutex // serialises Endpoint, Init, Connect
+	local  *Endpoint  // what Endpoint told
+	port   uint8
+	sgid   int
+
+	sqMu    sync.Mutex
+	sq      *ops.SendChain // nil once closed
+	errSend sendErrors
+
+	batchID  atomic.Uint64 // the Batch that holds sqMu, 0 for none; read by stale Batches
+	batchSeq uint64
+	batchN   int
+	batchErr error
+	batchAHs []*AH // acquired
+
+	rqMu    sync.Mutex
+	rq      *ops.RecvChain // nil once closed, or with an SRQ
+	errRecv recvErrors
+}
+
+// QPCap is the size of a QP's queues.
+//
+// C: struct ibv_qp_cap.
+type QPCap struct {
+	MaxSendWR  int // work requests outstanding in the send queue
+	MaxRecvWR  int // in the receive queue
+	MaxSendSGE int // entries in one send work request
+	MaxRecvSGE int // in one receive work request
+	MaxInline  int // bytes of inline data in one send work request
+}
+
+// QPOptions are the choices at the creation of a QP. Where 0 stands for a
+// default, None asks for none at all.
+type QPOptions struct {
+	Type       QPType // the zero value means RC
+	MaxSendWR  int    // 0 means 128
+	MaxRecvWR  int    // 0 means 128; not used with an SRQ
+	MaxSendSGE int    // 0 means 1
+	MaxRecvSGE int    // 0 means 1
+	MaxInline  int    // 0 means none
+	SignalAll  bool   // every send work request gives a completion, not only those with Signaled
+	SRQ        *SRQ   // where receives come from instead of an own queue
+}
+
+// CreateQP makes a queue pair in the state RESET; opt may be nil. The two CQs
+// may be one. Cap tells what was granted, which is at least what was asked.
+//
+// C: ibv_create_qp(3).
+func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
+	const op = "create qp"
+	ctx := pd.ctx
+	name := ctx.Name()
+	fail := func(err error) (*QP, error) { return nil, &OpError{Op: op, Object: name, Err: err} }
+	if opt == nil {
+		opt = &QPOptions{}
+	}
+	o := QPOptions{
+		Type:       opt.Type,
+		MaxSendWR:  orDefault(opt.MaxSendWR, 128),
+		MaxRecvWR:  orDefault(opt.MaxRecvWR, 128),
+		MaxSendSGE: orDefault(opt.MaxSendSGE, 1),
+		MaxRecvSGE: orDefault(opt.MaxRecvSGE, 1),
+		MaxInline:  max(opt.MaxInline, 0),
+		SignalAll:  opt.SignalAll,
+		SRQ:        opt.SRQ,
+	}
+	if o.Type == 0 {
+		o.Type = RC
+	}
+	if o.SRQ != nil {
+		o.MaxRecvWR, o.MaxRecvSGE = 0, 0
+	}
+	if err := o.check(pd, send, recv); err != nil {
+		return fail(err)
+	}
+	nodes := []*node{&pd.node, &send.node}
+	if recv != send {
+		nodes = append(nodes, &recv.node)
+	}
+	if o.SRQ != nil {
+		nodes = append(nodes, &o.SRQ.node)
+	}
+	if err := enterAll(op, nodes...); err != nil {
+		return nil, err
+	}
+	defer leaveAll(nodes...)
+	if ctx.table.PostSend == 0 || ctx.table.PostRecv == 0 {
+		return fail(&UnsupportedError{Feature: "post_send", Need: "a provider that posts", Have: name})
+	}
+
+	init := &abi.QPInitAttrEx{
+		SendCQ: send.handle,
+		RecvCQ: recv.handle,
+		Cap: abi.QPCap{
+			MaxSendWR:     uint32(o.MaxSendWR),
+			MaxRecvWR:     uint32(o.MaxRecvWR),
+			MaxSendSGE:    uint32(o.MaxSendSGE),
+			MaxRecvSGE:    uint32(o.MaxRecvSGE),
+			MaxInlineData: uint32(o.MaxInline),
+		},
+		QPType: uint32(o.Type),
+	}
+	if o.SignalAll {
+		init.SQSigAll = 1
+	}
+	if o.SRQ != nil {
+		init.SRQ = o.SRQ.handle
+	}
+	h, err := ctx.v.createQP(pd.handle, init)
+	if err != nil {
+		dev := &ctx.attr
+		return fail(explainLimits(err, name,
+			limit{"max_send_wr", o.MaxSendWR, dev.MaxQPWR}, limit{"max_recv_wr", o.MaxRecvWR, dev.MaxQPWR},
+			limit{"max_send_sge", o.MaxSendSGE, dev.MaxSGE}, limit{"max_recv_sge", o.MaxRecvSGE, dev.MaxSGE},
+			limit{"max_inline_data", o.MaxInline, likelyMaxInline}))
+	}
+	qp := &QP{
+		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h,
+		num: qpNum(h), typ: o.Type, state: qpStateWord(h), sgid: -1,
+		cap: QPCap{
+			MaxSendWR:  int(init.Cap.MaxSendWR),
+			MaxRecvWR:  int(init.Cap.MaxRecvWR),
+			MaxSendSGE: int(init.Cap.MaxSendSGE),
+			MaxRecvSGE: int(init.Cap.MaxRecvSGE),
+			MaxInline:  int(init.Cap.MaxInlineData),
+		},
+	}
+	undo := func(err error) (*QP, error) { return fail(errors.Join(err, ctx.v.destroyQP(h))) }
+	if qp.sq, err = ops.NewSendChain(ctx.table, ctx.provider, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline); err != nil {
+		return undo(err)
+	}
+	if o.SRQ == nil {
+		if qp.rq, err = ops.NewRecvChain(ctx.table, h, qp.cap.MaxRecvWR, qp.cap.MaxRecvSGE); err != nil {
+			return undo(errors.Join(err, qp.sq.Free()))
+		}
+	}
+	qp.node.init("qp", fmt.Sprintf("%s/%#06x", name, qp.num), nodes...)
+	qp.errSend.init(qp)
+	qp.errRecv.init(qp)
+	ctx.register(h, qp)
+	watch(qp, &qp.node)
+	return qp, nil
+}
+
+// likelyMaxInline is above what known devices take. No attribute tells the
+// limit, so a refused inline size beyond it is named as the likely reason.
+const likelyMaxInline = 1024
+
+func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
+	var errs []error
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"MaxSendWR", o.MaxSendWR}, {"MaxRecvWR", o.MaxRecvWR}, {"MaxSendSGE", o.MaxSendSGE}, {"MaxRecvSGE", o.MaxRecvSGE}} {
+		if f.n < 0 {
+			errs = append(errs, &ArgError{Arg: f.name, Got: fmt.Sprint(f.n), Want: "positive, 0 for the default or None"})
+		}
+	}
+	for _, c := range []struct {
+		name string
+		cq   *CQ
+	}{{"send CQ", send}, {"recv CQ", recv}} {
+		switch {
+		case c.cq == nil:
+			errs = append(errs, &ArgError{Arg: c.name, Got: "nil", Want: "a CQ of the same Context"})
+		case c.cq.ctx != pd.ctx:
+			errs = append(errs, &ArgError{Arg: c.name, Got: "a CQ of another Context", Want: "a CQ of the same Context"})
+		}
+	}
+	if o.SRQ != nil && o.SRQ.pd.ctx != pd.ctx {
+		errs = append(errs, &ArgError{Arg: "SRQ", Got: "an SRQ of another Context", Want: "an SRQ of the same Context"})
+	}
+	return errors.Join(errs...)
+}
+
+// Num is the QP number, by which peers address the QP.
+func (qp *QP) Num() uint32 { return qp.num }
+
+// Type is the transport.
+func (qp *QP) Type() QPType { return qp.typ }
+
+// Cap is the size of the queues, as granted.
+func (qp *QP) Cap() QPCap { return qp.cap }
+
+// PD is the protection domain of the QP.
+func (qp *QP) PD() *PD { return qp.pd }
+
+// SendCQ is where send completions go.
+func (qp *QP) SendCQ() *CQ { return qp.send }
+
+// RecvCQ is where receive completions go.
+func (qp *QP) RecvCQ() *CQ { return qp.recv }
+
+// State is the last state that the library knows: a QP that failed by itself
+// shows it only after Query. It is StateUnknown after Close.
+func (qp *QP) State() QPState {
+	if qp.enter("qp state") != nil {
+		return StateUnknown
+	}
+	defer qp.leave()
+	return qp.loadState()
+}
+
+// AttachMcast makes a UD QP receive what is sent to a multicast group. lid is
+// that of the group, 0 on RoCE.
+//
+// C: ibv_attach_mcast(3).
+func (qp *QP) AttachMcast(group GID, lid uint16) error {
+	return qp.mcast("attach mcast", (*verbs).attachMcast, group, lid)
+}
+
+// DetachMcast undoes AttachMcast.
+//
+// C: ibv_detach_mcast(3).
+func (qp *QP) DetachMcast(group GID, lid uint16) error {
+	return qp.mcast("detach mcast", (*verbs).detachMcast, group, lid)
+}
+
+func (qp *QP) mcast(op string, call func(*verbs, uintptr, *GID, uint16) error, group GID, lid uint16) error {
+	if err := qp.enter(op); err != nil {
+		return err
+	}
+	defer qp.leave()
+	if err := call(qp.pd.ctx.v, qp.handle, &group, lid); err != nil {
+		return &OpError{Op: op, Object: qp.node.String(), Err: err, Detail: "group " + group.String()}
+	}
+	return nil
+}
+
+// Close destroys the QP, in whatever state it is. Goroutines that post get
+// ErrClosed.
+//
+// C: ibv_destroy_qp(3).
+func (qp *QP) Close() error {
+	return qp.node.close(func() error {
+		qp.sqMu.Lock()
+		defer qp.sqMu.Unlock()
+		qp.rqMu.Lock()
+		defer qp.rqMu.Unlock()
+		if err := qp.pd.ctx.v.destroyQP(qp.handle); err != nil {
+			return err
+		}
+		qp.pd.ctx.unregister(qp.handle)
+		sq, rq := qp.sq, qp.rq
+		qp.sq, qp.rq = nil, nil
+		err := sq.Free()
+		if rq != nil {
+			err = errors.Join(err, rq.Free())
+		}
+		return err
+	})
+}

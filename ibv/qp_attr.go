@@ -1,0 +1,210 @@
+package ibv
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// QPAttr are the attributes of a QP. Modify takes those that its mask names.
+//
+// C: struct ibv_qp_attr.
+type QPAttr struct {
+	State            QPState
+	CurState         QPState
+	PathMTU          MTU
+	PathMigState     MigState
+	QKey             uint32
+	RQPSN            uint32 // 24 bits, first PSN expected
+	SQPSN            uint32 // 24 bits, first PSN sent
+	DestQPN          uint32
+	Access           AccessFlags // what the peer may do
+	Cap              QPCap
+	AV               AHAttr
+	AltAV            AHAttr
+	PKeyIndex        uint16
+	AltPKeyIndex     uint16
+	EnSQDAsyncNotify bool
+	SQDraining       bool  // query only
+	MaxRdAtomic      uint8 // reads and atomics outstanding to the peer
+	MaxDestRdAtomic  uint8 // and from the peer
+	MinRNRTimer      uint8 // index into the table of RNR NAK timers, 12 is 0.64 ms
+	Port             uint8
+	Timeout          uint8 // ACK timeout, 4.096 µs·2^n, 0 is for ever
+	RetryCnt         uint8 // 0 to 7
+	RNRRetry         uint8 // 0 to 6, 7 is for ever
+	AltPort          uint8
+	AltTimeout       uint8
+	RateLimit        uint32 // kb/s
+}
+
+// QPInitAttr is what Query tells of a QP's creation.
+type QPInitAttr struct {
+	Type      QPType
+	Cap       QPCap
+	SignalAll bool
+}
+
+func (a *QPAttr) toC() *abi.QPAttr {
+	return &abi.QPAttr{
+		QPState:          uint32(a.State),
+		CurQPState:       uint32(a.CurState),
+		PathMTU:          uint32(a.PathMTU),
+		PathMigState:     uint32(a.PathMigState),
+		QKey:             a.QKey,
+		RQPSN:            a.RQPSN,
+		SQPSN:            a.SQPSN,
+		DestQPNum:        a.DestQPN,
+		QPAccessFlags:    uint32(a.Access),
+		Cap:              a.Cap.toC(),
+		AHAttr:           a.AV.toC(),
+		AltAHAttr:        a.AltAV.toC(),
+		PKeyIndex:        a.PKeyIndex,
+		AltPKeyIndex:     a.AltPKeyIndex,
+		EnSqdAsyncNotify: b2u8(a.EnSQDAsyncNotify),
+		MaxRdAtomic:      a.MaxRdAtomic,
+		MaxDestRdAtomic:  a.MaxDestRdAtomic,
+		MinRNRTimer:      a.MinRNRTimer,
+		PortNum:          a.Port,
+		Timeout:          a.Timeout,
+		RetryCnt:         a.RetryCnt,
+		RNRRetry:         a.RNRRetry,
+		AltPortNum:       a.AltPort,
+		AltTimeout:       a.AltTimeout,
+		RateLimit:        a.RateLimit,
+	}
+}
+
+func (a *QPAttr) fromC(c *abi.QPAttr) {
+	*a = QPAttr{
+		State:            QPState(c.QPState),
+		CurState:         QPState(c.CurQPState),
+		PathMTU:          MTU(c.PathMTU),
+		PathMigState:     MigState(c.PathMigState),
+		QKey:             c.QKey,
+		RQPSN:            c.RQPSN,
+		SQPSN:            c.SQPSN,
+		DestQPN:          c.DestQPNum,
+		Access:           AccessFlags(c.QPAccessFlags),
+		Cap:              capFromC(&c.Cap),
+		PKeyIndex:        c.PKeyIndex,
+		AltPKeyIndex:     c.AltPKeyIndex,
+		EnSQDAsyncNotify: c.EnSqdAsyncNotify != 0,
+		SQDraining:       c.SqDraining != 0,
+		MaxRdAtomic:      c.MaxRdAtomic,
+		MaxDestRdAtomic:  c.MaxDestRdAtomic,
+		MinRNRTimer:      c.MinRNRTimer,
+		Port:             c.PortNum,
+		Timeout:          c.Timeout,
+		RetryCnt:         c.RetryCnt,
+		RNRRetry:         c.RNRRetry,
+		AltPort:          c.AltPortNum,
+		AltTimeout:       c.AltTimeout,
+		RateLimit:        c.RateLimit,
+	}
+	a.AV.fromC(&c.AHAttr)
+	a.AltAV.fromC(&c.AltAHAttr)
+}
+
+func (c QPCap) toC() abi.QPCap {
+	return abi.QPCap{
+		MaxSendWR:     uint32(c.MaxSendWR),
+		MaxRecvWR:     uint32(c.MaxRecvWR),
+		MaxSendSGE:    uint32(c.MaxSendSGE),
+		MaxRecvSGE:    uint32(c.MaxRecvSGE),
+		MaxInlineData: uint32(c.MaxInline),
+	}
+}
+
+func capFromC(c *abi.QPCap) QPCap {
+	return QPCap{
+		MaxSendWR:  int(c.MaxSendWR),
+		MaxRecvWR:  int(c.MaxRecvWR),
+		MaxSendSGE: int(c.MaxSendSGE),
+		MaxRecvSGE: int(c.MaxRecvSGE),
+		MaxInline:  int(c.MaxInlineData),
+	}
+}
+
+func b2u8(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Modify changes the attributes that mask names, most often the state. Connect
+// does the usual transitions in one call. When the kernel refuses, the error is
+// a *ModifyError that names the attributes which are missing or superfluous for
+// this transition, or a *PathError that tells what is wrong with the way to the
+// peer.
+//
+// C: ibv_modify_qp(3).
+func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
+	const op = "modify qp"
+	if attr == nil {
+		return &OpError{Op: op, Object: qp.node.String(), Err: &ArgError{Arg: "attr", Got: "nil", Want: "attributes"}}
+	}
+	if err := qp.enter(op); err != nil {
+		return err
+	}
+	defer qp.leave()
+	return qp.modify(attr, mask)
+}
+
+// Preconditions: the caller holds the QP entered.
+func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
+	from := qp.loadState()
+	err := qp.pd.ctx.v.modifyQP(qp.handle, attr.toC(), mask)
+	if err == nil {
+		return nil
+	}
+	return &OpError{Op: "modify qp", Object: qp.node.String(), Err: qp.explainModify(err, from, attr, mask)}
+}
+
+func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMask) error {
+	to := from
+	if mask&MaskState != 0 {
+		to = attr.State
+	}
+	missing, superfluous, legal := checkTransition(qp.typ, from, to, mask)
+	if legal && missing == 0 && superfluous == 0 && mask&MaskAV != 0 && pathErrno(err) {
+		return qp.pd.ctx.explainPath(err, &attr.AV)
+	}
+	var errno syscall.Errno
+	errors.As(err, &errno)
+	return &ModifyError{Type: qp.typ, From: from, To: to, Mask: mask, Missing: missing, Superfluous: superfluous, Legal: legal, Errno: errno}
+}
+
+// explainPath tells what is wrong with an address.
+func (c *Context) explainPath(err error, av *AHAttr) error {
+	var errno syscall.Errno
+	errors.As(err, &errno)
+	p := &PathError{Device: c.Name(), Port: av.Port, SGIDIndex: int(av.SGIDIndex), Remote: av.DGID, Errno: errno}
+	if e, err := c.QueryGIDEntry(av.Port, int(av.SGIDIndex)); err == nil {
+		p.Local = e.GID
+		p.LocalType = e.Type
+		p.Netdev = e.Netdev
+	}
+	return p
+}
+
+// Query asks the device for attributes. Which of them a device fills beyond the
+// mask is its own choice.
+//
+// C: ibv_query_qp(3).
+func (qp *QP) Query(mask QPAttrMask) (*QPAttr, *QPInitAttr, error) {
+	const op = "query qp"
+	if err := qp.enter(op); err != nil {
+		return nil, nil, err
+	}
+	defer qp.leave()
+	attr, init := new(abi.QPAttr), new(abi.QPInitAttrEx)
+	if err := qp.pd.ctx.v.queryQP(qp.handle, attr, mask, init); err != nil {
+		return nil, nil, &OpError{Op: op, Object: qp.node.String(), Err: err}
+	}
+	a := new(QPAttr)
+	a.fromC(attr)
+	return a, &QPInitAttr{Type: QPType(init.QPType), Cap: capFromC(&init.Cap), SignalAll: init.SQSigAll != 0}, nil
+}

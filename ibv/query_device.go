@@ -1,0 +1,224 @@
+package ibv
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// DeviceAttr are the identity and the limits of a device.
+//
+// C: struct ibv_device_attr.
+type DeviceAttr struct {
+	FirmwareVersion       string
+	NodeGUID              GUID
+	SysImageGUID          GUID
+	MaxMRSize             uint64
+	PageSizeCap           uint64
+	VendorID              uint32
+	VendorPartID          uint32
+	HWVersion             uint32
+	MaxQP                 int
+	MaxQPWR               int
+	CapFlags              DeviceCapFlags
+	MaxSGE                int
+	MaxSGERead            int
+	MaxCQ                 int
+	MaxCQE                int
+	MaxMR                 int
+	MaxPD                 int
+	MaxQPRdAtom           int // reads and atomics a QP answers at a time
+	MaxResRdAtom          int // and all QPs together
+	MaxQPInitRdAtom       int // and a QP has outstanding
+	AtomicCap             AtomicCap
+	MaxMW                 int
+	MaxRawEthyQP          int
+	MaxMcastGroups        int
+	MaxMcastQPAttach      int
+	MaxTotalMcastQPAttach int
+	MaxAH                 int
+	MaxSRQ                int
+	MaxSRQWR              int
+	MaxSRQSGE             int
+	MaxPKeys              int
+	LocalCAAckDelay       uint8 // 4.096 µs·2^n
+	PhysPortCnt           uint8
+	Ex                    *DeviceAttrEx // nil where library or provider have no more to say
+}
+
+// DeviceAttrEx are the attributes of the extended query.
+//
+// C: struct ibv_device_attr_ex.
+type DeviceAttrEx struct {
+	ODP                     ODPCaps
+	CompletionTimestampMask uint64 // bits of a completion's timestamp, 0 without
+	HCACoreClockKHz         uint64
+	CapFlagsEx              uint64
+	TSOMaxBytes             uint32
+	TSOQPTypes              uint32 // bit n for QPType n
+	RSS                     RSSCaps
+	MaxWQTypeRQ             uint32
+	PacketPacing            PacketPacingCaps
+	RawPacketCaps           uint32
+	TagMatching             TagMatchingCaps
+	CQModerationMaxCount    uint16
+	CQModerationMaxPeriod   uint16 // µs
+	MaxDMSize               uint64 // bytes of device memory
+	PCIAtomicFetchAdd       uint16 // operand sizes, bit n for 2^n bytes
+	PCIAtomicSwap           uint16
+	PCIAtomicCompareSwap    uint16
+	XRCODPCaps              uint32
+	PhysPortCntEx           uint32
+}
+
+// ODPCaps tell of on-demand paging. C: struct ibv_odp_caps.
+type ODPCaps struct {
+	General uint64
+	RC      uint32
+	UC      uint32
+	UD      uint32
+}
+
+// RSSCaps tell of receive-side scaling. C: struct ibv_rss_caps.
+type RSSCaps struct {
+	QPTypes                 uint32
+	MaxIndirectionTables    uint32
+	MaxIndirectionTableSize uint32
+	HashFieldsMask          uint64
+	HashFunctions           uint8
+}
+
+// PacketPacingCaps tell of rate limits, in kb/s. C: struct ibv_packet_pacing_caps.
+type PacketPacingCaps struct {
+	Min     uint32
+	Max     uint32
+	QPTypes uint32
+}
+
+// TagMatchingCaps tell of tag matching. C: struct ibv_tm_caps.
+type TagMatchingCaps struct {
+	MaxRendezvousHeader uint32
+	MaxTags             uint32
+	Flags               uint32
+	MaxOps              uint32
+	MaxSGE              uint32
+}
+
+// QueryDevice asks for identity and limits. The extended attributes are there
+// where the library and the provider know them.
+//
+// C: ibv_query_device(3), ibv_query_device_ex(3).
+func (c *Context) QueryDevice() (*DeviceAttr, error) {
+	if err := c.enter("query device"); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	return c.queryDevice()
+}
+
+func (c *Context) queryDevice() (*DeviceAttr, error) {
+	ex := new(abi.DeviceAttrEx)
+	err := c.v.queryDeviceEx(c.handle, ex)
+	if err == nil {
+		a := deviceAttrFromC(&ex.OrigAttr)
+		a.Ex = deviceAttrExFromC(ex)
+		return a, nil
+	}
+	if !unsupported(err) {
+		return nil, &OpError{Op: "query device", Object: c.device.Name, Err: err}
+	}
+	base := new(abi.DeviceAttr)
+	if err := c.v.queryDevice(c.handle, base); err != nil {
+		return nil, &OpError{Op: "query device", Object: c.device.Name, Err: err}
+	}
+	return deviceAttrFromC(base), nil
+}
+
+// unsupported tells the answers of libraries and kernels that lack a call.
+func unsupported(err error) bool {
+	return errors.Is(err, ErrNotSupported) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS)
+}
+
+func deviceAttrFromC(c *abi.DeviceAttr) *DeviceAttr {
+	return &DeviceAttr{
+		FirmwareVersion:       cString(c.FWVer[:]),
+		NodeGUID:              GUID(c.NodeGUID.Get()),
+		SysImageGUID:          GUID(c.SysImageGUID.Get()),
+		MaxMRSize:             c.MaxMRSize,
+		PageSizeCap:           c.PageSizeCap,
+		VendorID:              c.VendorID,
+		VendorPartID:          c.VendorPartID,
+		HWVersion:             c.HWVer,
+		MaxQP:                 int(c.MaxQP),
+		MaxQPWR:               int(c.MaxQPWR),
+		CapFlags:              DeviceCapFlags(c.DeviceCapFlags),
+		MaxSGE:                int(c.MaxSGE),
+		MaxSGERead:            int(c.MaxSGERd),
+		MaxCQ:                 int(c.MaxCQ),
+		MaxCQE:                int(c.MaxCQE),
+		MaxMR:                 int(c.MaxMR),
+		MaxPD:                 int(c.MaxPD),
+		MaxQPRdAtom:           int(c.MaxQPRdAtom),
+		MaxResRdAtom:          int(c.MaxResRdAtom),
+		MaxQPInitRdAtom:       int(c.MaxQPInitRdAtom),
+		AtomicCap:             AtomicCap(c.AtomicCap),
+		MaxMW:                 int(c.MaxMW),
+		MaxRawEthyQP:          int(c.MaxRawEthyQP),
+		MaxMcastGroups:        int(c.MaxMcastGrp),
+		MaxMcastQPAttach:      int(c.MaxMcastQPAttach),
+		MaxTotalMcastQPAttach: int(c.MaxTotalMcastQPAttach),
+		MaxAH:                 int(c.MaxAH),
+		MaxSRQ:                int(c.MaxSRQ),
+		MaxSRQWR:              int(c.MaxSRQWR),
+		MaxSRQSGE:             int(c.MaxSRQSGE),
+		MaxPKeys:              int(c.MaxPkeys),
+		LocalCAAckDelay:       c.LocalCaAckDelay,
+		PhysPortCnt:           c.PhysPortCnt,
+	}
+}
+
+func deviceAttrExFromC(c *abi.DeviceAttrEx) *DeviceAttrEx {
+	return &DeviceAttrEx{
+		ODP: ODPCaps{
+			General: c.ODPCaps.GeneralCaps,
+			RC:      c.ODPCaps.PerTransportCaps.RCODPCaps,
+			UC:      c.ODPCaps.PerTransportCaps.UCODPCaps,
+			UD:      c.ODPCaps.PerTransportCaps.UDODPCaps,
+		},
+		CompletionTimestampMask: c.CompletionTimestampMask,
+		HCACoreClockKHz:         c.HCACoreClock,
+		CapFlagsEx:              c.DeviceCapFlagsEx,
+		TSOMaxBytes:             c.TSOCaps.MaxTSO,
+		TSOQPTypes:              c.TSOCaps.SupportedQpts,
+		RSS: RSSCaps{
+			QPTypes:                 c.RSSCaps.SupportedQpts,
+			MaxIndirectionTables:    c.RSSCaps.MaxRwqIndirectionTables,
+			MaxIndirectionTableSize: c.RSSCaps.MaxRwqIndirectionTableSize,
+			HashFieldsMask:          c.RSSCaps.RxHashFieldsMask,
+			HashFunctions:           c.RSSCaps.RxHashFunction,
+		},
+		MaxWQTypeRQ: c.MaxWQTypeRq,
+		PacketPacing: PacketPacingCaps{
+			Min:     c.PacketPacingCaps.QPRateLimitMin,
+			Max:     c.PacketPacingCaps.QPRateLimitMax,
+			QPTypes: c.PacketPacingCaps.SupportedQpts,
+		},
+		RawPacketCaps: c.RawPacketCaps,
+		TagMatching: TagMatchingCaps{
+			MaxRendezvousHeader: c.TMCaps.MaxRndvHdrSize,
+			MaxTags:             c.TMCaps.MaxNumTags,
+			Flags:               c.TMCaps.Flags,
+			MaxOps:              c.TMCaps.MaxOps,
+			MaxSGE:              c.TMCaps.MaxSGE,
+		},
+		CQModerationMaxCount:  c.CQModCaps.MaxCQCount,
+		CQModerationMaxPeriod: c.CQModCaps.MaxCQPeriod,
+		MaxDMSize:             c.MaxDMSize,
+		PCIAtomicFetchAdd:     c.PciAtomicCaps.FetchAdd,
+		PCIAtomicSwap:         c.PciAtomicCaps.Swap,
+		PCIAtomicCompareSwap:  c.PciAtomicCaps.CompareSwap,
+		XRCODPCaps:            c.XRCODPCaps,
+		PhysPortCntEx:         c.PhysPortCntEx,
+	}
+}

@@ -1,0 +1,132 @@
+package ibv
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// PortAttr is the state of a port.
+//
+// C: struct ibv_port_attr.
+type PortAttr struct {
+	State         PortState
+	MaxMTU        MTU
+	ActiveMTU     MTU
+	GIDTableLen   int
+	CapFlags      uint32
+	CapFlags2     uint16
+	MaxMsgSize    uint32
+	BadPKeyCntr   uint32
+	QKeyViolCntr  uint32
+	PKeyTableLen  int
+	LID           uint16
+	SMLID         uint16
+	LMC           uint8
+	MaxVLNum      uint8
+	SMSL          uint8
+	SubnetTimeout uint8
+	InitTypeReply uint8
+	PhysState     PhysState
+	LinkLayer     LinkLayer
+	Flags         uint8
+	ActiveWidth   uint8  // a bit: 1 for 1X, 2 for 4X, 4 for 8X, 8 for 12X, 16 for 2X
+	ActiveSpeed   uint32 // a bit for the speed of one lane; active_speed_ex where the library has it
+}
+
+// RateGbps is the data rate of the port in Gb/s, of all lanes; 0 when it is not
+// known.
+func (a *PortAttr) RateGbps() float64 { return portRate(a.ActiveSpeed, a.ActiveWidth) }
+
+// Rate names the rate, as in "400 Gb/s (4X NDR)".
+func (a *PortAttr) Rate() string { return portRateString(a.ActiveSpeed, a.ActiveWidth) }
+
+// QueryPort asks for the state of a port. Ports count from 1.
+//
+// C: ibv_query_port(3).
+func (c *Context) QueryPort(port uint8) (*PortAttr, error) {
+	const op = "query port"
+	if err := c.enter(op); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	if err := c.checkPort(op, port); err != nil {
+		return nil, err
+	}
+	a := new(abi.PortAttr)
+	if err := c.v.queryPort(c.handle, port, a); err != nil {
+		return nil, &OpError{Op: op, Object: fmt.Sprintf("%s/%d", c.Name(), port), Err: err}
+	}
+	p := &PortAttr{
+		State:         PortState(a.State),
+		MaxMTU:        MTU(a.MaxMTU),
+		ActiveMTU:     MTU(a.ActiveMTU),
+		GIDTableLen:   int(a.GIDTblLen),
+		CapFlags:      a.PortCapFlags,
+		CapFlags2:     a.PortCapFlags2,
+		MaxMsgSize:    a.MaxMsgSz,
+		BadPKeyCntr:   a.BadPKeyCntr,
+		QKeyViolCntr:  a.QKeyViolCntr,
+		PKeyTableLen:  int(a.PKeyTblLen),
+		LID:           a.LID,
+		SMLID:         a.SMLID,
+		LMC:           a.LMC,
+		MaxVLNum:      a.MaxVLNum,
+		SMSL:          a.SMSL,
+		SubnetTimeout: a.SubnetTimeout,
+		InitTypeReply: a.InitTypeReply,
+		PhysState:     PhysState(a.PhysState),
+		LinkLayer:     LinkLayer(a.LinkLayer),
+		Flags:         a.Flags,
+		ActiveWidth:   a.ActiveWidth,
+		ActiveSpeed:   uint32(a.ActiveSpeed),
+	}
+	if a.ActiveSpeedEx != 0 {
+		p.ActiveSpeed = a.ActiveSpeedEx
+	}
+	return p, nil
+}
+
+// checkPort refuses a port that the device does not have.
+func (c *Context) checkPort(op string, port uint8) error {
+	if port < 1 || port > c.attr.PhysPortCnt {
+		return &OpError{Op: op, Object: c.Name(), Err: &ArgError{Arg: "port", Got: fmt.Sprint(port), Want: fmt.Sprintf("1 to %d", c.attr.PhysPortCnt)}}
+	}
+	return nil
+}
+
+// QueryPKey reads an entry of the partition key table.
+//
+// C: ibv_query_pkey(3).
+func (c *Context) QueryPKey(port uint8, index int) (uint16, error) {
+	const op = "query pkey"
+	if err := c.enter(op); err != nil {
+		return 0, err
+	}
+	defer c.leave()
+	if err := c.checkPort(op, port); err != nil {
+		return 0, err
+	}
+	k, err := c.v.queryPKey(c.handle, port, index)
+	if err != nil {
+		return 0, &OpError{Op: op, Object: fmt.Sprintf("%s/%d", c.Name(), port), Err: err, Detail: fmt.Sprintf("index %d", index)}
+	}
+	return k, nil
+}
+
+// PKeyIndex finds a partition key in the table of a port. The membership bit
+// (0x8000) counts.
+//
+// C: ibv_get_pkey_index(3).
+func (c *Context) PKeyIndex(port uint8, pkey uint16) (int, error) {
+	a, err := c.QueryPort(port)
+	if err != nil {
+		return 0, err
+	}
+	for i := range a.PKeyTableLen {
+		if k, err := c.QueryPKey(port, i); err == nil && k == pkey {
+			return i, nil
+		}
+	}
+	return 0, &OpError{Op: "find pkey", Object: fmt.Sprintf("%s/%d", c.Name(), port), Err: ErrNotFound, Detail: fmt.Sprintf("%#04x is in none of %d entries", pkey, a.PKeyTableLen)}
+}

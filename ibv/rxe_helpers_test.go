@@ -1,0 +1,143 @@
+package ibv
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// side is one end of a connection on a SoftRoCE device.
+type side struct {
+	ctx *Context
+	pd  *PD
+	cq  *CQ
+	qp  *QP
+	mr  *MR
+}
+
+// must fails the test on an error.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// closing closes v at the end of the test and fails it if that fails.
+func closing[T interface{ Close() error }](t testing.TB, v T) T {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := v.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return v
+}
+
+const testMRSize = 1 << 20
+
+// newSide opens rxe device i with a PD, a CQ and an MR. Everything is closed at
+// the end of the test.
+func newSide(t testing.TB, i int, cqOpt *CQOptions) *side {
+	t.Helper()
+	rxe := testutil.NeedRXE(t)
+	s := &side{}
+	s.ctx = closing(t, must(Open(rxe.Dev[i]))(t))
+	s.pd = closing(t, must(s.ctx.AllocPD())(t))
+	s.cq = closing(t, must(s.ctx.CreateCQ(512, cqOpt))(t))
+	s.mr = closing(t, must(s.pd.AllocMR(testMRSize, LocalWrite|RemoteWrite|RemoteRead|RemoteAtomic))(t))
+	return s
+}
+
+func (s *side) newQP(t testing.TB, opt *QPOptions) *QP {
+	t.Helper()
+	s.qp = closing(t, must(s.pd.CreateQP(s.cq, s.cq, opt))(t))
+	return s.qp
+}
+
+// newPair connects a QP on rxe0 with one on rxe1.
+func newPair(t testing.TB, opt *QPOptions, conn *ConnectOptions) (a, b *side) {
+	t.Helper()
+	rxe := testutil.NeedRXE(t)
+	a, b = newSide(t, 0, nil), newSide(t, 1, nil)
+	qa, qb := a.newQP(t, opt), b.newQP(t, opt)
+	ea := must(qa.Endpoint(rxe.Port, rxe.GID))(t)
+	eb := must(qb.Endpoint(rxe.Port, rxe.GID))(t)
+	ok(t, qa.Connect(eb, conn))
+	ok(t, qb.Connect(ea, conn))
+	return a, b
+}
+
+// timeout bounds a test's waiting; it is no measure of speed.
+func timeout(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// next waits for one completion.
+func (s *side) next(t testing.TB) WC {
+	t.Helper()
+	var wc [1]WC
+	if _, err := s.cq.Wait(timeout(t), wc[:]); err != nil {
+		t.Fatalf("%v: wait: %v", s.ctx.Name(), err)
+	}
+	return wc[0]
+}
+
+// good waits for one completion, which must be a success with the given id.
+func (s *side) good(t testing.TB, id uint64) WC {
+	t.Helper()
+	wc := s.next(t)
+	if err := wc.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if wc.ID != id {
+		t.Fatalf("completion of %d, want %d", wc.ID, id)
+	}
+	return wc
+}
+
+func post(t testing.TB, qp *QP, wrs ...SendWR) {
+	t.Helper()
+	if n, err := qp.PostSend(wrs); err != nil || n != len(wrs) {
+		t.Fatalf("post send: %d of %d: %v", n, len(wrs), err)
+	}
+}
+
+func recv(t testing.TB, qp *QP, wrs ...RecvWR) {
+	t.Helper()
+	if n, err := qp.PostRecv(wrs); err != nil || n != len(wrs) {
+		t.Fatalf("post recv: %d of %d: %v", n, len(wrs), err)
+	}
+}
+
+// fill writes a pattern that depends on position and seed.
+func fill(b []byte, seed int) {
+	for i := range b {
+		b[i] = byte(i*7 + i>>8 + seed)
+	}
+}
+
+// same compares received bytes with the pattern of seed.
+func same(t testing.TB, got []byte, seed int) {
+	t.Helper()
+	for i := range got {
+		if want := byte(i*7 + i>>8 + seed); got[i] != want {
+			t.Fatalf("byte %d of %d is %#x, want %#x", i, len(got), got[i], want)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestWCError(t *testing.T) {
+	wc := WC{ID: 0x2a, Status: WCRetryExcErr, VendorErr: 0x81, QPN: 0x11}
+	err := fmt.Errorf("write: %w", wc.Err())
+	if !errors.Is(err, WCRetryExcErr) {
+		t.Error("not found by its status")
+	}
+	if errors.Is(err, WCRNRRetryExcErr) {
+		t.Error("found by another status")
+	}
+	var we *WCError
+	if !errors.As(err, &we) || we.ID != 0x2a || we.QPN != 0x11 || we.VendorErr != 0x81 {
+		t.Errorf("as WCError: %+v", we)
+	}
+	var status WCStatus
+	if !errors.As(err, &status) || status != WCRetryExcErr {
+		t.Errorf("as WCStatus: %v", status)
+	}
+	for _, want := range []string{"work request 0x2a", "qp 0x0011", "RetryExcErr", "0x81", "no acknowledgement", "firewall", "4791", "GID index"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %q", want, err)
+		}
+	}
+	if ok := (&WC{Status: WCSuccess}).Err(); ok != nil {
+		t.Errorf("success is %v", ok)
+	}
+}
+
+// Every status explains itself, failures with advice except where none exists.
+func TestWCStatus_Advice(t *testing.T) {
+	seen := make(map[string]WCStatus)
+	for s := WCSuccess; s <= WCTMRndvIncomplete; s++ {
+		if s.Explain() == "" {
+			t.Errorf("%v has no explanation", s)
+		}
+		if s == WCSuccess || s.Explain() == rdOnly {
+			continue
+		}
+		if s.Advice() == "" {
+			t.Errorf("%v has no advice", s)
+		}
+		if o, ok := seen[s.Explain()]; ok {
+			t.Errorf("%v and %v explain the same", o, s)
+		}
+		seen[s.Explain()] = s
+		if e := (&WCError{Status: s}).Error(); !strings.Contains(e, s.Advice()) || strings.Contains(e, "syndrome 0x0") {
+			t.Errorf("%v: %q", s, e)
+		}
+	}
+	if len(seen) != int(WCTMRndvIncomplete)-5 {
+		t.Errorf("%d failures explained", len(seen))
+	}
+	unknown := &WCError{Status: 99, VendorErr: 7}
+	if got, want := unknown.Error(), "work request 0x0 of qp 0x0000 failed with WCStatus(99) (vendor syndrome 0x7): a status that this release does not know"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !errors.Is(unknown, WCStatus(99)) {
+		t.Error("an unknown status is not found")
+	}
+}
+
+func TestVendorText(t *testing.T) {
+	if vendorText(WCRemAccessErr, 0x88) == "" || vendorText(WCLocProtErr, 0x93) == "" {
+		t.Error("a known syndrome is not named")
+	}
+	if s := vendorText(WCGeneralErr, 0x88); s != "" {
+		t.Errorf("0x88 of another status is %q", s)
+	}
+}

@@ -1,0 +1,60 @@
+package ops
+
+import (
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/dma"
+)
+
+// PollBatch is the most completions that one call fetches.
+const PollBatch = 64
+
+// Poller fetches completions of one CQ into its own array of struct ibv_wc.
+type Poller struct {
+	poll   caller
+	notify caller
+	cq     uintptr
+	wcs    []abi.WC
+	first  uintptr
+	mem    *dma.Mem
+}
+
+// NewPoller makes a poller for the ibv_cq at cq.
+func NewPoller(t Table, provider Provider, cq uintptr) (*Poller, error) {
+	mem, err := dma.Alloc(PollBatch*int(unsafe.Sizeof(abi.WC{})), nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Poller{
+		poll:   caller{fn: t.PollCQ},
+		notify: provider.sendCaller(t.ReqNotifyCQ),
+		cq:     cq,
+		wcs:    array[abi.WC](mem.Addr(), PollBatch),
+		first:  mem.Addr(),
+		mem:    mem,
+	}, nil
+}
+
+// Poll fetches up to n completions, at most PollBatch. They are valid until the
+// next call. A negative result of the provider is returned as it is.
+func (p *Poller) Poll(n int) ([]abi.WC, int) {
+	n = min(n, PollBatch)
+	got := int(p.poll.call(p.cq, uintptr(n), p.first))
+	if got < 0 {
+		return nil, got
+	}
+	return p.wcs[:min(got, n)], 0
+}
+
+// Arm asks for one event on the CQ's channel. It returns an errno.
+func (p *Poller) Arm(solicitedOnly bool) int {
+	var s uintptr
+	if solicitedOnly {
+		s = 1
+	}
+	return errno(p.notify.call(p.cq, s, 0))
+}
+
+// Free gives the memory back. The poller must not be used afterwards.
+func (p *Poller) Free() error { return p.mem.Free() }

@@ -1,0 +1,92 @@
+package ops
+
+import (
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/dma"
+)
+
+const recvWRSize = unsafe.Sizeof(abi.RecvWR{})
+
+// RecvChain is a preallocated chain of struct ibv_recv_wr, for a QP or an SRQ.
+type RecvChain struct {
+	post    caller
+	queue   uintptr // struct ibv_qp * or struct ibv_srq *
+	wrs     []abi.RecvWR
+	sges    []abi.SGE // maxSGE for each slot
+	first   uintptr
+	bad     *uintptr
+	badAddr uintptr
+	maxSGE  int
+	mem     *dma.Mem
+}
+
+// NewRecvChain makes a chain of up to depth slots for the receive queue of the
+// ibv_qp at queue.
+func NewRecvChain(t Table, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
+	return newRecvChain(t.PostRecv, queue, depth, maxSGE)
+}
+
+// NewSRQChain makes a chain of up to depth slots for the ibv_srq at queue.
+func NewSRQChain(t Table, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
+	return newRecvChain(t.PostSRQRecv, queue, depth, maxSGE)
+}
+
+func newRecvChain(fn, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
+	depth = min(max(depth, 1), MaxBatch)
+	maxSGE = max(maxSGE, 1)
+	wrBytes := uintptr(depth) * recvWRSize
+	mem, err := dma.Alloc(int(16+wrBytes+uintptr(depth*maxSGE)*sgeSize), nil)
+	if err != nil {
+		return nil, err
+	}
+	bad := mem.Addr()
+	first := bad + 16
+	return &RecvChain{
+		post:    caller{fn: fn},
+		queue:   queue,
+		wrs:     array[abi.RecvWR](first, depth),
+		sges:    array[abi.SGE](first+wrBytes, depth*maxSGE),
+		first:   first,
+		bad:     at[uintptr](bad),
+		badAddr: bad,
+		maxSGE:  maxSGE,
+		mem:     mem,
+	}, nil
+}
+
+// Len is the number of slots.
+func (c *RecvChain) Len() int { return len(c.wrs) }
+
+// Slot sets slot i to a work request of n entries and links it to the next.
+func (c *RecvChain) Slot(i int, id uint64, n int) {
+	w := &c.wrs[i]
+	w.WRID = id
+	w.Next = c.first + uintptr(i+1)*recvWRSize
+	w.SGList = uintptr(unsafe.Pointer(&c.sges[i*c.maxSGE]))
+	w.NumSGE = int32(n)
+}
+
+// SGE sets entry k of slot i.
+func (c *RecvChain) SGE(i, k int, addr uint64, length, lkey uint32) {
+	s := &c.sges[i*c.maxSGE+k]
+	s.Addr = addr
+	s.Length = length
+	s.LKey = lkey
+}
+
+// Post posts slots [0,n) with one call. It returns how many the provider took
+// and its errno, 0 when it took all.
+func (c *RecvChain) Post(n int) (int, int) {
+	c.wrs[n-1].Next = 0
+	*c.bad = 0
+	ret := c.post.call(c.queue, c.first, c.badAddr)
+	if ret == 0 {
+		return n, 0
+	}
+	return accepted(*c.bad, c.first, recvWRSize, n), errno(ret)
+}
+
+// Free gives the memory back. The chain must not be used afterwards.
+func (c *RecvChain) Free() error { return c.mem.Free() }

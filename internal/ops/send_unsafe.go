@@ -1,0 +1,145 @@
+package ops
+
+import (
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/dma"
+)
+
+// MaxBatch is the most work requests that one chain holds, and so the most
+// that one C call posts. The memory of unused slots is never touched.
+const MaxBatch = 4096
+
+const (
+	sendWRSize = unsafe.Sizeof(abi.SendWR{})
+	sgeSize    = unsafe.Sizeof(abi.SGE{})
+)
+
+// SendChain is a preallocated chain of struct ibv_send_wr with room for
+// scatter/gather entries and inline data beside each.
+type SendChain struct {
+	post      caller
+	qp        uintptr
+	wrs       []abi.SendWR
+	sges      []abi.SGE // maxSGE for each slot
+	inline    []byte    // maxInline for each slot
+	first     uintptr   // address of wrs[0]
+	bad       *uintptr  // struct ibv_send_wr *, written by the provider
+	badAddr   uintptr
+	maxSGE    int
+	maxInline int
+	mem       *dma.Mem
+}
+
+// NewSendChain makes a chain of up to depth slots for the ibv_qp at qp.
+// Inline data posted from Go memory is staged in the chain, because a
+// goroutine's memory may move while C reads it.
+func NewSendChain(t Table, provider Provider, qp uintptr, depth, maxSGE, maxInline int) (*SendChain, error) {
+	depth = min(max(depth, 1), MaxBatch)
+	maxSGE = max(maxSGE, 1)
+	inlineStride := (maxInline + 15) &^ 15
+	wrBytes := uintptr(depth) * sendWRSize
+	sgeBytes := uintptr(depth*maxSGE) * sgeSize
+	mem, err := dma.Alloc(int(16+wrBytes+sgeBytes)+depth*inlineStride, nil)
+	if err != nil {
+		return nil, err
+	}
+	bad := mem.Addr()
+	first := bad + 16
+	sges := first + wrBytes
+	inline := sges + sgeBytes
+	c := &SendChain{
+		post:      provider.sendCaller(t.PostSend),
+		qp:        qp,
+		wrs:       array[abi.SendWR](first, depth),
+		sges:      array[abi.SGE](sges, depth*maxSGE),
+		inline:    array[byte](inline, depth*inlineStride),
+		first:     first,
+		bad:       at[uintptr](bad),
+		badAddr:   bad,
+		maxSGE:    maxSGE,
+		maxInline: inlineStride,
+		mem:       mem,
+	}
+	return c, nil
+}
+
+// Len is the number of slots.
+func (c *SendChain) Len() int { return len(c.wrs) }
+
+// Slot returns slot i with everything set that all work requests have. Slots
+// are linked as they are filled, so a slot is filled before its successor.
+func (c *SendChain) Slot(i int, id uint64, opcode, flags uint32) *abi.SendWR {
+	w := &c.wrs[i]
+	w.WRID = id
+	w.Next = c.first + uintptr(i+1)*sendWRSize
+	w.SGList = 0
+	w.NumSGE = 0
+	w.Opcode = opcode
+	w.SendFlags = flags
+	return w
+}
+
+// Wr is slot i as it was filled.
+func (c *SendChain) Wr(i int) *abi.SendWR { return &c.wrs[i] }
+
+// SGE sets entry k of slot i.
+func (c *SendChain) SGE(i, k int, addr uint64, length, lkey uint32) {
+	s := &c.sges[i*c.maxSGE+k]
+	s.Addr = addr
+	s.Length = length
+	s.LKey = lkey
+}
+
+// SetSGEs makes slot i refer to its first n entries.
+func (c *SendChain) SetSGEs(i, n int) {
+	w := &c.wrs[i]
+	w.SGList = uintptr(unsafe.Pointer(&c.sges[i*c.maxSGE]))
+	w.NumSGE = int32(n)
+}
+
+// Inline copies data beside slot i and makes the slot refer to the copy.
+// Preconditions: len(data) <= the chain's maxInline, IBV_SEND_INLINE is set.
+func (c *SendChain) Inline(i int, data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	dst := c.inline[i*c.maxInline : (i+1)*c.maxInline]
+	copy(dst, data)
+	c.SGE(i, 0, uint64(uintptr(unsafe.Pointer(&dst[0]))), uint32(len(data)), 0)
+	c.SetSGEs(i, 1)
+}
+
+// Post posts slots [0,n) with one call. It returns how many the provider took
+// and its errno, 0 when it took all.
+func (c *SendChain) Post(n int) (int, int) {
+	c.wrs[n-1].Next = 0
+	*c.bad = 0
+	ret := c.post.call(c.qp, c.first, c.badAddr)
+	if ret == 0 {
+		return n, 0
+	}
+	return accepted(*c.bad, c.first, sendWRSize, n), errno(ret)
+}
+
+// Free gives the memory back. The chain must not be used afterwards.
+func (c *SendChain) Free() error { return c.mem.Free() }
+
+// accepted counts the work requests before bad. A provider that fails without
+// naming the bad one has taken none that we could vouch for.
+func accepted(bad, first, size uintptr, n int) int {
+	if bad < first {
+		return 0
+	}
+	return min(int((bad-first)/size), n)
+}
+
+// errno normalises the results of post functions: errno values, but some
+// providers negate them.
+func errno(ret int32) int {
+	if ret < 0 {
+		return int(-ret)
+	}
+	return int(ret)
+}
