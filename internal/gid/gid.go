@@ -129,7 +129,7 @@ var criteria = []struct {
 }{
 	{func(c Candidate) int { return btoi(Unusable(c) == "") }, Unusable},
 	{func(c Candidate) int { return btoi(c.PortActive) }, Down},
-	{func(c Candidate) int { return [...]int{LinkUnknown: 1, LinkUp: 2, LinkDown: 0}[c.Netdev%3] }, func(c Candidate) string {
+	{netdevRank, func(c Candidate) string {
 		if c.Netdev == LinkDown {
 			return "netdev is down"
 		}
@@ -160,6 +160,16 @@ func btoi(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+func netdevRank(c Candidate) int {
+	switch {
+	case c.Netdev == LinkDown:
+		return 0
+	case c.Netdev == LinkUp, c.Type == TypeIB: // InfiniBand needs no netdev
+		return 2
+	}
+	return 1
 }
 
 func typeRank(c Candidate) int {

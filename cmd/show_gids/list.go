@@ -1,0 +1,156 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/gid"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// portStates are the names of sysfs.
+var portStates = []string{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"}
+
+// filter is what a GID must fulfil to be listed; the zero filter lists all.
+type filter struct {
+	ports   []int
+	types   []sysfs.GIDType
+	v4, v6  bool
+	netdevs []string
+	states  []string
+	up      bool
+}
+
+func (f *filter) setTypes(ib, v1, v2 bool) {
+	for _, t := range []struct {
+		on  bool
+		typ sysfs.GIDType
+	}{{ib, sysfs.GIDTypeIB}, {v1, sysfs.GIDTypeRoCEv1}, {v2, sysfs.GIDTypeRoCEv2}} {
+		if t.on {
+			f.types = append(f.types, t.typ)
+		}
+	}
+}
+
+// port reports whether a port may have matching GIDs, before they are read.
+func (f *filter) port(p sysfs.Port) bool {
+	has := func(s string) bool { return strings.EqualFold(s, p.StateName) }
+	return (len(f.ports) == 0 || slices.Contains(f.ports, p.Number)) &&
+		(len(f.states) == 0 || slices.ContainsFunc(f.states, has)) &&
+		(!f.up || p.StateName == sysfs.StateActive)
+}
+
+func (f *filter) row(r *row) bool {
+	return (len(f.types) == 0 || slices.Contains(f.types, r.entry.Type)) &&
+		(!f.v4 && !f.v6 || f.v4 && r.isIPv4() || f.v6 && r.isIPv6()) &&
+		(len(f.netdevs) == 0 || slices.Contains(f.netdevs, r.entry.Netdev)) &&
+		(!f.up || r.link != gid.LinkDown)
+}
+
+// row is one GID with all that is known about it.
+type row struct {
+	device string
+	port   sysfs.Port
+	entry  sysfs.GIDEntry
+	netdev *sysfs.Netdev // nil: none, or not in this network namespace
+	link   gid.Link
+}
+
+// On InfiniBand a GID is not an IP address, whatever it looks like.
+func (r *row) isIP() bool   { return r.entry.Type != sysfs.GIDTypeIB }
+func (r *row) isIPv4() bool { return r.isIP() && r.entry.GID.Addr().Is4() }
+func (r *row) isIPv6() bool { return r.isIP() && r.entry.GID.Addr().Is6() }
+
+func (r *row) name() string { return fmt.Sprintf("%s/%d/%d", r.device, r.port.Number, r.entry.Index) }
+
+func (r *row) candidate() gid.Candidate {
+	return gid.Candidate{
+		GID:        r.entry.GID,
+		Index:      r.entry.Index,
+		Type:       gid.Type(r.entry.Type),
+		PortActive: r.port.StateName == sysfs.StateActive,
+		Netdev:     r.link,
+		VLAN:       r.netdev != nil && r.netdev.VLAN,
+	}
+}
+
+type listing struct {
+	devices  []sysfs.Device
+	rows     []*row
+	gids     int // before the filters
+	warnings []error
+}
+
+// list reads the GID tables of devs, in numeric order.
+func list(c *config, devs []sysfs.Device) *listing {
+	devs = slices.Clone(devs)
+	slices.SortFunc(devs, func(a, b sysfs.Device) int { return sysfs.NaturalCompare(a.Name, b.Name) })
+	l := &listing{devices: slices.CompactFunc(devs, func(a, b sysfs.Device) bool { return a.Name == b.Name })}
+	netdevs := map[string]*sysfs.Netdev{}
+	for _, d := range l.devices {
+		for _, p := range d.Ports {
+			entries, err := c.root.GIDs(d.Name, p.Number)
+			if err != nil {
+				l.warn(fmt.Errorf("%s/%d: %w", d.Name, p.Number, err))
+				continue
+			}
+			for _, e := range entries {
+				r := &row{device: d.Name, port: p, entry: e}
+				if e.Err != nil {
+					l.warn(fmt.Errorf("%s: %w", r.name(), e.Err))
+					continue
+				}
+				l.gids++
+				r.setNetdev(c.root, netdevs)
+				if c.filter.port(p) && c.filter.row(r) {
+					l.rows = append(l.rows, r)
+				}
+			}
+		}
+	}
+	return l
+}
+
+// warn keeps what could not be read. That something vanished meanwhile is no news.
+func (l *listing) warn(err error) {
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENODEV) {
+		l.warnings = append(l.warnings, err)
+	}
+}
+
+func (r *row) setNetdev(root sysfs.Root, cache map[string]*sysfs.Netdev) {
+	name := r.entry.Netdev
+	if name == "" {
+		return
+	}
+	n, ok := cache[name]
+	if !ok {
+		if v, ok := root.Netdev(name); ok {
+			n = &v
+		}
+		cache[name] = n
+	}
+	switch r.netdev = n; {
+	case n == nil:
+		r.link = gid.LinkUnknown
+	case n.Up():
+		r.link = gid.LinkUp
+	default:
+		r.link = gid.LinkDown
+	}
+}
+
+// nothing says why the list is empty.
+func (l *listing) nothing(c *config) error {
+	switch {
+	case len(l.devices) == 0:
+		return fmt.Errorf("no RDMA devices: %s is empty", c.root.ClassDir())
+	case l.gids == 0:
+		return fmt.Errorf("no GIDs: the tables of %d device(s) are empty", len(l.devices))
+	}
+	return fmt.Errorf("no GID matches: %d without the filters", l.gids)
+}

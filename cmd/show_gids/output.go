@@ -1,0 +1,227 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/pureverbs/pureverbs/internal/gid"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// printable replaces what a terminal might obey: names come from outside.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
+			return r
+		}
+		return '?'
+	}, s)
+}
+
+func writeTable(w io.Writer, rows []*row) {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "DEVICE\tPORT\tINDEX\tGID\tIP\tVERSION\tNETDEV\tSTATE")
+	for _, r := range rows {
+		ip := ""
+		if r.isIP() {
+			ip = r.entry.GID.Addr().String()
+		}
+		cells := []string{
+			r.device, strconv.Itoa(r.port.Number), strconv.Itoa(r.entry.Index), r.entry.GID.String(),
+			ip, r.entry.Type.String(), r.entry.Netdev, r.port.StateName,
+		}
+		for i, s := range cells {
+			if cells[i] = printable(s); s == "" {
+				cells[i] = "-"
+			}
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	t.Flush()
+}
+
+// writeMlnx prints what the script of the Mellanox tools prints, and returns
+// the number of GIDs. Devices are in the order of the command line, everything
+// else in the order of ls. An entry that cannot be read still has a row.
+func writeMlnx(w io.Writer, c *config, devs []sysfs.Device) int {
+	fmt.Fprint(w, "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n")
+	fmt.Fprint(w, "---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---\n")
+	if len(c.devices) == 0 {
+		slices.SortFunc(devs, func(a, b sysfs.Device) int { return strings.Compare(a.Name, b.Name) })
+	}
+	netdevs := map[string]*sysfs.Netdev{}
+	found := 0
+	for _, d := range devs {
+		ports := slices.Clone(d.Ports)
+		slices.SortFunc(ports, func(a, b sysfs.Port) int { return compareDecimal(a.Number, b.Number) })
+		for _, p := range ports {
+			if !c.filter.port(p) {
+				continue
+			}
+			entries, _ := c.root.GIDs(d.Name, p.Number)
+			slices.SortFunc(entries, func(a, b sysfs.GIDEntry) int { return compareDecimal(a.Index, b.Index) })
+			for _, e := range entries {
+				r := &row{device: d.Name, port: p, entry: e}
+				r.setNetdev(c.root, netdevs)
+				if e.Text == "fe80:0000:0000:0000:0000:0000:0000:0000" || !c.filter.row(r) || e.Err != nil && (c.filter.v4 || c.filter.v6) {
+					continue
+				}
+				// Every GID whose first group is zero counts as IPv4 there.
+				ip := ""
+				if e.Err == nil && strings.HasPrefix(e.Text, "0000:") {
+					ip = fmt.Sprintf("%d.%d.%d.%d  ", e.GID[12], e.GID[13], e.GID[14], e.GID[15])
+				} else {
+					ip = "\t"
+				}
+				// InfiniBand has the type "IB/RoCE v1", so it is v1 there.
+				ver := ""
+				if i := strings.IndexAny(e.TypeText, "vV"); i >= 0 {
+					ver = e.TypeText[i:]
+				}
+				fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\n",
+					printable(d.Name), p.Number, e.Index, printable(e.Text), ip, printable(ver), printable(e.Netdev))
+				found++
+			}
+		}
+	}
+	fmt.Fprintf(w, "n_gids_found=%d\n", found)
+	return found
+}
+
+// compareDecimal orders numbers as ls does their names: 0, 1, 10, 11, 2.
+func compareDecimal(a, b int) int { return strings.Compare(strconv.Itoa(a), strconv.Itoa(b)) }
+
+// The JSON output. Fields may be added within a schema version, never changed
+// or taken away. null is what does not exist or is not known.
+type (
+	output struct {
+		Tool          string         `json:"tool"`
+		SchemaVersion int            `json:"schema_version"`
+		GIDsFound     int            `json:"n_gids_found"`
+		GIDs          []jsonGID      `json:"gids"`
+		Devices       []sysfs.Device `json:"devices"`
+	}
+	jsonGID struct {
+		Device     string        `json:"device"`
+		Port       int           `json:"port"`
+		Index      int           `json:"index"`
+		GID        sysfs.GID     `json:"gid"`
+		IP         *string       `json:"ip"`
+		IPVersion  *int          `json:"ip_version"`
+		Scope      gid.Scope     `json:"scope"`
+		Version    sysfs.GIDType `json:"version"`
+		LinkLayer  string        `json:"link_layer"`
+		State      string        `json:"state"`
+		PhysState  string        `json:"phys_state"`
+		Rate       int64         `json:"rate_bits_per_second"`
+		Netdev     *string       `json:"netdev"`
+		NetdevUp   *bool         `json:"netdev_up"`
+		NetdevMTU  *int          `json:"netdev_mtu_bytes"`
+		NetdevVLAN *bool         `json:"netdev_vlan"`
+	}
+)
+
+func (r *row) json() jsonGID {
+	j := jsonGID{
+		Device: r.device, Port: r.port.Number, Index: r.entry.Index, GID: r.entry.GID,
+		Scope: gid.ScopeOf(r.entry.GID), Version: r.entry.Type, LinkLayer: r.port.LinkLayer,
+		State: r.port.StateName, PhysState: r.port.PhysStateName, Rate: r.port.RateBits,
+	}
+	if r.isIP() {
+		ip, v := r.entry.GID.Addr().String(), 6
+		if r.isIPv4() {
+			v = 4
+		}
+		j.IP, j.IPVersion = &ip, &v
+	}
+	if r.entry.Netdev != "" {
+		j.Netdev = &r.entry.Netdev
+	}
+	if n := r.netdev; n != nil {
+		up := n.Up()
+		j.NetdevUp, j.NetdevMTU, j.NetdevVLAN = &up, &n.MTU, &n.VLAN
+	}
+	return j
+}
+
+func writeJSON(w io.Writer, l *listing) {
+	o := output{Tool: "show_gids", SchemaVersion: 1, GIDsFound: len(l.rows), GIDs: []jsonGID{}, Devices: l.devices}
+	for _, r := range l.rows {
+		o.GIDs = append(o.GIDs, r.json())
+	}
+	if o.Devices == nil {
+		o.Devices = []sysfs.Device{}
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	e.Encode(o) // into memory: cannot fail
+}
+
+// writeBest prints the index of the GID to use, or that GID as JSON.
+func writeBest(stdout, stderr io.Writer, c *config, l *listing) int {
+	cands := make([]gid.Candidate, len(l.rows))
+	for i, r := range l.rows {
+		cands[i] = r.candidate()
+	}
+	best := gid.Best(cands)
+	code, problem := exitOK, ""
+	if len(l.rows) == 0 {
+		say(stderr, l.nothing(c))
+		code = exitNothing
+	} else if best < 0 {
+		problem = "no usable GID"
+	} else if problem = gid.Down(cands[best]); problem != "" {
+		problem = "no usable GID: " + problem + " at the best one, " + l.rows[best].name()
+	}
+	if problem != "" {
+		say(stderr, fmt.Errorf("%s", problem))
+		code, best = exitNothing, -1
+	}
+	if c.why {
+		explain(stderr, l.rows, cands, best)
+	}
+	chosen := &listing{devices: l.devices}
+	if best >= 0 {
+		chosen.rows = l.rows[best : best+1]
+	}
+	if c.format == "json" {
+		writeJSON(stdout, chosen)
+	} else if best >= 0 {
+		fmt.Fprintln(stdout, l.rows[best].entry.Index)
+	}
+	return code
+}
+
+// explain says of each GID why it was or was not chosen; best is -1 for none.
+func explain(w io.Writer, rows []*row, cands []gid.Candidate, best int) {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for i, r := range rows {
+		why := ""
+		switch {
+		case i == best:
+			why = "chosen"
+		case gid.Unusable(cands[i]) != "":
+			why = "no: " + gid.Unusable(cands[i])
+		case gid.Down(cands[i]) != "":
+			why = "no: " + gid.Down(cands[i])
+		case best >= 0:
+			if _, why = gid.Compare(cands[best], cands[i]); why == "" {
+				why = "as good, but later in the list"
+			}
+			why = "no: " + why
+		}
+		netdev := r.entry.Netdev
+		if netdev == "" {
+			netdev = "-"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", printable(r.name()), r.entry.GID.Addr(), r.entry.Type, printable(netdev), why)
+	}
+	t.Flush()
+}
