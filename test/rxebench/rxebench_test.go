@@ -43,7 +43,7 @@ var comparisons = []comparison{
 }
 
 const (
-	bwKey  = "bandwidth_average_bits_per_second"
+	bwKey  = "bandwidth_bits_per_second"
 	latKey = "latency_p50_ns"
 )
 

@@ -97,17 +97,27 @@ func (r *runner) race(ctx context.Context) ([]Result, error) {
 	return r.gotest(ctx, "race", []string{"CGO_ENABLED=1"}, append(r.selection(), "-race", r.pattern())...)
 }
 
-// releases runs what depends on the Go runtime's insides with every release that it claims.
+// releases runs what depends on the Go runtime's insides with every release
+// that it claims, and once with neither optimisation nor inlining.
 func (r *runner) releases(ctx context.Context) ([]Result, error) {
-	var results []Result
+	type variant struct{ name, env, arg string }
+	variants := []variant{{"-N -l", "", "-gcflags=all=-N -l"}}
 	for _, v := range releases {
-		res, err := r.gotest(ctx, "releases", []string{"GOTOOLCHAIN=" + v}, append(r.selection(), "./internal/ccall/...")...)
+		variants = append(variants, variant{v, "GOTOOLCHAIN=" + v, "-gcflags="})
+	}
+	var results []Result
+	for _, v := range variants {
+		var env []string
+		if v.env != "" {
+			env = append(env, v.env)
+		}
+		res, err := r.gotest(ctx, "releases", env, append(r.selection(), v.arg, "./internal/ccall/...")...)
 		for i := range res {
-			res[i].Package = v + " " + res[i].Package
+			res[i].Package = v.name + " " + res[i].Package
 		}
 		results = append(results, res...)
 		if err != nil {
-			return results, fmt.Errorf("%s: %w", v, err)
+			return results, fmt.Errorf("%s: %w", v.name, err)
 		}
 	}
 	return results, nil
