@@ -91,7 +91,7 @@ func (a *QPAttr) fromC(c *abi.QPAttr) {
 		PKeyIndex:        c.PKeyIndex,
 		AltPKeyIndex:     c.AltPKeyIndex,
 		EnSQDAsyncNotify: c.EnSqdAsyncNotify != 0,
-		SQDraining:       c.SqDraining != 0,
+		SQDraining:       c.SQDraining != 0,
 		MaxRdAtomic:      c.MaxRdAtomic,
 		MaxDestRdAtomic:  c.MaxDestRdAtomic,
 		MinRNRTimer:      c.MinRNRTimer,

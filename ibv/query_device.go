@@ -198,7 +198,7 @@ func deviceAttrExFromC(c *abi.DeviceAttrEx) *DeviceAttrEx {
 			HashFieldsMask:          c.RSSCaps.RxHashFieldsMask,
 			HashFunctions:           c.RSSCaps.RxHashFunction,
 		},
-		MaxWQTypeRQ: c.MaxWQTypeRq,
+		MaxWQTypeRQ: c.MaxWQTypeRQ,
 		PacketPacing: PacketPacingCaps{
 			Min:     c.PacketPacingCaps.QPRateLimitMin,
 			Max:     c.PacketPacingCaps.QPRateLimitMax,
