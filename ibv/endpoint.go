@@ -101,7 +101,7 @@ const (
 
 // MarshalText returns one line without spaces, as in
 //
-//	pvep1,type=RC,qpn=0x0011,psn=0x3a51c,lid=0,gid=::ffff:10.8.0.1,mtu=1024,qkey=0x0,dest_rd_atomic=16,rd_atomic=16
+//	pvep1,type=RC,qpn=0x000011,psn=0x03a51c,lid=0,gid=::ffff:10.8.0.1,mtu=1024,qkey=0x0,dest_rd_atomic=16,rd_atomic=16
 func (e Endpoint) MarshalText() ([]byte, error) {
 	if err := errors.Join(e.check()...); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func TestWCError(t *testing.T) {
 	if !errors.As(err, &status) || status != WCRetryExcErr {
 		t.Errorf("as WCStatus: %v", status)
 	}
-	for _, want := range []string{"work request 0x2a", "qp 0x0011", "RetryExcErr", "0x81", "no acknowledgement", "firewall", "4791", "GID index"} {
+	for _, want := range []string{"work request 0x2a", "qp 0x000011", "RetryExcErr", "0x81", "no acknowledgement", "firewall", "4791", "GID index"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in %q", want, err)
 		}
@@ -59,7 +59,7 @@ func TestWCStatus_Advice(t *testing.T) {
 		t.Errorf("%d failures explained", len(seen))
 	}
 	unknown := &WCError{Status: 99, VendorErr: 7}
-	if got, want := unknown.Error(), "work request 0x0 of qp 0x0000 failed with WCStatus(99) (vendor syndrome 0x7): a status that this release does not know"; got != want {
+	if got, want := unknown.Error(), "work request 0x0 of qp 0x000000 failed with WCStatus(99) (vendor syndrome 0x7): a status that this release does not know"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if !errors.Is(unknown, WCStatus(99)) {
