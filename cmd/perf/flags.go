@@ -1,0 +1,230 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+type options struct {
+	cfg       engine.Config
+	json      bool
+	histogram bool
+	defs      func() error // checks what has no type of its own
+}
+
+var errHelp = errors.New("help")
+
+// size is a number of bytes with an optional K, M or G (of 1024).
+type size uint64
+
+func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
+func (s *size) Type() string   { return "bytes" }
+
+func (s *size) Set(t string) error {
+	num, shift := t, 0
+	if n := len(t); n > 0 {
+		switch t[n-1] {
+		case 'k', 'K':
+			shift = 10
+		case 'm', 'M':
+			shift = 20
+		case 'g', 'G':
+			shift = 30
+		}
+		if shift > 0 {
+			num = t[:n-1]
+		}
+	}
+	v, err := strconv.ParseUint(num, 10, 64)
+	if err != nil || v > math.MaxUint64>>shift {
+		return fmt.Errorf("%q is not a number of bytes, such as 64, 4K or 1M", t)
+	}
+	if v == 0 {
+		return errors.New("0 bytes; the smallest message has 1")
+	}
+	*s = size(v << shift)
+	return nil
+}
+
+// seconds is a duration: a number of seconds, or with a unit as 1500ms.
+type seconds time.Duration
+
+func (s *seconds) String() string { return time.Duration(*s).String() }
+func (s *seconds) Type() string   { return "seconds" }
+
+func (s *seconds) Set(t string) error {
+	if v, err := strconv.ParseFloat(t, 64); err == nil {
+		if math.IsNaN(v) || math.Abs(v) > 1e8 {
+			return fmt.Errorf("%q seconds are too many", t)
+		}
+		*s = seconds(v * float64(time.Second))
+		return nil
+	}
+	d, err := time.ParseDuration(t)
+	if err != nil {
+		return fmt.Errorf("%q is not a number of seconds, nor a duration such as 1500ms", t)
+	}
+	*s = seconds(d)
+	return nil
+}
+
+// flagSet declares the flags: perftest's letters and names where it has them.
+// Names may be written with - or _.
+func flagSet(o *options) *pflag.FlagSet {
+	c := &o.cfg
+	f := pflag.NewFlagSet("perf", pflag.ContinueOnError)
+	f.SortFlags = false
+	f.Usage = func() {}
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		switch name {
+		case "noPeak":
+			name = "no-peak"
+		case "CPU-freq":
+			name = "cpu-freq"
+		}
+		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+	})
+	c.GIDIndex, c.Inline, c.Margin = engine.Auto, engine.Auto, engine.Auto
+	c.Timeout, c.Patience = 30*time.Second, 3*time.Second
+
+	f.StringVarP(&c.Device, "ib-dev", "d", "", "RDMA `device`; the first one with an active port if not given")
+	f.Uint8VarP(&c.IBPort, "ib-port", "i", 1, "`port` of the device")
+	f.IntVarP(&c.GIDIndex, "gid-index", "x", engine.Auto, "`index` of the GID; the best one if negative (show_gids lists them)")
+	f.IntVarP(&c.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange")
+	f.StringVar(&c.Bind, "bind", "", "`address` that a server listens on; all if not given")
+
+	f.VarP((*size)(&c.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, lat 2)")
+	f.BoolVarP(&c.All, "all", "a", false, "all sizes from 2 to 8M")
+	f.Uint64VarP(&c.Iters, "iters", "n", 0, "`messages` per queue pair and size (write bw 5000, others 1000)")
+	f.VarP((*seconds)(&c.Duration), "duration", "D", "run for that long instead of a number of messages")
+	f.VarP((*seconds)(&c.Margin), "margin", "f", "time before and after what -D measures (a quarter of it)")
+	f.BoolVarP(&c.Bidirectional, "bidirectional", "b", false, "both ends send (bw)")
+	f.IntVarP(&c.QPs, "qp", "q", 1, "number of `queue pairs` (bw)")
+	f.IntVarP(&c.TxDepth, "tx-depth", "t", 0, "`depth` of the send queue (bw 128, lat 1)")
+	f.IntVarP(&c.RxDepth, "rx-depth", "r", 0, "`depth` of the receive queue (send 512)")
+	f.IntVarP(&c.PostList, "post-list", "l", 1, "post `n` messages at once (bw)")
+	f.IntVarP(&c.CQMod, "cq-mod", "Q", 0, "ask for one completion every `n` messages (100; 1 above 8K)")
+	f.IntVarP(&c.Inline, "inline-size", "I", engine.Auto, "send messages up to so many `bytes` inline (lat 220 or 236 if possible, bw 0)")
+	f.IntVarP(&c.OutReads, "outs", "o", 0, "outstanding `reads` (what the device can)")
+	f.BoolVarP(&c.Events, "events", "e", false, "sleep for completions instead of polling (not write lat)")
+
+	f.IntVarP(&c.MTU, "mtu", "m", 0, "path MTU in `bytes` (that of the port)")
+	f.Uint8VarP(&c.QPTimeout, "qp-timeout", "u", 14, "ACK timeout, 4.096 us x 2^`n`; 0 never")
+	f.Uint8VarP(&c.SL, "sl", "S", 0, "service `level`")
+	f.Uint8Var(&c.TClass, "tclass", 0, "traffic `class`")
+	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
+	conn := f.StringP("connection", "c", "RC", "connection `type`: RC is the one there is")
+
+	lat := f.String("lat-def", "perftest", "latency `definition`: perftest (half round trip; read: whole) or cqe (post to completion)")
+	f.BoolVarP(&c.NoPeak, "no-peak", "N", false, "do not look for the peak (bw)")
+	f.BoolVar(&c.Gbits, "report-gbits", false, "Gb/s instead of MiB/s; give it to both ends")
+	f.BoolVar(&c.Verify, "verify", false, "check the payload; both ends must be this program")
+	f.BoolVar(&o.json, "json", false, "one JSON object with all results instead of a table")
+	f.BoolVarP(&o.histogram, "report-histogram", "H", false, "put the latency histogram in the JSON object")
+	f.Var((*seconds)(&c.Timeout), "timeout", "give up when the peer is silent, or nothing completes, for that long")
+	f.Var((*seconds)(&c.Patience), "retry", "how long a client tries to reach a server")
+	f.BoolVar(&c.ShortNeg, "short-6-28", false, "as client of a perftest 6.28 that was built without mlx5")
+	f.BoolP("cpu-freq", "F", false, "accepted and ignored, as the clock needs no help")
+	f.Lookup("cpu-freq").Hidden = true
+	f.BoolP("help", "h", false, "this text")
+
+	o.defs = func() error {
+		if !strings.EqualFold(*conn, "RC") {
+			return fmt.Errorf("connection type (-c) %q: only RC is there", *conn)
+		}
+		switch *lat {
+		case "perftest":
+			c.LatencyDef = engine.RoundTrip
+		case "cqe":
+			c.LatencyDef = engine.ToCompletion
+		default:
+			return fmt.Errorf("latency definition (--lat-def) %q, allowed are perftest and cqe", *lat)
+		}
+		return nil
+	}
+	return f
+}
+
+// parse reads the command line and resolves it to a complete configuration.
+func parse(args []string) (*options, error) {
+	o := &options{}
+	f := flagSet(o)
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return nil, errHelp
+		}
+		return nil, err
+	}
+	if h, _ := f.GetBool("help"); h {
+		return nil, errHelp
+	}
+	if err := o.defs(); err != nil {
+		return nil, err
+	}
+	a := f.Args()
+	if len(a) < 2 {
+		return nil, errors.New("say what to do: perf {write|read|send} {bw|lat} [options] [server]")
+	}
+	switch a[0] {
+	case "write":
+		o.cfg.Verb = wire.Write
+	case "read":
+		o.cfg.Verb = wire.Read
+	case "send":
+		o.cfg.Verb = wire.Send
+	default:
+		return nil, fmt.Errorf("verb %q, allowed are write, read and send", a[0])
+	}
+	switch a[1] {
+	case "bw":
+		o.cfg.Metric = wire.Bandwidth
+	case "lat":
+		o.cfg.Metric = wire.Latency
+	default:
+		return nil, fmt.Errorf("metric %q, allowed are bw and lat", a[1])
+	}
+	switch len(a) {
+	case 2:
+	case 3:
+		o.cfg.Host = a[2]
+	default:
+		return nil, fmt.Errorf("%d arguments too many: %s", len(a)-3, strings.Join(a[3:], " "))
+	}
+	if f.Changed("iters") && o.cfg.Iters == 0 {
+		return nil, errors.New("iterations (-n) 0 < 5")
+	}
+	for _, n := range []string{"tx-depth", "rx-depth", "cq-mod", "outs"} {
+		if fl := f.Lookup(n); fl.Changed && fl.Value.String() == "0" {
+			return nil, fmt.Errorf("--%s (-%s) 0 < 1", n, fl.Shorthand)
+		}
+	}
+	if f.Changed("margin") && !f.Changed("duration") {
+		return nil, errors.New("margin (-f) needs a duration (-D)")
+	}
+	return o, o.cfg.Resolve()
+}
+
+// usage is the help text.
+func usage() string {
+	return `perf measures RDMA between two ends, and talks to perftest's programs as well as
+to itself: ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat, ib_send_bw and
+ib_send_lat may stand at the other end, as server or as client.
+
+  perf {write|read|send} {bw|lat} [options]            server: waits for one client
+  perf {write|read|send} {bw|lat} [options] SERVER     client
+
+Give both ends the same test and the same -s -a -n -D -q -b (-c -m -p).
+
+` + flagSet(&options{}).FlagUsages() + `
+Exit status: 0 done, 1 failed, 2 wrong usage.
+`
+}

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+func base(v wire.Verb, m wire.Metric) Config {
+	return Config{Verb: v, Metric: m, Port: wire.DefaultPort, IBPort: 1, GIDIndex: Auto, QPs: 1, PostList: 1,
+		Inline: Auto, Margin: Auto, QPTimeout: 14, Timeout: time.Second, LatencyDef: RoundTrip}
+}
+
+// TestResolveDefaults pins the numbers that a stock peer reckons with.
+func TestResolveDefaults(t *testing.T) {
+	for _, tc := range []struct {
+		name               string
+		cfg                Config
+		set                func(*Config)
+		size, iters        uint64
+		tx, rx, mod, sizes int
+	}{
+		{"write bw", base(wire.Write, wire.Bandwidth), nil, 65536, 5000, 128, 0, 1, 1},
+		{"read bw", base(wire.Read, wire.Bandwidth), nil, 65536, 1000, 128, 0, 1, 1},
+		{"send bw", base(wire.Send, wire.Bandwidth), nil, 65536, 1000, 128, 512, 1, 1},
+		{"write lat", base(wire.Write, wire.Latency), nil, 2, 1000, 1, 0, 1, 1},
+		{"send lat", base(wire.Send, wire.Latency), nil, 2, 1000, 1, 512, 1, 1},
+		{"small bw", base(wire.Write, wire.Bandwidth), func(c *Config) { c.Size = 8192 }, 8192, 5000, 128, 0, 100, 1},
+		{"all sizes", base(wire.Write, wire.Bandwidth), func(c *Config) { c.All = true }, 8 << 20, 5000, 128, 0, 100, 23},
+		{"few messages", base(wire.Send, wire.Bandwidth), func(c *Config) { c.Iters = 20; c.Size = 64 }, 64, 20, 20, 20, 20, 1},
+		{"post list", base(wire.Write, wire.Bandwidth), func(c *Config) { c.PostList = 4; c.Iters = 40 }, 65536, 40, 40, 0, 4, 1},
+		{"duration", base(wire.Write, wire.Bandwidth), func(c *Config) { c.Duration = 4 * time.Second }, 65536, 0, 128, 0, 1, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := tc.cfg
+			if tc.set != nil {
+				tc.set(&c)
+			}
+			if err := c.Resolve(); err != nil {
+				t.Fatal(err)
+			}
+			if c.Size != tc.size || c.Iters != tc.iters || c.TxDepth != tc.tx || c.RxDepth != tc.rx || c.CQMod != tc.mod || len(c.Sizes()) != tc.sizes {
+				t.Errorf("size %d, iterations %d, depths %d and %d, moderation %d, %d sizes; want %+v",
+					c.Size, c.Iters, c.TxDepth, c.RxDepth, c.CQMod, len(c.Sizes()), tc)
+			}
+		})
+	}
+	c := base(wire.Write, wire.Bandwidth)
+	c.Duration = 4 * time.Second
+	if err := c.Resolve(); err != nil || c.Margin != time.Second {
+		t.Errorf("margin %v, %v; want a quarter of 4s", c.Margin, err)
+	}
+}
+
+func TestResolveRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		m    wire.Metric
+		v    wire.Verb
+		set  func(*Config)
+		want string
+	}{
+		{"iterations", wire.Bandwidth, wire.Write, func(c *Config) { c.Iters = 4 }, "4 < 5"},
+		{"depth", wire.Bandwidth, wire.Write, func(c *Config) { c.TxDepth = 15001 }, "15001"},
+		{"negative depth", wire.Bandwidth, wire.Write, func(c *Config) { c.TxDepth = -1 }, "-1"},
+		{"receive depth of write", wire.Bandwidth, wire.Write, func(c *Config) { c.RxDepth = 4 }, "only send"},
+		{"queue pairs", wire.Bandwidth, wire.Write, func(c *Config) { c.QPs = 0 }, "1 to 16384"},
+		{"queue pairs of latency", wire.Latency, wire.Write, func(c *Config) { c.QPs = 2 }, "measured on one"},
+		{"post list of latency", wire.Latency, wire.Write, func(c *Config) { c.PostList = 2 }, "only bandwidth"},
+		{"post list and iterations", wire.Bandwidth, wire.Write, func(c *Config) { c.PostList = 3 }, "multiple"},
+		{"post list and moderation", wire.Bandwidth, wire.Write, func(c *Config) { c.PostList = 4; c.CQMod = 3 }, "multiple"},
+		{"post list beyond depth", wire.Bandwidth, wire.Write, func(c *Config) { c.PostList = 200; c.TxDepth = 128 }, "200 > send queue depth"},
+		{"both directions of latency", wire.Latency, wire.Send, func(c *Config) { c.Bidirectional = true }, "-b"},
+		{"events of write lat", wire.Latency, wire.Write, func(c *Config) { c.Events = true }, "-e"},
+		{"duration and iterations", wire.Bandwidth, wire.Write, func(c *Config) { c.Duration = time.Second; c.Iters = 5 }, "not both"},
+		{"duration and all", wire.Bandwidth, wire.Write, func(c *Config) { c.Duration = time.Second; c.All = true }, "-a"},
+		{"margin", wire.Bandwidth, wire.Write, func(c *Config) { c.Duration = 2 * time.Second; c.Margin = time.Second }, "margin"},
+		{"size", wire.Bandwidth, wire.Write, func(c *Config) { c.Size = 1<<31 + 1 }, "largest message"},
+		{"mtu", wire.Bandwidth, wire.Write, func(c *Config) { c.MTU = 1500 }, "1500"},
+		{"timeout", wire.Bandwidth, wire.Write, func(c *Config) { c.QPTimeout = 32 }, "32 > 31"},
+		{"port", wire.Bandwidth, wire.Write, func(c *Config) { c.Port = 0 }, "tcp port"},
+		{"inline read", wire.Bandwidth, wire.Read, func(c *Config) { c.Inline = 8 }, "read sends nothing"},
+		{"outs of write", wire.Bandwidth, wire.Write, func(c *Config) { c.OutReads = 4 }, "only read"},
+		{"definition of bw", wire.Bandwidth, wire.Write, func(c *Config) { c.LatencyDef = ToCompletion }, "only latency"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := base(tc.v, tc.m)
+			tc.set(&c)
+			if err := c.Resolve(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Resolve = %v, want one that says %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestResolveTellsAll(t *testing.T) {
+	c := base(wire.Write, wire.Latency)
+	c.QPs, c.PostList, c.MTU = 2, 2, 77
+	err := c.Resolve()
+	if err == nil || strings.Count(err.Error(), "\n") != 2 {
+		t.Errorf("Resolve = %v, want three complaints", err)
+	}
+}

@@ -1,0 +1,193 @@
+package engine
+
+import (
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/stats"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// latLoop sends one message at a time and notes when.
+type latLoop struct {
+	*monitor
+	link   *link
+	sends  completions
+	recvs  completions // send only
+	server bool
+	count  *atomic.Uint64
+
+	posts []int64 // ticks of each posting; nil: by time
+	cqes  []int64 // ticks of each completion, if asked for
+
+	sample *sampler // by time
+	hist   *stats.Latency
+	toCQE  bool
+	half   float64 // 0.5 where a sample is half of the time measured
+	rate   float64 // ns per tick, for hist
+
+	mem     []byte // write: the memory that the peer writes to
+	own     []byte // write: the memory that is sent
+	arrival arrival
+
+	wcs  [1]ibv.WC
+	last int64 // ticks of the previous posting
+}
+
+// send posts the next message and waits for its completion.
+func (t *latLoop) send() error {
+	now := t.clk.Now()
+	if t.posts != nil {
+		t.posts[t.link.posted] = now
+	} else if t.sample != nil {
+		if t.sample.from == 0 {
+			t.sample.start(now)
+		}
+		if !t.toCQE && t.last != 0 && t.sample.sampling() {
+			t.hist.Record(float64(now-t.last) * t.rate * t.half)
+		}
+		t.last = now
+	}
+	if err := t.link.post(); err != nil {
+		return err
+	}
+	for {
+		n, err := t.sends.Poll(t.wcs[:])
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			break
+		}
+		if err := t.idle(); err != nil {
+			return err
+		}
+	}
+	wc := &t.wcs[0]
+	if wc.Status != ibv.WCSuccess {
+		return failed(t.link, "message", t.link.posted, wc)
+	}
+	t.link.done++
+	if t.toCQE {
+		end := t.clk.Now()
+		if t.cqes != nil {
+			t.cqes[t.link.posted-1] = end
+		} else if t.sample.sampling() {
+			t.hist.Record(float64(end-now) * t.rate)
+		}
+	}
+	t.busy()
+	if t.count != nil {
+		t.count.Store(t.link.done)
+	}
+	return nil
+}
+
+// over tells whether a run by time is over.
+func (t *latLoop) over() bool {
+	return t.sample != nil && t.sample.tick(t.clk.Now(), t.link.done)
+}
+
+// read is a run of reads, of which the peer's software knows nothing.
+func (t *latLoop) read() error {
+	for t.link.done < t.link.iters {
+		if err := t.send(); err != nil {
+			return err
+		}
+		if t.over() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// write is a game of ping-pong through memory: each end puts the number of its
+// message in the last byte, and waits for that number in its own.
+func (t *latLoop) write() error {
+	l := t.link
+	var seen uint64
+	last := len(t.own) - 1
+	for l.done < l.iters || seen < l.iters {
+		if seen < l.iters && (t.server || l.posted > 0) {
+			seen++
+			for t.arrival.load() != byte(seen) {
+				if t.over() {
+					return nil
+				}
+				if err := t.idle(); err != nil {
+					return err
+				}
+			}
+			t.busy()
+		}
+		if l.posted < l.iters {
+			t.own[last] = byte(l.posted + 1)
+			if err := t.send(); err != nil {
+				return err
+			}
+			if t.over() {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// pingpong is the same with messages.
+func (t *latLoop) pingpong() error {
+	l := t.link
+	for l.posted < l.iters || l.rdone < l.iters {
+		if l.rdone < l.iters && (t.server || l.posted > 0) {
+			for {
+				n, err := t.recvs.Poll(t.wcs[:])
+				if err != nil {
+					return err
+				}
+				if n > 0 {
+					break
+				}
+				if t.over() {
+					return nil
+				}
+				if err := t.idle(); err != nil {
+					return err
+				}
+			}
+			wc := &t.wcs[0]
+			if wc.Status != ibv.WCSuccess {
+				return failed(l, "receive", l.rdone+1, wc)
+			}
+			t.busy()
+			l.rdone++
+			if err := l.postRecv(1); err != nil {
+				return err
+			}
+		}
+		if l.posted < l.iters {
+			if err := t.send(); err != nil {
+				return err
+			}
+			if t.over() {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// collect turns the times of a run by iterations into a distribution.
+func (t *latLoop) collect() *stats.Latency {
+	if t.posts == nil {
+		return t.hist
+	}
+	h := stats.NewLatency()
+	if t.toCQE {
+		for i, end := range t.cqes {
+			h.Record(float64(end-t.posts[i]) * t.rate)
+		}
+		return h
+	}
+	for i := 1; i < len(t.posts); i++ {
+		h.Record(float64(t.posts[i]-t.posts[i-1]) * t.rate * t.half)
+	}
+	return h
+}

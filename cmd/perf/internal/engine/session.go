@@ -1,0 +1,399 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Side describes one end of a test.
+type Side struct {
+	Device    string // empty for the peer
+	Firmware  string
+	Port      uint8
+	LinkLayer string
+	RateGbps  float64 // 0: not known
+	DataPath  string
+	LID       uint16
+	GIDIndex  int // -1: none
+	GID       string
+	MTU       int // bytes, of the path
+	Inline    int // bytes
+	Software  bool
+}
+
+// Setup is what the two ends agreed on. Ready is called with it, before the
+// first message.
+type Setup struct {
+	Local       Side
+	PeerAddress string
+	PeerVersion string
+	PeerOurs    bool
+	PeerGID     string
+	PeerLID     uint16
+}
+
+// session holds all that a test has open.
+type session struct {
+	cfg   *Config
+	dev   *ibv.Context
+	attr  *ibv.DeviceAttr
+	port  *ibv.PortAttr
+	conn  *wire.Conn
+	terms wire.Agreed
+	mtu   ibv.MTU
+
+	pd    *ibv.PD
+	mr    *ibv.MR
+	scq   *ibv.CQ
+	rcq   *ibv.CQ
+	qps   []*ibv.QP
+	own   []wire.Dest
+	peer  []wire.Dest
+	links []*link
+	slot  uint64 // bytes of one send or receive area
+	setup Setup
+}
+
+// openDevice opens the device and checks what can be checked without a peer.
+func (s *session) openDevice() error {
+	c := s.cfg
+	var err error
+	if s.dev, err = ibv.Open(c.Device); err != nil {
+		return err
+	}
+	if s.attr, err = s.dev.QueryDevice(); err != nil {
+		return err
+	}
+	if s.port, err = s.dev.QueryPort(c.IBPort); err != nil {
+		return err
+	}
+	name := fmt.Sprintf("%s port %d", s.dev.Name(), c.IBPort)
+	if s.port.State != ibv.PortActive {
+		return fmt.Errorf("%s is %v, not active; bring its link up, or choose another one with -d and -i", name, s.port.State)
+	}
+	s.mtu = s.port.ActiveMTU
+	if c.MTU != 0 {
+		for m := ibv.MTU256; m <= ibv.MTU4096; m++ {
+			if m.Bytes() == c.MTU {
+				s.mtu = m
+			}
+		}
+		if s.mtu > s.port.ActiveMTU {
+			return fmt.Errorf("mtu (-m) %d > %d, the active mtu of %s", c.MTU, s.port.ActiveMTU.Bytes(), name)
+		}
+	}
+	if s.port.MaxMsgSize != 0 && c.Size > uint64(s.port.MaxMsgSize) {
+		return fmt.Errorf("size (-s) %d > %d, the largest message of %s", c.Size, s.port.MaxMsgSize, name)
+	}
+	if c.Verb == wire.Read {
+		most := min(s.attr.MaxQPRdAtom, 255)
+		if c.OutReads > most {
+			return fmt.Errorf("outstanding reads (-o) %d > %d, the limit of %s", c.OutReads, most, s.dev.Name())
+		}
+		if c.OutReads == 0 {
+			c.OutReads = max(most, 1)
+		}
+	} else {
+		c.OutReads = 1 // as perftest tells the peer
+	}
+	return nil
+}
+
+// isSoftware tells whether the device is SoftRoCE, whose figures say nothing
+// about a NIC.
+func isSoftware(name string, a *ibv.DeviceAttr) bool {
+	const vendorRXE = 0xffffff
+	if a.VendorID == vendorRXE || strings.HasPrefix(name, "rxe") {
+		return true
+	}
+	// Only software devices sit on a netdev, which older kernels name here.
+	_, err := os.Stat("/sys/class/infiniband/" + name + "/parent")
+	return err == nil
+}
+
+// hello meets the peer.
+func (s *session) hello() error {
+	line := 64
+	if b, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size"); err == nil {
+		var n int
+		if _, err := fmt.Sscan(string(b), &n); err == nil && n >= 16 && n <= 1024 {
+			line = n
+		}
+	}
+	c := s.cfg
+	var err error
+	s.terms, err = s.conn.Hello(wire.Hello{
+		PageSize: os.Getpagesize(), CacheLine: line, MTU: int(s.mtu),
+		Params: c.wireParams(), MaxReads: s.attr.MaxQPRdAtom, ShortNeg: c.ShortNeg,
+	})
+	s.mtu = ibv.MTU(s.terms.MTU)
+	return err
+}
+
+// build makes queue pairs and memory.
+func (s *session) build() error {
+	c := s.cfg
+	s.slot = roundUp(max(c.Size, uint64(s.terms.PageSize)), uint64(s.terms.CacheLine))
+	total := s.slot * 2 * uint64(c.QPs)
+	if total > 1<<40 {
+		return fmt.Errorf("%d queue pairs of %d bytes need %d bytes of memory", c.QPs, c.Size, total)
+	}
+	var err error
+	if s.pd, err = s.dev.AllocPD(); err != nil {
+		return err
+	}
+	access := ibv.LocalWrite | ibv.RemoteWrite | ibv.RemoteRead
+	if s.mr, err = s.pd.AllocMR(int(total), access); err != nil {
+		return err
+	}
+	opt := &ibv.CQOptions{NoEvents: !c.Events}
+	if s.scq, err = s.dev.CreateCQ(max(c.TxDepth*c.QPs, 1), opt); err != nil {
+		return err
+	}
+	s.rcq = s.scq
+	if c.Verb == wire.Send {
+		if s.rcq, err = s.dev.CreateCQ(max(c.RxDepth*c.QPs, 1), opt); err != nil {
+			return err
+		}
+	}
+	qo := ibv.QPOptions{Type: ibv.RC, MaxSendWR: c.TxDepth, MaxRecvWR: max(c.RxDepth, 1), MaxInline: c.Inline}
+	if c.Inline == Auto {
+		qo.MaxInline = c.autoInline()
+	}
+	for i := range c.QPs {
+		qp, err := s.pd.CreateQP(s.scq, s.rcq, &qo)
+		if err != nil && c.Inline == Auto && qo.MaxInline > 0 {
+			qo.MaxInline = 0
+			qp, err = s.pd.CreateQP(s.scq, s.rcq, &qo)
+		}
+		if err != nil {
+			return fmt.Errorf("queue pair %d of %d: %w", i+1, c.QPs, err)
+		}
+		s.qps = append(s.qps, qp)
+	}
+	c.Inline = qo.MaxInline
+
+	for i, qp := range s.qps {
+		ep, err := qp.Endpoint(c.IBPort, c.GIDIndex)
+		if err != nil {
+			return err
+		}
+		s.own = append(s.own, wire.Dest{
+			LID: ep.LID, OutReads: uint16(c.OutReads), QPN: ep.QPN, PSN: ep.PSN,
+			RKey: s.mr.RKey(), VAddr: s.mr.Addr() + s.recvOff(i), GID: ep.GID,
+		})
+	}
+	s.peer = make([]wire.Dest, c.QPs)
+	s.conn.UseGID(s.useGID())
+	s.fillMemory()
+	return nil
+}
+
+func (s *session) useGID() bool {
+	return s.port.LinkLayer == ibv.LinkEthernet || s.cfg.GIDIndex != Auto
+}
+
+func (s *session) sendOff(i int) uint64 { return uint64(i) * s.slot }
+func (s *session) recvOff(i int) uint64 { return uint64(s.cfg.QPs+i) * s.slot }
+
+func (s *session) sendArea(i int) []byte { return s.mr.Bytes()[s.sendOff(i):][:s.slot] }
+func (s *session) recvArea(i int) []byte { return s.mr.Bytes()[s.recvOff(i):][:s.slot] }
+
+// fillMemory puts the payload where the verb takes it from.
+func (s *session) fillMemory() {
+	for i := range s.qps {
+		if s.cfg.Verb == wire.Read {
+			fillPattern(s.recvArea(i), i)
+		} else {
+			fillPattern(s.sendArea(i), i)
+		}
+	}
+}
+
+// connect tells the peer about the queue pairs and brings them up, in the order
+// of the steps that this test has.
+func (s *session) connect() error {
+	c := s.cfg
+	round := func(name string, keep bool) error {
+		for i := range s.own {
+			d, err := s.conn.Keys(fmt.Sprintf("%s of queue pair %d", name, i+1), s.own[i])
+			if err != nil {
+				return err
+			}
+			if keep {
+				s.peer[i] = d
+			}
+		}
+		return nil
+	}
+	meet := func(name string) error {
+		_, err := s.conn.Keys(name, s.own[0])
+		return err
+	}
+	if c.Metric == wire.Latency && c.Verb != wire.Send {
+		if err := meet("first meeting"); err != nil {
+			return err
+		}
+	}
+	if err := round("keys", true); err != nil {
+		return err
+	}
+	if err := s.checkPeer(); err != nil {
+		return err
+	}
+	opt := &ibv.ConnectOptions{
+		MTU:             s.mtu,
+		PKeyIndex:       c.PKeyIndex,
+		Timeout:         c.QPTimeout,
+		MaxDestRdAtomic: uint8(c.OutReads),
+		SL:              c.SL,
+		TrafficClass:    c.TClass,
+	}
+	if opt.Timeout == 0 {
+		opt.Timeout = ibv.Zero
+	}
+	for i, qp := range s.qps {
+		d := s.peer[i]
+		opt.MaxRdAtomic = uint8(max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, 255)))
+		ep := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu, Type: ibv.RC}
+		if err := qp.Connect(ep, opt); err != nil {
+			return err
+		}
+	}
+	if c.Verb == wire.Send {
+		if err := meet("meeting when ready"); err != nil {
+			return err
+		}
+	}
+	if err := round("keys again", false); err != nil {
+		return err
+	}
+	if c.Verb != wire.Send {
+		if err := meet("meeting when ready"); err != nil {
+			return err
+		}
+	}
+	s.makeLinks()
+	s.describe()
+	return nil
+}
+
+// checkPeer refuses pairs of addresses that no packet can travel between.
+func (s *session) checkPeer() error {
+	if !s.useGID() {
+		return nil
+	}
+	own, peer := ibv.GID(s.own[0].GID), ibv.GID(s.peer[0].GID)
+	if own.IsIPv4Mapped() != peer.IsIPv4Mapped() {
+		return fmt.Errorf("the GID here is %v, that of the peer %v: one is IPv4, the other is not; choose a matching pair with -x (show_gids lists them)", own, peer)
+	}
+	return nil
+}
+
+func (s *session) makeLinks() {
+	c := s.cfg
+	op := map[wire.Verb]ibv.Opcode{wire.Send: ibv.OpSend, wire.Write: ibv.OpWrite, wire.Read: ibv.OpRead}[c.Verb]
+	for i, qp := range s.qps {
+		l := &link{
+			id: uint64(i), name: fmt.Sprintf("queue pair %d (number %#x, peer %#x)", i+1, qp.Num(), s.peer[i].QPN),
+			sq: qp, rq: qp, iters: c.messages(), mod: c.CQMod,
+			local: s.mr.Addr() + s.sendOff(i), remote: s.peer[i].VAddr, rlocal: s.mr.Addr() + s.recvOff(i),
+		}
+		for range c.PostList {
+			l.wrs = append(l.wrs, ibv.SendWR{Opcode: op, SGEs: []ibv.SGE{{LKey: s.mr.LKey()}}, Remote: ibv.RemoteAddr{RKey: s.peer[i].RKey}})
+		}
+		if c.receives() {
+			for range min(c.RxDepth, pollBatch) {
+				l.rwrs = append(l.rwrs, ibv.RecvWR{ID: uint64(i) << ordinalBits, SGEs: []ibv.SGE{{LKey: s.mr.LKey()}}})
+			}
+		}
+		s.links = append(s.links, l)
+	}
+}
+
+func (s *session) describe() {
+	c := s.cfg
+	path, _ := s.scq.DataPath()
+	s.setup = Setup{
+		Local: Side{
+			Device: s.dev.Name(), Firmware: s.attr.FirmwareVersion, Port: c.IBPort,
+			LinkLayer: s.port.LinkLayer.String(), RateGbps: s.port.RateGbps(), DataPath: path.String(),
+			LID: s.own[0].LID, GIDIndex: -1, MTU: s.mtu.Bytes(), Inline: c.Inline,
+			Software: isSoftware(s.dev.Name(), s.attr),
+		},
+		PeerAddress: s.conn.Peer(),
+		PeerVersion: s.terms.PeerVersion,
+		PeerOurs:    s.terms.Ours,
+		PeerLID:     s.peer[0].LID,
+	}
+	if s.useGID() {
+		s.setup.Local.GID = ibv.GID(s.own[0].GID).String()
+		s.setup.Local.GIDIndex = s.gidIndex()
+		s.setup.PeerGID = ibv.GID(s.peer[0].GID).String()
+	}
+}
+
+// gidIndex finds out which index was chosen.
+func (s *session) gidIndex() int {
+	if s.cfg.GIDIndex != Auto {
+		return s.cfg.GIDIndex
+	}
+	best := -1
+	table, err := s.dev.GIDTable()
+	if err != nil {
+		return best
+	}
+	for _, e := range table {
+		if e.Port == s.cfg.IBPort && e.GID == ibv.GID(s.own[0].GID) && (best < 0 || e.Type == ibv.GIDTypeRoCEv2) {
+			best = e.Index
+		}
+	}
+	return best
+}
+
+// close closes everything, children first, and returns what went wrong.
+func (s *session) close() error {
+	var errs []error
+	add := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	for _, qp := range s.qps {
+		add(qp.Close())
+	}
+	if s.rcq != nil && s.rcq != s.scq {
+		add(s.rcq.Close())
+	}
+	if s.scq != nil {
+		add(s.scq.Close())
+	}
+	if s.mr != nil {
+		add(s.mr.Close())
+	}
+	if s.pd != nil {
+		add(s.pd.Close())
+	}
+	if s.dev != nil {
+		add(s.dev.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// waiting makes a CQ sleep for completions instead of looking again and again.
+type waiting struct {
+	cq  *ibv.CQ
+	ctx context.Context
+}
+
+// Poll waits for at least one completion.
+func (w waiting) Poll(wcs []ibv.WC) (int, error) { return w.cq.Wait(w.ctx, wcs) }

@@ -1,0 +1,103 @@
+// Perf measures bandwidth and latency between two ends, as perftest does, and
+// talks to perftest's programs as well as to itself.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
+)
+
+// Exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the program: arguments in, an exit code out.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args)
+	if errors.Is(err, errHelp) {
+		fmt.Fprint(stdout, usage())
+		return exitOK
+	}
+	if err != nil {
+		for _, e := range split(err) {
+			fmt.Fprintf(stderr, "perf: %v\n", e)
+		}
+		fmt.Fprintln(stderr, "perf --help shows how it is used")
+		return exitUsage
+	}
+	cfg := &o.cfg
+	table := report.Table{W: stdout, Cfg: cfg}
+	bar := &report.Progress{W: stderr}
+	var mu sync.Mutex // the progress line is written from another goroutine
+	locked := func(f func()) { mu.Lock(); defer mu.Unlock(); f() }
+
+	hooks := engine.Hooks{
+		Waiting: func(port int) {
+			fmt.Fprintf(stderr, "perf: waiting for a client on TCP port %d\n", port)
+		},
+	}
+	if !o.json {
+		hooks.Ready = table.Header
+		hooks.Size = func(r engine.SizeResult) {
+			locked(func() { bar.Clear(); table.Size(r) })
+		}
+	}
+	if isTerminal(stderr) {
+		hooks.Progress = func(size, done, want uint64) {
+			locked(func() { bar.Update(size, done, want) })
+		}
+	}
+	res, err := engine.Run(ctx, cfg, hooks)
+	locked(bar.Clear)
+	if o.json {
+		if jerr := report.JSON(stdout, cfg, res, o.histogram, err); jerr != nil {
+			err = errors.Join(err, jerr)
+		}
+	} else {
+		table.Footer(res)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("interrupted: %w", err)
+		}
+		for _, e := range split(err) {
+			fmt.Fprintf(stderr, "perf: %v\n", e)
+		}
+		return exitFailure
+	}
+	return exitOK
+}
+
+// split takes joined errors apart, to print each on its line.
+func split(err error) []error {
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		return j.Unwrap()
+	}
+	return []error{err}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
