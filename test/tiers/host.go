@@ -135,7 +135,7 @@ func (r *runner) arm64(ctx context.Context) ([]Result, error) {
 
 // bench runs every benchmark once, so that none rots.
 func (r *runner) bench(ctx context.Context) ([]Result, error) {
-	return r.gotest(ctx, "bench", nil, "-run=^$", "-bench=.", "-benchtime=1x", r.pattern())
+	return r.gotest(ctx, "bench", nil, "-run=^$", "-bench=.", "-skip=^BenchmarkRXE", "-benchtime=1x", r.pattern())
 }
 
 // lint runs the checks that need no test. Each counts as one.

@@ -239,13 +239,13 @@ func TestPackagesWith(t *testing.T) {
 }
 
 func TestGuestScript(t *testing.T) {
-	script := guestScript([]string{"a", "b/c"}, "^TestRXE_It's", "", time.Minute)
+	script := guestScript([]string{"a", "b/c"}, []string{"-test.run=^TestRXE_It's"}, time.Minute)
 	c := exec.Command("/bin/sh", "-n")
 	c.Stdin = strings.NewReader(script)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, script)
 	}
-	for _, want := range []string{"/payload/src/b/c", "/payload/test/b-c.test", `'^TestRXE_It'\''s'`, "-test.timeout=1m0s", "timeout -s QUIT -k 10 75"} {
+	for _, want := range []string{"/payload/src/b/c", "/payload/test/b-c.test", `'-test.run=^TestRXE_It'\''s'`, "-test.timeout=1m0s", "timeout -s QUIT -k 10 75"} {
 		if !strings.Contains(script, want) {
 			t.Errorf("no %s in:\n%s", want, script)
 		}

@@ -64,11 +64,11 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 	if len(built) == 0 {
 		return results, nil
 	}
-	skip := ""
+	flags := []string{"-test.run=" + run}
 	if !r.figures && !r.ratios && r.run == "" {
-		skip = "^TestRXEFigures"
+		flags = append(flags, "-test.skip=^TestRXEFigures", "-test.bench=^BenchmarkRXE", "-test.benchtime=1x")
 	}
-	script := guestScript(built, run, skip, r.timeout)
+	script := guestScript(built, flags, r.timeout)
 	if err := os.WriteFile(filepath.Join(payload, "run.sh"), []byte(script), 0o755); err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ const (
 
 // guestScript runs the packages one after another, each with a limit of its
 // own, and afterwards ends what it left running and mends the network.
-func guestScript(dirs []string, run, skip string, timeout time.Duration) string {
+func guestScript(dirs, flags []string, timeout time.Duration) string {
 	var b strings.Builder
 	b.WriteString(`export GOTRACEBACK=all
 reap() {
@@ -151,10 +151,10 @@ reap() {
 `)
 	for _, d := range dirs {
 		fmt.Fprintf(&b, "echo '%s%s'\ncd /payload/src/%s\n", beginMark, d, d)
-		fmt.Fprintf(&b, "setsid timeout -s QUIT -k 10 %d /payload/test/%s -test.v=test2json -test.timeout=%s -test.run=%s",
-			int(timeout.Seconds())+15, testName(d), timeout, shellQuote(run))
-		if skip != "" {
-			fmt.Fprintf(&b, " -test.skip=%s", shellQuote(skip))
+		fmt.Fprintf(&b, "setsid timeout -s QUIT -k 10 %d /payload/test/%s -test.v=test2json -test.timeout=%s",
+			int(timeout.Seconds())+15, testName(d), timeout)
+		for _, f := range flags {
+			b.WriteString(" " + shellQuote(f))
 		}
 		b.WriteString(" 2>&1\nrc=$?\nreap\n")
 		b.WriteString("rxe-net || [ $rc -ne 0 ] || { echo 'the package left the rxe devices broken'; rc=97; }\n")
