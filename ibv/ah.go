@@ -134,7 +134,7 @@ func (ah *AH) Close() error {
 		// Posting is short; only a Batch left open keeps the handle for long.
 		for deadline := time.Now().Add(time.Second); !ah.users.CompareAndSwap(0, closedAH); {
 			if time.Now().After(deadline) {
-				return &BusyError{Object: ah.node.String(), Children: []string{"an open Batch that sends with it"}}
+				return &BusyError{Object: ah.name, Children: []string{"an open Batch that sends with it"}}
 			}
 			time.Sleep(50 * time.Microsecond)
 		}

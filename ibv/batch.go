@@ -52,7 +52,7 @@ func (b Batch) slot() int {
 	}
 	i := qp.batchN
 	if i == qp.sq.Len() {
-		qp.batchErr = &LimitError{What: "work requests in a batch", Asked: uint64(i) + 1, Limit: uint64(i), Where: qp.node.String()}
+		qp.batchErr = &LimitError{What: "work requests in a batch", Asked: uint64(i) + 1, Limit: uint64(i), Where: "qp " + qp.name}
 		return -1
 	}
 	qp.batchN++
@@ -214,7 +214,7 @@ func (b Batch) noUD() {
 func (b Batch) Post() error {
 	qp := b.qp
 	if qp.batchID.Load() != b.id {
-		return &OpError{Op: "post batch", Object: qp.node.String(), Err: ErrBatchOver}
+		return &OpError{Op: "post batch", Object: qp.name, Err: ErrBatchOver}
 	}
 	n, err := qp.batchN, qp.batchErr
 	took, errno := 0, 0
@@ -223,14 +223,14 @@ func (b Batch) Post() error {
 	}
 	b.end()
 	if err != nil {
-		return &PostError{Object: qp.node.String(), Total: n, Err: err}
+		return &PostError{Object: qp.name, Total: n, Err: err}
 	}
 	if errno != 0 {
 		err := errnoError(errno)
 		if isQueueFull(err) {
 			err = ErrQueueFull
 		}
-		return &PostError{Object: qp.node.String(), Accepted: took, Total: n, Err: err}
+		return &PostError{Object: qp.name, Accepted: took, Total: n, Err: err}
 	}
 	return nil
 }

@@ -127,8 +127,8 @@ func (c *Context) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
 	}
 	cq.cqe = cqCapacity(cq.handle)
 	cq.node.init("cq", c.Name(), parents...)
-	cq.errGone = &OpError{Op: "poll cq", Object: cq.node.String(), Err: ErrClosed}
-	cq.errPoll = &OpError{Op: "poll cq", Object: cq.node.String(), Err: ErrPoll}
+	cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrClosed}
+	cq.errPoll = &OpError{Op: "poll cq", Object: cq.name, Err: ErrPoll}
 	c.register(cq.handle, cq)
 	watch(cq, &cq.node)
 	return cq, nil
@@ -190,7 +190,7 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 	e := cq.poller.Arm(solicitedOnly)
 	cq.mu.Unlock()
 	if e != 0 {
-		return &OpError{Op: "arm cq", Object: cq.node.String(), Err: errnoError(e)}
+		return &OpError{Op: "arm cq", Object: cq.name, Err: errnoError(e)}
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 // error; work requests stay posted, and their memory stays the device's.
 func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	if len(wcs) == 0 {
-		return 0, &OpError{Op: "wait", Object: cq.node.String(), Err: &ArgError{Arg: "len(wcs)", Got: "0", Want: "at least 1"}}
+		return 0, &OpError{Op: "wait", Object: cq.name, Err: &ArgError{Arg: "len(wcs)", Got: "0", Want: "at least 1"}}
 	}
 	if n, err := cq.Poll(wcs); n > 0 || err != nil {
 		return n, err

@@ -261,7 +261,7 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 	defer mr.node.mu.Unlock()
 	name := mr.pd.ctx.Name()
 	if mr.closed {
-		return &OpError{Op: op, Object: mr.node.String(), Err: ErrClosed}
+		return &OpError{Op: op, Object: mr.name, Err: ErrClosed}
 	}
 	var (
 		flags  uint32
@@ -303,7 +303,11 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		if err == nil {
 			err = errInvalid
 		}
-		return &OpError{Op: op, Object: name, Err: explainRegister(err, length, access), Detail: reregFailure(code)}
+		detail := reregFailure(code)
+		if unsupported(err) {
+			detail = "the device cannot; the MR is as it was"
+		}
+		return &OpError{Op: op, Object: name, Err: explainRegister(err, length, access), Detail: detail}
 	}
 	if opt.Buf != nil {
 		mr.pin.Unpin()

@@ -44,7 +44,7 @@ func (n *node) enter(op string) error {
 	n.mu.RLock()
 	if n.closed {
 		n.mu.RUnlock()
-		return &OpError{Op: op, Object: n.String(), Err: ErrClosed}
+		return &OpError{Op: op, Object: n.name, Err: ErrClosed}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 type recvErrors struct{ gone, full, srq error }
 
 func (e *recvErrors) init(qp *QP) {
-	name := qp.node.String()
+	name := qp.name
 	e.gone = &OpError{Op: "post recv", Object: name, Err: ErrClosed}
 	e.full = &OpError{Op: "post recv", Object: name, Err: ErrQueueFull}
 	e.srq = &OpError{Op: "post recv", Object: name, Err: errInvalid, Detail: "the qp receives from an SRQ: post there"}
@@ -32,7 +32,7 @@ func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 	}
 	if s := qp.loadState(); s == StateReset || s == StateUnknown {
 		qp.rqMu.Unlock()
-		return 0, &OpError{Op: "post recv", Object: qp.node.String(), Err: &StateError{Op: "post recv", State: s, Need: "INIT or later: Init, Connect, or Modify to INIT"}}
+		return 0, &OpError{Op: "post recv", Object: qp.name, Err: &StateError{Op: "post recv", State: s, Need: "INIT or later: Init, Connect, or Modify to INIT"}}
 	}
 	n, err := postRecv(qp.rq, qp.cap.MaxRecvSGE, wrs)
 	qp.rqMu.Unlock()
@@ -42,7 +42,7 @@ func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 	if err == ErrQueueFull {
 		return n, qp.errRecv.full
 	}
-	return n, &OpError{Op: "post recv", Object: qp.node.String(), Err: err, Detail: fmt.Sprintf("work request %d", n)}
+	return n, &OpError{Op: "post recv", Object: qp.name, Err: err, Detail: fmt.Sprintf("work request %d", n)}
 }
 
 // postRecv posts wrs through a chain.

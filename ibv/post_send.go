@@ -8,8 +8,8 @@ import (
 type sendErrors struct{ gone, full error }
 
 func (e *sendErrors) init(qp *QP) {
-	e.gone = &OpError{Op: "post send", Object: qp.node.String(), Err: ErrClosed}
-	e.full = &OpError{Op: "post send", Object: qp.node.String(), Err: ErrQueueFull}
+	e.gone = &OpError{Op: "post send", Object: qp.name, Err: ErrClosed}
+	e.full = &OpError{Op: "post send", Object: qp.name, Err: ErrQueueFull}
 }
 
 // PostSend posts work requests in order, with one doorbell for as many as the
@@ -55,7 +55,7 @@ func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 		}
 		if bad != nil {
 			qp.sqMu.Unlock()
-			return done, &OpError{Op: "post send", Object: qp.node.String(), Err: bad, Detail: fmt.Sprintf("work request %d", done)}
+			return done, &OpError{Op: "post send", Object: qp.name, Err: bad, Detail: fmt.Sprintf("work request %d", done)}
 		}
 	}
 	qp.sqMu.Unlock()
@@ -143,18 +143,18 @@ func (qp *QP) fillUD(i int, ah *AH, qpn, qkey uint32) error {
 	case qpn > 0xffffff:
 		return &LimitError{What: "remote qpn", Asked: uint64(qpn), Limit: 0xffffff, Where: "a 24-bit field"}
 	case !ah.acquire():
-		return &OpError{Op: "use ah", Object: ah.node.String(), Err: ErrClosed}
+		return &OpError{Op: "use ah", Object: ah.name, Err: ErrClosed}
 	}
 	qp.sq.Wr(i).SetUD(ah.handle, qpn, qkey)
 	return nil
 }
 
 func (qp *QP) tooManySGEs(n int) error {
-	return &LimitError{What: "sge", Asked: uint64(n), Limit: uint64(qp.cap.MaxSendSGE), Where: qp.node.String() + " (QPOptions.MaxSendSGE)"}
+	return &LimitError{What: "sge", Asked: uint64(n), Limit: uint64(qp.cap.MaxSendSGE), Where: "qp " + qp.name + " (QPOptions.MaxSendSGE)"}
 }
 
 func (qp *QP) tooLongInline(n int) error {
-	return &LimitError{What: "inline bytes", Asked: uint64(n), Limit: uint64(qp.cap.MaxInline), Where: qp.node.String() + " (QPOptions.MaxInline)"}
+	return &LimitError{What: "inline bytes", Asked: uint64(n), Limit: uint64(qp.cap.MaxInline), Where: "qp " + qp.name + " (QPOptions.MaxInline)"}
 }
 
 // sendErrno names what a provider's post_send refused.
@@ -163,11 +163,11 @@ func (qp *QP) sendErrno(e int) error {
 	if isQueueFull(err) {
 		return qp.errSend.full
 	}
-	return &OpError{Op: "post send", Object: qp.node.String(), Err: err, Detail: "the provider refused the work request"}
+	return &OpError{Op: "post send", Object: qp.name, Err: err, Detail: "the provider refused the work request"}
 }
 
 func (qp *QP) sendState(s QPState) error {
-	return &OpError{Op: "post send", Object: qp.node.String(), Err: &StateError{Op: "post send", State: s, Need: "RTS: Connect, or Modify to RTS"}}
+	return &OpError{Op: "post send", Object: qp.name, Err: &StateError{Op: "post send", State: s, Need: "RTS: Connect, or Modify to RTS"}}
 }
 
 // StateError is an operation in a state of the QP that does not allow it.

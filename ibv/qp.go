@@ -142,10 +142,10 @@ func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 	h, err := ctx.v.createQP(pd.handle, init)
 	if err != nil {
 		dev := &ctx.attr
-		return fail(explainLimits(err, name,
+		return nil, &OpError{Op: op, Object: name, Detail: o.describe(), Err: explainLimits(err, name,
 			limit{"max_send_wr", o.MaxSendWR, dev.MaxQPWR}, limit{"max_recv_wr", o.MaxRecvWR, dev.MaxQPWR},
 			limit{"max_send_sge", o.MaxSendSGE, dev.MaxSGE}, limit{"max_recv_sge", o.MaxRecvSGE, dev.MaxSGE},
-			limit{"max_inline_data", o.MaxInline, likelyMaxInline}))
+			limit{"max_inline_data", o.MaxInline, likelyMaxInline})}
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h,
@@ -178,6 +178,11 @@ func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 // likelyMaxInline is above what known devices take. No attribute tells the
 // limit, so a refused inline size beyond it is named as the likely reason.
 const likelyMaxInline = 1024
+
+// describe says what was asked for, for an error.
+func (o *QPOptions) describe() string {
+	return fmt.Sprintf("type %v, send %d of %d sge, recv %d of %d sge, inline %d", o.Type, o.MaxSendWR, o.MaxSendSGE, o.MaxRecvWR, o.MaxRecvSGE, o.MaxInline)
+}
 
 func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
 	var errs []error
@@ -255,7 +260,7 @@ func (qp *QP) mcast(op string, call func(*verbs, uintptr, *GID, uint16) error, g
 	}
 	defer qp.leave()
 	if err := call(qp.pd.ctx.v, qp.handle, &group, lid); err != nil {
-		return &OpError{Op: op, Object: qp.node.String(), Err: err, Detail: "group " + group.String()}
+		return &OpError{Op: op, Object: qp.name, Err: err, Detail: "group " + group.String()}
 	}
 	return nil
 }

@@ -144,7 +144,7 @@ func b2u8(b bool) uint8 {
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 	const op = "modify qp"
 	if attr == nil {
-		return &OpError{Op: op, Object: qp.node.String(), Err: &ArgError{Arg: "attr", Got: "nil", Want: "attributes"}}
+		return &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "attr", Got: "nil", Want: "attributes"}}
 	}
 	if err := qp.enter(op); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	if err == nil {
 		return nil
 	}
-	return &OpError{Op: "modify qp", Object: qp.node.String(), Err: qp.explainModify(err, from, attr, mask)}
+	return &OpError{Op: "modify qp", Object: qp.name, Err: qp.explainModify(err, from, attr, mask)}
 }
 
 func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMask) error {
@@ -202,7 +202,7 @@ func (qp *QP) Query(mask QPAttrMask) (*QPAttr, *QPInitAttr, error) {
 	defer qp.leave()
 	attr, init := new(abi.QPAttr), new(abi.QPInitAttrEx)
 	if err := qp.pd.ctx.v.queryQP(qp.handle, attr, mask, init); err != nil {
-		return nil, nil, &OpError{Op: op, Object: qp.node.String(), Err: err}
+		return nil, nil, &OpError{Op: op, Object: qp.name, Err: err}
 	}
 	a := new(QPAttr)
 	a.fromC(attr)

@@ -68,18 +68,18 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	}
 	if gidIndex == BestGID {
 		if gidIndex, err = c.bestGID(port, pa); err != nil {
-			return Endpoint{}, &OpError{Op: op, Object: qp.node.String(), Err: err}
+			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: err}
 		}
 	}
 	if gidIndex < 0 || gidIndex >= max(pa.GIDTableLen, 1) || gidIndex > 255 {
-		return Endpoint{}, &OpError{Op: op, Object: qp.node.String(), Err: &LimitError{What: "gid index", Asked: uint64(gidIndex), Limit: uint64(min(pa.GIDTableLen, 256) - 1), Where: fmt.Sprintf("%s port %d", c.Name(), port)}}
+		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &LimitError{What: "gid index", Asked: uint64(gidIndex), Limit: uint64(min(pa.GIDTableLen, 256) - 1), Where: fmt.Sprintf("%s port %d", c.Name(), port)}}
 	}
 	gid, err := c.QueryGID(port, gidIndex)
 	if err != nil {
 		return Endpoint{}, err
 	}
 	if gid.IsZero() && pa.LinkLayer == LinkEthernet {
-		return Endpoint{}, &OpError{Op: op, Object: qp.node.String(), Err: &ArgError{Arg: "gid index", Got: fmt.Sprintf("%d, an empty entry", gidIndex), Want: "one that show_gids lists, or BestGID"}}
+		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "gid index", Got: fmt.Sprintf("%d, an empty entry", gidIndex), Want: "one that show_gids lists, or BestGID"}}
 	}
 	psn, err := randomPSN()
 	if err != nil {
@@ -140,7 +140,7 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 	if opt == nil {
 		opt = &ConnectOptions{}
 	}
-	fail := func(err error) error { return &OpError{Op: op, Object: qp.node.String(), Err: err} }
+	fail := func(err error) error { return &OpError{Op: op, Object: qp.name, Err: err} }
 	local := qp.local
 	if local == nil {
 		return fail(errors.New("call Endpoint first: it settles the port and the GID index"))

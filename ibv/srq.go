@@ -66,7 +66,7 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 		return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.ctx.v.destroySRQ(h))}
 	}
 	s.node.init("srq", name, &pd.node)
-	s.errGone = &OpError{Op: "post srq recv", Object: s.node.String(), Err: ErrClosed}
+	s.errGone = &OpError{Op: "post srq recv", Object: s.name, Err: ErrClosed}
 	pd.ctx.register(h, s)
 	watch(s, &s.node)
 	return s, nil
@@ -87,7 +87,7 @@ func (s *SRQ) PostRecv(wrs []RecvWR) (int, error) {
 	n, err := postRecv(s.chain, s.maxSGE, wrs)
 	s.mu.Unlock()
 	if err != nil {
-		return n, &OpError{Op: "post srq recv", Object: s.node.String(), Err: err}
+		return n, &OpError{Op: "post srq recv", Object: s.name, Err: err}
 	}
 	return n, nil
 }
