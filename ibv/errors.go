@@ -148,7 +148,7 @@ func (e *ModifyError) Error() string {
 	case !hasTransitions(e.Type):
 		fmt.Fprintf(&b, "refused with the attributes %v", e.Mask)
 	default:
-		b.WriteString("the attributes are the right ones, so a value is refused")
+		fmt.Fprintf(&b, "the attributes are the right ones, so a value is refused, or the qp has left %v by itself", e.From)
 		if hint := valueHints(e.Mask); hint != "" {
 			b.WriteString("; look at ")
 			b.WriteString(hint)

@@ -88,7 +88,7 @@ func TestErrors_Text(t *testing.T) {
 		{&ModifyError{Type: RC, From: StateErr, To: StateRTS},
 			"RC qp from Err to RTS: there is no such transition; from Err a qp can go to Reset"},
 		{&ModifyError{Type: RC, From: StateInit, To: StateInit, Mask: MaskPort, Legal: true, Errno: syscall.EINVAL},
-			"RC qp from Init to Init: the attributes are the right ones, so a value is refused; look at the port number: invalid argument"},
+			"RC qp from Init to Init: the attributes are the right ones, so a value is refused, or the qp has left Init by itself; look at the port number: invalid argument"},
 		{&ModifyError{Type: Driver, From: StateReset, To: StateInit, Mask: MaskState | MaskPort, Legal: true, Errno: syscall.EINVAL},
 			"Driver qp from Reset to Init: refused with the attributes State|Port: invalid argument"},
 		{&ModifyError{Type: QPType(77), From: QPState(17), To: StateErr},

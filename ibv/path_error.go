@@ -67,11 +67,11 @@ func pathReason(local GID, typ GIDType, netdev string, remote GID, errno syscall
 	if local.IsZero() {
 		return "that entry of the GID table is empty or could not be read; choose another index from show_gids"
 	}
-	if remote.IsZero() {
-		return "the peer's GID is zero: its endpoint was not filled in, or it counts on LIDs, which RoCE does not have"
-	}
 	if typ == GIDTypeIB {
 		return pathReasonIB(local, remote, errno)
+	}
+	if remote.IsZero() {
+		return "the peer's GID is zero: its endpoint was not filled in, or it counts on LIDs, which RoCE does not have"
 	}
 	switch {
 	case remote.IsMulticast():
@@ -118,7 +118,7 @@ func pathReasonIB(local, remote GID, errno syscall.Errno) string {
 	switch {
 	case remote.IsIPv4Mapped():
 		return "the local port is InfiniBand and the peer's GID is that of a RoCE port"
-	case !remote.IsMulticast() && local.SubnetPrefix() != remote.SubnetPrefix():
+	case !remote.IsZero() && !remote.IsMulticast() && local.SubnetPrefix() != remote.SubnetPrefix():
 		return "the GIDs are of different InfiniBand subnets; that takes an InfiniBand router, and the LID of the router"
 	case errno == syscall.ETIMEDOUT:
 		return "the subnet manager does not answer"

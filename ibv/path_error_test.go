@@ -53,6 +53,7 @@ func TestPathReason(t *testing.T) {
 		{"IB to RoCE", "fe80::1", "::ffff:10.8.0.1", ib, "", syscall.EINVAL, []string{"local port is InfiniBand"}},
 		{"IB subnets", "fe80::1", "fec0:0:0:1::2", ib, "", syscall.EINVAL, []string{"different InfiniBand subnets"}},
 		{"IB timeout", "fe80::1", "fe80::2", ib, "", syscall.ETIMEDOUT, []string{"subnet manager"}},
+		{"IB by LID", "fe80::1", "", ib, "", syscall.EINVAL, []string{"peer's LID"}},
 		{"IB other", "fe80::1", "fe80::2", ib, "", syscall.EINVAL, []string{"LID"}},
 	}
 	for _, tt := range tests {
