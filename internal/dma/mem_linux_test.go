@@ -1,0 +1,297 @@
+package dma
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestAlloc(t *testing.T) {
+	page := os.Getpagesize()
+	for _, size := range []int{1, 63, page - 1, page, page + 1, 3*page + 7, hugePageSize, 5<<20 + 1} {
+		for _, huge := range []Huge{HugeNone, HugeTry} {
+			m, err := Alloc(size, &Options{Huge: huge})
+			if err != nil {
+				t.Fatalf("Alloc(%d, %v): %v", size, huge, err)
+			}
+			b := m.Bytes()
+			if len(b) != size || cap(b) != size {
+				t.Errorf("Alloc(%d, %v): %d bytes with room for %d", size, huge, len(b), cap(b))
+			}
+			if m.Addr() != uintptr(unsafe.Pointer(&b[0])) || m.Addr()%uintptr(page) != 0 {
+				t.Errorf("Alloc(%d, %v): at %#x, the bytes at %p", size, huge, m.Addr(), &b[0])
+			}
+			for i, x := range b {
+				if x != 0 {
+					t.Fatalf("Alloc(%d, %v): byte %d is %d", size, huge, i, x)
+				}
+			}
+			b[0], b[size-1] = 1, 2
+			if err := m.Free(); err != nil {
+				t.Errorf("Free of %d: %v", size, err)
+			}
+			if err := m.Free(); err != nil {
+				t.Errorf("second Free of %d: %v", size, err)
+			}
+			if m.Bytes() != nil || m.Addr() != 0 {
+				t.Errorf("after Free: %d bytes at %#x", len(m.Bytes()), m.Addr())
+			}
+		}
+	}
+}
+
+func TestAllocRefuses(t *testing.T) {
+	for _, size := range []int{0, -1, math.MinInt, math.MaxInt, maxSize + 1} {
+		m, err := Alloc(size, nil)
+		var se *SizeError
+		if m != nil || !errors.As(err, &se) || se.Size != size || !strings.Contains(err.Error(), strconv.Itoa(size)) {
+			t.Errorf("Alloc(%d) = %v, %v, want a *SizeError that names it", size, m, err)
+		}
+	}
+	for _, huge := range []Huge{HugeNone, HugeTry} {
+		if m, err := Alloc(maxSize, &Options{Huge: huge}); m != nil || !errors.Is(err, unix.ENOMEM) {
+			t.Errorf("Alloc(%d, %v) = %v, %v, want ENOMEM", maxSize, huge, m, err)
+		}
+	}
+	for _, node := range []int{-2, maxNodes} {
+		m, err := Alloc(1, &Options{NUMANode: node + 1})
+		var ne *NodeError
+		if m != nil || !errors.As(err, &ne) || ne.Node != node {
+			t.Errorf("Alloc on node %d = %v, %v, want a *NodeError", node, m, err)
+		}
+	}
+	if m, err := Alloc(1, &Options{Huge: 9}); m != nil || err == nil || !strings.Contains(err.Error(), "Huge(9)") {
+		t.Errorf("Alloc with Huge(9) = %v, %v", m, err)
+	}
+}
+
+func TestHugeRequireTellsWhatIsThere(t *testing.T) {
+	free := freeHugePages()
+	if free < 0 {
+		t.Skip("no huge pages of 2 MiB in this kernel")
+	}
+	need := free + 1000
+	m, err := Alloc(need*hugePageSize, &Options{Huge: HugeRequire})
+	var he *HugePageError
+	if m != nil || !errors.As(err, &he) || !errors.Is(err, unix.ENOMEM) {
+		t.Fatalf("%d huge pages where %d are free = %v, %v", need, free, m, err)
+	}
+	for _, want := range []string{fmt.Sprintf("%d are free", free), fmt.Sprintf("%d huge pages", need), "/proc/sys/vm/nr_hugepages by 1000", "cannot allocate memory"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+}
+
+func TestNUMANode(t *testing.T) {
+	var se *NodeError
+	m, err := Alloc(1<<16, &Options{NUMANode: 1})
+	switch {
+	case errors.As(err, &se) && (errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM)):
+		t.Skipf("mbind is not to be had here: %v", err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	policy := mapping(t, m.Addr(), "numa_maps")
+	if !strings.Contains(policy, "prefer") || !strings.Contains(policy, ":0") {
+		t.Errorf("policy %q, want node 0 preferred", policy)
+	}
+	if err := m.Free(); err != nil {
+		t.Error(err)
+	}
+	last := maxNodes - 1
+	_, err = Alloc(1, &Options{NUMANode: last + 1})
+	if !errors.As(err, &se) || se.Node != last || !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "online") {
+		t.Errorf("node %d: %v, want a *NodeError that lists the nodes", last, err)
+	}
+}
+
+func TestDontFork(t *testing.T) {
+	m, err := Alloc(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Free()
+	flags := ""
+	for line := range strings.Lines(smaps(t, m.Addr())) {
+		if rest, ok := strings.CutPrefix(line, "VmFlags:"); ok {
+			flags = rest
+		}
+	}
+	if !strings.Contains(flags+" ", " dc ") {
+		t.Errorf("VmFlags %q lack dc (do not copy on fork)", flags)
+	}
+}
+
+// TestNoLeak counts mappings around the ways out of Alloc.
+func TestNoLeak(t *testing.T) {
+	round := func() {
+		for _, o := range []Options{{}, {Huge: HugeTry}, {Huge: HugeRequire}, {NUMANode: maxNodes}} {
+			for _, size := range []int{0, 1, 3 << 20, 1 << 40} {
+				if m, err := Alloc(size, &o); err == nil {
+					if err := m.Free(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	round()
+	before := addressSpace(t)
+	for range 20 {
+		round()
+	}
+	// One lost mapping a round would be 20 pages at the very least; the Go
+	// runtime grows by whole arenas, of 64 MiB, once in a while.
+	if grown := (addressSpace(t) - before) % (64 << 20); grown >= 20*int64(os.Getpagesize()) {
+		t.Errorf("the address space grew by %d bytes", grown)
+	}
+}
+
+func TestFreeWhileUsed(t *testing.T) {
+	for range 200 {
+		m, err := Alloc(100, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if a, n := m.Addr(), len(m.Bytes()); a == 0 && n != 0 {
+					t.Errorf("%d bytes at 0", n)
+				}
+				if err := m.Free(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// TestGuards touches memory in a child, which dies of it just outside.
+func TestGuards(t *testing.T) {
+	if where := os.Getenv("DMA_TEST_TOUCH"); where != "" {
+		touch(where)
+		return
+	}
+	page := os.Getpagesize()
+	for _, c := range []struct {
+		where string
+		dies  bool
+	}{
+		{fmt.Sprintf("none %d 0", 3*page), false},
+		{fmt.Sprintf("none %d %d", 3*page, 3*page-1), false},
+		{fmt.Sprintf("none %d -1", 3*page), true},
+		{fmt.Sprintf("none %d %d", 3*page, -page), true},
+		{fmt.Sprintf("none %d %d", 3*page, 3*page), true},
+		{fmt.Sprintf("none %d %d", 3*page, 4*page-1), true},
+		{fmt.Sprintf("none 1 %d", page), true},
+		{fmt.Sprintf("try %d %d", hugePageSize, hugePageSize-1), false},
+		{fmt.Sprintf("try %d -1", hugePageSize), true},
+		{fmt.Sprintf("try %d %d", hugePageSize, hugePageSize), true},
+	} {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestGuards$")
+		cmd.Env = append(os.Environ(), "DMA_TEST_TOUCH="+c.where)
+		out, err := cmd.CombinedOutput()
+		died := err != nil && strings.Contains(string(out), "touching") && strings.Contains(string(out), "SIGSEGV")
+		if died != c.dies || (err != nil) != c.dies {
+			t.Errorf("touch %s: %v, want a fault: %v\n%s", c.where, err, c.dies, out)
+		}
+	}
+}
+
+func touch(where string) {
+	var huge string
+	var size, off int
+	if _, err := fmt.Sscan(where, &huge, &size, &off); err != nil {
+		panic(err)
+	}
+	h := HugeNone
+	if huge == "try" {
+		h = HugeTry
+	}
+	m, err := Alloc(size, &Options{Huge: h})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("touching", where)
+	p := unsafe.Pointer(&m.Bytes()[0])
+	*(*byte)(unsafe.Add(p, off)) = 1
+	runtime.KeepAlive(m)
+}
+
+func TestMemlockLimit(t *testing.T) {
+	cur, most, err := MemlockLimit()
+	if err != nil || cur > most {
+		t.Fatalf("MemlockLimit() = %d, %d, %v", cur, most, err)
+	}
+	old := unix.Rlimit{Cur: cur, Max: most}
+	if most < 1<<16 {
+		t.Skipf("the limit of %d bytes leaves nothing to try", most)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: 1 << 16, Max: most}); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_MEMLOCK, &old)
+	if got, _, err := MemlockLimit(); got != 1<<16 || err != nil {
+		t.Errorf("MemlockLimit() = %d, %v after it was set to %d", got, err, 1<<16)
+	}
+}
+
+// mapping is the line of a /proc/self file about the mapping at addr.
+func mapping(t *testing.T, addr uintptr, file string) string {
+	t.Helper()
+	maps, err := os.ReadFile("/proc/self/" + file)
+	if err != nil {
+		t.Skip(err)
+	}
+	for line := range strings.Lines(string(maps)) {
+		if strings.HasPrefix(line, fmt.Sprintf("%x ", addr)) || strings.HasPrefix(line, fmt.Sprintf("%08x ", addr)) {
+			return strings.TrimSpace(line)
+		}
+	}
+	t.Fatalf("%s has no line for %#x", file, addr)
+	return ""
+}
+
+// smaps is what the kernel knows of the mapping at addr.
+func smaps(t *testing.T, addr uintptr) string {
+	t.Helper()
+	all, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skip(err)
+	}
+	_, mine, ok := strings.Cut("\n"+string(all), fmt.Sprintf("\n%08x-", addr))
+	if !ok {
+		t.Fatalf("no mapping at %#x", addr)
+	}
+	mine, _, _ = strings.Cut(mine, "VmFlags:")
+	_, rest, _ := strings.Cut("\n"+string(all), fmt.Sprintf("\n%08x-", addr))
+	_, flags, _ := strings.Cut(rest, "VmFlags:")
+	flags, _, _ = strings.Cut(flags, "\n")
+	return mine + "VmFlags:" + flags + "\n"
+}
+
+func addressSpace(t *testing.T) int64 {
+	t.Helper()
+	s, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip(err)
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(s))[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}

@@ -1,0 +1,194 @@
+package dma
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxNodes is the most NUMA nodes that Linux can be built for.
+const maxNodes = 1024
+
+// region is address space: the data between its guards.
+type region struct {
+	base unsafe.Pointer // of the first guard
+	size uintptr
+}
+
+func (r region) unmap() error { return unix.MunmapPtr(r.base, r.size) }
+
+const (
+	anon      = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
+	readWrite = unix.PROT_READ | unix.PROT_WRITE
+)
+
+func alloc(size int, opt *Options) (*Mem, error) {
+	if opt.Huge != HugeNone {
+		m, err := allocHuge(size, opt)
+		var short *HugePageError
+		if err == nil || opt.Huge == HugeRequire || !errors.As(err, &short) {
+			return m, err
+		}
+	}
+	return allocPages(size, opt)
+}
+
+// allocPages maps ordinary pages. The guards and the data are mapped at once,
+// without access, and then the data is opened.
+func allocPages(size int, opt *Options) (*Mem, error) {
+	page := uintptr(os.Getpagesize())
+	align := page
+	if opt.Huge == HugeTry && size >= hugePageSize {
+		align = hugePageSize
+	}
+	length := roundUp(uintptr(size), page)
+	r, data, err := reserve(length, page, align)
+	if err != nil {
+		return nil, fmt.Errorf("dma: alloc %d bytes: mmap: %w", size, err)
+	}
+	b := unsafe.Slice((*byte)(data), length)
+	fail := func(what string, err error) (*Mem, error) {
+		return nil, errors.Join(fmt.Errorf("dma: alloc %d bytes: %s: %w", size, what, err), r.unmap())
+	}
+	if err := unix.Mprotect(b, readWrite); err != nil {
+		return fail("mprotect", err)
+	}
+	if align > page {
+		_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // a wish; the kernel may be built without
+	}
+	if err := place(b, opt); err != nil {
+		return nil, errors.Join(err, r.unmap())
+	}
+	return newMem(r, b, size, false), nil
+}
+
+// reserve maps address space without access for length bytes at a multiple of
+// align, and a guard before and after.
+func reserve(length, guard, align uintptr) (region, unsafe.Pointer, error) {
+	total := length + 2*guard + align - guard
+	base, err := unix.MmapPtr(-1, 0, nil, total, unix.PROT_NONE, anon)
+	if err != nil {
+		return region{}, nil, err
+	}
+	data := unsafe.Add(base, guard)
+	data = unsafe.Add(data, roundUp(uintptr(data), align)-uintptr(data))
+	return region{base, total}, data, nil
+}
+
+// allocHuge maps huge pages. They are mapped before their guards: when they
+// replaced a reservation and that failed, the kernel would leave a hole, into
+// which another thread might map something before we could close it.
+func allocHuge(size int, opt *Options) (*Mem, error) {
+	const tries = 8
+	length := roundUp(uintptr(size), hugePageSize)
+	var err error
+	for range tries {
+		var m *Mem
+		if m, err = tryHuge(size, length, opt); !errors.Is(err, unix.EEXIST) {
+			return m, err
+		}
+	}
+	return nil, fmt.Errorf("dma: alloc %d bytes: other threads took the address %d times: %w", size, tries, err)
+}
+
+func tryHuge(size int, length uintptr, opt *Options) (*Mem, error) {
+	page := uintptr(os.Getpagesize())
+	r, data, err := reserve(length, page, hugePageSize)
+	if err != nil {
+		return nil, fmt.Errorf("dma: alloc %d bytes: mmap: %w", size, err)
+	}
+	if err := r.unmap(); err != nil {
+		return nil, fmt.Errorf("dma: alloc %d bytes: munmap: %w", size, err)
+	}
+	if err := mapAt(data, length, readWrite, unix.MAP_HUGETLB|unix.MAP_HUGE_2MB); err != nil {
+		if errors.Is(err, unix.EEXIST) {
+			return nil, err
+		}
+		return nil, &HugePageError{Need: int(length / hugePageSize), Free: freeHugePages(), Err: err}
+	}
+	r = region{data, length}
+	b := unsafe.Slice((*byte)(data), length)
+	fail := func(err error) (*Mem, error) { return nil, errors.Join(err, r.unmap()) }
+	if err := mapAt(unsafe.Add(data, -int(page)), page, unix.PROT_NONE, 0); err != nil {
+		return fail(err)
+	}
+	r = region{unsafe.Add(data, -int(page)), length + page}
+	if err := mapAt(unsafe.Add(data, length), page, unix.PROT_NONE, 0); err != nil {
+		return fail(err)
+	}
+	r.size += page
+	if err := place(b, opt); err != nil {
+		return fail(err)
+	}
+	// Pages that mmap promised can still be refused, by a cgroup for one. Now
+	// that is an error, at the first touch it would be SIGBUS.
+	if err := unix.Madvise(b, unix.MADV_POPULATE_WRITE); err != nil && !errors.Is(err, unix.EINVAL) { // before Linux 5.14
+		return fail(&HugePageError{Need: int(length / hugePageSize), Free: freeHugePages(), Err: err})
+	}
+	return newMem(r, b, size, true), nil
+}
+
+// mapAt maps at p exactly. EEXIST means that something is there already.
+func mapAt(p unsafe.Pointer, length uintptr, prot, flags int) error {
+	got, err := unix.MmapPtr(-1, 0, p, length, prot, anon|unix.MAP_FIXED_NOREPLACE|flags)
+	if err != nil {
+		return err
+	}
+	if got != p { // a kernel before 4.17, which takes the address as a hint
+		return errors.Join(unix.EEXIST, unix.MunmapPtr(got, length))
+	}
+	return nil
+}
+
+// place says where the pages of b shall come from, before there are any.
+func place(b []byte, opt *Options) error {
+	if err := unix.Madvise(b, unix.MADV_DONTFORK); err != nil {
+		return fmt.Errorf("dma: alloc %d bytes: madvise MADV_DONTFORK: %w", len(b), err)
+	}
+	if opt.NUMANode == 0 {
+		return nil
+	}
+	const mpolPreferred = 1
+	node := opt.NUMANode - 1
+	var mask [maxNodes / 64]uint64
+	mask[node/64] = 1 << (node % 64)
+	_, _, errno := unix.Syscall6(unix.SYS_MBIND, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
+		mpolPreferred, uintptr(unsafe.Pointer(&mask)), maxNodes+1, 0) // the kernel takes one off
+	if errno != 0 {
+		online, _ := os.ReadFile("/sys/devices/system/node/online")
+		return &NodeError{Node: node, Online: strings.TrimSpace(string(online)), Err: errno}
+	}
+	return nil
+}
+
+func newMem(r region, b []byte, size int, huge bool) *Mem {
+	return &Mem{huge: huge, data: b[:size:size], addr: uintptr(unsafe.Pointer(&b[0])), region: r}
+}
+
+// freeHugePages is how many huge pages nobody has or was promised, -1 when the
+// kernel does not tell.
+func freeHugePages() int {
+	read := func(name string) (int, error) {
+		s, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/" + name)
+		if err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(strings.TrimSpace(string(s)))
+	}
+	free, err := read("free_hugepages")
+	if err != nil {
+		return -1
+	}
+	promised, err := read("resv_hugepages")
+	if err != nil {
+		return -1
+	}
+	return max(free-promised, 0)
+}
+
+func roundUp(n, to uintptr) uintptr { return (n + to - 1) &^ (to - 1) }
