@@ -49,7 +49,7 @@ var qpTypeNames = []string{2: "RC", 3: "UC", 4: "UD", 8: "RawPacket", 9: "XRCSen
 // String is the name, as in "RC".
 func (t QPType) String() string { return enumString("QPType", int64(t), qpTypeNames) }
 
-var qpStateNames = []string{"Reset", "Init", "RTR", "RTS", "SQD", "SQE", "Err", "Unknown"}
+var qpStateNames = []string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "UNKNOWN"}
 
 // String is the name, as in "RTR".
 func (s QPState) String() string { return enumString("QPState", int64(s), qpStateNames) }

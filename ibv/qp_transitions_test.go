@@ -115,11 +115,11 @@ func TestNextStates(t *testing.T) {
 		from QPState
 		want string
 	}{
-		{RC, StateReset, "Init"},
-		{RC, StateInit, "Reset, RTR, Err"},
-		{RC, StateRTS, "Reset, SQD, Err"},
-		{UD, StateSQE, "Reset, RTS, Err"},
-		{RC, StateErr, "Reset"},
+		{RC, StateReset, "INIT"},
+		{RC, StateInit, "RESET, RTR, ERR"},
+		{RC, StateRTS, "RESET, SQD, ERR"},
+		{UD, StateSQE, "RESET, RTS, ERR"},
+		{RC, StateErr, "RESET"},
 		{RC, StateUnknown, "no known state"},
 		{Driver, StateReset, "no known state"},
 	} {
