@@ -175,7 +175,7 @@ func TestReadGuest(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var figures strings.Builder
-			r := &runner{root: ".", out: &figures, note: io.Discard}
+			r := &runner{root: ".", figures: true, out: &figures, note: io.Discard}
 			got, _, err := r.readGuest(context.Background(), strings.NewReader(tt.out))
 			if err != nil {
 				t.Fatal(err)

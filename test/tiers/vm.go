@@ -248,7 +248,9 @@ func (r *runner) parsePart(ctx context.Context, dir string, output []byte, code 
 		word = "FAIL"
 	}
 	fmt.Fprintf(r.note, "%s %-8s ./%s: %d passed, %d failed, %d skipped (%.1fs)\n", word, "rxe", dir, passed, failed, skipped, took.Seconds())
-	printFigures(r.out, output)
+	if r.figures || r.ratios {
+		printFigures(r.out, output)
+	}
 	return results, nil
 }
 
