@@ -140,9 +140,6 @@ func (e *Endpoint) UnmarshalText(text []byte) error {
 			return &EndpointError{key, "", "missing"}
 		}
 	}
-	if err := errors.Join(v.check()...); err != nil {
-		return err
-	}
 	*e = v
 	return nil
 }
