@@ -1,0 +1,79 @@
+package examples
+
+import (
+	"net"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// ip runs the real ip: busybox has one too, that does less.
+func ip(t *testing.T, args string) {
+	t.Helper()
+	if out, err := exec.Command("/bin/ip", strings.Fields(args)...).CombinedOutput(); err != nil {
+		t.Fatalf("ip %s: %v\n%s", args, err, out)
+	}
+}
+
+// TestRXEAsyncwatch takes the link down and up, and adds an address.
+func TestRXEAsyncwatch(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	mend := testutil.NeedProgram(t, "rxe-net")
+	dev, link := rxe.Dev[1], rxe.Net[1]
+	t.Cleanup(func() {
+		exec.Command("/bin/ip", "addr", "del", "10.8.9.9/32", "dev", link).Run()
+		if out, err := exec.Command(mend).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", mend, err, out)
+		}
+	})
+
+	all := launch(t, "asyncwatch")
+	one := launch(t, "asyncwatch", "-d", dev, "-n", "1", "-t", patience.String())
+	all.sees("watching")
+	all.sees("watching") // the second device
+	one.sees("watching " + dev)
+
+	ip(t, "link set "+link+" down")
+	if line := all.sees("PortErr on " + dev + " port 1: "); !strings.Contains(line, "lost its link") {
+		t.Errorf("not explained: %s", line)
+	}
+	one.succeeds() // after one event
+	if !strings.Contains(one.out.String(), " on "+dev) || strings.Contains(one.out.String(), rxe.Dev[0]) {
+		t.Errorf("%v", one)
+	}
+	ip(t, "link set "+link+" up")
+	all.sees("PortActive on " + dev + " port 1: ")
+	ip(t, "addr add 10.8.9.9/32 dev "+link)
+	all.sees("GIDChange on " + dev + " port 1: ")
+
+	all.cmd.Process.Signal(syscall.SIGINT)
+	all.succeeds()
+	if all.errs.Len() > 0 {
+		t.Errorf("%v", all)
+	}
+}
+
+func TestRXEAsyncwatch_NothingHappens(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	launch(t, "asyncwatch", "-d", rxe.Dev[0], "-n", "1", "-t", "100ms").fails("0 of 1 events in 100ms")
+	launch(t, "asyncwatch", "-d", rxe.Dev[0], "-t", "100ms").succeeds()
+	launch(t, "asyncwatch", "-d", "rxe9").fails("rxe9")
+}
+
+// say connects, says something and closes.
+func say(addr, text string) error {
+	c, err := net.DialTimeout("tcp", addr, patience)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	_, err = c.Write([]byte(text))
+	return err
+}
