@@ -304,7 +304,6 @@ const (
 	IBV_REREG_MR_CHANGE_TRANSLATION = 1 << 0
 	IBV_REREG_MR_CHANGE_PD          = 1 << 1
 	IBV_REREG_MR_CHANGE_ACCESS      = 1 << 2
-	IBV_REREG_MR_FLAGS_SUPPORTED    = 7
 )
 
 // enum ibv_rereg_mr_err_code.

@@ -3,42 +3,47 @@ package abi
 import "unsafe"
 
 // Distances of the ops of struct verbs_context below its struct ibv_context.
-// The struct grows at its start, so they are the same in all releases.
+// The struct grows at its start, so they are the same in all releases. Newer ops
+// than these have an exported function, which is what to call.
 const (
-	distSize           = 8
-	distCompMask       = 16 // has_comp_mask, unused since v17
-	DistCloseXRCD      = 24
-	DistOpenXRCD       = 32
-	DistCreateSRQEx    = 40
-	DistGetSRQNum      = 48
-	DistCreateQPEx     = 56
-	DistOpenQP         = 64
-	DistCreateFlow     = 80
-	DistDestroyFlow    = 96
-	DistQueryDeviceEx  = 104
-	DistCreateCQEx     = 120
-	DistQueryRTValues  = 128
-	DistCreateWQ       = 136
-	DistModifyWQ       = 144
-	DistDestroyWQ      = 152
-	DistCreateRwqInd   = 160
-	DistDestroyRwqInd  = 168
-	DistPostSRQOps     = 176
-	DistModifyCQ       = 184
-	DistAllocTD        = 192
-	DistDeallocTD      = 200
-	DistAllocPDomain   = 208
-	DistModifyQPRate   = 216
-	DistFreeDM         = 248
-	DistAllocDM        = 256
-	DistRegDMMR        = 264
-	DistDestroyCntrs   = 272
-	DistCreateCntrs    = 280
-	DistAttachCntrFlow = 288
-	DistReadCntrs      = 296
-	DistAllocNullMR    = 304
-	DistAdviseMR       = 312
-	DistQueryPort      = 320
+	distSize     = 8  // sz
+	distCompMask = 16 // has_comp_mask, unused since v17
+
+	DistCloseXRCD               = 24
+	DistOpenXRCD                = 32
+	DistCreateSRQEx             = 40
+	DistGetSRQNum               = 48
+	DistCreateQPEx              = 56
+	DistOpenQP                  = 64
+	DistCreateFlow              = 80
+	DistDestroyFlow             = 96
+	DistQueryDeviceEx           = 104
+	DistCreateCQEx              = 120
+	DistQueryRTValues           = 128
+	DistCreateWQ                = 136
+	DistModifyWQ                = 144
+	DistDestroyWQ               = 152
+	DistCreateRWQIndTable       = 160
+	DistDestroyRWQIndTable      = 168
+	DistPostSRQOps              = 176 // v16
+	DistModifyCQ                = 184
+	DistAllocTD                 = 192 // v17
+	DistDeallocTD               = 200
+	DistAllocParentDomain       = 208
+	DistModifyQPRateLimit       = 216 // v18
+	DistCreateFlowActionESP     = 224
+	DistDestroyFlowAction       = 232
+	DistModifyFlowActionESP     = 240
+	DistFreeDM                  = 248
+	DistAllocDM                 = 256
+	DistRegDMMR                 = 264
+	DistDestroyCounters         = 272 // v19
+	DistCreateCounters          = 280
+	DistAttachCountersPointFlow = 288
+	DistReadCounters            = 296
+	DistAllocNullMR             = 304 // v20
+	DistAdviseMR                = 312 // v22
+	DistQueryPort               = 320
 )
 
 // legacyExperimental is the bit of has_comp_mask by which MLNX_OFED 4.x marks its
