@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/stats"
@@ -59,7 +60,7 @@ func (t *latLoop) send() error {
 			break
 		}
 		if err := t.idle(); err != nil {
-			return err
+			return fmt.Errorf("waiting for the completion of message %d: %w", t.link.posted, err)
 		}
 	}
 	wc := &t.wcs[0]
@@ -101,20 +102,21 @@ func (t *latLoop) read() error {
 }
 
 // write is a game of ping-pong through memory: each end puts the number of its
-// message in the last byte, and waits for that number in its own.
+// message in the last byte, and waits for that number in its own. The server
+// begins, unlike in pingpong.
 func (t *latLoop) write() error {
 	l := t.link
 	var seen uint64
 	last := len(t.own) - 1
 	for l.done < l.iters || seen < l.iters {
-		if seen < l.iters && (t.server || l.posted > 0) {
+		if seen < l.iters && (!t.server || l.posted > 0) {
 			seen++
 			for t.arrival.load() != byte(seen) {
 				if t.over() {
 					return nil
 				}
 				if err := t.idle(); err != nil {
-					return err
+					return fmt.Errorf("waiting for message %d of the peer, after %d sent: %w", seen, l.done, err)
 				}
 			}
 			t.busy()
@@ -149,7 +151,7 @@ func (t *latLoop) pingpong() error {
 					return nil
 				}
 				if err := t.idle(); err != nil {
-					return err
+					return fmt.Errorf("waiting for message %d of the peer, after %d sent: %w", l.rdone+1, l.done, err)
 				}
 			}
 			wc := &t.wcs[0]

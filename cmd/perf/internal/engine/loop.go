@@ -248,7 +248,7 @@ func (b *bwLoop) run() error {
 		}
 		if b.total == before {
 			if err := b.idle(); err != nil {
-				return err
+				return fmt.Errorf("after %d messages sent and %d received: %w", b.sent, b.got, err)
 			}
 			continue
 		}

@@ -314,7 +314,7 @@ func TestLatLoopWrite(t *testing.T) {
 	const iters = 600 // the byte wraps around
 	l, f := newFakeLat(iters)
 	e := &echo{fake: f, own: make([]byte, 8), mem: make([]byte, 8)}
-	l.link.sq, l.own, l.mem = e, e.own, e.mem
+	l.link.sq, l.own, l.mem, l.server = e, e.own, e.mem, true
 	l.arrival = watchByte(e.mem, 7)
 	if err := l.write(); err != nil {
 		t.Fatal(err)
@@ -326,9 +326,9 @@ func TestLatLoopWrite(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 
-	// A server waits for the client's first message.
+	// Here the server begins, and the client waits for its first message.
 	l, f = newFakeLat(5)
-	l.own, l.mem, l.server = make([]byte, 4), make([]byte, 4), true
+	l.own, l.mem = make([]byte, 4), make([]byte, 4)
 	l.arrival = watchByte(l.mem, 3)
 	if err := l.write(); !errors.Is(err, ErrStalled) || f.wrs != 0 {
 		t.Errorf("write = %v after %d messages, want it to stall at once", err, f.wrs)
