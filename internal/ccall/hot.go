@@ -1,0 +1,75 @@
+//go:build linux && (amd64 || arm64)
+
+package ccall
+
+import (
+	"os"
+	"unsafe"
+)
+
+// Env forces the fallback when it is "fallback".
+const Env = "PUREVERBS_CCALL"
+
+// useG0 is set once, before main, and never changes.
+var useG0, hotWhy = chooseHot(os.Getenv(Env))
+
+func chooseHot(env string) (bool, string) {
+	switch {
+	case env == "fallback":
+		return false, Env + "=fallback"
+	case !g0Built:
+		return false, "this Go release is not one that the g0 trampoline was tested with"
+	}
+	if why := selfCheck(); why != "" {
+		return false, why
+	}
+	return true, "self-check passed"
+}
+
+// HotPath says which way Hot goes, "g0" or "cgocall", and why.
+func HotPath() (way, why string) {
+	if useG0 {
+		return "g0", hotWhy
+	}
+	return "cgocall", hotWhy
+}
+
+// Hot calls fn, a C function that returns soon, does not block and does not
+// call back into Go. Pointers must be to memory that Go does not manage. fn
+// must not be 0.
+func Hot(fn, a1, a2, a3 uintptr) uintptr {
+	if useG0 {
+		return g0call(fn, a1, a2, a3)
+	}
+	return Slow(fn, a1, a2, a3)
+}
+
+// thunkArgs is what the thunk gets. It has no Go pointers.
+type thunkArgs struct{ fn, a1, a2, a3, ret uintptr }
+
+// Slow calls fn through runtime.cgocall: the scheduler knows that the thread may
+// block, and others take over its processor if it does. Pointers must be to
+// memory that Go does not manage. fn must not be 0.
+func Slow(fn, a1, a2, a3 uintptr) uintptr {
+	args := thunkArgs{fn: fn, a1: a1, a2: a2, a3: a3}
+	cgocall(thunkAddr, noescape(unsafe.Pointer(&args)))
+	return args.ret
+}
+
+// cgocall keeps the goroutine's stack where it is while C runs, so args may be
+// on it. The symbol is one that the runtime keeps for users like this one
+// (runtime/cgocall.go, "hall of shame").
+//
+//go:linkname cgocall runtime.cgocall
+func cgocall(fn uintptr, arg unsafe.Pointer) int32
+
+// noescape hides p from escape analysis.
+//
+//go:nosplit
+func noescape(p unsafe.Pointer) unsafe.Pointer {
+	x := uintptr(p)
+	return *(*unsafe.Pointer)(unsafe.Pointer(&x))
+}
+
+// thunkAddr is the address of thunk, a C function, set in assembly.
+var thunkAddr uintptr
