@@ -164,6 +164,13 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 }
 
 func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMask) error {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return err
+	}
+	if mask&MaskCurState != 0 {
+		from = attr.CurState
+	}
 	to := from
 	if mask&MaskState != 0 {
 		to = attr.State
@@ -172,8 +179,6 @@ func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMa
 	if legal && missing == 0 && superfluous == 0 && mask&MaskAV != 0 && pathErrno(err) {
 		return qp.pd.ctx.explainPath(err, &attr.AV)
 	}
-	var errno syscall.Errno
-	errors.As(err, &errno)
 	return &ModifyError{Type: qp.typ, From: from, To: to, Mask: mask, Missing: missing, Superfluous: superfluous, Legal: legal, Errno: errno}
 }
 

@@ -54,7 +54,7 @@ type DeviceAttrEx struct {
 	ODP                     ODPCaps
 	CompletionTimestampMask uint64 // bits of a completion's timestamp, 0 without
 	HCACoreClockKHz         uint64
-	CapFlagsEx              uint64
+	CapFlagsEx              DeviceCapFlags
 	TSOMaxBytes             uint32
 	TSOQPTypes              uint32 // bit n for QPType n
 	RSS                     RSSCaps
@@ -188,7 +188,7 @@ func deviceAttrExFromC(c *abi.DeviceAttrEx) *DeviceAttrEx {
 		},
 		CompletionTimestampMask: c.CompletionTimestampMask,
 		HCACoreClockKHz:         c.HCACoreClock,
-		CapFlagsEx:              c.DeviceCapFlagsEx,
+		CapFlagsEx:              DeviceCapFlags(c.DeviceCapFlagsEx),
 		TSOMaxBytes:             c.TSOCaps.MaxTSO,
 		TSOQPTypes:              c.TSOCaps.SupportedQpts,
 		RSS: RSSCaps{

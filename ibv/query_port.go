@@ -14,8 +14,8 @@ type PortAttr struct {
 	MaxMTU        MTU
 	ActiveMTU     MTU
 	GIDTableLen   int
-	CapFlags      uint32
-	CapFlags2     uint16
+	CapFlags      PortCap
+	CapFlags2     PortCap2
 	MaxMsgSize    uint32
 	BadPKeyCntr   uint32
 	QKeyViolCntr  uint32
@@ -62,8 +62,8 @@ func (c *Context) QueryPort(port uint8) (*PortAttr, error) {
 		MaxMTU:        MTU(a.MaxMTU),
 		ActiveMTU:     MTU(a.ActiveMTU),
 		GIDTableLen:   int(a.GIDTblLen),
-		CapFlags:      a.PortCapFlags,
-		CapFlags2:     a.PortCapFlags2,
+		CapFlags:      PortCap(a.PortCapFlags),
+		CapFlags2:     PortCap2(a.PortCapFlags2),
 		MaxMsgSize:    a.MaxMsgSz,
 		BadPKeyCntr:   a.BadPKeyCntr,
 		QKeyViolCntr:  a.QKeyViolCntr,

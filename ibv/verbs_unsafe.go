@@ -293,9 +293,6 @@ func (v *verbs) detachMcast(qp uintptr, gid *GID, lid uint16) error {
 // hides the conversion from vet is sound.
 func at[T any](p uintptr) *T { return (*T)(*(*unsafe.Pointer)(unsafe.Pointer(&p))) }
 
-// bytesAt views n bytes of memory that Go does not manage.
-func bytesAt(p uintptr, n int) []byte { return unsafe.Slice(at[byte](p), n) }
-
 // sliceAddr is the address of the first byte of a pinned or foreign slice.
 func sliceAddr(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 

@@ -1,0 +1,178 @@
+/*
+ * The part of libibverbs' ABI that the fake library implements, declared anew:
+ * it builds where no RDMA headers are installed. Offsets are asserted in
+ * fakeverbs.c.
+ */
+#ifndef FAKEVERBS_H
+#define FAKEVERBS_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	OP_WRITE, OP_WRITE_IMM, OP_SEND, OP_SEND_IMM, OP_READ, OP_CMP_SWP, OP_FETCH_ADD,
+	OP_LOCAL_INV, OP_BIND_MW, OP_SEND_INV,
+};
+enum { SEND_SIGNALED = 2, SEND_SOLICITED = 4, SEND_INLINE = 8 };
+enum { ACCESS_LOCAL_WRITE = 1, ACCESS_REMOTE_WRITE = 2, ACCESS_REMOTE_READ = 4, ACCESS_REMOTE_ATOMIC = 8 };
+#define ACCESS_OPTIONAL 0x3ff00000u
+enum {
+	WC_SUCCESS = 0, WC_LOC_LEN_ERR = 1, WC_LOC_PROT_ERR = 4, WC_WR_FLUSH_ERR = 5, WC_REM_INV_REQ_ERR = 9,
+	WC_REM_ACCESS_ERR = 10, WC_RETRY_EXC_ERR = 12, WC_RNR_RETRY_EXC_ERR = 13,
+};
+enum { WCO_SEND, WCO_WRITE, WCO_READ, WCO_COMP_SWAP, WCO_FETCH_ADD, WCO_LOCAL_INV = 6, WCO_RECV = 128, WCO_RECV_IMM = 129 };
+enum { WCF_GRH = 1, WCF_IMM = 2, WCF_INV = 8 };
+enum { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4, QPT_RAW = 8 };
+enum { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE, QPS_ERR };
+enum { MASK_STATE = 1, MASK_DEST_QPN = 1 << 20 };
+enum { EV_CQ_ERR = 0, EV_QP_FIRST = 1, EV_QP_LAST = 7, EV_SRQ_ERR = 14, EV_SRQ_LIMIT = 15, EV_LAST_WQE = 16 };
+
+struct ibv_device {
+	void *ops[2];
+	int32_t node_type, transport_type;
+	char name[64], dev_name[64], dev_path[256], ibdev_path[256];
+};
+
+#define SLOT_POLL ((96 - 8) / 8)
+#define SLOT_NOTIFY ((104 - 8) / 8)
+#define SLOT_POST_SRQ ((168 - 8) / 8)
+#define SLOT_POST_SEND ((208 - 8) / 8)
+#define SLOT_POST_RECV ((216 - 8) / 8)
+
+struct ibv_context {
+	struct ibv_device *device;
+	void *ops[32];
+	int cmd_fd, async_fd, num_comp_vectors;
+	pthread_mutex_t mutex;
+	void *abi_compat;
+};
+
+/* struct verbs_context grows downwards; only distances from the end count. */
+#define BELOW 46
+#define DIST_COMP_MASK 16
+#define DIST_QUERY_DEVICE_EX 104
+#define DIST_QUERY_PORT 320
+struct verbs_context {
+	uintptr_t below[BELOW]; /* the last one is sz */
+	struct ibv_context context;
+};
+
+struct ibv_pd { struct ibv_context *context; uint32_t handle; };
+struct ibv_ah { struct ibv_context *context; struct ibv_pd *pd; uint32_t handle; };
+struct ibv_mr {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	void *addr;
+	size_t length;
+	uint32_t handle, lkey, rkey;
+};
+struct ibv_comp_channel { struct ibv_context *context; int fd, refcnt; };
+struct ibv_cq {
+	struct ibv_context *context;
+	struct ibv_comp_channel *channel;
+	void *cq_context;
+	uint32_t handle;
+	int cqe;
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	uint32_t comp_events_completed, async_events_completed;
+};
+struct ibv_srq {
+	struct ibv_context *context;
+	void *srq_context;
+	struct ibv_pd *pd;
+	uint32_t handle;
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	uint32_t events_completed;
+};
+struct ibv_qp {
+	struct ibv_context *context;
+	void *qp_context;
+	struct ibv_pd *pd;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_srq *srq;
+	uint32_t handle, qp_num, state, qp_type;
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	uint32_t events_completed;
+};
+
+struct ibv_sge { uint64_t addr; uint32_t length, lkey; };
+struct ibv_recv_wr { uint64_t wr_id; struct ibv_recv_wr *next; struct ibv_sge *sg_list; int num_sge; };
+struct ibv_send_wr {
+	uint64_t wr_id;
+	struct ibv_send_wr *next;
+	struct ibv_sge *sg_list;
+	int num_sge;
+	uint32_t opcode, send_flags, imm_or_rkey;
+	union {
+		struct { uint64_t remote_addr; uint32_t rkey; } rdma;
+		struct { uint64_t remote_addr, compare_add, swap; uint32_t rkey; } atomic;
+		struct { struct ibv_ah *ah; uint32_t remote_qpn, remote_qkey; } ud;
+	} wr;
+	uint32_t xrc[2];
+	uint64_t bind[6];
+};
+struct ibv_wc {
+	uint64_t wr_id;
+	uint32_t status, opcode, vendor_err, byte_len, imm_or_rkey, qp_num, src_qp, wc_flags;
+	uint16_t pkey_index, slid;
+	uint8_t sl, dlid_path_bits;
+};
+struct ibv_async_event { union { void *element; int port; } u; uint32_t event_type; };
+
+struct ibv_qp_cap { uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data; };
+struct ibv_qp_init_attr {
+	void *qp_context;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_srq *srq;
+	struct ibv_qp_cap cap;
+	uint32_t qp_type;
+	int sq_sig_all;
+};
+struct ibv_ah_attr {
+	uint64_t dgid[2];
+	uint32_t flow_label;
+	uint8_t sgid_index, hop_limit, traffic_class, pad;
+	uint16_t dlid;
+	uint8_t sl, src_path_bits, static_rate, is_global, port_num;
+};
+struct ibv_qp_attr {
+	uint32_t qp_state, cur_qp_state, path_mtu, path_mig_state, qkey, rq_psn, sq_psn, dest_qp_num, qp_access_flags;
+	struct ibv_qp_cap cap;
+	struct ibv_ah_attr ah_attr, alt_ah_attr;
+	uint16_t pkey_index, alt_pkey_index;
+	uint8_t en_sqd_async_notify, sq_draining, max_rd_atomic, max_dest_rd_atomic, min_rnr_timer, port_num, timeout,
+		retry_cnt, rnr_retry, alt_port_num, alt_timeout;
+	uint32_t rate_limit;
+};
+struct ibv_srq_attr { uint32_t max_wr, max_sge, srq_limit; };
+struct ibv_srq_init_attr { void *srq_context; struct ibv_srq_attr attr; };
+struct ibv_gid_entry { uint64_t gid[2]; uint32_t gid_index, port_num, gid_type, ndev_ifindex; };
+struct ibv_port_attr {
+	uint32_t state, max_mtu, active_mtu;
+	int gid_tbl_len;
+	uint32_t port_cap_flags, max_msg_sz, bad_pkey_cntr, qkey_viol_cntr;
+	uint16_t pkey_tbl_len, lid, sm_lid;
+	uint8_t lmc, max_vl_num, sm_sl, subnet_timeout, init_type_reply, active_width, active_speed, phys_state, link_layer, flags;
+	uint16_t port_cap_flags2;
+	uint32_t active_speed_ex;
+};
+struct ibv_device_attr {
+	char fw_ver[64];
+	uint64_t node_guid, sys_image_guid, max_mr_size, page_size_cap;
+	uint32_t vendor_id, vendor_part_id, hw_ver;
+	int max_qp, max_qp_wr;
+	uint32_t device_cap_flags;
+	int max_sge, max_sge_rd, max_cq, max_cqe, max_mr, max_pd, max_qp_rd_atom, max_ee_rd_atom, max_res_rd_atom,
+		max_qp_init_rd_atom, max_ee_init_rd_atom;
+	uint32_t atomic_cap;
+	int unused[11];
+	int max_srq, max_srq_wr, max_srq_sge;
+	uint16_t max_pkeys;
+	uint8_t local_ca_ack_delay, phys_port_cnt;
+};
+
+#endif
