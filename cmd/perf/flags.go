@@ -135,6 +135,9 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.BoolVar(&c.ShortNeg, "short-6-28", false, "as client of a perftest 6.28 that was built without mlx5")
 	f.BoolP("cpu-freq", "F", false, "accepted and ignored, as the clock needs no help")
 	f.Lookup("cpu-freq").Hidden = true
+	for _, n := range []string{"gid-index", "margin", "inline-size", "duration"} {
+		f.Lookup(n).DefValue = "0" // the text says what happens without it
+	}
 	f.BoolP("help", "h", false, "this text")
 
 	o.defs = func() error {

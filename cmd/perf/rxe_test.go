@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -218,7 +217,8 @@ func transcript(t *testing.T, from, to string) (lens func() string) {
 }
 
 // TestRXE_StockTranscript records what two stock ends say to each other, and
-// two of ours, and compares the sequence of messages.
+// two of ours: the messages and their lengths must be the same, but for the
+// step that is between two of ours only, and for goodbyes.
 func TestRXE_StockTranscript(t *testing.T) {
 	vm := testutil.NeedRXE(t)
 	record := func(t *testing.T, program string, args ...string) string {
@@ -233,16 +233,391 @@ func TestRXE_StockTranscript(t *testing.T) {
 		srv.wait(t, 30*time.Second)
 		return lens()
 	}
+	// What the forwarder may read in one piece, or in another order.
+	plain := func(s string) string {
+		s = strings.ReplaceAll(s, "s113", "s108 s5")
+		s = strings.ReplaceAll(s, "c113", "c108 c5")
+		var out []string
+		for f := range strings.FieldsSeq(s) {
+			if f != "s5" && f != "c5" {
+				out = append(out, f)
+			}
+		}
+		return strings.Join(out, " ")
+	}
 	for _, k := range kinds {
-		t.Run(k.verb+" "+k.metric, func(t *testing.T) {
-			stock := record(t, "ib_"+k.verb+"_"+k.metric, "-n", "20", "-F")
-			ours := record(t, "perf", k.verb, k.metric, "-n", "20")
-			t.Logf("stock %s", stock)
-			t.Logf("ours  %s", ours)
+		for _, extra := range [][]string{nil, {"-b"}, {"-q", "2"}} {
+			if extra != nil && k.metric == "lat" {
+				continue
+			}
+			t.Run(strings.Join(append([]string{k.verb, k.metric}, extra...), " "), func(t *testing.T) {
+				stock := plain(record(t, "ib_"+k.verb+"_"+k.metric, append([]string{"-n", "20", "-F"}, extra...)...))
+				ours := plain(record(t, "perf", append([]string{k.verb, k.metric, "-n", "20"}, extra...)...))
+				if strings.Count(ours, "c128 s128 ") != 1 {
+					t.Errorf("no own step in %s", ours)
+				}
+				ours = strings.Replace(ours, "c128 s128 ", "", 1)
+				if k.verb == "write" && k.metric == "lat" {
+					stock += " c108 s108" // stock ends just leave
+				}
+				if ours != stock {
+					t.Errorf("ours  %s\nstock %s", ours, stock)
+				}
+			})
+		}
+	}
+}
+
+// stockRow finds the row of a size in a stock table.
+func stockRow(t *testing.T, p *proc, size string) []string {
+	t.Helper()
+	for line := range strings.Lines(p.out.String()) {
+		if f := strings.Fields(line); len(f) > 3 && f[0] == size {
+			return f
+		}
+	}
+	t.Fatalf("no row of %s bytes in the output of %v\n%s", size, p.Args, p.output())
+	return nil
+}
+
+// TestRXE_InteropStock runs each of perftest's programs against ours, in both
+// roles, with the options that change the exchange or the traffic.
+func TestRXE_InteropStock(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	variants := []struct {
+		name   string
+		args   []string
+		metric string // "": both
+		verbs  string // "": all
+		size   string // of a row that must be there
+	}{
+		{"default size", []string{"-n", "50"}, "", "", ""},
+		{"4K", []string{"-s", "4096", "-n", "50"}, "", "", "4096"},
+		{"1 byte", []string{"-s", "1", "-n", "50"}, "", "", "1"},
+		{"two queue pairs", []string{"-q", "2", "-s", "1024", "-n", "50"}, "bw", "", "1024"},
+		{"both directions", []string{"-b", "-s", "1024", "-n", "50"}, "bw", "", "1024"},
+		{"both directions, two queue pairs", []string{"-b", "-q", "2", "-s", "1024", "-n", "50"}, "bw", "", "1024"},
+		{"post list", []string{"-l", "4", "-s", "1024", "-n", "60"}, "bw", "", "1024"},
+		{"moderation", []string{"-Q", "7", "-t", "16", "-s", "256", "-n", "101"}, "bw", "", "256"},
+		{"all sizes", []string{"-a", "-n", "5"}, "", "", "8388608"},
+		{"gigabits", []string{"--report_gbits", "-s", "1024", "-n", "50"}, "bw", "write", "1024"},
+		{"events", []string{"-e", "-s", "256", "-n", "50"}, "", "read send", "256"},
+		{"small mtu", []string{"-m", "1024", "-s", "8192", "-n", "50"}, "", "write", "8192"},
+	}
+	for _, k := range kinds {
+		stock := "ib_" + k.verb + "_" + k.metric
+		for _, v := range variants {
+			if v.metric != "" && v.metric != k.metric || v.verbs != "" && !strings.Contains(v.verbs, k.verb) {
+				continue
+			}
+			if v.name == "all sizes" && k.metric == "lat" && k.verb != "write" {
+				continue // the exchange differs from that of one size for write alone
+			}
+			size := v.size
+			if size == "" {
+				size = map[string]string{"bw": "65536", "lat": "2"}[k.metric]
+			}
+			t.Run(stock+"/"+v.name, func(t *testing.T) {
+				ours := append([]string{"perf", k.verb, k.metric, "--json"}, v.args...)
+				theirs := append([]string{stock, "-F"}, v.args...)
+				check := func(t *testing.T, p *proc, client bool) {
+					o := p.outcome(t)
+					if o.Error != "" || o.Schema != "pureverbs.perf" || o.Peer.Ours || !strings.HasPrefix(o.Peer.Version, "6.") {
+						t.Errorf("%+v", o)
+					}
+					if len(o.Notes) != 1 || !strings.Contains(o.Notes[0], "SoftRoCE") {
+						t.Errorf("notes %q, want the one about SoftRoCE", o.Notes)
+					}
+					if k.verb == "read" && k.metric == "lat" && !client {
+						if len(o.Results) != 0 {
+							t.Errorf("results %+v where nothing was measured", o.Results)
+						}
+						return
+					}
+					if len(o.Results) == 0 {
+						t.Fatal("no results")
+					}
+					last := o.Results[len(o.Results)-1]
+					if strconv.FormatUint(last.Bytes, 10) != size {
+						t.Errorf("last size %d, want %s", last.Bytes, size)
+					}
+					if k.metric == "bw" && !(last.Bits > 0) || k.metric == "lat" && !(last.P50 > 0 && last.Max >= last.P50) {
+						t.Errorf("figures %+v", last)
+					}
+				}
+				t.Run("we serve", func(t *testing.T) {
+					srv, cli := runPair(t, vm, ours, theirs)
+					stockRow(t, cli, size)
+					check(t, srv, false)
+				})
+				t.Run("stock serves", func(t *testing.T) {
+					srv, cli := runPair(t, vm, theirs, ours)
+					check(t, cli, true)
+					// The server prints what we reported, and so shows that it understood.
+					if k.metric == "bw" && k.verb != "send" && !slices.Contains(v.args, "-b") {
+						row := stockRow(t, srv, size)
+						avg, err := strconv.ParseFloat(row[3], 64)
+						unit := float64(8 << 20)
+						if v.name == "gigabits" {
+							unit = 1e9
+						}
+						o := cli.outcome(t)
+						mine := o.Results[len(o.Results)-1].Bits / unit
+						if err != nil || avg < mine*0.98-0.02 || avg > mine*1.02+0.02 {
+							t.Errorf("the server printed %v, we measured %.3f", row, mine)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestRXE_InteropOurs runs both ends of ours and checks every payload byte.
+func TestRXE_InteropOurs(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for _, k := range kinds {
+		variants := [][]string{
+			{"-n", "50"},
+			{"-s", "1", "-n", "50"},
+			{"-s", "100", "-n", "500"},
+			{"-s", "1M", "-n", "5"},
+			{"-s", "64", "-n", "50", "-I", "64"},
+			{"-a", "-n", "5"},
+		}
+		if k.metric == "bw" {
+			variants = append(variants,
+				[]string{"-q", "3", "-s", "5000", "-n", "50"},
+				[]string{"-b", "-q", "2", "-s", "300", "-n", "200"},
+				[]string{"-l", "4", "-s", "300", "-n", "200"},
+				[]string{"-t", "5", "-Q", "5", "-s", "300", "-n", "203"},
+				[]string{"-N", "-D", "1", "-s", "4K"},
+			)
+		} else {
+			variants = append(variants,
+				[]string{"--lat-def", "cqe", "-n", "50"},
+				[]string{"-D", "1", "-H"},
+			)
+		}
+		switch {
+		case k.verb == "send":
+			variants = append(variants, []string{"-r", "7", "-s", "300", "-n", "100"}, []string{"-e", "-n", "20"})
+		case k.verb == "read":
+			variants = append(variants, []string{"-o", "2", "-n", "20"}, []string{"-e", "-n", "20"})
+		}
+		for _, v := range variants {
+			if k.verb == "read" && slices.Contains(v, "-I") {
+				continue
+			}
+			t.Run(k.verb+" "+k.metric+" "+strings.Join(v, " "), func(t *testing.T) {
+				args := append([]string{"perf", k.verb, k.metric, "--json", "--verify"}, v...)
+				srv, cli := runPair(t, vm, args, args)
+				so, co := srv.outcome(t), cli.outcome(t)
+				if !so.Peer.Ours || !co.Peer.Ours {
+					t.Error("they did not recognise each other")
+				}
+				// Of one direction, only the end where the payload arrives can check it.
+				both := slices.Contains(v, "-b") || k.metric == "lat" && k.verb != "read"
+				if wantS := both || k.verb != "read"; so.Verified != wantS {
+					t.Errorf("server: payload checked %v, want %v", so.Verified, wantS)
+				}
+				if wantC := both || k.verb == "read"; co.Verified != wantC {
+					t.Errorf("client: payload checked %v, want %v", co.Verified, wantC)
+				}
+				sizes := 1
+				if slices.Contains(v, "-a") {
+					sizes = 23
+				}
+				if len(co.Results) != sizes {
+					t.Errorf("%d results, want %d", len(co.Results), sizes)
+				}
+				for _, r := range co.Results {
+					if k.metric == "bw" && !(r.Bits > 0) || k.metric == "lat" && !(r.P50 > 0) || r.Count == 0 {
+						t.Errorf("figures %+v", r)
+					}
+					if slices.Contains(v, "-b") && (r.Sent == nil || !(r.Sent.Bits > 0) || r.Sent.Bits >= r.Bits) {
+						t.Errorf("both directions: %+v", r)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestRXE_PeerDies kills one end in the middle of a run. The other one has to
+// say so within its time, and to leave.
+func TestRXE_PeerDies(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for _, k := range kinds {
+		if k.verb == "read" && k.metric == "lat" {
+			continue // as read bw
+		}
+		for _, dies := range []string{"client", "server"} {
+			t.Run(k.verb+" "+k.metric+"/"+dies, func(t *testing.T) {
+				port := freshPort()
+				args := []string{k.verb, k.metric, "-D", "100", "--timeout", "10", "-p", port}
+				if k.metric == "bw" {
+					args = append(args, "-s", "4K")
+				}
+				srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+				listening(t, port)
+				cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.IP[0])...)
+				for range 200 {
+					if strings.Contains(cli.out.String(), "#bytes") && strings.Contains(srv.out.String(), "#bytes") {
+						break
+					}
+					time.Sleep(50 * time.Millisecond)
+				}
+				time.Sleep(500 * time.Millisecond)
+				victim, survivor := cli, srv
+				if dies == "server" {
+					victim, survivor = srv, cli
+				}
+				select {
+				case <-survivor.done:
+					t.Fatalf("it ended before its peer died\n%s", survivor.output())
+				default:
+				}
+				victim.Process.Kill()
+				<-victim.done
+				if rc := survivor.wait(t, 30*time.Second); rc != 1 {
+					t.Errorf("exit code %d, want 1\n%s", rc, survivor.output())
+				}
+				diag := survivor.diag.String()
+				if !strings.Contains(diag, "closed the connection") && !strings.Contains(diag, "retry") {
+					t.Errorf("the reason is not in %q", diag)
+				}
+				if strings.Contains(diag, "panic") || strings.Contains(diag, "live") {
+					t.Errorf("something was left open, or worse: %q", diag)
+				}
+			})
+		}
+	}
+}
+
+// TestRXE_Interrupt: both ends leave in order when one gets a signal.
+func TestRXE_Interrupt(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	port := freshPort()
+	args := []string{"send", "bw", "-D", "100", "--timeout", "10", "-p", port}
+	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, port)
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.IP[0])...)
+	time.Sleep(3 * time.Second)
+	cli.Process.Signal(syscall.SIGINT)
+	if rc := cli.wait(t, 10*time.Second); rc != 1 || !strings.Contains(cli.diag.String(), "interrupted") {
+		t.Errorf("exit code %d\n%s", rc, cli.output())
+	}
+	if rc := srv.wait(t, 30*time.Second); rc != 1 {
+		t.Errorf("server: exit code %d\n%s", rc, srv.output())
+	}
+	// A server without a client, too.
+	port = freshPort()
+	srv = start(t, "perf", "write", "bw", "-d", vm.Dev[0], "-p", port)
+	listening(t, port)
+	srv.Process.Signal(syscall.SIGTERM)
+	if rc := srv.wait(t, 10*time.Second); rc != 1 || !strings.Contains(srv.diag.String(), "interrupted") {
+		t.Errorf("waiting server: exit code %d\n%s", rc, srv.output())
+	}
+}
+
+// TestRXE_TwoClients: the second client is turned away, the first is served.
+func TestRXE_TwoClients(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	port := freshPort()
+	args := []string{"write", "bw", "-D", "4", "-s", "4K", "-p", port}
+	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, port)
+	first := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.IP[0])...)
+	for range 200 {
+		if strings.Contains(first.out.String(), "#bytes") {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	second := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.IP[0])...)
+	if rc := second.wait(t, 10*time.Second); rc != 1 || !strings.Contains(second.diag.String(), "busy with another client") {
+		t.Errorf("second client: exit code %d\n%s", rc, second.output())
+	}
+	stock := start(t, "ib_write_bw", "-d", vm.Dev[1], "-F", "-p", port, vm.IP[0])
+	if rc := stock.wait(t, 10*time.Second); rc == 0 {
+		t.Errorf("a stock client was served\n%s", stock.output())
+	}
+	if rc := first.wait(t, 30*time.Second); rc != 0 {
+		t.Errorf("first client: exit code %d\n%s", rc, first.output())
+	}
+	if rc := srv.wait(t, 10*time.Second); rc != 0 {
+		t.Errorf("server: exit code %d\n%s", rc, srv.output())
+	}
+}
+
+// TestRXE_Strangers: what comes to the port of a server with a device open.
+func TestRXE_Strangers(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for _, tc := range []struct{ name, say, want string }{
+		{"garbage", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "does not speak perftest's protocol"},
+		{"silence", "", "said nothing for 2s"},
+		{"close", "close", "closed the connection"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			port := freshPort()
+			srv := start(t, "perf", "write", "bw", "-d", vm.Dev[0], "-p", port, "--timeout", "2")
+			listening(t, port)
+			c, err := net.Dial("tcp", "127.0.0.1:"+port)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if tc.say == "close" {
+				c.Close()
+			} else {
+				io.WriteString(c, tc.say)
+			}
+			if rc := srv.wait(t, 10*time.Second); rc != 1 || !strings.Contains(srv.diag.String(), tc.want) {
+				t.Errorf("exit code %d, want 1 and %q\n%s", rc, tc.want, srv.output())
+			}
 		})
 	}
 }
 
-var _ = io.Discard
-var _ = context.Background
-var _ = syscall.SIGKILL
+// TestRXE_Mismatch: ends that were started differently say in what.
+func TestRXE_Mismatch(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for _, tc := range []struct {
+		name           string
+		server, client []string
+		want           string
+	}{
+		{"size", []string{"write", "bw", "-s", "4K"}, []string{"write", "bw", "-s", "8K"}, "size (-s) is"},
+		{"test", []string{"write", "bw"}, []string{"read", "lat"}, "read lat"},
+		{"gid", []string{"write", "bw", "-x", "0"}, []string{"write", "bw", "-x", "1"}, "one is IPv4"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			port := freshPort()
+			srv := start(t, "perf", append(slices.Clone(tc.server), "-d", vm.Dev[0], "-p", port)...)
+			listening(t, port)
+			cli := start(t, "perf", append(slices.Clone(tc.client), "-d", vm.Dev[1], "-p", port, vm.IP[0])...)
+			for _, p := range []*proc{cli, srv} {
+				if rc := p.wait(t, 20*time.Second); rc != 1 || !strings.Contains(p.diag.String(), tc.want) {
+					t.Errorf("%v: exit code %d, want 1 and %q\n%s", p.Args, rc, tc.want, p.output())
+				}
+			}
+		})
+	}
+	t.Run("device limits", func(t *testing.T) {
+		for _, tc := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"write", "bw", "-d", "nothere"}, "nothere"},
+			{[]string{"write", "bw", "-d", vm.Dev[0], "-i", "9"}, "port"},
+			{[]string{"write", "bw", "-d", vm.Dev[0], "-o", "1"}, "only read"},
+			{[]string{"read", "bw", "-d", vm.Dev[0], "-o", "200"}, "200 > 128"},
+		} {
+			p := start(t, "perf", append(tc.args, "-p", freshPort())...)
+			if rc := p.wait(t, 10*time.Second); rc == 0 || !strings.Contains(p.diag.String(), tc.want) {
+				t.Errorf("%v: exit code %d, want a complaint about %q\n%s", tc.args, rc, tc.want, p.output())
+			}
+		}
+	})
+}

@@ -119,13 +119,22 @@ func (t Table) Size(r engine.SizeResult) {
 // Footer prints what there is to say at the end.
 func (t Table) Footer(res *engine.Result) {
 	if n := len(res.Sizes); n > 0 && res.Sizes[n-1].ByPeer {
-		fmt.Fprintln(t.W, "as the client reported; its -a is reported by the last size only")
+		what := "as the client measured it"
+		if t.Cfg.All {
+			what += "; of all sizes it reports the last one"
+		}
+		fmt.Fprintln(t.W, what)
+	}
+	if c := t.Cfg; c.Verb == wire.Read && c.Metric == wire.Latency && !c.Client() && res.Setup.Local.Device != "" {
+		fmt.Fprintln(t.W, "the client measures, and does not report")
 	}
 	if res.Verified {
 		fmt.Fprintln(t.W, "payload checked: right")
 	}
-	for _, n := range Notes(res) {
-		fmt.Fprintln(t.W, "note: "+n)
+	if len(res.Sizes) > 0 {
+		for _, n := range Notes(res) {
+			fmt.Fprintln(t.W, "note: "+n)
+		}
 	}
 }
 

@@ -1,0 +1,136 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/stats"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s differs (-want +got):\n%s", path, d)
+	}
+}
+
+func setup() engine.Setup {
+	return engine.Setup{
+		Local: engine.Side{Device: "rxe0", Firmware: "1.0", Port: 1, LinkLayer: "Ethernet", RateGbps: 10, DataPath: "ops",
+			GIDIndex: 1, GID: "::ffff:10.8.0.1", MTU: 1024, Software: true},
+		PeerAddress: "10.8.0.2:18515", PeerVersion: "6.06", PeerGID: "::ffff:10.8.0.2",
+	}
+}
+
+func bandwidth() (*engine.Config, *engine.Result) {
+	c := &engine.Config{Verb: wire.Write, Metric: wire.Bandwidth, Host: "10.8.0.2", Iters: 5000, QPs: 2, TxDepth: 128, PostList: 4, CQMod: 4, Bidirectional: true, All: true}
+	own := engine.Bandwidth{BitsPerSecond: 4e9, PeakBitsPerSecond: 5e9, MessagesPerSecond: 7629.39}
+	peer := engine.Bandwidth{BitsPerSecond: 3e9, MessagesPerSecond: 5722}
+	return c, &engine.Result{
+		Setup: setup(), Clock: "TSC, 2.000 GHz", Started: time.Unix(1700000000, 0), Elapsed: 1500 * time.Millisecond, Verified: true,
+		Sizes: []engine.SizeResult{
+			{Bytes: 2, Messages: 10000, BW: &engine.Bandwidth{BitsPerSecond: 1e6, MessagesPerSecond: 62500}},
+			{Bytes: 65536, Messages: 10000, BW: &engine.Bandwidth{BitsPerSecond: 7e9, PeakBitsPerSecond: 9e9, MessagesPerSecond: 13351.39}, Sent: &own, Received: &peer},
+		},
+	}
+}
+
+func latency() (*engine.Config, *engine.Result) {
+	c := &engine.Config{Verb: wire.Send, Metric: wire.Latency, Iters: 1000, QPs: 1, TxDepth: 1, RxDepth: 512, PostList: 1, CQMod: 1, LatencyDef: engine.RoundTrip}
+	s := setup()
+	s.PeerOurs, s.Local.Software = true, false
+	return c, &engine.Result{
+		Setup: s, Clock: "TSC, 2.000 GHz", Started: time.Unix(1700000000, 0), Elapsed: time.Second,
+		Sizes: []engine.SizeResult{{Bytes: 2, Messages: 1000,
+			Lat: &stats.Summary{Count: 999, Min: 1234.5, Mean: 1600.25, Stdev: 87.5, P50: 1580, P90: 1700, P99: 1900, P999: 123456, P9999: 123456789, Max: 123456789},
+			Buckets: []stats.Bucket{{FromNs: 1234, ToNs: 1235, Count: 999}}}},
+	}
+}
+
+func TestTable(t *testing.T) {
+	for name, f := range map[string]func() (*engine.Config, *engine.Result){"bw.txt": bandwidth, "lat.txt": latency} {
+		t.Run(name, func(t *testing.T) {
+			c, res := f()
+			var b bytes.Buffer
+			tab := Table{&b, c}
+			tab.Header(res.Setup)
+			for _, s := range res.Sizes {
+				tab.Size(s)
+			}
+			tab.Footer(res)
+			golden(t, name, b.Bytes())
+			if name == "bw.txt" && !strings.Contains(b.String(), SoftwareNote) {
+				t.Error("figures of a software device without the note")
+			}
+		})
+	}
+}
+
+func TestJSON(t *testing.T) {
+	for name, f := range map[string]func() (*engine.Config, *engine.Result){"bw.json": bandwidth, "lat.json": latency} {
+		t.Run(name, func(t *testing.T) {
+			c, res := f()
+			var b bytes.Buffer
+			if err := JSON(&b, c, res, true, nil); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, b.Bytes())
+		})
+	}
+}
+
+// TestJSONOfFailure: still one valid object, with what there is.
+func TestJSONOfFailure(t *testing.T) {
+	c, res := bandwidth()
+	res.Setup, res.Sizes = engine.Setup{}, nil
+	var b bytes.Buffer
+	if err := JSON(&b, c, res, false, errors.New("it broke")); err != nil {
+		t.Fatal(err)
+	}
+	var d map[string]any
+	if err := json.Unmarshal(b.Bytes(), &d); err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := d["results"].([]any); !ok || len(r) != 0 || d["error"] != "it broke" || d["schema"] != Schema {
+		t.Errorf("%s", b.String())
+	}
+}
+
+func TestProgress(t *testing.T) {
+	var b bytes.Buffer
+	p := Progress{W: &b}
+	p.Update(65536, 50, 200)
+	p.Update(2, 1, 0)
+	p.Clear()
+	p.Clear()
+	long := len("65536 bytes: 50 of 200 messages, 25 %")
+	short := "2 bytes: 1 messages"
+	want := "\r65536 bytes: 50 of 200 messages, 25 %\r" + short + strings.Repeat(" ", long-len(short)) +
+		"\r" + strings.Repeat(" ", len(short)) + "\r"
+	if b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
