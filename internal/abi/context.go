@@ -22,8 +22,8 @@ type ValuesEx struct {
 	RawClock Timespec
 }
 
-// Slots of Context.Ops that may be called. The other ones are there for binaries
-// built before rdma-core v13.
+// Slots of Context.Ops that may be called. The other ones are kept for old
+// binaries.
 const (
 	OpAllocMW     = 7  // struct ibv_mw *(struct ibv_pd *, enum ibv_mw_type)
 	OpBindMW      = 8  // int (struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *)
