@@ -36,6 +36,9 @@ type latLoop struct {
 
 // send posts the next message and waits for its completion.
 func (t *latLoop) send() error {
+	if t.flag.Load() != 0 {
+		return t.err()
+	}
 	now := t.clk.Now()
 	if t.posts != nil {
 		t.posts[t.link.posted] = now

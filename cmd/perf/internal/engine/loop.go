@@ -227,6 +227,9 @@ func (b *bwLoop) run() error {
 		b.begin()
 	}
 	for (b.sends != nil && b.sent < want) || (b.recvs != nil && b.got < want) {
+		if b.flag.Load() != 0 {
+			return b.err()
+		}
 		if b.sends != nil && !b.gated {
 			if err := b.fill(); err != nil {
 				return err

@@ -204,6 +204,23 @@ func TestBWLoopFails(t *testing.T) {
 	}
 }
 
+// TestLoopsEndWhenBusy: a loop that always has something to do ends, too.
+func TestLoopsEndWhenBusy(t *testing.T) {
+	why := errors.New("enough")
+	b, f := newFakeLoop(1<<39, 1, 1, 8)
+	b.sends = fakeSendCQ{f}
+	time.AfterFunc(20*time.Millisecond, func() { b.abort(why) })
+	if err := b.run(); !errors.Is(err, why) {
+		t.Errorf("run = %v, want %v", err, why)
+	}
+	l, _ := newFakeLat(1 << 39)
+	l.posts = nil
+	time.AfterFunc(20*time.Millisecond, func() { l.abort(why) })
+	if err := l.read(); !errors.Is(err, why) {
+		t.Errorf("read = %v, want %v", err, why)
+	}
+}
+
 func TestBWLoopByTime(t *testing.T) {
 	b, f := newFakeLoop(1<<63, 1, 100, 128)
 	b.sends = fakeSendCQ{f}

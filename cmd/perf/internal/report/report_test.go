@@ -65,7 +65,7 @@ func latency() (*engine.Config, *engine.Result) {
 	return c, &engine.Result{
 		Setup: s, Clock: "TSC, 2.000 GHz", Started: time.Unix(1700000000, 0), Elapsed: time.Second,
 		Sizes: []engine.SizeResult{{Bytes: 2, Messages: 1000,
-			Lat: &stats.Summary{Count: 999, Min: 1234.5, Mean: 1600.25, Stdev: 87.5, P50: 1580, P90: 1700, P99: 1900, P999: 123456, P9999: 123456789, Max: 123456789},
+			Lat:     &stats.Summary{Count: 999, Min: 1234.5, Mean: 1600.25, Stdev: 87.5, P50: 1580, P90: 1700, P99: 1900, P999: 123456, P9999: 123456789, Max: 123456789},
 			Buckets: []stats.Bucket{{FromNs: 1234, ToNs: 1235, Count: 999}}}},
 	}
 }
