@@ -1,12 +1,10 @@
 package examples
 
 import (
-	"net"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
@@ -62,18 +60,4 @@ func TestRXEAsyncwatch_NothingHappens(t *testing.T) {
 	launch(t, "asyncwatch", "-d", rxe.Dev[0], "-n", "1", "-t", "100ms").fails("0 of 1 events in 100ms")
 	launch(t, "asyncwatch", "-d", rxe.Dev[0], "-t", "100ms").succeeds()
 	launch(t, "asyncwatch", "-d", "rxe9").fails("rxe9")
-}
-
-// say connects, says something and closes.
-func say(addr, text string) error {
-	c, err := net.DialTimeout("tcp", addr, patience)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
-	_, err = c.Write([]byte(text))
-	return err
 }

@@ -3,7 +3,6 @@ package examples
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,12 +22,12 @@ const patience = 90 * time.Second
 
 // process is a program that runs in the background.
 type process struct {
-	t           *testing.T
-	cmd         *exec.Cmd
-	out, errs   bytes.Buffer
-	ended       chan struct{}
-	code        int
-	outWatchers *watchedWriter
+	t         *testing.T
+	cmd       *exec.Cmd
+	out, errs bytes.Buffer
+	lines     *lineWriter
+	ended     chan struct{}
+	code      int
 }
 
 // launch starts a program and kills it at the end of the test.
@@ -37,8 +36,8 @@ func launch(t *testing.T, args ...string) *process {
 	path := testutil.NeedProgram(t, args[0])
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, path, args[1:]...), ended: make(chan struct{})}
-	p.outWatchers = &watchedWriter{lines: make(chan string, 256)}
-	p.cmd.Stdout, p.cmd.Stderr = io.MultiWriter(&p.out, p.outWatchers), &p.errs
+	p.lines = &lineWriter{lines: make(chan string, 256)}
+	p.cmd.Stdout, p.cmd.Stderr = io.MultiWriter(&p.out, p.lines), &p.errs
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -55,13 +54,13 @@ func launch(t *testing.T, args ...string) *process {
 	return p
 }
 
-// watchedWriter hands out complete lines as they come.
-type watchedWriter struct {
+// lineWriter hands out complete lines as they come.
+type lineWriter struct {
 	part  []byte
 	lines chan string
 }
 
-func (w *watchedWriter) Write(b []byte) (int, error) {
+func (w *lineWriter) Write(b []byte) (int, error) {
 	w.part = append(w.part, b...)
 	for {
 		line, rest, ok := bytes.Cut(w.part, []byte("\n"))
@@ -81,13 +80,13 @@ func (p *process) sees(text string) string {
 	p.t.Helper()
 	for {
 		select {
-		case line := <-p.outWatchers.lines:
+		case line := <-p.lines.lines:
 			if strings.Contains(line, text) {
 				return line
 			}
 		case <-p.ended:
 			select {
-			case line := <-p.outWatchers.lines:
+			case line := <-p.lines.lines:
 				if strings.Contains(line, text) {
 					return line
 				}
@@ -262,26 +261,24 @@ func TestRXEPingPong_Long(t *testing.T) {
 // TestRXEPingPong_PeerKilled ends with an error on the side that is left.
 func TestRXEPingPong_PeerKilled(t *testing.T) {
 	testutil.NeedRXE(t)
-	for _, name := range []string{"rc_pingpong", "ud_pingpong", "srq_pingpong"} {
-		for _, events := range []string{"", "-e"} {
-			t.Run(name+"/events"+events, func(t *testing.T) {
-				flags := []string{"-n", "100000000", "-s", "64", "--timeout", "3s"}
-				if events != "" {
-					flags = append(flags, events)
-				}
-				s, c := play(t, name, name, flags...)
-				c.sees("remote address")
-				time.Sleep(300 * time.Millisecond) // in the midst of it
-				s.cmd.Process.Kill()
-				c.fails(name + ": ")
-				if e := c.errs.String(); !strings.Contains(e, "the peer is gone") && !strings.Contains(e, "RetryExcErr") {
-					t.Errorf("the error does not tell\n%v", c)
-				}
-				if strings.Contains(c.errs.String(), "close ") {
-					t.Errorf("not all is closed\n%v", c)
-				}
-			})
-		}
+	for _, command := range []string{"rc_pingpong", "rc_pingpong -e", "ud_pingpong", "srq_pingpong -e"} {
+		t.Run(command, func(t *testing.T) {
+			s, c := play(t, command, command, "-n", "100000000", "-s", "64", "--timeout", "2s")
+			c.sees("remote address")
+			time.Sleep(300 * time.Millisecond) // in the midst of it
+			s.cmd.Process.Kill()
+			c.fails("_pingpong: ")
+			e := c.errs.String()
+			if !strings.Contains(e, "the peer is gone") && !strings.Contains(e, "RetryExcErr") {
+				t.Errorf("the error does not tell\n%v", c)
+			}
+			if strings.Contains(e, " 0 received of") {
+				t.Errorf("it was not in the midst of it\n%v", c)
+			}
+			if strings.Contains(e, "close ") {
+				t.Errorf("not all is closed\n%v", c)
+			}
+		})
 	}
 }
 
@@ -290,8 +287,9 @@ func TestRXEPingPong_OtherSize(t *testing.T) {
 	testutil.NeedRXE(t)
 	t.Run("client sends more", func(t *testing.T) {
 		s, c := play(t, "rc_pingpong -s 100", "rc_pingpong -s 200", "--timeout", "3s")
-		s.fails("LocLenErr")
-		c.fails("RemInvReqErr")
+		// Hardware says LocLenErr and RemInvReqErr, rxe calls it an operation error.
+		s.fails("failed with Loc")
+		c.fails("failed with Rem")
 	})
 	t.Run("client sends less", func(t *testing.T) {
 		s, c := play(t, "rc_pingpong -s 200", "rc_pingpong -s 100", "--timeout", "3s")
@@ -352,17 +350,12 @@ func TestRXEPingPong_Exchange(t *testing.T) {
 	}
 }
 
-var errNoOutput = errors.New("no output")
-
 // output runs a program that must succeed.
 func output(t *testing.T, args ...string) string {
 	t.Helper()
 	p := launch(t, args...)
 	if p.wait() != 0 {
 		t.Fatalf("%v", p)
-	}
-	if p.out.Len() == 0 {
-		t.Fatalf("%v: %v", errNoOutput, p)
 	}
 	return p.out.String()
 }

@@ -218,7 +218,7 @@ func askPort(dev *ibv.Context, n uint8, table []ibv.GIDEntry) (port, error) {
 	return p, nil
 }
 
-func hex[T uint8 | uint16 | uint32 | uint64](n T) string { return fmt.Sprintf("%#x", n) }
+func hex[T ~uint8 | ~uint16 | ~uint32 | ~uint64](n T) string { return fmt.Sprintf("%#x", n) }
 
 func attributes(a *ibv.DeviceAttr) fields {
 	return fields{

@@ -57,7 +57,7 @@ func (w *writer) device(d device, verbose bool) {
 	if d.Firmware != "" {
 		w.value(1, "firmware", d.Firmware)
 	}
-	w.value(1, "vendor, part, hardware", fmt.Sprintf("%#06x, %d, %#x", d.VendorID, d.VendorPartID, d.HWVersion))
+	w.value(1, "vendor, part, hardware", fmt.Sprintf("0x%04x, %d, %#x", d.VendorID, d.VendorPartID, d.HWVersion))
 	if !verbose {
 		return
 	}
