@@ -92,6 +92,9 @@ func (b Batch) SendImm(id uint64, flags SendFlags, s SGE, imm uint32) {
 // SendInv sends a message and invalidates an rkey of the peer.
 func (b Batch) SendInv(id uint64, flags SendFlags, s SGE, rkey uint32) {
 	if i := b.slot(); i >= 0 {
+		if b.qp.pd.ctx.legacy {
+			b.fail(b.qp.noInvalidate())
+		}
 		b.qp.sq.Slot(i, id, uint32(OpSendInv), uint32(flags)).SetInvalidateRKey(rkey)
 		b.one(i, s)
 		b.noUD()

@@ -26,6 +26,7 @@ type Context struct {
 	table    ops.Table
 	provider ops.Provider
 	attr     DeviceAttr // as it was when the device was opened; limits do not change
+	legacy   bool       // a library of MLNX_OFED 4.x, without SEND_WITH_INV and its like
 	async    *asyncReader
 
 	objMu   sync.Mutex
@@ -38,10 +39,7 @@ type Context struct {
 func (v *verbs) openContext(d Device, dev uintptr) (*Context, error) {
 	h, err := v.openDevice(dev)
 	if err != nil {
-		if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM) {
-			err = &PermissionError{Path: uverbsPath(d.Name), Err: err}
-		}
-		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
+		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainOpen(d.Name, err)}
 	}
 	c := &Context{v: v, handle: h, device: d, objects: make(map[uintptr]any)}
 	fail := func(err error) (*Context, error) {
@@ -57,6 +55,7 @@ func (v *verbs) openContext(d Device, dev uintptr) (*Context, error) {
 	}
 	c.attr = *attr
 	c.table = ops.Lookup(h)
+	c.legacy = contextLegacy(h)
 	c.provider = ops.Provider{Kernel: kernelPosts(attr)}
 	if c.async, err = newAsyncReader(contextAsyncFD(h)); err != nil {
 		return fail(&OpError{Op: "open device", Object: d.Name, Err: err})
@@ -154,6 +153,21 @@ func (c *Context) object(handle uintptr) any {
 	c.objMu.Lock()
 	defer c.objMu.Unlock()
 	return c.objects[handle]
+}
+
+// explainOpen says whether a device could not be opened for want of permission.
+// libibverbs tries a second path after a refusal, and reports only that it is
+// not there.
+func explainOpen(device string, err error) error {
+	path := uverbsPath(device)
+	denied := syscall.Access(path, 4|2) // R_OK, W_OK
+	switch {
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return &PermissionError{Path: path, Err: err}
+	case errors.Is(denied, syscall.EACCES), errors.Is(denied, syscall.EPERM):
+		return &PermissionError{Path: path, Err: denied}
+	}
+	return err
 }
 
 // uverbsPath finds the character device of a device, for error messages.

@@ -26,6 +26,7 @@ func contextExtended(ctx uintptr) error {
 }
 
 func contextSize(ctx uintptr) int           { return int(abi.ContextSize(ctx)) }
+func contextLegacy(ctx uintptr) bool        { return abi.Legacy(ctx) }
 func contextAsyncFD(ctx uintptr) int        { return int(at[abi.Context](ctx).AsyncFD) }
 func contextCompVectors(ctx uintptr) int    { return int(at[abi.Context](ctx).NumCompVectors) }
 func compChannelFD(ch uintptr) int          { return int(at[abi.CompChannel](ch).FD) }

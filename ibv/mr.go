@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/dma"
 )
 
@@ -141,7 +142,7 @@ func pinSlice(p *runtime.Pinner, buf []byte) {
 
 // optionalAccess are flags that a device or kernel may ignore
 // (IBV_ACCESS_OPTIONAL_RANGE); libraries before v28 do not know to strip them.
-const optionalAccess AccessFlags = 0x3ff00000
+const optionalAccess AccessFlags = abi.IBV_ACCESS_OPTIONAL_RANGE
 
 // Preconditions: the caller holds the PD entered.
 func (mr *MR) register(op string, access AccessFlags) error {
@@ -243,13 +244,6 @@ type ReregOptions struct {
 	Access *AccessFlags // other access
 }
 
-// Flags of ibv_rereg_mr.
-const (
-	reregTranslation uint32 = 1 << 0
-	reregPD          uint32 = 1 << 1
-	reregAccess      uint32 = 1 << 2
-)
-
 // Rereg changes the PD, the memory or the access of the MR. The keys change. No
 // operation may be under way on it. When the library says that the MR was lost
 // on the way, it can only be closed.
@@ -279,17 +273,17 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 			return err
 		}
 		defer opt.PD.leave()
-		flags, pd = flags|reregPD, opt.PD.handle
+		flags, pd = flags|abi.IBV_REREG_MR_CHANGE_PD, opt.PD.handle
 	}
 	if opt.Buf != nil {
 		if len(opt.Buf) == 0 {
 			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "Buf", Got: "0 bytes", Want: "at least 1 byte"}}
 		}
 		pinSlice(&pin, opt.Buf)
-		flags, addr, length = flags|reregTranslation, sliceAddr(opt.Buf), len(opt.Buf)
+		flags, addr, length = flags|abi.IBV_REREG_MR_CHANGE_TRANSLATION, sliceAddr(opt.Buf), len(opt.Buf)
 	}
 	if opt.Access != nil {
-		flags, access = flags|reregAccess, *opt.Access
+		flags, access = flags|abi.IBV_REREG_MR_CHANGE_ACCESS, *opt.Access
 		if !mr.pd.ctx.v.has("ibv_reg_mr_iova2") {
 			access &^= optionalAccess
 		}

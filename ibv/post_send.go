@@ -82,6 +82,9 @@ func (qp *QP) fill(i int, wr *SendWR) error {
 	case OpCompareSwap, OpFetchAdd:
 		w.SetAtomic(wr.Remote.Addr, wr.CompareAdd, wr.Swap, wr.Remote.RKey)
 	case OpSendInv, OpLocalInv:
+		if qp.pd.ctx.legacy {
+			return qp.noInvalidate()
+		}
 		w.SetInvalidateRKey(wr.InvalidateRKey)
 	default:
 		return &ArgError{Arg: "Opcode", Got: wr.Opcode.String(), Want: "an opcode of classic verbs"}
@@ -147,6 +150,10 @@ func (qp *QP) fillUD(i int, ah *AH, qpn, qkey uint32) error {
 	}
 	qp.sq.Wr(i).SetUD(ah.handle, qpn, qkey)
 	return nil
+}
+
+func (qp *QP) noInvalidate() error {
+	return &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5", Have: "MLNX_OFED 4"}
 }
 
 func (qp *QP) tooManySGEs(n int) error {

@@ -99,25 +99,19 @@ type SRQAttr struct {
 	Limit  int // number of buffers below which EventSRQLimitReached comes; 0 when disarmed
 }
 
-// Attribute masks of ibv_modify_srq.
-const (
-	srqMaxWR uint32 = 1 << 0
-	srqLimit uint32 = 1 << 1
-)
-
 // SetLimit arms EventSRQLimitReached: it comes once, when fewer than n buffers
 // are left. 0 disarms.
 //
 // C: ibv_modify_srq(3) with IBV_SRQ_LIMIT.
 func (s *SRQ) SetLimit(n int) error {
-	return s.modify("set srq limit", srqLimit, "limit", n, s.maxWR)
+	return s.modify("set srq limit", abi.IBV_SRQ_LIMIT, "limit", n, s.maxWR)
 }
 
 // Resize changes the number of receive buffers, where the device can.
 //
 // C: ibv_modify_srq(3) with IBV_SRQ_MAX_WR.
 func (s *SRQ) Resize(maxWR int) error {
-	return s.modify("resize srq", srqMaxWR, "max_wr", maxWR, s.pd.ctx.attr.MaxSRQWR)
+	return s.modify("resize srq", abi.IBV_SRQ_MAX_WR, "max_wr", maxWR, s.pd.ctx.attr.MaxSRQWR)
 }
 
 func (s *SRQ) modify(op string, mask uint32, what string, n, most int) error {

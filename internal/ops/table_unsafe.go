@@ -17,25 +17,15 @@ type Table struct {
 	PostRecv    uintptr // int (*)(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **)
 }
 
-// Offsets of the slots from the start of struct ibv_context.
-const (
-	offPollCQ      = 96
-	offReqNotifyCQ = 104
-	offPostSRQRecv = 168
-	offPostSend    = 208
-	offPostRecv    = 216
-)
-
 // Lookup reads the table of the ibv_context at ctx.
 func Lookup(ctx uintptr) Table {
 	c := at[abi.Context](ctx)
-	slot := func(off uintptr) uintptr { return c.Ops[(off-unsafe.Offsetof(c.Ops))/8] }
 	return Table{
-		PollCQ:      slot(offPollCQ),
-		ReqNotifyCQ: slot(offReqNotifyCQ),
-		PostSRQRecv: slot(offPostSRQRecv),
-		PostSend:    slot(offPostSend),
-		PostRecv:    slot(offPostRecv),
+		PollCQ:      c.Ops[abi.OpPollCQ],
+		ReqNotifyCQ: c.Ops[abi.OpReqNotifyCQ],
+		PostSRQRecv: c.Ops[abi.OpPostSRQRecv],
+		PostSend:    c.Ops[abi.OpPostSend],
+		PostRecv:    c.Ops[abi.OpPostRecv],
 	}
 }
 
