@@ -1,37 +1,41 @@
 package ccall
 
 import (
-	"errors"
 	"runtime"
-	"sync"
 	"syscall"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
 )
 
-// ErrNoFunction is a call of a NULL pointer, which was not made.
-var ErrNoFunction = errors.New("call of a C function that is not there")
+// errnoLocation is int *__errno_location(void), 0 if libc has none.
+var errnoLocation, _ = Libc("__errno_location")
 
-// errnoLocation is int *__errno_location(void).
-var errnoLocation = sync.OnceValue(func() uintptr {
-	fn, err := purego.Dlsym(purego.RTLD_DEFAULT, "__errno_location")
-	if err != nil {
-		return 0
-	}
-	return fn
-})
+// Libc returns the address of a function of the C library, or of another library
+// that the program is linked with.
+func Libc(name string) (uintptr, error) {
+	// The text of the error belongs to the thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return purego.Dlsym(purego.RTLD_DEFAULT, name)
+}
 
 // call returns the result register and the errno that the call set.
 //
 //go:uintptrescapes
 func call(fn uintptr, args ...uintptr) (uintptr, syscall.Errno, error) {
-	location := errnoLocation()
-	if fn == 0 || location == 0 {
-		return 0, 0, ErrNoFunction
+	switch {
+	case fn == 0:
+		return 0, 0, &CallError{Args: len(args), Reason: reasonNil}
+	case len(args) > maxArgs:
+		return 0, 0, &CallError{Fn: fn, Args: len(args), Reason: reasonArgs}
+	case errnoLocation == 0:
+		return 0, 0, &CallError{Fn: fn, Args: len(args), Reason: "libc has no __errno_location"}
 	}
+	// A locked thread runs nothing else, so errno stays as C left it: the
+	// runtime's own system calls do not touch it.
 	runtime.LockOSThread()
-	p, _, _ := purego.SyscallN(location)
+	p := Hot(errnoLocation, 0, 0, 0)
 	errno := *(**int32)(unsafe.Pointer(&p)) // this thread's, in C memory
 	*errno = 0
 	r, _, _ := purego.SyscallN(fn, args...)

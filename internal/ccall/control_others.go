@@ -2,13 +2,11 @@
 
 package ccall
 
-import (
-	"errors"
-	"fmt"
-	"syscall"
-)
+import "syscall"
 
-// ErrNoFunction is a call of a NULL pointer, which was not made.
-var ErrNoFunction = fmt.Errorf("calling C libraries for RDMA is for Linux: %w", errors.ErrUnsupported)
+// Libc fails on this operating system.
+func Libc(string) (uintptr, error) { return 0, &CallError{Reason: reasonSystem} }
 
-func call(uintptr, ...uintptr) (uintptr, syscall.Errno, error) { return 0, 0, ErrNoFunction }
+func call(fn uintptr, args ...uintptr) (uintptr, syscall.Errno, error) {
+	return 0, 0, &CallError{Fn: fn, Args: len(args), Reason: reasonSystem}
+}

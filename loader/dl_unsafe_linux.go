@@ -1,0 +1,184 @@
+package loader
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/pureverbs/pureverbs/internal/ccall"
+)
+
+// rtldNoLoad opens only what is loaded already (dlfcn.h).
+const rtldNoLoad = 4
+
+// dlopen opens a library and returns why it could not.
+func dlopen(path string, flags int) (uintptr, error) {
+	if strings.IndexByte(path, 0) >= 0 {
+		return 0, errors.New("the name has a zero byte")
+	}
+	// The text of the error belongs to the thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL|flags)
+	if err != nil {
+		return 0, errors.New(strings.TrimPrefix(err.Error(), path+": "))
+	}
+	return h, nil
+}
+
+func dlsym(handle uintptr, name string) (uintptr, bool) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	addr, err := purego.Dlsym(handle, name)
+	return addr, err == nil && addr != 0
+}
+
+// load searches for a library and opens it.
+func load(name Name) (*Library, error) {
+	list, who := override()
+	p := search(name, list, who)
+	if name == MLX5 {
+		if l, err := loadMapped(name, p); l != nil || err != nil {
+			return l, err
+		}
+	}
+	tried := p.bad
+	for _, path := range p.paths {
+		if why := absent(path); why != "" {
+			tried = append(tried, Try{path, why})
+			continue
+		}
+		h, err := dlopen(path, 0)
+		if err != nil {
+			tried = append(tried, Try{path, err.Error()})
+			continue
+		}
+		l := describe(name, h, path)
+		if name == MLX5 {
+			// What the linker found may still be a copy of its own.
+			if err := soleInstance(name); err != nil {
+				return nil, err
+			}
+		}
+		return l, nil
+	}
+	return nil, &LibraryError{Name: name, Tried: tried, Only: p.only, Install: packages(name, osRelease())}
+}
+
+// loadMapped opens the copy of a library that is loaded already; it returns nil
+// and no error if none is.
+func loadMapped(name Name, p plan) (*Library, error) {
+	files := mapped(name)
+	if len(files) == 0 {
+		return nil, nil
+	}
+	if len(files) > 1 {
+		return nil, &InstanceError{Name: name, Loaded: files}
+	}
+	if p.only != "" {
+		same := false
+		for _, want := range p.paths {
+			same = same || sameFile(want, files[0])
+		}
+		if !same && len(p.paths) > 0 {
+			return nil, &InstanceError{Name: name, Loaded: files, Wanted: strings.Join(p.paths, " or ")}
+		}
+	}
+	h, err := dlopen(files[0], rtldNoLoad)
+	if err != nil {
+		return nil, &LibraryError{Name: name, Tried: []Try{{files[0], "it is loaded, but the linker does not say so: " + err.Error()}}}
+	}
+	return describe(name, h, files[0]), nil
+}
+
+func sameFile(a, b string) bool {
+	sa, err1 := os.Stat(a)
+	sb, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(sa, sb)
+}
+
+// soleInstance returns an *InstanceError if two copies of a library are loaded.
+func soleInstance(name Name) error {
+	if files := mapped(name); len(files) > 1 {
+		return &InstanceError{Name: name, Loaded: files}
+	}
+	return nil
+}
+
+// mapped returns the copies of a library that the process has loaded.
+func mapped(name Name) []string {
+	b, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return nil
+	}
+	return mappedIn(name, string(b))
+}
+
+// linkMap is the public part of struct link_map (link.h).
+type linkMap struct {
+	addr uintptr
+	name uintptr
+	ld   uintptr
+}
+
+// dyn is Elf64_Dyn (elf.h).
+type dyn struct{ tag, val uintptr }
+
+const (
+	rtldDILinkMap = 2
+	dtStrTab      = 5
+	dtSOName      = 14
+)
+
+func at[T any](addr uintptr) *T { return *(**T)(unsafe.Pointer(&addr)) }
+
+// describe asks the dynamic linker what it opened.
+func describe(name Name, handle uintptr, found string) *Library {
+	l := &Library{name: name, handle: handle, found: found, path: found}
+	if dlinfo, err := ccall.Libc("dlinfo"); err == nil {
+		m := new(uintptr)
+		// int dlinfo(void *handle, int request, void *info);
+		if err := ccall.Minus1(dlinfo, handle, rtldDILinkMap, uintptr(unsafe.Pointer(m))); err == nil && *m != 0 {
+			lm := at[linkMap](*m)
+			if p := ccall.GoString(lm.name); p != "" {
+				l.path = p
+			}
+			l.soname = soname(lm)
+		}
+	}
+	l.real = l.path
+	if p, err := filepath.EvalSymlinks(l.path); err == nil {
+		l.real = p
+	}
+	return l
+}
+
+// soname reads DT_SONAME of a loaded library.
+func soname(m *linkMap) string {
+	if m.ld == 0 {
+		return ""
+	}
+	var strtab, off uintptr
+	for p := m.ld; ; p += unsafe.Sizeof(dyn{}) {
+		d := at[dyn](p)
+		switch d.tag {
+		case 0:
+			if strtab == 0 || off == 0 {
+				return ""
+			}
+			if strtab < m.addr { // musl leaves the file's address in place
+				strtab += m.addr
+			}
+			return ccall.GoString(strtab + off)
+		case dtStrTab:
+			strtab = d.val
+		case dtSOName:
+			off = d.val
+		}
+	}
+}

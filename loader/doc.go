@@ -1,0 +1,30 @@
+// Package loader finds and opens libibverbs, librdmacm and libmlx5 while the
+// program runs, and tells what it found. Users of package ibv do not need it,
+// except to ask for [Report] when something is wrong.
+//
+// A program that imports it starts without any of these libraries; [Open] then
+// returns a [*LibraryError] that names the package to install.
+//
+// # Where it looks
+//
+//   - What [SetPath] said, or else the environment variable
+//     PUREVERBS_LIBRARY_PATH: folders and library files, separated by colons.
+//     Whoever names a place means it: nothing else is tried for a library that the
+//     list speaks of. A folder speaks of all libraries, a file of the one that it is
+//     named after. The folders libibverbs loads its drivers from are its own.
+//   - The dynamic linker's own search, by soname.
+//   - Folders where OFED, DOCA and hand-made installations put libraries.
+//
+// Libraries are opened with RTLD_NOW|RTLD_LOCAL and never closed: drivers register
+// themselves in them, and threads may be inside. libmlx5 is always the file that
+// libibverbs loaded as its driver; a second copy would not know the first one's
+// devices.
+//
+// # What is missing
+//
+// Symbols are looked up when first asked for. A library that is older than a
+// function lacks only that: [Library.Symbol] returns a [*SymbolError], which is
+// [ErrNotSupported].
+//
+// Everything here is safe for concurrent use.
+package loader

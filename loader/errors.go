@@ -1,0 +1,121 @@
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+// Sentinels, for errors.Is.
+var (
+	// ErrLibrary: a library is not there or cannot be used.
+	ErrLibrary = errors.New("rdma library is not usable")
+	// ErrNotSupported: this library, or this operating system, lacks it.
+	ErrNotSupported = errors.ErrUnsupported
+)
+
+// Try is one attempt to open a library.
+type Try struct {
+	Path   string `json:"path"`   // a file, or a soname for the dynamic linker's own search
+	Reason string `json:"reason"` // why it did not work
+}
+
+// noFile is the reason of a file that is not there.
+const noFile = "no such file"
+
+// LibraryError is a library that could not be opened. It is ErrLibrary, and
+// outside of Linux ErrNotSupported too.
+type LibraryError struct {
+	Name  Name
+	Tried []Try // in order
+	// Only is set where the search was restricted, to what did that:
+	// "PUREVERBS_LIBRARY_PATH=/opt/lib".
+	Only    string
+	Install []Package // what to install, this host's distribution first
+}
+
+func (e *LibraryError) Error() string {
+	if runtime.GOOS != "linux" {
+		return fmt.Sprintf("cannot open %s: rdma verbs need Linux, this is %s", e.Name, runtime.GOOS)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "cannot open %s: ", e.Name)
+	var absent, parts []string
+	for _, t := range e.Tried {
+		if t.Reason == noFile {
+			absent = append(absent, t.Path)
+		} else {
+			parts = append(parts, t.Path+": "+t.Reason)
+		}
+	}
+	if len(absent) > 0 {
+		parts = append(parts, noFile+": "+strings.Join(absent, ", "))
+	}
+	b.WriteString(strings.Join(parts, "; "))
+	if e.Only != "" {
+		fmt.Fprintf(&b, "; %s allows no other place, unset it to search the system", e.Only)
+		return b.String()
+	}
+	if len(e.Install) > 0 {
+		b.WriteString("; install ")
+		for i, p := range e.Install {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "%s (%s)", p.Packages, p.Distribution)
+		}
+	}
+	return b.String()
+}
+
+// Is reports whether target is ErrLibrary, or ErrNotSupported outside of Linux.
+func (e *LibraryError) Is(target error) bool {
+	return target == ErrLibrary || target == ErrNotSupported && runtime.GOOS != "linux"
+}
+
+// InstanceError is a library of which the process has, or would have, two copies.
+// A copy of libmlx5 that is not libibverbs' driver does not recognise devices that
+// the driver opened. It is ErrLibrary.
+type InstanceError struct {
+	Name   Name
+	Loaded []string // files that are loaded
+	Wanted string   // the file that SetPath or the environment asks for, if it is another one
+}
+
+func (e *InstanceError) Error() string {
+	s := fmt.Sprintf("%s: %s loaded", e.Name, strings.Join(e.Loaded, " and "))
+	if e.Wanted != "" {
+		s += fmt.Sprintf(" as the driver, but %s was asked for", e.Wanted)
+	} else {
+		s += ", two copies which do not know each other's devices"
+	}
+	return s + "; make libibverbs' driver folder and the library path the same installation"
+}
+
+// Is reports whether target is ErrLibrary.
+func (e *InstanceError) Is(target error) bool { return target == ErrLibrary }
+
+// SymbolError is a function that a library lacks. It is ErrNotSupported.
+type SymbolError struct {
+	Symbol  string
+	Library Name
+	Path    string // the library's file
+	Version string // package version of the library, as in "44.0"; may be empty
+	Since   string // the rdma-core release that brought the symbol, as in "v34"; may be empty
+}
+
+func (e *SymbolError) Error() string {
+	s := fmt.Sprintf("%s has no %s", e.Library, e.Symbol)
+	if e.Since != "" {
+		s += fmt.Sprintf(", which came with rdma-core %s", e.Since)
+	}
+	s += ": " + e.Path
+	if e.Version != "" {
+		s += " is version " + e.Version
+	}
+	return s
+}
+
+// Is reports whether target is ErrNotSupported.
+func (e *SymbolError) Is(target error) bool { return target == ErrNotSupported }

@@ -1,0 +1,71 @@
+package loader
+
+import (
+	"os"
+	"slices"
+	"strings"
+)
+
+// Package is what to install on a distribution.
+type Package struct {
+	Distribution string `json:"distribution"`
+	Packages     string `json:"packages"` // separated by spaces
+}
+
+var distributions = []struct {
+	name, ids            string // ids: of /etc/os-release
+	ibverbs, rdmacm, mlx string
+}{
+	{"Debian, Ubuntu", "debian ubuntu", "libibverbs1 ibverbs-providers", "librdmacm1 ibverbs-providers", "ibverbs-providers"},
+	{"Fedora, RHEL", "fedora rhel centos", "libibverbs", "librdmacm", "libibverbs"},
+	{"SUSE", "suse opensuse sles", "libibverbs1 libibverbs", "librdmacm1 libibverbs", "libmlx5-1 libibverbs"},
+	{"Alpine", "alpine", "rdma-core", "rdma-core", "rdma-core"},
+	{"Arch", "arch", "rdma-core", "rdma-core", "rdma-core"},
+}
+
+// packages returns what has the library, first for the distribution that
+// osRelease, the text of /etc/os-release, describes.
+func packages(name Name, osRelease string) []Package {
+	ids := strings.Fields(osID(osRelease))
+	var here, others []Package
+	for _, d := range distributions {
+		p := Package{Distribution: d.name}
+		switch name {
+		case IBVerbs:
+			p.Packages = d.ibverbs
+		case RDMACM:
+			p.Packages = d.rdmacm
+		case MLX5:
+			p.Packages = d.mlx
+		default:
+			return nil
+		}
+		if slices.ContainsFunc(strings.Fields(d.ids), func(id string) bool { return slices.Contains(ids, id) }) {
+			here = append(here, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return append(here, others...)
+}
+
+// osID returns ID and ID_LIKE of /etc/os-release.
+func osID(text string) string {
+	var ids []string
+	for line := range strings.Lines(text) {
+		k, v, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if k == "ID" || k == "ID_LIKE" {
+			ids = append(ids, strings.Trim(v, `"'`))
+		}
+	}
+	return strings.Join(ids, " ")
+}
+
+func osRelease() string {
+	for _, f := range []string{"/etc/os-release", "/usr/lib/os-release"} {
+		if b, err := os.ReadFile(f); err == nil {
+			return string(b)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,126 @@
+package loader
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Library is an open library. It is never closed and safe for concurrent use.
+type Library struct {
+	name   Name
+	handle uintptr
+	found  string // how it was asked for: a soname or a path
+	path   string // the file that was loaded
+	real   string // path without symbolic links
+	soname string
+
+	symbols sync.Map // string → symbol
+	mu      sync.Mutex
+	missing []string // that were asked for, in order
+}
+
+type symbol struct {
+	addr uintptr
+	err  error
+}
+
+var opened struct {
+	sync.Mutex
+	libs map[Name]*Library
+}
+
+// Open opens a library, once: later calls return the same one. Failures are not
+// kept, so Open may be tried again. The error is a *LibraryError or an
+// *InstanceError.
+//
+// librdmacm and libmlx5 use libibverbs, which Open opens before them. libmlx5 is
+// the file that libibverbs loaded as its driver; it does so when devices are first
+// listed, so list them before.
+func Open(name Name) (*Library, error) {
+	opened.Lock()
+	defer opened.Unlock()
+	return open(name)
+}
+
+// Preconditions: opened is locked.
+func open(name Name) (*Library, error) {
+	if l := opened.libs[name]; l != nil {
+		if name == MLX5 {
+			// Listing devices may have brought a second copy since.
+			if err := soleInstance(name); err != nil {
+				return nil, err
+			}
+		}
+		return l, nil
+	}
+	if name == RDMACM || name == MLX5 {
+		// The linker takes a libibverbs that is there already, wherever it is from.
+		if _, err := open(IBVerbs); err != nil {
+			return nil, err
+		}
+	}
+	l, err := load(name)
+	if err != nil {
+		return nil, err
+	}
+	if opened.libs == nil {
+		opened.libs = make(map[Name]*Library)
+	}
+	opened.libs[name] = l
+	setPath.Lock()
+	setPath.opened = true
+	setPath.Unlock()
+	return l, nil
+}
+
+// Name returns the library's soname as this module knows it.
+func (l *Library) Name() Name { return l.name }
+
+// Path returns the file that was loaded.
+func (l *Library) Path() string { return l.path }
+
+// Version returns the version of the package that the library is from, as the
+// file's name has it ("44.0"). It is empty where the name has none.
+func (l *Library) Version() string {
+	_, v := l.name.version(filepath.Base(l.real))
+	return v
+}
+
+// Symbol returns the address of a function. The error is a *SymbolError, the same
+// one each time.
+func (l *Library) Symbol(name string) (uintptr, error) {
+	if s, ok := l.symbols.Load(name); ok {
+		s := s.(symbol)
+		return s.addr, s.err
+	}
+	addr, ok := l.lookup(name)
+	s := symbol{addr: addr}
+	if !ok {
+		s.err = &SymbolError{Symbol: name, Library: l.name, Path: l.real, Version: l.Version(), Since: since(l.name, name)}
+	}
+	kept, loaded := l.symbols.LoadOrStore(strings.Clone(name), s)
+	if !ok && !loaded {
+		l.mu.Lock()
+		l.missing = append(l.missing, name)
+		l.mu.Unlock()
+	}
+	s = kept.(symbol)
+	return s.addr, s.err
+}
+
+// lookup asks the dynamic linker.
+func (l *Library) lookup(name string) (uintptr, bool) {
+	if name == "" || strings.IndexByte(name, 0) >= 0 {
+		return 0, false
+	}
+	return dlsym(l.handle, name)
+}
+
+// asked returns the symbols that were asked for and are missing.
+func (l *Library) asked() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.missing)
+}
