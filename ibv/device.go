@@ -121,6 +121,9 @@ func openActive() (*Context, error) {
 		return found, err
 	}
 	detail := "no device has an active port; " + have(tried)
+	if len(tried) == 0 && len(errs) > 0 {
+		detail = "no device could be opened"
+	}
 	return nil, &OpError{Op: "open device", Err: errors.Join(append([]error{ErrNoDevice}, errs...)...), Detail: detail}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+
+	"github.com/pureverbs/pureverbs/loader"
 )
 
 // Sentinels, for errors.Is.
@@ -19,6 +21,9 @@ var (
 	ErrQueueFull = errors.New("queue is full; poll completions first")
 	// ErrWouldBlock: nothing was done; try again later.
 	ErrWouldBlock = errors.New("nothing to do now; try again")
+	// ErrLibrary: libibverbs is not there or cannot be used; the error is a
+	// *loader.LibraryError or *loader.InstanceError and says what to install.
+	ErrLibrary = loader.ErrLibrary
 	// ErrNoDevice: no RDMA device is there, or none that was asked for.
 	ErrNoDevice = errors.New("no such RDMA device")
 	// ErrPoll: the provider could not poll the completion queue, which it
