@@ -116,7 +116,7 @@ func TestRXEExchange_Stock(t *testing.T) {
 			s.succeeds()
 
 			address := func(ip string) string {
-				return fmt.Sprintf(`(0000:[0-9a-f]{6}:[0-9a-f]{6}:%s\x00){%d}(0000:000000:000000:0{32}\x00){%d}`, ip, tt.used, tt.total-tt.used)
+				return fmt.Sprintf(`(0000:[0-9a-f]{6}:[0-9a-f]{6}:%s\x00){%d}(0000:000000:000000:%032d\x00){%d}`, ip, tt.used, 0, tt.total-tt.used)
 			}
 			want := []struct {
 				client bool
