@@ -1,22 +1,15 @@
-//go:build !linux || !(amd64 || arm64)
+//go:build !linux
 
 package ccall
-
-import "github.com/ebitengine/purego"
 
 // Env forces the fallback when it is "fallback".
 const Env = "PUREVERBS_CCALL"
 
 // HotPath says which way Hot goes, and why.
-func HotPath() (way, why string) {
-	return "purego", "the trampoline is for Linux on amd64 and arm64"
-}
+func HotPath() (way, why string) { return "none", reasonSystem }
 
-// Hot calls fn; see the package documentation.
-func Hot(fn, a1, a2, a3 uintptr) uintptr { return Slow(fn, a1, a2, a3) }
+// Hot returns -1 on this operating system.
+func Hot(_, _, _, _ uintptr) uintptr { return ^uintptr(0) }
 
-// Slow calls fn; see the package documentation.
-func Slow(fn, a1, a2, a3 uintptr) uintptr {
-	r, _, _ := purego.SyscallN(fn, a1, a2, a3)
-	return r
-}
+// Slow returns -1 on this operating system.
+func Slow(_, _, _, _ uintptr) uintptr { return ^uintptr(0) }

@@ -1,0 +1,20 @@
+//go:build linux && !(amd64 || arm64)
+
+package ccall
+
+import "github.com/ebitengine/purego"
+
+// Env forces the fallback when it is "fallback".
+const Env = "PUREVERBS_CCALL"
+
+// HotPath says which way Hot goes, and why.
+func HotPath() (way, why string) { return "purego", "the trampoline is for amd64 and arm64" }
+
+// Hot calls fn; see the package documentation.
+func Hot(fn, a1, a2, a3 uintptr) uintptr { return Slow(fn, a1, a2, a3) }
+
+// Slow calls fn; see the package documentation.
+func Slow(fn, a1, a2, a3 uintptr) uintptr {
+	r, _, _ := purego.SyscallN(fn, a1, a2, a3)
+	return r
+}
