@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,6 +85,9 @@ func TestRXEDevinfo(t *testing.T) {
 		t.Fatalf("version %d, %d devices", all.Version, len(all.Devices))
 	}
 	for _, d := range all.Devices {
+		if !slices.Contains(rxe.Dev[:], d.Name) {
+			t.Errorf("a device %q", d.Name)
+		}
 		t.Run(d.Name, func(t *testing.T) {
 			stock := map[string]string{}
 			for _, line := range strings.Split(output(t, "ibv_devinfo", "-v", "-d", d.Name), "\n") {

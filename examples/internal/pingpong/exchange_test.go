@@ -240,7 +240,7 @@ func checkBad(t *testing.T, err error, want func(error) bool) {
 	if !errors.As(err, &x) || !want(err) {
 		t.Fatalf("got %T %v", err, err)
 	}
-	if s := err.Error(); strings.ContainsAny(s, "\x00\n\xff") {
+	if s := err.Error(); strings.ContainsAny(s, "\x00\n") || strings.Contains(s, "\xff") {
 		t.Errorf("the error has what the stranger sent as it came: %q", s)
 	}
 }
