@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/loader"
 )
 
 // TierEnv names the environment variable by which a runner promises a tier:
@@ -58,4 +60,12 @@ func NeedProgram(t testing.TB, name string) string {
 		t.Skipf("%s is not in PATH", name)
 	}
 	return p
+}
+
+// NeedLibrary skips where libibverbs cannot be loaded. In CI it is installed.
+func NeedLibrary(t testing.TB) {
+	t.Helper()
+	if _, err := loader.Open(loader.IBVerbs); err != nil {
+		t.Skipf("tier lib: %v", err)
+	}
 }
