@@ -1,12 +1,10 @@
-// Package hostlib runs ibv on the libibverbs of this host, without a device.
-package hostlib
+package ibv
 
 import (
 	"errors"
 	"os"
 	"testing"
 
-	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -18,7 +16,7 @@ func TestLibDevices(t *testing.T) {
 }
 
 func testLibDevices(t *testing.T) {
-	devs, err := ibv.Devices()
+	devs, err := Devices()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,8 +24,8 @@ func testLibDevices(t *testing.T) {
 	if len(entries) == 0 && len(devs) != 0 {
 		t.Errorf("devices %+v on a host without uverbs", devs)
 	}
-	_, err = ibv.Open("no-such-device")
-	if !errors.Is(err, ibv.ErrNoDevice) {
+	_, err = Open("no-such-device")
+	if !errors.Is(err, ErrNoDevice) {
 		t.Errorf("open of a device that is not there: %v", err)
 	}
 	t.Log(err)
