@@ -26,8 +26,10 @@ const (
 // stack is a pthread's, megabytes; the runtime's own would be 16 KiB.
 const minRoom = 64 << 10
 
-//go:noescape
-func g0call(fn, a1, a2, a3 uintptr) uintptr
+// Hot calls a C function that returns soon, does not block and does not call back
+// into Go. Arguments are integers and pointers off the Go heap. fn must not be 0.
+// It is Slow unless useG0.
+func Hot(fn, a1, a2, a3 uintptr) uintptr
 
 // getg returns the current g, and the stack pointer.
 //

@@ -2,32 +2,51 @@
 
 #include "textflag.h"
 
-// func g0call(fn, a1, a2, a3 uintptr) uintptr
+// func Hot(fn, a1, a2, a3 uintptr) uintptr
 //
-// R12 to R15 are callee-saved in C. The assembler marks the function SPWRITE,
-// where the unwinder stops. While C runs TLS says g0, so that a crash there is
-// reported as one in C.
-TEXT ·g0call(SB), NOSPLIT, $0-40
+// BX, R12 and R13 are callee-saved in C. The assembler marks the function
+// SPWRITE, where the unwinder stops. While C runs TLS says g0, so that a crash
+// there is reported as one in C.
+TEXT ·Hot(SB), NOSPLIT, $40-40
+	CMPB ·useG0(SB), $0
+	JEQ  slow
+	MOVQ TLS, CX
+	MOVQ 0(CX)(TLS*1), BX // g
 	MOVQ fn+0(FP), AX
 	MOVQ a1+8(FP), DI
 	MOVQ a2+16(FP), SI
 	MOVQ a3+24(FP), DX
-	MOVQ (TLS), R15   // g
-	MOVQ 48(R15), R13 // g.m
-	MOVQ 0(R13), R13  // m.g0
+	MOVQ 48(BX), R13 // g.m
+	MOVQ 0(R13), R13 // m.g0
 	MOVQ SP, R12
-	MOVQ R13, (TLS)
-	MOVQ 56(R13), SP  // g0.sched.sp
+	MOVQ R13, 0(CX)(TLS*1)
+	MOVQ 56(R13), SP // g0.sched.sp
 	ANDQ $~15, SP
 	CALL AX
 	MOVQ R12, SP
-	MOVQ R15, (TLS)
+	MOVQ TLS, CX
+	MOVQ BX, 0(CX)(TLS*1)
+	MOVQ AX, ret+32(FP)
+	RET
+
+slow:
+	MOVQ fn+0(FP), AX
+	MOVQ AX, 0(SP)
+	MOVQ a1+8(FP), AX
+	MOVQ AX, 8(SP)
+	MOVQ a2+16(FP), AX
+	MOVQ AX, 16(SP)
+	MOVQ a3+24(FP), AX
+	MOVQ AX, 24(SP)
+	CALL ·Slow(SB)
+	MOVQ 32(SP), AX
 	MOVQ AX, ret+32(FP)
 	RET
 
 // func getg() (gp, sp uintptr)
 TEXT ·getg(SB), NOSPLIT, $0-16
-	MOVQ (TLS), AX
+	MOVQ TLS, CX
+	MOVQ 0(CX)(TLS*1), AX
 	MOVQ AX, gp+0(FP)
 	MOVQ SP, sp+8(FP)
 	RET

@@ -34,16 +34,6 @@ func HotPath() (way, why string) {
 	return "cgocall", hotWhy
 }
 
-// Hot calls fn, a C function that returns soon, does not block and does not
-// call back into Go. Pointers must be to memory that Go does not manage. fn
-// must not be 0.
-func Hot(fn, a1, a2, a3 uintptr) uintptr {
-	if useG0 {
-		return g0call(fn, a1, a2, a3)
-	}
-	return Slow(fn, a1, a2, a3)
-}
-
 // thunkArgs is what the thunk gets. It has no Go pointers.
 type thunkArgs struct{ fn, a1, a2, a3, ret uintptr }
 
