@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
@@ -16,7 +17,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// Bandwidth is what one direction, or the sum of both, moved.
+// Bandwidth is what one direction, or the sum of both, moved. Zero is not
+// known: a peer may have no idea of its clock.
 type Bandwidth struct {
 	BitsPerSecond     float64
 	PeakBitsPerSecond float64 // 0: not measured
@@ -480,9 +482,16 @@ func (t *test) report(r SizeResult) wire.Report {
 // peerBandwidth reads the peer's report. Its unit is not told, but follows from
 // the message rate, whose unit is fixed.
 func (t *test) peerBandwidth(p wire.Report) Bandwidth {
+	known := func(v float64) float64 {
+		if v > 0 && !math.IsInf(v, 0) {
+			return v
+		}
+		return 0
+	}
+	p.MsgRate, p.AvgBW, p.PeakBW = known(p.MsgRate), known(p.AvgBW), known(p.PeakBW)
 	bw := Bandwidth{MessagesPerSecond: p.MsgRate * 1e6, BitsPerSecond: p.MsgRate * 1e6 * float64(p.Size) * 8}
 	unit := t.units()
-	if p.AvgBW > 0 {
+	if p.AvgBW > 0 && p.MsgRate > 0 {
 		unit = bw.BitsPerSecond / p.AvgBW
 	}
 	bw.PeakBitsPerSecond = p.PeakBW * unit
@@ -500,9 +509,10 @@ func (t *test) exchange(r *SizeResult) error {
 	}
 	own, peer := *r.BW, t.peerBandwidth(rep)
 	r.Sent, r.Received = &own, &peer
-	r.BW = &Bandwidth{
-		BitsPerSecond:     own.BitsPerSecond + peer.BitsPerSecond,
-		MessagesPerSecond: own.MessagesPerSecond + peer.MessagesPerSecond,
+	r.BW = &Bandwidth{}
+	if peer.MessagesPerSecond > 0 {
+		r.BW.BitsPerSecond = own.BitsPerSecond + peer.BitsPerSecond
+		r.BW.MessagesPerSecond = own.MessagesPerSecond + peer.MessagesPerSecond
 	}
 	if own.PeakBitsPerSecond > 0 && peer.PeakBitsPerSecond > 0 {
 		r.BW.PeakBitsPerSecond = own.PeakBitsPerSecond + peer.PeakBitsPerSecond

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -109,11 +110,8 @@ func (t Table) Size(r engine.SizeResult) {
 	if t.Cfg.Gbits {
 		unit = 1e9
 	}
-	peak := "-"
-	if r.BW.PeakBitsPerSecond > 0 {
-		peak = fixed(r.BW.PeakBitsPerSecond / unit)
-	}
-	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15.6f\n", r.Bytes, r.Messages, peak, fixed(r.BW.BitsPerSecond/unit), r.BW.MessagesPerSecond/1e6)
+	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s\n", r.Bytes, r.Messages, rate(r.BW.PeakBitsPerSecond/unit, 2),
+		rate(r.BW.BitsPerSecond/unit, 2), rate(r.BW.MessagesPerSecond/1e6, 6))
 }
 
 // Footer prints what there is to say at the end.
@@ -158,12 +156,15 @@ func micros(ns float64) string {
 	return fmt.Sprintf("%.0f", us)
 }
 
-// fixed prints small rates with more digits.
-func fixed(v float64) string {
-	if v < 1 {
-		return fmt.Sprintf("%.6f", v)
+// rate prints a rate, small ones with more digits, unknown ones as a dash.
+func rate(v float64, digits int) string {
+	if v <= 0 {
+		return "-"
 	}
-	return fmt.Sprintf("%.2f", v)
+	if v < 1 {
+		digits = 6
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
 }
 
 // Schema names the JSON object and its version, which changes whenever a key
@@ -232,9 +233,10 @@ type peerDoc struct {
 }
 
 type bwDoc struct {
-	Bits float64  `json:"bandwidth_bits_per_second"`
-	Peak *float64 `json:"bandwidth_peak_bits_per_second"` // null: not measured
-	Rate float64  `json:"messages_per_second"`
+	// null: not measured, or not known to the peer that reported it
+	Bits *float64 `json:"bandwidth_bits_per_second"`
+	Peak *float64 `json:"bandwidth_peak_bits_per_second"`
+	Rate *float64 `json:"messages_per_second"`
 }
 
 type bwSize struct {
@@ -257,11 +259,13 @@ func bwOf(b *engine.Bandwidth) *bwDoc {
 	if b == nil {
 		return nil
 	}
-	d := &bwDoc{Bits: b.BitsPerSecond, Rate: b.MessagesPerSecond}
-	if b.PeakBitsPerSecond > 0 {
-		d.Peak = &b.PeakBitsPerSecond
+	known := func(v *float64) *float64 {
+		if *v > 0 {
+			return v
+		}
+		return nil
 	}
-	return d
+	return &bwDoc{known(&b.BitsPerSecond), known(&b.PeakBitsPerSecond), known(&b.MessagesPerSecond)}
 }
 
 // JSON writes the whole outcome as one object, with an error if there was one.
