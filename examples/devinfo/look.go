@@ -185,8 +185,9 @@ func askPort(dev *ibv.Context, n uint8, table []ibv.GIDEntry) (port, error) {
 		Attributes: fields{
 			{"max_message_bytes", a.MaxMsgSize},
 			{"port_cap_flags", hex(a.CapFlags)},
-			{"port_caps", ibv.PortCap(a.CapFlags).String()},
+			{"port_caps", a.CapFlags.String()},
 			{"port_cap_flags2", hex(a.CapFlags2)},
+			{"port_caps2", a.CapFlags2.String()},
 			{"max_vl_num", a.MaxVLNum},
 			{"bad_pkey_counter", a.BadPKeyCntr},
 			{"qkey_violation_counter", a.QKeyViolCntr},
@@ -218,7 +219,7 @@ func askPort(dev *ibv.Context, n uint8, table []ibv.GIDEntry) (port, error) {
 	return p, nil
 }
 
-func hex[T ~uint8 | ~uint16 | ~uint32 | ~uint64](n T) string { return fmt.Sprintf("%#x", n) }
+func hex[T ~uint8 | ~uint16 | ~uint32 | ~uint64](n T) string { return fmt.Sprintf("%#x", uint64(n)) }
 
 func attributes(a *ibv.DeviceAttr) fields {
 	return fields{
@@ -226,7 +227,7 @@ func attributes(a *ibv.DeviceAttr) fields {
 		{"page_size_caps", hex(a.PageSizeCap)},
 		{"max_qp", a.MaxQP},
 		{"max_qp_wr", a.MaxQPWR},
-		{"device_cap_flags", hex(uint64(a.CapFlags))},
+		{"device_cap_flags", hex(a.CapFlags)},
 		{"device_caps", a.CapFlags.String()},
 		{"max_sge", a.MaxSGE},
 		{"max_sge_rd", a.MaxSGERead},
