@@ -1,0 +1,141 @@
+package ibv
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// The tests of this file run in processes of their own, each with another
+// library.
+
+func TestNoLibrary(t *testing.T) {
+	inChild(t, t.TempDir(), nil, func(t *testing.T) {
+		_, err := Devices()
+		var le *loader.LibraryError
+		if !errors.As(err, &le) || le.Name != loader.IBVerbs || !errors.Is(err, loader.ErrLibrary) {
+			t.Fatalf("devices without libibverbs: %v", err)
+		}
+		wantErr(t, err, ErrLibrary, "libibverbs.so.1", libraryPathEnv)
+		var packages []string
+		for _, p := range le.Install {
+			packages = append(packages, p.Packages)
+		}
+		if !strings.Contains(strings.Join(packages, " "), "libibverbs1") && !strings.Contains(strings.Join(packages, " "), "rdma-core") {
+			t.Errorf("packages to install: %v", packages)
+		}
+		for _, open := range []func() (*Context, error){
+			func() (*Context, error) { return Open("") },
+			func() (*Context, error) { return Open("mlx5_0") },
+			func() (*Context, error) { return OpenIndex(0) },
+			func() (*Context, error) { return OpenGUID(1) },
+			Device{Name: "mlx5_0"}.Open,
+		} {
+			if _, err := open(); !errors.As(err, &le) {
+				t.Errorf("open without libibverbs: %v", err)
+			}
+		}
+	})
+}
+
+// A library without functions that every release has is broken or something
+// else; what needs them says so, the rest works.
+func TestSparseLibrary(t *testing.T) {
+	inChild(t, variant(t, "SPARSE"), nil, func(t *testing.T) {
+		_, err := Devices()
+		wantErr(t, err, ErrNotSupported, "ibv_get_device_name")
+		var se *loader.SymbolError
+		if !errors.As(err, &se) || se.Symbol != "ibv_get_device_name" {
+			t.Errorf("%v does not tell the symbol", err)
+		}
+		_, err = Open("")
+		wantErr(t, err, ErrNotSupported, "ibv_get_device_name")
+		if n := live(t); n != 0 {
+			t.Errorf("%d device lists were not freed", n)
+		}
+	})
+}
+
+func TestOldLibrary(t *testing.T) {
+	for _, old := range []struct {
+		name, macro string
+		size        int
+		ex, port    bool // the ops query_device_ex and query_port are there
+	}{
+		{"v15", "OLD=15", 496, true, false},
+		{"v17", "OLD=17", 536, true, false},
+		{"v25", "OLD=25", 648, true, true},
+	} {
+		t.Run(old.name, func(t *testing.T) {
+			inChild(t, variant(t, old.macro), nil, func(t *testing.T) {
+				testOldLibrary(t, old.size, old.ex, old.port)
+			})
+		})
+	}
+	// A context as old as MLNX_OFED 4.x makes them, which has no op at all.
+	t.Run("legacy", func(t *testing.T) {
+		inChild(t, variant(t, "OLD=15"), []string{"FAKEVERBS=sz=424,comp_mask=0x4000000000000000"}, func(t *testing.T) {
+			testOldLibrary(t, 424, false, false)
+		})
+	})
+}
+
+func testOldLibrary(t *testing.T, size int, ex, port bool) {
+	devs := must(Devices())(t)
+	if devs[0].Index != -1 {
+		t.Errorf("index %d from a library that cannot tell", devs[0].Index)
+	}
+	s := fakeSide(t, nil)
+	if n := contextSize(s.ctx.handle); n != size && n != size+8 {
+		t.Errorf("context of %d bytes, want %d", n, size)
+	}
+	a := must(s.ctx.QueryDevice())(t)
+	if (a.Ex != nil) != ex {
+		t.Errorf("extended attributes %+v", a.Ex)
+	}
+	p := must(s.ctx.QueryPort(1))(t)
+	if p.State != PortActive || p.LinkLayer != LinkEthernet || p.RateGbps() == 0 {
+		t.Errorf("port %+v", p)
+	}
+
+	// The GID table comes entry by entry, types from sysfs, which knows no fake0.
+	table := must(s.ctx.GIDTable())(t)
+	if len(table) != 4 || table[1].GID.Addr().String() != "10.8.0.1" {
+		t.Errorf("GID table %+v", table)
+	}
+	_, err := s.ctx.QueryGIDEntry(1, 5)
+	wantErr(t, err, ErrNotFound)
+
+	// Optional access flags are left out, since the kernel call would refuse them.
+	mr := closing(t, must(s.pd.AllocMR(4096, LocalWrite|RelaxedOrdering))(t))
+	if got := AccessFlags(get(t, "last.access")); got != LocalWrite {
+		t.Errorf("registered with %v", got)
+	}
+	access := LocalWrite | RemoteWrite | RelaxedOrdering
+	ok(t, mr.Rereg(ReregOptions{Access: &access}))
+	// An address of its own takes a call from v25.
+	if m, err := s.pd.RegMemory(mr.addr, 4096, 0x1000, LocalWrite); s.ctx.v.has("ibv_reg_mr_iova") {
+		ok(t, err)
+		ok(t, m.Close())
+	} else {
+		wantErr(t, err, ErrNotSupported, "ibv_reg_mr_iova")
+	}
+
+	qp := s.newQP(t, nil)
+	ok(t, qp.Connect(must(qp.Endpoint(1, BestGID))(t), nil))
+	fill(s.mr.Bytes()[:64], 1)
+	post(t, qp, write(s, 1, Signaled))
+	s.good(t, 1)
+	same(t, s.mr.Bytes()[4096:4160], 1)
+}
+
+func TestSparseObjects(t *testing.T) {
+	inChild(t, variant(t, "SPARSE", "WITH_NAMES"), nil, func(t *testing.T) {
+		s := fakeSide(t, nil)
+		wantErr(t, s.cq.Resize(1000), ErrNotSupported, "ibv_resize_cq")
+		access := LocalWrite
+		wantErr(t, s.mr.Rereg(ReregOptions{Access: &access}), ErrNotSupported, "ibv_rereg_mr")
+	})
+}
