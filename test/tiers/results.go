@@ -258,7 +258,7 @@ func report(w io.Writer, tiers []string, results []Result, list []allowance, too
 		}
 		count[r.Tier][r.Status]++
 		sum[r.Status]++
-		if r.Status == Fail {
+		if r.Status == Fail && !(reason(r.Output) == "" && hasFailedChild(results, r)) {
 			fmt.Fprintf(w, "\n--- FAIL: tier %s: %s\n%s", r.Tier, r.Name(), indent(r.Output))
 		}
 		if r.Status == Skip && !allowed(list, r) {
@@ -286,6 +286,13 @@ func report(w io.Writer, tiers []string, results []Result, list []allowance, too
 	}
 	fmt.Fprintf(w, "%d passed, %d failed, %d skipped\n", sum[Pass], sum[Fail], sum[Skip])
 	return sum[Fail] == 0 && len(odd) == 0 && !empty
+}
+
+// hasFailedChild tells whether a subtest of r failed, too: then that one says why.
+func hasFailedChild(results []Result, r Result) bool {
+	return slices.ContainsFunc(results, func(c Result) bool {
+		return c.Status == Fail && c.Tier == r.Tier && c.Package == r.Package && strings.HasPrefix(c.Test, r.Test+"/")
+	})
 }
 
 // reason is what a skipped test said, on one line.

@@ -120,6 +120,7 @@ func TestReport(t *testing.T) {
 		{"other test", []Result{pass, {"unit", "p", "XTestNIC", Skip, "needs a NIC"}}, false, "tier unit: p.XTestNIC: needs a NIC\n"},
 		{"other tier", []Result{pass, {"rxe", "p", "TestNIC_X", Skip, "needs a NIC"}}, false, "skips that test/allowed-skips does not list"},
 		{"failed", []Result{pass, {"unit", "p", "TestB", Fail, "why\n"}}, false, "--- FAIL: tier unit: p.TestB\n    why\n"},
+		{"failed parent", []Result{{"unit", "p", "TestB/x", Fail, "why\n"}, {"unit", "p", "TestB", Fail, "--- FAIL: TestB\n"}}, false, "    why\n\ntier unit: 0 passed, 2 failed"},
 		{"nothing ran", nil, false, "a tier ran no test"},
 		{"only skipped", []Result{skip}, false, "a tier ran no test"},
 	}
