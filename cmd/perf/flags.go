@@ -103,7 +103,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.StringVar(&c.Bind, "bind", "", "`address` that a server listens on; all if not given")
 
 	f.VarP((*size)(&c.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, lat 2)")
-	f.BoolVarP(&c.All, "all", "a", false, "all sizes from 2 to 8M")
+	f.BoolVarP(&c.All, "all", "a", false, "all sizes, powers of two from 2 to 8M, or to -s (a stock peer always goes to 8M)")
 	f.Uint64VarP(&c.Iters, "iters", "n", 0, "`messages` per queue pair and size (write bw 5000, others 1000)")
 	f.VarP((*seconds)(&c.Duration), "duration", "D", "run for that long instead of a number of messages")
 	f.VarP((*seconds)(&c.Margin), "margin", "f", "time before and after what -D measures (a quarter of it)")

@@ -297,7 +297,7 @@ func TestRXE_InteropStock(t *testing.T) {
 		{"both directions", []string{"-b", "-s", "1024", "-n", "50"}, "write bw, read bw, send bw", "1024"},
 		{"post list", []string{"-l", "4", "-s", "1024", "-n", "60"}, "write bw", "1024"},
 		{"moderation", []string{"-Q", "7", "-t", "16", "-s", "256", "-n", "101"}, "read bw", "256"},
-		{"all sizes", []string{"-a", "-n", "5"}, "write bw, write lat, send bw", "8388608"},
+		{"all sizes", []string{"-a", "-n", "5"}, "write bw, send bw", "8388608"},
 		{"inline", []string{"-I", "64", "-s", "33", "-n", "50"}, "write lat", "33"},
 		{"events", []string{"-e", "-s", "256", "-n", "50"}, "send lat", "256"},
 		{"gigabits", []string{"--report_gbits", "-m", "1024", "-s", "8192", "-n", "50"}, "write bw", "8192"},
@@ -388,7 +388,7 @@ func TestRXE_InteropOurs(t *testing.T) {
 		}
 		if k.metric == "bw" {
 			variants = append(variants,
-				[]string{"-a", "-n", "5"},
+				[]string{"-a", "-s", "64K", "-n", "8"},
 				[]string{"-b", "-q", "2", "-s", "300", "-n", "100"},
 				[]string{"-q", "3", "-l", "4", "-s", "5000", "-n", "40"},
 				[]string{"-t", "5", "-Q", "5", "-s", "300", "-n", "203"},
@@ -398,6 +398,7 @@ func TestRXE_InteropOurs(t *testing.T) {
 			variants = append(variants,
 				[]string{"--lat-def", "cqe", "-n", "50"},
 				[]string{"-D", "1", "-H"},
+				[]string{"-a", "-s", "16K", "-n", "10"},
 			)
 		}
 		switch {
@@ -427,7 +428,7 @@ func TestRXE_InteropOurs(t *testing.T) {
 				}
 				sizes := 1
 				if slices.Contains(v, "-a") {
-					sizes = 23
+					sizes = map[string]int{"64K": 16, "16K": 14}[v[2]]
 				}
 				if len(co.Results) != sizes {
 					t.Errorf("%d results, want %d", len(co.Results), sizes)

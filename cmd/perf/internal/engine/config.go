@@ -69,8 +69,8 @@ type Config struct {
 	PKeyIndex uint16
 	OutReads  int // outstanding reads; 0: what the device can
 
-	Size     uint64 // 0: 64 KiB for bandwidth, 2 for latency
-	All      bool   // 2 bytes to 8 MiB
+	Size     uint64 // 0: 64 KiB for bandwidth, 2 for latency, 8 MiB with All
+	All      bool   // powers of two from 2 to Size; stock peers always go to 8 MiB
 	Iters    uint64 // messages per queue pair and size; 0: 5000 for write bw, else 1000
 	Duration time.Duration
 	Margin   time.Duration // before and after the sample; Auto: a quarter of Duration
@@ -112,7 +112,7 @@ func (c *Config) Sizes() []uint64 {
 		return []uint64{c.Size}
 	}
 	var s []uint64
-	for n := uint64(2); n <= maxSweep; n *= 2 {
+	for n := uint64(2); n <= c.Size; n *= 2 {
 		s = append(s, n)
 	}
 	return s
@@ -129,14 +129,15 @@ func (c *Config) Resolve() error {
 			*v = d
 		}
 	}
-	if c.Size == 0 {
-		c.Size = 2
-		if bw {
-			c.Size = 64 << 10
-		}
-	}
-	if c.All {
+	switch {
+	case c.All && c.Size == 0:
 		c.Size = maxSweep
+	case c.All && (c.Size < 2 || c.Size&(c.Size-1) != 0):
+		bad("size (-s) %d: a sweep over all sizes (-a) ends at a power of two, from 2", c.Size)
+	case c.Size == 0 && bw:
+		c.Size = 64 << 10
+	case c.Size == 0:
+		c.Size = 2
 	}
 	if c.Size > maxSize {
 		bad("size (-s) %d > %d, the largest message of a queue pair", c.Size, maxSize)

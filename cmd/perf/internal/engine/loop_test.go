@@ -22,7 +22,6 @@ type fake struct {
 	delay   int
 	failAt  int // ordinal that fails; 0: none
 	silent  bool
-	depth   int
 	done    int // ordinal of the last message completed
 	maxOpen int
 	addrs   map[uint64]bool

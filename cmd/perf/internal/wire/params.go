@@ -160,7 +160,7 @@ func (p Params) Check(peer Params) error {
 	add("test", p.Verb.String()+" "+p.Metric.String(), peer.Verb.String()+" "+peer.Metric.String())
 	if p.All != peer.All {
 		add("sweep over all sizes (-a)", p.All, peer.All)
-	} else if !p.All {
+	} else {
 		add("size (-s)", p.Size, peer.Size)
 	}
 	add("duration (-D)", p.Duration, peer.Duration)

@@ -122,10 +122,10 @@ func TestParamsCheck(t *testing.T) {
 			t.Errorf("%q does not say %q", err, s)
 		}
 	}
-	all, all2 := testParams, testParams
-	all.All, all2.All, all2.Size = true, true, 8<<20
-	if err := all.Check(all2); err != nil {
-		t.Errorf("the size of a sweep must not matter: %v", err)
+	all := testParams
+	all.All = true
+	if err := all.Check(testParams); err == nil || !strings.Contains(err.Error(), "(-a)") || strings.Contains(err.Error(), "(-s)") {
+		t.Errorf("a sweep against one size: %v", err)
 	}
 }
 
