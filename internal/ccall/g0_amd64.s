@@ -5,9 +5,10 @@
 // func Hot(fn, a1, a2, a3 uintptr) uintptr
 //
 // BX, R12 and R13 are callee-saved in C. The assembler marks the function
-// SPWRITE, where the unwinder stops. While C runs TLS says g0, so that a crash
+// SPWRITE, where the unwinder stops; it must not be on the stack while others run,
+// hence the jump to Slow and no frame. While C runs TLS says g0, so that a crash
 // there is reported as one in C.
-TEXT ·Hot(SB), NOSPLIT, $40-40
+TEXT ·Hot(SB), NOSPLIT|NOFRAME, $0-40
 	CMPB ·useG0(SB), $0
 	JEQ  slow
 	MOVQ TLS, CX
@@ -30,18 +31,7 @@ TEXT ·Hot(SB), NOSPLIT, $40-40
 	RET
 
 slow:
-	MOVQ fn+0(FP), AX
-	MOVQ AX, 0(SP)
-	MOVQ a1+8(FP), AX
-	MOVQ AX, 8(SP)
-	MOVQ a2+16(FP), AX
-	MOVQ AX, 16(SP)
-	MOVQ a3+24(FP), AX
-	MOVQ AX, 24(SP)
-	CALL ·Slow(SB)
-	MOVQ 32(SP), AX
-	MOVQ AX, ret+32(FP)
-	RET
+	JMP ·Slow(SB)
 
 // func getg() (gp, sp uintptr)
 TEXT ·getg(SB), NOSPLIT, $0-16

@@ -1,0 +1,212 @@
+//go:build linux && (amd64 || arm64)
+
+package ccall
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// callers are the two ways that take three words.
+var callers = []struct {
+	name string
+	call func(fn, a1, a2, a3 uintptr) uintptr
+}{{"Hot", Hot}, {"Slow", Slow}}
+
+// TestHotPath fails where Hot is not what it should be here, so that nobody
+// takes the fallback for the trampoline.
+func TestHotPath(t *testing.T) {
+	want := "g0"
+	if os.Getenv(Env) == "fallback" {
+		want = "cgocall"
+	} else if !strings.HasPrefix(runtime.Version(), "go1.25") && !strings.HasPrefix(runtime.Version(), "go1.26") &&
+		!strings.HasPrefix(runtime.Version(), "go1.27") {
+		want = "cgocall"
+	}
+	name, why := HotPath()
+	if name != want || why == "" {
+		t.Errorf("HotPath() = %q, %q; want %q", name, why, want)
+	}
+	t.Logf("%s: %s (%s)", runtime.Version(), name, why)
+}
+
+func TestChooseHot(t *testing.T) {
+	if ok, why := chooseHot("fallback"); ok || !strings.Contains(why, Env) {
+		t.Errorf("chooseHot(fallback) = %v, %q", ok, why)
+	}
+	if ok, why := chooseHot(""); ok != g0Built || why == "" {
+		t.Errorf("chooseHot() = %v, %q", ok, why)
+	}
+}
+
+// TestSelfCheck checks the runtime's fields on many threads, new ones and the
+// main one's.
+func TestSelfCheck(t *testing.T) {
+	if !g0Built {
+		t.Skipf("SKIPPED: no trampoline for %s", runtime.Version())
+	}
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			runtime.LockOSThread() // the thread ends with the goroutine
+			if why := selfCheck(); why != "" {
+				t.Error(why)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestThreeWords(t *testing.T) {
+	abs, memcmp := libc(t, "labs"), libc(t, "memcmp")
+	a, b := libc(t, "abs"), libc(t, "memcmp") // any two addresses of C
+	for _, c := range callers {
+		if r := c.call(abs, word(-5), 0, 0); int(r) != 5 {
+			t.Errorf("%s of labs(-5) = %d", c.name, int(r))
+		}
+		if r := c.call(memcmp, a, a, 16); int32(r) != 0 {
+			t.Errorf("%s of memcmp of equals = %d", c.name, int32(r))
+		}
+		if r := c.call(memcmp, a, b, 0); int32(r) != 0 {
+			t.Errorf("%s of memcmp of nothing = %d", c.name, int32(r))
+		}
+	}
+}
+
+func TestResultsAndRegisters(t *testing.T) {
+	add3, dirty, clobber := fn(t, "add3"), fn(t, "dirty"), fn(t, "clobber")
+	for _, c := range callers {
+		if r := c.call(add3, word(-7), 2, 1<<40); int(r) != 1<<40-5 {
+			t.Errorf("%s of add3 = %d", c.name, int(r))
+		}
+		if r := c.call(dirty, 3, 0, 0); r != 0xdeadbeef00000003 {
+			t.Errorf("%s of dirty = %#x", c.name, r)
+		}
+		x, y, z := 1.5, []int{1, 2, 3}, [4]uint64{}
+		for i := range 1000 {
+			if r := c.call(clobber, 0, 0, 0); r != 42 {
+				t.Fatalf("%s of clobber = %d", c.name, r)
+			}
+			// A zeroing of this size takes the register that Go keeps at zero.
+			z = [4]uint64{}
+			x *= 1.0000001
+			y[i%3] += i
+		}
+		if z != [4]uint64{} || x < 1.5 || x > 1.51 || y[0]+y[1]+y[2] != 6+999*1000/2 {
+			t.Errorf("%s: registers were lost: %v %v %v", c.name, z, x, y)
+		}
+	}
+}
+
+// TestStack checks where C runs, and how much room it has there.
+func TestStack(t *testing.T) {
+	here, deep := fn(t, "stack_here"), fn(t, "deep")
+	var local byte
+	for _, c := range callers {
+		// A goroutine's stack is far from every thread's.
+		if sp := c.call(here, 0, 0, 0); distance(sp, &local) < 1<<20 {
+			t.Errorf("%s: C runs at %#x, on the goroutine's stack", c.name, sp)
+		}
+		if r := c.call(deep, 600, 0, 0); r != 600 {
+			t.Errorf("%s of deep(600) = %d", c.name, int(r))
+		}
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			runtime.LockOSThread()
+			for _, c := range callers {
+				if r := c.call(deep, 600, 0, 0); r != 600 {
+					t.Errorf("%s of deep(600) on a new thread = %d", c.name, int(r))
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestNoAllocation(t *testing.T) {
+	f := libc(t, "labs")
+	for _, c := range callers {
+		if n := testing.AllocsPerRun(1000, func() { c.call(f, 1, 2, 3) }); n != 0 {
+			t.Errorf("%s makes %v allocations", c.name, n)
+		}
+	}
+	if n := testing.AllocsPerRun(1000, func() { Hot(f, 1, 2, 3) }); n != 0 {
+		t.Errorf("Hot makes %v allocations", n)
+	}
+	if n := testing.AllocsPerRun(1000, func() { Slow(f, 1, 2, 3) }); n != 0 {
+		t.Errorf("Slow makes %v allocations", n)
+	}
+}
+
+// TestErrnoInHot: errno set by C in a hot call is seen on the locked thread, so
+// both are on one thread's libc.
+func TestErrnoInHot(t *testing.T) {
+	result := fn(t, "result")
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, c := range callers {
+		if r := c.call(result, word(-1), uintptr(syscall.ENOSPC), 0); int32(r) != -1 {
+			t.Errorf("%s of result = %d", c.name, int32(r))
+		}
+		if e := *errnoHere(); e != int32(syscall.ENOSPC) {
+			t.Errorf("%s: errno is %d afterwards, want %d", c.name, e, syscall.ENOSPC)
+		}
+	}
+}
+
+// TestFallback runs the package's tests again with the fallback forced.
+func TestFallback(t *testing.T) {
+	if os.Getenv(Env) != "" {
+		t.Skip("this is a run with the path forced")
+	}
+	run := func(name string, args ...string) ([]byte, error) {
+		c := exec.Command(name, args...)
+		c.Env = append(os.Environ(), Env+"=fallback", "PUREVERBS_STRESS="+(stressTime(t)/2).String())
+		return c.CombinedOutput()
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-test.run=^Test", "-test.skip=^TestFigures$", "-test.v"}
+	out, err := run(exe, args...)
+	if errors.Is(err, syscall.ENOEXEC) && runtime.GOARCH == "arm64" {
+		// QEMU's user mode runs us, but nobody told the kernel.
+		out, err = run("qemu-aarch64-static", append([]string{exe}, args...)...)
+	}
+	if err != nil {
+		t.Fatalf("with %s=fallback: %v\n%s", Env, err, out)
+	}
+	if !strings.Contains(string(out), "--- PASS: TestHotPath") || strings.Contains(string(out), "g0 (") {
+		t.Errorf("with %s=fallback the hot path is not the fallback:\n%s", Env, out)
+	}
+	if n := strings.Count(string(out), "--- SKIP"); n > 3 {
+		t.Errorf("with %s=fallback %d tests were skipped:\n%s", Env, n, out)
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	f := libc(b, "labs")
+	for _, c := range callers {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.call(f, 1, 2, 3)
+			}
+		})
+	}
+	b.Run("Err", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = Err(f, 0, 2, 3)
+		}
+	})
+}
