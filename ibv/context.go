@@ -99,17 +99,17 @@ func (c *Context) NumCompVectors() int {
 //
 // C: ibv_close_device(3).
 func (c *Context) Close() error {
-	if err := c.closeOwnChannel(); err != nil {
-		return err
-	}
 	return c.node.close(func() error {
+		// No CQ is left, and none is being made.
+		if err := c.closeOwnChannel(); err != nil {
+			return err
+		}
 		c.async.close()
 		return c.v.closeDevice(c.handle)
 	})
 }
 
-// closeOwnChannel closes the channel that CreateCQ made by itself, unless CQs
-// still use it.
+// closeOwnChannel closes the channel that CreateCQ made by itself.
 func (c *Context) closeOwnChannel() error {
 	c.chMu.Lock()
 	defer c.chMu.Unlock()
@@ -117,8 +117,7 @@ func (c *Context) closeOwnChannel() error {
 		return nil
 	}
 	if err := c.channel.Close(); err != nil {
-		// The CQs that use it are children of the Context too: say that.
-		return &BusyError{Object: c.node.String(), Children: c.node.children()}
+		return err
 	}
 	c.channel = nil
 	return nil

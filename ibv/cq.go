@@ -342,6 +342,7 @@ func (cq *CQ) Resize(cqe int) error {
 //
 // C: ibv_destroy_cq(3).
 func (cq *CQ) Close() error {
+	var p *ops.Poller
 	return cq.node.close(func() error {
 		cq.mu.Lock()
 		defer cq.mu.Unlock()
@@ -352,9 +353,8 @@ func (cq *CQ) Close() error {
 		if cq.channel != nil {
 			cq.channel.remove(cq.cookie)
 		}
-		p := cq.poller
-		cq.poller = nil
+		p, cq.poller = cq.poller, nil
 		close(cq.done)
-		return p.Free()
-	})
+		return nil
+	}, func() error { return p.Free() })
 }

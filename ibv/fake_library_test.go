@@ -18,7 +18,7 @@ func TestNoLibrary(t *testing.T) {
 		if !errors.As(err, &le) || le.Name != loader.IBVerbs || !errors.Is(err, loader.ErrLibrary) {
 			t.Fatalf("devices without libibverbs: %v", err)
 		}
-		wantErr(t, err, ErrLibrary, "libibverbs.so.1", libraryPathEnv)
+		wantErr(t, err, ErrLibrary, "libibverbs.so.1", loader.PathEnv)
 		var packages []string
 		for _, p := range le.Install {
 			packages = append(packages, p.Packages)

@@ -15,13 +15,11 @@ import (
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/internal/testutil/fakeverbs"
+	"github.com/pureverbs/pureverbs/loader"
 )
 
 // childEnv marks a test binary that another one started, and names the test.
 const childEnv = "PUREVERBS_TEST_CHILD"
-
-// libraryPathEnv is where the loader looks first.
-const libraryPathEnv = "PUREVERBS_LIBRARY_PATH"
 
 // fakeErr is why there is no fake library in this process, nil if there is.
 var fakeErr error
@@ -45,7 +43,7 @@ func runTests(m *testing.M) int {
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
 		if _, fakeErr = fakeverbs.Build(dir, "testdata/fakeverbs"); fakeErr == nil {
-			fakeErr = os.Setenv(libraryPathEnv, dir)
+			fakeErr = os.Setenv(loader.PathEnv, dir)
 		}
 		if fakeErr != nil && !errors.Is(fakeErr, fakeverbs.ErrNoCompiler) {
 			fmt.Fprintln(os.Stderr, fakeErr)
@@ -148,7 +146,7 @@ func inChild(t *testing.T, lib string, env []string, body func(t *testing.T)) {
 		pattern = append(pattern, "^"+part+"$")
 	}
 	c := exec.Command(exe, "-test.run="+strings.Join(pattern, "/"), "-test.v", "-test.count=1", "-test.timeout=60s")
-	c.Env = append(os.Environ(), childEnv+"="+t.Name(), libraryPathEnv+"="+lib)
+	c.Env = append(os.Environ(), childEnv+"="+t.Name(), loader.PathEnv+"="+lib)
 	c.Env = append(c.Env, env...)
 	c.WaitDelay = time.Second
 	out, err := c.CombinedOutput()

@@ -347,9 +347,11 @@ func (mr *MR) Close() error {
 		}
 		mr.buf = nil
 		mr.pin.Unpin()
-		if mr.mem != nil {
-			return mr.mem.Free()
-		}
 		return nil
+	}, func() error {
+		if mr.mem == nil {
+			return nil
+		}
+		return mr.mem.Free()
 	})
 }

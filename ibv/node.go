@@ -69,8 +69,9 @@ func leaveAll(nodes ...*node) {
 }
 
 // close runs destroy once, when no child is left and nobody is inside. A
-// destroy that fails leaves the object open.
-func (n *node) close(destroy func() error) error {
+// destroy that fails leaves the object open. Then it runs free, if any: the
+// object is closed whatever that answers.
+func (n *node) close(destroy func() error, free ...func() error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -87,6 +88,11 @@ func (n *node) close(destroy func() error) error {
 		p.forget(n.kind)
 	}
 	n.track.Done()
+	for _, f := range free {
+		if err := f(); err != nil {
+			return &OpError{Op: "free " + n.kind, Object: n.name, Err: err}
+		}
+	}
 	return nil
 }
 

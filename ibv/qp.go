@@ -270,6 +270,10 @@ func (qp *QP) mcast(op string, call func(*verbs, uintptr, *GID, uint16) error, g
 //
 // C: ibv_destroy_qp(3).
 func (qp *QP) Close() error {
+	var (
+		sq *ops.SendChain
+		rq *ops.RecvChain
+	)
 	return qp.node.close(func() error {
 		qp.sqMu.Lock()
 		defer qp.sqMu.Unlock()
@@ -279,12 +283,13 @@ func (qp *QP) Close() error {
 			return err
 		}
 		qp.pd.ctx.unregister(qp.handle)
-		sq, rq := qp.sq, qp.rq
+		sq, rq = qp.sq, qp.rq
 		qp.sq, qp.rq = nil, nil
-		err := sq.Free()
-		if rq != nil {
-			err = errors.Join(err, rq.Free())
+		return nil
+	}, func() error {
+		if rq == nil {
+			return sq.Free()
 		}
-		return err
+		return errors.Join(sq.Free(), rq.Free())
 	})
 }

@@ -22,6 +22,7 @@ type SRQ struct {
 	maxWR   int
 	maxSGE  int
 	errGone error
+	errFull error
 
 	mu    sync.Mutex
 	chain *ops.RecvChain // nil once closed
@@ -67,6 +68,7 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	}
 	s.node.init("srq", name, &pd.node)
 	s.errGone = &OpError{Op: "post srq recv", Object: s.name, Err: ErrClosed}
+	s.errFull = &OpError{Op: "post srq recv", Object: s.name, Err: ErrQueueFull}
 	pd.ctx.register(h, s)
 	watch(s, &s.node)
 	return s, nil
@@ -86,10 +88,13 @@ func (s *SRQ) PostRecv(wrs []RecvWR) (int, error) {
 	}
 	n, err := postRecv(s.chain, s.maxSGE, wrs)
 	s.mu.Unlock()
-	if err != nil {
-		return n, &OpError{Op: "post srq recv", Object: s.name, Err: err}
+	switch err {
+	case nil:
+		return n, nil
+	case ErrQueueFull:
+		return n, s.errFull
 	}
-	return n, nil
+	return n, &OpError{Op: "post srq recv", Object: s.name, Err: err, Detail: fmt.Sprintf("work request %d", n)}
 }
 
 // SRQAttr is what Query tells of an SRQ.
@@ -150,6 +155,7 @@ func (s *SRQ) Query() (SRQAttr, error) {
 //
 // C: ibv_destroy_srq(3).
 func (s *SRQ) Close() error {
+	var c *ops.RecvChain
 	return s.node.close(func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -157,8 +163,7 @@ func (s *SRQ) Close() error {
 			return err
 		}
 		s.pd.ctx.unregister(s.handle)
-		c := s.chain
-		s.chain = nil
-		return c.Free()
-	})
+		c, s.chain = s.chain, nil
+		return nil
+	}, func() error { return c.Free() })
 }
