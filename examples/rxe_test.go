@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -265,7 +266,13 @@ func TestRXEPingPong_PeerKilled(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			s, c := play(t, command, command, "-n", "100000000", "-s", "64", "--timeout", "2s")
 			c.sees("remote address")
-			time.Sleep(300 * time.Millisecond) // in the midst of it
+			for start := packets(t); packets(t) < start+50; { // in the midst of it
+				select {
+				case <-c.ended:
+					t.Fatalf("the game is over\n%v", c)
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
 			s.cmd.Process.Kill()
 			c.fails("_pingpong: ")
 			e := c.errs.String()
@@ -280,6 +287,20 @@ func TestRXEPingPong_PeerKilled(t *testing.T) {
 			}
 		})
 	}
+}
+
+// packets is how many the client's device has received.
+func packets(t *testing.T) int {
+	t.Helper()
+	b, err := os.ReadFile("/sys/class/infiniband/" + testutil.NeedRXE(t).Dev[1] + "/ports/1/hw_counters/rcvd_pkts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // TestRXEPingPong_OtherSize gives the two sides different sizes.
