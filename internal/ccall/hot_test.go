@@ -170,6 +170,11 @@ func TestFallback(t *testing.T) {
 	run := func(name string, args ...string) ([]byte, error) {
 		c := exec.Command(name, args...)
 		c.Env = append(os.Environ(), Env+"=fallback", "PUREVERBS_STRESS="+(stressTime(t)/2).String())
+		if runtime.GOARCH == "arm64" && os.Getenv("QEMU_LD_PREFIX") == "" {
+			// Under QEMU's user mode its option -L does not come along. Elsewhere nobody
+			// reads this.
+			c.Env = append(c.Env, "QEMU_LD_PREFIX=/usr/aarch64-linux-gnu")
+		}
 		return c.CombinedOutput()
 	}
 	exe, err := os.Executable()
