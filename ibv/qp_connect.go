@@ -143,7 +143,7 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 	fail := func(err error) error { return &OpError{Op: op, Object: qp.name, Err: err} }
 	local := qp.local
 	if local == nil {
-		return fail(errors.New("call Endpoint first: it settles the port and the GID index"))
+		return fail(errNoEndpoint)
 	}
 	if opt.Local != nil {
 		local = opt.Local
@@ -263,6 +263,33 @@ func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) AHAtt
 	}
 	return av
 }
+
+// Address is the way to a peer as Connect takes it, for PD.CreateAH: a UD QP has
+// no peer of its own, and needs an AH for each. Endpoint comes first; of opt,
+// which may be nil, SL, TrafficClass, HopLimit and FlowLabel count.
+func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
+	const op = "address of peer"
+	qp.ctrlMu.Lock()
+	defer qp.ctrlMu.Unlock()
+	if err := qp.enter(op); err != nil {
+		return nil, err
+	}
+	defer qp.leave()
+	if opt == nil {
+		opt = &ConnectOptions{}
+	}
+	if qp.local == nil {
+		return nil, &OpError{Op: op, Object: qp.name, Err: errNoEndpoint}
+	}
+	pa, err := qp.pd.ctx.QueryPort(qp.port)
+	if err != nil {
+		return nil, err
+	}
+	av := qp.addressOf(&peer, pa, opt)
+	return &av, nil
+}
+
+var errNoEndpoint = errors.New("call Endpoint first: it settles the port and the GID index")
 
 func (qp *QP) rtsAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask) {
 	a := &QPAttr{State: StateRTS, SQPSN: local.PSN}

@@ -220,7 +220,11 @@ func TestRXE_UD(t *testing.T) {
 	a, b := newPair(t, &QPOptions{Type: UD}, nil)
 	rxe := testutil.NeedRXE(t)
 	dgid := must(b.ctx.QueryGID(rxe.Port, rxe.GID))(t)
-	ah := closing(t, must(a.pd.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: dgid, SGIDIndex: uint8(rxe.GID), HopLimit: 64}))(t))
+	way := must(a.qp.Address(Endpoint{GID: dgid}, nil))(t)
+	if want := (AHAttr{Port: rxe.Port, Global: true, DGID: dgid, SGIDIndex: uint8(rxe.GID), HopLimit: 64}); *way != want {
+		t.Errorf("the way to the peer is %+v, want %+v", *way, want)
+	}
+	ah := closing(t, must(a.pd.CreateAH(way))(t))
 	const grh = 40
 	fill(a.mr.Bytes()[:900], 5)
 	recv(t, b.qp, RecvWR{ID: 1, SGEs: []SGE{b.mr.SGE(0, grh+1000)}}, RecvWR{ID: 2, SGEs: []SGE{b.mr.SGE(2000, grh+1000)}})

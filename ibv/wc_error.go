@@ -54,7 +54,7 @@ var wcTexts = [...]wcText{
 	WCLocLenErr: {"the message and the local buffers do not fit",
 		"a receive was shorter than the message that came, or a message was longer than the port or, on UD, the path MTU allows"},
 	WCLocQPOpErr: {"the local queue pair could not carry it out",
-		"look at opcode against QP type, number of SGEs, alignment and size of atomics, and the address handle's port"},
+		"look at opcode against QP type, number of SGEs, alignment and size of atomics, and the address handle's port; software devices say so of a receive that is too short, too"},
 	WCLocEECOpErr: {rdOnly, ""},
 	WCLocProtErr: {"a local buffer is not registered for this",
 		"look at the lkey, at the bounds of the MR, at whether it was closed too early, is of another PD, or lacks LocalWrite for a receive or a read"},

@@ -111,7 +111,7 @@ func play(ctx context.Context, opt *pingpong.Options, out io.Writer) (err error)
 		if err := qp.Connect(peer, nil); err != nil {
 			return err
 		}
-		way, err := pingpong.AddressOf(dev, opt, me, peer)
+		way, err := qp.Address(peer, &ibv.ConnectOptions{SL: opt.SL})
 		if err != nil {
 			return err
 		}
