@@ -67,8 +67,8 @@ func (b Batch) fail(err error) {
 
 // one makes slot i refer to one SGE.
 func (b Batch) one(i int, s SGE) {
-	b.qp.sq.SGE(i, 0, s.Addr, s.Length, s.LKey)
-	b.qp.sq.SetSGEs(i, 1)
+	to := &b.qp.sq.SGEs(i, 1)[0]
+	to.Addr, to.Length, to.LKey = s.Addr, s.Length, s.LKey
 }
 
 // Send sends a message. A UD QP needs SendTo.

@@ -59,11 +59,11 @@ func postRecv(chain *ops.RecvChain, maxSGE int, wrs []RecvWR) (int, error) {
 				n = i
 				break
 			}
-			for k := range wr.SGEs {
-				s := &wr.SGEs[k]
-				chain.SGE(i, k, s.Addr, s.Length, s.LKey)
+			list := chain.Slot(i, wr.ID, len(wr.SGEs))
+			for k := range list {
+				s, to := &wr.SGEs[k], &list[k]
+				to.Addr, to.Length, to.LKey = s.Addr, s.Length, s.LKey
 			}
-			chain.Slot(i, wr.ID, len(wr.SGEs))
 		}
 		if n > 0 {
 			took, errno := chain.Post(n)

@@ -43,9 +43,9 @@ func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 		if n > 0 {
 			took, errno = qp.sq.Post(n)
 		}
-		for i := range n {
-			if ah := wrs[done+i].AH; ah != nil {
-				ah.release()
+		if qp.typ == UD {
+			for i := range n {
+				wrs[done+i].AH.release()
 			}
 		}
 		done += took
@@ -89,7 +89,9 @@ func (qp *QP) fill(i int, wr *SendWR) error {
 	default:
 		return &ArgError{Arg: "Opcode", Got: wr.Opcode.String(), Want: "an opcode of classic verbs"}
 	}
-	if err := qp.fillData(i, wr, flags); err != nil {
+	if flags&uint32(Inline) == 0 && len(wr.SGEs) <= qp.cap.MaxSendSGE {
+		qp.fillSGEs(i, wr.SGEs)
+	} else if err := qp.fillData(i, wr, flags); err != nil {
 		return err
 	}
 	if qp.typ == UD {
@@ -120,12 +122,16 @@ func (qp *QP) fillData(i int, wr *SendWR, flags uint32) error {
 			return qp.tooLongInline(total)
 		}
 	}
-	for k := range wr.SGEs {
-		s := &wr.SGEs[k]
-		qp.sq.SGE(i, k, s.Addr, s.Length, s.LKey)
-	}
-	qp.sq.SetSGEs(i, len(wr.SGEs))
+	qp.fillSGEs(i, wr.SGEs)
 	return nil
+}
+
+func (qp *QP) fillSGEs(i int, sges []SGE) {
+	list := qp.sq.SGEs(i, len(sges))
+	for k := range list {
+		s, to := &sges[k], &list[k]
+		to.Addr, to.Length, to.LKey = s.Addr, s.Length, s.LKey
+	}
 }
 
 func (qp *QP) fillInline(i int, data []byte) error {

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/dma"
 )
 
@@ -12,8 +13,9 @@ const PollBatch = 64
 
 // Poller fetches completions of one CQ into its own array of struct ibv_wc.
 type Poller struct {
-	poll   caller
-	notify caller
+	poll   uintptr
+	notify uintptr
+	kernel bool // see Provider
 	cq     uintptr
 	wcs    []abi.WC
 	first  uintptr
@@ -27,8 +29,9 @@ func NewPoller(t Table, provider Provider, cq uintptr) (*Poller, error) {
 		return nil, err
 	}
 	return &Poller{
-		poll:   caller{fn: t.PollCQ},
-		notify: provider.sendCaller(t.ReqNotifyCQ),
+		poll:   t.PollCQ,
+		notify: t.ReqNotifyCQ,
+		kernel: provider.Kernel,
 		cq:     cq,
 		wcs:    array[abi.WC](mem.Addr(), PollBatch),
 		first:  mem.Addr(),
@@ -40,7 +43,7 @@ func NewPoller(t Table, provider Provider, cq uintptr) (*Poller, error) {
 // next call. A negative result of the provider is returned as it is.
 func (p *Poller) Poll(n int) ([]abi.WC, int) {
 	n = min(n, PollBatch)
-	got := int(p.poll.call(p.cq, uintptr(n), p.first))
+	got := int(int32(ccall.Hot(p.poll, p.cq, uintptr(n), p.first)))
 	if got < 0 {
 		return nil, got
 	}
@@ -53,7 +56,10 @@ func (p *Poller) Arm(solicitedOnly bool) int {
 	if solicitedOnly {
 		s = 1
 	}
-	return errno(p.notify.call(p.cq, s, 0))
+	if p.kernel {
+		return errno(int32(ccall.Slow(p.notify, p.cq, s, 0)))
+	}
+	return errno(int32(ccall.Hot(p.notify, p.cq, s, 0)))
 }
 
 // Free gives the memory back. The poller must not be used afterwards.

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/dma"
 )
 
@@ -11,7 +12,7 @@ const recvWRSize = unsafe.Sizeof(abi.RecvWR{})
 
 // RecvChain is a preallocated chain of struct ibv_recv_wr, for a QP or an SRQ.
 type RecvChain struct {
-	post    caller
+	post    uintptr
 	queue   uintptr // struct ibv_qp * or struct ibv_srq *
 	wrs     []abi.RecvWR
 	sges    []abi.SGE // maxSGE for each slot
@@ -44,7 +45,7 @@ func newRecvChain(fn, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
 	bad := mem.Addr()
 	first := bad + 16
 	return &RecvChain{
-		post:    caller{fn: fn},
+		post:    fn,
 		queue:   queue,
 		wrs:     array[abi.RecvWR](first, depth),
 		sges:    array[abi.SGE](first+wrBytes, depth*maxSGE),
@@ -59,21 +60,16 @@ func newRecvChain(fn, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
 // Len is the number of slots.
 func (c *RecvChain) Len() int { return len(c.wrs) }
 
-// Slot sets slot i to a work request of n entries and links it to the next.
-func (c *RecvChain) Slot(i int, id uint64, n int) {
+// Slot sets slot i to a work request of n entries, at most the chain's maxSGE,
+// for the caller to fill, and links it to the next.
+func (c *RecvChain) Slot(i int, id uint64, n int) []abi.SGE {
+	list := c.sges[i*c.maxSGE:][:n]
 	w := &c.wrs[i]
 	w.WRID = id
 	w.Next = c.first + uintptr(i+1)*recvWRSize
-	w.SGList = uintptr(unsafe.Pointer(&c.sges[i*c.maxSGE]))
+	w.SGList = uintptr(unsafe.Pointer(unsafe.SliceData(list)))
 	w.NumSGE = int32(n)
-}
-
-// SGE sets entry k of slot i.
-func (c *RecvChain) SGE(i, k int, addr uint64, length, lkey uint32) {
-	s := &c.sges[i*c.maxSGE+k]
-	s.Addr = addr
-	s.Length = length
-	s.LKey = lkey
+	return list
 }
 
 // Post posts slots [0,n) with one call. It returns how many the provider took
@@ -81,7 +77,7 @@ func (c *RecvChain) SGE(i, k int, addr uint64, length, lkey uint32) {
 func (c *RecvChain) Post(n int) (int, int) {
 	c.wrs[n-1].Next = 0
 	*c.bad = 0
-	ret := c.post.call(c.queue, c.first, c.badAddr)
+	ret := int32(ccall.Hot(c.post, c.queue, c.first, c.badAddr))
 	if ret == 0 {
 		return n, 0
 	}

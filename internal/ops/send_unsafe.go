@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/dma"
 )
 
@@ -19,7 +20,8 @@ const (
 // SendChain is a preallocated chain of struct ibv_send_wr with room for
 // scatter/gather entries and inline data beside each.
 type SendChain struct {
-	post      caller
+	post      uintptr
+	kernel    bool // see Provider
 	qp        uintptr
 	wrs       []abi.SendWR
 	sges      []abi.SGE // maxSGE for each slot
@@ -50,7 +52,8 @@ func NewSendChain(t Table, provider Provider, qp uintptr, depth, maxSGE, maxInli
 	sges := first + wrBytes
 	inline := sges + sgeBytes
 	c := &SendChain{
-		post:      provider.sendCaller(t.PostSend),
+		post:      t.PostSend,
+		kernel:    provider.Kernel,
 		qp:        qp,
 		wrs:       array[abi.SendWR](first, depth),
 		sges:      array[abi.SGE](sges, depth*maxSGE),
@@ -84,19 +87,14 @@ func (c *SendChain) Slot(i int, id uint64, opcode, flags uint32) *abi.SendWR {
 // Wr is slot i as it was filled.
 func (c *SendChain) Wr(i int) *abi.SendWR { return &c.wrs[i] }
 
-// SGE sets entry k of slot i.
-func (c *SendChain) SGE(i, k int, addr uint64, length, lkey uint32) {
-	s := &c.sges[i*c.maxSGE+k]
-	s.Addr = addr
-	s.Length = length
-	s.LKey = lkey
-}
-
-// SetSGEs makes slot i refer to its first n entries.
-func (c *SendChain) SetSGEs(i, n int) {
+// SGEs makes slot i refer to n entries, at most the chain's maxSGE, for the
+// caller to fill.
+func (c *SendChain) SGEs(i, n int) []abi.SGE {
+	list := c.sges[i*c.maxSGE:][:n]
 	w := &c.wrs[i]
-	w.SGList = uintptr(unsafe.Pointer(&c.sges[i*c.maxSGE]))
+	w.SGList = uintptr(unsafe.Pointer(unsafe.SliceData(list)))
 	w.NumSGE = int32(n)
+	return list
 }
 
 // Inline copies data beside slot i and makes the slot refer to the copy.
@@ -107,8 +105,10 @@ func (c *SendChain) Inline(i int, data []byte) {
 	}
 	dst := c.inline[i*c.maxInline : (i+1)*c.maxInline]
 	copy(dst, data)
-	c.SGE(i, 0, uint64(uintptr(unsafe.Pointer(&dst[0]))), uint32(len(data)), 0)
-	c.SetSGEs(i, 1)
+	s := &c.SGEs(i, 1)[0]
+	s.Addr = uint64(uintptr(unsafe.Pointer(&dst[0])))
+	s.Length = uint32(len(data))
+	s.LKey = 0
 }
 
 // Post posts slots [0,n) with one call. It returns how many the provider took
@@ -116,7 +116,12 @@ func (c *SendChain) Inline(i int, data []byte) {
 func (c *SendChain) Post(n int) (int, int) {
 	c.wrs[n-1].Next = 0
 	*c.bad = 0
-	ret := c.post.call(c.qp, c.first, c.badAddr)
+	var ret int32
+	if c.kernel {
+		ret = int32(ccall.Slow(c.post, c.qp, c.first, c.badAddr))
+	} else {
+		ret = int32(ccall.Hot(c.post, c.qp, c.first, c.badAddr))
+	}
 	if ret == 0 {
 		return n, 0
 	}

@@ -1,0 +1,139 @@
+package ibv
+
+import (
+	"fmt"
+	"testing"
+)
+
+// The benchmarks run on the fake library: a provider that writes a 64-byte entry
+// for each work request, and finds as many completions as are asked for. What
+// they measure is the way there and back.
+
+// benchSide is a loop whose provider forgets what is posted.
+func benchSide(b *testing.B) *side {
+	s := fakeLoop(b, &CQOptions{NoEvents: true}, &QPOptions{MaxInline: 64})
+	set(b, "sink", 1)
+	return s
+}
+
+func writes(s *side, n int) []SendWR {
+	wrs := make([]SendWR, n)
+	for i := range wrs {
+		wrs[i] = write(s, uint64(i), 0)
+	}
+	return wrs
+}
+
+var batches = []int{1, 16, 32}
+
+func perWR(b *testing.B, batch int) {
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(batch), "ns/wr")
+}
+
+func BenchmarkPostSend(b *testing.B) {
+	for _, n := range batches {
+		b.Run(fmt.Sprintf("batch=%d", n), func(b *testing.B) {
+			s := benchSide(b)
+			wrs := writes(s, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.qp.PostSend(wrs); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perWR(b, n)
+		})
+	}
+}
+
+func BenchmarkPostSendInline(b *testing.B) {
+	for _, size := range []int{8, 64} {
+		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
+			s := benchSide(b)
+			wrs := []SendWR{{Opcode: OpWrite, Inline: make([]byte, size), Remote: s.mr.Remote().At(0)}}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.qp.PostSend(wrs); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkPostRecv(b *testing.B) {
+	for _, n := range batches {
+		b.Run(fmt.Sprintf("batch=%d", n), func(b *testing.B) {
+			s := benchSide(b)
+			wrs := make([]RecvWR, n)
+			for i := range wrs {
+				wrs[i] = RecvWR{ID: uint64(i), SGEs: []SGE{s.mr.SGE(0, 64)}}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.qp.PostRecv(wrs); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perWR(b, n)
+		})
+	}
+}
+
+func BenchmarkBatch(b *testing.B) {
+	for _, n := range batches {
+		b.Run(fmt.Sprintf("batch=%d", n), func(b *testing.B) {
+			s := benchSide(b)
+			sge, to := s.mr.SGE(0, 64), s.mr.Remote().At(4096)
+			b.ReportAllocs()
+			for b.Loop() {
+				ba := s.qp.Batch()
+				for i := range n {
+					ba.Write(uint64(i), 0, sge, to)
+				}
+				if err := ba.Post(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perWR(b, n)
+		})
+	}
+}
+
+func BenchmarkPoll(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		n     int
+		flood int
+	}{{"empty", 16, 0}, {"hit", 1, 1}, {"16", 16, 1}} {
+		b.Run(c.name, func(b *testing.B) {
+			s := benchSide(b)
+			set(b, "flood", c.flood)
+			wcs := make([]WC, c.n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if n, err := s.cq.Poll(wcs); err != nil || n != c.n*c.flood {
+					b.Fatal(n, err)
+				}
+			}
+			perWR(b, c.n)
+		})
+	}
+}
+
+// BenchmarkPingPong posts one write and polls its completion, with a provider
+// that copies the data.
+func BenchmarkPingPong(b *testing.B) {
+	s := fakeLoop(b, &CQOptions{NoEvents: true}, nil)
+	wrs := []SendWR{write(s, 1, Signaled)}
+	wcs := make([]WC, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.qp.PostSend(wrs); err != nil {
+			b.Fatal(err)
+		}
+		if n, err := s.cq.Poll(wcs); err != nil || n != 1 || wcs[0].Status != WCSuccess {
+			b.Fatal(n, err)
+		}
+	}
+}
