@@ -101,7 +101,7 @@ func (l *Library) Symbol(name string) (uintptr, error) {
 		s.err = &SymbolError{Symbol: name, Library: l.name, Path: l.real, Version: l.Version(), Since: since(l.name, name)}
 	}
 	kept, loaded := l.symbols.LoadOrStore(strings.Clone(name), s)
-	if !ok && !loaded {
+	if !ok && !loaded && possible(name) {
 		l.mu.Lock()
 		l.missing = append(l.missing, name)
 		l.mu.Unlock()
@@ -112,11 +112,14 @@ func (l *Library) Symbol(name string) (uintptr, error) {
 
 // lookup asks the dynamic linker.
 func (l *Library) lookup(name string) (uintptr, bool) {
-	if name == "" || strings.IndexByte(name, 0) >= 0 {
+	if !possible(name) {
 		return 0, false
 	}
 	return dlsym(l.handle, name)
 }
+
+// possible tells whether name can be that of a symbol: C would stop at a zero byte.
+func possible(name string) bool { return name != "" && strings.IndexByte(name, 0) < 0 }
 
 // asked returns the symbols that were asked for and are missing.
 func (l *Library) asked() []string {

@@ -198,7 +198,7 @@ func TestTooManyArguments(t *testing.T) {
 	}
 }
 
-func TestLibc(t *testing.T) {
+func TestCLibrary(t *testing.T) {
 	if addr, err := Libc("no_such_function_of_libc"); err == nil || addr != 0 {
 		t.Errorf("Libc of a name that does not exist = %#x, %v", addr, err)
 	}
