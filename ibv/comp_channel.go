@@ -19,6 +19,7 @@ type CompChannel struct {
 	handle uintptr
 	poll   *pollFD
 	stop   chan struct{} // closed when the reader has returned
+	err    error         // why it has, if not by Close; set before stop is closed
 
 	mu   sync.Mutex
 	next uintptr
@@ -59,10 +60,13 @@ func (ch *CompChannel) read() {
 	_ = ch.poll.wait(func() bool {
 		for {
 			cq, cookie, err := ch.ctx.v.getCQEvent(ch.handle)
+			if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
+				return false // drained
+			}
 			if err != nil {
-				// EAGAIN: drained. Anything else means that the device is gone,
-				// and polling the CQs is what reports that.
-				return !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
+				// The device is gone: those who wait for it hear of that.
+				ch.err = err
+				return true
 			}
 			ch.mu.Lock()
 			obj := ch.cqs[cookie]
@@ -74,11 +78,6 @@ func (ch *CompChannel) read() {
 			ch.ctx.v.ackCQEvents(cq, 1)
 		}
 	})
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	for _, cq := range ch.cqs {
-		cq.wake()
-	}
 }
 
 func (ch *CompChannel) add(cq *CQ) (cookie uintptr) {

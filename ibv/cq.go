@@ -211,6 +211,10 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	}
 	w := cq.join()
 	defer cq.part(w)
+	var gone chan struct{}
+	if cq.channel != nil {
+		gone = cq.channel.stop
+	}
 	for {
 		if err := cq.Arm(false); err != nil {
 			return 0, err
@@ -222,6 +226,11 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 		select {
 		case <-w.ch:
 		case <-cq.done:
+		case <-gone:
+			if n, err := cq.Poll(wcs); n > 0 || err != nil {
+				return n, err
+			}
+			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.channel.err, Detail: "the completion channel failed"}
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}

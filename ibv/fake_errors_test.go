@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func failing(t testing.TB, fn string, e syscall.Errno) {
@@ -692,4 +693,52 @@ func TestFake_Close(t *testing.T) {
 	for _, err := range cq.Completions(ctx) {
 		wantErr(t, err, ErrClosed)
 	}
+}
+
+// A channel that fails, as when the device is pulled out, ends all waiting.
+func TestFake_ChannelFails(t *testing.T) {
+	s := fakeLoop(t, &CQOptions{Spin: -1}, nil)
+	errs := make(chan error)
+	for range 2 {
+		go func() {
+			_, err := s.cq.Wait(timeout(t), make([]WC, 1))
+			errs <- err
+		}()
+	}
+	for deadline := time.Now().Add(10 * time.Second); !waiting(s.cq, 2); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody waits")
+		}
+	}
+	failing(t, "ibv_get_cq_event", syscall.EIO)
+	post(t, s.qp, write(s, 1, Signaled)) // its event wakes the reader, which then fails
+	got := 0
+	for range 2 {
+		if err := <-errs; err == nil {
+			got++
+		} else {
+			wantErr(t, err, syscall.EIO, "channel")
+		}
+	}
+	if got > 1 {
+		t.Errorf("one completion was delivered %d times", got)
+	}
+	// What is there can still be had, and closing does not wait for the event.
+	post(t, s.qp, write(s, 2, Signaled))
+	if wc := s.next(t); wc.ID == 0 {
+		t.Errorf("completion %+v", wc)
+	}
+	drain(t, s.cq)
+	_, err := s.cq.Wait(timeout(t), make([]WC, 1))
+	wantErr(t, err, syscall.EIO)
+	unset(t, "fail.ibv_get_cq_event")
+	cq, _, err := s.ctx.v.getCQEvent(s.cq.channel.handle)
+	ok(t, err)
+	s.ctx.v.ackCQEvents(cq, 1)
+}
+
+func waiting(cq *CQ, n int) bool {
+	cq.waitMu.Lock()
+	defer cq.waitMu.Unlock()
+	return len(cq.waiters) == n
 }

@@ -21,6 +21,10 @@ import (
 // childEnv marks a test binary that another one started, and names the test.
 const childEnv = "PUREVERBS_TEST_CHILD"
 
+// execEnv is the program that runs test binaries of another architecture, as
+// with go test -exec.
+const execEnv = "PUREVERBS_TEST_EXEC"
+
 // fakeErr is why there is no fake library in this process, nil if there is.
 var fakeErr error
 
@@ -145,7 +149,8 @@ func inChild(t *testing.T, lib string, env []string, body func(t *testing.T)) {
 	for _, part := range strings.Split(t.Name(), "/") {
 		pattern = append(pattern, "^"+part+"$")
 	}
-	c := exec.Command(exe, "-test.run="+strings.Join(pattern, "/"), "-test.v", "-test.count=1", "-test.timeout=60s")
+	args := append(strings.Fields(os.Getenv(execEnv)), exe, "-test.run="+strings.Join(pattern, "/"), "-test.v", "-test.count=1", "-test.timeout=60s")
+	c := exec.Command(args[0], args[1:]...)
 	c.Env = append(os.Environ(), childEnv+"="+t.Name(), loader.PathEnv+"="+lib)
 	c.Env = append(c.Env, env...)
 	c.WaitDelay = time.Second
