@@ -3,6 +3,7 @@
 package ccall
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // callers are the two ways that take three words.
@@ -162,31 +164,44 @@ func TestErrnoInHot(t *testing.T) {
 	}
 }
 
-// TestFallback runs the package's tests again with the fallback forced.
-func TestFallback(t *testing.T) {
-	if os.Getenv(Env) != "" {
-		t.Skip("this is a run with the path forced")
+// again runs this test program once more, with more environment.
+func again(t *testing.T, env []string, args ...string) ([]byte, error) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
 	run := func(name string, args ...string) ([]byte, error) {
-		c := exec.Command(name, args...)
-		c.Env = append(os.Environ(), Env+"=fallback", "PUREVERBS_STRESS="+(stressTime(t)/2).String())
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute+stressTime(t))
+		defer cancel()
+		c := exec.CommandContext(ctx, name, args...)
+		c.Env = append(os.Environ(), env...)
 		if runtime.GOARCH == "arm64" && os.Getenv("QEMU_LD_PREFIX") == "" {
 			// Under QEMU's user mode its option -L does not come along. Elsewhere nobody
 			// reads this.
 			c.Env = append(c.Env, "QEMU_LD_PREFIX=/usr/aarch64-linux-gnu")
 		}
-		return c.CombinedOutput()
+		out, err := c.CombinedOutput()
+		if ctx.Err() != nil {
+			t.Fatalf("%s %v hangs:\n%s", name, args, out)
+		}
+		return out, err
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"-test.run=^Test", "-test.skip=^TestFigures$", "-test.v"}
 	out, err := run(exe, args...)
 	if errors.Is(err, syscall.ENOEXEC) && runtime.GOARCH == "arm64" {
 		// QEMU's user mode runs us, but nobody told the kernel.
 		out, err = run("qemu-aarch64-static", append([]string{exe}, args...)...)
 	}
+	return out, err
+}
+
+// TestFallback runs the package's tests again with the fallback forced.
+func TestFallback(t *testing.T) {
+	if os.Getenv(Env) != "" {
+		t.Skip("this is a run with the path forced")
+	}
+	out, err := again(t, []string{Env + "=fallback", "PUREVERBS_STRESS=" + (stressTime(t) / 2).String()},
+		"-test.run=^Test", "-test.skip=^TestFigures$", "-test.v")
 	if err != nil {
 		t.Fatalf("with %s=fallback: %v\n%s", Env, err, out)
 	}
