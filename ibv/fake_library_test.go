@@ -2,6 +2,8 @@ package ibv
 
 import (
 	"errors"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -138,4 +140,24 @@ func TestSparseObjects(t *testing.T) {
 		access := LocalWrite
 		wantErr(t, s.mr.Rereg(ReregOptions{Access: &access}), ErrNotSupported, "ibv_rereg_mr")
 	})
+}
+
+// A test that leaves an object open fails the run, and the report says where the
+// object was made.
+func TestLeakFailsTheRun(t *testing.T) {
+	needFake(t)
+	if os.Getenv(childEnv) == t.Name() {
+		must(Open("fake0"))(t)
+		return
+	}
+	out, err := runChild(t, os.Getenv(loader.PathEnv), nil)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("the run ended with %v", err)
+	}
+	for _, want := range []string{"--- PASS: TestLeakFailsTheRun", "1 objects were not closed", "device of fake0", "ibv.TestLeakFailsTheRun"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
 }

@@ -141,6 +141,21 @@ func inChild(t *testing.T, lib string, env []string, body func(t *testing.T)) {
 		body(t)
 		return
 	}
+	out, err := runChild(t, lib, env)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(out, "--- PASS: "+t.Name()) {
+		t.Fatalf("the child ran no test\n%s", out)
+	}
+	if testing.Verbose() {
+		t.Logf("child:\n%s", out)
+	}
+}
+
+// runChild runs this test in a process of its own and returns its output.
+func runChild(t *testing.T, lib string, env []string) (string, error) {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -155,15 +170,7 @@ func inChild(t *testing.T, lib string, env []string, body func(t *testing.T)) {
 	c.Env = append(c.Env, env...)
 	c.WaitDelay = time.Second
 	out, err := c.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	if !strings.Contains(string(out), "--- PASS: "+t.Name()) {
-		t.Fatalf("the child ran no test\n%s", out)
-	}
-	if testing.Verbose() {
-		t.Logf("child:\n%s", out)
-	}
+	return string(out), err
 }
 
 // variant builds another fake library for inChild.
