@@ -23,6 +23,7 @@ type latLoop struct {
 	sample *sampler // by time
 	hist   *stats.Latency
 	toCQE  bool
+	lag    uint64  // messages that may be on their way when the next one is posted
 	half   float64 // 0.5 where a sample is half of the time measured
 	rate   float64 // ns per tick, for hist
 
@@ -34,7 +35,9 @@ type latLoop struct {
 	last int64 // ticks of the previous posting
 }
 
-// send posts the next message and waits for its completion.
+// send posts the next message. Between the arrival of the peer's message and
+// this posting there is nothing that can wait: used receives are posted again,
+// and completions taken, by settle, while the new message is on its way.
 func (t *latLoop) send() error {
 	if t.flag.Load() != 0 {
 		return t.err()
@@ -49,39 +52,50 @@ func (t *latLoop) send() error {
 		if !t.toCQE && t.last != 0 && t.sample.sampling() {
 			t.hist.Record(float64(now-t.last) * t.rate * t.half)
 		}
-		t.last = now
 	}
+	t.last = now
 	if err := t.link.post(); err != nil {
 		return err
 	}
-	for {
+	if t.link.refill > 0 {
+		if err := t.link.postRecv(t.link.refill); err != nil {
+			return err
+		}
+		t.link.refill = 0
+	}
+	return t.settle(t.lag)
+}
+
+// settle waits until at most lag messages have not completed.
+func (t *latLoop) settle(lag uint64) error {
+	for t.link.posted-t.link.done > lag {
 		n, err := t.sends.Poll(t.wcs[:])
 		if err != nil {
 			return err
 		}
-		if n > 0 {
-			break
+		if n == 0 {
+			if err := t.idle(); err != nil {
+				return fmt.Errorf("waiting for the completion of message %d: %w", t.link.done+1, err)
+			}
+			continue
 		}
-		if err := t.idle(); err != nil {
-			return fmt.Errorf("waiting for the completion of message %d: %w", t.link.posted, err)
+		wc := &t.wcs[0]
+		if wc.Status != ibv.WCSuccess {
+			return failed(t.link, "message", t.link.done+1, wc)
 		}
-	}
-	wc := &t.wcs[0]
-	if wc.Status != ibv.WCSuccess {
-		return failed(t.link, "message", t.link.posted, wc)
-	}
-	t.link.done++
-	if t.toCQE {
-		end := t.clk.Now()
-		if t.cqes != nil {
-			t.cqes[t.link.posted-1] = end
-		} else if t.sample.sampling() {
-			t.hist.Record(float64(end-now) * t.rate)
+		t.link.done++
+		if t.toCQE {
+			end := t.clk.Now()
+			if t.cqes != nil {
+				t.cqes[t.link.done-1] = end
+			} else if t.sample.sampling() {
+				t.hist.Record(float64(end-t.last) * t.rate)
+			}
 		}
-	}
-	t.busy()
-	if t.count != nil {
-		t.count.Store(t.link.done)
+		t.busy()
+		if t.count != nil {
+			t.count.Store(t.link.done)
+		}
 	}
 	return nil
 }
@@ -93,7 +107,7 @@ func (t *latLoop) over() bool {
 
 // read is a run of reads, of which the peer's software knows nothing.
 func (t *latLoop) read() error {
-	for t.link.done < t.link.iters {
+	for t.link.posted < t.link.iters {
 		if err := t.send(); err != nil {
 			return err
 		}
@@ -111,7 +125,7 @@ func (t *latLoop) write() error {
 	l := t.link
 	var seen uint64
 	last := len(t.own) - 1
-	for l.done < l.iters || seen < l.iters {
+	for l.posted < l.iters || seen < l.iters {
 		if seen < l.iters && (!t.server || l.posted > 0) {
 			seen++
 			for t.arrival.load() != byte(seen) {
@@ -134,7 +148,7 @@ func (t *latLoop) write() error {
 			}
 		}
 	}
-	return nil
+	return t.settle(0)
 }
 
 // pingpong is the same with messages.
@@ -163,8 +177,12 @@ func (t *latLoop) pingpong() error {
 			}
 			t.busy()
 			l.rdone++
-			if err := l.postRecv(1); err != nil {
-				return err
+			l.refill++
+			if l.rposted == l.rdone { // the peer's next message needs it at once
+				if err := l.postRecv(l.refill); err != nil {
+					return err
+				}
+				l.refill = 0
 			}
 		}
 		if l.posted < l.iters {
@@ -176,7 +194,7 @@ func (t *latLoop) pingpong() error {
 			}
 		}
 	}
-	return nil
+	return t.settle(0)
 }
 
 // collect turns the times of a run by iterations into a distribution.

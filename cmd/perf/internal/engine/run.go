@@ -315,7 +315,9 @@ func (t *test) guard(size, want uint64, loop func(ctx context.Context) error) er
 	quiet := t.progress(size, want)
 	calm := t.watchdog(cancel)
 	t.mon.busy()
+	runtime.LockOSThread()
 	err := loop(ctx)
+	runtime.UnlockOSThread()
 	quiet()
 	calm()
 	stop()
@@ -530,6 +532,8 @@ func (t *test) runLat(size uint64) (SizeResult, error) {
 	}
 	if c.Verb == wire.Read {
 		loop.half = 1
+	} else if !loop.toCQE {
+		loop.lag = 1
 	}
 	if t.hooks.Progress != nil || c.Events {
 		loop.count = &t.count

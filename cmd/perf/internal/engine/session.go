@@ -152,8 +152,12 @@ func (s *session) build() error {
 	if s.mr, err = s.pd.AllocMR(int(total), access); err != nil {
 		return err
 	}
+	depth := c.TxDepth
+	if c.Metric == wire.Latency {
+		depth = max(depth, 2) // the next one is posted before the last one is done with
+	}
 	opt := &ibv.CQOptions{NoEvents: !c.Events}
-	if s.scq, err = s.dev.CreateCQ(max(c.TxDepth*c.QPs, 1), opt); err != nil {
+	if s.scq, err = s.dev.CreateCQ(depth*c.QPs, opt); err != nil {
 		return err
 	}
 	s.rcq = s.scq
@@ -162,7 +166,7 @@ func (s *session) build() error {
 			return err
 		}
 	}
-	qo := ibv.QPOptions{Type: ibv.RC, MaxSendWR: c.TxDepth, MaxRecvWR: max(c.RxDepth, 1), MaxInline: c.Inline}
+	qo := ibv.QPOptions{Type: ibv.RC, MaxSendWR: depth, MaxRecvWR: max(c.RxDepth, 1), MaxInline: c.Inline}
 	if c.Inline == Auto {
 		qo.MaxInline = c.autoInline()
 	}
