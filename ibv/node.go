@@ -26,7 +26,7 @@ type node struct {
 	track *leak.Record
 }
 
-// init makes n an open child of parents. It fails when one of them is closed.
+// init makes n an open child of parents.
 // Preconditions: the caller holds each parent entered.
 func (n *node) init(kind, name string, parents ...*node) {
 	n.kind, n.name, n.parents = kind, name, parents

@@ -95,6 +95,9 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		MaxRdAtomic:     uint8(min(c.attr.MaxQPInitRdAtom, 255)),
 		MaxDestRdAtomic: uint8(min(c.attr.MaxQPRdAtom, 255)),
 	}
+	if e.MTU.Bytes() == 0 { // one that this release does not know
+		e.MTU = 0
+	}
 	if qp.typ == UD {
 		e.QKey = DefaultQKey
 	}
@@ -153,10 +156,13 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 	}
 	connected := qp.typ != UD && qp.typ != RawPacket
 	if peer != nil && connected {
+		if peer.Type == 0 { // made by hand
+			peer.Type = qp.typ
+		}
 		if err := peer.Validate(); err != nil {
 			return fail(fmt.Errorf("the peer's endpoint: %w", err))
 		}
-		if peer.Type != 0 && peer.Type != qp.typ {
+		if peer.Type != qp.typ {
 			return fail(&ArgError{Arg: "the peer's QP type", Got: peer.Type.String(), Want: qp.typ.String()})
 		}
 	}
