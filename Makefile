@@ -36,7 +36,7 @@ $(addprefix test-,$(ALL)): test-%: .build/bin/tiers
 	$(TIERS) $*
 
 bench: setup .build/bin/tiers
-	.build/bin/tiers -figures $(if $(PKG),-pkg '$(PKG)') unit rxe
+	.build/bin/tiers -figures $(if $(PKG),-pkg '$(PKG)') unit $(if $(shell grep -rl '^func TestRXEFigures' --include=*_test.go cmd examples ibv internal loader),rxe)
 
 bench-rxe: setup .build/bin/tiers
 	.build/bin/tiers -ratios -timeout 14m rxe
