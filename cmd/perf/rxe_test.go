@@ -359,13 +359,15 @@ func TestRXE_InteropStock(t *testing.T) {
 					t.Errorf("stock printed %v, we %.3f", row, mine)
 				}
 			}
-			t.Run(stock+"/"+v.name+"/we serve", func(t *testing.T) {
-				srv, cli := runPair(t, vm, ours, theirs)
-				row := stockRow(t, cli, size)
-				if last := check(t, srv); oneWay {
-					same(t, row, last.Bits)
-				}
-			})
+			if v.name != "all sizes" || k.verb == "write" { // send is symmetric, and long
+				t.Run(stock+"/"+v.name+"/we serve", func(t *testing.T) {
+					srv, cli := runPair(t, vm, ours, theirs)
+					row := stockRow(t, cli, size)
+					if last := check(t, srv); oneWay {
+						same(t, row, last.Bits)
+					}
+				})
+			}
 			t.Run(stock+"/"+v.name+"/stock serves", func(t *testing.T) {
 				srv, cli := runPair(t, vm, theirs, ours)
 				if last := check(t, cli); oneWay {

@@ -23,3 +23,14 @@ func watchByte(mem []byte, i int) arrival {
 // load returns the byte as it is now. Verbs run on little-endian machines only
 // here (amd64, arm64).
 func (a arrival) load() byte { return byte(atomic.LoadUint32(a.word) >> a.shift) }
+
+// spin looks at the byte for about as long as a few polls of a CQ take, and tells
+// whether it has become want.
+func (a arrival) spin(want byte) bool {
+	for range 32 {
+		if a.load() == want {
+			return true
+		}
+	}
+	return false
+}

@@ -128,7 +128,7 @@ func (t *latLoop) write() error {
 	for l.posted < l.iters || seen < l.iters {
 		if seen < l.iters && (!t.server || l.posted > 0) {
 			seen++
-			for t.arrival.load() != byte(seen) {
+			for !t.arrival.spin(byte(seen)) {
 				if t.over() {
 					return nil
 				}

@@ -77,6 +77,7 @@ func Run(ctx context.Context, cfg *Config, hooks Hooks) (res *Result, err error)
 	t := &test{hooks: hooks, clk: tsc.New(), ctx: ctx, res: &Result{Started: time.Now()}}
 	t.cfg = cfg
 	t.mon = newMonitor(t.clk, cfg.Timeout)
+	t.mon.turns = cfg.Metric == wire.Latency
 	defer context.AfterFunc(ctx, func() { t.mon.abort(context.Cause(ctx)) })()
 	defer func() {
 		err = errors.Join(err, t.close())
