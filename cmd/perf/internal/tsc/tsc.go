@@ -12,12 +12,6 @@ import (
 	"time"
 )
 
-// Why the counter may not be used.
-const (
-	reasonNone    = "this architecture has no counter that is known here"
-	reasonVariant = "the processor does not promise a constant counter rate"
-)
-
 // calibration is how long a Clock must have lived before its rate is exact
 // enough: reading both clocks costs well below 10 µs even under emulation.
 const calibration = 20 * time.Millisecond

@@ -24,5 +24,5 @@ func usable() (bool, string) {
 			return true, ""
 		}
 	}
-	return false, reasonVariant
+	return false, "the processor does not promise a constant counter rate"
 }

@@ -6,4 +6,4 @@ const counterName = ""
 
 func counter() int64 { return 0 }
 
-func usable() (bool, string) { return false, reasonNone }
+func usable() (bool, string) { return false, "this architecture has no counter that is known here" }
