@@ -1,5 +1,7 @@
 // Package rxebench compares our perf with the stock perftest, in one VM, in
-// alternating runs, both ends of a run from the same side.
+// alternating runs, both ends of a run from the same side, each end on a CPU of
+// its own: when the guest puts two that spin on one CPU, its time slices are
+// all that one measures.
 package rxebench
 
 import (
@@ -126,7 +128,7 @@ func pair(ctx context.Context, vm testutil.RXE, program string, args []string) (
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
 	var serverOut, out, diag bytes.Buffer
-	server := exec.CommandContext(ctx, program, append(slices.Clone(args), "-d", vm.Dev[0])...)
+	server := exec.CommandContext(ctx, "taskset", slices.Concat([]string{"1", program}, args, []string{"-d", vm.Dev[0]})...)
 	server.Stdout, server.Stderr = &serverOut, &serverOut
 	if err := server.Start(); err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func pair(ctx context.Context, vm testutil.RXE, program string, args []string) (
 		cancel()
 		return nil, errors.Join(err, server.Wait(), errors.New(serverOut.String()))
 	}
-	client := exec.CommandContext(ctx, program, append(slices.Clone(args), "-d", vm.Dev[1], vm.IP[0])...)
+	client := exec.CommandContext(ctx, "taskset", slices.Concat([]string{"2", program}, args, []string{"-d", vm.Dev[1], vm.IP[0]})...)
 	client.Stdout, client.Stderr = &out, &diag
 	if err := client.Run(); err != nil {
 		cancel()
