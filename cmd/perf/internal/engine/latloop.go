@@ -63,6 +63,7 @@ func (t *latLoop) send() error {
 		}
 		t.link.refill = 0
 	}
+	t.rest(now)
 	return t.settle(t.lag)
 }
 

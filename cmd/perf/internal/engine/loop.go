@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -44,10 +45,26 @@ type monitor struct {
 
 	spins uint32
 	since int64 // when idling began; 0: not yet known
+
+	slice, rested int64 // ticks
 }
 
 func newMonitor(clk *tsc.Clock, limit time.Duration) *monitor {
-	return &monitor{clk: clk, stall: clk.Ticks(limit), limit: limit}
+	return &monitor{clk: clk, stall: clk.Ticks(limit), limit: limit, slice: clk.Ticks(slice)}
+}
+
+// slice is how long a loop runs before it passes through Go's scheduler. After
+// 10 ms the scheduler would interrupt the loop by a signal, and take its
+// processor away whenever it finds it in a post that enters the kernel, which
+// costs context switches on every such post.
+const slice = 8 * time.Millisecond
+
+// rest passes through Go's scheduler if it is time to.
+func (m *monitor) rest(now int64) {
+	if now-m.rested > m.slice {
+		m.rested = now
+		runtime.Gosched()
+	}
 }
 
 // abort ends the loop with an error; the first one counts.
@@ -102,6 +119,7 @@ func (m *monitor) look() error {
 		return m.err()
 	}
 	now := m.clk.Now()
+	m.rest(now)
 	if m.since == 0 {
 		m.since = now
 	} else if now-m.since > m.stall {
@@ -293,12 +311,14 @@ func (b *bwLoop) fill() error {
 	for _, l := range b.links {
 		list := uint64(len(l.wrs))
 		for l.posted < l.iters && l.posted-l.done+list <= b.depth {
+			now := b.clk.Now()
 			if b.stamps != nil {
-				b.stamps.Post(b.clk.Now())
+				b.stamps.Post(now)
 			}
 			if err := l.post(); err != nil {
 				return err
 			}
+			b.rest(now)
 		}
 	}
 	return nil
@@ -355,6 +375,7 @@ func (b *bwLoop) take() error {
 	b.total += uint64(n)
 	if b.sends == nil {
 		b.end = b.clk.Now()
+		b.rest(b.end)
 	}
 	for _, l := range b.links {
 		if l.refill > 0 {

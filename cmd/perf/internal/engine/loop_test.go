@@ -233,7 +233,7 @@ func TestBWLoopByTime(t *testing.T) {
 	if d := time.Since(start); d < 90*time.Millisecond || ms < 40 {
 		t.Errorf("ran for %v, sampled for %.1f ms; want 100 and 60", d, ms)
 	}
-	if s.countTo <= s.countFrom || s.countTo >= b.total {
+	if s.countTo <= s.countFrom || s.countTo > b.total {
 		t.Errorf("the sample is from %d to %d of %d", s.countFrom, s.countTo, b.total)
 	}
 }

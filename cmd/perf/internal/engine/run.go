@@ -316,9 +316,7 @@ func (t *test) guard(size, want uint64, loop func(ctx context.Context) error) er
 	quiet := t.progress(size, want)
 	calm := t.watchdog(cancel)
 	t.mon.busy()
-	runtime.LockOSThread()
-	err := loop(ctx)
-	runtime.UnlockOSThread()
+	err := loop(ctx) // not locked to its thread: see slice
 	quiet()
 	calm()
 	stop()
