@@ -114,11 +114,10 @@ func Run(ctx context.Context, cfg *Config, hooks Hooks) (res *Result, err error)
 	if hooks.Ready != nil {
 		hooks.Ready(t.setup)
 	}
-	// A busy loop must not keep the goroutine that watches the peer from
-	// running, and the collector has no business in a measurement.
-	if runtime.GOMAXPROCS(0) < 2 {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	}
+	// With one processor no idle one is woken when the loop passes through the
+	// scheduler, only to find that there is nothing to do; and the collector has
+	// no business in a measurement.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	if err := t.run(); err != nil {
