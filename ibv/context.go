@@ -20,14 +20,13 @@ import (
 // C: struct ibv_context.
 type Context struct {
 	node
-	v        *verbs
-	handle   uintptr // struct ibv_context *
-	device   Device
-	table    ops.Table
-	provider ops.Provider
-	attr     DeviceAttr // as it was when the device was opened; limits do not change
-	legacy   bool       // a library of MLNX_OFED 4.x, without SEND_WITH_INV and its like
-	async    *asyncReader
+	v      *verbs
+	handle uintptr // struct ibv_context *
+	device Device
+	table  ops.Table
+	attr   DeviceAttr // as it was when the device was opened; limits do not change
+	legacy bool       // a library of MLNX_OFED 4.x, without SEND_WITH_INV and its like
+	async  *asyncReader
 
 	objMu   sync.Mutex
 	objects map[uintptr]any // *QP, *CQ, *SRQ by the address of the C object
@@ -56,7 +55,6 @@ func (v *verbs) openContext(d Device, dev uintptr) (*Context, error) {
 	c.attr = *attr
 	c.table = ops.Lookup(h)
 	c.legacy = contextLegacy(h)
-	c.provider = ops.Provider{Kernel: kernelPosts(attr)}
 	if c.async, err = newAsyncReader(contextAsyncFD(h)); err != nil {
 		return fail(&OpError{Op: "open device", Object: d.Name, Err: err})
 	}
@@ -64,15 +62,6 @@ func (v *verbs) openContext(d Device, dev uintptr) (*Context, error) {
 	watch(c, &c.node)
 	return c, nil
 }
-
-// Vendor ids of the software devices, whose providers enter the kernel to post
-// (kernel drivers/infiniband/sw/rxe/rxe_param.h and siw/siw.h).
-const (
-	vendorRXE = 0xffffff
-	vendorSIW = 0x626d74
-)
-
-func kernelPosts(a *DeviceAttr) bool { return a.VendorID == vendorRXE || a.VendorID == vendorSIW }
 
 // Name is the device's name, as in "mlx5_0".
 func (c *Context) Name() string { return c.device.Name }

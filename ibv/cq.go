@@ -121,7 +121,7 @@ func (c *Context) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
 	if err != nil {
 		return undo(explainLimits(err, c.Name(), limit{"cqe", cqe, c.attr.MaxCQE}))
 	}
-	cq.poller, err = ops.NewPoller(c.table, c.provider, cq.handle)
+	cq.poller, err = ops.NewPoller(c.table, cq.handle)
 	if err != nil {
 		return undo(errors.Join(err, c.v.destroyCQ(cq.handle)))
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
@@ -69,7 +68,7 @@ func (c *Context) QueryGIDEntry(port uint8, index int) (GIDEntry, error) {
 	switch {
 	case err == nil:
 		return c.gidEntryFromC(e), nil
-	case errors.Is(err, syscall.ENODATA):
+	case errors.Is(err, errNoData):
 		return GIDEntry{}, c.gidError(op, port, index, ErrNotFound)
 	case unsupported(err):
 		return c.gidEntryFallback(op, port, index)

@@ -159,7 +159,7 @@ func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 		},
 	}
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, ctx.v.destroyQP(h))) }
-	if qp.sq, err = ops.NewSendChain(ctx.table, ctx.provider, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline); err != nil {
+	if qp.sq, err = ops.NewSendChain(ctx.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline); err != nil {
 		return undo(err)
 	}
 	if o.SRQ == nil {

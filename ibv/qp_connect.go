@@ -263,7 +263,10 @@ func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) AHAtt
 		av.Global = true
 		av.DGID = peer.GID
 		av.SGIDIndex = uint8(qp.sgid)
-		av.HopLimit = orZero(opt.HopLimit, 64)
+		av.HopLimit = opt.HopLimit
+		if av.HopLimit == 0 {
+			av.HopLimit = 64
+		}
 		av.TrafficClass = opt.TrafficClass
 		av.FlowLabel = opt.FlowLabel
 	}

@@ -96,7 +96,7 @@ const queue = 0x1234
 
 func sendChain(t testing.TB, depth, maxSGE, maxInline int) *SendChain {
 	t.Helper()
-	c, err := NewSendChain(table(t), Provider{}, queue, depth, maxSGE, maxInline)
+	c, err := NewSendChain(table(t), queue, depth, maxSGE, maxInline)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,64 +299,57 @@ func TestRecvChain(t *testing.T) {
 }
 
 func TestPoller(t *testing.T) {
-	for _, kernel := range []bool{false, true} {
-		p, err := NewPoller(table(t), Provider{Kernel: kernel}, queue)
-		if err != nil {
-			t.Fatal(err)
+	p, err := NewPoller(table(t), queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free(t, p)
+	for _, c := range []struct{ ask, found, asked, got, ret int }{
+		{1, 0, 1, 0, 0},
+		{16, 5, 16, 5, 0},
+		{16, 16, 16, 16, 0},
+		{1000, PollBatch, PollBatch, PollBatch, 0},
+		{4, -2, 4, 0, -2},
+		{4, -int(syscall.EIO), 4, 0, -int(syscall.EIO)},
+		{4, 1000, 4, 4, 0}, // a provider that counts wrong
+	} {
+		record(t, 0, c.found)
+		wcs, ret := p.Poll(c.ask)
+		if len(wcs) != c.got || ret != c.ret {
+			t.Errorf("%+v: %d completions, %d", c, len(wcs), ret)
 		}
-		free(t, p)
-		for _, c := range []struct{ ask, found, asked, got, ret int }{
-			{1, 0, 1, 0, 0},
-			{16, 5, 16, 5, 0},
-			{16, 16, 16, 16, 0},
-			{1000, PollBatch, PollBatch, PollBatch, 0},
-			{4, -2, 4, 0, -2},
-			{4, -int(syscall.EIO), 4, 0, -int(syscall.EIO)},
-			{4, 1000, 4, 4, 0}, // a provider that counts wrong
-		} {
-			record(t, 0, c.found)
-			wcs, ret := p.Poll(c.ask)
-			if len(wcs) != c.got || ret != c.ret {
-				t.Errorf("%+v: %d completions, %d", c, len(wcs), ret)
-			}
-			if asked, q := int(call(t, "fv_recorded")), call(t, "fv_queue"); asked != c.asked || q != queue {
-				t.Errorf("%+v: asked for %d of %#x", c, asked, q)
-			}
-			for i := range wcs {
-				if wcs[i].WRID != uint64(100+i) || wcs[i].ByteLen != uint32(i) {
-					t.Errorf("%+v: completion %d is %+v", c, i, wcs[i])
-				}
+		if asked, q := int(call(t, "fv_recorded")), call(t, "fv_queue"); asked != c.asked || q != queue {
+			t.Errorf("%+v: asked for %d of %#x", c, asked, q)
+		}
+		for i := range wcs {
+			if wcs[i].WRID != uint64(100+i) || wcs[i].ByteLen != uint32(i) {
+				t.Errorf("%+v: completion %d is %+v", c, i, wcs[i])
 			}
 		}
-		for _, c := range []struct {
-			solicited  bool
-			ret, errno int
-		}{{false, 0, 0}, {true, 0, 0}, {false, 5, 5}, {true, -5, 5}} {
-			record(t, 0, c.ret)
-			if e := p.Arm(c.solicited); e != c.errno {
-				t.Errorf("%+v: errno %d", c, e)
-			}
-			if got := call(t, "fv_recorded") == 1; got != c.solicited {
-				t.Errorf("%+v: armed for solicited ones: %v", c, got)
-			}
+	}
+	for _, c := range []struct {
+		solicited  bool
+		ret, errno int
+	}{{false, 0, 0}, {true, 0, 0}, {false, 5, 5}, {true, -5, 5}} {
+		record(t, 0, c.ret)
+		if e := p.Arm(c.solicited); e != c.errno {
+			t.Errorf("%+v: errno %d", c, e)
+		}
+		if got := call(t, "fv_recorded") == 1; got != c.solicited {
+			t.Errorf("%+v: armed for solicited ones: %v", c, got)
 		}
 	}
 }
 
 func TestNoAllocs(t *testing.T) {
 	record(t, 0, 4)
-	p, err := NewPoller(table(t), Provider{}, queue)
+	p, err := NewPoller(table(t), queue)
 	if err != nil {
 		t.Fatal(err)
 	}
 	free(t, p)
 	record(t, 1, int(syscall.ENOMEM)) // records nothing, so that it never fills
 	s := sendChain(t, 16, 2, 64)
-	slow, err := NewSendChain(table(t), Provider{Kernel: true}, queue, 16, 2, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	free(t, slow)
 	r, err := NewRecvChain(table(t), queue, 16, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -374,7 +367,6 @@ func TestNoAllocs(t *testing.T) {
 			s.Inline(15, data)
 			s.Post(16)
 		},
-		"send into the kernel": func() { slow.Slot(0, 1, 2, 3); slow.Post(1) },
 		"recv": func() {
 			for i := range 16 {
 				r.Slot(i, 1, 2)

@@ -15,7 +15,6 @@ const PollBatch = 64
 type Poller struct {
 	poll   uintptr
 	notify uintptr
-	kernel bool // see Provider
 	cq     uintptr
 	wcs    []abi.WC
 	first  uintptr
@@ -23,7 +22,7 @@ type Poller struct {
 }
 
 // NewPoller makes a poller for the ibv_cq at cq.
-func NewPoller(t Table, provider Provider, cq uintptr) (*Poller, error) {
+func NewPoller(t Table, cq uintptr) (*Poller, error) {
 	mem, err := dma.Alloc(PollBatch*int(unsafe.Sizeof(abi.WC{})), nil)
 	if err != nil {
 		return nil, err
@@ -31,7 +30,6 @@ func NewPoller(t Table, provider Provider, cq uintptr) (*Poller, error) {
 	return &Poller{
 		poll:   t.PollCQ,
 		notify: t.ReqNotifyCQ,
-		kernel: provider.Kernel,
 		cq:     cq,
 		wcs:    array[abi.WC](mem.Addr(), PollBatch),
 		first:  mem.Addr(),
@@ -55,9 +53,6 @@ func (p *Poller) Arm(solicitedOnly bool) int {
 	var s uintptr
 	if solicitedOnly {
 		s = 1
-	}
-	if p.kernel {
-		return errno(int32(ccall.Slow(p.notify, p.cq, s, 0)))
 	}
 	return errno(int32(ccall.Hot(p.notify, p.cq, s, 0)))
 }

@@ -21,7 +21,6 @@ const (
 // scatter/gather entries and inline data beside each.
 type SendChain struct {
 	post      uintptr
-	kernel    bool // see Provider
 	qp        uintptr
 	wrs       []abi.SendWR
 	sges      []abi.SGE // maxSGE for each slot
@@ -37,7 +36,7 @@ type SendChain struct {
 // NewSendChain makes a chain of up to depth slots for the ibv_qp at qp.
 // Inline data posted from Go memory is staged in the chain, because a
 // goroutine's memory may move while C reads it.
-func NewSendChain(t Table, provider Provider, qp uintptr, depth, maxSGE, maxInline int) (*SendChain, error) {
+func NewSendChain(t Table, qp uintptr, depth, maxSGE, maxInline int) (*SendChain, error) {
 	depth = min(max(depth, 1), MaxBatch)
 	maxSGE = max(maxSGE, 1)
 	inlineStride := (maxInline + 15) &^ 15
@@ -53,7 +52,6 @@ func NewSendChain(t Table, provider Provider, qp uintptr, depth, maxSGE, maxInli
 	inline := sges + sgeBytes
 	c := &SendChain{
 		post:      t.PostSend,
-		kernel:    provider.Kernel,
 		qp:        qp,
 		wrs:       array[abi.SendWR](first, depth),
 		sges:      array[abi.SGE](sges, depth*maxSGE),
@@ -116,12 +114,7 @@ func (c *SendChain) Inline(i int, data []byte) {
 func (c *SendChain) Post(n int) (int, int) {
 	c.wrs[n-1].Next = 0
 	*c.bad = 0
-	var ret int32
-	if c.kernel {
-		ret = int32(ccall.Slow(c.post, c.qp, c.first, c.badAddr))
-	} else {
-		ret = int32(ccall.Hot(c.post, c.qp, c.first, c.badAddr))
-	}
+	ret := int32(ccall.Hot(c.post, c.qp, c.first, c.badAddr))
 	if ret == 0 {
 		return n, 0
 	}

@@ -2,6 +2,12 @@
 
 package ibv
 
-import "errors"
+import (
+	"errors"
+	"syscall"
+)
 
 func dupCloexec(int) (int, error) { return -1, errors.ErrUnsupported }
+
+// errNoData is Linux's.
+const errNoData = syscall.Errno(61)
