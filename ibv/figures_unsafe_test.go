@@ -120,7 +120,7 @@ func TestFigures(t *testing.T) {
 	fmt.Printf("# fake provider, calls through %s: it says nothing about a NIC; ns for each work request or completion\n", way)
 	for i, w := range ways {
 		slices.Sort(times[i])
-		fmt.Printf("figure %s %.1f ns\n", w.name, times[i][rounds/2])
+		fmt.Printf("figure fake_%s %.1f ns\n", w.name, times[i][rounds/2])
 	}
 	allocs := func(name string, f func()) {
 		fmt.Printf("figure %s %.0f allocs/op\n", name, testing.AllocsPerRun(1000, f))
