@@ -19,8 +19,6 @@ var (
 	// ErrQueueFull: the work queue has no room. Poll completions, then post the
 	// rest.
 	ErrQueueFull = errors.New("queue is full; poll completions first")
-	// ErrWouldBlock: nothing was done; try again later.
-	ErrWouldBlock = errors.New("nothing to do now; try again")
 	// ErrLibrary: libibverbs is not there or cannot be used; the error is a
 	// *loader.LibraryError or *loader.InstanceError and says what to install.
 	ErrLibrary = loader.ErrLibrary

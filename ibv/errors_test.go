@@ -43,7 +43,7 @@ func TestErrors_Is(t *testing.T) {
 		{&UnsupportedError{Feature: "x"}, ErrNotSupported, true},
 		{&UnsupportedError{Feature: "x"}, ErrClosed, false},
 		{ErrClosed, ErrClosed, true},
-		{ErrQueueFull, ErrWouldBlock, false},
+		{ErrQueueFull, ErrPoll, false},
 		{&LimitError{What: "cqe"}, syscall.EINVAL, true},
 		{&BusyError{Object: "pd of rxe0"}, syscall.EBUSY, true},
 		{&ModifyError{Errno: syscall.EINVAL}, syscall.EINVAL, true},
