@@ -1,0 +1,26 @@
+package mlx5
+
+import "fmt"
+
+// CQEError is a completion that no device could have written in good order: memory was overwritten, or the device and this package disagree about a format.
+type CQEError struct {
+	CQN    uint32
+	Index  uint32 // consumer index of the entry
+	QPN    uint32 // as it stands in the entry
+	Opcode uint8
+	Reason string
+	Raw    uint64 // the last 8 bytes
+}
+
+func (e *CQEError) Error() string {
+	return fmt.Sprintf("cq %#x: entry %d (opcode %d, qp %#x, last bytes %016x) names %s; destroy the qp", e.CQN, e.Index, e.Opcode, e.QPN, e.Raw, e.Reason)
+}
+
+func (cq *CQ) corrupt(ci uint32, tail uint64, reason string) error {
+	return &CQEError{CQN: cq.num, Index: ci, QPN: uint32(tail>>32) & numberMask, Opcode: uint8(tail) >> 4, Raw: tail, Reason: reason}
+}
+
+func (cq *CQ) broken(qp *QP, ci uint32, tail uint64, reason string) error {
+	qp.broken.Store(true)
+	return cq.corrupt(ci, tail, reason)
+}

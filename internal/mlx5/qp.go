@@ -1,0 +1,99 @@
+package mlx5
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// QP is what a completion leads to: the queues of one QP.
+type QP struct {
+	Num    uint32
+	SQ     SQ
+	RQ     RQ   // unused with an SRQ
+	SRQ    *SRQ // nil without
+	RC     bool
+	broken atomic.Bool
+}
+
+// NewQP takes the queues over. Either may be nil, and there is no rq with an srq.
+func NewQP(num uint32, rc bool, sq *SQConfig, rq *RQConfig, srq *SRQ) *QP {
+	q := &QP{Num: num, SRQ: srq, RC: rc}
+	if sq != nil {
+		q.SQ.init(num, sq)
+	}
+	if rq != nil {
+		q.RQ.init(rq)
+	}
+	return q
+}
+
+// Broken says that a corrupt completion named this QP: nothing of it can be trusted any more.
+func (q *QP) Broken() bool { return q.broken.Load() }
+
+// Reset follows the device into the state RESET. The queues must be idle, and completions of the QP purged.
+func (q *QP) Reset() {
+	q.SQ.reset()
+	if q.RQ.buf != nil {
+		q.RQ.reset()
+	}
+}
+
+// publish lets posters see what was polled.
+func (q *QP) publish() {
+	if s := &q.SQ; s.polled != s.done.Load() {
+		s.done.Store(s.polled)
+	}
+	if r := &q.RQ; r.polled != r.done.Load() {
+		r.done.Store(r.polled)
+	}
+}
+
+const (
+	tableShift = 12
+	tablePage  = 1 << tableShift
+)
+
+// Table finds the QP of a number in two loads. One serves all CQs of a context. It is safe for concurrent use.
+type Table struct {
+	mu    sync.Mutex
+	pages [numberMask>>tableShift + 1]atomic.Pointer[[tablePage]atomic.Pointer[QP]]
+	count [numberMask>>tableShift + 1]int
+}
+
+// Add makes q known. A number that is there already is replaced.
+func (t *Table) Add(q *QP) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := q.Num & numberMask
+	p := t.pages[n>>tableShift].Load()
+	if p == nil {
+		p = new([tablePage]atomic.Pointer[QP])
+		t.pages[n>>tableShift].Store(p)
+	}
+	if p[n%tablePage].Swap(q) == nil {
+		t.count[n>>tableShift]++
+	}
+}
+
+// Remove forgets q, and gives a page without QPs back.
+func (t *Table) Remove(q *QP) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := q.Num & numberMask
+	p := t.pages[n>>tableShift].Load()
+	if p == nil || !p[n%tablePage].CompareAndSwap(q, nil) {
+		return
+	}
+	if t.count[n>>tableShift]--; t.count[n>>tableShift] == 0 {
+		t.pages[n>>tableShift].Store(nil)
+	}
+}
+
+// Find returns the QP of a number, nil for none.
+func (t *Table) Find(num uint32) *QP {
+	p := t.pages[num>>tableShift&(numberMask>>tableShift)].Load()
+	if p == nil {
+		return nil
+	}
+	return p[num%tablePage].Load()
+}

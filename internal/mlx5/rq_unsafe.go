@@ -1,0 +1,89 @@
+package mlx5
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/mmio"
+)
+
+// RQConfig is where a receive queue lies.
+type RQConfig struct {
+	Buf    unsafe.Pointer
+	WQEs   uint32 // a power of two
+	Stride uint32 // bytes of a WQE
+	DBRec  unsafe.Pointer
+	MaxSGE int // for one work request
+}
+
+// RQ is a receive queue of one QP.
+type RQ struct {
+	buf    unsafe.Pointer
+	ids    []uint64
+	mask   uint32
+	stride uintptr
+	segs   int // that a WQE has room for
+	maxSGE int
+	head   uint32
+	rung   uint32
+	dbrec  unsafe.Pointer
+
+	_ [64]byte // the poller writes below
+
+	done   atomic.Uint32 // published by the poller: work requests completed
+	polled uint32        // the poller's own
+}
+
+func (q *RQ) init(c *RQConfig) {
+	*q = RQ{
+		buf: c.Buf, ids: make([]uint64, c.WQEs), mask: c.WQEs - 1, stride: uintptr(c.Stride),
+		segs: int(c.Stride) / segSize, maxSGE: c.MaxSGE, dbrec: c.DBRec,
+	}
+}
+
+// Post builds a receive; len(sges) is within the queue's limit. It answers false when the queue is full.
+//
+//go:norace
+func (q *RQ) Post(id uint64, sges []SGE) bool {
+	if q.head-q.done.Load() > q.mask {
+		return false
+	}
+	i := q.head & q.mask
+	putList(unsafe.Add(q.buf, uintptr(i)*q.stride), sges, q.segs, true)
+	q.ids[i] = id
+	q.head++
+	return true
+}
+
+// putList writes a scatter list and, where room is left, its end.
+func putList(p unsafe.Pointer, sges []SGE, segs int, skipEmpty bool) {
+	n := 0
+	for i := range sges {
+		s := &sges[i]
+		if s.Length == 0 && skipEmpty {
+			continue
+		}
+		put64(p, 0, uint64(s.Length)<<32|uint64(s.LKey))
+		put64(p, 8, s.Addr)
+		p = unsafe.Add(p, segSize)
+		n++
+	}
+	if n < segs {
+		put64(p, 0, invalidLKey)
+		*(*uint64)(unsafe.Add(p, 8)) = 0
+	}
+}
+
+// Ring tells the device of the receives that were built.
+func (q *RQ) Ring() {
+	if q.rung != q.head {
+		q.rung = q.head
+		mmio.Record(q.dbrec, bits.ReverseBytes32(q.head&0xffff))
+	}
+}
+
+func (q *RQ) reset() {
+	q.head, q.rung, q.polled = 0, 0, 0
+	q.done.Store(0)
+}

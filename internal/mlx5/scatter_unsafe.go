@@ -1,0 +1,58 @@
+package mlx5
+
+import "unsafe"
+
+// scatter copies n bytes of a CQE to where a scatter list says. It answers a status.
+func scatter(list unsafe.Pointer, segs int, n uint32, data []byte) uint32 {
+	if n > uint32(len(data)) {
+		return statusLocLen
+	}
+	data = data[:n]
+	for i := 0; i < segs && len(data) > 0; i++ {
+		size, key := get32(list, 0), get32(list, 4)
+		if key == invalidLKey && size == 0 {
+			break
+		}
+		m := min(uint32(len(data)), size)
+		copy(bytesAt(get64(list, 8), m), data)
+		data = data[m:]
+		list = unsafe.Add(list, segSize)
+	}
+	if len(data) > 0 {
+		return statusLocLen
+	}
+	return 0
+}
+
+// scatterSend copies the result of a small read or atomic to where its WQE says.
+func (q *QP) scatterSend(counter, n uint32, data []byte) uint32 {
+	if !q.RC || n > uint32(len(data)) {
+		return statusGeneral
+	}
+	s := &q.SQ
+	p := unsafe.Add(s.buf, uintptr(counter&s.mask)<<blockShift)
+	skip := 2 // control, remote address
+	switch uint8(get32(p, 0)) {
+	case opRead:
+	case opAtomicCS, opAtomicFA:
+		skip = 3
+	default:
+		return statusGeneral
+	}
+	segs := int(get32(p, 4)&maxDS) - skip
+	p = unsafe.Add(p, skip*segSize)
+	data = data[:n]
+	for ; segs > 0 && len(data) > 0; segs-- {
+		if p == s.end {
+			p = s.buf
+		}
+		m := min(uint32(len(data)), get32(p, 0))
+		copy(bytesAt(get64(p, 8), m), data)
+		data = data[m:]
+		p = unsafe.Add(p, segSize)
+	}
+	if len(data) > 0 {
+		return statusLocLen
+	}
+	return 0
+}

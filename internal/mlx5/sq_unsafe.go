@@ -1,0 +1,351 @@
+package mlx5
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/mmio"
+)
+
+// SQConfig is where a send queue lies and what it takes.
+type SQConfig struct {
+	Buf       unsafe.Pointer // the ring
+	Blocks    uint32         // 64-byte blocks in it, a power of two
+	DBRec     unsafe.Pointer // the QP's doorbell record: receive word, send word
+	Reg       unsafe.Pointer // doorbell register
+	BlueFlame uint32         // bytes of the register that take a WQE, 0 for doorbells of 8 bytes only
+	InlineBF  bool           // BlueFlame only for inline WQEs
+	MaxWR     uint32         // work requests outstanding
+	SignalAll bool
+}
+
+// slot is what is remembered of a WQE, under its first block.
+type slot struct {
+	id  uint64
+	seq uint32 // work requests posted, with this one
+	end uint32 // first block after it
+}
+
+// SQ is a send queue. WQEs are built in place, Ring makes the device look at them.
+type SQ struct {
+	buf, end  unsafe.Pointer
+	slots     []slot
+	mask      uint32
+	cur       uint32 // next block; never masked, the device sees its low 16 bits
+	head      uint32 // work requests built
+	maxWR     uint32
+	blocks    uint32
+	qpn       uint64 // shifted to its place in the control segment
+	sig       uint8
+	fence     uint8  // fm_ce_se bits that the next WQE needs
+	inlined   bool   // the last WQE holds inline data
+	bell      uint64 // first 8 bytes of the last WQE, as in memory
+	rung      uint32 // head at the last Ring
+	last      uint32 // first block of the last WQE
+	dbrec     unsafe.Pointer
+	reg       unsafe.Pointer
+	bf, bfOff uintptr
+	inlineBF  bool
+
+	// a WQE under construction
+	seg unsafe.Pointer
+	ds  uint32
+	fm  uint8
+	imm uint32
+	op  uint8
+
+	_ [64]byte // the poller writes below
+
+	done   atomic.Uint64 // published by the poller: end<<32 | seq of the last completed WQE
+	polled uint64        // the poller's own, not yet published
+}
+
+func (q *SQ) init(num uint32, c *SQConfig) {
+	*q = SQ{
+		buf: c.Buf, end: unsafe.Add(c.Buf, uintptr(c.Blocks)<<blockShift),
+		slots: make([]slot, c.Blocks), mask: c.Blocks - 1, blocks: c.Blocks, maxWR: c.MaxWR,
+		qpn: uint64(num) << 8, dbrec: unsafe.Add(c.DBRec, 4), reg: c.Reg,
+		bf: uintptr(c.BlueFlame), inlineBF: c.InlineBF,
+	}
+	if c.SignalAll {
+		q.sig = ctrlCQUpdate
+	}
+}
+
+func put64(p unsafe.Pointer, off uintptr, v uint64) {
+	*(*uint64)(unsafe.Add(p, off)) = bits.ReverseBytes64(v)
+}
+
+// room says whether one more work request of so many blocks fits.
+func (q *SQ) room(blocks uint32) bool {
+	d := q.done.Load()
+	return q.head-uint32(d) < q.maxWR && q.cur-uint32(d>>32)+blocks <= q.blocks
+}
+
+// Outstanding is the number of work requests that are posted and not known to be completed.
+func (q *SQ) Outstanding() uint32 { return q.head - uint32(q.done.Load()) }
+
+func (q *SQ) flags(flags uint32) uint8 {
+	f := ctrlFlags[flags&7] | q.sig
+	if q.fence != 0 {
+		if flags&sendFence == 0 {
+			f |= q.fence
+		}
+		q.fence = 0
+	}
+	return f
+}
+
+// commit ends a WQE that began at block q.cur.
+//
+//go:norace
+func (q *SQ) commit(id, bell uint64, blocks uint32) {
+	q.last = q.cur
+	q.cur += blocks
+	q.head++
+	s := &q.slots[q.last&q.mask]
+	s.id, s.seq, s.end = id, q.head, q.cur
+	q.bell = bell
+}
+
+// RDMA builds a write, a write with immediate or a read of one SGE. It answers false when the queue is full. op and flags are those of verbs.
+func (q *SQ) RDMA(id uint64, op, flags, imm uint32, r *RemoteAddr, s *SGE) bool {
+	if !q.room(1) {
+		return false
+	}
+	p := unsafe.Add(q.buf, uintptr(q.cur&q.mask)<<blockShift)
+	ds := uint64(3)
+	if s.Length == 0 {
+		ds = 2
+	}
+	bell := bits.ReverseBytes64(uint64(q.cur&0xffff)<<40 | uint64(sendOps[op&15])<<32 | q.qpn | ds)
+	*(*uint64)(p) = bell
+	put64(p, 8, uint64(q.flags(flags))<<32|uint64(imm))
+	put64(p, 16, r.Addr)
+	put64(p, 24, uint64(r.RKey)<<32)
+	if s.Length != 0 {
+		put64(p, 32, uint64(s.Length)<<32|uint64(s.LKey))
+		put64(p, 40, s.Addr)
+	}
+	q.inlined = false
+	q.commit(id, bell, 1)
+	return true
+}
+
+// Send builds a send, with immediate data or the key to invalidate in imm, of one SGE.
+func (q *SQ) Send(id uint64, op, flags, imm uint32, s *SGE) bool {
+	if !q.room(1) {
+		return false
+	}
+	p := unsafe.Add(q.buf, uintptr(q.cur&q.mask)<<blockShift)
+	ds := uint64(2)
+	if s.Length == 0 {
+		ds = 1
+	}
+	bell := bits.ReverseBytes64(uint64(q.cur&0xffff)<<40 | uint64(sendOps[op&15])<<32 | q.qpn | ds)
+	*(*uint64)(p) = bell
+	put64(p, 8, uint64(q.flags(flags))<<32|uint64(imm))
+	if s.Length != 0 {
+		put64(p, 16, uint64(s.Length)<<32|uint64(s.LKey))
+		put64(p, 24, s.Addr)
+	}
+	q.inlined = false
+	q.commit(id, bell, 1)
+	return true
+}
+
+// Begin starts a WQE of at most segs 16-byte segments after the control segment; Commit ends it, and until then it is nothing. It answers false when the
+// queue is full.
+func (q *SQ) Begin(op, flags, imm uint32, segs int) bool {
+	if !q.room((uint32(segs) + 4) / 4) {
+		return false
+	}
+	q.seg = unsafe.Add(q.buf, uintptr(q.cur&q.mask)<<blockShift+segSize)
+	q.ds, q.op, q.imm, q.inlined = 1, sendOps[op&15], imm, false
+	q.fm = ctrlFlags[flags&7] | q.sig
+	if flags&sendFence == 0 {
+		q.fm |= q.fence
+	}
+	return true
+}
+
+// next gives the place of the next segment. WQEs go on at the start of the ring.
+func (q *SQ) next() unsafe.Pointer {
+	p := q.seg
+	if p == q.end {
+		p = q.buf
+	}
+	q.seg = unsafe.Add(p, segSize)
+	q.ds++
+	return p
+}
+
+// Remote adds a remote address segment.
+func (q *SQ) Remote(addr uint64, rkey uint32) {
+	p := q.next()
+	put64(p, 0, addr)
+	put64(p, 8, uint64(rkey)<<32)
+}
+
+// Atomic adds an atomic segment: what to add or to swap in, and what to compare with.
+func (q *SQ) Atomic(swapAdd, compare uint64) {
+	p := q.next()
+	put64(p, 0, swapAdd)
+	put64(p, 8, compare)
+}
+
+// AVSize is the size of an address vector. C: struct mlx5_wqe_av.
+const AVSize = 48
+
+// To adds a datagram segment: the address vector at av, which the AH owns, with the peer's number and key.
+func (q *SQ) To(av unsafe.Pointer, qpn, qkey uint32) {
+	for i := uintptr(0); i < AVSize; i += segSize {
+		p := q.next()
+		*(*[2]uint64)(p) = *(*[2]uint64)(unsafe.Add(av, i))
+		if i == 0 {
+			*(*uint32)(p) = bits.ReverseBytes32(qkey)
+			*(*uint32)(unsafe.Add(p, 8)) = bits.ReverseBytes32(qpn | extendedAV)
+		}
+	}
+}
+
+// Data adds an SGE. One without a byte is left out, as libmlx5 does: a length of 0 means 2 GiB to the device.
+func (q *SQ) Data(s *SGE) {
+	if s.Length == 0 {
+		return
+	}
+	p := q.next()
+	put64(p, 0, uint64(s.Length)<<32|uint64(s.LKey))
+	put64(p, 8, s.Addr)
+}
+
+// InlineSegs is the number of segments that n bytes of inline data take.
+func InlineSegs(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return (n + 4 + segSize - 1) / segSize
+}
+
+// Inline adds data, copied, as the last segments; len(data) must be what Begin was told.
+func (q *SQ) Inline(data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	q.inlined = true
+	p := q.next()
+	*(*uint32)(p) = bits.ReverseBytes32(uint32(len(data)) | inlineSeg)
+	n := copy(unsafe.Slice((*byte)(unsafe.Add(p, 4)), segSize-4), data)
+	for data = data[n:]; len(data) > 0; data = data[n:] {
+		p = q.next()
+		n = copy(unsafe.Slice((*byte)(p), segSize), data)
+	}
+}
+
+// InlineFrom adds data copied from the memory that sges name, total bytes in all.
+func (q *SQ) InlineFrom(sges []SGE, total int) {
+	if total == 0 {
+		return
+	}
+	q.inlined = true
+	p := q.next()
+	*(*uint32)(p) = bits.ReverseBytes32(uint32(total) | inlineSeg)
+	room := unsafe.Slice((*byte)(unsafe.Add(p, 4)), segSize-4)
+	for i := range sges {
+		data := bytesAt(sges[i].Addr, sges[i].Length)
+		for len(data) > 0 {
+			if len(room) == 0 {
+				room = unsafe.Slice((*byte)(q.next()), segSize)
+			}
+			n := copy(room, data)
+			room, data = room[n:], data[n:]
+		}
+	}
+}
+
+// bytesAt is the program's memory at addr. It is registered, so that it is not the collector's to move.
+func bytesAt(addr uint64, n uint32) []byte {
+	a := uintptr(addr)
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&a)), n)
+}
+
+// The UMR WQE of a local invalidate: control fields that check the window's QPN, and set it free. C: MLX5_WQE_UMR_CTRL_*.
+const (
+	umrFlags    = 1<<7 | 1<<4 | 1<<3    // inline, translation offset, check QPN
+	umrMaskInv  = 1<<29 | 1<<13 | 1<<14 // free, mkey, QPN
+	umrFree     = 1<<62 | 0xffffff00    // mkey context: free, bound to no QP
+	localInvSeg = (48 + 64) / segSize   // umr control, mkey context
+)
+
+// LocalInv builds the invalidation of a memory window of type 2.
+func (q *SQ) LocalInv(id uint64, flags, rkey uint32) bool {
+	if !q.Begin(wrLocalInv, flags, rkey, localInvSeg) {
+		return false
+	}
+	p := q.next()
+	put64(p, 0, umrFlags<<56)
+	put64(p, 8, umrMaskInv)
+	for i := range localInvSeg - 1 {
+		p = q.next()
+		*(*[2]uint64)(p) = [2]uint64{}
+		if i == 2 { // the mkey context begins
+			put64(p, 0, umrFree)
+		}
+	}
+	q.Commit(id)
+	q.fence = ctrlSmallFence
+	return true
+}
+
+// Commit ends the WQE that Begin started.
+func (q *SQ) Commit(id uint64) {
+	p := unsafe.Add(q.buf, uintptr(q.cur&q.mask)<<blockShift)
+	bell := bits.ReverseBytes64(uint64(q.cur&0xffff)<<40 | uint64(q.op)<<32 | q.qpn | uint64(q.ds))
+	*(*uint64)(p) = bell
+	put64(p, 8, uint64(q.fm)<<32|uint64(q.imm))
+	q.fence = 0
+	q.commit(id, bell, (q.ds+3)/4)
+}
+
+// Mark is a place to go back to.
+type Mark struct {
+	cur, head uint32
+	fence     uint8
+}
+
+// Mark remembers what is built.
+func (q *SQ) Mark() Mark { return Mark{q.cur, q.head, q.fence} }
+
+// Rollback forgets what was built since m, none of it rung.
+func (q *SQ) Rollback(m Mark) { q.cur, q.head, q.fence = m.cur, m.head, m.fence }
+
+// Ring tells the device of everything that was built. Nothing built is no doorbell.
+func (q *SQ) Ring() {
+	n := q.head - q.rung
+	if n == 0 {
+		return
+	}
+	q.rung = q.head
+	rec := bits.ReverseBytes32(q.cur & 0xffff)
+	if q.bf == 0 {
+		mmio.RingSend(q.dbrec, rec, q.reg, q.bell)
+		return
+	}
+	reg := unsafe.Add(q.reg, q.bfOff)
+	q.bfOff ^= q.bf
+	ds := uintptr(q.bell >> 56 & maxDS)
+	if n == 1 && ds > 1 && ds*segSize <= q.bf && (q.inlined || !q.inlineBF) {
+		mmio.RingSendBlueFlame(q.dbrec, rec, reg, unsafe.Add(q.buf, uintptr(q.last&q.mask)<<blockShift), int(ds+3)/4, q.buf, q.end)
+		return
+	}
+	mmio.RingSend(q.dbrec, rec, reg, q.bell)
+}
+
+// reset forgets everything, as the device does in the state RESET.
+func (q *SQ) reset() {
+	q.cur, q.head, q.rung, q.last = 0, 0, 0, 0
+	q.fence = 0
+	q.polled = 0
+	q.done.Store(0)
+}

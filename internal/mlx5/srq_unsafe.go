@@ -1,0 +1,121 @@
+package mlx5
+
+import (
+	"math/bits"
+	"sync"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/mmio"
+)
+
+// SRQConfig is where a shared receive queue lies and how far its list is used.
+type SRQConfig struct {
+	Buf        unsafe.Pointer
+	Stride     uint32
+	Head, Tail uint32 // of the list of free WQEs
+	WQEs       uint32 // in the buffer: Tail may not be its last one
+	DBRec      unsafe.Pointer
+}
+
+// SRQ is a shared receive queue: a list of free WQEs, linked through the WQEs themselves, of which the device takes the first ones. Unlike the other queues
+// it has a lock of its own, because CQs of several QPs give WQEs back.
+type SRQ struct {
+	mu      sync.Mutex
+	buf     unsafe.Pointer
+	stride  uintptr
+	segs    int
+	ids     []uint64
+	used    []bool // posted and not completed
+	head    uint32
+	tail    uint32
+	counter uint16
+	rung    uint16
+	dbrec   unsafe.Pointer
+}
+
+// NewSRQ takes an SRQ over, before anything was posted.
+func NewSRQ(c *SRQConfig) *SRQ {
+	return &SRQ{
+		buf: c.Buf, stride: uintptr(c.Stride), segs: int(c.Stride)/segSize - 1,
+		ids: make([]uint64, c.WQEs), used: make([]bool, c.WQEs), head: c.Head, tail: c.Tail, dbrec: c.DBRec,
+		counter: uint16(bits.ReverseBytes32(*(*uint32)(c.DBRec))), rung: uint16(bits.ReverseBytes32(*(*uint32)(c.DBRec))),
+	}
+}
+
+func (s *SRQ) wqe(i uint32) unsafe.Pointer { return unsafe.Add(s.buf, uintptr(i)*s.stride) }
+
+// next is the link of WQE i: 2 bytes at offset 2. C: struct mlx5_wqe_srq_next_seg.
+func (s *SRQ) next(i uint32) uint32 {
+	return uint32(bits.ReverseBytes16(*(*uint16)(unsafe.Add(s.wqe(i), 2))))
+}
+
+// Lock takes the SRQ for Post and Ring.
+func (s *SRQ) Lock() { s.mu.Lock() }
+
+// Unlock gives it back.
+func (s *SRQ) Unlock() { s.mu.Unlock() }
+
+// Post builds a receive; len(sges) is within the SRQ's limit. It answers false when the SRQ is full: one WQE always stays free.
+func (s *SRQ) Post(id uint64, sges []SGE) bool {
+	i := s.head
+	if i == s.tail {
+		return false
+	}
+	to := s.next(i)
+	if to >= uint32(len(s.ids)) {
+		return false // the link was overwritten: nothing may follow it
+	}
+	putList(unsafe.Add(s.wqe(i), segSize), sges, s.segs, false)
+	s.ids[i], s.used[i] = id, true
+	s.head = to
+	s.counter++
+	return true
+}
+
+// Ring tells the device of the receives that were built.
+func (s *SRQ) Ring() {
+	if s.rung != s.counter {
+		s.rung = s.counter
+		mmio.Record(s.dbrec, bits.ReverseBytes32(uint32(s.counter)))
+	}
+}
+
+// take gives WQE i back and returns its id, or false when i was not posted.
+func (s *SRQ) take(i uint32) (uint64, bool) {
+	s.mu.Lock()
+	if i >= uint32(len(s.ids)) || !s.used[i] {
+		s.mu.Unlock()
+		return 0, false
+	}
+	id := s.ids[i]
+	s.free(i)
+	s.mu.Unlock()
+	return id, true
+}
+
+func (s *SRQ) free(i uint32) {
+	s.used[i] = false
+	*(*uint16)(unsafe.Add(s.wqe(s.tail), 2)) = bits.ReverseBytes16(uint16(i))
+	s.tail = i
+}
+
+// repost posts WQE i, which the device gave up because of a page fault, once more. C: srq_repost, is_odp_pfault_err.
+func (s *SRQ) repost(i uint32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i >= uint32(len(s.ids)) || !s.used[i] || s.head == s.tail {
+		return false
+	}
+	to := s.next(s.head)
+	if to >= uint32(len(s.ids)) {
+		return false
+	}
+	h := s.head
+	copy(unsafe.Slice((*byte)(unsafe.Add(s.wqe(h), segSize)), s.segs*segSize), unsafe.Slice((*byte)(unsafe.Add(s.wqe(i), segSize)), s.segs*segSize))
+	s.ids[h], s.used[h] = s.ids[i], true
+	s.head = to
+	s.free(i)
+	s.counter++
+	s.Ring()
+	return true
+}

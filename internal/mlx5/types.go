@@ -1,0 +1,93 @@
+package mlx5
+
+// SGE is a piece of registered memory, as verbs users give it.
+type SGE struct {
+	Addr   uint64
+	Length uint32
+	LKey   uint32
+}
+
+// RemoteAddr is a place in the peer's memory.
+type RemoteAddr struct {
+	Addr uint64
+	RKey uint32
+}
+
+// WC is a completion. The caller's type has this layout.
+type WC struct {
+	ID              uint64
+	Status          uint32
+	Opcode          uint32
+	VendorErr       uint32
+	ByteLen         uint32
+	Imm             uint32
+	InvalidatedRKey uint32
+	QPN             uint32
+	SrcQPN          uint32
+	Flags           uint32
+	PKeyIndex       uint16
+	SLID            uint16
+	SL              uint8
+	DLIDPathBits    uint8
+	Timestamp       uint64 // ticks of the device's clock
+}
+
+// Verbs completion opcodes. C: enum ibv_wc_opcode.
+const (
+	wcSend        = 0
+	wcWrite       = 1
+	wcRead        = 2
+	wcCompareSwap = 3
+	wcFetchAdd    = 4
+	wcBindMW      = 5
+	wcLocalInv    = 6
+	wcTSO         = 7
+	wcRecv        = 1 << 7
+	wcRecvImm     = 1<<7 + 1
+)
+
+// Verbs completion flags. C: enum ibv_wc_flags.
+const (
+	wcGRH     = 1 << 0
+	wcWithImm = 1 << 1
+	wcWithInv = 1 << 3
+)
+
+// Verbs completion statuses that this package needs by name. C: enum ibv_wc_status.
+const (
+	statusLocLen  = 1
+	statusGeneral = 21
+)
+
+// statusOf translates the syndrome of an error CQE. C: mlx5_handle_error_cqe.
+func statusOf(syndrome uint8) uint32 {
+	switch syndrome {
+	case 0x01:
+		return statusLocLen
+	case 0x02: // local QP operation
+		return 2
+	case 0x04: // local protection
+		return 4
+	case 0x05: // flushed
+		return 5
+	case 0x06: // memory window bind
+		return 6
+	case 0x10: // bad response
+		return 7
+	case 0x11: // local access
+		return 8
+	case 0x12: // remote invalid request
+		return 9
+	case 0x13: // remote access
+		return 10
+	case 0x14: // remote operation
+		return 11
+	case 0x15: // transport retries exceeded
+		return 12
+	case 0x16: // RNR retries exceeded
+		return 13
+	case 0x22: // remote aborted
+		return 16
+	}
+	return statusGeneral
+}

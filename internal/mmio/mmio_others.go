@@ -1,0 +1,22 @@
+//go:build !amd64 && !arm64
+
+package mmio
+
+import "unsafe"
+
+// Supported says that this architecture has the stores of this package.
+const Supported = false
+
+// The direct data path is refused where Supported is false: nothing calls these.
+
+func RingSend(_ unsafe.Pointer, _ uint32, _ unsafe.Pointer, _ uint64) {}
+
+func RingSendBlueFlame(_ unsafe.Pointer, _ uint32, _, _ unsafe.Pointer, _ int, _, _ unsafe.Pointer) {}
+
+func Record(_ unsafe.Pointer, _ uint32) {}
+
+func Consumed(_ unsafe.Pointer, _ uint32) {}
+
+func ArmCQ(_ unsafe.Pointer, _ uint32, _ unsafe.Pointer, _ uint64) {}
+
+func LoadCQE(_ unsafe.Pointer) uint64 { return ^uint64(0) }
