@@ -1,0 +1,263 @@
+//go:build linux
+
+package uapi
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// VerbsIoctl is the ioctl request RDMA_VERBS_IOCTL.
+const VerbsIoctl = 0xc0181b01
+
+// Sizes and flags of the ioctl's attributes.
+const (
+	HeaderSize  = 24
+	AttrSize    = 16
+	DriverMlx5  = 1
+	maxIoctlLen = 4096 // the kernel's: one page
+
+	attrMandatory   = 1 << 0
+	attrValidOutput = 1 << 1
+)
+
+// Memory is the memory of the program that asks.
+type Memory interface {
+	Read(addr uint64, b []byte) error
+	Write(addr uint64, b []byte) error
+}
+
+// Header leads the ioctl's argument. C: struct ib_uverbs_ioctl_hdr.
+type Header struct {
+	Length, ObjectID, MethodID, NumAttrs uint16
+	Reserved1                            uint64
+	DriverID, Reserved2                  uint32
+}
+
+// Attr is one attribute. C: struct ib_uverbs_attr.
+type Attr struct {
+	AttrID, Len, Flags uint16
+	ElemID, Reserved   uint8 `c:"-"`
+	Data               uint64
+}
+
+// Kind is how an attribute's data is to be taken.
+type Kind uint8
+
+// Kinds of attributes.
+const (
+	In     Kind = iota // bytes for the kernel, inline if not more than eight
+	Out                // room for the kernel's answer
+	Handle             // an object that is there
+	NewID              // the kernel writes a handle or a file descriptor into the attribute itself
+)
+
+// Spec is what the kernel knows of one attribute of a method.
+type Spec struct {
+	ID       uint16
+	Kind     Kind
+	Min, Max uint16
+	Optional bool
+	Trailing bool // may be longer than Max if the rest is zero (In), or simply longer (Out)
+}
+
+// Method is one method of one object.
+type Method struct {
+	Object, ID uint16
+	Name       string
+	Attrs      []Spec
+}
+
+// Bundle is a request whose attributes were checked.
+type Bundle struct {
+	Method *Method
+	mem    Memory
+	attrs  []Attr
+	in     [][]byte // by index in Method.Attrs; nil: absent
+	idx    []int    // index in attrs, by index in Method.Attrs; -1: absent
+	addr   uint64   // of the attributes
+}
+
+// ReadIoctl fetches and checks the ioctl's argument at addr as the kernel does. find gives the method for (object, id), or nil.
+func ReadIoctl(mem Memory, addr uint64, find func(object, id uint16) *Method) (*Bundle, unix.Errno) {
+	var hb [HeaderSize]byte
+	if mem.Read(addr, hb[:]) != nil {
+		return nil, unix.EFAULT
+	}
+	h := Decode[Header](hb[:])
+	switch {
+	case h.Length > maxIoctlLen, int(h.Length) != HeaderSize+int(h.NumAttrs)*AttrSize:
+		return nil, unix.EINVAL
+	case h.Reserved1 != 0 || h.Reserved2 != 0:
+		return nil, unix.EPROTONOSUPPORT
+	case h.DriverID != DriverMlx5:
+		return nil, unix.EINVAL
+	}
+	m := find(h.ObjectID, h.MethodID)
+	if m == nil {
+		return nil, unix.EPROTONOSUPPORT
+	}
+	b := &Bundle{Method: m, mem: mem, addr: addr + HeaderSize, attrs: make([]Attr, h.NumAttrs),
+		in: make([][]byte, len(m.Attrs)), idx: make([]int, len(m.Attrs))}
+	for i := range b.idx {
+		b.idx[i] = -1
+	}
+	if h.NumAttrs > 0 && mem.Read(b.addr, unsafe.Slice((*byte)(unsafe.Pointer(&b.attrs[0])), len(b.attrs)*AttrSize)) != nil {
+		return nil, unix.EFAULT
+	}
+	for i := range b.attrs {
+		if e := b.take(i); e != 0 {
+			return nil, e
+		}
+	}
+	for i, s := range m.Attrs {
+		if !s.Optional && b.idx[i] < 0 {
+			return nil, unix.EINVAL
+		}
+	}
+	return b, 0
+}
+
+func (b *Bundle) take(i int) unix.Errno {
+	a := &b.attrs[i]
+	n := b.spec(a.AttrID)
+	if n < 0 {
+		if a.Flags&attrMandatory != 0 {
+			return unix.EPROTONOSUPPORT
+		}
+		return 0
+	}
+	s := &b.Method.Attrs[n]
+	if b.idx[n] >= 0 || a.ElemID != 0 || a.Reserved != 0 {
+		return unix.EINVAL
+	}
+	switch s.Kind {
+	case In:
+		p, e := b.fetch(a)
+		if e != 0 {
+			return e
+		}
+		if len(p) > int(s.Max) && s.Trailing && !Cleared(p, int(s.Max)) {
+			return unix.EOPNOTSUPP
+		}
+		b.in[n] = p
+		fallthrough
+	case Out:
+		if a.Len < s.Min || a.Len > s.Max && !s.Trailing {
+			return unix.EINVAL
+		}
+	default:
+		if a.Len != 0 {
+			return unix.EINVAL
+		}
+	}
+	b.idx[n] = i
+	return 0
+}
+
+func (b *Bundle) fetch(a *Attr) ([]byte, unix.Errno) {
+	p := make([]byte, a.Len, max(int(a.Len), 8))
+	if a.Len <= 8 {
+		binary.NativeEndian.PutUint64(p[:8], a.Data)
+		return p, 0
+	}
+	if b.mem.Read(a.Data, p) != nil {
+		return nil, unix.EFAULT
+	}
+	return p, 0
+}
+
+func (b *Bundle) spec(id uint16) int {
+	for i := range b.Method.Attrs {
+		if b.Method.Attrs[i].ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
+func (b *Bundle) attr(id uint16) *Attr {
+	if n := b.spec(id); n >= 0 && b.idx[n] >= 0 {
+		return &b.attrs[b.idx[n]]
+	}
+	return nil
+}
+
+// Has tells if the attribute was given.
+func (b *Bundle) Has(id uint16) bool { return b.attr(id) != nil }
+
+// Bytes is an In attribute's data, nil if absent.
+func (b *Bundle) Bytes(id uint16) []byte {
+	if n := b.spec(id); n >= 0 {
+		return b.in[n]
+	}
+	return nil
+}
+
+// Uint is an In attribute of at most eight bytes, or a Handle or file descriptor; 0 if absent.
+func (b *Bundle) Uint(id uint16) uint64 {
+	a := b.attr(id)
+	if a == nil {
+		return 0
+	}
+	if n := b.spec(id); b.Method.Attrs[n].Kind == In {
+		var v [8]byte
+		copy(v[:], b.in[n])
+		return binary.NativeEndian.Uint64(v[:])
+	}
+	return a.Data
+}
+
+// Room is the place for an Out attribute's answer; its zero value if absent.
+func (b *Bundle) Room(id uint16) Room {
+	a := b.attr(id)
+	if a == nil {
+		return Room{}
+	}
+	return Room{mem: b.mem, Addr: a.Data, Len: int(a.Len), flags: b.addr + uint64(b.idx[b.spec(id)])*AttrSize + 4, old: a.Flags}
+}
+
+// SetID writes the handle or descriptor of what was made into its NewID attribute.
+func (b *Bundle) SetID(id uint16, v uint64) unix.Errno {
+	n := b.spec(id)
+	if n < 0 || b.idx[n] < 0 {
+		return unix.EINVAL
+	}
+	if b.mem.Write(b.addr+uint64(b.idx[n])*AttrSize+8, Bytes(&v)) != nil {
+		return unix.EFAULT
+	}
+	return 0
+}
+
+// Room is where an answer goes.
+type Room struct {
+	mem   Memory
+	Addr  uint64
+	Len   int
+	flags uint64 // address of the attribute's flags; 0: none to set
+	old   uint16
+}
+
+// Put writes p, cut to the room there is; what p does not fill is cleared if clear is set. No room at all is no error.
+func (r Room) Put(p []byte, clear bool) unix.Errno {
+	if r.mem == nil {
+		return 0
+	}
+	if len(p) > r.Len {
+		p = p[:r.Len]
+	} else if clear && len(p) < r.Len {
+		p = append(make([]byte, 0, r.Len), p...)[:r.Len]
+	}
+	if len(p) > 0 && r.mem.Write(r.Addr, p) != nil {
+		return unix.EFAULT
+	}
+	if r.flags != 0 {
+		f := r.old | attrValidOutput
+		if r.mem.Write(r.flags, Bytes(&f)) != nil {
+			return unix.EFAULT
+		}
+	}
+	return 0
+}

@@ -1,0 +1,131 @@
+//go:build linux
+
+package uapi
+
+// Objects of the ioctl. C: enum uverbs_default_objects, mlx5_ib_objects.
+const (
+	ObjDevice     = 0
+	ObjPD         = 1
+	ObjCQ         = 3
+	ObjQP         = 4
+	ObjSRQ        = 5
+	ObjAH         = 6
+	ObjMR         = 7
+	ObjMW         = 8
+	ObjFlow       = 9
+	ObjXRCD       = 10
+	ObjAsyncEvent = 16
+	ObjDevx       = DriverNS
+	ObjUAR        = DriverNS + 8
+
+	DriverNS = 0x1000 // ids of the driver's own objects, methods and attributes begin here
+)
+
+// Attributes, those that methods share first.
+const (
+	UHWIn  = DriverNS
+	UHWOut = DriverNS + 1
+
+	CoreIn   = 0
+	CoreOut  = 1
+	WriteCmd = 2
+)
+
+func in(id, size uint16) Spec  { return Spec{ID: id, Kind: In, Min: size, Max: size} }
+func out(id, size uint16) Spec { return Spec{ID: id, Kind: Out, Min: size, Max: size} }
+func atLeast(s Spec) Spec      { s.Trailing = true; return s }
+func opt(s Spec) Spec          { s.Optional = true; return s }
+func handle(id uint16) Spec    { return Spec{ID: id, Kind: Handle} }
+func newID(id uint16) Spec     { return Spec{ID: id, Kind: NewID} }
+func flags(id uint16) Spec     { return Spec{ID: id, Kind: In, Min: 4, Max: 8, Optional: true} }
+func uhw(s ...Spec) []Spec {
+	return append(s, opt(atLeast(in(UHWIn, 0))), opt(atLeast(out(UHWOut, 0))))
+}
+func destroy(resp ...Spec) []Spec { return append([]Spec{handle(0)}, resp...) }
+
+// Methods is all that the ioctl answers; what is not here is EPROTONOSUPPORT, as with a kernel whose driver lacks it. A name is that of the same command in Cmds.
+var Methods = []Method{
+	{ObjDevice, 0, "invoke_write", uhw(opt(any1(CoreIn)), opt(atLeast(out(CoreOut, 0))), in(WriteCmd, 8))},
+	{ObjDevice, 1, "info_handles", []Spec{in(0, 8), opt(out(1, 4)), opt(atLeast(out(2, 4)))}},
+	{ObjDevice, 2, "query_port", []Spec{in(0, 8), atLeast(out(1, 48))}},
+	{ObjDevice, 3, "get_context", uhw(opt(out(0, 4)), opt(out(1, 8)))},
+	{ObjDevice, 4, "query_context", []Spec{opt(out(0, 4)), opt(out(1, 8)), opt(atLeast(out(DriverNS, 72)))}},
+	{ObjDevice, 5, "query_gid_table", []Spec{in(0, 8), flags(1), atLeast(out(2, 0)), out(3, 8)}},
+	{ObjDevice, 6, "query_gid_entry", []Spec{in(0, 4), in(1, 4), flags(2), atLeast(out(3, 32))}},
+	{ObjDevice, DriverNS, "mlx5_query_port", []Spec{in(DriverNS, 4), atLeast(out(DriverNS+1, 40))}},
+	{ObjPD, 0, "dealloc_pd", destroy()},
+	{ObjPD, DriverNS, "mlx5_query_pd", []Spec{handle(DriverNS), out(DriverNS+1, 4)}},
+	{ObjCQ, 0, "create_cq", uhw(newID(0), in(1, 4), in(2, 8), opt(handle(3)), in(4, 4), flags(5), out(6, 4), opt(handle(7)))},
+	{ObjCQ, 1, "destroy_cq", destroy(atLeast(out(1, 8)))},
+	{ObjQP, 0, "create_qp", uhw(newID(0), opt(handle(1)), opt(handle(2)), opt(handle(3)), opt(handle(4)), opt(handle(5)), opt(handle(6)), in(7, 8),
+		atLeast(in(8, 20)), in(9, 8), flags(10), opt(in(11, 4)), opt(handle(12)), atLeast(out(13, 20)), out(14, 4))},
+	{ObjQP, 1, "destroy_qp", destroy(atLeast(out(1, 4)))},
+	{ObjSRQ, 0, "create_srq", uhw(newID(0), opt(handle(1)), handle(2), opt(handle(3)), in(4, 8), in(5, 4), in(6, 4), in(7, 4), opt(in(8, 4)), in(9, 8),
+		opt(handle(10)), out(11, 4), out(12, 4), opt(out(13, 4)))},
+	{ObjSRQ, 1, "destroy_srq", destroy(atLeast(out(1, 4)))},
+	{ObjAH, 0, "destroy_ah", destroy()},
+	{ObjMR, 1, "dereg_mr", destroy()},
+	{ObjMR, 2, "advise_mr", []Spec{handle(0), in(1, 8), flags(2), {ID: 3, Kind: In, Min: 16, Max: 65535}}},
+	{ObjMR, 3, "query_mr", []Spec{handle(0), out(1, 4), out(2, 4), out(3, 8), opt(out(4, 8))}},
+	{ObjMR, 4, "reg_dmabuf_mr", []Spec{newID(0), handle(1), in(2, 8), in(3, 8), in(4, 8), in(5, 4), flags(6), out(7, 4), out(8, 4)}},
+	{ObjMR, 5, "reg_mr", []Spec{newID(0), handle(1), opt(handle(2)), in(3, 8), opt(in(4, 8)), in(5, 8), flags(6), opt(handle(7)), opt(in(8, 8)), out(9, 4), out(10, 4)}},
+	{ObjMW, 0, "dealloc_mw", destroy()},
+	{ObjFlow, 0, "destroy_flow", destroy()},
+	{ObjXRCD, 0, "close_xrcd", destroy()},
+	{ObjAsyncEvent, 0, "async_event_alloc", []Spec{newID(0)}},
+	{ObjDevx, DriverNS, "devx_other", []Spec{{ID: DriverNS, Kind: In, Min: 16, Max: 65535}, {ID: DriverNS + 1, Kind: Out, Min: 16, Max: 65535}}},
+	{ObjDevx, DriverNS + 1, "devx_query_uar", []Spec{in(DriverNS, 4), out(DriverNS+1, 4)}},
+	{ObjDevx, DriverNS + 2, "devx_query_eqn", []Spec{in(DriverNS, 4), out(DriverNS+1, 4)}},
+	{ObjUAR, DriverNS, "uar_alloc", []Spec{newID(DriverNS), in(DriverNS+1, 8), out(DriverNS+2, 8), out(DriverNS+3, 4), out(DriverNS+4, 4)}},
+	{ObjUAR, DriverNS + 1, "uar_destroy", []Spec{handle(DriverNS)}},
+}
+
+// any1 is an In attribute of any size.
+func any1(id uint16) Spec { return Spec{ID: id, Kind: In, Max: 65535} }
+
+const (
+	cmdDestroyCQ = 20
+	cmdCount     = 41 // the last is open_qp
+	ex           = CmdExtended
+)
+
+// Cmds is all commands of write() that are answered; the rest is EOPNOTSUPP, or EINVAL if there is no such number. Sizes are those that the kernel insists on.
+var Cmds = []Cmd{
+	{0, "get_context", 8, 8},
+	{1, "query_device", 8, 176},
+	{2, "query_port", 16, 40},
+	{3, "alloc_pd", 8, 4},
+	{4, "dealloc_pd", 4, 0},
+	{5, "create_ah", 56, 4},
+	{8, "destroy_ah", 4, 0},
+	{9, "reg_mr", 40, 12},
+	{11, "rereg_mr", 48, 8},
+	{13, "dereg_mr", 4, 0},
+	{14, "alloc_mw", 16, 8},
+	{16, "dealloc_mw", 4, 0},
+	{17, "create_comp_channel", 8, 4},
+	{18, "create_cq", 32, 8},
+	{19, "resize_cq", 16, 8},
+	{cmdDestroyCQ, "destroy_cq", 16, 8},
+	{24, "create_qp", 56, 32},
+	{25, "query_qp", 16, 128},
+	{26, "modify_qp", 112, 0},
+	{27, "destroy_qp", 16, 4},
+	{30, "attach_mcast", 24, 0},
+	{31, "detach_mcast", 24, 0},
+	{32, "create_srq", 32, 16},
+	{33, "modify_srq", 16, 0},
+	{34, "query_srq", 16, 16},
+	{35, "destroy_srq", 16, 4},
+	{37, "open_xrcd", 16, 4},
+	{38, "close_xrcd", 4, 0},
+	{39, "create_xsrq", 48, 16},
+	{40, "open_qp", 32, 32},
+	{ex | 1, "query_device_ex", 8, 184},
+	{ex | 18, "create_cq", 32, 16},
+	{ex | 24, "create_qp", 64, 40},
+	{ex | 26, "modify_qp", 112, 8},
+	{ex | 50, "create_flow", 24, 8},
+	{ex | 51, "destroy_flow", 8, 0},
+	{ex | 57, "modify_cq", 16, 0},
+}
