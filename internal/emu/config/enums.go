@@ -1,0 +1,202 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// LinkLayer is the protocol below a port. C: IBV_LINK_LAYER_*.
+type LinkLayer uint8
+
+// The link layers.
+const (
+	InfiniBand LinkLayer = 1
+	Ethernet   LinkLayer = 2
+)
+
+// PortState is the logical state of a port. C: enum ibv_port_state.
+type PortState uint8
+
+// The states of a port.
+const (
+	PortDown   PortState = 1
+	PortInit   PortState = 2
+	PortArmed  PortState = 3
+	PortActive PortState = 4
+)
+
+// PhysState is the state of the link itself, with the values of the kernel's
+// enum ib_port_phys_state.
+type PhysState uint8
+
+// The states of a link.
+const (
+	PhysPolling  PhysState = 2
+	PhysDisabled PhysState = 3
+	PhysLinkUp   PhysState = 5
+)
+
+// MTU is a path MTU by its code. C: enum ibv_mtu.
+type MTU uint8
+
+// The path MTUs.
+const (
+	MTU256  MTU = 1
+	MTU512  MTU = 2
+	MTU1024 MTU = 3
+	MTU2048 MTU = 4
+	MTU4096 MTU = 5
+)
+
+// Bytes returns the size that the code stands for; 0 where it stands for none.
+func (m MTU) Bytes() int {
+	if m < MTU256 || m > MTU4096 {
+		return 0
+	}
+	return 128 << m
+}
+
+// Width is the number of lanes by its code. C: ibv_port_attr.active_width.
+type Width uint8
+
+// The widths.
+const (
+	Width1X  Width = 1
+	Width4X  Width = 2
+	Width8X  Width = 4
+	Width12X Width = 8
+	Width2X  Width = 16
+)
+
+// Lanes returns the number that the code stands for, 0 where it stands for none.
+func (w Width) Lanes() int { return widthLanes[w] }
+
+var widthLanes = map[Width]int{Width1X: 1, Width4X: 4, Width8X: 8, Width12X: 12, Width2X: 2}
+
+// Speed is the signalling rate of one lane by its code. C: ibv_port_attr.active_speed
+// and active_speed_ex, which codes above 0xff need.
+type Speed uint16
+
+// The speeds.
+const (
+	SpeedSDR   Speed = 1
+	SpeedDDR   Speed = 2
+	SpeedQDR   Speed = 4
+	SpeedFDR10 Speed = 8
+	SpeedFDR   Speed = 16
+	SpeedEDR   Speed = 32
+	SpeedHDR   Speed = 64
+	SpeedNDR   Speed = 128
+	SpeedXDR   Speed = 256
+)
+
+// LaneRate returns the rate of one lane in 100 Mb/s, 0 for an unknown speed.
+func (s Speed) LaneRate() int { return laneRates[s] }
+
+var laneRates = map[Speed]int{SpeedSDR: 25, SpeedDDR: 50, SpeedQDR: 100, SpeedFDR10: 100,
+	SpeedFDR: 140, SpeedEDR: 250, SpeedHDR: 500, SpeedNDR: 1000, SpeedXDR: 2000}
+
+// GIDType is the protocol of a GID. C: enum ibv_gid_type.
+type GIDType uint8
+
+// The types of GIDs.
+const (
+	GIDTypeIB     GIDType = 0
+	GIDTypeRoCEv1 GIDType = 1
+	GIDTypeRoCEv2 GIDType = 2
+)
+
+// Names as the kernel prints them where it does, which is also how flags and JSON spell them.
+var (
+	linkNames  = map[LinkLayer]string{InfiniBand: "InfiniBand", Ethernet: "Ethernet"}
+	stateNames = map[PortState]string{PortDown: "DOWN", PortInit: "INIT", PortArmed: "ARMED", PortActive: "ACTIVE"}
+	physNames  = map[PhysState]string{PhysPolling: "Polling", PhysDisabled: "Disabled", PhysLinkUp: "LinkUp"}
+	mtuNames   = map[MTU]string{MTU256: "256", MTU512: "512", MTU1024: "1024", MTU2048: "2048", MTU4096: "4096"}
+	widthNames = map[Width]string{Width1X: "1X", Width4X: "4X", Width8X: "8X", Width12X: "12X", Width2X: "2X"}
+	speedNames = map[Speed]string{SpeedSDR: "SDR", SpeedDDR: "DDR", SpeedQDR: "QDR", SpeedFDR10: "FDR10", SpeedFDR: "FDR",
+		SpeedEDR: "EDR", SpeedHDR: "HDR", SpeedNDR: "NDR", SpeedXDR: "XDR"}
+	typeNames = map[GIDType]string{GIDTypeIB: "IB", GIDTypeRoCEv1: "RoCEv1", GIDTypeRoCEv2: "RoCEv2"}
+)
+
+// String returns InfiniBand or Ethernet.
+func (l LinkLayer) String() string { return name("LinkLayer", linkNames, l) }
+
+// String returns the kernel's name: ACTIVE, DOWN.
+func (s PortState) String() string { return name("PortState", stateNames, s) }
+
+// String returns the kernel's name: LinkUp, Disabled.
+func (s PhysState) String() string { return name("PhysState", physNames, s) }
+
+// String returns the number of bytes.
+func (m MTU) String() string { return name("MTU", mtuNames, m) }
+
+// String returns the number of lanes: 4X.
+func (w Width) String() string { return name("Width", widthNames, w) }
+
+// String returns the short name: NDR.
+func (s Speed) String() string { return name("Speed", speedNames, s) }
+
+// String returns IB, RoCEv1 or RoCEv2.
+func (t GIDType) String() string { return name("GIDType", typeNames, t) }
+
+// MarshalText implements [encoding.TextMarshaler] with String; so do those below.
+func (l LinkLayer) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (s PortState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (s PhysState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (m MTU) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (w Width) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (s Speed) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (t GIDType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler] for the names; so do those below.
+func (l *LinkLayer) UnmarshalText(b []byte) error { return parse("link layer", linkNames, l, b) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *PortState) UnmarshalText(b []byte) error { return parse("port state", stateNames, s, b) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *PhysState) UnmarshalText(b []byte) error { return parse("link state", physNames, s, b) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (m *MTU) UnmarshalText(b []byte) error { return parse("mtu", mtuNames, m, b) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (w *Width) UnmarshalText(b []byte) error { return parse("width", widthNames, w, b) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *Speed) UnmarshalText(b []byte) error { return parse("speed", speedNames, s, b) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (t *GIDType) UnmarshalText(b []byte) error { return parse("gid type", typeNames, t, b) }
+
+type enum interface{ ~uint8 | ~uint16 }
+
+func name[E enum](typ string, names map[E]string, v E) string {
+	if s, ok := names[v]; ok {
+		return s
+	}
+	return typ + "(" + strconv.Itoa(int(v)) + ")"
+}
+
+// parse finds the value of a name, whatever its case.
+func parse[E enum](what string, names map[E]string, v *E, b []byte) error {
+	for val, s := range names {
+		if fold(s) == fold(string(b)) {
+			*v = val
+			return nil
+		}
+	}
+	return fmt.Errorf("%s %q is none of %s", what, clip(string(b)), list(names))
+}

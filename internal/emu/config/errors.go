@@ -1,0 +1,55 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// ValueError says what is wrong with one value of a description.
+type ValueError struct {
+	Device string // "" where it concerns none
+	Key    string
+	Value  string
+	Err    error // what would be right
+}
+
+// Error names the device, the value and the way out.
+func (e *ValueError) Error() string {
+	s := e.Key
+	if e.Value != "" {
+		s += "=" + clip(e.Value)
+	}
+	if e.Device != "" {
+		s = "device " + e.Device + ": " + s
+	}
+	return s + ": " + e.Err.Error()
+}
+
+// Unwrap returns what would be right.
+func (e *ValueError) Unwrap() error { return e.Err }
+
+// fold makes names comparable: "ConnectX-6 Dx" is "connectx6dx".
+func fold(s string) string {
+	return strings.NewReplacer("-", "", " ", "", "_", "", "/", "").Replace(strings.ToLower(s))
+}
+
+// clip keeps a value short enough for a message.
+func clip(s string) string {
+	if len(s) > 64 {
+		return s[:64] + "..."
+	}
+	return s
+}
+
+func list[E enum](names map[E]string) string {
+	var keys []E
+	for k := range names {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	out := make([]string, 0, len(keys))
+	for _, k := range keys {
+		out = append(out, names[k])
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+)
+
+// Netdev is a network interface that goes with a port.
+type Netdev struct {
+	Name    string
+	Parent  string // of a VLAN: the port's own netdev
+	VLAN    int
+	IfIndex int
+	Real    bool // the machine has an interface of this name
+	MAC     MAC
+	MTU     int
+	Device  int // index in Config.Devices
+	Port    int // counts from 1
+}
+
+// firstIfIndex keeps clear of the machine's own interfaces.
+const firstIfIndex = 10001
+
+// Netdevs lists the network interfaces of all ports, VLANs after their parent. An interface of the machine keeps its own index.
+func (c *Config) Netdevs() []Netdev {
+	var out []Netdev
+	for i := range c.Devices {
+		for j := range c.Devices[i].Ports {
+			p := &c.Devices[i].Ports[j]
+			if p.LinkLayer != Ethernet {
+				continue
+			}
+			n := Netdev{Name: p.Netdev, MAC: p.MAC, MTU: p.NetdevMTU(), Device: i, Port: j + 1}
+			out = append(out, n)
+			for _, g := range p.GIDs {
+				if g.VLAN != 0 && !slices.ContainsFunc(out, func(n Netdev) bool { return n.Name == g.Netdev }) {
+					n.Name, n.Parent, n.VLAN = g.Netdev, p.Netdev, g.VLAN
+					out = append(out, n)
+				}
+			}
+		}
+	}
+	for i := range out {
+		out[i].IfIndex = firstIfIndex + i
+		if ifi, err := net.InterfaceByName(out[i].Name); err == nil {
+			out[i].IfIndex, out[i].Real = ifi.Index, true
+		}
+	}
+	return out
+}
+
+// NetdevMTU returns the MTU of the interface that gives the port its active MTU.
+func (p *Port) NetdevMTU() int {
+	if p.ActiveMTU > MTU1024 {
+		return 9000
+	}
+	if p.ActiveMTU == MTU1024 {
+		return 1500
+	}
+	return p.ActiveMTU.Bytes() + 74 // room for the headers of RoCE
+}
+
+// Rate returns the port's rate in 100 Mb/s.
+func (p *Port) Rate() int { return p.Width.Lanes() * p.Speed.LaneRate() }
+
+// RateText returns the rate as the kernel prints it: 400 Gb/sec (4X NDR).
+func (p *Port) RateText() string {
+	half := ""
+	if p.Rate()%10 != 0 {
+		half = ".5"
+	}
+	return fmt.Sprintf("%d%s Gb/sec (%v %v)", p.Rate()/10, half, p.Width, p.Speed)
+}
+
+// String describes the devices to people.
+func (c *Config) String() string {
+	var b strings.Builder
+	for i := range c.Devices {
+		d := &c.Devices[i]
+		fmt.Fprintf(&b, "%s: %s (15b3:%04x) at %s, uverbs%d\n  guid %v  firmware %s  board %s  max_qp %d  max_qp_wr %d  max_sge %d\n",
+			d.Name, d.Model.Name, d.Model.PCI, d.PCI, i, d.NodeGUID, d.FirmwareVersion, d.BoardID, d.Limits.MaxQP, d.Limits.MaxQPWR, d.Limits.MaxSGE)
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			fmt.Fprintf(&b, "  port %d: %v %v %v, %s, mtu %v of %v", j+1, p.LinkLayer, p.State, p.PhysState, p.RateText(), p.ActiveMTU, p.MaxMTU)
+			if p.LinkLayer == InfiniBand {
+				fmt.Fprintf(&b, ", lid %d, sm lid %d", p.LID, p.SMLID)
+			} else {
+				fmt.Fprintf(&b, ", netdev %s %v", p.Netdev, p.MAC)
+			}
+			fmt.Fprintf(&b, ", %d gids, %d pkeys\n", p.GIDTableLen, len(p.PKeys))
+			for k, g := range p.GIDs {
+				if g.GID.IsZero() {
+					continue
+				}
+				fmt.Fprintf(&b, "    gid %3d  %v  %-6v  %s", k, g.GID, g.Type, g.Netdev)
+				if ip := g.GID.IP(); ip.Is4() {
+					fmt.Fprintf(&b, "  %v", ip)
+				}
+				b.WriteByte('\n')
+			}
+		}
+	}
+	if c.MemlockLimit != 0 {
+		fmt.Fprintf(&b, "memory that a process may register: %d bytes\n", c.MemlockLimit)
+	}
+	return strings.ReplaceAll(b.String(), "  \n", "\n")
+}
