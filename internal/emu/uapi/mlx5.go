@@ -58,20 +58,22 @@ type AllocUcontextResp struct {
 
 // Mlx5QueryDeviceResp is the driver's part of the extended query_device.
 type Mlx5QueryDeviceResp struct {
-	CompMask, ResponseLength     uint32
-	MaxTso, TsoQpts              uint32   `c:"tso_caps"`
-	RxHashFieldsMask             uint64   `c:"rss_caps"`
-	RxHashFunction               [8]byte  `c:"-"`
-	CQECompMaxNum, CQECompFormat uint32   `c:"cqe_comp_caps"`
-	PacketPacing                 [16]byte `c:"packet_pacing_caps"`
-	MultiPktSendWqes             uint32   `c:"mlx5_ib_support_multi_pkt_send_wqes"`
-	Flags                        uint32
-	SwParsing                    [2]uint32 `c:"sw_parsing_caps"`
-	StridingRq                   [6]uint32 `c:"striding_rq_caps"`
-	TunnelOffloadsCaps           uint32
-	DciStreamsCaps               [2]byte
-	_                            uint16
-	RegC0                        [2]uint32 `c:"-"` // newer headers only
+	CompMask, ResponseLength uint32
+	MaxTso                   uint32   `c:"tso_caps."`
+	TsoQpts                  uint32   `c:"tso_caps.supported_qpts"`
+	RxHashFieldsMask         uint64   `c:"rss_caps"`
+	RxHashFunction           [8]byte  `c:"-"`
+	CQECompMaxNum            uint32   `c:"cqe_comp_caps.max_num"`
+	CQECompFormat            uint32   `c:"cqe_comp_caps.supported_format"`
+	PacketPacing             [16]byte `c:"packet_pacing_caps"`
+	MultiPktSendWqes         uint32   `c:"mlx5_ib_support_multi_pkt_send_wqes"`
+	Flags                    uint32
+	SwParsing                [2]uint32 `c:"sw_parsing_caps"`
+	StridingRq               [6]uint32 `c:"striding_rq_caps"`
+	TunnelOffloadsCaps       uint32
+	DciStreamsCaps           [2]byte
+	_                        uint16
+	RegC0                    [2]uint32 `c:"-"` // newer headers only
 }
 
 // Mlx5CreateCQ is the driver's part of create_cq.
@@ -122,7 +124,7 @@ type Mlx5CreateQPResp struct {
 // Mlx5ModifyQP is the driver's part of the extended modify_qp.
 type Mlx5ModifyQP struct {
 	CompMask        uint32
-	MaxBurstSz      uint32 `c:"burst_info.max_burst_sz"`
+	MaxBurstSz      uint32 `c:"burst_info."`
 	TypicalPktSz, _ uint16 `c:"-"`
 	EceOptions      uint32
 }
