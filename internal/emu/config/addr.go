@@ -78,24 +78,6 @@ func ParseMAC(s string) (m MAC, err error) {
 	return MAC(b), nil
 }
 
-// MarshalText implements [encoding.TextMarshaler] with String; so do those below.
-func (a Addr) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (g GUID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler] with [ParseAddr].
-func (a *Addr) UnmarshalText(b []byte) (err error) { *a, err = ParseAddr(string(b)); return err }
-
-// UnmarshalText implements [encoding.TextUnmarshaler] with [ParseGUID].
-func (g *GUID) UnmarshalText(b []byte) (err error) { *g, err = ParseGUID(string(b)); return err }
-
-// UnmarshalText implements [encoding.TextUnmarshaler] with [ParseMAC].
-func (m *MAC) UnmarshalText(b []byte) (err error) { *m, err = ParseMAC(string(b)); return err }
-
 // group writes b as hex digits with a colon after every n bytes.
 func group(b []byte, n int) string {
 	var s strings.Builder

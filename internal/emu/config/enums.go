@@ -106,7 +106,7 @@ const (
 	GIDTypeRoCEv2 GIDType = 2
 )
 
-// Names as the kernel prints them where it does, which is also how flags and JSON spell them.
+// Names as the kernel prints them where it does, which is also how flags spell them.
 var (
 	linkNames  = map[LinkLayer]string{InfiniBand: "InfiniBand", Ethernet: "Ethernet"}
 	stateNames = map[PortState]string{PortDown: "DOWN", PortInit: "INIT", PortArmed: "ARMED", PortActive: "ACTIVE"}
@@ -139,48 +139,6 @@ func (s Speed) String() string { return name("Speed", speedNames, s) }
 // String returns IB, RoCEv1 or RoCEv2.
 func (t GIDType) String() string { return name("GIDType", typeNames, t) }
 
-// MarshalText implements [encoding.TextMarshaler] with String; so do those below.
-func (l LinkLayer) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (s PortState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (s PhysState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (m MTU) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (w Width) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (s Speed) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (t GIDType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler] for the names; so do those below.
-func (l *LinkLayer) UnmarshalText(b []byte) error { return parse("link layer", linkNames, l, b) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (s *PortState) UnmarshalText(b []byte) error { return parse("port state", stateNames, s, b) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (s *PhysState) UnmarshalText(b []byte) error { return parse("link state", physNames, s, b) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (m *MTU) UnmarshalText(b []byte) error { return parse("mtu", mtuNames, m, b) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (w *Width) UnmarshalText(b []byte) error { return parse("width", widthNames, w, b) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (s *Speed) UnmarshalText(b []byte) error { return parse("speed", speedNames, s, b) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (t *GIDType) UnmarshalText(b []byte) error { return parse("gid type", typeNames, t, b) }
-
 type enum interface{ ~uint8 | ~uint16 }
 
 func name[E enum](typ string, names map[E]string, v E) string {
@@ -191,12 +149,12 @@ func name[E enum](typ string, names map[E]string, v E) string {
 }
 
 // parse finds the value of a name, whatever its case.
-func parse[E enum](what string, names map[E]string, v *E, b []byte) error {
-	for val, s := range names {
-		if fold(s) == fold(string(b)) {
+func parse[E enum](names map[E]string, v *E, s string) error {
+	for val, n := range names {
+		if fold(n) == fold(s) {
 			*v = val
 			return nil
 		}
 	}
-	return fmt.Errorf("%s %q is none of %s", what, clip(string(b)), list(names))
+	return fmt.Errorf("want one of %s", list(names))
 }

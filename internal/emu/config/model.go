@@ -7,15 +7,15 @@ import (
 
 // Model is a kind of adapter, as its identifiers tell it.
 type Model struct {
-	Name     string `json:"name"`
-	Alias    string `json:"alias"`     // as flags spell it
-	VendorID uint32 `json:"vendor_id"` // IEEE OUI: ibv_device_attr.vendor_id
-	PCI      uint16 `json:"pci_id"`    // PCI device of vendor 0x15b3; also vendor_part_id
-	HWVer    uint32 `json:"hw_ver"`
-	Firmware string `json:"firmware"`
-	PSID     string `json:"psid"`
-	Width    Width  `json:"width"` // of a port, like Speed
-	Speed    Speed  `json:"speed"`
+	Name     string
+	Alias    string // as flags spell it
+	VendorID uint32 // IEEE OUI: ibv_device_attr.vendor_id
+	PCI      uint16 // PCI device of vendor 0x15b3; also vendor_part_id
+	HWVer    uint32
+	Firmware string
+	PSID     string
+	Width    Width // of a port, like Speed
+	Speed    Speed
 }
 
 // PCIVendor is the PCI vendor of all models.

@@ -1,11 +1,8 @@
 package config
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strconv"
@@ -31,16 +28,16 @@ type setting struct {
 var portKeys = map[string]func(p *Port, v string) error{
 	"link":  func(*Port, string) error { return nil }, // done when the port was made
 	"state": setState,
-	"mtu":   func(p *Port, v string) error { return p.ActiveMTU.UnmarshalText([]byte(v)) },
+	"mtu":   func(p *Port, v string) error { return parse(mtuNames, &p.ActiveMTU, v) },
 	"max_mtu": func(p *Port, v string) error {
-		err := p.MaxMTU.UnmarshalText([]byte(v))
+		err := parse(mtuNames, &p.MaxMTU, v)
 		p.ActiveMTU = min(p.ActiveMTU, p.MaxMTU)
 		return err
 	},
-	"width":         func(p *Port, v string) error { return p.Width.UnmarshalText([]byte(v)) },
-	"speed":         func(p *Port, v string) error { return p.Speed.UnmarshalText([]byte(v)) },
+	"width":         func(p *Port, v string) error { return parse(widthNames, &p.Width, v) },
+	"speed":         func(p *Port, v string) error { return parse(speedNames, &p.Speed, v) },
 	"netdev":        func(p *Port, v string) error { p.Netdev = v; return nil },
-	"mac":           func(p *Port, v string) error { return p.MAC.UnmarshalText([]byte(v)) },
+	"mac":           func(p *Port, v string) (err error) { p.MAC, err = ParseMAC(v); return err },
 	"lid":           func(p *Port, v string) error { return number(v, &p.LID) },
 	"sm_lid":        func(p *Port, v string) error { return number(v, &p.SMLID) },
 	"lmc":           func(p *Port, v string) error { return number(v, &p.LMC) },
@@ -53,7 +50,7 @@ var deviceKeys = map[string]func(d *Device, v string) error{
 		d.FirmwareVersion, d.BoardID = d.Model.Firmware, d.Model.PSID
 		return err
 	},
-	"guid":  func(d *Device, v string) error { return d.NodeGUID.UnmarshalText([]byte(v)) },
+	"guid":  func(d *Device, v string) (err error) { d.NodeGUID, err = ParseGUID(v); return err },
 	"fw":    func(d *Device, v string) error { d.FirmwareVersion = v; return nil },
 	"board": func(d *Device, v string) error { d.BoardID = v; return nil },
 	"desc":  func(d *Device, v string) error { d.NodeDesc = v; return nil },
@@ -82,21 +79,6 @@ func Parse(spec []string) (*Config, error) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
-	}
-	return c, c.Validate()
-}
-
-// ParseJSON reads what [Config] marshals to. What a device does not say is zero: begin from the output of a default one.
-func ParseJSON(r io.Reader) (*Config, error) {
-	data, err := io.ReadAll(io.LimitReader(r, 1<<20))
-	if err != nil {
-		return nil, err
-	}
-	c := &Config{}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(c); err != nil {
-		return nil, &ValueError{Key: "configuration", Err: err}
 	}
 	return c, c.Validate()
 }
@@ -161,7 +143,7 @@ func (d *Device) parsePort(all []setting, device, number int, netdevs *int, bad 
 			case "eth":
 				link = Ethernet
 			default:
-				bad(s, link.UnmarshalText([]byte(s.value)))
+				bad(s, parse(linkNames, &link, s.value))
 			}
 		}
 	}
@@ -244,19 +226,19 @@ func setState(p *Port, v string) error {
 	case "down":
 		p.State, p.PhysState = PortDown, PhysDisabled
 	default:
-		if err := p.State.UnmarshalText([]byte(v)); err != nil {
+		if parse(stateNames, &p.State, v) != nil {
 			return errors.New("want up, down, init, armed or active")
 		}
 	}
 	return nil
 }
 
-// Set changes a limit by its name, as in max_qp=64. "all" values are decimal or 0x.
+// Set changes a limit by its name, as in max_qp=64.
 func (l *Limits) Set(key, value string) error {
 	v := reflect.ValueOf(l).Elem()
 	var names []string
 	for i := range v.NumField() {
-		n := v.Type().Field(i).Tag.Get("json")
+		n := v.Type().Field(i).Tag.Get("limit")
 		if n != key {
 			names = append(names, n)
 			continue

@@ -18,7 +18,7 @@ const (
 	maxNetdev  = 15
 )
 
-// hardLimits is what the device's own formats can express, by the limit's JSON name: a QPN has 24 bits, a WQE index 16.
+// hardLimits is what the device's own formats can express, by the limit's name: a QPN has 24 bits, a WQE index 16.
 var hardLimits = map[string]uint64{
 	"max_qp": 1 << 22, "max_qp_wr": 32768, "max_sge": 60, "max_inline": 1000, "max_cq": 1 << 24, "max_cqe": 1<<22 - 1, "max_mr": 1 << 24,
 	"max_mw": 1 << 24, "max_pd": 1 << 24, "max_srq": 1 << 24, "max_srq_wr": 32767, "max_srq_sge": 31, "max_xrcd": 1 << 24,
@@ -73,7 +73,7 @@ func (v *checker) limits(l *Limits) {
 		} else {
 			n = f.Uint()
 		}
-		key := s.Type().Field(i).Tag.Get("json")
+		key := s.Type().Field(i).Tag.Get("limit")
 		hard, ok := hardLimits[key]
 		if !ok {
 			hard = 1<<64 - 1
