@@ -31,7 +31,7 @@ type probe struct {
 var releases = []string{"v17", "v25", "v44", "v65"}
 
 // errNoHeaders means that there is nothing to compare with.
-var errNoHeaders = errors.New("infiniband/verbs.h is not installed (Debian: libibverbs-dev)")
+var errNoHeaders = errors.New("infiniband/mlx5dv.h is not installed (Debian: libibverbs-dev)")
 
 // TestHeaders asks a C compiler, and a cross compiler, what the headers of this
 // machine say. The numbers are read from the object file: nothing is run, so the
@@ -173,7 +173,7 @@ func askCompiler(dir string, cc []string, probes []probe) (absent map[int]bool, 
 	absent = make(map[int]bool)
 	for {
 		// One line each, after one line of includes.
-		text := "#include <infiniband/verbs.h>\n"
+		text := "#include <infiniband/mlx5dv.h>\n" // it includes verbs.h
 		for i, p := range probes {
 			if !absent[i] {
 				text += fmt.Sprintf("const long long probe_%d = (long long)(%s);", i, p.expr)
@@ -194,7 +194,7 @@ func askCompiler(dir string, cc []string, probes []probe) (absent map[int]bool, 
 		for _, e := range errorLine.FindAllStringSubmatch(string(out), -1) {
 			line, _ := strconv.Atoi(e[1])
 			if line == 1 {
-				if strings.Contains(e[2], "infiniband/verbs.h") {
+				if strings.Contains(e[2], "infiniband/mlx5dv.h") {
 					return nil, 0, errNoHeaders
 				}
 				return nil, 0, fmt.Errorf("%v: %w\n%s", cmd, err, out)
@@ -272,7 +272,7 @@ func TestHeadersControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := "struct ibv_sge { unsigned long long addr; unsigned int lkey, length; };\nenum { IBV_QPT_RC = 7 };\n"
-	if err := os.WriteFile(filepath.Join(include, "verbs.h"), []byte(header), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(include, "mlx5dv.h"), []byte(header), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	got := make(map[string]int64)

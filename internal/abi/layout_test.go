@@ -76,6 +76,8 @@ func mirrors() []mirror {
 	send := m[SendWR]("struct ibv_send_wr")
 	send.renamed = map[string]string{"XRCRemoteSRQN": "qp_type", "Bind": "bind_mw"}
 	send.ignored = []string{"invalidate_rkey", "tso"}
+	dc := m[MLX5DVDCInitAttr]("struct mlx5dv_dc_init_attr")
+	dc.ignored = []string{"dci_streams"}
 	return []mirror{
 		gid, device, event, wc, send,
 		part(m[Context]("struct ibv_context")),
@@ -128,6 +130,25 @@ func mirrors() []mirror {
 		m[TMCaps]("struct ibv_tm_caps"),
 		m[TSOCaps]("struct ibv_tso_caps"),
 		m[ValuesEx]("struct ibv_values_ex"),
+		m[MLX5DVObj]("struct mlx5dv_obj"),
+		m[MLX5DVQP]("struct mlx5dv_qp"),
+		m[MLX5DVCQ]("struct mlx5dv_cq"),
+		m[MLX5DVSRQ]("struct mlx5dv_srq"),
+		m[MLX5DVAH]("struct mlx5dv_ah"),
+		m[MLX5DVPD]("struct mlx5dv_pd"),
+		m[MLX5DVCQECompCaps]("struct mlx5dv_cqe_comp_caps"),
+		m[MLX5DVSWParsingCaps]("struct mlx5dv_sw_parsing_caps"),
+		m[MLX5DVStridingRQCaps]("struct mlx5dv_striding_rq_caps"),
+		m[MLX5DVSigCaps]("struct mlx5dv_sig_caps"),
+		m[MLX5DVDCIStreamsCaps]("struct mlx5dv_dci_streams_caps"),
+		m[MLX5DVCryptoCaps]("struct mlx5dv_crypto_caps"),
+		m[MLX5IBUAPIReg]("struct mlx5_ib_uapi_reg"),
+		m[MLX5DVOOORecvWRsCaps]("struct mlx5dv_ooo_recv_wrs_caps"),
+		m[MLX5DVContext]("struct mlx5dv_context"),
+		m[MLX5DVCQInitAttr]("struct mlx5dv_cq_init_attr"),
+		m[MLX5DVQPInitAttr]("struct mlx5dv_qp_init_attr"),
+		m[MLX5DVClockInfo]("struct mlx5dv_clock_info"),
+		dc,
 	}
 }
 
@@ -291,7 +312,7 @@ func TestMirrorsAreChecked(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no sources here: %v", err)
 	}
-	doc := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?((?:struct|union) ibv_\w+) \(`)
+	doc := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?((?:struct|union) (?:ibv|mlx5)\w+) \(`)
 	found := 0
 	for _, f := range files {
 		src, err := os.ReadFile(f)

@@ -62,6 +62,26 @@ var (
 	_ [48]byte  = [unsafe.Sizeof(BindMW{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(Timespec{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(GID{})]byte{}
+	_ [128]byte = [unsafe.Sizeof(MLX5DVObj{})]byte{}
+	_ [96]byte  = [unsafe.Sizeof(MLX5DVQP{})]byte{}
+	_ [48]byte  = [unsafe.Sizeof(MLX5DVCQ{})]byte{}
+	_ [48]byte  = [unsafe.Sizeof(MLX5DVSRQ{})]byte{}
+	_ [16]byte  = [unsafe.Sizeof(MLX5DVAH{})]byte{}
+	_ [16]byte  = [unsafe.Sizeof(MLX5DVPD{})]byte{}
+	_ [8]byte   = [unsafe.Sizeof(MLX5DVCQECompCaps{})]byte{}
+	_ [8]byte   = [unsafe.Sizeof(MLX5DVSWParsingCaps{})]byte{}
+	_ [20]byte  = [unsafe.Sizeof(MLX5DVStridingRQCaps{})]byte{}
+	_ [16]byte  = [unsafe.Sizeof(MLX5DVSigCaps{})]byte{}
+	_ [2]byte   = [unsafe.Sizeof(MLX5DVDCIStreamsCaps{})]byte{}
+	_ [12]byte  = [unsafe.Sizeof(MLX5DVCryptoCaps{})]byte{}
+	_ [8]byte   = [unsafe.Sizeof(MLX5IBUAPIReg{})]byte{}
+	_ [20]byte  = [unsafe.Sizeof(MLX5DVOOORecvWRsCaps{})]byte{}
+	_ [200]byte = [unsafe.Sizeof(MLX5DVContext{})]byte{}
+	_ [24]byte  = [unsafe.Sizeof(MLX5DVCQInitAttr{})]byte{}
+	_ [16]byte  = [unsafe.Sizeof(MLX5DVDCInitAttr{})]byte{}
+	_ [40]byte  = [unsafe.Sizeof(MLX5DVQPInitAttr{})]byte{}
+	_ [40]byte  = [unsafe.Sizeof(MLX5DVClockInfo{})]byte{}
+	_ [16]byte  = [unsafe.Sizeof(MLX5DVInOut{})]byte{}
 )
 
 var (
