@@ -9,7 +9,7 @@ import (
 
 // What the formats and the kernel's interfaces can hold.
 const (
-	MaxDevices = 64
+	MaxDevices = 32 // as many as the fixed minors of uverbs
 	MaxPorts   = 4
 	MaxGIDs    = 1024
 	MaxPKeys   = 1024

@@ -1,0 +1,76 @@
+//go:build linux
+
+package sysfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func (t *Tree) fail(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+}
+
+// files writes a folder's files from pairs of names and contents.
+func (t *Tree) files(dir string, pairs ...string) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		t.file(dir+"/"+pairs[i], pairs[i+1])
+	}
+}
+
+// file writes or replaces a file, at once for whoever reads it; a newline is added to what is not empty.
+func (t *Tree) file(path, content string) {
+	dir := path[:strings.LastIndexByte(path, '/')]
+	t.dir(dir)
+	if content != "" {
+		content += "\n"
+	}
+	name := t.root + path
+	if t.built {
+		name = t.root + "/tmp/new"
+	}
+	err := os.WriteFile(name, []byte(content), 0o444)
+	if t.built && err == nil {
+		err = os.Rename(name, t.root+path)
+	}
+	if err != nil {
+		t.fail(err)
+		_ = os.Remove(name) // or the next one could not be made
+	}
+}
+
+func (t *Tree) dir(path string) {
+	if t.made[path] {
+		return
+	}
+	if err := os.MkdirAll(t.root+path, 0o755); err != nil {
+		t.fail(err)
+	}
+	t.made[path] = true
+}
+
+// link makes a relative link between two canonical paths of the tree. As the kernel's, it ends in the target's name even
+// where the target is a parent: programs take the last element for the PCI address.
+func (t *Tree) link(path, to string) {
+	dir := filepath.Dir(path)
+	t.dir(dir)
+	rel, err := filepath.Rel(dir, filepath.Dir(to))
+	if err == nil {
+		err = os.Symlink(filepath.Join(rel, filepath.Base(to)), t.root+path)
+	}
+	if err != nil {
+		t.fail(err)
+	}
+}
+
+func (t *Tree) remove(path string) {
+	if err := os.RemoveAll(t.root + path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.fail(err)
+	}
+	delete(t.made, path)
+}

@@ -1,0 +1,147 @@
+//go:build linux
+
+package sysfs
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Kind is what a path leads to.
+type Kind uint8
+
+// The kinds. Missing is a path of the tree's where nothing is: RealPath gives the right errno.
+const (
+	Missing Kind = iota
+	File
+	Dir
+	Uverbs
+	RDMACM
+)
+
+// String returns the lower-case name.
+func (k Kind) String() string {
+	if names := [...]string{"missing", "file", "dir", "uverbs", "rdma_cm"}; int(k) < len(names) {
+		return names[k]
+	}
+	return "Kind(" + strconv.Itoa(int(k)) + ")"
+}
+
+// Target is where a path leads. Native calls on RealPath answer as the path's own would, but those that follow to a device file.
+type Target struct {
+	RealPath string
+	Kind     Kind
+	Device   int  // of Uverbs
+	Link     bool // of Uverbs and RDMACM: RealPath is a symbolic link to the device file, for lstat and readlink
+}
+
+// Lookup tells where an absolute path leads, ok = false for one that is none of the tree's. Paths below neither /sys nor /dev cost
+// nothing to speak of.
+func (t *Tree) Lookup(path string) (target Target, ok bool) {
+	if len(path) < 5 || path[0] != '/' {
+		return Target{}, false
+	}
+	if strings.HasPrefix(path, t.root) && path[len(t.root):] != "" && path[len(t.root)] == '/' {
+		path = path[len(t.root):] // a folder of the tree that the program has open
+	} else if s := path[:5]; s != "/sys/" && s != "/dev/" && path[1] != '/' && path[1] != '.' && !strings.Contains(path, "/../") {
+		return Target{}, false
+	}
+	return t.lookup(path)
+}
+
+func (t *Tree) lookup(path string) (target Target, ok bool) {
+	if strings.Contains(path, "//") || strings.Contains(path, "/.") {
+		if !strings.Contains(path, "/sys/") && !strings.Contains(path, "/dev/") {
+			return Target{}, false
+		}
+		path = t.clean(path)
+	}
+	if !t.claimed(path) {
+		return Target{}, false
+	}
+	t.refresh(path)
+	if target, ok := t.nodes[path]; ok {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if target.Kind == Uverbs && t.gone[target.Device] {
+			target.Kind, target.Link = Missing, false
+		}
+		return target, true
+	}
+	target.RealPath = t.root + path
+	if st, err := os.Stat(target.RealPath); err == nil {
+		target.Kind = File
+		if st.IsDir() {
+			target.Kind = Dir
+		}
+	}
+	return target, true
+}
+
+// claimed reports whether a clean path is the tree's.
+func (t *Tree) claimed(path string) bool {
+	for _, c := range t.claims {
+		if strings.HasPrefix(path, c) || len(path) == len(c)-1 && c[len(path)] == '/' && c[:len(path)] == path {
+			return true
+		}
+	}
+	return false
+}
+
+// clean resolves what is in the way of comparing paths. Where a link comes before "..", the parent is that of the link's target.
+func (t *Tree) clean(path string) string {
+	cur := ""
+	for _, c := range strings.Split(path, "/") {
+		switch c {
+		case "", ".":
+		case "..":
+			cur = filepath.Dir(t.follow(cur + "/"))
+			if cur == "/" {
+				cur = ""
+			}
+		default:
+			cur += "/" + c
+		}
+	}
+	if strings.HasSuffix(path, "/") || strings.HasSuffix(path, "/.") || strings.HasSuffix(path, "/..") {
+		cur += "/"
+	}
+	return cur
+}
+
+// follow resolves the links of a path that may be in the tree; one that is not there stays as it is.
+func (t *Tree) follow(path string) string {
+	in := t.claimed(path)
+	real := path
+	if in {
+		real = t.root + path
+	}
+	real, err := filepath.EvalSymlinks(real)
+	if err != nil {
+		return filepath.Clean(path)
+	}
+	if in {
+		real = strings.TrimPrefix(real, t.root)
+	}
+	return real
+}
+
+// refresh brings the counters that a path leads to up to date.
+func (t *Tree) refresh(path string) {
+	if t.OnCounters == nil || !strings.Contains(path, "counters") {
+		return
+	}
+	_, path, _ = strings.Cut(path, "/infiniband/")
+	part := strings.Split(path, "/")
+	if len(part) < 4 || part[1] != "ports" {
+		return
+	}
+	n, _ := strconv.Atoi(part[2])
+	for i := range t.config.Devices {
+		if d := &t.config.Devices[i]; d.Name == part[0] && n >= 1 && n <= len(d.Ports) {
+			t.OnCounters(i, n)
+		}
+	}
+}
