@@ -1,0 +1,271 @@
+//go:build linux
+
+package cm
+
+import (
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/emu/hca"
+	"github.com/pureverbs/pureverbs/internal/emu/uapi"
+)
+
+// The kernel's timing of connection messages: an answer is awaited for 4.096 ms·2^10, and asked for again fifteen times.
+const (
+	responseTime = 4096 * time.Millisecond
+	retries      = 15
+)
+
+// Limits that the kernel does not know: what a program may make the supervisor keep.
+const (
+	maxIDs     = 1 << 16
+	maxEvents  = 1 << 16 // of one file
+	maxWaiters = 1 << 10
+	maxBacklog = 1024
+	maxOption  = 1 << 16 // bytes
+)
+
+// Server is the emulated /dev/infiniband/rdma_cm. The fabric's lock guards it.
+type Server struct {
+	f     *hca.Fabric
+	files map[string]*file // by the name of the pipe
+	ids   table[*id]
+	mcs   table[*mcast]
+	ports map[portKey][]*id // who is bound
+	last  uint16            // ephemeral port handed out last
+
+	// What tests shorten, and pretend.
+	response time.Duration
+	timewait time.Duration // 0: from the QP's timeout, as the kernel
+	local    func(netip.Addr) bool
+	routed   func(netip.Addr) unix.Errno
+}
+
+// New returns a server whose ids live on the devices of f.
+func New(f *hca.Fabric) *Server {
+	return &Server{f: f, files: map[string]*file{}, ports: map[portKey][]*id{}, response: responseTime, local: hostAddr, routed: route}
+}
+
+// file is one open of the device.
+type file struct {
+	s       *Server
+	sig     signal
+	ids     map[*id]struct{}
+	events  []*event
+	waiters []waiter
+	owed    int // bytes of the signal whose events were dropped
+	closed  bool
+}
+
+// signal makes a file readable: it holds a byte for each event.
+type signal interface {
+	put(n int)
+	// take removes n bytes, through descriptor fd of the caller.
+	take(c caller, fd int, n int)
+	close()
+}
+
+// caller is the thread whose write() is executed.
+type caller interface {
+	uapi.Memory
+	alive() bool
+	nonblock() bool
+	fd() int
+	// file is the name of what a descriptor of the caller's leads to, "" if nothing.
+	file(fd int) string
+	answer(n int, e unix.Errno)
+}
+
+// request is one command on its way.
+type request struct {
+	c       caller
+	fl      *file
+	addr    uint64 // of the command's body
+	in, out int
+	len     int // of the whole write
+}
+
+// get copies a command's body as the kernel does: all of it, whatever length the header gives.
+func get[T any](r *request) (v T, e unix.Errno) {
+	if r.c.Read(r.addr, uapi.Bytes(&v)) != nil {
+		e = unix.EFAULT
+	}
+	return v, e
+}
+
+// put writes an answer, or what fits of it where the program knows a shorter one of at least min bytes.
+func put[T any](r *request, addr uint64, v *T, min int) unix.Errno {
+	b := uapi.Bytes(v)
+	if r.out < min {
+		return unix.ENOSPC
+	}
+	if r.c.Write(addr, b[:minInt(len(b), r.out)]) != nil {
+		return unix.EFAULT
+	}
+	return 0
+}
+
+func minInt(a, b int) int {
+	if a < b {
+		return a
+	}
+	return b
+}
+
+// pending says that the answer comes later.
+const pending = unix.Errno(1 << 20)
+
+type command struct {
+	name string
+	run  func(*Server, *request) unix.Errno
+}
+
+// commands is indexed by RDMA_USER_CM_CMD_*.
+var commands = [...]command{
+	0:  {"CM_CREATE_ID", (*Server).createID},
+	1:  {"CM_DESTROY_ID", (*Server).destroyID},
+	2:  {"CM_BIND_IP", (*Server).bindIP},
+	3:  {"CM_RESOLVE_IP", (*Server).resolveIP},
+	4:  {"CM_RESOLVE_ROUTE", (*Server).resolveRoute},
+	5:  {"CM_QUERY_ROUTE", (*Server).queryRoute},
+	6:  {"CM_CONNECT", (*Server).connect},
+	7:  {"CM_LISTEN", (*Server).listen},
+	8:  {"CM_ACCEPT", (*Server).accept},
+	9:  {"CM_REJECT", (*Server).reject},
+	10: {"CM_DISCONNECT", (*Server).disconnect},
+	11: {"CM_INIT_QP_ATTR", (*Server).initQPAttr},
+	12: {"CM_GET_EVENT", (*Server).getEvent},
+	13: {"CM_GET_OPTION", nil},
+	14: {"CM_SET_OPTION", (*Server).setOption},
+	15: {"CM_NOTIFY", (*Server).notify},
+	16: {"CM_JOIN_IP_MCAST", (*Server).joinIPMcast},
+	17: {"CM_LEAVE_MCAST", (*Server).leaveMcast},
+	18: {"CM_MIGRATE_ID", (*Server).migrateID},
+	19: {"CM_QUERY", (*Server).query},
+	20: {"CM_BIND", (*Server).bind},
+	21: {"CM_RESOLVE_ADDR", (*Server).resolveAddr},
+	22: {"CM_JOIN_MCAST", (*Server).joinMcast},
+	23: {"CM_RESOLVE_IB_SERVICE", nil},
+	24: {"CM_WRITE_CM_EVENT", (*Server).writeEvent},
+}
+
+// execute runs one write() of n bytes at addr, lock held. It answers the caller, at once or later.
+func (s *Server) execute(c caller, fl *file, addr, n uint64) {
+	if e := s.run(c, fl, addr, n); e == 0 {
+		c.answer(int(n), 0)
+	} else if e != pending {
+		c.answer(0, e)
+	}
+}
+
+func (s *Server) run(c caller, fl *file, addr, n uint64) unix.Errno {
+	if n < headerSize {
+		return unix.EINVAL
+	}
+	var h header
+	if c.Read(addr, uapi.Bytes(&h)) != nil {
+		return unix.EFAULT
+	}
+	if h.Cmd >= uint32(len(commands)) || uint64(h.In)+headerSize > n {
+		return unix.EINVAL
+	}
+	cmd := &commands[h.Cmd]
+	if cmd.run == nil {
+		return unix.ENOSYS
+	}
+	fl.settle(c)
+	if s.f.Watch != nil {
+		if e := s.f.Watch.Command(nil, cmd.name); e != 0 {
+			return e
+		}
+	}
+	return cmd.run(s, &request{c: c, fl: fl, addr: addr + headerSize, in: int(h.In), out: int(h.Out), len: int(n)})
+}
+
+// open makes a file whose events sig announces.
+func (s *Server) open(name string, sig signal) *file {
+	fl := &file{s: s, sig: sig, ids: map[*id]struct{}{}}
+	s.files[name] = fl
+	return fl
+}
+
+// release is the last close: all ids go, their peers hear of it.
+func (s *Server) release(name string) {
+	fl := s.files[name]
+	if fl == nil {
+		return
+	}
+	delete(s.files, name)
+	fl.closed = true
+	for i := range fl.ids {
+		s.destroy(i)
+	}
+	for _, w := range fl.waiters {
+		w.r.c.answer(0, unix.EBADF)
+	}
+	fl.events, fl.waiters = nil, nil
+	fl.sig.close()
+}
+
+// find is the id of a number, as the kernel lets a file see it.
+func (s *Server) find(fl *file, num uint32) (*id, unix.Errno) {
+	i, ok := s.ids.get(num)
+	switch {
+	case !ok || i.hidden:
+		return nil, unix.ENOENT
+	case i.file != fl:
+		return nil, unix.EINVAL
+	case i.closing:
+		return i, unix.EIO
+	}
+	return i, 0
+}
+
+// findBound is find for commands that need a device.
+func (s *Server) findBound(fl *file, num uint32) (*id, unix.Errno) {
+	i, e := s.find(fl, num)
+	if e == 0 && i.port == nil {
+		e = unix.EINVAL
+	}
+	return i, e
+}
+
+// table hands out the lowest free number.
+type table[T any] struct {
+	slots []*T
+	low   int // nothing is free below
+	used  int
+}
+
+func (t *table[T]) add(v T) (uint32, bool) {
+	if t.used >= maxIDs {
+		return 0, false
+	}
+	for t.low < len(t.slots) && t.slots[t.low] != nil {
+		t.low++
+	}
+	if t.low == len(t.slots) {
+		t.slots = append(t.slots, nil)
+	}
+	t.slots[t.low] = &v
+	t.used++
+	return uint32(t.low), true
+}
+
+func (t *table[T]) get(n uint32) (v T, ok bool) {
+	if uint64(n) >= uint64(len(t.slots)) || t.slots[n] == nil {
+		return v, false
+	}
+	return *t.slots[n], true
+}
+
+func (t *table[T]) drop(n uint32) {
+	if uint64(n) >= uint64(len(t.slots)) || t.slots[n] == nil {
+		return
+	}
+	t.slots[n] = nil
+	t.used--
+	t.low = minInt(t.low, int(n))
+}
