@@ -44,6 +44,19 @@ func (t *Tree) file(path, content string) {
 	}
 }
 
+// same makes a file that shares its content with others, until one of them is replaced: it costs less.
+func (t *Tree) same(path, content string) {
+	first := "/tmp/" + content
+	if !t.made[first] {
+		t.file(first, content)
+		t.made[first] = true
+	}
+	t.dir(path[:strings.LastIndexByte(path, '/')])
+	if err := os.Link(t.root+first, t.root+path); err != nil {
+		t.fail(err)
+	}
+}
+
 func (t *Tree) dir(path string) {
 	if t.made[path] {
 		return
