@@ -51,6 +51,7 @@ const (
 	In     Kind = iota // bytes for the kernel, inline if not more than eight
 	Out                // room for the kernel's answer
 	Handle             // an object that is there
+	FD                 // a file descriptor
 	NewID              // the kernel writes a handle or a file descriptor into the attribute itself
 )
 
@@ -210,6 +211,15 @@ func (b *Bundle) Uint(id uint16) uint64 {
 	return a.Data
 }
 
+// Handles calls f with each object that is named.
+func (b *Bundle) Handles(f func(handle uint64)) {
+	for i := range b.Method.Attrs {
+		if b.Method.Attrs[i].Kind == Handle && b.idx[i] >= 0 {
+			f(b.attrs[b.idx[i]].Data)
+		}
+	}
+}
+
 // Room is the place for an Out attribute's answer; its zero value if absent.
 func (b *Bundle) Room(id uint16) Room {
 	a := b.attr(id)
@@ -253,11 +263,14 @@ func (r Room) Put(p []byte, clear bool) unix.Errno {
 	if len(p) > 0 && r.mem.Write(r.Addr, p) != nil {
 		return unix.EFAULT
 	}
-	if r.flags != 0 {
-		f := r.old | attrValidOutput
-		if r.mem.Write(r.flags, Bytes(&f)) != nil {
-			return unix.EFAULT
-		}
+	return r.Valid()
+}
+
+// Valid marks the attribute as answered.
+func (r Room) Valid() unix.Errno {
+	f := r.old | attrValidOutput
+	if r.flags != 0 && r.mem.Write(r.flags, Bytes(&f)) != nil {
+		return unix.EFAULT
 	}
 	return 0
 }

@@ -36,6 +36,7 @@ func out(id, size uint16) Spec { return Spec{ID: id, Kind: Out, Min: size, Max: 
 func atLeast(s Spec) Spec      { s.Trailing = true; return s }
 func opt(s Spec) Spec          { s.Optional = true; return s }
 func handle(id uint16) Spec    { return Spec{ID: id, Kind: Handle} }
+func fd(id uint16) Spec        { return Spec{ID: id, Kind: FD, Optional: true} }
 func newID(id uint16) Spec     { return Spec{ID: id, Kind: NewID} }
 func flags(id uint16) Spec     { return Spec{ID: id, Kind: In, Min: 4, Max: 8, Optional: true} }
 func uhw(s ...Spec) []Spec {
@@ -55,20 +56,20 @@ var Methods = []Method{
 	{ObjDevice, DriverNS, "mlx5_query_port", []Spec{in(DriverNS, 4), atLeast(out(DriverNS+1, 40))}},
 	{ObjPD, 0, "dealloc_pd", destroy()},
 	{ObjPD, DriverNS, "mlx5_query_pd", []Spec{handle(DriverNS), out(DriverNS+1, 4)}},
-	{ObjCQ, 0, "create_cq", uhw(newID(0), in(1, 4), in(2, 8), opt(handle(3)), in(4, 4), flags(5), out(6, 4), opt(handle(7)))},
+	{ObjCQ, 0, "create_cq", uhw(newID(0), in(1, 4), in(2, 8), fd(3), in(4, 4), flags(5), out(6, 4), fd(7))},
 	{ObjCQ, 1, "destroy_cq", destroy(atLeast(out(1, 8)))},
 	{ObjQP, 0, "create_qp", uhw(newID(0), opt(handle(1)), opt(handle(2)), opt(handle(3)), opt(handle(4)), opt(handle(5)), opt(handle(6)), in(7, 8),
-		atLeast(in(8, 20)), in(9, 8), flags(10), opt(in(11, 4)), opt(handle(12)), atLeast(out(13, 20)), out(14, 4))},
+		atLeast(in(8, 20)), in(9, 8), flags(10), opt(in(11, 4)), fd(12), atLeast(out(13, 20)), out(14, 4))},
 	{ObjQP, 1, "destroy_qp", destroy(atLeast(out(1, 4)))},
 	{ObjSRQ, 0, "create_srq", uhw(newID(0), handle(1), opt(handle(2)), opt(handle(3)), in(4, 8), in(5, 4), in(6, 4), in(7, 4), opt(in(8, 4)), in(9, 8),
-		opt(handle(10)), out(11, 4), out(12, 4), opt(out(13, 4)))},
+		fd(10), out(11, 4), out(12, 4), opt(out(13, 4)))},
 	{ObjSRQ, 1, "destroy_srq", destroy(atLeast(out(1, 4)))},
 	{ObjAH, 0, "destroy_ah", destroy()},
 	{ObjMR, 1, "dereg_mr", destroy()},
 	{ObjMR, 2, "advise_mr", []Spec{handle(0), in(1, 8), flags(2), {ID: 3, Kind: In, Min: 16, Max: 65535}}},
 	{ObjMR, 3, "query_mr", []Spec{handle(0), out(1, 4), out(2, 4), out(3, 8), opt(out(4, 8))}},
 	{ObjMR, 4, "reg_dmabuf_mr", []Spec{newID(0), handle(1), in(2, 8), in(3, 8), in(4, 8), in(5, 4), flags(6), out(7, 4), out(8, 4)}},
-	{ObjMR, 5, "reg_mr", []Spec{newID(0), handle(1), opt(handle(2)), in(3, 8), opt(in(4, 8)), in(5, 8), flags(6), opt(handle(7)), opt(in(8, 8)), out(9, 4), out(10, 4)}},
+	{ObjMR, 5, "reg_mr", []Spec{newID(0), handle(1), opt(handle(2)), in(3, 8), opt(in(4, 8)), in(5, 8), flags(6), fd(7), opt(in(8, 8)), out(9, 4), out(10, 4)}},
 	{ObjMW, 0, "dealloc_mw", destroy()},
 	{ObjFlow, 0, "destroy_flow", destroy()},
 	{ObjXRCD, 0, "close_xrcd", destroy()},
