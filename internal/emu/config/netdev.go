@@ -94,7 +94,10 @@ func (c *Config) String() string {
 				if g.GID.IsZero() {
 					continue
 				}
-				fmt.Fprintf(&b, "    gid %3d  %v  %-6v  %s", k, g.GID, g.Type, g.Netdev)
+				fmt.Fprintf(&b, "    gid %3d  %v  %v", k, g.GID, g.Type)
+				if g.Netdev != "" {
+					b.WriteString("  " + g.Netdev)
+				}
 				if ip := g.GID.IP(); ip.Is4() {
 					fmt.Fprintf(&b, "  %v", ip)
 				}
@@ -105,5 +108,5 @@ func (c *Config) String() string {
 	if c.MemlockLimit != 0 {
 		fmt.Fprintf(&b, "memory that a process may register: %d bytes\n", c.MemlockLimit)
 	}
-	return strings.ReplaceAll(b.String(), "  \n", "\n")
+	return b.String()
 }

@@ -77,10 +77,14 @@ func Parse(spec []string) (*Config, error) {
 		errs = append(errs, err)
 		c.Devices = append(c.Devices, d)
 	}
-	if err := errors.Join(errs...); err != nil {
+	err := errors.Join(errs...)
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
 		return nil, err
 	}
-	return c, c.Validate()
+	return c, nil
 }
 
 func parseDevice(spec string, index int, netdevs *int) (Device, error) {

@@ -328,6 +328,23 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
+// Programs that name no device take the first that readdir gives.
+func TestOrder(t *testing.T) {
+	t.Setenv("TMPDIR", "")
+	tr := newTree(t, "mlx5_0", "mlx5_1", "mlx5_2")
+	for dir, want := range map[string]string{"/sys/class/infiniband": "mlx5_0 mlx5_1 mlx5_2", "/sys/class/infiniband_verbs": "uverbs0 uverbs1 uverbs2 abi_version"} {
+		f, err := os.Open(tr.Root() + dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := f.Readdirnames(-1)
+		f.Close()
+		if got := strings.Join(names, " "); got != want || err != nil {
+			t.Errorf("%s: %s, %v; want %s", dir, got, err, want)
+		}
+	}
+}
+
 // A reader never sees half a file while it changes.
 func TestUpdates_Hammer(t *testing.T) {
 	tr := newTree(t)
@@ -375,21 +392,34 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// An emulated device may not hide one that the machine has.
+// An emulated device hides nothing that the machine has.
 func TestNew_RealPCI(t *testing.T) {
-	names, _ := filepath.Glob("/sys/bus/pci/devices/*")
-	if len(names) == 0 {
-		t.Skip("the machine has no PCI device")
+	machine = t.TempDir()
+	defer func() { machine = "" }()
+	const bus = "/sys/devices/pci00e0:01"
+	mkdir := func(path string) {
+		t.Helper()
+		if err := os.MkdirAll(machine+path, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	c, err := config.Parse([]string{"mlx5_0,pci=" + filepath.Base(names[0])})
-	if err != nil {
-		t.Skip(err)
+	mkdir(bus)
+	mkdir("/sys/dev/char/10:58")
+	tr := newTree(t)
+	for path, want := range map[string]bool{bus: false, bus + "/pci_bus": false, bus + "/00e0:01:00.0": true, bus + "/00e0:01:00.0/vendor": true} {
+		if _, ok := tr.Lookup(path); ok != want {
+			t.Errorf("%s is the tree's: %v, want %v", path, ok, want)
+		}
 	}
-	if tr, err := New(c); err == nil {
+	if got := read(t, tr, "/sys/class/misc/rdma_cm/dev"); got != "10:57\n" {
+		t.Errorf("rdma_cm is %q, want a number that is free", got)
+	}
+	mkdir("/sys/bus/pci/devices/00e0:01:00.0")
+	if tr, err := New(config.Default()); err == nil {
 		tr.Close()
-		t.Errorf("%s is hidden", names[0])
-	} else if left, _ := filepath.Glob(os.TempDir() + "/emu-*"); !strings.Contains(err.Error(), "pci=") {
-		t.Errorf("error %v, folders %v", err, left)
+		t.Error("a PCI device of the machine is hidden")
+	} else if !strings.Contains(err.Error(), "00e0:01:00.0") || !strings.Contains(err.Error(), "pci=") {
+		t.Errorf("error %q does not tell the way out", err)
 	}
 }
 

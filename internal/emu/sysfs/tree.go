@@ -97,7 +97,8 @@ func (t *Tree) build() {
 	if !exists("/sys/bus/pci/drivers/mlx5_core") {
 		t.claims = append(t.claims, "/sys/bus/pci/drivers/mlx5_core/")
 	}
-	for i := range t.config.Devices {
+	t.devices = make([]string, len(t.config.Devices))
+	for i := len(t.devices) - 1; i >= 0; i-- { // tmpfs lists the newest entry first, and programs take the first device
 		t.device(i, &t.config.Devices[i])
 	}
 	for _, n := range t.netdevs {
@@ -108,7 +109,7 @@ func (t *Tree) build() {
 func (t *Tree) device(i int, d *config.Device) {
 	bus := "/sys/devices/pci" + d.PCI[:7] // a root bus of the device's own: no bridge of the machine comes into play
 	base := bus + "/" + d.PCI
-	t.devices = append(t.devices, base)
+	t.devices[i] = base
 	if exists("/sys/bus/pci/devices/"+d.PCI) || exists(base) {
 		t.fail(fmt.Errorf("device %s: the machine has a PCI device %s: give the emulated one another address with pci=", d.Name, d.PCI))
 		return
@@ -211,8 +212,9 @@ func (t *Tree) netdev(n config.Netdev) {
 		dir = "/sys/devices/virtual/net/" + n.Name
 	}
 	p := &t.config.Devices[n.Device].Ports[n.Port-1]
-	link := n.IfIndex
+	link, event := n.IfIndex, ""
 	if n.VLAN != 0 {
+		event = "DEVTYPE=vlan\n"
 		for _, up := range t.netdevs {
 			if up.Name == n.Parent {
 				link = up.IfIndex
@@ -226,7 +228,7 @@ func (t *Tree) netdev(n config.Netdev) {
 	t.files(dir, "address", n.MAC.String(), "mtu", strconv.Itoa(n.MTU), "ifindex", strconv.Itoa(n.IfIndex), "iflink", strconv.Itoa(link),
 		"addr_len", "6", "type", "1", "flags", "0x1003", "dev_id", "0x0", "dev_port", strconv.Itoa(n.Port-1), "duplex", "full",
 		"speed", strconv.Itoa(p.Rate()*100), "operstate", operstate(p.State), "carrier", carrier(p.State),
-		"uevent", fmt.Sprintf("INTERFACE=%s\nIFINDEX=%d", n.Name, n.IfIndex))
+		"uevent", fmt.Sprintf("%sINTERFACE=%s\nIFINDEX=%d", event, n.Name, n.IfIndex))
 	t.class("net", dir)
 	t.claims = append(t.claims, "/sys/class/net/"+n.Name+"/")
 }
@@ -252,7 +254,10 @@ func (t *Tree) node(major, minor uint32, sys string, target Target) {
 
 func hex(v int) string { return fmt.Sprintf("0x%04x", v) }
 
+// machine is where the machine's own /sys lies: in tests elsewhere.
+var machine = ""
+
 func exists(path string) bool {
-	_, err := os.Lstat(path)
+	_, err := os.Lstat(machine + path)
 	return err == nil
 }
