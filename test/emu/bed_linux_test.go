@@ -1,0 +1,209 @@
+//go:build linux && amd64 && !race
+
+package emu
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// limit is for both ends of a row; what kills them when it is over gets some more.
+const limit = 20 * time.Second
+
+var (
+	root string // of the repository
+	full = os.Getenv("EMU_FULL") != ""
+	port atomic.Int32
+)
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	wd, err := os.Getwd()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	root = filepath.Dir(filepath.Dir(wd))
+	build := exec.Command("go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/...", "./test/emu/pair")
+	build.Dir = root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// way is how a row's programs are run.
+type way struct {
+	name    string
+	release string // "" for this system's programs and libraries
+	nobody  bool   // as user nobody, the emulator too
+}
+
+var (
+	here = way{name: "here"}
+	ways = []way{here, {"nobody", "", true}, {"bullseye", "bullseye", false}, {"trixie", "trixie", false},
+		{"sid", "sid", false}, {"trixie-nobody", "trixie", true}}
+)
+
+var ours = []string{"perf", "show_gids", "devinfo", "asyncwatch", "rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong"}
+
+// command is how a program is started.
+func (w way) command(program string, args ...string) []string {
+	if slices.Contains(ours, program) {
+		program = filepath.Join(root, ".build/bin", program)
+	}
+	c := append([]string{program}, args...)
+	if w.release != "" {
+		c = append([]string{filepath.Join(root, "scripts/in-debian"), w.release}, c...)
+	}
+	return c
+}
+
+// emulate runs a command below the emulator and returns its output.
+func (w way) emulate(t *testing.T, flags []string, command ...string) (string, error) {
+	t.Helper()
+	if w.release != "" {
+		if _, err := os.Stat(filepath.Join(root, ".build/debian", w.release)); err != nil {
+			t.Fatalf("%v: run scripts/debian-root", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit+10*time.Second)
+	defer cancel()
+	args := append(append([]string{"--strict"}, flags...), "--")
+	c := exec.CommandContext(ctx, filepath.Join(root, ".build/bin/emu"), append(args, command...)...)
+	c.Dir = "/"
+	if w.nobody && os.Getuid() == 0 {
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	c.WaitDelay = time.Second
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	err := c.Run()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("killed after %v: %w", limit+10*time.Second, err)
+	}
+	return out.String(), err
+}
+
+// roles are the flags of programs whose two ends differ. HOST and PORT are replaced.
+var roles = map[string][2]string{
+	"rping":        {"-s -a HOST -p PORT", "-c -a HOST -p PORT"},
+	"ucmatose":     {"-b HOST -p PORT", "-s HOST -p PORT"},
+	"udaddy":       {"-b HOST", "-s HOST"},
+	"mckey":        {"-b HOST", "-b HOST -s"},
+	"rdma_server":  {"-s HOST -p PORT", ""},
+	"rdma_client":  {"", "-s HOST -p PORT"},
+	"rdma_xserver": {"-p PORT", ""},
+	"rdma_xclient": {"", "-s HOST -p PORT"},
+	"cmtime":       {"-b HOST -p PORT", "-s HOST -p PORT"},
+	"rstream":      {"-b HOST -p PORT", "-s HOST -p PORT"},
+	"riostream":    {"-b HOST -p PORT", "-s HOST -p PORT"},
+	"udpong":       {"-b HOST -p PORT", "-s HOST -p PORT"},
+}
+
+// row is one run. Its command is "SERVER FLAG..." for two ends of one program,
+// "SERVER/CLIENT FLAG..." for two programs, a colon for a space in either, and
+// "SERVER FLAG...; CLIENT FLAG..." where the flags differ.
+type row struct {
+	command string
+	host    string   // where the client finds the server; 127.0.0.1 if ""
+	emu     []string // flags of the emulator
+	pair    []string // flags of pair
+	want    string   // what the output must contain besides what check looks at
+}
+
+// ends returns the two ends' command lines.
+func (r row) ends(w way, port string) (server, client []string) {
+	host := r.host
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	s, c, two := strings.Cut(r.command, "; ")
+	if !two {
+		programs, flags, _ := strings.Cut(r.command, " ")
+		a, b, different := strings.Cut(programs, "/")
+		if !different {
+			b = a
+		}
+		s, c = a+" "+flags, b+" "+flags
+	}
+	for i, line := range []string{s, c} {
+		f := strings.Fields(line)
+		program := strings.Split(f[0], ":")
+		args := append(slices.Clone(program[1:]), f[1:]...)
+		if r, ok := roles[program[0]]; ok {
+			args = append(args, strings.Fields(strings.NewReplacer("HOST", host, "PORT", port).Replace(r[i]))...)
+		} else {
+			args = append(args, "-p", port)
+			if i == 1 {
+				args = append(args, host)
+			}
+		}
+		line := w.command(program[0], args...)
+		if i == 0 {
+			server = line
+		} else {
+			client = line
+		}
+	}
+	return server, client
+}
+
+// cm says whether the server listens in rdma_cm, where nobody sees its port.
+func cm(server []string) bool {
+	return slices.ContainsFunc(server, func(s string) bool { return roles[s] != [2]string{} }) || slices.Contains(server, "-R") || slices.Contains(server, "-z")
+}
+
+// run runs the row one way.
+func (r row) run(t *testing.T, w way) {
+	t.Helper()
+	p := strconv.Itoa(21000 + int(port.Add(1)))
+	server, client := r.ends(w, p)
+	args := append([]string{filepath.Join(root, ".build/bin/pair"), "-t", limit.String()}, r.pair...)
+	if !cm(server) {
+		args = append(args, "-p", p)
+	}
+	args = append(append(append(args, server...), "--"), client...)
+	out, err := w.emulate(t, r.emu, args...)
+	if err == nil {
+		s, c := parts(out)
+		if err = check(client, c, true); err == nil {
+			err = check(server, s, false)
+		}
+		if err == nil && !strings.Contains(out, r.want) {
+			err = fmt.Errorf("no %q", r.want)
+		}
+	}
+	if err != nil {
+		t.Errorf("%v\nserver %s\nclient %s\n%s", err, strings.Join(server, " "), strings.Join(client, " "), tail(out))
+	}
+}
+
+// parts cuts what pair prints.
+func parts(out string) (server, client string) {
+	_, out, _ = strings.Cut(out, "=== server: ")
+	server, client, _ = strings.Cut(out, "=== client: ")
+	return server, client
+}
+
+func tail(s string) string {
+	if lines := strings.SplitAfter(s, "\n"); len(lines) > 120 {
+		return strings.Join(lines[:40], "") + "...\n" + strings.Join(lines[len(lines)-80:], "")
+	}
+	return s
+}

@@ -1,0 +1,104 @@
+//go:build linux && amd64 && !race
+
+package emu
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// words that a program prints when something is wrong, some of them with exit code 0.
+var trouble = regexp.MustCompile(`(?i)invalid data|data mismatch|couldn't|failed|failure|unable|bogus|unknown|syndrom|error: [^0]|not permitted|leak`)
+
+// check looks at what one end printed: that it did all it was told to, and nothing else.
+func check(command []string, out string, client bool) error {
+	i := slices.IndexFunc(command, func(s string) bool {
+		return !strings.HasSuffix(s, "in-debian") && !slices.Contains(releases, s) && s != "stdbuf" && s != "-oL"
+	})
+	program, args := filepath.Base(command[i]), command[i+1:]
+	if m := trouble.FindString(out); m != "" {
+		return fmt.Errorf("%s says %q", program, m)
+	}
+	number := func(flag string, other int) int {
+		if j := slices.Index(args, flag); j >= 0 && j+1 < len(args) {
+			other, _ = strconv.Atoi(args[j+1])
+		}
+		return other
+	}
+	want := func(texts ...string) error {
+		for _, s := range texts {
+			if !strings.Contains(out, s) {
+				return fmt.Errorf("%s does not say %q", program, s)
+			}
+		}
+		return nil
+	}
+	switch {
+	case program == "ibv_xsrq_pingpong":
+		return want("success")
+	case strings.HasSuffix(program, "_pingpong"):
+		n, size := number("-n", 1000), 4096
+		if strings.Contains(program, "ud_") {
+			size = 2048
+		}
+		texts := []string{fmt.Sprintf("%d bytes in ", number("-s", size)*n*2), fmt.Sprintf("%d iters in ", n)}
+		if !strings.HasPrefix(program, "ibv_") && slices.Contains(args, "-c") {
+			texts = append(texts, "every byte as it should be")
+		}
+		return want(texts...)
+	case strings.HasPrefix(program, "ib_") || program == "perf":
+		return perftest(program, args, out, client, number)
+	}
+	if s, ok := map[string]string{
+		"rping": "", "ucmatose": "return status 0", "udaddy": "return status 0", "mckey": "return status 0",
+		"rdma_server": "rdma_server: end 0", "rdma_client": "rdma_client: end 0",
+		"rdma_xserver": "rdma_xserver: end 0", "rdma_xclient": "rdma_xclient: end 0",
+		"cmtime": "", "rstream": "", "riostream": "", "udpong": "",
+	}[program]; ok {
+		if program == "rping" && slices.Contains(args, "-v") && strings.Count(out, "ping data: rdma-ping-") != number("-C", 0) {
+			return fmt.Errorf("rping: %d lines of ping data, want %d", strings.Count(out, "ping data: rdma-ping-"), number("-C", 0))
+		}
+		return want(s)
+	}
+	return fmt.Errorf("nobody knows what %s should print", program)
+}
+
+var resultLine = regexp.MustCompile(`(?m)^ *(\d+) +(\d+) +([0-9.]+) +([0-9.]+)((?: +[0-9.]+)*) *$`)
+
+// perftest wants the client's table to have every size, with all messages and figures above 0.
+func perftest(program string, args []string, out string, client bool, number func(string, int) int) error {
+	if !client {
+		return nil // it prints, or does not, as the test goes
+	}
+	var sizes []int
+	for _, m := range resultLine.FindAllStringSubmatch(out, -1) {
+		size, _ := strconv.Atoi(m[1])
+		n, _ := strconv.Atoi(m[2])
+		if told := number("-n", 0); told != 0 && n != told && n != told*number("-q", 1) && n != 2*told*number("-q", 1) {
+			return fmt.Errorf("%s: %d iterations, want %d: %s", program, n, told, m[0])
+		}
+		if v, _ := strconv.ParseFloat(m[4], 64); v <= 0 {
+			return fmt.Errorf("%s: nothing measured: %s", program, m[0])
+		}
+		if !slices.Contains(sizes, size) {
+			sizes = append(sizes, size)
+		}
+	}
+	want := 1
+	if slices.Contains(args, "-a") {
+		if want = 23; slices.Contains(args, "UD") {
+			want = 10 // up to the MTU
+		}
+	}
+	if len(sizes) != want {
+		return fmt.Errorf("%s: results for %d sizes, want %d", program, len(sizes), want)
+	}
+	if s := number("-s", 0); s != 0 && sizes[0] != s {
+		return fmt.Errorf("%s: result for %d bytes, want %d", program, sizes[0], s)
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+//go:build linux && amd64 && !race
+
+package emu
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	ib       = []string{"--device", "mlx5_0,link=ib"}
+	jumbo    = []string{"--device", "mlx5_0,mtu=4096"}
+	two      = []string{"--device", "mlx5_0", "--device", "mlx5_1"}
+	sigint   = []string{"-int", "3s"}
+	loopback = []string{"127.0.0.1", "::1", "10.88.0.1", "fd00:88::1"}
+)
+
+// every is run each way, always.
+var every = []row{
+	{command: "ibv_rc_pingpong -g 3 -c -n 200 -s 9001"},
+	{command: "ibv_ud_pingpong -g 3 -c -n 200 -s 1000 -e"},
+	{command: "ibv_srq_pingpong -g 3 -c -n 200 -s 5000 -q 4"},
+	{command: "ib_write_bw -n 100 -s 65536"},
+	{command: "ib_send_lat -n 200 -s 64"},
+	{command: "rping -C 5 -v -V -S 1000"},
+	{command: "rc_pingpong/ibv_rc_pingpong -g 3 -c -n 60 -s 9001 -r 20"},
+	{command: "ib_write_bw/perf:write:bw -n 100 -s 65536"},
+}
+
+// once is run one way, and in a full run each way.
+var once = []row{
+	{command: "ibv_rc_pingpong -g 3 -c -n 500 -s 1"},
+	{command: "ibv_rc_pingpong -g 3 -c -n 20 -s 1048576 -r 10"},
+	{command: "ibv_rc_pingpong -g 3 -c -n 200 -e"},
+	{command: "ibv_rc_pingpong -g 3 -c -n 200 -t"},
+	{command: "ibv_rc_pingpong -g 3 -c -n 200 -N"},
+	{command: "ibv_rc_pingpong -c -n 200", emu: ib},
+	{command: "ibv_rc_pingpong -g 3 -c -n 100 -d mlx5_0; ibv_rc_pingpong -g 3 -c -n 100 -d mlx5_1", emu: two},
+	{command: "ibv_uc_pingpong -g 3 -c -n 200"},
+	{command: "ibv_uc_pingpong -g 3 -c -n 20 -s 1048576 -r 10 -e"},
+	{command: "ibv_ud_pingpong -g 3 -c -n 200 -s 1"},
+	{command: "ibv_ud_pingpong -g 3 -c -n 200 -s 4096", emu: jumbo},
+	{command: "ibv_ud_pingpong -c -n 200 -s 2048", emu: ib},
+	{command: "ibv_srq_pingpong -g 3 -c -n 300 -e"},
+	{command: "ibv_srq_pingpong -g 3 -c -n 64 -q 8 -s 262144 -r 32"},
+	{command: "ibv_xsrq_pingpong -g 3"},
+	{command: "ibv_xsrq_pingpong -n 20 -e", emu: ib},
+
+	{command: "ib_write_bw -n 5 -a"},
+	{command: "ib_write_bw -c UC -n 100 -s 4096 -q 4 -b"},
+	{command: "ib_write_bw -n 1600 -s 8 -l 16 -I 64"},
+	{command: "stdbuf:-oL:ib_write_bw --run_infinitely -D 1 -s 4096", pair: sigint},
+	{command: "ib_write_lat -n 500 -s 8"},
+	{command: "ib_write_lat -c UC -n 100 -s 4096"},
+	{command: "ib_read_bw -n 100 -s 65536 -q 4"},
+	{command: "ib_read_bw -n 100 -s 4096 -e -l 16"},
+	{command: "ib_read_lat -n 200 -s 64"},
+	{command: "ib_send_bw -n 100 -s 65536 -e"},
+	{command: "ib_send_bw -c UC -n 100 -s 4096 -q 4 -b"},
+	{command: "ib_send_bw -c UD -n 160 -s 512 -l 16"},
+	{command: "ib_send_bw -c XRC -n 100 -s 4096"},
+	{command: "ib_send_bw -n 100 -s 4096 --use-srq -q 4"},
+	{command: "ib_send_lat -c UD -n 200 -s 512 -e"},
+	{command: "ib_send_lat -c UC -n 200 -s 1"},
+	{command: "ib_atomic_bw -n 200 -q 4"},
+	{command: "ib_atomic_bw -n 200 -A CMP_AND_SWAP -b"},
+	{command: "ib_atomic_lat -n 200"},
+	{command: "ib_write_bw -n 100 -s 65536", emu: ib},
+	{command: "ib_write_bw -R -n 100 -s 65536"},
+	{command: "ib_send_lat -R -n 100 -s 64"},
+
+	{command: "rping -C 5 -v -V -S 64", host: loopback[1]},
+	{command: "rping -C 5 -v -V -S 20000 -q", host: loopback[2]},
+	{command: "ucmatose -c 4 -C 10 -S 2000"},
+	{command: "udaddy -c 1 -C 10 -S 500"},
+	{command: "rdma_server/rdma_client"},
+	{command: "mckey -m 239.1.2.3 -C 5"},
+
+	{command: "ibv_uc_pingpong/uc_pingpong -g 3 -c -n 60 -s 9001 -r 20"},
+	{command: "ud_pingpong/ibv_ud_pingpong -g 3 -c -n 60 -s 1000 -r 20 -e"},
+	{command: "ibv_srq_pingpong/srq_pingpong -g 3 -c -n 120 -s 5001 -r 24 -q 5"},
+	{command: "srq_pingpong/ibv_srq_pingpong -g 3 -c -n 120 -s 5001 -r 24 -q 5 -e"},
+	{command: "rc_pingpong -c -n 200 -s 70000"},
+	{command: "perf:write:bw/ib_write_bw -n 100 -s 4096 -q 4"},
+	{command: "perf:write:lat/ib_write_lat -n 200 -s 8"},
+	{command: "ib_write_lat/perf:write:lat -n 200 -s 8"},
+	{command: "perf:read:bw/ib_read_bw -n 100 -s 65536"},
+	{command: "ib_read_lat/perf:read:lat -n 200 -s 64"},
+	{command: "perf:send:bw/ib_send_bw -n 100 -s 4096 -e"},
+	{command: "ib_send_lat/perf:send:lat -n 200 -s 64"},
+	{command: "perf:send:bw -n 100 -s 65536 --verify"},
+}
+
+// more is for full runs alone, each way.
+var more = []row{
+	{command: "ibv_rc_pingpong -g 3 -c -n 100 -s 64 -m 256"},
+	{command: "ibv_rc_pingpong -g 0 -c -n 100"},
+	{command: "ibv_rc_pingpong -g 5 -c -n 100"},
+	{command: "ibv_rc_pingpong -g 3 -c -n 100 -t -N -e -s 65536"},
+	{command: "ibv_rc_pingpong -g 3 -n 1000 -s 4096"},
+	{command: "ibv_uc_pingpong -g 3 -c -n 200 -s 1"},
+	{command: "ibv_uc_pingpong -c -n 200 -s 65536", emu: ib},
+	{command: "ibv_ud_pingpong -g 1 -c -n 500 -s 1024"},
+	{command: "ibv_srq_pingpong -g 3 -c -n 200 -s 1 -q 1"},
+	{command: "ibv_srq_pingpong -c -n 200 -s 1048576 -q 4 -r 16 -e", emu: ib},
+	{command: "ibv_xsrq_pingpong -g 3 -n 20 -s 1048576"},
+
+	{command: "ib_write_bw -c XRC -n 100 -s 4096"},
+	{command: "ib_write_bw -c UC -n 5 -a"},
+	{command: "ib_write_bw -n 100 -s 1"},
+	{command: "ib_write_bw -n 100 -s 1048576 -q 4"},
+	{command: "ib_write_bw -n 100 -s 65536 -x 0"},
+	{command: "ib_write_bw -n 100 -s 65536 -x 5 -m 256"},
+	{command: "ib_write_bw -n 100 -s 4096 -t 1 -Q 1"},
+	{command: "ib_write_bw -n 100 -s 4096 --report-both -b"},
+	{command: "ib_write_bw -D 1 -s 65536"},
+	{command: "ib_write_lat -n 5 -a"},
+	{command: "ib_write_lat -c XRC -n 100 -s 64"},
+	{command: "ib_write_lat -D 1 -s 64"},
+	{command: "ib_read_bw -n 5 -a"},
+	{command: "ib_read_bw -c XRC -n 100 -s 4096"},
+	{command: "ib_read_bw -n 100 -s 65536 -b -o 1"},
+	{command: "ib_read_lat -n 5 -a"},
+	{command: "ib_read_lat -n 100 -s 4096 -e"},
+	{command: "ib_send_bw -n 5 -a"},
+	{command: "ib_send_bw -c UD -n 5 -a"},
+	{command: "ib_send_bw -c UC -n 5 -a"},
+	{command: "ib_send_bw -n 160 -s 64 -l 16 -I 64 -q 4"},
+	{command: "ib_send_bw -n 160 -s 4096 -r 64 --recv_post_list=16"},
+	{command: "ib_send_bw -c UD -n 100 -s 512 -q 4 -b -e"},
+	{command: "ib_send_lat -n 5 -a"},
+	{command: "ib_send_lat -c XRC -n 100 -s 64"},
+	{command: "ib_send_lat -c UD -n 100 -s 64 --use-srq"},
+	{command: "ib_atomic_bw -n 160 -l 16 -e"},
+	{command: "ib_atomic_bw -c XRC -n 100"},
+	{command: "ib_atomic_lat -n 100 -A CMP_AND_SWAP -e"},
+	{command: "ib_send_bw -R -n 100 -s 65536 -e"},
+	{command: "ib_send_bw -R -c UD -n 100 -s 512"},
+	{command: "ib_read_lat -R -n 100 -s 64"},
+	{command: "ib_atomic_bw -R -n 100"},
+	{command: "ib_write_bw -z -n 100 -s 4096"},
+	{command: "ib_write_bw -R -n 100 -s 4096", host: loopback[2]},
+
+	{command: "rping -C 3 -v -V -S 65535", host: loopback[3]},
+	{command: "rping -C 50 -V -S 100", emu: ib},
+	{command: "ucmatose -c 1 -C 100 -S 65536 -f ip"},
+	{command: "ucmatose -c 10 -C 1", host: loopback[2]},
+	{command: "udaddy -c 4 -C 20 -S 1000", host: loopback[2]},
+	{command: "rdma_xserver/rdma_xclient"},
+	{command: "rstream -S 4096 -C 50 -I 2 -T v"},
+	{command: "riostream -S 4096 -C 50 -I 2 -T v"},
+	{command: "udpong -S 500 -C 50"},
+
+	{command: "ibv_rc_pingpong/rc_pingpong -g 3 -c -n 60 -s 1048576 -r 20 -e"},
+	{command: "uc_pingpong/ibv_uc_pingpong -g 3 -c -n 60 -s 9001 -r 20 -e"},
+	{command: "ibv_ud_pingpong/ud_pingpong -g 3 -c -n 60 -s 1000 -r 20"},
+	{command: "uc_pingpong -c -n 200 -s 70000 -e"},
+	{command: "ud_pingpong -c -n 200 -s 1024"},
+	{command: "srq_pingpong -c -n 200 -s 70000"},
+	{command: "rc_pingpong -c -n 200 -s 4096", emu: ib},
+	{command: "perf:write:bw/ib_write_bw -n 10 -a"},
+	{command: "ib_write_bw/perf:write:bw -n 160 -s 64 -l 16 -I 64 -b"},
+	{command: "ib_read_bw/perf:read:bw -n 100 -s 4096 -q 4"},
+	{command: "perf:read:lat/ib_read_lat -n 200 -s 64"},
+	{command: "ib_send_bw/perf:send:bw -n 100 -s 4096 -q 4 -b"},
+	{command: "perf:send:lat/ib_send_lat -n 200 -s 64"},
+	{command: "perf:write:bw -n 100 -s 65536 --verify"},
+	{command: "perf:read:bw -n 100 -s 65536 --verify -q 4"},
+	{command: "perf:send:lat -n 100 -s 64 --verify -e"},
+}
+
+var releases = []string{"bullseye", "trixie", "sid"}
+
+// TestEmuPairs runs two programs against each other.
+func TestEmuPairs(t *testing.T) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			rows := every
+			if full {
+				rows = append(append(append([]row(nil), every...), once...), more...)
+			} else if w == here {
+				rows = append(append([]row(nil), every...), once...)
+			}
+			for _, r := range rows {
+				if strings.HasPrefix(r.command, "stdbuf") && w.release != "" {
+					continue // not among the release's programs
+				}
+				t.Run(strings.TrimSpace(r.command+" "+r.host+strings.Join(r.emu, " ")), func(t *testing.T) { r.run(t, w) })
+			}
+		})
+	}
+}
+
+// TestEmuLists runs the programs that look at devices.
+func TestEmuLists(t *testing.T) {
+	for _, tt := range []struct {
+		command string
+		emu     []string
+		want    string // a regular expression
+	}{
+		{"ibv_devices", nil, `mlx5_0\s+[0-9a-f]{16}`},
+		{"ibv_devices", two, `mlx5_0\s+\w+\s+mlx5_1`},
+		{"ibv_devinfo", nil, `(?s)hca_id:\s+mlx5_0.*vendor_part_id:\s+4129.*PORT_ACTIVE.*link_layer:\s+Ethernet`},
+		{"ibv_devinfo -v", nil, `(?s)max_qp:\s+\d+.*device_cap_flags.*GID\[ +0\]:\s+fe80:.*GID\[ +3\]:`},
+		{"ibv_devinfo -v", ib, `(?s)port_lid:\s+[1-9].*link_layer:\s+InfiniBand.*GID\[ +0\]:\s+fe80:`},
+		{"ibv_devinfo -l", two, `2 HCAs found:\s+mlx5_0\s+mlx5_1`},
+		{"devinfo -v", nil, `(?s)mlx5_0.*(ACTIVE|active).*10\.88\.0\.1`},
+		{"devinfo -l", two, `mlx5_0\s+mlx5_1`},
+		{"show_gids", nil, `mlx5_0\s+1\s+3\s.*10\.88\.0\.1\s+v2`},
+		{"show_gids --best", nil, `^3\n`},
+	} {
+		for _, w := range ways {
+			t.Run(w.name+"/"+tt.command+" "+strings.Join(tt.emu, " "), func(t *testing.T) {
+				f := strings.Fields(tt.command)
+				out, err := w.emulate(t, tt.emu, w.command(f[0], f[1:]...)...)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, tail(out))
+				}
+				if !regexp.MustCompile(tt.want).MatchString(out) {
+					t.Errorf("no %s in\n%s", tt.want, tail(out))
+				}
+			})
+		}
+	}
+}
+
+// TestEmuRefused runs programs that want what the device has not: they say so and end.
+func TestEmuRefused(t *testing.T) {
+	for _, tt := range []struct{ command, want string }{
+		{"ibv_rc_pingpong -g 3 -o", "ODP"},
+		{"ibv_rc_pingpong -g 3 -j", "device memory"},
+		{"ibv_rc_pingpong -i 2", "port"},
+		{"ibv_rc_pingpong -d mlx5_9", "mlx5_9 not found"},
+		{"ibv_ud_pingpong -g 3 -s 1025", "larger than port MTU (1024)"},
+		{"ib_write_bw -d mlx5_9", "mlx5_9"},
+	} {
+		t.Run(tt.command, func(t *testing.T) {
+			f := strings.Fields(tt.command)
+			out, err := here.emulate(t, nil, here.command(f[0], f[1:]...)...)
+			if err == nil || !strings.Contains(out, tt.want) {
+				t.Errorf("%v; want it to fail with %q\n%s", err, tt.want, tail(out))
+			}
+		})
+	}
+}
+
+// TestEmuPair shows that a failing end fails the pair, and so the run.
+func TestEmuPair(t *testing.T) {
+	pair := filepath.Join(root, ".build/bin/pair")
+	for _, tt := range []struct{ name, server, client string }{
+		{"client", "ib_write_bw", "false"},
+		{"server", "false", "ib_write_bw"},
+		{"hang", "sleep 1000", "true"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := append(append([]string{pair, "-t", "2s"}, strings.Fields(tt.server)...), "--", tt.client)
+			if out, err := here.emulate(t, nil, c...); err == nil {
+				t.Errorf("it succeeded\n%s", out)
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+//go:build linux
+
+// Pair runs a server and its client and ends with 0 if both do.
+//
+//	pair [-t TIME] [-p PORT] [-int TIME] SERVER [ARG]... -- CLIENT [ARG]...
+//	emu -- pair -p 18515 ib_write_bw -- ib_write_bw 127.0.0.1
+//
+// The client starts when somebody listens on the TCP port, or without -p when
+// the server sleeps. Then both outputs follow, each below "=== server: exit 0".
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+type end struct {
+	name string
+	cmd  *exec.Cmd
+	out  bytes.Buffer
+	done chan struct{}
+	err  error
+}
+
+func start(name string, args []string) (*end, error) {
+	e := &end{name: name, cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{})}
+	e.cmd.Stdout, e.cmd.Stderr = &e.out, &e.out
+	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	e.cmd.WaitDelay = time.Second
+	if err := e.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		e.err = e.cmd.Wait()
+		close(e.done)
+	}()
+	return e, nil
+}
+
+func (e *end) signal(s syscall.Signal) { _ = syscall.Kill(-e.cmd.Process.Pid, s) }
+
+func (e *end) ended() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// verdict is how the program ended; interrupted says that SIGINT was sent.
+func (e *end) verdict(interrupted bool) (string, bool) {
+	var x *exec.ExitError
+	switch {
+	case e.err == nil:
+		return "exit 0", true
+	case !errors.As(e.err, &x):
+		return e.err.Error(), false
+	}
+	if s, ok := x.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return s.Signal().String(), interrupted && s.Signal() == syscall.SIGINT
+	}
+	return fmt.Sprintf("exit %d", x.ExitCode()), false
+}
+
+// listening says whether somebody listens on the TCP port.
+func listening(port int) bool {
+	local := fmt.Sprintf(":%04X", port)
+	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		table, _ := os.ReadFile(file)
+		for line := range strings.Lines(string(table)) {
+			// sl, local address, remote address, state: 0A is LISTEN.
+			if f := strings.Fields(line); len(f) > 3 && strings.HasSuffix(f[1], local) && f[3] == "0A" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wrappers start the program by exec.
+var wrappers = []string{"bash", "dash", "env", "perl", "setpriv", "stdbuf", "unshare"}
+
+// times is the CPU time of a process that sleeps, "" while it runs.
+func times(pid int) string {
+	exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if slices.Contains(wrappers, filepath.Base(exe)) || len(f) < 13 || f[0] != "S" {
+		return ""
+	}
+	return f[11] + " " + f[12]
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	f := flag.NewFlagSet("pair", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	limit := f.Duration("t", 20*time.Second, "kill both after this `time`")
+	port := f.Int("p", 0, "TCP `port` that the server listens on")
+	interrupt := f.Duration("int", 0, "send SIGINT to both after this `time`, of which they may die")
+	if f.Parse(args) != nil {
+		return 2
+	}
+	cut := slices.Index(f.Args(), "--")
+	if cut < 1 || cut == f.NArg()-1 {
+		fmt.Fprintln(stderr, "pair: want SERVER [ARG]... -- CLIENT [ARG]...")
+		return 2
+	}
+	deadline := time.Now().Add(*limit)
+	server, err := start("server", f.Args()[:cut])
+	if err != nil {
+		fmt.Fprintln(stderr, "pair:", err)
+		return 1
+	}
+	last, asleep := "", 0
+	for ready := false; !ready && !server.ended() && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if *port != 0 {
+			ready = listening(*port)
+			continue
+		}
+		t := times(server.cmd.Process.Pid)
+		if t == "" || t != last {
+			asleep = 0
+		}
+		last, asleep = t, asleep+1
+		ready = asleep > 15
+	}
+	ends := []*end{server}
+	if !server.ended() {
+		client, err := start("client", f.Args()[cut+1:])
+		if err != nil {
+			fmt.Fprintln(stderr, "pair:", err)
+			server.signal(syscall.SIGKILL)
+			return 1
+		}
+		ends = append(ends, client)
+	}
+	if *interrupt > 0 {
+		time.Sleep(*interrupt)
+		for _, e := range ends {
+			e.signal(syscall.SIGINT)
+		}
+	}
+	code, failed := 0, false
+	for left := ends; len(left) > 0; time.Sleep(5 * time.Millisecond) {
+		late := time.Now().After(deadline)
+		left = slices.DeleteFunc(slices.Clone(left), func(e *end) bool {
+			if late && !e.ended() {
+				fmt.Fprintf(stdout, "=== %s: killed, it did not end\n", e.name)
+				e.signal(syscall.SIGKILL)
+				<-e.done
+			}
+			if !e.ended() {
+				return false
+			}
+			// What is left of a pair may wait for ever.
+			if _, ok := e.verdict(*interrupt > 0); !ok && !failed {
+				failed, deadline = true, time.Now().Add(min(time.Until(deadline), 3*time.Second))
+			}
+			return true
+		})
+	}
+	for _, e := range ends {
+		v, ok := e.verdict(*interrupt > 0)
+		fmt.Fprintf(stdout, "=== %s: %s\n%s\n", e.name, v, e.out.Bytes())
+		if !ok {
+			code = 1
+		}
+	}
+	if len(ends) == 1 {
+		fmt.Fprintln(stdout, "=== the server ended before there was a client")
+		code = 1
+	}
+	return code
+}
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
