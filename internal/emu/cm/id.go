@@ -262,12 +262,13 @@ func (s *Server) DeviceRemoved(d *hca.Device) {
 	for _, p := range s.ids.slots {
 		if p != nil && (*p).port != nil && (*p).port.Device == d && !(*p).closing {
 			gone = append(gone, *p)
+			(*p).state = stRemoved // before their peers hear of it
 		}
 	}
 	for _, i := range gone {
 		s.leave(i)
 		i.stop()
-		i.state, i.closing = stRemoved, true
+		i.closing = true
 		if i.hidden {
 			s.drop(nil, i.file, func(ev *event) bool { return ev.conn == i })
 			continue
