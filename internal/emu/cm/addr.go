@@ -224,34 +224,18 @@ func (a *address) checkLinkLocal() unix.Errno {
 	return 0
 }
 
-func (s *Server) bindIP(r *request) unix.Errno {
-	cmd, e := get[bindIP](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) bindIP(r *request, i *id, cmd *bindIP) unix.Errno {
 	a := parse(cmd.Addr[:])
 	if a.size() == 0 {
 		return unix.EINVAL
 	}
-	return s.bindTo(r, cmd.ID, a)
+	return s.bindID(i, a)
 }
 
-func (s *Server) bind(r *request) unix.Errno {
-	cmd, e := get[bind](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) bind(r *request, i *id, cmd *bind) unix.Errno {
 	a := parse(cmd.Addr[:])
 	if cmd.Reserved != 0 || cmd.Size == 0 || int(cmd.Size) != a.size() {
 		return unix.EINVAL
-	}
-	return s.bindTo(r, cmd.ID, a)
-}
-
-func (s *Server) bindTo(r *request, num uint32, a address) unix.Errno {
-	i, e := s.find(r.fl, num)
-	if e != 0 {
-		return e
 	}
 	return s.bindID(i, a)
 }
@@ -289,23 +273,15 @@ func (s *Server) bindID(i *id, a address) unix.Errno {
 	return 0
 }
 
-func (s *Server) resolveIP(r *request) unix.Errno {
-	cmd, e := get[resolveIP](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) resolveIP(r *request, i *id, cmd *resolveIP) unix.Errno {
 	src, dst := parse(cmd.Src[:]), parse(cmd.Dst[:])
 	if src.family != 0 && src.size() == 0 || dst.size() == 0 {
 		return unix.EINVAL
 	}
-	return s.resolve(r, cmd.ID, src, dst, cmd.Timeout)
+	return s.resolve(i, src, dst, cmd.Timeout)
 }
 
-func (s *Server) resolveAddr(r *request) unix.Errno {
-	cmd, e := get[resolveAddr](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) resolveAddr(r *request, i *id, cmd *resolveAddr) unix.Errno {
 	src, dst := parse(cmd.Src[:]), parse(cmd.Dst[:])
 	if cmd.Reserved != 0 || cmd.SrcSize != 0 && int(cmd.SrcSize) != src.size() || cmd.DstSize == 0 || int(cmd.DstSize) != dst.size() {
 		return unix.EINVAL
@@ -313,14 +289,10 @@ func (s *Server) resolveAddr(r *request) unix.Errno {
 	if cmd.SrcSize == 0 {
 		src = address{}
 	}
-	return s.resolve(r, cmd.ID, src, dst, cmd.Timeout)
+	return s.resolve(i, src, dst, cmd.Timeout)
 }
 
-func (s *Server) resolve(r *request, num uint32, src, dst address, timeout uint32) unix.Errno {
-	i, e := s.find(r.fl, num)
-	if e != 0 {
-		return e
-	}
+func (s *Server) resolve(i *id, src, dst address, timeout uint32) unix.Errno {
 	if i.state == stIdle {
 		if src.family == 0 {
 			src = address{family: dst.family, ip: unspecified(dst.family), scope: dst.scope}
@@ -350,7 +322,8 @@ func (s *Server) resolve(r *request, num uint32, src, dst address, timeout uint3
 		i.remote = i.local
 		return s.resolved(i)
 	}
-	far, e := place{}, unix.Errno(0)
+	var far place
+	var e unix.Errno
 	if ip.IsMulticast() {
 		// A group is everywhere: the source alone counts.
 	} else if far, e = s.locate(ip); e == unix.EADDRNOTAVAIL {

@@ -83,40 +83,23 @@ func (s *Server) toTimewait(i *id) {
 	})
 }
 
-func (s *Server) connect(r *request) unix.Errno {
-	if r.in < connectMin {
-		return unix.EINVAL
+func (s *Server) connect(r *request, i *id, cmd *connect) unix.Errno {
+	room, first := privateREQ, cmReqSent
+	if i.qpType == hca.UD {
+		room, first = privateSIDRREQ, cmSidrReqSent
 	}
-	cmd, e := get[connect](r)
-	if e != 0 {
-		return e
+	p := cmd.Param
+	if r.in < connectMin || p.Valid == 0 || i.state != stRouteResolved || int(p.Len) > room {
+		return unix.EINVAL
 	}
 	if r.in < uapi.Size[connect]() {
 		cmd.ECE = ece{}
 	}
-	if cmd.Param.Valid == 0 {
-		return unix.EINVAL
-	}
-	i, e := s.findBound(r.fl, cmd.ID)
-	if e != 0 {
-		return e
-	}
-	room := privateREQ
-	if i.qpType == hca.UD {
-		room = privateSIDRREQ
-	}
-	if i.state != stRouteResolved || int(cmd.Param.Len) > room {
-		return unix.EINVAL
-	}
-	p := cmd.Param
 	p.Retry, p.RNRRetry, p.SRQ, p.FlowControl = min(p.Retry, 7), min(p.RNRRetry, 7), oneIf(p.SRQ), p.FlowControl&1
 	p.QPNum &= 0xffffff
 	i.param, i.ece, i.asked = p, cmd.ECE, 0
 	i.respRes, i.initDepth, i.retry = p.RespRes, p.InitDepth, p.Retry
-	i.state = stConnect
-	if i.cm = cmReqSent; i.qpType == hca.UD {
-		i.cm = cmSidrReqSent
-	}
+	i.state, i.cm = stConnect, first
 	s.ask(i)
 	return 0
 }
@@ -212,15 +195,7 @@ func (s *Server) request(i *id) {
 	}
 }
 
-func (s *Server) listen(r *request) unix.Errno {
-	cmd, e := get[idAndNumber](r)
-	if e != 0 {
-		return e
-	}
-	i, e := s.find(r.fl, cmd.ID)
-	if e != 0 {
-		return e
-	}
+func (s *Server) listen(r *request, i *id, cmd *idAndNumber) unix.Errno {
 	if i.state == stIdle {
 		if e := s.bindID(i, address{family: unix.AF_INET, ip: unspecified(unix.AF_INET)}); e != 0 {
 			return e
@@ -241,24 +216,14 @@ func (s *Server) listen(r *request) unix.Errno {
 	return 0
 }
 
-func (s *Server) accept(r *request) unix.Errno {
-	if r.in < acceptMin {
+func (s *Server) accept(r *request, i *id, cmd *accept) unix.Errno {
+	if r.in < acceptMin || i.state != stConnect {
 		return unix.EINVAL
-	}
-	cmd, e := get[accept](r)
-	if e != 0 {
-		return e
 	}
 	if r.in < uapi.Size[accept]() {
 		cmd.ECE = ece{}
 	}
-	i, e := s.findBound(r.fl, cmd.ID)
-	if e != 0 {
-		return e
-	}
-	if i.state != stConnect {
-		return unix.EINVAL
-	}
+	var e unix.Errno
 	switch p := &cmd.Param; {
 	case i.qpType == hca.UD:
 		e = s.sendSIDR(i, p, cmd.ECE)
@@ -322,21 +287,13 @@ func (s *Server) established(i *id) {
 	s.tell(i, evEstablished, 0, nil, ece{})
 }
 
-func (s *Server) reject(r *request) unix.Errno {
-	cmd, e := get[reject](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) reject(r *request, i *id, cmd *reject) unix.Errno {
 	switch cmd.Reason {
 	case 0:
 		cmd.Reason = rejConsumer
 	case rejConsumer, rejVendorOption:
 	default:
 		return unix.EINVAL
-	}
-	i, e := s.findBound(r.fl, cmd.ID)
-	if e != 0 {
-		return e
 	}
 	return s.turnDown(i, cmd.Reason, cmd.Private[:cmd.Len])
 }
@@ -383,15 +340,7 @@ func (s *Server) recvREJ(i *id, reason uint8, private []byte) {
 	s.tell(i, evRejected, int32(reason), uapi.Bytes(&p), ece{})
 }
 
-func (s *Server) disconnect(r *request) unix.Errno {
-	cmd, e := get[idOnly](r)
-	if e != 0 {
-		return e
-	}
-	i, e := s.findBound(r.fl, cmd.ID)
-	if e != 0 {
-		return e
-	}
+func (s *Server) disconnect(r *request, i *id, cmd *idOnly) unix.Errno {
 	switch i.cm {
 	case cmNone:
 		return unix.EINVAL
@@ -470,16 +419,9 @@ func (s *Server) leave(i *id) {
 	}
 }
 
-func (s *Server) notify(r *request) unix.Errno {
+func (s *Server) notify(_ *request, i *id, cmd *idAndNumber) unix.Errno {
 	const commEst = 4 // IB_EVENT_COMM_EST
-	cmd, e := get[idAndNumber](r)
-	if e != 0 {
-		return e
-	}
-	i, e := s.findBound(r.fl, cmd.ID)
 	switch {
-	case e != 0:
-		return e
 	case i.cm == cmNone || cmd.Number != commEst:
 		return unix.EINVAL
 	case i.cm == cmEstablished:

@@ -147,17 +147,9 @@ func (fl *file) settle(c caller) {
 	}
 }
 
-func (s *Server) writeEvent(r *request) unix.Errno {
-	cmd, e := get[writeEvent](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) writeEvent(r *request, i *id, cmd *writeEvent) unix.Errno {
 	if cmd.Event != evUser && cmd.Event != evInternal {
 		return unix.EINVAL
-	}
-	i, e := s.find(r.fl, cmd.ID)
-	if e != 0 {
-		return e
 	}
 	if !s.queue(i.file, newEvent(i, cmd.Event, int32(cmd.Status), cmd.Param[:8], ece{})) {
 		return unix.ENOMEM

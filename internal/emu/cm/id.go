@@ -167,17 +167,7 @@ func (s *Server) destroy(i *id) {
 	delete(i.file.ids, i)
 }
 
-func (s *Server) resolveRoute(r *request) unix.Errno {
-	cmd, e := get[idAndNumber](r)
-	if e != 0 {
-		return e
-	}
-	i, e := s.findBound(r.fl, cmd.ID)
-	if e != 0 {
-		return e
-	}
-	return s.setRoute(i)
-}
+func (s *Server) resolveRoute(_ *request, i *id, _ *idAndNumber) unix.Errno { return s.setRoute(i) }
 
 func (s *Server) setRoute(i *id) unix.Errno {
 	if i.state != stAddrResolved {
@@ -189,15 +179,7 @@ func (s *Server) setRoute(i *id) unix.Errno {
 	return 0
 }
 
-func (s *Server) setOption(r *request) unix.Errno {
-	cmd, e := get[setOption](r)
-	if e != 0 {
-		return e
-	}
-	i, e := s.find(r.fl, cmd.ID)
-	if e != 0 {
-		return e
-	}
+func (s *Server) setOption(r *request, i *id, cmd *setOption) unix.Errno {
 	if cmd.Len > maxOption {
 		return unix.EINVAL
 	}

@@ -85,17 +85,9 @@ func (i *id) paths() uint32 {
 	return 0
 }
 
-func (s *Server) queryRoute(r *request) unix.Errno {
+func (s *Server) queryRoute(r *request, i *id, cmd *query) unix.Errno {
 	if r.out < routeRespMin {
 		return unix.ENOSPC
-	}
-	cmd, e := get[query](r)
-	if e != 0 {
-		return e
-	}
-	i, e := s.find(r.fl, cmd.ID)
-	if e != 0 {
-		return e
 	}
 	var resp queryRouteResp
 	i.src.write(resp.Src[:])
@@ -108,15 +100,7 @@ func (s *Server) queryRoute(r *request) unix.Errno {
 	return put(r, cmd.Response, &resp, routeRespMin)
 }
 
-func (s *Server) query(r *request) unix.Errno {
-	cmd, e := get[query](r)
-	if e != 0 {
-		return e
-	}
-	i, e := s.find(r.fl, cmd.ID)
-	if e != 0 {
-		return e
-	}
+func (s *Server) query(r *request, i *id, cmd *query) unix.Errno {
 	const optAddr, optPath, optGID = 0, 1, 2
 	if cmd.Option == optPath {
 		return i.queryPath(r, cmd.Response)
@@ -179,20 +163,12 @@ func (i *id) queryPath(r *request, addr uint64) unix.Errno {
 }
 
 // initQPAttr says what an id's QP is to be modified with for its next state.
-func (s *Server) initQPAttr(r *request) unix.Errno {
+func (s *Server) initQPAttr(r *request, i *id, cmd *query) unix.Errno {
 	if r.out < uapi.Size[qpAttr]() {
 		return unix.ENOSPC
 	}
-	cmd, e := get[query](r) // the state follows the id
-	if e != 0 {
-		return e
-	}
 	if cmd.Option > uint32(hca.Err) {
 		return unix.EINVAL
-	}
-	i, e := s.findBound(r.fl, cmd.ID)
-	if e != 0 {
-		return e
 	}
 	a := qpAttr{State: cmd.Option}
 	var mask hca.AttrMask
@@ -208,7 +184,9 @@ func (s *Server) initQPAttr(r *request) unix.Errno {
 		} else {
 			mask |= hca.AttrAccess
 		}
-	} else if mask, e = i.connAttr(&a); e != 0 {
+	} else if m, e := i.connAttr(&a); e == 0 {
+		mask = m
+	} else {
 		return e
 	}
 	if hca.QPState(a.State) == hca.RTR {

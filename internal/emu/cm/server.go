@@ -3,6 +3,7 @@
 package cm
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"time"
 
@@ -95,23 +96,34 @@ func get[T any](r *request) (v T, e unix.Errno) {
 	return v, e
 }
 
-// put writes an answer, or what fits of it where the program knows a shorter one of at least min bytes.
-func put[T any](r *request, addr uint64, v *T, min int) unix.Errno {
+// put writes an answer, or what fits of it where the program knows a shorter one of at least least bytes.
+func put[T any](r *request, addr uint64, v *T, least int) unix.Errno {
 	b := uapi.Bytes(v)
-	if r.out < min {
+	if r.out < least {
 		return unix.ENOSPC
 	}
-	if r.c.Write(addr, b[:minInt(len(b), r.out)]) != nil {
+	if r.c.Write(addr, b[:min(len(b), r.out)]) != nil {
 		return unix.EFAULT
 	}
 	return 0
 }
 
-func minInt(a, b int) int {
-	if a < b {
-		return a
+// on is a command about one id, whose number is at offset at of the body; on a device, or before it has one.
+func on[T any](at int, device bool, run func(*Server, *request, *id, *T) unix.Errno) func(*Server, *request) unix.Errno {
+	return func(s *Server, r *request) unix.Errno {
+		v, e := get[T](r)
+		if e != 0 {
+			return e
+		}
+		i, e := s.find(r.fl, binary.NativeEndian.Uint32(uapi.Bytes(&v)[at:]))
+		if e == 0 && device && i.port == nil {
+			e = unix.EINVAL
+		}
+		if e != 0 {
+			return e
+		}
+		return run(s, r, i, &v)
 	}
-	return b
 }
 
 // pending says that the answer comes later.
@@ -126,29 +138,29 @@ type command struct {
 var commands = [...]command{
 	0:  {"CM_CREATE_ID", (*Server).createID},
 	1:  {"CM_DESTROY_ID", (*Server).destroyID},
-	2:  {"CM_BIND_IP", (*Server).bindIP},
-	3:  {"CM_RESOLVE_IP", (*Server).resolveIP},
-	4:  {"CM_RESOLVE_ROUTE", (*Server).resolveRoute},
-	5:  {"CM_QUERY_ROUTE", (*Server).queryRoute},
-	6:  {"CM_CONNECT", (*Server).connect},
-	7:  {"CM_LISTEN", (*Server).listen},
-	8:  {"CM_ACCEPT", (*Server).accept},
-	9:  {"CM_REJECT", (*Server).reject},
-	10: {"CM_DISCONNECT", (*Server).disconnect},
-	11: {"CM_INIT_QP_ATTR", (*Server).initQPAttr},
+	2:  {"CM_BIND_IP", on(36, false, (*Server).bindIP)},
+	3:  {"CM_RESOLVE_IP", on(56, false, (*Server).resolveIP)},
+	4:  {"CM_RESOLVE_ROUTE", on(0, true, (*Server).resolveRoute)},
+	5:  {"CM_QUERY_ROUTE", on(8, false, (*Server).queryRoute)},
+	6:  {"CM_CONNECT", on(272, true, (*Server).connect)},
+	7:  {"CM_LISTEN", on(0, false, (*Server).listen)},
+	8:  {"CM_ACCEPT", on(280, true, (*Server).accept)},
+	9:  {"CM_REJECT", on(0, true, (*Server).reject)},
+	10: {"CM_DISCONNECT", on(0, true, (*Server).disconnect)},
+	11: {"CM_INIT_QP_ATTR", on(8, true, (*Server).initQPAttr)},
 	12: {"CM_GET_EVENT", (*Server).getEvent},
 	13: {"CM_GET_OPTION", nil},
-	14: {"CM_SET_OPTION", (*Server).setOption},
-	15: {"CM_NOTIFY", (*Server).notify},
-	16: {"CM_JOIN_IP_MCAST", (*Server).joinIPMcast},
+	14: {"CM_SET_OPTION", on(8, false, (*Server).setOption)},
+	15: {"CM_NOTIFY", on(0, true, (*Server).notify)},
+	16: {"CM_JOIN_IP_MCAST", on(44, true, (*Server).joinIPMcast)},
 	17: {"CM_LEAVE_MCAST", (*Server).leaveMcast},
 	18: {"CM_MIGRATE_ID", (*Server).migrateID},
-	19: {"CM_QUERY", (*Server).query},
-	20: {"CM_BIND", (*Server).bind},
-	21: {"CM_RESOLVE_ADDR", (*Server).resolveAddr},
-	22: {"CM_JOIN_MCAST", (*Server).joinMcast},
+	19: {"CM_QUERY", on(8, false, (*Server).query)},
+	20: {"CM_BIND", on(0, false, (*Server).bind)},
+	21: {"CM_RESOLVE_ADDR", on(0, false, (*Server).resolveAddr)},
+	22: {"CM_JOIN_MCAST", on(16, true, (*Server).joinMcast)},
 	23: {"CM_RESOLVE_IB_SERVICE", nil},
-	24: {"CM_WRITE_CM_EVENT", (*Server).writeEvent},
+	24: {"CM_WRITE_CM_EVENT", on(0, false, (*Server).writeEvent)},
 }
 
 // execute runs one write() of n bytes at addr, lock held. It answers the caller, at once or later.
@@ -223,15 +235,6 @@ func (s *Server) find(fl *file, num uint32) (*id, unix.Errno) {
 	return i, 0
 }
 
-// findBound is find for commands that need a device.
-func (s *Server) findBound(fl *file, num uint32) (*id, unix.Errno) {
-	i, e := s.find(fl, num)
-	if e == 0 && i.port == nil {
-		e = unix.EINVAL
-	}
-	return i, e
-}
-
 // table hands out the lowest free number.
 type table[T any] struct {
 	slots []*T
@@ -267,5 +270,5 @@ func (t *table[T]) drop(n uint32) {
 	}
 	t.slots[n] = nil
 	t.used--
-	t.low = minInt(t.low, int(n))
+	t.low = min(t.low, int(n))
 }

@@ -84,27 +84,19 @@ type mcast struct {
 	reported uint32
 }
 
-func (s *Server) joinIPMcast(r *request) unix.Errno {
-	cmd, e := get[joinIP](r)
-	if e != 0 {
-		return e
-	}
-	return s.join(r, cmd.Response, cmd.UID, cmd.ID, 0, parse(cmd.Addr[:]))
+func (s *Server) joinIPMcast(r *request, i *id, cmd *joinIP) unix.Errno {
+	return s.join(r, i, cmd.Response, cmd.UID, 0, parse(cmd.Addr[:]))
 }
 
-func (s *Server) joinMcast(r *request) unix.Errno {
-	cmd, e := get[join](r)
-	if e != 0 {
-		return e
-	}
+func (s *Server) joinMcast(r *request, i *id, cmd *join) unix.Errno {
 	a := parse(cmd.Addr[:])
 	if cmd.Size == 0 || int(cmd.Size) != a.size() {
 		return unix.EINVAL
 	}
-	return s.join(r, cmd.Response, cmd.UID, cmd.ID, cmd.Flags, a)
+	return s.join(r, i, cmd.Response, cmd.UID, cmd.Flags, a)
 }
 
-func (s *Server) join(r *request, resp, uid uint64, num uint32, flags uint16, a address) unix.Errno {
+func (s *Server) join(r *request, i *id, resp, uid uint64, flags uint16, a address) unix.Errno {
 	const fullMember, sendOnly = 0, 1
 	if r.out < 4 {
 		return unix.ENOSPC
@@ -112,21 +104,17 @@ func (s *Server) join(r *request, resp, uid uint64, num uint32, flags uint16, a 
 	if a.family != unix.AF_INET && a.family != unix.AF_INET6 || flags != fullMember && flags != sendOnly {
 		return unix.EINVAL
 	}
-	i, e := s.findBound(r.fl, num)
-	if e != 0 {
-		return e
-	}
 	if i.state != stAddrBound && i.state != stAddrResolved || i.qpType != hca.UD {
 		return unix.EINVAL
 	}
-	u := udParam{QPNum: 0xffffff}
-	if u.AH, e = i.group(a); e != 0 {
+	ah, e := i.group(a)
+	if e == 0 {
+		e = i.setQKey(0)
+	}
+	if e != 0 {
 		return e
 	}
-	if e := i.setQKey(0); e != 0 {
-		return e
-	}
-	u.QKey = i.qkey
+	u := udParam{QPNum: 0xffffff, QKey: i.qkey, AH: ah}
 	mc := &mcast{id: i, uid: uid}
 	var ok bool
 	if mc.num, ok = s.mcs.add(mc); !ok {
