@@ -1,0 +1,56 @@
+//go:build linux
+
+package engine
+
+// Rule is a thing that strict mode watches; Name is what [hca.Watcher.Violation] is told.
+type Rule struct{ Name, Text string }
+
+// Names of the rules of strict mode.
+const (
+	RuleWQEIndex      = "wqe-index"
+	RuleWQEQPN        = "wqe-qpn"
+	RuleWQESize       = "wqe-size"
+	RuleWQEOpcode     = "wqe-opcode"
+	RuleWQEFormat     = "wqe-format"
+	RuleWQEChanged    = "wqe-changed"
+	RuleUnsignaled    = "sq-unsignaled"
+	RuleSQAhead       = "sq-doorbell-record"
+	RuleSQNoDoorbell  = "sq-no-doorbell"
+	RuleSQNoRecord    = "sq-no-record"
+	RuleDoorbellQPN   = "doorbell-qpn"
+	RuleBlueFlame     = "blueflame-copy"
+	RulePostState     = "post-state"
+	RuleRQAhead       = "rq-doorbell-record"
+	RuleRQNoRoom      = "rq-cq-room"
+	RuleMRUnmapped    = "mr-unmapped"
+	RuleMRRemapped    = "mr-remapped"
+	RuleCQConsumer    = "cq-consumer-index"
+	RuleCQOverrun     = "cq-overrun"
+	RuleCQArmSequence = "cq-arm-sequence"
+	RuleRingUnmapped  = "ring-unmapped"
+)
+
+// Rules is the table of the rules, for documentation and for switching them.
+var Rules = []Rule{
+	{RuleWQEIndex, "the index in a WQE's control segment is not its place in the send queue"},
+	{RuleWQEQPN, "the QPN in a WQE's control segment is not the queue's own"},
+	{RuleWQESize, "a WQE's size is 0, over 63 sixteen-byte units, or reaches beyond what was posted"},
+	{RuleWQEOpcode, "the opcode of a WQE is unknown, or not one of the QP's transport"},
+	{RuleWQEFormat, "the segments of a WQE do not fit its size or its opcode"},
+	{RuleWQEChanged, "the bytes of a WQE changed between its doorbell and its completion"},
+	{RuleUnsignaled, "the send queue was filled around without a signaled WQE: no completion says that the reused entries are free"},
+	{RuleSQAhead, "the send doorbell record moved by more than the send queue holds"},
+	{RuleSQNoDoorbell, "the send doorbell record moved but no doorbell was rung"},
+	{RuleSQNoRecord, "a doorbell was rung before the doorbell record covered its WQE"},
+	{RuleDoorbellQPN, "a doorbell page got a doorbell of a QP that does not belong to it"},
+	{RuleBlueFlame, "the copy of a WQE in the BlueFlame register differs from the send queue"},
+	{RulePostState, "work was posted to a queue whose QP is in a state that does not take it"},
+	{RuleRQAhead, "the receive doorbell record is further ahead than the receive queue holds"},
+	{RuleRQNoRoom, "more receives are posted than their CQ has entries"},
+	{RuleMRUnmapped, "memory of a region was not mapped any more when the device used it"},
+	{RuleMRRemapped, "memory of a region is another mapping than the one that was registered: hardware would use the old pages"},
+	{RuleCQConsumer, "the consumer index of a CQ passed what was produced"},
+	{RuleCQOverrun, "a completion found its CQ full"},
+	{RuleCQArmSequence, "a CQ was armed with a sequence number that is neither the next nor the last one"},
+	{RuleRingUnmapped, "a ring or doorbell record could not be read or written"},
+}
