@@ -1,0 +1,88 @@
+//go:build linux
+
+package fault
+
+import "strconv"
+
+// Kind is what goes wrong.
+type Kind uint8
+
+// The kinds. Errno is the one of all `errno=…`, `enomem` and the like.
+const (
+	RNR Kind = 1 + iota
+	RetryExceeded
+	RemoteAccess
+	Flush
+	BitFlip
+	QPFatal
+	WrongOwner
+	CQELost
+	CQEDelayed
+	CQError
+	DoorbellLost
+	Errno
+	PortDown
+	PortUp
+	GIDChange
+	DeviceRemoval
+	kinds
+)
+
+// Point is where a fault happens, and so what after=, every= and count= count.
+type Point uint8
+
+// The points.
+const (
+	AtWQE Point = iota
+	AtCQE
+	AtDoorbell
+	AtCommand
+	points
+)
+
+var pointNames = [points]string{"work request", "completion", "doorbell", "command"}
+
+func (p Point) String() string {
+	if p < points {
+		return pointNames[p]
+	}
+	return "Point(" + strconv.Itoa(int(p)) + ")"
+}
+
+// Info describes a kind, for help and the manual.
+type Info struct {
+	Name string
+	At   Point
+	Keys string // its own keys, next to the common ones
+	Text string
+}
+
+// Kinds describes all kinds, by Kind; entry 0 is empty. Faults of ports and devices count commands in place of work requests if they have a cmd= key.
+var Kinds = [kinds]Info{
+	RNR:           {"rnr", AtWQE, "", "the responder has no receive posted: RNR NAK, retried by the QP's own rules"},
+	RetryExceeded: {"retry-exceeded", AtWQE, "", "no answer from the responder: completes with transport retry counter exceeded"},
+	RemoteAccess:  {"remote-access", AtWQE, "", "the responder refuses the access: completes with remote access error"},
+	Flush:         {"flush", AtWQE, "", "the QP goes to ERR before the work request: it and all after it are flushed"},
+	BitFlip:       {"bit-flip", AtWQE, "", "one bit of the payload arrives flipped"},
+	QPFatal:       {"qp-fatal", AtWQE, "", "the QP goes to ERR and a QP_FATAL event is raised"},
+	WrongOwner:    {"wrong-owner", AtCQE, "", "the CQE is written with the wrong owner bit: software must not see it"},
+	CQELost:       {"cqe-lost", AtCQE, "", "the CQE is never written"},
+	CQEDelayed:    {"cqe-delayed", AtCQE, "us=", "the CQE and all after it come us= microseconds later"},
+	CQError:       {"cq-error", AtCQE, "", "the CQ breaks: CQ_ERR event, no more completions"},
+	DoorbellLost:  {"doorbell-lost", AtDoorbell, "", "the write to the doorbell register does not arrive"},
+	Errno:         {"errno=NAME", AtCommand, "", "the command fails with that errno; also short: enomem, eagain, eio, …"},
+	PortDown:      {"port-down", AtWQE, "port=", "the port goes down: PORT_ERR event, packets are lost"},
+	PortUp:        {"port-up", AtWQE, "port=", "the port comes up: PORT_ACTIVE event"},
+	GIDChange:     {"gid-change", AtWQE, "port=, index=, gid=", "an entry of the GID table becomes gid=, or empty: GID_CHANGE event"},
+	DeviceRemoval: {"device-removal", AtWQE, "", "the device goes away: DEVICE_FATAL event, commands fail with EIO"},
+}
+
+func (k Kind) String() string {
+	if k > 0 && k < kinds {
+		return Kinds[k].Name
+	}
+	return "Kind(" + strconv.Itoa(int(k)) + ")"
+}
+
+// Machine tells if the fault befalls a port or a whole device: it is carried out on the device model, not on the operation at hand.
+func (k Kind) Machine() bool { return k >= PortDown && k <= DeviceRemoval }
