@@ -63,6 +63,7 @@ type prog struct {
 	over bool
 	gone bool // killed
 	wait bool // blocks in GET_EVENT rather than EAGAIN
+	hit  bool // has a signal
 	fds  map[int]string
 	n    int
 	e    unix.Errno
@@ -82,6 +83,8 @@ func newProg(t testing.TB, s *Server, name string) *prog {
 func (p *prog) put(n int)                  { p.sig += n }
 func (p *prog) close()                     { p.over = true }
 func (p *prog) alive() bool                { return !p.gone }
+func (p *prog) signaled() bool             { return p.hit }
+func (p *prog) tid() int                   { return 1 }
 func (p *prog) nonblock() bool             { return !p.wait }
 func (p *prog) fd() int                    { return 3 }
 func (p *prog) file(fd int) string         { return p.fds[fd] }

@@ -275,6 +275,18 @@ func TestBlocked(t *testing.T) {
 	if ev := v.event(evConnectRequest); ev.UID != 7 {
 		t.Fatalf("event %+v of listening id %d", ev, l)
 	}
+	// A signal interrupts, and the dead are forgotten.
+	dead = live
+	dead.mem = make([]byte, 1<<16)
+	live.hit = true
+	cmd(&live, 12, getEvent{respAt}, 336)
+	cmd(&dead, 12, getEvent{respAt}, 336)
+	dead.gone = true
+	soon(t, s, "the interruption", func() bool { return len(v.fl.waiters) == 0 })
+	if !live.done || live.e != restart || dead.done {
+		t.Fatalf("a signal: %v, %v; the dead thread: %v", live.done, live.e, dead.done)
+	}
+	live.hit = false
 	// The close wakes those who wait.
 	cmd(&live, 12, getEvent{respAt}, 336)
 	v.exit()

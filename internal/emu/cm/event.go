@@ -3,6 +3,9 @@
 package cm
 
 import (
+	"slices"
+	"time"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
@@ -39,6 +42,9 @@ func newEvent(i *id, kind uint32, status int32, param []byte, x ece) *event {
 func (s *Server) queue(fl *file, ev *event) bool {
 	if fl.closed || len(fl.events) >= maxEvents {
 		return false
+	}
+	if s.Trace != nil {
+		s.Trace(Record{Name: "EVENT " + eventNames[ev.resp.Event], ID: ev.resp.ID, Status: int32(ev.resp.Status)})
 	}
 	fl.events = append(fl.events, ev)
 	for len(fl.waiters) > 0 && len(fl.events) == 1 {
@@ -95,19 +101,41 @@ func (s *Server) getEvent(r *request) unix.Errno {
 	case r.c.nonblock():
 		return unix.EAGAIN
 	}
-	if len(r.fl.waiters) >= maxWaiters {
-		live := r.fl.waiters[:0]
-		for _, w := range r.fl.waiters {
-			if w.r.c.alive() {
-				live = append(live, w)
-			}
+	r.fl.waiters = append(r.fl.waiters, waiter{r, cmd.Response})
+	if !s.watching {
+		s.watching = true
+		go s.watch()
+	}
+	return pending
+}
+
+// restart is ERESTARTSYS: what it means is for the kernel to say, by the way the program handles the signal.
+const restart = unix.Errno(512)
+
+// watch looks after the threads that wait: a signal is to interrupt them, which the kernel leaves to us while it holds their call; the dead are forgotten.
+func (s *Server) watch() {
+	for range time.Tick(watchTime) {
+		s.f.Lock()
+		left := 0
+		for _, fl := range s.files {
+			fl.waiters = slices.DeleteFunc(fl.waiters, func(w waiter) bool {
+				switch c := w.r.c; {
+				case !c.alive():
+				case c.signaled():
+					c.answer(0, restart)
+				default:
+					left++
+					return false
+				}
+				return true
+			})
 		}
-		if r.fl.waiters = live; len(live) >= maxWaiters {
-			return unix.ENOMEM
+		s.watching = left > 0
+		s.f.Unlock()
+		if left == 0 {
+			return
 		}
 	}
-	r.fl.waiters = append(r.fl.waiters, waiter{r, cmd.Response})
-	return pending
 }
 
 // extract takes the events out of the queue that match, and says how many.

@@ -82,7 +82,7 @@ func (s *Server) createID(r *request) unix.Errno {
 	if i == nil {
 		return unix.ENOMEM
 	}
-	i.uid = cmd.UID
+	i.uid, r.id = cmd.UID, i.num
 	if r.c.Write(cmd.Response, uapi.Bytes(&i.num)) != nil {
 		s.destroy(i)
 		return unix.EFAULT
@@ -139,6 +139,7 @@ func (s *Server) destroyID(r *request) unix.Errno {
 	if e != 0 {
 		return e
 	}
+	r.id = cmd.ID
 	i, e := s.find(r.fl, cmd.ID)
 	if e != 0 && e != unix.EIO {
 		return e

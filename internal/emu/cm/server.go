@@ -17,25 +17,30 @@ import (
 const (
 	responseTime = 4096 * time.Millisecond
 	retries      = 15
+	watchTime    = 50 * time.Millisecond
 )
 
 // Limits that the kernel does not know: what a program may make the supervisor keep.
 const (
 	maxIDs     = 1 << 16
 	maxEvents  = 1 << 16 // of one file
-	maxWaiters = 1 << 10
 	maxBacklog = 1024
 	maxOption  = 1 << 16 // bytes
 )
 
 // Server is the emulated /dev/infiniband/rdma_cm. The fabric's lock guards it.
 type Server struct {
+	// Trace, if not nil, is told of each command when it was executed, and of each event when it comes up, lock held.
+	Trace func(Record)
+
 	f     *hca.Fabric
 	files map[string]*file // by the name of the pipe
 	ids   table[*id]
 	mcs   table[*mcast]
 	ports map[portKey][]*id // who is bound
 	last  uint16            // ephemeral port handed out last
+
+	watching bool // watch runs
 
 	// What tests shorten, and pretend.
 	response time.Duration
@@ -47,6 +52,15 @@ type Server struct {
 // New returns a server whose ids live on the devices of f.
 func New(f *hca.Fabric) *Server {
 	return &Server{f: f, files: map[string]*file{}, ports: map[portKey][]*id{}, response: responseTime, local: hostAddr, routed: route}
+}
+
+// Record is a command of a thread, or an event of a file.
+type Record struct {
+	TID    int    // 0 for an event
+	Name   string // CM_CONNECT; EVENT ESTABLISHED
+	ID     uint32 // of the communication identifier
+	Status int32  // of an event
+	Errno  unix.Errno
 }
 
 // file is one open of the device.
@@ -71,7 +85,10 @@ type signal interface {
 // caller is the thread whose write() is executed.
 type caller interface {
 	uapi.Memory
+	tid() int
 	alive() bool
+	// signaled tells if a signal waits for the thread itself that it does not block.
+	signaled() bool
 	nonblock() bool
 	fd() int
 	// file is the name of what a descriptor of the caller's leads to, "" if nothing.
@@ -86,6 +103,7 @@ type request struct {
 	addr    uint64 // of the command's body
 	in, out int
 	len     int // of the whole write
+	id      uint32
 }
 
 // get copies a command's body as the kernel does: all of it, whatever length the header gives.
@@ -115,7 +133,8 @@ func on[T any](at int, device bool, run func(*Server, *request, *id, *T) unix.Er
 		if e != 0 {
 			return e
 		}
-		i, e := s.find(r.fl, binary.NativeEndian.Uint32(uapi.Bytes(&v)[at:]))
+		r.id = binary.NativeEndian.Uint32(uapi.Bytes(&v)[at:])
+		i, e := s.find(r.fl, r.id)
 		if e == 0 && device && i.port == nil {
 			e = unix.EINVAL
 		}
@@ -193,7 +212,12 @@ func (s *Server) run(c caller, fl *file, addr, n uint64) unix.Errno {
 			return e
 		}
 	}
-	return cmd.run(s, &request{c: c, fl: fl, addr: addr + headerSize, in: int(h.In), out: int(h.Out), len: int(n)})
+	r := &request{c: c, fl: fl, addr: addr + headerSize, in: int(h.In), out: int(h.Out), len: int(n)}
+	e := cmd.run(s, r)
+	if s.Trace != nil && e != pending {
+		s.Trace(Record{TID: c.tid(), Name: cmd.name, ID: r.id, Errno: e})
+	}
+	return e
 }
 
 // open makes a file whose events sig announces.
