@@ -79,4 +79,7 @@ type Record struct {
 	Syndrome  uint8
 	Vendor    uint8
 	State     hca.QPState
+	// Raw is the bytes themselves, for a byte-exact comparison of two programs; nil where they are not at hand. WQE and Recv: the entry as read, all DS units;
+	// CQE: the 64 bytes as written; Doorbell and Arm: the 8 bytes found in the register, or all of a BlueFlame copy.
+	Raw []byte
 }
