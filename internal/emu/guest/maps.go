@@ -1,0 +1,84 @@
+//go:build linux
+
+package guest
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"strconv"
+)
+
+// Map is a mapping of a process.
+type Map struct {
+	Start, End, Offset, Inode uint64
+	Read, Write, Shared       bool
+	Dev                       string
+}
+
+// Maps are the mappings that cover part of [addr, addr+n), in order.
+func (m Mem) Maps(addr, n uint64) ([]Map, error) {
+	f, err := os.Open(procPath(m.PID, "maps"))
+	if err != nil {
+		return nil, ErrGone
+	}
+	defer f.Close()
+	var out []Map
+	s := bufio.NewScanner(f)
+	s.Buffer(make([]byte, 0, 16<<10), 1<<20)
+	for s.Scan() {
+		e, ok := parseMap(s.Bytes())
+		if !ok || e.End <= addr {
+			continue
+		}
+		if e.Start >= addr+n {
+			break
+		}
+		out = append(out, e)
+	}
+	return out, s.Err()
+}
+
+// parseMap reads "start-end rwxp offset dev inode path".
+func parseMap(line []byte) (e Map, ok bool) {
+	f := bytes.Fields(line)
+	if len(f) < 5 || len(f[1]) < 4 {
+		return e, false
+	}
+	lo, hi, ok := bytes.Cut(f[0], []byte("-"))
+	if !ok {
+		return e, false
+	}
+	var errs [4]error
+	e.Start, errs[0] = strconv.ParseUint(string(lo), 16, 64)
+	e.End, errs[1] = strconv.ParseUint(string(hi), 16, 64)
+	e.Offset, errs[2] = strconv.ParseUint(string(f[2]), 16, 64)
+	e.Inode, errs[3] = strconv.ParseUint(string(f[4]), 10, 64)
+	for _, err := range errs {
+		if err != nil {
+			return e, false
+		}
+	}
+	e.Read, e.Write, e.Shared = f[1][0] == 'r', f[1][1] == 'w', f[1][3] == 's'
+	e.Dev = string(f[3])
+	return e, true
+}
+
+// Mapped says whether all of [addr, addr+n) is mapped readable, and writable if asked.
+func (m Mem) Mapped(addr, n uint64, write bool) bool {
+	maps, err := m.Maps(addr, n)
+	if err != nil {
+		return false
+	}
+	for _, e := range maps {
+		if e.Start > addr || !e.Read && !e.Write || write && !e.Write {
+			return false
+		}
+		if e.End-addr >= n {
+			return true
+		}
+		n -= e.End - addr
+		addr = e.End
+	}
+	return false
+}

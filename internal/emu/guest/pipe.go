@@ -1,0 +1,211 @@
+//go:build linux
+
+package guest
+
+import (
+	"os"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pipe is an event file: the program has the end that is read, with read, poll and epoll as it likes, and we have the other.
+type Pipe struct {
+	name  string
+	fd    int // to write, non-blocking
+	mu    sync.Mutex
+	queue []byte // what does not fit
+	armed bool   // EPOLLOUT is asked for
+	dead  bool
+	close func()
+}
+
+// NewPipe makes a pipe. The caller closes readEnd after it was installed in the program.
+func NewPipe() (p *Pipe, readEnd *os.File, err error) {
+	w, err := watch()
+	if err != nil {
+		return nil, nil, err
+	}
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, os.NewSyscallError("pipe2", err)
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fds[1], &st); err == nil {
+		err = unix.SetNonblock(fds[1], true)
+	}
+	p = &Pipe{name: "pipe:[" + strconv.FormatUint(st.Ino, 10) + "]", fd: fds[1]}
+	if err == nil {
+		w.mu.Lock()
+		w.pipes[int32(p.fd)] = p
+		w.mu.Unlock()
+		err = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, p.fd, &unix.EpollEvent{Fd: int32(p.fd)}) // EPOLLERR comes unasked
+	}
+	if err != nil {
+		unix.Close(fds[0])
+		p.Close()
+		return nil, nil, os.NewSyscallError("pipe", err)
+	}
+	return p, os.NewFile(uintptr(fds[0]), "pipe"), nil
+}
+
+// Name is what FDName says of the program's descriptor.
+func (p *Pipe) Name() string { return p.name }
+
+// OnClose says what to call, once, when the program has closed its end.
+func (p *Pipe) OnClose(do func()) {
+	p.mu.Lock()
+	p.close = do
+	p.mu.Unlock()
+}
+
+// Put writes rec, whole and in order with others. It never waits: what does not fit is kept.
+func (p *Pipe) Put(rec []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dead {
+		return ErrGone
+	}
+	if len(p.queue) == 0 {
+		n, err := unix.Write(p.fd, rec)
+		switch {
+		case err == nil && n == len(rec):
+			return nil
+		case err == unix.EPIPE:
+			return ErrGone
+		case err == nil:
+			rec = rec[n:]
+		case err != unix.EAGAIN && err != unix.EINTR:
+			return os.NewSyscallError("write", err)
+		}
+	}
+	p.queue = append(p.queue, rec...)
+	p.arm(true)
+	return nil
+}
+
+// Preconditions: p.mu is held.
+func (p *Pipe) arm(on bool) {
+	if p.armed == on {
+		return
+	}
+	p.armed = on
+	e := unix.EpollEvent{Fd: int32(p.fd)}
+	if on {
+		e.Events = unix.EPOLLOUT
+	}
+	if w, err := watch(); err == nil {
+		_ = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_MOD, p.fd, &e)
+	}
+}
+
+func (p *Pipe) drain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.queue) > 0 && !p.dead {
+		n, err := unix.Write(p.fd, p.queue[:min(len(p.queue), 4096)])
+		if err != nil || n <= 0 {
+			return
+		}
+		p.queue = p.queue[n:]
+	}
+	p.queue = nil
+	if !p.dead {
+		p.arm(false)
+	}
+}
+
+func (p *Pipe) gone() {
+	p.mu.Lock()
+	do := p.close
+	p.close = nil
+	p.mu.Unlock()
+	p.Close()
+	if do != nil {
+		do()
+	}
+}
+
+// Take removes up to n bytes that the program has not read, through its descriptor fd, and answers how many.
+func (p *Pipe) Take(tid, fd, n int) int {
+	own, err := GetFD(tid, fd)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(own)
+	return len(p.take(own, n))
+}
+
+// take reads what is there, up to n bytes. The description is the program's too: its flags are not to be touched, so readability is asked first.
+func (p *Pipe) take(fd, n int) []byte {
+	var got []byte
+	buf := make([]byte, min(n, 64<<10))
+	for len(got) < n {
+		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if k, err := unix.Poll(ready, 0); err != nil || k == 0 || ready[0].Revents&unix.POLLIN == 0 {
+			break
+		}
+		k, err := unix.Read(fd, buf[:min(len(buf), n-len(got))])
+		if err != nil || k <= 0 {
+			break
+		}
+		got = append(got, buf[:k]...)
+	}
+	return got
+}
+
+// Drop takes back the undelivered records, of size bytes each, that match, and answers how many. pid is a process that has the other end.
+func (p *Pipe) Drop(pid int, match func(rec []byte) bool, size int) int {
+	fd := FindFD(pid, p.name)
+	own := -1
+	if fd >= 0 {
+		own, _ = GetFD(pid, fd)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []byte
+	if own >= 0 {
+		all = p.take(own, 1<<20)
+		unix.Close(own)
+	}
+	all = append(all, p.queue...)
+	p.queue = nil
+	dropped := 0
+	keep := all[:0]
+	for len(all) >= size {
+		rec := all[:size]
+		all = all[size:]
+		if match(rec) {
+			dropped++
+		} else {
+			keep = append(keep, rec...)
+		}
+	}
+	for len(keep) > 0 && !p.dead {
+		n, err := unix.Write(p.fd, keep[:min(len(keep), 4096)])
+		if err != nil || n <= 0 {
+			p.queue = append(p.queue, keep...)
+			p.arm(true)
+			break
+		}
+		keep = keep[n:]
+	}
+	return dropped
+}
+
+// Close closes our end; the program reads what is in the pipe and then its end.
+func (p *Pipe) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dead {
+		return nil
+	}
+	p.dead = true
+	if w, err := watch(); err == nil {
+		w.mu.Lock()
+		delete(w.pipes, int32(p.fd))
+		w.mu.Unlock()
+	}
+	return unix.Close(p.fd) // leaves the epoll by itself
+}
