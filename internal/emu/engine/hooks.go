@@ -23,17 +23,17 @@ type Fault uint8
 
 // Faults.
 const (
-	FaultNone     Fault = iota
-	FaultRNR            // WQE: the responder answers RNR NAK, once; the QP's retry rules apply
-	FaultRetry          // WQE: completes with transport retry counter exceeded
-	FaultAccess         // WQE: the responder answers NAK remote access error
-	FaultFlush          // WQE: the QP goes to ERR before it: it and all after it are flushed
-	FaultBitFlip        // WQE: the first payload bit arrives flipped
-	FaultQPFatal        // WQE: the QP goes to ERR with event QP_FATAL
-	FaultOwner          // CQE: written with the wrong owner bit
-	FaultLost           // CQE: never written; doorbell: not seen
-	FaultDelay          // CQE: it and all after it in the CQ come later
-	FaultCQError        // CQE: the CQ breaks: event CQ_ERR, no more completions
+	FaultNone    Fault = iota
+	FaultRNR           // WQE: the responder answers RNR NAK, once; the QP's retry rules apply
+	FaultRetry         // WQE: completes with transport retry counter exceeded
+	FaultAccess        // WQE: the responder answers NAK remote access error
+	FaultFlush         // WQE: the QP goes to ERR before it: it and all after it are flushed
+	FaultBitFlip       // WQE: the first payload bit arrives flipped
+	FaultQPFatal       // WQE: the QP goes to ERR with event QP_FATAL
+	FaultOwner         // CQE: written with the wrong owner bit
+	FaultLost          // CQE: never written; doorbell: not seen
+	FaultDelay         // CQE: it and all after it in the CQ come later
+	FaultCQError       // CQE: the CQ breaks: event CQ_ERR, no more completions
 )
 
 // Kind is what a [Record] tells of.
