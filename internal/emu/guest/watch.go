@@ -20,7 +20,18 @@ type watcher struct {
 	files  map[int32]*File // by watch
 }
 
-var watch = sync.OnceValues(func() (*watcher, error) {
+var watching struct {
+	once sync.Once
+	w    *watcher
+	err  error
+}
+
+func watch() (*watcher, error) {
+	watching.once.Do(func() { watching.w, watching.err = newWatcher() })
+	return watching.w, watching.err
+}
+
+func newWatcher() (*watcher, error) {
 	w := &watcher{pipes: map[int32]*Pipe{}, files: map[int32]*File{}}
 	var err error
 	if w.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
@@ -34,7 +45,7 @@ var watch = sync.OnceValues(func() (*watcher, error) {
 	}
 	go w.run()
 	return w, nil
-})
+}
 
 func (w *watcher) run() {
 	var events [64]unix.EpollEvent
