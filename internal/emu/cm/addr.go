@@ -12,6 +12,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
+	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
 const afIB = 27
@@ -237,6 +238,10 @@ func (s *Server) bind(r *request, i *id, cmd *bind) unix.Errno {
 	if cmd.Reserved != 0 || cmd.Size == 0 || int(cmd.Size) != a.size() {
 		return unix.EINVAL
 	}
+	if a.family == afIB && s.IB && i.state == stIdle && uapi.Decode[sockaddrIB](cmd.Addr[:]).Addr == [16]byte{} {
+		i.src.family, i.dst.family, i.state = afIB, afIB, stAddrBound
+		return 0
+	}
 	return s.bindID(i, a)
 }
 
@@ -303,6 +308,9 @@ func (s *Server) resolve(i *id, src, dst address, timeout uint32) unix.Errno {
 	}
 	if i.src.family != dst.family || i.state != stAddrBound {
 		return unix.EINVAL
+	}
+	if dst.family == afIB {
+		return unix.EAFNOSUPPORT
 	}
 	if e := dst.checkLinkLocal(); e != 0 {
 		return e

@@ -32,6 +32,9 @@ const (
 type Server struct {
 	// Trace, if not nil, is told of each command when it was executed, and of each event when it comes up, lock held.
 	Trace func(Record)
+	// IB lets an id be bound to the AF_IB wildcard. It is how librdmacm finds out that the kernel knows BIND, RESOLVE_ADDR, QUERY and JOIN_MCAST, and
+	// all there is of AF_IB here: nothing can be reached by such an address.
+	IB bool
 
 	f     *hca.Fabric
 	files map[string]*file // by the name of the pipe
