@@ -5,6 +5,7 @@ package cm
 import (
 	"encoding/binary"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -69,6 +70,7 @@ type Record struct {
 // file is one open of the device.
 type file struct {
 	s       *Server
+	pid     int
 	sig     signal
 	ids     map[*id]struct{}
 	events  []*event
@@ -238,8 +240,15 @@ func (s *Server) release(name string) {
 	}
 	delete(s.files, name)
 	fl.closed = true
+	left := 0
 	for i := range fl.ids {
+		if !i.hidden {
+			left++
+		}
 		s.destroy(i)
+	}
+	if left > 0 && s.f.Watch != nil {
+		s.f.Watch.Violation(fl.pid, "leak", "rdma_cm: not destroyed: "+strconv.Itoa(left)+" ids")
 	}
 	for _, w := range fl.waiters {
 		w.r.c.answer(0, unix.EBADF)

@@ -1,0 +1,117 @@
+//go:build linux
+
+package cm
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
+)
+
+// Call is a trapped system call. Exactly one of Return and Errno is called, at once or when an event comes.
+type Call interface {
+	// Valid tells if the thread still waits for the answer.
+	Valid() bool
+	Return(v int64)
+	Errno(e unix.Errno)
+}
+
+// Open makes the file that a program's open of /dev/infiniband/rdma_cm gets: the reading end of a pipe, for the caller to install in process pid
+// and to close.
+func (s *Server) Open(pid, flags int) (*os.File, error) {
+	p, r, err := guest.NewPipe()
+	if err != nil {
+		return nil, err
+	}
+	if flags&unix.O_NONBLOCK != 0 {
+		if err := unix.SetNonblock(int(r.Fd()), true); err != nil {
+			r.Close()
+			p.Close()
+			return nil, err
+		}
+	}
+	s.f.Lock()
+	s.open(p.Name(), &pipe{p}).pid = pid
+	s.f.Unlock()
+	p.OnClose(func() {
+		s.f.Lock()
+		defer s.f.Unlock()
+		s.release(p.Name())
+	})
+	return r, nil
+}
+
+// Owns tells if a descriptor that leads to name, as /proc has it ("pipe:[7]"), is an open rdma_cm device.
+func (s *Server) Owns(name string) bool {
+	s.f.Lock()
+	defer s.f.Unlock()
+	return s.files[name] != nil
+}
+
+// Write executes the command of n bytes at addr that thread tid wrote to its descriptor fd, and answers the call.
+func (s *Server) Write(c Call, tid, fd int, addr, n uint64) {
+	t := &thread{Mem: guest.Mem{PID: tid}, call: c, desc: fd}
+	name := t.file(fd)
+	s.f.Lock()
+	defer s.f.Unlock()
+	if fl := s.files[name]; fl != nil {
+		s.execute(t, fl, addr, n)
+	} else {
+		c.Errno(unix.EBADF)
+	}
+}
+
+// pipe is the signal of a file.
+type pipe struct{ p *guest.Pipe }
+
+func (p *pipe) put(n int)                { _ = p.p.Put(make([]byte, n)) } // a program that has closed its end is noticed elsewhere
+func (p *pipe) take(c caller, fd, n int) { p.p.Take(c.tid(), fd, n) }
+func (p *pipe) close()                   { _ = p.p.Close() }
+
+// thread is a caller of the real world.
+type thread struct {
+	guest.Mem
+	call Call
+	desc int
+}
+
+func (t *thread) tid() int           { return t.PID }
+func (t *thread) fd() int            { return t.desc }
+func (t *thread) alive() bool        { return t.call.Valid() }
+func (t *thread) file(fd int) string { return guest.FDName(t.PID, fd) }
+
+func (t *thread) nonblock() bool {
+	f, err := guest.FDFlags(t.PID, t.desc)
+	return err == nil && f&unix.O_NONBLOCK != 0
+}
+
+// signaled reads what the thread's status says of signals: SigPnd, those for the thread, beyond SigBlk.
+func (t *thread) signaled() bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(t.PID) + "/status")
+	if err != nil {
+		return false
+	}
+	mask := func(key string) uint64 {
+		_, rest, _ := bytes.Cut(b, []byte("\n"+key+":\t"))
+		line, _, _ := bytes.Cut(rest, []byte("\n"))
+		v, _ := strconv.ParseUint(string(line), 16, 64)
+		return v
+	}
+	pending := mask("SigPnd")
+	if n := bytes.Index(b, []byte("\nThreads:\t1\n")); n >= 0 {
+		pending |= mask("ShdPnd") // nobody else can take it
+	}
+	return pending&^mask("SigBlk") != 0
+}
+
+func (t *thread) answer(n int, e unix.Errno) {
+	if e != 0 {
+		t.call.Errno(e)
+	} else {
+		t.call.Return(int64(n))
+	}
+}
