@@ -81,6 +81,16 @@ func FDFlags(tid, fd int) (int, error) {
 	return int(f), err
 }
 
+// Cwd is the working directory of a thread, "" if it cannot be told.
+func Cwd(tid int) string {
+	var buf [4096]byte
+	n, err := unix.Readlink(procPath(tid, "cwd"), buf[:])
+	if err != nil {
+		return ""
+	}
+	return string(buf[:n])
+}
+
 // GetFD is a descriptor of ours for the file behind the program's fd.
 func GetFD(tid, fd int) (int, error) {
 	pid, err := TGID(tid)

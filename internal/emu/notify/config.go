@@ -1,0 +1,61 @@
+//go:build linux
+
+package notify
+
+import (
+	"os"
+	"strconv"
+)
+
+// Config says what to run and which system calls to trap.
+type Config struct {
+	Argv                  []string
+	Env                   []string // nil: the supervisor's
+	Dir                   string
+	Stdin, Stdout, Stderr *os.File // nil: the supervisor's
+
+	// Window is the descriptors [lo, hi) whose write, fstat and mmap are trapped, and in which AddFD puts its own.
+	Window [2]int
+	// IoctlCmds are the ioctl requests that are trapped, on any descriptor.
+	IoctlCmds []uint32
+	// DenyNetlink are the netlink protocols that do not exist.
+	DenyNetlink []int
+	// Unmap traps what takes mappings away, too: munmap, mremap, madvise(MADV_DONTNEED and its like), mmap(MAP_FIXED).
+	Unmap bool
+
+	// Workers is how many goroutines receive calls; 0 means 4.
+	Workers int
+	// OnStart is told the program's process before it has made a trapped call.
+	OnStart func(pid int)
+	// OnPanic is told of a handler's panic. The call was answered EIO.
+	OnPanic func(c *Call, v any, stack []byte)
+}
+
+// Handler answers a call, exactly once, by then or later from another goroutine. It runs on a worker, which it does not block for long.
+type Handler func(c *Call)
+
+// Op is what a trapped call wants, whichever of the kernel's many calls for it was used.
+type Op uint8
+
+// The operations and their arguments, as Call.Args has them.
+const (
+	OpOpen     Op = 1  // dirfd, path, flags, mode
+	OpStat     Op = 2  // dirfd, path, flags; answer with ReturnStat
+	OpFstat    Op = 3  // fd; answer with ReturnStat
+	OpAccess   Op = 4  // dirfd, path, mode, flags
+	OpReadlink Op = 5  // dirfd, path, buffer, size
+	OpIoctl    Op = 6  // fd, request, argument
+	OpWrite    Op = 7  // fd, buffer, size
+	OpMmap     Op = 8  // address, length, prot, flags, fd, offset
+	OpUnmap    Op = 9  // address, length: the memory there goes away
+	OpRemap    Op = 10 // old address, old length, new length, flags, new address
+)
+
+var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap"}
+
+func (o Op) String() string {
+	if o == 0 || int(o) >= len(opNames) {
+		return "Op(" + strconv.Itoa(int(o)) + ")"
+	}
+	return opNames[o]
+}

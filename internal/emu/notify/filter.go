@@ -1,0 +1,125 @@
+//go:build linux
+
+package notify
+
+import "golang.org/x/sys/unix"
+
+type prog []unix.SockFilter
+
+// Offsets in struct seccomp_data. The low half of an argument is enough: descriptors, flags and ioctl requests have 32 bits.
+const (
+	offNr   = 0
+	offArch = 4
+	offArgs = 16
+)
+
+func load(off uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: off}
+}
+func arg(i int) unix.SockFilter { return load(offArgs + 8*uint32(i)) }
+func ret(v uint32) prog         { return prog{{Code: unix.BPF_RET | unix.BPF_K, K: v}} }
+func jump(op uint16, k uint32, yes, no uint8) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | op | unix.BPF_K, Jt: yes, Jf: no, K: k}
+}
+
+// when appends: if the accumulator compares so with k, do then, which returns.
+func (p prog) when(op uint16, k uint32, then prog) prog {
+	return append(append(p, jump(op, k, 0, uint8(len(then)))), then...)
+}
+
+var (
+	allow  = ret(unix.SECCOMP_RET_ALLOW)
+	trap   = ret(unix.SECCOMP_RET_USER_NOTIF)
+	nosys  = ret(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
+	nosock = ret(unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT))
+)
+
+// atFDCWD is AT_FDCWD as the low half of an argument.
+const atFDCWD = 0xffffffff + 1 + unix.AT_FDCWD
+
+// spec is what the filter depends on.
+type spec struct {
+	Window  [2]int
+	Ioctl   []uint32
+	Netlink []int
+	Unmap   bool
+}
+
+// body is the part of the filter for one system call. It returns on all paths.
+type body func(*spec) prog
+
+func always(*spec) prog    { return trap }
+func unmapping(*spec) prog { return trap }
+
+// inWindow traps the call if its argument i is a descriptor in the window.
+func inWindow(i int) body {
+	return func(s *spec) prog { return s.window(i, allow) }
+}
+
+func (s *spec) window(i int, otherwise prog) prog {
+	return append(prog{arg(i), jump(unix.BPF_JGE, uint32(s.Window[0]), 0, 2), jump(unix.BPF_JGE, uint32(s.Window[1]), 1, 0), trap[0]}, otherwise...)
+}
+
+// unlessCreate traps the opening of what exists. What creates a file is none of ours.
+func unlessCreate(flags int) body {
+	return func(*spec) prog {
+		return append(prog{arg(flags)}.when(unix.BPF_JSET, unix.O_CREAT|unix.O_TMPFILE&^unix.O_DIRECTORY, allow), trap...)
+	}
+}
+
+// byPath traps a stat by path. With AT_EMPTY_PATH it is an fstat.
+func byPath(flags int) body {
+	return func(s *spec) prog {
+		p := prog{arg(0)}.when(unix.BPF_JEQ, atFDCWD, trap)
+		p = append(p, arg(flags), jump(unix.BPF_JSET, unix.AT_EMPTY_PATH, 1, 0), trap[0])
+		return append(p, s.window(0, allow)...)
+	}
+}
+
+func ioctls(s *spec) prog {
+	p := prog{arg(1)}
+	for _, c := range s.Ioctl {
+		p = p.when(unix.BPF_JEQ, c, trap)
+	}
+	return append(p, allow...)
+}
+
+func sockets(s *spec) prog {
+	p := append(prog{arg(0), jump(unix.BPF_JEQ, unix.AF_NETLINK, 1, 0), allow[0]}, arg(2))
+	for _, n := range s.Netlink {
+		p = p.when(unix.BPF_JEQ, uint32(n), nosock)
+	}
+	return append(p, allow...)
+}
+
+func mappings(s *spec) prog {
+	if !s.Unmap {
+		return s.window(4, allow)
+	}
+	return s.window(4, append(prog{arg(3)}.when(unix.BPF_JSET, unix.MAP_FIXED, trap), allow...))
+}
+
+func advices(*spec) prog {
+	p := prog{arg(2)}
+	for _, a := range []uint32{unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_REMOVE} {
+		p = p.when(unix.BPF_JEQ, a, trap)
+	}
+	return append(p, allow...)
+}
+
+// x32Bit marks calls of the third ABI of amd64. The kernel knows no call of another architecture by such a number.
+const x32Bit = 0x40000000
+
+// filter traps the calls of the table as s says. Programs of a second architecture (32 bits) find that they have no system calls.
+func filter(s *spec) prog {
+	p := prog{load(offArch), jump(unix.BPF_JEQ, auditArch, 1, 0), nosys[0], load(offNr)}
+	p = p.when(unix.BPF_JGE, x32Bit, nosys)
+	for i := range calls {
+		c := &calls[i]
+		if c.onlyUnmap && !s.Unmap {
+			continue
+		}
+		p = p.when(unix.BPF_JEQ, c.nr, c.body(s))
+	}
+	return append(p, allow...)
+}
