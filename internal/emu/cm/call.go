@@ -10,39 +10,30 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
+	"github.com/pureverbs/pureverbs/internal/emu/notify"
 )
 
-// Call is a trapped system call. Exactly one of Return and Errno is called, at once or when an event comes.
-type Call interface {
-	// Valid tells if the thread still waits for the answer.
+// call is what answers a trapped system call: exactly one of Return and Errno, at once or when an event comes.
+type call interface {
 	Valid() bool
 	Return(v int64)
 	Errno(e unix.Errno)
 }
 
-// Open makes the file that a program's open of /dev/infiniband/rdma_cm gets: the reading end of a pipe, for the caller to install in process pid
-// and to close.
-func (s *Server) Open(pid, flags int) (*os.File, error) {
-	p, r, err := guest.NewPipe()
+// Open answers an open of /dev/infiniband/rdma_cm.
+func (s *Server) Open(c *notify.Call) {
+	pid, err := guest.TGID(c.TID)
 	if err != nil {
-		return nil, err
+		c.Errno(unix.ESRCH)
+		return
 	}
-	if flags&unix.O_NONBLOCK != 0 {
-		if err := unix.SetNonblock(int(r.Fd()), true); err != nil {
-			r.Close()
-			p.Close()
-			return nil, err
-		}
+	r, err := s.pipe(pid, int(c.Flags))
+	if err != nil {
+		c.Errno(unix.ENFILE)
+		return
 	}
-	s.f.Lock()
-	s.open(p.Name(), &pipe{p}).pid = pid
-	s.f.Unlock()
-	p.OnClose(func() {
-		s.f.Lock()
-		defer s.f.Unlock()
-		s.release(p.Name())
-	})
-	return r, nil
+	c.Open(int(r.Fd()), c.Flags&unix.O_CLOEXEC != 0)
+	r.Close() // if the program did not get it, this was the last, and the file is released
 }
 
 // Owns tells if a descriptor that leads to name, as /proc has it ("pipe:[7]"), is an open rdma_cm device.
@@ -52,8 +43,32 @@ func (s *Server) Owns(name string) bool {
 	return s.files[name] != nil
 }
 
-// Write executes the command of n bytes at addr that thread tid wrote to its descriptor fd, and answers the call.
-func (s *Server) Write(c Call, tid, fd int, addr, n uint64) {
+// Write answers a write() to an open rdma_cm device, sooner or later.
+func (s *Server) Write(c *notify.Call) { s.write(c, c.TID, int(c.FD), c.Buf, c.Size) }
+
+// pipe makes a file for process pid: the reading end of a pipe, for the caller to close.
+func (s *Server) pipe(pid, flags int) (*os.File, error) {
+	p, r, err := guest.NewPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(int(r.Fd()), flags&unix.O_NONBLOCK != 0); err != nil {
+		r.Close()
+		p.Close()
+		return nil, err
+	}
+	s.f.Lock()
+	s.open(p.Name(), &signalPipe{p}).pid = pid
+	s.f.Unlock()
+	p.OnClose(func() {
+		s.f.Lock()
+		defer s.f.Unlock()
+		s.release(p.Name())
+	})
+	return r, nil
+}
+
+func (s *Server) write(c call, tid, fd int, addr, n uint64) {
 	t := &thread{Mem: guest.Mem{PID: tid}, call: c, desc: fd}
 	name := t.file(fd)
 	s.f.Lock()
@@ -65,17 +80,17 @@ func (s *Server) Write(c Call, tid, fd int, addr, n uint64) {
 	}
 }
 
-// pipe is the signal of a file.
-type pipe struct{ p *guest.Pipe }
+// signalPipe is the signal of a file.
+type signalPipe struct{ p *guest.Pipe }
 
-func (p *pipe) put(n int)                { _ = p.p.Put(make([]byte, n)) } // a program that has closed its end is noticed elsewhere
-func (p *pipe) take(c caller, fd, n int) { p.p.Take(c.tid(), fd, n) }
-func (p *pipe) close()                   { _ = p.p.Close() }
+func (p *signalPipe) put(n int)                { _ = p.p.Put(make([]byte, n)) } // a program that has closed its end is noticed elsewhere
+func (p *signalPipe) take(c caller, fd, n int) { p.p.Take(c.tid(), fd, n) }
+func (p *signalPipe) close()                   { _ = p.p.Close() }
 
 // thread is a caller of the real world.
 type thread struct {
 	guest.Mem
-	call Call
+	call call
 	desc int
 }
 

@@ -39,14 +39,11 @@ func TestRealFile(t *testing.T) {
 	s := world(t)
 	w := &leaks{}
 	s.f.Watch = w
-	r, err := s.Open(os.Getpid(), unix.O_NONBLOCK)
+	r, err := s.pipe(os.Getpid(), unix.O_NONBLOCK)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fd := int(r.Fd())
-	if err := unix.SetNonblock(fd, true); err != nil { // Fd made it blocking
-		t.Fatal(err)
-	}
 	mem := make([]byte, 4096)
 	addr := uint64(uintptr(unsafe.Pointer(&mem[0])))
 	resp := addr + 2048
@@ -55,7 +52,7 @@ func TestRealFile(t *testing.T) {
 		copy(mem, uapi.Bytes(&h))
 		copy(mem[8:], body)
 		c := make(answered, 1)
-		s.Write(c, unix.Getpid(), fd, addr, uint64(len(body)+8))
+		s.write(c, unix.Getpid(), fd, addr, uint64(len(body)+8))
 		return c
 	}
 	do := func(num uint32, body []byte, out int, want int64) {
@@ -103,7 +100,7 @@ func TestRealFile(t *testing.T) {
 		t.Error("Owns does not know the file from others")
 	}
 	other := make(answered, 1)
-	s.Write(other, unix.Getpid(), 0, addr, 8)
+	s.write(other, unix.Getpid(), 0, addr, 8)
 	if v := <-other; v != -int64(unix.EBADF) {
 		t.Errorf("a descriptor of another kind: %d", v)
 	}

@@ -41,7 +41,6 @@ type conn struct {
 	respRes, initDepth, rnrRetry uint8
 	retry                        uint8
 	mtu                          config.MTU
-	remoteType                   hca.QPType // what a listener sees of an XRC initiator
 }
 
 // tell reports to the program, if the id is in a connection.
