@@ -22,78 +22,39 @@ type GetContextResp struct{ AsyncFd, NumCompVectors uint32 }
 
 // QueryDeviceResp answers query_device.
 type QueryDeviceResp struct {
-	FwVer                  uint64
-	NodeGUID, SysImageGUID [8]byte
-	MaxMRSize, PageSizeCap uint64
-	VendorID, VendorPartID uint32
-	HwVer                  uint32
-	MaxQP, MaxQpWR         uint32
-	DeviceCapFlags         uint32
-	MaxSGE, MaxSGERd       uint32
-	MaxCQ, MaxCQE          uint32
-	MaxMR, MaxPD           uint32
-	MaxQPRdAtom            uint32
-	MaxEERdAtom            uint32
-	MaxResRdAtom           uint32
-	MaxQPInitRdAtom        uint32
-	MaxEEInitRdAtom        uint32
-	AtomicCap              uint32
-	MaxEE, MaxRDD, MaxMW   uint32
-	MaxRawIpv6QP           uint32
-	MaxRawEthyQP           uint32
-	MaxMcastGrp            uint32
-	MaxMcastQPAttach       uint32
-	MaxTotalMcastQPAttach  uint32
-	MaxAH, MaxFMR          uint32
-	MaxMapPerFMR           uint32
-	MaxSRQ, MaxSrqWR       uint32
-	MaxSrqSGE              uint32
-	MaxPkeys               uint16
-	LocalCaAckDelay        uint8
-	PhysPortCnt            uint8
-	_                      [4]byte
+	FwVer                                                         uint64
+	NodeGUID, SysImageGUID                                        [8]byte
+	MaxMRSize, PageSizeCap                                        uint64
+	VendorID, VendorPartID, HwVer, MaxQP, MaxQpWR, DeviceCapFlags uint32
+	MaxSGE, MaxSGERd, MaxCQ, MaxCQE, MaxMR, MaxPD                 uint32
+	MaxQPRdAtom, MaxEERdAtom, MaxResRdAtom, MaxQPInitRdAtom       uint32
+	MaxEEInitRdAtom, AtomicCap, MaxEE, MaxRDD, MaxMW              uint32
+	MaxRawIpv6QP, MaxRawEthyQP, MaxMcastGrp, MaxMcastQPAttach     uint32
+	MaxTotalMcastQPAttach, MaxAH, MaxFMR, MaxMapPerFMR            uint32
+	MaxSRQ, MaxSrqWR, MaxSrqSGE                                   uint32
+	MaxPkeys                                                      uint16
+	LocalCaAckDelay, PhysPortCnt                                  uint8
+	_                                                             [4]byte
 }
 
 // ExQueryDevice is the extended query_device.
 type ExQueryDevice struct{ CompMask, Reserved uint32 }
 
-// ODPCaps, RSSCaps, TMCaps and CQModerationCaps are parts of ExQueryDeviceResp.
-type (
-	ODPCaps struct {
-		GeneralCaps      uint64
-		PerTransportCaps [3]uint32
-		_                uint32
-	}
-	RSSCaps struct {
-		SupportedQpts, MaxRwqIndirectionTables, MaxRwqIndirectionTableSize uint32
-		_                                                                  uint32
-	}
-	TMCaps struct {
-		MaxRndvHdrSize, MaxNumTags, Flags, MaxOps, MaxSGE uint32
-		_                                                 uint32
-	}
-	CQModerationCaps struct {
-		MaxCQModerationCount, MaxCQModerationPeriod uint16
-		_                                           uint32
-	}
-)
-
 // ExQueryDeviceResp answers the extended query_device.
 type ExQueryDeviceResp struct {
-	Base                     QueryDeviceResp
-	CompMask, ResponseLength uint32
-	OdpCaps                  ODPCaps
-	TimestampMask            uint64
-	HcaCoreClock             uint64 // kHz
-	DeviceCapFlagsEx         uint64
-	RssCaps                  RSSCaps
-	MaxWqTypeRq              uint32
-	RawPacketCaps            uint32
-	TmCaps                   TMCaps
-	CQModerationCaps         CQModerationCaps
-	MaxDmSize                uint64
-	XrcOdpCaps               uint32
-	_                        uint32
+	Base                                  QueryDeviceResp
+	CompMask, ResponseLength              uint32
+	OdpCaps                               [3]uint64
+	TimestampMask                         uint64
+	HcaCoreClock                          uint64 // kHz
+	DeviceCapFlagsEx                      uint64
+	RssCaps                               [4]uint32
+	MaxWqTypeRq, RawPacketCaps            uint32
+	TmCaps                                [6]uint32
+	CQModerationCount, CQModerationPeriod uint16 `c:"cq_moderation_caps.max_"`
+	_                                     uint32
+	MaxDmSize                             uint64
+	XrcOdpCaps, _                         uint32
 }
 
 // QueryPort asks for a port.
@@ -163,15 +124,7 @@ type AllocMW struct {
 // AllocMWResp answers alloc_mw.
 type AllocMWResp struct{ MwHandle, Rkey uint32 }
 
-// CreateCQ makes a completion queue.
-type CreateCQ struct {
-	Response, UserHandle uint64
-	CQE, CompVector      uint32
-	CompChannel          int32
-	_                    uint32
-}
-
-// ExCreateCQ is the extended create_cq.
+// ExCreateCQ is the extended create_cq. The older one is its first 20 bytes behind a response pointer.
 type ExCreateCQ struct {
 	UserHandle      uint64
 	CQE, CompVector uint32
@@ -231,16 +184,7 @@ type AHAttr struct {
 // QPCap is the capacity of a QP.
 type QPCap struct{ MaxSendWR, MaxRecvWR, MaxSendSGE, MaxRecvSGE, MaxInlineData uint32 }
 
-// CreateQP makes a queue pair.
-type CreateQP struct {
-	Response, UserHandle                                        uint64
-	PDHandle, SendCQHandle, RecvCQHandle, SRQHandle             uint32
-	MaxSendWR, MaxRecvWR, MaxSendSGE, MaxRecvSGE, MaxInlineData uint32
-	SqSigAll, QPType, IsSRQ                                     uint8
-	_                                                           uint8
-}
-
-// ExCreateQP is the extended create_qp.
+// ExCreateQP is the extended create_qp. The older one is its first 48 bytes behind a response pointer.
 type ExCreateQP struct {
 	UserHandle                                                  uint64
 	PDHandle, SendCQHandle, RecvCQHandle, SRQHandle             uint32
@@ -354,12 +298,6 @@ type CreateFlow struct {
 
 // CreateFlowResp answers create_flow; DestroyFlow has the same layout.
 type CreateFlowResp struct{ CompMask, FlowHandle uint32 }
-
-// CreateSRQ makes a shared receive queue.
-type CreateSRQ struct {
-	Response, UserHandle              uint64
-	PDHandle, MaxWR, MaxSGE, SRQLimit uint32
-}
 
 // CreateXSRQ makes an SRQ of a given type.
 type CreateXSRQ struct {

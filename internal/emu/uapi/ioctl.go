@@ -211,13 +211,14 @@ func (b *Bundle) Uint(id uint16) uint64 {
 	return a.Data
 }
 
-// Handles calls f with each object that is named.
-func (b *Bundle) Handles(f func(handle uint64)) {
+// Handles lists the objects that are named.
+func (b *Bundle) Handles() (hs []uint64) {
 	for i := range b.Method.Attrs {
 		if b.Method.Attrs[i].Kind == Handle && b.idx[i] >= 0 {
-			f(b.attrs[b.idx[i]].Data)
+			hs = append(hs, b.attrs[b.idx[i]].Data)
 		}
 	}
+	return hs
 }
 
 // Room is the place for an Out attribute's answer; its zero value if absent.

@@ -17,19 +17,18 @@ import (
 var mirrors = map[string]any{
 	"ib_uverbs_ioctl_hdr": Header{}, "ib_uverbs_attr": Attr{},
 	"ib_uverbs_get_context_resp": GetContextResp{}, "ib_uverbs_query_device_resp": QueryDeviceResp{}, "ib_uverbs_ex_query_device": ExQueryDevice{},
-	"ib_uverbs_odp_caps": ODPCaps{}, "ib_uverbs_rss_caps": RSSCaps{}, "ib_uverbs_tm_caps": TMCaps{}, "ib_uverbs_cq_moderation_caps": CQModerationCaps{},
 	"ib_uverbs_ex_query_device_resp": ExQueryDeviceResp{}, "ib_uverbs_query_port": QueryPort{}, "ib_uverbs_query_port_resp": QueryPortResp{},
 	"ib_uverbs_query_port_resp_ex": QueryPortRespEx{}, "ib_uverbs_open_xrcd": OpenXRCD{}, "ib_uverbs_reg_mr": RegMR{}, "ib_uverbs_reg_mr_resp": MRResp{},
 	"ib_uverbs_rereg_mr": ReregMR{}, "ib_uverbs_rereg_mr_resp": ReregMRResp{}, "ib_uverbs_alloc_mw": AllocMW{}, "ib_uverbs_alloc_mw_resp": AllocMWResp{},
-	"ib_uverbs_create_cq": CreateCQ{}, "ib_uverbs_ex_create_cq": ExCreateCQ{}, "ib_uverbs_create_cq_resp": CreateCQResp{}, "ib_uverbs_ex_create_cq_resp": ExCreateCQResp{},
+	"ib_uverbs_ex_create_cq": ExCreateCQ{}, "ib_uverbs_create_cq_resp": CreateCQResp{}, "ib_uverbs_ex_create_cq_resp": ExCreateCQResp{},
 	"ib_uverbs_resize_cq": ResizeCQ{}, "ib_uverbs_resize_cq_resp": ResizeCQResp{}, "ib_uverbs_ex_modify_cq": ExModifyCQ{}, "ib_uverbs_destroy_cq_resp": DestroyCQResp{},
 	"ib_uverbs_destroy_qp_resp": EventsResp{}, "ib_uverbs_destroy_srq_resp": EventsResp{}, "ib_uverbs_global_route": GlobalRoute{}, "ib_uverbs_ah_attr": AHAttr{},
-	"ib_uverbs_qp_cap": QPCap{}, "ib_uverbs_create_qp": CreateQP{}, "ib_uverbs_ex_create_qp": ExCreateQP{}, "ib_uverbs_open_qp": OpenQP{},
+	"ib_uverbs_qp_cap": QPCap{}, "ib_uverbs_ex_create_qp": ExCreateQP{}, "ib_uverbs_open_qp": OpenQP{},
 	"ib_uverbs_create_qp_resp": CreateQPResp{}, "ib_uverbs_ex_create_qp_resp": ExCreateQPResp{}, "ib_uverbs_qp_dest": QPDest{}, "ib_uverbs_query_qp": QueryQP{},
 	"ib_uverbs_query_qp_resp": QueryQPResp{}, "ib_uverbs_modify_qp": ModifyQP{}, "ib_uverbs_ex_modify_qp": ExModifyQP{}, "ib_uverbs_ex_modify_qp_resp": ExResp{},
 	"ib_uverbs_create_ah": CreateAH{}, "ib_uverbs_attach_mcast": Mcast{}, "ib_uverbs_detach_mcast": Mcast{}, "ib_uverbs_flow_attr": FlowAttr{},
 	"ib_uverbs_create_flow": CreateFlow{}, "ib_uverbs_create_flow_resp": CreateFlowResp{}, "ib_uverbs_destroy_flow": CreateFlowResp{},
-	"ib_uverbs_create_srq": CreateSRQ{}, "ib_uverbs_create_xsrq": CreateXSRQ{}, "ib_uverbs_create_srq_resp": CreateSRQResp{}, "ib_uverbs_modify_srq": ModifySRQ{},
+	"ib_uverbs_create_xsrq": CreateXSRQ{}, "ib_uverbs_create_srq_resp": CreateSRQResp{}, "ib_uverbs_modify_srq": ModifySRQ{},
 	"ib_uverbs_query_srq": QuerySRQ{}, "ib_uverbs_query_srq_resp": QuerySRQResp{}, "ib_uverbs_gid_entry": GIDEntry{}, "ib_uverbs_sge": SGE{},
 	"mlx5_ib_alloc_ucontext_req_v2": AllocUcontextReq{}, "mlx5_ib_alloc_ucontext_resp": AllocUcontextResp{}, "mlx5_ib_create_cq": Mlx5CreateCQ{},
 	"mlx5_ib_resize_cq": Mlx5ResizeCQ{}, "mlx5_ib_create_srq": Mlx5CreateSRQ{}, "mlx5_ib_create_qp": Mlx5CreateQP{}, "mlx5_ib_create_qp_resp": Mlx5CreateQPResp{},
@@ -85,7 +84,7 @@ func offsets(b *strings.Builder, c, prefix string, t reflect.Type, base uintptr)
 			continue
 		case !ok:
 			name = snake(f.Name)
-		case strings.HasSuffix(name, "."):
+		case strings.HasSuffix(name, ".") || strings.HasSuffix(name, "_"):
 			name += snake(f.Name)
 		}
 		fmt.Fprintf(b, "CHECK(offsetof(struct %s, %s%s), %d)\n", c, prefix, name, base+f.Offset)
@@ -118,6 +117,15 @@ func program() string {
 	}
 	for c, v := range longer {
 		offsets(&b, c, "", reflect.TypeOf(v), 0)
+	}
+	// Requests that are read as the head of another behind a response pointer.
+	for _, f := range []string{"cq user_handle", "cq cqe", "cq comp_vector", "cq comp_channel", "qp user_handle", "qp pd_handle", "qp send_cq_handle", "qp recv_cq_handle",
+		"qp srq_handle", "qp max_send_wr", "qp max_recv_wr", "qp max_send_sge", "qp max_recv_sge", "qp max_inline_data", "qp sq_sig_all", "qp qp_type", "qp is_srq"} {
+		what, field, _ := strings.Cut(f, " ")
+		fmt.Fprintf(&b, "CHECK(offsetof(struct ib_uverbs_create_%s, %s), 8 + offsetof(struct ib_uverbs_ex_create_%s, %s))\n", what, field, what, field)
+	}
+	for _, f := range []string{"pd_handle", "max_wr", "max_sge", "srq_limit"} {
+		fmt.Fprintf(&b, "CHECK(offsetof(struct ib_uverbs_create_srq, %s), offsetof(struct ib_uverbs_create_xsrq, %s) - 4)\n", f, f)
 	}
 	for _, m := range Cmds {
 		s := sizes[m.Number]

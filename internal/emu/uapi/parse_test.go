@@ -314,7 +314,7 @@ func use(b *Bundle) {
 		b.Room(s.ID).Put(make([]byte, 8), true)
 		b.SetID(s.ID, 1)
 	}
-	b.Handles(func(uint64) {})
+	b.Handles()
 	if b.Method.Name == "invoke_write" {
 		if r, e := Invoke(b, cmd); e == 0 {
 			useRequest(r)
