@@ -217,25 +217,18 @@ func route(ip netip.Addr) unix.Errno {
 	return 0
 }
 
-// checkLinkLocal wants an interface with a link-local address.
-func (a *address) checkLinkLocal() unix.Errno {
-	if a.family == unix.AF_INET6 && a.ip.IsLinkLocalUnicast() && a.scope == 0 {
-		return unix.EINVAL
-	}
-	return 0
+// dangling is a link-local address without an interface.
+func (a *address) dangling() bool {
+	return a.family == unix.AF_INET6 && a.ip.IsLinkLocalUnicast() && a.scope == 0
 }
 
-func (s *Server) bindIP(r *request, i *id, cmd *bindIP) unix.Errno {
-	a := parse(cmd.Addr[:])
-	if a.size() == 0 {
-		return unix.EINVAL
-	}
-	return s.bindID(i, a)
+func (s *Server) bindIP(_ *request, i *id, cmd *bindIP) unix.Errno {
+	return s.bindID(i, parse(cmd.Addr[:]))
 }
 
-func (s *Server) bind(r *request, i *id, cmd *bind) unix.Errno {
+func (s *Server) bind(_ *request, i *id, cmd *bind) unix.Errno {
 	a := parse(cmd.Addr[:])
-	if cmd.Reserved != 0 || cmd.Size == 0 || int(cmd.Size) != a.size() {
+	if cmd.Reserved != 0 || int(cmd.Size) != a.size() {
 		return unix.EINVAL
 	}
 	if a.family == afIB && s.IB && i.state == stIdle && uapi.Decode[sockaddrIB](cmd.Addr[:]).Addr == [16]byte{} {
@@ -247,14 +240,11 @@ func (s *Server) bind(r *request, i *id, cmd *bind) unix.Errno {
 
 // bindID gives an id its source address, a port number, and its device where the address tells it.
 func (s *Server) bindID(i *id, a address) unix.Errno {
-	if a.family != unix.AF_INET && a.family != unix.AF_INET6 {
+	switch {
+	case a.family == afIB:
 		return unix.EAFNOSUPPORT
-	}
-	if i.state != stIdle {
+	case a.size() == 0 || i.state != stIdle || a.dangling():
 		return unix.EINVAL
-	}
-	if e := a.checkLinkLocal(); e != 0 {
-		return e
 	}
 	old := i.src
 	i.src = a
@@ -278,26 +268,26 @@ func (s *Server) bindID(i *id, a address) unix.Errno {
 	return 0
 }
 
-func (s *Server) resolveIP(r *request, i *id, cmd *resolveIP) unix.Errno {
-	src, dst := parse(cmd.Src[:]), parse(cmd.Dst[:])
-	if src.family != 0 && src.size() == 0 || dst.size() == 0 {
-		return unix.EINVAL
-	}
-	return s.resolve(i, src, dst, cmd.Timeout)
+func (s *Server) resolveIP(_ *request, i *id, cmd *resolveIP) unix.Errno {
+	return s.resolve(i, parse(cmd.Src[:]), parse(cmd.Dst[:]), cmd.Timeout)
 }
 
-func (s *Server) resolveAddr(r *request, i *id, cmd *resolveAddr) unix.Errno {
+func (s *Server) resolveAddr(_ *request, i *id, cmd *resolveAddr) unix.Errno {
 	src, dst := parse(cmd.Src[:]), parse(cmd.Dst[:])
-	if cmd.Reserved != 0 || cmd.SrcSize != 0 && int(cmd.SrcSize) != src.size() || cmd.DstSize == 0 || int(cmd.DstSize) != dst.size() {
-		return unix.EINVAL
-	}
 	if cmd.SrcSize == 0 {
 		src = address{}
 	}
+	if cmd.Reserved != 0 || int(cmd.SrcSize) != src.size() || int(cmd.DstSize) != dst.size() {
+		return unix.EINVAL
+	}
 	return s.resolve(i, src, dst, cmd.Timeout)
 }
 
+// resolve finds the way to an address, and gives the id its source address and device if it has none.
 func (s *Server) resolve(i *id, src, dst address, timeout uint32) unix.Errno {
+	if dst.size() == 0 {
+		return unix.EINVAL
+	}
 	if i.state == stIdle {
 		if src.family == 0 {
 			src = address{family: dst.family, ip: unspecified(dst.family), scope: dst.scope}
@@ -306,14 +296,11 @@ func (s *Server) resolve(i *id, src, dst address, timeout uint32) unix.Errno {
 			return e
 		}
 	}
-	if i.src.family != dst.family || i.state != stAddrBound {
+	switch {
+	case i.src.family != dst.family || i.state != stAddrBound || dst.dangling():
 		return unix.EINVAL
-	}
-	if dst.family == afIB {
+	case dst.family == afIB:
 		return unix.EAFNOSUPPORT
-	}
-	if e := dst.checkLinkLocal(); e != 0 {
-		return e
 	}
 	i.dst = dst
 	ip := dst.ip
