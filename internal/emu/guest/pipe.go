@@ -127,25 +127,27 @@ func (p *Pipe) gone() {
 	}
 }
 
-// Take removes up to n bytes that the program has not read, through its descriptor fd, and answers how many.
+// Take removes up to n bytes that the program has not read, and answers how many. (tid and fd say who asks; any end of the pipe will do.)
 func (p *Pipe) Take(tid, fd, n int) int {
-	own, err := GetFD(tid, fd)
-	if err != nil {
-		return 0
-	}
-	defer unix.Close(own)
-	return len(p.take(own, n))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.take(n))
 }
 
-// take reads what is there, up to n bytes. The description is the program's too: its flags are not to be touched, so readability is asked first.
-func (p *Pipe) take(fd, n int) []byte {
+// take reads what is there, up to n bytes, through a description of our own: the program's is not to be made non-blocking, and a program that reads
+// at the same moment must not leave us waiting. Preconditions: p.mu is held.
+func (p *Pipe) take(n int) []byte {
+	if p.dead {
+		return nil
+	}
+	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(p.fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
 	var got []byte
 	buf := make([]byte, min(n, 64<<10))
 	for len(got) < n {
-		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		if k, err := unix.Poll(ready, 0); err != nil || k == 0 || ready[0].Revents&unix.POLLIN == 0 {
-			break
-		}
 		k, err := unix.Read(fd, buf[:min(len(buf), n-len(got))])
 		if err != nil || k <= 0 {
 			break
@@ -157,18 +159,9 @@ func (p *Pipe) take(fd, n int) []byte {
 
 // Drop takes back the undelivered records, of size bytes each, that match, and answers how many. pid is a process that has the other end.
 func (p *Pipe) Drop(pid int, match func(rec []byte) bool, size int) int {
-	fd := FindFD(pid, p.name)
-	own := -1
-	if fd >= 0 {
-		own, _ = GetFD(pid, fd)
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []byte
-	if own >= 0 {
-		all = p.take(own, 1<<20)
-		unix.Close(own)
-	}
+	all := p.take(1 << 20)
 	all = append(all, p.queue...)
 	p.queue = nil
 	dropped := 0
