@@ -1,6 +1,7 @@
 package ibv
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -72,6 +73,7 @@ type AH struct {
 	node
 	pd     *PD
 	handle uintptr
+	av     uintptr // its address vector, for the direct data path
 	attr   AHAttr
 	users  atomic.Int32 // sends being posted with it; closedAH when closed
 }
@@ -118,6 +120,11 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: err}
 	}
 	ah := &AH{pd: pd, handle: h, attr: *attr}
+	if pd.ctx.directError() == nil {
+		if ah.av, err = pd.ctx.direct.dv.ah(h); err != nil {
+			return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: errors.Join(err, pd.ctx.v.destroyAH(h))}
+		}
+	}
 	ah.node.init("ah", pd.ctx.Name(), &pd.node)
 	watch(ah, &ah.node)
 	return ah, nil

@@ -72,7 +72,7 @@ func (ch *CompChannel) read() {
 			obj := ch.cqs[cookie]
 			ch.mu.Unlock()
 			if obj != nil {
-				obj.wake()
+				obj.event()
 			}
 			// Destroying a CQ blocks until its events are acknowledged.
 			ch.ctx.v.ackCQEvents(cq, 1)

@@ -27,6 +27,7 @@ type Context struct {
 	attr   DeviceAttr // as it was when the device was opened; limits do not change
 	legacy bool       // a library of MLNX_OFED 4.x, without SEND_WITH_INV and its like
 	async  *asyncReader
+	direct direct
 
 	objMu   sync.Mutex
 	objects map[uintptr]any // *QP, *CQ, *SRQ by the address of the C object

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
@@ -34,7 +35,9 @@ type CQ struct {
 	done    chan struct{} // closed by Close
 
 	mu     sync.Mutex
-	poller *ops.Poller // nil once closed
+	poller *ops.Poller // nil once closed, or on the direct data path
+	direct *mlx5.CQ    // nil once closed, or elsewhere
+	ring   *mlx5.CQ    // direct as it was made
 	cqe    int
 
 	waitMu  sync.Mutex
@@ -71,7 +74,7 @@ func (c *Context) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
 	defer c.leave()
 	fail := func(err error) (*CQ, error) { return nil, &OpError{Op: op, Object: c.Name(), Err: err} }
 
-	path, why, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv))
+	path, why, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), c.directError)
 	if err != nil {
 		return fail(err)
 	}
@@ -121,7 +124,12 @@ func (c *Context) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
 	if err != nil {
 		return undo(explainLimits(err, c.Name(), limit{"cqe", cqe, c.attr.MaxCQE}))
 	}
-	cq.poller, err = ops.NewPoller(c.table, cq.handle)
+	if path == DataPathDirect {
+		cq.direct, err = c.takeCQ(cq.handle)
+		cq.ring = cq.direct
+	} else {
+		cq.poller, err = ops.NewPoller(c.table, cq.handle)
+	}
 	if err != nil {
 		return undo(errors.Join(err, c.v.destroyCQ(cq.handle)))
 	}
@@ -150,6 +158,14 @@ func (cq *CQ) Cap() int {
 // C: ibv_poll_cq(3).
 func (cq *CQ) Poll(wcs []WC) (int, error) {
 	cq.mu.Lock()
+	if cq.direct != nil {
+		n, err := cq.direct.Poll(mlx5WCs(wcs))
+		cq.mu.Unlock()
+		if err != nil {
+			return n, &OpError{Op: "poll cq", Object: cq.name, Err: &CompletionError{Err: err}}
+		}
+		return n, nil
+	}
 	if cq.poller == nil {
 		cq.mu.Unlock()
 		return 0, cq.errGone
@@ -183,6 +199,11 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 // C: ibv_req_notify_cq(3).
 func (cq *CQ) Arm(solicitedOnly bool) error {
 	cq.mu.Lock()
+	if cq.direct != nil {
+		cq.direct.Arm(solicitedOnly)
+		cq.mu.Unlock()
+		return nil
+	}
 	if cq.poller == nil {
 		cq.mu.Unlock()
 		return cq.errGone
@@ -281,6 +302,14 @@ func (cq *CQ) Completions(ctx context.Context) iter.Seq2[WC, error] {
 	}
 }
 
+// event takes note of an event from the channel.
+func (cq *CQ) event() {
+	if cq.ring != nil {
+		cq.ring.Event() // without the lock: Close holds it until all events are acknowledged
+	}
+	cq.wake()
+}
+
 // wake lets every waiter poll again: an event is for the CQ, and the one that
 // is woken may not be the one that needs the completion.
 func (cq *CQ) wake() {
@@ -328,6 +357,8 @@ func (cq *CQ) part(w *waiter) {
 // Resize changes the capacity to at least cqe. Completions that are in the CQ
 // stay there.
 //
+// A CQ of the direct data path has the size that it was made with.
+//
 // C: ibv_resize_cq(3).
 func (cq *CQ) Resize(cqe int) error {
 	const op = "resize cq"
@@ -340,6 +371,9 @@ func (cq *CQ) Resize(cqe int) error {
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
+	if cq.direct != nil {
+		return &OpError{Op: op, Object: cq.name, Err: &UnsupportedError{Feature: "resizing a CQ of the direct data path", Need: "a CQ made with DataPathOps, or one that is large enough", Have: "a ring that is polled from Go"}}
+	}
 	if err := cq.ctx.v.resizeCQ(cq.handle, cqe); err != nil {
 		return &OpError{Op: op, Object: cq.ctx.Name(), Err: explainLimits(err, cq.ctx.Name(), limit{"cqe", cqe, cq.ctx.attr.MaxCQE})}
 	}
@@ -362,8 +396,13 @@ func (cq *CQ) Close() error {
 		if cq.channel != nil {
 			cq.channel.remove(cq.cookie)
 		}
-		p, cq.poller = cq.poller, nil
+		p, cq.poller, cq.direct = cq.poller, nil, nil
 		close(cq.done)
 		return nil
-	}, func() error { return p.Free() })
+	}, func() error {
+		if p == nil {
+			return nil
+		}
+		return p.Free()
+	})
 }

@@ -28,23 +28,37 @@ func (d DataPath) String() string {
 	return fmt.Sprintf("DataPath(%d)", uint8(d))
 }
 
-// DataPathEnv overrides DataPathAuto: "ops" is the only engine that it can name
-// today.
+// DataPathEnv overrides DataPathAuto: "ops" or "direct".
 const DataPathEnv = "PUREVERBS_DATAPATH"
 
-// chooseDataPath settles the engine of a CQ and says why it is that one.
-func chooseDataPath(want DataPath, env string) (DataPath, string, error) {
-	switch {
-	case want == DataPathDirect:
-		return 0, "", &UnsupportedError{Feature: "the direct data path", Need: "a release of pureverbs that has it", Have: "the ops engine"}
-	case want > DataPathDirect:
-		return 0, "", &ArgError{Arg: "DataPath", Got: want.String(), Want: "DataPathAuto or DataPathOps"}
-	case want == DataPathOps:
-		return DataPathOps, "asked for", nil
-	case env == "" || env == "auto":
-		return DataPathOps, "the only engine of this release", nil
-	case env == "ops":
-		return DataPathOps, DataPathEnv + "=ops", nil
+// chooseDataPath settles the engine of a queue and says why it is that one. direct
+// tells why there is no direct data path, nil if there is one.
+func chooseDataPath(want DataPath, env string, direct func() error) (DataPath, string, error) {
+	why := "asked for"
+	if want == DataPathAuto {
+		switch env {
+		case "", "auto":
+			if err := direct(); err != nil {
+				return DataPathOps, err.Error(), nil
+			}
+			return DataPathDirect, "an mlx5 device", nil
+		case "ops":
+			want = DataPathOps
+		case "direct":
+			want = DataPathDirect
+		default:
+			return 0, "", &ArgError{Arg: "environment " + DataPathEnv, Got: env, Want: "ops, direct or auto"}
+		}
+		why = DataPathEnv + "=" + env
 	}
-	return 0, "", &ArgError{Arg: "environment " + DataPathEnv, Got: env, Want: "ops or auto"}
+	switch want {
+	case DataPathOps:
+		return DataPathOps, why, nil
+	case DataPathDirect:
+		if err := direct(); err != nil {
+			return 0, "", err
+		}
+		return DataPathDirect, why, nil
+	}
+	return 0, "", &ArgError{Arg: "DataPath", Got: want.String(), Want: "DataPathAuto, DataPathOps or DataPathDirect"}
 }

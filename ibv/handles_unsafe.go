@@ -48,7 +48,7 @@ func (wc *WC) fromC(c *abi.WC) {
 	wc.QPN = c.QPNum
 	if wc.Status != WCSuccess {
 		wc.Opcode, wc.ByteLen, wc.Imm, wc.InvalidatedRKey, wc.SrcQPN, wc.Flags = 0, 0, 0, 0, 0, 0
-		wc.PKeyIndex, wc.SLID, wc.SL, wc.DLIDPathBits = 0, 0, 0, 0
+		wc.PKeyIndex, wc.SLID, wc.SL, wc.DLIDPathBits, wc.Timestamp = 0, 0, 0, 0, 0
 		return
 	}
 	wc.Opcode = WCOpcode(c.Opcode)
@@ -65,6 +65,7 @@ func (wc *WC) fromC(c *abi.WC) {
 	wc.SLID = c.SLID
 	wc.SL = c.SL
 	wc.DLIDPathBits = c.DLIDPathBits
+	wc.Timestamp = 0
 }
 
 // eventElement is the address of the object an async event is about, or the

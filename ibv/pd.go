@@ -10,6 +10,7 @@ type PD struct {
 	node
 	ctx    *Context
 	handle uintptr
+	own    bool // a doorbell register of its own: a thread domain
 }
 
 // AllocPD makes a protection domain.

@@ -23,7 +23,8 @@ func (e *recvErrors) init(qp *QP) {
 // C: ibv_post_recv(3).
 func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 	qp.rqMu.Lock()
-	if qp.rq == nil {
+	direct := qp.direct
+	if qp.rq == nil && (direct == nil || qp.srq != nil) {
 		qp.rqMu.Unlock()
 		if qp.srq != nil {
 			return 0, qp.errRecv.srq
@@ -34,7 +35,18 @@ func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 		qp.rqMu.Unlock()
 		return 0, &OpError{Op: "post recv", Object: qp.name, Err: &StateError{Op: "post recv", State: s, Need: "INIT or later: Init, Connect, or Modify to INIT"}}
 	}
-	n, err := postRecv(qp.rq, qp.cap.MaxRecvSGE, wrs)
+	var n int
+	var err error
+	switch {
+	case direct == nil:
+		n, err = postRecv(qp.rq, qp.cap.MaxRecvSGE, wrs)
+	case direct.Broken():
+		err = ErrBroken
+	default:
+		if n = direct.RQ.Post(mlx5Recvs(wrs)); n < len(wrs) {
+			err = recvError(wrs, n, qp.cap.MaxRecvSGE)
+		}
+	}
 	qp.rqMu.Unlock()
 	if err == nil {
 		return n, nil

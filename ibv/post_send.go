@@ -5,11 +5,12 @@ import (
 )
 
 // sendErrors are what posting returns over and over, made once.
-type sendErrors struct{ gone, full error }
+type sendErrors struct{ gone, full, broken error }
 
 func (e *sendErrors) init(qp *QP) {
 	e.gone = &OpError{Op: "post send", Object: qp.name, Err: ErrClosed}
 	e.full = &OpError{Op: "post send", Object: qp.name, Err: ErrQueueFull}
+	e.broken = &OpError{Op: "post send", Object: qp.name, Err: ErrBroken}
 }
 
 // PostSend posts work requests in order, with one doorbell for as many as the
@@ -21,13 +22,22 @@ func (e *sendErrors) init(qp *QP) {
 // C: ibv_post_send(3).
 func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 	qp.sqMu.Lock()
-	if qp.sq == nil {
+	if qp.sq == nil && qp.direct == nil {
 		qp.sqMu.Unlock()
 		return 0, qp.errSend.gone
 	}
 	if s := qp.loadState(); s < StateRTS || s == StateUnknown {
 		qp.sqMu.Unlock()
 		return 0, qp.sendState(s)
+	}
+	if qp.direct != nil {
+		if qp.direct.Broken() {
+			qp.sqMu.Unlock()
+			return 0, qp.errSend.broken
+		}
+		n, err := qp.postSendDirect(wrs)
+		qp.sqMu.Unlock()
+		return n, err
 	}
 	done := 0
 	for done < len(wrs) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
@@ -37,14 +38,17 @@ type QP struct {
 	sgid   int
 
 	sqMu    sync.Mutex
-	sq      *ops.SendChain // nil once closed
+	sq      *ops.SendChain // nil once closed, or on the direct data path
+	direct  *mlx5.QP       // the direct data path; nil once closed, or elsewhere: under sqMu and rqMu
 	errSend sendErrors
 
-	batchID  atomic.Uint64 // the Batch that holds sqMu, 0 for none; read by stale Batches
-	batchSeq uint64
-	batchN   int
-	batchErr error
-	batchAHs []*AH // acquired
+	batchID   atomic.Uint64 // the Batch that holds sqMu, 0 for none; read by stale Batches
+	batchSeq  uint64
+	batchN    int
+	batchErr  error
+	batchFull bool
+	batchMark mlx5.Mark
+	batchAHs  []*AH // acquired
 
 	rqMu    sync.Mutex
 	rq      *ops.RecvChain // nil once closed, or with an SRQ
@@ -139,6 +143,19 @@ func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 	if o.SRQ != nil {
 		init.SRQ = o.SRQ.handle
 	}
+	path := send.path
+	if recv.path != path {
+		return fail(&ArgError{Arg: "CQs", Got: fmt.Sprintf("a send CQ with %v and a recv CQ with %v", send.path, recv.path), Want: "two with the same DataPath"})
+	}
+	if o.SRQ != nil {
+		if err := o.SRQ.settle(path); err != nil {
+			return fail(err)
+		}
+	}
+	if path == DataPathDirect {
+		ctx.direct.mu.Lock()
+		defer ctx.direct.mu.Unlock()
+	}
 	h, err := ctx.v.createQP(pd.handle, init)
 	if err != nil {
 		dev := &ctx.attr
@@ -159,10 +176,14 @@ func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 		},
 	}
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, ctx.v.destroyQP(h))) }
-	if qp.sq, err = ops.NewSendChain(ctx.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline); err != nil {
+	if path == DataPathDirect {
+		if err := qp.takeQP(o.SignalAll); err != nil {
+			return undo(err)
+		}
+	} else if qp.sq, err = ops.NewSendChain(ctx.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline); err != nil {
 		return undo(err)
 	}
-	if o.SRQ == nil {
+	if o.SRQ == nil && path != DataPathDirect {
 		if qp.rq, err = ops.NewRecvChain(ctx.table, h, qp.cap.MaxRecvWR, qp.cap.MaxRecvSGE); err != nil {
 			return undo(errors.Join(err, qp.sq.Free()))
 		}
@@ -170,6 +191,9 @@ func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 	qp.node.init("qp", fmt.Sprintf("%s/%#06x", name, qp.num), nodes...)
 	qp.errSend.init(qp)
 	qp.errRecv.init(qp)
+	if qp.direct != nil {
+		ctx.direct.qps.Add(qp.direct)
+	}
 	ctx.register(h, qp)
 	watch(qp, &qp.node)
 	return qp, nil
@@ -222,6 +246,9 @@ func (qp *QP) Cap() QPCap { return qp.cap }
 
 // PD is the protection domain of the QP.
 func (qp *QP) PD() *PD { return qp.pd }
+
+// DataPath is the engine of the QP, that of its CQs, and why it is that one.
+func (qp *QP) DataPath() (DataPath, string) { return qp.send.DataPath() }
 
 // SendCQ is where send completions go.
 func (qp *QP) SendCQ() *CQ { return qp.send }
@@ -279,14 +306,26 @@ func (qp *QP) Close() error {
 		defer qp.sqMu.Unlock()
 		qp.rqMu.Lock()
 		defer qp.rqMu.Unlock()
+		if qp.direct != nil {
+			qp.pd.ctx.direct.mu.Lock()
+			defer qp.pd.ctx.direct.mu.Unlock()
+		}
 		if err := qp.pd.ctx.v.destroyQP(qp.handle); err != nil {
 			return err
+		}
+		if qp.direct != nil {
+			qp.forget()
+			qp.pd.ctx.direct.qps.Remove(qp.direct)
+			qp.direct = nil
 		}
 		qp.pd.ctx.unregister(qp.handle)
 		sq, rq = qp.sq, qp.rq
 		qp.sq, qp.rq = nil, nil
 		return nil
 	}, func() error {
+		if sq == nil {
+			return nil
+		}
 		if rq == nil {
 			return sq.Free()
 		}

@@ -158,6 +158,9 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	from := qp.loadState()
 	err := qp.pd.ctx.v.modifyQP(qp.handle, attr.toC(), mask)
 	if err == nil {
+		if qp.direct != nil && mask&MaskState != 0 && attr.State == StateReset {
+			qp.resetDirect()
+		}
 		return nil
 	}
 	return &OpError{Op: "modify qp", Object: qp.name, Err: qp.explainModify(err, from, attr, mask)}

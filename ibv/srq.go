@@ -3,9 +3,11 @@ package ibv
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
@@ -24,14 +26,22 @@ type SRQ struct {
 	errGone error
 	errFull error
 
-	mu    sync.Mutex
-	chain *ops.RecvChain // nil once closed
+	mu     sync.Mutex
+	chain  *ops.RecvChain // nil once closed, on the direct data path, or before the choice
+	direct *mlx5.SRQ
+	path   DataPath // DataPathAuto before the choice
+	why    string
+	gone   bool
 }
 
 // SRQOptions are the choices at the creation of an SRQ.
 type SRQOptions struct {
 	MaxWR  int // receive buffers, 0 means 128
 	MaxSGE int // entries for each, 0 means 1
+
+	// DataPath must be that of the CQs of the QPs that will use the SRQ. With
+	// DataPathAuto the first QP decides, or the first PostRecv if it comes before.
+	DataPath DataPath
 }
 
 // CreateSRQ makes a shared receive queue; opt may be nil.
@@ -42,7 +52,7 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	if opt == nil {
 		opt = &SRQOptions{}
 	}
-	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, 128), MaxSGE: orDefault(opt.MaxSGE, 1)}
+	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, 128), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath}
 	name := pd.ctx.Name()
 	if o.MaxWR < 1 || o.MaxSGE < 0 {
 		return nil, &OpError{Op: op, Object: name, Err: &ArgError{Arg: "MaxWR and MaxSGE", Got: fmt.Sprintf("%d and %d", o.MaxWR, o.MaxSGE), Want: "positive"}}
@@ -62,9 +72,10 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 			limit{"max_wr", o.MaxWR, dev.MaxSRQWR}, limit{"max_sge", o.MaxSGE, dev.MaxSRQSGE})}
 	}
 	s := &SRQ{pd: pd, handle: h, maxWR: int(init.Attr.MaxWR), maxSGE: int(init.Attr.MaxSGE)}
-	s.chain, err = ops.NewSRQChain(pd.ctx.table, h, s.maxWR, s.maxSGE)
-	if err != nil {
-		return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.ctx.v.destroySRQ(h))}
+	if o.DataPath != DataPathAuto {
+		if err := s.settle(o.DataPath); err != nil {
+			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.ctx.v.destroySRQ(h))}
+		}
 	}
 	s.node.init("srq", name, &pd.node)
 	s.errGone = &OpError{Op: "post srq recv", Object: s.name, Err: ErrClosed}
@@ -82,19 +93,78 @@ func (s *SRQ) Cap() (maxWR, maxSGE int) { return s.maxWR, s.maxSGE }
 // C: ibv_post_srq_recv(3).
 func (s *SRQ) PostRecv(wrs []RecvWR) (int, error) {
 	s.mu.Lock()
-	if s.chain == nil {
-		s.mu.Unlock()
-		return 0, s.errGone
-	}
-	n, err := postRecv(s.chain, s.maxSGE, wrs)
+	n, err := s.post(wrs)
 	s.mu.Unlock()
 	switch err {
 	case nil:
 		return n, nil
 	case ErrQueueFull:
 		return n, s.errFull
+	case ErrClosed:
+		return n, s.errGone
 	}
 	return n, &OpError{Op: "post srq recv", Object: s.name, Err: err, Detail: fmt.Sprintf("work request %d", n)}
+}
+
+// Preconditions: s.mu is held.
+func (s *SRQ) post(wrs []RecvWR) (int, error) {
+	if s.path == DataPathAuto && !s.gone {
+		if err := s.choose(DataPathAuto); err != nil {
+			return 0, err
+		}
+	}
+	switch {
+	case s.direct != nil:
+		n := s.direct.Post(mlx5Recvs(wrs))
+		if n < len(wrs) {
+			return n, recvError(wrs, n, s.maxSGE)
+		}
+		return n, nil
+	case s.chain != nil:
+		return postRecv(s.chain, s.maxSGE, wrs)
+	}
+	return 0, ErrClosed
+}
+
+// settle makes sure that the SRQ is of the data path of a QP that wants it.
+func (s *SRQ) settle(path DataPath) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.path == DataPathAuto {
+		return s.choose(path)
+	}
+	if s.path != path {
+		return &ArgError{Arg: "SRQ", Got: fmt.Sprintf("one with %v (%s)", s.path, s.why), Want: fmt.Sprintf("one made with SRQOptions.DataPath %v, as the CQs", path)}
+	}
+	return nil
+}
+
+// choose decides on the data path.
+// Preconditions: s.mu is held, nothing was posted.
+func (s *SRQ) choose(want DataPath) error {
+	ctx := s.pd.ctx
+	path, why, err := chooseDataPath(want, os.Getenv(DataPathEnv), ctx.directError)
+	if err != nil {
+		return err
+	}
+	if path == DataPathDirect {
+		err = s.takeSRQ()
+	} else {
+		s.chain, err = ops.NewSRQChain(ctx.table, s.handle, s.maxWR, s.maxSGE)
+	}
+	if err != nil {
+		return err
+	}
+	s.path, s.why = path, why
+	return nil
+}
+
+// DataPath is the engine of the SRQ, and why it is that one; DataPathAuto while
+// that is open.
+func (s *SRQ) DataPath() (DataPath, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.path, s.why
 }
 
 // SRQAttr is what Query tells of an SRQ.
@@ -163,7 +233,12 @@ func (s *SRQ) Close() error {
 			return err
 		}
 		s.pd.ctx.unregister(s.handle)
-		c, s.chain = s.chain, nil
+		c, s.chain, s.direct, s.gone = s.chain, nil, nil, true
 		return nil
-	}, func() error { return c.Free() })
+	}, func() error {
+		if c == nil {
+			return nil
+		}
+		return c.Free()
+	})
 }

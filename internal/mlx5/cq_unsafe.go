@@ -2,6 +2,7 @@ package mlx5
 
 import (
 	"math/bits"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/mmio"
@@ -25,7 +26,7 @@ type CQ struct {
 	log     uint8 // of entries
 	shift   uint8 // log2 of an entry's size
 	ci      uint32
-	armSN   uint32
+	armSN   atomic.Uint32 // events taken; the reader of the channel counts them
 	last    *QP
 	qps     *Table
 	dbrec   unsafe.Pointer
@@ -252,15 +253,15 @@ func (cq *CQ) failed(qp *QP, wc *WC, op uint8, counter uint32, p unsafe.Pointer)
 
 // Arm asks for one event at the next completion, or with solicited at the next solicited or failed one.
 func (cq *CQ) Arm(solicited bool) {
-	rec := cq.armSN&3<<28 | cq.ci&numberMask
+	rec := cq.armSN.Load()&3<<28 | cq.ci&numberMask
 	if solicited {
 		rec |= armSolicited
 	}
 	mmio.ArmCQ(unsafe.Add(cq.dbrec, 4), bits.ReverseBytes32(rec), unsafe.Add(cq.uar, armOffset), bits.ReverseBytes64(uint64(rec)<<32|uint64(cq.num)))
 }
 
-// Event counts an event that was taken from the channel: the device takes the next arming only with the right count.
-func (cq *CQ) Event() { cq.armSN++ }
+// Event counts an event that was taken from the channel: the device takes the next arming only with the right count. It may be called at any time.
+func (cq *CQ) Event() { cq.armSN.Add(1) }
 
 // Purge removes the completions of a QP that is destroyed or reset; no new one may arrive. Receives of an SRQ go back to it. C: __mlx5_cq_clean.
 func (cq *CQ) Purge(qp *QP) {

@@ -26,7 +26,6 @@ type RQ struct {
 	segs   int // that a WQE has room for
 	maxSGE int
 	head   uint32
-	rung   uint32
 	dbrec  unsafe.Pointer
 
 	_ [64]byte // the poller writes below
@@ -42,18 +41,26 @@ func (q *RQ) init(c *RQConfig) {
 	}
 }
 
-// Post builds a receive; len(sges) is within the queue's limit. It answers false when the queue is full.
+// Post posts receives until one has too many SGEs or the queue is full, and returns how many it took.
 //
 //go:norace
-func (q *RQ) Post(id uint64, sges []SGE) bool {
-	if q.head-q.done.Load() > q.mask {
-		return false
+func (q *RQ) Post(wrs []RecvWR) int {
+	n := 0
+	room := q.mask + 1 - (q.head - q.done.Load())
+	for ; n < len(wrs) && uint32(n) < room; n++ {
+		wr := &wrs[n]
+		if len(wr.SGEs) > q.maxSGE {
+			break
+		}
+		i := q.head & q.mask
+		putList(unsafe.Add(q.buf, uintptr(i)*q.stride), wr.SGEs, q.segs, true)
+		q.ids[i] = wr.ID
+		q.head++
 	}
-	i := q.head & q.mask
-	putList(unsafe.Add(q.buf, uintptr(i)*q.stride), sges, q.segs, true)
-	q.ids[i] = id
-	q.head++
-	return true
+	if n > 0 {
+		mmio.Record(q.dbrec, bits.ReverseBytes32(q.head&0xffff))
+	}
+	return n
 }
 
 // putList writes a scatter list and, where room is left, its end.
@@ -75,15 +82,7 @@ func putList(p unsafe.Pointer, sges []SGE, segs int, skipEmpty bool) {
 	}
 }
 
-// Ring tells the device of the receives that were built.
-func (q *RQ) Ring() {
-	if q.rung != q.head {
-		q.rung = q.head
-		mmio.Record(q.dbrec, bits.ReverseBytes32(q.head&0xffff))
-	}
-}
-
 func (q *RQ) reset() {
-	q.head, q.rung, q.polled = 0, 0, 0
+	q.head, q.polled = 0, 0
 	q.done.Store(0)
 }

@@ -320,6 +320,9 @@ func (q *SQ) Mark() Mark { return Mark{q.cur, q.head, q.fence} }
 // Rollback forgets what was built since m, none of it rung.
 func (q *SQ) Rollback(m Mark) { q.cur, q.head, q.fence = m.cur, m.head, m.fence }
 
+// Since is the number of work requests built since m.
+func (q *SQ) Since(m Mark) int { return int(q.head - m.head) }
+
 // Ring tells the device of everything that was built. Nothing built is no doorbell.
 func (q *SQ) Ring() {
 	n := q.head - q.rung

@@ -12,15 +12,16 @@ import (
 type SRQConfig struct {
 	Buf        unsafe.Pointer
 	Stride     uint32
+	MaxSGE     int    // for one work request
 	Head, Tail uint32 // of the list of free WQEs
 	WQEs       uint32 // in the buffer: Tail may not be its last one
 	DBRec      unsafe.Pointer
 }
 
 // SRQ is a shared receive queue: a list of free WQEs, linked through the WQEs themselves, of which the device takes the first ones. Unlike the other queues
-// it has a lock of its own, because CQs of several QPs give WQEs back.
+// it has a lock, which the caller holds in Post, because CQs of several QPs give WQEs back.
 type SRQ struct {
-	mu      sync.Mutex
+	mu      *sync.Mutex
 	buf     unsafe.Pointer
 	stride  uintptr
 	segs    int
@@ -29,16 +30,17 @@ type SRQ struct {
 	head    uint32
 	tail    uint32
 	counter uint16
-	rung    uint16
+	maxSGE  int
 	dbrec   unsafe.Pointer
 }
 
-// NewSRQ takes an SRQ over, before anything was posted.
-func NewSRQ(c *SRQConfig) *SRQ {
+// NewSRQ takes an SRQ over, before anything was posted. mu guards it.
+func NewSRQ(c *SRQConfig, mu *sync.Mutex) *SRQ {
 	return &SRQ{
+		mu: mu, maxSGE: c.MaxSGE,
 		buf: c.Buf, stride: uintptr(c.Stride), segs: int(c.Stride)/segSize - 1,
 		ids: make([]uint64, c.WQEs), used: make([]bool, c.WQEs), head: c.Head, tail: c.Tail, dbrec: c.DBRec,
-		counter: uint16(bits.ReverseBytes32(*(*uint32)(c.DBRec))), rung: uint16(bits.ReverseBytes32(*(*uint32)(c.DBRec))),
+		counter: uint16(bits.ReverseBytes32(*(*uint32)(c.DBRec))),
 	}
 }
 
@@ -49,36 +51,28 @@ func (s *SRQ) next(i uint32) uint32 {
 	return uint32(bits.ReverseBytes16(*(*uint16)(unsafe.Add(s.wqe(i), 2))))
 }
 
-// Lock takes the SRQ for Post and Ring.
-func (s *SRQ) Lock() { s.mu.Lock() }
-
-// Unlock gives it back.
-func (s *SRQ) Unlock() { s.mu.Unlock() }
-
-// Post builds a receive; len(sges) is within the SRQ's limit. It answers false when the SRQ is full: one WQE always stays free.
-func (s *SRQ) Post(id uint64, sges []SGE) bool {
-	i := s.head
-	if i == s.tail {
-		return false
+// Post posts receives until one has too many SGEs or the SRQ is full, and returns how many it took. One WQE always stays free.
+// Preconditions: the lock is held.
+func (s *SRQ) Post(wrs []RecvWR) int {
+	n := 0
+	for ; n < len(wrs) && s.head != s.tail; n++ {
+		wr := &wrs[n]
+		i, to := s.head, s.next(s.head)
+		if len(wr.SGEs) > s.maxSGE || to >= uint32(len(s.ids)) { // a link that was overwritten: nothing may follow it
+			break
+		}
+		putList(unsafe.Add(s.wqe(i), segSize), wr.SGEs, s.segs, false)
+		s.ids[i], s.used[i] = wr.ID, true
+		s.head = to
+		s.counter++
 	}
-	to := s.next(i)
-	if to >= uint32(len(s.ids)) {
-		return false // the link was overwritten: nothing may follow it
+	if n > 0 {
+		s.ring()
 	}
-	putList(unsafe.Add(s.wqe(i), segSize), sges, s.segs, false)
-	s.ids[i], s.used[i] = id, true
-	s.head = to
-	s.counter++
-	return true
+	return n
 }
 
-// Ring tells the device of the receives that were built.
-func (s *SRQ) Ring() {
-	if s.rung != s.counter {
-		s.rung = s.counter
-		mmio.Record(s.dbrec, bits.ReverseBytes32(uint32(s.counter)))
-	}
-}
+func (s *SRQ) ring() { mmio.Record(s.dbrec, bits.ReverseBytes32(uint32(s.counter))) }
 
 // take gives WQE i back and returns its id, or false when i was not posted.
 func (s *SRQ) take(i uint32) (uint64, bool) {
@@ -116,6 +110,6 @@ func (s *SRQ) repost(i uint32) bool {
 	s.head = to
 	s.free(i)
 	s.counter++
-	s.Ring()
+	s.ring()
 	return true
 }

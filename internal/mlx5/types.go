@@ -7,6 +7,12 @@ type SGE struct {
 	LKey   uint32
 }
 
+// RecvWR is a work request for a receive queue. The caller's type has this layout.
+type RecvWR struct {
+	ID   uint64
+	SGEs []SGE
+}
+
 // RemoteAddr is a place in the peer's memory.
 type RemoteAddr struct {
 	Addr uint64

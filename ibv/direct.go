@@ -1,0 +1,147 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/mmio"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// direct is what a Context needs for the direct data path.
+type direct struct {
+	once sync.Once
+	err  error // why there is none
+	dv   mlx5dv
+	qps  mlx5.Table
+
+	// mu keeps a QP number from being used again between the destruction of a QP
+	// and the removal of its completions.
+	mu sync.Mutex
+}
+
+// direct says why the Context cannot have the direct data path; nil if it can.
+func (c *Context) directError() error {
+	c.direct.once.Do(func() { c.direct.err = c.initDirect() })
+	return c.direct.err
+}
+
+// signature environment variables change the WQEs in a way that mlx5dv does not tell.
+var signatureEnv = []string{"MLX5_QP_SIGNATURE", "MLX5_SRQ_SIGNATURE"}
+
+func (c *Context) initDirect() error {
+	no := func(need, have string) error {
+		return &UnsupportedError{Feature: "the direct data path", Need: need, Have: have}
+	}
+	if !mmio.Supported {
+		return no("amd64 or arm64", "another architecture")
+	}
+	for _, name := range signatureEnv {
+		if _, set := os.LookupEnv(name); set {
+			return no("WQEs without signatures", "the environment variable "+name)
+		}
+	}
+	lib, err := loader.Open(loader.MLX5)
+	if err != nil {
+		return no("libmlx5", err.Error())
+	}
+	c.direct.dv = mlx5dv{lib: lib}
+	ok, err := c.direct.dv.isSupported(contextDevice(c.handle))
+	switch {
+	case err != nil:
+		return no("libmlx5 of rdma-core v22 or later", err.Error())
+	case !ok:
+		return no("a device of libmlx5", c.Name()+", which is another provider's")
+	}
+	return nil
+}
+
+// takeCQ makes the rings of a new CQ ours. There is no way back.
+func (c *Context) takeCQ(handle uintptr) (*mlx5.CQ, error) {
+	v, err := c.direct.dv.cq(handle)
+	if err != nil {
+		return nil, fmt.Errorf("mlx5dv_init_obj: %w", err)
+	}
+	if v.CQECnt == 0 || v.CQECnt&(v.CQECnt-1) != 0 || v.CQESize != 64 && v.CQESize != 128 {
+		return nil, &UnsupportedError{Feature: "the direct data path", Need: "a CQ of 64- or 128-byte entries, a power of two of them",
+			Have: fmt.Sprintf("%d entries of %d bytes", v.CQECnt, v.CQESize)}
+	}
+	return mlx5.NewCQ(cqConfig(v, &c.direct.qps)), nil
+}
+
+// takeQP makes the rings of a new QP ours.
+func (qp *QP) takeQP(signalAll bool) error {
+	c := qp.pd.ctx
+	v, err := c.direct.dv.qp(qp.handle)
+	if err != nil {
+		return fmt.Errorf("mlx5dv_init_obj: %w", err)
+	}
+	switch qp.typ {
+	case RC, UC, UD:
+	default:
+		return &UnsupportedError{Feature: "a " + qp.typ.String() + " QP on the direct data path", Need: "CQs made with DataPathOps", Have: "a CQ of the direct data path"}
+	}
+	if v.SQ.Stride != 64 && v.SQ.WQECnt != 0 {
+		return &UnsupportedError{Feature: "the direct data path", Need: "send WQEs of 64-byte blocks", Have: fmt.Sprint(v.SQ.Stride)}
+	}
+	var srq *mlx5.SRQ
+	if qp.srq != nil {
+		srq = qp.srq.direct
+	}
+	sq, rq := qpConfig(v, qp, signalAll)
+	qp.direct = mlx5.NewQP(qp.num, qp.typ == RC, sq, rq, srq)
+	return nil
+}
+
+// forget removes what a QP that is destroyed or reset has left in its CQs.
+// Preconditions: c.direct.mu is held, no poster is inside.
+func (qp *QP) forget() {
+	for _, cq := range []*CQ{qp.send, qp.recv} {
+		cq.mu.Lock()
+		if cq.direct != nil {
+			cq.direct.Purge(qp.direct)
+		}
+		cq.mu.Unlock()
+		if qp.send == qp.recv {
+			break
+		}
+	}
+}
+
+// resetDirect follows the device into RESET.
+func (qp *QP) resetDirect() {
+	qp.sqMu.Lock()
+	defer qp.sqMu.Unlock()
+	qp.rqMu.Lock()
+	defer qp.rqMu.Unlock()
+	qp.forget()
+	qp.direct.Reset()
+}
+
+// ErrBroken is the use of a QP after a completion that no device could have written for it: a *CompletionError told of it.
+var ErrBroken = errors.New("a corrupt completion named the qp: close it")
+
+// CompletionError is a completion queue entry that makes no sense: its memory was overwritten, or the device and this release do not agree on a format. The QP that it
+// names posts nothing any more; other QPs go on.
+type CompletionError struct{ Err error }
+
+func (e *CompletionError) Error() string { return "corrupt completion: " + e.Err.Error() }
+
+// Unwrap tells the entry.
+func (e *CompletionError) Unwrap() error { return e.Err }
+
+// takeSRQ makes the ring of an SRQ ours, before anything is posted.
+func (s *SRQ) takeSRQ() error {
+	v, err := s.pd.ctx.direct.dv.srq(s.handle)
+	if err != nil {
+		return fmt.Errorf("mlx5dv_init_obj: %w", err)
+	}
+	s.direct = mlx5.NewSRQ(srqConfig(v, s.maxSGE), &s.mu)
+	return nil
+}
+
+var _ = abi.MLX5DV_OBJ_QP

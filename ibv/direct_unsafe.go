@@ -1,0 +1,73 @@
+package ibv
+
+import (
+	"os"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/mlx5"
+)
+
+func cptr(p uintptr) unsafe.Pointer { return unsafe.Pointer(at[byte](p)) }
+
+func contextDevice(ctx uintptr) uintptr { return at[abi.Context](ctx).Device }
+
+func cqConfig(v *abi.MLX5DVCQ, qps *mlx5.Table) *mlx5.CQConfig {
+	return &mlx5.CQConfig{Num: v.CQN, Buf: cptr(v.Buf), Entries: v.CQECnt, Size: v.CQESize, DBRec: cptr(v.DBRec), UAR: cptr(v.CQUAR), QPs: qps}
+}
+
+func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *mlx5.RQConfig) {
+	if v.SQ.WQECnt != 0 {
+		sq = &mlx5.SQConfig{
+			Buf: cptr(v.SQ.Buf), Blocks: v.SQ.WQECnt, DBRec: cptr(v.DBRec), Reg: cptr(v.BF.Reg),
+			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll,
+		}
+		// A BlueFlame register that other QPs write too would mix their WQEs.
+		if qp.pd.own && os.Getenv("MLX5_SHUT_UP_BF") != "1" {
+			sq.BlueFlame = v.BF.Size
+			sq.InlineBF = os.Getenv("MLX5_POST_SEND_PREFER_BF") == "0"
+		}
+	}
+	if qp.srq == nil && v.RQ.WQECnt != 0 {
+		rq = &mlx5.RQConfig{Buf: cptr(v.RQ.Buf), WQEs: v.RQ.WQECnt, Stride: v.RQ.Stride, DBRec: cptr(v.DBRec), MaxSGE: qp.cap.MaxRecvSGE}
+	}
+	return sq, rq
+}
+
+func srqConfig(v *abi.MLX5DVSRQ, maxSGE int) *mlx5.SRQConfig {
+	// The buffer holds a power of two of WQEs, and the list ends before or at the last.
+	n := uint32(1)
+	for n <= max(v.Head, v.Tail) {
+		n <<= 1
+	}
+	return &mlx5.SRQConfig{Buf: cptr(v.Buf), Stride: v.Stride, MaxSGE: maxSGE, Head: v.Head, Tail: v.Tail, WQEs: n, DBRec: cptr(v.DBRec)}
+}
+
+// The rings' completion is this package's, so that Poll fills the caller's slice in place.
+var (
+	_ [unsafe.Sizeof(mlx5.WC{})]byte             = [unsafe.Sizeof(WC{})]byte{}
+	_ [unsafe.Offsetof(mlx5.WC{}.Status)]byte    = [unsafe.Offsetof(WC{}.Status)]byte{}
+	_ [unsafe.Offsetof(mlx5.WC{}.Imm)]byte       = [unsafe.Offsetof(WC{}.Imm)]byte{}
+	_ [unsafe.Offsetof(mlx5.WC{}.QPN)]byte       = [unsafe.Offsetof(WC{}.QPN)]byte{}
+	_ [unsafe.Offsetof(mlx5.WC{}.Flags)]byte     = [unsafe.Offsetof(WC{}.Flags)]byte{}
+	_ [unsafe.Offsetof(mlx5.WC{}.PKeyIndex)]byte = [unsafe.Offsetof(WC{}.PKeyIndex)]byte{}
+	_ [unsafe.Offsetof(mlx5.WC{}.SL)]byte        = [unsafe.Offsetof(WC{}.SL)]byte{}
+	_ [unsafe.Offsetof(mlx5.WC{}.Timestamp)]byte = [unsafe.Offsetof(WC{}.Timestamp)]byte{}
+)
+
+var (
+	_ [unsafe.Sizeof(mlx5.RecvWR{})]byte        = [unsafe.Sizeof(RecvWR{})]byte{}
+	_ [unsafe.Offsetof(mlx5.RecvWR{}.SGEs)]byte = [unsafe.Offsetof(RecvWR{}.SGEs)]byte{}
+)
+
+func mlx5WCs(wcs []WC) []mlx5.WC {
+	return unsafe.Slice((*mlx5.WC)(unsafe.Pointer(unsafe.SliceData(wcs))), len(wcs))
+}
+
+func mlx5SGEs(sges []SGE) []mlx5.SGE {
+	return unsafe.Slice((*mlx5.SGE)(unsafe.Pointer(unsafe.SliceData(sges))), len(sges))
+}
+
+func mlx5Recvs(wrs []RecvWR) []mlx5.RecvWR {
+	return unsafe.Slice((*mlx5.RecvWR)(unsafe.Pointer(unsafe.SliceData(wrs))), len(wrs))
+}

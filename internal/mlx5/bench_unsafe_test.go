@@ -1,0 +1,115 @@
+package mlx5
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// ring is memory as libmlx5 would have made it, and a device that completes at once.
+type ring struct {
+	mem            []uint64
+	sq, rq, cq, db unsafe.Pointer
+	cqdb, uar      unsafe.Pointer
+}
+
+const (
+	testBlocks  = 1024
+	testEntries = 1024
+)
+
+func newRing() *ring {
+	r := &ring{mem: make([]uint64, (testBlocks*64+testBlocks*16+testEntries*64+8192)/8+8)}
+	p := unsafe.Pointer(&r.mem[0])
+	p = unsafe.Add(p, -uintptr(p)&63)
+	r.sq = p
+	r.rq = unsafe.Add(r.sq, testBlocks*64)
+	r.cq = unsafe.Add(r.rq, testBlocks*16)
+	r.db = unsafe.Add(r.cq, testEntries*64)
+	r.cqdb = unsafe.Add(r.db, 64)
+	r.uar = unsafe.Add(r.db, 4096)
+	for i := range testEntries {
+		*(*uint8)(unsafe.Add(r.cq, i*64+63)) = 0xf0
+	}
+	return r
+}
+
+func (r *ring) open(num uint32) (*QP, *CQ, *Table) {
+	t := new(Table)
+	q := NewQP(num, true, &SQConfig{Buf: r.sq, Blocks: testBlocks, DBRec: r.db, Reg: unsafe.Add(r.uar, 0x800), MaxWR: testBlocks},
+		&RQConfig{Buf: r.rq, WQEs: testBlocks, Stride: 16, DBRec: r.db, MaxSGE: 1}, nil)
+	t.Add(q)
+	cq := NewCQ(&CQConfig{Num: 5, Buf: r.cq, Entries: testEntries, Size: 64, DBRec: r.cqdb, UAR: r.uar, QPs: t})
+	return q, cq, t
+}
+
+// complete writes n completions of single-block sends from producer index pi on.
+func (r *ring) complete(pi, n, num uint32, op uint8) {
+	for range n {
+		p := unsafe.Add(r.cq, uintptr(pi%testEntries)*64)
+		put64(p, offTail, uint64(op)<<56|uint64(num)<<32|uint64(pi&0xffff)<<16|uint64(pi/testEntries&1))
+		pi++
+	}
+}
+
+func BenchmarkPostWrite1(b *testing.B) {
+	r := newRing()
+	q, _, _ := r.open(0x123)
+	s, to := &SGE{1, 64, 3}, &RemoteAddr{4, 5}
+	for i := 0; b.Loop(); i++ {
+		q.SQ.RDMA(uint64(i), wrWrite, sendSignaled, 0, to, s)
+		q.SQ.Ring()
+		q.SQ.done.Store(uint64(q.SQ.cur)<<32 | uint64(q.SQ.head))
+	}
+}
+
+func BenchmarkPostWrite16(b *testing.B) {
+	r := newRing()
+	q, _, _ := r.open(0x123)
+	s, to := &SGE{1, 64, 3}, &RemoteAddr{4, 5}
+	for i := 0; b.Loop(); i++ {
+		for range 16 {
+			q.SQ.RDMA(uint64(i), wrWrite, sendSignaled, 0, to, s)
+		}
+		q.SQ.Ring()
+		q.SQ.done.Store(uint64(q.SQ.cur)<<32 | uint64(q.SQ.head))
+	}
+}
+
+func benchPoll(b *testing.B, n int) {
+	r := newRing()
+	q, cq, _ := r.open(0x123)
+	q.SQ.maxWR = 1 << 31
+	for i := range q.SQ.slots {
+		q.SQ.slots[i] = slot{id: uint64(i), seq: uint32(i + 1), end: uint32(i + 1)}
+	}
+	wcs := make([]WC, n)
+	var pi uint32
+	left := 0
+	for b.Loop() {
+		if left < n {
+			b.StopTimer()
+			q.SQ.polled, cq.ci = 0, 0
+			r.complete(0, testEntries, 0x123, opWrite)
+			left, pi = testEntries, 0
+			b.StartTimer()
+		}
+		got, err := cq.Poll(wcs)
+		if got != n || err != nil {
+			b.Fatal(got, err, pi)
+		}
+		left -= n
+		pi += uint32(n)
+	}
+}
+
+func BenchmarkPoll1(b *testing.B)  { benchPoll(b, 1) }
+func BenchmarkPoll16(b *testing.B) { benchPoll(b, 16) }
+
+func BenchmarkPollEmpty(b *testing.B) {
+	r := newRing()
+	_, cq, _ := r.open(0x123)
+	wcs := make([]WC, 16)
+	for b.Loop() {
+		cq.Poll(wcs)
+	}
+}
