@@ -1,34 +1,82 @@
-//go:build linux && (amd64 || arm64)
+//go:build linux
 
 package notify
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// ProbeError says what this machine lacks.
-type ProbeError struct{ Missing string }
+// ProbeError is something that the machine lacks.
+type ProbeError struct {
+	Missing string // what is missing
+	Hint    string // the way out
+	Err     error
+}
 
-func (e *ProbeError) Error() string { return "the emulator cannot run here: " + e.Missing }
+func (e *ProbeError) Error() string {
+	return fmt.Sprintf("cannot supervise programs here: %s: %v (%s)", e.Missing, e.Err, e.Hint)
+}
 
-// Probe looks for what can be seen without running a program; Start finds the rest.
+func (e *ProbeError) Unwrap() error { return e.Err }
+
+// Probe tries everything that Start needs and runs nothing. Its error is a *ProbeError where the machine is at fault.
 func Probe() error {
-	if b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {
-		if s := strings.TrimSpace(string(b)); s == "2" && os.Geteuid() != 0 || s == "3" {
-			return &ProbeError{"kernel.yama.ptrace_scope is " + s + ": the memory of a child cannot be read; 0 or 1 is needed"}
+	_, err := start(Config{Argv: []string{"/proc/self/exe"}, Window: [2]int{700, 1000}}, nil, true)
+	return err
+}
+
+// limits sees whether descriptors can be as high as the window asks.
+func limits(window [2]int) error {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err == nil && l.Max < uint64(window[1]) {
+		return &ProbeError{
+			Missing: fmt.Sprintf("descriptors up to %d: the hard limit is %d", window[1]-1, l.Max),
+			Hint:    "raise RLIMIT_NOFILE: ulimit -Hn, or docker run --ulimit nofile=1024", Err: unix.EMFILE,
 		}
 	}
-	var lim unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
-		return os.NewSyscallError("getrlimit", err)
-	}
-	b := []byte{1}
-	local, remote := []unix.Iovec{{Base: &b[0], Len: 1}}, []unix.RemoteIovec{}
-	if _, err := unix.ProcessVMReadv(os.Getpid(), local, remote, 0); err == unix.ENOSYS || err == unix.EPERM {
-		return &ProbeError{"process_vm_readv(2) is not allowed (" + err.Error() + "): run the container with a seccomp profile that has it"}
+	n, err := kernelSize()
+	switch {
+	case err != nil:
+		return probeError("seccomp", err.(unix.Errno))
+	case n > len(bytesOf(&notification{})):
+		return &ProbeError{Missing: fmt.Sprintf("room for a notification of %d bytes", n), Hint: "this emulator is older than the kernel", Err: unix.E2BIG}
 	}
 	return nil
+}
+
+// probeError explains why a step of the launch failed, nil if the machine has nothing to do with it.
+func probeError(step string, e unix.Errno) error {
+	p := &ProbeError{Err: e}
+	switch {
+	case step == "no_new_privs":
+		p.Missing, p.Hint = "prctl(PR_SET_NO_NEW_PRIVS)", "the container or sandbox has to allow it"
+	case step == "seccomp" && e == unix.EBUSY:
+		p.Missing, p.Hint = "a free place for a listener: this process runs under another one", "do not run the emulator in the emulator, nor in a container whose runtime listens"
+	case step == "seccomp" && e == unix.EINVAL:
+		p.Missing, p.Hint = "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", "it takes Linux 5.19 or later with CONFIG_SECCOMP_FILTER; this is "+kernel()
+	case step == "seccomp":
+		p.Missing, p.Hint = "seccomp(SECCOMP_SET_MODE_FILTER)", "the container has to allow it: docker run --security-opt seccomp=unconfined"
+	case step == "process_vm_readv":
+		p.Missing, p.Hint = "process_vm_readv on a descendant", "the container has to allow it: docker run --security-opt seccomp=unconfined"
+		if b, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil {
+			if scope := strings.TrimSpace(string(b)); scope > "1" {
+				p.Hint = "kernel.yama.ptrace_scope is " + scope + ": sysctl kernel.yama.ptrace_scope=1"
+			}
+		}
+	default:
+		return nil
+	}
+	return p
+}
+
+func kernel() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return "unknown"
+	}
+	return "Linux " + unix.ByteSliceToString(u.Release[:])
 }

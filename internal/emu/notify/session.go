@@ -1,8 +1,9 @@
-//go:build linux && (amd64 || arm64)
+//go:build linux
 
 package notify
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,142 +13,245 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
 )
 
-// Config is the program to run and what to trap.
-type Config struct {
-	Argv    []string // argv[0] is looked up in PATH
-	Env     []string
-	Filter  Filter
-	Handle  func(*Call)               // answers a call; several at once, each in a goroutine of its own worker
-	Workers int                       // 0 means 2
-	OnPanic func(v any, stack []byte) // a handler that panicked: its call was answered with EIO
-}
-
-// Session is a running program with its descendants.
+// Session is a program that runs. It is safe for concurrent use.
 type Session struct {
-	filter   Filter
-	handle   func(*Call)
-	onPanic  func(any, []byte)
+	cfg      Config
+	spec     spec
+	handler  Handler
 	listener int
-	pid      int
-	done     chan struct{}
-	code     int
+	pid      int // the program
+	init     int
+	ctl      int
+	ctlMu    sync.Mutex // ctl is -1 once closed
+
+	adding  sync.Mutex
+	closing atomic.Bool
+	workers []worker
+	running sync.WaitGroup
+
+	done chan struct{}
+	code int
+	err  error
 }
 
-// shimEnv marks the process that installs the filter and becomes the program.
-const shimEnv = "EMU_SHIM"
+// worker is the thread of a goroutine that receives: what wakes it at the end.
+type worker struct {
+	tid    atomic.Int32
+	inside atomic.Bool // between calls, where a signal ends the wait
+}
 
-// Start runs the program. The calling program must call Shim first thing in main.
-func Start(cfg Config) (*Session, error) {
+// Start runs a program whose trapped calls h answers. A *ProbeError says what the machine lacks.
+func Start(cfg Config, h Handler) (*Session, error) { return start(cfg, h, false) }
+
+func start(cfg Config, h Handler, probe bool) (*Session, error) {
+	s := &Session{cfg: cfg, handler: h, listener: -1, ctl: -1, done: make(chan struct{})}
+	s.spec = spec{cfg.Window, cfg.IoctlCmds, cfg.DenyNetlink, cfg.Unmap}
 	if len(cfg.Argv) == 0 {
 		return nil, errors.New("no program to run")
 	}
-	file, err := exec.LookPath(cfg.Argv[0])
-	if err != nil && !errors.Is(err, exec.ErrDot) {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("socketpair", err)
-	}
-	defer unix.Close(pair[0])
-	ours := os.NewFile(uintptr(pair[1]), "shim")
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, os.NewSyscallError("prctl", err)
-	}
-	s := &Session{filter: cfg.Filter, handle: cfg.Handle, onPanic: cfg.OnPanic, done: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		// The program is to die with us, and the kernel means this thread.
-		runtime.LockOSThread()
-		p, err := os.StartProcess(self, append([]string{shimName, file, strconv.Itoa(int(cfg.Filter.Window[1]))}, cfg.Argv...), &os.ProcAttr{
-			Env:   append(cfg.Env, shimEnv+"="+cfg.Filter.encode()),
-			Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, ours},
-			Sys:   &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL},
-		})
-		if err == nil {
-			s.pid = p.Pid
-			_ = p.Release()
+	file := cfg.Argv[0]
+	if !strings.Contains(file, "/") {
+		var err error
+		if file, err = exec.LookPath(file); err != nil {
+			return nil, err
 		}
-		started <- err
-		if err == nil {
-			<-s.done
-		}
-	}()
-	err = <-started
-	ours.Close()
+	}
+	if err := limits(cfg.Window); err != nil {
+		return nil, err
+	}
+	up, err := s.fork(file)
 	if err != nil {
 		return nil, err
 	}
-	if s.listener, err = receive(pair[0]); err != nil {
-		_, _ = unix.Wait4(s.pid, nil, 0, nil)
+	if err := s.shake(up, probe); err != nil || probe {
+		unix.Close(up)
+		s.closeCtl()
+		var st unix.WaitStatus
+		s.reap(&st)
+		if s.listener >= 0 {
+			unix.Close(s.listener)
+		}
 		return nil, err
 	}
-	flags := uint64(syncWakeUp)
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(s.listener), ioctlSetFlags, uintptr(flags)) // since 6.6, and only faster
-	workers := cfg.Workers
-	if workers == 0 {
-		workers = 2
+	unix.Close(up)
+	s.raiseLimit()
+	if cfg.OnStart != nil {
+		cfg.OnStart(s.pid)
 	}
-	for range workers {
-		go s.work()
+	syncWakeUp(s.listener)
+	n := cfg.Workers
+	if n <= 0 {
+		n = 4
 	}
-	go s.reap()
+	s.workers = make([]worker, n)
+	for i := range s.workers {
+		s.running.Add(1)
+		go s.receive(&s.workers[i])
+	}
+	go s.wait()
 	return s, nil
 }
 
-// receive takes the listener from the shim, or the reason why there is none.
-func receive(sock int) (int, error) {
-	msg, oob := make([]byte, 512), make([]byte, unix.CmsgSpace(4))
-	n, oobn, _, _, err := unix.Recvmsg(sock, msg, oob, unix.MSG_CMSG_CLOEXEC)
-	if err != nil {
-		return -1, os.NewSyscallError("recvmsg", err)
-	}
-	if oobn == 0 {
-		if n == 0 {
-			return -1, errors.New("the program could not be started")
+// fork starts the init. up leads to the shim.
+func (s *Session) fork(file string) (up int, err error) {
+	var ctl, ups [2]int
+	ctl, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		if ups, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0); err != nil {
+			unix.Close(ctl[0])
+			unix.Close(ctl[1])
 		}
-		return -1, &ProbeError{Missing: string(msg[:n])}
 	}
-	m, err := unix.ParseSocketControlMessage(oob[:oobn])
-	if err != nil || len(m) != 1 {
-		return -1, fmt.Errorf("the shim sent no listener: %v", err)
+	if err != nil {
+		return -1, os.NewSyscallError("socketpair", err)
 	}
-	fds, err := unix.ParseUnixRights(&m[0])
-	if err != nil || len(fds) != 1 {
-		return -1, fmt.Errorf("the shim sent no listener: %v", err)
+	text, err := json.Marshal(&s.spec)
+	if err != nil {
+		return -1, err
 	}
-	return fds[0], nil
+	std := func(f *os.File, fallback uintptr) uintptr {
+		if f == nil {
+			return fallback
+		}
+		return f.Fd()
+	}
+	files := inherited(std(s.cfg.Stdin, 0), std(s.cfg.Stdout, 1), std(s.cfg.Stderr, 2))
+	n := len(files)
+	files = append(files, uintptr(ctl[1]), uintptr(ups[1]))
+	args := append([]string{roleInit, string(text), strconv.Itoa(n), strconv.Itoa(n + 1), file}, s.cfg.Argv...)
+	env := s.cfg.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	s.init, err = syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{Dir: s.cfg.Dir, Env: env, Files: files})
+	runtime.KeepAlive(s.cfg)
+	unix.Close(ctl[1])
+	unix.Close(ups[1])
+	if err != nil {
+		unix.Close(ctl[0])
+		unix.Close(ups[0])
+		return -1, fmt.Errorf("start %s: %w", file, err)
+	}
+	s.ctl = ctl[0]
+	return ups[0], nil
 }
 
-// PID is the program's.
-func (s *Session) PID() int { return s.pid }
+// inherited are the descriptors that a program gets which is started without a supervisor: the first three and what is not closed on exec.
+func inherited(std ...uintptr) []uintptr {
+	files := std
+	dir, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return files
+	}
+	for _, e := range dir {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd < len(std) {
+			continue
+		}
+		if fl, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || fl&unix.FD_CLOEXEC != 0 {
+			continue
+		}
+		for len(files) <= fd {
+			files = append(files, ^uintptr(0))
+		}
+		files[fd] = uintptr(fd)
+	}
+	return files
+}
 
-func (s *Session) work() {
+// shake takes the listener from the shim and lets it become the program, unless this is but a probe.
+func (s *Session) shake(up int, probe bool) error {
+	buf, oob := make([]byte, 256), make([]byte, unix.CmsgSpace(4))
+	var n, on int
+	var err error
 	for {
-		var n notif
-		_, e := s.ioctl(ioctlRecv, unsafe.Pointer(&n))
+		n, on, _, _, err = unix.Recvmsg(up, buf, oob, unix.MSG_CMSG_CLOEXEC)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil || n == 0 {
+		return fmt.Errorf("start %s: the launcher ended early: %w", s.cfg.Argv[0], errors.Join(err, unix.ECHILD))
+	}
+	var addr uint64
+	if _, err := fmt.Sscanf(string(buf[:n]), "L %d %d", &s.pid, &addr); err != nil {
+		return s.failure(string(buf[:n]))
+	}
+	msgs, err := unix.ParseSocketControlMessage(oob[:on])
+	if err != nil || len(msgs) != 1 {
+		return fmt.Errorf("start %s: no listener came: %w", s.cfg.Argv[0], errors.Join(err, unix.EPROTO))
+	}
+	fds, err := unix.ParseUnixRights(&msgs[0])
+	if err != nil || len(fds) != 1 {
+		return fmt.Errorf("start %s: no listener came: %w", s.cfg.Argv[0], errors.Join(err, unix.EPROTO))
+	}
+	s.listener = fds[0]
+	if err := access(s.pid, addr); err != nil {
+		return err
+	}
+	if probe {
+		return nil
+	}
+	if err := unix.Sendto(up, []byte("go"), unix.MSG_NOSIGNAL, nil); err != nil {
+		return fmt.Errorf("start %s: %w", s.cfg.Argv[0], err)
+	}
+	if n, err = recv(up, buf); err == nil && n > 0 {
+		return s.failure(string(buf[:n]))
+	}
+	return nil
+}
+
+// failure is the error for what the shim or the init reports.
+func (s *Session) failure(text string) error {
+	var step string
+	var e int
+	if _, err := fmt.Sscanf(text, "E %s %d", &step, &e); err != nil {
+		return fmt.Errorf("start %s: the launcher says %q", s.cfg.Argv[0], text)
+	}
+	if p := probeError(step, unix.Errno(e)); p != nil {
+		return p
+	}
+	return &os.PathError{Op: step, Path: s.cfg.Argv[0], Err: unix.Errno(e)}
+}
+
+// raiseLimit makes the window reachable. Only now: exec has put the limit back that the user had set.
+func (s *Session) raiseLimit() {
+	var l unix.Rlimit
+	if unix.Prlimit(s.pid, unix.RLIMIT_NOFILE, nil, &l) == nil && l.Cur < uint64(s.spec.Window[1]) {
+		l.Cur = min(l.Max, uint64(s.spec.Window[1]))
+		_ = unix.Prlimit(s.pid, unix.RLIMIT_NOFILE, &l, nil)
+	}
+}
+
+// receive is a worker.
+func (s *Session) receive(w *worker) {
+	defer s.running.Done()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	w.tid.Store(int32(unix.Gettid()))
+	n := new(notification)
+	for !s.closing.Load() {
+		w.inside.Store(true)
+		e := receive(s.listener, n)
+		w.inside.Store(false)
 		switch e {
 		case 0:
-			s.serve(&n)
-		case unix.EINTR, unix.ENOENT: // ENOENT: the caller was killed before we got to it, or the last one has ended
-			select {
-			case <-s.done:
+			s.handle(n)
+		case unix.EINTR, unix.EAGAIN:
+		case unix.ENOENT: // the caller is gone, or all are
+			p := []unix.PollFd{{Fd: int32(s.listener)}}
+			if _, err := unix.Poll(p, 0); err == nil && p[0].Revents&unix.POLLHUP != 0 {
 				return
-			default:
-				if e == unix.ENOENT {
-					time.Sleep(time.Millisecond)
-				}
 			}
 		default:
 			return
@@ -155,116 +259,133 @@ func (s *Session) work() {
 	}
 }
 
-func (s *Session) serve(n *notif) {
-	c := decode(n)
-	c.s = s
+func (s *Session) handle(n *notification) {
+	c := &Call{s: s, id: n.ID, TID: int(n.PID)}
 	defer func() {
 		if v := recover(); v != nil {
 			c.Errno(unix.EIO)
-			if s.onPanic != nil {
-				s.onPanic(v, debug.Stack())
+			if s.cfg.OnPanic != nil {
+				s.cfg.OnPanic(c, v, debug.Stack())
 			}
 		}
 	}()
-	s.handle(&c)
+	if n.Nr < 0 || n.Nr >= maxCall || callOf[n.Nr] == 0 {
+		c.Continue()
+		return
+	}
+	calls[callOf[n.Nr]-1].set(c, &n.Args)
+	s.handler(c)
 }
 
-// reap waits for all descendants, and ends those that outlive the program.
-func (s *Session) reap() {
-	for {
-		var ws unix.WaitStatus
-		pid, err := unix.Wait4(-1, &ws, 0, nil)
-		if err == unix.EINTR {
+// wait waits for the init, which is the last, and stops the workers.
+func (s *Session) wait() {
+	var st unix.WaitStatus
+	s.reap(&st)
+	s.closeCtl()
+	s.closing.Store(true)
+	ended := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(ended)
+	}()
+	// A signal that comes just before a wait is lost, so there is more than one. A worker whose handler hangs is left behind.
+	for range 1000 {
+		for i := range s.workers {
+			if w := &s.workers[i]; w.inside.Load() {
+				_ = unix.Tgkill(unix.Getpid(), int(w.tid.Load()), unix.SIGURG)
+			}
+		}
+		select {
+		case <-ended:
+		case <-time.After(time.Millisecond):
 			continue
 		}
-		if err != nil {
-			break // ECHILD: nobody is left
-		}
-		if pid == s.pid {
-			if s.code = ws.ExitStatus(); ws.Signaled() {
-				s.code = 128 + int(ws.Signal())
-			}
-			go endOthers()
-		}
+		break
+	}
+	unix.Close(s.listener)
+	if s.code = st.ExitStatus(); st.Signaled() {
+		s.code, s.err = 128+int(st.Signal()), fmt.Errorf("the program's init was killed: %v", st.Signal())
 	}
 	close(s.done)
 }
 
-// grace is what descendants get to end by themselves.
-const grace = 300 * time.Millisecond
-
-func endOthers() {
-	for _, p := range descendants() {
-		_ = unix.Kill(p, unix.SIGTERM)
-	}
-	time.Sleep(grace)
-	for left := descendants(); len(left) > 0; left = descendants() {
-		for _, p := range left {
-			_ = unix.Kill(p, unix.SIGKILL)
+func (s *Session) reap(st *unix.WaitStatus) {
+	for {
+		if _, err := unix.Wait4(s.init, st, 0, nil); err != unix.EINTR {
+			return
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
-// descendants are the processes below this one that have not ended.
-func descendants() []int {
-	dir, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
+func (s *Session) closeCtl() {
+	s.ctlMu.Lock()
+	defer s.ctlMu.Unlock()
+	if s.ctl >= 0 {
+		unix.Close(s.ctl)
+		s.ctl = -1
 	}
-	kids := map[int][]int{}
-	for _, d := range dir {
-		pid, err := strconv.Atoi(d.Name())
-		if err != nil {
-			continue
-		}
-		b, err := os.ReadFile("/proc/" + d.Name() + "/stat")
-		if err != nil {
-			continue
-		}
-		// "pid (name) state ppid": the name may hold anything.
-		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-		if len(f) < 2 || f[0] == "Z" {
-			continue
-		}
-		ppid, _ := strconv.Atoi(f[1])
-		kids[ppid] = append(kids[ppid], pid)
-	}
-	var all []int
-	for todo := []int{os.Getpid()}; len(todo) > 0; todo = todo[1:] {
-		all = append(all, kids[todo[0]]...)
-		todo = append(todo, kids[todo[0]]...)
-	}
-	return all
 }
 
-// Wait waits for the end of the program and of all its descendants, and answers the program's exit code: 128 and the signal if one ended it.
-func (s *Session) Wait() int {
+// PID is the program's process.
+func (s *Session) PID() int { return s.pid }
+
+// Wait waits for the program's end, and that of its descendants, and returns its exit code: 128 plus the signal if one killed it.
+func (s *Session) Wait() (int, error) {
 	<-s.done
-	return s.code
+	return s.code, s.err
 }
 
-// Done is closed when the program and its descendants have ended.
-func (s *Session) Done() <-chan struct{} { return s.done }
+// Signal sends sig to the program, if it still runs.
+func (s *Session) Signal(sig unix.Signal) error {
+	s.ctlMu.Lock()
+	defer s.ctlMu.Unlock()
+	if s.ctl < 0 {
+		return os.ErrProcessDone
+	}
+	return unix.Sendto(s.ctl, []byte{byte(sig)}, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT, nil)
+}
 
-// Forward passes signals that would end this process on to the program, until it has ended. A terminal sends its own signals to both.
-func (s *Session) Forward() {
+// Kill kills the program. What is left of its descendants ends soon after.
+func (s *Session) Kill() error { return s.Signal(unix.SIGKILL) }
+
+// Forward passes signals that the supervisor gets on to the program until it ends. The terminal's own, of keys, have reached the program already.
+func (s *Session) Forward(sigs ...os.Signal) {
 	c := make(chan os.Signal, 8)
-	signal.Notify(c, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT)
-	_, err := unix.IoctlGetTermios(0, unix.TCGETS)
-	terminal := err == nil
+	signal.Notify(c, sigs...)
 	go func() {
+		defer signal.Stop(c)
 		for {
 			select {
+			case <-s.done:
+				return
 			case sig := <-c:
-				if terminal && (sig == unix.SIGINT || sig == unix.SIGQUIT) {
+				if (sig == unix.SIGINT || sig == unix.SIGQUIT) && foreground() {
 					continue
 				}
-				_ = unix.Kill(s.pid, sig.(unix.Signal))
-			case <-s.done:
-				signal.Stop(c)
-				return
+				if n, ok := sig.(unix.Signal); ok {
+					_ = s.Signal(n)
+				}
 			}
 		}
 	}()
+}
+
+// foreground says whether keys of the terminal signal this process and, with it, the program.
+func foreground() bool {
+	tty, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(tty)
+	group, err := unix.IoctlGetInt(tty, unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// access sees whether this process may read the memory of the program.
+func access(pid int, addr uint64) error {
+	var got [8]byte
+	if err := (guest.Mem{PID: pid}).Read(addr, got[:]); err != nil || got != canary {
+		return probeError("process_vm_readv", unix.EPERM)
+	}
+	return nil
 }

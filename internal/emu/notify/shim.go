@@ -1,109 +1,168 @@
-//go:build linux && (amd64 || arm64)
+//go:build linux
 
 package notify
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
-	"slices"
 	"strconv"
-	"strings"
+	"sync"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-const shimName = "emu-shim"
-
-func (f *Filter) encode() string {
-	b, _ := json.Marshal(f)
-	return string(b)
-}
-
-// Shim returns at once, unless this process is to become the program: then it installs the filter, sends the listener to the supervisor and executes the
-// program. It comes first in main.
-func Shim() {
-	if len(os.Args) < 4 || os.Args[0] != shimName {
-		return
-	}
-	runtime.LockOSThread() // the filter is the thread's, and execve leaves only this one
-	if err := shim(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
-		_ = unix.Sendmsg(shimSocket, []byte(err.Error()), nil, nil, 0)
-		fmt.Fprintln(os.Stderr, "emu:", err)
-	}
-	os.Exit(127)
-}
-
-// shimSocket is where Start puts the way to the supervisor.
-const shimSocket = 3
-
-func shim(file, high string, argv []string) error {
-	var f Filter
-	if err := json.Unmarshal([]byte(os.Getenv(shimEnv)), &f); err != nil {
-		return err
-	}
-	need, err := strconv.ParseUint(high, 10, 32)
-	if err != nil {
-		return err
-	}
-	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, shimEnv+"=") })
-	unix.CloseOnExec(shimSocket)
-	// Descriptors of the window must be below the limit. Setrlimit of package syscall keeps the Go runtime from putting the old one back.
-	var lim syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
-		return err
-	}
-	if lim.Max < need {
-		return fmt.Errorf("RLIMIT_NOFILE allows %d descriptors, the emulator's are numbered up to %d: raise the hard limit (ulimit -Hn)", lim.Max, need-1)
-	}
-	lim.Cur = max(need, min(lim.Max, 1024))
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
-		return err
-	}
-	listener, err := install(&f)
-	if err != nil {
-		return err
-	}
-	if err := unix.Sendmsg(shimSocket, []byte{0}, unix.UnixRights(listener), nil, 0); err != nil {
-		return os.NewSyscallError("sendmsg", err)
-	}
-	return fmt.Errorf("%s: %w", file, unix.Exec(file, argv, env))
-}
-
-// Flags of seccomp(2). C: SECCOMP_FILTER_FLAG_*.
+// The processes between supervisor and program are told by their argv[0]. What follows: the spec, the descriptors to the supervisor, the program's path and its argv.
 const (
-	setModeFilter    = 1
-	flagNewListener  = 1 << 3
-	flagWaitKillable = 1 << 5
+	roleInit = "emu:init"
+	roleShim = "emu:shim"
 )
 
-// install sets the filter on this thread and returns the listener.
-func install(f *Filter) (int, error) {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return -1, os.NewSyscallError("prctl", err)
+// Shim is to be called first in main. In a process that [Start] made it never returns; in any other it does nothing.
+func Shim() {
+	switch {
+	case len(os.Args) < 6:
+	case os.Args[0] == roleInit:
+		runtime.LockOSThread() // PDEATHSIG is the death of the thread that forked
+		os.Exit(runInit())
+	case os.Args[0] == roleShim:
+		runtime.LockOSThread()
+		runShim()
+		os.Exit(126)
 	}
-	code := f.program()
-	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	// Without WAIT_KILLABLE_RECV a signal makes the program repeat a call that was already carried out.
-	fd, _, e := unix.RawSyscall(unix.SYS_SECCOMP, setModeFilter, flagNewListener|flagWaitKillable, uintptr(unsafe.Pointer(&prog)))
-	if e != 0 {
-		return -1, explain(e)
-	}
-	return int(fd), nil
 }
 
-func explain(e unix.Errno) error {
-	switch e {
-	case unix.EBUSY:
-		return errors.New("this process is already under a seccomp listener: an emulator does not run inside another, nor inside a container runtime that has one")
-	case unix.EINVAL:
-		return errors.New("the kernel lacks SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV: Linux 5.19 or later is needed")
-	case unix.ENOSYS, unix.EPERM:
-		return fmt.Errorf("seccomp(2) is not allowed here (%v): run the container with a seccomp profile that has it", e)
+// report tells the supervisor what failed.
+func report(up int, step string, err error) {
+	e, _ := err.(syscall.Errno)
+	_ = unix.Sendto(up, fmt.Appendf(nil, "E %s %d", step, int(e)), unix.MSG_NOSIGNAL, nil)
+}
+
+// runShim installs the filter, hands the listener over, and becomes the program.
+func runShim() {
+	up, _ := strconv.Atoi(os.Args[3])
+	unix.CloseOnExec(up)
+	var s spec
+	if err := json.Unmarshal([]byte(os.Args[1]), &s); err != nil {
+		report(up, "spec", err)
+		return
 	}
-	return os.NewSyscallError("seccomp", e)
+	// The program's death signal belongs to the thread that execs.
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		report(up, "no_new_privs", err)
+		return
+	}
+	listener, e := install(filter(&s))
+	if e != 0 {
+		report(up, "seccomp", e)
+		return
+	}
+	hello := fmt.Appendf(nil, "L %d %d", os.Getpid(), canaryAddr())
+	if err := unix.Sendmsg(up, hello, unix.UnixRights(listener), nil, unix.MSG_NOSIGNAL); err != nil {
+		return
+	}
+	unix.Close(listener)
+	var ack [8]byte
+	if n, err := recv(up, ack[:]); err != nil || n == 0 {
+		return
+	}
+	report(up, "exec", syscall.Exec(os.Args[4], os.Args[5:], os.Environ()))
+}
+
+// recv waits for a message; 0 is the end.
+func recv(fd int, buf []byte) (int, error) {
+	for {
+		n, err := unix.Read(fd, buf)
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+// runInit starts the shim, adopts what the program leaves behind, and ends when all of it has.
+func runInit() int {
+	ctl, _ := strconv.Atoi(os.Args[2])
+	up, _ := strconv.Atoi(os.Args[3])
+	unix.CloseOnExec(ctl)
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	// Signals to the whole group are the program's to answer. Handled ones become the default again in it, ignored ones stay ignored.
+	drain := make(chan os.Signal, 1)
+	signal.Notify(drain, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM)
+	args := append([]string{roleShim}, os.Args[1:]...)
+	pid, err := syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL},
+	})
+	if err != nil {
+		report(up, "fork", err)
+		return 126
+	}
+	unix.Close(up)
+	// Whoever reads the program's output waits for the program's end, not for ours.
+	if null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err == nil {
+		for fd := range 3 {
+			_ = unix.Dup3(null, fd, 0)
+		}
+	}
+	r := &reaper{main: pid, code: -1}
+	go r.obey(ctl)
+	r.reap()
+	return r.code
+}
+
+// reaper waits for the program and its descendants.
+type reaper struct {
+	mu   sync.Mutex
+	main int // 0 once it has ended: its number may be another's by then
+	code int
+}
+
+// obey sends on the signals that the supervisor names, one byte each, and SIGKILL when there is no supervisor any more.
+func (r *reaper) obey(ctl int) {
+	for {
+		var b [1]byte
+		n, err := recv(ctl, b[:])
+		if n == 0 || err != nil {
+			b[0] = byte(unix.SIGKILL)
+		}
+		r.mu.Lock()
+		if r.main != 0 {
+			_ = unix.Kill(r.main, unix.Signal(b[0]))
+		}
+		r.mu.Unlock()
+		if n == 0 || err != nil {
+			return
+		}
+	}
+}
+
+// reap returns when there is no descendant left.
+func (r *reaper) reap() {
+	for {
+		// Looking first and reaping under the lock: obey must not signal a number that is free.
+		var info unix.Siginfo
+		if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+			if err == unix.EINTR {
+				continue
+			}
+			return
+		}
+		r.mu.Lock()
+		var st unix.WaitStatus
+		pid, err := unix.Wait4(-1, &st, unix.WNOHANG, nil)
+		ended := err == nil && pid == r.main && pid != 0
+		if ended {
+			r.main = 0
+			if r.code = st.ExitStatus(); st.Signaled() {
+				r.code = 128 + int(st.Signal())
+			}
+		}
+		r.mu.Unlock()
+		if ended {
+			go terminate(os.Getpid())
+		}
+	}
 }
