@@ -122,7 +122,7 @@ func (s *Server) ask(i *id) {
 	}
 	i.asked++
 	i.after(s.response, func() { s.ask(i) })
-	if i.peer == nil && i.port.Active && (i.remote.port == nil || i.remote.port.Active) {
+	if i.peer == nil && i.port.Active && i.remote.port != nil && i.remote.port.Active { // a multicast address has no port
 		s.request(i)
 	}
 }
@@ -148,7 +148,7 @@ func (s *Server) request(i *id) {
 		}
 		return
 	}
-	n := (*id)(nil)
+	var n *id
 	if l.backlog > 0 {
 		n = s.newID(l.file, l.ps, typ)
 	}
@@ -160,13 +160,8 @@ func (s *Server) request(i *id) {
 		return
 	}
 	n.hidden, n.state, n.cm = true, stConnect, cmReqRcvd
-	n.src, n.dst = i.dst, i.src
-	n.routed = true
-	if far := i.remote; far.port != nil {
-		n.attach(far)
-	} else {
-		n.attach(i.local)
-	}
+	n.src, n.dst, n.routed = i.dst, i.src, true
+	n.attach(i.remote)
 	n.remote = i.local
 	n.peer, i.peer = i, n
 	n.mtu, n.ece = i.mtu, i.ece
@@ -362,11 +357,14 @@ func (s *Server) sendDREQ(i *id) {
 		return
 	}
 	i.after(s.response*(retries+1), func() { s.recvDREP(i, -int32(unix.ETIMEDOUT)) })
-	switch p := i.peer; p.cm {
-	case cmEstablished, cmRepSent, cmDreqSent:
-		p.stop()
-		p.cm = cmDreqRcvd
-		s.disconnected(p, 0)
+	s.recvDREQ(i.peer)
+}
+
+func (s *Server) recvDREQ(i *id) {
+	if i.cm == cmEstablished || i.cm == cmRepSent || i.cm == cmDreqSent {
+		i.stop()
+		i.cm = cmDreqRcvd
+		s.disconnected(i, 0)
 	}
 }
 
@@ -408,12 +406,7 @@ func (s *Server) leave(i *id) {
 	case cmReqRcvd, cmRepSent, cmRepRcvd:
 		s.recvREJ(peer, rejConsumer, nil)
 	case cmEstablished:
-		switch peer.cm {
-		case cmEstablished, cmRepSent, cmDreqSent:
-			peer.stop()
-			peer.cm = cmDreqRcvd
-			s.disconnected(peer, 0)
-		}
+		s.recvDREQ(peer)
 	case cmDreqRcvd:
 		s.recvDREP(peer, 0)
 	case cmSidrReqRcvd:
