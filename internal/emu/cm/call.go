@@ -27,12 +27,12 @@ func (s *Server) Open(c *notify.Call) {
 		c.Errno(unix.ESRCH)
 		return
 	}
-	r, err := s.pipe(pid, int(c.Flags))
+	r, err := s.pipe(pid, int(c.Args[2]))
 	if err != nil {
 		c.Errno(unix.ENFILE)
 		return
 	}
-	c.Open(int(r.Fd()), c.Flags&unix.O_CLOEXEC != 0)
+	_, _ = c.AddFD(int(r.Fd()), int(c.Args[2])&unix.O_CLOEXEC)
 	r.Close() // if the program did not get it, this was the last, and the file is released
 }
 
@@ -44,7 +44,7 @@ func (s *Server) Owns(name string) bool {
 }
 
 // Write answers a write() to an open rdma_cm device, sooner or later.
-func (s *Server) Write(c *notify.Call) { s.write(c, c.TID, int(c.FD), c.Buf, c.Size) }
+func (s *Server) Write(c *notify.Call) { s.write(c, c.TID, c.FD(), c.Args[1], c.Args[2]) }
 
 // pipe makes a file for process pid: the reading end of a pipe, for the caller to close.
 func (s *Server) pipe(pid, flags int) (*os.File, error) {
