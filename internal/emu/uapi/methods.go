@@ -40,7 +40,7 @@ func fd(id uint16) Spec        { return Spec{ID: id, Kind: FD, Optional: true} }
 func newID(id uint16) Spec     { return Spec{ID: id, Kind: NewID} }
 func flags(id uint16) Spec     { return Spec{ID: id, Kind: In, Min: 4, Max: 8, Optional: true} }
 func uhw(s ...Spec) []Spec {
-	return append(s, opt(atLeast(in(UHWIn, 0))), opt(atLeast(out(UHWOut, 0))))
+	return append(s, opt(any1(UHWIn)), opt(atLeast(out(UHWOut, 0))))
 }
 func destroy(resp ...Spec) []Spec { return append([]Spec{handle(0)}, resp...) }
 

@@ -1,0 +1,163 @@
+//go:build linux
+
+package verbs
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
+	"github.com/pureverbs/pureverbs/internal/emu/hca"
+	"github.com/pureverbs/pureverbs/internal/emu/uapi"
+)
+
+// filePrefix leads the names of the files that stand for open devices; Owns knows them as /proc shows them.
+const filePrefix = "emu-uverbs-"
+
+// fileSize leaves room for the highest doorbell page: the file is sparse.
+const fileSize = 16 << 8 * pageSize
+
+// Server answers for all devices of a fabric.
+type Server struct {
+	// Trace, if not nil, is told of each command after it was answered. It may be called by several goroutines at once.
+	Trace func(*Record)
+
+	f       *hca.Fabric
+	mu      sync.Mutex
+	next    int
+	files   map[string]*file // by name
+	ticking bool
+
+	spare map[*hca.Context][]*guest.Pipe // further async files; the fabric's lock guards it
+}
+
+// file is an open device.
+type file struct {
+	ctx   *hca.Context
+	clock clock
+	pages [][]byte
+}
+
+// New returns a server for f.
+func New(f *hca.Fabric) *Server {
+	return &Server{f: f, files: map[string]*file{}, spare: map[*hca.Context][]*guest.Pipe{}}
+}
+
+func (s *Server) lookup(name string) *file {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.files[name]
+}
+
+// verbs is by the names of uapi.Methods and uapi.Cmds.
+var verbs map[string]func(*call) unix.Errno
+
+func init() {
+	verbs = map[string]func(*call) unix.Errno{
+		"get_context": getContext, "query_context": queryContext, "async_event_alloc": asyncEventAlloc, "create_comp_channel": createCompChannel,
+		"query_device": queryDevice, "query_device_ex": taking(queryDeviceEx), "query_port": queryPort, "mlx5_query_port": queryPortMlx5,
+		"query_gid_entry": queryGIDEntry, "query_gid_table": queryGIDTable, "info_handles": infoHandles,
+		"alloc_pd": allocPD, "dealloc_pd": destroy(silent((*hca.Context).DeallocPD)), "mlx5_query_pd": queryPD,
+		"uar_alloc": uarAlloc, "uar_destroy": destroy(silent((*hca.Context).FreeUAR)), "devx_other": refuse, "devx_query_uar": devxQuery((*call).hasUAR), "devx_query_eqn": devxQuery((*call).hasVector),
+		"open_xrcd": taking(openXRCD), "close_xrcd": destroy(silent((*hca.Context).CloseXRCD)),
+		"reg_mr": regMR, "reg_dmabuf_mr": refuse, "rereg_mr": taking(reregMR), "dereg_mr": destroy(silent((*hca.Context).DeregMR)), "query_mr": queryMR, "advise_mr": adviseMR,
+		"alloc_mw": taking(allocMW), "dealloc_mw": destroy(silent((*hca.Context).DeallocMW)),
+		"create_cq": createCQ, "resize_cq": taking(resizeCQ), "modify_cq": taking(modifyCQ), "destroy_cq": destroy(destroyCQ),
+		"create_srq": createSRQ, "create_xsrq": createSRQ, "modify_srq": taking(modifySRQ), "query_srq": taking(querySRQ), "destroy_srq": destroy(events((*hca.Context).DestroySRQ)),
+		"create_qp": createQP, "open_qp": taking(openQP), "query_qp": taking(queryQP), "modify_qp": modifyQP, "destroy_qp": destroy(events((*hca.Context).DestroyQP)),
+		"create_ah": taking(createAH), "destroy_ah": destroy(silent((*hca.Context).DestroyAH)),
+		"attach_mcast": mcast((*hca.Context).AttachMcast), "detach_mcast": mcast((*hca.Context).DetachMcast),
+		"create_flow": createFlow, "destroy_flow": destroyFlow,
+	}
+}
+
+func findMethod(object, id uint16) *uapi.Method {
+	for i := range uapi.Methods {
+		if m := &uapi.Methods[i]; m.Object == object && m.ID == id {
+			return m
+		}
+	}
+	return nil
+}
+
+func findCmd(number uint32) *uapi.Cmd {
+	for i := range uapi.Cmds {
+		if uapi.Cmds[i].Number == number {
+			return &uapi.Cmds[i]
+		}
+	}
+	return nil
+}
+
+// ioctl carries out an ioctl whose argument is at addr.
+func (s *Server) ioctl(who caller, x *hca.Context, request, addr uint64) unix.Errno {
+	if request != uapi.VerbsIoctl {
+		return unix.ENOTTY
+	}
+	b, e := uapi.ReadIoctl(who, addr, findMethod)
+	if e != 0 {
+		return e
+	}
+	c := &call{s: s, who: who, ctx: x, name: b.Method.Name, b: b}
+	if c.name == "invoke_write" {
+		if c.r, e = uapi.Invoke(b, findCmd); e != 0 {
+			return e
+		}
+		c.name, c.b = c.r.Cmd.Name, nil
+	}
+	e = c.run()
+	if e == 0 && c.b != nil {
+		e = c.b.Room(uapi.UHWOut).Valid()
+	}
+	return e
+}
+
+// write carries out a write() of n bytes at addr.
+func (s *Server) write(who caller, x *hca.Context, addr, n uint64) unix.Errno {
+	r, e := uapi.ReadWrite(who, addr, n, findCmd)
+	if e != 0 {
+		return e
+	}
+	return (&call{s: s, who: who, ctx: x, name: r.Cmd.Name, r: r}).run()
+}
+
+func (c *call) run() unix.Errno {
+	e := verbs[c.name](c)
+	if e != 0 && c.undo != nil {
+		c.s.f.Lock()
+		c.undo()
+		c.s.f.Unlock()
+	}
+	// This errno says that the interface lacks a method or an attribute, nothing else.
+	if e == unix.EPROTONOSUPPORT {
+		e = unix.EINVAL
+	}
+	if t := c.s.Trace; t != nil {
+		t(&Record{PID: c.who.mem().PID, Context: c.ctx, Name: c.name, Request: c.req, Response: c.resp, Errno: e})
+	}
+	return e
+}
+
+// mmap judges a mapping of a device file: 0 if the kernel may do it.
+func (s *Server) mmap(x *hca.Context, length, prot, flags, offset uint64) unix.Errno {
+	const shared, sharedValidate, kind = unix.MAP_SHARED, unix.MAP_SHARED_VALIDATE, 0xf
+	s.f.Lock()
+	defer s.f.Unlock()
+	if !x.Ready || length == 0 || length > pageSize || offset%pageSize != 0 || flags&kind != shared && flags&kind != sharedValidate {
+		return unix.EINVAL
+	}
+	page := offset / pageSize
+	switch {
+	case page == coreClockOff/pageSize && prot&unix.PROT_WRITE != 0, page == clockInfoOff/pageSize && prot&(unix.PROT_WRITE|unix.PROT_EXEC) != 0:
+		return unix.EPERM
+	case page == coreClockOff/pageSize, page == clockInfoOff/pageSize:
+		return 0
+	case page>>8 == uapi.MmapClockInfo:
+		return unix.EOPNOTSUPP
+	}
+	if i := page - uapi.MmapUAR<<8; page >= uapi.MmapUAR<<8 && i < uint64(len(x.UARs)) && x.UARs[i] != nil {
+		return 0
+	}
+	return unix.EINVAL
+}
