@@ -25,6 +25,7 @@ type QPRun struct {
 	Hash      uint64 // of the WQE that waits (strict mode)
 	Unrung    uint32 // strict mode: a record that moved, and
 	UnrungAt  int64  // since when; 0 = it did not
+	ResetPost uint8
 
 	// responder
 	EPSN    uint32 // expected
@@ -36,6 +37,8 @@ type QPRun struct {
 	RQLen   uint32
 
 	Timer  uint32 // sequence number of the timer that counts
+	Look   bool   // a doorbell was rung: read the record
+	Lost   bool   // a doorbell was lost by injection
 	Queued bool   // in the list of QPs that may have work
 	Flush  bool   // to be flushed
 	Drain  bool   // SQ_DRAINED to be told
@@ -68,14 +71,47 @@ type SRQRun struct {
 	Next   uint32 // entry at the head of the list
 	Used   uint32 // receives consumed
 	Posted uint32 // as last seen
-	Ring   []byte // entries read ahead: Len of them from index From
+	Ring   []byte // entries read ahead: Valid of them from index From
 	From   uint32
-	Len    uint32
-	Armed  bool // limit event
+	Valid  uint32
+	Left   uint32 // of the valid ones
+	Armed  bool   // limit event
 }
+
+// Has tells if an entry was read ahead.
+func (r *SRQRun) Has(i uint32) bool { return i-r.From < r.Valid }
+
+// Entry is an entry that was read ahead.
+func (r *SRQRun) Entry(i, shift uint32) []byte { return r.Ring[(i-r.From)<<shift:][:1<<shift] }
 
 // KeyRun is the engine's state of a memory key (strict mode: the registered mapping's fingerprint).
 type KeyRun struct {
 	Print uint64
 	At    int64 // when it was last compared
+}
+
+// EachCQ calls do for every CQ of the context.
+func (c *Context) EachCQ(do func(*CQ)) {
+	for _, cq := range c.Device.cqs {
+		if cq != nil && cq.Context == c {
+			do(cq)
+		}
+	}
+}
+
+// EachQP calls do for every QP of the device.
+func (d *Device) EachQP(do func(*QP)) {
+	for _, qp := range d.qps {
+		if qp != nil {
+			do(qp)
+		}
+	}
+}
+
+// KeyAt is the key of an index, whatever its variant, or nil.
+func (d *Device) KeyAt(index uint32) *MKey {
+	if int64(index) < int64(len(d.keys)) {
+		return d.keys[index]
+	}
+	return nil
 }

@@ -1,0 +1,256 @@
+//go:build linux
+
+package engine
+
+import (
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
+	"github.com/pureverbs/pureverbs/internal/emu/hca"
+)
+
+type guestIOV = guest.IOV
+
+func spans(n int) []guest.IOV { return make([]guest.IOV, 0, n) }
+
+func ptr[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }
+
+// scratch is memory for reading and writing that is no message.
+type scratch struct {
+	cbuf []byte
+	civ  []guest.IOV
+	rec  []byte
+	riov []guest.IOV
+	win  [3]guest.IOV
+	tmp  [8]byte
+}
+
+// batch is messages of one queue pair on their way from one process (src) to one process (dst): gathered by one call, scattered by one call together with
+// the completions for dst. Nothing of it is visible to a program before commit.
+type batch struct {
+	src, dst guest.Mem
+	buf      []byte
+	n        int // bytes in buf
+	giov     []guest.IOV
+	gfrom    int // where in buf giov goes
+	siov     []guest.IOV
+	lo, hi   uint64 // what siov touches
+	cqes     []pending
+	flip     int // byte to corrupt, or -1
+	tiny     [64]byte
+	one      [1]piece
+	moved    bool
+
+	// What commit undoes when memory turns out to be bad.
+	qp, peer   *hca.QP
+	srq        *hca.SRQ
+	tail, psn  uint32
+	signaled   uint32
+	count      uint64
+	asked      bool
+	epsn, head uint32
+	next, used uint32
+	wqes       int
+}
+
+// begin starts an empty batch of qp.
+func (e *Engine) begin(qp *hca.QP) {
+	b, r := &e.b, &qp.Run
+	b.clear()
+	b.qp, b.peer, b.srq, b.wqes, b.flip = qp, nil, nil, 0, -1
+	b.tail, b.psn, b.signaled, b.count, b.asked = r.Tail, r.PSN, r.Signaled, r.Count, r.Asked
+}
+
+func (b *batch) clear() {
+	b.n, b.gfrom, b.lo, b.hi, b.moved = 0, 0, ^uint64(0), 0, false
+	b.giov, b.siov, b.cqes = b.giov[:0], b.siov[:0], b.cqes[:0]
+}
+
+// join makes the responder part of the batch. It reports false if the batch has another one.
+func (b *batch) join(peer *hca.QP, srq *hca.SRQ) bool {
+	if b.peer != nil && (b.peer != peer || srq != b.srq && srq != nil && b.srq != nil) {
+		return false
+	}
+	if b.peer == nil {
+		b.peer, b.epsn, b.head = peer, peer.Run.EPSN, peer.Run.Head
+	}
+	if b.srq == nil && srq != nil {
+		b.srq, b.next, b.used = srq, srq.Run.Next, srq.Run.Used
+	}
+	return true
+}
+
+// undo puts the queues back to where the batch began.
+func (e *Engine) undo() {
+	b := &e.b
+	r := &b.qp.Run
+	r.Tail, r.PSN, r.Signaled, r.Count, r.Asked = b.tail, b.psn, b.signaled, b.count, b.asked
+	if b.peer != nil {
+		b.peer.Run.EPSN, b.peer.Run.Head = b.epsn, b.head
+	}
+	if b.srq != nil {
+		b.srq.Run.Next, b.srq.Run.Used, b.srq.Run.Valid = b.next, b.used, 0
+	}
+	b.clear()
+}
+
+// fits tells if a message of n bytes may join: the same two processes, room, and nothing read that the batch has yet to write.
+func (b *batch) fits(src, dst guest.Mem, from []piece, n uint64, limit int) bool {
+	if b.moved && (b.src != src || b.dst != dst) {
+		return false
+	}
+	if uint64(b.n)+n > uint64(limit) || len(b.giov)+len(from) > cap(b.giov) || len(b.siov)+128 > cap(b.siov) {
+		return false
+	}
+	if src == dst && b.hi > 0 {
+		for i := range from {
+			if p := &from[i]; p.inl == nil && p.va < b.hi && p.va+p.n > b.lo {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+const (
+	okSide = iota
+	badSource
+	badTarget
+)
+
+// add puts bytes [off, off+n) of a message in the batch. Pieces that swallow what is written are not taken: see slow.
+func (b *batch) add(src, dst guest.Mem, from, to []piece, off, n uint64) int {
+	b.src, b.dst, b.moved = src, dst, true
+	skip, left := off, n
+	for i := range from {
+		p := &from[i]
+		if skip >= p.n {
+			skip -= p.n
+			continue
+		}
+		k := min(p.n-skip, left)
+		if p.inl == nil && !p.zero {
+			if len(b.giov) == 0 {
+				b.gfrom = b.n
+			}
+			b.giov = append(b.giov, guest.IOV{Base: p.va + skip, Len: k})
+		} else {
+			if b.gather() != nil {
+				return badSource
+			}
+			d := b.buf[b.n : b.n+int(k)]
+			if p.zero {
+				clear(d)
+			} else {
+				copy(d, p.inl[skip:])
+			}
+		}
+		b.n += int(k)
+		skip = 0
+		if left -= k; left == 0 {
+			break
+		}
+	}
+	skip, left = off, n
+	for i := range to {
+		p := &to[i]
+		if skip >= p.n {
+			skip -= p.n
+			continue
+		}
+		k := min(p.n-skip, left)
+		b.siov = append(b.siov, guest.IOV{Base: p.va + skip, Len: k})
+		b.lo, b.hi = min(b.lo, p.va+skip), max(b.hi, p.va+skip+k)
+		skip = 0
+		if left -= k; left == 0 {
+			break
+		}
+	}
+	return okSide
+}
+
+// gather reads what was planned.
+func (b *batch) gather() error {
+	if len(b.giov) == 0 {
+		return nil
+	}
+	err := b.src.ReadV(b.buf[b.gfrom:b.n], b.giov)
+	b.giov = b.giov[:0]
+	return err
+}
+
+// commit moves the payloads and writes the completions. On a bad side nothing was completed; the caller undoes.
+func (e *Engine) commit() int {
+	b := &e.b
+	if b.gather() != nil {
+		return badSource
+	}
+	if b.flip >= 0 && b.flip < b.n {
+		b.buf[b.flip] ^= 1
+	}
+	n, k := b.n, len(b.siov)
+	e.number()
+	for i := range b.cqes {
+		if p := &b.cqes[i]; !p.drop && n > 0 && p.cq.Mem == b.dst {
+			b.n += p.image(b.buf[b.n:])
+			b.siov = p.spans(b.siov)
+		}
+	}
+	if n > 0 {
+		if err := b.dst.WriteV(b.buf[:b.n], b.siov); err != nil {
+			if b.n == n || b.dst.WriteV(b.buf[:n], b.siov[:k]) != nil {
+				e.unnumber()
+				return badTarget
+			}
+			for i := range b.cqes {
+				if p := &b.cqes[i]; !p.drop && p.cq.Mem == b.dst {
+					e.lostCQ(p.cq, err)
+				}
+			}
+		}
+	}
+	for i := 0; i < len(b.cqes); {
+		if p := &b.cqes[i]; p.drop || n > 0 && p.cq.Mem == b.dst {
+			i++
+			continue
+		}
+		i = e.writeCQEs(b.cqes, i, n > 0)
+	}
+	for i := range b.cqes {
+		if p := &b.cqes[i]; !p.drop {
+			e.written(p)
+		}
+	}
+	b.clear()
+	e.notify()
+	return okSide
+}
+
+// writeCQEs writes the completions from i on that are for the same process as it, and returns the first one that is not.
+func (e *Engine) writeCQEs(cqes []pending, i int, skipDst bool) int {
+	m := cqes[i].cq.Mem
+	s := &e.io
+	s.cbuf, s.civ = s.cbuf[:0], s.civ[:0]
+	j := i
+	for ; j < len(cqes); j++ {
+		p := &cqes[j]
+		if p.drop || skipDst && p.cq.Mem == e.b.dst {
+			continue
+		}
+		if p.cq.Mem != m || len(s.cbuf)+128 > cap(s.cbuf) {
+			break
+		}
+		k := len(s.cbuf)
+		s.cbuf = s.cbuf[:k+128]
+		s.cbuf = s.cbuf[:k+p.image(s.cbuf[k:])]
+		s.civ = p.spans(s.civ)
+	}
+	if err := m.WriteV(s.cbuf, s.civ); err != nil {
+		for ; i < j; i++ {
+			if p := &cqes[i]; !p.drop && p.cq.Mem == m {
+				e.lostCQ(p.cq, err)
+			}
+		}
+	}
+	return j
+}

@@ -1,0 +1,212 @@
+//go:build linux
+
+package engine
+
+import (
+	"encoding/binary"
+
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
+	"github.com/pureverbs/pureverbs/internal/emu/hca"
+)
+
+// Flags of a QP's and an SRQ's creation. C: MLX5_QP_FLAG_*, MLX5_SRQ_FLAG_SIGNATURE.
+const (
+	qpSignature    = 1 << 0
+	qpScatterCQE   = 1 << 1
+	qpAllowScatter = 1 << 8
+	readAhead      = 1024 // bytes of receives read by one call
+)
+
+// recvEntry is a receive at the head of its queue.
+type recvEntry struct {
+	segs    []byte // data segments
+	counter uint16 // wqe_counter of its completion
+}
+
+// ahead returns how many entries are read by one call.
+func ahead(r *hca.Ring) uint32 { return min(r.Count, max(uint32(readAhead)>>r.Shift, 1)) }
+
+// receive finds the next receive of a QP, or of the SRQ if there is one. Nothing is consumed.
+func (e *Engine) receive(qp *hca.QP, srq *hca.SRQ) (recvEntry, bool) {
+	if srq != nil {
+		return e.srqReceive(srq)
+	}
+	r := &qp.Run
+	if qp.RQ.Count == 0 {
+		return recvEntry{}, false
+	}
+	if r.Head-r.RQFrom >= r.RQLen {
+		if !e.rqFetch(qp) || r.RQLen == 0 {
+			return recvEntry{}, false
+		}
+	}
+	size := uint32(1) << qp.RQ.Shift
+	b := r.RQ[(r.Head-r.RQFrom)*size:][:size]
+	if qp.Flags&qpSignature != 0 && size > 16 {
+		b = b[16:]
+	}
+	return recvEntry{b, uint16(r.Head)}, true
+}
+
+// rqFetch reads the receive doorbell record and the entries from the head on.
+func (e *Engine) rqFetch(qp *hca.QP) bool {
+	r, q := &qp.Run, &qp.RQ
+	n := ahead(q)
+	if r.RQ == nil {
+		r.RQ = make([]byte, 4+n<<q.Shift)
+	}
+	i := r.Head & (q.Count - 1)
+	first := min(n, q.Count-i)
+	v := append(e.io.win[:0], guest.IOV{Base: qp.DB, Len: 4}, guest.IOV{Base: q.Base + uint64(i)<<q.Shift, Len: uint64(first) << q.Shift})
+	if first < n {
+		v = append(v, guest.IOV{Base: q.Base, Len: uint64(n-first) << q.Shift})
+	}
+	r.RQLen = 0
+	if err := qp.Mem.ReadV(r.RQ, v); err != nil {
+		e.ringFault(qp, err)
+		return false
+	}
+	e.rqPosted(qp, binary.BigEndian.Uint16(r.RQ[2:]))
+	copy(r.RQ, r.RQ[4:])
+	r.RQFrom, r.RQLen = r.Head, min(n, r.Posted-r.Head)
+	return true
+}
+
+// rqPosted takes in a receive doorbell record.
+func (e *Engine) rqPosted(qp *hca.QP, rec uint16) {
+	r := &qp.Run
+	d := uint32(rec - uint16(r.Posted))
+	if d == 0 {
+		return
+	}
+	r.Posted += d
+	if !e.watching() && r.Posted-r.Head <= qp.RQ.Count {
+		return
+	}
+	out := r.Posted - r.Head
+	switch {
+	case out > qp.RQ.Count:
+		e.violate(qp.Mem.PID, RuleRQAhead, "QP 0x"+hex(qp.Num)+": "+u(out)+" receives are announced, the queue has "+u(qp.RQ.Count))
+		r.Posted = r.Head + min(out, qp.RQ.Count)
+	case qp.RecvCQ != nil && out > qp.RecvCQ.Entries:
+		e.violate(qp.Mem.PID, RuleRQNoRoom, "QP 0x"+hex(qp.Num)+": "+u(out)+" receives are posted, their CQ has "+u(qp.RecvCQ.Entries)+" entries")
+	}
+}
+
+// srqReceive follows the list of an SRQ.
+func (e *Engine) srqReceive(s *hca.SRQ) (recvEntry, bool) {
+	r := &s.Run
+	if r.Posted == r.Used || !r.Has(r.Next) {
+		if !e.srqFetch(s) || r.Posted == r.Used {
+			return recvEntry{}, false
+		}
+	}
+	b := r.Entry(r.Next, s.Ring.Shift)[16:]
+	return recvEntry{b, uint16(r.Next)}, true
+}
+
+// srqFetch reads the doorbell record and the entries from the head on, which mostly follow each other.
+func (e *Engine) srqFetch(s *hca.SRQ) bool {
+	r, q := &s.Run, &s.Ring
+	if q.Count == 0 || q.Shift < 5 {
+		return false
+	}
+	n := ahead(q)
+	if r.Ring == nil {
+		r.Ring = make([]byte, 4+n<<q.Shift)
+	}
+	i := r.Next & (q.Count - 1)
+	n = min(n, q.Count-i)
+	v := append(e.io.win[:0], guest.IOV{Base: s.DB, Len: 4}, guest.IOV{Base: q.Base + uint64(i)<<q.Shift, Len: uint64(n) << q.Shift})
+	r.Valid = 0
+	if err := s.Mem.ReadV(r.Ring[:4+n<<q.Shift], v); err != nil {
+		if err == guest.ErrFault {
+			e.violate(s.Mem.PID, RuleRingUnmapped, "SRQ 0x"+hex(s.Num)+": its ring or doorbell record cannot be read")
+		}
+		return false
+	}
+	r.Posted += uint32(binary.BigEndian.Uint16(r.Ring[2:]) - uint16(r.Posted))
+	copy(r.Ring, r.Ring[4:])
+	r.Next, r.From = i, i
+	// Entries past what is posted may change yet.
+	r.Valid = min(n, r.Posted-r.Used)
+	r.Left = r.Valid
+	return true
+}
+
+// consume takes the receive that was found.
+func (e *Engine) consume(qp *hca.QP, srq *hca.SRQ) {
+	if srq == nil {
+		qp.Run.Head++
+		return
+	}
+	r := &srq.Run
+	r.Next = uint32(binary.BigEndian.Uint16(r.Entry(r.Next, srq.Ring.Shift)[2:])) & (srq.Ring.Count - 1)
+	r.Used++
+	if r.Left--; r.Left == 0 {
+		r.Valid = 0 // by and by they are posted anew
+	}
+	if r.Armed {
+		e.limits = append(e.limits, srq)
+	}
+}
+
+// srqLimit raises the limit event when the SRQ is below its limit.
+func (e *Engine) srqLimit(s *hca.SRQ) {
+	r := &s.Run
+	if !r.Armed || r.Posted-r.Used >= s.Limit {
+		return
+	}
+	// The program may have posted since.
+	var rec [4]byte
+	if s.Mem.Read(s.DB, rec[:]) == nil {
+		if n := binary.BigEndian.Uint16(rec[2:]) - uint16(r.Used); uint32(n) >= s.Limit {
+			return
+		}
+	}
+	r.Armed = false
+	s.Limit = 0
+	s.Event(hca.EventSRQLimitReached)
+}
+
+func (e *Engine) ringFault(qp *hca.QP, err error) {
+	if err != guest.ErrFault {
+		return
+	}
+	if e.watching() {
+		e.violate(qp.Mem.PID, RuleRingUnmapped, "QP 0x"+hex(qp.Num)+": its receive queue or doorbell record cannot be read")
+	}
+	e.fatal(qp)
+}
+
+// scatterList puts where n bytes of a message go in e.dst, after skip bytes of the list. It returns the syndrome of what is wrong with the receive, or 0.
+func (e *Engine) scatterList(d *hca.Device, pd *hca.PD, segs []byte, skip, n uint64) uint8 {
+	e.dst = e.dst[:0]
+	for ; n > 0 && len(segs) >= 16; segs = segs[16:] {
+		size, lkey := uint64(binary.BigEndian.Uint32(segs)&^inlineBit), binary.BigEndian.Uint32(segs[4:])
+		if size == 0 {
+			if lkey == invalidLKey {
+				break
+			}
+			continue
+		}
+		addr := binary.BigEndian.Uint64(segs[8:])
+		p, ok := e.local(d, pd, lkey, addr, size, hca.AccessLocalWrite)
+		if !ok {
+			return synLocalProt
+		}
+		if skip > 0 {
+			k := min(skip, p.n)
+			skip -= k
+			p.va, p.n = p.va+k, p.n-k
+		}
+		if p.n = min(p.n, n); p.n > 0 {
+			e.dst = append(e.dst, p)
+			n -= p.n
+		}
+	}
+	if n > 0 {
+		return synLocalLength
+	}
+	return 0
+}
