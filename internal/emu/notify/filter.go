@@ -48,8 +48,7 @@ type spec struct {
 // body is the part of the filter for one system call. It returns on all paths.
 type body func(*spec) prog
 
-func always(*spec) prog    { return trap }
-func unmapping(*spec) prog { return trap }
+func always(*spec) prog { return trap }
 
 // inWindow traps the call if its argument i is a descriptor in the window.
 func inWindow(i int) body {

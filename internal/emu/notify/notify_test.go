@@ -8,9 +8,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -151,39 +157,318 @@ func (r *trial) wait(t testing.TB) (int, string) {
 	return code, r.out.String()
 }
 
-var programs = map[string]func() int{}
-
-func init() {
-	programs["device"] = device
+// silent runs a program that says only what is wrong.
+func silent(t *testing.T, argv ...string) *toy {
+	t.Helper()
+	y := newToy(t)
+	if code, out := launch(t, y, argv...).wait(t); code != 0 || strings.TrimSpace(out) != "" {
+		t.Errorf("%q: exit code %d, output:\n%s", argv, code, out)
+	}
+	return y
 }
 
-func check(what string, got, want any) {
-	if got != want {
-		fmt.Printf("%s: %v, want %v\n", what, got, want)
+func TestDevice(t *testing.T) { silent(t, "device") }
+
+func TestHostile(t *testing.T) { silent(t, "hostile") }
+
+// A signal that interrupts a call must not have it carried out twice.
+func TestSignalStorm(t *testing.T) {
+	y := silent(t, "storm")
+	if n := y.count.Load(); n != stormCalls {
+		t.Errorf("%d calls were carried out, want %d", n, stormCalls)
 	}
 }
 
-// device uses the toy in all ways and says what is not as it should be.
-func device() int {
-	fd, err := unix.Open(toyPath, unix.O_RDWR|unix.O_CLOEXEC, 0)
-	check("open", err, nil)
-	check("descriptor", fd, winLo)
-	n, err := unix.Write(fd, make([]byte, 10))
-	check("write", n, 20)
-	check("write", err, nil)
-	for i := 1; i < 4; i++ {
-		r, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), toyIoctl, 0)
-		check("ioctl", int(r), i)
-		check("ioctl", e, unix.Errno(0))
+func TestFamily(t *testing.T) {
+	y := silent(t, "family")
+	// four threads, a child by exec, and its child
+	if n := y.count.Load(); n != 4*100+2*3 {
+		t.Errorf("%d ioctls, want %d", n, 4*100+2*3)
 	}
-	_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), toyIoctl+1, 0)
-	check("another ioctl", e, unix.ENOTTY)
-	return 0
 }
 
-func TestDevice(t *testing.T) {
-	r := launch(t, newToy(t), "device")
-	if code, out := r.wait(t); code != 0 || strings.TrimSpace(out) != "" {
+func TestExitCode(t *testing.T) {
+	y := newToy(t)
+	for script, want := range map[string]int{
+		"exit 0": 0, "exit 3": 3, "kill -SEGV $$": 139, "kill -KILL $$": 137, "sleep 60 & exit 5": 5, "(trap '' TERM INT HUP; sleep 60) & exit 6": 6,
+		"setsid sh -c \"trap '' TERM; while :; do sleep 1; done\" & sleep 0.05; exit 7": 7,
+	} {
+		start := time.Now()
+		r := launch(t, y, "/bin/sh", "-c", script)
+		if code, out := r.wait(t); code != want || out != "" {
+			t.Errorf("%s: exit code %d, want %d; output %q", script, code, want, out)
+		}
+		if d := time.Since(start); d > 3*time.Second {
+			t.Errorf("%s: took %v", script, d)
+		}
+		if left := descendants(os.Getpid()); len(left) != 0 {
+			t.Errorf("%s: processes %v are left", script, left)
+		}
+		if err := r.s.Signal(unix.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
+			t.Errorf("a signal after the end: %v", err)
+		}
+	}
+}
+
+func TestForkBomb(t *testing.T) {
+	// At most 60 processes at once, each of which starts two more and survives SIGTERM.
+	dir := t.TempDir()
+	script := `bomb() { trap '' TERM; n=$(ls ` + dir + ` | wc -l); [ $n -lt 60 ] || { sleep 60; exit; }; : >` + dir + `/$(cat /proc/self/stat | cut -d' ' -f4)-$n-$1; bomb 1 & bomb 2 & sleep 60; }; bomb 0 & sleep 0.3; exit 9`
+	start := time.Now()
+	code, _ := launch(t, newToy(t), "/bin/sh", "-c", script).wait(t)
+	if code != 9 {
+		t.Errorf("exit code %d, want 9", code)
+	}
+	if left := descendants(os.Getpid()); len(left) != 0 {
+		t.Errorf("processes %v are left", left)
+	}
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("took %v", d)
+	}
+}
+
+func TestSignals(t *testing.T) {
+	y := newToy(t)
+	r := launch(t, y, "/bin/sh", "-c", "trap 'echo got; exit 4' INT; echo ready; while :; do sleep 0.01; done")
+	time.Sleep(100 * time.Millisecond)
+	if err := r.s.Signal(unix.SIGINT); err != nil {
+		t.Error(err)
+	}
+	if code, out := r.wait(t); code != 4 || out != "ready\ngot\n" {
 		t.Errorf("exit code %d, output %q", code, out)
+	}
+	r = launch(t, y, "/bin/sleep", "60")
+	_ = r.s.Kill()
+	if code, _ := r.wait(t); code != 137 {
+		t.Errorf("killed: exit code %d, want 137", code)
+	}
+}
+
+func TestPanic(t *testing.T) {
+	y := newToy(t)
+	var panics atomic.Int32
+	r := &trial{}
+	r.cfg = Config{Argv: []string{"/proc/self/exe"}, Env: append(os.Environ(), "NOTIFY_PROGRAM=panicking"), Window: [2]int{winLo, winHi}, IoctlCmds: []uint32{toyIoctl},
+		OnPanic: func(c *Call, v any, stack []byte) {
+			if c.Op == OpIoctl && v == "a handler's mistake" && bytes.Contains(stack, []byte("handle")) {
+				panics.Add(1)
+			}
+		}}
+	s, err := Start(r.cfg, y.handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, err := s.Wait(); code != int(unix.EIO) || err != nil {
+		t.Errorf("the program got errno %d, %v; want EIO", code, err)
+	}
+	if panics.Load() != 1 {
+		t.Errorf("%d panics were reported, want 1", panics.Load())
+	}
+}
+
+func TestUnmap(t *testing.T) {
+	y := newToy(t)
+	var seen [16]atomic.Int64
+	count := func(c *Call) {
+		if (c.Op == OpUnmap || c.Op == OpRemap) && c.Args[1] == unmapSize {
+			seen[c.Op].Add(1)
+		}
+		c.Continue()
+	}
+	s, err := Start(Config{Argv: []string{"/proc/self/exe"}, Env: append(os.Environ(), "NOTIFY_PROGRAM=unmapping"), Window: [2]int{winLo, winHi}, Unmap: true}, count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = y
+	if code, err := s.Wait(); code != 0 || err != nil {
+		t.Errorf("exit code %d, %v", code, err)
+	}
+	if u, m := seen[OpUnmap].Load(), seen[OpRemap].Load(); u != 3 || m != 1 {
+		t.Errorf("saw %d unmappings and %d remappings, want 3 and 1", u, m)
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	y := newToy(t)
+	if _, err := Start(Config{}, y.handle); err == nil {
+		t.Error("no program: no error")
+	}
+	if _, err := Start(Config{Argv: []string{"no-such-program-here"}}, y.handle); !errors.Is(err, os.ErrNotExist) && err == nil {
+		t.Errorf("no such program: %v", err)
+	}
+	if _, err := Start(Config{Argv: []string{"/no/such/program"}, Window: [2]int{winLo, winHi}}, y.handle); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("no such file: %v", err)
+	}
+	if _, err := Start(Config{Argv: []string{"/etc/passwd"}, Window: [2]int{winLo, winHi}}, y.handle); !errors.Is(err, unix.EACCES) {
+		t.Errorf("not executable: %v", err)
+	}
+	if _, err := Start(Config{Argv: []string{"/bin/true"}, Window: [2]int{1 << 29, 1 << 30}}, y.handle); !errors.As(err, new(*ProbeError)) {
+		t.Errorf("a window beyond the limit: %v", err)
+	}
+	if err := Probe(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a program inherits it gets as without a supervisor: descriptors, the limit of them, ignored signals, the folder, the environment.
+func TestInheritance(t *testing.T) {
+	const script = `ulimit -n; echo -n from 9: >&9; pwd; echo $NOTIFY_X; grep -c 'SigIgn:.*1$' /proc/self/status; ls /proc/self/fd | tr '\n' ' '`
+	run := func(argv ...string) string {
+		c := exec.Command("/bin/sh", append([]string{"-c", `ulimit -S -n 256; trap '' HUP; cd /usr; exec 9>&1; NOTIFY_X=y exec "$@"`, "-"}, argv...)...)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Errorf("%q: %v", argv, err)
+		}
+		return string(out)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Replace(run("/bin/sh", "-c", script), "256\n", fmt.Sprintln(winHi), 1)
+	if got := run("/usr/bin/env", "NOTIFY_PROGRAM=supervisor", self, "/bin/sh", "-c", script); got != want {
+		t.Errorf("output\n%swant\n%s", got, want)
+	}
+}
+
+// supervised runs the test binary as a supervisor of its own.
+func supervised(t *testing.T, uid uint32, argv ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command("/proc/self/exe", argv...)
+	c.Env = append(os.Environ(), "NOTIFY_PROGRAM=supervisor")
+	if uid != 0 {
+		if os.Getuid() != 0 {
+			t.Skip("skipped: it takes root to become another user")
+		}
+		// A folder of the user's own: the test binary is where only root may look.
+		self, err := os.ReadFile("/proc/self/exe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, err := os.MkdirTemp("/tmp", "notify")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(dir+"/t", self, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		c.Path, c.Dir = dir+"/t", "/"
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	}
+	return c
+}
+
+func TestNobody(t *testing.T) {
+	c := supervised(t, 65534, "device")
+	if out, err := c.CombinedOutput(); err != nil || len(out) != 0 {
+		t.Errorf("%v, output %q", err, out)
+	}
+}
+
+func TestNested(t *testing.T) {
+	c := supervised(t, 0, "/usr/bin/env", "NOTIFY_PROGRAM=supervisor", "/proc/self/exe", "device")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Args[3] = self
+	out, err := c.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "under another") {
+		t.Errorf("%v, output %q; want the reason", err, out)
+	}
+}
+
+// running are the processes that have mark in their environment.
+func running(mark string) (pids []string) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, f := range dirs {
+		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(mark)) {
+			pids = append(pids, f)
+		}
+	}
+	return pids
+}
+
+func TestSupervisorSignals(t *testing.T) {
+	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGKILL} {
+		mark := fmt.Sprintf("NOTIFY_MARK=%d-%d", os.Getpid(), sig)
+		c := supervised(t, 0, "/bin/sh", "-c", "trap '' TERM; (trap '' HUP INT TERM; sleep 100 & setsid sleep 100) & trap 'exit 21' INT TERM HUP; echo ready; while :; do sleep 0.01; done")
+		c.Env = append(c.Env, mark)
+		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		out, err := c.StdoutPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = out.Read(make([]byte, 10))
+		_ = c.Process.Signal(sig)
+		err = c.Wait()
+		if code := c.ProcessState.ExitCode(); code != 21 && sig != unix.SIGKILL {
+			t.Errorf("%v: %v, want exit code 21", sig, err)
+		}
+		var left []string
+		for range 200 {
+			if left = running(mark); len(left) == 0 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if len(left) != 0 {
+			t.Errorf("%v: %v are left", sig, left)
+		}
+	}
+}
+
+func fds() int {
+	names, _ := os.ReadDir("/proc/self/fd")
+	return len(names)
+}
+
+// Nothing stays behind in the supervisor. NOTIFY_LEAK=1000 tries longer.
+func TestLeaks(t *testing.T) {
+	y := newToy(t)
+	n := 20
+	if s := os.Getenv("NOTIFY_LEAK"); s != "" {
+		n, _ = strconv.Atoi(s)
+	}
+	launch(t, y, "device").wait(t)
+	before, goroutines := fds(), runtime.NumGoroutine()
+	for range n {
+		y.count.Store(0)
+		if code, out := launch(t, y, "device").wait(t); code != 0 || out != "" {
+			t.Fatal(code, out)
+		}
+	}
+	time.Sleep(20 * time.Millisecond)
+	if after := fds(); after > before {
+		t.Errorf("%d descriptors after %d programs, %d before", after, n, before)
+	}
+	if after := runtime.NumGoroutine(); after > goroutines {
+		t.Errorf("%d goroutines after %d programs, %d before", after, n, goroutines)
+	}
+}
+
+func BenchmarkStart(b *testing.B) {
+	y := newToy(b)
+	for b.Loop() {
+		launch(b, y, "/bin/true").wait(b)
+	}
+}
+
+// BenchmarkAccess is the price of a call that is trapped and let through, and of an ioctl that is answered.
+func BenchmarkCalls(b *testing.B) {
+	for _, name := range []string{"access", "ioctl", "native"} {
+		b.Run(name, func(b *testing.B) {
+			r := launch(b, newToy(b), "calling", name, strconv.Itoa(b.N))
+			_, out := r.wait(b)
+			ns, err := strconv.ParseFloat(strings.TrimSpace(out), 64)
+			if err != nil {
+				b.Fatal(out)
+			}
+			b.ReportMetric(ns, "ns/op")
+		})
 	}
 }

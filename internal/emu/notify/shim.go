@@ -91,7 +91,11 @@ func runInit() int {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	// Signals to the whole group are the program's to answer. Handled ones become the default again in it, ignored ones stay ignored.
 	drain := make(chan os.Signal, 1)
-	signal.Notify(drain, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM)
+	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM} {
+		if !signal.Ignored(sig) {
+			signal.Notify(drain, sig)
+		}
+	}
 	args := append([]string{roleShim}, os.Args[1:]...)
 	pid, err := syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL},

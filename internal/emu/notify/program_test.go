@@ -1,0 +1,353 @@
+//go:build linux
+
+package notify
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
+)
+
+// programs run under supervision, by the name in their environment. What they print is wrong.
+var programs map[string]func() int
+
+func init() {
+	programs = map[string]func() int{
+		"device": device, "hostile": hostile, "storm": storm, "family": family, "child": child, "panicking": panicking, "unmapping": unmapping, "calling": calling,
+		"supervisor": supervisor,
+	}
+}
+
+func check(what string, got, want any) {
+	if got != want {
+		fmt.Printf("%s: %v, want %v\n", what, got, want)
+	}
+}
+
+func openToy() int {
+	fd, err := unix.Open(toyPath, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		fmt.Println("open:", err)
+		os.Exit(1)
+	}
+	return fd
+}
+
+func ioctl(fd int, request, arg uintptr) (int, unix.Errno) {
+	r, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, arg)
+	return int(r), e
+}
+
+const none = unix.Errno(0)
+
+// device uses the toy in all ways.
+func device() int {
+	fd := openToy()
+	check("descriptor", fd, winLo)
+	n, err := unix.Write(fd, make([]byte, 10))
+	check("write", n, 20)
+	check("write", err, nil)
+	for range 3 {
+		_, e := ioctl(fd, toyIoctl, 0)
+		check("ioctl", e, none)
+	}
+	_, e := ioctl(fd, toyIoctl+1, 0)
+	check("another ioctl", e, unix.ENOTTY)
+	r, e := ioctl(fd, toyIoctl, 0xbeef)
+	check("an answer that comes later", r, 77)
+	check("an answer that comes later", e, none)
+	// An ioctl is known by its request, on any descriptor.
+	_, e = ioctl(0, toyIoctl, 0)
+	check("an ioctl elsewhere", e, none)
+
+	var st unix.Stat_t
+	check("fstat", unix.Fstat(fd, &st), nil)
+	check("fstat's device", st.Rdev, toyStat.Rdev)
+	st = unix.Stat_t{}
+	check("fstatat", unix.Fstatat(fd, "", &st, unix.AT_EMPTY_PATH), nil)
+	check("fstatat's inode", st.Ino, toyStat.Ino)
+	for _, p := range []string{toyPath, "../../../../../../../../dev/./toy", "/dev//shm/../toy"} {
+		st = unix.Stat_t{}
+		check("stat "+p, unix.Stat(p, &st), nil)
+		check("stat's mode "+p, st.Mode, toyStat.Mode)
+	}
+	check("lstat", unix.Lstat(toyPath, &st), nil)
+	dir, err := unix.Open("/dev", unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	check("open /dev", err, nil)
+	check("stat in a folder", unix.Fstatat(dir, "toy", &st, 0), nil)
+	var x unix.Statx_t
+	check("statx", unix.Statx(dir, "toy", 0, unix.STATX_ALL, &x), nil)
+	check("statx's device", x.Rdev_major, uint32(231))
+	check("statx's device", x.Rdev_minor, uint32(192))
+	x = unix.Statx_t{}
+	check("statx of the descriptor", unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_ALL, &x), nil)
+	check("statx's inode", x.Ino, toyStat.Ino)
+	check("stat of another file", unix.Stat("/dev/null", &st), nil)
+	check("stat of another file", st.Rdev, unix.Mkdev(1, 3))
+	check("fstat elsewhere", unix.Fstat(dir, &st), nil)
+	check("fstat elsewhere", st.Mode&unix.S_IFMT, uint32(unix.S_IFDIR))
+
+	check("access", unix.Access(toyPath, unix.R_OK), nil)
+	check("access to nothing", unix.Access(toyPath+"-not", unix.R_OK), unix.ENOENT)
+	check("faccessat2", unix.Faccessat2(dir, "toy", unix.R_OK, unix.AT_EACCESS), nil)
+	_, err = unix.Readlink(toyPath, make([]byte, 10))
+	check("readlink", err, unix.EINVAL)
+	_, err = unix.Readlink("/proc/self/exe", make([]byte, 10))
+	check("another readlink", err, nil)
+
+	// What creates is the kernel's alone.
+	_, err = unix.Open("/proc/toy", unix.O_CREAT|unix.O_RDWR, 0o600)
+	check("create", err, unix.ENOENT)
+	fd2, err := unix.Openat2(dir, "toy", &unix.OpenHow{Flags: unix.O_RDWR})
+	check("openat2", err, nil)
+	check("the next descriptor", fd2, winLo+1)
+	unix.Close(fd)
+	check("a descriptor that is free again", openToy(), winLo)
+	low, err := unix.Open(toyPath+"-sys", unix.O_RDONLY, 0)
+	check("a descriptor outside of the window", err == nil && low < winLo, true)
+	fl, _ := unix.FcntlInt(uintptr(winLo), unix.F_GETFD, 0)
+	check("O_CLOEXEC", fl, unix.FD_CLOEXEC)
+	fl, _ = unix.FcntlInt(uintptr(fd2), unix.F_GETFD, 0)
+	check("no O_CLOEXEC", fl, 0)
+
+	m, err := unix.Mmap(winLo, 4096, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	check("mmap", err, nil)
+	if err == nil {
+		m[1] = 2
+	}
+	_, err = unix.Mmap(winLo, 0, 8192, unix.PROT_READ, unix.MAP_SHARED)
+	check("mmap of two pages", err, unix.EINVAL)
+	_, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_RDMA)
+	check("an RDMA netlink socket", err, unix.EPROTONOSUPPORT)
+	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
+	check("a route netlink socket", err, nil)
+	unix.Close(s)
+
+	// The window can be full.
+	for fd, err = 0, error(nil); err == nil; fd++ {
+		_, err = unix.Open(toyPath, unix.O_RDWR, 0)
+	}
+	check("a full window", err, unix.EMFILE)
+	check("opens of a window", fd-1, winHi-winLo-2)
+	return 0
+}
+
+// hostile hands over what no program means.
+func hostile() int {
+	fd := openToy()
+	ro, _ := unix.Mmap(-1, 0, 4096, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
+	// A path without end, at the end of the memory.
+	two, _ := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	_ = unix.Mprotect(two[4096:], unix.PROT_NONE)
+	for i := range two[:4096] {
+		two[i] = 'a'
+	}
+	at := func(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
+	for _, p := range []uintptr{0, 8, ^uintptr(0), ^uintptr(4095), 1 << 63, 1 << 47, at(two[4000:]), at(two[4096:4097])} {
+		_, _, e := unix.Syscall6(unix.SYS_OPENAT, ^uintptr(99), p, 0, 0, 0, 0)
+		check("openat", e, unix.EFAULT)
+		_, _, e = unix.Syscall6(unix.SYS_READLINKAT, ^uintptr(99), p, at(two), 10, 0, 0)
+		check("readlinkat", e, unix.EFAULT)
+		_, _, e = unix.Syscall6(unix.SYS_STATX, uintptr(fd), p, unix.AT_EMPTY_PATH, 0, p, 0)
+		check("statx", e, unix.EFAULT)
+		_, _, e = unix.Syscall(unix.SYS_FSTAT, uintptr(fd), p, 0)
+		check("fstat", e, unix.EFAULT)
+		_, _, e = unix.Syscall6(unix.SYS_OPENAT2, ^uintptr(99), at([]byte("/dev/null\x00")), p, 24, 0, 0)
+		check("openat2", e == unix.EFAULT || e == unix.EINVAL, true) // what is mapped makes no sense
+		_, e = ioctl(fd, toyIoctl, p)
+		check("ioctl", e, none)
+	}
+	_, _, e := unix.Syscall(unix.SYS_FSTAT, uintptr(fd), at(ro), 0)
+	check("fstat to what is read-only", e, unix.EFAULT)
+	long := make([]byte, 5000)
+	for i := range long {
+		long[i] = '/'
+	}
+	_, err := unix.Open(string(long), 0, 0)
+	check("a long path", err, unix.ENAMETOOLONG)
+	_, err = unix.Open("", 0, 0)
+	check("an empty path", err, unix.ENOENT)
+	_, err = unix.Openat(-7, "toy", 0, 0)
+	check("a bad folder", err, unix.EBADF)
+	_, err = unix.Openat(fd, "toy", 0, 0)
+	check("a device for a folder", err, unix.ENOTDIR)
+	_, err = unix.Write(winHi-1, []byte{1})
+	check("write to what is closed", err, nil) // the toy does not look
+	// Less room for descriptors than the window needs.
+	var l unix.Rlimit
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &l)
+	l.Cur = winLo
+	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &l)
+	_, err = unix.Open(toyPath, 0, 0)
+	check("a limit below the window", err, unix.EMFILE)
+	// Calls of the other ABIs do not exist.
+	if runtime.GOARCH == "amd64" {
+		_, _, e = unix.RawSyscall(0x40000000+unix.SYS_GETPID, 0, 0, 0)
+		check("an x32 call", e, unix.ENOSYS)
+	}
+	// Threads that are killed amid calls.
+	for range 20 {
+		c := exec.Command("/proc/self/exe", "ioctl", "1000000000")
+		c.Env = append(os.Environ(), "NOTIFY_PROGRAM=calling")
+		check("start", c.Start(), nil)
+		time.Sleep(3 * time.Millisecond)
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	return 0
+}
+
+const stormCalls = 20000
+
+// storm makes calls on a thread that another one signals all the time.
+func storm() int {
+	fd := openToy()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGALRM)
+	runtime.LockOSThread()
+	tid := unix.Gettid()
+	var stop atomic.Bool
+	var sent atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !stop.Load() {
+			_ = unix.Tgkill(unix.Getpid(), tid, unix.SIGALRM)
+			sent.Add(1)
+			_ = unix.Nanosleep(&unix.Timespec{Nsec: 50e3}, nil)
+		}
+	}()
+	last := 0
+	for range stormCalls {
+		n, e := ioctl(fd, toyIoctl, 0)
+		check("ioctl", e, none)
+		if n <= last {
+			fmt.Println("call", n, "after", last)
+		}
+		last = n
+	}
+	stop.Store(true)
+	<-done
+	if n := sent.Load(); n < 200 {
+		fmt.Println("only", n, "signals")
+	}
+	check("the last call", last, stormCalls)
+	return 0
+}
+
+// family is threads, children and grandchildren.
+func family() int {
+	fd := openToy()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			runtime.LockOSThread()
+			for range 100 {
+				_, e := ioctl(fd, toyIoctl, 0)
+				check("ioctl", e, none)
+			}
+		})
+	}
+	wg.Wait()
+	c := exec.Command("/proc/self/exe", "more")
+	c.Env = append(os.Environ(), "NOTIFY_PROGRAM=child")
+	out, err := c.CombinedOutput()
+	check("child", err, nil)
+	check("child's output", string(out), "")
+	return 0
+}
+
+func child() int {
+	fd := openToy()
+	check("descriptor", fd, winLo) // the parent's was closed on exec
+	for range 3 {
+		_, e := ioctl(fd, toyIoctl, 0)
+		check("ioctl", e, none)
+	}
+	if len(os.Args) > 1 {
+		c := exec.Command("/proc/self/exe")
+		out, err := c.CombinedOutput()
+		check("grandchild", err, nil)
+		check("grandchild's output", string(out), "")
+	}
+	return 0
+}
+
+func panicking() int {
+	_, e := ioctl(0, toyIoctl, 0xdead)
+	return int(e)
+}
+
+// unmapSize is like no other size that is unmapped here.
+const unmapSize = 4096 * 77
+
+func unmapping() int {
+	size := uintptr(unmapSize)
+	a, _, _ := unix.Syscall6(unix.SYS_MMAP, 0, size, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON, ^uintptr(0), 0)
+	unix.Syscall6(unix.SYS_MMAP, a, size, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED, ^uintptr(0), 0)
+	unix.Syscall(unix.SYS_MADVISE, a, size, unix.MADV_DONTNEED)
+	unix.Syscall(unix.SYS_MADVISE, a, size, unix.MADV_WILLNEED)
+	b, _, _ := unix.Syscall6(unix.SYS_MREMAP, a, size, size, unix.MREMAP_MAYMOVE, 0, 0)
+	unix.Syscall(unix.SYS_MUNMAP, b, size, 0)
+	return 0
+}
+
+// calling prints the nanoseconds that a call takes.
+func calling() int {
+	n, _ := strconv.Atoi(os.Args[2])
+	runtime.LockOSThread()
+	path := []byte("/dev/null\x00")
+	start := time.Now()
+	switch os.Args[1] {
+	case "access":
+		for range n {
+			unix.RawSyscall(unix.SYS_FACCESSAT, ^uintptr(99), uintptr(unsafe.Pointer(&path[0])), 0)
+		}
+	case "ioctl":
+		for range n {
+			unix.RawSyscall(unix.SYS_IOCTL, 0, toyIoctl, 0)
+		}
+	case "native":
+		for range n {
+			unix.RawSyscall(unix.SYS_IOCTL, 0, toyIoctl+1, 0)
+		}
+	}
+	fmt.Println(float64(time.Since(start).Nanoseconds()) / float64(n))
+	return 0
+}
+
+func supervisor() int {
+	f, err := guest.NewFile("toy", 1<<20)
+	if err != nil {
+		fmt.Println(err)
+		return 98
+	}
+	cfg := Config{Argv: os.Args[1:], Window: [2]int{winLo, winHi}, IoctlCmds: []uint32{toyIoctl}, DenyNetlink: []int{unix.NETLINK_RDMA}}
+	os.Unsetenv("NOTIFY_PROGRAM")
+	if programs[os.Args[1]] != nil {
+		cfg.Argv = append([]string{"/proc/self/exe"}, os.Args[2:]...)
+		os.Setenv("NOTIFY_PROGRAM", os.Args[1])
+	}
+	s, err := Start(cfg, (&toy{f: f}).handle)
+	if err != nil {
+		fmt.Println(err)
+		return 99
+	}
+	s.Forward(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	code, err := s.Wait()
+	if err != nil {
+		fmt.Println(err)
+	}
+	return code
+}
