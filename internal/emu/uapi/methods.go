@@ -52,7 +52,7 @@ var Methods = []Method{
 	{ObjDevice, 3, "get_context", uhw(opt(out(0, 4)), opt(out(1, 8)))},
 	{ObjDevice, 4, "query_context", []Spec{opt(out(0, 4)), opt(out(1, 8)), opt(atLeast(out(DriverNS, 72)))}},
 	{ObjDevice, 5, "query_gid_table", []Spec{in(0, 8), flags(1), atLeast(out(2, 0)), out(3, 8)}},
-	{ObjDevice, 6, "query_gid_entry", []Spec{in(0, 4), in(1, 4), flags(2), atLeast(out(3, 32))}},
+	{ObjDevice, 6, "query_gid_entry", []Spec{in(0, 8), in(1, 8), flags(2), atLeast(out(3, 32))}},
 	{ObjDevice, DriverNS, "mlx5_query_port", []Spec{in(DriverNS, 4), atLeast(out(DriverNS+1, 40))}},
 	{ObjPD, 0, "dealloc_pd", destroy()},
 	{ObjPD, DriverNS, "mlx5_query_pd", []Spec{handle(DriverNS), out(DriverNS+1, 4)}},

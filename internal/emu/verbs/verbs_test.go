@@ -670,7 +670,7 @@ func TestQueries(t *testing.T) {
 		}
 	}
 	x, a := p.out(3, 32)
-	_, e = p.ioctl(0, 6, p.in(0, le(1)), p.in(1, le(3)), a)
+	_, e = p.ioctl(0, 6, at(0, 8, 1), at(1, 8, 3), a)
 	p.must(e)
 	if g := p.x.Device.Ports[0].GID(3); [16]byte(x) != g.GID || u32(x, 16) != 3 || u32(x, 20) != 1 || u32(x, 24) != uint32(g.Type) {
 		t.Errorf("query_gid_entry: % x", x)
@@ -679,7 +679,7 @@ func TestQueries(t *testing.T) {
 		port, index int
 		want        unix.Errno
 	}{{1, 200, unix.ENODATA}, {1, 256, unix.EINVAL}, {3, 0, unix.EINVAL}} {
-		_, e = p.ioctl(0, 6, p.in(0, le(c.port)), p.in(1, le(c.index)), a)
+		_, e = p.ioctl(0, 6, at(0, 8, uint64(c.port)), at(1, 8, uint64(c.index)), a)
 		p.want(fmt.Sprintf("query_gid_entry %d/%d", c.port, c.index), e, c.want)
 	}
 	table, a2 := p.out(2, 32*64)
