@@ -23,15 +23,14 @@ type Config struct {
 	// Unmap traps what takes mappings away, too: munmap, mremap, madvise(MADV_DONTNEED and its like), mmap(MAP_FIXED).
 	Unmap bool
 
-	// Workers is how many goroutines receive calls; 0 means 4.
-	Workers int
 	// OnStart is told the program's process before it has made a trapped call.
 	OnStart func(pid int)
 	// OnPanic is told of a handler's panic. The call was answered EIO.
 	OnPanic func(c *Call, v any, stack []byte)
 }
 
-// Handler answers a call, exactly once, by then or later from another goroutine. It runs on a worker, which it does not block for long.
+// Handler answers a call, exactly once: before it returns, or later from another goroutine. Calls are handled one after the other, but those that take long
+// let others pass: handlers do run at the same time.
 type Handler func(c *Call)
 
 // Op is what a trapped call wants, whichever of the kernel's many calls for it was used.

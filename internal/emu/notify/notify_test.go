@@ -86,6 +86,9 @@ func (y *toy) handle(c *Call) {
 		switch c.Args[2] {
 		case 0xdead:
 			panic("a handler's mistake")
+		case 0x510:
+			time.Sleep(slowCall)
+			c.Return(0)
 		case 0xbeef: // later, by another
 			go c.Return(77)
 		default:
@@ -168,6 +171,9 @@ func silent(t *testing.T, argv ...string) *toy {
 }
 
 func TestDevice(t *testing.T) { silent(t, "device") }
+
+// A handler that takes its time does not keep others waiting.
+func TestSlowHandler(t *testing.T) { silent(t, "slow") }
 
 func TestHostile(t *testing.T) { silent(t, "hostile") }
 

@@ -24,7 +24,7 @@ var programs map[string]func() int
 
 func init() {
 	programs = map[string]func() int{
-		"device": device, "hostile": hostile, "storm": storm, "family": family, "child": child, "panicking": panicking, "unmapping": unmapping, "calling": calling,
+		"device": device, "hostile": hostile, "storm": storm, "family": family, "child": child, "panicking": panicking, "unmapping": unmapping, "calling": calling, "slow": slowly,
 		"supervisor": supervisor,
 	}
 }
@@ -281,6 +281,29 @@ func child() int {
 		check("grandchild", err, nil)
 		check("grandchild's output", string(out), "")
 	}
+	return 0
+}
+
+const slowCall = 300 * time.Millisecond
+
+// slowly has six calls under way that take long, and makes quick ones meanwhile.
+func slowly() int {
+	var wg sync.WaitGroup
+	start := time.Now()
+	for range 6 {
+		wg.Go(func() {
+			_, e := ioctl(0, toyIoctl, 0x510)
+			check("slow ioctl", e, none)
+		})
+	}
+	time.Sleep(slowCall / 4)
+	for range 100 {
+		_, e := ioctl(0, toyIoctl, 0)
+		check("ioctl", e, none)
+	}
+	check("quick calls are done before the slow ones", time.Since(start) < slowCall, true)
+	wg.Wait()
+	check("slow calls are made at the same time", time.Since(start) < 2*slowCall, true)
 	return 0
 }
 

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,20 +33,15 @@ type Session struct {
 	ctl      int
 	ctlMu    sync.Mutex // ctl is -1 once closed
 
-	adding  sync.Mutex
-	closing atomic.Bool
-	workers []worker
-	running sync.WaitGroup
+	adding    sync.Mutex
+	closing   atomic.Bool
+	mu        sync.Mutex
+	receivers map[*receiver]bool
+	running   sync.WaitGroup
 
 	done chan struct{}
 	code int
 	err  error
-}
-
-// worker is the thread of a goroutine that receives: what wakes it at the end.
-type worker struct {
-	tid    atomic.Int32
-	inside atomic.Bool // between calls, where a signal ends the wait
 }
 
 // Start runs a program whose trapped calls h answers. A *ProbeError says what the machine lacks.
@@ -89,15 +83,9 @@ func start(cfg Config, h Handler, probe bool) (*Session, error) {
 		cfg.OnStart(s.pid)
 	}
 	syncWakeUp(s.listener)
-	n := cfg.Workers
-	if n <= 0 {
-		n = 4
-	}
-	s.workers = make([]worker, n)
-	for i := range s.workers {
-		s.running.Add(1)
-		go s.receive(&s.workers[i])
-	}
+	s.receivers = map[*receiver]bool{}
+	s.running.Add(1)
+	go s.receive()
 	go s.wait()
 	return s, nil
 }
@@ -233,51 +221,7 @@ func (s *Session) raiseLimit() {
 	}
 }
 
-// receive is a worker.
-func (s *Session) receive(w *worker) {
-	defer s.running.Done()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	w.tid.Store(int32(unix.Gettid()))
-	n := new(notification)
-	for !s.closing.Load() {
-		w.inside.Store(true)
-		e := receive(s.listener, n)
-		w.inside.Store(false)
-		switch e {
-		case 0:
-			s.handle(n)
-		case unix.EINTR, unix.EAGAIN:
-		case unix.ENOENT: // the caller is gone, or all are
-			p := []unix.PollFd{{Fd: int32(s.listener)}}
-			if _, err := unix.Poll(p, 0); err == nil && p[0].Revents&unix.POLLHUP != 0 {
-				return
-			}
-		default:
-			return
-		}
-	}
-}
-
-func (s *Session) handle(n *notification) {
-	c := &Call{s: s, id: n.ID, TID: int(n.PID)}
-	defer func() {
-		if v := recover(); v != nil {
-			c.Errno(unix.EIO)
-			if s.cfg.OnPanic != nil {
-				s.cfg.OnPanic(c, v, debug.Stack())
-			}
-		}
-	}()
-	if n.Nr < 0 || n.Nr >= maxCall || callOf[n.Nr] == 0 {
-		c.Continue()
-		return
-	}
-	calls[callOf[n.Nr]-1].set(c, &n.Args)
-	s.handler(c)
-}
-
-// wait waits for the init, which is the last, and stops the workers.
+// wait waits for the init, which is the last, and stops the receivers.
 func (s *Session) wait() {
 	var st unix.WaitStatus
 	s.reap(&st)
@@ -288,13 +232,15 @@ func (s *Session) wait() {
 		s.running.Wait()
 		close(ended)
 	}()
-	// A signal that comes just before a wait is lost, so there is more than one. A worker whose handler hangs is left behind.
+	// A signal that comes just before a wait is lost, so there is more than one. A receiver whose handler hangs is left behind.
 	for range 1000 {
-		for i := range s.workers {
-			if w := &s.workers[i]; w.inside.Load() {
-				_ = unix.Tgkill(unix.Getpid(), int(w.tid.Load()), unix.SIGURG)
+		s.mu.Lock()
+		for r := range s.receivers {
+			if r.waiting.Load() {
+				_ = unix.Tgkill(unix.Getpid(), r.tid, unix.SIGURG)
 			}
 		}
+		s.mu.Unlock()
 		select {
 		case <-ended:
 		case <-time.After(time.Millisecond):
