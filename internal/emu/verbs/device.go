@@ -15,38 +15,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
-// Device capability flags. C: enum ib_uverbs_device_cap_flags.
-const (
-	capBadPkey = 1 << 1 << iota
-	capBadQkey
-	_
-	_
-	capChangePhyPort
-	_
-	_
-	_
-	_
-	capPortActiveEvent
-	capSysImageGUID
-	capRCRNRNak
-	_
-	_
-	_
-	_
-	capMemWindow
-	_
-	_
-	capXRC
-	capMemMgtExtensions
-	_
-	_
-	capMemWindow2B
-	_
-	_
-	_
-	_
-	capManagedFlow
-)
+// deviceCaps is what is supported of enum ib_uverbs_device_cap_flags: bad P_Key and Q_Key counters, port shutdown and its event, system image GUID, RNR NAK,
+// memory windows, XRC, local invalidation, windows of type 2B, flow steering.
+const deviceCaps = 1<<1 | 1<<2 | 1<<5 | 1<<10 | 1<<11 | 1<<12 | 1<<17 | 1<<20 | 1<<21 | 1<<24 | 1<<29
 
 // A ConnectX's clock, as this one's.
 const (
@@ -61,9 +32,8 @@ func deviceAttr(d *hca.Device) uapi.QueryDeviceResp {
 	return uapi.QueryDeviceResp{
 		FwVer: firmware(d.Config.FirmwareVersion), NodeGUID: guid, SysImageGUID: guid, MaxMRSize: l.MaxMRSize, PageSizeCap: ^uint64(4095),
 		VendorID: m.VendorID, VendorPartID: uint32(m.PCI), HwVer: m.HWVer, MaxQP: uint32(l.MaxQP), MaxQpWR: uint32(l.MaxQPWR),
-		DeviceCapFlags: capBadPkey | capBadQkey | capChangePhyPort | capPortActiveEvent | capSysImageGUID | capRCRNRNak | capMemWindow | capXRC |
-			capMemMgtExtensions | capMemWindow2B | capManagedFlow,
-		MaxSGE: uint32(l.MaxSGE), MaxSGERd: 30, MaxCQ: uint32(l.MaxCQ), MaxCQE: uint32(l.MaxCQE), MaxMR: uint32(l.MaxMR), MaxPD: uint32(l.MaxPD),
+		DeviceCapFlags: deviceCaps,
+		MaxSGE:         uint32(l.MaxSGE), MaxSGERd: 30, MaxCQ: uint32(l.MaxCQ), MaxCQE: uint32(l.MaxCQE), MaxMR: uint32(l.MaxMR), MaxPD: uint32(l.MaxPD),
 		MaxQPRdAtom: uint32(l.MaxRdAtom), MaxResRdAtom: uint32(l.MaxRdAtom * l.MaxQP), MaxQPInitRdAtom: uint32(l.MaxRdAtom), AtomicCap: 1,
 		MaxMW: uint32(l.MaxMW), MaxMcastGrp: uint32(l.MaxMcast), MaxMcastQPAttach: mcastPerGroup,
 		MaxTotalMcastQPAttach: uint32(min(uint64(l.MaxMcast)*mcastPerGroup, math.MaxInt32)), MaxAH: uint32(l.MaxAH),

@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"reflect"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -26,7 +27,7 @@ type Field struct {
 	Value any
 }
 
-// Fields lists the fields of a request or an answer, nested ones in the place of what they are in.
+// Fields lists the fields of a request or an answer, nested ones in the place of what they are in, without those of the interface's own.
 func Fields(v any) (fs []Field) {
 	r := reflect.ValueOf(v)
 	if r.Kind() != reflect.Struct {
@@ -38,7 +39,7 @@ func Fields(v any) (fs []Field) {
 	for i := range r.NumField() {
 		f := r.Type().Field(i)
 		switch {
-		case f.Name == "_":
+		case f.Name == "_", strings.HasPrefix(f.Name, "Response"), strings.HasPrefix(f.Name, "Reserved"), f.Name == "CompMask":
 		case f.Type.Kind() == reflect.Struct:
 			for _, n := range Fields(r.Field(i).Interface()) {
 				fs = append(fs, Field{f.Name + "." + n.Name, n.Value})
