@@ -4,8 +4,11 @@ package guest
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -136,6 +139,50 @@ func TestFileRelease(t *testing.T) {
 	}
 	wait(t, released, "not released")
 	_ = unix.Munmap(own)
+}
+
+// Notifications are merged, and a program may open the file itself.
+func TestFileOpens(t *testing.T) {
+	f, err := NewFile("guest-opens", 1<<16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var calls atomic.Int32
+	released := make(chan struct{})
+	f.OnRelease(func() { calls.Add(1); close(released) })
+	var files []*os.File
+	for i := range 20 {
+		open := f.Open
+		if i%3 == 2 {
+			open = func() (*os.File, error) {
+				return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", files[0].Fd()), []int{os.O_RDONLY, os.O_RDWR}[i%2], 0)
+			}
+		}
+		g, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, g)
+	}
+	if err := files[0].Truncate(0); !errors.Is(err, unix.EPERM) {
+		t.Errorf("truncating: %v", err)
+	}
+	for _, g := range files[2:] {
+		g.Close()
+	}
+	time.Sleep(20 * time.Millisecond)
+	files[0].Close()
+	time.Sleep(20 * time.Millisecond)
+	if calls.Load() != 0 {
+		t.Fatal("released while it is open")
+	}
+	files[1].Close()
+	wait(t, released, "not released")
+	time.Sleep(20 * time.Millisecond)
+	if n := calls.Load(); n != 1 {
+		t.Errorf("released %d times", n)
+	}
 }
 
 func TestPipe(t *testing.T) {

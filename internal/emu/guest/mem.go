@@ -4,7 +4,6 @@ package guest
 
 import (
 	"errors"
-	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +21,9 @@ var (
 	// ErrGone is a process that has ended.
 	ErrGone = errors.New("the program has ended")
 )
+
+// holdBytes is how much is copied, at most, without letting other goroutines have the processor.
+const holdBytes = 1 << 20
 
 // maxSpans is UIO_MAXIOV.
 const maxSpans = 1024
@@ -76,10 +78,15 @@ func (m Mem) vector(call uintptr, local []byte, remote []IOV) error {
 
 // move does the call and holds the processor meanwhile: it takes a few microseconds, less than handing the processor over and back.
 func (m Mem) move(call uintptr, local *byte, n uint64, remote *IOV, spans int) error {
-	l := IOV{uint64(uintptr(unsafe.Pointer(local))), n}
+	l := unix.Iovec{Base: local, Len: n} // a true pointer: the stack that it may lead to can move until the call
 	for {
-		got, _, e := unix.RawSyscall6(call, uintptr(m.PID), uintptr(unsafe.Pointer(&l)), 1, uintptr(unsafe.Pointer(remote)), uintptr(spans), 0)
-		runtime.KeepAlive(local)
+		var got uintptr
+		var e unix.Errno
+		if n <= holdBytes {
+			got, _, e = unix.RawSyscall6(call, uintptr(m.PID), uintptr(unsafe.Pointer(&l)), 1, uintptr(unsafe.Pointer(remote)), uintptr(spans), 0)
+		} else {
+			got, _, e = unix.Syscall6(call, uintptr(m.PID), uintptr(unsafe.Pointer(&l)), 1, uintptr(unsafe.Pointer(remote)), uintptr(spans), 0)
+		}
 		switch {
 		case e == 0 && uint64(got) == n:
 			return nil

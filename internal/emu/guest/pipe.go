@@ -12,13 +12,14 @@ import (
 
 // Pipe is an event file: the program has the end that is read, with read, poll and epoll as it likes, and we have the other.
 type Pipe struct {
-	name  string
-	fd    int // to write, non-blocking
-	mu    sync.Mutex
-	queue []byte // what does not fit
-	armed bool   // EPOLLOUT is asked for
-	dead  bool
-	close func()
+	name   string
+	fd     int   // to write, non-blocking
+	serial int32 // the watcher's
+	mu     sync.Mutex
+	queue  []byte // what does not fit
+	armed  bool   // EPOLLOUT is asked for
+	dead   bool
+	close  func()
 }
 
 // NewPipe makes a pipe. The caller closes readEnd after it was installed in the program.
@@ -38,9 +39,11 @@ func NewPipe() (p *Pipe, readEnd *os.File, err error) {
 	p = &Pipe{name: "pipe:[" + strconv.FormatUint(st.Ino, 10) + "]", fd: fds[1]}
 	if err == nil {
 		w.mu.Lock()
+		w.serial++
+		p.serial = w.serial
 		w.pipes[int32(p.fd)] = p
 		w.mu.Unlock()
-		err = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, p.fd, &unix.EpollEvent{Fd: int32(p.fd)}) // EPOLLERR comes unasked
+		err = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, p.fd, &unix.EpollEvent{Fd: int32(p.fd), Pad: p.serial}) // EPOLLERR comes unasked
 	}
 	if err != nil {
 		unix.Close(fds[0])
@@ -91,7 +94,7 @@ func (p *Pipe) arm(on bool) {
 		return
 	}
 	p.armed = on
-	e := unix.EpollEvent{Fd: int32(p.fd)}
+	e := unix.EpollEvent{Fd: int32(p.fd), Pad: p.serial}
 	if on {
 		e.Events = unix.EPOLLOUT
 	}
@@ -140,7 +143,7 @@ func (p *Pipe) take(n int) []byte {
 	if p.dead {
 		return nil
 	}
-	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(p.fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(fdPath(p.fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}

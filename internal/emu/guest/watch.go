@@ -4,8 +4,9 @@ package guest
 
 import (
 	"encoding/binary"
+	"maps"
 	"os"
-	"strconv"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,7 @@ type watcher struct {
 	notify int
 	pipes  map[int32]*Pipe // by our descriptor
 	files  map[int32]*File // by watch
+	serial int32           // the last pipe's
 }
 
 var watching struct {
@@ -62,7 +64,7 @@ func (w *watcher) run() {
 			w.mu.Lock()
 			p := w.pipes[e.Fd]
 			w.mu.Unlock()
-			if p == nil {
+			if p == nil || p.serial != e.Pad { // closed meanwhile, and its number perhaps another's
 				continue
 			}
 			if e.Events&unix.EPOLLERR != 0 {
@@ -74,7 +76,7 @@ func (w *watcher) run() {
 	}
 }
 
-// closed reads what inotify has: each event is one open file description that the programs have let go.
+// closed reads what inotify has: events say that programs have let go of a file, at least once since the last.
 func (w *watcher) closed() {
 	buf := make([]byte, 64<<10)
 	for {
@@ -90,110 +92,17 @@ func (w *watcher) closed() {
 				break
 			}
 			b = b[size:]
-			if mask&(unix.IN_CLOSE_WRITE|unix.IN_CLOSE_NOWRITE) == 0 {
-				continue
-			}
 			w.mu.Lock()
-			f := w.files[wd]
+			var ended []*File
+			if f := w.files[wd]; f != nil && mask&unix.IN_CLOSE != 0 {
+				ended = append(ended, f)
+			} else if mask&unix.IN_Q_OVERFLOW != 0 { // it may have been any
+				ended = slices.Collect(maps.Values(w.files))
+			}
 			w.mu.Unlock()
-			if f != nil {
-				f.released()
+			for _, f := range ended {
+				f.closed(0)
 			}
 		}
 	}
-}
-
-// File is memory that programs open like a device and map. Each open is an open file description of its own; when the last is gone with all its duplicates
-// and mappings, the release function is called.
-type File struct {
-	name string
-	f    *os.File
-	wd   int32
-
-	mu      sync.Mutex
-	opens   int
-	release func()
-	done    bool
-}
-
-// NewFile makes a file of size bytes, all holes.
-func NewFile(name string, size int64) (*File, error) {
-	w, err := watch()
-	if err != nil {
-		return nil, err
-	}
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, os.NewSyscallError("memfd_create", err)
-	}
-	f := &File{name: name, f: os.NewFile(uintptr(fd), name)}
-	if err := f.f.Truncate(size); err != nil {
-		f.f.Close()
-		return nil, err
-	}
-	wd, err := unix.InotifyAddWatch(w.notify, "/proc/self/fd/"+strconv.Itoa(fd), unix.IN_CLOSE)
-	if err != nil {
-		f.f.Close()
-		return nil, os.NewSyscallError("inotify_add_watch", err)
-	}
-	f.wd = int32(wd)
-	w.mu.Lock()
-	w.files[f.wd] = f
-	w.mu.Unlock()
-	return f, nil
-}
-
-// Name is what FDName says of the program's descriptor.
-func (f *File) Name() string { return "/memfd:" + f.name + " (deleted)" }
-
-// Open makes an open file description to hand out. The caller closes its descriptor after it was installed.
-func (f *File) Open() (*os.File, error) {
-	g, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(int(f.f.Fd())), os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	f.opens++
-	f.mu.Unlock()
-	return g, nil
-}
-
-// OnRelease says what to call, once, when nobody has the file any more.
-func (f *File) OnRelease(do func()) {
-	f.mu.Lock()
-	f.release = do
-	f.mu.Unlock()
-}
-
-func (f *File) released() {
-	f.mu.Lock()
-	f.opens--
-	do := f.release
-	if f.opens > 0 || f.done {
-		do = nil
-	} else {
-		f.done = true
-	}
-	f.mu.Unlock()
-	if do != nil {
-		do()
-	}
-}
-
-// Map maps n bytes at off, shared with the programs. Unmap with unix.Munmap.
-func (f *File) Map(off int64, n int) ([]byte, error) {
-	return unix.Mmap(int(f.f.Fd()), off, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-}
-
-// Close forgets the file. Programs that still have it keep their memory.
-func (f *File) Close() error {
-	w, err := watch()
-	if err != nil {
-		return err
-	}
-	w.mu.Lock()
-	delete(w.files, f.wd)
-	w.mu.Unlock()
-	_, _ = unix.InotifyRmWatch(w.notify, uint32(f.wd))
-	return f.f.Close()
 }
