@@ -14,12 +14,14 @@ import (
 // Fabric is all emulated devices and the wire between them. Its lock guards everything reachable from it; methods of this package want it held.
 type Fabric struct {
 	sync.Mutex
-	Config  *config.Config
-	Devices []*Device
-	Engine  Engine
-	Watch   Watcher
-	xrcds   map[xrcdKey]*XRCD
-	nextCtx int
+	Config   *config.Config
+	Devices  []*Device
+	Engine   Engine
+	Watch    Watcher
+	xrcds    map[xrcdKey]*XRCD
+	nextCtx  int
+	nextXRCD uint32
+	pinned   map[int]uint64 // bytes registered, by process
 }
 
 // Engine executes work requests. The device model tells it, lock held, of each change that matters to it.
@@ -66,6 +68,10 @@ type Device struct {
 	cqs    []*CQ   // by CQN
 	srqs   []*SRQ  // by SRQN
 	groups map[[16]byte][]*QP
+
+	nextQP, nextKey, nextCQ, nextSRQ, pds                 int   // where to look for a free number
+	variant                                               uint8 // low byte of the next key
+	liveQPs, liveCQs, liveSRQs, liveMRs, liveMWs, livePDs int
 }
 
 // Port is one port of a device. Number counts from 1.
@@ -124,7 +130,9 @@ type XRCD struct {
 	Device *Device
 	Num    uint32
 	key    xrcdKey
-	refs   int
+	named  bool
+	refs   int // handles
+	users  int // QPs and SRQs
 }
 
 type xrcdKey struct {

@@ -100,10 +100,12 @@ type QP struct {
 	RQ  Ring // Count 0: none or SRQ
 	UAR *UAR
 
-	flows []*Flow
-	mcast [][16]byte
-	opens int // XRC_RECV shared by ibv_open_qp
-	Run   QPRun
+	flows          []*Flow
+	mcast          [][16]byte
+	AsyncDelivered uint32
+	opens          int  // XRC_RECV shared by ibv_open_qp
+	orphan         bool // destroyed where it was made, and open elsewhere
+	Run            QPRun
 }
 
 // QPCap is what a QP was granted.

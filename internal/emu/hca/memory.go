@@ -1,0 +1,270 @@
+//go:build linux
+
+package hca
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+const (
+	accessKnown = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic | AccessMWBind | AccessZeroBased | AccessOnDemand | AccessHugeTLB
+	// optional bits are accepted and ignored where the device cannot do them.
+	accessOptional = Access(0x3ff << 20)
+
+	firstKey = 0x100 // indices below are reserved, the invalid key among them
+)
+
+// newKey gives a key a number. The low byte of a number goes up with each use of the place, so that an old key does not fit.
+func (d *Device) newKey(k *MKey) unix.Errno {
+	i, ok := place(&d.keys, &d.nextKey, firstKey, firstKey+d.Config.Limits.MaxMR+d.Config.Limits.MaxMW, k)
+	if !ok {
+		return unix.ENOMEM
+	}
+	d.variant++
+	k.Key = uint32(i)<<8 | uint32(d.variant)
+	return 0
+}
+
+func (d *Device) freeKey(k *MKey) {
+	if e := d.Fabric.Engine; e != nil {
+		e.KeyRevoked(k)
+	}
+	d.keys[k.Key>>8] = nil
+}
+
+// checkMR checks what a registration asks for.
+func (c *Context) checkMR(addr, length, iova uint64, access Access) unix.Errno {
+	switch {
+	case access&^(accessKnown|accessOptional) != 0:
+		return unix.EINVAL
+	case access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:
+		return unix.EINVAL
+	case access&AccessOnDemand != 0:
+		return unix.EOPNOTSUPP
+	case addr%pageSize != iova%pageSize:
+		return unix.EINVAL
+	case length == 0 || addr+length < addr || iova+length < iova && iova+length != 0:
+		return unix.EINVAL
+	case length > c.Device.Config.Limits.MaxMRSize:
+		return unix.EINVAL
+	case !c.Mem.Mapped(addr, length, access&(AccessLocalWrite|AccessMWBind) != 0):
+		return unix.EFAULT
+	}
+	return 0
+}
+
+// locked is the bytes of whole pages that a registration holds.
+func locked(addr, length uint64) uint64 {
+	return (addr+length+pageSize-1)&^(pageSize-1) - addr&^(pageSize-1)
+}
+
+// charge counts locked memory of a process against the limit.
+func (f *Fabric) charge(pid int, n uint64) unix.Errno {
+	if lim := f.Config.MemlockLimit; lim != 0 && f.pinned[pid]+n > lim {
+		return unix.ENOMEM
+	}
+	if f.pinned == nil {
+		f.pinned = map[int]uint64{}
+	}
+	f.pinned[pid] += n
+	return 0
+}
+
+func (f *Fabric) discharge(pid int, n uint64) {
+	if f.pinned[pid] -= n; f.pinned[pid] == 0 {
+		delete(f.pinned, pid)
+	}
+}
+
+// RegMR registers memory of the calling process.
+func (c *Context) RegMR(pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
+	p, e := c.PD(pd)
+	if e != 0 {
+		return nil, e
+	}
+	if e := c.checkMR(addr, length, iova, access); e != 0 {
+		return nil, e
+	}
+	d := c.Device
+	if d.liveMRs >= d.Config.Limits.MaxMR {
+		return nil, unix.ENOMEM
+	}
+	if e := d.Fabric.charge(c.Mem.PID, locked(addr, length)); e != 0 {
+		return nil, e
+	}
+	k := &MKey{PD: p, Kind: KeyMR, Mem: c.Mem}
+	k.set(addr, length, iova, access)
+	if e := d.newKey(k); e != 0 {
+		d.Fabric.discharge(c.Mem.PID, locked(addr, length))
+		return nil, e
+	}
+	p.refs++
+	d.liveMRs++
+	k.Handle = c.add(k)
+	return k, 0
+}
+
+func (k *MKey) set(addr, length, iova uint64, access Access) {
+	k.Addr, k.Len, k.Base, k.Access = addr, length, iova, access
+	if access&AccessZeroBased != 0 {
+		k.Base = 0
+	}
+}
+
+// Flags of ReregMR. C: IB_MR_REREG_*.
+const (
+	reregTrans  = 1
+	reregPD     = 2
+	reregAccess = 4
+)
+
+// ReregMR changes a registration. Its keys change where the memory or the rights do.
+func (c *Context) ReregMR(handle, flags, pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
+	k, e := c.mr(handle)
+	if e != 0 {
+		return nil, e
+	}
+	if flags == 0 || flags&^(reregTrans|reregPD|reregAccess) != 0 {
+		return nil, unix.EINVAL
+	}
+	if k.refs > 0 {
+		return nil, unix.EBUSY
+	}
+	p := k.PD
+	if flags&reregPD != 0 {
+		if p, e = c.PD(pd); e != 0 {
+			return nil, e
+		}
+	}
+	if flags&reregTrans == 0 {
+		addr, length, iova = k.Addr, k.Len, k.Base
+		if k.Access&AccessZeroBased != 0 {
+			iova = addr
+		}
+	}
+	if flags&reregAccess == 0 {
+		access = k.Access
+	}
+	if e := c.checkMR(addr, length, iova, access); e != 0 {
+		return nil, e
+	}
+	d := c.Device
+	old := locked(k.Addr, k.Len)
+	d.Fabric.discharge(k.Mem.PID, old)
+	if e := d.Fabric.charge(c.Mem.PID, locked(addr, length)); e != 0 {
+		_ = d.Fabric.charge(k.Mem.PID, old)
+		return nil, e
+	}
+	d.Fabric.Engine.KeyRevoked(k)
+	k.PD.refs--
+	p.refs++
+	k.PD, k.Mem = p, c.Mem
+	k.set(addr, length, iova, access)
+	d.variant++
+	k.Key = k.Key&^0xff | uint32(d.variant)
+	return k, 0
+}
+
+// NullMR makes a key that reads as zeros and forgets what is written.
+func (c *Context) NullMR(pd uint32) (*MKey, unix.Errno) {
+	p, e := c.PD(pd)
+	if e != 0 {
+		return nil, e
+	}
+	k := &MKey{PD: p, Kind: KeyNull, Mem: c.Mem, Len: ^uint64(0), Access: AccessLocalWrite}
+	if e := c.Device.newKey(k); e != 0 {
+		return nil, e
+	}
+	p.refs++
+	c.Device.liveMRs++
+	k.Handle = c.add(k)
+	return k, 0
+}
+
+func (c *Context) mr(handle uint32) (*MKey, unix.Errno) {
+	k, e := c.Key(handle)
+	if e == 0 && k.Kind != KeyMR && k.Kind != KeyNull {
+		e = unix.EINVAL
+	}
+	return k, e
+}
+
+// DeregMR destroys a registration to which no window is bound.
+func (c *Context) DeregMR(handle uint32) unix.Errno {
+	k, e := c.mr(handle)
+	if e != 0 {
+		return e
+	}
+	if k.refs > 0 {
+		return unix.EBUSY
+	}
+	c.Device.freeKey(k)
+	if k.Kind == KeyMR {
+		c.Device.Fabric.discharge(k.Mem.PID, locked(k.Addr, k.Len))
+	}
+	k.PD.refs--
+	c.Device.liveMRs--
+	k.Free = true
+	delete(c.objects, handle)
+	return 0
+}
+
+// Bind makes a window, with the number key, refer to a range of a region; a length of 0 unbinds it.
+func (k *MKey) Bind(mr *MKey, key uint32, addr, length, base uint64, access Access, qpn uint32) {
+	k.Unbind()
+	k.Key = key
+	if length == 0 {
+		return
+	}
+	mr.refs++
+	k.MR, k.Mem, k.Addr, k.Len, k.Base, k.Access, k.QPN, k.Free = mr, mr.Mem, addr, length, base, access, qpn, false
+}
+
+// Unbind sets a window free.
+func (k *MKey) Unbind() {
+	if k.MR != nil {
+		k.MR.refs--
+	}
+	k.MR, k.Free, k.Access, k.Len, k.QPN = nil, true, 0, 0, 0
+}
+
+// AllocMW makes a memory window of type 1 or 2.
+func (c *Context) AllocMW(pd uint32, typ uint8) (*MKey, unix.Errno) {
+	p, e := c.PD(pd)
+	switch {
+	case e != 0:
+		return nil, e
+	case typ != 1 && typ != 2:
+		return nil, unix.EINVAL
+	case c.Device.liveMWs >= c.Device.Config.Limits.MaxMW:
+		return nil, unix.ENOMEM
+	}
+	k := &MKey{PD: p, Kind: KeyMW1, Mem: c.Mem, Free: true}
+	if typ == 2 {
+		k.Kind = KeyMW2
+	}
+	if e := c.Device.newKey(k); e != 0 {
+		return nil, e
+	}
+	p.refs++
+	c.Device.liveMWs++
+	k.Handle = c.add(k)
+	return k, 0
+}
+
+// DeallocMW destroys a window, bound or not.
+func (c *Context) DeallocMW(handle uint32) unix.Errno {
+	k, e := c.Key(handle)
+	if e != 0 {
+		return e
+	}
+	if k.Kind != KeyMW1 && k.Kind != KeyMW2 {
+		return unix.EINVAL
+	}
+	k.Unbind()
+	c.Device.freeKey(k)
+	k.PD.refs--
+	c.Device.liveMWs--
+	delete(c.objects, handle)
+	return 0
+}

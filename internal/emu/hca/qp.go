@@ -1,0 +1,263 @@
+//go:build linux
+
+package hca
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// QPInit is what a QP is made of. Handles of 0 stand for none.
+type QPInit struct {
+	User                      uint64
+	PD                        uint32
+	Type                      QPType
+	SendCQ, RecvCQ, SRQ, XRCD uint32
+	Cap                       QPCap
+	SigAll                    bool
+	Flags                     uint32 // the driver's
+	CreateFlags               uint32 // the kernel's
+	Buf, DB, SQBuf            uint64
+	SQCount, RQCount, RQShift uint32
+	UIdx                      uint32
+	UARPage                   int // -1 for none
+	SourceQPN                 uint32
+}
+
+// openQP is a second handle of an XRC_RECV QP.
+type openQP struct {
+	qp   *QP
+	user uint64
+}
+
+const maxQPN = 1 << 24
+
+// CreateQP makes a QP in RESET.
+func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
+	d := c.Device
+	lim := &d.Config.Limits
+	qp := &QP{Context: c, User: i.User, UIdx: i.UIdx, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll, Flags: i.Flags, Mem: c.Mem, DB: i.DB}
+	var e unix.Errno
+	if i.Type == XRCRecv {
+		r, e := find[*xrcdRef](c, i.XRCD)
+		if e != 0 {
+			return nil, e
+		}
+		qp.XRCD = r.x
+	} else if qp.PD, e = c.PD(i.PD); e != 0 {
+		return nil, e
+	}
+	for _, q := range []struct {
+		h  uint32
+		to **CQ
+		is bool
+	}{{i.SendCQ, &qp.SendCQ, i.Type != XRCRecv}, {i.RecvCQ, &qp.RecvCQ, i.Type != XRCRecv && i.Type != XRCSend}} {
+		if q.is {
+			if *q.to, e = c.CQ(q.h); e != 0 {
+				return nil, e
+			}
+		}
+	}
+	if i.SRQ != 0 {
+		if qp.SRQ, e = c.SRQ(i.SRQ); e != 0 {
+			return nil, e
+		}
+		if qp.SRQ.XRC {
+			return nil, unix.EINVAL
+		}
+	}
+	cap := &i.Cap
+	power := func(n uint32) bool { return n&(n-1) == 0 }
+	switch {
+	case i.CreateFlags != 0:
+		return nil, unix.EOPNOTSUPP
+	case cap.SendWR > uint32(lim.MaxQPWR) || cap.RecvWR > uint32(lim.MaxQPWR) || cap.SendSGE > uint32(lim.MaxSGE) || cap.RecvSGE > uint32(lim.MaxSGE):
+		return nil, unix.EINVAL
+	case !power(i.SQCount) || !power(i.RQCount) || i.RQShift > 12 || i.RQCount > 0 && i.RQShift < 4:
+		return nil, unix.EINVAL
+	case i.SQCount > 1<<16 || i.RQCount > 1<<16:
+		return nil, unix.EINVAL
+	case d.liveQPs >= lim.MaxQP:
+		return nil, unix.ENOMEM
+	}
+	if i.Type != XRCRecv {
+		rq := uint64(i.RQCount) << i.RQShift
+		qp.RQ = Ring{Base: i.Buf, Count: i.RQCount, Shift: i.RQShift}
+		qp.SQ = Ring{Base: i.Buf + rq, Count: i.SQCount, Shift: blockShift}
+		if i.Type == RawPacket {
+			qp.SQ.Base = i.SQBuf
+		}
+		sq := uint64(i.SQCount) << blockShift
+		if rq > 0 && !c.Mem.Mapped(i.Buf, rq, false) || sq > 0 && !c.Mem.Mapped(qp.SQ.Base, sq, false) || !c.Mem.Mapped(i.DB, cqBuffers, false) {
+			return nil, unix.EFAULT
+		}
+		if i.SQCount > 0 {
+			if i.UARPage < 0 || i.UARPage >= len(c.UARs) || c.UARs[i.UARPage] == nil {
+				return nil, unix.EINVAL
+			}
+			qp.UAR = c.UARs[i.UARPage]
+		}
+	}
+	num, ok := place(&d.qps, &d.nextQP, 0, min(lim.MaxQP+1024, maxQPN-FirstQPN), qp)
+	if !ok {
+		return nil, unix.ENOMEM
+	}
+	qp.Num = uint32(num) + FirstQPN
+	qp.refs(1)
+	d.liveQPs++
+	if qp.UAR != nil {
+		qp.UAR.QPs = append(qp.UAR.QPs, qp)
+	}
+	qp.Handle = c.add(qp)
+	d.Fabric.Engine.QPCreated(qp)
+	return qp, 0
+}
+
+// refs counts the QP in what it uses.
+func (qp *QP) refs(n int) {
+	if qp.PD != nil {
+		qp.PD.refs += n
+	}
+	if qp.SendCQ != nil {
+		qp.SendCQ.refs += n
+	}
+	if qp.RecvCQ != nil {
+		qp.RecvCQ.refs += n
+	}
+	if qp.SRQ != nil {
+		qp.SRQ.refs += n
+	}
+	if qp.XRCD != nil {
+		qp.XRCD.users += n
+	}
+}
+
+// OpenQP gives another handle of an XRC_RECV QP of the domain.
+func (c *Context) OpenQP(xrcd, qpn uint32, user uint64) (*QP, unix.Errno) {
+	r, e := find[*xrcdRef](c, xrcd)
+	if e != 0 {
+		return nil, e
+	}
+	qp := c.Device.QP(qpn)
+	if qp == nil || qp.Type != XRCRecv || qp.XRCD != r.x {
+		return nil, unix.EINVAL
+	}
+	o := *qp
+	o.Handle = c.add(&openQP{qp, user})
+	qp.opens++
+	return &o, 0
+}
+
+// DestroyQP destroys a QP in any state; an XRC_RECV QP lives on while it is open elsewhere.
+func (c *Context) DestroyQP(handle uint32) (asyncEvents uint32, e unix.Errno) {
+	if o, ok := c.objects[handle].(*openQP); ok {
+		delete(c.objects, handle)
+		o.qp.opens--
+		if o.qp.orphan && o.qp.opens == 0 {
+			o.qp.destroy()
+		}
+		return 0, 0
+	}
+	qp, e := c.QP(handle)
+	switch {
+	case e != 0:
+		return 0, e
+	case len(qp.mcast) > 0 && !c.Dead:
+		return 0, unix.EBUSY
+	}
+	delete(c.objects, handle)
+	if qp.opens > 0 {
+		qp.orphan = true
+	} else {
+		qp.destroy()
+	}
+	return c.drop(qp.User, qp.AsyncDelivered), 0
+}
+
+func (qp *QP) destroy() {
+	d := qp.Context.Device
+	for _, gid := range qp.mcast {
+		d.leave(gid, qp)
+	}
+	for _, f := range qp.flows {
+		delete(qp.Context.objects, f.Handle)
+	}
+	d.Fabric.Engine.QPDestroyed(qp)
+	d.qps[qp.Num-FirstQPN] = nil
+	d.liveQPs--
+	if u := qp.UAR; u != nil {
+		u.QPs = slices.DeleteFunc(u.QPs, func(o *QP) bool { return o == qp })
+	}
+	qp.refs(-1)
+}
+
+// AttachMcast makes a UD QP a member of a multicast group.
+func (c *Context) AttachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Errno {
+	qp, e := c.QP(handle)
+	switch {
+	case e != 0:
+		return e
+	case qp.Type != UD || gid[0] != 0xff:
+		return unix.EINVAL
+	case slices.Contains(qp.mcast, gid):
+		return 0
+	case len(c.Device.groups) >= c.Device.Config.Limits.MaxMcast && c.Device.groups[gid] == nil:
+		return unix.ENOMEM
+	}
+	qp.mcast = append(qp.mcast, gid)
+	c.Device.groups[gid] = append(c.Device.groups[gid], qp)
+	return 0
+}
+
+// DetachMcast undoes AttachMcast.
+func (c *Context) DetachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Errno {
+	qp, e := c.QP(handle)
+	if e != 0 {
+		return e
+	}
+	i := slices.Index(qp.mcast, gid)
+	if i < 0 {
+		return unix.EINVAL
+	}
+	qp.mcast = slices.Delete(qp.mcast, i, i+1)
+	c.Device.leave(gid, qp)
+	return 0
+}
+
+func (d *Device) leave(gid [16]byte, qp *QP) {
+	left := slices.DeleteFunc(d.groups[gid], func(o *QP) bool { return o == qp })
+	if len(left) == 0 {
+		delete(d.groups, gid)
+	} else {
+		d.groups[gid] = left
+	}
+}
+
+// CreateFlow makes a steering rule that leads packets to a raw packet QP.
+func (c *Context) CreateFlow(handle uint32, spec []byte) (*Flow, unix.Errno) {
+	qp, e := c.QP(handle)
+	switch {
+	case e != 0:
+		return nil, e
+	case qp.Type != RawPacket && qp.Type != UD:
+		return nil, unix.EINVAL
+	}
+	f := &Flow{QP: qp, Spec: slices.Clone(spec)}
+	f.Handle = c.add(f)
+	qp.flows = append(qp.flows, f)
+	return f, 0
+}
+
+// DestroyFlow destroys a steering rule.
+func (c *Context) DestroyFlow(handle uint32) unix.Errno {
+	f, e := find[*Flow](c, handle)
+	if e == 0 {
+		f.QP.flows = slices.DeleteFunc(f.QP.flows, func(o *Flow) bool { return o == f })
+		delete(c.objects, handle)
+	}
+	return e
+}
+
+// Flows are the QP's steering rules.
+func (qp *QP) Flows() []*Flow { return qp.flows }
