@@ -31,9 +31,9 @@ func wantErr(t *testing.T, err error, cause error, words ...string) {
 }
 
 func TestRXE_OpenErrors(t *testing.T) {
-	testutil.NeedRXE(t)
+	rxe := testutil.NeedRXE(t)
 	_, err := Open("nothing0")
-	wantErr(t, err, ErrNoDevice, "nothing0", "rxe0", "rxe1")
+	wantErr(t, err, ErrNoDevice, "nothing0", rxe.Dev[0], rxe.Dev[1])
 	_, err = OpenIndex(99)
 	wantErr(t, err, ErrNoDevice, "99")
 	_, err = OpenGUID(0x1234)
@@ -411,6 +411,7 @@ func ptr[T any](v T) *T { return &v }
 // TestRXE_Loss moves data over a link that loses 2 % of its packets.
 func TestRXE_Loss(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
+	rxe.NeedKernel(t) // netem
 	a, b := newPair(t, nil, &ConnectOptions{Timeout: 12})
 	tc := tcTool(t)
 	command(t, tc, "qdisc", "add", "dev", rxe.Net[0], "root", "netem", "loss", "2%")

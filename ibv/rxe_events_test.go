@@ -225,6 +225,7 @@ func waitEvent(t *testing.T, c *Context, types ...AsyncEventType) AsyncEvent {
 
 func TestRXE_AsyncEvents(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
+	rxe.NeedKernel(t) // ip link
 	ip := ipTool(t)
 	c := closing(t, must(Open(rxe.Dev[1]))(t))
 

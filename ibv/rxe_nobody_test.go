@@ -65,6 +65,7 @@ func uverbsMode(t *testing.T, mode os.FileMode) {
 
 func TestRXE_NoPermission(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
+	rxe.NeedKernel(t) // modes of device files
 	if os.Getenv(nobodyEnv) == "" {
 		uverbsMode(t, 0o600)
 	}
@@ -85,7 +86,8 @@ func TestRXE_NoPermission(t *testing.T) {
 }
 
 func TestRXE_Memlock(t *testing.T) {
-	testutil.NeedRXE(t)
+	rxe := testutil.NeedRXE(t)
+	rxe.NeedKernel(t) // RLIMIT_MEMLOCK
 	const limit = 256 << 10
 	if os.Getenv(nobodyEnv) == "" {
 		uverbsMode(t, 0o666)
@@ -94,7 +96,7 @@ func TestRXE_Memlock(t *testing.T) {
 		return
 	}
 	s := &side{}
-	s.ctx = closing(t, must(Open("rxe0"))(t))
+	s.ctx = closing(t, must(Open(rxe.Dev[0]))(t))
 	s.pd = closing(t, must(s.ctx.AllocPD())(t))
 	ok(t, unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: limit, Max: limit}))
 	mr := closing(t, must(s.pd.AllocMR(64<<10, LocalWrite))(t))

@@ -6,33 +6,35 @@
 package testutil
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/loader"
 )
 
 // TierEnv names the environment variable by which a runner promises a tier:
-// "rxe" inside the SoftRoCE VM.
+// "rxe" inside the SoftRoCE VM, "emu" under the emulated ConnectX.
 const TierEnv = "PUREVERBS_TEST_TIER"
 
-// RXE describes the two SoftRoCE devices of the VM. They are connected by a
-// veth pair and live in one network namespace.
+// RXE describes two devices that reach each other: the SoftRoCE devices of the
+// VM, which are connected by a veth pair and live in one network namespace, or
+// two emulated ones.
 type RXE struct {
 	Dev  [2]string // device names
 	Net  [2]string // their netdevs
 	IP   [2]string // IPv4 addresses of the netdevs
 	Port uint8     // port number, the same on both
 	GID  int       // index of the IPv4-mapped RoCE v2 GID, the same on both
+
+	Emulated bool // no kernel behind them: ip, tc and the like change nothing
 }
 
-// NeedRXE returns the devices of the SoftRoCE VM, or skips outside of it.
+// NeedRXE returns two connected devices, or skips where there are none.
 func NeedRXE(t testing.TB) RXE {
 	t.Helper()
-	if os.Getenv(TierEnv) != "rxe" {
-		t.Skip("tier rxe: runs in the SoftRoCE VM only (make test-rxe)")
-	}
 	r := RXE{
 		Dev:  [2]string{"rxe0", "rxe1"},
 		Net:  [2]string{"v0", "v1"},
@@ -40,12 +42,55 @@ func NeedRXE(t testing.TB) RXE {
 		Port: 1,
 		GID:  1,
 	}
-	for _, d := range r.Dev {
+	switch tier := os.Getenv(TierEnv); tier {
+	case "rxe":
+	case "emu":
+		r = RXE{Dev: [2]string{"mlx5_0", "mlx5_1"}, Port: 1, Emulated: true}
+	default:
+		t.Skip("tier rxe or emu: runs in the SoftRoCE VM (make test-rxe) or on the emulated device (make test-emu)")
+	}
+	for i, d := range r.Dev {
 		if _, err := os.Stat("/sys/class/infiniband/" + d); err != nil {
-			t.Fatalf("tier rxe was promised, but %s is not there: %v", d, err)
+			t.Fatalf("tier %s was promised, but %s is not there: %v", os.Getenv(TierEnv), d, err)
+		}
+		if r.Emulated {
+			if err := r.find(i); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return r
+}
+
+// find looks up the IPv4 GID of an emulated device.
+func (r *RXE) find(i int) error {
+	port := "/sys/class/infiniband/" + r.Dev[i] + "/ports/1/"
+	for n := range 256 {
+		gid, err := os.ReadFile(fmt.Sprintf("%sgids/%d", port, n))
+		if err != nil {
+			break
+		}
+		typ, _ := os.ReadFile(fmt.Sprintf("%sgid_attrs/types/%d", port, n))
+		hex, v4 := strings.CutPrefix(strings.TrimSpace(string(gid)), "0000:0000:0000:0000:0000:ffff:")
+		var a, b uint16
+		if _, err := fmt.Sscanf(hex, "%x:%x", &a, &b); !v4 || err != nil || string(typ) != "RoCE v2\n" {
+			continue
+		}
+		netdev, err := os.ReadFile(fmt.Sprintf("%sgid_attrs/ndevs/%d", port, n))
+		r.GID, r.Net[i] = n, strings.TrimSpace(string(netdev))
+		r.IP[i] = fmt.Sprintf("%d.%d.%d.%d", a>>8, a&0xff, b>>8, b&0xff)
+		return err
+	}
+	return fmt.Errorf("%s has no RoCE v2 GID of an IPv4 address", r.Dev[i])
+}
+
+// NeedKernel skips a test that changes the kernel's network, which an emulated
+// device does not follow.
+func (r *RXE) NeedKernel(t testing.TB) {
+	t.Helper()
+	if r.Emulated {
+		t.Skip("changes the kernel's network: runs in the SoftRoCE VM only (make test-rxe)")
+	}
 }
 
 // NeedProgram returns the path of a program that the rxe tier relies on: a

@@ -4,6 +4,7 @@ package hca
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,9 @@ func (c *Context) add(v any) uint32 {
 		}
 	}
 }
+
+// Handles are the handles of all objects, in order.
+func (c *Context) Handles() []uint32 { return slices.Sorted(maps.Keys(c.objects)) }
 
 // Object is what a handle stands for, nil for nothing.
 func (c *Context) Object(handle uint32) any { return c.objects[handle] }

@@ -209,15 +209,12 @@ func (c *Context) DeregMR(handle uint32) unix.Errno {
 	return 0
 }
 
-// Bind makes a window, with the number key, refer to a range of a region; a length of 0 unbinds it.
-func (k *MKey) Bind(mr *MKey, key uint32, addr, length, base uint64, access Access, qpn uint32) {
+// Bind makes a window refer to n bytes at addr of a region; on the wire they begin at base. The low byte of its number becomes variant.
+func (k *MKey) Bind(mr *MKey, addr, base, n uint64, access Access, qpn uint32, variant uint8) {
 	k.Unbind()
-	k.Key = key
-	if length == 0 {
-		return
-	}
+	k.Key = k.Key&^0xff | uint32(variant)
 	mr.refs++
-	k.MR, k.Mem, k.Addr, k.Len, k.Base, k.Access, k.QPN, k.Free = mr, mr.Mem, addr, length, base, access, qpn, false
+	k.MR, k.Mem, k.Addr, k.Len, k.Base, k.Access, k.QPN, k.Free = mr, mr.Mem, addr, n, base, access, qpn, false
 }
 
 // Unbind sets a window free.

@@ -107,3 +107,11 @@ func (s *Server) Mmap(n *notify.Call, name string) {
 	}
 	n.Continue()
 }
+
+// Device is the index of the device that is open by name.
+func (s *Server) Device(name string) int {
+	if fl := s.lookup(name); fl != nil {
+		return fl.ctx.Device.Index
+	}
+	return 0
+}

@@ -1,0 +1,158 @@
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/emu/cm"
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
+	"github.com/pureverbs/pureverbs/internal/emu/notify"
+	"github.com/pureverbs/pureverbs/internal/emu/sysfs"
+	"github.com/pureverbs/pureverbs/internal/emu/verbs"
+)
+
+// files answers the trapped calls of all programs: it tells whose they are.
+type files struct {
+	tree  *sysfs.Tree
+	verbs *verbs.Server
+	cm    *cm.Server
+	calm  func(tid int) // told of a program that opens a device
+}
+
+func (f *files) handle(c *notify.Call) {
+	switch c.Op {
+	case notify.OpOpen, notify.OpStat, notify.OpAccess, notify.OpReadlink:
+		p, err := c.Path()
+		if err != nil {
+			c.Continue()
+			return
+		}
+		if t, ok := f.tree.Lookup(p); ok {
+			f.path(c, t)
+		} else {
+			c.Continue()
+		}
+	default:
+		f.descriptor(c, guest.FDName(c.TID, c.FD()))
+	}
+}
+
+// path answers a call on a path of the emulated machine.
+func (f *files) path(c *notify.Call, t sysfs.Target) {
+	device := t.Kind == sysfs.Uverbs || t.Kind == sysfs.RDMACM
+	switch c.Op {
+	case notify.OpOpen:
+		f.open(c, t)
+	case notify.OpStat:
+		var st unix.Stat_t
+		var err error
+		switch {
+		case c.Args[2]&unix.AT_SYMLINK_NOFOLLOW != 0 && (t.Link || !device):
+			err = unix.Lstat(t.RealPath, &st)
+		case t.Kind == sysfs.Uverbs:
+			st = f.tree.StatUverbs(t.Device)
+		case t.Kind == sysfs.RDMACM:
+			st = f.tree.StatRDMACM()
+		default:
+			err = unix.Stat(t.RealPath, &st)
+		}
+		if err != nil {
+			c.Errno(errno(err))
+			return
+		}
+		c.ReturnStat(&st)
+	case notify.OpAccess:
+		mode := uint32(c.Args[2])
+		switch {
+		case !device:
+			c.Errno(errno(unix.Access(t.RealPath, mode)))
+		case mode&unix.X_OK != 0:
+			c.Errno(unix.EACCES)
+		default:
+			c.Return(0)
+		}
+	case notify.OpReadlink:
+		buf := make([]byte, min(c.Args[3], unix.PathMax))
+		n, err := unix.Readlink(t.RealPath, buf)
+		if err != nil {
+			c.Errno(errno(err))
+			return
+		}
+		if c.Mem().Write(c.Args[2], buf[:n]) != nil {
+			c.Errno(unix.EFAULT)
+			return
+		}
+		c.Return(int64(n))
+	}
+}
+
+func (f *files) open(c *notify.Call, t sysfs.Target) {
+	flags := int(c.Args[2])
+	switch t.Kind {
+	case sysfs.Uverbs:
+		f.calm(c.TID)
+		f.verbs.Open(c, t.Device)
+		return
+	case sysfs.RDMACM:
+		f.calm(c.TID)
+		f.cm.Open(c)
+		return
+	case sysfs.File:
+		if flags&unix.O_ACCMODE != unix.O_RDONLY {
+			c.Errno(unix.EACCES) // as sysfs answers for files that only show something
+			return
+		}
+	}
+	fd, err := unix.Open(t.RealPath, flags&^(unix.O_CREAT|unix.O_TRUNC)|unix.O_CLOEXEC, 0)
+	if err != nil {
+		c.Errno(errno(err))
+		return
+	}
+	_, _ = c.AddFDAnywhere(fd, flags&unix.O_CLOEXEC)
+	unix.Close(fd)
+}
+
+// descriptor answers a call on a descriptor that leads to name.
+func (f *files) descriptor(c *notify.Call, name string) {
+	switch {
+	case f.verbs.Owns(name):
+		switch c.Op {
+		case notify.OpIoctl:
+			f.verbs.Ioctl(c, name)
+		case notify.OpWrite:
+			f.verbs.Write(c, name)
+		case notify.OpMmap:
+			f.verbs.Mmap(c, name)
+		case notify.OpFstat:
+			st := f.tree.StatUverbs(f.verbs.Device(name))
+			c.ReturnStat(&st)
+		default:
+			c.Continue()
+		}
+	case f.cm.Owns(name):
+		switch c.Op {
+		case notify.OpWrite:
+			f.cm.Write(c)
+		case notify.OpMmap:
+			c.Errno(unix.ENODEV)
+		case notify.OpFstat:
+			st := f.tree.StatRDMACM()
+			c.ReturnStat(&st)
+		default:
+			c.Continue()
+		}
+	default:
+		c.Continue()
+	}
+}
+
+func errno(err error) unix.Errno {
+	if err == nil {
+		return 0
+	}
+	if e, ok := err.(unix.Errno); ok {
+		return e
+	}
+	return unix.EIO
+}
