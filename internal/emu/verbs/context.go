@@ -216,8 +216,6 @@ func kindOf(o any) uint64 {
 		return uapi.ObjAH
 	case *hca.Flow:
 		return uapi.ObjFlow
-	case *hca.XRCD:
-		return uapi.ObjXRCD
 	case *hca.UAR:
 		return uapi.ObjUAR
 	case *hca.MKey:
