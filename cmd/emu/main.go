@@ -120,8 +120,11 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	}
 	o.argv = f.Args()
 	var err error
-	if o.config, err = config.Parse(*devices); err != nil {
-		return nil, err
+	o.config = config.Default()
+	if len(*devices) > 0 {
+		if o.config, err = config.Parse(*devices); err != nil {
+			return nil, err
+		}
 	}
 	o.config.MemlockLimit = *memlock
 	for _, l := range *limits {
