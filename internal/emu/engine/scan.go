@@ -195,6 +195,7 @@ func (e *Engine) fetch(qp *hca.QP, at uint32) bool {
 		copy(w.buf[:], b[4:])
 		e.announce(qp, binary.BigEndian.Uint16(b[2:]))
 	}
+	w.n = min(n, r.Announced-at) // what comes after may be written yet
 	return true
 }
 
@@ -206,7 +207,7 @@ func (e *Engine) load(qp *hca.QP, at uint32) bool {
 		if win.qp == qp && have < win.n {
 			b := win.buf[have<<blockShift : win.n<<blockShift]
 			size := int(b[7]&0x3f) * 16
-			if size <= len(b) || uint32(size+63)>>blockShift > qp.SQ.Count {
+			if size <= len(b) || uint32(size+63)>>blockShift > qp.Run.Announced-at {
 				copy(w.raw[:max(size, 16)], b)
 				w.control()
 				return true
