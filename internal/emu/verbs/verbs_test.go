@@ -650,7 +650,7 @@ func TestCompletionChannel(t *testing.T) {
 func TestQueries(t *testing.T) {
 	p := open(t, "mlx5_0,ports=2")
 	p.abi = "invoke"
-	r, _, e := p.cmd(0x80000000|1, make([]byte, 8), 304, nil, 104)
+	_, _, e := p.cmd(0x80000000|1, make([]byte, 8), 304, nil, 104)
 	p.want("query_device before get_context", e, unix.EINVAL)
 	p.getContext()
 	r, d, e := p.cmd(0x80000000|1, make([]byte, 8), 304, nil, 104)
