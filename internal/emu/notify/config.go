@@ -23,6 +23,8 @@ type Config struct {
 	// Unmap traps what takes mappings away, too: munmap, mremap, madvise(MADV_DONTNEED and its like), mmap(MAP_FIXED).
 	Unmap bool
 
+	// Forward is signals to the supervisor that are passed on to the program. Those of the terminal's keys have reached it already.
+	Forward []os.Signal
 	// OnStart is told the program's process before it has made a trapped call.
 	OnStart func(pid int)
 	// OnPanic is told of a handler's panic. The call was answered EIO.

@@ -26,6 +26,7 @@ import (
 // The test binary is supervisor, init, shim, and the programs as well.
 func TestMain(m *testing.M) {
 	Shim()
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	if name := os.Getenv("NOTIFY_PROGRAM"); name != "" {
 		os.Exit(programs[name]())
 	}

@@ -356,7 +356,8 @@ func supervisor() int {
 		fmt.Println(err)
 		return 98
 	}
-	cfg := Config{Argv: os.Args[1:], Window: [2]int{winLo, winHi}, IoctlCmds: []uint32{toyIoctl}, DenyNetlink: []int{unix.NETLINK_RDMA}}
+	cfg := Config{Argv: os.Args[1:], Window: [2]int{winLo, winHi}, IoctlCmds: []uint32{toyIoctl}, DenyNetlink: []int{unix.NETLINK_RDMA},
+		Forward: []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP}}
 	os.Unsetenv("NOTIFY_PROGRAM")
 	if programs[os.Args[1]] != nil {
 		cfg.Argv = append([]string{"/proc/self/exe"}, os.Args[2:]...)
@@ -367,7 +368,6 @@ func supervisor() int {
 		fmt.Println(err)
 		return 99
 	}
-	s.Forward(unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	code, err := s.Wait()
 	if err != nil {
 		fmt.Println(err)

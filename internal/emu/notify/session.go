@@ -63,11 +63,15 @@ func start(cfg Config, h Handler, probe bool) (*Session, error) {
 	if err := limits(cfg.Window); err != nil {
 		return nil, err
 	}
+	signals := make(chan os.Signal, 8)
+	catch(signals, cfg.Forward...)
 	up, err := s.fork(file)
 	if err != nil {
+		signal.Stop(signals)
 		return nil, err
 	}
 	if err := s.shake(up, probe); err != nil || probe {
+		signal.Stop(signals)
 		unix.Close(up)
 		s.closeCtl()
 		var st unix.WaitStatus
@@ -87,6 +91,7 @@ func start(cfg Config, h Handler, probe bool) (*Session, error) {
 	s.running.Add(1)
 	go s.receive()
 	go s.wait()
+	go s.forward(signals)
 	return s, nil
 }
 
@@ -294,26 +299,29 @@ func (s *Session) Signal(sig unix.Signal) error {
 // Kill kills the program. What is left of its descendants ends soon after.
 func (s *Session) Kill() error { return s.Signal(unix.SIGKILL) }
 
-// Forward passes signals that the supervisor gets on to the program until it ends. The terminal's own, of keys, have reached the program already.
-func (s *Session) Forward(sigs ...os.Signal) {
-	c := make(chan os.Signal, 8)
-	signal.Notify(c, sigs...)
-	go func() {
-		defer signal.Stop(c)
-		for {
-			select {
-			case <-s.done:
-				return
-			case sig := <-c:
-				if (sig == unix.SIGINT || sig == unix.SIGQUIT) && foreground() {
-					continue
-				}
-				if n, ok := sig.(unix.Signal); ok {
-					_ = s.Signal(n)
-				}
+// forward passes signals on until the program has ended.
+func (s *Session) forward(c chan os.Signal) {
+	defer signal.Stop(c)
+	for {
+		select {
+		case <-s.done:
+			return
+		case sig := <-c:
+			n, ok := sig.(unix.Signal)
+			if ok && ((n != unix.SIGINT && n != unix.SIGQUIT) || !foreground()) {
+				_ = s.Signal(n)
 			}
 		}
-	}()
+	}
+}
+
+// catch is signal.Notify but for signals that are ignored: they stay so, in the program too.
+func catch(c chan os.Signal, sigs ...os.Signal) {
+	for _, sig := range sigs {
+		if !signal.Ignored(sig) {
+			signal.Notify(c, sig)
+		}
+	}
 }
 
 // foreground says whether keys of the terminal signal this process and, with it, the program.

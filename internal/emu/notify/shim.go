@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"strconv"
 	"sync"
@@ -89,13 +88,8 @@ func runInit() int {
 	up, _ := strconv.Atoi(os.Args[3])
 	unix.CloseOnExec(ctl)
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	// Signals to the whole group are the program's to answer. Handled ones become the default again in it, ignored ones stay ignored.
-	drain := make(chan os.Signal, 1)
-	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM} {
-		if !signal.Ignored(sig) {
-			signal.Notify(drain, sig)
-		}
-	}
+	// Signals to the whole group are the program's to answer. They become the default again in it.
+	catch(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM)
 	args := append([]string{roleShim}, os.Args[1:]...)
 	pid, err := syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL},
