@@ -40,6 +40,7 @@ type batch struct {
 	tiny     [64]byte
 	one      [1]piece
 	moved    bool
+	err      error // why the last commit failed
 
 	// What commit undoes when memory turns out to be bad.
 	qp, peer   *hca.QP
@@ -48,6 +49,7 @@ type batch struct {
 	signaled   uint32
 	count      uint64
 	asked      bool
+	tries, rnr uint8
 	epsn, head uint32
 	next, used uint32
 	wqes       int
@@ -59,6 +61,7 @@ func (e *Engine) begin(qp *hca.QP) {
 	b.clear()
 	b.qp, b.peer, b.srq, b.wqes, b.flip = qp, nil, nil, 0, -1
 	b.tail, b.psn, b.signaled, b.count, b.asked = r.Tail, r.PSN, r.Signaled, r.Count, r.Asked
+	b.tries, b.rnr = r.Tries, r.RNRTries
 }
 
 func (b *batch) clear() {
@@ -85,6 +88,7 @@ func (e *Engine) undo() {
 	b := &e.b
 	r := &b.qp.Run
 	r.Tail, r.PSN, r.Signaled, r.Count, r.Asked = b.tail, b.psn, b.signaled, b.count, b.asked
+	r.Tries, r.RNRTries = b.tries, b.rnr
 	if b.peer != nil {
 		b.peer.Run.EPSN, b.peer.Run.Head = b.epsn, b.head
 	}
@@ -174,9 +178,9 @@ func (b *batch) gather() error {
 	if len(b.giov) == 0 {
 		return nil
 	}
-	err := b.src.ReadV(b.buf[b.gfrom:b.n], b.giov)
+	b.err = b.src.ReadV(b.buf[b.gfrom:b.n], b.giov)
 	b.giov = b.giov[:0]
-	return err
+	return b.err
 }
 
 // commit moves the payloads and writes the completions. On a bad side nothing was completed; the caller undoes.
@@ -198,7 +202,7 @@ func (e *Engine) commit() int {
 	}
 	if n > 0 {
 		if err := b.dst.WriteV(b.buf[:b.n], b.siov); err != nil {
-			if b.n == n || b.dst.WriteV(b.buf[:n], b.siov[:k]) != nil {
+			if b.err = err; b.n == n || b.dst.WriteV(b.buf[:n], b.siov[:k]) != nil {
 				e.unnumber()
 				return badTarget
 			}

@@ -292,7 +292,11 @@ func (e *Engine) connected(qp *hca.QP, w *wqe) verdict {
 	}
 	if inCQE {
 		if !b.small(qp.Mem, e.src, w.n) {
-			return fail(synLocalProt)
+			if empty {
+				e.badMemory(qp, badSource)
+				return halt
+			}
+			return alone
 		}
 	} else if v := e.carry(qp, w, qp.Mem, peer.Mem, peer); v != taken {
 		return v
@@ -359,8 +363,10 @@ func (b *batch) small(m memory, from []piece, n uint64) bool {
 			copy(d, p.inl)
 		case p.zero:
 			clear(d)
-		case p.n > 0 && m.Read(p.va, d) != nil:
-			return false
+		case p.n > 0:
+			if b.err = m.Read(p.va, d); b.err != nil {
+				return false
+			}
 		}
 		k += len(d)
 	}

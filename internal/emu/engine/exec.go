@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 )
 
@@ -101,6 +102,18 @@ func (e *Engine) badMemory(qp *hca.QP, side int) {
 	local := side == badSource
 	if w.info&(isRead|isAtomic) != 0 {
 		local = !local
+	}
+	if e.b.err == guest.ErrGone {
+		e.begin(qp)
+		switch {
+		case local: // its context is released in a moment
+		case qp.Type == hca.RC || qp.Type == hca.XRCSend:
+			e.noAnswer(qp, w)
+		default:
+			e.finish(qp, w, 0, 0)
+			e.commit()
+		}
+		return
 	}
 	pid := qp.Mem.PID
 	if !local && peer != nil {

@@ -47,22 +47,24 @@ func (e *Engine) atomicOp(qp *hca.QP, w *wqe, peer *hca.QP, at piece, packets ui
 	b := &e.b
 	var old [8]byte
 	m := old[:w.asize]
-	if !at.zero && peer.Mem.Read(at.va, m) != nil {
-		e.badMemory(qp, badSource)
-		return halt
+	if !at.zero {
+		if b.err = peer.Mem.Read(at.va, m); b.err != nil {
+			e.badMemory(qp, badSource)
+			return halt
+		}
 	}
 	v := binary.NativeEndian.Uint64(old[:])
 	if w.asize == 4 {
 		v = uint64(binary.NativeEndian.Uint32(old[:]))
 	}
 	if nv := w.apply(v); nv != v && !at.zero {
-		var b [8]byte
+		var to [8]byte
 		if w.asize == 4 {
-			binary.NativeEndian.PutUint32(b[:], uint32(nv))
+			binary.NativeEndian.PutUint32(to[:], uint32(nv))
 		} else {
-			binary.NativeEndian.PutUint64(b[:], nv)
+			binary.NativeEndian.PutUint64(to[:], nv)
 		}
-		if peer.Mem.Write(at.va, b[:w.asize]) != nil {
+		if b.err = peer.Mem.Write(at.va, to[:w.asize]); b.err != nil {
 			e.badMemory(qp, badSource)
 			return halt
 		}

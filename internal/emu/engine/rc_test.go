@@ -223,7 +223,10 @@ func TestRemoteErrors(t *testing.T) {
 			m := p.a.mr(4096, hca.AccessRemoteRead)
 			p.qa.send(opRead, 0, 0, remote(p, 0), m.sge(0, 8))
 		}, synLocalProt, 0},
-		{"no answer", nil, func(p *pair) { p.qb.modify(&hca.QPAttr{}, 0, hca.Reset); p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8)) }, synRetry, 0},
+		{"no answer", nil, func(p *pair) {
+			p.qb.modify(&hca.QPAttr{}, 0, hca.Reset)
+			p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8))
+		}, synRetry, 0},
 		{"wrong sequence number", func(a *attrs) { a.peerPSN++ }, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8)) }, synRetry, 0},
 		{"port down", nil, func(p *pair) {
 			p.r.f.Devices[0].SetPort(1, false)
