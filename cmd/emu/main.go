@@ -75,6 +75,7 @@ func serve(o *options) (int, error) {
 		Window:      [2]int{700, 1000},
 		IoctlCmds:   []uint32{verbsIoctl},
 		DenyNetlink: []int{unix.NETLINK_RDMA},
+		Forward:     []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM},
 		OnPanic: func(c *notify.Call, v any, stack []byte) {
 			fmt.Fprintf(os.Stderr, "emu: a mistake of the emulator's: %v\n%s", v, stack)
 		},
