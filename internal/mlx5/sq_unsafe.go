@@ -40,6 +40,7 @@ type SQ struct {
 	sig       uint8
 	fence     uint8  // fm_ce_se bits that the next WQE needs
 	inlined   bool   // the last WQE holds inline data
+	inline    bool   // the one under construction does
 	bell      uint64 // first 8 bytes of the last WQE, as in memory
 	rung      uint32 // head at the last Ring
 	last      uint32 // first block of the last WQE
@@ -162,7 +163,7 @@ func (q *SQ) Begin(op, flags, imm uint32, segs int) bool {
 		return false
 	}
 	q.seg = unsafe.Add(q.buf, uintptr(q.cur&q.mask)<<blockShift+segSize)
-	q.ds, q.op, q.imm, q.inlined = 1, sendOps[op&15], imm, false
+	q.ds, q.op, q.imm, q.inline = 1, sendOps[op&15], imm, false
 	q.fm = ctrlFlags[flags&7] | q.sig
 	if flags&sendFence == 0 {
 		q.fm |= q.fence
@@ -210,13 +211,17 @@ func (q *SQ) To(av unsafe.Pointer, qpn, qkey uint32) {
 	}
 }
 
-// Data adds an SGE. One without a byte is left out, as libmlx5 does: a length of 0 means 2 GiB to the device.
+// Data adds an SGE. One without a byte is left out, as libmlx5 does: a length of 0 means 2 GiB to the device. An atomic operation has 8 bytes.
 func (q *SQ) Data(s *SGE) {
-	if s.Length == 0 {
+	n := s.Length
+	if n == 0 {
 		return
 	}
+	if q.op == opAtomicCS || q.op == opAtomicFA {
+		n = 8
+	}
 	p := q.next()
-	put64(p, 0, uint64(s.Length)<<32|uint64(s.LKey))
+	put64(p, 0, uint64(n)<<32|uint64(s.LKey))
 	put64(p, 8, s.Addr)
 }
 
@@ -233,7 +238,7 @@ func (q *SQ) Inline(data []byte) {
 	if len(data) == 0 {
 		return
 	}
-	q.inlined = true
+	q.inline = true
 	p := q.next()
 	*(*uint32)(p) = bits.ReverseBytes32(uint32(len(data)) | inlineSeg)
 	n := copy(unsafe.Slice((*byte)(unsafe.Add(p, 4)), segSize-4), data)
@@ -248,7 +253,7 @@ func (q *SQ) InlineFrom(sges []SGE, total int) {
 	if total == 0 {
 		return
 	}
-	q.inlined = true
+	q.inline = true
 	p := q.next()
 	*(*uint32)(p) = bits.ReverseBytes32(uint32(total) | inlineSeg)
 	room := unsafe.Slice((*byte)(unsafe.Add(p, 4)), segSize-4)
@@ -305,20 +310,33 @@ func (q *SQ) Commit(id uint64) {
 	*(*uint64)(p) = bell
 	put64(p, 8, uint64(q.fm)<<32|uint64(q.imm))
 	q.fence = 0
+	q.inlined = q.inline
 	q.commit(id, bell, (q.ds+3)/4)
 }
 
 // Mark is a place to go back to.
 type Mark struct {
-	cur, head uint32
-	fence     uint8
+	cur, head, last uint32
+	bell            uint64
+	fence           uint8
+	inlined         bool
 }
 
 // Mark remembers what is built.
-func (q *SQ) Mark() Mark { return Mark{q.cur, q.head, q.fence} }
+func (q *SQ) Mark() Mark { return Mark{q.cur, q.head, q.last, q.bell, q.fence, q.inlined} }
 
 // Rollback forgets what was built since m, none of it rung.
-func (q *SQ) Rollback(m Mark) { q.cur, q.head, q.fence = m.cur, m.head, m.fence }
+func (q *SQ) Rollback(m Mark) {
+	for ; q.cur != m.cur; q.cur-- {
+		q.forget((q.cur - 1) & q.mask)
+	}
+	q.head, q.last, q.bell, q.fence, q.inlined = m.head, m.last, m.bell, m.fence, m.inlined
+}
+
+// forget makes a slot one that cannot complete.
+//
+//go:norace
+func (q *SQ) forget(i uint32) { q.slots[i] = slot{seq: uint32(q.done.Load())} }
 
 // Since is the number of work requests built since m.
 func (q *SQ) Since(m Mark) int { return int(q.head - m.head) }
@@ -351,4 +369,7 @@ func (q *SQ) reset() {
 	q.fence = 0
 	q.polled = 0
 	q.done.Store(0)
+	for i := range q.slots {
+		q.forget(uint32(i))
+	}
 }
