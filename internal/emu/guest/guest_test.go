@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,6 +61,52 @@ func TestMemAllocs(t *testing.T) {
 		_ = m.WriteV(buf, iov)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestProc(t *testing.T) {
+	pid := os.Getpid()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	fd := int(r.Fd())
+	for _, nonblock := range []bool{true, false} {
+		if err := unix.SetNonblock(fd, nonblock); err != nil {
+			t.Fatal(err)
+		}
+		if fl, err := FDFlags(pid, fd); err != nil || (fl&unix.O_NONBLOCK != 0) != nonblock || fl&unix.O_CLOEXEC == 0 {
+			t.Errorf("flags %#o, %v", fl, err)
+		}
+	}
+	for _, bad := range []int{-1, 1 << 20} {
+		if s := FDName(pid, bad); s != "" {
+			t.Errorf("descriptor %d is %q", bad, s)
+		}
+		if _, err := FDFlags(pid, bad); err != unix.EBADF {
+			t.Errorf("descriptor %d: %v", bad, err)
+		}
+	}
+	if s, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); s != FDName(pid, fd) {
+		t.Errorf("descriptor is %q, want %q", FDName(pid, fd), s)
+	}
+	tids, err := os.ReadDir("/proc/self/task")
+	if err != nil || len(tids) < 2 {
+		t.Fatal(len(tids), err)
+	}
+	for _, e := range tids {
+		tid, _ := strconv.Atoi(e.Name())
+		if got, err := TGID(tid); got != pid || err != nil {
+			t.Errorf("thread %d is of process %d, %v; want %d", tid, got, err, pid)
+		}
+		if err := (Mem{tid}).Read(addr([]byte{1}), make([]byte, 1)); err != nil {
+			t.Errorf("memory of thread %d: %v", tid, err)
+		}
+	}
+	if _, err := TGID(1 << 30); err != ErrGone {
+		t.Errorf("no thread: %v", err)
 	}
 }
 
@@ -244,4 +291,36 @@ func BenchmarkRead64K(b *testing.B) {
 	for b.Loop() {
 		_ = m.Read(addr(src), dst)
 	}
+}
+
+func BenchmarkProc(b *testing.B) {
+	pid := os.Getpid()
+	f, err := NewFile("guest-bench", 1<<16)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	fd := int(f.f.Fd())
+	m := Mem{pid}
+	buf := make([]byte, 64)
+	b.Run("name", func(b *testing.B) {
+		for b.Loop() {
+			_ = FDName(pid, fd)
+		}
+	})
+	b.Run("flags", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = FDFlags(pid, fd)
+		}
+	})
+	b.Run("tgid", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = TGID(pid)
+		}
+	})
+	b.Run("mapped", func(b *testing.B) {
+		for b.Loop() {
+			_ = m.Mapped(addr(buf), 64, true)
+		}
+	})
 }

@@ -5,62 +5,88 @@ package guest
 import (
 	"bytes"
 	"strconv"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 func procPath(tid int, rest string) string { return "/proc/" + strconv.Itoa(tid) + "/" + rest }
 
-// readFile reads a small file of /proc at once.
-func readFile(path string, buf []byte) ([]byte, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
+// procBuf has room for the path of anything of a thread's, with its NUL.
+type procBuf [64]byte
+
+// path writes "/proc/TID/what" and, if there is one, a descriptor.
+func (b *procBuf) path(tid int, what string, fd int) {
+	p := strconv.AppendInt(append(b[:0], "/proc/"...), int64(tid), 10)
+	p = append(append(p, '/'), what...)
+	if fd >= 0 {
+		p = strconv.AppendInt(p, int64(fd), 10)
 	}
-	defer unix.Close(fd)
-	n := 0
-	for n < len(buf) {
-		k, err := unix.Read(fd, buf[n:])
-		if err != nil {
-			return nil, err
-		}
-		if k == 0 {
-			break
-		}
-		n += k
-	}
-	return buf[:n], nil
+	b[len(p)] = 0
 }
 
-// field is the text behind key in a file of lines "Key:\ttext".
-func field(b []byte, key string) (string, bool) {
+// readProc reads a small file of /proc at once.
+func readProc(tid int, what string, fd int, buf []byte) ([]byte, unix.Errno) {
+	var path procBuf
+	path.path(tid, what, fd)
+	f, _, e := unix.Syscall6(unix.SYS_OPENAT, 0, uintptr(unsafe.Pointer(&path)), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
+	if e != 0 {
+		return nil, e
+	}
+	n, _, e := unix.Syscall(unix.SYS_READ, f, uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)))
+	_ = unix.Close(int(f))
+	if e != 0 {
+		return nil, e
+	}
+	return buf[:n], 0
+}
+
+// field is the number behind key in a file of lines "Key:\tnumber".
+func field(b []byte, key string, base int) (n int, ok bool) {
 	for line := range bytes.Lines(b) {
-		if rest, ok := bytes.CutPrefix(line, []byte(key)); ok {
-			return string(bytes.TrimSpace(rest)), true
+		if rest, found := bytes.CutPrefix(line, []byte(key)); found {
+			for _, c := range bytes.TrimSpace(rest) {
+				if c < '0' || int(c-'0') >= base {
+					return 0, false
+				}
+				n = n*base + int(c-'0')
+				ok = true
+			}
+			return n, ok
 		}
 	}
-	return "", false
+	return 0, false
 }
 
 // TGID is the process of a thread.
 func TGID(tid int) (int, error) {
-	var buf [4096]byte
-	b, err := readFile(procPath(tid, "status"), buf[:])
-	if err != nil {
+	// Only the first thread of a process has a pidfd.
+	if f, _, e := unix.RawSyscall(unix.SYS_PIDFD_OPEN, uintptr(tid), 0, 0); e == 0 {
+		_ = unix.Close(int(f))
+		return tid, nil
+	}
+	var buf [1024]byte
+	b, e := readProc(tid, "status", -1, buf[:])
+	if e != 0 {
 		return 0, ErrGone
 	}
-	s, ok := field(b, "Tgid:")
+	pid, ok := field(b, "Tgid:", 10)
 	if !ok {
 		return 0, ErrGone
 	}
-	return strconv.Atoi(s)
+	return pid, nil
 }
 
 // FDName is what /proc says of descriptor fd: "pipe:[7]", "/memfd:name (deleted)"; "" if it is not open.
 func FDName(tid, fd int) string {
+	var path procBuf
 	var buf [256]byte
-	n, err := unix.Readlink(procPath(tid, "fd/"+strconv.Itoa(fd)), buf[:])
-	if err != nil {
+	if fd < 0 {
+		return ""
+	}
+	path.path(tid, "fd/", fd)
+	n, _, e := unix.RawSyscall6(unix.SYS_READLINKAT, 0, uintptr(unsafe.Pointer(&path)), uintptr(unsafe.Pointer(&buf)), uintptr(len(buf)), 0, 0)
+	if e != 0 {
 		return ""
 	}
 	return string(buf[:n])
@@ -69,24 +95,16 @@ func FDName(tid, fd int) string {
 // FDFlags are the open flags of descriptor fd: O_NONBLOCK and its like.
 func FDFlags(tid, fd int) (int, error) {
 	var buf [1024]byte
-	b, err := readFile(procPath(tid, "fdinfo/"+strconv.Itoa(fd)), buf[:])
-	if err != nil {
+	if fd < 0 {
 		return 0, unix.EBADF
 	}
-	s, ok := field(b, "flags:")
+	b, e := readProc(tid, "fdinfo/", fd, buf[:])
+	if e != 0 {
+		return 0, unix.EBADF
+	}
+	flags, ok := field(b, "flags:", 8)
 	if !ok {
 		return 0, unix.EBADF
 	}
-	f, err := strconv.ParseInt(s, 8, 64)
-	return int(f), err
-}
-
-// Cwd is the working directory of a thread, "" if it cannot be told.
-func Cwd(tid int) string {
-	var buf [4096]byte
-	n, err := unix.Readlink(procPath(tid, "cwd"), buf[:])
-	if err != nil {
-		return ""
-	}
-	return string(buf[:n])
+	return flags, nil
 }
