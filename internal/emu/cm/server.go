@@ -250,9 +250,7 @@ func (s *Server) release(name string) {
 	if left > 0 && s.f.Watch != nil {
 		s.f.Watch.Violation(fl.pid, "leak", "rdma_cm: not destroyed: "+strconv.Itoa(left)+" ids")
 	}
-	for _, w := range fl.waiters {
-		w.r.c.answer(0, unix.EBADF)
-	}
+	// Threads that still wait for an event go on waiting, as in the kernel, where they hold the file: programs close it under them when they end.
 	fl.events, fl.waiters = nil, nil
 	fl.sig.close()
 }
