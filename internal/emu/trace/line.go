@@ -1,0 +1,154 @@
+//go:build linux
+
+package trace
+
+import (
+	"encoding/hex"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// line appends one line to b: `key=value …`, or a JSON object with the same keys. Numbers that people read in hexadecimal are strings in JSON, "0x45".
+type line struct {
+	b     []byte
+	json  bool
+	in    int // nested objects and lists
+	first bool
+}
+
+func (l *line) head(at time.Duration, pid int, device, kind string) {
+	us := at.Microseconds()
+	if l.json {
+		l.b = append(l.b, '{')
+		l.first = true
+		l.num("us", us)
+		l.num("pid", int64(pid))
+		l.str("device", device)
+		l.str("kind", kind)
+		return
+	}
+	l.b = strconv.AppendInt(l.b, us/1e6, 10)
+	l.b = append(l.b, '.')
+	for d := int64(1e5); d > 0; d /= 10 {
+		l.b = append(l.b, byte('0'+us/d%10))
+	}
+	l.b = strconv.AppendInt(append(l.b, ' '), int64(pid), 10)
+	if device == "" {
+		device = "-"
+	}
+	l.b = append(append(l.b, ' '), device...)
+	l.b = append(append(l.b, ' '), kind...)
+}
+
+func (l *line) finish() {
+	if l.json {
+		l.b = append(l.b, '}')
+	}
+	l.b = append(l.b, '\n')
+}
+
+func (l *line) key(k string) {
+	switch {
+	case l.json:
+		if !l.first {
+			l.b = append(l.b, ',')
+		}
+		if k != "" {
+			l.b = append(append(append(l.b, '"'), k...), '"', ':')
+		}
+	default:
+		if !l.first || l.in == 0 {
+			l.b = append(l.b, ' ')
+		}
+		if k != "" {
+			l.b = append(append(l.b, k...), '=')
+		}
+	}
+	l.first = false
+}
+
+func (l *line) num(k string, v int64) {
+	l.key(k)
+	l.b = strconv.AppendInt(l.b, v, 10)
+}
+
+func (l *line) hex(k string, v uint64) {
+	l.key(k)
+	if l.json {
+		l.b = append(l.b, '"')
+	}
+	l.b = strconv.AppendUint(append(l.b, '0', 'x'), v, 16)
+	if l.json {
+		l.b = append(l.b, '"')
+	}
+}
+
+func (l *line) str(k, v string) {
+	l.key(k)
+	plain := utf8.ValidString(v)
+	for i := 0; i < len(v) && plain; i++ {
+		plain = v[i] >= ' ' && v[i] != '"' && v[i] != '\\' && v[i] != 0x7f && (l.json || v[i] != ' ')
+	}
+	switch {
+	case !plain:
+		l.quote(v)
+	case l.json:
+		l.b = append(append(append(l.b, '"'), v...), '"')
+	default:
+		l.b = append(l.b, v...)
+	}
+}
+
+// quote escapes as JSON wants it, whatever bytes a program's name has.
+func (l *line) quote(v string) {
+	l.b = append(l.b, '"')
+	for _, r := range v {
+		switch {
+		case r == '"' || r == '\\':
+			l.b = append(l.b, '\\', byte(r))
+		case r < ' ' || r == 0x7f:
+			l.b = append(l.b, '\\', 'u', '0', '0', "0123456789abcdef"[r>>4], "0123456789abcdef"[r&15])
+		default:
+			l.b = utf8.AppendRune(l.b, r)
+		}
+	}
+	l.b = append(l.b, '"')
+}
+
+func (l *line) flag(k string, v bool) {
+	switch {
+	case !v:
+	case l.json:
+		l.key(k)
+		l.b = append(l.b, "true"...)
+	default:
+		l.key("")
+		l.b = append(l.b, k...)
+	}
+}
+
+func (l *line) bytes(k string, v []byte) {
+	l.key(k)
+	if l.json {
+		l.b = append(l.b, '"')
+	}
+	l.b = hex.AppendEncode(l.b, v)
+	if l.json {
+		l.b = append(l.b, '"')
+	}
+}
+
+// open and close put what is between them into an object or a list.
+func (l *line) open(k string, bracket byte) {
+	l.key(k)
+	l.b = append(l.b, bracket)
+	l.in++
+	l.first = true
+}
+
+func (l *line) close(bracket byte) {
+	l.b = append(l.b, bracket)
+	l.in--
+	l.first = false
+}

@@ -1,0 +1,148 @@
+//go:build linux
+
+package trace
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options says how the lines look.
+type Options struct {
+	JSON bool // JSON lines
+	Raw  bool // with the bytes of WQEs, CQEs and doorbells, in hexadecimal
+	Off  bool // not started yet: [Trace.Set]
+}
+
+const (
+	bufferSize = 4 << 20
+	patience   = 2 * time.Second // how long one who has something to say waits for a reader that reads nothing
+	farewell   = 5 * time.Second
+)
+
+// Trace writes lines. A goroutine of its own does the writing; who has something to say waits only if bufferSize is full, and then not for long: what finds no
+// room is dropped and counted. It is safe for concurrent use.
+type Trace struct {
+	json, raw bool
+	on        atomic.Bool
+	w         io.Writer
+	start     time.Time
+	done      chan struct{}
+
+	mu      sync.Mutex
+	cond    *sync.Cond
+	buf     []byte // what is to be written
+	line    line
+	dropped uint64
+	stalled bool // nothing was written for as long as patience: drop at once
+	closed  bool
+	err     error
+}
+
+// New returns a trace that writes to w.
+func New(w io.Writer, o Options) *Trace {
+	t := &Trace{json: o.JSON, raw: o.Raw, w: w, start: time.Now(), done: make(chan struct{})}
+	t.cond = sync.NewCond(&t.mu)
+	t.line.json = o.JSON
+	t.on.Store(!o.Off)
+	go t.write()
+	return t
+}
+
+// Set starts or stops it.
+func (t *Trace) Set(on bool) { t.on.Store(on) }
+
+// On tells if it is started. A nil Trace is not.
+func (t *Trace) On() bool { return t != nil && t.on.Load() }
+
+// Dropped returns how many lines found no room.
+func (t *Trace) Dropped() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dropped
+}
+
+// Close writes what is left and says how many lines were lost, if any.
+func (t *Trace) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	t.cond.Broadcast()
+	t.mu.Unlock()
+	select {
+	case <-t.done:
+	case <-time.After(farewell):
+		return fmt.Errorf("trace: its reader took nothing for %v; the end is lost", farewell)
+	}
+	switch {
+	case t.err != nil:
+		return fmt.Errorf("trace: %w; %d lines lost", t.err, t.dropped)
+	case t.dropped > 0:
+		return fmt.Errorf("trace: %d lines lost: its reader was too slow", t.dropped)
+	}
+	return nil
+}
+
+func (t *Trace) write() {
+	defer close(t.done)
+	var out []byte
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for {
+		for len(t.buf) == 0 && !t.closed {
+			t.cond.Wait()
+		}
+		if len(t.buf) == 0 {
+			return
+		}
+		out, t.buf = t.buf, out[:0]
+		t.mu.Unlock()
+		_, err := t.w.Write(out)
+		t.mu.Lock()
+		if t.stalled = false; err != nil && t.err == nil {
+			t.err = err
+		}
+		t.cond.Broadcast()
+	}
+}
+
+// begin starts a line, lock taken, if there is room; end must follow then.
+func (t *Trace) begin(pid int, device, kind string) *line {
+	t.mu.Lock()
+	if len(t.buf) > bufferSize && !t.stalled && !t.closed {
+		t.wait()
+	}
+	if t.closed || t.err != nil || len(t.buf) > bufferSize {
+		t.dropped++
+		t.mu.Unlock()
+		return nil
+	}
+	l := &t.line
+	l.b, l.in = t.buf, 0
+	l.head(time.Since(t.start), pid, device, kind)
+	return l
+}
+
+func (t *Trace) wait() {
+	late := false
+	timer := time.AfterFunc(patience, func() {
+		t.mu.Lock()
+		late = true
+		t.cond.Broadcast()
+		t.mu.Unlock()
+	})
+	defer timer.Stop()
+	for len(t.buf) > bufferSize && !late && !t.closed {
+		t.cond.Wait()
+	}
+	t.stalled = len(t.buf) > bufferSize
+}
+
+func (t *Trace) end() {
+	t.line.finish()
+	t.buf = t.line.b
+	t.mu.Unlock()
+	t.cond.Broadcast()
+}

@@ -1,0 +1,103 @@
+//go:build linux
+
+package trace
+
+import (
+	"encoding/binary"
+
+	"github.com/pureverbs/pureverbs/internal/emu/hca"
+)
+
+// What follows the control segment of an opcode.
+const (
+	hasRemote = 1 << iota
+	hasAtomic
+	hasMasked // an atomic of two segments
+	hasImm
+	hasData
+)
+
+var shape = [256]uint8{
+	0x01: hasImm | hasData, 0x08: hasRemote | hasData, 0x09: hasRemote | hasImm | hasData, 0x0a: hasData, 0x0b: hasImm | hasData, 0x0e: hasData,
+	0x10: hasRemote | hasData, 0x11: hasRemote | hasAtomic | hasData, 0x12: hasRemote | hasAtomic | hasData,
+	0x14: hasRemote | hasMasked | hasData, 0x15: hasRemote | hasMasked | hasData, 0x25: hasImm,
+}
+
+// wqe appends what a work request says. It stops where the bytes do.
+func (l *line) wqe(t hca.QPType, w []byte) {
+	if len(w) < 16 {
+		return
+	}
+	be := binary.BigEndian
+	op, fl := w[3], w[11]
+	l.num("index", int64(be.Uint16(w[1:])))
+	l.str("op", opcodes.name("Opcode", op))
+	l.num("ds", int64(w[7]&0x3f))
+	l.flag("CE", fl&0x0c == 0x08)
+	l.flag("SE", fl&0x02 != 0)
+	l.flag("FENCE", fl&0xe0 == 0x80)
+	l.flag("SMALL_FENCE", fl&0xe0 == 0x20)
+	s := shape[op]
+	if s&hasImm != 0 {
+		l.hex(map[bool]string{true: "key", false: "imm"}[op == 0x01 || op == 0x25], uint64(be.Uint32(w[12:])))
+	}
+	w = w[16:]
+	next := func(n int) (p []byte) {
+		if n > len(w) {
+			n = len(w)
+		}
+		p, w = w[:n], w[n:]
+		return p
+	}
+	switch t {
+	case hca.UD:
+		if p := next(48); len(p) == 48 {
+			l.hex("qkey", uint64(be.Uint32(p)))
+			l.hex("dqpn", uint64(be.Uint32(p[8:])&0xffffff))
+		}
+	case hca.XRCSend:
+		if p := next(16); len(p) == 16 && op != 0 {
+			l.hex("srqn", uint64(be.Uint32(p)))
+		}
+	case hca.RawPacket:
+		if p := next(16); len(p) == 16 {
+			n := int(be.Uint16(p[12:]))
+			l.num("inline_hdr", int64(n))
+			next((16+n)&^15 - 16)
+		}
+	}
+	if s&hasRemote != 0 {
+		if p := next(16); len(p) == 16 {
+			l.hex("raddr", be.Uint64(p))
+			l.hex("rkey", uint64(be.Uint32(p[8:])))
+		}
+	}
+	if s&hasAtomic != 0 {
+		if p := next(16); len(p) == 16 {
+			l.hex("swap_add", be.Uint64(p))
+			l.hex("compare", be.Uint64(p[8:]))
+		}
+	}
+	if s&hasMasked != 0 {
+		if p := next(32); len(p) == 32 {
+			l.bytes("atomic", p)
+		}
+	}
+	if s&hasData == 0 || len(w) < 4 {
+		return
+	}
+	if n := be.Uint32(w); n>>31 != 0 {
+		l.num("inline", int64(n&0x7fffffff))
+		return
+	}
+	l.open("sges", '[')
+	for len(w) >= 16 {
+		p := next(16)
+		l.open("", '{')
+		l.hex("lkey", uint64(be.Uint32(p[4:])))
+		l.hex("addr", be.Uint64(p[8:]))
+		l.num("len", int64(be.Uint32(p)))
+		l.close('}')
+	}
+	l.close(']')
+}
