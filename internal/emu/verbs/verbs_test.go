@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"os/exec"
 	"testing"
 	"unsafe"
 
@@ -632,11 +633,14 @@ func TestCompletionChannel(t *testing.T) {
 		p.must(e)
 		fd := int32(u32(r, 0))
 		name := self{}.link(fd)
-		if p.x.Channel(name) == nil {
+		p.s.f.Lock()
+		channel := p.x.Channel(name)
+		p.s.f.Unlock()
+		if channel == nil {
 			t.Fatalf("%s: descriptor %d leads to %q", abi, fd, name)
 		}
 		cq := p.cq(10, fd)
-		if k := p.x.Object(cq).(*hca.CQ).Channel; k == nil || k != p.x.Channel(name) {
+		if k := p.x.Object(cq).(*hca.CQ).Channel; k != channel {
 			t.Errorf("%s: channel %v", abi, k)
 		}
 		unix.Close(int(fd))
@@ -934,3 +938,38 @@ func (window) mem() guest.Mem                     { return guest.Mem{PID: os.Get
 func (window) link(int32) string                  { return "" }
 func (window) stat(int32) (uint64, uint64, error) { return 0, 0, unix.EBADF }
 func (window) install(int) (int, error)           { return 0, unix.EMFILE }
+
+// child is a caller in another process than the one that opened the device.
+type child struct {
+	self
+	pid int
+}
+
+func (c child) mem() guest.Mem { return guest.Mem{PID: c.pid} }
+
+// The addresses that a forked child registers are its own.
+func TestForkedChild(t *testing.T) {
+	p := open(t)
+	p.getContext()
+	pd := p.pd()
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	}()
+	_, start := p.room(4096, 4096)
+	resp := p.put(make([]byte, 16))
+	b := p.put(le(9, uint16(12), uint16(3), resp, start, uint64(4096), start, pd, 1))
+	if e := p.s.write(child{self{guest.Mem{PID: os.Getpid()}}, cmd.Process.Pid}, p.x, b, 48); e != unix.EFAULT {
+		t.Errorf("reg_mr of what only the parent has mapped: %v, want EFAULT", e)
+	}
+	if e := p.s.write(p.who(), p.x, b, 48); e != 0 {
+		t.Errorf("reg_mr by the parent: %v", e)
+	}
+	if p.x.Mem.PID != os.Getpid() {
+		t.Errorf("the context's memory is that of %d", p.x.Mem.PID)
+	}
+}
