@@ -177,7 +177,7 @@ func TestAllocs(t *testing.T) {
 	// The program's side allocates; the engine's must not.
 	for _, op := range []uint8{opWrite, opSend, opRead, opAtomicFA} {
 		total := uint64(0)
-		for range 50 {
+		for round := range 60 {
 			for i := range 8 {
 				flags := uint8(0)
 				if i == 7 {
@@ -198,7 +198,9 @@ func TestAllocs(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			p.r.e.turn()
 			runtime.ReadMemStats(&after)
-			total += after.Mallocs - before.Mallocs
+			if round >= 10 { // caches are made at first
+				total += after.Mallocs - before.Mallocs
+			}
 			p.r.settle()
 			p.acq.want(0, -1)
 			for op == opSend {
@@ -207,7 +209,7 @@ func TestAllocs(t *testing.T) {
 				}
 			}
 		}
-		if total > 4 { // the first turn makes caches
+		if total > 4 { // others in the process allocate too
 			t.Errorf("opcode %#x: %v allocations in 50 batches", op, total)
 		}
 	}

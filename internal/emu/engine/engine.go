@@ -61,7 +61,7 @@ const (
 	housekeeping = int64(time.Millisecond)      // look at QPs in ERR
 	auditEvery   = int64(25 * time.Millisecond) // strict mode: look for doorbells that are missing
 	auditPatient = int64(200 * time.Millisecond)
-	printEvery   = int64(20 * time.Millisecond) // strict mode: compare a key's mapping
+	printEvery   = int64(100 * time.Millisecond) // strict mode: compare a key's mapping
 )
 
 // Engine executes the work requests of a fabric. Its methods of [hca.Engine] want the fabric's lock held.

@@ -2,7 +2,10 @@
 
 package engine
 
-import "github.com/pureverbs/pureverbs/internal/emu/hca"
+import (
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
+	"github.com/pureverbs/pureverbs/internal/emu/hca"
+)
 
 // checkPrint compares the mapping under a key with the one at the first look (strict mode), now and then or when forced.
 func (e *Engine) checkPrint(k *hca.MKey, force bool) {
@@ -40,6 +43,9 @@ func (e *Engine) checkPrint(k *hca.MKey, force bool) {
 		}
 	}
 	if at-k.Addr < k.Len {
+		if k.Mem.Read(at, e.io.tmp[:1]) != guest.ErrFault {
+			return // the program has ended
+		}
 		if r.Print != 1 {
 			e.violate(k.Mem.PID, RuleMRUnmapped, "key 0x"+hex(k.Key)+": address 0x"+hex64(at)+" of the region is not mapped")
 		}

@@ -16,6 +16,7 @@ func hash(b []byte) uint64 { return maphash.Bytes(seed, b) | 1 }
 
 // remember keeps what a WQE looks like that is to be tried again.
 func (e *Engine) remember(qp *hca.QP, w *wqe) {
+	e.win.n = 0 // it is read again
 	if e.watching() {
 		qp.Run.Hash = hash(w.raw[:w.size])
 	}

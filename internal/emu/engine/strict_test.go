@@ -1,0 +1,293 @@
+//go:build linux
+
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/emu/hca"
+)
+
+// TestRules breaks each rule of strict mode once.
+func TestRules(t *testing.T) {
+	write := func(p *pair) [][]byte { a, k := p.mb.at(0); return [][]byte{raddr(a, k), p.ma.sge(0, 64)} }
+	tests := map[string]func(p *pair){
+		RuleWQEIndex: func(p *pair) {
+			p.qa.post(opWrite, signaled, 0, write(p)...)
+			p.qa.sq[2]++
+			p.qa.ring()
+		},
+		RuleWQEQPN: func(p *pair) {
+			p.qa.post(opWrite, signaled, 0, write(p)...)
+			p.qa.sq[6] ^= 1
+			p.qa.ring()
+		},
+		RuleWQESize: func(p *pair) {
+			p.qa.post(opWrite, signaled, 0, write(p)...)
+			p.qa.sq[7] = 9 // three blocks
+			p.qa.ring()
+		},
+		RuleWQEOpcode: func(p *pair) { p.qa.send(0x3f, signaled, 0, write(p)...) },
+		RuleWQEFormat: func(p *pair) { p.qa.send(opAtomicCS, signaled, 0, write(p)[0]) },
+		RuleWQEChanged: func(p *pair) {
+			p.qa.send(opSend, signaled, 0, p.ma.sge(0, 64)) // waits: no receive
+			p.r.settle()
+			p.qa.sq[19] = 32
+		},
+		RuleUnsignaled: func(p *pair) {
+			for range 80 {
+				p.qa.send(opNOP, 0, 0)
+				p.r.settle()
+			}
+		},
+		RuleSQAhead: func(p *pair) {
+			p.qa.post(opNOP, signaled, 0)
+			p.qa.pi += 100
+			p.qa.ring()
+		},
+		RuleSQNoDoorbell: func(p *pair) {
+			p.qa.post(opNOP, signaled, 0)
+			be.PutUint32(p.qa.db[4:], p.qa.pi)
+		},
+		RuleSQNoRecord: func(p *pair) {
+			p.qa.post(opNOP, signaled, 0)
+			copy(p.a.uar.Page[0x800:], p.qa.last)
+		},
+		RuleDoorbellQPN: func(p *pair) { copy(p.a.uar.Page[0x800:], seg(uint32(0), uint32(0x77701))) },
+		RuleBlueFlame: func(p *pair) {
+			p.qa.post(opWrite, signaled, 0, write(p)...)
+			copy(p.a.uar.Page[0x808:], p.qa.sq[8:64])
+			p.a.uar.Page[0x81f] ^= 1
+			p.qa.ring()
+		},
+		RulePostState: func(p *pair) {
+			p.qa.modify(&hca.QPAttr{}, 0, hca.Reset)
+			p.qa.send(opNOP, signaled, 0)
+		},
+		RuleRQAhead: func(p *pair) {
+			p.qb.head = 100
+			p.qb.recv(p.mb.sge(0, 64))
+			p.qa.send(opSend, signaled, 0, p.ma.sge(0, 64))
+		},
+		RuleRQNoRoom: func(p *pair) {
+			p.bcq.q.Entries = 4
+			for range 6 {
+				p.qb.recv(p.mb.sge(0, 64))
+			}
+			p.qa.send(opSend, signaled, 0, p.ma.sge(0, 64))
+		},
+		RuleMRUnmapped: func(p *pair) {
+			p.ma.buf = p.r.a.alloc(1 << 20)
+			m := p.a.mr(8192, anyAccess)
+			if err := unix.Mprotect(m.buf, unix.PROT_NONE); err != nil {
+				t.Fatal(err)
+			}
+			p.r.t.Cleanup(func() { _ = unix.Mprotect(m.buf, unix.PROT_READ|unix.PROT_WRITE) })
+			p.qa.send(opWrite, signaled, 0, write(p)[0], m.sge(0, 64))
+		},
+		RuleMRRemapped: func(p *pair) {
+			p.qa.send(opWrite, signaled, 0, write(p)...)
+			p.r.settle()
+			fd, err := unix.MemfdCreate("other", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(fd)
+			_ = unix.Ftruncate(fd, 4096)
+			_, _, e := unix.Syscall6(unix.SYS_MMAP, uintptr(va(p.ma.buf)), 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED, uintptr(fd), 0)
+			if e != 0 {
+				t.Fatal(e)
+			}
+			if e := p.a.ctx.DeregMR(p.ma.key.Handle); e != 0 {
+				t.Fatal(e)
+			}
+		},
+		RuleCQConsumer: func(p *pair) {
+			be.PutUint32(p.acq.db, 5)
+			p.acq.arm(false)
+		},
+		RuleCQOverrun: func(p *pair) {
+			p.acq.q.Entries = 4
+			for range 5 {
+				p.qa.post(opNOP, signaled, 0)
+			}
+			p.qa.ring()
+		},
+		RuleCQArmSequence: func(p *pair) { p.acq.sn = 2; p.acq.arm(false) },
+		RuleRingUnmapped: func(p *pair) {
+			off := va(p.qb.db) - va(p.r.a.mem)
+			protect(t, p.r.a.mem[off:off+4096])
+			p.qa.send(opSend, signaled, 0, p.ma.sge(0, 64))
+		},
+	}
+	if len(tests) != len(Rules) {
+		t.Errorf("%d rules, %d tests", len(Rules), len(tests))
+	}
+	for _, r := range Rules {
+		if tests[r.Name] == nil {
+			t.Errorf("no test for %s", r.Name)
+			continue
+		}
+		t.Run(r.Name, func(t *testing.T) {
+			p := newPair(t, qpOpts{}, nil)
+			tests[r.Name](p)
+			for end := time.Now().Add(time.Second); !p.r.violated(r.Name) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+				p.r.e.turn()
+			}
+			if !p.r.violated(r.Name) {
+				t.Errorf("not noticed; noticed: %v", p.r.broken)
+			}
+		})
+	}
+}
+
+// TestBlueFlameGood sends WQEs by copies and by plain doorbells in turn: no false alarm.
+func TestBlueFlameGood(t *testing.T) {
+	p := newPair(t, qpOpts{sq: 16}, nil)
+	a, k := p.mb.at(0)
+	for i := range 100 {
+		data := make([]byte, 40+i)
+		fill(data, byte(i))
+		at := p.qa.post(opWrite, signaled, 0, raddr(a, k), inlineSeg(data))
+		if i%3 != 0 {
+			n := int(p.qa.pi-at) * 64
+			for o := 8; o < n; o += 8 {
+				copy(p.a.uar.Page[0x800+p.a.slot*0x100+o:], p.qa.sq[(int(at)*64+o)%len(p.qa.sq):][:8])
+			}
+		}
+		p.qa.ring()
+		p.acq.want(0, -1)
+	}
+	p.r.clean()
+}
+
+func TestFaults(t *testing.T) {
+	addr := func(p *pair) []byte { a, k := p.mb.at(0); return raddr(a, k) }
+	for _, c := range []struct {
+		name string
+		f    Fault
+		syn  uint8
+	}{{"retry", FaultRetry, synRetry}, {"access", FaultAccess, synRemoteAccess}, {"flush", FaultFlush, synFlush}, {"fatal", FaultQPFatal, synFlush}} {
+		p := newPair(t, qpOpts{}, nil)
+		p.r.e.Hooks.AtWQE = func(q *hca.QP, op uint8, n uint64) Fault {
+			if n == 1 && q == p.qa.q && op == opWrite {
+				return c.f
+			}
+			return FaultNone
+		}
+		for range 3 {
+			p.qa.post(opWrite, signaled, 0, addr(p), p.ma.sge(0, 8))
+		}
+		p.qa.ring()
+		p.acq.want(0, -1)
+		p.acq.wantErr(cqeReqErr, c.syn)
+		p.acq.wantErr(cqeReqErr, synFlush)
+		p.acq.none()
+		if got := p.r.event(hca.EventQPFatal); got != 0 != (c.f == FaultQPFatal) {
+			t.Errorf("%s: events %v", c.name, p.r.events)
+		}
+	}
+	at := func(f Fault) (*pair, func()) {
+		p := newPair(t, qpOpts{}, nil)
+		once := true
+		p.r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) Fault {
+			if once {
+				once = false
+				return f
+			}
+			return FaultNone
+		}
+		return p, func() { fill(p.ma.buf[:100], 4); p.qa.send(opWrite, signaled, 0, addr(p), p.ma.sge(0, 100)) }
+	}
+	p, send := at(FaultRNR)
+	start := nanos()
+	send()
+	p.acq.want(0, -1)
+	if nanos()-start < 10e3 {
+		t.Error("no wait for the receiver")
+	}
+	p, send = at(FaultBitFlip)
+	send()
+	p.acq.want(0, -1)
+	if p.ma.buf[0]^1 != p.mb.buf[0] || string(p.ma.buf[1:100]) != string(p.mb.buf[1:100]) {
+		t.Error("not one bit was flipped")
+	}
+
+	cqf := func(f Fault, delay uint32) *pair {
+		p := newPair(t, qpOpts{}, nil)
+		once := true
+		p.r.e.Hooks.AtCQE = func(*hca.CQ, *hca.QP) (Fault, uint32) {
+			if once {
+				once = false
+				return f, delay
+			}
+			return FaultNone, 0
+		}
+		p.qa.post(opNOP, signaled, 0)
+		p.qa.post(opNOP, signaled, 0)
+		p.qa.ring()
+		p.r.settle()
+		return p
+	}
+	p = cqf(FaultLost, 0)
+	if v := p.acq.want(0, -1); v.counter() != 1 {
+		t.Errorf("completion of WQE %d", v.counter())
+	}
+	p.acq.none()
+	p = cqf(FaultOwner, 0)
+	p.acq.none()
+	p = cqf(FaultDelay, 3000)
+	p.acq.none()
+	time.Sleep(4 * time.Millisecond)
+	for i := range 2 {
+		if v := p.acq.want(0, -1); v.counter() != uint16(i) {
+			t.Errorf("completion of WQE %d", v.counter())
+		}
+	}
+	p = cqf(FaultCQError, 0)
+	p.acq.none()
+	if p.r.event(hca.EventCQErr) != 1 {
+		t.Errorf("events %v", p.r.events)
+	}
+
+	p = newPair(t, qpOpts{}, nil)
+	lost := 1
+	p.r.e.Hooks.AtDoorbell = func(*hca.QP) Fault {
+		if lost--; lost == 0 {
+			return FaultLost
+		}
+		return FaultNone
+	}
+	p.qa.send(opNOP, signaled, 0)
+	p.acq.none()
+	p.qa.send(opNOP, signaled, 0) // its doorbell covers both
+	p.acq.want(0, -1)
+	p.acq.want(0, -1)
+	p.r.clean()
+}
+
+func TestTrace(t *testing.T) {
+	p := newPair(t, qpOpts{}, nil)
+	var got []Record
+	p.r.e.Hooks.Trace = func(r *Record) { got = append(got, *r) }
+	p.qb.recv(p.mb.sge(0, 64))
+	p.acq.arm(false)
+	p.r.settle()
+	p.qa.send(opSendImm, signaled, 7, p.ma.sge(0, 8))
+	p.acq.want(0, -1)
+	want := []Kind{KindArm, KindDoorbell, KindRecv, KindWQE, KindCQE, KindCQE, KindEvent}
+	if len(got) != len(want) {
+		t.Fatalf("%d records: %+v", len(got), got)
+	}
+	for i, k := range want {
+		if got[i].Kind != k || got[i].PID == 0 || got[i].Time == 0 {
+			t.Errorf("record %d: %+v, want kind %d", i, got[i], k)
+		}
+	}
+	if w := got[3]; w.Opcode != opSendImm || w.N != 8 || w.Imm != 7 || w.SGEs != 1 || w.PeerQPN != p.qb.q.Num {
+		t.Errorf("WQE: %+v", w)
+	}
+}
