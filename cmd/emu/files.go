@@ -22,7 +22,7 @@ type files struct {
 
 func (f *files) handle(c *notify.Call) {
 	switch c.Op {
-	case notify.OpOpen, notify.OpStat, notify.OpAccess, notify.OpReadlink:
+	case notify.OpOpen, notify.OpStat, notify.OpAccess, notify.OpReadlink, notify.OpXattr:
 		p, err := c.Path()
 		if err != nil {
 			c.Continue()
@@ -72,6 +72,8 @@ func (f *files) path(c *notify.Call, t sysfs.Target) {
 		default:
 			c.Return(0)
 		}
+	case notify.OpXattr:
+		c.Errno(unix.ENODATA)
 	case notify.OpReadlink:
 		buf := make([]byte, min(c.Args[3], unix.PathMax))
 		n, err := unix.Readlink(t.RealPath, buf)

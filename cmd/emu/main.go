@@ -58,6 +58,10 @@ func run(args []string, stdout, stderr io.Writer) (int, error) {
 func serve(o *options) (int, error) {
 	tree, err := sysfs.New(o.config)
 	if err != nil {
+		// Under another emulator, the machine has its devices.
+		if missing := notify.Probe(); missing != nil {
+			err = missing
+		}
 		return exitCannot, err
 	}
 	defer tree.Close()

@@ -23,6 +23,8 @@ var calls = append(archCalls, []sysCall{
 	{nr: unix.SYS_FACCESSAT, body: always, set: op(OpAccess, 3)},
 	{nr: unix.SYS_FACCESSAT2, body: always, set: op(OpAccess, 4)},
 	{nr: unix.SYS_READLINKAT, body: always, set: op(OpReadlink, 4)},
+	{nr: unix.SYS_GETXATTR, body: always, set: setXattr}, // ls asks
+	{nr: unix.SYS_LGETXATTR, body: always, set: setXattr},
 	{nr: unix.SYS_MMAP, body: mappings, set: setMmap},
 	{nr: unix.SYS_SOCKET, body: sockets, set: op(0, 0)}, // never trapped
 	{nr: unix.SYS_MUNMAP, body: always, set: op(OpUnmap, 2), onlyUnmap: true},
@@ -61,6 +63,8 @@ func (c *Call) statAt(dir, path, flags, out uint64) {
 	}
 	c.stat(OpStat, out, dir, path, flags)
 }
+
+func setXattr(c *Call, a *[6]uint64) { c.Op, c.Args = OpXattr, [6]uint64{atFDCWD, a[0]} }
 
 func setMmap(c *Call, a *[6]uint64) {
 	if fd := int(int32(a[4])); fd >= c.s.spec.Window[0] && fd < c.s.spec.Window[1] {

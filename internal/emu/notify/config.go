@@ -50,9 +50,10 @@ const (
 	OpMmap     Op = 8  // address, length, prot, flags, fd, offset
 	OpUnmap    Op = 9  // address, length: the memory there goes away
 	OpRemap    Op = 10 // old address, old length, new length, flags, new address
+	OpXattr    Op = 11 // dirfd, path: the reading of an attribute
 )
 
-var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap"}
+var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap", "xattr"}
 
 func (o Op) String() string {
 	if o == 0 || int(o) >= len(opNames) {

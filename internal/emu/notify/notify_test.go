@@ -59,7 +59,7 @@ func newToy(t testing.TB) *toy {
 func (y *toy) handle(c *Call) {
 	y.op[c.Op].Add(1)
 	switch c.Op {
-	case OpOpen, OpStat, OpAccess, OpReadlink:
+	case OpOpen, OpStat, OpAccess, OpReadlink, OpXattr:
 		p, err := c.Path()
 		switch {
 		case err != nil || p != toyPath && p != toyPath+"-sys":
@@ -78,6 +78,8 @@ func (y *toy) handle(c *Call) {
 			g.Close()
 		case c.Op == OpStat:
 			c.ReturnStat(&toyStat)
+		case c.Op == OpXattr:
+			c.Errno(unix.ENODATA)
 		case c.Op == OpAccess:
 			c.Return(0)
 		default:

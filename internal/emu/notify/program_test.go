@@ -106,6 +106,9 @@ func device() int {
 	_, err = unix.Readlink("/proc/self/exe", make([]byte, 10))
 	check("another readlink", err, nil)
 
+	_, err = unix.Lgetxattr(toyPath, "security.selinux", nil)
+	check("lgetxattr", err, unix.ENODATA)
+
 	// What creates is the kernel's alone.
 	_, err = unix.Open("/proc/toy", unix.O_CREAT|unix.O_RDWR, 0o600)
 	check("create", err, unix.ENOENT)
