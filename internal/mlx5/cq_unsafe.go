@@ -131,7 +131,12 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 				wc.Opcode = wcTSO
 			}
 			if f := uint8(tail) & (scatter32 | scatter64); f != 0 {
-				wc.Status = qp.scatterSend(uint32(tail>>16), wc.ByteLen, inlineData(p, f))
+				data := cq.carried(p, f)
+				if data == nil {
+					cq.pending = cq.broken(qp, ci-1, tail, "64 bytes of payload in an entry of 64 bytes")
+					goto out
+				}
+				wc.Status = qp.scatterSend(uint32(tail>>16), wc.ByteLen, data)
 			}
 		case cqeRespSend, cqeRespSendImm, cqeRespSendInv, cqeRespWrImm:
 			*wc = WC{QPN: num, Opcode: wcRecv, ByteLen: get32(p, offByteCnt), Timestamp: get64(p, offTimestamp)}
@@ -188,40 +193,40 @@ out:
 	return n, nil
 }
 
-// inlineData is the payload that a CQE carries: its own first 32 bytes, or the 64 bytes before it.
-func inlineData(p unsafe.Pointer, f uint8) []byte {
-	if f&scatter32 != 0 {
+// carried is the payload that a CQE carries: its own first 32 bytes, or the 64 bytes before it, which only an entry of 128 bytes has.
+func (cq *CQ) carried(p unsafe.Pointer, f uint8) []byte {
+	switch {
+	case f&scatter32 != 0:
 		return unsafe.Slice((*byte)(p), 32)
+	case cq.shift == 7:
+		return unsafe.Slice((*byte)(unsafe.Add(p, -64)), 64)
 	}
-	return unsafe.Slice((*byte)(unsafe.Add(p, -64)), 64)
+	return nil
 }
 
 // recv completes the receive that a CQE names.
 //
 //go:norace
 func (cq *CQ) recv(qp *QP, wc *WC, counter uint32, p unsafe.Pointer, own uint8) bool {
-	inline := own & (scatter32 | scatter64)
-	if s := qp.SRQ; s != nil {
-		if inline != 0 && counter < uint32(len(s.ids)) {
-			wc.Status = scatter(unsafe.Add(s.wqe(counter), segSize), s.segs, wc.ByteLen, inlineData(p, inline))
+	var carried []byte
+	if f := own & (scatter32 | scatter64); f != 0 {
+		if carried = cq.carried(p, f); carried == nil {
+			return false
 		}
-		id, ok := s.take(counter)
-		wc.ID = id
+	}
+	if s := qp.SRQ; s != nil {
+		var ok bool
+		wc.ID, wc.Status, ok = s.take(counter, wc.ByteLen, carried)
 		return ok
 	}
 	r := &qp.RQ
-	if r.buf == nil {
-		return false
-	}
-	i := counter & r.mask
-	// Receives complete in order.
-	if i != r.polled&r.mask {
+	i, ok := r.take(counter)
+	if !ok {
 		return false
 	}
 	wc.ID = r.ids[i]
-	r.polled++
-	if inline != 0 {
-		wc.Status = scatter(unsafe.Add(r.buf, uintptr(i)*r.stride), r.segs, wc.ByteLen, inlineData(p, inline))
+	if carried != nil {
+		wc.Status = scatter(unsafe.Add(r.buf, uintptr(i)*r.stride), r.segs, wc.ByteLen, carried)
 	}
 	return true
 }
@@ -282,7 +287,7 @@ func (cq *CQ) Purge(qp *QP) {
 		tail := get64(p, offTail)
 		if uint32(tail>>32)&numberMask == qp.Num {
 			if op := uint8(tail) >> 4; qp.SRQ != nil && op != cqeReq && op != cqeReqErr {
-				qp.SRQ.take(uint32(tail>>16) & 0xffff)
+				qp.SRQ.take(uint32(tail>>16)&0xffff, 0, nil)
 			}
 			freed++
 			continue

@@ -32,6 +32,7 @@ type RQ struct {
 
 	done   atomic.Uint32 // published by the poller: work requests completed
 	polled uint32        // the poller's own
+	known  uint32        // what head was when the poller last looked
 }
 
 func (q *RQ) init(c *RQConfig) {
@@ -63,6 +64,24 @@ func (q *RQ) Post(wrs []RecvWR) int {
 	return n
 }
 
+// take completes the next receive, which is that of WQE counter, or answers false when that is not so or none is posted.
+//
+//go:norace
+func (q *RQ) take(counter uint32) (i uint32, ok bool) {
+	if q.polled == q.known {
+		q.known = q.head // as it was before the doorbell, at least
+		if q.polled == q.known {
+			return 0, false
+		}
+	}
+	i = counter & q.mask
+	if i != q.polled&q.mask { // receives complete in order
+		return 0, false
+	}
+	q.polled++
+	return i, true
+}
+
 // putList writes a scatter list and, where room is left, its end.
 func putList(p unsafe.Pointer, sges []SGE, segs int, skipEmpty bool) {
 	n := 0
@@ -83,6 +102,6 @@ func putList(p unsafe.Pointer, sges []SGE, segs int, skipEmpty bool) {
 }
 
 func (q *RQ) reset() {
-	q.head, q.polled = 0, 0
+	q.head, q.polled, q.known = 0, 0, 0
 	q.done.Store(0)
 }

@@ -58,7 +58,7 @@ func (s *SRQ) Post(wrs []RecvWR) int {
 	for ; n < len(wrs) && s.head != s.tail; n++ {
 		wr := &wrs[n]
 		i, to := s.head, s.next(s.head)
-		if len(wr.SGEs) > s.maxSGE || to >= uint32(len(s.ids)) { // a link that was overwritten: nothing may follow it
+		if len(wr.SGEs) > s.maxSGE || to >= uint32(len(s.ids)) || s.used[to] { // a link that was overwritten: nothing may follow it
 			break
 		}
 		putList(unsafe.Add(s.wqe(i), segSize), wr.SGEs, s.segs, false)
@@ -74,17 +74,21 @@ func (s *SRQ) Post(wrs []RecvWR) int {
 
 func (s *SRQ) ring() { mmio.Record(s.dbrec, bits.ReverseBytes32(uint32(s.counter))) }
 
-// take gives WQE i back and returns its id, or false when i was not posted.
-func (s *SRQ) take(i uint32) (uint64, bool) {
+// take gives WQE i back and returns its id, or false when i was not posted. What the CQE carries of the message, n bytes, goes to the WQE's memory before
+// another poster can have the WQE.
+func (s *SRQ) take(i, n uint32, carried []byte) (id uint64, status uint32, ok bool) {
 	s.mu.Lock()
 	if i >= uint32(len(s.ids)) || !s.used[i] {
 		s.mu.Unlock()
-		return 0, false
+		return 0, 0, false
 	}
-	id := s.ids[i]
+	id = s.ids[i]
+	if carried != nil {
+		status = scatter(unsafe.Add(s.wqe(i), segSize), s.segs, n, carried)
+	}
 	s.free(i)
 	s.mu.Unlock()
-	return id, true
+	return id, status, true
 }
 
 func (s *SRQ) free(i uint32) {
@@ -97,18 +101,18 @@ func (s *SRQ) free(i uint32) {
 func (s *SRQ) repost(i uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i >= uint32(len(s.ids)) || !s.used[i] || s.head == s.tail {
+	if i >= uint32(len(s.ids)) || !s.used[i] {
 		return false
 	}
-	to := s.next(s.head)
-	if to >= uint32(len(s.ids)) {
-		return false
-	}
+	s.free(i) // first: the list may have no other to post
 	h := s.head
+	to := s.next(h)
+	if to >= uint32(len(s.ids)) || s.used[to] {
+		return false
+	}
 	copy(unsafe.Slice((*byte)(unsafe.Add(s.wqe(h), segSize)), s.segs*segSize), unsafe.Slice((*byte)(unsafe.Add(s.wqe(i), segSize)), s.segs*segSize))
 	s.ids[h], s.used[h] = s.ids[i], true
 	s.head = to
-	s.free(i)
 	s.counter++
 	s.ring()
 	return true
