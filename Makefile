@@ -14,7 +14,7 @@ V ?=
 
 # The quick cycle prints as it goes; the long run prints what failed.
 TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)
-ALL := lint unit race releases arm64 bench rxe
+ALL := lint unit race releases arm64 bench emu rxe
 
 .PHONY: all setup build test $(addprefix test-,$(ALL)) bench bench-rxe demo clean
 

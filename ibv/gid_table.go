@@ -89,6 +89,9 @@ func (c *Context) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
 			g.Netdev = dev.Name
 		}
 	}
+	if g.Netdev == "" {
+		_, g.Netdev = sysfsGID(c.Name(), g.Port, g.Index) // of a netdev that this network namespace does not number
+	}
 	return g
 }
 

@@ -201,9 +201,16 @@ func parts(out string) (server, client string) {
 	return server, client
 }
 
+// tail shortens what a failed test shows.
 func tail(s string) string {
-	if lines := strings.SplitAfter(s, "\n"); len(lines) > 120 {
-		return strings.Join(lines[:40], "") + "...\n" + strings.Join(lines[len(lines)-80:], "")
+	lines := strings.SplitAfter(s, "\n")
+	for i, l := range lines {
+		if len(l) > 200 {
+			lines[i] = l[:200] + "...\n"
+		}
 	}
-	return s
+	if len(lines) > 120 {
+		lines = append(append(lines[:40:40], "...\n"), lines[len(lines)-80:]...)
+	}
+	return strings.Join(lines, "")
 }

@@ -67,7 +67,7 @@ func check(command []string, out string, client bool) error {
 	return fmt.Errorf("nobody knows what %s should print", program)
 }
 
-var resultLine = regexp.MustCompile(`(?m)^ *(\d+) +(\d+) +([0-9.]+) +([0-9.]+)((?: +[0-9.]+)*) *$`)
+var resultLine = regexp.MustCompile(`(?m)^[ \t]*(\d+)[ \t]+(\d+)[ \t]+([0-9.]+)[ \t]+([0-9.]+)((?:[ \t]+[0-9.]+)*)[ \t]*$`)
 
 // perftest wants the client's table to have every size, with all messages and figures above 0.
 func perftest(program string, args []string, out string, client bool, number func(string, int) int) error {

@@ -55,7 +55,7 @@ var once = []row{
 	{command: "ib_write_lat -n 500 -s 8"},
 	{command: "ib_write_lat -c UC -n 100 -s 4096"},
 	{command: "ib_read_bw -n 100 -s 65536 -q 4"},
-	{command: "ib_read_bw -n 100 -s 4096 -e -l 16"},
+	{command: "ib_read_bw -n 160 -s 4096 -e -l 16"},
 	{command: "ib_read_lat -n 200 -s 64"},
 	{command: "ib_send_bw -n 100 -s 65536 -e"},
 	{command: "ib_send_bw -c UC -n 100 -s 4096 -q 4 -b"},

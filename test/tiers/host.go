@@ -69,7 +69,7 @@ func (r *runner) selection() []string {
 	if r.figures {
 		return []string{"-run=^TestFigures", "-p=1"}
 	}
-	s := []string{"-skip=^TestRXE|^TestFigures"}
+	s := []string{"-skip=^TestRXE|^TestEmu|^TestFigures"}
 	if r.run != "" {
 		s = append(s, "-run="+r.run)
 	}
@@ -136,7 +136,7 @@ func (r *runner) arm64(ctx context.Context) ([]Result, error) {
 		"QEMU_LD_PREFIX=/usr/aarch64-linux-gnu", "PUREVERBS_TEST_EXEC=qemu-aarch64-static",
 	}
 	// Debian 12 for amd64 has no libibverbs for arm64; the fake one is built.
-	return r.gotest(ctx, "arm64", env, append(r.selection(), "-skip=^TestRXE|^TestFigures|^TestLib", "-exec=qemu-aarch64-static",
+	return r.gotest(ctx, "arm64", env, append(r.selection(), "-skip=^TestRXE|^TestEmu|^TestFigures|^TestLib", "-exec=qemu-aarch64-static",
 		"./internal/ccall/...", "./internal/abi/...", "./internal/ops/...", "./ibv/...")...)
 }
 

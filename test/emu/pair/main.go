@@ -6,7 +6,8 @@
 //	emu -- pair -p 18515 ib_write_bw -- ib_write_bw 127.0.0.1
 //
 // The client starts when somebody listens on the TCP port, or without -p when
-// the server sleeps. Then both outputs follow, each below "=== server: exit 0".
+// the server sleeps. What both print follows in the end, below "=== server: exit 0"
+// and the like.
 package main
 
 import (
@@ -27,14 +28,14 @@ import (
 type end struct {
 	name string
 	cmd  *exec.Cmd
-	out  bytes.Buffer
+	out  [2]bytes.Buffer // stdout and stderr
 	done chan struct{}
 	err  error
 }
 
 func start(name string, args []string) (*end, error) {
 	e := &end{name: name, cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{})}
-	e.cmd.Stdout, e.cmd.Stderr = &e.out, &e.out
+	e.cmd.Stdout, e.cmd.Stderr = &e.out[0], &e.out[1]
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	e.cmd.WaitDelay = time.Second
 	if err := e.cmd.Start(); err != nil {
@@ -172,7 +173,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	for _, e := range ends {
 		v, ok := e.verdict(*interrupt > 0)
-		fmt.Fprintf(stdout, "=== %s: %s\n%s\n", e.name, v, e.out.Bytes())
+		fmt.Fprintf(stdout, "=== %s: %s\n%s\n%s\n", e.name, v, e.out[0].Bytes(), e.out[1].Bytes())
 		if !ok {
 			code = 1
 		}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+)
+
+// emulator is the program that runs tests on the emulated device, in strict mode: two devices, as the VM has.
+const emulator = ".build/bin/emu"
+
+// emu runs on the emulated ConnectX what the VM's tests run on SoftRoCE, with libmlx5's data path and with our own, and then the stock programs.
+func (r *runner) emu(ctx context.Context) ([]Result, error) {
+	if err := r.command(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/...").Run(); err != nil {
+		return nil, fmt.Errorf("go build: %w", err)
+	}
+	run := "-run=^TestRXE|^TestEmu"
+	if r.run != "" {
+		run = "-run=" + r.run
+	}
+	var results []Result
+	dirs, err := packagesWith(r.root, "TestRXE", r.pkg)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range []string{"ops", "direct"} {
+		var pkgs []string
+		for _, d := range dirs {
+			// These compare with the stock tools in the VM, or look at the VM itself.
+			if d != "test/rxebench" && d != "test/bed" {
+				pkgs = append(pkgs, "./"+d)
+			}
+		}
+		if len(pkgs) == 0 {
+			break
+		}
+		env := []string{"PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH=" + path, "PATH=" + filepath.Join(r.root, ".build/bin") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin"}
+		exec := filepath.Join(r.root, emulator) + " --strict --device mlx5_0 --device mlx5_1 --"
+		res, err := r.gotest(ctx, "emu", env, append([]string{run, "-skip=^TestRXEFigures|^TestRXERatios", "-p=1", "-exec=" + exec}, pkgs...)...)
+		for i := range res {
+			res[i].Package = path + " " + res[i].Package
+		}
+		if err != nil {
+			res = append(res, Result{"emu", "tiers", path, Fail, err.Error() + "\n"})
+		}
+		results = append(results, res...)
+	}
+	dirs, err = packagesWith(r.root, "TestEmu", r.pkg)
+	if err != nil || len(dirs) == 0 {
+		return results, err
+	}
+	for i := range dirs {
+		dirs[i] = "./" + dirs[i]
+	}
+	res, err := r.gotest(ctx, "emu", nil, append([]string{run, "-p=1"}, dirs...)...)
+	return append(results, res...), err
+}
