@@ -33,6 +33,12 @@ func (f *files) handle(c *notify.Call) {
 		} else {
 			c.Continue()
 		}
+	case notify.OpExit:
+		if pid, err := guest.TGID(c.TID); err == nil {
+			f.verbs.Exits(pid)
+			f.cm.Exits(pid)
+		}
+		c.Continue()
 	default:
 		f.descriptor(c, guest.FDName(c.TID, c.FD()))
 	}

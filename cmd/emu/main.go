@@ -11,16 +11,21 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/cm"
 	"github.com/pureverbs/pureverbs/internal/emu/config"
+	"github.com/pureverbs/pureverbs/internal/emu/control"
 	"github.com/pureverbs/pureverbs/internal/emu/engine"
+	"github.com/pureverbs/pureverbs/internal/emu/fault"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 	"github.com/pureverbs/pureverbs/internal/emu/notify"
+	"github.com/pureverbs/pureverbs/internal/emu/strict"
 	"github.com/pureverbs/pureverbs/internal/emu/sysfs"
+	"github.com/pureverbs/pureverbs/internal/emu/trace"
 	"github.com/pureverbs/pureverbs/internal/emu/verbs"
 )
 
@@ -40,22 +45,28 @@ const (
 )
 
 func run(args []string, stdout, stderr io.Writer) (int, error) {
-	o, err := parse(args, stdout)
-	if errors.Is(err, pflag.ErrHelp) {
+	if len(args) > 0 && args[0] == "control" {
+		if err := ask(args[1:], stdout); err != nil {
+			return 1, err
+		}
 		return 0, nil
 	}
-	if err != nil {
+	o, err := parse(args, stdout)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return 0, nil
+	case err != nil:
 		return exitUsage, err
-	}
-	_ = stderr
-	if o.list {
+	case o.list:
 		_, err := fmt.Fprint(stdout, o.config)
 		return 0, err
+	case o.rules:
+		return 0, strict.List(stdout)
 	}
-	return serve(o)
+	return serve(o, stderr)
 }
 
-func serve(o *options) (int, error) {
+func serve(o *options, stderr io.Writer) (int, error) {
 	tree, err := sysfs.New(o.config)
 	if err != nil {
 		// Under another emulator, the machine has its devices.
@@ -66,28 +77,55 @@ func serve(o *options) (int, error) {
 	}
 	defer tree.Close()
 	fabric := hca.New(o.config)
-	eng := engine.New(fabric, engine.Config{Strict: o.strict})
-	fabric.Engine = eng
-	go eng.Run()
-	defer eng.Stop()
+	m := &machine{tree: tree, fabric: fabric, eng: engine.New(fabric, engine.Config{Strict: o.strict}), faults: o.faults}
+	if o.strict {
+		if m.report, err = strict.New(stderr, o.ignore); err != nil {
+			return exitUsage, err
+		}
+	}
+	if o.trace != "" {
+		w, err := o.traceFile(stderr)
+		if err != nil {
+			return exitCannot, err
+		}
+		defer w.Close()
+		m.trace = trace.New(w, trace.Options{JSON: o.json, Raw: o.raw})
+	}
+	ctl, err := control.Listen(o.control, m.control)
+	if err != nil {
+		return exitCannot, err
+	}
+	defer ctl.Close()
+	fabric.Engine = m.eng
 	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), calm: func(int) {}}
 	if runtime.NumCPU() < 4 {
 		f.calm = calm
 	}
+	m.watch(f.verbs, f.cm)
+	tree.OnCounters = m.counters
+	go m.eng.Run()
+	defer m.eng.Stop()
 	s, err := notify.Start(notify.Config{
 		Argv:        o.argv,
+		Env:         append(os.Environ(), control.Env+"="+ctl.Address()),
 		Window:      [2]int{700, 1000},
 		IoctlCmds:   []uint32{verbsIoctl},
 		DenyNetlink: []int{unix.NETLINK_RDMA},
 		Forward:     []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM},
-		OnPanic: func(c *notify.Call, v any, stack []byte) {
-			fmt.Fprintf(os.Stderr, "emu: a mistake of the emulator's: %v\n%s", v, stack)
+		OnPanic: func(_ *notify.Call, v any, stack []byte) {
+			fmt.Fprintf(stderr, "emu: a mistake of the emulator's: %v\n%s", v, stack)
 		},
 	}, f.handle)
 	if err != nil {
 		return exitCannot, err
 	}
-	return s.Wait()
+	code, err := s.Wait()
+	if err != nil {
+		return code, err
+	}
+	// Files whose last user has just ended are still to be released.
+	f.verbs.Settle()
+	return m.finish(code)
 }
 
 // verbsIoctl is RDMA_VERBS_IOCTL.
@@ -104,22 +142,57 @@ func calm(tid int) {
 }
 
 type options struct {
-	config *config.Config
-	argv   []string
-	list   bool
-	strict bool
+	config  *config.Config
+	argv    []string
+	list    bool
+	rules   bool
+	strict  bool
+	ignore  []string
+	faults  *fault.Set
+	trace   string // a file; "-" for stderr
+	json    bool
+	raw     bool
+	control string
 }
+
+const usage = `Emu runs a program, and what it starts, on emulated ConnectX adapters. The program's own
+libibverbs, libmlx5 and librdmacm find and drive them; it needs no privileges and no kernel modules.
+
+  emu -- ibv_devinfo -v
+  emu -- sh -c 'ib_write_bw & sleep 1; ib_write_bw 127.0.0.1; wait'
+  emu --device mlx5_0 --device mlx5_1,model=connectx6dx -- show_gids
+  emu --strict -- ./program                 what an adapter would punish, and exit code 99
+  emu --trace -- ibv_rc_pingpong            each command, WQE, doorbell, CQE and event, one line each
+  emu --fault rnr:after=100 -- ./program    the 101st send finds no receive
+  emu control port mlx5_0 1 down            below emu: take a port down
+
+The emulated device says nothing about an adapter's speed or its memory ordering.
+
+Usage: emu [flags] -- program args…
+       emu control REQUEST                  ask the emulator that this runs below; "help" lists requests
+
+`
 
 func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{}
 	f := pflag.NewFlagSet("emu", pflag.ContinueOnError)
 	f.SetInterspersed(false)
+	f.SortFlags = false
 	f.SetOutput(stdout)
+	f.Usage = func() { fmt.Fprint(stdout, usage+f.FlagUsages()+faultUsage()) }
 	devices := f.StringArray("device", nil, "an emulated device; may be repeated. `SPEC` is "+config.Syntax)
 	limits := f.StringArray("limit", nil, "a limit of the devices, as `max_qp=64` or mlx5_1:max_qp=64")
 	memlock := f.Uint64("memlock", 0, "`bytes` that a process may register, as RLIMIT_MEMLOCK; 0 for no limit")
 	f.BoolVar(&o.list, "list", false, "show the devices and end")
-	f.BoolVar(&o.strict, "strict", false, "report what an adapter would punish, and end with an exit code that tells")
+	f.BoolVar(&o.strict, "strict", false, fmt.Sprintf("report what an adapter would punish, and end with %d if the program ends with 0", strict.ExitCode))
+	f.StringSliceVar(&o.ignore, "strict-ignore", nil, "`rules` that strict mode does not report; implies --strict")
+	f.BoolVar(&o.rules, "list-rules", false, "show the rules of strict mode and end")
+	faults := f.StringArray("fault", nil, "a fault to inject; may be repeated. `SPEC` is KIND[:key=value,…], see below")
+	f.StringVar(&o.trace, "trace", "", "print what programs do to the adapter; to stderr or, as --trace=`FILE`, to a file")
+	f.Lookup("trace").NoOptDefVal = "-"
+	f.BoolVar(&o.json, "trace-json", false, "print the trace as JSON lines; implies --trace")
+	f.BoolVar(&o.raw, "trace-raw", false, "print the bytes of WQEs, CQEs and doorbells in the trace; implies --trace")
+	f.StringVar(&o.control, "control", "", "`address` of the control socket: a path or @name; programs find it in "+control.Env)
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -140,8 +213,40 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	if err := o.config.Validate(); err != nil {
 		return nil, err
 	}
-	if len(o.argv) == 0 && !o.list {
+	if o.faults, err = fault.Parse(*faults); err != nil {
+		return nil, err
+	}
+	o.strict = o.strict || len(o.ignore) > 0
+	if o.trace == "" && (o.json || o.raw) {
+		o.trace = "-"
+	}
+	if len(o.argv) == 0 && !o.list && !o.rules {
 		return nil, errors.New("no program to run: emu [flags] -- program args…; emu --help tells the flags")
 	}
 	return o, nil
 }
+
+// faultUsage lists the faults.
+func faultUsage() string {
+	var b strings.Builder
+	b.WriteString("\nFaults, and what their keys after=, every= and count= count:\n")
+	for k := fault.RNR; int(k) < len(fault.Kinds); k++ {
+		i := &fault.Kinds[k]
+		fmt.Fprintf(&b, "  %-15s %-13s %s%s\n", i.Name, i.At.String()+"s", i.Text, map[bool]string{true: "; " + i.Keys}[i.Keys != ""])
+	}
+	b.WriteString("Keys of all: device=, pid=, after=N, every=N, count=N (0 = no end), prob=P, seed=N; where it applies: qp=, cq=, opcode=, cmd=.\n")
+	return b.String()
+}
+
+// traceFile is where the trace goes.
+func (o *options) traceFile(stderr io.Writer) (io.WriteCloser, error) {
+	if o.trace == "-" {
+		return keep{stderr}, nil
+	}
+	return os.Create(o.trace)
+}
+
+// keep is a file that others go on using.
+type keep struct{ io.Writer }
+
+func (keep) Close() error { return nil }

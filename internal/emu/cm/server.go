@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
@@ -77,6 +78,7 @@ type file struct {
 	waiters []waiter
 	owed    int // bytes of the signal whose events were dropped
 	closed  bool
+	ends    bool // its process ends by itself, not by a signal
 }
 
 // signal makes a file readable: it holds a byte for each event.
@@ -247,12 +249,23 @@ func (s *Server) release(name string) {
 		}
 		s.destroy(i)
 	}
-	if left > 0 && s.f.Watch != nil {
+	if left > 0 && s.f.Watch != nil && (fl.ends || guest.Lives(fl.pid)) {
 		s.f.Watch.Violation(fl.pid, "leak", "rdma_cm: not destroyed: "+strconv.Itoa(left)+" ids")
 	}
 	// Threads that still wait for an event go on waiting, as in the kernel, where they hold the file: programs close it under them when they end.
 	fl.events, fl.waiters = nil, nil
 	fl.sig.close()
+}
+
+// Exits is told that a process ends by itself.
+func (s *Server) Exits(pid int) {
+	s.f.Lock()
+	defer s.f.Unlock()
+	for _, fl := range s.files {
+		if fl.pid == pid {
+			fl.ends = true
+		}
+	}
 }
 
 // find is the id of a number, as the kernel lets a file see it.

@@ -479,6 +479,7 @@ func (e *Engine) noAnswer(qp *hca.QP, w *wqe) {
 	if e.Hooks.Trace != nil {
 		e.trace(Record{Kind: KindRetry, QP: qp, PID: qp.Mem.PID, Index: uint32(w.idx), Syndrome: synRetry, N: uint64(r.Tries)})
 	}
+	countAt(qp, hca.AckTimeout)
 	if r.Tries > qp.Attr.RetryCnt {
 		e.failWQE(qp, w, synRetry)
 		return
@@ -497,6 +498,8 @@ func (e *Engine) rnr(qp *hca.QP, w *wqe, us int64) {
 	if e.Hooks.Trace != nil {
 		e.trace(Record{Kind: KindRetry, QP: qp, PID: qp.Mem.PID, Index: uint32(w.idx), Syndrome: synRNR, N: uint64(r.RNRTries)})
 	}
+	countAt(qp, hca.RNRNak)
+	countAt(r.Peer, hca.OutOfBuffer)
 	if n := qp.Attr.RNRRetry & 7; n < 7 {
 		if r.RNRTries >= n {
 			e.failWQE(qp, w, synRNR)
@@ -512,6 +515,9 @@ func (e *Engine) rnr(qp *hca.QP, w *wqe, us int64) {
 // refuse is a NAK: the requester's WQE ends with it, and the responder is broken too. own is the syndrome of the responder's receive, or 0 if that is not
 // touched and the program is told by an event.
 func (e *Engine) refuse(qp *hca.QP, w *wqe, peer *hca.QP, srq *hca.SRQ, nak, own uint8) {
+	if nak == synRemoteAccess {
+		countAt(peer, hca.RespRemoteAccess)
+	}
 	if own != 0 {
 		cq, uidx := peer.RecvCQ, peer.UIdx
 		if peer.Type == hca.XRCRecv && srq != nil {

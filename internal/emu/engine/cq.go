@@ -248,6 +248,7 @@ func (e *Engine) written(p *pending) {
 	if e.Hooks.Trace != nil {
 		e.traceCQE(p)
 	}
+	countCQE(p)
 	if p.sol {
 		r.LastSol = p.at + 1
 	}

@@ -108,3 +108,32 @@ func FDFlags(tid, fd int) (int, error) {
 	}
 	return flags, nil
 }
+
+// Lives tells if a process is there and not about to end.
+func Lives(pid int) bool {
+	const exiting = 4 // PF_EXITING
+	var buf [1024]byte
+	b, e := readProc(pid, "stat", -1, buf[:])
+	if e != 0 {
+		return false
+	}
+	b = b[bytes.LastIndexByte(b, ')')+1:] // the name may have anything in it
+	f := bytes.Fields(b)
+	if len(f) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(string(f[6]), 10, 64)
+	return err == nil && flags&exiting == 0
+}
+
+// FutexWait is the address of the futex that a thread waits for.
+func FutexWait(tid int) (addr uint64, ok bool) {
+	var buf [256]byte
+	b, e := readProc(tid, "syscall", -1, buf[:])
+	f := bytes.Fields(b)
+	if e != 0 || len(f) < 2 || string(f[0]) != strconv.Itoa(unix.SYS_FUTEX) {
+		return 0, false
+	}
+	addr, err := strconv.ParseUint(string(f[1]), 0, 64)
+	return addr, err == nil
+}

@@ -80,6 +80,7 @@ type Port struct {
 	Number int
 	Config *config.Port
 	Active bool
+	Count  [Counters]uint64
 }
 
 // Context is one open device file, from open to release.
@@ -92,6 +93,7 @@ type Context struct {
 	Async  *guest.Pipe
 	UARs   []*UAR // index = page index handed to the program; nil = free
 	Ready  bool   // GET_CONTEXT was answered
+	Ends   bool   // its process ends by itself, not by a signal
 
 	objects  map[uint32]any // by handle
 	channels map[string]*CompChannel

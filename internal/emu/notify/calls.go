@@ -26,6 +26,7 @@ var calls = append(archCalls, []sysCall{
 	{nr: unix.SYS_GETXATTR, body: always, set: setXattr}, // ls asks
 	{nr: unix.SYS_LGETXATTR, body: always, set: setXattr},
 	{nr: unix.SYS_MMAP, body: mappings, set: setMmap},
+	{nr: unix.SYS_EXIT_GROUP, body: always, set: op(OpExit, 1)},
 	{nr: unix.SYS_SOCKET, body: sockets, set: op(0, 0)}, // never trapped
 	{nr: unix.SYS_MUNMAP, body: always, set: op(OpUnmap, 2), onlyUnmap: true},
 	{nr: unix.SYS_MADVISE, body: advices, set: op(OpUnmap, 2), onlyUnmap: true},

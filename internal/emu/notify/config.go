@@ -51,9 +51,10 @@ const (
 	OpUnmap    Op = 9  // address, length: the memory there goes away
 	OpRemap    Op = 10 // old address, old length, new length, flags, new address
 	OpXattr    Op = 11 // dirfd, path: the reading of an attribute
+	OpExit     Op = 12 // status: the process ends by itself
 )
 
-var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap", "xattr"}
+var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap", "xattr", "exit"}
 
 func (o Op) String() string {
 	if o == 0 || int(o) >= len(opNames) {

@@ -23,6 +23,8 @@ type caller interface {
 	stat(fd int32) (dev, ino uint64, err error)
 	// install gives it a descriptor of its own for fd.
 	install(fd int) (int, error)
+	// id is its number.
+	id() int
 }
 
 // call is one command on its way: of a write() or INVOKE_WRITE (r), or a method of the ioctl (b).
@@ -160,12 +162,18 @@ func destroy[T any](f func(c *hca.Context, handle uint32) (T, unix.Errno)) func(
 			h = uapi.Decode[uapi.HandleOnly](c.r.Core).Handle
 		}
 		c.req = uapi.HandleOnly{Handle: h}
+		var user uint64
 		v, e := get(c, func() (v T, e unix.Errno) {
-			if c.ctx.Object(h) == nil {
+			o := c.ctx.Object(h)
+			if o == nil {
 				return v, unix.ENOENT
 			}
+			user = userOf(o)
 			return f(c.ctx, h)
 		})
+		if e == 0 {
+			c.watchAcks(user, v)
+		}
 		switch {
 		case e != 0 || uapi.Size[T]() == 0:
 			return e

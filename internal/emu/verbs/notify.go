@@ -41,6 +41,8 @@ func (t thread) stat(fd int32) (dev, ino uint64, err error) {
 	return st.Dev, st.Ino, err
 }
 
+func (t thread) id() int { return t.n.TID }
+
 func (t thread) install(fd int) (int, error) { return t.n.InstallFD(fd, unix.O_CLOEXEC) }
 
 // Owns tells if a descriptor that leads to name, as guest.FDName has it, is an open device.

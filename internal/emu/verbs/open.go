@@ -5,6 +5,7 @@ package verbs
 import (
 	"strconv"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -63,7 +64,8 @@ func (s *Server) release(fl *file) {
 	s.mu.Unlock()
 	s.f.Lock()
 	defer s.f.Unlock()
-	if l := fl.ctx.Leaked(); len(l) > 0 && s.f.Watch != nil {
+	// A process that was killed could not destroy anything.
+	if l := fl.ctx.Leaked(); len(l) > 0 && s.f.Watch != nil && (fl.ctx.Ends || guest.Lives(fl.ctx.PID)) {
 		s.f.Watch.Violation(fl.ctx.PID, "leak", fl.ctx.Device.Config.Name+": not destroyed: "+strings.Join(l, ", "))
 	}
 	fl.ctx.Release()
@@ -72,4 +74,30 @@ func (s *Server) release(fl *file) {
 	}
 	delete(s.spare, fl.ctx)
 	fl.ctx.File.Close()
+}
+
+// Exits is told that a process ends by itself.
+func (s *Server) Exits(pid int) {
+	s.f.Lock()
+	defer s.f.Unlock()
+	for _, d := range s.f.Devices {
+		for _, c := range d.Contexts {
+			if c.PID == pid {
+				c.Ends = true
+			}
+		}
+	}
+}
+
+// Settle waits a moment for the release of files whose last user has ended.
+func (s *Server) Settle() {
+	for range 500 {
+		s.mu.Lock()
+		n := len(s.files)
+		s.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
 }

@@ -31,6 +31,8 @@ func (self) stat(fd int32) (uint64, uint64, error) {
 	return st.Dev, st.Ino, err
 }
 
+func (self) id() int { return unix.Gettid() }
+
 func (self) install(fd int) (int, error) { return unix.Dup(fd) }
 
 // program is one that has opened a device.
@@ -937,6 +939,7 @@ func (w window) Write(addr uint64, b []byte) error {
 func (window) mem() guest.Mem                     { return guest.Mem{PID: os.Getpid()} }
 func (window) link(int32) string                  { return "" }
 func (window) stat(int32) (uint64, uint64, error) { return 0, 0, unix.EBADF }
+func (window) id() int                            { return 0 }
 func (window) install(int) (int, error)           { return 0, unix.EMFILE }
 
 // child is a caller in another process than the one that opened the device.

@@ -1,0 +1,47 @@
+//go:build linux
+
+package control
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+// answerTime bounds how long an answer may take.
+const answerTime = 30 * time.Second
+
+// Do sends one request to the emulator at address and returns its answer as JSON.
+func Do(address string, words ...string) (json.RawMessage, error) {
+	if address == "" {
+		return nil, fmt.Errorf("no emulator here: %s is not set; run this below emu, or say its address", Env)
+	}
+	c, err := net.Dial("unix", address)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(answerTime))
+	if _, err := c.Write([]byte(strings.Join(words, " ") + "\n")); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(c).ReadBytes('\n')
+	if err != nil {
+		return nil, fmt.Errorf("the emulator at %s gave no answer: %w", address, err)
+	}
+	var a struct {
+		OK    json.RawMessage
+		Error string
+	}
+	if err := json.Unmarshal(line, &a); err != nil {
+		return nil, fmt.Errorf("the emulator at %s answered %q: %w", address, line, err)
+	}
+	if a.Error != "" {
+		return nil, errors.New(a.Error)
+	}
+	return a.OK, nil
+}

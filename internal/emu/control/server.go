@@ -1,0 +1,158 @@
+//go:build linux
+
+package control
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Env is the variable in which programs find the socket's address.
+const Env = "EMU_CONTROL"
+
+const (
+	maxLine        = 64 << 10
+	maxConnections = 64
+	patience       = 10 * time.Second // for a peer that does not read its answer
+)
+
+// Handler carries out a request. Its result becomes JSON.
+type Handler func(words []string) (any, error)
+
+// Server listens.
+type Server struct {
+	l net.Listener
+	h Handler
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	done  bool
+}
+
+// Listen serves requests at address, a path or, with a leading @, an abstract name; "" chooses a name. Only the own user and root are served.
+func Listen(address string, h Handler) (*Server, error) {
+	if address == "" {
+		address = "@emu-" + rand.Text()
+	}
+	l, err := net.Listen("unix", address)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	s := &Server{l: l, h: h, conns: map[net.Conn]bool{}}
+	go s.accept()
+	return s, nil
+}
+
+// Address is what [Dial] takes.
+func (s *Server) Address() string { return s.l.Addr().String() }
+
+// Close ends all connections.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done = true
+	for c := range s.conns {
+		c.Close()
+	}
+	return s.l.Close()
+}
+
+func (s *Server) accept() {
+	for {
+		c, err := s.l.Accept()
+		if err != nil {
+			if s.ended() {
+				return
+			}
+			time.Sleep(10 * time.Millisecond) // out of descriptors
+			continue
+		}
+		if !s.enter(c) {
+			c.Close()
+			continue
+		}
+		go s.serve(c)
+	}
+}
+
+func (s *Server) ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.done
+}
+
+func (s *Server) enter(c net.Conn) bool {
+	if !own(c) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done || len(s.conns) >= maxConnections {
+		return false
+	}
+	s.conns[c] = true
+	return true
+}
+
+func (s *Server) leave(c net.Conn) {
+	c.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// own tells if the peer is of the emulator's user, or root.
+func own(c net.Conn) bool {
+	raw, err := c.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return false
+	}
+	var cred *unix.Ucred
+	_ = raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	return err == nil && cred != nil && (cred.Uid == 0 || int(cred.Uid) == os.Geteuid())
+}
+
+func (s *Server) serve(c net.Conn) {
+	defer s.leave(c)
+	in := bufio.NewScanner(c)
+	in.Buffer(nil, maxLine)
+	for in.Scan() {
+		words := strings.Fields(in.Text())
+		if len(words) == 0 {
+			continue
+		}
+		v, err := s.h(words)
+		b, err := encode(v, err)
+		if err != nil {
+			return
+		}
+		_ = c.SetWriteDeadline(time.Now().Add(patience))
+		if _, err := c.Write(append(b, '\n')); err != nil {
+			return
+		}
+	}
+}
+
+type answer struct {
+	OK    any    `json:"ok,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+func encode(v any, err error) ([]byte, error) {
+	if err != nil {
+		return json.Marshal(answer{Error: err.Error()})
+	}
+	if v == nil {
+		v = true
+	}
+	return json.Marshal(answer{OK: v})
+}
