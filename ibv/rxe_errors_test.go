@@ -160,7 +160,7 @@ func TestRXE_Limits(t *testing.T) {
 	_, err = s.ctx.CreateCQ(16, &CQOptions{CompVector: 1000})
 	wantErr(t, err, syscall.EINVAL, "comp_vector 1000")
 	direct, err := s.ctx.CreateCQ(16, &CQOptions{DataPath: DataPathDirect})
-	if rxe.Emulated {
+	if testutil.NeedRXE(t).Emulated {
 		closing(t, must(direct, err)(t))
 	} else {
 		wantErr(t, err, ErrNotSupported, "another provider's")
