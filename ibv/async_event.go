@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
 // AsyncEvent is something that happened to a device, a port or an object, apart
@@ -30,7 +31,7 @@ func (e AsyncEvent) String() string {
 
 // asyncReader reads the events of a Context, one caller at a time.
 type asyncReader struct {
-	poll   *pollFD
+	poll   *pollfd.FD
 	turn   chan struct{} // holds a token while nobody reads
 	mu     sync.Mutex    // held while C is called
 	closed chan struct{}
@@ -38,7 +39,7 @@ type asyncReader struct {
 }
 
 func newAsyncReader(fd int) (*asyncReader, error) {
-	p, err := newPollFD(fd, "ibv_async")
+	p, err := pollfd.New(fd, "ibv_async")
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func newAsyncReader(fd int) (*asyncReader, error) {
 func (r *asyncReader) close() {
 	r.once.Do(func() {
 		close(r.closed)
-		r.poll.close()
+		r.poll.Close()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 	})
@@ -80,9 +81,9 @@ func (c *Context) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
 	}
 	defer func() { r.turn <- struct{}{} }()
 
-	r.poll.uninterrupt()
+	r.poll.Uninterrupt()
 	interrupted := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { r.poll.interrupt(); close(interrupted) })
+	stop := context.AfterFunc(ctx, func() { r.poll.Interrupt(); close(interrupted) })
 	defer func() {
 		if !stop() {
 			<-interrupted // or it would interrupt the next reader
@@ -92,7 +93,7 @@ func (c *Context) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
 		ev  AsyncEvent
 		err error
 	)
-	werr := r.poll.wait(func() bool {
+	werr := r.poll.Wait(func() bool {
 		ev, err = c.readAsyncEvent()
 		return !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
 	})

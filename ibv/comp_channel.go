@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync"
 	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
 // CompChannel carries the completion events of any number of CQs.
@@ -17,7 +19,7 @@ type CompChannel struct {
 	node
 	ctx    *Context
 	handle uintptr
-	poll   *pollFD
+	poll   *pollfd.FD
 	stop   chan struct{} // closed when the reader has returned
 	err    error         // why it has, if not by Close; set before stop is closed
 
@@ -43,7 +45,7 @@ func (c *Context) newCompChannel(parents ...*node) (*CompChannel, error) {
 	if err != nil {
 		return nil, &OpError{Op: "create comp channel", Object: c.Name(), Err: err}
 	}
-	p, err := newPollFD(compChannelFD(h), "ibv_comp_channel")
+	p, err := pollfd.New(compChannelFD(h), "ibv_comp_channel")
 	if err != nil {
 		return nil, &OpError{Op: "create comp channel", Object: c.Name(), Err: errors.Join(err, c.v.destroyCompChannel(h))}
 	}
@@ -57,7 +59,7 @@ func (c *Context) newCompChannel(parents ...*node) (*CompChannel, error) {
 // read runs until the poll descriptor is closed.
 func (ch *CompChannel) read() {
 	defer close(ch.stop)
-	_ = ch.poll.wait(func() bool {
+	_ = ch.poll.Wait(func() bool {
 		for {
 			cq, cookie, err := ch.ctx.v.getCQEvent(ch.handle)
 			if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
@@ -99,7 +101,7 @@ func (ch *CompChannel) remove(cookie uintptr) {
 // C: ibv_destroy_comp_channel(3).
 func (ch *CompChannel) Close() error {
 	return ch.node.close(func() error {
-		ch.poll.close()
+		ch.poll.Close()
 		<-ch.stop
 		return ch.ctx.v.destroyCompChannel(ch.handle)
 	})

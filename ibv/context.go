@@ -26,6 +26,7 @@ type Context struct {
 	table  ops.Table
 	attr   DeviceAttr // as it was when the device was opened; limits do not change
 	legacy bool       // a library of MLNX_OFED 4.x, without SEND_WITH_INV and its like
+	lent   bool       // librdmacm's, which keeps it open
 	async  *asyncReader
 	direct direct
 
@@ -41,26 +42,31 @@ func (v *verbs) openContext(d Device, dev uintptr) (*Context, error) {
 	if err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainOpen(d.Name, err)}
 	}
-	c := &Context{v: v, handle: h, device: d, objects: make(map[uintptr]any)}
-	fail := func(err error) (*Context, error) {
+	c, err := v.newContext(d, h)
+	if err != nil {
 		return nil, errors.Join(err, v.closeDevice(h))
 	}
+	c.node.init("device", d.Name)
+	watch(c, &c.node)
+	return c, nil
+}
+
+func (v *verbs) newContext(d Device, h uintptr) (*Context, error) {
+	c := &Context{v: v, handle: h, device: d, objects: make(map[uintptr]any)}
 	if err := contextExtended(h); err != nil {
-		return fail(&OpError{Op: "open device", Object: d.Name, Err: err})
+		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
 	}
 	loader.NoteContextSize(contextSize(h))
 	attr, err := c.queryDevice()
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	c.attr = *attr
 	c.table = ops.Lookup(h)
 	c.legacy = contextLegacy(h)
 	if c.async, err = newAsyncReader(contextAsyncFD(h)); err != nil {
-		return fail(&OpError{Op: "open device", Object: d.Name, Err: err})
+		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
 	}
-	c.node.init("device", d.Name)
-	watch(c, &c.node)
 	return c, nil
 }
 
@@ -87,8 +93,14 @@ func (c *Context) NumCompVectors() int {
 // open, and does nothing the second time. Calls waiting in AsyncEvent return
 // ErrClosed.
 //
+// The device of a connection manager's ID stays open, and the Context with it:
+// there Close only tells what is open.
+//
 // C: ibv_close_device(3).
 func (c *Context) Close() error {
+	if c.lent {
+		return c.closeLent()
+	}
 	return c.node.close(func() error {
 		// No CQ is left, and none is being made.
 		if err := c.closeOwnChannel(); err != nil {

@@ -31,6 +31,7 @@ type QP struct {
 	typ    QPType
 	cap    QPCap
 	state  *uint32 // in struct ibv_qp, kept by libibverbs on modify and query
+	make   qpMaker
 
 	ctrlMu sync.Mutex // serialises Endpoint, Init, Connect
 	local  *Endpoint  // what Endpoint told
@@ -84,6 +85,17 @@ type QPOptions struct {
 //
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
+	return pd.createQP(send, recv, opt, qpMaker{pd.ctx.v.createQP, pd.ctx.v.destroyQP})
+}
+
+// qpMaker makes and destroys the C object of a QP: libibverbs does, or librdmacm
+// where the QP belongs to an ID.
+type qpMaker struct {
+	create  func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)
+	destroy func(qp uintptr) error
+}
+
+func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, error) {
 	const op = "create qp"
 	ctx := pd.ctx
 	name := ctx.Name()
@@ -156,7 +168,7 @@ func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 		ctx.direct.mu.Lock()
 		defer ctx.direct.mu.Unlock()
 	}
-	h, err := ctx.v.createQP(pd.handle, init)
+	h, err := maker.create(pd.handle, init)
 	if err != nil {
 		dev := &ctx.attr
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(), Err: explainLimits(err, name,
@@ -165,7 +177,7 @@ func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 			limit{"max_inline_data", o.MaxInline, likelyMaxInline})}
 	}
 	qp := &QP{
-		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h,
+		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
 		num: qpNum(h), typ: o.Type, state: qpStateWord(h), sgid: -1,
 		cap: QPCap{
 			MaxSendWR:  int(init.Cap.MaxSendWR),
@@ -175,7 +187,7 @@ func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 			MaxInline:  int(init.Cap.MaxInlineData),
 		},
 	}
-	undo := func(err error) (*QP, error) { return fail(errors.Join(err, ctx.v.destroyQP(h))) }
+	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
 	if path == DataPathDirect {
 		if err := qp.takeQP(o.SignalAll); err != nil {
 			return undo(err)
@@ -310,7 +322,7 @@ func (qp *QP) Close() error {
 			qp.pd.ctx.direct.mu.Lock()
 			defer qp.pd.ctx.direct.mu.Unlock()
 		}
-		if err := qp.pd.ctx.v.destroyQP(qp.handle); err != nil {
+		if err := qp.make.destroy(qp.handle); err != nil {
 			return err
 		}
 		if qp.direct != nil {

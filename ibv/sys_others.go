@@ -2,12 +2,7 @@
 
 package ibv
 
-import (
-	"errors"
-	"syscall"
-)
-
-func dupCloexec(int) (int, error) { return -1, errors.ErrUnsupported }
+import "syscall"
 
 // errNoData is Linux's.
 const errNoData = syscall.Errno(61)

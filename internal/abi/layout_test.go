@@ -315,6 +315,9 @@ func TestMirrorsAreChecked(t *testing.T) {
 	doc := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?((?:struct|union) (?:ibv|mlx5)\w+) \(`)
 	found := 0
 	for _, f := range files {
+		if strings.HasPrefix(f, "rdmacm") {
+			continue // TestRDMACMMirrorsAreChecked
+		}
 		src, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,58 @@
+package ibv
+
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/hook"
+)
+
+func init() {
+	hook.Context = func(h uintptr) (any, error) { return lentContext(h) }
+	hook.CreateQP = func(pd, send, recv, opt any, create func(uintptr, *abi.QPInitAttrEx) (uintptr, error), destroy func(uintptr) error) (any, error) {
+		return pd.(*PD).createQP(send.(*CQ), recv.(*CQ), opt.(*QPOptions), qpMaker{create, destroy})
+	}
+	hook.QPAttr = func(c *abi.QPAttr) any {
+		a := new(QPAttr)
+		a.fromC(c)
+		return a
+	}
+	hook.AHAttr = func(c *abi.AHAttr) any {
+		var a AHAttr
+		a.fromC(c)
+		return a
+	}
+}
+
+// lentContext wraps a device that librdmacm has opened and does not close.
+func lentContext(h uintptr) (*Context, error) {
+	v, err := library()
+	if err != nil {
+		return nil, err
+	}
+	dev := contextDevice(h)
+	d := Device{Index: v.getDeviceIndex(dev)}
+	if d.Name, err = v.getDeviceName(dev); err != nil {
+		return nil, err
+	}
+	if d.GUID, err = v.getDeviceGUID(dev); err != nil {
+		return nil, err
+	}
+	d.NodeType, d.Transport = deviceTypes(dev)
+	c, err := v.newContext(d, h)
+	if err != nil {
+		return nil, err
+	}
+	c.lent = true
+	c.node.init("device", d.Name)
+	c.node.track.Done() // nobody closes it
+	return c, nil
+}
+
+// closeLent gives back what only this package made on a lent device.
+func (c *Context) closeLent() error {
+	c.node.mu.Lock()
+	defer c.node.mu.Unlock()
+	if kids := c.node.children(); len(kids) > 0 {
+		return &BusyError{Object: c.node.String(), Children: kids}
+	}
+	return c.closeOwnChannel()
+}

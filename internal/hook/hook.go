@@ -1,0 +1,23 @@
+// Package hook hands package rdmacm what package ibv does not export: ibv sets
+// these functions when it is initialised. Values of ibv's types travel as any,
+// since this package cannot import ibv.
+package hook
+
+import "github.com/pureverbs/pureverbs/internal/abi"
+
+var (
+	// Context makes an *ibv.Context of a struct ibv_context that librdmacm opened
+	// and keeps open for the life of the process.
+	Context func(handle uintptr) (any, error)
+
+	// CreateQP is (*ibv.PD).CreateQP with another function that makes the C
+	// object, and one that destroys it: pd is an *ibv.PD, send and recv are
+	// *ibv.CQ, opt is an *ibv.QPOptions; the result is an *ibv.QP.
+	CreateQP func(pd, send, recv, opt any, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error), destroy func(qp uintptr) error) (any, error)
+
+	// QPAttr converts to an *ibv.QPAttr.
+	QPAttr func(*abi.QPAttr) any
+
+	// AHAttr converts to an ibv.AHAttr.
+	AHAttr func(*abi.AHAttr) any
+)

@@ -1,0 +1,52 @@
+// Package pollfd lets Go's netpoller wait for descriptors that C libraries own.
+package pollfd
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// FD is a duplicate of a library's descriptor: the library may close its own at
+// any time. A waiting goroutine costs no thread.
+type FD struct {
+	file *os.File
+	raw  syscall.RawConn
+}
+
+// New makes fd non-blocking and a duplicate of it ready to be waited for.
+func New(fd int, name string) (*FD, error) {
+	dup, err := dupCloexec(fd)
+	if err != nil {
+		return nil, os.NewSyscallError("dup", err)
+	}
+	// O_NONBLOCK belongs to the open file, which the library's descriptor
+	// shares: its reads now give EAGAIN and no longer block a thread.
+	if err := syscall.SetNonblock(dup, true); err != nil {
+		_ = syscall.Close(dup)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	f := os.NewFile(uintptr(dup), name)
+	raw, err := f.SyscallConn()
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &FD{file: f, raw: raw}, nil
+}
+
+// Wait calls try, and again each time that the descriptor may have become
+// readable, until it returns true, the FD is closed or Interrupt is called. The
+// netpoller is edge-triggered: try has to drain what is there.
+func (p *FD) Wait(try func() bool) error {
+	return p.raw.Read(func(uintptr) bool { return try() })
+}
+
+// Interrupt makes Wait return, now and until Uninterrupt.
+func (p *FD) Interrupt() { _ = p.file.SetReadDeadline(time.Unix(1, 0)) }
+
+// Uninterrupt undoes Interrupt.
+func (p *FD) Uninterrupt() { _ = p.file.SetReadDeadline(time.Time{}) }
+
+// Close makes Wait return for good. The library's descriptor stays open.
+func (p *FD) Close() { _ = p.file.Close() }
