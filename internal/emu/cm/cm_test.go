@@ -343,7 +343,7 @@ func TestGolden(t *testing.T) {
 		"src":       {append(bytes.Clone(r[136:138]), r[140:144]...), {2, 0, 10, 0, 0, 1}},
 		"paths":     {r[192:196], {1, 0, 0, 0}},
 		"port":      {r[196:197], {1}},
-		"device":    {r[200:204], {0, 0, 0, 0}},
+		"device":    {r[200:204], {0xff, 0xff, 0xff, 0xff}},
 	} {
 		if !bytes.Equal(v[0], v[1]) {
 			t.Errorf("%s % x, want % x", what, v[0], v[1])

@@ -182,7 +182,7 @@ func TestQuery(t *testing.T) {
 	p.event(evAddrResolved)
 	p.must(cmd(p, 19, query{respAt, i, 0}, 280))
 	r := answer[queryAddrResp](p)
-	if r.SrcSize != 28 || r.DstSize != 28 || [28]byte(r.Dst[:28]) != a || r.PKey != [2]byte{0xff, 0xff} || r.DeviceIndex != 1 || r.NodeGUID != s.f.Devices[1].Config.NodeGUID.Bytes() {
+	if r.SrcSize != 28 || r.DstSize != 28 || [28]byte(r.Dst[:28]) != a || r.PKey != [2]byte{0xff, 0xff} || r.DeviceIndex != noIndex || r.NodeGUID != s.f.Devices[1].Config.NodeGUID.Bytes() {
 		t.Errorf("addresses %+v", r)
 	}
 	p.must(cmd(p, 19, query{respAt, i, 2}, 280))

@@ -85,6 +85,9 @@ func (i *id) paths() uint32 {
 	return 0
 }
 
+// noIndex is the answer of a kernel without device indices. The library learns them by netlink, which there is none of, and some versions match both.
+const noIndex = ^uint32(0)
+
 func (s *Server) queryRoute(r *request, i *id, cmd *query) unix.Errno {
 	if r.out < routeRespMin {
 		return unix.ENOSPC
@@ -94,7 +97,7 @@ func (s *Server) queryRoute(r *request, i *id, cmd *query) unix.Errno {
 	i.dst.write(resp.Dst[:])
 	if i.port != nil {
 		resp.NodeGUID = i.port.Device.Config.NodeGUID.Bytes()
-		resp.Port, resp.DeviceIndex = uint8(i.port.Number), uint32(i.port.Device.Index)
+		resp.Port, resp.DeviceIndex = uint8(i.port.Number), noIndex
 		resp.NumPaths, resp.Route[0] = i.paths(), i.path()
 	}
 	return put(r, cmd.Response, &resp, routeRespMin)
@@ -108,7 +111,7 @@ func (s *Server) query(r *request, i *id, cmd *query) unix.Errno {
 	var resp queryAddrResp
 	if i.port != nil {
 		resp.NodeGUID = i.port.Device.Config.NodeGUID.Bytes()
-		resp.Port, resp.DeviceIndex, resp.PKey = uint8(i.port.Number), uint32(i.port.Device.Index), be16(pkey(i.port))
+		resp.Port, resp.DeviceIndex, resp.PKey = uint8(i.port.Number), noIndex, be16(pkey(i.port))
 	}
 	switch cmd.Option {
 	case optAddr:

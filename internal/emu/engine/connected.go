@@ -463,8 +463,10 @@ func (e *Engine) yield() bool {
 		return false
 	}
 	epoch := e.epoch
+	e.yielding = true
 	e.f.Mutex.Unlock()
 	e.f.Mutex.Lock()
+	e.yielding = false
 	e.limit = nanos() + int64(e.c.Turn)
 	if e.epoch == epoch && !e.stop {
 		return false

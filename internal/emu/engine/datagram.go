@@ -63,7 +63,7 @@ func (e *Engine) datagram(qp *hca.QP, w *wqe) verdict {
 	}
 	ether := from.Config.LinkLayer == config.Ethernet
 	a.grh = a.grh || ether
-	if multicast := a.grh && a.gid[0] == 0xff; multicast {
+	if multicast := a.grh && hca.Multicast(&a.gid); multicast {
 		if !empty {
 			return alone
 		}

@@ -39,7 +39,8 @@ func (c *Config) fill() {
 			{2 * time.Millisecond, 15 * time.Microsecond},
 			{10 * time.Millisecond, 50 * time.Microsecond},
 			{100 * time.Millisecond, 200 * time.Microsecond},
-			{1 << 62, time.Millisecond},
+			{time.Second, time.Millisecond},
+			{1 << 62, 4 * time.Millisecond},
 		}
 	}
 	if c.Turn == 0 {
@@ -91,6 +92,7 @@ type Engine struct {
 	cqs      []*hca.CQ  // scratch
 	limits   []*hca.SRQ // whose limit is to be checked when the batch is through
 	bad      int        // side of the last batch that failed
+	yielding bool       // others have the lock in the middle of a large message
 	restarts int        // of a large message, because others changed something
 	look4    []byte     // a doorbell record and blocks
 

@@ -3,6 +3,9 @@
 package engine
 
 import (
+	"math"
+	"time"
+
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 )
 
@@ -61,6 +64,26 @@ func (e *Engine) QPModified(qp *hca.QP, from, to hca.QPState) {
 		r.Timer++
 		e.push(qp)
 	}
+}
+
+// QPLeaves lets a QP have what its program rang for before the command, but not for long.
+func (e *Engine) QPLeaves(qp *hca.QP) {
+	const patience = int64(2 * time.Millisecond)
+	r := &qp.Run
+	if e.yielding || qp.UAR == nil || qp.Context.Dead || qp.State != hca.RTS {
+		return
+	}
+	limit := e.limit
+	e.now = nanos()
+	e.limit = math.MaxInt64 // the lock stays ours
+	e.scan(qp.UAR)
+	for range e.c.Batch {
+		if !r.Look && (r.Tail == r.Announced || !e.runs(qp)) || nanos() > e.now+patience {
+			break
+		}
+		e.exec(qp)
+	}
+	e.limit = limit
 }
 
 func (e *Engine) drained(qp *hca.QP) {

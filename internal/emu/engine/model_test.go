@@ -291,7 +291,7 @@ func TestLoop(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("longest wait for the lock %v", worst)
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(1200 * time.Millisecond)
 	cpu := func() time.Duration {
 		var u syscall.Rusage
 		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

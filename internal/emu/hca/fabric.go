@@ -29,6 +29,8 @@ type Engine interface {
 	UARAdded(*UAR)
 	UARRemoved(*UAR)
 	QPCreated(*QP)
+	// QPLeaves comes before a QP is reset or destroyed: doorbells that were rung before the command arrive before it.
+	QPLeaves(*QP)
 	// QPModified comes after qp.State and qp.Attr hold the new values. To ERR: flush; to RESET: forget all; to RTR, RTS: look for work.
 	QPModified(qp *QP, from, to QPState)
 	// QPDestroyed comes when no new work may start; nothing of the QP may be touched afterwards.

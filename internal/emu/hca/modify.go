@@ -125,6 +125,9 @@ func (c *Context) ModifyQP(handle uint32, attr *QPAttr, mask AttrMask, next QPSt
 	if qp.State == Reset && to == Reset {
 		return 0
 	}
+	if to == Reset {
+		c.Device.Fabric.Engine.QPLeaves(qp)
+	}
 	was := qp.State
 	if to == Reset {
 		qp.Attr = QPAttr{}

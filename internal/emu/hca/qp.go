@@ -3,6 +3,7 @@
 package hca
 
 import (
+	"net/netip"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -177,6 +178,7 @@ func (c *Context) DestroyQP(handle uint32) (asyncEvents uint32, e unix.Errno) {
 
 func (qp *QP) destroy() {
 	d := qp.Context.Device
+	d.Fabric.Engine.QPLeaves(qp)
 	for _, gid := range qp.mcast {
 		d.leave(gid, qp)
 	}
@@ -198,7 +200,7 @@ func (c *Context) AttachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Err
 	switch {
 	case e != 0:
 		return e
-	case qp.Type != UD || gid[0] != 0xff:
+	case qp.Type != UD || !Multicast(&gid):
 		return unix.EINVAL
 	case slices.Contains(qp.mcast, gid):
 		return 0
@@ -261,3 +263,9 @@ func (c *Context) DestroyFlow(handle uint32) unix.Errno {
 
 // Flows are the QP's steering rules.
 func (qp *QP) Flows() []*Flow { return qp.flows }
+
+// Multicast tells if a GID is a group's: an IPv6 one, or an IPv4 one mapped, as RoCE v2 has them. C: rdma_is_multicast_addr.
+func Multicast(gid *[16]byte) bool {
+	a := netip.AddrFrom16(*gid)
+	return a.Unmap().IsMulticast()
+}

@@ -30,11 +30,21 @@ func (t *Tree) file(path, content string) {
 	if content != "" {
 		content += "\n"
 	}
+	t.write(path, []byte(content))
+}
+
+// raw writes a file of bytes.
+func (t *Tree) raw(path string, content []byte) {
+	t.dir(path[:strings.LastIndexByte(path, '/')])
+	t.write(path, content)
+}
+
+func (t *Tree) write(path string, content []byte) {
 	name := t.root + path
 	if t.built {
 		name = t.root + "/tmp/new"
 	}
-	err := os.WriteFile(name, []byte(content), 0o444)
+	err := os.WriteFile(name, content, 0o444)
 	if t.built && err == nil {
 		err = os.Rename(name, t.root+path)
 	}

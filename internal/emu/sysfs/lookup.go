@@ -82,6 +82,9 @@ func (t *Tree) lookup(path string) (target Target, ok bool) {
 
 // claimed reports whether a clean path is the tree's.
 func (t *Tree) claimed(path string) bool {
+	if path == t.exact {
+		return true
+	}
 	for _, c := range t.claims {
 		if strings.HasPrefix(path, c) || len(path) == len(c)-1 && c[len(path)] == '/' && c[:len(path)] == path {
 			return true

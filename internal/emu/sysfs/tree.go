@@ -3,6 +3,7 @@
 package sysfs
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -30,6 +31,7 @@ type Tree struct {
 
 	root    string
 	config  *config.Config
+	exact   string            // a path that leads to the tree, without what is below it
 	claims  []string          // canonical paths that lead to the tree, with all below them
 	nodes   map[string]Target // device files, by canonical path
 	devices []string          // /sys/devices/... of each device's PCI function
@@ -94,6 +96,7 @@ func (t *Tree) build() {
 	t.claims = append(t.claims, "/sys/class/infiniband", "/sys/class/misc/rdma_cm/", cm+"/", "/dev/infiniband/",
 		fmt.Sprintf("/dev/char/%d:", UverbsMajor), fmt.Sprintf("/sys/dev/char/%d:", UverbsMajor),
 		fmt.Sprintf("/dev/char/%d:%d/", MiscMajor, t.rdmacm), fmt.Sprintf("/sys/dev/char/%d:%d/", MiscMajor, t.rdmacm))
+	t.pci()
 	if !exists("/sys/bus/pci/drivers/mlx5_core") {
 		t.claims = append(t.claims, "/sys/bus/pci/drivers/mlx5_core/")
 	}
@@ -117,7 +120,7 @@ func (t *Tree) device(i int, d *config.Device) {
 	if exists(bus) {
 		bus = base
 	}
-	t.claims = append(t.claims, bus+"/", "/sys/bus/pci/devices/"+d.PCI+"/")
+	t.claims = append(t.claims, bus+"/")
 	t.link("/sys/bus/pci/devices/"+d.PCI, base)
 	t.link("/sys/bus/pci/drivers/mlx5_core/"+d.PCI, base)
 	t.link(base+"/driver", "/sys/bus/pci/drivers/mlx5_core")
@@ -133,9 +136,11 @@ func (t *Tree) device(i int, d *config.Device) {
 	t.files(base, "vendor", hex(config.PCIVendor), "device", hex(int(id)), "subsystem_vendor", hex(config.PCIVendor), "subsystem_device", hex(subsystem),
 		"class", "0x"+class, "revision", "0x00", "modalias", alias, "numa_node", strconv.Itoa(d.NUMANode), "local_cpus", mask, "local_cpulist", list,
 		"enable", "1", "irq", "0", "current_link_speed", "32.0 GT/s PCIe", "max_link_speed", "32.0 GT/s PCIe",
-		"current_link_width", "16", "max_link_width", "16",
+		"current_link_width", "16", "max_link_width", "16", "resource", strings.TrimSuffix(strings.Repeat("0x0000000000000000 0x0000000000000000 0x0000000000000000\n", 13), "\n"),
 		"uevent", fmt.Sprintf("DRIVER=mlx5_core\nPCI_CLASS=%s\nPCI_ID=15B3:%04X\nPCI_SUBSYS_ID=15B3:%04X\nPCI_SLOT_NAME=%s\nMODALIAS=%s",
 			strings.ToUpper(strings.TrimPrefix(class, "0")), id, subsystem, d.PCI, alias))
+
+	t.raw(base+"/config", pciHeader(id, class))
 
 	uverbs := base + "/infiniband_verbs/uverbs" + strconv.Itoa(i)
 	minor := uint32(UverbsMinor + i)
@@ -157,6 +162,35 @@ func (t *Tree) device(i int, d *config.Device) {
 }
 
 const subsystem = 0x0001
+
+// pci is the list of all PCI devices: the machine's own stay in it, and a program that sees no /sys, in a chroot, finds one.
+func (t *Tree) pci() {
+	const list = "/sys/bus/pci/devices"
+	t.dir(list)
+	t.exact = "/sys/bus/pci"
+	t.claims = append(t.claims, list+"/")
+	own, _ := os.ReadDir(machine + list) // none: there is nothing to keep
+	for _, e := range own {
+		if to, err := filepath.EvalSymlinks(machine + list + "/" + e.Name()); err == nil {
+			if err := os.Symlink(to, t.root+list+"/"+e.Name()); err != nil {
+				t.fail(err)
+			}
+		}
+	}
+}
+
+// pciHeader is the first part of the configuration space, little-endian: a device of a class without memory or capabilities.
+func pciHeader(id uint16, class string) []byte {
+	h := make([]byte, 64)
+	binary.LittleEndian.PutUint16(h, config.PCIVendor)
+	binary.LittleEndian.PutUint16(h[2:], id)
+	h[4] = 6 // memory space, bus master
+	c, _ := strconv.ParseUint(class, 16, 24)
+	binary.LittleEndian.PutUint32(h[8:], uint32(c)<<8)
+	binary.LittleEndian.PutUint16(h[0x2c:], config.PCIVendor)
+	binary.LittleEndian.PutUint16(h[0x2e:], subsystem)
+	return h
+}
 
 func (t *Tree) port(dir string, p *config.Port) {
 	t.files(dir, "state", stateText(p.State), "phys_state", physText(p.PhysState), "rate", p.RateText(), "link_layer", p.LinkLayer.String(),

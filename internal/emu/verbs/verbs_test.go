@@ -52,6 +52,7 @@ type noEngine struct{ hca.Engine }
 func (noEngine) UARAdded(*hca.UAR)                            {}
 func (noEngine) UARRemoved(*hca.UAR)                          {}
 func (noEngine) QPCreated(*hca.QP)                            {}
+func (noEngine) QPLeaves(*hca.QP)                             {}
 func (noEngine) QPModified(*hca.QP, hca.QPState, hca.QPState) {}
 func (noEngine) QPDestroyed(*hca.QP)                          {}
 func (noEngine) CQCreated(*hca.CQ)                            {}
