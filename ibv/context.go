@@ -93,8 +93,8 @@ func (c *Context) NumCompVectors() int {
 // open, and does nothing the second time. Calls waiting in AsyncEvent return
 // ErrClosed.
 //
-// The device of a connection manager's ID stays open, and the Context with it:
-// there Close only tells what is open.
+// The Context of a connection manager's ID is open as long as the ID is: there
+// Close only tells what is open on it.
 //
 // C: ibv_close_device(3).
 func (c *Context) Close() error {

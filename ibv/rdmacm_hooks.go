@@ -7,8 +7,22 @@ import (
 
 func init() {
 	hook.Context = func(h uintptr) (any, error) { return lentContext(h) }
+	hook.CloseContext = func(ctx any) error {
+		c := ctx.(*Context)
+		return c.node.close(func() error {
+			if err := c.closeOwnChannel(); err != nil {
+				return err
+			}
+			c.async.close()
+			return nil
+		})
+	}
 	hook.CreateQP = func(pd, send, recv, opt any, create func(uintptr, *abi.QPInitAttrEx) (uintptr, error), destroy func(uintptr) error) (any, error) {
 		return pd.(*PD).createQP(send.(*CQ), recv.(*CQ), opt.(*QPOptions), qpMaker{create, destroy})
+	}
+	hook.ReadLimits = func(ctx any) (dest, init int) {
+		a := &ctx.(*Context).attr
+		return a.MaxQPRdAtom, a.MaxQPInitRdAtom
 	}
 	hook.QPAttr = func(c *abi.QPAttr) any {
 		a := new(QPAttr)
@@ -43,7 +57,7 @@ func lentContext(h uintptr) (*Context, error) {
 	}
 	c.lent = true
 	c.node.init("device", d.Name)
-	c.node.track.Done() // nobody closes it
+	c.node.track.Done() // rdmacm closes it
 	return c, nil
 }
 

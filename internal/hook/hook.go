@@ -6,14 +6,21 @@ package hook
 import "github.com/pureverbs/pureverbs/internal/abi"
 
 var (
-	// Context makes an *ibv.Context of a struct ibv_context that librdmacm opened
-	// and keeps open for the life of the process.
+	// Context makes an *ibv.Context of a struct ibv_context that librdmacm opened.
 	Context func(handle uintptr) (any, error)
+
+	// CloseContext closes it, before librdmacm may close the device. It fails with
+	// an *ibv.BusyError while something is open on it.
+	CloseContext func(ctx any) error
 
 	// CreateQP is (*ibv.PD).CreateQP with another function that makes the C
 	// object, and one that destroys it: pd is an *ibv.PD, send and recv are
 	// *ibv.CQ, opt is an *ibv.QPOptions; the result is an *ibv.QP.
 	CreateQP func(pd, send, recv, opt any, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error), destroy func(qp uintptr) error) (any, error)
+
+	// ReadLimits are how many reads and atomics a QP of an *ibv.Context can answer
+	// at a time, and how many it can have outstanding.
+	ReadLimits func(ctx any) (dest, init int)
 
 	// QPAttr converts to an *ibv.QPAttr.
 	QPAttr func(*abi.QPAttr) any

@@ -1,0 +1,156 @@
+package rdmacm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// AddrInfo is one way to reach, or to serve, a name.
+//
+// C: struct rdma_addrinfo.
+type AddrInfo struct {
+	Flags       AddrInfoFlags
+	Family      Family
+	QPType      ibv.QPType
+	PortSpace   PortSpace
+	Src, Dst    netip.AddrPort // zero where there is none, or none of IP
+	RawSrc      []byte         // struct sockaddr
+	RawDst      []byte
+	SrcName     string
+	DstName     string
+	Route       []byte // struct ibv_path_data[]
+	ConnectData []byte // starts the private data of the request
+}
+
+// Hints narrow what GetAddrInfo looks for; the zero value leaves all open.
+type Hints struct {
+	Flags     AddrInfoFlags
+	Family    Family
+	QPType    ibv.QPType
+	PortSpace PortSpace
+	Src, Dst  netip.AddrPort
+}
+
+func (h *Hints) check() error {
+	if h == nil {
+		return nil
+	}
+	for _, a := range []netip.AddrPort{h.Src, h.Dst} {
+		if a.Addr().IsValid() {
+			if _, err := newSockaddr(a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkNames(names ...string) error {
+	for _, n := range names {
+		if strings.IndexByte(n, 0) >= 0 {
+			return &ibv.ArgError{Arg: "name", Got: strconv.Quote(n), Want: "without a zero byte"}
+		}
+	}
+	return nil
+}
+
+// GetAddrInfo resolves a node and a service, either of which may be empty; hints
+// may be nil. The C call may wait for DNS: when ctx ends its goroutine goes on by
+// itself, and its result is dropped.
+//
+// C: rdma_getaddrinfo(3).
+func GetAddrInfo(ctx context.Context, node, service string, hints *Hints) ([]AddrInfo, error) {
+	const op = "get address info"
+	if err := errors.Join(checkNames(node, service), hints.check()); err != nil {
+		return nil, &ibv.OpError{Op: op, Object: node, Err: err}
+	}
+	lib, err := library()
+	if err != nil {
+		return nil, err
+	}
+	if hints != nil {
+		h := *hints
+		hints = &h
+	}
+	type result struct {
+		list []AddrInfo
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		list, code, err := lib.getAddrInfo(node, service, hints)
+		done <- result{list, addrInfoError(op, node, service, code, err)}
+	}()
+	select {
+	case r := <-done:
+		return r.list, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// addrInfoError tells errno from the codes of getaddrinfo(3).
+func addrInfoError(op, node, service string, code int, err error) error {
+	const eaiSystem = -11
+	if err == nil {
+		return nil
+	}
+	if code < -1 && code != eaiSystem {
+		err = &AddrInfoError{Node: node, Service: service, Code: code, Text: gaiText(code)}
+	} else {
+		err = explainInit(err)
+	}
+	return &ibv.OpError{Op: op, Object: node, Err: err}
+}
+
+// ResolveAddrInfo resolves like GetAddrInfo, and tells by the event
+// AddrInfoResolved, or AddrInfoFailed; then QueryAddrInfo has the result. It needs
+// rdma-core v60 and a kernel that has it.
+//
+// C: rdma_resolve_addrinfo(3).
+func (id *ID) ResolveAddrInfo(node, service string, hints *Hints) error {
+	const op = "resolve address info"
+	return id.do(op, func() error {
+		if err := errors.Join(checkNames(node, service), hints.check()); err != nil {
+			return err
+		}
+		code, err := id.lib.resolveAddrInfo(id.handle, node, service, hints)
+		switch {
+		case err != nil:
+			return addrInfoError(op, node, service, code, err)
+		case code > 0:
+			return syscall.Errno(code)
+		}
+		return nil
+	})
+}
+
+// QueryAddrInfo is the result of ResolveAddrInfo, once.
+//
+// C: rdma_query_addrinfo(3).
+func (id *ID) QueryAddrInfo() (list []AddrInfo, err error) {
+	err = id.do("query address info", func() error {
+		list, err = id.lib.queryAddrInfo(id.handle)
+		return err
+	})
+	return list, err
+}
+
+// String says how to reach what.
+func (a AddrInfo) String() string {
+	s := fmt.Sprintf("%v %v", a.PortSpace, a.QPType)
+	if a.Src.IsValid() {
+		s += " from " + a.Src.String()
+	}
+	if a.Dst.IsValid() {
+		s += " to " + a.Dst.String()
+	}
+	return s
+}

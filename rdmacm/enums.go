@@ -1,0 +1,300 @@
+package rdmacm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// PortSpace is a space of port numbers, and with it the kind of connection.
+//
+// C: enum rdma_port_space.
+type PortSpace uint32
+
+// Port spaces. IBSpace takes addresses of InfiniBand, and QPs of any type.
+const (
+	IPoIB   PortSpace = abi.RDMA_PS_IPOIB
+	TCP     PortSpace = abi.RDMA_PS_TCP // reliable connections: RC
+	UDP     PortSpace = abi.RDMA_PS_UDP // datagrams: UD
+	IBSpace PortSpace = abi.RDMA_PS_IB
+)
+
+// String names the port space.
+func (p PortSpace) String() string {
+	switch p {
+	case IPoIB:
+		return "IPoIB"
+	case TCP:
+		return "TCP"
+	case UDP:
+		return "UDP"
+	case IBSpace:
+		return "IB"
+	}
+	return fmt.Sprintf("PortSpace(%d)", uint32(p))
+}
+
+func (p PortSpace) datagram() bool { return p == UDP || p == IPoIB }
+
+// EventType is what happened.
+//
+// C: enum rdma_cm_event_type.
+type EventType uint32
+
+// Event types.
+const (
+	AddrResolved     EventType = abi.RDMA_CM_EVENT_ADDR_RESOLVED
+	AddrError        EventType = abi.RDMA_CM_EVENT_ADDR_ERROR
+	RouteResolved    EventType = abi.RDMA_CM_EVENT_ROUTE_RESOLVED
+	RouteError       EventType = abi.RDMA_CM_EVENT_ROUTE_ERROR
+	ConnectRequest   EventType = abi.RDMA_CM_EVENT_CONNECT_REQUEST
+	ConnectResponse  EventType = abi.RDMA_CM_EVENT_CONNECT_RESPONSE
+	ConnectError     EventType = abi.RDMA_CM_EVENT_CONNECT_ERROR
+	Unreachable      EventType = abi.RDMA_CM_EVENT_UNREACHABLE
+	Rejected         EventType = abi.RDMA_CM_EVENT_REJECTED
+	Established      EventType = abi.RDMA_CM_EVENT_ESTABLISHED
+	Disconnected     EventType = abi.RDMA_CM_EVENT_DISCONNECTED
+	DeviceRemoval    EventType = abi.RDMA_CM_EVENT_DEVICE_REMOVAL
+	MulticastJoin    EventType = abi.RDMA_CM_EVENT_MULTICAST_JOIN
+	MulticastError   EventType = abi.RDMA_CM_EVENT_MULTICAST_ERROR
+	AddrChange       EventType = abi.RDMA_CM_EVENT_ADDR_CHANGE
+	TimewaitExit     EventType = abi.RDMA_CM_EVENT_TIMEWAIT_EXIT
+	AddrInfoResolved EventType = abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED
+	AddrInfoFailed   EventType = abi.RDMA_CM_EVENT_ADDRINFO_ERROR
+	User             EventType = abi.RDMA_CM_EVENT_USER
+	internalEvent    EventType = abi.RDMA_CM_EVENT_INTERNAL
+)
+
+var eventNames = [...]string{
+	AddrResolved:     "address resolved",
+	AddrError:        "address error",
+	RouteResolved:    "route resolved",
+	RouteError:       "route error",
+	ConnectRequest:   "connect request",
+	ConnectResponse:  "connect response",
+	ConnectError:     "connect error",
+	Unreachable:      "unreachable",
+	Rejected:         "rejected",
+	Established:      "established",
+	Disconnected:     "disconnected",
+	DeviceRemoval:    "device removal",
+	MulticastJoin:    "multicast join",
+	MulticastError:   "multicast error",
+	AddrChange:       "address change",
+	TimewaitExit:     "timewait exit",
+	AddrInfoResolved: "address info resolved",
+	AddrInfoFailed:   "address info error",
+	User:             "user",
+	internalEvent:    "internal",
+}
+
+// String names the event in words.
+func (e EventType) String() string {
+	if int(e) < len(eventNames) {
+		return eventNames[e]
+	}
+	return fmt.Sprintf("EventType(%d)", uint32(e))
+}
+
+// RejectReason is why a connection was refused: the REJ codes of the InfiniBand
+// specification, chapter 12. iWARP devices give ECONNREFUSED instead.
+type RejectReason uint32
+
+// Reject reasons.
+const (
+	RejectNoQP                 RejectReason = 1
+	RejectNoEEC                RejectReason = 2
+	RejectNoResources          RejectReason = 3
+	RejectTimeout              RejectReason = 4
+	RejectUnsupported          RejectReason = 5
+	RejectInvalidCommID        RejectReason = 6
+	RejectInvalidCommInstance  RejectReason = 7
+	RejectInvalidServiceID     RejectReason = 8
+	RejectInvalidTransportType RejectReason = 9
+	RejectStaleConn            RejectReason = 10
+	RejectRDCNotExist          RejectReason = 11
+	RejectInvalidGID           RejectReason = 12
+	RejectInvalidLID           RejectReason = 13
+	RejectInvalidSL            RejectReason = 14
+	RejectInvalidTrafficClass  RejectReason = 15
+	RejectInvalidHopLimit      RejectReason = 16
+	RejectInvalidPacketRate    RejectReason = 17
+	RejectInvalidAltGID        RejectReason = 18
+	RejectInvalidAltLID        RejectReason = 19
+	RejectInvalidAltSL         RejectReason = 20
+	RejectInvalidAltTraffic    RejectReason = 21
+	RejectInvalidAltHopLimit   RejectReason = 22
+	RejectInvalidAltRate       RejectReason = 23
+	RejectPortCMRedirect       RejectReason = 24
+	RejectPortRedirect         RejectReason = 25
+	RejectInvalidMTU           RejectReason = 26
+	RejectInsufficientRespRes  RejectReason = 27
+	RejectConsumer             RejectReason = 28
+	RejectInvalidRNRRetry      RejectReason = 29
+	RejectDuplicateCommID      RejectReason = 30
+	RejectInvalidClassVersion  RejectReason = 31
+	RejectInvalidFlowLabel     RejectReason = 32
+	RejectInvalidAltFlowLabel  RejectReason = 33
+	RejectVendorOption         RejectReason = 35
+)
+
+var rejectTexts = map[RejectReason][2]string{
+	RejectNoQP:                 {"no QP", "the peer has no queue pairs left"},
+	RejectNoEEC:                {"no EEC", "the peer has no end-to-end context left"},
+	RejectNoResources:          {"no resources", "the peer is out of memory or of another resource"},
+	RejectTimeout:              {"timeout", "the peer did not hear of us in time, or gave up: its process may have ended"},
+	RejectUnsupported:          {"unsupported request", "the peer does not do what was asked for"},
+	RejectInvalidCommID:        {"invalid communication ID", "the peer has forgotten this connection"},
+	RejectInvalidCommInstance:  {"invalid communication instance", "the peer has forgotten this connection"},
+	RejectInvalidServiceID:     {"invalid service ID", "nobody listens on that port in that port space"},
+	RejectInvalidTransportType: {"invalid transport type", "the peer wants another type of queue pair"},
+	RejectStaleConn:            {"stale connection", "the peer still knows an older connection of this queue pair number; try again"},
+	RejectRDCNotExist:          {"no RDC", "the reliable datagram channel does not exist"},
+	RejectInvalidGID:           {"invalid GID", "the peer does not have that address"},
+	RejectInvalidLID:           {"invalid LID", "the peer does not have that LID"},
+	RejectInvalidSL:            {"invalid SL", "the peer refuses the service level"},
+	RejectInvalidTrafficClass:  {"invalid traffic class", "the peer refuses the traffic class"},
+	RejectInvalidHopLimit:      {"invalid hop limit", "the peer refuses the hop limit"},
+	RejectInvalidPacketRate:    {"invalid packet rate", "the peer refuses the packet rate"},
+	RejectInvalidAltGID:        {"invalid alternate GID", "the peer refuses the alternate path"},
+	RejectInvalidAltLID:        {"invalid alternate LID", "the peer refuses the alternate path"},
+	RejectInvalidAltSL:         {"invalid alternate SL", "the peer refuses the alternate path"},
+	RejectInvalidAltTraffic:    {"invalid alternate traffic class", "the peer refuses the alternate path"},
+	RejectInvalidAltHopLimit:   {"invalid alternate hop limit", "the peer refuses the alternate path"},
+	RejectInvalidAltRate:       {"invalid alternate packet rate", "the peer refuses the alternate path"},
+	RejectPortCMRedirect:       {"port and CM redirection", "the peer sends us to another port"},
+	RejectPortRedirect:         {"port redirection", "the peer sends us to another port"},
+	RejectInvalidMTU:           {"invalid MTU", "the peer cannot do the path MTU"},
+	RejectInsufficientRespRes:  {"insufficient responder resources", "the peer refuses the initiator depth: ask for less"},
+	RejectConsumer:             {"refused by the peer's program", "the peer's program said no, its backlog was full, or it ended: see the private data"},
+	RejectInvalidRNRRetry:      {"invalid RNR retry count", "the peer refuses the RNR retry count"},
+	RejectDuplicateCommID:      {"duplicate local communication ID", "the peer knows another connection of this name"},
+	RejectInvalidClassVersion:  {"invalid class version", "the peer speaks another version"},
+	RejectInvalidFlowLabel:     {"invalid flow label", "the peer refuses the flow label"},
+	RejectInvalidAltFlowLabel:  {"invalid alternate flow label", "the peer refuses the alternate path"},
+	RejectVendorOption:         {"vendor option not supported", "the peer refuses the enhanced connection options (ECE)"},
+}
+
+// String names the reason.
+func (r RejectReason) String() string {
+	if t, ok := rejectTexts[r]; ok {
+		return t[0]
+	}
+	return fmt.Sprintf("RejectReason(%d)", uint32(r))
+}
+
+// Explain says what the reason means for the one that was refused.
+func (r RejectReason) Explain() string {
+	if t, ok := rejectTexts[r]; ok {
+		return t[1]
+	}
+	return "not a reason that the specification knows"
+}
+
+// SIDRStatus is how a request of a datagram port space was answered.
+type SIDRStatus uint32
+
+// Statuses of datagram requests.
+const (
+	SIDRSuccess     SIDRStatus = 0
+	SIDRUnsupported SIDRStatus = 1 // nobody listens on that port
+	SIDRReject      SIDRStatus = 2 // the peer's program said no
+	SIDRNoQP        SIDRStatus = 3
+	SIDRRedirect    SIDRStatus = 4
+	SIDRVersion     SIDRStatus = 5
+)
+
+// String names the status.
+func (s SIDRStatus) String() string {
+	switch s {
+	case SIDRSuccess:
+		return "success"
+	case SIDRUnsupported:
+		return "invalid service ID"
+	case SIDRReject:
+		return "refused by the peer's program"
+	case SIDRNoQP:
+		return "no QP"
+	case SIDRRedirect:
+		return "redirection"
+	case SIDRVersion:
+		return "unsupported version"
+	}
+	return fmt.Sprintf("SIDRStatus(%d)", uint32(s))
+}
+
+// reason is the reject reason that means the same.
+func (s SIDRStatus) reason() RejectReason {
+	switch s {
+	case SIDRUnsupported:
+		return RejectInvalidServiceID
+	case SIDRReject:
+		return RejectConsumer
+	case SIDRNoQP:
+		return RejectNoQP
+	case SIDRRedirect:
+		return RejectPortRedirect
+	case SIDRVersion:
+		return RejectInvalidClassVersion
+	}
+	return RejectUnsupported
+}
+
+// AddrInfoFlags steer [GetAddrInfo].
+type AddrInfoFlags uint32
+
+// Flags of GetAddrInfo.
+const (
+	Passive     AddrInfoFlags = abi.RAI_PASSIVE     // an address to listen on
+	NumericHost AddrInfoFlags = abi.RAI_NUMERICHOST // no names, so no waiting
+	NoRoute     AddrInfoFlags = abi.RAI_NOROUTE     // do not look for a route
+	UseFamily   AddrInfoFlags = abi.RAI_FAMILY      // Hints.Family says how to read the address
+	ResolveSA   AddrInfoFlags = abi.RAI_SA          // ask the subnet administrator (v60)
+	ResolveDNS  AddrInfoFlags = abi.RAI_DNS         // ask DNS (v60)
+)
+
+// String joins the flags with "|".
+func (f AddrInfoFlags) String() string {
+	names := []string{"Passive", "NumericHost", "NoRoute", "UseFamily", "ResolveSA", "ResolveDNS"}
+	var parts []string
+	for i, n := range names {
+		if f&(1<<i) != 0 {
+			parts = append(parts, n)
+		}
+	}
+	if rest := f >> len(names); rest != 0 {
+		parts = append(parts, fmt.Sprintf("%#x", uint32(rest)<<len(names)))
+	}
+	if parts == nil {
+		return "0"
+	}
+	return strings.Join(parts, "|")
+}
+
+// JoinFlags say what for a multicast group is joined.
+type JoinFlags uint32
+
+// Join flags.
+const (
+	FullMember JoinFlags = abi.RDMA_MC_JOIN_FLAG_FULLMEMBER          // send and receive
+	SendOnly   JoinFlags = abi.RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER // send only
+)
+
+// String names the flag.
+func (f JoinFlags) String() string {
+	switch f {
+	case FullMember:
+		return "FullMember"
+	case SendOnly:
+		return "SendOnly"
+	}
+	return "JoinFlags(" + strconv.Itoa(int(f)) + ")"
+}
+
+// UDPQKey is the Q_Key of the port spaces UDP and IPoIB.
+const UDPQKey = abi.RDMA_UDP_QKEY
+
+func qpType(n int32) ibv.QPType { return ibv.QPType(n) }

@@ -1,0 +1,59 @@
+package rdmacm
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/hook"
+)
+
+// Event is a copy of what happened to an ID. It is acknowledged already.
+//
+// C: struct rdma_cm_event.
+type Event struct {
+	Type     EventType
+	Status   int32 // 0, an errno below 0, or a code of the transport
+	ID       *ID   // of a ConnectRequest: the new one, which is the caller's to close
+	Listener *ID   // of a ConnectRequest
+
+	PrivateData []byte     // what the peer sent, at its full size
+	Conn        ConnParam  // the peer's, in events of connections
+	UD          *UDParam   // of datagrams and multicast groups, else nil
+	Group       netip.Addr // of MulticastJoin and MulticastError
+	Arg         uint64     // of User
+}
+
+// Err is what went wrong, nil if nothing did: a *RejectError or an *EventError.
+func (e *Event) Err() error { return errOf(e.Type, e.Status, e.UD != nil, e.PrivateData) }
+
+// String says what happened, in a line.
+func (e *Event) String() string {
+	if err := e.Err(); err != nil {
+		return err.Error()
+	}
+	switch e.Type {
+	case MulticastJoin:
+		return fmt.Sprintf("%v of %v", e.Type, e.Group)
+	case User:
+		return fmt.Sprintf("%v %#x", e.Type, e.Arg)
+	}
+	return e.Type.String()
+}
+
+// newEvent makes an Event of what C told about id.
+func newEvent(r *rawEvent, id, listener *ID) *Event {
+	e := &Event{Type: EventType(r.Event), Status: r.Status, ID: id, Listener: listener, PrivateData: r.data}
+	switch {
+	case r.ud:
+		e.UD = &UDParam{AH: hook.AHAttr(&r.Param.AHAttr).(ibv.AHAttr), QPN: r.Param.QPNum, QKey: r.Param.QKey}
+		if e.Type == MulticastJoin || e.Type == MulticastError {
+			e.Group = id.group(r.Param.PrivateData)
+		}
+	case e.Type == User:
+		e.Arg = r.Arg()
+	default:
+		e.Conn.fromC(r.Conn())
+	}
+	return e
+}

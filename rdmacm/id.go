@@ -1,0 +1,286 @@
+package rdmacm
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/leak"
+)
+
+// ID is a connection identifier: what a socket is to TCP. It is asynchronous: see
+// EventChannel.Event.
+//
+// It belongs to the caller and is safe for concurrent use. Close waits for calls
+// that are inside, fails while a QP of CreateQP is open, and drops the ID's events
+// that nobody has read.
+//
+// C: struct rdma_cm_id.
+type ID struct {
+	lib    *cm
+	handle uintptr
+	ps     PortSpace
+	track  *leak.Record
+
+	mu     sync.RWMutex
+	closed bool          // under mu
+	ch     *EventChannel // under mu
+
+	qpMu sync.Mutex
+	qp   *ibv.QP // of CreateQP
+
+	own struct { // what is made by and by
+		sync.Mutex
+		cookie uintptr
+		groups map[uintptr]netip.Addr // joined, by the cookie that C hands back
+		value  any
+		dev    *device       // once Verbs was called
+		solo   *EventChannel // closed with the ID
+	}
+}
+
+// registry finds IDs by their address in C, across all channels: an ID may move.
+type registry struct {
+	mu sync.Mutex
+	m  map[uintptr]*ID
+}
+
+var ids = registry{m: make(map[uintptr]*ID)}
+
+func (r *registry) add(id *ID) {
+	r.mu.Lock()
+	r.m[id.handle] = id
+	r.mu.Unlock()
+}
+
+func (r *registry) remove(id *ID) {
+	r.mu.Lock()
+	delete(r.m, id.handle)
+	r.mu.Unlock()
+}
+
+func (r *registry) find(h uintptr) *ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.m[h]
+}
+
+// newID takes over a struct rdma_cm_id.
+// Preconditions: ch cannot be closed meanwhile.
+func newID(ch *EventChannel, h uintptr, ps PortSpace) *ID {
+	id := &ID{lib: ch.lib, handle: h, ps: ps, ch: ch, track: leak.Track("cm id of " + ps.String())}
+	watch(id, id.track)
+	ch.ids.Add(1)
+	ids.add(id)
+	return id
+}
+
+// CreateID makes an ID whose events come on ch.
+//
+// C: rdma_create_id(3).
+func (ch *EventChannel) CreateID(ps PortSpace) (*ID, error) {
+	const op = "create cm id"
+	if err := ch.enter(op); err != nil {
+		return nil, err
+	}
+	defer ch.ids.Add(-1)
+	h, err := ch.lib.createID(ch.handle, ps)
+	if err != nil {
+		return nil, &ibv.OpError{Op: op, Object: ps.String(), Err: explainInit(err)}
+	}
+	return newID(ch, h, ps), nil
+}
+
+// Close destroys the ID, in whatever state it is: a connection that is open or
+// under way ends, and the peer is told.
+//
+// C: rdma_destroy_id(3).
+func (id *ID) Close() error {
+	solo, err := id.close()
+	if solo != nil {
+		err = errors.Join(err, solo.Close())
+	}
+	return err
+}
+
+func (id *ID) close() (*EventChannel, error) {
+	const op = "close cm id"
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	if id.closed {
+		return nil, nil
+	}
+	id.qpMu.Lock()
+	qp := id.qp
+	id.qpMu.Unlock()
+	id.own.Lock()
+	groups, solo, dev := id.own.groups, id.own.solo, id.own.dev
+	id.own.dev = nil
+	id.own.Unlock()
+	if qp != nil {
+		return nil, &ibv.BusyError{Object: id.String(), Children: []string{"1 qp"}}
+	}
+	// From here on events of the ID are dropped; rdma_destroy_id waits until those
+	// that were read are acknowledged, which the reader does at once.
+	ids.remove(id)
+	for _, g := range groups {
+		if a, err := newSockaddr(netip.AddrPortFrom(g, 0)); err == nil {
+			_ = id.lib.leaveMulticast(id.handle, &a)
+		}
+	}
+	dev.release(id.lib)
+	if err := id.lib.destroyID(id.handle); err != nil {
+		ids.add(id)
+		return nil, &ibv.OpError{Op: op, Object: id.ps.String(), Err: err}
+	}
+	id.closed = true
+	id.ch.ids.Add(-1)
+	id.track.Done()
+	return solo, nil
+}
+
+// enter keeps the ID open until leave.
+func (id *ID) enter(op string) error {
+	id.mu.RLock()
+	if id.closed {
+		id.mu.RUnlock()
+		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: ErrClosed}
+	}
+	return nil
+}
+
+func (id *ID) leave() { id.mu.RUnlock() }
+
+// do brackets a call.
+func (id *ID) do(op string, f func() error) error {
+	if err := id.enter(op); err != nil {
+		return err
+	}
+	defer id.leave()
+	if err := f(); err != nil {
+		var o *ibv.OpError
+		if errors.As(err, &o) {
+			return err
+		}
+		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: err}
+	}
+	return nil
+}
+
+// bound is do for what needs a device: librdmacm crashes where there is none.
+func (id *ID) bound(op string, f func() error) error {
+	return id.do(op, func() error {
+		if idVerbs(id.handle) == 0 {
+			return &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}
+		}
+		return f()
+	})
+}
+
+// String names the ID and its addresses.
+func (id *ID) String() string {
+	s := id.ps.String() + " cm id"
+	if id.enter("") != nil {
+		return s + " (closed)"
+	}
+	defer id.leave()
+	src, dst := idSrc(id.handle), idDst(id.handle)
+	if a := src.addrPort(); a.IsValid() {
+		s += " of " + a.String()
+	}
+	if a := dst.addrPort(); a.IsValid() {
+		s += " to " + a.String()
+	}
+	return s
+}
+
+// PortSpace is that of the ID.
+func (id *ID) PortSpace() PortSpace { return id.ps }
+
+// Channel is where the events of the ID come.
+func (id *ID) Channel() *EventChannel {
+	id.mu.RLock()
+	defer id.mu.RUnlock()
+	return id.ch
+}
+
+// SetValue keeps something of the caller's with the ID.
+//
+// C: rdma_cm_id.context.
+func (id *ID) SetValue(v any) {
+	id.own.Lock()
+	id.own.value = v
+	id.own.Unlock()
+}
+
+// Value is what SetValue kept.
+func (id *ID) Value() any {
+	id.own.Lock()
+	defer id.own.Unlock()
+	return id.own.value
+}
+
+// Migrate moves the ID, and events that nobody has read yet, to another channel.
+//
+// C: rdma_migrate_id(3).
+func (id *ID) Migrate(to *EventChannel) error {
+	const op = "migrate cm id"
+	if to == nil {
+		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: &ibv.ArgError{Arg: "channel", Got: "nil", Want: "an event channel"}}
+	}
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	if id.closed {
+		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: ErrClosed}
+	}
+	from := id.ch
+	if from == to {
+		return nil
+	}
+	if err := to.enter(op); err != nil {
+		return err
+	}
+	// No event may be in the making while the C object changes its channel.
+	first, second := from, to
+	if second.seq < first.seq {
+		first, second = second, first
+	}
+	first.mu.Lock()
+	second.mu.Lock()
+	err := id.lib.migrateID(id.handle, to.handle)
+	second.mu.Unlock()
+	first.mu.Unlock()
+	if err != nil {
+		to.ids.Add(-1)
+		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: err}
+	}
+	from.ids.Add(-1)
+	id.ch = to
+	return nil
+}
+
+// watch reports an object that the garbage collector finds unclosed.
+func watch[T any](obj *T, r *leak.Record) {
+	if leak.Enabled() {
+		runtime.AddCleanup(obj, (*leak.Record).Collected, r)
+	}
+}
+
+// explainInit says what is missing where librdmacm cannot start.
+func explainInit(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENODEV):
+		return fmt.Errorf("%w: this host has no RDMA device (is the driver loaded? see /sys/class/infiniband): %w", ibv.ErrNoDevice, err)
+	case errors.Is(err, syscall.EPERM):
+		return fmt.Errorf("the kernel's rdma_cm speaks a version that this librdmacm does not know: %w", err)
+	case errors.Is(err, syscall.ENOENT):
+		return fmt.Errorf("there is no /dev/infiniband/rdma_cm; modprobe rdma_ucm: %w", err)
+	case errors.Is(err, syscall.EACCES):
+		return &ibv.PermissionError{Path: "/dev/infiniband/rdma_cm", Err: syscall.EACCES}
+	}
+	return err
+}

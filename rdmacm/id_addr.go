@@ -1,0 +1,214 @@
+package rdmacm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Bind gives the ID a local address, a local port (0 picks one) and, unless the
+// address is unspecified, a device.
+//
+// C: rdma_bind_addr(3).
+func (id *ID) Bind(addr netip.AddrPort) error {
+	return id.do("bind", func() error {
+		a, err := newSockaddr(addr)
+		if err != nil {
+			return err
+		}
+		return id.bind(&a, addr.String())
+	})
+}
+
+// BindIB is Bind for an address of InfiniBand.
+func (id *ID) BindIB(addr IBAddr) error {
+	return id.do("bind", func() error {
+		a := addr.sockaddr()
+		return id.bind(&a, addr.GID.String())
+	})
+}
+
+func (id *ID) bind(a *sockaddr, text string) error {
+	if err := id.lib.bindAddr(id.handle, a); err != nil {
+		return &ibv.OpError{Op: "bind", Object: id.ps.String(), Err: err, Detail: text + bindHint(err)}
+	}
+	return nil
+}
+
+func bindHint(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return ": the port is taken in this port space"
+	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
+		return ": no RDMA device of this host carries the address"
+	}
+	return ""
+}
+
+// ResolveAddr finds the device, the source address and the way to the neighbour
+// for a destination: the event AddrResolved follows, or AddrError. A zero src lets
+// the kernel choose; a src without an address, but with a port, is that port.
+//
+// C: rdma_resolve_addr(3).
+func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error {
+	return id.do("resolve address", func() error {
+		d, err := newSockaddr(dst)
+		if err != nil {
+			return err
+		}
+		var s *sockaddr
+		if src.Addr().IsValid() {
+			a, err := newSockaddr(src)
+			if err != nil {
+				return err
+			}
+			if a.family() != d.family() {
+				return &ibv.ArgError{Arg: "source address", Got: fmt.Sprintf("%v, %v", src, a.family()), Want: fmt.Sprintf("of %v, as the destination %v", d.family(), dst)}
+			}
+			s = &a
+		} else if src.Port() != 0 {
+			a, _ := newSockaddr(netip.AddrPortFrom(unspecified(dst.Addr()), src.Port()))
+			s = &a
+		}
+		return id.resolve(s, &d, timeout, dst.String())
+	})
+}
+
+// ResolveIB is ResolveAddr for addresses of InfiniBand; src may be nil.
+func (id *ID) ResolveIB(src *IBAddr, dst IBAddr, timeout time.Duration) error {
+	return id.do("resolve address", func() error {
+		var s *sockaddr
+		if src != nil {
+			a := src.sockaddr()
+			s = &a
+		}
+		d := dst.sockaddr()
+		return id.resolve(s, &d, timeout, dst.GID.String())
+	})
+}
+
+func (id *ID) resolve(src, dst *sockaddr, timeout time.Duration, text string) error {
+	if err := id.lib.resolveAddr(id.handle, src, dst, millis(timeout)); err != nil {
+		return &ibv.OpError{Op: "resolve address", Object: id.ps.String(), Err: err, Detail: text + resolveHint(err)}
+	}
+	return nil
+}
+
+func resolveHint(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
+		return ": no RDMA device carries the source address"
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return ": no route to it"
+	case errors.Is(err, syscall.EADDRINUSE):
+		return ": the source port is taken in this port space"
+	}
+	return ""
+}
+
+func unspecified(like netip.Addr) netip.Addr {
+	if like.Unmap().Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
+// millis rounds up, and is at least 1.
+func millis(d time.Duration) int {
+	ms := (d + time.Millisecond - 1) / time.Millisecond
+	return int(min(max(ms, 1), math.MaxInt32))
+}
+
+// ResolveRoute finds the path to the destination of ResolveAddr: the event
+// RouteResolved follows, or RouteError.
+//
+// C: rdma_resolve_route(3).
+func (id *ID) ResolveRoute(timeout time.Duration) error {
+	const op = "resolve route"
+	return id.bound(op, func() error { return id.lib.resolveRoute(id.handle, millis(timeout)) })
+}
+
+// Listen makes the ID take requests: events ConnectRequest follow. The kernel
+// keeps up to backlog of them and refuses more; what it takes for backlog 0 is its
+// own choice.
+//
+// C: rdma_listen(3).
+func (id *ID) Listen(backlog int) error {
+	return id.do("listen", func() error {
+		if backlog < 0 || backlog > math.MaxInt32 {
+			return &ibv.ArgError{Arg: "backlog", Got: fmt.Sprint(backlog), Want: fmt.Sprintf("0 to %d", math.MaxInt32)}
+		}
+		if err := id.lib.listen(id.handle, backlog); err != nil {
+			return &ibv.OpError{Op: "listen", Object: id.ps.String(), Err: err, Detail: id.text(idSrc) + bindHint(err)}
+		}
+		return nil
+	})
+}
+
+// text is an address of the ID as text.
+// Preconditions: the ID is entered.
+func (id *ID) text(of func(uintptr) sockaddr) string {
+	a := of(id.handle)
+	if ap := a.addrPort(); ap.IsValid() {
+		return ap.String()
+	}
+	return "no address"
+}
+
+// LocalAddr is the address that the ID is bound to; zero for none.
+//
+// C: rdma_get_local_addr(3).
+func (id *ID) LocalAddr() netip.AddrPort { return id.addr(idSrc) }
+
+// PeerAddr is the peer's address; zero for none.
+//
+// C: rdma_get_peer_addr(3).
+func (id *ID) PeerAddr() netip.AddrPort { return id.addr(idDst) }
+
+func (id *ID) addr(of func(uintptr) sockaddr) netip.AddrPort {
+	if id.enter("address") != nil {
+		return netip.AddrPort{}
+	}
+	defer id.leave()
+	a := of(id.handle)
+	return a.addrPort()
+}
+
+// LocalIB is the address that the ID is bound to where it is one of InfiniBand.
+func (id *ID) LocalIB() (IBAddr, bool) { return id.ibAddr(idSrc) }
+
+// PeerIB is the peer's address where it is one of InfiniBand.
+func (id *ID) PeerIB() (IBAddr, bool) { return id.ibAddr(idDst) }
+
+func (id *ID) ibAddr(of func(uintptr) sockaddr) (IBAddr, bool) {
+	if id.enter("address") != nil {
+		return IBAddr{}, false
+	}
+	defer id.leave()
+	a := of(id.handle)
+	return a.ibAddr()
+}
+
+// SrcPort is the local port, 0 for none.
+//
+// C: rdma_get_src_port(3).
+func (id *ID) SrcPort() uint16 { return id.port(idSrc) }
+
+// DstPort is the peer's port, 0 for none.
+//
+// C: rdma_get_dst_port(3).
+func (id *ID) DstPort() uint16 { return id.port(idDst) }
+
+func (id *ID) port(of func(uintptr) sockaddr) uint16 {
+	if id.enter("port") != nil {
+		return 0
+	}
+	defer id.leave()
+	a := of(id.handle)
+	return a.port()
+}

@@ -1,0 +1,97 @@
+package rdmacm
+
+import (
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Connect sends the request for a connection, after ResolveRoute; p may be nil
+// with CreateQP. Otherwise p.QPN names the QP. The event is Established with
+// CreateQP, and in datagram port spaces; otherwise ConnectResponse, after which
+// BringUp and Establish finish. A refusal is Rejected.
+//
+// C: rdma_connect(3).
+func (id *ID) Connect(p *ConnParam) error {
+	const op = "connect"
+	return id.bound(op, func() error {
+		if p == nil {
+			p = &ConnParam{}
+		}
+		if err := id.checkData(op, p.PrivateData, id.ps.ConnectDataLimit()); err != nil {
+			return err
+		}
+		return id.lib.connect(id.handle, p)
+	})
+}
+
+// Accept answers the request that a ConnectRequest brought; p may be nil with
+// CreateQP. Otherwise p.QPN names the QP, which BringUp has made ready. The event
+// Established follows.
+//
+// C: rdma_accept(3).
+func (id *ID) Accept(p *ConnParam) error {
+	const op = "accept"
+	return id.bound(op, func() error {
+		if p == nil {
+			p = &ConnParam{}
+		}
+		if err := id.checkData(op, p.PrivateData, id.ps.AcceptDataLimit()); err != nil {
+			return err
+		}
+		return id.lib.accept(id.handle, p)
+	})
+}
+
+// Establish tells the peer that the QP is ready, after ConnectResponse. It is not
+// for QPs of CreateQP. It needs rdma-core v23.
+//
+// C: rdma_establish(3).
+func (id *ID) Establish() error {
+	return id.bound("establish", func() error { return id.lib.establish(id.handle) })
+}
+
+// Reject refuses the request that a ConnectRequest brought. The ID has to be
+// closed still.
+//
+// C: rdma_reject(3).
+func (id *ID) Reject(data []byte) error { return id.reject("rdma_reject", data) }
+
+// RejectECE is Reject for the reason that the peer's enhanced connection options
+// are refused. It needs rdma-core v31.
+//
+// C: rdma_reject_ece(3).
+func (id *ID) RejectECE(data []byte) error { return id.reject("rdma_reject_ece", data) }
+
+func (id *ID) reject(name string, data []byte) error {
+	const op = "reject"
+	return id.bound(op, func() error {
+		if err := id.checkData(op, data, id.ps.RejectDataLimit()); err != nil {
+			return err
+		}
+		return id.lib.reject(name, id.handle, data)
+	})
+}
+
+// Disconnect ends a connection: the peer gets Disconnected, and answers with
+// Disconnect or by closing its ID, or the time is up; then this side gets it too.
+// A QP of CreateQP goes to the state ERR.
+//
+// C: rdma_disconnect(3).
+func (id *ID) Disconnect() error {
+	return id.bound("disconnect", func() error { return id.lib.disconnect(id.handle) })
+}
+
+// Notify tells the ID of an asynchronous event of its QP; it is needed for
+// EventCommEst, which may come before the peer's last message.
+//
+// C: rdma_notify(3).
+func (id *ID) Notify(t ibv.AsyncEventType) error {
+	return id.bound("notify", func() error { return id.lib.notify(id.handle, uint32(t)) })
+}
+
+// WriteEvent puts an event User on the ID's channel. It needs rdma-core v60, and
+// a kernel that has it.
+//
+// C: rdma_write_cm_event(3).
+func (id *ID) WriteEvent(status int32, arg uint64) error {
+	return id.do("write cm event", func() error { return id.lib.writeCMEvent(id.handle, User, status, arg) })
+}

@@ -1,0 +1,222 @@
+package rdmacm
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/hook"
+)
+
+// Verbs is the device of the ID, opened by librdmacm: for PDs, CQs and QPs. IDs of
+// one device share it. It is open as long as such an ID, or something that was
+// made of it. Before the ID has a device the error is a *StateError.
+//
+// C: rdma_cm_id.verbs.
+func (id *ID) Verbs() (*ibv.Context, error) {
+	const op = "device of cm id"
+	if err := id.enter(op); err != nil {
+		return nil, err
+	}
+	defer id.leave()
+	return id.verbs(op)
+}
+
+// Preconditions: the ID is entered.
+func (id *ID) verbs(op string) (*ibv.Context, error) {
+	h := idVerbs(id.handle)
+	if h == 0 {
+		return nil, &ibv.OpError{Op: op, Object: id.ps.String(), Err: &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}}
+	}
+	id.own.Lock()
+	defer id.own.Unlock()
+	if id.own.dev == nil {
+		d, err := acquire(h)
+		if err != nil {
+			return nil, err
+		}
+		id.own.dev = d
+	}
+	return id.own.dev.ctx, nil
+}
+
+// Port is the device's port, 0 before the ID has a device.
+func (id *ID) Port() uint8 {
+	if id.enter("port") != nil {
+		return 0
+	}
+	defer id.leave()
+	return idPort(id.handle)
+}
+
+// PKey is the partition key of the ID.
+func (id *ID) PKey() uint16 {
+	if id.enter("pkey") != nil {
+		return 0
+	}
+	defer id.leave()
+	return idPKey(id.handle)
+}
+
+// GIDs are the local and the peer's GID, zero before they are known.
+func (id *ID) GIDs() (local, peer ibv.GID) {
+	if id.enter("gids") != nil {
+		return
+	}
+	defer id.leave()
+	src, dst := idGIDs(id.handle)
+	return ibv.GID(src), ibv.GID(dst)
+}
+
+// CreateQP makes a QP whose states librdmacm changes: it is in INIT (datagrams:
+// RTS), and is ready with the event Established. PD and CQs must be of the Context
+// that Verbs returns. The QP has to be closed before the ID.
+//
+// PD.CreateQP with BringUp has no such bounds.
+//
+// C: rdma_create_qp(3).
+func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv.QP, error) {
+	const op = "create qp"
+	fail := func(err error) (*ibv.QP, error) {
+		return nil, &ibv.OpError{Op: op, Object: id.ps.String(), Err: err}
+	}
+	if err := id.enter(op); err != nil {
+		return nil, err
+	}
+	defer id.leave()
+	ctx, err := id.verbs(op)
+	if err != nil {
+		return nil, err
+	}
+	var o ibv.QPOptions
+	if opt != nil {
+		o = *opt
+	}
+	if o.Type == 0 && id.ps.datagram() {
+		o.Type = ibv.UD
+	}
+	if pd == nil || pd.Context() != ctx {
+		return fail(&ibv.ArgError{Arg: "PD", Got: "none, or one of another Context", Want: "a PD of the Context that Verbs returns; or use PD.CreateQP and BringUp"})
+	}
+	if send == nil || recv == nil {
+		return fail(&ibv.ArgError{Arg: "CQ", Got: "nil", Want: "a CQ of the same Context"})
+	}
+	id.qpMu.Lock()
+	defer id.qpMu.Unlock()
+	if id.qp != nil {
+		return fail(&ibv.BusyError{Object: "cm id", Children: []string{"1 qp"}})
+	}
+	creating := true
+	qp, err := hook.CreateQP(pd, send, recv, &o,
+		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) { return id.lib.createQP(id.handle, pd, attr) },
+		func(uintptr) error {
+			if !creating {
+				id.mu.RLock()
+				defer id.mu.RUnlock()
+				id.qpMu.Lock()
+				defer id.qpMu.Unlock()
+			}
+			id.destroyQP()
+			return nil
+		})
+	creating = false
+	if err != nil {
+		return nil, err
+	}
+	id.qp = qp.(*ibv.QP)
+	return id.qp, nil
+}
+
+// destroyQP runs when the QP is closed, or in CreateQP when that cannot finish.
+// Preconditions: id.mu is held, and id.qpMu.
+func (id *ID) destroyQP() {
+	// The channel's reader looks at the QP of the ID.
+	id.ch.mu.Lock()
+	defer id.ch.mu.Unlock()
+	id.lib.destroyQP(id.handle)
+	id.qp = nil
+}
+
+// QPAttr is what a QP needs to go to a state for this connection: INIT once the
+// ID has a device, RTR and RTS after ConnectRequest or ConnectResponse. It needs
+// rdma-core v23.
+//
+// C: rdma_init_qp_attr(3).
+func (id *ID) QPAttr(state ibv.QPState) (*ibv.QPAttr, ibv.QPAttrMask, error) {
+	const op = "qp attributes"
+	var (
+		attr *ibv.QPAttr
+		mask ibv.QPAttrMask
+	)
+	err := id.bound(op, func() error {
+		c := &abi.QPAttr{QPState: uint32(state)}
+		m, err := id.lib.initQPAttr(id.handle, c)
+		if err != nil {
+			return err
+		}
+		// Kernels before 3.19 set bits for RoCE that user space does not know.
+		attr, mask = hook.QPAttr(c).(*ibv.QPAttr), ibv.QPAttrMask(m)&^0x1e00000
+		return nil
+	})
+	return attr, mask, err
+}
+
+// InitQP moves a QP of PD.CreateQP to INIT, where receives can be posted.
+func (id *ID) InitQP(qp *ibv.QP) error { return id.modify(qp, ibv.StateInit, nil) }
+
+// BringUp moves a QP of PD.CreateQP through INIT and RTR to RTS: on the side that
+// connects after ConnectResponse and before Establish, on the other before
+// Accept. p, which may be nil, can lower the resources for reads and atomics; give
+// Accept the same.
+func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
+	if qp == nil {
+		return &ibv.OpError{Op: "bring up qp", Object: id.ps.String(), Err: &ibv.ArgError{Arg: "QP", Got: "nil", Want: "a QP"}}
+	}
+	// INIT again: its access flags depend on what the peer asked for.
+	for _, s := range []ibv.QPState{ibv.StateInit, ibv.StateRTR, ibv.StateRTS} {
+		if err := id.modify(qp, s, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
+	var (
+		attr *ibv.QPAttr
+		mask ibv.QPAttrMask
+		err  error
+	)
+	if qp.Type() == ibv.UD && state != ibv.StateInit {
+		attr, mask = &ibv.QPAttr{State: state}, ibv.MaskState
+		if state == ibv.StateRTS {
+			mask |= ibv.MaskSQPSN
+		}
+	} else if attr, mask, err = id.QPAttr(state); err != nil {
+		return err
+	}
+	maxDest, maxInit := hook.ReadLimits(qp.PD().Context())
+	clip := func(v uint8, device int, own uint8) uint8 {
+		v = uint8(min(int(v), device))
+		switch own {
+		case 0:
+			return v
+		case ibv.Zero:
+			return 0
+		}
+		return own
+	}
+	if p == nil {
+		p = &ConnParam{}
+	}
+	if mask&ibv.MaskMaxDestRdAtomic != 0 {
+		attr.MaxDestRdAtomic = clip(attr.MaxDestRdAtomic, maxDest, p.ResponderResources)
+	}
+	if mask&ibv.MaskMaxQPRdAtomic != 0 {
+		attr.MaxRdAtomic = clip(attr.MaxRdAtomic, maxInit, p.InitiatorDepth)
+	}
+	if err := qp.Modify(attr, mask); err != nil {
+		return fmt.Errorf("cm id: to %v: %w", state, err)
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+package rdmacm
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/leak"
+)
+
+// TestMain fails when a test leaves an object open.
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	leak.Enable()
+	code := m.Run()
+	devices.Lock()
+	defer devices.Unlock()
+	for _, d := range devices.m {
+		fmt.Fprintf(os.Stderr, "%s is in use by %d IDs or lists: %v\n", d.ctx.Name(), d.refs, d.ctx.Close())
+		code = max(code, 1)
+	}
+	if open := leak.Open(); code == 0 && len(open) > 0 {
+		fmt.Fprintf(os.Stderr, "%d objects were not closed:\n%s\n", len(open), strings.Join(open, "\n"))
+		return 1
+	}
+	return code
+}

@@ -1,0 +1,139 @@
+package rdmacm
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+func (id *ID) option(op string, level, name int, value []byte) error {
+	return id.do(op, func() error { return id.lib.setOption(id.handle, level, name, value) })
+}
+
+func flag(on bool) []byte {
+	b := make([]byte, 4)
+	if on {
+		binary.LittleEndian.PutUint32(b, 1)
+	}
+	return b
+}
+
+// SetTOS sets the type of service, or traffic class, of the connection's packets.
+//
+// C: rdma_set_option(3) with RDMA_OPTION_ID_TOS.
+func (id *ID) SetTOS(tos uint8) error {
+	return id.option("set tos", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_TOS, []byte{tos})
+}
+
+// SetReuseAddr lets Bind take a port that a closed connection still holds; it
+// comes before Bind.
+//
+// C: rdma_set_option(3) with RDMA_OPTION_ID_REUSEADDR.
+func (id *ID) SetReuseAddr(on bool) error {
+	return id.option("set reuseaddr", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_REUSEADDR, flag(on))
+}
+
+// SetAFOnly makes a listener on [::] take no IPv4; it comes before Bind.
+//
+// C: rdma_set_option(3) with RDMA_OPTION_ID_AFONLY.
+func (id *ID) SetAFOnly(on bool) error {
+	return id.option("set afonly", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_AFONLY, flag(on))
+}
+
+// SetAckTimeout sets the QP's ACK timeout, 4.096 µs·2^n, at most 31; 0 is for
+// ever. It comes before Connect or Accept, and needs Linux 5.1.
+//
+// C: rdma_set_option(3) with RDMA_OPTION_ID_ACK_TIMEOUT.
+func (id *ID) SetAckTimeout(n uint8) error {
+	if n > 31 {
+		return &ibv.OpError{Op: "set ack timeout", Object: id.ps.String(), Err: &ibv.ArgError{Arg: "ack timeout", Got: fmt.Sprint(n), Want: "0 to 31, 4.096 µs·2^n"}}
+	}
+	return id.option("set ack timeout", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_ACK_TIMEOUT, []byte{n})
+}
+
+// Path is a path through an InfiniBand subnet.
+//
+// C: struct ibv_path_record, struct ibv_sa_path_rec.
+type Path struct {
+	ServiceID      uint64
+	SGID, DGID     ibv.GID
+	SLID, DLID     uint16
+	FlowLabel      uint32
+	HopLimit       uint8
+	TrafficClass   uint8
+	Reversible     bool
+	PKey           uint16
+	SL             uint8
+	MTU            ibv.MTU
+	Rate           uint8
+	PacketLifeTime uint8 // 4.096 µs·2^n
+	Preference     uint8
+}
+
+// Flags of struct ibv_path_data.
+const (
+	pathGMP     = 1 << 0
+	pathPrimary = 1 << 1
+	pathBidir   = 1<<3 | 1<<5
+)
+
+// SetPaths gives the ID its paths instead of ResolveRoute: the event
+// RouteResolved follows. The first is the primary one. InfiniBand only.
+//
+// C: rdma_set_option(3) with RDMA_OPTION_IB_PATH.
+func (id *ID) SetPaths(paths []Path) error {
+	const op = "set paths"
+	if len(paths) == 0 {
+		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: &ibv.ArgError{Arg: "paths", Got: "none", Want: "at least one"}}
+	}
+	data := make([]abi.PathData, len(paths))
+	for i, p := range paths {
+		d := &data[i]
+		d.Flags = pathBidir
+		if i == 0 {
+			d.Flags |= pathGMP | pathPrimary
+		}
+		r := &d.Path
+		r.ServiceID.Set(p.ServiceID)
+		r.SGID, r.DGID = abi.GID(p.SGID), abi.GID(p.DGID)
+		r.SLID.Set(p.SLID)
+		r.DLID.Set(p.DLID)
+		r.FlowlabelHoplimit.Set(p.FlowLabel<<8 | uint32(p.HopLimit))
+		r.Tclass = p.TrafficClass
+		r.ReversibleNumpath = 1
+		if p.Reversible {
+			r.ReversibleNumpath |= 0x80
+		}
+		r.PKey.Set(p.PKey)
+		r.QosclassSL.Set(uint16(p.SL & 0xf))
+		const exactly = 2 << 6
+		r.MTU = uint8(p.MTU)&0x3f | exactly
+		r.Rate = p.Rate&0x3f | exactly
+		r.Packetlifetime = p.PacketLifeTime&0x3f | exactly
+		r.Preference = p.Preference
+	}
+	return id.bound(op, func() error {
+		return id.lib.setOption(id.handle, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, pathBytes(data))
+	})
+}
+
+// Paths are those that ResolveRoute found, or the peer named.
+//
+// C: rdma_cm_id.route.path_rec.
+func (id *ID) Paths() []Path {
+	if id.enter("paths") != nil {
+		return nil
+	}
+	defer id.leave()
+	var list []Path
+	for _, r := range idPaths(id.handle) {
+		list = append(list, Path{
+			SGID: ibv.GID(r.SGID), DGID: ibv.GID(r.DGID), SLID: r.SLID.Get(), DLID: r.DLID.Get(),
+			FlowLabel: r.FlowLabel.Get(), HopLimit: r.HopLimit, TrafficClass: r.TrafficClass, Reversible: r.Reversible != 0,
+			PKey: r.PKey.Get(), SL: r.SL, MTU: ibv.MTU(r.MTU), Rate: r.Rate, PacketLifeTime: r.PacketLifeTime, Preference: r.Preference,
+		})
+	}
+	return list
+}

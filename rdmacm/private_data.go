@@ -1,0 +1,54 @@
+package rdmacm
+
+import "github.com/pureverbs/pureverbs/ibv"
+
+// Sizes of private data on InfiniBand and RoCE. In requests of the IP port
+// spaces a header of 36 bytes is librdmacm's own.
+const (
+	reqData     = 92
+	repData     = 196
+	rejData     = 148
+	sidrReqData = 216
+	sidrRepData = 136
+	ipHeader    = 36
+	iWARPData   = 255 // 512 in the standard, but the length is a byte
+)
+
+// ConnectDataLimit is how many bytes of private data a request can carry: 56 in
+// TCP, 180 in UDP and IPoIB, 92 in the InfiniBand space.
+func (p PortSpace) ConnectDataLimit() int {
+	switch p {
+	case UDP, IPoIB:
+		return sidrReqData - ipHeader
+	case IBSpace:
+		return reqData
+	}
+	return reqData - ipHeader
+}
+
+// AcceptDataLimit is how many an answer can: 196, or 136 for datagrams.
+func (p PortSpace) AcceptDataLimit() int {
+	if p.datagram() {
+		return sidrRepData
+	}
+	return repData
+}
+
+// RejectDataLimit is how many a refusal can: 148, or 136 for datagrams.
+func (p PortSpace) RejectDataLimit() int {
+	if p.datagram() {
+		return sidrRepData
+	}
+	return rejData
+}
+
+// checkData is an error if data is too long for an operation.
+func (id *ID) checkData(op string, data []byte, limit int) error {
+	if ibv.TransportType(idTransport(id.handle)) == ibv.TransportIWARP {
+		limit = iWARPData
+	}
+	if len(data) > limit {
+		return &PrivateDataError{Op: op, Len: len(data), Limit: limit, PortSpace: id.ps}
+	}
+	return nil
+}
