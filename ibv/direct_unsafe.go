@@ -64,6 +64,25 @@ func mlx5WCs(wcs []WC) []mlx5.WC {
 	return unsafe.Slice((*mlx5.WC)(unsafe.Pointer(unsafe.SliceData(wcs))), len(wcs))
 }
 
+// So are its work requests.
+var (
+	_ [unsafe.Sizeof(mlx5.SendWR{})]byte              = [unsafe.Sizeof(SendWR{})]byte{}
+	_ [unsafe.Offsetof(mlx5.SendWR{}.Flags)]byte      = [unsafe.Offsetof(SendWR{}.Flags)]byte{}
+	_ [unsafe.Offsetof(mlx5.SendWR{}.SGEs)]byte       = [unsafe.Offsetof(SendWR{}.SGEs)]byte{}
+	_ [unsafe.Offsetof(mlx5.SendWR{}.Inline)]byte     = [unsafe.Offsetof(SendWR{}.Inline)]byte{}
+	_ [unsafe.Offsetof(mlx5.SendWR{}.Remote)]byte     = [unsafe.Offsetof(SendWR{}.Remote)]byte{}
+	_ [unsafe.Offsetof(mlx5.SendWR{}.Imm)]byte        = [unsafe.Offsetof(SendWR{}.Imm)]byte{}
+	_ [unsafe.Offsetof(mlx5.SendWR{}.CompareAdd)]byte = [unsafe.Offsetof(SendWR{}.CompareAdd)]byte{}
+	_ [unsafe.Offsetof(mlx5.SendWR{}.AH)]byte         = [unsafe.Offsetof(SendWR{}.AH)]byte{}
+	_ [unsafe.Offsetof(mlx5.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
+)
+
+func mlx5Send(wr *SendWR) *mlx5.SendWR { return (*mlx5.SendWR)(unsafe.Pointer(wr)) }
+
+func mlx5Sends(wrs []SendWR) []mlx5.SendWR {
+	return unsafe.Slice((*mlx5.SendWR)(unsafe.Pointer(unsafe.SliceData(wrs))), len(wrs))
+}
+
 func mlx5SGEs(sges []SGE) []mlx5.SGE {
 	return unsafe.Slice((*mlx5.SGE)(unsafe.Pointer(unsafe.SliceData(sges))), len(sges))
 }

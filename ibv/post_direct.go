@@ -10,53 +10,35 @@ import (
 // Preconditions: qp.sqMu is held, the QP is open and may send.
 func (qp *QP) postSendDirect(wrs []SendWR) (int, error) {
 	q := &qp.direct.SQ
-	for i := range wrs {
-		wr := &wrs[i]
-		// What most people post: one SGE, written, read or sent.
-		if len(wr.SGEs) == 1 && wr.Inline == nil && wr.Flags&Inline == 0 && wr.AH == nil && qp.plain(wr.Opcode) {
-			var ok bool
-			sge := (*mlx5.SGE)(&wr.SGEs[0])
-			switch wr.Opcode {
-			case OpWrite, OpRead:
-				ok = q.RDMA(wr.ID, uint32(wr.Opcode), uint32(wr.Flags), 0, (*mlx5.RemoteAddr)(&wr.Remote), sge)
-			case OpWriteImm:
-				ok = q.RDMA(wr.ID, uint32(wr.Opcode), uint32(wr.Flags), wr.Imm, (*mlx5.RemoteAddr)(&wr.Remote), sge)
-			case OpSendImm:
-				ok = q.Send(wr.ID, uint32(wr.Opcode), uint32(wr.Flags), wr.Imm, sge)
-			case OpSendInv:
-				ok = q.Send(wr.ID, uint32(wr.Opcode), uint32(wr.Flags), wr.InvalidateRKey, sge)
-			default:
-				ok = q.Send(wr.ID, uint32(wr.Opcode), uint32(wr.Flags), 0, sge)
-			}
-			if ok {
-				continue
-			}
-			q.Ring()
-			return i, qp.errSend.full
+	if len(wrs) == 1 && q.PostOne(mlx5Send(&wrs[0]), directOps[qp.typ&7]) {
+		return 1, nil
+	}
+	n := 0
+	for {
+		if n += q.Build(mlx5Sends(wrs[n:]), directOps[qp.typ&7], qp.cap.MaxInline); n == len(wrs) {
+			break
 		}
-		if err := qp.buildDirect(wr); err != nil {
+		if err := qp.buildDirect(&wrs[n]); err != nil {
 			q.Ring()
 			if err == ErrQueueFull {
-				return i, qp.errSend.full
+				return n, qp.errSend.full
 			}
-			return i, &OpError{Op: "post send", Object: qp.name, Err: err, Detail: fmt.Sprintf("work request %d", i)}
+			return n, &OpError{Op: "post send", Object: qp.name, Err: err, Detail: fmt.Sprintf("work request %d", n)}
 		}
+		n++
 	}
 	q.Ring()
-	return len(wrs), nil
+	return n, nil
 }
 
-// plain says whether the transport takes op without further segments.
-func (qp *QP) plain(op Opcode) bool { return directOps[qp.typ&7]>>(op&15)&1 != 0 && op < 16 }
-
 // directOps are the opcodes of each transport that have one remote address at most.
-var directOps = [8]uint16{
+var directOps = [8]uint32{
 	RC: 1<<OpWrite | 1<<OpWriteImm | 1<<OpSend | 1<<OpSendImm | 1<<OpRead | 1<<OpSendInv,
 	UC: 1<<OpWrite | 1<<OpWriteImm | 1<<OpSend | 1<<OpSendImm,
 }
 
 // transportOps are all opcodes of each transport on the direct data path.
-var transportOps = [8]uint16{
+var transportOps = [8]uint32{
 	RC: directOps[RC] | 1<<OpCompareSwap | 1<<OpFetchAdd | 1<<OpLocalInv,
 	UC: directOps[UC] | 1<<OpLocalInv,
 	UD: 1<<OpSend | 1<<OpSendImm,

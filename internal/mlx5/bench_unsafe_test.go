@@ -80,7 +80,7 @@ func benchPoll(b *testing.B, n int) {
 	q, cq, _ := r.open(0x123)
 	q.SQ.maxWR = 1 << 31
 	for i := range q.SQ.slots {
-		q.SQ.slots[i] = slot{id: uint64(i), seq: uint32(i + 1), end: uint32(i + 1)}
+		q.SQ.slots[i] = slot{id: uint64(i), mark: uint64(i+1)<<32 | uint64(i+1)}
 	}
 	wcs := make([]WC, n)
 	var pi uint32
@@ -113,3 +113,29 @@ func BenchmarkPollEmpty(b *testing.B) {
 		cq.Poll(wcs)
 	}
 }
+
+func benchBuild(b *testing.B, wr SendWR, n int) {
+	r := newRing()
+	q, _, _ := r.open(0x123)
+	wrs := make([]SendWR, n)
+	for i := range wrs {
+		wrs[i] = wr
+	}
+	for b.Loop() {
+		if q.SQ.Build(wrs, 1<<wrWrite|1<<wrSend, 64) != n {
+			b.Fatal("full")
+		}
+		q.SQ.Ring()
+		q.SQ.done.Store(uint64(q.SQ.cur)<<32 | uint64(q.SQ.head))
+	}
+}
+
+var (
+	aWrite  = SendWR{Opcode: wrWrite, Flags: sendSignaled, SGEs: []SGE{{1, 64, 3}}, Remote: RemoteAddr{4, 5}}
+	aInline = SendWR{Opcode: wrSend, Flags: sendSignaled, Inline: make([]byte, 32)}
+)
+
+func BenchmarkBuildWrite1(b *testing.B)   { benchBuild(b, aWrite, 1) }
+func BenchmarkBuildWrite16(b *testing.B)  { benchBuild(b, aWrite, 16) }
+func BenchmarkBuildInline1(b *testing.B)  { benchBuild(b, aInline, 1) }
+func BenchmarkBuildInline16(b *testing.B) { benchBuild(b, aInline, 16) }

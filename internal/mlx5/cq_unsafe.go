@@ -104,12 +104,12 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 		case cqeReq:
 			s := &qp.SQ.slots[uint32(tail>>16)&qp.SQ.mask]
 			// The slot must be one that is posted: between the last completed and the last built.
-			if s.seq-uint32(qp.SQ.polled)-1 >= qp.SQ.maxWR || qp.SQ.buf == nil {
+			if uint32(s.mark)-uint32(qp.SQ.polled)-1 >= qp.SQ.maxWR || qp.SQ.buf == nil {
 				cq.pending = cq.broken(qp, ci-1, tail, "a send WQE that is not posted")
 				goto out
 			}
 			*wc = WC{ID: s.id, QPN: num, Timestamp: get64(p, offTimestamp)}
-			qp.SQ.polled = uint64(s.end)<<32 | uint64(s.seq)
+			qp.SQ.polled = s.mark
 			switch uint8(tail >> 56) {
 			case opWrite:
 				wc.Opcode = wcWrite
@@ -248,11 +248,11 @@ func (cq *CQ) failed(qp *QP, wc *WC, op uint8, counter uint32, p unsafe.Pointer)
 		return false, false
 	}
 	s := &qp.SQ.slots[counter&qp.SQ.mask]
-	if s.seq-uint32(qp.SQ.polled)-1 >= qp.SQ.maxWR {
+	if uint32(s.mark)-uint32(qp.SQ.polled)-1 >= qp.SQ.maxWR {
 		return false, false
 	}
 	wc.ID = s.id
-	qp.SQ.polled = uint64(s.end)<<32 | uint64(s.seq)
+	qp.SQ.polled = s.mark
 	return true, false
 }
 

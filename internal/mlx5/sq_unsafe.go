@@ -22,9 +22,8 @@ type SQConfig struct {
 
 // slot is what is remembered of a WQE, under its first block.
 type slot struct {
-	id  uint64
-	seq uint32 // work requests posted, with this one
-	end uint32 // first block after it
+	id   uint64
+	mark uint64 // first block after it, <<32 | work requests posted, with this one
 }
 
 // SQ is a send queue. WQEs are built in place, Ring makes the device look at them.
@@ -39,6 +38,7 @@ type SQ struct {
 	qpn       uint64 // shifted to its place in the control segment
 	sig       uint8
 	fence     uint8  // fm_ce_se bits that the next WQE needs
+	slow      uint8  // not 0 with BlueFlame
 	inlined   bool   // the last WQE holds inline data
 	inline    bool   // the one under construction does
 	bell      uint64 // first 8 bytes of the last WQE, as in memory
@@ -68,6 +68,9 @@ func (q *SQ) init(num uint32, c *SQConfig) {
 		slots: make([]slot, c.Blocks), mask: c.Blocks - 1, blocks: c.Blocks, maxWR: c.MaxWR,
 		qpn: uint64(num) << 8, dbrec: unsafe.Add(c.DBRec, 4), reg: c.Reg,
 		bf: uintptr(c.BlueFlame), inlineBF: c.InlineBF,
+	}
+	if c.BlueFlame != 0 {
+		q.slow = 1
 	}
 	if c.SignalAll {
 		q.sig = ctrlCQUpdate
@@ -106,7 +109,7 @@ func (q *SQ) commit(id, bell uint64, blocks uint32) {
 	q.cur += blocks
 	q.head++
 	s := &q.slots[q.last&q.mask]
-	s.id, s.seq, s.end = id, q.head, q.cur
+	s.id, s.mark = id, uint64(q.cur)<<32|uint64(q.head)
 	q.bell = bell
 }
 
@@ -336,7 +339,7 @@ func (q *SQ) Rollback(m Mark) {
 // forget makes a slot one that cannot complete.
 //
 //go:norace
-func (q *SQ) forget(i uint32) { q.slots[i] = slot{seq: uint32(q.done.Load())} }
+func (q *SQ) forget(i uint32) { q.slots[i] = slot{mark: uint64(uint32(q.done.Load()))} }
 
 // Since is the number of work requests built since m.
 func (q *SQ) Since(m Mark) int { return int(q.head - m.head) }
