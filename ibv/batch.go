@@ -23,9 +23,17 @@ type Batch struct {
 	id uint64
 }
 
-// Batch takes the send queue until Post or Discard.
+// neverBatch is the id of a Batch that could not begin.
+const neverBatch = ^uint64(0)
+
+// Batch takes the send queue until Post or Discard. Without a lock, on a
+// ThreadDomain or with SingleThreaded, a second Batch meanwhile is an error of its
+// Post, ErrBatchOpen, and PostSend too.
 func (qp *QP) Batch() Batch {
 	qp.sqMu.Lock()
+	if qp.sqMu.off && qp.batchID.Load() != 0 {
+		return Batch{qp, neverBatch}
+	}
 	qp.batchSeq++
 	qp.batchID.Store(qp.batchSeq)
 	qp.batchN, qp.batchErr, qp.batchFull = 0, nil, false
@@ -371,6 +379,9 @@ func (b Batch) noUD() {
 func (b Batch) Post() error {
 	qp := b.qp
 	if qp.batchID.Load() != b.id {
+		if b.id == neverBatch {
+			return &OpError{Op: "post batch", Object: qp.name, Err: ErrBatchOpen}
+		}
 		return &OpError{Op: "post batch", Object: qp.name, Err: ErrBatchOver}
 	}
 	n, err := qp.batchN, qp.batchErr
@@ -426,6 +437,17 @@ func (b Batch) end() {
 
 // ErrBatchOver is the use of a Batch after Post or Discard.
 var ErrBatchOver = errors.New("the batch was posted or discarded before")
+
+// ErrBatchOpen is the use of a send queue without a lock while a Batch has it.
+var ErrBatchOpen = errors.New("a batch of this qp is open: post or discard it first")
+
+// dropBatch discards the Batch that is open on a QP without a lock, whose goroutine
+// is this one.
+func (qp *QP) dropBatch() {
+	if id := qp.batchID.Load(); qp.sqMu.off && id != 0 {
+		Batch{qp, id}.Discard()
+	}
+}
 
 // PostError is a Batch of which not all was posted. What was accepted will
 // complete.

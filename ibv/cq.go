@@ -8,16 +8,18 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
 // CQ is a completion queue.
 //
-// It belongs to its Context. Methods are safe for concurrent use; Poll takes one
-// uncontended lock. Completions are copied into the caller's slice. Close fails
+// It belongs to its Context. Methods are safe for concurrent use, unless the option
+// SingleThreaded forgoes that; Poll takes one uncontended lock. Completions are copied into the caller's slice. Close fails
 // while QPs or SRQs use the CQ, and makes calls that wait return ErrClosed.
 //
 // C: struct ibv_cq.
@@ -34,7 +36,7 @@ type CQ struct {
 	errGone error
 	done    chan struct{} // closed by Close
 
-	mu     sync.Mutex
+	mu     lock
 	poller *ops.Poller // nil once closed, or on the direct data path
 	direct *mlx5.CQ    // nil once closed, or elsewhere
 	ring   *mlx5.CQ    // direct as it was made
@@ -56,6 +58,10 @@ type CQOptions struct {
 	DataPath   DataPath      // engine of this CQ and of all QPs and SRQs on it
 	Spin       time.Duration // how long Wait polls before it sleeps; 0 means 20 µs, below 0 not at all
 	NoEvents   bool          // no channel: Wait polls all the time
+
+	// SingleThreaded takes no lock: one goroutine at a time uses the CQ, and
+	// closes it and the QPs on it. The provider is told so too, where it can be.
+	SingleThreaded bool
 }
 
 const defaultSpin = 20 * time.Microsecond
@@ -120,7 +126,8 @@ func (c *Context) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
 		}
 		return fail(err)
 	}
-	cq.handle, err = c.v.createCQ(c.handle, cqe, cq.cookie, channel, opt.CompVector)
+	cq.mu.off = opt.SingleThreaded
+	cq.handle, err = c.makeCQ(cq, cqe, channel, opt.CompVector)
 	if err != nil {
 		return undo(explainLimits(err, c.Name(), limit{"cqe", cqe, c.attr.MaxCQE}))
 	}
@@ -140,6 +147,21 @@ func (c *Context) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
 	c.register(cq.handle, cq)
 	watch(cq, &cq.node)
 	return cq, nil
+}
+
+// makeCQ makes the C object.
+func (c *Context) makeCQ(cq *CQ, cqe int, channel uintptr, vector int) (uintptr, error) {
+	if cq.mu.off && cq.path == DataPathOps {
+		h, err := c.v.createCQEx(c.handle, &abi.CQInitAttrEx{
+			CQE: uint32(cqe), CQContext: cq.cookie, Channel: channel, CompVector: uint32(vector),
+			CompMask: abi.IBV_CQ_INIT_ATTR_MASK_FLAGS, Flags: abi.IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
+		})
+		// It is a hint: a provider that does not know it keeps its lock.
+		if !errors.Is(err, ErrNotSupported) && !errors.Is(err, syscall.EINVAL) {
+			return h, err
+		}
+	}
+	return c.v.createCQ(c.handle, cqe, cq.cookie, channel, vector)
 }
 
 // DataPath is the engine of the CQ, and why it is that one.

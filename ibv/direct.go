@@ -93,8 +93,25 @@ func (qp *QP) takeQP(signalAll bool) error {
 		srq = qp.srq.direct
 	}
 	sq, rq := qpConfig(v, qp, signalAll)
+	qp.pathWhy += "; " + qp.doorbells(v.BF.Size, sq)
 	qp.direct = mlx5.NewQP(qp.num, qp.typ == RC, sq, rq, srq)
 	return nil
+}
+
+// doorbells says how the send queue tells the device.
+func (qp *QP) doorbells(size uint32, sq *mlx5.SQConfig) string {
+	td := qp.pd.td
+	switch {
+	case sq == nil:
+		return "no send queue"
+	case sq.BlueFlame != 0:
+		return fmt.Sprintf("BlueFlame: a work request of up to %d bytes that is posted alone goes to the thread domain's register", size)
+	case size == 0:
+		return "doorbells of 8 bytes: the register takes no more"
+	case td == nil:
+		return "doorbells of 8 bytes, since other QPs may share the register: QPs on a parent domain with a ThreadDomain use BlueFlame"
+	}
+	return "doorbells of 8 bytes: the environment variable MLX5_SHUT_UP_BF"
 }
 
 // forget removes what a QP that is destroyed or reset has left in its CQs.
@@ -114,6 +131,7 @@ func (qp *QP) forget() {
 
 // resetDirect follows the device into RESET.
 func (qp *QP) resetDirect() {
+	qp.dropBatch()
 	qp.sqMu.Lock()
 	defer qp.sqMu.Unlock()
 	qp.rqMu.Lock()
@@ -140,7 +158,7 @@ func (s *SRQ) takeSRQ() error {
 	if err != nil {
 		return fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}
-	s.direct = mlx5.NewSRQ(srqConfig(v, s.maxSGE), &s.mu)
+	s.direct = mlx5.NewSRQ(srqConfig(v, s.maxSGE), s.mu.mutex())
 	return nil
 }
 

@@ -23,8 +23,8 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll,
 		}
 		// A BlueFlame register that other QPs write too would mix their WQEs.
-		if qp.pd.own && os.Getenv("MLX5_SHUT_UP_BF") != "1" {
-			sq.BlueFlame = v.BF.Size
+		if td := qp.pd.td; td != nil && !shutUpBF() {
+			sq.BlueFlame, sq.Half = v.BF.Size, &td.half
 			sq.InlineBF = os.Getenv("MLX5_POST_SEND_PREFER_BF") == "0"
 		}
 	}
@@ -32,6 +32,12 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 		rq = &mlx5.RQConfig{Buf: cptr(v.RQ.Buf), WQEs: v.RQ.WQECnt, Stride: v.RQ.Stride, DBRec: cptr(v.DBRec), MaxSGE: qp.cap.MaxRecvSGE}
 	}
 	return sq, rq
+}
+
+// shutUpBF is libmlx5's reading of its variable.
+func shutUpBF() bool {
+	v, set := os.LookupEnv("MLX5_SHUT_UP_BF")
+	return set && v != "0"
 }
 
 func srqConfig(v *abi.MLX5DVSRQ, maxSGE int) *mlx5.SRQConfig {

@@ -3,14 +3,15 @@ package ibv
 // PD is a protection domain: what may be used together.
 //
 // It belongs to its Context and is safe for concurrent use. Close fails while
-// MRs, QPs, SRQs or AHs of it are open.
+// MRs, QPs, SRQs, AHs or parent domains of it are open.
 //
 // C: struct ibv_pd.
 type PD struct {
 	node
 	ctx    *Context
 	handle uintptr
-	own    bool // a doorbell register of its own: a thread domain
+	root   *PD           // itself, or what a parent domain was made from
+	td     *ThreadDomain // of a parent domain; may be nil
 }
 
 // AllocPD makes a protection domain.
@@ -27,6 +28,7 @@ func (c *Context) AllocPD() (*PD, error) {
 		return nil, &OpError{Op: op, Object: c.Name(), Err: err}
 	}
 	pd := &PD{ctx: c, handle: h}
+	pd.root = pd
 	pd.node.init("pd", c.Name(), &c.node)
 	watch(pd, &pd.node)
 	return pd, nil

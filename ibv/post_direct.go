@@ -137,7 +137,7 @@ func (qp *QP) checkUD(ah *AH, qpn uint32) error {
 	switch {
 	case ah == nil:
 		return &ArgError{Arg: "AH", Got: "nil", Want: "the way to the peer, on a UD QP"}
-	case ah.pd != qp.pd:
+	case ah.pd.root != qp.pd.root:
 		return &ArgError{Arg: "AH", Got: "one of another PD", Want: "one of the QP's PD"}
 	case qpn > 0xffffff:
 		return &LimitError{What: "remote qpn", Asked: uint64(qpn), Limit: 0xffffff, Where: "a 24-bit field"}

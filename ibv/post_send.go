@@ -5,11 +5,12 @@ import (
 )
 
 // sendErrors are what posting returns over and over, made once.
-type sendErrors struct{ gone, full, broken error }
+type sendErrors struct{ gone, full, broken, batch error }
 
 func (e *sendErrors) init(qp *QP) {
 	e.gone = &OpError{Op: "post send", Object: qp.name, Err: ErrClosed}
 	e.full = &OpError{Op: "post send", Object: qp.name, Err: ErrQueueFull}
+	e.batch = &OpError{Op: "post send", Object: qp.name, Err: ErrBatchOpen}
 	e.broken = &OpError{Op: "post send", Object: qp.name, Err: ErrBroken}
 }
 
@@ -29,6 +30,9 @@ func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 	if s := qp.loadState(); s < StateRTS || s == StateUnknown {
 		qp.sqMu.Unlock()
 		return 0, qp.sendState(s)
+	}
+	if qp.sqMu.off && qp.batchID.Load() != 0 {
+		return 0, qp.errSend.batch
 	}
 	if qp.direct != nil {
 		if qp.direct.Broken() {
@@ -157,7 +161,7 @@ func (qp *QP) fillUD(i int, ah *AH, qpn, qkey uint32) error {
 	switch {
 	case ah == nil:
 		return &ArgError{Arg: "AH", Got: "nil", Want: "the way to the peer, on a UD QP"}
-	case ah.pd != qp.pd:
+	case ah.pd.root != qp.pd.root:
 		return &ArgError{Arg: "AH", Got: "one of another PD", Want: "one of the QP's PD"}
 	case qpn > 0xffffff:
 		return &LimitError{What: "remote qpn", Asked: uint64(qpn), Limit: 0xffffff, Where: "a 24-bit field"}

@@ -15,30 +15,32 @@ import (
 //
 // It belongs to its PD. Methods are safe for concurrent use; PostSend and
 // PostRecv each take one uncontended lock, and a Batch keeps the send queue from
-// others until it is posted. Memory that posted work requests name is the
+// others until it is posted. On a ThreadDomain, or with the option
+// SingleThreaded, there is no lock and one goroutine at a time uses the QP. Memory that posted work requests name is the
 // device's until their completions. Close does not wait for them: after it no
 // completion of this QP comes any more.
 //
 // C: struct ibv_qp.
 type QP struct {
 	node
-	pd     *PD
-	send   *CQ
-	recv   *CQ
-	srq    *SRQ
-	handle uintptr
-	num    uint32
-	typ    QPType
-	cap    QPCap
-	state  *uint32 // in struct ibv_qp, kept by libibverbs on modify and query
-	make   qpMaker
+	pd      *PD
+	send    *CQ
+	recv    *CQ
+	srq     *SRQ
+	handle  uintptr
+	num     uint32
+	typ     QPType
+	cap     QPCap
+	state   *uint32 // in struct ibv_qp, kept by libibverbs on modify and query
+	make    qpMaker
+	pathWhy string
 
 	ctrlMu sync.Mutex // serialises Endpoint, Init, Connect
 	local  *Endpoint  // what Endpoint told
 	port   uint8
 	sgid   int
 
-	sqMu    sync.Mutex
+	sqMu    lock
 	sq      *ops.SendChain // nil once closed, or on the direct data path
 	direct  *mlx5.QP       // the direct data path; nil once closed, or elsewhere: under sqMu and rqMu
 	errSend sendErrors
@@ -51,7 +53,7 @@ type QP struct {
 	batchMark mlx5.Mark
 	batchAHs  []*AH // acquired
 
-	rqMu    sync.Mutex
+	rqMu    lock
 	rq      *ops.RecvChain // nil once closed, or with an SRQ
 	errRecv recvErrors
 }
@@ -78,6 +80,10 @@ type QPOptions struct {
 	MaxInline  int    // 0 means none
 	SignalAll  bool   // every send work request gives a completion, not only those with Signaled
 	SRQ        *SRQ   // where receives come from instead of an own queue
+
+	// SingleThreaded takes no lock: one goroutine at a time uses the QP, Close
+	// included. A QP on a parent domain with a ThreadDomain is so anyway.
+	SingleThreaded bool
 }
 
 // CreateQP makes a queue pair in the state RESET; opt may be nil. The two CQs
@@ -112,6 +118,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		MaxInline:  max(opt.MaxInline, 0),
 		SignalAll:  opt.SignalAll,
 		SRQ:        opt.SRQ,
+
+		SingleThreaded: opt.SingleThreaded || pd.td != nil,
 	}
 	if o.Type == 0 {
 		o.Type = RC
@@ -187,6 +195,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			MaxInline:  int(init.Cap.MaxInlineData),
 		},
 	}
+	qp.sqMu.off, qp.rqMu.off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
 	if path == DataPathDirect {
 		if err := qp.takeQP(o.SignalAll); err != nil {
@@ -259,8 +268,9 @@ func (qp *QP) Cap() QPCap { return qp.cap }
 // PD is the protection domain of the QP.
 func (qp *QP) PD() *PD { return qp.pd }
 
-// DataPath is the engine of the QP, that of its CQs, and why it is that one.
-func (qp *QP) DataPath() (DataPath, string) { return qp.send.DataPath() }
+// DataPath is the engine of the QP, that of its CQs, and why it is that one; on
+// the direct data path also how it rings the device.
+func (qp *QP) DataPath() (DataPath, string) { return qp.send.path, qp.pathWhy }
 
 // SendCQ is where send completions go.
 func (qp *QP) SendCQ() *CQ { return qp.send }
@@ -314,6 +324,7 @@ func (qp *QP) Close() error {
 		rq *ops.RecvChain
 	)
 	return qp.node.close(func() error {
+		qp.dropBatch()
 		qp.sqMu.Lock()
 		defer qp.sqMu.Unlock()
 		qp.rqMu.Lock()

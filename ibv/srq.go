@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
@@ -13,8 +12,8 @@ import (
 
 // SRQ is a shared receive queue: one pool of receive buffers for many QPs.
 //
-// It belongs to its PD. Methods are safe for concurrent use. Close fails while
-// QPs use it.
+// It belongs to its PD. Methods are safe for concurrent use, unless the option
+// SingleThreaded forgoes that. Close fails while QPs use it.
 //
 // C: struct ibv_srq.
 type SRQ struct {
@@ -26,7 +25,7 @@ type SRQ struct {
 	errGone error
 	errFull error
 
-	mu     sync.Mutex
+	mu     lock
 	chain  *ops.RecvChain // nil once closed, on the direct data path, or before the choice
 	direct *mlx5.SRQ
 	path   DataPath // DataPathAuto before the choice
@@ -38,6 +37,10 @@ type SRQ struct {
 type SRQOptions struct {
 	MaxWR  int // receive buffers, 0 means 128
 	MaxSGE int // entries for each, 0 means 1
+
+	// SingleThreaded takes no lock: one goroutine at a time uses the SRQ, the QPs
+	// on it and their CQs, Close included.
+	SingleThreaded bool
 
 	// DataPath must be that of the CQs of the QPs that will use the SRQ. With
 	// DataPathAuto the first QP decides, or the first PostRecv if it comes before.
@@ -52,7 +55,7 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	if opt == nil {
 		opt = &SRQOptions{}
 	}
-	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, 128), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath}
+	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, 128), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath, SingleThreaded: opt.SingleThreaded}
 	name := pd.ctx.Name()
 	if o.MaxWR < 1 || o.MaxSGE < 0 {
 		return nil, &OpError{Op: op, Object: name, Err: &ArgError{Arg: "MaxWR and MaxSGE", Got: fmt.Sprintf("%d and %d", o.MaxWR, o.MaxSGE), Want: "positive"}}
@@ -72,6 +75,7 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 			limit{"max_wr", o.MaxWR, dev.MaxSRQWR}, limit{"max_sge", o.MaxSGE, dev.MaxSRQSGE})}
 	}
 	s := &SRQ{pd: pd, handle: h, maxWR: int(init.Attr.MaxWR), maxSGE: int(init.Attr.MaxSGE)}
+	s.mu.off = o.SingleThreaded
 	if o.DataPath != DataPathAuto {
 		if err := s.settle(o.DataPath); err != nil {
 			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.ctx.v.destroySRQ(h))}

@@ -1,6 +1,7 @@
 package ibv
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -162,6 +163,47 @@ func (v *verbs) allocPD(ctx uintptr) (uintptr, error) { return v.ptr("ibv_alloc_
 
 // int ibv_dealloc_pd(struct ibv_pd *pd);
 func (v *verbs) deallocPD(pd uintptr) error { return v.err("ibv_dealloc_pd", pd) }
+
+// errNoOp: libibverbs is too old to have an op of verbs_context.
+var errNoOp = fmt.Errorf("the library has no such op: %w", ErrNotSupported)
+
+// struct ibv_td *(*alloc_td)(struct ibv_context *, struct ibv_td_init_attr *);
+// An op of verbs_context (v17), not an export, as are the next two.
+func (v *verbs) allocTD(ctx uintptr) (uintptr, error) {
+	op := abi.ContextOp(ctx, abi.DistAllocTD)
+	if op == 0 {
+		return 0, errNoOp
+	}
+	return ccall.Ptr(op, ctx, uintptr(unsafe.Pointer(new(abi.TDInitAttr))))
+}
+
+// int (*dealloc_td)(struct ibv_td *);
+func (v *verbs) deallocTD(ctx, td uintptr) error {
+	op := abi.ContextOp(ctx, abi.DistDeallocTD)
+	if op == 0 {
+		return errNoOp
+	}
+	return ccall.Err(op, td)
+}
+
+// struct ibv_pd *(*alloc_parent_domain)(struct ibv_context *, struct ibv_parent_domain_init_attr *);
+func (v *verbs) allocParentDomain(ctx, pd, td uintptr) (uintptr, error) {
+	op := abi.ContextOp(ctx, abi.DistAllocParentDomain)
+	if op == 0 {
+		return 0, errNoOp
+	}
+	return ccall.Ptr(op, ctx, uintptr(unsafe.Pointer(&abi.ParentDomainInitAttr{PD: pd, TD: td})))
+}
+
+// struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *, struct ibv_cq_init_attr_ex *);
+// An op of verbs_context.
+func (v *verbs) createCQEx(ctx uintptr, attr *abi.CQInitAttrEx) (uintptr, error) {
+	op := abi.ContextOp(ctx, abi.DistCreateCQEx)
+	if op == 0 {
+		return 0, errNoOp
+	}
+	return ccall.Ptr(op, ctx, uintptr(unsafe.Pointer(attr)))
+}
 
 // struct ibv_mr *ibv_reg_mr(struct ibv_pd *, void *addr, size_t length, int access);
 func (v *verbs) regMR(pd, addr uintptr, length int, access AccessFlags) (uintptr, error) {

@@ -16,6 +16,7 @@ type SQConfig struct {
 	Reg       unsafe.Pointer // doorbell register
 	BlueFlame uint32         // bytes of the register that take a WQE, 0 for doorbells of 8 bytes only
 	InlineBF  bool           // BlueFlame only for inline WQEs
+	Half      *uintptr       // with BlueFlame: the half of the register that is next, which all its queues share
 	MaxWR     uint32         // work requests outstanding
 	SignalAll bool
 }
@@ -46,7 +47,8 @@ type SQ struct {
 	last      uint32 // first block of the last WQE
 	dbrec     unsafe.Pointer
 	reg       unsafe.Pointer
-	bf, bfOff uintptr
+	bf        uintptr
+	half      *uintptr // offset of the half of the register that the next doorbell goes to
 	inlineBF  bool
 
 	// a WQE under construction
@@ -67,10 +69,13 @@ func (q *SQ) init(num uint32, c *SQConfig) {
 		buf: c.Buf, end: unsafe.Add(c.Buf, uintptr(c.Blocks)<<blockShift),
 		slots: make([]slot, c.Blocks), mask: c.Blocks - 1, blocks: c.Blocks, maxWR: c.MaxWR,
 		qpn: uint64(num) << 8, dbrec: unsafe.Add(c.DBRec, 4), reg: c.Reg,
-		bf: uintptr(c.BlueFlame), inlineBF: c.InlineBF,
+		bf: uintptr(c.BlueFlame), half: c.Half, inlineBF: c.InlineBF,
 	}
 	if c.BlueFlame != 0 {
 		q.slow = 1
+	}
+	if q.half == nil {
+		q.half = new(uintptr)
 	}
 	if c.SignalAll {
 		q.sig = ctrlCQUpdate
@@ -356,8 +361,8 @@ func (q *SQ) Ring() {
 		mmio.RingSend(q.dbrec, rec, q.reg, q.bell)
 		return
 	}
-	reg := unsafe.Add(q.reg, q.bfOff)
-	q.bfOff ^= q.bf
+	reg := unsafe.Add(q.reg, *q.half)
+	*q.half ^= q.bf
 	ds := uintptr(q.bell >> 56 & maxDS)
 	if n == 1 && ds > 1 && ds*segSize <= q.bf && (q.inlined || !q.inlineBF) {
 		mmio.RingSendBlueFlame(q.dbrec, rec, reg, unsafe.Add(q.buf, uintptr(q.last&q.mask)<<blockShift), int(ds+3)/4, q.buf, q.end)

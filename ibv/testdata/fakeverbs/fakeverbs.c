@@ -267,6 +267,10 @@ int ibv_get_device_index(struct ibv_device *d) { return 7 + (int)(d - devices); 
 #endif
 
 static int query_device_ex(struct ibv_context *c, const void *in, void *out, size_t size);
+static struct ibv_td *alloc_td(struct ibv_context *c, struct ibv_td_init_attr *a);
+static int dealloc_td(struct ibv_td *td);
+static struct ibv_pd *alloc_parent_domain(struct ibv_context *c, struct ibv_parent_domain_init_attr *a);
+static struct ibv_cq *create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *a);
 static int query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *out, size_t size);
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static int req_notify_cq(struct ibv_cq *cq, int solicited);
@@ -294,6 +298,12 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		end[-DIST_QUERY_DEVICE_EX / 8] = (uintptr_t)query_device_ex;
 	if (DIST_QUERY_PORT + sizeof *c <= sz && !knob("null.query_port", 0))
 		end[-DIST_QUERY_PORT / 8] = (uintptr_t)query_port;
+	end[-DIST_CREATE_CQ_EX / 8] = (uintptr_t)create_cq_ex;
+	if (DIST_ALLOC_PARENT_DOMAIN + sizeof *c <= sz) {
+		end[-DIST_ALLOC_TD / 8] = (uintptr_t)alloc_td;
+		end[-DIST_DEALLOC_TD / 8] = (uintptr_t)dealloc_td;
+		end[-DIST_ALLOC_PARENT_DOMAIN / 8] = (uintptr_t)alloc_parent_domain;
+	}
 	int p[2];
 	if (pipe2(p, O_CLOEXEC))
 		abort();
@@ -489,22 +499,72 @@ int ibv_query_pkey(struct ibv_context *c, uint8_t port, int index, uint16_t *pke
 
 /* Protection domains and memory. */
 
+struct ftd { struct ibv_td pub; int refs; };
+struct fpd { struct ibv_pd pub; struct fpd *base; struct ftd *td; int refs; };
+
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *c)
 {
 	FAIL_P;
-	struct ibv_pd *pd = calloc(1, sizeof *pd);
-	pd->context = c;
+	struct fpd *pd = calloc(1, sizeof *pd);
+	pd->pub.context = c;
 	live++;
-	return pd;
+	return &pd->pub;
 }
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
 	FAIL_E;
-	memset(pd, 0xdb, sizeof *pd);
-	free(pd);
+	struct fpd *p = (struct fpd *)pd;
+	if (p->refs)
+		return EBUSY;
+	if (p->base)
+		p->base->refs--;
+	if (p->td)
+		p->td->refs--;
+	memset(p, 0xdb, sizeof *p);
+	free(p);
 	live--;
 	return 0;
+}
+
+static struct ibv_td *alloc_td(struct ibv_context *c, struct ibv_td_init_attr *a)
+{
+	FAIL_P;
+	if (a->comp_mask)
+		return fail(EINVAL);
+	struct ftd *td = calloc(1, sizeof *td);
+	td->pub.context = c;
+	live++;
+	return &td->pub;
+}
+
+static int dealloc_td(struct ibv_td *td)
+{
+	FAIL_E;
+	if (((struct ftd *)td)->refs)
+		return EBUSY;
+	memset(td, 0xdb, sizeof(struct ftd));
+	free(td);
+	live--;
+	return 0;
+}
+
+static struct ibv_pd *alloc_parent_domain(struct ibv_context *c, struct ibv_parent_domain_init_attr *a)
+{
+	FAIL_P;
+	struct fpd *base = (struct fpd *)a->pd;
+	if (a->comp_mask || !base || base->base)
+		return fail(EINVAL);
+	struct fpd *pd = calloc(1, sizeof *pd);
+	pd->pub = base->pub;
+	pd->pub.context = c;
+	pd->base = base;
+	pd->td = (struct ftd *)a->td;
+	base->refs++;
+	if (pd->td)
+		pd->td->refs++;
+	live++;
+	return &pd->pub;
 }
 
 #define KEY(i, gen) ((uint32_t)(i) << 8 | (gen))
@@ -666,6 +726,16 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *c, int cqe, void *cookie, struc
 	}
 	live++;
 	return &cq->pub;
+}
+
+static struct ibv_cq *create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *a)
+{
+	FAIL_P;
+	if (a->comp_mask & ~3u || a->wc_flags)
+		return fail(EINVAL);
+	if (a->comp_mask & 1 && a->flags & 1)
+		fv_set("single_threaded_cqs", knob("single_threaded_cqs", 0) + 1);
+	return ibv_create_cq(c, (int)a->cqe, a->cq_context, a->channel, (int)a->comp_vector);
 }
 
 #ifndef SPARSE

@@ -53,12 +53,28 @@ struct ibv_context {
 #define DIST_COMP_MASK 16
 #define DIST_QUERY_DEVICE_EX 104
 #define DIST_QUERY_PORT 320
+#define DIST_CREATE_CQ_EX 120
+#define DIST_ALLOC_TD 192
+#define DIST_DEALLOC_TD 200
+#define DIST_ALLOC_PARENT_DOMAIN 208
 struct verbs_context {
 	uintptr_t below[BELOW]; /* the last one is sz */
 	struct ibv_context context;
 };
 
 struct ibv_pd { struct ibv_context *context; uint32_t handle; };
+struct ibv_td { struct ibv_context *context; };
+struct ibv_td_init_attr { uint32_t comp_mask; };
+struct ibv_parent_domain_init_attr { struct ibv_pd *pd; struct ibv_td *td; uint32_t comp_mask; void *alloc, *free, *pd_context; };
+struct ibv_cq_init_attr_ex {
+	uint32_t cqe;
+	void *cq_context;
+	struct ibv_comp_channel *channel;
+	uint32_t comp_vector;
+	uint64_t wc_flags;
+	uint32_t comp_mask, flags;
+	struct ibv_pd *parent_domain;
+};
 struct ibv_ah { struct ibv_context *context; struct ibv_pd *pd; uint32_t handle; };
 struct ibv_mr {
 	struct ibv_context *context;

@@ -1,0 +1,48 @@
+package ibv
+
+// AllocParentDomain makes a PD that is pd with a thread domain, which may be nil.
+// Memory, AHs and SRQs of pd and of its parent domains may be used together: they
+// are one protection domain to the device. QPs made on the new PD belong to td.
+//
+// The two stay open as long as it: its Close comes first.
+//
+// C: ibv_alloc_parent_domain(3). Its allocators, which C calls, are not offered.
+func (c *Context) AllocParentDomain(pd *PD, td *ThreadDomain) (*PD, error) {
+	const op = "alloc parent domain"
+	name := c.Name()
+	fail := func(err error) (*PD, error) { return nil, &OpError{Op: op, Object: name, Err: err} }
+	switch {
+	case pd == nil:
+		return fail(&ArgError{Arg: "pd", Got: "nil", Want: "a PD of the same Context"})
+	case pd.ctx != c:
+		return fail(&ArgError{Arg: "pd", Got: "a PD of another Context", Want: "a PD of the same Context"})
+	case pd.root != pd:
+		return fail(&ArgError{Arg: "pd", Got: "a parent domain", Want: "the PD that it was made from: PD.Base"})
+	case td != nil && td.ctx != c:
+		return fail(&ArgError{Arg: "td", Got: "a thread domain of another Context", Want: "one of the same Context"})
+	}
+	nodes := []*node{&pd.node}
+	var thread uintptr
+	if td != nil {
+		nodes = append(nodes, &td.node)
+		thread = td.handle
+	}
+	if err := enterAll(op, nodes...); err != nil {
+		return nil, err
+	}
+	defer leaveAll(nodes...)
+	h, err := c.v.allocParentDomain(c.handle, pd.handle, thread)
+	if err != nil {
+		return fail(c.explainDomain("a parent domain", err))
+	}
+	p := &PD{ctx: c, handle: h, root: pd, td: td}
+	p.node.init("parent domain", name, nodes...)
+	watch(p, &p.node)
+	return p, nil
+}
+
+// Base is the PD that a parent domain was made from, and pd itself elsewhere.
+func (pd *PD) Base() *PD { return pd.root }
+
+// ThreadDomain is the thread domain of a parent domain, nil for none.
+func (pd *PD) ThreadDomain() *ThreadDomain { return pd.td }

@@ -1,0 +1,73 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// ThreadDomain promises that what is made on it is used by one goroutine at a
+// time. The library then takes no lock, and on mlx5 it gives the domain a
+// doorbell register of its own, which makes BlueFlame possible: a short work
+// request that is posted alone travels with its doorbell.
+//
+// It takes effect through a PD made by AllocParentDomain. All QPs on that PD
+// share the promise, since they share the register: use of any two of them at
+// once, Close included, needs the caller's own order. One ThreadDomain for each
+// goroutine that posts is the usual way; the device has a limited number of
+// registers. A QP may move to another goroutine as data does: over a channel or
+// under a mutex. Nothing checks the promise but the race detector.
+//
+// It belongs to its Context. Close fails while a parent domain uses it.
+//
+// C: struct ibv_td.
+type ThreadDomain struct {
+	node
+	ctx    *Context
+	handle uintptr
+	half   uintptr // of the BlueFlame register, where the next doorbell goes: its QPs share it
+}
+
+// AllocThreadDomain makes a thread domain. Where the provider has none, the
+// error is ErrNotSupported: SingleThreaded, an option of CQs, QPs and SRQs, does
+// without this module's locks everywhere.
+//
+// C: ibv_alloc_td(3).
+func (c *Context) AllocThreadDomain() (*ThreadDomain, error) {
+	const op = "alloc thread domain"
+	if err := c.enter(op); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	h, err := c.v.allocTD(c.handle)
+	if err != nil {
+		return nil, &OpError{Op: op, Object: c.Name(), Err: c.explainDomain("a thread domain", err)}
+	}
+	td := &ThreadDomain{ctx: c, handle: h}
+	td.node.init("thread domain", c.Name(), &c.node)
+	watch(td, &td.node)
+	return td, nil
+}
+
+// Context is the device that the domain belongs to.
+func (td *ThreadDomain) Context() *Context { return td.ctx }
+
+// Close gives the domain, and its register, back.
+//
+// C: ibv_dealloc_td(3).
+func (td *ThreadDomain) Close() error {
+	return td.node.close(func() error { return td.ctx.v.deallocTD(td.ctx.handle, td.handle) })
+}
+
+// explainDomain says what a thread or parent domain takes, and what to do without.
+func (c *Context) explainDomain(what string, err error) error {
+	switch {
+	case errors.Is(err, errNoOp):
+		return &UnsupportedError{Feature: what, Need: "libibverbs of rdma-core v17 or later", Have: fmt.Sprintf("version %q; use the option SingleThreaded instead", c.v.lib.Version())}
+	case errors.Is(err, ErrNotSupported):
+		return &UnsupportedError{Feature: what, Need: "a provider that has it, as mlx5", Have: c.Name() + ", whose provider has not; use the option SingleThreaded instead"}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOMEM):
+		return fmt.Errorf("the device has no doorbell register left: share a ThreadDomain, or use the option SingleThreaded: %w", err)
+	}
+	return err
+}
