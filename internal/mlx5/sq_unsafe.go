@@ -29,27 +29,27 @@ type slot struct {
 
 // SQ is a send queue. WQEs are built in place, Ring makes the device look at them.
 type SQ struct {
-	buf, end  unsafe.Pointer
-	slots     []slot
-	mask      uint32
-	cur       uint32 // next block; never masked, the device sees its low 16 bits
-	head      uint32 // work requests built
-	maxWR     uint32
-	blocks    uint32
-	qpn       uint64 // shifted to its place in the control segment
-	sig       uint8
-	fence     uint8  // fm_ce_se bits that the next WQE needs
-	slow      uint8  // not 0 with BlueFlame
-	inlined   bool   // the last WQE holds inline data
-	inline    bool   // the one under construction does
-	bell      uint64 // first 8 bytes of the last WQE, as in memory
-	rung      uint32 // head at the last Ring
-	last      uint32 // first block of the last WQE
-	dbrec     unsafe.Pointer
-	reg       unsafe.Pointer
-	bf        uintptr
-	half      *uintptr // offset of the half of the register that the next doorbell goes to
-	inlineBF  bool
+	buf, end unsafe.Pointer
+	slots    []slot
+	mask     uint32
+	cur      uint32 // next block; never masked, the device sees its low 16 bits
+	head     uint32 // work requests built
+	maxWR    uint32
+	blocks   uint32
+	qpn      uint64 // shifted to its place in the control segment
+	sig      uint8
+	fence    uint8  // fm_ce_se bits that the next WQE needs
+	slow     uint8  // not 0 with BlueFlame
+	inlined  bool   // the last WQE holds inline data
+	inline   bool   // the one under construction does
+	bell     uint64 // first 8 bytes of the last WQE, as in memory
+	rung     uint32 // head at the last Ring
+	last     uint32 // first block of the last WQE
+	dbrec    unsafe.Pointer
+	reg      unsafe.Pointer
+	bf       uintptr
+	half     *uintptr // offset of the half of the register that the next doorbell goes to
+	inlineBF bool
 
 	// a WQE under construction
 	seg unsafe.Pointer
