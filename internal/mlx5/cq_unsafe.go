@@ -68,6 +68,42 @@ func get64(p unsafe.Pointer, off uintptr) uint64 {
 	return bits.ReverseBytes64(*(*uint64)(unsafe.Add(p, off)))
 }
 
+const noSend = "a send WQE that is not posted"
+
+// sent tells of a send WQE's opcode: opcode of the completion, flags in the next 8 bits, and where its length is.
+var sent = [64]uint16{
+	opWrite: wcWrite, opSend: wcSend, opSendInv: wcSend, opWriteImm: wcWrite | wcWithImm<<8, opSendImm: wcSend | wcWithImm<<8,
+	opRead: wcRead | sentLen, opAtomicCS: wcCompareSwap | sent8, opAtomicFA: wcFetchAdd | sent8, opUMR: wcLocalInv, opTSO: wcTSO,
+}
+
+const (
+	sentLen = 1 << 14 // in the CQE
+	sent8   = 1 << 15 // always 8 bytes
+)
+
+// received tells of a receive's CQE: what the completion has, and where the immediate field goes.
+var received = [8]struct {
+	opcode, flags uint32
+	imm, inv      uint64
+}{
+	cqeRespSend:    {opcode: wcRecv},
+	cqeRespSendImm: {opcode: wcRecv, flags: wcWithImm, imm: 1<<32 - 1},
+	cqeRespSendInv: {opcode: wcRecv, flags: wcWithInv, inv: (1<<32 - 1) << 32},
+	cqeRespWrImm:   {opcode: wcRecvImm, flags: wcWithImm, imm: 1<<32 - 1},
+}
+
+// A WC as Poll writes it, in words: fewer stores. The processors of this package are little-endian.
+var (
+	_ [0]byte = [unsafe.Sizeof(WC{}) - 64]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.Opcode) - 12]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.ByteLen) - 20]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.InvalidatedRKey) - 28]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.SrcQPN) - 36]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.Flags) - 40]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.PKeyIndex) - 44]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.SL) - 48]byte{}
+)
+
 // Poll takes completions that are there, at most len(out). An error is a *CQEError: completions before the corrupt one are delivered first, and the next call
 // goes on behind it.
 //
@@ -99,36 +135,37 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 				break
 			}
 		}
-		wc := &out[n]
+		wc := (*[8]uint64)(unsafe.Pointer(&out[n]))
 		switch op {
 		case cqeReq:
-			s := &qp.SQ.slots[uint32(tail>>16)&qp.SQ.mask]
+			q := &qp.SQ
+			at := uintptr(uint32(tail>>16) & q.mask)
 			// The slot must be one that is posted: between the last completed and the last built.
-			if uint32(s.mark)-uint32(qp.SQ.polled)-1 >= qp.SQ.maxWR || qp.SQ.buf == nil {
-				cq.pending = cq.broken(qp, ci-1, tail, "a send WQE that is not posted")
+			if q.buf == nil {
+				cq.pending = cq.broken(qp, ci-1, tail, noSend)
 				goto out
 			}
-			*wc = WC{ID: s.id, QPN: num, Timestamp: get64(p, offTimestamp)}
-			qp.SQ.polled = s.mark
-			switch uint8(tail >> 56) {
-			case opWrite:
-				wc.Opcode = wcWrite
-			case opSend, opSendInv:
-				wc.Opcode = wcSend
-			case opRead:
-				wc.Opcode, wc.ByteLen = wcRead, get32(p, offByteCnt)
-			case opWriteImm:
-				wc.Opcode, wc.Flags = wcWrite, wcWithImm
-			case opSendImm:
-				wc.Opcode, wc.Flags = wcSend, wcWithImm
-			case opAtomicCS:
-				wc.Opcode, wc.ByteLen = wcCompareSwap, 8
-			case opAtomicFA:
-				wc.Opcode, wc.ByteLen = wcFetchAdd, 8
-			case opUMR:
-				wc.Opcode = wcLocalInv
-			case opTSO:
-				wc.Opcode = wcTSO
+			s := (*slot)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(q.slots)), at*unsafe.Sizeof(slot{})))
+			if uint32(s.mark)-uint32(q.polled)-1 >= q.maxWR {
+				cq.pending = cq.broken(qp, ci-1, tail, noSend)
+				goto out
+			}
+			kind := uint64(sent[tail>>56&63])
+			wc[0] = s.id
+			wc[1] = kind & 0xff << 32
+			wc[2] = 0
+			wc[3] = 0
+			wc[4] = uint64(num)
+			wc[5] = kind >> 8 & wcWithImm
+			wc[6] = 0
+			wc[7] = get64(p, offTimestamp)
+			q.polled = s.mark
+			if kind >= sentLen {
+				if kind >= sent8 {
+					wc[2] = 8 << 32
+				} else {
+					wc[2] = uint64(get32(p, offByteCnt)) << 32
+				}
 			}
 			if f := uint8(tail) & (scatter32 | scatter64); f != 0 {
 				data := cq.carried(p, f)
@@ -136,33 +173,31 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 					cq.pending = cq.broken(qp, ci-1, tail, "64 bytes of payload in an entry of 64 bytes")
 					goto out
 				}
-				wc.Status = qp.scatterSend(uint32(tail>>16), wc.ByteLen, data)
+				wc[1] |= uint64(qp.scatterSend(uint32(at), uint32(wc[2]>>32), data))
 			}
 		case cqeRespSend, cqeRespSendImm, cqeRespSendInv, cqeRespWrImm:
-			*wc = WC{QPN: num, Opcode: wcRecv, ByteLen: get32(p, offByteCnt), Timestamp: get64(p, offTimestamp)}
-			if !cq.recv(qp, wc, uint32(tail>>16)&0xffff, p, uint8(tail)) {
+			length := get32(p, offByteCnt)
+			id, status, ok := cq.recv(qp, uint32(tail>>16)&0xffff, length, p, uint8(tail))
+			if !ok {
 				cq.pending = cq.broken(qp, ci-1, tail, "a receive WQE that is not posted")
 				goto out
 			}
-			imm := get32(p, offImm)
-			switch op {
-			case cqeRespSendImm:
-				wc.Flags, wc.Imm = wcWithImm, imm
-			case cqeRespWrImm:
-				wc.Flags, wc.Imm, wc.Opcode = wcWithImm, imm, wcRecvImm
-			case cqeRespSendInv:
-				wc.Flags, wc.InvalidatedRKey = wcWithInv, imm
+			imm, from, path := uint64(get32(p, offImm)), get32(p, offFlagsRQPN), get64(p, offMLPath-1)
+			kind := &received[op&7]
+			flags := uint64(kind.flags)
+			if from>>28&3 != 0 {
+				flags |= wcGRH
 			}
-			f := get32(p, offFlagsRQPN)
-			wc.SrcQPN, wc.SL = f&numberMask, uint8(f>>24)&0xf
-			if f>>28&3 != 0 {
-				wc.Flags |= wcGRH
-			}
-			wc.SLID = uint16(get32(p, offSLID-2))
-			wc.DLIDPathBits = *(*uint8)(unsafe.Add(p, offMLPath)) & 0x7f
-			wc.PKeyIndex = uint16(imm)
+			wc[0] = id
+			wc[1] = uint64(kind.opcode)<<32 | uint64(status)
+			wc[2] = uint64(length) << 32
+			wc[3] = imm&kind.imm | imm<<32&kind.inv
+			wc[4] = uint64(from&numberMask)<<32 | uint64(num)
+			wc[5] = path&0xffff<<48 | imm&0xffff<<32 | flags
+			wc[6] = path>>48&0x7f<<8 | uint64(from>>24&0xf)
+			wc[7] = get64(p, offTimestamp)
 		case cqeReqErr, cqeRespErr:
-			ok, skip := cq.failed(qp, wc, op, uint32(tail>>16)&0xffff, p)
+			ok, skip := cq.failed(qp, &out[n], op, uint32(tail>>16)&0xffff, p)
 			if !ok {
 				cq.pending = cq.broken(qp, ci-1, tail, "a WQE that is not posted, in error")
 				goto out
@@ -204,31 +239,32 @@ func (cq *CQ) carried(p unsafe.Pointer, f uint8) []byte {
 	return nil
 }
 
-// recv completes the receive that a CQE names.
+// recv completes the receive that a CQE names; its payload, if the CQE carries that, goes where the receive says.
 //
 //go:norace
-func (cq *CQ) recv(qp *QP, wc *WC, counter uint32, p unsafe.Pointer, own uint8) bool {
+func (cq *CQ) recv(qp *QP, counter, n uint32, p unsafe.Pointer, own uint8) (id uint64, status uint32, ok bool) {
+	if own&(scatter32|scatter64) == 0 && qp.SRQ == nil {
+		i, ok := qp.RQ.take(counter)
+		if !ok {
+			return 0, 0, false
+		}
+		return qp.RQ.ids[i], 0, true
+	}
 	var carried []byte
 	if f := own & (scatter32 | scatter64); f != 0 {
 		if carried = cq.carried(p, f); carried == nil {
-			return false
+			return 0, 0, false
 		}
 	}
 	if s := qp.SRQ; s != nil {
-		var ok bool
-		wc.ID, wc.Status, ok = s.take(counter, wc.ByteLen, carried)
-		return ok
+		return s.take(counter, n, carried)
 	}
 	r := &qp.RQ
 	i, ok := r.take(counter)
 	if !ok {
-		return false
+		return 0, 0, false
 	}
-	wc.ID = r.ids[i]
-	if carried != nil {
-		wc.Status = scatter(unsafe.Add(r.buf, uintptr(i)*r.stride), r.segs, wc.ByteLen, carried)
-	}
-	return true
+	return r.ids[i], scatter(unsafe.Add(r.buf, uintptr(i)*r.stride), r.segs, n, carried), true
 }
 
 // failed completes what an error CQE names. skip: it was handled and is no completion.
@@ -242,7 +278,8 @@ func (cq *CQ) failed(qp *QP, wc *WC, op uint8, counter uint32, p unsafe.Pointer)
 		if qp.SRQ != nil && syndrome == aborted && wc.VendorErr == pageFault {
 			return qp.SRQ.repost(counter), true
 		}
-		return cq.recv(qp, wc, counter, p, 0), false
+		wc.ID, _, ok = cq.recv(qp, counter, 0, p, 0)
+		return ok, false
 	}
 	if qp.SQ.buf == nil {
 		return false, false

@@ -46,20 +46,35 @@ func (q *RQ) init(c *RQConfig) {
 //
 //go:norace
 func (q *RQ) Post(wrs []RecvWR) int {
-	n := 0
-	room := q.mask + 1 - (q.head - q.done.Load())
-	for ; n < len(wrs) && uint32(n) < room; n++ {
+	head := q.head
+	if room := q.mask + 1 - (head - q.done.Load()); uint(len(wrs)) > uint(room) {
+		wrs = wrs[:room]
+	}
+	ids := unsafe.Pointer(unsafe.SliceData(q.ids))
+	for n := range wrs {
 		wr := &wrs[n]
-		if len(wr.SGEs) > q.maxSGE {
+		i := uintptr(head & q.mask)
+		p := unsafe.Add(q.buf, i*q.stride)
+		if len(wr.SGEs) == 1 && wr.SGEs[0].Length != 0 {
+			s := &wr.SGEs[0]
+			put64(p, 0, uint64(s.Length)<<32|uint64(s.LKey))
+			put64(p, 8, s.Addr)
+			if q.segs > 1 {
+				put64(p, 16, invalidLKey)
+				*(*uint64)(unsafe.Add(p, 24)) = 0
+			}
+		} else if len(wr.SGEs) <= q.maxSGE {
+			putList(p, wr.SGEs, q.segs, true)
+		} else {
 			break
 		}
-		i := q.head & q.mask
-		putList(unsafe.Add(q.buf, uintptr(i)*q.stride), wr.SGEs, q.segs, true)
-		q.ids[i] = wr.ID
-		q.head++
+		*(*uint64)(unsafe.Add(ids, i*8)) = wr.ID
+		head++
 	}
+	n := int(head - q.head)
 	if n > 0 {
-		mmio.Record(q.dbrec, bits.ReverseBytes32(q.head&0xffff))
+		q.head = head
+		mmio.Record(q.dbrec, bits.ReverseBytes32(head&0xffff))
 	}
 	return n
 }

@@ -8,6 +8,11 @@ func scatter(list unsafe.Pointer, segs int, n uint32, data []byte) uint32 {
 		return statusLocLen
 	}
 	data = data[:n]
+	if n > 0 && segs > 0 && get32(list, 0) >= n { // mostly
+		addr := uintptr(get64(list, 8))
+		copyShort(*(*unsafe.Pointer)(unsafe.Pointer(&addr)), unsafe.Pointer(unsafe.SliceData(data)), uintptr(n))
+		return 0
+	}
 	for i := 0; i < segs && len(data) > 0; i++ {
 		size, key := get32(list, 0), get32(list, 4)
 		if key == invalidLKey && size == 0 {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 const (
 	roleEnv = "PUREVERBS_MLX5BENCH" // what this process is: "driver" or "side"
 	cEnv    = "PUREVERBS_MLX5BENCH_C"
+	cpuEnv  = "PUREVERBS_MLX5BENCH_CPU"
 
 	device   = "mlx5_0"
 	gidIndex = 3 // RoCE v2, IPv4
@@ -54,8 +56,9 @@ func TestFigures(t *testing.T) {
 	}
 	run("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", bench, "testdata/bench.c", "testdata/hand.c", "-libverbs", "-lmlx5")
 	run("go", "build", "-trimpath", "-o", emu, "../../cmd/emu")
-	c := exec.CommandContext(t.Context(), emu, "--device", device, "--", os.Args[0])
-	c.Env = append(os.Environ(), roleEnv+"=driver", cEnv+"="+bench)
+	// The device has a CPU of its own: it never takes that of a side that measures.
+	c := exec.CommandContext(t.Context(), "taskset", "-c", "0", emu, "--device", device, "--", os.Args[0])
+	c.Env = append(os.Environ(), roleEnv+"=driver", cEnv+"="+bench, cpuEnv+"="+strconv.Itoa(runtime.NumCPU()-1))
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		t.Fatal(err)
@@ -72,7 +75,8 @@ type process struct {
 }
 
 func start(who, program string, args []string, env ...string) (*process, error) {
-	p := &process{who: who, cmd: exec.Command(program, args...), all: map[string][]float64{}}
+	args = append([]string{"-c", os.Getenv(cpuEnv), program}, args...)
+	p := &process{who: who, cmd: exec.Command("taskset", args...), all: map[string][]float64{}}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stderr = os.Stderr
 	in, err := p.cmd.StdinPipe()
