@@ -35,11 +35,12 @@ type ID struct {
 
 	own struct { // what is made by and by
 		sync.Mutex
-		cookie uintptr
-		groups map[uintptr]netip.Addr // joined, by the cookie that C hands back
-		value  any
-		dev    *device       // once Verbs was called
-		solo   *EventChannel // closed with the ID
+		cookie  uintptr
+		groups  map[uintptr]netip.Addr // joined, by the cookie that C hands back
+		value   any
+		handler handler
+		dev     *device       // once Verbs was called
+		solo    *EventChannel // closed with the ID
 	}
 }
 

@@ -1,0 +1,342 @@
+package rdmacm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Conn is a connection: a queue pair that is ready to use, and the ID that watches
+// it. With the port space UDP it is a queue pair and the peer's address.
+//
+// It belongs to the caller and is safe for concurrent use. The PD and the CQs are
+// its own unless Options gave some. Close ends the connection.
+type Conn struct {
+	id  *ID
+	hub *hub
+	ps  PortSpace
+
+	pd             *ibv.PD
+	sendCQ, recvCQ *ibv.CQ
+	qp             *ibv.QP // also under mu
+	ah             *ibv.AH
+	ownPD          *ibv.PD
+	ownCQ          *ibv.CQ
+	srq            bool
+
+	peer   ConnParam
+	ud     *UDParam
+	local  netip.AddrPort
+	remote netip.AddrPort
+
+	events chan *Event   // of the handshake
+	done   chan struct{} // closed when the connection is over
+
+	mu          sync.Mutex
+	established bool
+	told        bool // the peer knows that it is over
+	stopped     bool // Close has begun
+	err         error
+
+	answers sync.WaitGroup // answers to the peer's disconnect
+
+	closing sync.Mutex // held by Close
+	closed  bool       // under closing
+	left    bool       // under closing: the ID is closed and the hub left
+}
+
+// handshakeEvents is more than a handshake can bring.
+const handshakeEvents = 8
+
+func newConn(id *ID, h *hub, ps PortSpace) *Conn {
+	c := &Conn{id: id, hub: h, ps: ps, events: make(chan *Event, handshakeEvents), done: make(chan struct{})}
+	id.setHandler(c)
+	return c
+}
+
+// handle runs on the hub's goroutine.
+func (c *Conn) handle(ev *Event) {
+	switch ev.Type {
+	case TimewaitExit, AddrChange:
+		return
+	case Disconnected, DeviceRemoval:
+		c.finish(ev.Err())
+		c.mu.Lock()
+		if ev.Type == Disconnected && !c.stopped {
+			c.answers.Add(1)
+			go c.answer()
+		}
+		c.mu.Unlock()
+		return
+	}
+	c.mu.Lock()
+	established := c.established
+	c.mu.Unlock()
+	if established {
+		if err := ev.Err(); err != nil {
+			c.finish(err)
+		}
+		return
+	}
+	select {
+	case c.events <- ev:
+	default:
+	}
+}
+
+// finish marks the connection as over; the first reason stays.
+func (c *Conn) finish(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = err
+		close(c.done)
+	}
+}
+
+// answering bounds how many threads answers to disconnects use at a time.
+var answering = make(chan struct{}, 16)
+
+// answer tells the peer that its disconnect was seen, and completes what is
+// posted.
+func (c *Conn) answer() {
+	defer c.answers.Done()
+	answering <- struct{}{}
+	defer func() { <-answering }()
+	c.disconnect()
+}
+
+// disconnect tells the peer that the connection is over, once.
+func (c *Conn) disconnect() error {
+	c.mu.Lock()
+	first, qp := !c.told, c.qp
+	c.told = true
+	c.mu.Unlock()
+	if !first || c.ps.datagram() {
+		return nil
+	}
+	// What is posted completes with an error.
+	if qp != nil {
+		_ = qp.Modify(&ibv.QPAttr{State: ibv.StateErr}, ibv.MaskState)
+	}
+	return c.id.Disconnect()
+}
+
+// await waits for the next event of the handshake, which must be want.
+func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
+	var ev *Event
+	select {
+	case ev = <-c.events:
+	default:
+		select {
+		case ev = <-c.events:
+		case <-c.done:
+			return nil, c.Err()
+		case <-ctx.Done():
+			return nil, fmt.Errorf("while waiting for the event %v: %w", want, ctx.Err())
+		}
+	}
+	if err := ev.Err(); err != nil {
+		return nil, err
+	}
+	if ev.Type != want {
+		return nil, &EventError{Type: ev.Type, Status: ev.Status}
+	}
+	return ev, nil
+}
+
+// setup makes what the connection needs and was not given.
+func (c *Conn) setup(opt *Options) error {
+	dev, err := c.id.Verbs()
+	if err != nil {
+		return err
+	}
+	c.pd = opt.PD
+	if c.pd == nil {
+		if c.pd, err = dev.AllocPD(); err != nil {
+			return err
+		}
+		c.ownPD = c.pd
+	} else if have := c.pd.Context(); have != dev && have.Name() != dev.Name() {
+		return &ibv.ArgError{Arg: "PD", Got: "one of " + have.Name(), Want: "one of " + dev.Name() + ", the device that the address leads to"}
+	}
+	q := opt.QP
+	q.Type = ibv.RC
+	if c.ps.datagram() {
+		q.Type = ibv.UD
+	}
+	c.srq = q.SRQ != nil
+	c.sendCQ, c.recvCQ = opt.SendCQ, opt.RecvCQ
+	if c.sendCQ == nil || c.recvCQ == nil {
+		n := queueSize(q.MaxSendWR) + queueSize(q.MaxRecvWR)
+		cq, err := c.pd.Context().CreateCQ(n, opt.CQ)
+		if err != nil {
+			return err
+		}
+		c.ownCQ = cq
+		if c.sendCQ == nil {
+			c.sendCQ = cq
+		}
+		if c.recvCQ == nil {
+			c.recvCQ = cq
+		}
+	}
+	qp, err := c.pd.CreateQP(c.sendCQ, c.recvCQ, &q)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.qp = qp
+	c.mu.Unlock()
+	if err := c.id.InitQP(c.qp); err != nil {
+		return err
+	}
+	if opt.Prepare != nil {
+		return opt.Prepare(c)
+	}
+	return nil
+}
+
+// queueSize is a size in QPOptions with its default.
+func queueSize(n int) int {
+	switch {
+	case n == 0:
+		return 128
+	case n < 0:
+		return 0
+	}
+	return n
+}
+
+// ready notes that the handshake is done.
+func (c *Conn) ready() {
+	c.local, c.remote = c.id.LocalAddr(), c.id.PeerAddr()
+	c.mu.Lock()
+	c.established = true
+	c.mu.Unlock()
+}
+
+// ID is the connection identifier. Do not close it, nor read its channel.
+func (c *Conn) ID() *ID { return c.id }
+
+// QP is the queue pair, in the state RTS. It is the connection's.
+func (c *Conn) QP() *ibv.QP { return c.qp }
+
+// PD is the protection domain of the QP: memory for it is registered here. MRs of
+// a PD that the connection has made must be closed before the connection.
+func (c *Conn) PD() *ibv.PD { return c.pd }
+
+// SendCQ is where send completions come.
+func (c *Conn) SendCQ() *ibv.CQ { return c.sendCQ }
+
+// RecvCQ is where receive completions come.
+func (c *Conn) RecvCQ() *ibv.CQ { return c.recvCQ }
+
+// CQ is where receive completions come, and send completions too unless Options
+// gave another CQ for them.
+func (c *Conn) CQ() *ibv.CQ { return c.recvCQ }
+
+// PrivateData is what the peer sent along, at its full size: what it did not fill
+// is zero.
+func (c *Conn) PrivateData() []byte { return c.peer.PrivateData }
+
+// Param is what the peer asked for, or agreed to.
+func (c *Conn) Param() ConnParam { return c.peer }
+
+// LocalAddr is this side's address.
+func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
+
+// RemoteAddr is the peer's address.
+func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
+
+// Peer is where datagrams to the peer go, for ibv.SendWR; nil unless this side
+// dialed in a port space of datagrams. The AH is the connection's.
+func (c *Conn) Peer() (ah *ibv.AH, qpn, qkey uint32) {
+	if c.ud == nil {
+		return nil, 0, 0
+	}
+	return c.ah, c.ud.QPN, c.ud.QKey
+}
+
+// Done is closed when the connection is over: see Err.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err is why the connection is over, nil while it is not: it is ErrDisconnected,
+// ErrDeviceRemoved or ErrClosed.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Shutdown ends the connection and waits until the peer has seen that; what is
+// posted completes with an error. Close comes after it still.
+func (c *Conn) Shutdown(ctx context.Context) error {
+	c.mu.Lock()
+	established := c.established
+	c.mu.Unlock()
+	if c.ps.datagram() || !established {
+		return nil
+	}
+	if isClosed(c.done) {
+		c.answers.Wait()
+		return nil
+	}
+	if err := c.disconnect(); err != nil && !isClosed(c.done) {
+		return err
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return &ibv.OpError{Op: "shutdown", Object: c.remote.String(), Err: ctx.Err()}
+	}
+}
+
+// Close ends the connection, tells the peer and frees what belongs to it; it does
+// not wait for the peer. It fails with an *ibv.BusyError while MRs are open on a PD
+// of the connection's own; all else is closed then, and Close may be called again.
+func (c *Conn) Close() error {
+	c.closing.Lock()
+	defer c.closing.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.finish(&ibv.OpError{Op: "connection", Object: c.remote.String(), Err: ErrClosed})
+	c.mu.Lock()
+	c.stopped = true
+	established := c.established
+	c.mu.Unlock()
+	c.answers.Wait()
+	if established && !c.left {
+		_ = c.disconnect() // closing the ID would tell the peer, but after the QP is gone
+	}
+	var errs []error
+	if c.qp != nil {
+		errs = append(errs, c.qp.Close())
+	}
+	if c.ah != nil {
+		errs = append(errs, c.ah.Close())
+	}
+	if c.ownCQ != nil {
+		errs = append(errs, c.ownCQ.Close())
+	}
+	if c.ownPD != nil {
+		errs = append(errs, c.ownPD.Close())
+	}
+	if !c.left {
+		if err := c.id.Close(); err != nil {
+			errs = append(errs, err)
+		} else {
+			c.left = true
+			errs = append(errs, c.hub.leave())
+		}
+	}
+	err := errors.Join(errs...)
+	c.closed = err == nil
+	return err
+}

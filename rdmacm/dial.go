@@ -1,0 +1,197 @@
+package rdmacm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Dial connects to host:port. A host name is resolved, and its addresses are tried
+// in turn. opt may be nil.
+//
+// It ends when ctx does, or after Options.Timeout: then nothing is left of it.
+// A refusal is a *RejectError with the peer's private data.
+func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
+	const op = "dial"
+	if opt == nil {
+		opt = &Options{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
+	defer cancel()
+	addrs, err := lookup(ctx, addr)
+	if err != nil {
+		return nil, &ibv.OpError{Op: op, Object: addr, Err: err}
+	}
+	var errs []error
+	for _, a := range addrs {
+		c, err := dial(ctx, a, opt)
+		if err == nil {
+			return c, nil
+		}
+		errs = append(errs, &ibv.OpError{Op: op, Object: a.String(), Err: err})
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if len(errs) == 1 {
+		return nil, errs[0]
+	}
+	return nil, &ibv.OpError{Op: op, Object: addr, Err: errors.Join(errs...)}
+}
+
+// DialAddr is Dial for an address that is known.
+func DialAddr(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, error) {
+	if opt == nil {
+		opt = &Options{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
+	defer cancel()
+	c, err := dial(ctx, addr, opt)
+	if err != nil {
+		return nil, &ibv.OpError{Op: "dial", Object: addr.String(), Err: err}
+	}
+	return c, nil
+}
+
+func dial(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, error) {
+	h, err := dialHub()
+	if err != nil {
+		return nil, err
+	}
+	ps := opt.portSpace()
+	id, err := h.ch.CreateID(ps)
+	if err != nil {
+		return nil, errors.Join(err, h.leave())
+	}
+	c := newConn(id, h, ps)
+	c.remote = addr
+	if err := c.dial(ctx, addr, opt); err != nil {
+		if cerr := c.Close(); cerr != nil {
+			err = errors.Join(err, cerr)
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := opt.apply(c.id); err != nil {
+		return err
+	}
+	wait := resolveTimeout
+	if end, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(end))
+	}
+	if err := c.id.ResolveAddr(opt.LocalAddr, addr, wait); err != nil {
+		return err
+	}
+	if _, err := c.await(ctx, AddrResolved); err != nil {
+		return err
+	}
+	if err := c.id.ResolveRoute(wait); err != nil {
+		return err
+	}
+	if _, err := c.await(ctx, RouteResolved); err != nil {
+		return err
+	}
+	if err := c.setup(opt); err != nil {
+		return err
+	}
+	if err := c.id.Connect(opt.param(c.qp, c.srq)); err != nil {
+		return err
+	}
+	if c.ps.datagram() {
+		return c.dialed(ctx)
+	}
+	ev, err := c.await(ctx, ConnectResponse)
+	if err != nil {
+		return err
+	}
+	c.peer = ev.Conn
+	c.peer.PrivateData = ev.PrivateData
+	if err := c.id.BringUp(c.qp, &ConnParam{ResponderResources: opt.ResponderResources, InitiatorDepth: opt.InitiatorDepth}); err != nil {
+		return err
+	}
+	if err := c.id.Establish(); err != nil {
+		return c.cause(err)
+	}
+	c.ready()
+	return nil
+}
+
+// dialed finishes in a port space of datagrams: the answer tells where the peer's
+// QP is.
+func (c *Conn) dialed(ctx context.Context) error {
+	ev, err := c.await(ctx, Established)
+	if err != nil {
+		return err
+	}
+	if ev.UD == nil {
+		return &EventError{Type: ev.Type, Status: ev.Status}
+	}
+	c.peer.PrivateData, c.ud = ev.PrivateData, ev.UD
+	if err := c.id.BringUp(c.qp, nil); err != nil {
+		return err
+	}
+	if c.ah, err = c.pd.CreateAH(&ev.UD.AH); err != nil {
+		return err
+	}
+	c.ready()
+	return nil
+}
+
+// cause prefers an event that explains why a call failed: the peer may have gone,
+// which the kernel tells by EINVAL, and a moment later by an event.
+func (c *Conn) cause(err error) error {
+	if !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	late := time.NewTimer(200 * time.Millisecond)
+	defer late.Stop()
+	select {
+	case ev := <-c.events:
+		if e := ev.Err(); e != nil {
+			return e
+		}
+	case <-c.done:
+		return c.Err()
+	case <-late.C:
+	}
+	return err
+}
+
+// lookup resolves host:port.
+func lookup(ctx context.Context, addr string) ([]netip.AddrPort, error) {
+	if a, err := netip.ParseAddrPort(addr); err == nil {
+		return []netip.AddrPort{a}, nil
+	}
+	host, service, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
+	if err != nil {
+		return nil, err
+	}
+	if host == "" {
+		return nil, &ibv.ArgError{Arg: "address", Got: fmt.Sprintf("%q, without a host", addr), Want: "host:port"}
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]netip.AddrPort, len(ips))
+	for i, ip := range ips {
+		list[i] = netip.AddrPortFrom(ip.Unmap(), uint16(port))
+	}
+	return list, nil
+}

@@ -1,0 +1,358 @@
+package rdmacm
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Listener takes connections. It and all its connections share one event channel.
+//
+// It belongs to the caller and is safe for concurrent use. Close refuses who waits
+// still; connections that Accept has returned go on.
+type Listener struct {
+	id   *ID
+	hub  *hub
+	opt  Options
+	addr netip.AddrPort
+
+	requests chan *Request
+	ready    chan accepted
+	done     chan struct{}
+	life     context.Context // ends with Close
+	end      context.CancelFunc
+	shaking  sync.WaitGroup // handshakes under way
+
+	wake chan struct{} // a handshake has ended without a connection
+
+	mu     sync.Mutex
+	err    error // why there is nothing to take any more
+	closed bool
+	flying int // handshakes under way
+
+	closing sync.Mutex
+}
+
+type accepted struct {
+	conn *Conn
+	err  error
+}
+
+// Listen listens on host:port; an empty host is every address of both families,
+// port 0 is any that is free. opt may be nil; it counts for the connections too.
+func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
+	const op = "listen"
+	if opt == nil {
+		opt = &Options{}
+	}
+	fail := func(err error) (*Listener, error) { return nil, &ibv.OpError{Op: op, Object: addr, Err: err} }
+	at, err := lookupLocal(ctx, addr)
+	if err != nil {
+		return fail(err)
+	}
+	h, err := newHub()
+	if err != nil {
+		return fail(err)
+	}
+	id, err := h.ch.CreateID(opt.portSpace())
+	if err != nil {
+		return fail(errors.Join(err, h.leave()))
+	}
+	l := &Listener{
+		id: id, hub: h, opt: *opt,
+		requests: make(chan *Request, opt.backlog()), ready: make(chan accepted, opt.backlog()), done: make(chan struct{}),
+		wake: make(chan struct{}, 1),
+	}
+	l.life, l.end = context.WithCancel(context.Background())
+	id.setHandler(l)
+	err = opt.apply(id)
+	if err == nil {
+		err = id.Bind(at)
+	}
+	if err != nil && strings.HasPrefix(addr, ":") && id.LocalAddr().Port() == 0 {
+		// A host without IPv6.
+		if id.Bind(netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port())) == nil {
+			err = nil
+		}
+	}
+	if err == nil {
+		err = id.Listen(opt.backlog())
+	}
+	if err != nil {
+		l.end()
+		return fail(errors.Join(err, id.Close(), h.leave()))
+	}
+	l.addr = id.LocalAddr()
+	return l, nil
+}
+
+// lookupLocal resolves an address to listen on.
+func lookupLocal(ctx context.Context, addr string) (netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(addr)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if host == "" {
+		port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
+		return netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(port)), err
+	}
+	list, err := lookup(ctx, addr)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return list[0], nil
+}
+
+// handle runs on the hub's goroutine.
+func (l *Listener) handle(ev *Event) {
+	switch ev.Type {
+	case ConnectRequest:
+		r := &Request{ps: l.id.ps, opt: &l.opt, param: ev.Conn, ud: ev.UD}
+		r.param.PrivateData = ev.PrivateData
+		if !l.hub.join() {
+			_ = ev.ID.Close()
+			return
+		}
+		r.conn = newConn(ev.ID, l.hub, l.id.ps)
+		r.conn.remote = ev.ID.PeerAddr()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if !l.closed {
+			select {
+			case l.requests <- r:
+				return
+			default:
+			}
+		}
+		// Full: as many wait as were asked for. Closing the ID refuses it. Leaving the
+		// hub may wait for this goroutine.
+		go func() { _ = r.conn.Close() }()
+	case DeviceRemoval:
+		l.fail(ev.Err())
+	}
+}
+
+func (l *Listener) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = err
+		close(l.done)
+	}
+}
+
+// Addr is where it listens.
+func (l *Listener) Addr() netip.AddrPort { return l.addr }
+
+// ID is the listening identifier. Do not close it, nor read its channel.
+func (l *Listener) ID() *ID { return l.id }
+
+// Accept waits for the next connection; it is established. While somebody is in
+// Accept, handshakes begin with all who ask, up to Options.Backlog at once, so that
+// a slow peer keeps nobody waiting; a peer that goes away in its handshake is passed
+// over. An error is of this side: a resource that was missing, ctx, or ErrClosed.
+func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
+	for {
+		select {
+		case a := <-l.ready:
+			return a.conn, a.err
+		default:
+		}
+		requests := l.requests
+		l.mu.Lock()
+		if l.flying >= cap(l.requests) {
+			requests = nil
+		}
+		l.mu.Unlock()
+		select {
+		case a := <-l.ready:
+			return a.conn, a.err
+		case r := <-requests:
+			l.shake(r)
+		case <-l.wake:
+		case <-l.done:
+			return nil, l.over()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// shake runs a handshake.
+func (l *Listener) shake(r *Request) {
+	l.mu.Lock()
+	closed := l.closed
+	if !closed {
+		l.flying++
+		l.shaking.Add(1)
+	}
+	l.mu.Unlock()
+	if closed {
+		_ = r.conn.Close()
+		return
+	}
+	go func() {
+		defer l.shaking.Done()
+		defer func() {
+			l.mu.Lock()
+			l.flying--
+			l.mu.Unlock()
+			select {
+			case l.wake <- struct{}{}:
+			default:
+			}
+		}()
+		c, err := r.Accept(l.life, nil)
+		if err != nil && (theirs(err) || l.life.Err() != nil) {
+			return
+		}
+		select {
+		case l.ready <- accepted{c, err}:
+		case <-l.life.Done():
+			if c != nil {
+				_ = c.Close()
+			}
+		}
+	}()
+}
+
+// theirs tells whether a handshake failed for the peer's sake.
+func theirs(err error) bool {
+	var (
+		e *EventError
+		r *RejectError
+	)
+	return errors.As(err, &e) && e.Type != DeviceRemoval || errors.As(err, &r) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Next waits for the next request, to be accepted or rejected by the caller. Use
+// it or Accept.
+func (l *Listener) Next(ctx context.Context) (*Request, error) {
+	select {
+	case r := <-l.requests:
+		return r, nil
+	case <-l.done:
+		return nil, l.over()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *Listener) over() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &ibv.OpError{Op: "accept", Object: l.addr.String(), Err: l.err}
+}
+
+// Close stops listening. Requests that wait are refused, connections that Accept
+// has not returned are closed, others go on.
+func (l *Listener) Close() error {
+	l.closing.Lock()
+	defer l.closing.Unlock()
+	l.fail(ErrClosed)
+	l.mu.Lock()
+	again := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if again {
+		return nil
+	}
+	l.end()
+	// No request comes after this.
+	err := l.id.Close()
+	l.shaking.Wait()
+	errs := []error{err}
+	for {
+		select {
+		case r := <-l.requests:
+			errs = append(errs, r.conn.Close())
+			continue
+		case a := <-l.ready:
+			if a.conn != nil {
+				errs = append(errs, a.conn.Close())
+			}
+			continue
+		default:
+		}
+		break
+	}
+	return errors.Join(append(errs, l.hub.leave())...)
+}
+
+// Request is a peer that wants a connection.
+type Request struct {
+	conn  *Conn
+	ps    PortSpace
+	opt   *Options
+	param ConnParam
+	ud    *UDParam
+}
+
+// PrivateData is what the peer sent along, at its full size: what it did not fill
+// is zero.
+func (r *Request) PrivateData() []byte { return r.param.PrivateData }
+
+// Param is what the peer asks for.
+func (r *Request) Param() ConnParam { return r.param }
+
+// RemoteAddr is the peer's address.
+func (r *Request) RemoteAddr() netip.AddrPort { return r.conn.remote }
+
+// ID is the identifier of the connection, for its device. Do not close it.
+func (r *Request) ID() *ID { return r.conn.id }
+
+// Accept takes the connection and waits until it is established; with opt nil the
+// Listener's options count. When it fails nothing is left of the request.
+func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
+	if opt == nil {
+		opt = r.opt
+	}
+	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
+	defer cancel()
+	if err := r.accept(ctx, opt); err != nil {
+		err = &ibv.OpError{Op: "accept", Object: r.conn.remote.String(), Err: err}
+		if cerr := r.conn.Close(); cerr != nil {
+			err = errors.Join(err, cerr)
+		}
+		return nil, err
+	}
+	return r.conn, nil
+}
+
+func (r *Request) accept(ctx context.Context, opt *Options) error {
+	c := r.conn
+	c.peer = r.param
+	if opt.AckTimeout != 0 {
+		if err := c.id.SetAckTimeout(opt.AckTimeout); err != nil {
+			return err
+		}
+	}
+	if err := c.setup(opt); err != nil {
+		return err
+	}
+	p := opt.param(c.qp, c.srq)
+	if err := c.id.BringUp(c.qp, p); err != nil {
+		return c.cause(err)
+	}
+	if err := c.id.Accept(p); err != nil {
+		return c.cause(err)
+	}
+	if !c.ps.datagram() {
+		if _, err := c.await(ctx, Established); err != nil {
+			return err
+		}
+	}
+	c.ready()
+	return nil
+}
+
+// Reject refuses the connection; the peer's error has data, filled up with zeros.
+func (r *Request) Reject(data []byte) error {
+	err := r.conn.id.Reject(data)
+	return errors.Join(err, r.conn.Close())
+}

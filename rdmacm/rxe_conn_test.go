@@ -1,0 +1,145 @@
+package rdmacm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// server listens on a device and hands out what it accepts.
+func server(t testing.TB, opt *Options) *Listener {
+	t.Helper()
+	return closing(t, must(Listen(timeout(t), local(t).String(), opt))(t))
+}
+
+// pair is a connection, both ends.
+func pair(t testing.TB, l *Listener, opt *Options) (a, b *Conn) {
+	t.Helper()
+	type result struct {
+		c   *Conn
+		err error
+	}
+	got := make(chan result, 1)
+	go func() {
+		c, err := l.Accept(timeout(t))
+		got <- result{c, err}
+	}()
+	a = closing(t, must(Dial(timeout(t), l.Addr().String(), opt))(t))
+	r := <-got
+	ok(t, r.err)
+	return a, closing(t, r.c)
+}
+
+// rigOf is a rig around a connection.
+func rigOf(t testing.TB, c *Conn) *rig {
+	t.Helper()
+	return &rig{pd: c.PD(), cq: c.CQ(), qp: c.QP(), mr: closing(t, must(c.PD().AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite))(t))}
+}
+
+func TestRXE_CM_DialListen(t *testing.T) {
+	l := server(t, &Options{PrivateData: []byte("from the server")})
+	a, b := pair(t, l, &Options{PrivateData: []byte("from the client")})
+	if got := string(a.PrivateData()[:15]); got != "from the server" {
+		t.Errorf("the client has private data %q", got)
+	}
+	if got := string(b.PrivateData()[:15]); got != "from the client" {
+		t.Errorf("the server has private data %q", got)
+	}
+	if a.RemoteAddr() != l.Addr() || a.LocalAddr() != b.RemoteAddr() || b.LocalAddr().Port() != l.Addr().Port() {
+		t.Errorf("addresses are %v → %v and %v → %v", a.LocalAddr(), a.RemoteAddr(), b.LocalAddr(), b.RemoteAddr())
+	}
+	pingpong(t, rigOf(t, a), rigOf(t, b))
+	if a.Err() != nil || b.Err() != nil {
+		t.Errorf("over before its end: %v, %v", a.Err(), b.Err())
+	}
+	ok(t, a.Shutdown(timeout(t)))
+	<-b.Done()
+	for _, c := range []*Conn{a, b} {
+		if !errors.Is(c.Err(), ErrDisconnected) {
+			t.Errorf("it ended with %v", c.Err())
+		}
+	}
+}
+
+// TestRXE_CM_PeerCloses ends what is posted when the peer goes.
+func TestRXE_CM_PeerCloses(t *testing.T) {
+	l := server(t, nil)
+	a, b := pair(t, l, nil)
+	r := rigOf(t, b)
+	must(b.QP().PostRecv([]ibv.RecvWR{{ID: 7, SGEs: []ibv.SGE{r.mr.SGE(0, 64)}}}))(t)
+	ok(t, a.Close())
+	ok(t, a.Close())
+	select {
+	case <-b.Done():
+	case <-timeout(t).Done():
+		t.Fatal("the peer's close was not seen")
+	}
+	if !errors.Is(b.Err(), ErrDisconnected) {
+		t.Errorf("it ended with %v", b.Err())
+	}
+	var wc [1]ibv.WC
+	must(b.CQ().Wait(timeout(t), wc[:]))(t)
+	if wc[0].ID != 7 || wc[0].Status != ibv.WCWRFlushErr {
+		t.Errorf("completion of %d with %v", wc[0].ID, wc[0].Status)
+	}
+	if !errors.Is(a.Err(), ErrClosed) {
+		t.Errorf("the side that closed has %v", a.Err())
+	}
+}
+
+// TestRXE_CM_Many opens, uses and closes connections at once.
+func TestRXE_CM_Many(t *testing.T) {
+	const peers, rounds = 16, 6
+	l := server(t, nil)
+	ctx, stop := context.WithCancel(timeout(t))
+	var serving sync.WaitGroup
+	serving.Add(1)
+	go func() {
+		defer serving.Done()
+		for {
+			c, err := l.Accept(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				t.Errorf("accept: %v", err)
+				return
+			}
+			serving.Add(1)
+			go func() {
+				defer serving.Done()
+				<-c.Done()
+				if err := c.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			}()
+		}
+	}()
+	var dialing sync.WaitGroup
+	for i := range peers {
+		dialing.Add(1)
+		go func() {
+			defer dialing.Done()
+			for range rounds {
+				c, err := Dial(ctx, l.Addr().String(), &Options{PrivateData: fmt.Append(nil, i), QP: ibv.QPOptions{MaxSendWR: 4, MaxRecvWR: 4}})
+				if err != nil {
+					t.Errorf("dial: %v", err)
+					return
+				}
+				if err := c.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			}
+		}()
+	}
+	dialing.Wait()
+	// Whoever was accepted has been closed by its peer.
+	time.Sleep(50 * time.Millisecond)
+	stop()
+	serving.Wait()
+}
