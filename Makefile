@@ -1,5 +1,5 @@
 # make setup   installs what is missing (Debian 12, root)
-# make demo    GIDs, bandwidth and latency over SoftRoCE in a VM
+# make demo    GIDs, bandwidth and latency on two emulated adapters
 # make test    every tier; test-TIER runs one. PKG=./ibv and RUN=regexp narrow it
 # docs/testing.md tells the rest.
 
