@@ -98,9 +98,9 @@ func (e *Engine) announce(qp *hca.QP, rec uint16) {
 		return
 	}
 	if e.Hooks.Trace != nil {
-		e.trace(Record{Kind: KindDoorbell, QP: qp, PID: qp.Mem.PID, Index: uint32(rec), N: uint64(d)})
+		e.trace(Record{Kind: KindDoorbell, QP: qp, PID: qp.Mem.PID, Index: uint32(rec), N: uint64(d), BlueFlame: r.Blue})
 	}
-	r.Lost = false
+	r.Lost, r.Blue = false, false
 	r.Unrung = 0
 	if qp.State < hca.RTS {
 		if e.watching() {
@@ -279,6 +279,9 @@ func (e *Engine) checkBlueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32,
 			e.violate(qp.Mem.PID, RuleBlueFlame, "QP 0x"+hex(qp.Num)+": WQE "+u(idx)+" differs at byte "+u(uint32(o)))
 			break
 		}
+	}
+	if size > 16 && bytes.Equal(s[8:size], ring[8:size]) && !bytes.Equal(ring[16:size], last[16:size]) {
+		qp.Run.Blue = true // behind its first 8 bytes is what only a copy brings
 	}
 	copy(last[:], ring[:])
 	clear(s[8:])
