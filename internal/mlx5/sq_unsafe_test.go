@@ -535,3 +535,26 @@ func TestBlueFlame(t *testing.T) {
 		}
 	}
 }
+
+// Queues that share a register take its halves in turn.
+func TestSharedRegister(t *testing.T) {
+	var half uintptr
+	d, q := newSQ(t, 16, func(c *mlx5.SQConfig) { c.BlueFlame, c.Half = 256, &half })
+	_, p := newSQ(t, 16, func(c *mlx5.SQConfig) { c.BlueFlame, c.Half, c.Reg = 256, &half, ptr(d.uar[0x800:]) })
+	for i := range 12 {
+		clear(d.uar)
+		sq := &q.SQ
+		if i%3 == 1 {
+			sq = &p.SQ
+		}
+		sq.RDMA(1, wrWrite, 0, 0, remote, local)
+		sq.Ring()
+		used, idle := d.uar[0x800:][:256], d.uar[0x900:][:256]
+		if i%2 == 1 {
+			used, idle = idle, used
+		}
+		if !bytes.Equal(idle, make([]byte, 256)) || bytes.Equal(used[:64], make([]byte, 64)) {
+			t.Fatalf("doorbell %d went to the wrong half", i)
+		}
+	}
+}
