@@ -628,3 +628,84 @@ const (
 	MLX5DV_QP_MASK_RAW_QP_HANDLES               = 2
 	MLX5DV_SRQ_MASK_SRQN                        = 1
 )
+
+// enum mlx5dv_sw_parsing_offloads.
+const (
+	MLX5DV_SW_PARSING      = 1
+	MLX5DV_SW_PARSING_CSUM = 2
+	MLX5DV_SW_PARSING_LSO  = 4
+)
+
+// enum mlx5dv_tunnel_offloads.
+const (
+	MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_VXLAN            = 1
+	MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_GRE              = 2
+	MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_GENEVE           = 4
+	MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_CW_MPLS_OVER_GRE = 8
+	MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_CW_MPLS_OVER_UDP = 16
+)
+
+// enum mlx5dv_flow_action_cap_flags.
+const (
+	MLX5DV_FLOW_ACTION_FLAGS_ESP_AES_GCM              = 1
+	MLX5DV_FLOW_ACTION_FLAGS_ESP_AES_GCM_REQ_METADATA = 2
+	MLX5DV_FLOW_ACTION_FLAGS_ESP_AES_GCM_SPI_STEERING = 4
+	MLX5DV_FLOW_ACTION_FLAGS_ESP_AES_GCM_FULL_OFFLOAD = 8
+	MLX5DV_FLOW_ACTION_FLAGS_ESP_AES_GCM_TX_IV_IS_ESN = 16
+)
+
+// enum mlx5dv_sig_prot_caps.
+const (
+	MLX5DV_SIG_PROT_CAP_T10DIF = 1
+	MLX5DV_SIG_PROT_CAP_CRC    = 2
+)
+
+// enum mlx5dv_sig_t10dif_bg_caps.
+const (
+	MLX5DV_SIG_T10DIF_BG_CAP_CRC  = 1
+	MLX5DV_SIG_T10DIF_BG_CAP_CSUM = 2
+)
+
+// enum mlx5dv_sig_crc_type_caps.
+const (
+	MLX5DV_SIG_CRC_TYPE_CAP_CRC32      = 1
+	MLX5DV_SIG_CRC_TYPE_CAP_CRC32C     = 2
+	MLX5DV_SIG_CRC_TYPE_CAP_CRC64_XP10 = 4
+)
+
+// enum mlx5dv_block_size_caps.
+const (
+	MLX5DV_BLOCK_SIZE_CAP_512  = 1
+	MLX5DV_BLOCK_SIZE_CAP_520  = 2
+	MLX5DV_BLOCK_SIZE_CAP_4048 = 4
+	MLX5DV_BLOCK_SIZE_CAP_4096 = 8
+	MLX5DV_BLOCK_SIZE_CAP_4160 = 16
+)
+
+// enum mlx5dv_crypto_engines_caps.
+const (
+	MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS              = 1
+	MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_SINGLE_BLOCK = 2
+	MLX5DV_CRYPTO_ENGINES_CAP_AES_XTS_MULTI_BLOCK  = 4
+)
+
+// enum mlx5dv_crypto_wrapped_import_method_caps.
+const (
+	MLX5DV_CRYPTO_WRAPPED_IMPORT_METHOD_CAP_AES_XTS = 1
+)
+
+// enum mlx5dv_crypto_caps_flags.
+const (
+	MLX5DV_CRYPTO_CAPS_CRYPTO                                = 1
+	MLX5DV_CRYPTO_CAPS_WRAPPED_CRYPTO_OPERATIONAL            = 2
+	MLX5DV_CRYPTO_CAPS_WRAPPED_CRYPTO_GOING_TO_COMMISSIONING = 4
+)
+
+// enum mlx5dv_dc_type.
+const (
+	MLX5DV_DCTYPE_DCT = 1
+	MLX5DV_DCTYPE_DCI = 2
+)
+
+// enum mlx5dv_qp_comp_mask, the rest.
+const MLX5DV_QP_MASK_RAW_QP_TIR_ADDR = 4
