@@ -89,7 +89,7 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	}
 	wait := resolveTimeout
 	if end, ok := ctx.Deadline(); ok {
-		wait = min(wait, time.Until(end))
+		wait = min(wait, time.Until(end)*9/10) // its event says more than that time is up
 	}
 	if err := c.id.ResolveAddr(opt.LocalAddr, addr, wait); err != nil {
 		return err

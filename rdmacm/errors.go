@@ -18,6 +18,8 @@ var (
 	ErrDisconnected = errors.New("disconnected")
 	// ErrRejected: the peer refused the connection; the error is a *RejectError.
 	ErrRejected = errors.New("connection rejected")
+	// ErrWithdrawn: the peer gave up before its request was answered.
+	ErrWithdrawn = errors.New("the peer has withdrawn its request")
 	// ErrDeviceRemoved: the device is gone; close everything that is on it.
 	ErrDeviceRemoved = errors.New("the RDMA device was removed")
 )

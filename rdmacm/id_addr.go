@@ -134,8 +134,9 @@ func (id *ID) ResolveRoute(timeout time.Duration) error {
 }
 
 // Listen makes the ID take requests: events ConnectRequest follow. The kernel
-// keeps up to backlog of them and refuses more; what it takes for backlog 0 is its
-// own choice.
+// keeps up to backlog of them that nobody has read; it drops more without an
+// answer, and their senders try again after some seconds. 0 is the most that it
+// allows (net.rdma_ucm.max_backlog).
 //
 // C: rdma_listen(3).
 func (id *ID) Listen(backlog int) error {

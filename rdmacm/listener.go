@@ -3,10 +3,12 @@ package rdmacm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -81,7 +83,9 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 		}
 	}
 	if err == nil {
-		err = id.Listen(opt.backlog())
+		// Requests are read at once, and wait here. The kernel drops what is beyond its
+		// own backlog, and the peer tries again after seconds.
+		err = id.Listen(max(opt.backlog(), defaultBacklog))
 	}
 	if err != nil {
 		l.end()
@@ -227,7 +231,7 @@ func theirs(err error) bool {
 		e *EventError
 		r *RejectError
 	)
-	return errors.As(err, &e) && e.Type != DeviceRemoval || errors.As(err, &r) || errors.Is(err, context.DeadlineExceeded)
+	return errors.As(err, &e) && e.Type != DeviceRemoval || errors.As(err, &r) || errors.Is(err, ErrWithdrawn) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Next waits for the next request, to be accepted or rejected by the caller. Use
@@ -332,15 +336,15 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 			return err
 		}
 	}
-	if err := c.setup(opt); err != nil {
+	if err := r.standing(c.setup(opt)); err != nil {
 		return err
 	}
 	p := opt.param(c.qp, c.srq)
-	if err := c.id.BringUp(c.qp, p); err != nil {
-		return c.cause(err)
+	if err := r.standing(c.id.BringUp(c.qp, p)); err != nil {
+		return err
 	}
-	if err := c.id.Accept(p); err != nil {
-		return c.cause(err)
+	if err := r.standing(c.id.Accept(p)); err != nil {
+		return err
 	}
 	if !c.ps.datagram() {
 		if _, err := c.await(ctx, Established); err != nil {
@@ -349,6 +353,18 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 	}
 	c.ready()
 	return nil
+}
+
+// standing explains an error: no event tells of a request that was withdrawn, but
+// from then on there are no attributes for its QP.
+func (r *Request) standing(err error) error {
+	if !errors.Is(err, syscall.EINVAL) || r.ps.datagram() {
+		return err
+	}
+	if _, _, gone := r.conn.id.QPAttr(ibv.StateRTR); errors.Is(gone, syscall.EINVAL) {
+		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
+	}
+	return err
 }
 
 // Reject refuses the connection; the peer's error has data, filled up with zeros.

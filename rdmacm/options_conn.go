@@ -46,13 +46,13 @@ type Options struct {
 	// 0 means 30 s.
 	Timeout time.Duration
 	// Backlog is how many requests, and how many connections that nobody has taken
-	// yet, a Listener keeps; it refuses more. 0 means 128.
+	// yet, a Listener keeps; it refuses more. 0 means 1024.
 	Backlog int
 }
 
 const (
 	defaultTimeout = 30 * time.Second
-	defaultBacklog = 128
+	defaultBacklog = 1024
 	resolveTimeout = 5 * time.Second // of the kernel; it tries again by itself until then
 )
 

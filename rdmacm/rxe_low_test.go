@@ -1,7 +1,12 @@
 package rdmacm
 
 import (
+	"errors"
+	"net/netip"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -66,5 +71,321 @@ func TestRXE_CM_Connect(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRXE_CM_Datagrams finds a peer by address and sends it datagrams.
+func TestRXE_CM_Datagrams(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		name := "ours"
+		if own {
+			name = "librdmacm's"
+		}
+		t.Run(name, func(t *testing.T) {
+			ch := newChannel(t)
+			_, addr := listener(t, ch, UDP, 4)
+			id := resolved(t, ch, UDP, addr)
+			a := newRig(t, id, own)
+			ok(t, id.Connect(a.param("who are you")))
+			req := event(t, ch, ConnectRequest)
+			peer := closing(t, req.ID)
+			if string(req.PrivateData[:11]) != "who are you" || req.UD == nil {
+				t.Fatalf("request with %q, %v", req.PrivateData, req.UD)
+			}
+			b := newRig(t, peer, own)
+			if !own {
+				ok(t, peer.BringUp(b.qp, nil))
+			}
+			ok(t, peer.Accept(b.param("")))
+			ev := event(t, ch, Established)
+			if ev.UD == nil || ev.UD.QPN != b.qp.Num() || ev.UD.QKey != UDPQKey || !ev.UD.AH.Global {
+				t.Fatalf("the peer is %+v, want QP %#x", ev.UD, b.qp.Num())
+			}
+			if !own {
+				ok(t, id.BringUp(a.qp, nil))
+			}
+			sendDatagram(t, a, b, ev.UD)
+		})
+	}
+}
+
+// sendDatagram sends one to where u says, which b must receive.
+func sendDatagram(t *testing.T, a, b *rig, u *UDParam) {
+	t.Helper()
+	const grh = 40
+	ah := closing(t, must(a.pd.CreateAH(&u.AH))(t))
+	copy(a.mr.Bytes(), "a datagram")
+	must(b.qp.PostRecv([]ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{b.mr.SGE(0, 256)}}}))(t)
+	wr := ibv.SendWR{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{a.mr.SGE(0, 10)}, AH: ah, RemoteQPN: u.QPN, RemoteQKey: u.QKey}
+	must(a.qp.PostSend([]ibv.SendWR{wr}))(t)
+	if a == b { // both completions come on one CQ
+		got := map[uint64]bool{a.one(t).ID: true, a.one(t).ID: true}
+		if !got[1] || !got[2] {
+			t.Fatalf("completions of %v", got)
+		}
+	} else {
+		a.one(t)
+		if wc := b.one(t); wc.ByteLen != grh+10 {
+			t.Fatalf("%d bytes were received", wc.ByteLen)
+		}
+	}
+	if got := string(b.mr.Bytes()[grh:][:10]); got != "a datagram" {
+		t.Fatalf("received %q", got)
+	}
+}
+
+// TestRXE_CM_Multicast joins a group, sends to it and leaves it.
+func TestRXE_CM_Multicast(t *testing.T) {
+	group := netip.MustParseAddr("239.1.2.3")
+	for _, own := range []bool{false, true} {
+		name := "ours"
+		if own {
+			name = "librdmacm's"
+		}
+		t.Run(name, func(t *testing.T) {
+			ch := newChannel(t)
+			id := newIDOn(t, ch, UDP)
+			ok(t, id.Bind(local(t)))
+			var arg *ibv.ArgError
+			if err := id.JoinMulticast(netip.MustParseAddr("10.0.0.1"), FullMember); !errors.As(err, &arg) {
+				t.Errorf("join an address that is no group: %v", err)
+			}
+			if err := id.LeaveMulticast(group); !errors.Is(err, syscall.EADDRNOTAVAIL) {
+				t.Errorf("leave a group before joining: %v", err)
+			}
+			a := newRig(t, id, own)
+			if !own {
+				ok(t, id.BringUp(a.qp, nil))
+			}
+			ok(t, id.JoinMulticast(group, FullMember))
+			ev := event(t, ch, MulticastJoin)
+			if ev.Group != group || ev.ID != id || ev.UD == nil || ev.UD.QPN != 0xffffff || !ev.UD.AH.DGID.IsMulticast() {
+				t.Fatalf("joined %v: %+v", ev.Group, ev.UD)
+			}
+			if !own {
+				ok(t, a.qp.AttachMcast(ev.UD.AH.DGID, ev.UD.AH.DLID))
+			}
+			sendDatagram(t, a, a, ev.UD)
+			if !own {
+				ok(t, a.qp.DetachMcast(ev.UD.AH.DGID, ev.UD.AH.DLID))
+			}
+			ok(t, id.LeaveMulticast(group))
+
+			ok(t, id.JoinMulticast(netip.MustParseAddr("239.1.2.4"), SendOnly))
+			if ev := event(t, ch, MulticastJoin); ev.Group != netip.MustParseAddr("239.1.2.4") {
+				t.Errorf("joined %v", ev.Group)
+			}
+			// Closing the ID leaves it.
+		})
+	}
+}
+
+func TestRXE_CM_Options(t *testing.T) {
+	ch := newChannel(t)
+	l := newIDOn(t, ch, TCP)
+	ok(t, l.SetReuseAddr(true))
+	ok(t, l.SetAFOnly(true))
+	ok(t, l.Bind(local(t)))
+	ok(t, l.Listen(0))
+	id := newIDOn(t, ch, TCP)
+	ok(t, id.SetTOS(32))
+	var arg *ibv.ArgError
+	if err := id.SetAckTimeout(32); !errors.As(err, &arg) {
+		t.Errorf("ack timeout 32: %v", err)
+	}
+	ok(t, id.SetAckTimeout(17))
+	ok(t, id.ResolveAddr(netip.AddrPort{}, l.LocalAddr(), wait))
+	event(t, ch, AddrResolved)
+	ok(t, id.ResolveRoute(wait))
+	event(t, ch, RouteResolved)
+	if id.Port() != 1 || id.PKey() != 0xffff || id.DstPort() != l.SrcPort() || id.SrcPort() == 0 {
+		t.Errorf("port %d, pkey %#x, %d → %d", id.Port(), id.PKey(), id.SrcPort(), id.DstPort())
+	}
+	if src, dst := id.GIDs(); src.Addr() != id.LocalAddr().Addr() || dst.Addr() != id.PeerAddr().Addr() {
+		t.Errorf("GIDs %v and %v of %v", src, dst, id)
+	}
+	if p := id.Paths(); len(p) != 1 || p[0].DGID.Addr() != id.PeerAddr().Addr() || p[0].TrafficClass != 32 {
+		t.Errorf("paths %+v", p)
+	}
+	r := newRig(t, id, false)
+	ok(t, id.Connect(r.param("")))
+	req := event(t, ch, ConnectRequest)
+	peer := closing(t, req.ID)
+	b := newRig(t, peer, false)
+	ok(t, peer.BringUp(b.qp, nil))
+	ok(t, peer.Accept(b.param("")))
+	event(t, ch, ConnectResponse)
+	attr, mask, err := id.QPAttr(ibv.StateRTS)
+	ok(t, err)
+	if mask&ibv.MaskTimeout == 0 || attr.Timeout != 17 {
+		t.Errorf("the QP's timeout is %d, want 17", attr.Timeout)
+	}
+	attr, _, err = id.QPAttr(ibv.StateRTR)
+	ok(t, err)
+	if attr.AV.TrafficClass != 32 || attr.DestQPN != b.qp.Num() {
+		t.Errorf("the QP's traffic class is %d, its peer %#x", attr.AV.TrafficClass, attr.DestQPN)
+	}
+}
+
+// TestRXE_CM_Migrate moves an ID, with its unread events, to another channel.
+func TestRXE_CM_Migrate(t *testing.T) {
+	a, b := newChannel(t), newChannel(t)
+	l, addr := listener(t, a, TCP, 4)
+	id := newIDOn(t, a, TCP)
+	ok(t, id.ResolveAddr(netip.AddrPort{}, addr, wait))
+	time.Sleep(50 * time.Millisecond) // the event waits
+	ok(t, id.Migrate(b))
+	ok(t, id.Migrate(b))
+	event(t, b, AddrResolved)
+	if id.Channel() != b {
+		t.Error("the ID has the old channel")
+	}
+	ok(t, id.ResolveRoute(wait))
+	event(t, b, RouteResolved)
+	r := newRig(t, id, false)
+	ok(t, id.Connect(r.param("")))
+	req := event(t, a, ConnectRequest)
+	if req.Listener != l {
+		t.Error("the request is another listener's")
+	}
+	ok(t, req.ID.Migrate(b))
+	ok(t, req.ID.Close())
+	event(t, b, Rejected)
+	var busy *ibv.BusyError
+	if err := b.Close(); !errors.As(err, &busy) {
+		t.Errorf("close of a channel with an ID that came: %v", err)
+	}
+	ok(t, id.Migrate(a))
+	closed := must(NewEventChannel())(t)
+	ok(t, closed.Close())
+	if err := id.Migrate(closed); !errors.Is(err, ErrClosed) {
+		t.Errorf("migrate to a closed channel: %v", err)
+	}
+}
+
+func TestRXE_CM_GetAddrInfo(t *testing.T) {
+	addr := local(t).Addr().String()
+	list := must(GetAddrInfo(timeout(t), addr, "7471", &Hints{PortSpace: TCP}))(t)
+	if len(list) == 0 || list[0].Dst != netip.MustParseAddrPort(addr+":7471") || list[0].PortSpace != TCP || list[0].QPType != ibv.RC {
+		t.Fatalf("the way to %s is %v", addr, list)
+	}
+	list = must(GetAddrInfo(timeout(t), addr, "7471", &Hints{PortSpace: UDP, Flags: Passive | NumericHost}))(t)
+	if len(list) == 0 || list[0].Src != netip.MustParseAddrPort(addr+":7471") || list[0].QPType != ibv.UD {
+		t.Fatalf("to listen on %s is %v", addr, list)
+	}
+	_, err := GetAddrInfo(timeout(t), "no such host", "7471", &Hints{Flags: NumericHost})
+	var e *AddrInfoError
+	if !errors.As(err, &e) || e.Code >= 0 || e.Text == "" {
+		t.Errorf("a name that is none: %v", err)
+	}
+	var arg *ibv.ArgError
+	if _, err := GetAddrInfo(timeout(t), "a\x00b", "", nil); !errors.As(err, &arg) {
+		t.Errorf("a name with a zero byte: %v", err)
+	}
+}
+
+func TestRXE_CM_Devices(t *testing.T) {
+	ch := newChannel(t)
+	list, release, err := Devices()
+	ok(t, err)
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = c.Name()
+	}
+	if len(list) < 2 {
+		t.Errorf("devices are %v", names)
+	}
+	id := newIDOn(t, ch, TCP)
+	ok(t, id.Bind(local(t)))
+	ctx := must(id.Verbs())(t)
+	if ctx != list[0] && ctx != list[1] {
+		t.Errorf("%s of the ID is another one than that of the list", ctx.Name())
+	}
+	release()
+	release()
+	// With an ID it lives on, and with what was made of it after the ID.
+	pd := must(ctx.AllocPD())(t)
+	var busy *ibv.BusyError
+	if err := ctx.Close(); !errors.As(err, &busy) {
+		t.Errorf("close with a PD: %v", err)
+	}
+	ok(t, id.Close())
+	mr := must(pd.AllocMR(4096, ibv.LocalWrite))(t)
+	ok(t, mr.Close())
+	again := newIDOn(t, ch, TCP)
+	ok(t, again.Bind(local(t)))
+	if same := must(again.Verbs())(t); same != ctx {
+		t.Error("the device was wrapped again")
+	}
+	ok(t, pd.Close())
+	ok(t, again.Close())
+	if _, err := ctx.AllocPD(); !errors.Is(err, ErrClosed) {
+		t.Errorf("a PD of a device that nothing holds: %v", err)
+	}
+}
+
+// TestRXE_CM_QPOfAnotherContext connects QPs of contexts that ibv.Open gave.
+func TestRXE_CM_QPOfAnotherContext(t *testing.T) {
+	ch := newChannel(t)
+	id := newIDOn(t, ch, TCP)
+	ok(t, id.Bind(local(t)))
+	own := closing(t, must(ibv.Open(must(id.Verbs())(t).Name()))(t))
+	pd := closing(t, must(own.AllocPD())(t))
+	cq := closing(t, must(own.CreateCQ(64, nil))(t))
+	var arg *ibv.ArgError
+	if _, err := id.CreateQP(pd, cq, cq, nil); !errors.As(err, &arg) {
+		t.Errorf("librdmacm's QP of another context: %v", err)
+	}
+	opt := &Options{PD: pd, SendCQ: cq, RecvCQ: cq, QP: ibv.QPOptions{SRQ: closing(t, must(pd.CreateSRQ(nil))(t))}}
+	l := server(t, opt)
+	a, b := pair(t, l, nil)
+	if b.PD() != pd || b.CQ() != cq || b.Param().SRQ || !a.Param().SRQ {
+		t.Errorf("the connection is not of the options: srq %v, %v", a.Param().SRQ, b.Param().SRQ)
+	}
+	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite))(t))
+	must(opt.QP.SRQ.PostRecv([]ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{mr.SGE(0, 64)}}}))(t)
+	r := rigOf(t, a)
+	must(a.QP().PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{r.mr.SGE(0, 10)}}}))(t)
+	r.one(t)
+	(&rig{cq: cq}).one(t)
+}
+
+// TestRXE_CM_NewerLibrary calls what only rdma-core v60 has.
+func TestRXE_CM_NewerLibrary(t *testing.T) {
+	ch := newChannel(t)
+	id := newIDOn(t, ch, TCP)
+	for op, err := range map[string]error{"write event": id.WriteEvent(0, 7), "resolve address info": id.ResolveAddrInfo("127.0.0.1", "1", nil)} {
+		switch {
+		case err == nil:
+			event(t, ch, map[string]EventType{"write event": User, "resolve address info": AddrInfoResolved}[op])
+		case errors.Is(err, ErrNotSupported):
+			if !strings.Contains(err.Error(), "v60") {
+				t.Errorf("%s: %v does not name the version", op, err)
+			}
+		default:
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+}
+
+func TestRXE_CM_ECE(t *testing.T) {
+	ch := newChannel(t)
+	_, addr := listener(t, ch, TCP, 4)
+	id := resolved(t, ch, TCP, addr)
+	if err := id.SetLocalECE(ECE{}); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("options of no vendor: %v", err)
+	}
+	want := ECE{VendorID: 0x15b3, Options: 5}
+	ok(t, id.SetLocalECE(want))
+	r := newRig(t, id, false)
+	ok(t, id.Connect(r.param("")))
+	peer := closing(t, event(t, ch, ConnectRequest).ID)
+	if got := must(peer.RemoteECE())(t); got != want {
+		t.Errorf("the peer offers %+v, want %+v", got, want)
+	}
+	ok(t, peer.RejectECE([]byte("no")))
+	r2 := refused(t, event(t, ch, Rejected).Err(), RejectVendorOption)
+	if string(r2.PrivateData[:2]) != "no" {
+		t.Errorf("private data %q", r2.PrivateData)
 	}
 }
