@@ -1,6 +1,7 @@
 package ibv
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -56,8 +57,8 @@ func (d *mlx5dv) ah(ah uintptr) (uintptr, error) {
 //
 //go:noinline
 func escape(p unsafe.Pointer) uintptr {
-	sink = p
-	sink = nil
+	atomic.StorePointer(&sink, p)
+	atomic.StorePointer(&sink, nil)
 	return uintptr(p)
 }
 
