@@ -37,6 +37,14 @@ func Record(dbrec unsafe.Pointer, record uint32)
 //go:noescape
 func Consumed(dbrec unsafe.Pointer, ci uint32)
 
+// Moved publishes a CQ's consumer index after entries were moved up in the ring: a store to an entry must not reach memory after the device, which may have
+// the entry when it sees the index, has overwritten it.
+//
+// Pairs with the udma_to_device_barrier in __mlx5_cq_clean in rdma-core, providers/mlx5/cq.c.
+//
+//go:noescape
+func Moved(dbrec unsafe.Pointer, ci uint32)
+
 // ArmCQ arms a CQ: record goes to the arm word of its doorbell record, then cmd to the register.
 //
 // Pairs with mlx5_arm_cq in rdma-core, providers/mlx5/cq.c.

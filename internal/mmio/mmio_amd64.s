@@ -65,6 +65,13 @@ TEXT ·Consumed(SB), NOSPLIT, $0-12
 	MOVL	CX, (AX)
 	RET
 
+// func Moved(dbrec unsafe.Pointer, ci uint32)
+TEXT ·Moved(SB), NOSPLIT, $0-12
+	MOVQ	dbrec+0(FP), AX
+	MOVL	ci+8(FP), CX
+	MOVL	CX, (AX)
+	RET
+
 // func ArmCQ(armRec unsafe.Pointer, record uint32, reg unsafe.Pointer, cmd uint64)
 TEXT ·ArmCQ(SB), NOSPLIT, $0-32
 	MOVQ	armRec+0(FP), AX

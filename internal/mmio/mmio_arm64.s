@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// Barrier operands: DMB $1 OSHLD, DMB $2 OSHST, DSB $14 ST.
+// Barrier operands: DMB $1 OSHLD, DMB $2 OSHST, DMB $3 OSH, DSB $14 ST.
 
 // func RingSend(dbrec unsafe.Pointer, record uint32, reg unsafe.Pointer, ctrl uint64)
 TEXT ·RingSend(SB), NOSPLIT, $0-32
@@ -53,6 +53,14 @@ TEXT ·Consumed(SB), NOSPLIT, $0-12
 	MOVD	dbrec+0(FP), R0
 	MOVWU	ci+8(FP), R1
 	DMB	$1	// the entries are read
+	MOVW	R1, (R0)
+	RET
+
+// func Moved(dbrec unsafe.Pointer, ci uint32)
+TEXT ·Moved(SB), NOSPLIT, $0-12
+	MOVD	dbrec+0(FP), R0
+	MOVWU	ci+8(FP), R1
+	DMB	$3	// udma_to_device_barrier; the entries are read, too
 	MOVW	R1, (R0)
 	RET
 

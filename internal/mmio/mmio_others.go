@@ -17,6 +17,8 @@ func Record(_ unsafe.Pointer, _ uint32) {}
 
 func Consumed(_ unsafe.Pointer, _ uint32) {}
 
+func Moved(_ unsafe.Pointer, _ uint32) {}
+
 func ArmCQ(_ unsafe.Pointer, _ uint32, _ unsafe.Pointer, _ uint64) {}
 
 func LoadCQE(_ unsafe.Pointer) uint64 { return ^uint64(0) }

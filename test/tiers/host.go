@@ -135,9 +135,13 @@ func (r *runner) arm64(ctx context.Context) ([]Result, error) {
 		// The guest's C library; the variable is QEMU's own.
 		"QEMU_LD_PREFIX=/usr/aarch64-linux-gnu", "PUREVERBS_TEST_EXEC=qemu-aarch64-static",
 	}
+	packages := []string{"./internal/ccall/...", "./internal/abi/...", "./internal/ops/...", "./internal/mmio", "./internal/mlx5", "./ibv/..."}
+	if r.pkg != "" {
+		packages = []string{r.pkg}
+	}
 	// Debian 12 for amd64 has no libibverbs for arm64; the fake one is built.
-	return r.gotest(ctx, "arm64", env, append(r.selection(), "-skip=^TestRXE|^TestEmu|^TestFigures|^TestLib", "-exec=qemu-aarch64-static",
-		"./internal/ccall/...", "./internal/abi/...", "./internal/ops/...", "./ibv/...")...)
+	args := append(r.selection(), "-skip=^TestRXE|^TestEmu|^TestFigures|^TestLib", "-exec=qemu-aarch64-static")
+	return r.gotest(ctx, "arm64", env, append(args, packages...)...)
 }
 
 // bench runs every benchmark once, so that none rots.
