@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -44,6 +45,7 @@ type CQ struct {
 
 	waitMu  sync.Mutex
 	waiters []*waiter
+	events  atomic.Uint32
 	idle    []*waiter // for reuse
 }
 
@@ -70,6 +72,13 @@ const defaultSpin = 20 * time.Microsecond
 //
 // C: ibv_create_cq(3).
 func (c *Context) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
+	return c.createCQ(cqe, opt, nil)
+}
+
+// cqMaker makes the C object of a CQ where libibverbs does not.
+type cqMaker func(ctx uintptr, attr *abi.CQInitAttrEx) (uintptr, error)
+
+func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	const op = "create cq"
 	if opt == nil {
 		opt = &CQOptions{}
@@ -127,14 +136,17 @@ func (c *Context) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
 		return fail(err)
 	}
 	cq.mu.off = opt.SingleThreaded
-	cq.handle, err = c.makeCQ(cq, cqe, channel, opt.CompVector)
+	cq.handle, err = c.makeCQ(cq, cqe, channel, opt.CompVector, maker)
 	if err != nil {
 		return undo(explainLimits(err, c.Name(), limit{"cqe", cqe, c.attr.MaxCQE}))
 	}
-	if path == DataPathDirect {
+	switch path {
+	case DataPathDirect:
 		cq.direct, err = c.takeCQ(cq.handle)
 		cq.ring = cq.direct
-	} else {
+	case DataPathRaw:
+		_, err = c.direct.dv.cq(cq.handle) // from here on libmlx5 leaves it alone
+	default:
 		cq.poller, err = ops.NewPoller(c.table, cq.handle)
 	}
 	if err != nil {
@@ -143,6 +155,9 @@ func (c *Context) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
 	cq.cqe = cqCapacity(cq.handle)
 	cq.node.init("cq", c.Name(), parents...)
 	cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrClosed}
+	if path == DataPathRaw {
+		cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrRaw}
+	}
 	cq.errPoll = &OpError{Op: "poll cq", Object: cq.name, Err: ErrPoll}
 	c.register(cq.handle, cq)
 	watch(cq, &cq.node)
@@ -150,12 +165,17 @@ func (c *Context) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
 }
 
 // makeCQ makes the C object.
-func (c *Context) makeCQ(cq *CQ, cqe int, channel uintptr, vector int) (uintptr, error) {
-	if cq.mu.off && cq.path == DataPathOps {
-		h, err := c.v.createCQEx(c.handle, &abi.CQInitAttrEx{
-			CQE: uint32(cqe), CQContext: cq.cookie, Channel: channel, CompVector: uint32(vector),
-			CompMask: abi.IBV_CQ_INIT_ATTR_MASK_FLAGS, Flags: abi.IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
-		})
+func (c *Context) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMaker) (uintptr, error) {
+	attr := &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cq.cookie, Channel: channel, CompVector: uint32(vector)}
+	single := cq.mu.off && cq.path == DataPathOps
+	if single {
+		attr.CompMask, attr.Flags = abi.IBV_CQ_INIT_ATTR_MASK_FLAGS, abi.IBV_CREATE_CQ_ATTR_SINGLE_THREADED
+	}
+	if maker != nil {
+		return maker(c.handle, attr)
+	}
+	if single {
+		h, err := c.v.createCQEx(c.handle, attr)
 		// It is a hint: a provider that does not know it keeps its lock.
 		if !errors.Is(err, ErrNotSupported) && !errors.Is(err, syscall.EINVAL) {
 			return h, err
@@ -166,6 +186,9 @@ func (c *Context) makeCQ(cq *CQ, cqe int, channel uintptr, vector int) (uintptr,
 
 // DataPath is the engine of the CQ, and why it is that one.
 func (cq *CQ) DataPath() (DataPath, string) { return cq.path, cq.pathWhy }
+
+// Context is the device that the CQ belongs to.
+func (cq *CQ) Context() *Context { return cq.ctx }
 
 // Cap is the number of completions that the CQ holds, at least what was asked.
 func (cq *CQ) Cap() int {
@@ -326,6 +349,7 @@ func (cq *CQ) Completions(ctx context.Context) iter.Seq2[WC, error] {
 
 // event takes note of an event from the channel.
 func (cq *CQ) event() {
+	cq.events.Add(1)
 	if cq.ring != nil {
 		cq.ring.Event() // without the lock: Close holds it until all events are acknowledged
 	}
@@ -393,7 +417,7 @@ func (cq *CQ) Resize(cqe int) error {
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.direct != nil {
+	if cq.path != DataPathOps {
 		return &OpError{Op: op, Object: cq.name, Err: &UnsupportedError{Feature: "resizing a CQ of the direct data path", Need: "a CQ made with DataPathOps, or one that is large enough", Have: "a ring that is polled from Go"}}
 	}
 	if err := cq.ctx.v.resizeCQ(cq.handle, cqe); err != nil {

@@ -13,6 +13,9 @@ const (
 	DataPathOps DataPath = 1
 	// DataPathDirect writes the device's rings from Go.
 	DataPathDirect DataPath = 2
+	// DataPathRaw leaves the device's rings to those who write them themselves,
+	// by package mlx5dv: here posting and polling are ErrRaw.
+	DataPathRaw DataPath = 3
 )
 
 // String names the engine.
@@ -24,6 +27,8 @@ func (d DataPath) String() string {
 		return "Ops"
 	case DataPathDirect:
 		return "Direct"
+	case DataPathRaw:
+		return "Raw"
 	}
 	return fmt.Sprintf("DataPath(%d)", uint8(d))
 }
@@ -54,11 +59,11 @@ func chooseDataPath(want DataPath, env string, direct func() error) (DataPath, s
 	switch want {
 	case DataPathOps:
 		return DataPathOps, why, nil
-	case DataPathDirect:
+	case DataPathDirect, DataPathRaw:
 		if err := direct(); err != nil {
 			return 0, "", err
 		}
-		return DataPathDirect, why, nil
+		return want, why, nil
 	}
-	return 0, "", &ArgError{Arg: "DataPath", Got: want.String(), Want: "DataPathAuto, DataPathOps or DataPathDirect"}
+	return 0, "", &ArgError{Arg: "DataPath", Got: want.String(), Want: "DataPathAuto, DataPathOps, DataPathDirect or DataPathRaw"}
 }

@@ -24,6 +24,9 @@ var (
 	ErrLibrary = loader.ErrLibrary
 	// ErrNoDevice: no RDMA device is there, or none that was asked for.
 	ErrNoDevice = errors.New("no such RDMA device")
+	// ErrRaw: posting and polling are the user's of package mlx5dv, since the CQs
+	// were made with DataPathRaw.
+	ErrRaw = errors.New("the rings are not this package's, by DataPathRaw: post and poll through package mlx5dv")
 	// ErrPoll: the provider could not poll the completion queue, which it
 	// explains no further.
 	ErrPoll = errors.New("the provider failed to poll the queue")

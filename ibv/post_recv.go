@@ -10,7 +10,7 @@ type recvErrors struct{ gone, full, srq error }
 
 func (e *recvErrors) init(qp *QP) {
 	name := qp.name
-	e.gone = &OpError{Op: "post recv", Object: name, Err: ErrClosed}
+	e.gone = &OpError{Op: "post recv", Object: name, Err: goneOf(qp.send.path)}
 	e.full = &OpError{Op: "post recv", Object: name, Err: ErrQueueFull}
 	e.srq = &OpError{Op: "post recv", Object: name, Err: errInvalid, Detail: "the qp receives from an SRQ: post there"}
 }

@@ -8,10 +8,18 @@ import (
 type sendErrors struct{ gone, full, broken, batch error }
 
 func (e *sendErrors) init(qp *QP) {
-	e.gone = &OpError{Op: "post send", Object: qp.name, Err: ErrClosed}
+	e.gone = &OpError{Op: "post send", Object: qp.name, Err: goneOf(qp.send.path)}
 	e.full = &OpError{Op: "post send", Object: qp.name, Err: ErrQueueFull}
 	e.batch = &OpError{Op: "post send", Object: qp.name, Err: ErrBatchOpen}
 	e.broken = &OpError{Op: "post send", Object: qp.name, Err: ErrBroken}
+}
+
+// goneOf is why there is nothing to post to.
+func goneOf(path DataPath) error {
+	if path == DataPathRaw {
+		return ErrRaw
+	}
+	return ErrClosed
 }
 
 // PostSend posts work requests in order, with one doorbell for as many as the

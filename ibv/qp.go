@@ -197,14 +197,19 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp.sqMu.off, qp.rqMu.off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
-	if path == DataPathDirect {
+	switch path {
+	case DataPathDirect:
 		if err := qp.takeQP(o.SignalAll); err != nil {
 			return undo(err)
 		}
-	} else if qp.sq, err = ops.NewSendChain(ctx.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline); err != nil {
-		return undo(err)
-	}
-	if o.SRQ == nil && path != DataPathDirect {
+	case DataPathRaw:
+	default:
+		if qp.sq, err = ops.NewSendChain(ctx.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline); err != nil {
+			return undo(err)
+		}
+		if o.SRQ != nil {
+			break
+		}
 		if qp.rq, err = ops.NewRecvChain(ctx.table, h, qp.cap.MaxRecvWR, qp.cap.MaxRecvSGE); err != nil {
 			return undo(errors.Join(err, qp.sq.Free()))
 		}

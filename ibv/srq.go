@@ -89,6 +89,9 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	return s, nil
 }
 
+// PD is the protection domain of the SRQ.
+func (s *SRQ) PD() *PD { return s.pd }
+
 // Cap is the number of receive buffers and of entries for each, as granted.
 func (s *SRQ) Cap() (maxWR, maxSGE int) { return s.maxWR, s.maxSGE }
 
@@ -126,6 +129,8 @@ func (s *SRQ) post(wrs []RecvWR) (int, error) {
 		return n, nil
 	case s.chain != nil:
 		return postRecv(s.chain, s.maxSGE, wrs)
+	case s.path == DataPathRaw && !s.gone:
+		return 0, ErrRaw
 	}
 	return 0, ErrClosed
 }
@@ -151,9 +156,10 @@ func (s *SRQ) choose(want DataPath) error {
 	if err != nil {
 		return err
 	}
-	if path == DataPathDirect {
+	switch path {
+	case DataPathDirect:
 		err = s.takeSRQ()
-	} else {
+	case DataPathOps:
 		s.chain, err = ops.NewSRQChain(ctx.table, s.handle, s.maxWR, s.maxSGE)
 	}
 	if err != nil {

@@ -1,0 +1,57 @@
+package mlx5dv
+
+import (
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// Clock relates the ticks of a device's clock, which ibv.WC.Timestamp holds on the
+// direct data path, to the kernel's time. It is a snapshot: read it anew before
+// DeviceAttr.MaxClockInfoUpdate has passed, after which the ticks of its time and
+// those of now cannot be told apart.
+//
+// C: struct mlx5dv_clock_info.
+type Clock struct {
+	Nsec       uint64 // the kernel's time, since 1970, at LastCycles
+	LastCycles uint64
+	Frac       uint64 // of a nanosecond, in units of 1/2^Shift
+	Mult       uint32 // nanoseconds of a tick, in units of 1/2^Shift
+	Shift      uint32
+	Mask       uint64 // the bits that the clock has
+}
+
+// ReadClock asks for the relation of now, without a system call. EBUSY means that the
+// kernel was writing it for too long: try again. Devices or kernels without it give
+// EINVAL.
+//
+// C: mlx5dv_get_clock_info(3).
+func ReadClock(ctx *ibv.Context) (Clock, error) {
+	const op = "mlx5dv read clock"
+	lib, h, leave, err := enter(ctx, op)
+	if err != nil {
+		return Clock{}, err
+	}
+	defer leave()
+	c := new(abi.MLX5DVClockInfo)
+	if err := lib.getClockInfo(h, c); err != nil {
+		return Clock{}, opError(op, ctx.Name(), err)
+	}
+	return Clock{Nsec: c.Nsec, LastCycles: c.LastCycles, Frac: c.Frac, Mult: c.Mult, Shift: c.Shift, Mask: c.Mask}, nil
+}
+
+// Nanoseconds turns a timestamp of at most half the clock's range before or after the
+// snapshot into nanoseconds since 1970.
+//
+// C: mlx5dv_ts_to_ns(3).
+func (c *Clock) Nanoseconds(ts uint64) uint64 {
+	if after := (ts - c.LastCycles) & c.Mask; after <= c.Mask/2 {
+		return c.Nsec + (after*uint64(c.Mult)+c.Frac)>>c.Shift
+	}
+	before := (c.LastCycles - ts) & c.Mask
+	return c.Nsec - (before*uint64(c.Mult)-c.Frac)>>c.Shift
+}
+
+// Time is Nanoseconds as a time.
+func (c *Clock) Time(ts uint64) time.Time { return time.Unix(0, int64(c.Nanoseconds(ts))) }

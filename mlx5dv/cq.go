@@ -1,0 +1,77 @@
+package mlx5dv
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/hook"
+)
+
+// CQOptions are the choices at the creation of a CQ: ibv's, and those that only mlx5
+// has. The zero value is the default.
+//
+// C: struct mlx5dv_cq_init_attr.
+type CQOptions struct {
+	ibv.CQOptions
+
+	EntrySize int  // of a completion in bytes: 64 or 128; 0 leaves it to libmlx5, which says 64
+	Padding   bool // fills the cache line of an entry of 128 bytes; needs CQE128Padding
+
+	// Compression lets the device write several completions as one, in one of these
+	// formats. Only those who read the ring themselves can: ibv.DataPathRaw.
+	Compression CQEFormats
+}
+
+// CreateCQ makes a CQ for at least cqe completions; opt may be nil. The CQ is one of
+// package ibv, and on the data path that opt says.
+//
+// C: mlx5dv_create_cq(3).
+func CreateCQ(ctx *ibv.Context, cqe int, opt *CQOptions) (*ibv.CQ, error) {
+	const op = "mlx5dv create cq"
+	if opt == nil {
+		opt = &CQOptions{}
+	}
+	lib, _, leave, err := enter(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	leave()
+	fail := func(err error) (*ibv.CQ, error) { return nil, opError(op, ctx.Name(), err) }
+	dv := new(abi.MLX5DVCQInitAttr)
+	switch opt.EntrySize {
+	case 0:
+	case 64, 128:
+		dv.CompMask |= abi.MLX5DV_CQ_INIT_ATTR_MASK_CQE_SIZE
+		dv.CQESize = uint16(opt.EntrySize)
+	default:
+		return fail(&ibv.ArgError{Arg: "EntrySize", Got: fmt.Sprint(opt.EntrySize), Want: "64 or 128 bytes, or 0"})
+	}
+	if opt.Padding {
+		if opt.EntrySize != 128 {
+			return fail(&ibv.ArgError{Arg: "Padding", Got: fmt.Sprintf("with entries of %d bytes", opt.EntrySize), Want: "EntrySize 128"})
+		}
+		dv.CompMask |= abi.MLX5DV_CQ_INIT_ATTR_MASK_FLAGS
+		dv.Flags = abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD
+	}
+	if opt.Compression != 0 {
+		path, err := hook.ChoosePath(ctx, &opt.CQOptions)
+		if err != nil {
+			return fail(err)
+		}
+		if path != ibv.DataPathRaw {
+			return fail(&ibv.UnsupportedError{Feature: "compression of completions", Need: "DataPathRaw, and reading them yourself",
+				Have: fmt.Sprintf("the data path %v, which does not unpack them", path)})
+		}
+		if f := opt.Compression; f&(f-1) != 0 {
+			return fail(&ibv.ArgError{Arg: "Compression", Got: f.String(), Want: "one format"})
+		}
+		dv.CompMask |= abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE
+		dv.CQECompResFormat = uint8(opt.Compression)
+	}
+	cq, err := hook.CreateCQ(ctx, cqe, &opt.CQOptions, func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.createCQ(h, attr, dv) })
+	if err != nil {
+		return nil, err
+	}
+	return cq.(*ibv.CQ), nil
+}

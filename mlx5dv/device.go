@@ -1,0 +1,172 @@
+package mlx5dv
+
+import (
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// IsSupported says whether this package works on a device: it is libmlx5's, and this
+// libmlx5 is the one that drives it. The error is why that is not known: no libmlx5,
+// or one older than rdma-core v22, with which this package does not work either.
+//
+// C: mlx5dv_is_supported(3).
+func IsSupported(ctx *ibv.Context) (bool, error) {
+	const op = "mlx5dv is supported"
+	if ctx == nil {
+		return false, opError(op, "", &ibv.ArgError{Arg: "ctx", Got: "nil", Want: "an open device"})
+	}
+	h, leave, err := hook.Enter(ctx, op)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	l, err := loader.Open(loader.MLX5)
+	if err != nil {
+		return false, opError(op, ctx.Name(), err)
+	}
+	ok, err := library{l}.isSupported(h)
+	if err != nil {
+		return false, opError(op, ctx.Name(), err)
+	}
+	return ok, nil
+}
+
+// DeviceAttr is what libmlx5 tells of a device. A part that Has does not name is
+// zero because nobody told it.
+//
+// C: struct mlx5dv_context.
+type DeviceAttr struct {
+	Version uint8 // of the struct, 0
+	Flags   ContextFlags
+	Has     Features
+
+	CQECompression     CQECompression
+	SWParsing          SWParsingCaps
+	StridingRQ         StridingRQ
+	TunnelOffloads     TunnelOffloads
+	MaxDynamicBFRegs   uint32        // doorbell registers for thread domains, on kernels without a better way
+	MaxClockInfoUpdate time.Duration // a Clock older than this is no longer right
+	FlowActions        FlowActions
+	DCODP              uint32  // on-demand paging with DC; bits as in ibv.ODPCaps
+	HCACoreClock       uintptr // where the device's clock is mapped: a big-endian uint64, to be read only
+	LAGPorts           uint8   // ports that are bonded
+	Signature          Signature
+	DCIStreams         DCIStreams
+	MaxWRMemcpy        uint64 // bytes
+	Crypto             Crypto
+	MaxDCRdAtom        uint64 // reads and atomics that a DCT answers at a time
+	MaxDCInitRdAtom    uint64 // and that a DCI has outstanding
+	RegC0              Register
+	OOORecv            OOORecv
+}
+
+// CQECompression tells of compressed completions. C: struct mlx5dv_cqe_comp_caps.
+type CQECompression struct {
+	MaxEntries uint32 // completions in one
+	Formats    CQEFormats
+}
+
+// SWParsingCaps tells of packets whose headers software describes.
+// C: struct mlx5dv_sw_parsing_caps.
+type SWParsingCaps struct {
+	Offloads SWParsing
+	QPTypes  QPTypes
+}
+
+// StridingRQ tells of receives that take several messages; all but the types are
+// base-2 logarithms. C: struct mlx5dv_striding_rq_caps.
+type StridingRQ struct {
+	MinLogStride  uint32 // bytes of a stride
+	MaxLogStride  uint32
+	MinLogStrides uint32 // strides of a receive
+	MaxLogStrides uint32
+	QPTypes       QPTypes
+}
+
+// Signature tells of block signatures. C: struct mlx5dv_sig_caps.
+type Signature struct {
+	BlockSizes  BlockSizes
+	Protections SigProtections
+	T10DIF      T10DIFGuards
+	CRC         CRCs
+}
+
+// DCIStreams tells of streams on a DCI, in base-2 logarithms.
+// C: struct mlx5dv_dci_streams_caps.
+type DCIStreams struct {
+	MaxLogConcurrent uint8
+	MaxLogErrored    uint8
+}
+
+// Crypto tells of encryption. C: struct mlx5dv_crypto_caps.
+type Crypto struct {
+	FailedSelftests uint16 // 0 is good
+	Engines         CryptoEngines
+	WrappedImport   CryptoImports
+	LogMaxDEKs      uint8 // base-2 logarithm of the number of keys
+	Flags           CryptoFlags
+}
+
+// Register is a value and the bits of it that count. C: struct mlx5_ib_uapi_reg.
+type Register struct{ Value, Mask uint32 }
+
+// OOORecv is how many receives a QP may have that takes data out of order, by type.
+// C: struct mlx5dv_ooo_recv_wrs_caps.
+type OOORecv struct{ RC, XRC, DCT, UD, UC uint32 }
+
+// QueryDevice asks libmlx5 for a device's abilities.
+//
+// C: mlx5dv_query_device(3).
+func QueryDevice(ctx *ibv.Context) (*DeviceAttr, error) {
+	const op = "mlx5dv query device"
+	lib, h, leave, err := enter(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	c := &abi.MLX5DVContext{CompMask: uint64(allFeatures)}
+	if err := lib.queryDevice(h, c); err != nil {
+		return nil, opError(op, ctx.Name(), err)
+	}
+	return deviceAttr(c), nil
+}
+
+// allFeatures are those of rdma-core v65. Older libraries answer those they know.
+const allFeatures = HasOOORecv<<1 - 1
+
+func deviceAttr(c *abi.MLX5DVContext) *DeviceAttr {
+	return &DeviceAttr{
+		Version: c.Version, Flags: ContextFlags(c.Flags), Has: Features(c.CompMask),
+		CQECompression: CQECompression{c.CQECompCaps.MaxNum, CQEFormats(c.CQECompCaps.SupportedFormat)},
+		SWParsing:      SWParsingCaps{SWParsing(c.SWParsingCaps.SWParsingOffloads), QPTypes(c.SWParsingCaps.SupportedQPTs)},
+		StridingRQ: StridingRQ{
+			MinLogStride: c.StridingRQCaps.MinSingleStrideLogNumOfBytes, MaxLogStride: c.StridingRQCaps.MaxSingleStrideLogNumOfBytes,
+			MinLogStrides: c.StridingRQCaps.MinSingleWQELogNumOfStrides, MaxLogStrides: c.StridingRQCaps.MaxSingleWQELogNumOfStrides,
+			QPTypes: QPTypes(c.StridingRQCaps.SupportedQPTs),
+		},
+		TunnelOffloads:     TunnelOffloads(c.TunnelOffloadsCaps),
+		MaxDynamicBFRegs:   c.MaxDynamicBFRegs,
+		MaxClockInfoUpdate: time.Duration(c.MaxClockInfoUpdateNsec),
+		FlowActions:        FlowActions(c.FlowActionFlags),
+		DCODP:              c.DCODPCaps,
+		HCACoreClock:       c.HCACoreClock,
+		LAGPorts:           c.NumLAGPorts,
+		Signature: Signature{
+			BlockSizes: BlockSizes(c.SigCaps.BlockSize), Protections: SigProtections(c.SigCaps.BlockProt),
+			T10DIF: T10DIFGuards(c.SigCaps.T10DIFBG), CRC: CRCs(c.SigCaps.CRCType),
+		},
+		DCIStreams:  DCIStreams{c.DCIStreamsCaps.MaxLogNumConcurent, c.DCIStreamsCaps.MaxLogNumErrored},
+		MaxWRMemcpy: c.MaxWRMemcpyLength,
+		Crypto: Crypto{
+			FailedSelftests: c.CryptoCaps.FailedSelftests, Engines: CryptoEngines(c.CryptoCaps.CryptoEngines),
+			WrappedImport: CryptoImports(c.CryptoCaps.WrappedImportMethod), LogMaxDEKs: c.CryptoCaps.LogMaxNumDEKs, Flags: CryptoFlags(c.CryptoCaps.Flags),
+		},
+		MaxDCRdAtom: c.MaxDCRdAtom, MaxDCInitRdAtom: c.MaxDCInitRdAtom,
+		RegC0:   Register{c.RegC0.Value, c.RegC0.Mask},
+		OOORecv: OOORecv{RC: c.OOORecvWRsCaps.MaxRC, XRC: c.OOORecvWRsCaps.MaxXRC, DCT: c.OOORecvWRsCaps.MaxDCT, UD: c.OOORecvWRsCaps.MaxUD, UC: c.OOORecvWRsCaps.MaxUC},
+	}
+}

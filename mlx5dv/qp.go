@@ -1,0 +1,109 @@
+package mlx5dv
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/hook"
+)
+
+// QPOptions are the choices at the creation of a QP: ibv's, and those that only mlx5
+// has. The zero value is the default.
+//
+// C: struct mlx5dv_qp_init_attr.
+type QPOptions struct {
+	ibv.QPOptions
+
+	Flags QPCreateFlags
+	DC    DCType // must be 0: see there
+}
+
+// DCType is a kind of dynamically connected QP. This release makes none: a DCI's work
+// requests name the peer, which ibv's cannot, and the completions of a DCT do not
+// name it in a way that libmlx5 tells.
+//
+// C: enum mlx5dv_dc_type.
+type DCType uint32
+
+const (
+	DCT DCType = abi.MLX5DV_DCTYPE_DCT
+	DCI DCType = abi.MLX5DV_DCTYPE_DCI
+)
+
+// String is the name, as in "DCI".
+func (d DCType) String() string {
+	switch d {
+	case 0:
+		return "none"
+	case DCT:
+		return "DCT"
+	case DCI:
+		return "DCI"
+	}
+	return fmt.Sprintf("DCType(%d)", uint32(d))
+}
+
+const (
+	rawPacketOnly = TunnelOffloaded | SelfLoopbackUnicast | SelfLoopbackMulticast
+	knownQPFlags  = OutOfOrderData<<1 - 1
+)
+
+// CreateQP makes a queue pair in the state RESET; opt may be nil. The QP is one of
+// package ibv, on the data path of its CQs.
+//
+// C: mlx5dv_create_qp(3).
+func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
+	const op = "mlx5dv create qp"
+	if opt == nil {
+		opt = &QPOptions{}
+	}
+	if pd == nil {
+		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "a PD"})
+	}
+	ctx := pd.Context()
+	lib, h, leave, err := enter(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	leave() // pd keeps the device open
+	if err := opt.check(send); err != nil {
+		return nil, opError(op, ctx.Name(), err)
+	}
+	dv := new(abi.MLX5DVQPInitAttr)
+	if opt.Flags != 0 {
+		dv.CompMask, dv.CreateFlags = abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS, uint32(opt.Flags)
+	}
+	create := func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
+		attr.CompMask, attr.PD = abi.IBV_QP_INIT_ATTR_PD, pd
+		return lib.createQP(h, attr, dv)
+	}
+	qp, err := hook.CreateQP(pd, send, recv, &opt.QPOptions, create, destroyQP)
+	if err != nil {
+		return nil, err
+	}
+	return qp.(*ibv.QP), nil
+}
+
+func (o *QPOptions) check(send *ibv.CQ) error {
+	path := ibv.DataPathOps
+	if send != nil {
+		path, _ = send.DataPath()
+	}
+	f := o.Flags
+	switch {
+	case o.DC != 0:
+		return &ibv.UnsupportedError{Feature: "a QP of type " + o.DC.String(), Need: "work requests and completions that name the DC peer",
+			Have: "those of classic verbs; RC and UD reach any peer"}
+	case f&^knownQPFlags != 0:
+		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "those of " + knownQPFlags.String()}
+	case f&DisableScatterToCQE != 0 && f&AllowScatterToCQE != 0:
+		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "one of DisableScatterToCQE and AllowScatterToCQE"}
+	case f&rawPacketOnly != 0 && o.Type != ibv.RawPacket:
+		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "these on a RawPacket QP only"}
+	case path == ibv.DataPathDirect && f&(OutOfOrderData|SignaturePipelining) != 0:
+		return &ibv.UnsupportedError{Feature: (f & (OutOfOrderData | SignaturePipelining)).String() + " on the direct data path", Need: "CQs made with DataPathOps or DataPathRaw",
+			Have: "a CQ of the direct data path"}
+	}
+	return nil
+}

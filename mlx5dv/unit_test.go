@@ -1,0 +1,168 @@
+package mlx5dv
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+func TestStrings(t *testing.T) {
+	for _, c := range []struct {
+		v    fmt.Stringer
+		want string
+	}{
+		{ContextFlags(0), "0"},
+		{CQEVersion1 | MPWAllowed | EnhancedMPW | CQE128Compression | CQE128Padding | PacketBasedCredits | RealTimeTimestamps | BlueFlame | 1<<1 | 1<<40,
+			"CQEVersion1|MPWAllowed|EnhancedMPW|CQE128Compression|CQE128Padding|PacketBasedCredits|RealTimeTimestamps|BlueFlame|0x10000000002"},
+		{HasCQECompression | HasOOORecv | 1<<17, "CQECompression|OOORecv|0x20000"},
+		{HasSWParsing | HasStridingRQ | HasTunnelOffloads | HasDynamicBFRegs, "SWParsing|StridingRQ|TunnelOffloads|DynamicBFRegs"},
+		{HasClockInfoUpdate | HasFlowActions | HasDCODP | HasHCACoreClock | HasLAGPorts, "ClockInfoUpdate|FlowActions|DCODP|HCACoreClock|LAGPorts"},
+		{HasSignature | HasDCIStreams | HasWRMemcpy | HasCrypto | HasDCRdAtom | HasRegC0, "Signature|DCIStreams|WRMemcpy|Crypto|DCRdAtom|RegC0"},
+		{CQEHash | CQEChecksum | CQEChecksumStride, "Hash|Checksum|ChecksumStride"},
+		{SWParse | SWParseChecksum | SWParseLSO, "Parse|Checksum|LSO"},
+		{TunnelVXLAN | TunnelGRE | TunnelGENEVE | TunnelMPLSOverGRE | TunnelMPLSOverUDP, "VXLAN|GRE|GENEVE|MPLSOverGRE|MPLSOverUDP"},
+		{FlowESPAESGCM | FlowESPAESGCMTXIVIsESN, "ESPAESGCM|ESPAESGCMTXIVIsESN"},
+		{FlowESPAESGCMReqMetadata | FlowESPAESGCMSPISteering | FlowESPAESGCMFullOffload, "ESPAESGCMReqMetadata|ESPAESGCMSPISteering|ESPAESGCMFullOffload"},
+		{SigT10DIF | SigCRC, "T10DIF|CRC"},
+		{GuardCRC | GuardChecksum, "CRC|Checksum"},
+		{CRC32 | CRC32C | CRC64XP10, "CRC32|CRC32C|CRC64XP10"},
+		{Block512 | Block520 | Block4048 | Block4096 | Block4160, "512|520|4048|4096|4160"},
+		{CryptoAESXTS | CryptoAESXTSSingleBlock | CryptoAESXTSMultiBlock, "AESXTS|AESXTSSingleBlock|AESXTSMultiBlock"},
+		{ImportAESXTS | 2, "AESXTS|0x2"},
+		{CryptoPresent | CryptoWrappedOperational | CryptoWrappedCommissioning, "Crypto|WrappedOperational|WrappedCommissioning"},
+		{TunnelOffloaded | SelfLoopbackUnicast | SelfLoopbackMulticast | DisableScatterToCQE, "TunnelOffloaded|SelfLoopbackUnicast|SelfLoopbackMulticast|DisableScatterToCQE"},
+		{AllowScatterToCQE | PacketBasedCreditMode | SignaturePipelining | OutOfOrderData, "AllowScatterToCQE|PacketBasedCreditMode|SignaturePipelining|OutOfOrderData"},
+		{QPTypes(1<<ibv.RC | 1<<ibv.RawPacket | 1<<20), "RC|RawPacket|0x100000"},
+		{DCT, "DCT"}, {DCI, "DCI"}, {DCType(0), "none"}, {DCType(9), "DCType(9)"},
+	} {
+		if got := c.v.String(); got != c.want {
+			t.Errorf("%T: %s, want %s", c.v, got, c.want)
+		}
+	}
+	if s := QPTypes(1 << ibv.UD); !s.Has(ibv.UD) || s.Has(ibv.RC) || s.Has(ibv.QPType(300)) {
+		t.Error("a set of QP types does not tell what is in it")
+	}
+}
+
+// Each field of the C struct arrives in one of its own.
+func TestDeviceAttr(t *testing.T) {
+	var c abi.MLX5DVContext
+	n := uint64(0)
+	var number func(v reflect.Value)
+	number = func(v reflect.Value) {
+		for i := range v.NumField() {
+			f := v.Field(i)
+			switch {
+			case v.Type().Field(i).Name == "_":
+			case f.Kind() == reflect.Struct:
+				number(f)
+			default:
+				n++
+				f.SetUint(n)
+			}
+		}
+	}
+	number(reflect.ValueOf(&c).Elem())
+	got := make(map[uint64]string)
+	var read func(v reflect.Value, path string)
+	read = func(v reflect.Value, path string) {
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				read(v.Field(i), path+"."+v.Type().Field(i).Name)
+			}
+		case reflect.Int64:
+			got[uint64(v.Int())] = path
+		default:
+			got[v.Uint()] = path
+		}
+	}
+	read(reflect.ValueOf(*deviceAttr(&c)), "")
+	for i := range n {
+		if got[i+1] == "" {
+			t.Errorf("field %d of mlx5dv_context is nowhere", i+1)
+		}
+	}
+	if len(got) != int(n) {
+		t.Errorf("%d fields of %d", len(got), n)
+	}
+	if allFeatures != 1<<17-1 {
+		t.Errorf("features asked for are %v", allFeatures)
+	}
+}
+
+func TestClock(t *testing.T) {
+	c := Clock{Nsec: 1_000_000_000_000, LastCycles: 1000, Frac: 3, Mult: 5 << 8, Shift: 10, Mask: 1<<48 - 1}
+	for _, x := range []struct{ ts, want uint64 }{
+		{1000, 1_000_000_000_000},
+		{1000 + 800, 1_000_000_001_000},
+		{1000 + 1, 1_000_000_000_001},             // (1280 + 3) >> 10
+		{1000 - 800, 999_999_999_001},             // (1024000 - 3) >> 10 is 999
+		{1<<48 - 1 - 1000 + 801, 999_999_998_501}, // across the wrap: 1200 ticks before
+		{1000 + 1<<47 - 1, 1_000_000_000_000 + (1<<47-1)*5/4},
+	} {
+		if got := c.Nanoseconds(x.ts); got != x.want {
+			t.Errorf("%d ticks are %d ns, want %d", x.ts, got, x.want)
+		}
+	}
+	if got := c.Time(1800).UnixNano(); got != 1_000_000_001_000 {
+		t.Errorf("1800 ticks are %d", got)
+	}
+}
+
+func TestQPOptions(t *testing.T) {
+	for _, c := range []struct {
+		o  QPOptions
+		ok bool
+	}{
+		{QPOptions{}, true},
+		{QPOptions{Flags: DisableScatterToCQE | PacketBasedCreditMode}, true},
+		{QPOptions{Flags: OutOfOrderData}, true},
+		{QPOptions{Flags: SelfLoopbackUnicast, QPOptions: ibv.QPOptions{Type: ibv.RawPacket}}, true},
+		{QPOptions{Flags: SelfLoopbackUnicast}, false},
+		{QPOptions{Flags: DisableScatterToCQE | AllowScatterToCQE}, false},
+		{QPOptions{Flags: 1 << 20}, false},
+		{QPOptions{DC: DCI}, false},
+		{QPOptions{DC: DCT}, false},
+	} {
+		if err := c.o.check(nil); (err == nil) != c.ok {
+			t.Errorf("%v, type %v, DC %v: %v", c.o.Flags, c.o.Type, c.o.DC, err)
+		}
+	}
+	if err := (&QPOptions{DC: DCI}).check(nil); !errors.Is(err, ibv.ErrNotSupported) {
+		t.Errorf("a DCI: %v", err)
+	}
+}
+
+func TestNil(t *testing.T) {
+	var arg *ibv.ArgError
+	for name, f := range map[string]func() error{
+		"IsSupported": func() error { _, err := IsSupported(nil); return err },
+		"QueryDevice": func() error { _, err := QueryDevice(nil); return err },
+		"ReadClock":   func() error { _, err := ReadClock(nil); return err },
+		"CreateCQ":    func() error { _, err := CreateCQ(nil, 1, nil); return err },
+		"CreateQP":    func() error { _, err := CreateQP(nil, nil, nil, nil); return err },
+		"ViewQP":      func() error { _, err := ViewQP(nil); return err },
+		"ViewCQ":      func() error { _, err := ViewCQ(nil); return err },
+		"ViewSRQ":     func() error { _, err := ViewSRQ(nil); return err },
+	} {
+		if err := f(); !errors.As(err, &arg) {
+			t.Errorf("%s of nil: %v", name, err)
+		}
+	}
+}
+
+func TestRing(t *testing.T) {
+	r := Ring{Buf: make([]byte, 4*32), Stride: 32, Count: 4}
+	r.Entry(6)[31] = 1
+	if r.Buf[95] != 1 || len(r.Entry(3)) != 32 {
+		t.Error("entry 6 of 4 is not entry 2")
+	}
+	if (&Ring{}).Entry(0) != nil {
+		t.Error("a ring that is not there has entries")
+	}
+}

@@ -1,0 +1,106 @@
+package mlx5dv
+
+import (
+	"context"
+	"math/bits"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/mmio"
+)
+
+// CQ is a view of a CQ's ring, for those who read completions themselves.
+//
+// It belongs to its ibv.CQ, which must stay open while the view is used. It is not
+// safe for concurrent use, except Events and Wait.
+//
+// C: struct mlx5dv_cq.
+type CQ struct {
+	Num            uint32
+	Buf            []byte
+	Entries        uint32  // a power of two
+	EntrySize      uint32  // 64 or 128 bytes; of 128 the second half is what counts
+	DoorbellRecord uintptr // two big-endian uint32: consumer index, arming
+	UAR            uintptr // page of the register that arms
+
+	cq         *ibv.CQ
+	buf        unsafe.Pointer // of the 64 bytes that count in entry 0
+	log        uint8
+	dbrec, uar unsafe.Pointer
+}
+
+// ViewCQ looks into a CQ made with ibv.DataPathRaw. On the other data paths, whose
+// rings have a reader, the error is ErrNotSupported.
+//
+// C: mlx5dv_init_obj(3) with MLX5DV_OBJ_CQ.
+func ViewCQ(cq *ibv.CQ) (*CQ, error) {
+	const op = "mlx5dv view cq"
+	if cq == nil {
+		return nil, opError(op, "", &ibv.ArgError{Arg: "cq", Got: "nil", Want: "a CQ"})
+	}
+	path, why := cq.DataPath()
+	name := cq.Context().Name()
+	if err := rawOnly("cq", path, why); err != nil {
+		return nil, opError(op, name, err)
+	}
+	lib, _, leave, err := enter(cq.Context(), op)
+	if err != nil {
+		return nil, err
+	}
+	leave() // the CQ keeps the device open
+	h, leave, err := hook.Enter(cq, op)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	v := new(view)
+	v.obj.CQ = abi.MLX5DVInOut{In: h, Out: uintptr(unsafe.Pointer(&v.cq))}
+	if err := lib.initObj(v, abi.MLX5DV_OBJ_CQ); err != nil {
+		return nil, opError(op, name, err)
+	}
+	c := &v.cq
+	q := &CQ{
+		Num: c.CQN, Buf: memory(c.Buf, uint64(c.CQECnt)*uint64(c.CQESize)), Entries: c.CQECnt, EntrySize: c.CQESize, DoorbellRecord: c.DBRec, UAR: c.CQUAR,
+		cq: cq, buf: pointer(c.Buf), log: uint8(bits.TrailingZeros32(c.CQECnt)), dbrec: pointer(c.DBRec), uar: pointer(c.CQUAR),
+	}
+	if c.CQESize == 128 {
+		q.buf = unsafe.Add(q.buf, 64)
+	}
+	return q, nil
+}
+
+const armRegister = 0x20
+
+// Entry is the 64 bytes of completion ci, a free-running count, once the device has
+// written them: what is read from them afterwards is not older. Until then it is nil.
+// C: struct mlx5_cqe64.
+func (q *CQ) Entry(ci uint32) []byte {
+	p := unsafe.Add(q.buf, uintptr(ci&(q.Entries-1))*uintptr(q.EntrySize))
+	own := uint8(bits.ReverseBytes64(mmio.LoadCQE(unsafe.Add(p, 56))))
+	if own>>4 == 0xf || own&1 != uint8(ci>>q.log)&1 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(p), 64)
+}
+
+// Consumed gives the entries before ci back to the device.
+func (q *CQ) Consumed(ci uint32) { mmio.Consumed(q.dbrec, bits.ReverseBytes32(ci&0xffffff)) }
+
+// Arm asks for one event when a completion after the ci-th arrives, or with
+// solicitedOnly one that is solicited or failed. Look at the ring after it: a
+// completion may have come before.
+func (q *CQ) Arm(ci uint32, solicitedOnly bool) {
+	rec := q.Events()&3<<28 | ci&0xffffff
+	if solicitedOnly {
+		rec |= 1 << 24
+	}
+	mmio.ArmCQ(unsafe.Add(q.dbrec, 4), bits.ReverseBytes32(rec), unsafe.Add(q.uar, armRegister), bits.ReverseBytes64(uint64(rec)<<32|uint64(q.Num)))
+}
+
+// Events is the number of events so far.
+func (q *CQ) Events() uint32 { return hook.Events(q.cq) }
+
+// Wait sleeps until there were more events than seen, ctx ends or the CQ is closed.
+func (q *CQ) Wait(ctx context.Context, seen uint32) error { return hook.WaitEvent(q.cq, ctx, seen) }

@@ -1,0 +1,154 @@
+package mlx5dv
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/mmio"
+)
+
+// QP is a view of a QP's rings, for those who build their own WQEs.
+//
+// It belongs to its ibv.QP, which must stay open while the view is used: its memory
+// is unmapped by Close, and use of it then ends the process. It is not safe for
+// concurrent use; sends and receives may be posted by two goroutines, and what shares
+// a ThreadDomain by one. All that ibv's data path does is the user's: room in the
+// rings, states, completions, resets, which set every count and record to 0.
+//
+// C: struct mlx5dv_qp.
+type QP struct {
+	Num uint32
+	SQ  Ring
+	RQ  Ring // none with an SRQ
+
+	DoorbellRecord uintptr // two big-endian uint32: receive count, send count
+	UAR            uintptr // doorbell register; write it by RingSend or in assembly, never by sync/atomic
+	BlueFlame      uint32  // bytes of a WQE that the register takes; 0 where it may be shared: use a ThreadDomain
+	UAROffset      int64   // of the register's page, for mmap of the device's file
+
+	// Numbers for raw packet QPs and for commands to the device; 0 where there is none.
+	TIRN, TISN, RQN, SQN uint32
+
+	dbrec, reg unsafe.Pointer
+	start, end unsafe.Pointer
+	half       *uintptr
+}
+
+// ViewQP looks into a QP whose CQs were made with ibv.DataPathRaw. On the other data
+// paths, whose rings have a writer, the error is ErrNotSupported.
+//
+// C: mlx5dv_init_obj(3) with MLX5DV_OBJ_QP.
+func ViewQP(qp *ibv.QP) (*QP, error) {
+	const op = "mlx5dv view qp"
+	if qp == nil {
+		return nil, opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "a QP"})
+	}
+	name := qp.PD().Context().Name()
+	path, why := qp.DataPath()
+	if err := rawOnly("qp", path, why); err != nil {
+		return nil, opError(op, name, err)
+	}
+	lib, _, leave, err := enter(qp.PD().Context(), op)
+	if err != nil {
+		return nil, err
+	}
+	leave() // the QP keeps the device open
+	h, leave, err := hook.Enter(qp, op)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	v := new(view)
+	v.obj.QP = abi.MLX5DVInOut{In: h, Out: uintptr(unsafe.Pointer(&v.qp))}
+	v.qp.CompMask = abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET | abi.MLX5DV_QP_MASK_RAW_QP_HANDLES
+	if err := lib.initObj(v, abi.MLX5DV_OBJ_QP); err != nil {
+		return nil, opError(op, name, err)
+	}
+	c := &v.qp
+	q := &QP{
+		Num: qp.Num(), SQ: ring(c.SQ.Buf, c.SQ.WQECnt, c.SQ.Stride), RQ: ring(c.RQ.Buf, c.RQ.WQECnt, c.RQ.Stride),
+		DoorbellRecord: c.DBRec, UAR: c.BF.Reg, dbrec: pointer(c.DBRec), reg: pointer(c.BF.Reg), half: hook.Half(qp),
+	}
+	if q.half != nil {
+		q.BlueFlame = c.BF.Size
+	}
+	if n := len(q.SQ.Buf); n > 0 {
+		q.start = unsafe.Pointer(unsafe.SliceData(q.SQ.Buf))
+		q.end = unsafe.Add(q.start, n)
+	}
+	if c.CompMask&abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET != 0 {
+		q.UAROffset = c.UARMmapOffset
+	}
+	if c.CompMask&abi.MLX5DV_QP_MASK_RAW_QP_HANDLES != 0 {
+		q.TIRN, q.TISN, q.RQN, q.SQN = c.TIRN, c.TISN, c.RQN, c.SQN
+	}
+	return q, nil
+}
+
+func ring(buf uintptr, count, stride uint32) Ring {
+	if count == 0 {
+		return Ring{}
+	}
+	return Ring{Buf: memory(buf, uint64(count)*uint64(stride)), Stride: stride, Count: count}
+}
+
+// RingSend makes the device execute all that is built. next is the free-running count
+// of 64-byte blocks after the last WQE, last the one at which that WQE begins; its
+// control segment must be complete. The function orders the stores to the ring, to the
+// doorbell record and to the register.
+func (q *QP) RingSend(next, last uint32) {
+	if q.SQ.Count == 0 {
+		return
+	}
+	ctrl := *(*uint64)(unsafe.Add(q.start, uintptr(last&(q.SQ.Count-1))*64))
+	mmio.RingSend(unsafe.Add(q.dbrec, 4), bits.ReverseBytes32(next&0xffff), q.register(), ctrl)
+}
+
+// RingSendBlueFlame is RingSend for one WQE that goes to the register whole, which
+// saves the device a read. Only where BlueFlame is not 0, and not less than the WQE,
+// which begins at last; otherwise it is RingSend.
+func (q *QP) RingSendBlueFlame(next, last uint32) {
+	blocks := next - last
+	if blocks == 0 || blocks*64 > q.BlueFlame || blocks > q.SQ.Count {
+		q.RingSend(next, last)
+		return
+	}
+	wqe := unsafe.Add(q.start, uintptr(last&(q.SQ.Count-1))*64)
+	mmio.RingSendBlueFlame(unsafe.Add(q.dbrec, 4), bits.ReverseBytes32(next&0xffff), q.register(), wqe, int(blocks), q.start, q.end)
+}
+
+// register is where the next doorbell goes: the halves of a BlueFlame register take turns.
+func (q *QP) register() unsafe.Pointer {
+	if q.BlueFlame == 0 {
+		return q.reg
+	}
+	reg := unsafe.Add(q.reg, *q.half)
+	*q.half ^= uintptr(q.BlueFlame)
+	return reg
+}
+
+// RingRecv lets the device have the receives that are built; next is their
+// free-running count.
+func (q *QP) RingRecv(next uint32) {
+	if q.RQ.Count != 0 {
+		mmio.Record(q.dbrec, bits.ReverseBytes32(next&0xffff))
+	}
+}
+
+// Control writes a control segment, the first 16 bytes of every WQE: ds is the length
+// of the WQE in units of 16 bytes, flags are fm_ce_se, of which 8 asks for a
+// completion. C: mlx5dv_set_ctrl_seg(3).
+func (q *QP) Control(index uint32, opcode, flags, ds uint8, imm uint32) {
+	b := q.SQ.Entry(index)
+	if len(b) < 16 {
+		return
+	}
+	binary.BigEndian.PutUint32(b, index&0xffff<<8|uint32(opcode))
+	binary.BigEndian.PutUint32(b[4:], q.Num<<8|uint32(ds))
+	binary.BigEndian.PutUint32(b[8:], uint32(flags))
+	binary.BigEndian.PutUint32(b[12:], imm)
+}

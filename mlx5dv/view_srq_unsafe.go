@@ -1,0 +1,82 @@
+package mlx5dv
+
+import (
+	"math/bits"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/mmio"
+)
+
+// SRQ is a view of an SRQ's ring. Its free entries are a list from Head to Tail, linked
+// by the big-endian uint16 at offset 2 of each; Tail itself always stays free. Data
+// segments begin at offset 16.
+//
+// It belongs to its ibv.SRQ, which must stay open while the view is used, and is not
+// safe for concurrent use.
+//
+// C: struct mlx5dv_srq.
+type SRQ struct {
+	Num            uint32 // SRQN; 0 where libmlx5 does not tell it
+	Buf            []byte // up to the last entry that the list names
+	Stride         uint32 // bytes of an entry
+	Head, Tail     uint32 // as they were when the SRQ was made
+	DoorbellRecord uintptr
+
+	dbrec unsafe.Pointer
+}
+
+// ViewSRQ looks into an SRQ made with ibv.DataPathRaw.
+//
+// C: mlx5dv_init_obj(3) with MLX5DV_OBJ_SRQ.
+func ViewSRQ(srq *ibv.SRQ) (*SRQ, error) {
+	const op = "mlx5dv view srq"
+	if srq == nil {
+		return nil, opError(op, "", &ibv.ArgError{Arg: "srq", Got: "nil", Want: "an SRQ"})
+	}
+	path, why := srq.DataPath()
+	name := srq.PD().Context().Name()
+	if err := rawOnly("srq", path, why); err != nil {
+		return nil, opError(op, name, err)
+	}
+	lib, _, leave, err := enter(srq.PD().Context(), op)
+	if err != nil {
+		return nil, err
+	}
+	leave() // the SRQ keeps the device open
+	h, leave, err := hook.Enter(srq, op)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	v := new(view)
+	v.obj.SRQ = abi.MLX5DVInOut{In: h, Out: uintptr(unsafe.Pointer(&v.srq))}
+	v.srq.CompMask = abi.MLX5DV_SRQ_MASK_SRQN
+	if err := lib.initObj(v, abi.MLX5DV_OBJ_SRQ); err != nil {
+		return nil, opError(op, name, err)
+	}
+	c := &v.srq
+	s := &SRQ{
+		Buf: memory(c.Buf, uint64(max(c.Head, c.Tail)+1)*uint64(c.Stride)), Stride: c.Stride, Head: c.Head, Tail: c.Tail,
+		DoorbellRecord: c.DBRec, dbrec: pointer(c.DBRec),
+	}
+	if c.CompMask&abi.MLX5DV_SRQ_MASK_SRQN != 0 {
+		s.Num = c.SRQN
+	}
+	return s, nil
+}
+
+// Entry is the memory of entry i.
+func (s *SRQ) Entry(i uint32) []byte {
+	at := uint64(i) * uint64(s.Stride)
+	if at+uint64(s.Stride) > uint64(len(s.Buf)) {
+		return nil
+	}
+	return s.Buf[at : at+uint64(s.Stride)]
+}
+
+// Ring lets the device have the receives that are built; counter is the free-running
+// number of all that were.
+func (s *SRQ) Ring(counter uint16) { mmio.Record(s.dbrec, bits.ReverseBytes32(uint32(counter))) }
