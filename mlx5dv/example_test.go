@@ -1,0 +1,74 @@
+package mlx5dv_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"log"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/mlx5dv"
+)
+
+// What a device can do.
+func ExampleQueryDevice() {
+	ctx, err := ibv.Open("mlx5_0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ctx.Close()
+	attr, err := mlx5dv.QueryDevice(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(attr.Flags)
+	if attr.Has&mlx5dv.HasCQECompression != 0 {
+		fmt.Println("compressed completions:", attr.CQECompression.Formats)
+	}
+}
+
+// The time at which the device completed a work request.
+func ExampleReadClock() {
+	var (
+		ctx *ibv.Context // open
+		cq  *ibv.CQ      // of the direct data path
+		wcs [16]ibv.WC
+	)
+	clock, err := mlx5dv.ReadClock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	n, err := cq.Poll(wcs[:])
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i := range wcs[:n] {
+		fmt.Println(wcs[i].ID, clock.Time(wcs[i].Timestamp))
+	}
+}
+
+// A send that is written into the ring by hand.
+func ExampleViewQP() {
+	var (
+		cq *ibv.CQ // made with ibv.DataPathRaw
+		qp *ibv.QP // on it, and connected
+		mr *ibv.MR
+	)
+	q, err := mlx5dv.ViewQP(qp)
+	if err != nil {
+		log.Fatal(err)
+	}
+	c, err := mlx5dv.ViewCQ(cq)
+	if err != nil {
+		log.Fatal(err)
+	}
+	const send, signaled = 0x0a, 0x08
+	q.Control(0, send, signaled, 2, 0) // two segments of 16 bytes: itself and one of data
+	seg, sge := q.SQ.Entry(0)[16:], mr.SGE(0, 64)
+	binary.BigEndian.PutUint32(seg, sge.Length)
+	binary.BigEndian.PutUint32(seg[4:], sge.LKey)
+	binary.BigEndian.PutUint64(seg[8:], sge.Addr)
+	q.RingSend(1, 0) // one block in all; the last WQE begins at block 0
+	for c.Entry(0) == nil {
+	}
+	c.Consumed(1)
+}
