@@ -175,3 +175,42 @@ func BenchmarkSingleThreadedPost(b *testing.B) {
 		})
 	}
 }
+
+func TestSingleThreadedAllocs(t *testing.T) {
+	s := fakeLoop(t, &CQOptions{SingleThreaded: true}, &QPOptions{SingleThreaded: true})
+	wrs, wcs := []SendWR{write(s, 1, Signaled)}, make([]WC, 4)
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := s.qp.PostSend(wrs); err != nil {
+			t.Fatal(err)
+		}
+		for n := 0; n == 0; {
+			n, _ = s.cq.Poll(wcs)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// DataPathRaw takes an mlx5 device, and is never what Auto or the environment mean.
+func TestDataPathRaw(t *testing.T) {
+	s := fakeSide(t, nil)
+	_, err := s.ctx.CreateCQ(4, &CQOptions{DataPath: DataPathRaw})
+	wantErr(t, err, ErrNotSupported)
+	_, err = s.pd.CreateSRQ(&SRQOptions{DataPath: DataPathRaw})
+	wantErr(t, err, ErrNotSupported)
+	none := func() error { return nil }
+	for _, c := range []struct {
+		want, got DataPath
+		env       string
+	}{{DataPathRaw, DataPathRaw, ""}, {DataPathRaw, DataPathRaw, "ops"}, {DataPathAuto, DataPathDirect, ""}} {
+		if got, why, err := chooseDataPath(c.want, c.env, none); got != c.got || err != nil || why == "" {
+			t.Errorf("%v with %q gives %v (%s), %v", c.want, c.env, got, why, err)
+		}
+	}
+	if _, _, err := chooseDataPath(DataPathAuto, "raw", none); err == nil {
+		t.Error("the environment can ask for raw")
+	}
+	if s := DataPathRaw.String() + DataPath(9).String(); s != "RawDataPath(9)" {
+		t.Error(s)
+	}
+}
