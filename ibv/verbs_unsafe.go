@@ -2,6 +2,7 @@ package ibv
 
 import (
 	"fmt"
+	"syscall"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -56,6 +57,21 @@ func (v *verbs) void(name string, args ...uintptr) error {
 	}
 	ccall.Void(fn, args...)
 	return nil
+}
+
+// destroy destroys an object, whose first field is its context. On a device that was
+// removed libibverbs answers EIO and keeps the object's memory, or EBUSY for the
+// sake of another one that it keeps; the kernel's objects are gone, so that this is a
+// success.
+func (v *verbs) destroy(name string, obj uintptr) error {
+	ctx := *at[uintptr](obj)
+	err := v.err(name, obj)
+	if err == syscall.EIO || err == syscall.EBUSY {
+		if v.queryDevice(ctx, new(abi.DeviceAttr)) == syscall.EIO {
+			return nil
+		}
+	}
+	return err
 }
 
 // struct ibv_device **ibv_get_device_list(int *num_devices);
@@ -162,7 +178,7 @@ func (v *verbs) queryPKey(ctx uintptr, port uint8, index int) (uint16, error) {
 func (v *verbs) allocPD(ctx uintptr) (uintptr, error) { return v.ptr("ibv_alloc_pd", ctx) }
 
 // int ibv_dealloc_pd(struct ibv_pd *pd);
-func (v *verbs) deallocPD(pd uintptr) error { return v.err("ibv_dealloc_pd", pd) }
+func (v *verbs) deallocPD(pd uintptr) error { return v.destroy("ibv_dealloc_pd", pd) }
 
 // errNoOp: libibverbs is too old to have an op of verbs_context.
 var errNoOp = fmt.Errorf("the library has no such op: %w", ErrNotSupported)
@@ -233,7 +249,7 @@ func (v *verbs) reregMR(mr uintptr, flags uint32, pd, addr uintptr, length int, 
 }
 
 // int ibv_dereg_mr(struct ibv_mr *mr);
-func (v *verbs) deregMR(mr uintptr) error { return v.err("ibv_dereg_mr", mr) }
+func (v *verbs) deregMR(mr uintptr) error { return v.destroy("ibv_dereg_mr", mr) }
 
 // struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context);
 func (v *verbs) createCompChannel(ctx uintptr) (uintptr, error) {
@@ -241,7 +257,9 @@ func (v *verbs) createCompChannel(ctx uintptr) (uintptr, error) {
 }
 
 // int ibv_destroy_comp_channel(struct ibv_comp_channel *channel);
-func (v *verbs) destroyCompChannel(ch uintptr) error { return v.err("ibv_destroy_comp_channel", ch) }
+func (v *verbs) destroyCompChannel(ch uintptr) error {
+	return v.destroy("ibv_destroy_comp_channel", ch)
+}
 
 // struct ibv_cq *ibv_create_cq(struct ibv_context *, int cqe, void *cq_context, struct ibv_comp_channel *, int comp_vector);
 func (v *verbs) createCQ(ctx uintptr, cqe int, cookie, channel uintptr, vector int) (uintptr, error) {
@@ -252,7 +270,7 @@ func (v *verbs) createCQ(ctx uintptr, cqe int, cookie, channel uintptr, vector i
 func (v *verbs) resizeCQ(cq uintptr, cqe int) error { return v.err("ibv_resize_cq", cq, uintptr(cqe)) }
 
 // int ibv_destroy_cq(struct ibv_cq *cq);
-func (v *verbs) destroyCQ(cq uintptr) error { return v.err("ibv_destroy_cq", cq) }
+func (v *verbs) destroyCQ(cq uintptr) error { return v.destroy("ibv_destroy_cq", cq) }
 
 // int ibv_get_cq_event(struct ibv_comp_channel *, struct ibv_cq **cq, void **cq_context);
 func (v *verbs) getCQEvent(ch uintptr) (cq, cookie uintptr, err error) {
@@ -293,7 +311,7 @@ func (v *verbs) queryQP(qp uintptr, attr *abi.QPAttr, mask QPAttrMask, init *abi
 }
 
 // int ibv_destroy_qp(struct ibv_qp *qp);
-func (v *verbs) destroyQP(qp uintptr) error { return v.err("ibv_destroy_qp", qp) }
+func (v *verbs) destroyQP(qp uintptr) error { return v.destroy("ibv_destroy_qp", qp) }
 
 // struct ibv_srq *ibv_create_srq(struct ibv_pd *, struct ibv_srq_init_attr *);
 func (v *verbs) createSRQ(pd uintptr, attr *abi.SRQInitAttr) (uintptr, error) {
@@ -311,7 +329,7 @@ func (v *verbs) querySRQ(srq uintptr, attr *abi.SRQAttr) error {
 }
 
 // int ibv_destroy_srq(struct ibv_srq *srq);
-func (v *verbs) destroySRQ(srq uintptr) error { return v.err("ibv_destroy_srq", srq) }
+func (v *verbs) destroySRQ(srq uintptr) error { return v.destroy("ibv_destroy_srq", srq) }
 
 // struct ibv_ah *ibv_create_ah(struct ibv_pd *, struct ibv_ah_attr *);
 func (v *verbs) createAH(pd uintptr, attr *abi.AHAttr) (uintptr, error) {
@@ -319,7 +337,7 @@ func (v *verbs) createAH(pd uintptr, attr *abi.AHAttr) (uintptr, error) {
 }
 
 // int ibv_destroy_ah(struct ibv_ah *ah);
-func (v *verbs) destroyAH(ah uintptr) error { return v.err("ibv_destroy_ah", ah) }
+func (v *verbs) destroyAH(ah uintptr) error { return v.destroy("ibv_destroy_ah", ah) }
 
 // int ibv_attach_mcast(struct ibv_qp *, const union ibv_gid *gid, uint16_t lid);
 func (v *verbs) attachMcast(qp uintptr, gid *GID, lid uint16) error {

@@ -1,6 +1,7 @@
 package rdmacm
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -48,27 +49,37 @@ func acquireLocked(h uintptr) (*device, error) {
 	return d, nil
 }
 
-// release undoes acquire; the user in C goes after it. While something is open on
-// the device, a list keeps it open in C.
-func (d *device) release(lib *cm) {
+// release undoes acquire; the user in C goes after it, unless it has to keep the
+// device open. While something is open on the device, a list does that; but a list
+// has no device that was removed.
+func (d *device) release(lib *cm) (keep bool) {
 	if d == nil {
-		return
+		return false
 	}
 	devices.Lock()
 	defer devices.Unlock()
 	if d.refs--; d.refs > 0 {
-		return
+		return false
 	}
-	if hook.CloseContext(d.ctx) != nil {
-		if d.pin == 0 {
-			d.pin, _, _ = lib.getDevices()
+	if hook.CloseContext(d.ctx) == nil {
+		delete(devices.m, d.handle)
+		if d.pin != 0 {
+			lib.freeDevices(d.pin)
 		}
-		return
+		return false
 	}
-	delete(devices.m, d.handle)
-	if d.pin != 0 {
-		lib.freeDevices(d.pin)
+	if d.pin == 0 {
+		list, handles, err := lib.getDevices()
+		if err != nil {
+			return true
+		}
+		if !slices.Contains(handles, d.handle) {
+			lib.freeDevices(list)
+			return true
+		}
+		d.pin = list
 	}
+	return false
 }
 
 // Devices opens all RDMA devices, as librdmacm's: ID.Verbs returns one of these.

@@ -113,7 +113,9 @@ func (id *ID) close() (*EventChannel, error) {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	if id.closed {
-		return nil, nil
+		id.own.Lock()
+		defer id.own.Unlock()
+		return id.own.solo, nil // it may have had other IDs
 	}
 	id.qpMu.Lock()
 	qp := id.qp
@@ -133,10 +135,13 @@ func (id *ID) close() (*EventChannel, error) {
 			_ = id.lib.leaveMulticast(id.handle, &a)
 		}
 	}
-	dev.release(id.lib)
-	if err := id.lib.destroyID(id.handle); err != nil {
-		ids.add(id)
-		return nil, &ibv.OpError{Op: op, Object: id.ps.String(), Err: err}
+	// Where the device was removed, and objects on it are open still, they use what
+	// rdma_destroy_id would free: then the kernel's part goes with the channel.
+	if !dev.release(id.lib) {
+		if err := id.lib.destroyID(id.handle); err != nil {
+			ids.add(id)
+			return nil, &ibv.OpError{Op: op, Object: id.ps.String(), Err: err}
+		}
 	}
 	id.closed = true
 	id.ch.ids.Add(-1)

@@ -114,8 +114,13 @@ func (id *ID) SetPaths(paths []Path) error {
 		r.Packetlifetime = p.PacketLifeTime&0x3f | exactly
 		r.Preference = p.Preference
 	}
-	return id.bound(op, func() error {
-		return id.lib.setOption(id.handle, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, pathBytes(data))
+	return id.setPaths(pathBytes(data))
+}
+
+// setPaths takes an array of struct ibv_path_data.
+func (id *ID) setPaths(data []byte) error {
+	return id.bound("set paths", func() error {
+		return id.lib.setOption(id.handle, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, data)
 	})
 }
 

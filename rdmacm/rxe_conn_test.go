@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -142,4 +145,100 @@ func TestRXE_CM_Many(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	stop()
 	serving.Wait()
+}
+
+// TestRXE_CM_Wildcard listens on every address.
+func TestRXE_CM_Wildcard(t *testing.T) {
+	l := closing(t, must(Listen(timeout(t), ":0", nil))(t))
+	port := l.Addr().Port()
+	if port == 0 || !l.Addr().Addr().IsUnspecified() {
+		t.Fatalf("listening on %v", l.Addr())
+	}
+	addr := netip.AddrPortFrom(local(t).Addr(), port)
+	got := make(chan *Conn, 1)
+	go func() {
+		c, err := l.Accept(timeout(t))
+		if err != nil {
+			t.Errorf("accept: %v", err)
+		}
+		got <- c
+	}()
+	a := closing(t, must(DialAddr(timeout(t), addr, nil))(t))
+	if b := <-got; b != nil {
+		closing(t, b)
+		if b.LocalAddr().Addr().Unmap() != addr.Addr() || b.RemoteAddr().Port() != a.LocalAddr().Port() {
+			t.Errorf("the listener's side is %v → %v", b.LocalAddr(), b.RemoteAddr())
+		}
+	}
+}
+
+// TestRXE_CM_DialName resolves a name and a service.
+func TestRXE_CM_DialName(t *testing.T) {
+	l := server(t, nil)
+	list, err := lookup(timeout(t), net.JoinHostPort("localhost", strconv.Itoa(int(l.Addr().Port()))))
+	if err != nil || len(list) == 0 || !list[0].Addr().IsLoopback() || list[0].Port() != l.Addr().Port() {
+		t.Errorf("localhost is %v, %v", list, err)
+	}
+}
+
+// TestRXE_CM_CloseUnderLoad closes connections while both sides post and wait.
+func TestRXE_CM_CloseUnderLoad(t *testing.T) {
+	l := server(t, nil)
+	for round := range 6 {
+		a, b := pair(t, l, nil)
+		var busy sync.WaitGroup
+		for _, c := range []*Conn{a, b} {
+			r := &rig{pd: c.PD(), cq: c.CQ(), qp: c.QP(), mr: must(c.PD().AllocMR(1<<16, ibv.LocalWrite))(t)}
+			busy.Add(2)
+			go func() { // posts until the QP is closed
+				defer busy.Done()
+				for {
+					_, err := r.qp.PostRecv([]ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{r.mr.SGE(0, 4096)}}})
+					_, serr := r.qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{r.mr.SGE(8192, 4096)}}})
+					if errors.Is(err, ErrClosed) || errors.Is(serr, ErrClosed) {
+						return
+					}
+				}
+			}()
+			go func() { // takes completions until the CQ is closed
+				defer busy.Done()
+				var wcs [16]ibv.WC
+				for {
+					if _, err := r.cq.Wait(context.Background(), wcs[:]); err != nil {
+						if !errors.Is(err, ErrClosed) {
+							t.Errorf("wait: %v", err)
+						}
+						return
+					}
+				}
+			}()
+			t.Cleanup(func() {
+				if err := r.mr.Close(); err != nil {
+					t.Errorf("mr: %v", err)
+				}
+			})
+		}
+		time.Sleep(5 * time.Millisecond)
+		first, second := a, b
+		if round%2 == 1 {
+			first, second = b, a
+		}
+		// The PDs have MRs: all else must be closed still.
+		var still *ibv.BusyError
+		if err := first.Close(); !errors.As(err, &still) {
+			t.Errorf("close with an MR open: %v", err)
+		}
+		select {
+		case <-second.Done():
+		case <-timeout(t).Done():
+			t.Fatal("the peer was not told")
+		}
+		if !errors.Is(second.Err(), ErrDisconnected) {
+			t.Errorf("it ended with %v", second.Err())
+		}
+		if err := second.Close(); !errors.As(err, &still) {
+			t.Errorf("close with an MR open: %v", err)
+		}
+		busy.Wait()
+	}
 }

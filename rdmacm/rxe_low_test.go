@@ -3,6 +3,7 @@ package rdmacm
 import (
 	"errors"
 	"net/netip"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -387,5 +388,34 @@ func TestRXE_CM_ECE(t *testing.T) {
 	r2 := refused(t, event(t, ch, Rejected).Err(), RejectVendorOption)
 	if string(r2.PrivateData[:2]) != "no" {
 		t.Errorf("private data %q", r2.PrivateData)
+	}
+}
+
+// TestRXE_CM_Endpoints connects by names.
+func TestRXE_CM_Endpoints(t *testing.T) {
+	addr := local(t).Addr().String()
+	info := must(GetAddrInfo(timeout(t), addr, "0", &Hints{PortSpace: TCP, Flags: Passive}))(t)
+	l := closing(t, must(CreateEP(timeout(t), &info[0]))(t))
+	ok(t, l.Listen(4))
+	info = must(GetAddrInfo(timeout(t), addr, strconv.Itoa(int(l.SrcPort())), &Hints{PortSpace: TCP}))(t)
+	id := closing(t, must(CreateEP(timeout(t), &info[0]))(t))
+	a := newRig(t, id, true)
+	ok(t, id.Connect(a.param("by name")))
+	req := must(l.Request(timeout(t)))(t)
+	peer := closing(t, req.ID)
+	b := newRig(t, peer, true)
+	ok(t, peer.Accept(b.param("")))
+	event(t, id.Channel(), Established)
+	event(t, l.Channel(), Established)
+	pingpong(t, a, b)
+
+	var arg *ibv.ArgError
+	for _, i := range []*AddrInfo{nil, {PortSpace: TCP}, {PortSpace: TCP, Flags: Passive}} {
+		if _, err := CreateEP(timeout(t), i); !errors.As(err, &arg) {
+			t.Errorf("endpoint of %v: %v", i, err)
+		}
+	}
+	if _, err := CreateEP(brief(t, time.Second), &AddrInfo{PortSpace: TCP, Dst: netip.MustParseAddrPort("192.0.2.1:1")}); err == nil {
+		t.Error("an endpoint without a route was made")
 	}
 }

@@ -24,6 +24,7 @@ type machine struct {
 	tree   *sysfs.Tree
 	fabric *hca.Fabric
 	eng    *engine.Engine
+	cm     *cm.Server
 	faults *fault.Set
 	report *strict.Report // nil without strict mode
 	trace  *trace.Trace   // nil without a trace
@@ -34,6 +35,7 @@ func (m *machine) watch(v *verbs.Server, c *cm.Server) {
 	m.fabric.Lock()
 	defer m.fabric.Unlock()
 	m.fabric.Watch = m
+	m.cm = c
 	if m.trace != nil {
 		m.eng.Hooks.Trace = m.trace.Engine
 		v.Trace = m.trace.Command
@@ -205,6 +207,7 @@ func (m *machine) remove(d *hca.Device) error {
 		return err
 	}
 	d.Remove()
+	m.cm.DeviceRemoved(d)
 	return nil
 }
 

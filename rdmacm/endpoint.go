@@ -1,0 +1,121 @@
+package rdmacm
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// CreateEP makes an ID of what GetAddrInfo found: one that is bound, for Listen, if
+// the flags have Passive, or else one with a route, for Connect. The ID has an event
+// channel of its own, which is closed with it.
+//
+// Unlike in C no call of the ID blocks a thread: wait for the events of the ID's
+// Channel, or with Request. QPs are made with PD.CreateQP or ID.CreateQP. The
+// address info's Route takes the place of a route that is looked for;
+// its ConnectData has to be put before the private data of Connect.
+//
+// C: rdma_create_ep(3).
+func CreateEP(ctx context.Context, info *AddrInfo) (*ID, error) {
+	const op = "create endpoint"
+	if info == nil {
+		return nil, &ibv.OpError{Op: op, Err: &ibv.ArgError{Arg: "info", Got: "nil", Want: "one of GetAddrInfo"}}
+	}
+	ch, err := NewEventChannel()
+	if err != nil {
+		return nil, err
+	}
+	id, err := ch.CreateID(info.PortSpace)
+	if err != nil {
+		_ = ch.Close()
+		return nil, err
+	}
+	id.own.Lock()
+	id.own.solo = ch
+	id.own.Unlock()
+	if err := id.endpoint(ctx, info); err != nil {
+		_ = id.Close()
+		return nil, &ibv.OpError{Op: op, Object: info.String(), Err: err}
+	}
+	return id, nil
+}
+
+func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
+	src, dst := info.rawSockaddrs()
+	if passive := info.Flags&Passive != 0; passive && src == nil || !passive && dst == nil {
+		return &ibv.ArgError{Arg: "info", Got: "one without an address", Want: "with Src if it has Passive, else with Dst"}
+	}
+	if info.Flags&Passive != 0 {
+		return id.do("bind", func() error { return id.bind(src, info.Src.String()) })
+	}
+	wait := resolveTimeout
+	err := id.do("resolve address", func() error { return id.resolve(src, dst, wait, info.Dst.String()) })
+	if err != nil {
+		return err
+	}
+	if err := id.expect(ctx, AddrResolved); err != nil {
+		return err
+	}
+	if len(info.Route) > 0 {
+		err = id.setPaths(info.Route)
+	} else {
+		err = id.ResolveRoute(wait)
+	}
+	if err != nil {
+		return err
+	}
+	return id.expect(ctx, RouteResolved)
+}
+
+// rawSockaddrs are the addresses as librdmacm gave them, nil where there is none.
+func (a *AddrInfo) rawSockaddrs() (src, dst *sockaddr) {
+	raw := func(b []byte, ap netip.AddrPort) *sockaddr {
+		var s sockaddr
+		switch {
+		case len(b) > 0:
+			copy(s[:], b)
+		case ap.Addr().IsValid():
+			s, _ = newSockaddr(ap)
+		default:
+			return nil
+		}
+		return &s
+	}
+	return raw(a.RawSrc, a.Src), raw(a.RawDst, a.Dst)
+}
+
+// expect waits for an event on the ID's own channel.
+func (id *ID) expect(ctx context.Context, want EventType) error {
+	for {
+		ev, err := id.Channel().Event(ctx)
+		if err != nil {
+			return err
+		}
+		if err := ev.Err(); err != nil {
+			return err
+		}
+		if ev.Type == want {
+			return nil
+		}
+	}
+}
+
+// Request waits for a request to an ID of CreateEP that listens. The ID that it
+// returns is on the channel of the listening one; Migrate moves it.
+//
+// C: rdma_get_request(3).
+func (id *ID) Request(ctx context.Context) (*Event, error) {
+	for {
+		ev, err := id.Channel().Event(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if ev.Type == ConnectRequest && ev.Listener == id {
+			return ev, nil
+		}
+		if err := ev.Err(); err != nil && ev.ID == id {
+			return nil, err
+		}
+	}
+}
