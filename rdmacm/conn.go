@@ -299,7 +299,8 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 
 // Close ends the connection, tells the peer and frees what belongs to it; it does
 // not wait for the peer. It fails with an *ibv.BusyError while MRs are open on a PD
-// of the connection's own; all else is closed then, and Close may be called again.
+// of the connection's own: the peer is told, QP and CQ are closed then, and Close
+// has to be called again.
 func (c *Conn) Close() error {
 	c.closing.Lock()
 	defer c.closing.Unlock()
@@ -327,6 +328,9 @@ func (c *Conn) Close() error {
 	}
 	if c.ownPD != nil {
 		errs = append(errs, c.ownPD.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err // the ID keeps the device open
 	}
 	if !c.left {
 		if err := c.id.Close(); err != nil {
