@@ -20,14 +20,15 @@ func ip(t *testing.T, args string) {
 // TestRXEAsyncwatch takes the link down and up, and adds an address.
 func TestRXEAsyncwatch(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
-	mend := testutil.NeedProgram(t, "rxe-net")
-	dev, link := rxe.Dev[1], rxe.Net[1]
-	t.Cleanup(func() {
-		exec.Command("/bin/ip", "addr", "del", "10.8.9.9/32", "dev", link).Run()
-		if out, err := exec.Command(mend).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", mend, err, out)
-		}
-	})
+	dev := rxe.Dev[1]
+	if !rxe.Emulated {
+		mend := testutil.NeedProgram(t, "rxe-net")
+		t.Cleanup(func() {
+			if out, err := exec.Command(mend).CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", mend, err, out)
+			}
+		})
+	}
 
 	all := launch(t, "asyncwatch")
 	one := launch(t, "asyncwatch", "-d", dev, "-n", "1", "-t", patience.String())
@@ -35,7 +36,7 @@ func TestRXEAsyncwatch(t *testing.T) {
 	all.sees("watching") // the second device
 	one.sees("watching " + dev)
 
-	ip(t, "link set "+link+" down")
+	rxe.SetLink(t, 1, false)
 	if line := all.sees("PortErr on " + dev + " port 1: "); !strings.Contains(line, "lost its link") {
 		t.Errorf("not explained: %s", line)
 	}
@@ -43,10 +44,11 @@ func TestRXEAsyncwatch(t *testing.T) {
 	if !strings.Contains(one.out.String(), " on "+dev) || strings.Contains(one.out.String(), rxe.Dev[0]) {
 		t.Errorf("%v", one)
 	}
-	ip(t, "link set "+link+" up")
+	rxe.SetLink(t, 1, true)
 	all.sees("PortActive on " + dev + " port 1: ")
-	ip(t, "addr add 10.8.9.9/32 dev "+link)
+	rxe.ChangeGIDs(t, 1, true)
 	all.sees("GIDChange on " + dev + " port 1: ")
+	rxe.ChangeGIDs(t, 1, false)
 
 	all.cmd.Process.Signal(syscall.SIGINT)
 	all.succeeds()

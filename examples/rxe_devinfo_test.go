@@ -3,6 +3,7 @@ package examples
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -201,13 +202,13 @@ func TestRXEDevinfo_GIDs(t *testing.T) {
 		var ours, stock []string
 		for _, g := range one.Devices[0].Ports[0].GIDs {
 			ours = append(ours, fmt.Sprintf("%d %s", g.Index, g.GID))
-			if g.Type != "RoCEv2" || g.Netdev != rxe.Net[i] {
+			if want := (g.Type == "RoCEv2" || rxe.Emulated) && strings.HasPrefix(g.Netdev, rxe.Net[i]); !want {
 				t.Errorf("%s gid %d: %s on %s", dev, g.Index, g.Type, g.Netdev)
 			}
 		}
 		re := regexp.MustCompile(`GID\[\s*(\d+)\]:\s+([0-9a-f:.]+)`)
 		for _, m := range re.FindAllStringSubmatch(output(t, "ibv_devinfo", "-v", "-d", dev), -1) {
-			stock = append(stock, m[1]+" "+m[2])
+			stock = append(stock, m[1]+" "+netip.MustParseAddr(m[2]).String()) // it writes RoCE v1's in full
 		}
 		if len(ours) < 2 || strings.Join(ours, "\n") != strings.Join(stock, "\n") {
 			t.Errorf("%s: GIDs\n%s\nibv_devinfo says\n%s", dev, strings.Join(ours, "\n"), strings.Join(stock, "\n"))

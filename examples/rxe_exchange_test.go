@@ -3,6 +3,7 @@ package examples
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -122,8 +123,8 @@ func TestRXEExchange_Stock(t *testing.T) {
 				client bool
 				text   string
 			}{
-				{true, address("0{20}ffff0a080002")},
-				{false, address("0{20}ffff0a080001")},
+				{true, address(mapped(rxe.IP[1]))},
+				{false, address(mapped(rxe.IP[0]))},
 				{true, "done\x00"},
 			}
 			got := <-talk
@@ -139,4 +140,10 @@ func TestRXEExchange_Stock(t *testing.T) {
 			}
 		})
 	}
+}
+
+// mapped matches the hexadecimal digits of an IPv4 address's GID.
+func mapped(ip string) string {
+	a := netip.MustParseAddr(ip).As4()
+	return fmt.Sprintf("0{20}ffff%x", a[:])
 }

@@ -176,7 +176,7 @@ func play(t *testing.T, server, client string, flags ...string) (s, c *process) 
 	}
 	s = launch(t, args(server, rxe.Dev[0])...)
 	listens(t, s, port)
-	c = launch(t, append(args(client, rxe.Dev[1]), rxe.IP[0])...)
+	c = launch(t, append(args(client, rxe.Dev[1]), rxe.Host[0])...)
 	return s, c
 }
 
@@ -234,7 +234,7 @@ func TestRXEPingPong(t *testing.T) {
 func TestRXEPingPong_CheckIsReal(t *testing.T) {
 	testutil.NeedRXE(t)
 	t.Run("stock server", func(t *testing.T) {
-		s, c := play(t, "ibv_rc_pingpong -c", "rc_pingpong", "-g", "1", "-n", "5", "-s", "5000")
+		s, c := play(t, "ibv_rc_pingpong -c", "rc_pingpong", "-g", gid(t), "-n", "5", "-s", "5000")
 		c.succeeds()
 		s.succeeds()
 		if out := s.out.String(); !strings.Contains(out, "invalid data in page 0") || !strings.Contains(out, "invalid data in page 1") {
@@ -242,7 +242,7 @@ func TestRXEPingPong_CheckIsReal(t *testing.T) {
 		}
 	})
 	t.Run("our server", func(t *testing.T) {
-		s, c := play(t, "rc_pingpong -c", "ibv_rc_pingpong", "-g", "1", "-n", "5", "-s", "5000")
+		s, c := play(t, "rc_pingpong -c", "ibv_rc_pingpong", "-g", gid(t), "-n", "5", "-s", "5000")
 		s.fails("message 0: byte 0 is 0x7b, want 0x00")
 		c.cmd.Process.Kill() // it waits for ever
 	})
@@ -251,7 +251,7 @@ func TestRXEPingPong_CheckIsReal(t *testing.T) {
 // TestRXEPingPong_Long plays with the default flags of both.
 func TestRXEPingPong_Long(t *testing.T) {
 	testutil.NeedRXE(t)
-	s, c := play(t, "ibv_rc_pingpong", "rc_pingpong", "-g", "1")
+	s, c := play(t, "ibv_rc_pingpong", "rc_pingpong", "-g", gid(t))
 	c.succeeds()
 	s.succeeds()
 	if !strings.Contains(c.out.String(), "8192000 bytes in ") || !strings.Contains(c.out.String(), "1000 iters in ") {
@@ -292,7 +292,11 @@ func TestRXEPingPong_PeerKilled(t *testing.T) {
 // packets is how many the client's device has received.
 func packets(t *testing.T) int {
 	t.Helper()
-	b, err := os.ReadFile("/sys/class/infiniband/" + testutil.NeedRXE(t).Dev[1] + "/ports/1/hw_counters/rcvd_pkts")
+	rxe, counter := testutil.NeedRXE(t), "hw_counters/rcvd_pkts"
+	if rxe.Emulated {
+		counter = "counters/port_rcv_packets"
+	}
+	b, err := os.ReadFile("/sys/class/infiniband/" + rxe.Dev[1] + "/ports/1/" + counter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,8 +333,8 @@ func TestRXEPingPong_Refuses(t *testing.T) {
 		{"device", []string{"rc_pingpong", "-d", "rxe9"}, "rxe9"},
 		{"port", []string{"rc_pingpong", "-d", rxe.Dev[0], "-i", "2"}, "port"},
 		{"empty gid", []string{"rc_pingpong", "-d", rxe.Dev[0], "-g", "200"}, "200"},
-		{"datagram over the MTU", []string{"ud_pingpong", "-d", rxe.Dev[0], "-s", "4097"}, "-s 4097: a datagram fits in one packet, and the MTU of the port is 4096"},
-		{"receives", []string{"rc_pingpong", "-d", rxe.Dev[0], "-r", "1000000"}, "1000001"},
+		{"datagram over the MTU", []string{"ud_pingpong", "-d", rxe.Dev[0], "-s", "4097"}, "-s 4097: a datagram fits in one packet, and the MTU of the port is " + map[bool]string{true: "1024", false: "4096"}[rxe.Emulated]},
+		{"receives", []string{"rc_pingpong", "-d", rxe.Dev[0], "-r", "1000000"}, map[bool]string{true: "max_recv_wr 1000000", false: "1000001"}[rxe.Emulated]},
 		{"nobody there", []string{"rc_pingpong", "-d", rxe.Dev[0], "-p", nextPort(), "127.0.0.1"}, "connection refused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -380,3 +384,6 @@ func output(t *testing.T, args ...string) string {
 	}
 	return p.out.String()
 }
+
+// gid is the index of the GID that stock programs are to use.
+func gid(t *testing.T) string { return strconv.Itoa(testutil.NeedRXE(t).GID) }

@@ -225,21 +225,19 @@ func waitEvent(t *testing.T, c *Context, types ...AsyncEventType) AsyncEvent {
 
 func TestRXE_AsyncEvents(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
-	rxe.NeedKernel(t) // ip link
-	ip := ipTool(t)
 	c := closing(t, must(Open(rxe.Dev[1]))(t))
 
-	command(t, ip, "link", "set", rxe.Net[1], "down")
+	rxe.SetLink(t, 1, false)
 	down := waitEvent(t, c, EventPortErr)
 	if down.Port != rxe.Port {
 		t.Errorf("port %d went down, want %d", down.Port, rxe.Port)
 	}
-	command(t, ip, "link", "set", rxe.Net[1], "up")
+	rxe.SetLink(t, 1, true)
 	waitEvent(t, c, EventPortActive)
 
-	command(t, ip, "addr", "add", "10.8.9.9/32", "dev", rxe.Net[1])
+	rxe.ChangeGIDs(t, 1, true)
 	waitEvent(t, c, EventGIDChange)
-	command(t, ip, "addr", "del", "10.8.9.9/32", "dev", rxe.Net[1])
+	rxe.ChangeGIDs(t, 1, false)
 	waitEvent(t, c, EventGIDChange)
 	restoreNet(t, rxe)
 

@@ -111,7 +111,7 @@ func runPair(t *testing.T, vm testutil.RXE, server, client []string) (srv, cli *
 	port := freshPort()
 	srv = start(t, server[0], append(slices.Clone(server[1:]), "-d", vm.Dev[0], "-p", port)...)
 	listening(t, port)
-	cli = start(t, client[0], append(slices.Clone(client[1:]), "-d", vm.Dev[1], "-p", port, vm.IP[0])...)
+	cli = start(t, client[0], append(slices.Clone(client[1:]), "-d", vm.Dev[1], "-p", port, vm.Host[0])...)
 	if rc := cli.wait(t, 90*time.Second); rc != 0 {
 		srv.Process.Kill()
 		<-srv.done
@@ -309,6 +309,12 @@ func TestRXE_InteropStock(t *testing.T) {
 			if !strings.Contains(v.kinds, kind) {
 				continue
 			}
+			if vm.Emulated && v.name == "events" && kind == "send lat" {
+				t.Run(stock+"/"+v.name, func(t *testing.T) {
+					t.Skip("perftest has one channel for both CQs and lives on which event comes first: runs in the SoftRoCE VM")
+				})
+				continue
+			}
 			size := v.size
 			if size == "" {
 				size = map[string]string{"bw": "65536", "lat": "2"}[k.metric]
@@ -321,13 +327,13 @@ func TestRXE_InteropStock(t *testing.T) {
 					t.Errorf("%+v", o)
 				}
 				if len(o.Results) == 0 {
-					if p.Args[len(p.Args)-1] == vm.IP[0] || kind != "read lat" {
+					if p.Args[len(p.Args)-1] == vm.Host[0] || kind != "read lat" {
 						t.Fatal("no results")
 					}
 					return result{} // the server of read lat measures nothing
 				}
-				if len(o.Notes) != 1 || !strings.Contains(o.Notes[0], "SoftRoCE") {
-					t.Errorf("notes %q, want the one about SoftRoCE", o.Notes)
+				if note := map[bool]string{true: "emulated", false: "SoftRoCE"}[vm.Emulated]; len(o.Notes) != 1 || !strings.Contains(o.Notes[0], note) {
+					t.Errorf("notes %q, want the one about %s", o.Notes, note)
 				}
 				last := o.Results[len(o.Results)-1]
 				if strconv.FormatUint(last.Bytes, 10) != size {
@@ -465,7 +471,7 @@ func TestRXE_PeerDies(t *testing.T) {
 				}
 				srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
 				listening(t, port)
-				cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.IP[0])...)
+				cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
 				for range 200 {
 					if strings.Contains(cli.out.String(), "#bytes") && strings.Contains(srv.out.String(), "#bytes") {
 						break
@@ -506,7 +512,7 @@ func TestRXE_Interrupt(t *testing.T) {
 	args := []string{"send", "bw", "-D", "100", "--timeout", "10", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
 	listening(t, port)
-	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.IP[0])...)
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
 	time.Sleep(3 * time.Second)
 	cli.Process.Signal(syscall.SIGINT)
 	if rc := cli.wait(t, 10*time.Second); rc != 1 || !strings.Contains(cli.diag.String(), "interrupted") {
@@ -532,18 +538,18 @@ func TestRXE_TwoClients(t *testing.T) {
 	args := []string{"write", "bw", "-D", "4", "-s", "4K", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
 	listening(t, port)
-	first := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.IP[0])...)
+	first := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
 	for range 200 {
 		if strings.Contains(first.out.String(), "#bytes") {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	second := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.IP[0])...)
+	second := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
 	if rc := second.wait(t, 10*time.Second); rc != 1 || !strings.Contains(second.diag.String(), "busy with another client") {
 		t.Errorf("second client: exit code %d\n%s", rc, second.output())
 	}
-	stock := start(t, "ib_write_bw", "-d", vm.Dev[1], "-F", "-p", port, vm.IP[0])
+	stock := start(t, "ib_write_bw", "-d", vm.Dev[1], "-F", "-p", port, vm.Host[0])
 	if rc := stock.wait(t, 10*time.Second); rc == 0 {
 		t.Errorf("a stock client was served\n%s", stock.output())
 	}
@@ -594,13 +600,13 @@ func TestRXE_Mismatch(t *testing.T) {
 	}{
 		{"size", []string{"write", "bw", "-s", "4K"}, []string{"write", "bw", "-s", "8K"}, "size (-s) is"},
 		{"test", []string{"write", "bw"}, []string{"read", "lat"}, "read lat"},
-		{"gid", []string{"write", "bw", "-x", "0"}, []string{"write", "bw", "-x", "1"}, "one is IPv4"},
+		{"gid", []string{"write", "bw", "-x", "0"}, []string{"write", "bw", "-x", strconv.Itoa(vm.GID)}, "one is IPv4"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			port := freshPort()
 			srv := start(t, "perf", append(slices.Clone(tc.server), "-d", vm.Dev[0], "-p", port)...)
 			listening(t, port)
-			cli := start(t, "perf", append(slices.Clone(tc.client), "-d", vm.Dev[1], "-p", port, vm.IP[0])...)
+			cli := start(t, "perf", append(slices.Clone(tc.client), "-d", vm.Dev[1], "-p", port, vm.Host[0])...)
 			for _, p := range []*proc{cli, srv} {
 				if rc := p.wait(t, 20*time.Second); rc != 1 || !strings.Contains(p.diag.String(), tc.want) {
 					t.Errorf("%v: exit code %d, want 1 and %q\n%s", p.Args, rc, tc.want, p.output())
@@ -616,7 +622,7 @@ func TestRXE_Mismatch(t *testing.T) {
 			{[]string{"write", "bw", "-d", "nothere"}, "nothere"},
 			{[]string{"write", "bw", "-d", vm.Dev[0], "-i", "9"}, "port"},
 			{[]string{"write", "bw", "-d", vm.Dev[0], "-o", "1"}, "only read"},
-			{[]string{"read", "bw", "-d", vm.Dev[0], "-o", "200"}, "200 > 128"},
+			{[]string{"read", "bw", "-d", vm.Dev[0], "-o", "200"}, map[bool]string{true: "200 > 16", false: "200 > 128"}[vm.Emulated]},
 		} {
 			p := start(t, "perf", append(tc.args, "-p", freshPort())...)
 			if rc := p.wait(t, 10*time.Second); rc == 0 || !strings.Contains(p.diag.String(), tc.want) {

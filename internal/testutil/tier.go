@@ -26,6 +26,7 @@ type RXE struct {
 	Dev  [2]string // device names
 	Net  [2]string // their netdevs
 	IP   [2]string // IPv4 addresses of the netdevs
+	Host [2]string // addresses by which TCP reaches them
 	Port uint8     // port number, the same on both
 	GID  int       // index of the IPv4-mapped RoCE v2 GID, the same on both
 
@@ -39,13 +40,14 @@ func NeedRXE(t testing.TB) RXE {
 		Dev:  [2]string{"rxe0", "rxe1"},
 		Net:  [2]string{"v0", "v1"},
 		IP:   [2]string{"10.8.0.1", "10.8.0.2"},
+		Host: [2]string{"10.8.0.1", "10.8.0.2"},
 		Port: 1,
 		GID:  1,
 	}
 	switch tier := os.Getenv(TierEnv); tier {
 	case "rxe":
 	case "emu":
-		r = RXE{Dev: [2]string{"mlx5_0", "mlx5_1"}, Port: 1, Emulated: true}
+		r = RXE{Dev: [2]string{"mlx5_0", "mlx5_1"}, Host: [2]string{"127.0.0.1", "127.0.0.1"}, Port: 1, Emulated: true}
 	default:
 		t.Skip("tier rxe or emu: runs in the SoftRoCE VM (make test-rxe) or on the emulated device (make test-emu)")
 	}
@@ -84,12 +86,53 @@ func (r *RXE) find(i int) error {
 	return fmt.Errorf("%s has no RoCE v2 GID of an IPv4 address", r.Dev[i])
 }
 
-// NeedKernel skips a test that changes the kernel's network, which an emulated
-// device does not follow.
+// SetLink takes a device's link up or down, and up again when the test ends.
+func (r *RXE) SetLink(t testing.TB, i int, up bool) {
+	t.Helper()
+	state := map[bool]string{true: "up", false: "down"}
+	if !up {
+		t.Cleanup(func() { r.SetLink(t, i, true) })
+	}
+	if r.Emulated {
+		control(t, "port", r.Dev[i], "1", state[up])
+		return
+	}
+	run(t, "/bin/ip", "link", "set", r.Net[i], state[up])
+}
+
+// ChangeGIDs gives a device's port one more GID, or takes it away.
+func (r *RXE) ChangeGIDs(t testing.TB, i int, more bool) {
+	t.Helper()
+	const address, index = "10.8.9.9", "200"
+	switch {
+	case r.Emulated && more:
+		control(t, "gid", r.Dev[i], "1", index, address)
+	case r.Emulated:
+		control(t, "gid", r.Dev[i], "1", index, "none")
+	default:
+		run(t, "/bin/ip", "addr", map[bool]string{true: "add", false: "del"}[more], address+"/32", "dev", r.Net[i])
+	}
+}
+
+// control asks the emulator that the test runs below.
+func control(t testing.TB, words ...string) {
+	t.Helper()
+	run(t, "emu", append([]string{"control"}, words...)...)
+}
+
+func run(t testing.TB, program string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+	}
+}
+
+// NeedKernel skips a test of what the kernel does, which an emulated device does
+// not follow: its network, modes of device files, limits of processes.
 func (r *RXE) NeedKernel(t testing.TB) {
 	t.Helper()
 	if r.Emulated {
-		t.Skip("changes the kernel's network: runs in the SoftRoCE VM only (make test-rxe)")
+		t.Skip("is about the kernel: runs in the SoftRoCE VM only (make test-rxe)")
 	}
 }
 

@@ -22,9 +22,9 @@ type Side struct {
 	LID       uint16
 	GIDIndex  int // -1: none
 	GID       string
-	MTU       int // bytes, of the path
-	Inline    int // bytes
-	Software  bool
+	MTU       int    // bytes, of the path
+	Inline    int    // bytes
+	Software  string // the note about a device that is none, "" for a NIC
 }
 
 // Setup is what the two ends agreed on. Ready is called with it, before the
@@ -105,16 +105,24 @@ func (s *session) openDevice() error {
 	return nil
 }
 
-// isSoftware tells whether the device is SoftRoCE, whose figures say nothing
-// about a NIC.
-func isSoftware(name string, a *ibv.DeviceAttr) bool {
+// Notes that stand wherever figures of software devices do.
+const (
+	SoftRoCENote = "SoftRoCE: software device, says nothing about a NIC"
+	EmulatedNote = "emulated adapter: says nothing about a NIC"
+)
+
+// software is the note about a device that is software, "" for a NIC.
+func software(name string, a *ibv.DeviceAttr) string {
 	const vendorRXE = 0xffffff
-	if a.VendorID == vendorRXE || strings.HasPrefix(name, "rxe") {
-		return true
-	}
+	dir := "/sys/class/infiniband/" + name
 	// Only software devices sit on a netdev, which older kernels name here.
-	_, err := os.Stat("/sys/class/infiniband/" + name + "/parent")
-	return err == nil
+	if _, err := os.Stat(dir + "/parent"); err == nil || a.VendorID == vendorRXE || strings.HasPrefix(name, "rxe") {
+		return SoftRoCENote
+	}
+	if b, err := os.ReadFile(dir + "/node_desc"); err == nil && strings.TrimSpace(string(b)) == "emulated" {
+		return EmulatedNote
+	}
+	return ""
 }
 
 // hello meets the peer.
@@ -329,7 +337,7 @@ func (s *session) describe() {
 			Device: s.dev.Name(), Firmware: s.attr.FirmwareVersion, Port: c.IBPort,
 			LinkLayer: s.port.LinkLayer.String(), RateGbps: s.port.RateGbps(), DataPath: path.String(),
 			LID: s.own[0].LID, GIDIndex: -1, MTU: s.mtu.Bytes(), Inline: c.Inline,
-			Software: isSoftware(s.dev.Name(), s.attr),
+			Software: software(s.dev.Name(), s.attr),
 		},
 		PeerAddress: s.conn.Peer(),
 		PeerVersion: s.terms.PeerVersion,

@@ -15,9 +15,6 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// SoftwareNote stands wherever figures of SoftRoCE do.
-const SoftwareNote = "SoftRoCE: software device, says nothing about a NIC"
-
 // Table prints for people.
 type Table struct {
 	W   io.Writer
@@ -138,8 +135,8 @@ func (t Table) Footer(res *engine.Result) {
 
 // Notes lists what a reader of the figures has to know.
 func Notes(res *engine.Result) []string {
-	if res.Setup.Local.Software {
-		return []string{SoftwareNote}
+	if n := res.Setup.Local.Software; n != "" {
+		return []string{n}
 	}
 	return nil
 }
@@ -293,7 +290,7 @@ func JSON(w io.Writer, c *engine.Config, res *engine.Result, histogram bool, fai
 	}
 	if l := res.Setup.Local; l.Device != "" {
 		d.Local = &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer, Rate: l.RateGbps * 1e9,
-			DataPath: l.DataPath, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software}
+			DataPath: l.DataPath, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software != ""}
 		if l.GIDIndex >= 0 {
 			d.Local.GIDIndex = &l.GIDIndex
 		}

@@ -40,7 +40,7 @@ func golden(t *testing.T, name string, got []byte) {
 func setup() engine.Setup {
 	return engine.Setup{
 		Local: engine.Side{Device: "rxe0", Firmware: "1.0", Port: 1, LinkLayer: "Ethernet", RateGbps: 10, DataPath: "ops",
-			GIDIndex: 1, GID: "::ffff:10.8.0.1", MTU: 1024, Software: true},
+			GIDIndex: 1, GID: "::ffff:10.8.0.1", MTU: 1024, Software: engine.SoftRoCENote},
 		PeerAddress: "10.8.0.2:18515", PeerVersion: "6.06", PeerGID: "::ffff:10.8.0.2",
 	}
 }
@@ -61,7 +61,7 @@ func bandwidth() (*engine.Config, *engine.Result) {
 func latency() (*engine.Config, *engine.Result) {
 	c := &engine.Config{Verb: wire.Send, Metric: wire.Latency, Iters: 1000, QPs: 1, TxDepth: 1, RxDepth: 512, PostList: 1, CQMod: 1, LatencyDef: engine.RoundTrip}
 	s := setup()
-	s.PeerOurs, s.Local.Software = true, false
+	s.PeerOurs, s.Local.Software = true, ""
 	return c, &engine.Result{
 		Setup: s, Clock: "TSC, 2.000 GHz", Started: time.Unix(1700000000, 0), Elapsed: time.Second,
 		Sizes: []engine.SizeResult{{Bytes: 2, Messages: 1000,
@@ -82,7 +82,7 @@ func TestTable(t *testing.T) {
 			}
 			tab.Footer(res)
 			golden(t, name, b.Bytes())
-			if name == "bw.txt" && !strings.Contains(b.String(), SoftwareNote) {
+			if name == "bw.txt" && !strings.Contains(b.String(), engine.SoftRoCENote) {
 				t.Error("figures of a software device without the note")
 			}
 		})
