@@ -68,15 +68,26 @@ func get64(p unsafe.Pointer, off uintptr) uint64 {
 	return bits.ReverseBytes64(*(*uint64)(unsafe.Add(p, off)))
 }
 
-const noSend = "a send WQE that is not posted"
+// What is wrong with a CQE.
+const (
+	noQP      = "a QP that is not there"
+	noSend    = "a send WQE that is not posted"
+	noSendOp  = "a send WQE of an opcode that is not posted here"
+	noRecv    = "a receive WQE that is not posted"
+	noFailed  = "a WQE that is not posted, in error"
+	noPayload = "a payload that it cannot carry"
+	noOpcode  = "an opcode that this CQ was not made for"
+)
 
-// sent tells of a send WQE's opcode: opcode of the completion, flags in the next 8 bits, and where its length is.
-var sent = [64]uint16{
-	opWrite: wcWrite, opSend: wcSend, opSendInv: wcSend, opWriteImm: wcWrite | wcWithImm<<8, opSendImm: wcSend | wcWithImm<<8,
-	opRead: wcRead | sentLen, opAtomicCS: wcCompareSwap | sent8, opAtomicFA: wcFetchAdd | sent8, opUMR: wcLocalInv, opTSO: wcTSO,
+// sent tells of a send WQE's opcode: opcode of the completion, flags in the next 8 bits, and where its length is. It is 0 for others.
+var sent = [256]uint16{
+	opWrite: known | wcWrite, opSend: known | wcSend, opSendInv: known | wcSend, opWriteImm: known | wcWrite | wcWithImm<<8,
+	opSendImm: known | wcSend | wcWithImm<<8, opRead: known | wcRead | sentLen, opAtomicCS: known | wcCompareSwap | sent8,
+	opAtomicFA: known | wcFetchAdd | sent8, opUMR: known | wcLocalInv,
 }
 
 const (
+	known   = 1 << 13
 	sentLen = 1 << 14 // in the CQE
 	sent8   = 1 << 15 // always 8 bytes
 )
@@ -131,7 +142,7 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 				qp.publish()
 			}
 			if qp = cq.qps.Find(num); qp == nil {
-				cq.pending = cq.corrupt(ci-1, tail, "a QP that is not on this CQ")
+				cq.pending = cq.corrupt(ci-1, tail, noQP)
 				break
 			}
 		}
@@ -150,7 +161,11 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 				cq.pending = cq.broken(qp, ci-1, tail, noSend)
 				goto out
 			}
-			kind := uint64(sent[tail>>56&63])
+			kind := uint64(sent[tail>>56])
+			if kind == 0 {
+				cq.pending = cq.broken(qp, ci-1, tail, noSendOp)
+				goto out
+			}
 			wc[0] = s.id
 			wc[1] = kind & 0xff << 32
 			wc[2] = 0
@@ -168,20 +183,25 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 				}
 			}
 			if f := uint8(tail) & (scatter32 | scatter64); f != 0 {
-				data := cq.carried(p, f)
-				if data == nil {
-					cq.pending = cq.broken(qp, ci-1, tail, "64 bytes of payload in an entry of 64 bytes")
+				status, ok := qp.scatterSend(uint32(at), uint32(wc[2]>>32), cq.carried(p, f))
+				if !ok {
+					cq.pending = cq.broken(qp, ci-1, tail, noPayload)
 					goto out
 				}
-				wc[1] |= uint64(qp.scatterSend(uint32(at), uint32(wc[2]>>32), data))
+				wc[1] |= uint64(status)
 			}
 		case cqeRespSend, cqeRespSendImm, cqeRespSendInv, cqeRespWrImm:
 			length := get32(p, offByteCnt)
 			id, status, ok := cq.recv(qp, uint32(tail>>16)&0xffff, length, p, uint8(tail))
 			if !ok {
-				cq.pending = cq.broken(qp, ci-1, tail, "a receive WQE that is not posted")
+				reason := noRecv
+				if f := uint8(tail) & (scatter32 | scatter64); f != 0 && cq.carried(p, f) == nil {
+					reason = noPayload
+				}
+				cq.pending = cq.broken(qp, ci-1, tail, reason)
 				goto out
 			}
+			// The last three mean nothing when the payload is in their place; libmlx5 hands them on, too. They count on UD, which has no such payload.
 			imm, from, path := uint64(get32(p, offImm)), get32(p, offFlagsRQPN), get64(p, offMLPath-1)
 			kind := &received[op&7]
 			flags := uint64(kind.flags)
@@ -199,14 +219,14 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 		case cqeReqErr, cqeRespErr:
 			ok, skip := cq.failed(qp, &out[n], op, uint32(tail>>16)&0xffff, p)
 			if !ok {
-				cq.pending = cq.broken(qp, ci-1, tail, "a WQE that is not posted, in error")
+				cq.pending = cq.broken(qp, ci-1, tail, noFailed)
 				goto out
 			}
 			if skip {
 				continue
 			}
 		default:
-			cq.pending = cq.broken(qp, ci-1, tail, "an opcode that this CQ was not made for")
+			cq.pending = cq.broken(qp, ci-1, tail, noOpcode)
 			goto out
 		}
 		n++
@@ -228,12 +248,13 @@ out:
 	return n, nil
 }
 
-// carried is the payload that a CQE carries: its own first 32 bytes, or the 64 bytes before it, which only an entry of 128 bytes has.
+// carried is the payload that a CQE carries: its own first 32 bytes, or the 64 bytes before it, which only an entry of 128 bytes has. Both bits would be a
+// compressed CQE, which nobody asked for.
 func (cq *CQ) carried(p unsafe.Pointer, f uint8) []byte {
 	switch {
-	case f&scatter32 != 0:
+	case f == scatter32:
 		return unsafe.Slice((*byte)(p), 32)
-	case cq.shift == 7:
+	case f == scatter64 && cq.shift == 7:
 		return unsafe.Slice((*byte)(unsafe.Add(p, -64)), 64)
 	}
 	return nil
@@ -342,7 +363,7 @@ func (cq *CQ) Purge(qp *QP) {
 	}
 	if freed > 0 {
 		cq.ci += freed
-		mmio.Consumed(cq.dbrec, bits.ReverseBytes32(cq.ci&numberMask))
+		mmio.Moved(cq.dbrec, bits.ReverseBytes32(cq.ci&numberMask))
 	}
 	if cq.last == qp {
 		cq.last = nil

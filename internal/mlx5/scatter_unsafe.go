@@ -29,23 +29,26 @@ func scatter(list unsafe.Pointer, segs int, n uint32, data []byte) uint32 {
 	return 0
 }
 
-// scatterSend copies the result of a small read or atomic to where its WQE says.
-func (q *QP) scatterSend(counter, n uint32, data []byte) uint32 {
-	if !q.RC || n > uint32(len(data)) {
-		return statusGeneral
+// scatterSend copies the result of a small read or atomic to where its WQE says. It answers a status, or false when the WQE is none that has a result.
+func (q *QP) scatterSend(counter, n uint32, data []byte) (uint32, bool) {
+	if !q.RC || data == nil {
+		return 0, false
 	}
 	s := &q.SQ
-	p := unsafe.Add(s.buf, uintptr(counter&s.mask)<<blockShift)
+	p := s.block(counter)
 	skip := 2 // control, remote address
 	switch uint8(get32(p, 0)) {
 	case opRead:
 	case opAtomicCS, opAtomicFA:
 		skip = 3
 	default:
-		return statusGeneral
+		return 0, false
+	}
+	if n > uint32(len(data)) {
+		return statusLocLen, true
 	}
 	segs := int(get32(p, 4)&maxDS) - skip
-	p = unsafe.Add(p, skip*segSize)
+	p = unsafe.Add(p, skip*segSize) // within the block
 	data = data[:n]
 	for ; segs > 0 && len(data) > 0; segs-- {
 		if p == s.end {
@@ -57,7 +60,7 @@ func (q *QP) scatterSend(counter, n uint32, data []byte) uint32 {
 		p = unsafe.Add(p, segSize)
 	}
 	if len(data) > 0 {
-		return statusLocLen
+		return statusLocLen, true
 	}
-	return 0
+	return 0, true
 }

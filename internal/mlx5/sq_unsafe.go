@@ -165,9 +165,9 @@ func (q *SQ) Send(id uint64, op, flags, imm uint32, s *SGE) bool {
 }
 
 // Begin starts a WQE of at most segs 16-byte segments after the control segment; Commit ends it, and until then it is nothing. It answers false when the
-// queue is full.
+// queue is full; for more than 62 segments it always is.
 func (q *SQ) Begin(op, flags, imm uint32, segs int) bool {
-	if !q.room((uint32(segs) + 4) / 4) {
+	if segs >= maxDS || !q.room((uint32(segs)+4)/4) {
 		return false
 	}
 	q.seg = unsafe.Add(q.buf, uintptr(q.cur&q.mask)<<blockShift+segSize)
@@ -188,6 +188,13 @@ func (q *SQ) next() unsafe.Pointer {
 	q.seg = unsafe.Add(p, segSize)
 	q.ds++
 	return p
+}
+
+// XRC adds the segment of an XRC send: the number of the SRQ at the peer that takes the message. It comes first. C: struct mlx5_wqe_xrc_seg.
+func (q *SQ) XRC(srqn uint32) {
+	p := q.next()
+	put64(p, 0, uint64(srqn)<<32)
+	put64(p, 8, 0)
 }
 
 // Remote adds a remote address segment.

@@ -47,7 +47,6 @@ const (
 	wcFetchAdd    = 4
 	wcBindMW      = 5
 	wcLocalInv    = 6
-	wcTSO         = 7
 	wcRecv        = 1 << 7
 	wcRecvImm     = 1<<7 + 1
 )

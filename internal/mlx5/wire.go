@@ -8,7 +8,6 @@ const (
 	opWriteImm = 0x09
 	opSend     = 0x0a
 	opSendImm  = 0x0b
-	opTSO      = 0x0e
 	opRead     = 0x10
 	opAtomicCS = 0x11
 	opAtomicFA = 0x12

@@ -1,0 +1,132 @@
+package mlx5_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/mlx5"
+)
+
+// A QP that goes takes its completions along, those of others stay in their order, and the ring goes on: with any mix of completions, at any place of the
+// ring, up to a full one.
+func TestPurge(t *testing.T) {
+	for _, cqeSize := range []int{64, 128} {
+		for _, cqes := range []int{8, 64} {
+			t.Run(fmt.Sprintf("%d/%d", cqeSize, cqes), func(t *testing.T) {
+				const qps = 3
+				d := newDevice(t, size{srqWQEs: 128, srqStride: 32, cqes: cqes, cqeSize: cqeSize})
+				s := d.newSRQ(32, 1, nil)
+				hw := &sharedRQ{d: d, stride: 32}
+				tab := new(mlx5.Table)
+				cq := d.newCQ(tab)
+				r := rand.New(rand.NewPCG(uint64(cqes), uint64(cqeSize)))
+				type side struct {
+					*mlx5.QP
+					d      *device
+					posted uint16
+				}
+				var sides [qps]side
+				make1 := func(i int) {
+					rings := newDevice(t, size{blocks: 64})
+					sides[i] = side{mlx5.NewQP(uint32(0x100+i), true, rings.sqConfig(), nil, s), rings, 0} // numbers come back
+					tab.Add(sides[i].QP)
+				}
+				for i := range qps {
+					make1(i)
+				}
+				type done struct {
+					qp int
+					id uint64
+				}
+				var there []done
+				id := uint64(0)
+				for step := range 1500 {
+					for range r.IntN(cqes - len(there) + 1) {
+						i := r.IntN(qps)
+						q := &sides[i]
+						if r.IntN(2) == 0 {
+							if !q.SQ.Send(id, wrSend, signaled, 0, local) {
+								continue
+							}
+							q.SQ.Ring()
+							d.put(cqe{sendOp: 0x0a, qpn: q.Num, counter: q.posted, data: bytes.Repeat([]byte{1}, 64)})
+							q.posted++
+						} else {
+							if s.Post(recvs(int(id), 1)) != 1 {
+								t.Fatal("the SRQ lost WQEs")
+							}
+							w, _ := hw.next()
+							d.put(cqe{op: 2, qpn: q.Num, counter: uint16(w), bytes: 1})
+						}
+						there = append(there, done{i, id})
+						id++
+					}
+					switch k := r.IntN(6); {
+					case k < qps: // reset, or destroyed and made again
+						q := &sides[k]
+						before := d.consumed()
+						cq.Purge(q.QP)
+						kept := there[:0:0]
+						for _, e := range there {
+							if e.qp != k {
+								kept = append(kept, e)
+							}
+						}
+						if got := d.consumed() - before; got != uint32(len(there)-len(kept)) {
+							t.Fatalf("step %d: the consumer index went on by %d, want %d", step, got, len(there)-len(kept))
+						}
+						there = kept
+						if r.IntN(4) != 0 {
+							q.Reset()
+							q.posted = 0
+						} else {
+							tab.Remove(q.QP)
+							make1(k)
+						}
+					default:
+						n := r.IntN(len(there) + 1)
+						wcs := make([]mlx5.WC, n)
+						got, err := cq.Poll(wcs)
+						if got != n || err != nil {
+							t.Fatalf("step %d: %d completions, want %d; error %v", step, got, n, err)
+						}
+						for i, wc := range wcs {
+							if wc.ID != there[i].id || wc.QPN != uint32(0x100+there[i].qp) || wc.Status != 0 {
+								t.Fatalf("step %d: completion %d is %+v, want %+v", step, i, wc, there[i])
+							}
+						}
+						there = there[n:]
+					}
+				}
+			})
+		}
+	}
+}
+
+// The half of a 128-byte entry that comes first carries payload: it moves along.
+func TestPurgeMovesPayload(t *testing.T) {
+	mem := alloc(t, 256)
+	d := newDevice(t, size{rqWQEs: 4, rqStride: 16, cqes: 4, cqeSize: 128})
+	a := mlx5.NewQP(1, true, nil, d.rqConfig(16, 1), nil)
+	e := newDevice(t, size{rqWQEs: 4, rqStride: 16})
+	b := mlx5.NewQP(2, true, nil, e.rqConfig(16, 1), nil)
+	tab := new(mlx5.Table)
+	tab.Add(a)
+	tab.Add(b)
+	cq := d.newCQ(tab)
+	a.RQ.Post([]mlx5.RecvWR{{ID: 1, SGEs: []mlx5.SGE{{Addr: addr(mem), Length: 64}}}})
+	b.RQ.Post(recvs(2, 2))
+	d.put(cqe{op: 2, qpn: 1, bytes: 64, format: 2, data: counted(64)})
+	d.got(2, 0, 0)
+	d.got(2, 1, 0)
+	cq.Purge(b)
+	if d.consumed() != 2 {
+		t.Errorf("consumer index %d", d.consumed())
+	}
+	if wc := poll(t, cq, 1)[0]; wc.ID != 1 || wc.Status != 0 {
+		t.Errorf("%+v", wc)
+	}
+	same(t, "payload", mem[:64], counted(64))
+}
