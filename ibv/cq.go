@@ -204,6 +204,10 @@ func (cq *CQ) Cap() int {
 func (cq *CQ) Poll(wcs []WC) (int, error) {
 	cq.mu.Lock()
 	if cq.direct != nil {
+		if cq.direct.Empty() {
+			cq.mu.Unlock()
+			return 0, nil
+		}
 		n, err := cq.direct.Poll(mlx5WCs(wcs))
 		cq.mu.Unlock()
 		if err != nil {

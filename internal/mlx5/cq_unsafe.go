@@ -21,18 +21,19 @@ type CQConfig struct {
 
 // CQ is a completion queue.
 type CQ struct {
-	buf     unsafe.Pointer // of the 64 bytes that count in entry 0
-	mask    uint32
-	log     uint8 // of entries
-	shift   uint8 // log2 of an entry's size
-	ci      uint32
-	armSN   atomic.Uint32 // events taken; the reader of the channel counts them
-	last    *QP
-	qps     *Table
-	dbrec   unsafe.Pointer
-	uar     unsafe.Pointer
-	num     uint32
-	pending error // found behind completions that were delivered first
+	buf      unsafe.Pointer // of the 64 bytes that count in entry 0
+	mask     uint32
+	log      uint8 // of entries
+	shift    uint8 // log2 of an entry's size
+	ci       uint32
+	armSN    atomic.Uint32 // events taken; the reader of the channel counts them
+	last     *QP
+	qps      *Table
+	dbrec    unsafe.Pointer
+	uar      unsafe.Pointer
+	num      uint32
+	lastRecv bool  // what came last was a receive
+	pending  error // found behind completions that were delivered first
 }
 
 // NewCQ takes a CQ over, before anything used it.
@@ -119,123 +120,151 @@ var (
 // goes on behind it.
 //
 //go:norace
-func (cq *CQ) Poll(out []WC) (int, error) {
-	if cq.pending != nil {
-		err := cq.pending
-		cq.pending = nil
-		return 0, err
-	}
-	n := 0
-	ci := cq.ci
+func (cq *CQ) Poll(out []WC) (n int, err error) {
+	// Mostly what comes is of the kind and of the QP that came last: successful sends and writes are taken here, receives in the next function,
+	// all others in pollAny.
 	qp := cq.last
-	for n < len(out) {
-		p := unsafe.Add(cq.buf, uintptr(ci&cq.mask)<<cq.shift)
+	if qp == nil || cq.pending != nil || cq.lastRecv {
+		return cq.pollReceives(out)
+	}
+	const plain = numberMask<<32 | 0xfd // QPN, opcode, format, owner
+	q := &qp.SQ
+	num := uint64(qp.Num)
+	polled, ci := q.polled, cq.ci
+	slots := unsafe.Pointer(unsafe.SliceData(q.slots))
+	for ; n < len(out); n++ {
+		p := cq.entry(ci)
+		tail := bits.ReverseBytes64(mmio.LoadCQE(unsafe.Add(p, offTail)))
+		kind := uint64(sent[tail>>56])
+		own := cq.owner(ci)
+		if tail&plain != num<<32|uint64(own) || kind-known >= sentLen-known {
+			if uint8(tail)&1 != own || uint8(tail)>>4 == cqeInvalid {
+				break
+			}
+			return cq.pollRest(out, n, polled)
+		}
+		s := (*slot)(unsafe.Add(slots, uintptr(uint32(tail>>16)&q.mask)*unsafe.Sizeof(slot{})))
+		mark := s.mark
+		// The slot must be one that is posted: between the last completed and the last built.
+		if uint32(mark)-uint32(polled)-1 >= q.maxWR {
+			return cq.pollRest(out, n, polled)
+		}
+		polled = mark
+		wc := (*[8]uint64)(unsafe.Pointer(&out[n]))
+		wc[0] = s.id
+		wc[1] = kind & 0xff << 32
+		wc[2] = 0
+		wc[3] = 0
+		wc[4] = num
+		wc[5] = kind >> 8 & wcWithImm
+		wc[6] = 0
+		wc[7] = get64(p, offTimestamp)
+		ci++
+	}
+	if n != 0 {
+		q.polled = polled
+		publish64(&q.done, polled)
+		cq.ci = ci
+		mmio.Consumed(cq.dbrec, bits.ReverseBytes32(ci&numberMask))
+	}
+	return n, nil
+}
+
+// pollReceives is Poll when a receive came last.
+//
+//go:norace
+func (cq *CQ) pollReceives(out []WC) (n int, err error) {
+	qp := cq.last
+	if qp == nil || cq.pending != nil || !cq.lastRecv || qp.SRQ != nil {
+		return cq.pollAny(out, 0)
+	}
+	r := &qp.RQ
+	num := uint64(qp.Num)
+	polled, ci := r.polled, cq.ci
+	for ; n < len(out); n++ {
+		p := cq.entry(ci)
+		tail := bits.ReverseBytes64(mmio.LoadCQE(unsafe.Add(p, offTail)))
+		op, own := uint8(tail)>>4, cq.owner(ci)
+		if op == cqeInvalid || uint8(tail)&1 != own {
+			break
+		}
+		if polled == r.known {
+			r.known = r.head // as it was before the doorbell, at least
+		}
+		i := uintptr(polled & r.mask)
+		f := uint8(tail) & (scatter32 | scatter64)
+		// Receives complete in order.
+		if tail>>32&numberMask != num || op-1 >= cqeRespSendInv || polled == r.known || uint32(tail>>16)&0xffff&r.mask != uint32(i) || f&scatter64 != 0 {
+			r.polled = polled
+			publish32(&r.done, polled)
+			return cq.pollAny(out, n)
+		}
+		length := get32(p, offByteCnt)
+		status := uint32(0)
+		if f != 0 {
+			list := unsafe.Add(r.buf, i*r.stride)
+			if length <= get32(list, 0) && length-8 <= 32-8 { // one SGE has room, and eights cover it
+				to := addrAt(get64(list, 8))
+				copyLong(to, p, uintptr(length))
+			} else {
+				status = scatter(list, r.segs, length, unsafe.Slice((*byte)(p), 32))
+			}
+		}
+		wc := (*[8]uint64)(unsafe.Pointer(&out[n]))
+		wc[0] = *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(r.ids)), i*8))
+		fillReceived(wc, p, num, op, length, status)
+		polled++
+		ci++
+	}
+	if n != 0 {
+		r.polled = polled
+		publish32(&r.done, polled)
+		cq.ci = ci
+		mmio.Consumed(cq.dbrec, bits.ReverseBytes32(ci&numberMask))
+	}
+	return n, nil
+}
+
+// pollRest is what Poll does from the first entry on that it does not take itself.
+//
+//go:norace
+func (cq *CQ) pollRest(out []WC, n int, polled uint64) (int, error) {
+	q := &cq.last.SQ
+	q.polled = polled
+	publish64(&q.done, polled)
+	return cq.pollAny(out, n)
+}
+
+// pollAny is Poll, when out[:n] are taken already.
+//
+//go:norace
+func (cq *CQ) pollAny(out []WC, n int) (int, error) {
+	ci := cq.ci + uint32(n)
+	qp := cq.last
+	for n < len(out) && cq.pending == nil {
+		p := cq.entry(ci)
 		tail := bits.ReverseBytes64(mmio.LoadCQE(unsafe.Add(p, offTail)))
 		op := uint8(tail) >> 4
-		if op == cqeInvalid || uint8(tail)&1 != uint8(ci>>cq.log)&1 {
+		if op == cqeInvalid || uint8(tail)&1 != cq.owner(ci) {
 			break
 		}
 		ci++
 		num := uint32(tail>>32) & numberMask
 		if qp == nil || qp.Num != num {
-			if qp != nil {
-				qp.publish()
-			}
 			if qp = cq.qps.Find(num); qp == nil {
 				cq.pending = cq.corrupt(ci-1, tail, noQP)
 				break
 			}
 		}
-		wc := (*[8]uint64)(unsafe.Pointer(&out[n]))
-		switch op {
-		case cqeReq:
-			q := &qp.SQ
-			at := uintptr(uint32(tail>>16) & q.mask)
-			// The slot must be one that is posted: between the last completed and the last built.
-			if q.buf == nil {
-				cq.pending = cq.broken(qp, ci-1, tail, noSend)
-				goto out
-			}
-			s := (*slot)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(q.slots)), at*unsafe.Sizeof(slot{})))
-			if uint32(s.mark)-uint32(q.polled)-1 >= q.maxWR {
-				cq.pending = cq.broken(qp, ci-1, tail, noSend)
-				goto out
-			}
-			kind := uint64(sent[tail>>56])
-			if kind == 0 {
-				cq.pending = cq.broken(qp, ci-1, tail, noSendOp)
-				goto out
-			}
-			wc[0] = s.id
-			wc[1] = kind & 0xff << 32
-			wc[2] = 0
-			wc[3] = 0
-			wc[4] = uint64(num)
-			wc[5] = kind >> 8 & wcWithImm
-			wc[6] = 0
-			wc[7] = get64(p, offTimestamp)
-			q.polled = s.mark
-			if kind >= sentLen {
-				if kind >= sent8 {
-					wc[2] = 8 << 32
-				} else {
-					wc[2] = uint64(get32(p, offByteCnt)) << 32
-				}
-			}
-			if f := uint8(tail) & (scatter32 | scatter64); f != 0 {
-				status, ok := qp.scatterSend(uint32(at), uint32(wc[2]>>32), cq.carried(p, f))
-				if !ok {
-					cq.pending = cq.broken(qp, ci-1, tail, noPayload)
-					goto out
-				}
-				wc[1] |= uint64(status)
-			}
-		case cqeRespSend, cqeRespSendImm, cqeRespSendInv, cqeRespWrImm:
-			length := get32(p, offByteCnt)
-			id, status, ok := cq.recv(qp, uint32(tail>>16)&0xffff, length, p, uint8(tail))
-			if !ok {
-				reason := noRecv
-				if f := uint8(tail) & (scatter32 | scatter64); f != 0 && cq.carried(p, f) == nil {
-					reason = noPayload
-				}
-				cq.pending = cq.broken(qp, ci-1, tail, reason)
-				goto out
-			}
-			// The last three mean nothing when the payload is in their place; libmlx5 hands them on, too. They count on UD, which has no such payload.
-			imm, from, path := uint64(get32(p, offImm)), get32(p, offFlagsRQPN), get64(p, offMLPath-1)
-			kind := &received[op&7]
-			flags := uint64(kind.flags)
-			if from>>28&3 != 0 {
-				flags |= wcGRH
-			}
-			wc[0] = id
-			wc[1] = uint64(kind.opcode)<<32 | uint64(status)
-			wc[2] = uint64(length) << 32
-			wc[3] = imm&kind.imm | imm<<32&kind.inv
-			wc[4] = uint64(from&numberMask)<<32 | uint64(num)
-			wc[5] = path&0xffff<<48 | imm&0xffff<<32 | flags
-			wc[6] = path>>48&0x7f<<8 | uint64(from>>24&0xf)
-			wc[7] = get64(p, offTimestamp)
-		case cqeReqErr, cqeRespErr:
-			ok, skip := cq.failed(qp, &out[n], op, uint32(tail>>16)&0xffff, p)
-			if !ok {
-				cq.pending = cq.broken(qp, ci-1, tail, noFailed)
-				goto out
-			}
-			if skip {
-				continue
-			}
-		default:
-			cq.pending = cq.broken(qp, ci-1, tail, noOpcode)
-			goto out
+		cq.lastRecv = op-1 < cqeRespSendInv
+		wrong, skip := cq.one(&out[n], qp, p, tail)
+		if wrong != "" {
+			cq.pending = cq.broken(qp, ci-1, tail, wrong)
+		} else if !skip {
+			n++
 		}
-		n++
 	}
-out:
-	if qp != nil {
-		qp.publish()
-		cq.last = qp
-	}
+	cq.last = qp
 	if ci != cq.ci {
 		cq.ci = ci
 		mmio.Consumed(cq.dbrec, bits.ReverseBytes32(ci&numberMask))
@@ -246,6 +275,113 @@ out:
 		return 0, err
 	}
 	return n, nil
+}
+
+// Empty says that no completion is there.
+//
+//go:norace
+func (cq *CQ) Empty() bool {
+	own := uint8(mmio.LoadCQE(unsafe.Add(cq.entry(cq.ci), offTail)) >> 56) // the last byte
+	return (own>>4 == cqeInvalid || own&1 != cq.owner(cq.ci)) && cq.pending == nil
+}
+
+// entry is where the 64 bytes that count of entry ci lie.
+func (cq *CQ) entry(ci uint32) unsafe.Pointer {
+	return unsafe.Add(cq.buf, uintptr(ci&cq.mask)<<(cq.shift&7))
+}
+
+// owner is the owner bit that entry ci has when it is ours.
+func (cq *CQ) owner(ci uint32) uint8 { return uint8(ci>>(cq.log&31)) & 1 }
+
+// fillReceived fills all of a completion but its id. The last of it means nothing when the payload is in its place; libmlx5 hands that on, too. It counts on UD,
+// which has no such payload.
+func fillReceived(wc *[8]uint64, p unsafe.Pointer, num uint64, op uint8, length, status uint32) {
+	imm, from, path := uint64(get32(p, offImm)), get32(p, offFlagsRQPN), get64(p, offMLPath-1)
+	kind := &received[op&7]
+	wc[1] = uint64(kind.opcode)<<32 | uint64(status)
+	wc[2] = uint64(length) << 32
+	wc[3] = imm&kind.imm | imm<<32&kind.inv
+	wc[4] = uint64(from&numberMask)<<32 | num
+	wc[5] = path&0xffff<<48 | imm&0xffff<<32 | uint64(kind.flags) | uint64((from>>28|from>>29)&wcGRH)
+	wc[6] = path>>48&0x7f<<8 | uint64(from>>24&0xf)
+	wc[7] = get64(p, offTimestamp)
+}
+
+// one takes an entry of any kind. It says what is wrong with it, or that it is no completion.
+//
+//go:norace
+func (cq *CQ) one(out *WC, qp *QP, p unsafe.Pointer, tail uint64) (wrong string, skip bool) {
+	counter, op := uint32(tail>>16)&0xffff, uint8(tail)>>4
+	wc := (*[8]uint64)(unsafe.Pointer(out))
+	switch op {
+	case cqeReq:
+		kind := uint64(sent[tail>>56])
+		if kind == 0 {
+			return noSendOp, false
+		}
+		s := qp.SQ.take(counter)
+		if s == nil {
+			return noSend, false
+		}
+		wc[0] = s.id
+		wc[1] = kind & 0xff << 32
+		wc[2] = 0
+		wc[3] = 0
+		wc[4] = uint64(qp.Num)
+		wc[5] = kind >> 8 & wcWithImm
+		wc[6] = 0
+		wc[7] = get64(p, offTimestamp)
+		switch {
+		case kind >= sent8:
+			out.ByteLen = 8
+		case kind >= sentLen:
+			out.ByteLen = get32(p, offByteCnt)
+		}
+		if f := uint8(tail) & (scatter32 | scatter64); f != 0 {
+			status, ok := qp.scatterSend(counter, out.ByteLen, cq.carried(p, f))
+			if !ok {
+				return noPayload, false
+			}
+			out.Status = status
+		}
+		publish64(&qp.SQ.done, qp.SQ.polled)
+	case cqeRespSend, cqeRespSendImm, cqeRespSendInv, cqeRespWrImm:
+		length := get32(p, offByteCnt)
+		id, status, ok := cq.recv(qp, counter, length, p, uint8(tail))
+		if !ok {
+			if f := uint8(tail) & (scatter32 | scatter64); f != 0 && cq.carried(p, f) == nil {
+				return noPayload, false
+			}
+			return noRecv, false
+		}
+		wc[0] = id
+		fillReceived(wc, p, uint64(qp.Num&numberMask), op, length, status)
+	case cqeReqErr, cqeRespErr:
+		ok, skip := cq.failed(qp, out, op, counter, p)
+		if !ok {
+			return noFailed, false
+		}
+		return "", skip
+	default:
+		return noOpcode, false
+	}
+	return "", false
+}
+
+// take completes the send WQE that begins at block counter; nil if none is posted there.
+//
+//go:norace
+func (q *SQ) take(counter uint32) *slot {
+	if q.buf == nil {
+		return nil
+	}
+	s := &q.slots[counter&q.mask]
+	// Between the last completed and the last built.
+	if uint32(s.mark)-uint32(q.polled)-1 >= q.maxWR {
+		return nil
+	}
+	q.polled = s.mark
+	return s
 }
 
 // carried is the payload that a CQE carries: its own first 32 bytes, or the 64 bytes before it, which only an entry of 128 bytes has. Both bits would be a
@@ -264,13 +400,6 @@ func (cq *CQ) carried(p unsafe.Pointer, f uint8) []byte {
 //
 //go:norace
 func (cq *CQ) recv(qp *QP, counter, n uint32, p unsafe.Pointer, own uint8) (id uint64, status uint32, ok bool) {
-	if own&(scatter32|scatter64) == 0 && qp.SRQ == nil {
-		i, ok := qp.RQ.take(counter)
-		if !ok {
-			return 0, 0, false
-		}
-		return qp.RQ.ids[i], 0, true
-	}
 	var carried []byte
 	if f := own & (scatter32 | scatter64); f != 0 {
 		if carried = cq.carried(p, f); carried == nil {
@@ -285,7 +414,12 @@ func (cq *CQ) recv(qp *QP, counter, n uint32, p unsafe.Pointer, own uint8) (id u
 	if !ok {
 		return 0, 0, false
 	}
-	return r.ids[i], scatter(unsafe.Add(r.buf, uintptr(i)*r.stride), r.segs, n, carried), true
+	if carried != nil {
+		status = scatter(unsafe.Add(r.buf, uintptr(i)*r.stride), r.segs, n, carried)
+	}
+	id = r.ids[i]
+	publish32(&r.done, r.polled)
+	return id, status, true
 }
 
 // failed completes what an error CQE names. skip: it was handled and is no completion.
@@ -302,15 +436,12 @@ func (cq *CQ) failed(qp *QP, wc *WC, op uint8, counter uint32, p unsafe.Pointer)
 		wc.ID, _, ok = cq.recv(qp, counter, 0, p, 0)
 		return ok, false
 	}
-	if qp.SQ.buf == nil {
-		return false, false
-	}
-	s := &qp.SQ.slots[counter&qp.SQ.mask]
-	if uint32(s.mark)-uint32(qp.SQ.polled)-1 >= qp.SQ.maxWR {
+	s := qp.SQ.take(counter)
+	if s == nil {
 		return false, false
 	}
 	wc.ID = s.id
-	qp.SQ.polled = s.mark
+	publish64(&qp.SQ.done, qp.SQ.polled)
 	return true, false
 }
 

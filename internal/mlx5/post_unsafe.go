@@ -227,6 +227,11 @@ func copyShort(to, from unsafe.Pointer, n uintptr) {
 		}
 		return
 	}
+	copyLong(to, from, n)
+}
+
+// copyLong is copyShort for 8 bytes or more.
+func copyLong(to, from unsafe.Pointer, n uintptr) {
 	for i := uintptr(0); i < n-8; i += 8 {
 		*(*uint64)(unsafe.Add(to, i)) = *(*uint64)(unsafe.Add(from, i))
 	}

@@ -20,6 +20,8 @@ func NewQP(num uint32, rc bool, sq *SQConfig, rq *RQConfig, srq *SRQ) *QP {
 	q := &QP{Num: num, SRQ: srq, RC: rc}
 	if sq != nil {
 		q.SQ.init(num, sq)
+	} else {
+		q.SQ.slots = make([]slot, 1) // which is never posted
 	}
 	if rq != nil {
 		q.RQ.init(rq)
@@ -35,16 +37,6 @@ func (q *QP) Reset() {
 	q.SQ.reset()
 	if q.RQ.buf != nil {
 		q.RQ.reset()
-	}
-}
-
-// publish lets posters see what was polled.
-func (q *QP) publish() {
-	if s := &q.SQ; s.polled != s.done.Load() {
-		s.done.Store(s.polled)
-	}
-	if r := &q.RQ; r.polled != r.done.Load() {
-		r.done.Store(r.polled)
 	}
 }
 

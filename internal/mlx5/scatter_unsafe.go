@@ -9,8 +9,7 @@ func scatter(list unsafe.Pointer, segs int, n uint32, data []byte) uint32 {
 	}
 	data = data[:n]
 	if n > 0 && segs > 0 && get32(list, 0) >= n { // mostly
-		addr := uintptr(get64(list, 8))
-		copyShort(*(*unsafe.Pointer)(unsafe.Pointer(&addr)), unsafe.Pointer(unsafe.SliceData(data)), uintptr(n))
+		copyShort(addrAt(get64(list, 8)), unsafe.Pointer(unsafe.SliceData(data)), uintptr(n))
 		return 0
 	}
 	for i := 0; i < segs && len(data) > 0; i++ {
@@ -63,4 +62,10 @@ func (q *QP) scatterSend(counter, n uint32, data []byte) (uint32, bool) {
 		return statusLocLen, true
 	}
 	return 0, true
+}
+
+// addrAt is the program's memory at addr.
+func addrAt(addr uint64) unsafe.Pointer {
+	a := uintptr(addr)
+	return *(*unsafe.Pointer)(unsafe.Pointer(&a))
 }

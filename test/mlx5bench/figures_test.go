@@ -127,7 +127,7 @@ func drive(w io.Writer) error {
 		ours, lib, hand *process
 	}
 	var trios []trio
-	for _, t := range []trio{{suffix: ""}} {
+	for _, t := range []trio{{suffix: ""}, {suffix: "_unlocked"}} {
 		env := []string{roleEnv + "=side"}
 		if t.suffix != "" {
 			env = append(env, "MLX5_SINGLE_THREADED=1")

@@ -102,10 +102,12 @@ func newSide(device string, gid int) (*side, error) {
 }
 
 func (e *end) open(pd *ibv.PD) (err error) {
-	if e.cq, err = pd.Context().CreateCQ(fillWRs, &ibv.CQOptions{NoEvents: true, DataPath: ibv.DataPathDirect}); err != nil {
+	unlocked := os.Getenv("MLX5_SINGLE_THREADED") != "" // as for libmlx5
+	if e.cq, err = pd.Context().CreateCQ(fillWRs, &ibv.CQOptions{NoEvents: true, DataPath: ibv.DataPathDirect, SingleThreaded: unlocked}); err != nil {
 		return err
 	}
-	if e.qp, err = pd.CreateQP(e.cq, e.cq, &ibv.QPOptions{MaxSendWR: fillWRs, MaxRecvWR: fillWRs, MaxInline: inlined}); err != nil {
+	o := &ibv.QPOptions{MaxSendWR: fillWRs, MaxRecvWR: fillWRs, MaxInline: inlined, SingleThreaded: unlocked}
+	if e.qp, err = pd.CreateQP(e.cq, e.cq, o); err != nil {
 		return err
 	}
 	lib, err := loader.Open(loader.MLX5)
