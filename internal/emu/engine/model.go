@@ -70,14 +70,18 @@ func (e *Engine) QPModified(qp *hca.QP, from, to hca.QPState) {
 func (e *Engine) QPLeaves(qp *hca.QP) {
 	const patience = int64(2 * time.Millisecond)
 	r := &qp.Run
-	if e.yielding || qp.UAR == nil || qp.Context.Dead || qp.State != hca.RTS {
+	if e.yielding || qp.UAR == nil || qp.Context.Dead {
 		return
 	}
 	limit := e.limit
 	e.now = nanos()
 	e.limit = math.MaxInt64 // the lock stays ours
 	e.scan(qp.UAR)
-	for range e.c.Batch {
+	batch := e.c.Batch
+	if qp.State != hca.RTS {
+		batch = 0 // a doorbell in another state is taken, and carries out nothing
+	}
+	for range batch {
 		if !r.Look && (r.Tail == r.Announced || !e.runs(qp)) || nanos() > e.now+patience {
 			break
 		}
