@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // server listens on a device and hands out what it accepts.
@@ -149,6 +150,7 @@ func TestRXE_CM_Many(t *testing.T) {
 
 // TestRXE_CM_Wildcard listens on every address.
 func TestRXE_CM_Wildcard(t *testing.T) {
+	testutil.NeedRXE(t)
 	l := closing(t, must(Listen(timeout(t), ":0", nil))(t))
 	port := l.Addr().Port()
 	if port == 0 || !l.Addr().Addr().IsUnspecified() {

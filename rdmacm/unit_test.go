@@ -1,0 +1,200 @@
+package rdmacm
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+func TestSockaddr(t *testing.T) {
+	for _, c := range []struct {
+		in, want string
+		family   Family
+		len      uint32
+	}{
+		{"10.8.0.1:7471", "10.8.0.1:7471", INET, 16},
+		{"[::ffff:10.8.0.1]:7471", "10.8.0.1:7471", INET, 16},
+		{"[fd00::1]:1", "[fd00::1]:1", INET6, 28},
+		{"[fe80::1%1]:65535", "[fe80::1%lo]:65535", INET6, 28},
+		{"[fe80::1%424242]:2", "[fe80::1%424242]:2", INET6, 28},
+		{"0.0.0.0:0", "0.0.0.0:0", INET, 16},
+	} {
+		a, err := newSockaddr(netip.MustParseAddrPort(c.in))
+		if err != nil {
+			t.Errorf("%s: %v", c.in, err)
+			continue
+		}
+		want := netip.MustParseAddrPort(c.want)
+		if got := a.addrPort(); got != want || a.family() != c.family || a.len() != c.len || a.port() != want.Port() {
+			t.Errorf("%s became %v of %v, %d bytes, port %d", c.in, got, a.family(), a.len(), a.port())
+		}
+		if _, ok := a.ibAddr(); ok {
+			t.Errorf("%s is an InfiniBand address", c.in)
+		}
+	}
+	// struct sockaddr_in, byte for byte.
+	a, _ := newSockaddr(netip.MustParseAddrPort("1.2.3.4:258"))
+	if want := [8]byte{2, 0, 1, 2, 1, 2, 3, 4}; [8]byte(a[:8]) != want {
+		t.Errorf("sockaddr_in is % x, want % x", a[:8], want)
+	}
+	var arg *ibv.ArgError
+	for _, bad := range []netip.AddrPort{{}, netip.AddrPortFrom(netip.MustParseAddr("fe80::1").WithZone("no such interface"), 1)} {
+		if _, err := newSockaddr(bad); !errors.As(err, &arg) {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+	var empty sockaddr
+	if empty.addrPort().IsValid() || empty.len() != 0 || empty.port() != 0 {
+		t.Error("no address is one")
+	}
+}
+
+func TestIBAddr(t *testing.T) {
+	want := IBAddr{GID: ibv.GID{0xfe, 0x80, 15: 1}, PKey: 0x8001, FlowInfo: 7, ServiceID: 0x1060001, ServiceIDMask: ^uint64(0), ScopeID: 3}
+	a := want.sockaddr()
+	if got, ok := a.ibAddr(); !ok || got != want {
+		t.Errorf("%+v became %+v", want, got)
+	}
+	if a.family() != IB || a.len() != 48 || a.port() != 1 || a.addrPort().IsValid() {
+		t.Errorf("%v, %d bytes, port %d, %v", a.family(), a.len(), a.port(), a.addrPort())
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for ps, want := range map[PortSpace][3]int{TCP: {56, 196, 148}, UDP: {180, 136, 136}, IPoIB: {180, 136, 136}, IBSpace: {92, 196, 148}} {
+		if got := [3]int{ps.ConnectDataLimit(), ps.AcceptDataLimit(), ps.RejectDataLimit()}; got != want {
+			t.Errorf("%v: %v, want %v", ps, got, want)
+		}
+	}
+}
+
+func TestEventErrors(t *testing.T) {
+	for _, c := range []struct {
+		t      EventType
+		status int32
+		ud     bool
+		is     error
+		text   string
+	}{
+		{AddrError, -int32(syscall.ENODEV), false, syscall.ENODEV, "no RDMA device carries"},
+		{AddrError, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "ARP"},
+		{AddrError, -int32(syscall.ENETUNREACH), false, syscall.ENETUNREACH, "ip route get"},
+		{RouteError, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "subnet manager"},
+		{Unreachable, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "4791"},
+		{Rejected, 8, false, ErrRejected, "nobody listens"},
+		{Rejected, 28, false, syscall.ECONNREFUSED, "said no"},
+		{Rejected, -int32(syscall.ECONNREFUSED), false, ErrRejected, "nobody listens"},
+		{Rejected, 99, false, ErrRejected, "RejectReason(99)"},
+		{Rejected, -int32(syscall.EINVAL), false, syscall.EINVAL, "rejected"},
+		{Unreachable, 1, true, ErrRejected, "nobody listens"},
+		{Unreachable, 2, true, ErrRejected, "said no"},
+		{Disconnected, 0, false, ErrDisconnected, "disconnected"},
+		{DeviceRemoval, 0, false, ErrDeviceRemoved, "device removal"},
+		{ConnectError, -int32(syscall.EINVAL), false, syscall.EINVAL, "could not be made ready"},
+		{MulticastError, -int32(syscall.ENOENT), false, syscall.ENOENT, "joined"},
+		{AddrInfoFailed, -int32(syscall.ENOENT), false, syscall.ENOENT, "address info"},
+		{User, -5, false, syscall.EIO, "user"},
+		{EventType(77), -5, false, syscall.EIO, "EventType(77)"},
+	} {
+		err := errOf(c.t, c.status, c.ud, []byte("data"))
+		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%v with status %d: %v", c.t, c.status, err)
+		}
+		var r *RejectError
+		if errors.As(err, &r) && string(r.PrivateData) != "data" {
+			t.Errorf("%v lost the private data", err)
+		}
+	}
+	for _, good := range []EventType{AddrResolved, RouteResolved, ConnectRequest, ConnectResponse, Established, MulticastJoin, TimewaitExit, User} {
+		if err := errOf(good, 0, false, nil); err != nil {
+			t.Errorf("%v is an error: %v", good, err)
+		}
+	}
+}
+
+func TestStrings(t *testing.T) {
+	for _, c := range []struct {
+		got, want string
+	}{
+		{TCP.String(), "TCP"}, {PortSpace(5).String(), "PortSpace(5)"},
+		{EventType(99).String(), "EventType(99)"}, {Established.String(), "established"}, {internalEvent.String(), "internal"},
+		{RejectReason(34).String(), "RejectReason(34)"}, {RejectStaleConn.String(), "stale connection"},
+		{SIDRStatus(9).String(), "SIDRStatus(9)"}, {SIDRUnsupported.String(), "invalid service ID"},
+		{(Passive | ResolveDNS).String(), "Passive|ResolveDNS"}, {AddrInfoFlags(0x41).String(), "Passive|0x40"}, {AddrInfoFlags(0).String(), "0"},
+		{JoinFlags(7).String(), "JoinFlags(7)"}, {SendOnly.String(), "SendOnly"},
+		{INET6.String(), "IPv6"}, {Family(3).String(), "Family(3)"}, {Family(0).String(), "no family"},
+		{(&PrivateDataError{"connect", 57, 56, TCP}).Error(), "57 bytes of private data with connect, the port space TCP carries at most 56"},
+		{(&StateError{"connect", "resolve first"}).Error(), "connect comes too early: resolve first"},
+		{(&AddrInfoError{"n", "s", -2, "name or service not known"}).Error(), `resolve "n", service "s": name or service not known (code -2)`},
+		{(&Event{Type: MulticastJoin, Group: netip.MustParseAddr("239.1.1.1")}).String(), "multicast join of 239.1.1.1"},
+		{(&Event{Type: User, Arg: 16}).String(), "user 0x10"},
+		{(&Event{Type: Rejected, Status: 8}).String(), "connection rejected: invalid service ID: nobody listens on that port in that port space"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+	for r := RejectNoQP; r <= RejectVendorOption; r++ {
+		if r == 34 {
+			continue
+		}
+		if strings.HasPrefix(r.String(), "RejectReason") || r.Explain() == "" {
+			t.Errorf("reason %d has no text", r)
+		}
+	}
+	for e := AddrResolved; e <= internalEvent; e++ {
+		if strings.HasPrefix(e.String(), "EventType") || e.String() == "" {
+			t.Errorf("event %d has no name", e)
+		}
+	}
+}
+
+func TestConnParam(t *testing.T) {
+	p := ConnParam{}
+	if c := p.toC(); c.ResponderResources != 255 || c.InitiatorDepth != 255 || c.RetryCount != 7 || c.RNRRetryCount != 7 || c.SRQ != 0 {
+		t.Errorf("the zero value is %+v", c)
+	}
+	p = ConnParam{ResponderResources: ibv.Zero, InitiatorDepth: 3, RetryCount: ibv.Zero, RNRRetryCount: 1, FlowControl: true, SRQ: true, QPN: 0x123456}
+	c := p.toC()
+	var back ConnParam
+	back.fromC(&c)
+	if want := (ConnParam{InitiatorDepth: 3, RNRRetryCount: 1, FlowControl: true, SRQ: true, QPN: 0x123456}); back.ResponderResources != want.ResponderResources ||
+		back.InitiatorDepth != 3 || back.RetryCount != 0 || back.RNRRetryCount != 1 || !back.FlowControl || !back.SRQ || back.QPN != want.QPN {
+		t.Errorf("%+v became %+v", p, back)
+	}
+}
+
+// TestNoDevice is what a machine without the library, or without a device, says.
+func TestNoDevice(t *testing.T) {
+	if os.Getenv(testutil.TierEnv) != "" {
+		t.Skip("this machine has devices")
+	}
+	ch, err := NewEventChannel()
+	if err == nil {
+		_ = ch.Close()
+		t.Skip("this machine has devices")
+	}
+	if !errors.Is(err, loader.ErrLibrary) && !errors.Is(err, ibv.ErrNoDevice) {
+		t.Errorf("event channel: %v", err)
+	}
+	if _, err := Dial(context.Background(), "127.0.0.1:1", nil); !errors.Is(err, loader.ErrLibrary) && !errors.Is(err, ibv.ErrNoDevice) {
+		t.Errorf("dial: %v", err)
+	}
+	if _, err := Listen(context.Background(), "127.0.0.1:0", nil); !errors.Is(err, loader.ErrLibrary) && !errors.Is(err, ibv.ErrNoDevice) {
+		t.Errorf("listen: %v", err)
+	}
+	if _, err := GetAddrInfo(context.Background(), "127.0.0.1", "1", nil); err == nil {
+		t.Error("address info without a device")
+	}
+	if _, _, err := Devices(); err == nil {
+		t.Error("devices without a device")
+	}
+}
