@@ -20,18 +20,24 @@ type sharedRQ struct {
 // available is the number of WQEs that the device may take, which is what an SRQ's limit is compared with.
 func (s *sharedRQ) available() int { return int(recordOf(s.d.t, s.d.srqdb) - s.taken) }
 
-// next takes the next WQE and gives its index and its list.
-func (s *sharedRQ) next() (int, []mlx5.SGE) {
+// take takes the next WQE and gives its index.
+func (s *sharedRQ) take() int {
 	s.d.t.Helper()
 	if s.available() == 0 {
 		s.d.t.Fatal("the device has no WQE to take")
 	}
 	i := s.at
-	w := s.d.srq[i*s.stride:][:s.stride]
-	s.at = int(binary.BigEndian.Uint16(w[2:]))
+	s.at = int(binary.BigEndian.Uint16(s.d.srq[i*s.stride+2:]))
 	s.taken++
+	return i
+}
+
+// next takes the next WQE and gives its index and its list.
+func (s *sharedRQ) next() (int, []mlx5.SGE) {
+	s.d.t.Helper()
+	i := s.take()
 	var list []mlx5.SGE
-	for w = w[16:]; len(w) > 0; w = w[16:] {
+	for w := s.d.srq[i*s.stride:][16:s.stride]; len(w) > 0; w = w[16:] {
 		e := mlx5.SGE{Length: binary.BigEndian.Uint32(w), LKey: binary.BigEndian.Uint32(w[4:]), Addr: binary.BigEndian.Uint64(w[8:])}
 		if e == (mlx5.SGE{LKey: 0x100}) {
 			break
@@ -276,10 +282,8 @@ func TestSRQConcurrent(t *testing.T) {
 	s := d.newSRQ(32, 1, mu)
 	var wg sync.WaitGroup
 	work := make(chan uint16, wqes) // WQEs that the device took, to be completed on any CQ
-	var cqs []*device
 	for i := range 3 {
 		c := newDevice(t, size{cqes: wqes, cqeSize: 64})
-		cqs = append(cqs, c)
 		q := mlx5.NewQP(uint32(100+i), true, nil, nil, s)
 		tab.Add(q)
 		cq := c.newCQ(tab)

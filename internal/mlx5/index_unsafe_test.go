@@ -1,0 +1,71 @@
+package mlx5
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// All indices have 32 bits and wrap; the device sees 16 of a queue's and 24 of a CQ's.
+func TestIndicesWrap(t *testing.T) {
+	for _, start := range []uint32{1<<16 - 5, 1<<24 - 1024 - 5, 1<<24 - 5, 1<<31 - 5, 1<<32 - 1024 - 5, 1<<32 - 5} {
+		r := newRing()
+		q, cq, _ := r.open(0x123)
+		s, rq := &q.SQ, &q.RQ
+		s.cur, s.head, s.rung = start, start-3, start-3 // work requests and blocks need not go alike
+		s.polled = uint64(s.cur)<<32 | uint64(s.head)
+		s.done.Store(s.polled)
+		for i := range s.slots {
+			s.forget(uint32(i))
+		}
+		rq.head, rq.polled, rq.known = start, start, start
+		rq.done.Store(start)
+		cq.ci = start
+		for i := range uint32(testEntries) { // as the laps before left them
+			lap := start / testEntries
+			if i >= start%testEntries {
+				lap--
+			}
+			*r.last(i) = byte(lap & 1)
+		}
+		pi := start
+		sge, wcs := SGE{1, 2, 3}, make([]WC, 8)
+		for i := range uint32(20) {
+			at := start + i
+			if !s.Send(uint64(at), wrSend, sendSignaled, 0, &sge) {
+				t.Fatalf("%#x: full", at)
+			}
+			s.Ring()
+			if rq.Post([]RecvWR{{ID: uint64(at) + 1<<40, SGEs: []SGE{sge}}}) != 1 {
+				t.Fatalf("%#x: full", at)
+			}
+			if send, recv := get32(r.db, 4), get32(r.db, 0); send != (at+1)&0xffff || recv != (at+1)&0xffff {
+				t.Fatalf("%#x: records %#x, %#x", at, send, recv)
+			}
+			for _, c := range []uint64{opSend << 56, cqeRespSend << 4} {
+				put64(unsafe.Add(r.cq, uintptr(pi%testEntries)*64), offTail, c|0x123<<32|uint64(at&0xffff)<<16|uint64(pi/testEntries&1))
+				pi++
+			}
+			n, err := cq.Poll(wcs)
+			if n != 2 || err != nil || wcs[0].ID != uint64(at) || wcs[1].ID != uint64(at)+1<<40 {
+				t.Fatalf("%#x: %d completions, error %v, ids %#x, %#x", at, n, err, wcs[0].ID, wcs[1].ID)
+			}
+			if s.Outstanding() != 0 || get32(r.cqdb, 0) != pi&0xffffff {
+				t.Fatalf("%#x: %d outstanding, consumer index %#x", at, s.Outstanding(), get32(r.cqdb, 0))
+			}
+			cq.Arm(false)
+			if rec := get32(r.cqdb, 4); rec != pi&0xffffff {
+				t.Fatalf("%#x: armed at %#x", at, rec)
+			}
+		}
+		// Full counts exactly across the wrap, too.
+		n := 0
+		for s.Send(1, wrSend, 0, 0, &sge) {
+			n++
+		}
+		if n != testBlocks || rq.Post(make([]RecvWR, testBlocks+1)) != testBlocks {
+			t.Fatalf("%#x: %d sends fit", start, n)
+		}
+	}
+}
+
+func (r *ring) last(i uint32) *byte { return (*byte)(unsafe.Add(r.cq, uintptr(i)*64+63)) }
