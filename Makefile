@@ -16,7 +16,7 @@ V ?=
 TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)
 ALL := lint unit race releases arm64 bench emu rxe
 
-.PHONY: all setup build test $(addprefix test-,$(ALL)) bench bench-rxe demo clean
+.PHONY: all setup build test soak $(addprefix test-,$(ALL)) bench bench-rxe demo clean
 
 all: build
 
@@ -40,6 +40,10 @@ bench: setup .build/bin/tiers
 
 bench-rxe: setup .build/bin/tiers
 	.build/bin/tiers -ratios -timeout 14m rxe
+
+# Ten minutes, or SOAK=1h: programs that come, go and are killed, and random operations against a model.
+soak: setup build
+	PUREVERBS_SOAK=$(or $(SOAK),10m) .build/bin/tiers -timeout 3h -run 'TestEmuSoak|TestRXE_Random' emu
 
 demo: setup build
 	scripts/demo
