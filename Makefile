@@ -16,7 +16,7 @@ V ?=
 TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)
 ALL := lint unit race releases arm64 bench emu rxe
 
-.PHONY: all setup build test soak $(addprefix test-,$(ALL)) bench bench-rxe demo clean
+.PHONY: all setup build test soak $(addprefix test-,$(ALL)) bench bench-emu bench-rxe demo clean
 
 all: build
 
@@ -37,6 +37,9 @@ $(addprefix test-,$(ALL)): test-%: .build/bin/tiers
 
 bench: setup .build/bin/tiers
 	.build/bin/tiers -figures $(if $(PKG),-pkg '$(PKG)') unit $(if $(shell grep -rl '^func TestRXEFigures' --include=*_test.go cmd examples ibv internal loader),rxe)
+
+bench-emu: setup .build/bin/tiers
+	.build/bin/tiers -ratios -timeout 14m emu
 
 bench-rxe: setup .build/bin/tiers
 	.build/bin/tiers -ratios -timeout 14m rxe

@@ -165,7 +165,7 @@ func drive(w io.Writer) error {
 	for _, t := range trios {
 		ratio := func(name, kind, way string, ours float64, to *process) {
 			base := to.median(name + kind)
-			fmt.Fprintf(w, "figure %s_%s_ratio%s%s %.3f (%.1f ns, %s %.1f ns)\n", "mlx5"+way, name, kind, t.suffix, ours/base, ours, to.who, base)
+			fmt.Fprintf(w, "figure %s_%s_ratio%s%s %.3f ratio (ours %.1f ns, %s %.1f ns)\n", "mlx5"+way, name, kind, t.suffix, ours/base, ours, map[string]string{"lib": "libmlx5", "hand": "C"}[to.who], base)
 		}
 		for _, kind := range []string{"", "_inline32", "_recv", "_cold", "_inline32_cold", "_recv_cold"} {
 			for _, name := range []string{"post1", "post16", "poll1", "poll16", "pollempty"} {
@@ -179,7 +179,7 @@ func drive(w io.Writer) error {
 		}
 		for _, kind := range []string{"", "_cold"} {
 			b := t.ours.median("batch16" + kind)
-			fmt.Fprintf(w, "figure mlx5_batch16_ratio%s%s %.3f (%.1f ns)\n", kind, t.suffix, b/t.lib.median("post16"+kind), b)
+			fmt.Fprintf(w, "figure mlx5_batch16_ratio%s%s %.3f ratio (%.1f ns)\n", kind, t.suffix, b/t.lib.median("post16"+kind), b)
 		}
 	}
 	return nil

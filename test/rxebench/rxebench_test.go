@@ -7,10 +7,8 @@ package rxebench
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -20,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/test/compare"
 )
 
 // comparison is one figure: a test, a size, and what of its result counts.
@@ -73,7 +72,7 @@ func TestRXERatios(t *testing.T) {
 				if err != nil {
 					return 0, err
 				}
-				v, err := fromJSON(out, c.key)
+				v, err := compare.FromJSON(out, c.key)
 				return v / c.scale, err
 			}
 			runStock := func() (float64, error) {
@@ -81,7 +80,7 @@ func TestRXERatios(t *testing.T) {
 				if err != nil {
 					return 0, err
 				}
-				return fromTable(out, c.size, c.column)
+				return compare.FromTable(out, c.size, c.column)
 			}
 			for i := range rounds {
 				// The order alternates, so that neither side always finds the warmer machine.
@@ -98,29 +97,22 @@ func TestRXERatios(t *testing.T) {
 			}
 			t.Logf("ours  %.1f %s", oursAll, c.unit)
 			t.Logf("stock %.1f %s", stockAll, c.unit)
-			fmt.Printf("figure rxe_%s %.3f ratio\n", c.figure, median(ratios))
+			fmt.Printf("figure rxe_%s %.3f ratio\n", c.figure, compare.Median(ratios))
 			name := strings.Replace(c.figure, "_ratio", "", 1)
-			fmt.Printf("figure rxe_%s_ours %.2f %s\n", name, median(oursAll), c.unit)
-			fmt.Printf("figure rxe_%s_stock %.2f %s\n", name, median(stockAll), c.unit)
+			fmt.Printf("figure rxe_%s_ours %.2f %s\n", name, compare.Median(oursAll), c.unit)
+			fmt.Printf("figure rxe_%s_stock %.2f %s\n", name, compare.Median(stockAll), c.unit)
 			fmt.Printf("figure rxe_%s_spread %.3f max/min\n", c.figure, slices.Max(ratios)/slices.Min(ratios))
 		})
 	}
 }
 
-// try measures once, and again where no value came out: under emulation perftest
-// now and then prints inf.
 func try(t *testing.T, who string, measure func() (float64, error)) float64 {
 	t.Helper()
-	var errs []error
-	for range 3 {
-		v, err := measure()
-		if err == nil && v > 0 && !math.IsInf(v, 0) && !math.IsNaN(v) {
-			return v
-		}
-		errs = append(errs, fmt.Errorf("value %v: %w", v, err))
+	v, err := compare.Try(measure)
+	if err != nil {
+		t.Fatalf("%s: %v", who, err)
 	}
-	t.Fatalf("%s: no value in three runs: %v", who, errors.Join(errs...))
-	return 0
+	return v
 }
 
 // pair runs a server on the first device and its client on the second, and returns what the client printed.
@@ -133,7 +125,7 @@ func pair(ctx context.Context, vm testutil.RXE, program string, args []string) (
 	if err := server.Start(); err != nil {
 		return nil, err
 	}
-	if err := waitListen(ctx, args); err != nil {
+	if err := compare.WaitListen(ctx, args); err != nil {
 		cancel()
 		return nil, errors.Join(err, server.Wait(), errors.New(serverOut.String()))
 	}
@@ -147,98 +139,4 @@ func pair(ctx context.Context, vm testutil.RXE, program string, args []string) (
 		return nil, fmt.Errorf("%s, server: %w\n%s", program, err, serverOut.String())
 	}
 	return out.Bytes(), nil
-}
-
-// waitListen waits until something listens on the port that follows -p. It looks
-// in /proc, because a trial connection would be taken for a client.
-func waitListen(ctx context.Context, args []string) error {
-	port, err := strconv.Atoi(args[slices.Index(args, "-p")+1])
-	if err != nil {
-		return err
-	}
-	want := fmt.Sprintf(":%04X ", port)
-	for ctx.Err() == nil {
-		for _, f := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-			b, err := os.ReadFile(f)
-			if err != nil {
-				return err
-			}
-			for _, line := range strings.Split(string(b), "\n") {
-				// local address, remote address, state 0A: listening
-				if i := strings.Index(line, want); i > 0 && strings.Contains(line[i:], ":0000 0A ") {
-					return nil
-				}
-			}
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return fmt.Errorf("nobody listens on port %d: %w", port, ctx.Err())
-}
-
-// fromTable finds the row of size in perftest's table and returns one column of it.
-func fromTable(out []byte, size, column int) (float64, error) {
-	for _, line := range strings.Split(string(out), "\n") {
-		f := strings.Fields(line)
-		if len(f) > column && f[0] == strconv.Itoa(size) {
-			return strconv.ParseFloat(f[column], 64)
-		}
-	}
-	return 0, fmt.Errorf("no row for %d bytes in:\n%s", size, out)
-}
-
-// fromJSON returns the number under key in the first result of our JSON.
-func fromJSON(out []byte, key string) (float64, error) {
-	var report struct {
-		Results []map[string]any `json:"results"`
-	}
-	if err := json.Unmarshal(out, &report); err != nil {
-		return 0, fmt.Errorf("%w in:\n%s", err, out)
-	}
-	if len(report.Results) == 0 {
-		return 0, fmt.Errorf("no results in:\n%s", out)
-	}
-	v, ok := report.Results[0][key].(float64)
-	if !ok {
-		return 0, fmt.Errorf("no number %s in:\n%s", key, out)
-	}
-	return v, nil
-}
-
-func median(v []float64) float64 {
-	s := slices.Sorted(slices.Values(v))
-	n := len(s)
-	if n%2 == 1 {
-		return s[n/2]
-	}
-	return (s[n/2-1] + s[n/2]) / 2
-}
-
-func TestFromTable(t *testing.T) {
-	const table = " #bytes     #iterations    BW peak[MB/sec]\n 65536      300              62.01              57.37  \t\t   0.000918\n"
-	if v, err := fromTable([]byte(table), 65536, 3); err != nil || v != 57.37 {
-		t.Errorf("have %v, %v, want 57.37", v, err)
-	}
-	if _, err := fromTable([]byte(table), 8, 3); err == nil {
-		t.Error("found a row that is not there")
-	}
-}
-
-func TestFromJSON(t *testing.T) {
-	if v, err := fromJSON([]byte(`{"results":[{"size_bytes":8,"latency_p50_ns":1500.5}]}`), "latency_p50_ns"); err != nil || v != 1500.5 {
-		t.Errorf("have %v, %v, want 1500.5", v, err)
-	}
-	for _, bad := range []string{``, `{}`, `{"results":[{}]}`, `{"results":[{"latency_p50_ns":"x"}]}`} {
-		if v, err := fromJSON([]byte(bad), "latency_p50_ns"); err == nil {
-			t.Errorf("%q gave %v", bad, v)
-		}
-	}
-}
-
-func TestMedian(t *testing.T) {
-	if m := median([]float64{3, 1, 2}); m != 2 {
-		t.Errorf("have %v, want 2", m)
-	}
-	if m := median([]float64{4, 1, 2, 3}); m != 2.5 {
-		t.Errorf("have %v, want 2.5", m)
-	}
 }

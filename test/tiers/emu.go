@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,16 @@ const emulator = ".build/bin/emu"
 func (r *runner) emu(ctx context.Context) ([]Result, error) {
 	if err := r.command(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/...").Run(); err != nil {
 		return nil, fmt.Errorf("go build: %w", err)
+	}
+	if r.ratios {
+		dirs, err := packagesWith(r.root, "TestEmuRatios", r.pkg)
+		if err != nil || len(dirs) == 0 {
+			return nil, errors.Join(err, errIf(len(dirs) == 0, "no package has a TestEmuRatios function"))
+		}
+		for i := range dirs {
+			dirs[i] = "./" + dirs[i]
+		}
+		return r.gotest(ctx, "emu", []string{"PUREVERBS_FIGURES=1"}, append([]string{"-run=^TestEmuRatios", "-p=1"}, dirs...)...)
 	}
 	run := "-run=^TestRXE|^TestEmu"
 	if r.run != "" {

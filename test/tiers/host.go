@@ -31,7 +31,7 @@ func (r *runner) gotest(ctx context.Context, tier string, env []string, args ...
 	}
 	p := newParser(tier, r.live, r.note)
 	var figures bytes.Buffer
-	if r.figures {
+	if r.figures || r.ratios {
 		p.live = &figures
 	}
 	readErr := p.read(pipe)
