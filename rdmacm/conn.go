@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -40,6 +41,7 @@ type Conn struct {
 	established bool
 	told        bool // the peer knows that it is over
 	stopped     bool // Close has begun
+	onClose     []func() error
 	err         error
 
 	answers sync.WaitGroup // answers to the peer's disconnect
@@ -227,7 +229,8 @@ func (c *Conn) ID() *ID { return c.id }
 func (c *Conn) QP() *ibv.QP { return c.qp }
 
 // PD is the protection domain of the QP: memory for it is registered here. MRs of
-// a PD that the connection has made must be closed before the connection.
+// a PD that the connection has made must be closed before the connection, or by it:
+// see OnClose.
 func (c *Conn) PD() *ibv.PD { return c.pd }
 
 // SendCQ is where send completions come.
@@ -260,6 +263,14 @@ func (c *Conn) Peer() (ah *ibv.AH, qpn, qkey uint32) {
 		return nil, 0, 0
 	}
 	return c.ah, c.ud.QPN, c.ud.QKey
+}
+
+// OnClose has f run by Close, when the QP is gone and its memory is no longer the
+// device's: the place to close MRs that Prepare made. The last comes first.
+func (c *Conn) OnClose(f func() error) {
+	c.mu.Lock()
+	c.onClose = append(c.onClose, f)
+	c.mu.Unlock()
 }
 
 // Done is closed when the connection is over: see Err.
@@ -325,6 +336,13 @@ func (c *Conn) Close() error {
 	}
 	if c.ownCQ != nil {
 		errs = append(errs, c.ownCQ.Close())
+	}
+	c.mu.Lock()
+	tidy := c.onClose
+	c.onClose = nil
+	c.mu.Unlock()
+	for _, f := range slices.Backward(tidy) {
+		errs = append(errs, f())
 	}
 	if c.ownPD != nil {
 		errs = append(errs, c.ownPD.Close())

@@ -167,7 +167,8 @@ func (id *ID) InitQP(qp *ibv.QP) error { return id.modify(qp, ibv.StateInit, nil
 // BringUp moves a QP of PD.CreateQP through INIT and RTR to RTS: on the side that
 // connects after ConnectResponse and before Establish, on the other before
 // Accept. p, which may be nil, can lower the resources for reads and atomics; give
-// Accept the same.
+// Accept the same. Other than librdmacm it lets a peer that sends too early try again
+// after 0.64 ms, not 655 ms.
 func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 	if qp == nil {
 		return &ibv.OpError{Op: "bring up qp", Object: id.ps.String(), Err: &ibv.ArgError{Arg: "QP", Got: "nil", Want: "a QP"}}
@@ -180,6 +181,10 @@ func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 	}
 	return nil
 }
+
+// minRNRTimer is 0.64 ms, as in QP.Connect. The kernel's 0 stands for 655 ms: so
+// long would a peer wait that sends before a receive is posted.
+const minRNRTimer = 12
 
 func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
 	var (
@@ -211,6 +216,9 @@ func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
 	}
 	if mask&ibv.MaskMaxDestRdAtomic != 0 {
 		attr.MaxDestRdAtomic = clip(attr.MaxDestRdAtomic, maxDest, p.ResponderResources)
+	}
+	if mask&ibv.MaskMinRNRTimer != 0 && attr.MinRNRTimer == 0 {
+		attr.MinRNRTimer = minRNRTimer
 	}
 	if mask&ibv.MaskMaxQPRdAtomic != 0 {
 		attr.MaxRdAtomic = clip(attr.MaxRdAtomic, maxInit, p.InitiatorDepth)

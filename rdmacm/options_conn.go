@@ -27,7 +27,8 @@ type Options struct {
 	QP ibv.QPOptions
 
 	// Prepare runs when the QP is there, and before the peer can send: the place to
-	// post receives. An error ends the connection.
+	// post receives. What it makes goes with Conn.OnClose. An error ends the
+	// connection.
 	Prepare func(*Conn) error
 
 	ResponderResources uint8 // see ConnParam
