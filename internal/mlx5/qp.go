@@ -8,11 +8,11 @@ import (
 // QP is what a completion leads to: the queues of one QP.
 type QP struct {
 	Num    uint32
-	SQ     SQ
-	RQ     RQ   // unused with an SRQ
-	SRQ    *SRQ // nil without
 	RC     bool
 	broken atomic.Bool
+	SRQ    *SRQ // nil without
+	SQ     SQ
+	RQ     RQ // unused with an SRQ
 }
 
 // NewQP takes the queues over. Either may be nil, and there is no rq with an srq.

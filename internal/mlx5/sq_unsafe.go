@@ -29,12 +29,16 @@ type slot struct {
 
 // SQ is a send queue. WQEs are built in place, Ring makes the device look at them.
 type SQ struct {
+	// What the poller needs, and nothing that the poster writes: with what is before it in QP, one cache line, all that a completion touches of a QP.
+	slots  []slot
+	mask   uint32
+	maxWR  uint32
+	done   atomic.Uint64 // published by the poller: end<<32 | seq of the last completed WQE
+	polled uint64        // the poller's own
+
 	buf, end unsafe.Pointer
-	slots    []slot
-	mask     uint32
 	cur      uint32 // next block; never masked, the device sees its low 16 bits
 	head     uint32 // work requests built
-	maxWR    uint32
 	blocks   uint32
 	qpn      uint64 // shifted to its place in the control segment
 	sig      uint8
@@ -57,11 +61,6 @@ type SQ struct {
 	fm  uint8
 	imm uint32
 	op  uint8
-
-	_ [64]byte // the poller writes below
-
-	done   atomic.Uint64 // published by the poller: end<<32 | seq of the last completed WQE
-	polled uint64        // the poller's own, not yet published
 }
 
 func (q *SQ) init(num uint32, c *SQConfig) {
