@@ -40,7 +40,7 @@ func (c *Config) fill() {
 			{10 * time.Millisecond, 50 * time.Microsecond},
 			{100 * time.Millisecond, 200 * time.Microsecond},
 			{time.Second, time.Millisecond},
-			{1 << 62, 4 * time.Millisecond},
+			{1 << 62, 10 * time.Millisecond},
 		}
 	}
 	if c.Turn == 0 {
@@ -175,8 +175,13 @@ func (e *Engine) pause(idle int64) int64 {
 	return d
 }
 
-// nap sleeps. Short naps hold Go's processor: handing it over and getting it back takes longer than they do.
+// nap sleeps. Short naps hold Go's processor: handing it over and getting it back takes longer than they do. Long ones are the scheduler's, which keeps looking
+// after a thread that is in a system call.
 func nap(d int64) {
+	if d >= int64(time.Millisecond) {
+		time.Sleep(time.Duration(d))
+		return
+	}
 	t := unix.NsecToTimespec(d)
 	p := uintptr(ptr(&t))
 	if d <= int64(60*time.Microsecond) {

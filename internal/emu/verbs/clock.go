@@ -20,7 +20,7 @@ const (
 	clockInfoOff = uapi.MmapClockInfo << 8 * pageSize
 
 	clockShift    = 21
-	clockInterval = 10 * time.Millisecond
+	clockInterval = 20 * time.Millisecond
 )
 
 // Now is the device's clock: nanoseconds of CLOCK_MONOTONIC, so 1 GHz.
