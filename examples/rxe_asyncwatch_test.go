@@ -9,14 +9,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// ip runs the real ip: busybox has one too, that does less.
-func ip(t *testing.T, args string) {
-	t.Helper()
-	if out, err := exec.Command("/bin/ip", strings.Fields(args)...).CombinedOutput(); err != nil {
-		t.Fatalf("ip %s: %v\n%s", args, err, out)
-	}
-}
-
 // TestRXEAsyncwatch takes the link down and up, and adds an address.
 func TestRXEAsyncwatch(t *testing.T) {
 	rxe := testutil.NeedRXE(t)

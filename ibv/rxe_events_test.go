@@ -190,18 +190,6 @@ func command(t *testing.T, name string, args ...string) {
 	}
 }
 
-// ipTool is iproute2 by its path.
-func ipTool(t *testing.T) string {
-	t.Helper()
-	for _, p := range []string{"/bin/ip", "/sbin/ip", "/usr/sbin/ip", "/usr/bin/ip"} {
-		if _, err := os.Stat(p); err == nil {
-			return p
-		}
-	}
-	t.Fatal("no ip tool")
-	return ""
-}
-
 // waitEvent waits until an event of one of the types comes.
 func waitEvent(t *testing.T, c *Context, types ...AsyncEventType) AsyncEvent {
 	t.Helper()

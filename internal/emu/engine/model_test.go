@@ -41,7 +41,6 @@ func TestRandom(t *testing.T) {
 		model    []byte
 		scq, rcq *cq
 		signals  []uint16 // counters of signaled WQEs under way
-		recvs    []int    // offsets of receives, 4 KiB each
 		expect   []expected
 	}
 	var ends []*end

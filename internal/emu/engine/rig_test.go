@@ -322,13 +322,12 @@ type qp struct {
 }
 
 type qpOpts struct {
-	typ         hca.QPType
-	sq, rq      int // blocks, receives
-	flags       uint32
-	sigAll      bool
-	srq         *srq
-	xrcd        uint32
-	inactiveUAR bool
+	typ    hca.QPType
+	sq, rq int // blocks, receives
+	flags  uint32
+	sigAll bool
+	srq    *srq
+	xrcd   uint32
 }
 
 func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
