@@ -16,6 +16,9 @@ func runTests(m *testing.M) int {
 	if addr := os.Getenv(dialerEnv); addr != "" {
 		return dialer(addr)
 	}
+	if addr := os.Getenv(serverEnv); addr != "" {
+		return serveUntilEOF(addr)
+	}
 	leak.Enable()
 	code := m.Run()
 	devices.Lock()
