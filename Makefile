@@ -16,7 +16,7 @@ V ?=
 TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)
 ALL := lint unit race releases arm64 bench emu rxe
 
-.PHONY: all setup build test soak $(addprefix test-,$(ALL)) bench bench-emu bench-rxe demo clean
+.PHONY: all setup build test soak $(addprefix test-,$(ALL) hw) bench bench-emu bench-rxe demo clean
 
 all: build
 
@@ -32,7 +32,7 @@ build:
 test: setup build
 	$(TIERS) $(ALL)
 
-$(addprefix test-,$(ALL)): test-%: .build/bin/tiers
+$(addprefix test-,$(ALL) hw): test-%: .build/bin/tiers
 	$(TIERS) $*
 
 bench: setup .build/bin/tiers

@@ -16,8 +16,12 @@ import (
 )
 
 // TierEnv names the environment variable by which a runner promises a tier:
-// "rxe" inside the SoftRoCE VM, "emu" under the emulated ConnectX.
+// "rxe" inside the SoftRoCE VM, "emu" under the emulated ConnectX, "hw" on
+// adapters of this machine.
 const TierEnv = "PUREVERBS_TEST_TIER"
+
+// DevicesEnv names the two mlx5 devices of tier hw, or one for both ends: "mlx5_0,mlx5_1".
+const DevicesEnv = "PUREVERBS_HW_DEVICES"
 
 // RXE describes two devices that reach each other: the SoftRoCE devices of the
 // VM, which are connected by a veth pair and live in one network namespace, or
@@ -31,6 +35,7 @@ type RXE struct {
 	GID  int       // index of the IPv4-mapped RoCE v2 GID, the same on both
 
 	Emulated bool // no kernel behind them: ip, tc and the like change nothing
+	Hardware bool // real adapters, whose links and addresses are not to be touched
 }
 
 // NeedRXE returns two connected devices, or skips where there are none.
@@ -48,6 +53,12 @@ func NeedRXE(t testing.TB) RXE {
 	case "rxe":
 	case "emu":
 		r = RXE{Dev: [2]string{"mlx5_0", "mlx5_1"}, Host: [2]string{"127.0.0.1", "127.0.0.1"}, Port: 1, Emulated: true}
+	case "hw":
+		a, b, two := strings.Cut(os.Getenv(DevicesEnv), ",")
+		if !two {
+			b = a
+		}
+		r = RXE{Dev: [2]string{a, b}, Port: 1, Hardware: true}
 	default:
 		t.Skip("tier rxe or emu: runs in the SoftRoCE VM (make test-rxe) or on the emulated device (make test-emu)")
 	}
@@ -55,16 +66,19 @@ func NeedRXE(t testing.TB) RXE {
 		if _, err := os.Stat("/sys/class/infiniband/" + d); err != nil {
 			t.Fatalf("tier %s was promised, but %s is not there: %v", os.Getenv(TierEnv), d, err)
 		}
-		if r.Emulated {
+		if r.Emulated || r.Hardware {
 			if err := r.find(i); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if r.Hardware {
+			r.Host[i] = r.IP[i]
 		}
 	}
 	return r
 }
 
-// find looks up the IPv4 GID of an emulated device.
+// find looks up the IPv4 GID of a device.
 func (r *RXE) find(i int) error {
 	port := "/sys/class/infiniband/" + r.Dev[i] + "/ports/1/"
 	for n := range 256 {
@@ -89,6 +103,9 @@ func (r *RXE) find(i int) error {
 // SetLink takes a device's link up or down, and up again when the test ends.
 func (r *RXE) SetLink(t testing.TB, i int, up bool) {
 	t.Helper()
+	if r.Hardware {
+		t.Skip("takes a link down: not on a real adapter")
+	}
 	state := map[bool]string{true: "up", false: "down"}
 	if !up {
 		t.Cleanup(func() { r.SetLink(t, i, true) })
@@ -103,6 +120,9 @@ func (r *RXE) SetLink(t testing.TB, i int, up bool) {
 // ChangeGIDs gives a device's port one more GID, or takes it away.
 func (r *RXE) ChangeGIDs(t testing.TB, i int, more bool) {
 	t.Helper()
+	if r.Hardware {
+		t.Skip("changes addresses: not on a real adapter")
+	}
 	const address, index = "10.8.9.9", "200"
 	switch {
 	case r.Emulated && more:
@@ -131,7 +151,7 @@ func run(t testing.TB, program string, args ...string) {
 // not follow: its network, modes of device files, limits of processes.
 func (r *RXE) NeedKernel(t testing.TB) {
 	t.Helper()
-	if r.Emulated {
+	if r.Emulated || r.Hardware {
 		t.Skip("is about the kernel: runs in the SoftRoCE VM only (make test-rxe)")
 	}
 }

@@ -71,6 +71,8 @@ func (r *runner) emu(ctx context.Context) ([]Result, error) {
 	return append(results, res...), err
 }
 
+const skipFigures = "-skip=^TestRXEFigures|^TestRXERatios"
+
 // emulated runs packages on two devices with a data path.
 func (r *runner) emulated(ctx context.Context, path, run, strict string, pkgs []string) ([]Result, error) {
 	if len(pkgs) == 0 {
@@ -78,7 +80,7 @@ func (r *runner) emulated(ctx context.Context, path, run, strict string, pkgs []
 	}
 	env := []string{"PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH=" + path, "PATH=" + filepath.Join(r.root, ".build/bin") + ":" + os.Getenv("PATH")}
 	exec := filepath.Join(r.root, emulator) + " " + strict + " --device mlx5_0 --device mlx5_1 --"
-	res, err := r.gotest(ctx, "emu", env, append([]string{run, "-skip=^TestRXEFigures|^TestRXERatios", "-p=1", "-exec=" + exec}, pkgs...)...)
+	res, err := r.gotest(ctx, "emu", env, append([]string{run, skipFigures, "-p=1", "-exec=" + exec}, pkgs...)...)
 	for i := range res {
 		res[i].Package = path + " " + res[i].Package
 	}

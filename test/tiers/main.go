@@ -3,7 +3,7 @@
 //	go run ./test/tiers [flags] TIER...
 //
 // The tiers: lint, unit, race, releases, arm64, bench on this machine, emu on the
-// emulated ConnectX, and rxe in the SoftRoCE VM. It exits with 1 if a test failed, if a tier ran no test, or if
+// emulated ConnectX, hw on mlx5 devices of this machine, and rxe in the SoftRoCE VM. It exits with 1 if a test failed, if a tier ran no test, or if
 // one skipped that test/allowed-skips does not list. docs/testing.md tells more.
 package main
 
@@ -65,12 +65,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	known := map[string]func(context.Context) ([]Result, error){
 		"lint": r.lint, "unit": r.unit, "race": r.race, "releases": r.releases,
-		"arm64": r.arm64, "bench": r.bench, "emu": r.emu, "rxe": r.rxe,
+		"arm64": r.arm64, "bench": r.bench, "emu": r.emu, "hw": r.hw, "rxe": r.rxe,
 	}
 	tiers := f.Args()
 	for _, t := range tiers {
 		if known[t] == nil {
-			fmt.Fprintf(stderr, "tiers: unknown tier %q: the tiers are lint, unit, race, releases, arm64, bench, emu, rxe\n", t)
+			fmt.Fprintf(stderr, "tiers: unknown tier %q: the tiers are lint, unit, race, releases, arm64, bench, emu, hw, rxe\n", t)
 			return 2
 		}
 	}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// devicesEnv chooses the devices of tier hw; package testutil reads it.
+const devicesEnv = "PUREVERBS_HW_DEVICES"
+
+// hw runs on real adapters what the emulated one runs, with both data paths. It takes no link down and changes no address.
+func (r *runner) hw(ctx context.Context) ([]Result, error) {
+	devices := os.Getenv(devicesEnv)
+	if devices == "" {
+		found, err := filepath.Glob("/sys/class/infiniband/mlx5_*")
+		if err != nil || len(found) == 0 {
+			return nil, errors.New("tier hw needs an mlx5 device: none in /sys/class/infiniband. " + devicesEnv + "=mlx5_0,mlx5_1 names the two ends, or one for both")
+		}
+		for i := range found {
+			found[i] = filepath.Base(found[i])
+		}
+		devices = strings.Join(found[:min(2, len(found))], ",")
+	}
+	if err := r.command(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/...").Run(); err != nil {
+		return nil, fmt.Errorf("go build: %w", err)
+	}
+	run := "-run=^TestRXE"
+	if r.run != "" {
+		run = "-run=" + r.run
+	}
+	dirs, err := packagesWith(r.root, "TestRXE", r.pkg)
+	if err != nil {
+		return nil, err
+	}
+	var pkgs []string
+	for _, d := range dirs {
+		if d != "test/rxebench" && d != "test/bed" {
+			pkgs = append(pkgs, "./"+d)
+		}
+	}
+	var results []Result
+	for _, path := range []string{"ops", "direct"} {
+		env := []string{"PUREVERBS_TEST_TIER=hw", devicesEnv + "=" + devices, "PUREVERBS_DATAPATH=" + path, "PATH=" + filepath.Join(r.root, ".build/bin") + ":" + os.Getenv("PATH")}
+		res, err := r.gotest(ctx, "hw", env, append([]string{run, skipFigures, "-p=1"}, pkgs...)...)
+		for i := range res {
+			res[i].Package = path + " " + res[i].Package
+		}
+		if results = append(results, res...); err != nil {
+			return results, err
+		}
+	}
+	return results, nil
+}
