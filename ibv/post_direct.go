@@ -10,9 +10,6 @@ import (
 // Preconditions: qp.sqMu is held, the QP is open and may send.
 func (qp *QP) postSendDirect(wrs []SendWR) (int, error) {
 	q := &qp.direct.SQ
-	if len(wrs) == 1 && q.PostOne(mlx5Send(&wrs[0]), directOps[qp.typ&7]) {
-		return 1, nil
-	}
 	n := 0
 	for {
 		if n += q.Build(mlx5Sends(wrs[n:]), directOps[qp.typ&7], qp.cap.MaxInline); n == len(wrs) {

@@ -31,6 +31,11 @@ func goneOf(path DataPath) error {
 // C: ibv_post_send(3).
 func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 	qp.sqMu.Lock()
+	if d := qp.direct; d != nil && len(wrs) == 1 && qp.loadState() == StateRTS && !d.Broken() && !(qp.sqMu.off && qp.batchID.Load() != 0) &&
+		d.SQ.PostOne(mlx5Send(&wrs[0]), directOps[qp.typ&7], qp.cap.MaxInline) {
+		qp.sqMu.Unlock()
+		return 1, nil
+	}
 	if qp.sq == nil && qp.direct == nil {
 		qp.sqMu.Unlock()
 		return 0, qp.errSend.gone

@@ -63,7 +63,7 @@ func TestNoAllocation(t *testing.T) {
 			sent(d, q, cq)
 		}},
 		{"PostOne", func() {
-			if !q.SQ.PostOne(&send[0], ops) {
+			if !q.SQ.PostOne(&send[0], ops, 64) {
 				t.Fatal("full")
 			}
 			sent(d, q, cq)

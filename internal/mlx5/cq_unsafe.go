@@ -127,7 +127,7 @@ func (cq *CQ) Poll(out []WC) (n int, err error) {
 	if qp == nil || cq.pending != nil || cq.lastRecv {
 		return cq.pollReceives(out)
 	}
-	const plain = 0xfd // opcode, format, owner
+	const plain = numberMask<<32 | 0xfd // QPN, opcode, format, owner
 	q := &qp.SQ
 	num := uint64(qp.Num)
 	polled, ci := q.polled, cq.ci
@@ -137,27 +137,24 @@ func (cq *CQ) Poll(out []WC) (n int, err error) {
 		tail := bits.ReverseBytes64(mmio.LoadCQE(unsafe.Add(p, offTail)))
 		kind := uint64(sent[tail>>56])
 		own := cq.owner(ci)
-		if uint8(tail)&plain != own || kind-known >= sentLen-known {
+		if tail&plain != num<<32|uint64(own) || kind-known >= sentLen-known {
 			if uint8(tail)&1 != own || uint8(tail)>>4 == cqeInvalid {
 				break
 			}
-			return cq.pollRest(out, n, qp, polled)
-		}
-		if tail>>32&numberMask != num {
 			next := cq.qps.Find(uint32(tail >> 32))
-			if next == nil {
-				return cq.pollRest(out, n, qp, polled)
+			if uint8(tail)&0xfd != own || kind-known >= sentLen-known || next == nil {
+				return cq.pollRest(out, n, q, polled)
 			}
 			q.polled = polled
 			publish64(&q.done, polled)
-			qp, q, num = next, &next.SQ, uint64(next.Num)
-			polled, slots = q.polled, unsafe.Pointer(unsafe.SliceData(q.slots))
+			q, num, polled, slots = &next.SQ, uint64(next.Num), next.SQ.polled, unsafe.Pointer(unsafe.SliceData(next.SQ.slots))
+			cq.last = next
 		}
 		s := (*slot)(unsafe.Add(slots, uintptr(uint32(tail>>16)&q.mask)*unsafe.Sizeof(slot{})))
 		mark := s.mark
 		// The slot must be one that is posted: between the last completed and the last built.
 		if uint32(mark)-uint32(polled)-1 >= q.maxWR {
-			return cq.pollRest(out, n, qp, polled)
+			return cq.pollRest(out, n, q, polled)
 		}
 		polled = mark
 		wc := (*[8]uint64)(unsafe.Pointer(&out[n]))
@@ -174,7 +171,7 @@ func (cq *CQ) Poll(out []WC) (n int, err error) {
 	if n != 0 {
 		q.polled = polled
 		publish64(&q.done, polled)
-		cq.last, cq.ci = qp, ci
+		cq.ci = ci
 		mmio.Consumed(cq.dbrec, bits.ReverseBytes32(ci&numberMask))
 	}
 	return n, nil
@@ -238,9 +235,7 @@ func (cq *CQ) pollReceives(out []WC) (n int, err error) {
 // pollRest is what Poll does from the first entry on that it does not take itself.
 //
 //go:norace
-func (cq *CQ) pollRest(out []WC, n int, qp *QP, polled uint64) (int, error) {
-	cq.last = qp
-	q := &qp.SQ
+func (cq *CQ) pollRest(out []WC, n int, q *SQ, polled uint64) (int, error) {
 	q.polled = polled
 	publish64(&q.done, polled)
 	return cq.pollAny(out, n)

@@ -77,35 +77,72 @@ func (q *SQ) Build(wrs []SendWR, ops uint32, maxInline int) int {
 	return n
 }
 
-// PostOne posts wr if it is of one SGE and of an opcode in ops, and else answers false: what Build and Ring do, with less ado.
+// memo keeps what PostOne made of an opcode and flags: the next work request mostly has the same.
+type memo struct {
+	key  uint64 // opcode, flags<<32: as they lie in a SendWR
+	bell uint64 // opcode, QPN
+	ctrl uint64
+	plan uint32
+}
+
+// learn makes a memo of an opcode in ops.
+func (q *SQ) learn(wr *SendWR, ops uint32) bool {
+	if wr.Opcode > 15 || ops>>(wr.Opcode&15)&1 == 0 || wr.Flags > 7 {
+		return false
+	}
+	plan := plans[wr.Opcode&15]
+	q.memo = memo{wr.key(), uint64(uint8(plan))<<32 | q.qpn, uint64(ctrlFlags[wr.Flags&7]|q.sig) << 32, plan}
+	return true
+}
+
+func (wr *SendWR) key() uint64 { return *(*uint64)(unsafe.Pointer(&wr.Opcode)) }
+
+// PostOne posts what Build would build, and else answers false: the same as Build and Ring for one work request, with less ado. It is not for BlueFlame.
 //
 //go:norace
-func (q *SQ) PostOne(wr *SendWR, ops uint32) bool {
-	op := wr.Opcode
+func (q *SQ) PostOne(wr *SendWR, ops uint32, maxInline int) bool {
+	if wr.key() != q.memo.key && !q.learn(wr, ops) {
+		return false
+	}
 	d := q.done.Load()
 	cur, head := q.cur, q.head
-	if op > 15 || ops>>(op&15)&1 == 0 || wr.Flags > 7 || wr.AH != nil || wr.Inline != nil || len(wr.SGEs) != 1 || q.fence|q.slow != 0 ||
-		head-uint32(d) >= q.maxWR || cur-uint32(d>>32) >= q.blocks {
+	if wr.AH != nil || q.fence|q.slow != 0 || head-uint32(d) >= q.maxWR || cur-uint32(d>>32) >= q.blocks {
 		return false
 	}
-	s := &wr.SGEs[0]
-	if s.Length == 0 {
-		return false
-	}
-	plan := plans[op&15]
 	at := uintptr(cur & q.mask)
 	p := unsafe.Add(q.buf, at<<blockShift)
 	seg, ds := unsafe.Add(p, segSize), uint64(2)
+	plan := q.memo.plan
+	if plan&planRDMA != 0 {
+		seg, ds = unsafe.Add(p, 2*segSize), 3
+	}
+	if wr.Inline == nil {
+		if len(wr.SGEs) != 1 || wr.SGEs[0].Length == 0 {
+			return false
+		}
+		s := &wr.SGEs[0]
+		put64(seg, 0, uint64(s.Length)<<32|uint64(s.LKey))
+		put64(seg, 8, s.Addr)
+	} else {
+		k := len(wr.Inline)
+		if len(wr.SGEs) != 0 || k == 0 || k > maxInline || k > blockSize+segSize-4-int(ds)*segSize {
+			return false
+		}
+		*(*uint32)(seg) = bits.ReverseBytes32(uint32(k) | inlineSeg)
+		copyShort(unsafe.Add(seg, 4), unsafe.Pointer(unsafe.SliceData(wr.Inline)), uintptr(k))
+		ds += uint64(k+3) / segSize
+	}
 	if plan&planRDMA != 0 {
 		put64(p, 16, wr.Remote.Addr)
 		*(*uint64)(unsafe.Add(p, 24)) = uint64(bits.ReverseBytes32(wr.Remote.RKey))
-		seg, ds = unsafe.Add(p, 2*segSize), 3
 	}
-	put64(seg, 0, uint64(s.Length)<<32|uint64(s.LKey))
-	put64(seg, 8, s.Addr)
-	bell := bits.ReverseBytes64(uint64(cur&0xffff)<<40 | uint64(uint8(plan))<<32 | q.qpn | ds)
+	bell := bits.ReverseBytes64(uint64(cur&0xffff)<<40 | q.memo.bell | ds)
 	*(*uint64)(p) = bell
-	put64(p, 8, uint64(ctrlFlags[wr.Flags&7]|q.sig)<<32|wr.imm(plan))
+	ctrl := q.memo.ctrl
+	if plan&(planImm|planInv) != 0 {
+		ctrl |= wr.imm(plan)
+	}
+	put64(p, 8, ctrl)
 	cur, head = cur+1, head+1
 	o := (*slot)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(q.slots)), at*unsafe.Sizeof(slot{})))
 	o.id, o.mark = wr.ID, uint64(cur)<<32|uint64(head)
@@ -232,8 +269,13 @@ func copyShort(to, from unsafe.Pointer, n uintptr) {
 
 // copyLong is copyShort for 8 bytes or more.
 func copyLong(to, from unsafe.Pointer, n uintptr) {
-	for i := uintptr(0); i < n-8; i += 8 {
-		*(*uint64)(unsafe.Add(to, i)) = *(*uint64)(unsafe.Add(from, i))
+	if n < 16 {
+		*(*uint64)(to) = *(*uint64)(from)
+		*(*uint64)(unsafe.Add(to, n-8)) = *(*uint64)(unsafe.Add(from, n-8))
+		return
 	}
-	*(*uint64)(unsafe.Add(to, n-8)) = *(*uint64)(unsafe.Add(from, n-8))
+	for i := uintptr(0); i < n-16; i += 16 {
+		*(*[2]uint64)(unsafe.Add(to, i)) = *(*[2]uint64)(unsafe.Add(from, i))
+	}
+	*(*[2]uint64)(unsafe.Add(to, n-16)) = *(*[2]uint64)(unsafe.Add(from, n-16))
 }

@@ -296,7 +296,7 @@ func (m *model) postOne() {
 	wr.ID = m.id
 	segs, imm, ok := m.simple(&wr)
 	before := bytes.Clone(m.d.uar)
-	if m.took("PostOne", m.q.SQ.PostOne(&wr, simpleOps), ok && wr.Inline == nil && m.bf == 0 && m.room(3)) {
+	if m.took("PostOne", m.q.SQ.PostOne(&wr, simpleOps, maxInline), ok && m.bf == 0 && m.room(3)) {
 		m.add(int(wr.Opcode), int(wr.Flags), imm, segs)
 		m.rang(true)
 	} else {

@@ -40,6 +40,7 @@ type SQ struct {
 	cur      uint32 // next block; never masked, the device sees its low 16 bits
 	head     uint32 // work requests built
 	blocks   uint32
+	memo     memo
 	qpn      uint64 // shifted to its place in the control segment
 	sig      uint8
 	fence    uint8  // fm_ce_se bits that the next WQE needs
@@ -76,6 +77,7 @@ func (q *SQ) init(num uint32, c *SQConfig) {
 	if q.half == nil {
 		q.half = new(uintptr)
 	}
+	q.memo.key = ^uint64(0) // no opcode
 	if c.SignalAll {
 		q.sig = ctrlCQUpdate
 	}
