@@ -15,9 +15,9 @@ func newPair(t testing.TB, cqes, cqeSize int) (*device, *mlx5.QP, *mlx5.CQ) {
 	t.Helper()
 	d := newDevice(t, size{blocks: 16, rqWQEs: 16, rqStride: 64, cqes: cqes, cqeSize: cqeSize})
 	q := mlx5.NewQP(qpn, true, d.sqConfig(), d.rqConfig(64, 4), nil)
-	tab := new(mlx5.Table)
-	tab.Add(q)
-	return d, q, d.newCQ(tab)
+	d.tab = new(mlx5.Table)
+	d.tab.Add(q)
+	return d, q, d.newCQ(d.tab)
 }
 
 // Completions of sends: what the device tells, and what of it counts.
@@ -289,6 +289,14 @@ func TestScatterReceive(t *testing.T) {
 		status  uint32
 	}{
 		{"nothing", 64, 1, []uint32{8}, 0, 0},
+		{"two bytes", 64, 1, []uint32{2}, 2, 0},
+		{"seven bytes of eight", 64, 1, []uint32{8}, 7, 0},
+		{"eight bytes", 64, 1, []uint32{8}, 8, 0},
+		{"nine bytes", 64, 1, []uint32{9}, 9, 0},
+		{"15 bytes", 64, 1, []uint32{100}, 15, 0},
+		{"31 bytes", 64, 1, []uint32{31}, 31, 0},
+		{"9 bytes in two", 64, 1, []uint32{8, 1}, 9, 0},
+		{"too long by one, ten", 64, 1, []uint32{9}, 10, 1},
 		{"one SGE", 64, 1, []uint32{100}, 32, 0},
 		{"exact", 64, 1, []uint32{32}, 32, 0},
 		{"one byte", 64, 1, []uint32{1}, 1, 0},
@@ -303,8 +311,9 @@ func TestScatterReceive(t *testing.T) {
 		{"64 of 128, four SGEs", 128, 2, []uint32{1, 2, 3, 58}, 64, 0},
 		{"65 of 128", 128, 2, []uint32{100}, 65, 1},
 	} {
-		for _, srq := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/srq=%v", c.name, srq), func(t *testing.T) {
+		for k := range 4 { // with an SRQ or without, and after another receive, which is another path
+			srq, after := k&1 != 0, k&2 != 0
+			t.Run(fmt.Sprintf("%s/srq=%v/after=%v", c.name, srq, after), func(t *testing.T) {
 				fill(mem)
 				d := newDevice(t, size{rqWQEs: 4, rqStride: 64, srqWQEs: 4, srqStride: 128, cqes: 4, cqeSize: c.size})
 				var s *mlx5.SRQ
@@ -327,11 +336,18 @@ func TestScatterReceive(t *testing.T) {
 				if srq {
 					post = s.Post
 				}
+				at := uint16(0)
+				if after {
+					post(recvs(4, 1))
+					d.got(qpn, 0, 1)
+					poll(t, cq, 1)
+					at++
+				}
 				if post(wr) != 1 {
 					t.Fatal("full")
 				}
 				payload := counted(64)
-				d.put(cqe{op: 2, qpn: qpn, bytes: uint32(c.n), format: c.format, data: payload})
+				d.put(cqe{op: 2, qpn: qpn, counter: at, bytes: uint32(c.n), format: c.format, data: payload})
 				wc := poll(t, cq, 1)[0]
 				if wc.ID != 5 || wc.Status != c.status || wc.ByteLen != uint32(c.n) {
 					t.Errorf("%+v, want status %d", wc, c.status)
@@ -485,6 +501,8 @@ func TestCorrupt(t *testing.T) {
 		cqe   cqe
 		size  int
 		ud    bool
+		recv  bool // a receive comes before it, not a send
+		few   bool // of one receive that is posted
 		noQP  bool // the error names no QP that is there
 		words string
 	}{
@@ -505,6 +523,11 @@ func TestCorrupt(t *testing.T) {
 		{name: "a signature", cqe: cqe{op: 12}, words: "opcode"},
 		{name: "64 bytes in 64", cqe: cqe{op: 2, format: 2, bytes: 4}, words: "payload"},
 		{name: "64 bytes of a send in 64", cqe: cqe{sendOp: 0x10, counter: 4, format: 2, bytes: 4}, words: "payload"},
+		{name: "64 bytes in 64, after a receive", cqe: cqe{op: 2, counter: 1, format: 2, bytes: 4}, words: "payload", recv: true},
+		{name: "a receive out of turn, after a receive", cqe: cqe{op: 2, counter: 0}, words: "receive", recv: true},
+		{name: "a receive too many", cqe: cqe{op: 2, counter: 1}, words: "receive", recv: true, few: true},
+		{name: "compressed, after a receive", cqe: cqe{op: 3, counter: 1, format: 3, bytes: 4}, words: "payload", recv: true},
+		{name: "opcode 7, after a receive", cqe: cqe{op: 7, counter: 1}, words: "opcode", recv: true},
 		{name: "compressed", cqe: cqe{op: 2, format: 3, bytes: 4}, words: "payload"},
 		{name: "compressed, 128", cqe: cqe{op: 2, format: 3, bytes: 4}, size: 128, words: "payload"},
 		{name: "the payload of a send", cqe: cqe{sendOp: 0x0a, counter: 1, format: 1}, words: "payload"},
@@ -529,13 +552,22 @@ func TestCorrupt(t *testing.T) {
 			q.SQ.RDMA(4, wrRead, signaled, 0, remote, local)
 			q.SQ.Ring()
 			q.RQ.Post(recvs(1, 2))
+			if c.few {
+				q.Reset()
+				q.SQ.Send(1, wrSend, signaled, 0, local)
+				q.RQ.Post(recvs(1, 1))
+			}
 			for i := range 3 {
 				other.SQ.Send(uint64(10+i), wrSend, signaled, 0, local)
 			}
 			other.SQ.Ring()
 
-			d.sent(qpn, 0x0a, 0)
 			d.sent(0x111111, 0x0a, 0)
+			if c.recv {
+				d.got(qpn, 0, 1)
+			} else {
+				d.sent(qpn, 0x0a, 0)
+			}
 			if c.cqe.qpn == 0 {
 				c.cqe.qpn = qpn
 			}
@@ -546,7 +578,7 @@ func TestCorrupt(t *testing.T) {
 			// What is before it first, then it, then what is behind it.
 			wcs := make([]mlx5.WC, 16)
 			n, err := cq.Poll(wcs)
-			if n != 2 || err != nil || wcs[0].ID != 1 || wcs[1].ID != 10 {
+			if n != 2 || err != nil || wcs[0].ID != 10 || wcs[1].ID != 1 {
 				t.Fatalf("%d completions, error %v", n, err)
 			}
 			n, err = cq.Poll(wcs)
@@ -571,19 +603,42 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// QPs without one of the queues cannot complete in it.
+// QPs without one of the queues cannot complete in it, whatever came before.
 func TestCorruptNoQueue(t *testing.T) {
-	for _, c := range []cqe{{sendOp: 0x0a}, {op: 13, syndrome: 5}, {op: 2}, {op: 14, syndrome: 5}, {op: 14, syndrome: 0x22, vendor: 0x93}} {
-		d := newDevice(t, size{blocks: 4, cqes: 4, cqeSize: 64})
-		q := mlx5.NewQP(qpn, true, nil, nil, nil)
-		tab := new(mlx5.Table)
-		tab.Add(q)
-		cq := d.newCQ(tab)
-		c.qpn = qpn
-		d.put(c)
-		if n, err := cq.Poll(make([]mlx5.WC, 1)); n != 0 || err == nil || !q.Broken() {
-			t.Errorf("%+v: %d completions, error %v", c, n, err)
+	for _, before := range []byte{15, 0, 2, 14} { // nothing, a send, a receive, an error
+		for _, c := range []cqe{{sendOp: 0x0a}, {sendOp: 0x10, bytes: 1, format: 1}, {op: 13, syndrome: 5}, {op: 2}, {op: 14, syndrome: 5}, {op: 14, syndrome: 0x22, vendor: 0x93}} {
+			for _, poll1 := range []bool{false, true} {
+				d, other, cq := newPair(t, 4, 64)
+				q := mlx5.NewQP(1, true, nil, nil, nil)
+				d.tab.Add(q)
+				other.SQ.Send(1, wrSend, signaled, 0, local)
+				other.RQ.Post(recvs(1, 1))
+				n := 0
+				if before != 15 {
+					d.put(cqe{op: before, sendOp: 0x0a, qpn: qpn, syndrome: 5})
+					n = 1
+				}
+				if poll1 {
+					poll(t, cq, n)
+					n = 0
+				}
+				c.qpn = 1
+				d.put(c)
+				wcs := make([]mlx5.WC, 3)
+				got, err := cq.Poll(wcs)
+				if got != n || n == 0 != (err != nil) {
+					t.Fatalf("%+v after %d: %d completions, error %v", c, before, got, err)
+				}
+				if n == 1 {
+					if got, err = cq.Poll(wcs); got != 0 || err == nil {
+						t.Fatalf("%+v after %d: %d completions, error %v", c, before, got, err)
+					}
+				}
+				if !q.Broken() || other.Broken() {
+					t.Fatalf("%+v after %d: broken %v, the other one %v", c, before, q.Broken(), other.Broken())
+				}
+				cq.Purge(q)
+			}
 		}
-		cq.Purge(q)
 	}
 }

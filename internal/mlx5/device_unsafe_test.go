@@ -46,6 +46,7 @@ type device struct {
 	uar     []byte // BlueFlame register at 0x800
 	cqeSize int
 	pi      uint32 // CQEs written
+	tab     *mlx5.Table
 }
 
 // alloc is memory between guard pages; n is rounded up to pages and the last n bytes are given.

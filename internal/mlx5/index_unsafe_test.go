@@ -69,3 +69,20 @@ func TestIndicesWrap(t *testing.T) {
 }
 
 func (r *ring) last(i uint32) *byte { return (*byte)(unsafe.Add(r.cq, uintptr(i)*64+63)) }
+
+// A page of the table without QPs is the collector's.
+func TestTableGivesBack(t *testing.T) {
+	tab := new(Table)
+	a, b := NewQP(5, true, nil, nil, nil), NewQP(6, true, nil, nil, nil)
+	tab.Add(a)
+	tab.Add(a)
+	tab.Add(b)
+	tab.Remove(a)
+	if tab.pages[0].Load() == nil {
+		t.Error("the page of a QP is gone")
+	}
+	tab.Remove(b)
+	if tab.pages[0].Load() != nil {
+		t.Error("the page stays")
+	}
+}

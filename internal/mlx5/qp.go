@@ -9,10 +9,10 @@ import (
 type QP struct {
 	Num    uint32
 	RC     bool
-	broken atomic.Bool
 	SRQ    *SRQ // nil without
-	SQ     SQ
-	RQ     RQ // unused with an SRQ
+	SQ     SQ   // begins with what the poller needs, in the same cache line
+	RQ     RQ   // unused with an SRQ
+	broken atomic.Bool
 }
 
 // NewQP takes the queues over. Either may be nil, and there is no rq with an srq.

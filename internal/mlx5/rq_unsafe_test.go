@@ -191,6 +191,13 @@ func TestReset(t *testing.T) {
 		clear(d.db)
 	}
 	// What was posted before a reset is no WQE that could complete.
+	r, other, ocq := newRQ(t, 8, 16, 1)
+	other.RQ.Post(recvs(1, 5))
+	other.Reset()
+	r.got(qpn, 0, 0)
+	if _, err := ocq.Poll(make([]mlx5.WC, 1)); err == nil || !other.Broken() {
+		t.Errorf("a receive from before the reset: %v", err)
+	}
 	q.SQ.Send(1, wrSend, signaled, 0, local)
 	q.SQ.Ring()
 	q.Reset()

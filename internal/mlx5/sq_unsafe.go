@@ -64,6 +64,9 @@ type SQ struct {
 	op  uint8
 }
 
+// The line is not longer than one.
+var _ [0]byte = [unsafe.Offsetof(QP{}.SQ) + unsafe.Offsetof(SQ{}.polled) + 8 - 64]byte{}
+
 func (q *SQ) init(num uint32, c *SQConfig) {
 	*q = SQ{
 		buf: c.Buf, end: unsafe.Add(c.Buf, uintptr(c.Blocks)<<blockShift),
