@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -100,16 +101,22 @@ func (c *Conn) finish(err error) {
 	}
 }
 
-// answering bounds how many threads answers to disconnects use at a time.
-var answering = make(chan struct{}, 16)
+// turns bounds how many connections are in C at a time. Each call there holds a
+// thread, and more of them than processors only get in each other's way.
+var turns = make(chan struct{}, 2*runtime.NumCPU())
+
+// inTurn runs what calls C and waits for nobody.
+func inTurn(f func() error) error {
+	turns <- struct{}{}
+	defer func() { <-turns }()
+	return f()
+}
 
 // answer tells the peer that its disconnect was seen, and completes what is
 // posted.
 func (c *Conn) answer() {
 	defer c.answers.Done()
-	answering <- struct{}{}
-	defer func() { <-answering }()
-	c.disconnect()
+	_ = inTurn(c.disconnect)
 }
 
 // disconnect tells the peer that the connection is over, once.
@@ -153,6 +160,16 @@ func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
 
 // setup makes what the connection needs and was not given.
 func (c *Conn) setup(opt *Options) error {
+	if err := inTurn(func() error { return c.makeQP(opt) }); err != nil {
+		return err
+	}
+	if opt.Prepare != nil {
+		return opt.Prepare(c)
+	}
+	return nil
+}
+
+func (c *Conn) makeQP(opt *Options) error {
 	dev, err := c.id.Verbs()
 	if err != nil {
 		return err
@@ -194,13 +211,7 @@ func (c *Conn) setup(opt *Options) error {
 	c.mu.Lock()
 	c.qp = qp
 	c.mu.Unlock()
-	if err := c.id.InitQP(c.qp); err != nil {
-		return err
-	}
-	if opt.Prepare != nil {
-		return opt.Prepare(c)
-	}
-	return nil
+	return c.id.InitQP(qp)
 }
 
 // queueSize is a size in QPOptions with its default.
@@ -324,6 +335,24 @@ func (c *Conn) Close() error {
 	established := c.established
 	c.mu.Unlock()
 	c.answers.Wait()
+	err := inTurn(func() error { return c.destroy(established) })
+	c.mu.Lock()
+	tidy := c.onClose
+	c.onClose = nil
+	c.mu.Unlock()
+	for _, f := range slices.Backward(tidy) {
+		err = errors.Join(err, f())
+	}
+	if err == nil {
+		err = inTurn(c.release)
+	}
+	c.closed = err == nil
+	return err
+}
+
+// destroy tells the peer and frees what uses memory.
+// Preconditions: c.closing is held.
+func (c *Conn) destroy(established bool) error {
 	if established && !c.left {
 		_ = c.disconnect() // closing the ID would tell the peer, but after the QP is gone
 	}
@@ -337,28 +366,23 @@ func (c *Conn) Close() error {
 	if c.ownCQ != nil {
 		errs = append(errs, c.ownCQ.Close())
 	}
-	c.mu.Lock()
-	tidy := c.onClose
-	c.onClose = nil
-	c.mu.Unlock()
-	for _, f := range slices.Backward(tidy) {
-		errs = append(errs, f())
-	}
+	return errors.Join(errs...)
+}
+
+// release frees the rest. The ID comes last: it keeps the device open.
+// Preconditions: c.closing is held.
+func (c *Conn) release() error {
 	if c.ownPD != nil {
-		errs = append(errs, c.ownPD.Close())
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err // the ID keeps the device open
-	}
-	if !c.left {
-		if err := c.id.Close(); err != nil {
-			errs = append(errs, err)
-		} else {
-			c.left = true
-			errs = append(errs, c.hub.leave())
+		if err := c.ownPD.Close(); err != nil {
+			return err
 		}
 	}
-	err := errors.Join(errs...)
-	c.closed = err == nil
-	return err
+	if c.left {
+		return nil
+	}
+	if err := c.id.Close(); err != nil {
+		return err
+	}
+	c.left = true
+	return c.hub.leave()
 }

@@ -65,7 +65,8 @@ func dial(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, error)
 		return nil, err
 	}
 	ps := opt.portSpace()
-	id, err := h.ch.CreateID(ps)
+	var id *ID
+	err = inTurn(func() error { id, err = h.ch.CreateID(ps); return err })
 	if err != nil {
 		return nil, errors.Join(err, h.leave())
 	}
@@ -84,20 +85,22 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := opt.apply(c.id); err != nil {
-		return err
-	}
 	wait := resolveTimeout
 	if end, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(end)*9/10) // its event says more than that time is up
 	}
-	if err := c.id.ResolveAddr(opt.LocalAddr, addr, wait); err != nil {
+	if err := inTurn(func() error {
+		if err := opt.apply(c.id); err != nil {
+			return err
+		}
+		return c.id.ResolveAddr(opt.LocalAddr, addr, wait)
+	}); err != nil {
 		return err
 	}
 	if _, err := c.await(ctx, AddrResolved); err != nil {
 		return err
 	}
-	if err := c.id.ResolveRoute(wait); err != nil {
+	if err := inTurn(func() error { return c.id.ResolveRoute(wait) }); err != nil {
 		return err
 	}
 	if _, err := c.await(ctx, RouteResolved); err != nil {
@@ -106,7 +109,7 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	if err := c.setup(opt); err != nil {
 		return err
 	}
-	if err := c.id.Connect(opt.param(c.qp, c.srq)); err != nil {
+	if err := inTurn(func() error { return c.id.Connect(opt.param(c.qp, c.srq)) }); err != nil {
 		return err
 	}
 	if c.ps.datagram() {
@@ -118,10 +121,12 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	}
 	c.peer = ev.Conn
 	c.peer.PrivateData = ev.PrivateData
-	if err := c.id.BringUp(c.qp, &ConnParam{ResponderResources: opt.ResponderResources, InitiatorDepth: opt.InitiatorDepth}); err != nil {
-		return err
-	}
-	if err := c.id.Establish(); err != nil {
+	if err := inTurn(func() error {
+		if err := c.id.BringUp(c.qp, &ConnParam{ResponderResources: opt.ResponderResources, InitiatorDepth: opt.InitiatorDepth}); err != nil {
+			return err
+		}
+		return c.id.Establish()
+	}); err != nil {
 		return c.cause(err)
 	}
 	c.ready()

@@ -340,10 +340,12 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 		return err
 	}
 	p := opt.param(c.qp, c.srq)
-	if err := r.standing(c.id.BringUp(c.qp, p)); err != nil {
-		return err
-	}
-	if err := r.standing(c.id.Accept(p)); err != nil {
+	if err := r.standing(inTurn(func() error {
+		if err := c.id.BringUp(c.qp, p); err != nil {
+			return err
+		}
+		return c.id.Accept(p)
+	})); err != nil {
 		return err
 	}
 	if !c.ps.datagram() {

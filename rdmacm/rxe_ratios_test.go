@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,11 +25,34 @@ import (
 // input.
 const serverEnv = "PUREVERBS_TEST_SERVE"
 
-// tiny is the size of the QPs that cmtime makes.
-func tiny() *Options { return &Options{QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}} }
+// tiny is what cmtime makes: QPs of one work request on one PD and one CQ. The
+// result closes those.
+func tiny(device string) (*Options, func(), error) {
+	dev, err := ibv.Open(device)
+	if err != nil {
+		return nil, nil, err
+	}
+	pd, err := dev.AllocPD()
+	if err != nil {
+		return nil, nil, err
+	}
+	cq, err := dev.CreateCQ(2000, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	opt := &Options{PD: pd, SendCQ: cq, RecvCQ: cq, QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1}}
+	return opt, func() { _, _, _ = cq.Close(), pd.Close(), dev.Close() }, nil
+}
 
 func serveUntilEOF(addr string) int {
-	l, err := Listen(context.Background(), addr, tiny())
+	addr, device, _ := strings.Cut(addr, " ")
+	opt, free, err := tiny(device)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer free()
+	l, err := Listen(context.Background(), addr, opt)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -110,7 +134,7 @@ func (p *peerServer) resident(t *testing.T) int {
 }
 
 // openAll dials n connections at once.
-func openAll(t *testing.T, addr netip.AddrPort, n int) []*Conn {
+func openAll(t *testing.T, addr netip.AddrPort, n int, opt *Options) []*Conn {
 	t.Helper()
 	conns := make([]*Conn, n)
 	var wg sync.WaitGroup
@@ -118,7 +142,7 @@ func openAll(t *testing.T, addr netip.AddrPort, n int) []*Conn {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			c, err := DialAddr(timeout(t), addr, tiny())
+			c, err := DialAddr(timeout(t), addr, opt)
 			if err != nil {
 				t.Errorf("dial: %v", err)
 			}
@@ -186,11 +210,14 @@ func TestRXERatiosCM(t *testing.T) {
 	}
 	port := 21000
 	var ratios, ours, stock []float64
-	s := startServer(t, netip.AddrPortFrom(local(t).Addr(), 0).String())
+	s := startServer(t, local(t).String()+" "+r.Dev[0])
+	opt, free, err := tiny(r.Dev[0])
+	ok(t, err)
+	defer free()
 	for i := range rounds {
 		mine := func() {
 			start := time.Now()
-			closeAll(t, openAll(t, s.addr, n))
+			closeAll(t, openAll(t, s.addr, n, opt))
 			ours = append(ours, float64(n)/time.Since(start).Seconds())
 		}
 		theirs := func() {
@@ -216,9 +243,9 @@ func TestRXERatiosCM(t *testing.T) {
 
 	// Idle connections, in the server and here.
 	idle := 5 * n
-	closeAll(t, openAll(t, s.addr, n))
+	closeAll(t, openAll(t, s.addr, n, opt))
 	server, client := s.resident(t), resident()
-	conns := openAll(t, s.addr, idle)
+	conns := openAll(t, s.addr, idle, opt)
 	server, client = s.resident(t)-server, resident()-client
 	closeAll(t, conns)
 	t.Logf("%d idle connections take %d KiB in the server, %d KiB in the client", idle, server>>10, client>>10)
