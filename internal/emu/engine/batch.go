@@ -106,14 +106,20 @@ func (b *batch) fits(src, dst guest.Mem, from []piece, n uint64, limit int) bool
 	if uint64(b.n)+n > uint64(limit) || len(b.giov)+len(from) > cap(b.giov) || len(b.siov)+128 > cap(b.siov) {
 		return false
 	}
-	if src == dst && b.hi > 0 {
-		for i := range from {
-			if p := &from[i]; p.inl == nil && p.va < b.hi && p.va+p.n > b.lo {
-				return false
-			}
+	return !b.dirty(src, from)
+}
+
+// dirty tells if the batch has yet to write some of what is to be read.
+func (b *batch) dirty(src guest.Mem, from []piece) bool {
+	if b.hi == 0 || src != b.dst {
+		return false
+	}
+	for i := range from {
+		if p := &from[i]; p.inl == nil && p.va < b.hi && p.va+p.n > b.lo {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 const (

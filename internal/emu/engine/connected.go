@@ -291,6 +291,9 @@ func (e *Engine) connected(qp *hca.QP, w *wqe) verdict {
 		inCQE = w.n > 0 && rcq != nil && w.n <= uint64(rcq.CQESize/2) && w.n <= 64 && peer.Flags&qpScatterCQE != 0 && peer.Type != hca.XRCRecv
 	}
 	if inCQE {
+		if b.dirty(qp.Mem, e.src) {
+			return alone
+		}
 		if !b.small(qp.Mem, e.src, w.n) {
 			if empty {
 				e.badMemory(qp, badSource)
