@@ -1,0 +1,71 @@
+package random
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// hub is a CQ whose completions go to the QPs that they are for.
+type hub struct {
+	cq  *ibv.CQ
+	mu  sync.Mutex // polling and sorting are one thing: the order of each QP's completions is to be kept
+	box map[uint32]*box
+	wcs [16]ibv.WC
+}
+
+// box holds completions of a QP.
+type box struct{ wcs []ibv.WC }
+
+func (h *hub) add(qpn uint32, b *box) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.box[qpn] = b
+}
+
+// remove forgets a QP that is closed; its number may be another's already.
+func (h *hub) remove(qpn uint32, b *box) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.box[qpn] == b {
+		delete(h.box, qpn)
+	}
+	b.wcs = nil
+}
+
+// clear forgets what came for a QP that was reset.
+func (h *hub) clear(b *box) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b.wcs = nil
+}
+
+// take returns what came for a QP.
+func (h *hub) take(b *box) []ibv.WC {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := b.wcs
+	b.wcs = nil
+	return w
+}
+
+// pump moves completions. With a context it waits for one.
+func (h *hub) pump(wait context.Context) (n int, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if wait != nil {
+		n, err = h.cq.Wait(wait, h.wcs[:])
+	} else {
+		n, err = h.cq.Poll(h.wcs[:])
+	}
+	for _, wc := range h.wcs[:n] {
+		b := h.box[wc.QPN]
+		if b == nil {
+			return n, fmt.Errorf("a completion of QP %#x, which is not there: %+v", wc.QPN, wc)
+		}
+		b.wcs = append(b.wcs, wc)
+	}
+	return n, err
+}
