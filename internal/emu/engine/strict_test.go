@@ -144,6 +144,29 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestBlueFlameTorn sends copies that lack what lies behind the end of the ring: the first may be one under way, all of them are not.
+func TestBlueFlameTorn(t *testing.T) {
+	p := newPair(t, qpOpts{sq: 16}, nil)
+	a, k := p.mb.at(0)
+	data := make([]byte, 150)
+	fill(data, 1)
+	for i := range 60 { // two of each 16 wrap
+		at := p.qa.post(opWrite, signaled, 0, raddr(a, k), inlineSeg(data))
+		for o := 8; o < int(p.qa.pi-at)*64 && int(at%16)*64+o < len(p.qa.sq); o += 8 {
+			copy(p.a.uar.Page[0x800+p.a.slot*0x100+o:], p.qa.sq[int(at%16)*64+o:][:8])
+		}
+		p.qa.ring()
+		p.acq.want(0, -1)
+		if p.r.violated(RuleBlueFlame) {
+			if i < 16 {
+				t.Errorf("noticed at WQE %d, when two copies at most were torn", i)
+			}
+			return
+		}
+	}
+	t.Error("not noticed")
+}
+
 // TestBlueFlameGood sends WQEs by copies and by plain doorbells in turn: no false alarm.
 func TestBlueFlameGood(t *testing.T) {
 	p := newPair(t, qpOpts{sq: 16}, nil)

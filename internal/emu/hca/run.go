@@ -26,7 +26,8 @@ type QPRun struct {
 	Unrung    uint32 // strict mode: a record that moved, and
 	UnrungAt  int64  // since when; 0 = it did not
 	ResetPost uint8
-	Blue      bool // strict mode: a register held a whole WQE since the last record
+	Blue      bool   // strict mode: a register held a whole WQE since the last record
+	Torn      uint64 // strict mode: copies of which a part never came
 
 	// responder
 	EPSN    uint32 // expected
