@@ -24,6 +24,16 @@ func (e *recvErrors) init(qp *QP) {
 func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 	qp.rqMu.Lock()
 	direct := qp.direct
+	if direct != nil && qp.srq == nil && !direct.Broken() {
+		if s := qp.loadState(); s != StateReset && s != StateUnknown {
+			n := direct.RQ.Post(mlx5Recvs(wrs))
+			qp.rqMu.Unlock()
+			if n < len(wrs) {
+				return n, qp.recvFailed(n, recvError(wrs, n, qp.cap.MaxRecvSGE))
+			}
+			return n, nil
+		}
+	}
 	if qp.rq == nil && (direct == nil || qp.srq != nil) {
 		qp.rqMu.Unlock()
 		if qp.srq != nil {
@@ -37,24 +47,24 @@ func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 	}
 	var n int
 	var err error
-	switch {
-	case direct == nil:
+	if direct == nil {
 		n, err = postRecv(qp.rq, qp.cap.MaxRecvSGE, wrs)
-	case direct.Broken():
+	} else {
 		err = ErrBroken
-	default:
-		if n = direct.RQ.Post(mlx5Recvs(wrs)); n < len(wrs) {
-			err = recvError(wrs, n, qp.cap.MaxRecvSGE)
-		}
 	}
 	qp.rqMu.Unlock()
-	if err == nil {
-		return n, nil
+	if err != nil {
+		err = qp.recvFailed(n, err)
 	}
+	return n, err
+}
+
+// recvFailed tells of what stopped the posting of work request n.
+func (qp *QP) recvFailed(n int, err error) error {
 	if err == ErrQueueFull {
-		return n, qp.errRecv.full
+		return qp.errRecv.full
 	}
-	return n, &OpError{Op: "post recv", Object: qp.name, Err: err, Detail: fmt.Sprintf("work request %d", n)}
+	return &OpError{Op: "post recv", Object: qp.name, Err: err, Detail: fmt.Sprintf("work request %d", n)}
 }
 
 // postRecv posts wrs through a chain.

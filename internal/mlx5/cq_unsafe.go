@@ -210,7 +210,7 @@ func (cq *CQ) pollReceives(out []WC) (n int, err error) {
 		status := uint32(0)
 		if f != 0 {
 			list := unsafe.Add(r.buf, i*r.stride)
-			if length <= get32(list, 0) && length-8 <= 32-8 { // one SGE has room, and eights cover it
+			if length <= get32(list, 0) && length-16 <= 32-16 { // one SGE has room
 				to := addrAt(get64(list, 8))
 				copyLong(to, p, uintptr(length))
 			} else {

@@ -129,7 +129,11 @@ func (q *SQ) PostOne(wr *SendWR, ops uint32, maxInline int) bool {
 			return false
 		}
 		*(*uint32)(seg) = bits.ReverseBytes32(uint32(k) | inlineSeg)
-		copyShort(unsafe.Add(seg, 4), unsafe.Pointer(unsafe.SliceData(wr.Inline)), uintptr(k))
+		if to, from := unsafe.Add(seg, 4), unsafe.Pointer(unsafe.SliceData(wr.Inline)); k >= 16 {
+			copyLong(to, from, uintptr(k))
+		} else {
+			copyShort(to, from, uintptr(k))
+		}
 		ds += uint64(k+3) / segSize
 	}
 	if plan&planRDMA != 0 {
@@ -249,31 +253,34 @@ func (q *SQ) buildInline(wrs []SendWR, bell, ctrl uint64, plan uint32, maxInline
 		}
 		seg := unsafe.Add(p, head)
 		*(*uint32)(seg) = bits.ReverseBytes32(uint32(k) | inlineSeg)
-		copyShort(unsafe.Add(seg, 4), unsafe.Pointer(unsafe.SliceData(wr.Inline)), uintptr(k))
+		if to, from := unsafe.Add(seg, 4), unsafe.Pointer(unsafe.SliceData(wr.Inline)); k >= 16 {
+			copyLong(to, from, uintptr(k))
+		} else {
+			copyShort(to, from, uintptr(k))
+		}
 		put64(p, 0, uint64(cur&0xffff)<<40|bell|uint64(head+4+k+segSize-1)/segSize)
 		q.remember(cur, i, wr.ID)
 	}
 	return len(wrs)
 }
 
-// copyShort copies the few bytes of inline data: a call of copy would cost more than the work request.
+// copyShort copies few bytes: a call of copy would cost more than the rest of a work request.
 func copyShort(to, from unsafe.Pointer, n uintptr) {
-	if n < 8 {
+	switch {
+	case n >= 16:
+		copyLong(to, from, n)
+	case n >= 8:
+		*(*uint64)(to) = *(*uint64)(from)
+		*(*uint64)(unsafe.Add(to, n-8)) = *(*uint64)(unsafe.Add(from, n-8))
+	default:
 		for i := range n {
 			*(*byte)(unsafe.Add(to, i)) = *(*byte)(unsafe.Add(from, i))
 		}
-		return
 	}
-	copyLong(to, from, n)
 }
 
-// copyLong is copyShort for 8 bytes or more.
+// copyLong is copyShort for 16 bytes or more.
 func copyLong(to, from unsafe.Pointer, n uintptr) {
-	if n < 16 {
-		*(*uint64)(to) = *(*uint64)(from)
-		*(*uint64)(unsafe.Add(to, n-8)) = *(*uint64)(unsafe.Add(from, n-8))
-		return
-	}
 	for i := uintptr(0); i < n-16; i += 16 {
 		*(*[2]uint64)(unsafe.Add(to, i)) = *(*[2]uint64)(unsafe.Add(from, i))
 	}

@@ -47,7 +47,7 @@ func (q *RQ) init(c *RQConfig) {
 //go:norace
 func (q *RQ) Post(wrs []RecvWR) int {
 	head := q.head
-	if room := q.mask + 1 - (head - q.done.Load()); uint(len(wrs)) > uint(room) {
+	if room := uint32(len(q.ids)) - (head - q.done.Load()); uint(len(wrs)) > uint(room) {
 		wrs = wrs[:room]
 	}
 	ids := unsafe.Pointer(unsafe.SliceData(q.ids))

@@ -116,8 +116,8 @@ func (p *process) median(name string) float64 {
 }
 
 const (
-	rounds = 15
-	fills  = 12 // in a round, of each kind
+	rounds = 11
+	fills  = 8 // in a round, of each kind
 )
 
 // drive lets the sides measure in turns and prints the figures.
