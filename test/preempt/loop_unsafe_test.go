@@ -97,7 +97,7 @@ func cpuNow() int64 {
 
 type object struct {
 	next *object
-	data [248]byte
+	_    [248]byte
 }
 
 var keep []*object
