@@ -102,7 +102,7 @@ type peerServer struct {
 
 func startServer(t *testing.T, addr string) *peerServer {
 	t.Helper()
-	cmd := exec.CommandContext(timeout(t), must(os.Executable())(t))
+	cmd := exec.CommandContext(brief(t, 5*time.Minute), must(os.Executable())(t))
 	cmd.Env = append(os.Environ(), serverEnv+"="+addr)
 	cmd.Stderr = os.Stderr
 	in := must(cmd.StdinPipe())(t)
@@ -206,7 +206,7 @@ func TestRXERatiosCM(t *testing.T) {
 	cmtime := testutil.NeedProgram(t, "cmtime")
 	rounds, n := 1, 20
 	if os.Getenv("PUREVERBS_FIGURES") != "" {
-		rounds, n = 7, 100
+		rounds, n = 5, 100
 	}
 	port := 21000
 	var ratios, ours, stock []float64
@@ -242,7 +242,7 @@ func TestRXERatiosCM(t *testing.T) {
 	fmt.Printf("figure cm_connect_stock %.1f 1/s\n", median(stock))
 
 	// Idle connections, in the server and here.
-	idle := 5 * n
+	idle := 3 * n
 	closeAll(t, openAll(t, s.addr, n, opt))
 	server, client := s.resident(t), resident()
 	conns := openAll(t, s.addr, idle, opt)
