@@ -218,6 +218,9 @@ func TestOwner(t *testing.T) {
 // A poll takes no more than it was asked for, and tells the device once.
 func TestPollBatch(t *testing.T) {
 	d, q, cq := newPair(t, 16, 64)
+	if !cq.Empty() {
+		t.Error("not empty")
+	}
 	for i := range 10 {
 		q.SQ.Send(uint64(i), wrSend, signaled, 0, local)
 		d.sent(qpn, 0x0a, uint16(i))
@@ -227,6 +230,9 @@ func TestPollBatch(t *testing.T) {
 	}
 	wcs := make([]mlx5.WC, 4)
 	for _, want := range []int{4, 4, 2, 0} {
+		if cq.Empty() != (want == 0) {
+			t.Errorf("empty: %v, with %d to come", cq.Empty(), want)
+		}
 		n, err := cq.Poll(wcs)
 		if n != want || err != nil {
 			t.Errorf("%d completions, want %d; error %v", n, want, err)
@@ -580,6 +586,9 @@ func TestCorrupt(t *testing.T) {
 			n, err := cq.Poll(wcs)
 			if n != 2 || err != nil || wcs[0].ID != 10 || wcs[1].ID != 1 {
 				t.Fatalf("%d completions, error %v", n, err)
+			}
+			if cq.Empty() {
+				t.Error("empty, though an error is to come")
 			}
 			n, err = cq.Poll(wcs)
 			var e *mlx5.CQEError

@@ -262,6 +262,14 @@ func TestSRQCorrupt(t *testing.T) {
 	if n, err := cq.Poll(make([]mlx5.WC, 2)); n != 0 || err == nil || !q.Broken() {
 		t.Errorf("%d completions, error %v", n, err)
 	}
+	// A fault with no link to follow.
+	d, s, q, cq, _ = newSRQ(t, 4, 32, 8)
+	s.Post(recvs(1, 1))
+	binary.BigEndian.PutUint16(d.srq[32+2:], 9)
+	d.put(cqe{op: 14, qpn: qpn, syndrome: 0x22, vendor: 0x93})
+	if n, err := cq.Poll(make([]mlx5.WC, 2)); n != 0 || err == nil || !q.Broken() {
+		t.Errorf("%d completions, error %v", n, err)
+	}
 	// A link that was overwritten leads nowhere, and no further receive is posted.
 	for _, to := range []uint16{0xffff, 4, 0} {
 		d, s, _, _, _ := newSRQ(t, 4, 32, 8)
