@@ -2,6 +2,7 @@ package ibv
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -55,11 +56,11 @@ func TestDomainErrors(t *testing.T) {
 		pd  *PD
 		td  *ThreadDomain
 		say string
-	}{{nil, td, "pd is nil"}, {foreign, td, "a PD of another Context"}, {s.pd, foreignTD, "a thread domain of another Context"}} {
+	}{{nil, td, "pd"}, {foreign, td, "a PD of another Context"}, {s.pd, foreignTD, "a thread domain of another Context"}} {
 		_, err := s.ctx.AllocParentDomain(c.pd, c.td)
 		var arg *ArgError
-		if !errors.As(err, &arg) {
-			t.Errorf("%s: %v", c.say, err)
+		if !errors.As(err, &arg) || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%v, want %q", err, c.say)
 		}
 	}
 	set(t, "fail.alloc_td", int(syscall.EOPNOTSUPP))
