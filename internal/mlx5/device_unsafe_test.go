@@ -182,7 +182,6 @@ func (d *device) sendRecord() uint16 { return recordOf(d.t, d.db[4:]) }
 func (d *device) recvRecord() uint16 { return recordOf(d.t, d.db) }
 
 func recordOf(t testing.TB, b []byte) uint16 {
-	t.Helper()
 	v := binary.BigEndian.Uint32(b)
 	if v>>16 != 0 {
 		t.Errorf("doorbell record %#x: the high half is not 0", v)

@@ -22,7 +22,6 @@ func (s *sharedRQ) available() int { return int(recordOf(s.d.t, s.d.srqdb) - s.t
 
 // take takes the next WQE and gives its index.
 func (s *sharedRQ) take() int {
-	s.d.t.Helper()
 	if s.available() == 0 {
 		s.d.t.Fatal("the device has no WQE to take")
 	}
