@@ -116,11 +116,12 @@ func inTurn(f func() error) error {
 // posted.
 func (c *Conn) answer() {
 	defer c.answers.Done()
-	_ = inTurn(c.disconnect)
+	_ = inTurn(func() error { return c.disconnect(true) })
 }
 
-// disconnect tells the peer that the connection is over, once.
-func (c *Conn) disconnect() error {
+// disconnect tells the peer that the connection is over, once; flush completes what
+// is posted, with an error.
+func (c *Conn) disconnect(flush bool) error {
 	c.mu.Lock()
 	first, qp := !c.told, c.qp
 	c.told = true
@@ -128,8 +129,7 @@ func (c *Conn) disconnect() error {
 	if !first || c.ps.datagram() {
 		return nil
 	}
-	// What is posted completes with an error.
-	if qp != nil {
+	if flush && qp != nil {
 		_ = qp.Modify(&ibv.QPAttr{State: ibv.StateErr}, ibv.MaskState)
 	}
 	return c.id.Disconnect()
@@ -211,6 +211,9 @@ func (c *Conn) makeQP(opt *Options) error {
 	c.mu.Lock()
 	c.qp = qp
 	c.mu.Unlock()
+	if opt.Prepare == nil {
+		return nil // BringUp starts with that
+	}
 	return c.id.InitQP(qp)
 }
 
@@ -308,7 +311,7 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 		c.answers.Wait()
 		return nil
 	}
-	if err := c.disconnect(); err != nil && !isClosed(c.done) {
+	if err := c.disconnect(true); err != nil && !isClosed(c.done) {
 		return err
 	}
 	select {
@@ -354,7 +357,7 @@ func (c *Conn) Close() error {
 // Preconditions: c.closing is held.
 func (c *Conn) destroy(established bool) error {
 	if established && !c.left {
-		_ = c.disconnect() // closing the ID would tell the peer, but after the QP is gone
+		_ = c.disconnect(false) // closing the ID would tell the peer, but after the QP is gone
 	}
 	var errs []error
 	if c.qp != nil {

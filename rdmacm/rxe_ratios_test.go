@@ -242,8 +242,10 @@ func TestRXERatiosCM(t *testing.T) {
 	fmt.Printf("figure cm_connect_stock %.1f 1/s\n", median(stock))
 
 	// Idle connections, in the server and here.
+	const first = 8
 	idle := 3 * n
-	closeAll(t, openAll(t, s.addr, n, opt))
+	s = startServer(t, local(t).String()+" "+r.Dev[0]) // with nothing to use again
+	closeAll(t, openAll(t, s.addr, first, opt))
 	server, client := s.resident(t), resident()
 	conns := openAll(t, s.addr, idle, opt)
 	server, client = s.resident(t)-server, resident()-client
