@@ -129,11 +129,7 @@ func (q *SQ) PostOne(wr *SendWR, ops uint32, maxInline int) bool {
 			return false
 		}
 		*(*uint32)(seg) = bits.ReverseBytes32(uint32(k) | inlineSeg)
-		if to, from := unsafe.Add(seg, 4), unsafe.Pointer(unsafe.SliceData(wr.Inline)); k >= 16 {
-			copyLong(to, from, uintptr(k))
-		} else {
-			copyShort(to, from, uintptr(k))
-		}
+		copyShort(unsafe.Add(seg, 4), unsafe.Pointer(unsafe.SliceData(wr.Inline)), uintptr(k))
 		ds += uint64(k+3) / segSize
 	}
 	if plan&planRDMA != 0 {
@@ -253,11 +249,7 @@ func (q *SQ) buildInline(wrs []SendWR, bell, ctrl uint64, plan uint32, maxInline
 		}
 		seg := unsafe.Add(p, head)
 		*(*uint32)(seg) = bits.ReverseBytes32(uint32(k) | inlineSeg)
-		if to, from := unsafe.Add(seg, 4), unsafe.Pointer(unsafe.SliceData(wr.Inline)); k >= 16 {
-			copyLong(to, from, uintptr(k))
-		} else {
-			copyShort(to, from, uintptr(k))
-		}
+		copyShort(unsafe.Add(seg, 4), unsafe.Pointer(unsafe.SliceData(wr.Inline)), uintptr(k))
 		put64(p, 0, uint64(cur&0xffff)<<40|bell|uint64(head+4+k+segSize-1)/segSize)
 		q.remember(cur, i, wr.ID)
 	}
