@@ -267,7 +267,8 @@ func (c *Conn) Param() ConnParam { return c.peer }
 // LocalAddr is this side's address.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 
-// RemoteAddr is the peer's address.
+// RemoteAddr is the peer's address. On the side that listens Linux leaves out the
+// zone of a link-local one.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
 
 // Peer is where datagrams to the peer go, for ibv.SendWR; nil unless this side

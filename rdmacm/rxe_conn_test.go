@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -242,5 +243,80 @@ func TestRXE_CM_CloseUnderLoad(t *testing.T) {
 			t.Errorf("close with an MR open: %v", err)
 		}
 		busy.Wait()
+	}
+}
+
+// TestRXE_CM_IPv6 connects by IPv6: the loopback address on the emulated device, the
+// link-local one, with its zone, in the VM.
+func TestRXE_CM_IPv6(t *testing.T) {
+	r := testutil.NeedRXE(t)
+	addr := netip.IPv6Loopback()
+	if !r.Emulated {
+		i := must(net.InterfaceByName(r.Net[0]))(t)
+		for _, a := range must(i.Addrs())(t) {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast() {
+				addr = p.Addr().WithZone(i.Name)
+			}
+		}
+	}
+	l := closing(t, must(Listen(timeout(t), netip.AddrPortFrom(addr, 0).String(), nil))(t))
+	if l.Addr().Addr() != addr {
+		t.Errorf("listening on %v, want %v", l.Addr(), addr)
+	}
+	a, b := pair(t, l, nil)
+	// Kernels leave the zone out of the addresses of a request.
+	bare := func(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().WithZone(""), a.Port()) }
+	if a.RemoteAddr() != l.Addr() || bare(b.RemoteAddr()) != bare(a.LocalAddr()) {
+		t.Errorf("addresses are %v → %v and %v → %v", a.LocalAddr(), a.RemoteAddr(), b.LocalAddr(), b.RemoteAddr())
+	}
+	pingpong(t, rigOf(t, a), rigOf(t, b))
+}
+
+// TestRXE_CM_DialDatagrams dials in the port space UDP and sends to whom answers.
+func TestRXE_CM_DialDatagrams(t *testing.T) {
+	l := server(t, &Options{PortSpace: UDP, PrivateData: []byte("welcome")})
+	a, b := pair(t, l, &Options{PortSpace: UDP})
+	ah, qpn, qkey := a.Peer()
+	if ah == nil || qpn != b.QP().Num() || qkey != UDPQKey || string(a.PrivateData()[:7]) != "welcome" {
+		t.Fatalf("the peer is %v, %#x, %#x, with %q", ah, qpn, qkey, a.PrivateData())
+	}
+	if ah, _, _ := b.Peer(); ah != nil {
+		t.Error("the side that listens knows an address")
+	}
+	x, y := rigOf(t, a), rigOf(t, b)
+	sendDatagram(t, x, y, &UDParam{AH: ah.Attr(), QPN: qpn, QKey: qkey})
+	ok(t, a.Shutdown(timeout(t))) // there is nobody to tell
+}
+
+// TestRXE_CM_OnClose runs what Prepare has left, when the QP is gone.
+func TestRXE_CM_OnClose(t *testing.T) {
+	var order []string
+	var mu sync.Mutex
+	l := server(t, nil)
+	opt := &Options{Prepare: func(c *Conn) error {
+		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+		if err != nil {
+			return err
+		}
+		note := func(s string) { mu.Lock(); order = append(order, s); mu.Unlock() }
+		c.OnClose(func() error { note("mr"); return mr.Close() })
+		c.OnClose(func() error {
+			note("qp " + c.QP().State().String())
+			return nil
+		})
+		return nil
+	}}
+	a, _ := pair(t, l, opt)
+	ok(t, a.Close())
+	if want := []string{"qp " + ibv.StateUnknown.String(), "mr"}; !slices.Equal(order, want) {
+		t.Errorf("ran %q, want %q", order, want)
+	}
+	// And when the connection is refused.
+	order = nil
+	if _, err := DialAddr(timeout(t), netip.AddrPortFrom(local(t).Addr(), 1), opt); !errors.Is(err, ErrRejected) {
+		t.Errorf("error %v", err)
+	}
+	if len(order) != 2 {
+		t.Errorf("ran %q", order)
 	}
 }
