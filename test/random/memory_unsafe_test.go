@@ -1,13 +1,14 @@
 package random
 
 import (
+	"fmt"
 	"syscall"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// memory is registered memory. With iova not 0 that is the device's address of it.
+// memory is registered memory, at an address that the caller chose if mine is set.
 type memory struct {
 	*ibv.MR
 	b    []byte
@@ -16,19 +17,21 @@ type memory struct {
 
 const allAccess = ibv.LocalWrite | ibv.RemoteWrite | ibv.RemoteRead | ibv.RemoteAtomic
 
-func newMemory(pd *ibv.PD, n int, iova uint64) (*memory, error) {
-	if iova == 0 {
+func newMemory(pd *ibv.PD, n int, at uintptr) (*memory, error) {
+	if at == 0 {
 		mr, err := pd.AllocMR(n, allAccess)
 		if err != nil {
 			return nil, err
 		}
 		return &memory{MR: mr, b: mr.Bytes()[:n]}, nil
 	}
-	b, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS)
-	if err != nil {
-		return nil, err
+	const noReplace = 0x100000 // MAP_FIXED_NOREPLACE
+	got, _, errno := syscall.Syscall6(syscall.SYS_MMAP, at, uintptr(n), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS|noReplace, ^uintptr(0), 0)
+	if errno != 0 || got != at {
+		return nil, fmt.Errorf("mmap of %d bytes at %#x: %#x, %w", n, at, got, errno)
 	}
-	mr, err := pd.RegMemory(uintptr(unsafe.Pointer(&b[0])), n, iova, allAccess)
+	b := unsafe.Slice(*(**byte)(unsafe.Pointer(&got)), n)
+	mr, err := pd.RegMemory(at, n, uint64(at), allAccess)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +41,9 @@ func newMemory(pd *ibv.PD, n int, iova uint64) (*memory, error) {
 func (m *memory) Close() error {
 	err := m.MR.Close()
 	if m.mine && err == nil {
-		err = syscall.Munmap(m.b)
+		if _, _, errno := syscall.Syscall(syscall.SYS_MUNMAP, uintptr(unsafe.Pointer(&m.b[0])), uintptr(len(m.b)), 0); errno != 0 {
+			err = errno
+		}
 		m.mine = false
 	}
 	return err

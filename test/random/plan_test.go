@@ -134,6 +134,7 @@ type message struct {
 	data   []byte // nil for a write
 	imm    uint32
 	hasImm bool
+	sol    bool // asks for an event
 }
 
 // fate is what one end of a link has to see in a round.
@@ -166,7 +167,50 @@ type round struct {
 	kinds     []kind
 	fates     [][2]*fate
 	srqUsed   [2]int
+	arms      [2][2]arming
 	ops       int
+}
+
+// arming is what a CQ is asked for, before anything comes to it; sends have the first one of an end.
+type arming uint8
+
+const (
+	armNot arming = iota
+	armAny
+	armSolicited
+)
+
+// events counts the completion events of a round at an end.
+func (m *model) events(rd *round, e int) (n int) {
+	var any, sol [2]bool
+	for i := range m.g.links {
+		f := rd.fates[i][e]
+		for _, x := range f.sent {
+			any[0], sol[0] = true, sol[0] || x.status != 0
+		}
+		for _, ms := range f.msgs {
+			for _, x := range ms {
+				any[1], sol[1] = true, sol[1] || x.status != 0 || x.sol
+			}
+		}
+		if f.flushed > 0 {
+			any[1], sol[1] = true, true
+		}
+	}
+	if !m.g.split {
+		any[0], sol[0] = any[0] || any[1], sol[0] || sol[1]
+		any[1], sol[1] = false, false
+	}
+	for k := range 2 {
+		if a := rd.arms[e][k]; a != armNot {
+			m.armed[e][k] = a
+		}
+		if m.armed[e][k] == armAny && any[k] || m.armed[e][k] == armSolicited && sol[k] {
+			m.armed[e][k] = armNot
+			n++
+		}
+	}
+	return n
 }
 
 // model is what both ends of a group hold, as far as it follows from the program; what a receive of an SRQ or of UD gets is known with its completion only.
@@ -180,6 +224,8 @@ type model struct {
 	srq  [2][]*rbuf
 	srqF [2][]int
 	next uint64
+
+	armed [2][2]arming
 }
 
 func newModel(p *program, g *group) *model {
@@ -412,7 +458,7 @@ func (m *model) exec(d *lane, o *op, rd *round) {
 	if !o.consumes {
 		return
 	}
-	msg := message{opcode: ibv.WCRecv, n: o.n, data: o.data, imm: o.imm, hasImm: o.code != ibv.OpSend}
+	msg := message{opcode: ibv.WCRecv, n: o.n, data: o.data, imm: o.imm, hasImm: o.code != ibv.OpSend, sol: o.flags&ibv.Solicited != 0}
 	if o.code == ibv.OpWriteImm {
 		msg.opcode, msg.data = ibv.WCRecvImm, nil
 	}
@@ -513,6 +559,11 @@ func (m *model) plan() *round {
 		m.planFault(rd, culprit, from, left[culprit])
 	}
 	for e := range 2 {
+		for k := range 2 {
+			if m.p.wire && (k == 0 || g.split) {
+				rd.arms[e][k] = arming(r.IntN(3))
+			}
+		}
 		rd.srqUsed[e] = len(m.srq[e]) - srqLeft[e]
 		rd.fires[e] = rd.limit[e] > 0 && srqLeft[e] < rd.limit[e]
 	}

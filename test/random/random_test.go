@@ -102,7 +102,7 @@ type letter struct {
 
 // totals are figures of a test.
 type totals struct {
-	programs, qps, ops, wcs int
+	programs, qps, ops, wcs, events int
 }
 
 func newBed(t testing.TB, rxe testutil.RXE) bed {
@@ -158,6 +158,7 @@ func run(t testing.TB, p *program, rxe testutil.RXE, ends []int, x *exchange, to
 					tot.ops += s.ops
 				}
 				tot.wcs += s.wcs
+				tot.events += s.events
 				if err != nil {
 					good = false
 					if !errors.Is(err, errAborted) {
@@ -232,22 +233,40 @@ func TestRXE_Random(t *testing.T) {
 	})
 }
 
+// TestRXE_RandomInTurn has one end act at a time, each doorbell by itself and addresses that are the same in every run.
+func TestRXE_RandomInTurn(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	b := newBed(t, rxe)
+	b.wire = true
+	few(t, b)
+	var tot totals
+	seeds(t, 3000, &tot, func(seed uint64) bool {
+		p := newProgram(seed, b)
+		return run(t, p, rxe, []int{0, 1}, newExchange(p), &tot)
+	})
+	t.Logf("completion events: %d", tot.events)
+}
+
 func TestRXE_RandomTwoProcesses(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	b := newBed(t, rxe)
 	few(t, b)
+	if n, err := strconv.Atoi(os.Getenv(childEnv)); err == nil {
+		child(t, b, rxe, n)
+		return
+	}
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mine, theirs := os.NewFile(uintptr(pair[0]), "pair"), os.NewFile(uintptr(pair[1]), "pair")
-	child := exec.Command(os.Args[0], "-test.run=^TestRXE_RandomChild$", "-test.count=1", "-test.v")
-	child.Env = append(os.Environ(), childEnv+"=3")
-	child.ExtraFiles = []*os.File{theirs}
+	other := exec.Command(os.Args[0], "-test.run=^TestRXE_RandomTwoProcesses$", "-test.count=1", "-test.v")
+	other.Env = append(os.Environ(), childEnv+"=3")
+	other.ExtraFiles = []*os.File{theirs}
 	var out strings.Builder
-	child.Stdout, child.Stderr = &out, &out
-	child.WaitDelay = 5 * time.Second
-	if err := child.Start(); err != nil {
+	other.Stdout, other.Stderr = &out, &out
+	other.WaitDelay = 5 * time.Second
+	if err := other.Start(); err != nil {
 		t.Fatal(err)
 	}
 	_ = theirs.Close()
@@ -255,7 +274,7 @@ func TestRXE_RandomTwoProcesses(t *testing.T) {
 	var tot totals
 	defer func() {
 		_ = mine.Close()
-		err := child.Wait()
+		err := other.Wait()
 		if err != nil || t.Failed() {
 			t.Errorf("the other process: %v\n%s", err, out.String())
 		}
@@ -269,16 +288,10 @@ func TestRXE_RandomTwoProcesses(t *testing.T) {
 	})
 }
 
-// TestRXE_RandomChild is the second process of TestRXE_RandomTwoProcesses.
-func TestRXE_RandomChild(t *testing.T) {
-	rxe := testutil.NeedRXE(t)
-	n, err := strconv.Atoi(os.Getenv(childEnv))
-	if err != nil {
-		t.Skip("is run by TestRXE_RandomTwoProcesses, in a process of its own")
-	}
-	f := os.NewFile(uintptr(n), "pair")
+// child is the second process: it has the other end of the programs that it is told.
+func child(t *testing.T, b bed, rxe testutil.RXE, fd int) {
+	f := os.NewFile(uintptr(fd), "pair")
 	defer func() { _ = f.Close() }()
-	b := newBed(t, rxe)
 	enc, dec := gob.NewEncoder(f), gob.NewDecoder(f)
 	var tot totals
 	for {

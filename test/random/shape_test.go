@@ -40,15 +40,14 @@ type group struct {
 // link is the shape of a connection; both ends are alike. The memory of an end has three areas, and one for receives: what is sent, what reads and atomics bring,
 // and what the peer may access.
 type link struct {
-	num      int
-	typ      ibv.QPType
-	opt      ibv.QPOptions
-	srq      bool
-	area     int
-	slot     int // of a receive buffer
-	slots    int
-	rnrZero  bool
-	fixedIOV bool
+	num     int
+	typ     ibv.QPType
+	opt     ibv.QPOptions
+	srq     bool
+	area    int
+	slot    int // of a receive buffer
+	slots   int
+	rnrZero bool
 }
 
 func (l *link) sink() int   { return l.area }
@@ -97,7 +96,7 @@ func newProgram(seed uint64, b bed) *program {
 			g.srqWR = pick(r, 15, 16, 60, 100)
 			g.slot = 40 + pick(r, 64, 200, 500)
 		}
-		g.sleep = one(r, 4)
+		g.sleep = one(r, 4) && !b.wire
 		g.shared = p.shared && !g.single && !g.sleep && !b.wire
 		for i := range pick(r, 1, 1, 2, 3, 5, 8) {
 			l := &link{num: i, typ: pick(r, ibv.RC, ibv.RC, ibv.RC, ibv.RC, ibv.UC, ibv.UD)}

@@ -36,6 +36,7 @@ type station struct {
 	qps        []*end
 	late       []rpost
 	ops, wcs   int
+	events     int // completion events of armings
 	log        []entry
 }
 
@@ -153,14 +154,14 @@ func (s *station) open() (err error) {
 		if s.srq, err = s.base.CreateSRQ(&ibv.SRQOptions{MaxWR: n, MaxSGE: s.g.srqSGE, SingleThreaded: s.g.single}); err != nil {
 			return err
 		}
-		if s.srqMem, err = newMemory(s.base, n*s.g.slot, s.iova(500)); err != nil {
+		if s.srqMem, err = newMemory(s.base, n*s.g.slot, s.place(500)); err != nil {
 			return err
 		}
 		s.srqImage = make([]byte, n*s.g.slot)
 	}
 	for i, l := range s.g.links {
 		q := &end{l: l, box: &box{}}
-		if q.mem, err = newMemory(s.base, l.size(), s.iova(i)); err != nil {
+		if q.mem, err = newMemory(s.base, l.size(), s.place(i)); err != nil {
 			return err
 		}
 		copy(q.mem.b, s.m.mem[i][s.e])
@@ -172,12 +173,12 @@ func (s *station) open() (err error) {
 	return nil
 }
 
-// iova is a device address that is the same in every run, or 0 for the memory's own.
-func (s *station) iova(i int) uint64 {
+// place is an address that is the same in every run, or 0 for any.
+func (s *station) place(i int) uintptr {
 	if !s.p.wire {
 		return 0
 	}
-	return uint64(1+2*i+s.e) << 32
+	return uintptr(1+2*i+s.e) << 32
 }
 
 // make makes the QP of an end.
@@ -290,6 +291,9 @@ func (s *station) round() error {
 			}
 		}
 	}
+	if err := s.arm(rd); err != nil {
+		return err
+	}
 	if err := s.barrier(); err != nil {
 		return err
 	}
@@ -314,6 +318,11 @@ func (s *station) round() error {
 	if err := s.postLate(); err != nil {
 		return err
 	}
+	if s.p.wire { // the other end's sends come now
+		if err := s.barrier(); err != nil {
+			return err
+		}
+	}
 	if err := s.collect(s.lacks); err != nil {
 		return err
 	}
@@ -324,6 +333,23 @@ func (s *station) round() error {
 		return err
 	}
 	return s.renew(rd)
+}
+
+// arm asks for events, which nobody waits for.
+func (s *station) arm(rd *round) error {
+	if !s.p.wire {
+		return nil
+	}
+	s.events += s.m.events(rd, s.e)
+	time.Sleep(3 * time.Millisecond) // the last events have been read
+	for k, h := range []*hub{s.send, s.recv} {
+		if a := rd.arms[s.e][k]; a != armNot {
+			if err := h.cq.Arm(a == armSolicited); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // after is the number of a QP's completions that are to come after a chunk of it, 0 for other QPs' chunks.
@@ -879,7 +905,7 @@ func (s *station) close() error {
 		closing(s.srqMem)
 	}
 	if !s.g.shared {
-		n, err := s.send.pump(nil)
+		n, err := s.send.cq.Poll(s.send.wcs[:])
 		if err != nil || n != 0 {
 			errs = append(errs, fmt.Errorf("%d completions after all QPs were closed: %w", n, err))
 		}

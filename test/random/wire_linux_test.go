@@ -1,0 +1,177 @@
+//go:build linux && amd64 && !race
+
+package random
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// line is what is compared of a line of the emulator's trace.
+type line struct {
+	Device, Kind, QP, CQ  string
+	Index, Record, Blocks int
+	CI, SN, PI, Bytes     int
+	BlueFlame             bool
+	Solicited             bool `json:"solicited_only"`
+	Op, Raw               string
+}
+
+func (l *line) String() string {
+	switch l.Kind {
+	case "wqe":
+		return fmt.Sprintf("%s %s", l.Op, l.Raw)
+	case "doorbell":
+		return fmt.Sprintf("record %d, %d blocks, BlueFlame %v %s", l.Record, l.Blocks, l.BlueFlame, l.Raw)
+	case "arm":
+		return fmt.Sprintf("ci %d sn %d solicited %v %s", l.CI, l.SN, l.Solicited, l.Raw)
+	case "recv":
+		return fmt.Sprintf("entry %d, %d bytes %s", l.Index, l.Bytes, l.Raw)
+	}
+	return fmt.Sprintf("producer %d", l.PI)
+}
+
+// recording is what a program did to each queue, in its order there.
+type recording map[string][]*line
+
+// record runs the programs of a seed in turn on the emulated device.
+func record(t *testing.T, path string, seed, ops int) (recording, int) {
+	t.Helper()
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), path)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, filepath.Join(filepath.Dir(filepath.Dir(wd)), ".build/bin/emu"), "--strict", "--trace="+file, "--trace-json", "--trace-raw", "--device", "mlx5_0", "--device", "mlx5_1",
+		"--", os.Args[0], "-test.run=^TestRXE_RandomInTurn$", "-test.v", "-test.count=1")
+	c.Env = append(os.Environ(), "PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH="+path, seedEnv+"="+strconv.Itoa(seed), soakEnv+"="+strconv.Itoa(ops))
+	c.WaitDelay = time.Second
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", path, err, out)
+	}
+	m := regexp.MustCompile(`completion events: (\d+)`).FindSubmatch(out)
+	if m == nil {
+		t.Fatalf("%s: no number of events in\n%s", path, out)
+	}
+	events, _ := strconv.Atoi(string(m[1]))
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	rec := make(recording)
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		var l line
+		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
+			continue // a command: its fields are of other types
+		}
+		switch l.Kind {
+		case "wqe", "doorbell", "arm", "recv", "comp_event":
+			of := l.QP
+			if of == "" {
+				of = l.CQ
+			}
+			k := l.Kind + " " + l.Device + " " + of
+			rec[k] = append(rec[k], &l)
+		}
+	}
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return rec, events
+}
+
+func (r recording) count(kind string) (n int) {
+	for _, ls := range r {
+		if ls[0].Kind == kind {
+			n += len(ls)
+		}
+	}
+	return n
+}
+
+// explained are the differences between libmlx5 and the direct data path that may be.
+var explained = []struct {
+	what string
+	is   func(a, b *line) bool
+}{}
+
+// TestEmuSameWire runs the same programs on both data paths and compares what they write to the device: each work request, each doorbell with its record, and
+// each arming. Queue numbers, keys and device addresses are equal in both runs.
+func TestEmuSameWire(t *testing.T) {
+	const ops = 4000
+	var sum [5]int
+	seen := make([]int, len(explained))
+	for _, seed := range []int{1, 101} {
+		a, na := record(t, "ops", seed, ops)
+		b, nb := record(t, "direct", seed, ops)
+		if na != nb || a.count("comp_event") != na || b.count("comp_event") != nb {
+			t.Errorf("seed %d: %d events with ops, %d with direct; the model says %d and %d", seed, a.count("comp_event"), b.count("comp_event"), na, nb)
+		}
+		for i, k := range []string{"wqe", "doorbell", "arm", "recv", "comp_event"} {
+			sum[i] += a.count(k)
+		}
+		var keys []string
+		for k := range a {
+			keys = append(keys, k)
+		}
+		for k := range b {
+			if a[k] == nil {
+				t.Errorf("seed %d: %s: with direct only, %d times", seed, k, len(b[k]))
+			}
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			compareLines(t, fmt.Sprintf("seed %d: %s", seed, k), a[k], b[k], seen)
+			if t.Failed() {
+				return
+			}
+		}
+	}
+	for i, x := range explained {
+		t.Logf("%d times: %s", seen[i], x.what)
+	}
+	t.Logf("the same on both data paths: %d work requests, %d doorbells, %d armings, %d receives used, %d completion events", sum[0], sum[1], sum[2], sum[3], sum[4])
+	for i, n := range sum {
+		if n < 20 {
+			t.Errorf("only %d of kind %d: nothing was tested", n, i)
+		}
+	}
+}
+
+func compareLines(t *testing.T, what string, a, b []*line, seen []int) {
+	t.Helper()
+	if len(a) != len(b) {
+		t.Errorf("%s: %d with ops, %d with direct", what, len(a), len(b))
+	}
+next:
+	for i := range min(len(a), len(b)) {
+		if a[i].String() == b[i].String() {
+			continue
+		}
+		for k, x := range explained {
+			if x.is(a[i], b[i]) {
+				seen[k]++
+				continue next
+			}
+		}
+		t.Errorf("%s: number %d\n   ops %v\ndirect %v", what, i, a[i], b[i])
+		return
+	}
+}
