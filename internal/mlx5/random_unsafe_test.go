@@ -430,9 +430,36 @@ func TestRandomPosts(t *testing.T) {
 	data := make([]byte, 1500)
 	for _, blocks := range []int{1, 2, 8, 64} {
 		d := newDevice(t, size{blocks: blocks, cqes: 64, cqeSize: 64})
-		for range 40 {
+		for range 150 {
 			r.Read(data)
 			posts(t, d, mem, data)
+		}
+	}
+}
+
+// Inline data goes the short way up to the QP's limit and to the end of the block, by both functions alike.
+func TestShortInline(t *testing.T) {
+	d := newDevice(t, size{blocks: 2})
+	for _, op := range []uint32{wrSend, wrWrite} {
+		for limit := range 70 {
+			for n := range 70 {
+				q := mlx5.NewQP(qpn, true, d.sqConfig(), nil, nil)
+				clear(d.sq)
+				wr := mlx5.SendWR{Opcode: op, Inline: counted(n), Remote: *remote}
+				head := 16
+				if op == wrWrite {
+					head = 32
+				}
+				want := n > 0 && n <= limit && head+4+n <= 64
+				if q.SQ.PostOne(&wr, simpleOps, limit) != want || (q.SQ.Build([]mlx5.SendWR{wr}, simpleOps, limit) == 1) != want {
+					t.Fatalf("opcode %d, %d bytes, limit %d: want %v", op, n, limit, want)
+				}
+				for i := range 2 {
+					if b := d.wqe(i, 64); want && !bytes.Equal(b[head+4:][:n], counted(n)) {
+						t.Fatalf("opcode %d, %d bytes: wqe %x", op, n, b)
+					}
+				}
+			}
 		}
 	}
 }
