@@ -82,7 +82,6 @@ var transitions = map[QPType]map[transition]masks{
 		{Init, RTR}:   {0, 0},
 		{RTR, RTS}:    {0, AttrRateLimit},
 		{RTS, RTS}:    {0, AttrRateLimit},
-		{RTS, SQD}:    {0, AttrSQDNotify},
 	},
 }
 
@@ -92,8 +91,9 @@ func legal(t QPType, from, to QPState, mask AttrMask) bool {
 		return false
 	}
 	m, ok := transitions[t][transition{from, to}]
+	_, valid := transitions[UD][transition{from, to}] // the kernel has one diagram for all types, and lists UD's attributes for each of its arrows
 	switch {
-	case ok:
+	case ok, valid:
 	case to == Reset:
 	case to == Err && from != Reset:
 	default:
