@@ -16,7 +16,7 @@ V ?=
 TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)
 ALL := lint unit race releases arm64 bench emu rxe
 
-.PHONY: all setup build test soak $(addprefix test-,$(ALL) hw) bench bench-emu bench-rxe demo clean
+.PHONY: all setup build test soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-rxe demo clean
 
 all: build
 
@@ -40,6 +40,10 @@ bench: setup .build/bin/tiers
 
 bench-emu: setup .build/bin/tiers
 	.build/bin/tiers -ratios -timeout 14m emu
+
+# Memory of idle connections, and connections a second beside cmtime.
+bench-cm: setup .build/bin/tiers
+	.build/bin/tiers -ratios -pkg ./rdmacm -timeout 14m rxe
 
 bench-rxe: setup .build/bin/tiers
 	.build/bin/tiers -ratios -timeout 14m rxe

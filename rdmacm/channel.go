@@ -119,30 +119,17 @@ func (ch *EventChannel) take() (*Event, error) {
 		if ch.done {
 			return nil, ErrClosed
 		}
-		var (
-			ev     *Event
-			orphan uintptr
-		)
-		err := ch.lib.takeEvent(ch.handle, func(r *rawEvent) {
-			if EventType(r.Event) == ConnectRequest {
-				listener := ids.find(r.ListenID)
-				if listener == nil {
-					orphan = r.ID
-					return
-				}
-				ev = newEvent(r, newID(ch, r.ID, listener.ps), listener)
-				return
-			}
-			if id := ids.find(r.ID); id != nil {
-				ev = newEvent(r, id, nil)
-			}
-		})
-		if err != nil || ev != nil {
-			return ev, err
+		r, err := ch.lib.takeEvent(ch.handle)
+		if err != nil {
+			return nil, err
 		}
-		if orphan != 0 {
-			// A request for a listener that is being closed.
-			_ = ch.lib.destroyID(orphan)
+		if EventType(r.Event) == ConnectRequest {
+			if listener := ids.find(r.ListenID); listener != nil {
+				return newEvent(r, newID(ch, r.ID, listener.ps), listener), nil
+			}
+			_ = ch.lib.destroyID(r.ID) // the listener is being closed
+		} else if id := ids.find(r.ID); id != nil {
+			return newEvent(r, id, nil), nil
 		}
 	}
 }

@@ -223,15 +223,15 @@ type rawEvent struct {
 
 // int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event);
 // int rdma_ack_cm_event(struct rdma_cm_event *event);
-// The event is copied, given to see, and acknowledged.
-func (c *cm) takeEvent(ch uintptr, see func(*rawEvent)) error {
+// No other place reads events: each is copied and acknowledged at once.
+func (c *cm) takeEvent(ch uintptr) (*rawEvent, error) {
 	ack, err := c.lib.Symbol("rdma_ack_cm_event")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := new(uintptr)
 	if err := c.minus1("rdma_get_cm_event", ch, uintptr(unsafe.Pointer(out))); err != nil {
-		return err
+		return nil, err
 	}
 	ev := &rawEvent{RDMACMEvent: *at[abi.RDMACMEvent](*out)}
 	p, n := ev.Conn().PrivateData, int(ev.Conn().PrivateDataLen)
@@ -245,9 +245,8 @@ func (c *cm) takeEvent(ch uintptr, see func(*rawEvent)) error {
 			ev.data = append([]byte(nil), unsafe.Slice(at[byte](p), n)...)
 		}
 	}
-	see(ev)
 	_ = ccall.Minus1(ack, *out)
-	return nil
+	return ev, nil
 }
 
 // The functions below read the public fields of struct rdma_cm_id.

@@ -2,7 +2,11 @@ package rdmacm
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
 )
 
 // handler takes the events of an ID. It runs on the goroutine that reads the
@@ -76,6 +80,7 @@ func (h *hub) join() bool {
 // leave takes a user away, whose IDs are closed.
 // Preconditions: the caller is not the reader.
 func (h *hub) leave() error {
+	start := time.Now()
 	h.mu.Lock()
 	h.refs--
 	last := h.refs == 0
@@ -83,11 +88,18 @@ func (h *hub) leave() error {
 	if !last {
 		return nil
 	}
-	err := h.ch.Close()
-	if err == nil {
-		<-h.done
+	for {
+		err := h.ch.Close()
+		var busy *ibv.BusyError
+		if errors.As(err, &busy) && time.Since(start) < time.Second {
+			time.Sleep(100 * time.Microsecond) // the reader is about to close the ID of a late request
+			continue
+		}
+		if err == nil {
+			<-h.done
+		}
+		return err
 	}
-	return err
 }
 
 // dialers share a hub.
