@@ -853,7 +853,14 @@ func (m *model) cut(d *lane, ops []*op) (cs []chunk) {
 				break
 			}
 		}
-		cs = append(cs, chunk{d.i, ops[:n], how(r.IntN(int(hows)))})
+		c := chunk{d.i, ops[:n], how(r.IntN(int(hows)))}
+		if m.p.wire { // a chunk is a doorbell: what is posted meanwhile might be rung together with it, or not
+			if n = min(n, d.l.opt.MaxSendWR); c.how == byOne || c.how == byPostWithBad {
+				c.how = byPostSend
+			}
+			c.ops = ops[:n]
+		}
+		cs = append(cs, c)
 		ops = ops[n:]
 	}
 	return cs

@@ -237,7 +237,8 @@ func (s *station) connect(these func(i int) bool) error {
 			return err
 		}
 		if q.l.typ == ibv.UD && q.ah == nil {
-			attr, err := q.qp.Address(q.peer.Endpoint, nil)
+			// Without a flow label libmlx5 makes the UDP source port up.
+			attr, err := q.qp.Address(q.peer.Endpoint, &ibv.ConnectOptions{FlowLabel: uint32(1 + q.l.num)})
 			if err != nil {
 				return err
 			}
@@ -486,9 +487,6 @@ func (s *station) post(c chunk) error {
 		if o.bad != normal && !s.p.emulated {
 			how = byPostSend
 		}
-	}
-	if how == byPostWithBad && s.p.wire { // what is before it may go by two doorbells or one
-		how = byPostSend
 	}
 	if how == byBatchAfterDiscard && len(wrs) <= q.qp.Cap().MaxSendWR {
 		b := q.qp.Batch()
