@@ -1,0 +1,446 @@
+//go:build linux
+
+// Hostile does to the emulated device what no sane program does: garbage in commands, rings and registers, files closed under calls, processes that die.
+//
+//	emu -- hostile [-seed N] [-n CALLS] WHAT...
+//
+// It ends with 0 when every call came back. What came back is the emulator's affair; that it goes on is its caller's to see.
+package main
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/mlx5dv"
+)
+
+const (
+	device     = "/dev/infiniband/uverbs0"
+	cmDevice   = "/dev/infiniband/rdma_cm"
+	verbsIoctl = 0xc0181b01
+	childEnv   = "HOSTILE_CHILD"
+)
+
+var (
+	seed  = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random numbers")
+	calls = flag.Int("n", 4000, "calls of each kind")
+	rnd   *rand.Rand
+)
+
+func main() {
+	if os.Getenv(childEnv) != "" {
+		child()
+		return
+	}
+	flag.Parse()
+	fmt.Println("seed", *seed)
+	rnd = rand.New(rand.NewPCG(*seed, 0))
+	attacks := map[string]func() error{"ioctl": ioctls, "write": writes, "cm": cmWrites, "mmap": mmaps, "close": closes, "forks": forks, "rings": rings}
+	for _, what := range flag.Args() {
+		do := attacks[what]
+		if do == nil {
+			fmt.Fprintf(os.Stderr, "hostile: no attack %q\n", what)
+			os.Exit(2)
+		}
+		if err := do(); err != nil {
+			fmt.Fprintf(os.Stderr, "hostile: %s: %v\n", what, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// memory is pages that pointers may lead to: writable, readable only, and beyond them nothing.
+func memory() (good, end, readonly uint64, err error) {
+	const page = 4096
+	p, err := unix.Mmap(-1, 0, 16*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return
+	}
+	base := uint64(uintptr(unsafe.Pointer(&p[0])))
+	if err = unix.Mprotect(p[8*page:9*page], unix.PROT_READ); err == nil {
+		err = unix.Mprotect(p[9*page:], unix.PROT_NONE)
+	}
+	return base, base + 8*page, base + 8*page, err
+}
+
+// pointer is an address, good or bad.
+func pointer(good, end, readonly uint64) uint64 {
+	switch rnd.IntN(10) {
+	case 0:
+		return 0
+	case 1:
+		return ^uint64(rnd.IntN(16))
+	case 2:
+		return end - uint64(rnd.IntN(64))
+	case 3:
+		return readonly
+	case 4:
+		return rnd.Uint64()
+	case 5:
+		return 1 << 47
+	}
+	return good + uint64(rnd.IntN(1024))
+}
+
+// opened opens the device and, most times, makes it a context, as the library does: without one every command is refused at once.
+func opened() (int, error) {
+	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open: %w", err)
+	}
+	if rnd.IntN(8) > 0 {
+		// GET_CONTEXT, legacy: header, response, and mlx5's request.
+		var resp [256]byte
+		b := binary.NativeEndian.AppendUint32(nil, 0)
+		b = binary.NativeEndian.AppendUint16(b, 12)
+		b = binary.NativeEndian.AppendUint16(b, uint16(len(resp)/4))
+		b = binary.NativeEndian.AppendUint64(b, uint64(uintptr(unsafe.Pointer(&resp[0]))))
+		for _, v := range []uint32{16, 4, 1, 0, 1, 0, 3, 0} {
+			b = binary.NativeEndian.AppendUint32(b, v)
+		}
+		if _, err := unix.Write(fd, b); err != nil {
+			return -1, fmt.Errorf("get_context: %w", err)
+		}
+	}
+	return fd, nil
+}
+
+func syscall3(nr, a, b, c uintptr) unix.Errno {
+	_, _, e := unix.Syscall(nr, a, b, c)
+	return e
+}
+
+// ioctls sends method calls with wrong objects, methods, attributes, lengths and pointers.
+func ioctls() error {
+	good, end, ro, err := memory()
+	if err != nil {
+		return err
+	}
+	fd, err := opened()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	errnos := map[unix.Errno]int{}
+	for range *calls {
+		n := rnd.IntN(12)
+		b := make([]byte, 24+16*n)
+		length := len(b)
+		switch rnd.IntN(10) {
+		case 0:
+			length = rnd.IntN(1 << 16)
+		case 1:
+			n = rnd.IntN(1 << 16)
+		}
+		binary.NativeEndian.PutUint16(b, uint16(length))
+		object, method := uint16(rnd.IntN(24)), uint16(rnd.IntN(10))
+		if rnd.IntN(4) == 0 {
+			object, method = uint16(rnd.Uint32()), uint16(rnd.Uint32())
+		}
+		binary.NativeEndian.PutUint16(b[2:], object)
+		binary.NativeEndian.PutUint16(b[4:], method)
+		binary.NativeEndian.PutUint16(b[6:], uint16(n))
+		if rnd.IntN(20) == 0 {
+			binary.NativeEndian.PutUint64(b[8:], rnd.Uint64())
+		}
+		driver := uint32(1)
+		if rnd.IntN(20) == 0 {
+			driver = rnd.Uint32()
+		}
+		binary.NativeEndian.PutUint32(b[16:], driver)
+		for a := b[24:]; len(a) >= 16; a = a[16:] {
+			id := uint16(rnd.IntN(16))
+			if rnd.IntN(3) == 0 {
+				id = 0x1000 | uint16(rnd.IntN(8))
+			}
+			binary.NativeEndian.PutUint16(a, id)
+			size := []int{0, 1, 4, 8, 16, 64, 96, 4096, 65535}[rnd.IntN(9)]
+			binary.NativeEndian.PutUint16(a[2:], uint16(size))
+			binary.NativeEndian.PutUint16(a[4:], uint16(rnd.IntN(3)))
+			if rnd.IntN(20) == 0 {
+				binary.NativeEndian.PutUint16(a[6:], uint16(rnd.Uint32()))
+			}
+			v := pointer(good, end, ro)
+			if rnd.IntN(3) == 0 {
+				v = uint64(rnd.IntN(16))
+			}
+			binary.NativeEndian.PutUint64(a[8:], v)
+		}
+		addr := uintptr(unsafe.Pointer(&b[0]))
+		if rnd.IntN(20) == 0 {
+			addr = uintptr(pointer(good, end, ro))
+		}
+		errnos[syscall3(unix.SYS_IOCTL, uintptr(fd), verbsIoctl, addr)]++
+	}
+	return told("ioctl", errnos)
+}
+
+// told prints which errnos came, and minds if it was always the same.
+func told(what string, errnos map[unix.Errno]int) error {
+	var s []string
+	for e, n := range errnos {
+		s = append(s, fmt.Sprintf("%s %d", unix.ErrnoName(e), n))
+	}
+	fmt.Printf("%s: %s\n", what, strings.Join(s, ", "))
+	if len(errnos) < 2 {
+		return fmt.Errorf("all calls ended alike: %v", errnos)
+	}
+	return nil
+}
+
+// legacy sends write() commands to a file, of which numbers below most mean something.
+func legacy(what, path string, most int, header func(cmd uint32, in, out int) []byte) error {
+	good, end, ro, err := memory()
+	if err != nil {
+		return err
+	}
+	errnos := map[unix.Errno]int{}
+	for round := 0; round < 8; round++ {
+		fd, err := opened()
+		if path != device && err == nil {
+			unix.Close(fd)
+			fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		}
+		if err != nil {
+			return err
+		}
+		for range *calls / 8 {
+			cmd := uint32(rnd.IntN(most))
+			if rnd.IntN(10) == 0 {
+				cmd = rnd.Uint32()
+			}
+			body := make([]byte, 4*rnd.IntN(64))
+			for i := 0; i+8 <= len(body); i += 8 {
+				switch rnd.IntN(3) {
+				case 0:
+					binary.NativeEndian.PutUint64(body[i:], pointer(good, end, ro))
+				case 1:
+					binary.NativeEndian.PutUint64(body[i:], uint64(rnd.IntN(8))<<32|uint64(rnd.IntN(8)))
+				}
+			}
+			in, out := len(body), rnd.IntN(512)
+			switch rnd.IntN(10) {
+			case 0:
+				in = rnd.IntN(1 << 16)
+			case 1:
+				out = rnd.IntN(1 << 18)
+			}
+			b := append(header(cmd, in, out), body...)
+			n, addr := uintptr(len(b)), uintptr(unsafe.Pointer(&b[0]))
+			switch rnd.IntN(30) {
+			case 0:
+				n = uintptr(rnd.IntN(len(b) + 1))
+			case 1:
+				addr = uintptr(pointer(good, end, ro))
+			case 2:
+				n = uintptr(rnd.Uint64())
+			}
+			errnos[syscall3(unix.SYS_WRITE, uintptr(fd), addr, n)]++
+		}
+		unix.Close(fd)
+	}
+	return told(what, errnos)
+}
+
+func writes() error {
+	return legacy("write", device, 64, func(cmd uint32, in, out int) []byte {
+		b := binary.NativeEndian.AppendUint32(nil, cmd)
+		b = binary.NativeEndian.AppendUint16(b, uint16((in+8)/4))
+		return binary.NativeEndian.AppendUint16(b, uint16(out/4))
+	})
+}
+
+func cmWrites() error {
+	return legacy("rdma_cm", cmDevice, 26, func(cmd uint32, in, out int) []byte {
+		b := binary.NativeEndian.AppendUint32(nil, cmd)
+		b = binary.NativeEndian.AppendUint16(b, uint16(in))
+		return binary.NativeEndian.AppendUint16(b, uint16(out))
+	})
+}
+
+// mmaps maps what is there and what is not, and writes to what it got.
+func mmaps() error {
+	fd, err := opened()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	errnos := map[unix.Errno]int{}
+	for range *calls {
+		length := []uintptr{0, 1, 4096, 8192, 1 << 20, 1 << 40}[rnd.IntN(6)]
+		page := uintptr(rnd.IntN(16))<<8 | uintptr(rnd.IntN(4))
+		if rnd.IntN(8) == 0 {
+			page = uintptr(rnd.Uint32())
+		}
+		off := page << 12
+		if rnd.IntN(16) == 0 {
+			off |= 7
+		}
+		flags := []uintptr{unix.MAP_SHARED, unix.MAP_PRIVATE, unix.MAP_SHARED_VALIDATE}[rnd.IntN(3)]
+		prot := uintptr(rnd.IntN(8))
+		p, _, e := unix.Syscall6(unix.SYS_MMAP, 0, length, prot, flags, uintptr(fd), off)
+		errnos[e]++
+		if e == 0 {
+			_, _, _ = unix.Syscall(unix.SYS_MUNMAP, p, length, 0)
+		}
+	}
+	return told("mmap", errnos)
+}
+
+// closes lets threads use descriptors that others close and open again.
+func closes() error {
+	var wg sync.WaitGroup
+	end := time.Now().Add(500 * time.Millisecond)
+	for i := range 4 {
+		wg.Go(func() {
+			var b [24]byte
+			binary.NativeEndian.PutUint16(b[:], 24)
+			for time.Now().Before(end) {
+				if i < 2 {
+					fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+					if err == nil {
+						time.Sleep(50 * time.Microsecond)
+						unix.Close(fd)
+					}
+					continue
+				}
+				for fd := 700; fd < 704; fd++ {
+					_ = syscall3(unix.SYS_IOCTL, uintptr(fd), verbsIoctl, uintptr(unsafe.Pointer(&b[0])))
+					_ = syscall3(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 24)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}
+
+// forks starts processes that open the device and end in all ways.
+func forks() error {
+	var wg sync.WaitGroup
+	errs := make(chan error, 64)
+	for i := range 48 {
+		wg.Go(func() {
+			c := exec.Command("/proc/self/exe")
+			c.Env = append(os.Environ(), fmt.Sprintf("%s=%d", childEnv, i))
+			if err := c.Start(); err != nil {
+				errs <- err
+				return
+			}
+			if i%3 == 0 {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				_ = c.Process.Kill()
+			}
+			_ = c.Wait()
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs
+}
+
+// child opens the device and goes, without closing anything.
+func child() {
+	ctx, err := ibv.Open("")
+	if err != nil {
+		os.Exit(1)
+	}
+	pd, err := ctx.AllocPD()
+	if err != nil {
+		os.Exit(1)
+	}
+	if _, err := pd.AllocMR(1<<16, ibv.LocalWrite); err != nil {
+		os.Exit(1)
+	}
+	if strings.HasSuffix(os.Getenv(childEnv), "7") {
+		_ = unix.Kill(os.Getpid(), unix.SIGSEGV)
+		time.Sleep(time.Second)
+	}
+}
+
+// rings writes garbage into work queues and registers, and rings for it.
+func rings() error {
+	ctx, err := ibv.Open("")
+	if err != nil {
+		return err
+	}
+	defer ctx.Close()
+	pd, err := ctx.AllocPD()
+	if err != nil {
+		return err
+	}
+	defer pd.Close()
+	for round := range 24 {
+		cq, err := ctx.CreateCQ(256, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
+		if err != nil {
+			return err
+		}
+		a, err := pd.CreateQP(cq, cq, nil)
+		if err != nil {
+			return err
+		}
+		b, err := pd.CreateQP(cq, cq, nil)
+		if err != nil {
+			return err
+		}
+		ea, err := a.Endpoint(1, ibv.BestGID)
+		if err != nil {
+			return err
+		}
+		eb, err := b.Endpoint(1, ibv.BestGID)
+		if err != nil {
+			return err
+		}
+		if err := a.Connect(eb, nil); err != nil {
+			return err
+		}
+		if err := b.Connect(ea, nil); err != nil {
+			return err
+		}
+		v, err := mlx5dv.ViewQP(a)
+		if err != nil {
+			return err
+		}
+		for i := range v.SQ.Buf {
+			v.SQ.Buf[i] = byte(rnd.Uint32())
+		}
+		if round%2 == 0 { // with control segments that are right, so that what follows is read
+			for i := uint32(0); i < v.SQ.Count; i++ {
+				v.Control(i, byte(rnd.IntN(64)), byte(rnd.IntN(16)), byte(rnd.IntN(64)), rnd.Uint32())
+			}
+		}
+		record := unsafe.Slice((*uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&v.DoorbellRecord))), 2)
+		for range 40 {
+			record[0] = rnd.Uint32()
+			v.RingSend(rnd.Uint32N(1<<16), rnd.Uint32N(v.SQ.Count))
+			if rnd.IntN(4) == 0 {
+				reg := unsafe.Slice((*uint64)(*(*unsafe.Pointer)(unsafe.Pointer(&v.UAR))), 32)
+				for i := range reg {
+					reg[i] = rnd.Uint64()
+				}
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+		if err := a.Close(); err != nil {
+			return err
+		}
+		if err := b.Close(); err != nil {
+			return err
+		}
+		if err := cq.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
