@@ -298,7 +298,9 @@ func (e *Engine) checkBlueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32,
 		qp.Run.Blue = true // behind its first 8 bytes is what only a copy brings
 	}
 	copy(last[:], ring[:])
-	clear(s[8:])
+	if atomic.LoadUint64((*uint64)(unsafe.Pointer(&s[0]))) == 0 { // else this would make holes in the next copy
+		clear(s[8:])
+	}
 }
 
 // stale says whether a piece of a slot is of any WQE of the page's queues: of a copy that a doorbell of 8 bytes followed before anybody looked.
@@ -327,11 +329,13 @@ func torn(s, ring []byte) int {
 			case bytes.Equal(ring[o:o+8], zero[:]):
 			case bytes.Equal(got, ring[o:o+8]):
 				begun = true
-			case hole == 0 && bytes.Equal(got, zero[:]):
+			case !bytes.Equal(got, zero[:]):
+				return 0 // of an older copy, with a doorbell of 8 bytes before it
+			case hole == 0:
 				hole = o
 			}
 		}
-		if !begun || hole == 0 {
+		if !begun || hole == 0 || atomic.LoadUint64((*uint64)(unsafe.Pointer(&s[0]))) != 0 { // the next copy
 			return 0
 		}
 		if time.Since(start) > 100*time.Microsecond {
