@@ -46,7 +46,7 @@ type effect struct {
 var effects = [kinds]effect{
 	badRKey:    {status: ibv.WCRemAccessErr, peerErrs: true, event: ibv.EventQPAccessErr, rxe: true},
 	outOfRange: {status: ibv.WCRemAccessErr, peerErrs: true, event: ibv.EventQPAccessErr, rxe: true},
-	misaligned: {status: ibv.WCRemInvReqErr, peerErrs: true, event: ibv.EventQPReqErr, rxe: true},
+	misaligned: {status: ibv.WCRemInvReqErr, peerErrs: true, event: ibv.EventQPReqErr},
 	badInv:     {status: ibv.WCRemAccessErr, peerErrs: true, event: ibv.EventQPAccessErr},
 	noRecv:     {status: ibv.WCRNRRetryExcErr, rxe: true},
 	badLKey:    {status: ibv.WCLocProtErr, rxe: true},
@@ -574,7 +574,7 @@ func (m *model) plan() *round {
 func (m *model) kind(i, from int) kind {
 	l := m.g.links[i]
 	k := kind(1 + m.r.IntN(int(kinds)-1))
-	if !m.p.emulated && k < toErr && !effects[k].rxe {
+	if !m.p.emulated && k != toErr && !effects[k].rxe {
 		return normal
 	}
 	if l.typ != ibv.RC && (k != badLKey || !m.p.emulated) {
