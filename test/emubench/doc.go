@@ -1,5 +1,4 @@
 // Package emubench compares our perf with the stock perftest on one emulated
-// device, in alternating runs, both ends of a run from the same side, each end on
-// a CPU of its own. What the device does is the same for both; its speed says
-// nothing about a NIC's.
+// device, in alternating rounds, both ends of a run from the same side. What the
+// device does is the same for both; its speed says nothing about a NIC's.
 package emubench

@@ -98,9 +98,9 @@ func TestEmuRatios(t *testing.T) {
 }
 
 func drive(ctx context.Context, w io.Writer, perf string) error {
-	rounds, divide := 1, 20
+	rounds, runs, divide := 1, 1, 20
 	if os.Getenv("PUREVERBS_FIGURES") != "" {
-		rounds, divide = 9, 1
+		rounds, runs, divide = 7, 3, 1
 	}
 	fmt.Fprintln(w, "# emulated device: its speed says nothing about a NIC's; a ratio is ours/stock on the same device")
 	port := 21000
@@ -132,11 +132,16 @@ func drive(ctx context.Context, w io.Writer, perf string) error {
 			var got [2]float64
 			for k := range turn {
 				which := k ^ i&1
-				v, err := compare.Try(turn[which])
-				if err != nil {
-					return fmt.Errorf("%s: %w", c.figure, err)
+				// The best of some runs: programs, device and whatever else runs share few CPUs.
+				for range runs {
+					v, err := compare.Try(turn[which])
+					if err != nil {
+						return fmt.Errorf("%s: %w", c.figure, err)
+					}
+					if got[which] == 0 || (v < got[which]) == (c.key == latKey) {
+						got[which] = v
+					}
 				}
-				got[which] = v
 			}
 			oursAll, stockAll, ratios = append(oursAll, got[0]), append(stockAll, got[1]), append(ratios, got[0]/got[1])
 		}
@@ -154,7 +159,7 @@ func pair(ctx context.Context, program string, args []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
 	var serverOut, out, diag bytes.Buffer
-	server := exec.CommandContext(ctx, "taskset", slices.Concat([]string{"1", program}, args)...)
+	server := exec.CommandContext(ctx, program, args...)
 	server.Stdout, server.Stderr = &serverOut, &serverOut
 	if err := server.Start(); err != nil {
 		return nil, err
@@ -163,7 +168,7 @@ func pair(ctx context.Context, program string, args []string) ([]byte, error) {
 		cancel()
 		return nil, errors.Join(err, server.Wait(), errors.New(serverOut.String()))
 	}
-	client := exec.CommandContext(ctx, "taskset", slices.Concat([]string{"2", program}, args, []string{"127.0.0.1"})...)
+	client := exec.CommandContext(ctx, program, append(slices.Clone(args), "127.0.0.1")...)
 	client.Stdout, client.Stderr = &out, &diag
 	if err := client.Run(); err != nil {
 		cancel()
