@@ -139,16 +139,22 @@ func (ch *EventChannel) take() (*Event, error) {
 // C: rdma_destroy_event_channel(3).
 func (ch *EventChannel) Close() error {
 	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	if ch.done {
-		return nil
+	n, done := ch.ids.Load(), ch.done
+	if n == 0 {
+		ch.done = true
 	}
-	if n := ch.ids.Load(); n > 0 {
+	ch.mu.Unlock()
+	switch {
+	case done:
+		return nil
+	case n > 0:
 		return &ibv.BusyError{Object: "event channel", Children: []string{fmt.Sprintf("%d id", n)}}
 	}
-	ch.done = true
 	close(ch.closed)
+	// It waits for a reader, who needs mu; from then on there is none in C.
 	ch.poll.Close()
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
 	ch.lib.destroyEventChannel(ch.handle)
 	ch.track.Done()
 	return nil

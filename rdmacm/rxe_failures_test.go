@@ -496,3 +496,27 @@ func TestRXE_CM_ListenerCloses(t *testing.T) {
 	}
 	pingpong(t, rigOf(t, a), rigOf(t, b))
 }
+
+// TestRXE_CM_ChannelCloseRaces closes channels while a reader has just been woken.
+func TestRXE_CM_ChannelCloseRaces(t *testing.T) {
+	testutil.NeedRXE(t)
+	for range 60 {
+		ch := must(NewEventChannel())(t)
+		got := make(chan error, 1)
+		go func() {
+			for {
+				if _, err := ch.Event(context.Background()); err != nil {
+					got <- err
+					return
+				}
+			}
+		}()
+		id := must(ch.CreateID(TCP))(t)
+		ok(t, id.ResolveAddr(netip.AddrPort{}, netip.AddrPortFrom(local(t).Addr(), 1), wait))
+		ok(t, id.Close())
+		ok(t, ch.Close())
+		if err := <-got; !errors.Is(err, ErrClosed) {
+			t.Fatalf("the reader got %v", err)
+		}
+	}
+}
