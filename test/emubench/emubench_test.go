@@ -71,7 +71,7 @@ func TestMain(m *testing.M) {
 	if perf == "" {
 		os.Exit(m.Run())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()
 	if err := drive(ctx, os.Stdout, perf); err != nil {
 		fmt.Fprintln(os.Stderr, "emubench:", err)
