@@ -1,0 +1,171 @@
+package rsocket
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Domain is an address family, as Linux numbers them.
+type Domain int
+
+// Domains.
+const (
+	INET  Domain = 2  // IPv4
+	INET6 Domain = 10 // IPv6
+	IB    Domain = 27 // InfiniBand
+)
+
+// String names the domain.
+func (d Domain) String() string {
+	switch d {
+	case INET:
+		return "IPv4"
+	case INET6:
+		return "IPv6"
+	case IB:
+		return "InfiniBand"
+	}
+	return "Domain(" + strconv.Itoa(int(d)) + ")"
+}
+
+// Type is what a socket carries.
+type Type int
+
+// Types.
+const (
+	Stream   Type = 1 // SOCK_STREAM: bytes, over a reliable connection
+	Datagram Type = 2 // SOCK_DGRAM: datagrams, found by UDP and sent over UD
+)
+
+// String names the type.
+func (t Type) String() string {
+	switch t {
+	case Stream:
+		return "stream"
+	case Datagram:
+		return "datagram"
+	}
+	return "Type(" + strconv.Itoa(int(t)) + ")"
+}
+
+// How is which directions Shutdown ends.
+type How int
+
+// Directions.
+const (
+	ShutRead  How = 0 // SHUT_RD
+	ShutWrite How = 1 // SHUT_WR
+	ShutBoth  How = 2 // SHUT_RDWR
+)
+
+// String names the directions.
+func (h How) String() string {
+	switch h {
+	case ShutRead:
+		return "read"
+	case ShutWrite:
+		return "write"
+	case ShutBoth:
+		return "both"
+	}
+	return "How(" + strconv.Itoa(int(h)) + ")"
+}
+
+// Flags change a single call.
+type Flags int
+
+// Flags that rsockets know.
+const (
+	Peek     Flags = 0x02 // MSG_PEEK: leave in the queue what is received
+	DontWait Flags = 0x40 // MSG_DONTWAIT: do not block, on a socket that was made blocking
+)
+
+// Events is what a Poller waits for, and finds.
+type Events int16
+
+// Events. Err, Hup and Invalid are found without being asked for.
+const (
+	In      Events = 0x001 // POLLIN: something to receive or accept, or the end of it
+	Out     Events = 0x004 // POLLOUT: room to send; connected, or failed to
+	Err     Events = 0x008 // POLLERR: the connection failed
+	Hup     Events = 0x010 // POLLHUP: the connection is over
+	Invalid Events = 0x020 // POLLNVAL: the socket was closed
+)
+
+// String lists the events.
+func (e Events) String() string {
+	if e == 0 {
+		return "none"
+	}
+	var s []string
+	for _, n := range []struct {
+		bit  Events
+		name string
+	}{{In, "in"}, {Out, "out"}, {Err, "err"}, {Hup, "hup"}, {Invalid, "invalid"}} {
+		if e&n.bit != 0 {
+			s = append(s, n.name)
+			e &^= n.bit
+		}
+	}
+	if e != 0 {
+		s = append(s, "Events(0x"+strconv.FormatUint(uint64(uint16(e)), 16)+")")
+	}
+	return strings.Join(s, "|")
+}
+
+// Level is where an option belongs.
+type Level int
+
+// Levels.
+const (
+	LevelSocket Level = 1       // SOL_SOCKET
+	LevelTCP    Level = 6       // IPPROTO_TCP
+	LevelIPv6   Level = 41      // IPPROTO_IPV6
+	LevelRDMA   Level = 0x10000 // SOL_RDMA
+)
+
+// Option is an option of a level.
+type Option int
+
+// Options that rsockets know, by level. Those of LevelRDMA must be set before the
+// socket connects or listens.
+const (
+	OptReuseAddr Option = 2  // SO_REUSEADDR
+	OptError     Option = 4  // SO_ERROR
+	OptSendBuf   Option = 7  // SO_SNDBUF, bytes
+	OptRecvBuf   Option = 8  // SO_RCVBUF, bytes
+	OptKeepAlive Option = 9  // SO_KEEPALIVE
+	OptOOBInline Option = 10 // SO_OOBINLINE
+	OptLinger    Option = 13 // SO_LINGER, struct linger
+
+	OptNoDelay  Option = 1 // TCP_NODELAY
+	OptMaxSeg   Option = 2 // TCP_MAXSEG
+	OptKeepIdle Option = 4 // TCP_KEEPIDLE, seconds
+
+	OptV6Only Option = 26 // IPV6_V6ONLY
+
+	OptSendQueue Option = 0 // RDMA_SQSIZE, work requests
+	OptRecvQueue Option = 1 // RDMA_RQSIZE, work requests
+	OptInline    Option = 2 // RDMA_INLINE, bytes
+	OptIOMaps    Option = 3 // RDMA_IOMAPSIZE, mappings that the peer may have
+	OptRoute     Option = 4 // RDMA_ROUTE, struct ibv_path_data
+)
+
+// Commands of Fcntl.
+const (
+	FGetFD = 1 // F_GETFD
+	FSetFD = 2 // F_SETFD
+	FGetFL = 3 // F_GETFL
+	FSetFL = 4 // F_SETFL
+)
+
+const nonblock = 0x800 // O_NONBLOCK
+
+// Prot is what the peer may do with mapped memory.
+type Prot int
+
+// Protections.
+const (
+	ProtNone  Prot = 0 // PROT_NONE: only this side uses it
+	ProtWrite Prot = 2 // PROT_WRITE: the peer may write there
+)

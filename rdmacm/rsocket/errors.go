@@ -1,0 +1,90 @@
+package rsocket
+
+import (
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Sentinels, for errors.Is.
+var (
+	// ErrClosed: the socket or the poller was closed. It is net.ErrClosed too.
+	ErrClosed error = closedError{}
+	// ErrNotSupported: the library or the operating system lacks it.
+	ErrNotSupported = ibv.ErrNotSupported
+)
+
+type closedError struct{}
+
+func (closedError) Error() string { return "rsocket is closed" }
+
+// Is reports whether target is net.ErrClosed or that of package ibv.
+func (closedError) Is(target error) bool { return target == net.ErrClosed || target == ibv.ErrClosed }
+
+// Error is a call that failed.
+type Error struct {
+	Op     string // the C function: "rconnect"
+	Object string // an address, an option; may be empty
+	Errno  syscall.Errno
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Op)
+	if e.Object != "" {
+		b.WriteString(" " + e.Object)
+	}
+	b.WriteString(": " + e.Errno.Error())
+	if h := e.hint(); h != "" {
+		b.WriteString(" (" + h + ")")
+	}
+	return b.String()
+}
+
+// Unwrap returns the errno.
+func (e *Error) Unwrap() error { return e.Errno }
+
+// Is reports what the library does not offer as ErrNotSupported.
+func (e *Error) Is(target error) bool {
+	return target == ErrNotSupported && (e.Errno == syscall.ENOTSUP || e.Errno == syscall.ENOSYS)
+}
+
+// Timeout reports whether trying again makes sense: the call would have blocked, or
+// the peer did not answer.
+func (e *Error) Timeout() bool { return e.Errno.Timeout() }
+
+// Temporary is as Timeout, for callers of package net.
+func (e *Error) Temporary() bool { return e.Errno.Temporary() }
+
+// hint is the way out, where there is one.
+func (e *Error) hint() string {
+	switch e.Errno {
+	case syscall.EAGAIN:
+		return "not now; wait with a Poller"
+	case syscall.EINPROGRESS:
+		return "under way; wait for Out with a Poller, then ask for ConnectError"
+	case syscall.ENODEV:
+		return "no RDMA device carries the address"
+	case syscall.ECONNREFUSED:
+		return "no rsocket listens there"
+	case syscall.EADDRINUSE:
+		return "another socket has the address: choose another port, or SetReuseAddr"
+	case syscall.EADDRNOTAVAIL:
+		return "the address is not one of this host's RDMA devices"
+	case syscall.ETIMEDOUT:
+		return "the peer does not answer"
+	case syscall.ENOTCONN:
+		return "connect first"
+	case syscall.ENOTSUP:
+		return "rsockets have no such domain, type, flag or option"
+	}
+	return ""
+}
+
+// The errors of a socket that is not ready, made before they are needed.
+var (
+	errReadAgain  error = &Error{Op: "rread", Errno: syscall.EAGAIN}
+	errWriteAgain error = &Error{Op: "rwrite", Errno: syscall.EAGAIN}
+)
