@@ -100,6 +100,22 @@ func NegErrno(fn uintptr, args ...uintptr) (int, error) {
 	return int(r), nil
 }
 
+// Size calls a function that returns a size, or -1 and sets errno (ssize_t, off_t).
+//
+//go:uintptrescapes
+func Size(fn uintptr, args ...uintptr) (int, error) {
+	r, errno, err := call(fn, args...)
+	switch {
+	case err != nil:
+		return 0, err
+	case int(r) != -1:
+		return int(r), nil
+	case errno == 0:
+		return 0, syscall.EINVAL
+	}
+	return 0, errno
+}
+
 // Void calls a function that returns nothing.
 //
 //go:uintptrescapes
