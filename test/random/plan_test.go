@@ -383,7 +383,7 @@ func (m *model) finish(d *lane, o *op) {
 		return
 	default:
 		base := 0
-		if l.typ == ibv.RC && !l.opt.SignalAll && one(r, 8) { // else a result may be in a completion that nobody polled yet
+		if l.typ == ibv.RC && !l.opt.SignalAll && m.p.emulated && one(r, 8) { // else a result may be in a completion that nobody polled yet
 			base = l.sink()
 			o.flags |= ibv.Fence
 		}
@@ -424,6 +424,10 @@ func overlap(a, b piece) bool { return a.off < b.off+b.n && b.off < a.off+a.n }
 func (m *model) exec(d *lane, o *op, rd *round) {
 	own, peer := m.mem[d.i][d.e], m.mem[d.i][1-d.e]
 	at := piece{o.at, o.n}
+	if !m.p.emulated {
+		o.flags &^= ibv.Fence
+		defer func() { o.flags &^= ibv.Fence }()
+	}
 	writes := o.code == ibv.OpWrite || o.code == ibv.OpWriteImm || o.code == ibv.OpCompareSwap || o.code == ibv.OpFetchAdd
 	if writes && slices.ContainsFunc(d.reads, func(p piece) bool { return overlap(p, at) }) {
 		o.flags |= ibv.Fence // else the read may see it

@@ -92,7 +92,7 @@ func newProgram(seed uint64, b bed) *program {
 	}
 	for n := range groups {
 		g := &group{num: n, split: one(r, 2), single: one(r, 4), srqSGE: pick(r, 1, 2, 5)}
-		if one(r, 3) {
+		if one(r, 3) && b.emulated {
 			g.srqWR = pick(r, 15, 16, 60, 100)
 			g.slot = 40 + pick(r, 64, 200, 500)
 		}
