@@ -366,6 +366,8 @@ func (e *Engine) auditDoorbells() {
 					if r.ResetPost++; r.ResetPost == 8 {
 						e.violate(qp.Mem.PID, RulePostState, "QP 0x"+hex(qp.Num)+" is in RESET, a receive needs INIT")
 					}
+				} else {
+					r.ResetPost = 0 // its library was about to clear the record
 				}
 			})
 		}
