@@ -49,7 +49,7 @@ var effects = [kinds]effect{
 	misaligned: {status: ibv.WCRemInvReqErr, peerErrs: true, event: ibv.EventQPReqErr},
 	badInv:     {status: ibv.WCRemAccessErr, peerErrs: true, event: ibv.EventQPAccessErr},
 	noRecv:     {status: ibv.WCRNRRetryExcErr, rxe: true},
-	badLKey:    {status: ibv.WCLocProtErr, rxe: true},
+	badLKey:    {status: ibv.WCLocProtErr},
 	shortRecv:  {status: ibv.WCRemInvReqErr, own: ibv.WCLocLenErr, peerErrs: true},
 	badRecvKey: {status: ibv.WCRemOpErr, own: ibv.WCLocProtErr, peerErrs: true},
 	peerGone:   {status: ibv.WCRetryExcErr},
