@@ -243,11 +243,13 @@ func TestRXE_RandomInTurn(t *testing.T) {
 	b.wire = true
 	few(t, b)
 	var tot totals
+	single := false
 	seeds(t, 3000, &tot, func(seed uint64) bool {
 		p := newProgram(seed, b)
+		single = p.groups[0].single
 		return run(t, p, rxe, []int{0, 1}, newExchange(p), &tot)
 	})
-	t.Logf("completion events: %d", tot.events)
+	t.Logf("completion events: %d, thread domains: %v", tot.events, single)
 }
 
 func TestRXE_RandomTwoProcesses(t *testing.T) {

@@ -1,6 +1,6 @@
 //go:build linux && amd64 && !race
 
-package random
+package wire
 
 import (
 	"bufio"
@@ -45,8 +45,20 @@ func (l *line) String() string {
 // recording is what a program did to each queue, in its order there.
 type recording map[string][]*line
 
+// build makes the program that is recorded: the random test.
+func build(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "random.test")
+	c := exec.Command("go", "test", "-c", "-o", bin, "github.com/pureverbs/pureverbs/test/random")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("go test -c: %v\n%s", err, out)
+	}
+	return bin
+}
+
 // record runs the program of a seed, in turn, on the emulated device.
-func record(t *testing.T, path string, seed int) (recording, int) {
+func record(t *testing.T, bin, path string, seed int) (rec recording, events int, single bool) {
 	t.Helper()
 	wd, err := os.Getwd()
 	if err != nil {
@@ -55,26 +67,26 @@ func record(t *testing.T, path string, seed int) (recording, int) {
 	file := filepath.Join(t.TempDir(), path)
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	c := exec.CommandContext(ctx, filepath.Join(filepath.Dir(filepath.Dir(wd)), ".build/bin/emu"), "--strict", "--trace="+file, "--trace-json", "--trace-raw", "--device", "mlx5_0", "--device", "mlx5_1",
-		"--", os.Args[0], "-test.run=^TestRXE_RandomInTurn$", "-test.v", "-test.count=1")
-	c.Env = append(os.Environ(), "PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH="+path, seedEnv+"="+strconv.Itoa(seed), soakEnv+"=1")
+	c := exec.CommandContext(ctx, filepath.Join(wd, "../../../.build/bin/emu"), "--strict", "--trace="+file, "--trace-json", "--trace-raw", "--device", "mlx5_0", "--device", "mlx5_1",
+		"--", bin, "-test.run=^TestRXE_RandomInTurn$", "-test.v", "-test.count=1")
+	c.Env = append(os.Environ(), "PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH="+path, "PUREVERBS_SEED="+strconv.Itoa(seed), "PUREVERBS_SOAK=1")
 	c.WaitDelay = time.Second
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", path, err, out)
 	}
-	m := regexp.MustCompile(`completion events: (\d+)`).FindSubmatch(out)
+	m := regexp.MustCompile(`completion events: (\d+), thread domains: (\w+)`).FindSubmatch(out)
 	if m == nil {
 		t.Fatalf("%s: no number of events in\n%s", path, out)
 	}
-	events, _ := strconv.Atoi(string(m[1]))
+	events, _ = strconv.Atoi(string(m[1]))
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	rec := make(recording)
+	rec = make(recording)
 	s := bufio.NewScanner(f)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
@@ -95,7 +107,7 @@ func record(t *testing.T, path string, seed int) (recording, int) {
 	if err := s.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return rec, events
+	return rec, events, string(m[2]) == "true"
 }
 
 func (r recording) count(kind string) (n int) {
@@ -127,12 +139,12 @@ var explained = []struct {
 // TestEmuSameWire runs the same programs on both data paths and compares what they write to the device: each work request, each doorbell with its record, and
 // each arming. Queue numbers, keys and device addresses are equal in both runs.
 func TestEmuSameWire(t *testing.T) {
+	bin := build(t)
 	var sum [5]int
 	seen := make([]int, len(explained))
 	for seed := 1; seed <= 12; seed++ {
-		a, na := record(t, "ops", seed)
-		b, nb := record(t, "direct", seed)
-		single := newProgram(uint64(seed), bed{emulated: true, mtu: 1024, wire: true}).groups[0].single
+		a, na, single := record(t, bin, "ops", seed)
+		b, nb, _ := record(t, bin, "direct", seed)
 		if na != nb || a.count("comp_event") != na || b.count("comp_event") != nb {
 			t.Errorf("seed %d: %d events with ops, %d with direct; the model says %d and %d", seed, a.count("comp_event"), b.count("comp_event"), na, nb)
 		}
