@@ -206,7 +206,7 @@ func TestRXERatiosCM(t *testing.T) {
 	cmtime := testutil.NeedProgram(t, "cmtime")
 	rounds, n := 1, 20
 	if os.Getenv("PUREVERBS_FIGURES") != "" {
-		rounds, n = 5, 100
+		rounds, n = 7, 100
 	}
 	port := 21000
 	var ratios, ours, stock []float64
@@ -238,6 +238,7 @@ func TestRXERatiosCM(t *testing.T) {
 	t.Logf("stock %.0f a second", stock)
 	median := func(v []float64) float64 { v = slices.Clone(v); slices.Sort(v); return v[len(v)/2] }
 	fmt.Printf("figure cm_connect_ratio %.3f ratio\n", median(ratios))
+	fmt.Printf("figure cm_connect_ratio_spread %.3f max/min\n", slices.Max(ratios)/slices.Min(ratios))
 	fmt.Printf("figure cm_connect_ours %.1f 1/s\n", median(ours))
 	fmt.Printf("figure cm_connect_stock %.1f 1/s\n", median(stock))
 
