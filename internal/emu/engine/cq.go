@@ -5,6 +5,7 @@ package engine
 import (
 	"encoding/binary"
 	"strconv"
+	"time"
 
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
@@ -348,10 +349,19 @@ func (e *Engine) arm(cq *hca.CQ, ci, word uint32) {
 	if sol {
 		last = r.LastSol
 	}
-	if d := (last - from) & 0xffffff; d != 0 && d < 0x800000 {
-		e.fire(cq)
+	if d := (last - from) & 0xffffff; d == 0 || d >= 0x800000 || r.Timed {
+		return
 	}
+	if r.Held { // its timer is in use
+		e.fire(cq)
+		return
+	}
+	// An interrupt takes its time: programs that arm before they poll live on the next completion's being there when they hear of the event.
+	r.Timed, r.ModN = true, 1
+	e.after(eventDelay, nil, cq)
 }
+
+const eventDelay = int64(100 * time.Microsecond)
 
 func u(v uint32) string   { return strconv.FormatUint(uint64(v), 10) }
 func hex(v uint32) string { return strconv.FormatUint(uint64(v), 16) }

@@ -58,6 +58,8 @@ func TestArm(t *testing.T) {
 	p.r.settle()
 	c.arm(false) // a completion is there already
 	p.r.settle()
+	time.Sleep(time.Duration(eventDelay))
+	p.r.settle()
 	if !p.a.got() {
 		t.Error("no event for a completion that came before the arming")
 	}

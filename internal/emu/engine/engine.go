@@ -196,9 +196,6 @@ func nap(d int64) {
 func (e *Engine) turn() (worked bool) {
 	e.now = nanos()
 	e.limit = e.now + int64(e.c.Turn)
-	if len(e.timers) > 0 {
-		worked = e.expire()
-	}
 	for _, u := range e.pages {
 		if e.scan(u) {
 			worked = true
@@ -214,6 +211,9 @@ func (e *Engine) turn() (worked bool) {
 		if nanos() > e.limit {
 			break
 		}
+	}
+	if len(e.timers) > 0 && e.expire() { // after what was rung for: events of it come first
+		worked = true
 	}
 	if e.now >= e.house {
 		e.house = e.now + housekeeping
