@@ -109,7 +109,8 @@ func (s *Socket) SendTo(b []byte, f Flags, to netip.AddrPort) (n int, err error)
 	return n, err
 }
 
-// RecvMsg receives into several buffers, in order.
+// RecvMsg receives into several buffers, in order. The library fills no more than
+// the first of them in one call.
 //
 // C: rrecvmsg.
 func (s *Socket) RecvMsg(bufs [][]byte, f Flags) (n int, err error) {

@@ -28,5 +28,14 @@
 // those return soon unless the socket was made blocking. Connections that are open
 // but silent cost no goroutine.
 //
+// # Limits
+//
+// Before rdma-core v53 librdmacm crashes with more than three connections in a
+// process that were accepted or do not block; a [ServiceError] comes instead. A
+// client that makes its sockets block until they are connected has no such limit.
+//
+// A datagram socket must not use an address that no RDMA device carries, such as
+// 127.0.0.1: some versions of the library crash.
+//
 // The library has no datagrams of more than 64 KiB and no ancillary data.
 package rsocket

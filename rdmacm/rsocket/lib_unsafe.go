@@ -16,6 +16,8 @@ import (
 type lib struct {
 	lib           *loader.Library
 	rread, rwrite uintptr // looked up for every byte
+
+	listening, connecting service
 }
 
 // library opens librdmacm once.
@@ -25,6 +27,9 @@ var library = sync.OnceValues(func() (*lib, error) {
 		return nil, err
 	}
 	c := &lib{lib: l}
+	limit := limitOf(l.Version())
+	c.listening.what, c.listening.limit = "listening sockets", limit
+	c.connecting.what, c.connecting.limit = "connections", limit
 	if c.rread, err = l.Symbol("rread"); err != nil {
 		return nil, err
 	}

@@ -13,15 +13,19 @@ import (
 // Socket is an rsocket. It belongs to the caller, does not block unless SetNonblock
 // says so, and is safe for concurrent use.
 type Socket struct {
-	lib *lib
-	fd  int
+	lib    *lib
+	fd     int
+	domain Domain
+	typ    Type
 
 	use     sync.RWMutex // held shared by each call in C, wholly by Close
 	closed  atomic.Bool
+	blocks  atomic.Bool
 	reading direction
 	writing direction
 
 	mu      sync.Mutex
+	serving *service             // counts this socket
 	pollers map[*Poller]struct{} // which have this socket
 	maps    map[*IOMap]struct{}
 }
@@ -38,12 +42,11 @@ func New(d Domain, t Type) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSocket(l, fd)
+	return newSocket(&Socket{lib: l, fd: fd, domain: d, typ: t})
 }
 
-// newSocket makes a descriptor non-blocking.
-func newSocket(l *lib, fd int) (*Socket, error) {
-	s := &Socket{lib: l, fd: fd}
+// newSocket makes a socket non-blocking.
+func newSocket(s *Socket) (*Socket, error) {
 	if err := s.SetNonblock(true); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -80,10 +83,32 @@ func (s *Socket) FD() int { return s.fd }
 func (s *Socket) Bind(addr netip.AddrPort) error { return s.withAddr("rbind", addr) }
 
 // Connect begins a connection. The error is EINPROGRESS as a rule: wait for Out,
-// then ask ConnectError. Of a datagram socket it sets the peer.
+// then ask ConnectError. A *ServiceError says that the library cannot have more
+// connections that do not block. Of a datagram socket it sets the peer.
 //
 // C: rconnect.
-func (s *Socket) Connect(addr netip.AddrPort) error { return s.withAddr("rconnect", addr) }
+func (s *Socket) Connect(addr netip.AddrPort) error {
+	if s.lib != nil && s.typ == Stream && !s.blocks.Load() {
+		if err := s.enter(&s.lib.connecting); err != nil {
+			return err
+		}
+	}
+	return s.withAddr("rconnect", addr)
+}
+
+// enter counts the socket with a service, once, until Close.
+func (s *Socket) enter(v *service) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serving != nil || s.closed.Load() {
+		return nil
+	}
+	if err := v.enter(s.lib.lib.Version()); err != nil {
+		return err
+	}
+	s.serving = v
+	return nil
+}
 
 func (s *Socket) withAddr(name string, addr netip.AddrPort) error {
 	a, err := newSockaddr(addr)
@@ -104,23 +129,32 @@ func (s *Socket) withAddr(name string, addr netip.AddrPort) error {
 //
 // C: rlisten.
 func (s *Socket) Listen(backlog int) error {
+	if s.lib != nil && s.typ == Stream {
+		if err := s.enter(&s.lib.listening); err != nil {
+			return err
+		}
+	}
 	return s.with(func(fd int) error { return s.lib.listen(fd, backlog) })
 }
 
 // Accept takes a connection that waits; EAGAIN if none does. The connection does
-// not block either.
+// not block either. A *ServiceError says that the library cannot have more.
 //
 // C: raccept.
 func (s *Socket) Accept() (*Socket, netip.AddrPort, error) {
 	if err := s.begin(); err != nil {
 		return nil, netip.AddrPort{}, err
 	}
-	fd, a, err := s.lib.addrOf("raccept", s.fd)
-	s.use.RUnlock()
-	if err != nil {
+	defer s.use.RUnlock()
+	if err := s.lib.connecting.enter(s.lib.lib.Version()); err != nil {
 		return nil, netip.AddrPort{}, err
 	}
-	n, err := newSocket(s.lib, fd)
+	fd, a, err := s.lib.addrOf("raccept", s.fd)
+	if err != nil {
+		s.lib.connecting.leave()
+		return nil, netip.AddrPort{}, err
+	}
+	n, err := newSocket(&Socket{lib: s.lib, fd: fd, domain: s.domain, typ: s.typ, serving: &s.lib.connecting})
 	return n, a.addrPort(), err
 }
 
@@ -176,10 +210,20 @@ func (s *Socket) Close() error {
 	s.mu.Unlock()
 	s.use.Lock()
 	defer s.use.Unlock()
+	if s.typ == Datagram {
+		// rclose waits for ever for a datagram socket that was never bound. Binding one
+		// again fails, and changes nothing.
+		if a, err := newSockaddr(netip.AddrPortFrom(s.unspecified(), 0)); err == nil {
+			_ = s.lib.withAddr("rbind", s.fd, a)
+		}
+	}
 	err := s.lib.close(s.fd)
 	s.mu.Lock()
 	maps := s.maps
 	s.maps = nil
+	if s.serving != nil {
+		s.serving.leave()
+	}
 	s.mu.Unlock()
 	for m := range maps {
 		m.pin.Unpin()
@@ -268,7 +312,9 @@ func (s *Socket) SetNonblock(on bool) error {
 	if n &^= nonblock; on {
 		n |= nonblock
 	}
-	_, err = s.Fcntl(FSetFL, n)
+	if _, err = s.Fcntl(FSetFL, n); err == nil {
+		s.blocks.Store(!on)
+	}
 	return err
 }
 
@@ -281,4 +327,11 @@ func eof(n, want int, err error) (int, error) {
 		return 0, io.EOF
 	}
 	return n, nil
+}
+
+func (s *Socket) unspecified() netip.Addr {
+	if s.domain == INET6 {
+		return netip.IPv6Unspecified()
+	}
+	return netip.IPv4Unspecified()
 }

@@ -121,3 +121,21 @@ func TestClosed(t *testing.T) {
 		t.Errorf("Close again: %v", err)
 	}
 }
+
+func TestServiceLimit(t *testing.T) {
+	for version, want := range map[string]int32{"44.0": 3, "52.1": 3, "53.0": 0, "65.0": 0, "": 0} {
+		if got := limitOf(version); got != want {
+			t.Errorf("librdmacm %q: limit %d, want %d", version, got, want)
+		}
+	}
+	v := &service{what: "connections", limit: 2}
+	for i, want := range []bool{true, true, false} {
+		if err := v.enter("44.0"); (err == nil) != want {
+			t.Errorf("socket %d: %v", i, err)
+		}
+	}
+	v.leave()
+	if err := v.enter("44.0"); err != nil {
+		t.Errorf("after one has left: %v", err)
+	}
+}

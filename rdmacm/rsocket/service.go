@@ -1,0 +1,59 @@
+package rsocket
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// Before rdma-core v53 librdmacm's service threads use freed memory once more than
+// three sockets are with them.
+const (
+	mended       = 53
+	brokenBeyond = 3
+)
+
+// service is one of librdmacm's threads: a process has one for sockets that listen,
+// and one for connections that were accepted, or begun without blocking.
+type service struct {
+	what  string
+	limit int32 // 0: none
+	n     atomic.Int32
+}
+
+// ServiceError is a socket too many for a librdmacm that breaks beyond. It is
+// ErrNotSupported.
+type ServiceError struct {
+	What    string // "connections"
+	Limit   int    // in a process
+	Version string // of the library
+}
+
+func (e *ServiceError) Error() string {
+	return fmt.Sprintf("rsocket: librdmacm %s crashes with more than %d %s in a process that were accepted or do not block; "+
+		"close some, or use rdma-core v%d or newer", e.Version, e.Limit, e.What, mended)
+}
+
+// Is reports whether target is ErrNotSupported.
+func (e *ServiceError) Is(target error) bool { return target == ErrNotSupported }
+
+// limitOf is that of a version, "44.0". One without a number counts as new.
+func limitOf(version string) int32 {
+	major, _, _ := strings.Cut(version, ".")
+	if n, err := strconv.Atoi(major); err == nil && n < mended {
+		return brokenBeyond
+	}
+	return 0
+}
+
+// enter counts a socket.
+func (v *service) enter(version string) error {
+	if n := v.n.Add(1); v.limit > 0 && n > v.limit {
+		v.n.Add(-1)
+		return &ServiceError{What: v.what, Limit: int(v.limit), Version: version}
+	}
+	return nil
+}
+
+func (v *service) leave() { v.n.Add(-1) }
