@@ -1,0 +1,138 @@
+// Udaddy finds a peer's datagram queue pair by IP address, sends it datagrams and
+// gets as many back, with itself or with the stock udaddy, as server or as client.
+//
+//	udaddy              # on one host: waits
+//	udaddy -s HOST      # on the other
+//
+// Each datagram carries the number of its sender's queue pair as immediate data:
+// with the address that it came from, that is where the answers go.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/pureverbs/pureverbs/examples/internal/cm"
+	"github.com/pureverbs/pureverbs/examples/internal/pingpong"
+	"github.com/pureverbs/pureverbs/rdmacm"
+)
+
+func main() { cm.Main("udaddy", run) }
+
+type options struct {
+	server, bind, port       string
+	connections, count, size int
+	verify                   bool
+	timeout                  time.Duration
+}
+
+func parse(args []string) (*options, error) {
+	o := &options{}
+	f := cm.Flags("udaddy")
+	f.StringVarP(&o.server, "server", "s", "", "`address` of the server (default: be the server)")
+	f.StringVarP(&o.bind, "bind", "b", "", "`address` to come from, or to listen on (default all)")
+	f.StringVarP(&o.port, "port", "p", "7174", "`port` of the server")
+	f.IntVarP(&o.connections, "connections", "c", 1, "`number` of pairs of queue pairs, the same on both sides")
+	f.IntVarP(&o.count, "count", "C", 10, "`number` of datagrams each way, the same on both sides")
+	f.IntVarP(&o.size, "size", "S", 100, "`bytes` in a datagram, the same on both sides")
+	f.BoolVarP(&o.verify, "verify", "V", false, "check every byte; the peer has to be one of these examples")
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a datagram")
+	err := cm.Parse(f, args, "udaddy [options]\nudaddy -s HOST [options]\n", func() error {
+		return errors.Join(
+			cm.Within("-c", o.connections, 1, 1<<16),
+			cm.Within("-C", o.count, 1, 1<<14),
+			cm.Within("-S", o.size, 1, 4096))
+	})
+	return o, err
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args)
+	switch {
+	case err != nil:
+		return err
+	case o.server != "":
+		return client(ctx, o, out)
+	default:
+		return server(ctx, o, out)
+	}
+}
+
+func client(ctx context.Context, o *options, out io.Writer) error {
+	var from netip.AddrPort
+	if o.bind != "" {
+		ip, err := netip.ParseAddr(o.bind)
+		if err != nil {
+			return &cm.UsageError{Err: fmt.Errorf("-b: %w", err)}
+		}
+		from = netip.AddrPortFrom(ip, 0)
+	}
+	return o.all(out, func(p *peer) (err error) {
+		opt := p.options()
+		opt.LocalAddr = from
+		c, err := rdmacm.Dial(ctx, net.JoinHostPort(o.server, o.port), opt)
+		if err != nil {
+			return err
+		}
+		defer pingpong.Close(c, &err)
+		p.ah, p.qpn, p.qkey = c.Peer()
+		if err := p.send(); err != nil {
+			return err
+		}
+		return p.receive(ctx)
+	})
+}
+
+func server(ctx context.Context, o *options, out io.Writer) (err error) {
+	l, err := rdmacm.Listen(ctx, net.JoinHostPort(o.bind, o.port), &rdmacm.Options{PortSpace: rdmacm.UDP})
+	if err != nil {
+		return err
+	}
+	defer pingpong.Close(l, &err)
+	fmt.Fprintf(out, "listening on %v\n", l.Addr())
+	return o.all(out, func(p *peer) (err error) {
+		request, err := l.Next(ctx)
+		if err != nil {
+			return err
+		}
+		c, err := request.Accept(ctx, p.options())
+		if err != nil {
+			return err
+		}
+		defer pingpong.Close(c, &err)
+		if err := p.receive(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, p.ah.Close()) }()
+		if err := p.send(); err != nil {
+			return err
+		}
+		return p.sent(ctx)
+	})
+}
+
+// all runs all connections at a time.
+func (o *options) all(out io.Writer, talk func(*peer) error) error {
+	errs := make(chan error)
+	for range o.connections {
+		go func() { errs <- talk(&peer{o: o}) }()
+	}
+	var err error
+	for range o.connections {
+		err = errors.Join(err, <-errs)
+	}
+	if err != nil {
+		return err
+	}
+	checked := ""
+	if o.verify {
+		checked = ", every byte as it should be"
+	}
+	fmt.Fprintf(out, "%d datagrams sent and as many received%s\n", o.connections*o.count, checked)
+	return nil
+}
