@@ -151,7 +151,6 @@ var more = []row{
 	{command: "rdma_xserver/rdma_xclient"},
 	{command: "rstream -S 4096 -C 50 -I 2 -T v"},
 	{command: "riostream -S 4096 -C 50 -I 2 -T v"},
-	{command: "udpong -S 500 -C 50"},
 
 	{command: "ibv_rc_pingpong/rc_pingpong -g 3 -c -n 60 -s 1048576 -r 20 -e"},
 	{command: "uc_pingpong/ibv_uc_pingpong -g 3 -c -n 60 -s 9001 -r 20 -e"},

@@ -59,9 +59,9 @@ const (
 	waitAck
 	waitRNR
 
-	housekeeping = int64(time.Millisecond)      // look at QPs in ERR
-	auditEvery   = int64(25 * time.Millisecond) // strict mode: look for doorbells that are missing
-	auditPatient = int64(200 * time.Millisecond)
+	housekeeping = int64(time.Millisecond)       // look at QPs in ERR
+	auditEvery   = int64(25 * time.Millisecond)  // strict mode: look for doorbells that are missing
+	auditPatient = int64(2 * time.Second)        // a program may lose its processor between a record and its doorbell
 	printEvery   = int64(100 * time.Millisecond) // strict mode: compare a key's mapping
 )
 

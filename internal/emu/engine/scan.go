@@ -280,17 +280,16 @@ func (e *Engine) checkBlueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32,
 	if qp.Mem.ReadV(ring[:n<<blockShift], v) != nil || !bytes.Equal(ring[:8], first[:]) {
 		return // overwritten already: nothing to compare with
 	}
-	if hole := torn(s[:size], ring[:size]); hole > 0 {
-		// A program may lose its processor in the midst of a copy, which takes some 20 ns: once in many thousand times.
-		if qp.Run.Torn++; qp.Run.Torn > 2 && qp.Run.Torn*1000 > qp.Run.Count {
-			e.violate(qp.Mem.PID, RuleBlueFlame, "QP 0x"+hex(qp.Num)+": WQE "+u(idx)+" came up to byte "+u(uint32(hole))+" of "+u(uint32(size)))
-		}
+	if hole := torn(s[:size], ring[:size]); hole > 0 && often(qp) {
+		e.violate(qp.Mem.PID, RuleBlueFlame, "QP 0x"+hex(qp.Num)+": WQE "+u(idx)+" came up to byte "+u(uint32(hole))+" of "+u(uint32(size)))
 	}
 	zero := [8]byte{}
 	for o := 8; o+8 <= size; o += 8 {
 		got := copied[o : o+8]
 		if !bytes.Equal(got, ring[o:o+8]) && !bytes.Equal(got, zero[:]) && !bytes.Equal(got, last[o:o+8]) && !e.stale(page, o&63, got) {
-			e.violate(qp.Mem.PID, RuleBlueFlame, "QP 0x"+hex(qp.Num)+": WQE "+u(idx)+" differs at byte "+u(uint32(o)))
+			if often(qp) {
+				e.violate(qp.Mem.PID, RuleBlueFlame, "QP 0x"+hex(qp.Num)+": WQE "+u(idx)+" differs at byte "+u(uint32(o)))
+			}
 			break
 		}
 	}
@@ -301,6 +300,13 @@ func (e *Engine) checkBlueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32,
 	if atomic.LoadUint64((*uint64)(unsafe.Pointer(&s[0]))) == 0 { // else this would make holes in the next copy
 		clear(s[8:])
 	}
+}
+
+// often says whether a QP's copies are not whole too often for an accident: a program may lose its processor in the midst of a copy, which takes some 20 ns,
+// once in many thousand times.
+func often(qp *hca.QP) bool {
+	qp.Run.Torn++
+	return qp.Run.Torn > 2 && qp.Run.Torn*1000 > qp.Run.Count
 }
 
 // stale says whether a piece of a slot is of any WQE of the page's queues: of a copy that a doorbell of 8 bytes followed before anybody looked.

@@ -58,10 +58,14 @@ func TestRules(t *testing.T) {
 		},
 		RuleDoorbellQPN: func(p *pair) { copy(p.a.uar.Page[0x800:], seg(uint32(0), uint32(0x77701))) },
 		RuleBlueFlame: func(p *pair) {
-			p.qa.post(opWrite, signaled, 0, write(p)...)
-			copy(p.a.uar.Page[0x808:], p.qa.sq[8:64])
-			p.a.uar.Page[0x81f] ^= 1
-			p.qa.ring()
+			for i := range 3 { // once or twice may be an accident
+				p.qa.post(opWrite, signaled, 0, write(p)...)
+				slot := p.a.uar.Page[0x800+p.a.slot*0x100:]
+				copy(slot[8:], p.qa.sq[64*i+8:64*i+64])
+				slot[0x1f] ^= 1
+				p.qa.ring()
+				p.r.settle()
+			}
 		},
 		RulePostState: func(p *pair) {
 			p.qa.modify(&hca.QPAttr{}, 0, hca.Reset)
@@ -134,7 +138,7 @@ func TestRules(t *testing.T) {
 		t.Run(r.Name, func(t *testing.T) {
 			p := newPair(t, qpOpts{}, nil)
 			tests[r.Name](p)
-			for end := time.Now().Add(time.Second); !p.r.violated(r.Name) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			for end := time.Now().Add(time.Second + time.Duration(auditPatient)); !p.r.violated(r.Name) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 				p.r.e.turn()
 			}
 			if !p.r.violated(r.Name) {

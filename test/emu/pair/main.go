@@ -123,6 +123,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "pair:", err)
 		return 1
 	}
+	const patience = 2 * time.Second // servers of rsocket never sleep for long
+	begun := time.Now()
 	last, asleep := "", 0
 	for ready := false; !ready && !server.ended() && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if *port != 0 {
@@ -134,7 +136,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 			asleep = 0
 		}
 		last, asleep = t, asleep+1
-		ready = asleep > 15
+		ready = asleep > 15 || time.Since(begun) > patience
 	}
 	ends := []*end{server}
 	if !server.ended() {
