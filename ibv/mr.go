@@ -116,6 +116,11 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 // iova; with iova equal to addr that is the usual registration. Bytes of such an
 // MR is nil.
 //
+// With another iova on mlx5, keep short receives out of completions:
+// MLX5_SCATTER_TO_CQE=0 in the environment. On either data path such a payload
+// is copied by the CPU to the address that the work request names, which then is
+// none of this process's, and the process dies.
+//
 // C: ibv_reg_mr_iova2(3).
 func (pd *PD) RegMemory(addr uintptr, length int, iova uint64, access AccessFlags) (*MR, error) {
 	const op = "register mr"
