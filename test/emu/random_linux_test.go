@@ -1,0 +1,35 @@
+//go:build linux && amd64 && !race
+
+package emu
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestEmuRandomReleases runs the random programs with the libraries of other Debian releases, on both data paths.
+func TestEmuRandomReleases(t *testing.T) {
+	bin := filepath.Join(root, ".build/bin/random.test")
+	c := exec.Command("go", "test", "-c", "-o", bin, "../random")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("go test -c: %v\n%s", err, out)
+	}
+	for _, w := range ways {
+		if w.release == "" || w.nobody {
+			continue
+		}
+		for _, path := range []string{"ops", "direct"} {
+			t.Run(w.name+" "+path, func(t *testing.T) {
+				t.Setenv("PUREVERBS_TEST_TIER", "emu")
+				t.Setenv("PUREVERBS_DATAPATH", path)
+				t.Setenv("PUREVERBS_SOAK", "3000")
+				if out, err := w.emulate(t, two, w.command(bin, "-test.run=^TestRXE_Random", "-test.v")...); err != nil {
+					t.Errorf("%v\n%s", err, tail(out))
+				}
+			})
+		}
+	}
+}
