@@ -29,7 +29,7 @@ var library = sync.OnceValues(func() (*lib, error) {
 	c := &lib{lib: l}
 	limit := limitOf(l.Version())
 	c.listening.what, c.listening.limit = "listening sockets", limit
-	c.connecting.what, c.connecting.limit = "connections", limit
+	c.connecting.what, c.connecting.limit = "connections that were accepted or do not block", limit
 	if c.rread, err = l.Symbol("rread"); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/leak"
 )
 
 // longest bounds one wait in C. Wakes do not depend on it.
@@ -34,6 +35,8 @@ type Poller struct {
 	list  []*Socket
 	held  []*Socket
 	ready []Ready
+
+	leak *leak.Record
 }
 
 // Ready is a socket that something is to be done with.
@@ -61,6 +64,7 @@ func NewPoller() (*Poller, error) {
 		_, _ = r.Close(), w.Close()
 		return nil, err
 	}
+	p.leak = leak.Track("rsocket poller")
 	return p, nil
 }
 
@@ -235,6 +239,7 @@ func (p *Poller) Close() error {
 	for _, s := range all {
 		p.forget(s)
 	}
+	p.leak.Done()
 	err := p.r.Close()
 	if werr := p.w.Close(); err == nil {
 		err = werr

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -101,6 +102,11 @@ func connected(t testing.TB, s *Socket) {
 func pair(t testing.TB, set ...func(*Socket)) (a, b *Socket) {
 	t.Helper()
 	l, addr := listen(t, set...)
+	return pairWith(t, l, addr, set...)
+}
+
+func pairWith(t testing.TB, l *Socket, addr netip.AddrPort, set ...func(*Socket)) (a, b *Socket) {
+	t.Helper()
 	a, _ = newTest(t, Stream)
 	for _, f := range set {
 		f(a)
@@ -591,4 +597,72 @@ func TestRXERsocketStream_Stock(t *testing.T) {
 		play(t, s, true)
 		ends(t, cmd, out)
 	})
+}
+
+// BenchmarkRXERsocketSendRecv sends 64 bytes and receives them, in one process.
+func BenchmarkRXERsocketSendRecv(b *testing.B) {
+	s, r := pair(b)
+	out, in := make([]byte, 64), make([]byte, 64)
+	b.ReportAllocs()
+	for b.Loop() {
+		for {
+			if _, err := s.Send(out); err == nil {
+				break
+			} else if !errors.Is(err, syscall.EAGAIN) {
+				b.Fatal(err)
+			}
+		}
+		for got := 0; got < len(in); {
+			n, err := r.Recv(in)
+			if err != nil && !errors.Is(err, syscall.EAGAIN) {
+				b.Fatal(err)
+			}
+			got += n
+		}
+	}
+}
+
+// TestRXERsocketHammer: calls race with Close, and with a poller that waits.
+func TestRXERsocketHammer(t *testing.T) {
+	l, addr := listen(t)
+	for range 10 {
+		a, b := pairWith(t, l, addr)
+		p := must(NewPoller())(t)
+		ok(t, p.Add(a, In))
+		ok(t, p.Add(b, In))
+		var all sync.WaitGroup
+		buf := make([]byte, 512)
+		for _, s := range []*Socket{a, b} {
+			all.Go(func() {
+				for {
+					if _, err := s.Send(buf); err != nil && !errors.Is(err, syscall.EAGAIN) {
+						return
+					}
+				}
+			})
+			all.Go(func() {
+				in := make([]byte, 512)
+				for {
+					if _, err := s.Recv(in); err != nil && !errors.Is(err, syscall.EAGAIN) {
+						return
+					}
+				}
+			})
+		}
+		all.Go(func() {
+			for {
+				if _, err := p.Wait(context.Background()); err != nil {
+					if !errors.Is(err, ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+		time.Sleep(5 * time.Millisecond)
+		ok(t, a.Close())
+		ok(t, b.Close())
+		ok(t, p.Close())
+		all.Wait()
+	}
 }

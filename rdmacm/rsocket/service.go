@@ -25,13 +25,13 @@ type service struct {
 // ServiceError is a socket too many for a librdmacm that breaks beyond. It is
 // ErrNotSupported.
 type ServiceError struct {
-	What    string // "connections"
+	What    string // "listening sockets"
 	Limit   int    // in a process
 	Version string // of the library
 }
 
 func (e *ServiceError) Error() string {
-	return fmt.Sprintf("rsocket: librdmacm %s crashes with more than %d %s in a process that were accepted or do not block; "+
+	return fmt.Sprintf("rsocket: librdmacm %s crashes with more than %d %s in a process; "+
 		"close some, or use rdma-core v%d or newer", e.Version, e.Limit, e.What, mended)
 }
 

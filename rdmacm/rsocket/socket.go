@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/leak"
 )
 
 // Socket is an rsocket. It belongs to the caller, does not block unless SetNonblock
@@ -28,6 +30,8 @@ type Socket struct {
 	serving *service             // counts this socket
 	pollers map[*Poller]struct{} // which have this socket
 	maps    map[*IOMap]struct{}
+
+	leak *leak.Record
 }
 
 // New makes a socket.
@@ -47,6 +51,7 @@ func New(d Domain, t Type) (*Socket, error) {
 
 // newSocket makes a socket non-blocking.
 func newSocket(s *Socket) (*Socket, error) {
+	s.leak = leak.Track("rsocket")
 	if err := s.SetNonblock(true); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -210,12 +215,16 @@ func (s *Socket) Close() error {
 	s.mu.Unlock()
 	s.use.Lock()
 	defer s.use.Unlock()
+	s.leak.Done()
 	if s.typ == Datagram {
 		// rclose waits for ever for a datagram socket that was never bound. Binding one
 		// again fails, and changes nothing.
 		if a, err := newSockaddr(netip.AddrPortFrom(s.unspecified(), 0)); err == nil {
 			_ = s.lib.withAddr("rbind", s.fd, a)
 		}
+	}
+	if s.serving == &s.lib.listening && !s.blocks.Load() {
+		s.turnAway()
 	}
 	err := s.lib.close(s.fd)
 	s.mu.Lock()
@@ -334,4 +343,20 @@ func (s *Socket) unspecified() netip.Addr {
 		return netip.IPv6Unspecified()
 	}
 	return netip.IPv4Unspecified()
+}
+
+// turnAway closes connections that nobody has accepted: rclose of the listening
+// socket forgets them.
+// Preconditions: s.use is held by Close.
+func (s *Socket) turnAway() {
+	for s.lib.connecting.enter("") == nil {
+		fd, _, err := s.lib.addrOf("raccept", s.fd)
+		if err == nil {
+			err = s.lib.close(fd)
+		}
+		s.lib.connecting.leave()
+		if err != nil {
+			return
+		}
+	}
 }
