@@ -96,10 +96,11 @@ func flagSet(o *options) *pflag.FlagSet {
 	c.GIDIndex, c.Inline, c.Margin = engine.Auto, engine.Auto, engine.Auto
 	c.Timeout, c.Patience = 30*time.Second, 3*time.Second
 
-	f.StringVarP(&c.Device, "ib-dev", "d", "", "RDMA `device`; the first one with an active port if not given")
+	f.StringVarP(&c.Device, "ib-dev", "d", "", "RDMA `device`; the first one with an active port if not given, with -R that of the address")
 	f.Uint8VarP(&c.IBPort, "ib-port", "i", 1, "`port` of the device")
 	f.IntVarP(&c.GIDIndex, "gid-index", "x", engine.Auto, "`index` of the GID; the best one if negative (show_gids lists them)")
-	f.IntVarP(&c.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange")
+	f.IntVarP(&c.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange; with -R rdma_cm's")
+	f.BoolVarP(&c.RDMACM, "rdma-cm", "R", false, "connect by rdma_cm, to an address of the server's device; give it to both ends")
 	f.StringVar(&c.Bind, "bind", "", "`address` that a server listens on; all if not given")
 
 	f.VarP((*size)(&c.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, lat 2)")
@@ -225,7 +226,10 @@ ib_send_lat may stand at the other end, as server or as client.
   perf {write|read|send} {bw|lat} [options]            server: waits for one client
   perf {write|read|send} {bw|lat} [options] SERVER     client
 
-Give both ends the same test and the same -s -a -n -D -q -b (-c -m -p).
+Give both ends the same test and the same -s -a -n -D -q -b -R (-c -m -p).
+
+With -R the exchange goes over a queue pair too, and there is no TCP; stock
+programs have to be given -R as well, and know IPv4 addresses only.
 
 ` + flagSet(&options{}).FlagUsages() + `
 Exit status: 0 done, 1 failed, 2 wrong usage.

@@ -54,7 +54,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 	hooks := engine.Hooks{
 		Waiting: func(port int) {
-			fmt.Fprintf(stderr, "perf: waiting for a client on TCP port %d\n", port)
+			kind := "TCP"
+			if cfg.RDMACM {
+				kind = "rdma_cm"
+			}
+			fmt.Fprintf(stderr, "perf: waiting for a client on %s port %d\n", kind, port)
 		},
 	}
 	if !o.json {

@@ -48,6 +48,8 @@ func TestParse(t *testing.T) {
 		{"write lat -D 1500ms --lat-def cqe --json -H", func(o *options) bool {
 			return o.cfg.Duration == 1500*time.Millisecond && o.cfg.LatencyDef == engine.ToCompletion && o.json && o.histogram
 		}},
+		{"write bw -R -d a -x 3 host", func(o *options) bool { return o.cfg.RDMACM && o.cfg.GIDIndex == 3 }},
+		{"write bw --rdma_cm", func(o *options) bool { return o.cfg.RDMACM }},
 		{"write bw -u 0 -c rc --verify", func(o *options) bool { return o.cfg.QPTimeout == 0 && o.cfg.Verify }},
 	} {
 		o, err := parse(strings.Fields(tc.line))
@@ -89,7 +91,10 @@ func TestUsageErrors(t *testing.T) {
 		"write bw -D 5 -n 5":          "not both",
 		"write bw --timeout 0":        "not positive",
 		"write bw --nonsense":         "nonsense",
-		"write bw -R":                 "R",
+		"write bw -R -m 1024":         "the path decides",
+		"write bw -R -S 3":            "--tclass",
+		"write bw -R -u 0":            "1 to 31",
+		"write bw -R -x 3":            "needs a device",
 		"write lat -q 2 -l 2":         "post list",
 	} {
 		var out, diag bytes.Buffer

@@ -57,9 +57,10 @@ type Config struct {
 
 	Host string // of the server; empty: be the server
 	Bind string // address that a server listens on; empty: all
-	Port int    // TCP
+	Port int    // TCP, or rdma_cm
 
-	Device    string // empty: the first one with an active port
+	RDMACM    bool   // connect by rdma_cm
+	Device    string // empty: the first one with an active port; with RDMACM the one that the address leads to
 	IBPort    uint8
 	GIDIndex  int // Auto: the best one
 	MTU       int // bytes; 0: that of the port
@@ -246,6 +247,20 @@ func (c *Config) Resolve() error {
 	}
 	if c.Port < 1 || c.Port > 65535 {
 		bad("tcp port (-p) %d, allowed are 1 to 65535", c.Port)
+	}
+	if c.RDMACM {
+		switch {
+		case c.MTU != 0:
+			bad("mtu (-m) %d: with rdma_cm (-R) the path decides", c.MTU)
+		case c.SL != 0:
+			bad("service level (-S) %d: with rdma_cm (-R) the traffic class (--tclass) decides", c.SL)
+		case c.PKeyIndex != 0:
+			bad("pkey index %d: with rdma_cm (-R) the address decides", c.PKeyIndex)
+		case c.QPTimeout == 0:
+			bad("qp timeout (-u) 0: rdma_cm (-R) has no connection that waits for ever; allowed are 1 to 31")
+		case c.GIDIndex != Auto && c.Device == "":
+			bad("gid index (-x) %d: with rdma_cm (-R) it needs a device (-d)", c.GIDIndex)
+		}
 	}
 	if c.Timeout <= 0 {
 		bad("timeout %v is not positive", c.Timeout)

@@ -62,7 +62,6 @@ type test struct {
 	hooks Hooks
 	clk   *tsc.Clock
 	mon   *monitor
-	ctx   context.Context
 	count atomic.Uint64
 	res   *Result
 }
@@ -74,8 +73,8 @@ const grace = 2 * time.Second
 // Run runs one test to its end. cfg must have been resolved; Run completes it.
 // The Result is there even with an error, with what was measured before.
 func Run(ctx context.Context, cfg *Config, hooks Hooks) (res *Result, err error) {
-	t := &test{hooks: hooks, clk: tsc.New(), ctx: ctx, res: &Result{Started: time.Now()}}
-	t.cfg = cfg
+	t := &test{hooks: hooks, clk: tsc.New(), res: &Result{Started: time.Now()}}
+	t.cfg, t.ctx = cfg, ctx
 	t.mon = newMonitor(t.clk, cfg.Timeout)
 	t.mon.turns = cfg.Metric == wire.Latency
 	defer context.AfterFunc(ctx, func() { t.mon.abort(context.Cause(ctx)) })()
@@ -84,23 +83,13 @@ func Run(ctx context.Context, cfg *Config, hooks Hooks) (res *Result, err error)
 		t.res.Elapsed = time.Since(t.res.Started)
 		t.res.Clock = t.clk.String()
 	}()
-	if err := t.openDevice(); err != nil {
-		return t.res, err
+	meet := t.meetTCP
+	if cfg.RDMACM {
+		meet = t.meetCM
 	}
-	var ln io.Closer = io.NopCloser(nil)
-	defer func() { ln.Close() }()
-	if cfg.Client() {
-		t.conn, err = wire.Dial(ctx, cfg.Host, cfg.Port, cfg.Timeout, cfg.Patience)
-	} else {
-		l, lerr := wire.Listen(ctx, cfg.Bind, cfg.Port, cfg.Timeout)
-		if lerr != nil {
-			return t.res, lerr
-		}
-		ln = l
-		if hooks.Waiting != nil {
-			hooks.Waiting(l.Port())
-		}
-		t.conn, err = l.Accept(ctx)
+	ln, err := meet(hooks.Waiting)
+	if ln != nil {
+		defer func() { err = errors.Join(err, ln.Close()) }()
 	}
 	if err != nil {
 		return t.res, err
@@ -124,6 +113,28 @@ func Run(ctx context.Context, cfg *Config, hooks Hooks) (res *Result, err error)
 		return t.res, err
 	}
 	return t.res, t.verify()
+}
+
+// meetTCP opens the device and meets the peer. The listener, if there is one, has
+// to be closed in any case.
+func (s *session) meetTCP(waiting func(port int)) (ln io.Closer, err error) {
+	c := s.cfg
+	if err := s.openDevice(); err != nil {
+		return nil, err
+	}
+	if c.Client() {
+		s.conn, err = wire.Dial(s.ctx, c.Host, c.Port, c.Timeout, c.Patience)
+		return nil, err
+	}
+	l, err := wire.Listen(s.ctx, c.Bind, c.Port, c.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	if waiting != nil {
+		waiting(l.Port())
+	}
+	s.conn, err = l.Accept(s.ctx)
+	return l, err
 }
 
 // run goes through the steps of the test after the queue pairs are connected.

@@ -7,8 +7,10 @@ import (
 	"os"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/cm"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // Side describes one end of a test.
@@ -27,6 +29,9 @@ type Side struct {
 	Software  string // the note about a device that is none, "" for a NIC
 }
 
+// defaultQPTimeout is the command line's, and near to that of rdma_cm's paths.
+const defaultQPTimeout = 14
+
 // Setup is what the two ends agreed on. Ready is called with it, before the
 // first message.
 type Setup struct {
@@ -36,6 +41,7 @@ type Setup struct {
 	PeerOurs    bool
 	PeerGID     string
 	PeerLID     uint16
+	RDMACM      bool
 }
 
 // session holds all that a test has open.
@@ -44,7 +50,9 @@ type session struct {
 	dev   *ibv.Context
 	attr  *ibv.DeviceAttr
 	port  *ibv.PortAttr
+	ctx   context.Context
 	conn  *wire.Conn
+	cm    *cm.Peer // with rdma_cm, else nil
 	terms wire.Agreed
 	mtu   ibv.MTU
 
@@ -53,6 +61,7 @@ type session struct {
 	scq   *ibv.CQ
 	rcq   *ibv.CQ
 	qps   []*ibv.QP
+	conns []*rdmacm.Conn // with rdma_cm: they own the QPs
 	own   []wire.Dest
 	peer  []wire.Dest
 	links []*link
@@ -178,6 +187,22 @@ func (s *session) build() error {
 	if c.Inline == Auto {
 		qo.MaxInline = c.autoInline()
 	}
+	if s.cm != nil {
+		if err := s.connectCM(qo); err != nil {
+			return err
+		}
+	} else if err := s.makeQPs(qo); err != nil {
+		return err
+	}
+	s.peer = make([]wire.Dest, c.QPs)
+	s.conn.UseGID(s.useGID())
+	s.fillMemory()
+	return nil
+}
+
+// makeQPs makes the queue pairs, and what the peer has to know of them.
+func (s *session) makeQPs(qo ibv.QPOptions) error {
+	c := s.cfg
 	for i := range c.QPs {
 		qp, err := s.pd.CreateQP(s.scq, s.rcq, &qo)
 		if err != nil && c.Inline == Auto && qo.MaxInline > 0 {
@@ -190,7 +215,6 @@ func (s *session) build() error {
 		s.qps = append(s.qps, qp)
 	}
 	c.Inline = qo.MaxInline
-
 	for i, qp := range s.qps {
 		ep, err := qp.Endpoint(c.IBPort, c.GIDIndex)
 		if err != nil {
@@ -201,9 +225,6 @@ func (s *session) build() error {
 			RKey: s.mr.RKey(), VAddr: s.mr.Addr() + s.recvOff(i), GID: ep.GID,
 		})
 	}
-	s.peer = make([]wire.Dest, c.QPs)
-	s.conn.UseGID(s.useGID())
-	s.fillMemory()
 	return nil
 }
 
@@ -256,6 +277,32 @@ func (s *session) connect() error {
 	if err := round("keys", true); err != nil {
 		return err
 	}
+	if s.cm == nil {
+		if err := s.bringUp(); err != nil {
+			return err
+		}
+	}
+	if c.Verb == wire.Send {
+		if err := meet("meeting when ready"); err != nil {
+			return err
+		}
+	}
+	if err := round("keys again", false); err != nil {
+		return err
+	}
+	if c.Verb != wire.Send {
+		if err := meet("meeting when ready"); err != nil {
+			return err
+		}
+	}
+	s.makeLinks()
+	s.describe()
+	return nil
+}
+
+// bringUp connects the queue pairs to those that the peer has told of.
+func (s *session) bringUp() error {
+	c := s.cfg
 	if err := s.checkPeer(); err != nil {
 		return err
 	}
@@ -278,21 +325,6 @@ func (s *session) connect() error {
 			return err
 		}
 	}
-	if c.Verb == wire.Send {
-		if err := meet("meeting when ready"); err != nil {
-			return err
-		}
-	}
-	if err := round("keys again", false); err != nil {
-		return err
-	}
-	if c.Verb != wire.Send {
-		if err := meet("meeting when ready"); err != nil {
-			return err
-		}
-	}
-	s.makeLinks()
-	s.describe()
 	return nil
 }
 
@@ -343,6 +375,11 @@ func (s *session) describe() {
 		PeerVersion: s.terms.PeerVersion,
 		PeerOurs:    s.terms.Ours,
 		PeerLID:     s.peer[0].LID,
+		RDMACM:      s.cm != nil,
+	}
+	if s.cm != nil {
+		s.describeCM()
+		return
 	}
 	if s.useGID() {
 		s.setup.Local.GID = ibv.GID(s.own[0].GID).String()
@@ -353,7 +390,7 @@ func (s *session) describe() {
 
 // gidIndex finds out which index was chosen.
 func (s *session) gidIndex() int {
-	if s.cfg.GIDIndex != Auto {
+	if s.cfg.GIDIndex != Auto && s.cm == nil {
 		return s.cfg.GIDIndex
 	}
 	best := -1
@@ -380,8 +417,16 @@ func (s *session) close() error {
 	if s.conn != nil {
 		s.conn.Close()
 	}
-	for _, qp := range s.qps {
-		add(qp.Close())
+	if s.cm != nil {
+		add(s.cm.Close())
+	}
+	for _, conn := range s.conns {
+		add(conn.Close())
+	}
+	if s.cm == nil {
+		for _, qp := range s.qps {
+			add(qp.Close())
+		}
 	}
 	if s.rcq != nil && s.rcq != s.scq {
 		add(s.rcq.Close())

@@ -44,6 +44,9 @@ func (t Table) Header(s engine.Setup) {
 	if s.PeerOurs {
 		peer = "pureverbs perf"
 	}
+	if s.RDMACM {
+		peer += ", by rdma_cm"
+	}
 	fmt.Fprintf(t.W, "%s, RC, %s\n", kind, role)
 	fmt.Fprintf(t.W, "  device   %s\n", where)
 	if l.GID != "" {
@@ -191,6 +194,7 @@ type testDoc struct {
 	Metric        string  `json:"metric"`
 	Role          string  `json:"role"`
 	Connection    string  `json:"connection"`
+	RDMACM        bool    `json:"rdma_cm"`
 	Bidirectional bool    `json:"bidirectional"`
 	AllSizes      bool    `json:"all_sizes"`
 	Iterations    uint64  `json:"iterations,omitempty"`
@@ -275,7 +279,7 @@ func JSON(w io.Writer, c *engine.Config, res *engine.Result, histogram bool, fai
 		Schema: Schema, Version: SchemaVersion,
 		Started: res.Started.UTC().Format(time.RFC3339), Elapsed: res.Elapsed.Seconds(), Clock: res.Clock,
 		Test: testDoc{
-			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role.String(), Connection: "RC",
+			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role.String(), Connection: "RC", RDMACM: c.RDMACM,
 			Bidirectional: c.Bidirectional, AllSizes: c.All, Iterations: c.Iters,
 			Duration: c.Duration.Seconds(), Margin: max(c.Margin, 0).Seconds(), QPs: c.QPs, TxDepth: c.TxDepth, RxDepth: c.RxDepth,
 			PostList: c.PostList, CQMod: c.CQMod, Inline: max(c.Inline, 0), Events: c.Events,

@@ -85,6 +85,7 @@ type Conn struct {
 	ctx     context.Context
 	unhook  func() bool
 	gid     bool
+	structs bool
 	ours    bool
 	version float64
 	peer    string
@@ -319,6 +320,24 @@ func (w *Conn) negotiate(h Hello) error {
 // Ethernet, or without.
 func (w *Conn) UseGID(yes bool) { w.gid = yes }
 
+// UseStructs makes keys binary, as over rdma_cm.
+func (w *Conn) UseStructs() { w.structs = true }
+
+// Watch looks out for the end of the connection while nobody reads from it, and
+// calls gone once when the peer closes it or it breaks. It gives up when the
+// peer sends something: then the peer has come to the next step. The function
+// that Watch returns ends the watch and must be called before the next step.
+func (w *Conn) Watch(gone func(error)) (stop func()) {
+	if v, ok := w.c.(interface{ Watch(func()) (stop func()) }); ok {
+		return v.Watch(func() { gone(w.leftEarly()) })
+	}
+	return w.watchSocket(gone)
+}
+
+func (w *Conn) leftEarly() error {
+	return w.fail("watch", fmt.Errorf("%w in the middle of the run", ErrClosed))
+}
+
 // Keys exchanges the data of one queue pair.
 func (w *Conn) Keys(step string, own Dest) (Dest, error) {
 	return w.keys(step, own, false)
@@ -333,6 +352,9 @@ func (w *Conn) Barrier(step string, own Dest) error {
 
 func (w *Conn) keys(step string, own Dest, wait bool) (Dest, error) {
 	out := own.appendKey(nil, w.gid)
+	if w.structs {
+		out = own.appendStruct(nil, w.version >= longVersion)
+	}
 	if w.role == Client {
 		if err := w.write(step, out); err != nil {
 			return Dest{}, err
@@ -353,6 +375,9 @@ func (w *Conn) keys(step string, own Dest, wait bool) (Dest, error) {
 // readKey reads the short form first: a peer that uses the other form than we
 // do would otherwise leave us waiting for the rest.
 func (w *Conn) readKey(step string, wait bool) (Dest, error) {
+	if w.structs {
+		return w.readStruct(step, wait)
+	}
 	in := make([]byte, keyLenGID)
 	if err := w.read(step, in[:keyLenLID], wait); err != nil {
 		return Dest{}, err
@@ -375,6 +400,21 @@ func (w *Conn) readKey(step string, wait bool) (Dest, error) {
 		return Dest{}, w.fail(step, fmt.Errorf("%w: %v", ErrGarbage, err))
 	}
 	return peer, nil
+}
+
+func (w *Conn) readStruct(step string, wait bool) (Dest, error) {
+	in := make([]byte, structLen)
+	if w.version >= longVersion {
+		in = make([]byte, structLenLong)
+	}
+	if err := w.read(step, in, wait); err != nil {
+		return Dest{}, err
+	}
+	d, err := parseStruct(in)
+	if err != nil {
+		return Dest{}, w.fail(step, fmt.Errorf("%w: %w", ErrGarbage, err))
+	}
+	return d, nil
 }
 
 // Report is what ends of a bandwidth test tell each other about a run. The
@@ -418,6 +458,13 @@ func (w *Conn) Reports(own Report) (Report, error) {
 func (w *Conn) Finish(own Dest) error {
 	if err := w.Barrier("end", own); err != nil {
 		return err
+	}
+	if w.structs {
+		// A stock client waits for its server here, and a stock server for nobody.
+		if w.role == Client {
+			return w.Close()
+		}
+		return w.AwaitClose(time.Second)
 	}
 	// Old perftests say goodbye and nobody listens; closing with their word
 	// unread would reset the connection under the peer's last read.

@@ -1,4 +1,4 @@
-// Package wire is perftest's exchange over TCP: what ib_write_bw and its
+// Package wire is perftest's exchange, over TCP or rdma_cm: what ib_write_bw and its
 // siblings say to each other before, between and after their runs.
 //
 // Both ends walk through the same list of steps. In each step the client writes
@@ -15,8 +15,11 @@
 //	5  parameters       perftest 6.28 only: 312 or 320 bytes, see negotiate.go
 //	   parameters       between two of us: 128 bytes, see params.go
 //	6  keys             59 bytes (LID) or 108 (GID), text: see keys.go.
-//	                    Also the message of every barrier.
+//	                    Also the message of every barrier. Over rdma_cm 56 or 64,
+//	                    binary.
 //	7  report           8 bytes each: size, messages, peak, average, rate
+//
+// Over rdma_cm (-R) each message is a send on a queue pair instead.
 //
 // The order of the steps after 5 depends on the test and belongs to the caller.
 package wire

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -80,6 +81,49 @@ func parseKey(b []byte, gid bool) (Dest, error) {
 	}
 	d.SRQN = uint32(num(n, 32, "srq number"))
 	return d, err
+}
+
+// Over rdma_cm a key message is perftest's C struct instead, big endian:
+//
+//	 0  u32 lid, outstanding reads, qp number, psn, rkey; 4 bytes of nothing
+//	24  u64 address
+//	32  gid
+//	48  u32 srq number, gid index
+//
+// From perftest 6.29 on there is one more address after the first.
+const (
+	structLen     = 56
+	structLenLong = 64
+	longVersion   = 6.29
+)
+
+func (d Dest) appendStruct(b []byte, long bool) []byte {
+	be := binary.BigEndian
+	for _, v := range []uint32{uint32(d.LID), uint32(d.OutReads), d.QPN & 0xffffff, d.PSN & 0xffffff, d.RKey, 0} {
+		b = be.AppendUint32(b, v)
+	}
+	b = be.AppendUint64(b, d.VAddr)
+	if long {
+		b = be.AppendUint64(b, 0)
+	}
+	b = append(b, d.GID[:]...)
+	b = be.AppendUint32(b, d.SRQN)
+	return be.AppendUint32(b, 0)
+}
+
+// parseStruct reads the struct back. What follows the addresses means nothing for
+// reliable connections, and some stock peers leave it undefined.
+func parseStruct(b []byte) (Dest, error) {
+	be := binary.BigEndian
+	d := Dest{
+		LID: uint16(be.Uint32(b)), OutReads: uint16(be.Uint32(b[4:])), QPN: be.Uint32(b[8:]),
+		PSN: be.Uint32(b[12:]), RKey: be.Uint32(b[16:]), VAddr: be.Uint64(b[24:]),
+	}
+	if d.QPN > 0xffffff {
+		return Dest{}, fmt.Errorf("%s: qp number %#x has more than 24 bits", hexdump(b), d.QPN)
+	}
+	copy(d.GID[:], b[len(b)-24:])
+	return d, nil
 }
 
 // quote shows what came from a stranger, shortened.

@@ -4,7 +4,6 @@ package wire
 
 import (
 	"errors"
-	"fmt"
 	"syscall"
 	"time"
 )
@@ -15,11 +14,7 @@ func isReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Watch looks out for the end of the connection while nobody reads from it, and
-// calls gone once when the peer closes it or it breaks. It gives up when the
-// peer sends something: then the peer has come to the next step. The function
-// that Watch returns ends the watch and must be called before the next step.
-func (w *Conn) Watch(gone func(error)) (stop func()) {
+func (w *Conn) watchSocket(gone func(error)) (stop func()) {
 	sc, ok := w.c.(syscall.Conn)
 	if !ok {
 		return func() {}
@@ -45,7 +40,7 @@ func (w *Conn) Watch(gone func(error)) (stop func()) {
 			return true
 		})
 		if err == nil && closed {
-			gone(w.fail("watch", fmt.Errorf("%w in the middle of the run", ErrClosed)))
+			gone(w.leftEarly())
 		}
 	}()
 	return func() {

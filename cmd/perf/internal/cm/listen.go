@@ -1,0 +1,88 @@
+package cm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/rdmacm"
+)
+
+// Listener waits for one client and turns others away while it is served.
+type Listener struct {
+	ln   *rdmacm.Listener
+	opt  Options
+	ctx  context.Context
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+}
+
+// Listen listens on a port of all addresses, or of one if addr names it.
+func Listen(ctx context.Context, addr string, port int, o Options) (*Listener, error) {
+	opt := o.common()
+	ln, err := rdmacm.Listen(ctx, net.JoinHostPort(addr, strconv.Itoa(port)), &opt)
+	if err != nil {
+		return nil, fmt.Errorf("listen on rdma_cm port %d: %w; another server may be using it, choose one with -p", port, err)
+	}
+	l := &Listener{ln: ln, opt: o}
+	l.ctx, l.stop = context.WithCancel(ctx)
+	return l, nil
+}
+
+// Port returns the port.
+func (l *Listener) Port() int { return int(l.ln.Addr().Port()) }
+
+// Accept waits for the client. Its error of a device that check refuses is
+// check's.
+func (l *Listener) Accept(ctx context.Context, check func(device string, port uint8) error) (*Peer, error) {
+	for {
+		r, err := l.ln.Next(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return nil, fmt.Errorf("wait for a client: %w", err)
+		}
+		kind, t, _, ours := parse(r.PrivateData())
+		if ours && kind != exchange {
+			_ = r.Reject([]byte(busy)) // of a test that is over
+			continue
+		}
+		dev, err := r.ID().Verbs()
+		if err == nil {
+			err = check(dev.Name(), r.ID().Port())
+		}
+		if err != nil {
+			return nil, errors.Join(err, r.Reject(nil))
+		}
+		ch := newChannel()
+		if _, err := r.Accept(ctx, ch.options(l.opt.common())); err != nil {
+			return nil, err
+		}
+		ch.start()
+		return &Peer{Channel: ch, opt: l.opt, token: t, ours: ours, ln: l}, nil
+	}
+}
+
+// refuse answers each further client with "busy".
+func (l *Listener) refuse() {
+	l.wg.Go(func() {
+		for {
+			r, err := l.ln.Next(l.ctx)
+			if err != nil {
+				return
+			}
+			_ = r.Reject([]byte(busy))
+		}
+	})
+}
+
+// Close stops listening and waits until nothing of it is left running.
+func (l *Listener) Close() error {
+	l.stop()
+	l.wg.Wait()
+	return l.ln.Close()
+}
