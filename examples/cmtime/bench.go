@@ -56,7 +56,7 @@ func (b *bench) run(ctx context.Context) error {
 		{"create qp", never, b.createQP},
 		{"connect", rdmacm.ConnectResponse, func(n *node) error { return n.id.Connect(&rdmacm.ConnParam{QPN: n.qp.Num()}) }},
 		{"disconnect", rdmacm.Disconnected, func(n *node) error { return errors.Join(n.id.Disconnect(), n.qp.Close()) }},
-		{"destroy", never, func(n *node) error { return n.id.Close() }},
+		{"destroy", never, b.destroy},
 	} {
 		if s.name == "bind addr" && !b.src.IsValid() {
 			continue
@@ -111,7 +111,10 @@ func (b *bench) together(ctx context.Context, begin func(*node) error, end rdmac
 	for left := len(b.nodes); left > 0; {
 		ev, err := b.ch.Event(ctx)
 		if err != nil {
-			return errors.Join(err, context.Cause(ctx))
+			if ctx.Err() != nil {
+				err = context.Cause(ctx) // of the beginner, or an interrupt
+			}
+			return err
 		}
 		n := ev.ID.Value().(*node)
 		switch {
@@ -129,8 +132,10 @@ func (b *bench) together(ctx context.Context, begin func(*node) error, end rdmac
 				return err
 			}
 		case ev.Type == rdmacm.TimewaitExit || ev.Type == rdmacm.AddrChange:
+		case ev.Err() != nil:
+			return ev.Err()
 		default:
-			return errors.Join(ev.Err(), fmt.Errorf("event %v, want %v", ev, end))
+			return fmt.Errorf("event %v, want %v", ev, end)
 		}
 	}
 	return nil
@@ -173,8 +178,22 @@ func establish(n *node) error {
 	return n.id.Establish()
 }
 
-// close closes what is open still, children before parents. What run has closed
-// takes no second close ill.
+// destroy closes a connection, and before the first what all had of the device.
+func (b *bench) destroy(n *node) error { return errors.Join(b.closeShared(), n.id.Close()) }
+
+func (b *bench) closeShared() error {
+	var errs []error
+	if b.cq != nil {
+		errs = append(errs, b.cq.Close())
+	}
+	if b.pd != nil {
+		errs = append(errs, b.pd.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// close closes what is open still after a failure, children before parents. What
+// is closed takes no second close ill.
 func (b *bench) close() error {
 	var errs []error
 	for _, n := range b.nodes {
@@ -182,12 +201,7 @@ func (b *bench) close() error {
 			errs = append(errs, n.qp.Close())
 		}
 	}
-	if b.cq != nil {
-		errs = append(errs, b.cq.Close())
-	}
-	if b.pd != nil {
-		errs = append(errs, b.pd.Close())
-	}
+	errs = append(errs, b.closeShared())
 	for _, n := range b.nodes {
 		if n.id != nil {
 			errs = append(errs, n.id.Close())

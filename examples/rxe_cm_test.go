@@ -1,0 +1,377 @@
+package examples
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// stock finds a stock program in PATH, where ours of the same name comes first.
+func stock(t *testing.T, name string) string {
+	t.Helper()
+	ours, err := os.Stat(testutil.NeedProgram(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && !os.SameFile(info, ours) && info.Mode()&0o111 != 0 {
+			return path
+		}
+	}
+	t.Fatalf("no stock %s in PATH", name)
+	return ""
+}
+
+// roles are who plays what.
+var roles = []struct {
+	name                     string
+	stockServer, stockClient bool
+}{
+	{"ours", false, false},
+	{"stock client", false, true},
+	{"stock server", true, false},
+}
+
+// refused is what programs say of a server that does not listen yet.
+var refused = regexp.MustCompile(`(?i)reject|unreachable`)
+
+// pair starts a server, and a client once somebody listens. Ours says so; a stock
+// one does not, so a client that was refused has to come again. Both get the flags.
+func pair(t *testing.T, stockServer, stockClient bool, server, client []string, flags ...string) (s, c *process) {
+	t.Helper()
+	server, client = append(server, flags...), append(client, flags...)
+	if stockServer {
+		server[0] = stock(t, server[0])
+	}
+	if stockClient {
+		client[0] = stock(t, client[0])
+	}
+	s = launch(t, server...)
+	if !stockServer {
+		s.sees("listening on ")
+		return s, launch(t, client...)
+	}
+	for deadline := time.Now().Add(patience / 2); ; time.Sleep(50 * time.Millisecond) {
+		c = launch(t, client...)
+		if c.wait(); !refused.MatchString(c.out.String() + c.errs.String()) {
+			return s, c
+		}
+		select {
+		case <-s.ended:
+			t.Fatalf("the server ended before a client came\n%v", s)
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("refused still\n%v", c)
+		}
+	}
+}
+
+// says wants a text on stdout.
+func (p *process) says(texts ...string) {
+	p.t.Helper()
+	p.wait()
+	for _, s := range texts {
+		if !strings.Contains(p.out.String(), s) {
+			p.t.Errorf("no %q on stdout\n%v", s, p)
+		}
+	}
+}
+
+// ends interrupts a server that runs until then.
+func (p *process) ends() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatal(err)
+	}
+	p.succeeds()
+}
+
+// TestRXECM_RPing reads and writes the client's memory, several packets of it too,
+// with every byte checked by the client, and by our server.
+func TestRXECM_RPing(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	for _, r := range roles {
+		for _, size := range []string{"64", "9001"} {
+			t.Run(r.name+"/"+size, func(t *testing.T) {
+				s, c := pair(t, r.stockServer, r.stockClient,
+					[]string{"rping", "-s", "-a", rxe.IP[0], "-V"},
+					[]string{"rping", "-c", "-a", rxe.IP[0], "-V", "-C", "20"},
+					"-p", nextPort(), "-v", "-S", size)
+				c.succeeds()
+				s.succeeds()
+				// The text shows the same on either side.
+				const first, last = "ping data: rdma-ping-0: ABCDEFGHIJ", "ping data: rdma-ping-19: TUVWXYZ[\\]^_`abc"
+				c.says(first, last)
+				s.says("server "+first, "server "+last)
+				for _, p := range []*process{s, c} {
+					if n := strings.Count(p.out.String(), "ping data: rdma-ping-"); n != 20 {
+						t.Errorf("%d pings are shown, want 20\n%v", n, p)
+					}
+				}
+				if !r.stockClient {
+					c.says("20 pings, every byte as it should be")
+				}
+				if !r.stockServer {
+					s.says("20 pings, every byte as it should be")
+				}
+			})
+		}
+	}
+}
+
+// TestRXECM_RPingPersistent serves several clients at a time, ours and stock ones,
+// among them one that is killed.
+func TestRXECM_RPingPersistent(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	port := nextPort()
+	s := launch(t, "rping", "-s", "-P", "-V", "-p", port)
+	s.sees("listening on ")
+	client := func(path string, flags ...string) *process {
+		return launch(t, append([]string{path, "-c", "-a", rxe.IP[0], "-p", port, "-V"}, flags...)...)
+	}
+	victim := client("rping", "-v")
+	victim.sees("ping data: rdma-ping-3:")
+	var all []*process
+	for range 3 {
+		all = append(all, client("rping", "-C", "30"), client(stock(t, "rping"), "-C", "30"))
+	}
+	victim.cmd.Process.Kill()
+	for _, c := range all {
+		c.succeeds()
+	}
+	s.ends()
+	if n := strings.Count(s.out.String(), "30 pings, every byte as it should be"); n != 6 {
+		t.Errorf("%d clients were served, want 6\n%v", n, s)
+	}
+}
+
+// TestRXECM_RPingServerKilled ends with an error on the side that is left.
+func TestRXECM_RPingServerKilled(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	s, c := pair(t, false, false, []string{"rping", "-s"}, []string{"rping", "-c", "-v", "-a", rxe.IP[0]}, "-p", nextPort(), "--timeout", "20s")
+	c.sees("ping data: rdma-ping-3:")
+	s.cmd.Process.Kill()
+	c.fails("rping: ping ", "disconnected")
+}
+
+// TestRXECM_RPingForEver goes on until interrupted.
+func TestRXECM_RPingForEver(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	s, c := pair(t, false, false, []string{"rping", "-s", "-V"}, []string{"rping", "-c", "-V", "-v", "-a", rxe.IP[0]}, "-p", nextPort())
+	c.sees("ping data: rdma-ping-9:")
+	c.ends()
+	c.says(" pings, every byte as it should be")
+	s.wait() // which may have been in the midst of a ping
+}
+
+// TestRXECM_UDAddy sends datagrams both ways.
+func TestRXECM_UDAddy(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	for _, r := range roles {
+		t.Run(r.name, func(t *testing.T) {
+			server, client := []string{"udaddy"}, []string{"udaddy", "-s", rxe.IP[0]}
+			if r.name == "ours" {
+				server, client = append(server, "-V"), append(client, "-V")
+			}
+			// Stock programs have another -p.
+			if r.name == "ours" {
+				port := nextPort()
+				server, client = append(server, "-p", port), append(client, "-p", port)
+			}
+			if r.stockServer {
+				server = append(server, "-b", rxe.IP[0])
+			}
+			s, c := pair(t, r.stockServer, r.stockClient, server, client, "-c", "3", "-C", "25", "-S", "1000")
+			c.succeeds()
+			s.succeeds()
+			for i, p := range []*process{s, c} {
+				switch {
+				case r.name == "ours":
+					p.says("75 datagrams sent and as many received, every byte as it should be")
+				case i == 0 && r.stockServer || i == 1 && r.stockClient:
+					p.says("data transfers complete", "return status 0")
+				default:
+					p.says("75 datagrams sent and as many received")
+				}
+			}
+		})
+	}
+}
+
+// TestRXECM_MCKey sends to a group. All are on one device: what the network
+// between two does with multicast is its own affair.
+func TestRXECM_MCKey(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	group := func(n int) []string {
+		return []string{"-m", fmt.Sprint("239.7.1.", n), "-b", rxe.IP[0], "-C", "12", "-S", "500"}
+	}
+	t.Run("ours", func(t *testing.T) {
+		var receivers []*process
+		for range 2 {
+			p := launch(t, append([]string{"mckey", "-V"}, group(1)...)...)
+			p.sees("receiving")
+			receivers = append(receivers, p)
+		}
+		s := launch(t, append([]string{"mckey", "-s", "-o", "--settle", "0s"}, group(1)...)...)
+		s.succeeds()
+		s.says("12 datagrams sent")
+		for _, p := range receivers {
+			p.succeeds()
+			p.says("12 datagrams received, every byte as it should be")
+		}
+	})
+	t.Run("stock sender", func(t *testing.T) {
+		r := launch(t, append([]string{"mckey"}, group(2)...)...)
+		r.sees("receiving")
+		s := launch(t, append([]string{stock(t, "mckey"), "-s"}, group(2)...)...)
+		r.succeeds()
+		r.says("12 datagrams received")
+		s.succeeds()
+	})
+	t.Run("stock receiver", func(t *testing.T) {
+		r := launch(t, append([]string{stock(t, "mckey")}, group(3)...)...)
+		for sent := false; ; {
+			select {
+			case <-r.ended: // it counts what came, whoever sent it
+				r.succeeds()
+				r.says("receiving data transfers", "data transfers complete", "return status 0")
+				if !sent {
+					t.Error("it has not waited")
+				}
+				return
+			case <-time.After(500 * time.Millisecond): // it does not say when it is there
+				launch(t, append([]string{"mckey", "-s", "--settle", "0s"}, group(3)...)...).succeeds()
+				sent = true
+			}
+		}
+	})
+}
+
+// TestRXECM_CheckIsReal shows that -V finds payloads that are not the pattern.
+func TestRXECM_CheckIsReal(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	t.Run("udaddy", func(t *testing.T) {
+		s, c := pair(t, false, true, []string{"udaddy", "-V"}, []string{"udaddy", "-s", rxe.IP[0]})
+		s.fails("udaddy: message 0: byte 0 is ")
+		c.cmd.Process.Kill() // it waits for ever
+	})
+	t.Run("mckey", func(t *testing.T) {
+		r := launch(t, "mckey", "-V", "-m", "239.7.1.4", "-b", rxe.IP[0])
+		r.sees("receiving")
+		s := launch(t, stock(t, "mckey"), "-s", "-m", "239.7.1.4", "-b", rxe.IP[0])
+		r.fails("mckey: message 0: byte 0 is ")
+		s.succeeds()
+	})
+	t.Run("size", func(t *testing.T) {
+		s, c := pair(t, false, false, []string{"udaddy", "-S", "200"}, []string{"udaddy", "-S", "100", "-s", rxe.IP[0], "--timeout", "1s"}, "-p", nextPort())
+		s.fails("datagram 0 has 100 bytes, want 200: give both sides the same -S")
+		c.fails("0 datagrams received of 10: no completion for 1s")
+	})
+}
+
+var table = regexp.MustCompile(`(?m)^step .*\n(?:[a-z ]+: +[0-9. ]+\n)*connect +: +[0-9. ]+\n(?:[a-z ]+: +[0-9. ]+\n)*destroy +: +[0-9. ]+$`)
+
+// TestRXECM_CMTime opens and closes many connections at a time.
+func TestRXECM_CMTime(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	for _, r := range roles {
+		t.Run(r.name, func(t *testing.T) {
+			n, clients := 40, 1
+			if r.stockClient {
+				// With more than one connection a stock client leaves CQs behind,
+				// which the emulator would take for ours.
+				n, clients = 1, 5
+			}
+			port := nextPort()
+			server := []string{"cmtime", "-b", rxe.IP[0], "-p", port}
+			client := []string{"cmtime", "-s", rxe.IP[0], "-p", port, "-c", fmt.Sprint(n)}
+			s, first := pair(t, r.stockServer, r.stockClient, server, client)
+			all := []*process{first}
+			for len(all) < clients {
+				all = append(all, launch(t, first.cmd.Args...))
+			}
+			for _, c := range all {
+				c.succeeds()
+				if !table.MatchString(c.out.String()) || strings.Contains(c.out.String(), "error") {
+					t.Errorf("%v", c)
+				}
+			}
+			if r.stockServer {
+				return // it never ends by itself
+			}
+			s.ends()
+			s.says(fmt.Sprintf("%d connections\n", n*clients))
+		})
+	}
+}
+
+// TestRXECM_ClientServer sends one message each way.
+func TestRXECM_ClientServer(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	for _, r := range roles {
+		t.Run(r.name, func(t *testing.T) {
+			s, c := pair(t, r.stockServer, r.stockClient, []string{"rdma_server"}, []string{"rdma_client", "-s", rxe.IP[0]}, "-p", nextPort())
+			c.succeeds()
+			s.succeeds()
+			question, answer := "hello, server", "hello, client"
+			if r.stockClient {
+				question = "" // zeros
+			}
+			if r.stockServer {
+				answer = ""
+			}
+			if !r.stockServer {
+				s.says(fmt.Sprintf("says 16 bytes: %q", question))
+			}
+			if !r.stockClient {
+				c.says(fmt.Sprintf("answers with 16 bytes: %q", answer))
+			}
+		})
+	}
+}
+
+func TestRXECM_Refuses(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	port := nextPort()
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"nobody listens", []string{"rping", "-c", "-a", rxe.IP[0], "-p", port, "-C", "1"}, "rejected"},
+		{"nobody listens for datagrams", []string{"udaddy", "-s", rxe.IP[0], "-p", port}, "nobody listens"},
+		{"nobody listens to many", []string{"cmtime", "-s", rxe.IP[0], "-p", port, "-c", "20"}, "connect: "},
+		{"address of nobody", []string{"rdma_server", "-s", "192.0.2.77", "-p", port}, "192.0.2.77"},
+		{"datagram over the MTU", []string{"mckey", "-m", "239.7.1.5", "-b", rxe.IP[0], "-S", "4096"}, "-S 4096: a datagram fits in one packet"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.name == "datagram over the MTU" && !rxe.Emulated {
+				t.Skip("this port's MTU is 4096, the most that there is")
+			}
+			launch(t, tt.args...).fails(tt.args[0]+": ", tt.want)
+		})
+	}
+}
+
+// TestRXECM_Interrupted ends servers that nobody came to.
+func TestRXECM_Interrupted(t *testing.T) {
+	testutil.NeedRXE(t)
+	for _, command := range []string{"rping -s", "udaddy", "rdma_server"} {
+		t.Run(command, func(t *testing.T) {
+			s := launch(t, append(strings.Fields(command), "-p", nextPort())...)
+			s.sees("listening on ")
+			s.cmd.Process.Signal(syscall.SIGINT)
+			s.fails("context canceled")
+		})
+	}
+}
