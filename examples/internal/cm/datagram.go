@@ -57,14 +57,17 @@ func addresses(header []byte) (from, to ibv.GID, typ ibv.GIDType, err error) {
 	if len(header) < GRHSize {
 		return from, to, typ, &HeaderError{Got: fmt.Sprintf("a header of %d bytes, want %d", len(header), GRHSize)}
 	}
-	if ip := header[20:GRHSize]; ip[0] == 0x45 && sum(ip) == 0xffff {
+	// What is in front of an IPv4 header means nothing, and may look like a GRH: then
+	// the checksum tells. It may be missing on packets that never saw a wire.
+	grh := header[0]>>4 == 6
+	if ip := header[20:GRHSize]; ip[0] == 0x45 && (!grh || sum(ip) == 0xffff) {
 		copy(from[10:], "\xff\xff")
 		copy(to[10:], "\xff\xff")
 		copy(from[12:], ip[12:16])
 		copy(to[12:], ip[16:20])
 		return from, to, ibv.GIDTypeRoCEv2, nil
 	}
-	if header[0]>>4 != 6 {
+	if !grh {
 		return from, to, typ, &HeaderError{Got: fmt.Sprintf("a header that is neither IPv4's nor a GRH: % x", header[:GRHSize])}
 	}
 	copy(from[:], header[8:24])
