@@ -143,12 +143,17 @@ type outcome struct {
 	Verified bool     `json:"payload_verified"`
 	Notes    []string `json:"notes"`
 	Error    string   `json:"error"`
-	Peer     struct {
+	Test     struct {
+		RDMACM bool `json:"rdma_cm"`
+	} `json:"test"`
+	Peer struct {
 		Version string `json:"perftest_version"`
 		Ours    bool   `json:"pureverbs"`
+		GID     string `json:"gid"`
 	} `json:"peer"`
 	Local struct {
-		Inline int `json:"inline_bytes"`
+		Device string `json:"device"`
+		Inline int    `json:"inline_bytes"`
 	} `json:"local"`
 }
 

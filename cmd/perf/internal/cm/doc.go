@@ -15,5 +15,6 @@
 //	17  number of the queue pair, u32 big endian
 //
 // A refusal with the private data "busy" is to a client that comes while another
-// one is served.
+// one is served; "no" is to one whose address leads to a device that the server
+// does not want.
 package cm

@@ -56,7 +56,7 @@ func (l *Listener) Accept(ctx context.Context, check func(device string, port ui
 			err = check(dev.Name(), r.ID().Port())
 		}
 		if err != nil {
-			return nil, errors.Join(err, r.Reject(nil))
+			return nil, errors.Join(err, r.Reject([]byte(refusal)))
 		}
 		ch := newChannel()
 		if _, err := r.Accept(ctx, ch.options(l.opt.common())); err != nil {

@@ -23,7 +23,12 @@ const (
 	queue    = 'q'
 	dataLen  = 21
 	busy     = "busy"
+	refusal  = "no"
 )
+
+// ErrRefused means that the server does not take the connection at all: it wants
+// another device, for example.
+var ErrRefused = errors.New("the server refused the connection; its output says why")
 
 type token [8]byte
 
@@ -123,6 +128,8 @@ func (p *Peer) retry(ctx context.Context, patience time.Duration, dial func() (*
 			return nil, err
 		case bytes.HasPrefix(no.PrivateData, []byte(busy)):
 			return nil, wire.ErrBusy
+		case bytes.HasPrefix(no.PrivateData, []byte(refusal)):
+			return nil, ErrRefused
 		case time.Now().After(end):
 			return nil, fmt.Errorf("%w; no server is listening there with -R, or it is serving another client", err)
 		}

@@ -51,6 +51,29 @@ func TestKeyGolden(t *testing.T) {
 	}
 }
 
+func TestStructGolden(t *testing.T) {
+	const head = "\x00\x00\x00\x12\x00\x00\x00\x10\x00\x00\x01\x1d\x00\xab\xcd\xef\x00\x1f\x2e\x3d\x00\x00\x00\x00\x00\x00\x7f\x01\x23\x45\x60\x00"
+	const gid = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x0a\x08\x00\x01"
+	none := strings.Repeat("\x00", 8)
+	for _, tc := range []struct {
+		long bool
+		want string
+	}{{false, head + gid + none}, {true, head + none + gid + none}} {
+		got := testDest.appendStruct(nil, tc.long)
+		if string(got) != tc.want {
+			t.Errorf("long %v: %x, want %x", tc.long, got, tc.want)
+		}
+		if back, err := parseStruct(got); err != nil || back != testDest {
+			t.Errorf("long %v: parseStruct = %+v, %v", tc.long, back, err)
+		}
+	}
+	bad := testDest.appendStruct(nil, false)
+	bad[8] = 1
+	if _, err := parseStruct(bad); err == nil || !strings.Contains(err.Error(), "24 bits") {
+		t.Errorf("a qp number of 25 bits: %v", err)
+	}
+}
+
 func TestParseKeyRefuses(t *testing.T) {
 	good := string(testDest.appendKey(nil, true))
 	for name, s := range map[string]string{

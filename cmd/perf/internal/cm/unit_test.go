@@ -1,0 +1,52 @@
+package cm
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+func TestPrivateData(t *testing.T) {
+	want := token{1, 2, 3, 4, 5, 6, 7, 8}
+	b := data(queue, want, 70000)
+	if !bytes.Equal(b, []byte("pverbs1\x00q\x01\x02\x03\x04\x05\x06\x07\x08\x00\x01\x11\x70")) || len(b) != dataLen || len(b) > 56 {
+		t.Errorf("private data %x", b)
+	}
+	// The peer sees it filled up.
+	kind, tok, n, ours := parse(append(b, make([]byte, 56-len(b))...))
+	if kind != queue || tok != want || n != 70000 || !ours {
+		t.Errorf("parse = %c %v %d %v", kind, tok, n, ours)
+	}
+	for _, b := range [][]byte{nil, make([]byte, 56), []byte(magic), []byte("GET / HTTP/1.1, and so on, and so on")} {
+		if _, _, _, ours := parse(b); ours {
+			t.Errorf("%q passes for ours", b)
+		}
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	var d deadline
+	early := d.wait()
+	d.set(time.Now().Add(10 * time.Millisecond))
+	select {
+	case <-early:
+	case <-time.After(5 * time.Second):
+		t.Fatal("a deadline does not reach who waited before it was set")
+	}
+	d.set(time.Unix(1, 0))
+	if !isClosed(d.wait()) {
+		t.Error("a deadline in the past is not past")
+	}
+	d.set(time.Time{})
+	if isClosed(d.wait()) {
+		t.Error("no deadline is past")
+	}
+	for range 1000 { // moved just as it comes
+		d.set(time.Now().Add(time.Microsecond))
+		d.set(time.Now().Add(time.Hour))
+		if isClosed(d.wait()) {
+			t.Fatal("a deadline of an hour is past at once")
+		}
+	}
+	d.set(time.Time{})
+}

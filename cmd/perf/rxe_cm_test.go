@@ -1,0 +1,259 @@
+package main
+
+import (
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// pairCM runs a server and a client with -R, and wants both to exit with 0. A stock
+// client does not try again, so it waits for its server; a stock server says when
+// it listens to a terminal only, but our client tries again.
+func pairCM(t *testing.T, vm testutil.RXE, server, client []string) (srv, cli *proc) {
+	t.Helper()
+	port := freshPort()
+	srv = start(t, server[0], append(slices.Clone(server[1:]), "-R", "-d", vm.Dev[0], "-p", port)...)
+	if server[0] == "perf" {
+		says(t, srv, "waiting for a client on rdma_cm port "+port)
+	}
+	cli = start(t, client[0], append(slices.Clone(client[1:]), "-R", "-p", port, vm.IP[0])...)
+	if rc := cli.wait(t, 90*time.Second); rc != 0 {
+		srv.Process.Kill()
+		<-srv.done
+		t.Fatalf("client %v: exit code %d\n%s\nserver %v:\n%s", cli.Args, rc, cli.output(), srv.Args, srv.output())
+	}
+	if rc := srv.wait(t, 30*time.Second); rc != 0 {
+		t.Fatalf("server %v: exit code %d\n%s", srv.Args, rc, srv.output())
+	}
+	return srv, cli
+}
+
+// says waits until a program has said something on stderr.
+func says(t *testing.T, p *proc, what string) {
+	t.Helper()
+	for range 500 {
+		if strings.Contains(p.diag.String(), what) {
+			return
+		}
+		select {
+		case <-p.done:
+			t.Fatalf("%v ended\n%s", p.Args, p.output())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	t.Fatalf("%v does not say %q\n%s", p.Args, what, p.output())
+}
+
+// TestRXE_StockCM runs each of perftest's programs against ours with -R, in both
+// roles.
+func TestRXE_StockCM(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	all := "write bw, write lat, read bw, read lat, send bw, send lat"
+	for _, v := range []struct {
+		name, kinds, size string
+		args              []string
+	}{
+		{"default size", all, "", []string{"-n", "30"}},
+		{"three queue pairs", "write bw, read bw, send bw", "1024", []string{"-q", "3", "-s", "1024", "-n", "50"}},
+		{"both directions", "write bw, read bw, send bw", "1024", []string{"-b", "-q", "2", "-s", "1024", "-n", "50"}},
+		{"post list", "write bw", "1024", []string{"-l", "4", "-s", "1024", "-n", "60"}},
+		{"all sizes", "write bw", "8388608", []string{"-a", "-n", "5"}},
+		{"events", "send bw, read bw", "4096", []string{"-e", "-s", "4096", "-n", "50"}},
+	} {
+		for _, k := range kinds {
+			kind := k.verb + " " + k.metric
+			if !strings.Contains(v.kinds, kind) {
+				continue
+			}
+			size := v.size
+			if size == "" {
+				size = map[string]string{"bw": "65536", "lat": "2"}[k.metric]
+			}
+			ours := append([]string{"perf", k.verb, k.metric, "--json"}, v.args...)
+			stock := "ib_" + k.verb + "_" + k.metric
+			theirs := append([]string{stock, "-F"}, v.args...)
+			check := func(t *testing.T, p *proc, client bool) {
+				o := p.outcome(t)
+				if o.Error != "" || o.Peer.Ours || !strings.HasPrefix(o.Peer.Version, "6.") || !o.Test.RDMACM {
+					t.Errorf("%+v", o)
+				}
+				if len(o.Results) == 0 {
+					if client || kind != "read lat" {
+						t.Fatal("no results")
+					}
+					return // the server of read lat measures nothing
+				}
+				last := o.Results[len(o.Results)-1]
+				moved := last.Bits
+				if last.Sent != nil {
+					moved = last.Sent.Bits
+				}
+				if strconv.FormatUint(last.Bytes, 10) != size ||
+					k.metric == "bw" && !last.ByPeer && !(moved > 0) || k.metric == "lat" && !(last.P50 > 0 && last.Max >= last.P50) {
+					t.Errorf("figures %+v", last)
+				}
+			}
+			t.Run(stock+"/"+v.name+"/we serve", func(t *testing.T) {
+				srv, cli := pairCM(t, vm, ours, theirs)
+				stockRow(t, cli, size)
+				check(t, srv, false)
+			})
+			t.Run(stock+"/"+v.name+"/stock serves", func(t *testing.T) {
+				_, cli := pairCM(t, vm, theirs, ours)
+				check(t, cli, true)
+			})
+		}
+	}
+}
+
+// TestRXE_OursCM runs both ends of ours with -R, from the other device, and checks
+// every payload byte.
+func TestRXE_OursCM(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for _, k := range kinds {
+		variants := [][]string{{"-n", "20"}, {"-s", "100", "-n", "300", "-u", "17", "--tclass", "32"}}
+		if k.metric == "bw" {
+			variants = append(variants, []string{"-b", "-q", "4", "-s", "300", "-n", "100"}, []string{"-a", "-s", "64K", "-n", "8"},
+				[]string{"-N", "-D", "1", "-s", "4K"})
+			if k.verb != "write" {
+				variants = append(variants, []string{"-e", "-n", "20"})
+			}
+		}
+		if k.verb == "read" {
+			variants = append(variants, []string{"-o", "2", "-n", "20"})
+		}
+		for _, v := range variants {
+			t.Run(k.verb+" "+k.metric+" "+strings.Join(v, " "), func(t *testing.T) {
+				args := append([]string{"perf", k.verb, k.metric, "--json", "--verify"}, v...)
+				srv, cli := pairCM(t, vm, args, append(slices.Clone(args), "-d", vm.Dev[1], "-x", strconv.Itoa(vm.GID)))
+				so, co := srv.outcome(t), cli.outcome(t)
+				if !so.Peer.Ours || !co.Peer.Ours || !so.Verified && !co.Verified {
+					t.Errorf("server %+v, client %+v", so, co)
+				}
+				if co.Local.Device != vm.Dev[1] || so.Local.Device != vm.Dev[0] || !strings.HasSuffix(so.Peer.GID, vm.IP[1]) {
+					t.Errorf("devices %s and %s, the client is %s; want %s and %s, %s", so.Local.Device, co.Local.Device, so.Peer.GID, vm.Dev[0], vm.Dev[1], vm.IP[1])
+				}
+			})
+		}
+	}
+}
+
+// TestRXE_PeerDiesCM kills one end in the middle of a run.
+func TestRXE_PeerDiesCM(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for _, test := range []string{"write bw", "write lat", "send lat"} {
+		for _, dies := range []string{"client", "server"} {
+			t.Run(test+"/"+dies, func(t *testing.T) {
+				port := freshPort()
+				args := append(strings.Fields(test), "-R", "-D", "100", "--timeout", "10", "-p", port)
+				srv := start(t, "perf", args...)
+				says(t, srv, "waiting")
+				cli := start(t, "perf", append(slices.Clone(args), vm.IP[0])...)
+				begun(t, cli)
+				begun(t, srv)
+				victim, survivor := cli, srv
+				if dies == "server" {
+					victim, survivor = srv, cli
+				}
+				victim.Process.Kill()
+				<-victim.done
+				if rc := survivor.wait(t, 30*time.Second); rc != 1 {
+					t.Errorf("exit code %d, want 1\n%s", rc, survivor.output())
+				}
+				diag := survivor.diag.String()
+				if !strings.Contains(diag, "closed the connection") && !strings.Contains(diag, "retry") && !strings.Contains(diag, "flush") {
+					t.Errorf("the reason is not in %q", diag)
+				}
+				if strings.Contains(diag, "panic") || strings.Contains(diag, "live") {
+					t.Errorf("something was left open, or worse: %q", diag)
+				}
+			})
+		}
+	}
+}
+
+// begun waits until a test is under way.
+func begun(t *testing.T, p *proc) {
+	t.Helper()
+	for range 500 {
+		if strings.Contains(p.out.String(), "#bytes") {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("%v has not begun\n%s", p.Args, p.output())
+}
+
+// TestRXE_TwoClientsCM: while one client is served others are turned away, ours
+// with the reason.
+func TestRXE_TwoClientsCM(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	port := freshPort()
+	args := []string{"write", "bw", "-R", "-D", "4", "-s", "4K", "-p", port}
+	srv := start(t, "perf", args...)
+	says(t, srv, "waiting")
+	first := start(t, "perf", append(slices.Clone(args), vm.IP[0])...)
+	begun(t, first)
+	second := start(t, "perf", append(slices.Clone(args), vm.IP[0])...)
+	if rc := second.wait(t, 10*time.Second); rc != 1 || !strings.Contains(second.diag.String(), "busy with another client") {
+		t.Errorf("second client: exit code %d\n%s", rc, second.output())
+	}
+	stock := start(t, "ib_write_bw", "-R", "-F", "-p", port, vm.IP[0])
+	if rc := stock.wait(t, 10*time.Second); rc == 0 {
+		t.Errorf("a stock client was served\n%s", stock.output())
+	}
+	if rc := first.wait(t, 30*time.Second); rc != 0 {
+		t.Errorf("first client: exit code %d\n%s", rc, first.output())
+	}
+	if rc := srv.wait(t, 10*time.Second); rc != 0 {
+		t.Errorf("server: exit code %d\n%s", rc, srv.output())
+	}
+}
+
+// TestRXE_FailuresCM: what goes wrong says so, with a way out.
+func TestRXE_FailuresCM(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	fails := func(t *testing.T, p *proc, want string) {
+		t.Helper()
+		if rc := p.wait(t, 20*time.Second); rc != 1 || !strings.Contains(p.diag.String(), want) {
+			t.Errorf("%v: exit code %d, want 1 and %q\n%s", p.Args, rc, want, p.output())
+		}
+	}
+	t.Run("nobody listens", func(t *testing.T) {
+		fails(t, start(t, "perf", "write", "bw", "-R", "--retry", "0.3", "-p", freshPort(), vm.IP[0]), "no server is listening there with -R")
+	})
+	t.Run("no RDMA device", func(t *testing.T) {
+		if a := netip.MustParseAddr(vm.IP[0]); a.IsLoopback() {
+			t.Fatal("the devices' addresses are loopback's")
+		}
+		fails(t, start(t, "perf", "write", "bw", "-R", "-p", freshPort(), "192.0.2.1"), "by rdma_cm")
+	})
+	t.Run("another device", func(t *testing.T) {
+		port := freshPort()
+		srv := start(t, "perf", "write", "bw", "-R", "-d", vm.Dev[1], "-p", port)
+		says(t, srv, "waiting")
+		cli := start(t, "perf", "write", "bw", "-R", "--retry", "0.3", "-p", port, vm.IP[0])
+		fails(t, srv, "leads to "+vm.Dev[0])
+		fails(t, cli, "the server refused the connection")
+	})
+	t.Run("different tests", func(t *testing.T) {
+		port := freshPort()
+		srv := start(t, "perf", "write", "bw", "-R", "-s", "4K", "-p", port)
+		says(t, srv, "waiting")
+		cli := start(t, "perf", "write", "bw", "-R", "-s", "8K", "-p", port, vm.IP[0])
+		fails(t, srv, "size (-s) is")
+		fails(t, cli, "size (-s) is")
+	})
+	t.Run("interrupt", func(t *testing.T) {
+		srv := start(t, "perf", "write", "bw", "-R", "-p", freshPort())
+		says(t, srv, "waiting")
+		srv.Process.Signal(os.Interrupt)
+		fails(t, srv, "interrupted")
+	})
+}
