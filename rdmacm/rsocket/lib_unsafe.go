@@ -27,7 +27,8 @@ var library = sync.OnceValues(func() (*lib, error) {
 		return nil, err
 	}
 	c := &lib{lib: l}
-	limit := limitOf(l.Version())
+	_, err = l.Symbol("rdma_write_cm_event")
+	limit := limitOf(l.Version(), err == nil)
 	c.listening.what, c.listening.limit = "listening sockets", limit
 	c.connecting.what, c.connecting.limit = "connections that were accepted or do not block", limit
 	if c.rread, err = l.Symbol("rread"); err != nil {

@@ -1,6 +1,7 @@
 package rsocket
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -15,8 +16,8 @@ type Item struct {
 }
 
 // Poll waits, in C, until one of the items is ready or time is up, and returns how
-// many are. A timeout below 0 is none. Nothing else ends it, and sockets that it
-// waits for cannot be closed meanwhile: a Poller has neither limit. The error is
+// many are. A timeout below 0 is none: then nothing else ends it, and sockets that it
+// waits for cannot be closed meanwhile. A socket is in one item. A Poller is better. The error is
 // ErrClosed if a socket is closed; its item is Invalid then.
 //
 // C: rpoll.
@@ -24,6 +25,9 @@ func Poll(items []Item, timeout time.Duration) (int, error) {
 	l, err := library()
 	if err != nil {
 		return 0, err
+	}
+	if timeout > 0 {
+		return pollFor(items, timeout)
 	}
 	fds := make([]pollfd, len(items))
 	for i := range items {
@@ -36,7 +40,11 @@ func Poll(items []Item, timeout time.Duration) (int, error) {
 		defer s.use.RUnlock()
 		fds[i] = pollfd{fd: int32(s.fd), events: items[i].Events}
 	}
-	n, err := l.poll(fds, millis(timeout))
+	ms := 0
+	if timeout < 0 {
+		ms = -1
+	}
+	n, err := l.poll(fds, ms)
 	if err != nil {
 		return 0, err
 	}
@@ -46,12 +54,27 @@ func Poll(items []Item, timeout time.Duration) (int, error) {
 	return n, nil
 }
 
-// millis rounds up.
-func millis(d time.Duration) int {
-	if d < 0 {
-		return -1
+// pollFor polls for a limited time, by a Poller: librdmacm before v63 may hang for
+// good in the rpoll after one that timed out.
+func pollFor(items []Item, timeout time.Duration) (int, error) {
+	p, err := NewPoller()
+	if err != nil {
+		return 0, err
 	}
-	return int(min((d+time.Millisecond-1)/time.Millisecond, 1<<31-1))
+	defer p.Close()
+	for i := range items {
+		items[i].Ready = 0
+		if err := p.Add(items[i].Socket, items[i].Events); err != nil {
+			items[i].Ready = Invalid
+			return 0, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if _, err := p.Wait(ctx); err != nil && ctx.Err() == nil {
+		return 0, err
+	}
+	return Poll(items, 0)
 }
 
 // Select is Poll in the manner of select: it leaves in each list what is ready. It
@@ -81,9 +104,20 @@ func Select(read, write, except []*Socket, timeout time.Duration) (r, w, e []*So
 			top = max(top, s.fd+1)
 		}
 	}
-	var tv *[2]int64
-	if timeout >= 0 {
-		tv = &[2]int64{int64(timeout / time.Second), int64(timeout % time.Second / time.Microsecond)}
+	tv := &[2]int64{}
+	switch {
+	case timeout < 0:
+		tv = nil
+	case timeout > 0: // as in pollFor
+		var items []Item
+		for i, list := range lists {
+			for _, s := range list {
+				items = append(items, Item{Socket: s, Events: [3]Events{In, Out, 0}[i]})
+			}
+		}
+		if _, err := Poll(items, timeout); err != nil {
+			return nil, nil, nil, err
+		}
 	}
 	if _, err := l.sel(top, sets, tv); err != nil {
 		return nil, nil, nil, err

@@ -6,14 +6,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
 )
-
-// longest bounds one wait in C. Wakes do not depend on it.
-const longest = time.Second
 
 // Poller waits for many sockets in one goroutine. It belongs to the caller. One
 // goroutine at a time waits; the other methods may be called by any, also meanwhile.
@@ -77,13 +73,15 @@ func (p *Poller) wake() {
 
 // drain takes what wake has written.
 func (p *Poller) drain() {
-	p.poked.Store(false) // a wake from here on writes again
 	var b [8]byte
 	c, err := p.r.SyscallConn()
 	if err != nil {
 		return
 	}
 	_ = c.Control(func(fd uintptr) { _, _ = syscall.Read(int(fd), b[:]) })
+	// A wake before this line writes nothing. What it is for is looked at before the
+	// next call of rpoll.
+	p.poked.Store(false)
 }
 
 // Add has the poller wait for events of a socket, or for other events than before.
@@ -187,7 +185,9 @@ func (p *Poller) wait() ([]Ready, error) {
 	for i := range p.fds {
 		p.fds[i].revents = 0
 	}
-	_, err := p.lib.poll(p.fds, millis(longest))
+	// Without a limit of time: librdmacm before v63 may hang for good in the rpoll
+	// after one that timed out. The pipe ends it.
+	_, err := p.lib.poll(p.fds, -1)
 	if err != nil {
 		if e, ok := err.(*Error); ok && e.Errno == syscall.EINTR {
 			return nil, nil

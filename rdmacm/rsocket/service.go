@@ -27,24 +27,26 @@ type service struct {
 type ServiceError struct {
 	What    string // "listening sockets"
 	Limit   int    // in a process
-	Version string // of the library
+	Version string // of the library; may be empty
 }
 
 func (e *ServiceError) Error() string {
-	return fmt.Sprintf("rsocket: librdmacm %s crashes with more than %d %s in a process; "+
-		"close some, or use rdma-core v%d or newer", e.Version, e.Limit, e.What, mended)
+	return fmt.Sprintf("rsocket: %s crashes with more than %d %s in a process; "+
+		"close some, or use rdma-core v%d or newer", strings.TrimSpace("librdmacm "+e.Version), e.Limit, e.What, mended)
 }
 
 // Is reports whether target is ErrNotSupported.
 func (e *ServiceError) Is(target error) bool { return target == ErrNotSupported }
 
-// limitOf is that of a version, "44.0". One without a number counts as new.
-func limitOf(version string) int32 {
+// limitOf is that of a version, "44.0". A file whose name has none is judged by
+// whether it has functions of v60.
+func limitOf(version string, v60 bool) int32 {
 	major, _, _ := strings.Cut(version, ".")
-	if n, err := strconv.Atoi(major); err == nil && n < mended {
-		return brokenBeyond
+	n, err := strconv.Atoi(major)
+	if v60 || err == nil && n >= mended {
+		return 0
 	}
-	return 0
+	return brokenBeyond
 }
 
 // enter counts a socket.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -75,14 +74,6 @@ func TestStrings(t *testing.T) {
 	}
 }
 
-func TestMillis(t *testing.T) {
-	for in, want := range map[time.Duration]int{-1: -1, 0: 0, 1: 1, time.Millisecond: 1, 1500 * time.Microsecond: 2, 1 << 62: 1<<31 - 1} {
-		if got := millis(in); got != want {
-			t.Errorf("%v is %d, want %d", in, got, want)
-		}
-	}
-}
-
 func TestClosed(t *testing.T) {
 	s := &Socket{fd: -1}
 	s.closed.Store(true)
@@ -123,10 +114,13 @@ func TestClosed(t *testing.T) {
 }
 
 func TestServiceLimit(t *testing.T) {
-	for version, want := range map[string]int32{"44.0": 3, "52.1": 3, "53.0": 0, "65.0": 0, "": 0} {
-		if got := limitOf(version); got != want {
+	for version, want := range map[string]int32{"44.0": 3, "52.1": 3, "53.0": 0, "65.0": 0, "": 3} {
+		if got := limitOf(version, false); got != want {
 			t.Errorf("librdmacm %q: limit %d, want %d", version, got, want)
 		}
+	}
+	if got := limitOf("", true); got != 0 {
+		t.Errorf("librdmacm with functions of v60: limit %d", got)
 	}
 	v := &service{what: "connections", limit: 2}
 	for i, want := range []bool{true, true, false} {
