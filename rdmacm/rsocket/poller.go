@@ -6,10 +6,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
 )
+
+// longest bounds one wait in C, by the pipe. The library now and then misses an
+// event of a socket, and would notice it after five seconds by itself.
+const longest = 200 * time.Millisecond
 
 // Poller waits for many sockets in one goroutine. It belongs to the caller. One
 // goroutine at a time waits; the other methods may be called by any, also meanwhile.
@@ -187,7 +192,9 @@ func (p *Poller) wait() ([]Ready, error) {
 	}
 	// Without a limit of time: librdmacm before v63 may hang for good in the rpoll
 	// after one that timed out. The pipe ends it.
+	limit := time.AfterFunc(longest, p.wake)
 	_, err := p.lib.poll(p.fds, -1)
+	limit.Stop()
 	if err != nil {
 		if e, ok := err.(*Error); ok && e.Errno == syscall.EINTR {
 			return nil, nil
