@@ -46,7 +46,7 @@ func parse(args []string) (*options, error) {
 		return errors.Join(
 			cm.Within("-c", o.connections, 1, 1<<16),
 			cm.Within("-C", o.count, 1, 1<<14),
-			cm.Within("-S", o.size, 1, 4096))
+			cm.Within("-S", o.size, 1, 1<<16))
 	})
 	return o, err
 }
