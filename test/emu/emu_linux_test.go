@@ -91,6 +91,8 @@ var once = []row{
 	{command: "perf:send:bw/ib_send_bw -n 100 -s 4096 -e"},
 	{command: "ib_send_lat/perf:send:lat -n 200 -s 64"},
 	{command: "perf:send:bw -n 100 -s 65536 --verify"},
+	{command: "perf:write:bw/ib_write_bw -R -n 100 -s 4096 -q 4", host: loopback[2]},
+	{command: "ib_write_bw/perf:write:bw -R -n 100 -s 65536 -b", host: loopback[2]},
 }
 
 // more is for full runs alone, each way.
@@ -166,6 +168,10 @@ var more = []row{
 	{command: "ib_send_bw/perf:send:bw -n 100 -s 4096 -q 4 -b"},
 	{command: "perf:send:lat/ib_send_lat -n 200 -s 64"},
 	{command: "perf:write:bw -n 100 -s 65536 --verify"},
+	{command: "perf:read:bw/ib_read_bw -R -n 100 -s 65536 -q 4", host: loopback[2]},
+	{command: "ib_send_lat/perf:send:lat -R -n 200 -s 64", host: loopback[2]},
+	{command: "perf:write:lat/ib_write_lat -R -n 200 -s 8", host: loopback[2]},
+	{command: "perf:send:bw -R -n 100 -s 65536 --verify", host: loopback[3]},
 	{command: "perf:read:bw -n 100 -s 65536 --verify -q 4"},
 	{command: "perf:send:lat -n 100 -s 64 --verify -e"},
 }
