@@ -308,6 +308,14 @@ func TestRXECM_CheckIsReal(t *testing.T) {
 		s.fails("datagram 0 has 100 bytes, want 200: give both sides the same -S")
 		c.fails("0 datagrams received of 10: no completion for 1s")
 	})
+	t.Run("count", func(t *testing.T) {
+		s, c := pair(t, false, false, []string{"udaddy", "-C", "20"}, []string{"udaddy", "-C", "10", "-s", rxe.IP[0]}, "-p", nextPort(), "--timeout", "1s")
+		s.fails("10 datagrams received of 20: no completion for 1s")
+		c.fails("0 datagrams received of 10: no completion for 1s")
+		if e := s.errs.String(); strings.Count(e, "\n") != 1 {
+			t.Errorf("more is wrong than that: %s", e)
+		}
+	})
 }
 
 var table = regexp.MustCompile(`(?m)^step .*\n(?:[a-z ]+: +[0-9. ]+\n)*connect +: +[0-9. ]+\n(?:[a-z ]+: +[0-9. ]+\n)*destroy +: +[0-9. ]+$`)

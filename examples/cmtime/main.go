@@ -106,15 +106,16 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 	defer pingpong.Close(l, &err)
 	fmt.Fprintf(out, "listening on %v\n", l.Addr())
 	var clients sync.WaitGroup
+	defer clients.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	for n := 0; ; n++ {
 		c, err := l.Accept(ctx)
 		if ctx.Err() != nil { // interrupted, as it has to be
-			clients.Wait()
 			fmt.Fprintf(out, "%d connections\n", n)
 			return nil
 		}
 		if err != nil {
-			clients.Wait()
 			return err
 		}
 		clients.Go(func() {

@@ -105,10 +105,14 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 			return err
 		}
 		defer pingpong.Close(c, &err)
+		defer func() {
+			if p.ah != nil {
+				pingpong.Close(p.ah, &err)
+			}
+		}()
 		if err := p.receive(ctx); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, p.ah.Close()) }()
 		if err := p.send(); err != nil {
 			return err
 		}

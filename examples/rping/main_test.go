@@ -1,0 +1,30 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/examples/internal/cm"
+)
+
+func TestRun_Usage(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                            "want either -s or -c",
+		"-s -c -a h":                  "want either -s or -c",
+		"-c":                          "want -a with the address of the server",
+		"-c -a h -P":                  "-P is for -s",
+		"-s --timeout 0s":             "--timeout 0s: want more than 0",
+		"-c -a h -S 22":               "-S 22: want 23 to 65535",
+		"-c -a h -S 65536":            "-S 65536: want 23 to 65535",
+		"-c -a h -C -1":               "-C -1: want 0 to",
+		"-c -a 10.0.0.1 -I somewhere": "-I: ",
+		"-s here":                     `"here": no arguments`,
+	} {
+		var usage *cm.UsageError
+		if err := run(t.Context(), strings.Fields(args), io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("rping %s: %v, want %q", args, err, want)
+		}
+	}
+}
