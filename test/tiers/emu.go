@@ -45,6 +45,8 @@ func (r *runner) emu(ctx context.Context) ([]Result, error) {
 				if path == "direct" { // it is long, and TestEmuPairs runs it on either path
 					mixed = append(mixed, "./"+d)
 				}
+			case "rdmacm/rsocket", "examples":
+				mixed = append(mixed, "./"+d)
 			default:
 				own = append(own, "./"+d)
 			}
