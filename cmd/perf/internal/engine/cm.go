@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -138,6 +139,21 @@ func (s *session) connectCM(qo ibv.QPOptions) error {
 	c.Inline = qo.MaxInline
 	s.cm.Ready()
 	_, err := s.conn.Keys("meeting after the queue pairs", s.own[0])
+	return err
+}
+
+// disconnected explains a failure of a queue pair whose connection the peer has
+// ended: rdma_cm moves it to the error state then.
+func (s *session) disconnected(err error) error {
+	if err == nil || errors.Is(err, wire.ErrClosed) {
+		return err
+	}
+	for i, conn := range s.conns {
+		if why := conn.Err(); why != nil {
+			return &wire.ExchangeError{Peer: s.conn.Peer(), Step: fmt.Sprintf("queue pair %d of %d", i+1, len(s.conns)),
+				Err: fmt.Errorf("%w in the middle of the run: %w; %w", wire.ErrClosed, why, err)}
+		}
+	}
 	return err
 }
 

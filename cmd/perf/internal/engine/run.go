@@ -333,6 +333,7 @@ func (t *test) guard(size, want uint64, loop func(ctx context.Context) error) er
 	if errors.Is(err, context.Canceled) {
 		err = context.Cause(ctx) // a sleep for completions was ended for a reason
 	}
+	err = t.disconnected(err)
 	if tm := timer.Load(); tm != nil {
 		if tm.Stop() && err != nil {
 			err = fmt.Errorf("%w; the peer has closed its connection", err)
