@@ -42,7 +42,7 @@ func (t *Tree) raw(path string, content []byte) {
 func (t *Tree) write(path string, content []byte) {
 	name := t.root + path
 	if t.built {
-		name = t.root + "/tmp/new"
+		name = t.root + "/scratch/new"
 	}
 	err := os.WriteFile(name, content, 0o444)
 	if t.built && err == nil {
@@ -56,7 +56,7 @@ func (t *Tree) write(path string, content []byte) {
 
 // same makes a file that shares its content with others, until one of them is replaced: it costs less.
 func (t *Tree) same(path, content string) {
-	first := "/tmp/" + content
+	first := "/scratch/" + content
 	if !t.made[first] {
 		t.file(first, content)
 		t.made[first] = true

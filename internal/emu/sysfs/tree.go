@@ -79,7 +79,7 @@ func (t *Tree) Root() string { return t.root }
 func (t *Tree) Close() error { return os.RemoveAll(t.root) }
 
 func (t *Tree) build() {
-	t.dir("/tmp")
+	t.dir("/scratch")
 	t.rdmacm = 58
 	for exists(fmt.Sprintf("/sys/dev/char/%d:%d", MiscMajor, t.rdmacm)) && t.rdmacm > 1 {
 		t.rdmacm--
