@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -9,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // pairCM runs a server and a client with -R, and wants both to exit with 0. A stock
@@ -256,4 +259,74 @@ func TestRXE_FailuresCM(t *testing.T) {
 		srv.Process.Signal(os.Interrupt)
 		fails(t, srv, "interrupted")
 	})
+}
+
+// TestRXE_StrangersCM: what else may connect to a server with -R.
+func TestRXE_StrangersCM(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for _, tc := range []struct {
+		name string
+		say  []int // bytes of each message
+		want string
+	}{
+		{"garbage", []int{16}, "does not speak perftest's protocol"},
+		{"too long", []int{4000}, "exchange with"},
+		{"too many", []int{16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16}, "exchange with"},
+		{"silence", nil, "said nothing for 2s"},
+		{"close", nil, "closed the connection"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			port := freshPort()
+			srv := start(t, "perf", "write", "bw", "-R", "--timeout", "2", "-p", port)
+			says(t, srv, "waiting")
+			var mr *ibv.MR
+			c, err := rdmacm.Dial(t.Context(), net.JoinHostPort(vm.IP[0], port), &rdmacm.Options{Prepare: func(c *rdmacm.Conn) (err error) {
+				if mr, err = c.PD().AllocMR(8192, ibv.LocalWrite); err != nil {
+					return err
+				}
+				c.OnClose(mr.Close)
+				_, err = c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{mr.SGE(4096, 4096)}}})
+				return err
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			copy(mr.Bytes(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			for i, n := range tc.say {
+				// Some fail: the server may have had enough.
+				_, _ = c.QP().PostSend([]ibv.SendWR{{ID: uint64(i), Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(0, n)}}})
+			}
+			if tc.name == "close" {
+				if err := c.Shutdown(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			if rc := srv.wait(t, 20*time.Second); rc != 1 || !strings.Contains(srv.diag.String(), tc.want) || strings.Contains(srv.diag.String(), "panic") {
+				t.Errorf("exit code %d, want 1 and %q\n%s", rc, tc.want, srv.output())
+			}
+		})
+	}
+}
+
+// TestRXE_InterruptCM: both ends leave in order when one gets a signal in a run.
+func TestRXE_InterruptCM(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	port := freshPort()
+	args := []string{"send", "bw", "-R", "-D", "100", "--timeout", "10", "-p", port}
+	srv := start(t, "perf", args...)
+	says(t, srv, "waiting")
+	cli := start(t, "perf", append(slices.Clone(args), vm.IP[0])...)
+	begun(t, cli)
+	cli.Process.Signal(os.Interrupt)
+	if rc := cli.wait(t, 10*time.Second); rc != 1 || !strings.Contains(cli.diag.String(), "interrupted") {
+		t.Errorf("exit code %d\n%s", rc, cli.output())
+	}
+	if rc := srv.wait(t, 30*time.Second); rc != 1 || !strings.Contains(srv.diag.String(), "closed the connection") {
+		t.Errorf("server: exit code %d\n%s", rc, srv.output())
+	}
 }
