@@ -35,6 +35,7 @@ var requests = []request{
 	{"gid", "gid DEVICE PORT INDEX GID|none", "change an entry of a GID table", [2]int{4, 4}, (*machine).controlGID},
 	{"remove", "remove DEVICE", "take a device away", [2]int{1, 1}, (*machine).controlRemove},
 	{"trace", "trace on|off", "start or stop the trace that --trace made", [2]int{1, 1}, (*machine).controlTrace},
+	{"listeners", "listeners", "ports on which somebody listens in rdma_cm", [2]int{0, 0}, (*machine).controlListeners},
 	{"strict", "strict", "what strict mode has found", [2]int{0, 0}, (*machine).controlStrict},
 	{"stats", "stats", "objects, memory and descriptors of the emulator", [2]int{0, 0}, (*machine).controlStats},
 }
@@ -178,6 +179,8 @@ func (m *machine) controlTrace(args []string) (any, error) {
 	m.trace.Set(args[0] == "on")
 	return nil, nil
 }
+
+func (m *machine) controlListeners([]string) (any, error) { return m.cm.Listeners(), nil }
 
 func (m *machine) controlStrict([]string) (any, error) {
 	if m.report == nil {

@@ -17,7 +17,7 @@ type files struct {
 	tree  *sysfs.Tree
 	verbs *verbs.Server
 	cm    *cm.Server
-	calm  func(tid int) // told of a program that opens a device
+	opens func(tid int) // told of a program that opens a device
 }
 
 func (f *files) handle(c *notify.Call) {
@@ -99,11 +99,11 @@ func (f *files) open(c *notify.Call, t sysfs.Target) {
 	flags := int(c.Args[2])
 	switch t.Kind {
 	case sysfs.Uverbs:
-		f.calm(c.TID)
+		f.opens(c.TID)
 		f.verbs.Open(c, t.Device)
 		return
 	case sysfs.RDMACM:
-		f.calm(c.TID)
+		f.opens(c.TID)
 		f.cm.Open(c)
 		return
 	case sysfs.File:

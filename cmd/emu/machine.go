@@ -3,6 +3,7 @@
 package main
 
 import (
+	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -11,6 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/engine"
 	"github.com/pureverbs/pureverbs/internal/emu/fault"
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 	"github.com/pureverbs/pureverbs/internal/emu/strict"
 	"github.com/pureverbs/pureverbs/internal/emu/sysfs"
@@ -223,4 +225,14 @@ func (m *machine) finish(code int) (int, error) {
 		}
 	}
 	return code, err
+}
+
+// opens is told of a thread that opens a device.
+func (m *machine) opens(tid int) {
+	if pid, err := guest.TGID(tid); err == nil && m.report != nil {
+		m.report.Opened(pid)
+	}
+	if runtime.NumCPU() < 4 {
+		calm(tid)
+	}
 }

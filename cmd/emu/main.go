@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -97,10 +96,7 @@ func serve(o *options, stderr io.Writer) (int, error) {
 	}
 	defer ctl.Close()
 	fabric.Engine = m.eng
-	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), calm: func(int) {}}
-	if runtime.NumCPU() < 4 {
-		f.calm = calm
-	}
+	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), opens: m.opens}
 	m.watch(f.verbs, f.cm)
 	tree.OnCounters = m.counters
 	go m.eng.Run()

@@ -68,9 +68,7 @@ func TestEmuFaults(t *testing.T) {
 			r := row{command: tt.command, emu: []string{"--strict-ignore=leak", "--trace", "--fault", tt.fault}}
 			s, c := r.ends(here, "21900")
 			args := []string{filepath.Join(root, ".build/bin/pair"), "-t", "4s"}
-			if !cm(s) {
-				args = append(args, "-p", "21900")
-			}
+			args = append(args, awaited(s, "21900")...)
 			out, err := here.emulate(t, r.emu, append(append(append(args, s...), "--"), c...)...)
 			if (err == nil) != tt.ok {
 				t.Errorf("%v; succeeds: want %v", err, tt.ok)
@@ -120,7 +118,7 @@ func TestEmuControl(t *testing.T) {
 func TestEmuStats(t *testing.T) {
 	emu, pair := filepath.Join(root, ".build/bin/emu"), filepath.Join(root, ".build/bin/pair")
 	round := strings.NewReplacer("EMU", emu, "PAIR", pair).Replace(
-		`PAIR -p 21920 ib_send_bw -p 21920 -n 50 -- ib_send_bw -p 21920 -n 50 127.0.0.1 >/dev/null; PAIR rping -s -a 127.0.0.1 -p 21921 -C 3 -- rping -c -a 127.0.0.1 -p 21921 -C 3 >/dev/null
+		`PAIR -p 21920 ib_send_bw -p 21920 -n 50 -- ib_send_bw -p 21920 -n 50 127.0.0.1 >/dev/null; PAIR -cm 21921 rping -s -a 127.0.0.1 -p 21921 -C 3 -- rping -c -a 127.0.0.1 -p 21921 -C 3 >/dev/null
 ib_write_bw -p 21922 >/dev/null & k=$!; sleep 0.1; kill -9 $k; wait $k 2>/dev/null; sleep 0.3; EMU control stats; `)
 	out, err := here.emulate(t, []string{"--strict-ignore=leak"}, "sh", "-c", strings.Repeat(round, 6))
 	var all []map[string]int64

@@ -4,6 +4,7 @@ package cm
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,6 +38,18 @@ func (s *Server) takePort(i *id) unix.Errno {
 		}
 	}
 	return unix.EADDRNOTAVAIL
+}
+
+// Listeners is the ports on which somebody listens, lock held.
+func (s *Server) Listeners() []uint16 {
+	ports := []uint16{}
+	for k, ids := range s.ports {
+		if slices.ContainsFunc(ids, func(i *id) bool { return i.state == stListen }) {
+			ports = append(ports, k.port)
+		}
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports)
 }
 
 func (s *Server) own(i *id, k portKey) {

@@ -111,6 +111,14 @@ func (r *Report) Violation(pid int, rule, detail string) {
 	r.out.print(s)
 }
 
+// Opened remembers the name of a process that opens a device: it may be gone when the report needs it.
+func (r *Report) Opened(pid int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.names, pid) // perhaps another process's before
+	r.program(pid)
+}
+
 // program names a process once: it may be gone when the report is printed.
 func (r *Report) program(pid int) string {
 	n, ok := r.names[pid]

@@ -93,13 +93,13 @@ func pointer(good, end, readonly uint64) uint64 {
 	return good + uint64(rnd.IntN(1024))
 }
 
-// opened opens the device and, most times, makes it a context, as the library does: without one every command is refused at once.
-func opened() (int, error) {
+// opened opens the device and makes it a context, as the library does, or leaves it without one: then every command is refused at once.
+func opened(context bool) (int, error) {
 	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, fmt.Errorf("open: %w", err)
 	}
-	if rnd.IntN(8) > 0 {
+	if context {
 		// GET_CONTEXT, legacy: header, response, and mlx5's request.
 		var resp [256]byte
 		b := binary.NativeEndian.AppendUint32(nil, 0)
@@ -127,7 +127,7 @@ func ioctls() error {
 	if err != nil {
 		return err
 	}
-	fd, err := opened()
+	fd, err := opened(true)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func legacy(what, path string, most int, header func(cmd uint32, in, out int) []
 	}
 	errnos := map[unix.Errno]int{}
 	for round := 0; round < 8; round++ {
-		fd, err := opened()
+		fd, err := opened(round > 0)
 		if path != device && err == nil {
 			unix.Close(fd)
 			fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -271,7 +271,7 @@ func cmWrites() error {
 
 // mmaps maps what is there and what is not, and writes to what it got.
 func mmaps() error {
-	fd, err := opened()
+	fd, err := opened(true)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,6 +24,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/emu/control"
 )
 
 type end struct {
@@ -89,6 +92,13 @@ func listening(port int) bool {
 	return false
 }
 
+// listeningCM says whether somebody listens on the port of rdma_cm, by the emulator's word.
+func listeningCM(port int) bool {
+	var ports []int
+	v, err := control.Do(os.Getenv(control.Env), "listeners")
+	return err == nil && json.Unmarshal(v, &ports) == nil && slices.Contains(ports, port)
+}
+
 // wrappers start the program by exec.
 var wrappers = []string{"bash", "dash", "env", "perl", "setpriv", "stdbuf", "unshare"}
 
@@ -108,6 +118,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	f.SetOutput(stderr)
 	limit := f.Duration("t", 20*time.Second, "kill both after this `time`")
 	port := f.Int("p", 0, "TCP `port` that the server listens on")
+	cmPort := f.Int("cm", 0, "`port` that the server listens on in rdma_cm")
 	interrupt := f.Duration("int", 0, "send SIGINT to both after this `time`, of which they may die")
 	if f.Parse(args) != nil {
 		return 2
@@ -129,6 +140,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	for ready := false; !ready && !server.ended() && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if *port != 0 {
 			ready = listening(*port)
+			continue
+		}
+		if *cmPort != 0 {
+			ready = listeningCM(*cmPort)
 			continue
 		}
 		t := times(server.cmd.Process.Pid)
