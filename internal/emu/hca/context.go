@@ -39,14 +39,17 @@ func (c *Context) Handles() []uint32 { return slices.Sorted(maps.Keys(c.objects)
 func (c *Context) Object(handle uint32) any { return c.objects[handle] }
 
 func find[T any](c *Context, handle uint32) (v T, e unix.Errno) {
-	v, ok := c.objects[handle].(T)
+	o, ok := c.objects[handle]
 	if !ok {
+		return v, unix.ENOENT
+	}
+	if v, ok = o.(T); !ok {
 		return v, unix.EINVAL
 	}
 	return v, 0
 }
 
-// The objects of one kind by handle; EINVAL for a handle of another kind or of nothing.
+// The objects of one kind by handle; EINVAL for a handle of another kind, ENOENT for one of nothing.
 
 func (c *Context) PD(h uint32) (*PD, unix.Errno)    { return find[*PD](c, h) }
 func (c *Context) Key(h uint32) (*MKey, unix.Errno) { return find[*MKey](c, h) }
@@ -61,6 +64,8 @@ func (c *Context) QP(h uint32) (*QP, unix.Errno) {
 		return v, 0
 	case *openQP:
 		return v.qp, 0
+	case nil:
+		return nil, unix.ENOENT
 	}
 	return nil, unix.EINVAL
 }

@@ -86,11 +86,10 @@ func any1(id uint16) Spec { return Spec{ID: id, Kind: In, Max: 65535} }
 
 const (
 	cmdDestroyCQ = 20
-	cmdCount     = 41 // the last is open_qp
 	ex           = CmdExtended
 )
 
-// Cmds is all commands of write() that are answered; the rest is EOPNOTSUPP, or EINVAL if there is no such number. Sizes are those that the kernel insists on.
+// Cmds is all commands of write() that are answered; the rest is EOPNOTSUPP. Sizes are those that the kernel insists on.
 var Cmds = []Cmd{
 	{0, "get_context", 8, 8},
 	{1, "query_device", 8, 176},

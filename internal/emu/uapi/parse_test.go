@@ -239,7 +239,7 @@ func TestReadWriteErrors(t *testing.T) {
 		{"no header", wr(3, 4, 1), 7, unix.EINVAL},
 		{"header faults", &fakeMem{}, 8, unix.EFAULT},
 		{"flags", wr(0x100, 2, 0), 0, unix.EINVAL},
-		{"no such command", wr(41, 2, 0), 0, unix.EINVAL},
+		{"no such command", wr(41, 2, 0), 0, unix.EOPNOTSUPP},
 		{"unsupported", wr(21, 2, 0), 0, unix.EOPNOTSUPP},
 		{"unsupported extended", wr(0x80000000|52, 2, 0), 0, unix.EOPNOTSUPP},
 		{"in_words", wr(3, 5, 1, u64(base)...), 0, unix.EINVAL},
@@ -276,7 +276,7 @@ func TestInvoke(t *testing.T) {
 		want  unix.Errno
 	}{
 		{"libibverbs' probe", [][]byte{attr(2, 8, 1, 1)}, unix.ENOSPC},
-		{"no such command", [][]byte{attr(2, 8, 1, 99)}, unix.EINVAL},
+		{"no such command", [][]byte{attr(2, 8, 1, 99)}, unix.EOPNOTSUPP},
 		{"high bits", [][]byte{attr(2, 8, 1, 1<<32|3)}, unix.EINVAL},
 		{"alloc_pd", [][]byte{attr(2, 8, 1, 3), attr(0, 8, 1, base), attr(1, 4, 1, base), attr(0x1001, 4, 1, base)}, 0},
 		{"room too small", [][]byte{attr(2, 8, 1, 3), attr(0, 8, 1, base), attr(1, 3, 1, base)}, unix.ENOSPC},

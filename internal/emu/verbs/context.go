@@ -191,8 +191,12 @@ func openXRCD(c *call, q *uapi.OpenXRCD) unix.Errno {
 // infoHandles lists the handles of one kind of object.
 func infoHandles(c *call) unix.Errno {
 	b, e := get(c, func() (b []byte, _ unix.Errno) {
+		room := c.b.Room(2).Len
+		if room == 0 || room%4 != 0 {
+			return nil, unix.EINVAL
+		}
 		for _, h := range c.ctx.Handles() {
-			if kindOf(c.ctx.Object(h)) == c.b.Uint(0) {
+			if kindOf(c.ctx.Object(h)) == c.b.Uint(0) && len(b) < room {
 				b = binary.NativeEndian.AppendUint32(b, h)
 			}
 		}

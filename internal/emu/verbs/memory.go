@@ -19,10 +19,10 @@ const (
 func access(v uint32) unix.Errno {
 	a := hca.Access(v) &^ accessOptional
 	switch {
-	case a&^accessKnown != 0, a&hca.AccessOnDemand != 0:
-		return unix.EOPNOTSUPP
-	case a&(hca.AccessRemoteWrite|hca.AccessRemoteAtomic) != 0 && a&hca.AccessLocalWrite == 0:
+	case a&^accessKnown != 0, a&(hca.AccessRemoteWrite|hca.AccessRemoteAtomic) != 0 && a&hca.AccessLocalWrite == 0:
 		return unix.EINVAL
+	case a&hca.AccessOnDemand != 0:
+		return unix.EOPNOTSUPP
 	}
 	return 0
 }

@@ -725,10 +725,10 @@ func TestRefusals(t *testing.T) {
 	}
 	p.want("reg_mr, remote write alone", reg(pd, start, 4096, start, 2), unix.EINVAL)
 	p.want("reg_mr, iova elsewhere in its page", reg(pd, start, 4096, start+8, 1), unix.EINVAL)
-	p.want("reg_mr, unknown right", reg(pd, start, 4096, start, 1<<10), unix.EOPNOTSUPP)
+	p.want("reg_mr, unknown right", reg(pd, start, 4096, start, 1<<10), unix.EINVAL)
 	p.want("reg_mr, unknown hint", reg(pd, start, 4096, start, 1|1<<29), 0)
 	p.want("reg_mr, on demand", reg(pd, start, 4096, start, 1|64), unix.EOPNOTSUPP)
-	p.want("reg_mr, no such domain", reg(4711, start, 4096, start, 1), unix.EINVAL)
+	p.want("reg_mr, no such domain", reg(4711, start, 4096, start, 1), unix.ENOENT)
 	p.want("reg_mr, no memory there", reg(pd, 1<<46, 4096, 1<<46, 1), unix.EFAULT)
 
 	for _, c := range []struct {
