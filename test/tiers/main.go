@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.StringVar(&r.pkg, "pkg", "", "only this `package` (./ibv) or subtree (./internal/...)")
 	f.BoolVar(&r.figures, "figures", false, "run the figure tests and print their lines")
 	f.BoolVar(&r.ratios, "ratios", false, "rxe, emu: compare with the stock tools and print the ratios")
-	f.DurationVar(&r.timeout, "timeout", 4*time.Minute, "limit for the tests of one package")
+	f.DurationVar(&r.timeout, "timeout", 8*time.Minute, "limit for the tests of one package")
 	f.DurationVar(&r.vmLimit, "vmlimit", 15*time.Minute, "limit for one VM")
 	f.Func("e", "rxe: set `NAME=VALUE` in the VM", func(s string) error { r.env = append(r.env, s); return nil })
 	verbose := f.Bool("v", false, "print the tests' output as it comes")
