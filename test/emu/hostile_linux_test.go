@@ -17,22 +17,30 @@ func TestEmuHostile(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	bin := func(name string) string { return filepath.Join(root, ".build/bin", name) }
-	for _, what := range []string{"ioctl", "write", "cm", "mmap", "close", "forks", "rings", "ioctl write cm mmap close forks rings"} {
-		for _, w := range []way{here, ways[1]} {
-			t.Run(what+" "+w.name, func(t *testing.T) {
-				out, err := w.emulate(t, nil, "sh", "-c", strings.NewReplacer("HOSTILE", bin("hostile"), "EMU", bin("emu"), "PAIR", bin("pair")).Replace(
-					"timeout -s KILL 25 HOSTILE "+what+` || echo "it ended with $?"; sleep 0.3; EMU control stats; PAIR -p 21970 ibv_rc_pingpong -p 21970 -g 3 -c -- ibv_rc_pingpong -p 21970 -g 3 -c 127.0.0.1; ibv_devinfo`))
-				code := ""
-				if err != nil {
-					code = err.Error()
-				}
-				// Garbage breaks rules: 99 is right.
-				if code != "" && code != "exit status 99" || strings.Contains(out, "it ended with") || strings.Contains(out, "mistake of the emulator") ||
-					strings.Count(out, "=== server: exit 0") != 1 || strings.Count(out, "=== client: exit 0") != 1 || !strings.Contains(out, "PORT_ACTIVE") ||
-					!strings.Contains(out, `"contexts":0,"objects":0`) {
-					t.Errorf("%s\n%s", code, tail(out))
-				}
-			})
-		}
+	attacks := strings.Fields("ioctl write cm commands races mmap close signals forks rings")
+	type run struct {
+		what string
+		way
+	}
+	var runs []run
+	for _, what := range attacks {
+		runs = append(runs, run{what, here})
+	}
+	all := strings.Join(attacks, " ")
+	for _, r := range append(runs, run{all, here}, run{"forks", ways[1]}, run{all, ways[1]}) {
+		t.Run(r.what+" "+r.name, func(t *testing.T) {
+			out, err := r.emulate(t, nil, "sh", "-c", strings.NewReplacer("HOSTILE", bin("hostile"), "EMU", bin("emu"), "PAIR", bin("pair")).Replace(
+				"timeout -s KILL 25 HOSTILE "+r.what+` || echo "it ended with $?"; sleep 0.3; EMU control stats; PAIR -p 21970 ibv_rc_pingpong -p 21970 -g 3 -c -- ibv_rc_pingpong -p 21970 -g 3 -c 127.0.0.1; ibv_devinfo`))
+			code := ""
+			if err != nil {
+				code = err.Error()
+			}
+			// Garbage breaks rules: 99 is right.
+			if code != "" && code != "exit status 99" || strings.Contains(out, "it ended with") || strings.Contains(out, "mistake of the emulator") ||
+				strings.Count(out, "=== server: exit 0") != 1 || strings.Count(out, "=== client: exit 0") != 1 || !strings.Contains(out, "PORT_ACTIVE") ||
+				!strings.Contains(out, `"contexts":0,"objects":0`) {
+				t.Errorf("%s\n%s", code, tail(out))
+			}
+		})
 	}
 }

@@ -62,7 +62,7 @@ func (c *Context) QP(h uint32) (*QP, unix.Errno) {
 	switch v := c.objects[h].(type) {
 	case *QP:
 		return v, 0
-	case *openQP:
+	case *OpenedQP:
 		return v.qp, 0
 	case nil:
 		return nil, unix.ENOENT
@@ -82,7 +82,7 @@ func rank(v any) order {
 		return order{0, "flow"}
 	case *AH:
 		return order{1, "AH"}
-	case *openQP:
+	case *OpenedQP:
 		return order{2, "opened QP"}
 	case *QP:
 		return order{3, "QP"}
@@ -95,7 +95,7 @@ func rank(v any) order {
 			return order{6, "MW"}
 		}
 		return order{7, "MR"}
-	case *xrcdRef:
+	case *XRCDRef:
 		return order{8, "XRCD"}
 	case *PD:
 		return order{9, "PD"}
@@ -155,7 +155,7 @@ func (c *Context) Release() {
 			c.DestroyFlow(e.h)
 		case *AH:
 			c.DestroyAH(e.h)
-		case *QP, *openQP:
+		case *QP, *OpenedQP:
 			c.DestroyQP(e.h)
 		case *SRQ:
 			c.DestroySRQ(e.h)
@@ -168,7 +168,7 @@ func (c *Context) Release() {
 				v.refs = 0 // a window of another context cannot hold it: windows are of one PD
 				c.DeregMR(e.h)
 			}
-		case *xrcdRef:
+		case *XRCDRef:
 			c.CloseXRCD(e.h)
 		case *PD:
 			v.refs = 0
@@ -273,7 +273,8 @@ func (c *Context) CreateChannel(p *guest.Pipe) *CompChannel {
 // Channel is the completion channel of a name, as the program's descriptor has it; nil for none.
 func (c *Context) Channel(name string) *CompChannel { return c.channels[name] }
 
-type xrcdRef struct{ x *XRCD }
+// XRCDRef is one opening of an XRC domain.
+type XRCDRef struct{ x *XRCD }
 
 // OpenXRCD opens the XRC domain of an inode, or one of its own for no inode (dev and ino 0). flags are O_CREAT and O_EXCL.
 func (c *Context) OpenXRCD(dev, ino uint64, flags uint32) (handle uint32, x *XRCD, isNew bool, e unix.Errno) {
@@ -297,12 +298,12 @@ func (c *Context) OpenXRCD(dev, ino uint64, flags uint32) (handle uint32, x *XRC
 		}
 	}
 	x.refs++
-	return c.add(&xrcdRef{x}), x, isNew, 0
+	return c.add(&XRCDRef{x}), x, isNew, 0
 }
 
 // CloseXRCD closes an XRC domain; the last one fails while QPs or SRQs use it.
 func (c *Context) CloseXRCD(handle uint32) unix.Errno {
-	r, e := find[*xrcdRef](c, handle)
+	r, e := find[*XRCDRef](c, handle)
 	if e != 0 {
 		return e
 	}

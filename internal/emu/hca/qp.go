@@ -26,8 +26,8 @@ type QPInit struct {
 	SourceQPN                 uint32
 }
 
-// openQP is a second handle of an XRC_RECV QP.
-type openQP struct {
+// OpenedQP is a further handle of an XRC_RECV QP.
+type OpenedQP struct {
 	qp   *QP
 	user uint64
 }
@@ -41,7 +41,7 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	qp := &QP{Context: c, User: i.User, UIdx: i.UIdx, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll, Flags: i.Flags, Mem: c.Mem, DB: i.DB}
 	var e unix.Errno
 	if i.Type == XRCRecv {
-		r, e := find[*xrcdRef](c, i.XRCD)
+		r, e := find[*XRCDRef](c, i.XRCD)
 		if e != 0 {
 			return nil, e
 		}
@@ -136,7 +136,7 @@ func (qp *QP) refs(n int) {
 
 // OpenQP gives another handle of an XRC_RECV QP of the domain.
 func (c *Context) OpenQP(xrcd, qpn uint32, user uint64) (*QP, unix.Errno) {
-	r, e := find[*xrcdRef](c, xrcd)
+	r, e := find[*XRCDRef](c, xrcd)
 	if e != 0 {
 		return nil, e
 	}
@@ -145,14 +145,14 @@ func (c *Context) OpenQP(xrcd, qpn uint32, user uint64) (*QP, unix.Errno) {
 		return nil, unix.EINVAL
 	}
 	o := *qp
-	o.Handle = c.add(&openQP{qp, user})
+	o.Handle = c.add(&OpenedQP{qp, user})
 	qp.opens++
 	return &o, 0
 }
 
 // DestroyQP destroys a QP in any state; an XRC_RECV QP lives on while it is open elsewhere.
 func (c *Context) DestroyQP(handle uint32) (asyncEvents uint32, e unix.Errno) {
-	if o, ok := c.objects[handle].(*openQP); ok {
+	if o, ok := c.objects[handle].(*OpenedQP); ok {
 		delete(c.objects, handle)
 		o.qp.opens--
 		if o.qp.orphan && o.qp.opens == 0 {

@@ -145,7 +145,7 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 	}
 	s := &SRQ{Context: c, PD: pd, User: i.User, UIdx: i.UIdx, XRC: i.XRC, Mem: c.Mem, DB: i.DB, MaxSGE: i.MaxSGE, Limit: i.Limit}
 	if i.XRC {
-		r, e := find[*xrcdRef](c, i.XRCD)
+		r, e := find[*XRCDRef](c, i.XRCD)
 		if e != 0 {
 			return nil, e
 		}

@@ -212,7 +212,7 @@ func kindOf(o any) uint64 {
 		return uapi.ObjPD
 	case *hca.CQ:
 		return uapi.ObjCQ
-	case *hca.QP:
+	case *hca.QP, *hca.OpenedQP:
 		return uapi.ObjQP
 	case *hca.SRQ:
 		return uapi.ObjSRQ
@@ -220,6 +220,8 @@ func kindOf(o any) uint64 {
 		return uapi.ObjAH
 	case *hca.Flow:
 		return uapi.ObjFlow
+	case *hca.XRCDRef:
+		return uapi.ObjXRCD
 	case *hca.UAR:
 		return uapi.ObjUAR
 	case *hca.MKey:

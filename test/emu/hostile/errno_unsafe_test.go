@@ -58,21 +58,6 @@ func (a *asker) is(what string, got, want unix.Errno) {
 	}
 }
 
-// words is vs in the machine's order, each as wide as its type.
-func words(vs ...any) (b []byte) {
-	for _, v := range vs {
-		switch v := v.(type) {
-		case []byte:
-			b = append(b, v...)
-		case int: // four bytes, the usual
-			b = binary.NativeEndian.AppendUint32(b, uint32(v))
-		default:
-			b, _ = binary.Append(b, binary.NativeEndian, v)
-		}
-	}
-	return b
-}
-
 // write sends a command with out words of room, and gives what came.
 func (a *asker) write(cmd uint32, out int, body ...any) (unix.Errno, []byte) {
 	addr, resp := a.room(1024)

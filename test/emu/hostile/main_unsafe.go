@@ -13,16 +13,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
+	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
 const (
@@ -39,14 +36,22 @@ var (
 )
 
 func main() {
-	if os.Getenv(childEnv) != "" {
-		child()
+	flag.Parse()
+	mode, number, isChild := strings.Cut(os.Getenv(childEnv), " ")
+	if isChild {
+		*seed, _ = strconv.ParseUint(number, 10, 64)
+	} else {
+		fmt.Println("seed", *seed)
+	}
+	rnd = rand.New(rand.NewPCG(*seed, 0))
+	if isChild {
+		if err := child(mode); err != nil {
+			fmt.Fprintf(os.Stderr, "hostile: %s: %v\n", mode, err)
+			os.Exit(1)
+		}
 		return
 	}
-	flag.Parse()
-	fmt.Println("seed", *seed)
-	rnd = rand.New(rand.NewPCG(*seed, 0))
-	attacks := map[string]func() error{"ioctl": ioctls, "write": writes, "cm": cmWrites, "mmap": mmaps, "close": closes, "forks": forks, "rings": rings}
+	attacks := map[string]func() error{"ioctl": ioctls, "write": writes, "commands": commandStorm, "cm": cmWrites, "mmap": mmaps, "close": closes, "signals": signals, "races": races, "forks": forks, "rings": rings}
 	for _, what := range flag.Args() {
 		do := attacks[what]
 		if do == nil {
@@ -67,7 +72,7 @@ func memory() (good, end, readonly uint64, err error) {
 	if err != nil {
 		return
 	}
-	base := uint64(uintptr(unsafe.Pointer(&p[0])))
+	base := where(p)
 	if err = unix.Mprotect(p[8*page:9*page], unix.PROT_READ); err == nil {
 		err = unix.Mprotect(p[9*page:], unix.PROT_NONE)
 	}
@@ -101,11 +106,11 @@ func opened(context bool) (int, error) {
 	}
 	if context {
 		// GET_CONTEXT, legacy: header, response, and mlx5's request.
-		var resp [256]byte
+		resp := make([]byte, 256)
 		b := binary.NativeEndian.AppendUint32(nil, 0)
 		b = binary.NativeEndian.AppendUint16(b, 12)
 		b = binary.NativeEndian.AppendUint16(b, uint16(len(resp)/4))
-		b = binary.NativeEndian.AppendUint64(b, uint64(uintptr(unsafe.Pointer(&resp[0]))))
+		b = binary.NativeEndian.AppendUint64(b, where(resp))
 		for _, v := range []uint32{16, 4, 1, 0, 1, 0, 3, 0} {
 			b = binary.NativeEndian.AppendUint32(b, v)
 		}
@@ -116,6 +121,16 @@ func opened(context bool) (int, error) {
 	return fd, nil
 }
 
+// kept makes memory stay where it is: the stack moves.
+var kept atomic.Pointer[byte]
+
+// where is the address of p, to be written into requests.
+func where[T any](p []T) uint64 {
+	kept.Store((*byte)(unsafe.Pointer(&p[0])))
+	return uint64(uintptr(unsafe.Pointer(&p[0])))
+}
+
+//go:uintptrescapes
 func syscall3(nr, a, b, c uintptr) unix.Errno {
 	_, _, e := unix.Syscall(nr, a, b, c)
 	return e
@@ -177,7 +192,7 @@ func ioctls() error {
 			}
 			binary.NativeEndian.PutUint64(a[8:], v)
 		}
-		addr := uintptr(unsafe.Pointer(&b[0]))
+		addr := uintptr(where(b))
 		if rnd.IntN(20) == 0 {
 			addr = uintptr(pointer(good, end, ro))
 		}
@@ -237,7 +252,7 @@ func legacy(what, path string, most int, header func(cmd uint32, in, out int) []
 				out = rnd.IntN(1 << 18)
 			}
 			b := append(header(cmd, in, out), body...)
-			n, addr := uintptr(len(b)), uintptr(unsafe.Pointer(&b[0]))
+			n, addr := uintptr(len(b)), uintptr(where(b))
 			switch rnd.IntN(30) {
 			case 0:
 				n = uintptr(rnd.IntN(len(b) + 1))
@@ -296,151 +311,4 @@ func mmaps() error {
 		}
 	}
 	return told("mmap", errnos)
-}
-
-// closes lets threads use descriptors that others close and open again.
-func closes() error {
-	var wg sync.WaitGroup
-	end := time.Now().Add(500 * time.Millisecond)
-	for i := range 4 {
-		wg.Go(func() {
-			var b [24]byte
-			binary.NativeEndian.PutUint16(b[:], 24)
-			for time.Now().Before(end) {
-				if i < 2 {
-					fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
-					if err == nil {
-						time.Sleep(50 * time.Microsecond)
-						unix.Close(fd)
-					}
-					continue
-				}
-				for fd := 700; fd < 704; fd++ {
-					_ = syscall3(unix.SYS_IOCTL, uintptr(fd), verbsIoctl, uintptr(unsafe.Pointer(&b[0])))
-					_ = syscall3(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 24)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return nil
-}
-
-// forks starts processes that open the device and end in all ways.
-func forks() error {
-	var wg sync.WaitGroup
-	errs := make(chan error, 64)
-	for i := range 48 {
-		wg.Go(func() {
-			c := exec.Command("/proc/self/exe")
-			c.Env = append(os.Environ(), fmt.Sprintf("%s=%d", childEnv, i))
-			if err := c.Start(); err != nil {
-				errs <- err
-				return
-			}
-			if i%3 == 0 {
-				time.Sleep(time.Duration(i) * time.Millisecond)
-				_ = c.Process.Kill()
-			}
-			_ = c.Wait()
-		})
-	}
-	wg.Wait()
-	close(errs)
-	return <-errs
-}
-
-// child opens the device and goes, without closing anything.
-func child() {
-	ctx, err := ibv.Open("")
-	if err != nil {
-		os.Exit(1)
-	}
-	pd, err := ctx.AllocPD()
-	if err != nil {
-		os.Exit(1)
-	}
-	if _, err := pd.AllocMR(1<<16, ibv.LocalWrite); err != nil {
-		os.Exit(1)
-	}
-	if strings.HasSuffix(os.Getenv(childEnv), "7") {
-		_ = unix.Kill(os.Getpid(), unix.SIGSEGV)
-		time.Sleep(time.Second)
-	}
-}
-
-// rings writes garbage into work queues and registers, and rings for it.
-func rings() error {
-	ctx, err := ibv.Open("")
-	if err != nil {
-		return err
-	}
-	defer ctx.Close()
-	pd, err := ctx.AllocPD()
-	if err != nil {
-		return err
-	}
-	defer pd.Close()
-	for round := range 24 {
-		cq, err := ctx.CreateCQ(256, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
-		if err != nil {
-			return err
-		}
-		a, err := pd.CreateQP(cq, cq, nil)
-		if err != nil {
-			return err
-		}
-		b, err := pd.CreateQP(cq, cq, nil)
-		if err != nil {
-			return err
-		}
-		ea, err := a.Endpoint(1, ibv.BestGID)
-		if err != nil {
-			return err
-		}
-		eb, err := b.Endpoint(1, ibv.BestGID)
-		if err != nil {
-			return err
-		}
-		if err := a.Connect(eb, nil); err != nil {
-			return err
-		}
-		if err := b.Connect(ea, nil); err != nil {
-			return err
-		}
-		v, err := mlx5dv.ViewQP(a)
-		if err != nil {
-			return err
-		}
-		for i := range v.SQ.Buf {
-			v.SQ.Buf[i] = byte(rnd.Uint32())
-		}
-		if round%2 == 0 { // with control segments that are right, so that what follows is read
-			for i := uint32(0); i < v.SQ.Count; i++ {
-				v.Control(i, byte(rnd.IntN(64)), byte(rnd.IntN(16)), byte(rnd.IntN(64)), rnd.Uint32())
-			}
-		}
-		record := unsafe.Slice((*uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&v.DoorbellRecord))), 2)
-		for range 40 {
-			record[0] = rnd.Uint32()
-			v.RingSend(rnd.Uint32N(1<<16), rnd.Uint32N(v.SQ.Count))
-			if rnd.IntN(4) == 0 {
-				reg := unsafe.Slice((*uint64)(*(*unsafe.Pointer)(unsafe.Pointer(&v.UAR))), 32)
-				for i := range reg {
-					reg[i] = rnd.Uint64()
-				}
-			}
-			time.Sleep(100 * time.Microsecond)
-		}
-		if err := a.Close(); err != nil {
-			return err
-		}
-		if err := b.Close(); err != nil {
-			return err
-		}
-		if err := cq.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
