@@ -96,6 +96,8 @@ func (ah *AH) acquire() bool {
 
 func (ah *AH) release() { ah.users.Add(-1) }
 
+func (ah *AH) errClosed() error { return &OpError{Op: "use ah", Object: ah.name, Err: ErrClosed} }
+
 // CreateAH makes an address handle. On RoCE the kernel resolves the peer's MAC
 // address on the way, which can take seconds.
 //
@@ -138,11 +140,7 @@ func (ah *AH) Attr() AHAttr { return ah.attr }
 // C: ibv_destroy_ah(3).
 func (ah *AH) Close() error {
 	return ah.node.close(func() error {
-		// Posting is short; only a Batch left open keeps the handle for long.
-		for deadline := time.Now().Add(time.Second); !ah.users.CompareAndSwap(0, closedAH); {
-			if time.Now().After(deadline) {
-				return &BusyError{Object: ah.name, Children: []string{"an open Batch that sends with it"}}
-			}
+		for !ah.users.CompareAndSwap(0, closedAH) { // posting is short
 			time.Sleep(50 * time.Microsecond)
 		}
 		if err := ah.pd.ctx.v.destroyAH(ah.handle); err != nil {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -41,6 +42,7 @@ type CQ struct {
 	poller *ops.Poller // nil once closed, or on the direct data path
 	direct *mlx5.CQ    // nil once closed, or elsewhere
 	ring   *mlx5.CQ    // direct as it was made
+	held   *held       // completions taken out early; nil for none
 	cqe    int
 
 	waitMu  sync.Mutex
@@ -203,7 +205,7 @@ func (cq *CQ) Cap() int {
 // C: ibv_poll_cq(3).
 func (cq *CQ) Poll(wcs []WC) (int, error) {
 	cq.mu.Lock()
-	if cq.direct != nil {
+	if cq.direct != nil && cq.held == nil {
 		if cq.direct.Empty() {
 			cq.mu.Unlock()
 			return 0, nil
@@ -211,19 +213,59 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 		n, err := cq.direct.Poll(mlx5WCs(wcs))
 		cq.mu.Unlock()
 		if err != nil {
-			return n, &OpError{Op: "poll cq", Object: cq.name, Err: &CompletionError{Err: err}}
+			return cq.pollFailed(wcs, err)
 		}
 		return n, nil
 	}
-	if cq.poller == nil {
+	n, err := cq.pollLocked(wcs)
+	cq.mu.Unlock()
+	if err != nil {
+		return cq.pollFailed(wcs, err)
+	}
+	return n, nil
+}
+
+// pollFailed is what Poll does about an error.
+func (cq *CQ) pollFailed(wcs []WC, err error) (n int, _ error) {
+	for err == mlx5.ErrSuspended {
+		cq.ctx.direct.mu.Lock() // until the QP is closed or reset
+		cq.ctx.direct.mu.Unlock()
+		cq.mu.Lock()
+		n, err = cq.pollLocked(wcs)
 		cq.mu.Unlock()
+	}
+	if _, corrupt := err.(*mlx5.CQEError); corrupt {
+		err = &OpError{Op: "poll cq", Object: cq.name, Err: &CompletionError{Err: err}}
+	}
+	return n, err
+}
+
+// pollLocked is Poll in any case. Errors of the rings are as they are.
+// Preconditions: cq.mu is held.
+func (cq *CQ) pollLocked(wcs []WC) (int, error) {
+	if h := cq.held; h != nil {
+		n := copy(wcs, h.wcs)
+		h.wcs = h.wcs[n:]
+		if len(h.wcs) == 0 && (n == 0 || h.err == nil) {
+			cq.held = nil
+		}
+		if n > 0 || cq.held != nil {
+			return n, nil
+		}
+		if h.err != nil {
+			return 0, h.err
+		}
+	}
+	if cq.direct != nil {
+		return cq.direct.Poll(mlx5WCs(wcs))
+	}
+	if cq.poller == nil {
 		return 0, cq.errGone
 	}
 	n := 0
 	for n < len(wcs) {
 		got, ret := cq.poller.Poll(len(wcs) - n)
 		if ret < 0 {
-			cq.mu.Unlock()
 			if n > 0 {
 				return n, nil // the provider will say it again
 			}
@@ -237,8 +279,52 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 			break
 		}
 	}
-	cq.mu.Unlock()
 	return n, nil
+}
+
+// held is what was taken out of a CQ before anybody polled it.
+type held struct {
+	wcs []WC
+	err error // comes after them; nil for none
+}
+
+// hold takes out what the CQ has, for Poll to return later: from then on no completion
+// that is there makes the library copy a payload. A CQ without a lock is left alone.
+// Preconditions: no QP is suspended.
+func (cq *CQ) hold() {
+	if cq.mu.off {
+		return
+	}
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.direct == nil && cq.poller == nil {
+		return
+	}
+	before := cq.held
+	if before != nil && before.err != nil {
+		return
+	}
+	cq.held = nil
+	var wcs [64]WC
+	n, err := cq.pollLocked(wcs[:])
+	h := held{}
+	if before != nil {
+		h.wcs = before.wcs
+	}
+	for ; n > 0; n, err = cq.pollLocked(wcs[:]) {
+		h.wcs = append(h.wcs, wcs[:n]...)
+	}
+	if h.err = err; len(h.wcs) > 0 || err != nil {
+		cq.held = &h
+	}
+}
+
+// dropHeld forgets the held completions of a QP.
+// Preconditions: cq.mu is held.
+func (cq *CQ) dropHeld(qpn uint32) {
+	if cq.held != nil {
+		cq.held.wcs = slices.DeleteFunc(cq.held.wcs, func(wc WC) bool { return wc.QPN == qpn })
+	}
 }
 
 // Arm asks for one event when the next completion arrives, or with
@@ -446,7 +532,7 @@ func (cq *CQ) Close() error {
 		if cq.channel != nil {
 			cq.channel.remove(cq.cookie)
 		}
-		p, cq.poller, cq.direct = cq.poller, nil, nil
+		p, cq.poller, cq.direct, cq.held = cq.poller, nil, nil, nil
 		close(cq.done)
 		return nil
 	}, func() error {

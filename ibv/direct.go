@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 
-	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/mmio"
 	"github.com/pureverbs/pureverbs/loader"
@@ -20,7 +19,7 @@ type direct struct {
 	qps  mlx5.Table
 
 	// mu keeps a QP number from being used again between the destruction of a QP
-	// and the removal of its completions.
+	// and the removal of its completions. Who meets a suspended QP waits for it.
 	mu sync.Mutex
 }
 
@@ -114,14 +113,11 @@ func (qp *QP) doorbells(size uint32, sq *mlx5.SQConfig) string {
 	return "doorbells of 8 bytes: the environment variable MLX5_SHUT_UP_BF"
 }
 
-// forget removes what a QP that is destroyed or reset has left in its CQs.
-// Preconditions: c.direct.mu is held, no poster is inside.
-func (qp *QP) forget() {
+// cqs calls f with each of the QP's CQs, whose lock is held.
+func (qp *QP) cqs(f func(cq *CQ)) {
 	for _, cq := range []*CQ{qp.send, qp.recv} {
 		cq.mu.Lock()
-		if cq.direct != nil {
-			cq.direct.Purge(qp.direct)
-		}
+		f(cq)
 		cq.mu.Unlock()
 		if qp.send == qp.recv {
 			break
@@ -129,15 +125,48 @@ func (qp *QP) forget() {
 	}
 }
 
-// resetDirect follows the device into RESET.
-func (qp *QP) resetDirect() {
-	qp.dropBatch()
+// suspended runs f, which takes the rings from under the pollers: libmlx5 frees them when a QP is destroyed, and a poller copies what completions carry
+// by the WQEs in them. A poller that comes to a completion of the QP waits until f is over. Afterwards, unless f failed, no completion of
+// the QP is left, in either engine.
+// Preconditions: qp.sqMu and qp.rqMu are held.
+func (qp *QP) suspended(f func() error) error {
+	d := &qp.pd.ctx.direct
+	if qp.direct != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.qps.Suspend(qp.direct)
+		qp.cqs(func(cq *CQ) { cq.direct.Leave(qp.direct) })
+	}
+	if err := f(); err != nil {
+		if qp.direct != nil {
+			d.qps.Resume(qp.direct)
+		}
+		return err
+	}
+	qp.cqs(func(cq *CQ) {
+		if qp.direct != nil {
+			cq.direct.Purge(qp.direct)
+		}
+		cq.dropHeld(qp.num)
+	})
+	return nil
+}
+
+// reset runs modify, which moves the QP to RESET, with the queues empty before anybody posts or polls again.
+func (qp *QP) reset(modify func() error) error {
 	qp.sqMu.Lock()
 	defer qp.sqMu.Unlock()
 	qp.rqMu.Lock()
 	defer qp.rqMu.Unlock()
-	qp.forget()
-	qp.direct.Reset()
+	if err := qp.suspended(modify); err != nil {
+		return err
+	}
+	qp.unsignaled = 0
+	if qp.direct != nil {
+		qp.direct.Reset()
+		qp.pd.ctx.direct.qps.Resume(qp.direct)
+	}
+	return nil
 }
 
 // ErrBroken is the use of a QP after a completion that no device could have written for it: a *CompletionError told of it.
@@ -161,5 +190,3 @@ func (s *SRQ) takeSRQ() error {
 	s.direct = mlx5.NewSRQ(srqConfig(v, s.maxSGE), s.mu.mutex())
 	return nil
 }
-
-var _ = abi.MLX5DV_OBJ_QP

@@ -69,8 +69,8 @@ func testNoAllocs(t *testing.T) {
 	none("PostRecv", func() { must1(s.qp.PostRecv(rwrs)) })
 	none("SRQ.PostRecv", func() { must1(srq.PostRecv(rwrs)) })
 	to := s.mr.Remote().At(0)
+	b, d := s.qp.Batch(), ud.Batch()
 	none("Batch", func() {
-		b := s.qp.Batch()
 		for i := range uint64(8) {
 			b.Write(i, 0, s.mr.SGE(0, 64), to)
 			b.SendInline(i, Signaled, small)
@@ -82,11 +82,10 @@ func testNoAllocs(t *testing.T) {
 		}
 	})
 	none("Batch of datagrams", func() {
-		b := ud.Batch()
 		for i := range uint64(8) {
-			b.SendTo(i, 0, s.mr.SGE(0, 64), ah, ud.Num(), DefaultQKey)
+			d.SendTo(i, 0, s.mr.SGE(0, 64), ah, ud.Num(), DefaultQKey)
 		}
-		if err := b.Post(); err != nil {
+		if err := d.Post(); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -481,11 +481,25 @@ func TestFake_QueueFull(t *testing.T) {
 	if n != 16 || !errors.Is(err, ErrQueueFull) {
 		t.Errorf("%d receives: %v", n, err)
 	}
+	// What of a Batch does not fit stays in it.
 	b := s.qp.Batch()
-	for range 17 {
-		b.Write(1, 0, s.mr.SGE(0, 1), s.mr.Remote().At(0))
+	for i := range uint64(40) {
+		b.Write(i, Signaled, s.mr.SGE(0, 1), s.mr.Remote().At(0))
 	}
-	wantErr(t, b.Post(), syscall.EINVAL, "16")
+	for _, left := range []int{24, 8} {
+		var pe *PostError
+		if err := b.Post(); !errors.Is(err, ErrQueueFull) || !errors.As(err, &pe) || pe.Accepted != 16 || b.Len() != left {
+			t.Errorf("batch of more than the queue holds: %v, %d stay", err, b.Len())
+		}
+		for i := range uint64(16) {
+			s.good(t, uint64(40-left-16)+i)
+		}
+	}
+	b.Write(40, Signaled, s.mr.SGE(0, 1), s.mr.Remote().At(0))
+	ok(t, b.Post())
+	for i := range uint64(9) {
+		s.good(t, 32+i)
+	}
 }
 
 func TestFake_PollFails(t *testing.T) {

@@ -15,7 +15,12 @@ import (
 // It belongs to its PD; methods are safe for concurrent use, the bytes are the
 // caller's to synchronise with the device. Memory stays valid until Close, and
 // Close must not be called before the device is done with it: wait for the
-// completions, or move the QPs that use it to the error state first.
+// completions, or move the QPs that use it to the error state first, or close them.
+//
+// mlx5 hands short payloads over in completions, and the CPU copies them into the
+// memory when they are polled. Close therefore takes what is in the CQs first; Poll
+// returns it later. It leaves CQs with SingleThreaded alone: of those, poll all
+// completions before Close, or close the QPs.
 //
 // C: struct ibv_mr.
 type MR struct {
@@ -193,6 +198,24 @@ func explainRegister(err error, length int, access AccessFlags) error {
 	return err
 }
 
+// holdCompletions has payloads that completions carry copied to where they belong,
+// while their memory is there.
+func (c *Context) holdCompletions() {
+	c.direct.mu.Lock()
+	defer c.direct.mu.Unlock()
+	c.objMu.Lock()
+	var cqs []*CQ
+	for _, o := range c.objects {
+		if cq, ok := o.(*CQ); ok {
+			cqs = append(cqs, cq)
+		}
+	}
+	c.objMu.Unlock()
+	for _, cq := range cqs {
+		cq.hold()
+	}
+}
+
 // Bytes is the registered memory, nil for RegMemory and after Close.
 func (mr *MR) Bytes() []byte {
 	if mr.enter("mr bytes") != nil {
@@ -214,10 +237,23 @@ func (mr *MR) LKey() uint32 { return mr.lkey }
 // RKey is the key for a peer's RDMA and atomic operations.
 func (mr *MR) RKey() uint32 { return mr.rkey }
 
-// SGE names n bytes from off. It does not check them against the MR: the device
-// does, and completes with WCLocProtErr.
+// SGE names n bytes from off. A range that is not inside of the MR, or longer than
+// MaxSGELength, makes an SGE that every post refuses with an *ArgError.
 func (mr *MR) SGE(off, n int) SGE {
+	if uint(off) > uint(mr.length) || uint(n) > uint(mr.length-off) || n > MaxSGELength {
+		return mr.outside(off, n)
+	}
 	return SGE{Addr: mr.iova + uint64(off), Length: uint32(n), LKey: mr.lkey}
+}
+
+func (mr *MR) outside(off, n int) SGE {
+	asked := uint32(1<<32 - 1)
+	if n < 0 {
+		asked--
+	} else if n < 1<<31 {
+		asked = uint32(n)
+	}
+	return SGE{Addr: uint64(off), Length: outsideSGE, LKey: asked}
 }
 
 // Remote is what a peer needs to access the memory.
@@ -233,13 +269,22 @@ type RemoteMemory struct {
 	Length uint64 `json:"length"`
 }
 
-// At is the address off bytes into the memory.
-func (r RemoteMemory) At(off uint64) RemoteAddr { return RemoteAddr{Addr: r.Addr + off, RKey: r.RKey} }
+// At is the address off bytes into the memory. One beyond its end makes a RemoteAddr
+// that every post refuses with an *ArgError. A Length of 0 means that it is not known:
+// then only the peer's device checks.
+func (r RemoteMemory) At(off uint64) RemoteAddr {
+	return RemoteAddr{Addr: r.Addr + off, RKey: r.RKey, outside: off > r.Length && r.Length != 0}
+}
 
 // RemoteAddr is where an RDMA or atomic operation reads or writes.
 type RemoteAddr struct {
-	Addr uint64
-	RKey uint32
+	Addr    uint64
+	RKey    uint32
+	outside bool // RemoteMemory.At was asked for what is not there
+}
+
+func (r *RemoteAddr) notThere() error {
+	return &ArgError{Arg: "Remote", Got: fmt.Sprintf("RemoteMemory.At beyond the end, %#x", r.Addr), Want: "an offset of at most RemoteMemory.Length"}
 }
 
 // ReregOptions are the changes of MR.Rereg; zero fields stay as they are.
@@ -296,6 +341,9 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 	if flags == 0 {
 		return nil
 	}
+	if opt.Buf != nil {
+		mr.pd.ctx.holdCompletions()
+	}
 	code, err := mr.pd.ctx.v.reregMR(mr.handle, flags, pd, addr, length, access)
 	if code != 0 {
 		pin.Unpin()
@@ -347,6 +395,7 @@ func reregFailure(code int) string {
 // C: ibv_dereg_mr(3).
 func (mr *MR) Close() error {
 	return mr.node.close(func() error {
+		mr.pd.ctx.holdCompletions()
 		if err := mr.pd.ctx.v.deregMR(mr.handle); err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 			n := direct.RQ.Post(mlx5Recvs(wrs))
 			qp.rqMu.Unlock()
 			if n < len(wrs) {
-				return n, qp.recvFailed(n, recvError(wrs, n, qp.cap.MaxRecvSGE))
+				return n, qp.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))
 			}
 			return n, nil
 		}
@@ -67,6 +67,27 @@ func (qp *QP) recvFailed(n int, err error) error {
 	return &OpError{Op: "post recv", Object: qp.name, Err: err, Detail: fmt.Sprintf("work request %d", n)}
 }
 
+// checkRecv reports what is wrong with a receive, whatever queue and engine it is for.
+func checkRecv(wr *RecvWR, maxSGE int) error {
+	if len(wr.SGEs) > maxSGE {
+		return &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(maxSGE), Where: "the queue"}
+	}
+	for i := range wr.SGEs {
+		if s := &wr.SGEs[i]; s.Length > MaxSGELength {
+			return s.tooLong(i)
+		}
+	}
+	return nil
+}
+
+// recvError names what stopped the posting of wr on the direct data path.
+func recvError(wr *RecvWR, maxSGE int) error {
+	if err := checkRecv(wr, maxSGE); err != nil {
+		return err
+	}
+	return ErrQueueFull
+}
+
 // postRecv posts wrs through a chain.
 // Preconditions: the chain's lock is held.
 func postRecv(chain *ops.RecvChain, maxSGE int, wrs []RecvWR) (int, error) {
@@ -76,16 +97,11 @@ func postRecv(chain *ops.RecvChain, maxSGE int, wrs []RecvWR) (int, error) {
 		var bad error
 		for i := range n {
 			wr := &wrs[done+i]
-			if len(wr.SGEs) > maxSGE {
-				bad = &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(maxSGE), Where: "the queue"}
+			if bad = checkRecv(wr, maxSGE); bad != nil {
 				n = i
 				break
 			}
-			list := chain.Slot(i, wr.ID, len(wr.SGEs))
-			for k := range list {
-				s, to := &wr.SGEs[k], &list[k]
-				to.Addr, to.Length, to.LKey = s.Addr, s.Length, s.LKey
-			}
+			fillSGEs(chain.Slot(i, wr.ID, len(wr.SGEs)), wr.SGEs)
 		}
 		if n > 0 {
 			took, errno := chain.Post(n)

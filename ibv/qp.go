@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
@@ -13,12 +12,12 @@ import (
 
 // QP is a queue pair: a send queue and a receive queue.
 //
-// It belongs to its PD. Methods are safe for concurrent use; PostSend and
-// PostRecv each take one uncontended lock, and a Batch keeps the send queue from
-// others until it is posted. On a ThreadDomain, or with the option
-// SingleThreaded, there is no lock and one goroutine at a time uses the QP. Memory that posted work requests name is the
-// device's until their completions. Close does not wait for them: after it no
-// completion of this QP comes any more.
+// It belongs to its PD. Methods are safe for concurrent use; PostSend, PostRecv and
+// Batch.Post each take one uncontended lock. On a ThreadDomain, or with the option
+// SingleThreaded, there is no lock and one goroutine at a time uses the QP. Memory
+// that posted work requests name is the device's until their completions. Neither
+// Close nor Modify to RESET waits for them: after it no completion of what was
+// posted before comes any more.
 //
 // C: struct ibv_qp.
 type QP struct {
@@ -44,14 +43,10 @@ type QP struct {
 	sq      *ops.SendChain // nil once closed, or on the direct data path
 	direct  *mlx5.QP       // the direct data path; nil once closed, or elsewhere: under sqMu and rqMu
 	errSend sendErrors
+	ops     uint32 // opcodes that the transport takes, 1<<OpSend and so on
 
-	batchID   atomic.Uint64 // the Batch that holds sqMu, 0 for none; read by stale Batches
-	batchSeq  uint64
-	batchN    int
-	batchErr  error
-	batchFull bool
-	batchMark mlx5.Mark
-	batchAHs  []*AH // acquired
+	signalAll  bool
+	unsignaled int // on the ops engine: posted since the last one that gives a completion
 
 	rqMu    lock
 	rq      *ops.RecvChain // nil once closed, or with an SRQ
@@ -186,7 +181,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
-		num: qpNum(h), typ: o.Type, state: qpStateWord(h), sgid: -1,
+		num: qpNum(h), typ: o.Type, ops: opcodesOf(o.Type), signalAll: o.SignalAll, state: qpStateWord(h), sgid: -1,
 		cap: QPCap{
 			MaxSendWR:  int(init.Cap.MaxSendWR),
 			MaxRecvWR:  int(init.Cap.MaxRecvWR),
@@ -329,21 +324,15 @@ func (qp *QP) Close() error {
 		rq *ops.RecvChain
 	)
 	return qp.node.close(func() error {
-		qp.dropBatch()
 		qp.sqMu.Lock()
 		defer qp.sqMu.Unlock()
 		qp.rqMu.Lock()
 		defer qp.rqMu.Unlock()
-		if qp.direct != nil {
-			qp.pd.ctx.direct.mu.Lock()
-			defer qp.pd.ctx.direct.mu.Unlock()
-		}
-		if err := qp.make.destroy(qp.handle); err != nil {
+		if err := qp.suspended(func() error { return qp.make.destroy(qp.handle) }); err != nil {
 			return err
 		}
 		if qp.direct != nil {
-			qp.forget()
-			qp.pd.ctx.direct.qps.Remove(qp.direct)
+			qp.pd.ctx.direct.qps.Forget(qp.direct)
 			qp.direct = nil
 		}
 		qp.pd.ctx.unregister(qp.handle)

@@ -156,11 +156,14 @@ func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 // Preconditions: the caller holds the QP entered.
 func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	from := qp.loadState()
-	err := qp.pd.ctx.v.modifyQP(qp.handle, attr.toC(), mask)
+	call := func() error { return qp.pd.ctx.v.modifyQP(qp.handle, attr.toC(), mask) }
+	var err error
+	if mask&MaskState != 0 && attr.State == StateReset {
+		err = qp.reset(call)
+	} else {
+		err = call()
+	}
 	if err == nil {
-		if qp.direct != nil && mask&MaskState != 0 && attr.State == StateReset {
-			qp.resetDirect()
-		}
 		return nil
 	}
 	return &OpError{Op: "modify qp", Object: qp.name, Err: qp.explainModify(err, from, attr, mask)}

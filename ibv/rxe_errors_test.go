@@ -213,9 +213,11 @@ func TestRXE_Limits(t *testing.T) {
 	q.Write(2, 0, a.mr.SGE(0, 1), b.mr.Remote().At(0))
 	err = q.Post()
 	wantErr(t, err, syscall.EINVAL, "0 of", "inline")
-	wantErr(t, q.Post(), ErrBatchOver)
-	q.Write(3, 0, a.mr.SGE(0, 1), b.mr.Remote().At(0)) // too late, and no crash
-	q.Discard()
+	wantErr(t, q.Post(), syscall.EINVAL, "0 of 2") // it is all still there
+	q.Reset()
+	q.Write(3, Signaled, a.mr.SGE(0, 1), b.mr.Remote().At(0))
+	ok(t, q.Post())
+	a.good(t, 3)
 
 	// More than the queue holds: what was accepted completes, the rest is
 	// refused with ErrQueueFull, and after polling there is room again.

@@ -124,7 +124,7 @@ func (s *SRQ) post(wrs []RecvWR) (int, error) {
 	case s.direct != nil:
 		n := s.direct.Post(mlx5Recvs(wrs))
 		if n < len(wrs) {
-			return n, recvError(wrs, n, s.maxSGE)
+			return n, recvError(&wrs[n], s.maxSGE)
 		}
 		return n, nil
 	case s.chain != nil:

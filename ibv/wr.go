@@ -1,5 +1,10 @@
 package ibv
 
+import "fmt"
+
+// MaxSGELength is the most bytes that one SGE names. The device's field has 31 bits.
+const MaxSGELength = 1<<31 - 1
+
 // SGE is a piece of registered memory.
 //
 // C: struct ibv_sge.
@@ -7,6 +12,25 @@ type SGE struct {
 	Addr   uint64
 	Length uint32
 	LKey   uint32
+}
+
+// outsideSGE is the length of what MR.SGE returns for a range that cannot be. Addr and
+// LKey then say what it was asked for.
+const outsideSGE = 1<<32 - 1
+
+// tooLong is the error of SGE number i, whose length is above MaxSGELength.
+func (s *SGE) tooLong(i int) error {
+	if s.Length != outsideSGE {
+		return &LimitError{What: fmt.Sprintf("length of sge %d", i), Asked: uint64(s.Length), Limit: MaxSGELength, Where: "one sge"}
+	}
+	n := "more than 4 GiB"
+	if s.LKey < 1<<31 {
+		n = fmt.Sprint(s.LKey)
+	} else if s.LKey != 1<<32-1 {
+		n = "a negative length"
+	}
+	return &ArgError{Arg: fmt.Sprintf("SGE %d", i), Got: fmt.Sprintf("MR.SGE(%d, %s)", int64(s.Addr), n),
+		Want: fmt.Sprintf("a range inside of the MR, of at most %d bytes", MaxSGELength)}
 }
 
 // SendWR is a work request for the send queue. Which fields count depends on

@@ -51,30 +51,6 @@ func (r *ring) complete(pi, n, num uint32, op uint8) {
 	}
 }
 
-func BenchmarkPostWrite1(b *testing.B) {
-	r := newRing()
-	q, _, _ := r.open(0x123)
-	s, to := &SGE{1, 64, 3}, &RemoteAddr{4, 5}
-	for i := 0; b.Loop(); i++ {
-		q.SQ.RDMA(uint64(i), wrWrite, sendSignaled, 0, to, s)
-		q.SQ.Ring()
-		q.SQ.done.Store(uint64(q.SQ.cur)<<32 | uint64(q.SQ.head))
-	}
-}
-
-func BenchmarkPostWrite16(b *testing.B) {
-	r := newRing()
-	q, _, _ := r.open(0x123)
-	s, to := &SGE{1, 64, 3}, &RemoteAddr{4, 5}
-	for i := 0; b.Loop(); i++ {
-		for range 16 {
-			q.SQ.RDMA(uint64(i), wrWrite, sendSignaled, 0, to, s)
-		}
-		q.SQ.Ring()
-		q.SQ.done.Store(uint64(q.SQ.cur)<<32 | uint64(q.SQ.head))
-	}
-}
-
 func benchPoll(b *testing.B, n int) {
 	r := newRing()
 	q, cq, _ := r.open(0x123)
@@ -131,7 +107,7 @@ func benchBuild(b *testing.B, wr SendWR, n int) {
 }
 
 var (
-	aWrite  = SendWR{Opcode: wrWrite, Flags: sendSignaled, SGEs: []SGE{{1, 64, 3}}, Remote: RemoteAddr{4, 5}}
+	aWrite  = SendWR{Opcode: wrWrite, Flags: sendSignaled, SGEs: []SGE{{1, 64, 3}}, Remote: RemoteAddr{Addr: 4, RKey: 5}}
 	aInline = SendWR{Opcode: wrSend, Flags: sendSignaled, Inline: make([]byte, 32)}
 )
 

@@ -247,6 +247,7 @@ func (cq *CQ) pollRest(out []WC, n int, q *SQ, polled uint64) (int, error) {
 func (cq *CQ) pollAny(out []WC, n int) (int, error) {
 	ci := cq.ci + uint32(n)
 	qp := cq.last
+	suspended := false
 	for n < len(out) && cq.pending == nil {
 		p := cq.entry(ci)
 		tail := bits.ReverseBytes64(mmio.LoadCQE(unsafe.Add(p, offTail)))
@@ -258,7 +259,14 @@ func (cq *CQ) pollAny(out []WC, n int) (int, error) {
 		num := uint32(tail>>32) & numberMask
 		if qp == nil || qp.Num != num {
 			if qp = cq.qps.Find(num); qp == nil {
-				cq.pending = cq.corrupt(ci-1, tail, noQP)
+				if cq.qps.suspended(num) {
+					ci--
+					suspended = true
+				} else if qp = cq.qps.Find(num); qp == nil {
+					cq.pending = cq.corrupt(ci-1, tail, noQP)
+				}
+			}
+			if qp == nil {
 				break
 			}
 		}
@@ -280,7 +288,17 @@ func (cq *CQ) pollAny(out []WC, n int) (int, error) {
 		cq.pending = nil
 		return 0, err
 	}
+	if n == 0 && suspended {
+		return 0, ErrSuspended
+	}
 	return n, nil
+}
+
+// Leave makes the CQ let go of qp, which is suspended.
+func (cq *CQ) Leave(qp *QP) {
+	if cq.last == qp {
+		cq.last = nil
+	}
 }
 
 // Empty says that no completion is there.
@@ -502,7 +520,5 @@ func (cq *CQ) Purge(qp *QP) {
 		cq.ci += freed
 		mmio.Moved(cq.dbrec, bits.ReverseBytes32(cq.ci&numberMask))
 	}
-	if cq.last == qp {
-		cq.last = nil
-	}
+	cq.Leave(qp)
 }

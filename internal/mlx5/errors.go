@@ -1,6 +1,12 @@
 package mlx5
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrSuspended means that the next completion is of a suspended QP: it can be taken, or is gone, when that has ended.
+var ErrSuspended = errors.New("the next completion is of a qp that is being closed or reset")
 
 // CQEError is a completion that no device could have written in good order: memory was overwritten, or the device and this package disagree about a format.
 type CQEError struct {

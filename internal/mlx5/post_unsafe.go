@@ -114,10 +114,13 @@ func (q *SQ) PostOne(wr *SendWR, ops uint32, maxInline int) bool {
 	seg, ds := unsafe.Add(p, segSize), uint64(2)
 	plan := q.memo.plan
 	if plan&planRDMA != 0 {
+		if wr.Remote.Outside {
+			return false
+		}
 		seg, ds = unsafe.Add(p, 2*segSize), 3
 	}
 	if wr.Inline == nil {
-		if len(wr.SGEs) != 1 || wr.SGEs[0].Length == 0 {
+		if len(wr.SGEs) != 1 || !wr.SGEs[0].plain() {
 			return false
 		}
 		s := &wr.SGEs[0]
@@ -156,9 +159,9 @@ func (q *SQ) block(i uint32) unsafe.Pointer {
 	return unsafe.Add(q.buf, uintptr(i&q.mask)<<blockShift)
 }
 
-// same says whether wr has the opcode and the flags of to, and no AH.
+// same reports whether wr has the opcode and the flags of to, no AH, and a remote address, if any, that may be.
 func (wr *SendWR) same(to *SendWR) bool {
-	return wr.Opcode == to.Opcode && wr.Flags == to.Flags && wr.AH == nil
+	return wr.Opcode == to.Opcode && wr.Flags == to.Flags && wr.AH == nil && !wr.Remote.Outside
 }
 
 // remember notes what was posted at block cur, the run'th of a run.
@@ -174,7 +177,7 @@ func (q *SQ) buildRDMA(wrs []SendWR, bell, ctrl uint64) int {
 	ctrl = bits.ReverseBytes64(ctrl)
 	for i := range wrs {
 		wr := &wrs[i]
-		if !wr.same(&wrs[0]) || wr.Inline != nil || len(wr.SGEs) != 1 || wr.SGEs[0].Length == 0 {
+		if !wr.same(&wrs[0]) || wr.Inline != nil || len(wr.SGEs) != 1 || !wr.SGEs[0].plain() {
 			return i
 		}
 		s := &wr.SGEs[0]
@@ -205,7 +208,7 @@ func (wr *SendWR) imm(plan uint32) uint64 {
 func (q *SQ) buildSGE(wrs []SendWR, bell, ctrl uint64, plan uint32) int {
 	for i := range wrs {
 		wr := &wrs[i]
-		if !wr.same(&wrs[0]) || wr.Inline != nil || len(wr.SGEs) != 1 || wr.SGEs[0].Length == 0 {
+		if !wr.same(&wrs[0]) || wr.Inline != nil || len(wr.SGEs) != 1 || !wr.SGEs[0].plain() {
 			return i
 		}
 		s := &wr.SGEs[0]

@@ -1,6 +1,7 @@
 package mlx5
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -48,6 +49,7 @@ const (
 // Table finds the QP of a number in two loads. One serves all CQs of a context. It is safe for concurrent use.
 type Table struct {
 	mu    sync.Mutex
+	away  []*QP // suspended
 	pages [numberMask>>tableShift + 1]atomic.Pointer[[tablePage]atomic.Pointer[QP]]
 	count [numberMask>>tableShift + 1]int
 }
@@ -79,6 +81,35 @@ func (t *Table) Remove(q *QP) {
 	if t.count[n>>tableShift]--; t.count[n>>tableShift] == 0 {
 		t.pages[n>>tableShift].Store(nil)
 	}
+}
+
+// Suspend hides q while its rings are taken away or emptied. Then Leave each of its CQs: after that no poller reads the rings, and one that comes
+// to a completion of q returns ErrSuspended. Resume or Forget ends it.
+func (t *Table) Suspend(q *QP) {
+	t.mu.Lock()
+	t.away = append(t.away, q)
+	t.mu.Unlock()
+	t.Remove(q)
+}
+
+// Resume makes a suspended q known again.
+func (t *Table) Resume(q *QP) {
+	t.Add(q)
+	t.Forget(q)
+}
+
+// Forget ends the suspension of q, of which no completion may be left.
+func (t *Table) Forget(q *QP) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.away = slices.DeleteFunc(t.away, func(o *QP) bool { return o == q })
+}
+
+// suspended reports whether num is the number of a suspended QP.
+func (t *Table) suspended(num uint32) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.away, func(o *QP) bool { return o.Num == num })
 }
 
 // Find returns the QP of a number, nil for none.

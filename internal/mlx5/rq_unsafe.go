@@ -42,7 +42,17 @@ func (q *RQ) init(c *RQConfig) {
 	}
 }
 
-// Post posts receives until one has too many SGEs or the queue is full, and returns how many it took.
+// takes reports whether a receive may have these SGEs.
+func takes(sges []SGE, most int) bool {
+	for i := range sges {
+		if sges[i].Length > maxSGELength {
+			return false
+		}
+	}
+	return len(sges) <= most
+}
+
+// Post posts receives until one has SGEs that it cannot take or the queue is full, and returns how many it took.
 //
 //go:norace
 func (q *RQ) Post(wrs []RecvWR) int {
@@ -55,7 +65,7 @@ func (q *RQ) Post(wrs []RecvWR) int {
 		wr := &wrs[n]
 		i := uintptr(head & q.mask)
 		p := unsafe.Add(q.buf, i*q.stride)
-		if len(wr.SGEs) == 1 && wr.SGEs[0].Length != 0 {
+		if len(wr.SGEs) == 1 && wr.SGEs[0].plain() {
 			s := &wr.SGEs[0]
 			put64(p, 0, uint64(s.Length)<<32|uint64(s.LKey))
 			put64(p, 8, s.Addr)
@@ -63,7 +73,7 @@ func (q *RQ) Post(wrs []RecvWR) int {
 				put64(p, 16, invalidLKey)
 				*(*uint64)(unsafe.Add(p, 24)) = 0
 			}
-		} else if len(wr.SGEs) <= q.maxSGE {
+		} else if takes(wr.SGEs, q.maxSGE) {
 			putList(p, wr.SGEs, q.segs, true)
 		} else {
 			break

@@ -96,20 +96,6 @@ func (q *SQ) room(blocks uint32) bool {
 	return q.head-uint32(d) < q.maxWR && q.cur-uint32(d>>32)+blocks <= q.blocks
 }
 
-// Outstanding is the number of work requests that are posted and not known to be completed.
-func (q *SQ) Outstanding() uint32 { return q.head - uint32(q.done.Load()) }
-
-func (q *SQ) flags(flags uint32) uint8 {
-	f := ctrlFlags[flags&7] | q.sig
-	if q.fence != 0 {
-		if flags&sendFence == 0 {
-			f |= q.fence
-		}
-		q.fence = 0
-	}
-	return f
-}
-
 // commit ends a WQE that began at block q.cur.
 //
 //go:norace
@@ -120,52 +106,6 @@ func (q *SQ) commit(id, bell uint64, blocks uint32) {
 	s := &q.slots[q.last&q.mask]
 	s.id, s.mark = id, uint64(q.cur)<<32|uint64(q.head)
 	q.bell = bell
-}
-
-// RDMA builds a write, a write with immediate or a read of one SGE. It answers false when the queue is full. op and flags are those of verbs.
-func (q *SQ) RDMA(id uint64, op, flags, imm uint32, r *RemoteAddr, s *SGE) bool {
-	if !q.room(1) {
-		return false
-	}
-	p := unsafe.Add(q.buf, uintptr(q.cur&q.mask)<<blockShift)
-	ds := uint64(3)
-	if s.Length == 0 {
-		ds = 2
-	}
-	bell := bits.ReverseBytes64(uint64(q.cur&0xffff)<<40 | uint64(sendOps[op&15])<<32 | q.qpn | ds)
-	*(*uint64)(p) = bell
-	put64(p, 8, uint64(q.flags(flags))<<32|uint64(imm))
-	put64(p, 16, r.Addr)
-	put64(p, 24, uint64(r.RKey)<<32)
-	if s.Length != 0 {
-		put64(p, 32, uint64(s.Length)<<32|uint64(s.LKey))
-		put64(p, 40, s.Addr)
-	}
-	q.inlined = false
-	q.commit(id, bell, 1)
-	return true
-}
-
-// Send builds a send, with immediate data or the key to invalidate in imm, of one SGE.
-func (q *SQ) Send(id uint64, op, flags, imm uint32, s *SGE) bool {
-	if !q.room(1) {
-		return false
-	}
-	p := unsafe.Add(q.buf, uintptr(q.cur&q.mask)<<blockShift)
-	ds := uint64(2)
-	if s.Length == 0 {
-		ds = 1
-	}
-	bell := bits.ReverseBytes64(uint64(q.cur&0xffff)<<40 | uint64(sendOps[op&15])<<32 | q.qpn | ds)
-	*(*uint64)(p) = bell
-	put64(p, 8, uint64(q.flags(flags))<<32|uint64(imm))
-	if s.Length != 0 {
-		put64(p, 16, uint64(s.Length)<<32|uint64(s.LKey))
-		put64(p, 24, s.Addr)
-	}
-	q.inlined = false
-	q.commit(id, bell, 1)
-	return true
 }
 
 // Begin starts a WQE of at most segs 16-byte segments after the control segment; Commit ends it, and until then it is nothing. It answers false when the
@@ -357,8 +297,23 @@ func (q *SQ) Rollback(m Mark) {
 //go:norace
 func (q *SQ) forget(i uint32) { q.slots[i] = slot{mark: uint64(uint32(q.done.Load()))} }
 
-// Since is the number of work requests built since m.
-func (q *SQ) Since(m Mark) int { return int(q.head - m.head) }
+// Signaled reports whether a work request that is posted and not completed asked for a completion. It looks at the newest first.
+//
+//go:norace
+func (q *SQ) Signaled() bool {
+	d := q.done.Load()
+	for cur := q.cur; cur != uint32(d>>32); {
+		cur--
+		// Under blocks in the middle of a WQE there is what an earlier one left.
+		if seq := uint32(q.slots[cur&q.mask].mark); seq-uint32(d)-1 >= q.head-uint32(d) {
+			continue
+		}
+		if get32(q.block(cur), 8)&ctrlCQUpdate != 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // Ring tells the device of everything that was built. Nothing built is no doorbell.
 func (q *SQ) Ring() {

@@ -63,14 +63,14 @@ func (s *SRQ) next(i uint32) uint32 {
 	return uint32(bits.ReverseBytes16(*(*uint16)(unsafe.Add(s.wqe(i), 2))))
 }
 
-// Post posts receives until one has too many SGEs or the SRQ is full, and returns how many it took. One WQE always stays free.
+// Post posts receives until one has SGEs that it cannot take or the SRQ is full, and returns how many it took. One WQE always stays free.
 // Preconditions: the lock is held.
 func (s *SRQ) Post(wrs []RecvWR) int {
 	n := 0
 	for ; n < len(wrs) && s.head != s.tail; n++ {
 		wr := &wrs[n]
 		i, to := s.head, s.next(s.head)
-		if len(wr.SGEs) > s.maxSGE || to >= uint32(len(s.ids)) || s.used[to] { // a link that was overwritten: nothing may follow it
+		if !takes(wr.SGEs, s.maxSGE) || to >= uint32(len(s.ids)) || s.used[to] { // a link that was overwritten: nothing may follow it
 			break
 		}
 		putList(unsafe.Add(s.wqe(i), segSize), wr.SGEs, s.segs, false)

@@ -13,10 +13,17 @@ type RecvWR struct {
 	SGEs []SGE
 }
 
-// RemoteAddr is a place in the peer's memory.
+// maxSGELength is the most bytes of an SGE: the field has 31 bits, the highest bit means inline data, and 0 means 2 GiB.
+const maxSGELength = 1<<31 - 1
+
+// plain reports whether one data segment says what s says.
+func (s *SGE) plain() bool { return s.Length-1 < maxSGELength }
+
+// RemoteAddr is a place in the peer's memory. The caller's type has this layout.
 type RemoteAddr struct {
-	Addr uint64
-	RKey uint32
+	Addr    uint64
+	RKey    uint32
+	Outside bool // known to be none: the caller refuses it
 }
 
 // WC is a completion. The caller's type has this layout.

@@ -134,13 +134,14 @@ func loop(d time.Duration) (turns, total, longest uint64, hist *[buckets]uint64,
 	cq := mlx5.NewCQ(&mlx5.CQConfig{Num: 1, Buf: cqBuf, Entries: blocks, Size: 64, DBRec: unsafe.Add(db, 64), UAR: unsafe.Add(db, 128), QPs: qps})
 	hist = new([buckets]uint64)
 	const write, signaled = 0, 2
-	sge, to := &mlx5.SGE{Addr: 1, Length: 64, LKey: 3}, &mlx5.RemoteAddr{Addr: 4, RKey: 5}
+	wrs := []mlx5.SendWR{{Opcode: write, Flags: signaled, SGEs: []mlx5.SGE{{Addr: 1, Length: 64, LKey: 3}}, Remote: mlx5.RemoteAddr{Addr: 4, RKey: 5}}}
 	var wcs [1]mlx5.WC
 	start := time.Now()
 	var last time.Duration
 	for i := uint32(0); last < d; {
 		for range turn {
-			if !qp.SQ.RDMA(uint64(i), write, signaled, 0, to, sge) {
+			wrs[0].ID = uint64(i)
+			if qp.SQ.Build(wrs, 1<<write, 0) != 1 {
 				return 0, 0, 0, nil, errors.New("the queue is full")
 			}
 			qp.SQ.Ring()

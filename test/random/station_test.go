@@ -495,7 +495,7 @@ func (s *station) post(c chunk) error {
 		for k := range wrs {
 			b.Add(&wrs[len(wrs)-1-k])
 		}
-		b.Discard()
+		b.Reset()
 	}
 	if len(wrs) > q.qp.Cap().MaxSendWR { // which no batch can be
 		how = byPostSend

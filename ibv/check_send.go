@@ -1,0 +1,127 @@
+package ibv
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// simpleOps are the opcodes that take data and at most one remote address.
+const simpleOps = 1<<OpWrite | 1<<OpWriteImm | 1<<OpSend | 1<<OpSendImm | 1<<OpRead | 1<<OpSendInv
+
+// opcodesOf is the set of opcodes that a QP of a transport takes.
+func opcodesOf(t QPType) uint32 {
+	switch t {
+	case RC, XRCSend:
+		return simpleOps | 1<<OpCompareSwap | 1<<OpFetchAdd | 1<<OpLocalInv
+	case UC:
+		return 1<<OpWrite | 1<<OpWriteImm | 1<<OpSend | 1<<OpSendImm | 1<<OpLocalInv
+	case UD:
+		return 1<<OpSend | 1<<OpSendImm
+	case RawPacket:
+		return 1 << OpSend
+	}
+	return 0
+}
+
+const (
+	withData   = simpleOps | 1<<OpCompareSwap | 1<<OpFetchAdd
+	withRemote = 1<<OpWrite | 1<<OpWriteImm | 1<<OpRead | 1<<OpCompareSwap | 1<<OpFetchAdd
+	withInline = 1<<OpWrite | 1<<OpWriteImm | 1<<OpSend | 1<<OpSendImm | 1<<OpSendInv
+)
+
+// checkSend reports what is wrong with a work request, whatever engine it is for. It
+// returns the number of bytes that are copied into the work request: those of Inline,
+// or of SGEs with the flag.
+func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
+	if wr.Opcode > 31 || qp.ops>>wr.Opcode&1 == 0 {
+		return 0, &ArgError{Arg: "Opcode", Got: wr.Opcode.String(), Want: qp.wantOpcodes()}
+	}
+	op := uint32(1) << wr.Opcode
+	if odd := wr.Flags &^ (Fence | Signaled | Solicited | Inline); odd != 0 && (odd != IPCsum || !qp.mayChecksum()) {
+		return 0, &ArgError{Arg: "Flags", Got: odd.String(), Want: qp.wantFlags()}
+	}
+	if op&(1<<OpSendInv|1<<OpLocalInv) != 0 && qp.pd.ctx.legacy {
+		return 0, &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5", Have: "MLNX_OFED 4"}
+	}
+	switch {
+	case op&withData == 0:
+		if len(wr.SGEs) > 0 || wr.Inline != nil || wr.Flags&Inline != 0 {
+			return 0, &ArgError{Arg: "SGEs and Inline", Got: "set", Want: "nothing with " + wr.Opcode.String()}
+		}
+	case wr.Inline != nil && len(wr.SGEs) > 0:
+		return 0, &ArgError{Arg: "Inline and SGEs", Got: "both set", Want: "one of them"}
+	case (wr.Inline != nil || wr.Flags&Inline != 0) && op&withInline == 0:
+		return 0, &ArgError{Arg: "Inline", Got: "set", Want: "not with " + wr.Opcode.String() + ", which receives data"}
+	case wr.Inline != nil:
+		inline = len(wr.Inline)
+	case len(wr.SGEs) > qp.cap.MaxSendSGE:
+		return 0, &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(qp.cap.MaxSendSGE), Where: "qp " + qp.name + " (QPOptions.MaxSendSGE)"}
+	}
+	for i := range wr.SGEs {
+		s := &wr.SGEs[i]
+		if s.Length > MaxSGELength {
+			return 0, s.tooLong(i)
+		}
+		if wr.Flags&Inline != 0 {
+			inline += int(s.Length)
+		}
+	}
+	if inline > qp.cap.MaxInline {
+		return 0, &LimitError{What: "inline bytes", Asked: uint64(inline), Limit: uint64(qp.cap.MaxInline), Where: "qp " + qp.name + " (QPOptions.MaxInline)"}
+	}
+	if op&withRemote != 0 && wr.Remote.outside {
+		return 0, wr.Remote.notThere()
+	}
+	if op&(1<<OpCompareSwap|1<<OpFetchAdd) != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
+		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for what was there before"}
+	}
+	if qp.typ != UD {
+		if wr.AH != nil {
+			return 0, &ArgError{Arg: "AH", Got: "set", Want: "nil on a " + qp.typ.String() + " QP"}
+		}
+		return inline, nil
+	}
+	switch {
+	case wr.AH == nil:
+		return 0, &ArgError{Arg: "AH", Got: "nil", Want: "the way to the peer, on a UD QP: use SendTo, or set SendWR.AH"}
+	case wr.AH.pd.root != qp.pd.root:
+		return 0, &ArgError{Arg: "AH", Got: "one of another PD", Want: "one of the QP's PD"}
+	case wr.RemoteQPN > 0xffffff:
+		return 0, &LimitError{What: "remote qpn", Asked: uint64(wr.RemoteQPN), Limit: 0xffffff, Where: "a 24-bit field"}
+	}
+	return inline, nil
+}
+
+// mayChecksum reports whether the QP takes the flag IPCsum. The direct data path does not.
+func (qp *QP) mayChecksum() bool {
+	return qp.direct == nil && (qp.typ == UD || qp.typ == RawPacket)
+}
+
+func (qp *QP) wantFlags() string {
+	switch {
+	case qp.mayChecksum():
+		return "Fence, Signaled, Solicited, Inline, IPCsum"
+	case qp.typ == UD:
+		return "Fence, Signaled, Solicited, Inline; IPCsum needs CQs made with DataPathOps"
+	}
+	return "Fence, Signaled, Solicited, Inline on a " + qp.typ.String() + " QP"
+}
+
+func (qp *QP) wantOpcodes() string {
+	var names []string
+	for set := qp.ops; set != 0; set &= set - 1 {
+		names = append(names, Opcode(bits.TrailingZeros32(set)).String())
+	}
+	if names == nil {
+		return "nothing: a " + qp.typ.String() + " QP does not send"
+	}
+	return fmt.Sprintf("an opcode of a %v QP: %s", qp.typ, strings.Join(names, ", "))
+}
+
+func describeSGEs(sges []SGE) string {
+	if len(sges) == 1 {
+		return fmt.Sprintf("one of %d bytes", sges[0].Length)
+	}
+	return fmt.Sprint(len(sges))
+}

@@ -1,0 +1,113 @@
+package ibv
+
+import "github.com/pureverbs/pureverbs/internal/abi"
+
+// postOps posts through the provider's post_send.
+// Preconditions: qp.sqMu is held, the QP is open and may send.
+func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
+	if whole && len(wrs) > qp.sq.Len() {
+		if err := qp.checkAll(wrs, qp.sq.Len()); err != nil {
+			return 0, err
+		}
+	}
+	done := 0
+	for done < len(wrs) {
+		n := min(len(wrs)-done, qp.sq.Len())
+		var bad error
+		for i := range n {
+			if bad = qp.fill(i, &wrs[done+i]); bad != nil {
+				n = i
+				break
+			}
+		}
+		took, errno := n, 0
+		if bad != nil && whole {
+			took = 0
+		} else if n > 0 {
+			took, errno = qp.sq.Post(n)
+		}
+		if qp.typ == UD {
+			for i := range n {
+				wrs[done+i].AH.release()
+			}
+		}
+		qp.countSignaled(wrs[done : done+took])
+		done += took
+		switch {
+		case errno != 0:
+			return done, qp.sendErrno(errno)
+		case bad != nil:
+			return done, qp.badSend(done+n-took, bad)
+		}
+	}
+	return done, nil
+}
+
+// countSignaled keeps how many work requests were posted since the last that gives
+// a completion.
+func (qp *QP) countSignaled(wrs []SendWR) {
+	for i := len(wrs) - 1; i >= 0; i-- {
+		if qp.signalAll || wrs[i].Flags&Signaled != 0 {
+			qp.unsignaled = len(wrs) - 1 - i
+			return
+		}
+	}
+	qp.unsignaled += len(wrs)
+}
+
+// fill writes wr into slot i of the chain, and keeps its AH until release.
+// Preconditions: qp.sqMu is held, the QP is open.
+func (qp *QP) fill(i int, wr *SendWR) error {
+	if _, err := qp.checkSend(wr); err != nil {
+		return err
+	}
+	flags := uint32(wr.Flags)
+	if wr.Inline != nil {
+		flags |= uint32(Inline)
+	}
+	w := qp.sq.Slot(i, wr.ID, uint32(wr.Opcode), flags)
+	switch wr.Opcode {
+	case OpSendImm:
+		w.SetImm(wr.Imm)
+	case OpWrite, OpRead:
+		w.SetRDMA(wr.Remote.Addr, wr.Remote.RKey)
+	case OpWriteImm:
+		w.SetRDMA(wr.Remote.Addr, wr.Remote.RKey)
+		w.SetImm(wr.Imm)
+	case OpCompareSwap, OpFetchAdd:
+		w.SetAtomic(wr.Remote.Addr, wr.CompareAdd, wr.Swap, wr.Remote.RKey)
+	case OpSendInv, OpLocalInv:
+		w.SetInvalidateRKey(wr.InvalidateRKey)
+	}
+	if wr.Inline != nil {
+		qp.sq.Inline(i, wr.Inline)
+	} else {
+		fillSGEs(qp.sq.SGEs(i, len(wr.SGEs)), wr.SGEs)
+	}
+	if qp.typ == UD {
+		if !wr.AH.acquire() {
+			return wr.AH.errClosed()
+		}
+		w.SetUD(wr.AH.handle, wr.RemoteQPN, wr.RemoteQKey)
+	}
+	return nil
+}
+
+func fillSGEs(list []abi.SGE, sges []SGE) {
+	for k := range list {
+		s, to := &sges[k], &list[k]
+		to.Addr, to.Length, to.LKey = s.Addr, s.Length, s.LKey
+	}
+}
+
+// sendErrno names what a provider's post_send refused.
+func (qp *QP) sendErrno(e int) error {
+	err := errnoError(e)
+	if isQueueFull(err) {
+		if qp.unsignaled >= qp.cap.MaxSendWR {
+			return qp.errSend.unsignaled
+		}
+		return qp.errSend.full
+	}
+	return &OpError{Op: opPostSend, Object: qp.name, Err: err, Detail: "the provider refused the work request"}
+}
