@@ -42,6 +42,7 @@ func (e *Engine) QPModified(qp *hca.QP, from, to hca.QPState) {
 	}
 	switch to {
 	case hca.Reset:
+		e.win.n = 0 // the ring begins anew
 		*r = hca.QPRun{Timer: r.Timer + 1, Queued: r.Queued, RQ: r.RQ, Erred: r.Erred}
 	case hca.RTR:
 		if from != hca.RTR {
