@@ -24,6 +24,7 @@ type Batch struct {
 	own    []SGE  // own[i] is where wrs[i] has its one SGE
 	lists  []SGE  // of work requests with several
 	inline []byte // copied data
+	odd    bool   // a work request has an AH, or not own[i] for its SGEs
 	err    error  // of a call that left no work request
 }
 
@@ -35,25 +36,32 @@ func (b *Batch) Len() int { return len(b.wrs) - b.posted }
 
 // Reset empties the Batch.
 func (b *Batch) Reset() {
+	if b.odd {
+		b.restore()
+	}
 	b.wrs, b.lists, b.inline = b.wrs[:0], b.lists[:0], b.inline[:0]
 	b.posted, b.err = 0, nil
 }
 
+// restore makes all work requests plain again.
+func (b *Batch) restore() {
+	for i := range b.wrs {
+		b.wrs[i] = SendWR{SGEs: b.own[i : i+1 : i+1]}
+	}
+	b.odd = false
+}
+
 // next starts a work request. It has one SGE, which is own[i], and nothing else is
 // left of the one that was here before, but fields that its opcode will not use.
-func (b *Batch) next(id uint64, op Opcode, flags SendFlags, s *SGE) *SendWR {
-	i := len(b.wrs)
-	if i == cap(b.wrs) {
+func (b *Batch) next(id uint64, op Opcode, flags SendFlags, s SGE) *SendWR {
+	if len(b.wrs) == cap(b.wrs) {
 		b.grow()
-		i = len(b.wrs)
 	}
+	i := len(b.wrs)
 	b.wrs = b.wrs[:i+1]
 	wr := &b.wrs[i]
-	if len(wr.SGEs) != 1 || wr.Inline != nil || wr.AH != nil {
-		*wr = SendWR{SGEs: b.own[i : i+1 : i+1]}
-	}
 	wr.ID, wr.Opcode, wr.Flags = id, op, flags
-	b.own[i] = *s
+	b.own[i] = s
 	return wr
 }
 
@@ -78,74 +86,77 @@ func (b *Batch) grow() {
 
 // Send sends a message. A UD QP needs SendTo.
 func (b *Batch) Send(id uint64, flags SendFlags, s SGE) {
-	b.next(id, OpSend, flags, &s)
+	b.next(id, OpSend, flags, s)
 }
 
 // SendImm sends a message with immediate data, in host order.
 func (b *Batch) SendImm(id uint64, flags SendFlags, s SGE, imm uint32) {
-	b.next(id, OpSendImm, flags, &s).Imm = imm
+	b.next(id, OpSendImm, flags, s).Imm = imm
 }
 
 // SendInv sends a message and invalidates an rkey of the peer.
 func (b *Batch) SendInv(id uint64, flags SendFlags, s SGE, rkey uint32) {
-	b.next(id, OpSendInv, flags, &s).InvalidateRKey = rkey
+	b.next(id, OpSendInv, flags, s).InvalidateRKey = rkey
 }
 
 // SendTo sends a message from a UD QP.
 func (b *Batch) SendTo(id uint64, flags SendFlags, s SGE, ah *AH, qpn, qkey uint32) {
-	wr := b.next(id, OpSend, flags, &s)
+	wr := b.next(id, OpSend, flags, s)
+	b.odd = true
 	wr.AH, wr.RemoteQPN, wr.RemoteQKey = ah, qpn, qkey
 }
 
 // SendImmTo sends a message with immediate data from a UD QP.
 func (b *Batch) SendImmTo(id uint64, flags SendFlags, s SGE, imm uint32, ah *AH, qpn, qkey uint32) {
-	wr := b.next(id, OpSendImm, flags, &s)
+	wr := b.next(id, OpSendImm, flags, s)
+	b.odd = true
 	wr.Imm, wr.AH, wr.RemoteQPN, wr.RemoteQKey = imm, ah, qpn, qkey
 }
 
 // Write writes to memory of the peer.
 func (b *Batch) Write(id uint64, flags SendFlags, s SGE, to RemoteAddr) {
-	b.next(id, OpWrite, flags, &s).Remote = to
+	b.next(id, OpWrite, flags, s).Remote = to
 }
 
 // WriteImm writes to memory of the peer and consumes one of its receives.
 func (b *Batch) WriteImm(id uint64, flags SendFlags, s SGE, to RemoteAddr, imm uint32) {
-	wr := b.next(id, OpWriteImm, flags, &s)
+	wr := b.next(id, OpWriteImm, flags, s)
 	wr.Remote, wr.Imm = to, imm
 }
 
 // Read reads memory of the peer into s.
 func (b *Batch) Read(id uint64, flags SendFlags, s SGE, from RemoteAddr) {
-	b.next(id, OpRead, flags, &s).Remote = from
+	b.next(id, OpRead, flags, s).Remote = from
 }
 
 // CompareSwap sets 8 bytes of the peer to swap if they are compare; s, of 8 bytes,
 // receives what was there.
 func (b *Batch) CompareSwap(id uint64, flags SendFlags, s SGE, at RemoteAddr, compare, swap uint64) {
-	wr := b.next(id, OpCompareSwap, flags, &s)
+	wr := b.next(id, OpCompareSwap, flags, s)
 	wr.Remote, wr.CompareAdd, wr.Swap = at, compare, swap
 }
 
 // FetchAdd adds to 8 bytes of the peer; s, of 8 bytes, receives what was there.
 func (b *Batch) FetchAdd(id uint64, flags SendFlags, s SGE, at RemoteAddr, add uint64) {
-	wr := b.next(id, OpFetchAdd, flags, &s)
+	wr := b.next(id, OpFetchAdd, flags, s)
 	wr.Remote, wr.CompareAdd = at, add
 }
 
 // LocalInv invalidates a memory window or a fast-registered MR of this side.
 func (b *Batch) LocalInv(id uint64, flags SendFlags, rkey uint32) {
-	wr := b.next(id, OpLocalInv, flags, &SGE{})
+	wr := b.next(id, OpLocalInv, flags, SGE{})
+	b.odd = true
 	wr.SGEs, wr.InvalidateRKey = nil, rkey
 }
 
 // SendInline sends data, which is copied at once.
 func (b *Batch) SendInline(id uint64, flags SendFlags, data []byte) {
-	b.copied(b.next(id, OpSend, flags, &SGE{}), data)
+	b.copied(b.next(id, OpSend, flags, SGE{}), data)
 }
 
 // WriteInline writes data, which is copied at once, to memory of the peer.
 func (b *Batch) WriteInline(id uint64, flags SendFlags, data []byte, to RemoteAddr) {
-	wr := b.next(id, OpWrite, flags, &SGE{})
+	wr := b.next(id, OpWrite, flags, SGE{})
 	wr.Remote = to
 	b.copied(wr, data)
 }
@@ -158,7 +169,8 @@ func (b *Batch) Add(wr *SendWR) {
 		}
 		return
 	}
-	to := b.next(wr.ID, wr.Opcode, wr.Flags, &SGE{})
+	to := b.next(wr.ID, wr.Opcode, wr.Flags, SGE{})
+	b.odd = true
 	own := to.SGEs
 	*to = *wr
 	switch n := len(wr.SGEs); n {
@@ -177,6 +189,7 @@ func (b *Batch) Add(wr *SendWR) {
 
 // copied gives wr a copy of data in place of SGEs.
 func (b *Batch) copied(wr *SendWR, data []byte) {
+	b.odd = true
 	b.inline = append(b.inline, data...)
 	end := len(b.inline)
 	wr.SGEs, wr.Inline = nil, b.inline[end-len(data):end:end]
@@ -208,7 +221,7 @@ func (b *Batch) Post() error {
 	if errors.As(err, &op) && op.Op == opPostSend {
 		err = op.Err
 		if op.Detail != "" {
-			err = fmt.Errorf("%w (%s)", op.Err, op.Detail)
+			err = fmt.Errorf("%s: %w", op.Detail, op.Err)
 		}
 	}
 	return &PostError{Object: qp.name, Accepted: n, Total: len(wrs), Err: err}

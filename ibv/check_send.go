@@ -6,6 +6,15 @@ import (
 	"strings"
 )
 
+// simpleOpcodes are those that the fast encoder of the direct data path takes from a QP
+// of a transport. A datagram needs an address, too.
+func simpleOpcodes(t QPType) uint32 {
+	if t == UD || t == RawPacket {
+		return 0
+	}
+	return opcodesOf(t) & simpleOps
+}
+
 // simpleOps are the opcodes that take data and at most one remote address.
 const simpleOps = 1<<OpWrite | 1<<OpWriteImm | 1<<OpSend | 1<<OpSendImm | 1<<OpRead | 1<<OpSendInv
 

@@ -17,7 +17,8 @@ var (
 	// ErrClosed: the object was closed before, or while the call waited.
 	ErrClosed = errors.New("object is closed")
 	// ErrQueueFull: the work queue has no room. Poll completions, then post the
-	// rest.
+	// rest. A send queue in which no work request asked for a completion stays
+	// full; the error says so.
 	ErrQueueFull = errors.New("queue is full; poll completions first")
 	// ErrLibrary: libibverbs is not there or cannot be used; the error is a
 	// *loader.LibraryError or *loader.InstanceError and says what to install.

@@ -227,11 +227,11 @@ func (s *side) postSend(e *end, name, kind string, wrs []ibv.SendWR) error {
 
 func (s *side) postBatch(e *end, name, kind string) error {
 	var start time.Time
+	b := e.qp.Batch()
 	for i := 0; i < fillWRs; i += batch {
 		if i == warmUp {
 			start = time.Now()
 		}
-		b := e.qp.Batch()
 		for i := range uint64(batch) {
 			b.Write(i, ibv.Signaled, s.sge, s.to)
 		}
