@@ -79,7 +79,7 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	if inline > qp.cap.MaxInline {
 		return 0, &LimitError{What: "inline bytes", Asked: uint64(inline), Limit: uint64(qp.cap.MaxInline), Where: "qp " + qp.name + " (QPOptions.MaxInline)"}
 	}
-	if op&withRemote != 0 && wr.Remote.outside {
+	if op&withRemote != 0 && wr.Remote.outside != 0 {
 		return 0, wr.Remote.notThere()
 	}
 	if op&(1<<OpCompareSwap|1<<OpFetchAdd) != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {

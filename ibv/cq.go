@@ -42,6 +42,7 @@ type CQ struct {
 	poller *ops.Poller // nil once closed, or on the direct data path
 	direct *mlx5.CQ    // nil once closed, or elsewhere
 	ring   *mlx5.CQ    // direct as it was made
+	fast   *mlx5.CQ    // direct while nothing is held
 	held   *held       // completions taken out early; nil for none
 	cqe    int
 
@@ -145,7 +146,7 @@ func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) 
 	switch path {
 	case DataPathDirect:
 		cq.direct, err = c.takeCQ(cq.handle)
-		cq.ring = cq.direct
+		cq.ring, cq.fast = cq.direct, cq.direct
 	case DataPathRaw:
 		_, err = c.direct.dv.cq(cq.handle) // from here on libmlx5 leaves it alone
 	default:
@@ -205,12 +206,12 @@ func (cq *CQ) Cap() int {
 // C: ibv_poll_cq(3).
 func (cq *CQ) Poll(wcs []WC) (int, error) {
 	cq.mu.Lock()
-	if cq.direct != nil && cq.held == nil {
-		if cq.direct.Empty() {
+	if d := cq.fast; d != nil {
+		if d.Empty() {
 			cq.mu.Unlock()
 			return 0, nil
 		}
-		n, err := cq.direct.Poll(mlx5WCs(wcs))
+		n, err := d.Poll(mlx5WCs(wcs))
 		cq.mu.Unlock()
 		if err != nil {
 			return cq.pollFailed(wcs, err)
@@ -247,7 +248,7 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		n := copy(wcs, h.wcs)
 		h.wcs = h.wcs[n:]
 		if len(h.wcs) == 0 && (n == 0 || h.err == nil) {
-			cq.held = nil
+			cq.held, cq.fast = nil, cq.direct
 		}
 		if n > 0 || cq.held != nil {
 			return n, nil
@@ -304,7 +305,7 @@ func (cq *CQ) hold() {
 	if before != nil && before.err != nil {
 		return
 	}
-	cq.held = nil
+	cq.held, cq.fast = nil, cq.direct
 	var wcs [64]WC
 	n, err := cq.pollLocked(wcs[:])
 	h := held{}
@@ -315,7 +316,7 @@ func (cq *CQ) hold() {
 		h.wcs = append(h.wcs, wcs[:n]...)
 	}
 	if h.err = err; len(h.wcs) > 0 || err != nil {
-		cq.held = &h
+		cq.held, cq.fast = &h, nil
 	}
 }
 
@@ -532,7 +533,7 @@ func (cq *CQ) Close() error {
 		if cq.channel != nil {
 			cq.channel.remove(cq.cookie)
 		}
-		p, cq.poller, cq.direct, cq.held = cq.poller, nil, nil, nil
+		p, cq.poller, cq.direct, cq.fast, cq.held = cq.poller, nil, nil, nil, nil
 		close(cq.done)
 		return nil
 	}, func() error {

@@ -273,14 +273,18 @@ type RemoteMemory struct {
 // that every post refuses with an *ArgError. A Length of 0 means that it is not known:
 // then only the peer's device checks.
 func (r RemoteMemory) At(off uint64) RemoteAddr {
-	return RemoteAddr{Addr: r.Addr + off, RKey: r.RKey, outside: off > r.Length && r.Length != 0}
+	a := RemoteAddr{Addr: r.Addr + off, RKey: r.RKey}
+	if off > r.Length && r.Length != 0 {
+		a.outside = 1
+	}
+	return a
 }
 
 // RemoteAddr is where an RDMA or atomic operation reads or writes.
 type RemoteAddr struct {
 	Addr    uint64
 	RKey    uint32
-	outside bool // RemoteMemory.At was asked for what is not there
+	outside uint32 // not 0: RemoteMemory.At was asked for what is not there
 }
 
 func (r *RemoteAddr) notThere() error {

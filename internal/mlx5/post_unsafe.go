@@ -114,7 +114,7 @@ func (q *SQ) PostOne(wr *SendWR, ops uint32, maxInline int) bool {
 	seg, ds := unsafe.Add(p, segSize), uint64(2)
 	plan := q.memo.plan
 	if plan&planRDMA != 0 {
-		if wr.Remote.Outside {
+		if wr.Remote.Outside != 0 {
 			return false
 		}
 		seg, ds = unsafe.Add(p, 2*segSize), 3
@@ -154,14 +154,17 @@ func (q *SQ) PostOne(wr *SendWR, ops uint32, maxInline int) bool {
 	return true
 }
 
+// key is the rkey, and something in the upper half if the address is Outside.
+func (r *RemoteAddr) key() uint64 { return *(*uint64)(unsafe.Pointer(&r.RKey)) }
+
 // block is where block i of the ring lies.
 func (q *SQ) block(i uint32) unsafe.Pointer {
 	return unsafe.Add(q.buf, uintptr(i&q.mask)<<blockShift)
 }
 
-// same reports whether wr has the opcode and the flags of to, no AH, and a remote address, if any, that may be.
+// same reports whether wr has the opcode and the flags of to, and no AH.
 func (wr *SendWR) same(to *SendWR) bool {
-	return wr.Opcode == to.Opcode && wr.Flags == to.Flags && wr.AH == nil && !wr.Remote.Outside
+	return wr.Opcode == to.Opcode && wr.Flags == to.Flags && wr.AH == nil
 }
 
 // remember notes what was posted at block cur, the run'th of a run.
@@ -181,12 +184,16 @@ func (q *SQ) buildRDMA(wrs []SendWR, bell, ctrl uint64) int {
 			return i
 		}
 		s := &wr.SGEs[0]
+		rkey := wr.Remote.key()
+		if rkey > 1<<32-1 {
+			return i
+		}
 		cur := q.cur + uint32(i)
 		p := q.block(cur)
 		put64(p, 0, uint64(cur&0xffff)<<40|bell)
 		*(*uint64)(unsafe.Add(p, 8)) = ctrl
 		put64(p, 16, wr.Remote.Addr)
-		*(*uint64)(unsafe.Add(p, 24)) = uint64(bits.ReverseBytes32(wr.Remote.RKey))
+		*(*uint64)(unsafe.Add(p, 24)) = uint64(bits.ReverseBytes32(uint32(rkey)))
 		put64(p, 32, uint64(s.Length)<<32|uint64(s.LKey))
 		put64(p, 40, s.Addr)
 		q.remember(cur, i, wr.ID)
@@ -218,6 +225,9 @@ func (q *SQ) buildSGE(wrs []SendWR, bell, ctrl uint64, plan uint32) int {
 		ds := uint64(2)
 		seg := unsafe.Add(p, segSize)
 		if plan&planRDMA != 0 {
+			if wr.Remote.Outside != 0 {
+				return i
+			}
 			put64(p, 16, wr.Remote.Addr)
 			put64(p, 24, uint64(wr.Remote.RKey)<<32)
 			seg, ds = unsafe.Add(seg, segSize), 3
@@ -247,6 +257,9 @@ func (q *SQ) buildInline(wrs []SendWR, bell, ctrl uint64, plan uint32, maxInline
 		p := q.block(cur)
 		put64(p, 8, ctrl|wr.imm(plan))
 		if plan&planRDMA != 0 {
+			if wr.Remote.Outside != 0 {
+				return i
+			}
 			put64(p, 16, wr.Remote.Addr)
 			put64(p, 24, uint64(wr.Remote.RKey)<<32)
 		}

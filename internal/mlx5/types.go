@@ -23,7 +23,7 @@ func (s *SGE) plain() bool { return s.Length-1 < maxSGELength }
 type RemoteAddr struct {
 	Addr    uint64
 	RKey    uint32
-	Outside bool // known to be none: the caller refuses it
+	Outside uint32 // not 0: known to be none, and the caller refuses it
 }
 
 // WC is a completion. The caller's type has this layout.
