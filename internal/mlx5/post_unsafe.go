@@ -95,6 +95,7 @@ func (q *SQ) learn(wr *SendWR, ops uint32) bool {
 	return true
 }
 
+// key is opcode and flags.
 func (wr *SendWR) key() uint64 { return *(*uint64)(unsafe.Pointer(&wr.Opcode)) }
 
 // PostOne posts what Build would build, and else answers false: the same as Build and Ring for one work request, with less ado. It is not for BlueFlame.
@@ -162,10 +163,8 @@ func (q *SQ) block(i uint32) unsafe.Pointer {
 	return unsafe.Add(q.buf, uintptr(i&q.mask)<<blockShift)
 }
 
-// same reports whether wr has the opcode and the flags of to, and no AH.
-func (wr *SendWR) same(to *SendWR) bool {
-	return wr.Opcode == to.Opcode && wr.Flags == to.Flags && wr.AH == nil
-}
+// same reports whether wr has the opcode and the flags of key, and no AH.
+func (wr *SendWR) same(key uint64) bool { return wr.key() == key && wr.AH == nil }
 
 // remember notes what was posted at block cur, the run'th of a run.
 //
@@ -178,9 +177,10 @@ func (q *SQ) remember(cur uint32, run int, id uint64) {
 // buildRDMA builds a run of writes or reads of one SGE.
 func (q *SQ) buildRDMA(wrs []SendWR, bell, ctrl uint64) int {
 	ctrl = bits.ReverseBytes64(ctrl)
+	key := wrs[0].key()
 	for i := range wrs {
 		wr := &wrs[i]
-		if !wr.same(&wrs[0]) || wr.Inline != nil || len(wr.SGEs) != 1 || !wr.SGEs[0].plain() {
+		if !wr.same(key) || wr.Inline != nil || len(wr.SGEs) != 1 || !wr.SGEs[0].plain() {
 			return i
 		}
 		s := &wr.SGEs[0]
@@ -213,9 +213,10 @@ func (wr *SendWR) imm(plan uint32) uint64 {
 
 // buildSGE builds a run of other work requests of one SGE.
 func (q *SQ) buildSGE(wrs []SendWR, bell, ctrl uint64, plan uint32) int {
+	key := wrs[0].key()
 	for i := range wrs {
 		wr := &wrs[i]
-		if !wr.same(&wrs[0]) || wr.Inline != nil || len(wr.SGEs) != 1 || !wr.SGEs[0].plain() {
+		if !wr.same(key) || wr.Inline != nil || len(wr.SGEs) != 1 || !wr.SGEs[0].plain() {
 			return i
 		}
 		s := &wr.SGEs[0]
@@ -247,10 +248,11 @@ func (q *SQ) buildInline(wrs []SendWR, bell, ctrl uint64, plan uint32, maxInline
 		head = 2 * segSize
 	}
 	room := min(maxInline, blockSize-4-head)
+	key := wrs[0].key()
 	for i := range wrs {
 		wr := &wrs[i]
 		k := len(wr.Inline)
-		if !wr.same(&wrs[0]) || len(wr.SGEs) != 0 || uint(k-1) >= uint(room) {
+		if !wr.same(key) || len(wr.SGEs) != 0 || uint(k-1) >= uint(room) {
 			return i
 		}
 		cur := q.cur + uint32(i)
