@@ -126,7 +126,7 @@ func (e *Engine) drop(qp, peer *hca.QP, from, to *hca.Port, w *wqe, a *addressVe
 		if b.wqes > 0 {
 			return alone
 		}
-		p := e.cqe(peer.RecvCQ, peer, cqeRespErr, peer.UIdx, 0, rcv.counter)
+		p := e.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter)
 		vendor := uint8(vendorRecvLength)
 		if syndrome == synLocalProt {
 			vendor = vendorRecvProt
@@ -161,7 +161,7 @@ func (e *Engine) drop(qp, peer *hca.QP, from, to *hca.Port, w *wqe, a *addressVe
 	if w.opcode == opSendImm {
 		op, imm = cqeRespSendImm, w.imm
 	}
-	p := e.cqe(peer.RecvCQ, peer, op, peer.UIdx, 0, rcv.counter)
+	p := e.cqe(peer.RecvCQ, peer, op, peer.RecvIdx, 0, rcv.counter)
 	sl := uint32(a.sl)
 	if from.Config.LinkLayer == config.Ethernet {
 		sl = kind
