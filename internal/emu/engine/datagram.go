@@ -4,6 +4,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
@@ -37,6 +38,15 @@ func parseAV(b []byte) (a addressVector) {
 	return a
 }
 
+// fillPrefix completes an IPv4 address. An adapter puts only its last four bytes on the wire, so that a library may leave the prefix out: MLNX_OFED 4 does.
+func (a *addressVector) fillPrefix(from *hca.Port) {
+	g := from.GID(int(a.sgid))
+	if g == nil || g.Type != config.GIDTypeRoCEv2 || !netip.AddrFrom16(g.GID).Is4In6() || [12]byte(a.gid[:12]) != [12]byte{} {
+		return
+	}
+	a.gid[10], a.gid[11] = 0xff, 0xff
+}
+
 // datagram executes a WQE of UD.
 func (e *Engine) datagram(qp *hca.QP, w *wqe) verdict {
 	b, d := &e.b, qp.Context.Device
@@ -63,6 +73,7 @@ func (e *Engine) datagram(qp *hca.QP, w *wqe) verdict {
 	}
 	ether := from.Config.LinkLayer == config.Ethernet
 	a.grh = a.grh || ether
+	a.fillPrefix(from)
 	if multicast := a.grh && hca.Multicast(&a.gid); multicast {
 		if !empty {
 			return alone

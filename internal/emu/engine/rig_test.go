@@ -362,6 +362,9 @@ func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
 	if o.srq != nil {
 		i.SRQ, i.Cap.RecvWR, i.Cap.RecvSGE, i.RQShift = o.srq.q.Handle, 0, 0, 0
 	}
+	if n.ctx.CQEVersion == 0 {
+		i.UIdx = hca.NoUserIndex
+	}
 	p, e := n.ctx.CreateQP(&i)
 	q.q = try(n.r, p, e)
 	return q
@@ -554,6 +557,9 @@ func (n *node) srq(entries int, limit uint32, xrcd uint32, c *cq) *srq {
 	i := hca.SRQInit{User: 0x5000, PD: n.pd.Handle, MaxWR: uint32(entries), MaxSGE: 1, Limit: limit, Buf: va(s.ring), DB: va(s.db), UIdx: n.r.uidx}
 	if c != nil {
 		i.XRC, i.XRCD, i.CQ = true, xrcd, c.q.Handle
+	}
+	if n.ctx.CQEVersion == 0 {
+		i.UIdx = hca.NoUserIndex
 	}
 	q, e := n.ctx.CreateSRQ(&i)
 	s.q = try(n.r, q, e)

@@ -76,6 +76,9 @@ func (c *Context) Dynamic() int {
 	return dynamicRegisters
 }
 
+// Pages are those of the static registers.
+func (r *Registers) Pages() []*UAR { return r.static }
+
 // MapStatic settles that static page i is page at of the file, as the program maps it. A page mapped with another caching is another page of the file, so that
 // whoever maps one both ways is refused here, though not by the kernel.
 func (c *Context) MapStatic(i int, at int64) unix.Errno {
