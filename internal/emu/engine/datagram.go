@@ -38,13 +38,14 @@ func parseAV(b []byte) (a addressVector) {
 	return a
 }
 
-// fillPrefix completes an IPv4 address. An adapter puts only its last four bytes on the wire, so that a library may leave the prefix out: MLNX_OFED 4 does.
+// fillPrefix completes an IPv4 address. An adapter puts only its last four bytes on the wire, so that a library may
+// leave the prefix out: MLNX_OFED 4 does.
 func (a *addressVector) fillPrefix(from *hca.Port) {
 	g := from.GID(int(a.sgid))
-	if g == nil || g.Type != config.GIDTypeRoCEv2 || !netip.AddrFrom16(g.GID).Is4In6() || [12]byte(a.gid[:12]) != [12]byte{} {
-		return
+	v4 := g != nil && g.Type == config.GIDTypeRoCEv2 && netip.AddrFrom16(g.GID).Is4In6()
+	if v4 && [12]byte(a.gid[:12]) == [12]byte{} {
+		a.gid[10], a.gid[11] = 0xff, 0xff
 	}
-	a.gid[10], a.gid[11] = 0xff, 0xff
 }
 
 // datagram executes a WQE of UD.

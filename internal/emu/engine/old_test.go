@@ -8,7 +8,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 )
 
-// With CQE version 0 the field of the user index has the SRQN of a receive that came from an SRQ, and else 0: libmlx5 takes a number there for an SRQ's.
+// With CQE version 0 the field of the user index has the SRQN of a receive that came from an SRQ, and else 0: libmlx5
+// takes a number there for an SRQ's.
 func TestCQEVersion0(t *testing.T) {
 	r := newRig(t, "mlx5_0,cqe_version=0", 0)
 	n := r.node(0)
@@ -124,8 +125,9 @@ func (n *node) receiver(scq, rcq *cq) *qp {
 	q := &qp{n: n, scq: scq, rcq: rcq, db: n.r.a.alloc(64), stride: 64}
 	q.rq = n.r.a.alloc(16 * 64)
 	n.r.uidx++
-	p, e := n.ctx.CreateQP(&hca.QPInit{User: 0x9000, PD: n.pd.Handle, Type: hca.RC, SendCQ: scq.q.Handle, RecvCQ: rcq.q.Handle, Buf: va(q.rq), DB: va(q.db), RQCount: 16, RQShift: 6,
-		UIdx: n.r.uidx, UARPage: n.uar.Index, Cap: hca.QPCap{RecvWR: 16, RecvSGE: 4}})
+	p, e := n.ctx.CreateQP(&hca.QPInit{User: 0x9000, PD: n.pd.Handle, Type: hca.RC, SendCQ: scq.q.Handle,
+		RecvCQ: rcq.q.Handle, Buf: va(q.rq), DB: va(q.db), RQCount: 16, RQShift: 6, UIdx: n.r.uidx, UARPage: n.uar.Index,
+		Cap: hca.QPCap{RecvWR: 16, RecvSGE: 4}})
 	q.q = try(n.r, p, e)
 	return q
 }

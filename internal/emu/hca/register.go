@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How doorbell registers are counted. C: MLX5_NON_FP_BFREGS_PER_UAR, MLX5_BFREGS_PER_UAR, MLX5_MAX_BFREGS, MLX5_MIN_DYN_BFREGS.
+// How doorbell registers are counted. C: MLX5_NON_FP_BFREGS_PER_UAR, MLX5_BFREGS_PER_UAR, MLX5_MAX_BFREGS,
+// MLX5_MIN_DYN_BFREGS.
 const (
 	pageRegisters    = 2 // that QPs have
 	pageNumbers      = 4 // two more are never given out, but counted in answers
@@ -16,8 +17,9 @@ const (
 	dynamicRegisters = 512
 )
 
-// Registers are the doorbell registers of a context whose library cannot allocate UARs (before rdma-core 30). The static ones come with the context, and the
-// kernel chooses among them. The dynamic ones are the library's to choose; it maps their pages as it needs them. C: struct mlx5_bfreg_info.
+// Registers are the doorbell registers of a context whose library cannot allocate UARs (before rdma-core 30). The
+// static ones come with the context, and the kernel chooses among them. The dynamic ones are the library's to choose;
+// it maps their pages as it needs them. C: struct mlx5_bfreg_info.
 type Registers struct {
 	static  []*UAR
 	dynamic []*UAR // nil: not mapped
@@ -26,7 +28,8 @@ type Registers struct {
 	shared  int    // static registers from 1 on that many QPs share; those behind have one each
 }
 
-// AddRegisters hands out the static registers of a library that asks for total, of which lowLatency have one QP each. They are rounded up to whole pages.
+// AddRegisters hands out the static registers of a library that asks for total, of which lowLatency have one QP each.
+// They are rounded up to whole pages. With zero the library knows register 0 alone.
 func (c *Context) AddRegisters(total, lowLatency uint32, zero bool) unix.Errno {
 	if total > maxRegisters {
 		return unix.ENOMEM
@@ -35,7 +38,9 @@ func (c *Context) AddRegisters(total, lowLatency uint32, zero bool) unix.Errno {
 	if n == 0 || lowLatency > n-1 {
 		return unix.EINVAL
 	}
-	r := &Registers{dynamic: make([]*UAR, dynamicRegisters/pageRegisters), uses: make([]int, n), zero: zero, shared: int(n - lowLatency - 1)}
+	r := &Registers{
+		dynamic: make([]*UAR, dynamicRegisters/pageRegisters), uses: make([]int, n), zero: zero, shared: int(n - lowLatency - 1),
+	}
 	c.Registers = r
 	for i := range int(n / pageRegisters) {
 		u := &UAR{Context: c, Index: i}
@@ -60,7 +65,7 @@ func (c *Context) DropRegisters() {
 	}
 }
 
-// Static is the number of static registers; Dynamic that of those whose pages the library maps. Both are 0 for a library that allocates UARs.
+// Static is the number of static registers; 0 for a library that allocates UARs.
 func (c *Context) Static() int {
 	if c.Registers == nil {
 		return 0
@@ -68,7 +73,7 @@ func (c *Context) Static() int {
 	return len(c.Registers.uses)
 }
 
-// Dynamic is explained with [Context.Static].
+// Dynamic is the number of registers whose pages the library maps; 0 for a library that allocates UARs.
 func (c *Context) Dynamic() int {
 	if c.Registers == nil {
 		return 0
@@ -79,8 +84,8 @@ func (c *Context) Dynamic() int {
 // Pages are those of the static registers.
 func (r *Registers) Pages() []*UAR { return r.static }
 
-// MapStatic settles that static page i is page at of the file, as the program maps it. A page mapped with another caching is another page of the file, so that
-// whoever maps one both ways is refused here, though not by the kernel.
+// MapStatic settles that static page i is page at of the file, as the program maps it. Mapped with another caching it
+// would be another page of the file, so that who maps one both ways is refused here, though not by the kernel.
 func (c *Context) MapStatic(i int, at int64) unix.Errno {
 	r := c.Registers
 	if r == nil || i >= len(r.static) {
@@ -91,10 +96,13 @@ func (c *Context) MapStatic(i int, at int64) unix.Errno {
 		if u.mapped {
 			return unix.EINVAL
 		}
-		u.close()
-		if e := u.open(at); e != 0 {
-			return e
+		page, err := c.File.Map(at*pageSize, pageSize)
+		if err != nil {
+			return unix.ENOMEM
 		}
+		clear(page)
+		_ = unix.Munmap(u.Page)
+		u.Page, u.at = page, at
 	}
 	u.mapped = true
 	return 0
@@ -122,8 +130,8 @@ func (c *Context) DynamicUAR(reg uint32) *UAR {
 	return c.Registers.dynamic[reg/pageRegisters]
 }
 
-// pick chooses a static register for a QP: one of its own while there are, then the shared one that has the fewest QPs, else 0.
-// C: alloc_bfreg.
+// pick chooses a static register for a QP: one of its own while there are, then the shared one that has the fewest
+// QPs, else 0. C: alloc_bfreg.
 func (r *Registers) pick() int {
 	best := 0
 	switch i := slices.Index(r.uses[1+r.shared:], 0); {

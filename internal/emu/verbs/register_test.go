@@ -70,8 +70,8 @@ func (p *program) mapPage(page uint64) unix.Errno {
 	return p.s.mmap(p.x, 4096, unix.PROT_WRITE, unix.MAP_SHARED, page*4096)
 }
 
-// A library that cannot allocate doorbell pages gets registers with its context, and a QP the one that the kernel picks: its own while there are, then the
-// least used of the shared ones.
+// A library that cannot allocate doorbell pages gets registers with its context, and a QP the one that the kernel
+// picks: its own while there are, then the least used of the shared ones.
 func TestStaticRegisters(t *testing.T) {
 	for _, abi := range []string{"write", "ioctl"} {
 		t.Run(abi, func(t *testing.T) {
