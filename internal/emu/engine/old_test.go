@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
@@ -53,6 +54,51 @@ func TestCQEVersion0(t *testing.T) {
 	s.recv(m.sge(0, 100))
 	u1.send(opSend, 0, 0, n.av(u2.q, 0x11, 3, nil), m.sge(64, 8))
 	check("a datagram", c.want(cqeRespSend, 48), u2, s.q.Num)
+}
+
+// QPs ring static registers, their own and shared ones, and dynamic ones; CQs are armed on the first page.
+func TestRegisters(t *testing.T) {
+	r := newRig(t, "mlx5_0", 0)
+	n := r.oldNode(4, 1) // 1 and 2 are shared, 3 is not
+	c, ec := n.cq(64, 64), n.cq(64, 64)
+	if e := n.ctx.MapDynamic(2, 6<<8|2); e != 0 {
+		t.Fatal(e)
+	}
+	m := n.mr(4096, anyAccess)
+	fill(m.buf[:100], 3)
+	peer := func() *qp { return n.qp(ec, ec, qpOpts{}) }
+	opts := []qpOpts{{}, {}, {}, {reg: 5}, {reg: 6}}
+	for i, want := range []int{3, 2, 2, -1, -1} { // the peers take a register each, too
+		q, p := n.qp(c, c, opts[i]), peer()
+		if q.q.Register != want {
+			t.Errorf("QP %d was given register %d, want %d", i, q.q.Register, want)
+		}
+		connect(defaults(), q, p)
+		for k := range 3 {
+			clear(m.buf[1000:1100])
+			q.send(opWrite, signaled, 0, raddr(m.at(1000)), m.sge(0, 100))
+			c.want(0, -1)
+			if !bytes.Equal(m.buf[:100], m.buf[1000:1100]) {
+				t.Errorf("QP %d, write %d: payload", i, k)
+			}
+		}
+	}
+	r.clean()
+	if e := n.ctx.MapStatic(1, 3<<8|1); e != 0 { // not cached: the QPs there ring it
+		t.Fatal(e)
+	}
+	q := n.qp(c, c, qpOpts{})
+	if q.q.UAR.Index != 1 {
+		t.Fatalf("the QP rings page %d", q.q.UAR.Index)
+	}
+	connect(defaults(), q, peer())
+	q.send(opWrite, signaled, 0, raddr(m.at(1000)), m.sge(0, 100))
+	c.want(0, -1)
+	r.clean()
+	n.ctx.Release()
+	if len(r.e.pages) != 0 {
+		t.Errorf("%d doorbell pages are left", len(r.e.pages))
+	}
 }
 
 func TestXRCWithCQEVersion0(t *testing.T) {

@@ -17,7 +17,7 @@ const (
 	dynamicRegisters = 512
 )
 
-// Registers are the doorbell registers of a context whose library cannot allocate UARs (before rdma-core 30). The
+// Registers are the doorbell registers of a context whose library cannot allocate UARs (before rdma-core 29). The
 // static ones come with the context, and the kernel chooses among them. The dynamic ones are the library's to choose;
 // it maps their pages as it needs them. C: struct mlx5_bfreg_info.
 type Registers struct {

@@ -40,7 +40,7 @@ func getContext(c *call) unix.Errno {
 		if c.ctx.Ready {
 			return uapi.AllocUcontextResp{}, unix.EINVAL
 		}
-		if q.LibCaps&libDynUAR == 0 { // before rdma-core 30
+		if q.LibCaps&libDynUAR == 0 { // before rdma-core 29
 			if e := c.ctx.AddRegisters(q.TotalNumBfregs, q.NumLowLatencyBfregs, c.driverLen() == 8); e != 0 {
 				return uapi.AllocUcontextResp{}, e
 			}
