@@ -163,6 +163,7 @@ func (d *device) put(c cqe) {
 	case 2:
 		copy(e[:64], c.data)
 	}
+	be.PutUint32(body[32:], 0x80000001+d.pi) // user index, or SRQN in CQE version 0: nothing may depend on it
 	be.PutUint32(body[56:], uint32(c.sendOp)<<24|c.qpn)
 	be.PutUint16(body[60:], c.counter)
 	body[63] = c.op<<4 | c.format<<2 | own

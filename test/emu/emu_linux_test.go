@@ -11,6 +11,7 @@ import (
 
 var (
 	ib       = []string{"--device", "mlx5_0,link=ib"}
+	cqe0     = []string{"--device", "mlx5_0,cqe_version=0"}
 	jumbo    = []string{"--device", "mlx5_0,mtu=4096"}
 	two      = []string{"--device", "mlx5_0", "--device", "mlx5_1"}
 	sigint   = []string{"-int", "3s"}
@@ -47,6 +48,9 @@ var once = []row{
 	{command: "ibv_srq_pingpong -g 3 -c -n 64 -q 8 -s 262144 -r 32"},
 	{command: "ibv_xsrq_pingpong -g 3"},
 	{command: "ibv_xsrq_pingpong -n 20 -e", emu: ib},
+	{command: "ibv_rc_pingpong/rc_pingpong -g 3 -c -n 60 -s 9001 -r 20", emu: cqe0},
+	{command: "srq_pingpong/ibv_srq_pingpong -g 3 -c -n 120 -s 5001 -r 24 -q 5", emu: cqe0},
+	{command: "ibv_xsrq_pingpong -g 3 -n 20", emu: cqe0},
 
 	{command: "ib_write_bw -n 5 -a"},
 	{command: "ib_write_bw -c UC -n 100 -s 4096 -q 4 -b"},

@@ -19,6 +19,7 @@ type Device struct {
 	Limits          Limits
 	NUMANode        int    // -1 = none
 	PCI             string // 00e0:01:00.0
+	CQEVersion      int    // 1, or 0 as Connect-IB has it: CQEs do not carry the program's index of a queue
 }
 
 // Port is one port of a device as it is when the program starts.

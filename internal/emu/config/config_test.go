@@ -102,6 +102,7 @@ func TestParse_Errors(t *testing.T) {
 		"mlx5_0,max_luck=1":                      `limit "max_luck" is none of max_qp, `,
 		"mlx5_0,max_msg_size=0x100000000":        "not a number that fits",
 		"mlx5_0,numa=5000":                       "want -1 to 1023",
+		"mlx5_0,cqe_version=2":                   "want 0 or 1",
 		"mlx5_0,lid=70000":                       "not a number that fits",
 		"mlx5_0,lid=0xffff":                      "unicast LID",
 		"mlx5_0,link=ib,netdev=ib0":              "an InfiniBand port has none",

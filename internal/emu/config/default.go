@@ -32,7 +32,7 @@ func newDevice(index int) Device {
 	m, _ := ModelByPCI(0x1021)
 	return Device{
 		Name: fmt.Sprintf("mlx5_%d", index), Model: m, FirmwareVersion: m.Firmware, BoardID: m.PSID, NodeDesc: "emulated",
-		NodeGUID: GUID(0xe41d2d0300e00000 + 0x10*uint64(index)), Limits: DefaultLimits(), NUMANode: -1,
+		NodeGUID: GUID(0xe41d2d0300e00000 + 0x10*uint64(index)), Limits: DefaultLimits(), NUMANode: -1, CQEVersion: 1,
 		// A domain that real machines do not use: the machine's own devices stay visible.
 		PCI: fmt.Sprintf("00e0:%02x:00.0", index+1),
 	}

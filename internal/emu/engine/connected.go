@@ -184,7 +184,7 @@ func (e *Engine) connected(qp *hca.QP, w *wqe) verdict {
 	}
 
 	// The responder.
-	pd, rcq, uidx := peer.PD, peer.RecvCQ, peer.UIdx
+	pd, rcq, uidx := peer.PD, peer.RecvCQ, peer.RecvIdx
 	srq := peer.SRQ
 	refuse := func(nak, own uint8) verdict {
 		if !empty {
@@ -524,7 +524,7 @@ func (e *Engine) refuse(qp *hca.QP, w *wqe, peer *hca.QP, srq *hca.SRQ, nak, own
 		countAt(peer, hca.RespRemoteAccess)
 	}
 	if own != 0 {
-		cq, uidx := peer.RecvCQ, peer.UIdx
+		cq, uidx := peer.RecvCQ, peer.RecvIdx
 		if peer.Type == hca.XRCRecv && srq != nil {
 			cq, uidx = srq.CQ, srq.UIdx
 		}

@@ -221,17 +221,12 @@ func (e *Engine) breakCQ(cq *hca.CQ) {
 	}
 	cq.Run.Dead = true
 	cq.Event(hca.EventCQErr)
-	for _, u := range cq.Context.UARs {
-		if u == nil {
-			continue
+	cq.Context.Device.EachQP(func(qp *hca.QP) {
+		if (qp.SendCQ == cq || qp.RecvCQ == cq) && qp.State != hca.Reset && qp.State != hca.Err {
+			qp.Event(hca.EventQPFatal)
+			e.toErr(qp)
 		}
-		for _, qp := range u.QPs {
-			if (qp.SendCQ == cq || qp.RecvCQ == cq) && qp.State != hca.Reset && qp.State != hca.Err {
-				qp.Event(hca.EventQPFatal)
-				e.toErr(qp)
-			}
-		}
-	}
+	})
 }
 
 // lostCQ is a CQ whose ring cannot be written.

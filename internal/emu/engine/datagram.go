@@ -4,6 +4,7 @@ package engine
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
@@ -37,6 +38,16 @@ func parseAV(b []byte) (a addressVector) {
 	return a
 }
 
+// fillPrefix completes an IPv4 address. An adapter puts only its last four bytes on the wire, so that a library may
+// leave the prefix out: MLNX_OFED 4 does.
+func (a *addressVector) fillPrefix(from *hca.Port) {
+	g := from.GID(int(a.sgid))
+	v4 := g != nil && g.Type == config.GIDTypeRoCEv2 && netip.AddrFrom16(g.GID).Is4In6()
+	if v4 && [12]byte(a.gid[:12]) == [12]byte{} {
+		a.gid[10], a.gid[11] = 0xff, 0xff
+	}
+}
+
 // datagram executes a WQE of UD.
 func (e *Engine) datagram(qp *hca.QP, w *wqe) verdict {
 	b, d := &e.b, qp.Context.Device
@@ -63,6 +74,7 @@ func (e *Engine) datagram(qp *hca.QP, w *wqe) verdict {
 	}
 	ether := from.Config.LinkLayer == config.Ethernet
 	a.grh = a.grh || ether
+	a.fillPrefix(from)
 	if multicast := a.grh && hca.Multicast(&a.gid); multicast {
 		if !empty {
 			return alone
@@ -126,7 +138,7 @@ func (e *Engine) drop(qp, peer *hca.QP, from, to *hca.Port, w *wqe, a *addressVe
 		if b.wqes > 0 {
 			return alone
 		}
-		p := e.cqe(peer.RecvCQ, peer, cqeRespErr, peer.UIdx, 0, rcv.counter)
+		p := e.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter)
 		vendor := uint8(vendorRecvLength)
 		if syndrome == synLocalProt {
 			vendor = vendorRecvProt
@@ -161,7 +173,7 @@ func (e *Engine) drop(qp, peer *hca.QP, from, to *hca.Port, w *wqe, a *addressVe
 	if w.opcode == opSendImm {
 		op, imm = cqeRespSendImm, w.imm
 	}
-	p := e.cqe(peer.RecvCQ, peer, op, peer.UIdx, 0, rcv.counter)
+	p := e.cqe(peer.RecvCQ, peer, op, peer.RecvIdx, 0, rcv.counter)
 	sl := uint32(a.sl)
 	if from.Config.LinkLayer == config.Ethernet {
 		sl = kind

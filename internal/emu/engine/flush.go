@@ -49,7 +49,7 @@ func (e *Engine) flush(qp *hca.QP) {
 			if more = more || !room(); more {
 				break
 			}
-			e.cqe(qp.RecvCQ, qp, cqeRespErr, qp.UIdx, 0, uint16(r.Head)).fail(synFlush, vendorSyndrome[synFlush])
+			e.cqe(qp.RecvCQ, qp, cqeRespErr, qp.RecvIdx, 0, uint16(r.Head)).fail(synFlush, vendorSyndrome[synFlush])
 		}
 	}
 	e.commit()

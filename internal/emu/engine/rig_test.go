@@ -160,6 +160,17 @@ type node struct {
 
 func (r *rig) node(dev int) *node { return r.nodeOf(dev, os.Getpid()) }
 
+// oldNode is the context of a library that cannot allocate doorbell pages.
+func (r *rig) oldNode(total, low uint32) *node {
+	n := r.node(0)
+	n.ctx.FreeUAR(n.uar.Handle)
+	if e := n.ctx.AddRegisters(total, low, false); e != 0 {
+		r.t.Fatal(e)
+	}
+	n.uar = n.ctx.Registers.Pages()[0]
+	return n
+}
+
 func (r *rig) nodeOf(dev, pid int) *node {
 	file, err := guest.NewFile("engine-test", 64<<20)
 	if err != nil {
@@ -223,7 +234,11 @@ func (n *node) cq(entries, size int) *cq {
 	for i := 0; i < entries; i++ {
 		c.buf[i*size+size-1] = 0xf0
 	}
-	q, e := n.ctx.CreateCQ(&hca.CQInit{User: 0xc0, Entries: uint32(entries - 1), Channel: n.chn, Buf: va(c.buf), DB: va(c.db), CQESize: uint32(size), UAR: n.uar.Index})
+	i := hca.CQInit{User: 0xc0, Entries: uint32(entries - 1), Channel: n.chn, Buf: va(c.buf), DB: va(c.db), CQESize: uint32(size), UAR: n.uar.Index}
+	if n.ctx.Registers != nil {
+		i.UAR = -1
+	}
+	q, e := n.ctx.CreateCQ(&i)
 	c.q = try(n.r, q, e)
 	c.q.Entries = uint32(entries)
 	return c
@@ -328,6 +343,7 @@ type qpOpts struct {
 	sigAll bool
 	srq    *srq
 	xrcd   uint32
+	reg    int // of an old node: dynamic register + 1
 }
 
 func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
@@ -362,8 +378,19 @@ func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
 	if o.srq != nil {
 		i.SRQ, i.Cap.RecvWR, i.Cap.RecvSGE, i.RQShift = o.srq.q.Handle, 0, 0, 0
 	}
+	if n.ctx.CQEVersion == 0 {
+		i.UIdx = hca.NoUserIndex
+	}
+	if n.ctx.Registers != nil {
+		i.UARPage, i.Register = -1, o.reg-1
+	}
 	p, e := n.ctx.CreateQP(&i)
 	q.q = try(n.r, p, e)
+	if n.ctx.Registers != nil { // it rings its own register
+		own := *n
+		own.uar, own.slot = p.UAR, max(p.Register, o.reg-1)%2*2
+		q.n = &own
+	}
 	return q
 }
 
@@ -554,6 +581,9 @@ func (n *node) srq(entries int, limit uint32, xrcd uint32, c *cq) *srq {
 	i := hca.SRQInit{User: 0x5000, PD: n.pd.Handle, MaxWR: uint32(entries), MaxSGE: 1, Limit: limit, Buf: va(s.ring), DB: va(s.db), UIdx: n.r.uidx}
 	if c != nil {
 		i.XRC, i.XRCD, i.CQ = true, xrcd, c.q.Handle
+	}
+	if n.ctx.CQEVersion == 0 {
+		i.UIdx = hca.NoUserIndex
 	}
 	q, e := n.ctx.CreateSRQ(&i)
 	s.q = try(n.r, q, e)

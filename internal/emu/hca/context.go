@@ -16,7 +16,7 @@ import (
 // Open makes a context for process pid, whose device file is f.
 func (d *Device) Open(pid int, f *guest.File) *Context {
 	d.Fabric.nextCtx++
-	c := &Context{Device: d, ID: d.Fabric.nextCtx, PID: pid, Mem: guest.Mem{PID: pid}, File: f, objects: map[uint32]any{}, channels: map[string]*CompChannel{}}
+	c := &Context{Device: d, ID: d.Fabric.nextCtx, PID: pid, Mem: guest.Mem{PID: pid}, File: f, CQEVersion: uint8(d.Config.CQEVersion), objects: map[uint32]any{}, channels: map[string]*CompChannel{}}
 	d.Contexts[c.ID] = c
 	return c
 }
@@ -177,6 +177,7 @@ func (c *Context) Release() {
 			c.FreeUAR(e.h)
 		}
 	}
+	c.DropRegisters()
 	for _, ch := range c.channels {
 		ch.Pipe.Close()
 	}
@@ -200,15 +201,12 @@ func (c *Context) AllocUAR(kind uint32) (*UAR, unix.Errno) {
 		}
 		c.UARs = append(c.UARs, nil)
 	}
-	page, err := c.File.Map(int64(mmapUAR<<8|i)*pageSize, pageSize)
-	if err != nil {
-		return nil, unix.ENOMEM
+	u := &UAR{Context: c, Index: i, Kind: kind}
+	if e := u.open(int64(mmapUAR<<8 | i)); e != 0 {
+		return nil, e
 	}
-	u := &UAR{Context: c, Index: i, Page: page, Kind: kind}
-	clear(page)
 	u.Handle = c.add(u)
 	c.UARs[i] = u
-	c.Device.Fabric.Engine.UARAdded(u)
 	return u, 0
 }
 
@@ -221,11 +219,9 @@ func (c *Context) FreeUAR(handle uint32) unix.Errno {
 	if len(u.QPs) > 0 && !c.Dead {
 		return unix.EBUSY
 	}
-	c.Device.Fabric.Engine.UARRemoved(u)
+	u.close()
 	c.UARs[u.Index] = nil
 	delete(c.objects, handle)
-	_ = unix.Munmap(u.Page)
-	u.Page = nil
 	return 0
 }
 

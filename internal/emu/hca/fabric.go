@@ -97,6 +97,9 @@ type Context struct {
 	Ready  bool   // GET_CONTEXT was answered
 	Ends   bool   // its process ends by itself, not by a signal
 
+	Registers  *Registers // nil for a library that allocates UARs
+	CQEVersion uint8      // 0: a CQE says nothing of the user index, but has the SRQN of a receive
+
 	objects  map[uint32]any // by handle
 	channels map[string]*CompChannel
 	next     uint32
@@ -112,6 +115,9 @@ type UAR struct {
 	Kind    uint32 // 0 BlueFlame, 1 non-cached
 	QPs     []*QP
 	Run     UARRun
+
+	at     int64 // page of the file
+	mapped bool  // of a register's page: the program has mapped it there
 }
 
 // CompChannel is the event file that completions are announced on.

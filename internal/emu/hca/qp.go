@@ -23,6 +23,7 @@ type QPInit struct {
 	SQCount, RQCount, RQShift uint32
 	UIdx                      uint32
 	UARPage                   int // -1 for none
+	Register                  int // dynamic doorbell register, -1 for none
 	SourceQPN                 uint32
 }
 
@@ -38,7 +39,7 @@ const maxQPN = 1 << 24
 func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	d := c.Device
 	lim := &d.Config.Limits
-	qp := &QP{Context: c, User: i.User, UIdx: i.UIdx, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll, Flags: i.Flags, Mem: c.Mem, DB: i.DB}
+	qp := &QP{Context: c, User: i.User, Register: -1, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll, Flags: i.Flags, Mem: c.Mem, DB: i.DB}
 	var e unix.Errno
 	if i.Type == XRCRecv {
 		r, e := find[*XRCDRef](c, i.XRCD)
@@ -93,16 +94,22 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		if rq > 0 && !c.Mem.Mapped(i.Buf, rq, false) || sq > 0 && !c.Mem.Mapped(qp.SQ.Base, sq, false) || !c.Mem.Mapped(i.DB, cqBuffers, false) {
 			return nil, unix.EFAULT
 		}
-		if i.SQCount > 0 {
-			if i.UARPage < 0 || i.UARPage >= len(c.UARs) || c.UARs[i.UARPage] == nil {
-				return nil, unix.EINVAL
-			}
-			qp.UAR = c.UARs[i.UARPage]
+		if qp.UIdx, e = c.userIndex(i.UIdx); e != 0 {
+			return nil, e
+		}
+		if qp.RecvIdx = qp.UIdx; c.CQEVersion == 0 && qp.SRQ != nil {
+			qp.RecvIdx = qp.SRQ.Num
 		}
 	}
 	num, ok := place(&d.qps, &d.nextQP, 0, min(lim.MaxQP+1024, maxQPN-FirstQPN), qp)
 	if !ok {
 		return nil, unix.ENOMEM
+	}
+	if i.Type != XRCRecv {
+		if e = c.registerOf(qp, i); e != 0 {
+			d.qps[num] = nil
+			return nil, e
+		}
 	}
 	qp.Num = uint32(num) + FirstQPN
 	qp.refs(1)
@@ -113,6 +120,20 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	qp.Handle = c.add(qp)
 	d.Fabric.Engine.QPCreated(qp)
 	return qp, 0
+}
+
+// NoUserIndex is what a library says that does not know of user indices. C: MLX5_IB_DEFAULT_UIDX.
+const NoUserIndex = 0xffffff
+
+// userIndex is what CQEs of a queue say in the field of the user index, when the program gives i.
+func (c *Context) userIndex(i uint32) (uint32, unix.Errno) {
+	switch {
+	case c.CQEVersion == 0 && i == NoUserIndex:
+		return 0, 0
+	case c.CQEVersion == 0 || i >= NoUserIndex:
+		return 0, unix.EINVAL
+	}
+	return i, 0
 }
 
 // refs counts the QP in what it uses.
@@ -188,6 +209,9 @@ func (qp *QP) destroy() {
 	d.Fabric.Engine.QPDestroyed(qp)
 	d.qps[qp.Num-FirstQPN] = nil
 	d.liveQPs--
+	if qp.Register >= 0 {
+		qp.Context.Registers.uses[qp.Register]--
+	}
 	if u := qp.UAR; u != nil {
 		u.QPs = slices.DeleteFunc(u.QPs, func(o *QP) bool { return o == qp })
 	}

@@ -82,7 +82,8 @@ type QP struct {
 	Handle  uint32
 	User    uint64 // the program's handle: the element of its events
 	Num     uint32
-	UIdx    uint32 // what CQEs carry in place of the QPN (CQE version 1)
+	UIdx    uint32 // what CQEs carry beside the QPN: the program's index (CQE version 1) or 0
+	RecvIdx uint32 // the same in those of receives, where it is the SRQN with CQE version 0
 	Type    QPType
 	State   QPState
 	Attr    QPAttr
@@ -99,6 +100,8 @@ type QP struct {
 	SQ  Ring
 	RQ  Ring // Count 0: none or SRQ
 	UAR *UAR
+
+	Register int // static doorbell register, -1 for none
 
 	flows          []*Flow
 	mcast          [][16]byte

@@ -17,7 +17,7 @@ type CQInit struct {
 	Flags   uint32
 	Buf, DB uint64
 	CQESize uint32
-	UAR     int // page index, -1 for none
+	UAR     int // page index, -1 for the first static one
 }
 
 // Flags of CQInit. C: IB_UVERBS_CQ_FLAGS_*.
@@ -50,8 +50,11 @@ func (c *Context) CreateCQ(i *CQInit) (*CQ, unix.Errno) {
 	}
 	cq := &CQ{Context: c, User: i.User, Mem: c.Mem, Buf: i.Buf, DB: i.DB, Entries: n, CQESize: i.CQESize, Channel: i.Channel, Vector: i.Vector,
 		IgnoreOverrun: i.Flags&cqIgnoreOverrun != 0}
-	if i.UAR >= 0 && i.UAR < len(c.UARs) {
+	switch {
+	case i.UAR >= 0 && i.UAR < len(c.UARs):
 		cq.UAR = c.UARs[i.UAR]
+	case i.UAR < 0 && c.Registers != nil:
+		cq.UAR = c.Registers.static[0]
 	}
 	num, ok := place(&d.cqs, &d.nextCQ, 1, lim.MaxCQ+1, cq)
 	if !ok {
@@ -143,7 +146,7 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 	case d.liveSRQs >= lim.MaxSRQ:
 		return nil, unix.ENOMEM
 	}
-	s := &SRQ{Context: c, PD: pd, User: i.User, UIdx: i.UIdx, XRC: i.XRC, Mem: c.Mem, DB: i.DB, MaxSGE: i.MaxSGE, Limit: i.Limit}
+	s := &SRQ{Context: c, PD: pd, User: i.User, XRC: i.XRC, Mem: c.Mem, DB: i.DB, MaxSGE: i.MaxSGE, Limit: i.Limit}
 	if i.XRC {
 		r, e := find[*XRCDRef](c, i.XRCD)
 		if e != 0 {
@@ -153,6 +156,9 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 			return nil, e
 		}
 		s.XRCD = r.x
+		if s.UIdx, e = c.userIndex(i.UIdx); e != 0 {
+			return nil, e
+		}
 	}
 	// A link segment and the list, rounded up to a power of two; one entry always stays free.
 	stride := max(roundUp(16+16*i.MaxSGE), 32)
@@ -166,6 +172,9 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 		return nil, unix.ENOMEM
 	}
 	s.Num = uint32(num)
+	if c.CQEVersion == 0 {
+		s.UIdx = s.Num
+	}
 	d.liveSRQs++
 	pd.refs++
 	if s.XRC {

@@ -29,7 +29,11 @@ const (
 
 	DevRespPad128 = 1 << 1 // mlx5_ib_query_dev_resp_flags
 
-	MmapCoreClock = 5 // mlx5_ib_mmap_cmd
+	MmapRegular   = 0 // mlx5_ib_mmap_cmd
+	MmapWC        = 2
+	MmapNC        = 3
+	MmapCoreClock = 5
+	MmapAllocWC   = 6
 	MmapClockInfo = 7
 	MmapUAR       = 9 // the first one that no command has: pages handed out by name
 )

@@ -117,6 +117,21 @@ func driver[T any](c *call, least int) (v T, e unix.Errno) {
 	return uapi.Decode[T](p), 0
 }
 
+// userIndex is the user index v of the driver's part, which a shorter one than end bytes lacks.
+func (c *call) userIndex(v uint32, end int) uint32 {
+	if c.driverLen() < end {
+		return hca.NoUserIndex
+	}
+	return v
+}
+
+func (c *call) driverLen() int {
+	if c.b != nil {
+		return len(c.b.Bytes(uapi.UHWIn))
+	}
+	return len(c.r.Driver)
+}
+
 func (c *call) driverRoom() uapi.Room {
 	if c.b != nil {
 		return c.b.Room(uapi.UHWOut)

@@ -30,8 +30,8 @@ func getContext(c *call) unix.Errno {
 		return e
 	case q.Flags&^uapi.UctxDEVX != 0, q.CompMask != 0, q.Reserved0 != 0, q.Reserved1 != 0, q.Reserved2 != 0:
 		return unix.EOPNOTSUPP
-	case q.LibCaps&libDynUAR == 0: // doorbell pages are handed out one by one; libraries before rdma-core 30 cannot ask for them
-		return unix.EOPNOTSUPP
+	case c.driverLen() > 8 && c.driverLen() < 16: // between the versions of the request
+		return unix.EINVAL
 	case q.NumLowLatencyBfregs+1 > max(q.TotalNumBfregs, 1):
 		return unix.EINVAL
 	}
@@ -40,9 +40,18 @@ func getContext(c *call) unix.Errno {
 		if c.ctx.Ready {
 			return uapi.AllocUcontextResp{}, unix.EINVAL
 		}
+		if q.LibCaps&libDynUAR == 0 { // before rdma-core 29
+			if e := c.ctx.AddRegisters(q.TotalNumBfregs, q.NumLowLatencyBfregs, c.driverLen() == 8); e != 0 {
+				return uapi.AllocUcontextResp{}, e
+			}
+		}
 		c.ctx.Ready = true
-		return ucontext(c.ctx.Device, q.MaxCQEVersion, c.driverRoom()), 0
-	}, func(uapi.AllocUcontextResp) { c.ctx.Ready = false })
+		c.ctx.CQEVersion = min(c.ctx.CQEVersion, q.MaxCQEVersion)
+		return ucontext(c.ctx, c.driverRoom()), 0
+	}, func(uapi.AllocUcontextResp) {
+		c.ctx.Ready = false
+		c.ctx.DropRegisters()
+	})
 	if e != 0 {
 		return e
 	}
@@ -61,20 +70,22 @@ func getContext(c *call) unix.Errno {
 
 func queryContext(c *call) unix.Errno {
 	u, e := get(c, func() (uapi.AllocUcontextResp, unix.Errno) {
-		return ucontext(c.ctx.Device, 1, c.b.Room(uapi.DriverNS)), 0
+		return ucontext(c.ctx, c.b.Room(uapi.DriverNS)), 0
 	})
 	c.resp = u
 	return first(e, out(c, 0, uint32(compVectors)), out(c, 1, coreSupport), out(c, uapi.DriverNS, u))
 }
 
 // ucontext is what the mlx5 driver tells the library of the device.
-func ucontext(d *hca.Device, cqeVersion uint8, room uapi.Room) uapi.AllocUcontextResp {
+func ucontext(x *hca.Context, room uapi.Room) uapi.AllocUcontextResp {
+	d := x.Device
 	l := &d.Config.Limits
 	u := uapi.AllocUcontextResp{
 		QPTabSize: uint32(l.MaxQP), BfRegSize: 512, CacheLineSize: 64, MaxSqDescSz: 1024, MaxRqDescSz: 512, MaxSendWqebb: uint32(l.MaxQPWR),
 		MaxRecvWR: uint32(l.MaxQPWR), MaxSRQRecvWR: uint32(l.MaxSRQWR) + 1, NumPorts: uint16(len(d.Ports)), CompMask: uapi.RespCoreClock | uapi.RespDumpFill,
-		ResponseLength: fits[uapi.AllocUcontextResp](room), CQEVersion: min(cqeVersion, 1), CmdsSuppUhw: 3, ClockInfoVersions: uapi.ClockInfoV1,
+		ResponseLength: fits[uapi.AllocUcontextResp](room), CQEVersion: x.CQEVersion, CmdsSuppUhw: 3, ClockInfoVersions: uapi.ClockInfoV1,
 		HcaCoreClockOffset: clockOffset, LogUARSize: 12, NumUarsPerPage: 1, DumpFillMkey: dumpFill,
+		TotBfregs: uint32(x.Static()), NumDynBfregs: uint32(x.Dynamic()),
 	}
 	if len(d.Ports) > 0 && d.Ports[0].Config.LinkLayer == config.Ethernet {
 		u.EthMinInline = 1 // none
@@ -154,7 +165,11 @@ func devxQuery(known func(c *call, i int) bool) func(*call) unix.Errno {
 	}
 }
 
-func (c *call) hasUAR(i int) bool    { return i < len(c.ctx.UARs) && c.ctx.UARs[i] != nil }
+// hasUAR takes the number of a dynamic register where the context has such.
+func (c *call) hasUAR(i int) bool {
+	return c.ctx.DynamicUAR(uint32(i)) != nil || i < len(c.ctx.UARs) && c.ctx.UARs[i] != nil
+}
+
 func (c *call) hasVector(i int) bool { return i < compVectors }
 
 func allocPD(c *call) unix.Errno {

@@ -3,6 +3,8 @@
 package verbs
 
 import (
+	"math"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
@@ -16,7 +18,7 @@ const (
 	createSigAll        = 1 << 12 // the ioctl's only
 	createKnown         = createBlockLoopback | 1<<2 | 1<<3 | 1<<4 | 1<<8 | 1<<9 | createSourceQPN | 1<<11
 
-	qpDriverFlags = uapi.QPFlagScatterCQE | uapi.QPFlagAllowScatter | uapi.QPFlagUARPage
+	qpDriverFlags = uapi.QPFlagScatterCQE | uapi.QPFlagAllowScatter | uapi.QPFlagUARPage | uapi.QPFlagBFRegIndex
 	noBFReg       = 1 << 31
 )
 
@@ -72,7 +74,7 @@ func createQP(c *call) unix.Errno {
 	if e != 0 {
 		return e
 	}
-	i := hca.QPInit{User: q.UserHandle, Type: hca.QPType(q.QPType), SigAll: q.SqSigAll != 0, CreateFlags: q.CreateFlags, SourceQPN: q.SourceQPN, UARPage: -1,
+	i := hca.QPInit{User: q.UserHandle, Type: hca.QPType(q.QPType), SigAll: q.SqSigAll != 0, CreateFlags: q.CreateFlags, SourceQPN: q.SourceQPN, UARPage: -1, Register: -1,
 		Cap: hca.QPCap{SendWR: q.MaxSendWR, RecvWR: q.MaxRecvWR, SendSGE: q.MaxSendSGE, RecvSGE: q.MaxRecvSGE, Inline: q.MaxInlineData}}
 	switch i.Type {
 	case hca.XRCRecv:
@@ -100,11 +102,17 @@ func createQP(c *call) unix.Errno {
 		if e != 0 {
 			return e
 		}
-		if d.Flags&^qpDriverFlags != 0 || d.Flags&uapi.QPFlagUARPage == 0 || d.Reserved != 0 || d.DciStreams != [2]byte{} {
+		if d.Flags&^qpDriverFlags != 0 || d.Reserved != 0 || d.DciStreams != [2]byte{} {
 			return unix.EINVAL
 		}
 		i.Buf, i.DB, i.SQBuf, i.SQCount, i.RQCount, i.RQShift = d.BufAddr, d.DbAddr, d.SqBufAddr, d.SqWqeCount, d.RqWqeCount, d.RqWqeShift
-		i.Flags, i.UIdx, i.UARPage = d.Flags, d.Uidx, int(d.BfregIndex)
+		i.Flags, i.UIdx = d.Flags, c.userIndex(d.Uidx, 36)
+		switch n := int(min(d.BfregIndex, math.MaxInt32)); {
+		case d.Flags&uapi.QPFlagUARPage != 0:
+			i.UARPage = n
+		case d.Flags&uapi.QPFlagBFRegIndex != 0:
+			i.Register = n
+		}
 	}
 	c.req = q
 	qp, e := create(c, func() (*hca.QP, unix.Errno) { return c.ctx.CreateQP(&i) }, func(qp *hca.QP) { c.ctx.DestroyQP(qp.Handle) })
@@ -114,7 +122,11 @@ func createQP(c *call) unix.Errno {
 	v := uapi.CreateQPResp{QPHandle: qp.Handle, QPN: qp.Num, MaxSendWR: qp.Cap.SendWR, MaxRecvWR: qp.Cap.RecvWR, MaxSendSGE: qp.Cap.SendSGE,
 		MaxRecvSGE: qp.Cap.RecvSGE, MaxInlineData: qp.Cap.Inline}
 	if i.Type != hca.XRCRecv {
-		e = replyDriver(c, uapi.Mlx5CreateQPResp{BfregIndex: noBFReg})
+		n, ok := qp.RegisterNumber()
+		if !ok {
+			n = noBFReg
+		}
+		e = replyDriver(c, uapi.Mlx5CreateQPResp{BfregIndex: n})
 	}
 	switch {
 	case c.b != nil:

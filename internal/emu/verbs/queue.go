@@ -41,19 +41,25 @@ func createCQ(c *call) unix.Errno {
 	d, e := driver[uapi.Mlx5CreateCQ](c, 24)
 	const offered, known = uapi.CQFlagUAR, uapi.CQFlagUAR | uapi.CQFlag128BPad | uapi.CQFlagRealTime
 	switch {
-	case e != 0, d.Flags&^known != 0, d.Flags&uapi.CQFlagUAR == 0, d.CQESize != 64 && d.CQESize != 128, d.Reserved0 != 0, d.Reserved1 != 0:
+	case e != 0, d.Flags&^known != 0, d.CQESize != 64 && d.CQESize != 128, d.Reserved0 != 0, d.Reserved1 != 0:
 		return unix.EINVAL
 	case d.CQECompEn != 0, d.Flags&^offered != 0:
 		return unix.EOPNOTSUPP
 	}
 	i := hca.CQInit{User: q.UserHandle, Entries: q.CQE, Vector: q.CompVector, Flags: q.Flags, Buf: d.BufAddr, DB: d.DbAddr, CQESize: d.CQESize,
-		UAR: int(d.UARPageIndex)}
+		UAR: -1}
+	if d.Flags&uapi.CQFlagUAR != 0 {
+		i.UAR = int(d.UARPageIndex)
+	}
 	var channel string
 	if q.CompChannel >= 0 {
 		channel = c.who.link(q.CompChannel)
 	}
 	c.req = q
 	cq, e := create(c, func() (*hca.CQ, unix.Errno) {
+		if i.UAR < 0 && c.ctx.Static() == 0 {
+			return nil, unix.EINVAL
+		}
 		if q.CompChannel >= 0 {
 			if i.Channel = c.ctx.Channel(channel); i.Channel == nil {
 				return nil, unix.EBADF
@@ -144,7 +150,7 @@ func createSRQ(c *call) unix.Errno {
 		return refuse(c)
 	}
 	i := hca.SRQInit{User: q.UserHandle, PD: q.PDHandle, XRC: q.SRQType == srqXRC, MaxWR: q.MaxWR, MaxSGE: q.MaxSGE, Limit: q.SRQLimit,
-		Buf: d.BufAddr, DB: d.DbAddr, Flags: d.Flags, UIdx: d.Uidx}
+		Buf: d.BufAddr, DB: d.DbAddr, Flags: d.Flags, UIdx: c.userIndex(d.Uidx, 28)}
 	if i.XRC {
 		i.XRCD, i.CQ = q.XRCDHandle, q.CQHandle
 	}

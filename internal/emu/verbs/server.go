@@ -156,6 +156,12 @@ func (s *Server) mmap(x *hca.Context, length, prot, flags, offset uint64) unix.E
 	case page>>8 == uapi.MmapClockInfo:
 		return unix.EOPNOTSUPP
 	}
+	switch i := int(page & 0xff); page >> 8 {
+	case uapi.MmapRegular, uapi.MmapWC, uapi.MmapNC:
+		return x.MapStatic(i, int64(page))
+	case uapi.MmapAllocWC:
+		return x.MapDynamic(i, int64(page))
+	}
 	if i := page - uapi.MmapUAR<<8; page >= uapi.MmapUAR<<8 && i < uint64(len(x.UARs)) && x.UARs[i] != nil {
 		return 0
 	}
