@@ -102,10 +102,10 @@ func (r *rig) settle() {
 	}
 }
 
-// wait runs the engine until ok or for a second.
+// wait runs the engine until ok, or for so long that it hangs.
 func (r *rig) wait(what string, ok func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(2 * time.Second); !ok(); time.Sleep(50 * time.Microsecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(end) {
 			r.t.Fatal(what)
 		}
