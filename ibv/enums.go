@@ -195,9 +195,9 @@ const (
 	AccessOptional AccessFlags = 0x3ff00000
 )
 
-// WCStatus is the outcome of a work request. It is an error too, so that
-// errors.Is(err, WCRetryExcErr) asks for one kind of failure; WCSuccess is not
-// used as such.
+// WCStatus is the outcome of a work request. It is no error: WC.Err is the error
+// of a completion, and errors.Is(err, WCRetryExcErr.Err()) asks for one kind of
+// failure.
 //
 // C: enum ibv_wc_status.
 type WCStatus uint32
