@@ -3,7 +3,6 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -28,8 +27,8 @@ type MR struct {
 	iova   uint64
 	lkey   uint32
 	rkey   uint32
-	mem    *dma.Mem       // memory that we made
-	pin    runtime.Pinner // a caller's slice
+	mem    *dma.Mem    // memory that we made
+	pin    *dma.Pinned // a caller's slice
 }
 
 // MemOptions choose the memory of AllocMRWith.
@@ -100,8 +99,7 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 		return nil, err
 	}
 	defer pd.leave()
-	mr := &MR{pd: pd, buf: buf, length: len(buf)}
-	pinSlice(&mr.pin, buf)
+	mr := &MR{pd: pd, buf: buf, length: len(buf), pin: dma.Pin(buf)}
 	mr.addr = sliceAddr(buf)
 	mr.iova = uint64(mr.addr)
 	if err := mr.register(op, access); err != nil {
@@ -136,13 +134,6 @@ func (pd *PD) RegMemory(addr uintptr, length int, iova uint64, access AccessFlag
 		return nil, err
 	}
 	return mr, nil
-}
-
-// pinSlice pins Go memory. Memory that is not Go's cannot move; the Pinner
-// panics at such, which is no error here.
-func pinSlice(p *runtime.Pinner, buf []byte) {
-	defer func() { _ = recover() }()
-	p.Pin(&buf[0])
 }
 
 // optionalAccess are flags that a device or kernel may ignore
@@ -268,7 +259,7 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		addr   = mr.addr
 		length = mr.length
 		access AccessFlags
-		pin    runtime.Pinner
+		pin    *dma.Pinned
 	)
 	if opt.PD != nil {
 		if opt.PD.ctx != mr.pd.ctx {
@@ -284,7 +275,7 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		if len(opt.Buf) == 0 {
 			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "Buf", Got: "0 bytes", Want: "at least 1 byte"}}
 		}
-		pinSlice(&pin, opt.Buf)
+		pin = dma.Pin(opt.Buf)
 		flags, addr, length = flags|abi.IBV_REREG_MR_CHANGE_TRANSLATION, sliceAddr(opt.Buf), len(opt.Buf)
 	}
 	if opt.Access != nil {
