@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -200,6 +201,47 @@ func TestDroppedMR(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
+}
+
+// On a device that was removed every Close succeeds, although the library frees
+// nothing; on one that is there none does.
+func TestRemovedDevice(t *testing.T) {
+	needFake(t)
+	inChild(t, os.Getenv(loader.PathEnv), nil, func(t *testing.T) {
+		c := must(Open("fake0"))(t)
+		pd := must(c.AllocPD())(t)
+		td := must(c.AllocThreadDomain())(t)
+		parent := must(c.AllocParentDomain(pd, td))(t)
+		ch := must(c.CreateCompChannel())(t)
+		cq := must(c.CreateCQ(8, &CQOptions{Channel: ch}))(t)
+		srq := must(pd.CreateSRQ(nil))(t)
+		qp := must(parent.CreateQP(cq, cq, &QPOptions{SRQ: srq}))(t)
+		mr := must(pd.AllocMR(4096, LocalWrite))(t)
+		ah := must(pd.CreateAH(&AHAttr{Port: 1}))(t)
+		destroys := []struct {
+			fn  string
+			obj interface{ Close() error }
+		}{
+			{"ibv_destroy_ah", ah}, {"ibv_dereg_mr", mr}, {"ibv_destroy_qp", qp}, {"ibv_destroy_srq", srq}, {"ibv_destroy_cq", cq},
+			{"ibv_destroy_comp_channel", ch}, {"ibv_dealloc_pd", parent}, {"dealloc_td", td}, {"ibv_dealloc_pd", pd},
+		}
+		for _, d := range destroys {
+			for _, e := range []syscall.Errno{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
+				failing(t, d.fn, e)
+				if err := d.obj.Close(); !errors.Is(err, e) && !errors.Is(err, syscall.EBUSY) {
+					t.Errorf("%s that fails with %v: %v", d.fn, e, err)
+				}
+			}
+		}
+		failing(t, "ibv_query_device", syscall.EIO)
+		for i, d := range destroys {
+			failing(t, d.fn, []syscall.Errno{syscall.EIO, syscall.ENODEV, syscall.EBUSY}[i%3])
+			if err := d.obj.Close(); err != nil {
+				t.Errorf("%s on a removed device: %v", d.fn, err)
+			}
+		}
+		ok(t, c.Close())
+	})
 }
 
 // collect runs the collector until the finalizers and cleanups of what was
