@@ -142,6 +142,9 @@ const optionalAccess AccessFlags = abi.IBV_ACCESS_OPTIONAL_RANGE
 
 // Preconditions: the caller holds the PD entered.
 func (mr *MR) register(op string, access AccessFlags) error {
+	if err := access.checkMemory(); err != nil {
+		return &OpError{Op: op, Object: mr.pd.ctx.Name(), Err: err}
+	}
 	h, err := mr.pd.ctx.regMR(mr.pd.handle, mr.addr, mr.length, mr.iova, access)
 	if err != nil {
 		return &OpError{Op: op, Object: mr.pd.ctx.Name(), Err: explainRegister(err, mr.length, access)}
@@ -261,6 +264,11 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		access AccessFlags
 		pin    *dma.Pinned
 	)
+	if opt.Access != nil {
+		if err := opt.Access.checkMemory(); err != nil {
+			return &OpError{Op: op, Object: name, Err: err}
+		}
+	}
 	if opt.PD != nil {
 		if opt.PD.ctx != mr.pd.ctx {
 			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "PD", Got: "a PD of another Context", Want: "a PD of the same Context"}}
