@@ -7,6 +7,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/dma"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // MR is memory that the device may access.
@@ -36,9 +37,9 @@ type MemOptions struct {
 	// HugePages asks for huge pages: fewer translations in the device. The
 	// kernel must have set some aside (/proc/sys/vm/nr_hugepages).
 	HugePages HugePages
-	// NUMANode places the memory near a device (see its numa_node in sysfs);
-	// 0 means wherever the kernel likes, n means node n-1.
-	NUMANode int
+	// NUMA is where the memory shall be; the zero value is NUMAAny. Where the node
+	// has no memory left the kernel takes another's.
+	NUMA NUMA
 }
 
 // HugePages is whether memory is made of huge pages.
@@ -49,6 +50,58 @@ const (
 	HugeTry     HugePages = 1 // huge pages if there are some, ordinary ones if not
 	HugeRequire HugePages = 2 // huge pages or an error
 )
+
+// NUMA is a place for memory, on a machine where not all memory is equally far
+// from everything: NUMAAny, NUMADevice or one that NUMANode returns.
+type NUMA struct {
+	kind numaKind
+	node int
+}
+
+type numaKind uint8
+
+const (
+	numaAny    numaKind = 0
+	numaDevice numaKind = 1
+	numaNode   numaKind = 2
+)
+
+var (
+	// NUMAAny is wherever the kernel likes: near the thread that touches the memory
+	// first.
+	NUMAAny = NUMA{}
+	// NUMADevice is near the device of the PD, what mostly is the best for buffers.
+	// It is NUMAAny where nobody tells what is near the device, or where that memory
+	// is not for this process.
+	NUMADevice = NUMA{kind: numaDevice}
+)
+
+// NUMANode is the node with the number n, from 0, as numactl -H lists them.
+func NUMANode(n int) NUMA { return NUMA{numaNode, n} }
+
+// String is "any", "device" or, as in "node 1", the node.
+func (n NUMA) String() string {
+	switch n.kind {
+	case numaDevice:
+		return "device"
+	case numaNode:
+		return fmt.Sprintf("node %d", n.node)
+	}
+	return "any"
+}
+
+// of is the node for a device, nil for any.
+func (n NUMA) of(device string) *int {
+	switch n.kind {
+	case numaDevice:
+		if node, ok := sysfs.DefaultRoot().NUMANode(device); ok {
+			return &node
+		}
+	case numaNode:
+		return &n.node
+	}
+	return nil
+}
 
 // AllocMR makes page-aligned zeroed memory off the Go heap and registers it.
 // MR.Bytes is the memory; it is gone after Close.
@@ -65,11 +118,20 @@ func (pd *PD) AllocMRWith(size int, access AccessFlags, opt *MemOptions) (*MR, e
 	if size < 1 {
 		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}}
 	}
+	if opt.HugePages > HugeRequire {
+		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "HugePages", Got: fmt.Sprintf("HugePages(%d)", uint8(opt.HugePages)), Want: "HugeNone, HugeTry or HugeRequire"}}
+	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
 	}
 	defer pd.leave()
-	mem, err := dma.Alloc(size, &dma.Options{Huge: dma.Huge(opt.HugePages), NUMANode: opt.NUMANode})
+	place := dma.Options{Huge: dma.Huge(opt.HugePages), Node: opt.NUMA.of(pd.ctx.Name())}
+	mem, err := dma.Alloc(size, &place)
+	var node *dma.NodeError
+	if opt.NUMA == NUMADevice && errors.As(err, &node) {
+		place.Node = nil // a container may not have that node, or may not choose
+		mem, err = dma.Alloc(size, &place)
+	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: err}
 	}
