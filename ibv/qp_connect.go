@@ -28,7 +28,8 @@ type ConnectOptions struct {
 	// Access is what the peer may do through the QP. 0 opens all that the transport
 	// and the device can: writes, and on RC reads and atomics. It then takes the rkey
 	// of an MR that was registered with the same access to touch its memory.
-	// NoRemoteAccess leaves the peer nothing but sends.
+	// NoRemoteAccess leaves the peer nothing but sends. Connect keeps what Init was
+	// given, unless it is given more than 0.
 	Access AccessFlags
 
 	PKeyIndex  uint16
@@ -219,10 +220,14 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 		}
 		return nil
 	}
-	if qp.loadState() == StateReset {
-		if err := step(qp.initAttr(local, opt)); err != nil {
-			return err
+	// Access that is given now counts, though INIT took another.
+	var late QPAttrMask
+	if qp.loadState() != StateReset {
+		if opt.Access != 0 && connected {
+			late = MaskAccessFlags
 		}
+	} else if err := step(qp.initAttr(local, opt)); err != nil {
+		return err
 	}
 	if peer == nil {
 		return nil
@@ -232,14 +237,18 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 		if err != nil {
 			return fail(err)
 		}
-		if err := step(attr, mask); err != nil {
+		attr.Access = opt.Access
+		if err := step(attr, mask|late); err != nil {
 			return err
 		}
+		late = 0
 	}
 	if s := qp.loadState(); s != StateRTR {
 		return fail(&StateError{Op: op, State: s, Need: "RESET, INIT or RTR; Modify to RESET first"})
 	}
-	return step(qp.rtsAttr(local, peer, opt))
+	attr, mask := qp.rtsAttr(local, peer, opt)
+	attr.Access = opt.Access
+	return step(attr, mask|late)
 }
 
 func (qp *QP) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask) {

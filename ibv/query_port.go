@@ -136,10 +136,9 @@ func (c *Context) checkIndex(op, what string, port uint8, index int) error {
 // Preconditions: the Context is entered.
 func (c *Context) indexError(op, what string, port uint8, index int, err error) error {
 	where := fmt.Sprintf("%s/%d", c.Name(), port)
-	if errors.Is(err, errInvalid) {
-		if l := c.index(what, port, index); l.most >= 0 {
-			err = explainLimits(err, where, l)
-		}
+	// An entry that is not there is EINVAL, or ENOENT of a file in sysfs.
+	if l := c.index(what, port, index); l.asked > l.most && l.most >= 0 {
+		err = errors.Join(l.error(where), err)
 	}
 	return &OpError{Op: op, Object: where, Err: err, Detail: fmt.Sprintf("index %d", index)}
 }
