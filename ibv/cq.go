@@ -278,6 +278,9 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 // polls for CQOptions.Spin, then sleeps on the completion channel without a
 // thread. Several goroutines may wait for one CQ. When ctx ends it returns its
 // error; work requests stay posted, and their memory stays the device's.
+//
+// A send whose peer has no receive posted gives no completion: it is tried again
+// for ever, unless ConnectOptions.RNRRetry says otherwise.
 func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	if len(wcs) == 0 {
 		return 0, &OpError{Op: "wait", Object: cq.name, Err: &ArgError{Arg: "len(wcs)", Got: "0", Want: "at least 1"}}

@@ -97,6 +97,37 @@ func TestFake_NoRemoteAccess(t *testing.T) {
 	wantErr(t, idle.Modify(&QPAttr{State: StateInit, Port: 1, Access: NoRemoteAccess | RemoteWrite}, MaskState|MaskPort|MaskPKeyIndex|MaskAccessFlags), syscall.EINVAL, "NoRemoteAccess")
 }
 
+// What Connect is given for INIT is not dropped when Init came first.
+func TestFake_LateOptions(t *testing.T) {
+	s := fakeSide(t, nil)
+	opt := &ConnectOptions{Access: NoRemoteAccess, PKeyIndex: 3, QKey: 7}
+	for _, c := range []struct {
+		typ      QPType
+		rtr, rts QPAttrMask
+	}{
+		{RC, MaskAccessFlags | MaskPKeyIndex, MaskAccessFlags},
+		{UC, MaskAccessFlags | MaskPKeyIndex, MaskAccessFlags},
+		{UD, MaskQKey | MaskPKeyIndex, MaskQKey},
+		{RawPacket, 0, 0},
+	} {
+		qp := closing(t, must(s.pd.CreateQP(s.cq, s.cq, &QPOptions{Type: c.typ}))(t))
+		for state, want := range map[QPState]QPAttrMask{StateRTR: c.rtr, StateRTS: c.rts} {
+			a := &QPAttr{State: state}
+			if got := qp.lateAttr(a, opt); got != want || got&MaskAccessFlags != 0 && a.Access != NoRemoteAccess || got&MaskQKey != 0 && a.QKey != 7 ||
+				got&MaskPKeyIndex != 0 && a.PKeyIndex != 3 {
+				t.Errorf("%v to %v: %v, want %v of %+v", c.typ, state, got, want, a)
+			}
+			if got := qp.lateAttr(a, &ConnectOptions{}); got != 0 {
+				t.Errorf("%v to %v: %v of nothing", c.typ, state, got)
+			}
+			_, optional, legal := RequiredAttrs(c.typ, map[QPState]QPState{StateRTR: StateInit, StateRTS: StateRTR}[state], state)
+			if !legal || want&^optional != 0 {
+				t.Errorf("%v to %v: %v are not allowed", c.typ, state, want&^optional)
+			}
+		}
+	}
+}
+
 // Who asks twice gets the same, until the QP is reset.
 func TestFake_EndpointTwice(t *testing.T) {
 	s := fakeSide(t, nil)

@@ -64,3 +64,33 @@ func TestFake_NUMA(t *testing.T) {
 	_, err := s.pd.AllocMRWith(4096, LocalWrite, &MemOptions{HugePages: 9})
 	wantErr(t, err, syscall.EINVAL, "HugePages(9)")
 }
+
+// The one failure of Rereg that comes after the change leaves an MR of the new
+// memory, which stays pinned; after the others it is as it was, or lost.
+func TestFake_ReregFailsAfterTheChange(t *testing.T) {
+	s := fakeSide(t, nil)
+	qp := s.newQP(t, nil)
+	ok(t, qp.Connect(must(qp.Endpoint(1, 1))(t), nil))
+	for _, code := range []int{-1, -2, -3, -4, -5} {
+		mr := must(s.pd.AllocMR(4096, LocalWrite|RemoteWrite))(t)
+		old := mr.Addr()
+		buf := make([]byte, 8192)
+		failing(t, "ibv_rereg_mr", syscall.EINVAL)
+		set(t, "rereg.code", code)
+		wantErr(t, mr.Rereg(ReregOptions{Buf: buf}), syscall.EINVAL)
+		unset(t, "fail.ibv_rereg_mr")
+		if code != -3 {
+			if mr.Addr() != old || mr.Len() != 4096 {
+				t.Errorf("code %d: %d bytes at %#x, before at %#x", code, mr.Len(), mr.Addr(), old)
+			}
+			ok(t, mr.Close())
+			continue
+		}
+		if mr.Len() != 8192 || &mr.Bytes()[0] != &buf[0] || mr.Addr() == old {
+			t.Errorf("%d bytes at %#x after the change, before at %#x", mr.Len(), mr.Addr(), old)
+		}
+		post(t, qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{s.mr.SGE(0, 64)}, Remote: mr.Remote().At(8192 - 64)})
+		s.good(t, 1)
+		ok(t, mr.Close())
+	}
+}

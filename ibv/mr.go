@@ -358,8 +358,11 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		return nil
 	}
 	code, err := mr.pd.ctx.v.reregMR(mr.handle, flags, pd, addr, length, access)
-	if code != 0 {
+	changed := code == 0 || code == reregOldForked
+	if !changed {
 		pin.Unpin()
+	}
+	if code != 0 {
 		if err == nil {
 			err = errInvalid
 		}
@@ -367,7 +370,10 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		if unsupported(err) {
 			detail = "the device cannot; the MR is as it was"
 		}
-		return &OpError{Op: op, Object: name, Err: explainRegister(err, length, access), Detail: detail}
+		err = &OpError{Op: op, Object: name, Err: explainRegister(err, length, access), Detail: detail}
+	}
+	if !changed {
+		return err
 	}
 	if opt.Buf != nil {
 		mr.pin.Unpin()
@@ -375,7 +381,7 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		old := mr.mem
 		mr.buf, mr.addr, mr.length, mr.iova, mr.mem = opt.Buf, addr, length, uint64(addr), nil
 		if old != nil {
-			err = old.Free()
+			err = errors.Join(err, old.Free())
 		}
 	}
 	if opt.PD != nil && opt.PD != mr.pd {
@@ -386,6 +392,10 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 	return err
 }
 
+// reregOldForked is the one failure that comes after the change.
+// C: IBV_REREG_MR_ERR_DO_FORK_OLD.
+const reregOldForked = -3
+
 // reregFailure explains enum ibv_rereg_mr_err_code.
 func reregFailure(code int) string {
 	switch code {
@@ -393,7 +403,7 @@ func reregFailure(code int) string {
 		return "the input is wrong; the MR is as it was"
 	case -2:
 		return "the new memory could not be protected against fork; the MR is as it was"
-	case -3:
+	case reregOldForked:
 		return "the old memory could not be unprotected; the MR changed"
 	case -4:
 		return "the command failed; the MR is lost and can only be closed"

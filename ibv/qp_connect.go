@@ -28,8 +28,7 @@ type ConnectOptions struct {
 	// Access is what the peer may do through the QP. 0 opens all that the transport
 	// and the device can: writes, and on RC reads and atomics. It then takes the rkey
 	// of an MR that was registered with the same access to touch its memory.
-	// NoRemoteAccess leaves the peer nothing but sends. Connect keeps what Init was
-	// given, unless it is given more than 0.
+	// NoRemoteAccess leaves the peer nothing but sends.
 	Access AccessFlags
 
 	PKeyIndex  uint16
@@ -161,7 +160,8 @@ func (qp *QP) drawPSN() (uint32, error) {
 
 // Init moves the QP to INIT, where receives can be posted before the peer knows
 // that the QP exists. Connect does it too, when it was not done. Endpoint comes
-// first; opt may be nil and should be the one that Connect gets.
+// first; opt may be nil. Of it Access, PKeyIndex and QKey count; they hold for
+// Connect as well, unless that is given others than 0.
 func (qp *QP) Init(opt *ConnectOptions) error {
 	qp.ctrlMu.Lock()
 	defer qp.ctrlMu.Unlock()
@@ -220,14 +220,11 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 		}
 		return nil
 	}
-	// Access that is given now counts, though INIT took another.
-	var late QPAttrMask
-	if qp.loadState() != StateReset {
-		if opt.Access != 0 && connected {
-			late = MaskAccessFlags
+	late := qp.loadState() != StateReset
+	if !late {
+		if err := step(qp.initAttr(local, opt)); err != nil {
+			return err
 		}
-	} else if err := step(qp.initAttr(local, opt)); err != nil {
-		return err
 	}
 	if peer == nil {
 		return nil
@@ -237,18 +234,39 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 		if err != nil {
 			return fail(err)
 		}
-		attr.Access = opt.Access
-		if err := step(attr, mask|late); err != nil {
+		if late {
+			mask |= qp.lateAttr(attr, opt)
+		}
+		if err := step(attr, mask); err != nil {
 			return err
 		}
-		late = 0
+		late = false
 	}
 	if s := qp.loadState(); s != StateRTR {
 		return fail(&StateError{Op: op, State: s, Need: "RESET, INIT or RTR; Modify to RESET first"})
 	}
 	attr, mask := qp.rtsAttr(local, peer, opt)
-	attr.Access = opt.Access
-	return step(attr, mask|late)
+	if late {
+		mask |= qp.lateAttr(attr, opt)
+	}
+	return step(attr, mask)
+}
+
+// lateAttr adds to a later step what opt says of INIT, for a QP that had this step
+// with other options.
+func (qp *QP) lateAttr(a *QPAttr, opt *ConnectOptions) (mask QPAttrMask) {
+	switch {
+	case qp.typ == RawPacket:
+		return 0
+	case qp.typ == UD && opt.QKey != 0:
+		a.QKey, mask = opt.QKey, MaskQKey
+	case qp.typ != UD && opt.Access != 0:
+		a.Access, mask = opt.Access, MaskAccessFlags
+	}
+	if a.State == StateRTR && opt.PKeyIndex != 0 {
+		a.PKeyIndex, mask = opt.PKeyIndex, mask|MaskPKeyIndex
+	}
+	return mask
 }
 
 func (qp *QP) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask) {

@@ -626,9 +626,13 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	long e;
+	int code = 0;
 	if (failing(__func__, &e)) {
-		errno = (int)e;
-		return (int)knob("rereg.code", -1);
+		code = (int)knob("rereg.code", -1);
+		if (code != -3) { /* which comes after the change */
+			errno = (int)e;
+			return code;
+		}
 	}
 	struct region *r = &regions[mr->handle];
 	if (flags & 1) {
@@ -640,7 +644,9 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 		r->pd = mr->pd = pd;
 	if (flags & 4)
 		r->access = (uint32_t)access;
-	return 0;
+	if (code)
+		errno = (int)e;
+	return code;
 }
 #endif
 

@@ -319,7 +319,7 @@ func (s *session) bringUp() error {
 	}
 	for i, qp := range s.qps {
 		d := s.peer[i]
-		opt.MaxRdAtomic = uint8(max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, 255)))
+		opt.MaxRdAtomic = uint8(max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, ibv.Zero-1)))
 		ep := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu, Type: ibv.RC}
 		if err := qp.Connect(ep, opt); err != nil {
 			return err
