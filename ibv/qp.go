@@ -248,7 +248,16 @@ func (o *QPOptions) limits(dev *DeviceAttr) []limit {
 }
 
 func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
-	errs := []error{fitInt(pd.ctx.Name(), o.limits(&pd.ctx.attr)...)}
+	var errs []error
+	var asked []limit
+	for _, l := range o.limits(&pd.ctx.attr) {
+		if l.asked < 0 {
+			errs = append(errs, &ArgError{Arg: l.what, Got: fmt.Sprint(l.asked), Want: "positive, 0 for the default or None"})
+			continue
+		}
+		asked = append(asked, l)
+	}
+	errs = append(errs, fitInt(pd.ctx.Name(), asked...))
 	for _, c := range []struct {
 		name string
 		cq   *CQ
