@@ -121,7 +121,8 @@ func (e *PortError) Error() string {
 	if e.State == PortInit || e.State == PortArmed {
 		why = "it waits for a subnet manager, such as opensm"
 	}
-	return fmt.Sprintf("port %d of %s is %v and BestGID takes an active one: %s; or take another port, or name the index of a GID, which show_gids lists",
+	return fmt.Sprintf("port %d of %s is %v and BestGID takes an active one: %s; or take another port, "+
+		"or name the index of a GID, which show_gids lists",
 		e.Port, e.Device, e.State, why)
 }
 
@@ -188,7 +189,9 @@ func (e *ModifyError) Error() string {
 			b.WriteString(hint)
 		}
 		if e.Path != nil {
-			fmt.Fprintf(&b, "; last at the way from %v, sgid index %d of %s port %d, to %v", e.Path.Local, e.Path.SGIDIndex, e.Path.Device, e.Path.Port, e.Path.Remote)
+			p := e.Path
+			fmt.Fprintf(&b, "; last at the way from %v, sgid index %d of %s port %d, to %v",
+				p.Local, p.SGIDIndex, p.Device, p.Port, p.Remote)
 		}
 	}
 	if e.Errno != 0 {

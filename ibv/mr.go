@@ -119,7 +119,9 @@ func (pd *PD) AllocMRWith(size int, access AccessFlags, opt *MemOptions) (*MR, e
 		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}}
 	}
 	if opt.HugePages > HugeRequire {
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "HugePages", Got: fmt.Sprintf("HugePages(%d)", uint8(opt.HugePages)), Want: "HugeNone, HugeTry or HugeRequire"}}
+		got := fmt.Sprintf("HugePages(%d)", uint8(opt.HugePages))
+		return nil, &OpError{Op: op, Object: pd.ctx.Name(),
+			Err: &ArgError{Arg: "HugePages", Got: got, Want: "HugeNone, HugeTry or HugeRequire"}}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err

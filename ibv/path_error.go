@@ -74,7 +74,8 @@ func (e *PathError) misfit() string {
 		return "that entry of the GID table is empty or could not be read; choose another index from show_gids"
 	case e.LocalType == GIDTypeIB && remote.IsIPv4Mapped():
 		return "the local port is InfiniBand and the peer's GID is that of a RoCE port"
-	case e.LocalType == GIDTypeIB && !remote.IsZero() && !remote.IsMulticast() && local.SubnetPrefix() != remote.SubnetPrefix():
+	case e.LocalType == GIDTypeIB && !remote.IsZero() && !remote.IsMulticast() &&
+		local.SubnetPrefix() != remote.SubnetPrefix():
 		return "the GIDs are of different InfiniBand subnets; that takes an InfiniBand router, and the LID of the router"
 	case e.LocalType == GIDTypeIB:
 		return ""

@@ -179,7 +179,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	h, err := maker.create(pd.handle, init)
 	if err != nil {
-		return nil, &OpError{Op: op, Object: name, Detail: o.describe(), Err: explainLimits(err, name, o.limits(&ctx.attr)...)}
+		return nil, &OpError{Op: op, Object: name, Detail: o.describe(),
+			Err: explainLimits(err, name, o.limits(&ctx.attr)...)}
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,

@@ -175,7 +175,8 @@ func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMa
 		to = attr.State
 	}
 	missing, superfluous, legal := checkTransition(qp.typ, from, to, mask)
-	e := &ModifyError{Type: qp.typ, From: from, To: to, Mask: mask, Missing: missing, Superfluous: superfluous, Legal: legal, Errno: errno}
+	e := &ModifyError{Type: qp.typ, From: from, To: to, Mask: mask, Missing: missing, Superfluous: superfluous,
+		Legal: legal, Errno: errno}
 	if !legal || missing != 0 || superfluous != 0 {
 		return e
 	}

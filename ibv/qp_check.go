@@ -17,7 +17,8 @@ func checkFields(fields ...field) error {
 	var errs []error
 	for _, f := range fields {
 		if most := uint32(1)<<f.bits - 1; f.value > most {
-			errs = append(errs, &LimitError{What: f.name, Asked: uint64(f.value), Limit: uint64(most), Where: fmt.Sprintf("a field of %d bits", f.bits)})
+			errs = append(errs, &LimitError{What: f.name, Asked: uint64(f.value), Limit: uint64(most),
+				Where: fmt.Sprintf("a field of %d bits", f.bits)})
 		}
 	}
 	return errors.Join(errs...)
@@ -44,7 +45,8 @@ func (a *QPAttr) check(mask QPAttrMask) error {
 		}
 	}
 	if mask&MaskPathMTU != 0 && a.PathMTU.Bytes() == 0 {
-		errs = append(errs, &ArgError{Arg: "PathMTU", Got: fmt.Sprintf("MTU(%d)", uint32(a.PathMTU)), Want: "one of MTU256 to MTU4096"})
+		errs = append(errs, &ArgError{Arg: "PathMTU", Got: fmt.Sprintf("MTU(%d)", uint32(a.PathMTU)),
+			Want: "one of MTU256 to MTU4096"})
 	}
 	if mask&MaskAccessFlags != 0 {
 		errs = append(errs, a.Access.checkPeer())
@@ -83,7 +85,8 @@ func (f AccessFlags) checkPeer() error {
 // checkMemory looks at the access to memory.
 func (f AccessFlags) checkMemory() error {
 	if f&NoRemoteAccess != 0 {
-		return &ArgError{Arg: "access", Got: f.String(), Want: "without NoRemoteAccess, which is for queue pairs: memory is closed to peers unless a flag opens it"}
+		return &ArgError{Arg: "access", Got: f.String(), Want: "without NoRemoteAccess, which is for queue pairs: " +
+			"memory is closed to peers unless a flag opens it"}
 	}
 	return nil
 }

@@ -53,11 +53,17 @@ type ConnectOptions struct {
 
 // check finds what cannot be right on any device.
 func (o *ConnectOptions) check() error {
-	errs := []error{checkFields(field{"Timeout", uint32(orZero(o.Timeout, 0)), 5}, field{"RetryCount", uint32(orZero(o.RetryCount, 0)), 3},
-		field{"RNRRetry", uint32(orZero(o.RNRRetry, 0)), 3}, field{"MinRNRTimer", uint32(orZero(o.MinRNRTimer, 0)), 5},
-		field{"SL", uint32(o.SL), 4}, field{"FlowLabel", o.FlowLabel, 20}), o.Access.checkPeer()}
+	errs := []error{checkFields(
+		field{"Timeout", uint32(orZero(o.Timeout, 0)), 5},
+		field{"RetryCount", uint32(orZero(o.RetryCount, 0)), 3},
+		field{"RNRRetry", uint32(orZero(o.RNRRetry, 0)), 3},
+		field{"MinRNRTimer", uint32(orZero(o.MinRNRTimer, 0)), 5},
+		field{"SL", uint32(o.SL), 4},
+		field{"FlowLabel", o.FlowLabel, 20},
+	), o.Access.checkPeer()}
 	if o.MTU != 0 && o.MTU.Bytes() == 0 {
-		errs = append(errs, &ArgError{Arg: "MTU", Got: fmt.Sprintf("MTU(%d)", uint32(o.MTU)), Want: "one of MTU256 to MTU4096, or 0"})
+		errs = append(errs, &ArgError{Arg: "MTU", Got: fmt.Sprintf("MTU(%d)", uint32(o.MTU)),
+			Want: "one of MTU256 to MTU4096, or 0"})
 	}
 	return errors.Join(errs...)
 }

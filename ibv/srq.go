@@ -226,13 +226,17 @@ func (s *SRQ) Resize(maxWR int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.path == DataPathDirect || s.path == DataPathRaw {
-		return &OpError{Op: op, Object: s.node.String(), Err: &UnsupportedError{Feature: fmt.Sprintf("resizing an SRQ with %v", s.path),
-			Need: "an SRQ made with DataPathOps, on a device that can, or one that is large enough", Have: "a ring that is filled from Go"}}
+		return &OpError{Op: op, Object: s.node.String(), Err: &UnsupportedError{
+			Feature: fmt.Sprintf("resizing an SRQ with %v", s.path),
+			Need:    "an SRQ made with DataPathOps, on a device that can, or one that is large enough",
+			Have:    "a ring that is filled from Go"}}
 	}
+	most := s.pd.ctx.attr.MaxSRQWR
 	if maxWR == 0 {
-		return &OpError{Op: op, Object: s.node.String(), Err: &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", s.pd.ctx.attr.MaxSRQWR)}}
+		return &OpError{Op: op, Object: s.node.String(),
+			Err: &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", most)}}
 	}
-	if err := s.modify(op, abi.IBV_SRQ_MAX_WR, limit{"max_wr", maxWR, s.pd.ctx.attr.MaxSRQWR}); err != nil {
+	if err := s.modify(op, abi.IBV_SRQ_MAX_WR, limit{"max_wr", maxWR, most}); err != nil {
 		return err
 	}
 	s.maxWR = maxWR

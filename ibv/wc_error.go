@@ -88,7 +88,8 @@ var wcTexts = [...]wcText{
 		"it is gone, its QP is not in RTR or is closed, its QPN, GID or LID is wrong, the GID index is of another RoCE version or network, " +
 			"a firewall drops UDP port 4791, the path MTU does not pass, the network loses packets (PFC, ECN), or timeout and retry count are too small"},
 	WCRNRRetryExcErr: {"the peer has no receive posted",
-		"post receives before the peer sends, or give a longer min_rnr_timer, or rnr_retry 7, the default of Connect: then a send waits for ever, without a completion"},
+		"post receives before the peer sends, or give a longer min_rnr_timer, or rnr_retry 7, the default of Connect: " +
+			"then a send waits for ever, without a completion"},
 	WCLocRDDViolErr:  {rdOnly, ""},
 	WCRemInvRDReqErr: {rdOnly, ""},
 	WCRemAbortErr:    {"the peer aborted it", "look at the peer's completions and events"},
