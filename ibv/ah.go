@@ -107,6 +107,9 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	if attr == nil {
 		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "attr", Got: "nil", Want: "an address"}}
 	}
+	if err := attr.check(); err != nil {
+		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: err}
+	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
 	}

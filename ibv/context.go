@@ -191,7 +191,7 @@ func (c *Context) activePort() (uint8, string) {
 		switch {
 		case err != nil:
 			states += fmt.Sprintf("port %d: %v ", p, err)
-		case a.State == PortActive:
+		case a.State.active():
 			return uint8(p), ""
 		default:
 			states += fmt.Sprintf("port %d %v ", p, a.State)

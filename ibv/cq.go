@@ -99,8 +99,14 @@ func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) 
 	if cqe < 1 {
 		return fail(&ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", c.attr.MaxCQE)})
 	}
-	if n := contextCompVectors(c.handle); opt.CompVector < 0 || opt.CompVector >= max(n, 1) {
-		return fail(&LimitError{What: "comp_vector", Asked: uint64(opt.CompVector), Limit: uint64(max(n, 1) - 1), Where: c.Name()})
+	if err := fitInt(c.Name(), limit{"cqe", cqe, c.attr.MaxCQE}); err != nil {
+		return fail(err)
+	}
+	switch last := max(contextCompVectors(c.handle), 1) - 1; {
+	case opt.CompVector < 0:
+		return fail(&ArgError{Arg: "comp_vector", Got: fmt.Sprint(opt.CompVector), Want: fmt.Sprintf("0 to %d", last)})
+	case opt.CompVector > last:
+		return fail(&LimitError{What: "comp_vector", Asked: uint64(opt.CompVector), Limit: uint64(last), Where: c.Name()})
 	}
 	if c.table.PollCQ == 0 || c.table.ReqNotifyCQ == 0 {
 		return fail(&UnsupportedError{Feature: "poll_cq", Need: "a provider that polls", Have: c.Name()})
@@ -143,6 +149,10 @@ func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) 
 	if err != nil {
 		return undo(explainLimits(err, c.Name(), limit{"cqe", cqe, c.attr.MaxCQE}))
 	}
+	cq.cqe = cqCapacity(cq.handle)
+	if err := checkGranted(c.Name(), grant{limit{"cqe", cqe, c.attr.MaxCQE}, cq.cqe}); err != nil {
+		return undo(errors.Join(err, c.v.destroyCQ(cq.handle)))
+	}
 	switch path {
 	case DataPathDirect:
 		cq.direct, err = c.takeCQ(cq.handle)
@@ -155,7 +165,6 @@ func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) 
 	if err != nil {
 		return undo(errors.Join(err, c.v.destroyCQ(cq.handle)))
 	}
-	cq.cqe = cqCapacity(cq.handle)
 	cq.node.init("cq", c.Name(), parents...)
 	cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrClosed}
 	if path == DataPathRaw {
@@ -356,6 +365,9 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 // polls for CQOptions.Spin, then sleeps on the completion channel without a
 // thread. Several goroutines may wait for one CQ. When ctx ends it returns its
 // error; work requests stay posted, and their memory stays the device's.
+//
+// A send whose peer has no receive posted gives no completion: it is tried again
+// for ever, unless ConnectOptions.RNRRetry says otherwise.
 func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	if len(wcs) == 0 {
 		return 0, &OpError{Op: "wait", Object: cq.name, Err: &ArgError{Arg: "len(wcs)", Got: "0", Want: "at least 1"}}
@@ -505,6 +517,9 @@ func (cq *CQ) Resize(cqe int) error {
 	defer cq.leave()
 	if cqe < 1 {
 		return &OpError{Op: op, Object: cq.ctx.Name(), Err: &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", cq.ctx.attr.MaxCQE)}}
+	}
+	if err := fitInt(cq.ctx.Name(), limit{"cqe", cqe, cq.ctx.attr.MaxCQE}); err != nil {
+		return &OpError{Op: op, Object: cq.ctx.Name(), Err: err}
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()

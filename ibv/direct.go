@@ -162,6 +162,7 @@ func (qp *QP) reset(modify func() error) error {
 		return err
 	}
 	qp.unsignaled = 0
+	qp.psn.Store(0) // the next connection starts with another
 	if qp.direct != nil {
 		qp.direct.Reset()
 		qp.pd.ctx.direct.qps.Resume(qp.direct)

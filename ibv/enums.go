@@ -190,14 +190,18 @@ const (
 	// C: IBV_ACCESS_RELAXED_ORDERING.
 	RelaxedOrdering AccessFlags = 1 << 20
 
+	// NoRemoteAccess is for queue pairs, in ConnectOptions and QPAttr: the peer may
+	// do nothing but send. It is this package's, and C never sees it.
+	NoRemoteAccess AccessFlags = 1 << 31
+
 	// AccessOptional is the range of flags that a device may ignore.
 	// C: IBV_ACCESS_OPTIONAL_RANGE.
 	AccessOptional AccessFlags = 0x3ff00000
 )
 
-// WCStatus is the outcome of a work request. It is an error too, so that
-// errors.Is(err, WCRetryExcErr) asks for one kind of failure; WCSuccess is not
-// used as such.
+// WCStatus is the outcome of a work request. It is no error: WC.Err is the error
+// of a completion, and errors.Is(err, WCRetryExcErr.Err()) asks for one kind of
+// failure.
 //
 // C: enum ibv_wc_status.
 type WCStatus uint32

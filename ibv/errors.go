@@ -110,6 +110,26 @@ func (e *LimitError) Error() string {
 // Unwrap makes a LimitError an EINVAL.
 func (e *LimitError) Unwrap() error { return errInvalid }
 
+// PortError is a port that carries no traffic. It is an ENETDOWN.
+type PortError struct {
+	Device string
+	Port   uint8
+	State  PortState
+}
+
+func (e *PortError) Error() string {
+	why := "look at its cable, at rdma link and at ip link"
+	if e.State == PortInit || e.State == PortArmed {
+		why = "it waits for a subnet manager, such as opensm"
+	}
+	return fmt.Sprintf("port %d of %s is %v and BestGID takes an active one: %s; or take another port, "+
+		"or name the index of a GID, which show_gids lists",
+		e.Port, e.Device, e.State, why)
+}
+
+// Unwrap makes a PortError an ENETDOWN.
+func (e *PortError) Unwrap() error { return syscall.ENETDOWN }
+
 // BusyError is a Close of an object on which others depend. It is an EBUSY.
 type BusyError struct {
 	Object   string   // "pd of rxe0"
@@ -133,6 +153,8 @@ type ModifyError struct {
 	Missing     QPAttrMask // required for the transition and not given
 	Superfluous QPAttrMask // given and not allowed in the transition
 	Legal       bool       // the transition exists
+	Beyond      []error    // values beyond what the device or its port takes, each a *LimitError or *ArgError
+	Path        *PathError // an address that looks good, where no better reason is known; nil without one
 	Errno       syscall.Errno
 }
 
@@ -154,11 +176,23 @@ func (e *ModifyError) Error() string {
 		b.WriteString(strings.Join(parts, ", "))
 	case !hasTransitions(e.Type):
 		fmt.Fprintf(&b, "refused with the attributes %v", e.Mask)
+	case len(e.Beyond) > 0:
+		for i, err := range e.Beyond {
+			if i > 0 {
+				b.WriteString("; ")
+			}
+			b.WriteString(err.Error())
+		}
 	default:
 		fmt.Fprintf(&b, "the attributes are the right ones, so a value is refused, or the qp has left %v by itself", e.From)
 		if hint := valueHints(e.Mask); hint != "" {
 			b.WriteString("; look at ")
 			b.WriteString(hint)
+		}
+		if e.Path != nil {
+			p := e.Path
+			fmt.Fprintf(&b, "; last at the way from %v, sgid index %d of %s port %d, to %v",
+				p.Local, p.SGIDIndex, p.Device, p.Port, p.Remote)
 		}
 	}
 	if e.Errno != 0 {
@@ -168,12 +202,13 @@ func (e *ModifyError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns Errno.
-func (e *ModifyError) Unwrap() error {
+// Unwrap returns Errno and Beyond. Path is not among them: it need not be the
+// reason.
+func (e *ModifyError) Unwrap() []error {
 	if e.Errno == 0 {
-		return nil
+		return e.Beyond
 	}
-	return e.Errno
+	return append([]error{e.Errno}, e.Beyond...)
 }
 
 // valueHints names the values of the given attributes that devices refuse most.
@@ -186,7 +221,6 @@ func valueHints(mask QPAttrMask) string {
 		{MaskPort, "the port number"},
 		{MaskPKeyIndex, "the pkey index"},
 		{MaskPathMTU, "the path MTU (at most the port's active MTU)"},
-		{MaskAV, "the address (sgid index, GID, port)"},
 		{MaskMaxQPRdAtomic, "max_rd_atomic (at most the device's max_qp_init_rd_atom)"},
 		{MaskMaxDestRdAtomic, "max_dest_rd_atomic (at most the device's max_qp_rd_atom)"},
 		{MaskTimeout, "the timeout (at most 31)"},
@@ -195,7 +229,7 @@ func valueHints(mask QPAttrMask) string {
 		{MaskMinRNRTimer, "the RNR timer (at most 31)"},
 		{MaskAccessFlags, "the access flags"},
 		{MaskRateLimit, "the rate limit"},
-		{MaskCap, "the new sizes"},
+		{MaskAV, "the address (sgid index, GID, port)"},
 	} {
 		if mask&h.bit != 0 {
 			hints = append(hints, h.text)

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -158,6 +161,105 @@ func TestLeakFailsTheRun(t *testing.T) {
 	for _, want := range []string{"--- PASS: TestLeakFailsTheRun", "1 objects were not closed", "device of fake0", "ibv.TestLeakFailsTheRun"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
+// An MR of Go memory that is dropped without Close is reported. The collector
+// finds its pins, too, which would be the end of the process, and of the memory,
+// to which the device may still write.
+func TestDroppedMR(t *testing.T) {
+	needFake(t)
+	if os.Getenv(childEnv) == t.Name() {
+		c := must(Open("fake0"))(t)
+		pd := must(c.AllocPD())(t)
+		memory := make(chan struct{})
+		func() {
+			buf := new([8192]byte)
+			runtime.SetFinalizer(buf, func(*[8192]byte) { close(memory) })
+			must(pd.RegMR(buf[:], LocalWrite))(t)
+			mr := must(pd.RegMR(make([]byte, 64), LocalWrite))(t)
+			ok(t, mr.Rereg(ReregOptions{Buf: make([]byte, 128)}))
+		}()
+		collect(t)
+		collect(t)
+		select {
+		case <-memory:
+			t.Error("the memory of a registration was collected")
+		default:
+		}
+		runtime.KeepAlive(pd)
+		return
+	}
+	out, err := runChild(t, os.Getenv(loader.PathEnv), nil)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("the run ended with %v\n%s", err, out)
+	}
+	for _, want := range []string{"--- PASS: TestDroppedMR", "mr of fake0 was never closed; made at", "ibv.TestDroppedMR"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
+// On a device that was removed every Close succeeds, although the library frees
+// nothing; on one that is there none does.
+func TestRemovedDevice(t *testing.T) {
+	needFake(t)
+	inChild(t, os.Getenv(loader.PathEnv), nil, func(t *testing.T) {
+		c := must(Open("fake0"))(t)
+		pd := must(c.AllocPD())(t)
+		td := must(c.AllocThreadDomain())(t)
+		parent := must(c.AllocParentDomain(pd, td))(t)
+		ch := must(c.CreateCompChannel())(t)
+		cq := must(c.CreateCQ(8, &CQOptions{Channel: ch}))(t)
+		srq := must(pd.CreateSRQ(nil))(t)
+		qp := must(parent.CreateQP(cq, cq, &QPOptions{SRQ: srq}))(t)
+		mr := must(pd.AllocMR(4096, LocalWrite))(t)
+		ah := must(pd.CreateAH(&AHAttr{Port: 1}))(t)
+		destroys := []struct {
+			fn  string
+			obj interface{ Close() error }
+		}{
+			{"ibv_destroy_ah", ah}, {"ibv_dereg_mr", mr}, {"ibv_destroy_qp", qp}, {"ibv_destroy_srq", srq}, {"ibv_destroy_cq", cq},
+			{"ibv_destroy_comp_channel", ch}, {"ibv_dealloc_pd", parent}, {"dealloc_td", td}, {"ibv_dealloc_pd", pd},
+		}
+		for _, d := range destroys {
+			for _, e := range []syscall.Errno{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
+				failing(t, d.fn, e)
+				if err := d.obj.Close(); !errors.Is(err, e) && !errors.Is(err, syscall.EBUSY) {
+					t.Errorf("%s that fails with %v: %v", d.fn, e, err)
+				}
+			}
+		}
+		failing(t, "ibv_query_device", syscall.EIO)
+		for i, d := range destroys {
+			failing(t, d.fn, []syscall.Errno{syscall.EIO, syscall.ENODEV, syscall.EBUSY}[i%3])
+			if err := d.obj.Close(); err != nil {
+				t.Errorf("%s on a removed device: %v", d.fn, err)
+			}
+		}
+		ok(t, c.Close())
+	})
+}
+
+// collect runs the collector until the finalizers and cleanups of what was
+// garbage have run, each kind in order.
+func collect(t *testing.T) {
+	t.Helper()
+	ran, done := make(chan struct{}), make(chan struct{})
+	runtime.SetFinalizer(new([64]byte), func(*[64]byte) { close(ran) })
+	runtime.AddCleanup(new([64]byte), func(done chan struct{}) { <-ran; close(done) }, done)
+	for deadline := time.Now().Add(time.Minute); ; {
+		runtime.GC()
+		select {
+		case <-done:
+			return
+		case <-time.After(time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the collector does not run finalizers")
 		}
 	}
 }

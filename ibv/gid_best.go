@@ -30,7 +30,7 @@ func (c *Context) bestGID(port uint8, pa *PortAttr) (int, error) {
 			GID:        e.GID,
 			Index:      e.Index,
 			Type:       gid.Type(e.Type),
-			PortActive: pa.State == PortActive,
+			PortActive: pa.State.active(),
 			Netdev:     linkOf(dev),
 			VLAN:       dev.VLAN,
 		})

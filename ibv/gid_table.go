@@ -2,7 +2,6 @@ package ibv
 
 import (
 	"errors"
-	"fmt"
 	"net"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -32,18 +31,14 @@ func (c *Context) QueryGID(port uint8, index int) (GID, error) {
 		return GID{}, err
 	}
 	defer c.leave()
-	if err := c.checkPort(op, port); err != nil {
+	if err := c.checkIndex(op, gidEntry, port, index); err != nil {
 		return GID{}, err
 	}
 	g := new(GID)
 	if err := c.v.queryGID(c.handle, port, index, g); err != nil {
-		return GID{}, c.gidError(op, port, index, err)
+		return GID{}, c.indexError(op, gidEntry, port, index, err)
 	}
 	return *g, nil
-}
-
-func (c *Context) gidError(op string, port uint8, index int, err error) error {
-	return &OpError{Op: op, Object: fmt.Sprintf("%s/%d", c.Name(), port), Err: err, Detail: fmt.Sprintf("index %d", index)}
 }
 
 // QueryGIDEntry reads an entry with its type and network device. An empty entry
@@ -57,7 +52,7 @@ func (c *Context) QueryGIDEntry(port uint8, index int) (GIDEntry, error) {
 		return GIDEntry{}, err
 	}
 	defer c.leave()
-	if err := c.checkPort(op, port); err != nil {
+	if err := c.checkIndex(op, gidEntry, port, index); err != nil {
 		return GIDEntry{}, err
 	}
 	if !c.v.has("_ibv_query_gid_ex") {
@@ -69,11 +64,11 @@ func (c *Context) QueryGIDEntry(port uint8, index int) (GIDEntry, error) {
 	case err == nil:
 		return c.gidEntryFromC(e), nil
 	case errors.Is(err, errNoData):
-		return GIDEntry{}, c.gidError(op, port, index, ErrNotFound)
+		return GIDEntry{}, c.indexError(op, gidEntry, port, index, ErrNotFound)
 	case unsupported(err):
 		return c.gidEntryFallback(op, port, index)
 	}
-	return GIDEntry{}, c.gidError(op, port, index, err)
+	return GIDEntry{}, c.indexError(op, gidEntry, port, index, err)
 }
 
 func (c *Context) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
@@ -100,10 +95,10 @@ func (c *Context) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
 func (c *Context) gidEntryFallback(op string, port uint8, index int) (GIDEntry, error) {
 	g := new(GID)
 	if err := c.v.queryGID(c.handle, port, index, g); err != nil {
-		return GIDEntry{}, c.gidError(op, port, index, err)
+		return GIDEntry{}, c.indexError(op, gidEntry, port, index, err)
 	}
 	if g.IsZero() {
-		return GIDEntry{}, c.gidError(op, port, index, ErrNotFound)
+		return GIDEntry{}, c.indexError(op, gidEntry, port, index, ErrNotFound)
 	}
 	e := GIDEntry{GID: *g, Index: index, Port: port}
 	e.Type, e.Netdev = sysfsGID(c.Name(), port, index)

@@ -3,11 +3,11 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/dma"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
 // MR is memory that the device may access.
@@ -33,8 +33,8 @@ type MR struct {
 	iova   uint64
 	lkey   uint32
 	rkey   uint32
-	mem    *dma.Mem       // memory that we made
-	pin    runtime.Pinner // a caller's slice
+	mem    *dma.Mem    // memory that we made
+	pin    *dma.Pinned // a caller's slice
 }
 
 // MemOptions choose the memory of AllocMRWith.
@@ -42,9 +42,9 @@ type MemOptions struct {
 	// HugePages asks for huge pages: fewer translations in the device. The
 	// kernel must have set some aside (/proc/sys/vm/nr_hugepages).
 	HugePages HugePages
-	// NUMANode places the memory near a device (see its numa_node in sysfs);
-	// 0 means wherever the kernel likes, n means node n-1.
-	NUMANode int
+	// NUMA is where the memory shall be; the zero value is NUMAAny. Where the node
+	// has no memory left the kernel takes another's.
+	NUMA NUMA
 }
 
 // HugePages is whether memory is made of huge pages.
@@ -55,6 +55,58 @@ const (
 	HugeTry     HugePages = 1 // huge pages if there are some, ordinary ones if not
 	HugeRequire HugePages = 2 // huge pages or an error
 )
+
+// NUMA is a place for memory, on a machine where not all memory is equally far
+// from everything: NUMAAny, NUMADevice or one that NUMANode returns.
+type NUMA struct {
+	kind numaKind
+	node int
+}
+
+type numaKind uint8
+
+const (
+	numaAny    numaKind = 0
+	numaDevice numaKind = 1
+	numaNode   numaKind = 2
+)
+
+var (
+	// NUMAAny is wherever the kernel likes: near the thread that touches the memory
+	// first.
+	NUMAAny = NUMA{}
+	// NUMADevice is near the device of the PD, what mostly is the best for buffers.
+	// It is NUMAAny where nobody tells what is near the device, or where that memory
+	// is not for this process.
+	NUMADevice = NUMA{kind: numaDevice}
+)
+
+// NUMANode is the node with the number n, from 0, as numactl -H lists them.
+func NUMANode(n int) NUMA { return NUMA{numaNode, n} }
+
+// String is "any", "device" or, as in "node 1", the node.
+func (n NUMA) String() string {
+	switch n.kind {
+	case numaDevice:
+		return "device"
+	case numaNode:
+		return fmt.Sprintf("node %d", n.node)
+	}
+	return "any"
+}
+
+// of is the node for a device, nil for any.
+func (n NUMA) of(device string) *int {
+	switch n.kind {
+	case numaDevice:
+		if node, ok := sysfs.DefaultRoot().NUMANode(device); ok {
+			return &node
+		}
+	case numaNode:
+		return &n.node
+	}
+	return nil
+}
 
 // AllocMR makes page-aligned zeroed memory off the Go heap and registers it.
 // MR.Bytes is the memory; it is gone after Close.
@@ -71,11 +123,22 @@ func (pd *PD) AllocMRWith(size int, access AccessFlags, opt *MemOptions) (*MR, e
 	if size < 1 {
 		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}}
 	}
+	if opt.HugePages > HugeRequire {
+		got := fmt.Sprintf("HugePages(%d)", uint8(opt.HugePages))
+		return nil, &OpError{Op: op, Object: pd.ctx.Name(),
+			Err: &ArgError{Arg: "HugePages", Got: got, Want: "HugeNone, HugeTry or HugeRequire"}}
+	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
 	}
 	defer pd.leave()
-	mem, err := dma.Alloc(size, &dma.Options{Huge: dma.Huge(opt.HugePages), NUMANode: opt.NUMANode})
+	place := dma.Options{Huge: dma.Huge(opt.HugePages), Node: opt.NUMA.of(pd.ctx.Name())}
+	mem, err := dma.Alloc(size, &place)
+	var node *dma.NodeError
+	if opt.NUMA == NUMADevice && errors.As(err, &node) {
+		place.Node = nil // a container may not have that node, or may not choose
+		mem, err = dma.Alloc(size, &place)
+	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: err}
 	}
@@ -105,8 +168,7 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 		return nil, err
 	}
 	defer pd.leave()
-	mr := &MR{pd: pd, buf: buf, length: len(buf)}
-	pinSlice(&mr.pin, buf)
+	mr := &MR{pd: pd, buf: buf, length: len(buf), pin: dma.Pin(buf)}
 	mr.addr = sliceAddr(buf)
 	mr.iova = uint64(mr.addr)
 	if err := mr.register(op, access); err != nil {
@@ -143,19 +205,15 @@ func (pd *PD) RegMemory(addr uintptr, length int, iova uint64, access AccessFlag
 	return mr, nil
 }
 
-// pinSlice pins Go memory. Memory that is not Go's cannot move; the Pinner
-// panics at such, which is no error here.
-func pinSlice(p *runtime.Pinner, buf []byte) {
-	defer func() { _ = recover() }()
-	p.Pin(&buf[0])
-}
-
 // optionalAccess are flags that a device or kernel may ignore
 // (IBV_ACCESS_OPTIONAL_RANGE); libraries before v28 do not know to strip them.
 const optionalAccess AccessFlags = abi.IBV_ACCESS_OPTIONAL_RANGE
 
 // Preconditions: the caller holds the PD entered.
 func (mr *MR) register(op string, access AccessFlags) error {
+	if err := access.checkMemory(); err != nil {
+		return &OpError{Op: op, Object: mr.pd.ctx.Name(), Err: err}
+	}
 	h, err := mr.pd.ctx.regMR(mr.pd.handle, mr.addr, mr.length, mr.iova, access)
 	if err != nil {
 		return &OpError{Op: op, Object: mr.pd.ctx.Name(), Err: explainRegister(err, mr.length, access)}
@@ -317,8 +375,13 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		addr   = mr.addr
 		length = mr.length
 		access AccessFlags
-		pin    runtime.Pinner
+		pin    *dma.Pinned
 	)
+	if opt.Access != nil {
+		if err := opt.Access.checkMemory(); err != nil {
+			return &OpError{Op: op, Object: name, Err: err}
+		}
+	}
 	if opt.PD != nil {
 		if opt.PD.ctx != mr.pd.ctx {
 			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "PD", Got: "a PD of another Context", Want: "a PD of the same Context"}}
@@ -333,7 +396,7 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		if len(opt.Buf) == 0 {
 			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "Buf", Got: "0 bytes", Want: "at least 1 byte"}}
 		}
-		pinSlice(&pin, opt.Buf)
+		pin = dma.Pin(opt.Buf)
 		flags, addr, length = flags|abi.IBV_REREG_MR_CHANGE_TRANSLATION, sliceAddr(opt.Buf), len(opt.Buf)
 	}
 	if opt.Access != nil {
@@ -349,8 +412,11 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		mr.pd.ctx.holdCompletions()
 	}
 	code, err := mr.pd.ctx.v.reregMR(mr.handle, flags, pd, addr, length, access)
-	if code != 0 {
+	changed := code == 0 || code == reregOldForked
+	if !changed {
 		pin.Unpin()
+	}
+	if code != 0 {
 		if err == nil {
 			err = errInvalid
 		}
@@ -358,7 +424,10 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		if unsupported(err) {
 			detail = "the device cannot; the MR is as it was"
 		}
-		return &OpError{Op: op, Object: name, Err: explainRegister(err, length, access), Detail: detail}
+		err = &OpError{Op: op, Object: name, Err: explainRegister(err, length, access), Detail: detail}
+	}
+	if !changed {
+		return err
 	}
 	if opt.Buf != nil {
 		mr.pin.Unpin()
@@ -366,7 +435,7 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		old := mr.mem
 		mr.buf, mr.addr, mr.length, mr.iova, mr.mem = opt.Buf, addr, length, uint64(addr), nil
 		if old != nil {
-			err = old.Free()
+			err = errors.Join(err, old.Free())
 		}
 	}
 	if opt.PD != nil && opt.PD != mr.pd {
@@ -377,6 +446,10 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 	return err
 }
 
+// reregOldForked is the one failure that comes after the change.
+// C: IBV_REREG_MR_ERR_DO_FORK_OLD.
+const reregOldForked = -3
+
 // reregFailure explains enum ibv_rereg_mr_err_code.
 func reregFailure(code int) string {
 	switch code {
@@ -384,7 +457,7 @@ func reregFailure(code int) string {
 		return "the input is wrong; the MR is as it was"
 	case -2:
 		return "the new memory could not be protected against fork; the MR is as it was"
-	case -3:
+	case reregOldForked:
 		return "the old memory could not be unprotected; the MR changed"
 	case -4:
 		return "the command failed; the MR is lost and can only be closed"

@@ -49,7 +49,10 @@ func (e *PathError) Unwrap() error {
 // Reason is the likely reason, in a sentence. It is inferred from the two GIDs
 // and the errno; the kernel tells no more.
 func (e *PathError) Reason() string {
-	return pathReason(e.Local, e.LocalType, e.Netdev, e.Remote, e.Errno)
+	if s := e.misfit(); s != "" {
+		return s
+	}
+	return e.reason()
 }
 
 // pathErrno tells whether err is one that the kernel gives for a bad address.
@@ -63,17 +66,21 @@ func pathErrno(err error) bool {
 	return false
 }
 
-func pathReason(local GID, typ GIDType, netdev string, remote GID, errno syscall.Errno) string {
-	if local.IsZero() {
-		return "that entry of the GID table is empty or could not be read; choose another index from show_gids"
-	}
-	if typ == GIDTypeIB {
-		return pathReasonIB(local, remote, errno)
-	}
-	if remote.IsZero() {
-		return "the peer's GID is zero: its endpoint was not filled in, or it counts on LIDs, which RoCE does not have"
-	}
+// misfit is what is wrong with the two GIDs; empty if they fit.
+func (e *PathError) misfit() string {
+	local, remote := e.Local, e.Remote
 	switch {
+	case local.IsZero():
+		return "that entry of the GID table is empty or could not be read; choose another index from show_gids"
+	case e.LocalType == GIDTypeIB && remote.IsIPv4Mapped():
+		return "the local port is InfiniBand and the peer's GID is that of a RoCE port"
+	case e.LocalType == GIDTypeIB && !remote.IsZero() && !remote.IsMulticast() &&
+		local.SubnetPrefix() != remote.SubnetPrefix():
+		return "the GIDs are of different InfiniBand subnets; that takes an InfiniBand router, and the LID of the router"
+	case e.LocalType == GIDTypeIB:
+		return ""
+	case remote.IsZero():
+		return "the peer's GID is zero: its endpoint was not filled in, or it counts on LIDs, which RoCE does not have"
 	case remote.IsMulticast():
 		return "the peer's GID is a multicast group, which only UD address handles reach"
 	case local.IsIPv4Mapped() != remote.IsIPv4Mapped():
@@ -83,17 +90,29 @@ func pathReason(local GID, typ GIDType, netdev string, remote GID, errno syscall
 		return "the local GID is link-local and the peer's is not; use the index of a routable address"
 	case !local.IsLinkLocal() && remote.IsLinkLocal():
 		return "the peer's GID is link-local and the local one is not; the peer should offer a routable address"
-	case netdev == "":
+	case e.Netdev == "":
 		return "the local GID has no network interface: it was removed, or belongs to another network namespace"
+	}
+	return ""
+}
+
+// reason is what the errno means of two GIDs that fit.
+func (e *PathError) reason() string {
+	netdev, remote, errno := e.Netdev, e.Remote, e.Errno
+	switch {
+	case e.LocalType == GIDTypeIB && errno == syscall.ETIMEDOUT:
+		return "the subnet manager does not answer"
+	case e.LocalType == GIDTypeIB:
+		return "look at the port number and the peer's LID, and whether the path MTU is within the port's active MTU"
 	case errno == syscall.ENETDOWN:
 		return netdev + " is down; ip link set " + netdev + " up"
-	case local == remote:
+	case e.Local == remote:
 		return "the peer's GID is the local one: a loop through one port, which needs " + netdev + " up and a device that loops back"
 	}
 	addr := remote.Addr().String()
 	switch errno {
 	case syscall.ENETUNREACH, syscall.EADDRNOTAVAIL:
-		if typ == GIDTypeRoCEv1 {
+		if e.LocalType == GIDTypeRoCEv1 {
 			return "RoCE v1 is not routed and the peer is not on the LAN of " + netdev + "; use an index of RoCE v2"
 		}
 		return "no route to " + addr + " through " + netdev + "; see ip route get " + addr + " oif " + netdev
@@ -108,22 +127,10 @@ func pathReason(local GID, typ GIDType, netdev string, remote GID, errno syscall
 		return "the interface or the device is gone"
 	}
 	s := "the two GIDs fit, so look at the port number, whether " + netdev + " is up and whether the path MTU is within the port's active MTU"
-	if typ == GIDTypeRoCEv1 {
+	if e.LocalType == GIDTypeRoCEv1 {
 		s += "; RoCE v1 needs a peer that uses v1 too"
 	}
 	return s
-}
-
-func pathReasonIB(local, remote GID, errno syscall.Errno) string {
-	switch {
-	case remote.IsIPv4Mapped():
-		return "the local port is InfiniBand and the peer's GID is that of a RoCE port"
-	case !remote.IsZero() && !remote.IsMulticast() && local.SubnetPrefix() != remote.SubnetPrefix():
-		return "the GIDs are of different InfiniBand subnets; that takes an InfiniBand router, and the LID of the router"
-	case errno == syscall.ETIMEDOUT:
-		return "the subnet manager does not answer"
-	}
-	return "look at the port number and the peer's LID, and whether the path MTU is within the port's active MTU"
 }
 
 func family(g GID) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
@@ -34,8 +35,9 @@ type QP struct {
 	make    qpMaker
 	pathWhy string
 
-	ctrlMu sync.Mutex // serialises Endpoint, Init, Connect
-	local  *Endpoint  // what Endpoint told
+	ctrlMu sync.Mutex    // serialises Endpoint, Init, Connect
+	local  *Endpoint     // what Endpoint told
+	psn    atomic.Uint32 // of the first packet, with psnDrawn; 0 before Endpoint, and after a reset
 	port   uint8
 	sgid   int
 
@@ -66,7 +68,7 @@ type QPCap struct {
 }
 
 // QPOptions are the choices at the creation of a QP. Where 0 stands for a
-// default, None asks for none at all.
+// default, None asks for none at all; other negative numbers are refused.
 type QPOptions struct {
 	Type       QPType // the zero value means RC
 	MaxSendWR  int    // 0 means 128
@@ -111,7 +113,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		MaxRecvWR:  orDefault(opt.MaxRecvWR, 128),
 		MaxSendSGE: orDefault(opt.MaxSendSGE, 1),
 		MaxRecvSGE: orDefault(opt.MaxRecvSGE, 1),
-		MaxInline:  max(opt.MaxInline, 0),
+		MaxInline:  orDefault(opt.MaxInline, 0),
 		SignalAll:  opt.SignalAll,
 		SRQ:        opt.SRQ,
 
@@ -174,25 +176,19 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	h, err := maker.create(pd.handle, init)
 	if err != nil {
-		dev := &ctx.attr
-		return nil, &OpError{Op: op, Object: name, Detail: o.describe(), Err: explainLimits(err, name,
-			limit{"max_send_wr", o.MaxSendWR, dev.MaxQPWR}, limit{"max_recv_wr", o.MaxRecvWR, dev.MaxQPWR},
-			limit{"max_send_sge", o.MaxSendSGE, dev.MaxSGE}, limit{"max_recv_sge", o.MaxRecvSGE, dev.MaxSGE},
-			limit{"max_inline_data", o.MaxInline, likelyMaxInline})}
+		return nil, &OpError{Op: op, Object: name, Detail: o.describe(),
+			Err: explainLimits(err, name, o.limits(&ctx.attr)...)}
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
 		num: qpNum(h), typ: o.Type, ops: opcodesOf(o.Type), simple: simpleOpcodes(o.Type), signalAll: o.SignalAll, state: qpStateWord(h), sgid: -1,
-		cap: QPCap{
-			MaxSendWR:  int(init.Cap.MaxSendWR),
-			MaxRecvWR:  int(init.Cap.MaxRecvWR),
-			MaxSendSGE: int(init.Cap.MaxSendSGE),
-			MaxRecvSGE: int(init.Cap.MaxRecvSGE),
-			MaxInline:  int(init.Cap.MaxInlineData),
-		},
+		cap: capFromC(&init.Cap),
 	}
 	qp.sqMu.off, qp.rqMu.off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
+	if err := checkGranted(name, o.grants(&ctx.attr, &qp.cap)...); err != nil {
+		return undo(err)
+	}
 	switch path {
 	case DataPathDirect:
 		if err := qp.takeQP(o.SignalAll); err != nil {
@@ -230,16 +226,36 @@ func (o *QPOptions) describe() string {
 	return fmt.Sprintf("type %v, send %d of %d sge, recv %d of %d sge, inline %d", o.Type, o.MaxSendWR, o.MaxSendSGE, o.MaxRecvWR, o.MaxRecvSGE, o.MaxInline)
 }
 
+// grants are the sizes asked for, with the limits of a device and what it gave.
+func (o *QPOptions) grants(dev *DeviceAttr, given *QPCap) []grant {
+	return []grant{
+		{limit{"max_send_wr", o.MaxSendWR, dev.MaxQPWR}, given.MaxSendWR},
+		{limit{"max_recv_wr", o.MaxRecvWR, dev.MaxQPWR}, given.MaxRecvWR},
+		{limit{"max_send_sge", o.MaxSendSGE, dev.MaxSGE}, given.MaxSendSGE},
+		{limit{"max_recv_sge", o.MaxRecvSGE, dev.MaxSGE}, given.MaxRecvSGE},
+		{limit{"max_inline_data", o.MaxInline, likelyMaxInline}, given.MaxInline},
+	}
+}
+
+func (o *QPOptions) limits(dev *DeviceAttr) []limit {
+	var limits []limit
+	for _, g := range o.grants(dev, &QPCap{}) {
+		limits = append(limits, g.limit)
+	}
+	return limits
+}
+
 func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
 	var errs []error
-	for _, f := range []struct {
-		name string
-		n    int
-	}{{"MaxSendWR", o.MaxSendWR}, {"MaxRecvWR", o.MaxRecvWR}, {"MaxSendSGE", o.MaxSendSGE}, {"MaxRecvSGE", o.MaxRecvSGE}} {
-		if f.n < 0 {
-			errs = append(errs, &ArgError{Arg: f.name, Got: fmt.Sprint(f.n), Want: "positive, 0 for the default or None"})
+	var asked []limit
+	for _, l := range o.limits(&pd.ctx.attr) {
+		if l.asked < 0 {
+			errs = append(errs, &ArgError{Arg: l.what, Got: fmt.Sprint(l.asked), Want: "positive, 0 for the default or None"})
+			continue
 		}
+		asked = append(asked, l)
 	}
+	errs = append(errs, fitInt(pd.ctx.Name(), asked...))
 	for _, c := range []struct {
 		name string
 		cq   *CQ

@@ -19,8 +19,8 @@ type QPAttr struct {
 	RQPSN            uint32 // 24 bits, first PSN expected
 	SQPSN            uint32 // 24 bits, first PSN sent
 	DestQPN          uint32
-	Access           AccessFlags // what the peer may do
-	Cap              QPCap
+	Access           AccessFlags // what the peer may do; NoRemoteAccess is the same as 0
+	Cap              QPCap       // query only
 	AV               AHAttr
 	AltAV            AHAttr
 	PKeyIndex        uint16
@@ -56,8 +56,7 @@ func (a *QPAttr) toC() *abi.QPAttr {
 		RQPSN:            a.RQPSN,
 		SQPSN:            a.SQPSN,
 		DestQPNum:        a.DestQPN,
-		QPAccessFlags:    uint32(a.Access),
-		Cap:              a.Cap.toC(),
+		QPAccessFlags:    uint32(a.Access &^ NoRemoteAccess),
 		AHAttr:           a.AV.toC(),
 		AltAHAttr:        a.AltAV.toC(),
 		PKeyIndex:        a.PKeyIndex,
@@ -107,23 +106,13 @@ func (a *QPAttr) fromC(c *abi.QPAttr) {
 	a.AltAV.fromC(&c.AltAHAttr)
 }
 
-func (c QPCap) toC() abi.QPCap {
-	return abi.QPCap{
-		MaxSendWR:     uint32(c.MaxSendWR),
-		MaxRecvWR:     uint32(c.MaxRecvWR),
-		MaxSendSGE:    uint32(c.MaxSendSGE),
-		MaxRecvSGE:    uint32(c.MaxRecvSGE),
-		MaxInlineData: uint32(c.MaxInline),
-	}
-}
-
 func capFromC(c *abi.QPCap) QPCap {
 	return QPCap{
-		MaxSendWR:  int(c.MaxSendWR),
-		MaxRecvWR:  int(c.MaxRecvWR),
-		MaxSendSGE: int(c.MaxSendSGE),
-		MaxRecvSGE: int(c.MaxRecvSGE),
-		MaxInline:  int(c.MaxInlineData),
+		MaxSendWR:  granted(c.MaxSendWR),
+		MaxRecvWR:  granted(c.MaxRecvWR),
+		MaxSendSGE: granted(c.MaxSendSGE),
+		MaxRecvSGE: granted(c.MaxRecvSGE),
+		MaxInline:  granted(c.MaxInlineData),
 	}
 }
 
@@ -137,8 +126,9 @@ func b2u8(b bool) uint8 {
 // Modify changes the attributes that mask names, most often the state. Connect
 // does the usual transitions in one call. When the kernel refuses, the error is
 // a *ModifyError that names the attributes which are missing or superfluous for
-// this transition, or a *PathError that tells what is wrong with the way to the
-// peer.
+// this transition, or the values that are more than the device takes, or it is a
+// *PathError that tells what is wrong with the way to the peer. The sizes of the
+// queues, MaskCap, are those of the creation.
 //
 // C: ibv_modify_qp(3).
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
@@ -155,6 +145,9 @@ func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 
 // Preconditions: the caller holds the QP entered.
 func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
+	if err := attr.check(mask); err != nil {
+		return &OpError{Op: "modify qp", Object: qp.name, Err: err}
+	}
 	from := qp.loadState()
 	call := func() error { return qp.pd.ctx.v.modifyQP(qp.handle, attr.toC(), mask) }
 	var err error
@@ -182,14 +175,25 @@ func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMa
 		to = attr.State
 	}
 	missing, superfluous, legal := checkTransition(qp.typ, from, to, mask)
-	if legal && missing == 0 && superfluous == 0 && mask&MaskAV != 0 && pathErrno(err) {
-		return qp.pd.ctx.explainPath(err, &attr.AV)
+	e := &ModifyError{Type: qp.typ, From: from, To: to, Mask: mask, Missing: missing, Superfluous: superfluous,
+		Legal: legal, Errno: errno}
+	if !legal || missing != 0 || superfluous != 0 {
+		return e
 	}
-	return &ModifyError{Type: qp.typ, From: from, To: to, Mask: mask, Missing: missing, Superfluous: superfluous, Legal: legal, Errno: errno}
+	if mask&MaskAV != 0 && pathErrno(err) {
+		// EINVAL may mean any value: an address that is good by itself is named last.
+		p := qp.pd.ctx.explainPath(err, &attr.AV)
+		if errno != syscall.EINVAL || p.misfit() != "" {
+			return p
+		}
+		e.Path = p
+	}
+	e.Beyond = qp.beyond(attr, mask)
+	return e
 }
 
 // explainPath tells what is wrong with an address.
-func (c *Context) explainPath(err error, av *AHAttr) error {
+func (c *Context) explainPath(err error, av *AHAttr) *PathError {
 	var errno syscall.Errno
 	errors.As(err, &errno)
 	p := &PathError{Device: c.Name(), Port: av.Port, SGIDIndex: int(av.SGIDIndex), Remote: av.DGID, Errno: errno}

@@ -7,12 +7,12 @@ import (
 	"fmt"
 )
 
-// BestGID lets Endpoint choose the GID: of an active port, RoCE v2 before v1,
-// IPv4-mapped before global IPv6 before link-local.
+// BestGID lets Endpoint choose the GID: RoCE v2 before v1, IPv4-mapped before
+// global IPv6 before link-local. The port must be active.
 const BestGID = -1
 
-// Zero is a real 0 in the fields of ConnectOptions whose zero value is a
-// default.
+// Zero is a real 0 in those fields of ConnectOptions that are of one byte and have
+// another default. A 255 can thus not be asked for, nor is there a use for one.
 const Zero = 255
 
 // DefaultQKey is the Q_Key of UD QPs that choose none, the one that most
@@ -20,23 +20,52 @@ const Zero = 255
 const DefaultQKey = 0x11111111
 
 // ConnectOptions are the choices of Init and Connect. The zero value is the
-// default.
+// default; where that is not 0, Zero is a real 0.
 type ConnectOptions struct {
-	Local           *Endpoint   // what the peer was told, where it differs from what Endpoint returned
-	MTU             MTU         // 0: the smaller one of both ends
-	Access          AccessFlags // what the peer may do; 0: all that the transport and the device can
-	PKeyIndex       uint16
-	Timeout         uint8 // ACK timeout, 4.096 µs·2^n; 0 means 14, 67 ms
-	RetryCount      uint8 // 0 means 7
-	RNRRetry        uint8 // 0 means 7, for ever
-	MinRNRTimer     uint8 // 0 means 12, 0.64 ms
+	Local *Endpoint // what the peer was told, where it differs from what Endpoint returned
+	MTU   MTU       // 0: the smaller one of both ends
+
+	// Access is what the peer may do through the QP. 0 opens all that the transport
+	// and the device can: writes, and on RC reads and atomics. It then takes the rkey
+	// of an MR that was registered with the same access to touch its memory.
+	// NoRemoteAccess leaves the peer nothing but sends.
+	Access AccessFlags
+
+	PKeyIndex  uint16
+	Timeout    uint8 // ACK timeout, 4.096 µs·2^n; 0 means 14, 67 ms; Zero is for ever
+	RetryCount uint8 // at most 7; 0 means 7
+
+	// RNRRetry is how often a send is tried again when the peer has no receive
+	// posted: 0 means 7, which is for ever. The send then waits, without a completion
+	// and without an error, until the peer posts one. With 1 to 6, or Zero for not
+	// again, it ends with WCRNRRetryExcErr.
+	RNRRetry uint8
+
+	MinRNRTimer     uint8 // how long the peer shall wait between the two, encoded; 0 means 12, 0.64 ms
 	MaxRdAtomic     uint8 // reads and atomics outstanding to the peer; 0: what both ends can
 	MaxDestRdAtomic uint8 // and from the peer; 0: what the device can
 	SL              uint8
 	TrafficClass    uint8
-	HopLimit        uint8 // 0 means 64
-	FlowLabel       uint32
+	HopLimit        uint8  // 0 means 64
+	FlowLabel       uint32 // 20 bits
 	QKey            uint32 // UD; 0: that of the Endpoint
+}
+
+// check finds what cannot be right on any device.
+func (o *ConnectOptions) check() error {
+	errs := []error{checkFields(
+		field{"Timeout", uint32(orZero(o.Timeout, 0)), 5},
+		field{"RetryCount", uint32(orZero(o.RetryCount, 0)), 3},
+		field{"RNRRetry", uint32(orZero(o.RNRRetry, 0)), 3},
+		field{"MinRNRTimer", uint32(orZero(o.MinRNRTimer, 0)), 5},
+		field{"SL", uint32(o.SL), 4},
+		field{"FlowLabel", o.FlowLabel, 20},
+	), o.Access.checkPeer()}
+	if o.MTU != 0 && o.MTU.Bytes() == 0 {
+		errs = append(errs, &ArgError{Arg: "MTU", Got: fmt.Sprintf("MTU(%d)", uint32(o.MTU)),
+			Want: "one of MTU256 to MTU4096, or 0"})
+	}
+	return errors.Join(errs...)
 }
 
 // orZero is v, or def for 0, or 0 for Zero.
@@ -51,8 +80,10 @@ func orZero(v, def uint8) uint8 {
 }
 
 // Endpoint describes the QP for a peer: send it over, by any means, and give
-// the peer's to Connect. It chooses a random PSN and remembers port and GID
-// index for Connect; the QP is not changed. gidIndex may be BestGID.
+// the peer's to Connect. It remembers port and GID index for Connect; the QP is
+// not changed. Its PSN is random, and the same until the QP is reset. gidIndex
+// may be BestGID, which refuses a port that is not active with a *PortError; any
+// port will do with an index.
 func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	const op = "endpoint"
 	qp.ctrlMu.Lock()
@@ -67,12 +98,20 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		return Endpoint{}, err
 	}
 	if gidIndex == BestGID {
+		if !pa.State.active() {
+			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &PortError{Device: c.Name(), Port: port, State: pa.State}}
+		}
 		if gidIndex, err = c.bestGID(port, pa); err != nil {
 			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: err}
 		}
 	}
-	if gidIndex < 0 || gidIndex >= max(pa.GIDTableLen, 1) || gidIndex > 255 {
-		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &LimitError{What: "gid index", Asked: uint64(gidIndex), Limit: uint64(min(pa.GIDTableLen, 256) - 1), Where: fmt.Sprintf("%s port %d", c.Name(), port)}}
+	index := limit{gidEntry, gidIndex, min(max(pa.GIDTableLen, 1), 256) - 1} // address vectors have 8 bits for it
+	where := fmt.Sprintf("%s port %d", c.Name(), port)
+	if err := fitInt(where, index); err != nil {
+		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: err}
+	}
+	if gidIndex > index.most {
+		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: index.error(where)}
 	}
 	gid, err := c.QueryGID(port, gidIndex)
 	if err != nil {
@@ -81,7 +120,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	if gid.IsZero() && pa.LinkLayer == LinkEthernet {
 		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "gid index", Got: fmt.Sprintf("%d, an empty entry", gidIndex), Want: "one that show_gids lists, or BestGID"}}
 	}
-	psn, err := randomPSN()
+	psn, err := qp.drawPSN()
 	if err != nil {
 		return Endpoint{}, err
 	}
@@ -106,17 +145,29 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	return e, nil
 }
 
-func randomPSN() (uint32, error) {
+// psnDrawn marks a PSN of 24 bits that was drawn.
+const psnDrawn = 1 << 31
+
+// drawPSN draws the QP's PSN once: who asks for the Endpoint again must not break
+// the connection that another was told of.
+// Preconditions: qp.ctrlMu is held.
+func (qp *QP) drawPSN() (uint32, error) {
+	if p := qp.psn.Load(); p != 0 {
+		return p &^ psnDrawn, nil
+	}
 	var b [4]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return 0, err
 	}
-	return binary.BigEndian.Uint32(b[:]) & 0xffffff, nil
+	p := binary.BigEndian.Uint32(b[:]) & max24
+	qp.psn.Store(p | psnDrawn)
+	return p, nil
 }
 
 // Init moves the QP to INIT, where receives can be posted before the peer knows
 // that the QP exists. Connect does it too, when it was not done. Endpoint comes
-// first; opt may be nil and should be the one that Connect gets.
+// first; opt may be nil. Of it Access, PKeyIndex and QKey count; they hold for
+// Connect as well, unless that is given others than 0.
 func (qp *QP) Init(opt *ConnectOptions) error {
 	qp.ctrlMu.Lock()
 	defer qp.ctrlMu.Unlock()
@@ -144,6 +195,9 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 		opt = &ConnectOptions{}
 	}
 	fail := func(err error) error { return &OpError{Op: op, Object: qp.name, Err: err} }
+	if err := opt.check(); err != nil {
+		return fail(err)
+	}
 	local := qp.local
 	if local == nil {
 		return fail(errNoEndpoint)
@@ -172,7 +226,8 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 		}
 		return nil
 	}
-	if qp.loadState() == StateReset {
+	late := qp.loadState() != StateReset
+	if !late {
 		if err := step(qp.initAttr(local, opt)); err != nil {
 			return err
 		}
@@ -185,14 +240,39 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 		if err != nil {
 			return fail(err)
 		}
+		if late {
+			mask |= qp.lateAttr(attr, opt)
+		}
 		if err := step(attr, mask); err != nil {
 			return err
 		}
+		late = false
 	}
 	if s := qp.loadState(); s != StateRTR {
 		return fail(&StateError{Op: op, State: s, Need: "RESET, INIT or RTR; Modify to RESET first"})
 	}
-	return step(qp.rtsAttr(local, peer, opt))
+	attr, mask := qp.rtsAttr(local, peer, opt)
+	if late {
+		mask |= qp.lateAttr(attr, opt)
+	}
+	return step(attr, mask)
+}
+
+// lateAttr adds to a later step what opt says of INIT, for a QP that had this step
+// with other options.
+func (qp *QP) lateAttr(a *QPAttr, opt *ConnectOptions) (mask QPAttrMask) {
+	switch {
+	case qp.typ == RawPacket:
+		return 0
+	case qp.typ == UD && opt.QKey != 0:
+		a.QKey, mask = opt.QKey, MaskQKey
+	case qp.typ != UD && opt.Access != 0:
+		a.Access, mask = opt.Access, MaskAccessFlags
+	}
+	if a.State == StateRTR && opt.PKeyIndex != 0 {
+		a.PKeyIndex, mask = opt.PKeyIndex, mask|MaskPKeyIndex
+	}
+	return mask
 }
 
 func (qp *QP) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask) {
@@ -243,10 +323,7 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	a.AV = qp.addressOf(peer, pa, opt)
 	mask := MaskAV | MaskPathMTU | MaskDestQPN | MaskRQPSN
 	if qp.typ != UC {
-		a.MaxDestRdAtomic = opt.MaxDestRdAtomic
-		if a.MaxDestRdAtomic == 0 {
-			a.MaxDestRdAtomic = local.MaxDestRdAtomic
-		}
+		a.MaxDestRdAtomic = orZero(opt.MaxDestRdAtomic, local.MaxDestRdAtomic)
 		a.MinRNRTimer = orZero(opt.MinRNRTimer, 12)
 		mask |= MaskMaxDestRdAtomic | MaskMinRNRTimer
 	}
@@ -263,10 +340,7 @@ func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) AHAtt
 		av.Global = true
 		av.DGID = peer.GID
 		av.SGIDIndex = uint8(qp.sgid)
-		av.HopLimit = opt.HopLimit
-		if av.HopLimit == 0 {
-			av.HopLimit = 64
-		}
+		av.HopLimit = orZero(opt.HopLimit, 64)
 		av.TrafficClass = opt.TrafficClass
 		av.FlowLabel = opt.FlowLabel
 	}
@@ -286,6 +360,9 @@ func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 	defer qp.leave()
 	if opt == nil {
 		opt = &ConnectOptions{}
+	}
+	if err := opt.check(); err != nil {
+		return nil, &OpError{Op: op, Object: qp.name, Err: err}
 	}
 	if qp.local == nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: errNoEndpoint}
@@ -311,12 +388,10 @@ func (qp *QP) rtsAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	a.Timeout = orZero(opt.Timeout, 14)
 	a.RetryCnt = orZero(opt.RetryCount, 7)
 	a.RNRRetry = orZero(opt.RNRRetry, 7)
-	a.MaxRdAtomic = opt.MaxRdAtomic
-	if a.MaxRdAtomic == 0 {
-		a.MaxRdAtomic = local.MaxRdAtomic
-		if peer.MaxDestRdAtomic != 0 {
-			a.MaxRdAtomic = min(a.MaxRdAtomic, peer.MaxDestRdAtomic)
-		}
+	both := local.MaxRdAtomic
+	if peer.MaxDestRdAtomic != 0 { // told
+		both = min(both, peer.MaxDestRdAtomic)
 	}
+	a.MaxRdAtomic = orZero(opt.MaxRdAtomic, both)
 	return a, MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskSQPSN | MaskMaxQPRdAtomic
 }

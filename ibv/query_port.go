@@ -1,6 +1,7 @@
 package ibv
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -33,6 +34,9 @@ type PortAttr struct {
 	ActiveWidth   uint8  // a bit: 1 for 1X, 2 for 4X, 4 for 8X, 8 for 12X, 16 for 2X
 	ActiveSpeed   uint32 // a bit for the speed of one lane; active_speed_ex where the library has it
 }
+
+// active reports whether the port carries traffic.
+func (s PortState) active() bool { return s == PortActive || s == PortActiveDefer }
 
 // RateGbps is the data rate of the port in Gb/s, of all lanes; 0 when it is not
 // known.
@@ -95,6 +99,50 @@ func (c *Context) checkPort(op string, port uint8) error {
 	return nil
 }
 
+// index is an entry of a table of a port, with the table's size.
+// Preconditions: the Context is entered.
+func (c *Context) index(what string, port uint8, index int) limit {
+	l := limit{what, index, -1}
+	a := new(abi.PortAttr)
+	if err := c.v.queryPort(c.handle, port, a); err == nil {
+		l.most = int(a.GIDTblLen) - 1
+		if what == pkeyEntry {
+			l.most = int(a.PKeyTblLen) - 1
+		}
+	}
+	return l
+}
+
+const (
+	gidEntry  = "gid index"
+	pkeyEntry = "pkey index"
+)
+
+// checkIndex refuses a port that the device does not have, and what cannot be an
+// index.
+// Preconditions: the Context is entered.
+func (c *Context) checkIndex(op, what string, port uint8, index int) error {
+	if err := c.checkPort(op, port); err != nil {
+		return err
+	}
+	if index < 0 || index > mostInt {
+		where := fmt.Sprintf("%s/%d", c.Name(), port)
+		return &OpError{Op: op, Object: where, Err: fitInt(where, c.index(what, port, index))}
+	}
+	return nil
+}
+
+// indexError is why an entry of a table could not be read.
+// Preconditions: the Context is entered.
+func (c *Context) indexError(op, what string, port uint8, index int, err error) error {
+	where := fmt.Sprintf("%s/%d", c.Name(), port)
+	// An entry that is not there is EINVAL, or ENOENT of a file in sysfs.
+	if l := c.index(what, port, index); l.asked > l.most && l.most >= 0 {
+		err = errors.Join(l.error(where), err)
+	}
+	return &OpError{Op: op, Object: where, Err: err, Detail: fmt.Sprintf("index %d", index)}
+}
+
 // QueryPKey reads an entry of the partition key table.
 //
 // C: ibv_query_pkey(3).
@@ -104,12 +152,12 @@ func (c *Context) QueryPKey(port uint8, index int) (uint16, error) {
 		return 0, err
 	}
 	defer c.leave()
-	if err := c.checkPort(op, port); err != nil {
+	if err := c.checkIndex(op, pkeyEntry, port, index); err != nil {
 		return 0, err
 	}
 	k, err := c.v.queryPKey(c.handle, port, index)
 	if err != nil {
-		return 0, &OpError{Op: op, Object: fmt.Sprintf("%s/%d", c.Name(), port), Err: err, Detail: fmt.Sprintf("index %d", index)}
+		return 0, c.indexError(op, pkeyEntry, port, index, err)
 	}
 	return k, nil
 }

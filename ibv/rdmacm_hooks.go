@@ -18,6 +18,9 @@ func init() {
 		})
 	}
 	hook.CreateQP = func(pd, send, recv, opt any, create func(uintptr, *abi.QPInitAttrEx) (uintptr, error), destroy func(uintptr) error) (any, error) {
+		if destroy == nil {
+			destroy = pd.(*PD).ctx.v.destroyQP
+		}
 		return pd.(*PD).createQP(send.(*CQ), recv.(*CQ), opt.(*QPOptions), qpMaker{create, destroy})
 	}
 	hook.ReadLimits = func(ctx any) (dest, init int) {

@@ -397,7 +397,7 @@ func TestRXE_PeerGone(t *testing.T) {
 	if first.ID != 2 || first.Status != WCRetryExcErr {
 		t.Errorf("%+v, want 2 to run out of retries", first)
 	}
-	wantErr(t, first.Err(), WCRetryExcErr)
+	wantErr(t, first.Err(), WCRetryExcErr.Err())
 	for i := range 3 {
 		if wc := a.next(t); wc.ID != uint64(3+i) || wc.Status != WCWRFlushErr {
 			t.Errorf("%+v, want a flush of %d", wc, 3+i)
@@ -409,7 +409,7 @@ func TestRXE_PeerGone(t *testing.T) {
 func TestRXE_RNR(t *testing.T) {
 	a, _ := newPair(t, nil, &ConnectOptions{RNRRetry: 1, MinRNRTimer: 1})
 	post(t, a.qp, SendWR{ID: 1, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}})
-	wantErr(t, ptr(a.next(t)).Err(), WCRNRRetryExcErr)
+	wantErr(t, ptr(a.next(t)).Err(), WCRNRRetryExcErr.Err())
 }
 
 func ptr[T any](v T) *T { return &v }

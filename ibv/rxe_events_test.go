@@ -302,7 +302,7 @@ func TestRXE_QPEvents(t *testing.T) {
 	}
 	err := wc.Err()
 	var werr *WCError
-	if !errors.As(err, &werr) || !errors.Is(err, WCRemAccessErr) {
+	if !errors.As(err, &werr) || !errors.Is(err, WCRemAccessErr.Err()) {
 		t.Errorf("error %#v does not say %v", err, WCRemAccessErr)
 	}
 	t.Log(err)

@@ -20,12 +20,12 @@ type SRQ struct {
 	node
 	pd      *PD
 	handle  uintptr
-	maxWR   int
 	maxSGE  int
 	errGone error
 	errFull error
 
 	mu     lock
+	maxWR  int
 	chain  *ops.RecvChain // nil once closed, on the direct data path, or before the choice
 	direct *mlx5.SRQ
 	path   DataPath // DataPathAuto before the choice
@@ -57,8 +57,14 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	}
 	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, 128), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath, SingleThreaded: opt.SingleThreaded}
 	name := pd.ctx.Name()
-	if o.MaxWR < 1 || o.MaxSGE < 0 {
-		return nil, &OpError{Op: op, Object: name, Err: &ArgError{Arg: "MaxWR and MaxSGE", Got: fmt.Sprintf("%d and %d", o.MaxWR, o.MaxSGE), Want: "positive"}}
+	dev := &pd.ctx.attr
+	wr, sge := limit{"max_wr", o.MaxWR, dev.MaxSRQWR}, limit{"max_sge", o.MaxSGE, dev.MaxSRQSGE}
+	err := fitInt(name, wr, sge)
+	if o.MaxWR == 0 {
+		err = &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", dev.MaxSRQWR)}
+	}
+	if err != nil {
+		return nil, &OpError{Op: op, Object: name, Err: err}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
@@ -70,11 +76,12 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	init := &abi.SRQInitAttr{Attr: abi.SRQAttr{MaxWR: uint32(o.MaxWR), MaxSGE: uint32(o.MaxSGE)}}
 	h, err := pd.ctx.v.createSRQ(pd.handle, init)
 	if err != nil {
-		dev := &pd.ctx.attr
-		return nil, &OpError{Op: op, Object: name, Err: explainLimits(err, name,
-			limit{"max_wr", o.MaxWR, dev.MaxSRQWR}, limit{"max_sge", o.MaxSGE, dev.MaxSRQSGE})}
+		return nil, &OpError{Op: op, Object: name, Err: explainLimits(err, name, wr, sge)}
 	}
-	s := &SRQ{pd: pd, handle: h, maxWR: int(init.Attr.MaxWR), maxSGE: int(init.Attr.MaxSGE)}
+	s := &SRQ{pd: pd, handle: h, maxWR: granted(init.Attr.MaxWR), maxSGE: granted(init.Attr.MaxSGE)}
+	if err := checkGranted(name, grant{wr, s.maxWR}, grant{sge, s.maxSGE}); err != nil {
+		return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.ctx.v.destroySRQ(h))}
+	}
 	s.mu.off = o.SingleThreaded
 	if o.DataPath != DataPathAuto {
 		if err := s.settle(o.DataPath); err != nil {
@@ -93,7 +100,11 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 func (s *SRQ) PD() *PD { return s.pd }
 
 // Cap is the number of receive buffers and of entries for each, as granted.
-func (s *SRQ) Cap() (maxWR, maxSGE int) { return s.maxWR, s.maxSGE }
+func (s *SRQ) Cap() (maxWR, maxSGE int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.maxWR, s.maxSGE
+}
 
 // PostRecv posts receive buffers. See QP.PostRecv.
 //
@@ -189,30 +200,65 @@ type SRQAttr struct {
 //
 // C: ibv_modify_srq(3) with IBV_SRQ_LIMIT.
 func (s *SRQ) SetLimit(n int) error {
-	return s.modify("set srq limit", abi.IBV_SRQ_LIMIT, "limit", n, s.maxWR)
-}
-
-// Resize changes the number of receive buffers, where the device can.
-//
-// C: ibv_modify_srq(3) with IBV_SRQ_MAX_WR.
-func (s *SRQ) Resize(maxWR int) error {
-	return s.modify("resize srq", abi.IBV_SRQ_MAX_WR, "max_wr", maxWR, s.pd.ctx.attr.MaxSRQWR)
-}
-
-func (s *SRQ) modify(op string, mask uint32, what string, n, most int) error {
+	const op = "set srq limit"
 	if err := s.enter(op); err != nil {
 		return err
 	}
 	defer s.leave()
-	name := s.pd.ctx.Name()
-	if n < 0 {
-		return &OpError{Op: op, Object: name, Err: &ArgError{Arg: what, Got: fmt.Sprint(n), Want: fmt.Sprintf("0 to %d", most)}}
+	most, _ := s.Cap()
+	return s.modify(op, abi.IBV_SRQ_LIMIT, limit{"limit", n, most})
+}
+
+// Resize changes the number of receive buffers to at least maxWR, where the
+// device can; Cap tells to how many. mlx5 devices cannot.
+//
+// An SRQ of the direct data path has the size that it was made with.
+//
+// C: ibv_modify_srq(3) with IBV_SRQ_MAX_WR.
+func (s *SRQ) Resize(maxWR int) error {
+	const op = "resize srq"
+	if err := s.enter(op); err != nil {
+		return err
 	}
-	attr := &abi.SRQAttr{MaxWR: uint32(n), SRQLimit: uint32(n)}
-	if err := s.pd.ctx.v.modifySRQ(s.handle, attr, mask); err != nil {
-		return &OpError{Op: op, Object: name, Err: explainLimits(err, s.node.String(), limit{what, n, most})}
+	defer s.leave()
+	// Posting during the change would use a ring that is going, and a QP that
+	// comes meanwhile would take it over.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.path == DataPathDirect || s.path == DataPathRaw {
+		return &OpError{Op: op, Object: s.node.String(), Err: &UnsupportedError{
+			Feature: fmt.Sprintf("resizing an SRQ with %v", s.path),
+			Need:    "an SRQ made with DataPathOps, on a device that can, or one that is large enough",
+			Have:    "a ring that is filled from Go"}}
+	}
+	most := s.pd.ctx.attr.MaxSRQWR
+	if maxWR == 0 {
+		return &OpError{Op: op, Object: s.node.String(),
+			Err: &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", most)}}
+	}
+	if err := s.modify(op, abi.IBV_SRQ_MAX_WR, limit{"max_wr", maxWR, most}); err != nil {
+		return err
+	}
+	s.maxWR = maxWR
+	a := new(abi.SRQAttr)
+	if err := s.pd.ctx.v.querySRQ(s.handle, a); err == nil {
+		s.maxWR = granted(a.MaxWR)
 	}
 	return nil
+}
+
+// Preconditions: the caller holds the SRQ entered.
+func (s *SRQ) modify(op string, mask uint32, l limit) error {
+	name := s.node.String()
+	err := fitInt(name, l)
+	if err == nil {
+		attr := &abi.SRQAttr{MaxWR: uint32(l.asked), SRQLimit: uint32(l.asked)}
+		if err = s.pd.ctx.v.modifySRQ(s.handle, attr, mask); err == nil {
+			return nil
+		}
+		err = explainLimits(err, name, l)
+	}
+	return &OpError{Op: op, Object: s.pd.ctx.Name(), Err: err}
 }
 
 // Query asks the device for the state of the SRQ.
@@ -228,7 +274,7 @@ func (s *SRQ) Query() (SRQAttr, error) {
 	if err := s.pd.ctx.v.querySRQ(s.handle, a); err != nil {
 		return SRQAttr{}, &OpError{Op: op, Object: s.pd.ctx.Name(), Err: err}
 	}
-	return SRQAttr{MaxWR: int(a.MaxWR), MaxSGE: int(a.MaxSGE), Limit: int(a.SRQLimit)}, nil
+	return SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
 }
 
 // Close destroys the SRQ; it fails with a *BusyError while QPs use it.

@@ -59,15 +59,20 @@ func (v *verbs) void(name string, args ...uintptr) error {
 	return nil
 }
 
-// destroy destroys an object, whose first field is its context. On a device that was
-// removed libibverbs answers EIO and keeps the object's memory, or EBUSY for the
-// sake of another one that it keeps; the kernel's objects are gone, so that this is a
-// success.
+// destroy destroys an object, whose first field is its context.
 func (v *verbs) destroy(name string, obj uintptr) error {
 	ctx := *at[uintptr](obj)
-	err := v.err(name, obj)
-	if err == syscall.EIO || err == syscall.EBUSY {
-		if v.queryDevice(ctx, new(abi.DeviceAttr)) == syscall.EIO {
+	return v.destroyed(ctx, v.err(name, obj))
+}
+
+// destroyed looks at what a call answered that destroys an object. On a device that
+// was removed libibverbs answers EIO and keeps the object's memory, or EBUSY for the
+// sake of another one that it keeps; the kernel's objects are gone, so that this is a
+// success.
+func (v *verbs) destroyed(ctx uintptr, err error) error {
+	switch err {
+	case syscall.EIO, syscall.ENODEV, syscall.EBUSY:
+		if e := v.queryDevice(ctx, new(abi.DeviceAttr)); e == syscall.EIO || e == syscall.ENODEV {
 			return nil
 		}
 	}
@@ -199,7 +204,7 @@ func (v *verbs) deallocTD(ctx, td uintptr) error {
 	if op == 0 {
 		return errNoOp
 	}
-	return ccall.Err(op, td)
+	return v.destroyed(ctx, ccall.Err(op, td))
 }
 
 // struct ibv_pd *(*alloc_parent_domain)(struct ibv_context *, struct ibv_parent_domain_init_attr *);

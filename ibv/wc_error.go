@@ -6,7 +6,7 @@ import (
 )
 
 // WCError is a work request that failed. errors.Is finds it by its status, as in
-// errors.Is(err, ibv.WCRetryExcErr).
+// errors.Is(err, ibv.WCRetryExcErr.Err()).
 type WCError struct {
 	Status    WCStatus
 	VendorErr uint32   // the device's own syndrome
@@ -39,11 +39,23 @@ func (e *WCError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns Status.
-func (e *WCError) Unwrap() error { return e.Status }
+// Unwrap returns Status.Err().
+func (e *WCError) Unwrap() error { return e.Status.Err() }
 
-// Error is the name, so that a status can be the target of errors.Is.
-func (s WCStatus) Error() string { return s.String() }
+// Err is nil for WCSuccess, and otherwise an error that is the same for all
+// completions with this status: the target of errors.Is. WC.Err tells more.
+func (s WCStatus) Err() error {
+	if s == WCSuccess {
+		return nil
+	}
+	return statusError{s}
+}
+
+// statusError is what WCStatus is not itself: as an error WCSuccess would be a
+// non-nil one.
+type statusError struct{ status WCStatus }
+
+func (e statusError) Error() string { return e.status.String() }
 
 type wcText struct{ explain, advice string }
 
@@ -76,7 +88,8 @@ var wcTexts = [...]wcText{
 		"it is gone, its QP is not in RTR or is closed, its QPN, GID or LID is wrong, the GID index is of another RoCE version or network, " +
 			"a firewall drops UDP port 4791, the path MTU does not pass, the network loses packets (PFC, ECN), or timeout and retry count are too small"},
 	WCRNRRetryExcErr: {"the peer has no receive posted",
-		"post receives before the peer sends, or give rnr_retry 7 (for ever) and a longer min_rnr_timer"},
+		"post receives before the peer sends, or give a longer min_rnr_timer, or rnr_retry 7, the default of Connect: " +
+			"then a send waits for ever, without a completion"},
 	WCLocRDDViolErr:  {rdOnly, ""},
 	WCRemInvRDReqErr: {rdOnly, ""},
 	WCRemAbortErr:    {"the peer aborted it", "look at the peer's completions and events"},

@@ -10,19 +10,15 @@ import (
 func TestWCError(t *testing.T) {
 	wc := WC{ID: 0x2a, Status: WCRetryExcErr, VendorErr: 0x81, QPN: 0x11}
 	err := fmt.Errorf("write: %w", wc.Err())
-	if !errors.Is(err, WCRetryExcErr) {
+	if !errors.Is(err, WCRetryExcErr.Err()) {
 		t.Error("not found by its status")
 	}
-	if errors.Is(err, WCRNRRetryExcErr) {
+	if errors.Is(err, WCRNRRetryExcErr.Err()) {
 		t.Error("found by another status")
 	}
 	var we *WCError
 	if !errors.As(err, &we) || we.ID != 0x2a || we.QPN != 0x11 || we.VendorErr != 0x81 {
 		t.Errorf("as WCError: %+v", we)
-	}
-	var status WCStatus
-	if !errors.As(err, &status) || status != WCRetryExcErr {
-		t.Errorf("as WCStatus: %v", status)
 	}
 	for _, want := range []string{"work request 0x2a", "qp 0x000011", "RetryExcErr", "0x81", "no acknowledgement", "firewall", "4791", "GID index"} {
 		if !strings.Contains(err.Error(), want) {
@@ -31,6 +27,30 @@ func TestWCError(t *testing.T) {
 	}
 	if ok := (&WC{Status: WCSuccess}).Err(); ok != nil {
 		t.Errorf("success is %v", ok)
+	}
+}
+
+// A status must not be an error by itself: "return wc.Status" would be a failure
+// of what succeeded.
+func TestWCStatus_Err(t *testing.T) {
+	if _, is := any(WCSuccess).(error); is {
+		t.Error("WCStatus is an error, and so is WCSuccess")
+	}
+	if err := WCSuccess.Err(); err != nil {
+		t.Errorf("WCSuccess.Err() is %v", err)
+	}
+	for s := WCSuccess + 1; s <= WCTMRndvIncomplete; s++ {
+		if err := s.Err(); err == nil || err.Error() != s.String() || !errors.Is((&WC{Status: s}).Err(), err) || errors.Is(err, (s+1).Err()) {
+			t.Errorf("%v.Err() is %v", s, err)
+		}
+	}
+	wc := WC{Status: WCWRFlushErr}
+	if n := testing.AllocsPerRun(100, func() {
+		if errors.Is(wc.Status.Err(), WCSuccess.Err()) {
+			t.Error("a failure is a success")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
 
@@ -62,7 +82,7 @@ func TestWCStatus_Advice(t *testing.T) {
 	if got, want := unknown.Error(), "work request 0x0 of qp 0x000000 failed with WCStatus(99) (vendor syndrome 0x7): a status that this release does not know"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if !errors.Is(unknown, WCStatus(99)) {
+	if !errors.Is(unknown, WCStatus(99).Err()) {
 		t.Error("an unknown status is not found")
 	}
 }

@@ -63,7 +63,7 @@ func CreateCQ(ctx *ibv.Context, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 			return fail(&ibv.UnsupportedError{Feature: "compression of completions", Need: "DataPathRaw, and reading them yourself",
 				Have: fmt.Sprintf("the data path %v, which does not unpack them", path)})
 		}
-		if f := opt.Compression; f&(f-1) != 0 {
+		if f := opt.Compression; f&(f-1) != 0 || f > CQEChecksumStride {
 			return fail(&ibv.ArgError{Arg: "Compression", Got: f.String(), Want: "one format"})
 		}
 		dv.CompMask |= abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE

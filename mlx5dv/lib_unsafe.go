@@ -99,19 +99,6 @@ func (l library) createQP(ctx uintptr, attr *abi.QPInitAttrEx, dv *abi.MLX5DVQPI
 	return ccall.Ptr(fn, ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))
 }
 
-// int ibv_destroy_qp(struct ibv_qp *qp);
-func destroyQP(qp uintptr) error {
-	l, err := loader.Open(loader.IBVerbs)
-	if err != nil {
-		return err
-	}
-	fn, err := l.Symbol("ibv_destroy_qp")
-	if err != nil {
-		return err
-	}
-	return ccall.Err(fn, qp)
-}
-
 // view is the arguments of a mlx5dv_init_obj. C writes through a pointer inside it,
 // so that all of it is one object on the heap.
 type view struct {

@@ -78,7 +78,7 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 		attr.CompMask, attr.PD = abi.IBV_QP_INIT_ATTR_PD, pd
 		return lib.createQP(h, attr, dv)
 	}
-	qp, err := hook.CreateQP(pd, send, recv, &opt.QPOptions, create, destroyQP)
+	qp, err := hook.CreateQP(pd, send, recv, &opt.QPOptions, create, nil)
 	if err != nil {
 		return nil, err
 	}

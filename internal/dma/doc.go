@@ -8,4 +8,6 @@
 //
 // The memory is not inherited by fork: a child made by C code of the process
 // would otherwise make the kernel copy pages that a device writes to.
+//
+// Memory of the Go heap that devices use is pinned here, too.
 package dma

@@ -37,7 +37,7 @@ func (e *HugePageError) Unwrap() error { return e.Err }
 type NodeError struct {
 	Node   int
 	Online string // the nodes that there are, as sysfs lists them; may be empty
-	Err    error  // errno of mbind, nil when it was not asked
+	Err    error  // errno of mbind, EINVAL for what is no node anywhere
 }
 
 func (e *NodeError) Error() string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"syscall"
 )
 
 // Huge says whether memory is to be made of huge pages, of 2 MiB.
@@ -32,8 +33,8 @@ func (h Huge) String() string {
 // Options are the choices of Alloc. The zero value is ordinary pages wherever
 // the kernel likes.
 type Options struct {
-	Huge     Huge
-	NUMANode int // node+1 to prefer that node, 0 for none; what a device's numa_node in sysfs says, plus 1
+	Huge Huge
+	Node *int // the NUMA node to prefer, nil for wherever the kernel likes
 }
 
 // Mem is memory for DMA. It belongs to whoever made it. Its methods are safe for
@@ -67,8 +68,8 @@ func Alloc(size int, opt *Options) (*Mem, error) {
 	if opt.Huge > HugeRequire {
 		return nil, fmt.Errorf("dma: %v is none of none, try, require", opt.Huge)
 	}
-	if opt.NUMANode < 0 || opt.NUMANode > maxNodes {
-		return nil, &NodeError{Node: opt.NUMANode - 1}
+	if opt.Node != nil && (*opt.Node < 0 || *opt.Node >= maxNodes) {
+		return nil, &NodeError{Node: *opt.Node, Online: onlineNodes(), Err: syscall.EINVAL}
 	}
 	return alloc(size, opt)
 }

@@ -73,10 +73,10 @@ func TestAllocRefuses(t *testing.T) {
 			t.Errorf("Alloc(%d, %v) = %v, %v, want ENOMEM", maxSize, huge, m, err)
 		}
 	}
-	for _, node := range []int{-2, maxNodes} {
-		m, err := Alloc(1, &Options{NUMANode: node + 1})
+	for _, node := range []int{-2, -1, maxNodes} {
+		m, err := Alloc(1, &Options{Node: &node})
 		var ne *NodeError
-		if m != nil || !errors.As(err, &ne) || ne.Node != node {
+		if m != nil || !errors.As(err, &ne) || ne.Node != node || ne.Online == "" {
 			t.Errorf("Alloc on node %d = %v, %v, want a *NodeError", node, m, err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestHugeRequireTellsWhatIsThere(t *testing.T) {
 
 func TestNUMANode(t *testing.T) {
 	var se *NodeError
-	m, err := Alloc(1<<16, &Options{NUMANode: 1})
+	m, err := Alloc(1<<16, &Options{Node: new(int)})
 	switch {
 	case errors.As(err, &se) && (errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM)):
 		t.Skipf("mbind is not to be had here: %v", err)
@@ -120,7 +120,7 @@ func TestNUMANode(t *testing.T) {
 		t.Error(err)
 	}
 	last := maxNodes - 1
-	_, err = Alloc(1, &Options{NUMANode: last + 1})
+	_, err = Alloc(1, &Options{Node: &last})
 	if !errors.As(err, &se) || se.Node != last || !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "online") {
 		t.Errorf("node %d: %v, want a *NodeError that lists the nodes", last, err)
 	}
@@ -141,9 +141,10 @@ func TestDontFork(t *testing.T) {
 // TestNoLeak watches the address space around the ways out of Alloc.
 func TestNoLeak(t *testing.T) {
 	const size, rounds = 3 << 20, 300
+	last := maxNodes - 1
 	before := addressSpace(t)
 	for range rounds {
-		for _, o := range []Options{{}, {Huge: HugeTry}, {Huge: HugeRequire}, {NUMANode: maxNodes}} {
+		for _, o := range []Options{{}, {Huge: HugeTry}, {Huge: HugeRequire}, {Node: &last}} {
 			for _, size := range []int{0, size, 1 << 40} {
 				if m, err := Alloc(size, &o); err == nil {
 					if err := m.Free(); err != nil {

@@ -150,20 +150,24 @@ func place(b []byte, opt *Options) error {
 	if err := unix.Madvise(b, unix.MADV_DONTFORK); err != nil {
 		return fmt.Errorf("dma: alloc %d bytes: madvise MADV_DONTFORK: %w", len(b), err)
 	}
-	if opt.NUMANode == 0 {
+	if opt.Node == nil {
 		return nil
 	}
 	const mpolPreferred = 1
-	node := opt.NUMANode - 1
+	node := *opt.Node
 	var mask [maxNodes / 64]uint64
 	mask[node/64] = 1 << (node % 64)
 	_, _, errno := unix.Syscall6(unix.SYS_MBIND, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
 		mpolPreferred, uintptr(unsafe.Pointer(&mask)), maxNodes+1, 0) // the kernel takes one off
 	if errno != 0 {
-		online, _ := os.ReadFile("/sys/devices/system/node/online")
-		return &NodeError{Node: node, Online: strings.TrimSpace(string(online)), Err: errno}
+		return &NodeError{Node: node, Online: onlineNodes(), Err: errno}
 	}
 	return nil
+}
+
+func onlineNodes() string {
+	online, _ := os.ReadFile("/sys/devices/system/node/online")
+	return strings.TrimSpace(string(online))
 }
 
 func newMem(r region, b []byte, size int, huge bool) *Mem {

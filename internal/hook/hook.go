@@ -14,7 +14,7 @@ var (
 	CloseContext func(ctx any) error
 
 	// CreateQP is (*ibv.PD).CreateQP with another function that makes the C
-	// object, and one that destroys it: pd is an *ibv.PD, send and recv are
+	// object, and one that destroys it, nil for ibv's own: pd is an *ibv.PD, send and recv are
 	// *ibv.CQ, opt is an *ibv.QPOptions; the result is an *ibv.QP.
 	CreateQP func(pd, send, recv, opt any, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error), destroy func(qp uintptr) error) (any, error)
 

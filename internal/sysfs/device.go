@@ -155,6 +155,9 @@ func (d *dir) bus(dev *Device) {
 			}
 		}
 	}
+	if n, ok := d.numaNode(); ok {
+		dev.NUMANode = n
+	}
 	b, err := d.sub("device")
 	if err != nil {
 		return
@@ -163,9 +166,35 @@ func (d *dir) bus(dev *Device) {
 	if link, err := b.readlink("driver"); err == nil {
 		dev.Driver = filepath.Base(link)
 	}
-	if n, ok := b.number("numa_node"); ok && n >= 0 && n <= math.MaxInt32 {
-		dev.NUMANode = int(n)
+}
+
+// numaNode is the NUMA node that the device is attached to. A software device has
+// none, nor has any on a machine that does not tell.
+func (d *dir) numaNode() (node int, ok bool) {
+	b, err := d.sub("device")
+	if err != nil {
+		return 0, false
 	}
+	defer b.close()
+	n, ok := b.number("numa_node")
+	if !ok || n < 0 || n > math.MaxInt32 {
+		return 0, false
+	}
+	return int(n), true
+}
+
+// NUMANode returns the NUMA node that a device is attached to; ok is false where
+// that is not known.
+func (r Root) NUMANode(dev string) (node int, ok bool) {
+	if !validName(dev) {
+		return 0, false
+	}
+	d, err := openDir(r.path("class", "infiniband", dev))
+	if err != nil {
+		return 0, false
+	}
+	defer d.close()
+	return d.numaNode()
 }
 
 func (d *dir) port(n int) Port {

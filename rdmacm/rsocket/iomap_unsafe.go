@@ -1,10 +1,8 @@
 package rsocket
 
 import (
-	"runtime"
-	"unsafe"
-
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/dma"
 )
 
 // IOMap is memory that the device may use, and with ProtWrite the peer may write
@@ -13,7 +11,7 @@ type IOMap struct {
 	s      *Socket
 	b      []byte
 	offset int64
-	pin    runtime.Pinner
+	pin    *dma.Pinned
 }
 
 // Map registers b with the device of a connected socket. With ProtWrite the peer
@@ -29,7 +27,7 @@ func (s *Socket) Map(b []byte, p Prot, offset int64) (*IOMap, error) {
 	}
 	m := &IOMap{s: s, b: b}
 	err := s.with(func(fd int) (err error) {
-		m.pin.Pin(unsafe.SliceData(b))
+		m.pin = dma.Pin(b)
 		if m.offset, err = s.lib.iomap(fd, b, p, offset); err != nil {
 			m.pin.Unpin()
 			return err

@@ -626,9 +626,13 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	long e;
+	int code = 0;
 	if (failing(__func__, &e)) {
-		errno = (int)e;
-		return (int)knob("rereg.code", -1);
+		code = (int)knob("rereg.code", -1);
+		if (code != -3) { /* which comes after the change */
+			errno = (int)e;
+			return code;
+		}
 	}
 	struct region *r = &regions[mr->handle];
 	if (flags & 1) {
@@ -640,7 +644,9 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 		r->pd = mr->pd = pd;
 	if (flags & 4)
 		r->access = (uint32_t)access;
-	return 0;
+	if (code)
+		errno = (int)e;
+	return code;
 }
 #endif
 
@@ -708,6 +714,8 @@ static uint32_t round_up(uint32_t n)
 struct ibv_cq *ibv_create_cq(struct ibv_context *c, int cqe, void *cookie, struct ibv_comp_channel *ch, int vector)
 {
 	FAIL_P;
+	if (knob("overflow", 0))
+		cqe = 1;
 	if (cqe < 1 || cqe > 65536 || vector < 0 || vector >= c->num_comp_vectors)
 		return fail(EINVAL);
 	struct fcq *cq = calloc(1, sizeof *cq);
@@ -1009,6 +1017,8 @@ static int rq_pop(struct fqp *qp, struct recv *out)
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 {
 	FAIL_P;
+	if (knob("overflow", 0)) /* of the library's arithmetic */
+		a->attr.max_wr = a->attr.max_sge = 1;
 	if (a->attr.max_wr > 4096 || a->attr.max_sge > MAX_SGE)
 		return fail(EINVAL);
 	struct fsrq *s = calloc(1, sizeof *s);
@@ -1025,12 +1035,25 @@ int ibv_modify_srq(struct ibv_srq *s, struct ibv_srq_attr *a, int mask)
 {
 	FAIL_E;
 	struct rq *rq = &SRQ(s)->rq;
-	if (mask & ~2 || a->srq_limit > rq->cap)
-		return EINVAL;
+	int e = 0;
 	take(&rq->lock);
-	rq->limit = a->srq_limit;
+	uint32_t n = rq->tail - rq->head, cap = (a->max_wr + 15) & ~15u;
+	if (mask & ~3 || (mask & 2 && a->srq_limit > rq->cap) || (mask & 1 && (a->max_wr > 4096 || a->max_wr < n))) {
+		e = EINVAL;
+	} else if (mask & 1) { /* to a multiple of 16, for that is "at least" */
+		struct recv *ring = calloc(cap + 1, sizeof *ring);
+		for (uint32_t i = 0; i < n; i++)
+			ring[i] = rq->ring[(rq->head + i) % rq->cap];
+		free(rq->ring);
+		rq->ring = ring;
+		rq->cap = cap;
+		rq->head = 0;
+		rq->tail = n;
+	}
+	if (!e && mask & 2)
+		rq->limit = a->srq_limit;
 	drop(&rq->lock);
-	return 0;
+	return e;
 }
 
 int ibv_query_srq(struct ibv_srq *s, struct ibv_srq_attr *a)
@@ -1064,6 +1087,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 {
 	FAIL_P;
 	struct ibv_qp_cap *cap = &a->cap;
+	if (knob("overflow", 0))
+		cap->max_send_wr = cap->max_recv_wr = cap->max_send_sge = cap->max_recv_sge = cap->max_inline_data = 1;
 	if (cap->max_send_wr > 4096 || cap->max_recv_wr > 4096 || cap->max_send_sge > MAX_SGE || cap->max_recv_sge > MAX_SGE ||
 	    cap->max_inline_data > 512 || !a->send_cq || !a->recv_cq)
 		return fail(EINVAL);
@@ -1103,6 +1128,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 		live++;
 	}
 	pthread_mutex_unlock(&table_lock);
+	cap->max_inline_data = (uint32_t)knob("grant.inline", cap->max_inline_data);
 	return qp ? &qp->pub : fail(ENOMEM);
 }
 

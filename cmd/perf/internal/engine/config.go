@@ -222,8 +222,8 @@ func (c *Config) Resolve() error {
 	if c.OutReads != 0 && c.Verb != wire.Read {
 		bad("outstanding reads (-o) %d: only read has them", c.OutReads)
 	}
-	if c.OutReads < 0 || c.OutReads > 255 {
-		bad("outstanding reads (-o) %d, allowed are 1 to 255", c.OutReads)
+	if c.OutReads < 0 || c.OutReads > maxOutReads {
+		bad("outstanding reads (-o) %d, allowed are 1 to %d", c.OutReads, maxOutReads)
 	}
 	if c.Inline > 0 && c.Verb == wire.Read {
 		bad("inline size (-I) %d: a read sends nothing", c.Inline)

@@ -32,6 +32,9 @@ type Side struct {
 // defaultQPTimeout is the command line's, and near to that of rdma_cm's paths.
 const defaultQPTimeout = 14
 
+// maxOutReads is the most that ConnectOptions can ask for: the next number is Zero.
+const maxOutReads = ibv.Zero - 1
+
 // Setup is what the two ends agreed on. Ready is called with it, before the
 // first message.
 type Setup struct {
@@ -101,7 +104,7 @@ func (s *session) openDevice() error {
 		return fmt.Errorf("size (-s) %d > %d, the largest message of %s", c.Size, s.port.MaxMsgSize, name)
 	}
 	if c.Verb == wire.Read {
-		most := min(s.attr.MaxQPRdAtom, 255)
+		most := min(s.attr.MaxQPRdAtom, maxOutReads)
 		if c.OutReads > most {
 			return fmt.Errorf("outstanding reads (-o) %d > %d, the limit of %s", c.OutReads, most, s.dev.Name())
 		}
@@ -319,7 +322,7 @@ func (s *session) bringUp() error {
 	}
 	for i, qp := range s.qps {
 		d := s.peer[i]
-		opt.MaxRdAtomic = uint8(max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, 255)))
+		opt.MaxRdAtomic = uint8(max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, maxOutReads)))
 		ep := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu, Type: ibv.RC}
 		if err := qp.Connect(ep, opt); err != nil {
 			return err

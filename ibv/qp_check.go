@@ -1,0 +1,133 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+)
+
+// field is a value for a field of fewer bits than its Go type has. Devices and
+// drivers cut such values without a word: a timeout of 32 would be 0, for ever.
+type field struct {
+	name  string
+	value uint32
+	bits  int
+}
+
+func checkFields(fields ...field) error {
+	var errs []error
+	for _, f := range fields {
+		if most := uint32(1)<<f.bits - 1; f.value > most {
+			errs = append(errs, &LimitError{What: f.name, Asked: uint64(f.value), Limit: uint64(most),
+				Where: fmt.Sprintf("a field of %d bits", f.bits)})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// check finds what cannot be right on any device, in the attributes that count.
+func (a *QPAttr) check(mask QPAttrMask) error {
+	var errs []error
+	for _, f := range []struct {
+		mask QPAttrMask
+		field
+	}{
+		{MaskDestQPN, field{"dest_qpn", a.DestQPN, 24}},
+		{MaskRQPSN, field{"rq_psn", a.RQPSN, 24}},
+		{MaskSQPSN, field{"sq_psn", a.SQPSN, 24}},
+		{MaskTimeout, field{"timeout", uint32(a.Timeout), 5}},
+		{MaskAltPath, field{"alt_timeout", uint32(a.AltTimeout), 5}},
+		{MaskRetryCnt, field{"retry_cnt", uint32(a.RetryCnt), 3}},
+		{MaskRNRRetry, field{"rnr_retry", uint32(a.RNRRetry), 3}},
+		{MaskMinRNRTimer, field{"min_rnr_timer", uint32(a.MinRNRTimer), 5}},
+	} {
+		if mask&f.mask != 0 {
+			errs = append(errs, checkFields(f.field))
+		}
+	}
+	if mask&MaskPathMTU != 0 && a.PathMTU.Bytes() == 0 {
+		errs = append(errs, &ArgError{Arg: "PathMTU", Got: fmt.Sprintf("MTU(%d)", uint32(a.PathMTU)),
+			Want: "one of MTU256 to MTU4096"})
+	}
+	if mask&MaskAccessFlags != 0 {
+		errs = append(errs, a.Access.checkPeer())
+	}
+	if mask&MaskAV != 0 {
+		errs = append(errs, a.AV.check())
+	}
+	if mask&MaskAltPath != 0 {
+		errs = append(errs, a.AltAV.check())
+	}
+	if mask&MaskCap != 0 {
+		errs = append(errs, &UnsupportedError{Feature: "resizing the queues of a qp", Need: "a new qp of other QPOptions"})
+	}
+	return errors.Join(errs...)
+}
+
+// check finds what has no place in a packet.
+func (a *AHAttr) check() error {
+	errs := []error{checkFields(field{"sl", uint32(a.SL), 4}, field{"src_path_bits", uint32(a.SrcPathBits), 7})}
+	if a.Global {
+		errs = append(errs, checkFields(field{"flow_label", a.FlowLabel, 20}))
+	}
+	return errors.Join(errs...)
+}
+
+const remoteAccess = RemoteWrite | RemoteRead | RemoteAtomic | FlushGlobal | FlushPersistent
+
+// checkPeer looks at what the peer of a QP may do.
+func (f AccessFlags) checkPeer() error {
+	if f&NoRemoteAccess != 0 && f&remoteAccess != 0 {
+		return &ArgError{Arg: "access", Got: f.String(), Want: "NoRemoteAccess or what the peer may do, not both"}
+	}
+	return nil
+}
+
+// checkMemory looks at the access to memory.
+func (f AccessFlags) checkMemory() error {
+	if f&NoRemoteAccess != 0 {
+		return &ArgError{Arg: "access", Got: f.String(), Want: "without NoRemoteAccess, which is for queue pairs: " +
+			"memory is closed to peers unless a flag opens it"}
+	}
+	return nil
+}
+
+// beyond lists the values of a refused change that are more than the device or
+// its port takes: the kernel says EINVAL of any.
+func (qp *QP) beyond(a *QPAttr, mask QPAttrMask) []error {
+	c := qp.pd.ctx
+	name := c.Name()
+	var limits []limit
+	if mask&MaskMaxQPRdAtomic != 0 {
+		limits = append(limits, limit{"max_rd_atomic", int(a.MaxRdAtomic), c.attr.MaxQPInitRdAtom})
+	}
+	if mask&MaskMaxDestRdAtomic != 0 {
+		limits = append(limits, limit{"max_dest_rd_atomic", int(a.MaxDestRdAtomic), c.attr.MaxQPRdAtom})
+	}
+	var errs []error
+	port := a.Port
+	if mask&MaskPort == 0 {
+		port = a.AV.Port
+	}
+	if mask&(MaskPort|MaskAV) != 0 {
+		switch pa, err := c.QueryPort(port); {
+		case err != nil:
+			errs = append(errs, err)
+		default:
+			if mask&MaskPort != 0 && mask&MaskPKeyIndex != 0 {
+				limits = append(limits, limit{pkeyEntry, int(a.PKeyIndex), pa.PKeyTableLen - 1})
+			}
+			if mask&MaskAV != 0 && a.AV.Global {
+				limits = append(limits, limit{gidEntry, int(a.AV.SGIDIndex), pa.GIDTableLen - 1})
+			}
+			if mask&MaskPathMTU != 0 && pa.ActiveMTU.Bytes() != 0 {
+				limits = append(limits, limit{"path MTU", a.PathMTU.Bytes(), pa.ActiveMTU.Bytes()})
+			}
+		}
+	}
+	for _, l := range limits {
+		if l.asked > l.most && l.most >= 0 {
+			errs = append(errs, l.error(name))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,131 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"syscall"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// TestRXE_NumbersThatCCuts asks a provider for what would be little in 32 bits, or
+// in its own arithmetic.
+func TestRXE_NumbersThatCCuts(t *testing.T) {
+	s := newSide(t, 0, nil)
+	rxe := testutil.NeedRXE(t)
+	for _, n := range []int{1<<32 + 5, 1<<31 + 5, math.MaxUint32, math.MaxInt32, 1<<28 + 1} {
+		for name, err := range map[string]error{
+			"cqe":             closed(s.ctx.CreateCQ(n, nil)),
+			"max_send_wr":     closed(s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxSendWR: n})),
+			"max_recv_wr":     closed(s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxRecvWR: n})),
+			"max_send_sge":    closed(s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxSendSGE: n})),
+			"max_recv_sge":    closed(s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxRecvSGE: n})),
+			"max_inline_data": closed(s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxInline: n})),
+			"max_wr":          closed(s.pd.CreateSRQ(&SRQOptions{MaxWR: n})),
+			"max_sge":         closed(s.pd.CreateSRQ(&SRQOptions{MaxSGE: n})),
+			"gid index":       second(s.ctx.QueryGID(rxe.Port, n)),
+			"pkey index":      second(s.ctx.QueryPKey(rxe.Port, n)),
+		} {
+			var le *LimitError
+			if !errors.As(err, &le) || le.What != name || le.Asked != uint64(n) || le.Limit >= math.MaxInt32 {
+				t.Errorf("%s %#x: %v", name, n, err)
+			}
+		}
+	}
+}
+
+// TestRXE_None makes QPs without some of what a QP has; the rest works.
+func TestRXE_None(t *testing.T) {
+	s := newSide(t, 0, nil)
+	rxe := testutil.NeedRXE(t)
+	for _, o := range []QPOptions{{MaxSendWR: None}, {MaxRecvWR: None}, {MaxSendSGE: None}, {MaxRecvSGE: None}, {MaxInline: None},
+		{MaxSendSGE: None, MaxInline: 16}, {MaxSendWR: None, MaxRecvWR: None}, {MaxSendSGE: None, MaxRecvSGE: None}} {
+		name := fmt.Sprintf("%+v", o)
+		qp := must(s.pd.CreateQP(s.cq, s.cq, &o))(t)
+		c := qp.Cap()
+		for _, n := range []int{c.MaxSendWR, c.MaxRecvWR, c.MaxSendSGE, c.MaxRecvSGE, c.MaxInline} {
+			if n < 0 || n > 4096 {
+				t.Errorf("%s: granted %+v", name, c)
+			}
+		}
+		_, init, err := qp.Query(MaskState)
+		ok(t, err)
+		if init.Cap.MaxInline > 4096 {
+			t.Errorf("%s: %+v of a query", name, init.Cap)
+		}
+		ok(t, qp.Connect(must(qp.Endpoint(rxe.Port, rxe.GID))(t), nil))
+		if c.MaxSendWR > 0 {
+			wr := SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, Remote: s.mr.Remote().At(0)}
+			post(t, qp, wr)
+			s.good(t, 1)
+			wr.Inline = make([]byte, c.MaxInline+1)
+			n, err := qp.PostSend([]SendWR{wr})
+			wantErr(t, err, syscall.EINVAL, "inline")
+			if n != 0 {
+				t.Errorf("%s: %d bytes inline were taken", name, len(wr.Inline))
+			}
+		}
+		ok(t, qp.Close())
+	}
+}
+
+// TestRXE_RefusedValue connects with a value beyond the device.
+func TestRXE_RefusedValue(t *testing.T) {
+	s := newSide(t, 0, nil)
+	rxe := testutil.NeedRXE(t)
+	qp := s.newQP(t, nil)
+	ep := must(qp.Endpoint(rxe.Port, rxe.GID))(t)
+	if again := must(qp.Endpoint(rxe.Port, rxe.GID))(t); again != ep {
+		t.Errorf("%v, before %v", again, ep)
+	}
+	wantErr(t, qp.Connect(ep, &ConnectOptions{MTU: 77}), syscall.EINVAL, "MTU(77)")
+	err := qp.Connect(ep, &ConnectOptions{MaxDestRdAtomic: 200})
+	var le *LimitError
+	switch {
+	case err == nil && !rxe.Emulated: // SoftRoCE takes what it is given
+		ok(t, qp.Modify(&QPAttr{State: StateReset}, MaskState))
+		ep = must(qp.Endpoint(rxe.Port, rxe.GID))(t)
+	case !errors.As(err, &le) || le.What != "max_dest_rd_atomic" || le.Asked != 200:
+		t.Errorf("%v, want the limit of max_dest_rd_atomic", err)
+	}
+	ok(t, qp.Connect(ep, &ConnectOptions{MaxDestRdAtomic: Zero, MaxRdAtomic: Zero, Access: NoRemoteAccess}))
+	attr, _, err := qp.Query(MaskAccessFlags | MaskMaxDestRdAtomic | MaskMaxQPRdAtomic)
+	ok(t, err)
+	if attr.Access&remoteAccess != 0 || attr.MaxDestRdAtomic > 1 || attr.MaxRdAtomic > 1 { // devices round 0 up
+		t.Errorf("%+v", attr)
+	}
+	post(t, qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{s.mr.SGE(0, 8)}, Remote: s.mr.Remote().At(8)})
+	if wc := s.next(t); wc.Err() == nil {
+		t.Error("a write to a QP without remote access is a success")
+	}
+}
+
+// TestRXE_ResizeSRQ: SoftRoCE can, mlx5 cannot.
+func TestRXE_ResizeSRQ(t *testing.T) {
+	s := newSide(t, 0, nil)
+	path, _ := s.cq.DataPath()
+	srq := closing(t, must(s.pd.CreateSRQ(&SRQOptions{MaxWR: 16, DataPath: path}))(t))
+	before, _ := srq.Cap()
+	want := 4 * before
+	err := srq.Resize(want)
+	if path == DataPathDirect {
+		wantErr(t, err, ErrNotSupported, "Direct")
+	}
+	after, _ := srq.Cap()
+	if err != nil && after != before || err == nil && after < want {
+		t.Fatalf("resized from %d to %d, %v: %d", before, want, err, after)
+	}
+	if a := must(srq.Query())(t); a.MaxWR != after && path == DataPathOps && err == nil {
+		t.Errorf("%d, the device has %d", after, a.MaxWR)
+	}
+	if n, err := srq.PostRecv(make([]RecvWR, after)); n != after {
+		t.Errorf("%d receives of %d: %v", n, after, err)
+	}
+	err = srq.SetLimit(after + 100)
+	var le *LimitError
+	if !errors.As(err, &le) || le.Limit != uint64(after) {
+		t.Errorf("limit beyond %d: %v", after, err)
+	}
+}
