@@ -15,7 +15,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
-// The kernel's timing of connection messages: an answer is awaited for 4.096 ms·2^10, and asked for again fifteen times.
+// The kernel's timing of connection messages: an answer is awaited for 1<<12 = 4096 ms, which is
+// what the kernel takes for 4.096 µs·2^20, and asked for again fifteen times.
 const (
 	responseTime = 4096 * time.Millisecond
 	retries      = 15
