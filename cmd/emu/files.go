@@ -3,6 +3,9 @@
 package main
 
 import (
+	"strconv"
+	"strings"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/cm"
@@ -28,7 +31,11 @@ func (f *files) handle(c *notify.Call) {
 			c.Continue()
 			return
 		}
-		if t, ok := f.tree.Lookup(p); ok {
+		t, ok := f.tree.Lookup(p)
+		if !ok {
+			t, ok = f.opened(c, p)
+		}
+		if ok {
 			f.path(c, t)
 		} else {
 			c.Continue()
@@ -42,6 +49,28 @@ func (f *files) handle(c *notify.Call) {
 	default:
 		f.descriptor(c, guest.FDName(c.TID, c.FD()))
 	}
+}
+
+// opened is the device that a descriptor leads to which a path names: to open /proc/self/fd/3 is to open the device once more.
+func (f *files) opened(c *notify.Call, p string) (t sysfs.Target, ok bool) {
+	pid, fd, ok := strings.Cut(strings.TrimPrefix(p, "/proc/"), "/fd/")
+	n, err := strconv.Atoi(fd)
+	if err != nil || n < 0 || !ok || c.Op == notify.OpReadlink || c.Op == notify.OpXattr || c.Op == notify.OpStat && c.Args[2]&unix.AT_SYMLINK_NOFOLLOW != 0 {
+		return t, false
+	}
+	tid := c.TID
+	if pid != "self" && pid != "thread-self" && pid != "/dev" {
+		if tid, err = strconv.Atoi(pid); err != nil {
+			return t, false
+		}
+	}
+	switch name := guest.FDName(tid, n); {
+	case f.verbs.Owns(name):
+		return sysfs.Target{Kind: sysfs.Uverbs, Device: f.verbs.Device(name)}, true
+	case f.cm.Owns(name):
+		return sysfs.Target{Kind: sysfs.RDMACM}, true
+	}
+	return t, false
 }
 
 // path answers a call on a path of the emulated machine.
@@ -97,6 +126,17 @@ func (f *files) path(c *notify.Call, t sysfs.Target) {
 
 func (f *files) open(c *notify.Call, t sysfs.Target) {
 	flags := int(c.Args[2])
+	switch {
+	case flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL && t.Kind != sysfs.Missing:
+		c.Errno(unix.EEXIST)
+		return
+	case flags&unix.O_CREAT != 0 && t.Kind == sysfs.Missing:
+		c.Errno(unix.EACCES) // nobody makes files there
+		return
+	case flags&unix.O_CREAT != 0 && t.Kind == sysfs.Dir:
+		c.Errno(unix.EISDIR)
+		return
+	}
 	switch t.Kind {
 	case sysfs.Uverbs:
 		f.opens(c.TID)
@@ -117,7 +157,7 @@ func (f *files) open(c *notify.Call, t sysfs.Target) {
 		c.Errno(errno(err))
 		return
 	}
-	_, _ = c.AddFDAnywhere(fd, flags&unix.O_CLOEXEC)
+	_, _ = c.AddFD(fd, flags&unix.O_CLOEXEC)
 	unix.Close(fd)
 }
 

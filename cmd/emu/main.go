@@ -104,7 +104,6 @@ func serve(o *options, stderr io.Writer) (int, error) {
 	s, err := notify.Start(notify.Config{
 		Argv:        o.argv,
 		Env:         append(os.Environ(), control.Env+"="+ctl.Address()),
-		Window:      [2]int{700, 1000},
 		IoctlCmds:   []uint32{verbsIoctl},
 		DenyNetlink: []int{unix.NETLINK_RDMA},
 		Forward:     []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM},

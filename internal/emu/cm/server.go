@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,6 +42,7 @@ type Server struct {
 
 	f     *hca.Fabric
 	files map[string]*file // by the name of the pipe
+	names sync.Map         // of files, for those who ask without the lock: each write of a program's
 	ids   table[*id]
 	mcs   table[*mcast]
 	ports map[portKey][]*id // who is bound
@@ -232,6 +234,7 @@ func (s *Server) run(c caller, fl *file, addr, n uint64) unix.Errno {
 func (s *Server) open(name string, sig signal) *file {
 	fl := &file{s: s, sig: sig, ids: map[*id]struct{}{}}
 	s.files[name] = fl
+	s.names.Store(name, nil)
 	return fl
 }
 
@@ -242,6 +245,7 @@ func (s *Server) release(name string) {
 		return
 	}
 	delete(s.files, name)
+	s.names.Delete(name)
 	fl.closed = true
 	left := 0
 	for i := range fl.ids {

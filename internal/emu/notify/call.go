@@ -113,53 +113,29 @@ func statxOf(st *unix.Stat_t) unix.Statx_t {
 	}
 }
 
-// AddFD gives the program a descriptor for the file behind our fd, the lowest free one of the window, and makes it the call's result. flags is 0 or O_CLOEXEC.
+// AddFD gives the program a descriptor for the file behind our fd, the lowest free one, and makes it the call's result. flags is 0 or O_CLOEXEC.
 // If that fails, the call has failed with the errno returned.
 func (c *Call) AddFD(fd, flags int) (int, error) {
-	return c.finish(c.place(fd, flags, unix.SECCOMP_ADDFD_FLAG_SEND))
-}
-
-// AddFDAnywhere is AddFD with the lowest free descriptor of all.
-func (c *Call) AddFDAnywhere(fd, flags int) (int, error) {
-	return c.finish(c.install(fd, flags, 0, unix.SECCOMP_ADDFD_FLAG_SEND))
-}
-
-// InstallFD is AddFD for calls that return descriptors in memory: the call is still to be answered.
-func (c *Call) InstallFD(fd, flags int) (int, error) {
-	n, e := c.place(fd, flags, 0)
-	if e != 0 {
-		return -1, e
-	}
-	return n, nil
-}
-
-func (c *Call) place(fd, flags int, how uint32) (int, unix.Errno) {
-	// The kernel would close what is in the way, so it may not change between look and leap. Threads share descriptors: one lock for all.
-	c.s.adding.Lock()
-	defer c.s.adding.Unlock()
-	for n := c.s.spec.Window[0]; n < c.s.spec.Window[1]; n++ {
-		if guest.FDName(c.TID, n) == "" {
-			return c.install(fd, flags, n, how|unix.SECCOMP_ADDFD_FLAG_SETFD)
-		}
-	}
-	return -1, unix.EMFILE
-}
-
-func (c *Call) install(fd, flags, at int, how uint32) (int, unix.Errno) {
-	n, e := addFD(c.s.listener, &addfd{c.id, how, uint32(fd), uint32(at), uint32(flags)})
-	if e == unix.EBADF { // beyond the program's own limit
-		e = unix.EMFILE
-	}
-	return n, e
-}
-
-func (c *Call) finish(n int, e unix.Errno) (int, error) {
+	n, e := c.install(fd, flags, unix.SECCOMP_ADDFD_FLAG_SEND)
 	if e != 0 {
 		c.Errno(e)
 		return -1, e
 	}
 	c.answered.Store(true)
 	return n, nil
+}
+
+// InstallFD is AddFD for calls that return descriptors in memory: the call is still to be answered.
+func (c *Call) InstallFD(fd, flags int) (int, error) {
+	n, e := c.install(fd, flags, 0)
+	if e != 0 {
+		return -1, e
+	}
+	return n, nil
+}
+
+func (c *Call) install(fd, flags int, how uint32) (int, unix.Errno) {
+	return addFD(c.s.listener, &addfd{c.id, how, uint32(fd), 0, uint32(flags)})
 }
 
 // Valid says whether the call still waits: the thread may have been killed.

@@ -14,13 +14,11 @@ type Config struct {
 	Dir                   string
 	Stdin, Stdout, Stderr *os.File // nil: the supervisor's
 
-	// Window is the descriptors [lo, hi) whose write, fstat and mmap are trapped, and in which AddFD puts its own.
-	Window [2]int
 	// IoctlCmds are the ioctl requests that are trapped, on any descriptor.
 	IoctlCmds []uint32
 	// DenyNetlink are the netlink protocols that do not exist.
 	DenyNetlink []int
-	// Unmap traps what takes mappings away, too: munmap, mremap, madvise(MADV_DONTNEED and its like), mmap(MAP_FIXED).
+	// Unmap traps what takes mappings away, too: munmap, mremap, madvise(MADV_DONTNEED and its like), mmap(MAP_FIXED) of memory.
 	Unmap bool
 
 	// Forward is signals to the supervisor that are passed on to the program. Those of the terminal's keys have reached it already.
@@ -46,8 +44,8 @@ const (
 	OpAccess   Op = 4  // dirfd, path, mode, flags
 	OpReadlink Op = 5  // dirfd, path, buffer, size
 	OpIoctl    Op = 6  // fd, request, argument
-	OpWrite    Op = 7  // fd, buffer, size
-	OpMmap     Op = 8  // address, length, prot, flags, fd, offset
+	OpWrite    Op = 7  // fd, buffer, size; not of up to 8 bytes, which are no command of any device
+	OpMmap     Op = 8  // address, length, prot, flags, fd, offset: of a file
 	OpUnmap    Op = 9  // address, length: the memory there goes away
 	OpRemap    Op = 10 // old address, old length, new length, flags, new address
 	OpXattr    Op = 11 // dirfd, path: the reading of an attribute

@@ -33,7 +33,6 @@ type Session struct {
 	ctl      int
 	ctlMu    sync.Mutex // ctl is -1 once closed
 
-	adding    sync.Mutex
 	closing   atomic.Bool
 	mu        sync.Mutex
 	receivers map[*receiver]bool
@@ -49,7 +48,7 @@ func Start(cfg Config, h Handler) (*Session, error) { return start(cfg, h, false
 
 func start(cfg Config, h Handler, probe bool) (*Session, error) {
 	s := &Session{cfg: cfg, handler: h, listener: -1, ctl: -1, done: make(chan struct{})}
-	s.spec = spec{cfg.Window, cfg.IoctlCmds, cfg.DenyNetlink, cfg.Unmap}
+	s.spec = spec{cfg.IoctlCmds, cfg.DenyNetlink, cfg.Unmap}
 	if len(cfg.Argv) == 0 {
 		return nil, errors.New("no program to run")
 	}
@@ -60,7 +59,7 @@ func start(cfg Config, h Handler, probe bool) (*Session, error) {
 			return nil, err
 		}
 	}
-	if err := limits(cfg.Window); err != nil {
+	if err := notifications(); err != nil {
 		return nil, err
 	}
 	signals := make(chan os.Signal, 8)
@@ -82,7 +81,6 @@ func start(cfg Config, h Handler, probe bool) (*Session, error) {
 		return nil, err
 	}
 	unix.Close(up)
-	s.raiseLimit()
 	if cfg.OnStart != nil {
 		cfg.OnStart(s.pid)
 	}
@@ -215,15 +213,6 @@ func (s *Session) failure(text string) error {
 		return p
 	}
 	return &os.PathError{Op: step, Path: s.cfg.Argv[0], Err: unix.Errno(e)}
-}
-
-// raiseLimit makes the window reachable. Only now: exec has put the limit back that the user had set.
-func (s *Session) raiseLimit() {
-	var l unix.Rlimit
-	if unix.Prlimit(s.pid, unix.RLIMIT_NOFILE, nil, &l) == nil && l.Cur < uint64(s.spec.Window[1]) {
-		l.Cur = min(l.Max, uint64(s.spec.Window[1]))
-		_ = unix.Prlimit(s.pid, unix.RLIMIT_NOFILE, &l, nil)
-	}
 }
 
 // wait waits for the init, which is the last, and stops the receivers.
