@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -27,10 +29,81 @@ func inside(t *testing.T, flags ...string) bool {
 	return false
 }
 
+// script runs a shell script below emu, as the user or as nobody, and returns what it prints. EMU in it is the emulator.
+func script(t *testing.T, nobody bool, flags []string, text string) string {
+	t.Helper()
+	c := exec.Command(emulator(), append(flags, "--", "sh", "-c", strings.ReplaceAll(text, "EMU", emulator()))...)
+	c.Dir = "/"
+	if nobody {
+		if os.Getuid() != 0 {
+			t.Skip("skipped: it takes root to become nobody")
+		}
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v", text, err)
+	}
+	return string(out)
+}
+
 // emulator is the emulator that is tested.
 func emulator() string {
 	if e := os.Getenv("EMU_UNDER_TEST"); e != "" {
 		return e
 	}
 	return filepath.Join(root, ".build/bin/emu")
+}
+
+// TestEmuNetwork shows that the network says of the devices' interfaces what sysfs and the GID tables say, to root and to others; that programs reach one
+// another by the addresses; and what --net=host does instead.
+func TestEmuNetwork(t *testing.T) {
+	two := []string{"--device", "mlx5_0", "--device", "mlx5_1"}
+	for name, nobody := range map[string]bool{"root": false, "nobody": true} {
+		t.Run(name, func(t *testing.T) {
+			out := script(t, nobody, two, `for n in lo emu0 emu0.100 emu1; do
+	set -- $(ip -o link show $n) || exit 1
+	test "$1" = "$(cat /sys/class/net/$n/ifindex):" || echo "$n is number $1"
+	case "$*" in *"link/ether $(cat /sys/class/net/$n/address) "*|*loopback*) ;; *) echo "$n: $*";; esac
+	case "$*" in *"mtu $(cat /sys/class/net/$n/mtu) "*) ;; *) echo "$n: $*";; esac
+done
+test "$(ls /sys/class/net)" = "$(printf 'emu0\nemu0.100\nemu1\nemu1.100\nlo')" || ls /sys/class/net
+test "$(ls /sys/class/infiniband/mlx5_1/device/net)" = emu1 || ls /sys/class/infiniband/mlx5_1/device/net
+for i in 0 2 4 6; do
+	g=$(cat /sys/class/infiniband/mlx5_1/ports/1/gid_attrs/ndevs/$i)
+	ip -o addr show $g | grep -Eq "fe80::|10.88.1.1/24|fd00:88::101/64" || echo "gid $i: nothing on $g"
+done
+EMU control stats >/dev/null || echo control
+EMU control gid mlx5_0 1 3 10.1.2.3 >/dev/null
+ip -4 -o addr show emu0 | grep -q 10.1.2.3/24 || echo "the new GID's address is missing"
+ip -4 -o addr show emu0 | grep -q 10.88.0.1/24 || echo "an address that GID 2 has is gone"
+EMU control gid mlx5_0 1 2 none >/dev/null
+ip -4 -o addr show emu0 | grep -q 10.88.0.1/24 && echo "an address that no GID has is left"
+grep -q "CapEff:.*0000000000000000" /proc/self/status || test $(id -u) = 0 || grep Cap /proc/self/status
+true`)
+			if out != "" {
+				t.Errorf("the network and sysfs disagree:\n%s", out)
+			}
+		})
+	}
+	t.Run("traffic", func(t *testing.T) {
+		for _, command := range []string{"rping -C 3 -v -V", "ib_write_bw -n 20", "ib_write_bw -R -n 20"} {
+			row{command: command, host: "10.88.0.1"}.run(t, here)
+		}
+	})
+	t.Run("host", func(t *testing.T) {
+		out := script(t, false, append(two, "--net=host"), `readlink /proc/self/ns/net; ls /sys/class/infiniband/mlx5_0/device/net /sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs 2>&1; ip link show emu0 2>&1; EMU control port mlx5_0 1 down; true`)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		own, err := os.Readlink("/proc/self/ns/net")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat("/sys/class/net/emu0"); err == nil {
+			t.Skip("skipped: this machine has an emu0")
+		}
+		if !strings.HasPrefix(out, own+"\n") || strings.Count(out, "No such file") != 1 || !strings.Contains(out, "does not exist") || !strings.HasSuffix(out, "true\n") {
+			t.Errorf("with the machine's network, %s, a program sees\n%s", own, out)
+		}
+	})
 }

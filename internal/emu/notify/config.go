@@ -12,7 +12,8 @@ type Config struct {
 	Argv                  []string
 	Env                   []string // nil: the supervisor's
 	Dir                   string
-	Stdin, Stdout, Stderr *os.File // nil: the supervisor's
+	Stdin, Stdout, Stderr *os.File // nil: the supervisor's; not used with Net
+	Net                   *Net     // where to start it; nil: in the supervisor's network. It is used up
 
 	// IoctlCmds are the ioctl requests that are trapped, on any descriptor.
 	IoctlCmds []uint32

@@ -340,8 +340,10 @@ func TestInheritance(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := run("/bin/sh", "-c", script)
-	if got := run("/usr/bin/env", "NOTIFY_PROGRAM=supervisor", self, "/bin/sh", "-c", script); got != want {
-		t.Errorf("output\n%swant\n%s", got, want)
+	for _, net := range []string{"NOTIFY_X=y", "NOTIFY_NET=1"} {
+		if got := run("/usr/bin/env", "NOTIFY_PROGRAM=supervisor", net, self, "/bin/sh", "-c", script); got != want {
+			t.Errorf("%s: output\n%swant\n%s", net, got, want)
+		}
 	}
 }
 
@@ -377,6 +379,45 @@ func TestNobody(t *testing.T) {
 	c := supervised(t, 65534, "device")
 	if out, err := c.CombinedOutput(); err != nil || len(out) != 0 {
 		t.Errorf("%v, output %q", err, out)
+	}
+}
+
+// A network of its own leads nowhere, whoever starts it, and gives the program no rights.
+func TestNet(t *testing.T) {
+	const script = `tail -n +3 /proc/net/dev; grep -c 'Cap\(Inh\|Amb\).*0000000000000000' /proc/self/status; id -u; exec "$0"`
+	for _, uid := range []uint32{0, 65534} {
+		c := supervised(t, uid, "/bin/sh", "-c", script, "/proc/self/exe")
+		c.Args[len(c.Args)-1] = c.Path
+		if uid == 0 {
+			c.Args[len(c.Args)-1], _ = os.Executable()
+		}
+		c.Args = append(c.Args[:1], append([]string{"/usr/bin/env", "NOTIFY_PROGRAM=device"}, c.Args[1:]...)...)
+		c.Env = append(c.Env, "NOTIFY_NET=1")
+		out, err := c.CombinedOutput()
+		lines := strings.Split(string(out), "\n")
+		if err != nil || len(lines) != 4 || !strings.HasPrefix(strings.TrimSpace(lines[0]), "lo:") || lines[1] != "2" || lines[2] != fmt.Sprint(uid) {
+			t.Errorf("user %d: %v, output\n%s", uid, err, out)
+		}
+	}
+}
+
+// A network that no program is started in goes away.
+func TestNet_Unused(t *testing.T) {
+	before := fds()
+	n, err := NewNet("@notify-unused-" + strconv.Itoa(os.Getpid()))
+	if err != nil {
+		t.Skip("skipped: ", err)
+	}
+	pid := n.pid
+	n.Close()
+	if err := unix.Kill(pid, 0); err != unix.ESRCH {
+		t.Errorf("its process is still there: %v", err)
+	}
+	if after := fds(); after != before {
+		t.Errorf("%d descriptors, %d before", after, before)
+	}
+	if _, err := Start(Config{Argv: []string{"/bin/true"}, Net: n}, newToy(t).handle); err == nil {
+		t.Error("a program was started in what is closed")
 	}
 }
 

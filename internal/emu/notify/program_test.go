@@ -430,6 +430,14 @@ func supervisor() int {
 	cfg := Config{Argv: os.Args[1:], IoctlCmds: []uint32{toyIoctl}, DenyNetlink: []int{unix.NETLINK_RDMA},
 		Forward: []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP}}
 	os.Unsetenv("NOTIFY_PROGRAM")
+	if os.Getenv("NOTIFY_NET") != "" {
+		if cfg.Net, err = NewNet("@notify-" + strconv.Itoa(os.Getpid())); err != nil {
+			fmt.Println(err)
+			return 97
+		}
+		defer cfg.Net.Close()
+		os.Unsetenv("NOTIFY_NET")
+	}
 	if programs[os.Args[1]] != nil {
 		cfg.Argv = append([]string{"/proc/self/exe"}, os.Args[2:]...)
 		os.Setenv("NOTIFY_PROGRAM", os.Args[1])

@@ -23,6 +23,10 @@ const (
 // Shim is to be called first in main. In a process that [Start] made it never returns; in any other it does nothing.
 func Shim() {
 	switch {
+	case len(os.Args) == 4 && os.Args[0] == roleNet:
+		runtime.LockOSThread()
+		runNet()
+		os.Exit(126)
 	case len(os.Args) < 6:
 	case os.Args[0] == roleInit:
 		runtime.LockOSThread() // PDEATHSIG is the death of the thread that forked

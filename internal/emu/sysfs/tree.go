@@ -104,9 +104,22 @@ func (t *Tree) build() {
 	for i := len(t.devices) - 1; i >= 0; i-- { // tmpfs lists the newest entry first, and programs take the first device
 		t.device(i, &t.config.Devices[i])
 	}
+	if !t.config.Host {
+		t.loopback()
+	}
 	for _, n := range t.netdevs {
 		t.netdev(n)
 	}
+}
+
+const loopback = "/sys/devices/virtual/net/lo"
+
+// loopback makes what every network has, and takes the lists of interfaces over: those of the machine are in another network.
+func (t *Tree) loopback() {
+	t.files(loopback, "address", "00:00:00:00:00:00", "mtu", "65536", "ifindex", "1", "iflink", "1", "addr_len", "6", "type", "772", "flags", "0x9",
+		"dev_id", "0x0", "dev_port", "0", "operstate", "unknown", "carrier", "1", "uevent", "INTERFACE=lo\nIFINDEX=1")
+	t.class("net", loopback)
+	t.claims = append(t.claims, "/sys/class/net/", filepath.Dir(loopback)+"/")
 }
 
 func (t *Tree) device(i int, d *config.Device) {
@@ -171,11 +184,7 @@ func (t *Tree) pci() {
 	t.claims = append(t.claims, list+"/")
 	own, _ := os.ReadDir(machine + list) // none: there is nothing to keep
 	for _, e := range own {
-		if to, err := filepath.EvalSymlinks(machine + list + "/" + e.Name()); err == nil {
-			if err := os.Symlink(to, t.root+list+"/"+e.Name()); err != nil {
-				t.fail(err)
-			}
-		}
+		t.outside(list+"/"+e.Name(), list+"/"+e.Name())
 	}
 }
 
@@ -237,11 +246,18 @@ func (t *Tree) gid(dir string, i int, g config.GID) {
 }
 
 func (t *Tree) netdev(n config.Netdev) {
-	if n.Real {
-		return // the machine's own stays as it is
-	}
 	base := t.devices[n.Device]
 	dir := base + "/net/" + n.Name
+	switch {
+	case n.Real && n.VLAN != 0:
+		return
+	case n.Real && t.config.Host: // the machine's own stays as it is
+		t.outside(dir, "/sys/class/net/"+n.Name)
+		return
+	case n.Real:
+		t.link(dir, loopback)
+		return
+	}
 	if n.VLAN != 0 {
 		dir = "/sys/devices/virtual/net/" + n.Name
 	}
@@ -254,8 +270,9 @@ func (t *Tree) netdev(n config.Netdev) {
 				link = up.IfIndex
 			}
 		}
-		t.link(dir+"/lower_"+n.Parent, base+"/net/"+n.Parent)
-		t.claims = append(t.claims, dir+"/")
+		if n.Parent != "lo" {
+			t.link(dir+"/lower_"+n.Parent, base+"/net/"+n.Parent)
+		}
 	} else {
 		t.link(dir+"/device", base)
 	}
@@ -264,7 +281,18 @@ func (t *Tree) netdev(n config.Netdev) {
 		"speed", strconv.Itoa(p.Rate()*100), "operstate", operstate(p.State), "carrier", carrier(p.State),
 		"uevent", fmt.Sprintf("%sINTERFACE=%s\nIFINDEX=%d", event, n.Name, n.IfIndex))
 	t.class("net", dir)
-	t.claims = append(t.claims, "/sys/class/net/"+n.Name+"/")
+}
+
+// outside makes a link to what the machine has at a path.
+func (t *Tree) outside(path, to string) {
+	t.dir(filepath.Dir(path))
+	real, err := filepath.EvalSymlinks(machine + to)
+	if err != nil {
+		return // it has just gone
+	}
+	if err := os.Symlink(real, t.root+path); err != nil {
+		t.fail(err)
+	}
 }
 
 // class enters a device into its class.
