@@ -76,6 +76,11 @@ func (f *files) opened(c *notify.Call, p string) (t sysfs.Target, ok bool) {
 // path answers a call on a path of the emulated machine.
 func (f *files) path(c *notify.Call, t sysfs.Target) {
 	device := t.Kind == sysfs.Uverbs || t.Kind == sysfs.RDMACM
+	nofollow := c.Op == notify.OpReadlink || c.Op == notify.OpStat && c.Args[2]&unix.AT_SYMLINK_NOFOLLOW != 0 || c.Op == notify.OpOpen && c.Args[2]&unix.O_NOFOLLOW != 0
+	if t.Outside != "" && !(nofollow && t.Own) {
+		outside(c, t.Outside)
+		return
+	}
 	switch c.Op {
 	case notify.OpOpen:
 		f.open(c, t)
@@ -83,7 +88,7 @@ func (f *files) path(c *notify.Call, t sysfs.Target) {
 		var st unix.Stat_t
 		var err error
 		switch {
-		case c.Args[2]&unix.AT_SYMLINK_NOFOLLOW != 0 && (t.Link || !device):
+		case nofollow && (t.Link || !device):
 			err = unix.Lstat(t.RealPath, &st)
 		case t.Kind == sysfs.Uverbs:
 			st = f.tree.StatUverbs(t.Device)
@@ -96,32 +101,92 @@ func (f *files) path(c *notify.Call, t sysfs.Target) {
 			c.Errno(errno(err))
 			return
 		}
+		st.Uid, st.Gid = 0, 0 // the emulator's user made it, but it is the machine's
 		c.ReturnStat(&st)
 	case notify.OpAccess:
 		mode := uint32(c.Args[2])
 		switch {
-		case !device:
-			c.Errno(errno(unix.Access(t.RealPath, mode)))
-		case mode&unix.X_OK != 0:
+		case device && mode&unix.X_OK != 0:
+			c.Errno(unix.EACCES)
+		case device:
+			c.Return(0)
+		case mode&unix.W_OK != 0 && t.Kind != sysfs.Missing && !overrides(c):
 			c.Errno(unix.EACCES)
 		default:
-			c.Return(0)
+			c.Errno(errno(unix.Access(t.RealPath, mode&^unix.W_OK)))
 		}
 	case notify.OpXattr:
 		c.Errno(unix.ENODATA)
 	case notify.OpReadlink:
-		buf := make([]byte, min(c.Args[3], unix.PathMax))
-		n, err := unix.Readlink(t.RealPath, buf)
-		if err != nil {
-			c.Errno(errno(err))
-			return
-		}
-		if c.Mem().Write(c.Args[2], buf[:n]) != nil {
-			c.Errno(unix.EFAULT)
-			return
-		}
-		c.Return(int64(n))
+		native(c, t.RealPath)()
 	}
+}
+
+// rights are those that the kernel would look at for a call on a path.
+func rights(c *notify.Call) (guest.Rights, error) {
+	r, err := guest.RightsOf(c.TID)
+	if c.Op == notify.OpAccess && c.Args[3]&unix.AT_EACCESS == 0 {
+		r = r.Real()
+	}
+	return r, err
+}
+
+// overrides reports whether the caller may write what only root owns, as access(2) sees it.
+func overrides(c *notify.Call) bool {
+	r, err := rights(c)
+	return err == nil && r.UID == 0
+}
+
+// outside answers a call on a path of the machine's own, with the caller's rights and not with ours.
+func outside(c *notify.Call, path string) {
+	r, err := rights(c)
+	answer := func() { c.Errno(unix.EACCES) }
+	if err == nil {
+		_ = r.Do(func() { answer = native(c, path) })
+	}
+	answer()
+}
+
+// native does what a call asks for, and returns what answers it: the program's memory is ours to write, not the caller's.
+func native(c *notify.Call, path string) (answer func()) {
+	flags := int(c.Args[2])
+	var err error
+	switch c.Op {
+	case notify.OpOpen:
+		var fd int
+		if fd, err = unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NOCTTY, uint32(c.Args[3])); err == nil {
+			return func() {
+				_, _ = c.AddFD(fd, flags&unix.O_CLOEXEC)
+				unix.Close(fd)
+			}
+		}
+	case notify.OpStat:
+		var st unix.Stat_t
+		if err = unix.Fstatat(unix.AT_FDCWD, path, &st, flags&unix.AT_SYMLINK_NOFOLLOW); err == nil {
+			return func() { c.ReturnStat(&st) }
+		}
+	case notify.OpAccess:
+		err = unix.Access(path, uint32(flags))
+	case notify.OpXattr:
+		err = unix.ENODATA
+	case notify.OpReadlink:
+		var to [unix.PathMax]byte
+		var n int
+		if n, err = unix.Readlink(path, to[:]); err == nil {
+			return func() { returnText(c, to[:n]) }
+		}
+	}
+	return func() { c.Errno(errno(err)) }
+}
+
+// returnText answers a readlink.
+func returnText(c *notify.Call, text []byte) {
+	text = text[:min(uint64(len(text)), c.Args[3])]
+	if c.Mem().Write(c.Args[2], text) != nil {
+		c.Errno(unix.EFAULT)
+		return
+	}
+	c.Return(int64(len(text)))
 }
 
 func (f *files) open(c *notify.Call, t sysfs.Target) {

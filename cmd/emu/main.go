@@ -111,6 +111,7 @@ func serve(o *options, stderr io.Writer) (int, error) {
 	s, err := notify.Start(notify.Config{
 		Argv:        o.argv,
 		Net:         nw.net,
+		Scratch:     tree.Root(),
 		Env:         append(os.Environ(), control.Env+"="+ctl.Address()),
 		IoctlCmds:   []uint32{verbsIoctl},
 		DenyNetlink: []int{unix.NETLINK_RDMA},

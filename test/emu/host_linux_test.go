@@ -3,13 +3,20 @@
 package emu
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // hostEnv names a test whose second half runs below emu.
@@ -106,4 +113,136 @@ true`)
 			t.Errorf("with the machine's network, %s, a program sees\n%s", own, out)
 		}
 	})
+}
+
+// TestEmuKilled shows that an emulator that is killed leaves nothing behind: what it cannot remove, its programs' init does, and what that cannot, the next one.
+func TestEmuKilled(t *testing.T) {
+	tmp := t.TempDir()
+	folders := func() (names []string) {
+		entries, err := os.ReadDir(tmp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	start := func() (c *exec.Cmd, init int) {
+		c = exec.Command(emulator(), "--control", tmp+"/control", "--", "sh", "-c", "echo; echo PPid: $PPID; sleep 600")
+		c.Env = append(os.Environ(), "TMPDIR="+tmp)
+		out, err := c.StdoutPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		})
+		in := bufio.NewScanner(out)
+		for range 2 {
+			if !in.Scan() {
+				t.Fatal("the program said nothing")
+			}
+		}
+		init, err = strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(in.Text(), "PPid:")))
+		if err != nil || init == c.Process.Pid {
+			t.Fatalf("init is %q: %v", in.Text(), err)
+		}
+		return c, init
+	}
+	next := func() {
+		t.Helper()
+		c := exec.Command(emulator(), "--control", tmp+"/control", "--", "true")
+		c.Env = append(os.Environ(), "TMPDIR="+tmp)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("the next one: %v\n%s", err, out)
+		}
+	}
+	c, _ := start()
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	for end := time.Now().Add(limit); len(folders()) > 1 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	}
+	if left := folders(); len(left) > 1 {
+		t.Errorf("after SIGKILL there is %v", left)
+	}
+	next()
+	if left := folders(); len(left) != 0 {
+		t.Errorf("after the next one there is %v", left)
+	}
+
+	c, init := start()
+	if err := unix.Kill(init, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	_ = unix.Kill(init, unix.SIGKILL)
+	next()
+	if left := folders(); len(left) != 0 {
+		t.Errorf("after SIGKILL of the emulator and of the init, and the next one, there is %v", left)
+	}
+	// One that lives keeps its own.
+	_, _ = start()
+	before := folders()
+	other := exec.Command(emulator(), "--", "true")
+	other.Env = append(os.Environ(), "TMPDIR="+tmp)
+	if out, err := other.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if after := folders(); len(before) != 2 || !slices.Equal(after, before) {
+		t.Errorf("there was %v, and after another one's run there is %v", before, after)
+	}
+}
+
+// TestEmuRights shows that a program gets with its own rights what the emulator opens for it: the machine's PCI devices, and what lies beyond the emulated
+// folders.
+func TestEmuRights(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("skipped: it takes root to have rights to drop")
+	}
+	secret := t.TempDir() + "/secret"
+	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look := `cd /sys/bus/pci/devices
+for d in 0000*; do
+	for f in config resource resource0 vendor enable remove; do
+		test -e $d/$f || continue
+		for how in r w x; do test -$how $d/$f && echo $d/$f $how; done
+		(exec 3<$d/$f) 2>/dev/null && echo $d/$f is opened
+		(exec 3<>$d/$f) 2>/dev/null && echo $d/$f is opened to write
+		stat -L -c "%n %a %u %s" $d/$f
+	done
+	head -c 4096 $d/config | wc -c
+done
+readlink 0000*/driver; echo`
+	for name, command := range map[string][]string{
+		"root": {"sh", "-c", look}, "nobody": {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", look},
+		"powerless": {"setpriv", "--inh-caps=-all", "--bounding-set=-all", "sh", "-c", look},
+	} {
+		want, err := exec.Command(command[0], command[1:]...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := exec.Command(emulator(), append([]string{"--"}, command...)...).Output()
+		if diff := cmp.Diff(string(want), string(got)); err != nil || diff != "" {
+			t.Errorf("%s sees of the machine's PCI devices below emu: %v, (-without, +below)\n%s", name, err, diff)
+		}
+	}
+	for name, tt := range map[string]struct {
+		command []string
+		want    string
+	}{"root": {nil, "x"}, "nobody": {[]string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, "denied"}} {
+		command := append(tt.command, "perl", "-e", `opendir(my $d, "/sys/class/infiniband") or die; chdir($d) or die "chdir: $!"; open(my $f, "<", "../../../../../..$ARGV[0]") or print "$!"; print <$f>`, secret)
+		if out, err := exec.Command(emulator(), append([]string{"--"}, command...)...).Output(); err != nil || !strings.Contains(string(out), tt.want) {
+			t.Errorf("%s reads a file of root's through an emulated folder: %q, %v; want %q", name, out, err, tt.want)
+		}
+	}
 }

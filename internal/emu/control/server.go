@@ -60,11 +60,26 @@ func Listen(address string, h Handler) (*Server, error) {
 // Listen serves requests at one more address.
 func (s *Server) Listen(address string) error {
 	l, err := net.Listen("unix", address)
+	if errors.Is(err, unix.EADDRINUSE) && stale(address) {
+		l, err = net.Listen("unix", address)
+	}
 	if err != nil {
 		return fmt.Errorf("control socket: %w", err)
 	}
 	s.Serve(l)
 	return nil
+}
+
+// stale removes the socket of one that was killed.
+func stale(path string) bool {
+	if st, err := os.Lstat(path); err != nil || st.Mode()&os.ModeSocket == 0 {
+		return false
+	}
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		c.Close()
+	}
+	return errors.Is(err, unix.ECONNREFUSED) && os.Remove(path) == nil
 }
 
 // Serve serves what comes to l, until Close.

@@ -3,7 +3,6 @@
 package notify
 
 import (
-	"path"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -37,8 +36,8 @@ func (c *Call) FD() int {
 // Mem is the program's memory.
 func (c *Call) Mem() guest.Mem { return guest.Mem{PID: c.TID} }
 
-// Path is the path of a call that has one: absolute, as the program sees it, without ".", "..", or a slash at the end. After an error, Continue lets the
-// kernel give its own.
+// Path is the path of a call that has one: absolute, as the program sees it, and with what it has of ".", ".." and slashes, since links come into play. After
+// an error, Continue lets the kernel give its own.
 func (c *Call) Path() (string, error) {
 	p, err := c.Mem().CString(c.Args[1], unix.PathMax-1)
 	if err != nil {
@@ -65,7 +64,7 @@ func (c *Call) Path() (string, error) {
 		}
 		p = dir + "/" + p
 	}
-	return path.Clean(p), nil
+	return p, nil
 }
 
 func (c *Call) link(name string) (string, error) {

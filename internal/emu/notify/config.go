@@ -12,6 +12,7 @@ type Config struct {
 	Argv                  []string
 	Env                   []string // nil: the supervisor's
 	Dir                   string
+	Scratch               string   // a folder that goes with the programs if the supervisor is killed
 	Stdin, Stdout, Stderr *os.File // nil: the supervisor's; not used with Net
 	Net                   *Net     // where to start it; nil: in the supervisor's network. It is used up
 

@@ -42,6 +42,7 @@ type spec struct {
 	Ioctl   []uint32
 	Netlink []int
 	Unmap   bool
+	Scratch string
 }
 
 // body is the part of the filter for one system call. It returns on all paths.

@@ -66,6 +66,7 @@ func (y *toy) handle(c *Call) {
 	switch c.Op {
 	case OpOpen, OpStat, OpAccess, OpReadlink, OpXattr:
 		p, err := c.Path()
+		p = filepath.Clean(p)
 		switch {
 		case err != nil || p != toyPath && p != toyPath+"-sys":
 			c.Continue()

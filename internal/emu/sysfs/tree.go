@@ -30,6 +30,7 @@ type Tree struct {
 	OnCounters func(device, port int)
 
 	root    string
+	lock    *os.File // held while the folder is in use
 	config  *config.Config
 	exact   string            // a path that leads to the tree, without what is below it
 	claims  []string          // canonical paths that lead to the tree, with all below them
@@ -38,6 +39,7 @@ type Tree struct {
 	netdevs []config.Netdev
 	rdmacm  uint32 // minor
 	devfs   unix.Stat_t
+	dev     uint64 // of the folder's file system
 
 	mu    sync.Mutex // guards what follows, and all changes of files
 	gone  []bool
@@ -49,20 +51,23 @@ type Tree struct {
 
 // New makes the folder. The configuration must be valid and not change afterwards.
 func New(c *config.Config) (*Tree, error) {
-	dir, err := "", error(nil)
+	dir, lock, err := "", (*os.File)(nil), errors.ErrUnsupported
 	if os.Getenv("TMPDIR") == "" {
-		dir, _ = os.MkdirTemp("/dev/shm", "emu-") // in memory it takes a tenth of the time
+		dir, lock, err = makeFolder("/dev/shm") // in memory it takes a tenth of the time
 	}
-	if dir == "" {
-		dir, err = os.MkdirTemp("", "emu-")
+	if err != nil {
+		dir, lock, err = makeFolder(os.TempDir())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for sysfs: %w: set TMPDIR to one that can be written", err)
 	}
-	t := &Tree{root: dir, config: c, netdevs: c.Netdevs(), gone: make([]bool, len(c.Devices)), nodes: map[string]Target{}, made: map[string]bool{}, last: map[string]uint64{}}
+	t := &Tree{root: dir, lock: lock, config: c, netdevs: c.Netdevs(), gone: make([]bool, len(c.Devices)), nodes: map[string]Target{}, made: map[string]bool{}, last: map[string]uint64{}}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		t.root = real // what /proc/PID/fd shows of it
 	}
+	var st unix.Stat_t
+	_ = unix.Stat(t.root, &st)
+	t.dev = st.Dev
 	_ = unix.Stat("/dev", &t.devfs) // where there is none, its numbers are zero
 	t.build()
 	t.built = true
@@ -76,7 +81,10 @@ func New(c *config.Config) (*Tree, error) {
 func (t *Tree) Root() string { return t.root }
 
 // Close removes the folder.
-func (t *Tree) Close() error { return os.RemoveAll(t.root) }
+func (t *Tree) Close() error {
+	defer t.lock.Close()
+	return os.RemoveAll(t.root)
+}
 
 func (t *Tree) build() {
 	t.dir("/scratch")
