@@ -3,6 +3,7 @@
 package main
 
 import (
+	"path"
 	"strconv"
 	"strings"
 
@@ -25,7 +26,7 @@ type files struct {
 
 func (f *files) handle(c *notify.Call) {
 	switch c.Op {
-	case notify.OpOpen, notify.OpStat, notify.OpAccess, notify.OpReadlink, notify.OpXattr:
+	case notify.OpOpen, notify.OpStat, notify.OpAccess, notify.OpReadlink, notify.OpXattr, notify.OpChdir:
 		p, err := c.Path()
 		if err != nil {
 			c.Continue()
@@ -35,11 +36,16 @@ func (f *files) handle(c *notify.Call) {
 		if !ok {
 			t, ok = f.opened(c, p)
 		}
-		if ok {
+		switch {
+		case ok:
 			f.path(c, t)
-		} else {
+		case c.Op == notify.OpReadlink && strings.HasPrefix(p, "/proc/"):
+			f.own(c, p)
+		default:
 			c.Continue()
 		}
+	case notify.OpGetcwd:
+		f.getcwd(c)
 	case notify.OpExit:
 		if pid, err := guest.TGID(c.TID); err == nil {
 			f.verbs.Exits(pid)
@@ -51,11 +57,51 @@ func (f *files) handle(c *notify.Call) {
 	}
 }
 
+// seen is a path of the emulated folders as programs know it.
+func (f *files) seen(path string) (string, bool) {
+	rest, ok := strings.CutPrefix(path, f.tree.Root())
+	return rest, ok && strings.HasPrefix(rest, "/")
+}
+
+// getcwd answers for a working directory in the emulated folders.
+func (f *files) getcwd(c *notify.Call) {
+	var buf [unix.PathMax]byte
+	n, err := unix.Readlink("/proc/"+strconv.Itoa(c.TID)+"/cwd", buf[:])
+	dir, ok := f.seen(string(buf[:max(n, 0)]))
+	switch {
+	case err != nil || !ok:
+		c.Continue()
+	case uint64(len(dir)) >= c.Args[1]:
+		c.Errno(unix.ERANGE)
+	case c.Mem().Write(c.Args[0], append([]byte(dir), 0)) != nil:
+		c.Errno(unix.EFAULT)
+	default:
+		c.Return(int64(len(dir) + 1))
+	}
+}
+
+// own answers a readlink of a link of the thread's own that leads into the emulated folders: /proc/self/cwd, and descriptors.
+func (f *files) own(c *notify.Call, p string) {
+	for _, self := range []string{"/proc/self/", "/proc/thread-self/"} {
+		link, ok := strings.CutPrefix(p, self)
+		if !ok || strings.Contains(link, "..") {
+			continue
+		}
+		var buf [unix.PathMax]byte
+		n, err := unix.Readlink("/proc/"+strconv.Itoa(c.TID)+"/"+link, buf[:])
+		if to, ok := f.seen(string(buf[:max(n, 0)])); ok && err == nil {
+			returnText(c, []byte(to))
+			return
+		}
+	}
+	c.Continue()
+}
+
 // opened is the device that a descriptor leads to which a path names: to open /proc/self/fd/3 is to open the device once more.
 func (f *files) opened(c *notify.Call, p string) (t sysfs.Target, ok bool) {
 	pid, fd, ok := strings.Cut(strings.TrimPrefix(p, "/proc/"), "/fd/")
 	n, err := strconv.Atoi(fd)
-	if err != nil || n < 0 || !ok || c.Op == notify.OpReadlink || c.Op == notify.OpXattr || c.Op == notify.OpStat && c.Args[2]&unix.AT_SYMLINK_NOFOLLOW != 0 {
+	if err != nil || n < 0 || !ok || c.Op == notify.OpReadlink || c.Op == notify.OpXattr || c.Op == notify.OpChdir || c.Op == notify.OpStat && c.Args[2]&unix.AT_SYMLINK_NOFOLLOW != 0 {
 		return t, false
 	}
 	tid := c.TID
@@ -77,6 +123,11 @@ func (f *files) opened(c *notify.Call, p string) (t sysfs.Target, ok bool) {
 func (f *files) path(c *notify.Call, t sysfs.Target) {
 	device := t.Kind == sysfs.Uverbs || t.Kind == sysfs.RDMACM
 	nofollow := c.Op == notify.OpReadlink || c.Op == notify.OpStat && c.Args[2]&unix.AT_SYMLINK_NOFOLLOW != 0 || c.Op == notify.OpOpen && c.Args[2]&unix.O_NOFOLLOW != 0
+	const known = unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH | unix.RESOLVE_IN_ROOT | 0x20 // RESOLVE_CACHED
+	if c.Op == notify.OpOpen && (c.Args[4]&^known != 0 || c.Args[2]>>32 != 0) {
+		c.Continue() // the kernel refuses it without a look at the path
+		return
+	}
 	if t.Outside != "" && !(nofollow && t.Own) {
 		outside(c, t.Outside)
 		return
@@ -119,6 +170,12 @@ func (f *files) path(c *notify.Call, t sysfs.Target) {
 		c.Errno(unix.ENODATA)
 	case notify.OpReadlink:
 		native(c, t.RealPath)()
+	case notify.OpChdir:
+		if device {
+			c.Errno(unix.ENOTDIR)
+		} else {
+			native(c, t.RealPath)()
+		}
 	}
 }
 
@@ -154,7 +211,7 @@ func native(c *notify.Call, path string) (answer func()) {
 	switch c.Op {
 	case notify.OpOpen:
 		var fd int
-		if fd, err = unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NOCTTY, uint32(c.Args[3])); err == nil {
+		if fd, err = unix.Open(path, readable(flags)|unix.O_CLOEXEC|unix.O_NOCTTY, uint32(c.Args[3])); err == nil {
 			return func() {
 				_, _ = c.AddFD(fd, flags&unix.O_CLOEXEC)
 				unix.Close(fd)
@@ -169,6 +226,14 @@ func native(c *notify.Call, path string) (answer func()) {
 		err = unix.Access(path, uint32(flags))
 	case notify.OpXattr:
 		err = unix.ENODATA
+	case notify.OpChdir:
+		var fd int
+		if fd, err = unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+			return func() {
+				c.Chdir(fd)
+				unix.Close(fd)
+			}
+		}
 	case notify.OpReadlink:
 		var to [unix.PathMax]byte
 		var n int
@@ -189,14 +254,35 @@ func returnText(c *notify.Call, text []byte) {
 	c.Return(int64(len(text)))
 }
 
+// namesFolder reports whether a path is that of a folder by its last slash.
+func namesFolder(c *notify.Call) bool {
+	p, err := c.Path()
+	return err == nil && strings.HasSuffix(p, "/") && !strings.HasPrefix(path.Base(p), ".")
+}
+
+// readable makes an open to read of one with O_PATH: such descriptors cannot be handed out. Of a link itself there is none, then.
+func readable(flags int) int {
+	if flags&unix.O_PATH != 0 {
+		flags &= unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	}
+	return flags
+}
+
 func (f *files) open(c *notify.Call, t sysfs.Target) {
 	flags := int(c.Args[2])
 	switch {
+	case flags&unix.O_CREAT != 0 && namesFolder(c):
+		c.Errno(unix.EISDIR)
+		return
 	case flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL && t.Kind != sysfs.Missing:
 		c.Errno(unix.EEXIST)
 		return
 	case flags&unix.O_CREAT != 0 && t.Kind == sysfs.Missing:
-		c.Errno(unix.EACCES) // nobody makes files there
+		e := unix.EACCES // nobody makes files there
+		if err := unix.Access(t.RealPath[:strings.LastIndexByte(t.RealPath, '/')+1]+".", unix.F_OK); err != nil {
+			e = errno(err)
+		}
+		c.Errno(e)
 		return
 	case flags&unix.O_CREAT != 0 && t.Kind == sysfs.Dir:
 		c.Errno(unix.EISDIR)
@@ -217,7 +303,8 @@ func (f *files) open(c *notify.Call, t sysfs.Target) {
 			return
 		}
 	}
-	fd, err := unix.Open(t.RealPath, flags&^(unix.O_CREAT|unix.O_TRUNC)|unix.O_CLOEXEC, 0)
+	how := unix.OpenHow{Flags: uint64(readable(flags)&^(unix.O_CREAT|unix.O_TRUNC) | unix.O_CLOEXEC), Resolve: c.Args[4] & unix.RESOLVE_NO_SYMLINKS}
+	fd, err := unix.Openat2(unix.AT_FDCWD, t.RealPath, &how)
 	if err != nil {
 		c.Errno(errno(err))
 		return

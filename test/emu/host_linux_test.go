@@ -4,6 +4,7 @@ package emu
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -244,5 +245,103 @@ readlink 0000*/driver; echo`
 		if out, err := exec.Command(emulator(), append([]string{"--"}, command...)...).Output(); err != nil || !strings.Contains(string(out), tt.want) {
 			t.Errorf("%s reads a file of root's through an emulated folder: %q, %v; want %q", name, out, err, tt.want)
 		}
+	}
+}
+
+// look says what calls on a link to a folder of sysfs, and a file in it, come to.
+func look(link, file string) (out []string) {
+	say := func(what string, args ...any) { out = append(out, what+" "+fmt.Sprint(args...)) }
+	mode := func(st unix.Stat_t) string { return fmt.Sprintf("%o %d ", st.Mode&unix.S_IFMT, st.Uid) }
+	folder := filepath.Dir(link)
+	for _, p := range []string{"", "/", "/.", "/..", "/../", "/../..", "/subsystem", "/subsystem/", "/" + file, "/" + file + "/", "/" + file + "/..", "/nothing", "/nothing/..", "/" + file + "/x"} {
+		var st unix.Stat_t
+		err := unix.Lstat(link+p, &st)
+		say("lstat "+p, mode(st), err)
+		st = unix.Stat_t{}
+		err = unix.Stat(link+p, &st)
+		say("stat "+p, mode(st), err)
+		_, err = unix.Readlink(link+p, make([]byte, 1000))
+		say("readlink "+p, err)
+		say("access "+p, unix.Access(link+p, unix.R_OK), unix.Access(link+p, unix.W_OK), unix.Access(link+p, unix.X_OK))
+		for _, flags := range []int{
+			0, unix.O_RDWR, unix.O_DIRECTORY, unix.O_NOFOLLOW, unix.O_PATH, unix.O_CREAT, unix.O_CREAT | unix.O_EXCL, unix.O_CREAT | unix.O_RDWR,
+		} {
+			fd, err := unix.Open(link+p, flags|unix.O_CLOEXEC, 0o600)
+			say(fmt.Sprintf("open %s %#x", p, flags), err)
+			unix.Close(fd)
+		}
+		for _, resolve := range []uint64{0, unix.RESOLVE_NO_SYMLINKS, 1 << 40} {
+			if resolve == unix.RESOLVE_NO_SYMLINKS && strings.Contains(p, "..") {
+				continue // the links before ".." are followed all the same
+			}
+			fd, err := unix.Openat2(unix.AT_FDCWD, link+p, &unix.OpenHow{Flags: unix.O_CLOEXEC, Resolve: resolve})
+			say(fmt.Sprintf("openat2 %s %#x", p, resolve), err)
+			unix.Close(fd)
+		}
+		// From inside, by chdir and by a descriptor.
+		if err := unix.Chdir(link + p); err != nil {
+			say("chdir "+p, err)
+			continue
+		}
+		wd, err := unix.Getwd()
+		self, err2 := os.Readlink("/proc/self/cwd")
+		say("chdir "+p, self == wd, strings.Count(wd, "/") > 1, strings.HasPrefix(wd, "/sys"), err, err2)
+		_, err = unix.Getcwd(make([]byte, len(wd)))
+		say("getcwd without room", err)
+		for _, rel := range []string{file, "./" + file, "subsystem/" + filepath.Base(link) + "/" + file, "../" + filepath.Base(link) + "/" + file, "..", "../..", "../../../../../../../../etc/passwd"} {
+			fd, err := unix.Open(rel, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			say("relative "+p+" "+rel, err)
+			unix.Close(fd)
+		}
+		say("chdir ..", unix.Chdir(".."), unix.Chdir("../../../../../.."))
+		wd, err = unix.Getwd()
+		say("getcwd", wd, err)
+	}
+	if fd, err := unix.Open(folder, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+		for _, rel := range []string{filepath.Base(link), filepath.Base(link) + "/" + file, "..", "../net/lo/mtu", "../../class/net/lo/../lo", filepath.Base(link) + "/../../../../../../../../../../../etc/passwd"} {
+			f, err := unix.Openat(fd, rel, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			say("openat "+rel, err)
+			unix.Close(f)
+		}
+		say("fchdir", unix.Fchdir(fd))
+		_, err = os.ReadFile(filepath.Base(link) + "/" + file)
+		say("after fchdir", err)
+		unix.Close(fd)
+	}
+	for i, s := range out {
+		out[i] = strings.ReplaceAll(strings.ReplaceAll(s, filepath.Base(link), "LINK"), file, "FILE")
+	}
+	return out
+}
+
+// TestEmuPaths compares what calls on the emulated folders come to with the kernel's own answers for an interface, which lies in folders of the same kind.
+func TestEmuPaths(t *testing.T) {
+	if os.Getenv(hostEnv) == t.Name() {
+		fmt.Println(strings.Join(look("/sys/class/infiniband/mlx5_0", "node_guid"), "\n"))
+		return
+	}
+	links, _ := filepath.Glob("/sys/class/net/*/device") // one with a device: its folders are as deep
+	link := "/sys/class/net/lo"
+	if len(links) > 0 {
+		link = filepath.Dir(links[0])
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := look(link, "address")
+	if err := os.Chdir(wd); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(emulator(), "--", os.Args[0], "-test.run=^TestEmuPaths$")
+	c.Env = append(os.Environ(), hostEnv+"="+t.Name())
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got := strings.Split(string(out), "\n")
+	got = got[:min(len(want), len(got))]
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-%s +emulated:\n%s", link, diff)
 	}
 }

@@ -25,6 +25,8 @@ var calls = append(archCalls, []sysCall{
 	{nr: unix.SYS_READLINKAT, body: always, set: op(OpReadlink, 4)},
 	{nr: unix.SYS_GETXATTR, body: always, set: setXattr}, // ls asks
 	{nr: unix.SYS_LGETXATTR, body: always, set: setXattr},
+	{nr: unix.SYS_CHDIR, body: always, set: func(c *Call, a *[6]uint64) { c.Op, c.Args = OpChdir, [6]uint64{atFDCWD, a[0]} }},
+	{nr: unix.SYS_GETCWD, body: always, set: op(OpGetcwd, 2)},
 	{nr: unix.SYS_MMAP, body: mappings, set: setMmap},
 	{nr: unix.SYS_EXIT_GROUP, body: always, set: op(OpExit, 1)},
 	{nr: unix.SYS_SOCKET, body: sockets, set: op(0, 0)}, // never trapped
@@ -80,7 +82,7 @@ func setMmap(c *Call, a *[6]uint64) {
 
 // setOpenat2 takes the flags, which are in memory. A fault there is the kernel's to report: without flags the call means nothing to us either way.
 func setOpenat2(c *Call, a *[6]uint64) {
-	var how [2]uint64
+	var how [3]uint64
 	_ = c.Mem().Read(a[2], bytesOf(&how))
-	c.Op, c.Args = OpOpen, [6]uint64{a[0], a[1], how[0], how[1]}
+	c.Op, c.Args = OpOpen, [6]uint64{a[0], a[1], how[0], how[1], how[2]}
 }

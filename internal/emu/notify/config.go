@@ -40,7 +40,7 @@ type Op uint8
 
 // The operations and their arguments, as Call.Args has them.
 const (
-	OpOpen     Op = 1  // dirfd, path, flags, mode
+	OpOpen     Op = 1  // dirfd, path, flags, mode, openat2's resolve
 	OpStat     Op = 2  // dirfd, path, flags; answer with ReturnStat
 	OpFstat    Op = 3  // fd; answer with ReturnStat
 	OpAccess   Op = 4  // dirfd, path, mode, flags
@@ -52,9 +52,11 @@ const (
 	OpRemap    Op = 10 // old address, old length, new length, flags, new address
 	OpXattr    Op = 11 // dirfd, path: the reading of an attribute
 	OpExit     Op = 12 // status: the process ends by itself
+	OpChdir    Op = 13 // dirfd, path; answer with Chdir
+	OpGetcwd   Op = 14 // buffer, size
 )
 
-var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap", "xattr", "exit"}
+var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap", "xattr", "exit", "chdir", "getcwd"}
 
 func (o Op) String() string {
 	if o == 0 || int(o) >= len(opNames) {

@@ -3,6 +3,7 @@
 package sysfs
 
 import (
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -133,7 +134,11 @@ func (t *Tree) clean(path string) string {
 		switch c {
 		case "", ".":
 		case "..":
-			cur = filepath.Dir(t.follow(cur + "/"))
+			real := t.follow(cur + "/")
+			if st, err := os.Stat(t.real(real)); cur != "" && (err != nil || !st.IsDir()) {
+				return cur + "/" // which gives the errno
+			}
+			cur = filepath.Dir(real)
 			if cur == "/" {
 				cur = ""
 			}
@@ -147,19 +152,22 @@ func (t *Tree) clean(path string) string {
 	return cur
 }
 
+// real is where a clean path lies.
+func (t *Tree) real(path string) string {
+	if t.claimed(path) {
+		return t.root + path
+	}
+	return path
+}
+
 // follow resolves the links of a path that may be in the tree; one that is not there stays as it is.
 func (t *Tree) follow(path string) string {
-	in := t.claimed(path)
-	real := path
-	if in {
-		real = t.root + path
-	}
-	real, err := filepath.EvalSymlinks(real)
+	real, err := filepath.EvalSymlinks(t.real(path))
 	if err != nil {
 		return filepath.Clean(path)
 	}
-	if in {
-		real = strings.TrimPrefix(real, t.root)
+	if rest, ok := strings.CutPrefix(real, t.root+"/"); ok {
+		real = "/" + rest
 	}
 	return real
 }
