@@ -18,10 +18,11 @@ import (
 
 // files answers the trapped calls of all programs: it tells whose they are.
 type files struct {
-	tree  *sysfs.Tree
-	verbs *verbs.Server
-	cm    *cm.Server
-	opens func(tid int) // told of a program that opens a device
+	tree    *sysfs.Tree
+	verbs   *verbs.Server
+	cm      *cm.Server
+	opens   func(tid int) // told of a program that opens a device
+	netlink *rdmaNetlink
 }
 
 func (f *files) handle(c *notify.Call) {
@@ -44,6 +45,10 @@ func (f *files) handle(c *notify.Call) {
 		default:
 			c.Continue()
 		}
+	case notify.OpSocket:
+		f.netlink.socket(c)
+	case notify.OpSendto:
+		f.netlink.sendto(c)
 	case notify.OpGetcwd:
 		f.getcwd(c)
 	case notify.OpExit:

@@ -102,7 +102,7 @@ func serve(o *options, stderr io.Writer) (int, error) {
 		return exitCannot, err
 	}
 	fabric.Engine = m.eng
-	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), opens: m.opens}
+	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), opens: m.opens, netlink: &rdmaNetlink{fabric: fabric}}
 	nw.routes(f.cm)
 	m.watch(f.verbs, f.cm)
 	tree.OnCounters = m.counters
@@ -114,7 +114,7 @@ func serve(o *options, stderr io.Writer) (int, error) {
 		Scratch:     tree.Root(),
 		Env:         append(os.Environ(), control.Env+"="+ctl.Address()),
 		IoctlCmds:   []uint32{verbsIoctl},
-		DenyNetlink: []int{unix.NETLINK_RDMA},
+		TrapNetlink: []int{unix.NETLINK_RDMA},
 		Forward:     []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM},
 		OnPanic: func(_ *notify.Call, v any, stack []byte) {
 			fmt.Fprintf(stderr, "emu: a mistake of the emulator's: %v\n%s", v, stack)

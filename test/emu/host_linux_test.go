@@ -55,13 +55,7 @@ func script(t *testing.T, nobody bool, flags []string, text string) string {
 	return string(out)
 }
 
-// emulator is the emulator that is tested.
-func emulator() string {
-	if e := os.Getenv("EMU_UNDER_TEST"); e != "" {
-		return e
-	}
-	return filepath.Join(root, ".build/bin/emu")
-}
+func emulator() string { return filepath.Join(root, ".build/bin/emu") }
 
 // TestEmuNetwork shows that the network says of the devices' interfaces what sysfs and the GID tables say, to root and to others; that programs reach one
 // another by the addresses; and what --net=host does instead.
@@ -343,5 +337,30 @@ func TestEmuPaths(t *testing.T) {
 	got = got[:min(len(want), len(got))]
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-%s +emulated:\n%s", link, diff)
+	}
+}
+
+// TestEmuNetlink shows that iproute2's rdma finds the devices, and follows them.
+func TestEmuNetlink(t *testing.T) {
+	flags := []string{"--device", "mlx5_0", "--device", "mlx5_1,link=ib,ports=2"}
+	want := `0: mlx5_0: node_type ca fw 28.39.1002 node_guid e41d:2d03:00e0:0000 sys_image_guid e41d:2d03:00e0:0000
+link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev emu0
+link mlx5_1/2 subnet_prefix fe80:0000:0000:0000 lid 4 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP
+true
+link mlx5_0/1 state DOWN physical_state DISABLED netdev emu0
+true
+1: mlx5_1: node_type ca fw 28.39.1002 node_guid e41d:2d03:00e0:0010 sys_image_guid e41d:2d03:00e0:0010
+error: Operation not supported
+`
+	for _, nobody := range []bool{false, true} {
+		out := script(t, nobody, flags, `rdma dev show mlx5_0; rdma link show mlx5_0/1; rdma link | tail -1; EMU control port mlx5_0 1 down; rdma link show mlx5_0/1; EMU control remove mlx5_0; rdma dev
+rdma dev set mlx5_1 name other 2>&1; ibv_devices >/dev/null`)
+		var got strings.Builder
+		for line := range strings.Lines(out) {
+			got.WriteString(strings.TrimRight(line, " \n") + "\n")
+		}
+		if diff := cmp.Diff(want, got.String()); diff != "" {
+			t.Errorf("as nobody: %v; -want +got\n%s", nobody, diff)
+		}
 	}
 }

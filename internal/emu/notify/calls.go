@@ -29,7 +29,8 @@ var calls = append(archCalls, []sysCall{
 	{nr: unix.SYS_GETCWD, body: always, set: op(OpGetcwd, 2)},
 	{nr: unix.SYS_MMAP, body: mappings, set: setMmap},
 	{nr: unix.SYS_EXIT_GROUP, body: always, set: op(OpExit, 1)},
-	{nr: unix.SYS_SOCKET, body: sockets, set: op(0, 0)}, // never trapped
+	{nr: unix.SYS_SOCKET, body: sockets, set: op(OpSocket, 3)},
+	{nr: unix.SYS_SENDTO, body: netlinkSends, set: op(OpSendto, 6)},
 	{nr: unix.SYS_MUNMAP, body: always, set: op(OpUnmap, 2), onlyUnmap: true},
 	{nr: unix.SYS_MADVISE, body: advices, set: op(OpUnmap, 2), onlyUnmap: true},
 	{nr: unix.SYS_MREMAP, body: always, set: op(OpRemap, 5), onlyUnmap: true},

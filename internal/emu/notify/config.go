@@ -20,6 +20,8 @@ type Config struct {
 	IoctlCmds []uint32
 	// DenyNetlink are the netlink protocols that do not exist.
 	DenyNetlink []int
+	// TrapNetlink are those that the handler makes: their socket, and what is sent to the kernel.
+	TrapNetlink []int
 	// Unmap traps what takes mappings away, too: munmap, mremap, madvise(MADV_DONTNEED and its like), mmap(MAP_FIXED) of memory.
 	Unmap bool
 
@@ -54,9 +56,11 @@ const (
 	OpExit     Op = 12 // status: the process ends by itself
 	OpChdir    Op = 13 // dirfd, path; answer with Chdir
 	OpGetcwd   Op = 14 // buffer, size
+	OpSocket   Op = 15 // domain, type, protocol: of a netlink socket
+	OpSendto   Op = 16 // fd, buffer, size, flags, address, its size: which is that of a netlink address
 )
 
-var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap", "xattr", "exit", "chdir", "getcwd"}
+var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap", "xattr", "exit", "chdir", "getcwd", "socket", "sendto"}
 
 func (o Op) String() string {
 	if o == 0 || int(o) >= len(opNames) {

@@ -41,6 +41,7 @@ const atFDCWD = 0xffffffff + 1 + unix.AT_FDCWD
 type spec struct {
 	Ioctl   []uint32
 	Netlink []int
+	Trapped []int
 	Unmap   bool
 	Scratch string
 }
@@ -72,7 +73,18 @@ func sockets(s *spec) prog {
 	for _, n := range s.Netlink {
 		p = p.when(unix.BPF_JEQ, uint32(n), nosock)
 	}
+	for _, n := range s.Trapped {
+		p = p.when(unix.BPF_JEQ, uint32(n), trap)
+	}
 	return append(p, allow...)
+}
+
+// netlinkSends traps what may be sent to the kernel's side of netlink: a netlink address is shorter than any other that there is.
+func netlinkSends(s *spec) prog {
+	if len(s.Trapped) == 0 {
+		return allow
+	}
+	return append(prog{arg(5)}.when(unix.BPF_JEQ, unix.SizeofSockaddrNetlink, trap), allow...)
 }
 
 func mappings(s *spec) prog {
