@@ -85,7 +85,8 @@ func (f *files) getcwd(c *notify.Call) {
 	}
 }
 
-// own answers a readlink of a link of the thread's own that leads into the emulated folders: /proc/self/cwd, and descriptors.
+// own answers a readlink of a link of the thread's own that leads into the emulated folders: /proc/self/cwd, and
+// descriptors.
 func (f *files) own(c *notify.Call, p string) {
 	for _, self := range []string{"/proc/self/", "/proc/thread-self/"} {
 		link, ok := strings.CutPrefix(p, self)
@@ -102,12 +103,21 @@ func (f *files) own(c *notify.Call, p string) {
 	c.Continue()
 }
 
-// opened is the device that a descriptor leads to which a path names: to open /proc/self/fd/3 is to open the device once more.
+// opened is the device that a descriptor leads to which a path names: to open /proc/self/fd/3 is to open the device
+// once more.
 func (f *files) opened(c *notify.Call, p string) (t sysfs.Target, ok bool) {
 	pid, fd, ok := strings.Cut(strings.TrimPrefix(p, "/proc/"), "/fd/")
 	n, err := strconv.Atoi(fd)
-	if err != nil || n < 0 || !ok || c.Op == notify.OpReadlink || c.Op == notify.OpXattr || c.Op == notify.OpChdir || c.Op == notify.OpStat && c.Args[2]&unix.AT_SYMLINK_NOFOLLOW != 0 {
+	if err != nil || n < 0 || !ok {
 		return t, false
+	}
+	switch c.Op {
+	case notify.OpReadlink, notify.OpXattr, notify.OpChdir:
+		return t, false
+	case notify.OpStat:
+		if c.Args[2]&unix.AT_SYMLINK_NOFOLLOW != 0 {
+			return t, false
+		}
 	}
 	tid := c.TID
 	if pid != "self" && pid != "thread-self" && pid != "/dev" {
@@ -127,8 +137,11 @@ func (f *files) opened(c *notify.Call, p string) (t sysfs.Target, ok bool) {
 // path answers a call on a path of the emulated machine.
 func (f *files) path(c *notify.Call, t sysfs.Target) {
 	device := t.Kind == sysfs.Uverbs || t.Kind == sysfs.RDMACM
-	nofollow := c.Op == notify.OpReadlink || c.Op == notify.OpStat && c.Args[2]&unix.AT_SYMLINK_NOFOLLOW != 0 || c.Op == notify.OpOpen && c.Args[2]&unix.O_NOFOLLOW != 0
-	const known = unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH | unix.RESOLVE_IN_ROOT | 0x20 // RESOLVE_CACHED
+	nofollow := c.Op == notify.OpReadlink ||
+		c.Op == notify.OpStat && c.Args[2]&unix.AT_SYMLINK_NOFOLLOW != 0 ||
+		c.Op == notify.OpOpen && c.Args[2]&unix.O_NOFOLLOW != 0
+	const known = unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_SYMLINKS |
+		unix.RESOLVE_BENEATH | unix.RESOLVE_IN_ROOT | 0x20 // RESOLVE_CACHED
 	if c.Op == notify.OpOpen && (c.Args[4]&^known != 0 || c.Args[2]>>32 != 0) {
 		c.Continue() // the kernel refuses it without a look at the path
 		return
@@ -209,7 +222,8 @@ func outside(c *notify.Call, path string) {
 	answer()
 }
 
-// native does what a call asks for, and returns what answers it: the program's memory is ours to write, not the caller's.
+// native does what a call asks for, and returns what answers it: the program's memory is ours to write, not the
+// caller's.
 func native(c *notify.Call, path string) (answer func()) {
 	flags := int(c.Args[2])
 	var err error
@@ -265,7 +279,8 @@ func namesFolder(c *notify.Call) bool {
 	return err == nil && strings.HasSuffix(p, "/") && !strings.HasPrefix(path.Base(p), ".")
 }
 
-// readable makes an open to read of one with O_PATH: such descriptors cannot be handed out. Of a link itself there is none, then.
+// readable makes an open to read of one with O_PATH: such descriptors cannot be handed out. Of a link itself there is
+// none, then.
 func readable(flags int) int {
 	if flags&unix.O_PATH != 0 {
 		flags &= unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
@@ -308,7 +323,10 @@ func (f *files) open(c *notify.Call, t sysfs.Target) {
 			return
 		}
 	}
-	how := unix.OpenHow{Flags: uint64(readable(flags)&^(unix.O_CREAT|unix.O_TRUNC) | unix.O_CLOEXEC), Resolve: c.Args[4] & unix.RESOLVE_NO_SYMLINKS}
+	how := unix.OpenHow{
+		Flags:   uint64(readable(flags)&^(unix.O_CREAT|unix.O_TRUNC) | unix.O_CLOEXEC),
+		Resolve: c.Args[4] & unix.RESOLVE_NO_SYMLINKS,
+	}
 	fd, err := unix.Openat2(unix.AT_FDCWD, t.RealPath, &how)
 	if err != nil {
 		c.Errno(errno(err))

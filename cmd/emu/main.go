@@ -82,7 +82,8 @@ func serve(o *options, stderr io.Writer) (int, error) {
 	}
 	defer tree.Close()
 	fabric := hca.New(o.config)
-	m := &machine{tree: tree, links: nw.links, fabric: fabric, eng: engine.New(fabric, engine.Config{Strict: o.strict}), faults: o.faults}
+	eng := engine.New(fabric, engine.Config{Strict: o.strict})
+	m := &machine{tree: tree, links: nw.links, fabric: fabric, eng: eng, faults: o.faults}
 	if o.strict {
 		if m.report, err = strict.New(stderr, o.ignore); err != nil {
 			return exitUsage, err
@@ -102,7 +103,8 @@ func serve(o *options, stderr io.Writer) (int, error) {
 		return exitCannot, err
 	}
 	fabric.Engine = m.eng
-	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), opens: m.opens, netlink: &rdmaNetlink{fabric: fabric}}
+	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), opens: m.opens}
+	f.netlink = &rdmaNetlink{fabric: fabric}
 	nw.routes(f.cm)
 	m.watch(f.verbs, f.cm)
 	tree.OnCounters = m.counters
@@ -201,8 +203,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.BoolVar(&o.json, "trace-json", false, "print the trace as JSON lines; implies --trace")
 	f.BoolVar(&o.raw, "trace-raw", false, "print the bytes of WQEs, CQEs and doorbells in the trace; implies --trace")
 	f.StringVar(&o.control, "control", "", "`address` of the control socket: a path or @name; programs find it in "+control.Env)
-	f.StringVar(&o.network, "net", "auto", "`own`: a network of the program's own, with the devices' interfaces and no way out; host: the machine's,"+
-		" without them; auto: own where that can be had")
+	f.StringVar(&o.network, "net", "auto", "`own`: a network of the program's own, with the devices' interfaces and no way out;"+
+		" host: the machine's, without them; auto: own where that can be had")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}

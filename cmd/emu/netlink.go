@@ -13,8 +13,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/notify"
 )
 
-// rdmaNetlink stands for the kernel's side of RDMA netlink. Programs get sockets of NETLINK_USERSOCK, on which processes may send to each other: all is the
-// kernel's business but what is sent to port 0, where nobody is.
+// rdmaNetlink stands for the kernel's side of RDMA netlink. Programs get sockets of NETLINK_USERSOCK, on which
+// processes may send to each other: all is the kernel's business but what is sent to port 0, where nobody is.
 type rdmaNetlink struct {
 	fabric *hca.Fabric
 	once   sync.Once
@@ -40,7 +40,8 @@ func (r *rdmaNetlink) socket(c *notify.Call) {
 // sendto answers a request to the kernel, on such a socket.
 func (r *rdmaNetlink) sendto(c *notify.Call) {
 	to := make([]byte, unix.SizeofSockaddrNetlink) // family, pad, port id, groups
-	if c.Args[5] != uint64(len(to)) || c.Mem().Read(c.Args[4], to) != nil || [2]byte(to[:2]) != [2]byte{unix.AF_NETLINK} || [8]byte(to[4:]) != [8]byte{} {
+	if c.Args[5] != uint64(len(to)) || c.Mem().Read(c.Args[4], to) != nil ||
+		[2]byte(to[:2]) != [2]byte{unix.AF_NETLINK} || [8]byte(to[4:]) != [8]byte{} {
 		c.Continue()
 		return
 	}

@@ -27,7 +27,8 @@ func newNetwork(o *options) (*network, error) {
 			return nw, nil
 		}
 		if o.network == "own" {
-			return nil, fmt.Errorf("%w: it takes CAP_SYS_ADMIN or, for a user other than root, user namespaces; --net=host does without", err)
+			return nil, fmt.Errorf("%w: it takes CAP_SYS_ADMIN or, for a user other than root, user namespaces;"+
+				" --net=host does without", err)
 		}
 	}
 	o.config.UseHost()

@@ -23,7 +23,8 @@ import (
 // hostEnv names a test whose second half runs below emu.
 const hostEnv = "EMU_HOST_INSIDE"
 
-// inside runs the test that calls it a second time, below emu, and reports whether this is that run. What runs there prints with t what is wrong.
+// inside runs the test that calls it a second time, below emu, and reports whether this is that run. What runs there
+// prints with t what is wrong.
 func inside(t *testing.T, flags ...string) bool {
 	t.Helper()
 	if os.Getenv(hostEnv) == t.Name() {
@@ -37,7 +38,8 @@ func inside(t *testing.T, flags ...string) bool {
 	return false
 }
 
-// script runs a shell script below emu, as the user or as nobody, and returns what it prints. EMU in it is the emulator.
+// script runs a shell script below emu, as the user or as nobody, and returns what it prints. EMU in it is the
+// emulator.
 func script(t *testing.T, nobody bool, flags []string, text string) string {
 	t.Helper()
 	c := exec.Command(emulator(), append(flags, "--", "sh", "-c", strings.ReplaceAll(text, "EMU", emulator()))...)
@@ -57,8 +59,8 @@ func script(t *testing.T, nobody bool, flags []string, text string) string {
 
 func emulator() string { return filepath.Join(root, ".build/bin/emu") }
 
-// TestEmuNetwork shows that the network says of the devices' interfaces what sysfs and the GID tables say, to root and to others; that programs reach one
-// another by the addresses; and what --net=host does instead.
+// TestEmuNetwork shows that the network says of the devices' interfaces what sysfs and the GID tables say, to root and
+// to others; that programs reach one another by the addresses; and what --net=host does instead.
 func TestEmuNetwork(t *testing.T) {
 	two := []string{"--device", "mlx5_0", "--device", "mlx5_1"}
 	for name, nobody := range map[string]bool{"root": false, "nobody": true} {
@@ -110,7 +112,8 @@ true`)
 	})
 }
 
-// TestEmuKilled shows that an emulator that is killed leaves nothing behind: what it cannot remove, its programs' init does, and what that cannot, the next one.
+// TestEmuKilled shows that an emulator that is killed leaves nothing behind: what it cannot remove, its programs' init
+// does, and what that cannot, the next one.
 func TestEmuKilled(t *testing.T) {
 	tmp := t.TempDir()
 	folders := func() (names []string) {
@@ -196,8 +199,8 @@ func TestEmuKilled(t *testing.T) {
 	}
 }
 
-// TestEmuRights shows that a program gets with its own rights what the emulator opens for it: the machine's PCI devices, and what lies beyond the emulated
-// folders.
+// TestEmuRights shows that a program gets with its own rights what the emulator opens for it: the machine's PCI
+// devices, and what lies beyond the emulated folders.
 func TestEmuRights(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("skipped: it takes root to have rights to drop")
@@ -308,7 +311,8 @@ func look(link, file string) (out []string) {
 	return out
 }
 
-// TestEmuPaths compares what calls on the emulated folders come to with the kernel's own answers for an interface, which lies in folders of the same kind.
+// TestEmuPaths compares what calls on the emulated folders come to with the kernel's own answers for an interface,
+// which lies in folders of the same kind.
 func TestEmuPaths(t *testing.T) {
 	if os.Getenv(hostEnv) == t.Name() {
 		fmt.Println(strings.Join(look("/sys/class/infiniband/mlx5_0", "node_guid"), "\n"))

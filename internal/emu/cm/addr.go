@@ -230,8 +230,8 @@ func reach(fd int, ip netip.Addr) unix.Errno {
 	return 0
 }
 
-// Network makes the machine's addresses and routes those of another network namespace than ours: addrs lists the addresses, and udp are sockets there, for
-// IPv4 and, unless -1, IPv6.
+// Network makes the machine's addresses and routes those of another network namespace than ours: addrs lists the
+// addresses, and udp are sockets there, for IPv4 and, unless -1, IPv6.
 func (s *Server) Network(addrs func() ([]netip.Addr, error), udp [2]int) {
 	s.local = func(ip netip.Addr) bool {
 		all, err := addrs()

@@ -23,7 +23,8 @@ type Netdev struct {
 // firstIfIndex keeps clear of the machine's own interfaces.
 const firstIfIndex = 10001
 
-// UseHost makes the netdevs those that the machine has; what it has not is named nowhere. It is for before the configuration is used.
+// UseHost makes the netdevs those that the machine has; what it has not is named nowhere. It is for before the
+// configuration is used.
 func (c *Config) UseHost() {
 	c.Host = true
 	for i := range c.Devices {
@@ -53,7 +54,8 @@ func (c *Config) IfIndex(name string) int {
 	return 0
 }
 
-// Netdevs lists the network interfaces of all ports, VLANs after their parent. An interface that is not emulated has its own index.
+// Netdevs lists the network interfaces of all ports, VLANs after their parent. An interface that is not emulated has
+// its own index.
 func (c *Config) Netdevs() []Netdev {
 	var out []Netdev
 	for i := range c.Devices {
@@ -67,7 +69,8 @@ func (c *Config) Netdevs() []Netdev {
 				out = append(out, n)
 			}
 			for _, g := range p.GIDs {
-				if g.VLAN != 0 && g.Netdev != "" && !slices.ContainsFunc(out, func(n Netdev) bool { return n.Name == g.Netdev }) {
+				known := func(n Netdev) bool { return n.Name == g.Netdev }
+				if g.VLAN != 0 && g.Netdev != "" && !slices.ContainsFunc(out, known) {
 					n.Name, n.Parent, n.VLAN = g.Netdev, p.Netdev, g.VLAN
 					out = append(out, n)
 				}

@@ -48,7 +48,8 @@ func Do(address string, words ...string) (json.RawMessage, error) {
 	return json.RawMessage(visible(string(a.OK))), nil
 }
 
-// visible escapes, as JSON does, what JSON itself lets pass and a terminal would take for a command: a program's name may have anything in it.
+// visible escapes, as JSON does, what JSON itself lets pass and a terminal would take for a command: a program's name
+// may have anything in it.
 func visible(s string) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -72,7 +72,8 @@ func (r Rights) Real() Rights {
 }
 
 func (r Rights) same(o Rights) bool {
-	return r.UID == o.UID && r.GID == o.GID && r.RUID == o.RUID && r.RGID == o.RGID && r.Caps == o.Caps && slices.Equal(r.Groups, o.Groups)
+	ids := func(r Rights) [4]int { return [4]int{r.UID, r.GID, r.RUID, r.RGID} }
+	return ids(r) == ids(o) && r.Caps == o.Caps && slices.Equal(r.Groups, o.Groups)
 }
 
 // Do calls f with these rights, of which no more than ours are had. Where they cannot be taken on, f is not called.

@@ -14,7 +14,8 @@ func setgroups(groups []int) error {
 	for i, g := range groups {
 		list[i] = uint32(g)
 	}
-	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&list[0])), 0); e != 0 {
+	n := uintptr(len(groups))
+	if _, _, e := unix.RawSyscall(unix.SYS_SETGROUPS, n, uintptr(unsafe.Pointer(&list[0])), 0); e != 0 {
 		return e
 	}
 	return nil

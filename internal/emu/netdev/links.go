@@ -29,7 +29,8 @@ type Links struct {
 	index map[string]int
 }
 
-// New makes the interfaces of c's ports, through a socket that was opened in the namespace with the right to do so. fd stays the caller's.
+// New makes the interfaces of c's ports, through a socket that was opened in the namespace with the right to do so. fd
+// stays the caller's.
 func New(fd int, c *config.Config) (*Links, error) {
 	l := &Links{fd: fd, index: map[string]int{"lo": loIndex}}
 	if err := l.change(loIndex, unix.IFF_UP, unix.IFF_UP, nil); err != nil {
@@ -86,7 +87,7 @@ func (l *Links) add(n *config.Netdev) error {
 	var err error
 	try := kinds
 	if n.VLAN != 0 {
-		try = append([]string{"vlan"}, kinds...) // where the kernel knows none, one without a tag is as good: nothing is sent
+		try = append([]string{"vlan"}, kinds...) // where the kernel knows none, one without a tag will do: nothing is sent
 	}
 	for _, kind := range try {
 		m := newMessage(unix.RTM_NEWLINK, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_EXCL, info(n.IfIndex, 0, 0))
@@ -123,7 +124,8 @@ func (l *Links) add(n *config.Netdev) error {
 	return l.change(n.IfIndex, unix.IFF_UP|unix.IFF_MULTICAST, unix.IFF_UP|unix.IFF_MULTICAST|unix.IFF_NOARP, nil)
 }
 
-// SetGID gives an interface the address of an entry of a GID table, or takes it away. What is no address of an interface stays out.
+// SetGID gives an interface the address of an entry of a GID table, or takes it away. What is no address of an
+// interface stays out.
 func (l *Links) SetGID(g config.GID, add bool) {
 	ip := g.GID.IP()
 	index := l.Index(g.Netdev)

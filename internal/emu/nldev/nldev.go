@@ -46,14 +46,16 @@ const (
 // MaxRequest is the length of a request that is looked at.
 const MaxRequest = 4096
 
-// Answer returns the messages, one or more in each, that the kernel would send to the socket with a port id for what was sent by it. The fabric's lock is held.
+// Answer returns the messages, one or more in each, that the kernel would send to the socket with a port id for what
+// was sent by it. The fabric's lock is held.
 func Answer(f *hca.Fabric, port uint32, sent []byte) (out [][]byte) {
 	for len(sent) >= unix.SizeofNlMsghdr {
 		n := int(binary.NativeEndian.Uint32(sent))
 		if n < unix.SizeofNlMsghdr || n > len(sent) {
 			break
 		}
-		r := request{f: f, port: port, typ: binary.NativeEndian.Uint16(sent[4:]), flags: binary.NativeEndian.Uint16(sent[6:]), seq: binary.NativeEndian.Uint32(sent[8:])}
+		r := request{f: f, port: port, seq: binary.NativeEndian.Uint32(sent[8:])}
+		r.typ, r.flags = binary.NativeEndian.Uint16(sent[4:]), binary.NativeEndian.Uint16(sent[6:])
 		if r.flags&unix.NLM_F_REQUEST != 0 && r.typ >= unix.NLMSG_MIN_TYPE {
 			r.attrs(sent[unix.SizeofNlMsghdr:n])
 			out = append(out, r.answer(sent[:unix.SizeofNlMsghdr])...)
@@ -79,7 +81,8 @@ func (r *request) attrs(b []byte) {
 			return
 		}
 		if n == unix.SizeofNlAttr+4 {
-			r.num[binary.NativeEndian.Uint16(b[2:])&^(unix.NLA_F_NESTED|unix.NLA_F_NET_BYTEORDER)] = int(binary.NativeEndian.Uint32(b[4:]))
+			typ := binary.NativeEndian.Uint16(b[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
+			r.num[typ] = int(binary.NativeEndian.Uint32(b[4:]))
 		}
 		b = b[min((n+3)&^3, len(b)):]
 	}

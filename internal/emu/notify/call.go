@@ -36,8 +36,8 @@ func (c *Call) FD() int {
 // Mem is the program's memory.
 func (c *Call) Mem() guest.Mem { return guest.Mem{PID: c.TID} }
 
-// Path is the path of a call that has one: absolute, as the program sees it, and with what it has of ".", ".." and slashes, since links come into play. After
-// an error, Continue lets the kernel give its own.
+// Path is the path of a call that has one: absolute, as the program sees it, and with what it has of ".", ".." and
+// slashes, since links come into play. After an error, Continue lets the kernel give its own.
 func (c *Call) Path() (string, error) {
 	p, err := c.Mem().CString(c.Args[1], unix.PathMax-1)
 	if err != nil {
@@ -112,8 +112,8 @@ func statxOf(st *unix.Stat_t) unix.Statx_t {
 	}
 }
 
-// AddFD gives the program a descriptor for the file behind our fd, the lowest free one, and makes it the call's result. flags is 0 or O_CLOEXEC.
-// If that fails, the call has failed with the errno returned.
+// AddFD gives the program a descriptor for the file behind our fd, the lowest free one, and makes it the call's result.
+// flags is 0 or O_CLOEXEC. If that fails, the call has failed with the errno returned.
 func (c *Call) AddFD(fd, flags int) (int, error) {
 	n, e := c.install(fd, flags, unix.SECCOMP_ADDFD_FLAG_SEND)
 	if e != 0 {

@@ -17,7 +17,10 @@ var calls = append(archCalls, []sysCall{
 	{nr: unix.SYS_WRITE, body: commands, set: op(OpWrite, 3)},
 	{nr: unix.SYS_FSTAT, body: always, set: func(c *Call, a *[6]uint64) { c.stat(OpFstat, a[1], a[0]) }},
 	{nr: sysNewfstatat, body: always, set: func(c *Call, a *[6]uint64) { c.statAt(a[0], a[1], a[3], a[2]) }},
-	{nr: unix.SYS_STATX, body: always, set: func(c *Call, a *[6]uint64) { c.statAt(a[0], a[1], a[2], a[4]); c.statx = true }},
+	{nr: unix.SYS_STATX, body: always, set: func(c *Call, a *[6]uint64) {
+		c.statAt(a[0], a[1], a[2], a[4])
+		c.statx = true
+	}},
 	{nr: unix.SYS_OPENAT, body: always, set: op(OpOpen, 4)},
 	{nr: unix.SYS_OPENAT2, body: always, set: setOpenat2},
 	{nr: unix.SYS_FACCESSAT, body: always, set: op(OpAccess, 3)},
@@ -25,7 +28,9 @@ var calls = append(archCalls, []sysCall{
 	{nr: unix.SYS_READLINKAT, body: always, set: op(OpReadlink, 4)},
 	{nr: unix.SYS_GETXATTR, body: always, set: setXattr}, // ls asks
 	{nr: unix.SYS_LGETXATTR, body: always, set: setXattr},
-	{nr: unix.SYS_CHDIR, body: always, set: func(c *Call, a *[6]uint64) { c.Op, c.Args = OpChdir, [6]uint64{atFDCWD, a[0]} }},
+	{nr: unix.SYS_CHDIR, body: always, set: func(c *Call, a *[6]uint64) {
+		c.Op, c.Args = OpChdir, [6]uint64{atFDCWD, a[0]}
+	}},
 	{nr: unix.SYS_GETCWD, body: always, set: op(OpGetcwd, 2)},
 	{nr: unix.SYS_MMAP, body: mappings, set: setMmap},
 	{nr: unix.SYS_EXIT_GROUP, body: always, set: op(OpExit, 1)},

@@ -22,7 +22,8 @@ type Config struct {
 	DenyNetlink []int
 	// TrapNetlink are those that the handler makes: their socket, and what is sent to the kernel.
 	TrapNetlink []int
-	// Unmap traps what takes mappings away, too: munmap, mremap, madvise(MADV_DONTNEED and its like), mmap(MAP_FIXED) of memory.
+	// Unmap traps what takes mappings away, too: munmap, mremap, madvise(MADV_DONTNEED and its like), mmap(MAP_FIXED)
+	// of memory.
 	Unmap bool
 
 	// Forward is signals to the supervisor that are passed on to the program. Those of the terminal's keys have reached it already.
@@ -60,7 +61,8 @@ const (
 	OpSendto   Op = 16 // fd, buffer, size, flags, address, its size: which is that of a netlink address
 )
 
-var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap", "xattr", "exit", "chdir", "getcwd", "socket", "sendto"}
+var opNames = [...]string{"", "open", "stat", "fstat", "access", "readlink", "ioctl", "write", "mmap", "unmap", "remap",
+	"xattr", "exit", "chdir", "getcwd", "socket", "sendto"}
 
 func (o Op) String() string {
 	if o == 0 || int(o) >= len(opNames) {

@@ -51,11 +51,12 @@ type body func(*spec) prog
 
 func always(*spec) prog { return trap }
 
-// noCommand is the size of a write that cannot be a command: the header of one is as long. Counters of eventfds and bytes that wake a loop are as short, and
-// they are the writes that come often.
+// noCommand is the size of a write that cannot be a command: the header of one is as long. Counters of eventfds and
+// bytes that wake a loop are as short, and they are the writes that come often.
 const noCommand = 8
 
-// commands traps the writes that may be a command to a device, on any descriptor: a device can be passed on, and become whatever number.
+// commands traps the writes that may be a command to a device, on any descriptor: a device can be passed on, and become
+// whatever number.
 func commands(*spec) prog {
 	return append(prog{arg(2)}.when(unix.BPF_JGT, noCommand, trap), allow...)
 }
@@ -79,7 +80,8 @@ func sockets(s *spec) prog {
 	return append(p, allow...)
 }
 
-// netlinkSends traps what may be sent to the kernel's side of netlink: a netlink address is shorter than any other that there is.
+// netlinkSends traps what may be sent to the kernel's side of netlink: a netlink address is shorter than any other that
+// there is.
 func netlinkSends(s *spec) prog {
 	if len(s.Trapped) == 0 {
 		return allow

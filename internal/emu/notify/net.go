@@ -17,8 +17,8 @@ import (
 // roleNet is the process that makes sockets in a namespace of its own and then becomes the init.
 const roleNet = "emu:net"
 
-// Net is a network namespace of the program's own, and sockets in it that the supervisor uses. Its first process waits, and becomes the program's init when
-// the program is started in it.
+// Net is a network namespace of the program's own, and sockets in it that the supervisor uses. Its first process waits,
+// and becomes the program's init when the program is started in it.
 type Net struct {
 	Route  *os.File    // a NETLINK_ROUTE socket
 	UDP    [2]*os.File // unconnected: for IPv4 and, nil where the machine has none, IPv6
@@ -29,7 +29,8 @@ type Net struct {
 	pid, ctl, up int
 }
 
-// NewNet makes a namespace: as root its own alone, as anybody else in a user namespace where the user keeps the own id. address, "@name", is where Listen is.
+// NewNet makes a namespace: as root its own alone, as anybody else in a user namespace where the user keeps the own id.
+// address, "@name", is where Listen is.
 func NewNet(address string) (*Net, error) {
 	n := &Net{Address: address, ctl: -1, up: -1}
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}

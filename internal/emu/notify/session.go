@@ -113,7 +113,8 @@ func (s *Session) fork(file string) (up int, err error) {
 				std[i] = f.Fd()
 			}
 		}
-		s.init, s.ctl, up, err = spawn(roleInit, std, env, s.cfg.Dir, nil, append([]string{string(text), file}, s.cfg.Argv...)...)
+		args := append([]string{string(text), file}, s.cfg.Argv...)
+		s.init, s.ctl, up, err = spawn(roleInit, std, env, s.cfg.Dir, nil, args...)
 		runtime.KeepAlive(s.cfg)
 	}
 	if err != nil {
@@ -122,8 +123,10 @@ func (s *Session) fork(file string) (up int, err error) {
 	return up, nil
 }
 
-// spawn starts this program in a role, with its first argument, two descriptors that lead here, and its other arguments.
-func spawn(role string, std [3]uintptr, env []string, dir string, attr *syscall.SysProcAttr, args ...string) (pid, ctl, up int, err error) {
+// spawn starts this program in a role, with its first argument, two descriptors that lead here, and its other
+// arguments.
+func spawn(role string, std [3]uintptr, env []string, dir string, attr *syscall.SysProcAttr, args ...string) (
+	pid, ctl, up int, err error) {
 	var ctls, ups [2]int
 	ctls, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err == nil {

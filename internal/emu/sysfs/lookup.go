@@ -48,7 +48,8 @@ func (t *Tree) Lookup(path string) (target Target, ok bool) {
 	if len(path) < 5 || path[0] != '/' {
 		return Target{}, false
 	}
-	if rest, ok := strings.CutPrefix(path, t.root); ok && (strings.HasPrefix(rest, "/sys") || strings.HasPrefix(rest, "/dev")) {
+	rest, mine := strings.CutPrefix(path, t.root)
+	if mine && (strings.HasPrefix(rest, "/sys") || strings.HasPrefix(rest, "/dev")) {
 		// From a folder of the tree that the program has open, or is in, ".." leads to the machine's.
 		if target, ok = t.lookup(rest); !ok {
 			path = t.clean(rest)

@@ -61,7 +61,8 @@ func New(c *config.Config) (*Tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for sysfs: %w: set TMPDIR to one that can be written", err)
 	}
-	t := &Tree{root: dir, lock: lock, config: c, netdevs: c.Netdevs(), gone: make([]bool, len(c.Devices)), nodes: map[string]Target{}, made: map[string]bool{}, last: map[string]uint64{}}
+	t := &Tree{root: dir, lock: lock, config: c, netdevs: c.Netdevs(), gone: make([]bool, len(c.Devices))}
+	t.nodes, t.made, t.last = map[string]Target{}, map[string]bool{}, map[string]uint64{}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		t.root = real // what /proc/PID/fd shows of it
 	}
@@ -122,10 +123,11 @@ func (t *Tree) build() {
 
 const loopback = "/sys/devices/virtual/net/lo"
 
-// loopback makes what every network has, and takes the lists of interfaces over: those of the machine are in another network.
+// loopback makes what every network has, and takes the lists of interfaces over: those of the machine are in another
+// network.
 func (t *Tree) loopback() {
-	t.files(loopback, "address", "00:00:00:00:00:00", "mtu", "65536", "ifindex", "1", "iflink", "1", "addr_len", "6", "type", "772", "flags", "0x9",
-		"dev_id", "0x0", "dev_port", "0", "operstate", "unknown", "carrier", "1", "uevent", "INTERFACE=lo\nIFINDEX=1")
+	t.files(loopback, "address", "00:00:00:00:00:00", "mtu", "65536", "ifindex", "1", "iflink", "1", "addr_len", "6",
+		"type", "772", "flags", "0x9", "dev_id", "0x0", "dev_port", "0", "operstate", "unknown", "carrier", "1", "uevent", "INTERFACE=lo\nIFINDEX=1")
 	t.class("net", loopback)
 	t.claims = append(t.claims, "/sys/class/net/", filepath.Dir(loopback)+"/")
 }

@@ -165,7 +165,8 @@ func queryGIDEntry(c *call) unix.Errno {
 }
 
 func (c *call) gidEntry(port, index uint32, g *config.GID) uapi.GIDEntry {
-	return uapi.GIDEntry{GID: g.GID, GIDIndex: index, PortNum: port, GIDType: uint32(g.Type), NetdevIfindex: uint32(c.s.f.Config.IfIndex(g.Netdev))}
+	netdev := uint32(c.s.f.Config.IfIndex(g.Netdev))
+	return uapi.GIDEntry{GID: g.GID, GIDIndex: index, PortNum: port, GIDType: uint32(g.Type), NetdevIfindex: netdev}
 }
 
 func queryGIDTable(c *call) unix.Errno {
