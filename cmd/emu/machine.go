@@ -233,6 +233,9 @@ func (m *machine) remove(d *hca.Device) error {
 		return err
 	}
 	d.Remove()
+	if m.links != nil {
+		m.links.Remove(m.fabric.Config, d.Index)
+	}
 	m.cm.DeviceRemoved(d)
 	return nil
 }

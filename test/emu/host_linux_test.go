@@ -354,10 +354,12 @@ true
 link mlx5_0/1 state DOWN physical_state DISABLED netdev emu0
 true
 1: mlx5_1: node_type ca fw 28.39.1002 node_guid e41d:2d03:00e0:0010 sys_image_guid e41d:2d03:00e0:0010
+Device "emu0" does not exist.
+lo
 error: Operation not supported
 `
 	for _, nobody := range []bool{false, true} {
-		out := script(t, nobody, flags, `rdma dev show mlx5_0; rdma link show mlx5_0/1; rdma link | tail -1; EMU control port mlx5_0 1 down; rdma link show mlx5_0/1; EMU control remove mlx5_0; rdma dev
+		out := script(t, nobody, flags, `rdma dev show mlx5_0; rdma link show mlx5_0/1; rdma link | tail -1; EMU control port mlx5_0 1 down; rdma link show mlx5_0/1; EMU control remove mlx5_0; rdma dev; ip link show emu0 2>&1; ls /sys/class/net
 rdma dev set mlx5_1 name other 2>&1; ibv_devices >/dev/null`)
 		var got strings.Builder
 		for line := range strings.Lines(out) {

@@ -167,6 +167,15 @@ func (l *Links) SetCarrier(name string, up bool) {
 	_ = l.change(index, 0, 0, func(m *message) { m.attr(unix.IFLA_CARRIER, []byte{v}) })
 }
 
+// Remove takes away the interfaces of a device's ports, and with them their addresses.
+func (l *Links) Remove(c *config.Config, device int) {
+	for _, n := range c.Netdevs() {
+		if n.Device == device && !n.Real && l.Index(n.Name) != 0 {
+			_ = l.exchange(newMessage(unix.RTM_DELLINK, unix.NLM_F_ACK, info(n.IfIndex, 0, 0)), nil)
+		}
+	}
+}
+
 // Index is an interface's number, 0 if it is none of ours.
 func (l *Links) Index(name string) int { return l.index[name] }
 

@@ -101,6 +101,10 @@ func TestLinks(t *testing.T) {
 		l.SetGID(config.GID{GID: a, Netdev: "emu0"}, true)
 	}
 	l.SetGID(config.GID{GID: a, Netdev: "nowhere"}, true)
+	l.Remove(c, 1)
+	if _, err := net.InterfaceByName("emu1"); err == nil || has("10.88.1.1") || !has("10.88.0.1") {
+		t.Errorf("after a removal there is emu1: %v, and its address: %v", err, has("10.88.1.1"))
+	}
 	if _, err := net.Listen("tcp", "10.88.0.1:0"); err != nil {
 		t.Error("nobody can listen at a port's address:", err)
 	}
