@@ -14,6 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/fault"
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
+	"github.com/pureverbs/pureverbs/internal/emu/netdev"
 	"github.com/pureverbs/pureverbs/internal/emu/strict"
 	"github.com/pureverbs/pureverbs/internal/emu/sysfs"
 	"github.com/pureverbs/pureverbs/internal/emu/trace"
@@ -24,6 +25,7 @@ import (
 // The fabric's lock guards it.
 type machine struct {
 	tree   *sysfs.Tree
+	links  *netdev.Links // nil without a network of the programs' own
 	fabric *hca.Fabric
 	eng    *engine.Engine
 	cm     *cm.Server
@@ -180,20 +182,28 @@ func (m *machine) setPort(d *hca.Device, port int, up bool) error {
 		return err
 	}
 	d.SetPort(port, up)
+	if m.links != nil {
+		m.links.SetCarrier(d.Ports[port-1].Config.Netdev, up)
+	}
 	return nil
 }
 
 // setGID changes an entry and keeps what else it says; a zero GID empties it.
 func (m *machine) setGID(d *hca.Device, port, index int, gid config.Addr) error {
-	var g config.GID
+	var g, old config.GID
 	if port >= 1 && port <= len(d.Ports) && !gid.IsZero() {
 		p := d.Ports[port-1]
-		if old := p.GID(index); old != nil {
-			g = *old
+		if v := p.GID(index); v != nil {
+			g = *v
 		} else {
 			g = config.GID{Type: config.GIDTypeRoCEv2, Netdev: p.Config.Netdev}
 		}
 		g.GID = gid
+	}
+	if port >= 1 && port <= len(d.Ports) {
+		if v := d.Ports[port-1].GID(index); v != nil {
+			old = *v
+		}
 	}
 	if err := m.tree.SetGID(d.Index, port, index, g); err != nil {
 		return err
@@ -201,7 +211,21 @@ func (m *machine) setGID(d *hca.Device, port, index int, gid config.Addr) error 
 	if e := d.SetGID(port, index, g); e != 0 {
 		return e
 	}
+	if m.links != nil {
+		m.address(d.Ports[port-1], old, g)
+	}
 	return nil
+}
+
+// address follows a change of a GID table: an address goes when no entry has it any more.
+func (m *machine) address(p *hca.Port, old, g config.GID) {
+	for i := range p.Config.GIDTableLen {
+		if v := p.GID(i); v != nil && v.GID == old.GID && v.Netdev == old.Netdev {
+			old = config.GID{}
+		}
+	}
+	m.links.SetGID(old, false)
+	m.links.SetGID(g, true)
 }
 
 func (m *machine) remove(d *hca.Device) error {
@@ -209,6 +233,9 @@ func (m *machine) remove(d *hca.Device) error {
 		return err
 	}
 	d.Remove()
+	if m.links != nil {
+		m.links.Remove(m.fabric.Config, d.Index)
+	}
 	m.cm.DeviceRemoved(d)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,11 @@ func run(args []string, stdout, stderr io.Writer) (int, error) {
 }
 
 func serve(o *options, stderr io.Writer) (int, error) {
+	nw, err := newNetwork(o)
+	if err != nil {
+		return exitCannot, err
+	}
+	defer nw.close()
 	tree, err := sysfs.New(o.config)
 	if err != nil {
 		// Under another emulator, the machine has its devices.
@@ -76,7 +82,8 @@ func serve(o *options, stderr io.Writer) (int, error) {
 	}
 	defer tree.Close()
 	fabric := hca.New(o.config)
-	m := &machine{tree: tree, fabric: fabric, eng: engine.New(fabric, engine.Config{Strict: o.strict}), faults: o.faults}
+	eng := engine.New(fabric, engine.Config{Strict: o.strict})
+	m := &machine{tree: tree, links: nw.links, fabric: fabric, eng: eng, faults: o.faults}
 	if o.strict {
 		if m.report, err = strict.New(stderr, o.ignore); err != nil {
 			return exitUsage, err
@@ -90,23 +97,26 @@ func serve(o *options, stderr io.Writer) (int, error) {
 		defer w.Close()
 		m.trace = trace.New(w, trace.Options{JSON: o.json, Raw: o.raw})
 	}
-	ctl, err := control.Listen(o.control, m.control)
-	if err != nil {
+	ctl := control.New(m.control)
+	defer ctl.Close()
+	if err := nw.listen(ctl, o.control); err != nil {
 		return exitCannot, err
 	}
-	defer ctl.Close()
 	fabric.Engine = m.eng
 	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), opens: m.opens}
+	f.netlink = &rdmaNetlink{fabric: fabric}
+	nw.routes(f.cm)
 	m.watch(f.verbs, f.cm)
 	tree.OnCounters = m.counters
 	go m.eng.Run()
 	defer m.eng.Stop()
 	s, err := notify.Start(notify.Config{
 		Argv:        o.argv,
+		Net:         nw.net,
+		Scratch:     tree.Root(),
 		Env:         append(os.Environ(), control.Env+"="+ctl.Address()),
-		Window:      [2]int{700, 1000},
 		IoctlCmds:   []uint32{verbsIoctl},
-		DenyNetlink: []int{unix.NETLINK_RDMA},
+		TrapNetlink: []int{unix.NETLINK_RDMA},
 		Forward:     []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM},
 		OnPanic: func(_ *notify.Call, v any, stack []byte) {
 			fmt.Fprintf(stderr, "emu: a mistake of the emulator's: %v\n%s", v, stack)
@@ -149,6 +159,7 @@ type options struct {
 	json    bool
 	raw     bool
 	control string
+	network string
 }
 
 const usage = `Emu runs a program, and what it starts, on emulated ConnectX adapters. The program's own
@@ -161,6 +172,9 @@ libibverbs, libmlx5 and librdmacm find and drive them; it needs no privileges an
   emu --trace -- ibv_rc_pingpong            each command, WQE, doorbell, CQE and event, one line each
   emu --fault rnr:after=100 -- ./program    the 101st send finds no receive
   emu control port mlx5_0 1 down            below emu: take a port down
+
+The program's network is its own: it has the devices' interfaces, their addresses and lo, and
+leads nowhere else. With --net=host it is the machine's, and the interfaces do not exist.
 
 The emulated device says nothing about an adapter's speed or its memory ordering.
 
@@ -189,6 +203,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.BoolVar(&o.json, "trace-json", false, "print the trace as JSON lines; implies --trace")
 	f.BoolVar(&o.raw, "trace-raw", false, "print the bytes of WQEs, CQEs and doorbells in the trace; implies --trace")
 	f.StringVar(&o.control, "control", "", "`address` of the control socket: a path or @name; programs find it in "+control.Env)
+	f.StringVar(&o.network, "net", "auto", "`own`: a network of the program's own, with the devices' interfaces and no way out;"+
+		" host: the machine's, without them; auto: own where that can be had")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -201,6 +217,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		}
 	}
 	o.config.MemlockLimit = *memlock
+	if !slices.Contains([]string{"auto", "own", "host"}, o.network) {
+		return nil, fmt.Errorf("--net %q: want own, host or auto", o.network)
+	}
 	for _, l := range *limits {
 		if err := o.config.SetLimit(l); err != nil {
 			return nil, err

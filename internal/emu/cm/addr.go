@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -202,19 +203,46 @@ func hostAddr(ip netip.Addr) bool {
 
 // route asks the kernel whether it has a route to an address that is not local.
 func route(ip netip.Addr) unix.Errno {
-	family, sa := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: 9, Addr: ip.As16()})
+	family := unix.AF_INET6
 	if ip.Is4() {
-		family, sa = unix.AF_INET, &unix.SockaddrInet4{Port: 9, Addr: ip.As4()}
+		family = unix.AF_INET
 	}
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return unix.ENETUNREACH
 	}
 	defer unix.Close(fd)
-	if e, ok := unix.Connect(fd, sa).(unix.Errno); ok {
+	return reach(fd, ip)
+}
+
+// reach looks for a route from an UDP socket, which sends nothing.
+func reach(fd int, ip netip.Addr) unix.Errno {
+	sa := unix.Sockaddr(&unix.SockaddrInet6{Port: 9, Addr: ip.As16()})
+	if ip.Is4() {
+		sa = &unix.SockaddrInet4{Port: 9, Addr: ip.As4()}
+	}
+	switch e, ok := unix.Connect(fd, sa).(unix.Errno); {
+	case ok && e == unix.EBADF: // no socket of the family
+		return unix.ENETUNREACH
+	case ok:
 		return e
 	}
 	return 0
+}
+
+// Network makes the machine's addresses and routes those of another network namespace than ours: addrs lists the
+// addresses, and udp are sockets there, for IPv4 and, unless -1, IPv6.
+func (s *Server) Network(addrs func() ([]netip.Addr, error), udp [2]int) {
+	s.local = func(ip netip.Addr) bool {
+		all, err := addrs()
+		return err == nil && slices.Contains(all, ip.Unmap().WithZone(""))
+	}
+	s.routed = func(ip netip.Addr) unix.Errno {
+		if ip.Is4() {
+			return reach(udp[0], ip)
+		}
+		return reach(udp[1], ip)
+	}
 }
 
 // dangling is a link-local address without an interface.

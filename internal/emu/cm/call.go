@@ -38,9 +38,8 @@ func (s *Server) Open(c *notify.Call) {
 
 // Owns tells if a descriptor that leads to name, as /proc has it ("pipe:[7]"), is an open rdma_cm device.
 func (s *Server) Owns(name string) bool {
-	s.f.Lock()
-	defer s.f.Unlock()
-	return s.files[name] != nil
+	_, ok := s.names.Load(name)
+	return ok
 }
 
 // Write answers a write() to an open rdma_cm device, sooner or later.

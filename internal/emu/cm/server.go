@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +16,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
-// The kernel's timing of connection messages: an answer is awaited for 4.096 ms·2^10, and asked for again fifteen times.
+// The kernel's timing of connection messages: an answer is awaited for 1<<12 = 4096 ms, which is
+// what the kernel takes for 4.096 µs·2^20, and asked for again fifteen times.
 const (
 	responseTime = 4096 * time.Millisecond
 	retries      = 15
@@ -40,6 +42,7 @@ type Server struct {
 
 	f     *hca.Fabric
 	files map[string]*file // by the name of the pipe
+	names sync.Map         // of files, for those who ask without the lock: each write of a program's
 	ids   table[*id]
 	mcs   table[*mcast]
 	ports map[portKey][]*id // who is bound
@@ -231,6 +234,7 @@ func (s *Server) run(c caller, fl *file, addr, n uint64) unix.Errno {
 func (s *Server) open(name string, sig signal) *file {
 	fl := &file{s: s, sig: sig, ids: map[*id]struct{}{}}
 	s.files[name] = fl
+	s.names.Store(name, nil)
 	return fl
 }
 
@@ -241,6 +245,7 @@ func (s *Server) release(name string) {
 		return
 	}
 	delete(s.files, name)
+	s.names.Delete(name)
 	fl.closed = true
 	left := 0
 	for i := range fl.ids {

@@ -5,6 +5,9 @@ type Config struct {
 	Devices []Device
 	// MemlockLimit bounds the bytes a process may have registered, as RLIMIT_MEMLOCK does; 0 = no bound.
 	MemlockLimit uint64
+	// Host is set by [Config.UseHost]: the netdevs are those of the machine. Otherwise they are all emulated, in a
+	// network of their own.
+	Host bool
 }
 
 // Device is one adapter. Its index in [Config] is the N of uverbsN.

@@ -13,7 +13,7 @@ type Netdev struct {
 	Parent  string // of a VLAN: the port's own netdev
 	VLAN    int
 	IfIndex int
-	Real    bool // the machine has an interface of this name
+	Real    bool // it is not emulated: one of the machine's, or lo, which every network has
 	MAC     MAC
 	MTU     int
 	Device  int // index in Config.Devices
@@ -23,7 +23,39 @@ type Netdev struct {
 // firstIfIndex keeps clear of the machine's own interfaces.
 const firstIfIndex = 10001
 
-// Netdevs lists the network interfaces of all ports, VLANs after their parent. An interface of the machine keeps its own index.
+// UseHost makes the netdevs those that the machine has; what it has not is named nowhere. It is for before the
+// configuration is used.
+func (c *Config) UseHost() {
+	c.Host = true
+	for i := range c.Devices {
+		for j := range c.Devices[i].Ports {
+			p := &c.Devices[i].Ports[j]
+			for k := range p.GIDs {
+				keepReal(&p.GIDs[k].Netdev)
+			}
+			keepReal(&p.Netdev)
+		}
+	}
+}
+
+func keepReal(name *string) {
+	if _, err := net.InterfaceByName(*name); err != nil {
+		*name = ""
+	}
+}
+
+// IfIndex returns the index of a netdev, 0 if there is none of that name.
+func (c *Config) IfIndex(name string) int {
+	for _, n := range c.Netdevs() {
+		if n.Name == name && name != "" {
+			return n.IfIndex
+		}
+	}
+	return 0
+}
+
+// Netdevs lists the network interfaces of all ports, VLANs after their parent. An interface that is not emulated has
+// its own index.
 func (c *Config) Netdevs() []Netdev {
 	var out []Netdev
 	for i := range c.Devices {
@@ -33,9 +65,12 @@ func (c *Config) Netdevs() []Netdev {
 				continue
 			}
 			n := Netdev{Name: p.Netdev, MAC: p.MAC, MTU: p.NetdevMTU(), Device: i, Port: j + 1}
-			out = append(out, n)
+			if n.Name != "" {
+				out = append(out, n)
+			}
 			for _, g := range p.GIDs {
-				if g.VLAN != 0 && !slices.ContainsFunc(out, func(n Netdev) bool { return n.Name == g.Netdev }) {
+				known := func(n Netdev) bool { return n.Name == g.Netdev }
+				if g.VLAN != 0 && g.Netdev != "" && !slices.ContainsFunc(out, known) {
 					n.Name, n.Parent, n.VLAN = g.Netdev, p.Netdev, g.VLAN
 					out = append(out, n)
 				}
@@ -44,6 +79,9 @@ func (c *Config) Netdevs() []Netdev {
 	}
 	for i := range out {
 		out[i].IfIndex = firstIfIndex + i
+		if !c.Host && out[i].Name != "lo" {
+			continue
+		}
 		if ifi, err := net.InterfaceByName(out[i].Name); err == nil {
 			out[i].IfIndex, out[i].Real = ifi.Index, true
 		}

@@ -26,6 +26,8 @@ func TestDo(t *testing.T) {
 		{"echo a  b", `["a","b"]`, ""},
 		{"nothing", "true", ""},
 		{"shout", "", "no shout"},
+		{"echo \x1b[2J\u009b\x7f\U000e0001é", `["\u001b[2J\u009b\u007f\udb40\udc01é"]`, ""},
+		{"\x1b[2J", "", `no \u001b[2J`},
 	} {
 		got, err := Do(s.Address(), strings.Fields(tt.ask)...)
 		if string(got) != tt.want || (err == nil) != (tt.wantErr == "") || err != nil && err.Error() != tt.wantErr {

@@ -10,6 +10,8 @@ import (
 	"net"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 )
 
 // answerTime bounds how long an answer may take.
@@ -41,7 +43,25 @@ func Do(address string, words ...string) (json.RawMessage, error) {
 		return nil, fmt.Errorf("the emulator at %s answered %q: %w", address, line, err)
 	}
 	if a.Error != "" {
-		return nil, errors.New(a.Error)
+		return nil, errors.New(visible(a.Error))
 	}
-	return a.OK, nil
+	return json.RawMessage(visible(string(a.OK))), nil
+}
+
+// visible escapes, as JSON does, what JSON itself lets pass and a terminal would take for a command: a program's name
+// may have anything in it.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }

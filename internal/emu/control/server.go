@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -30,30 +31,67 @@ type Handler func(words []string) (any, error)
 
 // Server listens.
 type Server struct {
-	l net.Listener
 	h Handler
 
 	mu    sync.Mutex
+	ls    []net.Listener
 	conns map[net.Conn]bool
 	done  bool
 }
 
-// Listen serves requests at address, a path or, with a leading @, an abstract name; "" chooses a name. Only the own user and root are served.
+// Name returns an abstract name that nobody has.
+func Name() string { return "@emu-" + rand.Text() }
+
+// New returns a server that does not listen yet. Only the own user and root are served.
+func New(h Handler) *Server { return &Server{h: h, conns: map[net.Conn]bool{}} }
+
+// Listen serves requests at address, a path or, with a leading @, an abstract name; "" chooses a name.
 func Listen(address string, h Handler) (*Server, error) {
 	if address == "" {
-		address = "@emu-" + rand.Text()
+		address = Name()
 	}
-	l, err := net.Listen("unix", address)
-	if err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
+	s := New(h)
+	if err := s.Listen(address); err != nil {
+		return nil, err
 	}
-	s := &Server{l: l, h: h, conns: map[net.Conn]bool{}}
-	go s.accept()
 	return s, nil
 }
 
-// Address is what [Dial] takes.
-func (s *Server) Address() string { return s.l.Addr().String() }
+// Listen serves requests at one more address.
+func (s *Server) Listen(address string) error {
+	l, err := net.Listen("unix", address)
+	if errors.Is(err, unix.EADDRINUSE) && stale(address) {
+		l, err = net.Listen("unix", address)
+	}
+	if err != nil {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	s.Serve(l)
+	return nil
+}
+
+// stale removes the socket of one that was killed.
+func stale(path string) bool {
+	if st, err := os.Lstat(path); err != nil || st.Mode()&os.ModeSocket == 0 {
+		return false
+	}
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		c.Close()
+	}
+	return errors.Is(err, unix.ECONNREFUSED) && os.Remove(path) == nil
+}
+
+// Serve serves what comes to l, until Close.
+func (s *Server) Serve(l net.Listener) {
+	s.mu.Lock()
+	s.ls = append(s.ls, l)
+	s.mu.Unlock()
+	go s.accept(l)
+}
+
+// Address is what [Do] takes: the first there is.
+func (s *Server) Address() string { return s.ls[0].Addr().String() }
 
 // Close ends all connections.
 func (s *Server) Close() error {
@@ -63,12 +101,16 @@ func (s *Server) Close() error {
 	for c := range s.conns {
 		c.Close()
 	}
-	return s.l.Close()
+	var err error
+	for _, l := range s.ls {
+		err = errors.Join(err, l.Close())
+	}
+	return err
 }
 
-func (s *Server) accept() {
+func (s *Server) accept(l net.Listener) {
 	for {
-		c, err := s.l.Accept()
+		c, err := l.Accept()
 		if err != nil {
 			if s.ended() {
 				return

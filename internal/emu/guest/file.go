@@ -65,8 +65,11 @@ func reopen(fd int) (*os.File, error) { return os.OpenFile(fdPath(fd), os.O_RDWR
 // Name is what FDName says of the program's descriptor.
 func (f *File) Name() string { return "/memfd:" + f.name + " (deleted)" }
 
-// Open makes an open file description to hand out. The caller closes its descriptor after it was installed.
-func (f *File) Open() (*os.File, error) { return reopen(int(f.f.Fd())) }
+// Open makes an open file description to hand out. The caller closes its descriptor after it was installed. What is
+// written to it would be appended, which fails: memory is changed through mappings alone.
+func (f *File) Open() (*os.File, error) {
+	return os.OpenFile(fdPath(int(f.f.Fd())), os.O_RDWR|os.O_APPEND, 0)
+}
 
 // OnRelease says what to call, once, when nobody has the file any more that had it.
 func (f *File) OnRelease(do func()) {

@@ -3,7 +3,6 @@
 package notify
 
 import (
-	"path"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -37,8 +36,8 @@ func (c *Call) FD() int {
 // Mem is the program's memory.
 func (c *Call) Mem() guest.Mem { return guest.Mem{PID: c.TID} }
 
-// Path is the path of a call that has one: absolute, as the program sees it, without ".", "..", or a slash at the end. After an error, Continue lets the
-// kernel give its own.
+// Path is the path of a call that has one: absolute, as the program sees it, and with what it has of ".", ".." and
+// slashes, since links come into play. After an error, Continue lets the kernel give its own.
 func (c *Call) Path() (string, error) {
 	p, err := c.Mem().CString(c.Args[1], unix.PathMax-1)
 	if err != nil {
@@ -65,7 +64,7 @@ func (c *Call) Path() (string, error) {
 		}
 		p = dir + "/" + p
 	}
-	return path.Clean(p), nil
+	return p, nil
 }
 
 func (c *Call) link(name string) (string, error) {
@@ -113,53 +112,29 @@ func statxOf(st *unix.Stat_t) unix.Statx_t {
 	}
 }
 
-// AddFD gives the program a descriptor for the file behind our fd, the lowest free one of the window, and makes it the call's result. flags is 0 or O_CLOEXEC.
-// If that fails, the call has failed with the errno returned.
+// AddFD gives the program a descriptor for the file behind our fd, the lowest free one, and makes it the call's result.
+// flags is 0 or O_CLOEXEC. If that fails, the call has failed with the errno returned.
 func (c *Call) AddFD(fd, flags int) (int, error) {
-	return c.finish(c.place(fd, flags, unix.SECCOMP_ADDFD_FLAG_SEND))
-}
-
-// AddFDAnywhere is AddFD with the lowest free descriptor of all.
-func (c *Call) AddFDAnywhere(fd, flags int) (int, error) {
-	return c.finish(c.install(fd, flags, 0, unix.SECCOMP_ADDFD_FLAG_SEND))
-}
-
-// InstallFD is AddFD for calls that return descriptors in memory: the call is still to be answered.
-func (c *Call) InstallFD(fd, flags int) (int, error) {
-	n, e := c.place(fd, flags, 0)
-	if e != 0 {
-		return -1, e
-	}
-	return n, nil
-}
-
-func (c *Call) place(fd, flags int, how uint32) (int, unix.Errno) {
-	// The kernel would close what is in the way, so it may not change between look and leap. Threads share descriptors: one lock for all.
-	c.s.adding.Lock()
-	defer c.s.adding.Unlock()
-	for n := c.s.spec.Window[0]; n < c.s.spec.Window[1]; n++ {
-		if guest.FDName(c.TID, n) == "" {
-			return c.install(fd, flags, n, how|unix.SECCOMP_ADDFD_FLAG_SETFD)
-		}
-	}
-	return -1, unix.EMFILE
-}
-
-func (c *Call) install(fd, flags, at int, how uint32) (int, unix.Errno) {
-	n, e := addFD(c.s.listener, &addfd{c.id, how, uint32(fd), uint32(at), uint32(flags)})
-	if e == unix.EBADF { // beyond the program's own limit
-		e = unix.EMFILE
-	}
-	return n, e
-}
-
-func (c *Call) finish(n int, e unix.Errno) (int, error) {
+	n, e := c.install(fd, flags, unix.SECCOMP_ADDFD_FLAG_SEND)
 	if e != 0 {
 		c.Errno(e)
 		return -1, e
 	}
 	c.answered.Store(true)
 	return n, nil
+}
+
+// InstallFD is AddFD for calls that return descriptors in memory: the call is still to be answered.
+func (c *Call) InstallFD(fd, flags int) (int, error) {
+	n, e := c.install(fd, flags, 0)
+	if e != 0 {
+		return -1, e
+	}
+	return n, nil
+}
+
+func (c *Call) install(fd, flags int, how uint32) (int, unix.Errno) {
+	return addFD(c.s.listener, &addfd{c.id, how, uint32(fd), 0, uint32(flags)})
 }
 
 // Valid says whether the call still waits: the thread may have been killed.

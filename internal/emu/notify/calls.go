@@ -14,20 +14,28 @@ type sysCall struct {
 
 var calls = append(archCalls, []sysCall{
 	{nr: unix.SYS_IOCTL, body: ioctls, set: op(OpIoctl, 3)},
-	{nr: unix.SYS_WRITE, body: inWindow(0), set: op(OpWrite, 3)},
-	{nr: unix.SYS_FSTAT, body: inWindow(0), set: func(c *Call, a *[6]uint64) { c.stat(OpFstat, a[1], a[0]) }},
-	{nr: sysNewfstatat, body: byPath(3), set: func(c *Call, a *[6]uint64) { c.statAt(a[0], a[1], a[3], a[2]) }},
-	{nr: unix.SYS_STATX, body: byPath(2), set: func(c *Call, a *[6]uint64) { c.statAt(a[0], a[1], a[2], a[4]); c.statx = true }},
-	{nr: unix.SYS_OPENAT, body: unlessCreate(2), set: op(OpOpen, 4)},
+	{nr: unix.SYS_WRITE, body: commands, set: op(OpWrite, 3)},
+	{nr: unix.SYS_FSTAT, body: always, set: func(c *Call, a *[6]uint64) { c.stat(OpFstat, a[1], a[0]) }},
+	{nr: sysNewfstatat, body: always, set: func(c *Call, a *[6]uint64) { c.statAt(a[0], a[1], a[3], a[2]) }},
+	{nr: unix.SYS_STATX, body: always, set: func(c *Call, a *[6]uint64) {
+		c.statAt(a[0], a[1], a[2], a[4])
+		c.statx = true
+	}},
+	{nr: unix.SYS_OPENAT, body: always, set: op(OpOpen, 4)},
 	{nr: unix.SYS_OPENAT2, body: always, set: setOpenat2},
 	{nr: unix.SYS_FACCESSAT, body: always, set: op(OpAccess, 3)},
 	{nr: unix.SYS_FACCESSAT2, body: always, set: op(OpAccess, 4)},
 	{nr: unix.SYS_READLINKAT, body: always, set: op(OpReadlink, 4)},
 	{nr: unix.SYS_GETXATTR, body: always, set: setXattr}, // ls asks
 	{nr: unix.SYS_LGETXATTR, body: always, set: setXattr},
+	{nr: unix.SYS_CHDIR, body: always, set: func(c *Call, a *[6]uint64) {
+		c.Op, c.Args = OpChdir, [6]uint64{atFDCWD, a[0]}
+	}},
+	{nr: unix.SYS_GETCWD, body: always, set: op(OpGetcwd, 2)},
 	{nr: unix.SYS_MMAP, body: mappings, set: setMmap},
 	{nr: unix.SYS_EXIT_GROUP, body: always, set: op(OpExit, 1)},
-	{nr: unix.SYS_SOCKET, body: sockets, set: op(0, 0)}, // never trapped
+	{nr: unix.SYS_SOCKET, body: sockets, set: op(OpSocket, 3)},
+	{nr: unix.SYS_SENDTO, body: netlinkSends, set: op(OpSendto, 6)},
 	{nr: unix.SYS_MUNMAP, body: always, set: op(OpUnmap, 2), onlyUnmap: true},
 	{nr: unix.SYS_MADVISE, body: advices, set: op(OpUnmap, 2), onlyUnmap: true},
 	{nr: unix.SYS_MREMAP, body: always, set: op(OpRemap, 5), onlyUnmap: true},
@@ -59,8 +67,11 @@ func (c *Call) stat(o Op, out uint64, args ...uint64) {
 
 func (c *Call) statAt(dir, path, flags, out uint64) {
 	if flags&unix.AT_EMPTY_PATH != 0 && int32(dir) != unix.AT_FDCWD {
-		c.stat(OpFstat, out, dir)
-		return
+		var first [1]byte
+		if path == 0 || c.Mem().Read(path, first[:]) == nil && first[0] == 0 {
+			c.stat(OpFstat, out, dir)
+			return
+		}
 	}
 	c.stat(OpStat, out, dir, path, flags)
 }
@@ -68,7 +79,7 @@ func (c *Call) statAt(dir, path, flags, out uint64) {
 func setXattr(c *Call, a *[6]uint64) { c.Op, c.Args = OpXattr, [6]uint64{atFDCWD, a[0]} }
 
 func setMmap(c *Call, a *[6]uint64) {
-	if fd := int(int32(a[4])); fd >= c.s.spec.Window[0] && fd < c.s.spec.Window[1] {
+	if a[3]&unix.MAP_ANONYMOUS == 0 {
 		op(OpMmap, 6)(c, a)
 	} else {
 		op(OpUnmap, 2)(c, a)
@@ -77,7 +88,7 @@ func setMmap(c *Call, a *[6]uint64) {
 
 // setOpenat2 takes the flags, which are in memory. A fault there is the kernel's to report: without flags the call means nothing to us either way.
 func setOpenat2(c *Call, a *[6]uint64) {
-	var how [2]uint64
+	var how [3]uint64
 	_ = c.Mem().Read(a[2], bytesOf(&how))
-	c.Op, c.Args = OpOpen, [6]uint64{a[0], a[1], how[0], how[1]}
+	c.Op, c.Args = OpOpen, [6]uint64{a[0], a[1], how[0], how[1], how[2]}
 }

@@ -39,10 +39,11 @@ const atFDCWD = 0xffffffff + 1 + unix.AT_FDCWD
 
 // spec is what the filter depends on.
 type spec struct {
-	Window  [2]int
 	Ioctl   []uint32
 	Netlink []int
+	Trapped []int
 	Unmap   bool
+	Scratch string
 }
 
 // body is the part of the filter for one system call. It returns on all paths.
@@ -50,29 +51,14 @@ type body func(*spec) prog
 
 func always(*spec) prog { return trap }
 
-// inWindow traps the call if its argument i is a descriptor in the window.
-func inWindow(i int) body {
-	return func(s *spec) prog { return s.window(i, allow) }
-}
+// noCommand is the size of a write that cannot be a command: the header of one is as long. Counters of eventfds and
+// bytes that wake a loop are as short, and they are the writes that come often.
+const noCommand = 8
 
-func (s *spec) window(i int, otherwise prog) prog {
-	return append(prog{arg(i), jump(unix.BPF_JGE, uint32(s.Window[0]), 0, 2), jump(unix.BPF_JGE, uint32(s.Window[1]), 1, 0), trap[0]}, otherwise...)
-}
-
-// unlessCreate traps the opening of what exists. What creates a file is none of ours.
-func unlessCreate(flags int) body {
-	return func(*spec) prog {
-		return append(prog{arg(flags)}.when(unix.BPF_JSET, unix.O_CREAT|unix.O_TMPFILE&^unix.O_DIRECTORY, allow), trap...)
-	}
-}
-
-// byPath traps a stat by path. With AT_EMPTY_PATH it is an fstat.
-func byPath(flags int) body {
-	return func(s *spec) prog {
-		p := prog{arg(0)}.when(unix.BPF_JEQ, atFDCWD, trap)
-		p = append(p, arg(flags), jump(unix.BPF_JSET, unix.AT_EMPTY_PATH, 1, 0), trap[0])
-		return append(p, s.window(0, allow)...)
-	}
+// commands traps the writes that may be a command to a device, on any descriptor: a device can be passed on, and become
+// whatever number.
+func commands(*spec) prog {
+	return append(prog{arg(2)}.when(unix.BPF_JGT, noCommand, trap), allow...)
 }
 
 func ioctls(s *spec) prog {
@@ -88,14 +74,27 @@ func sockets(s *spec) prog {
 	for _, n := range s.Netlink {
 		p = p.when(unix.BPF_JEQ, uint32(n), nosock)
 	}
+	for _, n := range s.Trapped {
+		p = p.when(unix.BPF_JEQ, uint32(n), trap)
+	}
 	return append(p, allow...)
 }
 
-func mappings(s *spec) prog {
-	if !s.Unmap {
-		return s.window(4, allow)
+// netlinkSends traps what may be sent to the kernel's side of netlink: a netlink address is shorter than any other that
+// there is.
+func netlinkSends(s *spec) prog {
+	if len(s.Trapped) == 0 {
+		return allow
 	}
-	return s.window(4, append(prog{arg(3)}.when(unix.BPF_JSET, unix.MAP_FIXED, trap), allow...))
+	return append(prog{arg(5)}.when(unix.BPF_JEQ, unix.SizeofSockaddrNetlink, trap), allow...)
+}
+
+func mappings(s *spec) prog {
+	p := prog{arg(3), jump(unix.BPF_JSET, unix.MAP_ANONYMOUS, 1, 0), trap[0]}
+	if s.Unmap {
+		p = p.when(unix.BPF_JSET, unix.MAP_FIXED, trap)
+	}
+	return append(p, allow...)
 }
 
 func advices(*spec) prog {

@@ -36,8 +36,6 @@ func TestMain(m *testing.M) {
 const (
 	toyPath  = "/dev/toy"
 	toyIoctl = 0xc0181b01
-	winLo    = 700
-	winHi    = 720
 )
 
 // toy is a device: a file whose ioctl counts, whose write returns twice the length, whose fstat says a character device.
@@ -59,8 +57,16 @@ func newToy(t testing.TB) *toy {
 func (y *toy) handle(c *Call) {
 	y.op[c.Op].Add(1)
 	switch c.Op {
+	case OpWrite, OpFstat, OpMmap:
+		if guest.FDName(c.TID, c.FD()) != y.f.Name() {
+			c.Continue()
+			return
+		}
+	}
+	switch c.Op {
 	case OpOpen, OpStat, OpAccess, OpReadlink, OpXattr:
 		p, err := c.Path()
+		p = filepath.Clean(p)
 		switch {
 		case err != nil || p != toyPath && p != toyPath+"-sys":
 			c.Continue()
@@ -74,7 +80,7 @@ func (y *toy) handle(c *Call) {
 			g.Close()
 		case c.Op == OpOpen:
 			g, _ := os.Open("/proc/self/stat")
-			_, _ = c.AddFDAnywhere(int(g.Fd()), unix.O_CLOEXEC)
+			_, _ = c.AddFD(int(g.Fd()), unix.O_CLOEXEC)
 			g.Close()
 		case c.Op == OpStat:
 			c.ReturnStat(&toyStat)
@@ -127,7 +133,7 @@ type trial struct {
 func launch(t testing.TB, y *toy, argv ...string) *trial {
 	t.Helper()
 	r := &trial{toy: y, read: make(chan struct{})}
-	r.cfg = Config{Argv: argv, Window: [2]int{winLo, winHi}, IoctlCmds: []uint32{toyIoctl}, DenyNetlink: []int{unix.NETLINK_RDMA}}
+	r.cfg = Config{Argv: argv, IoctlCmds: []uint32{toyIoctl}, DenyNetlink: []int{unix.NETLINK_RDMA}}
 	if programs[argv[0]] != nil {
 		r.cfg.Env = append(os.Environ(), "NOTIFY_PROGRAM="+argv[0])
 		r.cfg.Argv = append([]string{"/proc/self/exe"}, argv[1:]...)
@@ -174,6 +180,9 @@ func silent(t *testing.T, argv ...string) *toy {
 }
 
 func TestDevice(t *testing.T) { silent(t, "device") }
+
+// A device is one by what it is, not by its number.
+func TestPassing(t *testing.T) { silent(t, "passing") }
 
 // A handler that takes its time does not keep others waiting.
 func TestSlowHandler(t *testing.T) { silent(t, "slow") }
@@ -257,7 +266,7 @@ func TestPanic(t *testing.T) {
 	y := newToy(t)
 	var panics atomic.Int32
 	r := &trial{}
-	r.cfg = Config{Argv: []string{"/proc/self/exe"}, Env: append(os.Environ(), "NOTIFY_PROGRAM=panicking"), Window: [2]int{winLo, winHi}, IoctlCmds: []uint32{toyIoctl},
+	r.cfg = Config{Argv: []string{"/proc/self/exe"}, Env: append(os.Environ(), "NOTIFY_PROGRAM=panicking"), IoctlCmds: []uint32{toyIoctl},
 		OnPanic: func(c *Call, v any, stack []byte) {
 			if c.Op == OpIoctl && v == "a handler's mistake" && bytes.Contains(stack, []byte("handle")) {
 				panics.Add(1)
@@ -284,7 +293,7 @@ func TestUnmap(t *testing.T) {
 		}
 		c.Continue()
 	}
-	s, err := Start(Config{Argv: []string{"/proc/self/exe"}, Env: append(os.Environ(), "NOTIFY_PROGRAM=unmapping"), Window: [2]int{winLo, winHi}, Unmap: true}, count)
+	s, err := Start(Config{Argv: []string{"/proc/self/exe"}, Env: append(os.Environ(), "NOTIFY_PROGRAM=unmapping"), Unmap: true}, count)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,14 +314,11 @@ func TestStartErrors(t *testing.T) {
 	if _, err := Start(Config{Argv: []string{"no-such-program-here"}}, y.handle); !errors.Is(err, os.ErrNotExist) && err == nil {
 		t.Errorf("no such program: %v", err)
 	}
-	if _, err := Start(Config{Argv: []string{"/no/such/program"}, Window: [2]int{winLo, winHi}}, y.handle); !errors.Is(err, unix.ENOENT) {
+	if _, err := Start(Config{Argv: []string{"/no/such/program"}}, y.handle); !errors.Is(err, unix.ENOENT) {
 		t.Errorf("no such file: %v", err)
 	}
-	if _, err := Start(Config{Argv: []string{"/etc/passwd"}, Window: [2]int{winLo, winHi}}, y.handle); !errors.Is(err, unix.EACCES) {
+	if _, err := Start(Config{Argv: []string{"/etc/passwd"}}, y.handle); !errors.Is(err, unix.EACCES) {
 		t.Errorf("not executable: %v", err)
-	}
-	if _, err := Start(Config{Argv: []string{"/bin/true"}, Window: [2]int{1 << 29, 1 << 30}}, y.handle); !errors.As(err, new(*ProbeError)) {
-		t.Errorf("a window beyond the limit: %v", err)
 	}
 	if err := Probe(); err != nil {
 		t.Error(err)
@@ -334,9 +340,14 @@ func TestInheritance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Replace(run("/bin/sh", "-c", script), "256\n", fmt.Sprintln(winHi), 1)
-	if got := run("/usr/bin/env", "NOTIFY_PROGRAM=supervisor", self, "/bin/sh", "-c", script); got != want {
-		t.Errorf("output\n%swant\n%s", got, want)
+	want := run("/bin/sh", "-c", script)
+	for _, net := range []string{"NOTIFY_X=y", "NOTIFY_NET=1"} {
+		if net == "NOTIFY_NET=1" {
+			needNet(t)
+		}
+		if got := run("/usr/bin/env", "NOTIFY_PROGRAM=supervisor", net, self, "/bin/sh", "-c", script); got != want {
+			t.Errorf("%s: output\n%swant\n%s", net, got, want)
+		}
 	}
 }
 
@@ -372,6 +383,57 @@ func TestNobody(t *testing.T) {
 	c := supervised(t, 65534, "device")
 	if out, err := c.CombinedOutput(); err != nil || len(out) != 0 {
 		t.Errorf("%v, output %q", err, out)
+	}
+}
+
+// needNet is for what takes a network of the program's own.
+func needNet(t *testing.T) {
+	t.Helper()
+	n, err := NewNet("@notify-probe-" + strconv.Itoa(os.Getpid()))
+	if err != nil {
+		t.Skip("skipped: ", err)
+	}
+	n.Close()
+}
+
+// A network of its own leads nowhere, whoever starts it, and gives the program no rights.
+func TestNet(t *testing.T) {
+	needNet(t)
+	const script = `tail -n +3 /proc/net/dev
+grep -c 'Cap\(Inh\|Amb\).*0000000000000000' /proc/self/status; id -u; exec "$0"`
+	for _, uid := range []uint32{0, 65534} {
+		c := supervised(t, uid, "/bin/sh", "-c", script, "/proc/self/exe")
+		c.Args[len(c.Args)-1] = c.Path
+		if uid == 0 {
+			c.Args[len(c.Args)-1], _ = os.Executable()
+		}
+		c.Args = append(c.Args[:1], append([]string{"/usr/bin/env", "NOTIFY_PROGRAM=device"}, c.Args[1:]...)...)
+		c.Env = append(c.Env, "NOTIFY_NET=1")
+		out, err := c.CombinedOutput()
+		lines := strings.Split(string(out), "\n")
+		if err != nil || len(lines) != 4 || !strings.HasPrefix(strings.TrimSpace(lines[0]), "lo:") || lines[1] != "2" || lines[2] != fmt.Sprint(uid) {
+			t.Errorf("user %d: %v, output\n%s", uid, err, out)
+		}
+	}
+}
+
+// A network that no program is started in goes away.
+func TestNet_Unused(t *testing.T) {
+	before := fds()
+	n, err := NewNet("@notify-unused-" + strconv.Itoa(os.Getpid()))
+	if err != nil {
+		t.Skip("skipped: ", err)
+	}
+	pid := n.pid
+	n.Close()
+	if err := unix.Kill(pid, 0); err != unix.ESRCH {
+		t.Errorf("its process is still there: %v", err)
+	}
+	if after := fds(); after != before {
+		t.Errorf("%d descriptors, %d before", after, before)
+	}
+	if _, err := Start(Config{Argv: []string{"/bin/true"}, Net: n}, newToy(t).handle); err == nil {
+		t.Error("a program was started in what is closed")
 	}
 }
 

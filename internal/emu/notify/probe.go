@@ -25,19 +25,12 @@ func (e *ProbeError) Unwrap() error { return e.Err }
 
 // Probe tries everything that Start needs and runs nothing. Its error is a *ProbeError where the machine is at fault.
 func Probe() error {
-	_, err := start(Config{Argv: []string{"/proc/self/exe"}, Window: [2]int{700, 1000}}, nil, true)
+	_, err := start(Config{Argv: []string{"/proc/self/exe"}}, nil, true)
 	return err
 }
 
-// limits sees whether descriptors can be as high as the window asks.
-func limits(window [2]int) error {
-	var l unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err == nil && l.Max < uint64(window[1]) {
-		return &ProbeError{
-			Missing: fmt.Sprintf("descriptors up to %d: the hard limit is %d", window[1]-1, l.Max),
-			Hint:    "raise RLIMIT_NOFILE: ulimit -Hn, or docker run --ulimit nofile=1024", Err: unix.EMFILE,
-		}
-	}
+// notifications sees whether the kernel's are as we know them.
+func notifications() error {
 	n, err := kernelSize()
 	switch {
 	case err != nil:

@@ -25,7 +25,7 @@ var programs map[string]func() int
 func init() {
 	programs = map[string]func() int{
 		"device": device, "hostile": hostile, "storm": storm, "family": family, "child": child, "panicking": panicking, "unmapping": unmapping, "calling": calling, "slow": slowly,
-		"supervisor": supervisor,
+		"supervisor": supervisor, "passing": passing, "receiving": receiving,
 	}
 }
 
@@ -54,7 +54,6 @@ const none = unix.Errno(0)
 // device uses the toy in all ways.
 func device() int {
 	fd := openToy()
-	check("descriptor", fd, winLo)
 	n, err := unix.Write(fd, make([]byte, 10))
 	check("write", n, 20)
 	check("write", err, nil)
@@ -109,27 +108,30 @@ func device() int {
 	_, err = unix.Lgetxattr(toyPath, "security.selinux", nil)
 	check("lgetxattr", err, unix.ENODATA)
 
-	// What creates is the kernel's alone.
+	// AT_EMPTY_PATH is about a path that is empty.
+	check("a path, with AT_EMPTY_PATH", unix.Fstatat(dir, "null", &st, unix.AT_EMPTY_PATH), nil)
+	check("a path, with AT_EMPTY_PATH", st.Rdev, unix.Mkdev(1, 3))
+	created, err := unix.Open(toyPath, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+	check("open what there is with O_CREAT", err, nil)
+	isToy("O_CREAT", created)
+	unix.Close(created)
 	_, err = unix.Open("/proc/toy", unix.O_CREAT|unix.O_RDWR, 0o600)
 	check("create", err, unix.ENOENT)
 	fd2, err := unix.Openat2(dir, "toy", &unix.OpenHow{Flags: unix.O_RDWR})
 	check("openat2", err, nil)
-	check("the next descriptor", fd2, winLo+1)
 	unix.Close(fd)
-	check("a descriptor that is free again", openToy(), winLo)
-	low, err := unix.Open(toyPath+"-sys", unix.O_RDONLY, 0)
-	check("a descriptor outside of the window", err == nil && low < winLo, true)
-	fl, _ := unix.FcntlInt(uintptr(winLo), unix.F_GETFD, 0)
+	check("the lowest descriptor that is free", openToy(), fd)
+	fl, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 	check("O_CLOEXEC", fl, unix.FD_CLOEXEC)
 	fl, _ = unix.FcntlInt(uintptr(fd2), unix.F_GETFD, 0)
 	check("no O_CLOEXEC", fl, 0)
 
-	m, err := unix.Mmap(winLo, 4096, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	m, err := unix.Mmap(fd, 4096, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	check("mmap", err, nil)
 	if err == nil {
 		m[1] = 2
 	}
-	_, err = unix.Mmap(winLo, 0, 8192, unix.PROT_READ, unix.MAP_SHARED)
+	_, err = unix.Mmap(fd, 0, 8192, unix.PROT_READ, unix.MAP_SHARED)
 	check("mmap of two pages", err, unix.EINVAL)
 	_, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_RDMA)
 	check("an RDMA netlink socket", err, unix.EPROTONOSUPPORT)
@@ -137,12 +139,83 @@ func device() int {
 	check("a route netlink socket", err, nil)
 	unix.Close(s)
 
-	// The window can be full.
-	for fd, err = 0, error(nil); err == nil; fd++ {
-		_, err = unix.Open(toyPath, unix.O_RDWR, 0)
+	// What it may have open is what the program says.
+	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 40, Max: 40})
+	for fd, err = 0, error(nil); err == nil && fd < 100; {
+		fd, err = unix.Open(toyPath, unix.O_RDWR, 0)
 	}
-	check("a full window", err, unix.EMFILE)
-	check("opens of a window", fd-1, winHi-winLo-2)
+	check("a full table", err, unix.EMFILE)
+	return 0
+}
+
+// isToy looks at a descriptor in the four ways that are trapped.
+func isToy(what string, fd int) {
+	n, err := unix.Write(fd, make([]byte, 10))
+	check(what+": write", n, 20)
+	check(what+": write", err, nil)
+	_, e := ioctl(fd, toyIoctl, 0)
+	check(what+": ioctl", e, none)
+	var st unix.Stat_t
+	check(what+": fstat", unix.Fstat(fd, &st), nil)
+	check(what+": fstat's device", st.Rdev, toyStat.Rdev)
+	var x unix.Statx_t
+	check(what+": statx", unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_ALL, &x), nil)
+	check(what+": statx's inode", x.Ino, toyStat.Ino)
+	_, err = unix.Mmap(fd, 0, 8192, unix.PROT_READ, unix.MAP_SHARED)
+	check(what+": mmap of two pages", err, unix.EINVAL)
+	_, err = unix.Mmap(fd, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	check(what+": mmap", err, nil)
+}
+
+// passing hands the toy around: it is the device by whatever number, in whatever process.
+func passing() int {
+	fd := openToy()
+	isToy("opened", fd)
+	how := &unix.OpenHow{Flags: unix.O_RDWR | unix.O_CLOEXEC}
+	again, err := unix.Openat2(unix.AT_FDCWD, toyPath, how)
+	check("openat2", err, nil)
+	isToy("openat2", again)
+	d, err := unix.Dup(fd)
+	check("dup", err, nil)
+	isToy("dup", d)
+	check("dup3", unix.Dup3(fd, 150, unix.O_CLOEXEC), nil)
+	isToy("dup3", 150)
+	d, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 60)
+	check("F_DUPFD", err, nil)
+	isToy("F_DUPFD", d)
+	d, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 900)
+	check("F_DUPFD, high", err, nil)
+	isToy("F_DUPFD, high", d)
+
+	// Another process has it by SCM_RIGHTS, and as its standard input.
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	check("socketpair", err, nil)
+	check("sendmsg", unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(fd), nil, 0), nil)
+	c := exec.Command("/proc/self/exe")
+	c.Env = append(os.Environ(), "NOTIFY_PROGRAM=receiving")
+	c.Stdin = os.NewFile(uintptr(again), "toy")
+	c.ExtraFiles = []*os.File{os.NewFile(uintptr(pair[1]), "socket"), os.NewFile(uintptr(fd), "toy")}
+	out, err := c.CombinedOutput()
+	check("the other process", err, nil)
+	check("its output", string(out), "")
+
+	// What is no command goes by: the device is not written to.
+	_, err = unix.Write(fd, make([]byte, 8))
+	check("a write that is no command", err, unix.EPERM)
+	return 0
+}
+
+func receiving() int {
+	oob := make([]byte, 64)
+	_, n, _, _, err := unix.Recvmsg(3, make([]byte, 8), oob, unix.MSG_CMSG_CLOEXEC)
+	check("recvmsg", err, nil)
+	msgs, err := unix.ParseSocketControlMessage(oob[:n])
+	check("control message", err, nil)
+	fds, err := unix.ParseUnixRights(&msgs[0])
+	check("rights", err, nil)
+	isToy("received", fds[0])
+	isToy("inherited", 4)
+	isToy("standard input", 0)
 	return 0
 }
 
@@ -185,15 +258,11 @@ func hostile() int {
 	check("a bad folder", err, unix.EBADF)
 	_, err = unix.Openat(fd, "toy", 0, 0)
 	check("a device for a folder", err, unix.ENOTDIR)
-	_, err = unix.Write(winHi-1, []byte{1})
-	check("write to what is closed", err, nil) // the toy does not look
-	// Less room for descriptors than the window needs.
-	var l unix.Rlimit
-	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &l)
-	l.Cur = winLo
-	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &l)
-	_, err = unix.Open(toyPath, 0, 0)
-	check("a limit below the window", err, unix.EMFILE)
+	_, err = unix.Write(9999, make([]byte, 16))
+	check("write to what is closed", err, unix.EBADF)
+	check("fstat of what is closed", unix.Fstat(9999, &unix.Stat_t{}), unix.EBADF)
+	_, err = unix.Mmap(9999, 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
+	check("mmap of what is closed", err, unix.EBADF)
 	// Calls of the other ABIs do not exist.
 	if runtime.GOARCH == "amd64" {
 		_, _, e = unix.RawSyscall(0x40000000+unix.SYS_GETPID, 0, 0, 0)
@@ -273,7 +342,6 @@ func family() int {
 
 func child() int {
 	fd := openToy()
-	check("descriptor", fd, winLo) // the parent's was closed on exec
 	for range 3 {
 		_, e := ioctl(fd, toyIoctl, 0)
 		check("ioctl", e, none)
@@ -359,9 +427,17 @@ func supervisor() int {
 		fmt.Println(err)
 		return 98
 	}
-	cfg := Config{Argv: os.Args[1:], Window: [2]int{winLo, winHi}, IoctlCmds: []uint32{toyIoctl}, DenyNetlink: []int{unix.NETLINK_RDMA},
+	cfg := Config{Argv: os.Args[1:], IoctlCmds: []uint32{toyIoctl}, DenyNetlink: []int{unix.NETLINK_RDMA},
 		Forward: []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP}}
 	os.Unsetenv("NOTIFY_PROGRAM")
+	if os.Getenv("NOTIFY_NET") != "" {
+		if cfg.Net, err = NewNet("@notify-" + strconv.Itoa(os.Getpid())); err != nil {
+			fmt.Println(err)
+			return 97
+		}
+		defer cfg.Net.Close()
+		os.Unsetenv("NOTIFY_NET")
+	}
 	if programs[os.Args[1]] != nil {
 		cfg.Argv = append([]string{"/proc/self/exe"}, os.Args[2:]...)
 		os.Setenv("NOTIFY_PROGRAM", os.Args[1])

@@ -33,7 +33,6 @@ type Session struct {
 	ctl      int
 	ctlMu    sync.Mutex // ctl is -1 once closed
 
-	adding    sync.Mutex
 	closing   atomic.Bool
 	mu        sync.Mutex
 	receivers map[*receiver]bool
@@ -49,7 +48,7 @@ func Start(cfg Config, h Handler) (*Session, error) { return start(cfg, h, false
 
 func start(cfg Config, h Handler, probe bool) (*Session, error) {
 	s := &Session{cfg: cfg, handler: h, listener: -1, ctl: -1, done: make(chan struct{})}
-	s.spec = spec{cfg.Window, cfg.IoctlCmds, cfg.DenyNetlink, cfg.Unmap}
+	s.spec = spec{cfg.IoctlCmds, cfg.DenyNetlink, cfg.TrapNetlink, cfg.Unmap, cfg.Scratch}
 	if len(cfg.Argv) == 0 {
 		return nil, errors.New("no program to run")
 	}
@@ -60,7 +59,7 @@ func start(cfg Config, h Handler, probe bool) (*Session, error) {
 			return nil, err
 		}
 	}
-	if err := limits(cfg.Window); err != nil {
+	if err := notifications(); err != nil {
 		return nil, err
 	}
 	signals := make(chan os.Signal, 8)
@@ -82,7 +81,6 @@ func start(cfg Config, h Handler, probe bool) (*Session, error) {
 		return nil, err
 	}
 	unix.Close(up)
-	s.raiseLimit()
 	if cfg.OnStart != nil {
 		cfg.OnStart(s.pid)
 	}
@@ -97,46 +95,65 @@ func start(cfg Config, h Handler, probe bool) (*Session, error) {
 
 // fork starts the init. up leads to the shim.
 func (s *Session) fork(file string) (up int, err error) {
-	var ctl, ups [2]int
-	ctl, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err == nil {
-		if ups, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0); err != nil {
-			unix.Close(ctl[0])
-			unix.Close(ctl[1])
-		}
-	}
-	if err != nil {
-		return -1, os.NewSyscallError("socketpair", err)
-	}
 	text, err := json.Marshal(&s.spec)
 	if err != nil {
 		return -1, err
 	}
-	std := func(f *os.File, fallback uintptr) uintptr {
-		if f == nil {
-			return fallback
-		}
-		return f.Fd()
-	}
-	files := inherited(std(s.cfg.Stdin, 0), std(s.cfg.Stdout, 1), std(s.cfg.Stderr, 2))
-	n := len(files)
-	files = append(files, uintptr(ctl[1]), uintptr(ups[1]))
-	args := append([]string{roleInit, string(text), strconv.Itoa(n), strconv.Itoa(n + 1), file}, s.cfg.Argv...)
 	env := s.cfg.Env
 	if env == nil {
 		env = os.Environ()
 	}
-	s.init, err = syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{Dir: s.cfg.Dir, Env: env, Files: files})
-	runtime.KeepAlive(s.cfg)
-	unix.Close(ctl[1])
-	unix.Close(ups[1])
+	if n := s.cfg.Net; n != nil {
+		args := append([]string{roleInit, string(text), "", "", file}, s.cfg.Argv...)
+		s.init, s.ctl, up, err = n.start(&becoming{args, env, s.cfg.Dir})
+	} else {
+		std := [3]uintptr{0, 1, 2}
+		for i, f := range []*os.File{s.cfg.Stdin, s.cfg.Stdout, s.cfg.Stderr} {
+			if f != nil {
+				std[i] = f.Fd()
+			}
+		}
+		args := append([]string{string(text), file}, s.cfg.Argv...)
+		s.init, s.ctl, up, err = spawn(roleInit, std, env, s.cfg.Dir, nil, args...)
+		runtime.KeepAlive(s.cfg)
+	}
 	if err != nil {
-		unix.Close(ctl[0])
-		unix.Close(ups[0])
 		return -1, fmt.Errorf("start %s: %w", file, err)
 	}
-	s.ctl = ctl[0]
-	return ups[0], nil
+	return up, nil
+}
+
+// spawn starts this program in a role, with its first argument, two descriptors that lead here, and its other
+// arguments.
+func spawn(role string, std [3]uintptr, env []string, dir string, attr *syscall.SysProcAttr, args ...string) (
+	pid, ctl, up int, err error) {
+	var ctls, ups [2]int
+	ctls, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		if ups, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0); err != nil {
+			unix.Close(ctls[0])
+			unix.Close(ctls[1])
+		}
+	}
+	if err != nil {
+		return 0, -1, -1, os.NewSyscallError("socketpair", err)
+	}
+	files := inherited(std[:]...)
+	n := len(files)
+	files = append(files, uintptr(ctls[1]), uintptr(ups[1]))
+	if env == nil {
+		env = os.Environ()
+	}
+	argv := append([]string{role, args[0], strconv.Itoa(n), strconv.Itoa(n + 1)}, args[1:]...)
+	pid, err = syscall.ForkExec("/proc/self/exe", argv, &syscall.ProcAttr{Dir: dir, Env: env, Files: files, Sys: attr})
+	unix.Close(ctls[1])
+	unix.Close(ups[1])
+	if err != nil {
+		unix.Close(ctls[0])
+		unix.Close(ups[0])
+		return 0, -1, -1, err
+	}
+	return pid, ctls[0], ups[0], nil
 }
 
 // inherited are the descriptors that a program gets which is started without a supervisor: the first three and what is not closed on exec.
@@ -215,15 +232,6 @@ func (s *Session) failure(text string) error {
 		return p
 	}
 	return &os.PathError{Op: step, Path: s.cfg.Argv[0], Err: unix.Errno(e)}
-}
-
-// raiseLimit makes the window reachable. Only now: exec has put the limit back that the user had set.
-func (s *Session) raiseLimit() {
-	var l unix.Rlimit
-	if unix.Prlimit(s.pid, unix.RLIMIT_NOFILE, nil, &l) == nil && l.Cur < uint64(s.spec.Window[1]) {
-		l.Cur = min(l.Max, uint64(s.spec.Window[1]))
-		_ = unix.Prlimit(s.pid, unix.RLIMIT_NOFILE, &l, nil)
-	}
 }
 
 // wait waits for the init, which is the last, and stops the receivers.

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,10 @@ const (
 // Shim is to be called first in main. In a process that [Start] made it never returns; in any other it does nothing.
 func Shim() {
 	switch {
+	case len(os.Args) == 4 && os.Args[0] == roleNet:
+		runtime.LockOSThread()
+		runNet()
+		os.Exit(126)
 	case len(os.Args) < 6:
 	case os.Args[0] == roleInit:
 		runtime.LockOSThread() // PDEATHSIG is the death of the thread that forked
@@ -108,6 +113,10 @@ func runInit() int {
 	r := &reaper{main: pid, code: -1}
 	go r.obey(ctl)
 	r.reap()
+	var s spec
+	if r.orphan.Load() && json.Unmarshal([]byte(os.Args[1]), &s) == nil && s.Scratch != "" {
+		_ = os.RemoveAll(s.Scratch)
+	}
 	return r.code
 }
 
@@ -116,6 +125,8 @@ type reaper struct {
 	mu   sync.Mutex
 	main int // 0 once it has ended: its number may be another's by then
 	code int
+
+	orphan atomic.Bool // there is no supervisor any more
 }
 
 // obey sends on the signals that the supervisor names, one byte each, and SIGKILL when there is no supervisor any more.
@@ -125,6 +136,7 @@ func (r *reaper) obey(ctl int) {
 		n, err := recv(ctl, b[:])
 		if n == 0 || err != nil {
 			b[0] = byte(unix.SIGKILL)
+			r.orphan.Store(true)
 		}
 		r.mu.Lock()
 		if r.main != 0 {

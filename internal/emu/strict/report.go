@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 // ExitCode is what emu ends with if the programs were content but the report is not empty.
@@ -101,7 +103,7 @@ func (r *Report) Violation(pid int, rule, detail string) {
 	if e.Count > maxTold {
 		return
 	}
-	s := fmt.Sprintf("emu: strict: %s: %s (%d): %s\n", rule, e.Program, pid, detail)
+	s := fmt.Sprintf("emu: strict: %s: %s (%d): %s\n", rule, visible(e.Program), pid, visible(detail))
 	if a := find(rule); a != nil && e.Count == 1 {
 		s += "    an adapter: " + a.Silicon + "\n    look at:    " + a.Look + "\n"
 	}
@@ -109,6 +111,14 @@ func (r *Report) Violation(pid int, rule, detail string) {
 		s += "    (more of these are only counted)\n"
 	}
 	r.out.print(s)
+}
+
+// visible quotes a program's text that a terminal would not just show.
+func visible(s string) string {
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
+		return s
+	}
+	return strconv.Quote(s)
 }
 
 // Opened remembers the name of a process that opens a device: it may be gone when the report needs it.
@@ -158,7 +168,7 @@ func (r *Report) Finish() int {
 		var b strings.Builder
 		fmt.Fprintf(&b, "emu: strict: %d violations:\n", r.total)
 		for _, e := range r.entries {
-			fmt.Fprintf(&b, "  %6d × %-16s %s (%d), first: %s\n", e.Count, e.Rule, e.Program, e.PID, e.Detail)
+			fmt.Fprintf(&b, "  %6d × %-16s %s (%d), first: %s\n", e.Count, e.Rule, visible(e.Program), e.PID, visible(e.Detail))
 		}
 		if r.more > 0 {
 			fmt.Fprintf(&b, "  %6d × others, beyond the %d that are told apart\n", r.more, maxEntries)

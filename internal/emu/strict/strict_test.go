@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func newReport(t *testing.T, w *bytes.Buffer, ignore ...string) *Report {
@@ -56,6 +59,26 @@ func TestReport(t *testing.T) {
 	r.Violation(me, "wqe-size", "late") // must not panic
 	if r.Total() != 12 {
 		t.Errorf("total %d, want 12", r.Total())
+	}
+}
+
+// A program names itself, and its name goes to a terminal.
+func TestReport_HostileName(t *testing.T) {
+	const name = "a\x1b[2J\u009b31m"
+	runtime.LockOSThread()
+	tid := unix.Gettid()
+	if err := os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", tid), []byte(name), 0); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	r := newReport(t, &b)
+	r.Violation(tid, "leak", "1 QP of \x1b]0;")
+	r.Finish()
+	if out := b.String(); strings.ContainsAny(out, "\x1b\u009b") || strings.Count(out, `"a\x1b[2J\u009b31m" (`) != 2 || strings.Count(out, `"1 QP of \x1b]0;"`) != 2 {
+		t.Errorf("the name %q, and a detail, are printed so:\n%q", name, out)
+	}
+	if got := r.Entries()[0].Program; got != name {
+		t.Errorf("the entry's program is %q, want %q", got, name)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Kind is what a path leads to.
@@ -35,6 +37,9 @@ type Target struct {
 	Kind     Kind
 	Device   int  // of Uverbs
 	Link     bool // of Uverbs and RDMACM: RealPath is a symbolic link to the device file, for lstat and readlink
+	// Outside, if not "", is where the path leads in the machine's own files: whoever asks needs the right to see them.
+	Outside string
+	Own     bool // with Outside: RealPath is a link of the tree's that leads there
 }
 
 // Lookup tells where an absolute path leads, ok = false for one that is none of the tree's. Paths below neither /sys nor /dev cost
@@ -43,8 +48,18 @@ func (t *Tree) Lookup(path string) (target Target, ok bool) {
 	if len(path) < 5 || path[0] != '/' {
 		return Target{}, false
 	}
-	if strings.HasPrefix(path, t.root) && path[len(t.root):] != "" && path[len(t.root)] == '/' {
-		path = path[len(t.root):] // a folder of the tree that the program has open
+	rest, mine := strings.CutPrefix(path, t.root)
+	if mine && (strings.HasPrefix(rest, "/sys") || strings.HasPrefix(rest, "/dev")) {
+		// From a folder of the tree that the program has open, or is in, ".." leads to the machine's.
+		if target, ok = t.lookup(rest); !ok {
+			path = t.clean(rest)
+			if path == "" {
+				path = "/"
+			}
+			var st unix.Stat_t
+			return Target{RealPath: path, Outside: path, Kind: kind(&st, unix.Stat(path, &st))}, true
+		}
+		return target, ok
 	} else if s := path[:5]; s != "/sys/" && s != "/dev/" && path[1] != '/' && path[1] != '.' && !strings.Contains(path, "/../") {
 		return Target{}, false
 	}
@@ -71,14 +86,34 @@ func (t *Tree) lookup(path string) (target Target, ok bool) {
 		return target, true
 	}
 	target.RealPath = t.root + path
-	if st, err := os.Stat(target.RealPath); err == nil {
-		target.Kind = File
-		if st.IsDir() {
-			target.Kind = Dir
-		}
+	var st unix.Stat_t
+	err := unix.Stat(target.RealPath, &st)
+	target.Kind = kind(&st, err)
+	if err == nil && st.Dev == t.dev {
+		return target, true
+	}
+	// A link of the tree's leads out of it, or nowhere.
+	dir, name := filepath.Split(strings.TrimRight(target.RealPath, "/"))
+	if dir, err := filepath.EvalSymlinks(dir); err == nil && !t.inside(dir) {
+		target.Outside = dir + "/" + name + target.RealPath[len(strings.TrimRight(target.RealPath, "/")):]
+	} else if real, err := filepath.EvalSymlinks(target.RealPath); err == nil && !t.inside(real) {
+		target.Outside, target.Own = real, !strings.HasSuffix(path, "/")
 	}
 	return target, true
 }
+
+func kind(st *unix.Stat_t, err error) Kind {
+	switch {
+	case err != nil:
+		return Missing
+	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+		return Dir
+	}
+	return File
+}
+
+// inside reports whether a real path is the tree's, or leads there.
+func (t *Tree) inside(real string) bool { return real == t.root || strings.HasPrefix(real, t.root+"/") }
 
 // claimed reports whether a clean path is the tree's.
 func (t *Tree) claimed(path string) bool {
@@ -100,7 +135,11 @@ func (t *Tree) clean(path string) string {
 		switch c {
 		case "", ".":
 		case "..":
-			cur = filepath.Dir(t.follow(cur + "/"))
+			real := t.follow(cur + "/")
+			if st, err := os.Stat(t.real(real)); cur != "" && (err != nil || !st.IsDir()) {
+				return cur + "/" // which gives the errno
+			}
+			cur = filepath.Dir(real)
 			if cur == "/" {
 				cur = ""
 			}
@@ -114,19 +153,22 @@ func (t *Tree) clean(path string) string {
 	return cur
 }
 
+// real is where a clean path lies.
+func (t *Tree) real(path string) string {
+	if t.claimed(path) {
+		return t.root + path
+	}
+	return path
+}
+
 // follow resolves the links of a path that may be in the tree; one that is not there stays as it is.
 func (t *Tree) follow(path string) string {
-	in := t.claimed(path)
-	real := path
-	if in {
-		real = t.root + path
-	}
-	real, err := filepath.EvalSymlinks(real)
+	real, err := filepath.EvalSymlinks(t.real(path))
 	if err != nil {
 		return filepath.Clean(path)
 	}
-	if in {
-		real = strings.TrimPrefix(real, t.root)
+	if rest, ok := strings.CutPrefix(real, t.root+"/"); ok {
+		real = "/" + rest
 	}
 	return real
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -177,8 +178,8 @@ func TestLookup_Kinds(t *testing.T) {
 func TestLookup_Others(t *testing.T) {
 	tr := newTree(t)
 	for _, path := range []string{"", "/", "/sys", "/sys/", "/dev", "/dev/", "/dev/null", "/dev/infinibandx", "/dev/char", "/dev/char/1:3", "/dev/char/2310:1",
-		"/sys/class", "/sys/class/net", "/sys/class/net/", "/sys/class/net/lo", "/sys/class/net/emu0x", "/sys/class/misc", "/sys/devices", "/sys/devices/pci0000:00",
-		"/sys/bus/pci/drivers", "/sys/class/infiniband/../net", "/sys/class/infiniband/../../../etc/passwd", "/dev/infiniband/../null", "sys/class/infiniband",
+		"/sys/class", "/sys/class/misc", "/sys/devices", "/sys/devices/pci0000:00",
+		"/sys/bus/pci/drivers", "/sys/class/infiniband/../misc", "/sys/class/infiniband/../../../etc/passwd", "/dev/infiniband/../null", "sys/class/infiniband",
 		"/etc/passwd", "/usr/lib/../lib/libc.so", "/usr/sys/class/infiniband", tr.Root(), tr.Root() + "/", tr.Root() + "x/sys/class/infiniband",
 		tr.Root() + "/scratch/1", "/../etc", "/..", "/./", "////", "/sys/../etc/sys/class/infiniband"} {
 		if got, ok := tr.Lookup(path); ok {
@@ -424,13 +425,60 @@ func TestNew_RealPCI(t *testing.T) {
 	}
 }
 
-func TestRealNetdev(t *testing.T) {
-	tr := newTree(t, "mlx5_0,netdev=lo")
-	if got, ok := tr.Lookup("/sys/class/net/lo/mtu"); ok {
-		t.Errorf("the machine's own lo is hidden: %+v", got)
+// TestHost shows the machine's interfaces under their device, and no others.
+func TestHost(t *testing.T) {
+	c, err := config.Parse([]string{"mlx5_0,netdev=lo", "mlx5_1,netdev=nowhere0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.UseHost()
+	tr, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	for _, path := range []string{"/sys/class/net", "/sys/class/net/lo", "/sys/class/net/lo/mtu", "/sys/class/net/nowhere0", "/sys/devices/virtual/net/lo"} {
+		if got, ok := tr.Lookup(path); ok {
+			t.Errorf("%s, which is the machine's, leads to %+v", path, got)
+		}
+	}
+	want, err := os.ReadFile("/sys/class/net/lo/mtu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, tr, "/sys/class/infiniband/mlx5_0/device/net/lo/mtu"); got != string(want) {
+		t.Errorf("the mtu of lo below its device is %q, want %q", got, want)
 	}
 	if got := read(t, tr, "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0"); got != "lo\n" {
 		t.Errorf("ndevs/0: %q", got)
+	}
+	for _, path := range []string{"/sys/class/infiniband/mlx5_1/device/net", "/sys/class/infiniband/mlx5_1/ports/1/gid_attrs/ndevs/0"} {
+		if got, _ := tr.Lookup(path); got.Kind != Missing {
+			t.Errorf("%s leads to %+v, but the machine has no such interface", path, got)
+		}
+	}
+}
+
+// TestOwn shows all interfaces of the emulated network in the lists, and nothing of the machine's.
+func TestOwn(t *testing.T) {
+	tr := newTree(t, "mlx5_0,netdev=lo", "mlx5_1")
+	target, _ := tr.Lookup("/sys/class/net/")
+	got, err := os.ReadDir(target.RealPath)
+	var names []string
+	for _, e := range got {
+		names = append(names, e.Name())
+	}
+	slices.Sort(names)
+	if want := []string{"emu1", "emu1.100", "lo", "lo.100"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("/sys/class/net has %v, %v; want %v", names, err, want)
+	}
+	for path, want := range map[string]string{"/sys/class/net/lo/ifindex": "1\n", "/sys/class/infiniband/mlx5_0/device/net/lo/type": "772\n"} {
+		if got := read(t, tr, path); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	if got, ok := tr.Lookup("/sys/class/net/eth0/mtu"); !ok || got.Kind != Missing {
+		t.Errorf("eth0 leads to %+v, %v", got, ok)
 	}
 }
 

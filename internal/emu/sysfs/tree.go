@@ -30,6 +30,7 @@ type Tree struct {
 	OnCounters func(device, port int)
 
 	root    string
+	lock    *os.File // held while the folder is in use
 	config  *config.Config
 	exact   string            // a path that leads to the tree, without what is below it
 	claims  []string          // canonical paths that lead to the tree, with all below them
@@ -38,6 +39,7 @@ type Tree struct {
 	netdevs []config.Netdev
 	rdmacm  uint32 // minor
 	devfs   unix.Stat_t
+	dev     uint64 // of the folder's file system
 
 	mu    sync.Mutex // guards what follows, and all changes of files
 	gone  []bool
@@ -49,20 +51,24 @@ type Tree struct {
 
 // New makes the folder. The configuration must be valid and not change afterwards.
 func New(c *config.Config) (*Tree, error) {
-	dir, err := "", error(nil)
+	dir, lock, err := "", (*os.File)(nil), errors.ErrUnsupported
 	if os.Getenv("TMPDIR") == "" {
-		dir, _ = os.MkdirTemp("/dev/shm", "emu-") // in memory it takes a tenth of the time
+		dir, lock, err = makeFolder("/dev/shm") // in memory it takes a tenth of the time
 	}
-	if dir == "" {
-		dir, err = os.MkdirTemp("", "emu-")
+	if err != nil {
+		dir, lock, err = makeFolder(os.TempDir())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for sysfs: %w: set TMPDIR to one that can be written", err)
 	}
-	t := &Tree{root: dir, config: c, netdevs: c.Netdevs(), gone: make([]bool, len(c.Devices)), nodes: map[string]Target{}, made: map[string]bool{}, last: map[string]uint64{}}
+	t := &Tree{root: dir, lock: lock, config: c, netdevs: c.Netdevs(), gone: make([]bool, len(c.Devices))}
+	t.nodes, t.made, t.last = map[string]Target{}, map[string]bool{}, map[string]uint64{}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		t.root = real // what /proc/PID/fd shows of it
 	}
+	var st unix.Stat_t
+	_ = unix.Stat(t.root, &st)
+	t.dev = st.Dev
 	_ = unix.Stat("/dev", &t.devfs) // where there is none, its numbers are zero
 	t.build()
 	t.built = true
@@ -76,7 +82,10 @@ func New(c *config.Config) (*Tree, error) {
 func (t *Tree) Root() string { return t.root }
 
 // Close removes the folder.
-func (t *Tree) Close() error { return os.RemoveAll(t.root) }
+func (t *Tree) Close() error {
+	defer t.lock.Close()
+	return os.RemoveAll(t.root)
+}
 
 func (t *Tree) build() {
 	t.dir("/scratch")
@@ -104,9 +113,23 @@ func (t *Tree) build() {
 	for i := len(t.devices) - 1; i >= 0; i-- { // tmpfs lists the newest entry first, and programs take the first device
 		t.device(i, &t.config.Devices[i])
 	}
+	if !t.config.Host {
+		t.loopback()
+	}
 	for _, n := range t.netdevs {
 		t.netdev(n)
 	}
+}
+
+const loopback = "/sys/devices/virtual/net/lo"
+
+// loopback makes what every network has, and takes the lists of interfaces over: those of the machine are in another
+// network.
+func (t *Tree) loopback() {
+	t.files(loopback, "address", "00:00:00:00:00:00", "mtu", "65536", "ifindex", "1", "iflink", "1", "addr_len", "6",
+		"type", "772", "flags", "0x9", "dev_id", "0x0", "dev_port", "0", "operstate", "unknown", "carrier", "1", "uevent", "INTERFACE=lo\nIFINDEX=1")
+	t.class("net", loopback)
+	t.claims = append(t.claims, "/sys/class/net/", filepath.Dir(loopback)+"/")
 }
 
 func (t *Tree) device(i int, d *config.Device) {
@@ -171,11 +194,7 @@ func (t *Tree) pci() {
 	t.claims = append(t.claims, list+"/")
 	own, _ := os.ReadDir(machine + list) // none: there is nothing to keep
 	for _, e := range own {
-		if to, err := filepath.EvalSymlinks(machine + list + "/" + e.Name()); err == nil {
-			if err := os.Symlink(to, t.root+list+"/"+e.Name()); err != nil {
-				t.fail(err)
-			}
-		}
+		t.outside(list+"/"+e.Name(), list+"/"+e.Name())
 	}
 }
 
@@ -237,11 +256,18 @@ func (t *Tree) gid(dir string, i int, g config.GID) {
 }
 
 func (t *Tree) netdev(n config.Netdev) {
-	if n.Real {
-		return // the machine's own stays as it is
-	}
 	base := t.devices[n.Device]
 	dir := base + "/net/" + n.Name
+	switch {
+	case n.Real && n.VLAN != 0:
+		return
+	case n.Real && t.config.Host: // the machine's own stays as it is
+		t.outside(dir, "/sys/class/net/"+n.Name)
+		return
+	case n.Real:
+		t.link(dir, loopback)
+		return
+	}
 	if n.VLAN != 0 {
 		dir = "/sys/devices/virtual/net/" + n.Name
 	}
@@ -254,8 +280,9 @@ func (t *Tree) netdev(n config.Netdev) {
 				link = up.IfIndex
 			}
 		}
-		t.link(dir+"/lower_"+n.Parent, base+"/net/"+n.Parent)
-		t.claims = append(t.claims, dir+"/")
+		if n.Parent != "lo" {
+			t.link(dir+"/lower_"+n.Parent, base+"/net/"+n.Parent)
+		}
 	} else {
 		t.link(dir+"/device", base)
 	}
@@ -264,7 +291,18 @@ func (t *Tree) netdev(n config.Netdev) {
 		"speed", strconv.Itoa(p.Rate()*100), "operstate", operstate(p.State), "carrier", carrier(p.State),
 		"uevent", fmt.Sprintf("%sINTERFACE=%s\nIFINDEX=%d", event, n.Name, n.IfIndex))
 	t.class("net", dir)
-	t.claims = append(t.claims, "/sys/class/net/"+n.Name+"/")
+}
+
+// outside makes a link to what the machine has at a path.
+func (t *Tree) outside(path, to string) {
+	t.dir(filepath.Dir(path))
+	real, err := filepath.EvalSymlinks(machine + to)
+	if err != nil {
+		return // it has just gone
+	}
+	if err := os.Symlink(real, t.root+path); err != nil {
+		t.fail(err)
+	}
 }
 
 // class enters a device into its class.

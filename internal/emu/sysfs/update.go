@@ -67,6 +67,16 @@ func (t *Tree) Remove(device int) error {
 			t.devices[device] + "/infiniband", t.devices[device] + "/infiniband_verbs"} {
 			t.remove(path)
 		}
+		for _, n := range t.netdevs {
+			if n.Device != device || n.Real {
+				continue
+			}
+			t.remove("/sys/class/net/" + n.Name)
+			if n.VLAN != 0 {
+				t.remove("/sys/devices/virtual/net/" + n.Name)
+			}
+		}
+		t.remove(t.devices[device] + "/net")
 	})
 }
 

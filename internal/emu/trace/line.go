@@ -4,8 +4,11 @@ package trace
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"time"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -87,8 +90,8 @@ func (l *line) hex(k string, v uint64) {
 func (l *line) str(k, v string) {
 	l.key(k)
 	plain := utf8.ValidString(v)
-	for i := 0; i < len(v) && plain; i++ {
-		plain = v[i] >= ' ' && v[i] != '"' && v[i] != '\\' && v[i] != 0x7f && (l.json || v[i] != ' ')
+	for _, r := range v {
+		plain = plain && unicode.IsPrint(r) && r != '"' && r != '\\' && (l.json || r != ' ')
 	}
 	switch {
 	case !plain:
@@ -100,15 +103,18 @@ func (l *line) str(k, v string) {
 	}
 }
 
-// quote escapes as JSON wants it, whatever bytes a program's name has.
+// quote escapes as JSON wants it, and what a terminal would take for a command.
 func (l *line) quote(v string) {
 	l.b = append(l.b, '"')
 	for _, r := range v {
 		switch {
 		case r == '"' || r == '\\':
 			l.b = append(l.b, '\\', byte(r))
-		case r < ' ' || r == 0x7f:
-			l.b = append(l.b, '\\', 'u', '0', '0', "0123456789abcdef"[r>>4], "0123456789abcdef"[r&15])
+		case !unicode.IsPrint(r) && r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			l.b = fmt.Appendf(l.b, `\u%04x\u%04x`, hi, lo)
+		case !unicode.IsPrint(r):
+			l.b = fmt.Appendf(l.b, `\u%04x`, r)
 		default:
 			l.b = utf8.AppendRune(l.b, r)
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -181,8 +182,13 @@ func TestTrace_Set(t *testing.T) {
 }
 
 func TestLine_Strings(t *testing.T) {
-	for _, s := range []string{"", "a b", "\x00\x7f\xff", "é", "\n\"\\", strings.Repeat("x", 1000)} {
-		l := line{json: true}
+	for _, s := range []string{"", "a b", "\x00\x7f\xff", "é", "\n\"\\", "\x1b[2J\u009b\u202e\U000e0001", strings.Repeat("x", 1000)} {
+		l := line{}
+		l.str("k", s)
+		if strings.ContainsFunc(string(l.b), func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%q: a terminal would obey %q", s, l.b)
+		}
+		l = line{json: true}
 		l.head(0, 1, s, "k")
 		l.finish()
 		var v struct{ Device string }

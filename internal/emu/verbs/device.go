@@ -4,7 +4,6 @@ package verbs
 
 import (
 	"math"
-	"net"
 	"strconv"
 	"strings"
 
@@ -160,19 +159,14 @@ func queryGIDEntry(c *call) unix.Errno {
 	if e != 0 {
 		return e
 	}
-	v := gidEntry(uint32(port), uint32(index), &g)
+	v := c.gidEntry(uint32(port), uint32(index), &g)
 	c.resp = v
 	return out(c, 3, v)
 }
 
-func gidEntry(port, index uint32, g *config.GID) uapi.GIDEntry {
-	v := uapi.GIDEntry{GID: g.GID, GIDIndex: index, PortNum: port, GIDType: uint32(g.Type)}
-	if g.Netdev != "" {
-		if i, err := net.InterfaceByName(g.Netdev); err == nil {
-			v.NetdevIfindex = uint32(i.Index)
-		}
-	}
-	return v
+func (c *call) gidEntry(port, index uint32, g *config.GID) uapi.GIDEntry {
+	netdev := uint32(c.s.f.Config.IfIndex(g.Netdev))
+	return uapi.GIDEntry{GID: g.GID, GIDIndex: index, PortNum: port, GIDType: uint32(g.Type), NetdevIfindex: netdev}
 }
 
 func queryGIDTable(c *call) unix.Errno {
@@ -203,7 +197,7 @@ func queryGIDTable(c *call) unix.Errno {
 	}
 	b := make([]byte, len(all)*int(size))
 	for i := range all {
-		v := gidEntry(uint32(all[i].port), uint32(all[i].index), &all[i].gid)
+		v := c.gidEntry(uint32(all[i].port), uint32(all[i].index), &all[i].gid)
 		copy(b[i*int(size):(i+1)*int(size)], uapi.Bytes(&v))
 	}
 	return first(room.Put(b, false), out(c, 3, uint64(len(all))))

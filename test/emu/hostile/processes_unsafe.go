@@ -36,6 +36,11 @@ func newSpeaker(stream int) (*speaker, error) {
 
 // closes lets threads use descriptors that others close and open again, some with a context and work going on.
 func closes() error {
+	low, err := opened(false) // where theirs will be
+	if err != nil {
+		return err
+	}
+	unix.Close(low)
 	var wg sync.WaitGroup
 	end := time.Now().Add(500 * time.Millisecond)
 	for i := range 6 {
@@ -60,12 +65,12 @@ func closes() error {
 					unix.Close(a)
 					unix.Close(b)
 				case 3:
-					for fd := 700; fd < 704; fd++ {
+					for fd := low; fd < low+4; fd++ {
 						_ = syscall3(unix.SYS_IOCTL, uintptr(fd), verbsIoctl, uintptr(unsafe.Pointer(&b[0])))
 						_ = syscall3(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 24)
 					}
 				default:
-					s.fd = 700 + r.IntN(6)
+					s.fd = low + r.IntN(6)
 					s.say()
 				}
 			}

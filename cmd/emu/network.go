@@ -1,0 +1,92 @@
+//go:build linux && (amd64 || arm64)
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/emu/cm"
+	"github.com/pureverbs/pureverbs/internal/emu/control"
+	"github.com/pureverbs/pureverbs/internal/emu/netdev"
+	"github.com/pureverbs/pureverbs/internal/emu/notify"
+)
+
+// network is where the program runs: net and links are nil if that is the machine's.
+type network struct {
+	net   *notify.Net
+	links *netdev.Links
+}
+
+// newNetwork makes the network that is asked for, and the configuration what it will be there.
+func newNetwork(o *options) (*network, error) {
+	if o.network != "host" {
+		nw, err := ownNetwork(o)
+		if err == nil {
+			return nw, nil
+		}
+		if o.network == "own" {
+			return nil, fmt.Errorf("%w: it takes CAP_SYS_ADMIN or, for a user other than root, user namespaces;"+
+				" --net=host does without", err)
+		}
+	}
+	o.config.UseHost()
+	return &network{}, nil
+}
+
+func ownNetwork(o *options) (*network, error) {
+	name := o.control
+	if !strings.HasPrefix(name, "@") {
+		name = control.Name()
+	}
+	n, err := notify.NewNet(name)
+	if err != nil {
+		return nil, err
+	}
+	nw := &network{net: n}
+	if nw.links, err = netdev.New(int(n.Route.Fd()), o.config); err != nil {
+		nw.close()
+		return nil, fmt.Errorf("make a network: %w", err)
+	}
+	return nw, nil
+}
+
+func (nw *network) close() {
+	if nw.net != nil {
+		nw.net.Close()
+	}
+}
+
+// listen has s served where programs find it, and at the address that the user named, "" for none.
+func (nw *network) listen(s *control.Server, address string) error {
+	if nw.net == nil {
+		if address == "" {
+			address = control.Name()
+		}
+		return s.Listen(address)
+	}
+	if address != "" {
+		if err := s.Listen(address); err != nil {
+			return err
+		}
+	}
+	l, err := net.FileListener(nw.net.Listen)
+	if err != nil {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	s.Serve(l)
+	return nil
+}
+
+// routes has rdma_cm look at the addresses and routes of the network.
+func (nw *network) routes(c *cm.Server) {
+	if nw.net == nil {
+		return
+	}
+	udp := [2]int{int(nw.net.UDP[0].Fd()), -1}
+	if f := nw.net.UDP[1]; f != nil {
+		udp[1] = int(f.Fd())
+	}
+	c.Network(nw.links.Addrs, udp)
+}
