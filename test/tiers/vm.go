@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -68,24 +69,20 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 	if !r.figures && !r.ratios && r.run == "" {
 		flags = append(flags, "-test.skip=^TestRXEFigures", "-test.bench=^BenchmarkRXE", "-test.benchtime=1x")
 	}
-	script := guestScript(built, flags, r.timeout)
+	script := guestScript(built, flags, r.quiet, r.timeout)
 	if err := os.WriteFile(filepath.Join(payload, "run.sh"), []byte(script), 0o755); err != nil {
 		return nil, err
 	}
 
-	limit := 90*time.Second + time.Duration(len(built))*r.timeout
-	if limit > r.vmLimit {
-		limit = r.vmLimit
-	}
-	args := []string{"run", "-t", strconv.Itoa(int(limit.Seconds()))}
+	args := []string{"run", "-t", strconv.Itoa(int((time.Duration(len(built)) * r.timeout).Seconds()))}
 	if r.figures || r.ratios {
 		args = append(args, "-e", "PUREVERBS_FIGURES=1")
 	}
 	for _, e := range r.env {
 		args = append(args, "-e", e)
 	}
-	vm := exec.CommandContext(ctx, filepath.Join(r.root, "scripts", "vm"), append(args, payload, "--", "sh", "run.sh")...)
-	vm.Stderr = r.note
+	vm := r.command(ctx, filepath.Join(r.root, "scripts", "vm"), append(args, payload, "--", "sh", "run.sh")...)
+	vm.Stdout = nil
 	pipe, err := vm.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -93,8 +90,16 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 	if err := vm.Start(); err != nil {
 		return nil, err
 	}
-	got, rest, readErr := r.readGuest(ctx, pipe)
+	// In the guest each package has a limit of its own; that the guest itself hangs shows later than that.
+	var hung atomic.Bool
+	got, rest, readErr := r.readGuest(ctx, newAlarm(pipe, r.quiet+2*time.Minute, func() {
+		hung.Store(true)
+		_ = vm.Cancel()
+	}))
 	vmErr := vm.Wait()
+	if hung.Load() {
+		vmErr = fmt.Errorf("the VM printed nothing for %v, and was ended: %w", r.quiet+2*time.Minute, vmErr)
+	}
 	for _, dir := range built {
 		if g, ok := got[dir]; ok {
 			results = append(results, g...)
@@ -111,7 +116,7 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 // buildPrograms builds our commands and examples into dir. One that does not
 // build is a failure, and no reason to keep the others from their tests.
 func (r *runner) buildPrograms(ctx context.Context, dir string) ([]Result, error) {
-	list := r.command(ctx, "go", "list", "-e", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...", "./examples/...")
+	list := r.command(ctx, "go", "list", "-e", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...", "./examples/...", "./test/tiers")
 	list.Stdout, list.Stderr = nil, nil
 	mains, err := list.Output()
 	if err != nil {
@@ -135,9 +140,9 @@ const (
 	endMark   = "@@ end "
 )
 
-// guestScript runs the packages one after another, each with a limit of its
+// guestScript runs the packages one after another, each with limits of its
 // own, and afterwards ends what it left running and mends the network.
-func guestScript(dirs, flags []string, timeout time.Duration) string {
+func guestScript(dirs, flags []string, quiet, timeout time.Duration) string {
 	var b strings.Builder
 	b.WriteString(`export GOTRACEBACK=all
 reap() {
@@ -151,8 +156,7 @@ reap() {
 `)
 	for _, d := range dirs {
 		fmt.Fprintf(&b, "echo '%s%s'\ncd /payload/src/%s\n", beginMark, d, d)
-		fmt.Fprintf(&b, "setsid timeout -s QUIT -k 10 %d /payload/test/%s -test.v=test2json -test.timeout=%s",
-			int(timeout.Seconds())+15, testName(d), timeout)
+		fmt.Fprintf(&b, "setsid tiers watch %s /payload/test/%s -test.v=test2json -test.timeout=%s", quiet, testName(d), timeout)
 		for _, f := range flags {
 			b.WriteString(" " + shellQuote(f))
 		}
