@@ -17,7 +17,7 @@ import (
 func pair(t *testing.T, vm testutil.RXE, tool string, args ...string) string {
 	t.Helper()
 	path := testutil.NeedProgram(t, tool)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	defer cancel()
 	var serverOut strings.Builder
 	server := exec.CommandContext(ctx, path, append([]string{"-d", vm.Dev[0]}, args...)...)

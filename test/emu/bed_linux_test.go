@@ -16,10 +16,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // limit is for both ends of a row; what kills them when it is over gets some more.
-const limit = 20 * time.Second
+const limit = testutil.Patience - 20*time.Second
 
 var (
 	root string // of the repository

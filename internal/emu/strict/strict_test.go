@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 func newReport(t *testing.T, w *bytes.Buffer, ignore ...string) *Report {
@@ -103,7 +105,7 @@ func TestReport_NeverWaits(t *testing.T) {
 	for i := range 5000 {
 		r.Violation(i, "leak", "x")
 	}
-	if d := time.Since(start); d > 3*time.Second {
+	if d := time.Since(start); d > testutil.Patience {
 		t.Errorf("5000 violations took %v", d)
 	}
 	close(s)

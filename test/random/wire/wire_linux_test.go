@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // line is what is compared of a line of the emulator's trace.
@@ -65,7 +67,7 @@ func record(t *testing.T, bin, path string, seed int) (rec recording, events int
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), path)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	defer cancel()
 	c := exec.CommandContext(ctx, filepath.Join(wd, "../../../.build/bin/emu"), "--strict", "--trace="+file, "--trace-json", "--trace-raw", "--device", "mlx5_0", "--device", "mlx5_1",
 		"--", bin, "-test.run=^TestRXE_RandomInTurn$", "-test.v", "-test.count=1")
