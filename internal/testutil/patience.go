@@ -1,6 +1,7 @@
 package testutil
 
 import (
+	"os"
 	"testing"
 	"time"
 )
@@ -20,3 +21,9 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 		time.Sleep(pause)
 	}
 }
+
+// FullEnv asks for every row of the long tests everywhere: make test-full. Without it each kind of row runs somewhere.
+const FullEnv = "PUREVERBS_FULL"
+
+// Full reports whether every row is to run.
+func Full() bool { return os.Getenv(FullEnv) != "" }

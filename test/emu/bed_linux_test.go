@@ -25,7 +25,7 @@ const limit = testutil.Patience - 20*time.Second
 
 var (
 	root string // of the repository
-	full = os.Getenv("EMU_FULL") != ""
+	full = testutil.Full()
 	port atomic.Int32
 )
 

@@ -7,19 +7,20 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 )
 
 // emulator is the program that runs tests on the emulated device, in strict mode: two devices, as the VM has.
 const emulator = ".build/bin/emu"
 
-// emu runs on the emulated ConnectX what the VM's tests run on SoftRoCE, with libmlx5's data path and with our own, and then the stock programs.
+// emu runs on the emulated ConnectX what the VM's tests run on SoftRoCE, with libmlx5's data path and with our own, and the stock programs.
 func (r *runner) emu(ctx context.Context) ([]Result, error) {
-	if err := r.command(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/...").Run(); err != nil {
-		return nil, fmt.Errorf("go build: %w", err)
+	if out, err := r.quietly(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/emu"); err != nil {
+		return nil, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	var results []Result
+	if out, err := r.quietly(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/..."); err != nil {
+		results = append(results, Result{"emu", "tiers", "(build)", Fail, out + err.Error() + "\n"})
 	}
 	if r.ratios {
 		dirs, err := packagesWith(r.root, "TestEmuRatios", r.pkg)
@@ -39,7 +40,7 @@ func (r *runner) emu(ctx context.Context) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.inLanes(ctx, jobs), nil
+	return append(results, r.inLanes(ctx, jobs)...), nil
 }
 
 // job is some packages' tests, one run after another: what has fixed ports must not run beside itself.
@@ -92,27 +93,21 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 	return jobs, nil
 }
 
-// inLanes runs jobs, as many at a time as the machine has processors for. The results are in the order of the jobs.
+// inLanes runs jobs beside each other. The results are in the order of the jobs.
 func (r *runner) inLanes(ctx context.Context, jobs []job) []Result {
-	var (
-		wg      sync.WaitGroup
-		next    atomic.Int32
-		results = make([][]Result, len(jobs))
-	)
-	for range min(runtime.NumCPU(), 4, len(jobs)) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(jobs) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				for _, run := range jobs[i].runs {
-					res, err := run(ctx)
-					if err != nil {
-						res = append(res, Result{"emu", jobs[i].name, "(run)", Fail, err.Error() + "\n"})
-					}
-					results[i] = append(results[i], res...)
-				}
+	results := make([][]Result, len(jobs))
+	inParallel(len(jobs), func(i int) {
+		for _, run := range jobs[i].runs {
+			if ctx.Err() != nil {
+				return
 			}
-		})
-	}
-	wg.Wait()
+			res, err := run(ctx)
+			if err != nil {
+				res = append(res, Result{"emu", jobs[i].name, "(run)", Fail, err.Error() + "\n"})
+			}
+			results[i] = append(results[i], res...)
+		}
+	})
 	return slices.Concat(results...)
 }
 
