@@ -384,6 +384,7 @@ func TestStrangers(t *testing.T) {
 			{"part of a version", "6.0", false, ErrSilent, "3 of 16 bytes"},
 			{"closed in a version", "6.0", true, ErrClosed, "3 of 16 bytes"},
 			{"huge page", ver + "\xff\xff\xff\xff", false, ErrGarbage, "page size"},
+			{"page of a megabyte", ver + "\x00\x10\x00\x00", false, ErrGarbage, "page size is 1048576, expected 1 to 262144"},
 			{"zero page", ver + "\x00\x00\x00\x00", false, ErrGarbage, "page size"},
 			{"huge line", ver + "\x00\x00\x10\x00" + "\x7f\xff\xff\xff", false, ErrGarbage, "cache line"},
 			{"bad mtu", ver + "\x00\x00\x10\x00" + "\x00\x00\x00\x40" + "9\x00", false, ErrGarbage, "MTU"},
