@@ -67,7 +67,7 @@ func TestWatch(t *testing.T) {
 		want string
 	}{
 		{"passes on", []string{"1h", "sh", "-c", "echo out; echo err >&2; exit 7"}, 7, "out\nerr\n"},
-		{"silence", []string{"300ms", "sh", "-c", "echo hello; sleep 10000"}, 124, "hello\ntiers: sh printed nothing for 300ms, and was ended\n"},
+		{"silence", []string{"3s", "sh", "-c", "echo hello; sleep 10000"}, 124, "hello\ntiers: sh printed nothing for 3s, and was ended\n"},
 		{"killed", []string{"1h", "sh", "-c", "kill -KILL $$"}, 137, "tiers: sh: killed\n"},
 		{"no duration", []string{"soon", "true"}, 2, ""},
 		{"no limit", []string{"0s", "true"}, 2, ""},
