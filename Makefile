@@ -1,6 +1,6 @@
 # make setup   installs what is missing (Debian 12, root)
 # make demo    GIDs, bandwidth and latency on two emulated adapters
-# make test    every tier; test-TIER runs one. PKG=./ibv and RUN=regexp narrow it
+# make test    every tier; test-TIER runs one, test-full every row. PKG=./ibv and RUN=regexp narrow it
 # docs/testing.md tells the rest.
 
 SHELL := /bin/bash
@@ -16,7 +16,7 @@ V ?=
 TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)
 ALL := lint unit race releases arm64 bench emu rxe
 
-.PHONY: all setup build test soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-rxe demo clean
+.PHONY: all setup build test test-full soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-rxe demo clean
 
 all: build
 
@@ -29,28 +29,33 @@ build:
 .build/bin/tiers: $(wildcard test/tiers/*.go)
 	@CGO_ENABLED=0 go build -trimpath -o .build/bin/ ./test/tiers
 
-test: setup build
+# Not on the build: what does not build is a failure of the tiers that need it, and keeps none of the others from running.
+test: setup .build/bin/tiers
 	$(TIERS) $(ALL)
+
+# Every row, in each of its places.
+test-full: setup .build/bin/tiers
+	PUREVERBS_FULL=1 $(TIERS) $(ALL)
 
 $(addprefix test-,$(ALL) hw): test-%: .build/bin/tiers
 	$(TIERS) $*
 
 bench: setup .build/bin/tiers
-	.build/bin/tiers -figures $(if $(PKG),-pkg '$(PKG)') unit $(if $(shell grep -rl '^func TestRXEFigures' --include=*_test.go cmd examples ibv internal loader),rxe)
+	.build/bin/tiers -figures -quiet 30m $(if $(PKG),-pkg '$(PKG)') unit $(if $(shell grep -rl '^func TestRXEFigures' --include=*_test.go cmd examples ibv internal loader),rxe)
 
 bench-emu: setup .build/bin/tiers
-	.build/bin/tiers -ratios -timeout 14m emu
+	.build/bin/tiers -ratios -quiet 14m -timeout 14m emu
 
 # Memory of idle connections, and connections a second beside cmtime.
 bench-cm: setup .build/bin/tiers
-	.build/bin/tiers -ratios -pkg ./rdmacm -timeout 14m rxe
+	.build/bin/tiers -ratios -pkg ./rdmacm -quiet 14m -timeout 14m rxe
 
 bench-rxe: setup .build/bin/tiers
-	.build/bin/tiers -ratios -timeout 14m rxe
+	.build/bin/tiers -ratios -quiet 14m -timeout 14m rxe
 
 # Ten minutes, or SOAK=1h: programs that come, go and are killed, and random operations against a model.
 soak: setup build
-	PUREVERBS_SOAK=$(or $(SOAK),10m) .build/bin/tiers -timeout 3h -run 'TestEmuSoak|TestRXE_Random' emu
+	PUREVERBS_SOAK=$(or $(SOAK),10m) .build/bin/tiers -quiet 3h -timeout 3h -run 'TestEmuSoak|TestRXE_Random' emu
 
 demo: setup build
 	scripts/demo

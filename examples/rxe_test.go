@@ -17,9 +17,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// patience is how long anything may take on the emulated CPU before it counts
-// as hanging.
-const patience = 90 * time.Second
+// patience is how long anything may take before it counts as hanging.
+const patience = testutil.Patience
 
 // process is a program that runs in the background.
 type process struct {

@@ -89,7 +89,7 @@ func exchange(ctx context.Context, c *rdmacm.Conn, first bool) error {
 // TestRXECM_Ucmatose plays either side against ucmatose.
 func TestRXECM_Ucmatose(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	defer cancel()
 	t.Run("stock client", func(t *testing.T) {
 		l, err := rdmacm.Listen(ctx, net.JoinHostPort(rxe.Host[0], "0"), matose())

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 func failing(t testing.TB, fn string, e syscall.Errno) {
@@ -719,7 +721,7 @@ func TestFake_ChannelFails(t *testing.T) {
 			errs <- err
 		}()
 	}
-	for deadline := time.Now().Add(10 * time.Second); !waiting(s.cq, 2); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testutil.Patience); !waiting(s.cq, 2); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nobody waits")
 		}

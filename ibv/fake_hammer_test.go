@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -119,7 +120,7 @@ func TestFake_HammerPostAndPoll(t *testing.T) {
 		}
 	})
 	posting.Wait()
-	for deadline := time.Now().Add(20 * time.Second); seen.Load() < posted.Load() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testutil.Patience); seen.Load() < posted.Load() && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
@@ -209,7 +210,7 @@ func testHammerClose(t *testing.T) {
 		go func() { wg.Wait(); close(finished) }()
 		select {
 		case <-finished:
-		case <-time.After(30 * time.Second):
+		case <-time.After(testutil.Patience):
 			buf := make([]byte, 1<<16)
 			t.Fatalf("calls on closed objects do not return:\n%s", buf[:runtime.Stack(buf, true)])
 		}

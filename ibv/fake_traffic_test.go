@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 func TestFake_Devices(t *testing.T) {
@@ -352,7 +354,7 @@ func TestFake_SolicitedEvents(t *testing.T) {
 	post(t, s.qp, SendWR{ID: 4, Opcode: OpSend, Flags: Solicited, SGEs: []SGE{s.mr.SGE(4096, 8)}})
 	select {
 	case <-w.ch:
-	case <-time.After(10 * time.Second):
+	case <-time.After(testutil.Patience):
 		t.Error("no event for a solicited completion")
 	}
 }

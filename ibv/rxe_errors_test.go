@@ -344,7 +344,7 @@ func TestRXE_CloseRaces(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for start := time.Now(); time.Since(start) < 30*time.Second; {
+			for start := time.Now(); time.Since(start) < testutil.Patience; {
 				if err := f(); err != nil && !errors.Is(err, ErrQueueFull) {
 					if !errors.Is(err, ErrClosed) {
 						t.Errorf("%s: %v", name, err)

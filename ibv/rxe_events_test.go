@@ -148,7 +148,7 @@ func TestRXE_WaitEnds(t *testing.T) {
 				if !errors.Is(err, ErrClosed) {
 					t.Errorf("close under wait and poll: %v", err)
 				}
-			case <-time.After(30 * time.Second):
+			case <-time.After(testutil.Patience):
 				t.Fatal("a call did not notice that the CQ was closed")
 			}
 		}
@@ -255,7 +255,7 @@ func TestRXE_AsyncEvents(t *testing.T) {
 			if !errors.Is(err, ErrClosed) {
 				t.Errorf("async event across Close: %v", err)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(testutil.Patience):
 			t.Fatal("AsyncEvent did not notice Close")
 		}
 	}
@@ -269,7 +269,7 @@ func restoreNet(t *testing.T, rxe testutil.RXE) {
 		command(t, path)
 	}
 	want := GIDFromIP(t, rxe.IP[1])
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(testutil.Patience); ; time.Sleep(50 * time.Millisecond) {
 		c := must(Open(rxe.Dev[1]))(t)
 		g, gerr := c.QueryGID(rxe.Port, rxe.GID)
 		p, perr := c.QueryPort(rxe.Port)

@@ -3,7 +3,6 @@ package ibv
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
@@ -83,7 +82,7 @@ func newPair(t testing.TB, opt *QPOptions, conn *ConnectOptions) (a, b *side) {
 // timeout bounds a test's waiting; it is no measure of speed.
 func timeout(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }

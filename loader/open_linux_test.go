@@ -44,7 +44,7 @@ func child(t *testing.T, name string, env ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, exe)
 	c.Env = append(os.Environ(), append(env, childEnv+"="+name)...)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
 // Info is what [Report] found. Its text and its JSON are for bug reports.
@@ -134,7 +135,8 @@ func kernel() string {
 func (r *Info) String() string {
 	var b strings.Builder
 	line := func(key, format string, args ...any) {
-		fmt.Fprintf(&b, "%-14s %s\n", key, fmt.Sprintf(format, args...))
+		// Paths and names are those of files.
+		fmt.Fprintf(&b, "%-14s %s\n", key, printable.Message(fmt.Sprintf(format, args...)))
 	}
 	line("host", "%s", r.Host)
 	line("calls", "%s", r.HotPath)

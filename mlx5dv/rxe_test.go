@@ -138,7 +138,7 @@ func write(t testing.TB, qp *ibv.QP, cq *ibv.CQ, mr *ibv.MR) ibv.WC {
 	if _, err := qp.PostSend([]ibv.SendWR{{ID: 7, Opcode: ibv.OpWrite, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(0, 64)}, Remote: mr.Remote().At(2048)}}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
 	defer cancel()
 	var wc [1]ibv.WC
 	if _, err := cq.Wait(ctx, wc[:]); err != nil {
@@ -324,7 +324,7 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 		t.Errorf("post recv to a raw QP: %v", err)
 	}
 
-	limit, cancel := context.WithTimeout(t.Context(), time.Minute)
+	limit, cancel := context.WithTimeout(t.Context(), testutil.Patience)
 	defer cancel()
 	data := func(b []byte, at int, n uint32) {
 		sge := mr.SGE(at, 0)

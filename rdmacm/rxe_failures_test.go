@@ -141,7 +141,7 @@ func TestRXE_CM_Timeout(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connect response") {
 		t.Errorf("error %v", err)
 	}
-	if d := time.Since(start); d > 5*time.Second {
+	if d := time.Since(start); d > testutil.Patience {
 		t.Errorf("it took %v", d)
 	}
 }

@@ -42,12 +42,12 @@ func closing[T interface{ Close() error }](t testing.TB, v T) T {
 // timeout bounds a test's waiting; it is no measure of speed.
 func timeout(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-const wait = 5 * time.Second
+const wait = time.Minute
 
 // local is an address of a device, with port 0: any.
 func local(t testing.TB) netip.AddrPort {

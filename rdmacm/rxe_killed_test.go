@@ -63,7 +63,7 @@ func small() *Options { return &Options{QP: ibv.QPOptions{MaxSendWR: 4, MaxRecvW
 // dialOnce opens a connection, sends a message, waits until it has arrived, and
 // closes it.
 func dialOnce(addr string) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	defer cancel()
 	c, err := Dial(ctx, addr, small())
 	if err != nil {
@@ -223,7 +223,7 @@ func TestRXE_CM_Killed(t *testing.T) {
 	}
 	idle := func() {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(testutil.Patience); ; time.Sleep(10 * time.Millisecond) {
 			mu.Lock()
 			n := open
 			mu.Unlock()
@@ -234,7 +234,7 @@ func TestRXE_CM_Killed(t *testing.T) {
 				return
 			}
 			if time.Now().After(end) {
-				t.Fatalf("%d connections are open 20 s after their peers are gone", n)
+				t.Fatalf("%d connections are open %v after their peers are gone", n, testutil.Patience)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
+	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
 // Exit codes.
@@ -41,7 +43,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	if err != nil {
 		for _, e := range split(err) {
-			fmt.Fprintf(stderr, "perf: %v\n", e)
+			say(stderr, e)
 		}
 		fmt.Fprintln(stderr, "perf --help shows how it is used")
 		return exitUsage
@@ -86,11 +88,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			err = fmt.Errorf("interrupted: %w", err)
 		}
 		for _, e := range split(err) {
-			fmt.Fprintf(stderr, "perf: %v\n", e)
+			say(stderr, e)
 		}
 		return exitFailure
 	}
 	return exitOK
+}
+
+// say prints an error, in which may stand what came from the peer or from sysfs, one message for each of its lines.
+func say(w io.Writer, err error) {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(w, "perf: %s\n", printable.Message(strings.TrimSuffix(line, "\n")))
+	}
 }
 
 // split takes joined errors apart, to print each on its line.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/pureverbs/pureverbs/internal/printable"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -179,7 +180,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 // say prints a message; an error of several lines becomes several messages.
 func say(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(w, "show_gids: %s\n", printable(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintf(w, "show_gids: %s\n", printable.Message(strings.TrimSuffix(line, "\n")))
 	}
 }
 

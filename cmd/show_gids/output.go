@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,21 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"github.com/pureverbs/pureverbs/internal/gid"
+	"github.com/pureverbs/pureverbs/internal/printable"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
-
-// printable replaces what a terminal might obey: names come from outside.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
-			return r
-		}
-		return '?'
-	}, s)
-}
 
 func writeTable(w io.Writer, rows []*row) {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
@@ -37,7 +28,7 @@ func writeTable(w io.Writer, rows []*row) {
 			ip, r.entry.Type.String(), r.entry.Netdev, r.port.StateName,
 		}
 		for i, s := range cells {
-			if cells[i] = printable(s); s == "" {
+			if cells[i] = printable.Name(s); s == "" {
 				cells[i] = "-"
 			}
 		}
@@ -85,7 +76,7 @@ func writeMlnx(w io.Writer, c *config, devs []sysfs.Device) int {
 					ver = e.TypeText[i:]
 				}
 				fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\n",
-					printable(d.Name), p.Number, e.Index, printable(e.Text), ip, printable(ver), printable(e.Netdev))
+					printable.Name(d.Name), p.Number, e.Index, printable.Name(e.Text), ip, printable.Name(ver), printable.Name(e.Netdev))
 				found++
 			}
 		}
@@ -158,10 +149,12 @@ func writeJSON(w io.Writer, l *listing) {
 	if o.Devices == nil {
 		o.Devices = []sysfs.Device{}
 	}
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	e.Encode(o) // into memory: cannot fail
+	w.Write(printable.JSON(b.Bytes()))
 }
 
 // writeBest prints the index of the GID to use, or that GID as JSON.
@@ -221,7 +214,7 @@ func explain(w io.Writer, rows []*row, cands []gid.Candidate, best int) {
 		if netdev == "" {
 			netdev = "-"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", printable(r.name()), r.entry.GID.Addr(), r.entry.Type, printable(netdev), why)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", printable.Name(r.name()), r.entry.GID.Addr(), r.entry.Type, printable.Name(netdev), why)
 	}
 	t.Flush()
 }

@@ -57,7 +57,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = errors.Join(err, show(stdout, r, opt))
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "devinfo:", err)
+		fmt.Fprintln(stderr, "devinfo:", escape(err.Error(), "\n"))
 		return 1
 	}
 	return 0
@@ -65,13 +65,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 func show(out io.Writer, r *report, opt options) error {
 	if opt.json {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+		text, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(out, escape(string(text), "\n"))
+		return err
 	}
 	if opt.list {
 		for _, d := range r.Devices {
-			if _, err := fmt.Fprintln(out, d.Name); err != nil {
+			if _, err := fmt.Fprintln(out, escape(d.Name, "")); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -76,6 +77,27 @@ func TestShow(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", d)
 			}
 		})
+	}
+}
+
+// Names come from outside: none of them may command the terminal.
+func TestShow_Hostile(t *testing.T) {
+	const hostile = "e\x1b[2J\x7f\u0085\u202e\U000e0001\n"
+	r := &report{Devices: []device{{Name: hostile, Firmware: hostile, Error: hostile, known: true, Ports: []port{{GIDs: []gid{{0, "::1", "RoCEv2", hostile}}}}}}}
+	for _, opt := range []options{{}, {verbose: true}, {list: true}, {json: true}} {
+		var out bytes.Buffer
+		if err := show(&out, r, opt); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range out.String() {
+			if !unicode.IsPrint(c) && c != '\n' {
+				t.Errorf("%+v: %q in %q", opt, c, out.String())
+			}
+		}
+		var back struct{ Devices []struct{ Name string } }
+		if opt.json && (json.Unmarshal(out.Bytes(), &back) != nil || back.Devices[0].Name != hostile) {
+			t.Errorf("another name in %s", out.String())
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ type writer struct {
 
 func (w *writer) line(depth int, format string, args ...any) {
 	if w.err == nil {
-		s := strings.Repeat("  ", depth) + fmt.Sprintf(format, args...)
+		s := strings.Repeat("  ", depth) + escape(fmt.Sprintf(format, args...), "")
 		_, w.err = fmt.Fprintln(w.out, strings.TrimRight(s, " "))
 	}
 }

@@ -172,7 +172,7 @@ func again(t *testing.T, env []string, args ...string) ([]byte, error) {
 		t.Fatal(err)
 	}
 	run := func(name string, args ...string) ([]byte, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute+stressTime(t))
+		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute+stressTime(t))
 		defer cancel()
 		c := exec.CommandContext(ctx, name, args...)
 		c.Env = append(os.Environ(), env...)

@@ -118,7 +118,7 @@ func TestStress(t *testing.T) {
 	go func() { s.wg.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(30*time.Second + d):
+	case <-time.After(4*time.Minute + d):
 		buf := make([]byte, 1<<20)
 		t.Fatalf("the goroutines do not end:\n%s", buf[:runtime.Stack(buf, true)])
 	}

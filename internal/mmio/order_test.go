@@ -12,7 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // step is what an instruction does to memory or to the order of memory, and the line of rdma-core v65.0 that does it there.
@@ -205,7 +206,7 @@ func disassemble(t *testing.T, arch, pattern string) map[string][]instruction {
 	if err != nil {
 		t.Fatalf("this test disassembles with the go tool: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
 	defer cancel()
 	run := func(args ...string) []byte {
 		t.Helper()

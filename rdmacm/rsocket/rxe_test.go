@@ -19,7 +19,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-const patience = 60 * time.Second // bounds waiting, measures nothing
+const patience = testutil.Patience // bounds waiting, measures nothing
 
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {

@@ -17,7 +17,7 @@ import (
 func pair(t *testing.T, vm testutil.RXE, tool string, args ...string) string {
 	t.Helper()
 	path := testutil.NeedProgram(t, tool)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	defer cancel()
 	var serverOut strings.Builder
 	server := exec.CommandContext(ctx, path, append([]string{"-d", vm.Dev[0]}, args...)...)
@@ -27,7 +27,7 @@ func pair(t *testing.T, vm testutil.RXE, tool string, args ...string) string {
 	}
 	var out []byte
 	var err error
-	for range 50 { // until the server listens
+	for ctx.Err() == nil { // until the server listens
 		time.Sleep(100 * time.Millisecond)
 		out, err = exec.CommandContext(ctx, path, append(append([]string{"-d", vm.Dev[1]}, args...), vm.IP[0])...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "onnect") {
@@ -66,14 +66,7 @@ func read(t *testing.T, path string) string {
 func waitState(t *testing.T, dev, want string) {
 	t.Helper()
 	path := "/sys/class/infiniband/" + dev + "/ports/1/state"
-	var have string
-	for range 100 {
-		if have = read(t, path); strings.Contains(have, want) {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("%s: state %q, want %s", dev, have, want)
+	testutil.Eventually(t, dev+" is "+want, func() bool { return strings.Contains(read(t, path), want) })
 }
 
 // TestRXEBed_Packets makes sure that the two devices talk over the wire

@@ -38,9 +38,10 @@ func boot(t *testing.T, script string, flags []string, args ...string) (code int
 }
 
 func TestVM_Exit(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const script = `echo "$PWD|$NAME|$1|$2|$PUREVERBS_TEST_TIER"; echo kept >/out/file; exit 42`
-	code, out, diag := boot(t, script, []string{"-t", "120", "-o", dir, "-e", "NAME=it's"}, "a b", `$"c'`)
+	code, out, diag := boot(t, script, []string{"-t", "900", "-o", dir, "-e", "NAME=it's"}, "a b", `$"c'`)
 	if code != 42 {
 		t.Errorf("exit code %d, want 42\n%s%s", code, out, diag)
 	}
@@ -53,6 +54,7 @@ func TestVM_Exit(t *testing.T) {
 }
 
 func TestVM_Hang(t *testing.T) {
+	t.Parallel()
 	code, out, diag := boot(t, "echo started; sleep 1000", []string{"-t", "20"})
 	if code != 124 || !strings.Contains(diag, "stopped after 20 s") {
 		t.Errorf("exit code %d, want 124\n%s%s", code, out, diag)
@@ -60,15 +62,17 @@ func TestVM_Hang(t *testing.T) {
 }
 
 func TestVM_Panic(t *testing.T) {
-	code, out, diag := boot(t, "echo started; echo c >/proc/sysrq-trigger; sleep 1000", []string{"-t", "120"})
+	t.Parallel()
+	code, out, diag := boot(t, "echo started; echo c >/proc/sysrq-trigger; sleep 1000", []string{"-t", "900"})
 	if code != 126 || strings.Count(diag, "the guest died") != 2 || !strings.Contains(diag, "trying once more") {
 		t.Errorf("exit code %d, want 126 after one retry\n%s%s", code, out, diag)
 	}
 }
 
 func TestVM_NoDevice(t *testing.T) {
+	t.Parallel()
 	// No veth takes this MTU, and so there is no pair.
-	code, out, diag := boot(t, "echo started", []string{"-t", "120", "-m", "100000"})
+	code, out, diag := boot(t, "echo started", []string{"-t", "900", "-m", "100000"})
 	if code != 125 || strings.Contains(out, "started") {
 		t.Errorf("exit code %d, want 125 without running the command\n%s%s", code, out, diag)
 	}

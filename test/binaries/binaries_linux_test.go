@@ -14,7 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // programs builds our commands and examples without cgo and returns their paths.
@@ -110,7 +111,7 @@ func TestPrograms(t *testing.T) {
 				}
 			}
 			copyFile(t, root+"/program", path)
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 			defer cancel()
 			c := exec.CommandContext(ctx, "/program", "--help")
 			c.Dir = "/"

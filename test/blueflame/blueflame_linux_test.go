@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestEmuBlueFlame counts the doorbells of each test of ibv, and those among them that were copies of a WQE.
@@ -42,7 +44,7 @@ func TestEmuBlueFlame(t *testing.T) {
 		{"libmlx5, thread domain", "ops", domain, nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
 			defer cancel()
 			trace := filepath.Join(t.TempDir(), "trace")
 			run := exec.CommandContext(ctx, emu, "--strict", "--trace="+trace, "--device", "mlx5_0", "--device", "mlx5_1", "--",

@@ -16,14 +16,16 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // limit is for both ends of a row; what kills them when it is over gets some more.
-const limit = 20 * time.Second
+const limit = testutil.Patience - 20*time.Second
 
 var (
 	root string // of the repository
-	full = os.Getenv("EMU_FULL") != ""
+	full = testutil.Full()
 	port atomic.Int32
 )
 

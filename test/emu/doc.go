@@ -3,5 +3,5 @@
 // with the libraries of several Debian releases.
 //
 //	go test ./test/emu/...              what CI runs
-//	EMU_FULL=1 go test ./test/emu/...   every program every way
+//	PUREVERBS_FULL=1 go test ./test/emu/...   every program every way
 package emu

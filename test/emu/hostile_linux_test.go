@@ -5,9 +5,15 @@ package emu
 import (
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
+
+// released waits in a script until the emulator has taken back all that programs had, and prints its numbers. When a program
+// is killed that is a moment later.
+const released = `for i in $(seq 600); do EMU control stats | grep -q '"contexts":0,"objects":0' && break; sleep 0.1; done; EMU control stats; `
 
 // TestEmuHostile lets a program do its worst. After it, in the same emulator, others work, and nothing of it is left.
 func TestEmuHostile(t *testing.T) {
@@ -26,11 +32,12 @@ func TestEmuHostile(t *testing.T) {
 	for _, what := range attacks {
 		runs = append(runs, run{what, here})
 	}
-	all := strings.Join(attacks, " ")
+	// Each leaves files open, which would fill the range of the emulator's descriptors in time.
+	all := strings.Join(attacks, " ") + strings.Repeat(" close", 8) + " signals"
 	for _, r := range append(runs, run{all, here}, run{"forks", ways[1]}, run{all, ways[1]}) {
-		t.Run(r.what+" "+r.name, func(t *testing.T) {
+		t.Run(strings.Join(slices.Compact(strings.Fields(r.what)), " ")+" "+r.name, func(t *testing.T) {
 			out, err := r.emulate(t, nil, "sh", "-c", strings.NewReplacer("HOSTILE", bin("hostile"), "EMU", bin("emu"), "PAIR", bin("pair")).Replace(
-				"timeout -s KILL 25 HOSTILE "+r.what+` || echo "it ended with $?"; sleep 0.3; EMU control stats; PAIR -p 21970 ibv_rc_pingpong -p 21970 -g 3 -c -- ibv_rc_pingpong -p 21970 -g 3 -c 127.0.0.1; ibv_devinfo`))
+				"timeout -s KILL "+strconv.Itoa(int(limit.Seconds()))+" HOSTILE "+r.what+` || echo "it ended with $?"; `+released+`PAIR -t `+limit.String()+` -p 21970 ibv_rc_pingpong -p 21970 -g 3 -c -- ibv_rc_pingpong -p 21970 -g 3 -c 127.0.0.1; ibv_devinfo`))
 			code := ""
 			if err != nil {
 				code = err.Error()

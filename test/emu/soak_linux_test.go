@@ -69,7 +69,7 @@ func soak(t *testing.T, length time.Duration) {
 			for n := 0; time.Now().Before(end); n++ {
 				p := strconv.Itoa(23000 + int(w)*2000 + n%2000)
 				s, c := row{command: soaked[rnd.IntN(len(soaked))]}.ends(here, p)
-				args := []string{"-t", "20s"}
+				args := []string{"-t", limit.String()}
 				args = append(args, awaited(s, p)...)
 				x := exec.Command(filepath.Join(root, ".build/bin/pair"), append(append(append(args, s...), "--"), c...)...)
 				x.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -96,9 +96,9 @@ func soak(t *testing.T, length time.Duration) {
 	early = stats(t) // programs are running, which makes it larger rather than smaller
 	wg.Wait()
 	var late map[string]int64
-	for range 50 { // what was killed last is still being released
-		time.Sleep(100 * time.Millisecond)
-		if late = stats(t); late["contexts"] == 0 && late["descriptors"] <= early["descriptors"] {
+	for over := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) { // what was killed last is still being released
+		late = stats(t)
+		if late["contexts"] == 0 && late["descriptors"] <= early["descriptors"] && late["goroutines"] <= early["goroutines"] || time.Now().After(over) {
 			break
 		}
 	}

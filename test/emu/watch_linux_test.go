@@ -7,8 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestEmuStrict runs a program that forgets something. What the adapter itself would punish is tested in the engine.
@@ -66,17 +68,29 @@ func TestEmuFaults(t *testing.T) {
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
 			r := row{command: tt.command, emu: []string{"--strict-ignore=leak", "--trace", "--fault", tt.fault}}
-			s, c := r.ends(here, "21900")
-			args := []string{filepath.Join(root, ".build/bin/pair"), "-t", "4s"}
-			args = append(args, awaited(s, "21900")...)
-			out, err := here.emulate(t, r.emu, append(append(append(args, s...), "--"), c...)...)
+			fired := regexp.MustCompile(`fault spec=` + regexp.QuoteMeta(tt.fault))
+			// Most end by themselves. What waits for ever is killed, once the fault has been.
+			wait := limit
+			if tt.want == "killed" {
+				wait = 4 * time.Second
+			}
+			var out string
+			var err error
+			for again := true; again; wait *= 4 {
+				p := strconv.Itoa(21000 + int(port.Add(1)))
+				s, c := r.ends(here, p)
+				args := []string{filepath.Join(root, ".build/bin/pair"), "-t", min(wait, limit).String()}
+				args = append(args, awaited(s, p)...)
+				out, err = here.emulate(t, r.emu, append(append(append(args, s...), "--"), c...)...)
+				again = !fired.MatchString(out) && wait < limit
+			}
 			if (err == nil) != tt.ok {
 				t.Errorf("%v; succeeds: want %v", err, tt.ok)
 			}
 			if !regexp.MustCompile(tt.want).MatchString(out) {
 				t.Errorf("no %s", tt.want)
 			}
-			if !regexp.MustCompile(`fault spec=` + regexp.QuoteMeta(tt.fault)).MatchString(out) {
+			if !fired.MatchString(out) {
 				t.Error("the trace does not tell of the fault")
 			}
 			if t.Failed() {
@@ -101,7 +115,7 @@ func TestEmuControl(t *testing.T) {
 		{"strict", "EMU control strict", `^\[\]$`},
 		{"bad", "EMU control port mlx5_0 2 down; EMU control gid mlx5_0 1 999 ::1; EMU control port mlx5_9 1 up; EMU control shout; EMU control trace on",
 			`(?s)no port "2" of mlx5_0; want 1 to 1.*no index "999".*want 0 to 255.*no device "mlx5_9"; there are: mlx5_0, mlx5_1.*no request "shout".*start emu with --trace`},
-		{"counters", "D=/sys/class/infiniband/mlx5_0/ports/1; cat $D/counters/port_xmit_data $D/hw_counters/rx_write_requests; PAIR -p 21910 ib_write_bw -p 21910 -n 100 -s 65536 -- ib_write_bw -p 21910 -n 100 -s 65536 127.0.0.1 >/dev/null; cat $D/counters/port_xmit_data $D/hw_counters/rx_write_requests",
+		{"counters", "D=/sys/class/infiniband/mlx5_0/ports/1; cat $D/counters/port_xmit_data $D/hw_counters/rx_write_requests; PAIR -t 3m -p 21910 ib_write_bw -p 21910 -n 100 -s 65536 -- ib_write_bw -p 21910 -n 100 -s 65536 127.0.0.1 >/dev/null; cat $D/counters/port_xmit_data $D/hw_counters/rx_write_requests",
 			`^0\n0\n16384\d\d\n10[05]\n$`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -118,8 +132,8 @@ func TestEmuControl(t *testing.T) {
 func TestEmuStats(t *testing.T) {
 	emu, pair := filepath.Join(root, ".build/bin/emu"), filepath.Join(root, ".build/bin/pair")
 	round := strings.NewReplacer("EMU", emu, "PAIR", pair).Replace(
-		`PAIR -p 21920 ib_send_bw -p 21920 -n 50 -- ib_send_bw -p 21920 -n 50 127.0.0.1 >/dev/null; PAIR -cm 21921 rping -s -a 127.0.0.1 -p 21921 -C 3 -- rping -c -a 127.0.0.1 -p 21921 -C 3 >/dev/null
-ib_write_bw -p 21922 >/dev/null & k=$!; sleep 0.1; kill -9 $k; wait $k 2>/dev/null; sleep 0.3; EMU control stats; `)
+		`PAIR -t 3m -p 21920 ib_send_bw -p 21920 -n 50 -- ib_send_bw -p 21920 -n 50 127.0.0.1 >/dev/null; PAIR -t 3m -cm 21921 rping -s -a 127.0.0.1 -p 21921 -C 3 -- rping -c -a 127.0.0.1 -p 21921 -C 3 >/dev/null
+ib_write_bw -p 21922 >/dev/null & k=$!; sleep 0.1; kill -9 $k; wait $k 2>/dev/null; ` + released)
 	out, err := here.emulate(t, []string{"--strict-ignore=leak"}, "sh", "-c", strings.Repeat(round, 6))
 	var all []map[string]int64
 	for line := range strings.Lines(out) {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/test/compare"
 )
 
@@ -103,7 +104,7 @@ func drive(ctx context.Context, w io.Writer, perf string) error {
 		rounds, runs, divide = 7, 3, 1
 	}
 	fmt.Fprintln(w, "# emulated device: its speed says nothing about a NIC's; a ratio is ours/stock on the same device")
-	port := 21000
+	port := 30000
 	for _, c := range comparisons {
 		var ratios, oursAll, stockAll []float64
 		args := func() []string {
@@ -156,7 +157,7 @@ func drive(ctx context.Context, w io.Writer, perf string) error {
 
 // pair runs a server and its client, and returns what the client printed.
 func pair(ctx context.Context, program string, args []string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, testutil.Patience)
 	defer cancel()
 	var serverOut, out, diag bytes.Buffer
 	server := exec.CommandContext(ctx, program, args...)

@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-const patience = 30 * time.Second
+const patience = testutil.Patience
 
 // host is one end of a program: an open device.
 type host struct {

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/test/compare"
@@ -117,7 +116,7 @@ func try(t *testing.T, who string, measure func() (float64, error)) float64 {
 
 // pair runs a server on the first device and its client on the second, and returns what the client printed.
 func pair(ctx context.Context, vm testutil.RXE, program string, args []string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, testutil.Patience)
 	defer cancel()
 	var serverOut, out, diag bytes.Buffer
 	server := exec.CommandContext(ctx, "taskset", slices.Concat([]string{"1", program}, args, []string{"-d", vm.Dev[0]})...)

@@ -4,17 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // emulator is the program that runs tests on the emulated device, in strict mode: two devices, as the VM has.
 const emulator = ".build/bin/emu"
 
-// emu runs on the emulated ConnectX what the VM's tests run on SoftRoCE, with libmlx5's data path and with our own, and then the stock programs.
+// emu runs on the emulated ConnectX what the VM's tests run on SoftRoCE, with libmlx5's data path and with our own, and the stock programs.
 func (r *runner) emu(ctx context.Context) ([]Result, error) {
-	if err := r.command(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/...").Run(); err != nil {
-		return nil, fmt.Errorf("go build: %w", err)
+	if out, err := r.quietly(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/emu"); err != nil {
+		return nil, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	var results []Result
+	if out, err := r.quietly(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/..."); err != nil {
+		results = append(results, Result{"emu", "tiers", "(build)", Fail, out + err.Error() + "\n"})
 	}
 	if r.ratios {
 		dirs, err := packagesWith(r.root, "TestEmuRatios", r.pkg)
@@ -24,65 +30,94 @@ func (r *runner) emu(ctx context.Context) ([]Result, error) {
 		for i := range dirs {
 			dirs[i] = "./" + dirs[i]
 		}
-		return r.gotest(ctx, "emu", []string{"PUREVERBS_FIGURES=1"}, append([]string{"-run=^TestEmuRatios", "-p=1"}, dirs...)...)
+		return r.gotest(ctx, "emu", nil, []string{"PUREVERBS_FIGURES=1"}, append([]string{"-run=^TestEmuRatios", "-p=1"}, dirs...)...)
 	}
 	run := "-run=^TestRXE|^TestEmu"
 	if r.run != "" {
 		run = "-run=" + r.run
 	}
-	var results []Result
+	jobs, err := r.emuJobs(run)
+	if err != nil {
+		return nil, err
+	}
+	return append(results, r.inLanes(ctx, jobs)...), nil
+}
+
+// job is some packages' tests, one run after another: what has fixed ports must not run beside itself.
+type job struct {
+	name string
+	runs []func(context.Context) ([]Result, error)
+}
+
+// long is the packages that take longest, the longest first. They begin first, so that no lane waits for one of them in the end.
+var long = []string{"test/emu", "cmd/perf", "examples", "rdmacm"}
+
+// emuJobs is what tier emu runs.
+func (r *runner) emuJobs(run string) ([]job, error) {
+	byDir := map[string]*job{}
+	at := func(d string) *job {
+		if byDir[d] == nil {
+			byDir[d] = &job{name: d}
+		}
+		return byDir[d]
+	}
 	dirs, err := packagesWith(r.root, "TestRXE", r.pkg)
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range []string{"ops", "direct"} {
-		var own, mixed []string
-		for _, d := range dirs {
-			switch d {
-			case "test/rxebench", "test/bed":
-				// These compare with the stock tools in the VM, or look at the VM itself.
-			case "cmd/perf":
-				if path == "direct" { // it is long, and TestEmuPairs runs it on either path
-					mixed = append(mixed, "./"+d)
-				}
-			case "rdmacm/rsocket", "examples":
-				mixed = append(mixed, "./"+d)
-			default:
-				own = append(own, "./"+d)
+	for _, d := range dirs {
+		strict := "--strict"
+		switch d {
+		case "test/rxebench", "test/bed":
+			continue // they compare with the stock tools in the VM, or look at the VM itself
+		case "cmd/perf", "rdmacm/rsocket", "examples":
+			strict = "--strict-ignore=leak" // stock programs do not destroy all that they made
+		}
+		for _, path := range []string{"ops", "direct"} {
+			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) { return r.emulated(ctx, path, run, strict, "./"+d) })
+		}
+	}
+	if dirs, err = packagesWith(r.root, "TestEmu", r.pkg); err != nil {
+		return nil, err
+	}
+	for _, d := range dirs {
+		at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) { return r.gotest(ctx, "emu", nil, nil, run, "./"+d) })
+	}
+	var jobs []job
+	for _, d := range append(slices.Clone(long), slices.Sorted(maps.Keys(byDir))...) {
+		if byDir[d] != nil {
+			jobs = append(jobs, *byDir[d])
+			delete(byDir, d)
+		}
+	}
+	return jobs, nil
+}
+
+// inLanes runs jobs beside each other. The results are in the order of the jobs.
+func (r *runner) inLanes(ctx context.Context, jobs []job) []Result {
+	results := make([][]Result, len(jobs))
+	inParallel(len(jobs), func(i int) {
+		for _, run := range jobs[i].runs {
+			if ctx.Err() != nil {
+				return
 			}
+			res, err := run(ctx)
+			if err != nil {
+				res = append(res, Result{"emu", jobs[i].name, "(run)", Fail, err.Error() + "\n"})
+			}
+			results[i] = append(results[i], res...)
 		}
-		res, err := r.emulated(ctx, path, run, "--strict", own)
-		results = append(results, res...)
-		if err == nil {
-			// Stock programs do not destroy all that they made.
-			res, err = r.emulated(ctx, path, run, "--strict-ignore=leak", mixed)
-			results = append(results, res...)
-		}
-		if err != nil {
-			results = append(results, Result{"emu", "tiers", path, Fail, err.Error() + "\n"})
-		}
-	}
-	dirs, err = packagesWith(r.root, "TestEmu", r.pkg)
-	if err != nil || len(dirs) == 0 {
-		return results, err
-	}
-	for i := range dirs {
-		dirs[i] = "./" + dirs[i]
-	}
-	res, err := r.gotest(ctx, "emu", nil, append([]string{run, "-p=1"}, dirs...)...)
-	return append(results, res...), err
+	})
+	return slices.Concat(results...)
 }
 
 const skipFigures = "-skip=^TestRXEFigures|^TestRXERatios"
 
-// emulated runs packages on two devices with a data path.
-func (r *runner) emulated(ctx context.Context, path, run, strict string, pkgs []string) ([]Result, error) {
-	if len(pkgs) == 0 {
-		return nil, nil
-	}
+// emulated runs a package on two devices with a data path.
+func (r *runner) emulated(ctx context.Context, path, run, strict, pkg string) ([]Result, error) {
 	env := []string{"PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH=" + path, "PATH=" + filepath.Join(r.root, ".build/bin") + ":" + os.Getenv("PATH")}
-	exec := filepath.Join(r.root, emulator) + " " + strict + " --device mlx5_0 --device mlx5_1 --"
-	res, err := r.gotest(ctx, "emu", env, append([]string{run, skipFigures, "-p=1", "-exec=" + exec}, pkgs...)...)
+	under := []string{filepath.Join(r.root, emulator), strict, "--device", "mlx5_0", "--device", "mlx5_1", "--"}
+	res, err := r.gotest(ctx, "emu", under, env, run, skipFigures, pkg)
 	for i := range res {
 		res[i].Package = path + " " + res[i].Package
 	}

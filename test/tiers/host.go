@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/version"
+	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,9 +17,14 @@ import (
 // releases are the Go releases, newest patch of each, that the bound in internal/ccall admits.
 var releases = []string{"go1.25.14", "go1.26.11", "go1.27.4"}
 
-// gotest runs go test -json with args and env and collects the results.
-func (r *runner) gotest(ctx context.Context, tier string, env []string, args ...string) ([]Result, error) {
-	args = append([]string{"test", "-json", "-vet=off", "-count=1", "-timeout=" + r.timeout.String()}, args...)
+// gotest runs go test -json with args and env, the test binaries below the program and flags in under, and collects the results.
+func (r *runner) gotest(ctx context.Context, tier string, under []string, env []string, args ...string) ([]Result, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	under = append([]string{self, "watch", r.quiet.String()}, under...)
+	args = append([]string{"test", "-json", "-vet=off", "-count=1", "-timeout=" + r.timeout.String(), "-exec=" + strings.Join(under, " ")}, args...)
 	c := r.command(ctx, "go", args...)
 	c.Env = append(c.Env, env...)
 	if r.figures {
@@ -89,22 +98,34 @@ func (r *runner) unit(ctx context.Context) ([]Result, error) {
 		for _, d := range dirs {
 			args = append(args, "./"+d)
 		}
-		return r.gotest(ctx, "unit", nil, args...)
+		return r.gotest(ctx, "unit", nil, nil, args...)
 	}
-	return r.gotest(ctx, "unit", nil, append(args, "-shuffle=on", r.pattern())...)
+	return r.gotest(ctx, "unit", nil, nil, append(args, "-shuffle=on", r.pattern())...)
 }
 
 func (r *runner) race(ctx context.Context) ([]Result, error) {
-	return r.gotest(ctx, "race", []string{"CGO_ENABLED=1"}, append(r.selection(), "-race", r.pattern())...)
+	return r.gotest(ctx, "race", nil, []string{"CGO_ENABLED=1"}, append(r.selection(), "-race", r.pattern())...)
 }
 
-// releases runs what depends on the Go runtime's insides with every release
-// that it claims, and once with neither optimisation nor inlining.
+// releases runs what depends on the Go runtime's insides with every release that it claims, and once with neither optimisation
+// nor inlining: the calls into C, and with each but this machine's own release what is built upon them.
 func (r *runner) releases(ctx context.Context) ([]Result, error) {
-	type variant struct{ name, env, arg string }
-	variants := []variant{{"-N -l", "", "-gcflags=all=-N -l"}}
+	calls := []string{"./internal/ccall/..."}
+	all := append(slices.Clone(calls), "./internal/abi", "./internal/dma", "./internal/mlx5", "./internal/ops", "./ibv")
+	if os.Getenv(fullEnv) != "" {
+		all = append(all, "./internal/mmio") // compiles for both architectures, to look at the code
+	}
+	type variant struct {
+		name, env, arg string
+		packages       []string
+	}
+	variants := []variant{{"-N -l", "", "-gcflags=all=-N -l", calls}}
 	for _, v := range releases {
-		variants = append(variants, variant{v, "GOTOOLCHAIN=" + v, "-gcflags="})
+		packages := all
+		if version.Lang(v) == version.Lang(runtime.Version()) {
+			packages = calls // tier unit runs the others with it
+		}
+		variants = append(variants, variant{v, "GOTOOLCHAIN=" + v, "-gcflags=", packages})
 	}
 	var results []Result
 	for _, v := range variants {
@@ -112,8 +133,12 @@ func (r *runner) releases(ctx context.Context) ([]Result, error) {
 		if v.env != "" {
 			env = append(env, v.env)
 		}
+		packages := v.packages
+		if r.pkg != "" {
+			packages = []string{r.pkg}
+		}
 		fmt.Fprintf(r.note, "with %s:\n", v.name)
-		res, err := r.gotest(ctx, "releases", env, append(r.selection(), v.arg, "./internal/ccall/...")...)
+		res, err := r.gotest(ctx, "releases", nil, env, append(append(r.selection(), v.arg), packages...)...)
 		for i := range res {
 			res[i].Package = v.name + " " + res[i].Package
 		}
@@ -140,13 +165,13 @@ func (r *runner) arm64(ctx context.Context) ([]Result, error) {
 		packages = []string{r.pkg}
 	}
 	// Debian 12 for amd64 has no libibverbs for arm64; the fake one is built.
-	args := append(r.selection(), "-skip=^TestRXE|^TestEmu|^TestFigures|^TestLib", "-exec=qemu-aarch64-static")
-	return r.gotest(ctx, "arm64", env, append(args, packages...)...)
+	args := append(r.selection(), "-skip=^TestRXE|^TestEmu|^TestFigures|^TestLib")
+	return r.gotest(ctx, "arm64", []string{"qemu-aarch64-static"}, env, append(args, packages...)...)
 }
 
 // bench runs every benchmark once, so that none rots.
 func (r *runner) bench(ctx context.Context) ([]Result, error) {
-	return r.gotest(ctx, "bench", nil, "-run=^$", "-bench=.", "-skip=^BenchmarkRXE", "-benchtime=1x", r.pattern())
+	return r.gotest(ctx, "bench", nil, nil, "-run=^$", "-bench=.", "-skip=^BenchmarkRXE", "-benchtime=1x", r.pattern())
 }
 
 // lint runs the checks that need no test. Each counts as one.

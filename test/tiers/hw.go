@@ -45,7 +45,7 @@ func (r *runner) hw(ctx context.Context) ([]Result, error) {
 	var results []Result
 	for _, path := range []string{"ops", "direct"} {
 		env := []string{"PUREVERBS_TEST_TIER=hw", devicesEnv + "=" + devices, "PUREVERBS_DATAPATH=" + path, "PATH=" + filepath.Join(r.root, ".build/bin") + ":" + os.Getenv("PATH")}
-		res, err := r.gotest(ctx, "hw", env, append([]string{run, skipFigures, "-p=1"}, pkgs...)...)
+		res, err := r.gotest(ctx, "hw", nil, env, append([]string{run, skipFigures, "-p=1"}, pkgs...)...)
 		for i := range res {
 			res[i].Package = path + " " + res[i].Package
 		}

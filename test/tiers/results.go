@@ -59,6 +59,7 @@ type parser struct {
 
 type openPackage struct {
 	tests               map[string]*strings.Builder
+	running             map[string]bool
 	output              strings.Builder
 	passed, failed, all int
 }
@@ -109,7 +110,7 @@ func (p *parser) event(e event) {
 	}
 	pkg := p.open[e.Package]
 	if pkg == nil {
-		pkg = &openPackage{tests: map[string]*strings.Builder{}}
+		pkg = &openPackage{tests: map[string]*strings.Builder{}, running: map[string]bool{}}
 		p.open[e.Package] = pkg
 	}
 	switch {
@@ -129,16 +130,13 @@ func (p *parser) event(e event) {
 			p.add(pkg, e.Package, benchName(e), Pass, "")
 		}
 	case e.Action == "run":
-		pkg.tests[e.Test] = new(strings.Builder)
+		pkg.tests[e.Test], pkg.running[e.Test] = new(strings.Builder), true
 	case e.Test != "" && e.Action == "pass":
 		p.add(pkg, e.Package, e.Test, Pass, "")
-		delete(pkg.tests, e.Test)
 	case e.Test != "" && e.Action == "fail":
 		p.add(pkg, e.Package, e.Test, Fail, pkg.text(e.Test))
-		delete(pkg.tests, e.Test)
 	case e.Test != "" && e.Action == "skip":
 		p.add(pkg, e.Package, e.Test, Skip, pkg.text(e.Test))
-		delete(pkg.tests, e.Test)
 	case e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip"):
 		p.end(e, pkg)
 	}
@@ -160,6 +158,8 @@ func (k *openPackage) text(test string) string {
 
 func (p *parser) add(k *openPackage, pkg, test string, s Status, out string) {
 	p.results = append(p.results, Result{p.tier, pkg, test, s, out})
+	delete(k.tests, test)
+	delete(k.running, test)
 	k.all++
 	switch s {
 	case Pass:
@@ -169,22 +169,26 @@ func (p *parser) add(k *openPackage, pkg, test string, s Status, out string) {
 	}
 }
 
-// end closes a package. One that failed without a failing test (a build, a
-// crash, an exit in mid-run) is a failure of its own.
+// end closes a package. The tests that were running when it failed, by a crash, an exit or a limit, have failed; one that
+// failed without any, as in its build, is a failure of its own.
 func (p *parser) end(e event, k *openPackage) {
-	if e.Action == "fail" && k.failed == 0 {
+	if e.Action == "fail" {
 		out := k.output.String()
 		if b := p.builds[e.FailedBuild]; b != nil {
 			out = b.String() + out
 		}
-		name := "(package)"
 		for _, t := range slices.Sorted(maps.Keys(k.tests)) {
-			if !strings.HasPrefix(t, "Benchmark") {
-				name = t // it was running when the process died
-				out += k.text(t)
+			if k.running[t] && !strings.HasPrefix(t, "Benchmark") {
+				p.add(k, e.Package, t, Fail, out+k.text(t))
+				out = "" // once is enough
 			}
 		}
-		p.add(k, e.Package, name, Fail, out)
+		if k.failed == 0 {
+			for _, t := range slices.Sorted(maps.Keys(k.tests)) {
+				out += k.text(t)
+			}
+			p.add(k, e.Package, "(package)", Fail, out)
+		}
 	}
 	delete(p.open, e.Package)
 	if k.all > 0 {
@@ -274,6 +278,10 @@ func report(w io.Writer, tiers []string, results []Result, list []allowance, too
 	fmt.Fprintln(w)
 	empty := false
 	for _, t := range tiers {
+		if _, ran := took[t]; !ran {
+			fmt.Fprintf(w, "tier %s: not run\n", t)
+			continue
+		}
 		c := count[t]
 		if c == nil {
 			c = new([4]int)

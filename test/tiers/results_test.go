@@ -64,6 +64,20 @@ func TestParser(t *testing.T) {
 			{"unit", "p", "TestA", Pass, ""},
 			{"unit", "p", "TestB", Fail, "SIGSEGV\n"},
 		}},
+		{"cut off after a failure", slices.Concat(
+			ran("p", "TestA", "fail", "    a_test.go:1: bad"),
+			ran("p", "TestB", "", "    b_test.go:2: hangs"),
+			ran("p", "TestB/x", "", "    b_test.go:3: here"),
+			[]event{{Action: "fail", Package: "p"}},
+		), []Result{
+			{"unit", "p", "TestA", Fail, "    a_test.go:1: bad\n"},
+			{"unit", "p", "TestB", Fail, "    b_test.go:2: hangs\n"},
+			{"unit", "p", "TestB/x", Fail, "    b_test.go:3: here\n"},
+		}},
+		{"a word after the end", slices.Concat(
+			ran("p", "TestA", "fail", "    a_test.go:1: bad"),
+			[]event{{Action: "output", Package: "p", Test: "TestA", Output: "FAIL\n"}, {Action: "fail", Package: "p"}},
+		), []Result{{"unit", "p", "TestA", Fail, "    a_test.go:1: bad\n"}}},
 		{"stream ends early", ran("p", "TestA", "", "half a word"), []Result{
 			{"unit", "p", "TestA", Fail, "half a word\n"},
 		}},
@@ -128,7 +142,7 @@ func TestReport(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var b strings.Builder
 			tiers := []string{"unit"}
-			if ok := report(&b, tiers, tt.results, allow, map[string]time.Duration{}); ok != tt.ok {
+			if ok := report(&b, tiers, tt.results, allow, map[string]time.Duration{"unit": 0}); ok != tt.ok {
 				t.Errorf("report = %v, want %v:\n%s", ok, tt.ok, b.String())
 			}
 			if !strings.Contains(b.String(), tt.want) {
@@ -240,13 +254,13 @@ func TestPackagesWith(t *testing.T) {
 }
 
 func TestGuestScript(t *testing.T) {
-	script := guestScript([]string{"a", "b/c"}, []string{"-test.run=^TestRXE_It's"}, time.Minute)
+	script := guestScript([]string{"a", "b/c"}, []string{"-test.run=^TestRXE_It's"}, time.Minute, time.Hour)
 	c := exec.Command("/bin/sh", "-n")
 	c.Stdin = strings.NewReader(script)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, script)
 	}
-	for _, want := range []string{"/payload/src/b/c", "/payload/test/b-c.test", `'-test.run=^TestRXE_It'\''s'`, "-test.timeout=1m0s", "timeout -s QUIT -k 10 75"} {
+	for _, want := range []string{"/payload/src/b/c", "/payload/test/b-c.test", `'-test.run=^TestRXE_It'\''s'`, "-test.timeout=1h0m0s", "tiers watch 1m0s /payload/test/a.test"} {
 		if !strings.Contains(script, want) {
 			t.Errorf("no %s in:\n%s", want, script)
 		}

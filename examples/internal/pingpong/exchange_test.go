@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // wire is what goes over the wire for address(0x11).
@@ -25,7 +26,7 @@ func address(qpn uint32) ibv.Endpoint {
 }
 
 // giveUp is how long a test waits for what must not hang.
-const giveUp = 10 * time.Second
+const giveUp = testutil.Patience
 
 // freePort finds a TCP port that nobody listens on.
 func freePort(t *testing.T) int {

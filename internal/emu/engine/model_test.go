@@ -15,6 +15,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 var seedFlag = flag.Uint64("seed", 0, "seed of the random test; 0 takes the time")
@@ -257,7 +258,7 @@ func TestLoop(t *testing.T) {
 	go e.Run()
 	p.r.f.Unlock()
 	poll := func() {
-		for end := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
+		for end := time.Now().Add(testutil.Patience); ; runtime.Gosched() {
 			if _, ok := p.acq.poll(); ok {
 				return
 			}

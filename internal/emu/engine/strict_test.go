@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestRules breaks each rule of strict mode once.
@@ -138,7 +139,7 @@ func TestRules(t *testing.T) {
 		t.Run(r.Name, func(t *testing.T) {
 			p := newPair(t, qpOpts{}, nil)
 			tests[r.Name](p)
-			for end := time.Now().Add(time.Second + time.Duration(auditPatient)); !p.r.violated(r.Name) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			for end := time.Now().Add(testutil.Patience); !p.r.violated(r.Name) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 				p.r.e.turn()
 			}
 			if !p.r.violated(r.Name) {

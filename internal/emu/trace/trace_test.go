@@ -22,6 +22,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 	"github.com/pureverbs/pureverbs/internal/emu/verbs"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 func context() *hca.Context {
@@ -236,7 +237,7 @@ func TestTrace_Stuck(t *testing.T) {
 	for range n {
 		tr.Fault(0, "", spec)
 	}
-	if d := time.Since(start); d > patience+2*time.Second {
+	if d := time.Since(start); d > patience+testutil.Patience {
 		t.Errorf("held up for %v", d)
 	}
 	lost := tr.Dropped()

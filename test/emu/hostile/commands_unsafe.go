@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"unsafe"
@@ -252,6 +253,7 @@ func (o *objects) pages(fd int) error {
 		if e != 0 {
 			return fmt.Errorf("uar_alloc: %w", e)
 		}
+		runtime.KeepAlive(out)
 		o.done(uar, 0, binary.NativeEndian.Uint32(a[8:]), 0, 0)
 	}
 	return nil

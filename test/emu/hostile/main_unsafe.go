@@ -52,6 +52,11 @@ func main() {
 		return
 	}
 	attacks := map[string]func() error{"ioctl": ioctls, "write": writes, "commands": commandStorm, "cm": cmWrites, "mmap": mmaps, "close": closes, "signals": signals, "races": races, "forks": forks, "rings": rings}
+	if _, _, err := os.Pipe(); err != nil { // starts the runtime's poller, whose files stay
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+		os.Exit(1)
+	}
+	before := files()
 	for _, what := range flag.Args() {
 		do := attacks[what]
 		if do == nil {
@@ -62,21 +67,26 @@ func main() {
 			fmt.Fprintf(os.Stderr, "hostile: %s: %v\n", what, err)
 			os.Exit(1)
 		}
+		sweep(before)
 	}
 }
 
-// memory is pages that pointers may lead to: writable, readable only, and beyond them nothing.
+// memory is pages that pointers may lead to: writable, readable only, and beyond them nothing. They lie amidst addresses that
+// are reserved: an address of which a random byte has been changed does not lead to memory of Go's runtime.
 func memory() (good, end, readonly uint64, err error) {
-	const page = 4096
-	p, err := unix.Mmap(-1, 0, 16*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	const page, around = 4096, 1 << 40
+	const reserved = unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_NORESERVE
+	p, err := unix.MmapPtr(-1, 0, nil, 2*around, unix.PROT_NONE, reserved)
 	if err != nil {
-		return
+		return 0, 0, 0, fmt.Errorf("reserve addresses: %w", err)
 	}
-	base := where(p)
-	if err = unix.Mprotect(p[8*page:9*page], unix.PROT_READ); err == nil {
-		err = unix.Mprotect(p[9*page:], unix.PROT_NONE)
+	base := (uint64(uintptr(p))+around-1)&^(around-1) | around/2 | 0x55_5000
+	err = unix.Mprotect(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&base))), 8*page), unix.PROT_READ|unix.PROT_WRITE)
+	end = base + 8*page
+	if err == nil {
+		err = unix.Mprotect(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&end))), page), unix.PROT_READ)
 	}
-	return base, base + 8*page, base + 8*page, err
+	return base, end, end, err
 }
 
 // pointer is an address, good or bad.
@@ -100,10 +110,17 @@ func pointer(good, end, readonly uint64) uint64 {
 
 // opened opens the device and makes it a context, as the library does, or leaves it without one: then every command is refused at once.
 func opened(context bool) (int, error) {
-	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, _, err := openedBoth(context)
+	return fd, err
+}
+
+// openedBoth is opened, and gives the file of events that comes with a context, too; -1 for none.
+func openedBoth(context bool) (fd, events int, err error) {
+	fd, err = unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, fmt.Errorf("open: %w", err)
+		return -1, -1, fmt.Errorf("open: %w", err)
 	}
+	events = -1
 	if context {
 		// GET_CONTEXT, legacy: header, response, and mlx5's request.
 		resp := make([]byte, 256)
@@ -115,10 +132,36 @@ func opened(context bool) (int, error) {
 			b = binary.NativeEndian.AppendUint32(b, v)
 		}
 		if _, err := unix.Write(fd, b); err != nil {
-			return -1, fmt.Errorf("get_context: %w", err)
+			unix.Close(fd)
+			return -1, -1, fmt.Errorf("get_context: %w", err)
+		}
+		events = int(int32(binary.NativeEndian.Uint32(resp)))
+	}
+	return fd, events, nil
+}
+
+// files are the descriptors of this process.
+func files() map[int]bool {
+	open := map[int]bool{}
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+		os.Exit(1)
+	}
+	for _, e := range entries {
+		fd, _ := strconv.Atoi(e.Name())
+		open[fd] = true
+	}
+	return open
+}
+
+// sweep closes what an attack has left open: files of events come with contexts and with random commands, and none closes them.
+func sweep(before map[int]bool) {
+	for fd := range files() {
+		if !before[fd] {
+			unix.Close(fd)
 		}
 	}
-	return fd, nil
 }
 
 // kept makes memory stay where it is: the stack moves.

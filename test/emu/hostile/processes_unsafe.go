@@ -52,18 +52,20 @@ func closes() error {
 			for time.Now().Before(end) {
 				switch i {
 				case 0, 1:
-					if fd, err := opened(i == 0); err == nil {
+					if fd, events, err := openedBoth(i == 0); err == nil {
 						time.Sleep(time.Duration(r.IntN(300)) * time.Microsecond)
 						unix.Close(fd)
+						unix.Close(events)
 					}
 				case 2: // a descriptor changes hands while it is used
-					a, err := opened(true)
-					b, err2 := opened(true)
+					a, ea, err := openedBoth(true)
+					b, eb, err2 := openedBoth(true)
 					if err == nil && err2 == nil {
 						_ = unix.Dup3(a, b, unix.O_CLOEXEC)
 					}
-					unix.Close(a)
-					unix.Close(b)
+					for _, fd := range []int{a, b, ea, eb} {
+						unix.Close(fd)
+					}
 				case 3:
 					for fd := low; fd < low+4; fd++ {
 						_ = syscall3(unix.SYS_IOCTL, uintptr(fd), verbsIoctl, uintptr(unsafe.Pointer(&b[0])))

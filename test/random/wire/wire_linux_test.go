@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // line is what is compared of a line of the emulator's trace.
@@ -65,7 +67,7 @@ func record(t *testing.T, bin, path string, seed int) (rec recording, events int
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), path)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	defer cancel()
 	c := exec.CommandContext(ctx, filepath.Join(wd, "../../../.build/bin/emu"), "--strict", "--trace="+file, "--trace-json", "--trace-raw", "--device", "mlx5_0", "--device", "mlx5_1",
 		"--", bin, "-test.run=^TestRXE_RandomInTurn$", "-test.v", "-test.count=1")
@@ -134,7 +136,13 @@ var explained = []struct {
 		pad := 2 * ((a.Inline+4+15)&^15 - (a.Inline + 4))
 		return a.Kind == "wqe" && a.Inline > 0 && a.Inline == b.Inline && len(a.Raw) == len(b.Raw) && a.Raw[:len(a.Raw)-pad] == b.Raw[:len(b.Raw)-pad]
 	}},
+	{tornCopy, func(a, b *line, _ bool) bool {
+		return a.Kind == "doorbell" && a.BlueFlame != b.BlueFlame && a.Record == b.Record && a.Blocks == b.Blocks
+	}},
 }
+
+// tornCopy must be rare.
+const tornCopy = "the emulator looked at a register while a work request was being copied there: the thread lost its processor"
 
 // TestEmuSameWire runs the same programs on both data paths and compares what they write to the device: each work request, each doorbell with its record, and
 // each arming. Queue numbers, keys and device addresses are equal in both runs.
@@ -170,6 +178,9 @@ func TestEmuSameWire(t *testing.T) {
 	}
 	for i, x := range explained {
 		t.Logf("%d times: %s", seen[i], x.what)
+		if x.what == tornCopy && seen[i] > 2+sum[1]/100 {
+			t.Errorf("%d of %d doorbells differ in that one data path copies the work request, and the other does not", seen[i], sum[1])
+		}
 	}
 	t.Logf("the same on both data paths: %d work requests, %d doorbells, %d armings, %d receives used, %d completion events", sum[0], sum[1], sum[2], sum[3], sum[4])
 	for i, n := range sum {

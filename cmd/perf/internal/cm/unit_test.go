@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 func TestPrivateData(t *testing.T) {
@@ -30,7 +32,7 @@ func TestDeadline(t *testing.T) {
 	d.set(time.Now().Add(10 * time.Millisecond))
 	select {
 	case <-early:
-	case <-time.After(5 * time.Second):
+	case <-time.After(testutil.Patience):
 		t.Fatal("a deadline does not reach who waited before it was set")
 	}
 	d.set(time.Unix(1, 0))

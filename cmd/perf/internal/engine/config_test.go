@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -103,5 +105,54 @@ func TestResolveTellsAll(t *testing.T) {
 	err := c.Resolve()
 	if err == nil || strings.Count(err.Error(), "\n") != 2 {
 		t.Errorf("Resolve = %v, want three complaints", err)
+	}
+}
+
+// TestPeerMemory bounds what a peer's pages can cost.
+func TestPeerMemory(t *testing.T) {
+	for _, tt := range []struct {
+		size        uint64
+		qps         int
+		page, line  int
+		slot, total uint64
+		ok          bool
+	}{
+		{65536, 1, 4096, 64, 65536, 131072, true},
+		{2, 1, 65536, 128, 65536, 131072, true},
+		{2, 64, 256 << 10, 64, 256 << 10, 32 << 20, true},
+		{2, 16384, 4096, 64, 4096, 128 << 20, true},     // as many as there may be
+		{65536, 16384, 65536, 64, 65536, 2 << 30, true}, // the size is this end's wish
+		{2, 1024, 256 << 10, 64, 0, 0, false},
+		{2, 16384, 256 << 10, 64, 0, 0, false},
+	} {
+		c := &Config{Size: tt.size, QPs: tt.qps}
+		slot, total, err := c.memory(4096, wire.Agreed{PageSize: tt.page, CacheLine: tt.line})
+		if tt.ok != (err == nil) || slot != tt.slot || total != tt.total {
+			t.Errorf("%+v: slot %d, total %d, error %v", tt, slot, total, err)
+		}
+		var pe *PeerMemoryError
+		if !tt.ok && (!errors.As(err, &pe) || pe.PageSize != tt.page || pe.QPs != tt.qps || !strings.Contains(err.Error(), "(-q)")) {
+			t.Errorf("%+v: error %v, want a *PeerMemoryError", tt, err)
+		}
+	}
+}
+
+// TestPeerReport takes any numbers from a peer, and gives none that cannot be printed.
+func TestPeerReport(t *testing.T) {
+	wild := []float64{0, -1, 1, 5e-324, 1e300, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN()}
+	x := &test{session: session{cfg: &Config{}}}
+	for _, rate := range wild {
+		for _, avg := range wild {
+			for _, peak := range wild {
+				for _, size := range []uint64{0, 2, math.MaxUint64} {
+					bw := x.peerBandwidth(wire.Report{Size: size, MsgRate: rate, AvgBW: avg, PeakBW: peak})
+					for _, v := range []float64{bw.MessagesPerSecond, bw.BitsPerSecond, bw.PeakBitsPerSecond} {
+						if v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
+							t.Fatalf("size %d, rate %g, average %g, peak %g: %+v", size, rate, avg, peak, bw)
+						}
+					}
+				}
+			}
+		}
 	}
 }

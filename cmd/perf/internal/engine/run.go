@@ -507,6 +507,8 @@ func (t *test) peerBandwidth(p wire.Report) Bandwidth {
 		unit = bw.BitsPerSecond / p.AvgBW
 	}
 	bw.PeakBitsPerSecond = p.PeakBW * unit
+	// Large numbers become infinite, which JSON does not have.
+	bw.MessagesPerSecond, bw.BitsPerSecond, bw.PeakBitsPerSecond = known(bw.MessagesPerSecond), known(bw.BitsPerSecond), known(bw.PeakBitsPerSecond)
 	return bw
 }
 

@@ -159,12 +159,11 @@ func (s *session) hello() error {
 // build makes queue pairs and memory.
 func (s *session) build() error {
 	c := s.cfg
-	s.slot = roundUp(max(c.Size, uint64(s.terms.PageSize)), uint64(s.terms.CacheLine))
-	total := s.slot * 2 * uint64(c.QPs)
-	if total > 1<<40 {
-		return fmt.Errorf("%d queue pairs of %d bytes need %d bytes of memory", c.QPs, c.Size, total)
+	slot, total, err := c.memory(os.Getpagesize(), s.terms)
+	if err != nil {
+		return &wire.ExchangeError{Peer: s.conn.Peer(), Step: "memory", Err: err}
 	}
-	var err error
+	s.slot = slot
 	if s.pd, err = s.dev.AllocPD(); err != nil {
 		return err
 	}
@@ -201,6 +200,37 @@ func (s *session) build() error {
 	s.conn.UseGID(s.useGID())
 	s.fillMemory()
 	return nil
+}
+
+// mostForPeer is how much more memory than without it a peer may make this end allocate.
+const mostForPeer = 256 << 20
+
+// A PeerMemoryError is a peer whose pages would make this end allocate too much.
+type PeerMemoryError struct {
+	PageSize int // of the peer
+	QPs      int
+	Bytes    uint64 // that the test would take
+	Own      uint64 // that it takes with the pages of this machine
+}
+
+// Error returns one line.
+func (e *PeerMemoryError) Error() string {
+	return fmt.Sprintf("the peer's pages of %d bytes make %d queue pairs take %d bytes of memory, %d more than this machine's pages: "+
+		"allowed are %d more; use fewer queue pairs (-q)", e.PageSize, e.QPs, e.Bytes, e.Bytes-e.Own, mostForPeer)
+}
+
+// memory is how many bytes one send or receive area takes, and all of them.
+func (c *Config) memory(page int, terms wire.Agreed) (slot, total uint64, err error) {
+	areas := 2 * uint64(c.QPs)
+	slot = roundUp(max(c.Size, uint64(terms.PageSize)), uint64(terms.CacheLine))
+	total = slot * areas
+	if total > 1<<40 {
+		return 0, 0, fmt.Errorf("%d queue pairs of %d bytes need %d bytes of memory", c.QPs, c.Size, total)
+	}
+	if own := max(c.Size, uint64(page)) * areas; total > own+mostForPeer {
+		return 0, 0, &PeerMemoryError{terms.PageSize, c.QPs, total, own}
+	}
+	return slot, total, nil
 }
 
 // makeQPs makes the queue pairs, and what the peer has to know of them.

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/stats"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
 // Table prints for people.
@@ -33,14 +35,14 @@ func (t Table) Header(s engine.Setup) {
 		kind += ", both directions"
 	}
 	l := s.Local
-	where := fmt.Sprintf("%s port %d, %s, mtu %d", l.Device, l.Port, l.LinkLayer, l.MTU)
+	where := fmt.Sprintf("%s port %d, %s, mtu %d", printable.Name(l.Device), l.Port, l.LinkLayer, l.MTU)
 	if l.RateGbps > 0 {
 		where += fmt.Sprintf(", %g Gb/s", l.RateGbps)
 	}
 	if l.DataPath != "" {
 		where += ", data path " + strings.ToLower(l.DataPath)
 	}
-	peer := "perftest " + s.PeerVersion
+	peer := "perftest " + printable.Name(s.PeerVersion)
 	if s.PeerOurs {
 		peer = "pureverbs perf"
 	}
@@ -54,7 +56,7 @@ func (t Table) Header(s engine.Setup) {
 	} else {
 		fmt.Fprintf(t.W, "  address  lid %d, peer %d\n", l.LID, s.PeerLID)
 	}
-	fmt.Fprintf(t.W, "  peer     %s, %s\n", s.PeerAddress, peer)
+	fmt.Fprintf(t.W, "  peer     %s, %s\n", printable.Name(s.PeerAddress), peer)
 	opts := fmt.Sprintf("qps %d, send depth %d", c.QPs, c.TxDepth)
 	if c.RxDepth > 0 {
 		opts += fmt.Sprintf(", receive depth %d", c.RxDepth)
@@ -316,9 +318,14 @@ func JSON(w io.Writer, c *engine.Config, res *engine.Result, histogram bool, fai
 	if failure != nil {
 		d.Error = failure.Error()
 	}
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetIndent("", "  ")
-	return enc.Encode(d)
+	if err := enc.Encode(d); err != nil {
+		return err
+	}
+	_, err := w.Write(printable.JSON(b.Bytes()))
+	return err
 }
 
 // Progress is a line on a terminal that is written over and over.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -132,5 +133,22 @@ func TestProgress(t *testing.T) {
 		"\r" + strings.Repeat(" ", len(short)) + "\r"
 	if b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
+
+// What a peer says and how a device is called must not reach the terminal as it is.
+func TestHostileNames(t *testing.T) {
+	const hostile = "x\x1b[2J\x7f\u009b\u202e"
+	c, res := bandwidth()
+	res.Setup.Local.Device, res.Setup.Local.Firmware, res.Setup.PeerVersion, res.Setup.PeerAddress = hostile, hostile, hostile, hostile
+	var out bytes.Buffer
+	Table{W: &out, Cfg: c}.Header(res.Setup)
+	if err := JSON(&out, c, res, false, errors.New(hostile)); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range out.String() {
+		if !unicode.IsPrint(r) && r != '\n' {
+			t.Errorf("%q in %q", r, out.String())
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package tsc
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -13,13 +15,22 @@ func TestClockAgreesWithSystem(t *testing.T) {
 	}{{"counter", New()}, {"system", NewSystem()}} {
 		t.Run(tc.name, func(t *testing.T) {
 			rate := tc.c.Rate()
-			s0, t0 := time.Now(), tc.c.Now()
-			time.Sleep(100 * time.Millisecond)
-			t1, el := tc.c.Now(), time.Since(s0)
-			got := float64(t1-t0) * rate
-			// A loaded machine may be descheduled between the two readings.
-			if d := math.Abs(got-float64(el)) / float64(el); d > 0.05 {
-				t.Errorf("%v: measured %v as %.0f ns, %.1f %% off", tc.c, el, got, 100*d)
+			// A busy machine may take the processor away between two readings: one undisturbed measurement is enough.
+			var off []string
+			for range 100 {
+				s0, t0 := time.Now(), tc.c.Now()
+				time.Sleep(20 * time.Millisecond)
+				t1, el := tc.c.Now(), time.Since(s0)
+				got := float64(t1-t0) * rate
+				d := math.Abs(got-float64(el)) / float64(el)
+				if d <= 0.05 {
+					off = nil
+					break
+				}
+				off = append(off, fmt.Sprintf("%v as %.0f ns, %.1f %% off", el, got, 100*d))
+			}
+			if off != nil {
+				t.Errorf("%v: measured %s", tc.c, strings.Join(off, ", "))
 			}
 			if tk := tc.c.Ticks(time.Second); math.Abs(float64(tk)*rate/1e9-1) > 0.01 {
 				t.Errorf("Ticks(1s) = %d at %.4f ns per tick", tk, rate)

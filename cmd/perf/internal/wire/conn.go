@@ -41,9 +41,9 @@ const (
 	busyText   = "busy" // in place of a version; a stock peer calls it too old
 	minVersion = 5.70   // older ones report in another format
 
-	// A page is also the unit in which senders walk through the peer's memory,
-	// so an absurd value would turn into an absurd allocation.
-	maxPage  = 16 << 20
+	// A page is also the unit in which senders walk through the peer's memory: each
+	// queue pair has two of them. No system that runs Linux has larger ones.
+	maxPage  = 256 << 10
 	maxCache = 4096
 )
 

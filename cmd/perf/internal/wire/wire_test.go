@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 var testDest = Dest{
@@ -199,7 +201,7 @@ type step struct{ peer, ours string }
 // compares what we say byte by byte.
 func stock(t *testing.T, raw net.Conn, ours Role, steps []step) {
 	t.Helper()
-	raw.SetDeadline(time.Now().Add(5 * time.Second))
+	raw.SetDeadline(time.Now().Add(testutil.Patience))
 	for i, s := range steps {
 		if ours == Server {
 			if _, err := io.WriteString(raw, s.peer); err != nil {
@@ -248,7 +250,7 @@ func TestGoldenExchange(t *testing.T) {
 	}
 	for _, role := range []Role{Client, Server} {
 		t.Run(role.String(), func(t *testing.T) {
-			w, raw := pair(t, role, 5*time.Second)
+			w, raw := pair(t, role, testutil.Patience)
 			var wg sync.WaitGroup
 			wg.Go(func() { stock(t, raw, role, steps) })
 			a, err := w.Hello(testHello)
@@ -295,7 +297,7 @@ func TestVersion628(t *testing.T) {
 	h.Params = p
 	for _, role := range []Role{Client, Server} {
 		for _, long := range []bool{true, false} {
-			w, raw := pair(t, role, 5*time.Second)
+			w, raw := pair(t, role, testutil.Patience)
 			h.ShortNeg = !long
 			var wg sync.WaitGroup
 			wg.Go(func() {
@@ -318,14 +320,14 @@ func TestVersion628(t *testing.T) {
 
 func TestOursMeetOurs(t *testing.T) {
 	run := func(p, q Params) (a Agreed, errC, errS error) {
-		ln, err := Listen(t.Context(), "127.0.0.1", 0, 2*time.Second)
+		ln, err := Listen(t.Context(), "127.0.0.1", 0, testutil.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer ln.Close()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			c, err := Dial(t.Context(), "127.0.0.1", ln.Port(), 2*time.Second, 0)
+			c, err := Dial(t.Context(), "127.0.0.1", ln.Port(), testutil.Patience, 0)
 			if err != nil {
 				errC = err
 				return
@@ -382,6 +384,7 @@ func TestStrangers(t *testing.T) {
 			{"part of a version", "6.0", false, ErrSilent, "3 of 16 bytes"},
 			{"closed in a version", "6.0", true, ErrClosed, "3 of 16 bytes"},
 			{"huge page", ver + "\xff\xff\xff\xff", false, ErrGarbage, "page size"},
+			{"page of a megabyte", ver + "\x00\x10\x00\x00", false, ErrGarbage, "page size is 1048576, expected 1 to 262144"},
 			{"zero page", ver + "\x00\x00\x00\x00", false, ErrGarbage, "page size"},
 			{"huge line", ver + "\x00\x00\x10\x00" + "\x7f\xff\xff\xff", false, ErrGarbage, "cache line"},
 			{"bad mtu", ver + "\x00\x00\x10\x00" + "\x00\x00\x00\x40" + "9\x00", false, ErrGarbage, "MTU"},
@@ -410,7 +413,7 @@ func TestStrangers(t *testing.T) {
 				if !errors.As(err, &x) || (tc.want != nil && !errors.Is(err, tc.want)) || !strings.Contains(err.Error(), tc.text) {
 					t.Errorf("error %v, want an ExchangeError with %v that says %q", err, tc.want, tc.text)
 				}
-				if d := time.Since(start); d > 5*time.Second {
+				if d := time.Since(start); d > testutil.Patience {
 					t.Errorf("it took %v", d)
 				}
 			})
@@ -419,12 +422,12 @@ func TestStrangers(t *testing.T) {
 }
 
 func TestSecondClientIsTurnedAway(t *testing.T) {
-	ln, err := Listen(t.Context(), "127.0.0.1", 0, 2*time.Second)
+	ln, err := Listen(t.Context(), "127.0.0.1", 0, testutil.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dial := func() *Conn {
-		c, err := Dial(t.Context(), "127.0.0.1", ln.Port(), 2*time.Second, 0)
+		c, err := Dial(t.Context(), "127.0.0.1", ln.Port(), testutil.Patience, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -460,14 +463,14 @@ func TestSecondClientIsTurnedAway(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(testutil.Patience):
 		t.Error("Close hangs")
 	}
 }
 
 func TestWatch(t *testing.T) {
 	gone := make(chan error, 1)
-	w, raw := pair(t, Server, time.Second)
+	w, raw := pair(t, Server, testutil.Patience)
 	stop := w.Watch(func(err error) { gone <- err })
 	stop()
 	stop = w.Watch(func(err error) { gone <- err })
@@ -482,13 +485,13 @@ func TestWatch(t *testing.T) {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("gone = %v", err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(testutil.Patience):
 		t.Error("the close went unnoticed")
 	}
 	stop()
 
 	// Something said is not an end, and stays there to be read.
-	w, raw = pair(t, Server, time.Second)
+	w, raw = pair(t, Server, testutil.Patience)
 	stop = w.Watch(func(err error) { gone <- err })
 	raw.Write(testDest.appendKey(nil, true))
 	time.Sleep(50 * time.Millisecond)

@@ -1,0 +1,56 @@
+// Package printable makes text from outside fit for a terminal: names of devices and network interfaces come from sysfs,
+// versions and errors from peers. What a terminal might obey, or show as something else, is escaped: control characters,
+// C1 and DEL among them, overrides of the writing direction, bytes that are not UTF-8.
+package printable
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Name returns s, or s as a quoted Go string if something in it must be escaped.
+func Name(s string) string {
+	if Message(s) == s {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// Message returns s with \u00XX or the like in place of what must be escaped.
+func Message(s string) string {
+	return escape(s, func(b *strings.Builder, bad string) {
+		q := strconv.Quote(bad)
+		b.WriteString(q[1 : len(q)-1])
+	}, "")
+}
+
+// JSON returns the JSON text b with what must be escaped in its strings written as \uXXXX. The values stay the same.
+func JSON(b []byte) []byte {
+	return []byte(escape(string(bytes.ToValidUTF8(b, []byte("\ufffd"))), func(b *strings.Builder, bad string) {
+		r, _ := utf8.DecodeRuneInString(bad)
+		if hi, lo := utf16.EncodeRune(r); hi != utf8.RuneError {
+			fmt.Fprintf(b, `\u%04x\u%04x`, hi, lo)
+			return
+		}
+		fmt.Fprintf(b, `\u%04x`, r)
+	}, "\n\t\r")) // between values; inside strings the encoder has escaped them
+}
+
+func escape(s string, write func(b *strings.Builder, bad string), keep string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) && !strings.ContainsRune(keep, r) {
+			write(&b, s[i:i+n])
+		} else {
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}

@@ -1,0 +1,51 @@
+//go:build linux && amd64 && !race
+
+package emu
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// TestEmuReleaseTests runs the packages' own tests with the libraries of other Debian releases: the oldest with the one data
+// path, a newer one with the other; in a full run each with both.
+func TestEmuReleaseTests(t *testing.T) {
+	// In the release's root there is neither the program emu, which changes links and takes devices away, nor this test binary.
+	const without = "-test.skip=^TestRXEFigures|^TestRXERatios|^TestRXE_AsyncEvents$|^TestRXE_CM_Killed$|^TestRXE_CM_ZZDeviceRemoved$"
+	for _, pkg := range []string{"ibv", "mlx5dv", "rdmacm"} {
+		bin := filepath.Join(root, ".build/bin", pkg+".test")
+		c := exec.Command("go", "test", "-c", "-vet=off", "-o", bin, "../../"+pkg)
+		c.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("go test -c: %v\n%s", err, out)
+		}
+		for _, w := range ways {
+			if w.release == "" || w.nobody {
+				continue
+			}
+			for _, path := range []string{"ops", "direct"} {
+				if !testutil.Full() && w.release+" "+path != "bullseye ops" && w.release+" "+path != "trixie direct" {
+					continue
+				}
+				t.Run(pkg+" "+w.name+" "+path, func(t *testing.T) {
+					t.Setenv(testutil.TierEnv, "emu")
+					t.Setenv("PUREVERBS_DATAPATH", path)
+					out, err := w.emulate(t, two, w.command(bin, "-test.run=^TestRXE", without, "-test.v")...)
+					if err != nil || strings.Count(out, "\n--- PASS: ") < 5 {
+						t.Errorf("%v\n%s", err, tail(out))
+					}
+					for line := range strings.Lines(out) {
+						if strings.HasPrefix(line, "--- SKIP") {
+							t.Log(line)
+						}
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// A busy machine makes tests slow, and only a hang makes them silent. So what bounds a test binary is not
+// how long it takes, but how long it says nothing; go test -json makes each test say that it begins and ends.
+
+// alarm calls ring once when nothing has been read from r for limit.
+type alarm struct {
+	r     io.Reader
+	limit time.Duration
+	timer *time.Timer
+}
+
+func newAlarm(r io.Reader, limit time.Duration, ring func()) *alarm {
+	return &alarm{r, limit, time.AfterFunc(limit, ring)}
+}
+
+func (a *alarm) Read(p []byte) (int, error) {
+	n, err := a.r.Read(p)
+	if !a.timer.Stop() || err != nil {
+		return n, err // it has rung, or has nothing to wait for any more
+	}
+	a.timer.Reset(a.limit)
+	return n, err
+}
+
+// watch is `tiers watch QUIET PROGRAM ARG...`: it runs a program, passes on what it prints, and ends it, with its
+// process group, when it has printed nothing for QUIET. It exits with the program's code, and with 124 after a hang.
+func watch(args []string, out io.Writer) int {
+	usage := func(err error) int {
+		fmt.Fprintln(os.Stderr, "tiers watch QUIET PROGRAM ARG...:", err)
+		return 2
+	}
+	if len(args) < 2 {
+		return usage(errors.New("too few arguments"))
+	}
+	quiet, err := time.ParseDuration(args[0])
+	if err != nil || quiet <= 0 {
+		return usage(fmt.Errorf("QUIET %q: want a duration, as 5m", args[0]))
+	}
+	// The program's death signal belongs to the thread that starts it.
+	runtime.LockOSThread()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		return usage(err)
+	}
+	defer pr.Close()
+	c := exec.Command(args[1], args[2:]...)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, pw, pw
+	c.SysProcAttr = ownGroup(true)
+	err = c.Start()
+	pw.Close()
+	if err != nil {
+		return usage(err)
+	}
+	group := func(s syscall.Signal) { _ = syscall.Kill(-c.Process.Pid, s) }
+	var hung atomic.Bool
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		a := newAlarm(pr, quiet, func() {
+			hung.Store(true)
+			group(syscall.SIGQUIT) // Go programs print their stacks
+			time.AfterFunc(20*time.Second, func() { group(syscall.SIGKILL) })
+		})
+		_, _ = io.Copy(out, a)
+	}()
+	go func() {
+		for range signals {
+			group(syscall.SIGTERM)
+			time.AfterFunc(5*time.Second, func() { group(syscall.SIGKILL) })
+		}
+	}()
+	err = c.Wait()
+	select {
+	case <-read:
+	case <-time.After(time.Minute):
+		fmt.Fprintf(out, "tiers: %s has ended, and what it started still holds its output\n", args[1])
+		return 1
+	}
+	var exit *exec.ExitError
+	switch {
+	case hung.Load():
+		fmt.Fprintf(out, "tiers: %s printed nothing for %v, and was ended\n", args[1], quiet)
+		return 124
+	case errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signaled():
+		s := exit.Sys().(syscall.WaitStatus).Signal()
+		fmt.Fprintf(out, "tiers: %s: %v\n", args[1], s)
+		return 128 + int(s)
+	case err != nil && exit == nil:
+		return usage(err)
+	}
+	return c.ProcessState.ExitCode()
+}
+
+// command is a command in the root of the module, without cgo. When ctx ends, so does all that it started.
+func (r *runner) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir = r.root
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	c.Stdout, c.Stderr = r.note, r.note
+	c.SysProcAttr = ownGroup(false)
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
+	c.WaitDelay = 10 * time.Second
+	return c
+}

@@ -1,0 +1,2 @@
+// Package walls tests what the packages of this repository may import.
+package walls
