@@ -17,7 +17,9 @@ func init() {
 			return nil
 		})
 	}
-	hook.CreateQP = func(pd, send, recv, opt any, create func(uintptr, *abi.QPInitAttrEx) (uintptr, error), destroy func(uintptr) error) (any, error) {
+	hook.CreateQP = func(pd, send, recv, opt any, create func(uintptr, *abi.QPInitAttrEx) (uintptr, error), around func(func() error) error) (any, error) {
+		v := pd.(*PD).ctx.v
+		destroy := func(qp uintptr) error { return around(func() error { return v.destroyQP(qp) }) }
 		return pd.(*PD).createQP(send.(*CQ), recv.(*CQ), opt.(*QPOptions), qpMaker{create, destroy})
 	}
 	hook.ReadLimits = func(ctx any) (dest, init int) {

@@ -145,8 +145,8 @@ func (c *cm) createQP(id, pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 	return at[abi.RDMACMID](id).QP, nil
 }
 
-// void rdma_destroy_qp(struct rdma_cm_id *id);
-func (c *cm) destroyQP(id uintptr) { c.void("rdma_destroy_qp", id) }
+// forgetQP is what rdma_destroy_qp does after ibv_destroy_qp, for an ID whose CQs are not librdmacm's.
+func forgetQP(id uintptr) { at[abi.RDMACMID](id).QP = 0 }
 
 // int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask); absent before v23.
 func (c *cm) initQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, err error) {

@@ -57,7 +57,7 @@ const handshakeEvents = 8
 
 func newConn(id *ID, h *hub, ps PortSpace) *Conn {
 	c := &Conn{id: id, hub: h, ps: ps, events: make(chan *Event, handshakeEvents), done: make(chan struct{})}
-	id.setHandler(c)
+	h.serve(id, c)
 	return c
 }
 
@@ -281,7 +281,8 @@ func (c *Conn) Peer() (ah *ibv.AH, qpn, qkey uint32) {
 }
 
 // OnClose has f run by Close, when the QP is gone and its memory is no longer the
-// device's: the place to close MRs that Prepare made. The last comes first.
+// device's: the place to close MRs that Prepare made. The last comes first. An f
+// that fails runs again with the next Close. f must not call Close.
 func (c *Conn) OnClose(f func() error) {
 	c.mu.Lock()
 	c.onClose = append(c.onClose, f)
@@ -340,18 +341,37 @@ func (c *Conn) Close() error {
 	c.mu.Unlock()
 	c.answers.Wait()
 	err := inTurn(func() error { return c.destroy(established) })
-	c.mu.Lock()
-	tidy := c.onClose
-	c.onClose = nil
-	c.mu.Unlock()
-	for _, f := range slices.Backward(tidy) {
-		err = errors.Join(err, f())
+	if err == nil {
+		err = c.tidy()
 	}
 	if err == nil {
 		err = inTurn(c.release)
 	}
 	c.closed = err == nil
 	return err
+}
+
+// tidy runs the functions of OnClose. What fails is for the next Close.
+// Preconditions: c.closing is held, and the QP is closed.
+func (c *Conn) tidy() error {
+	c.mu.Lock()
+	todo := c.onClose
+	c.onClose = nil
+	c.mu.Unlock()
+	var (
+		errs   []error
+		failed []func() error
+	)
+	for _, f := range slices.Backward(todo) {
+		if err := f(); err != nil {
+			errs, failed = append(errs, err), append(failed, f)
+		}
+	}
+	slices.Reverse(failed)
+	c.mu.Lock()
+	c.onClose = append(failed, c.onClose...)
+	c.mu.Unlock()
+	return errors.Join(errs...)
 }
 
 // destroy tells the peer and frees what uses memory.

@@ -105,6 +105,22 @@ func (e *EventError) hint() string {
 	return ""
 }
 
+// EventReadError is a connection, a listener or a call of Dial that was given up
+// because the events of the connection manager could not be read any more. A Dial
+// or Listen that comes after it starts anew. It wraps the reason.
+type EventReadError struct{ Err error }
+
+func (e *EventReadError) Error() string {
+	s := fmt.Sprintf("the events of rdma_cm cannot be read any more: %v", e.Err)
+	if errors.Is(e.Err, syscall.EACCES) {
+		s += " (the kernel refuses a process that has changed its credentials: do that before the first Dial or Listen)"
+	}
+	return s + "; close it and begin anew"
+}
+
+// Unwrap returns the reason.
+func (e *EventReadError) Unwrap() error { return e.Err }
+
 // PrivateDataError is private data longer than the transport carries. It is an
 // EINVAL.
 type PrivateDataError struct {

@@ -109,15 +109,14 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	creating := true
 	qp, err := hook.CreateQP(pd, send, recv, &o,
 		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) { return id.lib.createQP(id.handle, pd, attr) },
-		func(uintptr) error {
+		func(destroy func() error) error {
 			if !creating {
 				id.mu.RLock()
 				defer id.mu.RUnlock()
 				id.qpMu.Lock()
 				defer id.qpMu.Unlock()
 			}
-			id.destroyQP()
-			return nil
+			return id.destroyQP(destroy)
 		})
 	creating = false
 	if err != nil {
@@ -127,14 +126,19 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	return id.qp, nil
 }
 
-// destroyQP runs when the QP is closed, or in CreateQP when that cannot finish.
+// destroyQP runs when the QP is closed, or in CreateQP when that cannot finish. It
+// does what rdma_destroy_qp does, which does not say whether it could.
 // Preconditions: id.mu is held, and id.qpMu.
-func (id *ID) destroyQP() {
+func (id *ID) destroyQP(destroy func() error) error {
 	// The channel's reader looks at the QP of the ID.
 	id.ch.mu.Lock()
 	defer id.ch.mu.Unlock()
-	id.lib.destroyQP(id.handle)
+	if err := destroy(); err != nil {
+		return err
+	}
+	forgetQP(id.handle)
 	id.qp = nil
+	return nil
 }
 
 // QPAttr is what a QP needs to go to a state for this connection: INIT once the

@@ -71,7 +71,7 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 		wake: make(chan struct{}, 1),
 	}
 	l.life, l.end = context.WithCancel(context.Background())
-	id.setHandler(l)
+	h.serve(id, l)
 	err = opt.apply(id)
 	if err == nil {
 		err = id.Bind(at)
@@ -137,11 +137,11 @@ func (l *Listener) handle(ev *Event) {
 		// hub may wait for this goroutine.
 		go func() { _ = r.conn.Close() }()
 	case DeviceRemoval:
-		l.fail(ev.Err())
+		l.finish(ev.Err())
 	}
 }
 
-func (l *Listener) fail(err error) {
+func (l *Listener) finish(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
@@ -258,7 +258,7 @@ func (l *Listener) over() error {
 func (l *Listener) Close() error {
 	l.closing.Lock()
 	defer l.closing.Unlock()
-	l.fail(ErrClosed)
+	l.finish(ErrClosed)
 	l.mu.Lock()
 	again := l.closed
 	l.closed = true

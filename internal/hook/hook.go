@@ -14,9 +14,11 @@ var (
 	CloseContext func(ctx any) error
 
 	// CreateQP is (*ibv.PD).CreateQP with another function that makes the C
-	// object, and one that destroys it: pd is an *ibv.PD, send and recv are
-	// *ibv.CQ, opt is an *ibv.QPOptions; the result is an *ibv.QP.
-	CreateQP func(pd, send, recv, opt any, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error), destroy func(qp uintptr) error) (any, error)
+	// object, and one around its destruction, which calls destroy: pd is an
+	// *ibv.PD, send and recv are *ibv.CQ, opt is an *ibv.QPOptions; the result is
+	// an *ibv.QP.
+	CreateQP func(pd, send, recv, opt any, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error),
+		around func(destroy func() error) error) (any, error)
 
 	// ReadLimits are how many reads and atomics a QP of an *ibv.Context can answer
 	// at a time, and how many it can have outstanding.
