@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // Conn is a connection: a queue pair that is ready to use, and the ID that watches
@@ -69,6 +70,9 @@ func (c *Conn) handle(ev *Event) {
 	case Disconnected, DeviceRemoval:
 		c.finish(ev.Err())
 		c.mu.Lock()
+		if ev.Type == DeviceRemoval && c.qp != nil {
+			hook.Removed(c.qp.PD().Context()) // it may be another one than the ID's
+		}
 		if ev.Type == Disconnected && !c.stopped {
 			c.answers.Add(1)
 			go c.answer()

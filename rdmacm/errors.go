@@ -21,7 +21,7 @@ var (
 	// ErrWithdrawn: the peer gave up before its request was answered.
 	ErrWithdrawn = errors.New("the peer has withdrawn its request")
 	// ErrDeviceRemoved: the device is gone; close everything that is on it.
-	ErrDeviceRemoved = errors.New("the RDMA device was removed")
+	ErrDeviceRemoved = ibv.ErrDeviceRemoved
 )
 
 // RejectError is a connection that the peer refused. It is ErrRejected and

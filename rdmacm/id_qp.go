@@ -40,6 +40,15 @@ func (id *ID) verbs(op string) (*ibv.Context, error) {
 	return id.own.dev.ctx, nil
 }
 
+// removed ends all waiting for CQs of the device.
+func (id *ID) removed() {
+	id.own.Lock()
+	defer id.own.Unlock()
+	if id.own.dev != nil {
+		hook.Removed(id.own.dev.ctx)
+	}
+}
+
 // Port is the device's port, 0 before the ID has a device.
 func (id *ID) Port() uint8 {
 	if id.enter("port") != nil {

@@ -13,6 +13,10 @@ var (
 	// an *ibv.BusyError while something is open on it.
 	CloseContext func(ctx any) error
 
+	// Removed notes that the device of an *ibv.Context is gone, for those who wait
+	// for its CQs.
+	Removed func(ctx any)
+
 	// CreateQP is (*ibv.PD).CreateQP with another function that makes the C
 	// object, and one around its destruction, which calls destroy: pd is an
 	// *ibv.PD, send and recv are *ibv.CQ, opt is an *ibv.QPOptions; the result is
