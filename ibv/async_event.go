@@ -141,7 +141,7 @@ func (c *Context) readAsyncEvent() (AsyncEvent, error) {
 		ev.Port = uint8(element)
 	}
 	if ev.Type == EventDeviceFatal {
-		c.removed.note()
+		c.removed.note(ErrDeviceRemoved)
 	}
 	// Destroying the object blocks until its events are acknowledged.
 	c.v.ackAsyncEvent(raw)

@@ -306,7 +306,7 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 			if n, err := cq.Poll(wcs); n > 0 || err != nil {
 				return n, err
 			}
-			return 0, &OpError{Op: "wait", Object: cq.name, Err: ErrDeviceRemoved}
+			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.ctx.removed.err}
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
@@ -333,7 +333,7 @@ func (cq *CQ) spinFor(ctx context.Context, wcs []WC) (int, error) {
 			return 0, err
 		}
 		if forever && cq.ctx.removed.noted() {
-			return 0, &OpError{Op: "wait", Object: cq.name, Err: ErrDeviceRemoved}
+			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.ctx.removed.err}
 		}
 		if !forever && time.Since(start) >= cq.spin {
 			return 0, nil

@@ -22,7 +22,7 @@ func init() {
 		destroy := func(qp uintptr) error { return around(func() error { return v.destroyQP(qp) }) }
 		return pd.(*PD).createQP(send.(*CQ), recv.(*CQ), opt.(*QPOptions), qpMaker{create, destroy})
 	}
-	hook.Removed = func(ctx any) { ctx.(*Context).removed.note() }
+	hook.Removed = func(ctx any) { ctx.(*Context).removed.note(ErrDeviceRemoved) }
 	hook.ReadLimits = func(ctx any) (dest, init int) {
 		a := &ctx.(*Context).attr
 		return a.MaxQPRdAtom, a.MaxQPInitRdAtom

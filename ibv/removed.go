@@ -2,6 +2,7 @@ package ibv
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"syscall"
 )
@@ -12,9 +13,15 @@ import (
 type removal struct {
 	once sync.Once
 	ch   chan struct{} // closed when the device is gone
+	err  error         // ErrDeviceRemoved, and how it showed; set before ch is closed
 }
 
-func (r *removal) note() { r.once.Do(func() { close(r.ch) }) }
+func (r *removal) note(err error) {
+	r.once.Do(func() {
+		r.err = err
+		close(r.ch)
+	})
+}
 
 func (r *removal) noted() bool {
 	select {
@@ -31,6 +38,7 @@ func (c *Context) channelError(err error) error {
 	if !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
-	c.removed.note()
-	return errors.Join(ErrDeviceRemoved, err)
+	err = fmt.Errorf("%w: the completion channel cannot be read: %w", ErrDeviceRemoved, err)
+	c.removed.note(err)
+	return err
 }
