@@ -190,6 +190,10 @@ const (
 	// C: IBV_ACCESS_RELAXED_ORDERING.
 	RelaxedOrdering AccessFlags = 1 << 20
 
+	// NoRemoteAccess is for queue pairs, in ConnectOptions and QPAttr: the peer may
+	// do nothing but send. It is this package's, and C never sees it.
+	NoRemoteAccess AccessFlags = 1 << 31
+
 	// AccessOptional is the range of flags that a device may ignore.
 	// C: IBV_ACCESS_OPTIONAL_RANGE.
 	AccessOptional AccessFlags = 0x3ff00000

@@ -71,7 +71,7 @@ var sendFlagNames = []string{"Fence", "Signaled", "Solicited", "Inline", "IPCsum
 func (f SendFlags) String() string { return flagString(uint64(f), sendFlagNames) }
 
 var accessNames = []string{"LocalWrite", "RemoteWrite", "RemoteRead", "RemoteAtomic", "MWBind", "ZeroBased", "OnDemand", "HugeTLB",
-	"FlushGlobal", "FlushPersistent", 20: "RelaxedOrdering"}
+	"FlushGlobal", "FlushPersistent", 20: "RelaxedOrdering", 31: "NoRemoteAccess"}
 
 // String joins the names of the flags with "|".
 func (f AccessFlags) String() string { return flagString(uint64(f), accessNames) }

@@ -94,6 +94,8 @@ func TestEnums_Values(t *testing.T) {
 		}
 		v, ok := want[c.cName]
 		switch {
+		case c.goName == "NoRemoteAccess": // this package's
+			continue
 		case c.cName == "":
 			t.Errorf("%s has no C name", c.goName)
 		case !ok:

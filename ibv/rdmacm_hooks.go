@@ -23,6 +23,7 @@ func init() {
 		return pd.(*PD).createQP(send.(*CQ), recv.(*CQ), opt.(*QPOptions), qpMaker{create, destroy})
 	}
 	hook.Removed = func(ctx any) { ctx.(*Context).removed.note(ErrDeviceRemoved) }
+	hook.OrZero = orZero
 	hook.ReadLimits = func(ctx any) (dest, init int) {
 		a := &ctx.(*Context).attr
 		return a.MaxQPRdAtom, a.MaxQPInitRdAtom

@@ -30,6 +30,7 @@ type Conn struct {
 	ownPD          *ibv.PD
 	ownCQ          *ibv.CQ
 	srq            bool
+	byLib          bool // the QP is librdmacm's, which is too old for others
 
 	peer   ConnParam
 	ud     *UDParam
@@ -208,17 +209,50 @@ func (c *Conn) makeQP(opt *Options) error {
 			c.recvCQ = cq
 		}
 	}
-	qp, err := c.pd.CreateQP(c.sendCQ, c.recvCQ, &q)
+	create := func() (*ibv.QP, error) { return c.pd.CreateQP(c.sendCQ, c.recvCQ, &q) }
+	if why := c.id.lib.bringsUp(); why != nil {
+		if err := onlyNew(opt, c.pd.Context() != dev, why); err != nil {
+			return err
+		}
+		c.byLib = true
+		create = func() (*ibv.QP, error) { return c.id.CreateQP(c.pd, c.sendCQ, c.recvCQ, &q) }
+	}
+	qp, err := create()
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	c.qp = qp
 	c.mu.Unlock()
-	if opt.Prepare == nil {
-		return nil // BringUp starts with that
+	if opt.Prepare == nil || c.byLib {
+		return nil // BringUp starts with that, or librdmacm has done it
 	}
 	return c.id.InitQP(qp)
+}
+
+// onlyNew refuses what cannot be where librdmacm brings up the QP; why names the
+// function that is missing.
+func onlyNew(opt *Options, foreign bool, why error) error {
+	var errs []error
+	need := func(what string) {
+		errs = append(errs, fmt.Errorf("%s needs librdmacm of rdma-core v23 or newer: %w", what, why))
+	}
+	if opt.Access != 0 {
+		need("Options.Access")
+	}
+	if foreign {
+		need("Options.PD of ibv.Open (one of ID.Verbs or Devices would do)")
+	}
+	return errors.Join(errs...)
+}
+
+// hurryRNR does for a QP of librdmacm's what BringUp does by itself: see
+// minRNRTimer.
+func (c *Conn) hurryRNR() error {
+	if c.qp.Type() != ibv.RC {
+		return nil
+	}
+	return c.qp.Modify(&ibv.QPAttr{State: ibv.StateRTS, MinRNRTimer: minRNRTimer}, ibv.MaskState|ibv.MaskMinRNRTimer)
 }
 
 // queueSize is a size in QPOptions with its default.

@@ -1,9 +1,14 @@
 package rdmacm
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -34,7 +39,35 @@ type RejectError struct {
 }
 
 func (e *RejectError) Error() string {
-	return fmt.Sprintf("connection rejected: %v: %s", e.Reason, e.Reason.Explain())
+	s := "connection rejected: " + e.Reason.String()
+	if _, known := rejectTexts[e.Reason]; known {
+		s += fmt.Sprintf(" (reason %d)", uint32(e.Reason))
+	}
+	s += ": " + e.Reason.Explain()
+	if data := dataText(e.PrivateData); data != "" {
+		s += "; private data " + data
+	}
+	return s
+}
+
+// dataText writes private data: what was sent as text, or else the first bytes.
+func dataText(data []byte) string {
+	const most = 64
+	data = bytes.TrimRight(data, "\x00") // it comes filled up
+	if len(data) == 0 {
+		return ""
+	}
+	short := data[:min(len(data), most)]
+	more := ""
+	if len(data) > most {
+		more = fmt.Sprintf("… (%d bytes)", len(data))
+	}
+	for _, r := range string(data) {
+		if r == utf8.RuneError || !unicode.IsPrint(r) && !unicode.IsSpace(r) {
+			return fmt.Sprintf("%x%s", short, more)
+		}
+	}
+	return strconv.Quote(strings.ToValidUTF8(string(short), "")) + more
 }
 
 // Is reports whether target is ErrRejected or ECONNREFUSED.

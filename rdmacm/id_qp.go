@@ -179,12 +179,17 @@ func (id *ID) InitQP(qp *ibv.QP) error { return id.modify(qp, ibv.StateInit, nil
 
 // BringUp moves a QP of PD.CreateQP through INIT and RTR to RTS: on the side that
 // connects after ConnectResponse and before Establish, on the other before
-// Accept. p, which may be nil, can lower the resources for reads and atomics; give
-// Accept the same. Other than librdmacm it lets a peer that sends too early try again
+// Accept. p, which may be nil, can lower the resources for reads and atomics, and
+// has what the peer may do; give Accept the same. Other than librdmacm it lets a peer that sends too early try again
 // after 0.64 ms, not 655 ms.
 func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 	if qp == nil {
 		return &ibv.OpError{Op: "bring up qp", Object: id.ps.String(), Err: &ibv.ArgError{Arg: "QP", Got: "nil", Want: "a QP"}}
+	}
+	if p != nil {
+		if err := p.check(); err != nil {
+			return &ibv.OpError{Op: "bring up qp", Object: id.ps.String(), Err: err}
+		}
 	}
 	// INIT again: its access flags depend on what the peer asked for.
 	for _, s := range []ibv.QPState{ibv.StateInit, ibv.StateRTR, ibv.StateRTS} {
@@ -215,17 +220,13 @@ func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
 	}
 	maxDest, maxInit := hook.ReadLimits(qp.PD().Context())
 	clip := func(v uint8, device int, own uint8) uint8 {
-		v = uint8(min(int(v), device))
-		switch own {
-		case 0:
-			return v
-		case ibv.Zero:
-			return 0
-		}
-		return own
+		return hook.OrZero(own, uint8(min(int(v), device)))
 	}
 	if p == nil {
 		p = &ConnParam{}
+	}
+	if mask&ibv.MaskAccessFlags != 0 && p.Access != 0 {
+		attr.Access = p.Access &^ ibv.NoRemoteAccess
 	}
 	if mask&ibv.MaskMaxDestRdAtomic != 0 {
 		attr.MaxDestRdAtomic = clip(attr.MaxDestRdAtomic, maxDest, p.ResponderResources)

@@ -53,6 +53,9 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 		opt = &Options{}
 	}
 	fail := func(err error) (*Listener, error) { return nil, &ibv.OpError{Op: op, Object: addr, Err: err} }
+	if err := opt.check(); err != nil {
+		return fail(err)
+	}
 	at, err := lookupLocal(ctx, addr)
 	if err != nil {
 		return fail(err)
@@ -331,16 +334,23 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 func (r *Request) accept(ctx context.Context, opt *Options) error {
 	c := r.conn
 	c.peer = r.param
-	if opt.AckTimeout != 0 {
-		if err := c.id.SetAckTimeout(opt.AckTimeout); err != nil {
-			return err
-		}
+	if err := opt.check(); err != nil {
+		return err
+	}
+	if err := opt.applyAckTimeout(c.id); err != nil {
+		return err
 	}
 	if err := r.standing(c.setup(opt)); err != nil {
 		return err
 	}
-	p := opt.param(c.qp, c.srq)
+	p := opt.param(c.qp.Num(), c.srq)
 	if err := r.standing(inTurn(func() error {
+		if c.byLib {
+			if err := c.id.Accept(p); err != nil {
+				return err
+			}
+			return c.hurryRNR()
+		}
 		if err := c.id.BringUp(c.qp, p); err != nil {
 			return err
 		}
@@ -360,8 +370,12 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 // standing explains an error: no event tells of a request that was withdrawn, but
 // from then on there are no attributes for its QP.
 func (r *Request) standing(err error) error {
-	if !errors.Is(err, syscall.EINVAL) || r.ps.datagram() {
+	var limit *ibv.LimitError
+	if !errors.Is(err, syscall.EINVAL) || r.ps.datagram() || errors.As(err, &limit) {
 		return err
+	}
+	if r.conn.byLib { // there are no attributes to ask for, and nothing else is left that could be wrong
+		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
 	}
 	if _, _, gone := r.conn.id.QPAttr(ibv.StateRTR); errors.Is(gone, syscall.EINVAL) {
 		return fmt.Errorf("%w: %w", ErrWithdrawn, err)

@@ -24,6 +24,9 @@ var (
 	CreateQP func(pd, send, recv, opt any, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error),
 		around func(destroy func() error) error) (any, error)
 
+	// OrZero is v, or def for 0, or 0 for ibv.Zero.
+	OrZero func(v, def uint8) uint8
+
 	// ReadLimits are how many reads and atomics a QP of an *ibv.Context can answer
 	// at a time, and how many it can have outstanding.
 	ReadLimits func(ctx any) (dest, init int)
