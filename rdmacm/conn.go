@@ -210,10 +210,7 @@ func (c *Conn) makeQP(opt *Options) error {
 		}
 	}
 	create := func() (*ibv.QP, error) { return c.pd.CreateQP(c.sendCQ, c.recvCQ, &q) }
-	if why := c.id.lib.bringsUp(); why != nil {
-		if err := onlyNew(opt, c.pd.Context() != dev, why); err != nil {
-			return err
-		}
+	if c.id.lib.bringsUp() != nil {
 		c.byLib = true
 		create = func() (*ibv.QP, error) { return c.id.CreateQP(c.pd, c.sendCQ, c.recvCQ, &q) }
 	}
@@ -230,17 +227,24 @@ func (c *Conn) makeQP(opt *Options) error {
 	return c.id.InitQP(qp)
 }
 
-// onlyNew refuses what cannot be where librdmacm brings up the QP; why names the
-// function that is missing.
-func onlyNew(opt *Options, foreign bool, why error) error {
+// checkLibrary refuses what cannot be where librdmacm has to bring up the QPs.
+func (o *Options) checkLibrary() error {
+	lib, err := library()
+	if err != nil {
+		return err
+	}
+	why := lib.bringsUp()
+	if why == nil {
+		return nil
+	}
 	var errs []error
 	need := func(what string) {
 		errs = append(errs, fmt.Errorf("%s needs librdmacm of rdma-core v23 or newer: %w", what, why))
 	}
-	if opt.Access != 0 {
+	if o.Access != 0 {
 		need("Options.Access")
 	}
-	if foreign {
+	if o.PD != nil && !lent(o.PD.Context()) {
 		need("Options.PD of ibv.Open (one of ID.Verbs or Devices would do)")
 	}
 	return errors.Join(errs...)

@@ -22,7 +22,7 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	if opt == nil {
 		opt = &Options{}
 	}
-	if err := opt.check(); err != nil {
+	if err := opt.usable(); err != nil {
 		return nil, &ibv.OpError{Op: op, Object: addr, Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
@@ -53,7 +53,7 @@ func DialAddr(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, er
 	if opt == nil {
 		opt = &Options{}
 	}
-	if err := opt.check(); err != nil {
+	if err := opt.usable(); err != nil {
 		return nil, &ibv.OpError{Op: "dial", Object: addr.String(), Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())

@@ -53,7 +53,7 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 		opt = &Options{}
 	}
 	fail := func(err error) (*Listener, error) { return nil, &ibv.OpError{Op: op, Object: addr, Err: err} }
-	if err := opt.check(); err != nil {
+	if err := opt.usable(); err != nil {
 		return fail(err)
 	}
 	at, err := lookupLocal(ctx, addr)
@@ -334,7 +334,7 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 func (r *Request) accept(ctx context.Context, opt *Options) error {
 	c := r.conn
 	c.peer = r.param
-	if err := opt.check(); err != nil {
+	if err := opt.usable(); err != nil {
 		return err
 	}
 	if err := opt.applyAckTimeout(c.id); err != nil {

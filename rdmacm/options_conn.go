@@ -105,6 +105,14 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
+// usable is check, and what the library cannot do.
+func (o *Options) usable() error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	return o.checkLibrary()
+}
+
 // apply sets the options of an ID.
 func (o *Options) apply(id *ID) error {
 	if o.TOS != 0 {

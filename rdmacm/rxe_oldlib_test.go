@@ -86,6 +86,13 @@ func TestRXE_CM_Before23(t *testing.T) {
 		a, b := pair(t, l, nil)
 		pingpong(t, rigOf(t, a), rigOf(t, b))
 	})
+	t.Run("PD of librdmacm's", func(t *testing.T) {
+		id := newIDOn(t, newChannel(t), TCP)
+		ok(t, id.Bind(local(t)))
+		opt := &Options{PD: closing(t, must(must(id.Verbs())(t).AllocPD())(t))}
+		a, b := pair(t, server(t, opt), opt)
+		pingpong(t, rigOf(t, a), rigOf(t, b))
+	})
 	t.Run("refused", func(t *testing.T) {
 		l := server(t, nil)
 		id := newIDOn(t, newChannel(t), TCP)
@@ -93,10 +100,13 @@ func TestRXE_CM_Before23(t *testing.T) {
 		ctx := closing(t, must(ibv.Open(must(id.Verbs())(t).Name()))(t))
 		pd := closing(t, must(ctx.AllocPD())(t))
 		for what, opt := range map[string]*Options{"Options.PD": {PD: pd}, "Options.Access": {Access: ibv.NoRemoteAccess}} {
-			_, err := Dial(timeout(t), l.Addr().String(), opt)
-			var sym *loader.SymbolError
-			if !errors.As(err, &sym) || !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "v23") {
-				t.Errorf("dial with %s: %v", what, err)
+			_, dial := Dial(timeout(t), l.Addr().String(), opt)
+			_, listen := Listen(timeout(t), local(t).String(), opt)
+			for op, err := range map[string]error{"dial": dial, "listen": listen} {
+				var sym *loader.SymbolError
+				if !errors.As(err, &sym) || !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "v23") {
+					t.Errorf("%s with %s: %v", op, what, err)
+				}
 			}
 		}
 	})
