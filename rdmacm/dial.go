@@ -79,7 +79,7 @@ func dial(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, error)
 	c := newConn(id, h, ps)
 	c.remote = addr
 	if err := c.dial(ctx, addr, opt); err != nil {
-		if cerr := c.Close(); cerr != nil {
+		if cerr := dispose(c); cerr != nil {
 			err = errors.Join(err, cerr)
 		}
 		return nil, err

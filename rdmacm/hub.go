@@ -98,7 +98,7 @@ func (h *hub) read() {
 		case to != nil:
 			to.handle(ev)
 		case ev.Listener != nil:
-			_ = ev.ID.Close() // nobody knows of it
+			go dispose(ev.ID) // nobody knows of it
 		}
 	}
 }
@@ -164,6 +164,21 @@ func (h *hub) leave() error {
 		}
 		return err
 	}
+}
+
+// dispose closes what nobody else has, and tries again where that fails for want of
+// something: it is for ever otherwise.
+func dispose(c interface{ Close() error }) error {
+	err := c.Close()
+	for pause := time.Millisecond; err != nil && pause < 100*time.Millisecond; pause *= 2 {
+		var errno syscall.Errno
+		if !errors.As(err, &errno) {
+			break
+		}
+		time.Sleep(pause)
+		err = c.Close()
+	}
+	return err
 }
 
 // dialers share a hub.

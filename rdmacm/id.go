@@ -218,7 +218,7 @@ func (id *ID) describe() string {
 	if a := src.addrPort(); a.IsValid() {
 		s += " of " + a.String()
 	}
-	if a := dst.addrPort(); a.IsValid() {
+	if a := dst.addrPort(); a.IsValid() && !a.Addr().IsUnspecified() {
 		s += " to " + a.String()
 	}
 	return s

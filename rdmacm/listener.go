@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,6 +39,8 @@ type Listener struct {
 	flying int // handshakes under way
 
 	closing sync.Mutex
+	rest    []*Conn // under closing: nobody has taken them, and Close has to close them
+	over    bool    // under closing: Close has nothing left to do
 }
 
 type accepted struct {
@@ -92,7 +95,7 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 	}
 	if err != nil {
 		l.end()
-		return fail(errors.Join(err, id.Close(), h.leave()))
+		return fail(errors.Join(err, dispose(id), h.leave()))
 	}
 	l.addr = id.LocalAddr()
 	return l, nil
@@ -122,7 +125,7 @@ func (l *Listener) handle(ev *Event) {
 		r := &Request{ps: l.id.ps, opt: &l.opt, param: ev.Conn, ud: ev.UD}
 		r.param.PrivateData = ev.PrivateData
 		if !l.hub.join() {
-			_ = ev.ID.Close()
+			go dispose(ev.ID)
 			return
 		}
 		r.conn = newConn(ev.ID, l.hub, l.id.ps)
@@ -138,7 +141,7 @@ func (l *Listener) handle(ev *Event) {
 		}
 		// Full: as many wait as were asked for. Closing the ID refuses it. Leaving the
 		// hub may wait for this goroutine.
-		go func() { _ = r.conn.Close() }()
+		go dispose(r.conn)
 	case DeviceRemoval:
 		l.finish(ev.Err())
 	}
@@ -183,7 +186,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 			l.shake(r)
 		case <-l.wake:
 		case <-l.done:
-			return nil, l.over()
+			return nil, l.why()
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -200,7 +203,7 @@ func (l *Listener) shake(r *Request) {
 	}
 	l.mu.Unlock()
 	if closed {
-		_ = r.conn.Close()
+		_ = dispose(r.conn)
 		return
 	}
 	go func() {
@@ -222,7 +225,7 @@ func (l *Listener) shake(r *Request) {
 		case l.ready <- accepted{c, err}:
 		case <-l.life.Done():
 			if c != nil {
-				_ = c.Close()
+				_ = dispose(c)
 			}
 		}
 	}()
@@ -244,51 +247,62 @@ func (l *Listener) Next(ctx context.Context) (*Request, error) {
 	case r := <-l.requests:
 		return r, nil
 	case <-l.done:
-		return nil, l.over()
+		return nil, l.why()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (l *Listener) over() error {
+func (l *Listener) why() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return &ibv.OpError{Op: "accept", Object: l.addr.String(), Err: l.err}
 }
 
 // Close stops listening. Requests that wait are refused, connections that Accept
-// has not returned are closed, others go on.
+// has not returned are closed, others go on. If it fails it has to be called again.
 func (l *Listener) Close() error {
 	l.closing.Lock()
 	defer l.closing.Unlock()
-	l.finish(ErrClosed)
-	l.mu.Lock()
-	again := l.closed
-	l.closed = true
-	l.mu.Unlock()
-	if again {
+	if l.over {
 		return nil
 	}
+	l.finish(ErrClosed)
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
 	l.end()
-	// No request comes after this.
-	err := l.id.Close()
+	errs := []error{l.id.Close()} // no request comes after this
 	l.shaking.Wait()
-	errs := []error{err}
+	l.rest = append(l.rest, l.untaken()...)
+	l.rest = slices.DeleteFunc(l.rest, func(c *Conn) bool {
+		err := c.Close()
+		errs = append(errs, err)
+		return err == nil
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	l.over = true
+	return l.hub.leave()
+}
+
+// untaken are the requests and connections that nobody has taken.
+func (l *Listener) untaken() (list []*Conn) {
 	for {
 		select {
 		case r := <-l.requests:
-			errs = append(errs, r.conn.Close())
+			list = append(list, r.conn)
 			continue
 		case a := <-l.ready:
 			if a.conn != nil {
-				errs = append(errs, a.conn.Close())
+				list = append(list, a.conn)
 			}
 			continue
 		default:
 		}
-		break
+		return list
 	}
-	return errors.Join(append(errs, l.hub.leave())...)
 }
 
 // Request is a peer that wants a connection.
@@ -323,7 +337,7 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 	defer cancel()
 	if err := r.accept(ctx, opt); err != nil {
 		err = &ibv.OpError{Op: "accept", Object: r.conn.remote.String(), Err: err}
-		if cerr := r.conn.Close(); cerr != nil {
+		if cerr := dispose(r.conn); cerr != nil {
 			err = errors.Join(err, cerr)
 		}
 		return nil, err
@@ -386,5 +400,5 @@ func (r *Request) standing(err error) error {
 // Reject refuses the connection; the peer's error has data, filled up with zeros.
 func (r *Request) Reject(data []byte) error {
 	err := r.conn.id.Reject(data)
-	return errors.Join(err, r.conn.Close())
+	return errors.Join(err, dispose(r.conn))
 }

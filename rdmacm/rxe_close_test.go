@@ -238,3 +238,36 @@ func TestRXE_CM_OnCloseFails(t *testing.T) {
 		t.Errorf("the functions ran %v", runs)
 	}
 }
+
+// TestRXE_CM_CloseFailsOnce lets the closing of each object fail once: what the caller has can be closed again, and what nobody has
+// is closed all the same. TestMain looks for what is left.
+func TestRXE_CM_CloseFailsOnce(t *testing.T) {
+	for _, cmd := range []string{"cm_destroy_id", "destroy_qp", "destroy_cq"} {
+		fault := "eio:cmd=" + cmd + ",count=1"
+		twice := func(t *testing.T, what string, f func() error) {
+			t.Helper()
+			if err := f(); err == nil {
+				t.Errorf("%s with %s reports nothing", what, fault)
+			}
+			ok(t, f())
+		}
+		t.Run(cmd, func(t *testing.T) {
+			emu := needEmu(t)
+			defer emu(t, "fault", "clear")
+			l := must(Listen(timeout(t), local(t).String(), nil))(t)
+			a, _ := pair(t, l, nil)
+			emu(t, "fault", "add", fault)
+			twice(t, "Conn.Close", a.Close)
+			emu(t, "fault", "add", fault)
+			no := errors.New("no")
+			if _, err := Dial(timeout(t), l.Addr().String(), &Options{Prepare: func(*Conn) error { return no }}); !errors.Is(err, no) {
+				t.Errorf("dial: %v", err)
+			}
+			if cmd == "cm_destroy_id" {
+				emu(t, "fault", "add", fault)
+				twice(t, "Listener.Close", l.Close)
+			}
+			ok(t, l.Close())
+		})
+	}
+}
