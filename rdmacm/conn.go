@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/hook"
@@ -151,7 +153,7 @@ func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
 		case <-c.done:
 			return nil, c.Err()
 		case <-ctx.Done():
-			return nil, fmt.Errorf("while waiting for the event %v: %w", want, ctx.Err())
+			return nil, c.late(want, ctx.Err())
 		}
 	}
 	if err := ev.Err(); err != nil {
@@ -162,6 +164,48 @@ func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
 	}
 	return ev, nil
 }
+
+// late explains why an event did not come in time.
+func (c *Conn) late(want EventType, err error) error {
+	err = fmt.Errorf("while waiting for the event %v: %w", want, err)
+	if !errors.Is(err, context.DeadlineExceeded) || want != ConnectResponse && want != Established {
+		return err
+	}
+	dev, e := c.id.Verbs()
+	if e != nil {
+		return err
+	}
+	port := c.id.Port()
+	attr, e := dev.QueryPort(port)
+	switch {
+	case e != nil:
+		return err
+	case attr.State != ibv.PortActive:
+		return fmt.Errorf("%w: port %d of %s is %v (look at its cable, at rdma link and at ip link): %w", err, port, dev.Name(), attr.State, syscall.ENETDOWN)
+	}
+	return fmt.Errorf("%w (the peer's program does not answer, or its port is down)", err)
+}
+
+// removed prefers to say that the device is gone where a call failed for that: the
+// event may come a moment after the EIO.
+func (c *Conn) removed(err error) error {
+	if !errors.Is(err, syscall.EIO) || errors.Is(err, ErrDeviceRemoved) {
+		return err
+	}
+	late := time.NewTimer(eventDelay)
+	defer late.Stop()
+	select {
+	case <-c.done:
+		if gone := c.Err(); errors.Is(gone, ErrDeviceRemoved) {
+			return fmt.Errorf("%w: %w", gone, err)
+		}
+	case <-late.C:
+	}
+	return err
+}
+
+// eventDelay is how long after a failed call its reason may come as an event.
+const eventDelay = 200 * time.Millisecond
 
 // setup makes what the connection needs and was not given.
 func (c *Conn) setup(opt *Options) error {

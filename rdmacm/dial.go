@@ -78,7 +78,7 @@ func dial(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, error)
 	}
 	c := newConn(id, h, ps)
 	c.remote = addr
-	if err := c.dial(ctx, addr, opt); err != nil {
+	if err := c.removed(c.dial(ctx, addr, opt)); err != nil {
 		if cerr := dispose(c); cerr != nil {
 			err = errors.Join(err, cerr)
 		}
@@ -176,7 +176,7 @@ func (c *Conn) cause(err error) error {
 	if !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
-	late := time.NewTimer(200 * time.Millisecond)
+	late := time.NewTimer(eventDelay)
 	defer late.Stop()
 	select {
 	case ev := <-c.events:

@@ -335,7 +335,7 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
 	defer cancel()
-	if err := r.accept(ctx, opt); err != nil {
+	if err := r.conn.removed(r.accept(ctx, opt)); err != nil {
 		err = &ibv.OpError{Op: "accept", Object: r.conn.remote.String(), Err: err}
 		if cerr := dispose(r.conn); cerr != nil {
 			err = errors.Join(err, cerr)

@@ -1,10 +1,14 @@
 package rdmacm
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestRXE_CM_EventReadFails lets the reading of events fail now and then: nobody is to notice.
@@ -73,5 +77,37 @@ func TestRXE_CM_EventReadFailsForGood(t *testing.T) {
 			ok(t, a.Close())
 			ok(t, b.Close())
 		})
+	}
+}
+
+// TestRXE_CM_PortDown names the port when nothing comes over it.
+func TestRXE_CM_PortDown(t *testing.T) {
+	r := testutil.NeedRXE(t)
+	if !r.Emulated {
+		t.Skip("without a link the kernel finds no way: runs on the emulated device only (make test-emu)")
+	}
+	l := server(t, nil)
+	r.SetLink(t, 0, false)
+	_, err := Dial(timeout(t), l.Addr().String(), &Options{Timeout: 300 * time.Millisecond})
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, syscall.ENETDOWN) || !strings.Contains(err.Error(), "port 1 of "+r.Dev[0]) {
+		t.Errorf("dial over a port that is down: %v", err)
+	}
+	r.SetLink(t, 0, true)
+	pair(t, l, nil)
+}
+
+// TestRemovedMeanwhile prefers the event that says that the device is gone to the EIO that comes before it.
+func TestRemovedMeanwhile(t *testing.T) {
+	c := &Conn{done: make(chan struct{})}
+	time.AfterFunc(time.Millisecond, func() { c.finish(errOf(DeviceRemoval, 0, false, nil)) })
+	if err := c.removed(syscall.EIO); !errors.Is(err, ErrDeviceRemoved) || !errors.Is(err, syscall.EIO) {
+		t.Errorf("an EIO before the removal: %v", err)
+	}
+	c = &Conn{done: make(chan struct{})}
+	if err := c.removed(syscall.EIO); err != syscall.EIO {
+		t.Errorf("an EIO without a removal: %v", err)
+	}
+	if err := c.removed(nil); err != nil {
+		t.Errorf("no error became %v", err)
 	}
 }
