@@ -17,11 +17,10 @@ func init() {
 			return nil
 		})
 	}
-	hook.CreateQP = func(pd, send, recv, opt any, create func(uintptr, *abi.QPInitAttrEx) (uintptr, error), around func(func() error) error) (any, error) {
-		v := pd.(*PD).ctx.v
-		destroy := func(qp uintptr) error { return around(func() error { return v.destroyQP(qp) }) }
+	hook.CreateQP = func(pd, send, recv, opt any, create func(uintptr, *abi.QPInitAttrEx) (uintptr, error), destroy func(uintptr) error) (any, error) {
 		return pd.(*PD).createQP(send.(*CQ), recv.(*CQ), opt.(*QPOptions), qpMaker{create, destroy})
 	}
+	hook.DestroyQP = func(pd any, qp uintptr) error { return pd.(*PD).ctx.v.destroyQP(qp) }
 	hook.Removed = func(ctx any) { ctx.(*Context).removed.note(ErrDeviceRemoved) }
 	hook.OrZero = orZero
 	hook.ReadLimits = func(ctx any) (dest, init int) {

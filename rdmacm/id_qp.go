@@ -118,14 +118,14 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	creating := true
 	qp, err := hook.CreateQP(pd, send, recv, &o,
 		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) { return id.lib.createQP(id.handle, pd, attr) },
-		func(destroy func() error) error {
+		func(h uintptr) error {
 			if !creating {
 				id.mu.RLock()
 				defer id.mu.RUnlock()
 				id.qpMu.Lock()
 				defer id.qpMu.Unlock()
 			}
-			return id.destroyQP(destroy)
+			return id.destroyQP(pd, h)
 		})
 	creating = false
 	if err != nil {
@@ -138,11 +138,11 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 // destroyQP runs when the QP is closed, or in CreateQP when that cannot finish. It
 // does what rdma_destroy_qp does, which does not say whether it could.
 // Preconditions: id.mu is held, and id.qpMu.
-func (id *ID) destroyQP(destroy func() error) error {
+func (id *ID) destroyQP(pd *ibv.PD, qp uintptr) error {
 	// The channel's reader looks at the QP of the ID.
 	id.ch.mu.Lock()
 	defer id.ch.mu.Unlock()
-	if err := destroy(); err != nil {
+	if err := hook.DestroyQP(pd, qp); err != nil {
 		return err
 	}
 	forgetQP(id.handle)
