@@ -265,11 +265,11 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 	return nil
 }
 
-// Wait returns as soon as there is a completion, with as many as fit in wcs. It
+// Wait returns as soon as there is a completion, with as many as fit in wcs; when
+// the device is gone, and no completion is left, it returns ErrDeviceRemoved. It
 // polls for CQOptions.Spin, then sleeps on the completion channel without a
 // thread. Several goroutines may wait for one CQ. When ctx ends it returns its
-// error; work requests stay posted, and their memory stays the device's. When the
-// device is gone, and no completion is left, it returns ErrDeviceRemoved.
+// error; work requests stay posted, and their memory stays the device's.
 func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 	if len(wcs) == 0 {
 		return 0, &OpError{Op: "wait", Object: cq.name, Err: &ArgError{Arg: "len(wcs)", Got: "0", Want: "at least 1"}}
