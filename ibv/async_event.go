@@ -60,6 +60,8 @@ func (r *asyncReader) close() {
 
 // AsyncEvent waits for the next event of the device. The event is acknowledged
 // before it is returned. Several goroutines may wait; each event goes to one.
+// With EventDeviceFatal all calls of CQ.Wait on the Context end with
+// ErrDeviceRemoved.
 //
 // C: ibv_get_async_event(3), ibv_ack_async_event(3).
 func (c *Context) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
@@ -137,6 +139,9 @@ func (c *Context) readAsyncEvent() (AsyncEvent, error) {
 		ev.SRQ, _ = c.object(element).(*SRQ)
 	case eventOfPort:
 		ev.Port = uint8(element)
+	}
+	if ev.Type == EventDeviceFatal {
+		c.removed.note(ErrDeviceRemoved)
 	}
 	// Destroying the object blocks until its events are acknowledged.
 	c.v.ackAsyncEvent(raw)

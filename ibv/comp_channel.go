@@ -67,7 +67,7 @@ func (ch *CompChannel) read() {
 			}
 			if err != nil {
 				// The device is gone: those who wait for it hear of that.
-				ch.err = err
+				ch.err = ch.ctx.channelError(err)
 				return true
 			}
 			ch.mu.Lock()

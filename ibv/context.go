@@ -30,6 +30,8 @@ type Context struct {
 	async  *asyncReader
 	direct direct
 
+	removed removal
+
 	objMu   sync.Mutex
 	objects map[uintptr]any // *QP, *CQ, *SRQ by the address of the C object
 
@@ -52,7 +54,7 @@ func (v *verbs) openContext(d Device, dev uintptr) (*Context, error) {
 }
 
 func (v *verbs) newContext(d Device, h uintptr) (*Context, error) {
-	c := &Context{v: v, handle: h, device: d, objects: make(map[uintptr]any)}
+	c := &Context{v: v, handle: h, device: d, objects: make(map[uintptr]any), removed: removal{ch: make(chan struct{})}}
 	if err := contextExtended(h); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
 	}

@@ -361,7 +361,8 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 	return nil
 }
 
-// Wait returns as soon as there is a completion, with as many as fit in wcs. It
+// Wait returns as soon as there is a completion, with as many as fit in wcs; when
+// the device is gone, and no completion is left, it returns ErrDeviceRemoved. It
 // polls for CQOptions.Spin, then sleeps on the completion channel without a
 // thread. Several goroutines may wait for one CQ. When ctx ends it returns its
 // error; work requests stay posted, and their memory stays the device's.
@@ -400,6 +401,11 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 				return n, err
 			}
 			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.channel.err, Detail: "the completion channel failed"}
+		case <-cq.ctx.removed.ch:
+			if n, err := cq.Poll(wcs); n > 0 || err != nil {
+				return n, err
+			}
+			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.ctx.removed.err}
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
@@ -424,6 +430,9 @@ func (cq *CQ) spinFor(ctx context.Context, wcs []WC) (int, error) {
 		}
 		if err := ctx.Err(); err != nil {
 			return 0, err
+		}
+		if forever && cq.ctx.removed.noted() {
+			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.ctx.removed.err}
 		}
 		if !forever && time.Since(start) >= cq.spin {
 			return 0, nil

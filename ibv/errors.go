@@ -23,6 +23,9 @@ var (
 	// ErrLibrary: libibverbs is not there or cannot be used; the error is a
 	// *loader.LibraryError or *loader.InstanceError and says what to install.
 	ErrLibrary = loader.ErrLibrary
+	// ErrDeviceRemoved: the device failed for good or was unplugged; close all that
+	// is on it, and open it again when it is back.
+	ErrDeviceRemoved = errors.New("the RDMA device was removed")
 	// ErrNoDevice: no RDMA device is there, or none that was asked for.
 	ErrNoDevice = errors.New("no such RDMA device")
 	// ErrRaw: posting and polling are the user's of package mlx5dv, since the CQs

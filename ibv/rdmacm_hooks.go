@@ -23,6 +23,9 @@ func init() {
 		}
 		return pd.(*PD).createQP(send.(*CQ), recv.(*CQ), opt.(*QPOptions), qpMaker{create, destroy})
 	}
+	hook.DestroyQP = func(pd any, qp uintptr) error { return pd.(*PD).ctx.v.destroyQP(qp) }
+	hook.Removed = func(ctx any) { ctx.(*Context).removed.note(ErrDeviceRemoved) }
+	hook.OrZero = orZero
 	hook.ReadLimits = func(ctx any) (dest, init int) {
 		a := &ctx.(*Context).attr
 		return a.MaxQPRdAtom, a.MaxQPInitRdAtom

@@ -129,6 +129,9 @@ func (ch *EventChannel) take() (*Event, error) {
 			}
 			_ = ch.lib.destroyID(r.ID) // the listener is being closed
 		} else if id := ids.find(r.ID); id != nil {
+			if EventType(r.Event) == DeviceRemoval {
+				id.removed()
+			}
 			return newEvent(r, id, nil), nil
 		}
 	}

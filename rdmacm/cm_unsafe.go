@@ -2,6 +2,7 @@ package rdmacm
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -28,7 +29,7 @@ var library = sync.OnceValues(func() (*cm, error) {
 
 //go:uintptrescapes
 func (c *cm) ptr(name string, args ...uintptr) (uintptr, error) {
-	fn, err := c.lib.Symbol(name)
+	fn, err := c.symbol(name)
 	if err != nil {
 		return 0, err
 	}
@@ -37,7 +38,7 @@ func (c *cm) ptr(name string, args ...uintptr) (uintptr, error) {
 
 //go:uintptrescapes
 func (c *cm) minus1(name string, args ...uintptr) error {
-	fn, err := c.lib.Symbol(name)
+	fn, err := c.symbol(name)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (c *cm) minus1(name string, args ...uintptr) error {
 
 //go:uintptrescapes
 func (c *cm) void(name string, args ...uintptr) {
-	if fn, err := c.lib.Symbol(name); err == nil {
+	if fn, err := c.symbol(name); err == nil {
 		_ = ccall.Void(fn, args...)
 	}
 }
@@ -145,14 +146,36 @@ func (c *cm) createQP(id, pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 	return at[abi.RDMACMID](id).QP, nil
 }
 
-// void rdma_destroy_qp(struct rdma_cm_id *id);
-func (c *cm) destroyQP(id uintptr) { c.void("rdma_destroy_qp", id) }
+// forgetQP is what rdma_destroy_qp does after ibv_destroy_qp, for an ID whose CQs are not librdmacm's.
+func forgetQP(id uintptr) { at[abi.RDMACMID](id).QP = 0 }
 
 // int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask); absent before v23.
 func (c *cm) initQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, err error) {
 	out := new(uint32)
 	err = c.minus1("rdma_init_qp_attr", id, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(out)))
 	return *out, err
+}
+
+// hidden is what tests take away: symbols that older libraries lack.
+var hidden atomic.Pointer[[]string]
+
+// symbol looks up a function.
+func (c *cm) symbol(name string) (uintptr, error) {
+	if h := hidden.Load(); h != nil && slices.Contains(*h, name) {
+		return 0, &loader.SymbolError{Symbol: name, Library: loader.RDMACM, Since: "v23"}
+	}
+	return c.lib.Symbol(name)
+}
+
+// bringsUp is nil if QPs that others made can be brought up, or else names the
+// function that is missing.
+func (c *cm) bringsUp() error {
+	for _, name := range []string{"rdma_init_qp_attr", "rdma_establish"} {
+		if _, err := c.symbol(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen);

@@ -8,8 +8,11 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // Conn is a connection: a queue pair that is ready to use, and the ID that watches
@@ -29,6 +32,7 @@ type Conn struct {
 	ownPD          *ibv.PD
 	ownCQ          *ibv.CQ
 	srq            bool
+	byLib          bool // the QP is librdmacm's, which is too old for others
 
 	peer   ConnParam
 	ud     *UDParam
@@ -57,7 +61,7 @@ const handshakeEvents = 8
 
 func newConn(id *ID, h *hub, ps PortSpace) *Conn {
 	c := &Conn{id: id, hub: h, ps: ps, events: make(chan *Event, handshakeEvents), done: make(chan struct{})}
-	id.setHandler(c)
+	h.serve(id, c)
 	return c
 }
 
@@ -69,6 +73,9 @@ func (c *Conn) handle(ev *Event) {
 	case Disconnected, DeviceRemoval:
 		c.finish(ev.Err())
 		c.mu.Lock()
+		if ev.Type == DeviceRemoval && c.qp != nil {
+			hook.Removed(c.qp.PD().Context()) // it may be another one than the ID's
+		}
 		if ev.Type == Disconnected && !c.stopped {
 			c.answers.Add(1)
 			go c.answer()
@@ -146,7 +153,7 @@ func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
 		case <-c.done:
 			return nil, c.Err()
 		case <-ctx.Done():
-			return nil, fmt.Errorf("while waiting for the event %v: %w", want, ctx.Err())
+			return nil, c.late(want, ctx.Err())
 		}
 	}
 	if err := ev.Err(); err != nil {
@@ -157,6 +164,48 @@ func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
 	}
 	return ev, nil
 }
+
+// late explains why an event did not come in time.
+func (c *Conn) late(want EventType, err error) error {
+	err = fmt.Errorf("while waiting for the event %v: %w", want, err)
+	if !errors.Is(err, context.DeadlineExceeded) || want != ConnectResponse && want != Established {
+		return err
+	}
+	dev, e := c.id.Verbs()
+	if e != nil {
+		return err
+	}
+	port := c.id.Port()
+	attr, e := dev.QueryPort(port)
+	switch {
+	case e != nil:
+		return err
+	case attr.State != ibv.PortActive:
+		return fmt.Errorf("%w: port %d of %s is %v (look at its cable, at rdma link and at ip link): %w", err, port, dev.Name(), attr.State, syscall.ENETDOWN)
+	}
+	return fmt.Errorf("%w (the peer's program does not answer, or its port is down)", err)
+}
+
+// removed prefers to say that the device is gone where a call failed for that: the
+// event may come a moment after the EIO.
+func (c *Conn) removed(err error) error {
+	if !errors.Is(err, syscall.EIO) || errors.Is(err, ErrDeviceRemoved) {
+		return err
+	}
+	late := time.NewTimer(eventDelay)
+	defer late.Stop()
+	select {
+	case <-c.done:
+		if gone := c.Err(); errors.Is(gone, ErrDeviceRemoved) {
+			return fmt.Errorf("%w: %w", gone, err)
+		}
+	case <-late.C:
+	}
+	return err
+}
+
+// eventDelay is how long after a failed call its reason may come as an event.
+const eventDelay = 200 * time.Millisecond
 
 // setup makes what the connection needs and was not given.
 func (c *Conn) setup(opt *Options) error {
@@ -204,17 +253,54 @@ func (c *Conn) makeQP(opt *Options) error {
 			c.recvCQ = cq
 		}
 	}
-	qp, err := c.pd.CreateQP(c.sendCQ, c.recvCQ, &q)
+	create := func() (*ibv.QP, error) { return c.pd.CreateQP(c.sendCQ, c.recvCQ, &q) }
+	if c.id.lib.bringsUp() != nil {
+		c.byLib = true
+		create = func() (*ibv.QP, error) { return c.id.CreateQP(c.pd, c.sendCQ, c.recvCQ, &q) }
+	}
+	qp, err := create()
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	c.qp = qp
 	c.mu.Unlock()
-	if opt.Prepare == nil {
-		return nil // BringUp starts with that
+	if opt.Prepare == nil || c.byLib {
+		return nil // BringUp starts with that, or librdmacm has done it
 	}
 	return c.id.InitQP(qp)
+}
+
+// checkLibrary refuses what cannot be where librdmacm has to bring up the QPs.
+func (o *Options) checkLibrary() error {
+	lib, err := library()
+	if err != nil {
+		return err
+	}
+	why := lib.bringsUp()
+	if why == nil {
+		return nil
+	}
+	var errs []error
+	need := func(what string) {
+		errs = append(errs, fmt.Errorf("%s needs librdmacm of rdma-core v23 or newer: %w", what, why))
+	}
+	if o.Access != 0 {
+		need("Options.Access")
+	}
+	if o.PD != nil && !lent(o.PD.Context()) {
+		need("Options.PD of ibv.Open (one of ID.Verbs or Devices would do)")
+	}
+	return errors.Join(errs...)
+}
+
+// hurryRNR does for a QP of librdmacm's what BringUp does by itself: see
+// minRNRTimer.
+func (c *Conn) hurryRNR() error {
+	if c.qp.Type() != ibv.RC {
+		return nil
+	}
+	return c.qp.Modify(&ibv.QPAttr{State: ibv.StateRTS, MinRNRTimer: minRNRTimer}, ibv.MaskState|ibv.MaskMinRNRTimer)
 }
 
 // queueSize is a size in QPOptions with its default.
@@ -281,7 +367,8 @@ func (c *Conn) Peer() (ah *ibv.AH, qpn, qkey uint32) {
 }
 
 // OnClose has f run by Close, when the QP is gone and its memory is no longer the
-// device's: the place to close MRs that Prepare made. The last comes first.
+// device's: the place to close MRs that Prepare made. The last comes first. An f
+// that fails runs again with the next Close. f must not call Close.
 func (c *Conn) OnClose(f func() error) {
 	c.mu.Lock()
 	c.onClose = append(c.onClose, f)
@@ -340,18 +427,37 @@ func (c *Conn) Close() error {
 	c.mu.Unlock()
 	c.answers.Wait()
 	err := inTurn(func() error { return c.destroy(established) })
-	c.mu.Lock()
-	tidy := c.onClose
-	c.onClose = nil
-	c.mu.Unlock()
-	for _, f := range slices.Backward(tidy) {
-		err = errors.Join(err, f())
+	if err == nil {
+		err = c.tidy()
 	}
 	if err == nil {
 		err = inTurn(c.release)
 	}
 	c.closed = err == nil
 	return err
+}
+
+// tidy runs the functions of OnClose. What fails is for the next Close.
+// Preconditions: c.closing is held, and the QP is closed.
+func (c *Conn) tidy() error {
+	c.mu.Lock()
+	todo := c.onClose
+	c.onClose = nil
+	c.mu.Unlock()
+	var (
+		errs   []error
+		failed []func() error
+	)
+	for _, f := range slices.Backward(todo) {
+		if err := f(); err != nil {
+			errs, failed = append(errs, err), append(failed, f)
+		}
+	}
+	slices.Reverse(failed)
+	c.mu.Lock()
+	c.onClose = append(failed, c.onClose...)
+	c.mu.Unlock()
+	return errors.Join(errs...)
 }
 
 // destroy tells the peer and frees what uses memory.

@@ -49,6 +49,18 @@ func acquireLocked(h uintptr) (*device, error) {
 	return d, nil
 }
 
+// lent reports whether librdmacm has opened a Context.
+func lent(ctx *ibv.Context) bool {
+	devices.Lock()
+	defer devices.Unlock()
+	for _, d := range devices.m {
+		if d.ctx == ctx {
+			return true
+		}
+	}
+	return false
+}
+
 // release undoes acquire; the user in C goes after it, unless it has to keep the
 // device open. While something is open on the device, a list does that; but a list
 // has no device that was removed.

@@ -22,6 +22,9 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	if opt == nil {
 		opt = &Options{}
 	}
+	if err := opt.usable(); err != nil {
+		return nil, &ibv.OpError{Op: op, Object: addr, Err: err}
+	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
 	defer cancel()
 	addrs, err := lookup(ctx, addr)
@@ -50,6 +53,9 @@ func DialAddr(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, er
 	if opt == nil {
 		opt = &Options{}
 	}
+	if err := opt.usable(); err != nil {
+		return nil, &ibv.OpError{Op: "dial", Object: addr.String(), Err: err}
+	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
 	defer cancel()
 	c, err := dial(ctx, addr, opt)
@@ -72,8 +78,8 @@ func dial(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, error)
 	}
 	c := newConn(id, h, ps)
 	c.remote = addr
-	if err := c.dial(ctx, addr, opt); err != nil {
-		if cerr := c.Close(); cerr != nil {
+	if err := c.removed(c.dial(ctx, addr, opt)); err != nil {
+		if cerr := dispose(c); cerr != nil {
 			err = errors.Join(err, cerr)
 		}
 		return nil, err
@@ -87,7 +93,7 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	}
 	wait := resolveTimeout
 	if end, ok := ctx.Deadline(); ok {
-		wait = min(wait, time.Until(end)*9/10) // its event says more than that time is up
+		wait = max(min(wait, time.Until(end)/10*9), time.Millisecond) // its event says more than that time is up
 	}
 	if err := inTurn(func() error {
 		if err := opt.apply(c.id); err != nil {
@@ -109,20 +115,28 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	if err := c.setup(opt); err != nil {
 		return err
 	}
-	if err := inTurn(func() error { return c.id.Connect(opt.param(c.qp, c.srq)) }); err != nil {
+	p := opt.param(c.qp.Num(), c.srq)
+	if err := inTurn(func() error { return c.id.Connect(p) }); err != nil {
 		return err
 	}
 	if c.ps.datagram() {
 		return c.dialed(ctx)
 	}
-	ev, err := c.await(ctx, ConnectResponse)
+	want := ConnectResponse
+	if c.byLib {
+		want = Established
+	}
+	ev, err := c.await(ctx, want)
 	if err != nil {
 		return err
 	}
 	c.peer = ev.Conn
 	c.peer.PrivateData = ev.PrivateData
 	if err := inTurn(func() error {
-		if err := c.id.BringUp(c.qp, &ConnParam{ResponderResources: opt.ResponderResources, InitiatorDepth: opt.InitiatorDepth}); err != nil {
+		if c.byLib {
+			return c.hurryRNR()
+		}
+		if err := c.id.BringUp(c.qp, p); err != nil {
 			return err
 		}
 		return c.id.Establish()
@@ -144,8 +158,10 @@ func (c *Conn) dialed(ctx context.Context) error {
 		return &EventError{Type: ev.Type, Status: ev.Status}
 	}
 	c.peer.PrivateData, c.ud = ev.PrivateData, ev.UD
-	if err := c.id.BringUp(c.qp, nil); err != nil {
-		return err
+	if !c.byLib {
+		if err := c.id.BringUp(c.qp, nil); err != nil {
+			return err
+		}
 	}
 	if c.ah, err = c.pd.CreateAH(&ev.UD.AH); err != nil {
 		return err
@@ -160,7 +176,7 @@ func (c *Conn) cause(err error) error {
 	if !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
-	late := time.NewTimer(200 * time.Millisecond)
+	late := time.NewTimer(eventDelay)
 	defer late.Stop()
 	select {
 	case ev := <-c.events:

@@ -2,6 +2,7 @@ package rdmacm
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -42,6 +43,11 @@ func CreateEP(ctx context.Context, info *AddrInfo) (*ID, error) {
 }
 
 func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
+	for _, raw := range [][]byte{info.RawSrc, info.RawDst} {
+		if len(raw) > len(sockaddr{}) {
+			return &ibv.ArgError{Arg: "info", Got: fmt.Sprintf("a raw address of %d bytes", len(raw)), Want: fmt.Sprintf("at most %d, a struct sockaddr_storage", len(sockaddr{}))}
+		}
+	}
 	src, dst := info.rawSockaddrs()
 	if passive := info.Flags&Passive != 0; passive && src == nil || !passive && dst == nil {
 		return &ibv.ArgError{Arg: "info", Got: "one without an address", Want: "with Src if it has Passive, else with Dst"}

@@ -1,9 +1,14 @@
 package rdmacm
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -21,7 +26,7 @@ var (
 	// ErrWithdrawn: the peer gave up before its request was answered.
 	ErrWithdrawn = errors.New("the peer has withdrawn its request")
 	// ErrDeviceRemoved: the device is gone; close everything that is on it.
-	ErrDeviceRemoved = errors.New("the RDMA device was removed")
+	ErrDeviceRemoved = ibv.ErrDeviceRemoved
 )
 
 // RejectError is a connection that the peer refused. It is ErrRejected and
@@ -34,7 +39,35 @@ type RejectError struct {
 }
 
 func (e *RejectError) Error() string {
-	return fmt.Sprintf("connection rejected: %v: %s", e.Reason, e.Reason.Explain())
+	s := "connection rejected: " + e.Reason.String()
+	if _, known := rejectTexts[e.Reason]; known {
+		s += fmt.Sprintf(" (reason %d)", uint32(e.Reason))
+	}
+	s += ": " + e.Reason.Explain()
+	if data := dataText(e.PrivateData); data != "" {
+		s += "; private data " + data
+	}
+	return s
+}
+
+// dataText writes private data: what was sent as text, or else the first bytes.
+func dataText(data []byte) string {
+	const most = 64
+	data = bytes.TrimRight(data, "\x00") // it comes filled up
+	if len(data) == 0 {
+		return ""
+	}
+	short := data[:min(len(data), most)]
+	more := ""
+	if len(data) > most {
+		more = fmt.Sprintf("… (%d bytes)", len(data))
+	}
+	for _, r := range string(data) {
+		if r == utf8.RuneError || !unicode.IsPrint(r) && !unicode.IsSpace(r) {
+			return fmt.Sprintf("%x%s", short, more)
+		}
+	}
+	return strconv.Quote(strings.ToValidUTF8(string(short), "")) + more
 }
 
 // Is reports whether target is ErrRejected or ECONNREFUSED.
@@ -104,6 +137,22 @@ func (e *EventError) hint() string {
 	}
 	return ""
 }
+
+// EventReadError is a connection, a listener or a call of Dial that was given up
+// because the events of the connection manager could not be read any more. A Dial
+// or Listen that comes after it starts anew. It wraps the reason.
+type EventReadError struct{ Err error }
+
+func (e *EventReadError) Error() string {
+	s := fmt.Sprintf("the events of rdma_cm cannot be read any more: %v", e.Err)
+	if errors.Is(e.Err, syscall.EACCES) {
+		s += " (the kernel refuses a process that has changed its credentials: do that before the first Dial or Listen)"
+	}
+	return s + "; close it and begin anew"
+}
+
+// Unwrap returns the reason.
+func (e *EventReadError) Unwrap() error { return e.Err }
 
 // PrivateDataError is private data longer than the transport carries. It is an
 // EINVAL.

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// handler takes the events of an ID. It runs on the goroutine that reads the
-// channel, and so must not wait.
-type handler interface{ handle(ev *Event) }
+// handler takes the events of an ID, or the reason why none comes any more. It runs
+// on the goroutine that reads the channel, and so must not wait.
+type handler interface {
+	handle(ev *Event)
+	finish(err error)
+}
 
 func (id *ID) setHandler(h handler) {
 	id.own.Lock()
@@ -33,6 +37,7 @@ type hub struct {
 
 	mu   sync.Mutex
 	refs int
+	err  error // why the reader has returned, if not by Close
 }
 
 // newHub makes a hub with one user.
@@ -46,13 +51,45 @@ func newHub() (*hub, error) {
 	return h, nil
 }
 
+// A failed read loses no event, so it is repeated: a kernel that is short of memory
+// may have some a moment later. All tries together take some two seconds.
+const (
+	readTries    = 12
+	readPause    = time.Millisecond
+	readPauseMax = 500 * time.Millisecond
+)
+
+// lasting reports whether reading once more is of no use.
+func lasting(err error) bool {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return true
+	}
+	switch errno {
+	case syscall.EBADF, syscall.EACCES, syscall.EPERM, syscall.ENOSYS, syscall.ENODEV:
+		return true
+	}
+	return false
+}
+
 func (h *hub) read() {
 	defer close(h.done)
+	failed, pause := 0, readPause
 	for {
 		ev, err := h.ch.Event(context.Background())
-		if err != nil {
-			return // closed
+		switch {
+		case errors.Is(err, ErrClosed):
+			return
+		case err != nil:
+			if failed++; failed == readTries || lasting(err) {
+				h.fail(&EventReadError{Err: err})
+				return
+			}
+			time.Sleep(pause)
+			pause = min(2*pause, readPauseMax)
+			continue
 		}
+		failed, pause = 0, readPause
 		id := ev.ID
 		if ev.Listener != nil {
 			id = ev.Listener
@@ -61,16 +98,43 @@ func (h *hub) read() {
 		case to != nil:
 			to.handle(ev)
 		case ev.Listener != nil:
-			_ = ev.ID.Close() // nobody knows of it
+			go dispose(ev.ID) // nobody knows of it
 		}
 	}
 }
 
-// join adds a user; it is false for a hub that the last one has left.
+// fail ends all that waits for events of the hub. Its users leave it as ever, and
+// no new one comes.
+func (h *hub) fail(err error) {
+	h.mu.Lock()
+	h.err = err
+	h.mu.Unlock()
+	for _, to := range ids.handlers(h.ch) {
+		to.finish(err)
+	}
+}
+
+// broken is why there are no events any more, nil while there are.
+func (h *hub) broken() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// serve lets to have the events of an ID of the hub.
+func (h *hub) serve(id *ID, to handler) {
+	id.setHandler(to)
+	if err := h.broken(); err != nil {
+		to.finish(err) // fail may have come too early to see it
+	}
+}
+
+// join adds a user; it is false for a hub that the last one has left, or that reads
+// no more.
 func (h *hub) join() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.refs == 0 {
+	if h.refs == 0 || h.err != nil {
 		return false
 	}
 	h.refs++
@@ -100,6 +164,21 @@ func (h *hub) leave() error {
 		}
 		return err
 	}
+}
+
+// dispose closes what nobody else has, and tries again where that fails for want of
+// something: it is for ever otherwise.
+func dispose(c interface{ Close() error }) error {
+	err := c.Close()
+	for pause := time.Millisecond; err != nil && pause < 100*time.Millisecond; pause *= 2 {
+		var errno syscall.Errno
+		if !errors.As(err, &errno) {
+			break
+		}
+		time.Sleep(pause)
+		err = c.Close()
+	}
+	return err
 }
 
 // dialers share a hub.

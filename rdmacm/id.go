@@ -3,8 +3,10 @@ package rdmacm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -70,6 +72,19 @@ func (r *registry) find(h uintptr) *ID {
 	return r.m[h]
 }
 
+// handlers are those of the IDs on a channel.
+func (r *registry) handlers(ch *EventChannel) (list []handler) {
+	r.mu.Lock()
+	all := slices.Collect(maps.Values(r.m))
+	r.mu.Unlock()
+	for _, id := range all {
+		if to := id.handler(); to != nil && id.Channel() == ch {
+			list = append(list, to)
+		}
+	}
+	return list
+}
+
 // newID takes over a struct rdma_cm_id.
 // Preconditions: ch cannot be closed meanwhile.
 func newID(ch *EventChannel, h uintptr, ps PortSpace) *ID {
@@ -120,13 +135,13 @@ func (id *ID) close() (*EventChannel, error) {
 	id.qpMu.Lock()
 	qp := id.qp
 	id.qpMu.Unlock()
+	if qp != nil {
+		return nil, &ibv.BusyError{Object: id.describe(), Children: []string{"1 qp"}}
+	}
 	id.own.Lock()
 	groups, solo, dev := id.own.groups, id.own.solo, id.own.dev
 	id.own.dev = nil
 	id.own.Unlock()
-	if qp != nil {
-		return nil, &ibv.BusyError{Object: id.String(), Children: []string{"1 qp"}}
-	}
 	// From here on events of the ID are dropped; rdma_destroy_id waits until those
 	// that were read are acknowledged, which the reader does at once.
 	ids.remove(id)
@@ -189,16 +204,21 @@ func (id *ID) bound(op string, f func() error) error {
 
 // String names the ID and its addresses.
 func (id *ID) String() string {
-	s := id.ps.String() + " cm id"
 	if id.enter("") != nil {
-		return s + " (closed)"
+		return id.ps.String() + " cm id (closed)"
 	}
 	defer id.leave()
+	return id.describe()
+}
+
+// Preconditions: the ID is open and stays so, by id.mu.
+func (id *ID) describe() string {
+	s := id.ps.String() + " cm id"
 	src, dst := idSrc(id.handle), idDst(id.handle)
 	if a := src.addrPort(); a.IsValid() {
 		s += " of " + a.String()
 	}
-	if a := dst.addrPort(); a.IsValid() {
+	if a := dst.addrPort(); a.IsValid() && !a.Addr().IsUnspecified() {
 		s += " to " + a.String()
 	}
 	return s

@@ -93,7 +93,11 @@ func (id *ID) ResolveIB(src *IBAddr, dst IBAddr, timeout time.Duration) error {
 }
 
 func (id *ID) resolve(src, dst *sockaddr, timeout time.Duration, text string) error {
-	if err := id.lib.resolveAddr(id.handle, src, dst, millis(timeout)); err != nil {
+	ms, err := millis(timeout)
+	if err != nil {
+		return err
+	}
+	if err := id.lib.resolveAddr(id.handle, src, dst, ms); err != nil {
 		return &ibv.OpError{Op: "resolve address", Object: id.ps.String(), Err: err, Detail: text + resolveHint(err)}
 	}
 	return nil
@@ -118,10 +122,16 @@ func unspecified(like netip.Addr) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// millis rounds up, and is at least 1.
-func millis(d time.Duration) int {
-	ms := (d + time.Millisecond - 1) / time.Millisecond
-	return int(min(max(ms, 1), math.MaxInt32))
+// millis rounds up. It is at most what an int of C holds, 24 days.
+func millis(d time.Duration) (int, error) {
+	if d <= 0 {
+		return 0, &ibv.ArgError{Arg: "timeout", Got: d.String(), Want: "more than 0"}
+	}
+	ms := d / time.Millisecond
+	if d%time.Millisecond != 0 {
+		ms++
+	}
+	return int(min(ms, math.MaxInt32)), nil
 }
 
 // ResolveRoute finds the path to the destination of ResolveAddr: the event
@@ -130,7 +140,13 @@ func millis(d time.Duration) int {
 // C: rdma_resolve_route(3).
 func (id *ID) ResolveRoute(timeout time.Duration) error {
 	const op = "resolve route"
-	return id.bound(op, func() error { return id.lib.resolveRoute(id.handle, millis(timeout)) })
+	return id.bound(op, func() error {
+		ms, err := millis(timeout)
+		if err != nil {
+			return err
+		}
+		return id.lib.resolveRoute(id.handle, ms)
+	})
 }
 
 // Listen makes the ID take requests: events ConnectRequest follow. The kernel

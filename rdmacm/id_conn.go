@@ -1,7 +1,11 @@
 package rdmacm
 
 import (
+	"errors"
+	"syscall"
+
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // Connect sends the request for a connection, after ResolveRoute; p may be nil
@@ -16,10 +20,10 @@ func (id *ID) Connect(p *ConnParam) error {
 		if p == nil {
 			p = &ConnParam{}
 		}
-		if err := id.checkData(op, p.PrivateData, id.ps.ConnectDataLimit()); err != nil {
+		if err := errors.Join(p.check(), id.checkData(op, p.PrivateData, id.ps.ConnectDataLimit())); err != nil {
 			return err
 		}
-		return id.lib.connect(id.handle, p)
+		return id.explainParam(p, id.lib.connect(id.handle, p))
 	})
 }
 
@@ -34,11 +38,35 @@ func (id *ID) Accept(p *ConnParam) error {
 		if p == nil {
 			p = &ConnParam{}
 		}
-		if err := id.checkData(op, p.PrivateData, id.ps.AcceptDataLimit()); err != nil {
+		if err := errors.Join(p.check(), id.checkData(op, p.PrivateData, id.ps.AcceptDataLimit())); err != nil {
 			return err
 		}
-		return id.lib.accept(id.handle, p)
+		return id.explainParam(p, id.lib.accept(id.handle, p))
 	})
+}
+
+// explainParam names what was asked beyond the device, which librdmacm refuses
+// without a word.
+// Preconditions: the ID is entered.
+func (id *ID) explainParam(p *ConnParam, err error) error {
+	if !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	dev, e := id.verbs("read limits")
+	if e != nil {
+		return err
+	}
+	dest, init := hook.ReadLimits(dev)
+	for _, f := range []struct {
+		name  string
+		v     uint8
+		limit int
+	}{{"ResponderResources", p.ResponderResources, dest}, {"InitiatorDepth", p.InitiatorDepth, init}} {
+		if asked := hook.OrZero(f.v, 0); int(asked) > f.limit {
+			err = errors.Join(&ibv.LimitError{What: f.name, Asked: uint64(asked), Limit: uint64(f.limit), Where: dev.Name()}, err)
+		}
+	}
+	return err
 }
 
 // Establish tells the peer that the QP is ready, after ConnectResponse. It is not

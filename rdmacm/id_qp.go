@@ -40,6 +40,15 @@ func (id *ID) verbs(op string) (*ibv.Context, error) {
 	return id.own.dev.ctx, nil
 }
 
+// removed ends all waiting for CQs of the device.
+func (id *ID) removed() {
+	id.own.Lock()
+	defer id.own.Unlock()
+	if id.own.dev != nil {
+		hook.Removed(id.own.dev.ctx)
+	}
+}
+
 // Port is the device's port, 0 before the ID has a device.
 func (id *ID) Port() uint8 {
 	if id.enter("port") != nil {
@@ -109,15 +118,14 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	creating := true
 	qp, err := hook.CreateQP(pd, send, recv, &o,
 		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) { return id.lib.createQP(id.handle, pd, attr) },
-		func(uintptr) error {
+		func(h uintptr) error {
 			if !creating {
 				id.mu.RLock()
 				defer id.mu.RUnlock()
 				id.qpMu.Lock()
 				defer id.qpMu.Unlock()
 			}
-			id.destroyQP()
-			return nil
+			return id.destroyQP(pd, h)
 		})
 	creating = false
 	if err != nil {
@@ -127,14 +135,19 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	return id.qp, nil
 }
 
-// destroyQP runs when the QP is closed, or in CreateQP when that cannot finish.
+// destroyQP runs when the QP is closed, or in CreateQP when that cannot finish. It
+// does what rdma_destroy_qp does, which does not say whether it could.
 // Preconditions: id.mu is held, and id.qpMu.
-func (id *ID) destroyQP() {
+func (id *ID) destroyQP(pd *ibv.PD, qp uintptr) error {
 	// The channel's reader looks at the QP of the ID.
 	id.ch.mu.Lock()
 	defer id.ch.mu.Unlock()
-	id.lib.destroyQP(id.handle)
+	if err := hook.DestroyQP(pd, qp); err != nil {
+		return err
+	}
+	forgetQP(id.handle)
 	id.qp = nil
+	return nil
 }
 
 // QPAttr is what a QP needs to go to a state for this connection: INIT once the
@@ -166,12 +179,17 @@ func (id *ID) InitQP(qp *ibv.QP) error { return id.modify(qp, ibv.StateInit, nil
 
 // BringUp moves a QP of PD.CreateQP through INIT and RTR to RTS: on the side that
 // connects after ConnectResponse and before Establish, on the other before
-// Accept. p, which may be nil, can lower the resources for reads and atomics; give
-// Accept the same. Other than librdmacm it lets a peer that sends too early try again
+// Accept. p, which may be nil, can lower the resources for reads and atomics, and
+// has what the peer may do; give Accept the same. Other than librdmacm it lets a peer that sends too early try again
 // after 0.64 ms, not 655 ms.
 func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 	if qp == nil {
 		return &ibv.OpError{Op: "bring up qp", Object: id.ps.String(), Err: &ibv.ArgError{Arg: "QP", Got: "nil", Want: "a QP"}}
+	}
+	if p != nil {
+		if err := p.check(); err != nil {
+			return &ibv.OpError{Op: "bring up qp", Object: id.ps.String(), Err: err}
+		}
 	}
 	// INIT again: its access flags depend on what the peer asked for.
 	for _, s := range []ibv.QPState{ibv.StateInit, ibv.StateRTR, ibv.StateRTS} {
@@ -202,17 +220,13 @@ func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
 	}
 	maxDest, maxInit := hook.ReadLimits(qp.PD().Context())
 	clip := func(v uint8, device int, own uint8) uint8 {
-		v = uint8(min(int(v), device))
-		switch own {
-		case 0:
-			return v
-		case ibv.Zero:
-			return 0
-		}
-		return own
+		return hook.OrZero(own, uint8(min(int(v), device)))
 	}
 	if p == nil {
 		p = &ConnParam{}
+	}
+	if mask&ibv.MaskAccessFlags != 0 && p.Access != 0 {
+		attr.Access = p.Access &^ ibv.NoRemoteAccess
 	}
 	if mask&ibv.MaskMaxDestRdAtomic != 0 {
 		attr.MaxDestRdAtomic = clip(attr.MaxDestRdAtomic, maxDest, p.ResponderResources)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,6 +39,8 @@ type Listener struct {
 	flying int // handshakes under way
 
 	closing sync.Mutex
+	rest    []*Conn // under closing: nobody has taken them, and Close has to close them
+	over    bool    // under closing: Close has nothing left to do
 }
 
 type accepted struct {
@@ -53,6 +56,9 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 		opt = &Options{}
 	}
 	fail := func(err error) (*Listener, error) { return nil, &ibv.OpError{Op: op, Object: addr, Err: err} }
+	if err := opt.usable(); err != nil {
+		return fail(err)
+	}
 	at, err := lookupLocal(ctx, addr)
 	if err != nil {
 		return fail(err)
@@ -71,7 +77,7 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 		wake: make(chan struct{}, 1),
 	}
 	l.life, l.end = context.WithCancel(context.Background())
-	id.setHandler(l)
+	h.serve(id, l)
 	err = opt.apply(id)
 	if err == nil {
 		err = id.Bind(at)
@@ -89,7 +95,7 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 	}
 	if err != nil {
 		l.end()
-		return fail(errors.Join(err, id.Close(), h.leave()))
+		return fail(errors.Join(err, dispose(id), h.leave()))
 	}
 	l.addr = id.LocalAddr()
 	return l, nil
@@ -119,7 +125,7 @@ func (l *Listener) handle(ev *Event) {
 		r := &Request{ps: l.id.ps, opt: &l.opt, param: ev.Conn, ud: ev.UD}
 		r.param.PrivateData = ev.PrivateData
 		if !l.hub.join() {
-			_ = ev.ID.Close()
+			go dispose(ev.ID)
 			return
 		}
 		r.conn = newConn(ev.ID, l.hub, l.id.ps)
@@ -135,13 +141,13 @@ func (l *Listener) handle(ev *Event) {
 		}
 		// Full: as many wait as were asked for. Closing the ID refuses it. Leaving the
 		// hub may wait for this goroutine.
-		go func() { _ = r.conn.Close() }()
+		go dispose(r.conn)
 	case DeviceRemoval:
-		l.fail(ev.Err())
+		l.finish(ev.Err())
 	}
 }
 
-func (l *Listener) fail(err error) {
+func (l *Listener) finish(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
@@ -180,7 +186,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 			l.shake(r)
 		case <-l.wake:
 		case <-l.done:
-			return nil, l.over()
+			return nil, l.why()
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -197,7 +203,7 @@ func (l *Listener) shake(r *Request) {
 	}
 	l.mu.Unlock()
 	if closed {
-		_ = r.conn.Close()
+		_ = dispose(r.conn)
 		return
 	}
 	go func() {
@@ -219,7 +225,7 @@ func (l *Listener) shake(r *Request) {
 		case l.ready <- accepted{c, err}:
 		case <-l.life.Done():
 			if c != nil {
-				_ = c.Close()
+				_ = dispose(c)
 			}
 		}
 	}()
@@ -241,51 +247,62 @@ func (l *Listener) Next(ctx context.Context) (*Request, error) {
 	case r := <-l.requests:
 		return r, nil
 	case <-l.done:
-		return nil, l.over()
+		return nil, l.why()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (l *Listener) over() error {
+func (l *Listener) why() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return &ibv.OpError{Op: "accept", Object: l.addr.String(), Err: l.err}
 }
 
 // Close stops listening. Requests that wait are refused, connections that Accept
-// has not returned are closed, others go on.
+// has not returned are closed, others go on. If it fails it has to be called again.
 func (l *Listener) Close() error {
 	l.closing.Lock()
 	defer l.closing.Unlock()
-	l.fail(ErrClosed)
-	l.mu.Lock()
-	again := l.closed
-	l.closed = true
-	l.mu.Unlock()
-	if again {
+	if l.over {
 		return nil
 	}
+	l.finish(ErrClosed)
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
 	l.end()
-	// No request comes after this.
-	err := l.id.Close()
+	errs := []error{l.id.Close()} // no request comes after this
 	l.shaking.Wait()
-	errs := []error{err}
+	l.rest = append(l.rest, l.untaken()...)
+	l.rest = slices.DeleteFunc(l.rest, func(c *Conn) bool {
+		err := c.Close()
+		errs = append(errs, err)
+		return err == nil
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	l.over = true
+	return l.hub.leave()
+}
+
+// untaken are the requests and connections that nobody has taken.
+func (l *Listener) untaken() (list []*Conn) {
 	for {
 		select {
 		case r := <-l.requests:
-			errs = append(errs, r.conn.Close())
+			list = append(list, r.conn)
 			continue
 		case a := <-l.ready:
 			if a.conn != nil {
-				errs = append(errs, a.conn.Close())
+				list = append(list, a.conn)
 			}
 			continue
 		default:
 		}
-		break
+		return list
 	}
-	return errors.Join(append(errs, l.hub.leave())...)
 }
 
 // Request is a peer that wants a connection.
@@ -318,9 +335,9 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.timeout())
 	defer cancel()
-	if err := r.accept(ctx, opt); err != nil {
+	if err := r.conn.removed(r.accept(ctx, opt)); err != nil {
 		err = &ibv.OpError{Op: "accept", Object: r.conn.remote.String(), Err: err}
-		if cerr := r.conn.Close(); cerr != nil {
+		if cerr := dispose(r.conn); cerr != nil {
 			err = errors.Join(err, cerr)
 		}
 		return nil, err
@@ -331,16 +348,23 @@ func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 func (r *Request) accept(ctx context.Context, opt *Options) error {
 	c := r.conn
 	c.peer = r.param
-	if opt.AckTimeout != 0 {
-		if err := c.id.SetAckTimeout(opt.AckTimeout); err != nil {
-			return err
-		}
+	if err := opt.usable(); err != nil {
+		return err
+	}
+	if err := opt.applyAckTimeout(c.id); err != nil {
+		return err
 	}
 	if err := r.standing(c.setup(opt)); err != nil {
 		return err
 	}
-	p := opt.param(c.qp, c.srq)
+	p := opt.param(c.qp.Num(), c.srq)
 	if err := r.standing(inTurn(func() error {
+		if c.byLib {
+			if err := c.id.Accept(p); err != nil {
+				return err
+			}
+			return c.hurryRNR()
+		}
 		if err := c.id.BringUp(c.qp, p); err != nil {
 			return err
 		}
@@ -360,8 +384,12 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 // standing explains an error: no event tells of a request that was withdrawn, but
 // from then on there are no attributes for its QP.
 func (r *Request) standing(err error) error {
-	if !errors.Is(err, syscall.EINVAL) || r.ps.datagram() {
+	var limit *ibv.LimitError
+	if !errors.Is(err, syscall.EINVAL) || r.ps.datagram() || errors.As(err, &limit) {
 		return err
+	}
+	if r.conn.byLib { // there are no attributes to ask for, and nothing else is left that could be wrong
+		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
 	}
 	if _, _, gone := r.conn.id.QPAttr(ibv.StateRTR); errors.Is(gone, syscall.EINVAL) {
 		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
@@ -372,5 +400,5 @@ func (r *Request) standing(err error) error {
 // Reject refuses the connection; the peer's error has data, filled up with zeros.
 func (r *Request) Reject(data []byte) error {
 	err := r.conn.id.Reject(data)
-	return errors.Join(err, r.conn.Close())
+	return errors.Join(err, dispose(r.conn))
 }

@@ -2,6 +2,7 @@ package rdmacm
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -47,10 +48,17 @@ func (id *ID) SetAFOnly(on bool) error {
 //
 // C: rdma_set_option(3) with RDMA_OPTION_ID_ACK_TIMEOUT.
 func (id *ID) SetAckTimeout(n uint8) error {
-	if n > 31 {
-		return &ibv.OpError{Op: "set ack timeout", Object: id.ps.String(), Err: &ibv.ArgError{Arg: "ack timeout", Got: fmt.Sprint(n), Want: "0 to 31, 4.096 µs·2^n"}}
+	if err := checkAckTimeout(n); err != nil {
+		return &ibv.OpError{Op: "set ack timeout", Object: id.ps.String(), Err: err}
 	}
 	return id.option("set ack timeout", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_ACK_TIMEOUT, []byte{n})
+}
+
+func checkAckTimeout(n uint8) error {
+	if n > 31 {
+		return &ibv.ArgError{Arg: "ack timeout", Got: fmt.Sprint(n), Want: "0 to 31, 4.096 µs·2^n"}
+	}
+	return nil
 }
 
 // Path is a path through an InfiniBand subnet.
@@ -60,15 +68,15 @@ type Path struct {
 	ServiceID      uint64
 	SGID, DGID     ibv.GID
 	SLID, DLID     uint16
-	FlowLabel      uint32
+	FlowLabel      uint32 // 20 bits
 	HopLimit       uint8
 	TrafficClass   uint8
 	Reversible     bool
 	PKey           uint16
-	SL             uint8
+	SL             uint8 // 4 bits
 	MTU            ibv.MTU
-	Rate           uint8
-	PacketLifeTime uint8 // 4.096 µs·2^n
+	Rate           uint8 // 6 bits
+	PacketLifeTime uint8 // 4.096 µs·2^n, 6 bits
 	Preference     uint8
 }
 
@@ -90,6 +98,9 @@ func (id *ID) SetPaths(paths []Path) error {
 	}
 	data := make([]abi.PathData, len(paths))
 	for i, p := range paths {
+		if err := p.check(); err != nil {
+			return &ibv.OpError{Op: op, Object: id.ps.String(), Err: err, Detail: fmt.Sprintf("path %d", i)}
+		}
 		d := &data[i]
 		d.Flags = pathBidir
 		if i == 0 {
@@ -107,14 +118,29 @@ func (id *ID) SetPaths(paths []Path) error {
 			r.ReversibleNumpath |= 0x80
 		}
 		r.PKey.Set(p.PKey)
-		r.QosclassSL.Set(uint16(p.SL & 0xf))
+		r.QosclassSL.Set(uint16(p.SL))
 		const exactly = 2 << 6
-		r.MTU = uint8(p.MTU)&0x3f | exactly
-		r.Rate = p.Rate&0x3f | exactly
-		r.Packetlifetime = p.PacketLifeTime&0x3f | exactly
+		r.MTU = uint8(p.MTU) | exactly
+		r.Rate = p.Rate | exactly
+		r.Packetlifetime = p.PacketLifeTime | exactly
 		r.Preference = p.Preference
 	}
 	return id.setPaths(pathBytes(data))
+}
+
+// check finds what the fields of a path record cannot hold.
+func (p *Path) check() error {
+	var errs []error
+	for _, f := range []struct {
+		name string
+		v    uint32
+		bits int
+	}{{"FlowLabel", p.FlowLabel, 20}, {"SL", uint32(p.SL), 4}, {"MTU", uint32(p.MTU), 6}, {"Rate", uint32(p.Rate), 6}, {"PacketLifeTime", uint32(p.PacketLifeTime), 6}} {
+		if most := uint32(1)<<f.bits - 1; f.v > most {
+			errs = append(errs, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v), Want: fmt.Sprintf("0 to %d, %d bits", most, f.bits)})
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // setPaths takes an array of struct ibv_path_data.

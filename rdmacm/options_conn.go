@@ -1,10 +1,13 @@
 package rdmacm
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // Options are the choices of Dial, Listen and Request.Accept. The zero value is
@@ -28,16 +31,19 @@ type Options struct {
 
 	// Prepare runs when the QP is there, and before the peer can send: the place to
 	// post receives. What it makes goes with Conn.OnClose. An error ends the
-	// connection.
+	// connection. It must not close the Listener, whose Close waits for it.
 	Prepare func(*Conn) error
 
 	ResponderResources uint8 // see ConnParam
 	InitiatorDepth     uint8
 	RetryCount         uint8
-	RNRRetryCount      uint8
+	RNRRetryCount      uint8 // 0: a send waits for ever for the peer's receive; see ConnParam
+	// Access is what the peer may do through the QP: 0 is all, ibv.NoRemoteAccess
+	// nothing but sends; see ConnParam. Another than 0 needs rdma-core v23.
+	Access ibv.AccessFlags
 
 	TOS        uint8 // type of service; 0: the system's
-	AckTimeout uint8 // of the QP, 4.096 µs·2^n, at most 31; 0: the path's
+	AckTimeout uint8 // of the QP, 4.096 µs·2^n, at most 31; 0: the path's, ibv.Zero: for ever
 	ReuseAddr  bool
 	AFOnly     bool // a listener on [::] takes no IPv4
 
@@ -47,13 +53,14 @@ type Options struct {
 	// 0 means 30 s.
 	Timeout time.Duration
 	// Backlog is how many requests, and how many connections that nobody has taken
-	// yet, a Listener keeps; it refuses more. 0 means 1024.
+	// yet, a Listener keeps; it refuses more. 0 means 1024, 65536 is the most.
 	Backlog int
 }
 
 const (
 	defaultTimeout = 30 * time.Second
 	defaultBacklog = 1024
+	maxBacklog     = 1 << 16
 	resolveTimeout = 5 * time.Second // of the kernel; it tries again by itself until then
 )
 
@@ -65,17 +72,45 @@ func (o *Options) portSpace() PortSpace {
 }
 
 func (o *Options) timeout() time.Duration {
-	if o.Timeout <= 0 {
+	if o.Timeout == 0 {
 		return defaultTimeout
 	}
 	return o.Timeout
 }
 
 func (o *Options) backlog() int {
-	if o.Backlog <= 0 {
+	if o.Backlog == 0 {
 		return defaultBacklog
 	}
 	return o.Backlog
+}
+
+// check finds what cannot be on any device.
+func (o *Options) check() error {
+	errs := []error{o.param(0, false).check()}
+	switch o.PortSpace {
+	case 0, TCP, UDP, IPoIB, IBSpace:
+	default:
+		errs = append(errs, &ibv.ArgError{Arg: "PortSpace", Got: o.PortSpace.String(), Want: "TCP, UDP, IPoIB or IBSpace"})
+	}
+	if o.Backlog < 0 || o.Backlog > maxBacklog {
+		errs = append(errs, &ibv.ArgError{Arg: "Backlog", Got: fmt.Sprint(o.Backlog), Want: fmt.Sprintf("1 to %d, or 0 for the default", maxBacklog)})
+	}
+	if o.Timeout < 0 {
+		errs = append(errs, &ibv.ArgError{Arg: "Timeout", Got: o.Timeout.String(), Want: "more than 0, or 0 for the default"})
+	}
+	if err := checkAckTimeout(hook.OrZero(o.AckTimeout, 0)); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// usable is check, and what the library cannot do.
+func (o *Options) usable() error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	return o.checkLibrary()
 }
 
 // apply sets the options of an ID.
@@ -85,10 +120,8 @@ func (o *Options) apply(id *ID) error {
 			return err
 		}
 	}
-	if o.AckTimeout != 0 {
-		if err := id.SetAckTimeout(o.AckTimeout); err != nil {
-			return err
-		}
+	if err := o.applyAckTimeout(id); err != nil {
+		return err
 	}
 	if o.ReuseAddr {
 		if err := id.SetReuseAddr(true); err != nil {
@@ -101,15 +134,23 @@ func (o *Options) apply(id *ID) error {
 	return nil
 }
 
+func (o *Options) applyAckTimeout(id *ID) error {
+	if o.AckTimeout == 0 {
+		return nil
+	}
+	return id.SetAckTimeout(hook.OrZero(o.AckTimeout, 0))
+}
+
 // param are the parameters for Connect and Accept.
-func (o *Options) param(qp *ibv.QP, srq bool) *ConnParam {
+func (o *Options) param(qpn uint32, srq bool) *ConnParam {
 	return &ConnParam{
 		PrivateData:        o.PrivateData,
 		ResponderResources: o.ResponderResources,
 		InitiatorDepth:     o.InitiatorDepth,
 		RetryCount:         o.RetryCount,
 		RNRRetryCount:      o.RNRRetryCount,
+		Access:             o.Access,
 		SRQ:                srq,
-		QPN:                qp.Num(),
+		QPN:                qpn,
 	}
 }

@@ -25,6 +25,18 @@ func TestRXE_CM_ZZDeviceRemoved(t *testing.T) {
 	id := newIDOn(t, ch, TCP)
 	ok(t, id.Bind(addr))
 	dev := must(id.Verbs())(t)
+	// One more that rdma_cm knows nothing of, and a CQ that has no channel.
+	plain := must(ibv.Open(r.Dev[1]))(t)
+	quiet := must(plain.CreateCQ(8, &ibv.CQOptions{NoEvents: true}))(t)
+	loud := must(plain.CreateCQ(8, nil))(t)
+	waits := make(map[string]chan error)
+	for what, cq := range map[string]*ibv.CQ{"who dialed": a.CQ(), "who accepted": b.CQ(), "with ibv alone": loud} {
+		waits[what] = make(chan error, 1)
+		go func() {
+			_, err := cq.Wait(timeout(t), make([]ibv.WC, 1))
+			waits[what] <- err
+		}()
+	}
 	if out, err := exec.Command(emu, "control", "remove", r.Dev[1]).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -38,6 +50,20 @@ func TestRXE_CM_ZZDeviceRemoved(t *testing.T) {
 			t.Errorf("the connection ended with %v", c.Err())
 		}
 	}
+	for what, ch := range waits {
+		if err := <-ch; !errors.Is(err, ErrDeviceRemoved) {
+			t.Errorf("waiting for completions, %s: %v", what, err)
+		}
+	}
+	if _, err := quiet.Wait(timeout(t), make([]ibv.WC, 1)); !errors.Is(err, ErrDeviceRemoved) {
+		t.Errorf("waiting for completions without a channel: %v", err)
+	}
+	if _, err := a.CQ().Wait(timeout(t), make([]ibv.WC, 1)); !errors.Is(err, ErrDeviceRemoved) {
+		t.Errorf("waiting once more: %v", err)
+	}
+	ok(t, quiet.Close())
+	ok(t, loud.Close())
+	ok(t, plain.Close())
 	if _, err := l.Accept(timeout(t)); !errors.Is(err, ErrDeviceRemoved) {
 		t.Errorf("accept: %v", err)
 	}

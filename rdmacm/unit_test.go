@@ -136,7 +136,8 @@ func TestStrings(t *testing.T) {
 		{(&AddrInfoError{"n", "s", -2, "name or service not known"}).Error(), `resolve "n", service "s": name or service not known (code -2)`},
 		{(&Event{Type: MulticastJoin, Group: netip.MustParseAddr("239.1.1.1")}).String(), "multicast join of 239.1.1.1"},
 		{(&Event{Type: User, Arg: 16}).String(), "user 0x10"},
-		{(&Event{Type: Rejected, Status: 8}).String(), "connection rejected: invalid service ID: nobody listens on that port in that port space"},
+		{(&Event{Type: Rejected, Status: 8}).String(), "connection rejected: invalid service ID (reason 8): nobody listens on that port in that port space"},
+		{(&RejectError{Reason: 99, PrivateData: []byte("no\x00\x00")}).Error(), `connection rejected: RejectReason(99): not a reason that the specification knows; private data "no"`},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

@@ -13,10 +13,20 @@ var (
 	// an *ibv.BusyError while something is open on it.
 	CloseContext func(ctx any) error
 
+	// DestroyQP is how ibv itself destroys the C object of a QP of an *ibv.PD.
+	DestroyQP func(pd any, qp uintptr) error
+
+	// Removed notes that the device of an *ibv.Context is gone, for those who wait
+	// for its CQs.
+	Removed func(ctx any)
+
 	// CreateQP is (*ibv.PD).CreateQP with another function that makes the C
 	// object, and one that destroys it, nil for ibv's own: pd is an *ibv.PD, send and recv are
 	// *ibv.CQ, opt is an *ibv.QPOptions; the result is an *ibv.QP.
 	CreateQP func(pd, send, recv, opt any, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error), destroy func(qp uintptr) error) (any, error)
+
+	// OrZero is v, or def for 0, or 0 for ibv.Zero.
+	OrZero func(v, def uint8) uint8
 
 	// ReadLimits are how many reads and atomics a QP of an *ibv.Context can answer
 	// at a time, and how many it can have outstanding.

@@ -3,12 +3,16 @@ package rsocket
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"net/netip"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/leak"
 )
 
@@ -134,6 +138,9 @@ func (s *Socket) withAddr(name string, addr netip.AddrPort) error {
 //
 // C: rlisten.
 func (s *Socket) Listen(backlog int) error {
+	if err := checkInt("backlog", backlog, 0); err != nil {
+		return err
+	}
 	if s.lib != nil && s.typ == Stream {
 		if err := s.enter(&s.lib.listening); err != nil {
 			return err
@@ -283,6 +290,9 @@ func (s *Socket) Option(l Level, o Option, value []byte) (n int, err error) {
 //
 // C: rsetsockopt.
 func (s *Socket) SetIntOption(l Level, o Option, value int) error {
+	if err := checkInt("value", value, math.MinInt32); err != nil {
+		return err
+	}
 	return s.SetOption(l, o, binary.NativeEndian.AppendUint32(nil, uint32(value)))
 }
 
@@ -302,11 +312,22 @@ func (s *Socket) SetReuseAddr() error { return s.SetIntOption(LevelSocket, OptRe
 //
 // C: rfcntl.
 func (s *Socket) Fcntl(cmd, arg int) (n int, err error) {
+	if err := errors.Join(checkInt("command", cmd, 0), checkInt("argument", arg, math.MinInt32)); err != nil {
+		return 0, err
+	}
 	err = s.with(func(fd int) (err error) {
 		n, err = s.lib.fcntl(fd, cmd, arg)
 		return err
 	})
 	return n, err
+}
+
+// checkInt refuses what an int of C would cut.
+func checkInt(arg string, v, least int) error {
+	if v < least || v > math.MaxInt32 {
+		return &ibv.ArgError{Arg: arg, Got: strconv.Itoa(v), Want: fmt.Sprintf("%d to %d", least, math.MaxInt32)}
+	}
+	return nil
 }
 
 // SetNonblock says whether calls return EAGAIN, as they do at first, or block. A

@@ -133,3 +133,18 @@ func TestServiceLimit(t *testing.T) {
 		t.Errorf("after one has left: %v", err)
 	}
 }
+
+// TestIntBounds refuses what an int of C would cut, before C is called.
+func TestIntBounds(t *testing.T) {
+	s := &Socket{}
+	_, cmd := s.Fcntl(1<<32+FGetFL, 0)
+	_, arg := s.Fcntl(FSetFL, 1<<40)
+	for what, err := range map[string]error{
+		"backlog": s.Listen(1 << 32), "negative backlog": s.Listen(-1), "option": s.SetIntOption(LevelSocket, OptReuseAddr, 1<<32), "command": cmd, "argument": arg,
+	} {
+		var bad *ibv.ArgError
+		if !errors.As(err, &bad) || !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

@@ -231,6 +231,9 @@ func (i *id) connAttr(a *qpAttr) (mask hca.AttrMask, e unix.Errno) {
 		if i.qpType == hca.RC || i.qpType == hca.XRCSend || i.qpType == hca.XRCRecv {
 			mask |= hca.AttrTimeout
 			a.Timeout = i.qpTimeout()
+			if i.ackSet {
+				a.Timeout = i.ackTimeout // 0 too
+			}
 		}
 		return mask, 0
 	}

@@ -128,4 +128,10 @@ func (d *Device) Remove() {
 		d.Fabric.Engine.PortChanged(p)
 	}
 	d.broadcast(EventDeviceFatal, 0)
+	// The kernel's channels give EIO from then on; a pipe can only end.
+	for _, c := range d.Contexts {
+		for _, ch := range c.channels {
+			ch.Pipe.Close()
+		}
+	}
 }

@@ -1,0 +1,92 @@
+package rdmacm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// TestOptionsBad refuses what no device can do, before anything is looked up.
+func TestOptionsBad(t *testing.T) {
+	for name, o := range map[string]*Options{
+		"Backlog":       {Backlog: math.MaxInt},
+		"Backlog: got":  {Backlog: -1},
+		"Timeout":       {Timeout: -time.Second},
+		"ack timeout":   {AckTimeout: 32},
+		"RetryCount":    {RetryCount: 8},
+		"RNRRetryCount": {RNRRetryCount: 254},
+		"PortSpace":     {PortSpace: 7},
+		"Access":        {Access: ibv.NoRemoteAccess | ibv.RemoteRead},
+	} {
+		name, _, _ = strings.Cut(name, ":")
+		_, dial := Dial(context.Background(), "127.0.0.1:1", o)
+		_, listen := Listen(context.Background(), "127.0.0.1:0", o)
+		_, dialAddr := DialAddr(context.Background(), netip.MustParseAddrPort("127.0.0.1:1"), o)
+		for what, err := range map[string]error{"dial": dial, "dial address": dialAddr, "listen": listen} {
+			var arg *ibv.ArgError
+			if !errors.As(err, &arg) || arg.Arg != name || !errors.Is(err, syscall.EINVAL) {
+				t.Errorf("%s with %+v: %v", what, o, err)
+			}
+		}
+	}
+	for _, o := range []*Options{nil, {}, {Backlog: maxBacklog, Timeout: math.MaxInt64, AckTimeout: ibv.Zero, RetryCount: ibv.Zero, RNRRetryCount: ibv.Zero, Access: ibv.NoRemoteAccess}} {
+		if o != nil {
+			if err := o.check(); err != nil {
+				t.Errorf("%+v: %v", o, err)
+			}
+		}
+	}
+}
+
+func TestMillis(t *testing.T) {
+	for d, want := range map[time.Duration]int{1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, 5 * time.Second: 5000, math.MaxInt64: math.MaxInt32, math.MaxInt32 * time.Millisecond: math.MaxInt32} {
+		if got, err := millis(d); got != want || err != nil {
+			t.Errorf("%v is %d ms, want %d: %v", d, got, want, err)
+		}
+	}
+	for _, d := range []time.Duration{0, -1, math.MinInt64} {
+		var arg *ibv.ArgError
+		if _, err := millis(d); !errors.As(err, &arg) {
+			t.Errorf("%v: %v", d, err)
+		}
+	}
+}
+
+func TestPathLimits(t *testing.T) {
+	good := Path{FlowLabel: 1<<20 - 1, SL: 15, MTU: 63, Rate: 63, PacketLifeTime: 63}
+	if err := good.check(); err != nil {
+		t.Error(err)
+	}
+	for name, p := range map[string]Path{"FlowLabel": {FlowLabel: 1 << 20}, "SL": {SL: 16}, "MTU": {MTU: 64}, "Rate": {Rate: 64}, "PacketLifeTime": {PacketLifeTime: 64}} {
+		var arg *ibv.ArgError
+		if err := p.check(); !errors.As(err, &arg) || arg.Arg != name {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+}
+
+func TestRejectErrorData(t *testing.T) {
+	for data, want := range map[string]string{
+		"":                                      "",
+		"\x00\x00":                              "",
+		"not today\x00\x00\x00":                 `; private data "not today"`,
+		"zwölf\nÄpfel":                          `; private data "zwölf\nÄpfel"`,
+		"\x01\x02\xff\x00":                      "; private data 0102ff",
+		strings.Repeat("x", 148):                `; private data "` + strings.Repeat("x", 64) + `"… (148 bytes)`,
+		strings.Repeat("ä", 40):                 `; private data "` + strings.Repeat("ä", 32) + `"… (80 bytes)`,
+		string(bytes.Repeat([]byte{0xfe}, 100)): "; private data " + strings.Repeat("fe", 64) + "… (100 bytes)",
+	} {
+		err := (&RejectError{Reason: RejectConsumer, PrivateData: []byte(data)}).Error()
+		if !strings.Contains(err, "(reason 28)") || !strings.HasSuffix(err, "see the private data"+want) {
+			t.Errorf("with %q: %s", data, err)
+		}
+	}
+}

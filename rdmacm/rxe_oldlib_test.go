@@ -1,0 +1,192 @@
+package rdmacm
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// before23 takes away what librdmacm had not before v23, until the end of the test.
+func before23(t *testing.T) {
+	t.Helper()
+	hidden.Store(&[]string{"rdma_init_qp_attr", "rdma_establish"})
+	t.Cleanup(func() { hidden.Store(nil) })
+}
+
+// TestRXE_CM_Before23 connects where librdmacm has to bring up the QPs itself.
+func TestRXE_CM_Before23(t *testing.T) {
+	before23(t)
+	t.Run("streams", func(t *testing.T) {
+		var mr *ibv.MR
+		posted := &Options{PrivateData: []byte("from the server"), Prepare: func(c *Conn) (err error) {
+			if mr, err = c.PD().AllocMR(64, ibv.LocalWrite); err != nil {
+				return err
+			}
+			c.OnClose(mr.Close)
+			_, err = c.QP().PostRecv([]ibv.RecvWR{{ID: 5, SGEs: []ibv.SGE{mr.SGE(0, 64)}}})
+			return err
+		}}
+		l := server(t, posted)
+		a, b := pair(t, l, &Options{PrivateData: []byte("from the client")})
+		if !a.byLib || !b.byLib {
+			t.Fatal("the QPs are not librdmacm's")
+		}
+		if got := string(a.PrivateData()[:15]); got != "from the server" {
+			t.Errorf("the client has private data %q", got)
+		}
+		if got := string(b.PrivateData()[:15]); got != "from the client" {
+			t.Errorf("the server has private data %q", got)
+		}
+		if a.Param().QPN != b.QP().Num() || b.Param().QPN != a.QP().Num() {
+			t.Errorf("the peers' QPs are %#x and %#x", a.Param().QPN, b.Param().QPN)
+		}
+		ra, rb := rigOf(t, a), rigOf(t, b)
+		must(ra.qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{ra.mr.SGE(0, 19)}}}))(t)
+		ra.one(t)
+		if wc := rb.one(t); wc.ID != 5 {
+			t.Errorf("completion %d, want that of Prepare", wc.ID)
+		}
+		pingpong(t, ra, rb)
+		for _, c := range []*Conn{a, b} {
+			attr, _, err := c.QP().Query(ibv.MaskMinRNRTimer)
+			ok(t, err)
+			if attr.MinRNRTimer != minRNRTimer {
+				t.Errorf("the RNR timer is %d", attr.MinRNRTimer)
+			}
+		}
+		ok(t, a.Shutdown(timeout(t)))
+		<-b.Done()
+		if !errors.Is(b.Err(), ErrDisconnected) {
+			t.Errorf("it ended with %v", b.Err())
+		}
+	})
+	t.Run("datagrams", func(t *testing.T) {
+		l := server(t, &Options{PortSpace: UDP})
+		a, b := pair(t, l, &Options{PortSpace: UDP})
+		_, qpn, qkey := a.Peer()
+		if qpn != b.QP().Num() || qkey != UDPQKey || a.QP().State() != ibv.StateRTS || b.QP().State() != ibv.StateRTS {
+			t.Errorf("the peer is %#x with %#x, the QPs are %v and %v", qpn, qkey, a.QP().State(), b.QP().State())
+		}
+	})
+	t.Run("withdrawn", func(t *testing.T) {
+		// Requests that were given up are passed over.
+		l := server(t, nil)
+		ctx, cancel := context.WithCancel(timeout(t))
+		_, err := Dial(ctx, l.Addr().String(), &Options{Prepare: func(*Conn) error { time.AfterFunc(50*time.Millisecond, cancel); return nil }})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("dial: %v", err)
+		}
+		a, b := pair(t, l, nil)
+		pingpong(t, rigOf(t, a), rigOf(t, b))
+	})
+	t.Run("PD of librdmacm's", func(t *testing.T) {
+		id := newIDOn(t, newChannel(t), TCP)
+		ok(t, id.Bind(local(t)))
+		opt := &Options{PD: closing(t, must(must(id.Verbs())(t).AllocPD())(t))}
+		a, b := pair(t, server(t, opt), opt)
+		pingpong(t, rigOf(t, a), rigOf(t, b))
+	})
+	t.Run("refused", func(t *testing.T) {
+		l := server(t, nil)
+		id := newIDOn(t, newChannel(t), TCP)
+		ok(t, id.Bind(local(t)))
+		ctx := closing(t, must(ibv.Open(must(id.Verbs())(t).Name()))(t))
+		pd := closing(t, must(ctx.AllocPD())(t))
+		for what, opt := range map[string]*Options{"Options.PD": {PD: pd}, "Options.Access": {Access: ibv.NoRemoteAccess}} {
+			_, dial := Dial(timeout(t), l.Addr().String(), opt)
+			_, listen := Listen(timeout(t), local(t).String(), opt)
+			for op, err := range map[string]error{"dial": dial, "listen": listen} {
+				var sym *loader.SymbolError
+				if !errors.As(err, &sym) || !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "v23") {
+					t.Errorf("%s with %s: %v", op, what, err)
+				}
+			}
+		}
+	})
+}
+
+// TestRXE_CM_Access lets the peer of a connection do what Options.Access says.
+func TestRXE_CM_Access(t *testing.T) {
+	const remote = ibv.RemoteWrite | ibv.RemoteRead | ibv.RemoteAtomic
+	for _, c := range []struct {
+		name        string
+		opt         Options
+		want, never ibv.AccessFlags
+	}{
+		{"default", Options{}, remote, 0},
+		{"none", Options{Access: ibv.NoRemoteAccess}, 0, remote},
+		{"writes", Options{Access: ibv.LocalWrite | ibv.RemoteWrite}, ibv.RemoteWrite, ibv.RemoteRead | ibv.RemoteAtomic},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := server(t, &c.opt)
+			a, b := pair(t, l, &c.opt)
+			for _, x := range []*Conn{a, b} {
+				attr, _, err := x.QP().Query(ibv.MaskAccessFlags)
+				ok(t, err)
+				if attr.Access&remote != c.want || attr.Access&c.never != 0 {
+					t.Errorf("the QP lets the peer %v, want %v", attr.Access, c.want)
+				}
+			}
+			pingpong(t, rigOf(t, a), rigOf(t, b))
+			if c.want == 0 {
+				ra, rb := rigOf(t, a), rigOf(t, b)
+				must(ra.qp.PostSend([]ibv.SendWR{{ID: 3, Opcode: ibv.OpWrite, Flags: ibv.Signaled, SGEs: []ibv.SGE{ra.mr.SGE(0, 8)}, Remote: rb.mr.Remote().At(0)}}))(t)
+				var wc [1]ibv.WC
+				must(ra.cq.Wait(timeout(t), wc[:]))(t)
+				if wc[0].Status == ibv.WCSuccess {
+					t.Error("the peer wrote what it may not")
+				}
+			}
+		})
+	}
+}
+
+// TestRXE_CM_Zero asks for a real 0 of what has other defaults, and for more than there is.
+func TestRXE_CM_Zero(t *testing.T) {
+	l := server(t, nil)
+	zero := &Options{ResponderResources: ibv.Zero, InitiatorDepth: ibv.Zero, RetryCount: ibv.Zero, RNRRetryCount: ibv.Zero, AckTimeout: ibv.Zero}
+	a, b := pair(t, l, zero)
+	if p := b.Param(); p.ResponderResources != 0 || p.InitiatorDepth != 0 || p.RetryCount != 0 || p.RNRRetryCount != 0 {
+		t.Errorf("the peer asked for %+v", p)
+	}
+	attr, _, err := a.QP().Query(ibv.MaskMaxQPRdAtomic | ibv.MaskMaxDestRdAtomic | ibv.MaskTimeout)
+	ok(t, err)
+	if attr.MaxRdAtomic > 1 || attr.MaxDestRdAtomic > 1 || attr.Timeout != 0 { // rxe makes 1 of 0
+		t.Errorf("the QP has %d and %d reads, ack timeout %d", attr.MaxRdAtomic, attr.MaxDestRdAtomic, attr.Timeout)
+	}
+	for what, o := range map[string]*Options{"ResponderResources": {ResponderResources: 254}, "InitiatorDepth": {InitiatorDepth: 254}} {
+		_, err := Dial(timeout(t), l.Addr().String(), o)
+		var limit *ibv.LimitError
+		if !errors.As(err, &limit) || limit.What != what || limit.Asked != 254 {
+			t.Errorf("dial with 254 %s: %v", what, err)
+		}
+	}
+}
+
+// TestRXE_CM_LongTimeouts dials with the longest time that there is.
+func TestRXE_CM_LongTimeouts(t *testing.T) {
+	l := server(t, &Options{Timeout: math.MaxInt64})
+	pair(t, l, &Options{Timeout: math.MaxInt64})
+	ch := newChannel(t)
+	id := newIDOn(t, ch, TCP)
+	ok(t, id.ResolveAddr(netip.AddrPort{}, l.Addr(), math.MaxInt64))
+	event(t, ch, AddrResolved)
+	var arg *ibv.ArgError
+	if err := id.ResolveRoute(0); !errors.As(err, &arg) {
+		t.Errorf("no time for a route: %v", err)
+	}
+	ok(t, id.ResolveRoute(math.MaxInt64))
+	event(t, ch, RouteResolved)
+	raw := make([]byte, 200)
+	raw[0] = 2
+	if _, err := CreateEP(timeout(t), &AddrInfo{PortSpace: TCP, RawDst: raw}); !errors.As(err, &arg) {
+		t.Errorf("an address of 200 bytes: %v", err)
+	}
+}
