@@ -8,8 +8,8 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/hook"
 	"github.com/pureverbs/pureverbs/internal/ops"
-	"github.com/pureverbs/pureverbs/loader"
 )
 
 // Context is an open device.
@@ -56,7 +56,7 @@ func (v *verbs) newContext(d Device, h uintptr) (*Context, error) {
 	if err := contextExtended(h); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
 	}
-	loader.NoteContextSize(contextSize(h))
+	hook.ContextSize.Store(int64(contextSize(h)))
 	attr, err := c.queryDevice()
 	if err != nil {
 		return nil, err

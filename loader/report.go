@@ -114,10 +114,8 @@ func ofed(root string, paths []string) []string {
 			signs = append(signs, filepath.Join(root, f))
 		}
 	}
-	if contextSize.Load() != 0 {
-		if _, span := currentLevel(); strings.HasPrefix(span, "MLNX_OFED") {
-			signs = append(signs, "struct verbs_context of "+span)
-		}
+	if _, span := currentLevel(); strings.HasPrefix(span, "MLNX_OFED") {
+		signs = append(signs, "struct verbs_context of "+span)
 	}
 	return slices.Compact(signs)
 }
