@@ -11,6 +11,7 @@ import (
 	"github.com/ebitengine/purego"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/secure"
 )
 
 // rtldNoLoad opens only what is loaded already (dlfcn.h).
@@ -41,6 +42,9 @@ func dlsym(handle uintptr, name string) (uintptr, bool) {
 // load searches for a library and opens it.
 func load(name Name) (*Library, error) {
 	list, who := override()
+	if secure.Mode() {
+		disarm()
+	}
 	p := search(name, list, who)
 	if name == MLX5 {
 		if l, err := loadMapped(name, p); l != nil || err != nil {
@@ -67,7 +71,25 @@ func load(name Name) (*Library, error) {
 		}
 		return l, nil
 	}
-	return nil, &LibraryError{Name: name, Tried: tried, Only: p.only, Install: packages(name, osRelease())}
+	e := &LibraryError{Name: name, Tried: tried, Only: p.only, Install: packages(name, osRelease())}
+	if path := os.Getenv(PathEnv); path != "" && secure.Mode() {
+		e.Ignored = PathEnv + "=" + path
+	}
+	return nil, e
+}
+
+// disarm takes the variables that the libraries must not follow out of the C
+// library's environment, before any of them is loaded.
+func disarm() {
+	unsetenv, err := ccall.Libc("unsetenv")
+	if err != nil {
+		return
+	}
+	for _, key := range hazards {
+		b := append([]byte(key), 0)
+		// int unsetenv(const char *name);
+		_ = ccall.Minus1(unsetenv, uintptr(unsafe.Pointer(&b[0])))
+	}
 }
 
 // loadMapped opens the copy of a library that is loaded already; it returns nil

@@ -15,6 +15,14 @@
 //   - The dynamic linker's own search, by soname.
 //   - Folders where OFED, DOCA and hand-made installations put libraries.
 //
+// In a program with more rights than its caller (setuid, setgid, file
+// capabilities) PUREVERBS_LIBRARY_PATH is ignored, and the variables by which the
+// libraries would take code or files from the caller are withdrawn from the C
+// library's environment: RDMAV_DRIVERS, IBV_DRIVERS, SYSFS_PATH, VERBS_LOG_FILE and
+// MLX5_DEBUG_FILE. [Report] lists those that were set. What SetPath says counts.
+// PUREVERBS_CCALL, PUREVERBS_DATAPATH and PUREVERBS_LEAKS are followed: they choose
+// between ways of this module that do the same, and print.
+//
 // Libraries are opened with RTLD_NOW|RTLD_LOCAL and never closed: drivers register
 // themselves in them, and threads may be inside. libmlx5 is always the file that
 // libibverbs loaded as its driver; a second copy would not know the first one's

@@ -254,14 +254,18 @@ var children = map[string]func() error{
 	},
 }
 
-// compile makes a shared library of testdata/fakeverbs.c.
-func compile(t *testing.T, file, soname string) {
+// compile makes a shared library of testdata/fakeverbs.c, or another source.
+func compile(t *testing.T, file, soname string, source ...string) {
 	t.Helper()
+	if source == nil {
+		source = []string{"testdata/fakeverbs.c"}
+	}
 	cc := os.Getenv("CC")
 	if cc == "" {
 		cc = "cc"
 	}
-	args := append(strings.Fields(cc), "-shared", "-fPIC", "-Wl,-soname,"+soname, "-o", file, "testdata/fakeverbs.c")
+	args := append(strings.Fields(cc), "-shared", "-fPIC", "-Wl,-soname,"+soname, "-o", file)
+	args = append(args, source...)
 	if _, err := exec.LookPath(args[0]); err != nil {
 		t.Skipf("SKIPPED, needs a C compiler: %v", err)
 	}

@@ -10,13 +10,17 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/secure"
 )
 
 // Info is what [Report] found. Its text and its JSON are for bug reports.
 type Info struct {
-	Host      string        `json:"host"`     // Go release, system, kernel
-	HotPath   string        `json:"hot_path"` // how C is called on the data path, and why so
-	Override  string        `json:"override,omitempty"`
+	Host     string `json:"host"`     // Go release, system, kernel
+	HotPath  string `json:"hot_path"` // how C is called on the data path, and why so
+	Override string `json:"override,omitempty"`
+	// Ignored lists environment variables that this program does not follow, because
+	// it is setuid, setgid or has file capabilities.
+	Ignored   []string      `json:"ignored_environment,omitempty"`
 	Libraries []LibraryInfo `json:"libraries"`
 	// ContextSize is the size in bytes of struct verbs_context, 0 before the first
 	// device was opened, and Level the rdma-core releases that it is of.
@@ -58,6 +62,7 @@ func Report() *Info {
 	if list, who := override(); list != "" {
 		r.Override = who
 	}
+	r.Ignored = ignored()
 	var paths []string
 	for _, name := range Names() {
 		if name == MLX5 && !isOpen(name) && len(mapped(name)) == 0 {
@@ -138,6 +143,9 @@ func (r *Info) String() string {
 	line("calls", "%s", r.HotPath)
 	if r.Override != "" {
 		line("override", "%s", r.Override)
+	}
+	if len(r.Ignored) > 0 {
+		line("ignored", "%s: %s", strings.Join(r.Ignored, " "), secure.Why)
 	}
 	for _, l := range r.Libraries {
 		if l.Error != "" {

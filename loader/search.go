@@ -9,10 +9,14 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+
+	"github.com/pureverbs/pureverbs/internal/secure"
 )
 
 // PathEnv names the environment variable that says where the libraries are:
-// folders and library files, separated by colons.
+// folders and library files, separated by colons. Setuid and setgid programs, and
+// those with file capabilities, ignore it: it would lend their rights to whoever
+// starts them.
 const PathEnv = "PUREVERBS_LIBRARY_PATH"
 
 var setPath struct {
@@ -44,9 +48,29 @@ func override() (list, who string) {
 	if setPath.list != "" {
 		return setPath.list, "SetPath(" + setPath.list + ")"
 	}
-	list = os.Getenv(PathEnv)
+	list = secure.Getenv(PathEnv)
 	return list, PathEnv + "=" + list
 }
+
+// ignored lists the variables of the environment that this program must not
+// follow, as "NAME=value".
+func ignored() []string {
+	if !secure.Mode() {
+		return nil
+	}
+	var vars []string
+	for _, key := range append([]string{PathEnv}, hazards...) {
+		if v := os.Getenv(key); v != "" {
+			vars = append(vars, key+"="+v)
+		}
+	}
+	return vars
+}
+
+// hazards are the variables by which the libraries themselves take code from
+// anywhere, or read and write any file. They look at the user ID at most, and not
+// at capabilities.
+var hazards = []string{"RDMAV_DRIVERS", "IBV_DRIVERS", "SYSFS_PATH", "VERBS_LOG_FILE", "MLX5_DEBUG_FILE"}
 
 // plan is where to look for a library.
 type plan struct {

@@ -3,10 +3,11 @@ package sysfs
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/pureverbs/pureverbs/internal/secure"
 )
 
 const (
@@ -25,8 +26,8 @@ var errNotRegular = errors.New("not a regular file")
 type Root string
 
 // DefaultRoot returns the root that libibverbs would use: SYSFS_PATH where it is
-// set, /sys elsewhere.
-func DefaultRoot() Root { return Root(os.Getenv("SYSFS_PATH")) }
+// set, /sys elsewhere, and in a program with more rights than its caller.
+func DefaultRoot() Root { return Root(secure.Getenv("SYSFS_PATH")) }
 
 // String returns the path.
 func (r Root) String() string {
