@@ -37,7 +37,9 @@ type LibraryError struct {
 	// Ignored is the environment's list that a setuid program, or one with file
 	// capabilities, does not follow: "PUREVERBS_LIBRARY_PATH=/opt/lib".
 	Ignored string
-	Install []Package // what to install, this host's distribution first
+	// Hint says what helps where a library is there and too old, or too new.
+	Hint    string
+	Install []Package // what to install, this host's distribution first; empty where Hint is set
 }
 
 func (e *LibraryError) Error() string {
@@ -60,6 +62,9 @@ func (e *LibraryError) Error() string {
 	b.WriteString(strings.Join(parts, "; "))
 	if e.Ignored != "" {
 		fmt.Fprintf(&b, "; %s is ignored, since %s", e.Ignored, secure.Why)
+	}
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
 	}
 	if e.Only != "" {
 		fmt.Fprintf(&b, "; %s allows no other place, unset it to search the system", e.Only)

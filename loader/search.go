@@ -1,16 +1,14 @@
 package loader
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 
 	"github.com/pureverbs/pureverbs/internal/secure"
+	"github.com/pureverbs/pureverbs/internal/solib"
 )
 
 // PathEnv names the environment variable that says where the libraries are:
@@ -126,29 +124,10 @@ func known(base string) bool {
 // wellKnown lists folders of OFED, DOCA and hand-made installations, which the
 // dynamic linker may not know.
 func wellKnown() []string {
-	triplet := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 	dirs := []string{"/usr/lib64", "/usr/local/lib64", "/usr/local/lib", "/opt/mellanox/rdma-core/lib64", "/opt/mellanox/doca/lib64",
 		"/opt/rdma-core/lib", "/run/current-system/sw/lib"}
-	if triplet != "" {
+	if triplet := solib.Triplet(); triplet != "" {
 		dirs = append([]string{"/usr/lib/" + triplet, "/usr/local/lib/" + triplet, "/opt/mellanox/doca/lib/" + triplet}, dirs...)
 	}
 	return dirs
-}
-
-// absent returns why a planned path cannot be tried, "" if it can.
-func absent(path string) string {
-	if !strings.Contains(path, "/") {
-		return ""
-	}
-	_, err := os.Stat(path)
-	var pe *fs.PathError
-	switch {
-	case err == nil:
-		return ""
-	case errors.Is(err, fs.ErrNotExist):
-		return noFile
-	case errors.As(err, &pe):
-		return pe.Err.Error()
-	}
-	return err.Error()
 }
