@@ -61,6 +61,11 @@ func (v *verbs) newContext(d Device, h uintptr) (*Context, error) {
 	c.attr = *attr
 	c.table = ops.Lookup(h)
 	c.legacy = contextLegacy(h)
+	// A duplicate, and two that the runtime's poller may need yet: without them it
+	// ends the process.
+	if err := spareDescriptors(3); err != nil {
+		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
+	}
 	if c.async, err = newAsyncReader(contextAsyncFD(h)); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainDescriptors(err)}
 	}

@@ -154,8 +154,8 @@ func (v *verbs) eachDevice(f func(d Device, handle uintptr) (bool, error)) error
 	}
 	list, handles, err := v.getDeviceList()
 	if err != nil || len(handles) == 0 {
-		// libibverbs says so too when it has no descriptor left.
-		if spare := spareDescriptors(); spare != nil {
+		// libibverbs says so too when it has no descriptors, of which it needs some.
+		if spare := spareDescriptors(8); spare != nil {
 			if err == nil {
 				v.freeDeviceList(list)
 			}

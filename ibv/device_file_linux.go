@@ -22,10 +22,10 @@ func descriptorLimit() (cur, max uint64) {
 	return r.Cur, r.Max
 }
 
-// spareDescriptors returns a *DescriptorError if there are fewer descriptors left
-// than libibverbs needs to list devices: it says ENOSYS then, or leaves some out.
-func spareDescriptors() error {
-	for range 8 {
+// spareDescriptors returns a *DescriptorError if there are fewer than n descriptors
+// left.
+func spareDescriptors(n int) error {
+	for range n {
 		fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return explainDescriptors(err)

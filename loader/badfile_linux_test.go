@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,6 +35,35 @@ func init() {
 			return fmt.Errorf("open gives %v, %v", l, err)
 		}
 		fmt.Println(l, err)
+		return nil
+	}
+	// With no more than TEST_SPARE descriptors the library opens, or the error says so.
+	children["no descriptors"] = func() error {
+		spare, err := strconv.ParseUint(os.Getenv("TEST_SPARE"), 10, 64)
+		if err != nil {
+			return err
+		}
+		fd, err := syscall.Open("/", syscall.O_RDONLY|syscall.O_CLOEXEC, 0) // the lowest that is free
+		if err != nil {
+			return err
+		}
+		if err := syscall.Close(fd); err != nil {
+			return err
+		}
+		limit := uint64(fd) + spare
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return err
+		}
+		_, err = Open(IBVerbs)
+		var le *LibraryError
+		if err != nil && !(errors.As(err, &le) && strings.Contains(err.Error(), "no file descriptor left") && le.Install == nil) {
+			return fmt.Errorf("open with %d descriptors gives %v", spare, err)
+		}
+		if spare == 0 && err == nil {
+			return errors.New("open without descriptors gives no error")
+		}
+		fmt.Println(err)
+		_ = Report()
 		return nil
 	}
 	// librdmacm needs more than this libibverbs has.
@@ -92,6 +122,16 @@ func TestBadFile(t *testing.T) {
 				child(t, "bad file in the search", PathEnv+"=", "LD_LIBRARY_PATH="+dir, "TEST_FILE="+file)
 			}
 		})
+	}
+}
+
+// A process without descriptors hears of that, in a program that does nothing else:
+// there the runtime's poller is not started, which would end it.
+func TestNoDescriptors(t *testing.T) {
+	dir := fakeLibrary(t)
+	for spare := range 5 {
+		child(t, "no descriptors", PathEnv+"="+dir, "TEST_SPARE="+strconv.Itoa(spare))
+		child(t, "no descriptors", PathEnv+"=", "LD_LIBRARY_PATH="+dir, "TEST_SPARE="+strconv.Itoa(spare))
 	}
 }
 

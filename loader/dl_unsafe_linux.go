@@ -76,6 +76,12 @@ func load(name Name) (*Library, error) {
 		}
 		return l, nil
 	}
+	for _, t := range e.Tried {
+		// In the words of the C library, or Go's.
+		if strings.HasSuffix(t.Reason, "oo many open files") {
+			e.Hint = "this process has no file descriptor left: close some, or raise the limit (ulimit -n, RLIMIT_NOFILE)"
+		}
+	}
 	if e.Hint == "" {
 		e.Install = packages(name, osRelease())
 	}
@@ -102,7 +108,7 @@ func usable(path string) (bad []Try, ok bool) {
 	if secure.Mode() {
 		libraryPath = ""
 	}
-	cache, _ := os.ReadFile("/etc/ld.so.cache") // not there with another C library
+	cache, _ := solib.ReadFile("/etc/ld.so.cache") // not there with another C library
 	for _, file := range solib.Candidates(path, libraryPath, cache) {
 		err := solib.Check(file)
 		if err == nil {
@@ -185,7 +191,7 @@ func soleInstance(name Name) error {
 
 // mapped returns the copies of a library that the process has loaded.
 func mapped(name Name) []string {
-	b, err := os.ReadFile("/proc/self/maps")
+	b, err := solib.ReadFile("/proc/self/maps")
 	if err != nil {
 		return nil
 	}

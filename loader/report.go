@@ -12,6 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/provider"
 	"github.com/pureverbs/pureverbs/internal/secure"
+	"github.com/pureverbs/pureverbs/internal/solib"
 )
 
 // Info is what [Report] found. Its text and its JSON are for bug reports.
@@ -152,7 +153,7 @@ func ofed(root string, paths []string) []string {
 }
 
 func kernel() string {
-	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	b, err := solib.ReadFile("/proc/sys/kernel/osrelease")
 	if errors.Is(err, os.ErrNotExist) || len(b) == 0 {
 		return ""
 	}

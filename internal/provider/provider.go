@@ -11,7 +11,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,9 +23,6 @@ import (
 // PrivateNode is the prefix of the symbol version that providers need of their
 // libibverbs; the provider ABI follows.
 const PrivateNode = "IBVERBS_PRIVATE_"
-
-// maxFile bounds what is read of a library.
-const maxFile = 64 << 20
 
 // File is a provider, or the lack of one.
 type File struct {
@@ -55,7 +51,7 @@ func Scan(library string) *Set {
 	if s.ABI == "" {
 		return s
 	}
-	maps, _ := os.ReadFile("/proc/self/maps")
+	maps, _ := solib.ReadFile("/proc/self/maps")
 	loaded := loadedFiles(string(maps))
 	seen := make(map[string]bool)
 	add := func(f File) {
@@ -187,7 +183,7 @@ func (s *Set) search(name string) (path, where string) {
 	if p := filepath.Join(s.Dir, file); s.Dir != "" && exists(p) {
 		return p, ""
 	}
-	cache, _ := os.ReadFile("/etc/ld.so.cache")
+	cache, _ := solib.ReadFile("/etc/ld.so.cache")
 	if found := solib.Candidates(file, secure.Getenv("LD_LIBRARY_PATH"), cache); len(found) > 0 {
 		return found[0], ""
 	}
@@ -274,20 +270,11 @@ func around(b []byte, i int) string {
 
 // read returns the contents of a regular file, "" if it cannot be read.
 func read(path string) string {
-	st, err := os.Stat(path)
-	if err != nil || !st.Mode().IsRegular() {
-		return ""
-	}
-	f, err := os.Open(path)
+	b, err := solib.ReadFile(path)
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
-	var b strings.Builder
-	if _, err := io.Copy(&b, io.LimitReader(f, maxFile)); err != nil {
-		return ""
-	}
-	return b.String()
+	return string(b)
 }
 
 // glob lists the providers in a folder.

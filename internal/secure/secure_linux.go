@@ -2,9 +2,10 @@ package secure
 
 import (
 	"encoding/binary"
-	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/solib"
 )
 
 // atSecure is AT_SECURE (elf.h).
@@ -18,7 +19,7 @@ func mode() bool {
 	}
 	// A shared library under a C library other than glibc gets no vector. The file
 	// belongs to root in many programs with more rights, so no answer is one.
-	b, err := os.ReadFile("/proc/self/auxv")
+	b, err := solib.ReadFile("/proc/self/auxv")
 	if err != nil {
 		return true
 	}

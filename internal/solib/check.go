@@ -64,7 +64,7 @@ func Check(path string) error {
 	case st.Size() == 0:
 		return fail("is empty")
 	}
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
 		return fail("%v", cause(err))
 	}
