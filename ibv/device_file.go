@@ -42,8 +42,10 @@ func (e *DescriptorError) Error() string {
 		}
 		return strconv.FormatUint(n, 10)
 	}
-	return fmt.Sprintf("this process has no file descriptor left, it may have %s (RLIMIT_NOFILE, hard limit %s): close some, or raise it "+
-		"with ulimit -n, LimitNOFILE in a systemd unit or --ulimit nofile for a container: %v", number(e.Cur), number(e.Max), e.Err)
+	return fmt.Sprintf("this process has no file descriptor left, it may have %s (RLIMIT_NOFILE, hard limit %s): "+
+		"close some, or raise it with ulimit -n, LimitNOFILE in a systemd unit or --ulimit nofile for a container: %v",
+			number(e.Cur),
+		number(e.Max), e.Err)
 }
 
 // Unwrap returns Err.

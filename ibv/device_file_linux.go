@@ -68,12 +68,14 @@ func probe(root sysfs.Root, uverbs, path string) error {
 		return explainFile(path, &st, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFCHR {
-		return &DeviceFileError{Path: path, Problem: "is not a device file, so it was not made by udev or devtmpfs", Err: unix.ENODEV}
+		return &DeviceFileError{Path: path, Problem: "is not a device file, so it was not made by udev or devtmpfs",
+			Err: unix.ENODEV}
 	}
 	major, minor := unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))
 	if x, y, ok := root.VerbsDev(uverbs); ok && (x != major || y != minor) {
 		return &DeviceFileError{Path: path, Err: unix.ENODEV, Problem: fmt.Sprintf(
-			"is device %d:%d, and the kernel's %s is %d:%d: it was made for another device, or before the driver was loaded again",
+			"is device %d:%d, and the kernel's %s is %d:%d: "+
+				"it was made for another device, or before the driver was loaded again",
 			major, minor, uverbs, x, y)}
 	}
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -92,15 +94,19 @@ func explainFile(path string, st *unix.Stat_t, err error) error {
 	case errors.Is(err, unix.ENOENT):
 		return &DeviceFileError{Path: path, Problem: provider.MissingFile(path), Err: err}
 	case errors.Is(err, unix.EACCES) && st.Mode != 0:
-		return &PermissionError{Path: path, Err: err, Detail: fmt.Sprintf("its mode is %#o and it belongs to user %d and group %d, "+
-			"this process runs as user %d in %s (the udev rules of rdma-core make it 0666)", st.Mode&0o7777, st.Uid, st.Gid, os.Geteuid(), groups())}
+		return &PermissionError{Path: path, Err: err,
+			Detail: fmt.Sprintf("its mode is %#o and it belongs to user %d and group %d, "+
+				"this process runs as user %d in %s (the udev rules of rdma-core make it 0666)", st.Mode&0o7777, st.Uid, st.Gid,
+				os.Geteuid(), groups())}
 	case errors.Is(err, unix.EPERM):
-		return &PermissionError{Path: path, Err: err, Detail: "its mode is not the cause: the devices cgroup of this container or unit forbids it, " +
-			"or the device belongs to another network namespace (rdma system, rdma dev set NAME netns)"}
+		return &PermissionError{Path: path, Err: err,
+			Detail: "its mode is not the cause: the devices cgroup of this container or unit forbids it, " +
+				"or the device belongs to another network namespace (rdma system, rdma dev set NAME netns)"}
 	case errors.Is(err, unix.EACCES):
 		return &PermissionError{Path: path, Err: err}
 	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
-		return &DeviceFileError{Path: path, Problem: "has no driver behind it: the device was removed, or is being reset", Err: err}
+		return &DeviceFileError{Path: path, Problem: "has no driver behind it: the device was removed, or is being reset",
+			Err: err}
 	}
 	return &DeviceFileError{Path: path, Problem: "cannot be opened", Err: err}
 }

@@ -129,7 +129,8 @@ func TestExplainFile(t *testing.T) {
 		typ   any
 		words []string
 	}{
-		{syscall.EACCES, new(*PermissionError), []string{"mode is 0600", "user 0 and group 109", "this process runs as user"}},
+		{syscall.EACCES, new(*PermissionError), []string{"mode is 0600", "user 0 and group 109",
+			"this process runs as user"}},
 		{syscall.EPERM, new(*PermissionError), []string{"devices cgroup", "network namespace"}},
 		{syscall.EMFILE, new(*DescriptorError), []string{"RLIMIT_NOFILE"}},
 		{syscall.ENFILE, new(*DescriptorError), []string{"fs.file-max"}},
@@ -285,15 +286,20 @@ func TestFake_OtherProvider(t *testing.T) {
 		tr, dev := fakeKernel(t, "rocep59s0f0")
 		tr.Symlink("../../../../bus/pci/drivers/mlx5_core", "devices/virtual/infiniband/rocep59s0f0/device/driver")
 		ok(t, os.WriteFile(dev+"/uverbs0", nil, 0o600))
-		ok(t, os.WriteFile(dir+"/libmlx5-rdmav25.so", must(os.ReadFile(os.Getenv(loader.PathEnv)+"/libibverbs.so.1"))(t), 0o644))
+		ok(t, os.WriteFile(dir+"/libmlx5-rdmav25.so", must(os.ReadFile(os.Getenv(loader.PathEnv)+"/libibverbs.so.1"))(t),
+			0o644))
 		_, err := Open("rocep59s0f0")
-		wantErr(t, err, ErrNoDevice, "driver mlx5_core", dir+"/libmlx5-rdmav25.so", provider.Release("25"), provider.Release("34"))
+		wantErr(t, err, ErrNoDevice, "driver mlx5_core", dir+"/libmlx5-rdmav25.so", provider.Release("25"),
+			provider.Release("34"))
 		r := loader.Report()
-		if len(r.Providers) != 1 || r.Providers[0].Name != "mlx5" || r.Providers[0].ABI != "25" || r.Providers[0].Problem == "" ||
-			r.Libraries[0].ProviderABI != "34" || r.Libraries[0].ProviderDir != dir || r.Libraries[0].ProviderConfig != dir+"/libibverbs.d" {
+		if len(r.Providers) != 1 || r.Providers[0].Name != "mlx5" || r.Providers[0].ABI != "25" ||
+			r.Providers[0].Problem == "" ||
+			r.Libraries[0].ProviderABI != "34" || r.Libraries[0].ProviderDir != dir ||
+			r.Libraries[0].ProviderConfig != dir+"/libibverbs.d" {
 			t.Errorf("report %+v", r)
 		}
-		for _, want := range []string{provider.Release("34") + ", in " + dir, "mlx5 in " + dir + " is of " + provider.Release("25")} {
+		for _, want := range []string{provider.Release("34") + ", in " + dir, "mlx5 in " + dir + " is of " +
+			provider.Release("25")} {
 			if !strings.Contains(r.String(), want) {
 				t.Errorf("no %q in\n%s", want, r)
 			}

@@ -20,7 +20,8 @@ func init() {
 			return fmt.Errorf("open gives %v, want a *LibraryError about one file", err)
 		}
 		file, want := os.Getenv("TEST_FILE"), os.Getenv("TEST_WANT")
-		if t := le.Tried[0]; t.Path != file || !strings.Contains(t.Reason, want) || !strings.Contains(err.Error(), file+": "+t.Reason) {
+		if t := le.Tried[0]; t.Path != file || !strings.Contains(t.Reason, want) || !strings.Contains(err.Error(),
+			file+": "+t.Reason) {
 			return fmt.Errorf("open gives %+v: %v; want %s to be called %q", le, err, file, want)
 		}
 		fmt.Println(err)
@@ -56,7 +57,8 @@ func init() {
 		}
 		_, err = Open(IBVerbs)
 		var le *LibraryError
-		if err != nil && !(errors.As(err, &le) && strings.Contains(err.Error(), "no file descriptor left") && le.Install == nil) {
+		if err != nil && !(errors.As(err, &le) && strings.Contains(err.Error(), "no file descriptor left") &&
+			le.Install == nil) {
 			return fmt.Errorf("open with %d descriptors gives %v", spare, err)
 		}
 		if spare == 0 && err == nil {
@@ -70,7 +72,8 @@ func init() {
 	children["too old"] = func() error {
 		_, err := Open(RDMACM)
 		var le *LibraryError
-		if !errors.As(err, &le) || le.Install != nil || !strings.Contains(le.Hint, os.Getenv("TEST_WANT")) || !strings.Contains(err.Error(), le.Hint) {
+		if !errors.As(err, &le) || le.Install != nil || !strings.Contains(le.Hint, os.Getenv("TEST_WANT")) ||
+			!strings.Contains(err.Error(), le.Hint) {
 			return fmt.Errorf("open gives %v (%+v), want the hint %q", err, le, os.Getenv("TEST_WANT"))
 		}
 		if strings.Contains(err.Error(), "install lib") {
@@ -170,11 +173,14 @@ func TestVersionMissing(t *testing.T) {
 func TestVersionHint(t *testing.T) {
 	for _, tt := range []struct{ reason, want string }{
 		{"/u/libibverbs.so.1: version `IBVERBS_1.12' not found (required by /l/librdmacm.so.1)",
-			"/u/libibverbs.so.1 is too old for /l/librdmacm.so.1: IBVERBS_1.12 came with rdma-core v34, install that or a later one"},
+			"/u/libibverbs.so.1 is too old for /l/librdmacm.so.1: IBVERBS_1.12 came with rdma-core v34, " +
+				"install that or a later one"},
 		{"/lib/libc.so.6: version `GLIBC_2.38' not found (required by /l/librdmacm.so.1)",
-			"/l/librdmacm.so.1 was built for a newer C library (GLIBC_2.38) than this host's: take one of this host's distribution"},
+			"/l/librdmacm.so.1 was built for a newer C library (GLIBC_2.38) than this host's: " +
+				"take one of this host's distribution"},
 		{"undefined symbol: ibv_reg_dmabuf_mr, version IBVERBS_1.12",
-			"the libibverbs that is loaded lacks ibv_reg_dmabuf_mr, which came with rdma-core v34: install one that is as new as /l/librdmacm.so.1"},
+			"the libibverbs that is loaded lacks ibv_reg_dmabuf_mr, which came with rdma-core v34: " +
+				"install one that is as new as /l/librdmacm.so.1"},
 		{"undefined symbol: ibv_x", ""},
 		{"cannot open shared object file: No such file or directory", ""},
 		{"version `", ""},

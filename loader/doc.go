@@ -15,6 +15,14 @@
 //   - The dynamic linker's own search, by soname.
 //   - Folders where OFED, DOCA and hand-made installations put libraries.
 //
+// Libraries are opened with RTLD_NOW|RTLD_LOCAL and never closed: drivers register
+// themselves in them, and threads may be inside. libmlx5 is always the file that
+// libibverbs loaded as its driver; a second copy would not know the first one's
+// devices.
+//
+// A file is looked at before the linker is asked for it: one that is cut off, or of
+// another architecture, gives an error that says so.
+//
 // # A folder of libraries
 //
 // libibverbs loads its drivers (providers) from a folder that was fixed when it was
@@ -40,11 +48,6 @@
 // MLX5_DEBUG_FILE. [Report] lists those that were set. What SetPath says counts.
 // PUREVERBS_CCALL, PUREVERBS_DATAPATH and PUREVERBS_LEAKS are followed: they choose
 // between ways of this module that do the same, and print.
-//
-// Libraries are opened with RTLD_NOW|RTLD_LOCAL and never closed: drivers register
-// themselves in them, and threads may be inside. libmlx5 is always the file that
-// libibverbs loaded as its driver; a second copy would not know the first one's
-// devices.
 //
 // # What is missing
 //

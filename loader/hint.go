@@ -32,7 +32,8 @@ func versionHint(path, reason string) string {
 		var symbol string
 		symbol, version, _ = strings.Cut(rest, ", version ")
 		if release := since(IBVerbs, symbol); release != "" {
-			return fmt.Sprintf("the libibverbs that is loaded lacks %s, which came with rdma-core %s: install one that is as new as %s",
+			return fmt.Sprintf("the libibverbs that is loaded lacks %s, which came with rdma-core %s: "+
+				"install one that is as new as %s",
 				symbol, release, path)
 		}
 		file, user = "the library that should have "+symbol, path
@@ -44,12 +45,14 @@ func versionHint(path, reason string) string {
 	}
 	switch release, known := nodes[version]; {
 	case strings.HasPrefix(version, "GLIBC_"):
-		return fmt.Sprintf("%s was built for a newer C library (%s) than this host's: take one of this host's distribution", user, version)
+		return fmt.Sprintf("%s was built for a newer C library (%s) than this host's: take one of this host's distribution",
+			user, version)
 	case strings.HasPrefix(version, provider.PrivateNode):
 		return fmt.Sprintf("%s is of %s, and %s is not: take both from the same package", user,
 			provider.Release(strings.TrimPrefix(version, provider.PrivateNode)), file)
 	case known:
-		return fmt.Sprintf("%s is too old for %s: %s came with rdma-core %s, install that or a later one", file, user, version, release)
+		return fmt.Sprintf("%s is too old for %s: %s came with rdma-core %s, install that or a later one", file, user,
+			version, release)
 	case version != "":
 		return fmt.Sprintf("%s is too old for %s, which needs its %s: take both from the same release", file, user, version)
 	}

@@ -172,7 +172,8 @@ func (r *Info) providers(line func(key, format string, args ...any), l *LibraryI
 			good = append(good, p.Name)
 		}
 	}
-	line("  providers", "%s, in %s, named in %s", provider.Release(l.ProviderABI), orUnknown(l.ProviderDir), orUnknown(l.ProviderConfig))
+	line("  providers", "%s, in %s, named in %s", provider.Release(l.ProviderABI), orUnknown(l.ProviderDir),
+		orUnknown(l.ProviderConfig))
 	if len(loaded) > 0 {
 		line("    loaded", "%s", strings.Join(loaded, " "))
 	}

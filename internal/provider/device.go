@@ -19,10 +19,14 @@ const Packages = "install ibverbs-providers (Debian, Ubuntu), libibverbs (Fedora
 
 // drivers are the providers by the name of the kernel's driver of the device.
 var drivers = map[string]string{
-	"mlx5_core": "mlx5", "mlx4_core": "mlx4", "bnxt_en": "bnxt_re", "bnxt_re": "bnxt_re", "cxgb4": "cxgb4", "iw_cxgb4": "cxgb4",
-	"efa": "efa", "erdma": "erdma", "hfi1": "hfi1verbs", "hns3": "hns", "hns_roce": "hns", "ib_qib": "ipathverbs", "ice": "irdma",
-	"i40e": "irdma", "irdma": "irdma", "idpf": "irdma", "mana": "mana", "ib_mthca": "mthca", "be2net": "ocrdma", "qede": "qedr",
-	"vmw_pvrdma": "vmw_pvrdma", "ionic": "ionic",
+	"mlx5_core": "mlx5", "mlx4_core": "mlx4", "ib_mthca": "mthca",
+	"bnxt_en": "bnxt_re", "bnxt_re": "bnxt_re",
+	"cxgb4": "cxgb4", "iw_cxgb4": "cxgb4",
+	"efa": "efa", "erdma": "erdma", "ionic": "ionic", "mana": "mana", "vmw_pvrdma": "vmw_pvrdma",
+	"hfi1": "hfi1verbs", "ib_qib": "ipathverbs",
+	"hns3": "hns", "hns_roce": "hns",
+	"ice": "irdma", "i40e": "irdma", "irdma": "irdma", "idpf": "irdma",
+	"be2net": "ocrdma", "qede": "qedr",
 }
 
 // of returns the provider that serves a device, "" if it cannot be told.
@@ -70,11 +74,12 @@ func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
 		switch {
 		case f.Name != name:
 		case f.Loaded:
-			return fmt.Sprintf("its provider %s is loaded and does not take it: it is older than this card%s, or than the kernel driver's ABI%s",
+			return fmt.Sprintf("its provider %s is loaded and does not take it: "+
+				"it is older than this card%s, or than the kernel driver's ABI%s",
 				f.Path, in(root.PCIID(d.Name)), in(root.VerbsABI(d.Uverbs)))
 		case f.Problem == "":
-			return fmt.Sprintf("its provider %s could not be loaded, or was not when devices were first listed, after which libibverbs does not try again; "+
-				"libibverbs prints the reason on standard error", f.Path)
+			return fmt.Sprintf("its provider %s could not be loaded, or was not when devices were first listed, "+
+				"after which libibverbs does not try again; libibverbs prints the reason on standard error", f.Path)
 		case f.Path != "":
 			problems = append(problems, "its provider "+f.Path+" "+f.Problem)
 		default:
@@ -118,5 +123,6 @@ func MissingFile(path string) string {
 		return "is missing, with its folder: in a container pass the devices (--device " + dir +
 			"), on a host load the kernel module ib_uverbs"
 	}
-	return "is missing: in a container pass it (--device " + path + "), on a host udev or devtmpfs should have made it for ib_uverbs"
+	return "is missing: in a container pass it (--device " + path +
+		"), on a host udev or devtmpfs should have made it for ib_uverbs"
 }

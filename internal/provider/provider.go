@@ -87,7 +87,8 @@ func Scan(library string) *Set {
 		name, abi := split(path)
 		f := File{Name: name, Path: path, ABI: abi}
 		if abi == s.ABI && !slices.Contains(names, name) {
-			f.Problem = "no file in " + s.Config + " names it: write the line \"driver " + name + "\" into one, or set RDMAV_DRIVERS=" + name
+			f.Problem = "no file in " + s.Config + " names it: write the line \"driver " + name +
+				"\" into one, or set RDMAV_DRIVERS=" + name
 		}
 		add(f)
 	}
@@ -137,7 +138,8 @@ func (s *Set) unfit(f File) string {
 		}
 	}
 	if abi != s.ABI {
-		return fmt.Sprintf("is of %s, and this libibverbs takes %s: take both from the same package", Release(abi), Release(s.ABI))
+		return fmt.Sprintf("is of %s, and this libibverbs takes %s: take both from the same package", Release(abi),
+			Release(s.ABI))
 	}
 	return ""
 }
@@ -337,7 +339,8 @@ func loadedFiles(maps string) map[string]bool {
 
 // releases are the rdma-core releases by their provider ABI.
 var releases = map[string]string{
-	"15": "v15", "16": "v16", "17": "v17", "18": "v18", "19": "v19", "20": "v20", "21": "v21", "22": "v22 to v24", "25": "v25 to v32",
+	"15": "v15", "16": "v16", "17": "v17", "18": "v18", "19": "v19", "20": "v20", "21": "v21", "22": "v22 to v24",
+	"25": "v25 to v32",
 	"33": "v33", "34": "v34 to v56", "57": "v57 to v58", "59": "v59 to v63", "64": "v64", "65": "v65",
 }
 

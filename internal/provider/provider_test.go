@@ -88,12 +88,15 @@ func TestWhy(t *testing.T) {
 		make func(h *host)
 		want []string
 	}{
-		{"no provider, not named", func(h *host) {}, []string{"its provider mlx5 has no file libmlx5-rdmav34.so in ", "/providers: install ibverbs-providers"}},
-		{"no provider, named", configured, []string{"its provider mlx5 has no file libmlx5-rdmav34.so in ", "/providers: install ibverbs-providers"}},
+		{"no provider, not named", func(h *host) {}, []string{"its provider mlx5 has no file libmlx5-rdmav34.so in ",
+			"/providers: install ibverbs-providers"}},
+		{"no provider, named", configured, []string{"its provider mlx5 has no file libmlx5-rdmav34.so in ",
+			"/providers: install ibverbs-providers"}},
 		{"other ABI", func(h *host) {
 			configured(h)
 			h.write("providers/libmlx5-rdmav25.so", library("", "IBVERBS_PRIVATE_25"))
-		}, []string{"libmlx5-rdmav25.so is of rdma-core v25 to v32 (provider ABI 25), and this libibverbs takes rdma-core v34 to v56 (provider ABI 34)"}},
+		}, []string{"libmlx5-rdmav25.so is of rdma-core v25 to v32 (provider ABI 25), " +
+			"and this libibverbs takes rdma-core v34 to v56 (provider ABI 34)"}},
 		{"other ABI than its name", func(h *host) {
 			configured(h)
 			h.write("providers/libmlx5-rdmav34.so", library("", "IBVERBS_PRIVATE_57"))
@@ -108,7 +111,8 @@ func TestWhy(t *testing.T) {
 		{"beside the library", func(h *host) {
 			configured(h)
 			h.write("lib/libmlx5-rdmav34.so", library("", "IBVERBS_PRIVATE_34"))
-		}, []string{"/lib/libmlx5-rdmav34.so lies beside libibverbs, which looks elsewhere", "set RDMAV_DRIVERS=", "/lib/libmlx5"}},
+		}, []string{"/lib/libmlx5-rdmav34.so lies beside libibverbs, which looks elsewhere", "set RDMAV_DRIVERS=",
+			"/lib/libmlx5"}},
 		{"good", func(h *host) {
 			configured(h)
 			h.write("providers/libmlx5-rdmav34.so", library("", "IBVERBS_PRIVATE_34"))
@@ -117,7 +121,8 @@ func TestWhy(t *testing.T) {
 		{"not in uverbs", func(h *host) { h.tree.Remove("class/infiniband_verbs/uverbs0") }, []string{"has no entry for it"}},
 		{"no device file", func(h *host) { _ = os.Remove(filepath.Join(h.dir, "dev/uverbs0")) },
 			[]string{"/dev/uverbs0 is missing: in a container pass it (--device "}},
-		{"no device folder", func(h *host) { _ = os.RemoveAll(filepath.Join(h.dir, "dev")) }, []string{"is missing, with its folder", "ib_uverbs"}},
+		{"no device folder", func(h *host) { _ = os.RemoveAll(filepath.Join(h.dir, "dev")) },
+			[]string{"is missing, with its folder", "ib_uverbs"}},
 		{"another driver", func(h *host) {
 			h.tree.Device("odd_0", "pci0000:00/0000:3c:00.0", "odd_core", "")
 			h.tree.Write("class/infiniband_verbs/uverbs0/ibdev", "odd_0")
@@ -128,7 +133,8 @@ func TestWhy(t *testing.T) {
 			h.tree.Write("class/infiniband_verbs/uverbs0/ibdev", "rxe0")
 			h.device = "rxe0"
 		}, []string{"its provider rxe has no file librxe-rdmav34.so"}},
-		{"static library", func(h *host) { h.write("lib/libibverbs.so.1", library("nothing")) }, []string{"its file does not tell"}},
+		{"static library", func(h *host) { h.write("lib/libibverbs.so.1", library("nothing")) },
+			[]string{"its file does not tell"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHost(t)
@@ -146,14 +152,16 @@ func TestWhy(t *testing.T) {
 // A provider that is loaded, and yet the device is not listed.
 func TestWhy_Loaded(t *testing.T) {
 	h := newHost(t)
-	s := &Set{Library: "/lib/libibverbs.so.1", ABI: "34", Dir: "/p", Files: []File{{Name: "mlx5", Path: "/p/libmlx5-rdmav34.so", ABI: "34", Loaded: true}}}
+	s := &Set{Library: "/lib/libibverbs.so.1", ABI: "34", Dir: "/p", Files: []File{{Name: "mlx5",
+		Path: "/p/libmlx5-rdmav34.so", ABI: "34", Loaded: true}}}
 	root := sysfs.Root(h.tree.Root)
 	d, err := root.Device("mlx5_0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := s.Why(root, filepath.Join(h.dir, "dev"), d)
-	if want := "older than this card (15b3:1021), or than the kernel driver's ABI (abi_version 1)"; !strings.Contains(got, want) {
+	want := "older than this card (15b3:1021), or than the kernel driver's ABI (abi_version 1)"
+	if !strings.Contains(got, want) {
 		t.Errorf("%q does not say %q", got, want)
 	}
 }
@@ -184,7 +192,8 @@ func TestScan(t *testing.T) {
 		t.Fatalf("%+v", s.Files)
 	}
 	for i, f := range s.Files {
-		if w := want[i]; f.Name != w.name || f.Path != w.path || f.Loaded || !strings.HasPrefix(f.Problem, w.problem) || (f.Problem == "") != (w.problem == "") {
+		if w := want[i]; f.Name != w.name || f.Path != w.path || f.Loaded || !strings.HasPrefix(f.Problem, w.problem) ||
+			(f.Problem == "") != (w.problem == "") {
 			t.Errorf("%+v, want %+v", f, w)
 		}
 	}
@@ -203,7 +212,8 @@ func TestInspect_Hostile(t *testing.T) {
 	dir := t.TempDir()
 	for i, b := range []string{
 		"", "lib%s-rdmav", "lib%s-rdmav34", "/lib%s-rdmav34.so", strings.Repeat("/a", 4000) + "/lib%s-rdmav34.so\x00",
-		"/d/lib%s-rdmav999999.so\x00", "relative/lib%s-rdmav34.so\x00", "\x00IBVERBS_PRIVATE_", "libibverbs.d\x00", strings.Repeat("lib%s-rdmav", 1000),
+		"/d/lib%s-rdmav999999.so\x00", "relative/lib%s-rdmav34.so\x00", "\x00IBVERBS_PRIVATE_", "libibverbs.d\x00",
+		strings.Repeat("lib%s-rdmav", 1000),
 	} {
 		path := filepath.Join(dir, "lib.so")
 		if err := os.WriteFile(path, []byte(b), 0o644); err != nil {
@@ -219,7 +229,8 @@ func TestInspect_Hostile(t *testing.T) {
 }
 
 func TestRelease(t *testing.T) {
-	for abi, want := range map[string]string{"34": "rdma-core v34 to v56 (provider ABI 34)", "2": "before rdma-core", "77": "provider ABI 77"} {
+	for abi, want := range map[string]string{"34": "rdma-core v34 to v56 (provider ABI 34)", "2": "before rdma-core",
+		"77": "provider ABI 77"} {
 		if got := Release(abi); !strings.Contains(got, want) {
 			t.Errorf("%s is %q, want %q", abi, got, want)
 		}

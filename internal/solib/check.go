@@ -38,7 +38,8 @@ const (
 )
 
 // machines are the e_machine of the 64-bit architectures of Linux.
-var machines = map[string]uint16{"amd64": 62, "arm64": 183, "riscv64": 243, "loong64": 258, "ppc64": 21, "ppc64le": 21, "s390x": 22}
+var machines = map[string]uint16{"amd64": 62, "arm64": 183, "riscv64": 243, "loong64": 258, "ppc64": 21,
+	"ppc64le": 21, "s390x": 22}
 
 // Check returns why a file cannot be loaded into this program, nil if nothing
 // speaks against it. The error is a *FileError. It reads the headers only.

@@ -79,7 +79,8 @@ func TestDevices_NoDescriptors(t *testing.T) {
 		free := uint64(f.Fd()) // the lowest
 		f.Close()
 		// Everything runs with no more than spare descriptors.
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: free + uint64(spare), Max: old.Max}); err != nil {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: free + uint64(spare),
+			Max: old.Max}); err != nil {
 			t.Fatal(err)
 		}
 		devs, err1 := r.Devices()
@@ -91,7 +92,8 @@ func TestDevices_NoDescriptors(t *testing.T) {
 			t.Errorf("%d descriptors: %v\n%s", spare, err1, cmp.Diff(devices, devs))
 		}
 		sameGID := func(a, b GIDEntry) bool {
-			return errors.Is(b.Err, syscall.EMFILE) && a.Index == b.Index || a.GID == b.GID && a.Type == b.Type && a.Netdev == b.Netdev
+			return errors.Is(b.Err, syscall.EMFILE) && a.Index == b.Index || a.GID == b.GID && a.Type == b.Type &&
+				a.Netdev == b.Netdev
 		}
 		if !errors.Is(err2, syscall.EMFILE) && (err2 != nil || !slices.EqualFunc(gids, table, sameGID)) {
 			t.Errorf("%d descriptors: %v\n%+v, want\n%+v", spare, err2, table, gids)
