@@ -44,7 +44,7 @@ func (e *DescriptorError) Error() string {
 	}
 	return fmt.Sprintf("this process has no file descriptor left, it may have %s (RLIMIT_NOFILE, hard limit %s): "+
 		"close some, or raise it with ulimit -n, LimitNOFILE in a systemd unit or --ulimit nofile for a container: %v",
-			number(e.Cur),
+		number(e.Cur),
 		number(e.Max), e.Err)
 }
 
