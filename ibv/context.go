@@ -3,13 +3,10 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
-	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/hook"
 	"github.com/pureverbs/pureverbs/internal/ops"
-	"github.com/pureverbs/pureverbs/loader"
 )
 
 // Context is an open device.
@@ -58,7 +55,7 @@ func (v *verbs) newContext(d Device, h uintptr) (*Context, error) {
 	if err := contextExtended(h); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
 	}
-	loader.NoteContextSize(contextSize(h))
+	hook.ContextSize.Store(int64(contextSize(h)))
 	attr, err := c.queryDevice()
 	if err != nil {
 		return nil, err
@@ -66,8 +63,13 @@ func (v *verbs) newContext(d Device, h uintptr) (*Context, error) {
 	c.attr = *attr
 	c.table = ops.Lookup(h)
 	c.legacy = contextLegacy(h)
-	if c.async, err = newAsyncReader(contextAsyncFD(h)); err != nil {
+	// A duplicate, and two that the runtime's poller may need yet: without them it
+	// ends the process.
+	if err := spareDescriptors(3); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
+	}
+	if c.async, err = newAsyncReader(contextAsyncFD(h)); err != nil {
+		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainDescriptors(err)}
 	}
 	return c, nil
 }
@@ -156,33 +158,6 @@ func (c *Context) object(handle uintptr) any {
 	c.objMu.Lock()
 	defer c.objMu.Unlock()
 	return c.objects[handle]
-}
-
-// explainOpen says whether a device could not be opened for want of permission.
-// libibverbs tries a second path after a refusal, and reports only that it is
-// not there.
-func explainOpen(device string, err error) error {
-	path := uverbsPath(device)
-	denied := syscall.Access(path, 4|2) // R_OK, W_OK
-	switch {
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return &PermissionError{Path: path, Err: err}
-	case errors.Is(denied, syscall.EACCES), errors.Is(denied, syscall.EPERM):
-		return &PermissionError{Path: path, Err: denied}
-	}
-	return err
-}
-
-// uverbsPath finds the character device of a device, for error messages.
-func uverbsPath(device string) string {
-	dirs, _ := filepath.Glob("/sys/class/infiniband_verbs/uverbs*")
-	for _, dir := range dirs {
-		name, err := os.ReadFile(filepath.Join(dir, "ibdev"))
-		if err == nil && string(name) == device+"\n" {
-			return filepath.Join("/dev/infiniband", filepath.Base(dir))
-		}
-	}
-	return "/dev/infiniband/uverbs*"
 }
 
 // activePort is the first active port, or 0 and the states of all.

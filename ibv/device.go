@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/printable"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -22,12 +23,13 @@ type Device struct {
 
 // Open opens the device. See Open.
 func (d Device) Open() (*Context, error) {
-	return open("open device", "no device is named "+d.Name, func(o Device, _ int) bool { return o.Name == d.Name })
+	return open(d.Name, "no device is named "+printable.Name(d.Name), func(o Device, _ int) bool { return o.Name == d.Name })
 }
 
 // Devices lists the RDMA devices of this host in the library's order. A host
 // without any, or without the kernel's RDMA support, gives an empty list; a host
-// without libibverbs gives a *loader.LibraryError.
+// without libibverbs gives a *loader.LibraryError. The library leaves out devices
+// for which it has no driver: Unlisted tells of them.
 //
 // C: ibv_get_device_list(3).
 func Devices() ([]Device, error) {
@@ -55,15 +57,17 @@ func Open(name string) (*Context, error) {
 
 // OpenIndex opens the i-th device of Devices.
 func OpenIndex(i int) (*Context, error) {
-	return open("open device", fmt.Sprintf("there is no device number %d", i), func(_ Device, n int) bool { return n == i })
+	return open("", fmt.Sprintf("there is no device number %d", i), func(_ Device, n int) bool { return n == i })
 }
 
 // OpenGUID opens the device with the given node GUID.
 func OpenGUID(guid GUID) (*Context, error) {
-	return open("open device", "no device has the GUID "+guid.String(), func(d Device, _ int) bool { return d.GUID == guid })
+	return open("", "no device has the GUID "+guid.String(), func(d Device, _ int) bool { return d.GUID == guid })
 }
 
-func open(op, missing string, match func(Device, int) bool) (*Context, error) {
+// open opens the device that matches. name is what it is asked for by, "" if it is
+// not by name, and missing says that there is none.
+func open(name, missing string, match func(Device, int) bool) (*Context, error) {
 	v, err := library()
 	if err != nil {
 		return nil, err
@@ -86,7 +90,7 @@ func open(op, missing string, match func(Device, int) bool) (*Context, error) {
 		return nil, err
 	}
 	if ctx == nil {
-		return nil, &OpError{Op: op, Err: ErrNoDevice, Detail: missing + "; " + have(names)}
+		return nil, v.noDevice("open device", name, missing, names)
 	}
 	return ctx, nil
 }
@@ -100,10 +104,12 @@ func openActive() (*Context, error) {
 	}
 	var (
 		found *Context
+		names []string
 		tried []string
 		errs  []error
 	)
 	err = v.eachDevice(func(d Device, handle uintptr) (bool, error) {
+		names = append(names, d.Name)
 		c, err := v.openContext(d, handle)
 		if err != nil {
 			errs = append(errs, err)
@@ -120,9 +126,15 @@ func openActive() (*Context, error) {
 	if err != nil || found != nil {
 		return found, err
 	}
+	if len(names) == 0 {
+		return nil, v.noDevice("open device", "", "no device has an active port", nil)
+	}
 	detail := "no device has an active port; " + have(tried)
-	if len(tried) == 0 && len(errs) > 0 {
+	if len(tried) == 0 {
 		detail = "no device could be opened"
+	}
+	if err := v.unlisted(names); err != nil {
+		errs = append(errs, err)
 	}
 	return nil, &OpError{Op: "open device", Err: errors.Join(append([]error{ErrNoDevice}, errs...)...), Detail: detail}
 }
@@ -138,7 +150,19 @@ func have(names []string) string {
 // eachDevice calls f for each device until it returns false. Handles are valid
 // within f only.
 func (v *verbs) eachDevice(f func(d Device, handle uintptr) (bool, error)) error {
+	if err := v.checkProviders(); err != nil {
+		return &OpError{Op: "list devices", Err: err}
+	}
 	list, handles, err := v.getDeviceList()
+	if err != nil || len(handles) == 0 {
+		// libibverbs says so too when it has no descriptors, of which it needs some.
+		if spare := spareDescriptors(8); spare != nil {
+			if err == nil {
+				v.freeDeviceList(list)
+			}
+			return &OpError{Op: "list devices", Err: spare}
+		}
+	}
 	if err != nil {
 		// A kernel without uverbs answers ENOSYS, an old library ENOENT.
 		if errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENODEV) {

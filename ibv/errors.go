@@ -243,13 +243,18 @@ func valueHints(mask QPAttrMask) string {
 
 // PermissionError is a device file that this process may not open.
 type PermissionError struct {
-	Path string // "/dev/infiniband/uverbs0"
-	Err  error  // EACCES or EPERM
+	Path   string // "/dev/infiniband/uverbs0"
+	Err    error  // EACCES or EPERM
+	Detail string // who may, or what else refuses; may be empty
 }
 
 func (e *PermissionError) Error() string {
-	return fmt.Sprintf("no permission to open %s: look at its mode and group with ls -l (the udev rules of rdma-core make it 0666), "+
-		"and in a container pass the device and allow it in the devices cgroup: %v", e.Path, e.Err)
+	detail := e.Detail
+	if detail == "" {
+		detail = "look at its mode and group with ls -l (the udev rules of rdma-core make it 0666), " +
+			"and in a container pass the device and allow it in the devices cgroup"
+	}
+	return fmt.Sprintf("no permission to open %s: %s: %v", e.Path, detail, e.Err)
 }
 
 // Unwrap returns Err.

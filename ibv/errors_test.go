@@ -121,7 +121,7 @@ func TestMemlockError(t *testing.T) {
 }
 
 func TestPermissionError(t *testing.T) {
-	s := (&PermissionError{"/dev/infiniband/uverbs0", syscall.EACCES}).Error()
+	s := (&PermissionError{Path: "/dev/infiniband/uverbs0", Err: syscall.EACCES}).Error()
 	for _, want := range []string{"/dev/infiniband/uverbs0", "udev", "container", "permission denied"} {
 		if !strings.Contains(s, want) {
 			t.Errorf("no %q in %q", want, s)

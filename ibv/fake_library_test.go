@@ -79,12 +79,25 @@ func TestOldLibrary(t *testing.T) {
 			})
 		})
 	}
-	// A context as old as MLNX_OFED 4.x makes them, which has no op at all.
-	t.Run("legacy", func(t *testing.T) {
-		inChild(t, variant(t, "OLD=15"), []string{"FAKEVERBS=sz=424,comp_mask=0x4000000000000000"}, func(t *testing.T) {
-			testOldLibrary(t, 424, false, false)
+	// Contexts as MLNX_OFED makes them: that of 4.x has query_device_ex as its last
+	// op, the one before it has none.
+	for _, old := range []struct {
+		name, env, level string
+		size             int
+		ex               bool
+	}{
+		{"legacy", "sz=424,comp_mask=0x4000000000000000", "MLNX_OFED before 4.0, not rdma-core", 424, false},
+		{"legacy4", "sz=432,comp_mask=0x4000000000000000", "MLNX_OFED 4.x, not rdma-core", 432, true},
+	} {
+		t.Run(old.name, func(t *testing.T) {
+			inChild(t, variant(t, "OLD=15"), []string{"FAKEVERBS=" + old.env}, func(t *testing.T) {
+				testOldLibrary(t, old.size, old.ex, false)
+				if r := loader.Report(); r.Level != old.level {
+					t.Errorf("the report takes %d bytes for %q, want %q", r.ContextSize, r.Level, old.level)
+				}
+			})
 		})
-	})
+	}
 }
 
 func testOldLibrary(t *testing.T, size int, ex, port bool) {

@@ -77,7 +77,7 @@ func TestRXE_NoPermission(t *testing.T) {
 	if !errors.As(err, &p) {
 		t.Fatalf("%#v is no PermissionError", err)
 	}
-	wantErr(t, err, syscall.EACCES, "/dev/infiniband/uverbs0")
+	wantErr(t, err, syscall.EACCES, "/dev/infiniband/uverbs0", "its mode is 0600", "this process runs as user 65534")
 	_, err = Open("")
 	wantErr(t, err, ErrNoDevice, "/dev/infiniband/uverbs")
 	if devs := must(Devices())(t); len(devs) != 2 {

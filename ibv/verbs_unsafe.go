@@ -2,6 +2,7 @@ package ibv
 
 import (
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -14,7 +15,10 @@ import (
 // its prototype above. Handles are addresses of C objects. Attributes are Go
 // memory that escapes to the heap and is kept alive for the call; C does not
 // keep pointers to them.
-type verbs struct{ lib *loader.Library }
+type verbs struct {
+	lib       *loader.Library
+	providers atomic.Bool // they were looked at
+}
 
 // has tells whether the library exports name.
 func (v *verbs) has(name string) bool {

@@ -11,6 +11,8 @@ import (
 	"github.com/ebitengine/purego"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/secure"
+	"github.com/pureverbs/pureverbs/internal/solib"
 )
 
 // rtldNoLoad opens only what is loaded already (dlfcn.h).
@@ -41,21 +43,28 @@ func dlsym(handle uintptr, name string) (uintptr, bool) {
 // load searches for a library and opens it.
 func load(name Name) (*Library, error) {
 	list, who := override()
+	if secure.Mode() {
+		disarm()
+	}
 	p := search(name, list, who)
 	if name == MLX5 {
 		if l, err := loadMapped(name, p); l != nil || err != nil {
 			return l, err
 		}
 	}
-	tried := p.bad
+	e := &LibraryError{Name: name, Tried: p.bad, Only: p.only}
 	for _, path := range p.paths {
-		if why := absent(path); why != "" {
-			tried = append(tried, Try{path, why})
+		skipped, ok := usable(path)
+		if !ok {
+			e.Tried = append(e.Tried, skipped...)
 			continue
 		}
 		h, err := dlopen(path, 0)
 		if err != nil {
-			tried = append(tried, Try{path, err.Error()})
+			e.Tried = append(append(e.Tried, Try{path, err.Error()}), skipped...)
+			if e.Hint == "" {
+				e.Hint = versionHint(path, err.Error())
+			}
 			continue
 		}
 		l := describe(name, h, path)
@@ -67,7 +76,77 @@ func load(name Name) (*Library, error) {
 		}
 		return l, nil
 	}
-	return nil, &LibraryError{Name: name, Tried: tried, Only: p.only, Install: packages(name, osRelease())}
+	for _, t := range e.Tried {
+		// In the words of the C library, or Go's.
+		if strings.HasSuffix(t.Reason, "oo many open files") {
+			e.Hint = "this process has no file descriptor left: close some, or raise the limit (ulimit -n, RLIMIT_NOFILE)"
+		}
+	}
+	if e.Hint == "" {
+		e.Install = packages(name, osRelease())
+	}
+	if path := os.Getenv(PathEnv); path != "" && secure.Mode() {
+		e.Ignored = PathEnv + "=" + path
+	}
+	return nil, e
+}
+
+// usable looks at the file before the linker does. It reports whether the linker
+// may be asked, and the files that cannot be loaded: they are to blame if it finds
+// none. path is a file, or a soname for the linker to find.
+func usable(path string) (bad []Try, ok bool) {
+	if strings.Contains(path, "/") {
+		if err := solib.Check(path); err != nil {
+			return []Try{tryOf(err)}, false
+		}
+		return nil, true
+	}
+	if len(mapped(Name(path))) > 0 {
+		return nil, true // it is loaded, and the linker takes that
+	}
+	libraryPath := os.Getenv("LD_LIBRARY_PATH")
+	if secure.Mode() {
+		libraryPath = ""
+	}
+	cache, _ := solib.ReadFile("/etc/ld.so.cache") // not there with another C library
+	for _, file := range solib.Candidates(path, libraryPath, cache) {
+		err := solib.Check(file)
+		if err == nil {
+			return bad, true
+		}
+		bad = append(bad, tryOf(err))
+		var fe *solib.FileError
+		if errors.As(err, &fe) && fe.Fatal {
+			return bad, false
+		}
+	}
+	return bad, true
+}
+
+// tryOf makes an attempt of an error of solib.Check.
+func tryOf(err error) Try {
+	var fe *solib.FileError
+	if !errors.As(err, &fe) {
+		return Try{Reason: err.Error()}
+	}
+	if fe.Absent {
+		return Try{fe.Path, noFile}
+	}
+	return Try{fe.Path, fe.Problem}
+}
+
+// disarm takes the variables that the libraries must not follow out of the C
+// library's environment, before any of them is loaded.
+func disarm() {
+	unsetenv, err := ccall.Libc("unsetenv")
+	if err != nil {
+		return
+	}
+	for _, key := range hazards {
+		b := append([]byte(key), 0)
+		// int unsetenv(const char *name);
+		_ = ccall.Minus1(unsetenv, uintptr(unsafe.Pointer(&b[0])))
+	}
 }
 
 // loadMapped opens the copy of a library that is loaded already; it returns nil
@@ -112,7 +191,7 @@ func soleInstance(name Name) error {
 
 // mapped returns the copies of a library that the process has loaded.
 func mapped(name Name) []string {
-	b, err := os.ReadFile("/proc/self/maps")
+	b, err := solib.ReadFile("/proc/self/maps")
 	if err != nil {
 		return nil
 	}

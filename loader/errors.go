@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/secure"
 )
 
 // Sentinels, for errors.Is.
@@ -31,8 +33,13 @@ type LibraryError struct {
 	Tried []Try // in order
 	// Only is set where the search was restricted, to what did that:
 	// "PUREVERBS_LIBRARY_PATH=/opt/lib".
-	Only    string
-	Install []Package // what to install, this host's distribution first
+	Only string
+	// Ignored is the environment's list that a setuid program, or one with file
+	// capabilities, does not follow: "PUREVERBS_LIBRARY_PATH=/opt/lib".
+	Ignored string
+	// Hint says what helps where a library is there and too old, or too new.
+	Hint    string
+	Install []Package // what to install, this host's distribution first; empty where Hint is set
 }
 
 func (e *LibraryError) Error() string {
@@ -53,6 +60,12 @@ func (e *LibraryError) Error() string {
 		parts = append(parts, noFile+": "+strings.Join(absent, ", "))
 	}
 	b.WriteString(strings.Join(parts, "; "))
+	if e.Ignored != "" {
+		fmt.Fprintf(&b, "; %s is ignored, since %s", e.Ignored, secure.Why)
+	}
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
 	if e.Only != "" {
 		fmt.Fprintf(&b, "; %s allows no other place, unset it to search the system", e.Only)
 		return b.String()

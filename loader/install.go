@@ -1,9 +1,10 @@
 package loader
 
 import (
-	"os"
 	"slices"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/solib"
 )
 
 // Package is what to install on a distribution.
@@ -63,7 +64,7 @@ func osID(text string) string {
 
 func osRelease() string {
 	for _, f := range []string{"/etc/os-release", "/usr/lib/os-release"} {
-		if b, err := os.ReadFile(f); err == nil {
+		if b, err := solib.ReadFile(f); err == nil {
 			return string(b)
 		}
 	}

@@ -3,17 +3,9 @@ package loader
 import (
 	"fmt"
 	"runtime"
-	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/internal/hook"
 )
-
-// contextSize is the size of struct verbs_context that the library wrote, 0 if no
-// device was opened yet.
-var contextSize atomic.Int64
-
-// NoteContextSize tells the size in bytes of struct verbs_context of an open
-// device, which [Report] shows: it grows with the library, so it says how old the
-// library is, whatever its file is called.
-func NoteContextSize(sz int) { contextSize.Store(int64(sz)) }
 
 // levels are the sizes of struct verbs_context with a pthread_mutex_t of 40 bytes,
 // and the rdma-core releases that have them.
@@ -21,7 +13,8 @@ var levels = []struct {
 	size int
 	span string
 }{
-	{424, "MLNX_OFED 4.x, not rdma-core"},
+	{424, "MLNX_OFED before 4.0, not rdma-core"},
+	{432, "MLNX_OFED 4.x, not rdma-core"},
 	{496, "v13 to v15"},
 	{512, "v16"},
 	{536, "v17"},
@@ -58,6 +51,6 @@ func level(size int, goarch string) string {
 }
 
 func currentLevel() (size int, span string) {
-	size = int(contextSize.Load())
+	size = int(hook.ContextSize.Load())
 	return size, level(size, runtime.GOARCH)
 }

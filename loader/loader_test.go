@@ -122,7 +122,9 @@ func TestLevel(t *testing.T) {
 		arch, want string
 	}{
 		{0, "amd64", ""},
-		{424, "amd64", "MLNX_OFED 4.x, not rdma-core"},
+		{424, "amd64", "MLNX_OFED before 4.0, not rdma-core"},
+		{432, "amd64", "MLNX_OFED 4.x, not rdma-core"},
+		{440, "arm64", "MLNX_OFED 4.x, not rdma-core"},
 		{496, "amd64", "v13 to v15"},
 		{648, "amd64", "v22 to v58"},
 		{656, "arm64", "v22 to v58"},

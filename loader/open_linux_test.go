@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/ebitengine/purego"
+
+	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // childEnv names a check to run in a process of its own: what is loaded stays
@@ -135,7 +137,7 @@ var children = map[string]func() error{
 				return fmt.Errorf("symbol %q: another error the second time", symbol)
 			}
 		}
-		NoteContextSize(648)
+		hook.ContextSize.Store(648)
 		r := Report()
 		i := r.Libraries[0]
 		if i.Version != "33.0" || i.ABILevel != "14" || i.SOName != string(IBVerbs) || len(i.Missing) != 2 || len(i.Lacks) < 10 || r.ContextSize != 648 {
@@ -252,14 +254,18 @@ var children = map[string]func() error{
 	},
 }
 
-// compile makes a shared library of testdata/fakeverbs.c.
-func compile(t *testing.T, file, soname string) {
+// compile makes a shared library of testdata/fakeverbs.c, or another source.
+func compile(t *testing.T, file, soname string, source ...string) {
 	t.Helper()
+	if source == nil {
+		source = []string{"testdata/fakeverbs.c"}
+	}
 	cc := os.Getenv("CC")
 	if cc == "" {
 		cc = "cc"
 	}
-	args := append(strings.Fields(cc), "-shared", "-fPIC", "-Wl,-soname,"+soname, "-o", file, "testdata/fakeverbs.c")
+	args := append(strings.Fields(cc), "-shared", "-fPIC", "-Wl,-soname,"+soname, "-o", file)
+	args = append(args, source...)
 	if _, err := exec.LookPath(args[0]); err != nil {
 		t.Skipf("SKIPPED, needs a C compiler: %v", err)
 	}

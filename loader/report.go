@@ -11,14 +11,22 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/printable"
+	"github.com/pureverbs/pureverbs/internal/provider"
+	"github.com/pureverbs/pureverbs/internal/secure"
+	"github.com/pureverbs/pureverbs/internal/solib"
 )
 
 // Info is what [Report] found. Its text and its JSON are for bug reports.
 type Info struct {
-	Host      string        `json:"host"`     // Go release, system, kernel
-	HotPath   string        `json:"hot_path"` // how C is called on the data path, and why so
-	Override  string        `json:"override,omitempty"`
+	Host     string `json:"host"`     // Go release, system, kernel
+	HotPath  string `json:"hot_path"` // how C is called on the data path, and why so
+	Override string `json:"override,omitempty"`
+	// Ignored lists environment variables that this program does not follow, because
+	// it is setuid, setgid or has file capabilities.
+	Ignored   []string      `json:"ignored_environment,omitempty"`
 	Libraries []LibraryInfo `json:"libraries"`
+	// Providers are the drivers of libibverbs, and those that it does not take.
+	Providers []Provider `json:"providers,omitempty"`
 	// ContextSize is the size in bytes of struct verbs_context, 0 before the first
 	// device was opened, and Level the rdma-core releases that it is of.
 	ContextSize int    `json:"verbs_context_bytes,omitempty"`
@@ -36,10 +44,26 @@ type LibraryInfo struct {
 	SOName   string `json:"soname,omitempty"`
 	ABILevel string `json:"abi_level,omitempty"` // as the file's name has it, "14"
 	Version  string `json:"version,omitempty"`   // of the package, as the file's name has it, "44.0"
+	// ProviderABI is what libibverbs' drivers must be of, "34", ProviderDir where it
+	// looks for them first, and ProviderConfig the folder of files that name them, as
+	// the library was built.
+	ProviderABI    string `json:"provider_abi,omitempty"`
+	ProviderDir    string `json:"provider_dir,omitempty"`
+	ProviderConfig string `json:"provider_config,omitempty"`
 	// Missing lists functions that this program asked for in vain.
 	Missing []string `json:"missing,omitempty"`
 	// Lacks lists functions of newer releases that the library has not, by release.
 	Lacks []Lack `json:"lacks,omitempty"`
+}
+
+// Provider is a driver library of libibverbs, which loads those that its
+// configuration names when it first finds a device.
+type Provider struct {
+	Name    string `json:"name"`              // "mlx5"
+	Path    string `json:"path,omitempty"`    // empty if there is no file
+	ABI     string `json:"abi,omitempty"`     // provider ABI, "34"; it must be that of libibverbs
+	Loaded  bool   `json:"loaded"`            // into this process
+	Problem string `json:"problem,omitempty"` // why libibverbs does not take it, if that is known
 }
 
 // Lack is what a library lacks of a release of rdma-core.
@@ -59,6 +83,7 @@ func Report() *Info {
 	if list, who := override(); list != "" {
 		r.Override = who
 	}
+	r.Ignored = ignored()
 	var paths []string
 	for _, name := range Names() {
 		if name == MLX5 && !isOpen(name) && len(mapped(name)) == 0 {
@@ -70,6 +95,13 @@ func Report() *Info {
 			continue
 		}
 		info := l.info()
+		if name == IBVerbs {
+			set := provider.Scan(l.real)
+			info.ProviderABI, info.ProviderDir, info.ProviderConfig = set.ABI, set.Dir, set.Config
+			for _, f := range set.Files {
+				r.Providers = append(r.Providers, Provider(f))
+			}
+		}
 		paths = append(paths, info.Path)
 		r.Libraries = append(r.Libraries, info)
 	}
@@ -115,20 +147,67 @@ func ofed(root string, paths []string) []string {
 			signs = append(signs, filepath.Join(root, f))
 		}
 	}
-	if contextSize.Load() != 0 {
-		if _, span := currentLevel(); strings.HasPrefix(span, "MLNX_OFED") {
-			signs = append(signs, "struct verbs_context of "+span)
-		}
+	if _, span := currentLevel(); strings.HasPrefix(span, "MLNX_OFED") {
+		signs = append(signs, "struct verbs_context of "+span)
 	}
 	return slices.Compact(signs)
 }
 
 func kernel() string {
-	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	b, err := solib.ReadFile("/proc/sys/kernel/osrelease")
 	if errors.Is(err, os.ErrNotExist) || len(b) == 0 {
 		return ""
 	}
 	return "kernel " + strings.TrimSpace(string(b))
+}
+
+// providers writes what libibverbs takes its drivers from: those that are good in
+// one line, the others with what is wrong.
+func (r *Info) providers(line func(key, format string, args ...any), l *LibraryInfo) {
+	var loaded, good []string
+	for _, p := range r.Providers {
+		switch {
+		case p.Loaded:
+			loaded = append(loaded, p.Name)
+		case p.Problem == "":
+			good = append(good, p.Name)
+		}
+	}
+	line("  providers", "%s, in %s, named in %s", provider.Release(l.ProviderABI), orUnknown(l.ProviderDir),
+		orUnknown(l.ProviderConfig))
+	if len(loaded) > 0 {
+		line("    loaded", "%s", strings.Join(loaded, " "))
+	}
+	if len(good) > 0 {
+		line("    there", "%s", strings.Join(good, " "))
+	}
+	// A libibverbs of another installation takes none of them, for one reason.
+	type group struct{ dir, problem string }
+	names := make(map[group][]string)
+	var order []group
+	for _, p := range r.Providers {
+		if p.Problem == "" {
+			continue
+		}
+		g := group{problem: p.Problem}
+		if p.Path != "" {
+			g.dir = "in " + filepath.Dir(p.Path) + " "
+		}
+		if names[g] == nil {
+			order = append(order, g)
+		}
+		names[g] = append(names[g], p.Name)
+	}
+	for _, g := range order {
+		line("    not taken", "%s %s%s", strings.Join(names[g], " "), g.dir, g.problem)
+	}
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "a place that its file does not tell"
+	}
+	return s
 }
 
 // String is several lines of text.
@@ -143,6 +222,9 @@ func (r *Info) String() string {
 	if r.Override != "" {
 		line("override", "%s", r.Override)
 	}
+	if len(r.Ignored) > 0 {
+		line("ignored", "%s: %s", strings.Join(r.Ignored, " "), secure.Why)
+	}
 	for _, l := range r.Libraries {
 		if l.Error != "" {
 			line(l.Name.stem(), "%s", l.Error)
@@ -153,6 +235,9 @@ func (r *Info) String() string {
 			version = "version " + l.Version
 		}
 		line(l.Name.stem(), "%s, %s, soname %s, found as %s", l.Path, version, l.SOName, l.Found)
+		if l.ProviderABI != "" {
+			r.providers(line, &l)
+		}
 		if len(l.Missing) > 0 {
 			line("  asked for", "%s: missing", strings.Join(l.Missing, " "))
 		}

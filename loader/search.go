@@ -1,18 +1,20 @@
 package loader
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
+
+	"github.com/pureverbs/pureverbs/internal/secure"
+	"github.com/pureverbs/pureverbs/internal/solib"
 )
 
 // PathEnv names the environment variable that says where the libraries are:
-// folders and library files, separated by colons.
+// folders and library files, separated by colons. Setuid and setgid programs, and
+// those with file capabilities, ignore it: it would lend their rights to whoever
+// starts them.
 const PathEnv = "PUREVERBS_LIBRARY_PATH"
 
 var setPath struct {
@@ -44,9 +46,29 @@ func override() (list, who string) {
 	if setPath.list != "" {
 		return setPath.list, "SetPath(" + setPath.list + ")"
 	}
-	list = os.Getenv(PathEnv)
+	list = secure.Getenv(PathEnv)
 	return list, PathEnv + "=" + list
 }
+
+// ignored lists the variables of the environment that this program must not
+// follow, as "NAME=value".
+func ignored() []string {
+	if !secure.Mode() {
+		return nil
+	}
+	var vars []string
+	for _, key := range append([]string{PathEnv}, hazards...) {
+		if v := os.Getenv(key); v != "" {
+			vars = append(vars, key+"="+v)
+		}
+	}
+	return vars
+}
+
+// hazards are the variables by which the libraries themselves take code from
+// anywhere, or read and write any file. They look at the user ID at most, and not
+// at capabilities.
+var hazards = []string{"RDMAV_DRIVERS", "IBV_DRIVERS", "SYSFS_PATH", "VERBS_LOG_FILE", "MLX5_DEBUG_FILE"}
 
 // plan is where to look for a library.
 type plan struct {
@@ -102,29 +124,10 @@ func known(base string) bool {
 // wellKnown lists folders of OFED, DOCA and hand-made installations, which the
 // dynamic linker may not know.
 func wellKnown() []string {
-	triplet := map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 	dirs := []string{"/usr/lib64", "/usr/local/lib64", "/usr/local/lib", "/opt/mellanox/rdma-core/lib64", "/opt/mellanox/doca/lib64",
 		"/opt/rdma-core/lib", "/run/current-system/sw/lib"}
-	if triplet != "" {
+	if triplet := solib.Triplet(); triplet != "" {
 		dirs = append([]string{"/usr/lib/" + triplet, "/usr/local/lib/" + triplet, "/opt/mellanox/doca/lib/" + triplet}, dirs...)
 	}
 	return dirs
-}
-
-// absent returns why a planned path cannot be tried, "" if it can.
-func absent(path string) string {
-	if !strings.Contains(path, "/") {
-		return ""
-	}
-	_, err := os.Stat(path)
-	var pe *fs.PathError
-	switch {
-	case err == nil:
-		return ""
-	case errors.Is(err, fs.ErrNotExist):
-		return noFile
-	case errors.As(err, &pe):
-		return pe.Err.Error()
-	}
-	return err.Error()
 }

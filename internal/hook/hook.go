@@ -1,9 +1,18 @@
-// Package hook hands package rdmacm what package ibv does not export: ibv sets
-// these functions when it is initialised. Values of ibv's types travel as any,
-// since this package cannot import ibv.
+// Package hook hands packages rdmacm, mlx5dv and loader what package ibv does not
+// export: ibv sets these functions when it is initialised. Values of ibv's types
+// travel as any, since this package cannot import ibv.
 package hook
 
-import "github.com/pureverbs/pureverbs/internal/abi"
+import (
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// ContextSize is the size in bytes of struct verbs_context of the device that was
+// opened last, 0 before the first. It grows with the library, so it tells
+// loader.Report how old the library is, whatever its file is called.
+var ContextSize atomic.Int64
 
 var (
 	// Context makes an *ibv.Context of a struct ibv_context that librdmacm opened.

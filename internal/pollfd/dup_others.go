@@ -4,4 +4,4 @@ package pollfd
 
 import "errors"
 
-func dupCloexec(int) (int, error) { return -1, errors.ErrUnsupported }
+func dupNonblock(int) (int, error) { return -1, errors.ErrUnsupported }

@@ -16,15 +16,9 @@ type FD struct {
 
 // New makes fd non-blocking and a duplicate of it ready to be waited for.
 func New(fd int, name string) (*FD, error) {
-	dup, err := dupCloexec(fd)
+	dup, err := dupNonblock(fd)
 	if err != nil {
-		return nil, os.NewSyscallError("dup", err)
-	}
-	// O_NONBLOCK belongs to the open file, which the library's descriptor
-	// shares: its reads now give EAGAIN and no longer block a thread.
-	if err := syscall.SetNonblock(dup, true); err != nil {
-		_ = syscall.Close(dup)
-		return nil, os.NewSyscallError("fcntl", err)
+		return nil, err
 	}
 	f := os.NewFile(uintptr(dup), name)
 	raw, err := f.SyscallConn()

@@ -2,12 +2,14 @@ package sysfs
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Link layers of a port, as the kernel writes them.
@@ -71,18 +73,24 @@ func (r Root) DeviceNames() ([]string, error) {
 }
 
 // Devices reads all devices, in numeric order. A device that vanishes while it
-// is read is left out. Errors are those of [Root.DeviceNames].
+// is read is left out; one that cannot be read for another reason is an error.
+// Other errors are those of [Root.DeviceNames].
 func (r Root) Devices() ([]Device, error) {
 	names, err := r.DeviceNames()
 	if err != nil {
 		return nil, err
 	}
-	uverbs := r.uverbs()
+	uverbs, err := r.uverbs()
+	if err != nil {
+		return nil, err
+	}
 	out := make([]Device, 0, len(names))
 	for _, name := range names {
 		dev, err := r.device(name)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
 			continue
+		} else if err != nil {
+			return nil, err
 		}
 		dev.Uverbs = uverbs[name]
 		out = append(out, dev)
@@ -97,7 +105,11 @@ func (r Root) Device(name string) (Device, error) {
 	if err != nil {
 		return Device{}, err
 	}
-	dev.Uverbs = r.uverbs()[name]
+	uverbs, err := r.uverbs()
+	if err != nil {
+		return Device{}, err
+	}
+	dev.Uverbs = uverbs[name]
 	return dev, nil
 }
 
@@ -124,6 +136,9 @@ func (r Root) device(name string) (Device, error) {
 	dev.NodeType, dev.NodeTypeName = cut(d.text("node_type"))
 	d.bus(&dev)
 
+	if d.failed != nil {
+		return Device{}, d.failed
+	}
 	ports, err := d.sub("ports")
 	if errors.Is(err, fs.ErrNotExist) {
 		return dev, nil
@@ -136,9 +151,15 @@ func (r Root) device(name string) (Device, error) {
 		return Device{}, err
 	}
 	for _, n := range nums {
-		if p, err := ports.sub(strconv.Itoa(n)); err == nil {
-			dev.Ports = append(dev.Ports, p.port(n))
+		p, err := ports.sub(strconv.Itoa(n))
+		if err == nil {
+			var port Port
+			port, err = p.port(n)
+			dev.Ports = append(dev.Ports, port)
 			p.close()
+		}
+		if exhausted(err) {
+			return Device{}, err
 		}
 	}
 	return dev, nil
@@ -160,11 +181,17 @@ func (d *dir) bus(dev *Device) {
 	}
 	b, err := d.sub("device")
 	if err != nil {
+		if exhausted(err) {
+			d.failed = err
+		}
 		return
 	}
 	defer b.close()
 	if link, err := b.readlink("driver"); err == nil {
 		dev.Driver = filepath.Base(link)
+	}
+	if b.failed != nil {
+		d.failed = b.failed
 	}
 }
 
@@ -197,7 +224,7 @@ func (r Root) NUMANode(dev string) (node int, ok bool) {
 	return d.numaNode()
 }
 
-func (d *dir) port(n int) Port {
+func (d *dir) port(n int) (Port, error) {
 	p := Port{
 		Number:    n,
 		LinkLayer: d.text("link_layer"),
@@ -208,12 +235,17 @@ func (d *dir) port(n int) Port {
 	p.State, p.StateName = cut(d.text("state"))
 	p.PhysState, p.PhysStateName = cut(d.text("phys_state"))
 	p.RateBits = parseRate(p.Rate)
-	if g, err := d.sub("gids"); err == nil {
-		idx, _ := g.indices()
+	g, err := d.sub("gids")
+	if err == nil {
+		var idx []int
+		idx, err = g.indices()
 		p.GIDTableLen = len(idx)
 		g.close()
 	}
-	return p
+	if d.failed == nil && exhausted(err) {
+		d.failed = err
+	}
+	return p, d.failed
 }
 
 // lid reads a LID; those of extended LIDs do not fit and give 0.
@@ -224,23 +256,89 @@ func (d *dir) lid(name string) uint16 {
 	return 0
 }
 
-// uverbs maps devices to the names of their character devices.
-func (r Root) uverbs() map[string]string {
+// uverbs maps devices to the names of their character devices. There are none
+// where the kernel's module for them is not loaded.
+func (r Root) uverbs() (map[string]string, error) {
 	out := map[string]string{}
-	d, err := openDir(r.path("class", "infiniband_verbs"))
+	d, err := openDir(r.VerbsDir())
 	if err != nil {
-		return out
+		if exhausted(err) {
+			return nil, err
+		}
+		return out, nil
 	}
 	defer d.close()
-	names, _ := d.names()
+	names, err := d.names()
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range names {
-		if strings.HasPrefix(name, "uverbs") {
-			if dev := d.text(name + "/ibdev"); dev != "" {
-				out[dev] = name
-			}
+		if n, ok := strings.CutPrefix(name, "uverbs"); !ok {
+			continue
+		} else if _, ok := parseIndex(n); !ok {
+			continue // it becomes a path in /dev
+		}
+		if dev := d.text(name + "/ibdev"); dev != "" {
+			out[dev] = name
 		}
 	}
-	return out
+	return out, d.failed
+}
+
+// PCIID returns vendor and device of an RDMA device on PCI, "15b3:1021"; "" for others.
+func (r Root) PCIID(name string) string {
+	if !validName(name) {
+		return ""
+	}
+	d, err := openDir(r.path("class", "infiniband", name, "device"))
+	if err != nil {
+		return ""
+	}
+	defer d.close()
+	vendor, ok1 := d.number("vendor")
+	device, ok2 := d.number("device")
+	if !ok1 || !ok2 || vendor < 0 || vendor > math.MaxUint16 || device < 0 || device > math.MaxUint16 {
+		return ""
+	}
+	return fmt.Sprintf("%04x:%04x", vendor, device)
+}
+
+// VerbsABI returns the ABI between the kernel's driver and its provider, "abi_version
+// 1"; "" where the character device does not tell.
+func (r Root) VerbsABI(uverbs string) string {
+	if n, ok := r.verbsNumber(uverbs, "abi_version"); ok {
+		return fmt.Sprintf("abi_version %d", n)
+	}
+	return ""
+}
+
+// VerbsDev returns major and minor number of a character device; ok is false where
+// the kernel does not tell.
+func (r Root) VerbsDev(uverbs string) (major, minor uint32, ok bool) {
+	if !validName(uverbs) {
+		return 0, 0, false
+	}
+	d, err := openDir(r.path("class", "infiniband_verbs", uverbs))
+	if err != nil {
+		return 0, 0, false
+	}
+	defer d.close()
+	a, b, _ := strings.Cut(strings.TrimSpace(d.text("dev")), ":")
+	x, err1 := strconv.ParseUint(a, 10, 32)
+	y, err2 := strconv.ParseUint(b, 10, 32)
+	return uint32(x), uint32(y), err1 == nil && err2 == nil
+}
+
+func (r Root) verbsNumber(uverbs, attr string) (int64, bool) {
+	if !validName(uverbs) {
+		return 0, false
+	}
+	d, err := openDir(r.path("class", "infiniband_verbs", uverbs))
+	if err != nil {
+		return 0, false
+	}
+	defer d.close()
+	return d.number(attr)
 }
 
 // parseRate reads "2.5 Gb/sec (1X SDR)" into bits per second; 0 where it cannot.

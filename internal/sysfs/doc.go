@@ -16,5 +16,6 @@
 // Everything is safe for concurrent use. Nothing is cached, except that
 // [Root.Devices] and [Root.GIDs] read each file once.
 //
-// Environment: SYSFS_PATH names another root, as it does for libibverbs.
+// Environment: SYSFS_PATH names another root, as it does for libibverbs. Setuid
+// programs and those with file capabilities ignore it.
 package sysfs

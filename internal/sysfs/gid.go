@@ -172,7 +172,16 @@ func (r Root) openGIDTable(dev string, port int) (*gidTable, error) {
 	t := &gidTable{gids: gids, linkLayer: p.text("link_layer")}
 	t.types, err = p.sub("gid_attrs/types")
 	t.old = errors.Is(err, fs.ErrNotExist)
-	t.ndevs, _ = p.sub("gid_attrs/ndevs")
+	if !exhausted(err) {
+		t.ndevs, err = p.sub("gid_attrs/ndevs")
+	}
+	if !exhausted(err) {
+		err = p.failed
+	}
+	if err != nil {
+		t.close()
+		return nil, err
+	}
 	return t, nil
 }
 
@@ -201,6 +210,9 @@ func (t *gidTable) gidType(name string) (GIDType, string) {
 		return GIDTypeUnknown, ""
 	}
 	text, err := t.types.attr(name)
+	if exhausted(err) {
+		t.types.failed = err
+	}
 	if err != nil && t.linkLayer == LinkInfiniBand {
 		return GIDTypeIB, "" // some kernels answer EINVAL there
 	}
@@ -237,6 +249,11 @@ func (r Root) GIDs(dev string, port int) ([]GIDEntry, error) {
 		e := GIDEntry{Index: i, GID: g, Text: text, Err: err, Netdev: t.netdev(name)}
 		e.Type, e.TypeText = t.gidType(name)
 		out = append(out, e)
+	}
+	for _, d := range []*dir{t.types, t.ndevs} {
+		if d != nil && d.failed != nil {
+			return nil, d.failed
+		}
 	}
 	return out, nil
 }

@@ -1,11 +1,15 @@
 package sysfs
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
 )
@@ -49,5 +53,65 @@ func TestGIDs_Hostile(t *testing.T) {
 	}
 	if e := got[7]; e.Err != nil || e.Type != GIDTypeUnknown || e.TypeText != "RoCE v3" || e.Netdev != "" {
 		t.Errorf("entry 7: %+v", e)
+	}
+}
+
+// Without descriptors there is an error, and never less than what there is.
+func TestDevices_NoDescriptors(t *testing.T) {
+	r := Root(sysfstest.Standard(t).Root)
+	devices, err := r.Devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gids, err := r.GIDs("mlx5_0", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	for spare := range 10 {
+		f, err := os.Open("/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		free := uint64(f.Fd()) // the lowest
+		f.Close()
+		// Everything runs with no more than spare descriptors.
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: free + uint64(spare),
+			Max: old.Max}); err != nil {
+			t.Fatal(err)
+		}
+		devs, err1 := r.Devices()
+		table, err2 := r.GIDs("mlx5_0", 1)
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(err1, syscall.EMFILE) && (err1 != nil || !cmp.Equal(devs, devices)) {
+			t.Errorf("%d descriptors: %v\n%s", spare, err1, cmp.Diff(devices, devs))
+		}
+		sameGID := func(a, b GIDEntry) bool {
+			return errors.Is(b.Err, syscall.EMFILE) && a.Index == b.Index || a.GID == b.GID && a.Type == b.Type &&
+				a.Netdev == b.Netdev
+		}
+		if !errors.Is(err2, syscall.EMFILE) && (err2 != nil || !slices.EqualFunc(gids, table, sameGID)) {
+			t.Errorf("%d descriptors: %v\n%+v, want\n%+v", spare, err2, table, gids)
+		}
+		if spare == 9 && (err1 != nil || err2 != nil) {
+			t.Errorf("with enough descriptors: %v, %v", err1, err2)
+		}
+	}
+}
+
+// The name of a character device becomes a path.
+func TestDevices_HostileUverbs(t *testing.T) {
+	tr := sysfstest.Standard(t)
+	for _, name := range []string{"uverbs", "uverbs-1", "uverbs0x", "uverbs\n", "uverbs01"} {
+		tr.Write("class/infiniband_verbs/"+name+"/ibdev", "mlx5_1")
+	}
+	tr.Device("mlx5_1", "", "", "")
+	if d, err := Root(tr.Root).Device("mlx5_1"); err != nil || d.Uverbs != "" {
+		t.Errorf("%+v, %v; want no character device", d, err)
 	}
 }

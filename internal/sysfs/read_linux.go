@@ -9,8 +9,9 @@ import (
 // dir is an open directory. Files in it are reached by openat, which saves the
 // kernel the walk down the long paths of sysfs for each of them.
 type dir struct {
-	fd   int
-	path string
+	fd     int
+	path   string
+	failed error // of text
 }
 
 func openDir(path string) (*dir, error) { return openDirAt(unix.AT_FDCWD, path, path) }
@@ -24,7 +25,7 @@ func openDirAt(at int, name, path string) (*dir, error) {
 		if err != nil {
 			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 		}
-		return &dir{fd, path}, nil
+		return &dir{fd: fd, path: path}, nil
 	}
 }
 

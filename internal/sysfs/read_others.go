@@ -10,7 +10,10 @@ import (
 
 // dir is a directory by its path. Only Linux has a sysfs; elsewhere this reads
 // a copy of one.
-type dir struct{ path string }
+type dir struct {
+	path   string
+	failed error // of text
+}
 
 func openDir(path string) (*dir, error) {
 	st, err := os.Stat(path)
@@ -20,7 +23,7 @@ func openDir(path string) (*dir, error) {
 	if !st.IsDir() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrInvalid}
 	}
-	return &dir{path}, nil
+	return &dir{path: path}, nil
 }
 
 func (d *dir) sub(name string) (*dir, error) { return openDir(d.path + "/" + name) }

@@ -3,10 +3,12 @@ package sysfs
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/secure"
 )
 
 const (
@@ -25,8 +27,8 @@ var errNotRegular = errors.New("not a regular file")
 type Root string
 
 // DefaultRoot returns the root that libibverbs would use: SYSFS_PATH where it is
-// set, /sys elsewhere.
-func DefaultRoot() Root { return Root(os.Getenv("SYSFS_PATH")) }
+// set, /sys elsewhere, and in a program with more rights than its caller.
+func DefaultRoot() Root { return Root(secure.Getenv("SYSFS_PATH")) }
 
 // String returns the path.
 func (r Root) String() string {
@@ -46,6 +48,9 @@ func (r Root) path(elem ...string) string {
 // ClassDir returns the directory that lists the RDMA devices.
 func (r Root) ClassDir() string { return r.path("class", "infiniband") }
 
+// VerbsDir returns the directory that lists the character devices of the RDMA devices.
+func (r Root) VerbsDir() string { return r.path("class", "infiniband_verbs") }
+
 // validName reports whether name may be one element of a path.
 func validName(name string) bool {
 	return name != "" && name != "." && name != ".." && len(name) <= 255 && !strings.ContainsAny(name, "/\x00")
@@ -56,9 +61,19 @@ func badName(kind, name string) error {
 }
 
 // text reads the attribute name, without the line end; "" where it cannot be read.
+// d.failed tells of a lack that is this process's and not the attribute's.
 func (d *dir) text(name string) string {
-	s, _ := d.attr(name)
+	s, err := d.attr(name)
+	if exhausted(err) {
+		d.failed = err
+	}
 	return s
+}
+
+// exhausted reports whether err is a lack of descriptors or memory: to take what
+// could not be read for something that is not there would be wrong.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
 // attr is text with its error.

@@ -83,7 +83,7 @@ func (p *Poller) drain() {
 	if err != nil {
 		return
 	}
-	_ = c.Control(func(fd uintptr) { _, _ = syscall.Read(int(fd), b[:]) })
+	_ = c.Control(func(fd uintptr) { read(fd, b[:]) })
 	// A wake before this line writes nothing. What it is for is looked at before the
 	// next call of rpoll.
 	p.poked.Store(false)

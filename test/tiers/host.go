@@ -188,6 +188,8 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 		{"build-arm64", []string{"GOARCH=arm64"}, []string{"go", "build", "./..."}},
 		{"build-darwin", []string{"GOOS=darwin"}, []string{"go", "build", "./..."}},
 		{"vet-darwin", []string{"GOOS=darwin"}, []string{"go", "vet", "./..."}},
+		{"build-windows", []string{"GOOS=windows"}, []string{"go", "build", "./..."}},
+		{"build-freebsd", []string{"GOOS=freebsd"}, []string{"go", "build", "./..."}},
 		{"staticcheck", nil, []string{staticcheck, "./..."}},
 		// What only the other architecture uses is not unused.
 		{"staticcheck-arm64", []string{"GOARCH=arm64"}, []string{staticcheck, "-checks=inherit,-U1000", "./..."}},

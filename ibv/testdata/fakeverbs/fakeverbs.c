@@ -10,7 +10,8 @@
  *
  * Variants for tests of other libraries: -DOLD=15 and -DOLD=25 leave out what
  * those releases of rdma-core did not have; -DSPARSE leaves out functions that
- * every release has, with -DWITH_NAMES fewer of them.
+ * every release has, with -DWITH_NAMES fewer of them. -DPROVIDER_DIR="FOLDER" is
+ * where it would have its drivers.
  */
 #define _GNU_SOURCE
 #include "fakeverbs.h"
@@ -26,6 +27,12 @@
 
 #ifndef OLD
 #define OLD 44
+#endif
+
+#ifdef PROVIDER_DIR
+/* By these the real library finds its drivers, and others find out where it looks. */
+const char fv_providers[] = PROVIDER_DIR "/lib%s-rdmav34.so";
+const char fv_config[] = PROVIDER_DIR "/libibverbs.d";
 #endif
 
 #define AT(type, field, off) _Static_assert(offsetof(struct type, field) == (off), #type "." #field)
@@ -305,8 +312,10 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		end[-DIST_ALLOC_PARENT_DOMAIN / 8] = (uintptr_t)alloc_parent_domain;
 	}
 	int p[2];
-	if (pipe2(p, O_CLOEXEC))
-		abort();
+	if (pipe2(p, O_CLOEXEC)) {
+		free(f);
+		return NULL;
+	}
 	c->device = d;
 	c->async_fd = p[0];
 	f->async_write = p[1];

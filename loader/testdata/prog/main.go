@@ -13,7 +13,14 @@ func main() { os.Exit(run()) }
 
 func run() int {
 	open := flag.Bool("open", false, "open libibverbs")
+	path := flag.String("path", "", "call SetPath")
 	flag.Parse()
+	if *path != "" {
+		if err := loader.SetPath(*path); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
 	if !*open {
 		fmt.Println("help: -open opens libibverbs")
 		return 0

@@ -1,0 +1,125 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/provider"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+func descriptorLimit() (cur, max uint64) {
+	var r unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {
+		return 0, 0
+	}
+	return r.Cur, r.Max
+}
+
+// spareDescriptors returns a *DescriptorError if there are fewer than n descriptors
+// left.
+func spareDescriptors(n int) error {
+	for range n {
+		fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return explainDescriptors(err)
+		}
+		defer unix.Close(fd)
+	}
+	return nil
+}
+
+// explainOpen says why libibverbs could not open a device. After a failure it tries
+// a second path, and reports the errno of that; so we try the first ourselves.
+func explainOpen(device string, err error) error {
+	if d := explainDescriptors(err); d != err {
+		return d
+	}
+	root := sysfs.DefaultRoot()
+	d, sysErr := root.Device(device)
+	if sysErr != nil {
+		if e := explainDescriptors(sysErr); e != sysErr {
+			return e
+		}
+	}
+	path := filepath.Join(deviceDir, "uverbs*")
+	if d.Uverbs != "" {
+		path = filepath.Join(deviceDir, d.Uverbs)
+		if e := probe(root, d.Uverbs, path); e != nil {
+			return e
+		}
+	}
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return &PermissionError{Path: path, Err: err}
+	}
+	return err
+}
+
+// probe opens a device file as libibverbs does and returns what is in the way.
+func probe(root sysfs.Root, uverbs, path string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return explainFile(path, &st, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR {
+		return &DeviceFileError{Path: path, Problem: "is not a device file, so it was not made by udev or devtmpfs",
+			Err: unix.ENODEV}
+	}
+	major, minor := unix.Major(uint64(st.Rdev)), unix.Minor(uint64(st.Rdev))
+	if x, y, ok := root.VerbsDev(uverbs); ok && (x != major || y != minor) {
+		return &DeviceFileError{Path: path, Err: unix.ENODEV, Problem: fmt.Sprintf(
+			"is device %d:%d, and the kernel's %s is %d:%d: "+
+				"it was made for another device, or before the driver was loaded again",
+			major, minor, uverbs, x, y)}
+	}
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return explainFile(path, &st, err)
+	}
+	_ = unix.Close(fd)
+	return nil
+}
+
+// explainFile makes a typed error of the errno of a device file.
+func explainFile(path string, st *unix.Stat_t, err error) error {
+	switch {
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return explainDescriptors(err)
+	case errors.Is(err, unix.ENOENT):
+		return &DeviceFileError{Path: path, Problem: provider.MissingFile(path), Err: err}
+	case errors.Is(err, unix.EACCES) && st.Mode != 0:
+		return &PermissionError{Path: path, Err: err,
+			Detail: fmt.Sprintf("its mode is %#o and it belongs to user %d and group %d, "+
+				"this process runs as user %d in %s (the udev rules of rdma-core make it 0666)", st.Mode&0o7777, st.Uid, st.Gid,
+				os.Geteuid(), groups())}
+	case errors.Is(err, unix.EPERM):
+		return &PermissionError{Path: path, Err: err,
+			Detail: "its mode is not the cause: the devices cgroup of this container or unit forbids it, " +
+				"or the device belongs to another network namespace (rdma system, rdma dev set NAME netns)"}
+	case errors.Is(err, unix.EACCES):
+		return &PermissionError{Path: path, Err: err}
+	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
+		return &DeviceFileError{Path: path, Problem: "has no driver behind it: the device was removed, or is being reset",
+			Err: err}
+	}
+	return &DeviceFileError{Path: path, Problem: "cannot be opened", Err: err}
+}
+
+// groups lists the groups of this process, for a message.
+func groups() string {
+	ids, _ := os.Getgroups()
+	ids = append(ids, os.Getegid())
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	word := "group "
+	if len(ids) > 1 {
+		word = "groups "
+	}
+	return word + strings.Trim(fmt.Sprint(ids), "[]")
+}

@@ -1,0 +1,156 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/printable"
+	"github.com/pureverbs/pureverbs/internal/provider"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// UnlistedDevice is a device that the kernel has and libibverbs does not list.
+type UnlistedDevice struct {
+	Name   string
+	Driver string // the kernel's, "mlx5_core"; empty for a device of software
+	Reason string // as far as it can be told
+}
+
+// UnlistedError tells why libibverbs does not list devices that the kernel has: it
+// leaves out in silence what none of its drivers takes. It is ErrNoDevice.
+type UnlistedError struct {
+	Library string // libibverbs' file
+	Devices []UnlistedDevice
+}
+
+func (e *UnlistedError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "libibverbs (%s) does not list what /sys/class/infiniband has", e.Library)
+	var said []string
+	for _, d := range e.Devices {
+		if slices.Contains(said, d.Reason) {
+			continue
+		}
+		said = append(said, d.Reason)
+		// Cards of one kind have one reason.
+		var names []string
+		for _, o := range e.Devices {
+			if o.Reason != d.Reason {
+				continue
+			}
+			name := printable.Name(o.Name)
+			if o.Driver != "" {
+				name += " (driver " + printable.Name(o.Driver) + ")"
+			}
+			names = append(names, name)
+		}
+		fmt.Fprintf(&b, "; %s: %s", strings.Join(names, ", "), d.Reason)
+	}
+	return b.String()
+}
+
+// Is reports whether target is ErrNoDevice.
+func (e *UnlistedError) Is(target error) bool { return target == ErrNoDevice }
+
+// Unlisted returns an *UnlistedError if the kernel has devices that Devices does not
+// list, which a library without a fitting driver does not tell. It returns nil if
+// all are listed, and another error if that cannot be found out.
+func Unlisted() error {
+	v, err := library()
+	if err != nil {
+		return err
+	}
+	var names []string
+	err = v.eachDevice(func(d Device, _ uintptr) (bool, error) {
+		names = append(names, d.Name)
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	return v.unlisted(names)
+}
+
+// unlisted is Unlisted where the library's list is known.
+func (v *verbs) unlisted(listed []string) error {
+	root := sysfs.DefaultRoot()
+	devices, err := root.Devices()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the kernel has no RDMA
+	}
+	if err != nil {
+		return &OpError{Op: "read " + root.ClassDir(), Err: explainDescriptors(err)}
+	}
+	devices = slices.DeleteFunc(devices, func(d sysfs.Device) bool { return slices.Contains(listed, d.Name) })
+	if len(devices) == 0 {
+		return nil
+	}
+	set := provider.Scan(v.lib.Path())
+	e := &UnlistedError{Library: set.Library}
+	for _, d := range devices {
+		e.Devices = append(e.Devices, UnlistedDevice{Name: d.Name, Driver: d.Driver, Reason: set.Why(root, deviceDir, d)})
+	}
+	return e
+}
+
+// noDevice is the error of opening a device that is not listed. name is what was
+// asked for, "" if it was not asked by name, and missing says so in words.
+func (v *verbs) noDevice(op, name, missing string, listed []string) error {
+	err := v.unlisted(listed)
+	var u *UnlistedError
+	switch {
+	case errors.As(err, &u):
+		is := func(d UnlistedDevice) bool { return d.Name == name }
+		if i := slices.IndexFunc(u.Devices, is); i >= 0 {
+			u.Devices = u.Devices[i : i+1]
+			return &OpError{Op: op, Object: printable.Name(name), Err: u}
+		} else if name != "" && len(listed) > 0 {
+			break // the kernel has none of that name either
+		}
+		there := "it lists no device"
+		if len(listed) > 0 {
+			there = have(listed)
+		}
+		return &OpError{Op: op, Err: u, Detail: missing + "; " + there}
+	case err != nil:
+		return &OpError{Op: op, Err: errors.Join(ErrNoDevice, err), Detail: missing + "; " + have(listed)}
+	}
+	return &OpError{Op: op, Err: ErrNoDevice, Detail: missing + "; " + have(listed)}
+}
+
+// ProviderError is a driver library that libibverbs would load and that would end
+// the process. It is ErrLibrary.
+type ProviderError struct {
+	Err error // names the file and what is wrong with it
+}
+
+func (e *ProviderError) Error() string {
+	return "libibverbs would load a driver that ends the process: " + strings.ReplaceAll(e.Err.Error(), "\n", "; ") +
+		"; install it anew"
+}
+
+// Unwrap returns Err.
+func (e *ProviderError) Unwrap() error { return e.Err }
+
+// Is reports whether target is ErrLibrary.
+func (e *ProviderError) Is(target error) bool { return target == ErrLibrary }
+
+// checkProviders looks at the drivers before libibverbs loads them, which it does
+// when it first finds a device.
+func (v *verbs) checkProviders() error {
+	if v.providers.Load() {
+		return nil
+	}
+	names, err := sysfs.DefaultRoot().DeviceNames()
+	if err != nil || len(names) == 0 {
+		return nil // none is loaded
+	}
+	if err := provider.Scan(v.lib.Path()).Fatal(); err != nil {
+		return &ProviderError{Err: err}
+	}
+	v.providers.Store(true)
+	return nil
+}

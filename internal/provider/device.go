@@ -1,0 +1,128 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// DeviceDir is where the kernel's device files are.
+const DeviceDir = "/dev/infiniband"
+
+// Packages says what brings providers.
+const Packages = "install ibverbs-providers (Debian, Ubuntu), libibverbs (Fedora, RHEL, SUSE) or rdma-core (others)"
+
+// drivers are the providers by the name of the kernel's driver of the device.
+var drivers = map[string]string{
+	"mlx5_core": "mlx5", "mlx4_core": "mlx4", "ib_mthca": "mthca",
+	"bnxt_en": "bnxt_re", "bnxt_re": "bnxt_re",
+	"cxgb4": "cxgb4", "iw_cxgb4": "cxgb4",
+	"efa": "efa", "erdma": "erdma", "ionic": "ionic", "mana": "mana", "vmw_pvrdma": "vmw_pvrdma",
+	"hfi1": "hfi1verbs", "ib_qib": "ipathverbs",
+	"hns3": "hns", "hns_roce": "hns",
+	"ice": "irdma", "i40e": "irdma", "irdma": "irdma", "idpf": "irdma",
+	"be2net": "ocrdma", "qede": "qedr",
+}
+
+// of returns the provider that serves a device, "" if it cannot be told.
+func of(d sysfs.Device) string {
+	// A subfunction's driver is "mlx5_core.sf".
+	driver, _, _ := strings.Cut(d.Driver, ".")
+	if p := drivers[driver]; p != "" {
+		return p
+	}
+	// A device of software sits on no bus, and has the name that somebody gave it:
+	// after the provider as a rule, as others too if udev leaves their names alone.
+	known := []string{"rxe", "siw"}
+	for _, p := range drivers {
+		known = append(known, p)
+	}
+	for _, p := range known {
+		if rest, ok := strings.CutPrefix(d.Name, p); ok && strings.IndexAny(rest, "_0123456789") == 0 {
+			return p
+		}
+	}
+	return ""
+}
+
+// Why says why libibverbs does not list a device that the kernel has, as far as
+// files tell. devDir is [DeviceDir].
+func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
+	if d.Uverbs == "" {
+		if _, err := os.Stat(root.VerbsDir()); errors.Is(err, fs.ErrNotExist) {
+			return root.VerbsDir() + " is missing: the kernel module ib_uverbs is not loaded (modprobe ib_uverbs)"
+		}
+		return root.VerbsDir() + " has no entry for it"
+	}
+	if file := filepath.Join(devDir, d.Uverbs); !exists(file) {
+		return file + " " + MissingFile(file)
+	}
+	if s.ABI == "" {
+		return "none of its providers takes it; which ones " + s.Library + " looks for its file does not tell"
+	}
+	name := of(d)
+	if name == "" {
+		return "no provider takes it; which one should, its driver does not tell. " + s.loads()
+	}
+	var problems, missing []string
+	for _, f := range s.Files {
+		switch {
+		case f.Name != name:
+		case f.Loaded:
+			return fmt.Sprintf("its provider %s is loaded and does not take it: "+
+				"it is older than this card%s, or than the kernel driver's ABI%s",
+				f.Path, in(root.PCIID(d.Name)), in(root.VerbsABI(d.Uverbs)))
+		case f.Problem == "":
+			return fmt.Sprintf("its provider %s could not be loaded, or was not when devices were first listed, "+
+				"after which libibverbs does not try again; libibverbs prints the reason on standard error", f.Path)
+		case f.Path != "":
+			problems = append(problems, "its provider "+f.Path+" "+f.Problem)
+		default:
+			missing = append(missing, f.Problem)
+		}
+	}
+	switch {
+	case len(problems) > 0:
+		// To install what is there does not help.
+		return strings.Join(problems, "; ")
+	case len(missing) == 0:
+		missing = []string{fmt.Sprintf("has no file lib%s-rdmav%s.so in %s", name, s.ABI, s.places())}
+	}
+	return fmt.Sprintf("its provider %s %s: %s", name, missing[0], Packages)
+}
+
+// loads says which providers libibverbs takes.
+func (s *Set) loads() string {
+	var names []string
+	for _, f := range s.Files {
+		if f.Problem == "" {
+			names = append(names, f.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "libibverbs finds no provider at all in " + s.places() + ": " + Packages
+	}
+	return "libibverbs takes " + strings.Join(names, " ")
+}
+
+func in(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}
+
+// MissingFile explains a device file that is not there: "is missing: …".
+func MissingFile(path string) string {
+	if dir := filepath.Dir(path); !exists(dir) {
+		return "is missing, with its folder: in a container pass the devices (--device " + dir +
+			"), on a host load the kernel module ib_uverbs"
+	}
+	return "is missing: in a container pass it (--device " + path +
+		"), on a host udev or devtmpfs should have made it for ib_uverbs"
+}

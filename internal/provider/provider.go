@@ -1,0 +1,357 @@
+// Package provider tells which driver libraries (providers) a libibverbs takes,
+// where it looks for them and why it does not serve a device. libibverbs says
+// nothing of it: a device that no provider takes is missing from its list. This
+// package reads files only; nothing is loaded.
+//
+// A provider is bound to its libibverbs by a number, the provider ABI, which is in
+// its file's name and in its symbol versions: libmlx5-rdmav34.so.
+package provider
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/secure"
+	"github.com/pureverbs/pureverbs/internal/solib"
+)
+
+// PrivateNode is the prefix of the symbol version that providers need of their
+// libibverbs; the provider ABI follows.
+const PrivateNode = "IBVERBS_PRIVATE_"
+
+// File is a provider, or the lack of one.
+type File struct {
+	Name    string // "mlx5", as libibverbs' configuration names it
+	Path    string // "" if there is no file
+	ABI     string // "34", by the file's name
+	Loaded  bool
+	Problem string // why libibverbs does not take it, "" if nothing is known
+}
+
+// Set is what a libibverbs takes its providers from.
+type Set struct {
+	Library string // its file, without symbolic links
+	ABI     string // provider ABI, "34"; "" where the file does not tell
+	Dir     string // where it looks first, "" if only in the dynamic linker's folders
+	Config  string // the folder of files that name providers, "" where the file does not tell
+	Files   []File // ordered by name
+}
+
+// Scan looks at the providers of the libibverbs in the file library, and which of
+// them this process has loaded.
+func Scan(library string) *Set {
+	library = realPath(library)
+	s := &Set{Library: library}
+	s.ABI, s.Dir, s.Config = inspect(library)
+	if s.ABI == "" {
+		return s
+	}
+	maps, _ := solib.ReadFile("/proc/self/maps")
+	loaded := loadedFiles(string(maps))
+	seen := make(map[string]bool)
+	add := func(f File) {
+		if f.Path != "" {
+			real := realPath(f.Path)
+			if seen[f.Name+"\x00"+real] {
+				return
+			}
+			seen[f.Name+"\x00"+real] = true
+			f.Loaded = loaded[real]
+			if f.Problem == "" {
+				f.Problem = s.unfit(f)
+			}
+			if f.Loaded {
+				f.Problem = ""
+			}
+		}
+		s.Files = append(s.Files, f)
+	}
+
+	names := s.configured()
+	missing := make(map[string]string)
+	for _, name := range names {
+		path, where := s.search(name)
+		if path == "" {
+			missing[shortName(name)] = where
+			continue
+		}
+		add(File{Name: shortName(name), Path: path, ABI: s.ABI})
+	}
+	// What lies there and is not taken.
+	for _, path := range glob(s.Dir) {
+		name, abi := split(path)
+		f := File{Name: name, Path: path, ABI: abi}
+		if abi == s.ABI && !slices.Contains(names, name) {
+			f.Problem = "no file in " + s.Config + " names it: write the line \"driver " + name +
+				"\" into one, or set RDMAV_DRIVERS=" + name
+		}
+		add(f)
+	}
+	if beside := filepath.Dir(library); beside != s.Dir {
+		for _, path := range glob(beside) {
+			name, abi := split(path)
+			f := File{Name: name, Path: path, ABI: abi}
+			if abi == s.ABI {
+				f.Problem = "lies beside libibverbs, which looks elsewhere (" + s.places() + "): set RDMAV_DRIVERS=" +
+					filepath.Join(beside, "lib"+name)
+			}
+			add(f)
+		}
+	}
+	for _, f := range s.Files {
+		delete(missing, f.Name) // what is wrong with the file says more
+	}
+	for name, where := range missing {
+		add(File{Name: name, Problem: "has no file " + where})
+	}
+	slices.SortStableFunc(s.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}
+
+// places says where libibverbs looks.
+func (s *Set) places() string {
+	if s.Dir == "" {
+		return "where the dynamic linker does"
+	}
+	return s.Dir
+}
+
+// unfit returns why libibverbs cannot load a file, "" if nothing speaks against it.
+func (s *Set) unfit(f File) string {
+	if err := solib.Check(f.Path); err != nil {
+		var fe *solib.FileError
+		if errors.As(err, &fe) {
+			return fe.Problem
+		}
+		return err.Error()
+	}
+	abi := f.ABI
+	if abi == s.ABI {
+		// The name may be wrong.
+		if needs := needed(f.Path); needs != "" {
+			abi = needs
+		}
+	}
+	if abi != s.ABI {
+		return fmt.Sprintf("is of %s, and this libibverbs takes %s: take both from the same package", Release(abi),
+			Release(s.ABI))
+	}
+	return ""
+}
+
+// configured lists the providers that libibverbs loads, by the names that its
+// configuration has for them: "mlx5", or the beginning of a path.
+func (s *Set) configured() []string {
+	var names []string
+	// libibverbs looks at user IDs; the loader withdraws the variables in all
+	// programs with more rights than their callers.
+	env := secure.Getenv("RDMAV_DRIVERS")
+	if env == "" {
+		env = secure.Getenv("IBV_DRIVERS")
+	}
+	names = append(names, strings.FieldsFunc(env, func(r rune) bool { return r == ':' || r == ';' })...)
+	files, _ := os.ReadDir(s.Config) // a missing folder names none
+	for _, f := range files {
+		path := filepath.Join(s.Config, f.Name())
+		if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+			continue
+		}
+		for line := range strings.Lines(read(path)) {
+			if w := strings.Fields(line); len(w) > 1 && w[0] == "driver" {
+				names = append(names, w[1])
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// search returns the file that libibverbs finds for a configured name, or says
+// where it looked.
+func (s *Set) search(name string) (path, where string) {
+	suffix := "-rdmav" + s.ABI + ".so"
+	if strings.HasPrefix(name, "/") {
+		if exists(name + suffix) {
+			return name + suffix, ""
+		}
+		return "", name + suffix
+	}
+	file := "lib" + name + suffix
+	if p := filepath.Join(s.Dir, file); s.Dir != "" && exists(p) {
+		return p, ""
+	}
+	cache, _ := solib.ReadFile("/etc/ld.so.cache")
+	if found := solib.Candidates(file, secure.Getenv("LD_LIBRARY_PATH"), cache); len(found) > 0 {
+		return found[0], ""
+	}
+	if s.Dir == "" {
+		return "", file
+	}
+	return "", file + " in " + s.Dir
+}
+
+// Fatal returns the providers that would end this process if libibverbs loaded
+// them, which it does when it first finds a device.
+func (s *Set) Fatal() error {
+	var errs []error
+	for _, name := range s.configured() {
+		path, _ := s.search(name)
+		var fe *solib.FileError
+		if err := solib.Check(path); path != "" && errors.As(err, &fe) && fe.Fatal {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// inspect reads from the file of a libibverbs which provider ABI it has, and the
+// folders of providers and configuration that it was built with.
+func inspect(library string) (abi, dir, config string) {
+	b := []byte(read(library))
+	for rest := b; ; {
+		i := bytes.Index(rest, []byte("lib%s-rdmav"))
+		if i < 0 {
+			break
+		}
+		s := around(rest, i)
+		pattern, tail, _ := strings.Cut(s, "lib%s-rdmav")
+		if n, ok := strings.CutSuffix(tail, ".so"); ok && isNumber(n) {
+			abi = n
+			if d := filepath.Clean(pattern); filepath.IsAbs(pattern) {
+				dir = d
+			}
+		}
+		rest = rest[i+1:]
+	}
+	for rest := b; ; {
+		i := bytes.Index(rest, []byte("libibverbs.d\x00"))
+		if i < 0 {
+			break
+		}
+		if s := around(rest, i); filepath.IsAbs(s) {
+			config = filepath.Clean(s)
+		}
+		rest = rest[i+1:]
+	}
+	if abi == "" {
+		abi = needed(library)
+	}
+	return abi, dir, config
+}
+
+// needed returns the provider ABI that a file names among its symbol versions.
+func needed(path string) string {
+	b := read(path)
+	for {
+		_, rest, ok := strings.Cut(b, "\x00"+PrivateNode)
+		if !ok {
+			return ""
+		}
+		if n, _, ok := strings.Cut(rest[:min(len(rest), 8)], "\x00"); ok && isNumber(n) {
+			return n
+		}
+		b = rest
+	}
+}
+
+// around returns the C string of b that contains the index i, from its first
+// printable byte on: what lies before a string need not be one.
+func around(b []byte, i int) string {
+	start := bytes.LastIndexFunc(b[:i], func(r rune) bool { return r < ' ' || r > '~' }) + 1
+	end := bytes.IndexByte(b[i:], 0)
+	if end < 0 || i+end-start > 4096 {
+		return ""
+	}
+	return string(b[start : i+end])
+}
+
+// read returns the contents of a regular file, "" if it cannot be read.
+func read(path string) string {
+	b, err := solib.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
+// glob lists the providers in a folder.
+func glob(dir string) []string {
+	entries, _ := os.ReadDir(dir)
+	var paths []string
+	for _, e := range entries {
+		if name, _ := split(e.Name()); name != "" {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
+}
+
+// split takes apart libmlx5-rdmav34.so; name is "" for other files.
+func split(path string) (name, abi string) {
+	s, ok1 := strings.CutPrefix(filepath.Base(path), "lib")
+	s, ok2 := strings.CutSuffix(s, ".so")
+	name, abi, ok3 := strings.Cut(s, "-rdmav")
+	if !ok1 || !ok2 || !ok3 || !isNumber(abi) {
+		return "", ""
+	}
+	return name, abi
+}
+
+// shortName is a configured name without its path.
+func shortName(name string) string {
+	if !strings.HasPrefix(name, "/") {
+		return name
+	}
+	return strings.TrimPrefix(filepath.Base(name), "lib")
+}
+
+func isNumber(s string) bool {
+	return s != "" && len(s) < 6 && strings.Trim(s, "0123456789") == ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func realPath(path string) string {
+	if p, err := filepath.EvalSymlinks(path); err == nil {
+		return p
+	}
+	return path
+}
+
+// loadedFiles are the files in the text of /proc/self/maps.
+func loadedFiles(maps string) map[string]bool {
+	files := make(map[string]bool)
+	for line := range strings.Lines(maps) {
+		if i := strings.IndexByte(line, '/'); i >= 0 {
+			files[strings.TrimRight(line[i:], "\n")] = true
+		}
+	}
+	return files
+}
+
+// releases are the rdma-core releases by their provider ABI.
+var releases = map[string]string{
+	"15": "v15", "16": "v16", "17": "v17", "18": "v18", "19": "v19", "20": "v20", "21": "v21", "22": "v22 to v24",
+	"25": "v25 to v32",
+	"33": "v33", "34": "v34 to v56", "57": "v57 to v58", "59": "v59 to v63", "64": "v64", "65": "v65",
+}
+
+// Release describes a provider ABI: "rdma-core v34 to v56 (provider ABI 34)".
+func Release(abi string) string {
+	switch r := releases[abi]; {
+	case r != "":
+		return fmt.Sprintf("rdma-core %s (provider ABI %s)", r, abi)
+	case abi == "2":
+		return "a release before rdma-core, or MLNX_OFED before 5.0 (provider ABI 2)"
+	default:
+		return "provider ABI " + abi
+	}
+}

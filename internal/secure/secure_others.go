@@ -1,0 +1,6 @@
+//go:build !linux
+
+package secure
+
+// Nothing is loaded here.
+func mode() bool { return false }
