@@ -69,7 +69,7 @@ func watch(args []string, out io.Writer) int {
 	if err != nil {
 		return usage(err)
 	}
-	group := func(s syscall.Signal) { _ = syscall.Kill(-c.Process.Pid, s) }
+	group := func(s syscall.Signal) { _ = signalGroup(c.Process.Pid, s) }
 	var hung atomic.Bool
 	read := make(chan struct{})
 	go func() {
@@ -116,7 +116,7 @@ func (r *runner) command(ctx context.Context, name string, args ...string) *exec
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	c.Stdout, c.Stderr = r.note, r.note
 	c.SysProcAttr = ownGroup(false)
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
+	c.Cancel = func() error { return signalGroup(c.Process.Pid, syscall.SIGTERM) }
 	c.WaitDelay = 10 * time.Second
 	return c
 }
