@@ -5,7 +5,7 @@
 // of the code that it judges; differences between the data paths that may be are
 // listed with their reasons, and each must occur.
 //
-// The rows are a product. A run takes those of Quick (see rows_test.go), a full
+// The rows are a product. A run takes those of quick (see rows_test.go), a full
 // one all:
 //
 //	PUREVERBS_FULL=1    every row; make test-full

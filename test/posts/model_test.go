@@ -170,7 +170,10 @@ func (p *pair) execute(j *job) {
 		}
 	case ibv.OpSend, ibv.OpSendImm:
 		wc.Opcode = ibv.WCSend
-		p.arrive(&m)
+		if !p.arrive(&m) && p.typ == ibv.RC {
+			p.fail(wr, ibv.WCRemInvReqErr)
+			return
+		}
 	case ibv.OpRead:
 		wc.Opcode, wc.ByteLen = ibv.WCRead, uint32(n)
 		from := p.b.image[to:]
@@ -211,15 +214,27 @@ func (p *pair) peerFails() {
 	p.b.recvs = nil
 }
 
-// arrive puts a message in b's next receive.
-func (p *pair) arrive(m *message) {
+// arrive puts a message in b's next receive. If that has no room, b fails.
+func (p *pair) arrive(m *message) bool {
 	r := p.b.recvs[0]
 	p.b.recvs = p.b.recvs[1:]
 	wc := ibv.WC{ID: r.id, Opcode: m.opcode, ByteLen: uint32(m.n)}
 	if m.hasImm {
 		wc.Flags, wc.Imm = ibv.WCWithImm, m.imm
 	}
-	skip := 0
+	skip, room := 0, 0
+	for _, s := range r.sges {
+		room += int(s.Length)
+	}
+	if p.typ == ibv.UD {
+		room -= grh
+	}
+	if room < len(m.data) {
+		p.b.want = append(p.b.want, ibv.WC{ID: r.id, Status: ibv.WCLocLenErr})
+		p.failed = true
+		p.peerFails()
+		return false
+	}
 	if p.typ == ibv.UD {
 		skip = grh
 		wc.ByteLen += grh
@@ -234,10 +249,8 @@ func (p *pair) arrive(m *message) {
 		skip, at, n = skip-k, at+k, n-k
 		data = data[copy(p.b.image[at:at+n], data):]
 	}
-	if m.data != nil && len(data) > 0 {
-		panic(fmt.Sprintf("a message of %d bytes and a receive %v", m.n, r))
-	}
 	p.b.want = append(p.b.want, wc)
+	return true
 }
 
 // wqe is what the trace of the emulator has to say of a work request.

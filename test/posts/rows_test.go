@@ -145,19 +145,34 @@ type trial struct {
 	kinds uint8
 }
 
-// Quick takes of the product
-//   - on all kinds of QP: what differs from the plain row of its opcode in one respect at most;
-//   - on one kind: what differs in two respects, where the transport takes the opcode, and one in 97 of the others.
+// Quick takes of the product, where the transport takes the opcode,
+//   - on all kinds of QP: what differs from the plain row of its opcode in its data, its remote side or its way, or not at all;
+//   - on two kinds: what differs in its flags;
+//   - on one kind: one in six of those that differ in two respects, and one in 200 of the others;
 //
-// Which of the kinds, and which others, is chosen by a hash of the row and salt.
+// and where it does not, one in 40 of those that differ in one respect at most, and one in 2000 of the others. Which they are, and which kinds of QP, is
+// chosen by a hash of the row and salt.
 func quick(r row, salt string) (kinds uint8) {
-	switch h := r.hash(salt); {
-	case r.off() <= 1:
-		return 1<<len(allKinds) - 1
-	case r.off() == 2 && r.known() || h%97 == 0:
-		return 1 << (h >> 16 % uint32(len(allKinds)))
+	h := r.hash(salt)
+	kind := uint8(1) << (h >> 16 % uint32(len(allKinds)))
+	one := func(in uint32) uint8 {
+		if h%in != 0 {
+			return 0
+		}
+		return kind
 	}
-	return 0
+	p := plain(r.typ, r.op)
+	switch off := r.off(); {
+	case !r.known():
+		return one(map[bool]uint32{true: 40, false: 2000}[off <= 1])
+	case off <= 1 && r.flags == p.flags:
+		return 1<<len(allKinds) - 1
+	case off == 1:
+		return kind | kind<<4 | kind>>4
+	case off == 2:
+		return one(6)
+	}
+	return one(200)
 }
 
 // trials makes the rows of a run, in an order that is random and always the same.
