@@ -16,7 +16,7 @@ V ?=
 TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)
 ALL := lint unit race releases arm64 bench emu rxe
 
-.PHONY: all setup build test soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-rxe demo clean
+.PHONY: all setup build test test-full soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-rxe demo clean
 
 all: build
 
@@ -34,6 +34,10 @@ test: setup build
 
 $(addprefix test-,$(ALL) hw): test-%: .build/bin/tiers
 	$(TIERS) $*
+
+# Every row of the tables: all ways to post, and programs each way. Hours.
+test-full: setup build
+	PUREVERBS_FULL=1 EMU_FULL=1 .build/bin/tiers -timeout 6h $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') emu
 
 bench: setup .build/bin/tiers
 	.build/bin/tiers -figures $(if $(PKG),-pkg '$(PKG)') unit $(if $(shell grep -rl '^func TestRXEFigures' --include=*_test.go cmd examples ibv internal loader),rxe)

@@ -6,7 +6,7 @@
 // listed with their reasons, and each must occur.
 //
 // The rows are a product. A run takes those of quick (see rows_test.go), a full
-// one all:
+// one all, those with more than two mistakes on one kind of QP each:
 //
-//	PUREVERBS_FULL=1    every row; make test-full
+//	PUREVERBS_FULL=1    every row; make test-full, or with RUN=TestRXE_Posts
 package posts

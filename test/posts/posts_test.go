@@ -105,7 +105,10 @@ func TestRXE_Posts(t *testing.T) {
 	}
 	full := os.Getenv("PUREVERBS_FULL") != ""
 	rows := trials(full, salt)
+	texts := 0
 	for _, tr := range rows {
+		texts += len(tab.texts)
+		clear(tab.texts)
 		for _, m := range manners {
 			for _, alone := range []bool{true, false} {
 				var at []*pair
@@ -134,7 +137,7 @@ func TestRXE_Posts(t *testing.T) {
 			t.Error("that did not happen: it explains nothing")
 		}
 	}
-	t.Logf("%d rows, %d cells, %d refused; %d errors of posting, %d completions, %d times connected again", len(rows), tab.cells, tab.refused, len(tab.texts), tab.completions, tab.renewed)
+	t.Logf("%d rows, %d cells, %d refused; %d errors of posting, %d completions, %d times connected again", len(rows), tab.cells, tab.refused, texts, tab.completions, tab.renewed)
 	if tab.cells < 80_000 || tab.cells-tab.refused < 15_000 || tab.completions < 120_000 {
 		t.Error("that is too little: nothing was tested")
 	}

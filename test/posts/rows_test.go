@@ -190,6 +190,8 @@ func trials(full bool, salt string) (ts []trial) {
 							t := trial{row: row{typ, op, flags, d, rem, w}, kinds: 1<<len(allKinds) - 1}
 							if !full {
 								t.kinds = quick(t.row, salt)
+							} else if t.off() > 2 { // on one kind of QP
+								t.kinds = 1 << (t.hash(salt) >> 16 % uint32(len(allKinds)))
 							}
 							if t.kinds != 0 {
 								ts = append(ts, t)
