@@ -228,8 +228,7 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 // pollFailed is what Poll does about an error.
 func (cq *CQ) pollFailed(wcs []WC, err error) (n int, _ error) {
 	for err == mlx5.ErrSuspended {
-		cq.ctx.direct.mu.Lock() // until the QP is closed or reset
-		cq.ctx.direct.mu.Unlock()
+		cq.ctx.direct.settled()
 		cq.mu.Lock()
 		n, err = cq.pollLocked(wcs)
 		cq.mu.Unlock()

@@ -23,6 +23,12 @@ type direct struct {
 	mu sync.Mutex
 }
 
+// settled waits until no QP is suspended.
+func (d *direct) settled() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+}
+
 // direct says why the Context cannot have the direct data path; nil if it can.
 func (c *Context) directError() error {
 	c.direct.once.Do(func() { c.direct.err = c.initDirect() })

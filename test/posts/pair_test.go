@@ -280,7 +280,7 @@ func (p *pair) collect(e *end) error {
 		if deadline.IsZero() {
 			deadline = time.Now().Add(patience)
 		} else if time.Now().After(deadline) {
-			return fmt.Errorf("completions of %s: %v, want %v", p.name(e), e.got, e.want)
+			p.t.Fatalf("%v: %s: after %v there are completions %+v of %s, want %+v", p, p.cell, patience, e.got, p.name(e), e.want)
 		}
 	}
 	n, err := e.cq.Poll(wcs[:])
