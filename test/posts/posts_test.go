@@ -343,6 +343,8 @@ func (p *pair) job(r row) *job {
 		j.wr.SGEs, j.sge = []ibv.SGE{mr.SGE(0, 1<<32)}, "MR.SGE(0, 4 GiB or more)"
 	case inShort:
 		j.wr.Inline = noise(5)
+	case inBlock:
+		j.wr.Inline = noise(20 + int(id%32))
 	case inLong:
 		j.wr.Inline = noise(min(top, 150))
 	case inTooLong:
@@ -365,7 +367,7 @@ func (p *pair) neighbour(r row, i int) *job {
 		ID: id, Opcode: r.op, Flags: r.flags & 7, SGEs: []ibv.SGE{p.a.mr.SGE(400+i*16, 8)}, Remote: p.b.mr.Remote().At(uint64(400 + i*16)),
 		Imm: 0x11223344 + uint32(id), CompareAdd: 3, Swap: id,
 	}}
-	if (r.data == inShort || r.data == inLong) && in(r.op, inlineOps) && p.a.qp.Cap().MaxInline >= 3 {
+	if (r.data == inShort || r.data == inBlock || r.data == inLong) && in(r.op, inlineOps) && p.a.qp.Cap().MaxInline >= 3 {
 		j.wr.SGEs, j.wr.Inline = nil, slices.Clone(p.t.noise[id%100:][:3])
 	}
 	if p.typ == ibv.UD {

@@ -60,6 +60,7 @@ const (
 	beyond         // MR.SGE beyond the end
 	huge           // MR.SGE of 4 GiB
 	inShort        // Inline, a few bytes
+	inBlock        // 20 to 51, around what fits in the first block of a WQE
 	inLong         // as many as the QP takes
 	inTooLong      // one more
 	inEmpty        // not nil, and empty
@@ -69,7 +70,7 @@ const (
 
 func (d data) String() string {
 	return [...]string{"no data", "1 byte", "8 bytes", "100 bytes", "an empty SGE", "2 SGEs", "too many SGEs", "2 GiB", "4 GiB - 1", "2 GiB in the second SGE",
-		"MR.SGE(-1, 8)", "MR.SGE beyond the end", "MR.SGE of 4 GiB", "short Inline", "long Inline", "too long Inline", "empty Inline", "Inline and an SGE"}[d]
+		"MR.SGE(-1, 8)", "MR.SGE beyond the end", "MR.SGE of 4 GiB", "short Inline", "Inline to the end of a block", "long Inline", "too long Inline", "empty Inline", "Inline and an SGE"}[d]
 }
 
 // remote is the peer's memory that a work request names.
