@@ -296,6 +296,11 @@ func (cq *CQ) hold() {
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
+	cq.holdLocked()
+}
+
+// Preconditions: cq.mu is held, no QP is suspended.
+func (cq *CQ) holdLocked() {
 	if cq.direct == nil && cq.poller == nil {
 		return
 	}

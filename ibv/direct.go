@@ -152,6 +152,8 @@ func (qp *QP) suspended(f func() error) error {
 	qp.cqs(func(cq *CQ) {
 		if qp.direct != nil {
 			cq.direct.Purge(qp.direct)
+		} else {
+			cq.holdLocked() // libmlx5 has removed them from the CQ; not every provider does
 		}
 		cq.dropHeld(qp.num)
 	})

@@ -26,6 +26,14 @@ var buffers = []struct {
 	{"an empty SGE before another", func(mr *ibv.MR, at, more, _ int) []ibv.SGE { return []ibv.SGE{mr.SGE(at, 0), mr.SGE(at, more+100)} }, nil},
 	{"2 SGEs", func(mr *ibv.MR, at, more, _ int) []ibv.SGE { return []ibv.SGE{mr.SGE(at+150, more+20), mr.SGE(at, 90)} }, nil},
 	{"2 SGEs, of which the first takes a part of the header", func(mr *ibv.MR, at, more, _ int) []ibv.SGE { return []ibv.SGE{mr.SGE(at+150, 20), mr.SGE(at, more+90)} }, nil},
+	{"as many SGEs as may be", func(mr *ibv.MR, at, more, most int) []ibv.SGE {
+		s := []ibv.SGE{mr.SGE(at, more+3)}
+		for i := range most - 1 {
+			s = append(s, mr.SGE(at+100+i*8, 7))
+		}
+		s[most-1].Length = 120
+		return s
+	}, nil},
 	{"too many SGEs", func(mr *ibv.MR, at, more, most int) (s []ibv.SGE) {
 		for range most + 1 {
 			s = append(s, mr.SGE(at, more+1))
