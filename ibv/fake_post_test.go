@@ -311,14 +311,16 @@ func testBatchReuse(t *testing.T, seed uint64, batch, plain [2]*side) {
 				t.Fatalf("seed %d: %d work requests are left in the batch, want %d: %v", seed, b.Len(), left, err)
 			}
 			if left > 0 && r.IntN(8) == 0 { // grow one that is partly posted
-				id++
-				extra := [2]SendWR{}
-				for i, p := range pairs {
-					extra[i] = SendWR{ID: id, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{p[0].mr.SGE(3, 5)}, Remote: p[1].mr.Remote().At(1000)}
-					wrs[i] = append(wrs[i], extra[i])
+				for range r.IntN(60) {
+					id++
+					extra := [2]SendWR{}
+					for i, p := range pairs {
+						extra[i] = SendWR{ID: id, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{p[0].mr.SGE(3, 5)}, Remote: p[1].mr.Remote().At(1000)}
+						wrs[i] = append(wrs[i], extra[i])
+					}
+					addTo(b, &extra[0], false)
+					left++
 				}
-				addTo(b, &extra[0], false)
-				left++
 			}
 			take(0)
 		}
@@ -334,7 +336,8 @@ func testBatchReuse(t *testing.T, seed uint64, batch, plain [2]*side) {
 			for len(got[i][0]) < len(wrs[i]) || len(got[i][1]) < recvs {
 				take(i)
 				if time.Now().After(patience) {
-					t.Fatalf("seed %d: %d and %d completions, want %d and %d", seed, len(got[i][0]), len(got[i][1]), len(wrs[i]), recvs)
+					t.Fatalf("seed %d: %d and %d completions, want %d and %d; next is that of %+v", seed, len(got[i][0]), len(got[i][1]), len(wrs[i]), recvs,
+						wrs[i][min(len(got[i][0]), len(wrs[i])-1)])
 				}
 			}
 		}
