@@ -108,7 +108,8 @@ func TestFake_BatchMistakes(t *testing.T) {
 	b.Add(nil)
 	b.Write(2, Signaled, s.mr.SGE(0, 8), s.mr.Remote().At(0))
 	for range 2 { // it stays so until it is built again
-		if err := b.Post(); !errors.As(err, &pe) || !errors.As(err, &ae) || ae.Arg != "wr" || pe.Accepted != 0 || b.Len() != 2 {
+		if err := b.Post(); !errors.As(err, &pe) || !errors.As(err, &ae) || ae.Arg != "wr" || pe.Accepted != 0 ||
+			b.Len() != 2 {
 			t.Errorf("Add(nil): %v, and %d stay", err, b.Len())
 		}
 	}
@@ -182,7 +183,10 @@ func TestFake_Bounds(t *testing.T) {
 		mem RemoteMemory
 		off uint64
 		bad bool
-	}{{rem, 0, false}, {rem, size, false}, {rem, size + 1, true}, {rem, 1<<64 - 1, true}, {unknown, 0, false}, {unknown, size + 1, false}} {
+	}{
+		{rem, 0, false}, {rem, size, false}, {rem, size + 1, true}, {rem, 1<<64 - 1, true},
+		{unknown, 0, false}, {unknown, size + 1, false},
+	} {
 		at := c.mem.At(c.off)
 		if at.Addr != c.mem.Addr+c.off || at.RKey != c.mem.RKey {
 			t.Errorf("At(%d) is %+v", c.off, at)
@@ -206,6 +210,8 @@ func TestFake_BatchReuse(t *testing.T) {
 	}
 }
 
+var batchOps = []Opcode{OpSend, OpSendImm, OpWrite, OpWriteImm, OpRead, OpCompareSwap, OpFetchAdd}
+
 // testBatchReuse posts random work requests on two pairs of QPs, on the first by
 // one Batch that is used for all, on the other by PostSend: everything that comes
 // of it is the same. Batches are often larger than the queue.
@@ -225,7 +231,7 @@ func testBatchReuse(t *testing.T, seed uint64, batch, plain [2]*side) {
 		recvs := 0
 		for range 1 + r.IntN(40) {
 			id++
-			wr := SendWR{ID: id, Opcode: []Opcode{OpSend, OpSendImm, OpWrite, OpWriteImm, OpRead, OpCompareSwap, OpFetchAdd}[r.IntN(7)], Flags: Signaled | SendFlags(r.IntN(8)),
+			wr := SendWR{ID: id, Opcode: batchOps[r.IntN(len(batchOps))], Flags: Signaled | SendFlags(r.IntN(8)),
 				Imm: r.Uint32(), CompareAdd: r.Uint64(), Swap: r.Uint64()}
 			at := uint64(1024 + 8*r.IntN(64))
 			var ranges [][2]int
@@ -315,7 +321,8 @@ func testBatchReuse(t *testing.T, seed uint64, batch, plain [2]*side) {
 					id++
 					extra := [2]SendWR{}
 					for i, p := range pairs {
-						extra[i] = SendWR{ID: id, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{p[0].mr.SGE(3, 5)}, Remote: p[1].mr.Remote().At(1000)}
+						extra[i] = SendWR{ID: id, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{p[0].mr.SGE(3, 5)},
+							Remote: p[1].mr.Remote().At(1000)}
 						wrs[i] = append(wrs[i], extra[i])
 					}
 					addTo(b, &extra[0], false)
@@ -336,7 +343,8 @@ func testBatchReuse(t *testing.T, seed uint64, batch, plain [2]*side) {
 			for len(got[i][0]) < len(wrs[i]) || len(got[i][1]) < recvs {
 				take(i)
 				if time.Now().After(patience) {
-					t.Fatalf("seed %d: %d and %d completions, want %d and %d; next is that of %+v", seed, len(got[i][0]), len(got[i][1]), len(wrs[i]), recvs,
+					t.Fatalf("seed %d: %d and %d completions, want %d and %d; next is that of %+v", seed, len(got[i][0]),
+						len(got[i][1]), len(wrs[i]), recvs,
 						wrs[i][min(len(got[i][0]), len(wrs[i])-1)])
 				}
 			}

@@ -66,9 +66,11 @@ func testCloseWhilePolled(t *testing.T) {
 					wrs := make([]SendWR, n)
 					for i := range wrs {
 						binary.NativeEndian.PutUint64(a.mr.Bytes()[i*stride+8:], uint64(i+1))
-						wrs[i] = SendWR{ID: uint64(i), Opcode: OpRead, SGEs: []SGE{b.mr.SGE(i*stride, 16)}, Remote: a.mr.Remote().At(uint64(i * stride))}
+						wrs[i] = SendWR{ID: uint64(i), Opcode: OpRead, SGEs: []SGE{b.mr.SGE(i*stride, 16)},
+							Remote: a.mr.Remote().At(uint64(i * stride))}
 						if kind == "atomic" {
-							wrs[i].Opcode, wrs[i].SGEs, wrs[i].Remote = OpFetchAdd, []SGE{b.mr.SGE(i*stride+8, 8)}, a.mr.Remote().At(uint64(i*stride+8))
+							wrs[i].Opcode, wrs[i].SGEs, wrs[i].Remote = OpFetchAdd, []SGE{b.mr.SGE(i*stride+8, 8)},
+								a.mr.Remote().At(uint64(i*stride+8))
 						}
 					}
 					must(qa.PostRecv([]RecvWR{{ID: 1}}))(t)
@@ -206,7 +208,8 @@ func TestRXE_ResetWhilePosting(t *testing.T) {
 		for i := range messages {
 			fill(a.mr.Bytes()[1024+i*64:][:20], round+i)
 			rwrs = append(rwrs, RecvWR{ID: uint64(1000*round + i), SGEs: []SGE{b.mr.SGE(i*64, 64)}})
-			swrs = append(swrs, SendWR{ID: uint64(1000*round + i), Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(1024+i*64, 20)}})
+			swrs = append(swrs, SendWR{ID: uint64(1000*round + i), Opcode: OpSend, Flags: Signaled,
+				SGEs: []SGE{a.mr.SGE(1024+i*64, 20)}})
 		}
 		recv(t, b.qp, rwrs...)
 		post(t, a.qp, swrs...)

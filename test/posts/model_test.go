@@ -20,7 +20,8 @@ type job struct {
 	closed  bool // the AH
 }
 
-// mistake is something for which a work request has to be refused: an *ArgError of what, an *LimitError if limited, or ErrClosed if closed.
+// mistake is something for which a work request has to be refused: an *ArgError of what, a *LimitError if limited,
+// or ErrClosed if closed.
 type mistake struct {
 	what, got    string
 	limited      bool
@@ -28,10 +29,12 @@ type mistake struct {
 	closed       bool
 }
 
-const inlineOps, dataOps, remoteOps, atomicOps = 1<<ibv.OpWrite | 1<<ibv.OpWriteImm | 1<<ibv.OpSend | 1<<ibv.OpSendImm | 1<<ibv.OpSendInv,
-	inlineOps | 1<<ibv.OpRead | atomicOps,
-	1<<ibv.OpWrite | 1<<ibv.OpWriteImm | 1<<ibv.OpRead | atomicOps,
-	1<<ibv.OpCompareSwap | 1<<ibv.OpFetchAdd
+const (
+	inlineOps = 1<<ibv.OpWrite | 1<<ibv.OpWriteImm | 1<<ibv.OpSend | 1<<ibv.OpSendImm | 1<<ibv.OpSendInv
+	atomicOps = 1<<ibv.OpCompareSwap | 1<<ibv.OpFetchAdd
+	dataOps   = inlineOps | 1<<ibv.OpRead | atomicOps
+	remoteOps = 1<<ibv.OpWrite | 1<<ibv.OpWriteImm | 1<<ibv.OpRead | atomicOps
+)
 
 func in(op ibv.Opcode, set uint32) bool { return op < 32 && set>>op&1 != 0 }
 
@@ -116,7 +119,8 @@ type message struct {
 	opcode ibv.WCOpcode
 }
 
-// execute does in the model what becomes of a work request that was taken. The data of what is copied is in j.wr.Inline or in a's image already.
+// execute does in the model what becomes of a work request that was taken. The data of what is copied is in
+// j.wr.Inline or in a's image already.
 func (p *pair) execute(j *job) {
 	wr := &j.wr
 	if p.failed {
@@ -282,8 +286,9 @@ type sge struct {
 }
 
 var wireOps = map[ibv.Opcode]string{
-	ibv.OpWrite: "RDMA_WRITE", ibv.OpWriteImm: "RDMA_WRITE_IMM", ibv.OpSend: "SEND", ibv.OpSendImm: "SEND_IMM", ibv.OpSendInv: "SEND_INVAL",
-	ibv.OpRead: "RDMA_READ", ibv.OpCompareSwap: "ATOMIC_CS", ibv.OpFetchAdd: "ATOMIC_FA", ibv.OpLocalInv: "UMR",
+	ibv.OpWrite: "RDMA_WRITE", ibv.OpWriteImm: "RDMA_WRITE_IMM", ibv.OpSend: "SEND", ibv.OpSendImm: "SEND_IMM",
+	ibv.OpSendInv: "SEND_INVAL",
+	ibv.OpRead:    "RDMA_READ", ibv.OpCompareSwap: "ATOMIC_CS", ibv.OpFetchAdd: "ATOMIC_FA", ibv.OpLocalInv: "UMR",
 }
 
 // onWire notes what the device has to read.
@@ -294,8 +299,9 @@ func (p *pair) onWire(j *job, n int) {
 	hex := func(v uint64) string { return fmt.Sprintf("%#x", v) }
 	wr := &j.wr
 	w := wqe{
-		Op: wireOps[wr.Opcode], DS: 1, CE: p.signalAll || wr.Flags&ibv.Signaled != 0, SE: wr.Flags&ibv.Solicited != 0, FENCE: wr.Flags&ibv.Fence != 0,
-		DQPN: hex(uint64(p.b.qp.Num())),
+		Op: wireOps[wr.Opcode], DS: 1, CE: p.signalAll || wr.Flags&ibv.Signaled != 0, SE: wr.Flags&ibv.Solicited != 0,
+		FENCE: wr.Flags&ibv.Fence != 0,
+		DQPN:  hex(uint64(p.b.qp.Num())),
 	}
 	switch wr.Opcode {
 	case ibv.OpSendImm, ibv.OpWriteImm:

@@ -84,7 +84,8 @@ func newEnd(h *host, engine ibv.DataPath, typ ibv.QPType, k kind, size int) (*en
 	if e.mr, err = h.pd.AllocMR(size, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic); err != nil {
 		return nil, err
 	}
-	o := &ibv.QPOptions{Type: typ, MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: k.inline, SignalAll: k.signalAll}
+	o := &ibv.QPOptions{Type: typ, MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: k.inline,
+		SignalAll: k.signalAll}
 	if k.srq {
 		if e.srq, err = h.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: 16, MaxSGE: 2, DataPath: engine}); err != nil {
 			return nil, err
@@ -173,7 +174,8 @@ func (p *pair) nextID() uint64 { p.id++; return p.id }
 
 // marker is a work request that is good whatever came before.
 func (p *pair) marker() *job {
-	j := &job{wr: ibv.SendWR{ID: 1<<40 + p.nextID(), Opcode: ibv.OpSendImm, Flags: ibv.Signaled, SGEs: []ibv.SGE{p.a.mr.SGE(900, 12)}, Imm: uint32(p.id) * 0x01030507}}
+	j := &job{wr: ibv.SendWR{ID: 1<<40 + p.nextID(), Opcode: ibv.OpSendImm, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{p.a.mr.SGE(900, 12)}, Imm: uint32(p.id) * 0x01030507}}
 	p.address(&j.wr, theAH)
 	return j
 }
@@ -197,7 +199,8 @@ func (p *pair) shuffle() {
 	}
 }
 
-// end waits for what has to come of the cell and compares it. It posts a marker, which shows that nothing else comes of it.
+// end waits for what has to come of the cell and compares it. It posts a marker, which shows that nothing else comes
+// of it.
 func (p *pair) end() error {
 	for try := 0; ; try++ {
 		m := p.marker()
@@ -257,7 +260,8 @@ func (p *pair) compare() error {
 			for got[at] == e.image[at] {
 				at++
 			}
-			return fmt.Errorf("memory of %c at %d is % x, want % x", 'a'+i, at, got[at:min(at+16, len(got))], e.image[at:min(at+16, len(got))])
+			return fmt.Errorf("memory of %c at %d is % x, want % x", 'a'+i, at, got[at:min(at+16, len(got))],
+				e.image[at:min(at+16, len(got))])
 		}
 	}
 	return nil
@@ -280,7 +284,8 @@ func (p *pair) collect(e *end) error {
 		if deadline.IsZero() {
 			deadline = time.Now().Add(patience)
 		} else if time.Now().After(deadline) {
-			p.t.Fatalf("%v: %s: after %v there are completions %+v of %s, want %+v", p, p.cell, patience, e.got, p.name(e), e.want)
+			p.t.Fatalf("%v: %s: after %v there are completions %+v of %s, want %+v", p, p.cell, patience, e.got, p.name(e),
+				e.want)
 		}
 	}
 	n, err := e.cq.Poll(wcs[:])

@@ -62,7 +62,8 @@ const (
 )
 
 var explanations = [...]string{
-	ipChecksum:     "IPCsum on UD: libmlx5 takes the flag and, but on underlay QPs, does nothing about it; the direct path refuses what it would not do",
+	ipChecksum: "IPCsum on UD: libmlx5 takes the flag and, but on underlay QPs, does nothing about it; " +
+		"the direct path refuses what it would not do",
 	ipChecksumText: "an unknown flag on UD: the direct path's error says too that IPCsum needs DataPathOps",
 }
 
@@ -137,7 +138,8 @@ func TestRXE_Posts(t *testing.T) {
 			t.Error("that did not happen: it explains nothing")
 		}
 	}
-	t.Logf("%d rows, %d cells, %d refused; %d errors of posting, %d completions, %d times connected again", len(rows), tab.cells, tab.refused, texts, tab.completions, tab.renewed)
+	t.Logf("%d rows, %d cells, %d refused; %d errors of posting, %d completions, %d times connected again", len(rows),
+		tab.cells, tab.refused, texts, tab.completions, tab.renewed)
 	if tab.cells < 80_000 || tab.cells-tab.refused < 15_000 || tab.completions < 120_000 {
 		t.Error("that is too little: nothing was tested")
 	}
@@ -155,7 +157,8 @@ func newTable(t *testing.T, rxe testutil.RXE) *table {
 	tab.must(err)
 	gid, err := tab.hosts[1].ctx.QueryGID(rxe.Port, rxe.GID)
 	tab.must(err)
-	tab.anyAH, err = tab.hosts[0].pd.CreateAH(&ibv.AHAttr{Port: rxe.Port, Global: true, DGID: gid, SGIDIndex: uint8(rxe.GID), HopLimit: 1})
+	tab.anyAH, err = tab.hosts[0].pd.CreateAH(&ibv.AHAttr{Port: rxe.Port, Global: true, DGID: gid,
+		SGIDIndex: uint8(rxe.GID), HopLimit: 1})
 	tab.must(err)
 	return tab
 }
@@ -293,7 +296,8 @@ func (p *pair) start(r row, m manner, alone bool) (bool, error) {
 // job makes the work request of a row.
 func (p *pair) job(r row) *job {
 	id := p.nextID()
-	j := &job{outside: r.remote == outside, badKey: r.remote == wrongKey, otherPD: r.way == otherPD, closed: r.way == closedAH}
+	j := &job{outside: r.remote == outside, badKey: r.remote == wrongKey, otherPD: r.way == otherPD,
+		closed: r.way == closedAH}
 	mem := p.b.mr.Remote()
 	at := uint64(id % 16 * 8)
 	j.wr = ibv.SendWR{
@@ -364,8 +368,9 @@ func (p *pair) neighbour(r row, i int) *job {
 	}
 	id := p.nextID()
 	j := &job{wr: ibv.SendWR{
-		ID: id, Opcode: r.op, Flags: r.flags & 7, SGEs: []ibv.SGE{p.a.mr.SGE(400+i*16, 8)}, Remote: p.b.mr.Remote().At(uint64(400 + i*16)),
-		Imm: 0x11223344 + uint32(id), CompareAdd: 3, Swap: id,
+		ID: id, Opcode: r.op, Flags: r.flags & 7, SGEs: []ibv.SGE{p.a.mr.SGE(400+i*16, 8)},
+		Remote: p.b.mr.Remote().At(uint64(400 + i*16)),
+		Imm:    0x11223344 + uint32(id), CompareAdd: 3, Swap: id,
 	}}
 	if (r.data == inShort || r.data == inBlock || r.data == inLong) && in(r.op, inlineOps) && p.a.qp.Cap().MaxInline >= 3 {
 		j.wr.SGEs, j.wr.Inline = nil, slices.Clone(p.t.noise[id%100:][:3])
@@ -376,7 +381,8 @@ func (p *pair) neighbour(r row, i int) *job {
 	return j
 }
 
-// post posts work requests in a manner, and returns how many were taken. What was copied is overwritten as soon as it may be.
+// post posts work requests in a manner, and returns how many were taken. What was copied is overwritten as soon as
+// it may be.
 func (p *pair) post(jobs []*job, m manner) (int, error) {
 	wrs := make([]ibv.SendWR, len(jobs))
 	for i, j := range jobs {
@@ -470,7 +476,8 @@ func (p *pair) method(b *ibv.Batch, wr *ibv.SendWR) bool {
 	return do != nil
 }
 
-// judge compares an error with the mistakes that it may name, and with the errors of the other ways and of the other data path.
+// judge compares an error with the mistakes that it may name, and with the errors of the other ways and of the other
+// data path.
 func (p *pair) judge(r row, err error, ms []mistake, i int, m manner, total int) error {
 	var (
 		ae *ibv.ArgError

@@ -11,7 +11,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestRXE_PostsRaw sees that a raw packet QP, which there is with libmlx5's data path only, takes no other opcode than Send, however it is posted.
+// TestRXE_PostsRaw sees that a raw packet QP, which there is with libmlx5's data path only, takes no other opcode
+// than Send, however it is posted.
 func TestRXE_PostsRaw(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	if !rxe.Emulated {
@@ -53,7 +54,8 @@ func TestRXE_PostsRaw(t *testing.T) {
 				n++
 				k, err := p.post([]*job{j}, m)
 				var ae *ibv.ArgError
-				if k != 0 || !errors.As(err, &ae) || ae.Arg != "Opcode" || ae.Got != op.String() || ae.Want != "an opcode of a RawPacket QP: Send" {
+				if k != 0 || !errors.As(err, &ae) || ae.Arg != "Opcode" || ae.Got != op.String() ||
+					ae.Want != "an opcode of a RawPacket QP: Send" {
 					t.Errorf("%v %v by %v: %d, %v", op, flags, m, k, err)
 				}
 			}

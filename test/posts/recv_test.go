@@ -23,9 +23,15 @@ var buffers = []struct {
 	{"8 bytes", func(mr *ibv.MR, at, more, _ int) []ibv.SGE { return []ibv.SGE{mr.SGE(at, more+8)} }, nil},
 	{"100 bytes", func(mr *ibv.MR, at, more, _ int) []ibv.SGE { return []ibv.SGE{mr.SGE(at, more+100)} }, nil},
 	{"an empty SGE", func(mr *ibv.MR, at, _, _ int) []ibv.SGE { return []ibv.SGE{mr.SGE(at, 0)} }, nil},
-	{"an empty SGE before another", func(mr *ibv.MR, at, more, _ int) []ibv.SGE { return []ibv.SGE{mr.SGE(at, 0), mr.SGE(at, more+100)} }, nil},
-	{"2 SGEs", func(mr *ibv.MR, at, more, _ int) []ibv.SGE { return []ibv.SGE{mr.SGE(at+150, more+20), mr.SGE(at, 90)} }, nil},
-	{"2 SGEs, of which the first takes a part of the header", func(mr *ibv.MR, at, more, _ int) []ibv.SGE { return []ibv.SGE{mr.SGE(at+150, 20), mr.SGE(at, more+90)} }, nil},
+	{"an empty SGE before another", func(mr *ibv.MR, at, more, _ int) []ibv.SGE {
+		return []ibv.SGE{mr.SGE(at, 0), mr.SGE(at, more+100)}
+	}, nil},
+	{"2 SGEs", func(mr *ibv.MR, at, more, _ int) []ibv.SGE {
+		return []ibv.SGE{mr.SGE(at+150, more+20), mr.SGE(at, 90)}
+	}, nil},
+	{"2 SGEs, of which the first takes a part of the header", func(mr *ibv.MR, at, more, _ int) []ibv.SGE {
+		return []ibv.SGE{mr.SGE(at+150, 20), mr.SGE(at, more+90)}
+	}, nil},
 	{"as many SGEs as may be", func(mr *ibv.MR, at, more, most int) []ibv.SGE {
 		s := []ibv.SGE{mr.SGE(at, more+3)}
 		for i := range most - 1 {
@@ -46,7 +52,9 @@ var buffers = []struct {
 	{"4 GiB - 1", long(0, 1<<32-1), tooLong(0, 1<<32-1)},
 	{"2 GiB in the second SGE", long(1, 1<<31+1), tooLong(1, 1<<31+1)},
 	{"MR.SGE(-5, 8)", ofMR(-5, 8), func(int) mistake { return mistake{what: "SGE 0", got: "MR.SGE(-5, 8)"} }},
-	{"beyond", ofMR(sizeB-4, 5), func(int) mistake { return mistake{what: "SGE 0", got: fmt.Sprintf("MR.SGE(%d, 5)", sizeB-4)} }},
+	{"beyond", ofMR(sizeB-4, 5), func(int) mistake {
+		return mistake{what: "SGE 0", got: fmt.Sprintf("MR.SGE(%d, 5)", sizeB-4)}
+	}},
 	{"negative", ofMR(16, -1), func(int) mistake { return mistake{what: "SGE 0", got: "MR.SGE(16, a negative length)"} }},
 	{"4 GiB", ofMR(16, 1<<32), func(int) mistake { return mistake{what: "SGE 0", got: "MR.SGE(16, 4 GiB or more)"} }},
 }
@@ -69,8 +77,8 @@ func ofMR(off, n int) func(*ibv.MR, int, int, int) []ibv.SGE {
 	return func(mr *ibv.MR, _, _, _ int) []ibv.SGE { return []ibv.SGE{mr.SGE(off, n)} }
 }
 
-// TestRXE_PostsRecv compares QP.PostRecv and SRQ.PostRecv with the model and the data paths with each other: what is taken, how the rest is refused, and
-// what becomes of messages in what was taken.
+// TestRXE_PostsRecv compares QP.PostRecv and SRQ.PostRecv with the model and the data paths with each other: what is
+// taken, how the rest is refused, and what becomes of messages in what was taken.
 func TestRXE_PostsRecv(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	if !rxe.Emulated {
@@ -104,7 +112,8 @@ func TestRXE_PostsRecv(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d cells, %d refused; %d completions, %d times connected again", tab.cells, tab.refused, tab.completions, tab.renewed)
+	t.Logf("%d cells, %d refused; %d completions, %d times connected again", tab.cells, tab.refused, tab.completions,
+		tab.renewed)
 	if tab.cells < 2000 || tab.refused < 700 || tab.completions < 3000 {
 		t.Error("that is too little: nothing was tested")
 	}
@@ -164,7 +173,8 @@ func (p *pair) receive(i int, alone bool, n int, texts map[string]string) error 
 		var le *ibv.LimitError
 		var inner error
 		switch {
-		case bad.limited && errors.As(err, &le) && *le == (ibv.LimitError{What: bad.what, Asked: bad.asked, Limit: bad.limit, Where: le.Where}):
+		case bad.limited && errors.As(err, &le) && *le == (ibv.LimitError{What: bad.what, Asked: bad.asked,
+			Limit: bad.limit, Where: le.Where}):
 			inner = le
 		case !bad.limited && errors.As(err, &ae) && ae.Arg == bad.what && ae.Got == bad.got:
 			inner = ae
@@ -195,7 +205,8 @@ func (p *pair) receive(i int, alone bool, n int, texts map[string]string) error 
 		}
 	}
 	for range got {
-		j := &job{wr: ibv.SendWR{ID: p.nextID(), Opcode: ibv.OpSendImm, Flags: ibv.Signaled, SGEs: []ibv.SGE{p.a.mr.SGE(17, max(n, -n))}, Imm: uint32(p.id) * 0x10003}}
+		j := &job{wr: ibv.SendWR{ID: p.nextID(), Opcode: ibv.OpSendImm, Flags: ibv.Signaled,
+			SGEs: []ibv.SGE{p.a.mr.SGE(17, max(n, -n))}, Imm: uint32(p.id) * 0x10003}}
 		if n < 0 {
 			j.wr.Opcode, j.wr.Remote = ibv.OpWriteImm, p.b.mr.Remote().At(8)
 		}

@@ -26,13 +26,16 @@ func (r row) String() string {
 
 // opcodes are all that package ibv names, and some that it does not.
 var opcodes = []ibv.Opcode{
-	ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd, ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv,
+	ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd,
+	ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv,
 	ibv.OpTSO, ibv.OpDriver1, 12, 13, ibv.OpFlush, ibv.OpAtomicWrite, 16, 34, 258, 1<<32 - 1,
 }
 
-// takes are the opcodes that verbs allow on a transport (InfiniBand specification, table 38; ibv_post_send(3)), less those that this library has no use for.
+// takes are the opcodes that verbs allow on a transport (InfiniBand specification, table 38; ibv_post_send(3)), less
+// those that this library has no use for.
 var takes = map[ibv.QPType][]ibv.Opcode{
-	ibv.RC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd, ibv.OpLocalInv, ibv.OpSendInv},
+	ibv.RC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd,
+		ibv.OpLocalInv, ibv.OpSendInv},
 	ibv.UC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpLocalInv},
 	ibv.UD: {ibv.OpSend, ibv.OpSendImm},
 }
@@ -69,8 +72,10 @@ const (
 )
 
 func (d data) String() string {
-	return [...]string{"no data", "1 byte", "8 bytes", "100 bytes", "an empty SGE", "2 SGEs", "too many SGEs", "2 GiB", "4 GiB - 1", "2 GiB in the second SGE",
-		"MR.SGE(-1, 8)", "MR.SGE beyond the end", "MR.SGE of 4 GiB", "short Inline", "Inline to the end of a block", "long Inline", "too long Inline", "empty Inline", "Inline and an SGE"}[d]
+	return [...]string{"no data", "1 byte", "8 bytes", "100 bytes", "an empty SGE", "2 SGEs", "too many SGEs", "2 GiB",
+		"4 GiB - 1", "2 GiB in the second SGE",
+		"MR.SGE(-1, 8)", "MR.SGE beyond the end", "MR.SGE of 4 GiB", "short Inline", "Inline to the end of a block",
+		"long Inline", "too long Inline", "empty Inline", "Inline and an SGE"}[d]
 }
 
 // remote is the peer's memory that a work request names.
@@ -147,12 +152,13 @@ type trial struct {
 }
 
 // Quick takes of the product, where the transport takes the opcode,
-//   - on all kinds of QP: what differs from the plain row of its opcode in its data, its remote side or its way, or not at all;
+//   - on all kinds of QP: what differs from the plain row of its opcode in its data, its remote side or its way, or
+//     not at all;
 //   - on two kinds: what differs in its flags;
 //   - on one kind: one in six of those that differ in two respects, and one in 200 of the others;
 //
-// and where it does not, one in 40 of those that differ in one respect at most, and one in 2000 of the others. Which they are, and which kinds of QP, is
-// chosen by a hash of the row and salt.
+// and where it does not, one in 40 of those that differ in one respect at most, and one in 2000 of the others. Which
+// they are, and which kinds of QP, is chosen by a hash of the row and salt.
 func quick(r row, salt string) (kinds uint8) {
 	h := r.hash(salt)
 	kind := uint8(1) << (h >> 16 % uint32(len(allKinds)))
@@ -215,7 +221,8 @@ type kind struct {
 }
 
 var allKinds = [...]kind{
-	{false, 0, false}, {true, 0, false}, {false, 64, false}, {true, 64, false}, {false, 0, true}, {true, 0, true}, {false, 64, true}, {true, 64, true},
+	{false, 0, false}, {true, 0, false}, {false, 64, false}, {true, 64, false}, {false, 0, true}, {true, 0, true},
+	{false, 64, true}, {true, 64, true},
 }
 
 func (k kind) String() string {

@@ -92,7 +92,8 @@ func TestEmuPostsWire(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	c := exec.CommandContext(ctx, filepath.Join(root, ".build/bin/emu"), "--strict", "--trace="+trace, "--trace-json", "--device", "mlx5_0", "--device", "mlx5_1",
+	c := exec.CommandContext(ctx, filepath.Join(root, ".build/bin/emu"), "--strict", "--trace="+trace, "--trace-json",
+		"--device", "mlx5_0", "--device", "mlx5_1",
 		"--", bin, "-test.run=^TestRXE_Posts$", "-test.v", "-test.count=1")
 	c.Env = append(os.Environ(), "PUREVERBS_TEST_TIER=emu", "PUREVERBS_POSTS_WIRE="+posted)
 	c.WaitDelay = time.Second
