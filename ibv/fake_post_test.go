@@ -206,7 +206,7 @@ func TestFake_BatchReuse(t *testing.T) {
 		opt := &QPOptions{MaxSendWR: 16, MaxRecvWR: 128, MaxInline: 64, MaxSendSGE: 3, MaxRecvSGE: 1}
 		a, b := fakePair(t, opt)
 		c, d := fakePair(t, opt)
-		testBatchReuse(t, seed, [2]*side{a, b}, [2]*side{c, d})
+		testBatchReuse(t, seed, 7, [2]*side{a, b}, [2]*side{c, d})
 	}
 }
 
@@ -215,7 +215,7 @@ var batchOps = []Opcode{OpSend, OpSendImm, OpWrite, OpWriteImm, OpRead, OpCompar
 // testBatchReuse posts random work requests on two pairs of QPs, on the first by
 // one Batch that is used for all, on the other by PostSend: everything that comes
 // of it is the same. Batches are often larger than the queue.
-func testBatchReuse(t *testing.T, seed uint64, batch, plain [2]*side) {
+func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, batch, plain [2]*side) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 11))
 	pairs := [2][2]*side{batch, plain}
@@ -231,7 +231,7 @@ func testBatchReuse(t *testing.T, seed uint64, batch, plain [2]*side) {
 		recvs := 0
 		for range 1 + r.IntN(40) {
 			id++
-			wr := SendWR{ID: id, Opcode: batchOps[r.IntN(len(batchOps))], Flags: Signaled | SendFlags(r.IntN(8)),
+			wr := SendWR{ID: id, Opcode: batchOps[r.IntN(len(batchOps))], Flags: Signaled | SendFlags(r.IntN(8))&flags,
 				Imm: r.Uint32(), CompareAdd: r.Uint64(), Swap: r.Uint64()}
 			at := uint64(1024 + 8*r.IntN(64))
 			var ranges [][2]int
