@@ -165,7 +165,7 @@ func (p *pair) refill() error {
 		post = p.b.srq.PostRecv
 	}
 	if n, err := post(wrs); n != len(wrs) || err != nil {
-		return fmt.Errorf("post receives: %d of %d: %w", n, len(wrs), err)
+		return fmt.Errorf("post receives: %d of %d: %v", n, len(wrs), err)
 	}
 	return nil
 }
@@ -208,11 +208,11 @@ func (p *pair) end() error {
 			m.wr.AH = nil
 		}
 		if n, err := p.a.qp.PostSend([]ibv.SendWR{m.wr}); n != 1 || err != nil {
-			return fmt.Errorf("a good work request after it: %d, %w", n, err)
+			return fmt.Errorf("a good work request after it: %d, %v", n, err)
 		}
 		p.execute(m)
 		if err := p.compare(); err != nil {
-			return fmt.Errorf("try %d: %w", try, err)
+			return fmt.Errorf("try %d: %v", try, err)
 		}
 		p.idle = 0
 		if !p.failed {

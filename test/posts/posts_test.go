@@ -267,7 +267,7 @@ func (p *pair) start(r row, m manner, alone bool) (bool, error) {
 		break
 	}
 	if err != nil || n != accepted {
-		return false, fmt.Errorf("%d posted, want %d: %w", n, accepted, err)
+		return false, fmt.Errorf("%d posted, want %d: %v", n, accepted, err)
 	}
 	for _, j := range jobs[:accepted] {
 		p.execute(j)
@@ -420,12 +420,12 @@ func (p *pair) post(jobs []*job, m manner) (int, error) {
 	if err != nil {
 		var pe *ibv.PostError
 		if !errors.As(err, &pe) || pe.Total != len(jobs) {
-			return 0, fmt.Errorf("%T %w, want a *PostError of %d", err, err, len(jobs))
+			return 0, fmt.Errorf("%T %v, want a *PostError of %d", err, err, len(jobs))
 		}
 		n, left = pe.Accepted, len(jobs)-pe.Accepted
 	}
 	if b.Len() != left {
-		return n, fmt.Errorf("%d work requests are left in the batch, want %d; %w", b.Len(), left, err)
+		return n, fmt.Errorf("%d work requests are left in the batch, want %d; %v", b.Len(), left, err)
 	}
 	b.Reset()
 	return n, err
@@ -504,7 +504,7 @@ func (p *pair) judge(r row, err error, ms []mistake, i int, m manner, total int)
 		return false
 	}
 	if !slices.ContainsFunc(ms, named) {
-		return fmt.Errorf("refused with %T %w, want one of %+v", err, err, ms)
+		return fmt.Errorf("refused with %T %v, want one of %+v", err, err, ms)
 	}
 	// How the error is told.
 	text := err.Error()

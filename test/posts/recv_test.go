@@ -165,7 +165,7 @@ func (p *pair) receive(i int, alone bool, n int, texts map[string]string) error 
 	}
 	got, err := post(wrs)
 	if got != want || (err == nil) != (want == len(wrs)) {
-		return fmt.Errorf("%d posted, want %d: %w", got, want, err)
+		return fmt.Errorf("%d posted, want %d: %v", got, want, err)
 	}
 	if err != nil {
 		bad := buffers[i].bad(most)
@@ -179,7 +179,7 @@ func (p *pair) receive(i int, alone bool, n int, texts map[string]string) error 
 		case !bad.limited && errors.As(err, &ae) && ae.Arg == bad.what && ae.Got == bad.got:
 			inner = ae
 		default:
-			return fmt.Errorf("refused with %T %w, want %+v", err, err, bad)
+			return fmt.Errorf("refused with %T %v, want %+v", err, err, bad)
 		}
 		op, name := "post recv", p.b.qp.String()
 		if p.srq {
@@ -187,7 +187,7 @@ func (p *pair) receive(i int, alone bool, n int, texts map[string]string) error 
 		}
 		_, name, _ = strings.Cut(name, " of ")
 		if full := fmt.Sprintf("%s %s: work request %d: %v", op, name, got, inner); err.Error() != full {
-			return fmt.Errorf("the error is\n%w, want\n%s", err, full)
+			return fmt.Errorf("the error is\n%v, want\n%s", err, full)
 		}
 		text := strings.ReplaceAll(inner.Error(), name, "QUEUE")
 		key := fmt.Sprint(buffers[i].name, " ", p.kind.srq, most)
