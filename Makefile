@@ -33,9 +33,9 @@ build:
 test: setup .build/bin/tiers
 	$(TIERS) $(ALL)
 
-# Every row, in each of its places.
+# Every row, in each of its places. Hours.
 test-full: setup .build/bin/tiers
-	PUREVERBS_FULL=1 $(TIERS) $(ALL)
+	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h $(ALL)
 
 $(addprefix test-,$(ALL) hw): test-%: .build/bin/tiers
 	$(TIERS) $*

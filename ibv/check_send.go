@@ -6,15 +6,6 @@ import (
 	"strings"
 )
 
-// simpleOpcodes are those that the fast encoder of the direct data path takes from a QP
-// of a transport. A datagram needs an address, too.
-func simpleOpcodes(t QPType) uint32 {
-	if t == UD || t == RawPacket {
-		return 0
-	}
-	return opcodesOf(t) & simpleOps
-}
-
 // simpleOps are the opcodes that take data and at most one remote address.
 const simpleOps = 1<<OpWrite | 1<<OpWriteImm | 1<<OpSend | 1<<OpSendImm | 1<<OpRead | 1<<OpSendInv
 
@@ -33,6 +24,15 @@ func opcodesOf(t QPType) uint32 {
 	return 0
 }
 
+// plainOf is the set of opcodes whose WQEs may be all that SQ.Build knows of: control,
+// remote address and data. Those of UD need an address, which Build does not ask for.
+func plainOf(t QPType) uint32 {
+	if t == UD {
+		return 0
+	}
+	return opcodesOf(t) & simpleOps
+}
+
 const (
 	withData   = simpleOps | 1<<OpCompareSwap | 1<<OpFetchAdd
 	withRemote = 1<<OpWrite | 1<<OpWriteImm | 1<<OpRead | 1<<OpCompareSwap | 1<<OpFetchAdd
@@ -47,8 +47,13 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 		return 0, &ArgError{Arg: "Opcode", Got: wr.Opcode.String(), Want: qp.wantOpcodes()}
 	}
 	op := uint32(1) << wr.Opcode
-	if odd := wr.Flags &^ (Fence | Signaled | Solicited | Inline); odd != 0 && (odd != IPCsum || !qp.mayChecksum()) {
-		return 0, &ArgError{Arg: "Flags", Got: odd.String(), Want: qp.wantFlags()}
+	if odd := wr.Flags &^ (Fence | Signaled | Solicited | Inline); odd != 0 {
+		if qp.mayChecksum() {
+			odd &^= IPCsum
+		}
+		if odd != 0 {
+			return 0, &ArgError{Arg: "Flags", Got: odd.String(), Want: qp.wantFlags()}
+		}
 	}
 	if op&(1<<OpSendInv|1<<OpLocalInv) != 0 && qp.pd.ctx.legacy {
 		return 0, &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5", Have: "MLNX_OFED 4"}

@@ -238,8 +238,7 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 // pollFailed is what Poll does about an error.
 func (cq *CQ) pollFailed(wcs []WC, err error) (n int, _ error) {
 	for err == mlx5.ErrSuspended {
-		cq.ctx.direct.mu.Lock() // until the QP is closed or reset
-		cq.ctx.direct.mu.Unlock()
+		cq.ctx.direct.settled()
 		cq.mu.Lock()
 		n, err = cq.pollLocked(wcs)
 		cq.mu.Unlock()
@@ -307,6 +306,11 @@ func (cq *CQ) hold() {
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
+	cq.holdLocked()
+}
+
+// Preconditions: cq.mu is held, no QP is suspended.
+func (cq *CQ) holdLocked() {
 	if cq.direct == nil && cq.poller == nil {
 		return
 	}

@@ -23,6 +23,12 @@ type direct struct {
 	mu sync.Mutex
 }
 
+// settled waits until no QP is suspended.
+func (d *direct) settled() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+}
+
 // direct says why the Context cannot have the direct data path; nil if it can.
 func (c *Context) directError() error {
 	c.direct.once.Do(func() { c.direct.err = c.initDirect() })
@@ -146,6 +152,8 @@ func (qp *QP) suspended(f func() error) error {
 	qp.cqs(func(cq *CQ) {
 		if qp.direct != nil {
 			cq.direct.Purge(qp.direct)
+		} else {
+			cq.holdLocked() // libmlx5 has removed them from the CQ; not every provider does
 		}
 		cq.dropHeld(qp.num)
 	})

@@ -52,10 +52,17 @@ func (wc *WC) fromC(c *abi.WC) {
 		return
 	}
 	wc.Opcode = WCOpcode(c.Opcode)
+	wc.Flags = WCFlags(c.WCFlags)
+	wc.ByteLen, wc.Imm, wc.InvalidatedRKey, wc.SrcQPN, wc.PKeyIndex, wc.SLID, wc.SL, wc.DLIDPathBits, wc.Timestamp = 0, 0, 0, 0, 0, 0, 0, 0, 0
+	if !wc.Opcode.IsRecv() { // providers leave in the rest what an earlier completion had there
+		switch wc.Opcode {
+		case WCRead, WCCompareSwap, WCFetchAdd:
+			wc.ByteLen = c.ByteLen
+		}
+		return
+	}
 	wc.ByteLen = c.ByteLen
 	wc.SrcQPN = c.SrcQP
-	wc.Flags = WCFlags(c.WCFlags)
-	wc.Imm, wc.InvalidatedRKey = 0, 0
 	if wc.Flags&WCWithInv != 0 {
 		wc.InvalidatedRKey = c.InvalidatedRKey() // host order, in the same place
 	} else if wc.Flags&WCWithImm != 0 {
@@ -65,7 +72,6 @@ func (wc *WC) fromC(c *abi.WC) {
 	wc.SLID = c.SLID
 	wc.SL = c.SL
 	wc.DLIDPathBits = c.DLIDPathBits
-	wc.Timestamp = 0
 }
 
 // eventElement is the address of the object an async event is about, or the

@@ -305,10 +305,10 @@ func (mr *MR) SGE(off, n int) SGE {
 }
 
 func (mr *MR) outside(off, n int) SGE {
-	asked := uint32(1<<32 - 1)
+	asked := uint32(lengthHuge)
 	if n < 0 {
-		asked--
-	} else if n < 1<<31 {
+		asked = lengthNegative
+	} else if uint64(n) < lengthHuge {
 		asked = uint32(n)
 	}
 	return SGE{Addr: uint64(off), Length: outsideSGE, LKey: asked}

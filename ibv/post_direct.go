@@ -15,7 +15,7 @@ func (qp *QP) postDirect(wrs []SendWR, whole bool) (int, error) {
 	n := 0
 	var err error
 	for {
-		if n += q.Build(mlx5Sends(wrs[n:]), qp.simple, qp.cap.MaxInline); n == len(wrs) {
+		if n += q.Build(mlx5Sends(wrs[n:]), qp.plain, qp.cap.MaxInline); n == len(wrs) {
 			break
 		}
 		if err = qp.buildDirect(&wrs[n]); err != nil {

@@ -36,7 +36,7 @@ func goneOf(path DataPath) error {
 func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 	qp.sqMu.Lock()
 	if d := qp.direct; d != nil && len(wrs) == 1 && qp.loadState() == StateRTS && !d.Broken() &&
-		d.SQ.PostOne(mlx5Send(&wrs[0]), qp.simple, qp.cap.MaxInline) {
+		d.SQ.PostOne(mlx5Send(&wrs[0]), qp.plain, qp.cap.MaxInline) {
 		qp.sqMu.Unlock()
 		return 1, nil
 	}

@@ -15,19 +15,26 @@ type SGE struct {
 }
 
 // outsideSGE is the length of what MR.SGE returns for a range that cannot be. Addr and
-// LKey then say what it was asked for.
-const outsideSGE = 1<<32 - 1
+// LKey then say what it was asked for. It is no length that somebody would write.
+const outsideSGE = 1<<32 - 0x5a6e
+
+// What LKey says then of a length that it cannot hold.
+const (
+	lengthNegative = 1<<32 - 1
+	lengthHuge     = 1<<32 - 2
+)
 
 // tooLong is the error of SGE number i, whose length is above MaxSGELength.
 func (s *SGE) tooLong(i int) error {
 	if s.Length != outsideSGE {
 		return &LimitError{What: fmt.Sprintf("length of sge %d", i), Asked: uint64(s.Length), Limit: MaxSGELength, Where: "one sge"}
 	}
-	n := "more than 4 GiB"
-	if s.LKey < 1<<31 {
-		n = fmt.Sprint(s.LKey)
-	} else if s.LKey != 1<<32-1 {
+	n := fmt.Sprint(s.LKey)
+	switch s.LKey {
+	case lengthNegative:
 		n = "a negative length"
+	case lengthHuge:
+		n = "4 GiB or more"
 	}
 	return &ArgError{Arg: fmt.Sprintf("SGE %d", i), Got: fmt.Sprintf("MR.SGE(%d, %s)", int64(s.Addr), n),
 		Want: fmt.Sprintf("a range inside of the MR, of at most %d bytes", MaxSGELength)}

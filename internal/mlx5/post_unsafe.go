@@ -57,7 +57,7 @@ func (q *SQ) Build(wrs []SendWR, ops uint32, maxInline int) int {
 		bell := uint64(uint8(plan))<<32 | q.qpn
 		ctrl := uint64(ctrlFlags[wr.Flags&7]|q.sig) << 32
 		run := 0
-		if wr.Inline != nil {
+		if wr.Inline != nil && plan != opRead|planRDMA {
 			run = q.buildInline(wrs[n:], bell, ctrl, plan, maxInline)
 		} else if plan == uint32(uint8(plan))|planRDMA {
 			run = q.buildRDMA(wrs[n:], bell|3, ctrl)
@@ -129,7 +129,7 @@ func (q *SQ) PostOne(wr *SendWR, ops uint32, maxInline int) bool {
 		put64(seg, 8, s.Addr)
 	} else {
 		k := len(wr.Inline)
-		if len(wr.SGEs) != 0 || k == 0 || k > maxInline || k > blockSize+segSize-4-int(ds)*segSize {
+		if plan == opRead|planRDMA || len(wr.SGEs) != 0 || k == 0 || k > maxInline || k > blockSize+segSize-4-int(ds)*segSize {
 			return false
 		}
 		*(*uint32)(seg) = bits.ReverseBytes32(uint32(k) | inlineSeg)

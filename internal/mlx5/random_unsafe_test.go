@@ -266,7 +266,7 @@ func (m *model) simple(wr *mlx5.SendWR) (segs []byte, imm uint32, ok bool) {
 		imm = wr.InvalidateRKey
 	}
 	if wr.Inline != nil {
-		ok = len(wr.SGEs) == 0 && len(wr.Inline) > 0 && len(wr.Inline) <= maxInline && len(segs)+4+len(wr.Inline) <= 48
+		ok = wr.Opcode != wrRead && len(wr.SGEs) == 0 && len(wr.Inline) > 0 && len(wr.Inline) <= maxInline && len(segs)+4+len(wr.Inline) <= 48
 		return append(segs, segInline(wr.Inline)...), imm, ok
 	}
 	return append(segs, segData(wr.SGEs...)...), imm, len(wr.SGEs) == 1 && wr.SGEs[0].Length > 0

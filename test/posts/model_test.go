@@ -1,0 +1,345 @@
+//go:build linux
+
+package posts
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// job is a work request, with what the model has to know of it besides.
+type job struct {
+	wr      ibv.SendWR
+	sge     string // what MR.SGE was asked for where it could not be
+	outside bool   // RemoteMemory.At was asked for what is not there
+	badKey  bool
+	otherPD bool
+	closed  bool // the AH
+}
+
+// mistake is something for which a work request has to be refused: an *ArgError of what, a *LimitError if limited,
+// or ErrClosed if closed.
+type mistake struct {
+	what, got    string
+	limited      bool
+	asked, limit uint64
+	closed       bool
+}
+
+const (
+	inlineOps = 1<<ibv.OpWrite | 1<<ibv.OpWriteImm | 1<<ibv.OpSend | 1<<ibv.OpSendImm | 1<<ibv.OpSendInv
+	atomicOps = 1<<ibv.OpCompareSwap | 1<<ibv.OpFetchAdd
+	dataOps   = inlineOps | 1<<ibv.OpRead | atomicOps
+	remoteOps = 1<<ibv.OpWrite | 1<<ibv.OpWriteImm | 1<<ibv.OpRead | atomicOps
+)
+
+func in(op ibv.Opcode, set uint32) bool { return op < 32 && set>>op&1 != 0 }
+
+// mistakes are all that is wrong with a work request. A post may name any one of them.
+func (p *pair) mistakes(j *job) (ms []mistake) {
+	wr, c := &j.wr, p.a.qp.Cap()
+	arg := func(what, got string) { ms = append(ms, mistake{what: what, got: got}) }
+	limit := func(what string, asked, limit uint64) {
+		ms = append(ms, mistake{what: what, limited: true, asked: asked, limit: limit})
+	}
+	if !slices.Contains(takes[p.typ], wr.Opcode) {
+		arg("Opcode", wr.Opcode.String())
+		return ms // what the other fields mean is not known
+	}
+	known := ibv.Fence | ibv.Signaled | ibv.Solicited | ibv.Inline
+	if p.engine == ibv.DataPathOps && p.typ == ibv.UD {
+		known |= ibv.IPCsum
+	}
+	if odd := wr.Flags &^ known; odd != 0 {
+		arg("Flags", odd.String())
+	}
+	inline := wr.Inline != nil || wr.Flags&ibv.Inline != 0
+	switch {
+	case !in(wr.Opcode, dataOps):
+		if len(wr.SGEs) > 0 || inline {
+			arg("SGEs and Inline", "set")
+		}
+	case inline && !in(wr.Opcode, inlineOps):
+		arg("Inline", "set")
+	}
+	if in(wr.Opcode, dataOps) && wr.Inline != nil && len(wr.SGEs) > 0 {
+		arg("Inline and SGEs", "both set")
+	}
+	if len(wr.SGEs) > c.MaxSendSGE {
+		limit("sge", uint64(len(wr.SGEs)), uint64(c.MaxSendSGE))
+	}
+	total := uint64(len(wr.Inline))
+	for i, s := range wr.SGEs {
+		switch {
+		case j.sge != "":
+			arg(fmt.Sprintf("SGE %d", i), j.sge)
+		case s.Length >= 1<<31:
+			limit(fmt.Sprintf("length of sge %d", i), uint64(s.Length), 1<<31-1)
+		}
+		total += uint64(s.Length)
+	}
+	if inline && total > uint64(c.MaxInline) {
+		limit("inline bytes", total, uint64(c.MaxInline))
+	}
+	if in(wr.Opcode, remoteOps) && j.outside {
+		arg("Remote", "")
+	}
+	if in(wr.Opcode, atomicOps) && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
+		arg("SGEs", "")
+	}
+	switch {
+	case p.typ != ibv.UD:
+		if wr.AH != nil {
+			arg("AH", "set")
+		}
+	case wr.AH == nil:
+		arg("AH", "nil")
+	case j.otherPD:
+		arg("AH", "one of another PD")
+	case j.closed:
+		ms = append(ms, mistake{closed: true})
+	case wr.RemoteQPN >= 1<<24:
+		limit("remote qpn", uint64(wr.RemoteQPN), 1<<24-1)
+	}
+	return ms
+}
+
+// copies reports whether the data is copied when the work request is posted, so that its memory is free from then on.
+func (j *job) copies() bool { return j.wr.Inline != nil || j.wr.Flags&ibv.Inline != 0 }
+
+// message is a message that the peer receives.
+type message struct {
+	data   []byte // nil for a write
+	n      int
+	imm    uint32
+	hasImm bool
+	opcode ibv.WCOpcode
+}
+
+// execute does in the model what becomes of a work request that was taken. The data of what is copied is in
+// j.wr.Inline or in a's image already.
+func (p *pair) execute(j *job) {
+	wr := &j.wr
+	if p.failed {
+		p.a.want = append(p.a.want, ibv.WC{ID: wr.ID, Status: ibv.WCWRFlushErr})
+		return
+	}
+	var data []byte
+	if wr.Inline != nil {
+		data = wr.Inline
+	} else {
+		for _, s := range wr.SGEs {
+			at := int(s.Addr - p.a.mr.Addr())
+			data = append(data, p.a.image[at:at+int(s.Length)]...)
+		}
+	}
+	p.onWire(j, len(data))
+	n, to := len(data), int(wr.Remote.Addr-p.b.mr.Addr())
+	wc := ibv.WC{ID: wr.ID}
+	imm := wr.Opcode == ibv.OpSendImm || wr.Opcode == ibv.OpWriteImm
+	if imm {
+		wc.Flags = ibv.WCWithImm
+	}
+	m := message{n: n, data: data, imm: wr.Imm, hasImm: imm, opcode: ibv.WCRecv}
+	word := func() uint64 { return binary.NativeEndian.Uint64(p.b.image[to:]) }
+	// An rkey is looked at when there is something to access.
+	denied := in(wr.Opcode, remoteOps) && j.badKey && n > 0
+	switch {
+	case wr.Opcode == ibv.OpLocalInv:
+		// No memory window is bound: there is nothing to invalidate.
+		p.fail(wr, ibv.WCMWBindErr)
+		return
+	case wr.Opcode == ibv.OpSendInv:
+		p.fail(wr, ibv.WCRemAccessErr)
+		p.peerFails()
+		return
+	case denied && p.typ == ibv.RC:
+		p.fail(wr, ibv.WCRemAccessErr)
+		p.peerFails()
+		return
+	}
+	switch wr.Opcode {
+	case ibv.OpWrite, ibv.OpWriteImm:
+		wc.Opcode = ibv.WCWrite
+		if denied { // UC: the peer drops it, and nobody is told
+			break
+		}
+		copy(p.b.image[to:], data)
+		if imm {
+			m.data, m.opcode = nil, ibv.WCRecvImm
+			p.arrive(&m)
+		}
+	case ibv.OpSend, ibv.OpSendImm:
+		wc.Opcode = ibv.WCSend
+		if !p.arrive(&m) && p.typ == ibv.RC {
+			p.fail(wr, ibv.WCRemInvReqErr)
+			return
+		}
+	case ibv.OpRead:
+		wc.Opcode, wc.ByteLen = ibv.WCRead, uint32(n)
+		from := p.b.image[to:]
+		for _, s := range wr.SGEs {
+			at := int(s.Addr - p.a.mr.Addr())
+			from = from[copy(p.a.image[at:at+int(s.Length)], from):]
+		}
+	case ibv.OpCompareSwap, ibv.OpFetchAdd:
+		wc.Opcode, wc.ByteLen = ibv.WCCompareSwap, 8
+		old, now := word(), wr.Swap
+		if wr.Opcode == ibv.OpFetchAdd {
+			wc.Opcode, now = ibv.WCFetchAdd, old+wr.CompareAdd
+		} else if old != wr.CompareAdd {
+			now = old
+		}
+		binary.NativeEndian.PutUint64(p.a.image[wr.SGEs[0].Addr-p.a.mr.Addr():], old)
+		binary.NativeEndian.PutUint64(p.b.image[to:], now)
+	}
+	if p.signalAll || wr.Flags&ibv.Signaled != 0 {
+		p.a.want = append(p.a.want, wc)
+	}
+}
+
+// fail ends the work request with an error, which always gives a completion, and stops the QP.
+func (p *pair) fail(wr *ibv.SendWR, s ibv.WCStatus) {
+	p.failed = true
+	p.a.want = append(p.a.want, ibv.WC{ID: wr.ID, Status: s})
+}
+
+// peerFails moves b to ERR: the receives of its own queue are flushed, those of an SRQ stay.
+func (p *pair) peerFails() {
+	if p.srq {
+		return
+	}
+	for _, r := range p.b.recvs {
+		p.b.want = append(p.b.want, ibv.WC{ID: r.id, Status: ibv.WCWRFlushErr})
+	}
+	p.b.recvs = nil
+}
+
+// arrive puts a message in b's next receive. If that has no room, b fails.
+func (p *pair) arrive(m *message) bool {
+	r := p.b.recvs[0]
+	p.b.recvs = p.b.recvs[1:]
+	wc := ibv.WC{ID: r.id, Opcode: m.opcode, ByteLen: uint32(m.n)}
+	if m.hasImm {
+		wc.Flags, wc.Imm = ibv.WCWithImm, m.imm
+	}
+	skip, room := 0, 0
+	for _, s := range r.sges {
+		room += int(s.Length)
+	}
+	if p.typ == ibv.UD {
+		room -= grh
+	}
+	if room < len(m.data) {
+		p.b.want = append(p.b.want, ibv.WC{ID: r.id, Status: ibv.WCLocLenErr})
+		p.failed = true
+		p.peerFails()
+		return false
+	}
+	if p.typ == ibv.UD {
+		skip = grh
+		wc.ByteLen += grh
+		wc.Flags |= ibv.WCGRH
+		wc.SrcQPN = p.a.qp.Num()
+		p.headers = append(p.headers, r)
+	}
+	data := m.data
+	for _, s := range r.sges {
+		at, n := int(s.Addr-p.b.mr.Addr()), int(s.Length)
+		k := min(skip, n)
+		skip, at, n = skip-k, at+k, n-k
+		data = data[copy(p.b.image[at:at+n], data):]
+	}
+	p.b.want = append(p.b.want, wc)
+	return true
+}
+
+// wqe is what the trace of the emulator has to say of a work request.
+type wqe struct {
+	Device  string `json:"device"`
+	QP      string `json:"qp"`
+	Cell    string `json:"cell"`
+	Op      string `json:"op"`
+	DS      int    `json:"ds"` // 16-byte segments
+	CE      bool
+	SE      bool
+	FENCE   bool
+	Imm     string `json:"imm"`
+	Key     string `json:"key"`
+	QKey    string `json:"qkey"`
+	DQPN    string `json:"dqpn"`
+	RAddr   string `json:"raddr"`
+	RKey    string `json:"rkey"`
+	SwapAdd string `json:"swap_add"`
+	Compare string `json:"compare"`
+	Inline  int    `json:"inline"`
+	SGEs    []sge  `json:"sges"`
+}
+
+type sge struct {
+	LKey string `json:"lkey"`
+	Addr string `json:"addr"`
+	Len  uint32 `json:"len"`
+}
+
+var wireOps = map[ibv.Opcode]string{
+	ibv.OpWrite: "RDMA_WRITE", ibv.OpWriteImm: "RDMA_WRITE_IMM", ibv.OpSend: "SEND", ibv.OpSendImm: "SEND_IMM",
+	ibv.OpSendInv: "SEND_INVAL",
+	ibv.OpRead:    "RDMA_READ", ibv.OpCompareSwap: "ATOMIC_CS", ibv.OpFetchAdd: "ATOMIC_FA", ibv.OpLocalInv: "UMR",
+}
+
+// onWire notes what the device has to read.
+func (p *pair) onWire(j *job, n int) {
+	if !p.t.recording {
+		return
+	}
+	hex := func(v uint64) string { return fmt.Sprintf("%#x", v) }
+	wr := &j.wr
+	w := wqe{
+		Op: wireOps[wr.Opcode], DS: 1, CE: p.signalAll || wr.Flags&ibv.Signaled != 0, SE: wr.Flags&ibv.Solicited != 0,
+		FENCE: wr.Flags&ibv.Fence != 0,
+		DQPN:  hex(uint64(p.b.qp.Num())),
+	}
+	switch wr.Opcode {
+	case ibv.OpSendImm, ibv.OpWriteImm:
+		w.Imm = hex(uint64(wr.Imm))
+	case ibv.OpSendInv, ibv.OpLocalInv:
+		w.Key = hex(uint64(wr.InvalidateRKey))
+	}
+	if p.typ == ibv.UD {
+		w.DS += 3
+		w.QKey = hex(uint64(wr.RemoteQKey))
+	}
+	if wr.Opcode == ibv.OpLocalInv {
+		w.DS += 7
+	}
+	if in(wr.Opcode, remoteOps) {
+		w.DS++
+		w.RAddr, w.RKey = hex(wr.Remote.Addr), hex(uint64(wr.Remote.RKey))
+	}
+	switch wr.Opcode {
+	case ibv.OpCompareSwap:
+		w.DS++
+		w.SwapAdd, w.Compare = hex(wr.Swap), hex(wr.CompareAdd)
+	case ibv.OpFetchAdd:
+		w.DS++
+		w.SwapAdd, w.Compare = hex(wr.CompareAdd), "0x0"
+	}
+	switch {
+	case n == 0:
+	case j.copies():
+		w.Inline = n
+		w.DS += (n + 4 + 15) / 16
+	default:
+		for _, s := range wr.SGEs {
+			if s.Length > 0 { // a length of 0 would be 2 GiB
+				w.SGEs = append(w.SGEs, sge{hex(uint64(s.LKey)), hex(s.Addr), s.Length})
+				w.DS++
+			}
+		}
+	}
+	p.t.wire(p, &w)
+}

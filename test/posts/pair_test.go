@@ -1,0 +1,366 @@
+//go:build linux
+
+package posts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// patience is how long a completion may take that has to come; it only ends a test that hangs.
+const patience = 60 * time.Second
+
+const (
+	grh = 40
+
+	// a's memory: what is sent, and where results go.
+	sizeA = 1024
+	// b's memory: what is written and read, then slots for receives.
+	sizeB    = 1024 + slots*slotSize
+	slots    = 12
+	slotSize = 256
+	depth    = 8 // receives posted
+)
+
+// host is a device.
+type host struct {
+	ctx *ibv.Context
+	pd  *ibv.PD
+	pd2 *ibv.PD
+}
+
+// recv is a receive that is posted.
+type recv struct {
+	id   uint64
+	sges []ibv.SGE
+}
+
+// end is one end of a pair.
+type end struct {
+	*host
+	qp    *ibv.QP
+	cq    *ibv.CQ
+	srq   *ibv.SRQ
+	mr    *ibv.MR
+	at    ibv.Endpoint
+	image []byte   // what the memory has to hold
+	want  []ibv.WC // completions that have to come
+	got   []ibv.WC
+	recvs []recv // outstanding
+	slot  int
+}
+
+// pair is two connected QPs, of which a posts and b receives.
+type pair struct {
+	t      *table
+	engine ibv.DataPath
+	typ    ibv.QPType
+	kind
+	a, b    *end
+	batch   *ibv.Batch // one for all cells
+	ah      map[way]*ibv.AH
+	failed  bool   // a's QP, in the model
+	headers []recv // receives of datagrams since the last look, whose first 40 bytes are not compared
+	id      uint64
+	idle    int // refused cells since anything was posted
+	cell    string
+	bare    bool // no receives are posted but those of the cells
+}
+
+func (p *pair) String() string { return fmt.Sprintf("%v %v (%v)", p.engine, p.typ, p.kind) }
+
+func newEnd(h *host, engine ibv.DataPath, typ ibv.QPType, k kind, size int) (*end, error) {
+	e := &end{host: h, image: make([]byte, size)}
+	var err error
+	if e.cq, err = h.ctx.CreateCQ(64, &ibv.CQOptions{DataPath: engine, NoEvents: true}); err != nil {
+		return nil, err
+	}
+	if e.mr, err = h.pd.AllocMR(size, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic); err != nil {
+		return nil, err
+	}
+	o := &ibv.QPOptions{Type: typ, MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: k.inline,
+		SignalAll: k.signalAll}
+	if k.srq {
+		if e.srq, err = h.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: 16, MaxSGE: 2, DataPath: engine}); err != nil {
+			return nil, err
+		}
+		o.SRQ = e.srq
+	}
+	e.qp, err = h.pd.CreateQP(e.cq, e.cq, o)
+	return e, err
+}
+
+func (t *table) newPair(engine ibv.DataPath, typ ibv.QPType, k kind) (*pair, error) {
+	p := &pair{t: t, engine: engine, typ: typ, kind: k, ah: make(map[way]*ibv.AH)}
+	var err error
+	if p.a, err = newEnd(t.hosts[0], engine, typ, k, sizeA); err != nil {
+		return nil, err
+	}
+	if p.b, err = newEnd(t.hosts[1], engine, typ, k, sizeB); err != nil {
+		return nil, err
+	}
+	for _, e := range []*end{p.a, p.b} {
+		if e.at, err = e.qp.Endpoint(t.rxe.Port, t.rxe.GID); err != nil {
+			return nil, err
+		}
+	}
+	if typ == ibv.UD {
+		to, err := p.a.qp.Address(p.b.at, nil)
+		if err != nil {
+			return nil, err
+		}
+		for w, pd := range map[way]*ibv.PD{theAH: p.a.pd, otherPD: p.a.pd2, closedAH: p.a.pd} {
+			if p.ah[w], err = pd.CreateAH(to); err != nil {
+				return nil, err
+			}
+		}
+		if err := p.ah[closedAH].Close(); err != nil {
+			return nil, err
+		}
+	} else {
+		// Not this transport's, but somebody's.
+		p.ah[theAH] = t.anyAH
+	}
+	p.ah[longQPN] = p.ah[theAH]
+	p.batch = p.a.qp.Batch()
+	return p, p.connect()
+}
+
+// connect connects QPs in RESET, and posts receives.
+func (p *pair) connect() error {
+	o := &ibv.ConnectOptions{Timeout: 8, RetryCount: 2, RNRRetry: 2}
+	if err := errors.Join(p.a.qp.Connect(p.b.at, o), p.b.qp.Connect(p.a.at, o)); err != nil {
+		return err
+	}
+	return p.refill()
+}
+
+// refill posts receives, some of one SGE and some of two.
+func (p *pair) refill() error {
+	if p.bare {
+		return nil
+	}
+	var wrs []ibv.RecvWR
+	for n := depth - len(p.b.recvs); n > 0; n-- {
+		at := 1024 + p.b.slot*slotSize
+		r := recv{id: 1<<32 + p.nextID(), sges: []ibv.SGE{p.b.mr.SGE(at, slotSize)}}
+		if p.b.slot%2 == 1 {
+			r.sges = []ibv.SGE{p.b.mr.SGE(at, grh+7), p.b.mr.SGE(at+grh+7, slotSize-grh-7)}
+		}
+		p.b.slot = (p.b.slot + 1) % slots
+		p.b.recvs = append(p.b.recvs, r)
+		wrs = append(wrs, ibv.RecvWR{ID: r.id, SGEs: r.sges})
+	}
+	if len(wrs) == 0 {
+		return nil
+	}
+	post := p.b.qp.PostRecv
+	if p.srq {
+		post = p.b.srq.PostRecv
+	}
+	if n, err := post(wrs); n != len(wrs) || err != nil {
+		return fmt.Errorf("post receives: %d of %d: %v", n, len(wrs), err)
+	}
+	return nil
+}
+
+func (p *pair) nextID() uint64 { p.id++; return p.id }
+
+// marker is a work request that is good whatever came before.
+func (p *pair) marker() *job {
+	j := &job{wr: ibv.SendWR{ID: 1<<40 + p.nextID(), Opcode: ibv.OpSendImm, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{p.a.mr.SGE(900, 12)}, Imm: uint32(p.id) * 0x01030507}}
+	p.address(&j.wr, theAH)
+	return j
+}
+
+func (p *pair) address(wr *ibv.SendWR, w way) {
+	if w == noAH {
+		return
+	}
+	wr.AH, wr.RemoteQPN, wr.RemoteQKey = p.ah[w], p.b.qp.Num(), ibv.DefaultQKey
+	if w == longQPN {
+		wr.RemoteQPN |= 1 << 24
+	}
+}
+
+// shuffle gives both memories new contents.
+func (p *pair) shuffle() {
+	for i, e := range []*end{p.a, p.b} {
+		off := int(p.id*17+uint64(i)*31) % 509
+		copy(e.image, p.t.noise[off:])
+		copy(e.mr.Bytes(), e.image)
+	}
+}
+
+// end waits for what has to come of the cell and compares it. It posts a marker, which shows that nothing else comes
+// of it.
+func (p *pair) end() error {
+	for try := 0; ; try++ {
+		m := p.marker()
+		if p.typ != ibv.UD {
+			m.wr.AH = nil
+		}
+		if n, err := p.a.qp.PostSend([]ibv.SendWR{m.wr}); n != 1 || err != nil {
+			return fmt.Errorf("a good work request after it: %d, %v", n, err)
+		}
+		p.execute(m)
+		if err := p.compare(); err != nil {
+			return fmt.Errorf("try %d: %v", try, err)
+		}
+		p.idle = 0
+		if !p.failed {
+			return p.refill()
+		}
+		if err := p.renew(); err != nil {
+			return err
+		}
+	}
+}
+
+// renew connects the QPs again.
+func (p *pair) renew() error {
+	p.t.renewed++
+	for _, e := range []*end{p.a, p.b} {
+		if err := e.qp.Modify(&ibv.QPAttr{State: ibv.StateReset}, ibv.MaskState); err != nil {
+			return err
+		}
+		e.want, e.got = e.want[:0], e.got[:0]
+	}
+	p.failed = false
+	if !p.srq {
+		p.b.recvs = nil
+	}
+	return p.connect()
+}
+
+func (p *pair) compare() error {
+	for _, e := range []*end{p.a, p.b} {
+		if err := p.collect(e); err != nil {
+			return err
+		}
+	}
+	for _, r := range p.headers {
+		left := grh
+		for _, s := range r.sges {
+			at, n := int(s.Addr-p.b.mr.Addr()), min(left, int(s.Length))
+			left -= copy(p.b.image[at:at+n], p.b.mr.Bytes()[at:])
+		}
+	}
+	p.headers = p.headers[:0]
+	for i, e := range []*end{p.a, p.b} {
+		if got := e.mr.Bytes(); !bytes.Equal(got, e.image) {
+			at := 0
+			for got[at] == e.image[at] {
+				at++
+			}
+			return fmt.Errorf("memory of %c at %d is % x, want % x", 'a'+i, at, got[at:min(at+16, len(got))],
+				e.image[at:min(at+16, len(got))])
+		}
+	}
+	return nil
+}
+
+// collect waits for the completions of an end and compares them.
+func (p *pair) collect(e *end) error {
+	var wcs [8]ibv.WC
+	var deadline time.Time
+	for len(e.got) < len(e.want) {
+		n, err := e.cq.Poll(wcs[:])
+		if err != nil {
+			return err
+		}
+		e.got = append(e.got, wcs[:n]...)
+		if n > 0 {
+			continue
+		}
+		runtime.Gosched()
+		if deadline.IsZero() {
+			deadline = time.Now().Add(patience)
+		} else if time.Now().After(deadline) {
+			p.t.Fatalf("%v: %s: after %v there are completions %+v of %s, want %+v", p, p.cell, patience, e.got, p.name(e),
+				e.want)
+		}
+	}
+	n, err := e.cq.Poll(wcs[:])
+	if err != nil {
+		return err
+	}
+	e.got = append(e.got, wcs[:n]...)
+	for i := range e.got {
+		if i >= len(e.want) {
+			return fmt.Errorf("completion %d of %s was not to come: %+v", i, p.name(e), e.got[i])
+		}
+		got, want := e.got[i], e.want[i]
+		want.QPN = e.qp.Num()
+		p.meaningful(&got)
+		if got != want {
+			return fmt.Errorf("completion %d of %s is %+v, want %+v", i, p.name(e), got, want)
+		}
+	}
+	p.t.completions += len(e.got)
+	e.got, e.want = e.got[:0], e.want[:0]
+	return nil
+}
+
+// meaningful clears what means nothing in a completion, or differs from run to run.
+func (p *pair) meaningful(wc *ibv.WC) {
+	wc.Timestamp, wc.VendorErr = 0, 0
+	if wc.Status != ibv.WCSuccess || !wc.Opcode.IsRecv() {
+		return
+	}
+	wc.PKeyIndex, wc.SLID, wc.SL, wc.DLIDPathBits = 0, 0, 0, 0
+	if p.typ != ibv.UD {
+		wc.SrcQPN = 0
+		wc.Flags &^= ibv.WCGRH
+	}
+}
+
+func (p *pair) name(e *end) string {
+	if e == p.a {
+		return "a"
+	}
+	return "b"
+}
+
+func (p *pair) close() error {
+	var errs []error
+	for w, ah := range p.ah {
+		if p.typ == ibv.UD && w != longQPN && w != closedAH {
+			errs = append(errs, ah.Close())
+		}
+	}
+	for _, e := range []*end{p.a, p.b} {
+		errs = append(errs, e.qp.Close())
+		if e.srq != nil {
+			errs = append(errs, e.srq.Close())
+		}
+		errs = append(errs, e.cq.Close(), e.mr.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func openHosts(rxe testutil.RXE) (hs [2]*host, err error) {
+	for i := range hs {
+		h := &host{}
+		if h.ctx, err = ibv.Open(rxe.Dev[i]); err != nil {
+			return hs, err
+		}
+		if h.pd, err = h.ctx.AllocPD(); err != nil {
+			return hs, err
+		}
+		if h.pd2, err = h.ctx.AllocPD(); err != nil {
+			return hs, err
+		}
+		hs[i] = h
+	}
+	return hs, nil
+}
+
+func (h *host) close() error { return errors.Join(h.pd.Close(), h.pd2.Close(), h.ctx.Close()) }

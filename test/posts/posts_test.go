@@ -1,0 +1,544 @@
+//go:build linux
+
+package posts
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// wireEnv is the file where a run notes what it posts, for package wire.
+const wireEnv = "PUREVERBS_POSTS_WIRE"
+
+func TestMain(m *testing.M) {
+	leak.Enable()
+	code := m.Run()
+	if open := leak.Open(); code == 0 && len(open) > 0 {
+		fmt.Fprintf(os.Stderr, "%d objects were not closed:\n%s\n", len(open), strings.Join(open, "\n"))
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// table is a run of the test.
+type table struct {
+	*testing.T
+	rxe   testutil.RXE
+	hosts [2]*host
+	anyAH *ibv.AH
+	noise []byte
+	texts map[textKey]string
+
+	recording bool
+	posted    *json.Encoder
+
+	cells, refused, completions, renewed, failures int
+	explained                                      [len(explanations)]int
+}
+
+// textKey names an error: the row, the kind of QP, and how many good work requests stand before.
+type textKey struct {
+	row
+	kind
+	index int
+}
+
+// The differences between the data paths that may be. Each has to occur.
+const (
+	ipChecksum = iota
+	ipChecksumText
+)
+
+var explanations = [...]string{
+	ipChecksum: "IPCsum on UD: libmlx5 takes the flag and, but on underlay QPs, does nothing about it; " +
+		"the direct path refuses what it would not do",
+	ipChecksumText: "an unknown flag on UD: the direct path's error says too that IPCsum needs DataPathOps",
+}
+
+func (t *table) explain(i int) { t.explained[i]++ }
+
+func (t *table) wire(p *pair, w *wqe) {
+	w.Device, w.QP, w.Cell = p.a.ctx.Name(), fmt.Sprintf("%#x", p.a.qp.Num()), p.cell
+	if err := t.posted.Encode(w); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRXE_Posts compares all ways to post with one another, with the model, and the data paths with each other.
+func TestRXE_Posts(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	if !rxe.Emulated {
+		t.Skip("compares the two data paths: runs on the emulated device only")
+	}
+	tab := newTable(t, rxe)
+	defer tab.close()
+	salt := os.Getenv(ibv.DataPathEnv) // other rows in the tier's other run
+	if name := os.Getenv(wireEnv); name != "" {
+		f, err := os.Create(name)
+		tab.must(err)
+		defer func() { tab.must(f.Close()) }()
+		tab.posted, tab.recording, salt = json.NewEncoder(f), true, "wire"
+	}
+	pairs := make(map[ibv.QPType][][]*pair) // by transport and kind, one for each engine
+	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD} {
+		for _, k := range allKinds {
+			var both []*pair
+			for _, engine := range []ibv.DataPath{ibv.DataPathOps, ibv.DataPathDirect} {
+				p, err := tab.newPair(engine, typ, k)
+				tab.must(err)
+				defer func() { tab.must(p.close()) }()
+				both = append(both, p)
+			}
+			pairs[typ] = append(pairs[typ], both)
+		}
+	}
+	full := os.Getenv("PUREVERBS_FULL") != ""
+	rows := trials(full, salt)
+	texts := 0
+	for _, tr := range rows {
+		texts += len(tab.texts)
+		clear(tab.texts)
+		for _, m := range manners {
+			for _, alone := range []bool{true, false} {
+				var at []*pair
+				for k := range allKinds {
+					if tr.kinds>>k&1 != 0 {
+						at = append(at, pairs[tr.typ][k]...)
+					}
+				}
+				tab.cell(at, tr.row, m, alone)
+				if tab.failures >= 10 {
+					t.Fatal("that is enough")
+				}
+			}
+		}
+	}
+	for _, of := range pairs {
+		for _, both := range of {
+			for _, p := range both {
+				tab.finish(p)
+			}
+		}
+	}
+	for i, n := range tab.explained {
+		t.Logf("%d times: %s", n, explanations[i])
+		if n == 0 {
+			t.Error("that did not happen: it explains nothing")
+		}
+	}
+	t.Logf("%d rows, %d cells, %d refused; %d errors of posting, %d completions, %d times connected again", len(rows),
+		tab.cells, tab.refused, texts, tab.completions, tab.renewed)
+	if tab.cells < 80_000 || tab.cells-tab.refused < 15_000 || tab.completions < 120_000 {
+		t.Error("that is too little: nothing was tested")
+	}
+}
+
+// newTable opens the two devices.
+func newTable(t *testing.T, rxe testutil.RXE) *table {
+	tab := &table{T: t, rxe: rxe, texts: make(map[textKey]string), noise: make([]byte, 8192)}
+	r := rand.New(rand.NewPCG(3, 4))
+	for i := range tab.noise {
+		tab.noise[i] = byte(r.Uint32())
+	}
+	var err error
+	tab.hosts, err = openHosts(rxe)
+	tab.must(err)
+	gid, err := tab.hosts[1].ctx.QueryGID(rxe.Port, rxe.GID)
+	tab.must(err)
+	tab.anyAH, err = tab.hosts[0].pd.CreateAH(&ibv.AHAttr{Port: rxe.Port, Global: true, DGID: gid,
+		SGIDIndex: uint8(rxe.GID), HopLimit: 1})
+	tab.must(err)
+	return tab
+}
+
+func (t *table) close() {
+	t.must(t.anyAH.Close())
+	for _, h := range t.hosts {
+		t.must(h.close())
+	}
+}
+
+func (t *table) must(err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (t *table) fail(p *pair, err error) {
+	t.Helper()
+	t.failures++
+	t.Errorf("%v: %s: %v", p, p.cell, err)
+	// Go on from a known state.
+	p.headers = p.headers[:0]
+	p.b.recvs = nil
+	if p.srq {
+		t.Fatal("its SRQ cannot be emptied")
+	}
+	for _, e := range []*end{p.a, p.b} {
+		e.image = slices.Clone(e.mr.Bytes())
+	}
+	if err := p.renew(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cell posts a row in one manner on pairs, all at once, and then looks what came of it.
+func (t *table) cell(at []*pair, r row, m manner, alone bool) {
+	var busy []*pair
+	for _, p := range at {
+		posted, err := p.start(r, m, alone)
+		if err != nil {
+			t.fail(p, err)
+		} else if posted {
+			busy = append(busy, p)
+		}
+	}
+	for _, p := range busy {
+		t.finish(p)
+	}
+}
+
+func (t *table) finish(p *pair) {
+	if err := p.end(); err != nil {
+		t.fail(p, err)
+	}
+}
+
+// manner is a way to post.
+type manner int
+
+const (
+	postSend manner = iota
+	method          // the method of Batch that says it
+	add             // Batch.Add
+)
+
+var manners = []manner{postSend, method, add}
+
+func (m manner) String() string { return [...]string{"PostSend", "a Batch's method", "Batch.Add"}[m] }
+
+// start posts a cell. It reports whether there is anything to wait for.
+func (p *pair) start(r row, m manner, alone bool) (bool, error) {
+	p.cell = fmt.Sprintf("%v by %v, alone %v", r, m, alone)
+	cell := p.job(r)
+	if m == method && !p.method(nil, &cell.wr) {
+		return false, nil
+	}
+	p.t.cells++
+	p.shuffle()
+	jobs := []*job{cell}
+	if !alone {
+		jobs = []*job{p.neighbour(r, 0), cell, p.neighbour(r, 1)}
+	}
+	n, err := p.post(jobs, m)
+	accepted := len(jobs)
+	for i, j := range jobs {
+		ms := p.mistakes(j)
+		if len(ms) == 0 {
+			if p.engine == ibv.DataPathOps && p.typ == ibv.UD && j.wr.Flags&ibv.IPCsum != 0 {
+				p.t.explain(ipChecksum)
+			}
+			continue
+		}
+		if err == nil {
+			return false, fmt.Errorf("it was posted, but is wrong: %+v", ms)
+		}
+		if bad := p.judge(r, err, ms, i, m, len(jobs)); bad != nil {
+			return false, bad
+		}
+		if accepted = i; m != postSend {
+			accepted = 0
+		}
+		p.t.refused++
+		err = nil
+		break
+	}
+	if err != nil || n != accepted {
+		return false, fmt.Errorf("%d posted, want %d: %v", n, accepted, err)
+	}
+	for _, j := range jobs[:accepted] {
+		p.execute(j)
+	}
+	for _, j := range jobs[:accepted] {
+		if !j.copies() || j.wr.Inline != nil {
+			continue
+		}
+		for _, s := range j.wr.SGEs { // its memory is free
+			at := int(s.Addr - p.a.mr.Addr())
+			for _, b := range [][]byte{p.a.image, p.a.mr.Bytes()} {
+				for k := range b[at : at+int(s.Length)] {
+					b[at+k] ^= 0xa5
+				}
+			}
+		}
+	}
+	if accepted == 0 {
+		// A good one after it: not after each, that would take long.
+		p.idle++
+		return p.idle >= 16, nil
+	}
+	return true, nil
+}
+
+// job makes the work request of a row.
+func (p *pair) job(r row) *job {
+	id := p.nextID()
+	j := &job{outside: r.remote == outside, badKey: r.remote == wrongKey, otherPD: r.way == otherPD,
+		closed: r.way == closedAH}
+	mem := p.b.mr.Remote()
+	at := uint64(id % 16 * 8)
+	j.wr = ibv.SendWR{
+		ID: id, Opcode: r.op, Flags: r.flags, Remote: mem.At(at), Imm: 0x01020304 + uint32(id)<<8, InvalidateRKey: 0x55660077,
+		CompareAdd: uint64(id) * 0x0102030405060708, Swap: uint64(id) * 0x1716151413121110,
+	}
+	if r.op == ibv.OpCompareSwap && id%2 == 0 { // the comparison holds: the memory is shuffled by the id
+		off := int(p.id*17+31) % 509
+		j.wr.CompareAdd = binary.NativeEndian.Uint64(p.t.noise[off+int(at):])
+	}
+	switch r.remote {
+	case outside:
+		j.wr.Remote = mem.At(sizeB + 1)
+	case wrongKey:
+		j.wr.Remote.RKey ^= 0x550000
+	}
+	p.address(&j.wr, r.way)
+	mr := p.a.mr
+	top := p.a.qp.Cap().MaxInline
+	noise := func(n int) []byte { return slices.Clone(p.t.noise[int(id%999):][:n]) }
+	switch r.data {
+	case one:
+		j.wr.SGEs = []ibv.SGE{mr.SGE(101, 1)}
+	case eight:
+		j.wr.SGEs = []ibv.SGE{mr.SGE(64, 8)}
+	case hundred:
+		j.wr.SGEs = []ibv.SGE{mr.SGE(33, 100)}
+	case zero:
+		j.wr.SGEs = []ibv.SGE{mr.SGE(8, 0)}
+	case two:
+		j.wr.SGEs = []ibv.SGE{mr.SGE(300, 13), mr.SGE(200, 37)}
+	case many:
+		for i := range p.a.qp.Cap().MaxSendSGE + 1 {
+			j.wr.SGEs = append(j.wr.SGEs, mr.SGE(i*4, 4))
+		}
+	case gib2:
+		j.wr.SGEs = []ibv.SGE{{Addr: mr.Addr(), Length: 1 << 31, LKey: mr.LKey()}}
+	case gib4:
+		j.wr.SGEs = []ibv.SGE{{Addr: mr.Addr(), Length: 1<<32 - 1, LKey: mr.LKey()}}
+	case late:
+		j.wr.SGEs = []ibv.SGE{mr.SGE(64, 8), {Addr: mr.Addr(), Length: 1<<31 + 5, LKey: mr.LKey()}}
+	case before:
+		j.wr.SGEs, j.sge = []ibv.SGE{mr.SGE(-1, 8)}, "MR.SGE(-1, 8)"
+	case beyond:
+		j.wr.SGEs, j.sge = []ibv.SGE{mr.SGE(sizeA-3, 4)}, fmt.Sprintf("MR.SGE(%d, 4)", sizeA-3)
+	case huge:
+		j.wr.SGEs, j.sge = []ibv.SGE{mr.SGE(0, 1<<32)}, "MR.SGE(0, 4 GiB or more)"
+	case inShort:
+		j.wr.Inline = noise(5)
+	case inBlock:
+		j.wr.Inline = noise(20 + int(id%32))
+	case inLong:
+		j.wr.Inline = noise(min(top, 150))
+	case inTooLong:
+		j.wr.Inline = noise(top + 1)
+	case inEmpty:
+		j.wr.Inline = []byte{}
+	case both:
+		j.wr.Inline, j.wr.SGEs = noise(5), []ibv.SGE{mr.SGE(64, 8)}
+	}
+	return j
+}
+
+// neighbour is a good work request, as like the row's as can be, so that both may be built in one run.
+func (p *pair) neighbour(r row, i int) *job {
+	if !r.known() || r.op == ibv.OpSendInv || r.op == ibv.OpLocalInv {
+		r.op = ibv.OpSend
+	}
+	id := p.nextID()
+	j := &job{wr: ibv.SendWR{
+		ID: id, Opcode: r.op, Flags: r.flags & 7, SGEs: []ibv.SGE{p.a.mr.SGE(400+i*16, 8)},
+		Remote: p.b.mr.Remote().At(uint64(400 + i*16)),
+		Imm:    0x11223344 + uint32(id), CompareAdd: 3, Swap: id,
+	}}
+	if (r.data == inShort || r.data == inBlock || r.data == inLong) && in(r.op, inlineOps) && p.a.qp.Cap().MaxInline >= 3 {
+		j.wr.SGEs, j.wr.Inline = nil, slices.Clone(p.t.noise[id%100:][:3])
+	}
+	if p.typ == ibv.UD {
+		p.address(&j.wr, theAH)
+	}
+	return j
+}
+
+// post posts work requests in a manner, and returns how many were taken. What was copied is overwritten as soon as
+// it may be.
+func (p *pair) post(jobs []*job, m manner) (int, error) {
+	wrs := make([]ibv.SendWR, len(jobs))
+	for i, j := range jobs {
+		wrs[i] = j.wr
+		wrs[i].SGEs, wrs[i].Inline = slices.Clone(j.wr.SGEs), slices.Clone(j.wr.Inline)
+	}
+	spoil := func(wr *ibv.SendWR) {
+		for k := range wr.Inline {
+			wr.Inline[k] = 0xee
+		}
+		for k := range wr.SGEs {
+			wr.SGEs[k] = ibv.SGE{Addr: 1, Length: 2, LKey: 3}
+		}
+		*wr = ibv.SendWR{ID: 1 << 50, Opcode: ibv.OpSend}
+	}
+	if m == postSend {
+		n, err := p.a.qp.PostSend(wrs)
+		for i := range wrs {
+			spoil(&wrs[i])
+		}
+		return n, err
+	}
+	b := p.batch
+	for i := range wrs {
+		if m == add || !p.method(b, &wrs[i]) {
+			b.Add(&wrs[i])
+		}
+		spoil(&wrs[i])
+	}
+	if b.Len() != len(jobs) {
+		return 0, fmt.Errorf("the batch has %d work requests, want %d", b.Len(), len(jobs))
+	}
+	err := b.Post()
+	n, left := len(jobs), 0
+	if err != nil {
+		var pe *ibv.PostError
+		if !errors.As(err, &pe) || pe.Total != len(jobs) {
+			return 0, fmt.Errorf("%T %v, want a *PostError of %d", err, err, len(jobs))
+		}
+		n, left = pe.Accepted, len(jobs)-pe.Accepted
+	}
+	if b.Len() != left {
+		return n, fmt.Errorf("%d work requests are left in the batch, want %d; %v", b.Len(), left, err)
+	}
+	b.Reset()
+	return n, err
+}
+
+// method adds a work request by the method of Batch that says it, if there is one; with a nil Batch it only says so.
+func (p *pair) method(b *ibv.Batch, wr *ibv.SendWR) bool {
+	inline := wr.Inline != nil && len(wr.SGEs) == 0
+	one := len(wr.SGEs) == 1 && wr.Inline == nil
+	var s ibv.SGE
+	if one {
+		s = wr.SGEs[0]
+	}
+	var do func()
+	switch op := wr.Opcode; {
+	case op == ibv.OpSend && inline && wr.AH == nil:
+		do = func() { b.SendInline(wr.ID, wr.Flags, wr.Inline) }
+	case op == ibv.OpWrite && inline && wr.AH == nil:
+		do = func() { b.WriteInline(wr.ID, wr.Flags, wr.Inline, wr.Remote) }
+	case op == ibv.OpLocalInv && wr.Inline == nil && len(wr.SGEs) == 0 && wr.AH == nil:
+		do = func() { b.LocalInv(wr.ID, wr.Flags, wr.InvalidateRKey) }
+	case !one:
+	case op == ibv.OpSend && wr.AH != nil:
+		do = func() { b.SendTo(wr.ID, wr.Flags, s, wr.AH, wr.RemoteQPN, wr.RemoteQKey) }
+	case op == ibv.OpSendImm && wr.AH != nil:
+		do = func() { b.SendImmTo(wr.ID, wr.Flags, s, wr.Imm, wr.AH, wr.RemoteQPN, wr.RemoteQKey) }
+	case wr.AH != nil:
+	case op == ibv.OpSend:
+		do = func() { b.Send(wr.ID, wr.Flags, s) }
+	case op == ibv.OpSendImm:
+		do = func() { b.SendImm(wr.ID, wr.Flags, s, wr.Imm) }
+	case op == ibv.OpSendInv:
+		do = func() { b.SendInv(wr.ID, wr.Flags, s, wr.InvalidateRKey) }
+	case op == ibv.OpWrite:
+		do = func() { b.Write(wr.ID, wr.Flags, s, wr.Remote) }
+	case op == ibv.OpWriteImm:
+		do = func() { b.WriteImm(wr.ID, wr.Flags, s, wr.Remote, wr.Imm) }
+	case op == ibv.OpRead:
+		do = func() { b.Read(wr.ID, wr.Flags, s, wr.Remote) }
+	case op == ibv.OpCompareSwap:
+		do = func() { b.CompareSwap(wr.ID, wr.Flags, s, wr.Remote, wr.CompareAdd, wr.Swap) }
+	case op == ibv.OpFetchAdd:
+		do = func() { b.FetchAdd(wr.ID, wr.Flags, s, wr.Remote, wr.CompareAdd) }
+	}
+	if do != nil && b != nil {
+		do()
+	}
+	return do != nil
+}
+
+// judge compares an error with the mistakes that it may name, and with the errors of the other ways and of the other
+// data path.
+func (p *pair) judge(r row, err error, ms []mistake, i int, m manner, total int) error {
+	var (
+		ae *ibv.ArgError
+		le *ibv.LimitError
+		oe *ibv.OpError
+	)
+	var inner error
+	named := func(x mistake) bool {
+		switch {
+		case x.closed:
+			if errors.Is(err, ibv.ErrClosed) && errors.As(err, &oe) {
+				inner = &ibv.OpError{Op: "use ah", Object: "ah", Err: ibv.ErrClosed}
+				return true
+			}
+		case x.limited:
+			if errors.As(err, &le) && *le == (ibv.LimitError{What: x.what, Asked: x.asked, Limit: x.limit, Where: le.Where}) {
+				inner = le
+				return errors.Is(err, syscall.EINVAL)
+			}
+		case errors.As(err, &ae) && ae.Arg == x.what && (x.got == "" || ae.Got == x.got):
+			inner = ae
+			return errors.Is(err, syscall.EINVAL) && ae.Want != ""
+		}
+		return false
+	}
+	if !slices.ContainsFunc(ms, named) {
+		return fmt.Errorf("refused with %T %v, want one of %+v", err, err, ms)
+	}
+	// How the error is told.
+	text := err.Error()
+	if !slices.ContainsFunc(ms, func(x mistake) bool { return x.closed }) {
+		what := fmt.Sprintf("work request %d", i)
+		name := strings.TrimPrefix(p.a.qp.String(), "qp of ")
+		want := fmt.Sprintf("post send %s: %s: %v", name, what, inner)
+		if m != postSend {
+			want = fmt.Sprintf("post batch %s: 0 of %d work requests taken: %v (%s)", name, total, inner, what)
+		}
+		if text != want {
+			return fmt.Errorf("the error is\n%s, want\n%s", text, want)
+		}
+	}
+	return p.sameText(r, i, inner.Error(), ae)
+}
+
+// sameText compares with what was said of the same before.
+func (p *pair) sameText(r row, index int, text string, ae *ibv.ArgError) error {
+	name := strings.TrimPrefix(p.a.qp.String(), "qp of ")
+	text = strings.ReplaceAll(text, name, "QP")
+	text = strings.ReplaceAll(text, fmt.Sprintf("%#x", p.b.mr.Addr()+sizeB+1), "ADDRESS")
+	text = strings.ReplaceAll(text, fmt.Sprint(p.b.qp.Num()|1<<24), "QPN")
+	key := textKey{r, p.kind, index}
+	if ae != nil && p.typ == ibv.UD && ae.Arg == "Flags" {
+		p.t.explain(ipChecksumText)
+		text = strings.ReplaceAll(strings.ReplaceAll(text, "; IPCsum needs CQs made with DataPathOps", ""), ", IPCsum", "")
+	}
+	if p.typ == ibv.UD && r.flags&ibv.IPCsum != 0 {
+		return nil // refused for it on the direct path, and for something else, or not, on the other
+	}
+	if before, ok := p.t.texts[key]; ok && before != text {
+		return fmt.Errorf("the error is told as\n%s, elsewhere as\n%s", text, before)
+	}
+	p.t.texts[key] = text
+	return nil
+}

@@ -1,0 +1,230 @@
+//go:build linux
+
+package posts
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// row is one kind of work request for a transport. Numbers are places in the lists below.
+type row struct {
+	typ    ibv.QPType
+	op     ibv.Opcode
+	flags  ibv.SendFlags
+	data   data
+	remote remote
+	way    way
+}
+
+func (r row) String() string {
+	return fmt.Sprintf("%v %v %v, %v, %v, %v", r.typ, r.op, r.flags, r.data, r.remote, r.way)
+}
+
+// opcodes are all that package ibv names, and some that it does not.
+var opcodes = []ibv.Opcode{
+	ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd,
+	ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv,
+	ibv.OpTSO, ibv.OpDriver1, 12, 13, ibv.OpFlush, ibv.OpAtomicWrite, 16, 34, 258, 1<<32 - 1,
+}
+
+// takes are the opcodes that verbs allow on a transport (InfiniBand specification, table 38; ibv_post_send(3)), less
+// those that this library has no use for.
+var takes = map[ibv.QPType][]ibv.Opcode{
+	ibv.RC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd,
+		ibv.OpLocalInv, ibv.OpSendInv},
+	ibv.UC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpLocalInv},
+	ibv.UD: {ibv.OpSend, ibv.OpSendImm},
+}
+
+const unknownFlag ibv.SendFlags = 1 << 5
+
+// allFlags are all combinations of what is known and a bit that is not.
+const allFlags = unknownFlag<<1 - 1
+
+// data is what a work request sends, or where it puts what it gets.
+type data int
+
+const (
+	noData    data = iota
+	one            // an SGE of 1 byte
+	eight          // of 8
+	hundred        // of 100
+	zero           // of none
+	two            // two SGEs
+	many           // more SGEs than the QP takes
+	gib2           // an SGE of 2 GiB
+	gib4           // of 4 GiB - 1
+	late           // a good one, and then one of 2 GiB
+	before         // MR.SGE from a negative offset
+	beyond         // MR.SGE beyond the end
+	huge           // MR.SGE of 4 GiB
+	inShort        // Inline, a few bytes
+	inBlock        // 20 to 51, around what fits in the first block of a WQE
+	inLong         // as many as the QP takes
+	inTooLong      // one more
+	inEmpty        // not nil, and empty
+	both           // Inline and an SGE
+	dataKinds
+)
+
+func (d data) String() string {
+	return [...]string{"no data", "1 byte", "8 bytes", "100 bytes", "an empty SGE", "2 SGEs", "too many SGEs", "2 GiB",
+		"4 GiB - 1", "2 GiB in the second SGE",
+		"MR.SGE(-1, 8)", "MR.SGE beyond the end", "MR.SGE of 4 GiB", "short Inline", "Inline to the end of a block",
+		"long Inline", "too long Inline", "empty Inline", "Inline and an SGE"}[d]
+}
+
+// remote is the peer's memory that a work request names.
+type remote int
+
+const (
+	right    remote = iota
+	outside         // RemoteMemory.At beyond the end
+	wrongKey        // not the peer's key
+	remotes
+)
+
+func (r remote) String() string { return [...]string{"", "remote beyond the end", "wrong rkey"}[r] }
+
+// way is what a work request says of the way to a peer.
+type way int
+
+const (
+	noAH     way = iota
+	theAH        // the one of the peer
+	otherPD      // an AH of another PD
+	closedAH     // one that is closed
+	longQPN      // a QPN of more than 24 bits
+	ways
+)
+
+func (w way) String() string {
+	return [...]string{"no AH", "AH", "AH of another PD", "closed AH", "QPN of 25 bits"}[w]
+}
+
+// plain is the row of a transport and an opcode with which nothing is wrong.
+func plain(typ ibv.QPType, op ibv.Opcode) row {
+	r := row{typ: typ, op: op, flags: ibv.Signaled, data: eight}
+	if op == ibv.OpLocalInv {
+		r.data = noData
+	}
+	if typ == ibv.UD {
+		r.way = theAH
+	}
+	return r
+}
+
+// off is in how many respects a row differs from the plain one.
+func (r row) off() (n int) {
+	p := plain(r.typ, r.op)
+	for _, differs := range []bool{r.flags != p.flags, r.data != p.data, r.remote != p.remote, r.way != p.way} {
+		if differs {
+			n++
+		}
+	}
+	return n
+}
+
+// known reports whether the transport takes the opcode.
+func (r row) known() bool {
+	for _, op := range takes[r.typ] {
+		if op == r.op {
+			return true
+		}
+	}
+	return false
+}
+
+func (r row) hash(salt string) uint32 {
+	h := fnv.New32a()
+	_, _ = fmt.Fprintf(h, "%s %d %d %d %d %d %d", salt, r.typ, r.op, r.flags, r.data, r.remote, r.way)
+	return h.Sum32()
+}
+
+// trial is a row and the kinds of QP that it is tried on, as bits.
+type trial struct {
+	row
+	kinds uint8
+}
+
+// Quick takes of the product, where the transport takes the opcode,
+//   - on all kinds of QP: what differs from the plain row of its opcode in its data, its remote side or its way, or
+//     not at all;
+//   - on two kinds: what differs in its flags;
+//   - on one kind: one in six of those that differ in two respects, and one in 200 of the others;
+//
+// and where it does not, one in 40 of those that differ in one respect at most, and one in 2000 of the others. Which
+// they are, and which kinds of QP, is chosen by a hash of the row and salt.
+func quick(r row, salt string) (kinds uint8) {
+	h := r.hash(salt)
+	kind := uint8(1) << (h >> 16 % uint32(len(allKinds)))
+	one := func(in uint32) uint8 {
+		if h%in != 0 {
+			return 0
+		}
+		return kind
+	}
+	p := plain(r.typ, r.op)
+	switch off := r.off(); {
+	case !r.known():
+		return one(map[bool]uint32{true: 40, false: 2000}[off <= 1])
+	case off <= 1 && r.flags == p.flags:
+		return 1<<len(allKinds) - 1
+	case off == 1:
+		return kind | kind<<4 | kind>>4
+	case off == 2:
+		return one(6)
+	}
+	return one(200)
+}
+
+// trials makes the rows of a run, in an order that is random and always the same.
+func trials(full bool, salt string) (ts []trial) {
+	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD} {
+		last := theAH
+		if typ == ibv.UD {
+			last = ways - 1
+		}
+		for _, op := range opcodes {
+			for flags := range allFlags + 1 {
+				for d := range dataKinds {
+					for rem := range remotes {
+						for w := range last + 1 {
+							t := trial{row: row{typ, op, flags, d, rem, w}, kinds: 1<<len(allKinds) - 1}
+							if !full {
+								t.kinds = quick(t.row, salt)
+							} else if t.off() > 2 { // on one kind of QP
+								t.kinds = 1 << (t.hash(salt) >> 16 % uint32(len(allKinds)))
+							}
+							if t.kinds != 0 {
+								ts = append(ts, t)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(ts), func(i, k int) { ts[i], ts[k] = ts[k], ts[i] })
+	return ts
+}
+
+// kind is what QPs differ in.
+type kind struct {
+	srq       bool
+	inline    int
+	signalAll bool
+}
+
+var allKinds = [...]kind{
+	{false, 0, false}, {true, 0, false}, {false, 64, false}, {true, 64, false}, {false, 0, true}, {true, 0, true},
+	{false, 64, true}, {true, 64, true},
+}
+
+func (k kind) String() string {
+	return fmt.Sprintf("SRQ %v, MaxInline %d, SignalAll %v", k.srq, k.inline, k.signalAll)
+}
