@@ -274,3 +274,33 @@ func TestResize(t *testing.T) {
 	}
 	p.r.clean()
 }
+
+// TestResize_Unpolled makes a CQ smaller than what is in it: refused, and nothing is lost.
+func TestResize_Unpolled(t *testing.T) {
+	p := newPair(t, qpOpts{}, nil)
+	q, small := p.acq, p.r.a.alloc(4*64)
+	for range 4 {
+		p.qa.send(opNOP, signaled, 0)
+		p.r.settle()
+	}
+	resize := func() unix.Errno {
+		_, e := p.a.ctx.ResizeCQ(q.q.Handle, 3, va(small), 64)
+		return e
+	}
+	if e := resize(); e != unix.EINVAL {
+		t.Errorf("four completions into a ring of four: %v", e)
+	}
+	if c := q.want(0, -1); c.counter() != 0 {
+		t.Errorf("the first has counter %d", c.counter())
+	}
+	if e := resize(); e != 0 {
+		t.Errorf("three completions into a ring of four: %v", e)
+	}
+	for i := range 3 {
+		if c := q.want(0, -1); c.counter() != uint16(i+1) {
+			t.Errorf("completion %d has counter %d", i+1, c.counter())
+		}
+	}
+	q.want(cqeResize, -1)
+	p.r.clean()
+}

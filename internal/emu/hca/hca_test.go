@@ -18,7 +18,10 @@ import (
 )
 
 // nobody is an engine that only counts what it is told.
-type nobody struct{ qps, cqs, srqs, revoked, left int }
+type nobody struct {
+	qps, cqs, srqs, revoked, left int
+	unpolled                      uint32
+}
 
 func (n *nobody) UARAdded(*UAR)                         {}
 func (n *nobody) UARRemoved(*UAR)                       {}
@@ -32,6 +35,7 @@ func (n *nobody) CQResized(*CQ, uint64, uint32, uint32) {}
 func (n *nobody) SRQCreated(*SRQ)                       { n.srqs++ }
 func (n *nobody) SRQDestroyed(*SRQ)                     { n.srqs-- }
 func (n *nobody) SRQLimitArmed(*SRQ)                    {}
+func (n *nobody) CQUnpolled(*CQ) uint32                 { return n.unpolled }
 func (n *nobody) KeyRevoked(*MKey)                      { n.revoked++ }
 func (n *nobody) PortChanged(*Port)                     {}
 
@@ -483,6 +487,43 @@ func TestMR(t *testing.T) {
 			t.Fatal("a key came back at once")
 		}
 		b.is("dereg", c.DeregMR(n.Handle), 0)
+	}
+}
+
+// TestResizeCQ asks for what there is no room for.
+func TestResizeCQ(t *testing.T) {
+	b := newBench(t)
+	s := b.set(0)
+	resize := func(n uint32) unix.Errno {
+		_, e := s.c.ResizeCQ(s.cq.Handle, n, b.mem.base+65536, 64)
+		return e
+	}
+	b.is("to nothing", resize(0), unix.EINVAL)
+	b.is("of 16 to 16", resize(12), 0)
+	if s.cq.Buf != b.mem.base {
+		t.Error("a size that it has moved the CQ")
+	}
+	b.eng.unpolled = 8
+	b.is("eight into eight", resize(7), unix.EINVAL)
+	b.eng.unpolled = 16
+	b.is("a full one", resize(31), unix.EINVAL)
+	if s.cq.Entries != 16 || s.cq.Buf != b.mem.base {
+		t.Errorf("a resize that failed left %+v", s.cq)
+	}
+	b.eng.unpolled = 7
+	b.is("seven into eight", resize(7), 0)
+	if s.cq.Entries != 8 || s.cq.Buf != b.mem.base+65536 {
+		t.Errorf("%+v", s.cq)
+	}
+}
+
+// TestEventsNobodyTakes destroys a CQ whose program never asked for events: it has none to acknowledge, and would wait for ever to be told of one.
+func TestEventsNobodyTakes(t *testing.T) {
+	b := newBench(t)
+	s := b.set(0)
+	s.cq.Event(EventCQErr)
+	if _, n, e := s.c.DestroyCQ(s.cq.Handle); n != 0 || e != 0 {
+		t.Errorf("%d events, %v", n, e)
 	}
 }
 

@@ -57,6 +57,7 @@ func (noEngine) QPModified(*hca.QP, hca.QPState, hca.QPState) {}
 func (noEngine) QPDestroyed(*hca.QP)                          {}
 func (noEngine) CQCreated(*hca.CQ)                            {}
 func (noEngine) CQDestroyed(*hca.CQ)                          {}
+func (noEngine) CQUnpolled(*hca.CQ) uint32                    { return 0 }
 func (noEngine) CQResized(*hca.CQ, uint64, uint32, uint32)    {}
 func (noEngine) SRQCreated(*hca.SRQ)                          {}
 func (noEngine) SRQDestroyed(*hca.SRQ)                        {}
