@@ -19,14 +19,12 @@ var rnrTime = [32]int64{
 // local checks a local key and gives the memory under it.
 func (e *Engine) local(d *hca.Device, pd *hca.PD, lkey uint32, addr, n uint64, need hca.Access) (piece, bool) {
 	k := d.Key(lkey)
-	if k == nil || k.Free || k.PD != pd {
+	switch {
+	case k == nil:
 		return piece{}, false
-	}
-	switch k.Kind {
-	case hca.KeyNull:
+	case k.Kind == hca.KeyNull:
 		return piece{n: n, zero: true}, true
-	case hca.KeyMR:
-	default:
+	case k.Free || k.PD != pd || k.Kind != hca.KeyMR:
 		return piece{}, false
 	}
 	va, ok := k.Resolve(addr, n, need)
@@ -39,11 +37,8 @@ func (e *Engine) local(d *hca.Device, pd *hca.PD, lkey uint32, addr, n uint64, n
 // remoteKey checks a remote key as the responder does and gives the memory under it.
 func (e *Engine) remoteKey(peer *hca.QP, pd *hca.PD, rkey uint32, addr, n uint64, need hca.Access) (piece, bool) {
 	k := peer.Context.Device.Key(rkey)
-	if k == nil || k.Free || k.PD != pd || k.Kind == hca.KeyMW2 && k.QPN != peer.Num {
+	if k == nil || k.Free || k.PD != pd || k.Kind == hca.KeyNull || k.Kind == hca.KeyMW2 && k.QPN != peer.Num {
 		return piece{}, false
-	}
-	if k.Kind == hca.KeyNull {
-		return piece{n: n, zero: true}, true
 	}
 	va, ok := k.Resolve(addr, n, need)
 	if ok && e.c.Strict {

@@ -469,10 +469,36 @@ func TestMR(t *testing.T) {
 	if c.Device.Key(old) != k {
 		t.Error("a change that failed changed the key")
 	}
-	_, e = c.ReregMR(k.Handle, reregTrans|reregAccess, 0, b.mem.base, 4096, b.mem.base, AccessLocalWrite|AccessRemoteWrite)
-	b.is("moved", e, 0)
-	if c.Device.Key(old) != nil || c.Device.Key(k.Key) != k || b.eng.revoked != revoked+1 {
-		t.Error("the old key still fits")
+	pd2 := got(c.AllocPD())(b)
+	_, e = c.ReregMR(k.Handle, reregTrans|reregAccess|reregPD, pd2.Handle, b.mem.base, 4*4096, b.mem.base, AccessLocalWrite|AccessRemoteWrite)
+	b.is("moved, within the table", e, 0)
+	if c.Device.Key(old) != k || k.Key != old || b.eng.revoked != revoked+1 || k.PD != pd2 || k.Addr != b.mem.base || k.Len != 4*4096 {
+		t.Errorf("%+v", k)
+	}
+	b.is("the PD that it left", c.DeallocPD(pd2.Handle), unix.EBUSY)
+	_, e = c.ReregMR(k.Handle, reregAccess, 0, 0, 0, 0, AccessRemoteRead|AccessRelaxed)
+	b.is("other rights", e, 0)
+	_, e = c.ReregMR(k.Handle, reregPD, s.pd.Handle, 0, 0, 0, 0)
+	b.is("another PD", e, 0)
+	if k.Key != old || k.PD != s.pd || k.Access != AccessRemoteRead|AccessRelaxed || k.Len != 4*4096 {
+		t.Errorf("%+v", k)
+	}
+	b.is("the PD that it left", c.DeallocPD(pd2.Handle), 0)
+	for what, change := range map[string]func() unix.Errno{
+		"larger than the table": func() unix.Errno {
+			_, e := c.ReregMR(k.Handle, reregTrans, 0, b.mem.base+4095, 4*4096-4094, b.mem.base+4095, 0)
+			return e
+		},
+		"rights that no UMR changes": func() unix.Errno {
+			_, e := c.ReregMR(k.Handle, reregAccess, 0, 0, 0, 0, k.Access^AccessMWBind)
+			return e
+		},
+	} {
+		old := k.Key
+		b.is(what, change(), 0)
+		if c.Device.KeyAt(old>>8) != nil || c.Device.Key(k.Key) != k || k.Key>>8 == old>>8 {
+			t.Errorf("%s: key %#x became %#x", what, old, k.Key)
+		}
 	}
 	zero := got(c.RegMR(s.pd.Handle, b.mem.base+16, 64, b.mem.base+16, AccessZeroBased))(b)
 	if va, ok := zero.Resolve(8, 8, 0); !ok || va != b.mem.base+24 {

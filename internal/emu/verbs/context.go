@@ -18,8 +18,7 @@ const (
 	compVectors = 8
 	coreSupport = uint64(1) // IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS
 	libDynUAR   = 1 << 1
-	dumpFill    = 0x700 // the key that libmlx5 points NOPs at; no region ever has it
-	clockOffset = 0x90  // of the free-running clock in its page
+	clockOffset = 0x90 // of the free-running clock in its page
 )
 
 func getContext(c *call) unix.Errno {
@@ -74,7 +73,7 @@ func ucontext(d *hca.Device, cqeVersion uint8, room uapi.Room) uapi.AllocUcontex
 		QPTabSize: uint32(l.MaxQP), BfRegSize: 512, CacheLineSize: 64, MaxSqDescSz: 1024, MaxRqDescSz: 512, MaxSendWqebb: uint32(l.MaxQPWR),
 		MaxRecvWR: uint32(l.MaxQPWR), MaxSRQRecvWR: uint32(l.MaxSRQWR) + 1, NumPorts: uint16(len(d.Ports)), CompMask: uapi.RespCoreClock | uapi.RespDumpFill,
 		ResponseLength: fits[uapi.AllocUcontextResp](room), CQEVersion: min(cqeVersion, 1), CmdsSuppUhw: 3, ClockInfoVersions: uapi.ClockInfoV1,
-		HcaCoreClockOffset: clockOffset, LogUARSize: 12, NumUarsPerPage: 1, DumpFillMkey: dumpFill,
+		HcaCoreClockOffset: clockOffset, LogUARSize: 12, NumUarsPerPage: 1, DumpFillMkey: hca.NullKey,
 	}
 	if len(d.Ports) > 0 && d.Ports[0].Config.LinkLayer == config.Ethernet {
 		u.EthMinInline = 1 // none
