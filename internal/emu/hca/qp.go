@@ -69,6 +69,9 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		}
 	}
 	cap := &i.Cap
+	if i.SRQ != 0 || i.Type == XRCSend || i.Type == XRCRecv || cap.RecvWR == 0 { // no receive queue, whatever else is said of it
+		qp.Cap.RecvWR, qp.Cap.RecvSGE, i.RQCount, i.RQShift = 0, 0, 0, 0
+	}
 	power := func(n uint32) bool { return n&(n-1) == 0 }
 	switch {
 	case i.CreateFlags != 0:

@@ -16,6 +16,8 @@ const (
 	createSigAll        = 1 << 12 // the ioctl's only
 	createKnown         = createBlockLoopback | 1<<2 | 1<<3 | 1<<4 | 1<<8 | 1<<9 | createSourceQPN | 1<<11
 
+	sgeSize = 16
+
 	qpDriverFlags = uapi.QPFlagScatterCQE | uapi.QPFlagAllowScatter | uapi.QPFlagUARPage
 	noBFReg       = 1 << 31
 )
@@ -239,10 +241,10 @@ func queryQP(c *call, q *uapi.QueryQP) unix.Errno {
 		if e != 0 {
 			return v, e
 		}
-		a, k := &qp.Attr, &qp.Cap
+		a := &qp.Attr
+		// The receive queue as its ring has it. Of the send queue mlx5_ib tells nothing: only the library knows what its ring can hold.
 		return uapi.QueryQPResp{
-			Dest: attrDest(&a.AH), AltDest: attrDest(&a.AltAH), MaxSendWR: k.SendWR, MaxRecvWR: k.RecvWR, MaxSendSGE: k.SendSGE, MaxRecvSGE: k.RecvSGE,
-			MaxInlineData: k.Inline, Qkey: a.QKey, RqPSN: a.RQPSN, SqPSN: a.SQPSN, DestQPNum: a.DestQPN, QPAccessFlags: uint32(a.Access), PkeyIndex: a.PKeyIndex,
+			Dest: attrDest(&a.AH), AltDest: attrDest(&a.AltAH), MaxRecvWR: qp.RQ.Count, MaxRecvSGE: 1 << qp.RQ.Shift / sgeSize, Qkey: a.QKey, RqPSN: a.RQPSN, SqPSN: a.SQPSN, DestQPNum: a.DestQPN, QPAccessFlags: uint32(a.Access), PkeyIndex: a.PKeyIndex,
 			AltPkeyIndex: a.AltPKeyIndex, QPState: uint8(qp.State), CurQPState: uint8(qp.State), PathMTU: a.PathMTU, PathMigState: a.PathMigState,
 			MaxRdAtomic: a.MaxRdAtomic, MaxDestRdAtomic: a.MaxDestRdAtomic, MinRnrTimer: a.MinRNRTimer, PortNum: a.Port, Timeout: a.Timeout, RetryCnt: a.RetryCnt,
 			RnrRetry: a.RNRRetry, AltPortNum: a.AltPort, AltTimeout: a.AltTimeout, SqSigAll: bit(qp.SigAll),

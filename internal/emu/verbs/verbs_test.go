@@ -227,7 +227,7 @@ func (p *program) want(what string, got, want unix.Errno) {
 }
 
 // ucontextReq is what libmlx5 sends: version 2, version 1 of CQEs, 4K and dynamic doorbell pages.
-func ucontextReq() []byte { return le(16, 4, 1, 0, uint8(1), uint8(0), uint16(0), 0, uint64(3)) }
+func ucontextReq() []byte { return le(16, 4, 0, 0, uint8(1), uint8(0), uint16(0), 0, uint64(3)) }
 
 func (p *program) getContext() {
 	p.t.Helper()
@@ -361,7 +361,7 @@ func (p *program) qpDriver(uidx int) []byte {
 func (p *program) qp(pd, cq uint32) (handle, qpn uint32) {
 	p.t.Helper()
 	drv := p.qpDriver(0x123)
-	caps := le(32, 16, 2, 1, 64)
+	caps := le(32, 10, 2, 1, 64)
 	var e unix.Errno
 	switch p.abi {
 	case "ioctl":
@@ -444,6 +444,10 @@ func TestLifecycle(t *testing.T) {
 			p.must(e)
 			if u32(r, 96) != qpn || u32(r, 88) != 77 || r[108] != 3 || r[110] != 3 || r[117] != 14 || r[122] != 1 || r[24] != 3 {
 				t.Errorf("query_qp: % x", r)
+			}
+			// The ring has room for 16 receives of one piece each, whatever was asked for; of the send queue only the library knows.
+			if got := fmt.Sprint(u32(r, 64), u32(r, 68), u32(r, 72), u32(r, 76), u32(r, 80)); got != "0 16 0 1 0" {
+				t.Errorf("query_qp: capacity %s", got)
 			}
 			if _, e := p.destroy(4, 1, pd, 0); e != unix.EBUSY {
 				t.Errorf("dealloc_pd while in use: %v", e)
@@ -715,7 +719,13 @@ func TestRefusals(t *testing.T) {
 	p := open(t)
 	_, _, e := p.cmd(3, make([]byte, 8), 4, nil, 4)
 	p.want("alloc_pd before get_context", e, unix.EINVAL)
-	p.getContext()
+	for flags, what := range map[byte]string{1: "DevX", 2: "a flag that is none"} {
+		req := ucontextReq()
+		req[8] = flags
+		_, e = p.ioctl(0, 3, p.in(0x1000, req))
+		p.want("get_context with "+what, e, unix.EINVAL)
+	}
+	p.getContext() // the library goes on without
 	_, e = p.ioctl(0, 3, p.in(0x1000, ucontextReq()))
 	p.want("get_context again", e, unix.EINVAL)
 	pd := p.pd()
