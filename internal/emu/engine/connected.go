@@ -49,9 +49,6 @@ func (e *Engine) remoteKey(peer *hca.QP, pd *hca.PD, rkey uint32, addr, n uint64
 
 // localList puts the memory of a WQE's list in dst. It returns a syndrome, or 0.
 func (e *Engine) localList(qp *hca.QP, w *wqe, list []piece, need hca.Access) ([]piece, uint8) {
-	if len(w.hdr) > 0 {
-		list = append(list, piece{n: uint64(len(w.hdr)), inl: w.hdr})
-	}
 	for i := range w.sges[:w.nsge] {
 		s := &w.sges[i]
 		if s.inl != nil || s.n == 0 {
@@ -533,7 +530,7 @@ func (e *Engine) refuse(qp *hca.QP, w *wqe, peer *hca.QP, srq *hca.SRQ, nak, own
 			e.consume(peer, srq)
 		}
 	}
-	if qp.Type == hca.UC || qp.Type == hca.UD || qp.Type == hca.RawPacket {
+	if qp.Type == hca.UC || qp.Type == hca.UD {
 		e.finish(qp, w, w.n, 0)
 		e.commit()
 	} else {

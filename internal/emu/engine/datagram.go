@@ -11,7 +11,6 @@ import (
 
 const (
 	grhSize   = 40
-	maxFrame  = 9216
 	mcastLIDs = 0xc000
 )
 

@@ -108,7 +108,7 @@ func (b *bench) cqInit() *CQInit {
 
 func (b *bench) qpInit(pd *PD, cq *CQ, uar *UAR, typ QPType) *QPInit {
 	return &QPInit{PD: pd.Handle, Type: typ, SendCQ: cq.Handle, RecvCQ: cq.Handle, Cap: QPCap{SendWR: 4, RecvWR: 4, SendSGE: 1, RecvSGE: 1},
-		Buf: b.mem.base + 16384, DB: b.mem.base + 12288, SQBuf: b.mem.base + 65536, SQCount: 4, RQCount: 4, RQShift: 4, UARPage: uar.Index}
+		Buf: b.mem.base + 16384, DB: b.mem.base + 12288, SQCount: 4, RQCount: 4, RQShift: 4, UARPage: uar.Index}
 }
 
 func (b *bench) srqInit(pd *PD) *SRQInit {
@@ -173,17 +173,13 @@ TGT RTS RTS    | | CUR ALT ACCESS MINRNR MIG
 TGT RTS SQD    | | NOTIFY
 TGT SQD RTS    | | CUR ALT ACCESS MINRNR MIG
 TGT SQD SQD    | | PORT AV TIMEOUT DESTRD ALT ACCESS PKEY MINRNR MIG
-RAW RESET INIT | PORT |
-RAW INIT RTR   | |
-RAW RTR RTS    | | RATE
-RAW RTS RTS    | | RATE
 `
 
 var attrs = map[string]AttrMask{"CUR": AttrCurState, "NOTIFY": AttrSQDNotify, "ACCESS": AttrAccess, "PKEY": AttrPKeyIndex, "PORT": AttrPort, "QKEY": AttrQKey, "AV": AttrAV,
 	"MTU": AttrPathMTU, "TIMEOUT": AttrTimeout, "RETRY": AttrRetryCnt, "RNR": AttrRNRRetry, "RQPSN": AttrRQPSN, "RD": AttrMaxRdAtomic, "ALT": AttrAltPath,
 	"MINRNR": AttrMinRNRTimer, "SQPSN": AttrSQPSN, "DESTRD": AttrMaxDestRdAtomic, "MIG": AttrPathMigState, "DEST": AttrDestQPN, "RATE": AttrRateLimit}
 
-var types = map[string]QPType{"UD": UD, "UC": UC, "RC": RC, "INI": XRCSend, "TGT": XRCRecv, "RAW": RawPacket}
+var types = map[string]QPType{"UD": UD, "UC": UC, "RC": RC, "INI": XRCSend, "TGT": XRCRecv}
 
 func mask(words string) (m AttrMask) {
 	for w := range strings.FieldsSeq(words) {
@@ -331,17 +327,16 @@ func TestHandles(t *testing.T) {
 	s, other := b.set(0), b.set(1)
 	mr := got(s.c.RegMR(s.pd.Handle, b.mem.base, 64, b.mem.base, 0))(b)
 	all := map[string]func(h uint32) unix.Errno{
-		"dealloc_pd":   s.c.DeallocPD,
-		"dereg_mr":     s.c.DeregMR,
-		"dealloc_mw":   s.c.DeallocMW,
-		"destroy_ah":   s.c.DestroyAH,
-		"close_xrcd":   s.c.CloseXRCD,
-		"destroy_cq":   func(h uint32) unix.Errno { _, _, e := s.c.DestroyCQ(h); return e },
-		"destroy_qp":   func(h uint32) unix.Errno { _, e := s.c.DestroyQP(h); return e },
-		"destroy_srq":  func(h uint32) unix.Errno { _, e := s.c.DestroySRQ(h); return e },
-		"modify_qp":    func(h uint32) unix.Errno { return s.c.ModifyQP(h, &QPAttr{}, AttrState, Reset) },
-		"reg_mr":       func(h uint32) unix.Errno { _, e := s.c.RegMR(h, b.mem.base, 64, b.mem.base, 0); return e },
-		"destroy_flow": s.c.DestroyFlow,
+		"dealloc_pd":  s.c.DeallocPD,
+		"dereg_mr":    s.c.DeregMR,
+		"dealloc_mw":  s.c.DeallocMW,
+		"destroy_ah":  s.c.DestroyAH,
+		"close_xrcd":  s.c.CloseXRCD,
+		"destroy_cq":  func(h uint32) unix.Errno { _, _, e := s.c.DestroyCQ(h); return e },
+		"destroy_qp":  func(h uint32) unix.Errno { _, e := s.c.DestroyQP(h); return e },
+		"destroy_srq": func(h uint32) unix.Errno { _, e := s.c.DestroySRQ(h); return e },
+		"modify_qp":   func(h uint32) unix.Errno { return s.c.ModifyQP(h, &QPAttr{}, AttrState, Reset) },
+		"reg_mr":      func(h uint32) unix.Errno { _, e := s.c.RegMR(h, b.mem.base, 64, b.mem.base, 0); return e },
 	}
 	own := map[uint32]string{s.pd.Handle: "dealloc_pd reg_mr", s.cq.Handle: "destroy_cq", mr.Handle: "dereg_mr"}
 	for name, do := range all {

@@ -100,7 +100,6 @@ type QP struct {
 	RQ  Ring // Count 0: none or SRQ
 	UAR *UAR
 
-	flows          []*Flow
 	mcast          [][16]byte
 	AsyncDelivered uint32
 	opens          int  // XRC_RECV shared by ibv_open_qp
@@ -156,11 +155,4 @@ type SRQ struct {
 	AsyncDelivered uint32
 	refs           int
 	Run            SRQRun
-}
-
-// Flow is a steering rule that leads packets to a raw QP.
-type Flow struct {
-	QP     *QP
-	Handle uint32
-	Spec   []byte
 }

@@ -219,8 +219,6 @@ func kindOf(o any) uint64 {
 		return uapi.ObjSRQ
 	case *hca.AH:
 		return uapi.ObjAH
-	case *hca.Flow:
-		return uapi.ObjFlow
 	case *hca.XRCDRef:
 		return uapi.ObjXRCD
 	case *hca.UAR:
