@@ -269,11 +269,12 @@ func (e *Engine) written(p *pending) {
 func (e *Engine) came(cq *hca.CQ, n uint32) {
 	r := &cq.Run
 	r.ModN += n
-	if cq.ModCount <= 1 || r.ModN >= uint32(cq.ModCount) || r.Held { // held completions have the timer
+	off := cq.ModCount <= 1 || cq.ModPeriod == 0
+	if off || r.ModN >= uint32(cq.ModCount) || r.Held { // held completions have the timer
 		e.fire(cq)
 		return
 	}
-	if !r.Timed && cq.ModPeriod > 0 {
+	if !r.Timed {
 		r.Timed = true
 		e.after(int64(cq.ModPeriod)*1000, nil, cq)
 	}

@@ -207,6 +207,21 @@ func TestModeration(t *testing.T) {
 	p.r.clean()
 }
 
+// TestModeration_Off sets one half of it, which is none: with no period to end it, a program would wait for completions that may never come.
+func TestModeration_Off(t *testing.T) {
+	for _, m := range [][2]uint16{{3, 0}, {0, 2000}, {1, 2000}} {
+		p := newPair(t, qpOpts{}, nil)
+		p.acq.q.ModCount, p.acq.q.ModPeriod = m[0], m[1]
+		p.acq.arm(false)
+		p.r.settle()
+		p.qa.send(opNOP, signaled, 0)
+		p.r.settle()
+		if !p.a.got() {
+			t.Errorf("count %d, period %d: no event", m[0], m[1])
+		}
+	}
+}
+
 // TestModeration_Arm arms when some of what moderation waits for is there.
 func TestModeration_Arm(t *testing.T) {
 	p := newPair(t, qpOpts{}, nil)

@@ -95,9 +95,15 @@ func (c *Context) ResizeCQ(handle, entries uint32, buf uint64, size uint32) (*CQ
 	return cq, 0
 }
 
+// MaxCQPeriod is the longest period of moderation, in µs. C: MLX5_MAX_CQ_PERIOD.
+const MaxCQPeriod = 1<<12 - 1
+
 // ModifyCQ sets the moderation.
 func (c *Context) ModifyCQ(handle uint32, count, period uint16) unix.Errno {
 	cq, e := c.CQ(handle)
+	if e == 0 && period > MaxCQPeriod {
+		e = unix.EINVAL
+	}
 	if e == 0 {
 		cq.ModCount, cq.ModPeriod = count, period
 	}

@@ -69,7 +69,7 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 		return e
 	}
 	x := uapi.ExQueryDeviceResp{Base: v, ResponseLength: fits[uapi.ExQueryDeviceResp](c.r.Out), TimestampMask: clockMask, HcaCoreClock: clockKHz,
-		DeviceCapFlagsEx: uint64(v.DeviceCapFlags), CQModerationCount: 0xffff, CQModerationPeriod: 0xfff}
+		DeviceCapFlagsEx: uint64(v.DeviceCapFlags), CQModerationCount: 0xffff, CQModerationPeriod: hca.MaxCQPeriod}
 	return first(reply(c, x), replyDriver(c, uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut)}))
 }
 

@@ -739,6 +739,10 @@ func TestRefusals(t *testing.T) {
 		_, _, e := p.cmd(0x80000000|24, le(uint64(0xbeef), pd, cq, cq, 0, le(32, 10, 2, 1, 64), uint8(1), typ, uint8(0), uint8(0), 0, 0, 0, 0), 40, p.qpDriver(0x123), 40)
 		p.want("create_qp of "+what, e, unix.EOPNOTSUPP)
 	}
+	for period, want := range map[uint16]unix.Errno{0: 0, 4095: 0, 4096: unix.EINVAL} {
+		_, _, e := p.cmd(0x80000000|57, le(cq, 1, uint16(16), period, 0), 0, nil, 0)
+		p.want(fmt.Sprintf("modify_cq, %d µs", period), e, want)
+	}
 	_, _, e = p.cmd(0x80000000|50, make([]byte, 24), 8, nil, 0)
 	p.want("create_flow", e, unix.EOPNOTSUPP)
 	p.want("reg_mr, remote write alone", reg(pd, start, 4096, start, 2), unix.EINVAL)
