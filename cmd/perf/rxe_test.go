@@ -344,12 +344,6 @@ func TestRXE_InteropStock(t *testing.T) {
 			if n++; v.name != "default size" && !here(vm, n) {
 				continue
 			}
-			if vm.Emulated && v.name == "events" && kind == "send lat" {
-				t.Run(stock+"/"+v.name, func(t *testing.T) {
-					t.Skip("perftest has one channel for both CQs and lives on which event comes first: runs in the SoftRoCE VM")
-				})
-				continue
-			}
 			size := v.size
 			if size == "" {
 				size = map[string]string{"bw": "65536", "lat": "2"}[k.metric]

@@ -40,6 +40,22 @@ func TestEmuStrict(t *testing.T) {
 	}
 }
 
+// TestEmuGranted runs a program that compares what it is granted with what it is told, and uses it.
+func TestEmuGranted(t *testing.T) {
+	bin := filepath.Join(t.TempDir(), "granted")
+	if out, err := exec.Command("gcc", "-O1", "-o", bin, "testdata/granted.c", "-libverbs", "-lmlx5").CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	for _, w := range []way{here, {"trixie", "trixie", false}, {"sid", "sid", false}} { // it wants a libc no older than this one
+		t.Run(w.name, func(t *testing.T) {
+			command := w.command(bin)
+			if out, err := w.emulate(t, nil, command...); err != nil || !strings.Contains(out, "all as it should be") {
+				t.Errorf("%v\n%s", err, tail(out))
+			}
+		})
+	}
+}
+
 // TestEmuFaults shows that programs notice each fault.
 func TestEmuFaults(t *testing.T) {
 	const rc = "ibv_rc_pingpong -g 3 -n 50 -c"

@@ -19,14 +19,12 @@ var rnrTime = [32]int64{
 // local checks a local key and gives the memory under it.
 func (e *Engine) local(d *hca.Device, pd *hca.PD, lkey uint32, addr, n uint64, need hca.Access) (piece, bool) {
 	k := d.Key(lkey)
-	if k == nil || k.Free || k.PD != pd {
+	switch {
+	case k == nil:
 		return piece{}, false
-	}
-	switch k.Kind {
-	case hca.KeyNull:
+	case k.Kind == hca.KeyNull:
 		return piece{n: n, zero: true}, true
-	case hca.KeyMR:
-	default:
+	case k.Free || k.PD != pd || k.Kind != hca.KeyMR:
 		return piece{}, false
 	}
 	va, ok := k.Resolve(addr, n, need)
@@ -39,11 +37,8 @@ func (e *Engine) local(d *hca.Device, pd *hca.PD, lkey uint32, addr, n uint64, n
 // remoteKey checks a remote key as the responder does and gives the memory under it.
 func (e *Engine) remoteKey(peer *hca.QP, pd *hca.PD, rkey uint32, addr, n uint64, need hca.Access) (piece, bool) {
 	k := peer.Context.Device.Key(rkey)
-	if k == nil || k.Free || k.PD != pd || k.Kind == hca.KeyMW2 && k.QPN != peer.Num {
+	if k == nil || k.Free || k.PD != pd || k.Kind == hca.KeyNull || k.Kind == hca.KeyMW2 && k.QPN != peer.Num {
 		return piece{}, false
-	}
-	if k.Kind == hca.KeyNull {
-		return piece{n: n, zero: true}, true
 	}
 	va, ok := k.Resolve(addr, n, need)
 	if ok && e.c.Strict {
@@ -54,9 +49,6 @@ func (e *Engine) remoteKey(peer *hca.QP, pd *hca.PD, rkey uint32, addr, n uint64
 
 // localList puts the memory of a WQE's list in dst. It returns a syndrome, or 0.
 func (e *Engine) localList(qp *hca.QP, w *wqe, list []piece, need hca.Access) ([]piece, uint8) {
-	if len(w.hdr) > 0 {
-		list = append(list, piece{n: uint64(len(w.hdr)), inl: w.hdr})
-	}
 	for i := range w.sges[:w.nsge] {
 		s := &w.sges[i]
 		if s.inl != nil || s.n == 0 {
@@ -538,7 +530,7 @@ func (e *Engine) refuse(qp *hca.QP, w *wqe, peer *hca.QP, srq *hca.SRQ, nak, own
 			e.consume(peer, srq)
 		}
 	}
-	if qp.Type == hca.UC || qp.Type == hca.UD || qp.Type == hca.RawPacket {
+	if qp.Type == hca.UC || qp.Type == hca.UD {
 		e.finish(qp, w, w.n, 0)
 		e.commit()
 	} else {

@@ -37,7 +37,7 @@ func (e *Engine) count(qp *hca.QP, opcode uint8, n uint64) {
 	case opWrite, opWriteImm:
 		asked(hca.RxWriteRequests)
 		move(here, there, n, mtu)
-	case opSend, opSendImm, opSendInval, opTSO:
+	case opSend, opSendImm, opSendInval:
 		move(here, there, n, mtu)
 	case opRead:
 		asked(hca.RxReadRequests)

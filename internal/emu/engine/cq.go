@@ -5,7 +5,6 @@ package engine
 import (
 	"encoding/binary"
 	"strconv"
-	"time"
 
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
@@ -212,6 +211,13 @@ func (e *Engine) consumer(cq *hca.CQ, v uint32) {
 		behind = 0
 	}
 	r.CI = r.PI - behind
+	const far = 1 << 30 // half of what a comparison of indices bears
+	if r.PI-r.Told > far {
+		r.Told = r.PI - far
+	}
+	if r.PI-r.LastSol > far {
+		r.LastSol = r.PI - far
+	}
 }
 
 // breakCQ is a CQ error: no completions any more, and the QPs that complete there cannot go on.
@@ -251,13 +257,21 @@ func (e *Engine) written(p *pending) {
 	if !r.Armed || r.SolOnly && !p.sol {
 		return
 	}
-	r.ModN++
-	if cq.ModCount > 1 && r.ModN < uint32(cq.ModCount) && !r.Timed && cq.ModPeriod > 0 {
+	e.came(cq, 1)
+}
+
+// came counts n completions that an armed CQ is to announce: at once, or moderated.
+func (e *Engine) came(cq *hca.CQ, n uint32) {
+	r := &cq.Run
+	r.ModN += n
+	off := cq.ModCount <= 1 || cq.ModPeriod == 0
+	if off || r.ModN >= uint32(cq.ModCount) || r.Held { // held completions have the timer
+		e.fire(cq)
+		return
+	}
+	if !r.Timed {
 		r.Timed = true
 		e.after(int64(cq.ModPeriod)*1000, nil, cq)
-	}
-	if cq.ModCount <= 1 || r.ModN >= uint32(cq.ModCount) {
-		e.fire(cq)
 	}
 }
 
@@ -268,7 +282,7 @@ func (e *Engine) fire(cq *hca.CQ) {
 		r.Timed = false
 		r.Timer++
 	}
-	r.Armed, r.ModN = false, 0
+	r.Armed, r.ModN, r.Told = false, 0, r.PI
 	r.SN = (r.SN + 1) & 3
 	e.notes = append(e.notes, cq)
 }
@@ -344,19 +358,15 @@ func (e *Engine) arm(cq *hca.CQ, ci, word uint32) {
 	if sol {
 		last = r.LastSol
 	}
-	if d := (last - from) & 0xffffff; d == 0 || d >= 0x800000 || r.Timed {
-		return
+	// What was neither polled nor announced counts as if it came now. The program has gone on since it rang: its record may say more than the arm word.
+	n := min(int32(last-r.Told), int32(last-r.CI), int32((last-from)<<8)>>8)
+	if n > 0 && sol {
+		n = 1 // how many more are solicited is not known
 	}
-	if r.Held { // its timer is in use
-		e.fire(cq)
-		return
+	if n > 0 {
+		e.came(cq, uint32(n))
 	}
-	// An interrupt takes its time: programs that arm before they poll live on the next completion's being there when they hear of the event.
-	r.Timed, r.ModN = true, 1
-	e.after(eventDelay, nil, cq)
 }
-
-const eventDelay = int64(100 * time.Microsecond)
 
 func u(v uint32) string   { return strconv.FormatUint(uint64(v), 10) }
 func hex(v uint32) string { return strconv.FormatUint(uint64(v), 16) }

@@ -58,8 +58,6 @@ func TestArm(t *testing.T) {
 	p.r.settle()
 	c.arm(false) // a completion is there already
 	p.r.settle()
-	time.Sleep(time.Duration(eventDelay))
-	p.r.settle()
 	if !p.a.got() {
 		t.Error("no event for a completion that came before the arming")
 	}
@@ -77,6 +75,96 @@ func TestArm(t *testing.T) {
 	if !p.r.violated(RuleCQArmSequence) {
 		t.Error("a wrong sequence number is not noticed")
 	}
+}
+
+// TestArm_Announced arms for completions of which the program heard already, and did not poll: they make no second event.
+func TestArm_Announced(t *testing.T) {
+	p := newPair(t, qpOpts{}, nil)
+	q, c := p.qa, p.acq
+	come := func(n int) {
+		for range n {
+			q.send(opNOP, signaled, 0)
+		}
+		p.r.settle()
+	}
+	arm := func() { c.arm(false); p.r.settle() }
+	heard := func(want bool, when string) {
+		t.Helper()
+		if p.a.got() != want {
+			t.Fatalf("an event: %v, want %v, %s", !want, want, when)
+		}
+		if want {
+			c.sn++
+		}
+	}
+	come(2)
+	arm()
+	heard(true, "two came before the arming")
+	arm()
+	heard(false, "armed without a poll")
+	c.next()
+	come(1)
+	heard(true, "a third came")
+	arm()
+	heard(false, "two of three are unpolled, both announced")
+	c.next()
+	c.next()
+	come(1)
+	heard(true, "a fourth came")
+	come(1)
+	c.next()
+	arm()
+	heard(true, "a fifth came between the event and the arming")
+	c.next()
+	arm()
+	heard(false, "all is polled")
+	come(1)
+	heard(true, "a sixth came")
+	come(1)
+	c.arm(false)
+	c.poll()
+	c.poll() // both were there at the arming
+	p.r.settle()
+	heard(false, "all was polled before the device saw the arming")
+	come(1)
+	heard(true, "it is armed all the same")
+
+	// After as many completions without an event, the next one is no old one.
+	c.q.Run.Told -= 1 << 31
+	come(1)
+	arm()
+	heard(true, "2^31 completions after the last event")
+	p.r.clean()
+}
+
+// TestArm_AnnouncedSolicited is the same with two kinds of arming.
+func TestArm_AnnouncedSolicited(t *testing.T) {
+	p := newPair(t, qpOpts{}, nil)
+	send := func(flags uint8) {
+		p.qb.recv(p.mb.sge(0, 64))
+		p.qa.send(opSend, flags, 0, p.ma.sge(0, 8))
+		p.r.settle()
+	}
+	c := p.bcq
+	c.arm(true)
+	p.r.settle()
+	send(solicited)
+	if !p.b.got() {
+		t.Fatal("no event")
+	}
+	c.sn++
+	send(0)
+	c.arm(true)
+	p.r.settle()
+	if p.b.got() {
+		t.Error("the solicited one was announced, the other is not solicited")
+	}
+	c.arm(false)
+	p.r.settle()
+	if !p.b.got() {
+		t.Error("no event for the one that is not solicited")
+	}
+	p.r.clean()
 }
 
 func TestArmSolicited(t *testing.T) {
@@ -118,6 +206,42 @@ func TestModeration(t *testing.T) {
 		got = got || p.a.got()
 		return got
 	})
+	p.r.clean()
+}
+
+// TestModeration_Off sets one half of it, which is none: with no period to end it, a program would wait for completions that may never come.
+func TestModeration_Off(t *testing.T) {
+	for _, m := range [][2]uint16{{3, 0}, {0, 2000}, {1, 2000}} {
+		p := newPair(t, qpOpts{}, nil)
+		p.acq.q.ModCount, p.acq.q.ModPeriod = m[0], m[1]
+		p.acq.arm(false)
+		p.r.settle()
+		p.qa.send(opNOP, signaled, 0)
+		p.r.settle()
+		if !p.a.got() {
+			t.Errorf("count %d, period %d: no event", m[0], m[1])
+		}
+	}
+}
+
+// TestModeration_Arm arms when some of what moderation waits for is there.
+func TestModeration_Arm(t *testing.T) {
+	p := newPair(t, qpOpts{}, nil)
+	p.acq.q.ModCount, p.acq.q.ModPeriod = 3, 60000
+	for range 2 {
+		p.qa.send(opNOP, signaled, 0)
+		p.r.settle()
+	}
+	p.acq.arm(false)
+	p.r.settle()
+	if p.a.got() {
+		t.Error("an event for two, three are wanted")
+	}
+	p.qa.send(opNOP, signaled, 0)
+	p.r.settle()
+	if !p.a.got() {
+		t.Error("no event for the third")
+	}
 	p.r.clean()
 }
 
@@ -165,5 +289,35 @@ func TestResize(t *testing.T) {
 	if c := q.want(0, -1); c.counter() != 5 {
 		t.Errorf("counter %d", c.counter())
 	}
+	p.r.clean()
+}
+
+// TestResize_Unpolled makes a CQ smaller than what is in it: refused, and nothing is lost.
+func TestResize_Unpolled(t *testing.T) {
+	p := newPair(t, qpOpts{}, nil)
+	q, small := p.acq, p.r.a.alloc(4*64)
+	for range 4 {
+		p.qa.send(opNOP, signaled, 0)
+		p.r.settle()
+	}
+	resize := func() unix.Errno {
+		_, e := p.a.ctx.ResizeCQ(q.q.Handle, 3, va(small), 64)
+		return e
+	}
+	if e := resize(); e != unix.EINVAL {
+		t.Errorf("four completions into a ring of four: %v", e)
+	}
+	if c := q.want(0, -1); c.counter() != 0 {
+		t.Errorf("the first has counter %d", c.counter())
+	}
+	if e := resize(); e != 0 {
+		t.Errorf("three completions into a ring of four: %v", e)
+	}
+	for i := range 3 {
+		if c := q.want(0, -1); c.counter() != uint16(i+1) {
+			t.Errorf("completion %d has counter %d", i+1, c.counter())
+		}
+	}
+	q.want(cqeResize, -1)
 	p.r.clean()
 }

@@ -12,7 +12,6 @@ import (
 
 const (
 	grhSize   = 40
-	maxFrame  = 9216
 	mcastLIDs = 0xc000
 )
 

@@ -126,7 +126,7 @@ func (e *Engine) badMemory(qp *hca.QP, side int) {
 	switch {
 	case local:
 		e.failWQE(qp, w, synLocalProt)
-	case peer == nil || qp.Type == hca.UD || qp.Type == hca.RawPacket:
+	case peer == nil || qp.Type == hca.UD:
 		e.finish(qp, w, 0, 0)
 		e.commit()
 	case w.info&isSend != 0 && w.info&isWrite == 0:
@@ -210,8 +210,6 @@ func (e *Engine) plan(qp *hca.QP) verdict {
 		return e.umr(qp, w)
 	case qp.Type == hca.UD:
 		return e.datagram(qp, w)
-	case qp.Type == hca.RawPacket:
-		return e.frame(qp, w)
 	}
 	return e.connected(qp, w)
 }
@@ -297,7 +295,7 @@ func (e *Engine) failWQE(qp *hca.QP, w *wqe, syndrome uint8) {
 	r.Asked, r.Tries, r.RNRTries = false, 0, 0
 	r.Signaled = r.Tail
 	e.commit()
-	if (qp.Type == hca.UD || qp.Type == hca.UC || qp.Type == hca.RawPacket) && qp.State != hca.Err {
+	if (qp.Type == hca.UD || qp.Type == hca.UC) && qp.State != hca.Err {
 		from := qp.State
 		qp.State = hca.SQE // receives go on
 		e.QPModified(qp, from, hca.SQE)

@@ -142,6 +142,12 @@ func (e *Engine) CQDestroyed(cq *hca.CQ) {
 	e.notes = without(e.notes, cq)
 }
 
+// CQUnpolled counts from the consumer index as it is now.
+func (e *Engine) CQUnpolled(cq *hca.CQ) uint32 {
+	e.roomy(cq)
+	return cq.Run.PI - cq.Run.CI
+}
+
 // CQResized writes the completion that ends the old ring.
 func (e *Engine) CQResized(cq *hca.CQ, oldBuf uint64, oldEntries, oldSize uint32) {
 	r := &cq.Run

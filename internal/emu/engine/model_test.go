@@ -320,7 +320,7 @@ func FuzzWQE(f *testing.F) {
 		f.Add([]byte{0, 0, 0, byte(op), 0, 0, 0x40, 12, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1}, uint8(8))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, typ uint8) {
-		types := []hca.QPType{hca.RC, hca.UC, hca.UD, hca.XRCSend, hca.RawPacket, hca.DriverQP}
+		types := []hca.QPType{hca.RC, hca.UC, hca.UD, hca.XRCSend, hca.DriverQP}
 		var w wqe
 		copy(w.raw[:], b)
 		w.control()

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
@@ -85,6 +86,48 @@ func TestRead(t *testing.T) {
 		}
 	}
 	p.r.clean()
+}
+
+// TestNullKey uses the device's own key: it reads as zeros and swallows what is written, anywhere, and is no remote key.
+func TestNullKey(t *testing.T) {
+	p := newPair(t, qpOpts{}, nil)
+	null := func(addr uint64, n int) []byte { return sgeSeg(hca.NullKey, addr, uint32(n)) }
+	for _, n := range []int{1, 30, 3000, 300 << 10} {
+		// Sent from, between memory.
+		fill(p.mb.buf[:3*n], 1)
+		fill(p.ma.buf[:n], 7)
+		p.qb.recv(p.mb.sge(0, 3*n))
+		p.qa.send(opSend, signaled, 0, null(^uint64(0)-5, n), p.ma.sge(0, n), null(0, n))
+		p.acq.want(0, -1)
+		p.bcq.want(cqeRespSend, 3*n)
+		if !bytes.Equal(p.mb.buf[:3*n], slices.Concat(make([]byte, n), p.ma.buf[:n], make([]byte, n))) {
+			t.Errorf("%d bytes of zeros before and behind: not so", n)
+		}
+		// Received into, between memory.
+		clear(p.mb.buf[:2*n])
+		fill(p.ma.buf[:3*n], 3)
+		p.qb.recv(p.mb.sge(0, n), null(0, n), p.mb.sge(n, n))
+		p.qa.send(opSend, signaled, 0, p.ma.sge(0, 3*n))
+		p.acq.want(0, -1)
+		p.bcq.want(cqeRespSend, 3*n)
+		if !bytes.Equal(p.mb.buf[:2*n], slices.Concat(p.ma.buf[:n], p.ma.buf[2*n:3*n])) {
+			t.Errorf("%d bytes in the middle swallowed: not so", n)
+		}
+		// Read into.
+		remote, rkey := p.mb.at(0)
+		p.qa.send(opRead, signaled, 0, raddr(remote, rkey), null(0, 2*n))
+		p.acq.want(0, -1)
+	}
+	remote, rkey := p.mb.at(0)
+	before := ne.Uint64(p.mb.buf)
+	p.qa.send(opAtomicFA, signaled, 0, raddr(remote, rkey), seg(uint64(5), uint64(0)), null(8, 8))
+	p.acq.want(0, 8)
+	if now := ne.Uint64(p.mb.buf); now != before+5 {
+		t.Errorf("%#x, want %#x", now, before+5)
+	}
+	p.r.clean()
+	p.qa.send(opWrite, signaled, 0, raddr(0, hca.NullKey), p.ma.sge(0, 8))
+	p.acq.wantErr(cqeReqErr, synRemoteAccess)
 }
 
 func TestAtomics(t *testing.T) {

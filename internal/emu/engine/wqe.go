@@ -55,12 +55,11 @@ const (
 	onRC
 	onUC
 	onUD
-	onRaw
 )
 
 var opInfo = [256]uint16{
-	opNOP:       isKnown | isLocal | onRC | onUC | onUD | onRaw,
-	opSend:      isKnown | isSend | onRC | onUC | onUD | onRaw,
+	opNOP:       isKnown | isLocal | onRC | onUC | onUD,
+	opSend:      isKnown | isSend | onRC | onUC | onUD,
 	opSendImm:   isKnown | isSend | isImm | onRC | onUC | onUD,
 	opSendInval: isKnown | isSend | onRC,
 	opWrite:     isKnown | isWrite | onRC | onUC,
@@ -71,8 +70,7 @@ var opInfo = [256]uint16{
 	opMaskedCS:  isKnown | isAtomic | onRC,
 	opMaskedFA:  isKnown | isAtomic | onRC,
 	opUMR:       isKnown | isLocal | onRC | onUC,
-	opTSO:       isKnown | isSend | onRaw,
-	opFMR:       isKnown, opLocalInval: isKnown, opConfigCmd: isKnown, opSetPSV: isKnown, opTagMatch: isKnown, opFlowTable: isKnown, opMMO: isKnown,
+	opTSO:       isKnown, opFMR: isKnown, opLocalInval: isKnown, opConfigCmd: isKnown, opSetPSV: isKnown, opTagMatch: isKnown, opFlowTable: isKnown, opMMO: isKnown,
 }
 
 func onType(t hca.QPType) uint16 {
@@ -83,8 +81,6 @@ func onType(t hca.QPType) uint16 {
 		return onUC
 	case hca.UD:
 		return onUD
-	case hca.RawPacket:
-		return onRaw
 	}
 	return 0
 }
@@ -120,8 +116,6 @@ type wqe struct {
 	rkey   uint32
 	srqn   uint32
 	av     []byte // UD: 48 bytes
-	hdr    []byte // raw: inlined start of the frame
-	mss    uint16
 	asize  uint32 // atomics: bytes
 	swap   uint64 // or what to add
 	cmp    uint64
@@ -148,7 +142,7 @@ func (w *wqe) control() {
 
 // parse reads the segments after the control segment. It returns the rule that is broken, or "".
 func (w *wqe) parse(t hca.QPType) string {
-	w.nsge, w.n, w.inline, w.av, w.hdr, w.umr, w.mss = 0, 0, false, nil, nil, nil, 0
+	w.nsge, w.n, w.inline, w.av, w.umr = 0, 0, false, nil, nil
 	if w.info == 0 {
 		return RuleWQEOpcode
 	}
@@ -180,17 +174,6 @@ func (w *wqe) parse(t hca.QPType) string {
 		if w.av = take(48); w.av == nil {
 			return RuleWQEFormat
 		}
-	case hca.RawPacket:
-		if len(b) < 16 {
-			return RuleWQEFormat
-		}
-		n := int(binary.BigEndian.Uint16(b[12:]))
-		w.mss = binary.BigEndian.Uint16(b[6:])
-		s := take((14 + n + 15) &^ 15)
-		if s == nil {
-			return RuleWQEFormat
-		}
-		w.hdr = s[14 : 14+n]
 	}
 	if w.info&(isWrite|isRead|isAtomic) != 0 {
 		s := take(16)
@@ -226,7 +209,6 @@ func (w *wqe) parse(t hca.QPType) string {
 		w.n += uint64(w.sges[w.nsge].n)
 		w.nsge++
 	}
-	w.n += uint64(len(w.hdr))
 	return ""
 }
 

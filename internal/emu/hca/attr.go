@@ -63,7 +63,6 @@ type QPAttr struct {
 	MaxRdAtomic, MaxDestRdAtomic             uint8
 	MinRNRTimer, Timeout, RetryCnt, RNRRetry uint8
 	Port, AltPort, AltTimeout                uint8
-	RateLimit                                uint32
 }
 
 // EventType is an asynchronous event, with the kernel's numbers (IB_EVENT_*).

@@ -78,8 +78,6 @@ type order struct {
 // rank is the order in which a release destroys: what uses others comes first.
 func rank(v any) order {
 	switch v := v.(type) {
-	case *Flow:
-		return order{0, "flow"}
 	case *AH:
 		return order{1, "AH"}
 	case *OpenedQP:
@@ -151,8 +149,6 @@ func (c *Context) Release() {
 	})
 	for _, e := range all {
 		switch v := e.v.(type) {
-		case *Flow:
-			c.DestroyFlow(e.h)
 		case *AH:
 			c.DestroyAH(e.h)
 		case *QP, *OpenedQP:

@@ -35,36 +35,36 @@ func (t EventType) object() bool {
 	return true
 }
 
-// AsyncEvent puts an event on the context's event file.
-func (c *Context) AsyncEvent(t EventType, element uint64) {
+// AsyncEvent puts an event on the context's event file, and returns how many the program has to take: 1, or 0 if it wants none.
+func (c *Context) AsyncEvent(t EventType, element uint64) (put uint32) {
 	if c.Async == nil || c.Dead {
-		return
+		return 0
 	}
 	var rec [16]byte
 	binary.NativeEndian.PutUint64(rec[:], element)
 	binary.NativeEndian.PutUint32(rec[8:], uint32(t))
-	_ = c.Async.Put(rec[:]) // a program that closed its end wants none
+	if c.Async.Put(rec[:]) == nil { // a program that closed its end wants none
+		put = 1
+	}
 	if w := c.Device.Fabric.Watch; w != nil {
 		w.Event(c, t, element)
 	}
+	return put
 }
 
 // Event tells the program of something about the QP.
 func (qp *QP) Event(t EventType) {
-	qp.AsyncDelivered++
-	qp.Context.AsyncEvent(t, qp.User)
+	qp.AsyncDelivered += qp.Context.AsyncEvent(t, qp.User)
 }
 
 // Event tells the program of something about the CQ.
 func (cq *CQ) Event(t EventType) {
-	cq.AsyncDelivered++
-	cq.Context.AsyncEvent(t, cq.User)
+	cq.AsyncDelivered += cq.Context.AsyncEvent(t, cq.User)
 }
 
 // Event tells the program of something about the SRQ.
 func (s *SRQ) Event(t EventType) {
-	s.AsyncDelivered++
-	s.Context.AsyncEvent(t, s.User)
+	s.AsyncDelivered += s.Context.AsyncEvent(t, s.User)
 }
 
 // Notify puts a completion event on the CQ's channel.

@@ -37,6 +37,8 @@ type Engine interface {
 	QPDestroyed(*QP)
 	CQCreated(*CQ)
 	CQDestroyed(*CQ)
+	// CQUnpolled is how many completions the program has not polled.
+	CQUnpolled(*CQ) uint32
 	// CQResized comes when cq.Buf, cq.Entries and cq.CQESize are new ones and the RESIZE_CQ completion is to be written into the OLD ring.
 	CQResized(cq *CQ, oldBuf uint64, oldEntries, oldSize uint32)
 	SRQCreated(*SRQ)

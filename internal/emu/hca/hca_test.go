@@ -18,7 +18,10 @@ import (
 )
 
 // nobody is an engine that only counts what it is told.
-type nobody struct{ qps, cqs, srqs, revoked, left int }
+type nobody struct {
+	qps, cqs, srqs, revoked, left int
+	unpolled                      uint32
+}
 
 func (n *nobody) UARAdded(*UAR)                         {}
 func (n *nobody) UARRemoved(*UAR)                       {}
@@ -32,6 +35,7 @@ func (n *nobody) CQResized(*CQ, uint64, uint32, uint32) {}
 func (n *nobody) SRQCreated(*SRQ)                       { n.srqs++ }
 func (n *nobody) SRQDestroyed(*SRQ)                     { n.srqs-- }
 func (n *nobody) SRQLimitArmed(*SRQ)                    {}
+func (n *nobody) CQUnpolled(*CQ) uint32                 { return n.unpolled }
 func (n *nobody) KeyRevoked(*MKey)                      { n.revoked++ }
 func (n *nobody) PortChanged(*Port)                     {}
 
@@ -104,7 +108,7 @@ func (b *bench) cqInit() *CQInit {
 
 func (b *bench) qpInit(pd *PD, cq *CQ, uar *UAR, typ QPType) *QPInit {
 	return &QPInit{PD: pd.Handle, Type: typ, SendCQ: cq.Handle, RecvCQ: cq.Handle, Cap: QPCap{SendWR: 4, RecvWR: 4, SendSGE: 1, RecvSGE: 1},
-		Buf: b.mem.base + 16384, DB: b.mem.base + 12288, SQBuf: b.mem.base + 65536, SQCount: 4, RQCount: 4, RQShift: 4, UARPage: uar.Index}
+		Buf: b.mem.base + 16384, DB: b.mem.base + 12288, SQCount: 4, RQCount: 4, RQShift: 4, UARPage: uar.Index}
 }
 
 func (b *bench) srqInit(pd *PD) *SRQInit {
@@ -169,17 +173,13 @@ TGT RTS RTS    | | CUR ALT ACCESS MINRNR MIG
 TGT RTS SQD    | | NOTIFY
 TGT SQD RTS    | | CUR ALT ACCESS MINRNR MIG
 TGT SQD SQD    | | PORT AV TIMEOUT DESTRD ALT ACCESS PKEY MINRNR MIG
-RAW RESET INIT | PORT |
-RAW INIT RTR   | |
-RAW RTR RTS    | | RATE
-RAW RTS RTS    | | RATE
 `
 
 var attrs = map[string]AttrMask{"CUR": AttrCurState, "NOTIFY": AttrSQDNotify, "ACCESS": AttrAccess, "PKEY": AttrPKeyIndex, "PORT": AttrPort, "QKEY": AttrQKey, "AV": AttrAV,
 	"MTU": AttrPathMTU, "TIMEOUT": AttrTimeout, "RETRY": AttrRetryCnt, "RNR": AttrRNRRetry, "RQPSN": AttrRQPSN, "RD": AttrMaxRdAtomic, "ALT": AttrAltPath,
 	"MINRNR": AttrMinRNRTimer, "SQPSN": AttrSQPSN, "DESTRD": AttrMaxDestRdAtomic, "MIG": AttrPathMigState, "DEST": AttrDestQPN, "RATE": AttrRateLimit}
 
-var types = map[string]QPType{"UD": UD, "UC": UC, "RC": RC, "INI": XRCSend, "TGT": XRCRecv, "RAW": RawPacket}
+var types = map[string]QPType{"UD": UD, "UC": UC, "RC": RC, "INI": XRCSend, "TGT": XRCRecv}
 
 func mask(words string) (m AttrMask) {
 	for w := range strings.FieldsSeq(words) {
@@ -327,17 +327,16 @@ func TestHandles(t *testing.T) {
 	s, other := b.set(0), b.set(1)
 	mr := got(s.c.RegMR(s.pd.Handle, b.mem.base, 64, b.mem.base, 0))(b)
 	all := map[string]func(h uint32) unix.Errno{
-		"dealloc_pd":   s.c.DeallocPD,
-		"dereg_mr":     s.c.DeregMR,
-		"dealloc_mw":   s.c.DeallocMW,
-		"destroy_ah":   s.c.DestroyAH,
-		"close_xrcd":   s.c.CloseXRCD,
-		"destroy_cq":   func(h uint32) unix.Errno { _, _, e := s.c.DestroyCQ(h); return e },
-		"destroy_qp":   func(h uint32) unix.Errno { _, e := s.c.DestroyQP(h); return e },
-		"destroy_srq":  func(h uint32) unix.Errno { _, e := s.c.DestroySRQ(h); return e },
-		"modify_qp":    func(h uint32) unix.Errno { return s.c.ModifyQP(h, &QPAttr{}, AttrState, Reset) },
-		"reg_mr":       func(h uint32) unix.Errno { _, e := s.c.RegMR(h, b.mem.base, 64, b.mem.base, 0); return e },
-		"destroy_flow": s.c.DestroyFlow,
+		"dealloc_pd":  s.c.DeallocPD,
+		"dereg_mr":    s.c.DeregMR,
+		"dealloc_mw":  s.c.DeallocMW,
+		"destroy_ah":  s.c.DestroyAH,
+		"close_xrcd":  s.c.CloseXRCD,
+		"destroy_cq":  func(h uint32) unix.Errno { _, _, e := s.c.DestroyCQ(h); return e },
+		"destroy_qp":  func(h uint32) unix.Errno { _, e := s.c.DestroyQP(h); return e },
+		"destroy_srq": func(h uint32) unix.Errno { _, e := s.c.DestroySRQ(h); return e },
+		"modify_qp":   func(h uint32) unix.Errno { return s.c.ModifyQP(h, &QPAttr{}, AttrState, Reset) },
+		"reg_mr":      func(h uint32) unix.Errno { _, e := s.c.RegMR(h, b.mem.base, 64, b.mem.base, 0); return e },
 	}
 	own := map[uint32]string{s.pd.Handle: "dealloc_pd reg_mr", s.cq.Handle: "destroy_cq", mr.Handle: "dereg_mr"}
 	for name, do := range all {
@@ -465,10 +464,36 @@ func TestMR(t *testing.T) {
 	if c.Device.Key(old) != k {
 		t.Error("a change that failed changed the key")
 	}
-	_, e = c.ReregMR(k.Handle, reregTrans|reregAccess, 0, b.mem.base, 4096, b.mem.base, AccessLocalWrite|AccessRemoteWrite)
-	b.is("moved", e, 0)
-	if c.Device.Key(old) != nil || c.Device.Key(k.Key) != k || b.eng.revoked != revoked+1 {
-		t.Error("the old key still fits")
+	pd2 := got(c.AllocPD())(b)
+	_, e = c.ReregMR(k.Handle, reregTrans|reregAccess|reregPD, pd2.Handle, b.mem.base, 4*4096, b.mem.base, AccessLocalWrite|AccessRemoteWrite)
+	b.is("moved, within the table", e, 0)
+	if c.Device.Key(old) != k || k.Key != old || b.eng.revoked != revoked+1 || k.PD != pd2 || k.Addr != b.mem.base || k.Len != 4*4096 {
+		t.Errorf("%+v", k)
+	}
+	b.is("the PD that it left", c.DeallocPD(pd2.Handle), unix.EBUSY)
+	_, e = c.ReregMR(k.Handle, reregAccess, 0, 0, 0, 0, AccessRemoteRead|AccessRelaxed)
+	b.is("other rights", e, 0)
+	_, e = c.ReregMR(k.Handle, reregPD, s.pd.Handle, 0, 0, 0, 0)
+	b.is("another PD", e, 0)
+	if k.Key != old || k.PD != s.pd || k.Access != AccessRemoteRead|AccessRelaxed || k.Len != 4*4096 {
+		t.Errorf("%+v", k)
+	}
+	b.is("the PD that it left", c.DeallocPD(pd2.Handle), 0)
+	for what, change := range map[string]func() unix.Errno{
+		"larger than the table": func() unix.Errno {
+			_, e := c.ReregMR(k.Handle, reregTrans, 0, b.mem.base+4095, 4*4096-4094, b.mem.base+4095, 0)
+			return e
+		},
+		"rights that no UMR changes": func() unix.Errno {
+			_, e := c.ReregMR(k.Handle, reregAccess, 0, 0, 0, 0, k.Access^AccessMWBind)
+			return e
+		},
+	} {
+		old := k.Key
+		b.is(what, change(), 0)
+		if c.Device.KeyAt(old>>8) != nil || c.Device.Key(k.Key) != k || k.Key>>8 == old>>8 {
+			t.Errorf("%s: key %#x became %#x", what, old, k.Key)
+		}
 	}
 	zero := got(c.RegMR(s.pd.Handle, b.mem.base+16, 64, b.mem.base+16, AccessZeroBased))(b)
 	if va, ok := zero.Resolve(8, 8, 0); !ok || va != b.mem.base+24 {
@@ -483,6 +508,43 @@ func TestMR(t *testing.T) {
 			t.Fatal("a key came back at once")
 		}
 		b.is("dereg", c.DeregMR(n.Handle), 0)
+	}
+}
+
+// TestResizeCQ asks for what there is no room for.
+func TestResizeCQ(t *testing.T) {
+	b := newBench(t)
+	s := b.set(0)
+	resize := func(n uint32) unix.Errno {
+		_, e := s.c.ResizeCQ(s.cq.Handle, n, b.mem.base+65536, 64)
+		return e
+	}
+	b.is("to nothing", resize(0), unix.EINVAL)
+	b.is("of 16 to 16", resize(12), 0)
+	if s.cq.Buf != b.mem.base {
+		t.Error("a size that it has moved the CQ")
+	}
+	b.eng.unpolled = 8
+	b.is("eight into eight", resize(7), unix.EINVAL)
+	b.eng.unpolled = 16
+	b.is("a full one", resize(31), unix.EINVAL)
+	if s.cq.Entries != 16 || s.cq.Buf != b.mem.base {
+		t.Errorf("a resize that failed left %+v", s.cq)
+	}
+	b.eng.unpolled = 7
+	b.is("seven into eight", resize(7), 0)
+	if s.cq.Entries != 8 || s.cq.Buf != b.mem.base+65536 {
+		t.Errorf("%+v", s.cq)
+	}
+}
+
+// TestEventsNobodyTakes destroys a CQ whose program never asked for events: it has none to acknowledge, and would wait for ever to be told of one.
+func TestEventsNobodyTakes(t *testing.T) {
+	b := newBench(t)
+	s := b.set(0)
+	s.cq.Event(EventCQErr)
+	if _, n, e := s.c.DestroyCQ(s.cq.Handle); n != 0 || e != 0 {
+		t.Errorf("%d events, %v", n, e)
 	}
 }
 

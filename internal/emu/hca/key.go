@@ -12,8 +12,11 @@ const (
 	KeyMR KeyKind = iota
 	KeyMW1
 	KeyMW2
-	KeyNull // reserved "dump fill" and null MR keys: reads give zeros, writes go nowhere
+	KeyNull
 )
+
+// NullKey is the device's own key: reads give zeros, writes go nowhere. It fits any PD, locally only. Null MRs are of it, and libmlx5's NOPs.
+const NullKey = 0x700
 
 // Access is the set of rights of a memory key, as in IB_ACCESS_*.
 type Access uint32
@@ -47,6 +50,7 @@ type MKey struct {
 	MR   *MKey  // a bound window: the region under it
 	QPN  uint32 // a type 2 window: the QP that it is bound to
 	refs int    // windows bound to this region
+	room uint64 // pages that fit into the region's translation table
 
 	Run KeyRun
 }

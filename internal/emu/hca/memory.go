@@ -3,7 +3,11 @@
 package hca
 
 import (
+	"math/bits"
+
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
 )
 
 const (
@@ -33,7 +37,7 @@ func (d *Device) freeKey(k *MKey) {
 }
 
 // checkMR checks what a registration asks for.
-func (c *Context) checkMR(addr, length, iova uint64, access Access) unix.Errno {
+func (c *Context) checkMR(mem guest.Mem, addr, length, iova uint64, access Access) unix.Errno {
 	switch {
 	case access&^(accessKnown|accessOptional) != 0:
 		return unix.EINVAL
@@ -47,7 +51,7 @@ func (c *Context) checkMR(addr, length, iova uint64, access Access) unix.Errno {
 		return unix.EINVAL
 	case length > c.Device.Config.Limits.MaxMRSize:
 		return unix.EINVAL
-	case !c.Mem.Mapped(addr, length, access&(AccessLocalWrite|AccessMWBind) != 0):
+	case !mem.Mapped(addr, length, access&(AccessLocalWrite|AccessMWBind) != 0):
 		return unix.EFAULT
 	}
 	return 0
@@ -82,7 +86,7 @@ func (c *Context) RegMR(pd uint32, addr, length, iova uint64, access Access) (*M
 	if e != 0 {
 		return nil, e
 	}
-	if e := c.checkMR(addr, length, iova, access); e != 0 {
+	if e := c.checkMR(c.Mem, addr, length, iova, access); e != 0 {
 		return nil, e
 	}
 	d := c.Device
@@ -94,6 +98,7 @@ func (c *Context) RegMR(pd uint32, addr, length, iova uint64, access Access) (*M
 	}
 	k := &MKey{PD: p, Kind: KeyMR, Mem: c.Mem}
 	k.set(addr, length, iova, access)
+	k.room = tableRoom(addr, length)
 	if e := d.newKey(k); e != 0 {
 		d.Fabric.discharge(c.Mem.PID, locked(addr, length))
 		return nil, e
@@ -111,6 +116,13 @@ func (k *MKey) set(addr, length, iova uint64, access Access) {
 	}
 }
 
+// tableRoom is how many pages fit into the translation table that a region gets: mlx5_ib keeps tables of powers of two. Pages count as 4 KiB each; a host with
+// larger ones may need fewer, on which nobody can count.
+func tableRoom(addr, length uint64) uint64 {
+	const least = 4
+	return max(uint64(1)<<bits.Len64(locked(addr, length)/pageSize-1), least)
+}
+
 // Flags of ReregMR. C: IB_MR_REREG_*.
 const (
 	reregTrans  = 1
@@ -118,7 +130,11 @@ const (
 	reregAccess = 4
 )
 
-// ReregMR changes a registration. Its keys change where the memory or the rights do.
+// reregRights are the rights that mlx5_ib changes in place, by a UMR.
+const reregRights = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic | AccessRelaxed
+
+// ReregMR changes a registration, in place where mlx5_ib can: with other rights of some kinds, in another PD, with memory that fits the table. Else it becomes a
+// new one, with a new key.
 func (c *Context) ReregMR(handle, flags, pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
 	k, e := c.mr(handle)
 	if e != 0 {
@@ -130,14 +146,14 @@ func (c *Context) ReregMR(handle, flags, pd uint32, addr, length, iova uint64, a
 	if k.refs > 0 {
 		return nil, unix.EBUSY
 	}
-	p := k.PD
+	p, mem := k.PD, c.Mem
 	if flags&reregPD != 0 {
 		if p, e = c.PD(pd); e != 0 {
 			return nil, e
 		}
 	}
 	if flags&reregTrans == 0 {
-		addr, length, iova = k.Addr, k.Len, k.Base
+		mem, addr, length, iova = k.Mem, k.Addr, k.Len, k.Base
 		if k.Access&AccessZeroBased != 0 {
 			iova = addr
 		}
@@ -145,45 +161,38 @@ func (c *Context) ReregMR(handle, flags, pd uint32, addr, length, iova uint64, a
 	if flags&reregAccess == 0 {
 		access = k.Access
 	}
-	if e := c.checkMR(addr, length, iova, access); e != 0 {
+	if e := c.checkMR(mem, addr, length, iova, access); e != 0 {
 		return nil, e
 	}
 	d := c.Device
-	old := locked(k.Addr, k.Len)
-	d.Fabric.discharge(k.Mem.PID, old)
-	if e := d.Fabric.charge(c.Mem.PID, locked(addr, length)); e != 0 {
-		_ = d.Fabric.charge(k.Mem.PID, old)
+	f := d.Fabric
+	old, size := locked(k.Addr, k.Len), locked(addr, length)
+	f.discharge(k.Mem.PID, old)
+	if e := f.charge(mem.PID, size); e != 0 {
+		_ = f.charge(k.Mem.PID, old)
 		return nil, e
 	}
-	d.Fabric.Engine.KeyRevoked(k)
+	f.Engine.KeyRevoked(k)
+	if (k.Access^access)&^reregRights != 0 || size/pageSize > k.room {
+		was := k.Key
+		if e := d.newKey(k); e != 0 {
+			f.discharge(mem.PID, size)
+			_ = f.charge(k.Mem.PID, old)
+			return nil, e
+		}
+		d.keys[was>>8] = nil
+		k.room = tableRoom(addr, length)
+	}
 	k.PD.refs--
 	p.refs++
-	k.PD, k.Mem = p, c.Mem
+	k.PD, k.Mem = p, mem
 	k.set(addr, length, iova, access)
-	d.variant++
-	k.Key = k.Key&^0xff | uint32(d.variant)
-	return k, 0
-}
-
-// NullMR makes a key that reads as zeros and forgets what is written.
-func (c *Context) NullMR(pd uint32) (*MKey, unix.Errno) {
-	p, e := c.PD(pd)
-	if e != 0 {
-		return nil, e
-	}
-	k := &MKey{PD: p, Kind: KeyNull, Mem: c.Mem, Len: ^uint64(0), Access: AccessLocalWrite}
-	if e := c.Device.newKey(k); e != 0 {
-		return nil, e
-	}
-	p.refs++
-	c.Device.liveMRs++
-	k.Handle = c.add(k)
 	return k, 0
 }
 
 func (c *Context) mr(handle uint32) (*MKey, unix.Errno) {
 	k, e := c.Key(handle)
-	if e == 0 && k.Kind != KeyMR && k.Kind != KeyNull {
+	if e == 0 && k.Kind != KeyMR {
 		e = unix.EINVAL
 	}
 	return k, e
@@ -199,9 +208,7 @@ func (c *Context) DeregMR(handle uint32) unix.Errno {
 		return unix.EBUSY
 	}
 	c.Device.freeKey(k)
-	if k.Kind == KeyMR {
-		c.Device.Fabric.discharge(k.Mem.PID, locked(k.Addr, k.Len))
-	}
+	c.Device.Fabric.discharge(k.Mem.PID, locked(k.Addr, k.Len))
 	k.PD.refs--
 	c.Device.liveMRs--
 	k.Free = true

@@ -16,7 +16,8 @@ func New(c *config.Config) *Fabric {
 			d.Ports = append(d.Ports, &Port{Device: d, Number: n + 1, Config: p, Active: p.State == config.PortActive})
 		}
 		// Number 0 of each kind stands for nothing.
-		d.keys, d.cqs, d.srqs, d.pds = make([]*MKey, 1), make([]*CQ, 1), make([]*SRQ, 1), 1
+		d.keys, d.cqs, d.srqs, d.pds = make([]*MKey, firstKey), make([]*CQ, 1), make([]*SRQ, 1), 1
+		d.keys[NullKey>>8] = &MKey{Kind: KeyNull, Key: NullKey}
 		f.Devices = append(f.Devices, d)
 	}
 	return f

@@ -77,12 +77,6 @@ var transitions = map[QPType]map[transition]masks{
 		{SQD, RTS}:    {0, again | AttrMinRNRTimer},
 		{SQD, SQD}:    {0, drained &^ (AttrRetryCnt | AttrRNRRetry | AttrMaxRdAtomic)},
 	},
-	RawPacket: {
-		{Reset, Init}: {AttrPort, 0},
-		{Init, RTR}:   {0, 0},
-		{RTR, RTS}:    {0, AttrRateLimit},
-		{RTS, RTS}:    {0, AttrRateLimit},
-	},
 }
 
 // legal says whether the mask is right for a transition. C: ib_modify_qp_is_ok.
@@ -162,8 +156,6 @@ func (qp *QP) check(a *QPAttr, mask AttrMask) unix.Errno {
 		mask&AttrMinRNRTimer != 0 && a.MinRNRTimer > 31,
 		mask&AttrDestQPN != 0 && a.DestQPN > 0xffffff:
 		return unix.EINVAL
-	case mask&AttrRateLimit != 0 && a.RateLimit != 0:
-		return unix.EOPNOTSUPP
 	case mask&AttrAltPath != 0 && port.Config.LinkLayer == config.Ethernet:
 		return unix.EINVAL // RoCE has no alternate paths
 	}

@@ -19,7 +19,7 @@ type QPInit struct {
 	SigAll                    bool
 	Flags                     uint32 // the driver's
 	CreateFlags               uint32 // the kernel's
-	Buf, DB, SQBuf            uint64
+	Buf, DB                   uint64
 	SQCount, RQCount, RQShift uint32
 	UIdx                      uint32
 	UARPage                   int // -1 for none
@@ -70,6 +70,9 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		}
 	}
 	cap := &i.Cap
+	if i.SRQ != 0 || i.Type == XRCSend || i.Type == XRCRecv || cap.RecvWR == 0 { // no receive queue, whatever else is said of it
+		qp.Cap.RecvWR, qp.Cap.RecvSGE, i.RQCount, i.RQShift = 0, 0, 0, 0
+	}
 	power := func(n uint32) bool { return n&(n-1) == 0 }
 	switch {
 	case i.CreateFlags != 0:
@@ -87,9 +90,6 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		rq := uint64(i.RQCount) << i.RQShift
 		qp.RQ = Ring{Base: i.Buf, Count: i.RQCount, Shift: i.RQShift}
 		qp.SQ = Ring{Base: i.Buf + rq, Count: i.SQCount, Shift: blockShift}
-		if i.Type == RawPacket {
-			qp.SQ.Base = i.SQBuf
-		}
 		sq := uint64(i.SQCount) << blockShift
 		if rq > 0 && !c.Mem.Mapped(i.Buf, rq, false) || sq > 0 && !c.Mem.Mapped(qp.SQ.Base, sq, false) || !c.Mem.Mapped(i.DB, cqBuffers, false) {
 			return nil, unix.EFAULT
@@ -203,9 +203,6 @@ func (qp *QP) destroy() {
 	for _, gid := range qp.mcast {
 		d.leave(gid, qp)
 	}
-	for _, f := range qp.flows {
-		delete(qp.Context.objects, f.Handle)
-	}
 	d.Fabric.Engine.QPDestroyed(qp)
 	d.qps[qp.Num-FirstQPN] = nil
 	d.liveQPs--
@@ -259,34 +256,6 @@ func (d *Device) leave(gid [16]byte, qp *QP) {
 		d.groups[gid] = left
 	}
 }
-
-// CreateFlow makes a steering rule that leads packets to a raw packet QP.
-func (c *Context) CreateFlow(handle uint32, spec []byte) (*Flow, unix.Errno) {
-	qp, e := c.QP(handle)
-	switch {
-	case e != 0:
-		return nil, e
-	case qp.Type != RawPacket && qp.Type != UD:
-		return nil, unix.EINVAL
-	}
-	f := &Flow{QP: qp, Spec: slices.Clone(spec)}
-	f.Handle = c.add(f)
-	qp.flows = append(qp.flows, f)
-	return f, 0
-}
-
-// DestroyFlow destroys a steering rule.
-func (c *Context) DestroyFlow(handle uint32) unix.Errno {
-	f, e := find[*Flow](c, handle)
-	if e == 0 {
-		f.QP.flows = slices.DeleteFunc(f.QP.flows, func(o *Flow) bool { return o == f })
-		delete(c.objects, handle)
-	}
-	return e
-}
-
-// Flows are the QP's steering rules.
-func (qp *QP) Flows() []*Flow { return qp.flows }
 
 // Multicast tells if a GID is a group's: an IPv6 one, or an IPv4 one mapped, as RoCE v2 has them. C: rdma_is_multicast_addr.
 func Multicast(gid *[16]byte) bool {

@@ -103,7 +103,6 @@ type QP struct {
 
 	Register int // static doorbell register, -1 for none
 
-	flows          []*Flow
 	mcast          [][16]byte
 	AsyncDelivered uint32
 	opens          int  // XRC_RECV shared by ibv_open_qp
@@ -131,7 +130,7 @@ type CQ struct {
 	Vector  uint32
 	UAR     *UAR // arming goes through offset 0x20 of this page, or of any page of the context when nil
 
-	ModCount, ModPeriod uint16 // moderation: announce after this many completions or this many microseconds
+	ModCount, ModPeriod uint16 // moderation: announce after this many completions or this many microseconds; without either, each
 	IgnoreOverrun       bool
 	Delivered           uint32 // completion events put on the channel, for destroy
 	AsyncDelivered      uint32
@@ -159,11 +158,4 @@ type SRQ struct {
 	AsyncDelivered uint32
 	refs           int
 	Run            SRQRun
-}
-
-// Flow is a steering rule that leads packets to a raw QP.
-type Flow struct {
-	QP     *QP
-	Handle uint32
-	Spec   []byte
 }

@@ -72,7 +72,7 @@ func (c *Context) CreateCQ(i *CQInit) (*CQ, unix.Errno) {
 
 func roundUp(n uint32) uint32 { return 1 << bits.Len32(n-1) }
 
-// ResizeCQ moves a CQ to another buffer.
+// ResizeCQ moves a CQ to another buffer, which must have room for what was not polled. A size that it has already changes nothing.
 func (c *Context) ResizeCQ(handle, entries uint32, buf uint64, size uint32) (*CQ, unix.Errno) {
 	cq, e := c.CQ(handle)
 	switch {
@@ -82,8 +82,15 @@ func (c *Context) ResizeCQ(handle, entries uint32, buf uint64, size uint32) (*CQ
 		return nil, unix.EINVAL
 	}
 	n := roundUp(entries + 1)
+	if n == cq.Entries {
+		return cq, 0
+	}
 	if !c.Mem.Mapped(buf, uint64(n)*uint64(size), true) {
 		return nil, unix.EFAULT
+	}
+	// One entry stays free, in the new ring and in the old one, which ends with a completion of its own.
+	if c.Device.Fabric.Engine.CQUnpolled(cq) >= min(n, cq.Entries) {
+		return nil, unix.EINVAL
 	}
 	old := *cq
 	cq.Buf, cq.Entries, cq.CQESize = buf, n, size
@@ -91,9 +98,15 @@ func (c *Context) ResizeCQ(handle, entries uint32, buf uint64, size uint32) (*CQ
 	return cq, 0
 }
 
+// MaxCQPeriod is the longest period of moderation, in µs. C: MLX5_MAX_CQ_PERIOD.
+const MaxCQPeriod = 1<<12 - 1
+
 // ModifyCQ sets the moderation.
 func (c *Context) ModifyCQ(handle uint32, count, period uint16) unix.Errno {
 	cq, e := c.CQ(handle)
+	if e == 0 && period > MaxCQPeriod {
+		e = unix.EINVAL
+	}
 	if e == 0 {
 		cq.ModCount, cq.ModPeriod = count, period
 	}

@@ -55,6 +55,7 @@ type CQRun struct {
 	PI       uint32 // next entry to write
 	CI       uint32 // consumer index as last read, extended to 32 bits
 	LastSol  uint32 // PI after the last solicited completion
+	Told     uint32 // PI at the last event: what is below was announced
 	Armed    bool
 	SolOnly  bool
 	SN       uint8  // of the next arming, 2 bits

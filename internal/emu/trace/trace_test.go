@@ -101,7 +101,7 @@ func TestEngine_WQE(t *testing.T) {
 		}
 		// Nothing that a program writes there may be too much.
 		for n := range tt.raw {
-			for _, typ := range []hca.QPType{hca.RC, hca.UD, hca.XRCSend, hca.RawPacket} {
+			for _, typ := range []hca.QPType{hca.RC, hca.UD, hca.XRCSend} {
 				r.Raw, r.QP.Type = tt.raw[:n], typ
 				say(t, Options{JSON: true, Raw: true}, func(tr *Trace) { tr.Engine(r) })
 			}

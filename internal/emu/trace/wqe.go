@@ -59,12 +59,6 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 		if p := next(16); len(p) == 16 && op != 0 {
 			l.hex("srqn", uint64(be.Uint32(p)))
 		}
-	case hca.RawPacket:
-		if p := next(16); len(p) == 16 {
-			n := int(be.Uint16(p[12:]))
-			l.num("inline_hdr", int64(n))
-			next((16+n)&^15 - 16)
-		}
 	}
 	if s&hasRemote != 0 {
 		if p := next(16); len(p) == 16 {

@@ -280,25 +280,6 @@ type Mcast struct {
 	_        uint16
 }
 
-// FlowAttr leads the description of a steering rule.
-type FlowAttr struct {
-	Type           uint32
-	Size, Priority uint16
-	NumOfSpecs     uint8
-	_              [2]byte
-	Port           uint8
-	Flags          uint32
-}
-
-// CreateFlow makes a steering rule; its specs follow.
-type CreateFlow struct {
-	CompMask, QPHandle uint32
-	FlowAttr           FlowAttr
-}
-
-// CreateFlowResp answers create_flow; DestroyFlow has the same layout.
-type CreateFlowResp struct{ CompMask, FlowHandle uint32 }
-
 // CreateXSRQ makes an SRQ of a given type.
 type CreateXSRQ struct {
 	Response, UserHandle                                                         uint64

@@ -26,8 +26,7 @@ var mirrors = map[string]any{
 	"ib_uverbs_qp_cap": QPCap{}, "ib_uverbs_ex_create_qp": ExCreateQP{}, "ib_uverbs_open_qp": OpenQP{},
 	"ib_uverbs_create_qp_resp": CreateQPResp{}, "ib_uverbs_ex_create_qp_resp": ExCreateQPResp{}, "ib_uverbs_qp_dest": QPDest{}, "ib_uverbs_query_qp": QueryQP{},
 	"ib_uverbs_query_qp_resp": QueryQPResp{}, "ib_uverbs_modify_qp": ModifyQP{}, "ib_uverbs_ex_modify_qp": ExModifyQP{}, "ib_uverbs_ex_modify_qp_resp": ExResp{},
-	"ib_uverbs_create_ah": CreateAH{}, "ib_uverbs_attach_mcast": Mcast{}, "ib_uverbs_detach_mcast": Mcast{}, "ib_uverbs_flow_attr": FlowAttr{},
-	"ib_uverbs_create_flow": CreateFlow{}, "ib_uverbs_create_flow_resp": CreateFlowResp{}, "ib_uverbs_destroy_flow": CreateFlowResp{},
+	"ib_uverbs_create_ah": CreateAH{}, "ib_uverbs_attach_mcast": Mcast{}, "ib_uverbs_detach_mcast": Mcast{},
 	"ib_uverbs_create_xsrq": CreateXSRQ{}, "ib_uverbs_create_srq_resp": CreateSRQResp{}, "ib_uverbs_modify_srq": ModifySRQ{},
 	"ib_uverbs_query_srq": QuerySRQ{}, "ib_uverbs_query_srq_resp": QuerySRQResp{}, "ib_uverbs_gid_entry": GIDEntry{}, "ib_uverbs_sge": SGE{},
 	"mlx5_ib_alloc_ucontext_req_v2": AllocUcontextReq{}, "mlx5_ib_alloc_ucontext_resp": AllocUcontextResp{}, "mlx5_ib_create_cq": Mlx5CreateCQ{},
@@ -59,8 +58,7 @@ var sizes = map[uint32][2]string{
 	ex | 18: {"sizeof(struct ib_uverbs_ex_create_cq)", "sizeof(struct ib_uverbs_ex_create_cq_resp)"},
 	ex | 24: {"offsetof(struct ib_uverbs_ex_create_qp, create_flags)", "sizeof(struct ib_uverbs_ex_create_qp_resp)"},
 	ex | 26: {"offsetof(struct ib_uverbs_ex_modify_qp, rate_limit)", "sizeof(struct ib_uverbs_ex_modify_qp_resp)"},
-	ex | 50: {"sizeof(struct ib_uverbs_create_flow)", "sizeof(struct ib_uverbs_create_flow_resp)"},
-	ex | 51: {"sizeof(struct ib_uverbs_destroy_flow)", "0"}, ex | 57: {"sizeof(struct ib_uverbs_ex_modify_cq)", "0"},
+	ex | 57: {"sizeof(struct ib_uverbs_ex_modify_cq)", "0"},
 }
 
 func snake(s string) string {
@@ -143,7 +141,7 @@ var numbers = func() map[string]uint64 {
 	n := map[string]uint64{
 		"RDMA_VERBS_IOCTL": VerbsIoctl, "RDMA_DRIVER_MLX5": DriverMlx5, "UVERBS_ATTR_F_MANDATORY": attrMandatory, "UVERBS_ATTR_F_VALID_OUTPUT": attrValidOutput,
 		"UVERBS_OBJECT_DEVICE": ObjDevice, "UVERBS_OBJECT_PD": ObjPD, "UVERBS_OBJECT_CQ": ObjCQ, "UVERBS_OBJECT_QP": ObjQP, "UVERBS_OBJECT_SRQ": ObjSRQ,
-		"UVERBS_OBJECT_AH": ObjAH, "UVERBS_OBJECT_MR": ObjMR, "UVERBS_OBJECT_MW": ObjMW, "UVERBS_OBJECT_FLOW": ObjFlow, "UVERBS_OBJECT_XRCD": ObjXRCD,
+		"UVERBS_OBJECT_AH": ObjAH, "UVERBS_OBJECT_MR": ObjMR, "UVERBS_OBJECT_MW": ObjMW, "UVERBS_OBJECT_XRCD": ObjXRCD,
 		"UVERBS_OBJECT_ASYNC_EVENT": ObjAsyncEvent, "MLX5_IB_OBJECT_DEVX": ObjDevx, "MLX5_IB_OBJECT_UAR": ObjUAR, "UVERBS_ATTR_UHW_IN": UHWIn, "UVERBS_ATTR_UHW_OUT": UHWOut,
 		"UVERBS_ATTR_CORE_IN": CoreIn, "UVERBS_ATTR_CORE_OUT": CoreOut, "UVERBS_ATTR_WRITE_CMD": WriteCmd,
 		"IB_USER_VERBS_CMD_FLAG_EXTENDED": CmdExtended, "IB_USER_VERBS_CMD_COMMAND_MASK": cmdMask,
@@ -162,7 +160,7 @@ var numbers = func() map[string]uint64 {
 	for k, v := range plain {
 		n["IB_USER_VERBS_CMD_"+v] = uint64(k)
 	}
-	for k, v := range map[uint64]string{1: "QUERY_DEVICE", 18: "CREATE_CQ", 24: "CREATE_QP", 26: "MODIFY_QP", 50: "CREATE_FLOW", 51: "DESTROY_FLOW", 57: "MODIFY_CQ"} {
+	for k, v := range map[uint64]string{1: "QUERY_DEVICE", 18: "CREATE_CQ", 24: "CREATE_QP", 26: "MODIFY_QP", 57: "MODIFY_CQ"} {
 		n["IB_USER_VERBS_EX_CMD_"+v] = k
 	}
 	// Methods and attributes: by object, method, and each attribute's name in the order of Methods. reg_mr is newer than the oldest headers that we want to compile with.
@@ -192,7 +190,6 @@ var numbers = func() map[string]uint64 {
 		{7, 3, "UVERBS_METHOD_QUERY_MR UVERBS_ATTR_QUERY_MR_HANDLE UVERBS_ATTR_QUERY_MR_RESP_LKEY UVERBS_ATTR_QUERY_MR_RESP_RKEY UVERBS_ATTR_QUERY_MR_RESP_LENGTH UVERBS_ATTR_QUERY_MR_RESP_IOVA"},
 		{7, 4, "UVERBS_METHOD_REG_DMABUF_MR UVERBS_ATTR_REG_DMABUF_MR_HANDLE UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE UVERBS_ATTR_REG_DMABUF_MR_OFFSET UVERBS_ATTR_REG_DMABUF_MR_LENGTH UVERBS_ATTR_REG_DMABUF_MR_IOVA UVERBS_ATTR_REG_DMABUF_MR_FD UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY"},
 		{8, 0, "UVERBS_METHOD_MW_DESTROY UVERBS_ATTR_DESTROY_MW_HANDLE"},
-		{9, 0, "UVERBS_METHOD_FLOW_DESTROY UVERBS_ATTR_DESTROY_FLOW_HANDLE"},
 		{10, 0, "UVERBS_METHOD_XRCD_DESTROY UVERBS_ATTR_DESTROY_XRCD_HANDLE"},
 		{16, 0, "UVERBS_METHOD_ASYNC_EVENT_ALLOC UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE"},
 		{0x1000, 0x1000, "MLX5_IB_METHOD_DEVX_OTHER MLX5_IB_ATTR_DEVX_OTHER_CMD_IN MLX5_IB_ATTR_DEVX_OTHER_CMD_OUT"},

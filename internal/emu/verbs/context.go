@@ -18,8 +18,7 @@ const (
 	compVectors = 8
 	coreSupport = uint64(1) // IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS
 	libDynUAR   = 1 << 1
-	dumpFill    = 0x700 // the key that libmlx5 points NOPs at; no region ever has it
-	clockOffset = 0x90  // of the free-running clock in its page
+	clockOffset = 0x90 // of the free-running clock in its page
 )
 
 func getContext(c *call) unix.Errno {
@@ -28,7 +27,9 @@ func getContext(c *call) unix.Errno {
 	switch {
 	case e != 0:
 		return e
-	case q.Flags&^uapi.UctxDEVX != 0, q.CompMask != 0, q.Reserved0 != 0, q.Reserved1 != 0, q.Reserved2 != 0:
+	case q.Flags != 0: // DevX, as where the adapter has none: libmlx5 then asks without, unless its program insists
+		return unix.EINVAL
+	case q.CompMask != 0, q.Reserved0 != 0, q.Reserved1 != 0, q.Reserved2 != 0:
 		return unix.EOPNOTSUPP
 	case c.driverLen() > 8 && c.driverLen() < 16: // between the versions of the request
 		return unix.EINVAL
@@ -84,7 +85,7 @@ func ucontext(x *hca.Context, room uapi.Room) uapi.AllocUcontextResp {
 		QPTabSize: uint32(l.MaxQP), BfRegSize: 512, CacheLineSize: 64, MaxSqDescSz: 1024, MaxRqDescSz: 512, MaxSendWqebb: uint32(l.MaxQPWR),
 		MaxRecvWR: uint32(l.MaxQPWR), MaxSRQRecvWR: uint32(l.MaxSRQWR) + 1, NumPorts: uint16(len(d.Ports)), CompMask: uapi.RespCoreClock | uapi.RespDumpFill,
 		ResponseLength: fits[uapi.AllocUcontextResp](room), CQEVersion: x.CQEVersion, CmdsSuppUhw: 3, ClockInfoVersions: uapi.ClockInfoV1,
-		HcaCoreClockOffset: clockOffset, LogUARSize: 12, NumUarsPerPage: 1, DumpFillMkey: dumpFill,
+		HcaCoreClockOffset: clockOffset, LogUARSize: 12, NumUarsPerPage: 1, DumpFillMkey: hca.NullKey,
 		TotBfregs: uint32(x.Static()), NumDynBfregs: uint32(x.Dynamic()),
 	}
 	if len(d.Ports) > 0 && d.Ports[0].Config.LinkLayer == config.Ethernet {
@@ -233,8 +234,6 @@ func kindOf(o any) uint64 {
 		return uapi.ObjSRQ
 	case *hca.AH:
 		return uapi.ObjAH
-	case *hca.Flow:
-		return uapi.ObjFlow
 	case *hca.XRCDRef:
 		return uapi.ObjXRCD
 	case *hca.UAR:

@@ -15,8 +15,8 @@ import (
 )
 
 // deviceCaps is what is supported of enum ib_uverbs_device_cap_flags: bad P_Key and Q_Key counters, port shutdown and its event, system image GUID, RNR NAK,
-// memory windows, XRC, local invalidation, windows of type 2B, flow steering.
-const deviceCaps = 1<<1 | 1<<2 | 1<<5 | 1<<10 | 1<<11 | 1<<12 | 1<<17 | 1<<20 | 1<<21 | 1<<24 | 1<<29
+// memory windows, XRC, local invalidation, windows of type 2B.
+const deviceCaps = 1<<1 | 1<<2 | 1<<5 | 1<<10 | 1<<11 | 1<<12 | 1<<17 | 1<<20 | 1<<21 | 1<<24
 
 // A ConnectX's clock, as this one's.
 const (
@@ -68,7 +68,7 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 		return e
 	}
 	x := uapi.ExQueryDeviceResp{Base: v, ResponseLength: fits[uapi.ExQueryDeviceResp](c.r.Out), TimestampMask: clockMask, HcaCoreClock: clockKHz,
-		DeviceCapFlagsEx: uint64(v.DeviceCapFlags), CQModerationCount: 0xffff, CQModerationPeriod: 0xfff}
+		DeviceCapFlagsEx: uint64(v.DeviceCapFlags), CQModerationCount: 0xffff, CQModerationPeriod: hca.MaxCQPeriod}
 	return first(reply(c, x), replyDriver(c, uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut)}))
 }
 

@@ -18,6 +18,8 @@ const (
 	createSigAll        = 1 << 12 // the ioctl's only
 	createKnown         = createBlockLoopback | 1<<2 | 1<<3 | 1<<4 | 1<<8 | 1<<9 | createSourceQPN | 1<<11
 
+	sgeSize = 16
+
 	qpDriverFlags = uapi.QPFlagScatterCQE | uapi.QPFlagAllowScatter | uapi.QPFlagUARPage | uapi.QPFlagBFRegIndex
 	noBFReg       = 1 << 31
 )
@@ -81,12 +83,12 @@ func createQP(c *call) unix.Errno {
 		i.XRCD = xrcd
 	case hca.XRCSend:
 		i.PD, i.SendCQ, i.Cap.RecvWR, i.Cap.RecvSGE = q.PDHandle, q.SendCQHandle, 0, 0
-	case hca.RC, hca.UC, hca.UD, hca.RawPacket:
+	case hca.RC, hca.UC, hca.UD:
 		i.PD, i.SendCQ, i.RecvCQ = q.PDHandle, q.SendCQHandle, q.RecvCQHandle
 		if q.IsSRQ != 0 {
 			i.SRQ = q.SRQHandle
 		}
-	case hca.DriverQP: // DCI and DCT
+	case hca.RawPacket, hca.DriverQP: // there is no Ethernet to put frames on; DCI and DCT
 		return refuse(c)
 	default:
 		return unix.EINVAL
@@ -105,7 +107,7 @@ func createQP(c *call) unix.Errno {
 		if d.Flags&^qpDriverFlags != 0 || d.Reserved != 0 || d.DciStreams != [2]byte{} {
 			return unix.EINVAL
 		}
-		i.Buf, i.DB, i.SQBuf, i.SQCount, i.RQCount, i.RQShift = d.BufAddr, d.DbAddr, d.SqBufAddr, d.SqWqeCount, d.RqWqeCount, d.RqWqeShift
+		i.Buf, i.DB, i.SQCount, i.RQCount, i.RQShift = d.BufAddr, d.DbAddr, d.SqWqeCount, d.RqWqeCount, d.RqWqeShift
 		i.Flags, i.UIdx = d.Flags, c.userIndex(d.Uidx, 36)
 		switch n := int(min(d.BfregIndex, math.MaxInt32)); {
 		case d.Flags&uapi.QPFlagUARPage != 0:
@@ -228,7 +230,7 @@ func qpAttr(q *uapi.ExModifyQP) hca.QPAttr {
 		CurState: hca.QPState(b.CurQPState), PathMTU: b.PathMTU, PathMigState: b.PathMigState, QKey: b.Qkey, RQPSN: b.RqPSN, SQPSN: b.SqPSN, DestQPN: b.DestQPNum,
 		Access: hca.Access(b.QPAccessFlags), AH: destAttr(&b.Dest), AltAH: destAttr(&b.AltDest), PKeyIndex: b.PkeyIndex, AltPKeyIndex: b.AltPkeyIndex,
 		SQDNotify: b.EnSqdAsyncNotify != 0, MaxRdAtomic: b.MaxRdAtomic, MaxDestRdAtomic: b.MaxDestRdAtomic, MinRNRTimer: b.MinRnrTimer, Timeout: b.Timeout,
-		RetryCnt: b.RetryCnt, RNRRetry: b.RnrRetry, Port: b.PortNum, AltPort: b.AltPortNum, AltTimeout: b.AltTimeout, RateLimit: q.RateLimit,
+		RetryCnt: b.RetryCnt, RNRRetry: b.RnrRetry, Port: b.PortNum, AltPort: b.AltPortNum, AltTimeout: b.AltTimeout,
 	}
 }
 
@@ -251,10 +253,10 @@ func queryQP(c *call, q *uapi.QueryQP) unix.Errno {
 		if e != 0 {
 			return v, e
 		}
-		a, k := &qp.Attr, &qp.Cap
+		a := &qp.Attr
+		// The receive queue as its ring has it. Of the send queue mlx5_ib tells nothing: only the library knows what its ring can hold.
 		return uapi.QueryQPResp{
-			Dest: attrDest(&a.AH), AltDest: attrDest(&a.AltAH), MaxSendWR: k.SendWR, MaxRecvWR: k.RecvWR, MaxSendSGE: k.SendSGE, MaxRecvSGE: k.RecvSGE,
-			MaxInlineData: k.Inline, Qkey: a.QKey, RqPSN: a.RQPSN, SqPSN: a.SQPSN, DestQPNum: a.DestQPN, QPAccessFlags: uint32(a.Access), PkeyIndex: a.PKeyIndex,
+			Dest: attrDest(&a.AH), AltDest: attrDest(&a.AltAH), MaxRecvWR: qp.RQ.Count, MaxRecvSGE: 1 << qp.RQ.Shift / sgeSize, Qkey: a.QKey, RqPSN: a.RQPSN, SqPSN: a.SQPSN, DestQPNum: a.DestQPN, QPAccessFlags: uint32(a.Access), PkeyIndex: a.PKeyIndex,
 			AltPkeyIndex: a.AltPKeyIndex, QPState: uint8(qp.State), CurQPState: uint8(qp.State), PathMTU: a.PathMTU, PathMigState: a.PathMigState,
 			MaxRdAtomic: a.MaxRdAtomic, MaxDestRdAtomic: a.MaxDestRdAtomic, MinRnrTimer: a.MinRNRTimer, PortNum: a.Port, Timeout: a.Timeout, RetryCnt: a.RetryCnt,
 			RnrRetry: a.RNRRetry, AltPortNum: a.AltPort, AltTimeout: a.AltTimeout, SqSigAll: bit(qp.SigAll),
@@ -291,34 +293,4 @@ func mcast(f func(c *hca.Context, qp uint32, gid [16]byte, mlid uint16) unix.Err
 	return taking(func(c *call, q *uapi.Mcast) unix.Errno {
 		return c.do(func() unix.Errno { return f(c.ctx, q.QPHandle, q.GID, q.Mlid) })
 	})
-}
-
-func createFlow(c *call) unix.Errno {
-	const head, maxSpecs = 24, 10
-	q := uapi.Decode[uapi.CreateFlow](c.r.Core)
-	specs := c.r.Core[head:]
-	switch {
-	case q.CompMask != 0, q.FlowAttr.NumOfSpecs > maxSpecs, int(q.FlowAttr.Size) > len(specs):
-		return unix.EINVAL
-	case !uapi.Cleared(specs, int(q.FlowAttr.Size)):
-		return unix.EOPNOTSUPP
-	}
-	c.req = q
-	f, e := create(c, func() (*hca.Flow, unix.Errno) { return c.ctx.CreateFlow(q.QPHandle, specs[:q.FlowAttr.Size]) }, func(f *hca.Flow) { c.ctx.DestroyFlow(f.Handle) })
-	if e != 0 {
-		return e
-	}
-	return reply(c, uapi.CreateFlowResp{FlowHandle: f.Handle})
-}
-
-func destroyFlow(c *call) unix.Errno {
-	if c.b == nil {
-		q, e := uapi.Take[uapi.CreateFlowResp](c.r)
-		if e != 0 || q.CompMask != 0 {
-			return first(e, unix.EINVAL)
-		}
-		c.r.Core = c.r.Core[4:] // the handle comes second
-		c.r.Cmd = &uapi.Cmd{Name: c.r.Cmd.Name, Req: 4}
-	}
-	return destroy(silent((*hca.Context).DestroyFlow))(c)
 }

@@ -68,7 +68,6 @@ func init() {
 		"create_qp": createQP, "open_qp": taking(openQP), "query_qp": taking(queryQP), "modify_qp": modifyQP, "destroy_qp": destroy(events((*hca.Context).DestroyQP)),
 		"create_ah": taking(createAH), "destroy_ah": destroy(silent((*hca.Context).DestroyAH)),
 		"attach_mcast": mcast((*hca.Context).AttachMcast), "detach_mcast": mcast((*hca.Context).DetachMcast),
-		"create_flow": createFlow, "destroy_flow": destroyFlow,
 	}
 }
 

@@ -57,6 +57,7 @@ func (noEngine) QPModified(*hca.QP, hca.QPState, hca.QPState) {}
 func (noEngine) QPDestroyed(*hca.QP)                          {}
 func (noEngine) CQCreated(*hca.CQ)                            {}
 func (noEngine) CQDestroyed(*hca.CQ)                          {}
+func (noEngine) CQUnpolled(*hca.CQ) uint32                    { return 0 }
 func (noEngine) CQResized(*hca.CQ, uint64, uint32, uint32)    {}
 func (noEngine) SRQCreated(*hca.SRQ)                          {}
 func (noEngine) SRQDestroyed(*hca.SRQ)                        {}
@@ -226,7 +227,7 @@ func (p *program) want(what string, got, want unix.Errno) {
 }
 
 // ucontextReq is what libmlx5 sends: version 2, version 1 of CQEs, 4K and dynamic doorbell pages.
-func ucontextReq() []byte { return le(16, 4, 1, 0, uint8(1), uint8(0), uint16(0), 0, uint64(3)) }
+func ucontextReq() []byte { return le(16, 4, 0, 0, uint8(1), uint8(0), uint16(0), 0, uint64(3)) }
 
 func (p *program) getContext() {
 	p.t.Helper()
@@ -360,7 +361,7 @@ func (p *program) qpDriver(uidx int) []byte {
 func (p *program) qp(pd, cq uint32) (handle, qpn uint32) {
 	p.t.Helper()
 	drv := p.qpDriver(0x123)
-	caps := le(32, 16, 2, 1, 64)
+	caps := le(32, 10, 2, 1, 64)
 	var e unix.Errno
 	switch p.abi {
 	case "ioctl":
@@ -443,6 +444,10 @@ func TestLifecycle(t *testing.T) {
 			p.must(e)
 			if u32(r, 96) != qpn || u32(r, 88) != 77 || r[108] != 3 || r[110] != 3 || r[117] != 14 || r[122] != 1 || r[24] != 3 {
 				t.Errorf("query_qp: % x", r)
+			}
+			// The ring has room for 16 receives of one piece each, whatever was asked for; of the send queue only the library knows.
+			if got := fmt.Sprint(u32(r, 64), u32(r, 68), u32(r, 72), u32(r, 76), u32(r, 80)); got != "0 16 0 1 0" {
+				t.Errorf("query_qp: capacity %s", got)
 			}
 			if _, e := p.destroy(4, 1, pd, 0); e != unix.EBUSY {
 				t.Errorf("dealloc_pd while in use: %v", e)
@@ -714,7 +719,13 @@ func TestRefusals(t *testing.T) {
 	p := open(t)
 	_, _, e := p.cmd(3, make([]byte, 8), 4, nil, 4)
 	p.want("alloc_pd before get_context", e, unix.EINVAL)
-	p.getContext()
+	for flags, what := range map[byte]string{1: "DevX", 2: "a flag that is none"} {
+		req := ucontextReq()
+		req[8] = flags
+		_, e = p.ioctl(0, 3, p.in(0x1000, req))
+		p.want("get_context with "+what, e, unix.EINVAL)
+	}
+	p.getContext() // the library goes on without
 	_, e = p.ioctl(0, 3, p.in(0x1000, ucontextReq()))
 	p.want("get_context again", e, unix.EINVAL)
 	pd := p.pd()
@@ -723,6 +734,17 @@ func TestRefusals(t *testing.T) {
 		_, _, e := p.cmd(9, le(uint64(0), start, n, iova, pd, access), 12, nil, 0)
 		return e
 	}
+	cq := p.cq(10, -1)
+	for typ, what := range map[uint8]string{8: "raw packets", 0xff: "a driver's own kind"} {
+		_, _, e := p.cmd(0x80000000|24, le(uint64(0xbeef), pd, cq, cq, 0, le(32, 10, 2, 1, 64), uint8(1), typ, uint8(0), uint8(0), 0, 0, 0, 0), 40, p.qpDriver(0x123), 40)
+		p.want("create_qp of "+what, e, unix.EOPNOTSUPP)
+	}
+	for period, want := range map[uint16]unix.Errno{0: 0, 4095: 0, 4096: unix.EINVAL} {
+		_, _, e := p.cmd(0x80000000|57, le(cq, 1, uint16(16), period, 0), 0, nil, 0)
+		p.want(fmt.Sprintf("modify_cq, %d µs", period), e, want)
+	}
+	_, _, e = p.cmd(0x80000000|50, make([]byte, 24), 8, nil, 0)
+	p.want("create_flow", e, unix.EOPNOTSUPP)
 	p.want("reg_mr, remote write alone", reg(pd, start, 4096, start, 2), unix.EINVAL)
 	p.want("reg_mr, iova elsewhere in its page", reg(pd, start, 4096, start+8, 1), unix.EINVAL)
 	p.want("reg_mr, unknown right", reg(pd, start, 4096, start, 1<<10), unix.EINVAL)

@@ -146,7 +146,7 @@ func TestRXEErrnoWrite(t *testing.T) {
 		{"extended, no such number", extended | 63, 0, nil, unix.EOPNOTSUPP},
 		{"no room for the answer", cmdQueryDevice, 1, nil, unix.ENOSPC},
 		{"half a request", cmdQueryPort, 10, []any{[]byte{1, 0, 0, 0}}, unix.ENOSPC},
-		{"a context twice", cmdGetContext, 64, []any{16, 4, 1, 0, 1, 0, 3, 0}, unix.EINVAL},
+		{"a context twice", cmdGetContext, 64, []any{16, 4, 0, 0, 1, 0, 3, 0}, unix.EINVAL},
 		{"port 0", cmdQueryPort, 10, []any{0, 0}, unix.EINVAL},
 		{"port 9", cmdQueryPort, 10, []any{9, 0}, unix.EINVAL},
 		{"no such PD", cmdDeallocPD, 0, []any{nothing}, unix.ENOENT},

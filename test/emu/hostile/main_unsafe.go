@@ -128,7 +128,7 @@ func openedBoth(context bool) (fd, events int, err error) {
 		b = binary.NativeEndian.AppendUint16(b, 12)
 		b = binary.NativeEndian.AppendUint16(b, uint16(len(resp)/4))
 		b = binary.NativeEndian.AppendUint64(b, where(resp))
-		for _, v := range []uint32{16, 4, 1, 0, 1, 0, 3, 0} {
+		for _, v := range []uint32{16, 4, 0, 0, 1, 0, 3, 0} {
 			b = binary.NativeEndian.AppendUint32(b, v)
 		}
 		if _, err := unix.Write(fd, b); err != nil {
