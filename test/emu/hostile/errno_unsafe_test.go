@@ -124,8 +124,12 @@ func TestRXEErrnoWrite(t *testing.T) {
 	e, _ := none.write(cmdAllocPD, 1)
 	a.is("before get_context", e, unix.EINVAL)
 
-	for n := range 8 {
-		a.is("a few bytes", a.raw(make([]byte, n)), unix.EINVAL)
+	for n := 1; n < 8; n++ {
+		want := unix.EINVAL
+		if testutil.NeedRXE(t).Emulated {
+			want = unix.EPERM // too short for a command: the emulator does not look at it, and the file takes nothing
+		}
+		a.is("a few bytes", a.raw(make([]byte, n)), want)
 	}
 	fd := uintptr(a.fd)
 	a.is("from nowhere", syscall3(unix.SYS_WRITE, fd, 0, 16), unix.EFAULT)
@@ -139,11 +143,11 @@ func TestRXEErrnoWrite(t *testing.T) {
 		body []any
 		want unix.Errno
 	}{
-		{"no such number", 60, 0, nil, unix.EOPNOTSUPP},
-		{"a number never done", cmdModifyAH, 0, nil, unix.EOPNOTSUPP},
+		{"no such number", 60, 0, []any{uint64(0)}, unix.EOPNOTSUPP},
+		{"a number never done", cmdModifyAH, 0, []any{uint64(0)}, unix.EOPNOTSUPP},
 		{"flags that are none", 1<<24 | cmdAllocPD, 1, nil, unix.EINVAL},
 		{"two flags", extended | 1<<24 | 1, 1, nil, unix.EINVAL},
-		{"extended, no such number", extended | 63, 0, nil, unix.EOPNOTSUPP},
+		{"extended, no such number", extended | 63, 0, []any{uint64(0)}, unix.EOPNOTSUPP},
 		{"no room for the answer", cmdQueryDevice, 1, nil, unix.ENOSPC},
 		{"half a request", cmdQueryPort, 10, []any{[]byte{1, 0, 0, 0}}, unix.ENOSPC},
 		{"a context twice", cmdGetContext, 64, []any{16, 4, 0, 0, 1, 0, 3, 0}, unix.EINVAL},
