@@ -114,7 +114,7 @@ func runInit() int {
 	go r.obey(ctl)
 	r.reap()
 	var s spec
-	if r.orphan.Load() && json.Unmarshal([]byte(os.Args[1]), &s) == nil && s.Scratch != "" {
+	if r.alone(ctl) && json.Unmarshal([]byte(os.Args[1]), &s) == nil && s.Scratch != "" {
 		_ = os.RemoveAll(s.Scratch)
 	}
 	return r.code
@@ -127,6 +127,18 @@ type reaper struct {
 	code int
 
 	orphan atomic.Bool // there is no supervisor any more
+}
+
+// alone reports whether there is no supervisor any more. Its files are closed one after another when it is killed, and a program
+// whose calls nobody answers may have ended, with an error, before the file ctl is.
+func (r *reaper) alone(ctl int) bool {
+	patience := 0
+	if r.code != 0 {
+		patience = 50 // ms
+	}
+	fds := []unix.PollFd{{Fd: int32(ctl), Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(fds, patience)
+	return r.orphan.Load() || err == nil && n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLRDHUP) != 0
 }
 
 // obey sends on the signals that the supervisor names, one byte each, and SIGKILL when there is no supervisor any more.

@@ -67,10 +67,17 @@ func TestReport(t *testing.T) {
 func TestReport_HostileName(t *testing.T) {
 	const name = "a\x1b[2J\u009b31m"
 	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	tid := unix.Gettid()
-	if err := os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", tid), []byte(name), 0); err != nil {
+	comm := fmt.Sprintf("/proc/self/task/%d/comm", tid)
+	old, err := os.ReadFile(comm)
+	if err == nil {
+		err = os.WriteFile(comm, []byte(name), 0)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer os.WriteFile(comm, bytes.TrimSpace(old), 0) // it may be the main thread, whose name is the program's
 	var b bytes.Buffer
 	r := newReport(t, &b)
 	r.Violation(tid, "leak", "1 QP of \x1b]0;")
