@@ -234,8 +234,9 @@ func tail(s string) string {
 			lines[i] = l[:200] + "...\n"
 		}
 	}
+	failed := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.Contains(l, "--- FAIL") })
 	if len(lines) > 120 {
-		lines = append(append(lines[:40:40], "...\n"), lines[len(lines)-80:]...)
+		lines = append(append(append(lines[:40:40], "...\n"), failed...), lines[len(lines)-80:]...)
 	}
 	return strings.Join(lines, "")
 }

@@ -17,7 +17,7 @@ import (
 func TestEmuReleaseTests(t *testing.T) {
 	// In the release's root there is neither the program emu, which changes links, injects faults and takes devices away, nor this
 	// test binary, nor /proc/self.
-	const without = "-test.skip=^TestRXEFigures|^TestRXERatios|^TestRXE_AsyncEvents$|^TestRXE_Unlisted$|^TestRXEZZDeviceRemoved$|" +
+	const without = "-test.skip=^TestRXEFigures|^TestRXERatios|^TestRXE_AsyncEvents$|^TestRXE_(Unlisted|CloseWhilePolled)$|^TestRXEZZDeviceRemoved$|" +
 		"^TestRXE_CM_(Killed|ZZDeviceRemoved|QPDestroyFails|CloseFailsOnce|EventReadFails.*|PortDown)$"
 	for _, pkg := range []string{"ibv", "mlx5dv", "rdmacm"} {
 		bin := filepath.Join(root, ".build/bin", pkg+".test")
