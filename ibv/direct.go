@@ -78,17 +78,22 @@ func (c *Context) takeCQ(handle uintptr) (*mlx5.CQ, error) {
 	return mlx5.NewCQ(cqConfig(v, &c.direct.qps)), nil
 }
 
+// directType refuses the types of QP that the direct data path does not drive.
+func directType(t QPType) error {
+	switch t {
+	case RC, UC, UD:
+		return nil
+	}
+	return &UnsupportedError{Feature: "a " + t.String() + " QP on the direct data path", Need: "CQs made with DataPathOps",
+		Have: "a CQ of the direct data path"}
+}
+
 // takeQP makes the rings of a new QP ours.
 func (qp *QP) takeQP(signalAll bool) error {
 	c := qp.pd.ctx
 	v, err := c.direct.dv.qp(qp.handle)
 	if err != nil {
 		return fmt.Errorf("mlx5dv_init_obj: %w", err)
-	}
-	switch qp.typ {
-	case RC, UC, UD:
-	default:
-		return &UnsupportedError{Feature: "a " + qp.typ.String() + " QP on the direct data path", Need: "CQs made with DataPathOps", Have: "a CQ of the direct data path"}
 	}
 	if v.SQ.Stride != 64 && v.SQ.WQECnt != 0 {
 		return &UnsupportedError{Feature: "the direct data path", Need: "send WQEs of 64-byte blocks", Have: fmt.Sprint(v.SQ.Stride)}

@@ -171,6 +171,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 	}
 	if path == DataPathDirect {
+		if err := directType(o.Type); err != nil {
+			return fail(err)
+		}
 		ctx.direct.mu.Lock()
 		defer ctx.direct.mu.Unlock()
 	}
