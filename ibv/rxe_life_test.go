@@ -133,10 +133,11 @@ func testCloseWhilePolled(t *testing.T) {
 // one before.
 func TestRXE_ResetWhilePosting(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
-	rounds := 60
-	if !rxe.Emulated {
-		rounds = 6
+	if !rxe.Emulated && !rxe.Hardware {
+		// Linux 6.1's rxe now and then sends nothing any more on the next connection.
+		t.Skip("RESET under traffic stalls SoftRoCE: runs on the emulated device only")
 	}
+	const rounds = 60
 	a, b := newSide(t, 0, nil), newSide(t, 1, nil)
 	const depth, messages = 512, 40
 	a.newQP(t, &QPOptions{MaxSendWR: depth / 4, MaxInline: 16})

@@ -24,7 +24,11 @@ func protect(t *testing.T, b []byte) {
 // got tells if there is an event on the channel.
 func (n *node) got() bool {
 	p := []unix.PollFd{{Fd: int32(n.evt.Fd()), Events: unix.POLLIN}}
-	if k, _ := unix.Poll(p, 0); k == 0 {
+	k, err := unix.Poll(p, 0)
+	for err == unix.EINTR {
+		k, err = unix.Poll(p, 0)
+	}
+	if k != 1 {
 		return false
 	}
 	var b [8]byte

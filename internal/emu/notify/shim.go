@@ -138,6 +138,9 @@ func (r *reaper) alone(ctl int) bool {
 	}
 	fds := []unix.PollFd{{Fd: int32(ctl), Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(fds, patience)
+	for err == unix.EINTR {
+		n, err = unix.Poll(fds, patience)
+	}
 	return r.orphan.Load() || err == nil && n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLRDHUP) != 0
 }
 
