@@ -330,6 +330,7 @@ func (cq *CQ) holdLocked() {
 	}
 	if h.err = err; len(h.wcs) > 0 || err != nil {
 		cq.held, cq.fast = &h, nil
+		cq.wake() // who armed before may get no event for what is taken
 	}
 }
 
