@@ -144,7 +144,7 @@ func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) 
 		}
 		return fail(err)
 	}
-	cq.mu.off = opt.SingleThreaded
+	cq.mu.Off = opt.SingleThreaded
 	cq.handle, err = c.makeCQ(cq, cqe, channel, opt.CompVector, maker)
 	if err != nil {
 		return undo(explainLimits(err, c.Name(), limit{"cqe", cqe, c.attr.MaxCQE}))
@@ -179,7 +179,7 @@ func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) 
 // makeCQ makes the C object.
 func (c *Context) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMaker) (uintptr, error) {
 	attr := &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cq.cookie, Channel: channel, CompVector: uint32(vector)}
-	single := cq.mu.off && cq.path == DataPathOps
+	single := cq.mu.Off && cq.path == DataPathOps
 	if single {
 		attr.CompMask, attr.Flags = abi.IBV_CQ_INIT_ATTR_MASK_FLAGS, abi.IBV_CREATE_CQ_ATTR_SINGLE_THREADED
 	}
@@ -301,7 +301,7 @@ type held struct {
 // that is there makes the library copy a payload. A CQ without a lock is left alone.
 // Preconditions: no QP is suspended.
 func (cq *CQ) hold() {
-	if cq.mu.off {
+	if cq.mu.Off {
 		return
 	}
 	cq.mu.Lock()

@@ -201,6 +201,6 @@ func (s *SRQ) takeSRQ() error {
 	if err != nil {
 		return fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}
-	s.direct = mlx5.NewSRQ(srqConfig(v, s.maxSGE), s.mu.mutex())
+	s.direct = mlx5.NewSRQ(srqConfig(v, s.maxSGE), &s.mu)
 	return nil
 }

@@ -24,7 +24,7 @@ func TestDomains(t *testing.T) {
 	wantErr(t, td.Close(), syscall.EBUSY, "1 parent domain")
 	q := must(p.CreateQP(s.cq, s.cq, nil))(t)
 	wantErr(t, p.Close(), syscall.EBUSY, "1 qp")
-	if !q.sqMu.off || !q.rqMu.off {
+	if !q.sqMu.Off || !q.rqMu.Off {
 		t.Error("a QP of a thread domain takes locks")
 	}
 	ok(t, q.Close())
@@ -39,7 +39,7 @@ func TestDomains(t *testing.T) {
 	// A parent domain without a thread domain is the PD under another name.
 	p = must(s.ctx.AllocParentDomain(s.pd, nil))(t)
 	q = must(p.CreateQP(s.cq, s.cq, nil))(t)
-	if q.sqMu.off {
+	if q.sqMu.Off {
 		t.Error("a QP without a thread domain takes no lock")
 	}
 	ok(t, q.Close())
@@ -93,7 +93,7 @@ func TestSingleThreadedCQ(t *testing.T) {
 	s := fakeSide(t, nil)
 	before := max(get(t, "single_threaded_cqs"), 0)
 	cq := must(s.ctx.CreateCQ(16, &CQOptions{SingleThreaded: true}))(t)
-	if n := get(t, "single_threaded_cqs"); n != before+1 || !cq.mu.off {
+	if n := get(t, "single_threaded_cqs"); n != before+1 || !cq.mu.Off {
 		t.Errorf("%d CQs without a lock in the library, want %d", n, before+1)
 	}
 	ok(t, cq.Close())
@@ -131,14 +131,14 @@ func TestSingleThreadedTraffic(t *testing.T) {
 func TestSingleThreadedSRQ(t *testing.T) {
 	s := fakeSide(t, nil)
 	srq := closing(t, must(s.pd.CreateSRQ(&SRQOptions{SingleThreaded: true}))(t))
-	if !srq.mu.off || srq.mu.mutex() != nil {
+	if !srq.mu.Off {
 		t.Error("the SRQ takes a lock")
 	}
 	if n, err := srq.PostRecv([]RecvWR{{ID: 1, SGEs: []SGE{s.mr.SGE(0, 64)}}}); n != 1 || err != nil {
 		t.Errorf("post: %d, %v", n, err)
 	}
 	locked := closing(t, must(s.pd.CreateSRQ(nil))(t))
-	if locked.mu.off || locked.mu.mutex() == nil {
+	if locked.mu.Off {
 		t.Error("an SRQ for all takes no lock")
 	}
 }

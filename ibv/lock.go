@@ -1,29 +1,6 @@
 package ibv
 
-import "sync"
+import "github.com/pureverbs/pureverbs/internal/spin"
 
-// lock is a mutex that an object goes without when one goroutine at a time uses it.
-type lock struct {
-	mu  sync.Mutex
-	off bool // set before first use, never changed
-}
-
-func (l *lock) Lock() {
-	if !l.off {
-		l.mu.Lock()
-	}
-}
-
-func (l *lock) Unlock() {
-	if !l.off {
-		l.mu.Unlock()
-	}
-}
-
-// mutex is what others have to lock; nil for nothing.
-func (l *lock) mutex() *sync.Mutex {
-	if l.off {
-		return nil
-	}
-	return &l.mu
-}
+// lock guards a queue. An object that one goroutine at a time uses goes without.
+type lock = spin.Lock

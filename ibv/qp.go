@@ -187,7 +187,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		num: qpNum(h), typ: o.Type, ops: opcodesOf(o.Type), plain: plainOf(o.Type), signalAll: o.SignalAll, state: qpStateWord(h), sgid: -1,
 		cap: capFromC(&init.Cap),
 	}
-	qp.sqMu.off, qp.rqMu.off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
+	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
 	if err := checkGranted(name, o.grants(&ctx.attr, &qp.cap)...); err != nil {
 		return undo(err)

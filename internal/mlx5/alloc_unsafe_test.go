@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
 // No function that posts or polls allocates.
@@ -19,7 +20,7 @@ func TestNoAllocation(t *testing.T) {
 	tab.Add(q)
 	cq := d.newCQ(tab)
 	sd := newDevice(t, size{srqWQEs: 64, srqStride: 64, cqes: 64, cqeSize: 128})
-	srq := sd.newSRQ(64, 3, nil)
+	srq := sd.newSRQ(64, 3, new(spin.Lock))
 	sq := mlx5.NewQP(2, true, nil, nil, srq)
 	tab.Add(sq)
 	scq := sd.newCQ(tab)

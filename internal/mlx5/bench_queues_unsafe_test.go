@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
 // completed is a queue of 1024 whose WQEs complete at once; the completion is part of what is timed.
@@ -71,7 +72,7 @@ func BenchmarkRecv(b *testing.B) {
 			d := newDevice(b, size{rqWQEs: 1024, rqStride: 16, srqWQEs: 1024, srqStride: 32, cqes: 64, cqeSize: 64})
 			rq, srq := d.rqConfig(16, 1), (*mlx5.SRQ)(nil)
 			if c.srq {
-				rq, srq = nil, d.newSRQ(32, 1, nil)
+				rq, srq = nil, d.newSRQ(32, 1, new(spin.Lock))
 			}
 			q := mlx5.NewQP(qpn, true, nil, rq, srq)
 			post := q.RQ.Post

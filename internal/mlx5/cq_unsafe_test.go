@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
 // newPair is a QP with queues of 16 and a CQ.
@@ -80,7 +81,7 @@ func TestReceived(t *testing.T) {
 					post := q.RQ.Post
 					if srq {
 						d = newDevice(t, sizeOf(16, size))
-						s := d.newSRQ(32, 1, nil)
+						s := d.newSRQ(32, 1, new(spin.Lock))
 						q = mlx5.NewQP(qpn, true, nil, nil, s)
 						tab := new(mlx5.Table)
 						tab.Add(q)
@@ -115,7 +116,7 @@ func TestFailed(t *testing.T) {
 		var s *mlx5.SRQ
 		rq := d.rqConfig(16, 1)
 		if srq {
-			s, rq = d.newSRQ(32, 1, nil), nil
+			s, rq = d.newSRQ(32, 1, new(spin.Lock)), nil
 		}
 		q := mlx5.NewQP(qpn, true, d.sqConfig(), rq, s)
 		tab := new(mlx5.Table)
@@ -325,7 +326,7 @@ func TestScatterReceive(t *testing.T) {
 				var s *mlx5.SRQ
 				rq := d.rqConfig(64, 4)
 				if srq {
-					s, rq = d.newSRQ(128, 7, nil), nil
+					s, rq = d.newSRQ(128, 7, new(spin.Lock)), nil
 				}
 				q := mlx5.NewQP(qpn, true, nil, rq, s)
 				tab := new(mlx5.Table)

@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
 // Verbs numbers, from <infiniband/verbs.h>.
@@ -109,7 +109,7 @@ func (d *device) rqConfig(stride, maxSGE int) *mlx5.RQConfig {
 	return &mlx5.RQConfig{Buf: ptr(d.rq), WQEs: uint32(len(d.rq) / stride), Stride: uint32(stride), DBRec: ptr(d.db), MaxSGE: maxSGE}
 }
 
-func (d *device) newSRQ(stride, maxSGE int, mu *sync.Mutex) *mlx5.SRQ {
+func (d *device) newSRQ(stride, maxSGE int, mu *spin.Lock) *mlx5.SRQ {
 	n := len(d.srq) / stride
 	return mlx5.NewSRQ(&mlx5.SRQConfig{Buf: ptr(d.srq), Stride: uint32(stride), MaxSGE: maxSGE, Head: 0, Tail: uint32(n - 1), WQEs: uint32(n), DBRec: ptr(d.srqdb)}, mu)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
 // target is one of each kind of QP on one CQ.
@@ -41,7 +42,7 @@ func (g *target) pollBytes(t *testing.T, data []byte) {
 	clear(g.d.srqdb)
 	clear(g.d.cqdb)
 	fill(g.d.cq)
-	srq := g.d.newSRQ(64, 3, nil)
+	srq := g.d.newSRQ(64, 3, new(spin.Lock))
 	tab := new(mlx5.Table)
 	qps := []*mlx5.QP{
 		mlx5.NewQP(1, true, g.own[0].sqConfig(), g.own[0].rqConfig(32, 2), nil),

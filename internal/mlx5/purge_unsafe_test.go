@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
 // A QP that goes takes its completions along, those of others stay in their order, and the ring goes on: with any mix of completions, at any place of the
@@ -17,7 +18,7 @@ func TestPurge(t *testing.T) {
 			t.Run(fmt.Sprintf("%d/%d", cqeSize, cqes), func(t *testing.T) {
 				const qps = 3
 				d := newDevice(t, size{srqWQEs: 128, srqStride: 32, cqes: cqes, cqeSize: cqeSize})
-				s := d.newSRQ(32, 1, nil)
+				s := d.newSRQ(32, 1, new(spin.Lock))
 				hw := &sharedRQ{d: d, stride: 32}
 				tab := new(mlx5.Table)
 				cq := d.newCQ(tab)

@@ -2,10 +2,10 @@ package mlx5
 
 import (
 	"math/bits"
-	"sync"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/mmio"
+	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
 // SRQConfig is where a shared receive queue lies and how far its list is used.
@@ -21,7 +21,7 @@ type SRQConfig struct {
 // SRQ is a shared receive queue: a list of free WQEs, linked through the WQEs themselves, of which the device takes the first ones. Unlike the other queues
 // it has a lock, which the caller holds in Post, because CQs of several QPs give WQEs back.
 type SRQ struct {
-	mu      *sync.Mutex
+	mu      *spin.Lock
 	buf     unsafe.Pointer
 	stride  uintptr
 	segs    int
@@ -34,25 +34,13 @@ type SRQ struct {
 	dbrec   unsafe.Pointer
 }
 
-// NewSRQ takes an SRQ over, before anything was posted. mu guards it; nil where one goroutine at a time uses it and its CQs.
-func NewSRQ(c *SRQConfig, mu *sync.Mutex) *SRQ {
+// NewSRQ takes an SRQ over, before anything was posted. mu guards it.
+func NewSRQ(c *SRQConfig, mu *spin.Lock) *SRQ {
 	return &SRQ{
 		mu: mu, maxSGE: c.MaxSGE,
 		buf: c.Buf, stride: uintptr(c.Stride), segs: int(c.Stride)/segSize - 1,
 		ids: make([]uint64, c.WQEs), used: make([]bool, c.WQEs), head: c.Head, tail: c.Tail, dbrec: c.DBRec,
 		counter: uint16(bits.ReverseBytes32(*(*uint32)(c.DBRec))),
-	}
-}
-
-func (s *SRQ) lock() {
-	if s.mu != nil {
-		s.mu.Lock()
-	}
-}
-
-func (s *SRQ) unlock() {
-	if s.mu != nil {
-		s.mu.Unlock()
 	}
 }
 
@@ -89,9 +77,9 @@ func (s *SRQ) ring() { mmio.Record(s.dbrec, bits.ReverseBytes32(uint32(s.counter
 // take gives WQE i back and returns its id, or false when i was not posted. What the CQE carries of the message, n bytes, goes to the WQE's memory before
 // another poster can have the WQE.
 func (s *SRQ) take(i, n uint32, carried []byte) (id uint64, status uint32, ok bool) {
-	s.lock()
+	s.mu.Lock()
 	if i >= uint32(len(s.ids)) || !s.used[i] {
-		s.unlock()
+		s.mu.Unlock()
 		return 0, 0, false
 	}
 	id = s.ids[i]
@@ -99,7 +87,7 @@ func (s *SRQ) take(i, n uint32, carried []byte) (id uint64, status uint32, ok bo
 		status = scatter(unsafe.Add(s.wqe(i), segSize), s.segs, n, carried)
 	}
 	s.free(i)
-	s.unlock()
+	s.mu.Unlock()
 	return id, status, true
 }
 
@@ -111,8 +99,8 @@ func (s *SRQ) free(i uint32) {
 
 // repost posts WQE i, which the device gave up because of a page fault, once more. C: srq_repost, is_odp_pfault_err.
 func (s *SRQ) repost(i uint32) bool {
-	s.lock()
-	defer s.unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if i >= uint32(len(s.ids)) || !s.used[i] {
 		return false
 	}

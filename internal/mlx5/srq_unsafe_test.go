@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
 // sharedRQ is the device's side of an SRQ: it follows the links from the first WQE on, as far as the doorbell record lets it.
@@ -46,10 +47,10 @@ func (s *sharedRQ) next() (int, []mlx5.SGE) {
 	return i, list
 }
 
-func newSRQ(t testing.TB, wqes, stride, cqes int) (*device, *mlx5.SRQ, *mlx5.QP, *mlx5.CQ, *sync.Mutex) {
+func newSRQ(t testing.TB, wqes, stride, cqes int) (*device, *mlx5.SRQ, *mlx5.QP, *mlx5.CQ, *spin.Lock) {
 	t.Helper()
 	d := newDevice(t, size{srqWQEs: wqes, srqStride: stride, cqes: cqes, cqeSize: 64})
-	mu := new(sync.Mutex)
+	mu := new(spin.Lock)
 	s := d.newSRQ(stride, stride/16-1, mu)
 	q := mlx5.NewQP(qpn, true, nil, nil, s)
 	tab := new(mlx5.Table)
@@ -156,7 +157,7 @@ func TestSRQ(t *testing.T) {
 func TestSRQCount(t *testing.T) {
 	d := newDevice(t, size{srqWQEs: 4, srqStride: 32, cqes: 8, cqeSize: 64})
 	binary.BigEndian.PutUint32(d.srqdb, 0xfffe)
-	s := d.newSRQ(32, 1, nil)
+	s := d.newSRQ(32, 1, new(spin.Lock))
 	s.Post(recvs(1, 3))
 	same(t, "doorbell record", d.srqdb, []byte{0, 0, 0, 1})
 }
@@ -164,7 +165,7 @@ func TestSRQCount(t *testing.T) {
 // The list may begin and end anywhere: what is behind its end is libmlx5's.
 func TestSRQPartial(t *testing.T) {
 	d := newDevice(t, size{srqWQEs: 8, srqStride: 32, cqes: 8, cqeSize: 64})
-	s := mlx5.NewSRQ(&mlx5.SRQConfig{Buf: ptr(d.srq), Stride: 32, MaxSGE: 1, Head: 2, Tail: 5, WQEs: 8, DBRec: ptr(d.srqdb)}, nil)
+	s := mlx5.NewSRQ(&mlx5.SRQConfig{Buf: ptr(d.srq), Stride: 32, MaxSGE: 1, Head: 2, Tail: 5, WQEs: 8, DBRec: ptr(d.srqdb)}, new(spin.Lock))
 	before := append([]byte(nil), d.srq...)
 	if n := s.Post(recvs(1, 8)); n != 3 {
 		t.Fatalf("took %d, want 3", n)
@@ -285,7 +286,7 @@ func TestSRQConcurrent(t *testing.T) {
 	const wqes, rounds = 64, 2000
 	tab := new(mlx5.Table)
 	d := newDevice(t, size{srqWQEs: wqes, srqStride: 32})
-	mu := new(sync.Mutex)
+	mu := new(spin.Lock)
 	s := d.newSRQ(32, 1, mu)
 	var wg sync.WaitGroup
 	work := make(chan uint16, wqes) // WQEs that the device took, to be completed on any CQ

@@ -1,0 +1,66 @@
+package spin
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// Everybody's additions are there at the end, with one processor and with several.
+func TestLock(t *testing.T) {
+	for _, procs := range []int{1, 2, 4} {
+		before := runtime.GOMAXPROCS(procs)
+		var l Lock
+		var wg sync.WaitGroup
+		n := 0
+		for range 8 {
+			wg.Go(func() {
+				for i := range 20000 {
+					l.Lock()
+					n++
+					if i%512 == 7 {
+						runtime.Gosched()
+					}
+					l.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		runtime.GOMAXPROCS(before)
+		if n != 160000 {
+			t.Errorf("%d processors: %d, want 160000", procs, n)
+		}
+	}
+}
+
+func TestTryLock(t *testing.T) {
+	var l Lock
+	if !l.TryLock() || l.TryLock() {
+		t.Error("a free lock is taken once")
+	}
+	l.Unlock()
+	if !l.TryLock() {
+		t.Error("an unlocked lock is not free")
+	}
+	off := Lock{Off: true}
+	off.Lock()
+	if !off.TryLock() {
+		t.Error("a lock that is off was taken")
+	}
+}
+
+func BenchmarkLock(b *testing.B) {
+	var l Lock
+	for b.Loop() {
+		l.Lock()
+		l.Unlock()
+	}
+}
+
+func BenchmarkMutex(b *testing.B) {
+	var l sync.Mutex
+	for b.Loop() {
+		l.Lock()
+		l.Unlock()
+	}
+}
