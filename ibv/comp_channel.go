@@ -5,6 +5,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
@@ -50,8 +51,8 @@ func (c *Context) newCompChannel(parents ...*node) (*CompChannel, error) {
 		return nil, &OpError{Op: "create comp channel", Object: c.Name(), Err: errors.Join(err, c.v.destroyCompChannel(h))}
 	}
 	ch := &CompChannel{ctx: c, handle: h, poll: p, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ)}
-	ch.node.init("comp channel", c.Name(), parents...)
-	watch(ch, &ch.node)
+	ch.node.initNumbered("comp channel", c.Name(), parents...)
+	life.Watch(ch, &ch.life)
 	go ch.read()
 	return ch, nil
 }

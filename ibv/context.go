@@ -6,7 +6,9 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/ops"
+	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
 // Context is an open device.
@@ -24,7 +26,7 @@ type Context struct {
 	attr   DeviceAttr // as it was when the device was opened; limits do not change
 	legacy bool       // a library of MLNX_OFED 4.x, without SEND_WITH_INV and its like
 	lent   bool       // librdmacm's, which keeps it open
-	async  *asyncReader
+	async  *pollfd.Reader
 	direct direct
 
 	removed removal
@@ -46,7 +48,7 @@ func (v *verbs) openContext(d Device, dev uintptr) (*Context, error) {
 		return nil, errors.Join(err, v.closeDevice(h))
 	}
 	c.node.init("device", d.Name)
-	watch(c, &c.node)
+	life.Watch(c, &c.life)
 	return c, nil
 }
 
@@ -68,7 +70,7 @@ func (v *verbs) newContext(d Device, h uintptr) (*Context, error) {
 	if err := spareDescriptors(3); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
 	}
-	if c.async, err = newAsyncReader(contextAsyncFD(h)); err != nil {
+	if c.async, err = pollfd.NewReader(contextAsyncFD(h), "ibv_async"); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainDescriptors(err)}
 	}
 	return c, nil
@@ -110,7 +112,7 @@ func (c *Context) Close() error {
 		if err := c.closeOwnChannel(); err != nil {
 			return err
 		}
-		c.async.close()
+		c.async.Close()
 		return c.v.closeDevice(c.handle)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
@@ -165,14 +166,14 @@ func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) 
 	if err != nil {
 		return undo(errors.Join(err, c.v.destroyCQ(cq.handle)))
 	}
-	cq.node.init("cq", c.Name(), parents...)
+	cq.node.initNumbered("cq", c.Name(), parents...)
 	cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrClosed}
 	if path == DataPathRaw {
 		cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrRaw}
 	}
 	cq.errPoll = &OpError{Op: "poll cq", Object: cq.name, Err: ErrPoll}
 	c.register(cq.handle, cq)
-	watch(cq, &cq.node)
+	life.Watch(cq, &cq.life)
 	return cq, nil
 }
 
@@ -530,10 +531,11 @@ func (cq *CQ) Resize(cqe int) error {
 	}
 	defer cq.leave()
 	if cqe < 1 {
-		return &OpError{Op: op, Object: cq.ctx.Name(), Err: &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", cq.ctx.attr.MaxCQE)}}
+		return &OpError{Op: op, Object: cq.name, Err: &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe),
+			Want: fmt.Sprintf("1 to %d on this device", cq.ctx.attr.MaxCQE)}}
 	}
 	if err := fitInt(cq.ctx.Name(), limit{"cqe", cqe, cq.ctx.attr.MaxCQE}); err != nil {
-		return &OpError{Op: op, Object: cq.ctx.Name(), Err: err}
+		return &OpError{Op: op, Object: cq.name, Err: err}
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
@@ -541,7 +543,7 @@ func (cq *CQ) Resize(cqe int) error {
 		return &OpError{Op: op, Object: cq.name, Err: &UnsupportedError{Feature: "resizing a CQ of the direct data path", Need: "a CQ made with DataPathOps, or one that is large enough", Have: "a ring that is polled from Go"}}
 	}
 	if err := cq.ctx.v.resizeCQ(cq.handle, cqe); err != nil {
-		return &OpError{Op: op, Object: cq.ctx.Name(), Err: explainLimits(err, cq.ctx.Name(), limit{"cqe", cqe, cq.ctx.attr.MaxCQE})}
+		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.ctx.Name(), limit{"cqe", cqe, cq.ctx.attr.MaxCQE})}
 	}
 	cq.cqe = cqCapacity(cq.handle)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -15,7 +16,7 @@ var (
 	// it. ENOSYS and EOPNOTSUPP from below are ErrNotSupported too.
 	ErrNotSupported = errors.ErrUnsupported
 	// ErrClosed: the object was closed before, or while the call waited.
-	ErrClosed = errors.New("object is closed")
+	ErrClosed = life.ErrClosed
 	// ErrQueueFull: the work queue has no room. Poll completions, then post the
 	// rest. A send queue in which no work request asked for a completion stays
 	// full; the error says so.

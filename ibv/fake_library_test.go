@@ -209,7 +209,7 @@ func TestDroppedMR(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("the run ended with %v\n%s", err, out)
 	}
-	for _, want := range []string{"--- PASS: TestDroppedMR", "mr of fake0 was never closed; made at", "ibv.TestDroppedMR"} {
+	for _, want := range []string{"--- PASS: TestDroppedMR", "mr of fake0/1 was never closed; made at", "ibv.TestDroppedMR"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}

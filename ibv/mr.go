@@ -7,6 +7,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/dma"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -220,8 +221,8 @@ func (mr *MR) register(op string, access AccessFlags) error {
 	}
 	mr.handle = h
 	mr.lkey, mr.rkey = mrKeys(h)
-	mr.node.init("mr", mr.pd.ctx.Name(), &mr.pd.node)
-	watch(mr, &mr.node)
+	mr.node.initNumbered("mr", mr.pd.ctx.Name(), &mr.pd.node)
+	life.Watch(mr, &mr.life)
 	return nil
 }
 
@@ -363,12 +364,11 @@ type ReregOptions struct {
 // C: ibv_rereg_mr(3).
 func (mr *MR) Rereg(opt ReregOptions) error {
 	const op = "reregister mr"
-	mr.node.mu.Lock()
-	defer mr.node.mu.Unlock()
-	name := mr.pd.ctx.Name()
-	if mr.closed {
-		return &OpError{Op: op, Object: mr.name, Err: ErrClosed}
+	if !mr.life.Lock() {
+		return mr.errClosed(op)
 	}
+	defer mr.life.Unlock()
+	name := mr.name
 	var (
 		flags  uint32
 		pd     uintptr
@@ -439,7 +439,7 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		}
 	}
 	if opt.PD != nil && opt.PD != mr.pd {
-		mr.node.move(0, &opt.PD.node)
+		mr.life.Move(0, &opt.PD.life)
 		mr.pd = opt.PD
 	}
 	mr.lkey, mr.rkey = mrKeys(mr.handle)

@@ -1,5 +1,7 @@
 package ibv
 
+import "github.com/pureverbs/pureverbs/internal/life"
+
 // PD is a protection domain: what may be used together.
 //
 // It belongs to its Context and is safe for concurrent use. Close fails while
@@ -29,8 +31,8 @@ func (c *Context) AllocPD() (*PD, error) {
 	}
 	pd := &PD{ctx: c, handle: h}
 	pd.root = pd
-	pd.node.init("pd", c.Name(), &c.node)
-	watch(pd, &pd.node)
+	pd.node.initNumbered("pd", c.Name(), &c.node)
+	life.Watch(pd, &pd.life)
 	return pd, nil
 }
 

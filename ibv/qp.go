@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
@@ -216,7 +217,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		ctx.direct.qps.Add(qp.direct)
 	}
 	ctx.register(h, qp)
-	watch(qp, &qp.node)
+	life.Watch(qp, &qp.life)
 	return qp, nil
 }
 

@@ -13,7 +13,7 @@ func init() {
 			if err := c.closeOwnChannel(); err != nil {
 				return err
 			}
-			c.async.close()
+			c.async.Close()
 			return nil
 		})
 	}
@@ -63,16 +63,18 @@ func lentContext(h uintptr) (*Context, error) {
 	}
 	c.lent = true
 	c.node.init("device", d.Name)
-	c.node.track.Done() // rdmacm closes it
+	c.life.Disown() // rdmacm closes it
 	return c, nil
 }
 
 // closeLent gives back what only this package made on a lent device.
 func (c *Context) closeLent() error {
-	c.node.mu.Lock()
-	defer c.node.mu.Unlock()
-	if kids := c.node.children(); len(kids) > 0 {
-		return &BusyError{Object: c.node.String(), Children: kids}
+	if !c.life.Lock() {
+		return nil
+	}
+	defer c.life.Unlock()
+	if children := c.life.Children(); len(children) > 0 {
+		return c.busy(children)
 	}
 	return c.closeOwnChannel()
 }

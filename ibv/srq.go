@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
@@ -88,11 +89,11 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.ctx.v.destroySRQ(h))}
 		}
 	}
-	s.node.init("srq", name, &pd.node)
+	s.node.initNumbered("srq", name, &pd.node)
 	s.errGone = &OpError{Op: "post srq recv", Object: s.name, Err: ErrClosed}
 	s.errFull = &OpError{Op: "post srq recv", Object: s.name, Err: ErrQueueFull}
 	pd.ctx.register(h, s)
-	watch(s, &s.node)
+	life.Watch(s, &s.life)
 	return s, nil
 }
 
@@ -226,14 +227,14 @@ func (s *SRQ) Resize(maxWR int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.path == DataPathDirect || s.path == DataPathRaw {
-		return &OpError{Op: op, Object: s.node.String(), Err: &UnsupportedError{
+		return &OpError{Op: op, Object: s.name, Err: &UnsupportedError{
 			Feature: fmt.Sprintf("resizing an SRQ with %v", s.path),
 			Need:    "an SRQ made with DataPathOps, on a device that can, or one that is large enough",
 			Have:    "a ring that is filled from Go"}}
 	}
 	most := s.pd.ctx.attr.MaxSRQWR
 	if maxWR == 0 {
-		return &OpError{Op: op, Object: s.node.String(),
+		return &OpError{Op: op, Object: s.name,
 			Err: &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", most)}}
 	}
 	if err := s.modify(op, abi.IBV_SRQ_MAX_WR, limit{"max_wr", maxWR, most}); err != nil {
@@ -249,7 +250,7 @@ func (s *SRQ) Resize(maxWR int) error {
 
 // Preconditions: the caller holds the SRQ entered.
 func (s *SRQ) modify(op string, mask uint32, l limit) error {
-	name := s.node.String()
+	name := s.pd.ctx.Name()
 	err := fitInt(name, l)
 	if err == nil {
 		attr := &abi.SRQAttr{MaxWR: uint32(l.asked), SRQLimit: uint32(l.asked)}
@@ -258,7 +259,7 @@ func (s *SRQ) modify(op string, mask uint32, l limit) error {
 		}
 		err = explainLimits(err, name, l)
 	}
-	return &OpError{Op: op, Object: s.pd.ctx.Name(), Err: err}
+	return &OpError{Op: op, Object: s.name, Err: err}
 }
 
 // Query asks the device for the state of the SRQ.
@@ -272,7 +273,7 @@ func (s *SRQ) Query() (SRQAttr, error) {
 	defer s.leave()
 	a := new(abi.SRQAttr)
 	if err := s.pd.ctx.v.querySRQ(s.handle, a); err != nil {
-		return SRQAttr{}, &OpError{Op: op, Object: s.pd.ctx.Name(), Err: err}
+		return SRQAttr{}, &OpError{Op: op, Object: s.name, Err: err}
 	}
 	return SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
 }

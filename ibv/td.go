@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // ThreadDomain promises that what is made on it is used by one goroutine at a
@@ -44,8 +46,8 @@ func (c *Context) AllocThreadDomain() (*ThreadDomain, error) {
 		return nil, &OpError{Op: op, Object: c.Name(), Err: c.explainDomain("a thread domain", err)}
 	}
 	td := &ThreadDomain{ctx: c, handle: h}
-	td.node.init("thread domain", c.Name(), &c.node)
-	watch(td, &td.node)
+	td.node.initNumbered("thread domain", c.Name(), &c.node)
+	life.Watch(td, &td.life)
 	return td, nil
 }
 
