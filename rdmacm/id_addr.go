@@ -35,7 +35,7 @@ func (id *ID) BindIB(addr IBAddr) error {
 
 func (id *ID) bind(a *sockaddr, text string) error {
 	if err := id.lib.bindAddr(id.handle, a); err != nil {
-		return &ibv.OpError{Op: "bind", Object: id.ps.String(), Err: err, Detail: text + bindHint(err)}
+		return &ibv.OpError{Op: "bind", Object: id.name, Err: err, Detail: text + bindHint(err)}
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (id *ID) resolve(src, dst *sockaddr, timeout time.Duration, text string) er
 		return err
 	}
 	if err := id.lib.resolveAddr(id.handle, src, dst, ms); err != nil {
-		return &ibv.OpError{Op: "resolve address", Object: id.ps.String(), Err: err, Detail: text + resolveHint(err)}
+		return &ibv.OpError{Op: "resolve address", Object: id.name, Err: err, Detail: text + resolveHint(err)}
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (id *ID) Listen(backlog int) error {
 			return &ibv.ArgError{Arg: "backlog", Got: fmt.Sprint(backlog), Want: fmt.Sprintf("0 to %d", math.MaxInt32)}
 		}
 		if err := id.lib.listen(id.handle, backlog); err != nil {
-			return &ibv.OpError{Op: "listen", Object: id.ps.String(), Err: err, Detail: id.text(idSrc) + bindHint(err)}
+			return &ibv.OpError{Op: "listen", Object: id.name, Err: err, Detail: id.text(idSrc) + bindHint(err)}
 		}
 		return nil
 	})

@@ -26,7 +26,7 @@ func (id *ID) Verbs() (*ibv.Context, error) {
 func (id *ID) verbs(op string) (*ibv.Context, error) {
 	h := idVerbs(id.handle)
 	if h == 0 {
-		return nil, &ibv.OpError{Op: op, Object: id.ps.String(), Err: &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}}
+		return nil, &ibv.OpError{Op: op, Object: id.name, Err: &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}}
 	}
 	id.own.Lock()
 	defer id.own.Unlock()
@@ -87,7 +87,7 @@ func (id *ID) GIDs() (local, peer ibv.GID) {
 func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv.QP, error) {
 	const op = "create qp"
 	fail := func(err error) (*ibv.QP, error) {
-		return nil, &ibv.OpError{Op: op, Object: id.ps.String(), Err: err}
+		return nil, &ibv.OpError{Op: op, Object: id.name, Err: err}
 	}
 	if err := id.enter(op); err != nil {
 		return nil, err
@@ -120,8 +120,10 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) { return id.lib.createQP(id.handle, pd, attr) },
 		func(h uintptr) error {
 			if !creating {
-				id.mu.RLock()
-				defer id.mu.RUnlock()
+				if err := id.enter("close qp"); err != nil { // a child keeps it open
+					return err
+				}
+				defer id.leave()
 				id.qpMu.Lock()
 				defer id.qpMu.Unlock()
 			}
@@ -132,21 +134,27 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 		return nil, err
 	}
 	id.qp = qp.(*ibv.QP)
+	id.life.Adopt("qp")
 	return id.qp, nil
 }
 
 // destroyQP runs when the QP is closed, or in CreateQP when that cannot finish. It
 // does what rdma_destroy_qp does, which does not say whether it could.
-// Preconditions: id.mu is held, and id.qpMu.
+//
+// Preconditions: the ID is entered, and id.qpMu is held.
 func (id *ID) destroyQP(pd *ibv.PD, qp uintptr) error {
 	// The channel's reader looks at the QP of the ID.
-	id.ch.mu.Lock()
-	defer id.ch.mu.Unlock()
+	ch := id.Channel()
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
 	if err := hook.DestroyQP(pd, qp); err != nil {
 		return err
 	}
 	forgetQP(id.handle)
-	id.qp = nil
+	if id.qp != nil {
+		id.qp = nil
+		id.life.Forget("qp")
+	}
 	return nil
 }
 
@@ -184,11 +192,11 @@ func (id *ID) InitQP(qp *ibv.QP) error { return id.modify(qp, ibv.StateInit, nil
 // after 0.64 ms, not 655 ms.
 func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 	if qp == nil {
-		return &ibv.OpError{Op: "bring up qp", Object: id.ps.String(), Err: &ibv.ArgError{Arg: "QP", Got: "nil", Want: "a QP"}}
+		return &ibv.OpError{Op: "bring up qp", Object: id.name, Err: &ibv.ArgError{Arg: "QP", Got: "nil", Want: "a QP"}}
 	}
 	if p != nil {
 		if err := p.check(); err != nil {
-			return &ibv.OpError{Op: "bring up qp", Object: id.ps.String(), Err: err}
+			return &ibv.OpError{Op: "bring up qp", Object: id.name, Err: err}
 		}
 	}
 	// INIT again: its access flags depend on what the peer asked for.

@@ -39,7 +39,7 @@ func (id *ID) JoinMulticast(group netip.Addr, flags JoinFlags) error {
 			id.own.Lock()
 			delete(id.own.groups, cookie)
 			id.own.Unlock()
-			return &ibv.OpError{Op: op, Object: id.ps.String(), Err: err, Detail: group.String()}
+			return &ibv.OpError{Op: op, Object: id.name, Err: err, Detail: group.String()}
 		}
 		return nil
 	})
@@ -57,7 +57,7 @@ func (id *ID) LeaveMulticast(group netip.Addr) error {
 			return err
 		}
 		if err := id.lib.leaveMulticast(id.handle, &a); err != nil {
-			return &ibv.OpError{Op: op, Object: id.ps.String(), Err: err, Detail: group.String()}
+			return &ibv.OpError{Op: op, Object: id.name, Err: err, Detail: group.String()}
 		}
 		id.own.Lock()
 		defer id.own.Unlock()

@@ -49,7 +49,7 @@ func (id *ID) SetAFOnly(on bool) error {
 // C: rdma_set_option(3) with RDMA_OPTION_ID_ACK_TIMEOUT.
 func (id *ID) SetAckTimeout(n uint8) error {
 	if err := checkAckTimeout(n); err != nil {
-		return &ibv.OpError{Op: "set ack timeout", Object: id.ps.String(), Err: err}
+		return &ibv.OpError{Op: "set ack timeout", Object: id.name, Err: err}
 	}
 	return id.option("set ack timeout", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_ACK_TIMEOUT, []byte{n})
 }
@@ -94,12 +94,12 @@ const (
 func (id *ID) SetPaths(paths []Path) error {
 	const op = "set paths"
 	if len(paths) == 0 {
-		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: &ibv.ArgError{Arg: "paths", Got: "none", Want: "at least one"}}
+		return &ibv.OpError{Op: op, Object: id.name, Err: &ibv.ArgError{Arg: "paths", Got: "none", Want: "at least one"}}
 	}
 	data := make([]abi.PathData, len(paths))
 	for i, p := range paths {
 		if err := p.check(); err != nil {
-			return &ibv.OpError{Op: op, Object: id.ps.String(), Err: err, Detail: fmt.Sprintf("path %d", i)}
+			return &ibv.OpError{Op: op, Object: id.name, Err: err, Detail: fmt.Sprintf("path %d", i)}
 		}
 		d := &data[i]
 		d.Flags = pathBidir
