@@ -25,7 +25,7 @@ func (s *Socket) Recv(b []byte) (int, error) {
 	s.reading.mu.Lock()
 	n, errno := rw(s.lib.rread, s.fd, b, &s.reading.hold)
 	s.reading.mu.Unlock()
-	s.use.RUnlock()
+	s.life.Leave()
 	switch {
 	case errno == syscall.EAGAIN:
 		return 0, errReadAgain
@@ -47,7 +47,7 @@ func (s *Socket) Send(b []byte) (int, error) {
 	s.writing.mu.Lock()
 	n, errno := rw(s.lib.rwrite, s.fd, b, &s.writing.hold)
 	s.writing.mu.Unlock()
-	s.use.RUnlock()
+	s.life.Leave()
 	switch {
 	case errno == syscall.EAGAIN:
 		return 0, errWriteAgain

@@ -37,7 +37,7 @@ func Poll(items []Item, timeout time.Duration) (int, error) {
 			items[i].Ready = Invalid
 			return 0, err
 		}
-		defer s.use.RUnlock()
+		defer s.life.Leave()
 		fds[i] = pollfd{fd: int32(s.fd), events: items[i].Events}
 	}
 	ms := 0
@@ -96,7 +96,7 @@ func Select(read, write, except []*Socket, timeout time.Duration) (r, w, e []*So
 			if err := s.begin(); err != nil {
 				return nil, nil, nil, err
 			}
-			defer s.use.RUnlock()
+			defer s.life.Leave()
 			if s.fd >= fdSetSize {
 				return nil, nil, nil, &ibv.ArgError{Arg: "socket", Got: fmt.Sprintf("descriptor %d", s.fd), Want: "one below 1024, or Poll"}
 			}

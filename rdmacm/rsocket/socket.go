@@ -13,19 +13,18 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // Socket is an rsocket. It belongs to the caller, does not block unless SetNonblock
 // says so, and is safe for concurrent use.
 type Socket struct {
+	life   life.Object
 	lib    *lib
 	fd     int
 	domain Domain
 	typ    Type
 
-	use     sync.RWMutex // held shared by each call in C, wholly by Close
-	closed  atomic.Bool
 	blocks  atomic.Bool
 	reading direction
 	writing direction
@@ -34,8 +33,6 @@ type Socket struct {
 	serving *service             // counts this socket
 	pollers map[*Poller]struct{} // which have this socket
 	maps    map[*IOMap]struct{}
-
-	leak *leak.Record
 }
 
 // New makes a socket.
@@ -55,20 +52,16 @@ func New(d Domain, t Type) (*Socket, error) {
 
 // newSocket makes a socket non-blocking.
 func newSocket(s *Socket) (*Socket, error) {
-	s.leak = leak.Track("rsocket")
+	s.life.Init("socket", life.Number("socket", "rsocket"))
 	if err := s.SetNonblock(true); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// begin holds the socket open until s.use.RUnlock.
+// begin holds the socket open until s.life.Leave.
 func (s *Socket) begin() error {
-	if s.closed.Load() || !s.use.TryRLock() {
-		return ErrClosed // only Close holds it otherwise
-	}
-	if s.closed.Load() {
-		s.use.RUnlock()
+	if !s.life.TryEnter() {
 		return ErrClosed
 	}
 	return nil
@@ -79,7 +72,7 @@ func (s *Socket) with(f func(fd int) error) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	defer s.use.RUnlock()
+	defer s.life.Leave()
 	return f(s.fd)
 }
 
@@ -109,7 +102,7 @@ func (s *Socket) Connect(addr netip.AddrPort) error {
 func (s *Socket) enter(v *service) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.serving != nil || s.closed.Load() {
+	if s.serving != nil || s.life.Closed() {
 		return nil
 	}
 	if err := v.enter(s.lib.lib.Version()); err != nil {
@@ -157,7 +150,7 @@ func (s *Socket) Accept() (*Socket, netip.AddrPort, error) {
 	if err := s.begin(); err != nil {
 		return nil, netip.AddrPort{}, err
 	}
-	defer s.use.RUnlock()
+	defer s.life.Leave()
 	if err := s.lib.connecting.enter(s.lib.lib.Version()); err != nil {
 		return nil, netip.AddrPort{}, err
 	}
@@ -212,7 +205,7 @@ func (s *Socket) Shutdown(how How) error {
 //
 // C: rclose.
 func (s *Socket) Close() error {
-	if s.closed.Swap(true) {
+	if !s.life.Shut() {
 		return nil
 	}
 	s.mu.Lock()
@@ -220,9 +213,15 @@ func (s *Socket) Close() error {
 		p.wake()
 	}
 	s.mu.Unlock()
-	s.use.Lock()
-	defer s.use.Unlock()
-	s.leak.Done()
+	var err error
+	_, _ = s.life.Close(func() error {
+		err = s.destroy()
+		return nil // what rclose returns comes after it has freed the socket
+	})
+	return err
+}
+
+func (s *Socket) destroy() error {
 	if s.typ == Datagram {
 		// rclose waits for ever for a datagram socket that was never bound. Binding one
 		// again fails, and changes nothing.
@@ -368,7 +367,8 @@ func (s *Socket) unspecified() netip.Addr {
 
 // turnAway closes connections that nobody has accepted: rclose of the listening
 // socket forgets them.
-// Preconditions: s.use is held by Close.
+//
+// Preconditions: Close calls it.
 func (s *Socket) turnAway() {
 	for s.lib.connecting.enter("") == nil {
 		fd, _, err := s.lib.addrOf("raccept", s.fd)

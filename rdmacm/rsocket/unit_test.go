@@ -76,7 +76,7 @@ func TestStrings(t *testing.T) {
 
 func TestClosed(t *testing.T) {
 	s := &Socket{fd: -1}
-	s.closed.Store(true)
+	s.life.Shut()
 	addr := netip.MustParseAddrPort("127.0.0.1:1")
 	b := make([]byte, 1)
 	for name, f := range map[string]func() error{
