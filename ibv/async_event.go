@@ -27,43 +27,43 @@ func (e AsyncEvent) String() string {
 
 // AsyncEvent waits for the next event of the device. The event is acknowledged
 // before it is returned. Several goroutines may wait; each event goes to one.
-// With EventDeviceFatal all calls of CQ.Wait on the Context end with
+// With EventDeviceFatal all calls of CQ.Wait on the Device end with
 // ErrDeviceRemoved.
 //
 // C: ibv_get_async_event(3), ibv_ack_async_event(3).
-func (c *Context) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
+func (d *Device) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
 	var ev AsyncEvent
-	err := c.async.Read(ctx, func() (err error) {
-		ev, err = c.readAsyncEvent()
+	err := d.async.Read(ctx, func() (err error) {
+		ev, err = d.readAsyncEvent()
 		return err
 	})
 	if err != nil && err != ctx.Err() {
-		err = &OpError{Op: "async event", Object: c.Name(), Err: err}
+		err = &OpError{Op: "async event", Object: d.Name(), Err: err}
 	}
 	return ev, err
 }
 
-func (c *Context) readAsyncEvent() (AsyncEvent, error) {
+func (d *Device) readAsyncEvent() (AsyncEvent, error) {
 	raw := new(abi.AsyncEvent)
-	if err := c.v.getAsyncEvent(c.handle, raw); err != nil {
+	if err := d.v.getAsyncEvent(d.handle, raw); err != nil {
 		return AsyncEvent{}, err
 	}
-	ev := AsyncEvent{Type: AsyncEventType(raw.EventType), device: c.Name()}
+	ev := AsyncEvent{Type: AsyncEventType(raw.EventType), device: d.Name()}
 	element := eventElement(raw)
 	switch ev.Type.object() {
 	case eventOfQP:
-		ev.QP, _ = c.object(element).(*QP)
+		ev.QP, _ = d.object(element).(*QP)
 	case eventOfCQ:
-		ev.CQ, _ = c.object(element).(*CQ)
+		ev.CQ, _ = d.object(element).(*CQ)
 	case eventOfSRQ:
-		ev.SRQ, _ = c.object(element).(*SRQ)
+		ev.SRQ, _ = d.object(element).(*SRQ)
 	case eventOfPort:
 		ev.Port = uint8(element)
 	}
 	if ev.Type == EventDeviceFatal {
-		c.removed.note(ErrDeviceRemoved)
+		d.removed.note(ErrDeviceRemoved)
 	}
 	// Destroying the object blocks until its events are acknowledged.
-	c.v.ackAsyncEvent(raw)
+	d.v.ackAsyncEvent(raw)
 	return ev, nil
 }
