@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -445,6 +444,3 @@ func heap(p unsafe.Pointer) uintptr {
 }
 
 var sink unsafe.Pointer
-
-// again tells whether there was no event.
-func again(err error) bool { return err == syscall.EAGAIN || err == syscall.EINTR }

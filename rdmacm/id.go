@@ -87,9 +87,9 @@ func (r *registry) handlers(ch *EventChannel) (list []handler) {
 //
 // Preconditions: ch is entered.
 func newID(ch *EventChannel, h uintptr, ps PortSpace) *ID {
-	id := &ID{lib: ch.lib, handle: h, ps: ps, name: life.Number("cm id", ps.String())}
+	id := &ID{lib: ch.lib, handle: h, ps: ps, name: life.Number("id", ps.String())}
 	id.ch.Store(ch)
-	id.life.Init("cm id", id.name, &ch.life)
+	id.life.Init("id", id.name, &ch.life)
 	life.Watch(id, &id.life)
 	ids.add(id)
 	return id

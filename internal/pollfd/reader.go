@@ -30,8 +30,8 @@ func NewReader(fd int, name string) (*Reader, error) {
 }
 
 // Read calls try, and again when the descriptor may have become readable, until it
-// returns something else than EAGAIN or EINTR. Read returns that, life.ErrClosed
-// after Close, or the error of ctx. It loses nothing: what try has read it returns.
+// returns something other than EAGAIN. Read returns that, life.ErrClosed after Close,
+// or the error of ctx. A try that succeeds counts, whatever has ended meanwhile.
 func (r *Reader) Read(ctx context.Context, try func() error) error {
 	if r.isClosed() {
 		return life.ErrClosed
@@ -57,8 +57,9 @@ func (r *Reader) Read(ctx context.Context, try func() error) error {
 	}
 	err := error(syscall.EAGAIN)
 	werr := r.fd.Wait(func() bool {
-		err = try()
-		return !Again(err)
+		for err = try(); errors.Is(err, syscall.EINTR); err = try() { // the netpoller would wait for more to come
+		}
+		return !errors.Is(err, syscall.EAGAIN)
 	})
 	switch {
 	case err == nil:
@@ -67,7 +68,7 @@ func (r *Reader) Read(ctx context.Context, try func() error) error {
 		return life.ErrClosed
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case Again(err):
+	case errors.Is(err, syscall.EAGAIN):
 		return werr
 	}
 	return err
@@ -91,6 +92,3 @@ func (r *Reader) Close() {
 		<-r.turn // and keeps it
 	})
 }
-
-// Again reports whether there is nothing to read yet.
-func Again(err error) bool { return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) }
