@@ -1,7 +1,6 @@
 package ibv
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -182,9 +181,6 @@ func (qp *QP) reset(modify func() error) error {
 	}
 	return nil
 }
-
-// ErrBroken is the use of a QP after a completion that no device could have written for it: a *CompletionError told of it.
-var ErrBroken = errors.New("a corrupt completion named the qp: close it")
 
 // CompletionError is a completion queue entry that makes no sense: its memory was overwritten, or the device and this release do not agree on a format. The QP that it
 // names posts nothing any more; other QPs go on.

@@ -12,29 +12,34 @@ import (
 
 // Sentinels, for errors.Is.
 var (
-	// ErrNotSupported: the device, the driver, the kernel or the library lacks
-	// it. ENOSYS and EOPNOTSUPP from below are ErrNotSupported too.
+	// ErrNotSupported is returned when the device, the driver, the kernel or the
+	// library lacks something. ENOSYS and EOPNOTSUPP from below are ErrNotSupported too.
 	ErrNotSupported = errors.ErrUnsupported
-	// ErrClosed: the object was closed before, or while the call waited.
+	// ErrClosed is returned when the object was closed before the call, or while it
+	// waited. It is net.ErrClosed too.
 	ErrClosed = life.ErrClosed
-	// ErrQueueFull: the work queue has no room. Poll completions, then post the
-	// rest. A send queue in which no work request asked for a completion stays
+	// ErrQueueFull is returned when the work queue has no room. Poll completions, then
+	// post the rest. A send queue in which no work request asked for a completion stays
 	// full; the error says so.
 	ErrQueueFull = errors.New("queue is full; poll completions first")
-	// ErrLibrary: libibverbs is not there or cannot be used; the error is a
-	// *loader.LibraryError or *loader.InstanceError and says what to install.
+	// ErrLibrary is returned when libibverbs is not there or cannot be used; the error is
+	// a *loader.LibraryError or *loader.InstanceError and says what to install.
 	ErrLibrary = loader.ErrLibrary
-	// ErrDeviceRemoved: the device failed for good or was unplugged; close all that
-	// is on it, and open it again when it is back.
+	// ErrDeviceRemoved is returned when the device failed for good or was unplugged. Close
+	// all that is on it, and open it again when it is back.
 	ErrDeviceRemoved = errors.New("the RDMA device was removed")
-	// ErrNoDevice: no RDMA device is there, or none that was asked for.
+	// ErrNoDevice is returned when there is no RDMA device, or not the one asked for.
 	ErrNoDevice = errors.New("no such RDMA device")
-	// ErrRaw: posting and polling are the user's of package mlx5dv, since the CQs
-	// were made with DataPathRaw.
+	// ErrNotFound is returned when no entry of a table is what was asked for.
+	ErrNotFound = errors.New("not found")
+	// ErrRaw is returned by posting and polling when the CQs were created with
+	// DataPathRaw: the rings are driven through package mlx5dv.
 	ErrRaw = errors.New("the rings are not this package's, by DataPathRaw: post and poll through package mlx5dv")
-	// ErrPoll: the provider could not poll the completion queue, which it
+	// ErrPoll is returned when the provider could not poll the completion queue, which it
 	// explains no further.
 	ErrPoll = errors.New("the provider failed to poll the queue")
+	// ErrBroken is returned when a QP is used after a *CompletionError that named it.
+	ErrBroken = errors.New("a corrupt completion named the qp: close it")
 )
 
 var errInvalid error = syscall.EINVAL
@@ -134,9 +139,9 @@ func (e *PortError) Error() string {
 // Unwrap makes a PortError an ENETDOWN.
 func (e *PortError) Unwrap() error { return syscall.ENETDOWN }
 
-// BusyError is a Close of an object on which others depend. It is an EBUSY.
+// BusyError is returned by Close while others depend on the object. It is an EBUSY.
 type BusyError struct {
-	Object   string   // "pd of rxe0"
+	Object   string   // "pd of rxe0/1"
 	Children []string // what is still open, "2 mr", "1 qp"
 }
 

@@ -19,9 +19,6 @@ type GIDEntry struct {
 	Netdev      string // its name, where this network namespace has it
 }
 
-// ErrNotFound is something that is in no entry of a table.
-var ErrNotFound = errors.New("not found")
-
 // QueryGID reads an entry of the GID table. An empty entry is the zero GID.
 //
 // C: ibv_query_gid(3).
