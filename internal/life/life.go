@@ -88,17 +88,13 @@ func Watch[T any](obj *T, o *Object) {
 // for a Close that is under way, which may fail. So whoever is inside already must
 // not call it again: Close would wait for the one and the other for Close.
 func (o *Object) Enter() bool {
-	for {
-		n := o.state.Add(1)
-		if n < closing {
-			return true
-		}
-		o.Leave()
-		if n >= shut {
+	for !o.TryEnter() {
+		if o.Closed() {
 			return false
 		}
 		o.wait()
 	}
+	return true
 }
 
 // wait returns when no Close and no Lock is under way.
@@ -109,6 +105,9 @@ func (o *Object) wait() {
 
 // TryEnter is Enter, but never waits: it fails as soon as Close is under way.
 func (o *Object) TryEnter() bool {
+	if o.state.Load() >= closing { // or those who try again and again would keep Close waiting
+		return false
+	}
 	if o.state.Add(1) < closing {
 		return true
 	}
