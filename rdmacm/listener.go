@@ -342,11 +342,11 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 	if err := opt.applyAckTimeout(c.id); err != nil {
 		return err
 	}
-	if err := r.standing(c.setup(opt)); err != nil {
+	if err := r.explainWithdrawn(c.setup(opt)); err != nil {
 		return err
 	}
 	p := opt.param(c.qp.Num(), c.srq)
-	if err := r.standing(inTurn(func() error {
+	if err := r.explainWithdrawn(inTurn(func() error {
 		if c.byLib {
 			if err := c.id.Accept(p); err != nil {
 				return err
@@ -369,9 +369,9 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 	return nil
 }
 
-// standing explains an error: no event tells of a request that was withdrawn, but
+// explainWithdrawn explains an error: no event tells of a request that was withdrawn, but
 // from then on there are no attributes for its QP.
-func (r *Request) standing(err error) error {
+func (r *Request) explainWithdrawn(err error) error {
 	var limit *ibv.LimitError
 	if !errors.Is(err, syscall.EINVAL) || r.ps.datagram() || errors.As(err, &limit) {
 		return err
