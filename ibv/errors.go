@@ -13,32 +13,33 @@ import (
 // Sentinels, for errors.Is.
 var (
 	// ErrNotSupported is returned when the device, the driver, the kernel or the
-	// library lacks something. ENOSYS and EOPNOTSUPP from below are ErrNotSupported too.
+	// library lacks what was asked for; ENOSYS and EOPNOTSUPP from below match it.
 	ErrNotSupported = errors.ErrUnsupported
 	// ErrClosed is returned when the object was closed before the call, or while it
-	// waited. It is net.ErrClosed too.
+	// waited. It matches net.ErrClosed.
 	ErrClosed = life.ErrClosed
 	// ErrQueueFull is returned when the work queue has no room. Poll completions, then
-	// post the rest. A send queue in which no work request asked for a completion stays
-	// full; the error says so.
+	// post the rest. A send queue in which no work request asked for a completion
+	// stays full; the error says so.
 	ErrQueueFull = errors.New("queue is full; poll completions first")
-	// ErrLibrary is returned when libibverbs is not there or cannot be used; the error is
-	// a *loader.LibraryError or *loader.InstanceError and says what to install.
+	// ErrLibrary is returned when libibverbs is not there or cannot be used. The error
+	// is a *loader.LibraryError or *loader.InstanceError and says what to install.
 	ErrLibrary = loader.ErrLibrary
-	// ErrDeviceRemoved is returned when the device failed for good or was unplugged. Close
-	// all that is on it, and open it again when it is back.
+	// ErrDeviceRemoved is returned when the device failed for good or was unplugged.
+	// Close all that is on it, and open it again when it is back.
 	ErrDeviceRemoved = errors.New("the RDMA device was removed")
 	// ErrNoDevice is returned when there is no RDMA device, or not the one asked for.
 	ErrNoDevice = errors.New("no such RDMA device")
+	// ErrRaw is returned when a QP, CQ or SRQ made with DataPathRaw is posted to or
+	// polled: its rings are driven through package mlx5dv.
+	ErrRaw = errors.New("the rings are not this package's, by DataPathRaw: post and poll through package mlx5dv")
+	// ErrPoll is returned when the provider fails to poll the completion queue. It
+	// gives no reason.
+	ErrPoll = errors.New("the provider failed to poll the queue")
 	// ErrNotFound is returned when no entry of a table is what was asked for.
 	ErrNotFound = errors.New("not found")
-	// ErrRaw is returned by posting and polling when the CQs were created with
-	// DataPathRaw: the rings are driven through package mlx5dv.
-	ErrRaw = errors.New("the rings are not this package's, by DataPathRaw: post and poll through package mlx5dv")
-	// ErrPoll is returned when the provider could not poll the completion queue, which it
-	// explains no further.
-	ErrPoll = errors.New("the provider failed to poll the queue")
-	// ErrBroken is returned when a QP is used after a *CompletionError that named it.
+	// ErrBroken is returned when a QP is used after a *CompletionError named it: a completion that no device
+	// could have written for it.
 	ErrBroken = errors.New("a corrupt completion named the qp: close it")
 )
 

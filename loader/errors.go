@@ -13,8 +13,7 @@ import (
 var (
 	// ErrLibrary is returned when a library is not there or cannot be used.
 	ErrLibrary = errors.New("rdma library is not usable")
-	// ErrNotSupported is returned when this library, or this operating system, lacks
-	// something.
+	// ErrNotSupported is returned when this library, or this operating system, lacks it.
 	ErrNotSupported = errors.ErrUnsupported
 )
 

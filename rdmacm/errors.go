@@ -15,20 +15,17 @@ import (
 
 // Sentinels, for errors.Is; those of package ibv apply as well.
 var (
-	// ErrClosed is returned when the object was closed before the call, or while it
-	// waited. It is net.ErrClosed too.
+	// ErrClosed is returned when the object was closed before the call, or while it waited.
 	ErrClosed = ibv.ErrClosed
-	// ErrNotSupported is returned when the device, the kernel or the library lacks
-	// something.
+	// ErrNotSupported is returned when the device, the kernel or the library lacks it.
 	ErrNotSupported = ibv.ErrNotSupported
 	// ErrDisconnected is returned when the peer or the device ended the connection.
 	ErrDisconnected = errors.New("disconnected")
-	// ErrRejected is returned when the peer refused the connection; the error is a
-	// *RejectError.
+	// ErrRejected is returned when the peer refused the connection: a *RejectError.
 	ErrRejected = errors.New("connection rejected")
 	// ErrWithdrawn is returned when the peer gave up before its request was answered.
 	ErrWithdrawn = errors.New("the peer has withdrawn its request")
-	// ErrDeviceRemoved is returned when the device is gone. Close everything that is on it.
+	// ErrDeviceRemoved is returned when the device is gone. Close all that is on it.
 	ErrDeviceRemoved = ibv.ErrDeviceRemoved
 )
 
