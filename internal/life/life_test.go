@@ -275,8 +275,8 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// TestRandom uses, locks, shuts and closes a tree of objects from several goroutines. C frees what Close destroys: nobody may
-// be inside then, no child may be left, and each is destroyed once.
+// TestRandom uses, locks, shuts and closes a tree of objects from several goroutines. C frees what Close destroys:
+// nobody may be inside then, no child may be left, and each is destroyed once.
 func TestRandom(t *testing.T) {
 	type object struct {
 		Object

@@ -121,7 +121,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestReader_Many has many wait, some of whom give up: each byte is read once, and nobody is in C beside another, or after Close.
+// TestReader_Many has many wait, some of whom give up: each byte is read once, and nobody is in C beside another, or
+// after Close.
 func TestReader_Many(t *testing.T) {
 	r, fd, w := pipe(t)
 	const n = 500
