@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"sync/atomic"
@@ -24,7 +24,7 @@ func watchByte(mem []byte, i int) arrival {
 // here (amd64, arm64).
 func (a arrival) load() byte { return byte(atomic.LoadUint32(a.word) >> a.shift) }
 
-// spin looks at the byte for about as long as a few polls of a CQ take, and tells
+// spin looks at the byte for about as long as a few polls of a CQ take, and reports
 // whether it has become want.
 func (a arrival) spin(want byte) bool {
 	for range 32 {

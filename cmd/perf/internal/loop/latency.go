@@ -1,114 +1,132 @@
-package engine
+package loop
 
 import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/stats"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// latLoop sends one message at a time and notes when.
-type latLoop struct {
-	*monitor
-	link   *link
-	sends  completions
-	recvs  completions // send only
-	server bool
-	count  *atomic.Uint64
+// Latency sends one message at a time and notes when.
+type Latency struct {
+	*Monitor
+	Link   *Link
+	Sends  Completions
+	Recvs  Completions // PingPong only
+	Server bool
+	Count  *atomic.Uint64 // messages so far, for others to read; may be nil
+
+	ToCQE bool    // a sample ends with the completion of its message
+	Half  float64 // 0.5 where a sample is half of the time measured
+	Lag   uint64  // messages that may be on their way when the next one is posted
 
 	posts []int64 // ticks of each posting; nil: by time
 	cqes  []int64 // ticks of each completion, if asked for
 
-	sample *sampler // by time
-	hist   *stats.Latency
-	toCQE  bool
-	lag    uint64  // messages that may be on their way when the next one is posted
-	half   float64 // 0.5 where a sample is half of the time measured
+	sample *measure.Sampler // by time
+	hist   *measure.Latency
 	rate   float64 // ns per tick, for hist
-
-	mem     []byte // write: the memory that the peer writes to
-	own     []byte // write: the memory that is sent
-	arrival arrival
 
 	wcs  [1]ibv.WC
 	last int64 // ticks of the previous posting
 }
 
-// send posts the next message. Between the arrival of the peer's message and
-// this posting there is nothing that can wait: used receives are posted again,
-// and completions taken, by settle, while the new message is on its way.
-func (t *latLoop) send() error {
+// ByCount makes room for the times of n messages.
+func (t *Latency) ByCount(n uint64) {
+	t.posts = touched(n)
+	if t.ToCQE {
+		t.cqes = touched(n)
+	}
+}
+
+// touched returns n times whose memory is there now, not only in the middle of the run.
+func touched(n uint64) []int64 {
+	s := make([]int64, n)
+	for i := range s {
+		s[i] = 1
+	}
+	return s
+}
+
+// ByTime runs for as long as the sampler says. A tick has rate nanoseconds.
+func (t *Latency) ByTime(s *measure.Sampler, rate float64) {
+	t.sample, t.hist, t.rate = s, measure.NewLatency(), rate
+}
+
+// send posts the next message. Between the arrival of the peer's message and this posting there is nothing that can wait: used
+// receives are posted again, and completions taken, by settle, while the new message is on its way.
+func (t *Latency) send() error {
 	if t.flag.Load() != 0 {
 		return t.err()
 	}
 	now := t.clk.Now()
 	if t.posts != nil {
-		t.posts[t.link.posted] = now
+		t.posts[t.Link.posted] = now
 	} else if t.sample != nil {
-		if t.sample.from == 0 {
-			t.sample.start(now)
+		if !t.sample.Started() {
+			t.sample.Start(now)
 		}
-		if !t.toCQE && t.last != 0 && t.sample.sampling() {
-			t.hist.Record(float64(now-t.last) * t.rate * t.half)
+		if !t.ToCQE && t.last != 0 && t.sample.Sampling() {
+			t.hist.Record(float64(now-t.last) * t.rate * t.Half)
 		}
 	}
 	t.last = now
-	if err := t.link.post(); err != nil {
+	if err := t.Link.post(); err != nil {
 		return err
 	}
-	if t.link.refill > 0 {
-		if err := t.link.postRecv(t.link.refill); err != nil {
+	if t.Link.refill > 0 {
+		if err := t.Link.PostRecv(t.Link.refill); err != nil {
 			return err
 		}
-		t.link.refill = 0
+		t.Link.refill = 0
 	}
 	t.rest(now)
-	return t.settle(t.lag)
+	return t.settle(t.Lag)
 }
 
 // settle waits until at most lag messages have not completed.
-func (t *latLoop) settle(lag uint64) error {
-	for t.link.posted-t.link.done > lag {
-		n, err := t.sends.Poll(t.wcs[:])
+func (t *Latency) settle(lag uint64) error {
+	for t.Link.posted-t.Link.done > lag {
+		n, err := t.Sends.Poll(t.wcs[:])
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			if err := t.idle(); err != nil {
-				return fmt.Errorf("waiting for the completion of message %d: %w", t.link.done+1, err)
+				return fmt.Errorf("waiting for the completion of message %d: %w", t.Link.done+1, err)
 			}
 			continue
 		}
 		wc := &t.wcs[0]
 		if wc.Status != ibv.WCSuccess {
-			return failed(t.link, "message", t.link.done+1, wc)
+			return failed(t.Link, "message", t.Link.done+1, wc)
 		}
-		t.link.done++
-		if t.toCQE {
+		t.Link.done++
+		if t.ToCQE {
 			end := t.clk.Now()
 			if t.cqes != nil {
-				t.cqes[t.link.done-1] = end
-			} else if t.sample.sampling() {
+				t.cqes[t.Link.done-1] = end
+			} else if t.sample.Sampling() {
 				t.hist.Record(float64(end-t.last) * t.rate)
 			}
 		}
-		t.busy()
-		if t.count != nil {
-			t.count.Store(t.link.done)
+		t.Busy()
+		if t.Count != nil {
+			t.Count.Store(t.Link.done)
 		}
 	}
 	return nil
 }
 
-// over tells whether a run by time is over.
-func (t *latLoop) over() bool {
-	return t.sample != nil && t.sample.tick(t.clk.Now(), t.link.done)
+// over reports whether a run by time is over.
+func (t *Latency) over() bool {
+	return t.sample != nil && t.sample.Tick(t.clk.Now(), t.Link.done)
 }
 
-// read is a run of reads, of which the peer's software knows nothing.
-func (t *latLoop) read() error {
-	for t.link.posted < t.link.iters {
+// Read is a run of reads, of which the peer's software knows nothing.
+func (t *Latency) Read() error {
+	for t.Link.posted < t.Link.Messages {
 		if err := t.send(); err != nil {
 			return err
 		}
@@ -119,17 +137,17 @@ func (t *latLoop) read() error {
 	return nil
 }
 
-// write is a game of ping-pong through memory: each end puts the number of its
-// message in the last byte, and waits for that number in its own. The server
-// begins, unlike in pingpong.
-func (t *latLoop) write() error {
-	l := t.link
+// Write is a game of ping-pong through memory: each end puts the number of its message in the last byte of own, and waits for
+// that number in the last byte of mem. The server begins, unlike in PingPong.
+func (t *Latency) Write(own, mem []byte) error {
+	l := t.Link
 	var seen uint64
-	last := len(t.own) - 1
-	for l.posted < l.iters || seen < l.iters {
-		if seen < l.iters && (!t.server || l.posted > 0) {
+	last := len(own) - 1
+	arrival := watchByte(mem, len(mem)-1)
+	for l.posted < l.Messages || seen < l.Messages {
+		if seen < l.Messages && (!t.Server || l.posted > 0) {
 			seen++
-			for !t.arrival.spin(byte(seen)) {
+			for !arrival.spin(byte(seen)) {
 				if t.over() {
 					return nil
 				}
@@ -137,10 +155,10 @@ func (t *latLoop) write() error {
 					return fmt.Errorf("waiting for message %d of the peer, after %d sent: %w", seen, l.done, err)
 				}
 			}
-			t.busy()
+			t.Busy()
 		}
-		if l.posted < l.iters {
-			t.own[last] = byte(l.posted + 1)
+		if l.posted < l.Messages {
+			own[last] = byte(l.posted + 1)
 			if err := t.send(); err != nil {
 				return err
 			}
@@ -152,13 +170,13 @@ func (t *latLoop) write() error {
 	return t.settle(0)
 }
 
-// pingpong is the same with messages.
-func (t *latLoop) pingpong() error {
-	l := t.link
-	for l.posted < l.iters || l.rdone < l.iters {
-		if l.rdone < l.iters && (t.server || l.posted > 0) {
+// PingPong is the same with messages; the client begins.
+func (t *Latency) PingPong() error {
+	l := t.Link
+	for l.posted < l.Messages || l.recvDone < l.Messages {
+		if l.recvDone < l.Messages && (t.Server || l.posted > 0) {
 			for {
-				n, err := t.recvs.Poll(t.wcs[:])
+				n, err := t.Recvs.Poll(t.wcs[:])
 				if err != nil {
 					return err
 				}
@@ -169,24 +187,24 @@ func (t *latLoop) pingpong() error {
 					return nil
 				}
 				if err := t.idle(); err != nil {
-					return fmt.Errorf("waiting for message %d of the peer, after %d sent: %w", l.rdone+1, l.done, err)
+					return fmt.Errorf("waiting for message %d of the peer, after %d sent: %w", l.recvDone+1, l.done, err)
 				}
 			}
 			wc := &t.wcs[0]
 			if wc.Status != ibv.WCSuccess {
-				return failed(l, "receive", l.rdone+1, wc)
+				return failed(l, "receive", l.recvDone+1, wc)
 			}
-			t.busy()
-			l.rdone++
+			t.Busy()
+			l.recvDone++
 			l.refill++
-			if l.rposted == l.rdone { // the peer's next message needs it at once
-				if err := l.postRecv(l.refill); err != nil {
+			if l.recvPosted == l.recvDone { // the peer's next message needs it at once
+				if err := l.PostRecv(l.refill); err != nil {
 					return err
 				}
 				l.refill = 0
 			}
 		}
-		if l.posted < l.iters {
+		if l.posted < l.Messages {
 			if err := t.send(); err != nil {
 				return err
 			}
@@ -198,20 +216,20 @@ func (t *latLoop) pingpong() error {
 	return t.settle(0)
 }
 
-// collect turns the times of a run by iterations into a distribution.
-func (t *latLoop) collect() *stats.Latency {
+// Collect returns the distribution. In a run by count a tick has rate nanoseconds: the clock knows it better after the run.
+func (t *Latency) Collect(rate float64) *measure.Latency {
 	if t.posts == nil {
 		return t.hist
 	}
-	h := stats.NewLatency()
-	if t.toCQE {
+	h := measure.NewLatency()
+	if t.ToCQE {
 		for i, end := range t.cqes {
-			h.Record(float64(end-t.posts[i]) * t.rate)
+			h.Record(float64(end-t.posts[i]) * rate)
 		}
 		return h
 	}
 	for i := 1; i < len(t.posts); i++ {
-		h.Record(float64(t.posts[i]-t.posts[i-1]) * t.rate * t.half)
+		h.Record(float64(t.posts[i]-t.posts[i-1]) * rate * t.Half)
 	}
 	return h
 }

@@ -1,6 +1,4 @@
-// Package stats holds the figures of a measurement: latency distributions and
-// the peak rate of a stream of completions.
-package stats
+package measure
 
 import (
 	"math"

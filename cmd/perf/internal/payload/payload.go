@@ -1,12 +1,12 @@
-package engine
+package payload
 
 import (
 	"bytes"
 	"fmt"
 )
 
-// The payload is a pattern of prime length without a zero, so that a byte which
-// is missing, misplaced or of another queue pair does not look right.
+// The payload is a pattern of prime length without a zero, so that a byte which is missing, misplaced or of another queue pair
+// does not look right.
 const patternLen = 251
 
 func pattern(qp int) []byte {
@@ -17,8 +17,8 @@ func pattern(qp int) []byte {
 	return p
 }
 
-// fillPattern writes the payload of a queue pair.
-func fillPattern(mem []byte, qp int) {
+// Fill writes the payload of a queue pair.
+func Fill(mem []byte, qp int) {
 	n := copy(mem, pattern(qp))
 	for n < len(mem) {
 		// Whole repetitions of the pattern, doubling.
@@ -26,21 +26,13 @@ func fillPattern(mem []byte, qp int) {
 	}
 }
 
-// checkPattern compares what n messages of a size must have left in mem. skip
-// is a byte that means something else, or -1.
-func checkPattern(mem []byte, qp int, size, cycle, line, n uint64, skip int) error {
-	w := newWalker(size, cycle, line)
-	slots := uint64(1)
-	if w.step != 0 {
-		slots = min(n, w.end/w.step)
-	}
-	if n == 0 {
-		return nil
-	}
+// Check compares what n messages of a size must have left in mem. skip is a byte that means something else, or -1.
+func Check(mem []byte, qp int, size, cycle, line, n uint64, skip int) error {
+	w := NewWalker(size, cycle, line)
 	want := make([]byte, len(mem))
-	fillPattern(want, qp)
-	for range slots {
-		off := w.next()
+	Fill(want, qp)
+	for range min(n, w.Places()) {
+		off := w.Next()
 		got, exp := mem[off:off+size], want[off:off+size]
 		if bytes.Equal(got, exp) {
 			continue
