@@ -66,7 +66,7 @@ func (s *rdmaCM) dial(opt cm.Options, _ func(port int)) error {
 		return err
 	}
 	conn := s.cm.Conn()
-	return s.useDevice(conn.PD().Context().Name(), conn.ID().Port())
+	return s.useDevice(conn.PD().Device().Name(), conn.ID().Port())
 }
 
 func (s *rdmaCM) accept(opt cm.Options, waiting func(port int)) error {

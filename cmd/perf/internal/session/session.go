@@ -17,7 +17,7 @@ type Session struct {
 	way   way
 	setup Setup // Setup.Local.Inline and Setup.OutReads are what the session works with
 
-	dev    *ibv.Context
+	dev    *ibv.Device
 	ibPort uint8
 	attr   *ibv.DeviceAttr
 	port   *ibv.PortAttr
