@@ -41,15 +41,19 @@ func flagSet(o *options) *pflag.FlagSet {
 	c.GIDIndex, c.Inline, c.Margin = plan.Auto, plan.Auto, plan.Auto
 	c.Timeout, c.Patience = 30*time.Second, 3*time.Second
 
-	f.StringVarP(&c.Device, "ib-dev", "d", "", "RDMA `device`; the first one with an active port if not given, with -R that of the address")
+	f.StringVarP(&c.Device, "ib-dev", "d", "",
+		"RDMA `device`; the first one with an active port if not given, with -R that of the address")
 	f.Uint8VarP(&c.IBPort, "ib-port", "i", 1, "`port` of the device")
-	f.IntVarP(&c.GIDIndex, "gid-index", "x", plan.Auto, "`index` of the GID; the best one if negative (show_gids lists them)")
+	f.IntVarP(&c.GIDIndex, "gid-index", "x", plan.Auto,
+		"`index` of the GID; the best one if negative (show_gids lists them)")
 	f.IntVarP(&c.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange; with -R rdma_cm's")
-	f.BoolVarP(&c.RDMACM, "rdma-cm", "R", false, "connect by rdma_cm, to an address of the server's device; give it to both ends")
+	f.BoolVarP(&c.RDMACM, "rdma-cm", "R", false,
+		"connect by rdma_cm, to an address of the server's device; give it to both ends")
 	f.StringVar(&c.Bind, "bind", "", "`address` that a server listens on; all if not given")
 
 	f.VarP((*size)(&c.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, lat 2)")
-	f.BoolVarP(&c.All, "all", "a", false, "all sizes, powers of two from 2 to 8M, or to -s (a stock peer always goes to 8M)")
+	f.BoolVarP(&c.All, "all", "a", false,
+		"all sizes, powers of two from 2 to 8M, or to -s (a stock peer always goes to 8M)")
 	f.Uint64VarP(&c.Iters, "iters", "n", 0, "`messages` per queue pair and size (write bw 5000, others 1000)")
 	f.VarP((*seconds)(&c.Duration), "duration", "D", "run for that long instead of a number of messages")
 	f.VarP((*seconds)(&c.Margin), "margin", "f", "time before and after what -D measures (a quarter of it)")
@@ -59,7 +63,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.IntVarP(&c.RxDepth, "rx-depth", "r", 0, "`depth` of the receive queue (send 512)")
 	f.IntVarP(&c.PostList, "post-list", "l", 1, "post `n` messages at once (bw)")
 	f.IntVarP(&c.CQMod, "cq-mod", "Q", 0, "ask for one completion every `n` messages (100; 1 above 8K)")
-	f.IntVarP(&c.Inline, "inline-size", "I", plan.Auto, "send messages up to so many `bytes` inline (lat 220 or 236 if possible, bw 0)")
+	f.IntVarP(&c.Inline, "inline-size", "I", plan.Auto,
+		"send messages up to so many `bytes` inline (lat 220 or 236 if possible, bw 0)")
 	f.IntVarP(&c.OutReads, "outs", "o", 0, "outstanding `reads` (what the device can)")
 	f.BoolVarP(&c.Events, "events", "e", false, "sleep for completions instead of polling (not write lat)")
 
@@ -70,7 +75,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
 	conn := f.StringP("connection", "c", "RC", "connection `type`: only RC is supported")
 
-	lat := f.String("lat-def", "perftest", "latency `definition`: perftest (half round trip; read: whole) or cqe (post to completion)")
+	lat := f.String("lat-def", "perftest",
+		"latency `definition`: perftest (half round trip; read: whole) or cqe (post to completion)")
 	f.BoolVarP(&c.NoPeak, "no-peak", "N", false, "do not look for the peak (bw)")
 	f.BoolVar(&c.Gbits, "report-gbits", false, "Gb/s instead of MiB/s; give it to both ends")
 	f.BoolVar(&c.Verify, "verify", false, "check the payload; both ends must be this program")

@@ -56,7 +56,8 @@ func (c *Channel) prepare(conn *rdmacm.Conn) error {
 }
 
 func (c *Channel) post(slot int) error {
-	_, err := c.conn.QP().PostRecv([]ibv.RecvWR{{ID: uint64(slot), SGEs: []ibv.SGE{c.mr.SGE(slot*maxMessage, maxMessage)}}})
+	_, err := c.conn.QP().PostRecv([]ibv.RecvWR{{ID: uint64(slot),
+		SGEs: []ibv.SGE{c.mr.SGE(slot*maxMessage, maxMessage)}}})
 	return err
 }
 
@@ -174,7 +175,8 @@ func (c *Channel) Write(b []byte) (int, error) {
 		return 0, os.ErrDeadlineExceeded
 	}
 	copy(c.mr.Bytes()[slots*maxMessage:], b)
-	wr := ibv.SendWR{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{c.mr.SGE(slots*maxMessage, len(b))}}
+	wr := ibv.SendWR{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{c.mr.SGE(slots*maxMessage, len(b))}}
 	if _, err := c.conn.QP().PostSend([]ibv.SendWR{wr}); err != nil {
 		if c.conn.Err() != nil {
 			return 0, io.EOF

@@ -14,19 +14,19 @@ func (r *run) guard(size, want uint64, loop func(ctx context.Context) error) err
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
 	var timer atomic.Pointer[time.Timer]
-	stop := r.Watch(func(err error) {
+	stopWatch := r.Watch(func(err error) {
 		timer.Store(time.AfterFunc(grace, func() {
 			r.mon.Abort(err)
 			cancel(err)
 		}))
 	})
-	quiet := r.progress(size, want)
-	calm := r.watchdog(cancel)
+	stopProgress := r.progress(size, want)
+	stopWatchdog := r.watchdog(cancel)
 	r.mon.Busy()
 	err := loop(ctx) // not locked to its thread: it passes through Go's scheduler by itself
-	quiet()
-	calm()
-	stop()
+	stopProgress()
+	stopWatchdog()
+	stopWatch()
 	if errors.Is(err, context.Canceled) {
 		err = context.Cause(ctx) // a sleep for completions was ended for a reason
 	}

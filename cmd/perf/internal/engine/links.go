@@ -9,8 +9,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// makeLinks makes a link of each queue pair. What a transport or a verb needs in each work request (an address handle, an
-// operand) goes in here, once.
+// makeLinks makes a link of each queue pair. What a transport or a verb needs in each work request
+// (an address handle, an operand) goes in here, once.
 func (r *run) makeLinks() {
 	p := &r.plan
 	for i, q := range r.Pairs() {

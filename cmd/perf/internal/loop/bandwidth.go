@@ -169,7 +169,8 @@ func (b *Bandwidth) receive() error {
 	return nil
 }
 
-// Drain waits for what is posted, after a run by time: the peer may free its memory as soon as it hears that the run is over.
+// Drain waits for what is posted, after a run by time: the peer may free its memory as soon as it
+// hears that the run is over.
 func (b *Bandwidth) Drain(limit time.Duration) error {
 	deadline := b.clk.Now() + b.clk.Ticks(limit)
 	for {

@@ -1,11 +1,13 @@
-// Package loop moves messages: post, poll, note the time, and nothing else. It knows queues, addresses and a clock; how they
-// came about, what the peer is told and what the figures mean is other packages' business.
+// Package loop moves messages: post, poll, note the time, and nothing else. It knows queues,
+// addresses and a clock; how they came about, what the peer is told and what the figures mean is
+// other packages' business.
 //
 //	link.go       one queue pair at work: what is posted next, and where
 //	bandwidth.go  many messages at once
 //	latency.go    one message at a time
 //	monitor.go    what ends a loop from outside, and what it does while nothing comes
 //
-// A loop shares nothing with another one but its Monitor's way to be ended: several loops, each with links, CQs and a Monitor of
-// its own, can run beside each other. What runs between two messages allocates nothing, enters no kernel and does not log.
+// A loop shares nothing with another one but its Monitor's way to be ended: several loops, each
+// with links, CQs and a Monitor of its own, can run beside each other. What runs between two
+// messages allocates nothing, enters no kernel and does not log.
 package loop

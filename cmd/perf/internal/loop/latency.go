@@ -54,8 +54,9 @@ func (t *Latency) ByTime(s *measure.Sampler, rate float64) {
 	t.sample, t.hist, t.rate = s, measure.NewLatency(), rate
 }
 
-// send posts the next message. Between the arrival of the peer's message and this posting there is nothing that can wait: used
-// receives are posted again, and completions taken, by settle, while the new message is on its way.
+// send posts the next message. Between the arrival of the peer's message and this posting there is
+// nothing that can wait: used receives are posted again, and completions taken, by settle, while
+// the new message is on its way.
 func (t *Latency) send() error {
 	if t.flag.Load() != 0 {
 		return t.err()
@@ -137,8 +138,9 @@ func (t *Latency) Read() error {
 	return nil
 }
 
-// Write is a game of ping-pong through memory: each end puts the number of its message in the last byte of own, and waits for
-// that number in the last byte of mem. The server begins, unlike in PingPong.
+// Write is a game of ping-pong through memory: each end puts the number of its message in the last
+// byte of own, and waits for that number in the last byte of mem. The server begins, unlike in
+// PingPong.
 func (t *Latency) Write(own, mem []byte) error {
 	l := t.Link
 	var seen uint64
@@ -187,7 +189,8 @@ func (t *Latency) PingPong() error {
 					return nil
 				}
 				if err := t.idle(); err != nil {
-					return fmt.Errorf("waiting for message %d of the peer, after %d sent: %w", l.recvDone+1, l.done, err)
+					return fmt.Errorf("waiting for message %d of the peer, after %d sent: %w", l.recvDone+1, l.done,
+						err)
 				}
 			}
 			wc := &t.wcs[0]
@@ -216,7 +219,8 @@ func (t *Latency) PingPong() error {
 	return t.settle(0)
 }
 
-// Collect returns the distribution. In a run by count a tick has rate nanoseconds: the clock knows it better after the run.
+// Collect returns the distribution. In a run by count a tick has rate nanoseconds: the clock knows
+// it better after the run.
 func (t *Latency) Collect(rate float64) *measure.Latency {
 	if t.posts == nil {
 		return t.hist

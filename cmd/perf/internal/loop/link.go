@@ -10,8 +10,8 @@ import (
 // A work request's ID is the number of its link and, below, the ordinal of the message on that link.
 const ordinalBits = 40
 
-// Link is one queue pair at work. All its memory is there before the loop: exported fields are set before it, the others are the
-// loop's.
+// Link is one queue pair at work. All its memory is there before the loop: exported fields are set
+// before it, the others are the loop's.
 type Link struct {
 	Name     string // for errors
 	Send     SendQueue

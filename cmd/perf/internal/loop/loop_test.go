@@ -152,7 +152,8 @@ func TestBWLoopReceives(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.got != 1000 || b.Links[0].recvPosted != 1000 || f.recvs != 0 {
-		t.Errorf("%d messages, %d receives posted, %d left over; want 1000, 1000, 0", b.got, b.Links[0].recvPosted, f.recvs)
+		t.Errorf("%d messages, %d receives posted, %d left over; want 1000, 1000, 0", b.got, b.Links[0].recvPosted,
+			f.recvs)
 	}
 }
 

@@ -31,9 +31,9 @@ func NewMonitor(clk *tsc.Clock, limit time.Duration, turns bool) *Monitor {
 	return &Monitor{clk: clk, stall: clk.Ticks(limit), limit: limit, turns: turns, slice: clk.Ticks(slice)}
 }
 
-// slice is how long a loop runs before it passes through Go's scheduler. After 10 ms the scheduler would interrupt the loop by a
-// signal, and take its processor away whenever it finds it in a post that enters the kernel, which costs context switches on
-// every such post.
+// slice is how long a loop runs before it passes through Go's scheduler. After 10 ms the scheduler
+// would interrupt the loop by a signal, and take its processor away whenever it finds it in a post
+// that enters the kernel, which costs context switches on every such post.
 const slice = 8 * time.Millisecond
 
 // rest passes through Go's scheduler if it is time to.
@@ -64,8 +64,8 @@ func (m *Monitor) Busy() { m.spins, m.since = 0, 0 }
 
 // idle is called when there was nothing to do. It looks around now and then.
 //
-// Where two ends take turns it also lets others have the processor: the peer may have been put on the same one. A bandwidth loop
-// does not: measured over SoftRoCE it lost a fifth by that.
+// Where two ends take turns it also lets others have the processor: the peer may have been put on
+// the same one. A bandwidth loop does not: measured over SoftRoCE it lost a fifth by that.
 func (m *Monitor) idle() error {
 	m.spins++
 	if m.spins%yieldEvery != 0 {

@@ -26,8 +26,8 @@ type Size struct {
 	Buckets  []Bucket
 }
 
-// Moved returns what messages of a size come to, in the ticks from the first to the last. A tick has perTick seconds; peak is
-// the smallest number of ticks a message took, or 0.
+// Moved returns what messages of a size come to, in the ticks from the first to the last. A tick
+// has perTick seconds; peak is the smallest number of ticks a message took, or 0.
 func Moved(size, messages uint64, ticks int64, perTick, peak float64) Size {
 	var bw Bandwidth
 	if secs := float64(ticks) * perTick; secs > 0 {
@@ -57,8 +57,8 @@ func (s *Size) Report(gbits bool) wire.Report {
 	}
 }
 
-// FromPeer reads the peer's report. Its unit is not told, but follows from the message rate, whose unit is fixed; without one
-// it is taken for this end's.
+// FromPeer reads the peer's report. Its unit is not told, but follows from the message rate, whose
+// unit is fixed; without one it is taken for this end's.
 func FromPeer(p wire.Report, gbits bool) Bandwidth {
 	p.MsgRate, p.AvgBW, p.PeakBW = known(p.MsgRate), known(p.AvgBW), known(p.PeakBW)
 	bw := Bandwidth{MessagesPerSecond: p.MsgRate * 1e6, BitsPerSecond: p.MsgRate * 1e6 * float64(p.Size) * 8}
@@ -82,7 +82,8 @@ func known(v float64) float64 {
 // AddPeer adds the peer's part of a bidirectional run.
 func (s *Size) AddPeer(rep wire.Report, gbits bool) error {
 	if rep.Size != s.Bytes {
-		return fmt.Errorf("the peer reports messages of %d bytes, here they had %d: give both ends the same -s", rep.Size, s.Bytes)
+		return fmt.Errorf("the peer reports messages of %d bytes, here they had %d: give both ends the same -s",
+			rep.Size, s.Bytes)
 	}
 	own, peer := *s.BW, FromPeer(rep, gbits)
 	s.Sent, s.Received = &own, &peer

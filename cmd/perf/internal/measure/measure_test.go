@@ -57,7 +57,8 @@ func TestLatencySummary(t *testing.T) {
 				}
 			}
 			if got.Count != want.Count || got.Min != want.Min || got.Max != want.Max {
-				t.Errorf("count, min, max = %d %v %v, want %d %v %v", got.Count, got.Min, got.Max, want.Count, want.Min, want.Max)
+				t.Errorf("count, min, max = %d %v %v, want %d %v %v", got.Count, got.Min, got.Max, want.Count,
+					want.Min, want.Max)
 			}
 			near("mean", got.Mean, want.Mean, 1e-9)
 			near("stdev", got.Stdev, want.Stdev, 1e-6)
@@ -133,7 +134,8 @@ func TestPeakAgainstAllPairs(t *testing.T) {
 			}
 		}
 		if got := s.PeakTicks(); math.Abs(got-want) > 1e-9*want {
-			t.Fatalf("round %d (n %d, step %d, mod %d): peak %v ticks per message, want %v", round, n, step, mod, got, want)
+			t.Fatalf("round %d (n %d, step %d, mod %d): peak %v ticks per message, want %v", round, n, step, mod, got,
+				want)
 		}
 	}
 	if got := NewStamps(1, 1, 1).PeakTicks(); got != 0 {

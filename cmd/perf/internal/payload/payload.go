@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// The payload is a pattern of prime length without a zero, so that a byte which is missing, misplaced or of another queue pair
-// does not look right.
+// The payload is a pattern of prime length without a zero, so that a byte which is missing,
+// misplaced or of another queue pair does not look right.
 const patternLen = 251
 
 func pattern(qp int) []byte {
@@ -39,7 +39,8 @@ func Check(mem []byte, qp int, size, cycle, line, n uint64, skip int) error {
 		}
 		for i := range got {
 			if got[i] != exp[i] && int(off)+i != skip {
-				return fmt.Errorf("payload of queue pair %d is wrong: byte %d is %#02x, sent was %#02x", qp, int(off)+i, got[i], exp[i])
+				return fmt.Errorf("payload of queue pair %d is wrong: byte %d is %#02x, sent was %#02x", qp,
+					int(off)+i, got[i], exp[i])
 			}
 		}
 	}

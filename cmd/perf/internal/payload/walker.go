@@ -1,7 +1,7 @@
 package payload
 
-// Walker steps through a buffer in the way that perftest does: small messages are spread over one page, message by message;
-// large ones share one place.
+// Walker steps through a buffer in the way that perftest does: small messages are spread over one
+// page, message by message; large ones share one place.
 type Walker struct{ off, step, end uint64 }
 
 // NewWalker returns a walker over cycle bytes, 0 for always the same place. line is the length of a cache line.

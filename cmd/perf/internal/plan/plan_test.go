@@ -28,11 +28,16 @@ func TestNewDefaults(t *testing.T) {
 		{"write lat", base(wire.Write, wire.Latency), nil, 2, 1000, 1, 0, 1, 1},
 		{"send lat", base(wire.Send, wire.Latency), nil, 2, 1000, 1, 512, 1, 1},
 		{"small bw", base(wire.Write, wire.Bandwidth), func(c *Options) { c.Size = 8192 }, 8192, 5000, 128, 0, 100, 1},
-		{"all sizes", base(wire.Write, wire.Bandwidth), func(c *Options) { c.All = true }, 8 << 20, 5000, 128, 0, 100, 23},
-		{"some sizes", base(wire.Write, wire.Bandwidth), func(c *Options) { c.All = true; c.Size = 4096 }, 4096, 5000, 128, 0, 100, 12},
-		{"few messages", base(wire.Send, wire.Bandwidth), func(c *Options) { c.Iters = 20; c.Size = 64 }, 64, 20, 20, 20, 20, 1},
-		{"post list", base(wire.Write, wire.Bandwidth), func(c *Options) { c.PostList = 4; c.Iters = 40 }, 65536, 40, 40, 0, 4, 1},
-		{"duration", base(wire.Write, wire.Bandwidth), func(c *Options) { c.Duration = 4 * time.Second }, 65536, 0, 128, 0, 1, 1},
+		{"all sizes", base(wire.Write, wire.Bandwidth), func(c *Options) { c.All = true }, 8 << 20, 5000, 128, 0, 100,
+			23},
+		{"some sizes", base(wire.Write, wire.Bandwidth), func(c *Options) { c.All = true; c.Size = 4096 }, 4096, 5000,
+			128, 0, 100, 12},
+		{"few messages", base(wire.Send, wire.Bandwidth), func(c *Options) { c.Iters = 20; c.Size = 64 }, 64, 20, 20,
+			20, 20, 1},
+		{"post list", base(wire.Write, wire.Bandwidth), func(c *Options) { c.PostList = 4; c.Iters = 40 }, 65536, 40,
+			40, 0, 4, 1},
+		{"duration", base(wire.Write, wire.Bandwidth), func(c *Options) { c.Duration = 4 * time.Second }, 65536, 0,
+			128, 0, 1, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := tc.cfg
@@ -43,7 +48,8 @@ func TestNewDefaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.Size != tc.size || p.Iters != tc.iters || p.TxDepth != tc.tx || p.RxDepth != tc.rx || p.CQMod != tc.mod || len(p.Sizes()) != tc.sizes {
+			if p.Size != tc.size || p.Iters != tc.iters || p.TxDepth != tc.tx || p.RxDepth != tc.rx ||
+				p.CQMod != tc.mod || len(p.Sizes()) != tc.sizes {
 				t.Errorf("size %d, iterations %d, depths %d and %d, moderation %d, %d sizes; want %+v",
 					p.Size, p.Iters, p.TxDepth, p.RxDepth, p.CQMod, len(p.Sizes()), tc)
 			}
@@ -72,21 +78,28 @@ func TestNewRefuses(t *testing.T) {
 		{"queue pairs of latency", wire.Latency, wire.Write, func(c *Options) { c.QPs = 2 }, "measured on one"},
 		{"post list of latency", wire.Latency, wire.Write, func(c *Options) { c.PostList = 2 }, "only bandwidth"},
 		{"post list and iterations", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 3 }, "multiple"},
-		{"post list and moderation", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 4; c.CQMod = 3 }, "multiple"},
-		{"post list beyond depth", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 200; c.TxDepth = 128 }, "200 > send queue depth"},
+		{"post list and moderation", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 4; c.CQMod = 3 },
+			"multiple"},
+		{"post list beyond depth", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 200; c.TxDepth = 128 },
+			"200 > send queue depth"},
 		{"both directions of latency", wire.Latency, wire.Send, func(c *Options) { c.Bidirectional = true }, "-b"},
 		{"events of write lat", wire.Latency, wire.Write, func(c *Options) { c.Events = true }, "-e"},
-		{"duration and iterations", wire.Bandwidth, wire.Write, func(c *Options) { c.Duration = time.Second; c.Iters = 5 }, "not both"},
-		{"duration and all", wire.Bandwidth, wire.Write, func(c *Options) { c.Duration = time.Second; c.All = true }, "-a"},
-		{"margin", wire.Bandwidth, wire.Write, func(c *Options) { c.Duration = 2 * time.Second; c.Margin = time.Second }, "margin"},
+		{"duration and iterations", wire.Bandwidth, wire.Write,
+			func(c *Options) { c.Duration = time.Second; c.Iters = 5 }, "not both"},
+		{"duration and all", wire.Bandwidth, wire.Write, func(c *Options) { c.Duration = time.Second; c.All = true },
+			"-a"},
+		{"margin", wire.Bandwidth, wire.Write,
+			func(c *Options) { c.Duration = 2 * time.Second; c.Margin = time.Second }, "margin"},
 		{"size", wire.Bandwidth, wire.Write, func(c *Options) { c.Size = 1<<31 + 1 }, "largest message"},
-		{"odd end of a sweep", wire.Bandwidth, wire.Write, func(c *Options) { c.All = true; c.Size = 3000 }, "power of two"},
+		{"odd end of a sweep", wire.Bandwidth, wire.Write, func(c *Options) { c.All = true; c.Size = 3000 },
+			"power of two"},
 		{"mtu", wire.Bandwidth, wire.Write, func(c *Options) { c.MTU = 1500 }, "1500"},
 		{"timeout", wire.Bandwidth, wire.Write, func(c *Options) { c.QPTimeout = 32 }, "32 > 31"},
 		{"port", wire.Bandwidth, wire.Write, func(c *Options) { c.Port = 0 }, "tcp port"},
 		{"inline read", wire.Bandwidth, wire.Read, func(c *Options) { c.Inline = 8 }, "read sends nothing"},
 		{"outs of write", wire.Bandwidth, wire.Write, func(c *Options) { c.OutReads = 4 }, "only read"},
-		{"definition of bw", wire.Bandwidth, wire.Write, func(c *Options) { c.LatencyDef = ToCompletion }, "only latency"},
+		{"definition of bw", wire.Bandwidth, wire.Write, func(c *Options) { c.LatencyDef = ToCompletion },
+			"only latency"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := base(tc.v, tc.m)

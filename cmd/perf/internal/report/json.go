@@ -125,10 +125,12 @@ func JSON(w io.Writer, c *plan.Plan, res *engine.Result, histogram bool, failure
 		Schema: Schema, Version: SchemaVersion,
 		Started: res.Started.UTC().Format(time.RFC3339), Elapsed: res.Elapsed.Seconds(), Clock: res.Clock,
 		Test: testDoc{
-			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role.String(), Connection: c.Transport.String(), RDMACM: c.RDMACM,
+			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role.String(),
+			Connection: c.Transport.String(), RDMACM: c.RDMACM,
 			Bidirectional: c.Bidirectional, AllSizes: c.All, Iterations: c.Iters,
-			Duration: c.Duration.Seconds(), Margin: max(c.Margin, 0).Seconds(), QPs: c.QPs, TxDepth: c.TxDepth, RxDepth: c.RxDepth,
-			PostList: c.PostList, CQMod: c.CQMod, Inline: max(res.Setup.Local.Inline, 0), Events: c.Events,
+			Duration: c.Duration.Seconds(), Margin: max(c.Margin, 0).Seconds(),
+			QPs: c.QPs, TxDepth: c.TxDepth, RxDepth: c.RxDepth, PostList: c.PostList, CQMod: c.CQMod,
+			Inline: max(res.Setup.Local.Inline, 0), Events: c.Events,
 		},
 		Results: []any{}, Verified: res.Verified, Notes: Notes(res),
 	}
@@ -139,7 +141,8 @@ func JSON(w io.Writer, c *plan.Plan, res *engine.Result, histogram bool, failure
 		d.Test.LatencyDef = c.LatencyDef.String()
 	}
 	if l := res.Setup.Local; l.Device != "" {
-		d.Local = &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer, Rate: l.RateGbps * 1e9,
+		d.Local = &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer,
+			Rate:     l.RateGbps * 1e9,
 			DataPath: l.DataPath, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software != ""}
 		if l.GIDIndex >= 0 {
 			d.Local.GIDIndex = &l.GIDIndex

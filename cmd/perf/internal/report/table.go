@@ -22,22 +22,21 @@ type Table struct {
 
 // Header prints what is about to run, and the head of the columns.
 func (t Table) Header(s session.Setup) {
-	c := t.Plan
+	p := t.Plan
 	role := "server"
-	if c.Client() {
+	if p.Client() {
 		role = "client"
 	}
-	kind := fmt.Sprintf("%s %s", c.Verb, c.Metric)
-	if c.Bidirectional {
+	kind := fmt.Sprintf("%s %s", p.Verb, p.Metric)
+	if p.Bidirectional {
 		kind += ", both directions"
 	}
-	l := s.Local
-	where := fmt.Sprintf("%s port %d, %s, mtu %d", printable.Name(l.Device), l.Port, l.LinkLayer, l.MTU)
-	if l.RateGbps > 0 {
-		where += fmt.Sprintf(", %g Gb/s", l.RateGbps)
-	}
-	if l.DataPath != "" {
-		where += ", data path " + strings.ToLower(l.DataPath)
+	fmt.Fprintf(t.W, "%s, %s, %s\n", kind, p.Transport, role)
+	fmt.Fprintf(t.W, "  device   %s\n", device(s.Local))
+	if l := s.Local; l.GID != "" {
+		fmt.Fprintf(t.W, "  address  gid %d %s, peer %s\n", l.GIDIndex, l.GID, s.PeerGID)
+	} else {
+		fmt.Fprintf(t.W, "  address  lid %d, peer %d\n", l.LID, s.PeerLID)
 	}
 	peer := "perftest " + printable.Name(s.PeerVersion)
 	if s.PeerOurs {
@@ -46,40 +45,47 @@ func (t Table) Header(s session.Setup) {
 	if s.RDMACM {
 		peer += ", by rdma_cm"
 	}
-	fmt.Fprintf(t.W, "%s, %s, %s\n", kind, c.Transport, role)
-	fmt.Fprintf(t.W, "  device   %s\n", where)
-	if l.GID != "" {
-		fmt.Fprintf(t.W, "  address  gid %d %s, peer %s\n", l.GIDIndex, l.GID, s.PeerGID)
-	} else {
-		fmt.Fprintf(t.W, "  address  lid %d, peer %d\n", l.LID, s.PeerLID)
-	}
 	fmt.Fprintf(t.W, "  peer     %s, %s\n", printable.Name(s.PeerAddress), peer)
-	opts := fmt.Sprintf("qps %d, send depth %d", c.QPs, c.TxDepth)
-	if c.RxDepth > 0 {
-		opts += fmt.Sprintf(", receive depth %d", c.RxDepth)
-	}
-	if c.PostList > 1 {
-		opts += fmt.Sprintf(", post list %d", c.PostList)
-	}
-	if c.Metric == wire.Bandwidth {
-		opts += fmt.Sprintf(", cq moderation %d", c.CQMod)
-	}
-	if l.Inline > 0 {
-		opts += fmt.Sprintf(", inline up to %d", l.Inline)
-	}
-	if c.Verb == wire.Read {
-		opts += fmt.Sprintf(", outstanding reads %d", s.OutReads)
-	}
-	if c.Events {
-		opts += ", events"
-	}
-	if c.Metric == wire.Latency {
-		opts += ", latency as " + map[plan.LatencyDef]string{
-			plan.RoundTrip:    "perftest (" + map[bool]string{true: "whole", false: "half"}[c.Verb == wire.Read] + " round trip)",
-			plan.ToCompletion: "post to completion"}[c.LatencyDef]
-	}
-	fmt.Fprintf(t.W, "  options  %s\n", opts)
+	fmt.Fprintf(t.W, "  options  %s\n", options(p, s))
 	t.columns()
+}
+
+func device(l session.Side) string {
+	d := fmt.Sprintf("%s port %d, %s, mtu %d", printable.Name(l.Device), l.Port, l.LinkLayer, l.MTU)
+	if l.RateGbps > 0 {
+		d += fmt.Sprintf(", %g Gb/s", l.RateGbps)
+	}
+	if l.DataPath != "" {
+		d += ", data path " + strings.ToLower(l.DataPath)
+	}
+	return d
+}
+
+// options names what shapes the figures.
+func options(p *plan.Plan, s session.Setup) string {
+	var o []string
+	add := func(when bool, format string, a ...any) {
+		if when {
+			o = append(o, fmt.Sprintf(format, a...))
+		}
+	}
+	add(true, "qps %d", p.QPs)
+	add(true, "send depth %d", p.TxDepth)
+	add(p.RxDepth > 0, "receive depth %d", p.RxDepth)
+	add(p.PostList > 1, "post list %d", p.PostList)
+	add(p.Bandwidth(), "cq moderation %d", p.CQMod)
+	add(s.Local.Inline > 0, "inline up to %d", s.Local.Inline)
+	add(p.Verb == wire.Read, "outstanding reads %d", s.OutReads)
+	add(p.Events, "events")
+	if p.Metric == wire.Latency {
+		trip := "half"
+		if p.Verb == wire.Read {
+			trip = "whole"
+		}
+		add(p.LatencyDef == plan.RoundTrip, "latency as perftest (%s round trip)", trip)
+		add(p.LatencyDef == plan.ToCompletion, "latency as post to completion")
+	}
+	return strings.Join(o, ", ")
 }
 
 func (t Table) columns() {
@@ -92,7 +98,8 @@ func (t Table) columns() {
 	if t.Plan.Gbits {
 		unit = "Gb/sec"
 	}
-	fmt.Fprintf(t.W, "%10s %12s %18s %20s %15s\n", "#bytes", "#iterations", "BW peak["+unit+"]", "BW average["+unit+"]", "MsgRate[Mpps]")
+	fmt.Fprintf(t.W, "%10s %12s %18s %20s %15s\n", "#bytes", "#iterations", "BW peak["+unit+"]",
+		"BW average["+unit+"]", "MsgRate[Mpps]")
 }
 
 // Size prints one line.

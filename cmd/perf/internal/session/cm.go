@@ -96,8 +96,8 @@ func (s *rdmaCM) useDevice(device string, port uint8) error {
 	return nil
 }
 
-// addressFor returns the address of the device, or of the GID, that was asked for, in the family of the server's. None lets the
-// kernel choose.
+// addressFor returns the address of the device, or of the GID, that was asked for, in the family of
+// the server's. None lets the kernel choose.
 func (s *rdmaCM) addressFor(server netip.Addr) netip.Addr {
 	table, err := s.dev.GIDTable()
 	if err != nil {

@@ -25,7 +25,8 @@ func (s *Session) openDevice(device string, port uint8) error {
 	}
 	name := fmt.Sprintf("%s port %d", s.dev.Name(), port)
 	if s.port.State != ibv.PortActive {
-		return fmt.Errorf("%s is %v, not active; bring its link up, or choose another one with -d and -i", name, s.port.State)
+		return fmt.Errorf("%s is %v, not active; bring its link up, or choose another one with -d and -i", name,
+			s.port.State)
 	}
 	if err := s.chooseMTU(name); err != nil {
 		return err

@@ -1,5 +1,6 @@
-// Package session opens what a test needs and brings it up with the peer: the device, memory, CQs, queue pairs, and perftest's
-// steps before, between and after the runs. It moves no message of the test.
+// Package session opens what a test needs and brings it up with the peer: the device, memory, CQs,
+// queue pairs, and perftest's steps before, between and after the runs. It moves no message of the
+// test.
 //
 //	session.go   Open and Close: the order of it all
 //	device.go    the device, and what it decides

@@ -97,8 +97,8 @@ func (s *Session) AwaitClose(d time.Duration) error { return s.conn.AwaitClose(d
 // Watch calls gone once when the peer leaves while nobody reads from it. stop must be called before the next step.
 func (s *Session) Watch(gone func(error)) (stop func()) { return s.conn.Watch(gone) }
 
-// Explain returns err, or what is behind it where the peer has ended the connection of a queue pair: rdma_cm moves that to the
-// error state then.
+// Explain returns err, or what is behind it where the peer has ended the connection of a queue
+// pair: rdma_cm moves that to the error state then.
 func (s *Session) Explain(err error) error {
 	if err == nil || errors.Is(err, wire.ErrClosed) {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// allocate makes the memory: a send area for each queue pair, then a receive area for each. Memory of another kind, as a GPU's,
-// is allocated here instead.
+// allocate makes the memory: a send area for each queue pair, then a receive area for each. Memory
+// of another kind, as a GPU's, is allocated here instead.
 func (s *Session) allocate() error {
 	slot, total, err := areas(&s.plan, os.Getpagesize(), s.terms)
 	if err != nil {
@@ -38,8 +38,9 @@ type PeerMemoryError struct {
 
 // Error returns one line.
 func (e *PeerMemoryError) Error() string {
-	return fmt.Sprintf("the peer's pages of %d bytes make %d queue pairs take %d bytes of memory, %d more than this machine's pages: "+
-		"allowed are %d more; use fewer queue pairs (-q)", e.PageSize, e.QPs, e.Bytes, e.Bytes-e.Own, mostForPeer)
+	return fmt.Sprintf("the peer's pages of %d bytes make %d queue pairs take %d bytes of memory, "+
+		"%d more than this machine's pages: allowed are %d more; use fewer queue pairs (-q)",
+		e.PageSize, e.QPs, e.Bytes, e.Bytes-e.Own, mostForPeer)
 }
 
 // areas returns how many bytes one send or receive area takes, and all of them. page is this machine's.

@@ -32,7 +32,8 @@ func TestPeerMemory(t *testing.T) {
 			t.Errorf("%+v: slot %d, total %d, error %v", tt, slot, total, err)
 		}
 		var pe *PeerMemoryError
-		if !tt.ok && (!errors.As(err, &pe) || pe.PageSize != tt.page || pe.QPs != tt.qps || !strings.Contains(err.Error(), "(-q)")) {
+		if !tt.ok && (!errors.As(err, &pe) || pe.PageSize != tt.page || pe.QPs != tt.qps ||
+			!strings.Contains(err.Error(), "(-q)")) {
 			t.Errorf("%+v: error %v, want a *PeerMemoryError", tt, err)
 		}
 	}
