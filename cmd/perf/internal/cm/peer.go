@@ -187,7 +187,7 @@ func (p *Peer) accept(ctx context.Context, i int, o *rdmacm.Options) (*rdmacm.Co
 	}
 }
 
-// asks tells whether a request is for queue pair i of this client.
+// asks reports whether a request is for queue pair i of this client.
 func (p *Peer) asks(r *rdmacm.Request, i int) bool {
 	kind, t, n, ours := parse(r.PrivateData())
 	if ours || p.ours {

@@ -9,5 +9,5 @@
 //
 // A loop shares nothing with another one but its Monitor's way to be ended: several loops, each
 // with links, CQs and a Monitor of its own, can run beside each other. What runs between two
-// messages allocates nothing, enters no kernel and does not log.
+// messages allocates nothing and makes no system call of its own but to wait.
 package loop

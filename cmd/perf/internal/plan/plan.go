@@ -7,7 +7,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// Plan is one test as one end runs it. It comes from New and is handed on by value: nobody can change another's.
+// Plan is one test as one end runs it. New makes it, and it is passed by value, so that nobody can change
+// another's.
 type Plan struct {
 	Options // no choice is open, but for MTU, GIDIndex, OutReads and Inline, which are the device's
 }

@@ -155,7 +155,7 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 // bringUp has nothing to do: rdma_cm connected the queue pairs when they were made.
 func (s *rdmaCM) bringUp() error { return nil }
 
-// describe tells what rdma_cm chose.
+// describe adds what rdma_cm chose.
 func (s *rdmaCM) describe() {
 	_, peer := s.conns[0].ID().GIDs()
 	if a, _, err := s.qps[0].Query(ibv.MaskPathMTU); err == nil && a.PathMTU != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// sockets is the way over TCP: each end tells its queue pairs, and connects them by itself.
+// sockets is the way over TCP: each end sends the numbers of its queue pairs and connects its own.
 type sockets struct {
 	*Session
 	listener *wire.Listener // of a server
