@@ -129,23 +129,12 @@ func parse(args []string) (*options, error) {
 	if len(a) < 2 {
 		return nil, errors.New("say what to do: perf {write|read|send} {bw|lat} [options] [server]")
 	}
-	switch a[0] {
-	case "write":
-		o.asked.Verb = wire.Write
-	case "read":
-		o.asked.Verb = wire.Read
-	case "send":
-		o.asked.Verb = wire.Send
-	default:
-		return nil, fmt.Errorf("verb %q, allowed are write, read and send", a[0])
+	var err error
+	if o.asked.Verb, err = wire.ParseVerb(a[0]); err != nil {
+		return nil, err
 	}
-	switch a[1] {
-	case "bw":
-		o.asked.Metric = wire.Bandwidth
-	case "lat":
-		o.asked.Metric = wire.Latency
-	default:
-		return nil, fmt.Errorf("metric %q, allowed are bw and lat", a[1])
+	if o.asked.Metric, err = wire.ParseMetric(a[1]); err != nil {
+		return nil, err
 	}
 	switch len(a) {
 	case 2:
@@ -165,7 +154,6 @@ func parse(args []string) (*options, error) {
 	if f.Changed("margin") && !f.Changed("duration") {
 		return nil, errors.New("margin (-f) needs a duration (-D)")
 	}
-	var err error
 	o.plan, err = plan.New(o.asked)
 	return o, err
 }

@@ -152,3 +152,42 @@ func TestTransport(t *testing.T) {
 		t.Errorf("an unknown transport is %q", s)
 	}
 }
+
+// TestRoles: who posts, who posts receives, and where payload comes to rest.
+func TestRoles(t *testing.T) {
+	const server, client = "", "host"
+	for _, tc := range []struct {
+		verb                    wire.Verb
+		metric                  wire.Metric
+		host                    string
+		both                    bool
+		sends, receives, landed bool
+	}{
+		{wire.Write, wire.Bandwidth, client, false, true, false, false},
+		{wire.Write, wire.Bandwidth, server, false, false, false, true},
+		{wire.Write, wire.Bandwidth, server, true, true, false, true},
+		{wire.Write, wire.Latency, client, false, true, false, true},
+		{wire.Write, wire.Latency, server, false, true, false, true},
+		{wire.Read, wire.Bandwidth, client, false, true, false, true},
+		{wire.Read, wire.Bandwidth, server, false, false, false, false},
+		{wire.Read, wire.Bandwidth, server, true, true, false, true},
+		{wire.Read, wire.Latency, client, false, true, false, true},
+		{wire.Read, wire.Latency, server, false, false, false, false},
+		{wire.Send, wire.Bandwidth, client, false, true, false, false},
+		{wire.Send, wire.Bandwidth, server, false, false, true, true},
+		{wire.Send, wire.Bandwidth, client, true, true, true, true},
+		{wire.Send, wire.Latency, client, false, true, true, true},
+		{wire.Send, wire.Latency, server, false, true, true, true},
+	} {
+		o := base(tc.verb, tc.metric)
+		o.Host, o.Bidirectional = tc.host, tc.both
+		p, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Sends() != tc.sends || p.Receives() != tc.receives || p.Lands() != tc.landed {
+			t.Errorf("%v %v, host %q, both %v: sends %v, receives %v, lands %v; want %v, %v, %v", tc.verb, tc.metric,
+				tc.host, tc.both, p.Sends(), p.Receives(), p.Lands(), tc.sends, tc.receives, tc.landed)
+		}
+	}
+}

@@ -25,6 +25,16 @@ func (v Verb) String() string {
 	return fmt.Sprintf("Verb(%d)", uint8(v))
 }
 
+// ParseVerb reads a name of the command line.
+func ParseVerb(name string) (Verb, error) {
+	for _, v := range []Verb{Write, Read, Send} {
+		if name == v.String() {
+			return v, nil
+		}
+	}
+	return 0, fmt.Errorf("verb %q, allowed are write, read and send", name)
+}
+
 // Metric is what a test measures.
 type Metric uint8
 
@@ -43,4 +53,14 @@ func (m Metric) String() string {
 		return "lat"
 	}
 	return fmt.Sprintf("Metric(%d)", uint8(m))
+}
+
+// ParseMetric reads a name of the command line.
+func ParseMetric(name string) (Metric, error) {
+	for _, m := range []Metric{Bandwidth, Latency} {
+		if name == m.String() {
+			return m, nil
+		}
+	}
+	return 0, fmt.Errorf("metric %q, allowed are bw and lat", name)
 }
