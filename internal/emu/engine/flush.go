@@ -24,7 +24,7 @@ func (e *Engine) flush(qp *hca.QP) {
 			e.rqPosted(qp, rq)
 		}
 	})
-	r.Unrung = 0
+	e.strict.announced(qp)
 	e.win.n = 0
 	for r.Tail != r.Announced {
 		if more = !room(); more {
@@ -39,17 +39,19 @@ func (e *Engine) flush(qp *hca.QP) {
 			r.Tail = r.Announced
 			break
 		}
-		e.cqe(qp.SendCQ, qp, cqeReqErr, qp.UIdx, w.opcode, uint16(r.Tail)).fail(synFlush, vendorSyndrome[synFlush])
+		p := e.cqe(qp.SendCQ, qp, cqeReqErr, qp.UIdx, w.opcode, uint16(r.Tail))
+		p.fail(synFlush, vendorSyndrome[synFlush])
 		r.Tail += w.blocks
 		r.Signaled = r.Tail
 	}
-	r.Asked, r.Fault, r.Hash, r.Tries, r.RNRTries = false, 0, 0, 0, 0
+	r.Asked, r.Fault, r.Strict.Hash, r.Tries, r.RNRTries = false, 0, 0, 0, 0
 	if qp.State == hca.Err {
 		for ; qp.RQ.Count > 0 && qp.RecvCQ != nil && r.Head != r.Posted; r.Head++ {
 			if more = more || !room(); more {
 				break
 			}
-			e.cqe(qp.RecvCQ, qp, cqeRespErr, qp.RecvIdx, 0, uint16(r.Head)).fail(synFlush, vendorSyndrome[synFlush])
+			p := e.cqe(qp.RecvCQ, qp, cqeRespErr, qp.RecvIdx, 0, uint16(r.Head))
+			p.fail(synFlush, vendorSyndrome[synFlush])
 		}
 	}
 	e.commit()

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 )
 
@@ -38,7 +39,7 @@ func (e *Engine) QPModified(qp *hca.QP, from, to hca.QPState) {
 	e.epoch++
 	r := &qp.Run
 	if e.Hooks.Trace != nil && from != to {
-		e.trace(Record{Kind: KindState, QP: qp, PID: qp.Mem.PID, State: to})
+		e.traceState(qp, to)
 	}
 	switch to {
 	case hca.Reset:
@@ -80,7 +81,7 @@ func (e *Engine) QPLeaves(qp *hca.QP) {
 	e.scan(qp.UAR)
 	batch := e.c.Batch
 	if qp.State != hca.RTS {
-		batch = 0 // a doorbell in another state is taken, and carries out nothing
+		batch = 0 // a doorbell in another state is seen, and carries out nothing
 	}
 	for range batch {
 		if !r.Look && (r.Tail == r.Announced || !e.runs(qp)) || nanos() > e.now+patience {
@@ -122,10 +123,12 @@ func without[T any](s []*T, x *T) []*T {
 	return s
 }
 
-// CQCreated makes a CQ known. The arm word of its doorbell record gets a value that no program writes: its first arming could be the 0 that is there.
+// CQCreated makes a CQ known. The arm word of its doorbell record gets a value that no program writes: its first arming
+// could be the 0 that is there.
 func (e *Engine) CQCreated(cq *hca.CQ) {
 	cq.Run = hca.CQRun{LastArm: neverArmed}
-	_ = cq.Mem.Write(cq.DB+4, neverArmedBytes[:])
+	put32(e.io.tmp[:], neverArmed)
+	_ = cq.Mem.Write(cq.DB+4, e.io.tmp[:4])
 }
 
 // CQDestroyed forgets a CQ.
@@ -154,7 +157,7 @@ func (e *Engine) CQResized(cq *hca.CQ, oldBuf uint64, oldEntries, oldSize uint32
 	var img [64]byte
 	img[63] = cqeResize<<4 | ownerBit(r.PI, oldEntries)
 	at := oldBuf + uint64(r.PI&(oldEntries-1))*uint64(oldSize) + uint64(oldSize-64)
-	_ = cq.Mem.WriteV(img[:], []guestIOV{{Base: at, Len: 56}, {Base: at + 56, Len: 8}})
+	_ = cq.Mem.WriteV(img[:], []guest.IOV{{Base: at, Len: 56}, {Base: at + 56, Len: 8}})
 	r.PI++
 }
 
@@ -172,12 +175,10 @@ func (e *Engine) SRQLimitArmed(srq *hca.SRQ) {
 	}
 }
 
-// KeyRevoked is told when a key is gone or changed: what was compared of it is void.
+// KeyRevoked comes when a key is gone or changed: what was compared of it is void.
 func (e *Engine) KeyRevoked(k *hca.MKey) {
 	e.epoch++
-	if e.watching() {
-		e.checkPrint(k, true)
-	}
+	e.strict.revoked(k)
 	k.Run = hca.KeyRun{}
 }
 

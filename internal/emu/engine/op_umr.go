@@ -32,30 +32,30 @@ var umrAccess = [...]struct {
 	{1 << 6, 1 << 21, hca.AccessRemoteAtomic},
 }
 
-// umr executes what binds and invalidates windows: control segment (48 bytes), key context (64), and for a bind one translation entry.
+// umr executes what binds and invalidates windows, in a batch of its own: control segment (48 bytes), key context (64),
+// and for a bind one translation entry.
 func (e *Engine) umr(qp *hca.QP, w *wqe) verdict {
-	fail := func(syndrome uint8) verdict {
-		e.failWQE(qp, w, syndrome)
-		return halt
+	if e.b.wqes > 0 {
+		return alone
 	}
 	b := w.umr
 	if len(b) < 112 || b[0]&umrInline == 0 {
-		return fail(synLocalQPOp)
+		return e.failed(qp, w, synLocalQPOp)
 	}
 	flags, mask, ctx := b[0], binary.BigEndian.Uint64(b[8:]), b[48:112]
 	key := qp.Context.Device.KeyAt(w.imm >> 8)
 	if key == nil || key.PD != qp.PD || key.Kind != hca.KeyMW1 && key.Kind != hca.KeyMW2 || mask&maskFree == 0 {
-		return fail(synMWBind)
+		return e.failed(qp, w, synMWBind)
 	}
 	if ctx[0]&contextFree != 0 { // invalidate
 		if key.Key != w.imm || flags&umrCheckQPN != 0 && (key.Free || key.QPN != qp.Num) {
-			return fail(synMWBind)
+			return e.failed(qp, w, synMWBind)
 		}
 		if key.Kind == hca.KeyMW2 || !key.Free {
 			key.Unbind()
 		}
 		e.finish(qp, w, 0, 0)
-		return taken
+		return executed
 	}
 	n, addr := binary.BigEndian.Uint64(ctx[24:]), binary.BigEndian.Uint64(ctx[16:])
 	variant := binary.BigEndian.Uint32(ctx[4:])
@@ -63,16 +63,19 @@ func (e *Engine) umr(qp *hca.QP, w *wqe) verdict {
 		key.Unbind()
 		key.Key = key.Key&^0xff | variant&0xff
 		e.finish(qp, w, 0, 0)
-		return taken
+		return executed
 	}
 	if len(b) < 128 || mask&maskLen == 0 || mask&maskAddr == 0 {
-		return fail(synLocalQPOp)
+		return e.failed(qp, w, synLocalQPOp)
 	}
 	klm := b[112:128]
 	mr := qp.Context.Device.Key(binary.BigEndian.Uint32(klm[4:]))
 	va := binary.BigEndian.Uint64(klm[8:])
-	if mr == nil || mr.Kind != hca.KeyMR || mr.PD != qp.PD || mr.Access&hca.AccessMWBind == 0 || flags&umrCheckFree != 0 && !key.Free {
-		return fail(synMWBind)
+	if mr == nil || mr.Kind != hca.KeyMR || mr.PD != qp.PD || mr.Access&hca.AccessMWBind == 0 {
+		return e.failed(qp, w, synMWBind)
+	}
+	if flags&umrCheckFree != 0 && !key.Free {
+		return e.failed(qp, w, synMWBind)
 	}
 	var access hca.Access
 	for _, a := range umrAccess {
@@ -86,7 +89,7 @@ func (e *Engine) umr(qp *hca.QP, w *wqe) verdict {
 	}
 	at, ok := mr.Resolve(va, n, need)
 	if !ok || n != uint64(binary.BigEndian.Uint32(klm)) || key.Kind == hca.KeyMW2 && variant>>8 != qp.Num {
-		return fail(synMWBind)
+		return e.failed(qp, w, synMWBind)
 	}
 	qpn := uint32(0)
 	if key.Kind == hca.KeyMW2 {
@@ -94,7 +97,7 @@ func (e *Engine) umr(qp *hca.QP, w *wqe) verdict {
 	}
 	key.Bind(mr, at, addr, n, access, qpn, uint8(variant))
 	e.finish(qp, w, 0, 0)
-	return taken
+	return executed
 }
 
 // invalidate is what a SEND with invalidate does to a key of the responder.
