@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -63,7 +62,7 @@ func (r *rig) share(size int) (pid int) {
 	if e != 0 {
 		r.t.Fatal(e)
 	}
-	mem := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))), size)
+	mem := memoryAt(p, size)
 	r.t.Cleanup(func() { _, _, _ = unix.Syscall(unix.SYS_MUNMAP, p, uintptr(size), 0) })
 	r.a = &arena{mem: mem}
 	c := exec.Command(os.Args[0])

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -42,8 +41,6 @@ func (a *arena) alloc(n int) []byte {
 	a.used += (n + 4095) &^ 4095
 	return b
 }
-
-func va(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
 type violation struct{ rule, detail string }
 

@@ -12,14 +12,11 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
-
-func addr(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
 func TestMem(t *testing.T) {
 	m := Mem{os.Getpid()}

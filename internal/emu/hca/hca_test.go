@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -68,7 +67,7 @@ func newBench(t *testing.T, devices ...string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Munmap(m) })
-	b.mem = room{uint64(uintptr(unsafe.Pointer(&m[0]))), uint64(len(m))}
+	b.mem = room{addressOf(m), uint64(len(m))}
 	return b
 }
 

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -229,7 +228,7 @@ func hostile() int {
 	for i := range two[:4096] {
 		two[i] = 'a'
 	}
-	at := func(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
+	at := addressOf
 	for _, p := range []uintptr{0, 8, ^uintptr(0), ^uintptr(4095), 1 << 63, 1 << 47, at(two[4000:]), at(two[4096:4097])} {
 		_, _, e := unix.Syscall6(unix.SYS_OPENAT, ^uintptr(99), p, 0, 0, 0, 0)
 		check("openat", e, unix.EFAULT)
@@ -406,7 +405,7 @@ func calling() int {
 	switch os.Args[1] {
 	case "access":
 		for range n {
-			unix.RawSyscall(unix.SYS_FACCESSAT, ^uintptr(99), uintptr(unsafe.Pointer(&path[0])), 0)
+			faccessat(path)
 		}
 	case "ioctl":
 		for range n {

@@ -4,7 +4,6 @@ package uapi
 
 import (
 	"encoding/binary"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -105,7 +104,7 @@ func ReadIoctl(mem Memory, addr uint64, find func(object, id uint16) *Method) (*
 	for i := range b.idx {
 		b.idx[i] = -1
 	}
-	if h.NumAttrs > 0 && mem.Read(b.addr, unsafe.Slice((*byte)(unsafe.Pointer(&b.attrs[0])), len(b.attrs)*AttrSize)) != nil {
+	if h.NumAttrs > 0 && mem.Read(b.addr, sliceBytes(b.attrs)) != nil {
 		return nil, unix.EFAULT
 	}
 	for i := range b.attrs {

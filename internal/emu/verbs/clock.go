@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -43,10 +42,9 @@ type clock struct {
 // tick brings the pages up to date. A program sees the clock stand still between two ticks.
 func (k *clock) tick(cycles, realtime uint64) {
 	hi, lo := swap32(uint32(cycles>>32)), swap32(uint32(cycles))
-	word := func(i int) *uint32 { return (*uint32)(unsafe.Pointer(&k.core[clockOffset+4*i])) }
-	atomic.StoreUint32(word(2), hi)
-	atomic.StoreUint32(word(1), lo)
-	atomic.StoreUint32(word(0), hi)
+	atomic.StoreUint32(k.word(2), hi)
+	atomic.StoreUint32(k.word(1), lo)
+	atomic.StoreUint32(k.word(0), hi)
 
 	i := k.info
 	sign := i.Sign &^ 1 // a program may have scribbled over it

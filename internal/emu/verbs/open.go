@@ -6,12 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
-	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
 // open makes the file and the context of an open device, for process pid.
@@ -33,7 +31,7 @@ func (s *Server) open(device, pid int) (*file, error) {
 		}
 		fl.pages = append(fl.pages, p)
 	}
-	fl.clock = clock{core: fl.pages[0], info: (*uapi.ClockInfo)(unsafe.Pointer(&fl.pages[1][0]))}
+	fl.clock = clock{core: fl.pages[0], info: clockInfo(fl.pages[1])}
 	s.f.Lock()
 	fl.ctx = s.f.Devices[device].Open(pid, g)
 	s.f.Unlock()

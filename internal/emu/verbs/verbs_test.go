@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -103,7 +102,7 @@ func (p *program) room(n, align int) ([]byte, uint64) {
 	}
 	b := p.arena[p.used : p.used+n : p.used+n]
 	p.used += n
-	return b, uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+	return b, addressOf(b)
 }
 
 func (p *program) put(b []byte) uint64 {

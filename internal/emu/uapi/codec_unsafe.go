@@ -15,6 +15,11 @@ func Bytes[T any](v *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))
 }
 
+// sliceBytes is the memory of a slice of structs without pointers.
+func sliceBytes[T any](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*Size[T]())
+}
+
 // Size is the size of T in bytes.
 func Size[T any]() int {
 	var v T
