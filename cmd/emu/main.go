@@ -119,7 +119,7 @@ func serve(o *options, stderr io.Writer) (int, error) {
 		TrapNetlink: []int{unix.NETLINK_RDMA},
 		Forward:     []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM},
 		OnPanic: func(_ *notify.Call, v any, stack []byte) {
-			fmt.Fprintf(stderr, "emu: a mistake of the emulator's: %v\n%s", v, stack)
+			fmt.Fprintf(stderr, "emu: internal error: %v\n%s", v, stack)
 		},
 	}, f.handle)
 	if err != nil {
@@ -137,7 +137,8 @@ func serve(o *options, stderr io.Writer) (int, error) {
 // verbsIoctl is RDMA_VERBS_IOCTL.
 const verbsIoctl = 0xc0181b01
 
-// calm makes a program give way to the emulator wherever both want a processor: programs poll without end, and what they wait for is done here.
+// calm makes a program give way to the emulator wherever both want a processor: programs poll without end, and what
+// they wait for happens here.
 func calm(tid int) {
 	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(tid) + "/task/*")
 	for _, t := range tasks {
@@ -253,7 +254,7 @@ func faultUsage() string {
 	return b.String()
 }
 
-// traceFile is where the trace goes.
+// traceFile returns where the trace goes.
 func (o *options) traceFile(stderr io.Writer) (io.WriteCloser, error) {
 	if o.trace == "-" {
 		return keep{stderr}, nil
@@ -261,7 +262,7 @@ func (o *options) traceFile(stderr io.Writer) (io.WriteCloser, error) {
 	return os.Create(o.trace)
 }
 
-// keep is a file that others go on using.
+// keep is a file that others still use.
 type keep struct{ io.Writer }
 
 func (keep) Close() error { return nil }

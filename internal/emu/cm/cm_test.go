@@ -17,7 +17,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
-// world is a fabric of two devices: 10.0.0.1 and fd00::1 on mlx5_0, 10.0.0.2 and fd00::2 on mlx5_1. 192.0.2.1 is a plain address of the machine.
+// world is a fabric of two devices: 10.0.0.1 and fd00::1 on mlx5_0, 10.0.0.2 and fd00::2 on mlx5_1. 192.0.2.1 is a
+// plain address of the machine.
 func world(t testing.TB) *Server {
 	c := config.Default()
 	c.Devices = append(c.Devices, c.Devices[0])

@@ -162,7 +162,7 @@ func (i *id) group(a address) (ah uapi.AHAttr, e unix.Errno) {
 		return ah, 0
 	}
 	if g := i.port.GID(i.local.index); a.family == unix.AF_INET6 && g != nil && g.Type == config.GIDTypeRoCEv2 {
-		return ah, unix.Errno(524) // ENOTSUPP, as the kernel lets it out: no MLD
+		return ah, unix.Errno(524) // ENOTSUPP, which the kernel returns as it is: no MLD
 	}
 	return ah, 0
 }

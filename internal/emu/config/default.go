@@ -16,7 +16,7 @@ const (
 func Default() *Config {
 	c, err := Parse([]string{"mlx5_0"})
 	if err != nil {
-		return &Config{} // no device at all; a test sees to it that this cannot be
+		return &Config{} // no device at all: a test shows that this cannot be
 	}
 	return c
 }

@@ -48,7 +48,7 @@ const (
 	MTU4096 MTU = 5
 )
 
-// Bytes returns the size that the code stands for; 0 where it stands for none.
+// Bytes returns the size that the code stands for, or 0.
 func (m MTU) Bytes() int {
 	if m < MTU256 || m > MTU4096 {
 		return 0
@@ -68,7 +68,7 @@ const (
 	Width2X  Width = 16
 )
 
-// Lanes returns the number that the code stands for, 0 where it stands for none.
+// Lanes returns the number that the code stands for, or 0.
 func (w Width) Lanes() int { return widthLanes[w] }
 
 var widthLanes = map[Width]int{Width1X: 1, Width4X: 4, Width8X: 8, Width12X: 12, Width2X: 2}

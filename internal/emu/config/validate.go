@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// What the formats and the kernel's interfaces can hold.
+// Limits of the formats and of the kernel's interfaces.
 const (
 	MaxDevices = 32 // as many as the fixed minors of uverbs
 	MaxPorts   = 4
@@ -18,7 +18,7 @@ const (
 	maxNetdev  = 15
 )
 
-// hardLimits is what the device's own formats can express, by the limit's name: a QPN has 24 bits, a WQE index 16.
+// hardLimits are the limits of the device's own formats, by the limit's name: a QPN has 24 bits, a WQE index 16.
 var hardLimits = map[string]uint64{
 	"max_qp": 1 << 22, "max_qp_wr": 32768, "max_sge": 60, "max_inline": 1000, "max_cq": 1 << 24, "max_cqe": 1<<22 - 1, "max_mr": 1 << 24,
 	"max_mw": 1 << 24, "max_pd": 1 << 24, "max_srq": 1 << 24, "max_srq_wr": 32767, "max_srq_sge": 31, "max_xrcd": 1 << 24,

@@ -258,7 +258,8 @@ func (e *Engine) commit() int {
 	return okSide
 }
 
-// writeCQEs writes the completions from i on that are for the same process as it, and returns the first one that is not.
+// writeCQEs writes the completions from i on that are for the same process as it, and returns the first one that is
+// not.
 func (e *Engine) writeCQEs(cqes []pending, i int, skipDst bool) int {
 	m := cqes[i].cq.Mem
 	s := &e.io

@@ -16,7 +16,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 )
 
-// A peer is a process that maps the arena at the address where the test has it, so that the engine works between two processes.
+// A peer is a process that maps the arena at the address where the test has it, so that the engine works between two
+// processes.
 
 const peerEnv = "ENGINE_TEST_PEER"
 

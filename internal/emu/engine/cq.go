@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 )
 
-// number gives the completions of the batch their places in the rings.
+// number assigns the completions of the batch their places in the rings.
 func (e *Engine) number() {
 	b := &e.b
 	for i := range b.cqes {
@@ -82,7 +82,7 @@ func (e *Engine) roomy(cq *hca.CQ) bool {
 	return cq.Run.PI-cq.Run.CI < cq.Entries
 }
 
-// consumer takes in a consumer index of 24 bits.
+// consumer follows a consumer index of 24 bits.
 func (e *Engine) consumer(cq *hca.CQ, v uint32) {
 	r := &cq.Run
 	behind := (r.PI - v) & 0xffffff

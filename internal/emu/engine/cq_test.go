@@ -21,7 +21,7 @@ func protect(t *testing.T, b []byte) {
 	t.Cleanup(func() { _ = unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE) })
 }
 
-// got tells if there is an event on the channel.
+// got reports whether there is an event on the channel.
 func (n *node) got() bool {
 	p := []unix.PollFd{{Fd: int32(n.evt.Fd()), Events: unix.POLLIN}}
 	k, err := unix.Poll(p, 0)
@@ -81,7 +81,8 @@ func TestArm(t *testing.T) {
 	}
 }
 
-// TestArm_Announced arms for completions of which the program heard already, and did not poll: they make no second event.
+// TestArm_Announced arms for completions of which the program heard already, and did not poll: they make no second
+// event.
 func TestArm_Announced(t *testing.T) {
 	p := newPair(t, qpOpts{}, nil)
 	q, c := p.qa, p.acq
@@ -213,7 +214,8 @@ func TestModeration(t *testing.T) {
 	p.r.clean()
 }
 
-// TestModeration_Off sets one half of it, which is none: with no period to end it, a program would wait for completions that may never come.
+// TestModeration_Off sets one half of it, which is none: with no period to end it, a program would wait for completions
+// that may never come.
 func TestModeration_Off(t *testing.T) {
 	for _, m := range [][2]uint16{{3, 0}, {0, 2000}, {1, 2000}} {
 		p := newPair(t, qpOpts{}, nil)

@@ -187,7 +187,8 @@ func TestRandom(t *testing.T) {
 			x.signals = append(x.signals, uint16(at))
 		}
 		x.q.ring()
-		// Results in completions come late, and the two directions have no order: only batches of plain writes stay under way.
+		// Results in completions come late, and the two directions have no order: only batches of plain writes stay
+		// under way.
 		if op != opWrite && op != opNOP || rng.IntN(8) == 0 {
 			for _, z := range ends {
 				finish(z)

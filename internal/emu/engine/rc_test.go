@@ -88,7 +88,8 @@ func TestRead(t *testing.T) {
 	p.r.clean()
 }
 
-// TestNullKey uses the device's own key: it reads as zeros and swallows what is written, anywhere, and is no remote key.
+// TestNullKey uses the device's own key: it reads as zeros and swallows what is written, anywhere, and is no remote
+// key.
 func TestNullKey(t *testing.T) {
 	p := newPair(t, qpOpts{}, nil)
 	null := func(addr uint64, n int) []byte { return sgeSeg(hca.NullKey, addr, uint32(n)) }

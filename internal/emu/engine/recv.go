@@ -97,8 +97,8 @@ func (e *Engine) consume(qp *hca.QP, srq *hca.SRQ) {
 	e.srqConsume(srq)
 }
 
-// scatterList puts where n bytes of a message go in e.dst, after skip bytes of the list. It returns the syndrome of what
-// is wrong with the receive, or 0.
+// scatterList puts where n bytes of a message go in e.dst, after skip bytes of the list. It returns the syndrome of
+// what is wrong with the receive, or 0.
 func (e *Engine) scatterList(d *hca.Device, pd *hca.PD, segs []byte, skip, n uint64) uint8 {
 	e.dst = e.dst[:0]
 	for ; n > 0 && len(segs) >= 16; segs = segs[16:] {

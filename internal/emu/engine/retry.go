@@ -56,7 +56,7 @@ func (e *Engine) rnr(qp *hca.QP, w *wqe, us int64) {
 	e.after(max(us, 10)*1000, qp, nil)
 }
 
-// remember has a WQE that is to be tried again read anew then.
+// remember makes sure that a WQE that is tried again is read again.
 func (e *Engine) remember(qp *hca.QP, w *wqe) {
 	e.win.n = 0
 	e.strict.retried(qp, w)

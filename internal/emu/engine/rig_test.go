@@ -17,7 +17,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// The tests are programs of their own: they write rings, WQEs and doorbells by themselves and read CQEs; process_vm works on the own process too.
+// The tests are programs of their own: they write rings, WQEs and doorbells by themselves and read CQEs; process_vm
+// works on the own process too.
 
 var be = binary.BigEndian
 

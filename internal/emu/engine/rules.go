@@ -2,7 +2,7 @@
 
 package engine
 
-// Rule is a thing that strict mode watches; Name is what [hca.Watcher.Violation] is told.
+// Rule is a rule of strict mode; Name is what [hca.Watcher.Violation] gets.
 type Rule struct{ Name, Text string }
 
 // Names of the rules of strict mode.
@@ -30,7 +30,7 @@ const (
 	RuleRingUnmapped  = "ring-unmapped"
 )
 
-// Rules is the table of the rules, for documentation and for switching them.
+// Rules lists the rules, for documentation and for switching them.
 var Rules = []Rule{
 	{RuleWQEIndex, "the index in a WQE's control segment is not its place in the send queue"},
 	{RuleWQEQPN, "the QPN in a WQE's control segment is not the queue's own"},

@@ -57,7 +57,7 @@ func (e *Engine) srqConsume(s *hca.SRQ) {
 	r.Next = uint32(binary.BigEndian.Uint16(r.Entry(r.Next, s.Ring.Shift)[2:])) & (s.Ring.Count - 1)
 	r.Used++
 	if r.Left--; r.Left == 0 {
-		r.Valid = 0 // by and by they are posted anew
+		r.Valid = 0 // they will be posted again
 	}
 	if r.Armed {
 		e.limits = append(e.limits, s)

@@ -149,7 +149,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestBlueFlameTorn sends copies that lack what lies behind the end of the ring: the first may be one under way, all of them are not.
+// TestBlueFlameTorn sends copies that lack what lies behind the end of the ring: the first may be one under way, all of
+// them are not.
 func TestBlueFlameTorn(t *testing.T) {
 	p := newPair(t, qpOpts{sq: 16}, nil)
 	a, k := p.mb.at(0)

@@ -4,10 +4,10 @@ package fault
 
 import "strconv"
 
-// Kind is what goes wrong.
+// Kind says what goes wrong.
 type Kind uint8
 
-// The kinds. Errno is the one of all `errno=…`, `enomem` and the like.
+// The kinds. Errno stands for all of `errno=…`, `enomem` and the like.
 const (
 	RNR Kind = 1 + iota
 	RetryExceeded
@@ -57,7 +57,8 @@ type Info struct {
 	Text string
 }
 
-// Kinds describes all kinds, by Kind; entry 0 is empty. Faults of ports and devices count commands in place of work requests if they have a cmd= key.
+// Kinds describes all kinds, by Kind; entry 0 is empty. Faults of ports and devices count commands in place of work
+// requests if they have a cmd= key.
 var Kinds = [kinds]Info{
 	RNR:           {"rnr", AtWQE, "", "the responder has no receive posted: RNR NAK, retried by the QP's own rules"},
 	RetryExceeded: {"retry-exceeded", AtWQE, "", "no answer from the responder: completes with transport retry counter exceeded"},
@@ -84,5 +85,6 @@ func (k Kind) String() string {
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// Machine tells if the fault befalls a port or a whole device: it is carried out on the device model, not on the operation at hand.
+// Machine reports whether the fault befalls a port or a whole device: it is carried out on the device model, not on an
+// operation.
 func (k Kind) Machine() bool { return k >= PortDown && k <= DeviceRemoval }

@@ -17,7 +17,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
-// SpecError says what is wrong with the text of a fault.
+// SpecError reports what is wrong with the text of a fault.
 type SpecError struct {
 	Spec string
 	Part string // the word that is wrong
@@ -100,7 +100,7 @@ func ParseSpec(text string) (*Spec, error) {
 
 var errKey = errors.New("unknown key; want qp, cq, opcode, pid, device, cmd, after, every, count, prob, seed")
 
-// set takes in one key. A key that a kind could never match is an error: the fault would silently never happen.
+// set adds one key. A key that a kind could never match is an error: the fault would silently never happen.
 func (s *Spec) set(key, val string) (err error) {
 	switch key {
 	case "after":

@@ -15,9 +15,9 @@ type IOV struct{ Base, Len uint64 }
 type Mem struct{ PID int }
 
 var (
-	// ErrFault is an address that the process has not mapped, or not so.
+	// ErrFault is returned for an address that the process has not mapped, or not for this access.
 	ErrFault = errors.New("bad address of the program")
-	// ErrGone is a process that has ended.
+	// ErrGone is returned for a process that has ended.
 	ErrGone = errors.New("the program has ended")
 )
 

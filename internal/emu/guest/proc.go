@@ -11,7 +11,7 @@ import (
 
 func procPath(tid int, rest string) string { return "/proc/" + strconv.Itoa(tid) + "/" + rest }
 
-// field is the number behind key in a file of lines "Key:\tnumber".
+// field returns the number behind key in a file of lines "Key:\tnumber".
 func field(b []byte, key string, base int) (n int, ok bool) {
 	for line := range bytes.Lines(b) {
 		if rest, found := bytes.CutPrefix(line, []byte(key)); found {
@@ -28,7 +28,7 @@ func field(b []byte, key string, base int) (n int, ok bool) {
 	return 0, false
 }
 
-// TGID is the process of a thread.
+// TGID returns the process of a thread.
 func TGID(tid int) (int, error) {
 	// Only the first thread of a process has a pidfd.
 	if f, _, e := unix.RawSyscall(unix.SYS_PIDFD_OPEN, uintptr(tid), 0, 0); e == 0 {
@@ -47,7 +47,7 @@ func TGID(tid int) (int, error) {
 	return pid, nil
 }
 
-// FDFlags are the open flags of descriptor fd: O_NONBLOCK and its like.
+// FDFlags returns the open flags of descriptor fd: O_NONBLOCK and the like.
 func FDFlags(tid, fd int) (int, error) {
 	var buf [1024]byte
 	if fd < 0 {
@@ -64,7 +64,7 @@ func FDFlags(tid, fd int) (int, error) {
 	return flags, nil
 }
 
-// Lives tells if a process is there and not about to end.
+// Lives reports whether a process is there and not about to end.
 func Lives(pid int) bool {
 	const exiting = 4 // PF_EXITING
 	var buf [1024]byte
@@ -81,7 +81,7 @@ func Lives(pid int) bool {
 	return err == nil && flags&exiting == 0
 }
 
-// FutexWait is the address of the futex that a thread waits for.
+// FutexWait returns the address of the futex that a thread waits for.
 func FutexWait(tid int) (addr uint64, ok bool) {
 	var buf [256]byte
 	b, e := readProc(tid, "syscall", -1, buf[:])

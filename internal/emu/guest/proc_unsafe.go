@@ -38,7 +38,7 @@ func readProc(tid int, what string, fd int, buf []byte) ([]byte, unix.Errno) {
 	return buf[:n], 0
 }
 
-// FDName is what /proc says of descriptor fd: "pipe:[7]", "/memfd:name (deleted)"; "" if it is not open.
+// FDName returns what /proc shows for descriptor fd: "pipe:[7]", "/memfd:name (deleted)"; "" if it is not open.
 func FDName(tid, fd int) string {
 	var path procBuf
 	var buf [256]byte

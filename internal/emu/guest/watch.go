@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watcher waits for the ends of files and pipes that programs hold: one epoll for pipes, one inotify for files, one goroutine for both.
+// watcher waits for the ends of files and pipes that programs hold: one epoll for pipes, one inotify for files, one
+// goroutine for both.
 type watcher struct {
 	mu     sync.Mutex
 	epoll  int

@@ -32,10 +32,10 @@ func (c *Context) add(v any) uint32 {
 	}
 }
 
-// Handles are the handles of all objects, in order.
+// Handles returns the handles of all objects, in order.
 func (c *Context) Handles() []uint32 { return slices.Sorted(maps.Keys(c.objects)) }
 
-// Object is what a handle stands for, nil for nothing.
+// Object returns what a handle stands for, or nil.
 func (c *Context) Object(handle uint32) any { return c.objects[handle] }
 
 func find[T any](c *Context, handle uint32) (v T, e unix.Errno) {
@@ -75,7 +75,7 @@ type order struct {
 	name string
 }
 
-// rank is the order in which a release destroys: what uses others comes first.
+// rank is the order in which a release destroys objects: those that use others come first.
 func rank(v any) order {
 	switch v := v.(type) {
 	case *AH:
@@ -103,7 +103,7 @@ func rank(v any) order {
 	return order{11, "object"}
 }
 
-// Leaked counts what a program left undestroyed: "3 MRs", "1 QP". Doorbell pages are the library's affair.
+// Leaked counts what a program left undestroyed: "3 MRs", "1 QP". Doorbell pages are up to the library.
 func (c *Context) Leaked() []string {
 	count := map[order]int{}
 	for _, v := range c.objects {
@@ -262,13 +262,14 @@ func (c *Context) CreateChannel(p *guest.Pipe) *CompChannel {
 	return ch
 }
 
-// Channel is the completion channel of a name, as the program's descriptor has it; nil for none.
+// Channel returns the completion channel of a name, as the program's descriptor has it, or nil.
 func (c *Context) Channel(name string) *CompChannel { return c.channels[name] }
 
 // XRCDRef is one opening of an XRC domain.
 type XRCDRef struct{ x *XRCD }
 
-// OpenXRCD opens the XRC domain of an inode, or one of its own for no inode (dev and ino 0). flags are O_CREAT and O_EXCL.
+// OpenXRCD opens the XRC domain of an inode, or one of its own for no inode (dev and ino 0). flags are O_CREAT and
+// O_EXCL.
 func (c *Context) OpenXRCD(dev, ino uint64, flags uint32) (handle uint32, x *XRCD, isNew bool, e unix.Errno) {
 	f := c.Device.Fabric
 	key := xrcdKey{c.Device.Index, dev, ino}

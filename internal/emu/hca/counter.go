@@ -36,5 +36,5 @@ var CounterNames = [Counters][]string{
 	{"resp_remote_access_errors"}, {"resp_local_length_error"},
 }
 
-// Port is the port that the QP works on, nil before it has one.
+// Port returns the port that the QP works on, or nil before it has one.
 func (qp *QP) Port() *Port { return qp.Context.Device.port(qp.Attr.Port) }

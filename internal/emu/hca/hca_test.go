@@ -128,7 +128,8 @@ func (b *bench) set(device int) set {
 	return set{c, got(c.AllocPD())(b), got(c.CreateCQ(b.cqInit()))(b), got(c.AllocUAR(0))(b)}
 }
 
-// diagram is the state diagram once more, in the words of the specification's tables: type, from, to, what is required, what is optional.
+// diagram is the state diagram once more, in the words of the specification's tables: type, from, to, what is required,
+// what is optional.
 const diagram = `
 UD  RESET INIT | PKEY PORT QKEY |
 UD  INIT INIT  | | PKEY PORT QKEY
@@ -190,7 +191,8 @@ func mask(words string) (m AttrMask) {
 	return m
 }
 
-// TestTransitions tries every transition of every type with what it requires, without each of that, and with each other attribute.
+// TestTransitions tries every transition of every type with what it requires, without each of that, and with each other
+// attribute.
 func TestTransitions(t *testing.T) {
 	type key struct {
 		t        QPType
@@ -537,7 +539,8 @@ func TestResizeCQ(t *testing.T) {
 	}
 }
 
-// TestEventsNobodyTakes destroys a CQ whose program never asked for events: it has none to acknowledge, and would wait for ever to be told of one.
+// TestEventsNobodyTakes destroys a CQ whose program never asked for events: it has none to acknowledge, and would wait
+// for ever to be told of one.
 func TestEventsNobodyTakes(t *testing.T) {
 	b := newBench(t)
 	s := b.set(0)
@@ -588,7 +591,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestRandom makes and destroys objects of all kinds at random and compares what may be destroyed with who refers to it.
+// TestRandom makes and destroys objects of all kinds at random and compares what may be destroyed with who refers to
+// it.
 func TestRandom(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

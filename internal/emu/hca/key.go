@@ -15,7 +15,8 @@ const (
 	KeyNull
 )
 
-// NullKey is the device's own key: reads give zeros, writes go nowhere. It fits any PD, locally only. Null MRs are of it, and libmlx5's NOPs.
+// NullKey is the device's own key: reads give zeros, writes go nowhere. It fits any PD, locally only. Null MRs are of
+// it, and libmlx5's NOPs.
 const NullKey = 0x700
 
 // Access is the set of rights of a memory key, as in IB_ACCESS_*.

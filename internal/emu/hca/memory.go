@@ -18,7 +18,8 @@ const (
 	firstKey = 0x100 // indices below are reserved, the invalid key among them
 )
 
-// newKey gives a key a number. The low byte of a number goes up with each use of the place, so that an old key does not fit.
+// newKey gives a key a number. The low byte of a number goes up with each use of the place, so that an old key does not
+// fit.
 func (d *Device) newKey(k *MKey) unix.Errno {
 	i, ok := place(&d.keys, &d.nextKey, firstKey, firstKey+d.Config.Limits.MaxMR+d.Config.Limits.MaxMW, k)
 	if !ok {
@@ -57,7 +58,7 @@ func (c *Context) checkMR(mem guest.Mem, addr, length, iova uint64, access Acces
 	return 0
 }
 
-// locked is the bytes of whole pages that a registration holds.
+// locked returns the bytes of whole pages that a registration holds.
 func locked(addr, length uint64) uint64 {
 	return (addr+length+pageSize-1)&^(pageSize-1) - addr&^(pageSize-1)
 }
@@ -116,8 +117,8 @@ func (k *MKey) set(addr, length, iova uint64, access Access) {
 	}
 }
 
-// tableRoom is how many pages fit into the translation table that a region gets: mlx5_ib keeps tables of powers of two. Pages count as 4 KiB each; a host with
-// larger ones may need fewer, on which nobody can count.
+// tableRoom returns how many pages fit into the translation table that a region gets: mlx5_ib keeps tables of powers of
+// two. Pages count as 4 KiB each; a host with larger ones may need fewer, on which nobody can count.
 func tableRoom(addr, length uint64) uint64 {
 	const least = 4
 	return max(uint64(1)<<bits.Len64(locked(addr, length)/pageSize-1), least)
@@ -133,8 +134,8 @@ const (
 // reregRights are the rights that mlx5_ib changes in place, by a UMR.
 const reregRights = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic | AccessRelaxed
 
-// ReregMR changes a registration, in place where mlx5_ib can: with other rights of some kinds, in another PD, with memory that fits the table. Else it becomes a
-// new one, with a new key.
+// ReregMR changes a registration, in place where mlx5_ib can: with other rights of some kinds, in another PD, with
+// memory that fits the table. Else it becomes a new one, with a new key.
 func (c *Context) ReregMR(handle, flags, pd uint32, addr, length, iova uint64, access Access) (*MKey, unix.Errno) {
 	k, e := c.mr(handle)
 	if e != 0 {
@@ -216,7 +217,8 @@ func (c *Context) DeregMR(handle uint32) unix.Errno {
 	return 0
 }
 
-// Bind makes a window refer to n bytes at addr of a region; on the wire they begin at base. The low byte of its number becomes variant.
+// Bind makes a window refer to n bytes at addr of a region; on the wire they begin at base. The low byte of its number
+// becomes variant.
 func (k *MKey) Bind(mr *MKey, addr, base, n uint64, access Access, qpn uint32, variant uint8) {
 	k.Unbind()
 	k.Key = k.Key&^0xff | uint32(variant)

@@ -23,7 +23,8 @@ func New(c *config.Config) *Fabric {
 	return f
 }
 
-// place puts v into the first free place from *next on, so that a number is not used again at once, or appends it while the table is shorter than most.
+// place puts v into the first free place from *next on, so that a number is not used again at once, or appends it while
+// the table is shorter than most.
 func place[T any](table *[]*T, next *int, first, most int, v *T) (int, bool) {
 	if len(*table) < first {
 		*table = append(*table, make([]*T, first-len(*table))...)
@@ -61,16 +62,16 @@ func at[T any](table []*T, i uint32) *T {
 	return nil
 }
 
-// QP is the QP of a number, nil for none.
+// QP returns the QP with a number, or nil.
 func (d *Device) QP(num uint32) *QP { return at(d.qps, num-FirstQPN) }
 
-// CQ is the CQ of a number, nil for none.
+// CQ returns the CQ with a number, or nil.
 func (d *Device) CQ(num uint32) *CQ { return at(d.cqs, num) }
 
-// SRQ is the SRQ of a number, nil for none.
+// SRQ returns the SRQ with a number, or nil.
 func (d *Device) SRQ(num uint32) *SRQ { return at(d.srqs, num) }
 
-// Key is the memory key with this number, its low byte included; nil for none.
+// Key returns the memory key with this number, its low byte included, or nil.
 func (d *Device) Key(key uint32) *MKey {
 	if k := at(d.keys, key>>8); k != nil && k.Key == key {
 		return k
@@ -78,10 +79,10 @@ func (d *Device) Key(key uint32) *MKey {
 	return nil
 }
 
-// Group is the QPs of a multicast group.
+// Group returns the QPs of a multicast group.
 func (d *Device) Group(gid [16]byte) []*QP { return d.groups[gid] }
 
-// PortByGID is the port that has a GID, and the GID's index; nil for none.
+// PortByGID returns the port that has a GID, and the GID's index, or nil.
 func (f *Fabric) PortByGID(gid *[16]byte) (*Port, int) {
 	for _, d := range f.Devices {
 		if d.Gone {
@@ -98,7 +99,7 @@ func (f *Fabric) PortByGID(gid *[16]byte) (*Port, int) {
 	return nil, -1
 }
 
-// PortByLID is the InfiniBand port that has a LID.
+// PortByLID returns the InfiniBand port that has a LID, or nil.
 func (f *Fabric) PortByLID(lid uint16) *Port {
 	for _, d := range f.Devices {
 		for _, p := range d.Ports {
@@ -110,7 +111,7 @@ func (f *Fabric) PortByLID(lid uint16) *Port {
 	return nil
 }
 
-// GID is entry i of the port's table, nil if there is none.
+// GID returns entry i of the port's table, or nil.
 func (p *Port) GID(i int) *config.GID {
 	if i < 0 || i >= len(p.Config.GIDs) || p.Config.GIDs[i].GID == (config.Addr{}) {
 		return nil
@@ -118,7 +119,7 @@ func (p *Port) GID(i int) *config.GID {
 	return &p.Config.GIDs[i]
 }
 
-// PKey is entry i of the port's table, 0 if there is none.
+// PKey returns entry i of the port's table, or 0.
 func (p *Port) PKey(i int) uint16 {
 	if i < 0 || i >= len(p.Config.PKeys) {
 		return 0
@@ -126,7 +127,7 @@ func (p *Port) PKey(i int) uint16 {
 	return p.Config.PKeys[i]
 }
 
-// port is a port by its number, nil for none.
+// port returns the port with a number, or nil.
 func (d *Device) port(n uint8) *Port {
 	if n < 1 || int(n) > len(d.Ports) {
 		return nil
@@ -134,7 +135,8 @@ func (d *Device) port(n uint8) *Port {
 	return d.Ports[n-1]
 }
 
-// Resolve turns an address on the wire into one of the program's memory, if the key allows n bytes there and has all rights of need.
+// Resolve turns an address on the wire into one of the program's memory, if the key allows n bytes there and has all
+// rights of need.
 func (k *MKey) Resolve(addr, n uint64, need Access) (va uint64, ok bool) {
 	off := addr - k.Base
 	if k.Free || k.Access&need != need || addr < k.Base || off > k.Len || n > k.Len-off {

@@ -70,7 +70,8 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		}
 	}
 	cap := &i.Cap
-	if i.SRQ != 0 || i.Type == XRCSend || i.Type == XRCRecv || cap.RecvWR == 0 { // no receive queue, whatever else is said of it
+	// no receive queue, whatever else is said of it
+	if i.SRQ != 0 || i.Type == XRCSend || i.Type == XRCRecv || cap.RecvWR == 0 {
 		qp.Cap.RecvWR, qp.Cap.RecvSGE, i.RQCount, i.RQShift = 0, 0, 0, 0
 	}
 	power := func(n uint32) bool { return n&(n-1) == 0 }
@@ -122,10 +123,10 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	return qp, 0
 }
 
-// NoUserIndex is what a library says that does not know of user indices. C: MLX5_IB_DEFAULT_UIDX.
+// NoUserIndex is what a library that does not know of user indices gives. C: MLX5_IB_DEFAULT_UIDX.
 const NoUserIndex = 0xffffff
 
-// userIndex is what CQEs of a queue say in the field of the user index, when the program gives i.
+// userIndex returns what CQEs of a queue carry in the field of the user index if the program gives i.
 func (c *Context) userIndex(i uint32) (uint32, unix.Errno) {
 	switch {
 	case c.CQEVersion == 0 && i == NoUserIndex:
@@ -136,7 +137,7 @@ func (c *Context) userIndex(i uint32) (uint32, unix.Errno) {
 	return i, 0
 }
 
-// refs counts the QP in what it uses.
+// refs counts the QP in the objects that it uses.
 func (qp *QP) refs(n int) {
 	if qp.PD != nil {
 		qp.PD.refs += n
@@ -257,7 +258,8 @@ func (d *Device) leave(gid [16]byte, qp *QP) {
 	}
 }
 
-// Multicast tells if a GID is a group's: an IPv6 one, or an IPv4 one mapped, as RoCE v2 has them. C: rdma_is_multicast_addr.
+// Multicast reports whether a GID is a group's: an IPv6 one, or an IPv4 one mapped, as RoCE v2 has them. C:
+// rdma_is_multicast_addr.
 func Multicast(gid *[16]byte) bool {
 	a := netip.AddrFrom16(*gid)
 	return a.Unmap().IsMulticast()

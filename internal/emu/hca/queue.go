@@ -130,7 +130,8 @@ type CQ struct {
 	Vector  uint32
 	UAR     *UAR // arming goes through offset 0x20 of this page, or of any page of the context when nil
 
-	ModCount, ModPeriod uint16 // moderation: announce after this many completions or this many microseconds; without either, each
+	// moderation: announce after this many completions or this many microseconds; without either, each
+	ModCount, ModPeriod uint16
 	IgnoreOverrun       bool
 	Delivered           uint32 // completion events put on the channel, for destroy
 	AsyncDelivered      uint32

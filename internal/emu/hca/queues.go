@@ -72,7 +72,8 @@ func (c *Context) CreateCQ(i *CQInit) (*CQ, unix.Errno) {
 
 func roundUp(n uint32) uint32 { return 1 << bits.Len32(n-1) }
 
-// ResizeCQ moves a CQ to another buffer, which must have room for what was not polled. A size that it has already changes nothing.
+// ResizeCQ moves a CQ to another buffer, which must have room for what was not polled. A size that it has already
+// changes nothing.
 func (c *Context) ResizeCQ(handle, entries uint32, buf uint64, size uint32) (*CQ, unix.Errno) {
 	cq, e := c.CQ(handle)
 	switch {
@@ -113,7 +114,8 @@ func (c *Context) ModifyCQ(handle uint32, count, period uint16) unix.Errno {
 	return e
 }
 
-// DestroyCQ destroys a CQ that no queue uses, and tells how many events of it were delivered. Those that the program has not read are taken back.
+// DestroyCQ destroys a CQ that no queue uses, and returns how many of its events were delivered. Those that the program
+// has not read are taken back.
 func (c *Context) DestroyCQ(handle uint32) (compEvents, asyncEvents uint32, e unix.Errno) {
 	cq, e := c.CQ(handle)
 	switch {

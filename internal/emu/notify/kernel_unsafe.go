@@ -65,8 +65,8 @@ func idValid(fd int, id uint64) bool {
 	}
 }
 
-// addFD waits for the thread to install the descriptor. A signal in that wait could make the kernel answer 0 for a descriptor that it did not install,
-// so there are none.
+// addFD waits for the thread to install the descriptor. A signal in that wait could make the kernel answer 0 for a
+// descriptor that it did not install, so there are none.
 func addFD(fd int, a *addfd) (int, unix.Errno) {
 	restore := maskSignals()
 	defer restore()
@@ -95,7 +95,7 @@ func kernelSize() (int, error) {
 	return int(sizes[0]), nil
 }
 
-// canary is what the supervisor reads from the shim to see that it can.
+// canary is what the supervisor reads from the shim, to check that it can.
 var canary = [8]byte{'p', 'u', 'r', 'e', 'v', 'e', 'r', 'b'}
 
 func canaryAddr() uint64 { return uint64(uintptr(unsafe.Pointer(&canary))) }

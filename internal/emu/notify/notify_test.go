@@ -39,7 +39,8 @@ const (
 	toyIoctl = 0xc0181b01
 )
 
-// toy is a device: a file whose ioctl counts, whose write returns twice the length, whose fstat says a character device.
+// toy is a device: a file whose ioctl counts, whose write returns twice the length, whose fstat says a character
+// device.
 type toy struct {
 	f     *guest.File
 	count atomic.Int64
@@ -326,7 +327,8 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// What a program inherits it gets as without a supervisor: descriptors, the limit of them, ignored signals, the folder, the environment.
+// What a program inherits it gets as without a supervisor: descriptors, the limit of them, ignored signals, the folder,
+// the environment.
 func TestInheritance(t *testing.T) {
 	const script = `ulimit -n; echo -n from 9: >&9; pwd; echo $NOTIFY_X; grep -c 'SigIgn:.*1$' /proc/self/status; ls /proc/self/fd | tr '\n' ' '`
 	run := func(argv ...string) string {

@@ -29,7 +29,7 @@ func Probe() error {
 	return err
 }
 
-// notifications sees whether the kernel's are as we know them.
+// notifications checks that the kernel's notifications are as we know them.
 func notifications() error {
 	n, err := kernelSize()
 	switch {

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The processes between supervisor and program are told by their argv[0]. What follows: the spec, the descriptors to the supervisor, the program's path and its argv.
+// The processes between supervisor and program are told by their argv[0]. What follows: the spec, the descriptors to
+// the supervisor, the program's path and its argv.
 const (
 	roleInit = "emu:init"
 	roleShim = "emu:shim"
@@ -129,8 +130,8 @@ type reaper struct {
 	orphan atomic.Bool // there is no supervisor any more
 }
 
-// alone reports whether there is no supervisor any more. Its files are closed one after another when it is killed, and a program
-// whose calls nobody answers may have ended, with an error, before the file ctl is.
+// alone reports whether there is no supervisor any more. Its files are closed one after another when it is killed, and
+// a program whose calls nobody answers may have ended, with an error, before the file ctl is.
 func (r *reaper) alone(ctl int) bool {
 	patience := 0
 	if r.code != 0 {

@@ -43,7 +43,7 @@ var Rules = []Rule{
 	{"event-unacked", "nothing; destroying the object waits for ever in the library", "acknowledge each event that was fetched"},
 }
 
-// Known tells if a rule of that name exists.
+// Known reports whether a rule of that name exists.
 func Known(name string) bool { return find(name) != nil }
 
 func find(name string) *Rule {

@@ -4,12 +4,12 @@ package sysfs
 
 import "golang.org/x/sys/unix"
 
-// StatUverbs returns what stat tells of uverbsN, and fstat of a file of it.
+// StatUverbs returns what stat shows for uverbsN, and fstat for its open file.
 func (t *Tree) StatUverbs(device int) unix.Stat_t {
 	return t.stat(unix.Mkdev(UverbsMajor, uint32(UverbsMinor+device)))
 }
 
-// StatRDMACM returns what stat tells of rdma_cm, and fstat of a file of it.
+// StatRDMACM returns what stat shows for rdma_cm, and fstat for its open file.
 func (t *Tree) StatRDMACM() unix.Stat_t { return t.stat(unix.Mkdev(MiscMajor, t.rdmacm)) }
 
 func (t *Tree) stat(rdev uint64) unix.Stat_t {
@@ -18,7 +18,7 @@ func (t *Tree) stat(rdev uint64) unix.Stat_t {
 	return st
 }
 
-// Statx returns the same as statx does.
+// Statx returns the same in statx's form.
 func Statx(st *unix.Stat_t) unix.Statx_t {
 	at := func(ts unix.Timespec) unix.StatxTimestamp {
 		return unix.StatxTimestamp{Sec: int64(ts.Sec), Nsec: uint32(ts.Nsec)}

@@ -42,7 +42,7 @@ func carrier(s config.PortState) string {
 	return "0"
 }
 
-// cpus returns the processors near a NUMA node, all where it is -1 or not there, as a mask and as a list.
+// cpus returns the processors near a NUMA node, as a mask and as a list: all of them if it is -1 or not there.
 func cpus(node int) (mask, list string) {
 	b, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/node/node%d/cpulist", node))
 	if err != nil {

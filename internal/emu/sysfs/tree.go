@@ -26,7 +26,8 @@ const (
 
 // Tree is the folder and the table of paths that lead there. It is safe for concurrent use, but Close.
 type Tree struct {
-	// OnCounters, where set, is called before a path to the counters of a port is answered, so that they can be brought up to date.
+	// OnCounters, where set, is called before a path to the counters of a port is answered, so that they can be brought
+	// up to date.
 	OnCounters func(device, port int)
 
 	root    string
@@ -186,7 +187,8 @@ func (t *Tree) device(i int, d *config.Device) {
 
 const subsystem = 0x0001
 
-// pci is the list of all PCI devices: the machine's own stay in it, and a program that sees no /sys, in a chroot, finds one.
+// pci is the list of all PCI devices: the machine's own stay in it, and a program that sees no /sys, in a chroot, finds
+// one.
 func (t *Tree) pci() {
 	const list = "/sys/bus/pci/devices"
 	t.dir(list)
@@ -198,7 +200,8 @@ func (t *Tree) pci() {
 	}
 }
 
-// pciHeader is the first part of the configuration space, little-endian: a device of a class without memory or capabilities.
+// pciHeader is the first part of the configuration space, little-endian: a device of a class without memory or
+// capabilities.
 func pciHeader(id uint16, class string) []byte {
 	h := make([]byte, 64)
 	binary.LittleEndian.PutUint16(h, config.PCIVendor)

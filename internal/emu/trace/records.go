@@ -23,7 +23,7 @@ func device(c *hca.Context) string {
 	return c.Device.Config.Name
 }
 
-// Engine prints what the engine tells of.
+// Engine prints what the engine did.
 func (t *Trace) Engine(r *engine.Record) {
 	if !t.On() {
 		return

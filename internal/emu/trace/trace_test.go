@@ -213,7 +213,8 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// TestTrace_Waits shows that nothing is lost as long as the reader reads at all, and that one who does not read holds up nobody for long.
+// TestTrace_Waits shows that nothing is lost as long as the reader reads at all, and that one who does not read holds
+// up nobody for long.
 func TestTrace_Waits(t *testing.T) {
 	w := &slow{go1: make(chan struct{})}
 	tr := New(w, Options{})

@@ -23,7 +23,7 @@ var shape = [256]uint8{
 	0x14: hasRemote | hasMasked | hasData, 0x15: hasRemote | hasMasked | hasData, 0x25: hasImm,
 }
 
-// wqe appends what a work request says. It stops where the bytes do.
+// wqe appends what a work request says, as far as its bytes reach.
 func (l *line) wqe(t hca.QPType, w []byte) {
 	if len(w) < 16 {
 		return

@@ -80,7 +80,8 @@ type Bundle struct {
 	addr   uint64   // of the attributes
 }
 
-// ReadIoctl fetches and checks the ioctl's argument at addr as the kernel does. find gives the method for (object, id), or nil.
+// ReadIoctl fetches and checks the ioctl's argument at addr as the kernel does. find gives the method for (object, id),
+// or nil.
 func ReadIoctl(mem Memory, addr uint64, find func(object, id uint16) *Method) (*Bundle, unix.Errno) {
 	var hb [HeaderSize]byte
 	if mem.Read(addr, hb[:]) != nil {
@@ -185,10 +186,10 @@ func (b *Bundle) attr(id uint16) *Attr {
 	return nil
 }
 
-// Has tells if the attribute was given.
+// Has reports whether the attribute was given.
 func (b *Bundle) Has(id uint16) bool { return b.attr(id) != nil }
 
-// Bytes is an In attribute's data, nil if absent.
+// Bytes returns an In attribute's data, or nil if absent.
 func (b *Bundle) Bytes(id uint16) []byte {
 	if n := b.spec(id); n >= 0 {
 		return b.in[n]
@@ -196,7 +197,7 @@ func (b *Bundle) Bytes(id uint16) []byte {
 	return nil
 }
 
-// Uint is an In attribute of at most eight bytes, or a Handle or file descriptor; 0 if absent.
+// Uint returns an In attribute of at most eight bytes, or a Handle or file descriptor; 0 if absent.
 func (b *Bundle) Uint(id uint16) uint64 {
 	a := b.attr(id)
 	if a == nil {
@@ -220,7 +221,7 @@ func (b *Bundle) Handles() (hs []uint64) {
 	return hs
 }
 
-// Room is the place for an Out attribute's answer; its zero value if absent.
+// Room returns the place for an Out attribute's answer; its zero value if absent.
 func (b *Bundle) Room(id uint16) Room {
 	a := b.attr(id)
 	if a == nil {

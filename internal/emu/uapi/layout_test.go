@@ -163,7 +163,8 @@ var numbers = func() map[string]uint64 {
 	for k, v := range map[uint64]string{1: "QUERY_DEVICE", 18: "CREATE_CQ", 24: "CREATE_QP", 26: "MODIFY_QP", 57: "MODIFY_CQ"} {
 		n["IB_USER_VERBS_EX_CMD_"+v] = k
 	}
-	// Methods and attributes: by object, method, and each attribute's name in the order of Methods. reg_mr is newer than the oldest headers that we want to compile with.
+	// Methods and attributes: by object, method, and each attribute's name in the order of Methods. reg_mr is newer
+	// than the oldest headers that we want to compile with.
 	for _, m := range []struct {
 		obj, id uint16
 		names   string

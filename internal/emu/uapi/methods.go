@@ -43,7 +43,8 @@ func uhw(s ...Spec) []Spec {
 }
 func destroy(resp ...Spec) []Spec { return append([]Spec{handle(0)}, resp...) }
 
-// Methods is all that the ioctl answers; what is not here is EPROTONOSUPPORT, as with a kernel whose driver lacks it. A name is that of the same command in Cmds.
+// Methods is all that the ioctl answers; anything else is EPROTONOSUPPORT, as with a kernel whose driver lacks it. A
+// method has the name of the same command in Cmds.
 var Methods = []Method{
 	{ObjDevice, 0, "invoke_write", uhw(opt(any1(CoreIn)), opt(atLeast(out(CoreOut, 0))), in(WriteCmd, 8))},
 	{ObjDevice, 1, "info_handles", []Spec{in(0, 8), opt(out(1, 4)), opt(atLeast(out(2, 4)))}},
@@ -87,7 +88,8 @@ const (
 	ex           = CmdExtended
 )
 
-// Cmds is all commands of write() that are answered; the rest is EOPNOTSUPP. Sizes are those that the kernel insists on.
+// Cmds lists the commands of write() that are answered; the rest is EOPNOTSUPP. Sizes are those that the kernel insists
+// on.
 var Cmds = []Cmd{
 	{0, "get_context", 8, 8},
 	{1, "query_device", 8, 176},

@@ -33,7 +33,7 @@ func nanos(clock int32) uint64 {
 	return uint64(t.Nano())
 }
 
-// clock is the two pages of a context that a program reads time from.
+// clock is the two pages of a context from which a program reads the time.
 type clock struct {
 	core []byte          // the free-running counter, big-endian, high word repeated so that a reader notices a carry
 	info *uapi.ClockInfo // how to turn it to time

@@ -77,7 +77,7 @@ func queryContext(c *call) unix.Errno {
 	return first(e, out(c, 0, uint32(compVectors)), out(c, 1, coreSupport), out(c, uapi.DriverNS, u))
 }
 
-// ucontext is what the mlx5 driver tells the library of the device.
+// ucontext returns what the mlx5 driver tells the library about the device.
 func ucontext(x *hca.Context, room uapi.Room) uapi.AllocUcontextResp {
 	d := x.Device
 	l := &d.Config.Limits
@@ -94,8 +94,8 @@ func ucontext(x *hca.Context, room uapi.Room) uapi.AllocUcontextResp {
 	return u
 }
 
-// eventFile makes an event file, gives the program its reading end, and the other one to attach. The descriptor cannot be taken back, so nothing
-// that can fail is to be left for later.
+// eventFile makes an event file, gives the program its reading end, and attach the other one. The descriptor cannot be
+// taken back, so nothing that can fail may be left for later.
 func (c *call) eventFile(attach func(*call, *guest.Pipe)) (int, unix.Errno) {
 	p, r, err := guest.NewPipe()
 	if err != nil {
@@ -113,7 +113,8 @@ func (c *call) eventFile(attach func(*call, *guest.Pipe)) (int, unix.Errno) {
 	return fd, 0
 }
 
-// asyncFile makes p the file that events go to, if it is the first. The kernel lets others be named at creation of an object, which nobody does.
+// asyncFile makes p the file that events go to, if it is the first. The kernel lets others be named at creation of an
+// object, which nobody does.
 func (c *call) asyncFile(p *guest.Pipe) {
 	if c.ctx.Async == nil {
 		c.ctx.Async = p
@@ -152,7 +153,8 @@ func uarAlloc(c *call) unix.Errno {
 		out(c, uapi.DriverNS+3, uint32(pageSize)), out(c, uapi.DriverNS+4, uint32(u.Index)))
 }
 
-// devxQuery translates a number of the program's to the device's, which is the same: of a doorbell page, of a completion vector.
+// devxQuery translates a number of the program's to the device's, which is the same: of a doorbell page, of a
+// completion vector.
 func devxQuery(known func(c *call, i int) bool) func(*call) unix.Errno {
 	return func(c *call) unix.Errno {
 		i := uint32(c.b.Uint(uapi.DriverNS))
@@ -166,7 +168,7 @@ func devxQuery(known func(c *call, i int) bool) func(*call) unix.Errno {
 	}
 }
 
-// hasUAR takes the number of a dynamic register where the context has such.
+// hasUAR also accepts the number of a dynamic register, if the context has them.
 func (c *call) hasUAR(i int) bool {
 	return c.ctx.DynamicUAR(uint32(i)) != nil || i < len(c.ctx.UARs) && c.ctx.UARs[i] != nil
 }
@@ -221,7 +223,7 @@ func infoHandles(c *call) unix.Errno {
 	return first(e, out(c, 1, uint32(len(b)/4)), c.b.Room(2).Put(b, false))
 }
 
-// kindOf is the interface's number for an object's kind.
+// kindOf returns the interface's number for an object's kind.
 func kindOf(o any) uint64 {
 	switch o := o.(type) {
 	case *hca.PD:

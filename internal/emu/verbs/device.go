@@ -14,8 +14,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
-// deviceCaps is what is supported of enum ib_uverbs_device_cap_flags: bad P_Key and Q_Key counters, port shutdown and its event, system image GUID, RNR NAK,
-// memory windows, XRC, local invalidation, windows of type 2B.
+// deviceCaps is what is supported of enum ib_uverbs_device_cap_flags: bad P_Key and Q_Key counters, port shutdown and
+// its event, system image GUID, RNR NAK, memory windows, XRC, local invalidation, windows of type 2B.
 const deviceCaps = 1<<1 | 1<<2 | 1<<5 | 1<<10 | 1<<11 | 1<<12 | 1<<17 | 1<<20 | 1<<21 | 1<<24
 
 // A ConnectX's clock, as this one's.
@@ -72,7 +72,7 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 	return first(reply(c, x), replyDriver(c, uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut)}))
 }
 
-// port is the port of a number that the program gave.
+// port returns the port whose number the program gave.
 func (c *call) port(n uint64) (*hca.Port, unix.Errno) {
 	if n < 1 || n > uint64(len(c.ctx.Device.Ports)) {
 		return nil, unix.EINVAL
@@ -127,7 +127,7 @@ func portAttr(p *hca.Port) uapi.QueryPortRespEx {
 	return uapi.QueryPortRespEx{LegacyResp: r, ActiveSpeedEx: uint32(k.Speed)}
 }
 
-// queryPortMlx5 tells of the embedded switch, which there is not.
+// queryPortMlx5 describes the embedded switch, which does not exist.
 func queryPortMlx5(c *call) unix.Errno {
 	e := c.do(func() unix.Errno {
 		_, e := c.port(c.b.Uint(uapi.DriverNS))

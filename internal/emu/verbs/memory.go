@@ -27,7 +27,7 @@ func access(v uint32) unix.Errno {
 	return 0
 }
 
-// unaligned tells that a region's address and its address on the wire lie differently in their pages.
+// unaligned means that a region's address and its address on the wire lie differently in their pages.
 func unaligned(start, iova uint64) bool { return (start^iova)&(pageSize-1) != 0 }
 
 func regMR(c *call) (e unix.Errno) {
@@ -99,7 +99,7 @@ func queryMR(c *call) unix.Errno {
 	return first(e, out(c, 1, k.Key), out(c, 2, k.Key), out(c, 3, k.Len), out(c, 4, k.Base))
 }
 
-// adviseMR takes prefetch advice, which is for on-demand regions only.
+// adviseMR accepts prefetch advice, which is for on-demand regions only.
 func adviseMR(c *call) unix.Errno {
 	if c.b.Uint(1) <= 2 && len(c.b.Bytes(3))%uapi.Size[uapi.SGE]() != 0 {
 		return unix.EINVAL

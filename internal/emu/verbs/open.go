@@ -74,7 +74,7 @@ func (s *Server) release(fl *file) {
 	fl.ctx.File.Close()
 }
 
-// Exits is told that a process ends by itself.
+// Exits is called when a process ends by itself.
 func (s *Server) Exits(pid int) {
 	s.f.Lock()
 	defer s.f.Unlock()

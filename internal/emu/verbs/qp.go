@@ -254,7 +254,8 @@ func queryQP(c *call, q *uapi.QueryQP) unix.Errno {
 			return v, e
 		}
 		a := &qp.Attr
-		// The receive queue as its ring has it. Of the send queue mlx5_ib tells nothing: only the library knows what its ring can hold.
+		// The receive queue as its ring has it. mlx5_ib reports nothing about the send queue: only the library knows
+		// what its ring can hold.
 		return uapi.QueryQPResp{
 			Dest: attrDest(&a.AH), AltDest: attrDest(&a.AltAH), MaxRecvWR: qp.RQ.Count, MaxRecvSGE: 1 << qp.RQ.Shift / sgeSize, Qkey: a.QKey, RqPSN: a.RQPSN, SqPSN: a.SQPSN, DestQPNum: a.DestQPN, QPAccessFlags: uint32(a.Access), PkeyIndex: a.PKeyIndex,
 			AltPkeyIndex: a.AltPKeyIndex, QPState: uint8(qp.State), CurQPState: uint8(qp.State), PathMTU: a.PathMTU, PathMigState: a.PathMigState,

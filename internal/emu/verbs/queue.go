@@ -109,7 +109,7 @@ func destroyCQ(x *hca.Context, h uint32) (v uapi.DestroyCQResp, e unix.Errno) {
 	return v, e
 }
 
-// events is for destroy: f tells how many asynchronous events of the object the program was given.
+// events adapts f, which returns how many asynchronous events of the object the program was given, for destroy.
 func events(f func(*hca.Context, uint32) (uint32, unix.Errno)) func(*hca.Context, uint32) (uapi.EventsResp, unix.Errno) {
 	return func(x *hca.Context, h uint32) (v uapi.EventsResp, e unix.Errno) {
 		v.EventsReported, e = f(x, h)

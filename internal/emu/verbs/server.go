@@ -20,7 +20,8 @@ const fileSize = 16 << 8 * pageSize
 
 // Server answers for all devices of a fabric.
 type Server struct {
-	// Trace, if not nil, is told of each command after it was answered. It may be called by several goroutines at once.
+	// Trace, if not nil, is called for each command after it was answered. It may be called by several goroutines at
+	// once.
 	Trace func(*Record)
 
 	f       *hca.Fabric
@@ -50,7 +51,7 @@ func (s *Server) lookup(name string) *file {
 	return s.files[name]
 }
 
-// verbs is by the names of uapi.Methods and uapi.Cmds.
+// verbs has what carries out each command, by the names of uapi.Methods and uapi.Cmds.
 var verbs map[string]func(*call) unix.Errno
 
 func init() {
@@ -128,7 +129,7 @@ func (c *call) run() unix.Errno {
 		c.undo()
 		c.s.f.Unlock()
 	}
-	// This errno says that the interface lacks a method or an attribute, nothing else.
+	// This errno means that the interface lacks a method or an attribute, nothing else.
 	if e == unix.EPROTONOSUPPORT {
 		e = unix.EINVAL
 	}
@@ -138,7 +139,7 @@ func (c *call) run() unix.Errno {
 	return e
 }
 
-// mmap judges a mapping of a device file: 0 if the kernel may do it.
+// mmap returns 0 if the kernel may carry out a mapping of a device file.
 func (s *Server) mmap(x *hca.Context, length, prot, flags, offset uint64) unix.Errno {
 	const shared, sharedValidate, kind = unix.MAP_SHARED, unix.MAP_SHARED_VALIDATE, 0xf
 	s.f.Lock()

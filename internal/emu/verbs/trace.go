@@ -16,7 +16,7 @@ type Record struct {
 	PID      int
 	Context  *hca.Context
 	Name     string // "create_qp"
-	Request  any    // a struct of package uapi, nil if the command has nothing to say
+	Request  any    // a struct of package uapi, or nil if the command has no more to say
 	Response any
 	Errno    unix.Errno
 }
@@ -27,7 +27,8 @@ type Field struct {
 	Value any
 }
 
-// Fields lists the fields of a request or an answer, nested ones in the place of what they are in, without those of the interface's own.
+// Fields lists the fields of a request or an answer, nested ones in the place of what they are in, without those of the
+// interface's own.
 func Fields(v any) (fs []Field) {
 	r := reflect.ValueOf(v)
 	if r.Kind() != reflect.Struct {

@@ -169,7 +169,8 @@ func (p *program) out(id, n int) ([]byte, []byte) {
 	return r[:n], at(id, n, a)
 }
 
-// cmd sends a write() command, by the interface that p.abi says. core lacks the header, and has the response pointer where there is one.
+// cmd sends a write() command, by the interface that p.abi says. core lacks the header, and has the response pointer
+// where there is one.
 func (p *program) cmd(number uint32, core []byte, respLen int, drv []byte, drvLen int) (resp, drvResp []byte, e unix.Errno) {
 	p.t.Helper()
 	if p.abi != "write" {
@@ -420,10 +421,12 @@ func (p *program) connect(handle, qpn uint32) {
 		copy(b, gid.GID[:])
 		b[24], b[25], b[30], b[31] = 3, 64, 1, 1 // sgid_index, hop_limit, is_global, port_num
 		binary.LittleEndian.PutUint32(b[84:], qpn)
-		b[76], b[96], b[98], b[102], b[103] = 77, 2, 3, 1, 12 // rq_psn, qp_state, path_mtu, max_dest_rd_atomic, min_rnr_timer
+		// rq_psn, qp_state, path_mtu, max_dest_rd_atomic, min_rnr_timer
+		b[76], b[96], b[98], b[102], b[103] = 77, 2, 3, 1, 12
 	})))
 	p.must(p.modify(modify(handle, hca.AttrState|hca.AttrTimeout|hca.AttrRetryCnt|hca.AttrRNRRetry|hca.AttrSQPSN|hca.AttrMaxRdAtomic, func(b []byte) {
-		b[80], b[96], b[101], b[105], b[106], b[107] = 78, 3, 1, 14, 7, 7 // sq_psn, qp_state, max_rd_atomic, timeout, retry_cnt, rnr_retry
+		// sq_psn, qp_state, max_rd_atomic, timeout, retry_cnt, rnr_retry
+		b[80], b[96], b[101], b[105], b[106], b[107] = 78, 3, 1, 14, 7, 7
 	})))
 }
 
@@ -444,7 +447,8 @@ func TestLifecycle(t *testing.T) {
 			if u32(r, 96) != qpn || u32(r, 88) != 77 || r[108] != 3 || r[110] != 3 || r[117] != 14 || r[122] != 1 || r[24] != 3 {
 				t.Errorf("query_qp: % x", r)
 			}
-			// The ring has room for 16 receives of one piece each, whatever was asked for; of the send queue only the library knows.
+			// The ring has room for 16 receives of one piece each, whatever was asked for; of the send queue only the
+			// library knows.
 			if got := fmt.Sprint(u32(r, 64), u32(r, 68), u32(r, 72), u32(r, 76), u32(r, 80)); got != "0 16 0 1 0" {
 				t.Errorf("query_qp: capacity %s", got)
 			}
