@@ -65,9 +65,17 @@ func (m *machine) hook() {
 
 // carriedOut is what the engine does for each kind of fault.
 var carriedOut = map[fault.Kind]engine.Fault{
-	fault.RNR: engine.FaultRNR, fault.RetryExceeded: engine.FaultRetry, fault.RemoteAccess: engine.FaultAccess, fault.Flush: engine.FaultFlush,
-	fault.BitFlip: engine.FaultBitFlip, fault.QPFatal: engine.FaultQPFatal, fault.WrongOwner: engine.FaultOwner, fault.CQELost: engine.FaultLost,
-	fault.CQEDelayed: engine.FaultDelay, fault.CQError: engine.FaultCQError, fault.DoorbellLost: engine.FaultLost,
+	fault.RNR:           engine.FaultRNR,
+	fault.RetryExceeded: engine.FaultRetry,
+	fault.RemoteAccess:  engine.FaultAccess,
+	fault.Flush:         engine.FaultFlush,
+	fault.BitFlip:       engine.FaultBitFlip,
+	fault.QPFatal:       engine.FaultQPFatal,
+	fault.WrongOwner:    engine.FaultOwner,
+	fault.CQELost:       engine.FaultLost,
+	fault.CQEDelayed:    engine.FaultDelay,
+	fault.CQError:       engine.FaultCQError,
+	fault.DoorbellLost:  engine.FaultLost,
 }
 
 // at returns the fault that befalls an operation on device d.
@@ -92,7 +100,8 @@ func (m *machine) tell(pid int, device string, f *fault.Spec) {
 }
 
 func (m *machine) atWQE(qp *hca.QP, opcode uint8, _ uint64) engine.Fault {
-	if f := m.at(fault.AtWQE, qp.Context.Device, fault.Op{PID: qp.Context.PID, QP: qp.Num, Opcode: int(opcode)}); f != nil {
+	if f := m.at(fault.AtWQE, qp.Context.Device, fault.Op{PID: qp.Context.PID, QP: qp.Num,
+		Opcode: int(opcode)}); f != nil {
 		return carriedOut[f.Kind]
 	}
 	return engine.FaultNone

@@ -176,7 +176,8 @@ func (s *Server) request(i *id) {
 		copy(u.Private[:], i.param.Private[:i.param.Len])
 		param = uapi.Bytes(&u)
 	} else {
-		p := connParam{QPNum: i.param.QPNum, Len: privateREQ, SRQ: i.param.SRQ, RespRes: i.param.InitDepth, InitDepth: i.param.RespRes,
+		p := connParam{QPNum: i.param.QPNum, Len: privateREQ, SRQ: i.param.SRQ, RespRes: i.param.InitDepth,
+			InitDepth:   i.param.RespRes,
 			FlowControl: i.param.FlowControl, Retry: i.param.Retry, RNRRetry: i.param.RNRRetry}
 		copy(p.Private[:], i.param.Private[:i.param.Len])
 		param = uapi.Bytes(&p)
@@ -260,7 +261,8 @@ func (s *Server) sendREP(i *id, p *connParam, x ece) unix.Errno {
 	peer.cm = cmRepRcvd
 	peer.remoteQPN, peer.sqPSN = p.QPNum&0xffffff, i.psn
 	peer.respRes, peer.initDepth, peer.rnrRetry = p.InitDepth, p.RespRes, min(p.RNRRetry, 7)
-	ev := connParam{QPNum: peer.remoteQPN, Len: privateREP, SRQ: oneIf(p.SRQ), RespRes: p.InitDepth, InitDepth: p.RespRes,
+	ev := connParam{QPNum: peer.remoteQPN, Len: privateREP, SRQ: oneIf(p.SRQ), RespRes: p.InitDepth,
+		InitDepth:   p.RespRes,
 		FlowControl: p.FlowControl & 1, RNRRetry: peer.rnrRetry}
 	copy(ev.Private[:], p.Private[:p.Len])
 	s.tell(peer, evConnectResponse, 0, uapi.Bytes(&ev), x)

@@ -182,14 +182,16 @@ func TestQuery(t *testing.T) {
 	p.event(evAddrResolved)
 	p.must(cmd(p, 19, query{respAt, i, 0}, 280))
 	r := answer[queryAddrResp](p)
-	if r.SrcSize != 28 || r.DstSize != 28 || [28]byte(r.Dst[:28]) != a || r.PKey != [2]byte{0xff, 0xff} || r.DeviceIndex != noIndex || r.NodeGUID != s.f.Devices[1].Config.NodeGUID.Bytes() {
+	if r.SrcSize != 28 || r.DstSize != 28 || [28]byte(r.Dst[:28]) != a || r.PKey != [2]byte{0xff, 0xff} ||
+		r.DeviceIndex != noIndex || r.NodeGUID != s.f.Devices[1].Config.NodeGUID.Bytes() {
 		t.Errorf("addresses %+v", r)
 	}
 	p.must(cmd(p, 19, query{respAt, i, 2}, 280))
 	gid := a[8:24]
 	r = answer[queryAddrResp](p)
 	sib := uapi.Decode[sockaddrIB](r.Dst[:])
-	if r.DstSize != 48 || sib.Family != 27 || string(sib.Addr[:]) != string(gid) || sib.SID != [8]byte{0, 0, 0, 0, 1, 6, 0x1b, 0x58} {
+	if r.DstSize != 48 || sib.Family != 27 || string(sib.Addr[:]) != string(gid) ||
+		sib.SID != [8]byte{0, 0, 0, 0, 1, 6, 0x1b, 0x58} {
 		t.Errorf("GIDs %+v", sib)
 	}
 	p.must(cmd(p, 19, query{respAt, i, 1}, 440))
@@ -200,7 +202,8 @@ func TestQuery(t *testing.T) {
 	p.event(evRouteResolved)
 	p.must(cmd(p, 19, query{respAt, i, 1}, 440))
 	rec := p.mem[respAt-base:][:80]
-	if rec[0] != 1 || rec[8] != 43 || string(rec[24:40]) != string(gid) || rec[16+47] != 64 || rec[16+49] != 0x81 || rec[16+54] != 0x83 || rec[16+56] != 0x92 {
+	if rec[0] != 1 || rec[8] != 43 || string(rec[24:40]) != string(gid) || rec[16+47] != 64 || rec[16+49] != 0x81 ||
+		rec[16+54] != 0x83 || rec[16+56] != 0x92 {
 		t.Errorf("path % x", rec)
 	}
 	for out, want := range map[int]unix.Errno{7: unix.ENOSPC, 8: 0, 80: 0} {
@@ -296,7 +299,8 @@ func TestXRC(t *testing.T) {
 		i    uint32
 		st   hca.QPState
 		mask uint32
-	}{{c, i, hca.RTR, rtr}, {v, vi, hca.RTR, rtr | 1<<15 | 1<<17}, {c, i, hca.RTS, rts | 1<<10 | 1<<11 | 1<<13}, {v, vi, hca.RTS, rts}} {
+	}{{c, i, hca.RTR, rtr}, {v, vi, hca.RTR, rtr | 1<<15 | 1<<17}, {c, i, hca.RTS, rts | 1<<10 | 1<<11 | 1<<13},
+		{v, vi, hca.RTS, rts}} {
 		if a := x.p.attr(x.i, x.st); a.Mask != x.mask {
 			t.Errorf("%s %v: mask %#x, want %#x", x.p.name, x.st, a.Mask, x.mask)
 		}
@@ -415,7 +419,8 @@ func TestTrace(t *testing.T) {
 	i := p.create(1, psTCP)
 	cmd(p, 10, idOnly{i}, 0)
 	p.must(cmd(p, 3, resolveIP{Dst: sockaddr("10.0.0.1:7000"), ID: i}, 0))
-	want := []Record{{TID: 1, Name: "CM_CREATE_ID"}, {TID: 1, Name: "CM_DISCONNECT", Errno: unix.EINVAL}, {Name: "EVENT ADDR_RESOLVED"}, {TID: 1, Name: "CM_RESOLVE_IP"}}
+	want := []Record{{TID: 1, Name: "CM_CREATE_ID"}, {TID: 1, Name: "CM_DISCONNECT", Errno: unix.EINVAL},
+		{Name: "EVENT ADDR_RESOLVED"}, {TID: 1, Name: "CM_RESOLVE_IP"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("trace %+v, want %+v", got, want)
 	}
@@ -425,7 +430,9 @@ func TestTrace(t *testing.T) {
 func TestRandom(t *testing.T) {
 	established := 0
 	for seed := range uint64(20) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { established += random(t, rand.New(rand.NewPCG(seed, 1)), 3000) })
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			established += random(t, rand.New(rand.NewPCG(seed, 1)), 3000)
+		})
 	}
 	if established < 20 {
 		t.Errorf("%d connections came about: the test tests little", established)
@@ -443,7 +450,8 @@ func random(t *testing.T, r *rand.Rand, steps int) (established int) {
 		p.fds[4] = fmt.Sprint("p", (n+1)%3)
 		ps = append(ps, p)
 	}
-	addrs := []string{"10.0.0.1:7000", "10.0.0.2:7000", "127.0.0.1:7001", "0.0.0.0:7002", "[fd00::1]:7000", "239.0.0.1:1"}
+	addrs := []string{"10.0.0.1:7000", "10.0.0.2:7000", "127.0.0.1:7001", "0.0.0.0:7002", "[fd00::1]:7000",
+		"239.0.0.1:1"}
 	for range steps {
 		p := ps[r.IntN(len(ps))]
 		// Mostly one of its own ids, which are few.

@@ -48,7 +48,8 @@ func (i *id) ah() uapi.AHAttr {
 		return ah
 	}
 	ah.IsGlobal, ah.StaticRate = 1, rate
-	ah.GRH = uapi.GlobalRoute{DGID: i.remote.gid, FlowLabel: i.flowLabel(), SGIDIndex: uint8(i.local.index), HopLimit: 64, TrafficClass: i.tos}
+	ah.GRH = uapi.GlobalRoute{DGID: i.remote.gid, FlowLabel: i.flowLabel(), SGIDIndex: uint8(i.local.index),
+		HopLimit: 64, TrafficClass: i.tos}
 	return ah
 }
 

@@ -60,7 +60,8 @@ type Server struct {
 
 // New returns a server whose ids live on the devices of f.
 func New(f *hca.Fabric) *Server {
-	return &Server{f: f, files: map[string]*file{}, ports: map[portKey][]*id{}, response: responseTime, local: hostAddr, routed: route}
+	return &Server{f: f, files: map[string]*file{}, ports: map[portKey][]*id{}, response: responseTime, local: hostAddr,
+		routed: route}
 }
 
 // Record is a command of a thread, or an event of a file.
@@ -138,7 +139,9 @@ func put[T any](r *request, addr uint64, v *T, least int) unix.Errno {
 }
 
 // on is a command about one id, whose number is at offset at of the body; on a device, or before it has one.
-func on[T any](at int, device bool, run func(*Server, *request, *id, *T) unix.Errno) func(*Server, *request) unix.Errno {
+func on[T any](
+	at int, device bool, run func(*Server, *request, *id, *T) unix.Errno,
+) func(*Server, *request) unix.Errno {
 	return func(s *Server, r *request) unix.Errno {
 		v, e := get[T](r)
 		if e != 0 {

@@ -113,7 +113,8 @@ var (
 	physNames  = map[PhysState]string{PhysPolling: "Polling", PhysDisabled: "Disabled", PhysLinkUp: "LinkUp"}
 	mtuNames   = map[MTU]string{MTU256: "256", MTU512: "512", MTU1024: "1024", MTU2048: "2048", MTU4096: "4096"}
 	widthNames = map[Width]string{Width1X: "1X", Width4X: "4X", Width8X: "8X", Width12X: "12X", Width2X: "2X"}
-	speedNames = map[Speed]string{SpeedSDR: "SDR", SpeedDDR: "DDR", SpeedQDR: "QDR", SpeedFDR10: "FDR10", SpeedFDR: "FDR",
+	speedNames = map[Speed]string{SpeedSDR: "SDR", SpeedDDR: "DDR", SpeedQDR: "QDR", SpeedFDR10: "FDR10",
+		SpeedFDR: "FDR",
 		SpeedEDR: "EDR", SpeedHDR: "HDR", SpeedNDR: "NDR", SpeedXDR: "XDR"}
 	typeNames = map[GIDType]string{GIDTypeIB: "IB", GIDTypeRoCEv1: "RoCEv1", GIDTypeRoCEv2: "RoCEv2"}
 )

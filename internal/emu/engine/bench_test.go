@@ -36,7 +36,8 @@ func peerMain(v string) {
 			n, _ = strconv.ParseUint(v[i+1:], 10, 64)
 		}
 	}
-	p, _, e := unix.Syscall6(unix.SYS_MMAP, uintptr(at), uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE, 3, 0)
+	p, _, e := unix.Syscall6(unix.SYS_MMAP, uintptr(at), uintptr(n), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE, 3, 0)
 	if e != 0 || uint64(p) != at {
 		os.Exit(3)
 	}
@@ -59,7 +60,8 @@ func (r *rig) share(size int) (pid int) {
 		r.t.Fatal(err)
 	}
 	const at = 0x1100_0000_0000 // where the race detector has nothing
-	p, _, e := unix.Syscall6(unix.SYS_MMAP, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE, uintptr(fd), 0)
+	p, _, e := unix.Syscall6(unix.SYS_MMAP, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE, uintptr(fd), 0)
 	if e != 0 {
 		r.t.Fatal(e)
 	}

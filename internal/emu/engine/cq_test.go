@@ -258,7 +258,8 @@ func TestOverrun(t *testing.T) {
 	}
 	p.qa.ring()
 	p.r.settle()
-	if p.r.event(hca.EventCQErr) != 1 || p.r.event(hca.EventQPFatal) != 1 || !p.r.violated(RuleCQOverrun) || p.qa.q.State != hca.Err {
+	if p.r.event(hca.EventCQErr) != 1 || p.r.event(hca.EventQPFatal) != 1 || !p.r.violated(RuleCQOverrun) ||
+		p.qa.q.State != hca.Err {
 		t.Errorf("events %v, violations %v, state %v", p.r.events, p.r.broken, p.qa.q.State)
 	}
 }

@@ -138,7 +138,8 @@ func TestRandom(t *testing.T) {
 			}
 			return local(src)
 		}
-		op := []uint8{opWrite, opWrite, opRead, opSend, opSendImm, opWriteImm, opAtomicFA, opAtomicCS, opNOP}[rng.IntN(9)]
+		op := []uint8{opWrite, opWrite, opRead, opSend, opSendImm, opWriteImm, opAtomicFA, opAtomicCS,
+			opNOP}[rng.IntN(9)]
 		imm := uint32(step)
 		// READs and atomics go to a place that nothing else writes: the model has no order between the two directions.
 		var at uint32
@@ -339,8 +340,10 @@ func FuzzWQE(f *testing.F) {
 
 // FuzzEngine posts arbitrary bytes as WQEs and receives to connected QPs.
 func FuzzEngine(f *testing.F) {
-	f.Add(bytes.Repeat([]byte{0, 0, 0, opSend, 0, 0, 0x40, 2, 0, 0, 0, 8, 0, 0, 0, 0}, 8), bytes.Repeat([]byte{0, 0, 0, 8}, 8), uint8(0))
-	f.Add(bytes.Repeat([]byte{0, 0, 0, opRead, 0, 0, 0x40, 4, 0, 0, 0, 8, 0, 0, 0, 0}, 8), []byte(strings.Repeat("x", 64)), uint8(1))
+	f.Add(bytes.Repeat([]byte{0, 0, 0, opSend, 0, 0, 0x40, 2, 0, 0, 0, 8, 0, 0, 0, 0}, 8),
+		bytes.Repeat([]byte{0, 0, 0, 8}, 8), uint8(0))
+	f.Add(bytes.Repeat([]byte{0, 0, 0, opRead, 0, 0, 0x40, 4, 0, 0, 0, 8, 0, 0, 0, 0}, 8),
+		[]byte(strings.Repeat("x", 64)), uint8(1))
 	c := config.Default()
 	f.Fuzz(func(t *testing.T, wqes, recvs []byte, typ uint8) {
 		r := newRigOf(t, c, 1<<20)

@@ -186,7 +186,8 @@ func TestUD(t *testing.T) {
 		qa.send(opSendImm, signaled, 5, a.av(qb.q, 0x11, sgid, nil), ma.sge(0, 500))
 		ac.want(0, -1)
 		v := bc.want(cqeRespSendImm, 540)
-		if v.counter() != uint16(k) || be.Uint32(v.b[24:])&0xffffff != qa.q.Num || v.b[24]>>4 == 0 || !bytes.Equal(mb.buf[40:540], ma.buf[:500]) {
+		if v.counter() != uint16(k) || be.Uint32(v.b[24:])&0xffffff != qa.q.Num || v.b[24]>>4 == 0 ||
+			!bytes.Equal(mb.buf[40:540], ma.buf[:500]) {
 			t.Errorf("completion %x", v.b)
 		}
 		g := r.f.Devices[0].Ports[0].Config.GIDs[sgid]
@@ -277,7 +278,8 @@ func TestMulticast(t *testing.T) {
 		}
 	}
 	c.none()
-	if !seen[qs[1].q.Num] || !seen[qs[2].q.Num] || !bytes.Equal(m.buf[2040:2104], m.buf[:64]) || !bytes.Equal(m.buf[3040:3104], m.buf[:64]) {
+	if !seen[qs[1].q.Num] || !seen[qs[2].q.Num] || !bytes.Equal(m.buf[2040:2104], m.buf[:64]) ||
+		!bytes.Equal(m.buf[3040:3104], m.buf[:64]) {
 		t.Errorf("delivered to %v", seen)
 	}
 	r.clean()

@@ -172,8 +172,9 @@ func (n *node) receiver(scq, rcq *cq) *qp {
 	q.rq = n.r.a.alloc(16 * 64)
 	n.r.uidx++
 	p, e := n.ctx.CreateQP(&hca.QPInit{User: 0x9000, PD: n.pd.Handle, Type: hca.RC, SendCQ: scq.q.Handle,
-		RecvCQ: rcq.q.Handle, Buf: va(q.rq), DB: va(q.db), RQCount: 16, RQShift: 6, UIdx: n.r.uidx, UARPage: n.uar.Index,
-		Cap: hca.QPCap{RecvWR: 16, RecvSGE: 4}})
+		RecvCQ: rcq.q.Handle, Buf: va(q.rq), DB: va(q.db), RQCount: 16, RQShift: 6, UIdx: n.r.uidx,
+		UARPage: n.uar.Index,
+		Cap:     hca.QPCap{RecvWR: 16, RecvSGE: 4}})
 	q.q = try(n.r, p, e)
 	return q
 }

@@ -215,7 +215,8 @@ func TestScatterToCQE(t *testing.T) {
 		r.settle()
 		for range 2 {
 			v := c.next()
-			if v.opcode() == cqeRespSend && (!bytes.Equal(payload(v), m.buf[:k]) || v.bytes() != uint32(k) || v.format() != uint8(size/64)) {
+			if v.opcode() == cqeRespSend && (!bytes.Equal(payload(v), m.buf[:k]) || v.bytes() != uint32(k) ||
+				v.format() != uint8(size/64)) {
 				t.Errorf("CQE of %d bytes: %x %x", size, v.hi, v.b)
 			}
 		}
@@ -245,8 +246,10 @@ func TestRemoteErrors(t *testing.T) {
 	}
 	remote := func(p *pair, off int) []byte { a, k := p.mb.at(off); return raddr(a, k) }
 	for _, c := range []bad{
-		{"rkey", nil, func(p *pair) { a, k := p.mb.at(0); p.qa.send(opWrite, 0, 0, raddr(a, k+1), p.ma.sge(0, 8)) }, synRemoteAccess, hca.EventQPAccessErr},
-		{"range", nil, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 1<<20-4), p.ma.sge(0, 8)) }, synRemoteAccess, hca.EventQPAccessErr},
+		{"rkey", nil, func(p *pair) { a, k := p.mb.at(0); p.qa.send(opWrite, 0, 0, raddr(a, k+1), p.ma.sge(0, 8)) },
+			synRemoteAccess, hca.EventQPAccessErr},
+		{"range", nil, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 1<<20-4), p.ma.sge(0, 8)) }, synRemoteAccess,
+			hca.EventQPAccessErr},
 		{"rights", nil, func(p *pair) {
 			m := p.b.mr(4096, hca.AccessLocalWrite)
 			a, k := m.at(0)
@@ -259,10 +262,14 @@ func TestRemoteErrors(t *testing.T) {
 			a, k := m.at(0)
 			p.qa.send(opWrite, 0, 0, raddr(a, k), p.ma.sge(0, 8))
 		}, synRemoteAccess, hca.EventQPAccessErr},
-		{"queue pair's rights", func(a *attrs) { a.access = hca.AccessRemoteRead }, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8)) },
+		{"queue pair's rights", func(a *attrs) { a.access = hca.AccessRemoteRead },
+			func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8)) },
 			synRemoteInval, hca.EventQPReqErr},
-		{"local key", nil, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), sgeSeg(p.ma.key.Key+1, va(p.ma.buf), 8)) }, synLocalProt, 0},
-		{"local range", nil, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(1<<20-4, 8)) }, synLocalProt, 0},
+		{"local key", nil, func(p *pair) {
+			p.qa.send(opWrite, 0, 0, remote(p, 0), sgeSeg(p.ma.key.Key+1, va(p.ma.buf), 8))
+		}, synLocalProt, 0},
+		{"local range", nil, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(1<<20-4, 8)) },
+			synLocalProt, 0},
 		{"local rights", nil, func(p *pair) {
 			m := p.a.mr(4096, hca.AccessRemoteRead)
 			p.qa.send(opRead, 0, 0, remote(p, 0), m.sge(0, 8))
@@ -271,7 +278,8 @@ func TestRemoteErrors(t *testing.T) {
 			p.qb.modify(&hca.QPAttr{}, 0, hca.Reset)
 			p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8))
 		}, synRetry, 0},
-		{"wrong sequence number", func(a *attrs) { a.peerPSN++ }, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8)) }, synRetry, 0},
+		{"wrong sequence number", func(a *attrs) { a.peerPSN++ },
+			func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8)) }, synRetry, 0},
 		{"port down", nil, func(p *pair) {
 			p.r.f.Devices[0].SetPort(1, false)
 			p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8))

@@ -102,7 +102,8 @@ func TestRules(t *testing.T) {
 			}
 			defer unix.Close(fd)
 			_ = unix.Ftruncate(fd, 4096)
-			_, _, e := unix.Syscall6(unix.SYS_MMAP, uintptr(va(p.ma.buf)), 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED, uintptr(fd), 0)
+			_, _, e := unix.Syscall6(unix.SYS_MMAP, uintptr(va(p.ma.buf)), 4096, unix.PROT_READ|unix.PROT_WRITE,
+				unix.MAP_SHARED|unix.MAP_FIXED, uintptr(fd), 0)
 			if e != 0 {
 				t.Fatal(e)
 			}
@@ -139,7 +140,8 @@ func TestRules(t *testing.T) {
 		t.Run(r.Name, func(t *testing.T) {
 			p := newPair(t, qpOpts{}, nil)
 			tests[r.Name](p)
-			for end := time.Now().Add(testutil.Patience); !p.r.violated(r.Name) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+			end := time.Now().Add(testutil.Patience)
+			for ; !p.r.violated(r.Name) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 				p.r.e.turn()
 			}
 			if !p.r.violated(r.Name) {
@@ -199,7 +201,8 @@ func TestFaults(t *testing.T) {
 		name string
 		f    Fault
 		syn  uint8
-	}{{"retry", FaultRetry, synRetry}, {"access", FaultAccess, synRemoteAccess}, {"flush", FaultFlush, synFlush}, {"fatal", FaultQPFatal, synFlush}} {
+	}{{"retry", FaultRetry, synRetry}, {"access", FaultAccess, synRemoteAccess}, {"flush", FaultFlush, synFlush},
+		{"fatal", FaultQPFatal, synFlush}} {
 		p := newPair(t, qpOpts{}, nil)
 		p.r.e.Hooks.AtWQE = func(q *hca.QP, op uint8, n uint64) Fault {
 			if n == 1 && q == p.qa.q && op == opWrite {

@@ -207,6 +207,7 @@ func command(name string) error {
 	return fmt.Errorf("unknown command; want one of %s", strings.Join(slices.Compact(known), ", "))
 }
 
-var cmCommands = strings.Fields(`cm_create_id cm_destroy_id cm_bind_ip cm_resolve_ip cm_resolve_route cm_query_route cm_connect cm_listen cm_accept cm_reject
-	cm_disconnect cm_init_qp_attr cm_get_event cm_set_option cm_notify cm_join_ip_mcast cm_leave_mcast cm_migrate_id cm_query cm_bind cm_resolve_addr
-	cm_join_mcast cm_write_cm_event`)
+var cmCommands = strings.Fields(`
+	cm_create_id cm_destroy_id cm_bind_ip cm_resolve_ip cm_resolve_route cm_query_route cm_connect cm_listen cm_accept
+	cm_reject cm_disconnect cm_init_qp_attr cm_get_event cm_set_option cm_notify cm_join_ip_mcast cm_leave_mcast
+	cm_migrate_id cm_query cm_bind cm_resolve_addr cm_join_mcast cm_write_cm_event`)

@@ -16,7 +16,8 @@ import (
 // Open makes a context for process pid, whose device file is f.
 func (d *Device) Open(pid int, f *guest.File) *Context {
 	d.Fabric.nextCtx++
-	c := &Context{Device: d, ID: d.Fabric.nextCtx, PID: pid, Mem: guest.Mem{PID: pid}, File: f, CQEVersion: uint8(d.Config.CQEVersion), objects: map[uint32]any{}, channels: map[string]*CompChannel{}}
+	c := &Context{Device: d, ID: d.Fabric.nextCtx, PID: pid, Mem: guest.Mem{PID: pid}, File: f,
+		CQEVersion: uint8(d.Config.CQEVersion), objects: map[uint32]any{}, channels: map[string]*CompChannel{}}
 	d.Contexts[c.ID] = c
 	return c
 }

@@ -29,7 +29,8 @@ func (c *Context) drop(user uint64, delivered uint32) uint32 {
 // object reports whether the event is about a queue and not about a port or the device.
 func (t EventType) object() bool {
 	switch t {
-	case EventDeviceFatal, EventPortActive, EventPortErr, EventLIDChange, EventPKeyChange, EventSMChange, EventClientReregister, EventGIDChange:
+	case EventDeviceFatal, EventPortActive, EventPortErr, EventLIDChange, EventPKeyChange, EventSMChange,
+		EventClientReregister, EventGIDChange:
 		return false
 	}
 	return true

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	accessKnown = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic | AccessMWBind | AccessZeroBased | AccessOnDemand | AccessHugeTLB
+	accessKnown = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic | AccessMWBind |
+		AccessZeroBased | AccessOnDemand | AccessHugeTLB
 	// optional bits are accepted and ignored where the device cannot do them.
 	accessOptional = Access(0x3ff << 20)
 

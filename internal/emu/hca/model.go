@@ -10,7 +10,8 @@ import (
 func New(c *config.Config) *Fabric {
 	f := &Fabric{Config: c, xrcds: map[xrcdKey]*XRCD{}}
 	for i := range c.Devices {
-		d := &Device{Fabric: f, Config: &c.Devices[i], Index: i, Contexts: map[int]*Context{}, groups: map[[16]byte][]*QP{}}
+		d := &Device{Fabric: f, Config: &c.Devices[i], Index: i, Contexts: map[int]*Context{},
+			groups: map[[16]byte][]*QP{}}
 		for n := range d.Config.Ports {
 			p := &d.Config.Ports[n]
 			d.Ports = append(d.Ports, &Port{Device: d, Number: n + 1, Config: p, Active: p.State == config.PortActive})

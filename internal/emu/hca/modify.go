@@ -20,7 +20,8 @@ const (
 	turned  = AttrAltPath | AttrAccess | AttrPKeyIndex
 	again   = AttrCurState | AttrAltPath | AttrAccess | AttrPathMigState
 	retried = AttrTimeout | AttrRetryCnt | AttrRNRRetry | AttrSQPSN | AttrMaxRdAtomic
-	drained = AttrPort | AttrAV | AttrTimeout | AttrRetryCnt | AttrRNRRetry | AttrMaxRdAtomic | AttrMaxDestRdAtomic | AttrAltPath | AttrAccess | AttrPKeyIndex | AttrMinRNRTimer | AttrPathMigState
+	drained = AttrPort | AttrAV | AttrTimeout | AttrRetryCnt | AttrRNRRetry | AttrMaxRdAtomic | AttrMaxDestRdAtomic |
+		AttrAltPath | AttrAccess | AttrPKeyIndex | AttrMinRNRTimer | AttrPathMigState
 )
 
 // transitions is the state diagram of the InfiniBand specification, 10.3.1, with the attributes of its tables 92 to 98.

@@ -39,7 +39,8 @@ const maxQPN = 1 << 24
 func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	d := c.Device
 	lim := &d.Config.Limits
-	qp := &QP{Context: c, User: i.User, Register: -1, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll, Flags: i.Flags, Mem: c.Mem, DB: i.DB}
+	qp := &QP{Context: c, User: i.User, Register: -1, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll, Flags: i.Flags,
+		Mem: c.Mem, DB: i.DB}
 	var e unix.Errno
 	if i.Type == XRCRecv {
 		r, e := find[*XRCDRef](c, i.XRCD)
@@ -78,7 +79,8 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	switch {
 	case i.CreateFlags != 0:
 		return nil, unix.EOPNOTSUPP
-	case cap.SendWR > uint32(lim.MaxQPWR) || cap.RecvWR > uint32(lim.MaxQPWR) || cap.SendSGE > uint32(lim.MaxSGE) || cap.RecvSGE > uint32(lim.MaxSGE):
+	case cap.SendWR > uint32(lim.MaxQPWR) || cap.RecvWR > uint32(lim.MaxQPWR) || cap.SendSGE > uint32(lim.MaxSGE) ||
+		cap.RecvSGE > uint32(lim.MaxSGE):
 		return nil, unix.EINVAL
 	case !power(i.SQCount) || !power(i.RQCount) || i.RQShift > 12 || i.RQCount > 0 && i.RQShift < 4:
 		return nil, unix.EINVAL
@@ -92,7 +94,8 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		qp.RQ = Ring{Base: i.Buf, Count: i.RQCount, Shift: i.RQShift}
 		qp.SQ = Ring{Base: i.Buf + rq, Count: i.SQCount, Shift: blockShift}
 		sq := uint64(i.SQCount) << blockShift
-		if rq > 0 && !c.Mem.Mapped(i.Buf, rq, false) || sq > 0 && !c.Mem.Mapped(qp.SQ.Base, sq, false) || !c.Mem.Mapped(i.DB, cqBuffers, false) {
+		if rq > 0 && !c.Mem.Mapped(i.Buf, rq, false) || sq > 0 && !c.Mem.Mapped(qp.SQ.Base, sq, false) ||
+			!c.Mem.Mapped(i.DB, cqBuffers, false) {
 			return nil, unix.EFAULT
 		}
 		if qp.UIdx, e = c.userIndex(i.UIdx); e != 0 {

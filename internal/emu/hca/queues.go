@@ -48,7 +48,8 @@ func (c *Context) CreateCQ(i *CQInit) (*CQ, unix.Errno) {
 	if !c.Mem.Mapped(i.Buf, uint64(n)*uint64(i.CQESize), true) || !c.Mem.Mapped(i.DB, cqBuffers, true) {
 		return nil, unix.EFAULT
 	}
-	cq := &CQ{Context: c, User: i.User, Mem: c.Mem, Buf: i.Buf, DB: i.DB, Entries: n, CQESize: i.CQESize, Channel: i.Channel, Vector: i.Vector,
+	cq := &CQ{Context: c, User: i.User, Mem: c.Mem, Buf: i.Buf, DB: i.DB, Entries: n, CQESize: i.CQESize,
+		Channel: i.Channel, Vector: i.Vector,
 		IgnoreOverrun: i.Flags&cqIgnoreOverrun != 0}
 	switch {
 	case i.UAR >= 0 && i.UAR < len(c.UARs):

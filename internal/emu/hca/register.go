@@ -39,7 +39,8 @@ func (c *Context) AddRegisters(total, lowLatency uint32, zero bool) unix.Errno {
 		return unix.EINVAL
 	}
 	r := &Registers{
-		dynamic: make([]*UAR, dynamicRegisters/pageRegisters), uses: make([]int, n), zero: zero, shared: int(n - lowLatency - 1),
+		dynamic: make([]*UAR, dynamicRegisters/pageRegisters), uses: make([]int, n), zero: zero,
+		shared: int(n - lowLatency - 1),
 	}
 	c.Registers = r
 	for i := range int(n / pageRegisters) {

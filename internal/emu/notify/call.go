@@ -107,9 +107,10 @@ func statxOf(st *unix.Stat_t) unix.Statx_t {
 		return unix.StatxTimestamp{Sec: t.Sec, Nsec: uint32(t.Nsec)}
 	}
 	return unix.Statx_t{
-		Mask: unix.STATX_BASIC_STATS, Blksize: uint32(st.Blksize), Nlink: uint32(st.Nlink), Uid: st.Uid, Gid: st.Gid, Mode: uint16(st.Mode), Ino: st.Ino,
-		Size: uint64(st.Size), Blocks: uint64(st.Blocks), Atime: at(st.Atim), Mtime: at(st.Mtim), Ctime: at(st.Ctim),
-		Rdev_major: unix.Major(st.Rdev), Rdev_minor: unix.Minor(st.Rdev), Dev_major: unix.Major(st.Dev), Dev_minor: unix.Minor(st.Dev),
+		Mask: unix.STATX_BASIC_STATS, Blksize: uint32(st.Blksize), Nlink: uint32(st.Nlink), Uid: st.Uid, Gid: st.Gid,
+		Mode: uint16(st.Mode), Ino: st.Ino, Size: uint64(st.Size), Blocks: uint64(st.Blocks), Atime: at(st.Atim),
+		Mtime: at(st.Mtim), Ctime: at(st.Ctim), Rdev_major: unix.Major(st.Rdev), Rdev_minor: unix.Minor(st.Rdev),
+		Dev_major: unix.Major(st.Dev), Dev_minor: unix.Minor(st.Dev),
 	}
 }
 

@@ -23,8 +23,9 @@ var programs map[string]func() int
 
 func init() {
 	programs = map[string]func() int{
-		"device": device, "hostile": hostile, "storm": storm, "family": family, "child": child, "panicking": panicking, "unmapping": unmapping, "calling": calling, "slow": slowly,
-		"supervisor": supervisor, "passing": passing, "receiving": receiving,
+		"device": device, "hostile": hostile, "storm": storm, "family": family, "child": child,
+		"panicking": panicking, "unmapping": unmapping, "calling": calling, "slow": slowly, "supervisor": supervisor,
+		"passing": passing, "receiving": receiving,
 	}
 }
 
@@ -229,7 +230,8 @@ func hostile() int {
 		two[i] = 'a'
 	}
 	at := addressOf
-	for _, p := range []uintptr{0, 8, ^uintptr(0), ^uintptr(4095), 1 << 63, 1 << 47, at(two[4000:]), at(two[4096:4097])} {
+	for _, p := range []uintptr{0, 8, ^uintptr(0), ^uintptr(4095), 1 << 63, 1 << 47, at(two[4000:]),
+		at(two[4096:4097])} {
 		_, _, e := unix.Syscall6(unix.SYS_OPENAT, ^uintptr(99), p, 0, 0, 0, 0)
 		check("openat", e, unix.EFAULT)
 		_, _, e = unix.Syscall6(unix.SYS_READLINKAT, ^uintptr(99), p, at(two), 10, 0, 0)

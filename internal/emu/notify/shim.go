@@ -95,7 +95,8 @@ func runInit() int {
 	unix.CloseOnExec(ctl)
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	// Signals to the whole group are the program's to answer. They become the default again in it.
-	catch(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM)
+	catch(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
+		unix.SIGALRM)
 	args := append([]string{roleShim}, os.Args[1:]...)
 	pid, err := syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL},

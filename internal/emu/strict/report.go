@@ -169,7 +169,8 @@ func (r *Report) Finish() int {
 		var b strings.Builder
 		fmt.Fprintf(&b, "emu: strict: %d violations:\n", r.total)
 		for _, e := range r.entries {
-			fmt.Fprintf(&b, "  %6d × %-16s %s (%d), first: %s\n", e.Count, e.Rule, visible(e.Program), e.PID, visible(e.Detail))
+			fmt.Fprintf(&b, "  %6d × %-16s %s (%d), first: %s\n", e.Count, e.Rule, visible(e.Program), e.PID,
+				visible(e.Detail))
 		}
 		if r.more > 0 {
 			fmt.Fprintf(&b, "  %6d × others, beyond the %d that are told apart\n", r.more, maxEntries)

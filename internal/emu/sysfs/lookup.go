@@ -61,7 +61,8 @@ func (t *Tree) Lookup(path string) (target Target, ok bool) {
 			return Target{RealPath: path, Outside: path, Kind: kind(&st, unix.Stat(path, &st))}, true
 		}
 		return target, ok
-	} else if s := path[:5]; s != "/sys/" && s != "/dev/" && path[1] != '/' && path[1] != '.' && !strings.Contains(path, "/../") {
+	} else if s := path[:5]; s != "/sys/" && s != "/dev/" && path[1] != '/' && path[1] != '.' &&
+		!strings.Contains(path, "/../") {
 		return Target{}, false
 	}
 	return t.lookup(path)

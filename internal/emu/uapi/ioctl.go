@@ -227,7 +227,8 @@ func (b *Bundle) Room(id uint16) Room {
 	if a == nil {
 		return Room{}
 	}
-	return Room{mem: b.mem, Addr: a.Data, Len: int(a.Len), flags: b.addr + uint64(b.idx[b.spec(id)])*AttrSize + 4, old: a.Flags}
+	return Room{mem: b.mem, Addr: a.Data, Len: int(a.Len), flags: b.addr + uint64(b.idx[b.spec(id)])*AttrSize + 4,
+		old: a.Flags}
 }
 
 // SetID writes the handle or descriptor of what was made into its NewID attribute.

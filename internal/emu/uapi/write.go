@@ -139,7 +139,8 @@ func Invoke(b *Bundle, find func(number uint32) *Cmd) (*Request, unix.Errno) {
 	if e != 0 {
 		return nil, e
 	}
-	r := &Request{Cmd: c, Core: b.Bytes(CoreIn), Driver: b.Bytes(UHWIn), Out: b.Room(CoreOut), DrvOut: b.Room(UHWOut), Extends: number&CmdExtended != 0}
+	r := &Request{Cmd: c, Core: b.Bytes(CoreIn), Driver: b.Bytes(UHWIn), Out: b.Room(CoreOut), DrvOut: b.Room(UHWOut),
+		Extends: number&CmdExtended != 0}
 	if len(r.Core) < c.Req || r.Out.Len < c.Resp {
 		return nil, unix.ENOSPC
 	}

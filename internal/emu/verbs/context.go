@@ -82,11 +82,12 @@ func ucontext(x *hca.Context, room uapi.Room) uapi.AllocUcontextResp {
 	d := x.Device
 	l := &d.Config.Limits
 	u := uapi.AllocUcontextResp{
-		QPTabSize: uint32(l.MaxQP), BfRegSize: 512, CacheLineSize: 64, MaxSqDescSz: 1024, MaxRqDescSz: 512, MaxSendWqebb: uint32(l.MaxQPWR),
-		MaxRecvWR: uint32(l.MaxQPWR), MaxSRQRecvWR: uint32(l.MaxSRQWR) + 1, NumPorts: uint16(len(d.Ports)), CompMask: uapi.RespCoreClock | uapi.RespDumpFill,
-		ResponseLength: fits[uapi.AllocUcontextResp](room), CQEVersion: x.CQEVersion, CmdsSuppUhw: 3, ClockInfoVersions: uapi.ClockInfoV1,
-		HcaCoreClockOffset: clockOffset, LogUARSize: 12, NumUarsPerPage: 1, DumpFillMkey: hca.NullKey,
-		TotBfregs: uint32(x.Static()), NumDynBfregs: uint32(x.Dynamic()),
+		QPTabSize: uint32(l.MaxQP), BfRegSize: 512, CacheLineSize: 64, MaxSqDescSz: 1024, MaxRqDescSz: 512,
+		MaxSendWqebb: uint32(l.MaxQPWR), MaxRecvWR: uint32(l.MaxQPWR), MaxSRQRecvWR: uint32(l.MaxSRQWR) + 1,
+		NumPorts: uint16(len(d.Ports)), CompMask: uapi.RespCoreClock | uapi.RespDumpFill,
+		ResponseLength: fits[uapi.AllocUcontextResp](room), CQEVersion: x.CQEVersion, CmdsSuppUhw: 3,
+		ClockInfoVersions: uapi.ClockInfoV1, HcaCoreClockOffset: clockOffset, LogUARSize: 12, NumUarsPerPage: 1,
+		DumpFillMkey: hca.NullKey, TotBfregs: uint32(x.Static()), NumDynBfregs: uint32(x.Dynamic()),
 	}
 	if len(d.Ports) > 0 && d.Ports[0].Config.LinkLayer == config.Ethernet {
 		u.EthMinInline = 1 // none
@@ -144,12 +145,14 @@ func uarAlloc(c *call) unix.Errno {
 	if kind > 1 {
 		return unix.EOPNOTSUPP
 	}
-	u, e := create(c, func() (*hca.UAR, unix.Errno) { return c.ctx.AllocUAR(uint32(kind)) }, func(u *hca.UAR) { c.ctx.FreeUAR(u.Handle) })
+	u, e := create(c, func() (*hca.UAR, unix.Errno) { return c.ctx.AllocUAR(uint32(kind)) },
+		func(u *hca.UAR) { c.ctx.FreeUAR(u.Handle) })
 	if e != 0 {
 		return e
 	}
 	c.resp = uapi.HandleOnly{Handle: u.Handle}
-	return first(c.b.SetID(uapi.DriverNS, uint64(u.Handle)), out(c, uapi.DriverNS+2, uint64(uapi.MmapUAR<<8+u.Index)*pageSize),
+	return first(c.b.SetID(uapi.DriverNS, uint64(u.Handle)),
+		out(c, uapi.DriverNS+2, uint64(uapi.MmapUAR<<8+u.Index)*pageSize),
 		out(c, uapi.DriverNS+3, uint32(pageSize)), out(c, uapi.DriverNS+4, uint32(u.Index)))
 }
 
@@ -199,7 +202,8 @@ func openXRCD(c *call, q *uapi.OpenXRCD) unix.Errno {
 			return unix.EBADF
 		}
 	}
-	h, e := create(c, func() (h uint32, e unix.Errno) { h, _, _, e = c.ctx.OpenXRCD(dev, ino, q.Oflags); return h, e }, func(h uint32) { c.ctx.CloseXRCD(h) })
+	h, e := create(c, func() (h uint32, e unix.Errno) { h, _, _, e = c.ctx.OpenXRCD(dev, ino, q.Oflags); return h, e },
+		func(h uint32) { c.ctx.CloseXRCD(h) })
 	if e != 0 {
 		return e
 	}

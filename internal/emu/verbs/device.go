@@ -29,14 +29,16 @@ func deviceAttr(d *hca.Device) uapi.QueryDeviceResp {
 	guid := uapi.Be64(uint64(d.Config.NodeGUID))
 	const mcastPerGroup = 240
 	return uapi.QueryDeviceResp{
-		FwVer: firmware(d.Config.FirmwareVersion), NodeGUID: guid, SysImageGUID: guid, MaxMRSize: l.MaxMRSize, PageSizeCap: ^uint64(4095),
-		VendorID: m.VendorID, VendorPartID: uint32(m.PCI), HwVer: m.HWVer, MaxQP: uint32(l.MaxQP), MaxQpWR: uint32(l.MaxQPWR),
-		DeviceCapFlags: deviceCaps,
-		MaxSGE:         uint32(l.MaxSGE), MaxSGERd: 30, MaxCQ: uint32(l.MaxCQ), MaxCQE: uint32(l.MaxCQE), MaxMR: uint32(l.MaxMR), MaxPD: uint32(l.MaxPD),
-		MaxQPRdAtom: uint32(l.MaxRdAtom), MaxResRdAtom: uint32(l.MaxRdAtom * l.MaxQP), MaxQPInitRdAtom: uint32(l.MaxRdAtom), AtomicCap: 1,
-		MaxMW: uint32(l.MaxMW), MaxMcastGrp: uint32(l.MaxMcast), MaxMcastQPAttach: mcastPerGroup,
+		FwVer: firmware(d.Config.FirmwareVersion), NodeGUID: guid, SysImageGUID: guid, MaxMRSize: l.MaxMRSize,
+		PageSizeCap: ^uint64(4095), VendorID: m.VendorID, VendorPartID: uint32(m.PCI), HwVer: m.HWVer,
+		MaxQP: uint32(l.MaxQP), MaxQpWR: uint32(l.MaxQPWR), DeviceCapFlags: deviceCaps, MaxSGE: uint32(l.MaxSGE),
+		MaxSGERd: 30, MaxCQ: uint32(l.MaxCQ), MaxCQE: uint32(l.MaxCQE), MaxMR: uint32(l.MaxMR),
+		MaxPD: uint32(l.MaxPD), MaxQPRdAtom: uint32(l.MaxRdAtom), MaxResRdAtom: uint32(l.MaxRdAtom * l.MaxQP),
+		MaxQPInitRdAtom: uint32(l.MaxRdAtom), AtomicCap: 1, MaxMW: uint32(l.MaxMW), MaxMcastGrp: uint32(l.MaxMcast),
+		MaxMcastQPAttach:      mcastPerGroup,
 		MaxTotalMcastQPAttach: uint32(min(uint64(l.MaxMcast)*mcastPerGroup, math.MaxInt32)), MaxAH: uint32(l.MaxAH),
-		MaxSRQ: uint32(l.MaxSRQ), MaxSrqWR: uint32(l.MaxSRQWR), MaxSrqSGE: uint32(l.MaxSRQSGE), MaxPkeys: 128, LocalCaAckDelay: 16, PhysPortCnt: uint8(len(d.Ports)),
+		MaxSRQ: uint32(l.MaxSRQ), MaxSrqWR: uint32(l.MaxSRQWR), MaxSrqSGE: uint32(l.MaxSRQSGE), MaxPkeys: 128,
+		LocalCaAckDelay: 16, PhysPortCnt: uint8(len(d.Ports)),
 	}
 }
 
@@ -67,9 +69,11 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 	if e != 0 {
 		return e
 	}
-	x := uapi.ExQueryDeviceResp{Base: v, ResponseLength: fits[uapi.ExQueryDeviceResp](c.r.Out), TimestampMask: clockMask, HcaCoreClock: clockKHz,
+	x := uapi.ExQueryDeviceResp{Base: v, ResponseLength: fits[uapi.ExQueryDeviceResp](c.r.Out),
+		TimestampMask: clockMask, HcaCoreClock: clockKHz,
 		DeviceCapFlagsEx: uint64(v.DeviceCapFlags), CQModerationCount: 0xffff, CQModerationPeriod: hca.MaxCQPeriod}
-	return first(reply(c, x), replyDriver(c, uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut)}))
+	d := uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut)}
+	return first(reply(c, x), replyDriver(c, d))
 }
 
 // port returns the port whose number the program gave.
@@ -111,9 +115,10 @@ func queryPort(c *call) (e unix.Errno) {
 func portAttr(p *hca.Port) uapi.QueryPortRespEx {
 	k := p.Config
 	r := uapi.QueryPortResp{
-		PortCapFlags: k.CapFlags, MaxMsgSz: p.Device.Config.Limits.MaxMsgSize, GIDTblLen: uint32(k.GIDTableLen), PkeyTblLen: uint16(len(k.PKeys)),
-		LID: k.LID, SmLID: k.SMLID, State: uint8(k.State), MaxMTU: uint8(k.MaxMTU), ActiveMTU: uint8(k.ActiveMTU), LMC: k.LMC, SmSl: k.SMSL,
-		ActiveWidth: uint8(k.Width), ActiveSpeed: uint8(min(k.Speed, 128)), PhysState: uint8(k.PhysState), LinkLayer: uint8(k.LinkLayer),
+		PortCapFlags: k.CapFlags, MaxMsgSz: p.Device.Config.Limits.MaxMsgSize, GIDTblLen: uint32(k.GIDTableLen),
+		PkeyTblLen: uint16(len(k.PKeys)), LID: k.LID, SmLID: k.SMLID, State: uint8(k.State), MaxMTU: uint8(k.MaxMTU),
+		ActiveMTU: uint8(k.ActiveMTU), LMC: k.LMC, SmSl: k.SMSL, ActiveWidth: uint8(k.Width),
+		ActiveSpeed: uint8(min(k.Speed, 128)), PhysState: uint8(k.PhysState), LinkLayer: uint8(k.LinkLayer),
 	}
 	switch {
 	case p.Active:

@@ -40,7 +40,8 @@ func regMR(c *call) (e unix.Errno) {
 	case !c.b.Has(4), c.b.Uint(6)>>32 != 0:
 		return unix.EINVAL
 	default:
-		q = uapi.RegMR{PDHandle: uint32(c.b.Uint(1)), HcaVa: c.b.Uint(3), Start: c.b.Uint(4), Length: c.b.Uint(5), AccessFlags: uint32(c.b.Uint(6))}
+		q = uapi.RegMR{PDHandle: uint32(c.b.Uint(1)), HcaVa: c.b.Uint(3), Start: c.b.Uint(4), Length: c.b.Uint(5),
+			AccessFlags: uint32(c.b.Uint(6))}
 	}
 	if e == 0 && unaligned(q.Start, q.HcaVa) {
 		e = unix.EINVAL
@@ -115,7 +116,8 @@ func allocMW(c *call, q *uapi.AllocMW) unix.Errno {
 	case q.MwType != 1 && q.MwType != 2:
 		return unix.EINVAL
 	}
-	k, e := create(c, func() (*hca.MKey, unix.Errno) { return c.ctx.AllocMW(q.PDHandle, q.MwType) }, func(k *hca.MKey) { c.ctx.DeallocMW(k.Handle) })
+	k, e := create(c, func() (*hca.MKey, unix.Errno) { return c.ctx.AllocMW(q.PDHandle, q.MwType) },
+		func(k *hca.MKey) { c.ctx.DeallocMW(k.Handle) })
 	if e != 0 {
 		return e
 	}

@@ -81,7 +81,9 @@ func (s *Server) Ioctl(n *notify.Call, name string) {
 
 // Write answers a write() on a descriptor that leads to name.
 func (s *Server) Write(n *notify.Call, name string) {
-	s.answer(n, name, int64(n.Args[2]), func(who caller, x *hca.Context) unix.Errno { return s.write(who, x, n.Args[1], n.Args[2]) })
+	s.answer(n, name, int64(n.Args[2]), func(who caller, x *hca.Context) unix.Errno {
+		return s.write(who, x, n.Args[1], n.Args[2])
+	})
 }
 
 func (s *Server) answer(n *notify.Call, name string, result int64, f func(caller, *hca.Context) unix.Errno) {

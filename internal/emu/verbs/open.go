@@ -63,7 +63,8 @@ func (s *Server) release(fl *file) {
 	s.f.Lock()
 	defer s.f.Unlock()
 	// A process that was killed could not destroy anything, nor one whose device was removed.
-	if l := fl.ctx.Leaked(); len(l) > 0 && !fl.ctx.Device.Gone && s.f.Watch != nil && (fl.ctx.Ends || guest.Lives(fl.ctx.PID)) {
+	if l := fl.ctx.Leaked(); len(l) > 0 && !fl.ctx.Device.Gone && s.f.Watch != nil &&
+		(fl.ctx.Ends || guest.Lives(fl.ctx.PID)) {
 		s.f.Watch.Violation(fl.ctx.PID, "leak", fl.ctx.Device.Config.Name+": not destroyed: "+strings.Join(l, ", "))
 	}
 	fl.ctx.Release()

@@ -13,7 +13,8 @@ import (
 func takeCQ(c *call) (q uapi.ExCreateCQ, e unix.Errno) {
 	switch {
 	case c.b != nil:
-		q = uapi.ExCreateCQ{UserHandle: c.b.Uint(2), CQE: uint32(c.b.Uint(1)), CompVector: uint32(c.b.Uint(4)), CompChannel: -1, Flags: uint32(c.b.Uint(5))}
+		q = uapi.ExCreateCQ{UserHandle: c.b.Uint(2), CQE: uint32(c.b.Uint(1)), CompVector: uint32(c.b.Uint(4)),
+			CompChannel: -1, Flags: uint32(c.b.Uint(5))}
 		if c.b.Uint(5)>>32 != 0 {
 			return q, unix.EINVAL
 		}
@@ -46,7 +47,8 @@ func createCQ(c *call) unix.Errno {
 	case d.CQECompEn != 0, d.Flags&^offered != 0:
 		return unix.EOPNOTSUPP
 	}
-	i := hca.CQInit{User: q.UserHandle, Entries: q.CQE, Vector: q.CompVector, Flags: q.Flags, Buf: d.BufAddr, DB: d.DbAddr, CQESize: d.CQESize,
+	i := hca.CQInit{User: q.UserHandle, Entries: q.CQE, Vector: q.CompVector, Flags: q.Flags, Buf: d.BufAddr,
+		DB: d.DbAddr, CQESize: d.CQESize,
 		UAR: -1}
 	if d.Flags&uapi.CQFlagUAR != 0 {
 		i.UAR = int(d.UARPageIndex)
@@ -87,7 +89,9 @@ func resizeCQ(c *call, q *uapi.ResizeCQ) unix.Errno {
 	if e != 0 || d.Reserved0 != 0 || d.Reserved1 != 0 || d.CQESize != 64 && d.CQESize != 128 {
 		return unix.EINVAL
 	}
-	cq, e := get(c, func() (*hca.CQ, unix.Errno) { return c.ctx.ResizeCQ(q.CQHandle, q.CQE, d.BufAddr, uint32(d.CQESize)) })
+	cq, e := get(c, func() (*hca.CQ, unix.Errno) {
+		return c.ctx.ResizeCQ(q.CQHandle, q.CQE, d.BufAddr, uint32(d.CQESize))
+	})
 	if e != 0 {
 		return e
 	}
@@ -110,7 +114,9 @@ func destroyCQ(x *hca.Context, h uint32) (v uapi.DestroyCQResp, e unix.Errno) {
 }
 
 // events adapts f, which returns how many asynchronous events of the object the program was given, for destroy.
-func events(f func(*hca.Context, uint32) (uint32, unix.Errno)) func(*hca.Context, uint32) (uapi.EventsResp, unix.Errno) {
+func events(
+	f func(*hca.Context, uint32) (uint32, unix.Errno),
+) func(*hca.Context, uint32) (uapi.EventsResp, unix.Errno) {
 	return func(x *hca.Context, h uint32) (v uapi.EventsResp, e unix.Errno) {
 		v.EventsReported, e = f(x, h)
 		return v, e
@@ -123,8 +129,10 @@ const srqXRC = 1 // of enum ib_uverbs_srq_type; 0 is a basic SRQ, 2 tag matching
 func takeSRQ(c *call) (q uapi.CreateXSRQ, e unix.Errno) {
 	switch {
 	case c.b != nil:
-		q = uapi.CreateXSRQ{UserHandle: c.b.Uint(4), SRQType: uint32(c.b.Uint(9)), PDHandle: uint32(c.b.Uint(1)), MaxWR: uint32(c.b.Uint(5)),
-			MaxSGE: uint32(c.b.Uint(6)), SRQLimit: uint32(c.b.Uint(7)), MaxNumTags: uint32(c.b.Uint(8)), XRCDHandle: uint32(c.b.Uint(2)), CQHandle: uint32(c.b.Uint(3))}
+		q = uapi.CreateXSRQ{UserHandle: c.b.Uint(4), SRQType: uint32(c.b.Uint(9)), PDHandle: uint32(c.b.Uint(1)),
+			MaxWR: uint32(c.b.Uint(5)), MaxSGE: uint32(c.b.Uint(6)), SRQLimit: uint32(c.b.Uint(7)),
+			MaxNumTags: uint32(c.b.Uint(8)),
+			XRCDHandle: uint32(c.b.Uint(2)), CQHandle: uint32(c.b.Uint(3))}
 		if c.b.Uint(9) > 2 || q.SRQType == srqXRC && (!c.b.Has(2) || !c.b.Has(3) || !c.b.Has(13)) {
 			e = unix.EINVAL
 		}
@@ -132,7 +140,8 @@ func takeSRQ(c *call) (q uapi.CreateXSRQ, e unix.Errno) {
 		c.name = "create_srq"
 		q, e = uapi.Take[uapi.CreateXSRQ](c.r)
 	default: // the newer request lacks only the type
-		q = uapi.Decode[uapi.CreateXSRQ](append(append(append(make([]byte, 0, 40), c.r.Core[:16]...), 0, 0, 0, 0), c.r.Core[16:32]...))
+		q = uapi.Decode[uapi.CreateXSRQ](append(append(append(make([]byte, 0, 40), c.r.Core[:16]...), 0, 0, 0, 0),
+			c.r.Core[16:32]...))
 	}
 	return q, e
 }
@@ -149,13 +158,15 @@ func createSRQ(c *call) unix.Errno {
 	if q.SRQType > srqXRC {
 		return refuse(c)
 	}
-	i := hca.SRQInit{User: q.UserHandle, PD: q.PDHandle, XRC: q.SRQType == srqXRC, MaxWR: q.MaxWR, MaxSGE: q.MaxSGE, Limit: q.SRQLimit,
-		Buf: d.BufAddr, DB: d.DbAddr, Flags: d.Flags, UIdx: c.userIndex(d.Uidx, 28)}
+	i := hca.SRQInit{User: q.UserHandle, PD: q.PDHandle, XRC: q.SRQType == srqXRC, MaxWR: q.MaxWR, MaxSGE: q.MaxSGE,
+		Limit: q.SRQLimit,
+		Buf:   d.BufAddr, DB: d.DbAddr, Flags: d.Flags, UIdx: c.userIndex(d.Uidx, 28)}
 	if i.XRC {
 		i.XRCD, i.CQ = q.XRCDHandle, q.CQHandle
 	}
 	c.req = q
-	s, e := create(c, func() (*hca.SRQ, unix.Errno) { return c.ctx.CreateSRQ(&i) }, func(s *hca.SRQ) { c.ctx.DestroySRQ(s.Handle) })
+	s, e := create(c, func() (*hca.SRQ, unix.Errno) { return c.ctx.CreateSRQ(&i) },
+		func(s *hca.SRQ) { c.ctx.DestroySRQ(s.Handle) })
 	if e != 0 {
 		return e
 	}

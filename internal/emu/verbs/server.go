@@ -56,19 +56,53 @@ var verbs map[string]func(*call) unix.Errno
 
 func init() {
 	verbs = map[string]func(*call) unix.Errno{
-		"get_context": getContext, "query_context": queryContext, "async_event_alloc": asyncEventAlloc, "create_comp_channel": createCompChannel,
-		"query_device": queryDevice, "query_device_ex": taking(queryDeviceEx), "query_port": queryPort, "mlx5_query_port": queryPortMlx5,
-		"query_gid_entry": queryGIDEntry, "query_gid_table": queryGIDTable, "info_handles": infoHandles,
-		"alloc_pd": allocPD, "dealloc_pd": destroy(silent((*hca.Context).DeallocPD)), "mlx5_query_pd": queryPD,
-		"uar_alloc": uarAlloc, "uar_destroy": destroy(silent((*hca.Context).FreeUAR)), "devx_other": refuse, "devx_query_uar": devxQuery((*call).hasUAR), "devx_query_eqn": devxQuery((*call).hasVector),
-		"open_xrcd": taking(openXRCD), "close_xrcd": destroy(silent((*hca.Context).CloseXRCD)),
-		"reg_mr": regMR, "reg_dmabuf_mr": refuse, "rereg_mr": taking(reregMR), "dereg_mr": destroy(silent((*hca.Context).DeregMR)), "query_mr": queryMR, "advise_mr": adviseMR,
-		"alloc_mw": taking(allocMW), "dealloc_mw": destroy(silent((*hca.Context).DeallocMW)),
-		"create_cq": createCQ, "resize_cq": taking(resizeCQ), "modify_cq": taking(modifyCQ), "destroy_cq": destroy(destroyCQ),
-		"create_srq": createSRQ, "create_xsrq": createSRQ, "modify_srq": taking(modifySRQ), "query_srq": taking(querySRQ), "destroy_srq": destroy(events((*hca.Context).DestroySRQ)),
-		"create_qp": createQP, "open_qp": taking(openQP), "query_qp": taking(queryQP), "modify_qp": modifyQP, "destroy_qp": destroy(events((*hca.Context).DestroyQP)),
-		"create_ah": taking(createAH), "destroy_ah": destroy(silent((*hca.Context).DestroyAH)),
-		"attach_mcast": mcast((*hca.Context).AttachMcast), "detach_mcast": mcast((*hca.Context).DetachMcast),
+		"get_context":         getContext,
+		"query_context":       queryContext,
+		"async_event_alloc":   asyncEventAlloc,
+		"create_comp_channel": createCompChannel,
+		"query_device":        queryDevice,
+		"query_device_ex":     taking(queryDeviceEx),
+		"query_port":          queryPort,
+		"mlx5_query_port":     queryPortMlx5,
+		"query_gid_entry":     queryGIDEntry,
+		"query_gid_table":     queryGIDTable,
+		"info_handles":        infoHandles,
+		"alloc_pd":            allocPD,
+		"dealloc_pd":          destroy(silent((*hca.Context).DeallocPD)),
+		"mlx5_query_pd":       queryPD,
+		"uar_alloc":           uarAlloc,
+		"uar_destroy":         destroy(silent((*hca.Context).FreeUAR)),
+		"devx_other":          refuse,
+		"devx_query_uar":      devxQuery((*call).hasUAR),
+		"devx_query_eqn":      devxQuery((*call).hasVector),
+		"open_xrcd":           taking(openXRCD),
+		"close_xrcd":          destroy(silent((*hca.Context).CloseXRCD)),
+		"reg_mr":              regMR,
+		"reg_dmabuf_mr":       refuse,
+		"rereg_mr":            taking(reregMR),
+		"dereg_mr":            destroy(silent((*hca.Context).DeregMR)),
+		"query_mr":            queryMR,
+		"advise_mr":           adviseMR,
+		"alloc_mw":            taking(allocMW),
+		"dealloc_mw":          destroy(silent((*hca.Context).DeallocMW)),
+		"create_cq":           createCQ,
+		"resize_cq":           taking(resizeCQ),
+		"modify_cq":           taking(modifyCQ),
+		"destroy_cq":          destroy(destroyCQ),
+		"create_srq":          createSRQ,
+		"create_xsrq":         createSRQ,
+		"modify_srq":          taking(modifySRQ),
+		"query_srq":           taking(querySRQ),
+		"destroy_srq":         destroy(events((*hca.Context).DestroySRQ)),
+		"create_qp":           createQP,
+		"open_qp":             taking(openQP),
+		"query_qp":            taking(queryQP),
+		"modify_qp":           modifyQP,
+		"destroy_qp":          destroy(events((*hca.Context).DestroyQP)),
+		"create_ah":           taking(createAH),
+		"destroy_ah":          destroy(silent((*hca.Context).DestroyAH)),
+		"attach_mcast":        mcast((*hca.Context).AttachMcast),
+		"detach_mcast":        mcast((*hca.Context).DetachMcast),
 	}
 }
 
@@ -144,12 +178,14 @@ func (s *Server) mmap(x *hca.Context, length, prot, flags, offset uint64) unix.E
 	const shared, sharedValidate, kind = unix.MAP_SHARED, unix.MAP_SHARED_VALIDATE, 0xf
 	s.f.Lock()
 	defer s.f.Unlock()
-	if !x.Ready || length == 0 || length > pageSize || offset%pageSize != 0 || flags&kind != shared && flags&kind != sharedValidate {
+	if !x.Ready || length == 0 || length > pageSize || offset%pageSize != 0 ||
+		flags&kind != shared && flags&kind != sharedValidate {
 		return unix.EINVAL
 	}
 	page := offset / pageSize
 	switch {
-	case page == coreClockOff/pageSize && prot&unix.PROT_WRITE != 0, page == clockInfoOff/pageSize && prot&(unix.PROT_WRITE|unix.PROT_EXEC) != 0:
+	case page == coreClockOff/pageSize && prot&unix.PROT_WRITE != 0,
+		page == clockInfoOff/pageSize && prot&(unix.PROT_WRITE|unix.PROT_EXEC) != 0:
 		return unix.EPERM
 	case page == coreClockOff/pageSize, page == clockInfoOff/pageSize:
 		return 0

@@ -40,7 +40,8 @@ func Fields(v any) (fs []Field) {
 	for i := range r.NumField() {
 		f := r.Type().Field(i)
 		switch {
-		case f.Name == "_", strings.HasPrefix(f.Name, "Response"), strings.HasPrefix(f.Name, "Reserved"), f.Name == "CompMask":
+		case f.Name == "_", strings.HasPrefix(f.Name, "Response"), strings.HasPrefix(f.Name, "Reserved"),
+			f.Name == "CompMask":
 		case f.Type.Kind() == reflect.Struct:
 			for _, n := range Fields(r.Field(i).Interface()) {
 				fs = append(fs, Field{f.Name + "." + n.Name, n.Value})

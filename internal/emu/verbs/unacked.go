@@ -54,6 +54,7 @@ func (c *call) watchAcks(user uint64, answer any) {
 		}
 		c.s.f.Lock()
 		defer c.s.f.Unlock()
-		c.s.f.Watch.Violation(pid, "event-unacked", fmt.Sprintf("%s: the object got %d events; thread %d waits for their acknowledgement since %v", name, n, tid, ackPatience))
+		c.s.f.Watch.Violation(pid, "event-unacked", fmt.Sprintf("%s: the object got %d events; thread %d waits for "+
+			"their acknowledgement since %v", name, n, tid, ackPatience))
 	})
 }
