@@ -328,3 +328,34 @@ func TestResize_Unpolled(t *testing.T) {
 	q.want(cqeResize, -1)
 	p.r.clean()
 }
+
+// A QP that has only a receive queue uses no doorbell page; a broken CQ breaks it as well.
+func TestBrokenCQOfReceiver(t *testing.T) {
+	r := newRig(t, "mlx5_0", 0)
+	n := r.node(0)
+	c, sc := n.cq(4, 64), n.cq(64, 64)
+	send, recv := n.qp(sc, sc, qpOpts{sigAll: true}), n.receiver(sc, c)
+	connect(defaults(), send, recv)
+	m := n.mr(4096, anyAccess)
+	for range 5 {
+		recv.recv(m.sge(0, 8))
+		send.send(opSend, signaled, 0, m.sge(64, 8))
+		r.settle()
+	}
+	if r.event(hca.EventCQErr) != 1 || recv.q.State != hca.Err {
+		t.Errorf("%d CQ_ERR events; the receiver is in %v, want one and ERR", r.event(hca.EventCQErr), recv.q.State)
+	}
+}
+
+// receiver is a QP without send queue.
+func (n *node) receiver(scq, rcq *cq) *qp {
+	q := &qp{n: n, scq: scq, rcq: rcq, db: n.r.a.alloc(64), stride: 64}
+	q.rq = n.r.a.alloc(16 * 64)
+	n.r.uidx++
+	p, e := n.ctx.CreateQP(&hca.QPInit{User: 0x9000, PD: n.pd.Handle, Type: hca.RC, SendCQ: scq.q.Handle,
+		RecvCQ: rcq.q.Handle, Buf: va(q.rq), DB: va(q.db), RQCount: 16, RQShift: 6, UIdx: n.r.uidx,
+		UARPage: n.uar.Index,
+		Cap:     hca.QPCap{RecvWR: 16, RecvSGE: 4}})
+	q.q = try(n.r, p, e)
+	return q
+}

@@ -426,3 +426,46 @@ func TestCommEst(t *testing.T) {
 	}
 	r.clean()
 }
+
+func TestAcrossDevices(t *testing.T) {
+	for _, devices := range []string{"mlx5_0 mlx5_1"} {
+		r := newRigDevices(t, devices)
+		a, b := r.node(0), r.node(1)
+		ac, bc := a.cq(64, 64), b.cq(64, 64)
+		qa, qb := a.qp(ac, ac, qpOpts{}), b.qp(bc, bc, qpOpts{})
+		connect(defaults(), qa, qb)
+		ma, mb := a.mr(8192, anyAccess), b.mr(8192, anyAccess)
+		fill(ma.buf[:100], 2)
+		qb.recv(mb.sge(0, 1000))
+		qa.send(opSend, signaled, 0, ma.sge(0, 100))
+		ac.want(0, -1)
+		bc.want(cqeRespSend, 100)
+		if !bytes.Equal(ma.buf[:100], mb.buf[:100]) {
+			t.Error("payload")
+		}
+		r.clean()
+	}
+}
+
+func TestTimeoutIsKept(t *testing.T) {
+	p := newPair(t, qpOpts{}, func(a *attrs) { a.timeout, a.retry = 12, 1 }) // 16.8 ms, twice
+	p.r.f.Devices[0].SetPort(1, false)
+	p.qa.send(opNOP, signaled, 0)
+	p.acq.want(0, -1)
+	start := nanos()
+	addr, key := p.mb.at(0)
+	p.qa.send(opWrite, signaled, 0, raddr(addr, key), p.ma.sge(0, 8))
+	p.acq.wantErr(cqeReqErr, synRetry)
+	if d := nanos() - start; d < 33e6 || d > 200e6 {
+		t.Errorf("failed after %d ms, want 34", d/1e6)
+	}
+	// The same, and the port comes back in time.
+	p = newPair(t, qpOpts{}, func(a *attrs) { a.timeout, a.retry = 12, 3 })
+	p.r.f.Devices[0].SetPort(1, false)
+	addr, key = p.mb.at(0)
+	p.qa.send(opWrite, signaled, 0, raddr(addr, key), p.ma.sge(0, 8))
+	p.acq.none()
+	p.r.f.Devices[0].SetPort(1, true)
+	p.acq.want(0, -1)
+	p.r.clean()
+}

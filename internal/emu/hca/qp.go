@@ -3,11 +3,59 @@
 package hca
 
 import (
-	"net/netip"
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
 )
+
+// FirstQPN is the lowest QPN of an ordinary QP; QP 0 and 1 belong to the subnet.
+const FirstQPN = 0x40
+
+// QP is a queue pair.
+type QP struct {
+	// Written by create_qp.
+	Context  *Context
+	PD       *PD
+	Handle   uint32
+	User     uint64 // the program's handle: the element of its events
+	Num      uint32
+	UIdx     uint32 // what CQEs carry beside the QPN: the program's index (CQE version 1) or 0
+	RecvIdx  uint32 // the same in those of receives, where it is the SRQN with CQE version 0
+	Type     QPType
+	SendCQ   *CQ // nil for XRC_RECV
+	RecvCQ   *CQ // nil for XRC_*
+	SRQ      *SRQ
+	XRCD     *XRCD // XRC_RECV
+	Cap      QPCap
+	SigAll   bool
+	Flags    uint32 // driver's creation flags (scatter to CQE, signature …: MLX5_QP_FLAG_*)
+	Mem      guest.Mem
+	DB       uint64 // doorbell record, which the program writes: be32 receive counter, be32 send counter
+	SQ       Ring
+	RQ       Ring // Count 0: none or SRQ
+	UAR      *UAR
+	Register int // static doorbell register, -1 for none
+
+	// Written by modify_qp.
+	State QPState // and by the engine: to ERR and SQE
+	Attr  QPAttr
+
+	// Written by other commands.
+	mcast  [][16]byte
+	opens  int  // XRC_RECV shared by ibv_open_qp
+	orphan bool // destroyed where it was made, and open elsewhere
+
+	// Written by the engine.
+	AsyncDelivered uint32 // and by commands that raise an event
+	Run            QPRun
+}
+
+// QPCap is what a QP was granted.
+type QPCap struct {
+	SendWR, RecvWR, SendSGE, RecvSGE, Inline uint32
+}
 
 // QPInit is what a QP is made of. Handles of 0 stand for none.
 type QPInit struct {
@@ -219,51 +267,5 @@ func (qp *QP) destroy() {
 	qp.refs(-1)
 }
 
-// AttachMcast makes a UD QP a member of a multicast group.
-func (c *Context) AttachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Errno {
-	qp, e := c.QP(handle)
-	switch {
-	case e != 0:
-		return e
-	case qp.Type != UD || !Multicast(&gid):
-		return unix.EINVAL
-	case slices.Contains(qp.mcast, gid):
-		return 0
-	case len(c.Device.groups) >= c.Device.Config.Limits.MaxMcast && c.Device.groups[gid] == nil:
-		return unix.ENOMEM
-	}
-	qp.mcast = append(qp.mcast, gid)
-	c.Device.groups[gid] = append(c.Device.groups[gid], qp)
-	return 0
-}
-
-// DetachMcast undoes AttachMcast.
-func (c *Context) DetachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Errno {
-	qp, e := c.QP(handle)
-	if e != 0 {
-		return e
-	}
-	i := slices.Index(qp.mcast, gid)
-	if i < 0 {
-		return unix.EINVAL
-	}
-	qp.mcast = slices.Delete(qp.mcast, i, i+1)
-	c.Device.leave(gid, qp)
-	return 0
-}
-
-func (d *Device) leave(gid [16]byte, qp *QP) {
-	left := slices.DeleteFunc(d.groups[gid], func(o *QP) bool { return o == qp })
-	if len(left) == 0 {
-		delete(d.groups, gid)
-	} else {
-		d.groups[gid] = left
-	}
-}
-
-// Multicast reports whether a GID is a group's: an IPv6 one, or an IPv4 one mapped, as RoCE v2 has them. C:
-// rdma_is_multicast_addr.
-func Multicast(gid *[16]byte) bool {
-	a := netip.AddrFrom16(*gid)
-	return a.Unmap().IsMulticast()
-}
+// QP returns the QP with a number, or nil.
+func (d *Device) QP(num uint32) *QP { return at(d.qps, num-FirstQPN) }

@@ -207,3 +207,13 @@ func destroy[T any](f func(c *hca.Context, handle uint32) (T, unix.Errno)) func(
 func silent(f func(*hca.Context, uint32) unix.Errno) func(*hca.Context, uint32) (struct{}, unix.Errno) {
 	return func(c *hca.Context, h uint32) (struct{}, unix.Errno) { return struct{}{}, f(c, h) }
 }
+
+// events adapts f, which returns how many asynchronous events of the object the program was given, for destroy.
+func events(
+	f func(*hca.Context, uint32) (uint32, unix.Errno),
+) func(*hca.Context, uint32) (uapi.EventsResp, unix.Errno) {
+	return func(x *hca.Context, h uint32) (v uapi.EventsResp, e unix.Errno) {
+		v.EventsReported, e = f(x, h)
+		return v, e
+	}
+}

@@ -3,10 +3,41 @@
 package hca
 
 import (
-	"math/bits"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
 )
+
+// CQ is a completion queue.
+type CQ struct {
+	// Written by create_cq.
+	Context       *Context
+	Handle        uint32
+	User          uint64
+	Num           uint32 // CQN
+	Mem           guest.Mem
+	DB            uint64 // doorbell record, which the program writes: be32 consumer index, be32 arm word
+	Channel       *CompChannel
+	Vector        uint32
+	UAR           *UAR // arming goes through offset 0x20 of this page, or of any page of the context when nil
+	IgnoreOverrun bool
+
+	// Written by create_cq and resize_cq.
+	Buf     uint64 // the ring, which the engine writes
+	Entries uint32 // of the ring, a power of two
+	CQESize uint32 // 64 or 128
+
+	// Written by modify_cq. Moderation: announce after this many completions or this many microseconds; without either,
+	// each.
+	ModCount, ModPeriod uint16
+
+	refs int // queues that complete here; written by their commands
+
+	// Written by the engine.
+	Delivered      uint32 // completion events put on the channel, for destroy
+	AsyncDelivered uint32
+	Run            CQRun
+}
 
 // CQInit is what a CQ is made of.
 type CQInit struct {
@@ -70,8 +101,6 @@ func (c *Context) CreateCQ(i *CQInit) (*CQ, unix.Errno) {
 	d.Fabric.Engine.CQCreated(cq)
 	return cq, 0
 }
-
-func roundUp(n uint32) uint32 { return 1 << bits.Len32(n-1) }
 
 // ResizeCQ moves a CQ to another buffer, which must have room for what was not polled. A size that it has already
 // changes nothing.
@@ -138,112 +167,5 @@ func (c *Context) DestroyCQ(handle uint32) (compEvents, asyncEvents uint32, e un
 	return cq.Delivered, c.drop(cq.User, cq.AsyncDelivered), 0
 }
 
-// SRQInit is what an SRQ is made of.
-type SRQInit struct {
-	User                 uint64
-	PD                   uint32
-	XRC                  bool
-	XRCD, CQ             uint32
-	MaxWR, MaxSGE, Limit uint32
-	Buf, DB              uint64
-	Flags, UIdx          uint32
-}
-
-// CreateSRQ makes a shared receive queue.
-func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
-	d := c.Device
-	lim := &d.Config.Limits
-	pd, e := c.PD(i.PD)
-	switch {
-	case e != 0:
-		return nil, e
-	case i.MaxWR == 0 || i.MaxWR > uint32(lim.MaxSRQWR) || i.MaxSGE > uint32(lim.MaxSRQSGE) || i.Limit > i.MaxWR:
-		return nil, unix.EINVAL
-	case d.liveSRQs >= lim.MaxSRQ:
-		return nil, unix.ENOMEM
-	}
-	s := &SRQ{Context: c, PD: pd, User: i.User, XRC: i.XRC, Mem: c.Mem, DB: i.DB, MaxSGE: i.MaxSGE, Limit: i.Limit}
-	if i.XRC {
-		r, e := find[*XRCDRef](c, i.XRCD)
-		if e != 0 {
-			return nil, e
-		}
-		if s.CQ, e = c.CQ(i.CQ); e != 0 {
-			return nil, e
-		}
-		s.XRCD = r.x
-		if s.UIdx, e = c.userIndex(i.UIdx); e != 0 {
-			return nil, e
-		}
-	}
-	// A link segment and the list, rounded up to a power of two; one entry always stays free.
-	stride := max(roundUp(16+16*i.MaxSGE), 32)
-	s.Ring = Ring{Base: i.Buf, Count: roundUp(i.MaxWR + 1), Shift: uint32(bits.TrailingZeros32(stride))}
-	s.MaxSGE = (stride - 16) / 16
-	if !c.Mem.Mapped(i.Buf, uint64(s.Ring.Count)<<s.Ring.Shift, false) || !c.Mem.Mapped(i.DB, srqRecord, false) {
-		return nil, unix.EFAULT
-	}
-	num, ok := place(&d.srqs, &d.nextSRQ, 1, lim.MaxSRQ+1, s)
-	if !ok {
-		return nil, unix.ENOMEM
-	}
-	s.Num = uint32(num)
-	if c.CQEVersion == 0 {
-		s.UIdx = s.Num
-	}
-	d.liveSRQs++
-	pd.refs++
-	if s.XRC {
-		s.XRCD.users++
-		s.CQ.refs++
-	}
-	s.Handle = c.add(s)
-	d.Fabric.Engine.SRQCreated(s)
-	return s, 0
-}
-
-// Attributes of ModifySRQ. C: IB_SRQ_*.
-const (
-	srqMaxWR = 1
-	srqLimit = 2
-)
-
-// ModifySRQ arms the limit. The size of an mlx5 SRQ does not change.
-func (c *Context) ModifySRQ(handle, mask, maxWR, limit uint32) unix.Errno {
-	s, e := c.SRQ(handle)
-	switch {
-	case e != 0:
-		return e
-	case mask&srqMaxWR != 0:
-		return unix.EINVAL
-	case mask&srqLimit != 0:
-		if limit >= s.Ring.Count {
-			return unix.EINVAL
-		}
-		s.Limit = limit
-		c.Device.Fabric.Engine.SRQLimitArmed(s)
-	}
-	_ = maxWR
-	return 0
-}
-
-// DestroySRQ destroys an SRQ that no QP uses.
-func (c *Context) DestroySRQ(handle uint32) (asyncEvents uint32, e unix.Errno) {
-	s, e := c.SRQ(handle)
-	switch {
-	case e != 0:
-		return 0, e
-	case s.refs > 0 && !c.Dead:
-		return 0, unix.EBUSY
-	}
-	c.Device.Fabric.Engine.SRQDestroyed(s)
-	c.Device.srqs[s.Num] = nil
-	c.Device.liveSRQs--
-	s.PD.refs--
-	if s.XRC {
-		s.XRCD.users--
-		s.CQ.refs--
-	}
-	delete(c.objects, handle)
-	return c.drop(s.User, s.AsyncDelivered), 0
-}
+// CQ returns the CQ with a number, or nil.
+func (d *Device) CQ(num uint32) *CQ { return at(d.cqs, num) }
