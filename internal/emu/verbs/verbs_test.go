@@ -513,6 +513,72 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
+// createSRQ makes a basic SRQ of 15 receives, 2 SGEs and limit 3.
+func (p *program) createSRQ(pd uint32) (handle, num uint32) { return p.srq(pd, false, 0, 0) }
+
+// createXRCSRQ makes the same of an XRC domain.
+func (p *program) createXRCSRQ(pd, xrcd, cq uint32) (handle, num uint32) {
+	return p.srq(pd, true, xrcd, cq)
+}
+
+func (p *program) srqDriver() []byte {
+	_, buf := p.room(4096, 4096)
+	_, db := p.room(64, 64)
+	return le(buf, db, 0, 0, 5, 0)
+}
+
+func (p *program) srq(pd uint32, xrc bool, x, c uint32) (handle, num uint32) {
+	typ := 0
+	if xrc {
+		typ = 1
+	}
+	if p.abi == "ioctl" {
+		wr, a11 := p.out(11, 4)
+		_, a12 := p.out(12, 4)
+		n, a13 := p.out(13, 4)
+		_, u := p.out(0x1001, 8)
+		list := [][]byte{at(0, 0, 0), at(1, 0, uint64(pd)), at(4, 8, 0xabc), p.in(5, le(15)),
+			p.in(6, le(2)), p.in(7, le(3)), at(9, 8, uint64(typ)), a11, a12, a13,
+			p.in(0x1000, p.srqDriver()), u}
+		if xrc {
+			list = append(list, at(2, 0, uint64(x)), at(3, 0, uint64(c)))
+		}
+		as, e := p.ioctl(5, 0, list...)
+		p.must(e)
+		if u32(wr, 0) != 15 {
+			p.t.Errorf("create_srq: max_wr %d", u32(wr, 0))
+		}
+		return u32(as, 8), u32(n, 0)
+	}
+	core := le(uint64(0), uint64(0xabc), typ, pd, 15, 2, 3, 0, x, c)
+	number := uint32(39)
+	if !xrc {
+		core, number = le(uint64(0), uint64(0xabc), pd, 15, 2, 3), 32
+	}
+	r, d, e := p.cmd(number, core, 16, p.srqDriver(), 8)
+	p.must(e)
+	if u32(r, 4) != 15 || u32(r, 8) < 2 || xrc && u32(r, 12) != u32(d, 0) {
+		p.t.Errorf("create_srq: % x, % x", r, d)
+	}
+	return u32(r, 0), u32(d, 0)
+}
+
+// createXRCQP makes an XRC receive QP.
+func (p *program) createXRCQP(xrcd uint32) (handle, num uint32) {
+	if p.abi == "ioctl" {
+		_, a13 := p.out(13, 20)
+		n, a14 := p.out(14, 4)
+		as, e := p.ioctl(4, 0, at(0, 0, 0), at(1, 0, uint64(xrcd)), at(7, 8, 0), p.in(8, make([]byte, 20)),
+			at(9, 8, 10), a13, a14)
+		p.must(e)
+		return u32(as, 8), u32(n, 0)
+	}
+	r, _, e := p.cmd(24, le(uint64(0), uint64(0), xrcd, 0, 0, 0, make([]byte, 20), uint8(0), uint8(10),
+		uint8(0), uint8(0)), 32, nil, 0)
+	p.must(e)
+	return u32(r, 0), u32(r, 4)
+}
+
 func TestSRQAndXRC(t *testing.T) {
 	for _, abi := range []string{"write", "invoke", "ioctl"} {
 		t.Run(abi, func(t *testing.T) {
@@ -533,48 +599,8 @@ func TestSRQAndXRC(t *testing.T) {
 			p.must(e)
 			xrcd := u32(r, 0)
 
-			driver := func() []byte {
-				_, buf := p.room(4096, 4096)
-				_, db := p.room(64, 64)
-				return le(buf, db, 0, 0, 5, 0)
-			}
-			create := func(xrc bool) (handle, num uint32) {
-				typ, x, c := 0, uint32(0), uint32(0)
-				if xrc {
-					typ, x, c = 1, xrcd, cq
-				}
-				if abi == "ioctl" {
-					wr, a11 := p.out(11, 4)
-					_, a12 := p.out(12, 4)
-					n, a13 := p.out(13, 4)
-					_, u := p.out(0x1001, 8)
-					list := [][]byte{at(0, 0, 0), at(1, 0, uint64(pd)), at(4, 8, 0xabc), p.in(5, le(15)),
-						p.in(6, le(2)), p.in(7, le(3)), at(9, 8, uint64(typ)), a11, a12, a13,
-						p.in(0x1000, driver()), u}
-					if xrc {
-						list = append(list, at(2, 0, uint64(x)), at(3, 0, uint64(c)))
-					}
-					as, e := p.ioctl(5, 0, list...)
-					p.must(e)
-					if u32(wr, 0) != 15 {
-						t.Errorf("create_srq: max_wr %d", u32(wr, 0))
-					}
-					return u32(as, 8), u32(n, 0)
-				}
-				core := le(uint64(0), uint64(0xabc), typ, pd, 15, 2, 3, 0, x, c)
-				number := uint32(39)
-				if !xrc {
-					core, number = le(uint64(0), uint64(0xabc), pd, 15, 2, 3), 32
-				}
-				r, d, e := p.cmd(number, core, 16, driver(), 8)
-				p.must(e)
-				if u32(r, 4) != 15 || u32(r, 8) < 2 || xrc && u32(r, 12) != u32(d, 0) {
-					t.Errorf("create_srq: % x, % x", r, d)
-				}
-				return u32(r, 0), u32(d, 0)
-			}
-			basic, _ := create(false)
-			xrc, num := create(true)
+			basic, _ := p.createSRQ(pd)
+			xrc, num := p.createXRCSRQ(pd, xrcd, cq)
 			if s, ok := p.x.Object(xrc).(*hca.SRQ); !ok || !s.XRC || s.Num != num || s.UIdx != 5 || s.User != 0xabc ||
 				s.Limit != 3 {
 				t.Errorf("create_xsrq made %+v", p.x.Object(xrc))
@@ -591,20 +617,7 @@ func TestSRQAndXRC(t *testing.T) {
 			}
 
 			// An XRC receive QP has no driver's part; it can be opened again.
-			var qp, qpn uint32
-			if abi == "ioctl" {
-				_, a13 := p.out(13, 20)
-				n, a14 := p.out(14, 4)
-				as, e := p.ioctl(4, 0, at(0, 0, 0), at(1, 0, uint64(xrcd)), at(7, 8, 0), p.in(8, make([]byte, 20)),
-					at(9, 8, 10), a13, a14)
-				p.must(e)
-				qp, qpn = u32(as, 8), u32(n, 0)
-			} else {
-				r, _, e = p.cmd(24, le(uint64(0), uint64(0), xrcd, 0, 0, 0, make([]byte, 20), uint8(0), uint8(10),
-					uint8(0), uint8(0)), 32, nil, 0)
-				p.must(e)
-				qp, qpn = u32(r, 0), u32(r, 4)
-			}
+			qp, qpn := p.createXRCQP(xrcd)
 			r, _, e = p.cmd(40, le(uint64(0), uint64(1), xrcd, qpn, uint8(10), make([]byte, 7)), 32, nil, 0)
 			p.must(e)
 			_, e = p.destroy(27, 4, u32(r, 0), 4)
