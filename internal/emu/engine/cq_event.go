@@ -79,17 +79,17 @@ func (e *Engine) fire(cq *hca.CQ) {
 	}
 	r.Armed, r.ModN, r.Told = false, 0, r.PI
 	r.SN = (r.SN + 1) & 3
-	e.notes = append(e.notes, cq)
+	e.toNotify = append(e.toNotify, cq)
 }
 
 func (e *Engine) notify() {
-	for _, cq := range e.notes {
+	for _, cq := range e.toNotify {
 		if e.Hooks.Trace != nil {
 			e.traceEvent(cq)
 		}
 		cq.Notify()
 	}
-	e.notes = e.notes[:0]
+	e.toNotify = e.toNotify[:0]
 }
 
 // cqTimer is the end of a delay: of completions that were held, or of moderation.

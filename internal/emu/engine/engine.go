@@ -25,21 +25,21 @@ type Engine struct {
 	done chan struct{}
 
 	// What it looks at.
-	pages  []*hca.UAR
-	ready  []*hca.QP // may have work, in turn
-	erred  []*hca.QP // in ERR: receives posted later are flushed
-	erredI int
-	timers []timer
-	epoch  uint64 // counts changes of QPs and ports, for cached peers
+	pages     []*hca.UAR
+	ready     []*hca.QP // may have work, in turn
+	erred     []*hca.QP // in ERR: receives posted later are flushed
+	nextErred int       // of them that is looked at next
+	timers    []timer
+	epoch     uint64 // counts changes of QPs and ports, for cached peers
 
 	// The turn.
-	now   int64
-	limit int64 // of the turn
-	house int64 // next look at QPs in ERR
+	now       int64
+	limit     int64 // when it ends
+	nextHouse int64 // next look at QPs in ERR
 
 	// The batch, and the WQE at hand.
 	b        batch
-	bad      int  // side of the last batch that failed
+	badSide  int  // side of the last batch that failed
 	yielding bool // others have the lock in the middle of a large message
 	restarts int  // of a large message, because others changed something
 	win      window
@@ -49,9 +49,9 @@ type Engine struct {
 	dst      []piece
 
 	// What follows a batch.
-	held   []pending  // delayed completions
-	notes  []*hca.CQ  // events to send when the batch is in memory
-	limits []*hca.SRQ // whose limit is to be checked when the batch is through
+	held     []pending  // delayed completions
+	toNotify []*hca.CQ  // events to send when the batch is in memory
+	limits   []*hca.SRQ // whose limit is to be checked when the batch is through
 
 	strict checks
 	rec    Record    // of the trace
@@ -74,7 +74,7 @@ func New(f *hca.Fabric, c Config) *Engine {
 	e.io.rec, e.io.riov = make([]byte, 8*lookChunk), spans(lookChunk)
 	e.src, e.dst = make([]piece, 0, 128), make([]piece, 0, 128)
 	e.timers, e.ready = make([]timer, 0, 256), make([]*hca.QP, 0, 1024)
-	e.notes = make([]*hca.CQ, 0, 64)
+	e.toNotify = make([]*hca.CQ, 0, 64)
 	return e
 }
 
@@ -155,8 +155,8 @@ func (e *Engine) turn() (worked bool) {
 	if len(e.timers) > 0 && e.expire() { // after what was rung for: events of it come first
 		worked = true
 	}
-	if e.now >= e.house {
-		e.house = e.now + housekeeping
+	if e.now >= e.nextHouse {
+		e.nextHouse = e.now + housekeeping
 		e.watchErred()
 		e.strict.audit()
 	}

@@ -65,14 +65,14 @@ func (e *Engine) run(qp *hca.QP, n int) int {
 		return -1
 	case executed, alone:
 		e.strict.unchanged(qp, b.tail)
-		if e.bad = e.commit(); e.bad == okSide {
+		if e.badSide = e.commit(); e.badSide == okSide {
 			e.settle(qp, done)
 			return max(done, 1)
 		}
 	}
 	e.undo()
 	if done <= 1 && v != broken {
-		e.badMemory(qp, e.bad)
+		e.badMemory(qp, e.badSide)
 		return -1
 	}
 	return e.run(qp, 1) // find the one whose memory it is

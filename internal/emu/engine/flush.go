@@ -77,21 +77,21 @@ const erredChunk = 32 // QPs in ERR that are looked at in a millisecond
 // watchErred looks for receives posted to QPs in ERR: no doorbell tells of them.
 func (e *Engine) watchErred() {
 	for n := min(len(e.erred), erredChunk); n > 0; n-- {
-		if e.erredI >= len(e.erred) {
-			e.erredI = 0
+		if e.nextErred >= len(e.erred) {
+			e.nextErred = 0
 		}
-		qp := e.erred[e.erredI]
+		qp := e.erred[e.nextErred]
 		r := &qp.Run
 		if qp.State != hca.Err || r.Dead || qp.Context.Dead {
 			r.Erred = false
-			e.erred[e.erredI] = e.erred[len(e.erred)-1]
+			e.erred[e.nextErred] = e.erred[len(e.erred)-1]
 			e.erred = e.erred[:len(e.erred)-1]
 			if len(e.erred) == 0 {
 				return
 			}
 			continue
 		}
-		e.erredI++
+		e.nextErred++
 		if qp.RQ.Count > 0 && qp.RecvCQ != nil {
 			e.records([]*hca.QP{qp}, func(_ *hca.QP, rq, _ uint16) {
 				if rq != uint16(r.Posted) {

@@ -142,7 +142,7 @@ func (e *Engine) CQDestroyed(cq *hca.CQ) {
 		}
 	}
 	e.held = kept
-	e.notes = without(e.notes, cq)
+	e.toNotify = without(e.toNotify, cq)
 }
 
 // CQUnpolled counts from the consumer index as it is now.

@@ -19,7 +19,7 @@ const (
 // announced comes when a doorbell was answered: the record is no longer ahead of it.
 func (s *checks) announced(qp *hca.QP) {
 	if s.on() {
-		qp.Run.Strict.Unrung, qp.Run.Strict.Blue = 0, false
+		qp.Run.Strict.Moved, qp.Run.Strict.Blue = 0, false
 	}
 }
 
@@ -173,11 +173,11 @@ func (s *checks) auditRecord(qp *hca.QP, rq, sq uint16) {
 	t := &r.Strict
 	switch {
 	case sq == uint16(r.Announced) || r.Lost || qp.SQ.Count == 0 || qp.State == hca.Reset:
-		t.Unrung = 0
-	case t.Unrung != uint32(sq)+1:
-		t.Unrung, t.UnrungAt = uint32(sq)+1, s.e.now
-	case t.UnrungAt > 0 && s.e.now-t.UnrungAt > auditPatient:
-		t.UnrungAt = 0
+		t.Moved = 0
+	case t.Moved != uint32(sq)+1:
+		t.Moved, t.MovedAt = uint32(sq)+1, s.e.now
+	case t.MovedAt > 0 && s.e.now-t.MovedAt > auditPatient:
+		t.MovedAt = 0
 		s.violateQP(qp, RuleSQNoDoorbell,
 			": the record says "+u(uint32(sq))+", the last doorbell "+u(r.Announced&0xffff))
 	}

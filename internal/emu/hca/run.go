@@ -50,8 +50,8 @@ type QPRun struct {
 // QPStrict is what strict mode keeps of a QP.
 type QPStrict struct {
 	Hash      uint64 // of the WQE that is to be tried again; 0: none
-	Unrung    uint32 // a send doorbell record that moved without a doorbell, plus 1; 0: it did not
-	UnrungAt  int64  // when that was seen first; 0: reported
+	Moved     uint32 // a send doorbell record that moved without a doorbell, plus 1; 0: it did not
+	MovedAt   int64  // when that was seen first; 0: reported
 	ResetPost uint8  // looks in turn that found receives posted in RESET
 	Blue      bool   // a register held a whole WQE since the last record
 	Torn      uint64 // copies of which a part never came
