@@ -14,6 +14,8 @@ import (
 const (
 	auditEvery   = int64(25 * time.Millisecond)
 	auditPatient = int64(2 * time.Second) // a program may lose its processor between a record and its doorbell
+
+	resetLooks = uint8(auditPatient / auditEvery) // as long, between modify_qp and clearing the record
 )
 
 // announced comes when a doorbell was answered: the record is no longer ahead of it.
@@ -183,7 +185,7 @@ func (s *checks) auditRecord(qp *hca.QP, rq, sq uint16) {
 	}
 	if qp.State != hca.Reset || rq == 0 {
 		t.ResetPost = 0
-	} else if t.ResetPost++; t.ResetPost == 8 { // no longer a library that is about to clear the record
+	} else if t.ResetPost++; t.ResetPost == resetLooks { // no longer a library that is about to clear the record
 		s.violateQP(qp, RulePostState, " is in RESET, a receive needs INIT")
 	}
 }

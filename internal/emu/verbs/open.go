@@ -55,6 +55,7 @@ func (s *Server) release(fl *file) {
 		return
 	}
 	delete(s.files, fl.ctx.File.Name())
+	s.releasing++
 	for _, p := range fl.pages {
 		_ = unix.Munmap(p)
 	}
@@ -73,6 +74,9 @@ func (s *Server) release(fl *file) {
 	}
 	delete(s.spare, fl.ctx)
 	fl.ctx.File.Close()
+	s.mu.Lock()
+	s.releasing--
+	s.mu.Unlock()
 }
 
 // Exits is called when a process ends by itself.
@@ -92,7 +96,7 @@ func (s *Server) Exits(pid int) {
 func (s *Server) Settle() {
 	for range 500 {
 		s.mu.Lock()
-		n := len(s.files)
+		n := len(s.files) + s.releasing // what is being released may have leaks to report
 		s.mu.Unlock()
 		if n == 0 {
 			return

@@ -24,11 +24,12 @@ type Server struct {
 	// once.
 	Trace func(*Record)
 
-	f       *hca.Fabric
-	mu      sync.Mutex
-	next    int
-	files   map[string]*file // by name
-	ticking bool
+	f         *hca.Fabric
+	mu        sync.Mutex
+	next      int
+	files     map[string]*file // by name
+	ticking   bool
+	releasing int // files whose context is being released
 
 	spare map[*hca.Context][]*guest.Pipe // further async files; the fabric's lock guards it
 }
