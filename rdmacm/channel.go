@@ -50,7 +50,9 @@ func NewEventChannel() (*EventChannel, error) {
 		lib.destroyEventChannel(h)
 		return nil, &ibv.OpError{Op: op, Err: err}
 	}
-	ch := &EventChannel{name: life.Number("event channel", "rdma_cm"), lib: lib, handle: h, seq: channelSeq.Add(1), events: events}
+	ch := &EventChannel{
+		name: life.Number("event channel", "rdma_cm"), lib: lib, handle: h, seq: channelSeq.Add(1), events: events,
+	}
 	ch.life.Init("event channel", ch.name)
 	life.Watch(ch, &ch.life)
 	return ch, nil
