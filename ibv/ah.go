@@ -115,7 +115,7 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	}
 	defer pd.leave()
 	c := attr.toC()
-	h, err := pd.ctx.v.createAH(pd.handle, &c)
+	h, err := pd.ctx.v.CreateAH(pd.handle, &c)
 	if err != nil {
 		if n := pd.ctx.attr.PhysPortCnt; attr.Port < 1 || attr.Port > n {
 			err = &ArgError{Arg: "Port", Got: fmt.Sprint(attr.Port), Want: fmt.Sprintf("1 to %d", n)}
@@ -126,8 +126,8 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	}
 	ah := &AH{pd: pd, handle: h, attr: *attr}
 	if pd.ctx.directError() == nil {
-		if ah.av, err = pd.ctx.direct.dv.ah(h); err != nil {
-			return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: errors.Join(err, pd.ctx.v.destroyAH(h))}
+		if ah.av, err = pd.ctx.direct.dv.InitAH(h); err != nil {
+			return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: errors.Join(err, pd.ctx.v.DestroyAH(h))}
 		}
 	}
 	ah.node.init("ah", pd.ctx.Name(), &pd.node)
@@ -146,7 +146,7 @@ func (ah *AH) Close() error {
 		for !ah.users.CompareAndSwap(0, closedAH) { // posting is short
 			time.Sleep(50 * time.Microsecond)
 		}
-		if err := ah.pd.ctx.v.destroyAH(ah.handle); err != nil {
+		if err := ah.pd.ctx.v.DestroyAH(ah.handle); err != nil {
 			ah.users.Store(0)
 			return err
 		}

@@ -125,11 +125,11 @@ func (c *Context) readAsyncEvent() (AsyncEvent, error) {
 	default:
 	}
 	raw := new(abi.AsyncEvent)
-	if err := c.v.getAsyncEvent(c.handle, raw); err != nil {
+	if err := c.v.GetAsyncEvent(c.handle, raw); err != nil {
 		return AsyncEvent{}, err
 	}
 	ev := AsyncEvent{Type: AsyncEventType(raw.EventType), device: c.Name()}
-	element := eventElement(raw)
+	element := raw.Element
 	switch ev.Type.object() {
 	case eventOfQP:
 		ev.QP, _ = c.object(element).(*QP)
@@ -138,12 +138,12 @@ func (c *Context) readAsyncEvent() (AsyncEvent, error) {
 	case eventOfSRQ:
 		ev.SRQ, _ = c.object(element).(*SRQ)
 	case eventOfPort:
-		ev.Port = uint8(element)
+		ev.Port = uint8(raw.PortNum())
 	}
 	if ev.Type == EventDeviceFatal {
 		c.removed.note(ErrDeviceRemoved)
 	}
 	// Destroying the object blocks until its events are acknowledged.
-	c.v.ackAsyncEvent(raw)
+	c.v.AckAsyncEvent(raw)
 	return ev, nil
 }

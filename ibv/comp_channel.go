@@ -5,6 +5,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
@@ -41,13 +42,13 @@ func (c *Context) CreateCompChannel() (*CompChannel, error) {
 }
 
 func (c *Context) newCompChannel(parents ...*node) (*CompChannel, error) {
-	h, err := c.v.createCompChannel(c.handle)
+	h, err := c.v.CreateCompChannel(c.handle)
 	if err != nil {
 		return nil, &OpError{Op: "create comp channel", Object: c.Name(), Err: err}
 	}
-	p, err := pollfd.New(compChannelFD(h), "ibv_comp_channel")
+	p, err := pollfd.New(libibverbs.CompChannelFD(h), "ibv_comp_channel")
 	if err != nil {
-		return nil, &OpError{Op: "create comp channel", Object: c.Name(), Err: errors.Join(err, c.v.destroyCompChannel(h))}
+		return nil, &OpError{Op: "create comp channel", Object: c.Name(), Err: errors.Join(err, c.v.DestroyCompChannel(h))}
 	}
 	ch := &CompChannel{ctx: c, handle: h, poll: p, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ)}
 	ch.node.init("comp channel", c.Name(), parents...)
@@ -61,7 +62,7 @@ func (ch *CompChannel) read() {
 	defer close(ch.stop)
 	_ = ch.poll.Wait(func() bool {
 		for {
-			cq, cookie, err := ch.ctx.v.getCQEvent(ch.handle)
+			cq, cookie, err := ch.ctx.v.GetCQEvent(ch.handle)
 			if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
 				return false // drained
 			}
@@ -77,7 +78,7 @@ func (ch *CompChannel) read() {
 				obj.event()
 			}
 			// Destroying a CQ blocks until its events are acknowledged.
-			ch.ctx.v.ackCQEvents(cq, 1)
+			ch.ctx.v.AckCQEvents(cq, 1)
 		}
 	})
 }
@@ -103,6 +104,6 @@ func (ch *CompChannel) Close() error {
 	return ch.node.close(func() error {
 		ch.poll.Close()
 		<-ch.stop
-		return ch.ctx.v.destroyCompChannel(ch.handle)
+		return ch.ctx.v.DestroyCompChannel(ch.handle)
 	})
 }

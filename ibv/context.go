@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
@@ -37,13 +38,13 @@ type Context struct {
 }
 
 func (v *verbs) openContext(d Device, dev uintptr) (*Context, error) {
-	h, err := v.openDevice(dev)
+	h, err := v.OpenDevice(dev)
 	if err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainOpen(d.Name, err)}
 	}
 	c, err := v.newContext(d, h)
 	if err != nil {
-		return nil, errors.Join(err, v.closeDevice(h))
+		return nil, errors.Join(err, v.CloseDevice(h))
 	}
 	c.node.init("device", d.Name)
 	watch(c, &c.node)
@@ -52,23 +53,25 @@ func (v *verbs) openContext(d Device, dev uintptr) (*Context, error) {
 
 func (v *verbs) newContext(d Device, h uintptr) (*Context, error) {
 	c := &Context{v: v, handle: h, device: d, objects: make(map[uintptr]any), removed: removal{ch: make(chan struct{})}}
-	if err := contextExtended(h); err != nil {
-		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
+	size := libibverbs.ContextSize(h)
+	if size == 0 { // every release since 2013 has the extended ops
+		return nil, &OpError{Op: "open device", Object: d.Name, Err: &UnsupportedError{
+			Feature: "a context with extended verbs", Need: "libibverbs of rdma-core v15 or later", Have: "an older library"}}
 	}
-	hook.ContextSize.Store(int64(contextSize(h)))
+	level.Note(size)
 	attr, err := c.queryDevice()
 	if err != nil {
 		return nil, err
 	}
 	c.attr = *attr
 	c.table = ops.Lookup(h)
-	c.legacy = contextLegacy(h)
+	c.legacy = libibverbs.Legacy(h)
 	// A duplicate, and two that the runtime's poller may need yet: without them it
 	// ends the process.
 	if err := spareDescriptors(3); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
 	}
-	if c.async, err = newAsyncReader(contextAsyncFD(h)); err != nil {
+	if c.async, err = newAsyncReader(libibverbs.AsyncFD(h)); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainDescriptors(err)}
 	}
 	return c, nil
@@ -90,7 +93,7 @@ func (c *Context) NumCompVectors() int {
 		return 0
 	}
 	defer c.leave()
-	return contextCompVectors(c.handle)
+	return libibverbs.NumCompVectors(c.handle)
 }
 
 // Close closes the device. It fails with a *BusyError that counts what is still
@@ -111,7 +114,7 @@ func (c *Context) Close() error {
 			return err
 		}
 		c.async.close()
-		return c.v.closeDevice(c.handle)
+		return c.v.CloseDevice(c.handle)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
@@ -102,7 +103,7 @@ func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) 
 	if err := fitInt(c.Name(), limit{"cqe", cqe, c.attr.MaxCQE}); err != nil {
 		return fail(err)
 	}
-	switch last := max(contextCompVectors(c.handle), 1) - 1; {
+	switch last := max(libibverbs.NumCompVectors(c.handle), 1) - 1; {
 	case opt.CompVector < 0:
 		return fail(&ArgError{Arg: "comp_vector", Got: fmt.Sprint(opt.CompVector), Want: fmt.Sprintf("0 to %d", last)})
 	case opt.CompVector > last:
@@ -149,21 +150,21 @@ func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) 
 	if err != nil {
 		return undo(explainLimits(err, c.Name(), limit{"cqe", cqe, c.attr.MaxCQE}))
 	}
-	cq.cqe = cqCapacity(cq.handle)
+	cq.cqe = libibverbs.CQCapacity(cq.handle)
 	if err := checkGranted(c.Name(), grant{limit{"cqe", cqe, c.attr.MaxCQE}, cq.cqe}); err != nil {
-		return undo(errors.Join(err, c.v.destroyCQ(cq.handle)))
+		return undo(errors.Join(err, c.v.DestroyCQ(cq.handle)))
 	}
 	switch path {
 	case DataPathDirect:
 		cq.direct, err = c.takeCQ(cq.handle)
 		cq.ring, cq.fast = cq.direct, cq.direct
 	case DataPathRaw:
-		_, err = c.direct.dv.cq(cq.handle) // from here on libmlx5 leaves it alone
+		_, err = c.direct.dv.InitCQ(cq.handle) // from here on libmlx5 leaves it alone
 	default:
 		cq.poller, err = ops.NewPoller(c.table, cq.handle)
 	}
 	if err != nil {
-		return undo(errors.Join(err, c.v.destroyCQ(cq.handle)))
+		return undo(errors.Join(err, c.v.DestroyCQ(cq.handle)))
 	}
 	cq.node.init("cq", c.Name(), parents...)
 	cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrClosed}
@@ -187,13 +188,13 @@ func (c *Context) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqM
 		return maker(c.handle, attr)
 	}
 	if single {
-		h, err := c.v.createCQEx(c.handle, attr)
+		h, err := c.v.CreateCQEx(c.handle, attr)
 		// It is a hint: a provider that does not know it keeps its lock.
 		if !errors.Is(err, ErrNotSupported) && !errors.Is(err, syscall.EINVAL) {
 			return h, err
 		}
 	}
-	return c.v.createCQ(c.handle, cqe, cq.cookie, channel, vector)
+	return c.v.CreateCQ(c.handle, cqe, cq.cookie, channel, vector)
 }
 
 // DataPath is the engine of the CQ, and why it is that one.
@@ -540,10 +541,10 @@ func (cq *CQ) Resize(cqe int) error {
 	if cq.path != DataPathOps {
 		return &OpError{Op: op, Object: cq.name, Err: &UnsupportedError{Feature: "resizing a CQ of the direct data path", Need: "a CQ made with DataPathOps, or one that is large enough", Have: "a ring that is polled from Go"}}
 	}
-	if err := cq.ctx.v.resizeCQ(cq.handle, cqe); err != nil {
+	if err := cq.ctx.v.ResizeCQ(cq.handle, cqe); err != nil {
 		return &OpError{Op: op, Object: cq.ctx.Name(), Err: explainLimits(err, cq.ctx.Name(), limit{"cqe", cqe, cq.ctx.attr.MaxCQE})}
 	}
-	cq.cqe = cqCapacity(cq.handle)
+	cq.cqe = libibverbs.CQCapacity(cq.handle)
 	return nil
 }
 
@@ -555,7 +556,7 @@ func (cq *CQ) Close() error {
 	return cq.node.close(func() error {
 		cq.mu.Lock()
 		defer cq.mu.Unlock()
-		if err := cq.ctx.v.destroyCQ(cq.handle); err != nil {
+		if err := cq.ctx.v.DestroyCQ(cq.handle); err != nil {
 			return err
 		}
 		cq.ctx.unregister(cq.handle)

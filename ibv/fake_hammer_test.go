@@ -302,7 +302,7 @@ func TestFake_HammerAsync(t *testing.T) {
 			})
 		}
 		for range 10 {
-			ok(t, c.v.void("fv_async", c.handle, uintptr(EventPortErr), 1))
+			ok(t, c.v.Void("fv_async", c.handle, uintptr(EventPortErr), 1))
 			time.Sleep(100 * time.Microsecond)
 		}
 		ok(t, c.Close())

@@ -17,7 +17,7 @@ func TestFake_DeviceFatalWakes(t *testing.T) {
 					waits <- err
 				}()
 			}
-			ok(t, s.ctx.v.void("fv_async", s.ctx.handle, uintptr(EventDeviceFatal), 0))
+			ok(t, s.ctx.v.Void("fv_async", s.ctx.handle, uintptr(EventDeviceFatal), 0))
 			if ev := must(s.ctx.AsyncEvent(timeout(t)))(t); ev.Type != EventDeviceFatal {
 				t.Fatalf("event %v", ev)
 			}

@@ -32,7 +32,7 @@ func TestFigures(t *testing.T) {
 	defer pin.Unpin()
 	wr := uintptr(unsafe.Pointer(&cWrite))
 	inC := func(fn string, args ...uintptr) func(n int) time.Duration {
-		addr, err := v.lib.Symbol(fn)
+		addr, err := v.Symbol(fn)
 		if err != nil {
 			t.Fatal(err)
 		}

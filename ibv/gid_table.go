@@ -35,7 +35,7 @@ func (c *Context) QueryGID(port uint8, index int) (GID, error) {
 		return GID{}, err
 	}
 	g := new(GID)
-	if err := c.v.queryGID(c.handle, port, index, g); err != nil {
+	if err := c.v.QueryGID(c.handle, port, index, (*abi.GID)(g)); err != nil {
 		return GID{}, c.indexError(op, gidEntry, port, index, err)
 	}
 	return *g, nil
@@ -55,11 +55,11 @@ func (c *Context) QueryGIDEntry(port uint8, index int) (GIDEntry, error) {
 	if err := c.checkIndex(op, gidEntry, port, index); err != nil {
 		return GIDEntry{}, err
 	}
-	if !c.v.has("_ibv_query_gid_ex") {
+	if !c.v.HasQueryGIDEx() {
 		return c.gidEntryFallback(op, port, index)
 	}
 	e := new(abi.GIDEntry)
-	err := c.v.queryGIDEx(c.handle, port, index, e)
+	err := c.v.QueryGIDEx(c.handle, port, index, e)
 	switch {
 	case err == nil:
 		return c.gidEntryFromC(e), nil
@@ -94,7 +94,7 @@ func (c *Context) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
 // Preconditions: the Context is entered.
 func (c *Context) gidEntryFallback(op string, port uint8, index int) (GIDEntry, error) {
 	g := new(GID)
-	if err := c.v.queryGID(c.handle, port, index, g); err != nil {
+	if err := c.v.QueryGID(c.handle, port, index, (*abi.GID)(g)); err != nil {
 		return GIDEntry{}, c.indexError(op, gidEntry, port, index, err)
 	}
 	if g.IsZero() {
@@ -133,13 +133,13 @@ func (c *Context) gidTable() ([]GIDEntry, error) {
 	total := 0
 	a := new(abi.PortAttr)
 	for p := 1; p <= int(c.attr.PhysPortCnt); p++ {
-		if err := c.v.queryPort(c.handle, uint8(p), a); err != nil {
+		if err := c.v.QueryPort(c.handle, uint8(p), a); err != nil {
 			return nil, err
 		}
 		total += int(a.GIDTblLen)
 	}
 	entries := make([]abi.GIDEntry, max(total, 1))
-	n, err := c.v.queryGIDTable(c.handle, entries)
+	n, err := c.v.QueryGIDTable(c.handle, entries)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/internal/testutil/fakeverbs"
@@ -72,7 +73,7 @@ func needFake(t testing.TB) *verbs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !v.has("fv_set") {
+	if !v.Has("fv_set") {
 		t.Fatal("the library that was loaded is not the fake one")
 	}
 	return v
@@ -104,17 +105,17 @@ func knob(t testing.TB, v *verbs, fn, name string, value int) int {
 	var pin runtime.Pinner
 	pin.Pin(&b[0])
 	defer pin.Unpin()
-	addr, err := v.lib.Symbol(fn)
+	addr, err := v.Symbol(fn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return int(int32(ccall.Uint64(addr, sliceAddr(b), uintptr(value))))
+	return int(int32(ccall.Uint64(addr, cmem.SliceAddr(b), uintptr(value))))
 }
 
 // live is the number of objects in the fake library.
 func live(t testing.TB) int {
 	t.Helper()
-	n, err := needFake(t).minus1("fv_live")
+	n, err := needFake(t).Minus1Int("fv_live")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func (c *Context) AllocParentDomain(pd *PD, td *ThreadDomain) (*PD, error) {
 		return nil, err
 	}
 	defer leaveAll(nodes...)
-	h, err := c.v.allocParentDomain(c.handle, pd.handle, thread)
+	h, err := c.v.AllocParentDomain(c.handle, pd.handle, thread)
 	if err != nil {
 		return fail(c.explainDomain("a parent domain", err))
 	}

@@ -23,7 +23,7 @@ func (c *Context) AllocPD() (*PD, error) {
 		return nil, err
 	}
 	defer c.leave()
-	h, err := c.v.allocPD(c.handle)
+	h, err := c.v.AllocPD(c.handle)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: c.Name(), Err: err}
 	}
@@ -41,5 +41,5 @@ func (pd *PD) Context() *Context { return pd.ctx }
 //
 // C: ibv_dealloc_pd(3).
 func (pd *PD) Close() error {
-	return pd.node.close(func() error { return pd.ctx.v.deallocPD(pd.handle) })
+	return pd.node.close(func() error { return pd.ctx.v.DeallocPD(pd.handle) })
 }

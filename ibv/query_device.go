@@ -119,7 +119,7 @@ func (c *Context) QueryDevice() (*DeviceAttr, error) {
 
 func (c *Context) queryDevice() (*DeviceAttr, error) {
 	ex := new(abi.DeviceAttrEx)
-	err := c.v.queryDeviceEx(c.handle, ex)
+	err := c.v.QueryDeviceEx(c.handle, ex)
 	if err == nil {
 		a := deviceAttrFromC(&ex.OrigAttr)
 		a.Ex = deviceAttrExFromC(ex)
@@ -129,7 +129,7 @@ func (c *Context) queryDevice() (*DeviceAttr, error) {
 		return nil, &OpError{Op: "query device", Object: c.device.Name, Err: err}
 	}
 	base := new(abi.DeviceAttr)
-	if err := c.v.queryDevice(c.handle, base); err != nil {
+	if err := c.v.QueryDevice(c.handle, base); err != nil {
 		return nil, &OpError{Op: "query device", Object: c.device.Name, Err: err}
 	}
 	return deviceAttrFromC(base), nil
@@ -221,4 +221,14 @@ func deviceAttrExFromC(c *abi.DeviceAttrEx) *DeviceAttrEx {
 		XRCODPCaps:            c.XRCODPCaps,
 		PhysPortCntEx:         c.PhysPortCntEx,
 	}
+}
+
+// cString is the text before the first NUL.
+func cString(b []byte) string {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
 }

@@ -58,7 +58,7 @@ func (c *Context) QueryPort(port uint8) (*PortAttr, error) {
 		return nil, err
 	}
 	a := new(abi.PortAttr)
-	if err := c.v.queryPort(c.handle, port, a); err != nil {
+	if err := c.v.QueryPort(c.handle, port, a); err != nil {
 		return nil, &OpError{Op: op, Object: fmt.Sprintf("%s/%d", c.Name(), port), Err: err}
 	}
 	p := &PortAttr{
@@ -104,7 +104,7 @@ func (c *Context) checkPort(op string, port uint8) error {
 func (c *Context) index(what string, port uint8, index int) limit {
 	l := limit{what, index, -1}
 	a := new(abi.PortAttr)
-	if err := c.v.queryPort(c.handle, port, a); err == nil {
+	if err := c.v.QueryPort(c.handle, port, a); err == nil {
 		l.most = int(a.GIDTblLen) - 1
 		if what == pkeyEntry {
 			l.most = int(a.PKeyTblLen) - 1
@@ -155,7 +155,7 @@ func (c *Context) QueryPKey(port uint8, index int) (uint16, error) {
 	if err := c.checkIndex(op, pkeyEntry, port, index); err != nil {
 		return 0, err
 	}
-	k, err := c.v.queryPKey(c.handle, port, index)
+	k, err := c.v.QueryPKey(c.handle, port, index)
 	if err != nil {
 		return 0, c.indexError(op, pkeyEntry, port, index, err)
 	}

@@ -74,18 +74,18 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 		return nil, &OpError{Op: op, Object: name, Err: &UnsupportedError{Feature: "post_srq_recv", Need: "a provider with SRQs", Have: name}}
 	}
 	init := &abi.SRQInitAttr{Attr: abi.SRQAttr{MaxWR: uint32(o.MaxWR), MaxSGE: uint32(o.MaxSGE)}}
-	h, err := pd.ctx.v.createSRQ(pd.handle, init)
+	h, err := pd.ctx.v.CreateSRQ(pd.handle, init)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Err: explainLimits(err, name, wr, sge)}
 	}
 	s := &SRQ{pd: pd, handle: h, maxWR: granted(init.Attr.MaxWR), maxSGE: granted(init.Attr.MaxSGE)}
 	if err := checkGranted(name, grant{wr, s.maxWR}, grant{sge, s.maxSGE}); err != nil {
-		return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.ctx.v.destroySRQ(h))}
+		return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.ctx.v.DestroySRQ(h))}
 	}
 	s.mu.Off = o.SingleThreaded
 	if o.DataPath != DataPathAuto {
 		if err := s.settle(o.DataPath); err != nil {
-			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.ctx.v.destroySRQ(h))}
+			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.ctx.v.DestroySRQ(h))}
 		}
 	}
 	s.node.init("srq", name, &pd.node)
@@ -241,7 +241,7 @@ func (s *SRQ) Resize(maxWR int) error {
 	}
 	s.maxWR = maxWR
 	a := new(abi.SRQAttr)
-	if err := s.pd.ctx.v.querySRQ(s.handle, a); err == nil {
+	if err := s.pd.ctx.v.QuerySRQ(s.handle, a); err == nil {
 		s.maxWR = granted(a.MaxWR)
 	}
 	return nil
@@ -253,7 +253,7 @@ func (s *SRQ) modify(op string, mask uint32, l limit) error {
 	err := fitInt(name, l)
 	if err == nil {
 		attr := &abi.SRQAttr{MaxWR: uint32(l.asked), SRQLimit: uint32(l.asked)}
-		if err = s.pd.ctx.v.modifySRQ(s.handle, attr, mask); err == nil {
+		if err = s.pd.ctx.v.ModifySRQ(s.handle, attr, mask); err == nil {
 			return nil
 		}
 		err = explainLimits(err, name, l)
@@ -271,7 +271,7 @@ func (s *SRQ) Query() (SRQAttr, error) {
 	}
 	defer s.leave()
 	a := new(abi.SRQAttr)
-	if err := s.pd.ctx.v.querySRQ(s.handle, a); err != nil {
+	if err := s.pd.ctx.v.QuerySRQ(s.handle, a); err != nil {
 		return SRQAttr{}, &OpError{Op: op, Object: s.pd.ctx.Name(), Err: err}
 	}
 	return SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
@@ -285,7 +285,7 @@ func (s *SRQ) Close() error {
 	return s.node.close(func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if err := s.pd.ctx.v.destroySRQ(s.handle); err != nil {
+		if err := s.pd.ctx.v.DestroySRQ(s.handle); err != nil {
 			return err
 		}
 		s.pd.ctx.unregister(s.handle)

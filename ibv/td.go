@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 )
 
 // ThreadDomain promises that what is made on it is used by one goroutine at a
@@ -39,7 +41,7 @@ func (c *Context) AllocThreadDomain() (*ThreadDomain, error) {
 		return nil, err
 	}
 	defer c.leave()
-	h, err := c.v.allocTD(c.handle)
+	h, err := c.v.AllocTD(c.handle)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: c.Name(), Err: c.explainDomain("a thread domain", err)}
 	}
@@ -56,14 +58,14 @@ func (td *ThreadDomain) Context() *Context { return td.ctx }
 //
 // C: ibv_dealloc_td(3).
 func (td *ThreadDomain) Close() error {
-	return td.node.close(func() error { return td.ctx.v.deallocTD(td.ctx.handle, td.handle) })
+	return td.node.close(func() error { return td.ctx.v.DeallocTD(td.ctx.handle, td.handle) })
 }
 
 // explainDomain says what a thread or parent domain takes, and what to do without.
 func (c *Context) explainDomain(what string, err error) error {
 	switch {
-	case errors.Is(err, errNoOp):
-		return &UnsupportedError{Feature: what, Need: "libibverbs of rdma-core v17 or later", Have: fmt.Sprintf("version %q; use the option SingleThreaded instead", c.v.lib.Version())}
+	case errors.Is(err, libibverbs.ErrNoOp):
+		return &UnsupportedError{Feature: what, Need: "libibverbs of rdma-core v17 or later", Have: fmt.Sprintf("version %q; use the option SingleThreaded instead", c.v.Version())}
 	case errors.Is(err, ErrNotSupported):
 		return &UnsupportedError{Feature: what, Need: "a provider that has it, as mlx5", Have: c.Name() + ", whose provider has not; use the option SingleThreaded instead"}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOMEM):

@@ -5,8 +5,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
-	"github.com/pureverbs/pureverbs/loader"
 )
 
 // IsSupported says whether this package works on a device: it is libmlx5's, and this
@@ -19,16 +17,12 @@ func IsSupported(ctx *ibv.Context) (bool, error) {
 	if ctx == nil {
 		return false, opError(op, "", &ibv.ArgError{Arg: "ctx", Got: "nil", Want: "an open device"})
 	}
-	h, leave, err := hook.Enter(ctx, op)
+	h, leave, err := verbs.Enter(ctx, op)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	l, err := loader.Open(loader.MLX5)
-	if err != nil {
-		return false, opError(op, ctx.Name(), err)
-	}
-	ok, err := library{l}.isSupported(h)
+	_, ok, err := supported(h)
 	if err != nil {
 		return false, opError(op, ctx.Name(), err)
 	}
@@ -129,7 +123,7 @@ func QueryDevice(ctx *ibv.Context) (*DeviceAttr, error) {
 	}
 	defer leave()
 	c := &abi.MLX5DVContext{CompMask: uint64(allFeatures)}
-	if err := lib.queryDevice(h, c); err != nil {
+	if err := lib.QueryDevice(h, c); err != nil {
 		return nil, opError(op, ctx.Name(), err)
 	}
 	return deviceAttr(c), nil

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
@@ -19,7 +20,7 @@ import (
 //
 // C: struct rdma_event_channel.
 type EventChannel struct {
-	lib    *cm
+	lib    librdmacm.Lib
 	handle uintptr
 	seq    uint64 // the order in which two are locked
 	poll   *pollfd.FD
@@ -47,13 +48,13 @@ func NewEventChannel() (*EventChannel, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := lib.createEventChannel()
+	h, err := lib.CreateEventChannel()
 	if err != nil {
 		return nil, &ibv.OpError{Op: op, Err: explainInit(err)}
 	}
-	p, err := pollfd.New(channelFD(h), "rdma_cm")
+	p, err := pollfd.New(librdmacm.ChannelFD(h), "rdma_cm")
 	if err != nil {
-		lib.destroyEventChannel(h)
+		lib.DestroyEventChannel(h)
 		return nil, &ibv.OpError{Op: op, Err: err}
 	}
 	ch := &EventChannel{
@@ -119,7 +120,7 @@ func (ch *EventChannel) take() (*Event, error) {
 		if ch.done {
 			return nil, ErrClosed
 		}
-		r, err := ch.lib.takeEvent(ch.handle)
+		r, err := ch.lib.GetEvent(ch.handle)
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +128,7 @@ func (ch *EventChannel) take() (*Event, error) {
 			if listener := ids.find(r.ListenID); listener != nil {
 				return newEvent(r, newID(ch, r.ID, listener.ps), listener), nil
 			}
-			_ = ch.lib.destroyID(r.ID) // the listener is being closed
+			_ = ch.lib.DestroyID(r.ID) // the listener is being closed
 		} else if id := ids.find(r.ID); id != nil {
 			if EventType(r.Event) == DeviceRemoval {
 				id.removed()
@@ -158,7 +159,7 @@ func (ch *EventChannel) Close() error {
 	ch.poll.Close()
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	ch.lib.destroyEventChannel(ch.handle)
+	ch.lib.DestroyEventChannel(ch.handle)
 	ch.track.Done()
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // Conn is a connection: a queue pair that is ready to use, and the ID that watches
@@ -74,7 +73,7 @@ func (c *Conn) handle(ev *Event) {
 		c.finish(ev.Err())
 		c.mu.Lock()
 		if ev.Type == DeviceRemoval && c.qp != nil {
-			hook.Removed(c.qp.PD().Context()) // it may be another one than the ID's
+			verbs.NoteRemoved(c.qp.PD().Context()) // it may be another one than the ID's
 		}
 		if ev.Type == Disconnected && !c.stopped {
 			c.answers.Add(1)
@@ -254,7 +253,7 @@ func (c *Conn) makeQP(opt *Options) error {
 		}
 	}
 	create := func() (*ibv.QP, error) { return c.pd.CreateQP(c.sendCQ, c.recvCQ, &q) }
-	if c.id.lib.bringsUp() != nil {
+	if c.id.lib.BringsUp() != nil {
 		c.byLib = true
 		create = func() (*ibv.QP, error) { return c.id.CreateQP(c.pd, c.sendCQ, c.recvCQ, &q) }
 	}
@@ -277,7 +276,7 @@ func (o *Options) checkLibrary() error {
 	if err != nil {
 		return err
 	}
-	why := lib.bringsUp()
+	why := lib.BringsUp()
 	if why == nil {
 		return nil
 	}

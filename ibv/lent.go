@@ -1,0 +1,33 @@
+package ibv
+
+import "github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+
+// lentContext wraps a device that librdmacm has opened and does not close.
+func lentContext(h uintptr) (*Context, error) {
+	v, err := library()
+	if err != nil {
+		return nil, err
+	}
+	d, err := v.describe(libibverbs.ContextDevice(h))
+	if err != nil {
+		return nil, err
+	}
+	c, err := v.newContext(d, h)
+	if err != nil {
+		return nil, err
+	}
+	c.lent = true
+	c.node.init("device", d.Name)
+	c.node.track.Done() // rdmacm closes it
+	return c, nil
+}
+
+// closeLent gives back what only this package made on a lent device.
+func (c *Context) closeLent() error {
+	c.node.mu.Lock()
+	defer c.node.mu.Unlock()
+	if kids := c.node.children(); len(kids) > 0 {
+		return &BusyError{Object: c.node.String(), Children: kids}
+	}
+	return c.closeOwnChannel()
+}
