@@ -25,45 +25,45 @@ func (internal) Show(key *friend.Key) friends {
 // friends has what packages of this module need of objects of this one, beyond what everybody may have.
 type friends struct{}
 
-// OpenLent makes a Context of a struct ibv_context that librdmacm has opened and does not close.
-func (friends) OpenLent(handle uintptr) (*Context, error) { return lentContext(handle) }
+// OpenLent makes a Device of a struct ibv_context that librdmacm has opened and does not close.
+func (friends) OpenLent(handle uintptr) (*Device, error) { return lentContext(handle) }
 
-// CloseLent closes a Context of OpenLent, before librdmacm may close the device. It fails with a *BusyError while
+// CloseLent closes a Device of OpenLent, before librdmacm may close the device. It fails with a *BusyError while
 // something is open on it.
-func (friends) CloseLent(c *Context) error {
-	return c.node.close(func() error {
-		if err := c.closeOwnChannel(); err != nil {
+func (friends) CloseLent(d *Device) error {
+	return d.node.close(func() error {
+		if err := d.closeOwnChannel(); err != nil {
 			return err
 		}
-		c.async.close()
+		d.async.close()
 		return nil
 	})
 }
 
 // NoteRemoved notes that the device is gone, for those who wait for its CQs.
-func (friends) NoteRemoved(c *Context) { c.removed.note(ErrDeviceRemoved) }
+func (friends) NoteRemoved(d *Device) { d.removed.note(ErrDeviceRemoved) }
 
 // CreateQP is pd.CreateQP with another function that makes the C object, and one that destroys it, nil for DestroyQP.
 func (friends) CreateQP(pd *PD, send, recv *CQ, opt *QPOptions,
 	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error), destroy func(qp uintptr) error) (*QP, error) {
 	if destroy == nil {
-		destroy = pd.ctx.v.DestroyQP
+		destroy = pd.dev.v.DestroyQP
 	}
 	return pd.createQP(send, recv, opt, qpMaker{create, destroy})
 }
 
 // DestroyQP destroys the C object of a QP of pd as QP.Close does.
-func (friends) DestroyQP(pd *PD, qp uintptr) error { return pd.ctx.v.DestroyQP(qp) }
+func (friends) DestroyQP(pd *PD, qp uintptr) error { return pd.dev.v.DestroyQP(qp) }
 
-// CreateCQ is c.CreateCQ with another function that makes the C object.
-func (friends) CreateCQ(c *Context, cqe int, opt *CQOptions,
-	create func(ctx uintptr, attr *abi.CQInitAttrEx) (uintptr, error)) (*CQ, error) {
-	return c.createCQ(cqe, opt, create)
+// CreateCQ is d.CreateCQ with another function that makes the C object.
+func (friends) CreateCQ(d *Device, cqe int, opt *CQOptions,
+	create func(dev uintptr, attr *abi.CQInitAttrEx) (uintptr, error)) (*CQ, error) {
+	return d.createCQ(cqe, opt, create)
 }
 
 // ChoosePath returns the data path that a CQ of these options would have.
-func (friends) ChoosePath(c *Context, opt *CQOptions) (DataPath, error) {
-	path, _, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), c.directError)
+func (friends) ChoosePath(d *Device, opt *CQOptions) (DataPath, error) {
+	path, _, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), d.directError)
 	return path, err
 }
 
@@ -82,10 +82,10 @@ type entered interface {
 	cObject() uintptr
 }
 
-func (c *Context) cObject() uintptr { return c.handle }
-func (cq *CQ) cObject() uintptr     { return cq.handle }
-func (qp *QP) cObject() uintptr     { return qp.handle }
-func (s *SRQ) cObject() uintptr     { return s.handle }
+func (d *Device) cObject() uintptr { return d.handle }
+func (cq *CQ) cObject() uintptr    { return cq.handle }
+func (qp *QP) cObject() uintptr    { return qp.handle }
+func (s *SRQ) cObject() uintptr    { return s.handle }
 
 // NextHalf returns where the QP's thread domain keeps which half of the BlueFlame register is next; nil without a
 // thread domain.
@@ -109,8 +109,8 @@ func (friends) OrZero(v, def uint8) uint8 { return orZero(v, def) }
 
 // ReadLimits returns how many reads and atomics a QP of the device can answer at a time, and how many it can have
 // outstanding.
-func (friends) ReadLimits(c *Context) (dest, init int) {
-	return c.attr.MaxQPRdAtom, c.attr.MaxQPInitRdAtom
+func (friends) ReadLimits(d *Device) (dest, init int) {
+	return d.attr.MaxQPRdAtom, d.attr.MaxQPInitRdAtom
 }
 
 // QPAttr converts C's attributes.

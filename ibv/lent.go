@@ -3,7 +3,7 @@ package ibv
 import "github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 
 // lentContext wraps a device that librdmacm has opened and does not close.
-func lentContext(h uintptr) (*Context, error) {
+func lentContext(h uintptr) (*Device, error) {
 	v, err := library()
 	if err != nil {
 		return nil, err
@@ -23,11 +23,11 @@ func lentContext(h uintptr) (*Context, error) {
 }
 
 // closeLent gives back what only this package made on a lent device.
-func (c *Context) closeLent() error {
-	c.node.mu.Lock()
-	defer c.node.mu.Unlock()
-	if kids := c.node.children(); len(kids) > 0 {
-		return &BusyError{Object: c.node.String(), Children: kids}
+func (d *Device) closeLent() error {
+	d.node.mu.Lock()
+	defer d.node.mu.Unlock()
+	if kids := d.node.children(); len(kids) > 0 {
+		return &BusyError{Object: d.node.String(), Children: kids}
 	}
-	return c.closeOwnChannel()
+	return d.closeOwnChannel()
 }

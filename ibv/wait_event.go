@@ -17,8 +17,8 @@ func (cq *CQ) waitEvent(ctx context.Context, seen uint32) error {
 			return &OpError{Op: op, Object: cq.name, Err: ErrClosed}
 		case <-cq.channel.stop:
 			return &OpError{Op: op, Object: cq.name, Err: cq.channel.err, Detail: "the completion channel failed"}
-		case <-cq.ctx.removed.ch:
-			return &OpError{Op: op, Object: cq.name, Err: cq.ctx.removed.err}
+		case <-cq.dev.removed.ch:
+			return &OpError{Op: op, Object: cq.name, Err: cq.dev.removed.err}
 		case <-ctx.Done():
 			return ctx.Err()
 		}

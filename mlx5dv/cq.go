@@ -26,17 +26,17 @@ type CQOptions struct {
 // package ibv, and on the data path that opt says.
 //
 // C: mlx5dv_create_cq(3).
-func CreateCQ(ctx *ibv.Context, cqe int, opt *CQOptions) (*ibv.CQ, error) {
+func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	const op = "mlx5dv create cq"
 	if opt == nil {
 		opt = &CQOptions{}
 	}
-	lib, _, leave, err := enter(ctx, op)
+	lib, _, leave, err := enter(dev, op)
 	if err != nil {
 		return nil, err
 	}
 	leave()
-	fail := func(err error) (*ibv.CQ, error) { return nil, opError(op, ctx.Name(), err) }
+	fail := func(err error) (*ibv.CQ, error) { return nil, opError(op, dev.Name(), err) }
 	dv := new(abi.MLX5DVCQInitAttr)
 	switch opt.EntrySize {
 	case 0:
@@ -54,7 +54,7 @@ func CreateCQ(ctx *ibv.Context, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 		dv.Flags = abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD
 	}
 	if opt.Compression != 0 {
-		path, err := verbs.ChoosePath(ctx, &opt.CQOptions)
+		path, err := verbs.ChoosePath(dev, &opt.CQOptions)
 		if err != nil {
 			return fail(err)
 		}
@@ -69,5 +69,5 @@ func CreateCQ(ctx *ibv.Context, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 		dv.CQECompResFormat = uint8(opt.Compression)
 	}
 	create := func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.CreateCQ(h, attr, dv) }
-	return verbs.CreateCQ(ctx, cqe, &opt.CQOptions, create)
+	return verbs.CreateCQ(dev, cqe, &opt.CQOptions, create)
 }

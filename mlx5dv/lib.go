@@ -20,23 +20,23 @@ func opError(op, object string, err error) error {
 	return &ibv.OpError{Op: op, Object: object, Err: err}
 }
 
-// enter keeps ctx open and makes sure that it is libmlx5's.
-func enter(ctx *ibv.Context, op string) (lib libmlx5.Lib, handle uintptr, leave func(), err error) {
-	if ctx == nil {
+// enter keeps dev open and makes sure that it is libmlx5's.
+func enter(dev *ibv.Device, op string) (lib libmlx5.Lib, handle uintptr, leave func(), err error) {
+	if dev == nil {
 		return lib, 0, nil, opError(op, "", &ibv.ArgError{Arg: "ctx", Got: "nil", Want: "an open device"})
 	}
-	h, leave, err := verbs.Enter(ctx, op)
+	h, leave, err := verbs.Enter(dev, op)
 	if err != nil {
 		return lib, 0, nil, err
 	}
 	lib, ok, err := supported(h)
 	if err == nil && !ok {
-		have := ctx.Name() + ", which is another provider's"
+		have := dev.Name() + ", which is another provider's"
 		err = &ibv.UnsupportedError{Feature: op, Need: "a device of libmlx5", Have: have}
 	}
 	if err != nil {
 		leave()
-		return lib, 0, nil, opError(op, ctx.Name(), err)
+		return lib, 0, nil, opError(op, dev.Name(), err)
 	}
 	return lib, h, leave, nil
 }
