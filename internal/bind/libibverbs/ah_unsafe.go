@@ -8,7 +8,7 @@ import (
 
 // struct ibv_ah *ibv_create_ah(struct ibv_pd *, struct ibv_ah_attr *);
 func (l Lib) CreateAH(pd uintptr, attr *abi.AHAttr) (uintptr, error) {
-	return l.Ptr("ibv_create_ah", pd, uintptr(unsafe.Pointer(attr)))
+	return l.lib.Ptr("ibv_create_ah", pd, uintptr(unsafe.Pointer(attr)))
 }
 
 // int ibv_destroy_ah(struct ibv_ah *ah);

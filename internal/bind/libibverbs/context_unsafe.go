@@ -9,14 +9,14 @@ import (
 )
 
 // struct ibv_context *ibv_open_device(struct ibv_device *device);
-func (l Lib) OpenDevice(dev uintptr) (uintptr, error) { return l.Ptr("ibv_open_device", dev) }
+func (l Lib) OpenDevice(dev uintptr) (uintptr, error) { return l.lib.Ptr("ibv_open_device", dev) }
 
 // int ibv_close_device(struct ibv_context *context);
-func (l Lib) CloseDevice(ctx uintptr) error { return l.Err("ibv_close_device", ctx) }
+func (l Lib) CloseDevice(ctx uintptr) error { return l.lib.Err("ibv_close_device", ctx) }
 
 // int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr);
 func (l Lib) QueryDevice(ctx uintptr, attr *abi.DeviceAttr) error {
-	return l.Err("ibv_query_device", ctx, uintptr(unsafe.Pointer(attr)))
+	return l.lib.Err("ibv_query_device", ctx, uintptr(unsafe.Pointer(attr)))
 }
 
 // int (*query_device_ex)(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *,
@@ -32,46 +32,46 @@ func (l Lib) QueryPort(ctx uintptr, port uint8, attr *abi.PortAttr) error {
 	if op := abi.ContextOp(ctx, abi.DistQueryPort); op != 0 {
 		return ccall.Err(op, ctx, uintptr(port), uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
 	}
-	return l.Err("ibv_query_port", ctx, uintptr(port), uintptr(unsafe.Pointer(attr)))
+	return l.lib.Err("ibv_query_port", ctx, uintptr(port), uintptr(unsafe.Pointer(attr)))
 }
 
 // int ibv_query_gid(struct ibv_context *, uint8_t port, int index, union ibv_gid *gid);
 func (l Lib) QueryGID(ctx uintptr, port uint8, index int, gid *abi.GID) error {
-	return l.Minus1("ibv_query_gid", ctx, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(gid)))
+	return l.lib.Minus1("ibv_query_gid", ctx, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(gid)))
 }
 
 // int _ibv_query_gid_ex(struct ibv_context *, uint32_t port, uint32_t index, struct ibv_gid_entry *, uint32_t flags,
 // size_t entry_size); absent before v32.
 func (l Lib) QueryGIDEx(ctx uintptr, port uint8, index int, e *abi.GIDEntry) error {
-	return l.Err("_ibv_query_gid_ex",
+	return l.lib.Err("_ibv_query_gid_ex",
 		ctx, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(e)), 0, unsafe.Sizeof(*e))
 }
 
 // HasQueryGIDEx reports whether the library has QueryGIDEx and QueryGIDTable.
-func (l Lib) HasQueryGIDEx() bool { return l.Has("_ibv_query_gid_ex") }
+func (l Lib) HasQueryGIDEx() bool { return l.lib.Has("_ibv_query_gid_ex") }
 
 // ssize_t _ibv_query_gid_table(struct ibv_context *, struct ibv_gid_entry *, size_t max, uint32_t flags,
 // size_t entry_size); absent before v32.
 func (l Lib) QueryGIDTable(ctx uintptr, entries []abi.GIDEntry) (int, error) {
-	return l.NegErrno("_ibv_query_gid_table", ctx, uintptr(unsafe.Pointer(unsafe.SliceData(entries))),
+	return l.lib.NegErrno("_ibv_query_gid_table", ctx, uintptr(unsafe.Pointer(unsafe.SliceData(entries))),
 		uintptr(len(entries)), 0, unsafe.Sizeof(abi.GIDEntry{}))
 }
 
 // int ibv_query_pkey(struct ibv_context *, uint8_t port, int index, __be16 *pkey);
 func (l Lib) QueryPKey(ctx uintptr, port uint8, index int) (uint16, error) {
 	k := new(abi.Be16)
-	err := l.Minus1("ibv_query_pkey", ctx, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(k)))
+	err := l.lib.Minus1("ibv_query_pkey", ctx, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(k)))
 	return k.Get(), err
 }
 
 // int ibv_get_async_event(struct ibv_context *, struct ibv_async_event *event);
 func (l Lib) GetAsyncEvent(ctx uintptr, ev *abi.AsyncEvent) error {
-	return l.Minus1("ibv_get_async_event", ctx, uintptr(unsafe.Pointer(ev)))
+	return l.lib.Minus1("ibv_get_async_event", ctx, uintptr(unsafe.Pointer(ev)))
 }
 
 // void ibv_ack_async_event(struct ibv_async_event *event);
 func (l Lib) AckAsyncEvent(ev *abi.AsyncEvent) {
-	_ = l.Void("ibv_ack_async_event", uintptr(unsafe.Pointer(ev)))
+	_ = l.lib.Void("ibv_ack_async_event", uintptr(unsafe.Pointer(ev)))
 }
 
 // The functions below read the fields of struct ibv_context.

@@ -11,7 +11,7 @@ import (
 // struct ibv_device **ibv_get_device_list(int *num_devices);
 func (l Lib) GetDeviceList() (list uintptr, devices []uintptr, err error) {
 	n := new(int32)
-	list, err = l.Ptr("ibv_get_device_list", uintptr(unsafe.Pointer(n)))
+	list, err = l.lib.Ptr("ibv_get_device_list", uintptr(unsafe.Pointer(n)))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -19,14 +19,16 @@ func (l Lib) GetDeviceList() (list uintptr, devices []uintptr, err error) {
 }
 
 // void ibv_free_device_list(struct ibv_device **list);
-func (l Lib) FreeDeviceList(list uintptr) { _ = l.Void("ibv_free_device_list", list) }
+func (l Lib) FreeDeviceList(list uintptr) { _ = l.lib.Void("ibv_free_device_list", list) }
 
 // const char *ibv_get_device_name(struct ibv_device *device);
-func (l Lib) GetDeviceName(dev uintptr) (string, error) { return l.String("ibv_get_device_name", dev) }
+func (l Lib) GetDeviceName(dev uintptr) (string, error) {
+	return l.lib.String("ibv_get_device_name", dev)
+}
 
 // __be64 ibv_get_device_guid(struct ibv_device *device);
 func (l Lib) GetDeviceGUID(dev uintptr) (uint64, error) {
-	v, err := l.Uint64("ibv_get_device_guid", dev)
+	v, err := l.lib.Uint64("ibv_get_device_guid", dev)
 	var b [8]byte
 	binary.NativeEndian.PutUint64(b[:], v)
 	return binary.BigEndian.Uint64(b[:]), err
@@ -34,7 +36,7 @@ func (l Lib) GetDeviceGUID(dev uintptr) (uint64, error) {
 
 // int ibv_get_device_index(struct ibv_device *device); absent before v30.
 func (l Lib) GetDeviceIndex(dev uintptr) int {
-	n, err := l.Int("ibv_get_device_index", dev)
+	n, err := l.lib.Int("ibv_get_device_index", dev)
 	if err != nil {
 		return -1
 	}

@@ -14,13 +14,19 @@ import (
 )
 
 // Lib is libibverbs.
-type Lib struct{ bind.Library }
+type Lib struct{ lib bind.Library }
 
 // Open opens the library, once.
 func Open() (Lib, error) {
 	l, err := bind.Open(loader.IBVerbs)
 	return Lib{l}, err
 }
+
+// Path returns the file that was loaded.
+func (l Lib) Path() string { return l.lib.Path() }
+
+// Version returns the library's version, as in "44.0"; it may be empty.
+func (l Lib) Version() string { return l.lib.Version() }
 
 // ErrNoOp means that libibverbs is too old to have an op of verbs_context.
 var ErrNoOp = fmt.Errorf("the library has no such op: %w", loader.ErrNotSupported)
@@ -50,7 +56,7 @@ func opErr(ctx, dist uintptr, args ...uintptr) error {
 // destroy destroys an object, whose first field is its context.
 func (l Lib) destroy(name string, obj uintptr) error {
 	ctx := *cmem.At[uintptr](obj)
-	return l.destroyed(ctx, l.Err(name, obj))
+	return l.destroyed(ctx, l.lib.Err(name, obj))
 }
 
 // destroyed judges the result of a call that destroys an object. On a device that was removed libibverbs returns EIO

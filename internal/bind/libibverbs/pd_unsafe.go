@@ -7,7 +7,7 @@ import (
 )
 
 // struct ibv_pd *ibv_alloc_pd(struct ibv_context *context);
-func (l Lib) AllocPD(ctx uintptr) (uintptr, error) { return l.Ptr("ibv_alloc_pd", ctx) }
+func (l Lib) AllocPD(ctx uintptr) (uintptr, error) { return l.lib.Ptr("ibv_alloc_pd", ctx) }
 
 // int ibv_dealloc_pd(struct ibv_pd *pd);
 func (l Lib) DeallocPD(pd uintptr) error { return l.destroy("ibv_dealloc_pd", pd) }

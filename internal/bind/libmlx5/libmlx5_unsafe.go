@@ -12,7 +12,7 @@ import (
 )
 
 // Lib is libmlx5.
-type Lib struct{ bind.Library }
+type Lib struct{ lib bind.Library }
 
 // Open opens the library that libibverbs has loaded as its driver.
 func Open() (Lib, error) {
@@ -23,35 +23,35 @@ func Open() (Lib, error) {
 // bool mlx5dv_is_supported(struct ibv_device *device);
 // Absent before v22, when the others did not look at what device they got. ctx is a struct ibv_context.
 func (l Lib) IsSupported(ctx uintptr) (bool, error) {
-	is, err := l.Int("mlx5dv_is_supported", libibverbs.ContextDevice(ctx))
+	is, err := l.lib.Int("mlx5dv_is_supported", libibverbs.ContextDevice(ctx))
 	return is&0xff != 0, err
 }
 
 // int mlx5dv_query_device(struct ibv_context *ctx_in, struct mlx5dv_context *attrs_out);
 func (l Lib) QueryDevice(ctx uintptr, attr *abi.MLX5DVContext) error {
-	return l.Err("mlx5dv_query_device", ctx, uintptr(unsafe.Pointer(attr)))
+	return l.lib.Err("mlx5dv_query_device", ctx, uintptr(unsafe.Pointer(attr)))
 }
 
 // int mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clock_info *clock_info);
 // Absent before v17.
 func (l Lib) GetClockInfo(ctx uintptr, info *abi.MLX5DVClockInfo) error {
-	return l.Err("mlx5dv_get_clock_info", ctx, uintptr(unsafe.Pointer(info)))
+	return l.lib.Err("mlx5dv_get_clock_info", ctx, uintptr(unsafe.Pointer(info)))
 }
 
 // struct ibv_cq_ex *mlx5dv_create_cq(struct ibv_context *, struct ibv_cq_init_attr_ex *, struct mlx5dv_cq_init_attr *);
 func (l Lib) CreateCQ(ctx uintptr, attr *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAttr) (uintptr, error) {
-	return l.Ptr("mlx5dv_create_cq", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))
+	return l.lib.Ptr("mlx5dv_create_cq", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))
 }
 
 // struct ibv_qp *mlx5dv_create_qp(struct ibv_context *, struct ibv_qp_init_attr_ex *, struct mlx5dv_qp_init_attr *);
 // Absent before v16.
 func (l Lib) CreateQP(ctx uintptr, attr *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (uintptr, error) {
-	return l.Ptr("mlx5dv_create_qp", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))
+	return l.lib.Ptr("mlx5dv_create_qp", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))
 }
 
 // int mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type);
 func (l Lib) initObj(obj *abi.MLX5DVObj, typ uintptr) error {
-	return l.Err("mlx5dv_init_obj", uintptr(unsafe.Pointer(obj)), typ)
+	return l.lib.Err("mlx5dv_init_obj", uintptr(unsafe.Pointer(obj)), typ)
 }
 
 // C writes through a pointer inside obj, so that out is on the heap.

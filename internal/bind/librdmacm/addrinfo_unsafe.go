@@ -23,7 +23,7 @@ type AddrInfo struct {
 // The code is 0, -1 with an errno, or one of getaddrinfo(3).
 func (l Lib) GetAddrInfo(node, service string, hints *AddrInfo) (list []AddrInfo, code int, err error) {
 	n, s, out := cmem.CString(node), cmem.CString(service), new(uintptr)
-	code, err = l.IntErrno("rdma_getaddrinfo", uintptr(unsafe.Pointer(unsafe.SliceData(n))),
+	code, err = l.lib.IntErrno("rdma_getaddrinfo", uintptr(unsafe.Pointer(unsafe.SliceData(n))),
 		uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(hints.toC())), uintptr(unsafe.Pointer(out)))
 	runtime.KeepAlive(hints)
 	if err != nil {
@@ -36,7 +36,7 @@ func (l Lib) GetAddrInfo(node, service string, hints *AddrInfo) (list []AddrInfo
 // const struct rdma_addrinfo *hints); absent before v60.
 func (l Lib) ResolveAddrInfo(id uintptr, node, service string, hints *AddrInfo) (code int, err error) {
 	n, s := cmem.CString(node), cmem.CString(service)
-	code, err = l.IntErrno("rdma_resolve_addrinfo", id, uintptr(unsafe.Pointer(unsafe.SliceData(n))),
+	code, err = l.lib.IntErrno("rdma_resolve_addrinfo", id, uintptr(unsafe.Pointer(unsafe.SliceData(n))),
 		uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(hints.toC())))
 	runtime.KeepAlive(hints)
 	return code, err
@@ -45,7 +45,7 @@ func (l Lib) ResolveAddrInfo(id uintptr, node, service string, hints *AddrInfo) 
 // int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info); absent before v60.
 func (l Lib) QueryAddrInfo(id uintptr) ([]AddrInfo, error) {
 	out := new(uintptr)
-	if err := l.Minus1("rdma_query_addrinfo", id, uintptr(unsafe.Pointer(out))); err != nil {
+	if err := l.lib.Minus1("rdma_query_addrinfo", id, uintptr(unsafe.Pointer(out))); err != nil {
 		return nil, err
 	}
 	return l.addrInfos(*out), nil
@@ -78,7 +78,7 @@ func (l Lib) addrInfos(first uintptr) (list []AddrInfo) {
 		})
 		p = c.AINext
 	}
-	_ = l.Void("rdma_freeaddrinfo", first)
+	_ = l.lib.Void("rdma_freeaddrinfo", first)
 	return list
 }
 

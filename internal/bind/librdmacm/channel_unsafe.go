@@ -9,10 +9,10 @@ import (
 )
 
 // struct rdma_event_channel *rdma_create_event_channel(void);
-func (l Lib) CreateEventChannel() (uintptr, error) { return l.Ptr("rdma_create_event_channel") }
+func (l Lib) CreateEventChannel() (uintptr, error) { return l.lib.Ptr("rdma_create_event_channel") }
 
 // void rdma_destroy_event_channel(struct rdma_event_channel *channel);
-func (l Lib) DestroyEventChannel(ch uintptr) { _ = l.Void("rdma_destroy_event_channel", ch) }
+func (l Lib) DestroyEventChannel(ch uintptr) { _ = l.lib.Void("rdma_destroy_event_channel", ch) }
 
 // ChannelFD returns the descriptor of a struct rdma_event_channel.
 func ChannelFD(ch uintptr) int { return int(cmem.At[abi.RDMAEventChannel](ch).FD) }
@@ -28,12 +28,12 @@ type Event struct {
 // int rdma_ack_cm_event(struct rdma_cm_event *event);
 // No other function reads events: each is copied and acknowledged at once.
 func (l Lib) GetEvent(ch uintptr) (*Event, error) {
-	ack, err := l.Symbol("rdma_ack_cm_event")
+	ack, err := l.lib.Symbol("rdma_ack_cm_event")
 	if err != nil {
 		return nil, err
 	}
 	out := new(uintptr)
-	if err := l.Minus1("rdma_get_cm_event", ch, uintptr(unsafe.Pointer(out))); err != nil {
+	if err := l.lib.Minus1("rdma_get_cm_event", ch, uintptr(unsafe.Pointer(out))); err != nil {
 		return nil, err
 	}
 	ev := &Event{RDMACMEvent: *cmem.At[abi.RDMACMEvent](*out)}

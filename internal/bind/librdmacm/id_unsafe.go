@@ -13,35 +13,35 @@ import (
 // int rdma_create_id(struct rdma_event_channel *, struct rdma_cm_id **id, void *context, enum rdma_port_space ps);
 func (l Lib) CreateID(ch uintptr, ps uint32) (uintptr, error) {
 	out := new(uintptr)
-	err := l.Minus1("rdma_create_id", ch, uintptr(unsafe.Pointer(out)), 0, uintptr(ps))
+	err := l.lib.Minus1("rdma_create_id", ch, uintptr(unsafe.Pointer(out)), 0, uintptr(ps))
 	return *out, err
 }
 
 // int rdma_destroy_id(struct rdma_cm_id *id);
-func (l Lib) DestroyID(id uintptr) error { return l.Minus1("rdma_destroy_id", id) }
+func (l Lib) DestroyID(id uintptr) error { return l.lib.Minus1("rdma_destroy_id", id) }
 
 // int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel);
-func (l Lib) MigrateID(id, ch uintptr) error { return l.Minus1("rdma_migrate_id", id, ch) }
+func (l Lib) MigrateID(id, ch uintptr) error { return l.lib.Minus1("rdma_migrate_id", id, ch) }
 
 // int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 func (l Lib) BindAddr(id uintptr, a *sockaddr.Addr) error {
-	return l.Minus1("rdma_bind_addr", id, uintptr(unsafe.Pointer(a)))
+	return l.lib.Minus1("rdma_bind_addr", id, uintptr(unsafe.Pointer(a)))
 }
 
 // int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int timeout_ms);
 func (l Lib) ResolveAddr(id uintptr, src, dst *sockaddr.Addr, ms int) error {
-	return l.Minus1("rdma_resolve_addr",
+	return l.lib.Minus1("rdma_resolve_addr",
 		id, uintptr(unsafe.Pointer(src)), uintptr(unsafe.Pointer(dst)), uintptr(ms))
 }
 
 // int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms);
 func (l Lib) ResolveRoute(id uintptr, ms int) error {
-	return l.Minus1("rdma_resolve_route", id, uintptr(ms))
+	return l.lib.Minus1("rdma_resolve_route", id, uintptr(ms))
 }
 
 // int rdma_listen(struct rdma_cm_id *id, int backlog);
 func (l Lib) Listen(id uintptr, backlog int) error {
-	return l.Minus1("rdma_listen", id, uintptr(backlog))
+	return l.lib.Minus1("rdma_listen", id, uintptr(backlog))
 }
 
 // int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
@@ -61,7 +61,7 @@ func (l Lib) withParam(name string, id uintptr, p abi.RDMAConnParam, data []byte
 		param.PrivateDataLen = uint8(n)
 		param.PrivateData = cmem.Heap(unsafe.Pointer(buf))
 	}
-	err := l.Minus1(name, id, uintptr(unsafe.Pointer(param)))
+	err := l.lib.Minus1(name, id, uintptr(unsafe.Pointer(param)))
 	runtime.KeepAlive(buf)
 	return err
 }
@@ -75,24 +75,24 @@ func (l Lib) RejectECE(id uintptr, data []byte) error { return l.withData("rdma_
 func (l Lib) withData(name string, id uintptr, data []byte) error {
 	buf := new([256]byte)
 	n := copy(buf[:], data)
-	return l.Minus1(name, id, uintptr(unsafe.Pointer(buf)), uintptr(n))
+	return l.lib.Minus1(name, id, uintptr(unsafe.Pointer(buf)), uintptr(n))
 }
 
 // int rdma_establish(struct rdma_cm_id *id); absent before v23.
-func (l Lib) Establish(id uintptr) error { return l.Minus1("rdma_establish", id) }
+func (l Lib) Establish(id uintptr) error { return l.lib.Minus1("rdma_establish", id) }
 
 // int rdma_disconnect(struct rdma_cm_id *id);
-func (l Lib) Disconnect(id uintptr) error { return l.Minus1("rdma_disconnect", id) }
+func (l Lib) Disconnect(id uintptr) error { return l.lib.Minus1("rdma_disconnect", id) }
 
 // int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event);
 func (l Lib) Notify(id uintptr, event uint32) error {
-	return l.Minus1("rdma_notify", id, uintptr(event))
+	return l.lib.Minus1("rdma_notify", id, uintptr(event))
 }
 
 // int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 // It returns the struct ibv_qp.
 func (l Lib) CreateQP(id, pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
-	if err := l.Minus1("rdma_create_qp", id, pd, uintptr(unsafe.Pointer(attr))); err != nil {
+	if err := l.lib.Minus1("rdma_create_qp", id, pd, uintptr(unsafe.Pointer(attr))); err != nil {
 		return 0, err
 	}
 	return cmem.At[abi.RDMACMID](id).QP, nil
@@ -104,7 +104,7 @@ func ForgetQP(id uintptr) { cmem.At[abi.RDMACMID](id).QP = 0 }
 // int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask); absent before v23.
 func (l Lib) InitQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, err error) {
 	out := new(uint32)
-	err = l.Minus1("rdma_init_qp_attr", id, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(out)))
+	err = l.lib.Minus1("rdma_init_qp_attr", id, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(out)))
 	return *out, err
 }
 
@@ -112,7 +112,7 @@ func (l Lib) InitQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, err error) {
 // it lacks.
 func (l Lib) BringsUp() error {
 	for _, name := range []string{"rdma_init_qp_attr", "rdma_establish"} {
-		if _, err := l.Symbol(name); err != nil {
+		if _, err := l.lib.Symbol(name); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func (l Lib) BringsUp() error {
 
 // int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen);
 func (l Lib) SetOption(id uintptr, level, name int, value []byte) error {
-	return l.Minus1("rdma_set_option",
+	return l.lib.Minus1("rdma_set_option",
 		id, uintptr(level), uintptr(name), uintptr(unsafe.Pointer(unsafe.SliceData(value))), uintptr(len(value)))
 }
 
@@ -132,7 +132,7 @@ func PathBytes(paths []abi.PathData) []byte {
 
 // int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context);
 func (l Lib) JoinMulticast(id uintptr, a *sockaddr.Addr, cookie uintptr) error {
-	return l.Minus1("rdma_join_multicast", id, uintptr(unsafe.Pointer(a)), cookie)
+	return l.lib.Minus1("rdma_join_multicast", id, uintptr(unsafe.Pointer(a)), cookie)
 }
 
 // int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context);
@@ -143,36 +143,36 @@ func (l Lib) JoinMulticastEx(id uintptr, a *sockaddr.Addr, flags uint32, cookie 
 		JoinFlags: flags,
 		Addr:      cmem.Heap(unsafe.Pointer(a)),
 	}
-	err := l.Minus1("rdma_join_multicast_ex", id, uintptr(unsafe.Pointer(attr)), cookie)
+	err := l.lib.Minus1("rdma_join_multicast_ex", id, uintptr(unsafe.Pointer(attr)), cookie)
 	runtime.KeepAlive(a)
 	return err
 }
 
 // int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr);
 func (l Lib) LeaveMulticast(id uintptr, a *sockaddr.Addr) error {
-	return l.Minus1("rdma_leave_multicast", id, uintptr(unsafe.Pointer(a)))
+	return l.lib.Minus1("rdma_leave_multicast", id, uintptr(unsafe.Pointer(a)))
 }
 
 // int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece); absent before v31.
 func (l Lib) SetLocalECE(id uintptr, e *abi.ECE) error {
-	return l.Minus1("rdma_set_local_ece", id, uintptr(unsafe.Pointer(e)))
+	return l.lib.Minus1("rdma_set_local_ece", id, uintptr(unsafe.Pointer(e)))
 }
 
 // int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece); absent before v31.
 func (l Lib) GetRemoteECE(id uintptr, e *abi.ECE) error {
-	return l.Minus1("rdma_get_remote_ece", id, uintptr(unsafe.Pointer(e)))
+	return l.lib.Minus1("rdma_get_remote_ece", id, uintptr(unsafe.Pointer(e)))
 }
 
 // int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status, uint64_t arg);
 // Absent before v60.
 func (l Lib) WriteCMEvent(id uintptr, event uint32, status int32, arg uint64) error {
-	return l.Minus1("rdma_write_cm_event", id, uintptr(event), uintptr(uint32(status)), uintptr(arg))
+	return l.lib.Minus1("rdma_write_cm_event", id, uintptr(event), uintptr(uint32(status)), uintptr(arg))
 }
 
 // struct ibv_context **rdma_get_devices(int *num_devices);
 func (l Lib) GetDevices() (list uintptr, handles []uintptr, err error) {
 	n := new(int32)
-	list, err = l.Ptr("rdma_get_devices", uintptr(unsafe.Pointer(n)))
+	list, err = l.lib.Ptr("rdma_get_devices", uintptr(unsafe.Pointer(n)))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -180,7 +180,7 @@ func (l Lib) GetDevices() (list uintptr, handles []uintptr, err error) {
 }
 
 // void rdma_free_devices(struct ibv_context **list);
-func (l Lib) FreeDevices(list uintptr) { _ = l.Void("rdma_free_devices", list) }
+func (l Lib) FreeDevices(list uintptr) { _ = l.lib.Void("rdma_free_devices", list) }
 
 // The functions below read the public fields of struct rdma_cm_id.
 

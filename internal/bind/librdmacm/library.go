@@ -8,7 +8,7 @@ import (
 )
 
 // Lib is the rdma_cm of librdmacm.
-type Lib struct{ bind.Library }
+type Lib struct{ lib bind.Library }
 
 // Open opens the library, once.
 func Open() (Lib, error) {
