@@ -6,7 +6,8 @@ import "context"
 func (cq *CQ) waitEvent(ctx context.Context, seen uint32) error {
 	const op = "wait for event"
 	if cq.channel == nil {
-		return &OpError{Op: op, Object: cq.name, Err: &ArgError{Arg: "CQ", Got: "one without a channel (CQOptions.NoEvents)", Want: "one with a channel"}}
+		return &OpError{Op: op, Object: cq.name, Err: &ArgError{
+			Arg: "CQ", Got: "one without a channel (CQOptions.NoEvents)", Want: "one with a channel"}}
 	}
 	w := cq.join()
 	defer cq.part(w)

@@ -61,7 +61,8 @@ func TestPrototypes(t *testing.T) {
 			if err := os.WriteFile(file, []byte(c.String()), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := exec.Command(args[0], append(args[1:], "-fsyntax-only", file)...).CombinedOutput(); err != nil {
+			out, err := exec.Command(args[0], append(args[1:], "-fsyntax-only", file)...).CombinedOutput()
+			if err != nil {
 				if strings.Contains(string(out), "No such file or directory") {
 					t.Skip("no headers of rdma-core (Debian: libibverbs-dev, librdmacm-dev)")
 				}

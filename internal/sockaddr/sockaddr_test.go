@@ -19,12 +19,15 @@ func TestBytes(t *testing.T) {
 	if bad != nil {
 		t.Fatal(bad)
 	}
-	want := string(family(INET6)) + "\x01\x02\x00\x00\x00\x00\xfe\x80" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01" +
+	want := string(family(INET6)) + "\x01\x02\x00\x00\x00\x00" +
+		"\xfe\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01" +
 		string(binary.NativeEndian.AppendUint32(nil, 424242))
 	if string(v6[:28]) != want || v6.Len() != 28 {
 		t.Errorf("sockaddr_in6 is % x, %d bytes", v6[:28], v6.Len())
 	}
-	ib := InfiniBand{GID: [16]byte{0xfe, 15: 1}, PKey: 0x8001, FlowInfo: 7, ServiceID: 0x1060102, ServiceIDMask: 9, ScopeID: 3}
+	ib := InfiniBand{
+		GID: [16]byte{0xfe, 15: 1}, PKey: 0x8001, FlowInfo: 7, ServiceID: 0x1060102, ServiceIDMask: 9, ScopeID: 3,
+	}
 	a := NewIB(ib)
 	if got, ok := a.IB(); !ok || got != ib || a.Len() != 48 || a.Port() != 0x102 {
 		t.Errorf("%+v became %+v, %d bytes, port %#x", ib, got, a.Len(), a.Port())

@@ -115,10 +115,13 @@ var few = []struct {
 	why  string
 }{
 	{"github.com/ebitengine/purego", []string{"internal/ccall", "loader"}, "internal/ccall calls C, loader opens it"},
-	{module + "internal/ccall", []string{"internal/bind", "internal/ops", "loader"}, "C is called by name in internal/bind, by pointer in internal/ops"},
-	{module + "internal/bind", []string{"internal/bind", "ibv", "mlx5dv", "rdmacm"}, "programs use the packages above it"},
+	{module + "internal/ccall", []string{"internal/bind", "internal/ops", "loader"},
+		"C is called by name in internal/bind, by pointer in internal/ops"},
+	{module + "internal/bind", []string{"internal/bind", "ibv", "mlx5dv", "rdmacm"},
+		"programs use the packages above it"},
 	{module + "internal/friend", []string{"ibv", "mlx5dv", "rdmacm"}, "it is the key to ibv.Internal"},
-	{module + "loader", []string{"loader", "internal/bind", "internal/testutil", "ibv/errors.go"}, "symbols are looked up in internal/bind"},
+	{module + "loader", []string{"loader", "internal/bind", "internal/testutil", "ibv/errors.go"},
+		"symbols are looked up in internal/bind"},
 }
 
 // crossed returns what a file imports that it may not.
@@ -161,7 +164,8 @@ func TestFewCrossed(t *testing.T) {
 		{"cmd/perf", "main.go", module + "internal/bind/librdmacm", false},
 		{"cmd/perf", "main.go", module + "internal/friend", false},
 	} {
-		if bad := crossed(file{dir: c.dir, name: c.name, imports: []string{"fmt", c.imports}}); (len(bad) == 0) != c.allowed {
+		bad := crossed(file{dir: c.dir, name: c.name, imports: []string{"fmt", c.imports}})
+		if (len(bad) == 0) != c.allowed {
 			t.Errorf("%s/%s importing %s: %q, want allowed %v", c.dir, c.name, c.imports, bad, c.allowed)
 		}
 	}

@@ -24,7 +24,8 @@ type AddrInfo struct {
 func (l Lib) GetAddrInfo(node, service string, hints *AddrInfo) (list []AddrInfo, code int, err error) {
 	n, s, out := cmem.CString(node), cmem.CString(service), new(uintptr)
 	code, err = l.lib.IntErrno("rdma_getaddrinfo", uintptr(unsafe.Pointer(unsafe.SliceData(n))),
-		uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(hints.toC())), uintptr(unsafe.Pointer(out)))
+		uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(hints.toC())),
+		uintptr(unsafe.Pointer(out)))
 	runtime.KeepAlive(hints)
 	if err != nil {
 		return nil, code, err
