@@ -101,7 +101,7 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	}
 	defer pd.leave()
 	c := attr.toC()
-	h, err := pd.dev.v.createAH(pd.handle, &c)
+	h, err := pd.dev.v.CreateAH(pd.handle, &c)
 	if err != nil {
 		if n := pd.dev.attr.PhysPortCnt; attr.Port < 1 || attr.Port > n {
 			err = &ArgError{Arg: "Port", Got: fmt.Sprint(attr.Port), Want: fmt.Sprintf("1 to %d", n)}
@@ -112,8 +112,8 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	}
 	ah := &AH{pd: pd, handle: h, attr: *attr}
 	if pd.dev.directError() == nil {
-		if ah.av, err = pd.dev.direct.dv.ah(h); err != nil {
-			return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: errors.Join(err, pd.dev.v.destroyAH(h))}
+		if ah.av, err = pd.dev.direct.dv.InitAH(h); err != nil {
+			return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: errors.Join(err, pd.dev.v.DestroyAH(h))}
 		}
 	}
 	ah.node.initNumbered("ah", pd.dev.Name(), &pd.node)
@@ -128,5 +128,5 @@ func (ah *AH) Attr() AHAttr { return ah.attr }
 //
 // C: ibv_destroy_ah(3).
 func (ah *AH) Close() error {
-	return ah.node.close(func() error { return ah.pd.dev.v.destroyAH(ah.handle) })
+	return ah.node.close(func() error { return ah.pd.dev.v.DestroyAH(ah.handle) })
 }

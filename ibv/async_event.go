@@ -45,11 +45,11 @@ func (d *Device) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
 
 func (d *Device) readAsyncEvent() (AsyncEvent, error) {
 	raw := new(abi.AsyncEvent)
-	if err := d.v.getAsyncEvent(d.handle, raw); err != nil {
+	if err := d.v.GetAsyncEvent(d.handle, raw); err != nil {
 		return AsyncEvent{}, err
 	}
 	ev := AsyncEvent{Type: AsyncEventType(raw.EventType), device: d.Name()}
-	element := eventElement(raw)
+	element := raw.Element
 	switch ev.Type.object() {
 	case eventOfQP:
 		ev.QP, _ = d.object(element).(*QP)
@@ -58,12 +58,12 @@ func (d *Device) readAsyncEvent() (AsyncEvent, error) {
 	case eventOfSRQ:
 		ev.SRQ, _ = d.object(element).(*SRQ)
 	case eventOfPort:
-		ev.Port = uint8(element)
+		ev.Port = uint8(raw.PortNum())
 	}
 	if ev.Type == EventDeviceFatal {
 		d.removed.note(ErrDeviceRemoved)
 	}
 	// Destroying the object blocks until its events are acknowledged.
-	d.v.ackAsyncEvent(raw)
+	d.v.AckAsyncEvent(raw)
 	return ev, nil
 }

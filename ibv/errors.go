@@ -317,3 +317,6 @@ func byteSize(n uint64) string {
 	s := fmt.Sprintf("%.1f", v)
 	return strings.TrimSuffix(s, ".0") + " " + units[u]
 }
+
+// isQueueFull reports whether err is what providers return when a queue has no room.
+func isQueueFull(err error) bool { return err == syscall.ENOMEM }

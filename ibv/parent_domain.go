@@ -33,7 +33,7 @@ func (d *Device) AllocParentDomain(pd *PD, td *ThreadDomain) (*PD, error) {
 		return nil, err
 	}
 	defer leaveAll(nodes...)
-	h, err := d.v.allocParentDomain(d.handle, pd.handle, thread)
+	h, err := d.v.AllocParentDomain(d.handle, pd.handle, thread)
 	if err != nil {
 		return fail(d.explainDomain("a parent domain", err))
 	}

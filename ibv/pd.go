@@ -25,7 +25,7 @@ func (d *Device) AllocPD() (*PD, error) {
 		return nil, err
 	}
 	defer d.leave()
-	h, err := d.v.allocPD(d.handle)
+	h, err := d.v.AllocPD(d.handle)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
 	}
@@ -43,5 +43,5 @@ func (pd *PD) Device() *Device { return pd.dev }
 //
 // C: ibv_dealloc_pd(3).
 func (pd *PD) Close() error {
-	return pd.node.close(func() error { return pd.dev.v.deallocPD(pd.handle) })
+	return pd.node.close(func() error { return pd.dev.v.DeallocPD(pd.handle) })
 }

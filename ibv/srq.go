@@ -75,18 +75,18 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 		return nil, &OpError{Op: op, Object: name, Err: &UnsupportedError{Feature: "post_srq_recv", Need: "a provider with SRQs", Have: name}}
 	}
 	init := &abi.SRQInitAttr{Attr: abi.SRQAttr{MaxWR: uint32(o.MaxWR), MaxSGE: uint32(o.MaxSGE)}}
-	h, err := pd.dev.v.createSRQ(pd.handle, init)
+	h, err := pd.dev.v.CreateSRQ(pd.handle, init)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Err: explainLimits(err, name, wr, sge)}
 	}
 	s := &SRQ{pd: pd, handle: h, maxWR: granted(init.Attr.MaxWR), maxSGE: granted(init.Attr.MaxSGE)}
 	if err := checkGranted(name, grant{wr, s.maxWR}, grant{sge, s.maxSGE}); err != nil {
-		return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.destroySRQ(h))}
+		return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.DestroySRQ(h))}
 	}
 	s.mu.Off = o.SingleThreaded
 	if o.DataPath != DataPathAuto {
 		if err := s.settle(o.DataPath); err != nil {
-			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.destroySRQ(h))}
+			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.DestroySRQ(h))}
 		}
 	}
 	s.node.initNumbered("srq", name, &pd.node)
@@ -242,7 +242,7 @@ func (s *SRQ) Resize(maxWR int) error {
 	}
 	s.maxWR = maxWR
 	a := new(abi.SRQAttr)
-	if err := s.pd.dev.v.querySRQ(s.handle, a); err == nil {
+	if err := s.pd.dev.v.QuerySRQ(s.handle, a); err == nil {
 		s.maxWR = granted(a.MaxWR)
 	}
 	return nil
@@ -254,7 +254,7 @@ func (s *SRQ) modify(op string, mask uint32, l limit) error {
 	err := fitInt(name, l)
 	if err == nil {
 		attr := &abi.SRQAttr{MaxWR: uint32(l.asked), SRQLimit: uint32(l.asked)}
-		if err = s.pd.dev.v.modifySRQ(s.handle, attr, mask); err == nil {
+		if err = s.pd.dev.v.ModifySRQ(s.handle, attr, mask); err == nil {
 			return nil
 		}
 		err = explainLimits(err, name, l)
@@ -272,7 +272,7 @@ func (s *SRQ) Query() (SRQAttr, error) {
 	}
 	defer s.leave()
 	a := new(abi.SRQAttr)
-	if err := s.pd.dev.v.querySRQ(s.handle, a); err != nil {
+	if err := s.pd.dev.v.QuerySRQ(s.handle, a); err != nil {
 		return SRQAttr{}, &OpError{Op: op, Object: s.name, Err: err}
 	}
 	return SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
@@ -286,7 +286,7 @@ func (s *SRQ) Close() error {
 	return s.node.close(func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if err := s.pd.dev.v.destroySRQ(s.handle); err != nil {
+		if err := s.pd.dev.v.DestroySRQ(s.handle); err != nil {
 			return err
 		}
 		s.pd.dev.unregister(s.handle)

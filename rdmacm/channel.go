@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
@@ -19,7 +20,7 @@ import (
 type EventChannel struct {
 	life   life.Object
 	name   string // "rdma_cm/3"
-	lib    *cm
+	lib    librdmacm.Lib
 	handle uintptr
 	seq    uint64 // the order in which two are locked
 	events *pollfd.Reader
@@ -41,13 +42,13 @@ func NewEventChannel() (*EventChannel, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := lib.createEventChannel()
+	h, err := lib.CreateEventChannel()
 	if err != nil {
 		return nil, &ibv.OpError{Op: op, Err: explainInit(err)}
 	}
-	events, err := pollfd.NewReader(channelFD(h), "rdma_cm")
+	events, err := pollfd.NewReader(librdmacm.ChannelFD(h), "rdma_cm")
 	if err != nil {
-		lib.destroyEventChannel(h)
+		lib.DestroyEventChannel(h)
 		return nil, &ibv.OpError{Op: op, Err: err}
 	}
 	ch := &EventChannel{
@@ -79,7 +80,7 @@ func (ch *EventChannel) take() (*Event, error) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	for {
-		r, err := ch.lib.takeEvent(ch.handle)
+		r, err := ch.lib.GetEvent(ch.handle)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +90,7 @@ func (ch *EventChannel) take() (*Event, error) {
 				defer ch.life.Leave()
 				return newEvent(r, newID(ch, r.ID, listener.ps), listener), nil
 			}
-			_ = ch.lib.destroyID(r.ID)
+			_ = ch.lib.DestroyID(r.ID)
 		} else if id := ids.find(r.ID); id != nil {
 			if EventType(r.Event) == DeviceRemoval {
 				id.removed()
@@ -105,7 +106,7 @@ func (ch *EventChannel) take() (*Event, error) {
 func (ch *EventChannel) Close() error {
 	_, err := ch.life.Close(func() error {
 		ch.events.Close()
-		ch.lib.destroyEventChannel(ch.handle)
+		ch.lib.DestroyEventChannel(ch.handle)
 		return nil
 	})
 	return busy("event channel of "+ch.name, err)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/hook"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -71,7 +70,7 @@ func (c *Conn) handle(ev *Event) {
 		c.finish(ev.Err())
 		c.mu.Lock()
 		if ev.Type == DeviceRemoval && c.qp != nil {
-			hook.Removed(c.qp.PD().Device()) // it may be another one than the ID's
+			verbs.NoteRemoved(c.qp.PD().Device()) // it may be another one than the ID's
 		}
 		c.mu.Unlock()
 		if ev.Type == Disconnected && c.life.TryEnter() {
@@ -252,7 +251,7 @@ func (c *Conn) makeQP(opt *Options) error {
 		}
 	}
 	create := func() (*ibv.QP, error) { return c.pd.CreateQP(c.sendCQ, c.recvCQ, &q) }
-	if c.id.lib.bringsUp() != nil {
+	if c.id.lib.BringsUp() != nil {
 		c.byLib = true
 		create = func() (*ibv.QP, error) { return c.id.CreateQP(c.pd, c.sendCQ, c.recvCQ, &q) }
 	}
@@ -275,7 +274,7 @@ func (o *Options) checkLibrary() error {
 	if err != nil {
 		return err
 	}
-	why := lib.bringsUp()
+	why := lib.BringsUp()
 	if why == nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -23,7 +24,7 @@ import (
 //
 // C: struct rdma_cm_id.
 type ID struct {
-	lib    *cm
+	lib    librdmacm.Lib
 	handle uintptr
 	ps     PortSpace
 	life   life.Object
@@ -104,7 +105,7 @@ func (ch *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 		return nil, err
 	}
 	defer ch.life.Leave()
-	h, err := ch.lib.createID(ch.handle, ps)
+	h, err := ch.lib.CreateID(ch.handle, uint32(ps))
 	if err != nil {
 		return nil, &ibv.OpError{Op: op, Object: ps.String(), Err: explainInit(err)}
 	}
@@ -138,7 +139,7 @@ func (id *ID) destroy() error {
 	ids.remove(id)
 	for _, g := range groups {
 		if a, err := newSockaddr(netip.AddrPortFrom(g, 0)); err == nil {
-			_ = id.lib.leaveMulticast(id.handle, &a)
+			_ = id.lib.LeaveMulticast(id.handle, &a)
 		}
 	}
 	// Where the device was removed, and objects on it are open still, they use what
@@ -146,7 +147,7 @@ func (id *ID) destroy() error {
 	if dev.release(id.lib) {
 		return nil
 	}
-	if err := id.lib.destroyID(id.handle); err != nil {
+	if err := id.lib.DestroyID(id.handle); err != nil {
 		ids.add(id)
 		return &ibv.OpError{Op: "close cm id", Object: id.name, Err: err}
 	}
@@ -186,7 +187,7 @@ func (id *ID) do(op string, f func() error) error {
 // bound is do for what needs a device: librdmacm crashes where there is none.
 func (id *ID) bound(op string, f func() error) error {
 	return id.do(op, func() error {
-		if idVerbs(id.handle) == 0 {
+		if librdmacm.Verbs(id.handle) == 0 {
 			return &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}
 		}
 		return f()
@@ -205,11 +206,11 @@ func (id *ID) String() string {
 // Preconditions: the ID is entered.
 func (id *ID) describe() string {
 	s := id.ps.String() + " cm id"
-	src, dst := idSrc(id.handle), idDst(id.handle)
-	if a := src.addrPort(); a.IsValid() {
+	src, dst := librdmacm.Src(id.handle), librdmacm.Dst(id.handle)
+	if a := src.AddrPort(); a.IsValid() {
 		s += " of " + a.String()
 	}
-	if a := dst.addrPort(); a.IsValid() && !a.Addr().IsUnspecified() {
+	if a := dst.AddrPort(); a.IsValid() && !a.Addr().IsUnspecified() {
 		s += " to " + a.String()
 	}
 	return s
@@ -264,7 +265,7 @@ func (id *ID) Migrate(to *EventChannel) error {
 	}
 	first.mu.Lock()
 	second.mu.Lock()
-	err := id.lib.migrateID(id.handle, to.handle)
+	err := id.lib.MigrateID(id.handle, to.handle)
 	second.mu.Unlock()
 	first.mu.Unlock()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 // Verbs is the device of the ID, opened by librdmacm: for PDs, CQs and QPs. IDs of
@@ -24,7 +24,7 @@ func (id *ID) Verbs() (*ibv.Device, error) {
 
 // Preconditions: the ID is entered.
 func (id *ID) verbs(op string) (*ibv.Device, error) {
-	h := idVerbs(id.handle)
+	h := librdmacm.Verbs(id.handle)
 	if h == 0 {
 		return nil, &ibv.OpError{Op: op, Object: id.name, Err: &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}}
 	}
@@ -45,7 +45,7 @@ func (id *ID) removed() {
 	id.own.Lock()
 	defer id.own.Unlock()
 	if id.own.dev != nil {
-		hook.Removed(id.own.dev.dev)
+		verbs.NoteRemoved(id.own.dev.dev)
 	}
 }
 
@@ -55,7 +55,7 @@ func (id *ID) Port() uint8 {
 		return 0
 	}
 	defer id.leave()
-	return idPort(id.handle)
+	return librdmacm.Port(id.handle)
 }
 
 // PKey is the partition key of the ID.
@@ -64,7 +64,7 @@ func (id *ID) PKey() uint16 {
 		return 0
 	}
 	defer id.leave()
-	return idPKey(id.handle)
+	return librdmacm.PKey(id.handle)
 }
 
 // GIDs are the local and the peer's GID, zero before they are known.
@@ -73,7 +73,7 @@ func (id *ID) GIDs() (local, peer ibv.GID) {
 		return
 	}
 	defer id.leave()
-	src, dst := idGIDs(id.handle)
+	src, dst := librdmacm.GIDs(id.handle)
 	return ibv.GID(src), ibv.GID(dst)
 }
 
@@ -116,8 +116,8 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 		return fail(&ibv.BusyError{Object: "cm id", Children: []string{"1 qp"}})
 	}
 	creating := true
-	qp, err := hook.CreateQP(pd, send, recv, &o,
-		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) { return id.lib.createQP(id.handle, pd, attr) },
+	qp, err := verbs.CreateQP(pd, send, recv, &o,
+		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) { return id.lib.CreateQP(id.handle, pd, attr) },
 		func(h uintptr) error {
 			if !creating {
 				if err := id.enter("close qp"); err != nil { // a child keeps it open
@@ -133,7 +133,7 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	if err != nil {
 		return nil, err
 	}
-	id.qp = qp.(*ibv.QP)
+	id.qp = qp
 	id.life.Adopt("qp")
 	return id.qp, nil
 }
@@ -147,10 +147,10 @@ func (id *ID) destroyQP(pd *ibv.PD, qp uintptr) error {
 	ch := id.Channel()
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	if err := hook.DestroyQP(pd, qp); err != nil {
+	if err := verbs.DestroyQP(pd, qp); err != nil {
 		return err
 	}
-	forgetQP(id.handle)
+	librdmacm.ForgetQP(id.handle)
 	if id.qp != nil {
 		id.qp = nil
 		id.life.Forget("qp")
@@ -171,12 +171,12 @@ func (id *ID) QPAttr(state ibv.QPState) (*ibv.QPAttr, ibv.QPAttrMask, error) {
 	)
 	err := id.bound(op, func() error {
 		c := &abi.QPAttr{QPState: uint32(state)}
-		m, err := id.lib.initQPAttr(id.handle, c)
+		m, err := id.lib.InitQPAttr(id.handle, c)
 		if err != nil {
 			return err
 		}
 		// Kernels before 3.19 set bits for RoCE that user space does not know.
-		attr, mask = hook.QPAttr(c).(*ibv.QPAttr), ibv.QPAttrMask(m)&^0x1e00000
+		attr, mask = verbs.QPAttr(c), ibv.QPAttrMask(m)&^0x1e00000
 		return nil
 	})
 	return attr, mask, err
@@ -226,9 +226,9 @@ func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
 	} else if attr, mask, err = id.QPAttr(state); err != nil {
 		return err
 	}
-	maxDest, maxInit := hook.ReadLimits(qp.PD().Device())
+	maxDest, maxInit := verbs.ReadLimits(qp.PD().Device())
 	clip := func(v uint8, device int, own uint8) uint8 {
-		return hook.OrZero(own, uint8(min(int(v), device)))
+		return verbs.OrZero(own, uint8(min(int(v), device)))
 	}
 	if p == nil {
 		p = &ConnParam{}

@@ -7,10 +7,11 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 func (id *ID) option(op string, level, name int, value []byte) error {
-	return id.do(op, func() error { return id.lib.setOption(id.handle, level, name, value) })
+	return id.do(op, func() error { return id.lib.SetOption(id.handle, level, name, value) })
 }
 
 func flag(on bool) []byte {
@@ -125,7 +126,7 @@ func (id *ID) SetPaths(paths []Path) error {
 		r.Packetlifetime = p.PacketLifeTime | exactly
 		r.Preference = p.Preference
 	}
-	return id.setPaths(pathBytes(data))
+	return id.setPaths(librdmacm.PathBytes(data))
 }
 
 // check finds what the fields of a path record cannot hold.
@@ -146,7 +147,7 @@ func (p *Path) check() error {
 // setPaths takes an array of struct ibv_path_data.
 func (id *ID) setPaths(data []byte) error {
 	return id.bound("set paths", func() error {
-		return id.lib.setOption(id.handle, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, data)
+		return id.lib.SetOption(id.handle, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, data)
 	})
 }
 
@@ -159,7 +160,7 @@ func (id *ID) Paths() []Path {
 	}
 	defer id.leave()
 	var list []Path
-	for _, r := range idPaths(id.handle) {
+	for _, r := range librdmacm.Paths(id.handle) {
 		list = append(list, Path{
 			SGID: ibv.GID(r.SGID), DGID: ibv.GID(r.DGID), SLID: r.SLID.Get(), DLID: r.DLID.Get(),
 			FlowLabel: r.FlowLabel.Get(), HopLimit: r.HopLimit, TrafficClass: r.TrafficClass, Reversible: r.Reversible != 0,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -33,7 +34,7 @@ type Poller struct {
 	stale bool // socks has changed since fds was made
 
 	// Of the goroutine that waits.
-	fds   []pollfd // the pipe, then one for each of list
+	fds   []librdmacm.PollFD // the pipe, then one for each of list
 	list  []*Socket
 	held  []*Socket
 	ready []Ready
@@ -188,12 +189,12 @@ func (p *Poller) wait() ([]Ready, error) {
 		return p.ready, nil
 	}
 	for i := range p.fds {
-		p.fds[i].revents = 0
+		p.fds[i].Revents = 0
 	}
 	// Without a limit of time: librdmacm before v63 may hang for good in the rpoll
 	// after one that timed out. The pipe ends it.
 	limit := time.AfterFunc(longest, p.wake)
-	_, err := p.lib.poll(p.fds, -1)
+	_, err := p.lib.Poll(p.fds, -1)
 	limit.Stop()
 	if err != nil {
 		if e, ok := err.(*Error); ok && e.Errno == syscall.EINTR {
@@ -201,11 +202,11 @@ func (p *Poller) wait() ([]Ready, error) {
 		}
 		return nil, err
 	}
-	if p.fds[0].revents != 0 {
+	if p.fds[0].Revents != 0 {
 		p.drain()
 	}
 	for i, s := range p.list {
-		if ev := p.fds[1+i].revents; ev != 0 {
+		if ev := Events(p.fds[1+i].Revents); ev != 0 {
 			p.ready = append(p.ready, Ready{s, ev})
 		}
 	}
@@ -220,10 +221,10 @@ func (p *Poller) refresh() {
 		return
 	}
 	p.stale = false
-	p.fds = append(p.fds[:0], pollfd{fd: int32(p.rfd), events: In})
+	p.fds = append(p.fds[:0], librdmacm.PollFD{FD: int32(p.rfd), Events: int16(In)})
 	p.list = p.list[:0]
 	for s, ev := range p.socks {
-		p.fds = append(p.fds, pollfd{fd: int32(s.fd), events: ev})
+		p.fds = append(p.fds, librdmacm.PollFD{FD: int32(s.fd), Events: int16(ev)})
 		p.list = append(p.list, s)
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/life"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
 // Socket is an rsocket. It belongs to the caller, does not block unless SetNonblock
@@ -43,7 +45,7 @@ func New(d Domain, t Type) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	fd, err := l.socket(d, t)
+	fd, err := l.Socket(int(d), int(t))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +84,7 @@ func (s *Socket) FD() int { return s.fd }
 // Bind gives the socket a local address; port 0 is any that is free.
 //
 // C: rbind.
-func (s *Socket) Bind(addr netip.AddrPort) error { return s.withAddr("rbind", addr) }
+func (s *Socket) Bind(addr netip.AddrPort) error { return s.withAddr((*librdmacm.Sockets).Bind, addr) }
 
 // Connect begins a connection. The error is EINPROGRESS as a rule: wait for Out,
 // then ask ConnectError. A *ServiceError says that the library cannot have more
@@ -95,7 +97,7 @@ func (s *Socket) Connect(addr netip.AddrPort) error {
 			return err
 		}
 	}
-	return s.withAddr("rconnect", addr)
+	return s.withAddr((*librdmacm.Sockets).Connect, addr)
 }
 
 // enter counts the socket with a service, once, until Close.
@@ -105,20 +107,20 @@ func (s *Socket) enter(v *service) error {
 	if s.serving != nil || s.life.Closed() {
 		return nil
 	}
-	if err := v.enter(s.lib.lib.Version()); err != nil {
+	if err := v.enter(s.lib.Version()); err != nil {
 		return err
 	}
 	s.serving = v
 	return nil
 }
 
-func (s *Socket) withAddr(name string, addr netip.AddrPort) error {
+func (s *Socket) withAddr(call func(c *librdmacm.Sockets, fd int, a *sockaddr.Addr) error, addr netip.AddrPort) error {
 	a, err := newSockaddr(addr)
 	if err != nil {
 		return err
 	}
 	return s.with(func(fd int) error {
-		err := s.lib.withAddr(name, fd, a)
+		err := call(s.lib.Sockets, fd, a)
 		var e *Error
 		if errors.As(err, &e) {
 			e.Object = addr.String()
@@ -139,7 +141,7 @@ func (s *Socket) Listen(backlog int) error {
 			return err
 		}
 	}
-	return s.with(func(fd int) error { return s.lib.listen(fd, backlog) })
+	return s.with(func(fd int) error { return s.lib.Listen(fd, backlog) })
 }
 
 // Accept takes a connection that waits; EAGAIN if none does. The connection does
@@ -151,16 +153,16 @@ func (s *Socket) Accept() (*Socket, netip.AddrPort, error) {
 		return nil, netip.AddrPort{}, err
 	}
 	defer s.life.Leave()
-	if err := s.lib.connecting.enter(s.lib.lib.Version()); err != nil {
+	if err := s.lib.connecting.enter(s.lib.Version()); err != nil {
 		return nil, netip.AddrPort{}, err
 	}
-	fd, a, err := s.lib.addrOf("raccept", s.fd)
+	fd, a, err := s.lib.Accept(s.fd)
 	if err != nil {
 		s.lib.connecting.leave()
 		return nil, netip.AddrPort{}, err
 	}
 	n, err := newSocket(&Socket{lib: s.lib, fd: fd, domain: s.domain, typ: s.typ, serving: &s.lib.connecting})
-	return n, a.addrPort(), err
+	return n, a.AddrPort(), err
 }
 
 // ConnectError is what became of a connection: nil when it is there, EINPROGRESS
@@ -196,7 +198,7 @@ func (s *Socket) ConnectError() error {
 //
 // C: rshutdown.
 func (s *Socket) Shutdown(how How) error {
-	return s.with(func(fd int) error { return s.lib.shutdown(fd, how) })
+	return s.with(func(fd int) error { return s.lib.Shutdown(fd, int(how)) })
 }
 
 // Close ends the connection, after what was sent has arrived or the peer is found
@@ -226,13 +228,13 @@ func (s *Socket) destroy() error {
 		// rclose waits for ever for a datagram socket that was never bound. Binding one
 		// again fails, and changes nothing.
 		if a, err := newSockaddr(netip.AddrPortFrom(s.unspecified(), 0)); err == nil {
-			_ = s.lib.withAddr("rbind", s.fd, a)
+			_ = s.lib.Bind(s.fd, a)
 		}
 	}
 	if s.serving == &s.lib.listening && !s.blocks.Load() {
 		s.turnAway()
 	}
-	err := s.lib.close(s.fd)
+	err := s.lib.Close(s.fd)
 	s.mu.Lock()
 	maps := s.maps
 	s.maps = nil
@@ -249,18 +251,20 @@ func (s *Socket) destroy() error {
 // LocalAddr is this end's address.
 //
 // C: rgetsockname.
-func (s *Socket) LocalAddr() (netip.AddrPort, error) { return s.name("rgetsockname") }
+func (s *Socket) LocalAddr() (netip.AddrPort, error) { return s.name((*librdmacm.Sockets).GetSockName) }
 
 // RemoteAddr is the peer's address.
 //
 // C: rgetpeername.
-func (s *Socket) RemoteAddr() (netip.AddrPort, error) { return s.name("rgetpeername") }
+func (s *Socket) RemoteAddr() (netip.AddrPort, error) {
+	return s.name((*librdmacm.Sockets).GetPeerName)
+}
 
-func (s *Socket) name(fn string) (ap netip.AddrPort, err error) {
+func (s *Socket) name(call func(c *librdmacm.Sockets, fd int) (*sockaddr.Addr, error)) (ap netip.AddrPort, err error) {
 	err = s.with(func(fd int) error {
-		_, a, err := s.lib.addrOf(fn, fd)
+		a, err := call(s.lib.Sockets, fd)
 		if err == nil {
-			ap = a.addrPort()
+			ap = a.AddrPort()
 		}
 		return err
 	})
@@ -271,7 +275,7 @@ func (s *Socket) name(fn string) (ap netip.AddrPort, err error) {
 //
 // C: rsetsockopt.
 func (s *Socket) SetOption(l Level, o Option, value []byte) error {
-	return s.with(func(fd int) error { return s.lib.setOption(fd, l, o, value) })
+	return s.with(func(fd int) error { return s.lib.SetSockOpt(fd, int(l), int(o), value) })
 }
 
 // Option reads an option into value and returns how many bytes it has.
@@ -279,7 +283,7 @@ func (s *Socket) SetOption(l Level, o Option, value []byte) error {
 // C: rgetsockopt.
 func (s *Socket) Option(l Level, o Option, value []byte) (n int, err error) {
 	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.option(fd, l, o, value)
+		n, err = s.lib.GetSockOpt(fd, int(l), int(o), value)
 		return err
 	})
 	return n, err
@@ -315,7 +319,7 @@ func (s *Socket) Fcntl(cmd, arg int) (n int, err error) {
 		return 0, err
 	}
 	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.fcntl(fd, cmd, arg)
+		n, err = s.lib.Fcntl(fd, cmd, arg)
 		return err
 	})
 	return n, err
@@ -371,9 +375,9 @@ func (s *Socket) unspecified() netip.Addr {
 // Preconditions: Close calls it.
 func (s *Socket) turnAway() {
 	for s.lib.connecting.enter("") == nil {
-		fd, _, err := s.lib.addrOf("raccept", s.fd)
+		fd, _, err := s.lib.Accept(s.fd)
 		if err == nil {
-			err = s.lib.close(fd)
+			err = s.lib.Close(fd)
 		}
 		s.lib.connecting.leave()
 		if err != nil {

@@ -1,9 +1,8 @@
 package ops
 
 import (
-	"unsafe"
-
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
 // Table holds the provider functions behind the inline verbs of
@@ -19,7 +18,7 @@ type Table struct {
 
 // Lookup reads the table of the ibv_context at ctx.
 func Lookup(ctx uintptr) Table {
-	c := at[abi.Context](ctx)
+	c := cmem.At[abi.Context](ctx)
 	return Table{
 		PollCQ:      c.Ops[abi.OpPollCQ],
 		ReqNotifyCQ: c.Ops[abi.OpReqNotifyCQ],
@@ -28,10 +27,3 @@ func Lookup(ctx uintptr) Table {
 		PostRecv:    c.Ops[abi.OpPostRecv],
 	}
 }
-
-// at views C memory at p as a T. The memory is never Go's, so the detour that
-// hides the conversion from vet is sound.
-func at[T any](p uintptr) *T { return (*T)(*(*unsafe.Pointer)(unsafe.Pointer(&p))) }
-
-// array views n consecutive T at p.
-func array[T any](p uintptr, n int) []T { return unsafe.Slice(at[T](p), n) }

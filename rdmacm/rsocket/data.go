@@ -4,13 +4,15 @@ import (
 	"net/netip"
 	"sync"
 	"syscall"
-	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
 // direction is one of the two in which bytes go.
 type direction struct {
 	mu   sync.Mutex
-	hold unsafe.Pointer // the buffer of the call that is in C
+	hold librdmacm.Hold // the buffer of the call that is in C
 }
 
 // Recv receives what is there, at most len(b) bytes: EAGAIN if nothing is, io.EOF
@@ -23,7 +25,7 @@ func (s *Socket) Recv(b []byte) (int, error) {
 		return 0, err
 	}
 	s.reading.mu.Lock()
-	n, errno := rw(s.lib.rread, s.fd, b, &s.reading.hold)
+	n, errno := s.lib.Read(s.fd, b, &s.reading.hold)
 	s.reading.mu.Unlock()
 	s.life.Leave()
 	switch {
@@ -45,7 +47,7 @@ func (s *Socket) Send(b []byte) (int, error) {
 		return 0, err
 	}
 	s.writing.mu.Lock()
-	n, errno := rw(s.lib.rwrite, s.fd, b, &s.writing.hold)
+	n, errno := s.lib.Write(s.fd, b, &s.writing.hold)
 	s.writing.mu.Unlock()
 	s.life.Leave()
 	switch {
@@ -62,7 +64,7 @@ func (s *Socket) Send(b []byte) (int, error) {
 // C: rrecv.
 func (s *Socket) RecvFlags(b []byte, f Flags) (n int, err error) {
 	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.sendRecv("rrecv", fd, b, f)
+		n, err = s.lib.Recv(fd, b, int(f))
 		return err
 	})
 	return eof(n, len(b), err)
@@ -73,7 +75,7 @@ func (s *Socket) RecvFlags(b []byte, f Flags) (n int, err error) {
 // C: rsend.
 func (s *Socket) SendFlags(b []byte, f Flags) (n int, err error) {
 	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.sendRecv("rsend", fd, b, f)
+		n, err = s.lib.Send(fd, b, int(f))
 		return err
 	})
 	return n, err
@@ -85,9 +87,9 @@ func (s *Socket) SendFlags(b []byte, f Flags) (n int, err error) {
 // C: rrecvfrom.
 func (s *Socket) RecvFrom(b []byte, f Flags) (n int, from netip.AddrPort, err error) {
 	err = s.with(func(fd int) error {
-		var a *sockaddr
-		if n, a, err = s.lib.recvFrom(fd, b, f); err == nil {
-			from = a.addrPort()
+		var a *sockaddr.Addr
+		if n, a, err = s.lib.RecvFrom(fd, b, int(f)); err == nil {
+			from = a.AddrPort()
 		}
 		return err
 	})
@@ -103,7 +105,7 @@ func (s *Socket) SendTo(b []byte, f Flags, to netip.AddrPort) (n int, err error)
 		return 0, err
 	}
 	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.sendTo(fd, b, f, a)
+		n, err = s.lib.SendTo(fd, b, int(f), a)
 		return err
 	})
 	return n, err
@@ -115,7 +117,7 @@ func (s *Socket) SendTo(b []byte, f Flags, to netip.AddrPort) (n int, err error)
 // C: rrecvmsg.
 func (s *Socket) RecvMsg(bufs [][]byte, f Flags) (n int, err error) {
 	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.msg("rrecvmsg", fd, bufs, f)
+		n, err = s.lib.RecvMsg(fd, bufs, int(f))
 		return err
 	})
 	return eof(n, total(bufs), err)
@@ -126,7 +128,7 @@ func (s *Socket) RecvMsg(bufs [][]byte, f Flags) (n int, err error) {
 // C: rsendmsg.
 func (s *Socket) SendMsg(bufs [][]byte, f Flags) (n int, err error) {
 	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.msg("rsendmsg", fd, bufs, f)
+		n, err = s.lib.SendMsg(fd, bufs, int(f))
 		return err
 	})
 	return n, err
@@ -137,7 +139,7 @@ func (s *Socket) SendMsg(bufs [][]byte, f Flags) (n int, err error) {
 // C: rreadv.
 func (s *Socket) ReadV(bufs [][]byte) (n int, err error) {
 	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.vector("rreadv", fd, bufs)
+		n, err = s.lib.ReadV(fd, bufs)
 		return err
 	})
 	return eof(n, total(bufs), err)
@@ -148,7 +150,7 @@ func (s *Socket) ReadV(bufs [][]byte) (n int, err error) {
 // C: rwritev.
 func (s *Socket) WriteV(bufs [][]byte) (n int, err error) {
 	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.vector("rwritev", fd, bufs)
+		n, err = s.lib.WriteV(fd, bufs)
 		return err
 	})
 	return n, err

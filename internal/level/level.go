@@ -1,11 +1,24 @@
-package loader
+// Package level tells the release of rdma-core by the size of struct verbs_context.
+package level
 
 import (
 	"fmt"
 	"runtime"
-
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"sync/atomic"
 )
+
+// size is that of the device that was opened last, 0 before the first.
+var size atomic.Int64
+
+// Note keeps the size in bytes of struct verbs_context of a device that was opened. It grows with the library, so it
+// tells how old the library is, whatever its file is called.
+func Note(bytes int) { size.Store(int64(bytes)) }
+
+// Noted returns the size that was noted last, 0 for none, and the releases that have it.
+func Noted() (bytes int, releases string) {
+	bytes = int(size.Load())
+	return bytes, Of(bytes, runtime.GOARCH)
+}
 
 // levels are the sizes of struct verbs_context with a pthread_mutex_t of 40 bytes,
 // and the rdma-core releases that have them.
@@ -27,9 +40,9 @@ var levels = []struct {
 	{696, "v64 to v65"},
 }
 
-// level returns the releases of rdma-core whose verbs_context has the size on the
+// Of returns the releases of rdma-core whose verbs_context has the size on the
 // architecture.
-func level(size int, goarch string) string {
+func Of(size int, goarch string) string {
 	if size == 0 {
 		return ""
 	}
@@ -48,9 +61,4 @@ func level(size int, goarch string) string {
 		}
 	}
 	return fmt.Sprintf("unknown (no release has %d bytes)", size)
-}
-
-func currentLevel() (size int, span string) {
-	size = int(hook.ContextSize.Load())
-	return size, level(size, runtime.GOARCH)
 }

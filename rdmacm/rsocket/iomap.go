@@ -28,7 +28,7 @@ func (s *Socket) Map(b []byte, p Prot, offset int64) (*IOMap, error) {
 	m := &IOMap{s: s, b: b}
 	err := s.with(func(fd int) (err error) {
 		m.pin = dma.Pin(b)
-		if m.offset, err = s.lib.iomap(fd, b, p, offset); err != nil {
+		if m.offset, err = s.lib.IOMap(fd, b, int(p), offset); err != nil {
 			m.pin.Unpin()
 			return err
 		}
@@ -61,7 +61,7 @@ func (m *IOMap) Unmap() error {
 		if !ok {
 			return ErrClosed
 		}
-		err := m.s.lib.iounmap(fd, m.b)
+		err := m.s.lib.IOUnmap(fd, m.b)
 		m.pin.Unpin()
 		return err
 	})
@@ -73,7 +73,7 @@ func (m *IOMap) Unmap() error {
 // C: riowrite.
 func (s *Socket) WriteAt(b []byte, offset int64, f Flags) (n int, err error) {
 	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.iowrite(fd, b, offset, f)
+		n, err = s.lib.IOWrite(fd, b, offset, int(f))
 		return err
 	})
 	return n, err

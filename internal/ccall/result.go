@@ -2,7 +2,8 @@ package ccall
 
 import (
 	"syscall"
-	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
 // Ptr calls a function that returns a pointer, or NULL and sets errno. NULL
@@ -145,25 +146,6 @@ func Uint64(fn uintptr, args ...uintptr) uint64 {
 //
 //go:uintptrescapes
 func String(fn uintptr, args ...uintptr) string {
-	r, _, err := call(fn, args...)
-	if err != nil || r == 0 {
-		return ""
-	}
-	return GoString(r)
-}
-
-// maxString bounds what is read of a C string that has lost its end.
-const maxString = 4096
-
-// GoString copies the C string at p.
-func GoString(p uintptr) string {
-	if p == 0 {
-		return ""
-	}
-	base := *(*unsafe.Pointer)(unsafe.Pointer(&p)) // C memory
-	n := 0
-	for n < maxString && *(*byte)(unsafe.Add(base, n)) != 0 {
-		n++
-	}
-	return string(unsafe.Slice((*byte)(base), n))
+	r, _, _ := call(fn, args...)
+	return cmem.String(r)
 }

@@ -1,6 +1,6 @@
 package abi
 
-import "unsafe"
+import "github.com/pureverbs/pureverbs/internal/cmem"
 
 // Distances of the ops of struct verbs_context below its struct ibv_context.
 // The struct grows at its start, so they are the same in all releases. Newer ops
@@ -65,7 +65,7 @@ const extended = ^uint64(0)
 // verbs_context around it, from which the mutex could be told.
 func TailShift(ctx uintptr) (shift uintptr, ok bool) {
 	for _, shift := range [...]uintptr{0, bigMutex} {
-		if *at[uint64](ctx + offABICompat + shift) == extended {
+		if *cmem.At[uint64](ctx + offABICompat + shift) == extended {
 			return shift, true
 		}
 	}
@@ -80,13 +80,13 @@ func ContextSize(ctx uintptr) uintptr {
 	if _, ok := TailShift(ctx); !ok {
 		return 0
 	}
-	return *at[uintptr](ctx - distSize)
+	return *cmem.At[uintptr](ctx - distSize)
 }
 
 // Legacy tells whether the context at ctx comes from the libibverbs of MLNX_OFED
 // 4.x: no memory windows, no flows, no send with invalidate, no direct path.
 func Legacy(ctx uintptr) bool {
-	return ContextSize(ctx) != 0 && *at[uint64](ctx - distCompMask)&legacyExperimental != 0
+	return ContextSize(ctx) != 0 && *cmem.At[uint64](ctx - distCompMask)&legacyExperimental != 0
 }
 
 // ContextOp is the C function in the slot of verbs_context that lies dist (one of
@@ -94,13 +94,13 @@ func Legacy(ctx uintptr) bool {
 // old to have the slot, or left it empty.
 func ContextOp(ctx, dist uintptr) uintptr {
 	shift, ok := TailShift(ctx)
-	if !ok || *at[uintptr](ctx - distSize) < dist+offABICompat+8+shift {
+	if !ok || *cmem.At[uintptr](ctx - distSize) < dist+offABICompat+8+shift {
 		return 0
 	}
 	if (dist == DistCreateFlow || dist == DistDestroyFlow) && Legacy(ctx) {
 		return 0 // reserved slots there
 	}
-	return *at[uintptr](ctx - dist)
+	return *cmem.At[uintptr](ctx - dist)
 }
 
 // Offsets of fields behind the mutex, with a mutex of 40 bytes: add TailShift.
@@ -112,7 +112,3 @@ const (
 	OffWQEventsCompleted      = 144
 	OffWQCompMask             = 148
 )
-
-// at views C memory at p as a T. The memory is never Go's, so the detour that
-// hides the conversion from vet is sound.
-func at[T any](p uintptr) *T { return (*T)(*(*unsafe.Pointer)(unsafe.Pointer(&p))) }
