@@ -46,6 +46,9 @@ func NewSRQ(c *SRQConfig, mu *spin.Lock) *SRQ {
 
 func (s *SRQ) wqe(i uint32) unsafe.Pointer { return unsafe.Add(s.buf, uintptr(i)*s.stride) }
 
+// list is where the scatter list of WQE i lies.
+func (s *SRQ) list(i uint32) unsafe.Pointer { return unsafe.Add(s.wqe(i), segSize) }
+
 // next is the link of WQE i: 2 bytes at offset 2. C: struct mlx5_wqe_srq_next_seg.
 func (s *SRQ) next(i uint32) uint32 {
 	return uint32(bits.ReverseBytes16(*(*uint16)(unsafe.Add(s.wqe(i), 2))))
@@ -61,7 +64,7 @@ func (s *SRQ) Post(wrs []RecvWR) int {
 		if !takes(wr.SGEs, s.maxSGE) || to >= uint32(len(s.ids)) || s.used[to] { // a link that was overwritten: nothing may follow it
 			break
 		}
-		putList(unsafe.Add(s.wqe(i), segSize), wr.SGEs, s.segs, false)
+		putList(s.list(i), wr.SGEs, s.segs, false)
 		s.ids[i], s.used[i] = wr.ID, true
 		s.head = to
 		s.counter++
@@ -74,21 +77,24 @@ func (s *SRQ) Post(wrs []RecvWR) int {
 
 func (s *SRQ) ring() { mmio.Record(s.dbrec, bits.ReverseBytes32(uint32(s.counter))) }
 
-// take gives WQE i back and returns its id, or false when i was not posted. What the CQE carries of the message, n bytes, goes to the WQE's memory before
-// another poster can have the WQE.
-func (s *SRQ) take(i, n uint32, carried []byte) (id uint64, status uint32, ok bool) {
+// take completes the receive of WQE i, gives the WQE back and returns its id, or false when i is not posted.
+func (s *SRQ) take(i uint32) (id uint64, ok bool) {
 	s.mu.Lock()
-	if i >= uint32(len(s.ids)) || !s.used[i] {
-		s.mu.Unlock()
-		return 0, 0, false
+	if ok = s.complete(i); ok {
+		id = s.ids[i]
 	}
-	id = s.ids[i]
-	if carried != nil {
-		status = scatter(unsafe.Add(s.wqe(i), segSize), s.segs, n, carried)
+	s.mu.Unlock()
+	return id, ok
+}
+
+// complete gives WQE i back, or returns false when i is not posted. What the WQE says stays until the lock is given up.
+// Preconditions: the lock is held.
+func (s *SRQ) complete(i uint32) bool {
+	if i >= uint32(len(s.used)) || !s.used[i] {
+		return false
 	}
 	s.free(i)
-	s.mu.Unlock()
-	return id, status, true
+	return true
 }
 
 func (s *SRQ) free(i uint32) {
@@ -110,7 +116,7 @@ func (s *SRQ) repost(i uint32) bool {
 	if to >= uint32(len(s.ids)) || s.used[to] {
 		return false
 	}
-	copy(unsafe.Slice((*byte)(unsafe.Add(s.wqe(h), segSize)), s.segs*segSize), unsafe.Slice((*byte)(unsafe.Add(s.wqe(i), segSize)), s.segs*segSize))
+	copy(unsafe.Slice((*byte)(s.list(h)), s.segs*segSize), unsafe.Slice((*byte)(s.list(i)), s.segs*segSize))
 	s.ids[h], s.used[h] = s.ids[i], true
 	s.head = to
 	s.counter++

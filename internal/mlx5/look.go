@@ -1,0 +1,42 @@
+package mlx5
+
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+// A poll of an empty CQ takes no lock: Empty looks at the entry first. What it reads may be written meanwhile, and be freed:
+//
+//   - Another poller moves ci, and the device may then write the entry again. Empty believes what it saw only if ci is the same afterwards.
+//   - Completions may be elsewhere than in the ring, or the ring may be gone. The poller sets ring to nil before ci moves on, or before the
+//     ring goes; Empty looks at it before and after.
+//   - Close frees the ring when Quiesce has returned: no Empty that saw it is running any more. For this Empty is assembly, within
+//     which Go never stops a goroutine.
+
+// Empty reports whether no completion is there. It needs no lock; false means that Poll has to see.
+func (cq *CQ) Empty() bool { return empty(cq) }
+
+// Hide makes Empty return false, since Poll is not the only one to ask for completions of this CQ, until Show.
+func (cq *CQ) Hide() {
+	cq.hidden = true
+	cq.look()
+}
+
+// Show ends what Hide began.
+func (cq *CQ) Show() {
+	cq.hidden = false
+	cq.look()
+}
+
+// look lets Empty look at the ring, or not.
+func (cq *CQ) look() {
+	p := cq.buf
+	if cq.hidden || cq.pending != nil {
+		p = nil
+	}
+	atomic.StorePointer(&cq.ring, p)
+}
+
+// Quiesce waits until no Empty is running that began before, whatever CQ it is of. It stops the world: a goroutine that runs is stopped only
+// where it can be, which is not within assembly.
+func Quiesce() { runtime.Stack(nil, true) }
