@@ -214,8 +214,8 @@ func (cq *CQ) Cap() int {
 //
 // C: ibv_poll_cq(3).
 func (cq *CQ) Poll(wcs []WC) (int, error) {
-	if r := cq.ring; r != nil && r.Empty() {
-		return 0, nil // mostly, and without the lock
+	if r := cq.ring; r != nil && r.Idle() && r.Empty() {
+		return 0, nil
 	}
 	cq.mu.Lock()
 	if d := cq.fast; d != nil {

@@ -188,12 +188,43 @@ func TestPollKinds(t *testing.T) {
 	}
 }
 
-// TestFiguresKinds prints what a completion of each kind costs without a lock.
+// postRecvs posts as many receives as fit, len(wrs) at a time, and returns ns for each. Then they are completed.
+func (f *filled) postRecvs(t testing.TB, wrs []RecvWR) float64 {
+	q := &f.qps[0].RQ
+	post := q.Post
+	if f.srq != nil {
+		post = f.srq.Post
+	}
+	n := (filledEntries - 16) / len(wrs)
+	start := time.Now()
+	for range n {
+		if post(wrs) != len(wrs) {
+			t.Fatal("full")
+		}
+	}
+	took := time.Since(start)
+	if f.srq == nil {
+		q.ci += uint32(n * len(wrs))
+		q.seen = q.ci
+		q.done.Store(q.ci)
+	} else {
+		for i := range uint32(filledEntries) {
+			f.srq.take(i)
+		}
+	}
+	return float64(took.Nanoseconds()) / float64(n*len(wrs))
+}
+
+// TestFiguresKinds prints what a completion of each kind costs without a lock, and what posting a receive does.
 func TestFiguresKinds(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
 		t.Skip("measures; set PUREVERBS_FIGURES=1")
 	}
 	const rounds = 60
+	figure := func(name string, ns []float64) {
+		slices.Sort(ns)
+		fmt.Printf("figure mlx5_%s_unlocked_ns %.2f ns\n", name, ns[rounds/4]) // others run beside: the lower quartile
+	}
 	for _, batch := range []int{1, 16} {
 		wcs := make([]WC, batch)
 		ns := make([][]float64, len(pollKinds))
@@ -207,8 +238,29 @@ func TestFiguresKinds(t *testing.T) {
 			}
 		}
 		for kind, k := range pollKinds {
-			slices.Sort(ns[kind])
-			fmt.Printf("figure mlx5_poll%d_%s_unlocked_ns %.2f ns\n", batch, k.name, ns[kind][rounds/4])
+			figure(fmt.Sprintf("poll%d_%s", batch, k.name), ns[kind])
+		}
+		for kind, k := range pollKinds {
+			if k.name != "recv" && k.name != "srq" {
+				continue
+			}
+			f, ns := newFilled(kind), []float64(nil)
+			for range rounds {
+				ns = append(ns, f.postRecvs(t, slices.Repeat(f.wrs[:], batch)))
+			}
+			figure(fmt.Sprintf("post%d_%s", batch, k.name), ns)
 		}
 	}
+	f, ns := newFilled(0), []float64(nil)
+	for range rounds {
+		const polls = 1000
+		start := time.Now()
+		for range polls {
+			if !f.cq.Empty() {
+				t.Fatal("not empty")
+			}
+		}
+		ns = append(ns, float64(time.Since(start).Nanoseconds())/polls)
+	}
+	figure("pollempty", ns)
 }

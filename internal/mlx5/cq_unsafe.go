@@ -28,6 +28,7 @@ type CQ struct {
 	stride  uintptr        // of entries: 64 or 128
 	hidden  bool           // Hide was called last, not Show
 	ci      atomic.Uint32  // consumer index: entries taken, free running; the poller writes it
+	short   atomic.Uint32  // completions that the last Poll could have had more; the poller writes it
 	armSN   atomic.Uint32  // events taken; the reader of the channel counts them
 	last    *QP            // of the last completion; nobody for none
 	qps     *Table

@@ -16,6 +16,9 @@ import (
 // Empty reports whether no completion is there. It needs no lock; false means that Poll has to see.
 func (cq *CQ) Empty() bool { return empty(cq) }
 
+// Idle reports whether Empty is worth a look: the last Poll got fewer completions than it asked for. It needs no lock.
+func (cq *CQ) Idle() bool { return cq.short.Load() != 0 }
+
 // Hide makes Empty return false, since Poll is not the only one to ask for completions of this CQ, until Show.
 func (cq *CQ) Hide() {
 	cq.hidden = true

@@ -22,12 +22,12 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 	for most := cq.ready(ci, len(out)); n < most; n, ci = n+1, ci+1 {
 		p := cq.entry(ci)
 		tail := cq.tail(p)
-		if uint8(tail)&1 != cq.owner(ci) {
+		if !cq.ours(tail, ci) {
 			break
 		}
-		op, i := uint8(tail)>>4, uint32(tail>>16)&0xffff
 		wc := (*[8]uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(out)), uintptr(n)*unsafe.Sizeof(WC{})))
-		if uint32(tail>>32)&numberMask != qp.Num {
+		op, i := uint8(tail)>>4, uint32(tail>>16)&0xffff // of the WQE
+		if (uint32(tail>>32)^qp.Num)&numberMask != 0 {
 			qp.publish(cq)
 			next := cq.qps.Find(uint32(tail >> 32))
 			if next == nil {
@@ -59,8 +59,7 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 				}
 			}
 			continue
-		}
-		if op-1 < cqeRespSendInv && (tail&scatter64 == 0 || cq.carries(uint8(tail))) {
+		} else if op-1 < cqeRespSendInv && (tail&scatter64 == 0 || cq.carries(uint8(tail))) {
 			if s := qp.SRQ; s == nil {
 				if !qp.RQ.complete(i) {
 					goto unusual
@@ -125,15 +124,18 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 		publish32(&cq.ci, ci)
 		mmio.Consumed(cq.dbrec, bits.ReverseBytes32(ci&numberMask))
 	}
+	if short := uint32(len(out) - n); short != cq.short.Load() {
+		publish32(&cq.short, short)
+	}
 	if cq.pending != nil {
 		return cq.stopped(n)
 	}
 	return n, nil
 }
 
-// ours reports whether entry ci, which ends with opOwn, is written and not the one of the lap before.
-func (cq *CQ) ours(opOwn uint8, ci uint32) bool {
-	return opOwn>>4 != cqeInvalid && opOwn&1 == cq.owner(ci)
+// ours reports whether the owner bit of entry ci, which ends with tail, is that of this lap: the entry is written, or none ever was.
+func (cq *CQ) ours(tail uint64, ci uint32) bool {
+	return (uint32(tail)^ci>>(cq.log&31))&1 == 0
 }
 
 // What unusual did with an entry.

@@ -15,8 +15,11 @@ import (
 //go:norace
 func (cq *CQ) ready(ci uint32, most int) int {
 	n := 0
-	for n < most && cq.ours(*(*uint8)(unsafe.Add(cq.entry(ci+uint32(n)), offOpOwn)), ci+uint32(n)) {
-		n++
+	for ; n < most; n++ {
+		opOwn := *(*uint8)(unsafe.Add(cq.entry(ci+uint32(n)), offOpOwn))
+		if opOwn>>4 == cqeInvalid || !cq.ours(uint64(opOwn), ci+uint32(n)) {
+			break
+		}
 	}
 	mmio.Loaded()
 	return n
