@@ -1,6 +1,7 @@
 package mlx5
 
 import (
+	"math/bits"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -137,4 +138,39 @@ func TestEmptyIsTrue(t *testing.T) {
 	}
 	stop.Store(true)
 	wg.Wait()
+}
+
+// A device writes entries while a poller looks at them, on the first lap, where an entry that was never written has the owner bit of this lap.
+func TestPollWhileWritten(t *testing.T) {
+	for range 200 {
+		r := newRing()
+		q, cq, _ := r.open(5)
+		for i := range uint64(testBlocks) {
+			q.SQ.commit(i, 0, 1)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i := range uint64(testEntries) {
+				tail := (*uint64)(unsafe.Add(cq.entry(uint32(i)), offTail))
+				atomic.StoreUint64(tail, bits.ReverseBytes64(opWrite<<56|5<<32|i<<16))
+			}
+		})
+		var wcs [16]WC
+		for id := uint64(0); id < testEntries; {
+			n, err := cq.Poll(wcs[:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, wc := range wcs[:n] {
+				if wc.ID != id {
+					t.Fatalf("completion of %d, want %d", wc.ID, id)
+				}
+				id++
+			}
+			if n == 0 {
+				runtime.Gosched()
+			}
+		}
+		wg.Wait()
+	}
 }

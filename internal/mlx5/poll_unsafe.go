@@ -100,7 +100,7 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 			continue
 		}
 	unusual:
-		switch cq.unusual(&out[n], qp, ci) {
+		switch cq.unusual(&out[n], qp, ci, tail) {
 		case completed:
 			continue
 		case stays:
@@ -150,12 +150,10 @@ const (
 	suspended         // and its QP, too
 )
 
-// unusual takes entry ci, of qp or of a QP that Find did not find, where it is not for Poll's loop.
+// unusual takes entry ci, of qp or of a QP that Find did not find, where it is not for Poll's loop. tail is what Poll saw: the device may write the entry now.
 //
 //go:norace
-func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32) outcome {
-	p := cq.entry(ci)
-	tail := get64(p, offTail)
+func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 	num, counter, op := uint32(tail>>32)&numberMask, uint32(tail>>16)&0xffff, uint8(tail)>>4
 	if op == cqeInvalid {
 		return none
@@ -190,7 +188,7 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32) outcome {
 	case op == cqeReq:
 		wrong = noSend
 	case op == cqeReqErr || op == cqeRespErr:
-		if got := qp.failed(wc, op, counter, p); got != isCorrupt {
+		if got := qp.failed(wc, op, counter, cq.entry(ci)); got != isCorrupt {
 			return got
 		}
 		wrong = noFailed
