@@ -69,19 +69,27 @@ func newFilled(kind int) *filled {
 		for i := range filledEntries {
 			*(*uint16)(unsafe.Add(buf, i*stride+2)) = uint16((i+1)<<8 | (i+1)>>8)
 		}
-		f.srq = NewSRQ(&SRQConfig{Buf: buf, Stride: stride, MaxSGE: 1, Tail: filledEntries - 1, WQEs: filledEntries, DBRec: unsafe.Add(db, 16)}, new(spin.Lock))
+		f.srq = NewSRQ(&SRQConfig{
+			Buf: buf, Stride: stride, MaxSGE: 1, Tail: filledEntries - 1, WQEs: filledEntries,
+			DBRec: unsafe.Add(db, 16),
+		}, new(spin.Lock))
 	}
 	for i := range k.qps {
 		var rq *RQConfig
 		if !k.srq {
-			rq = &RQConfig{Buf: unsafe.Add(recvs, uintptr(i)*rqs), WQEs: filledEntries, Stride: 16, DBRec: db, MaxSGE: 1}
+			buf := unsafe.Add(recvs, uintptr(i)*rqs)
+			rq = &RQConfig{Buf: buf, WQEs: filledEntries, Stride: 16, DBRec: db, MaxSGE: 1}
 		}
-		q := NewQP(uint32(0x100+i), true, &SQConfig{Buf: f.ring, Blocks: filledEntries, DBRec: db, Reg: db, MaxWR: filledEntries}, rq, f.srq)
+		sq := &SQConfig{Buf: f.ring, Blocks: filledEntries, DBRec: db, Reg: db, MaxWR: filledEntries}
+		q := NewQP(uint32(0x100+i), true, sq, rq, f.srq)
 		tab.Add(q)
 		f.qps = append(f.qps, q)
 	}
 	f.sends, f.recvs = make([]uint16, k.qps), make([]uint16, k.qps)
-	f.cq = NewCQ(&CQConfig{Num: 1, Buf: f.ring, Entries: filledEntries, Size: 64, DBRec: unsafe.Add(db, 64), UAR: unsafe.Add(db, 128), QPs: tab})
+	f.cq = NewCQ(&CQConfig{
+		Num: 1, Buf: f.ring, Entries: filledEntries, Size: 64,
+		DBRec: unsafe.Add(db, 64), UAR: unsafe.Add(db, 128), QPs: tab,
+	})
 	for i := range filledEntries {
 		*(*uint8)(unsafe.Add(f.ring, i*64+63)) = cqeInvalid << 4
 	}
@@ -127,18 +135,22 @@ func (f *filled) fill(t testing.TB) int {
 }
 
 // pass polls a full CQ and returns ns for each completion. What the poller reads was just written: it is in the cache.
-func (f *filled) pass(t testing.TB, wcs []WC) float64 {
+func (f *filled) pass(t testing.TB, wcs []WC, lock *spin.Lock) float64 {
 	n := f.fill(t)
 	start := time.Now()
 	for range n / len(wcs) {
-		if got, err := f.cq.Poll(wcs); got != len(wcs) || err != nil {
+		lock.Lock()
+		got, err := f.cq.Poll(wcs)
+		lock.Unlock()
+		if got != len(wcs) || err != nil {
 			t.Fatal(got, err)
 		}
 	}
 	return float64(time.Since(start).Nanoseconds()) / float64(n)
 }
 
-// BenchmarkPoll polls completions of each kind, one and 16 at a time. ns/completion is the least of all passes over the ring.
+// BenchmarkPoll polls completions of each kind, one and 16 at a time. ns/completion is the least of all passes over the
+// ring.
 func BenchmarkPoll(b *testing.B) {
 	for kind, k := range pollKinds {
 		for _, batch := range []int{1, 16} {
@@ -147,7 +159,7 @@ func BenchmarkPoll(b *testing.B) {
 				wcs := make([]WC, batch)
 				least := math.Inf(1)
 				for b.Loop() {
-					least = min(least, f.pass(b, wcs))
+					least = min(least, f.pass(b, wcs, &spin.Lock{Off: true}))
 				}
 				b.ReportMetric(least, "ns/completion")
 				b.ReportMetric(0, "ns/op")
@@ -172,7 +184,7 @@ func TestPollKinds(t *testing.T) {
 					}
 					n, err = f.cq.Poll(wcs[:])
 				}); n != len(wcs) || err != nil || allocs != 0 {
-					t.Fatalf("%s: lap %d, poll %d: %d completions, %v allocations, error %v", k.name, lap, at, n, allocs, err)
+					t.Fatalf("%s: lap %d, poll %d: %d completions, %v allocations, %v", k.name, lap, at, n, allocs, err)
 				}
 				for i, wc := range wcs {
 					want := WC{ID: 7, QPN: uint32(0x100 + i%k.qps), Opcode: wcWrite}
@@ -189,7 +201,7 @@ func TestPollKinds(t *testing.T) {
 }
 
 // postRecvs posts as many receives as fit, len(wrs) at a time, and returns ns for each. Then they are completed.
-func (f *filled) postRecvs(t testing.TB, wrs []RecvWR) float64 {
+func (f *filled) postRecvs(t testing.TB, wrs []RecvWR, lock *spin.Lock) float64 {
 	q := &f.qps[0].RQ
 	post := q.Post
 	if f.srq != nil {
@@ -198,7 +210,10 @@ func (f *filled) postRecvs(t testing.TB, wrs []RecvWR) float64 {
 	n := (filledEntries - 16) / len(wrs)
 	start := time.Now()
 	for range n {
-		if post(wrs) != len(wrs) {
+		lock.Lock()
+		posted := post(wrs)
+		lock.Unlock()
+		if posted != len(wrs) {
 			t.Fatal("full")
 		}
 	}
@@ -215,52 +230,53 @@ func (f *filled) postRecvs(t testing.TB, wrs []RecvWR) float64 {
 	return float64(took.Nanoseconds()) / float64(n*len(wrs))
 }
 
-// TestFiguresKinds prints what a completion of each kind costs without a lock, and what posting a receive does.
+// pollEmpty looks at an empty CQ, as often as times.
+func (f *filled) pollEmpty(t testing.TB, times int) float64 {
+	start := time.Now()
+	for range times {
+		if !f.cq.Empty() {
+			t.Fatal("not empty")
+		}
+	}
+	return float64(time.Since(start).Nanoseconds()) / float64(times)
+}
+
+// TestFiguresKinds prints what a completion of each kind costs, with a lock and without, and what posting a receive does.
 func TestFiguresKinds(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
 		t.Skip("measures; set PUREVERBS_FIGURES=1")
 	}
 	const rounds = 60
-	figure := func(name string, ns []float64) {
-		slices.Sort(ns)
-		fmt.Printf("figure mlx5_%s_unlocked_ns %.2f ns\n", name, ns[rounds/4]) // others run beside: the lower quartile
+	var names []string
+	ns := map[string][]float64{}
+	measured := func(name string, v float64) {
+		if ns[name] == nil {
+			names = append(names, name)
+		}
+		ns[name] = append(ns[name], v)
 	}
-	for _, batch := range []int{1, 16} {
-		wcs := make([]WC, batch)
-		ns := make([][]float64, len(pollKinds))
-		var all []*filled
-		for kind := range pollKinds {
-			all = append(all, newFilled(kind))
-		}
-		for range rounds {
-			for kind, f := range all {
-				ns[kind] = append(ns[kind], f.pass(t, wcs))
-			}
-		}
-		for kind, k := range pollKinds {
-			figure(fmt.Sprintf("poll%d_%s", batch, k.name), ns[kind])
-		}
-		for kind, k := range pollKinds {
-			if k.name != "recv" && k.name != "srq" {
-				continue
-			}
-			f, ns := newFilled(kind), []float64(nil)
-			for range rounds {
-				ns = append(ns, f.postRecvs(t, slices.Repeat(f.wrs[:], batch)))
-			}
-			figure(fmt.Sprintf("post%d_%s", batch, k.name), ns)
-		}
+	var polled, posted []*filled
+	for kind := range pollKinds {
+		polled, posted = append(polled, newFilled(kind)), append(posted, newFilled(kind))
 	}
-	f, ns := newFilled(0), []float64(nil)
 	for range rounds {
-		const polls = 1000
-		start := time.Now()
-		for range polls {
-			if !f.cq.Empty() {
-				t.Fatal("not empty")
+		for _, batch := range []int{1, 16} {
+			for _, off := range []bool{false, true} {
+				lock, suffix := &spin.Lock{Off: off}, map[bool]string{true: "_unlocked"}[off]
+				for kind, k := range pollKinds {
+					name := fmt.Sprintf("%d_%s%s", batch, k.name, suffix)
+					measured("poll"+name, polled[kind].pass(t, make([]WC, batch), lock))
+					if k.name == "recv" || k.name == "srq" {
+						wrs := slices.Repeat(posted[kind].wrs[:], batch)
+						measured("post"+name, posted[kind].postRecvs(t, wrs, lock))
+					}
+				}
 			}
 		}
-		ns = append(ns, float64(time.Since(start).Nanoseconds())/polls)
+		measured("pollempty", newFilled(0).pollEmpty(t, 1000))
 	}
-	figure("pollempty", ns)
+	for _, name := range names {
+		slices.Sort(ns[name])
+		fmt.Printf("figure mlx5_%s_ns %.2f ns\n", name, ns[name][rounds/4]) // others run beside: the lower quartile
+	}
 }

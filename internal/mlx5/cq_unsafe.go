@@ -79,8 +79,10 @@ func (cq *CQ) Arm(solicited bool) {
 	if solicited {
 		rec |= armSolicited
 	}
-	mmio.ArmCQ(unsafe.Add(cq.dbrec, 4), bits.ReverseBytes32(rec), unsafe.Add(cq.uar, armOffset), bits.ReverseBytes64(uint64(rec)<<32|uint64(cq.num)))
+	mmio.ArmCQ(unsafe.Add(cq.dbrec, 4), bits.ReverseBytes32(rec),
+		unsafe.Add(cq.uar, armOffset), bits.ReverseBytes64(uint64(rec)<<32|uint64(cq.num)))
 }
 
-// Event counts an event that was taken from the channel: the device takes the next arming only with the right count. It may be called at any time.
+// Event counts an event that was taken from the channel: the device takes the next arming only with the right count. It
+// may be called at any time.
 func (cq *CQ) Event() { cq.armSN.Add(1) }

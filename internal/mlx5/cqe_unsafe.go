@@ -37,11 +37,18 @@ const (
 	noOpcode  = "an opcode that this CQ was not made for"
 )
 
-// sent is what the completion of a send WQE has, by the WQE's opcode: its verbs opcode, its flags in the next 8 bits, and where its length is. It is 0 for others.
+// sent is what the completion of a send WQE has, by the WQE's opcode: its verbs opcode, its flags in the next 8 bits,
+// and where its length is. It is 0 for others.
 var sent = [256]uint16{
-	opWrite: known | wcWrite, opSend: known | wcSend, opSendInv: known | wcSend, opWriteImm: known | wcWrite | wcWithImm<<8,
-	opSendImm: known | wcSend | wcWithImm<<8, opRead: known | wcRead | sentLen, opAtomicCS: known | wcCompareSwap | sent8,
-	opAtomicFA: known | wcFetchAdd | sent8, opUMR: known | wcLocalInv,
+	opWrite:    known | wcWrite,
+	opWriteImm: known | wcWrite | wcWithImm<<8,
+	opSend:     known | wcSend,
+	opSendImm:  known | wcSend | wcWithImm<<8,
+	opSendInv:  known | wcSend,
+	opRead:     known | wcRead | sentLen,
+	opAtomicCS: known | wcCompareSwap | sent8,
+	opAtomicFA: known | wcFetchAdd | sent8,
+	opUMR:      known | wcLocalInv,
 }
 
 const (

@@ -38,7 +38,7 @@ func TestEmptyLaps(t *testing.T) {
 			}
 			cq.Hide()
 			if n, err := cq.Poll(wcs[:]); n != 1 || err != nil || cq.Empty() {
-				t.Fatalf("size %d, entry %d: %d completions, error %v; a hidden CQ is empty: %v", size, pi, n, err, cq.Empty())
+				t.Fatalf("size %d, entry %d: %d completions, error %v; empty though hidden: %v", size, pi, n, err, cq.Empty())
 			}
 			cq.Show()
 		}
@@ -48,7 +48,7 @@ func TestEmptyLaps(t *testing.T) {
 		put64(cq.entry(5*entries+1), offTail, opSend<<56|6<<32|5&1)
 		var two [2]WC
 		if n, err := cq.Poll(two[:]); n != 1 || err != nil || cq.Empty() {
-			t.Fatalf("%d completions, error %v; empty with an error that is to come: %v", n, err, cq.Empty())
+			t.Fatalf("%d completions, error %v; empty before the error: %v", n, err, cq.Empty())
 		}
 		if n, err := cq.Poll(two[:]); n != 0 || err == nil || !cq.Empty() {
 			t.Fatalf("%d completions, error %v; not empty afterwards: %v", n, err, !cq.Empty())
@@ -107,7 +107,8 @@ func TestEmptyWhileFreed(t *testing.T) {
 	wg.Wait()
 }
 
-// While others take completions that a device writes as fast as it may, Empty is never true when one was there before and stayed.
+// While others take completions that a device writes as fast as it may, Empty is never true when one was there before
+// and stayed.
 func TestEmptyIsTrue(t *testing.T) {
 	before := runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
 	defer runtime.GOMAXPROCS(before)
@@ -140,7 +141,8 @@ func TestEmptyIsTrue(t *testing.T) {
 	wg.Wait()
 }
 
-// A device writes entries while a poller looks at them, on the first lap, where an entry that was never written has the owner bit of this lap.
+// A device writes entries while a poller looks at them, on the first lap, where an entry that was never written has the
+// owner bit of this lap.
 func TestPollWhileWritten(t *testing.T) {
 	const never = 15 << 4 // MLX5_CQE_INVALID, and all else 0
 	r := newRing()

@@ -5,13 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// A poll of an empty CQ takes no lock: Empty looks at the entry first. What it reads may be written meanwhile, and be freed:
+// A poll of an empty CQ takes no lock: Empty looks at the entry first. What it reads may be written meanwhile, and freed:
 //
-//   - Another poller moves ci, and the device may then write the entry again. Empty believes what it saw only if ci is the same afterwards.
-//   - Completions may be elsewhere than in the ring, or the ring may be gone. The poller sets ring to nil before ci moves on, or before the
-//     ring goes; Empty looks at it before and after.
-//   - Close frees the ring when Quiesce has returned: no Empty that saw it is running any more. For this Empty is assembly, within
-//     which Go never stops a goroutine.
+//   - Another poller moves ci, and the device may then write the entry again. Empty believes what it saw only if ci is
+//     the same afterwards.
+//   - Completions may be held elsewhere, and the ring may go away. Whoever does that sets ring to nil first, before ci
+//     moves on; Empty looks at ring before and after the entry.
+//   - Close frees the entries when Quiesce has returned: no Empty that saw them is still running. Empty is assembly for
+//     this, within which Go never stops a goroutine.
 
 // Empty reports whether no completion is there. It needs no lock; false means that Poll has to see.
 func (cq *CQ) Empty() bool { return empty(cq) }
@@ -40,6 +41,6 @@ func (cq *CQ) look() {
 	atomic.StorePointer(&cq.ring, p)
 }
 
-// Quiesce waits until no Empty is running that began before, whatever CQ it is of. It stops the world: a goroutine that runs is stopped only
-// where it can be, which is not within assembly.
+// Quiesce waits until no Empty is running that began before, whatever CQ it is of. It stops the world: a goroutine that
+// runs is stopped only where it can be, which is not within assembly.
 func Quiesce() { runtime.Stack(nil, true) }

@@ -7,11 +7,12 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
-// Poll takes completions that are there, at most len(out). An error is of the entry behind the completions that were delivered:
-// a *CQEError is returned once, and the next call goes on behind its entry; ErrSuspended is returned while the entry's QP is suspended.
+// Poll takes completions that are there, at most len(out). An error is of the entry behind the completions that were
+// delivered: a *CQEError is returned once, and the next call goes on behind its entry; ErrSuspended is returned while
+// the entry's QP is suspended.
 //
-// One loop decodes what succeeded, of all kinds and QPs; unusual takes the rest. What is rarely needed is kept in cq and not in
-// variables, so that the loop's stay in registers.
+// One loop decodes what succeeded, of all kinds and QPs; unusual takes the rest. What is rarely needed is kept in cq
+// and not in variables, so that the loop's stay in registers.
 //
 //go:norace
 func (cq *CQ) Poll(out []WC) (int, error) {
@@ -83,7 +84,8 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 			wc[7] = get64(p, offTimestamp)
 			imm := uint64(get32(p, offImm))
 			wc[3] = imm&kind.imm | imm<<32&kind.inv
-			// The address fields mean something for UD only. A payload in the entry overwrites them, as in libmlx5; those of UD have none.
+			// The address fields mean something for UD only. A payload in the entry overwrites them, as in libmlx5;
+			// those of UD have none.
 			from := get32(p, offFlagsRQPN)
 			wc[4] = uint64(from&numberMask)<<32 | uint64(qp.Num)
 			path := get64(p, offMLPath-1)
@@ -133,7 +135,8 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 	return n, nil
 }
 
-// ours reports whether the owner bit of entry ci, which ends with tail, is that of this lap: the entry is written, or none ever was.
+// ours reports whether the owner bit of entry ci, which ends with tail, is that of this lap: the entry is written, or
+// none ever was.
 func (cq *CQ) ours(tail uint64, ci uint32) bool {
 	return (uint32(tail)^ci>>(cq.log&31))&1 == 0
 }
@@ -150,7 +153,8 @@ const (
 	suspended         // and its QP, too
 )
 
-// unusual takes entry ci, of qp or of a QP that Find did not find, where it is not for Poll's loop. tail is what Poll saw: the device may write the entry now.
+// unusual takes entry ci, of qp or of a QP that Find did not find, where it is not for Poll's loop. tail is what Poll
+// saw: the device may write the entry now.
 //
 //go:norace
 func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
@@ -261,8 +265,8 @@ func (q *SQ) complete(s *slot) bool {
 	return true
 }
 
-// result adds what the completion of a send has beyond the common: its length, and the data of a read or atomic that the entry carries, which goes where
-// the WQE says. It returns false, with pending set, if the WQE has no result.
+// result adds what the completion of a send has beyond the common: its length, and the data of a read or atomic that
+// the entry carries, which goes where the WQE says. It returns false, with pending set, if the WQE has no result.
 //
 //go:norace
 func (cq *CQ) result(qp *QP, wc *WC, p unsafe.Pointer, ci uint32) bool {
@@ -287,8 +291,8 @@ func (cq *CQ) result(qp *QP, wc *WC, p unsafe.Pointer, ci uint32) bool {
 	return ok
 }
 
-// carries reports whether an entry can carry the payload that its format says: both bits would be a compressed entry, which nobody asked for, and 64 bytes
-// come before an entry of 128 bytes only.
+// carries reports whether an entry can carry the payload that its format says: both bits would be a compressed entry,
+// which nobody asked for, and 64 bytes come before an entry of 128 bytes only.
 func (cq *CQ) carries(op uint8) bool {
 	return op&scatter64 == 0 || op&scatter32 == 0 && cq.stride == 128
 }

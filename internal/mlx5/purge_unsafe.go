@@ -7,7 +7,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
-// Purge removes the completions of a QP that is destroyed or reset; no new one may arrive. Receives of an SRQ go back to it.
+// Purge removes the completions of a QP that is destroyed or reset; no new one may arrive. Receives of an SRQ go back
+// to it.
 //
 // C: __mlx5_cq_clean (rdma-core v44.0, providers/mlx5/cq.c:1811).
 func (cq *CQ) Purge(qp *QP) {

@@ -9,7 +9,8 @@ import "unsafe"
 //go:noescape
 func Record(dbrec unsafe.Pointer, record uint32)
 
-// Consumed publishes a CQ's consumer index. The device may overwrite the entries before it as soon as it sees the store, so that loads of them come first.
+// Consumed publishes a CQ's consumer index. The device may overwrite the entries before it as soon as it sees the
+// store, so that loads of them come first.
 //
 // Pairs with update_cons_index in rdma-core, providers/mlx5/cq.c.
 //
