@@ -61,35 +61,14 @@ func (qp *QP) fill(i int, wr *SendWR) error {
 	if _, err := qp.checkSend(wr); err != nil {
 		return err
 	}
-	flags := uint32(wr.Flags)
-	if wr.Inline != nil {
-		flags |= uint32(Inline)
-	}
-	w := qp.sq.Slot(i, wr.ID, uint32(wr.Opcode), flags)
-	switch wr.Opcode {
-	case OpSendImm:
-		w.SetImm(wr.Imm)
-	case OpWrite, OpRead:
-		w.SetRDMA(wr.Remote.Addr, wr.Remote.RKey)
-	case OpWriteImm:
-		w.SetRDMA(wr.Remote.Addr, wr.Remote.RKey)
-		w.SetImm(wr.Imm)
-	case OpCompareSwap, OpFetchAdd:
-		w.SetAtomic(wr.Remote.Addr, wr.CompareAdd, wr.Swap, wr.Remote.RKey)
-	case OpSendInv, OpLocalInv:
-		w.SetInvalidateRKey(wr.InvalidateRKey)
-	}
-	if wr.Inline != nil {
-		qp.sq.Inline(i, wr.Inline)
-	} else {
-		fillSGEs(qp.sq.SGEs(i, len(wr.SGEs)), wr.SGEs)
-	}
-	if qp.typ == UD {
+	var ah uintptr
+	if wr.AH != nil {
 		if !wr.AH.acquire() {
 			return wr.AH.errClosed()
 		}
-		w.SetUD(wr.AH.handle, wr.RemoteQPN, wr.RemoteQKey)
+		ah = wr.AH.handle
 	}
+	qp.sq.Fill(i, request(wr), ah)
 	return nil
 }
 

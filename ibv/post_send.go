@@ -33,14 +33,15 @@ func goneOf(path DataPath) error {
 // the rest. It does not allocate.
 //
 // C: ibv_post_send(3).
-func (qp *QP) PostSend(wrs []SendWR) (int, error) {
+func (qp *QP) PostSend(wrs []SendWR) (n int, err error) {
 	qp.sqMu.Lock()
-	if d := qp.direct; d != nil && len(wrs) == 1 && qp.loadState() == StateRTS && !d.Broken() &&
-		d.SQ.PostOne(mlx5Send(&wrs[0]), qp.plain, qp.cap.MaxInline) {
-		qp.sqMu.Unlock()
-		return 1, nil
+	if d := qp.direct; d != nil && qp.loadState() == StateRTS && !d.Broken() {
+		if n = d.SQ.Post(requests(wrs)); n < len(wrs) {
+			n, err = qp.postDirect(wrs, n, false)
+		}
+	} else {
+		n, err = qp.postLocked(wrs, false)
 	}
-	n, err := qp.postLocked(wrs, false)
 	qp.sqMu.Unlock()
 	return n, err
 }
@@ -61,10 +62,13 @@ func (qp *QP) postLocked(wrs []SendWR, whole bool) (int, error) {
 	if s := qp.loadState(); s < StateRTS || s == StateUnknown {
 		return 0, qp.sendState(s)
 	}
-	if qp.direct != nil {
-		return qp.postDirect(wrs, whole)
+	if qp.direct == nil {
+		return qp.postOps(wrs, whole)
 	}
-	return qp.postOps(wrs, whole)
+	if qp.direct.Broken() {
+		return 0, qp.errSend.broken
+	}
+	return qp.postDirect(wrs, 0, whole)
 }
 
 // badSend is the error of the work request that PostSend stopped at.

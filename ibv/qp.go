@@ -46,7 +46,6 @@ type QP struct {
 	direct  *mlx5.QP       // the direct data path; nil once closed, or elsewhere: under sqMu and rqMu
 	errSend sendErrors
 	ops     uint32 // opcodes that the transport takes, 1<<OpSend and so on
-	plain   uint32 // those that the direct data path builds in runs
 
 	signalAll  bool
 	unsignaled int // on the ops engine: posted since the last one that gives a completion
@@ -184,7 +183,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
-		num: qpNum(h), typ: o.Type, ops: opcodesOf(o.Type), plain: plainOf(o.Type), signalAll: o.SignalAll, state: qpStateWord(h), sgid: -1,
+		num: qpNum(h), typ: o.Type, ops: opcodesOf(o.Type), signalAll: o.SignalAll, state: qpStateWord(h), sgid: -1,
 		cap: capFromC(&init.Cap),
 	}
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy

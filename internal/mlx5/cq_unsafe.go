@@ -80,19 +80,6 @@ const (
 	noOpcode  = "an opcode that this CQ was not made for"
 )
 
-// sent tells of a send WQE's opcode: opcode of the completion, flags in the next 8 bits, and where its length is. It is 0 for others.
-var sent = [256]uint16{
-	opWrite: known | wcWrite, opSend: known | wcSend, opSendInv: known | wcSend, opWriteImm: known | wcWrite | wcWithImm<<8,
-	opSendImm: known | wcSend | wcWithImm<<8, opRead: known | wcRead | sentLen, opAtomicCS: known | wcCompareSwap | sent8,
-	opAtomicFA: known | wcFetchAdd | sent8, opUMR: known | wcLocalInv,
-}
-
-const (
-	known   = 1 << 13
-	sentLen = 1 << 14 // in the CQE
-	sent8   = 1 << 15 // always 8 bytes
-)
-
 // received tells of a receive's CQE: what the completion has, and where the immediate field goes.
 var received = [8]struct {
 	opcode, flags uint32
