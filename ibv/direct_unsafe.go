@@ -84,12 +84,12 @@ var (
 	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
 )
 
+// request is wr as the engines see it.
 func request(wr *SendWR) *work.SendWR { return (*work.SendWR)(unsafe.Pointer(wr)) }
-
-func requests(wrs []SendWR) []work.SendWR {
-	return unsafe.Slice((*work.SendWR)(unsafe.Pointer(unsafe.SliceData(wrs))), len(wrs))
-}
 
 func mlx5Recvs(wrs []RecvWR) []mlx5.RecvWR {
 	return unsafe.Slice((*mlx5.RecvWR)(unsafe.Pointer(unsafe.SliceData(wrs))), len(wrs))
 }
+
+// first is where wrs begins.
+func first(wrs []SendWR) *work.SendWR { return request(unsafe.SliceData(wrs)) }

@@ -8,9 +8,10 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 	q := &qp.direct.SQ
 	before := q.Mark()
 	var err error
-	for {
-		if n += q.Build(requests(wrs[n:])); n == len(wrs) {
-			break
+	for n < len(wrs) {
+		if k := q.Build(request(&wrs[n]), len(wrs)-n); k > 0 {
+			n += k
+			continue
 		}
 		if err = qp.addDirect(&wrs[n]); err != nil {
 			break

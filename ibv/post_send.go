@@ -33,12 +33,24 @@ func goneOf(path DataPath) error {
 // the rest. It does not allocate.
 //
 // C: ibv_post_send(3).
-func (qp *QP) PostSend(wrs []SendWR) (n int, err error) {
+func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 	qp.sqMu.Lock()
-	if d := qp.direct; d != nil && qp.loadState() == StateRTS && !d.Broken() {
-		if n = d.SQ.Post(requests(wrs)); n < len(wrs) {
-			n, err = qp.postDirect(wrs, n, false)
+	n := 0
+	if d := qp.direct; d != nil && len(wrs) > 0 && qp.loadState() == StateRTS && !d.Broken() {
+		if n = d.SQ.Post(first(wrs), len(wrs)); n == len(wrs) {
+			qp.sqMu.Unlock()
+			return n, nil
 		}
+	}
+	return qp.postRest(wrs, n)
+}
+
+// postRest is PostSend for what the direct data path does not build in one run, of which it has built n.
+// Preconditions: qp.sqMu is held, and is given back.
+func (qp *QP) postRest(wrs []SendWR, n int) (int, error) {
+	var err error
+	if n > 0 {
+		n, err = qp.postDirect(wrs, n, false)
 	} else {
 		n, err = qp.postLocked(wrs, false)
 	}

@@ -110,7 +110,7 @@ func (q *SQ) Data(s *SGE) {
 	if q.wqe.op == opAtomicCS || q.wqe.op == opAtomicFA {
 		n = 8
 	}
-	putData(q.next(), n, s.LKey, s.Addr)
+	putData(q.next(), s, n)
 }
 
 // InlineSegs is the number of segments that n bytes of inline data take.
@@ -199,7 +199,7 @@ func (q *SQ) LocalInv(id uint64, flags, rkey uint32) bool {
 // Commit ends the WQE that Begin started.
 func (q *SQ) Commit(id uint64) {
 	w := &q.wqe
-	putControl(q.block(q.cur), ctrlHead(w.op, q.qpn, w.ds), q.cur, w.fm, w.imm)
+	putControl(q.block(q.cur), ctrlHead(w.op, q.qpn)|uint64(w.ds)|uint64(q.cur&0xffff)<<40, ctrlTail(w.fm, w.imm))
 	q.fence, q.inlined = 0, w.inline
 	q.commit(id, (w.ds+3)/4)
 }

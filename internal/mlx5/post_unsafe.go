@@ -8,111 +8,189 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// memo is what the opcode and the flags of a work request make of its control segment. The next one mostly has the same.
-type memo struct {
-	key    uint64 // opcode, flags<<32: as they lie in a SendWR
-	head   uint64 // ctrlHead, with the data segment
-	fields work.Fields
-	fm     uint8
-}
-
-// noKey is the memo's key before any other: no opcode.
-const noKey = 1<<64 - 1
-
-// learn makes the memo for wr, if the queue takes its opcode in WQEs of control, remote address and data alone.
-func (q *SQ) learn(wr *SendWR) bool {
-	if wr.Opcode > 15 || q.opcodes>>wr.Opcode&1 == 0 || wr.Flags >= sendInline {
-		return false
-	}
-	f, ds := work.FieldsOf(wr.Opcode), uint32(2)
-	if f&work.Remote != 0 {
-		ds++
-	}
-	q.memo = memo{
-		key: opcodeFlags(wr), fields: f, fm: ctrlFlags[wr.Flags&7] | q.sig,
-		head: ctrlHead(sendOps[wr.Opcode&15].device, q.qpn, ds),
-	}
-	return true
-}
-
-// opcodeFlags is the opcode, and the flags above it.
-func opcodeFlags(wr *SendWR) uint64 { return *(*uint64)(unsafe.Pointer(&wr.Opcode)) }
-
-// Post builds the leading work requests of wrs that are common, and returns how many: those of one SGE, or with inline data that
-// ends in the WQE's first block. If those are all, it rings the device; else the caller goes on with Add, and rings.
-func (q *SQ) Post(wrs []SendWR) int { return q.build(wrs, true) }
+// Post builds a run: the leading work requests of the n at wr that are common and alike. Common ones have one SGE, or inline data that
+// ends in the WQE's first block; those posted together mostly have one opcode and the same flags. It returns how many it built, and
+// rings the device if those are all. Else the caller goes on with Build for the next run, or Add, and rings.
+//
+// It is one flat function for most work requests: a post of one takes 5.6 ns here and 7.4 where the loop is a function of its own.
+func (q *SQ) Post(wr *SendWR, n int) int { return q.run(wr, n, true) }
 
 // Build is Post without the doorbell.
-func (q *SQ) Build(wrs []SendWR) int { return q.build(wrs, false) }
+func (q *SQ) Build(wr *SendWR, n int) int { return q.run(wr, n, false) }
 
 //go:norace
-func (q *SQ) build(wrs []SendWR, ring bool) int {
-	done, cur, head := q.done.Load(), q.cur, q.head
-	n := len(wrs)
-	if room := min(q.maxWR-(head-uint32(done)), q.mask+1-(cur-uint32(done>>32))); uint(n) > uint(room) {
-		n = int(room)
-	}
-	if n == 0 || q.fence != 0 {
+func (q *SQ) run(wr *SendWR, n int, ring bool) int {
+	if opcodeFlags(wr) != q.memo.key && !q.learn(wr) {
 		return 0
 	}
-	bell, i := uint64(0), 0
-	mark := uint64(cur)<<32 | uint64(head)
-	for ; i < n; i++ {
-		wr := &wrs[i]
-		if opcodeFlags(wr) != q.memo.key && !q.learn(wr) {
+	left := n
+	if uint(n) > uint(q.spare) {
+		q.spare = q.oneBlocks()
+		left = min(n, int(q.spare))
+	}
+	if left == 0 || q.fence != 0 {
+		return 0
+	}
+	if wr.Inline != nil {
+		return q.inlines(wr, n, left, ring)
+	}
+	mark, fields := uint64(q.cur)<<32|uint64(q.head), q.memo.fields
+	bell := uint64(0)
+	for {
+		s := unsafe.SliceData(wr.SGEs)
+		if opcodeFlags(wr) != q.memo.key || wr.AH != nil || wr.Inline != nil || len(wr.SGEs) != 1 || !plain(s) {
 			break
 		}
-		if wr.AH != nil {
-			break
-		}
-		at := uintptr(cur & q.mask)
-		p := unsafe.Add(q.buf, at<<blockShift)
-		seg, ctrl := unsafe.Add(p, segSize), q.memo.head
-		if q.memo.fields&work.Remote != 0 {
+		cur := uint32(mark >> 32)
+		p := unsafe.Add(q.buf, uintptr(cur&q.mask)<<blockShift)
+		seg := unsafe.Add(p, segSize)
+		if fields&work.Remote != 0 {
 			if wr.Remote.Outside != 0 {
 				break
 			}
 			putRemote(seg, wr.Remote.Addr, wr.Remote.RKey)
 			seg = unsafe.Add(seg, segSize)
 		}
-		if wr.Inline == nil {
-			if len(wr.SGEs) != 1 || !plain(&wr.SGEs[0]) {
-				break
-			}
-			s := &wr.SGEs[0]
-			putData(seg, s.Length, s.LKey, s.Addr)
-		} else {
-			k := uintptr(len(wr.Inline))
-			if len(wr.SGEs) != 0 || k-1 >= uintptr(q.maxInline) || q.memo.fields&work.Inline == 0 ||
-				uintptr(seg)-uintptr(p)+4+k > blockSize {
-				break
-			}
-			putInline(seg, uint32(k))
-			copyShort(unsafe.Add(seg, 4), unsafe.Pointer(unsafe.SliceData(wr.Inline)), k)
-			ctrl += uint64(k+3) / segSize
+		putData(seg, s, s.Length)
+		tail := q.memo.tail
+		if fields&(work.Imm|work.InvalidateRKey) != 0 {
+			tail |= ctrlTail(0, wr.ImmOrKey(fields))
 		}
-		imm := uint32(0)
-		if q.memo.fields&(work.Imm|work.InvalidateRKey) != 0 {
-			imm = wr.ImmOrKey(q.memo.fields)
+		bell = putControl(p, q.memo.head|uint64(cur&0xffff)<<40, tail)
+		mark += oneBlock
+		q.remember(cur, wr.ID, mark)
+		if left--; left == 0 {
+			break
 		}
-		bell = putControl(p, ctrl, cur, q.memo.fm, imm)
-		cur++
-		mark += 1<<32 | 1
-		s := (*slot)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(q.slots)), at*unsafe.Sizeof(slot{})))
-		s.id, s.mark = wr.ID, mark
+		wr = after(wr)
 	}
-	if i == 0 {
+	built := int(uint32(mark) - q.head)
+	if built == 0 {
 		return 0
 	}
-	q.cur, q.head, q.last = cur, uint32(mark), cur-1
-	q.inlined = wrs[i-1].Inline != nil
-	if ring && i == len(wrs) {
-		if q.bf != 0 {
-			q.Ring()
-			return i
-		}
+	cur := uint32(mark >> 32)
+	q.cur, q.head = cur, uint32(mark)
+	q.spare -= uint32(built)
+	if ring && built == n && q.bf == 0 {
 		q.rung = uint32(mark)
 		mmio.RingSend(q.dbrec, bits.ReverseBytes32(cur&0xffff), q.reg, bell)
+		return n
 	}
-	return i
+	q.last, q.inlined = cur-1, false
+	if ring && built == n {
+		q.Ring()
+	}
+	return built
 }
+
+// inlines is run for inline data.
+//
+//go:norace
+func (q *SQ) inlines(wr *SendWR, n, left int, ring bool) int {
+	mark, fields := uint64(q.cur)<<32|uint64(q.head), q.memo.fields
+	bell := uint64(0)
+	for fields&work.Inline != 0 {
+		k := uintptr(len(wr.Inline))
+		if opcodeFlags(wr) != q.memo.key || wr.AH != nil || len(wr.SGEs) != 0 || k-1 >= uintptr(q.maxInline) {
+			break
+		}
+		cur := uint32(mark >> 32)
+		p := unsafe.Add(q.buf, uintptr(cur&q.mask)<<blockShift)
+		seg, room := unsafe.Add(p, segSize), uintptr(blockSize-segSize-4)
+		if fields&work.Remote != 0 {
+			if wr.Remote.Outside != 0 {
+				break
+			}
+			putRemote(seg, wr.Remote.Addr, wr.Remote.RKey)
+			seg, room = unsafe.Add(seg, segSize), room-segSize
+		}
+		if k > room {
+			break
+		}
+		putInline(seg, uint32(k))
+		seg = unsafe.Add(seg, 4)
+		if from := unsafe.Pointer(unsafe.SliceData(wr.Inline)); k >= 16 {
+			copy16to48(seg, from, k)
+		} else {
+			copyUnder16(seg, from, k)
+		}
+		tail := q.memo.tail
+		if fields&(work.Imm|work.InvalidateRKey) != 0 {
+			tail |= ctrlTail(0, wr.ImmOrKey(fields))
+		}
+		bell = putControl(p, (q.memo.head|uint64(cur&0xffff)<<40)+uint64(k+3)/segSize, tail)
+		mark += oneBlock
+		q.remember(cur, wr.ID, mark)
+		if left--; left == 0 {
+			break
+		}
+		wr = after(wr)
+	}
+	built := int(uint32(mark) - q.head)
+	if built == 0 {
+		return 0
+	}
+	cur := uint32(mark >> 32)
+	q.cur, q.head = cur, uint32(mark)
+	q.spare -= uint32(built)
+	if ring && built == n && q.bf == 0 {
+		q.rung = uint32(mark)
+		mmio.RingSend(q.dbrec, bits.ReverseBytes32(cur&0xffff), q.reg, bell)
+		return n
+	}
+	q.last, q.inlined = cur-1, true
+	if ring && built == n {
+		q.Ring()
+	}
+	return built
+}
+
+// memo is what the opcode and the flags of a work request make of its control segment. The next one mostly has the same.
+type memo struct {
+	key    uint64 // opcode, flags<<32: as they lie in a SendWR
+	head   uint64 // the first half, with the segments of one SGE
+	tail   uint64 // the second, without immediate data
+	fields work.Fields
+}
+
+// noKey is no opcode.
+const noKey = 1<<64 - 1
+
+// learn makes the memo for wr, if it is one for Post.
+func (q *SQ) learn(wr *SendWR) bool {
+	if wr.Opcode > 31 || q.opcodes>>wr.Opcode&1 == 0 || wr.Flags >= sendInline {
+		return false
+	}
+	op := &sendOps[wr.Opcode&15]
+	ds := uint64(2)
+	if op.fields&work.Remote != 0 {
+		ds++
+	}
+	q.memo = memo{opcodeFlags(wr), ctrlHead(op.device, q.qpn) | ds, ctrlTail(ctrlFlags[wr.Flags&7]|q.sig, 0), op.fields}
+	return true
+}
+
+// oneBlocks is for how many work requests of one block there is room.
+func (q *SQ) oneBlocks() uint32 {
+	d := q.done.Load()
+	return min(q.maxWR-(q.head-uint32(d)), q.mask+1-(q.cur-uint32(d>>32)))
+}
+
+// oneBlock is what a WQE of one block adds to a slot's mark.
+const oneBlock = 1<<32 | 1
+
+// remember notes what was built at block cur.
+//
+//go:norace
+func (q *SQ) remember(cur uint32, id, mark uint64) {
+	s := (*slot)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(q.slots)), uintptr(cur&q.mask)*unsafe.Sizeof(slot{})))
+	s.id, s.mark = id, mark
+}
+
+// after is the work request after wr, in a list that has one.
+func after(wr *SendWR) *SendWR {
+	return (*SendWR)(unsafe.Add(unsafe.Pointer(wr), unsafe.Sizeof(SendWR{})))
+}
+
+// opcodeFlags is the opcode, and the flags above it.
+func opcodeFlags(wr *SendWR) uint64 { return *(*uint64)(unsafe.Pointer(&wr.Opcode)) }

@@ -13,8 +13,8 @@ const (
 )
 
 func sentOf() (sent [256]uint16) {
-	for op, o := range sendOps {
-		f := work.FieldsOf(uint32(op))
+	for _, o := range sendOps {
+		f := o.fields
 		if f == 0 {
 			continue
 		}

@@ -38,24 +38,25 @@ type SQ struct {
 	done   atomic.Uint64 // published by the poller: end<<32 | seq of the last completed WQE
 	polled uint64        // the poller's own
 
-	// What the poster needs for most work requests, one more line.
+	// What the poster needs for most work requests, little more than one line.
 	buf   unsafe.Pointer
 	cur   uint32 // next block; never masked, the device sees its low 16 bits
 	head  uint32 // work requests built
+	spare uint32 // work requests of one block that have room, at least
+	rung  uint32 // head at the last Ring
 	memo  memo
+	fence uint8 // fm_ce_se bits that the next WQE needs
 	dbrec unsafe.Pointer
 	reg   unsafe.Pointer
-	rung  uint32 // head at the last Ring
+	bf    uintptr
 
-	last      uint32 // first block of the last WQE
 	maxInline uint32
 	opcodes   uint32
-	sig       uint8
-	fence     uint8 // fm_ce_se bits that the next WQE needs
-	inlined   bool  // the last WQE holds inline data
-	inlineBF  bool
 	qpn       uint64 // shifted to its place in the control segment
-	bf        uintptr
+	sig       uint8
+	inlined   bool // the last WQE holds inline data
+	inlineBF  bool
+	last      uint32   // first block of the last WQE, while it is not rung
 	half      *uintptr // offset of the half of the register that the next doorbell goes to
 	end       unsafe.Pointer
 	wqe       wqe
@@ -101,6 +102,7 @@ func (q *SQ) room(blocks uint32) bool {
 func (q *SQ) commit(id uint64, blocks uint32) {
 	q.last = q.cur
 	q.cur += blocks
+	q.spare = 0
 	q.head++
 	s := &q.slots[q.last&q.mask]
 	s.id, s.mark = id, uint64(q.cur)<<32|uint64(q.head)
@@ -126,6 +128,7 @@ func (q *SQ) Rollback(m Mark) {
 	for ; q.cur != m.cur; q.cur-- {
 		q.forget((q.cur - 1) & q.mask)
 	}
+	q.spare = 0
 	q.head, q.last, q.fence, q.inlined = m.head, m.last, m.fence, m.inlined
 }
 
@@ -178,7 +181,7 @@ func (q *SQ) Ring() {
 
 // reset forgets everything, as the device does in the state RESET.
 func (q *SQ) reset() {
-	q.cur, q.head, q.rung, q.last = 0, 0, 0, 0
+	q.cur, q.head, q.rung, q.last, q.spare = 0, 0, 0, 0, 0
 	q.fence = 0
 	q.polled = 0
 	q.done.Store(0)

@@ -1,6 +1,9 @@
 package mlx5
 
-import "github.com/pureverbs/pureverbs/internal/abi"
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/work"
+)
 
 // Opcodes of send WQEs. C: MLX5_OPCODE_*.
 const (
@@ -54,16 +57,19 @@ const (
 )
 
 // sendOps is what the device calls a verbs opcode, and what its completion is called. What else an opcode needs says package work.
-var sendOps = [16]struct{ device, completion uint8 }{
-	abi.IBV_WR_RDMA_WRITE:           {opWrite, wcWrite},
-	abi.IBV_WR_RDMA_WRITE_WITH_IMM:  {opWriteImm, wcWrite},
-	abi.IBV_WR_SEND:                 {opSend, wcSend},
-	abi.IBV_WR_SEND_WITH_IMM:        {opSendImm, wcSend},
-	abi.IBV_WR_SEND_WITH_INV:        {opSendInv, wcSend},
-	abi.IBV_WR_RDMA_READ:            {opRead, wcRead},
-	abi.IBV_WR_ATOMIC_CMP_AND_SWP:   {opAtomicCS, wcCompareSwap},
-	abi.IBV_WR_ATOMIC_FETCH_AND_ADD: {opAtomicFA, wcFetchAdd},
-	abi.IBV_WR_LOCAL_INV:            {opUMR, wcLocalInv},
+var sendOps = [16]struct {
+	device, completion uint8
+	fields             work.Fields
+}{
+	abi.IBV_WR_RDMA_WRITE:           {device: opWrite, completion: wcWrite, fields: work.FieldsOf(abi.IBV_WR_RDMA_WRITE)},
+	abi.IBV_WR_RDMA_WRITE_WITH_IMM:  {device: opWriteImm, completion: wcWrite, fields: work.FieldsOf(abi.IBV_WR_RDMA_WRITE_WITH_IMM)},
+	abi.IBV_WR_SEND:                 {device: opSend, completion: wcSend, fields: work.FieldsOf(abi.IBV_WR_SEND)},
+	abi.IBV_WR_SEND_WITH_IMM:        {device: opSendImm, completion: wcSend, fields: work.FieldsOf(abi.IBV_WR_SEND_WITH_IMM)},
+	abi.IBV_WR_SEND_WITH_INV:        {device: opSendInv, completion: wcSend, fields: work.FieldsOf(abi.IBV_WR_SEND_WITH_INV)},
+	abi.IBV_WR_RDMA_READ:            {device: opRead, completion: wcRead, fields: work.FieldsOf(abi.IBV_WR_RDMA_READ)},
+	abi.IBV_WR_ATOMIC_CMP_AND_SWP:   {device: opAtomicCS, completion: wcCompareSwap, fields: work.FieldsOf(abi.IBV_WR_ATOMIC_CMP_AND_SWP)},
+	abi.IBV_WR_ATOMIC_FETCH_AND_ADD: {device: opAtomicFA, completion: wcFetchAdd, fields: work.FieldsOf(abi.IBV_WR_ATOMIC_FETCH_AND_ADD)},
+	abi.IBV_WR_LOCAL_INV:            {device: opUMR, completion: wcLocalInv, fields: work.FieldsOf(abi.IBV_WR_LOCAL_INV)},
 }
 
 // Verbs send flags. C: enum ibv_send_flags.

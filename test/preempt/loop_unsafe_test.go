@@ -140,7 +140,7 @@ func loop(d time.Duration) (turns, total, longest uint64, hist *[buckets]uint64,
 	for i := uint32(0); last < d; {
 		for range turn {
 			wrs[0].ID = uint64(i)
-			if qp.SQ.Build(wrs) != 1 {
+			if qp.SQ.Build(&wrs[0], 1) != 1 {
 				return 0, 0, 0, nil, errors.New("the queue is full")
 			}
 			qp.SQ.Ring()

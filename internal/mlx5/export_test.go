@@ -1,8 +1,6 @@
 package mlx5
 
 import (
-	"unsafe"
-
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
@@ -44,20 +42,25 @@ func (q *SQ) one(wr SendWR, s *SGE) bool {
 // BuildOf is Build of a queue that takes these opcodes and so much inline data.
 func (q *SQ) BuildOf(wrs []SendWR, opcodes uint32, maxInline int) int {
 	q.limit(opcodes, maxInline)
-	return q.Build(wrs)
+	n := 0
+	for n < len(wrs) {
+		k := q.Build(&wrs[n], len(wrs)-n)
+		if k == 0 {
+			break
+		}
+		n += k
+	}
+	return n
 }
 
 // PostOne is Post of one work request, on such a queue.
 func (q *SQ) PostOne(wr *SendWR, opcodes uint32, maxInline int) bool {
 	q.limit(opcodes, maxInline)
-	return q.bf == 0 && q.Post(unsafe.Slice(wr, 1)) == 1
+	return q.bf == 0 && q.Post(wr, 1) == 1
 }
 
 func (q *SQ) limit(opcodes uint32, maxInline int) {
-	q.opcodes, q.maxInline = opcodes, uint32(maxInline)
-	if k := uint32(q.memo.key); k > 15 || opcodes>>k&1 == 0 {
-		q.memo.key = noKey
-	}
+	q.opcodes, q.maxInline, q.memo.key = opcodes, uint32(maxInline), noKey
 }
 
 // XRC adds the segment of an XRC send, which no queue of this package has. It comes first. C: struct mlx5_wqe_xrc_seg.
