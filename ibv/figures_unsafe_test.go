@@ -65,8 +65,8 @@ func TestFigures(t *testing.T) {
 		recv16[i] = RecvWR{ID: uint64(i), SGEs: []SGE{s.mr.SGE(0, 64)}}
 	}
 	sge, to := s.mr.SGE(0, 64), s.mr.Remote().At(4096)
+	b := s.qp.Batch()
 	batch16 := func() {
-		b := s.qp.Batch()
 		for i := range uint64(16) {
 			b.Write(i, 0, sge, to)
 		}

@@ -2,11 +2,11 @@ package ibv
 
 import "unsafe"
 
-// postDirect posts on the rings of an mlx5 device, of which the first n work requests are built already. With whole, n is 0.
+// postDirect posts on the rings of an mlx5 device, which hold the first n work requests already, each in a block.
 // Preconditions: qp.sqMu is held, the QP is open and may send.
 func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 	q := &qp.direct.SQ
-	before := q.Mark()
+	before := q.MarkBefore(n)
 	var err error
 	for n < len(wrs) {
 		if k := q.Build(request(&wrs[n]), len(wrs)-n); k > 0 {

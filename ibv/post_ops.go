@@ -1,6 +1,12 @@
 package ibv
 
-import "github.com/pureverbs/pureverbs/internal/abi"
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/work"
+)
+
+// noOpcode is none that anybody posts.
+const noOpcode = 1<<32 - 1
 
 // postOps posts through the provider's post_send.
 // Preconditions: qp.sqMu is held, the QP is open and may send.
@@ -58,6 +64,12 @@ func (qp *QP) countSignaled(wrs []SendWR) {
 // fill writes wr into slot i of the chain, and keeps its AH until release.
 // Preconditions: qp.sqMu is held, the QP is open.
 func (qp *QP) fill(i int, wr *SendWR) error {
+	// What checkSend finds in a work request of one SGE is a matter of opcode and flags, which are mostly those of the last one.
+	if wr.Opcode == qp.passed.op && wr.Flags == qp.passed.flags && wr.AH == nil && wr.Inline == nil &&
+		len(wr.SGEs) == 1 && wr.SGEs[0].Length <= MaxSGELength && wr.Remote.outside == 0 {
+		qp.sq.Fill(i, request(wr), 0)
+		return nil
+	}
 	if _, err := qp.checkSend(wr); err != nil {
 		return err
 	}
@@ -67,6 +79,8 @@ func (qp *QP) fill(i int, wr *SendWR) error {
 			return wr.AH.errClosed()
 		}
 		ah = wr.AH.handle
+	} else if len(wr.SGEs) == 1 && wr.Flags&Inline == 0 && work.FieldsOf(uint32(wr.Opcode))&work.Atomic == 0 {
+		qp.passed.op, qp.passed.flags = wr.Opcode, wr.Flags
 	}
 	qp.sq.Fill(i, request(wr), ah)
 	return nil

@@ -2,6 +2,8 @@ package ibv
 
 import (
 	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/mlx5"
 )
 
 const opPostSend = "post send"
@@ -36,51 +38,57 @@ func goneOf(path DataPath) error {
 func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 	qp.sqMu.Lock()
 	n := 0
-	if d := qp.direct; d != nil && len(wrs) > 0 && qp.loadState() == StateRTS && !d.Broken() {
-		if n = d.SQ.Post(first(wrs), len(wrs)); n == len(wrs) {
+	if q := qp.ready(); q != nil && len(wrs) > 0 {
+		if n = q.Post(first(wrs), len(wrs)); n == len(wrs) {
 			qp.sqMu.Unlock()
 			return n, nil
 		}
 	}
-	return qp.postRest(wrs, n)
+	return qp.postRest(wrs, n, false)
 }
 
-// postRest is PostSend for what the direct data path does not build in one run, of which it has built n.
-// Preconditions: qp.sqMu is held, and is given back.
-func (qp *QP) postRest(wrs []SendWR, n int) (int, error) {
-	var err error
-	if n > 0 {
-		n, err = qp.postDirect(wrs, n, false)
-	} else {
-		n, err = qp.postLocked(wrs, false)
-	}
-	qp.sqMu.Unlock()
-	return n, err
-}
-
-// post posts wrs. With whole, a mistake in one of them refuses all.
-func (qp *QP) post(wrs []SendWR, whole bool) (int, error) {
+// postWhole is PostSend, but a mistake in one of wrs refuses all.
+func (qp *QP) postWhole(wrs []SendWR) (int, error) {
 	qp.sqMu.Lock()
-	n, err := qp.postLocked(wrs, whole)
-	qp.sqMu.Unlock()
-	return n, err
+	n := 0
+	if q := qp.ready(); q != nil && len(wrs) > 0 {
+		if n = q.Post(first(wrs), len(wrs)); n == len(wrs) {
+			qp.sqMu.Unlock()
+			return n, nil
+		}
+	}
+	return qp.postRest(wrs, n, true)
 }
 
-// Preconditions: qp.sqMu is held.
-func (qp *QP) postLocked(wrs []SendWR, whole bool) (int, error) {
-	if qp.sq == nil && qp.direct == nil {
-		return 0, qp.errSend.gone
+// ready returns the send queue of the direct data path, nil if there is none that may send.
+func (qp *QP) ready() *mlx5.SQ {
+	d := qp.direct
+	if d == nil || qp.loadState() != StateRTS || d.Broken() {
+		return nil
 	}
-	if s := qp.loadState(); s < StateRTS || s == StateUnknown {
-		return 0, qp.sendState(s)
+	return &d.SQ
+}
+
+// postRest posts what the direct data path does not build in one run. Of that it has built n, and not rung.
+// Preconditions: qp.sqMu is held, and is given back.
+func (qp *QP) postRest(wrs []SendWR, n int, whole bool) (int, error) {
+	var err error
+	switch s := qp.loadState(); {
+	case n > 0:
+		n, err = qp.postDirect(wrs, n, whole)
+	case qp.sq == nil && qp.direct == nil:
+		err = qp.errSend.gone
+	case s < StateRTS || s == StateUnknown:
+		err = qp.sendState(s)
+	case qp.direct == nil:
+		n, err = qp.postOps(wrs, whole)
+	case qp.direct.Broken():
+		err = qp.errSend.broken
+	default:
+		n, err = qp.postDirect(wrs, 0, whole)
 	}
-	if qp.direct == nil {
-		return qp.postOps(wrs, whole)
-	}
-	if qp.direct.Broken() {
-		return 0, qp.errSend.broken
-	}
-	return qp.postDirect(wrs, 0, whole)
+	qp.sqMu.Unlock()
+	return n, err
 }
 
 // badSend is the error of the work request that PostSend stopped at.

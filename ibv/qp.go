@@ -49,6 +49,10 @@ type QP struct {
 
 	signalAll  bool
 	unsignaled int // on the ops engine: posted since the last one that gives a completion
+	passed     struct {
+		op    Opcode
+		flags SendFlags
+	} // on the ops engine: of a work request of one SGE, not atomic, that was in order
 
 	rqMu    lock
 	rq      *ops.RecvChain // nil once closed, or with an SRQ
@@ -187,6 +191,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		cap: capFromC(&init.Cap),
 	}
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
+	qp.passed.op = noOpcode
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
 	if err := checkGranted(name, o.grants(&ctx.attr, &qp.cap)...); err != nil {
 		return undo(err)

@@ -12,7 +12,8 @@ import (
 // ends in the WQE's first block; those posted together mostly have one opcode and the same flags. It returns how many it built, and
 // rings the device if those are all. Else the caller goes on with Build for the next run, or Add, and rings.
 //
-// It is one flat function for most work requests: a post of one takes 5.6 ns here and 7.4 where the loop is a function of its own.
+// It and inlines are flat: each call on the way of one work request is a tenth of it (6.3 ns, 7.0 with a function for the end of a
+// run, 9.4 with one for the loop too).
 func (q *SQ) Post(wr *SendWR, n int) int { return q.run(wr, n, true) }
 
 // Build is Post without the doorbell.
@@ -34,14 +35,13 @@ func (q *SQ) run(wr *SendWR, n int, ring bool) int {
 	if wr.Inline != nil {
 		return q.inlines(wr, n, left, ring)
 	}
-	mark, fields := uint64(q.cur)<<32|uint64(q.head), q.memo.fields
+	cur, head, fields := q.cur, q.head, q.memo.fields
 	bell := uint64(0)
 	for {
 		s := unsafe.SliceData(wr.SGEs)
 		if opcodeFlags(wr) != q.memo.key || wr.AH != nil || wr.Inline != nil || len(wr.SGEs) != 1 || !plain(s) {
 			break
 		}
-		cur := uint32(mark >> 32)
 		p := unsafe.Add(q.buf, uintptr(cur&q.mask)<<blockShift)
 		seg := unsafe.Add(p, segSize)
 		if fields&work.Remote != 0 {
@@ -57,22 +57,22 @@ func (q *SQ) run(wr *SendWR, n int, ring bool) int {
 			tail |= ctrlTail(0, wr.ImmOrKey(fields))
 		}
 		bell = putControl(p, q.memo.head|uint64(cur&0xffff)<<40, tail)
-		mark += oneBlock
-		q.remember(cur, wr.ID, mark)
+		head++
+		q.remember(cur, wr.ID, head)
+		cur++
 		if left--; left == 0 {
 			break
 		}
 		wr = after(wr)
 	}
-	built := int(uint32(mark) - q.head)
+	built := int(head - q.head)
 	if built == 0 {
 		return 0
 	}
-	cur := uint32(mark >> 32)
-	q.cur, q.head = cur, uint32(mark)
+	q.cur, q.head = cur, head
 	q.spare -= uint32(built)
 	if ring && built == n && q.bf == 0 {
-		q.rung = uint32(mark)
+		q.rung = head
 		mmio.RingSend(q.dbrec, bits.ReverseBytes32(cur&0xffff), q.reg, bell)
 		return n
 	}
@@ -87,14 +87,13 @@ func (q *SQ) run(wr *SendWR, n int, ring bool) int {
 //
 //go:norace
 func (q *SQ) inlines(wr *SendWR, n, left int, ring bool) int {
-	mark, fields := uint64(q.cur)<<32|uint64(q.head), q.memo.fields
+	cur, head, fields := q.cur, q.head, q.memo.fields
 	bell := uint64(0)
 	for fields&work.Inline != 0 {
 		k := uintptr(len(wr.Inline))
 		if opcodeFlags(wr) != q.memo.key || wr.AH != nil || len(wr.SGEs) != 0 || k-1 >= uintptr(q.maxInline) {
 			break
 		}
-		cur := uint32(mark >> 32)
 		p := unsafe.Add(q.buf, uintptr(cur&q.mask)<<blockShift)
 		seg, room := unsafe.Add(p, segSize), uintptr(blockSize-segSize-4)
 		if fields&work.Remote != 0 {
@@ -119,22 +118,22 @@ func (q *SQ) inlines(wr *SendWR, n, left int, ring bool) int {
 			tail |= ctrlTail(0, wr.ImmOrKey(fields))
 		}
 		bell = putControl(p, (q.memo.head|uint64(cur&0xffff)<<40)+uint64(k+3)/segSize, tail)
-		mark += oneBlock
-		q.remember(cur, wr.ID, mark)
+		head++
+		q.remember(cur, wr.ID, head)
+		cur++
 		if left--; left == 0 {
 			break
 		}
 		wr = after(wr)
 	}
-	built := int(uint32(mark) - q.head)
+	built := int(head - q.head)
 	if built == 0 {
 		return 0
 	}
-	cur := uint32(mark >> 32)
-	q.cur, q.head = cur, uint32(mark)
+	q.cur, q.head = cur, head
 	q.spare -= uint32(built)
 	if ring && built == n && q.bf == 0 {
-		q.rung = uint32(mark)
+		q.rung = head
 		mmio.RingSend(q.dbrec, bits.ReverseBytes32(cur&0xffff), q.reg, bell)
 		return n
 	}
@@ -176,15 +175,12 @@ func (q *SQ) oneBlocks() uint32 {
 	return min(q.maxWR-(q.head-uint32(d)), q.mask+1-(q.cur-uint32(d>>32)))
 }
 
-// oneBlock is what a WQE of one block adds to a slot's mark.
-const oneBlock = 1<<32 | 1
-
-// remember notes what was built at block cur.
+// remember notes the work request number head, whose WQE is block cur.
 //
 //go:norace
-func (q *SQ) remember(cur uint32, id, mark uint64) {
+func (q *SQ) remember(cur uint32, id uint64, head uint32) {
 	s := (*slot)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(q.slots)), uintptr(cur&q.mask)*unsafe.Sizeof(slot{})))
-	s.id, s.mark = id, mark
+	s.id, s.mark = id, uint64(cur+1)<<32|uint64(head)
 }
 
 // after is the work request after wr, in a list that has one.

@@ -123,6 +123,11 @@ type Mark struct {
 // Mark remembers what is built.
 func (q *SQ) Mark() Mark { return Mark{q.cur, q.head, q.last, q.fence, q.inlined} }
 
+// MarkBefore is the place before the n work requests that were built last, all by Post or Build.
+func (q *SQ) MarkBefore(n int) Mark {
+	return Mark{q.cur - uint32(n), q.head - uint32(n), q.last - uint32(n), q.fence, q.inlined}
+}
+
 // Rollback forgets what was built since m, none of it rung.
 func (q *SQ) Rollback(m Mark) {
 	for ; q.cur != m.cur; q.cur-- {

@@ -83,14 +83,10 @@ func (c *SendChain) Slot(i int, id uint64, opcode, flags uint32) *abi.SendWR {
 	return w
 }
 
-// Fill writes a work request, which is checked, into slot i, all of it but what Slot does before the opcode counts. ah is the C
-// object of the request's AH, for a datagram.
+// Fill writes a work request, which is checked, into slot i. ah is the C object of the request's AH, for a datagram. Slots are linked
+// as they are filled.
 func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
-	flags := wr.Flags
-	if wr.Inline != nil {
-		flags |= abi.IBV_SEND_INLINE
-	}
-	w := c.Slot(i, wr.ID, wr.Opcode, flags)
+	w := c.Slot(i, wr.ID, wr.Opcode, wr.Flags)
 	f := work.FieldsOf(wr.Opcode)
 	switch {
 	case f&work.Atomic != 0:
@@ -107,11 +103,12 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 		w.SetInvalidateRKey(wr.InvalidateRKey)
 	}
 	if wr.Inline != nil {
+		w.SendFlags |= abi.IBV_SEND_INLINE
 		c.Inline(i, wr.Inline)
 		return
 	}
 	list := c.SGEs(i, len(wr.SGEs))
-	for k := range list {
+	for k := range wr.SGEs[:len(list)] {
 		s, to := &wr.SGEs[k], &list[k]
 		to.Addr, to.Length, to.LKey = s.Addr, s.Length, s.LKey
 	}
