@@ -63,7 +63,7 @@ func within(dir string, trees ...string) bool {
 // TestUnsafe keeps package unsafe in files that say so in their names, but for packages whose business is memory.
 func TestUnsafe(t *testing.T) {
 	for _, f := range files(t) {
-		if slices.Contains(f.imports, "unsafe") && !strings.Contains(f.name, "_unsafe") && !within(f.dir, "internal/emu", "internal/mmio", "internal/ccall") && f.dir+"/"+f.name != "internal/dma/mem_linux_test.go" {
+		if slices.Contains(f.imports, "unsafe") && !strings.Contains(f.name, "_unsafe") && !within(f.dir, "internal/mmio", "internal/ccall") && f.dir+"/"+f.name != "internal/dma/mem_linux_test.go" {
 			t.Errorf("%s/%s imports unsafe: name it *_unsafe.go", f.dir, f.name)
 		}
 	}
