@@ -1,7 +1,5 @@
 package ibv
 
-import "unsafe"
-
 // postDirect posts on the rings of an mlx5 device, which hold the first n work requests already, each in a block.
 // Preconditions: qp.sqMu is held, the QP is open and may send.
 func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
@@ -52,12 +50,12 @@ func (qp *QP) addDirect(wr *SendWR) error {
 	if err != nil {
 		return err
 	}
-	var av unsafe.Pointer
+	var av uintptr
 	if wr.AH != nil {
 		if !wr.AH.acquire() {
 			return wr.AH.errClosed()
 		}
-		av = cptr(wr.AH.av) // which libmlx5 keeps until the AH is closed
+		av = wr.AH.av // which libmlx5 keeps until the AH is closed
 	}
 	ok := qp.direct.SQ.Add(request(wr), inline, av)
 	if wr.AH != nil {

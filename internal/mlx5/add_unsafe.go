@@ -9,8 +9,8 @@ import (
 )
 
 // Add builds one work request of any kind, which is checked. inline is the number of bytes that are copied into it, and av the
-// address vector of a datagram. It reports whether there was room.
-func (q *SQ) Add(wr *SendWR, inline int, av unsafe.Pointer) bool {
+// address vector of a datagram, which the AH owns. It reports whether there was room.
+func (q *SQ) Add(wr *SendWR, inline int, av uintptr) bool {
 	f := work.FieldsOf(wr.Opcode)
 	if f&work.Data == 0 {
 		return q.LocalInv(wr.ID, wr.Flags, wr.InvalidateRKey)
@@ -25,7 +25,7 @@ func (q *SQ) Add(wr *SendWR, inline int, av unsafe.Pointer) bool {
 	if f&work.Atomic != 0 {
 		segs++
 	}
-	if av != nil {
+	if av != 0 {
 		segs += avSize / segSize
 	}
 	if !q.Begin(wr.Opcode, wr.Flags, wr.ImmOrKey(f), segs) {
@@ -39,8 +39,8 @@ func (q *SQ) Add(wr *SendWR, inline int, av unsafe.Pointer) bool {
 		q.Atomic(wr.Swap, wr.CompareAdd)
 	case f&work.Atomic != 0:
 		q.Atomic(wr.CompareAdd, 0)
-	case av != nil:
-		q.To(av, wr.RemoteQPN, wr.RemoteQKey)
+	case av != 0:
+		q.To(addrAt(uint64(av)), wr.RemoteQPN, wr.RemoteQKey)
 	}
 	switch {
 	case wr.Inline != nil:
