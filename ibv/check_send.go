@@ -11,8 +11,8 @@ import (
 // opcodesOf is the set of opcodes that a QP of a transport takes.
 func opcodesOf(t QPType) uint32 { return work.OpcodesOf(uint32(t)) }
 
-// plainOf is the set of opcodes whose WQEs may be control, remote address and data alone, as SQ.Post builds them. Those of UD need
-// an address.
+// plainOf is the set of opcodes whose WQEs may be control, remote address and data alone, as SQ.Post builds them. Those
+// of UD need an address.
 func plainOf(t QPType) (set uint32) {
 	for op := range uint32(32) {
 		if f := work.FieldsOf(op); t != UD && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
@@ -39,7 +39,8 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 		}
 	}
 	if f&work.InvalidateRKey != 0 && qp.pd.dev.legacy {
-		return 0, &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5", Have: "MLNX_OFED 4"}
+		return 0, &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5",
+			Have: "MLNX_OFED 4"}
 	}
 	switch {
 	case f&work.Data == 0:
@@ -53,7 +54,8 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	case wr.Inline != nil:
 		inline = len(wr.Inline)
 	case len(wr.SGEs) > qp.cap.MaxSendSGE:
-		return 0, &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(qp.cap.MaxSendSGE), Where: "qp " + qp.name + " (QPOptions.MaxSendSGE)"}
+		return 0, &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(qp.cap.MaxSendSGE),
+			Where: "qp " + qp.name + " (QPOptions.MaxSendSGE)"}
 	}
 	for i := range wr.SGEs {
 		s := &wr.SGEs[i]
@@ -65,7 +67,8 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 		}
 	}
 	if inline > qp.cap.MaxInline {
-		return 0, &LimitError{What: "inline bytes", Asked: uint64(inline), Limit: uint64(qp.cap.MaxInline), Where: "qp " + qp.name + " (QPOptions.MaxInline)"}
+		return 0, &LimitError{What: "inline bytes", Asked: uint64(inline), Limit: uint64(qp.cap.MaxInline),
+			Where: "qp " + qp.name + " (QPOptions.MaxInline)"}
 	}
 	if f&work.Remote != 0 && wr.Remote.outside != 0 {
 		return 0, wr.Remote.notThere()

@@ -64,7 +64,8 @@ func (qp *QP) countSignaled(wrs []SendWR) {
 // fill writes wr into slot i of the chain, and keeps its AH until release.
 // Preconditions: qp.sqMu is held, the QP is open.
 func (qp *QP) fill(i int, wr *SendWR) error {
-	// What checkSend finds in a work request of one SGE is a matter of opcode and flags, which are mostly those of the last one.
+	// What checkSend finds in a work request of one SGE is a matter of opcode and flags, which are mostly those of the
+	// last one.
 	if wr.Opcode == qp.passed.op && wr.Flags == qp.passed.flags && wr.AH == nil && wr.Inline == nil &&
 		len(wr.SGEs) == 1 && wr.SGEs[0].Length <= MaxSGELength && wr.Remote.outside == 0 {
 		qp.sq.Fill(i, request(wr), 0)

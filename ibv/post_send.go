@@ -15,8 +15,8 @@ func (e *sendErrors) init(qp *QP) {
 	e.gone = &OpError{Op: opPostSend, Object: qp.name, Err: goneOf(qp.send.path)}
 	e.full = &OpError{Op: opPostSend, Object: qp.name, Err: ErrQueueFull}
 	e.unsignaled = &OpError{Op: opPostSend, Object: qp.name, Err: ErrQueueFull,
-		Detail: "no work request in the queue asked for a completion, so polling frees nothing: set Signaled on some, or QPOptions.SignalAll; " +
-			"this queue is freed by Modify to RESET only"}
+		Detail: "no work request in the queue asked for a completion, so polling frees nothing: " +
+			"set Signaled on some, or QPOptions.SignalAll; this queue is freed by Modify to RESET only"}
 	e.broken = &OpError{Op: opPostSend, Object: qp.name, Err: ErrBroken}
 }
 
@@ -107,7 +107,8 @@ func (qp *QP) checkAll(wrs []SendWR, from int) error {
 }
 
 func (qp *QP) sendState(s QPState) error {
-	return &OpError{Op: opPostSend, Object: qp.name, Err: &StateError{Op: opPostSend, State: s, Need: "RTS: Connect, or Modify to RTS"}}
+	err := &StateError{Op: opPostSend, State: s, Need: "RTS: Connect, or Modify to RTS"}
+	return &OpError{Op: opPostSend, Object: qp.name, Err: err}
 }
 
 // StateError is an operation in a state of the QP that does not allow it.

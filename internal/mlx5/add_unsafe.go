@@ -8,8 +8,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// Add builds one work request of any kind, which is checked. inline is the number of bytes that are copied into it, and av the
-// address vector of a datagram, which the AH owns. It reports whether there was room.
+// Add builds one work request of any kind, which is checked. inline is the number of bytes that are copied into it, and
+// av the address vector of a datagram, which the AH owns. It reports whether there was room.
 func (q *SQ) Add(wr *SendWR, inline int, av uintptr) bool {
 	f := work.FieldsOf(wr.Opcode)
 	if f&work.Data == 0 {
@@ -56,8 +56,8 @@ func (q *SQ) Add(wr *SendWR, inline int, av uintptr) bool {
 	return true
 }
 
-// Begin starts a WQE of at most segs 16-byte segments after the control segment; Commit ends it, and until then it is nothing. It
-// reports whether there is room; for more than 62 segments there never is.
+// Begin starts a WQE of at most segs 16-byte segments after the control segment; Commit ends it, and until then it is
+// nothing. It reports whether there is room; for more than 62 segments there never is.
 func (q *SQ) Begin(op, flags, imm uint32, segs int) bool {
 	if segs >= maxDS || !q.room((uint32(segs)+4)/4) {
 		return false
@@ -100,8 +100,8 @@ func (q *SQ) To(av unsafe.Pointer, qpn, qkey uint32) {
 	}
 }
 
-// Data adds an SGE. One without a byte is left out, as libmlx5 does: a length of 0 means 2 GiB to the device. An atomic operation
-// has 8 bytes.
+// Data adds an SGE. One without a byte is left out, as libmlx5 does: a length of 0 means 2 GiB to the device. An atomic
+// operation has 8 bytes.
 func (q *SQ) Data(s *SGE) {
 	n := s.Length
 	if n == 0 {
@@ -168,7 +168,8 @@ func bytesAt(addr uint64, n uint32) []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&a)), n)
 }
 
-// The UMR WQE of a local invalidate: control fields that check the window's QPN, and set it free. C: MLX5_WQE_UMR_CTRL_*.
+// The UMR WQE of a local invalidate: control fields that check the window's QPN, and set it free. C:
+// MLX5_WQE_UMR_CTRL_*.
 const (
 	umrFlags    = 1<<7 | 1<<4 | 1<<3    // inline, translation offset, check QPN
 	umrMaskInv  = 1<<29 | 1<<13 | 1<<14 // free, mkey, QPN

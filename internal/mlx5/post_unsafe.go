@@ -8,12 +8,13 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// Post builds a run: the leading work requests of the n at wr that are common and alike. Common ones have one SGE, or inline data that
-// ends in the WQE's first block; those posted together mostly have one opcode and the same flags. It returns how many it built, and
-// rings the device if those are all. Else the caller goes on with Build for the next run, or Add, and rings.
+// Post builds a run: the leading work requests of the n at wr that are common and alike. Common ones have one SGE, or
+// inline data that ends in the WQE's first block; those posted together mostly have one opcode and the same flags. It
+// returns how many it built, and rings the device if those are all. Else the caller goes on with Build for the next
+// run, or Add, and rings.
 //
-// It and inlines are flat: each call on the way of one work request is a tenth of it (6.3 ns, 7.0 with a function for the end of a
-// run, 9.4 with one for the loop too).
+// It and inlines are flat: each call on the way of one work request is a tenth of it (6.3 ns, 7.0 with a function for
+// the end of a run, 9.4 with one for the loop too).
 func (q *SQ) Post(wr *SendWR, n int) int { return q.run(wr, n, true) }
 
 // Build is Post without the doorbell.
@@ -144,7 +145,8 @@ func (q *SQ) inlines(wr *SendWR, n, left int, ring bool) int {
 	return built
 }
 
-// memo is what the opcode and the flags of a work request make of its control segment. The next one mostly has the same.
+// memo is what the opcode and the flags of a work request make of its control segment. The next one mostly has the
+// same.
 type memo struct {
 	key    uint64 // opcode, flags<<32: as they lie in a SendWR
 	head   uint64 // the first half, with the segments of one SGE

@@ -23,7 +23,8 @@ func putData(p unsafe.Pointer, s *SGE, n uint32) {
 	*(*uint64)(unsafe.Add(p, 8)) = bits.ReverseBytes64(s.Addr)
 }
 
-// putAtomic writes an atomic segment: what to add or to swap in, and what to compare with. C: struct mlx5_wqe_atomic_seg.
+// putAtomic writes an atomic segment: what to add or to swap in, and what to compare with. C: struct
+// mlx5_wqe_atomic_seg.
 func putAtomic(p unsafe.Pointer, swapAdd, compare uint64) {
 	put64(p, 0, swapAdd)
 	put64(p, 8, compare)
@@ -32,8 +33,8 @@ func putAtomic(p unsafe.Pointer, swapAdd, compare uint64) {
 // putInline writes the head of an inline segment of n bytes, which follow it. C: struct mlx5_wqe_inline_seg.
 func putInline(p unsafe.Pointer, n uint32) { *(*uint32)(p) = bits.ReverseBytes32(n | inlineSeg) }
 
-// ctrlHead begins the first half of a control segment: the block's index, in bits 40 to 55, and the number of segments, in the
-// lowest, come to it. C: struct mlx5_wqe_ctrl_seg.
+// ctrlHead begins the first half of a control segment: the block's index, in bits 40 to 55, and the number of segments,
+// in the lowest, come to it. C: struct mlx5_wqe_ctrl_seg.
 func ctrlHead(device uint8, qpn uint64) uint64 { return uint64(device)<<32 | qpn }
 
 // ctrlTail is the second half, as it lies in memory.

@@ -2,8 +2,8 @@ package mlx5
 
 import "github.com/pureverbs/pureverbs/internal/work"
 
-// sent tells of a send WQE by the device's opcode: opcode of the completion, flags in the next 8 bits, and where its length is. It
-// is 0 for others.
+// sent tells of a send WQE by the device's opcode: opcode of the completion, flags in the next 8 bits, and where its
+// length is. It is 0 for others.
 var sent = sentOf()
 
 const (

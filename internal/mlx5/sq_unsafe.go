@@ -31,7 +31,8 @@ type slot struct {
 
 // SQ is a send queue. WQEs are built in place, Ring makes the device look at them.
 type SQ struct {
-	// What the poller needs, and nothing that the poster writes: with what is before it in QP, one cache line, all that a completion touches of a QP.
+	// What the poller needs, and nothing that the poster writes: with what is before it in QP, one cache line, all that
+	// a completion touches of a QP.
 	slots  []slot
 	mask   uint32
 	maxWR  uint32
@@ -78,7 +79,8 @@ var _ [0]byte = [unsafe.Offsetof(QP{}.SQ) + unsafe.Offsetof(SQ{}.polled) + 8 - 6
 func (q *SQ) init(num uint32, c *SQConfig) {
 	*q = SQ{
 		buf: c.Buf, end: unsafe.Add(c.Buf, uintptr(c.Blocks)<<blockShift),
-		slots: make([]slot, c.Blocks), mask: c.Blocks - 1, maxWR: c.MaxWR, maxInline: uint32(c.MaxInline), opcodes: c.Opcodes,
+		slots: make([]slot, c.Blocks), mask: c.Blocks - 1, maxWR: c.MaxWR,
+		maxInline: uint32(c.MaxInline), opcodes: c.Opcodes,
 		qpn: uint64(num) << 8, dbrec: unsafe.Add(c.DBRec, 4), reg: c.Reg, memo: memo{key: noKey},
 		bf: uintptr(c.BlueFlame), half: c.Half, inlineBF: c.InlineBF,
 	}
@@ -142,7 +144,8 @@ func (q *SQ) Rollback(m Mark) {
 //go:norace
 func (q *SQ) forget(i uint32) { q.slots[i] = slot{mark: uint64(uint32(q.done.Load()))} }
 
-// Signaled reports whether a work request that is posted and not completed asked for a completion. It looks at the newest first.
+// Signaled reports whether a work request that is posted and not completed asked for a completion. It looks at the
+// newest first.
 //
 //go:norace
 func (q *SQ) Signaled() bool {

@@ -15,7 +15,8 @@ type RecvWR struct {
 	SGEs []SGE
 }
 
-// maxSGELength is the most bytes of an SGE: the field has 31 bits, the highest bit means inline data, and 0 means 2 GiB.
+// maxSGELength is the most bytes of an SGE: the field has 31 bits, the highest bit means inline data, and 0 means 2
+// GiB.
 const maxSGELength = 1<<31 - 1
 
 // plain reports whether one data segment says what s says.

@@ -56,7 +56,8 @@ const (
 	numberMask = 1<<24 - 1 // QPNs, consumer indices
 )
 
-// sendOps is what the device calls a verbs opcode, and what its completion is called. What else an opcode needs says package work.
+// sendOps is what the device calls a verbs opcode, and what its completion is called. What else an opcode needs says
+// package work.
 var sendOps = [16]struct {
 	device, completion uint8
 	fields             work.Fields

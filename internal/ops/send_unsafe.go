@@ -83,8 +83,8 @@ func (c *SendChain) Slot(i int, id uint64, opcode, flags uint32) *abi.SendWR {
 	return w
 }
 
-// Fill writes a work request, which is checked, into slot i. ah is the C object of the request's AH, for a datagram. Slots are linked
-// as they are filled.
+// Fill writes a work request, which is checked, into slot i. ah is the C object of the request's AH, for a datagram.
+// Slots are linked as they are filled.
 func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 	w := c.Slot(i, wr.ID, wr.Opcode, wr.Flags)
 	f := work.FieldsOf(wr.Opcode)
