@@ -31,7 +31,6 @@ type QP struct {
 	num     uint32
 	typ     QPType
 	cap     QPCap
-	state   *uint32 // in struct ibv_qp, kept by libibverbs on modify and query
 	make    qpMaker
 	pathWhy string
 
@@ -44,6 +43,7 @@ type QP struct {
 	sqMu    lock
 	sq      *ops.SendChain // nil once closed, or on the direct data path
 	direct  *mlx5.QP       // the direct data path; nil once closed, or elsewhere: under sqMu and rqMu
+	state   *uint32        // in struct ibv_qp, kept by libibverbs on modify and query
 	errSend sendErrors
 	ops     uint32 // opcodes that the transport takes, 1<<OpSend and so on
 
