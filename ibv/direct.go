@@ -1,21 +1,20 @@
 package ibv
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"sync"
 
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/mmio"
-	"github.com/pureverbs/pureverbs/loader"
 )
 
 // direct is what a Device needs for the direct data path.
 type direct struct {
 	once sync.Once
 	err  error // why there is none
-	dv   mlx5dv
+	dv   libmlx5.Lib
 	qps  mlx5.Table
 
 	// mu keeps a QP number from being used again between the destruction of a QP
@@ -50,12 +49,12 @@ func (d *Device) initDirect() error {
 			return no("WQEs without signatures", "the environment variable "+name)
 		}
 	}
-	lib, err := loader.Open(loader.MLX5)
+	lib, err := libmlx5.Open()
 	if err != nil {
 		return no("libmlx5", err.Error())
 	}
-	d.direct.dv = mlx5dv{lib: lib}
-	ok, err := d.direct.dv.isSupported(contextDevice(d.handle))
+	d.direct.dv = lib
+	ok, err := lib.IsSupported(d.handle)
 	switch {
 	case err != nil:
 		return no("libmlx5 of rdma-core v22 or later", err.Error())
@@ -67,7 +66,7 @@ func (d *Device) initDirect() error {
 
 // takeCQ makes the rings of a new CQ ours. There is no way back.
 func (d *Device) takeCQ(handle uintptr) (*mlx5.CQ, error) {
-	v, err := d.direct.dv.cq(handle)
+	v, err := d.direct.dv.InitCQ(handle)
 	if err != nil {
 		return nil, fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}
@@ -91,7 +90,7 @@ func directType(t QPType) error {
 // takeQP makes the rings of a new QP ours.
 func (qp *QP) takeQP(signalAll bool) error {
 	d := qp.pd.dev
-	v, err := d.direct.dv.qp(qp.handle)
+	v, err := d.direct.dv.InitQP(qp.handle, 0)
 	if err != nil {
 		return fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}
@@ -183,9 +182,6 @@ func (qp *QP) reset(modify func() error) error {
 	return nil
 }
 
-// ErrBroken is the use of a QP after a completion that no device could have written for it: a *CompletionError told of it.
-var ErrBroken = errors.New("a corrupt completion named the qp: close it")
-
 // CompletionError is a completion queue entry that makes no sense: its memory was overwritten, or the device and this release do not agree on a format. The QP that it
 // names posts nothing any more; other QPs go on.
 type CompletionError struct{ Err error }
@@ -197,7 +193,7 @@ func (e *CompletionError) Unwrap() error { return e.Err }
 
 // takeSRQ makes the ring of an SRQ ours, before anything is posted.
 func (s *SRQ) takeSRQ() error {
-	v, err := s.pd.dev.direct.dv.srq(s.handle)
+	v, err := s.pd.dev.direct.dv.InitSRQ(s.handle, 0)
 	if err != nil {
 		return fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}

@@ -749,9 +749,9 @@ func TestFake_ChannelFails(t *testing.T) {
 	_, err := s.cq.Wait(timeout(t), make([]WC, 1))
 	wantErr(t, err, syscall.EIO)
 	unset(t, "fail.ibv_get_cq_event")
-	cq, _, err := s.dev.v.getCQEvent(s.cq.channel.handle)
+	cq, _, err := s.dev.v.GetCQEvent(s.cq.channel.handle)
 	ok(t, err)
-	s.dev.v.ackCQEvents(cq, 1)
+	s.dev.v.AckCQEvents(cq, 1)
 }
 
 func waiting(cq *CQ, n int) bool {

@@ -302,7 +302,7 @@ func TestFake_HammerAsync(t *testing.T) {
 			})
 		}
 		for range 10 {
-			ok(t, d.v.void("fv_async", d.handle, uintptr(EventPortErr), 1))
+			ok(t, needFake(t).Void("fv_async", d.handle, uintptr(EventPortErr), 1))
 			time.Sleep(100 * time.Microsecond)
 		}
 		ok(t, d.Close())

@@ -17,7 +17,7 @@ func TestFake_DeviceFatalWakes(t *testing.T) {
 					waits <- err
 				}()
 			}
-			ok(t, s.dev.v.void("fv_async", s.dev.handle, uintptr(EventDeviceFatal), 0))
+			ok(t, needFake(t).Void("fv_async", s.dev.handle, uintptr(EventDeviceFatal), 0))
 			if ev := must(s.dev.AsyncEvent(timeout(t)))(t); ev.Type != EventDeviceFatal {
 				t.Fatalf("event %v", ev)
 			}

@@ -383,7 +383,7 @@ func TestFake_AsyncEvents(t *testing.T) {
 	s := fakeLoop(t, nil, nil)
 	inject := func(typ AsyncEventType, element uintptr) {
 		t.Helper()
-		ok(t, s.dev.v.void("fv_async", s.dev.handle, uintptr(typ), element))
+		ok(t, needFake(t).Void("fv_async", s.dev.handle, uintptr(typ), element))
 	}
 	inject(EventQPFatal, s.qp.handle)
 	inject(EventCQErr, s.cq.handle)

@@ -6,7 +6,10 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -169,7 +172,7 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 	}
 	defer pd.leave()
 	mr := &MR{pd: pd, buf: buf, length: len(buf), pin: dma.Pin(buf)}
-	mr.addr = sliceAddr(buf)
+	mr.addr = cmem.SliceAddr(buf)
 	mr.iova = uint64(mr.addr)
 	if err := mr.register(op, access); err != nil {
 		mr.pin.Unpin()
@@ -219,25 +222,25 @@ func (mr *MR) register(op string, access AccessFlags) error {
 		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: explainRegister(err, mr.length, access)}
 	}
 	mr.handle = h
-	mr.lkey, mr.rkey = mrKeys(h)
-	mr.node.init("mr", mr.pd.dev.Name(), &mr.pd.node)
-	watch(mr, &mr.node)
+	mr.lkey, mr.rkey = libibverbs.MRKeys(h)
+	mr.node.initNumbered("mr", mr.pd.dev.Name(), &mr.pd.node)
+	life.Watch(mr, &mr.life)
 	return nil
 }
 
 func (d *Device) regMR(pd, addr uintptr, length int, iova uint64, access AccessFlags) (uintptr, error) {
 	plain := iova == uint64(addr)
 	if access&optionalAccess == 0 && plain {
-		return d.v.regMR(pd, addr, length, access)
+		return d.v.RegMR(pd, addr, length, uint32(access))
 	}
-	if d.v.has("ibv_reg_mr_iova2") {
-		return d.v.regMRIOVA2(pd, addr, length, iova, access)
+	if d.v.HasRegMRIOVA2() {
+		return d.v.RegMRIOVA2(pd, addr, length, iova, uint32(access))
 	}
 	access &^= optionalAccess
 	if plain {
-		return d.v.regMR(pd, addr, length, access)
+		return d.v.RegMR(pd, addr, length, uint32(access))
 	}
-	return d.v.regMRIOVA(pd, addr, length, iova, access)
+	return d.v.RegMRIOVA(pd, addr, length, iova, uint32(access))
 }
 
 // explainRegister adds what a failed registration most likely ran into.
@@ -363,12 +366,11 @@ type ReregOptions struct {
 // C: ibv_rereg_mr(3).
 func (mr *MR) Rereg(opt ReregOptions) error {
 	const op = "reregister mr"
-	mr.node.mu.Lock()
-	defer mr.node.mu.Unlock()
-	name := mr.pd.dev.Name()
-	if mr.closed {
-		return &OpError{Op: op, Object: mr.name, Err: ErrClosed}
+	if !mr.life.Lock() {
+		return mr.errClosed(op)
 	}
+	defer mr.life.Unlock()
+	name := mr.name
 	var (
 		flags  uint32
 		pd     uintptr
@@ -397,11 +399,11 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "Buf", Got: "0 bytes", Want: "at least 1 byte"}}
 		}
 		pin = dma.Pin(opt.Buf)
-		flags, addr, length = flags|abi.IBV_REREG_MR_CHANGE_TRANSLATION, sliceAddr(opt.Buf), len(opt.Buf)
+		flags, addr, length = flags|abi.IBV_REREG_MR_CHANGE_TRANSLATION, cmem.SliceAddr(opt.Buf), len(opt.Buf)
 	}
 	if opt.Access != nil {
 		flags, access = flags|abi.IBV_REREG_MR_CHANGE_ACCESS, *opt.Access
-		if !mr.pd.dev.v.has("ibv_reg_mr_iova2") {
+		if !mr.pd.dev.v.HasRegMRIOVA2() {
 			access &^= optionalAccess
 		}
 	}
@@ -411,7 +413,7 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 	if opt.Buf != nil {
 		mr.pd.dev.holdCompletions()
 	}
-	code, err := mr.pd.dev.v.reregMR(mr.handle, flags, pd, addr, length, access)
+	code, err := mr.pd.dev.v.ReregMR(mr.handle, flags, pd, addr, length, uint32(access))
 	changed := code == 0 || code == reregOldForked
 	if !changed {
 		pin.Unpin()
@@ -439,10 +441,10 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		}
 	}
 	if opt.PD != nil && opt.PD != mr.pd {
-		mr.node.move(0, &opt.PD.node)
+		mr.life.Move(0, &opt.PD.life)
 		mr.pd = opt.PD
 	}
-	mr.lkey, mr.rkey = mrKeys(mr.handle)
+	mr.lkey, mr.rkey = libibverbs.MRKeys(mr.handle)
 	return err
 }
 
@@ -473,7 +475,7 @@ func reregFailure(code int) string {
 func (mr *MR) Close() error {
 	return mr.node.close(func() error {
 		mr.pd.dev.holdCompletions()
-		if err := mr.pd.dev.v.deregMR(mr.handle); err != nil {
+		if err := mr.pd.dev.v.DeregMR(mr.handle); err != nil {
 			return err
 		}
 		mr.buf = nil

@@ -58,7 +58,7 @@ func (d *Device) QueryPort(port uint8) (*PortAttr, error) {
 		return nil, err
 	}
 	a := new(abi.PortAttr)
-	if err := d.v.queryPort(d.handle, port, a); err != nil {
+	if err := d.v.QueryPort(d.handle, port, a); err != nil {
 		return nil, &OpError{Op: op, Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: err}
 	}
 	p := &PortAttr{
@@ -104,7 +104,7 @@ func (d *Device) checkPort(op string, port uint8) error {
 func (d *Device) index(what string, port uint8, index int) limit {
 	l := limit{what, index, -1}
 	a := new(abi.PortAttr)
-	if err := d.v.queryPort(d.handle, port, a); err == nil {
+	if err := d.v.QueryPort(d.handle, port, a); err == nil {
 		l.most = int(a.GIDTblLen) - 1
 		if what == pkeyEntry {
 			l.most = int(a.PKeyTblLen) - 1
@@ -155,7 +155,7 @@ func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {
 	if err := d.checkIndex(op, pkeyEntry, port, index); err != nil {
 		return 0, err
 	}
-	k, err := d.v.queryPKey(d.handle, port, index)
+	k, err := d.v.QueryPKey(d.handle, port, index)
 	if err != nil {
 		return 0, d.indexError(op, pkeyEntry, port, index, err)
 	}

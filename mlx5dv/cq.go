@@ -5,7 +5,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // CQOptions are the choices at the creation of a CQ: ibv's, and those that only mlx5
@@ -55,7 +54,7 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 		dv.Flags = abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD
 	}
 	if opt.Compression != 0 {
-		path, err := hook.ChoosePath(dev, &opt.CQOptions)
+		path, err := verbs.ChoosePath(dev, &opt.CQOptions)
 		if err != nil {
 			return fail(err)
 		}
@@ -69,9 +68,6 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 		dv.CompMask |= abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE
 		dv.CQECompResFormat = uint8(opt.Compression)
 	}
-	cq, err := hook.CreateCQ(dev, cqe, &opt.CQOptions, func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.createCQ(h, attr, dv) })
-	if err != nil {
-		return nil, err
-	}
-	return cq.(*ibv.CQ), nil
+	create := func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.CreateCQ(h, attr, dv) }
+	return verbs.CreateCQ(dev, cqe, &opt.CQOptions, create)
 }

@@ -5,8 +5,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
-	"github.com/pureverbs/pureverbs/loader"
 )
 
 // IsSupported says whether this package works on a device: it is libmlx5's, and this
@@ -19,16 +17,12 @@ func IsSupported(dev *ibv.Device) (bool, error) {
 	if dev == nil {
 		return false, opError(op, "", &ibv.ArgError{Arg: "ctx", Got: "nil", Want: "an open device"})
 	}
-	h, leave, err := hook.Enter(dev, op)
+	h, leave, err := verbs.Enter(dev, op)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	l, err := loader.Open(loader.MLX5)
-	if err != nil {
-		return false, opError(op, dev.Name(), err)
-	}
-	ok, err := library{l}.isSupported(h)
+	_, ok, err := supported(h)
 	if err != nil {
 		return false, opError(op, dev.Name(), err)
 	}
@@ -129,7 +123,7 @@ func QueryDevice(dev *ibv.Device) (*DeviceAttr, error) {
 	}
 	defer leave()
 	c := &abi.MLX5DVContext{CompMask: uint64(allFeatures)}
-	if err := lib.queryDevice(h, c); err != nil {
+	if err := lib.QueryDevice(h, c); err != nil {
 		return nil, opError(op, dev.Name(), err)
 	}
 	return deviceAttr(c), nil

@@ -5,7 +5,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // QPOptions are the choices at the creation of a QP: ibv's, and those that only mlx5
@@ -76,13 +75,9 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	}
 	create := func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 		attr.CompMask, attr.PD = abi.IBV_QP_INIT_ATTR_PD, pd
-		return lib.createQP(h, attr, dv)
+		return lib.CreateQP(h, attr, dv)
 	}
-	qp, err := hook.CreateQP(pd, send, recv, &opt.QPOptions, create, nil)
-	if err != nil {
-		return nil, err
-	}
-	return qp.(*ibv.QP), nil
+	return verbs.CreateQP(pd, send, recv, &opt.QPOptions, create, nil)
 }
 
 func (o *QPOptions) check(send *ibv.CQ) error {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // Options are the choices of Dial, Listen and Request.Accept. The zero value is
@@ -99,7 +98,7 @@ func (o *Options) check() error {
 	if o.Timeout < 0 {
 		errs = append(errs, &ibv.ArgError{Arg: "Timeout", Got: o.Timeout.String(), Want: "more than 0, or 0 for the default"})
 	}
-	if err := checkAckTimeout(hook.OrZero(o.AckTimeout, 0)); err != nil {
+	if err := checkAckTimeout(verbs.OrZero(o.AckTimeout, 0)); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -138,7 +137,7 @@ func (o *Options) applyAckTimeout(id *ID) error {
 	if o.AckTimeout == 0 {
 		return nil
 	}
-	return id.SetAckTimeout(hook.OrZero(o.AckTimeout, 0))
+	return id.SetAckTimeout(verbs.OrZero(o.AckTimeout, 0))
 }
 
 // param are the parameters for Connect and Accept.

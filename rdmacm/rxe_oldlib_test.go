@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
 // before23 takes away what librdmacm had not before v23, until the end of the test.
 func before23(t *testing.T) {
 	t.Helper()
-	hidden.Store(&[]string{"rdma_init_qp_attr", "rdma_establish"})
-	t.Cleanup(func() { hidden.Store(nil) })
+	t.Cleanup(bind.Hide("v23", "rdma_init_qp_attr", "rdma_establish"))
 }
 
 // TestRXE_CM_Before23 connects where librdmacm has to bring up the QPs itself.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -474,6 +475,10 @@ func running(mark string) (pids []string) {
 
 func TestSupervisorSignals(t *testing.T) {
 	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGKILL} {
+		if signal.Ignored(sig) { // as below nohup, and a shell cannot trap what it got ignored
+			signal.Notify(make(chan os.Signal, 1), sig) // the default for what is started
+			defer signal.Ignore(sig)
+		}
 		mark := fmt.Sprintf("NOTIFY_MARK=%d-%d", os.Getpid(), sig)
 		c := supervised(t, 0, "/bin/sh", "-c", "trap '' TERM; (trap '' HUP INT TERM; sleep 100 & setsid sleep 100) & "+
 			"trap 'exit 21' INT TERM HUP; echo ready; while :; do sleep 0.01; done")

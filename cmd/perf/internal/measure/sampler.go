@@ -33,13 +33,17 @@ func (s *Sampler) Started() bool { return s.from != 0 }
 // Sampling reports whether the run is inside the sample.
 func (s *Sampler) Sampling() bool { return s.begun != 0 && s.ended == 0 }
 
-// Tick takes the time and the count so far, and reports whether the run is over.
+// Tick takes the time and the count so far, and reports whether the run is over. A run whose processor was taken away
+// when the sample should have begun goes on for longer: a sample has its length, or it would be a figure of nothing.
 func (s *Sampler) Tick(now int64, count uint64) bool {
 	switch {
 	case s.from == 0 || now < s.from:
 		return false
 	case s.begun == 0:
 		s.begun, s.countFrom = now, count
+		late := now - s.from
+		s.to += late
+		s.last += late
 	case now >= s.to && s.ended == 0:
 		s.ended, s.countTo = now, count
 	}
