@@ -211,7 +211,7 @@ func (b *Batch) Post() error {
 	if b.err != nil {
 		return &PostError{Object: qp.name, Total: len(wrs), Err: b.err}
 	}
-	n, err := qp.post(wrs, true)
+	n, err := qp.postWhole(wrs)
 	if err == nil {
 		b.Reset()
 		return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 func cqConfig(v *abi.MLX5DVCQ, qps *mlx5.Table) *mlx5.CQConfig {
@@ -17,7 +18,7 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 	if v.SQ.WQECnt != 0 {
 		sq = &mlx5.SQConfig{
 			Buf: cmem.Pointer(v.SQ.Buf), Blocks: v.SQ.WQECnt, DBRec: cmem.Pointer(v.DBRec), Reg: cmem.Pointer(v.BF.Reg),
-			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll,
+			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll, MaxInline: qp.cap.MaxInline, Opcodes: plainOf(qp.typ),
 		}
 		// A BlueFlame register that other QPs write too would mix their WQEs.
 		if td := qp.pd.td; td != nil && !shutUpBF() {
@@ -67,29 +68,25 @@ func mlx5WCs(wcs []WC) []mlx5.WC {
 	return unsafe.Slice((*mlx5.WC)(unsafe.Pointer(unsafe.SliceData(wcs))), len(wcs))
 }
 
-// So are its work requests.
+// So are its work requests, to both engines.
 var (
-	_ [unsafe.Sizeof(mlx5.SendWR{})]byte              = [unsafe.Sizeof(SendWR{})]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.Flags)]byte      = [unsafe.Offsetof(SendWR{}.Flags)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.SGEs)]byte       = [unsafe.Offsetof(SendWR{}.SGEs)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.Inline)]byte     = [unsafe.Offsetof(SendWR{}.Inline)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.Remote)]byte     = [unsafe.Offsetof(SendWR{}.Remote)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.Imm)]byte        = [unsafe.Offsetof(SendWR{}.Imm)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.CompareAdd)]byte = [unsafe.Offsetof(SendWR{}.CompareAdd)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.AH)]byte         = [unsafe.Offsetof(SendWR{}.AH)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
+	_ [unsafe.Sizeof(work.SendWR{})]byte              = [unsafe.Sizeof(SendWR{})]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Flags)]byte      = [unsafe.Offsetof(SendWR{}.Flags)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.SGEs)]byte       = [unsafe.Offsetof(SendWR{}.SGEs)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Inline)]byte     = [unsafe.Offsetof(SendWR{}.Inline)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Remote)]byte     = [unsafe.Offsetof(SendWR{}.Remote)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Imm)]byte        = [unsafe.Offsetof(SendWR{}.Imm)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.CompareAdd)]byte = [unsafe.Offsetof(SendWR{}.CompareAdd)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.AH)]byte         = [unsafe.Offsetof(SendWR{}.AH)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
 )
 
-func mlx5Send(wr *SendWR) *mlx5.SendWR { return (*mlx5.SendWR)(unsafe.Pointer(wr)) }
-
-func mlx5Sends(wrs []SendWR) []mlx5.SendWR {
-	return unsafe.Slice((*mlx5.SendWR)(unsafe.Pointer(unsafe.SliceData(wrs))), len(wrs))
-}
-
-func mlx5SGEs(sges []SGE) []mlx5.SGE {
-	return unsafe.Slice((*mlx5.SGE)(unsafe.Pointer(unsafe.SliceData(sges))), len(sges))
-}
+// request is wr as the engines see it.
+func request(wr *SendWR) *work.SendWR { return (*work.SendWR)(unsafe.Pointer(wr)) }
 
 func mlx5Recvs(wrs []RecvWR) []mlx5.RecvWR {
 	return unsafe.Slice((*mlx5.RecvWR)(unsafe.Pointer(unsafe.SliceData(wrs))), len(wrs))
 }
+
+// first is where wrs begins.
+func first(wrs []SendWR) *work.SendWR { return request(unsafe.SliceData(wrs)) }

@@ -33,7 +33,6 @@ type QP struct {
 	num     uint32
 	typ     QPType
 	cap     QPCap
-	state   *uint32 // in struct ibv_qp, kept by libibverbs on modify and query
 	make    qpMaker
 	pathWhy string
 
@@ -46,12 +45,16 @@ type QP struct {
 	sqMu    lock
 	sq      *ops.SendChain // nil once closed, or on the direct data path
 	direct  *mlx5.QP       // the direct data path; nil once closed, or elsewhere: under sqMu and rqMu
+	state   *uint32        // in struct ibv_qp, kept by libibverbs on modify and query
 	errSend sendErrors
 	ops     uint32 // opcodes that the transport takes, 1<<OpSend and so on
-	plain   uint32 // those that the direct data path builds in runs
 
 	signalAll  bool
 	unsignaled int // on the ops engine: posted since the last one that gives a completion
+	passed     struct {
+		op    Opcode
+		flags SendFlags
+	} // on the ops engine: of a work request of one SGE, not atomic, that was in order
 
 	rqMu    lock
 	rq      *ops.RecvChain // nil once closed, or with an SRQ
@@ -186,10 +189,11 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
-		num: libibverbs.QPNum(h), typ: o.Type, ops: opcodesOf(o.Type), plain: plainOf(o.Type), signalAll: o.SignalAll, state: libibverbs.QPState(h), sgid: -1,
+		num: libibverbs.QPNum(h), typ: o.Type, ops: opcodesOf(o.Type), signalAll: o.SignalAll, state: libibverbs.QPState(h), sgid: -1,
 		cap: capFromC(&init.Cap),
 	}
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
+	qp.passed.op = noOpcode
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
 	if err := checkGranted(name, o.grants(&dev.attr, &qp.cap)...); err != nil {
 		return undo(err)

@@ -111,7 +111,7 @@ func (f *filled) fill(t testing.TB) int {
 		f.pi++
 		num := uint64(q.Num) << 32
 		if k.sends && (!k.receives || i/k.qps%2 == 0) {
-			q.SQ.commit(7, 0, 1)
+			q.SQ.commit(7, 1)
 			put64(p, offTail, opWrite<<56|num|uint64(f.sends[at])<<16|own)
 			f.sends[at]++
 			continue

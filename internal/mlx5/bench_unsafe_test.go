@@ -3,6 +3,8 @@ package mlx5
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
 // ring is memory as libmlx5 would have made it, and a device that completes at once.
@@ -99,7 +101,7 @@ func benchBuild(b *testing.B, wr SendWR, n int) {
 		wrs[i] = wr
 	}
 	for b.Loop() {
-		if q.SQ.Build(wrs, 1<<wrWrite|1<<wrSend, 64) != n {
+		if q.SQ.BuildOf(wrs, 1<<abi.IBV_WR_RDMA_WRITE|1<<abi.IBV_WR_SEND, 64) != n {
 			b.Fatal("full")
 		}
 		q.SQ.Ring()
@@ -108,8 +110,8 @@ func benchBuild(b *testing.B, wr SendWR, n int) {
 }
 
 var (
-	aWrite  = SendWR{Opcode: wrWrite, Flags: sendSignaled, SGEs: []SGE{{1, 64, 3}}, Remote: RemoteAddr{Addr: 4, RKey: 5}}
-	aInline = SendWR{Opcode: wrSend, Flags: sendSignaled, Inline: make([]byte, 32)}
+	aWrite  = SendWR{Opcode: abi.IBV_WR_RDMA_WRITE, Flags: sendSignaled, SGEs: []SGE{{Addr: 1, Length: 64, LKey: 3}}, Remote: RemoteAddr{Addr: 4, RKey: 5}}
+	aInline = SendWR{Opcode: abi.IBV_WR_SEND, Flags: sendSignaled, Inline: make([]byte, 32)}
 )
 
 func BenchmarkBuildWrite1(b *testing.B)   { benchBuild(b, aWrite, 1) }

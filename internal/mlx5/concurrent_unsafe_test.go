@@ -39,7 +39,7 @@ func TestPostWhilePolling(t *testing.T) {
 				for i := range wrs {
 					wrs[i] = mlx5.SendWR{ID: sends + uint64(i), SGEs: []mlx5.SGE{*local}, Remote: mlx5.RemoteAddr{Addr: sends + uint64(i)}}
 				}
-				n = q.SQ.Build(wrs, simpleOps, 0)
+				n = q.SQ.BuildOf(wrs, simpleOps, 0)
 				q.SQ.Ring()
 				sends += uint64(n)
 			}

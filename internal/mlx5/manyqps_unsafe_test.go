@@ -114,7 +114,7 @@ func (p *polling) fill() {
 		for i, q := range p.qps {
 			p.at[i] = uint16(q.SQ.cur)
 			for range len(p.order) / len(p.qps) {
-				q.SQ.commit(uint64(i), 0, 1)
+				q.SQ.commit(uint64(i), 1)
 			}
 		}
 	}

@@ -278,7 +278,7 @@ func (m *model) build() {
 	for i := range wrs {
 		wrs[i].ID = id + uint64(i)
 	}
-	n := m.q.SQ.Build(wrs, simpleOps, maxInline)
+	n := m.q.SQ.BuildOf(wrs, simpleOps, maxInline)
 	for ; k < len(wrs); k++ {
 		segs, imm, ok := m.simple(&wrs[k])
 		if !ok || !m.room((16+len(segs)+15)/16) {
@@ -451,7 +451,7 @@ func TestShortInline(t *testing.T) {
 					head = 32
 				}
 				want := n > 0 && n <= limit && head+4+n <= 64
-				if q.SQ.PostOne(&wr, simpleOps, limit) != want || (q.SQ.Build([]mlx5.SendWR{wr}, simpleOps, limit) == 1) != want {
+				if q.SQ.PostOne(&wr, simpleOps, limit) != want || (q.SQ.BuildOf([]mlx5.SendWR{wr}, simpleOps, limit) == 1) != want {
 					t.Fatalf("opcode %d, %d bytes, limit %d: want %v", op, n, limit, want)
 				}
 				for i := range 2 {

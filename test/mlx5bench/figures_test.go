@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 const (
@@ -162,6 +164,7 @@ func drive(w io.Writer) error {
 		}
 	}
 	fmt.Fprintln(w, "# emulated device, ordinary memory: the CPU's part of posting and polling; it says nothing about a NIC")
+	fmt.Fprintln(w, "# processor:", testutil.Processor())
 	for _, t := range trios {
 		ratio := func(name, kind, way string, ours float64, to *process) {
 			base := to.median(name + kind)
