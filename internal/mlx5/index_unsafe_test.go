@@ -19,7 +19,7 @@ func TestIndicesWrap(t *testing.T) {
 		for i := range s.slots {
 			s.forget(uint32(i))
 		}
-		rq.pi, rq.ci, rq.seen = start, start, start
+		rq.pi, rq.full, rq.ci, rq.seen = start, start, start, start
 		rq.done.Store(start)
 		cq.ci.Store(start)
 		for i := range uint32(testEntries) { // as the laps before left them
