@@ -27,7 +27,9 @@ func (e *recvErrors) init(qp *QP) {
 func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 	qp.rqMu.Lock()
 	n := 0
-	if d := qp.direct; d != nil && !d.Broken() && mayReceive(qp.loadState()) {
+	switch d := qp.direct; {
+	case d == nil, d.Broken(), !mayReceive(qp.loadState()):
+	default:
 		if n = d.RQ.Run(firstRecv(wrs), len(wrs)); n == len(wrs) && n > 0 {
 			qp.rqMu.Unlock()
 			return n, nil

@@ -26,7 +26,6 @@ type RQ struct {
 	segs   int // that a WQE has room for
 	maxSGE int
 	pi     uint32         // producer index: receives posted, free running; the poster writes it
-	full   uint32         // pi when the queue is full, as far as the poster knows
 	dbrec  unsafe.Pointer // pi for the device; the poster writes it
 
 	_ [64]byte // the poller writes below
@@ -55,23 +54,28 @@ func (q *RQ) Post(wrs []RecvWR) int {
 //
 //go:norace
 func (q *RQ) Run(wr *RecvWR, n int) int {
-	pi, left := q.pi, n
-	if uint(n) > uint(q.full-pi) {
-		q.full = q.done.Load() + uint32(len(q.ids))
-		left = min(n, int(q.full-pi))
+	left := min(n, q.room())
+	if left <= 0 {
+		return 0
 	}
-	for ; left > 0; left-- {
+	pi := q.pi
+	buf, ids, mask, stride := q.buf, unsafe.Pointer(unsafe.SliceData(q.ids)), q.mask, q.stride
+	for {
 		s := unsafe.SliceData(wr.SGEs)
 		if len(wr.SGEs) != 1 || !plain(s) {
 			break
 		}
-		p := q.list(pi)
+		i := uintptr(pi & mask)
+		p := unsafe.Add(buf, i*stride)
 		putData(p, s, s.Length)
-		if q.segs > 1 {
+		if stride > segSize {
 			putEnd(unsafe.Add(p, segSize))
 		}
-		*q.id(pi) = wr.ID
+		*(*uint64)(unsafe.Add(ids, i*8)) = wr.ID
 		pi++
+		if left--; left == 0 {
+			break
+		}
 		wr = (*RecvWR)(unsafe.Add(unsafe.Pointer(wr), unsafe.Sizeof(RecvWR{})))
 	}
 	return q.ring(pi)
@@ -81,10 +85,8 @@ func (q *RQ) Run(wr *RecvWR, n int) int {
 //
 //go:norace
 func (q *RQ) lists(wrs []RecvWR) int {
-	pi, room := q.pi, uint32(len(q.ids))-(q.pi-q.done.Load())
-	if uint(len(wrs)) > uint(room) {
-		wrs = wrs[:room]
-	}
+	wrs = wrs[:min(len(wrs), q.room())]
+	pi := q.pi
 	for i := range wrs {
 		wr := &wrs[i]
 		if !fits(wr.SGEs, q.maxSGE) {
@@ -95,6 +97,12 @@ func (q *RQ) lists(wrs []RecvWR) int {
 		pi++
 	}
 	return q.ring(pi)
+}
+
+// room is for how many receives there is room.
+func (q *RQ) room() int {
+	done := q.done.Load()
+	return len(q.ids) - int(q.pi-done)
 }
 
 // ring tells the device of the receives up to pi, and returns how many are new.
@@ -161,6 +169,6 @@ func putList(p unsafe.Pointer, sges []SGE, segs int, skipEmpty bool) {
 }
 
 func (q *RQ) reset() {
-	q.pi, q.full, q.ci, q.seen = 0, 0, 0, 0
+	q.pi, q.ci, q.seen = 0, 0, 0
 	q.done.Store(0)
 }
