@@ -1,0 +1,18 @@
+//go:build !(linux && amd64 && go1.25 && !go1.28 && !race)
+
+package spin
+
+import "sync/atomic"
+
+const maxOwners = 0
+
+func take(l *Lock) {
+	if !atomic.CompareAndSwapUint32(&l.flags[0], 0, 1) {
+		wait(l)
+	}
+}
+
+func tryTake(l *Lock) bool { return atomic.CompareAndSwapUint32(&l.flags[0], 0, 1) }
+
+// Preconditions: waiting is held.
+func (l *Lock) claim() bool { return tryTake(l) }
