@@ -48,19 +48,3 @@ func TestTryLock(t *testing.T) {
 		t.Error("a lock that is off was taken")
 	}
 }
-
-func BenchmarkLock(b *testing.B) {
-	var l Lock
-	for b.Loop() {
-		l.Lock()
-		l.Unlock()
-	}
-}
-
-func BenchmarkMutex(b *testing.B) {
-	var l sync.Mutex
-	for b.Loop() {
-		l.Lock()
-		l.Unlock()
-	}
-}

@@ -341,11 +341,8 @@ func (m *modelRun) explore() (states, entered int, wrong string) {
 	}
 	number := map[modelState]int32{first: 0}
 	list := []modelState{first}
-	var before [][]int32 // the states that each can come from
+	before := [][]int32{nil} // the states that each can come from
 	var ends []int32
-	for i := 0; i < len(list); i++ {
-		before = append(before, nil)
-	}
 	for i := 0; i < len(list); i++ {
 		if w := list[i].wrong(); w != "" {
 			return len(list), entered, w
@@ -407,9 +404,10 @@ func TestModel(t *testing.T) {
 		run  modelRun
 		want string // a part of what is wrong
 	}{
-		{name: "three", run: modelRun{rounds: [3]uint8{2, 2, 1}, enough: 1}},
+		{name: "all may own", run: modelRun{rounds: [3]uint8{2, 2, 1}}},
+		{name: "second time", run: modelRun{rounds: [3]uint8{3, 1, 1}, enough: 1}},
 		{name: "owned", run: modelRun{rounds: [3]uint8{2, 2, 1}, owned: true}},
-		{name: "try", run: modelRun{rounds: [3]uint8{2, 2, 2}, try: [3]bool{false, true, true}, owned: true}},
+		{name: "try", run: modelRun{rounds: [3]uint8{2, 2, 1}, try: [3]bool{false, true, true}, owned: true}},
 		{name: "owner tries", run: modelRun{rounds: [3]uint8{2, 2, 1}, try: [3]bool{true, false, true}, owned: true}},
 		{name: "without barrier", run: modelRun{rounds: [3]uint8{1, 1, 0}, owned: true, noBarrier: true}, want: "two hold"},
 		{name: "without second look", run: modelRun{rounds: [3]uint8{1, 1, 0}, owned: true, noSecondLook: true}, want: "two hold"},

@@ -144,6 +144,9 @@ const (
 	registerPrivateExpedited = 1 << 4
 )
 
+// barrierCommand is another one in tests.
+var barrierCommand uintptr = privateExpedited
+
 func membarrier(cmd uintptr) bool {
 	_, _, e := syscall.Syscall(sysMembarrier, cmd, 0, 0)
 	return e == 0
@@ -152,13 +155,9 @@ func membarrier(cmd uintptr) bool {
 // barrier makes every thread that runs Go code pass a full barrier. What worked once may be forbidden since, by a seccomp filter: to
 // stop the world does the same.
 func barrier() {
-	if !membarrier(privateExpedited) {
+	if !membarrier(barrierCommand) {
 		canOwn.Store(no)
-		stopTheWorld()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
 	}
-}
-
-func stopTheWorld() {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
 }
