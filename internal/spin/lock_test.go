@@ -3,6 +3,7 @@ package spin
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -46,5 +47,34 @@ func TestTryLock(t *testing.T) {
 	off.Lock()
 	if !off.TryLock() {
 		t.Error("a lock that is off was taken")
+	}
+}
+
+// Who comes once among others who take the lock all the time gets it.
+func TestNobodyStarves(t *testing.T) {
+	for _, procs := range []int{1, 2, 4} {
+		before := runtime.GOMAXPROCS(procs)
+		var l Lock
+		var wg sync.WaitGroup
+		var stop atomic.Bool
+		for range 3 {
+			wg.Go(func() {
+				for !stop.Load() {
+					l.Lock()
+					for i := range guarded {
+						guarded[i]++
+					}
+					l.Unlock()
+				}
+			})
+		}
+		for range 200 {
+			l.Lock()
+			l.Unlock()
+			runtime.Gosched()
+		}
+		stop.Store(true)
+		wg.Wait()
+		runtime.GOMAXPROCS(before)
 	}
 }
