@@ -8,6 +8,7 @@ package spin
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,8 @@ type Lock struct {
 	flags [maxOwners + 1]uint32
 	flag  uint32 // the flag that Unlock clears. Only the holder looks at it or, when there is an owner, who holds wait.
 	Off   bool   // Lock and Unlock do nothing: one goroutine at a time uses what it guards. Set before first use.
+
+	late uint32 // 1: somebody has waited for long, and who comes now waits behind
 
 	// For the holder of flags[0] only.
 	owners  uint8  // flags that were given away
@@ -52,16 +55,23 @@ func (l *Lock) Unlock() {
 func wait(l *Lock) {
 	l.waiting.Lock()
 	for i := 0; !l.claim(); i++ {
+		if i == patience {
+			atomic.StoreUint32(&l.late, 1)
+		}
 		pause(i)
 	}
+	atomic.StoreUint32(&l.late, 0)
 	l.waiting.Unlock()
 }
+
+// patience is how many looks at the lock without success make the others wait behind.
+const patience = 64
 
 // pause passes the time between two looks at the lock. The holder may have been preempted: after a few looks others run.
 func pause(i int) {
 	switch {
 	case i < 16:
-	case i < 64:
+	case i < patience:
 		runtime.Gosched()
 	default:
 		time.Sleep(min(time.Duration(i)*time.Microsecond, time.Millisecond))

@@ -21,6 +21,8 @@
 	MOVL $0, Lock_flags(DI)(CX*4)        \
 	JMP  busy                            \
 others:                                  \
+	CMPL Lock_late(DI), $0               \
+	JNE  busy                            \
 	XORL AX, AX                          \
 	MOVL $1, BX                          \
 	LOCK                                 \

@@ -7,12 +7,11 @@ import "sync/atomic"
 const maxOwners = 0
 
 func take(l *Lock) {
-	if !atomic.CompareAndSwapUint32(&l.flags[0], 0, 1) {
+	if !tryTake(l) {
 		wait(l)
 	}
 }
 
-func tryTake(l *Lock) bool { return atomic.CompareAndSwapUint32(&l.flags[0], 0, 1) }
+func tryTake(l *Lock) bool { return atomic.LoadUint32(&l.late) == 0 && l.claim() }
 
-// Preconditions: waiting is held.
-func (l *Lock) claim() bool { return tryTake(l) }
+func (l *Lock) claim() bool { return atomic.CompareAndSwapUint32(&l.flags[0], 0, 1) }
