@@ -68,7 +68,7 @@ func TestNobodyStarves(t *testing.T) {
 				}
 			})
 		}
-		for range 200 {
+		for range 20 {
 			l.Lock()
 			l.Unlock()
 			runtime.Gosched()

@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// The model of owner.go: goroutines that each take and give back the lock some times, in all orders of their steps. Each access to
-// memory that others see at the same time is a step. A plain store goes into the goroutine's store buffer, as on x86, and reaches
-// memory in some later step; a locked instruction waits for the buffer to be empty. A barrier empties the others' buffers one by one.
+// The model of owner.go: goroutines that each take and give back the lock some times, in all orders of their steps.
+// Each access to memory that others see at the same time is a step. A plain store goes into the goroutine's store
+// buffer, as on x86, and reaches memory in some later step; a locked instruction waits for the buffer to be empty. A
+// barrier empties the others' buffers one by one.
 
 // Addresses of the model's memory. counter is what the lock guards.
 const (
@@ -115,7 +116,8 @@ func (s *modelState) drain(a uint8) {
 	p.stores--
 }
 
-// step does what a comes to next. It reports whether a can: a locked instruction waits for its buffer, all wait for room in it.
+// step does what a comes to next. It reports whether a can: a locked instruction waits for its buffer, all wait for
+// room in it.
 func (m *modelRun) step(s *modelState, a uint8) bool {
 	p := &s.actors[a]
 	me := (a + 1) << 2
@@ -328,8 +330,8 @@ func (s *modelState) wrong() string {
 	return ""
 }
 
-// explore goes through all states. It returns how many there are, how often a lock was entered by its owner without a locked
-// instruction, and what is wrong, or "".
+// explore goes through all states. It returns how many there are, how often a lock was entered by its owner without a
+// locked instruction, and what is wrong, or "".
 func (m *modelRun) explore() (states, entered int, wrong string) {
 	var first modelState
 	for a := range first.actors {
@@ -404,15 +406,15 @@ func TestModel(t *testing.T) {
 		run  modelRun
 		want string // a part of what is wrong
 	}{
-		{name: "all may own", run: modelRun{rounds: [3]uint8{2, 2, 1}}},
-		{name: "second time", run: modelRun{rounds: [3]uint8{3, 1, 1}, enough: 1}},
-		{name: "owned", run: modelRun{rounds: [3]uint8{2, 2, 1}, owned: true}},
-		{name: "try", run: modelRun{rounds: [3]uint8{2, 2, 1}, try: [3]bool{false, true, true}, owned: true}},
-		{name: "owner tries", run: modelRun{rounds: [3]uint8{2, 2, 1}, try: [3]bool{true, false, true}, owned: true}},
-		{name: "without barrier", run: modelRun{rounds: [3]uint8{1, 1, 0}, owned: true, noBarrier: true}, want: "two hold"},
-		{name: "without second look", run: modelRun{rounds: [3]uint8{1, 1, 0}, owned: true, noSecondLook: true}, want: "two hold"},
-		{name: "owner stays", run: modelRun{rounds: [3]uint8{1, 1, 0}, owned: true, pastOwner: true}, want: "two hold"},
-		{name: "one flag for all", run: modelRun{rounds: [3]uint8{1, 2, 1}, owned: true, oneFlag: true}, want: "two hold"},
+		{"all may own", modelRun{rounds: [3]uint8{2, 2, 1}}, ""},
+		{"second time", modelRun{rounds: [3]uint8{3, 1, 1}, enough: 1}, ""},
+		{"owned", modelRun{rounds: [3]uint8{2, 2, 1}, owned: true}, ""},
+		{"try", modelRun{rounds: [3]uint8{2, 2, 1}, try: [3]bool{false, true, true}, owned: true}, ""},
+		{"owner tries", modelRun{rounds: [3]uint8{2, 2, 1}, try: [3]bool{true, false, true}, owned: true}, ""},
+		{"without barrier", modelRun{rounds: [3]uint8{1, 1, 0}, owned: true, noBarrier: true}, "two hold"},
+		{"without second look", modelRun{rounds: [3]uint8{1, 1, 0}, owned: true, noSecondLook: true}, "two hold"},
+		{"owner stays", modelRun{rounds: [3]uint8{1, 1, 0}, owned: true, pastOwner: true}, "two hold"},
+		{"one flag for all", modelRun{rounds: [3]uint8{1, 2, 1}, owned: true, oneFlag: true}, "two hold"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			states, entered, wrong := tt.run.explore()

@@ -18,34 +18,38 @@ import (
 //	   the lock is mine
 //	   else flags[f] = 0, and take the long way
 //
-// All of it may be preempted anywhere.
+// Each may be preempted between any two steps. The model of this is in model_test.go.
 //
-// Not both. Membarrier makes every thread of the process pass a full barrier between its begin and its end. If the owner's
-// comes before its step 4, step 4 sees 0. If it comes after, so does the store of step 3 lie before it, and the other one's
-// step 3 sees 1. A goroutine that moved to another thread between the two steps changes nothing: the scheduler orders what it
-// did on the first thread before what it does on the second, so its store is seen by all who see the second thread's barrier.
-// A thread that does not run passed the barrier when it was switched out, and will again when it is switched in.
+// Not both. Membarrier makes every thread of the process pass a full barrier between its begin and its end. If the
+// owner's comes before its step 4, step 4 sees 0. If it comes after, so does the store of step 3 lie before it, and the
+// other one's step 3 sees 1. A goroutine that moved to another thread between the two steps changes nothing: the
+// scheduler orders what it did on the first thread before what it does on the second, so its store is seen by all who
+// see the second thread's barrier. A thread that does not run passed the barrier when it was switched out, and will
+// again when it is switched in.
 //
-// Nothing is lost. Clearing owner only keeps the owner from entering again. It may be in for long (step 3 of the other one),
-// and leaves as every holder does: Unlock clears flags[flag], and flag changes in the hands of a holder only. flags[0] stays 1
-// while there is an owner, and until claim has the lock, so that nobody gets by.
+// Nothing is lost. Clearing owner only keeps the owner from entering again. It may be in for long (step 3 of the other
+// one), and leaves as every holder does: Unlock clears flags[flag], and flag changes in the hands of a holder only.
+// flags[0] stays 1 while there is an owner, and until claim has the lock, so that nobody gets past with the locked
+// instruction.
 //
-// Late stores. Between its steps 1 and 4 a former owner may sleep for long, and then set and clear its flag. So a flag belongs to one
-// goroutine for the life of the lock: late stores are seen by nobody but who waits for that flag, and who has one may own
-// the lock any number of times: it is the one who would be late, and it is here. There are maxOwners flags; whoever comes when
-// they are given away does with the locked instruction.
+// Late stores. Between its steps 1 and 4 a former owner may sleep for long, and then set and clear its flag. So a flag
+// belongs to one goroutine for the life of the lock: late stores are seen by nobody but who waits for that flag, and
+// who has one may own the lock any number of times: it is the one who would be late, and it is here. There are
+// maxOwners flags; who comes when they are given away goes without.
 //
-// Who is who. A g is neither moved nor freed by the runtime. When its goroutine ends it serves another, which then owns the
-// lock, too; the first one ended in none of the steps, and all its stores come before all of the other's.
+// Who is who. A g is neither moved nor freed by the runtime. When its goroutine ends it serves another, which then owns
+// the lock, too; the first one ended in none of the steps, and all its stores come before all of the other's.
 //
-// Without waiting nobody makes or ends an owner; with it, and with flags[0] in hand, flag, owners and owner change together.
+// Owners are made and ended by who holds waiting. On x86 a store waits in its processor's buffer while later loads go
+// ahead; no other order changes, so that only steps 3 and 4 need the barrier. A process that has forked without exec
+// has no other thread that runs Go.
 
 const (
 	maxOwners = 3    // with g, their numbers fit into the bits that are 0 in the address of a g
 	enough    = 1024 // times in a row: what ending ownership costs is less than what it gained
 )
 
-// canOwn is whether there is membarrier: unknown, asking, yes or no.
+// canOwn says whether the process may use membarrier: unknown, asking, yes or no.
 var canOwn atomic.Uint32
 
 const (
@@ -75,8 +79,8 @@ func try(l *Lock) bool {
 	return ok
 }
 
-// claim takes the lock if nobody holds it. Afterwards nobody owns it, or it is held and nobody will when it is given back.
-// Preconditions: waiting is held.
+// claim takes the lock if nobody holds it. Afterwards nobody owns it, or it is held and nobody will when it is given
+// back. Preconditions: waiting is held.
 func (l *Lock) claim() bool {
 	if atomic.CompareAndSwapUint32(&l.flags[0], 0, 1) {
 		l.streak = 0
@@ -118,8 +122,8 @@ func tryOwn(l *Lock) bool {
 	return true
 }
 
-// registered reports whether the process may use membarrier. To say so to the kernel can take tens of milliseconds, so the first
-// who asks gets no, and another goroutine finds out.
+// registered reports whether the process may use membarrier. It has to register with the kernel, which takes
+// milliseconds: the first who asks gets no, and another goroutine does it.
 func registered() bool {
 	switch canOwn.Load() {
 	case yes:
@@ -152,8 +156,8 @@ func membarrier(cmd uintptr) bool {
 	return e == 0
 }
 
-// barrier makes every thread that runs Go code pass a full barrier. What worked once may be forbidden since, by a seccomp filter: to
-// stop the world does the same.
+// barrier makes every thread that runs Go code pass a full barrier. What worked once may be forbidden since, by a
+// seccomp filter: to stop the world does the same.
 func barrier() {
 	if !membarrier(barrierCommand) {
 		canOwn.Store(no)

@@ -3,8 +3,8 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// TAKE goes to taken with the lock, by steps 1 to 4 of owner.go or by a locked instruction; to often, with the lock as well, when the
-// goroutine came often enough to own it; to busy without the lock. The Lock is in DI, g comes into DX.
+// TAKE goes to taken with the lock, by steps 1 to 4 of owner.go or by a locked instruction; to often, with the lock as
+// well, when the goroutine came often enough to own it; to busy without the lock. The Lock is in DI, g comes into DX.
 #define TAKE \
 	MOVQ TLS, CX                         \
 	MOVQ 0(CX)(TLS*1), DX                \

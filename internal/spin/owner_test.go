@@ -98,7 +98,8 @@ func worker(t testing.TB) func(func()) {
 	}
 }
 
-// Each new owner gets a flag of its own, the latest one gets its own again, and when all are given away the rest go without.
+// Each new owner gets a flag of its own, the latest one gets its own again, and when all are given away the rest go
+// without.
 func TestHandOver(t *testing.T) {
 	needOwners(t)
 	var l Lock
@@ -166,8 +167,8 @@ func TestUnlockElsewhere(t *testing.T) {
 	}
 }
 
-// Goroutines that stay for long and for short, end as owners, change threads or keep theirs, are preempted within the section and
-// outside, while the collector runs.
+// Goroutines that stay for long and for short, end as owners, change threads or keep theirs, are preempted within the
+// section and outside, while the collector runs.
 func TestOwnersStress(t *testing.T) {
 	needOwners(t)
 	rounds := 3
@@ -235,7 +236,8 @@ func TestOwnersStress(t *testing.T) {
 	barrierCommand = privateExpedited
 }
 
-// One goroutine takes the lock all the time, and others come by now and then: what the lock is made for. They always get in.
+// One goroutine takes the lock all the time, and others come by now and then: what the lock is made for. They always
+// get in.
 func TestOwnerAndVisitors(t *testing.T) {
 	needOwners(t)
 	var l Lock
