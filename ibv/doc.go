@@ -30,7 +30,7 @@
 // # Goroutines
 //
 // All methods are safe for concurrent use, Close included. Waiting (CQ.Wait,
-// Context.AsyncEvent) sleeps on Go's netpoller and holds no thread.
+// Device.AsyncEvent) sleeps on Go's netpoller and holds no thread.
 //
 // Posting and polling take one lock each, for what is nobody else's most of the
 // time. CQs, QPs and SRQs made with SingleThreaded, and QPs on a ThreadDomain, take
@@ -43,7 +43,9 @@
 //
 // Every object has an explicit Close, which may be called twice. Closing a
 // parent before its children is refused with a *BusyError that counts them;
-// using a closed object is ErrClosed. Nothing is destroyed by the garbage
+// using a closed object is ErrClosed. Close waits for calls that use the object,
+// and leaves it open if the library cannot destroy it. Errors name an object by its
+// device and a number, as in "cq of mlx5_0/3". Nothing is destroyed by the garbage
 // collector, because the device may still write to the memory.
 //
 // # Errors

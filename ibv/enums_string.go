@@ -1,9 +1,9 @@
 package ibv
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
 // enumString looks v up in names, where an empty name is a gap.
@@ -12,36 +12,6 @@ func enumString(typ string, v int64, names []string) string {
 		return names[v]
 	}
 	return typ + "(" + strconv.FormatInt(v, 10) + ")"
-}
-
-// flagString joins the names of the set bits with "|". Bits without a name come
-// last, as one number; no bits at all are "0".
-func flagString(v uint64, names []string) string {
-	if v == 0 {
-		return "0"
-	}
-	var b strings.Builder
-	var rest uint64
-	for i := 0; i < 64; i++ {
-		bit := v & (1 << i)
-		switch {
-		case bit == 0:
-		case i >= len(names) || names[i] == "":
-			rest |= bit
-		default:
-			if b.Len() > 0 {
-				b.WriteByte('|')
-			}
-			b.WriteString(names[i])
-		}
-	}
-	if rest != 0 {
-		if b.Len() > 0 {
-			b.WriteByte('|')
-		}
-		fmt.Fprintf(&b, "%#x", rest)
-	}
-	return b.String()
 }
 
 var qpTypeNames = []string{2: "RC", 3: "UC", 4: "UD", 8: "RawPacket", 9: "XRCSend", 10: "XRCRecv", 255: "Driver"}
@@ -68,13 +38,13 @@ func (o Opcode) String() string { return enumString("Opcode", int64(o), opcodeNa
 var sendFlagNames = []string{"Fence", "Signaled", "Solicited", "Inline", "IPCsum"}
 
 // String joins the names of the flags with "|".
-func (f SendFlags) String() string { return flagString(uint64(f), sendFlagNames) }
+func (f SendFlags) String() string { return flags.String(f, sendFlagNames) }
 
 var accessNames = []string{"LocalWrite", "RemoteWrite", "RemoteRead", "RemoteAtomic", "MWBind", "ZeroBased", "OnDemand", "HugeTLB",
 	"FlushGlobal", "FlushPersistent", 20: "RelaxedOrdering", 31: "NoRemoteAccess"}
 
 // String joins the names of the flags with "|".
-func (f AccessFlags) String() string { return flagString(uint64(f), accessNames) }
+func (f AccessFlags) String() string { return flags.String(f, accessNames) }
 
 var wcStatusNames = []string{"Success", "LocLenErr", "LocQPOpErr", "LocEECOpErr", "LocProtErr", "WRFlushErr", "MWBindErr", "BadRespErr",
 	"LocAccessErr", "RemInvReqErr", "RemAccessErr", "RemOpErr", "RetryExcErr", "RNRRetryExcErr", "LocRDDViolErr", "RemInvRDReqErr",
@@ -93,7 +63,7 @@ func (o WCOpcode) String() string { return enumString("WCOpcode", int64(o), wcOp
 var wcFlagNames = []string{"GRH", "WithImm", "IPCsumOK", "WithInv", "TMSyncReq", "TMMatch", "TMDataValid"}
 
 // String joins the names of the flags with "|".
-func (f WCFlags) String() string { return flagString(uint64(f), wcFlagNames) }
+func (f WCFlags) String() string { return flags.String(f, wcFlagNames) }
 
 var portStateNames = []string{"Nop", "Down", "Init", "Armed", "Active", "ActiveDefer"}
 
@@ -162,7 +132,7 @@ var maskNames = []string{"State", "CurState", "EnSQDAsyncNotify", "AccessFlags",
 	"DestQPN", 25: "RateLimit"}
 
 // String joins the names of the attributes with "|".
-func (m QPAttrMask) String() string { return flagString(uint64(m), maskNames) }
+func (m QPAttrMask) String() string { return flags.String(m, maskNames) }
 
 var deviceCapNames = []string{0: "ResizeMaxWR", 1: "BadPKeyCntr", 2: "BadQKeyCntr", 3: "RawMulti", 4: "AutoPathMig", 5: "ChangePhyPort",
 	6: "UDAVPortEnforce", 7: "CurrQPStateMod", 8: "ShutdownPort", 9: "InitType", 10: "PortActiveEvent", 11: "SysImageGUID",
@@ -171,7 +141,7 @@ var deviceCapNames = []string{0: "ResizeMaxWR", 1: "BadPKeyCntr", 2: "BadQKeyCnt
 	36: "PCIWriteEndPadding", 41: "CCDMABounce"}
 
 // String joins the names of the capabilities with "|".
-func (c DeviceCapFlags) String() string { return flagString(uint64(c), deviceCapNames) }
+func (c DeviceCapFlags) String() string { return flags.String(c, deviceCapNames) }
 
 var portCapNames = []string{1: "SM", 2: "Notice", 3: "Trap", 4: "OptIPD", 5: "AutoMigr", 6: "SLMap", 7: "MKeyNVRAM", 8: "PKeyNVRAM",
 	9: "LEDInfo", 11: "SysImageGUID", 12: "PKeySwExtPortTrap", 14: "ExtendedSpeeds", 15: "Mask2", 16: "CM", 17: "SNMPTunnel",
@@ -179,10 +149,10 @@ var portCapNames = []string{1: "SM", 2: "Notice", 3: "Trap", 4: "OptIPD", 5: "Au
 	25: "ClientReg", 26: "IPBasedGIDs"}
 
 // String joins the names of the capabilities with "|".
-func (c PortCap) String() string { return flagString(uint64(c), portCapNames) }
+func (c PortCap) String() string { return flags.String(c, portCapNames) }
 
 var portCap2Names = []string{0: "SetNodeDesc", 1: "InfoExt", 2: "Virt", 3: "SwitchPortStateTable", 4: "Width2X", 5: "SpeedHDR",
 	10: "SpeedNDR", 12: "SpeedXDR"}
 
 // String joins the names of the capabilities with "|".
-func (c PortCap2) String() string { return flagString(uint64(c), portCap2Names) }
+func (c PortCap2) String() string { return flags.String(c, portCap2Names) }

@@ -6,34 +6,41 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
 // Sentinels, for errors.Is.
 var (
-	// ErrNotSupported: the device, the driver, the kernel or the library lacks
-	// it. ENOSYS and EOPNOTSUPP from below are ErrNotSupported too.
+	// ErrNotSupported is returned when the device, the driver, the kernel or the
+	// library lacks what was asked for; ENOSYS and EOPNOTSUPP from below match it.
 	ErrNotSupported = errors.ErrUnsupported
-	// ErrClosed: the object was closed before, or while the call waited.
-	ErrClosed = errors.New("object is closed")
-	// ErrQueueFull: the work queue has no room. Poll completions, then post the
-	// rest. A send queue in which no work request asked for a completion stays
-	// full; the error says so.
+	// ErrClosed is returned when the object was closed before the call, or while it
+	// waited. It matches net.ErrClosed.
+	ErrClosed = life.ErrClosed
+	// ErrQueueFull is returned when the work queue has no room. Poll completions, then
+	// post the rest. A send queue in which no work request asked for a completion
+	// stays full; the error says so.
 	ErrQueueFull = errors.New("queue is full; poll completions first")
-	// ErrLibrary: libibverbs is not there or cannot be used; the error is a
-	// *loader.LibraryError or *loader.InstanceError and says what to install.
+	// ErrLibrary is returned when libibverbs is not there or cannot be used. The error
+	// is a *loader.LibraryError or *loader.InstanceError and says what to install.
 	ErrLibrary = loader.ErrLibrary
-	// ErrDeviceRemoved: the device failed for good or was unplugged; close all that
-	// is on it, and open it again when it is back.
+	// ErrDeviceRemoved is returned when the device failed for good or was unplugged.
+	// Close all that is on it, and open it again when it is back.
 	ErrDeviceRemoved = errors.New("the RDMA device was removed")
-	// ErrNoDevice: no RDMA device is there, or none that was asked for.
+	// ErrNoDevice is returned when there is no RDMA device, or not the one asked for.
 	ErrNoDevice = errors.New("no such RDMA device")
-	// ErrRaw: posting and polling are the user's of package mlx5dv, since the CQs
-	// were made with DataPathRaw.
+	// ErrRaw is returned when a QP, CQ or SRQ made with DataPathRaw is posted to or
+	// polled: its rings are driven through package mlx5dv.
 	ErrRaw = errors.New("the rings are not this package's, by DataPathRaw: post and poll through package mlx5dv")
-	// ErrPoll: the provider could not poll the completion queue, which it
-	// explains no further.
+	// ErrPoll is returned when the provider fails to poll the completion queue. It
+	// gives no reason.
 	ErrPoll = errors.New("the provider failed to poll the queue")
+	// ErrNotFound is returned when no entry of a table is what was asked for.
+	ErrNotFound = errors.New("not found")
+	// ErrBroken is returned when a QP is used after a *CompletionError named it: a completion that no device
+	// could have written for it.
+	ErrBroken = errors.New("a corrupt completion named the qp: close it")
 )
 
 var errInvalid error = syscall.EINVAL
@@ -133,9 +140,9 @@ func (e *PortError) Error() string {
 // Unwrap makes a PortError an ENETDOWN.
 func (e *PortError) Unwrap() error { return syscall.ENETDOWN }
 
-// BusyError is a Close of an object on which others depend. It is an EBUSY.
+// BusyError is returned by Close while others depend on the object. It is an EBUSY.
 type BusyError struct {
-	Object   string   // "pd of rxe0"
+	Object   string   // "pd of rxe0/1"
 	Children []string // what is still open, "2 mr", "1 qp"
 }
 
@@ -310,3 +317,6 @@ func byteSize(n uint64) string {
 	s := fmt.Sprintf("%.1f", v)
 	return strings.TrimSuffix(s, ".0") + " " + units[u]
 }
+
+// isQueueFull reports whether err is what providers return when a queue has no room.
+func isQueueFull(err error) bool { return err == syscall.ENOMEM }

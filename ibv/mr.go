@@ -6,7 +6,10 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -121,18 +124,18 @@ func (pd *PD) AllocMRWith(size int, access AccessFlags, opt *MemOptions) (*MR, e
 		opt = &MemOptions{}
 	}
 	if size < 1 {
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}}
 	}
 	if opt.HugePages > HugeRequire {
 		got := fmt.Sprintf("HugePages(%d)", uint8(opt.HugePages))
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(),
+		return nil, &OpError{Op: op, Object: pd.dev.Name(),
 			Err: &ArgError{Arg: "HugePages", Got: got, Want: "HugeNone, HugeTry or HugeRequire"}}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
 	}
 	defer pd.leave()
-	place := dma.Options{Huge: dma.Huge(opt.HugePages), Node: opt.NUMA.of(pd.ctx.Name())}
+	place := dma.Options{Huge: dma.Huge(opt.HugePages), Node: opt.NUMA.of(pd.dev.Name())}
 	mem, err := dma.Alloc(size, &place)
 	var node *dma.NodeError
 	if opt.NUMA == NUMADevice && errors.As(err, &node) {
@@ -140,7 +143,7 @@ func (pd *PD) AllocMRWith(size int, access AccessFlags, opt *MemOptions) (*MR, e
 		mem, err = dma.Alloc(size, &place)
 	}
 	if err != nil {
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: err}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
 	}
 	mr := &MR{pd: pd, mem: mem, buf: mem.Bytes()[:size], addr: mem.Addr(), length: size, iova: uint64(mem.Addr())}
 	if err := mr.register(op, access); err != nil {
@@ -162,14 +165,14 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 		if buf == nil {
 			got = "a nil slice"
 		}
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "buf", Got: got, Want: "at least 1 byte"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "buf", Got: got, Want: "at least 1 byte"}}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
 	}
 	defer pd.leave()
 	mr := &MR{pd: pd, buf: buf, length: len(buf), pin: dma.Pin(buf)}
-	mr.addr = sliceAddr(buf)
+	mr.addr = cmem.SliceAddr(buf)
 	mr.iova = uint64(mr.addr)
 	if err := mr.register(op, access); err != nil {
 		mr.pin.Unpin()
@@ -192,7 +195,7 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 func (pd *PD) RegMemory(addr uintptr, length int, iova uint64, access AccessFlags) (*MR, error) {
 	const op = "register mr"
 	if length < 1 {
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "length", Got: fmt.Sprint(length), Want: "at least 1 byte"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "length", Got: fmt.Sprint(length), Want: "at least 1 byte"}}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
@@ -212,32 +215,32 @@ const optionalAccess AccessFlags = abi.IBV_ACCESS_OPTIONAL_RANGE
 // Preconditions: the caller holds the PD entered.
 func (mr *MR) register(op string, access AccessFlags) error {
 	if err := access.checkMemory(); err != nil {
-		return &OpError{Op: op, Object: mr.pd.ctx.Name(), Err: err}
+		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: err}
 	}
-	h, err := mr.pd.ctx.regMR(mr.pd.handle, mr.addr, mr.length, mr.iova, access)
+	h, err := mr.pd.dev.regMR(mr.pd.handle, mr.addr, mr.length, mr.iova, access)
 	if err != nil {
-		return &OpError{Op: op, Object: mr.pd.ctx.Name(), Err: explainRegister(err, mr.length, access)}
+		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: explainRegister(err, mr.length, access)}
 	}
 	mr.handle = h
-	mr.lkey, mr.rkey = mrKeys(h)
-	mr.node.init("mr", mr.pd.ctx.Name(), &mr.pd.node)
-	watch(mr, &mr.node)
+	mr.lkey, mr.rkey = libibverbs.MRKeys(h)
+	mr.node.initNumbered("mr", mr.pd.dev.Name(), &mr.pd.node)
+	life.Watch(mr, &mr.life)
 	return nil
 }
 
-func (c *Context) regMR(pd, addr uintptr, length int, iova uint64, access AccessFlags) (uintptr, error) {
+func (d *Device) regMR(pd, addr uintptr, length int, iova uint64, access AccessFlags) (uintptr, error) {
 	plain := iova == uint64(addr)
 	if access&optionalAccess == 0 && plain {
-		return c.v.regMR(pd, addr, length, access)
+		return d.v.RegMR(pd, addr, length, uint32(access))
 	}
-	if c.v.has("ibv_reg_mr_iova2") {
-		return c.v.regMRIOVA2(pd, addr, length, iova, access)
+	if d.v.HasRegMRIOVA2() {
+		return d.v.RegMRIOVA2(pd, addr, length, iova, uint32(access))
 	}
 	access &^= optionalAccess
 	if plain {
-		return c.v.regMR(pd, addr, length, access)
+		return d.v.RegMR(pd, addr, length, uint32(access))
 	}
-	return c.v.regMRIOVA(pd, addr, length, iova, access)
+	return d.v.RegMRIOVA(pd, addr, length, iova, uint32(access))
 }
 
 // explainRegister adds what a failed registration most likely ran into.
@@ -258,17 +261,17 @@ func explainRegister(err error, length int, access AccessFlags) error {
 
 // holdCompletions has payloads that completions carry copied to where they belong,
 // while their memory is there.
-func (c *Context) holdCompletions() {
-	c.direct.mu.Lock()
-	defer c.direct.mu.Unlock()
-	c.objMu.Lock()
+func (d *Device) holdCompletions() {
+	d.direct.mu.Lock()
+	defer d.direct.mu.Unlock()
+	d.objMu.Lock()
 	var cqs []*CQ
-	for _, o := range c.objects {
+	for _, o := range d.objects {
 		if cq, ok := o.(*CQ); ok {
 			cqs = append(cqs, cq)
 		}
 	}
-	c.objMu.Unlock()
+	d.objMu.Unlock()
 	for _, cq := range cqs {
 		cq.hold()
 	}
@@ -351,7 +354,7 @@ func (r *RemoteAddr) notThere() error {
 
 // ReregOptions are the changes of MR.Rereg; zero fields stay as they are.
 type ReregOptions struct {
-	PD     *PD          // another PD of the same Context
+	PD     *PD          // another PD of the same Device
 	Buf    []byte       // another slice, pinned as by RegMR
 	Access *AccessFlags // other access
 }
@@ -363,12 +366,11 @@ type ReregOptions struct {
 // C: ibv_rereg_mr(3).
 func (mr *MR) Rereg(opt ReregOptions) error {
 	const op = "reregister mr"
-	mr.node.mu.Lock()
-	defer mr.node.mu.Unlock()
-	name := mr.pd.ctx.Name()
-	if mr.closed {
-		return &OpError{Op: op, Object: mr.name, Err: ErrClosed}
+	if !mr.life.Lock() {
+		return mr.errClosed(op)
 	}
+	defer mr.life.Unlock()
+	name := mr.name
 	var (
 		flags  uint32
 		pd     uintptr
@@ -383,8 +385,8 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		}
 	}
 	if opt.PD != nil {
-		if opt.PD.ctx != mr.pd.ctx {
-			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "PD", Got: "a PD of another Context", Want: "a PD of the same Context"}}
+		if opt.PD.dev != mr.pd.dev {
+			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "PD", Got: "a PD of another Device", Want: "a PD of the same Device"}}
 		}
 		if err := opt.PD.enter(op); err != nil {
 			return err
@@ -397,11 +399,11 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "Buf", Got: "0 bytes", Want: "at least 1 byte"}}
 		}
 		pin = dma.Pin(opt.Buf)
-		flags, addr, length = flags|abi.IBV_REREG_MR_CHANGE_TRANSLATION, sliceAddr(opt.Buf), len(opt.Buf)
+		flags, addr, length = flags|abi.IBV_REREG_MR_CHANGE_TRANSLATION, cmem.SliceAddr(opt.Buf), len(opt.Buf)
 	}
 	if opt.Access != nil {
 		flags, access = flags|abi.IBV_REREG_MR_CHANGE_ACCESS, *opt.Access
-		if !mr.pd.ctx.v.has("ibv_reg_mr_iova2") {
+		if !mr.pd.dev.v.HasRegMRIOVA2() {
 			access &^= optionalAccess
 		}
 	}
@@ -409,9 +411,9 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		return nil
 	}
 	if opt.Buf != nil {
-		mr.pd.ctx.holdCompletions()
+		mr.pd.dev.holdCompletions()
 	}
-	code, err := mr.pd.ctx.v.reregMR(mr.handle, flags, pd, addr, length, access)
+	code, err := mr.pd.dev.v.ReregMR(mr.handle, flags, pd, addr, length, uint32(access))
 	changed := code == 0 || code == reregOldForked
 	if !changed {
 		pin.Unpin()
@@ -439,10 +441,10 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		}
 	}
 	if opt.PD != nil && opt.PD != mr.pd {
-		mr.node.move(0, &opt.PD.node)
+		mr.life.Move(0, &opt.PD.life)
 		mr.pd = opt.PD
 	}
-	mr.lkey, mr.rkey = mrKeys(mr.handle)
+	mr.lkey, mr.rkey = libibverbs.MRKeys(mr.handle)
 	return err
 }
 
@@ -472,8 +474,8 @@ func reregFailure(code int) string {
 // C: ibv_dereg_mr(3).
 func (mr *MR) Close() error {
 	return mr.node.close(func() error {
-		mr.pd.ctx.holdCompletions()
-		if err := mr.pd.ctx.v.deregMR(mr.handle); err != nil {
+		mr.pd.dev.holdCompletions()
+		if err := mr.pd.dev.v.DeregMR(mr.handle); err != nil {
 			return err
 		}
 		mr.buf = nil

@@ -149,7 +149,7 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 		return &OpError{Op: "modify qp", Object: qp.name, Err: err}
 	}
 	from := qp.loadState()
-	call := func() error { return qp.pd.ctx.v.modifyQP(qp.handle, attr.toC(), mask) }
+	call := func() error { return qp.pd.dev.v.ModifyQP(qp.handle, attr.toC(), uint32(mask)) }
 	var err error
 	if mask&MaskState != 0 && attr.State == StateReset {
 		err = qp.reset(call)
@@ -182,7 +182,7 @@ func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMa
 	}
 	if mask&MaskAV != 0 && pathErrno(err) {
 		// EINVAL may mean any value: an address that is good by itself is named last.
-		p := qp.pd.ctx.explainPath(err, &attr.AV)
+		p := qp.pd.dev.explainPath(err, &attr.AV)
 		if errno != syscall.EINVAL || p.misfit() != "" {
 			return p
 		}
@@ -193,11 +193,11 @@ func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMa
 }
 
 // explainPath tells what is wrong with an address.
-func (c *Context) explainPath(err error, av *AHAttr) *PathError {
+func (d *Device) explainPath(err error, av *AHAttr) *PathError {
 	var errno syscall.Errno
 	errors.As(err, &errno)
-	p := &PathError{Device: c.Name(), Port: av.Port, SGIDIndex: int(av.SGIDIndex), Remote: av.DGID, Errno: errno}
-	if e, err := c.QueryGIDEntry(av.Port, int(av.SGIDIndex)); err == nil {
+	p := &PathError{Device: d.Name(), Port: av.Port, SGIDIndex: int(av.SGIDIndex), Remote: av.DGID, Errno: errno}
+	if e, err := d.QueryGIDEntry(av.Port, int(av.SGIDIndex)); err == nil {
 		p.Local = e.GID
 		p.LocalType = e.Type
 		p.Netdev = e.Netdev
@@ -216,7 +216,7 @@ func (qp *QP) Query(mask QPAttrMask) (*QPAttr, *QPInitAttr, error) {
 	}
 	defer qp.leave()
 	attr, init := new(abi.QPAttr), new(abi.QPInitAttrEx)
-	if err := qp.pd.ctx.v.queryQP(qp.handle, attr, mask, init); err != nil {
+	if err := qp.pd.dev.v.QueryQP(qp.handle, attr, uint32(mask), init); err != nil {
 		return nil, nil, &OpError{Op: op, Object: qp.name, Err: err}
 	}
 	a := new(QPAttr)

@@ -20,7 +20,7 @@ import (
 
 	"github.com/ebitengine/purego"
 
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/level"
 )
 
 // childEnv names a check to run in a process of its own: what is loaded stays
@@ -137,7 +137,7 @@ var children = map[string]func() error{
 				return fmt.Errorf("symbol %q: another error the second time", symbol)
 			}
 		}
-		hook.ContextSize.Store(648)
+		level.Note(648)
 		r := Report()
 		i := r.Libraries[0]
 		if i.Version != "33.0" || i.ABILevel != "14" || i.SOName != string(IBVerbs) || len(i.Missing) != 2 || len(i.Lacks) < 10 || r.ContextSize != 648 {

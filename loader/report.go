@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/printable"
 	"github.com/pureverbs/pureverbs/internal/provider"
 	"github.com/pureverbs/pureverbs/internal/secure"
@@ -105,7 +106,7 @@ func Report() *Info {
 		paths = append(paths, info.Path)
 		r.Libraries = append(r.Libraries, info)
 	}
-	r.ContextSize, r.Level = currentLevel()
+	r.ContextSize, r.Level = level.Noted()
 	r.OFED = ofed("/", paths)
 	return r
 }
@@ -147,7 +148,7 @@ func ofed(root string, paths []string) []string {
 			signs = append(signs, filepath.Join(root, f))
 		}
 	}
-	if _, span := currentLevel(); strings.HasPrefix(span, "MLNX_OFED") {
+	if _, span := level.Noted(); strings.HasPrefix(span, "MLNX_OFED") {
 		signs = append(signs, "struct verbs_context of "+span)
 	}
 	return slices.Compact(signs)

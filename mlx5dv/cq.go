@@ -5,7 +5,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // CQOptions are the choices at the creation of a CQ: ibv's, and those that only mlx5
@@ -27,17 +26,17 @@ type CQOptions struct {
 // package ibv, and on the data path that opt says.
 //
 // C: mlx5dv_create_cq(3).
-func CreateCQ(ctx *ibv.Context, cqe int, opt *CQOptions) (*ibv.CQ, error) {
+func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	const op = "mlx5dv create cq"
 	if opt == nil {
 		opt = &CQOptions{}
 	}
-	lib, _, leave, err := enter(ctx, op)
+	lib, _, leave, err := enter(dev, op)
 	if err != nil {
 		return nil, err
 	}
 	leave()
-	fail := func(err error) (*ibv.CQ, error) { return nil, opError(op, ctx.Name(), err) }
+	fail := func(err error) (*ibv.CQ, error) { return nil, opError(op, dev.Name(), err) }
 	dv := new(abi.MLX5DVCQInitAttr)
 	switch opt.EntrySize {
 	case 0:
@@ -55,7 +54,7 @@ func CreateCQ(ctx *ibv.Context, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 		dv.Flags = abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD
 	}
 	if opt.Compression != 0 {
-		path, err := hook.ChoosePath(ctx, &opt.CQOptions)
+		path, err := verbs.ChoosePath(dev, &opt.CQOptions)
 		if err != nil {
 			return fail(err)
 		}
@@ -69,9 +68,6 @@ func CreateCQ(ctx *ibv.Context, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 		dv.CompMask |= abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE
 		dv.CQECompResFormat = uint8(opt.Compression)
 	}
-	cq, err := hook.CreateCQ(ctx, cqe, &opt.CQOptions, func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.createCQ(h, attr, dv) })
-	if err != nil {
-		return nil, err
-	}
-	return cq.(*ibv.CQ), nil
+	create := func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.CreateCQ(h, attr, dv) }
+	return verbs.CreateCQ(dev, cqe, &opt.CQOptions, create)
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // QPOptions are the choices at the creation of a QP: ibv's, and those that only mlx5
@@ -61,14 +60,14 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if pd == nil {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "a PD"})
 	}
-	ctx := pd.Context()
-	lib, h, leave, err := enter(ctx, op)
+	dev := pd.Device()
+	lib, h, leave, err := enter(dev, op)
 	if err != nil {
 		return nil, err
 	}
 	leave() // pd keeps the device open
 	if err := opt.check(send); err != nil {
-		return nil, opError(op, ctx.Name(), err)
+		return nil, opError(op, dev.Name(), err)
 	}
 	dv := new(abi.MLX5DVQPInitAttr)
 	if opt.Flags != 0 {
@@ -76,13 +75,9 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	}
 	create := func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 		attr.CompMask, attr.PD = abi.IBV_QP_INIT_ATTR_PD, pd
-		return lib.createQP(h, attr, dv)
+		return lib.CreateQP(h, attr, dv)
 	}
-	qp, err := hook.CreateQP(pd, send, recv, &opt.QPOptions, create, nil)
-	if err != nil {
-		return nil, err
-	}
-	return qp.(*ibv.QP), nil
+	return verbs.CreateQP(pd, send, recv, &opt.QPOptions, create, nil)
 }
 
 func (o *QPOptions) check(send *ibv.CQ) error {

@@ -6,8 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
@@ -41,29 +40,27 @@ func ViewCQ(cq *ibv.CQ) (*CQ, error) {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "cq", Got: "nil", Want: "a CQ"})
 	}
 	path, why := cq.DataPath()
-	name := cq.Context().Name()
+	name := cq.Device().Name()
 	if err := rawOnly("cq", path, why); err != nil {
 		return nil, opError(op, name, err)
 	}
-	lib, _, leave, err := enter(cq.Context(), op)
+	lib, _, leave, err := enter(cq.Device(), op)
 	if err != nil {
 		return nil, err
 	}
 	leave() // the CQ keeps the device open
-	h, leave, err := hook.Enter(cq, op)
+	h, leave, err := verbs.Enter(cq, op)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	v := new(view)
-	v.obj.CQ = abi.MLX5DVInOut{In: h, Out: uintptr(unsafe.Pointer(&v.cq))}
-	if err := lib.initObj(v, abi.MLX5DV_OBJ_CQ); err != nil {
+	c, err := lib.InitCQ(h)
+	if err != nil {
 		return nil, opError(op, name, err)
 	}
-	c := &v.cq
 	q := &CQ{
 		Num: c.CQN, Buf: memory(c.Buf, uint64(c.CQECnt)*uint64(c.CQESize)), Entries: c.CQECnt, EntrySize: c.CQESize, DoorbellRecord: c.DBRec, UAR: c.CQUAR,
-		cq: cq, buf: pointer(c.Buf), log: uint8(bits.TrailingZeros32(c.CQECnt)), dbrec: pointer(c.DBRec), uar: pointer(c.CQUAR),
+		cq: cq, buf: cmem.Pointer(c.Buf), log: uint8(bits.TrailingZeros32(c.CQECnt)), dbrec: cmem.Pointer(c.DBRec), uar: cmem.Pointer(c.CQUAR),
 	}
 	if c.CQESize == 128 {
 		q.buf = unsafe.Add(q.buf, 64)
@@ -100,7 +97,7 @@ func (q *CQ) Arm(ci uint32, solicitedOnly bool) {
 }
 
 // Events is the number of events so far.
-func (q *CQ) Events() uint32 { return hook.Events(q.cq) }
+func (q *CQ) Events() uint32 { return verbs.Events(q.cq) }
 
 // Wait sleeps until there were more events than seen, ctx ends or the CQ is closed.
-func (q *CQ) Wait(ctx context.Context, seen uint32) error { return hook.WaitEvent(q.cq, ctx, seen) }
+func (q *CQ) Wait(ctx context.Context, seen uint32) error { return verbs.WaitEvent(ctx, q.cq, seen) }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
@@ -47,31 +47,28 @@ func ViewQP(qp *ibv.QP) (*QP, error) {
 	if qp == nil {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "a QP"})
 	}
-	name := qp.PD().Context().Name()
+	name := qp.PD().Device().Name()
 	path, why := qp.DataPath()
 	if err := rawOnly("qp", path, why); err != nil {
 		return nil, opError(op, name, err)
 	}
-	lib, _, leave, err := enter(qp.PD().Context(), op)
+	lib, _, leave, err := enter(qp.PD().Device(), op)
 	if err != nil {
 		return nil, err
 	}
 	leave() // the QP keeps the device open
-	h, leave, err := hook.Enter(qp, op)
+	h, leave, err := verbs.Enter(qp, op)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	v := new(view)
-	v.obj.QP = abi.MLX5DVInOut{In: h, Out: uintptr(unsafe.Pointer(&v.qp))}
-	v.qp.CompMask = abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET | abi.MLX5DV_QP_MASK_RAW_QP_HANDLES
-	if err := lib.initObj(v, abi.MLX5DV_OBJ_QP); err != nil {
+	c, err := lib.InitQP(h, abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET|abi.MLX5DV_QP_MASK_RAW_QP_HANDLES)
+	if err != nil {
 		return nil, opError(op, name, err)
 	}
-	c := &v.qp
 	q := &QP{
 		Num: qp.Num(), SQ: ring(c.SQ.Buf, c.SQ.WQECnt, c.SQ.Stride), RQ: ring(c.RQ.Buf, c.RQ.WQECnt, c.RQ.Stride),
-		DoorbellRecord: c.DBRec, UAR: c.BF.Reg, dbrec: pointer(c.DBRec), reg: pointer(c.BF.Reg), half: hook.Half(qp),
+		DoorbellRecord: c.DBRec, UAR: c.BF.Reg, dbrec: cmem.Pointer(c.DBRec), reg: cmem.Pointer(c.BF.Reg), half: verbs.NextHalf(qp),
 	}
 	if q.half != nil {
 		q.BlueFlame = c.BF.Size

@@ -6,7 +6,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // ConnParam are the parameters of a connection, given to Connect and Accept, or
@@ -63,13 +62,13 @@ func (p *ConnParam) check() error {
 	return errors.Join(errs...)
 }
 
-// Preconditions: private data is added by the caller.
+// toC leaves out the private data.
 func (p *ConnParam) toC() abi.RDMAConnParam {
 	c := abi.RDMAConnParam{
-		ResponderResources: hook.OrZero(p.ResponderResources, abi.RDMA_MAX_RESP_RES),
-		InitiatorDepth:     hook.OrZero(p.InitiatorDepth, abi.RDMA_MAX_INIT_DEPTH),
-		RetryCount:         hook.OrZero(p.RetryCount, maxRetry),
-		RNRRetryCount:      hook.OrZero(p.RNRRetryCount, maxRetry),
+		ResponderResources: verbs.OrZero(p.ResponderResources, abi.RDMA_MAX_RESP_RES),
+		InitiatorDepth:     verbs.OrZero(p.InitiatorDepth, abi.RDMA_MAX_INIT_DEPTH),
+		RetryCount:         verbs.OrZero(p.RetryCount, maxRetry),
+		RNRRetryCount:      verbs.OrZero(p.RNRRetryCount, maxRetry),
 		QPNum:              p.QPN,
 	}
 	if p.FlowControl {

@@ -7,10 +7,11 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 func (id *ID) option(op string, level, name int, value []byte) error {
-	return id.do(op, func() error { return id.lib.setOption(id.handle, level, name, value) })
+	return id.do(op, func() error { return id.lib.SetOption(id.handle, level, name, value) })
 }
 
 func flag(on bool) []byte {
@@ -49,7 +50,7 @@ func (id *ID) SetAFOnly(on bool) error {
 // C: rdma_set_option(3) with RDMA_OPTION_ID_ACK_TIMEOUT.
 func (id *ID) SetAckTimeout(n uint8) error {
 	if err := checkAckTimeout(n); err != nil {
-		return &ibv.OpError{Op: "set ack timeout", Object: id.ps.String(), Err: err}
+		return &ibv.OpError{Op: "set ack timeout", Object: id.name, Err: err}
 	}
 	return id.option("set ack timeout", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_ACK_TIMEOUT, []byte{n})
 }
@@ -94,12 +95,12 @@ const (
 func (id *ID) SetPaths(paths []Path) error {
 	const op = "set paths"
 	if len(paths) == 0 {
-		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: &ibv.ArgError{Arg: "paths", Got: "none", Want: "at least one"}}
+		return &ibv.OpError{Op: op, Object: id.name, Err: &ibv.ArgError{Arg: "paths", Got: "none", Want: "at least one"}}
 	}
 	data := make([]abi.PathData, len(paths))
 	for i, p := range paths {
 		if err := p.check(); err != nil {
-			return &ibv.OpError{Op: op, Object: id.ps.String(), Err: err, Detail: fmt.Sprintf("path %d", i)}
+			return &ibv.OpError{Op: op, Object: id.name, Err: err, Detail: fmt.Sprintf("path %d", i)}
 		}
 		d := &data[i]
 		d.Flags = pathBidir
@@ -125,7 +126,7 @@ func (id *ID) SetPaths(paths []Path) error {
 		r.Packetlifetime = p.PacketLifeTime | exactly
 		r.Preference = p.Preference
 	}
-	return id.setPaths(pathBytes(data))
+	return id.setPaths(librdmacm.PathBytes(data))
 }
 
 // check finds what the fields of a path record cannot hold.
@@ -146,7 +147,7 @@ func (p *Path) check() error {
 // setPaths takes an array of struct ibv_path_data.
 func (id *ID) setPaths(data []byte) error {
 	return id.bound("set paths", func() error {
-		return id.lib.setOption(id.handle, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, data)
+		return id.lib.SetOption(id.handle, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, data)
 	})
 }
 
@@ -159,7 +160,7 @@ func (id *ID) Paths() []Path {
 	}
 	defer id.leave()
 	var list []Path
-	for _, r := range idPaths(id.handle) {
+	for _, r := range librdmacm.Paths(id.handle) {
 		list = append(list, Path{
 			SGID: ibv.GID(r.SGID), DGID: ibv.GID(r.DGID), SLID: r.SLID.Get(), DLID: r.DLID.Get(),
 			FlowLabel: r.FlowLabel.Get(), HopLimit: r.HopLimit, TrafficClass: r.TrafficClass, Reversible: r.Reversible != 0,

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // Options are the choices of Dial, Listen and Request.Accept. The zero value is
@@ -19,10 +18,10 @@ type Options struct {
 	// PrivateData goes to the peer with the request, or with the answer to one.
 	PrivateData []byte
 
-	// PD of the QP: nil makes one for each connection. It may be of a Context of
+	// PD of the QP: nil makes one for each connection. It may be of a Device of
 	// ibv.Open, or of Devices, for the device that the address leads to.
 	PD *ibv.PD
-	// SendCQ and RecvCQ, of the PD's Context: nil makes one CQ for both, for each
+	// SendCQ and RecvCQ, of the PD's Device: nil makes one CQ for both, for each
 	// connection, with CQ's choices and room for all that the QP can complete.
 	SendCQ, RecvCQ *ibv.CQ
 	CQ             *ibv.CQOptions
@@ -99,7 +98,7 @@ func (o *Options) check() error {
 	if o.Timeout < 0 {
 		errs = append(errs, &ibv.ArgError{Arg: "Timeout", Got: o.Timeout.String(), Want: "more than 0, or 0 for the default"})
 	}
-	if err := checkAckTimeout(hook.OrZero(o.AckTimeout, 0)); err != nil {
+	if err := checkAckTimeout(verbs.OrZero(o.AckTimeout, 0)); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -138,7 +137,7 @@ func (o *Options) applyAckTimeout(id *ID) error {
 	if o.AckTimeout == 0 {
 		return nil
 	}
-	return id.SetAckTimeout(hook.OrZero(o.AckTimeout, 0))
+	return id.SetAckTimeout(verbs.OrZero(o.AckTimeout, 0))
 }
 
 // param are the parameters for Connect and Accept.

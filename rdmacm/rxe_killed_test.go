@@ -228,7 +228,7 @@ func TestRXE_CM_Killed(t *testing.T) {
 			n := open
 			mu.Unlock()
 			l.mu.Lock()
-			n += l.flying + len(l.requests) + len(l.ready)
+			n += l.handshakes + len(l.requests) + len(l.ready)
 			l.mu.Unlock()
 			if n == 0 {
 				return

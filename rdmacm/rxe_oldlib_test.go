@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
 // before23 takes away what librdmacm had not before v23, until the end of the test.
 func before23(t *testing.T) {
 	t.Helper()
-	hidden.Store(&[]string{"rdma_init_qp_attr", "rdma_establish"})
-	t.Cleanup(func() { hidden.Store(nil) })
+	t.Cleanup(bind.Hide("v23", "rdma_init_qp_attr", "rdma_establish"))
 }
 
 // TestRXE_CM_Before23 connects where librdmacm has to bring up the QPs itself.
@@ -97,8 +97,8 @@ func TestRXE_CM_Before23(t *testing.T) {
 		l := server(t, nil)
 		id := newIDOn(t, newChannel(t), TCP)
 		ok(t, id.Bind(local(t)))
-		ctx := closing(t, must(ibv.Open(must(id.Verbs())(t).Name()))(t))
-		pd := closing(t, must(ctx.AllocPD())(t))
+		dev := closing(t, must(ibv.Open(must(id.Verbs())(t).Name()))(t))
+		pd := closing(t, must(dev.AllocPD())(t))
 		for what, opt := range map[string]*Options{"Options.PD": {PD: pd}, "Options.Access": {Access: ibv.NoRemoteAccess}} {
 			_, dial := Dial(timeout(t), l.Addr().String(), opt)
 			_, listen := Listen(timeout(t), local(t).String(), opt)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -33,10 +34,10 @@ func TestSockaddr(t *testing.T) {
 			continue
 		}
 		want := netip.MustParseAddrPort(c.want)
-		if got := a.addrPort(); got != want || a.family() != c.family || a.len() != c.len || a.port() != want.Port() {
-			t.Errorf("%s became %v of %v, %d bytes, port %d", c.in, got, a.family(), a.len(), a.port())
+		if got := a.AddrPort(); got != want || family(&a) != c.family || a.Len() != c.len || a.Port() != want.Port() {
+			t.Errorf("%s became %v of %v, %d bytes, port %d", c.in, got, family(&a), a.Len(), a.Port())
 		}
-		if _, ok := a.ibAddr(); ok {
+		if _, ok := ibAddr(&a); ok {
 			t.Errorf("%s is an InfiniBand address", c.in)
 		}
 	}
@@ -51,8 +52,8 @@ func TestSockaddr(t *testing.T) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
-	var empty sockaddr
-	if empty.addrPort().IsValid() || empty.len() != 0 || empty.port() != 0 {
+	var empty sockaddr.Addr
+	if empty.AddrPort().IsValid() || empty.Len() != 0 || empty.Port() != 0 {
 		t.Error("no address is one")
 	}
 }
@@ -60,11 +61,11 @@ func TestSockaddr(t *testing.T) {
 func TestIBAddr(t *testing.T) {
 	want := IBAddr{GID: ibv.GID{0xfe, 0x80, 15: 1}, PKey: 0x8001, FlowInfo: 7, ServiceID: 0x1060001, ServiceIDMask: ^uint64(0), ScopeID: 3}
 	a := want.sockaddr()
-	if got, ok := a.ibAddr(); !ok || got != want {
+	if got, ok := ibAddr(&a); !ok || got != want {
 		t.Errorf("%+v became %+v", want, got)
 	}
-	if a.family() != IB || a.len() != 48 || a.port() != 1 || a.addrPort().IsValid() {
-		t.Errorf("%v, %d bytes, port %d, %v", a.family(), a.len(), a.port(), a.addrPort())
+	if family(&a) != IB || a.Len() != 48 || a.Port() != 1 || a.AddrPort().IsValid() {
+		t.Errorf("%v, %d bytes, port %d, %v", family(&a), a.Len(), a.Port(), a.AddrPort())
 	}
 }
 

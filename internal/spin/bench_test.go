@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkLock compares the lock with sync.Mutex: for one goroutine, for two in turn, and for several that want it at once.
+// BenchmarkLock compares the lock with sync.Mutex: for one goroutine, two in turn, and several that want it at once.
 func BenchmarkLock(b *testing.B) {
 	for _, kind := range []struct {
 		name string

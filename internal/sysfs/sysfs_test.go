@@ -52,6 +52,17 @@ func TestDevices(t *testing.T) {
 	}
 }
 
+func TestOnNetdev(t *testing.T) {
+	tr := sysfstest.Standard(t)
+	tr.Device("siw0", "", "", "")
+	tr.Write("class/infiniband/siw0/parent", "eth0\n")
+	for dev, want := range map[string]bool{"siw0": true, "mlx5_0": false, "absent": false, "../infiniband/siw0": false} {
+		if got := Root(tr.Root).OnNetdev(dev); got != want {
+			t.Errorf("%s: %v, want %v", dev, got, want)
+		}
+	}
+}
+
 func TestDevices_Missing(t *testing.T) {
 	tr := sysfstest.Standard(t)
 	r := Root(tr.Root)
