@@ -52,6 +52,7 @@ func (l *Lock) Unlock() {
 // wait takes the lock in competition with others. All but one of them sleep in waiting.
 //
 //go:noinline
+//lint:ignore U1000 called in assembly
 func wait(l *Lock) {
 	l.waiting.Lock()
 	var since time.Time

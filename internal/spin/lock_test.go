@@ -1,5 +1,7 @@
 package spin
 
+//lint:file-ignore SA2001 what is tested is the lock
+
 import (
 	"runtime"
 	"sync"

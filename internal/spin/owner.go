@@ -70,6 +70,8 @@ func take(l *Lock)
 func tryTake(l *Lock) bool
 
 // try is tryTake when the lock is held, or somebody else's.
+//
+//lint:ignore U1000 called in assembly
 func try(l *Lock) bool {
 	if !l.waiting.TryLock() {
 		return false // who waits comes first
@@ -102,6 +104,8 @@ func (l *Lock) claim() bool {
 
 // own makes the goroutine, which is last, the owner.
 // Preconditions: the lock is held by flags[0].
+//
+//lint:ignore U1000 called in assembly
 func own(l *Lock) {
 	l.streak = 0
 	if l.last != l.latest && l.owners == maxOwners || !registered() || !l.waiting.TryLock() {
@@ -117,6 +121,7 @@ func own(l *Lock) {
 	l.waiting.Unlock()
 }
 
+//lint:ignore U1000 called in assembly
 func tryOwn(l *Lock) bool {
 	own(l)
 	return true
