@@ -42,8 +42,8 @@ type CQ struct {
 
 	mu     lock
 	poller *ops.Poller // nil once closed, or on the direct data path
-	direct *mlx5.CQ    // nil once closed, or elsewhere
-	ring   *mlx5.CQ    // direct as it was made
+	ring   *mlx5.CQ    // of the direct data path, else nil; never changes
+	direct *mlx5.CQ    // ring until the CQ is closed
 	fast   *mlx5.CQ    // direct while nothing is held
 	held   *held       // completions taken out early; nil for none
 	cqe    int
@@ -216,12 +216,11 @@ func (cq *CQ) Cap() int {
 //
 // C: ibv_poll_cq(3).
 func (cq *CQ) Poll(wcs []WC) (int, error) {
+	if r := cq.ring; r != nil && r.Idle() && r.Empty() {
+		return 0, nil
+	}
 	cq.mu.Lock()
 	if d := cq.fast; d != nil {
-		if d.Empty() {
-			cq.mu.Unlock()
-			return 0, nil
-		}
 		n, err := d.Poll(mlx5WCs(wcs))
 		cq.mu.Unlock()
 		if err != nil {
@@ -258,7 +257,7 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		n := copy(wcs, h.wcs)
 		h.wcs = h.wcs[n:]
 		if len(h.wcs) == 0 && (n == 0 || h.err == nil) {
-			cq.held, cq.fast = nil, cq.direct
+			cq.heldNothing()
 		}
 		if n > 0 || cq.held != nil {
 			return n, nil
@@ -320,7 +319,10 @@ func (cq *CQ) holdLocked() {
 	if before != nil && before.err != nil {
 		return
 	}
-	cq.held, cq.fast = nil, cq.direct
+	if cq.ring != nil {
+		cq.ring.Hide() // first: who finds the ring empty has to find out what was in it
+	}
+	cq.held = nil
 	var wcs [64]WC
 	n, err := cq.pollLocked(wcs[:])
 	h := held{}
@@ -333,6 +335,17 @@ func (cq *CQ) holdLocked() {
 	if h.err = err; len(h.wcs) > 0 || err != nil {
 		cq.held, cq.fast = &h, nil
 		cq.wake() // who armed before may get no event for what is taken
+		return
+	}
+	cq.heldNothing()
+}
+
+// heldNothing ends the time of held completions: Poll looks at the ring alone again.
+// Preconditions: cq.mu is held.
+func (cq *CQ) heldNothing() {
+	cq.held, cq.fast = nil, cq.direct
+	if cq.direct != nil {
+		cq.direct.Show()
 	}
 }
 
@@ -558,7 +571,16 @@ func (cq *CQ) Close() error {
 	return cq.node.close(func() error {
 		cq.mu.Lock()
 		defer cq.mu.Unlock()
+		if cq.ring != nil {
+			cq.ring.Hide()
+			if !cq.mu.Off {
+				mlx5.Quiesce() // who looks at the ring without the lock
+			}
+		}
 		if err := cq.dev.v.DestroyCQ(cq.handle); err != nil {
+			if cq.ring != nil && cq.held == nil {
+				cq.ring.Show()
+			}
 			return err
 		}
 		cq.dev.unregister(cq.handle)
