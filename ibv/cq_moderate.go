@@ -53,7 +53,7 @@ func (d *Device) moderation(count int, period time.Duration) (*abi.ModifyCQAttr,
 	case count > maxCount:
 		return nil, (limit{"cq_count", count, maxCount}).error(d.Name())
 	case micros > maxPeriod:
-		return nil, (limit{"cq_period in µs", micros, maxPeriod}).error(d.Name())
+		return nil, (limit{"cq_period_us", micros, maxPeriod}).error(d.Name())
 	case count > 0 && period == 0: // the last completions would wait for others that may never come
 		return nil, &ArgError{Arg: "cq_period", Got: "0s",
 			Want: fmt.Sprintf("1µs to %v with a count; 0 and 0 turn moderation off", longest)}

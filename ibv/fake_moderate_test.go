@@ -41,9 +41,9 @@ func TestFake_Moderate(t *testing.T) {
 	}{
 		{1001, us, "asked cq_count 1001, fake0 supports 1000"},
 		{1 << 16, us, "asked cq_count 65536, fake0 supports 1000"},
-		{1, 4095*us + 1, "asked cq_period in µs 4096, fake0 supports 4095"},
-		{1, 1<<16*us + us, "asked cq_period in µs 65537, fake0 supports 4095"},
-		{1, math.MaxInt64, "asked cq_period in µs 9223372036854776, fake0 supports 4095"},
+		{1, 4095*us + 1, "asked cq_period_us 4096, fake0 supports 4095"},
+		{1, 1<<16*us + us, "asked cq_period_us 65537, fake0 supports 4095"},
+		{1, math.MaxInt64, "asked cq_period_us 9223372036854776, fake0 supports 4095"},
 	} {
 		err := s.cq.Moderate(c.count, c.period)
 		var le *LimitError
