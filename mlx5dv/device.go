@@ -41,7 +41,7 @@ func IsSupported(ctx *ibv.Context) (bool, error) {
 // C: struct mlx5dv_context.
 type DeviceAttr struct {
 	Version uint8 // of the struct, 0
-	Flags   ContextFlags
+	Flags   DeviceFlags
 	Has     Features
 
 	CQECompression     CQECompression
@@ -140,7 +140,7 @@ const allFeatures = HasOOORecv<<1 - 1
 
 func deviceAttr(c *abi.MLX5DVContext) *DeviceAttr {
 	return &DeviceAttr{
-		Version: c.Version, Flags: ContextFlags(c.Flags), Has: Features(c.CompMask),
+		Version: c.Version, Flags: DeviceFlags(c.Flags), Has: Features(c.CompMask),
 		CQECompression: CQECompression{c.CQECompCaps.MaxNum, CQEFormats(c.CQECompCaps.SupportedFormat)},
 		SWParsing:      SWParsingCaps{SWParsing(c.SWParsingCaps.SWParsingOffloads), QPTypes(c.SWParsingCaps.SupportedQPTs)},
 		StridingRQ: StridingRQ{

@@ -29,7 +29,7 @@ func flagString[T ~uint8 | ~uint16 | ~uint32 | ~uint64](v T, names []string) str
 var contextFlagNames = []string{"CQEVersion1", "", "MPWAllowed", "EnhancedMPW", "CQE128Compression", "CQE128Padding", "PacketBasedCredits", "RealTimeTimestamps", "BlueFlame"}
 
 // String joins the names with "|".
-func (f ContextFlags) String() string { return flagString(f, contextFlagNames) }
+func (f DeviceFlags) String() string { return flagString(f, contextFlagNames) }
 
 var featureNames = []string{"CQECompression", "SWParsing", "StridingRQ", "TunnelOffloads", "DynamicBFRegs", "ClockInfoUpdate", "FlowActions", "DCODP", "HCACoreClock",
 	"LAGPorts", "Signature", "DCIStreams", "WRMemcpy", "Crypto", "DCRdAtom", "RegC0", "OOORecv"}

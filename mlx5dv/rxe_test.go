@@ -314,7 +314,7 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 	if (q.BlueFlame != 0) != domain || (q.RQ.Count == 0) != withSRQ {
 		t.Fatalf("BlueFlame %d, %d receives", q.BlueFlame, q.RQ.Count)
 	}
-	var s *SRQ
+	var s *SRQView
 	if withSRQ {
 		s = must(ViewSRQ(srq))(t)
 		if _, err := srq.PostRecv([]ibv.RecvWR{{}}); !errors.Is(err, ibv.ErrRaw) {
@@ -338,7 +338,7 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 			binary.BigEndian.PutUint64(b[8:], 0)
 		}
 	}
-	wait := func(c *CQ, ci uint32) []byte {
+	wait := func(c *CQView, ci uint32) []byte {
 		seen := c.Events()
 		c.Arm(ci, false)
 		for {

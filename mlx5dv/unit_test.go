@@ -15,7 +15,7 @@ func TestStrings(t *testing.T) {
 		v    fmt.Stringer
 		want string
 	}{
-		{ContextFlags(0), "0"},
+		{DeviceFlags(0), "0"},
 		{CQEVersion1 | MPWAllowed | EnhancedMPW | CQE128Compression | CQE128Padding | PacketBasedCredits | RealTimeTimestamps | BlueFlame | 1<<1 | 1<<40,
 			"CQEVersion1|MPWAllowed|EnhancedMPW|CQE128Compression|CQE128Padding|PacketBasedCredits|RealTimeTimestamps|BlueFlame|0x10000000002"},
 		{HasCQECompression | HasOOORecv | 1<<17, "CQECompression|OOORecv|0x20000"},

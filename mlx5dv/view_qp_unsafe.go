@@ -20,7 +20,7 @@ import (
 // rings, states, completions, resets, which set every count and record to 0.
 //
 // C: struct mlx5dv_qp.
-type QP struct {
+type QPView struct {
 	Num uint32
 	SQ  Ring
 	RQ  Ring // none with an SRQ
@@ -42,7 +42,7 @@ type QP struct {
 // paths, whose rings have a writer, the error is ErrNotSupported.
 //
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_QP.
-func ViewQP(qp *ibv.QP) (*QP, error) {
+func ViewQP(qp *ibv.QP) (*QPView, error) {
 	const op = "mlx5dv view qp"
 	if qp == nil {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "a QP"})
@@ -69,7 +69,7 @@ func ViewQP(qp *ibv.QP) (*QP, error) {
 		return nil, opError(op, name, err)
 	}
 	c := &v.qp
-	q := &QP{
+	q := &QPView{
 		Num: qp.Num(), SQ: ring(c.SQ.Buf, c.SQ.WQECnt, c.SQ.Stride), RQ: ring(c.RQ.Buf, c.RQ.WQECnt, c.RQ.Stride),
 		DoorbellRecord: c.DBRec, UAR: c.BF.Reg, dbrec: pointer(c.DBRec), reg: pointer(c.BF.Reg), half: hook.Half(qp),
 	}
@@ -100,7 +100,7 @@ func ring(buf uintptr, count, stride uint32) Ring {
 // of 64-byte blocks after the last WQE, last the one at which that WQE begins; its
 // control segment must be complete. The function orders the stores to the ring, to the
 // doorbell record and to the register.
-func (q *QP) RingSend(next, last uint32) {
+func (q *QPView) RingSend(next, last uint32) {
 	if q.SQ.Count == 0 {
 		return
 	}
@@ -111,7 +111,7 @@ func (q *QP) RingSend(next, last uint32) {
 // RingSendBlueFlame is RingSend for one WQE that goes to the register whole, which
 // saves the device a read. Only where BlueFlame is not 0, and not less than the WQE,
 // which begins at last; otherwise it is RingSend.
-func (q *QP) RingSendBlueFlame(next, last uint32) {
+func (q *QPView) RingSendBlueFlame(next, last uint32) {
 	blocks := next - last
 	if blocks == 0 || blocks*64 > q.BlueFlame || blocks > q.SQ.Count {
 		q.RingSend(next, last)
@@ -122,7 +122,7 @@ func (q *QP) RingSendBlueFlame(next, last uint32) {
 }
 
 // register is where the next doorbell goes: the halves of a BlueFlame register take turns.
-func (q *QP) register() unsafe.Pointer {
+func (q *QPView) register() unsafe.Pointer {
 	if q.BlueFlame == 0 {
 		return q.reg
 	}
@@ -133,7 +133,7 @@ func (q *QP) register() unsafe.Pointer {
 
 // RingRecv lets the device have the receives that are built; next is their
 // free-running count.
-func (q *QP) RingRecv(next uint32) {
+func (q *QPView) RingRecv(next uint32) {
 	if q.RQ.Count != 0 {
 		mmio.Record(q.dbrec, bits.ReverseBytes32(next&0xffff))
 	}
@@ -142,7 +142,7 @@ func (q *QP) RingRecv(next uint32) {
 // Control writes a control segment, the first 16 bytes of every WQE: ds is the length
 // of the WQE in units of 16 bytes, flags are fm_ce_se, of which 8 asks for a
 // completion. C: mlx5dv_set_ctrl_seg(3).
-func (q *QP) Control(index uint32, opcode, flags, ds uint8, imm uint32) {
+func (q *QPView) Control(index uint32, opcode, flags, ds uint8, imm uint32) {
 	b := q.SQ.Entry(index)
 	if len(b) < 16 {
 		return

@@ -11,7 +11,7 @@ import (
 
 // plainQP is a view of memory that no device reads: a ring of 8 blocks, the doorbell
 // record, and a register of two halves.
-func plainQP(tb testing.TB, blueFlame uint32) (q *QP, sq, db, reg []byte) {
+func plainQP(tb testing.TB, blueFlame uint32) (q *QPView, sq, db, reg []byte) {
 	tb.Helper()
 	if !mmio.Supported {
 		tb.Skip("the stores of this package are for amd64 and arm64")
@@ -19,7 +19,7 @@ func plainQP(tb testing.TB, blueFlame uint32) (q *QP, sq, db, reg []byte) {
 	mem := make([]uint64, 4096/8)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&mem[0])), 4096)
 	sq, rq, db, reg := b[:512], b[512:768], b[1024:1032], b[2048:2560]
-	q = &QP{
+	q = &QPView{
 		Num: 0x123456, SQ: Ring{Buf: sq, Stride: 64, Count: 8}, RQ: Ring{Buf: rq, Stride: 32, Count: 8}, BlueFlame: blueFlame,
 		dbrec: unsafe.Pointer(&db[0]), reg: unsafe.Pointer(&reg[0]), start: unsafe.Pointer(&sq[0]), end: unsafe.Pointer(&rq[0]), half: new(uintptr),
 	}
@@ -64,13 +64,13 @@ func TestQPView(t *testing.T) {
 		t.Errorf("register % x", reg)
 	}
 	// A queue that is not there takes nothing.
-	none := &QP{}
+	none := &QPView{}
 	none.RingSend(1, 0)
 	none.RingRecv(1)
 	none.Control(0, 0, 0, 0, 0)
 }
 
-func plainCQ(tb testing.TB, size uint32) (c *CQ, buf, db, uar []byte) {
+func plainCQ(tb testing.TB, size uint32) (c *CQView, buf, db, uar []byte) {
 	tb.Helper()
 	if !mmio.Supported {
 		tb.Skip("the stores of this package are for amd64 and arm64")
@@ -78,7 +78,7 @@ func plainCQ(tb testing.TB, size uint32) (c *CQ, buf, db, uar []byte) {
 	mem := make([]uint64, 2048/8)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&mem[0])), 2048)
 	buf, db, uar = b[:4*size], b[1024:1032], b[1088:1152]
-	c = &CQ{Num: 0xabcdef, Buf: buf, Entries: 4, EntrySize: size, log: 2,
+	c = &CQView{Num: 0xabcdef, Buf: buf, Entries: 4, EntrySize: size, log: 2,
 		buf: unsafe.Pointer(&buf[size-64]), dbrec: unsafe.Pointer(&db[0]), uar: unsafe.Pointer(&uar[0])}
 	for i := range uint32(4) {
 		buf[(i+1)*size-1] = 0xf0
@@ -115,7 +115,7 @@ func TestViewAllocs(t *testing.T) {
 	q, _, _, _ := plainQP(t, 256)
 	c, buf, _, _ := plainCQ(t, 64)
 	buf[63] = 0
-	s := &SRQ{dbrec: q.dbrec}
+	s := &SRQView{dbrec: q.dbrec}
 	i := uint32(0)
 	for name, f := range map[string]func(){
 		"RingSend":          func() { q.Control(i, 0x0a, 8, 2, 0); q.RingSend(i+1, i); i++ },

@@ -111,7 +111,7 @@ func addrInfoError(op, node, service string, code int, err error) error {
 }
 
 // ResolveAddrInfo resolves like GetAddrInfo, and tells by the event
-// AddrInfoResolved, or AddrInfoFailed; then QueryAddrInfo has the result. It needs
+// EventAddrInfoResolved, or EventAddrInfoError; then QueryAddrInfo has the result. It needs
 // rdma-core v60 and a kernel that has it.
 //
 // C: rdma_resolve_addrinfo(3).

@@ -123,13 +123,13 @@ func (ch *EventChannel) take() (*Event, error) {
 		if err != nil {
 			return nil, err
 		}
-		if EventType(r.Event) == ConnectRequest {
+		if EventType(r.Event) == EventConnectRequest {
 			if listener := ids.find(r.ListenID); listener != nil {
 				return newEvent(r, newID(ch, r.ID, listener.ps), listener), nil
 			}
 			_ = ch.lib.destroyID(r.ID) // the listener is being closed
 		} else if id := ids.find(r.ID); id != nil {
-			if EventType(r.Event) == DeviceRemoval {
+			if EventType(r.Event) == EventDeviceRemoval {
 				id.removed()
 			}
 			return newEvent(r, id, nil), nil

@@ -259,10 +259,10 @@ func (c *cm) takeEvent(ch uintptr) (*rawEvent, error) {
 	ev := &rawEvent{RDMACMEvent: *at[abi.RDMACMEvent](*out)}
 	p, n := ev.Conn().PrivateData, int(ev.Conn().PrivateDataLen)
 	switch EventType(ev.Event) {
-	case MulticastJoin, MulticastError:
+	case EventMulticastJoin, EventMulticastError:
 		ev.ud = true // and its private data is the context of the join
-	case User:
-	case ConnectRequest, ConnectResponse, ConnectError, Unreachable, Rejected, Established, Disconnected:
+	case EventUser:
+	case EventConnectRequest, EventConnectResponse, EventConnectError, EventUnreachable, EventRejected, EventEstablished, EventDisconnected:
 		ev.ud = at[abi.RDMACMID](ev.ID).QPType == abi.IBV_QPT_UD
 		if p != 0 && n > 0 {
 			ev.data = append([]byte(nil), unsafe.Slice(at[byte](p), n)...)

@@ -68,15 +68,15 @@ func newConn(id *ID, h *hub, ps PortSpace) *Conn {
 // handle runs on the hub's goroutine.
 func (c *Conn) handle(ev *Event) {
 	switch ev.Type {
-	case TimewaitExit, AddrChange:
+	case EventTimewaitExit, EventAddrChange:
 		return
-	case Disconnected, DeviceRemoval:
+	case EventDisconnected, EventDeviceRemoval:
 		c.finish(ev.Err())
 		c.mu.Lock()
-		if ev.Type == DeviceRemoval && c.qp != nil {
+		if ev.Type == EventDeviceRemoval && c.qp != nil {
 			hook.Removed(c.qp.PD().Context()) // it may be another one than the ID's
 		}
-		if ev.Type == Disconnected && !c.stopped {
+		if ev.Type == EventDisconnected && !c.stopped {
 			c.answers.Add(1)
 			go c.answer()
 		}
@@ -168,7 +168,7 @@ func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
 // late explains why an event did not come in time.
 func (c *Conn) late(want EventType, err error) error {
 	err = fmt.Errorf("while waiting for the event %v: %w", want, err)
-	if !errors.Is(err, context.DeadlineExceeded) || want != ConnectResponse && want != Established {
+	if !errors.Is(err, context.DeadlineExceeded) || want != EventConnectResponse && want != EventEstablished {
 		return err
 	}
 	dev, e := c.id.Verbs()

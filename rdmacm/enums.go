@@ -14,30 +14,30 @@ import (
 // C: enum rdma_port_space.
 type PortSpace uint32
 
-// Port spaces. IBSpace takes addresses of InfiniBand, and QPs of any type.
+// Port spaces. PortSpaceIB takes addresses of InfiniBand, and QPs of any type.
 const (
-	IPoIB   PortSpace = abi.RDMA_PS_IPOIB
-	TCP     PortSpace = abi.RDMA_PS_TCP // reliable connections: RC
-	UDP     PortSpace = abi.RDMA_PS_UDP // datagrams: UD
-	IBSpace PortSpace = abi.RDMA_PS_IB
+	PortSpaceIPoIB PortSpace = abi.RDMA_PS_IPOIB
+	PortSpaceTCP   PortSpace = abi.RDMA_PS_TCP // reliable connections: RC
+	PortSpaceUDP   PortSpace = abi.RDMA_PS_UDP // datagrams: UD
+	PortSpaceIB    PortSpace = abi.RDMA_PS_IB
 )
 
 // String names the port space.
 func (p PortSpace) String() string {
 	switch p {
-	case IPoIB:
+	case PortSpaceIPoIB:
 		return "IPoIB"
-	case TCP:
+	case PortSpaceTCP:
 		return "TCP"
-	case UDP:
+	case PortSpaceUDP:
 		return "UDP"
-	case IBSpace:
+	case PortSpaceIB:
 		return "IB"
 	}
 	return fmt.Sprintf("PortSpace(%d)", uint32(p))
 }
 
-func (p PortSpace) datagram() bool { return p == UDP || p == IPoIB }
+func (p PortSpace) datagram() bool { return p == PortSpaceUDP || p == PortSpaceIPoIB }
 
 // EventType is what happened.
 //
@@ -46,49 +46,49 @@ type EventType uint32
 
 // Event types.
 const (
-	AddrResolved     EventType = abi.RDMA_CM_EVENT_ADDR_RESOLVED
-	AddrError        EventType = abi.RDMA_CM_EVENT_ADDR_ERROR
-	RouteResolved    EventType = abi.RDMA_CM_EVENT_ROUTE_RESOLVED
-	RouteError       EventType = abi.RDMA_CM_EVENT_ROUTE_ERROR
-	ConnectRequest   EventType = abi.RDMA_CM_EVENT_CONNECT_REQUEST
-	ConnectResponse  EventType = abi.RDMA_CM_EVENT_CONNECT_RESPONSE
-	ConnectError     EventType = abi.RDMA_CM_EVENT_CONNECT_ERROR
-	Unreachable      EventType = abi.RDMA_CM_EVENT_UNREACHABLE
-	Rejected         EventType = abi.RDMA_CM_EVENT_REJECTED
-	Established      EventType = abi.RDMA_CM_EVENT_ESTABLISHED
-	Disconnected     EventType = abi.RDMA_CM_EVENT_DISCONNECTED
-	DeviceRemoval    EventType = abi.RDMA_CM_EVENT_DEVICE_REMOVAL
-	MulticastJoin    EventType = abi.RDMA_CM_EVENT_MULTICAST_JOIN
-	MulticastError   EventType = abi.RDMA_CM_EVENT_MULTICAST_ERROR
-	AddrChange       EventType = abi.RDMA_CM_EVENT_ADDR_CHANGE
-	TimewaitExit     EventType = abi.RDMA_CM_EVENT_TIMEWAIT_EXIT
-	AddrInfoResolved EventType = abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED
-	AddrInfoFailed   EventType = abi.RDMA_CM_EVENT_ADDRINFO_ERROR
-	User             EventType = abi.RDMA_CM_EVENT_USER
-	internalEvent    EventType = abi.RDMA_CM_EVENT_INTERNAL
+	EventAddrResolved     EventType = abi.RDMA_CM_EVENT_ADDR_RESOLVED
+	EventAddrError        EventType = abi.RDMA_CM_EVENT_ADDR_ERROR
+	EventRouteResolved    EventType = abi.RDMA_CM_EVENT_ROUTE_RESOLVED
+	EventRouteError       EventType = abi.RDMA_CM_EVENT_ROUTE_ERROR
+	EventConnectRequest   EventType = abi.RDMA_CM_EVENT_CONNECT_REQUEST
+	EventConnectResponse  EventType = abi.RDMA_CM_EVENT_CONNECT_RESPONSE
+	EventConnectError     EventType = abi.RDMA_CM_EVENT_CONNECT_ERROR
+	EventUnreachable      EventType = abi.RDMA_CM_EVENT_UNREACHABLE
+	EventRejected         EventType = abi.RDMA_CM_EVENT_REJECTED
+	EventEstablished      EventType = abi.RDMA_CM_EVENT_ESTABLISHED
+	EventDisconnected     EventType = abi.RDMA_CM_EVENT_DISCONNECTED
+	EventDeviceRemoval    EventType = abi.RDMA_CM_EVENT_DEVICE_REMOVAL
+	EventMulticastJoin    EventType = abi.RDMA_CM_EVENT_MULTICAST_JOIN
+	EventMulticastError   EventType = abi.RDMA_CM_EVENT_MULTICAST_ERROR
+	EventAddrChange       EventType = abi.RDMA_CM_EVENT_ADDR_CHANGE
+	EventTimewaitExit     EventType = abi.RDMA_CM_EVENT_TIMEWAIT_EXIT
+	EventAddrInfoResolved EventType = abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED
+	EventAddrInfoError    EventType = abi.RDMA_CM_EVENT_ADDRINFO_ERROR
+	EventUser             EventType = abi.RDMA_CM_EVENT_USER
+	eventInternal         EventType = abi.RDMA_CM_EVENT_INTERNAL
 )
 
 var eventNames = [...]string{
-	AddrResolved:     "address resolved",
-	AddrError:        "address error",
-	RouteResolved:    "route resolved",
-	RouteError:       "route error",
-	ConnectRequest:   "connect request",
-	ConnectResponse:  "connect response",
-	ConnectError:     "connect error",
-	Unreachable:      "unreachable",
-	Rejected:         "rejected",
-	Established:      "established",
-	Disconnected:     "disconnected",
-	DeviceRemoval:    "device removal",
-	MulticastJoin:    "multicast join",
-	MulticastError:   "multicast error",
-	AddrChange:       "address change",
-	TimewaitExit:     "timewait exit",
-	AddrInfoResolved: "address info resolved",
-	AddrInfoFailed:   "address info error",
-	User:             "user",
-	internalEvent:    "internal",
+	EventAddrResolved:     "address resolved",
+	EventAddrError:        "address error",
+	EventRouteResolved:    "route resolved",
+	EventRouteError:       "route error",
+	EventConnectRequest:   "connect request",
+	EventConnectResponse:  "connect response",
+	EventConnectError:     "connect error",
+	EventUnreachable:      "unreachable",
+	EventRejected:         "rejected",
+	EventEstablished:      "established",
+	EventDisconnected:     "disconnected",
+	EventDeviceRemoval:    "device removal",
+	EventMulticastJoin:    "multicast join",
+	EventMulticastError:   "multicast error",
+	EventAddrChange:       "address change",
+	EventTimewaitExit:     "timewait exit",
+	EventAddrInfoResolved: "address info resolved",
+	EventAddrInfoError:    "address info error",
+	EventUser:             "user",
+	eventInternal:         "internal",
 }
 
 // String names the event in words.
@@ -248,12 +248,12 @@ type AddrInfoFlags uint32
 
 // Flags of GetAddrInfo.
 const (
-	Passive     AddrInfoFlags = abi.RAI_PASSIVE     // an address to listen on
-	NumericHost AddrInfoFlags = abi.RAI_NUMERICHOST // no names, so no waiting
-	NoRoute     AddrInfoFlags = abi.RAI_NOROUTE     // do not look for a route
-	UseFamily   AddrInfoFlags = abi.RAI_FAMILY      // Hints.Family says how to read the address
-	ResolveSA   AddrInfoFlags = abi.RAI_SA          // ask the subnet administrator (v60)
-	ResolveDNS  AddrInfoFlags = abi.RAI_DNS         // ask DNS (v60)
+	AddrInfoPassive     AddrInfoFlags = abi.RAI_PASSIVE     // an address to listen on
+	AddrInfoNumericHost AddrInfoFlags = abi.RAI_NUMERICHOST // no names, so no waiting
+	AddrInfoNoRoute     AddrInfoFlags = abi.RAI_NOROUTE     // do not look for a route
+	AddrInfoFamily      AddrInfoFlags = abi.RAI_FAMILY      // Hints.Family says how to read the address
+	AddrInfoResolveSA   AddrInfoFlags = abi.RAI_SA          // ask the subnet administrator (v60)
+	AddrInfoResolveDNS  AddrInfoFlags = abi.RAI_DNS         // ask DNS (v60)
 )
 
 // String joins the flags with "|".
@@ -279,16 +279,16 @@ type JoinFlags uint32
 
 // Join flags.
 const (
-	FullMember JoinFlags = abi.RDMA_MC_JOIN_FLAG_FULLMEMBER          // send and receive
-	SendOnly   JoinFlags = abi.RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER // send only
+	JoinFullMember JoinFlags = abi.RDMA_MC_JOIN_FLAG_FULLMEMBER          // send and receive
+	JoinSendOnly   JoinFlags = abi.RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER // send only
 )
 
 // String names the flag.
 func (f JoinFlags) String() string {
 	switch f {
-	case FullMember:
+	case JoinFullMember:
 		return "FullMember"
-	case SendOnly:
+	case JoinSendOnly:
 		return "SendOnly"
 	}
 	return "JoinFlags(" + strconv.Itoa(int(f)) + ")"

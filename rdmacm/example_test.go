@@ -85,7 +85,7 @@ func ExampleEventChannel() {
 		return
 	}
 	defer ch.Close()
-	id, err := ch.CreateID(rdmacm.TCP)
+	id, err := ch.CreateID(rdmacm.PortSpaceTCP)
 	if err != nil {
 		fmt.Println(err)
 		return

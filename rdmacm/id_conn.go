@@ -9,9 +9,9 @@ import (
 )
 
 // Connect sends the request for a connection, after ResolveRoute; p may be nil
-// with CreateQP. Otherwise p.QPN names the QP. The event is Established with
-// CreateQP, and in datagram port spaces; otherwise ConnectResponse, after which
-// BringUp and Establish finish. A refusal is Rejected.
+// with CreateQP. Otherwise p.QPN names the QP. The event is EventEstablished with
+// CreateQP, and in datagram port spaces; otherwise EventConnectResponse, after which
+// BringUp and Establish finish. A refusal is EventRejected.
 //
 // C: rdma_connect(3).
 func (id *ID) Connect(p *ConnParam) error {
@@ -27,9 +27,9 @@ func (id *ID) Connect(p *ConnParam) error {
 	})
 }
 
-// Accept answers the request that a ConnectRequest brought; p may be nil with
+// Accept answers the request that a EventConnectRequest brought; p may be nil with
 // CreateQP. Otherwise p.QPN names the QP, which BringUp has made ready. The event
-// Established follows.
+// EventEstablished follows.
 //
 // C: rdma_accept(3).
 func (id *ID) Accept(p *ConnParam) error {
@@ -69,7 +69,7 @@ func (id *ID) explainParam(p *ConnParam, err error) error {
 	return err
 }
 
-// Establish tells the peer that the QP is ready, after ConnectResponse. It is not
+// Establish tells the peer that the QP is ready, after EventConnectResponse. It is not
 // for QPs of CreateQP. It needs rdma-core v23.
 //
 // C: rdma_establish(3).
@@ -77,7 +77,7 @@ func (id *ID) Establish() error {
 	return id.bound("establish", func() error { return id.lib.establish(id.handle) })
 }
 
-// Reject refuses the request that a ConnectRequest brought. The ID has to be
+// Reject refuses the request that a EventConnectRequest brought. The ID has to be
 // closed still.
 //
 // C: rdma_reject(3).
@@ -99,7 +99,7 @@ func (id *ID) reject(name string, data []byte) error {
 	})
 }
 
-// Disconnect ends a connection: the peer gets Disconnected, and answers with
+// Disconnect ends a connection: the peer gets EventDisconnected, and answers with
 // Disconnect or by closing its ID, or the time is up; then this side gets it too.
 // A QP of CreateQP goes to the state ERR.
 //
@@ -116,10 +116,10 @@ func (id *ID) Notify(t ibv.AsyncEventType) error {
 	return id.bound("notify", func() error { return id.lib.notify(id.handle, uint32(t)) })
 }
 
-// WriteEvent puts an event User on the ID's channel. It needs rdma-core v60, and
+// WriteEvent puts an EventUser on the ID's channel. It needs rdma-core v60, and
 // a kernel that has it.
 //
 // C: rdma_write_cm_event(3).
 func (id *ID) WriteEvent(status int32, arg uint64) error {
-	return id.do("write cm event", func() error { return id.lib.writeCMEvent(id.handle, User, status, arg) })
+	return id.do("write cm event", func() error { return id.lib.writeCMEvent(id.handle, EventUser, status, arg) })
 }

@@ -121,7 +121,7 @@ func lookupLocal(ctx context.Context, addr string) (netip.AddrPort, error) {
 // handle runs on the hub's goroutine.
 func (l *Listener) handle(ev *Event) {
 	switch ev.Type {
-	case ConnectRequest:
+	case EventConnectRequest:
 		r := &Request{ps: l.id.ps, opt: &l.opt, param: ev.Conn, ud: ev.UD}
 		r.param.PrivateData = ev.PrivateData
 		if !l.hub.join() {
@@ -142,7 +142,7 @@ func (l *Listener) handle(ev *Event) {
 		// Full: as many wait as were asked for. Closing the ID refuses it. Leaving the
 		// hub may wait for this goroutine.
 		go dispose(r.conn)
-	case DeviceRemoval:
+	case EventDeviceRemoval:
 		l.finish(ev.Err())
 	}
 }
@@ -237,7 +237,7 @@ func theirs(err error) bool {
 		e *EventError
 		r *RejectError
 	)
-	return errors.As(err, &e) && e.Type != DeviceRemoval || errors.As(err, &r) || errors.Is(err, ErrWithdrawn) || errors.Is(err, context.DeadlineExceeded)
+	return errors.As(err, &e) && e.Type != EventDeviceRemoval || errors.As(err, &r) || errors.Is(err, ErrWithdrawn) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Next waits for the next request, to be accepted or rejected by the caller. Use
@@ -373,7 +373,7 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 		return err
 	}
 	if !c.ps.datagram() {
-		if _, err := c.await(ctx, Established); err != nil {
+		if _, err := c.await(ctx, EventEstablished); err != nil {
 			return err
 		}
 	}

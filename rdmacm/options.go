@@ -88,7 +88,7 @@ const (
 )
 
 // SetPaths gives the ID its paths instead of ResolveRoute: the event
-// RouteResolved follows. The first is the primary one. InfiniBand only.
+// EventRouteResolved follows. The first is the primary one. InfiniBand only.
 //
 // C: rdma_set_option(3) with RDMA_OPTION_IB_PATH.
 func (id *ID) SetPaths(paths []Path) error {

@@ -66,7 +66,7 @@ const (
 
 func (o *Options) portSpace() PortSpace {
 	if o.PortSpace == 0 {
-		return TCP
+		return PortSpaceTCP
 	}
 	return o.PortSpace
 }
@@ -89,7 +89,7 @@ func (o *Options) backlog() int {
 func (o *Options) check() error {
 	errs := []error{o.param(0, false).check()}
 	switch o.PortSpace {
-	case 0, TCP, UDP, IPoIB, IBSpace:
+	case 0, PortSpaceTCP, PortSpaceUDP, PortSpaceIPoIB, PortSpaceIB:
 	default:
 		errs = append(errs, &ibv.ArgError{Arg: "PortSpace", Got: o.PortSpace.String(), Want: "TCP, UDP, IPoIB or IBSpace"})
 	}

@@ -31,7 +31,7 @@ func soon(t testing.TB, what string, f func() error) error {
 // TestRXE_CM_CloseWithQP closes an ID, and its channel, with a QP of CreateQP open.
 func TestRXE_CM_CloseWithQP(t *testing.T) {
 	ch := newChannel(t)
-	id := newIDOn(t, ch, TCP)
+	id := newIDOn(t, ch, PortSpaceTCP)
 	ok(t, id.Bind(local(t)))
 	r := newRig(t, id, true)
 	var busy *ibv.BusyError
@@ -56,7 +56,7 @@ func TestRXE_CM_CloseWithQP(t *testing.T) {
 func TestRXE_CM_QPDestroyFails(t *testing.T) {
 	emu := needEmu(t)
 	ch := newChannel(t)
-	id := newIDOn(t, ch, TCP)
+	id := newIDOn(t, ch, PortSpaceTCP)
 	ok(t, id.Bind(local(t)))
 	r := newRig(t, id, true)
 	emu(t, "fault", "add", "enomem:cmd=destroy_qp,count=1")
@@ -99,13 +99,13 @@ func TestRXE_CM_CloseAtOnce(t *testing.T) {
 		t.Run(map[bool]string{false: "ours", true: "librdmacm's"}[own], func(t *testing.T) {
 			for range 8 {
 				ch := newChannel(t)
-				_, addr := listener(t, ch, TCP, 4)
-				id := resolved(t, ch, TCP, addr)
+				_, addr := listener(t, ch, PortSpaceTCP, 4)
+				id := resolved(t, ch, PortSpaceTCP, addr)
 				a := newRig(t, id, own)
 				must(a.qp.PostRecv([]ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{a.mr.SGE(0, 64)}}}))(t)
 				ok(t, a.cq.Arm(false))
 				ok(t, id.Connect(a.param("")))
-				peer := closing(t, event(t, ch, ConnectRequest).ID)
+				peer := closing(t, event(t, ch, EventConnectRequest).ID)
 				b := newRig(t, peer, own)
 				if !own {
 					ok(t, peer.BringUp(b.qp, nil))

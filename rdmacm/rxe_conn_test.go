@@ -274,8 +274,8 @@ func TestRXE_CM_IPv6(t *testing.T) {
 
 // TestRXE_CM_DialDatagrams dials in the port space UDP and sends to whom answers.
 func TestRXE_CM_DialDatagrams(t *testing.T) {
-	l := server(t, &Options{PortSpace: UDP, PrivateData: []byte("welcome")})
-	a, b := pair(t, l, &Options{PortSpace: UDP})
+	l := server(t, &Options{PortSpace: PortSpaceUDP, PrivateData: []byte("welcome")})
+	a, b := pair(t, l, &Options{PortSpace: PortSpaceUDP})
 	ah, qpn, qkey := a.Peer()
 	if ah == nil || qpn != b.QP().Num() || qkey != UDPQKey || string(a.PrivateData()[:7]) != "welcome" {
 		t.Fatalf("the peer is %v, %#x, %#x, with %q", ah, qpn, qkey, a.PrivateData())

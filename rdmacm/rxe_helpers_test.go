@@ -76,7 +76,7 @@ func event(t testing.TB, ch *EventChannel, want EventType) *Event {
 		if ev.Type == want {
 			return ev
 		}
-		if ev.Type == TimewaitExit && want != TimewaitExit {
+		if ev.Type == EventTimewaitExit && want != EventTimewaitExit {
 			continue
 		}
 		t.Fatalf("event %v (%v), want %v", ev.Type, ev, want)
@@ -97,9 +97,9 @@ func resolved(t testing.TB, ch *EventChannel, ps PortSpace, dst netip.AddrPort) 
 	t.Helper()
 	id := newIDOn(t, ch, ps)
 	ok(t, id.ResolveAddr(netip.AddrPort{}, dst, wait))
-	event(t, ch, AddrResolved)
+	event(t, ch, EventAddrResolved)
 	ok(t, id.ResolveRoute(wait))
-	event(t, ch, RouteResolved)
+	event(t, ch, EventRouteResolved)
 	return id
 }
 
@@ -120,7 +120,7 @@ func newRig(t testing.TB, id *ID, own bool) *rig {
 	r.cq = closing(t, must(ctx.CreateCQ(64, nil))(t))
 	r.mr = closing(t, must(r.pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead))(t))
 	opt := &ibv.QPOptions{}
-	if id.PortSpace() == UDP {
+	if id.PortSpace() == PortSpaceUDP {
 		opt.Type = ibv.UD
 	}
 	if own {

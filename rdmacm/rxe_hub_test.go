@@ -99,7 +99,7 @@ func TestRXE_CM_PortDown(t *testing.T) {
 // TestRemovedMeanwhile prefers the event that says that the device is gone to the EIO that comes before it.
 func TestRemovedMeanwhile(t *testing.T) {
 	c := &Conn{done: make(chan struct{})}
-	time.AfterFunc(time.Millisecond, func() { c.finish(errOf(DeviceRemoval, 0, false, nil)) })
+	time.AfterFunc(time.Millisecond, func() { c.finish(errOf(EventDeviceRemoval, 0, false, nil)) })
 	if err := c.removed(syscall.EIO); !errors.Is(err, ErrDeviceRemoved) || !errors.Is(err, syscall.EIO) {
 		t.Errorf("an EIO before the removal: %v", err)
 	}

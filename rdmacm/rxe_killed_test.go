@@ -148,7 +148,7 @@ func TestRXE_CM_Killed(t *testing.T) {
 	}
 	l := must(Listen(timeout(t), local(t).String(), opt))(t)
 	// Both keep the device open, so that what it has for itself is counted.
-	mine := newIDOn(t, newChannel(t), TCP)
+	mine := newIDOn(t, newChannel(t), PortSpaceTCP)
 	ok(t, mine.Bind(local(t)))
 	must(mine.Verbs())(t)
 

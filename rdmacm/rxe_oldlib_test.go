@@ -68,8 +68,8 @@ func TestRXE_CM_Before23(t *testing.T) {
 		}
 	})
 	t.Run("datagrams", func(t *testing.T) {
-		l := server(t, &Options{PortSpace: UDP})
-		a, b := pair(t, l, &Options{PortSpace: UDP})
+		l := server(t, &Options{PortSpace: PortSpaceUDP})
+		a, b := pair(t, l, &Options{PortSpace: PortSpaceUDP})
 		_, qpn, qkey := a.Peer()
 		if qpn != b.QP().Num() || qkey != UDPQKey || a.QP().State() != ibv.StateRTS || b.QP().State() != ibv.StateRTS {
 			t.Errorf("the peer is %#x with %#x, the QPs are %v and %v", qpn, qkey, a.QP().State(), b.QP().State())
@@ -87,7 +87,7 @@ func TestRXE_CM_Before23(t *testing.T) {
 		pingpong(t, rigOf(t, a), rigOf(t, b))
 	})
 	t.Run("PD of librdmacm's", func(t *testing.T) {
-		id := newIDOn(t, newChannel(t), TCP)
+		id := newIDOn(t, newChannel(t), PortSpaceTCP)
 		ok(t, id.Bind(local(t)))
 		opt := &Options{PD: closing(t, must(must(id.Verbs())(t).AllocPD())(t))}
 		a, b := pair(t, server(t, opt), opt)
@@ -95,7 +95,7 @@ func TestRXE_CM_Before23(t *testing.T) {
 	})
 	t.Run("refused", func(t *testing.T) {
 		l := server(t, nil)
-		id := newIDOn(t, newChannel(t), TCP)
+		id := newIDOn(t, newChannel(t), PortSpaceTCP)
 		ok(t, id.Bind(local(t)))
 		ctx := closing(t, must(ibv.Open(must(id.Verbs())(t).Name()))(t))
 		pd := closing(t, must(ctx.AllocPD())(t))
@@ -175,18 +175,18 @@ func TestRXE_CM_LongTimeouts(t *testing.T) {
 	l := server(t, &Options{Timeout: math.MaxInt64})
 	pair(t, l, &Options{Timeout: math.MaxInt64})
 	ch := newChannel(t)
-	id := newIDOn(t, ch, TCP)
+	id := newIDOn(t, ch, PortSpaceTCP)
 	ok(t, id.ResolveAddr(netip.AddrPort{}, l.Addr(), math.MaxInt64))
-	event(t, ch, AddrResolved)
+	event(t, ch, EventAddrResolved)
 	var arg *ibv.ArgError
 	if err := id.ResolveRoute(0); !errors.As(err, &arg) {
 		t.Errorf("no time for a route: %v", err)
 	}
 	ok(t, id.ResolveRoute(math.MaxInt64))
-	event(t, ch, RouteResolved)
+	event(t, ch, EventRouteResolved)
 	raw := make([]byte, 200)
 	raw[0] = 2
-	if _, err := CreateEP(timeout(t), &AddrInfo{PortSpace: TCP, RawDst: raw}); !errors.As(err, &arg) {
+	if _, err := CreateEP(timeout(t), &AddrInfo{PortSpace: PortSpaceTCP, RawDst: raw}); !errors.As(err, &arg) {
 		t.Errorf("an address of 200 bytes: %v", err)
 	}
 }

@@ -18,9 +18,9 @@ type Family uint16
 
 // Address families.
 const (
-	INET  Family = 2  // IPv4
-	INET6 Family = 10 // IPv6
-	IB    Family = 27 // InfiniBand: GIDs and service IDs
+	FamilyINET  Family = 2  // IPv4
+	FamilyINET6 Family = 10 // IPv6
+	FamilyIB    Family = 27 // InfiniBand: GIDs and service IDs
 )
 
 // String names the family.
@@ -28,11 +28,11 @@ func (f Family) String() string {
 	switch f {
 	case 0:
 		return "no family"
-	case INET:
+	case FamilyINET:
 		return "IPv4"
-	case INET6:
+	case FamilyINET6:
 		return "IPv6"
-	case IB:
+	case FamilyIB:
 		return "InfiniBand"
 	}
 	return "Family(" + strconv.Itoa(int(f)) + ")"
@@ -43,11 +43,11 @@ func (a *sockaddr) family() Family { return Family(binary.LittleEndian.Uint16(a[
 // len is the size of the address of its family.
 func (a *sockaddr) len() uint32 {
 	switch a.family() {
-	case INET:
+	case FamilyINET:
 		return 16
-	case INET6:
+	case FamilyINET6:
 		return 28
-	case IB:
+	case FamilyIB:
 		return 48
 	}
 	return 0
@@ -60,11 +60,11 @@ func newSockaddr(ap netip.AddrPort) (a sockaddr, err error) {
 	binary.BigEndian.PutUint16(a[2:], ap.Port())
 	switch {
 	case ip.Is4():
-		binary.LittleEndian.PutUint16(a[:], uint16(INET))
+		binary.LittleEndian.PutUint16(a[:], uint16(FamilyINET))
 		b := ip.As4()
 		copy(a[4:], b[:])
 	case ip.Is6():
-		binary.LittleEndian.PutUint16(a[:], uint16(INET6))
+		binary.LittleEndian.PutUint16(a[:], uint16(FamilyINET6))
 		b := ip.As16()
 		copy(a[8:], b[:])
 		scope, err := scopeOf(ip.Zone())
@@ -96,9 +96,9 @@ func scopeOf(zone string) (uint32, error) {
 func (a *sockaddr) addrPort() netip.AddrPort {
 	port := binary.BigEndian.Uint16(a[2:])
 	switch a.family() {
-	case INET:
+	case FamilyINET:
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(a[4:8])), port)
-	case INET6:
+	case FamilyINET6:
 		ip := netip.AddrFrom16([16]byte(a[8:24]))
 		if scope := binary.LittleEndian.Uint32(a[24:]); scope != 0 {
 			ip = ip.WithZone(zoneOf(scope))
@@ -125,9 +125,9 @@ func addrPortOf(raw []byte) netip.AddrPort {
 // port is in host order; of an InfiniBand address it is that of the service ID.
 func (a *sockaddr) port() uint16 {
 	switch a.family() {
-	case INET, INET6:
+	case FamilyINET, FamilyINET6:
 		return binary.BigEndian.Uint16(a[2:])
-	case IB:
+	case FamilyIB:
 		return uint16(binary.BigEndian.Uint64(a[24:]))
 	}
 	return 0
@@ -147,7 +147,7 @@ type IBAddr struct {
 }
 
 func (b *IBAddr) sockaddr() (a sockaddr) {
-	binary.LittleEndian.PutUint16(a[:], uint16(IB))
+	binary.LittleEndian.PutUint16(a[:], uint16(FamilyIB))
 	binary.BigEndian.PutUint16(a[2:], b.PKey)
 	binary.BigEndian.PutUint32(a[4:], b.FlowInfo)
 	copy(a[8:], b.GID[:])
@@ -159,7 +159,7 @@ func (b *IBAddr) sockaddr() (a sockaddr) {
 
 // ibAddr reads an InfiniBand address.
 func (a *sockaddr) ibAddr() (b IBAddr, ok bool) {
-	if a.family() != IB {
+	if a.family() != FamilyIB {
 		return b, false
 	}
 	b.PKey = binary.BigEndian.Uint16(a[2:])

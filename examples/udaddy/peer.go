@@ -34,7 +34,7 @@ func (e *DatagramError) Error() string {
 
 func (p *peer) options() *rdmacm.Options {
 	return &rdmacm.Options{
-		PortSpace: rdmacm.UDP,
+		PortSpace: rdmacm.PortSpaceUDP,
 		QP:        ibv.QPOptions{MaxSendWR: p.o.count, MaxRecvWR: p.o.count},
 		Prepare:   p.prepare,
 	}

@@ -21,12 +21,12 @@ func newSockaddr(ap netip.AddrPort) (*sockaddr, error) {
 	binary.BigEndian.PutUint16(a.raw[2:], ap.Port())
 	switch {
 	case ip.Is4():
-		binary.NativeEndian.PutUint16(a.raw[:], uint16(INET))
+		binary.NativeEndian.PutUint16(a.raw[:], uint16(DomainINET))
 		b := ip.As4()
 		copy(a.raw[4:], b[:])
 		a.len = 16
 	case ip.Is6():
-		binary.NativeEndian.PutUint16(a.raw[:], uint16(INET6))
+		binary.NativeEndian.PutUint16(a.raw[:], uint16(DomainINET6))
 		b := ip.As16()
 		copy(a.raw[8:], b[:])
 		if z := ip.Zone(); z != "" {
@@ -51,9 +51,9 @@ func newSockaddr(ap netip.AddrPort) (*sockaddr, error) {
 func (a *sockaddr) addrPort() netip.AddrPort {
 	port := binary.BigEndian.Uint16(a.raw[2:])
 	switch Domain(binary.NativeEndian.Uint16(a.raw[:])) {
-	case INET:
+	case DomainINET:
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(a.raw[4:8])), port)
-	case INET6:
+	case DomainINET6:
 		ip := netip.AddrFrom16([16]byte(a.raw[8:24]))
 		if scope := binary.NativeEndian.Uint32(a.raw[24:]); scope != 0 {
 			zone := strconv.FormatUint(uint64(scope), 10)

@@ -34,7 +34,7 @@ func Poll(items []Item, timeout time.Duration) (int, error) {
 		s := items[i].Socket
 		items[i].Ready = 0
 		if err := s.begin(); err != nil {
-			items[i].Ready = Invalid
+			items[i].Ready = PollInvalid
 			return 0, err
 		}
 		defer s.use.RUnlock()
@@ -65,7 +65,7 @@ func pollFor(items []Item, timeout time.Duration) (int, error) {
 	for i := range items {
 		items[i].Ready = 0
 		if err := p.Add(items[i].Socket, items[i].Events); err != nil {
-			items[i].Ready = Invalid
+			items[i].Ready = PollInvalid
 			return 0, err
 		}
 	}
@@ -112,7 +112,7 @@ func Select(read, write, except []*Socket, timeout time.Duration) (r, w, e []*So
 		var items []Item
 		for i, list := range lists {
 			for _, s := range list {
-				items = append(items, Item{Socket: s, Events: [3]Events{In, Out, 0}[i]})
+				items = append(items, Item{Socket: s, Events: [3]Events{PollIn, PollOut, 0}[i]})
 			}
 		}
 		if _, err := Poll(items, timeout); err != nil {

@@ -171,7 +171,7 @@ func (p *Poller) wait() ([]Ready, error) {
 	held := p.held[:0]
 	for _, s := range p.list {
 		if s.begin() != nil {
-			p.ready = append(p.ready, Ready{s, Invalid})
+			p.ready = append(p.ready, Ready{s, PollInvalid})
 			continue
 		}
 		held = append(held, s)
@@ -220,7 +220,7 @@ func (p *Poller) refresh() {
 		return
 	}
 	p.stale = false
-	p.fds = append(p.fds[:0], pollfd{fd: int32(p.rfd), events: In})
+	p.fds = append(p.fds[:0], pollfd{fd: int32(p.rfd), events: PollIn})
 	p.list = p.list[:0]
 	for s, ev := range p.socks {
 		p.fds = append(p.fds, pollfd{fd: int32(s.fd), events: ev})

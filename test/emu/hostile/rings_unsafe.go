@@ -70,7 +70,7 @@ func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
 	dirty := round%4 == 3 || round%4 == 1
 	opt := ibv.QPOptions{Type: []ibv.QPType{ibv.RC, ibv.UC, ibv.UD}[round%3]}
 	var srq *ibv.SRQ
-	var s *mlx5dv.SRQ
+	var s *mlx5dv.SRQView
 	if round%4 == 3 {
 		if srq, err = pd.CreateSRQ(&ibv.SRQOptions{DataPath: ibv.DataPathRaw}); err != nil {
 			return err
@@ -81,7 +81,7 @@ func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
 		opt.SRQ = srq
 	}
 	var qps [2]*ibv.QP
-	var views [2]*mlx5dv.QP
+	var views [2]*mlx5dv.QPView
 	var ends [2]ibv.Endpoint
 	for i := range qps {
 		if qps[i], err = pd.CreateQP(cq, cq, &opt); err != nil {
