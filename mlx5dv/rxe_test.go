@@ -215,9 +215,9 @@ func TestRXECreateQPErrors(t *testing.T) {
 	}
 	pd := closing(t, must(ctx.AllocPD())(t))
 	cq := closing(t, must(ctx.CreateCQ(16, &ibv.CQOptions{DataPath: ibv.DataPathDirect}))(t))
-	for _, o := range []QPOptions{{DC: DCI}, {DC: DCT}, {Flags: OutOfOrderData}, {Flags: SignaturePipelining}} {
+	for _, o := range []QPOptions{{Flags: OutOfOrderData}, {Flags: SignaturePipelining}} {
 		if _, err := CreateQP(pd, cq, cq, &o); !errors.Is(err, ibv.ErrNotSupported) {
-			t.Errorf("%v, DC %v on the direct data path: %v", o.Flags, o.DC, err)
+			t.Errorf("%v on the direct data path: %v", o.Flags, err)
 		}
 	}
 }
@@ -354,7 +354,7 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 	if s != nil {
 		head = s.Head
 	}
-	const send, signaled, sol = 0x0a, 0x08, 0x02
+
 	for i := range uint32(100) {
 		n := 1 + i*31%500
 		for k := range n {
@@ -377,11 +377,11 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 		if solicited {
 			rc.Arm(i, true)
 		}
-		flags := uint8(signaled)
+		flags := WQESignaled
 		if solicited {
-			flags |= sol
+			flags |= WQESolicited
 		}
-		q.Control(i, send, flags, 2, 0)
+		q.Control(i, OpSend, flags, 2, 0)
 		data(q.SQ.Entry(i)[16:], 0, n)
 		q.RingSendBlueFlame(i+1, i)
 		if solicited {
@@ -426,8 +426,7 @@ func TestRXERawAllocs(t *testing.T) {
 	q, c := must(ViewQP(qp))(t), must(ViewCQ(cq))(t)
 	i := uint32(0)
 	if n := testing.AllocsPerRun(50, func() {
-		const nop, signaled = 0x00, 0x08
-		q.Control(i, nop, signaled, 1, 0)
+		q.Control(i, OpNop, WQESignaled, 1, 0)
 		q.RingSend(i+1, i)
 		for c.Entry(i) == nil {
 		}

@@ -139,16 +139,17 @@ func (q *QPView) RingRecv(next uint32) {
 	}
 }
 
-// Control writes a control segment, the first 16 bytes of every WQE: ds is the length
-// of the WQE in units of 16 bytes, flags are fm_ce_se, of which 8 asks for a
-// completion. C: mlx5dv_set_ctrl_seg(3).
-func (q *QPView) Control(index uint32, opcode, flags, ds uint8, imm uint32) {
+// Control writes a control segment, the first 16 bytes of every WQE. length is that of
+// the whole WQE in units of 16 bytes.
+//
+// C: mlx5dv_set_ctrl_seg(3).
+func (q *QPView) Control(index uint32, opcode WQEOpcode, flags WQEFlags, length uint8, imm uint32) {
 	b := q.SQ.Entry(index)
 	if len(b) < 16 {
 		return
 	}
 	binary.BigEndian.PutUint32(b, index&0xffff<<8|uint32(opcode))
-	binary.BigEndian.PutUint32(b[4:], q.Num<<8|uint32(ds))
+	binary.BigEndian.PutUint32(b[4:], q.Num<<8|uint32(length))
 	binary.BigEndian.PutUint32(b[8:], uint32(flags))
 	binary.BigEndian.PutUint32(b[12:], imm)
 }

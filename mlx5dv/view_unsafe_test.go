@@ -31,7 +31,7 @@ func TestQPView(t *testing.T) {
 	for i := range sq {
 		sq[i] = byte(i * 7)
 	}
-	q.Control(0x1000e, 0x0a, 8, 5, 0x01020304)
+	q.Control(0x1000e, OpSend, WQESignaled, 5, 0x01020304)
 	if want := []byte{0, 0, 0x0e, 0x0a, 0x12, 0x34, 0x56, 5, 0, 0, 0, 8, 1, 2, 3, 4}; !bytes.Equal(sq[6*64:][:16], want) {
 		t.Errorf("control segment % x", sq[6*64:][:16])
 	}
@@ -118,7 +118,7 @@ func TestViewAllocs(t *testing.T) {
 	s := &SRQView{dbrec: q.dbrec}
 	i := uint32(0)
 	for name, f := range map[string]func(){
-		"RingSend":          func() { q.Control(i, 0x0a, 8, 2, 0); q.RingSend(i+1, i); i++ },
+		"RingSend":          func() { q.Control(i, OpSend, WQESignaled, 2, 0); q.RingSend(i+1, i); i++ },
 		"RingSendBlueFlame": func() { q.RingSendBlueFlame(i+1, i); i++ },
 		"RingRecv":          func() { q.RingRecv(i) },
 		"Entry":             func() { _ = c.Entry(0) },
@@ -137,7 +137,7 @@ func BenchmarkRingSend(b *testing.B) {
 			q, _, _, _ := plainQP(b, bf)
 			b.ReportAllocs()
 			for i := uint32(0); b.Loop(); i++ {
-				q.Control(i, 0x0a, 8, 2, 0)
+				q.Control(i, OpSend, WQESignaled, 2, 0)
 				q.RingSendBlueFlame(i+1, i)
 			}
 		})

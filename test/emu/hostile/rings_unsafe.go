@@ -103,7 +103,7 @@ func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
 	garbage(v.SQ.Buf)
 	if round%2 == 0 { // with control segments that are right, so that what follows is read
 		for i := uint32(0); i < v.SQ.Count; i++ {
-			v.Control(i, byte(rnd.IntN(64)), byte(rnd.IntN(16)), byte(rnd.IntN(64)), rnd.Uint32())
+			v.Control(i, mlx5dv.WQEOpcode(rnd.IntN(64)), mlx5dv.WQEFlags(rnd.IntN(16)), byte(rnd.IntN(64)), rnd.Uint32())
 		}
 	}
 	// Receives are garbage; every second one leads to the region at least.
