@@ -202,11 +202,16 @@ func (cq *CQ) DataPath() (DataPath, string) { return cq.path, cq.pathWhy }
 // Context is the device that the CQ belongs to.
 func (cq *CQ) Context() *Context { return cq.ctx }
 
-// Cap is the number of completions that the CQ holds, at least what was asked.
-func (cq *CQ) Cap() int {
+// CQCap is the size of a CQ.
+type CQCap struct {
+	CQE int // completions that it holds
+}
+
+// Cap returns the size of the CQ, at least what was asked for.
+func (cq *CQ) Cap() CQCap {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	return cq.cqe
+	return CQCap{cq.cqe}
 }
 
 // Poll takes completions that are there, up to len(wcs), and never waits. Each

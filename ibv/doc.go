@@ -50,7 +50,7 @@
 //
 // A failed call is an *OpError. Inside is the errno, or one of the typed errors
 // of this package, which name the value, the limit and the way out. Failed work
-// requests are completions, not errors: WC.Err explains them, and
+// requests are completions, not errors: WC.Err returns a *WCError, whose "%+v" says what to look at, and
 // errors.Is(err, ibv.WCRetryExcErr.Err()) asks for one kind. WCStatus is no error.
 //
 // # Environment

@@ -128,7 +128,7 @@ func TestFake_ErrnoOfEachCall(t *testing.T) {
 		{"ibv_query_pkey", false, func() error { return discard(s.ctx.QueryPKey(1, 0)) }},
 		{"ibv_resize_cq", false, func() error { return s.cq.Resize(1000) }},
 		{"ibv_modify_qp", false, func() error { return idle.Modify(&QPAttr{State: StateErr}, MaskState) }},
-		{"ibv_query_qp", false, func() error { _, _, err := idle.Query(MaskState); return err }},
+		{"ibv_query_qp", false, func() error { _, err := idle.Query(MaskState); return err }},
 		{"ibv_modify_srq", false, func() error { return srq.SetLimit(1) }},
 		{"ibv_query_srq", false, func() error { return discard(srq.Query()) }},
 		{"ibv_rereg_mr", false, func() error { return mr.Rereg(ReregOptions{Access: &access}) }},
@@ -554,7 +554,7 @@ func TestFake_UnknownValues(t *testing.T) {
 	p := must(s.ctx.QueryPort(1))(t)
 	e := must(s.ctx.QueryGIDEntry(1, 1))(t)
 	qp := s.newQP(t, nil)
-	attr, _, err := qp.Query(MaskState)
+	attr, err := qp.Query(MaskState)
 	ok(t, err)
 	a := must(s.ctx.QueryDevice())(t)
 	for _, c := range []struct{ got, want string }{
@@ -578,7 +578,7 @@ func TestFake_UnknownValues(t *testing.T) {
 	unset(t, "qp.state")
 	unset(t, "port.state")
 	unset(t, "port.mtu")
-	_, _, err = qp.Query(MaskState)
+	_, err = qp.Query(MaskState)
 	ok(t, err)
 
 	ok(t, qp.Connect(must(qp.Endpoint(1, 1))(t), nil))
@@ -691,7 +691,7 @@ func TestFake_Close(t *testing.T) {
 		"post send":  func() error { return discard(qp.PostSend([]SendWR{{}})) },
 		"batch":      func() error { b := qp.Batch(); b.Send(1, 0, SGE{}); return b.Post() },
 		"modify":     func() error { return qp.Modify(&QPAttr{}, 0) },
-		"query":      func() error { _, _, err := qp.Query(0); return err },
+		"query":      func() error { _, err := qp.Query(0); return err },
 		"endpoint":   func() error { return discard(qp.Endpoint(1, 1)) },
 		"connect":    func() error { return qp.Connect(Endpoint{}, nil) },
 		"mcast":      func() error { return qp.AttachMcast(GID{}, 0) },

@@ -175,7 +175,7 @@ func testHammerClose(t *testing.T) {
 		forever("post send to the peer", func() error { _, err := peer.PostSend([]SendWR{write(s, 4, Signaled)}); return err })
 		forever("post srq", func() error { _, err := srq.PostRecv([]RecvWR{{ID: 5}}); return err })
 		forever("post recv", func() error { _, err := peer.PostRecv([]RecvWR{{ID: 6}}); return err })
-		forever("query", func() error { _, _, err := qp.Query(MaskState); return err })
+		forever("query", func() error { _, err := qp.Query(MaskState); return err })
 		forever("state", func() error {
 			if qp.State() == StateUnknown {
 				return ErrClosed

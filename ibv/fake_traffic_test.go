@@ -255,7 +255,7 @@ func TestFake_MemoryKeys(t *testing.T) {
 	if wc := a.next(t); wc.Status != WCWRFlushErr || wc.ID != 2 {
 		t.Errorf("completion %+v", wc)
 	}
-	attr, _, err := a.qp.Query(MaskState)
+	attr, err := a.qp.Query(MaskState)
 	ok(t, err)
 	if attr.State != StateErr || a.qp.State() != StateErr {
 		t.Errorf("state %v, %v", attr.State, a.qp.State())
@@ -371,8 +371,8 @@ func TestFake_Resize(t *testing.T) {
 		t.Errorf("resize beyond the device: %v", err)
 	}
 	ok(t, s.cq.Resize(2000))
-	if s.cq.Cap() != 2048 {
-		t.Errorf("capacity %d", s.cq.Cap())
+	if s.cq.Cap().CQE != 2048 {
+		t.Errorf("capacity %d", s.cq.Cap().CQE)
 	}
 	if n := drain(t, s.cq); n != 100 {
 		t.Errorf("%d completions after the resize", n)

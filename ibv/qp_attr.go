@@ -21,6 +21,7 @@ type QPAttr struct {
 	DestQPN          uint32
 	Access           AccessFlags // what the peer may do; NoRemoteAccess is the same as 0
 	Cap              QPCap       // query only
+	SignalAll        bool        // query only
 	AV               AHAttr
 	AltAV            AHAttr
 	PKeyIndex        uint16
@@ -37,13 +38,6 @@ type QPAttr struct {
 	AltPort          uint8
 	AltTimeout       uint8
 	RateLimit        uint32 // kb/s
-}
-
-// QPInitAttr is what Query tells of a QP's creation.
-type QPInitAttr struct {
-	Type      QPType
-	Cap       QPCap
-	SignalAll bool
 }
 
 func (a *QPAttr) toC() *abi.QPAttr {
@@ -209,17 +203,18 @@ func (c *Context) explainPath(err error, av *AHAttr) *PathError {
 // mask is its own choice.
 //
 // C: ibv_query_qp(3).
-func (qp *QP) Query(mask QPAttrMask) (*QPAttr, *QPInitAttr, error) {
+func (qp *QP) Query(mask QPAttrMask) (*QPAttr, error) {
 	const op = "query qp"
 	if err := qp.enter(op); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer qp.leave()
 	attr, init := new(abi.QPAttr), new(abi.QPInitAttrEx)
 	if err := qp.pd.ctx.v.queryQP(qp.handle, attr, mask, init); err != nil {
-		return nil, nil, &OpError{Op: op, Object: qp.name, Err: err}
+		return nil, &OpError{Op: op, Object: qp.name, Err: err}
 	}
 	a := new(QPAttr)
 	a.fromC(attr)
-	return a, &QPInitAttr{Type: QPType(init.QPType), Cap: capFromC(&init.Cap), SignalAll: init.SQSigAll != 0}, nil
+	a.SignalAll = init.SQSigAll != 0
+	return a, nil
 }

@@ -311,7 +311,7 @@ func TestRXE_WrongState(t *testing.T) {
 		wantErr(t, err, nil, "192.0.2.77", rxe.IP[0])
 		ok(t, qp.Connect(me, nil)) // repeated with a peer that exists: itself
 	}
-	st := must2(qp.Query(MaskState | MaskDestQPN))(t)
+	st := must(qp.Query(MaskState | MaskDestQPN))(t)
 	if st.State != StateRTS {
 		t.Errorf("state %v after Connect", st.State)
 	}
@@ -322,7 +322,6 @@ func TestRXE_WrongState(t *testing.T) {
 	ok(t, qp.Modify(&QPAttr{State: StateReset}, MaskState))
 }
 
-func must2[T, U any](v T, _ U, err error) func(testing.TB) T { return must(v, err) }
 
 // TestRXE_CloseRaces closes objects under use: every call ends, with success
 // or ErrClosed, and parents refuse while they have children.
@@ -369,7 +368,7 @@ func TestRXE_CloseRaces(t *testing.T) {
 		_, err := qp.PostRecv([]RecvWR{{SGEs: []SGE{a.mr.SGE(0, 8)}}})
 		return err
 	})
-	use("query", func() error { _, _, err := qp.Query(MaskState); return err })
+	use("query", func() error { _, err := qp.Query(MaskState); return err })
 	time.Sleep(30 * time.Millisecond)
 	ok(t, qp.Close())
 	ok(t, qp.Close())

@@ -268,7 +268,7 @@ func TestRXE_SRQ(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	a, b := newSide(t, 0, nil), newSide(t, 1, nil)
 	srq := closing(t, must(b.pd.CreateSRQ(&SRQOptions{MaxWR: 16, MaxSGE: 2}))(t))
-	if wr, sge := srq.Cap(); wr < 16 || sge < 2 {
+	if wr, sge := srq.Cap().MaxWR, srq.Cap().MaxSGE; wr < 16 || sge < 2 {
 		t.Fatalf("granted %d buffers of %d entries", wr, sge)
 	}
 	var qa, qb [2]*QP

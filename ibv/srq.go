@@ -99,11 +99,17 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 // PD is the protection domain of the SRQ.
 func (s *SRQ) PD() *PD { return s.pd }
 
-// Cap is the number of receive buffers and of entries for each, as granted.
-func (s *SRQ) Cap() (maxWR, maxSGE int) {
+// SRQCap is the size of an SRQ.
+type SRQCap struct {
+	MaxWR  int // receive buffers
+	MaxSGE int // entries for each
+}
+
+// Cap returns the size of the SRQ, as granted.
+func (s *SRQ) Cap() SRQCap {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.maxWR, s.maxSGE
+	return SRQCap{s.maxWR, s.maxSGE}
 }
 
 // PostRecv posts receive buffers. See QP.PostRecv.
@@ -188,7 +194,9 @@ func (s *SRQ) DataPath() (DataPath, string) {
 	return s.path, s.why
 }
 
-// SRQAttr is what Query tells of an SRQ.
+// SRQAttr are the attributes of an SRQ.
+//
+// C: struct ibv_srq_attr.
 type SRQAttr struct {
 	MaxWR  int
 	MaxSGE int
@@ -205,8 +213,7 @@ func (s *SRQ) SetLimit(n int) error {
 		return err
 	}
 	defer s.leave()
-	most, _ := s.Cap()
-	return s.modify(op, abi.IBV_SRQ_LIMIT, limit{"limit", n, most})
+	return s.modify(op, abi.IBV_SRQ_LIMIT, limit{"limit", n, s.Cap().MaxWR})
 }
 
 // Resize changes the number of receive buffers to at least maxWR, where the
@@ -264,17 +271,17 @@ func (s *SRQ) modify(op string, mask uint32, l limit) error {
 // Query asks the device for the state of the SRQ.
 //
 // C: ibv_query_srq(3).
-func (s *SRQ) Query() (SRQAttr, error) {
+func (s *SRQ) Query() (*SRQAttr, error) {
 	const op = "query srq"
 	if err := s.enter(op); err != nil {
-		return SRQAttr{}, err
+		return nil, err
 	}
 	defer s.leave()
 	a := new(abi.SRQAttr)
 	if err := s.pd.ctx.v.querySRQ(s.handle, a); err != nil {
-		return SRQAttr{}, &OpError{Op: op, Object: s.pd.ctx.Name(), Err: err}
+		return nil, &OpError{Op: op, Object: s.pd.ctx.Name(), Err: err}
 	}
-	return SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
+	return &SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
 }
 
 // Close destroys the SRQ; it fails with a *BusyError while QPs use it.

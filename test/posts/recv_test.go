@@ -145,7 +145,7 @@ func (p *pair) receive(i int, alone bool, n int, texts map[string]string) error 
 	}
 	post := p.b.qp.PostRecv
 	if p.srq {
-		_, most = p.b.srq.Cap()
+		most = p.b.srq.Cap().MaxSGE
 		post = p.b.srq.PostRecv
 	}
 	var wrs []ibv.RecvWR

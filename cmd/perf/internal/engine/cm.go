@@ -160,7 +160,7 @@ func (s *session) disconnected(err error) error {
 // describeCM tells what rdma_cm chose.
 func (s *session) describeCM() {
 	_, peer := s.conns[0].ID().GIDs()
-	if a, _, err := s.qps[0].Query(ibv.MaskPathMTU); err == nil && a.PathMTU != 0 {
+	if a, err := s.qps[0].Query(ibv.MaskPathMTU); err == nil && a.PathMTU != 0 {
 		s.setup.Local.MTU = a.PathMTU.Bytes()
 	}
 	s.setup.Local.GID = ibv.GID(s.own[0].GID).String()
