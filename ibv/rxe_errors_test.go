@@ -322,7 +322,6 @@ func TestRXE_WrongState(t *testing.T) {
 	ok(t, qp.Modify(&QPAttr{State: StateReset}, MaskState))
 }
 
-
 // TestRXE_CloseRaces closes objects under use: every call ends, with success
 // or ErrClosed, and parents refuse while they have children.
 func TestRXE_CloseRaces(t *testing.T) {
