@@ -105,32 +105,32 @@ func (ah *AH) errClosed() error { return &OpError{Op: "use ah", Object: ah.name,
 func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	const op = "create ah"
 	if attr == nil {
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "attr", Got: "nil", Want: "an address"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "attr", Got: "nil", Want: "an address"}}
 	}
 	if err := attr.check(); err != nil {
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: err}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
 	}
 	defer pd.leave()
 	c := attr.toC()
-	h, err := pd.ctx.v.createAH(pd.handle, &c)
+	h, err := pd.dev.v.createAH(pd.handle, &c)
 	if err != nil {
-		if n := pd.ctx.attr.PhysPortCnt; attr.Port < 1 || attr.Port > n {
+		if n := pd.dev.attr.PhysPortCnt; attr.Port < 1 || attr.Port > n {
 			err = &ArgError{Arg: "Port", Got: fmt.Sprint(attr.Port), Want: fmt.Sprintf("1 to %d", n)}
 		} else if pathErrno(err) {
-			err = pd.ctx.explainPath(err, attr)
+			err = pd.dev.explainPath(err, attr)
 		}
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: err}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
 	}
 	ah := &AH{pd: pd, handle: h, attr: *attr}
-	if pd.ctx.directError() == nil {
-		if ah.av, err = pd.ctx.direct.dv.ah(h); err != nil {
-			return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: errors.Join(err, pd.ctx.v.destroyAH(h))}
+	if pd.dev.directError() == nil {
+		if ah.av, err = pd.dev.direct.dv.ah(h); err != nil {
+			return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: errors.Join(err, pd.dev.v.destroyAH(h))}
 		}
 	}
-	ah.node.init("ah", pd.ctx.Name(), &pd.node)
+	ah.node.init("ah", pd.dev.Name(), &pd.node)
 	watch(ah, &ah.node)
 	return ah, nil
 }
@@ -146,7 +146,7 @@ func (ah *AH) Close() error {
 		for !ah.users.CompareAndSwap(0, closedAH) { // posting is short
 			time.Sleep(50 * time.Microsecond)
 		}
-		if err := ah.pd.ctx.v.destroyAH(ah.handle); err != nil {
+		if err := ah.pd.dev.v.destroyAH(ah.handle); err != nil {
 			ah.users.Store(0)
 			return err
 		}

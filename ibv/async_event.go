@@ -29,7 +29,7 @@ func (e AsyncEvent) String() string {
 	return asyncEventText(e)
 }
 
-// asyncReader reads the events of a Context, one caller at a time.
+// asyncReader reads the events of a Device, one caller at a time.
 type asyncReader struct {
 	poll   *pollfd.FD
 	turn   chan struct{} // holds a token while nobody reads
@@ -60,14 +60,14 @@ func (r *asyncReader) close() {
 
 // AsyncEvent waits for the next event of the device. The event is acknowledged
 // before it is returned. Several goroutines may wait; each event goes to one.
-// With EventDeviceFatal all calls of CQ.Wait on the Context end with
+// With EventDeviceFatal all calls of CQ.Wait on the Device end with
 // ErrDeviceRemoved.
 //
 // C: ibv_get_async_event(3), ibv_ack_async_event(3).
-func (c *Context) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
-	r := c.async
+func (d *Device) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
+	r := d.async
 	gone := func() (AsyncEvent, error) {
-		return AsyncEvent{}, &OpError{Op: "async event", Object: c.Name(), Err: ErrClosed}
+		return AsyncEvent{}, &OpError{Op: "async event", Object: d.Name(), Err: ErrClosed}
 	}
 	select {
 	case <-r.closed:
@@ -96,7 +96,7 @@ func (c *Context) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
 		err error
 	)
 	werr := r.poll.Wait(func() bool {
-		ev, err = c.readAsyncEvent()
+		ev, err = d.readAsyncEvent()
 		return !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
 	})
 	if werr == nil && err == nil {
@@ -113,37 +113,37 @@ func (c *Context) AsyncEvent(ctx context.Context) (AsyncEvent, error) {
 	if err == nil || errors.Is(err, syscall.EAGAIN) {
 		err = werr
 	}
-	return AsyncEvent{}, &OpError{Op: "async event", Object: c.Name(), Err: err}
+	return AsyncEvent{}, &OpError{Op: "async event", Object: d.Name(), Err: err}
 }
 
-func (c *Context) readAsyncEvent() (AsyncEvent, error) {
-	c.async.mu.Lock()
-	defer c.async.mu.Unlock()
+func (d *Device) readAsyncEvent() (AsyncEvent, error) {
+	d.async.mu.Lock()
+	defer d.async.mu.Unlock()
 	select {
-	case <-c.async.closed:
+	case <-d.async.closed:
 		return AsyncEvent{}, ErrClosed
 	default:
 	}
 	raw := new(abi.AsyncEvent)
-	if err := c.v.getAsyncEvent(c.handle, raw); err != nil {
+	if err := d.v.getAsyncEvent(d.handle, raw); err != nil {
 		return AsyncEvent{}, err
 	}
-	ev := AsyncEvent{Type: AsyncEventType(raw.EventType), device: c.Name()}
+	ev := AsyncEvent{Type: AsyncEventType(raw.EventType), device: d.Name()}
 	element := eventElement(raw)
 	switch ev.Type.object() {
 	case eventOfQP:
-		ev.QP, _ = c.object(element).(*QP)
+		ev.QP, _ = d.object(element).(*QP)
 	case eventOfCQ:
-		ev.CQ, _ = c.object(element).(*CQ)
+		ev.CQ, _ = d.object(element).(*CQ)
 	case eventOfSRQ:
-		ev.SRQ, _ = c.object(element).(*SRQ)
+		ev.SRQ, _ = d.object(element).(*SRQ)
 	case eventOfPort:
 		ev.Port = uint8(element)
 	}
 	if ev.Type == EventDeviceFatal {
-		c.removed.note(ErrDeviceRemoved)
+		d.removed.note(ErrDeviceRemoved)
 	}
 	// Destroying the object blocks until its events are acknowledged.
-	c.v.ackAsyncEvent(raw)
+	d.v.ackAsyncEvent(raw)
 	return ev, nil
 }

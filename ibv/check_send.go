@@ -55,7 +55,7 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 			return 0, &ArgError{Arg: "Flags", Got: odd.String(), Want: qp.wantFlags()}
 		}
 	}
-	if op&(1<<OpSendInv|1<<OpLocalInv) != 0 && qp.pd.ctx.legacy {
+	if op&(1<<OpSendInv|1<<OpLocalInv) != 0 && qp.pd.dev.legacy {
 		return 0, &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5", Have: "MLNX_OFED 4"}
 	}
 	switch {

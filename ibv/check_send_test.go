@@ -7,8 +7,8 @@ import (
 
 // A raw packet QP, which no device of the tests has, sends frames and nothing else.
 func TestRawPacketOpcodes(t *testing.T) {
-	ctx := &Context{}
-	qp := &QP{pd: &PD{ctx: ctx}, typ: RawPacket, ops: opcodesOf(RawPacket), cap: QPCap{MaxSendSGE: 1}}
+	dev := &Device{}
+	qp := &QP{pd: &PD{dev: dev}, typ: RawPacket, ops: opcodesOf(RawPacket), cap: QPCap{MaxSendSGE: 1}}
 	for op := range Opcode(40) {
 		_, err := qp.checkSend(&SendWR{Opcode: op, Flags: Signaled | IPCsum, SGEs: []SGE{{Length: 60}}})
 		var ae *ArgError

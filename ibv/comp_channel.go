@@ -10,14 +10,14 @@ import (
 
 // CompChannel carries the completion events of any number of CQs.
 //
-// It belongs to its Context and is safe for concurrent use. One goroutine,
+// It belongs to its Device and is safe for concurrent use. One goroutine,
 // asleep on Go's netpoller and on no thread, reads the events, acknowledges each
 // at once and wakes whoever waits for that CQ. Close fails while CQs use it.
 //
 // C: struct ibv_comp_channel.
 type CompChannel struct {
 	node
-	ctx    *Context
+	dev    *Device
 	handle uintptr
 	poll   *pollfd.FD
 	stop   chan struct{} // closed when the reader has returned
@@ -29,28 +29,28 @@ type CompChannel struct {
 }
 
 // CreateCompChannel makes a completion channel. CQs that bring none share one
-// that the Context makes by itself, so this is for those who want several.
+// that the Device makes by itself, so this is for those who want several.
 //
 // C: ibv_create_comp_channel(3).
-func (c *Context) CreateCompChannel() (*CompChannel, error) {
-	if err := c.enter("create comp channel"); err != nil {
+func (d *Device) CreateCompChannel() (*CompChannel, error) {
+	if err := d.enter("create comp channel"); err != nil {
 		return nil, err
 	}
-	defer c.leave()
-	return c.newCompChannel(&c.node)
+	defer d.leave()
+	return d.newCompChannel(&d.node)
 }
 
-func (c *Context) newCompChannel(parents ...*node) (*CompChannel, error) {
-	h, err := c.v.createCompChannel(c.handle)
+func (d *Device) newCompChannel(parents ...*node) (*CompChannel, error) {
+	h, err := d.v.createCompChannel(d.handle)
 	if err != nil {
-		return nil, &OpError{Op: "create comp channel", Object: c.Name(), Err: err}
+		return nil, &OpError{Op: "create comp channel", Object: d.Name(), Err: err}
 	}
 	p, err := pollfd.New(compChannelFD(h), "ibv_comp_channel")
 	if err != nil {
-		return nil, &OpError{Op: "create comp channel", Object: c.Name(), Err: errors.Join(err, c.v.destroyCompChannel(h))}
+		return nil, &OpError{Op: "create comp channel", Object: d.Name(), Err: errors.Join(err, d.v.destroyCompChannel(h))}
 	}
-	ch := &CompChannel{ctx: c, handle: h, poll: p, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ)}
-	ch.node.init("comp channel", c.Name(), parents...)
+	ch := &CompChannel{dev: d, handle: h, poll: p, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ)}
+	ch.node.init("comp channel", d.Name(), parents...)
 	watch(ch, &ch.node)
 	go ch.read()
 	return ch, nil
@@ -61,13 +61,13 @@ func (ch *CompChannel) read() {
 	defer close(ch.stop)
 	_ = ch.poll.Wait(func() bool {
 		for {
-			cq, cookie, err := ch.ctx.v.getCQEvent(ch.handle)
+			cq, cookie, err := ch.dev.v.getCQEvent(ch.handle)
 			if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
 				return false // drained
 			}
 			if err != nil {
 				// The device is gone: those who wait for it hear of that.
-				ch.err = ch.ctx.channelError(err)
+				ch.err = ch.dev.channelError(err)
 				return true
 			}
 			ch.mu.Lock()
@@ -77,7 +77,7 @@ func (ch *CompChannel) read() {
 				obj.event()
 			}
 			// Destroying a CQ blocks until its events are acknowledged.
-			ch.ctx.v.ackCQEvents(cq, 1)
+			ch.dev.v.ackCQEvents(cq, 1)
 		}
 	})
 }
@@ -103,6 +103,6 @@ func (ch *CompChannel) Close() error {
 	return ch.node.close(func() error {
 		ch.poll.Close()
 		<-ch.stop
-		return ch.ctx.v.destroyCompChannel(ch.handle)
+		return ch.dev.v.destroyCompChannel(ch.handle)
 	})
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
-// Context is an open device.
+// Device is an open device.
 //
 // It belongs to the caller. All methods are safe for concurrent use. Close
 // fails with a *BusyError while objects made from it are open.
 //
 // C: struct ibv_context.
-type Context struct {
+type Device struct {
 	node
 	v      *verbs
 	handle uintptr // struct ibv_context *
-	device Device
+	info   DeviceInfo
 	table  ops.Table
 	attr   DeviceAttr // as it was when the device was opened; limits do not change
 	legacy bool       // a library of MLNX_OFED 4.x, without SEND_WITH_INV and its like
@@ -36,7 +36,7 @@ type Context struct {
 	channel *CompChannel // for CQs that bring none, made on first use
 }
 
-func (v *verbs) openContext(d Device, dev uintptr) (*Context, error) {
+func (v *verbs) openContext(d DeviceInfo, dev uintptr) (*Device, error) {
 	h, err := v.openDevice(dev)
 	if err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainOpen(d.Name, err)}
@@ -50,8 +50,8 @@ func (v *verbs) openContext(d Device, dev uintptr) (*Context, error) {
 	return c, nil
 }
 
-func (v *verbs) newContext(d Device, h uintptr) (*Context, error) {
-	c := &Context{v: v, handle: h, device: d, objects: make(map[uintptr]any), removed: removal{ch: make(chan struct{})}}
+func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
+	c := &Device{v: v, handle: h, info: d, objects: make(map[uintptr]any), removed: removal{ch: make(chan struct{})}}
 	if err := contextExtended(h); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
 	}
@@ -75,96 +75,96 @@ func (v *verbs) newContext(d Device, h uintptr) (*Context, error) {
 }
 
 // Name is the device's name, as in "mlx5_0".
-func (c *Context) Name() string { return c.device.Name }
+func (d *Device) Name() string { return d.info.Name }
 
 // GUID is the node GUID.
-func (c *Context) GUID() GUID { return c.device.GUID }
+func (d *Device) GUID() GUID { return d.info.GUID }
 
-// Device is what Devices says of this device.
-func (c *Context) Device() Device { return c.device }
+// Info is what Devices says of this device.
+func (d *Device) Info() DeviceInfo { return d.info }
 
 // NumCompVectors is the number of completion vectors, the bound of
-// CQOptions.CompVector. It is 0 on a closed Context.
-func (c *Context) NumCompVectors() int {
-	if c.enter("query device") != nil {
+// CQOptions.CompVector. It is 0 on a closed Device.
+func (d *Device) NumCompVectors() int {
+	if d.enter("query device") != nil {
 		return 0
 	}
-	defer c.leave()
-	return contextCompVectors(c.handle)
+	defer d.leave()
+	return contextCompVectors(d.handle)
 }
 
 // Close closes the device. It fails with a *BusyError that counts what is still
 // open, and does nothing the second time. Calls waiting in AsyncEvent return
 // ErrClosed.
 //
-// The Context of a connection manager's ID is open as long as the ID is: there
+// The Device of a connection manager's ID is open as long as the ID is: there
 // Close only tells what is open on it.
 //
 // C: ibv_close_device(3).
-func (c *Context) Close() error {
-	if c.lent {
-		return c.closeLent()
+func (d *Device) Close() error {
+	if d.lent {
+		return d.closeLent()
 	}
-	return c.node.close(func() error {
+	return d.node.close(func() error {
 		// No CQ is left, and none is being made.
-		if err := c.closeOwnChannel(); err != nil {
+		if err := d.closeOwnChannel(); err != nil {
 			return err
 		}
-		c.async.close()
-		return c.v.closeDevice(c.handle)
+		d.async.close()
+		return d.v.closeDevice(d.handle)
 	})
 }
 
 // closeOwnChannel closes the channel that CreateCQ made by itself.
-func (c *Context) closeOwnChannel() error {
-	c.chMu.Lock()
-	defer c.chMu.Unlock()
-	if c.channel == nil {
+func (d *Device) closeOwnChannel() error {
+	d.chMu.Lock()
+	defer d.chMu.Unlock()
+	if d.channel == nil {
 		return nil
 	}
-	if err := c.channel.Close(); err != nil {
+	if err := d.channel.Close(); err != nil {
 		return err
 	}
-	c.channel = nil
+	d.channel = nil
 	return nil
 }
 
-func (c *Context) ownChannel() (*CompChannel, error) {
-	c.chMu.Lock()
-	defer c.chMu.Unlock()
-	if c.channel == nil {
-		ch, err := c.newCompChannel()
+func (d *Device) ownChannel() (*CompChannel, error) {
+	d.chMu.Lock()
+	defer d.chMu.Unlock()
+	if d.channel == nil {
+		ch, err := d.newCompChannel()
 		if err != nil {
 			return nil, err
 		}
-		c.channel = ch
+		d.channel = ch
 	}
-	return c.channel, nil
+	return d.channel, nil
 }
 
-func (c *Context) register(handle uintptr, obj any) {
-	c.objMu.Lock()
-	c.objects[handle] = obj
-	c.objMu.Unlock()
+func (d *Device) register(handle uintptr, obj any) {
+	d.objMu.Lock()
+	d.objects[handle] = obj
+	d.objMu.Unlock()
 }
 
-func (c *Context) unregister(handle uintptr) {
-	c.objMu.Lock()
-	delete(c.objects, handle)
-	c.objMu.Unlock()
+func (d *Device) unregister(handle uintptr) {
+	d.objMu.Lock()
+	delete(d.objects, handle)
+	d.objMu.Unlock()
 }
 
-func (c *Context) object(handle uintptr) any {
-	c.objMu.Lock()
-	defer c.objMu.Unlock()
-	return c.objects[handle]
+func (d *Device) object(handle uintptr) any {
+	d.objMu.Lock()
+	defer d.objMu.Unlock()
+	return d.objects[handle]
 }
 
 // activePort is the first active port, or 0 and the states of all.
-func (c *Context) activePort() (uint8, string) {
+func (d *Device) activePort() (uint8, string) {
 	var states string
-	for p := 1; p <= int(c.attr.PhysPortCnt); p++ {
-		a, err := c.QueryPort(uint8(p))
+	for p := 1; p <= int(d.attr.PhysPortCnt); p++ {
+		a, err := d.QueryPort(uint8(p))
 		switch {
 		case err != nil:
 			states += fmt.Sprintf("port %d: %v ", p, err)

@@ -20,14 +20,14 @@ import (
 
 // CQ is a completion queue.
 //
-// It belongs to its Context. Methods are safe for concurrent use, unless the option
+// It belongs to its Device. Methods are safe for concurrent use, unless the option
 // SingleThreaded forgoes that; Poll takes one uncontended lock. Completions are copied into the caller's slice. Close fails
 // while QPs or SRQs use the CQ, and makes calls that wait return ErrClosed.
 //
 // C: struct ibv_cq.
 type CQ struct {
 	node
-	ctx     *Context
+	dev     *Device
 	handle  uintptr
 	cookie  uintptr
 	channel *CompChannel // nil with NoEvents
@@ -58,8 +58,8 @@ type waiter struct{ ch chan struct{} }
 // CQOptions are the choices at the creation of a CQ. The zero value is the
 // default.
 type CQOptions struct {
-	Channel    *CompChannel  // nil: one that all such CQs of the Context share
-	CompVector int           // interrupt vector, below Context.NumCompVectors
+	Channel    *CompChannel  // nil: one that all such CQs of the Device share
+	CompVector int           // interrupt vector, below Device.NumCompVectors
 	DataPath   DataPath      // engine of this CQ and of all QPs and SRQs on it
 	Spin       time.Duration // how long Wait polls before it sleeps; 0 means 20 µs, below 0 not at all
 	NoEvents   bool          // no channel: Wait polls all the time
@@ -74,54 +74,54 @@ const defaultSpin = 20 * time.Microsecond
 // CreateCQ makes a CQ for at least cqe completions; opt may be nil.
 //
 // C: ibv_create_cq(3).
-func (c *Context) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
-	return c.createCQ(cqe, opt, nil)
+func (d *Device) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
+	return d.createCQ(cqe, opt, nil)
 }
 
 // cqMaker makes the C object of a CQ where libibverbs does not.
 type cqMaker func(ctx uintptr, attr *abi.CQInitAttrEx) (uintptr, error)
 
-func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
+func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	const op = "create cq"
 	if opt == nil {
 		opt = &CQOptions{}
 	}
-	if err := c.enter(op); err != nil {
+	if err := d.enter(op); err != nil {
 		return nil, err
 	}
-	defer c.leave()
-	fail := func(err error) (*CQ, error) { return nil, &OpError{Op: op, Object: c.Name(), Err: err} }
+	defer d.leave()
+	fail := func(err error) (*CQ, error) { return nil, &OpError{Op: op, Object: d.Name(), Err: err} }
 
-	path, why, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), c.directError)
+	path, why, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), d.directError)
 	if err != nil {
 		return fail(err)
 	}
 	if cqe < 1 {
-		return fail(&ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", c.attr.MaxCQE)})
+		return fail(&ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", d.attr.MaxCQE)})
 	}
-	if err := fitInt(c.Name(), limit{"cqe", cqe, c.attr.MaxCQE}); err != nil {
+	if err := fitInt(d.Name(), limit{"cqe", cqe, d.attr.MaxCQE}); err != nil {
 		return fail(err)
 	}
-	switch last := max(contextCompVectors(c.handle), 1) - 1; {
+	switch last := max(contextCompVectors(d.handle), 1) - 1; {
 	case opt.CompVector < 0:
 		return fail(&ArgError{Arg: "comp_vector", Got: fmt.Sprint(opt.CompVector), Want: fmt.Sprintf("0 to %d", last)})
 	case opt.CompVector > last:
-		return fail(&LimitError{What: "comp_vector", Asked: uint64(opt.CompVector), Limit: uint64(last), Where: c.Name()})
+		return fail(&LimitError{What: "comp_vector", Asked: uint64(opt.CompVector), Limit: uint64(last), Where: d.Name()})
 	}
-	if c.table.PollCQ == 0 || c.table.ReqNotifyCQ == 0 {
-		return fail(&UnsupportedError{Feature: "poll_cq", Need: "a provider that polls", Have: c.Name()})
+	if d.table.PollCQ == 0 || d.table.ReqNotifyCQ == 0 {
+		return fail(&UnsupportedError{Feature: "poll_cq", Need: "a provider that polls", Have: d.Name()})
 	}
-	cq := &CQ{ctx: c, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{})}
+	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{})}
 	if cq.spin == 0 {
 		cq.spin = defaultSpin
 	}
-	parents := []*node{&c.node}
+	parents := []*node{&d.node}
 	var channel uintptr
 	switch {
 	case opt.NoEvents:
 	case opt.Channel != nil:
-		if opt.Channel.ctx != c {
-			return fail(&ArgError{Arg: "Channel", Got: "a channel of " + opt.Channel.ctx.Name(), Want: "a channel of the same Context"})
+		if opt.Channel.dev != d {
+			return fail(&ArgError{Arg: "Channel", Got: "a channel of " + opt.Channel.dev.Name(), Want: "a channel of the same Device"})
 		}
 		if err := opt.Channel.enter(op); err != nil {
 			return nil, err
@@ -129,7 +129,7 @@ func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) 
 		defer opt.Channel.leave()
 		cq.channel = opt.Channel
 	default:
-		if cq.channel, err = c.ownChannel(); err != nil {
+		if cq.channel, err = d.ownChannel(); err != nil {
 			return nil, err
 		}
 	}
@@ -145,62 +145,62 @@ func (c *Context) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) 
 		return fail(err)
 	}
 	cq.mu.Off = opt.SingleThreaded
-	cq.handle, err = c.makeCQ(cq, cqe, channel, opt.CompVector, maker)
+	cq.handle, err = d.makeCQ(cq, cqe, channel, opt.CompVector, maker)
 	if err != nil {
-		return undo(explainLimits(err, c.Name(), limit{"cqe", cqe, c.attr.MaxCQE}))
+		return undo(explainLimits(err, d.Name(), limit{"cqe", cqe, d.attr.MaxCQE}))
 	}
 	cq.cqe = cqCapacity(cq.handle)
-	if err := checkGranted(c.Name(), grant{limit{"cqe", cqe, c.attr.MaxCQE}, cq.cqe}); err != nil {
-		return undo(errors.Join(err, c.v.destroyCQ(cq.handle)))
+	if err := checkGranted(d.Name(), grant{limit{"cqe", cqe, d.attr.MaxCQE}, cq.cqe}); err != nil {
+		return undo(errors.Join(err, d.v.destroyCQ(cq.handle)))
 	}
 	switch path {
 	case DataPathDirect:
-		cq.direct, err = c.takeCQ(cq.handle)
+		cq.direct, err = d.takeCQ(cq.handle)
 		cq.ring, cq.fast = cq.direct, cq.direct
 	case DataPathRaw:
-		_, err = c.direct.dv.cq(cq.handle) // from here on libmlx5 leaves it alone
+		_, err = d.direct.dv.cq(cq.handle) // from here on libmlx5 leaves it alone
 	default:
-		cq.poller, err = ops.NewPoller(c.table, cq.handle)
+		cq.poller, err = ops.NewPoller(d.table, cq.handle)
 	}
 	if err != nil {
-		return undo(errors.Join(err, c.v.destroyCQ(cq.handle)))
+		return undo(errors.Join(err, d.v.destroyCQ(cq.handle)))
 	}
-	cq.node.init("cq", c.Name(), parents...)
+	cq.node.init("cq", d.Name(), parents...)
 	cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrClosed}
 	if path == DataPathRaw {
 		cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrRaw}
 	}
 	cq.errPoll = &OpError{Op: "poll cq", Object: cq.name, Err: ErrPoll}
-	c.register(cq.handle, cq)
+	d.register(cq.handle, cq)
 	watch(cq, &cq.node)
 	return cq, nil
 }
 
 // makeCQ makes the C object.
-func (c *Context) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMaker) (uintptr, error) {
+func (d *Device) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMaker) (uintptr, error) {
 	attr := &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cq.cookie, Channel: channel, CompVector: uint32(vector)}
 	single := cq.mu.Off && cq.path == DataPathOps
 	if single {
 		attr.CompMask, attr.Flags = abi.IBV_CQ_INIT_ATTR_MASK_FLAGS, abi.IBV_CREATE_CQ_ATTR_SINGLE_THREADED
 	}
 	if maker != nil {
-		return maker(c.handle, attr)
+		return maker(d.handle, attr)
 	}
 	if single {
-		h, err := c.v.createCQEx(c.handle, attr)
+		h, err := d.v.createCQEx(d.handle, attr)
 		// It is a hint: a provider that does not know it keeps its lock.
 		if !errors.Is(err, ErrNotSupported) && !errors.Is(err, syscall.EINVAL) {
 			return h, err
 		}
 	}
-	return c.v.createCQ(c.handle, cqe, cq.cookie, channel, vector)
+	return d.v.createCQ(d.handle, cqe, cq.cookie, channel, vector)
 }
 
 // DataPath is the engine of the CQ, and why it is that one.
 func (cq *CQ) DataPath() (DataPath, string) { return cq.path, cq.pathWhy }
 
-// Context is the device that the CQ belongs to.
-func (cq *CQ) Context() *Context { return cq.ctx }
+// Device is the device that the CQ belongs to.
+func (cq *CQ) Device() *Device { return cq.dev }
 
 // CQCap is the size of a CQ.
 type CQCap struct {
@@ -243,7 +243,7 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 // pollFailed is what Poll does about an error.
 func (cq *CQ) pollFailed(wcs []WC, err error) (n int, _ error) {
 	for err == mlx5.ErrSuspended {
-		cq.ctx.direct.settled()
+		cq.dev.direct.settled()
 		cq.mu.Lock()
 		n, err = cq.pollLocked(wcs)
 		cq.mu.Unlock()
@@ -411,11 +411,11 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 				return n, err
 			}
 			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.channel.err, Detail: "the completion channel failed"}
-		case <-cq.ctx.removed.ch:
+		case <-cq.dev.removed.ch:
 			if n, err := cq.Poll(wcs); n > 0 || err != nil {
 				return n, err
 			}
-			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.ctx.removed.err}
+			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.dev.removed.err}
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
@@ -441,8 +441,8 @@ func (cq *CQ) spinFor(ctx context.Context, wcs []WC) (int, error) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		if forever && cq.ctx.removed.noted() {
-			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.ctx.removed.err}
+		if forever && cq.dev.removed.noted() {
+			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.dev.removed.err}
 		}
 		if !forever && time.Since(start) >= cq.spin {
 			return 0, nil
@@ -535,18 +535,18 @@ func (cq *CQ) Resize(cqe int) error {
 	}
 	defer cq.leave()
 	if cqe < 1 {
-		return &OpError{Op: op, Object: cq.ctx.Name(), Err: &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", cq.ctx.attr.MaxCQE)}}
+		return &OpError{Op: op, Object: cq.dev.Name(), Err: &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", cq.dev.attr.MaxCQE)}}
 	}
-	if err := fitInt(cq.ctx.Name(), limit{"cqe", cqe, cq.ctx.attr.MaxCQE}); err != nil {
-		return &OpError{Op: op, Object: cq.ctx.Name(), Err: err}
+	if err := fitInt(cq.dev.Name(), limit{"cqe", cqe, cq.dev.attr.MaxCQE}); err != nil {
+		return &OpError{Op: op, Object: cq.dev.Name(), Err: err}
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if cq.path != DataPathOps {
 		return &OpError{Op: op, Object: cq.name, Err: &UnsupportedError{Feature: "resizing a CQ of the direct data path", Need: "a CQ made with DataPathOps, or one that is large enough", Have: "a ring that is polled from Go"}}
 	}
-	if err := cq.ctx.v.resizeCQ(cq.handle, cqe); err != nil {
-		return &OpError{Op: op, Object: cq.ctx.Name(), Err: explainLimits(err, cq.ctx.Name(), limit{"cqe", cqe, cq.ctx.attr.MaxCQE})}
+	if err := cq.dev.v.resizeCQ(cq.handle, cqe); err != nil {
+		return &OpError{Op: op, Object: cq.dev.Name(), Err: explainLimits(err, cq.dev.Name(), limit{"cqe", cqe, cq.dev.attr.MaxCQE})}
 	}
 	cq.cqe = cqCapacity(cq.handle)
 	return nil
@@ -560,10 +560,10 @@ func (cq *CQ) Close() error {
 	return cq.node.close(func() error {
 		cq.mu.Lock()
 		defer cq.mu.Unlock()
-		if err := cq.ctx.v.destroyCQ(cq.handle); err != nil {
+		if err := cq.dev.v.destroyCQ(cq.handle); err != nil {
 			return err
 		}
-		cq.ctx.unregister(cq.handle)
+		cq.dev.unregister(cq.handle)
 		if cq.channel != nil {
 			cq.channel.remove(cq.cookie)
 		}

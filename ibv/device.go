@@ -13,7 +13,7 @@ import (
 
 // Device is an RDMA device that libibverbs found. It is a plain value; nothing
 // is open.
-type Device struct {
+type DeviceInfo struct {
 	Name      string
 	GUID      GUID // node GUID
 	NodeType  NodeType
@@ -22,8 +22,8 @@ type Device struct {
 }
 
 // Open opens the device. See Open.
-func (d Device) Open() (*Context, error) {
-	return open(d.Name, "no device is named "+printable.Name(d.Name), func(o Device, _ int) bool { return o.Name == d.Name })
+func (d DeviceInfo) Open() (*Device, error) {
+	return open(d.Name, "no device is named "+printable.Name(d.Name), func(o DeviceInfo, _ int) bool { return o.Name == d.Name })
 }
 
 // Devices lists the RDMA devices of this host in the library's order. A host
@@ -32,13 +32,13 @@ func (d Device) Open() (*Context, error) {
 // for which it has no driver: Unlisted tells of them.
 //
 // C: ibv_get_device_list(3).
-func Devices() ([]Device, error) {
+func Devices() ([]DeviceInfo, error) {
 	v, err := library()
 	if err != nil {
 		return nil, err
 	}
-	var devices []Device
-	err = v.eachDevice(func(d Device, _ uintptr) (bool, error) {
+	var devices []DeviceInfo
+	err = v.eachDevice(func(d DeviceInfo, _ uintptr) (bool, error) {
 		devices = append(devices, d)
 		return true, nil
 	})
@@ -48,67 +48,67 @@ func Devices() ([]Device, error) {
 // Open opens a device by name; "" opens the first that has an active port.
 //
 // C: ibv_open_device(3).
-func Open(name string) (*Context, error) {
+func Open(name string) (*Device, error) {
 	if name == "" {
 		return openActive()
 	}
-	return Device{Name: name}.Open()
+	return DeviceInfo{Name: name}.Open()
 }
 
 // OpenIndex opens the i-th device of Devices.
-func OpenIndex(i int) (*Context, error) {
-	return open("", fmt.Sprintf("there is no device number %d", i), func(_ Device, n int) bool { return n == i })
+func OpenIndex(i int) (*Device, error) {
+	return open("", fmt.Sprintf("there is no device number %d", i), func(_ DeviceInfo, n int) bool { return n == i })
 }
 
 // OpenGUID opens the device with the given node GUID.
-func OpenGUID(guid GUID) (*Context, error) {
-	return open("", "no device has the GUID "+guid.String(), func(d Device, _ int) bool { return d.GUID == guid })
+func OpenGUID(guid GUID) (*Device, error) {
+	return open("", "no device has the GUID "+guid.String(), func(d DeviceInfo, _ int) bool { return d.GUID == guid })
 }
 
 // open opens the device that matches. name is what it is asked for by, "" if it is
 // not by name, and missing says that there is none.
-func open(name, missing string, match func(Device, int) bool) (*Context, error) {
+func open(name, missing string, match func(DeviceInfo, int) bool) (*Device, error) {
 	v, err := library()
 	if err != nil {
 		return nil, err
 	}
 	var (
-		ctx   *Context
+		dev   *Device
 		names []string
 	)
-	err = v.eachDevice(func(d Device, handle uintptr) (bool, error) {
+	err = v.eachDevice(func(d DeviceInfo, handle uintptr) (bool, error) {
 		i := len(names)
 		names = append(names, d.Name)
 		if !match(d, i) {
 			return true, nil
 		}
 		var err error
-		ctx, err = v.openContext(d, handle)
+		dev, err = v.openContext(d, handle)
 		return false, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if ctx == nil {
+	if dev == nil {
 		return nil, v.noDevice("open device", name, missing, names)
 	}
-	return ctx, nil
+	return dev, nil
 }
 
 // openActive opens the first device with an active port. A device that cannot
 // be opened is passed over, and named if none is left.
-func openActive() (*Context, error) {
+func openActive() (*Device, error) {
 	v, err := library()
 	if err != nil {
 		return nil, err
 	}
 	var (
-		found *Context
+		found *Device
 		names []string
 		tried []string
 		errs  []error
 	)
-	err = v.eachDevice(func(d Device, handle uintptr) (bool, error) {
+	err = v.eachDevice(func(d DeviceInfo, handle uintptr) (bool, error) {
 		names = append(names, d.Name)
 		c, err := v.openContext(d, handle)
 		if err != nil {
@@ -149,7 +149,7 @@ func have(names []string) string {
 
 // eachDevice calls f for each device until it returns false. Handles are valid
 // within f only.
-func (v *verbs) eachDevice(f func(d Device, handle uintptr) (bool, error)) error {
+func (v *verbs) eachDevice(f func(d DeviceInfo, handle uintptr) (bool, error)) error {
 	if err := v.checkProviders(); err != nil {
 		return &OpError{Op: "list devices", Err: err}
 	}
@@ -180,7 +180,7 @@ func (v *verbs) eachDevice(f func(d Device, handle uintptr) (bool, error)) error
 		if err != nil {
 			return err
 		}
-		d := Device{Name: name, GUID: guid, Index: v.getDeviceIndex(h)}
+		d := DeviceInfo{Name: name, GUID: guid, Index: v.getDeviceIndex(h)}
 		d.NodeType, d.Transport = deviceTypes(h)
 		if more, err := f(d, h); err != nil || !more {
 			return err

@@ -11,7 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/loader"
 )
 
-// direct is what a Context needs for the direct data path.
+// direct is what a Device needs for the direct data path.
 type direct struct {
 	once sync.Once
 	err  error // why there is none
@@ -29,16 +29,16 @@ func (d *direct) settled() {
 	defer d.mu.Unlock()
 }
 
-// direct says why the Context cannot have the direct data path; nil if it can.
-func (c *Context) directError() error {
-	c.direct.once.Do(func() { c.direct.err = c.initDirect() })
-	return c.direct.err
+// direct says why the Device cannot have the direct data path; nil if it can.
+func (d *Device) directError() error {
+	d.direct.once.Do(func() { d.direct.err = d.initDirect() })
+	return d.direct.err
 }
 
 // signature environment variables change the WQEs in a way that mlx5dv does not tell.
 var signatureEnv = []string{"MLX5_QP_SIGNATURE", "MLX5_SRQ_SIGNATURE"}
 
-func (c *Context) initDirect() error {
+func (d *Device) initDirect() error {
 	no := func(need, have string) error {
 		return &UnsupportedError{Feature: "the direct data path", Need: need, Have: have}
 	}
@@ -54,20 +54,20 @@ func (c *Context) initDirect() error {
 	if err != nil {
 		return no("libmlx5", err.Error())
 	}
-	c.direct.dv = mlx5dv{lib: lib}
-	ok, err := c.direct.dv.isSupported(contextDevice(c.handle))
+	d.direct.dv = mlx5dv{lib: lib}
+	ok, err := d.direct.dv.isSupported(contextDevice(d.handle))
 	switch {
 	case err != nil:
 		return no("libmlx5 of rdma-core v22 or later", err.Error())
 	case !ok:
-		return no("a device of libmlx5", c.Name()+", which is another provider's")
+		return no("a device of libmlx5", d.Name()+", which is another provider's")
 	}
 	return nil
 }
 
 // takeCQ makes the rings of a new CQ ours. There is no way back.
-func (c *Context) takeCQ(handle uintptr) (*mlx5.CQ, error) {
-	v, err := c.direct.dv.cq(handle)
+func (d *Device) takeCQ(handle uintptr) (*mlx5.CQ, error) {
+	v, err := d.direct.dv.cq(handle)
 	if err != nil {
 		return nil, fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}
@@ -75,7 +75,7 @@ func (c *Context) takeCQ(handle uintptr) (*mlx5.CQ, error) {
 		return nil, &UnsupportedError{Feature: "the direct data path", Need: "a CQ of 64- or 128-byte entries, a power of two of them",
 			Have: fmt.Sprintf("%d entries of %d bytes", v.CQECnt, v.CQESize)}
 	}
-	return mlx5.NewCQ(cqConfig(v, &c.direct.qps)), nil
+	return mlx5.NewCQ(cqConfig(v, &d.direct.qps)), nil
 }
 
 // directType refuses the types of QP that the direct data path does not drive.
@@ -90,8 +90,8 @@ func directType(t QPType) error {
 
 // takeQP makes the rings of a new QP ours.
 func (qp *QP) takeQP(signalAll bool) error {
-	c := qp.pd.ctx
-	v, err := c.direct.dv.qp(qp.handle)
+	d := qp.pd.dev
+	v, err := d.direct.dv.qp(qp.handle)
 	if err != nil {
 		return fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}
@@ -141,7 +141,7 @@ func (qp *QP) cqs(f func(cq *CQ)) {
 // the QP is left, in either engine.
 // Preconditions: qp.sqMu and qp.rqMu are held.
 func (qp *QP) suspended(f func() error) error {
-	d := &qp.pd.ctx.direct
+	d := &qp.pd.dev.direct
 	if qp.direct != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -178,7 +178,7 @@ func (qp *QP) reset(modify func() error) error {
 	qp.psn.Store(0) // the next connection starts with another
 	if qp.direct != nil {
 		qp.direct.Reset()
-		qp.pd.ctx.direct.qps.Resume(qp.direct)
+		qp.pd.dev.direct.qps.Resume(qp.direct)
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (e *CompletionError) Unwrap() error { return e.Err }
 
 // takeSRQ makes the ring of an SRQ ours, before anything is posted.
 func (s *SRQ) takeSRQ() error {
-	v, err := s.pd.ctx.direct.dv.srq(s.handle)
+	v, err := s.pd.dev.direct.dv.srq(s.handle)
 	if err != nil {
 		return fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}

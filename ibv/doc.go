@@ -30,7 +30,7 @@
 // # Goroutines
 //
 // All methods are safe for concurrent use, Close included. Waiting (CQ.Wait,
-// Context.AsyncEvent) sleeps on Go's netpoller and holds no thread.
+// Device.AsyncEvent) sleeps on Go's netpoller and holds no thread.
 //
 // Posting and polling take one lock each, for what is nobody else's most of the
 // time. CQs, QPs and SRQs made with SingleThreaded, and QPs on a ThreadDomain, take

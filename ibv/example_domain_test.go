@@ -7,27 +7,27 @@ import (
 )
 
 // A goroutine of its own for each QP, with a doorbell register of its own and no lock.
-func ExampleContext_AllocThreadDomain() {
-	ctx, err := ibv.Open("")
+func ExampleDevice_AllocThreadDomain() {
+	dev, err := ibv.Open("")
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer ctx.Close()
-	base, err := ctx.AllocPD()
+	defer dev.Close()
+	base, err := dev.AllocPD()
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer base.Close()
 
 	pd := base
-	if td, err := ctx.AllocThreadDomain(); err == nil {
+	if td, err := dev.AllocThreadDomain(); err == nil {
 		defer td.Close()
-		if pd, err = ctx.AllocParentDomain(base, td); err != nil {
+		if pd, err = dev.AllocParentDomain(base, td); err != nil {
 			log.Fatal(err)
 		}
 		defer pd.Close()
 	}
-	cq, err := ctx.CreateCQ(256, &ibv.CQOptions{SingleThreaded: true})
+	cq, err := dev.CreateCQ(256, &ibv.CQOptions{SingleThreaded: true})
 	if err != nil {
 		log.Fatal(err)
 	}

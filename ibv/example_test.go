@@ -10,7 +10,7 @@ import (
 
 // end is what one process has: here both ends are in one, and the exchange is an assignment.
 type end struct {
-	dev *ibv.Context
+	dev *ibv.Device
 	pd  *ibv.PD
 	cq  *ibv.CQ
 	qp  *ibv.QP

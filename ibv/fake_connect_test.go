@@ -64,7 +64,7 @@ func TestFake_Zero(t *testing.T) {
 func TestFake_NoRemoteAccess(t *testing.T) {
 	a := fakeSide(t, nil)
 	qa := a.newQP(t, nil)
-	b := &side{ctx: a.ctx}
+	b := &side{dev: a.dev}
 	b.more(t, nil)
 	qb := b.newQP(t, nil)
 	ea, eb := must(qa.Endpoint(1, 1))(t), must(qb.Endpoint(1, 1))(t)
@@ -171,8 +171,8 @@ func TestFake_BestGIDOfADownPort(t *testing.T) {
 	for _, state := range []PortState{PortActive, PortActiveDefer} {
 		set(t, "port.state", int(state))
 		must(qp.Endpoint(1, BestGID))(t)
-		c := must(Open(""))(t)
-		ok(t, c.Close())
+		d := must(Open(""))(t)
+		ok(t, d.Close())
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 
 func TestDomains(t *testing.T) {
 	s := fakeSide(t, nil)
-	td := must(s.ctx.AllocThreadDomain())(t)
-	p := must(s.ctx.AllocParentDomain(s.pd, td))(t)
-	if p.Base() != s.pd || p.ThreadDomain() != td || s.pd.Base() != s.pd || s.pd.ThreadDomain() != nil || p.Context() != s.ctx || td.Context() != s.ctx {
+	td := must(s.dev.AllocThreadDomain())(t)
+	p := must(s.dev.AllocParentDomain(s.pd, td))(t)
+	if p.Base() != s.pd || p.ThreadDomain() != td || s.pd.Base() != s.pd || s.pd.ThreadDomain() != nil || p.Device() != s.dev || td.Device() != s.dev {
 		t.Error("the domains do not tell what they are made of")
 	}
 	// Parents stay as long as their children.
@@ -30,14 +30,14 @@ func TestDomains(t *testing.T) {
 	ok(t, q.Close())
 	ok(t, p.Close())
 	ok(t, p.Close())
-	_, err := s.ctx.AllocParentDomain(p, td)
+	_, err := s.dev.AllocParentDomain(p, td)
 	wantErr(t, err, nil, "parent domain")
 	ok(t, td.Close())
-	_, err = s.ctx.AllocParentDomain(s.pd, td)
+	_, err = s.dev.AllocParentDomain(s.pd, td)
 	wantErr(t, err, ErrClosed)
 
 	// A parent domain without a thread domain is the PD under another name.
-	p = must(s.ctx.AllocParentDomain(s.pd, nil))(t)
+	p = must(s.dev.AllocParentDomain(s.pd, nil))(t)
 	q = must(p.CreateQP(s.cq, s.cq, nil))(t)
 	if q.sqMu.Off {
 		t.Error("a QP without a thread domain takes no lock")
@@ -50,27 +50,27 @@ func TestDomainErrors(t *testing.T) {
 	s := fakeSide(t, nil)
 	other := closing(t, must(Open("fake1"))(t))
 	foreign := closing(t, must(other.AllocPD())(t))
-	td := closing(t, must(s.ctx.AllocThreadDomain())(t))
+	td := closing(t, must(s.dev.AllocThreadDomain())(t))
 	foreignTD := closing(t, must(other.AllocThreadDomain())(t))
 	for _, c := range []struct {
 		pd  *PD
 		td  *ThreadDomain
 		say string
-	}{{nil, td, "pd"}, {foreign, td, "a PD of another Context"}, {s.pd, foreignTD, "a thread domain of another Context"}} {
-		_, err := s.ctx.AllocParentDomain(c.pd, c.td)
+	}{{nil, td, "pd"}, {foreign, td, "a PD of another Device"}, {s.pd, foreignTD, "a thread domain of another Device"}} {
+		_, err := s.dev.AllocParentDomain(c.pd, c.td)
 		var arg *ArgError
 		if !errors.As(err, &arg) || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%v, want %q", err, c.say)
 		}
 	}
 	set(t, "fail.alloc_td", int(syscall.EOPNOTSUPP))
-	_, err := s.ctx.AllocThreadDomain()
+	_, err := s.dev.AllocThreadDomain()
 	wantErr(t, err, ErrNotSupported, "SingleThreaded", "fake0")
 	set(t, "fail.alloc_td", int(syscall.ENOSPC))
-	_, err = s.ctx.AllocThreadDomain()
+	_, err = s.dev.AllocThreadDomain()
 	wantErr(t, err, syscall.ENOSPC, "doorbell register")
 	set(t, "fail.alloc_parent_domain", int(syscall.ENOSYS))
-	_, err = s.ctx.AllocParentDomain(s.pd, td)
+	_, err = s.dev.AllocParentDomain(s.pd, td)
 	wantErr(t, err, ErrNotSupported, "parent domain", "SingleThreaded")
 	set(t, "fail.dealloc_td", int(syscall.EBUSY))
 	wantErr(t, td.Close(), syscall.EBUSY)
@@ -80,11 +80,11 @@ func TestDomainErrors(t *testing.T) {
 // A library without the ops of v17 says which release it takes.
 func TestDomainOldLibrary(t *testing.T) {
 	inChild(t, variant(t, "OLD=15"), nil, func(t *testing.T) {
-		ctx := closing(t, must(Open("fake0"))(t))
-		pd := closing(t, must(ctx.AllocPD())(t))
-		_, err := ctx.AllocThreadDomain()
+		dev := closing(t, must(Open("fake0"))(t))
+		pd := closing(t, must(dev.AllocPD())(t))
+		_, err := dev.AllocThreadDomain()
 		wantErr(t, err, ErrNotSupported, "v17", "SingleThreaded")
-		_, err = ctx.AllocParentDomain(pd, nil)
+		_, err = dev.AllocParentDomain(pd, nil)
 		wantErr(t, err, ErrNotSupported, "v17", "SingleThreaded")
 	})
 }
@@ -92,7 +92,7 @@ func TestDomainOldLibrary(t *testing.T) {
 func TestSingleThreadedCQ(t *testing.T) {
 	s := fakeSide(t, nil)
 	before := max(get(t, "single_threaded_cqs"), 0)
-	cq := must(s.ctx.CreateCQ(16, &CQOptions{SingleThreaded: true}))(t)
+	cq := must(s.dev.CreateCQ(16, &CQOptions{SingleThreaded: true}))(t)
 	if n := get(t, "single_threaded_cqs"); n != before+1 || !cq.mu.Off {
 		t.Errorf("%d CQs without a lock in the library, want %d", n, before+1)
 	}
@@ -100,11 +100,11 @@ func TestSingleThreadedCQ(t *testing.T) {
 	// It is a hint: a provider that refuses it is asked again without.
 	for _, e := range []syscall.Errno{syscall.EOPNOTSUPP, syscall.EINVAL, syscall.ENOSYS} {
 		set(t, "fail.create_cq_ex", int(e))
-		cq = must(s.ctx.CreateCQ(16, &CQOptions{SingleThreaded: true}))(t)
+		cq = must(s.dev.CreateCQ(16, &CQOptions{SingleThreaded: true}))(t)
 		ok(t, cq.Close())
 	}
 	set(t, "fail.create_cq_ex", int(syscall.ENOMEM))
-	_, err := s.ctx.CreateCQ(16, &CQOptions{SingleThreaded: true})
+	_, err := s.dev.CreateCQ(16, &CQOptions{SingleThreaded: true})
 	wantErr(t, err, syscall.ENOMEM)
 }
 
@@ -179,7 +179,7 @@ func TestSingleThreadedAllocs(t *testing.T) {
 // DataPathRaw takes an mlx5 device, and is never what Auto or the environment mean.
 func TestDataPathRaw(t *testing.T) {
 	s := fakeSide(t, nil)
-	_, err := s.ctx.CreateCQ(4, &CQOptions{DataPath: DataPathRaw})
+	_, err := s.dev.CreateCQ(4, &CQOptions{DataPath: DataPathRaw})
 	wantErr(t, err, ErrNotSupported)
 	_, err = s.pd.CreateSRQ(&SRQOptions{DataPath: DataPathRaw})
 	wantErr(t, err, ErrNotSupported)

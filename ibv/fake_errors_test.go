@@ -39,11 +39,11 @@ func TestFake_NoDevice(t *testing.T) {
 	if devs, err := Devices(); err != nil || len(devs) != 0 {
 		t.Errorf("devices %v, %v", devs, err)
 	}
-	for _, open := range []func() (*Context, error){
-		func() (*Context, error) { return Open("") },
-		func() (*Context, error) { return Open("mlx5_0") },
-		func() (*Context, error) { return OpenIndex(0) },
-		func() (*Context, error) { return OpenGUID(1) },
+	for _, open := range []func() (*Device, error){
+		func() (*Device, error) { return Open("") },
+		func() (*Device, error) { return Open("mlx5_0") },
+		func() (*Device, error) { return OpenIndex(0) },
+		func() (*Device, error) { return OpenGUID(1) },
 	} {
 		_, err := open()
 		wantErr(t, err, ErrNoDevice)
@@ -88,8 +88,8 @@ func TestFake_OpenRefused(t *testing.T) {
 func TestFake_PlainQueries(t *testing.T) {
 	for _, e := range []syscall.Errno{syscall.EOPNOTSUPP, syscall.ENOSYS} {
 		failing(t, "query_device_ex", e)
-		c := closing(t, must(Open("fake0"))(t))
-		if a := must(c.QueryDevice())(t); a.Ex != nil || a.MaxQPWR != 4096 {
+		d := closing(t, must(Open("fake0"))(t))
+		if a := must(d.QueryDevice())(t); a.Ex != nil || a.MaxQPWR != 4096 {
 			t.Errorf("device %+v", a)
 		}
 	}
@@ -100,11 +100,11 @@ func TestFake_ErrnoOfEachCall(t *testing.T) {
 	s := fakeLoop(t, nil, nil)
 	srq := closing(t, must(s.pd.CreateSRQ(nil))(t))
 	ah := closing(t, must(s.pd.CreateAH(&AHAttr{Port: 1}))(t))
-	ch := closing(t, must(s.ctx.CreateCompChannel())(t))
+	ch := closing(t, must(s.dev.CreateCompChannel())(t))
 	idle := closing(t, must(s.pd.CreateQP(s.cq, s.cq, nil))(t))
 	mr := closing(t, must(s.pd.AllocMR(4096, LocalWrite))(t))
-	cq := closing(t, must(s.ctx.CreateCQ(8, nil))(t))
-	pd := closing(t, must(s.ctx.AllocPD())(t))
+	cq := closing(t, must(s.dev.CreateCQ(8, nil))(t))
+	pd := closing(t, must(s.dev.AllocPD())(t))
 	discard := func(_ any, err error) error { return err }
 	access := LocalWrite
 	for _, c := range []struct {
@@ -112,20 +112,20 @@ func TestFake_ErrnoOfEachCall(t *testing.T) {
 		pointer bool
 		call    func() error
 	}{
-		{"ibv_alloc_pd", true, func() error { return discard(s.ctx.AllocPD()) }},
+		{"ibv_alloc_pd", true, func() error { return discard(s.dev.AllocPD()) }},
 		{"ibv_reg_mr", true, func() error { return discard(s.pd.AllocMR(64, LocalWrite)) }},
 		{"ibv_reg_mr", true, func() error { return discard(s.pd.RegMR(make([]byte, 64), LocalWrite)) }},
 		{"ibv_reg_mr_iova2", true, func() error { return discard(s.pd.AllocMR(64, RelaxedOrdering)) }},
-		{"ibv_create_comp_channel", true, func() error { return discard(s.ctx.CreateCompChannel()) }},
-		{"ibv_create_cq", true, func() error { return discard(s.ctx.CreateCQ(8, nil)) }},
+		{"ibv_create_comp_channel", true, func() error { return discard(s.dev.CreateCompChannel()) }},
+		{"ibv_create_cq", true, func() error { return discard(s.dev.CreateCQ(8, nil)) }},
 		{"ibv_create_qp", true, func() error { return discard(s.pd.CreateQP(s.cq, s.cq, nil)) }},
 		{"ibv_create_srq", true, func() error { return discard(s.pd.CreateSRQ(nil)) }},
 		{"ibv_create_ah", true, func() error { return discard(s.pd.CreateAH(&AHAttr{Port: 1})) }},
-		{"query_port", false, func() error { return discard(s.ctx.QueryPort(1)) }},
-		{"ibv_query_gid", false, func() error { return discard(s.ctx.QueryGID(1, 0)) }},
-		{"_ibv_query_gid_ex", false, func() error { return discard(s.ctx.QueryGIDEntry(1, 0)) }},
-		{"_ibv_query_gid_table", false, func() error { return discard(s.ctx.GIDTable()) }},
-		{"ibv_query_pkey", false, func() error { return discard(s.ctx.QueryPKey(1, 0)) }},
+		{"query_port", false, func() error { return discard(s.dev.QueryPort(1)) }},
+		{"ibv_query_gid", false, func() error { return discard(s.dev.QueryGID(1, 0)) }},
+		{"_ibv_query_gid_ex", false, func() error { return discard(s.dev.QueryGIDEntry(1, 0)) }},
+		{"_ibv_query_gid_table", false, func() error { return discard(s.dev.GIDTable()) }},
+		{"ibv_query_pkey", false, func() error { return discard(s.dev.QueryPKey(1, 0)) }},
 		{"ibv_resize_cq", false, func() error { return s.cq.Resize(1000) }},
 		{"ibv_modify_qp", false, func() error { return idle.Modify(&QPAttr{State: StateErr}, MaskState) }},
 		{"ibv_query_qp", false, func() error { _, err := idle.Query(MaskState); return err }},
@@ -172,11 +172,11 @@ func TestFake_NegativeErrno(t *testing.T) {
 	set(t, "fail.ibv_resize_cq", -int(syscall.ENOMEM))
 	wantErr(t, s.cq.Resize(1000), syscall.ENOMEM)
 	set(t, "fail._ibv_query_gid_table", int(syscall.EOPNOTSUPP))
-	if table := must(s.ctx.GIDTable())(t); len(table) != 4 {
+	if table := must(s.dev.GIDTable())(t); len(table) != 4 {
 		t.Errorf("%d entries one by one", len(table))
 	}
 	set(t, "fail._ibv_query_gid_ex", int(syscall.EOPNOTSUPP))
-	if e := must(s.ctx.QueryGIDEntry(1, 1))(t); e.GID.Addr().String() != "10.8.0.1" {
+	if e := must(s.dev.QueryGIDEntry(1, 1))(t); e.GID.Addr().String() != "10.8.0.1" {
 		t.Errorf("entry %+v", e)
 	}
 }
@@ -206,14 +206,14 @@ func TestFake_Limits(t *testing.T) {
 		_, err := s.pd.CreateQP(s.cq, s.cq, &c.opt)
 		limit(err, c.what, c.asked, c.most)
 	}
-	_, err := s.ctx.CreateCQ(65537, nil)
+	_, err := s.dev.CreateCQ(65537, nil)
 	limit(err, "cqe", 65537, 65536)
-	_, err = s.ctx.CreateCQ(8, &CQOptions{CompVector: 2})
+	_, err = s.dev.CreateCQ(8, &CQOptions{CompVector: 2})
 	limit(err, "comp_vector", 2, 1)
 	_, err = s.pd.CreateSRQ(&SRQOptions{MaxWR: 5000})
 	limit(err, "max_wr", 5000, 4096)
 	for _, cqe := range []int{0, -1} {
-		_, err = s.ctx.CreateCQ(cqe, nil)
+		_, err = s.dev.CreateCQ(cqe, nil)
 		wantErr(t, err, syscall.EINVAL, "cqe", "65536")
 	}
 	for _, o := range []QPOptions{{MaxSendWR: -2}, {MaxRecvSGE: -5}} {
@@ -229,7 +229,7 @@ func TestFake_Limits(t *testing.T) {
 	_, err = s.pd.CreateAH(nil)
 	wantErr(t, err, syscall.EINVAL)
 	for _, p := range []uint8{0, 3, 255} {
-		_, err = s.ctx.QueryPort(p)
+		_, err = s.dev.QueryPort(p)
 		wantErr(t, err, syscall.EINVAL, "1 to 2")
 	}
 }
@@ -551,12 +551,12 @@ func TestFake_UnknownValues(t *testing.T) {
 	devs := must(Devices())(t)
 	d := devs[0]
 	s := fakeSide(t, nil)
-	p := must(s.ctx.QueryPort(1))(t)
-	e := must(s.ctx.QueryGIDEntry(1, 1))(t)
+	p := must(s.dev.QueryPort(1))(t)
+	e := must(s.dev.QueryGIDEntry(1, 1))(t)
 	qp := s.newQP(t, nil)
 	attr, err := qp.Query(MaskState)
 	ok(t, err)
-	a := must(s.ctx.QueryDevice())(t)
+	a := must(s.dev.QueryDevice())(t)
 	for _, c := range []struct{ got, want string }{
 		{d.NodeType.String(), "NodeType(42)"},
 		{d.Transport.String(), "TransportType(-7)"},
@@ -604,8 +604,8 @@ func TestFake_UnknownValues(t *testing.T) {
 func TestFake_MissingSlots(t *testing.T) {
 	for slot, use := range map[string]func(t *testing.T) error{
 		"poll_cq": func(t *testing.T) error {
-			c := closing(t, must(Open("fake0"))(t))
-			_, err := c.CreateCQ(8, nil)
+			d := closing(t, must(Open("fake0"))(t))
+			_, err := d.CreateCQ(8, nil)
 			return err
 		},
 		"post_send": func(t *testing.T) error {
@@ -632,18 +632,18 @@ func TestFake_MissingSlots(t *testing.T) {
 	set(t, "null.query_port", 1)
 	set(t, "null.query_device_ex", 1)
 	s := fakeSide(t, nil)
-	if p := must(s.ctx.QueryPort(1))(t); p.State != PortActive {
+	if p := must(s.dev.QueryPort(1))(t); p.State != PortActive {
 		t.Errorf("port %+v", p)
 	}
 }
 
 func TestFake_Close(t *testing.T) {
 	leavesNothing(t)
-	c := must(Open("fake0"))(t)
-	pd := must(c.AllocPD())(t)
-	ch := must(c.CreateCompChannel())(t)
-	cq := must(c.CreateCQ(8, &CQOptions{Channel: ch}))(t)
-	own := must(c.CreateCQ(8, nil))(t)
+	d := must(Open("fake0"))(t)
+	pd := must(d.AllocPD())(t)
+	ch := must(d.CreateCompChannel())(t)
+	cq := must(d.CreateCQ(8, &CQOptions{Channel: ch}))(t)
+	own := must(d.CreateCQ(8, nil))(t)
 	srq := must(pd.CreateSRQ(nil))(t)
 	qp := must(pd.CreateQP(cq, own, &QPOptions{SRQ: srq}))(t)
 	mr := must(pd.AllocMR(4096, LocalWrite))(t)
@@ -658,13 +658,13 @@ func TestFake_Close(t *testing.T) {
 		}
 		wantErr(t, err, syscall.EBUSY, words...)
 	}
-	busy(c.Close(), "1 pd", "2 cq")
+	busy(d.Close(), "1 pd", "2 cq")
 	busy(pd.Close(), "1 ah", "1 mr", "1 qp", "1 srq")
 	busy(ch.Close(), "1 cq")
 	busy(cq.Close(), "1 qp")
 	busy(own.Close(), "1 qp")
 	busy(srq.Close(), "1 qp")
-	for _, x := range []interface{ Close() error }{ah, mr, qp, srq, own, cq, ch, pd, c} {
+	for _, x := range []interface{ Close() error }{ah, mr, qp, srq, own, cq, ch, pd, d} {
 		ok(t, x.Close())
 		ok(t, x.Close())
 	}
@@ -672,12 +672,12 @@ func TestFake_Close(t *testing.T) {
 	ctx := context.Background()
 	discard := func(_ any, err error) error { return err }
 	for name, use := range map[string]func() error{
-		"context":    func() error { return discard(c.AllocPD()) },
-		"port":       func() error { return discard(c.QueryPort(1)) },
-		"gid":        func() error { return discard(c.GIDTable()) },
-		"cq":         func() error { return discard(c.CreateCQ(1, nil)) },
-		"channel":    func() error { return discard(c.CreateCompChannel()) },
-		"async":      func() error { return discard(c.AsyncEvent(ctx)) },
+		"context":    func() error { return discard(d.AllocPD()) },
+		"port":       func() error { return discard(d.QueryPort(1)) },
+		"gid":        func() error { return discard(d.GIDTable()) },
+		"cq":         func() error { return discard(d.CreateCQ(1, nil)) },
+		"channel":    func() error { return discard(d.CreateCompChannel()) },
+		"async":      func() error { return discard(d.AsyncEvent(ctx)) },
 		"mr":         func() error { return discard(pd.AllocMR(1, 0)) },
 		"slice":      func() error { return discard(pd.RegMR(make([]byte, 1), 0)) },
 		"qp":         func() error { return discard(pd.CreateQP(cq, cq, nil)) },
@@ -698,13 +698,13 @@ func TestFake_Close(t *testing.T) {
 		"post srq":   func() error { return discard(srq.PostRecv(make([]RecvWR, 1))) },
 		"srq limit":  func() error { return srq.SetLimit(1) },
 		"srq query":  func() error { return discard(srq.Query()) },
-		"channel cq": func() error { return discard(c.CreateCQ(1, &CQOptions{Channel: ch})) },
+		"channel cq": func() error { return discard(d.CreateCQ(1, &CQOptions{Channel: ch})) },
 	} {
 		if err := use(); !errors.Is(err, ErrClosed) {
 			t.Errorf("%s after close: %v", name, err)
 		}
 	}
-	if mr.Bytes() != nil || qp.State() != StateUnknown || c.NumCompVectors() != 0 {
+	if mr.Bytes() != nil || qp.State() != StateUnknown || d.NumCompVectors() != 0 {
 		t.Error("a closed object still shows its insides")
 	}
 	for _, err := range cq.Completions(ctx) {
@@ -749,9 +749,9 @@ func TestFake_ChannelFails(t *testing.T) {
 	_, err := s.cq.Wait(timeout(t), make([]WC, 1))
 	wantErr(t, err, syscall.EIO)
 	unset(t, "fail.ibv_get_cq_event")
-	cq, _, err := s.ctx.v.getCQEvent(s.cq.channel.handle)
+	cq, _, err := s.dev.v.getCQEvent(s.cq.channel.handle)
 	ok(t, err)
-	s.ctx.v.ackCQEvents(cq, 1)
+	s.dev.v.ackCQEvents(cq, 1)
 }
 
 func waiting(cq *CQ, n int) bool {

@@ -140,7 +140,7 @@ func testHammerClose(t *testing.T) {
 	s := fakeSide(t, nil)
 	rounds := 0
 	for end := time.Now().Add(hammerTime); time.Now().Before(end); rounds++ {
-		cq := must(s.ctx.CreateCQ(4096, &CQOptions{Spin: -1}))(t)
+		cq := must(s.dev.CreateCQ(4096, &CQOptions{Spin: -1}))(t)
 		srq := must(s.pd.CreateSRQ(nil))(t)
 		qp := must(s.pd.CreateQP(cq, cq, &QPOptions{SRQ: srq, MaxInline: 16}))(t)
 		peer := must(s.pd.CreateQP(cq, cq, nil))(t)
@@ -228,14 +228,14 @@ func TestFake_HammerFallback(t *testing.T) {
 // before their children.
 func TestFake_HammerTrees(t *testing.T) {
 	leavesNothing(t)
-	c := must(Open("fake0"))(t)
-	pd := must(c.AllocPD())(t)
+	d := must(Open("fake0"))(t)
+	pd := must(d.AllocPD())(t)
 	var wg sync.WaitGroup
 	end := time.Now().Add(hammerTime)
 	for range 4 {
 		wg.Go(func() {
 			for time.Now().Before(end) {
-				cq, err := c.CreateCQ(16, nil)
+				cq, err := d.CreateCQ(16, nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -263,12 +263,12 @@ func TestFake_HammerTrees(t *testing.T) {
 			}
 		})
 	}
-	// Closing the Context while its CQs come and go must not take the channel
+	// Closing the Device while its CQs come and go must not take the channel
 	// away from them.
 	wg.Go(func() {
 		for time.Now().Before(end) {
 			var be *BusyError
-			if err := c.Close(); !errors.As(err, &be) {
+			if err := d.Close(); !errors.As(err, &be) {
 				t.Errorf("close of a context in use: %v", err)
 				return
 			}
@@ -277,20 +277,20 @@ func TestFake_HammerTrees(t *testing.T) {
 	})
 	wg.Wait()
 	ok(t, pd.Close())
-	ok(t, c.Close())
+	ok(t, d.Close())
 }
 
 // Waiters for async events, and the device closed under them.
 func TestFake_HammerAsync(t *testing.T) {
 	leavesNothing(t)
 	for range 20 {
-		c := must(Open("fake0"))(t)
+		d := must(Open("fake0"))(t)
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Go(func() {
 				for {
 					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i+1)*200*time.Microsecond)
-					ev, err := c.AsyncEvent(ctx)
+					ev, err := d.AsyncEvent(ctx)
 					cancel()
 					if errors.Is(err, ErrClosed) {
 						return
@@ -302,10 +302,10 @@ func TestFake_HammerAsync(t *testing.T) {
 			})
 		}
 		for range 10 {
-			ok(t, c.v.void("fv_async", c.handle, uintptr(EventPortErr), 1))
+			ok(t, d.v.void("fv_async", d.handle, uintptr(EventPortErr), 1))
 			time.Sleep(100 * time.Microsecond)
 		}
-		ok(t, c.Close())
+		ok(t, d.Close())
 		wg.Wait()
 	}
 }

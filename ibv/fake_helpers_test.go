@@ -10,15 +10,15 @@ func fakeSide(t testing.TB, cqOpt *CQOptions) *side {
 	t.Helper()
 	leavesNothing(t)
 	s := &side{}
-	s.ctx = closing(t, must(Open("fake0"))(t))
+	s.dev = closing(t, must(Open("fake0"))(t))
 	s.more(t, cqOpt)
 	return s
 }
 
 func (s *side) more(t testing.TB, cqOpt *CQOptions) {
 	t.Helper()
-	s.pd = closing(t, must(s.ctx.AllocPD())(t))
-	s.cq = closing(t, must(s.ctx.CreateCQ(512, cqOpt))(t))
+	s.pd = closing(t, must(s.dev.AllocPD())(t))
+	s.cq = closing(t, must(s.dev.CreateCQ(512, cqOpt))(t))
 	s.mr = closing(t, must(s.pd.AllocMR(testMRSize, LocalWrite|RemoteWrite|RemoteRead|RemoteAtomic))(t))
 }
 
@@ -26,7 +26,7 @@ func (s *side) more(t testing.TB, cqOpt *CQOptions) {
 func fakePair(t testing.TB, opt *QPOptions) (a, b *side) {
 	t.Helper()
 	a = fakeSide(t, nil)
-	b = &side{ctx: a.ctx}
+	b = &side{dev: a.dev}
 	b.more(t, nil)
 	a.newQP(t, opt)
 	b.newQP(t, opt)

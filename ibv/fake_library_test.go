@@ -31,12 +31,12 @@ func TestNoLibrary(t *testing.T) {
 		if !strings.Contains(strings.Join(packages, " "), "libibverbs1") && !strings.Contains(strings.Join(packages, " "), "rdma-core") {
 			t.Errorf("packages to install: %v", packages)
 		}
-		for _, open := range []func() (*Context, error){
-			func() (*Context, error) { return Open("") },
-			func() (*Context, error) { return Open("mlx5_0") },
-			func() (*Context, error) { return OpenIndex(0) },
-			func() (*Context, error) { return OpenGUID(1) },
-			Device{Name: "mlx5_0"}.Open,
+		for _, open := range []func() (*Device, error){
+			func() (*Device, error) { return Open("") },
+			func() (*Device, error) { return Open("mlx5_0") },
+			func() (*Device, error) { return OpenIndex(0) },
+			func() (*Device, error) { return OpenGUID(1) },
+			DeviceInfo{Name: "mlx5_0"}.Open,
 		} {
 			if _, err := open(); !errors.As(err, &le) {
 				t.Errorf("open without libibverbs: %v", err)
@@ -106,24 +106,24 @@ func testOldLibrary(t *testing.T, size int, ex, port bool) {
 		t.Errorf("index %d from a library that cannot tell", devs[0].Index)
 	}
 	s := fakeSide(t, nil)
-	if n := contextSize(s.ctx.handle); n != size && n != size+8 {
+	if n := contextSize(s.dev.handle); n != size && n != size+8 {
 		t.Errorf("context of %d bytes, want %d", n, size)
 	}
-	a := must(s.ctx.QueryDevice())(t)
+	a := must(s.dev.QueryDevice())(t)
 	if (a.Ex != nil) != ex {
 		t.Errorf("extended attributes %+v", a.Ex)
 	}
-	p := must(s.ctx.QueryPort(1))(t)
+	p := must(s.dev.QueryPort(1))(t)
 	if p.State != PortActive || p.LinkLayer != LinkEthernet || p.RateGbps() == 0 {
 		t.Errorf("port %+v", p)
 	}
 
 	// The GID table comes entry by entry, types from sysfs, which knows no fake0.
-	table := must(s.ctx.GIDTable())(t)
+	table := must(s.dev.GIDTable())(t)
 	if len(table) != 4 || table[1].GID.Addr().String() != "10.8.0.1" {
 		t.Errorf("GID table %+v", table)
 	}
-	_, err := s.ctx.QueryGIDEntry(1, 5)
+	_, err := s.dev.QueryGIDEntry(1, 5)
 	wantErr(t, err, ErrNotFound)
 
 	// Optional access flags are left out, since the kernel call would refuse them.
@@ -134,7 +134,7 @@ func testOldLibrary(t *testing.T, size int, ex, port bool) {
 	access := LocalWrite | RemoteWrite | RelaxedOrdering
 	ok(t, mr.Rereg(ReregOptions{Access: &access}))
 	// An address of its own takes a call from v25.
-	if m, err := s.pd.RegMemory(mr.addr, 4096, 0x1000, LocalWrite); s.ctx.v.has("ibv_reg_mr_iova") {
+	if m, err := s.pd.RegMemory(mr.addr, 4096, 0x1000, LocalWrite); s.dev.v.has("ibv_reg_mr_iova") {
 		ok(t, err)
 		ok(t, m.Close())
 	} else {
@@ -184,8 +184,8 @@ func TestLeakFailsTheRun(t *testing.T) {
 func TestDroppedMR(t *testing.T) {
 	needFake(t)
 	if os.Getenv(childEnv) == t.Name() {
-		c := must(Open("fake0"))(t)
-		pd := must(c.AllocPD())(t)
+		d := must(Open("fake0"))(t)
+		pd := must(d.AllocPD())(t)
 		memory := make(chan struct{})
 		func() {
 			buf := new([8192]byte)

@@ -14,7 +14,7 @@ func TestFake_NumbersThatCCuts(t *testing.T) {
 	s := fakeSide(t, &CQOptions{DataPath: DataPathOps})
 	srq := closing(t, must(s.pd.CreateSRQ(nil))(t))
 	qp := s.newQP(t, nil)
-	cq := func(n int, o CQOptions) error { return closed(s.ctx.CreateCQ(n, &o)) }
+	cq := func(n int, o CQOptions) error { return closed(s.dev.CreateCQ(n, &o)) }
 	qpOf := func(o QPOptions) error { return closed(s.pd.CreateQP(s.cq, s.cq, &o)) }
 	srqOf := func(o SRQOptions) error { return closed(s.pd.CreateSRQ(&o)) }
 	for _, c := range []struct {
@@ -35,10 +35,10 @@ func TestFake_NumbersThatCCuts(t *testing.T) {
 		{"max_sge", 16, func(n int) error { return srqOf(SRQOptions{MaxSGE: n}) }},
 		{"limit", 128, srq.SetLimit},
 		{"max_wr", 4096, srq.Resize},
-		{"gid index", 7, func(n int) error { _, err := s.ctx.QueryGID(1, n); return err }},
-		{"gid index", 7, func(n int) error { _, err := s.ctx.QueryGIDEntry(1, n); return err }},
+		{"gid index", 7, func(n int) error { _, err := s.dev.QueryGID(1, n); return err }},
+		{"gid index", 7, func(n int) error { _, err := s.dev.QueryGIDEntry(1, n); return err }},
 		{"gid index", 7, func(n int) error { _, err := qp.Endpoint(1, n); return err }},
-		{"pkey index", 0, func(n int) error { _, err := s.ctx.QueryPKey(1, n); return err }},
+		{"pkey index", 0, func(n int) error { _, err := s.dev.QueryPKey(1, n); return err }},
 	} {
 		for _, n := range []int{1<<32 + 1, 1<<32 + 8, 1 << 32, 1 << 31, math.MaxInt, math.MaxUint32} {
 			err := c.call(n)
@@ -57,9 +57,9 @@ func TestFake_NumbersThatCCuts(t *testing.T) {
 	}
 	// What is too large by itself is refused below, with the same words.
 	for what, err := range map[string]error{
-		"asked gid index 8, fake0/1 supports 7":  second(s.ctx.QueryGID(1, 8)),
-		"asked gid index 9, fake0/1 supports 7":  second(s.ctx.QueryGIDEntry(1, 9)),
-		"asked pkey index 1, fake0/1 supports 0": second(s.ctx.QueryPKey(1, 1)),
+		"asked gid index 8, fake0/1 supports 7":  second(s.dev.QueryGID(1, 8)),
+		"asked gid index 9, fake0/1 supports 7":  second(s.dev.QueryGIDEntry(1, 9)),
+		"asked pkey index 1, fake0/1 supports 0": second(s.dev.QueryPKey(1, 1)),
 	} {
 		wantErr(t, err, syscall.EINVAL, what)
 	}
@@ -84,7 +84,7 @@ func TestFake_OverflowInTheLibrary(t *testing.T) {
 		"max_recv_sge 268435457":     closed(s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxRecvSGE: 1<<28 + 1})),
 		"max_inline_data 2147483647": closed(s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxInline: math.MaxInt32})),
 		"max_wr 5000":                closed(s.pd.CreateSRQ(&SRQOptions{MaxWR: 5000})),
-		"cqe 70000":                  closed(s.ctx.CreateCQ(70000, nil)),
+		"cqe 70000":                  closed(s.dev.CreateCQ(70000, nil)),
 	} {
 		wantErr(t, err, syscall.EINVAL, "asked "+what+", fake0 supports")
 	}

@@ -159,9 +159,9 @@ func TestFake_NoDescriptors(t *testing.T) {
 	// The library needs two, and what comes after it a third.
 	for spare := range 3 {
 		noDescriptors(t, spare, func() {
-			c, err := Open("fake0")
+			d, err := Open("fake0")
 			if err == nil {
-				ok(t, c.Close())
+				ok(t, d.Close())
 				t.Errorf("%d descriptors are enough", spare)
 				return
 			}

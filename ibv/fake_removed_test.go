@@ -17,8 +17,8 @@ func TestFake_DeviceFatalWakes(t *testing.T) {
 					waits <- err
 				}()
 			}
-			ok(t, s.ctx.v.void("fv_async", s.ctx.handle, uintptr(EventDeviceFatal), 0))
-			if ev := must(s.ctx.AsyncEvent(timeout(t)))(t); ev.Type != EventDeviceFatal {
+			ok(t, s.dev.v.void("fv_async", s.dev.handle, uintptr(EventDeviceFatal), 0))
+			if ev := must(s.dev.AsyncEvent(timeout(t)))(t); ev.Type != EventDeviceFatal {
 				t.Fatalf("event %v", ev)
 			}
 			for range 2 {

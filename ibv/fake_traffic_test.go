@@ -17,39 +17,39 @@ func TestFake_Devices(t *testing.T) {
 	if len(devs) != 2 || devs[1].Name != "fake1" || devs[1].Index != 8 || devs[1].GUID != 0x0002c90300000001 || devs[1].NodeType != NodeCA {
 		t.Fatalf("devices %+v", devs)
 	}
-	for _, open := range []func() (*Context, error){
-		func() (*Context, error) { return Open("fake1") },
-		func() (*Context, error) { return OpenIndex(1) },
-		func() (*Context, error) { return OpenGUID(devs[1].GUID) },
+	for _, open := range []func() (*Device, error){
+		func() (*Device, error) { return Open("fake1") },
+		func() (*Device, error) { return OpenIndex(1) },
+		func() (*Device, error) { return OpenGUID(devs[1].GUID) },
 		devs[1].Open,
 	} {
-		c := must(open())(t)
-		if c.Name() != "fake1" || c.GUID() != devs[1].GUID || c.NumCompVectors() != 2 {
-			t.Errorf("opened %s %v", c.Name(), c.GUID())
+		d := must(open())(t)
+		if d.Name() != "fake1" || d.GUID() != devs[1].GUID || d.NumCompVectors() != 2 {
+			t.Errorf("opened %s %v", d.Name(), d.GUID())
 		}
-		ok(t, c.Close())
+		ok(t, d.Close())
 	}
-	c := must(Open(""))(t)
-	ok(t, c.Close())
+	d := must(Open(""))(t)
+	ok(t, d.Close())
 	_, err := Open("nothing")
 	wantErr(t, err, ErrNoDevice, "nothing", "fake0, fake1")
 }
 
 func TestFake_Queries(t *testing.T) {
 	s := fakeSide(t, nil)
-	a := must(s.ctx.QueryDevice())(t)
-	if a.FirmwareVersion != "1.2.3" || a.MaxQPWR != 4096 || a.PhysPortCnt != 2 || a.NodeGUID != s.ctx.GUID() || a.Ex == nil || a.Ex.HCACoreClockKHz != 1000000 {
+	a := must(s.dev.QueryDevice())(t)
+	if a.FirmwareVersion != "1.2.3" || a.MaxQPWR != 4096 || a.PhysPortCnt != 2 || a.NodeGUID != s.dev.GUID() || a.Ex == nil || a.Ex.HCACoreClockKHz != 1000000 {
 		t.Errorf("device %+v", a)
 	}
-	p := must(s.ctx.QueryPort(1))(t)
+	p := must(s.dev.QueryPort(1))(t)
 	if p.State != PortActive || p.LinkLayer != LinkEthernet || p.ActiveMTU != MTU4096 || p.GIDTableLen != 8 {
 		t.Errorf("port %+v", p)
 	}
-	if p := must(s.ctx.QueryPort(2))(t); p.State != PortDown {
+	if p := must(s.dev.QueryPort(2))(t); p.State != PortDown {
 		t.Errorf("port 2 %+v", p)
 	}
-	table := must(s.ctx.GIDTable())(t)
-	back := must(s.ctx.gidTableFallback())(t)
+	table := must(s.dev.GIDTable())(t)
+	back := must(s.dev.gidTableFallback())(t)
 	if len(table) != 4 || len(back) != 4 {
 		t.Fatalf("%d entries, %d one by one", len(table), len(back))
 	}
@@ -61,12 +61,12 @@ func TestFake_Queries(t *testing.T) {
 	if e := table[1]; e.Port != 1 || e.Index != 1 || e.GID.Addr().String() != "10.8.0.1" || e.Type != GIDTypeRoCEv2 {
 		t.Errorf("entry %+v", e)
 	}
-	_, err := s.ctx.QueryGIDEntry(1, 5)
+	_, err := s.dev.QueryGIDEntry(1, 5)
 	wantErr(t, err, ErrNotFound, "fake0/1", "index 5")
-	if g := must(s.ctx.QueryGID(1, 5))(t); !g.IsZero() {
+	if g := must(s.dev.QueryGID(1, 5))(t); !g.IsZero() {
 		t.Errorf("empty entry %v", g)
 	}
-	if i := must(s.ctx.PKeyIndex(1, 0xffff))(t); i != 0 {
+	if i := must(s.dev.PKeyIndex(1, 0xffff))(t); i != 0 {
 		t.Errorf("pkey index %d", i)
 	}
 }
@@ -169,7 +169,7 @@ func TestFake_Batch(t *testing.T) {
 
 func TestFake_Datagram(t *testing.T) {
 	a := fakeSide(t, nil)
-	b := &side{ctx: a.ctx}
+	b := &side{dev: a.dev}
 	b.more(t, nil)
 	for _, s := range []*side{a, b} {
 		s.newQP(t, &QPOptions{Type: UD, MaxInline: 32})
@@ -230,7 +230,7 @@ func TestFake_SRQ(t *testing.T) {
 	wantErr(t, srq.SetLimit(9), nil, "9")
 	wantErr(t, srq.SetLimit(-1), nil, "-1")
 	post(t, a.qp, SendWR{ID: 50, Opcode: OpSend, SGEs: []SGE{a.mr.SGE(65536, 16)}})
-	ev := must(a.ctx.AsyncEvent(timeout(t)))(t)
+	ev := must(a.dev.AsyncEvent(timeout(t)))(t)
 	if ev.Type != EventSRQLimitReached || ev.SRQ != srq {
 		t.Errorf("event %v", ev)
 	}
@@ -383,7 +383,7 @@ func TestFake_AsyncEvents(t *testing.T) {
 	s := fakeLoop(t, nil, nil)
 	inject := func(typ AsyncEventType, element uintptr) {
 		t.Helper()
-		ok(t, s.ctx.v.void("fv_async", s.ctx.handle, uintptr(typ), element))
+		ok(t, s.dev.v.void("fv_async", s.dev.handle, uintptr(typ), element))
 	}
 	inject(EventQPFatal, s.qp.handle)
 	inject(EventCQErr, s.cq.handle)
@@ -392,7 +392,7 @@ func TestFake_AsyncEvents(t *testing.T) {
 	for _, want := range []AsyncEvent{
 		{Type: EventQPFatal, QP: s.qp}, {Type: EventCQErr, CQ: s.cq}, {Type: EventPortErr, Port: 2}, {Type: 99},
 	} {
-		ev := must(s.ctx.AsyncEvent(timeout(t)))(t)
+		ev := must(s.dev.AsyncEvent(timeout(t)))(t)
 		want.device = "fake0"
 		if ev != want {
 			t.Errorf("event %+v, want %+v", ev, want)
@@ -403,14 +403,14 @@ func TestFake_AsyncEvents(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
 	defer cancel()
-	if _, err := s.ctx.AsyncEvent(short); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := s.dev.AsyncEvent(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("idle: %v", err)
 	}
 	// An event after an interrupted wait, while several wait.
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if ev, err := s.ctx.AsyncEvent(timeout(t)); err != nil || ev.Type != EventGIDChange {
+			if ev, err := s.dev.AsyncEvent(timeout(t)); err != nil || ev.Type != EventGIDChange {
 				t.Errorf("event %v: %v", ev.Type, err)
 			}
 		})

@@ -9,8 +9,8 @@ import (
 
 // bestGID is the index of the GID of a port that a connection should use.
 // Preconditions: nothing is entered.
-func (c *Context) bestGID(port uint8, pa *PortAttr) (int, error) {
-	table, err := c.GIDTable()
+func (d *Device) bestGID(port uint8, pa *PortAttr) (int, error) {
+	table, err := d.GIDTable()
 	if err != nil {
 		return 0, err
 	}
@@ -37,7 +37,7 @@ func (c *Context) bestGID(port uint8, pa *PortAttr) (int, error) {
 	}
 	best := gid.Best(candidates)
 	if best < 0 {
-		return 0, &OpError{Op: "choose gid", Object: fmt.Sprintf("%s/%d", c.Name(), port), Err: ErrNotFound,
+		return 0, &OpError{Op: "choose gid", Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: ErrNotFound,
 			Detail: fmt.Sprintf("none of %d entries is usable; does the network device have an address?", len(candidates))}
 	}
 	return candidates[best].Index, nil

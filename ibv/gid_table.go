@@ -25,18 +25,18 @@ var ErrNotFound = errors.New("not found")
 // QueryGID reads an entry of the GID table. An empty entry is the zero GID.
 //
 // C: ibv_query_gid(3).
-func (c *Context) QueryGID(port uint8, index int) (GID, error) {
+func (d *Device) QueryGID(port uint8, index int) (GID, error) {
 	const op = "query gid"
-	if err := c.enter(op); err != nil {
+	if err := d.enter(op); err != nil {
 		return GID{}, err
 	}
-	defer c.leave()
-	if err := c.checkIndex(op, gidEntry, port, index); err != nil {
+	defer d.leave()
+	if err := d.checkIndex(op, gidEntry, port, index); err != nil {
 		return GID{}, err
 	}
 	g := new(GID)
-	if err := c.v.queryGID(c.handle, port, index, g); err != nil {
-		return GID{}, c.indexError(op, gidEntry, port, index, err)
+	if err := d.v.queryGID(d.handle, port, index, g); err != nil {
+		return GID{}, d.indexError(op, gidEntry, port, index, err)
 	}
 	return *g, nil
 }
@@ -46,32 +46,32 @@ func (c *Context) QueryGID(port uint8, index int) (GID, error) {
 // sysfs.
 //
 // C: ibv_query_gid_ex(3).
-func (c *Context) QueryGIDEntry(port uint8, index int) (GIDEntry, error) {
+func (d *Device) QueryGIDEntry(port uint8, index int) (GIDEntry, error) {
 	const op = "query gid"
-	if err := c.enter(op); err != nil {
+	if err := d.enter(op); err != nil {
 		return GIDEntry{}, err
 	}
-	defer c.leave()
-	if err := c.checkIndex(op, gidEntry, port, index); err != nil {
+	defer d.leave()
+	if err := d.checkIndex(op, gidEntry, port, index); err != nil {
 		return GIDEntry{}, err
 	}
-	if !c.v.has("_ibv_query_gid_ex") {
-		return c.gidEntryFallback(op, port, index)
+	if !d.v.has("_ibv_query_gid_ex") {
+		return d.gidEntryFallback(op, port, index)
 	}
 	e := new(abi.GIDEntry)
-	err := c.v.queryGIDEx(c.handle, port, index, e)
+	err := d.v.queryGIDEx(d.handle, port, index, e)
 	switch {
 	case err == nil:
-		return c.gidEntryFromC(e), nil
+		return d.gidEntryFromC(e), nil
 	case errors.Is(err, errNoData):
-		return GIDEntry{}, c.indexError(op, gidEntry, port, index, ErrNotFound)
+		return GIDEntry{}, d.indexError(op, gidEntry, port, index, ErrNotFound)
 	case unsupported(err):
-		return c.gidEntryFallback(op, port, index)
+		return d.gidEntryFallback(op, port, index)
 	}
-	return GIDEntry{}, c.indexError(op, gidEntry, port, index, err)
+	return GIDEntry{}, d.indexError(op, gidEntry, port, index, err)
 }
 
-func (c *Context) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
+func (d *Device) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
 	g := GIDEntry{
 		GID:         GID(e.GID),
 		Index:       int(e.GIDIndex),
@@ -85,23 +85,23 @@ func (c *Context) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
 		}
 	}
 	if g.Netdev == "" {
-		_, g.Netdev = sysfsGID(c.Name(), g.Port, g.Index) // of a netdev that this network namespace does not number
+		_, g.Netdev = sysfsGID(d.Name(), g.Port, g.Index) // of a netdev that this network namespace does not number
 	}
 	return g
 }
 
 // gidEntryFallback puts an entry together from ibv_query_gid and sysfs.
-// Preconditions: the Context is entered.
-func (c *Context) gidEntryFallback(op string, port uint8, index int) (GIDEntry, error) {
+// Preconditions: the Device is entered.
+func (d *Device) gidEntryFallback(op string, port uint8, index int) (GIDEntry, error) {
 	g := new(GID)
-	if err := c.v.queryGID(c.handle, port, index, g); err != nil {
-		return GIDEntry{}, c.indexError(op, gidEntry, port, index, err)
+	if err := d.v.queryGID(d.handle, port, index, g); err != nil {
+		return GIDEntry{}, d.indexError(op, gidEntry, port, index, err)
 	}
 	if g.IsZero() {
-		return GIDEntry{}, c.indexError(op, gidEntry, port, index, ErrNotFound)
+		return GIDEntry{}, d.indexError(op, gidEntry, port, index, ErrNotFound)
 	}
 	e := GIDEntry{GID: *g, Index: index, Port: port}
-	e.Type, e.Netdev = sysfsGID(c.Name(), port, index)
+	e.Type, e.Netdev = sysfsGID(d.Name(), port, index)
 	if e.Netdev != "" {
 		if dev, err := net.InterfaceByName(e.Netdev); err == nil {
 			e.NetdevIndex = dev.Index
@@ -113,52 +113,52 @@ func (c *Context) gidEntryFallback(op string, port uint8, index int) (GIDEntry, 
 // GIDTable lists all entries of all ports that are not empty.
 //
 // C: ibv_query_gid_table(3).
-func (c *Context) GIDTable() ([]GIDEntry, error) {
+func (d *Device) GIDTable() ([]GIDEntry, error) {
 	const op = "query gid table"
-	if err := c.enter(op); err != nil {
+	if err := d.enter(op); err != nil {
 		return nil, err
 	}
-	table, err := c.gidTable()
-	c.leave()
+	table, err := d.gidTable()
+	d.leave()
 	if err == nil || !unsupported(err) {
 		if err != nil {
-			err = &OpError{Op: op, Object: c.Name(), Err: err}
+			err = &OpError{Op: op, Object: d.Name(), Err: err}
 		}
 		return table, err
 	}
-	return c.gidTableFallback()
+	return d.gidTableFallback()
 }
 
-func (c *Context) gidTable() ([]GIDEntry, error) {
+func (d *Device) gidTable() ([]GIDEntry, error) {
 	total := 0
 	a := new(abi.PortAttr)
-	for p := 1; p <= int(c.attr.PhysPortCnt); p++ {
-		if err := c.v.queryPort(c.handle, uint8(p), a); err != nil {
+	for p := 1; p <= int(d.attr.PhysPortCnt); p++ {
+		if err := d.v.queryPort(d.handle, uint8(p), a); err != nil {
 			return nil, err
 		}
 		total += int(a.GIDTblLen)
 	}
 	entries := make([]abi.GIDEntry, max(total, 1))
-	n, err := c.v.queryGIDTable(c.handle, entries)
+	n, err := d.v.queryGIDTable(d.handle, entries)
 	if err != nil {
 		return nil, err
 	}
 	table := make([]GIDEntry, n)
 	for i := range table {
-		table[i] = c.gidEntryFromC(&entries[i])
+		table[i] = d.gidEntryFromC(&entries[i])
 	}
 	return table, nil
 }
 
-func (c *Context) gidTableFallback() ([]GIDEntry, error) {
+func (d *Device) gidTableFallback() ([]GIDEntry, error) {
 	var table []GIDEntry
-	for p := 1; p <= int(c.attr.PhysPortCnt); p++ {
-		a, err := c.QueryPort(uint8(p))
+	for p := 1; p <= int(d.attr.PhysPortCnt); p++ {
+		a, err := d.QueryPort(uint8(p))
 		if err != nil {
 			return nil, err
 		}
 		for i := range a.GIDTableLen {
-			e, err := c.QueryGIDEntry(uint8(p), i)
+			e, err := d.QueryGIDEntry(uint8(p), i)
 			if err == nil {
 				table = append(table, e)
 			} else if !errors.Is(err, ErrNotFound) {

@@ -11,12 +11,12 @@ import (
 
 func init() {
 	hook.Enter = enterObject
-	hook.Direct = func(ctx any) error { return ctx.(*Context).directError() }
+	hook.Direct = func(ctx any) error { return ctx.(*Device).directError() }
 	hook.CreateCQ = func(ctx any, cqe int, opt any, create func(uintptr, *abi.CQInitAttrEx) (uintptr, error)) (any, error) {
-		return ctx.(*Context).createCQ(cqe, opt.(*CQOptions), create)
+		return ctx.(*Device).createCQ(cqe, opt.(*CQOptions), create)
 	}
 	hook.ChoosePath = func(ctx, opt any) (any, error) {
-		path, _, err := chooseDataPath(opt.(*CQOptions).DataPath, os.Getenv(DataPathEnv), ctx.(*Context).directError)
+		path, _, err := chooseDataPath(opt.(*CQOptions).DataPath, os.Getenv(DataPathEnv), ctx.(*Device).directError)
 		return path, err
 	}
 	hook.Half = func(qp any) *uintptr {
@@ -33,7 +33,7 @@ func enterObject(obj any, op string) (uintptr, func(), error) {
 	var n *node
 	var h uintptr
 	switch o := obj.(type) {
-	case *Context:
+	case *Device:
 		n, h = &o.node, o.handle
 	case *PD:
 		n, h = &o.node, o.handle
@@ -67,8 +67,8 @@ func (cq *CQ) waitEvent(ctx context.Context, seen uint32) error {
 			return &OpError{Op: op, Object: cq.name, Err: ErrClosed}
 		case <-cq.channel.stop:
 			return &OpError{Op: op, Object: cq.name, Err: cq.channel.err, Detail: "the completion channel failed"}
-		case <-cq.ctx.removed.ch:
-			return &OpError{Op: op, Object: cq.name, Err: cq.ctx.removed.err}
+		case <-cq.dev.removed.ch:
+			return &OpError{Op: op, Object: cq.name, Err: cq.dev.removed.err}
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -121,18 +121,18 @@ func (pd *PD) AllocMRWith(size int, access AccessFlags, opt *MemOptions) (*MR, e
 		opt = &MemOptions{}
 	}
 	if size < 1 {
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}}
 	}
 	if opt.HugePages > HugeRequire {
 		got := fmt.Sprintf("HugePages(%d)", uint8(opt.HugePages))
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(),
+		return nil, &OpError{Op: op, Object: pd.dev.Name(),
 			Err: &ArgError{Arg: "HugePages", Got: got, Want: "HugeNone, HugeTry or HugeRequire"}}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
 	}
 	defer pd.leave()
-	place := dma.Options{Huge: dma.Huge(opt.HugePages), Node: opt.NUMA.of(pd.ctx.Name())}
+	place := dma.Options{Huge: dma.Huge(opt.HugePages), Node: opt.NUMA.of(pd.dev.Name())}
 	mem, err := dma.Alloc(size, &place)
 	var node *dma.NodeError
 	if opt.NUMA == NUMADevice && errors.As(err, &node) {
@@ -140,7 +140,7 @@ func (pd *PD) AllocMRWith(size int, access AccessFlags, opt *MemOptions) (*MR, e
 		mem, err = dma.Alloc(size, &place)
 	}
 	if err != nil {
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: err}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
 	}
 	mr := &MR{pd: pd, mem: mem, buf: mem.Bytes()[:size], addr: mem.Addr(), length: size, iova: uint64(mem.Addr())}
 	if err := mr.register(op, access); err != nil {
@@ -162,7 +162,7 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 		if buf == nil {
 			got = "a nil slice"
 		}
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "buf", Got: got, Want: "at least 1 byte"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "buf", Got: got, Want: "at least 1 byte"}}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 func (pd *PD) RegMemory(addr uintptr, length int, iova uint64, access AccessFlags) (*MR, error) {
 	const op = "register mr"
 	if length < 1 {
-		return nil, &OpError{Op: op, Object: pd.ctx.Name(), Err: &ArgError{Arg: "length", Got: fmt.Sprint(length), Want: "at least 1 byte"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "length", Got: fmt.Sprint(length), Want: "at least 1 byte"}}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
@@ -212,32 +212,32 @@ const optionalAccess AccessFlags = abi.IBV_ACCESS_OPTIONAL_RANGE
 // Preconditions: the caller holds the PD entered.
 func (mr *MR) register(op string, access AccessFlags) error {
 	if err := access.checkMemory(); err != nil {
-		return &OpError{Op: op, Object: mr.pd.ctx.Name(), Err: err}
+		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: err}
 	}
-	h, err := mr.pd.ctx.regMR(mr.pd.handle, mr.addr, mr.length, mr.iova, access)
+	h, err := mr.pd.dev.regMR(mr.pd.handle, mr.addr, mr.length, mr.iova, access)
 	if err != nil {
-		return &OpError{Op: op, Object: mr.pd.ctx.Name(), Err: explainRegister(err, mr.length, access)}
+		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: explainRegister(err, mr.length, access)}
 	}
 	mr.handle = h
 	mr.lkey, mr.rkey = mrKeys(h)
-	mr.node.init("mr", mr.pd.ctx.Name(), &mr.pd.node)
+	mr.node.init("mr", mr.pd.dev.Name(), &mr.pd.node)
 	watch(mr, &mr.node)
 	return nil
 }
 
-func (c *Context) regMR(pd, addr uintptr, length int, iova uint64, access AccessFlags) (uintptr, error) {
+func (d *Device) regMR(pd, addr uintptr, length int, iova uint64, access AccessFlags) (uintptr, error) {
 	plain := iova == uint64(addr)
 	if access&optionalAccess == 0 && plain {
-		return c.v.regMR(pd, addr, length, access)
+		return d.v.regMR(pd, addr, length, access)
 	}
-	if c.v.has("ibv_reg_mr_iova2") {
-		return c.v.regMRIOVA2(pd, addr, length, iova, access)
+	if d.v.has("ibv_reg_mr_iova2") {
+		return d.v.regMRIOVA2(pd, addr, length, iova, access)
 	}
 	access &^= optionalAccess
 	if plain {
-		return c.v.regMR(pd, addr, length, access)
+		return d.v.regMR(pd, addr, length, access)
 	}
-	return c.v.regMRIOVA(pd, addr, length, iova, access)
+	return d.v.regMRIOVA(pd, addr, length, iova, access)
 }
 
 // explainRegister adds what a failed registration most likely ran into.
@@ -258,17 +258,17 @@ func explainRegister(err error, length int, access AccessFlags) error {
 
 // holdCompletions has payloads that completions carry copied to where they belong,
 // while their memory is there.
-func (c *Context) holdCompletions() {
-	c.direct.mu.Lock()
-	defer c.direct.mu.Unlock()
-	c.objMu.Lock()
+func (d *Device) holdCompletions() {
+	d.direct.mu.Lock()
+	defer d.direct.mu.Unlock()
+	d.objMu.Lock()
 	var cqs []*CQ
-	for _, o := range c.objects {
+	for _, o := range d.objects {
 		if cq, ok := o.(*CQ); ok {
 			cqs = append(cqs, cq)
 		}
 	}
-	c.objMu.Unlock()
+	d.objMu.Unlock()
 	for _, cq := range cqs {
 		cq.hold()
 	}
@@ -351,7 +351,7 @@ func (r *RemoteAddr) notThere() error {
 
 // ReregOptions are the changes of MR.Rereg; zero fields stay as they are.
 type ReregOptions struct {
-	PD     *PD          // another PD of the same Context
+	PD     *PD          // another PD of the same Device
 	Buf    []byte       // another slice, pinned as by RegMR
 	Access *AccessFlags // other access
 }
@@ -365,7 +365,7 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 	const op = "reregister mr"
 	mr.node.mu.Lock()
 	defer mr.node.mu.Unlock()
-	name := mr.pd.ctx.Name()
+	name := mr.pd.dev.Name()
 	if mr.closed {
 		return &OpError{Op: op, Object: mr.name, Err: ErrClosed}
 	}
@@ -383,8 +383,8 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		}
 	}
 	if opt.PD != nil {
-		if opt.PD.ctx != mr.pd.ctx {
-			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "PD", Got: "a PD of another Context", Want: "a PD of the same Context"}}
+		if opt.PD.dev != mr.pd.dev {
+			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "PD", Got: "a PD of another Device", Want: "a PD of the same Device"}}
 		}
 		if err := opt.PD.enter(op); err != nil {
 			return err
@@ -401,7 +401,7 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 	}
 	if opt.Access != nil {
 		flags, access = flags|abi.IBV_REREG_MR_CHANGE_ACCESS, *opt.Access
-		if !mr.pd.ctx.v.has("ibv_reg_mr_iova2") {
+		if !mr.pd.dev.v.has("ibv_reg_mr_iova2") {
 			access &^= optionalAccess
 		}
 	}
@@ -409,9 +409,9 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 		return nil
 	}
 	if opt.Buf != nil {
-		mr.pd.ctx.holdCompletions()
+		mr.pd.dev.holdCompletions()
 	}
-	code, err := mr.pd.ctx.v.reregMR(mr.handle, flags, pd, addr, length, access)
+	code, err := mr.pd.dev.v.reregMR(mr.handle, flags, pd, addr, length, access)
 	changed := code == 0 || code == reregOldForked
 	if !changed {
 		pin.Unpin()
@@ -472,8 +472,8 @@ func reregFailure(code int) string {
 // C: ibv_dereg_mr(3).
 func (mr *MR) Close() error {
 	return mr.node.close(func() error {
-		mr.pd.ctx.holdCompletions()
-		if err := mr.pd.ctx.v.deregMR(mr.handle); err != nil {
+		mr.pd.dev.holdCompletions()
+		if err := mr.pd.dev.v.deregMR(mr.handle); err != nil {
 			return err
 		}
 		mr.buf = nil

@@ -7,19 +7,19 @@ package ibv
 // The two stay open as long as it: its Close comes first.
 //
 // C: ibv_alloc_parent_domain(3). Its allocators, which C calls, are not offered.
-func (c *Context) AllocParentDomain(pd *PD, td *ThreadDomain) (*PD, error) {
+func (d *Device) AllocParentDomain(pd *PD, td *ThreadDomain) (*PD, error) {
 	const op = "alloc parent domain"
-	name := c.Name()
+	name := d.Name()
 	fail := func(err error) (*PD, error) { return nil, &OpError{Op: op, Object: name, Err: err} }
 	switch {
 	case pd == nil:
-		return fail(&ArgError{Arg: "pd", Got: "nil", Want: "a PD of the same Context"})
-	case pd.ctx != c:
-		return fail(&ArgError{Arg: "pd", Got: "a PD of another Context", Want: "a PD of the same Context"})
+		return fail(&ArgError{Arg: "pd", Got: "nil", Want: "a PD of the same Device"})
+	case pd.dev != d:
+		return fail(&ArgError{Arg: "pd", Got: "a PD of another Device", Want: "a PD of the same Device"})
 	case pd.root != pd:
 		return fail(&ArgError{Arg: "pd", Got: "a parent domain", Want: "the PD that it was made from: PD.Base"})
-	case td != nil && td.ctx != c:
-		return fail(&ArgError{Arg: "td", Got: "a thread domain of another Context", Want: "one of the same Context"})
+	case td != nil && td.dev != d:
+		return fail(&ArgError{Arg: "td", Got: "a thread domain of another Device", Want: "one of the same Device"})
 	}
 	nodes := []*node{&pd.node}
 	var thread uintptr
@@ -31,11 +31,11 @@ func (c *Context) AllocParentDomain(pd *PD, td *ThreadDomain) (*PD, error) {
 		return nil, err
 	}
 	defer leaveAll(nodes...)
-	h, err := c.v.allocParentDomain(c.handle, pd.handle, thread)
+	h, err := d.v.allocParentDomain(d.handle, pd.handle, thread)
 	if err != nil {
-		return fail(c.explainDomain("a parent domain", err))
+		return fail(d.explainDomain("a parent domain", err))
 	}
-	p := &PD{ctx: c, handle: h, root: pd, td: td}
+	p := &PD{dev: d, handle: h, root: pd, td: td}
 	p.node.init("parent domain", name, nodes...)
 	watch(p, &p.node)
 	return p, nil

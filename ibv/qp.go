@@ -89,7 +89,7 @@ type QPOptions struct {
 //
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{pd.ctx.v.createQP, pd.ctx.v.destroyQP})
+	return pd.createQP(send, recv, opt, qpMaker{pd.dev.v.createQP, pd.dev.v.destroyQP})
 }
 
 // qpMaker makes and destroys the C object of a QP: libibverbs does, or librdmacm
@@ -101,8 +101,8 @@ type qpMaker struct {
 
 func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, error) {
 	const op = "create qp"
-	ctx := pd.ctx
-	name := ctx.Name()
+	dev := pd.dev
+	name := dev.Name()
 	fail := func(err error) (*QP, error) { return nil, &OpError{Op: op, Object: name, Err: err} }
 	if opt == nil {
 		opt = &QPOptions{}
@@ -139,7 +139,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		return nil, err
 	}
 	defer leaveAll(nodes...)
-	if ctx.table.PostSend == 0 || ctx.table.PostRecv == 0 {
+	if dev.table.PostSend == 0 || dev.table.PostRecv == 0 {
 		return fail(&UnsupportedError{Feature: "post_send", Need: "a provider that posts", Have: name})
 	}
 
@@ -174,13 +174,13 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		if err := directType(o.Type); err != nil {
 			return fail(err)
 		}
-		ctx.direct.mu.Lock()
-		defer ctx.direct.mu.Unlock()
+		dev.direct.mu.Lock()
+		defer dev.direct.mu.Unlock()
 	}
 	h, err := maker.create(pd.handle, init)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(),
-			Err: explainLimits(err, name, o.limits(&ctx.attr)...)}
+			Err: explainLimits(err, name, o.limits(&dev.attr)...)}
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
@@ -189,7 +189,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
-	if err := checkGranted(name, o.grants(&ctx.attr, &qp.cap)...); err != nil {
+	if err := checkGranted(name, o.grants(&dev.attr, &qp.cap)...); err != nil {
 		return undo(err)
 	}
 	switch path {
@@ -199,13 +199,13 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 	case DataPathRaw:
 	default:
-		if qp.sq, err = ops.NewSendChain(ctx.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline); err != nil {
+		if qp.sq, err = ops.NewSendChain(dev.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline); err != nil {
 			return undo(err)
 		}
 		if o.SRQ != nil {
 			break
 		}
-		if qp.rq, err = ops.NewRecvChain(ctx.table, h, qp.cap.MaxRecvWR, qp.cap.MaxRecvSGE); err != nil {
+		if qp.rq, err = ops.NewRecvChain(dev.table, h, qp.cap.MaxRecvWR, qp.cap.MaxRecvSGE); err != nil {
 			return undo(errors.Join(err, qp.sq.Free()))
 		}
 	}
@@ -213,9 +213,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	qp.errSend.init(qp)
 	qp.errRecv.init(qp)
 	if qp.direct != nil {
-		ctx.direct.qps.Add(qp.direct)
+		dev.direct.qps.Add(qp.direct)
 	}
-	ctx.register(h, qp)
+	dev.register(h, qp)
 	watch(qp, &qp.node)
 	return qp, nil
 }
@@ -251,27 +251,27 @@ func (o *QPOptions) limits(dev *DeviceAttr) []limit {
 func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
 	var errs []error
 	var asked []limit
-	for _, l := range o.limits(&pd.ctx.attr) {
+	for _, l := range o.limits(&pd.dev.attr) {
 		if l.asked < 0 {
 			errs = append(errs, &ArgError{Arg: l.what, Got: fmt.Sprint(l.asked), Want: "positive, 0 for the default or None"})
 			continue
 		}
 		asked = append(asked, l)
 	}
-	errs = append(errs, fitInt(pd.ctx.Name(), asked...))
+	errs = append(errs, fitInt(pd.dev.Name(), asked...))
 	for _, c := range []struct {
 		name string
 		cq   *CQ
 	}{{"send CQ", send}, {"recv CQ", recv}} {
 		switch {
 		case c.cq == nil:
-			errs = append(errs, &ArgError{Arg: c.name, Got: "nil", Want: "a CQ of the same Context"})
-		case c.cq.ctx != pd.ctx:
-			errs = append(errs, &ArgError{Arg: c.name, Got: "a CQ of another Context", Want: "a CQ of the same Context"})
+			errs = append(errs, &ArgError{Arg: c.name, Got: "nil", Want: "a CQ of the same Device"})
+		case c.cq.dev != pd.dev:
+			errs = append(errs, &ArgError{Arg: c.name, Got: "a CQ of another Device", Want: "a CQ of the same Device"})
 		}
 	}
-	if o.SRQ != nil && o.SRQ.pd.ctx != pd.ctx {
-		errs = append(errs, &ArgError{Arg: "SRQ", Got: "an SRQ of another Context", Want: "an SRQ of the same Context"})
+	if o.SRQ != nil && o.SRQ.pd.dev != pd.dev {
+		errs = append(errs, &ArgError{Arg: "SRQ", Got: "an SRQ of another Device", Want: "an SRQ of the same Device"})
 	}
 	return errors.Join(errs...)
 }
@@ -328,7 +328,7 @@ func (qp *QP) mcast(op string, call func(*verbs, uintptr, *GID, uint16) error, g
 		return err
 	}
 	defer qp.leave()
-	if err := call(qp.pd.ctx.v, qp.handle, &group, lid); err != nil {
+	if err := call(qp.pd.dev.v, qp.handle, &group, lid); err != nil {
 		return &OpError{Op: op, Object: qp.name, Err: err, Detail: "group " + group.String()}
 	}
 	return nil
@@ -352,10 +352,10 @@ func (qp *QP) Close() error {
 			return err
 		}
 		if qp.direct != nil {
-			qp.pd.ctx.direct.qps.Forget(qp.direct)
+			qp.pd.dev.direct.qps.Forget(qp.direct)
 			qp.direct = nil
 		}
-		qp.pd.ctx.unregister(qp.handle)
+		qp.pd.dev.unregister(qp.handle)
 		sq, rq = qp.sq, qp.rq
 		qp.sq, qp.rq = nil, nil
 		return nil

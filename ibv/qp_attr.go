@@ -143,7 +143,7 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 		return &OpError{Op: "modify qp", Object: qp.name, Err: err}
 	}
 	from := qp.loadState()
-	call := func() error { return qp.pd.ctx.v.modifyQP(qp.handle, attr.toC(), mask) }
+	call := func() error { return qp.pd.dev.v.modifyQP(qp.handle, attr.toC(), mask) }
 	var err error
 	if mask&MaskState != 0 && attr.State == StateReset {
 		err = qp.reset(call)
@@ -176,7 +176,7 @@ func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMa
 	}
 	if mask&MaskAV != 0 && pathErrno(err) {
 		// EINVAL may mean any value: an address that is good by itself is named last.
-		p := qp.pd.ctx.explainPath(err, &attr.AV)
+		p := qp.pd.dev.explainPath(err, &attr.AV)
 		if errno != syscall.EINVAL || p.misfit() != "" {
 			return p
 		}
@@ -187,11 +187,11 @@ func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMa
 }
 
 // explainPath tells what is wrong with an address.
-func (c *Context) explainPath(err error, av *AHAttr) *PathError {
+func (d *Device) explainPath(err error, av *AHAttr) *PathError {
 	var errno syscall.Errno
 	errors.As(err, &errno)
-	p := &PathError{Device: c.Name(), Port: av.Port, SGIDIndex: int(av.SGIDIndex), Remote: av.DGID, Errno: errno}
-	if e, err := c.QueryGIDEntry(av.Port, int(av.SGIDIndex)); err == nil {
+	p := &PathError{Device: d.Name(), Port: av.Port, SGIDIndex: int(av.SGIDIndex), Remote: av.DGID, Errno: errno}
+	if e, err := d.QueryGIDEntry(av.Port, int(av.SGIDIndex)); err == nil {
 		p.Local = e.GID
 		p.LocalType = e.Type
 		p.Netdev = e.Netdev
@@ -210,7 +210,7 @@ func (qp *QP) Query(mask QPAttrMask) (*QPAttr, error) {
 	}
 	defer qp.leave()
 	attr, init := new(abi.QPAttr), new(abi.QPInitAttrEx)
-	if err := qp.pd.ctx.v.queryQP(qp.handle, attr, mask, init); err != nil {
+	if err := qp.pd.dev.v.queryQP(qp.handle, attr, mask, init); err != nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: err}
 	}
 	a := new(QPAttr)

@@ -94,14 +94,14 @@ func (f AccessFlags) checkMemory() error {
 // beyond lists the values of a refused change that are more than the device or
 // its port takes: the kernel says EINVAL of any.
 func (qp *QP) beyond(a *QPAttr, mask QPAttrMask) []error {
-	c := qp.pd.ctx
-	name := c.Name()
+	d := qp.pd.dev
+	name := d.Name()
 	var limits []limit
 	if mask&MaskMaxQPRdAtomic != 0 {
-		limits = append(limits, limit{"max_rd_atomic", int(a.MaxRdAtomic), c.attr.MaxQPInitRdAtom})
+		limits = append(limits, limit{"max_rd_atomic", int(a.MaxRdAtomic), d.attr.MaxQPInitRdAtom})
 	}
 	if mask&MaskMaxDestRdAtomic != 0 {
-		limits = append(limits, limit{"max_dest_rd_atomic", int(a.MaxDestRdAtomic), c.attr.MaxQPRdAtom})
+		limits = append(limits, limit{"max_dest_rd_atomic", int(a.MaxDestRdAtomic), d.attr.MaxQPRdAtom})
 	}
 	var errs []error
 	port := a.Port
@@ -109,7 +109,7 @@ func (qp *QP) beyond(a *QPAttr, mask QPAttrMask) []error {
 		port = a.AV.Port
 	}
 	if mask&(MaskPort|MaskAV) != 0 {
-		switch pa, err := c.QueryPort(port); {
+		switch pa, err := d.QueryPort(port); {
 		case err != nil:
 			errs = append(errs, err)
 		default:

@@ -92,28 +92,28 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		return Endpoint{}, err
 	}
 	defer qp.leave()
-	c := qp.pd.ctx
-	pa, err := c.QueryPort(port)
+	d := qp.pd.dev
+	pa, err := d.QueryPort(port)
 	if err != nil {
 		return Endpoint{}, err
 	}
 	if gidIndex == BestGID {
 		if !pa.State.active() {
-			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &PortError{Device: c.Name(), Port: port, State: pa.State}}
+			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &PortError{Device: d.Name(), Port: port, State: pa.State}}
 		}
-		if gidIndex, err = c.bestGID(port, pa); err != nil {
+		if gidIndex, err = d.bestGID(port, pa); err != nil {
 			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: err}
 		}
 	}
 	index := limit{gidEntry, gidIndex, min(max(pa.GIDTableLen, 1), 256) - 1} // address vectors have 8 bits for it
-	where := fmt.Sprintf("%s port %d", c.Name(), port)
+	where := fmt.Sprintf("%s port %d", d.Name(), port)
 	if err := fitInt(where, index); err != nil {
 		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: err}
 	}
 	if gidIndex > index.most {
 		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: index.error(where)}
 	}
-	gid, err := c.QueryGID(port, gidIndex)
+	gid, err := d.QueryGID(port, gidIndex)
 	if err != nil {
 		return Endpoint{}, err
 	}
@@ -131,8 +131,8 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		LID:             pa.LID,
 		GID:             gid,
 		MTU:             pa.ActiveMTU,
-		MaxRdAtomic:     uint8(min(c.attr.MaxQPInitRdAtom, 255)),
-		MaxDestRdAtomic: uint8(min(c.attr.MaxQPRdAtom, 255)),
+		MaxRdAtomic:     uint8(min(d.attr.MaxQPInitRdAtom, 255)),
+		MaxDestRdAtomic: uint8(min(d.attr.MaxQPRdAtom, 255)),
 	}
 	if e.MTU.Bytes() == 0 { // one that this release does not know
 		e.MTU = 0
@@ -287,7 +287,7 @@ func (qp *QP) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMas
 		a.Access = LocalWrite | RemoteWrite
 		if qp.typ == RC {
 			a.Access |= RemoteRead
-			if qp.pd.ctx.attr.AtomicCap != AtomicNone {
+			if qp.pd.dev.attr.AtomicCap != AtomicNone {
 				a.Access |= RemoteAtomic
 			}
 		}
@@ -307,7 +307,7 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	if qp.typ == UD || qp.typ == RawPacket {
 		return a, 0, nil
 	}
-	pa, err := qp.pd.ctx.QueryPort(qp.port)
+	pa, err := qp.pd.dev.QueryPort(qp.port)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -367,7 +367,7 @@ func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 	if qp.local == nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: errNoEndpoint}
 	}
-	pa, err := qp.pd.ctx.QueryPort(qp.port)
+	pa, err := qp.pd.dev.QueryPort(qp.port)
 	if err != nil {
 		return nil, err
 	}

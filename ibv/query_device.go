@@ -109,28 +109,28 @@ type TagMatchingCaps struct {
 // where the library and the provider know them.
 //
 // C: ibv_query_device(3), ibv_query_device_ex(3).
-func (c *Context) QueryDevice() (*DeviceAttr, error) {
-	if err := c.enter("query device"); err != nil {
+func (d *Device) QueryDevice() (*DeviceAttr, error) {
+	if err := d.enter("query device"); err != nil {
 		return nil, err
 	}
-	defer c.leave()
-	return c.queryDevice()
+	defer d.leave()
+	return d.queryDevice()
 }
 
-func (c *Context) queryDevice() (*DeviceAttr, error) {
+func (d *Device) queryDevice() (*DeviceAttr, error) {
 	ex := new(abi.DeviceAttrEx)
-	err := c.v.queryDeviceEx(c.handle, ex)
+	err := d.v.queryDeviceEx(d.handle, ex)
 	if err == nil {
 		a := deviceAttrFromC(&ex.OrigAttr)
 		a.Ex = deviceAttrExFromC(ex)
 		return a, nil
 	}
 	if !unsupported(err) {
-		return nil, &OpError{Op: "query device", Object: c.device.Name, Err: err}
+		return nil, &OpError{Op: "query device", Object: d.info.Name, Err: err}
 	}
 	base := new(abi.DeviceAttr)
-	if err := c.v.queryDevice(c.handle, base); err != nil {
-		return nil, &OpError{Op: "query device", Object: c.device.Name, Err: err}
+	if err := d.v.queryDevice(d.handle, base); err != nil {
+		return nil, &OpError{Op: "query device", Object: d.info.Name, Err: err}
 	}
 	return deviceAttrFromC(base), nil
 }

@@ -48,18 +48,18 @@ func (a *PortAttr) Rate() string { return portRateString(a.ActiveSpeed, a.Active
 // QueryPort asks for the state of a port. Ports count from 1.
 //
 // C: ibv_query_port(3).
-func (c *Context) QueryPort(port uint8) (*PortAttr, error) {
+func (d *Device) QueryPort(port uint8) (*PortAttr, error) {
 	const op = "query port"
-	if err := c.enter(op); err != nil {
+	if err := d.enter(op); err != nil {
 		return nil, err
 	}
-	defer c.leave()
-	if err := c.checkPort(op, port); err != nil {
+	defer d.leave()
+	if err := d.checkPort(op, port); err != nil {
 		return nil, err
 	}
 	a := new(abi.PortAttr)
-	if err := c.v.queryPort(c.handle, port, a); err != nil {
-		return nil, &OpError{Op: op, Object: fmt.Sprintf("%s/%d", c.Name(), port), Err: err}
+	if err := d.v.queryPort(d.handle, port, a); err != nil {
+		return nil, &OpError{Op: op, Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: err}
 	}
 	p := &PortAttr{
 		State:         PortState(a.State),
@@ -92,19 +92,19 @@ func (c *Context) QueryPort(port uint8) (*PortAttr, error) {
 }
 
 // checkPort refuses a port that the device does not have.
-func (c *Context) checkPort(op string, port uint8) error {
-	if port < 1 || port > c.attr.PhysPortCnt {
-		return &OpError{Op: op, Object: c.Name(), Err: &ArgError{Arg: "port", Got: fmt.Sprint(port), Want: fmt.Sprintf("1 to %d", c.attr.PhysPortCnt)}}
+func (d *Device) checkPort(op string, port uint8) error {
+	if port < 1 || port > d.attr.PhysPortCnt {
+		return &OpError{Op: op, Object: d.Name(), Err: &ArgError{Arg: "port", Got: fmt.Sprint(port), Want: fmt.Sprintf("1 to %d", d.attr.PhysPortCnt)}}
 	}
 	return nil
 }
 
 // index is an entry of a table of a port, with the table's size.
-// Preconditions: the Context is entered.
-func (c *Context) index(what string, port uint8, index int) limit {
+// Preconditions: the Device is entered.
+func (d *Device) index(what string, port uint8, index int) limit {
 	l := limit{what, index, -1}
 	a := new(abi.PortAttr)
-	if err := c.v.queryPort(c.handle, port, a); err == nil {
+	if err := d.v.queryPort(d.handle, port, a); err == nil {
 		l.most = int(a.GIDTblLen) - 1
 		if what == pkeyEntry {
 			l.most = int(a.PKeyTblLen) - 1
@@ -120,24 +120,24 @@ const (
 
 // checkIndex refuses a port that the device does not have, and what cannot be an
 // index.
-// Preconditions: the Context is entered.
-func (c *Context) checkIndex(op, what string, port uint8, index int) error {
-	if err := c.checkPort(op, port); err != nil {
+// Preconditions: the Device is entered.
+func (d *Device) checkIndex(op, what string, port uint8, index int) error {
+	if err := d.checkPort(op, port); err != nil {
 		return err
 	}
 	if index < 0 || index > mostInt {
-		where := fmt.Sprintf("%s/%d", c.Name(), port)
-		return &OpError{Op: op, Object: where, Err: fitInt(where, c.index(what, port, index))}
+		where := fmt.Sprintf("%s/%d", d.Name(), port)
+		return &OpError{Op: op, Object: where, Err: fitInt(where, d.index(what, port, index))}
 	}
 	return nil
 }
 
 // indexError is why an entry of a table could not be read.
-// Preconditions: the Context is entered.
-func (c *Context) indexError(op, what string, port uint8, index int, err error) error {
-	where := fmt.Sprintf("%s/%d", c.Name(), port)
+// Preconditions: the Device is entered.
+func (d *Device) indexError(op, what string, port uint8, index int, err error) error {
+	where := fmt.Sprintf("%s/%d", d.Name(), port)
 	// An entry that is not there is EINVAL, or ENOENT of a file in sysfs.
-	if l := c.index(what, port, index); l.asked > l.most && l.most >= 0 {
+	if l := d.index(what, port, index); l.asked > l.most && l.most >= 0 {
 		err = errors.Join(l.error(where), err)
 	}
 	return &OpError{Op: op, Object: where, Err: err, Detail: fmt.Sprintf("index %d", index)}
@@ -146,18 +146,18 @@ func (c *Context) indexError(op, what string, port uint8, index int, err error) 
 // QueryPKey reads an entry of the partition key table.
 //
 // C: ibv_query_pkey(3).
-func (c *Context) QueryPKey(port uint8, index int) (uint16, error) {
+func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {
 	const op = "query pkey"
-	if err := c.enter(op); err != nil {
+	if err := d.enter(op); err != nil {
 		return 0, err
 	}
-	defer c.leave()
-	if err := c.checkIndex(op, pkeyEntry, port, index); err != nil {
+	defer d.leave()
+	if err := d.checkIndex(op, pkeyEntry, port, index); err != nil {
 		return 0, err
 	}
-	k, err := c.v.queryPKey(c.handle, port, index)
+	k, err := d.v.queryPKey(d.handle, port, index)
 	if err != nil {
-		return 0, c.indexError(op, pkeyEntry, port, index, err)
+		return 0, d.indexError(op, pkeyEntry, port, index, err)
 	}
 	return k, nil
 }
@@ -166,15 +166,15 @@ func (c *Context) QueryPKey(port uint8, index int) (uint16, error) {
 // (0x8000) counts.
 //
 // C: ibv_get_pkey_index(3).
-func (c *Context) PKeyIndex(port uint8, pkey uint16) (int, error) {
-	a, err := c.QueryPort(port)
+func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
+	a, err := d.QueryPort(port)
 	if err != nil {
 		return 0, err
 	}
 	for i := range a.PKeyTableLen {
-		if k, err := c.QueryPKey(port, i); err == nil && k == pkey {
+		if k, err := d.QueryPKey(port, i); err == nil && k == pkey {
 			return i, nil
 		}
 	}
-	return 0, &OpError{Op: "find pkey", Object: fmt.Sprintf("%s/%d", c.Name(), port), Err: ErrNotFound, Detail: fmt.Sprintf("%#04x is in none of %d entries", pkey, a.PKeyTableLen)}
+	return 0, &OpError{Op: "find pkey", Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: ErrNotFound, Detail: fmt.Sprintf("%#04x is in none of %d entries", pkey, a.PKeyTableLen)}
 }

@@ -8,26 +8,26 @@ import (
 func init() {
 	hook.Context = func(h uintptr) (any, error) { return lentContext(h) }
 	hook.CloseContext = func(ctx any) error {
-		c := ctx.(*Context)
-		return c.node.close(func() error {
-			if err := c.closeOwnChannel(); err != nil {
+		d := ctx.(*Device)
+		return d.node.close(func() error {
+			if err := d.closeOwnChannel(); err != nil {
 				return err
 			}
-			c.async.close()
+			d.async.close()
 			return nil
 		})
 	}
 	hook.CreateQP = func(pd, send, recv, opt any, create func(uintptr, *abi.QPInitAttrEx) (uintptr, error), destroy func(uintptr) error) (any, error) {
 		if destroy == nil {
-			destroy = pd.(*PD).ctx.v.destroyQP
+			destroy = pd.(*PD).dev.v.destroyQP
 		}
 		return pd.(*PD).createQP(send.(*CQ), recv.(*CQ), opt.(*QPOptions), qpMaker{create, destroy})
 	}
-	hook.DestroyQP = func(pd any, qp uintptr) error { return pd.(*PD).ctx.v.destroyQP(qp) }
-	hook.Removed = func(ctx any) { ctx.(*Context).removed.note(ErrDeviceRemoved) }
+	hook.DestroyQP = func(pd any, qp uintptr) error { return pd.(*PD).dev.v.destroyQP(qp) }
+	hook.Removed = func(ctx any) { ctx.(*Device).removed.note(ErrDeviceRemoved) }
 	hook.OrZero = orZero
 	hook.ReadLimits = func(ctx any) (dest, init int) {
-		a := &ctx.(*Context).attr
+		a := &ctx.(*Device).attr
 		return a.MaxQPRdAtom, a.MaxQPInitRdAtom
 	}
 	hook.QPAttr = func(c *abi.QPAttr) any {
@@ -43,13 +43,13 @@ func init() {
 }
 
 // lentContext wraps a device that librdmacm has opened and does not close.
-func lentContext(h uintptr) (*Context, error) {
+func lentContext(h uintptr) (*Device, error) {
 	v, err := library()
 	if err != nil {
 		return nil, err
 	}
 	dev := contextDevice(h)
-	d := Device{Index: v.getDeviceIndex(dev)}
+	d := DeviceInfo{Index: v.getDeviceIndex(dev)}
 	if d.Name, err = v.getDeviceName(dev); err != nil {
 		return nil, err
 	}
@@ -68,11 +68,11 @@ func lentContext(h uintptr) (*Context, error) {
 }
 
 // closeLent gives back what only this package made on a lent device.
-func (c *Context) closeLent() error {
-	c.node.mu.Lock()
-	defer c.node.mu.Unlock()
-	if kids := c.node.children(); len(kids) > 0 {
-		return &BusyError{Object: c.node.String(), Children: kids}
+func (d *Device) closeLent() error {
+	d.node.mu.Lock()
+	defer d.node.mu.Unlock()
+	if kids := d.node.children(); len(kids) > 0 {
+		return &BusyError{Object: d.node.String(), Children: kids}
 	}
-	return c.closeOwnChannel()
+	return d.closeOwnChannel()
 }

@@ -34,11 +34,11 @@ func (r *removal) noted() bool {
 
 // channelError explains why a completion channel cannot be read. The kernel's word
 // for a device that is gone is EIO; a channel that has ended is a read too short.
-func (c *Context) channelError(err error) error {
+func (d *Device) channelError(err error) error {
 	if !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
 	err = fmt.Errorf("%w: the completion channel cannot be read: %w", ErrDeviceRemoved, err)
-	c.removed.note(err)
+	d.removed.note(err)
 	return err
 }

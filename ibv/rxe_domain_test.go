@@ -13,15 +13,15 @@ import (
 func (s *side) onDomain(t *testing.T) (ok bool) {
 	t.Helper()
 	rxe := testutil.NeedRXE(t)
-	td, err := s.ctx.AllocThreadDomain()
+	td, err := s.dev.AllocThreadDomain()
 	if !rxe.Emulated {
 		wantErr(t, err, ErrNotSupported, "SingleThreaded")
-		_, err = s.ctx.AllocParentDomain(s.pd, nil)
+		_, err = s.dev.AllocParentDomain(s.pd, nil)
 		wantErr(t, err, ErrNotSupported, "SingleThreaded")
 		return false
 	}
 	closing(t, must(td, err)(t))
-	s.pd = closing(t, must(s.ctx.AllocParentDomain(s.pd, td))(t))
+	s.pd = closing(t, must(s.dev.AllocParentDomain(s.pd, td))(t))
 	return true
 }
 
@@ -150,7 +150,7 @@ func TestRXEDomainObjects(t *testing.T) {
 	}
 
 	// An AH of another PD stays refused.
-	other := closing(t, must(s.ctx.AllocPD())(t))
+	other := closing(t, must(s.dev.AllocPD())(t))
 	foreign := closing(t, must(other.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: me.GID, SGIDIndex: uint8(rxe.GID), HopLimit: 1}))(t))
 	_, err := qp.PostSend([]SendWR{{Opcode: OpSend, SGEs: []SGE{s.mr.SGE(0, 8)}, AH: foreign, RemoteQPN: qp.Num(), RemoteQKey: me.QKey}})
 	wantErr(t, err, nil, "another PD")

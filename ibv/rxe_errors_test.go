@@ -64,24 +64,24 @@ func TestRXE_OpenErrors(t *testing.T) {
 func TestRXE_Queries(t *testing.T) {
 	s := newSide(t, 0, nil)
 	rxe := testutil.NeedRXE(t)
-	d := must(s.ctx.QueryDevice())(t)
-	if d.MaxQP < 1 || d.MaxCQE < 1 || d.PhysPortCnt != 1 || d.NodeGUID != s.ctx.GUID() {
+	d := must(s.dev.QueryDevice())(t)
+	if d.MaxQP < 1 || d.MaxCQE < 1 || d.PhysPortCnt != 1 || d.NodeGUID != s.dev.GUID() {
 		t.Errorf("device %+v", d)
 	}
-	p := must(s.ctx.QueryPort(rxe.Port))(t)
+	p := must(s.dev.QueryPort(rxe.Port))(t)
 	if p.State != PortActive || p.LinkLayer != LinkEthernet || p.GIDTableLen < 2 || p.ActiveMTU == 0 || p.RateGbps() == 0 {
 		t.Errorf("port %+v at %v", p, p.Rate())
 	}
 	for _, bad := range []uint8{0, 2, 255} {
-		_, err := s.ctx.QueryPort(bad)
+		_, err := s.dev.QueryPort(bad)
 		wantErr(t, err, syscall.EINVAL, "1 to 1")
 	}
-	e := must(s.ctx.QueryGIDEntry(rxe.Port, rxe.GID))(t)
+	e := must(s.dev.QueryGIDEntry(rxe.Port, rxe.GID))(t)
 	if e.Type != GIDTypeRoCEv2 || e.Netdev != rxe.Net[0] || e.GID.Addr().String() != rxe.IP[0] {
 		t.Errorf("gid %+v", e)
 	}
-	table := must(s.ctx.GIDTable())(t)
-	back := must(s.ctx.gidTableFallback())(t)
+	table := must(s.dev.GIDTable())(t)
+	back := must(s.dev.gidTableFallback())(t)
 	if len(table) < 2 || len(table) != len(back) {
 		t.Fatalf("table of %d entries, %d without the table call", len(table), len(back))
 	}
@@ -89,22 +89,22 @@ func TestRXE_Queries(t *testing.T) {
 		if table[i] != back[i] {
 			t.Errorf("entry %+v, without the table call %+v", table[i], back[i])
 		}
-		f, err := s.ctx.gidEntryFallback("test", rxe.Port, table[i].Index)
+		f, err := s.dev.gidEntryFallback("test", rxe.Port, table[i].Index)
 		if err != nil || f != table[i] {
 			t.Errorf("entry %+v, from sysfs %+v (%v)", table[i], f, err)
 		}
 	}
-	_, err := s.ctx.QueryGIDEntry(rxe.Port, 200)
+	_, err := s.dev.QueryGIDEntry(rxe.Port, 200)
 	wantErr(t, err, ErrNotFound)
-	_, err = s.ctx.QueryGID(rxe.Port, 1<<20)
+	_, err = s.dev.QueryGID(rxe.Port, 1<<20)
 	wantErr(t, err, nil, "1048576")
-	if k := must(s.ctx.QueryPKey(rxe.Port, 0))(t); k != 0xffff {
+	if k := must(s.dev.QueryPKey(rxe.Port, 0))(t); k != 0xffff {
 		t.Errorf("pkey %#x", k)
 	}
-	if i := must(s.ctx.PKeyIndex(rxe.Port, 0xffff))(t); i != 0 {
+	if i := must(s.dev.PKeyIndex(rxe.Port, 0xffff))(t); i != 0 {
 		t.Errorf("pkey index %d", i)
 	}
-	_, err = s.ctx.PKeyIndex(rxe.Port, 0x1234)
+	_, err = s.dev.PKeyIndex(rxe.Port, 0x1234)
 	wantErr(t, err, ErrNotFound, "0x1234")
 }
 
@@ -150,22 +150,22 @@ func TestRXE_BadMemory(t *testing.T) {
 
 func TestRXE_Limits(t *testing.T) {
 	s := newSide(t, 0, nil)
-	dev := must(s.ctx.QueryDevice())(t)
-	_, err := s.ctx.CreateCQ(0, nil)
+	dev := must(s.dev.QueryDevice())(t)
+	_, err := s.dev.CreateCQ(0, nil)
 	wantErr(t, err, syscall.EINVAL, "cqe is 0")
-	_, err = s.ctx.CreateCQ(-5, nil)
+	_, err = s.dev.CreateCQ(-5, nil)
 	wantErr(t, err, syscall.EINVAL, "-5")
-	_, err = s.ctx.CreateCQ(dev.MaxCQE+1, nil)
+	_, err = s.dev.CreateCQ(dev.MaxCQE+1, nil)
 	wantErr(t, err, nil, "asked cqe")
-	_, err = s.ctx.CreateCQ(16, &CQOptions{CompVector: 1000})
+	_, err = s.dev.CreateCQ(16, &CQOptions{CompVector: 1000})
 	wantErr(t, err, syscall.EINVAL, "comp_vector 1000")
-	direct, err := s.ctx.CreateCQ(16, &CQOptions{DataPath: DataPathDirect})
+	direct, err := s.dev.CreateCQ(16, &CQOptions{DataPath: DataPathDirect})
 	if testutil.NeedRXE(t).Emulated {
 		closing(t, must(direct, err)(t))
 	} else {
 		wantErr(t, err, ErrNotSupported, "another provider's")
 	}
-	_, err = s.ctx.CreateCQ(16, &CQOptions{DataPath: 9})
+	_, err = s.dev.CreateCQ(16, &CQOptions{DataPath: 9})
 	wantErr(t, err, syscall.EINVAL, "DataPath(9)")
 
 	_, err = s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxSendWR: dev.MaxQPWR + 1})
@@ -184,7 +184,7 @@ func TestRXE_Limits(t *testing.T) {
 	wantErr(t, err, nil, "asked max_wr")
 	other := newSide(t, 1, nil)
 	_, err = s.pd.CreateQP(other.cq, s.cq, nil)
-	wantErr(t, err, syscall.EINVAL, "another Context")
+	wantErr(t, err, syscall.EINVAL, "another Device")
 
 	a, b := newPair(t, &QPOptions{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 2, MaxInline: 16}, nil)
 	limit := a.qp.Cap()
@@ -334,7 +334,7 @@ func TestRXE_CloseRaces(t *testing.T) {
 	ok(t, qp.Connect(eb, nil))
 	ok(t, peer.Connect(ea, nil))
 
-	for _, c := range []interface{ Close() error }{a.ctx, a.pd, a.cq} {
+	for _, c := range []interface{ Close() error }{a.dev, a.pd, a.cq} {
 		wantErr(t, c.Close(), syscall.EBUSY, "still in use by")
 	}
 	var wg sync.WaitGroup

@@ -18,12 +18,12 @@ import (
 // that come later, with several CQs on one channel.
 func TestRXE_WaitSleeps(t *testing.T) {
 	a, b := newPair(t, nil, nil)
-	ch := closing(t, must(b.ctx.CreateCompChannel())(t))
+	ch := closing(t, must(b.dev.CreateCompChannel())(t))
 	rxe := testutil.NeedRXE(t)
 	var cqs [3]*CQ
 	var qps [3]*QP
 	for i := range cqs {
-		cqs[i] = closing(t, must(b.ctx.CreateCQ(64, &CQOptions{Channel: ch, Spin: -1}))(t))
+		cqs[i] = closing(t, must(b.dev.CreateCQ(64, &CQOptions{Channel: ch, Spin: -1}))(t))
 		qps[i] = closing(t, must(b.pd.CreateQP(cqs[i], cqs[i], nil))(t))
 	}
 	if err := ch.Close(); err == nil {
@@ -124,7 +124,7 @@ func TestRXE_WaitEnds(t *testing.T) {
 		t.Errorf("wait with a deadline: %v", err)
 	}
 	for _, opt := range []*CQOptions{nil, {Spin: -1}, {NoEvents: true}} {
-		cq := must(s.ctx.CreateCQ(16, opt))(t)
+		cq := must(s.dev.CreateCQ(16, opt))(t)
 		errs := make(chan error)
 		for range 4 {
 			go func() {
@@ -191,11 +191,11 @@ func command(t *testing.T, name string, args ...string) {
 }
 
 // waitEvent waits until an event of one of the types comes.
-func waitEvent(t *testing.T, c *Context, types ...AsyncEventType) AsyncEvent {
+func waitEvent(t *testing.T, d *Device, types ...AsyncEventType) AsyncEvent {
 	t.Helper()
 	ctx := timeout(t)
 	for {
-		ev, err := c.AsyncEvent(ctx)
+		ev, err := d.AsyncEvent(ctx)
 		if err != nil {
 			t.Fatalf("waiting for %v: %v", types, err)
 		}
@@ -213,27 +213,27 @@ func waitEvent(t *testing.T, c *Context, types ...AsyncEventType) AsyncEvent {
 
 func TestRXE_AsyncEvents(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
-	c := closing(t, must(Open(rxe.Dev[1]))(t))
+	d := closing(t, must(Open(rxe.Dev[1]))(t))
 
 	rxe.SetLink(t, 1, false)
-	down := waitEvent(t, c, EventPortErr)
+	down := waitEvent(t, d, EventPortErr)
 	if down.Port != rxe.Port {
 		t.Errorf("port %d went down, want %d", down.Port, rxe.Port)
 	}
 	rxe.SetLink(t, 1, true)
-	waitEvent(t, c, EventPortActive)
+	waitEvent(t, d, EventPortActive)
 
 	rxe.ChangeGIDs(t, 1, true)
-	waitEvent(t, c, EventGIDChange)
+	waitEvent(t, d, EventGIDChange)
 	rxe.ChangeGIDs(t, 1, false)
-	waitEvent(t, c, EventGIDChange)
+	waitEvent(t, d, EventGIDChange)
 	restoreNet(t, rxe)
 
 	// A reader without an event ends with its context, and with Close.
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	for {
-		_, err := c.AsyncEvent(ctx)
+		_, err := d.AsyncEvent(ctx)
 		if err == nil {
 			continue // a late event of the changes above
 		}
@@ -270,10 +270,10 @@ func restoreNet(t *testing.T, rxe testutil.RXE) {
 	}
 	want := GIDFromIP(t, rxe.IP[1])
 	for deadline := time.Now().Add(testutil.Patience); ; time.Sleep(50 * time.Millisecond) {
-		c := must(Open(rxe.Dev[1]))(t)
-		g, gerr := c.QueryGID(rxe.Port, rxe.GID)
-		p, perr := c.QueryPort(rxe.Port)
-		ok(t, c.Close())
+		d := must(Open(rxe.Dev[1]))(t)
+		g, gerr := d.QueryGID(rxe.Port, rxe.GID)
+		p, perr := d.QueryPort(rxe.Port)
+		ok(t, d.Close())
 		if gerr == nil && perr == nil && g == want && p.State == PortActive {
 			return
 		}
@@ -308,7 +308,7 @@ func TestRXE_QPEvents(t *testing.T) {
 	t.Log(err)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	if ev, err := b.ctx.AsyncEvent(ctx); err == nil {
+	if ev, err := b.dev.AsyncEvent(ctx); err == nil {
 		if ev.QP != b.qp {
 			t.Errorf("%v is not about the QP", ev)
 		}

@@ -9,7 +9,7 @@ import (
 
 // side is one end of a connection on a SoftRoCE device.
 type side struct {
-	ctx *Context
+	dev *Device
 	pd  *PD
 	cq  *CQ
 	qp  *QP
@@ -53,9 +53,9 @@ func newSide(t testing.TB, i int, cqOpt *CQOptions) *side {
 	t.Helper()
 	rxe := testutil.NeedRXE(t)
 	s := &side{}
-	s.ctx = closing(t, must(Open(rxe.Dev[i]))(t))
-	s.pd = closing(t, must(s.ctx.AllocPD())(t))
-	s.cq = closing(t, must(s.ctx.CreateCQ(512, cqOpt))(t))
+	s.dev = closing(t, must(Open(rxe.Dev[i]))(t))
+	s.pd = closing(t, must(s.dev.AllocPD())(t))
+	s.cq = closing(t, must(s.dev.CreateCQ(512, cqOpt))(t))
 	s.mr = closing(t, must(s.pd.AllocMR(testMRSize, LocalWrite|RemoteWrite|RemoteRead|RemoteAtomic))(t))
 	return s
 }
@@ -92,7 +92,7 @@ func (s *side) next(t testing.TB) WC {
 	t.Helper()
 	var wc [1]WC
 	if _, err := s.cq.Wait(timeout(t), wc[:]); err != nil {
-		t.Fatalf("%v: wait: %v", s.ctx.Name(), err)
+		t.Fatalf("%v: wait: %v", s.dev.Name(), err)
 	}
 	return wc[0]
 }

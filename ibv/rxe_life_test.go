@@ -33,7 +33,7 @@ func testCloseWhilePolled(t *testing.T) {
 			a, b := newSide(t, 0, nil), newSide(t, 1, nil)
 			left := 0
 			for range rounds {
-				acq, bcq := must(a.ctx.CreateCQ(n+16, nil))(t), must(b.ctx.CreateCQ(n+16, nil))(t)
+				acq, bcq := must(a.dev.CreateCQ(n+16, nil))(t), must(b.dev.CreateCQ(n+16, nil))(t)
 				oa, ob := &QPOptions{MaxSendWR: n, MaxRecvWR: 16, MaxInline: 16}, &QPOptions{MaxSendWR: 16, MaxRecvWR: n}
 				var srq *SRQ
 				post := func(wrs []RecvWR) (int, error) { return srq.PostRecv(wrs) }
@@ -76,7 +76,7 @@ func testCloseWhilePolled(t *testing.T) {
 					must(qa.PostRecv([]RecvWR{{ID: 1}}))(t)
 					must(qb.PostSend(append(wrs, SendWR{ID: uint64(n), Opcode: OpSend})))(t)
 				}
-				(&side{ctx: a.ctx, cq: acq}).next(t) // all has come
+				(&side{dev: a.dev, cq: acq}).next(t) // all has come
 
 				var stop atomic.Bool
 				polled, first := uint64(0), make(chan struct{})
@@ -345,7 +345,7 @@ func TestRXE_HeldCompletions(t *testing.T) {
 
 func TestFake_HeldCompletions(t *testing.T) {
 	a := fakeSide(t, nil)
-	b := &side{ctx: a.ctx}
+	b := &side{dev: a.dev}
 	b.more(t, nil)
 	testHeld(t, a, b, func(x, y *QP) { connect(t, x, y) })
 }
@@ -473,9 +473,9 @@ func TestRXE_HeldError(t *testing.T) {
 		post(t, qp, SendWR{ID: uint64(i), Opcode: OpSend, Flags: Signaled})
 		b.good(t, 9)
 	}
-	a.ctx.direct.qps.Remove(x.direct) // its completion now names no QP
+	a.dev.direct.qps.Remove(x.direct) // its completion now names no QP
 	ok(t, must(a.pd.AllocMR(64, LocalWrite))(t).Close())
-	a.ctx.direct.qps.Add(x.direct)
+	a.dev.direct.qps.Add(x.direct)
 	var got []string
 	for len(got) < 3 {
 		var wcs [8]WC

@@ -17,7 +17,7 @@ func TestRXE_NumbersThatCCuts(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	for _, n := range []int{1<<32 + 5, 1<<31 + 5, math.MaxUint32, math.MaxInt32, 1<<28 + 1} {
 		for name, err := range map[string]error{
-			"cqe":             closed(s.ctx.CreateCQ(n, nil)),
+			"cqe":             closed(s.dev.CreateCQ(n, nil)),
 			"max_send_wr":     closed(s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxSendWR: n})),
 			"max_recv_wr":     closed(s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxRecvWR: n})),
 			"max_send_sge":    closed(s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxSendSGE: n})),
@@ -25,8 +25,8 @@ func TestRXE_NumbersThatCCuts(t *testing.T) {
 			"max_inline_data": closed(s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxInline: n})),
 			"max_wr":          closed(s.pd.CreateSRQ(&SRQOptions{MaxWR: n})),
 			"max_sge":         closed(s.pd.CreateSRQ(&SRQOptions{MaxSGE: n})),
-			"gid index":       second(s.ctx.QueryGID(rxe.Port, n)),
-			"pkey index":      second(s.ctx.QueryPKey(rxe.Port, n)),
+			"gid index":       second(s.dev.QueryGID(rxe.Port, n)),
+			"pkey index":      second(s.dev.QueryPKey(rxe.Port, n)),
 		} {
 			var le *LimitError
 			if !errors.As(err, &le) || le.What != name || le.Asked != uint64(n) || le.Limit >= math.MaxInt32 {

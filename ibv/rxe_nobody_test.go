@@ -96,8 +96,8 @@ func TestRXE_Memlock(t *testing.T) {
 		return
 	}
 	s := &side{}
-	s.ctx = closing(t, must(Open(rxe.Dev[0]))(t))
-	s.pd = closing(t, must(s.ctx.AllocPD())(t))
+	s.dev = closing(t, must(Open(rxe.Dev[0]))(t))
+	s.pd = closing(t, must(s.dev.AllocPD())(t))
 	ok(t, unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: limit, Max: limit}))
 	mr := closing(t, must(s.pd.AllocMR(64<<10, LocalWrite))(t))
 	mr.Bytes()[0] = 1

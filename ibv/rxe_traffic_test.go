@@ -219,7 +219,7 @@ func TestRXE_UC(t *testing.T) {
 func TestRXE_UD(t *testing.T) {
 	a, b := newPair(t, &QPOptions{Type: UD}, nil)
 	rxe := testutil.NeedRXE(t)
-	dgid := must(b.ctx.QueryGID(rxe.Port, rxe.GID))(t)
+	dgid := must(b.dev.QueryGID(rxe.Port, rxe.GID))(t)
 	way := must(a.qp.Address(Endpoint{GID: dgid}, nil))(t)
 	if want := (AHAttr{Port: rxe.Port, Global: true, DGID: dgid, SGIDIndex: uint8(rxe.GID), HopLimit: 64}); *way != want {
 		t.Errorf("the way to the peer is %+v, want %+v", *way, want)
@@ -307,7 +307,7 @@ func TestRXE_SRQ(t *testing.T) {
 		}
 		same(t, b.mr.Bytes()[i*1000:i*1000+800], i)
 	}
-	ev := must(b.ctx.AsyncEvent(timeout(t)))(t)
+	ev := must(b.dev.AsyncEvent(timeout(t)))(t)
 	if ev.Type != EventSRQLimitReached || ev.SRQ != srq {
 		t.Errorf("event %v, want the limit of the SRQ", ev)
 	}

@@ -56,8 +56,8 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 		opt = &SRQOptions{}
 	}
 	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, 128), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath, SingleThreaded: opt.SingleThreaded}
-	name := pd.ctx.Name()
-	dev := &pd.ctx.attr
+	name := pd.dev.Name()
+	dev := &pd.dev.attr
 	wr, sge := limit{"max_wr", o.MaxWR, dev.MaxSRQWR}, limit{"max_sge", o.MaxSGE, dev.MaxSRQSGE}
 	err := fitInt(name, wr, sge)
 	if o.MaxWR == 0 {
@@ -70,28 +70,28 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 		return nil, err
 	}
 	defer pd.leave()
-	if pd.ctx.table.PostSRQRecv == 0 {
+	if pd.dev.table.PostSRQRecv == 0 {
 		return nil, &OpError{Op: op, Object: name, Err: &UnsupportedError{Feature: "post_srq_recv", Need: "a provider with SRQs", Have: name}}
 	}
 	init := &abi.SRQInitAttr{Attr: abi.SRQAttr{MaxWR: uint32(o.MaxWR), MaxSGE: uint32(o.MaxSGE)}}
-	h, err := pd.ctx.v.createSRQ(pd.handle, init)
+	h, err := pd.dev.v.createSRQ(pd.handle, init)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Err: explainLimits(err, name, wr, sge)}
 	}
 	s := &SRQ{pd: pd, handle: h, maxWR: granted(init.Attr.MaxWR), maxSGE: granted(init.Attr.MaxSGE)}
 	if err := checkGranted(name, grant{wr, s.maxWR}, grant{sge, s.maxSGE}); err != nil {
-		return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.ctx.v.destroySRQ(h))}
+		return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.destroySRQ(h))}
 	}
 	s.mu.Off = o.SingleThreaded
 	if o.DataPath != DataPathAuto {
 		if err := s.settle(o.DataPath); err != nil {
-			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.ctx.v.destroySRQ(h))}
+			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.destroySRQ(h))}
 		}
 	}
 	s.node.init("srq", name, &pd.node)
 	s.errGone = &OpError{Op: "post srq recv", Object: s.name, Err: ErrClosed}
 	s.errFull = &OpError{Op: "post srq recv", Object: s.name, Err: ErrQueueFull}
-	pd.ctx.register(h, s)
+	pd.dev.register(h, s)
 	watch(s, &s.node)
 	return s, nil
 }
@@ -168,8 +168,8 @@ func (s *SRQ) settle(path DataPath) error {
 // choose decides on the data path.
 // Preconditions: s.mu is held, nothing was posted.
 func (s *SRQ) choose(want DataPath) error {
-	ctx := s.pd.ctx
-	path, why, err := chooseDataPath(want, os.Getenv(DataPathEnv), ctx.directError)
+	dev := s.pd.dev
+	path, why, err := chooseDataPath(want, os.Getenv(DataPathEnv), dev.directError)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (s *SRQ) choose(want DataPath) error {
 	case DataPathDirect:
 		err = s.takeSRQ()
 	case DataPathOps:
-		s.chain, err = ops.NewSRQChain(ctx.table, s.handle, s.maxWR, s.maxSGE)
+		s.chain, err = ops.NewSRQChain(dev.table, s.handle, s.maxWR, s.maxSGE)
 	}
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func (s *SRQ) Resize(maxWR int) error {
 			Need:    "an SRQ made with DataPathOps, on a device that can, or one that is large enough",
 			Have:    "a ring that is filled from Go"}}
 	}
-	most := s.pd.ctx.attr.MaxSRQWR
+	most := s.pd.dev.attr.MaxSRQWR
 	if maxWR == 0 {
 		return &OpError{Op: op, Object: s.node.String(),
 			Err: &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", most)}}
@@ -248,7 +248,7 @@ func (s *SRQ) Resize(maxWR int) error {
 	}
 	s.maxWR = maxWR
 	a := new(abi.SRQAttr)
-	if err := s.pd.ctx.v.querySRQ(s.handle, a); err == nil {
+	if err := s.pd.dev.v.querySRQ(s.handle, a); err == nil {
 		s.maxWR = granted(a.MaxWR)
 	}
 	return nil
@@ -260,12 +260,12 @@ func (s *SRQ) modify(op string, mask uint32, l limit) error {
 	err := fitInt(name, l)
 	if err == nil {
 		attr := &abi.SRQAttr{MaxWR: uint32(l.asked), SRQLimit: uint32(l.asked)}
-		if err = s.pd.ctx.v.modifySRQ(s.handle, attr, mask); err == nil {
+		if err = s.pd.dev.v.modifySRQ(s.handle, attr, mask); err == nil {
 			return nil
 		}
 		err = explainLimits(err, name, l)
 	}
-	return &OpError{Op: op, Object: s.pd.ctx.Name(), Err: err}
+	return &OpError{Op: op, Object: s.pd.dev.Name(), Err: err}
 }
 
 // Query asks the device for the state of the SRQ.
@@ -278,8 +278,8 @@ func (s *SRQ) Query() (*SRQAttr, error) {
 	}
 	defer s.leave()
 	a := new(abi.SRQAttr)
-	if err := s.pd.ctx.v.querySRQ(s.handle, a); err != nil {
-		return nil, &OpError{Op: op, Object: s.pd.ctx.Name(), Err: err}
+	if err := s.pd.dev.v.querySRQ(s.handle, a); err != nil {
+		return nil, &OpError{Op: op, Object: s.pd.dev.Name(), Err: err}
 	}
 	return &SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
 }
@@ -292,10 +292,10 @@ func (s *SRQ) Close() error {
 	return s.node.close(func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if err := s.pd.ctx.v.destroySRQ(s.handle); err != nil {
+		if err := s.pd.dev.v.destroySRQ(s.handle); err != nil {
 			return err
 		}
-		s.pd.ctx.unregister(s.handle)
+		s.pd.dev.unregister(s.handle)
 		c, s.chain, s.direct, s.gone = s.chain, nil, nil, true
 		return nil
 	}, func() error {

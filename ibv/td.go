@@ -18,12 +18,12 @@ import (
 // registers. A QP may move to another goroutine as data does: over a channel or
 // under a mutex. Nothing checks the promise but the race detector.
 //
-// It belongs to its Context. Close fails while a parent domain uses it.
+// It belongs to its Device. Close fails while a parent domain uses it.
 //
 // C: struct ibv_td.
 type ThreadDomain struct {
 	node
-	ctx    *Context
+	dev    *Device
 	handle uintptr
 	half   uintptr // of the BlueFlame register, where the next doorbell goes: its QPs share it
 }
@@ -33,39 +33,39 @@ type ThreadDomain struct {
 // without this module's locks everywhere.
 //
 // C: ibv_alloc_td(3).
-func (c *Context) AllocThreadDomain() (*ThreadDomain, error) {
+func (d *Device) AllocThreadDomain() (*ThreadDomain, error) {
 	const op = "alloc thread domain"
-	if err := c.enter(op); err != nil {
+	if err := d.enter(op); err != nil {
 		return nil, err
 	}
-	defer c.leave()
-	h, err := c.v.allocTD(c.handle)
+	defer d.leave()
+	h, err := d.v.allocTD(d.handle)
 	if err != nil {
-		return nil, &OpError{Op: op, Object: c.Name(), Err: c.explainDomain("a thread domain", err)}
+		return nil, &OpError{Op: op, Object: d.Name(), Err: d.explainDomain("a thread domain", err)}
 	}
-	td := &ThreadDomain{ctx: c, handle: h}
-	td.node.init("thread domain", c.Name(), &c.node)
+	td := &ThreadDomain{dev: d, handle: h}
+	td.node.init("thread domain", d.Name(), &d.node)
 	watch(td, &td.node)
 	return td, nil
 }
 
-// Context is the device that the domain belongs to.
-func (td *ThreadDomain) Context() *Context { return td.ctx }
+// Device is the device that the domain belongs to.
+func (td *ThreadDomain) Device() *Device { return td.dev }
 
 // Close gives the domain, and its register, back.
 //
 // C: ibv_dealloc_td(3).
 func (td *ThreadDomain) Close() error {
-	return td.node.close(func() error { return td.ctx.v.deallocTD(td.ctx.handle, td.handle) })
+	return td.node.close(func() error { return td.dev.v.deallocTD(td.dev.handle, td.handle) })
 }
 
 // explainDomain says what a thread or parent domain takes, and what to do without.
-func (c *Context) explainDomain(what string, err error) error {
+func (d *Device) explainDomain(what string, err error) error {
 	switch {
 	case errors.Is(err, errNoOp):
-		return &UnsupportedError{Feature: what, Need: "libibverbs of rdma-core v17 or later", Have: fmt.Sprintf("version %q; use the option SingleThreaded instead", c.v.lib.Version())}
+		return &UnsupportedError{Feature: what, Need: "libibverbs of rdma-core v17 or later", Have: fmt.Sprintf("version %q; use the option SingleThreaded instead", d.v.lib.Version())}
 	case errors.Is(err, ErrNotSupported):
-		return &UnsupportedError{Feature: what, Need: "a provider that has it, as mlx5", Have: c.Name() + ", whose provider has not; use the option SingleThreaded instead"}
+		return &UnsupportedError{Feature: what, Need: "a provider that has it, as mlx5", Have: d.Name() + ", whose provider has not; use the option SingleThreaded instead"}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOMEM):
 		return fmt.Errorf("the device has no doorbell register left: share a ThreadDomain, or use the option SingleThreaded: %w", err)
 	}

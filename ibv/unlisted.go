@@ -64,7 +64,7 @@ func Unlisted() error {
 		return err
 	}
 	var names []string
-	err = v.eachDevice(func(d Device, _ uintptr) (bool, error) {
+	err = v.eachDevice(func(d DeviceInfo, _ uintptr) (bool, error) {
 		names = append(names, d.Name)
 		return true, nil
 	})

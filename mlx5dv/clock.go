@@ -27,16 +27,16 @@ type Clock struct {
 // EINVAL.
 //
 // C: mlx5dv_get_clock_info(3).
-func ReadClock(ctx *ibv.Context) (Clock, error) {
+func ReadClock(dev *ibv.Device) (Clock, error) {
 	const op = "mlx5dv read clock"
-	lib, h, leave, err := enter(ctx, op)
+	lib, h, leave, err := enter(dev, op)
 	if err != nil {
 		return Clock{}, err
 	}
 	defer leave()
 	c := new(abi.MLX5DVClockInfo)
 	if err := lib.getClockInfo(h, c); err != nil {
-		return Clock{}, opError(op, ctx.Name(), err)
+		return Clock{}, opError(op, dev.Name(), err)
 	}
 	return Clock{Nsec: c.Nsec, LastCycles: c.LastCycles, Frac: c.Frac, Mult: c.Mult, Shift: c.Shift, Mask: c.Mask}, nil
 }

@@ -27,17 +27,17 @@ type CQOptions struct {
 // package ibv, and on the data path that opt says.
 //
 // C: mlx5dv_create_cq(3).
-func CreateCQ(ctx *ibv.Context, cqe int, opt *CQOptions) (*ibv.CQ, error) {
+func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	const op = "mlx5dv create cq"
 	if opt == nil {
 		opt = &CQOptions{}
 	}
-	lib, _, leave, err := enter(ctx, op)
+	lib, _, leave, err := enter(dev, op)
 	if err != nil {
 		return nil, err
 	}
 	leave()
-	fail := func(err error) (*ibv.CQ, error) { return nil, opError(op, ctx.Name(), err) }
+	fail := func(err error) (*ibv.CQ, error) { return nil, opError(op, dev.Name(), err) }
 	dv := new(abi.MLX5DVCQInitAttr)
 	switch opt.EntrySize {
 	case 0:
@@ -55,7 +55,7 @@ func CreateCQ(ctx *ibv.Context, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 		dv.Flags = abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD
 	}
 	if opt.Compression != 0 {
-		path, err := hook.ChoosePath(ctx, &opt.CQOptions)
+		path, err := hook.ChoosePath(dev, &opt.CQOptions)
 		if err != nil {
 			return fail(err)
 		}
@@ -69,7 +69,7 @@ func CreateCQ(ctx *ibv.Context, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 		dv.CompMask |= abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE
 		dv.CQECompResFormat = uint8(opt.Compression)
 	}
-	cq, err := hook.CreateCQ(ctx, cqe, &opt.CQOptions, func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.createCQ(h, attr, dv) })
+	cq, err := hook.CreateCQ(dev, cqe, &opt.CQOptions, func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.createCQ(h, attr, dv) })
 	if err != nil {
 		return nil, err
 	}

@@ -14,23 +14,23 @@ import (
 // or one older than rdma-core v22, with which this package does not work either.
 //
 // C: mlx5dv_is_supported(3).
-func IsSupported(ctx *ibv.Context) (bool, error) {
+func IsSupported(dev *ibv.Device) (bool, error) {
 	const op = "mlx5dv is supported"
-	if ctx == nil {
+	if dev == nil {
 		return false, opError(op, "", &ibv.ArgError{Arg: "ctx", Got: "nil", Want: "an open device"})
 	}
-	h, leave, err := hook.Enter(ctx, op)
+	h, leave, err := hook.Enter(dev, op)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
 	l, err := loader.Open(loader.MLX5)
 	if err != nil {
-		return false, opError(op, ctx.Name(), err)
+		return false, opError(op, dev.Name(), err)
 	}
 	ok, err := library{l}.isSupported(h)
 	if err != nil {
-		return false, opError(op, ctx.Name(), err)
+		return false, opError(op, dev.Name(), err)
 	}
 	return ok, nil
 }
@@ -121,16 +121,16 @@ type OOORecv struct{ RC, XRC, DCT, UD, UC uint32 }
 // QueryDevice asks libmlx5 for a device's abilities.
 //
 // C: mlx5dv_query_device(3).
-func QueryDevice(ctx *ibv.Context) (*DeviceAttr, error) {
+func QueryDevice(dev *ibv.Device) (*DeviceAttr, error) {
 	const op = "mlx5dv query device"
-	lib, h, leave, err := enter(ctx, op)
+	lib, h, leave, err := enter(dev, op)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	c := &abi.MLX5DVContext{CompMask: uint64(allFeatures)}
 	if err := lib.queryDevice(h, c); err != nil {
-		return nil, opError(op, ctx.Name(), err)
+		return nil, opError(op, dev.Name(), err)
 	}
 	return deviceAttr(c), nil
 }

@@ -11,12 +11,12 @@ import (
 
 // What a device can do.
 func ExampleQueryDevice() {
-	ctx, err := ibv.Open("mlx5_0")
+	dev, err := ibv.Open("mlx5_0")
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer ctx.Close()
-	attr, err := mlx5dv.QueryDevice(ctx)
+	defer dev.Close()
+	attr, err := mlx5dv.QueryDevice(dev)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -29,11 +29,11 @@ func ExampleQueryDevice() {
 // The time at which the device completed a work request.
 func ExampleReadClock() {
 	var (
-		ctx *ibv.Context // open
-		cq  *ibv.CQ      // of the direct data path
+		dev *ibv.Device // open
+		cq  *ibv.CQ     // of the direct data path
 		wcs [16]ibv.WC
 	)
-	clock, err := mlx5dv.ReadClock(ctx)
+	clock, err := mlx5dv.ReadClock(dev)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -24,17 +24,17 @@ func opError(op, object string, err error) error {
 }
 
 // enter keeps ctx open and makes sure that it is libmlx5's.
-func enter(ctx *ibv.Context, op string) (lib library, handle uintptr, leave func(), err error) {
-	if ctx == nil {
+func enter(dev *ibv.Device, op string) (lib library, handle uintptr, leave func(), err error) {
+	if dev == nil {
 		return lib, 0, nil, opError(op, "", &ibv.ArgError{Arg: "ctx", Got: "nil", Want: "an open device"})
 	}
-	h, leave, err := hook.Enter(ctx, op)
+	h, leave, err := hook.Enter(dev, op)
 	if err != nil {
 		return lib, 0, nil, err
 	}
 	fail := func(err error) (library, uintptr, func(), error) {
 		leave()
-		return lib, 0, nil, opError(op, ctx.Name(), err)
+		return lib, 0, nil, opError(op, dev.Name(), err)
 	}
 	l, err := loader.Open(loader.MLX5)
 	if err != nil {
@@ -46,7 +46,7 @@ func enter(ctx *ibv.Context, op string) (lib library, handle uintptr, leave func
 		return fail(err)
 	}
 	if !ok {
-		return fail(&ibv.UnsupportedError{Feature: op, Need: "a device of libmlx5", Have: ctx.Name() + ", which is another provider's"})
+		return fail(&ibv.UnsupportedError{Feature: op, Need: "a device of libmlx5", Have: dev.Name() + ", which is another provider's"})
 	}
 	return lib, h, leave, nil
 }

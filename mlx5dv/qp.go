@@ -33,14 +33,14 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if pd == nil {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "a PD"})
 	}
-	ctx := pd.Context()
-	lib, h, leave, err := enter(ctx, op)
+	dev := pd.Device()
+	lib, h, leave, err := enter(dev, op)
 	if err != nil {
 		return nil, err
 	}
 	leave() // pd keeps the device open
 	if err := opt.check(send); err != nil {
-		return nil, opError(op, ctx.Name(), err)
+		return nil, opError(op, dev.Name(), err)
 	}
 	dv := new(abi.MLX5DVQPInitAttr)
 	if opt.Flags != 0 {

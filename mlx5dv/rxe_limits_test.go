@@ -11,14 +11,14 @@ import (
 // TestRXENumbersThatCCuts asks for what would be little in the bits that C has for
 // it.
 func TestRXENumbersThatCCuts(t *testing.T) {
-	ctx := open(t, 0)
-	if ctx == nil {
+	dev := open(t, 0)
+	if dev == nil {
 		return
 	}
-	pd := closing(t, must(ctx.AllocPD())(t))
-	cq := closing(t, must(ctx.CreateCQ(16, nil))(t))
+	pd := closing(t, must(dev.AllocPD())(t))
+	cq := closing(t, must(dev.CreateCQ(16, nil))(t))
 	newCQ := func(n int, o CQOptions) error {
-		cq, err := CreateCQ(ctx, n, &o)
+		cq, err := CreateCQ(dev, n, &o)
 		if err == nil {
 			err = cq.Close()
 		}

@@ -42,27 +42,27 @@ func closing[T interface{ Close() error }](t testing.TB, v T) T {
 
 // open opens device i. On SoftRoCE, where nothing of this package works, it looks at
 // the refusals and returns nil.
-func open(t testing.TB, i int) *ibv.Context {
+func open(t testing.TB, i int) *ibv.Device {
 	t.Helper()
 	rxe := testutil.NeedRXE(t)
-	ctx := closing(t, must(ibv.Open(rxe.Dev[i]))(t))
+	dev := closing(t, must(ibv.Open(rxe.Dev[i]))(t))
 	if rxe.Emulated {
-		return ctx
+		return dev
 	}
-	if yes, err := IsSupported(ctx); yes || err != nil && !errors.Is(err, loader.ErrLibrary) {
+	if yes, err := IsSupported(dev); yes || err != nil && !errors.Is(err, loader.ErrLibrary) {
 		t.Errorf("IsSupported: %v, %v", yes, err)
 	}
-	pd := closing(t, must(ctx.AllocPD())(t))
-	cq := closing(t, must(ctx.CreateCQ(4, nil))(t))
+	pd := closing(t, must(dev.AllocPD())(t))
+	cq := closing(t, must(dev.CreateCQ(4, nil))(t))
 	qp := closing(t, must(pd.CreateQP(cq, cq, nil))(t))
 	for name, f := range map[string]func() error{
-		"QueryDevice": func() error { _, err := QueryDevice(ctx); return err },
-		"ReadClock":   func() error { _, err := ReadClock(ctx); return err },
-		"CreateCQ":    func() error { _, err := CreateCQ(ctx, 4, nil); return err },
+		"QueryDevice": func() error { _, err := QueryDevice(dev); return err },
+		"ReadClock":   func() error { _, err := ReadClock(dev); return err },
+		"CreateCQ":    func() error { _, err := CreateCQ(dev, 4, nil); return err },
 		"CreateQP":    func() error { _, err := CreateQP(pd, cq, cq, nil); return err },
 		"ViewCQ":      func() error { _, err := ViewCQ(cq); return err },
 		"ViewQP":      func() error { _, err := ViewQP(qp); return err },
-		"DataPathRaw": func() error { _, err := ctx.CreateCQ(4, &ibv.CQOptions{DataPath: ibv.DataPathRaw}); return err },
+		"DataPathRaw": func() error { _, err := dev.CreateCQ(4, &ibv.CQOptions{DataPath: ibv.DataPathRaw}); return err },
 	} {
 		if err := f(); !errors.Is(err, ibv.ErrNotSupported) && !errors.Is(err, ibv.ErrLibrary) {
 			t.Errorf("%s on SoftRoCE: %v", name, err)
@@ -72,14 +72,14 @@ func open(t testing.TB, i int) *ibv.Context {
 }
 
 func TestRXEQueryDevice(t *testing.T) {
-	ctx := open(t, 0)
-	if ctx == nil {
+	dev := open(t, 0)
+	if dev == nil {
 		return
 	}
-	if yes, err := IsSupported(ctx); !yes || err != nil {
+	if yes, err := IsSupported(dev); !yes || err != nil {
 		t.Errorf("IsSupported: %v, %v", yes, err)
 	}
-	a := must(QueryDevice(ctx))(t)
+	a := must(QueryDevice(dev))(t)
 	t.Logf("flags %v, has %v: %+v", a.Flags, a.Has, *a)
 	if a.Version != 0 || a.Flags&CQEVersion1 == 0 || a.Has&HasCQECompression == 0 || a.Has&HasDynamicBFRegs == 0 {
 		t.Errorf("version %d, flags %v, has %v", a.Version, a.Flags, a.Has)
@@ -90,19 +90,19 @@ func TestRXEQueryDevice(t *testing.T) {
 }
 
 func TestRXEClock(t *testing.T) {
-	ctx := open(t, 0)
-	if ctx == nil {
+	dev := open(t, 0)
+	if dev == nil {
 		return
 	}
 	before := time.Now()
-	c := must(ReadClock(ctx))(t)
+	c := must(ReadClock(dev))(t)
 	if c.Mult == 0 || c.Mask == 0 || c.Nanoseconds(c.LastCycles) < c.Nsec {
 		t.Fatalf("%+v", c)
 	}
 
 	// A completion's timestamp lies between its posting and its polling.
-	pd := closing(t, must(ctx.AllocPD())(t))
-	cq := closing(t, must(ctx.CreateCQ(16, nil))(t))
+	pd := closing(t, must(dev.AllocPD())(t))
+	cq := closing(t, must(dev.CreateCQ(16, nil))(t))
 	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite))(t))
 	qp := closing(t, must(pd.CreateQP(cq, cq, nil))(t))
 	loop(t, qp)
@@ -115,7 +115,7 @@ func TestRXEClock(t *testing.T) {
 		}
 		return
 	}
-	c = must(ReadClock(ctx))(t)
+	c = must(ReadClock(dev))(t)
 	const slack = 20 * time.Millisecond // the two clocks are compared now and then only
 	if at := c.Time(wc.Timestamp); at.Before(posted.Add(-slack)) || at.After(polled.Add(slack)) {
 		t.Errorf("completed at %v, posted at %v, polled at %v (clock %+v, opened at %v)", at, posted, polled, c, before)
@@ -154,15 +154,15 @@ func write(t testing.TB, qp *ibv.QP, cq *ibv.CQ, mr *ibv.MR) ibv.WC {
 // TestRXECreateCQ makes CQs with entries of both sizes and uses them on the data path
 // of the run.
 func TestRXECreateCQ(t *testing.T) {
-	ctx := open(t, 0)
-	if ctx == nil {
+	dev := open(t, 0)
+	if dev == nil {
 		return
 	}
-	pd := closing(t, must(ctx.AllocPD())(t))
+	pd := closing(t, must(dev.AllocPD())(t))
 	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite))(t))
 	for _, size := range []int{0, 64, 128} {
 		for _, flags := range []QPCreateFlags{0, DisableScatterToCQE, AllowScatterToCQE} {
-			cq := must(CreateCQ(ctx, 16, &CQOptions{EntrySize: size}))(t)
+			cq := must(CreateCQ(dev, 16, &CQOptions{EntrySize: size}))(t)
 			qp := must(CreateQP(pd, cq, cq, &QPOptions{Flags: flags}))(t)
 			loop(t, qp)
 			for range 40 { // twice around
@@ -201,7 +201,7 @@ func TestRXECreateCQ(t *testing.T) {
 		"compression, ops":    {CQOptions{Compression: CQEHash, CQOptions: ibv.CQOptions{DataPath: ibv.DataPathOps}}, ibv.ErrNotSupported, "DataPathRaw"},
 		"two formats":         {CQOptions{Compression: CQEHash | CQEChecksum, CQOptions: ibv.CQOptions{DataPath: ibv.DataPathRaw}}, nil, "one format"},
 	} {
-		_, err := CreateCQ(ctx, 16, &c.o)
+		_, err := CreateCQ(dev, 16, &c.o)
 		if err == nil || !strings.Contains(err.Error(), c.say) || c.want != nil && !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.say)
 		}
@@ -209,12 +209,12 @@ func TestRXECreateCQ(t *testing.T) {
 }
 
 func TestRXECreateQPErrors(t *testing.T) {
-	ctx := open(t, 0)
-	if ctx == nil {
+	dev := open(t, 0)
+	if dev == nil {
 		return
 	}
-	pd := closing(t, must(ctx.AllocPD())(t))
-	cq := closing(t, must(ctx.CreateCQ(16, &ibv.CQOptions{DataPath: ibv.DataPathDirect}))(t))
+	pd := closing(t, must(dev.AllocPD())(t))
+	cq := closing(t, must(dev.CreateCQ(16, &ibv.CQOptions{DataPath: ibv.DataPathDirect}))(t))
 	for _, o := range []QPOptions{{Flags: OutOfOrderData}, {Flags: SignaturePipelining}} {
 		if _, err := CreateQP(pd, cq, cq, &o); !errors.Is(err, ibv.ErrNotSupported) {
 			t.Errorf("%v on the direct data path: %v", o.Flags, err)
@@ -224,13 +224,13 @@ func TestRXECreateQPErrors(t *testing.T) {
 
 // TestRXEViewRefused asks for the rings of objects that have a writer.
 func TestRXEViewRefused(t *testing.T) {
-	ctx := open(t, 0)
-	if ctx == nil {
+	dev := open(t, 0)
+	if dev == nil {
 		return
 	}
-	pd := closing(t, must(ctx.AllocPD())(t))
+	pd := closing(t, must(dev.AllocPD())(t))
 	for _, path := range []ibv.DataPath{ibv.DataPathOps, ibv.DataPathDirect} {
-		cq := closing(t, must(ctx.CreateCQ(16, &ibv.CQOptions{DataPath: path}))(t))
+		cq := closing(t, must(dev.CreateCQ(16, &ibv.CQOptions{DataPath: path}))(t))
 		srq := closing(t, must(pd.CreateSRQ(&ibv.SRQOptions{DataPath: path}))(t))
 		qp := closing(t, must(pd.CreateQP(cq, cq, &ibv.QPOptions{SRQ: srq}))(t))
 		_, e1 := ViewCQ(cq)
@@ -264,20 +264,20 @@ func TestRXERaw(t *testing.T) {
 }
 
 func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
-	ctx := open(t, 0)
-	if ctx == nil {
+	dev := open(t, 0)
+	if dev == nil {
 		return
 	}
-	base := closing(t, must(ctx.AllocPD())(t))
+	base := closing(t, must(dev.AllocPD())(t))
 	mr := closing(t, must(base.AllocMR(1<<16, ibv.LocalWrite|ibv.RemoteWrite))(t))
 	pd := base
 	if domain {
-		td := closing(t, must(ctx.AllocThreadDomain())(t))
-		pd = closing(t, must(ctx.AllocParentDomain(base, td))(t))
+		td := closing(t, must(dev.AllocThreadDomain())(t))
+		pd = closing(t, must(dev.AllocParentDomain(base, td))(t))
 	}
 	raw := ibv.CQOptions{DataPath: ibv.DataPathRaw}
-	scq := closing(t, must(CreateCQ(ctx, 16, &CQOptions{CQOptions: raw, EntrySize: size}))(t))
-	rcq := closing(t, must(CreateCQ(ctx, 16, &CQOptions{CQOptions: raw, EntrySize: size}))(t))
+	scq := closing(t, must(CreateCQ(dev, 16, &CQOptions{CQOptions: raw, EntrySize: size}))(t))
+	rcq := closing(t, must(CreateCQ(dev, 16, &CQOptions{CQOptions: raw, EntrySize: size}))(t))
 	opt := &QPOptions{Flags: DisableScatterToCQE}
 	opt.MaxSendWR, opt.MaxRecvWR = 16, 16
 	var srq *ibv.SRQ
@@ -415,12 +415,12 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 
 // TestRXERawAllocs holds the primitives to the rule of hot paths.
 func TestRXERawAllocs(t *testing.T) {
-	ctx := open(t, 0)
-	if ctx == nil {
+	dev := open(t, 0)
+	if dev == nil {
 		return
 	}
-	pd := closing(t, must(ctx.AllocPD())(t))
-	cq := closing(t, must(ctx.CreateCQ(64, &ibv.CQOptions{DataPath: ibv.DataPathRaw, NoEvents: true}))(t))
+	pd := closing(t, must(dev.AllocPD())(t))
+	cq := closing(t, must(dev.CreateCQ(64, &ibv.CQOptions{DataPath: ibv.DataPathRaw, NoEvents: true}))(t))
 	qp := closing(t, must(pd.CreateQP(cq, cq, nil))(t))
 	loop(t, qp)
 	q, c := must(ViewQP(qp))(t), must(ViewCQ(cq))(t)

@@ -23,21 +23,21 @@ func TestRXEZZDeviceRemoved(t *testing.T) {
 	}
 	var objects []object
 	add := func(name string, close func() error) { objects = append(objects, object{name, close}) }
-	ctx := must(ibv.Open(r.Dev[1]))(t)
-	add("Context", ctx.Close)
-	pd := must(ctx.AllocPD())(t)
+	dev := must(ibv.Open(r.Dev[1]))(t)
+	add("Context", dev.Close)
+	pd := must(dev.AllocPD())(t)
 	add("PD", pd.Close)
-	td := must(ctx.AllocThreadDomain())(t)
+	td := must(dev.AllocThreadDomain())(t)
 	add("ThreadDomain", td.Close)
-	parent := must(ctx.AllocParentDomain(pd, td))(t)
+	parent := must(dev.AllocParentDomain(pd, td))(t)
 	add("parent domain", parent.Close)
-	ch := must(ctx.CreateCompChannel())(t)
+	ch := must(dev.CreateCompChannel())(t)
 	add("CompChannel", ch.Close)
 	for _, path := range []ibv.DataPath{ibv.DataPathOps, ibv.DataPathDirect, ibv.DataPathRaw} {
 		opt := ibv.CQOptions{DataPath: path, Channel: ch}
-		cq := must(ctx.CreateCQ(16, &opt))(t)
+		cq := must(dev.CreateCQ(16, &opt))(t)
 		add(fmt.Sprintf("CQ, %v", path), cq.Close)
-		dcq := must(CreateCQ(ctx, 16, &CQOptions{CQOptions: opt}))(t)
+		dcq := must(CreateCQ(dev, 16, &CQOptions{CQOptions: opt}))(t)
 		add(fmt.Sprintf("mlx5dv CQ, %v", path), dcq.Close)
 		srq := must(pd.CreateSRQ(&ibv.SRQOptions{DataPath: path}))(t)
 		add(fmt.Sprintf("SRQ, %v", path), srq.Close)
@@ -51,7 +51,7 @@ func TestRXEZZDeviceRemoved(t *testing.T) {
 	}
 	mr := must(pd.AllocMR(4096, ibv.LocalWrite))(t)
 	add("MR", mr.Close)
-	ah := must(pd.CreateAH(&ibv.AHAttr{Port: 1, Global: true, DGID: must(ctx.QueryGID(1, 0))(t)}))(t)
+	ah := must(pd.CreateAH(&ibv.AHAttr{Port: 1, Global: true, DGID: must(dev.QueryGID(1, 0))(t)}))(t)
 	add("AH", ah.Close)
 
 	if out, err := exec.Command(emu, "control", "remove", r.Dev[1]).CombinedOutput(); err != nil {

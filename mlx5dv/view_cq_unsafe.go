@@ -41,11 +41,11 @@ func ViewCQ(cq *ibv.CQ) (*CQView, error) {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "cq", Got: "nil", Want: "a CQ"})
 	}
 	path, why := cq.DataPath()
-	name := cq.Context().Name()
+	name := cq.Device().Name()
 	if err := rawOnly("cq", path, why); err != nil {
 		return nil, opError(op, name, err)
 	}
-	lib, _, leave, err := enter(cq.Context(), op)
+	lib, _, leave, err := enter(cq.Device(), op)
 	if err != nil {
 		return nil, err
 	}

@@ -47,12 +47,12 @@ func ViewQP(qp *ibv.QP) (*QPView, error) {
 	if qp == nil {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "a QP"})
 	}
-	name := qp.PD().Context().Name()
+	name := qp.PD().Device().Name()
 	path, why := qp.DataPath()
 	if err := rawOnly("qp", path, why); err != nil {
 		return nil, opError(op, name, err)
 	}
-	lib, _, leave, err := enter(qp.PD().Context(), op)
+	lib, _, leave, err := enter(qp.PD().Device(), op)
 	if err != nil {
 		return nil, err
 	}

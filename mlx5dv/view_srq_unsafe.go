@@ -37,11 +37,11 @@ func ViewSRQ(srq *ibv.SRQ) (*SRQView, error) {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "srq", Got: "nil", Want: "an SRQ"})
 	}
 	path, why := srq.DataPath()
-	name := srq.PD().Context().Name()
+	name := srq.PD().Device().Name()
 	if err := rawOnly("srq", path, why); err != nil {
 		return nil, opError(op, name, err)
 	}
-	lib, _, leave, err := enter(srq.PD().Context(), op)
+	lib, _, leave, err := enter(srq.PD().Device(), op)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func (c *Conn) handle(ev *Event) {
 		c.finish(ev.Err())
 		c.mu.Lock()
 		if ev.Type == EventDeviceRemoval && c.qp != nil {
-			hook.Removed(c.qp.PD().Context()) // it may be another one than the ID's
+			hook.Removed(c.qp.PD().Device()) // it may be another one than the ID's
 		}
 		if ev.Type == EventDisconnected && !c.stopped {
 			c.answers.Add(1)
@@ -229,7 +229,7 @@ func (c *Conn) makeQP(opt *Options) error {
 			return err
 		}
 		c.ownPD = c.pd
-	} else if have := c.pd.Context(); have != dev && have.Name() != dev.Name() {
+	} else if have := c.pd.Device(); have != dev && have.Name() != dev.Name() {
 		return &ibv.ArgError{Arg: "PD", Got: "one of " + have.Name(), Want: "one of " + dev.Name() + ", the device that the address leads to"}
 	}
 	q := opt.QP
@@ -241,7 +241,7 @@ func (c *Conn) makeQP(opt *Options) error {
 	c.sendCQ, c.recvCQ = opt.SendCQ, opt.RecvCQ
 	if c.sendCQ == nil || c.recvCQ == nil {
 		n := queueSize(q.MaxSendWR) + queueSize(q.MaxRecvWR)
-		cq, err := c.pd.Context().CreateCQ(n, opt.CQ)
+		cq, err := c.pd.Device().CreateCQ(n, opt.CQ)
 		if err != nil {
 			return err
 		}
@@ -288,7 +288,7 @@ func (o *Options) checkLibrary() error {
 	if o.Access != 0 {
 		need("Options.Access")
 	}
-	if o.PD != nil && !lent(o.PD.Context()) {
+	if o.PD != nil && !lent(o.PD.Device()) {
 		need("Options.PD of ibv.Open (one of ID.Verbs or Devices would do)")
 	}
 	return errors.Join(errs...)

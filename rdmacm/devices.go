@@ -13,7 +13,7 @@ import (
 // rdma_get_devices.
 type device struct {
 	handle uintptr
-	ctx    *ibv.Context
+	dev    *ibv.Device
 	refs   int     // IDs and lists, in Go
 	pin    uintptr // a list that keeps the device open in C
 }
@@ -39,7 +39,7 @@ func acquireLocked(h uintptr) (*device, error) {
 		if err != nil {
 			return nil, err
 		}
-		d = &device{handle: h, ctx: c.(*ibv.Context)}
+		d = &device{handle: h, dev: c.(*ibv.Device)}
 		if devices.m == nil {
 			devices.m = make(map[uintptr]*device)
 		}
@@ -49,12 +49,12 @@ func acquireLocked(h uintptr) (*device, error) {
 	return d, nil
 }
 
-// lent reports whether librdmacm has opened a Context.
-func lent(ctx *ibv.Context) bool {
+// lent reports whether librdmacm has opened a Device.
+func lent(dev *ibv.Device) bool {
 	devices.Lock()
 	defer devices.Unlock()
 	for _, d := range devices.m {
-		if d.ctx == ctx {
+		if d.dev == dev {
 			return true
 		}
 	}
@@ -73,7 +73,7 @@ func (d *device) release(lib *cm) (keep bool) {
 	if d.refs--; d.refs > 0 {
 		return false
 	}
-	if hook.CloseContext(d.ctx) == nil {
+	if hook.CloseContext(d.dev) == nil {
 		delete(devices.m, d.handle)
 		if d.pin != 0 {
 			lib.freeDevices(d.pin)
@@ -99,7 +99,7 @@ func (d *device) release(lib *cm) (keep bool) {
 // something that was made of it.
 //
 // C: rdma_get_devices(3), rdma_free_devices(3).
-func Devices() (list []*ibv.Context, release func(), err error) {
+func Devices() (list []*ibv.Device, release func(), err error) {
 	lib, err := library()
 	if err != nil {
 		return nil, nil, err
@@ -129,7 +129,7 @@ func Devices() (list []*ibv.Context, release func(), err error) {
 			break
 		}
 		held = append(held, d)
-		list = append(list, d.ctx)
+		list = append(list, d.dev)
 	}
 	if err != nil {
 		devices.Unlock()

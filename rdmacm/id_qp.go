@@ -13,7 +13,7 @@ import (
 // made of it. Before the ID has a device the error is a *StateError.
 //
 // C: rdma_cm_id.verbs.
-func (id *ID) Verbs() (*ibv.Context, error) {
+func (id *ID) Verbs() (*ibv.Device, error) {
 	const op = "device of cm id"
 	if err := id.enter(op); err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (id *ID) Verbs() (*ibv.Context, error) {
 }
 
 // Preconditions: the ID is entered.
-func (id *ID) verbs(op string) (*ibv.Context, error) {
+func (id *ID) verbs(op string) (*ibv.Device, error) {
 	h := idVerbs(id.handle)
 	if h == 0 {
 		return nil, &ibv.OpError{Op: op, Object: id.ps.String(), Err: &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}}
@@ -37,7 +37,7 @@ func (id *ID) verbs(op string) (*ibv.Context, error) {
 		}
 		id.own.dev = d
 	}
-	return id.own.dev.ctx, nil
+	return id.own.dev.dev, nil
 }
 
 // removed ends all waiting for CQs of the device.
@@ -45,7 +45,7 @@ func (id *ID) removed() {
 	id.own.Lock()
 	defer id.own.Unlock()
 	if id.own.dev != nil {
-		hook.Removed(id.own.dev.ctx)
+		hook.Removed(id.own.dev.dev)
 	}
 }
 
@@ -78,7 +78,7 @@ func (id *ID) GIDs() (local, peer ibv.GID) {
 }
 
 // CreateQP makes a QP whose states librdmacm changes: it is in INIT (datagrams:
-// RTS), and is ready with EventEstablished. PD and CQs must be of the Context
+// RTS), and is ready with EventEstablished. PD and CQs must be of the Device
 // that Verbs returns. The QP has to be closed before the ID.
 //
 // PD.CreateQP with BringUp has no such bounds.
@@ -93,7 +93,7 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 		return nil, err
 	}
 	defer id.leave()
-	ctx, err := id.verbs(op)
+	dev, err := id.verbs(op)
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +104,11 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	if o.Type == 0 && id.ps.datagram() {
 		o.Type = ibv.UD
 	}
-	if pd == nil || pd.Context() != ctx {
-		return fail(&ibv.ArgError{Arg: "PD", Got: "none, or one of another Context", Want: "a PD of the Context that Verbs returns; or use PD.CreateQP and BringUp"})
+	if pd == nil || pd.Device() != dev {
+		return fail(&ibv.ArgError{Arg: "PD", Got: "none, or one of another Device", Want: "a PD of the Device that Verbs returns; or use PD.CreateQP and BringUp"})
 	}
 	if send == nil || recv == nil {
-		return fail(&ibv.ArgError{Arg: "CQ", Got: "nil", Want: "a CQ of the same Context"})
+		return fail(&ibv.ArgError{Arg: "CQ", Got: "nil", Want: "a CQ of the same Device"})
 	}
 	id.qpMu.Lock()
 	defer id.qpMu.Unlock()
@@ -218,7 +218,7 @@ func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
 	} else if attr, mask, err = id.QPAttr(state); err != nil {
 		return err
 	}
-	maxDest, maxInit := hook.ReadLimits(qp.PD().Context())
+	maxDest, maxInit := hook.ReadLimits(qp.PD().Device())
 	clip := func(v uint8, device int, own uint8) uint8 {
 		return hook.OrZero(own, uint8(min(int(v), device)))
 	}

@@ -26,7 +26,7 @@ func runTests(m *testing.M) int {
 	devices.Lock()
 	defer devices.Unlock()
 	for _, d := range devices.m {
-		fmt.Fprintf(os.Stderr, "%s is in use by %d IDs or lists: %v\n", d.ctx.Name(), d.refs, d.ctx.Close())
+		fmt.Fprintf(os.Stderr, "%s is in use by %d IDs or lists: %v\n", d.dev.Name(), d.refs, d.dev.Close())
 		code = max(code, 1)
 	}
 	if open := leak.Open(); code == 0 && len(open) > 0 {

@@ -19,10 +19,10 @@ type Options struct {
 	// PrivateData goes to the peer with the request, or with the answer to one.
 	PrivateData []byte
 
-	// PD of the QP: nil makes one for each connection. It may be of a Context of
+	// PD of the QP: nil makes one for each connection. It may be of a Device of
 	// ibv.Open, or of Devices, for the device that the address leads to.
 	PD *ibv.PD
-	// SendCQ and RecvCQ, of the PD's Context: nil makes one CQ for both, for each
+	// SendCQ and RecvCQ, of the PD's Device: nil makes one CQ for both, for each
 	// connection, with CQ's choices and room for all that the QP can complete.
 	SendCQ, RecvCQ *ibv.CQ
 	CQ             *ibv.CQOptions

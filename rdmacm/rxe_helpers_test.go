@@ -114,10 +114,10 @@ type rig struct {
 // newRig makes what a connection needs; with own the QP is librdmacm's.
 func newRig(t testing.TB, id *ID, own bool) *rig {
 	t.Helper()
-	ctx := must(id.Verbs())(t)
+	dev := must(id.Verbs())(t)
 	r := &rig{}
-	r.pd = closing(t, must(ctx.AllocPD())(t))
-	r.cq = closing(t, must(ctx.CreateCQ(64, nil))(t))
+	r.pd = closing(t, must(dev.AllocPD())(t))
+	r.cq = closing(t, must(dev.CreateCQ(64, nil))(t))
 	r.mr = closing(t, must(r.pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead))(t))
 	opt := &ibv.QPOptions{}
 	if id.PortSpace() == PortSpaceUDP {

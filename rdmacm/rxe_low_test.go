@@ -290,24 +290,24 @@ func TestRXE_CM_Devices(t *testing.T) {
 	list, release, err := Devices()
 	ok(t, err)
 	names := make([]string, len(list))
-	for i, c := range list {
-		names[i] = c.Name()
+	for i, d := range list {
+		names[i] = d.Name()
 	}
 	if len(list) < 2 {
 		t.Errorf("devices are %v", names)
 	}
 	id := newIDOn(t, ch, PortSpaceTCP)
 	ok(t, id.Bind(local(t)))
-	ctx := must(id.Verbs())(t)
-	if ctx != list[0] && ctx != list[1] {
-		t.Errorf("%s of the ID is another one than that of the list", ctx.Name())
+	dev := must(id.Verbs())(t)
+	if dev != list[0] && dev != list[1] {
+		t.Errorf("%s of the ID is another one than that of the list", dev.Name())
 	}
 	release()
 	release()
 	// With an ID it lives on, and with what was made of it after the ID.
-	pd := must(ctx.AllocPD())(t)
+	pd := must(dev.AllocPD())(t)
 	var busy *ibv.BusyError
-	if err := ctx.Close(); !errors.As(err, &busy) {
+	if err := dev.Close(); !errors.As(err, &busy) {
 		t.Errorf("close with a PD: %v", err)
 	}
 	ok(t, id.Close())
@@ -315,12 +315,12 @@ func TestRXE_CM_Devices(t *testing.T) {
 	ok(t, mr.Close())
 	again := newIDOn(t, ch, PortSpaceTCP)
 	ok(t, again.Bind(local(t)))
-	if same := must(again.Verbs())(t); same != ctx {
+	if same := must(again.Verbs())(t); same != dev {
 		t.Error("the device was wrapped again")
 	}
 	ok(t, pd.Close())
 	ok(t, again.Close())
-	if _, err := ctx.AllocPD(); !errors.Is(err, ErrClosed) {
+	if _, err := dev.AllocPD(); !errors.Is(err, ErrClosed) {
 		t.Errorf("a PD of a device that nothing holds: %v", err)
 	}
 }

@@ -97,8 +97,8 @@ func TestRXE_CM_Before23(t *testing.T) {
 		l := server(t, nil)
 		id := newIDOn(t, newChannel(t), PortSpaceTCP)
 		ok(t, id.Bind(local(t)))
-		ctx := closing(t, must(ibv.Open(must(id.Verbs())(t).Name()))(t))
-		pd := closing(t, must(ctx.AllocPD())(t))
+		dev := closing(t, must(ibv.Open(must(id.Verbs())(t).Name()))(t))
+		pd := closing(t, must(dev.AllocPD())(t))
 		for what, opt := range map[string]*Options{"Options.PD": {PD: pd}, "Options.Access": {Access: ibv.NoRemoteAccess}} {
 			_, dial := Dial(timeout(t), l.Addr().String(), opt)
 			_, listen := Listen(timeout(t), local(t).String(), opt)

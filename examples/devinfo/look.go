@@ -116,7 +116,7 @@ func look(opt options) (*report, error) {
 	return r, errors.Join(errs...)
 }
 
-func noDevice(name string, devices []ibv.Device) error {
+func noDevice(name string, devices []ibv.DeviceInfo) error {
 	if name == "" {
 		return fmt.Errorf("%w on this host: is the driver loaded? see /sys/class/infiniband", ibv.ErrNoDevice)
 	}
@@ -127,7 +127,7 @@ func noDevice(name string, devices []ibv.Device) error {
 	return fmt.Errorf("%w: %s; there are %v", ibv.ErrNoDevice, name, have)
 }
 
-func (x *device) ask(d ibv.Device, only int) (err error) {
+func (x *device) ask(d ibv.DeviceInfo, only int) (err error) {
 	dev, err := d.Open()
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (x *device) ask(d ibv.Device, only int) (err error) {
 	return nil
 }
 
-func askPort(dev *ibv.Context, n uint8, table []ibv.GIDEntry) (port, error) {
+func askPort(dev *ibv.Device, n uint8, table []ibv.GIDEntry) (port, error) {
 	a, err := dev.QueryPort(n)
 	if err != nil {
 		return port{}, err

@@ -143,7 +143,7 @@ func TestNoDevice(t *testing.T) {
 	if err := noDevice("", nil); !errors.Is(err, ibv.ErrNoDevice) || !strings.Contains(err.Error(), "driver") {
 		t.Error(err)
 	}
-	if err := noDevice("x", []ibv.Device{{Name: "rxe0"}}); !errors.Is(err, ibv.ErrNoDevice) || !strings.Contains(err.Error(), "rxe0") {
+	if err := noDevice("x", []ibv.DeviceInfo{{Name: "rxe0"}}); !errors.Is(err, ibv.ErrNoDevice) || !strings.Contains(err.Error(), "rxe0") {
 		t.Error(err)
 	}
 }

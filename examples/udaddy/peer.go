@@ -46,7 +46,7 @@ func (p *peer) slot() int { return cm.GRHSize + p.o.size }
 // prepare posts a receive for every datagram before the other side can send.
 func (p *peer) prepare(c *rdmacm.Conn) (err error) {
 	p.c = c
-	if err := cm.FitsMTU(c.PD().Context(), c.ID().Port(), p.o.size); err != nil {
+	if err := cm.FitsMTU(c.PD().Device(), c.ID().Port(), p.o.size); err != nil {
 		return err
 	}
 	if p.mr, err = c.PD().AllocMR(p.o.count*(p.slot()+p.o.size), ibv.LocalWrite); err != nil {
@@ -115,7 +115,7 @@ func (p *peer) check(n int, wc *ibv.WC, datagram []byte) error {
 }
 
 func (p *peer) answerTo(wc *ibv.WC, datagram []byte) error {
-	attr, err := cm.ReplyTo(p.c.PD().Context(), p.c.ID().Port(), wc, datagram)
+	attr, err := cm.ReplyTo(p.c.PD().Device(), p.c.ID().Port(), wc, datagram)
 	if err != nil {
 		return err
 	}

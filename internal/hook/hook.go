@@ -15,7 +15,7 @@ import (
 var ContextSize atomic.Int64
 
 var (
-	// Context makes an *ibv.Context of a struct ibv_context that librdmacm opened.
+	// Device makes an *ibv.Device of a struct ibv_context that librdmacm opened.
 	Context func(handle uintptr) (any, error)
 
 	// CloseContext closes it, before librdmacm may close the device. It fails with
@@ -25,7 +25,7 @@ var (
 	// DestroyQP is how ibv itself destroys the C object of a QP of an *ibv.PD.
 	DestroyQP func(pd any, qp uintptr) error
 
-	// Removed notes that the device of an *ibv.Context is gone, for those who wait
+	// Removed notes that the device of an *ibv.Device is gone, for those who wait
 	// for its CQs.
 	Removed func(ctx any)
 
@@ -37,7 +37,7 @@ var (
 	// OrZero is v, or def for 0, or 0 for ibv.Zero.
 	OrZero func(v, def uint8) uint8
 
-	// ReadLimits are how many reads and atomics a QP of an *ibv.Context can answer
+	// ReadLimits are how many reads and atomics a QP of an *ibv.Device can answer
 	// at a time, and how many it can have outstanding.
 	ReadLimits func(ctx any) (dest, init int)
 

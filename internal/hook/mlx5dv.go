@@ -9,13 +9,13 @@ import (
 // What package mlx5dv needs of ibv.
 var (
 	// Enter keeps an object of ibv open until leave, and gives the address of its C
-	// object: obj is an *ibv.Context, *ibv.PD, *ibv.CQ, *ibv.QP or *ibv.SRQ.
+	// object: obj is an *ibv.Device, *ibv.PD, *ibv.CQ, *ibv.QP or *ibv.SRQ.
 	Enter func(obj any, op string) (handle uintptr, leave func(), err error)
 
-	// Direct tells why libmlx5 does not drive an *ibv.Context, nil if it does.
+	// Direct tells why libmlx5 does not drive an *ibv.Device, nil if it does.
 	Direct func(ctx any) error
 
-	// CreateCQ is (*ibv.Context).CreateCQ with another function that makes the C
+	// CreateCQ is (*ibv.Device).CreateCQ with another function that makes the C
 	// object: opt is an *ibv.CQOptions, the result an *ibv.CQ.
 	CreateCQ func(ctx any, cqe int, opt any, create func(ctx uintptr, attr *abi.CQInitAttrEx) (uintptr, error)) (any, error)
 

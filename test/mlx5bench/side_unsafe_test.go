@@ -55,11 +55,11 @@ type side struct {
 }
 
 func newSide(device string, gid int) (*side, error) {
-	ctx, err := ibv.Open(device)
+	dev, err := ibv.Open(device)
 	if err != nil {
 		return nil, err
 	}
-	pd, err := ctx.AllocPD()
+	pd, err := dev.AllocPD()
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func newSide(device string, gid int) (*side, error) {
 
 func (e *end) open(pd *ibv.PD) (err error) {
 	unlocked := os.Getenv("MLX5_SINGLE_THREADED") != "" // as for libmlx5
-	if e.cq, err = pd.Context().CreateCQ(fillWRs, &ibv.CQOptions{NoEvents: true, DataPath: ibv.DataPathDirect, SingleThreaded: unlocked}); err != nil {
+	if e.cq, err = pd.Device().CreateCQ(fillWRs, &ibv.CQOptions{NoEvents: true, DataPath: ibv.DataPathDirect, SingleThreaded: unlocked}); err != nil {
 		return err
 	}
 	o := &ibv.QPOptions{MaxSendWR: fillWRs, MaxRecvWR: fillWRs, MaxInline: inlined, SingleThreaded: unlocked}

@@ -30,7 +30,7 @@ const (
 
 // host is a device.
 type host struct {
-	ctx *ibv.Context
+	dev *ibv.Device
 	pd  *ibv.PD
 	pd2 *ibv.PD
 }
@@ -78,7 +78,7 @@ func (p *pair) String() string { return fmt.Sprintf("%v %v (%v)", p.engine, p.ty
 func newEnd(h *host, engine ibv.DataPath, typ ibv.QPType, k kind, size int) (*end, error) {
 	e := &end{host: h, image: make([]byte, size)}
 	var err error
-	if e.cq, err = h.ctx.CreateCQ(64, &ibv.CQOptions{DataPath: engine, NoEvents: true}); err != nil {
+	if e.cq, err = h.dev.CreateCQ(64, &ibv.CQOptions{DataPath: engine, NoEvents: true}); err != nil {
 		return nil, err
 	}
 	if e.mr, err = h.pd.AllocMR(size, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic); err != nil {
@@ -349,13 +349,13 @@ func (p *pair) close() error {
 func openHosts(rxe testutil.RXE) (hs [2]*host, err error) {
 	for i := range hs {
 		h := &host{}
-		if h.ctx, err = ibv.Open(rxe.Dev[i]); err != nil {
+		if h.dev, err = ibv.Open(rxe.Dev[i]); err != nil {
 			return hs, err
 		}
-		if h.pd, err = h.ctx.AllocPD(); err != nil {
+		if h.pd, err = h.dev.AllocPD(); err != nil {
 			return hs, err
 		}
-		if h.pd2, err = h.ctx.AllocPD(); err != nil {
+		if h.pd2, err = h.dev.AllocPD(); err != nil {
 			return hs, err
 		}
 		hs[i] = h
@@ -363,4 +363,4 @@ func openHosts(rxe testutil.RXE) (hs [2]*host, err error) {
 	return hs, nil
 }
 
-func (h *host) close() error { return errors.Join(h.pd.Close(), h.pd2.Close(), h.ctx.Close()) }
+func (h *host) close() error { return errors.Join(h.pd.Close(), h.pd2.Close(), h.dev.Close()) }

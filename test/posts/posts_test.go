@@ -70,7 +70,7 @@ var explanations = [...]string{
 func (t *table) explain(i int) { t.explained[i]++ }
 
 func (t *table) wire(p *pair, w *wqe) {
-	w.Device, w.QP, w.Cell = p.a.ctx.Name(), fmt.Sprintf("%#x", p.a.qp.Num()), p.cell
+	w.Device, w.QP, w.Cell = p.a.dev.Name(), fmt.Sprintf("%#x", p.a.qp.Num()), p.cell
 	if err := t.posted.Encode(w); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func newTable(t *testing.T, rxe testutil.RXE) *table {
 	var err error
 	tab.hosts, err = openHosts(rxe)
 	tab.must(err)
-	gid, err := tab.hosts[1].ctx.QueryGID(rxe.Port, rxe.GID)
+	gid, err := tab.hosts[1].dev.QueryGID(rxe.Port, rxe.GID)
 	tab.must(err)
 	tab.anyAH, err = tab.hosts[0].pd.CreateAH(&ibv.AHAttr{Port: rxe.Port, Global: true, DGID: gid,
 		SGIDIndex: uint8(rxe.GID), HopLimit: 1})

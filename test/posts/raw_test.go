@@ -21,7 +21,7 @@ func TestRXE_PostsRaw(t *testing.T) {
 	defer tab.close()
 	h := tab.hosts[0]
 	for _, path := range []ibv.DataPath{ibv.DataPathDirect, ibv.DataPathOps} {
-		cq, err := h.ctx.CreateCQ(16, &ibv.CQOptions{DataPath: path})
+		cq, err := h.dev.CreateCQ(16, &ibv.CQOptions{DataPath: path})
 		tab.must(err)
 		var ue *ibv.UnsupportedError
 		_, err = h.pd.CreateQP(cq, cq, &ibv.QPOptions{Type: ibv.RawPacket})

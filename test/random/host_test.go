@@ -17,7 +17,7 @@ const patience = testutil.Patience
 
 // host is one end of a program: an open device.
 type host struct {
-	ctx    *ibv.Context
+	dev    *ibv.Device
 	shared *hub
 	stop   context.CancelFunc
 	done   chan struct{}
@@ -35,11 +35,11 @@ type event struct {
 }
 
 func newHost(p *program, dev string) (*host, error) {
-	c, err := ibv.Open(dev)
+	d, err := ibv.Open(dev)
 	if err != nil {
 		return nil, err
 	}
-	h := &host{ctx: c, done: make(chan struct{}), events: make(map[event]int)}
+	h := &host{dev: d, done: make(chan struct{}), events: make(map[event]int)}
 	h.cond = sync.NewCond(&h.mu)
 	n := 0
 	for _, g := range p.groups {
@@ -48,9 +48,9 @@ func newHost(p *program, dev string) (*host, error) {
 		}
 	}
 	if n > 0 {
-		cq, err := c.CreateCQ(n, nil)
+		cq, err := d.CreateCQ(n, nil)
 		if err != nil {
-			return nil, errors.Join(err, c.Close())
+			return nil, errors.Join(err, d.Close())
 		}
 		h.shared = &hub{cq: cq, box: make(map[uint32]*box)}
 	}
@@ -72,7 +72,7 @@ func (g *group) completions() int {
 func (h *host) listen(ctx context.Context) {
 	defer close(h.done)
 	for {
-		ev, err := h.ctx.AsyncEvent(ctx)
+		ev, err := h.dev.AsyncEvent(ctx)
 		h.mu.Lock()
 		switch {
 		case err != nil:
@@ -125,5 +125,5 @@ func (h *host) close(emulated bool) error {
 	if h.shared != nil {
 		err = errors.Join(err, h.shared.cq.Close())
 	}
-	return errors.Join(err, h.ctx.Close())
+	return errors.Join(err, h.dev.Close())
 }

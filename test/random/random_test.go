@@ -109,12 +109,12 @@ type totals struct {
 
 func newBed(t testing.TB, rxe testutil.RXE) bed {
 	t.Helper()
-	c, err := ibv.Open(rxe.Dev[0])
+	d, err := ibv.Open(rxe.Dev[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = c.Close() }()
-	port, err := c.QueryPort(rxe.Port)
+	defer func() { _ = d.Close() }()
+	port, err := d.QueryPort(rxe.Port)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,15 +120,15 @@ func (s *station) run() error {
 }
 
 func (s *station) open() (err error) {
-	if s.base, err = s.h.ctx.AllocPD(); err != nil {
+	if s.base, err = s.h.dev.AllocPD(); err != nil {
 		return err
 	}
 	s.pd = s.base
 	if s.g.single && s.p.emulated {
-		if s.td, err = s.h.ctx.AllocThreadDomain(); err != nil {
+		if s.td, err = s.h.dev.AllocThreadDomain(); err != nil {
 			return err
 		}
-		if s.pd, err = s.h.ctx.AllocParentDomain(s.base, s.td); err != nil {
+		if s.pd, err = s.h.dev.AllocParentDomain(s.base, s.td); err != nil {
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func (s *station) open() (err error) {
 			opt.Spin = -1
 		}
 		var cq *ibv.CQ
-		if cq, err = s.h.ctx.CreateCQ(s.g.completions(), opt); err != nil {
+		if cq, err = s.h.dev.CreateCQ(s.g.completions(), opt); err != nil {
 			return err
 		}
 		s.send = &hub{cq: cq, box: make(map[uint32]*box)}
@@ -146,7 +146,7 @@ func (s *station) open() (err error) {
 	s.recv = s.send
 	if s.g.split && !s.g.shared {
 		var cq *ibv.CQ
-		if cq, err = s.h.ctx.CreateCQ(s.g.completions(), &ibv.CQOptions{SingleThreaded: s.g.single, Spin: -1}); err != nil {
+		if cq, err = s.h.dev.CreateCQ(s.g.completions(), &ibv.CQOptions{SingleThreaded: s.g.single, Spin: -1}); err != nil {
 			return err
 		}
 		s.recv = &hub{cq: cq, box: make(map[uint32]*box)}

@@ -12,7 +12,7 @@ import (
 const GRHSize = 40
 
 // FitsMTU checks that a datagram fits in one packet.
-func FitsMTU(dev *ibv.Context, port uint8, size int) error {
+func FitsMTU(dev *ibv.Device, port uint8, size int) error {
 	p, err := dev.QueryPort(port)
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (e *HeaderError) Error() string { return "datagram: " + e.Got }
 
 // ReplyTo is the way back to the sender of a datagram, from its completion and the
 // header in front of it. C: ibv_init_ah_from_wc(3).
-func ReplyTo(dev *ibv.Context, port uint8, wc *ibv.WC, header []byte) (*ibv.AHAttr, error) {
+func ReplyTo(dev *ibv.Device, port uint8, wc *ibv.WC, header []byte) (*ibv.AHAttr, error) {
 	attr := &ibv.AHAttr{Port: port, DLID: wc.SLID, SL: wc.SL, SrcPathBits: wc.DLIDPathBits}
 	if wc.Flags&ibv.WCGRH == 0 {
 		return attr, nil // a LID is enough

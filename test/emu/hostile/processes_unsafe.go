@@ -210,11 +210,11 @@ func bomb(fd, n int) error {
 func child(mode string) error {
 	switch mode {
 	case "leak", "fault":
-		ctx, err := ibv.Open("")
+		dev, err := ibv.Open("")
 		if err != nil {
 			return err
 		}
-		pd, err := ctx.AllocPD()
+		pd, err := dev.AllocPD()
 		if err != nil {
 			return err
 		}

@@ -26,11 +26,11 @@ func garbage(b []byte) {
 
 // rings writes garbage into rings, records and registers of queues that work, and rings for it.
 func rings() error {
-	ctx, err := ibv.Open("")
+	dev, err := ibv.Open("")
 	if err != nil {
 		return err
 	}
-	pd, err := ctx.AllocPD()
+	pd, err := dev.AllocPD()
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func bigEndianWord(v uint64) uint64 {
 // ringRound does it to two QPs that are connected to each other. Where the library would stumble over the garbage itself, which it does in what it reads to
 // destroy a queue, all is left to the device to clean up.
 func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
-	cq, err := pd.Context().CreateCQ(256, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
+	cq, err := pd.Device().CreateCQ(256, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
 	if err != nil {
 		return err
 	}

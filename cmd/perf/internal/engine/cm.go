@@ -46,7 +46,7 @@ func (s *session) meetCM(waiting func(port int)) (ln io.Closer, err error) {
 			return nil, err
 		}
 		conn := s.cm.Conn()
-		if err := s.useDevice(conn.PD().Context().Name(), conn.ID().Port()); err != nil {
+		if err := s.useDevice(conn.PD().Device().Name(), conn.ID().Port()); err != nil {
 			return nil, err
 		}
 	} else {

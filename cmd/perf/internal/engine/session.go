@@ -50,7 +50,7 @@ type Setup struct {
 // session holds all that a test has open.
 type session struct {
 	cfg   *Config
-	dev   *ibv.Context
+	dev   *ibv.Device
 	attr  *ibv.DeviceAttr
 	port  *ibv.PortAttr
 	ctx   context.Context
