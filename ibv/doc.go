@@ -7,7 +7,7 @@
 //	pd, err := dev.AllocPD()
 //	cq, err := dev.CreateCQ(256, nil)
 //	qp, err := pd.CreateQP(cq, cq, nil)                  // RC
-//	mr, err := pd.AllocMR(1<<20, ibv.LocalWrite|ibv.RemoteWrite)
+//	mr, err := pd.AllocMR(1<<20, ibv.LocalWrite|ibv.RemoteWrite, nil)
 //
 //	me, err := qp.Endpoint(1, ibv.BestGID)               // what the peer has to know
 //	err = qp.Connect(exchange(me), nil)                  // INIT, RTR, RTS

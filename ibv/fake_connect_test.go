@@ -83,14 +83,14 @@ func TestFake_NoRemoteAccess(t *testing.T) {
 			t.Errorf("access %v is sent as %v", opt, got)
 		}
 	}
-	_, err := a.pd.AllocMR(64, LocalWrite|NoRemoteAccess)
+	_, err := a.pd.AllocMR(64, LocalWrite|NoRemoteAccess, nil)
 	wantErr(t, err, syscall.EINVAL, "NoRemoteAccess", "LocalWrite")
 	_, err = a.pd.RegMR(make([]byte, 64), NoRemoteAccess)
 	wantErr(t, err, syscall.EINVAL, "NoRemoteAccess")
 	_, err = a.pd.RegMemory(a.mr.addr, 64, 0, NoRemoteAccess)
 	wantErr(t, err, syscall.EINVAL, "NoRemoteAccess")
 	access := NoRemoteAccess
-	wantErr(t, a.mr.Rereg(ReregOptions{Access: &access}), syscall.EINVAL, "NoRemoteAccess")
+	wantErr(t, a.mr.Rereg(&ReregOptions{Access: &access}), syscall.EINVAL, "NoRemoteAccess")
 	idle := closing(t, must(a.pd.CreateQP(a.cq, a.cq, nil))(t))
 	must(idle.Endpoint(1, 1))(t)
 	wantErr(t, idle.Init(&ConnectOptions{Access: NoRemoteAccess | RemoteRead}), syscall.EINVAL, "RemoteRead|NoRemoteAccess")

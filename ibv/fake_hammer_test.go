@@ -240,7 +240,7 @@ func TestFake_HammerTrees(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				mr, err := pd.AllocMR(4096, LocalWrite)
+				mr, err := pd.AllocMR(4096, LocalWrite, nil)
 				if err != nil {
 					t.Error(err)
 				}

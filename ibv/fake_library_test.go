@@ -127,12 +127,12 @@ func testOldLibrary(t *testing.T, size int, ex, port bool) {
 	wantErr(t, err, ErrNotFound)
 
 	// Optional access flags are left out, since the kernel call would refuse them.
-	mr := closing(t, must(s.pd.AllocMR(4096, LocalWrite|RelaxedOrdering))(t))
+	mr := closing(t, must(s.pd.AllocMR(4096, LocalWrite|RelaxedOrdering, nil))(t))
 	if got := AccessFlags(get(t, "last.access")); got != LocalWrite {
 		t.Errorf("registered with %v", got)
 	}
 	access := LocalWrite | RemoteWrite | RelaxedOrdering
-	ok(t, mr.Rereg(ReregOptions{Access: &access}))
+	ok(t, mr.Rereg(&ReregOptions{Access: &access}))
 	// An address of its own takes a call from v25.
 	if m, err := s.pd.RegMemory(mr.addr, 4096, 0x1000, LocalWrite); s.dev.v.has("ibv_reg_mr_iova") {
 		ok(t, err)
@@ -154,7 +154,7 @@ func TestSparseObjects(t *testing.T) {
 		s := fakeSide(t, nil)
 		wantErr(t, s.cq.Resize(1000), ErrNotSupported, "ibv_resize_cq")
 		access := LocalWrite
-		wantErr(t, s.mr.Rereg(ReregOptions{Access: &access}), ErrNotSupported, "ibv_rereg_mr")
+		wantErr(t, s.mr.Rereg(&ReregOptions{Access: &access}), ErrNotSupported, "ibv_rereg_mr")
 	})
 }
 
@@ -192,7 +192,7 @@ func TestDroppedMR(t *testing.T) {
 			runtime.SetFinalizer(buf, func(*[8192]byte) { close(memory) })
 			must(pd.RegMR(buf[:], LocalWrite))(t)
 			mr := must(pd.RegMR(make([]byte, 64), LocalWrite))(t)
-			ok(t, mr.Rereg(ReregOptions{Buf: make([]byte, 128)}))
+			ok(t, mr.Rereg(&ReregOptions{Buf: make([]byte, 128)}))
 		}()
 		collect(t)
 		collect(t)
@@ -229,7 +229,7 @@ func TestRemovedDevice(t *testing.T) {
 		cq := must(c.CreateCQ(8, &CQOptions{Channel: ch}))(t)
 		srq := must(pd.CreateSRQ(nil))(t)
 		qp := must(parent.CreateQP(cq, cq, &QPOptions{SRQ: srq}))(t)
-		mr := must(pd.AllocMR(4096, LocalWrite))(t)
+		mr := must(pd.AllocMR(4096, LocalWrite, nil))(t)
 		ah := must(pd.CreateAH(&AHAttr{Port: 1}))(t)
 		destroys := []struct {
 			fn  string

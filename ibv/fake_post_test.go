@@ -404,7 +404,7 @@ func TestFake_HeldWakes(t *testing.T) {
 	w := s.cq.join()
 	defer s.cq.part(w)
 	post(t, s.qp, write(s, 1, Signaled))
-	ok(t, must(s.pd.AllocMR(4096, LocalWrite))(t).Close())
+	ok(t, must(s.pd.AllocMR(4096, LocalWrite, nil))(t).Close())
 	select {
 	case <-w.ch:
 	default:

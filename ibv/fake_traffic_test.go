@@ -243,7 +243,7 @@ func TestFake_SRQ(t *testing.T) {
 
 func TestFake_MemoryKeys(t *testing.T) {
 	a, b := fakePair(t, nil)
-	short := closing(t, must(b.pd.AllocMR(100, LocalWrite|RemoteWrite))(t))
+	short := closing(t, must(b.pd.AllocMR(100, LocalWrite|RemoteWrite, nil))(t))
 	post(t, a.qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 101)}, Remote: short.Remote().At(0)})
 	wc := a.next(t)
 	var we *WCError
@@ -269,11 +269,11 @@ func TestFake_MemoryKeys(t *testing.T) {
 	buf := make([]byte, 64)
 	own := closing(t, must(b.pd.RegMR(buf, LocalWrite))(t))
 	access := LocalWrite | RemoteWrite | RelaxedOrdering
-	ok(t, own.Rereg(ReregOptions{PD: a.pd, Buf: make([]byte, 32), Access: &access}))
+	ok(t, own.Rereg(&ReregOptions{PD: a.pd, Buf: make([]byte, 32), Access: &access}))
 	if own.Len() != 32 || len(own.Bytes()) != 32 {
 		t.Errorf("%d bytes after rereg", own.Len())
 	}
-	ok(t, own.Rereg(ReregOptions{}))
+	ok(t, own.Rereg(&ReregOptions{}))
 }
 
 func TestFake_WaitSleepsAndWakes(t *testing.T) {

@@ -37,7 +37,7 @@ type MR struct {
 	pin    *dma.Pinned // a caller's slice
 }
 
-// MemOptions choose the memory of AllocMRWith.
+// MemOptions choose the memory of AllocMR.
 type MemOptions struct {
 	// HugePages asks for huge pages: fewer translations in the device. The
 	// kernel must have set some aside (/proc/sys/vm/nr_hugepages).
@@ -108,14 +108,9 @@ func (n NUMA) of(device string) *int {
 	return nil
 }
 
-// AllocMR makes page-aligned zeroed memory off the Go heap and registers it.
-// MR.Bytes is the memory; it is gone after Close.
-func (pd *PD) AllocMR(size int, access AccessFlags) (*MR, error) {
-	return pd.AllocMRWith(size, access, nil)
-}
-
-// AllocMRWith is AllocMR with a choice of memory; opt may be nil.
-func (pd *PD) AllocMRWith(size int, access AccessFlags, opt *MemOptions) (*MR, error) {
+// AllocMR allocates page-aligned zeroed memory off the Go heap and registers it; opt
+// may be nil. MR.Bytes is the memory; it is gone after Close.
+func (pd *PD) AllocMR(size int, access AccessFlags, opt *MemOptions) (*MR, error) {
 	const op = "alloc mr"
 	if opt == nil {
 		opt = &MemOptions{}
@@ -356,13 +351,17 @@ type ReregOptions struct {
 	Access *AccessFlags // other access
 }
 
-// Rereg changes the PD, the memory or the access of the MR. The keys change. No
+// Rereg changes the PD, the memory or the access of the MR; a nil opt changes
+// nothing. The keys change. No
 // operation may be under way on it. When the library says that the MR was lost
 // on the way, it can only be closed.
 //
 // C: ibv_rereg_mr(3).
-func (mr *MR) Rereg(opt ReregOptions) error {
+func (mr *MR) Rereg(opt *ReregOptions) error {
 	const op = "reregister mr"
+	if opt == nil {
+		opt = &ReregOptions{}
+	}
 	mr.node.mu.Lock()
 	defer mr.node.mu.Unlock()
 	name := mr.pd.dev.Name()

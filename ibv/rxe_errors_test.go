@@ -114,17 +114,17 @@ func TestRXE_BadMemory(t *testing.T) {
 	wantErr(t, err, syscall.EINVAL, "nil")
 	_, err = s.pd.RegMR([]byte{}, LocalWrite)
 	wantErr(t, err, syscall.EINVAL, "0 bytes")
-	_, err = s.pd.AllocMR(0, LocalWrite)
+	_, err = s.pd.AllocMR(0, LocalWrite, nil)
 	wantErr(t, err, syscall.EINVAL, "at least 1 byte")
-	_, err = s.pd.AllocMR(-1, LocalWrite)
+	_, err = s.pd.AllocMR(-1, LocalWrite, nil)
 	wantErr(t, err, syscall.EINVAL)
-	_, err = s.pd.AllocMR(math.MaxInt, LocalWrite)
+	_, err = s.pd.AllocMR(math.MaxInt, LocalWrite, nil)
 	wantErr(t, err, nil)
-	_, err = s.pd.AllocMR(1<<46, LocalWrite)
+	_, err = s.pd.AllocMR(1<<46, LocalWrite, nil)
 	wantErr(t, err, nil)
 	_, err = s.pd.RegMemory(0x1000, 4096, 0x1000, LocalWrite)
 	wantErr(t, err, nil)
-	_, err = s.pd.AllocMR(4096, RemoteWrite) // without LocalWrite
+	_, err = s.pd.AllocMR(4096, RemoteWrite, nil) // without LocalWrite
 	wantErr(t, err, syscall.EINVAL, "LocalWrite")
 
 	// A limit on locked memory is named. Root may lock what it likes, so the
@@ -132,7 +132,7 @@ func TestRXE_BadMemory(t *testing.T) {
 	err = explainRegister(syscall.ENOMEM, 1<<30, LocalWrite)
 	wantErr(t, err, syscall.ENOMEM, "RLIMIT_MEMLOCK")
 
-	mr := must(s.pd.AllocMR(4096, LocalWrite))(t)
+	mr := must(s.pd.AllocMR(4096, LocalWrite, nil))(t)
 	err = s.pd.Close()
 	wantErr(t, err, syscall.EBUSY, "2 mr")
 	ok(t, mr.Close())
@@ -140,9 +140,9 @@ func TestRXE_BadMemory(t *testing.T) {
 	if mr.Bytes() != nil {
 		t.Error("a closed MR shows memory that is unmapped")
 	}
-	wantErr(t, mr.Rereg(ReregOptions{PD: s.pd}), ErrClosed)
+	wantErr(t, mr.Rereg(&ReregOptions{PD: s.pd}), ErrClosed)
 
-	huge, err := s.pd.AllocMRWith(4<<20, LocalWrite, &MemOptions{HugePages: HugeTry})
+	huge, err := s.pd.AllocMR(4<<20, LocalWrite, &MemOptions{HugePages: HugeTry})
 	ok(t, err)
 	huge.Bytes()[4<<20-1] = 1
 	ok(t, huge.Close())

@@ -310,7 +310,7 @@ func TestRXE_MRClosedBeforePoll(t *testing.T) {
 				reconnect(t, a, b)
 
 				// Memory that goes with the MR, and then is another one's.
-				mine := must(b.pd.AllocMR(4096, LocalWrite))(t)
+				mine := must(b.pd.AllocMR(4096, LocalWrite, nil))(t)
 				at := mine.Addr()
 				copy(a.mr.Bytes(), want)
 				carried(t, kind, a, b, srq, mine, 200, 17)
@@ -318,7 +318,7 @@ func TestRXE_MRClosedBeforePoll(t *testing.T) {
 				ok(t, mine.Close())
 				var others []*MR
 				for len(others) == 0 || others[len(others)-1].Addr() != at && len(others) < 64 {
-					m := must(b.pd.AllocMR(4096, LocalWrite))(t)
+					m := must(b.pd.AllocMR(4096, LocalWrite, nil))(t)
 					fill(m.Bytes(), 33)
 					others = append(others, m)
 				}
@@ -363,7 +363,7 @@ func testHeld(t *testing.T, a, b *side, connect func(x, y *QP)) {
 	}
 	hold := func() {
 		t.Helper()
-		ok(t, must(a.pd.AllocMR(64, LocalWrite))(t).Close())
+		ok(t, must(a.pd.AllocMR(64, LocalWrite, nil))(t).Close())
 	}
 	id := uint64(0)
 	send := func(x, y *QP, n int) {
@@ -474,7 +474,7 @@ func TestRXE_HeldError(t *testing.T) {
 		b.good(t, 9)
 	}
 	a.dev.direct.qps.Remove(x.direct) // its completion now names no QP
-	ok(t, must(a.pd.AllocMR(64, LocalWrite))(t).Close())
+	ok(t, must(a.pd.AllocMR(64, LocalWrite, nil))(t).Close())
 	a.dev.direct.qps.Add(x.direct)
 	var got []string
 	for len(got) < 3 {

@@ -167,7 +167,7 @@ func firstSGE(s []SGE) SGE {
 // MR's key may be invalidated so; both answers are complete ones.
 func TestRXE_SendInv(t *testing.T) {
 	a, b := newPair(t, nil, &ConnectOptions{RetryCount: 1})
-	victim := closing(t, must(b.pd.AllocMR(4096, LocalWrite|RemoteWrite))(t))
+	victim := closing(t, must(b.pd.AllocMR(4096, LocalWrite|RemoteWrite, nil))(t))
 	recv(t, b.qp, RecvWR{ID: 1, SGEs: []SGE{b.mr.SGE(0, 64)}})
 	fill(a.mr.Bytes()[:8], 1)
 	post(t, a.qp, SendWR{ID: 2, Opcode: OpSendInv, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, InvalidateRKey: victim.RKey()})
@@ -328,7 +328,7 @@ func TestRXE_RegMR(t *testing.T) {
 	// Another slice behind the same MR.
 	other := make([]byte, 5000)
 	fill(other, 2)
-	if err := ma.Rereg(ReregOptions{Buf: other}); err != nil {
+	if err := ma.Rereg(&ReregOptions{Buf: other}); err != nil {
 		if !errors.Is(err, ErrNotSupported) {
 			t.Errorf("rereg: %v", err)
 		}

@@ -103,7 +103,7 @@ func TestRXEClock(t *testing.T) {
 	// A completion's timestamp lies between its posting and its polling.
 	pd := closing(t, must(dev.AllocPD())(t))
 	cq := closing(t, must(dev.CreateCQ(16, nil))(t))
-	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite))(t))
+	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite, nil))(t))
 	qp := closing(t, must(pd.CreateQP(cq, cq, nil))(t))
 	loop(t, qp)
 	posted := time.Now()
@@ -159,7 +159,7 @@ func TestRXECreateCQ(t *testing.T) {
 		return
 	}
 	pd := closing(t, must(dev.AllocPD())(t))
-	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite))(t))
+	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite, nil))(t))
 	for _, size := range []int{0, 64, 128} {
 		for _, flags := range []QPCreateFlags{0, DisableScatterToCQE, AllowScatterToCQE} {
 			cq := must(CreateCQ(dev, 16, &CQOptions{EntrySize: size}))(t)
@@ -269,7 +269,7 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 		return
 	}
 	base := closing(t, must(dev.AllocPD())(t))
-	mr := closing(t, must(base.AllocMR(1<<16, ibv.LocalWrite|ibv.RemoteWrite))(t))
+	mr := closing(t, must(base.AllocMR(1<<16, ibv.LocalWrite|ibv.RemoteWrite, nil))(t))
 	pd := base
 	if domain {
 		td := closing(t, must(dev.AllocThreadDomain())(t))

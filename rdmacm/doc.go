@@ -9,7 +9,7 @@
 //	c, err := l.Accept(ctx)
 //	…
 //	c, err := rdmacm.Dial(ctx, "10.8.0.1:7471", nil)
-//	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+//	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 //	c.QP().PostSend(…)
 //	c.CQ().Wait(ctx, wcs)
 //	<-c.Done() // the peer has disconnected, or the device is gone: c.Err()

@@ -25,7 +25,7 @@ func Example() {
 		return
 	}
 	defer c.Close()
-	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -46,7 +46,7 @@ func Example() {
 func ExampleListen() {
 	ctx := context.Background()
 	l, err := rdmacm.Listen(ctx, ":7471", &rdmacm.Options{Prepare: func(c *rdmacm.Conn) error {
-		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 		if err != nil {
 			return err
 		}

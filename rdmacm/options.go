@@ -75,8 +75,8 @@ type Path struct {
 	PKey           uint16
 	SL             uint8 // 4 bits
 	MTU            ibv.MTU
-	Rate           uint8 // 6 bits
-	PacketLifeTime uint8 // 4.096 µs·2^n, 6 bits
+	Rate           ibv.Rate // 6 bits
+	PacketLifeTime uint8    // 4.096 µs·2^n, 6 bits
 	Preference     uint8
 }
 
@@ -121,7 +121,7 @@ func (id *ID) SetPaths(paths []Path) error {
 		r.QosclassSL.Set(uint16(p.SL))
 		const exactly = 2 << 6
 		r.MTU = uint8(p.MTU) | exactly
-		r.Rate = p.Rate | exactly
+		r.Rate = uint8(p.Rate) | exactly
 		r.Packetlifetime = p.PacketLifeTime | exactly
 		r.Preference = p.Preference
 	}
@@ -163,7 +163,7 @@ func (id *ID) Paths() []Path {
 		list = append(list, Path{
 			SGID: ibv.GID(r.SGID), DGID: ibv.GID(r.DGID), SLID: r.SLID.Get(), DLID: r.DLID.Get(),
 			FlowLabel: r.FlowLabel.Get(), HopLimit: r.HopLimit, TrafficClass: r.TrafficClass, Reversible: r.Reversible != 0,
-			PKey: r.PKey.Get(), SL: r.SL, MTU: ibv.MTU(r.MTU), Rate: r.Rate, PacketLifeTime: r.PacketLifeTime, Preference: r.Preference,
+			PKey: r.PKey.Get(), SL: r.SL, MTU: ibv.MTU(r.MTU), Rate: ibv.Rate(r.Rate), PacketLifeTime: r.PacketLifeTime, Preference: r.Preference,
 		})
 	}
 	return list

@@ -221,7 +221,7 @@ func TestRXE_CM_CloseInPrepare(t *testing.T) {
 func TestRXE_CM_OnCloseFails(t *testing.T) {
 	l := server(t, nil)
 	a, _ := pair(t, l, nil)
-	mr := must(a.PD().AllocMR(4096, ibv.LocalWrite))(t)
+	mr := must(a.PD().AllocMR(4096, ibv.LocalWrite, nil))(t)
 	fails, runs := errors.New("not yet"), map[string]int{}
 	a.OnClose(func() error { runs["mr"]++; return mr.Close() })
 	a.OnClose(func() error {

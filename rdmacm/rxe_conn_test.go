@@ -43,7 +43,7 @@ func pair(t testing.TB, l *Listener, opt *Options) (a, b *Conn) {
 // rigOf is a rig around a connection.
 func rigOf(t testing.TB, c *Conn) *rig {
 	t.Helper()
-	return &rig{pd: c.PD(), cq: c.CQ(), qp: c.QP(), mr: closing(t, must(c.PD().AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite))(t))}
+	return &rig{pd: c.PD(), cq: c.CQ(), qp: c.QP(), mr: closing(t, must(c.PD().AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite, nil))(t))}
 }
 
 func TestRXE_CM_DialListen(t *testing.T) {
@@ -191,7 +191,7 @@ func TestRXE_CM_CloseUnderLoad(t *testing.T) {
 		a, b := pair(t, l, nil)
 		var busy sync.WaitGroup
 		for _, c := range []*Conn{a, b} {
-			r := &rig{pd: c.PD(), cq: c.CQ(), qp: c.QP(), mr: must(c.PD().AllocMR(1<<16, ibv.LocalWrite))(t)}
+			r := &rig{pd: c.PD(), cq: c.CQ(), qp: c.QP(), mr: must(c.PD().AllocMR(1<<16, ibv.LocalWrite, nil))(t)}
 			busy.Add(2)
 			go func() { // posts until the QP is closed
 				defer busy.Done()
@@ -294,7 +294,7 @@ func TestRXE_CM_OnClose(t *testing.T) {
 	var mu sync.Mutex
 	l := server(t, nil)
 	opt := &Options{Prepare: func(c *Conn) error {
-		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 		if err != nil {
 			return err
 		}

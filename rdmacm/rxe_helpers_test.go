@@ -118,7 +118,7 @@ func newRig(t testing.TB, id *ID, own bool) *rig {
 	r := &rig{}
 	r.pd = closing(t, must(dev.AllocPD())(t))
 	r.cq = closing(t, must(dev.CreateCQ(64, nil))(t))
-	r.mr = closing(t, must(r.pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead))(t))
+	r.mr = closing(t, must(r.pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead, nil))(t))
 	opt := &ibv.QPOptions{}
 	if id.PortSpace() == PortSpaceUDP {
 		opt.Type = ibv.UD

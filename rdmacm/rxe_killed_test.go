@@ -69,7 +69,7 @@ func dialOnce(addr string) (err error) {
 	if err != nil {
 		return err
 	}
-	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 	if err == nil {
 		err = use(ctx, c, mr)
 		err = errors.Join(err, mr.Close())
@@ -137,7 +137,7 @@ func TestRXE_CM_Killed(t *testing.T) {
 	var mrs sync.Map // *ibv.MR of a *Conn
 	opt := small()
 	opt.Prepare = func(c *Conn) error {
-		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 		if err != nil {
 			return err
 		}

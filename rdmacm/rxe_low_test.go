@@ -311,7 +311,7 @@ func TestRXE_CM_Devices(t *testing.T) {
 		t.Errorf("close with a PD: %v", err)
 	}
 	ok(t, id.Close())
-	mr := must(pd.AllocMR(4096, ibv.LocalWrite))(t)
+	mr := must(pd.AllocMR(4096, ibv.LocalWrite, nil))(t)
 	ok(t, mr.Close())
 	again := newIDOn(t, ch, PortSpaceTCP)
 	ok(t, again.Bind(local(t)))
@@ -343,7 +343,7 @@ func TestRXE_CM_QPOfAnotherContext(t *testing.T) {
 	if b.PD() != pd || b.CQ() != cq || b.Param().SRQ || !a.Param().SRQ {
 		t.Errorf("the connection is not of the options: srq %v, %v", a.Param().SRQ, b.Param().SRQ)
 	}
-	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite))(t))
+	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite, nil))(t))
 	must(opt.QP.SRQ.PostRecv([]ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{mr.SGE(0, 64)}}}))(t)
 	r := rigOf(t, a)
 	must(a.QP().PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{r.mr.SGE(0, 10)}}}))(t)

@@ -26,7 +26,7 @@ func TestRXE_CM_Before23(t *testing.T) {
 	t.Run("streams", func(t *testing.T) {
 		var mr *ibv.MR
 		posted := &Options{PrivateData: []byte("from the server"), Prepare: func(c *Conn) (err error) {
-			if mr, err = c.PD().AllocMR(64, ibv.LocalWrite); err != nil {
+			if mr, err = c.PD().AllocMR(64, ibv.LocalWrite, nil); err != nil {
 				return err
 			}
 			c.OnClose(mr.Close)

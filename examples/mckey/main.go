@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	defer pingpong.Close(pd, &err)
 	slot := cm.GRHSize + o.size
-	mr, err := pd.AllocMR(o.count*slot, ibv.LocalWrite)
+	mr, err := pd.AllocMR(o.count*slot, ibv.LocalWrite, nil)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	c, err := request.Accept(ctx, &rdmacm.Options{
 		QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1, MaxInline: size},
 		Prepare: func(c *rdmacm.Conn) (err error) {
-			if mr, err = c.PD().AllocMR(size, ibv.LocalWrite); err != nil {
+			if mr, err = c.PD().AllocMR(size, ibv.LocalWrite, nil); err != nil {
 				return err
 			}
 			c.OnClose(mr.Close)

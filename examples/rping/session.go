@@ -47,7 +47,7 @@ func (s *session) options() *rdmacm.Options {
 // prepare runs before the peer can send.
 func (s *session) prepare(c *rdmacm.Conn) (err error) {
 	s.c = c
-	if s.note, err = c.PD().AllocMR(2*noteSize, ibv.LocalWrite); err != nil {
+	if s.note, err = c.PD().AllocMR(2*noteSize, ibv.LocalWrite, nil); err != nil {
 		return err
 	}
 	c.OnClose(s.note.Close)
@@ -55,7 +55,7 @@ func (s *session) prepare(c *rdmacm.Conn) (err error) {
 	if s.o.client {
 		size, access = 2*s.o.size, ibv.LocalWrite|ibv.RemoteRead|ibv.RemoteWrite
 	}
-	if s.data, err = c.PD().AllocMR(size, access); err != nil {
+	if s.data, err = c.PD().AllocMR(size, access, nil); err != nil {
 		return err
 	}
 	c.OnClose(s.data.Close)

@@ -47,7 +47,7 @@ func play(ctx context.Context, opt *pingpong.Options, out io.Writer) (err error)
 
 	// A buffer for each receive, and after them one that the client sends from,
 	// on all queue pairs. The server sends a message back from where it lies.
-	mr, err := pd.AllocMR((opt.RxDepth+1)*opt.Size, ibv.LocalWrite)
+	mr, err := pd.AllocMR((opt.RxDepth+1)*opt.Size, ibv.LocalWrite, nil)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (p *peer) prepare(c *rdmacm.Conn) (err error) {
 	if err := cm.FitsMTU(c.PD().Device(), c.ID().Port(), p.o.size); err != nil {
 		return err
 	}
-	if p.mr, err = c.PD().AllocMR(p.o.count*(p.slot()+p.o.size), ibv.LocalWrite); err != nil {
+	if p.mr, err = c.PD().AllocMR(p.o.count*(p.slot()+p.o.size), ibv.LocalWrite, nil); err != nil {
 		return err
 	}
 	c.OnClose(p.mr.Close)

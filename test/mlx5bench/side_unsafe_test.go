@@ -63,7 +63,7 @@ func newSide(device string, gid int) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	mr, err := pd.AllocMR(pageSize, ibv.LocalWrite|ibv.RemoteWrite)
+	mr, err := pd.AllocMR(pageSize, ibv.LocalWrite|ibv.RemoteWrite, nil)
 	if err != nil {
 		return nil, err
 	}

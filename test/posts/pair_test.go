@@ -81,7 +81,7 @@ func newEnd(h *host, engine ibv.DataPath, typ ibv.QPType, k kind, size int) (*en
 	if e.cq, err = h.dev.CreateCQ(64, &ibv.CQOptions{DataPath: engine, NoEvents: true}); err != nil {
 		return nil, err
 	}
-	if e.mr, err = h.pd.AllocMR(size, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic); err != nil {
+	if e.mr, err = h.pd.AllocMR(size, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic, nil); err != nil {
 		return nil, err
 	}
 	o := &ibv.QPOptions{Type: typ, MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: k.inline,

@@ -21,7 +21,7 @@ const allAccess = ibv.LocalWrite | ibv.RemoteWrite | ibv.RemoteRead | ibv.Remote
 
 func newMemory(pd *ibv.PD, n int, at uintptr) (*memory, error) {
 	if at == 0 {
-		mr, err := pd.AllocMR(n, allAccess)
+		mr, err := pd.AllocMR(n, allAccess, nil)
 		if err != nil {
 			return nil, err
 		}

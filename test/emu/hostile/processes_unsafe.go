@@ -218,7 +218,7 @@ func child(mode string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := pd.AllocMR(1<<16, ibv.LocalWrite); err != nil {
+		if _, err := pd.AllocMR(1<<16, ibv.LocalWrite, nil); err != nil {
 			return err
 		}
 		if mode == "fault" {

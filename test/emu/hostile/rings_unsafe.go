@@ -34,7 +34,7 @@ func rings() error {
 	if err != nil {
 		return err
 	}
-	mr, err := pd.AllocMR(1<<16, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic)
+	mr, err := pd.AllocMR(1<<16, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic, nil)
 	if err != nil {
 		return err
 	}

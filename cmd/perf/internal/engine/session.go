@@ -168,7 +168,7 @@ func (s *session) build() error {
 		return err
 	}
 	access := ibv.LocalWrite | ibv.RemoteWrite | ibv.RemoteRead
-	if s.mr, err = s.pd.AllocMR(int(total), access); err != nil {
+	if s.mr, err = s.pd.AllocMR(int(total), access, nil); err != nil {
 		return err
 	}
 	depth := c.TxDepth
