@@ -51,9 +51,9 @@ type DeviceAttr struct {
 	MaxDynamicBFRegs   uint32        // doorbell registers for thread domains, on kernels without a better way
 	MaxClockInfoUpdate time.Duration // a Clock older than this is no longer right
 	FlowActions        FlowActions
-	DCODP              uint32  // on-demand paging with DC; bits as in ibv.ODPCaps
-	HCACoreClock       uintptr // where the device's clock is mapped: a big-endian uint64, to be read only
-	LAGPorts           uint8   // ports that are bonded
+	DCODP              ibv.ODPOps // on-demand paging with DC
+	HCACoreClock       uintptr    // where the device's clock is mapped: a big-endian uint64, to be read only
+	LAGPorts           uint8      // ports that are bonded
 	Signature          Signature
 	DCIStreams         DCIStreams
 	MaxWRMemcpy        uint64 // bytes
@@ -74,7 +74,7 @@ type CQECompression struct {
 // C: struct mlx5dv_sw_parsing_caps.
 type SWParsingCaps struct {
 	Offloads SWParsing
-	QPTypes  QPTypes
+	QPTypes  ibv.QPTypes
 }
 
 // StridingRQ tells of receives that take several messages; all but the types are
@@ -84,7 +84,7 @@ type StridingRQ struct {
 	MaxLogStride  uint32
 	MinLogStrides uint32 // strides of a receive
 	MaxLogStrides uint32
-	QPTypes       QPTypes
+	QPTypes       ibv.QPTypes
 }
 
 // Signature tells of block signatures. C: struct mlx5dv_sig_caps.
@@ -142,17 +142,17 @@ func deviceAttr(c *abi.MLX5DVContext) *DeviceAttr {
 	return &DeviceAttr{
 		Version: c.Version, Flags: DeviceFlags(c.Flags), Has: Features(c.CompMask),
 		CQECompression: CQECompression{c.CQECompCaps.MaxNum, CQEFormats(c.CQECompCaps.SupportedFormat)},
-		SWParsing:      SWParsingCaps{SWParsing(c.SWParsingCaps.SWParsingOffloads), QPTypes(c.SWParsingCaps.SupportedQPTs)},
+		SWParsing:      SWParsingCaps{SWParsing(c.SWParsingCaps.SWParsingOffloads), ibv.QPTypes(c.SWParsingCaps.SupportedQPTs)},
 		StridingRQ: StridingRQ{
 			MinLogStride: c.StridingRQCaps.MinSingleStrideLogNumOfBytes, MaxLogStride: c.StridingRQCaps.MaxSingleStrideLogNumOfBytes,
 			MinLogStrides: c.StridingRQCaps.MinSingleWQELogNumOfStrides, MaxLogStrides: c.StridingRQCaps.MaxSingleWQELogNumOfStrides,
-			QPTypes: QPTypes(c.StridingRQCaps.SupportedQPTs),
+			QPTypes: ibv.QPTypes(c.StridingRQCaps.SupportedQPTs),
 		},
 		TunnelOffloads:     TunnelOffloads(c.TunnelOffloadsCaps),
 		MaxDynamicBFRegs:   c.MaxDynamicBFRegs,
 		MaxClockInfoUpdate: time.Duration(c.MaxClockInfoUpdateNsec),
 		FlowActions:        FlowActions(c.FlowActionFlags),
-		DCODP:              c.DCODPCaps,
+		DCODP:              ibv.ODPOps(c.DCODPCaps),
 		HCACoreClock:       c.HCACoreClock,
 		LAGPorts:           c.NumLAGPorts,
 		Signature: Signature{

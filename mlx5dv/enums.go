@@ -164,6 +164,3 @@ const (
 	// OutOfOrderData places data in the order of its arrival.
 	OutOfOrderData QPCreateFlags = abi.MLX5DV_QP_CREATE_OOO_DP
 )
-
-// QPTypes is a set of QP types, one bit each, as capabilities have it.
-type QPTypes uint32

@@ -3,8 +3,6 @@ package mlx5dv
 import (
 	"fmt"
 	"strings"
-
-	"github.com/pureverbs/pureverbs/ibv"
 )
 
 // flagString joins the names of the set bits with "|". Bits without a name come
@@ -97,17 +95,3 @@ var qpCreateFlagNames = []string{"TunnelOffloaded", "SelfLoopbackUnicast", "Self
 
 // String joins the names with "|".
 func (f QPCreateFlags) String() string { return flagString(f, qpCreateFlagNames) }
-
-// Has says whether t is in the set.
-func (s QPTypes) Has(t ibv.QPType) bool { return t < 32 && s>>t&1 != 0 }
-
-// String joins the types with "|".
-func (s QPTypes) String() string {
-	var names [32]string
-	for i := range names {
-		if n := ibv.QPType(i).String(); !strings.Contains(n, "(") {
-			names[i] = n
-		}
-	}
-	return flagString(s, names[:])
-}

@@ -38,13 +38,13 @@ func TestStrings(t *testing.T) {
 		{AllowScatterToCQE | PacketBasedCreditMode | SignaturePipelining | OutOfOrderData, "AllowScatterToCQE|PacketBasedCreditMode|SignaturePipelining|OutOfOrderData"},
 		{OpNop, "Nop"}, {OpSend, "Send"}, {OpUMR, "UMR"}, {WQEOpcode(0x2f), "WQEOpcode(47)"},
 		{WQESolicited | WQESignaled | WQESmallFence | WQEFence | 1, "Solicited|Signaled|SmallFence|Fence|0x1"},
-		{QPTypes(1<<ibv.RC | 1<<ibv.RawPacket | 1<<20), "RC|RawPacket|0x100000"},
+		{ibv.QPTypes(1<<ibv.RC | 1<<ibv.RawPacket | 1<<20), "RC|RawPacket|0x100000"},
 	} {
 		if got := c.v.String(); got != c.want {
 			t.Errorf("%T: %s, want %s", c.v, got, c.want)
 		}
 	}
-	if s := QPTypes(1 << ibv.UD); !s.Has(ibv.UD) || s.Has(ibv.RC) || s.Has(ibv.QPType(300)) {
+	if s := ibv.QPTypes(1 << ibv.UD); !s.Has(ibv.UD) || s.Has(ibv.RC) || s.Has(ibv.QPType(300)) {
 		t.Error("a set of QP types does not tell what is in it")
 	}
 }
