@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // connectAttrs are the attributes that Connect gives a QP, of all its steps.
@@ -27,10 +28,8 @@ func TestFake_Zero(t *testing.T) {
 	s := fakeSide(t, nil)
 	qp := s.newQP(t, nil)
 	fields := map[string]func(a *QPAttr) uint8{
-		"Timeout":         func(a *QPAttr) uint8 { return a.Timeout },
 		"RetryCount":      func(a *QPAttr) uint8 { return a.RetryCnt },
 		"RNRRetry":        func(a *QPAttr) uint8 { return a.RNRRetry },
-		"MinRNRTimer":     func(a *QPAttr) uint8 { return a.MinRNRTimer },
 		"MaxRdAtomic":     func(a *QPAttr) uint8 { return a.MaxRdAtomic },
 		"MaxDestRdAtomic": func(a *QPAttr) uint8 { return a.MaxDestRdAtomic },
 		"HopLimit":        func(a *QPAttr) uint8 { return a.AV.HopLimit },
@@ -187,13 +186,17 @@ func TestFake_ValuesOfFewBits(t *testing.T) {
 	}{
 		{ConnectOptions{MTU: 77}, []string{"MTU is MTU(77)", "MTU4096"}},
 		{ConnectOptions{MTU: 6}, []string{"MTU(6)"}},
-		{ConnectOptions{Timeout: 32}, []string{"Timeout 32", "supports 31"}},
+		{ConnectOptions{AckTimeout: 3 * time.Hour}, []string{"AckTimeout is 3h0m0s", "2h26m36"}},
+		{ConnectOptions{AckTimeout: 14}, []string{"AckTimeout is 14ns", "4.096µs"}},
+		{ConnectOptions{AckTimeout: -2}, []string{"AckTimeout is -2ns", "Forever"}},
 		{ConnectOptions{RetryCount: 8}, []string{"RetryCount 8", "supports 7"}},
 		{ConnectOptions{RNRRetry: 8}, []string{"RNRRetry 8", "supports 7"}},
-		{ConnectOptions{MinRNRTimer: 32}, []string{"MinRNRTimer 32", "supports 31"}},
+		{ConnectOptions{RNRTimer: time.Second}, []string{"RNRTimer is 1s", "655.36ms"}},
+		{ConnectOptions{RNRTimer: 12}, []string{"RNRTimer is 12ns", "10µs"}},
+		{ConnectOptions{RNRTimer: Forever}, []string{"RNRTimer is -1ns"}},
 		{ConnectOptions{SL: 16}, []string{"SL 16", "supports 15"}},
 		{ConnectOptions{FlowLabel: 1 << 20}, []string{"FlowLabel 1048576", "supports 1048575"}},
-		{ConnectOptions{MTU: 77, Timeout: 40}, []string{"MTU(77)", "Timeout 40"}},
+		{ConnectOptions{MTU: 77, AckTimeout: 40}, []string{"MTU(77)", "AckTimeout is 40ns"}},
 	} {
 		wantErr(t, qp.Init(&c.opt), syscall.EINVAL, c.say...)
 		wantErr(t, qp.Connect(ep, &c.opt), syscall.EINVAL, c.say...)

@@ -30,13 +30,13 @@ type QPAttr struct {
 	SQDraining       bool  // query only
 	MaxRdAtomic      uint8 // reads and atomics outstanding to the peer
 	MaxDestRdAtomic  uint8 // and from the peer
-	MinRNRTimer      uint8 // index into the table of RNR NAK timers, 12 is 0.64 ms
+	MinRNRTimer      RNRTimer
 	Port             uint8
-	Timeout          uint8 // ACK timeout, 4.096 µs·2^n, 0 is for ever
-	RetryCnt         uint8 // 0 to 7
-	RNRRetry         uint8 // 0 to 6, 7 is for ever
+	Timeout          TimeCode // ACK timeout, 0 is for ever
+	RetryCnt         uint8    // 0 to 7
+	RNRRetry         uint8    // 0 to 6, 7 is for ever
 	AltPort          uint8
-	AltTimeout       uint8
+	AltTimeout       TimeCode
 	RateLimit        uint32 // kb/s
 }
 
@@ -58,13 +58,13 @@ func (a *QPAttr) toC() *abi.QPAttr {
 		EnSqdAsyncNotify: b2u8(a.EnSQDAsyncNotify),
 		MaxRdAtomic:      a.MaxRdAtomic,
 		MaxDestRdAtomic:  a.MaxDestRdAtomic,
-		MinRNRTimer:      a.MinRNRTimer,
+		MinRNRTimer:      uint8(a.MinRNRTimer),
 		PortNum:          a.Port,
-		Timeout:          a.Timeout,
+		Timeout:          uint8(a.Timeout),
 		RetryCnt:         a.RetryCnt,
 		RNRRetry:         a.RNRRetry,
 		AltPortNum:       a.AltPort,
-		AltTimeout:       a.AltTimeout,
+		AltTimeout:       uint8(a.AltTimeout),
 		RateLimit:        a.RateLimit,
 	}
 }
@@ -87,13 +87,13 @@ func (a *QPAttr) fromC(c *abi.QPAttr) {
 		SQDraining:       c.SQDraining != 0,
 		MaxRdAtomic:      c.MaxRdAtomic,
 		MaxDestRdAtomic:  c.MaxDestRdAtomic,
-		MinRNRTimer:      c.MinRNRTimer,
+		MinRNRTimer:      RNRTimer(c.MinRNRTimer),
 		Port:             c.PortNum,
-		Timeout:          c.Timeout,
+		Timeout:          TimeCode(c.Timeout),
 		RetryCnt:         c.RetryCnt,
 		RNRRetry:         c.RNRRetry,
 		AltPort:          c.AltPortNum,
-		AltTimeout:       c.AltTimeout,
+		AltTimeout:       TimeCode(c.AltTimeout),
 		RateLimit:        c.RateLimit,
 	}
 	a.AV.fromC(&c.AHAttr)

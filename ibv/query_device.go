@@ -42,7 +42,7 @@ type DeviceAttr struct {
 	MaxSRQWR              int
 	MaxSRQSGE             int
 	MaxPKeys              int
-	LocalCAAckDelay       uint8 // 4.096 µs·2^n
+	LocalCAAckDelay       TimeCode
 	PhysPortCnt           uint8
 	Ex                    *DeviceAttrEx // nil where library or provider have no more to say
 }
@@ -173,7 +173,7 @@ func deviceAttrFromC(c *abi.DeviceAttr) *DeviceAttr {
 		MaxSRQWR:              int(c.MaxSRQWR),
 		MaxSRQSGE:             int(c.MaxSRQSGE),
 		MaxPKeys:              int(c.MaxPkeys),
-		LocalCAAckDelay:       c.LocalCaAckDelay,
+		LocalCAAckDelay:       TimeCode(c.LocalCaAckDelay),
 		PhysPortCnt:           c.PhysPortCnt,
 	}
 }

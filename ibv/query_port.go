@@ -26,7 +26,7 @@ type PortAttr struct {
 	LMC           uint8
 	MaxVLNum      uint8
 	SMSL          uint8
-	SubnetTimeout uint8
+	SubnetTimeout TimeCode
 	InitTypeReply uint8
 	PhysState     PhysState
 	LinkLayer     LinkLayer
@@ -77,7 +77,7 @@ func (d *Device) QueryPort(port uint8) (*PortAttr, error) {
 		LMC:           a.LMC,
 		MaxVLNum:      a.MaxVLNum,
 		SMSL:          a.SMSL,
-		SubnetTimeout: a.SubnetTimeout,
+		SubnetTimeout: TimeCode(a.SubnetTimeout),
 		InitTypeReply: a.InitTypeReply,
 		PhysState:     PhysState(a.PhysState),
 		LinkLayer:     LinkLayer(a.LinkLayer),

@@ -384,7 +384,7 @@ func TestRXE_CloseRaces(t *testing.T) {
 // TestRXE_PeerGone sends to a QP that is destroyed: the sends fail by themselves
 // in the time of the retries, and everything closes.
 func TestRXE_PeerGone(t *testing.T) {
-	a, b := newPair(t, nil, &ConnectOptions{Timeout: 10, RetryCount: 2})
+	a, b := newPair(t, nil, &ConnectOptions{AckTimeout: TimeCode(10).Duration(), RetryCount: 2})
 	post(t, a.qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: b.mr.Remote().At(0)})
 	a.good(t, 1)
 	ok(t, b.qp.Close())
@@ -405,7 +405,7 @@ func TestRXE_PeerGone(t *testing.T) {
 
 // TestRXE_RNR sends to a QP without receives.
 func TestRXE_RNR(t *testing.T) {
-	a, _ := newPair(t, nil, &ConnectOptions{RNRRetry: 1, MinRNRTimer: 1})
+	a, _ := newPair(t, nil, &ConnectOptions{RNRRetry: 1, RNRTimer: RNRTimer(1).Duration()})
 	post(t, a.qp, SendWR{ID: 1, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}})
 	wantErr(t, ptr(a.next(t)).Err(), WCRNRRetryExcErr.Err())
 }
@@ -416,7 +416,7 @@ func ptr[T any](v T) *T { return &v }
 func TestRXE_Loss(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	rxe.NeedKernel(t) // netem
-	a, b := newPair(t, nil, &ConnectOptions{Timeout: 12})
+	a, b := newPair(t, nil, &ConnectOptions{AckTimeout: TimeCode(12).Duration()})
 	tc := tcTool(t)
 	command(t, tc, "qdisc", "add", "dev", rxe.Net[0], "root", "netem", "loss", "2%")
 	defer command(t, tc, "qdisc", "del", "dev", rxe.Net[0], "root")

@@ -17,14 +17,15 @@ import (
 // TestOptionsBad refuses what no device can do, before anything is looked up.
 func TestOptionsBad(t *testing.T) {
 	for name, o := range map[string]*Options{
-		"Backlog":       {Backlog: math.MaxInt},
-		"Backlog: got":  {Backlog: -1},
-		"Timeout":       {Timeout: -time.Second},
-		"ack timeout":   {AckTimeout: 32},
-		"RetryCount":    {RetryCount: 8},
-		"RNRRetryCount": {RNRRetryCount: 254},
-		"PortSpace":     {PortSpace: 7},
-		"Access":        {Access: ibv.NoRemoteAccess | ibv.RemoteRead},
+		"Backlog":        {Backlog: math.MaxInt},
+		"Backlog: got":   {Backlog: -1},
+		"Timeout":        {Timeout: -time.Second},
+		"AckTimeout":     {AckTimeout: 3 * time.Hour},
+		"AckTimeout: ns": {AckTimeout: 31},
+		"RetryCount":     {RetryCount: 8},
+		"RNRRetryCount":  {RNRRetryCount: 254},
+		"PortSpace":      {PortSpace: 7},
+		"Access":         {Access: ibv.NoRemoteAccess | ibv.RemoteRead},
 	} {
 		name, _, _ = strings.Cut(name, ":")
 		_, dial := Dial(context.Background(), "127.0.0.1:1", o)
@@ -37,7 +38,7 @@ func TestOptionsBad(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range []*Options{nil, {}, {Backlog: maxBacklog, Timeout: math.MaxInt64, AckTimeout: ibv.Zero, RetryCount: ibv.Zero, RNRRetryCount: ibv.Zero, Access: ibv.NoRemoteAccess}} {
+	for _, o := range []*Options{nil, {}, {Backlog: maxBacklog, Timeout: math.MaxInt64, AckTimeout: ibv.Forever, RetryCount: ibv.Zero, RNRRetryCount: ibv.Zero, Access: ibv.NoRemoteAccess}} {
 		if o != nil {
 			if err := o.check(); err != nil {
 				t.Errorf("%+v: %v", o, err)

@@ -43,22 +43,15 @@ func (id *ID) SetAFOnly(on bool) error {
 	return id.option("set afonly", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_AFONLY, flag(on))
 }
 
-// SetAckTimeout sets the QP's ACK timeout, 4.096 µs·2^n, at most 31; 0 is for
-// ever. It comes before Connect or Accept, and needs Linux 5.1.
+// SetAckTimeout sets the QP's ACK timeout, at most 31; 0 is for ever. It comes before Connect or Accept, and needs Linux 5.1.
 //
 // C: rdma_set_option(3) with RDMA_OPTION_ID_ACK_TIMEOUT.
-func (id *ID) SetAckTimeout(n uint8) error {
-	if err := checkAckTimeout(n); err != nil {
+func (id *ID) SetAckTimeout(t ibv.TimeCode) error {
+	if t > 31 {
+		err := &ibv.ArgError{Arg: "ack timeout", Got: fmt.Sprint(uint8(t)), Want: "0 to 31, 4.096 µs·2^n"}
 		return &ibv.OpError{Op: "set ack timeout", Object: id.ps.String(), Err: err}
 	}
-	return id.option("set ack timeout", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_ACK_TIMEOUT, []byte{n})
-}
-
-func checkAckTimeout(n uint8) error {
-	if n > 31 {
-		return &ibv.ArgError{Arg: "ack timeout", Got: fmt.Sprint(n), Want: "0 to 31, 4.096 µs·2^n"}
-	}
-	return nil
+	return id.option("set ack timeout", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_ACK_TIMEOUT, []byte{uint8(t)})
 }
 
 // Path is a path through an InfiniBand subnet.
@@ -75,8 +68,8 @@ type Path struct {
 	PKey           uint16
 	SL             uint8 // 4 bits
 	MTU            ibv.MTU
-	Rate           ibv.Rate // 6 bits
-	PacketLifeTime uint8    // 4.096 µs·2^n, 6 bits
+	Rate           ibv.Rate     // 6 bits
+	PacketLifeTime ibv.TimeCode // 4.096 µs·2^n, 6 bits
 	Preference     uint8
 }
 
@@ -122,7 +115,7 @@ func (id *ID) SetPaths(paths []Path) error {
 		const exactly = 2 << 6
 		r.MTU = uint8(p.MTU) | exactly
 		r.Rate = uint8(p.Rate) | exactly
-		r.Packetlifetime = p.PacketLifeTime | exactly
+		r.Packetlifetime = uint8(p.PacketLifeTime) | exactly
 		r.Preference = p.Preference
 	}
 	return id.setPaths(pathBytes(data))
@@ -163,7 +156,7 @@ func (id *ID) Paths() []Path {
 		list = append(list, Path{
 			SGID: ibv.GID(r.SGID), DGID: ibv.GID(r.DGID), SLID: r.SLID.Get(), DLID: r.DLID.Get(),
 			FlowLabel: r.FlowLabel.Get(), HopLimit: r.HopLimit, TrafficClass: r.TrafficClass, Reversible: r.Reversible != 0,
-			PKey: r.PKey.Get(), SL: r.SL, MTU: ibv.MTU(r.MTU), Rate: ibv.Rate(r.Rate), PacketLifeTime: r.PacketLifeTime, Preference: r.Preference,
+			PKey: r.PKey.Get(), SL: r.SL, MTU: ibv.MTU(r.MTU), Rate: ibv.Rate(r.Rate), PacketLifeTime: ibv.TimeCode(r.PacketLifeTime), Preference: r.Preference,
 		})
 	}
 	return list

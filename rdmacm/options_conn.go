@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // Options are the choices of Dial, Listen and Request.Accept. The zero value is
@@ -42,8 +41,10 @@ type Options struct {
 	// nothing but sends; see ConnParam. Another than 0 needs rdma-core v23.
 	Access ibv.AccessFlags
 
-	TOS        uint8 // type of service; 0: the system's
-	AckTimeout uint8 // of the QP, 4.096 µs·2^n, at most 31; 0: the path's, ibv.Zero: for ever
+	TOS uint8 // type of service; 0: the system's
+	// AckTimeout is that of the QP, rounded up as in ibv.ConnectOptions; 0: the path's,
+	// ibv.Forever: none.
+	AckTimeout time.Duration
 	ReuseAddr  bool
 	AFOnly     bool // a listener on [::] takes no IPv4
 
@@ -99,7 +100,7 @@ func (o *Options) check() error {
 	if o.Timeout < 0 {
 		errs = append(errs, &ibv.ArgError{Arg: "Timeout", Got: o.Timeout.String(), Want: "more than 0, or 0 for the default"})
 	}
-	if err := checkAckTimeout(hook.OrZero(o.AckTimeout, 0)); err != nil {
+	if _, err := o.ackTimeout(); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -138,7 +139,23 @@ func (o *Options) applyAckTimeout(id *ID) error {
 	if o.AckTimeout == 0 {
 		return nil
 	}
-	return id.SetAckTimeout(hook.OrZero(o.AckTimeout, 0))
+	t, err := o.ackTimeout()
+	if err != nil {
+		return err
+	}
+	return id.SetAckTimeout(t)
+}
+
+func (o *Options) ackTimeout() (ibv.TimeCode, error) {
+	if o.AckTimeout == 0 || o.AckTimeout == ibv.Forever {
+		return 0, nil
+	}
+	t, ok := ibv.TimeCodeFromDuration(o.AckTimeout)
+	if !ok {
+		want := fmt.Sprintf("%v to %v, 0 for the path's or ibv.Forever", ibv.TimeCode(0).Duration(), ibv.TimeCode(31).Duration())
+		return 0, &ibv.ArgError{Arg: "AckTimeout", Got: o.AckTimeout.String(), Want: want}
+	}
+	return t, nil
 }
 
 // param are the parameters for Connect and Accept.

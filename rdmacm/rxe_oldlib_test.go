@@ -151,7 +151,7 @@ func TestRXE_CM_Access(t *testing.T) {
 // TestRXE_CM_Zero asks for a real 0 of what has other defaults, and for more than there is.
 func TestRXE_CM_Zero(t *testing.T) {
 	l := server(t, nil)
-	zero := &Options{ResponderResources: ibv.Zero, InitiatorDepth: ibv.Zero, RetryCount: ibv.Zero, RNRRetryCount: ibv.Zero, AckTimeout: ibv.Zero}
+	zero := &Options{ResponderResources: ibv.Zero, InitiatorDepth: ibv.Zero, RetryCount: ibv.Zero, RNRRetryCount: ibv.Zero, AckTimeout: ibv.Forever}
 	a, b := pair(t, l, zero)
 	if p := b.Param(); p.ResponderResources != 0 || p.InitiatorDepth != 0 || p.RetryCount != 0 || p.RNRRetryCount != 0 {
 		t.Errorf("the peer asked for %+v", p)

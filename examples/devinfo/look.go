@@ -192,7 +192,7 @@ func askPort(dev *ibv.Device, n uint8, table []ibv.GIDEntry) (port, error) {
 			{"bad_pkey_counter", a.BadPKeyCntr},
 			{"qkey_violation_counter", a.QKeyViolCntr},
 			{"sm_sl", a.SMSL},
-			{"subnet_timeout", a.SubnetTimeout},
+			{"subnet_timeout", uint8(a.SubnetTimeout)},
 			{"init_type_reply", a.InitTypeReply},
 			{"gid_table_length", a.GIDTableLen},
 			{"pkey_table_length", a.PKeyTableLen},
@@ -249,7 +249,7 @@ func attributes(a *ibv.DeviceAttr) fields {
 		{"max_srq_wr", a.MaxSRQWR},
 		{"max_srq_sge", a.MaxSRQSGE},
 		{"max_pkeys", a.MaxPKeys},
-		{"local_ca_ack_delay", a.LocalCAAckDelay},
+		{"local_ca_ack_delay", uint8(a.LocalCAAckDelay)},
 		{"phys_port_cnt", a.PhysPortCnt},
 	}
 }

@@ -134,7 +134,7 @@ func (t *table) newPair(engine ibv.DataPath, typ ibv.QPType, k kind) (*pair, err
 
 // connect connects QPs in RESET, and posts receives.
 func (p *pair) connect() error {
-	o := &ibv.ConnectOptions{Timeout: 8, RetryCount: 2, RNRRetry: 2}
+	o := &ibv.ConnectOptions{AckTimeout: ibv.TimeCode(8).Duration(), RetryCount: 2, RNRRetry: 2}
 	if err := errors.Join(p.a.qp.Connect(p.b.at, o), p.b.qp.Connect(p.a.at, o)); err != nil {
 		return err
 	}

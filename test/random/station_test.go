@@ -228,12 +228,12 @@ func (s *station) connect(these func(i int) bool) error {
 			continue
 		}
 		q.peer = *theirs[i]
-		opt := &ibv.ConnectOptions{MinRNRTimer: 1}
+		opt := &ibv.ConnectOptions{RNRTimer: ibv.RNRTimer(1).Duration()}
 		if q.l.rnrZero {
 			opt.RNRRetry = ibv.Zero
 		}
 		if s.p.emulated {
-			opt.Timeout, opt.RetryCount = 8, 1
+			opt.AckTimeout, opt.RetryCount = ibv.TimeCode(8).Duration(), 1
 		}
 		if err := q.qp.Connect(q.peer.Endpoint, opt); err != nil {
 			return err

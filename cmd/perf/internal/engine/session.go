@@ -342,13 +342,13 @@ func (s *session) bringUp() error {
 	opt := &ibv.ConnectOptions{
 		MTU:             s.mtu,
 		PKeyIndex:       c.PKeyIndex,
-		Timeout:         c.QPTimeout,
+		AckTimeout:      ibv.TimeCode(c.QPTimeout).Duration(),
 		MaxDestRdAtomic: uint8(c.OutReads),
 		SL:              c.SL,
 		TrafficClass:    c.TClass,
 	}
-	if opt.Timeout == 0 {
-		opt.Timeout = ibv.Zero
+	if c.QPTimeout == 0 {
+		opt.AckTimeout = ibv.Forever
 	}
 	for i, qp := range s.qps {
 		d := s.peer[i]
