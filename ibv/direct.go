@@ -183,7 +183,8 @@ func (qp *QP) reset(modify func() error) error {
 	return nil
 }
 
-// ErrBroken is the use of a QP after a completion that no device could have written for it: a *CompletionError told of it.
+// ErrBroken is returned when a QP is used after a *CompletionError named it: a completion that no device
+// could have written for it.
 var ErrBroken = errors.New("a corrupt completion named the qp: close it")
 
 // CompletionError is a completion queue entry that makes no sense: its memory was overwritten, or the device and this release do not agree on a format. The QP that it

@@ -46,6 +46,11 @@
 // using a closed object is ErrClosed. Nothing is destroyed by the garbage
 // collector, because the device may still write to the memory.
 //
+// # Other C libraries
+//
+// Control of a Device, PD, CQ, SRQ, QP or MR lends the C object, struct ibv_qp * and its
+// like, to another library, and keeps it open meanwhile.
+//
 // # Errors
 //
 // A failed call is an *OpError. Inside is the errno, or one of the typed errors

@@ -11,28 +11,29 @@ import (
 
 // Sentinels, for errors.Is.
 var (
-	// ErrNotSupported: the device, the driver, the kernel or the library lacks
-	// it. ENOSYS and EOPNOTSUPP from below are ErrNotSupported too.
+	// ErrNotSupported is returned when the device, the driver, the kernel or the
+	// library lacks what was asked for; ENOSYS and EOPNOTSUPP from below match it.
 	ErrNotSupported = errors.ErrUnsupported
-	// ErrClosed: the object was closed before, or while the call waited.
+	// ErrClosed is returned when the object was closed before the call, or while it
+	// waited.
 	ErrClosed = errors.New("object is closed")
-	// ErrQueueFull: the work queue has no room. Poll completions, then post the
-	// rest. A send queue in which no work request asked for a completion stays
-	// full; the error says so.
+	// ErrQueueFull is returned when the work queue has no room. Poll completions, then
+	// post the rest. A send queue in which no work request asked for a completion
+	// stays full; the error says so.
 	ErrQueueFull = errors.New("queue is full; poll completions first")
-	// ErrLibrary: libibverbs is not there or cannot be used; the error is a
-	// *loader.LibraryError or *loader.InstanceError and says what to install.
+	// ErrLibrary is returned when libibverbs is not there or cannot be used. The error
+	// is a *loader.LibraryError or *loader.InstanceError and says what to install.
 	ErrLibrary = loader.ErrLibrary
-	// ErrDeviceRemoved: the device failed for good or was unplugged; close all that
-	// is on it, and open it again when it is back.
+	// ErrDeviceRemoved is returned when the device failed for good or was unplugged.
+	// Close all that is on it, and open it again when it is back.
 	ErrDeviceRemoved = errors.New("the RDMA device was removed")
-	// ErrNoDevice: no RDMA device is there, or none that was asked for.
+	// ErrNoDevice is returned when there is no RDMA device, or not the one asked for.
 	ErrNoDevice = errors.New("no such RDMA device")
-	// ErrRaw: posting and polling are the user's of package mlx5dv, since the CQs
-	// were made with DataPathRaw.
+	// ErrRaw is returned when a QP, CQ or SRQ made with DataPathRaw is posted to or
+	// polled: its rings are driven through package mlx5dv.
 	ErrRaw = errors.New("the rings are not this package's, by DataPathRaw: post and poll through package mlx5dv")
-	// ErrPoll: the provider could not poll the completion queue, which it
-	// explains no further.
+	// ErrPoll is returned when the provider fails to poll the completion queue. It
+	// gives no reason.
 	ErrPoll = errors.New("the provider failed to poll the queue")
 )
 

@@ -19,7 +19,7 @@ type GIDEntry struct {
 	Netdev      string // its name, where this network namespace has it
 }
 
-// ErrNotFound is something that is in no entry of a table.
+// ErrNotFound is returned when no entry of a table is what was asked for.
 var ErrNotFound = errors.New("not found")
 
 // QueryGID reads an entry of the GID table. An empty entry is the zero GID.

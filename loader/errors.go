@@ -11,9 +11,9 @@ import (
 
 // Sentinels, for errors.Is.
 var (
-	// ErrLibrary: a library is not there or cannot be used.
+	// ErrLibrary is returned when a library is not there or cannot be used.
 	ErrLibrary = errors.New("rdma library is not usable")
-	// ErrNotSupported: this library, or this operating system, lacks it.
+	// ErrNotSupported is returned when this library, or this operating system, lacks it.
 	ErrNotSupported = errors.ErrUnsupported
 )
 

@@ -15,17 +15,17 @@ import (
 
 // Sentinels, for errors.Is; those of package ibv apply as well.
 var (
-	// ErrClosed: the object was closed before, or while the call waited.
+	// ErrClosed is returned when the object was closed before the call, or while it waited.
 	ErrClosed = ibv.ErrClosed
-	// ErrNotSupported: the device, the kernel or the library lacks it.
+	// ErrNotSupported is returned when the device, the kernel or the library lacks it.
 	ErrNotSupported = ibv.ErrNotSupported
-	// ErrDisconnected: the connection was there, and the peer or the device ended it.
+	// ErrDisconnected is returned when the peer or the device ended the connection.
 	ErrDisconnected = errors.New("disconnected")
-	// ErrRejected: the peer refused the connection; the error is a *RejectError.
+	// ErrRejected is returned when the peer refused the connection: a *RejectError.
 	ErrRejected = errors.New("connection rejected")
-	// ErrWithdrawn: the peer gave up before its request was answered.
+	// ErrWithdrawn is returned when the peer gave up before its request was answered.
 	ErrWithdrawn = errors.New("the peer has withdrawn its request")
-	// ErrDeviceRemoved: the device is gone; close everything that is on it.
+	// ErrDeviceRemoved is returned when the device is gone. Close all that is on it.
 	ErrDeviceRemoved = ibv.ErrDeviceRemoved
 )
 

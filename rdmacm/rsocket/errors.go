@@ -10,9 +10,10 @@ import (
 
 // Sentinels, for errors.Is.
 var (
-	// ErrClosed: the socket or the poller was closed. It is net.ErrClosed too.
+	// ErrClosed is returned when the socket or the poller was closed. It matches
+	// net.ErrClosed.
 	ErrClosed error = closedError{}
-	// ErrNotSupported: the library or the operating system lacks it.
+	// ErrNotSupported is returned when the library or the operating system lacks it.
 	ErrNotSupported = ibv.ErrNotSupported
 )
 
