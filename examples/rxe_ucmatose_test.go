@@ -46,7 +46,9 @@ func exchange(ctx context.Context, c *rdmacm.Conn, first bool) error {
 	c.OnClose(mr.Close)
 	send := func() error {
 		for range matoseCount {
-			if _, err := c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(0, matoseSize)}}}); err != nil {
+			if _,
+				err := c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled,
+				SGEs: []ibv.SGE{mr.SGE(0, matoseSize)}}}); err != nil {
 				return err
 			}
 		}

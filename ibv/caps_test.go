@@ -15,9 +15,11 @@ func TestCaps_String(t *testing.T) {
 		{ODPSupport | ODPImplicit | 1<<40, "Support|Implicit|0x10000000000"},
 		{ODPSend | ODPRecv | ODPWrite | ODPRead, "Send|Recv|Write|Read"},
 		{ODPAtomic | ODPSRQRecv | ODPFlush | ODPAtomicWrite, "Atomic|SRQRecv|Flush|AtomicWrite"},
-		{RawVLANStripping | RawScatterFCS | RawIPCsum | RawDelayDrop | 1<<4, "VLANStripping|ScatterFCS|IPCsum|DelayDrop|0x10"},
+		{RawVLANStripping | RawScatterFCS | RawIPCsum | RawDelayDrop | 1<<4,
+			"VLANStripping|ScatterFCS|IPCsum|DelayDrop|0x10"},
 		{HashSrcIPv4 | HashDstIPv4 | HashSrcIPv6 | HashDstIPv6, "SrcIPv4|DstIPv4|SrcIPv6|DstIPv6"},
-		{HashSrcPortTCP | HashDstPortTCP | HashSrcPortUDP | HashDstPortUDP, "SrcPortTCP|DstPortTCP|SrcPortUDP|DstPortUDP"},
+		{HashSrcPortTCP | HashDstPortTCP | HashSrcPortUDP | HashDstPortUDP,
+			"SrcPortTCP|DstPortTCP|SrcPortUDP|DstPortUDP"},
 		{HashIPsecSPI | HashInner, "IPsecSPI|Inner"},
 		{HashToeplitz | 1<<7, "Toeplitz|0x80"},
 		{TagMatchingRC, "RC"},
@@ -36,7 +38,8 @@ func TestCaps_Has(t *testing.T) {
 		t.Error("a set of QP types does not tell what is in it")
 	}
 	s := AtomicSizes(0b010)
-	for bytes, want := range map[int]bool{8: true, 4: false, 16: false, 0: false, 2: false, -8: false, 12: false, 1 << 30: false} {
+	for bytes, want := range map[int]bool{8: true, 4: false, 16: false, 0: false, 2: false, -8: false, 12: false,
+		1 << 30: false} {
 		if s.Has(bytes) != want {
 			t.Errorf("%v has %d: %v", s, bytes, !want)
 		}

@@ -92,8 +92,10 @@ func TestFake_NoRemoteAccess(t *testing.T) {
 	wantErr(t, a.mr.Rereg(&ReregOptions{Access: &access}), syscall.EINVAL, "NoRemoteAccess")
 	idle := closing(t, must(a.pd.CreateQP(a.cq, a.cq, nil))(t))
 	must(idle.Endpoint(1, 1))(t)
-	wantErr(t, idle.Init(&ConnectOptions{Access: NoRemoteAccess | RemoteRead}), syscall.EINVAL, "RemoteRead|NoRemoteAccess")
-	wantErr(t, idle.Modify(&QPAttr{State: StateInit, Port: 1, Access: NoRemoteAccess | RemoteWrite}, MaskState|MaskPort|MaskPKeyIndex|MaskAccessFlags), syscall.EINVAL, "NoRemoteAccess")
+	wantErr(t, idle.Init(&ConnectOptions{Access: NoRemoteAccess | RemoteRead}), syscall.EINVAL,
+		"RemoteRead|NoRemoteAccess")
+	wantErr(t, idle.Modify(&QPAttr{State: StateInit, Port: 1, Access: NoRemoteAccess | RemoteWrite},
+		MaskState|MaskPort|MaskPKeyIndex|MaskAccessFlags), syscall.EINVAL, "NoRemoteAccess")
 }
 
 // What Connect is given for INIT is not dropped when Init came first.
@@ -112,14 +114,16 @@ func TestFake_LateOptions(t *testing.T) {
 		qp := closing(t, must(s.pd.CreateQP(s.cq, s.cq, &QPOptions{Type: c.typ}))(t))
 		for state, want := range map[QPState]QPAttrMask{StateRTR: c.rtr, StateRTS: c.rts} {
 			a := &QPAttr{State: state}
-			if got := qp.lateAttr(a, opt); got != want || got&MaskAccessFlags != 0 && a.Access != NoRemoteAccess || got&MaskQKey != 0 && a.QKey != 7 ||
+			if got := qp.lateAttr(a, opt); got != want || got&MaskAccessFlags != 0 && a.Access != NoRemoteAccess ||
+				got&MaskQKey != 0 && a.QKey != 7 ||
 				got&MaskPKeyIndex != 0 && a.PKeyIndex != 3 {
 				t.Errorf("%v to %v: %v, want %v of %+v", c.typ, state, got, want, a)
 			}
 			if got := qp.lateAttr(a, &ConnectOptions{}); got != 0 {
 				t.Errorf("%v to %v: %v of nothing", c.typ, state, got)
 			}
-			_, optional, legal := RequiredAttrs(c.typ, map[QPState]QPState{StateRTR: StateInit, StateRTS: StateRTR}[state], state)
+			_, optional, legal := RequiredAttrs(c.typ, map[QPState]QPState{StateRTR: StateInit,
+				StateRTS: StateRTR}[state], state)
 			if !legal || want&^optional != 0 {
 				t.Errorf("%v to %v: %v are not allowed", c.typ, state, want&^optional)
 			}
@@ -224,7 +228,8 @@ func TestFake_ValuesOfFewBits(t *testing.T) {
 	} {
 		wantErr(t, qp.Modify(&c.attr, c.mask), syscall.EINVAL, c.say...)
 		// What the mask does not name does not count.
-		ok(t, qp.Modify(&QPAttr{State: StateReset, PathMTU: 77, DestQPN: 1 << 31, Timeout: 99, AV: AHAttr{SL: 99}}, MaskState))
+		ok(t, qp.Modify(&QPAttr{State: StateReset, PathMTU: 77, DestQPN: 1 << 31, Timeout: 99, AV: AHAttr{SL: 99}},
+			MaskState))
 	}
 	wantErr(t, qp.Modify(&QPAttr{Cap: QPCap{MaxSendWR: 1<<32 + 1}}, MaskCap), ErrNotSupported, "queues")
 	_, err := s.pd.CreateAH(&AHAttr{Port: 1, SL: 16})
@@ -264,7 +269,8 @@ func TestFake_RefusedAtRTR(t *testing.T) {
 	if !errors.As(err, &me) || me.Path == nil || len(me.Beyond) != 0 {
 		t.Fatalf("%v, want a *ModifyError with the path", err)
 	}
-	wantErr(t, err, syscall.EINVAL, "max_dest_rd_atomic (at most", "last at the way from ::ffff:10.8.0.1, sgid index 1 of fake0 port 1, to ::ffff:10.8.0.77")
+	wantErr(t, err, syscall.EINVAL, "max_dest_rd_atomic (at most",
+		"last at the way from ::ffff:10.8.0.1, sgid index 1 of fake0 port 1, to ::ffff:10.8.0.77")
 
 	peer.GID = must(ParseGID("fe80::1"))(t)
 	var pe *PathError

@@ -19,7 +19,8 @@ func TestFake_Control(t *testing.T) {
 	ok(t, s.pd.Control(get(&pd)))
 	ok(t, s.cq.Control(get(&cq)))
 	ok(t, qp.Control(func(h unsafe.Pointer) {
-		if c := (*abi.QP)(h); c.QPNum != qp.Num() || c.Context != uintptr(dev) || c.PD != uintptr(pd) || c.SendCQ != uintptr(cq) {
+		if c := (*abi.QP)(h); c.QPNum != qp.Num() || c.Context != uintptr(dev) || c.PD != uintptr(pd) ||
+			c.SendCQ != uintptr(cq) {
 			t.Errorf("%+v", c)
 		}
 	}))

@@ -89,7 +89,8 @@ func TestFake_ReregFailsAfterTheChange(t *testing.T) {
 		if mr.Len() != 8192 || &mr.Bytes()[0] != &buf[0] || mr.Addr() == old {
 			t.Errorf("%d bytes at %#x after the change, before at %#x", mr.Len(), mr.Addr(), old)
 		}
-		post(t, qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{s.mr.SGE(0, 64)}, Remote: mr.Remote().At(8192 - 64)})
+		post(t, qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{s.mr.SGE(0, 64)},
+			Remote: mr.Remote().At(8192 - 64)})
 		s.good(t, 1)
 		ok(t, mr.Close())
 	}

@@ -108,7 +108,8 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	}
 	if gidIndex == BestGID {
 		if !pa.State.active() {
-			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &PortError{Device: d.Name(), Port: port, State: pa.State}}
+			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &PortError{Device: d.Name(), Port: port,
+				State: pa.State}}
 		}
 		if gidIndex, err = d.bestGID(port, pa); err != nil {
 			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: err}
@@ -127,7 +128,8 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		return Endpoint{}, err
 	}
 	if gid.IsZero() && pa.LinkLayer == LinkEthernet {
-		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "gid index", Got: fmt.Sprintf("%d, an empty entry", gidIndex), Want: "one that show_gids lists, or BestGID"}}
+		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "gid index",
+			Got: fmt.Sprintf("%d, an empty entry", gidIndex), Want: "one that show_gids lists, or BestGID"}}
 	}
 	psn, err := qp.drawPSN()
 	if err != nil {
@@ -285,7 +287,8 @@ func (qp *QP) lateAttr(a *QPAttr, opt *ConnectOptions) (mask QPAttrMask) {
 }
 
 func (qp *QP) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask) {
-	a := &QPAttr{State: StateInit, Port: qp.port, PKeyIndex: opt.PKeyIndex, QKey: qp.qkey(local, opt), Access: opt.Access}
+	a := &QPAttr{State: StateInit, Port: qp.port, PKeyIndex: opt.PKeyIndex, QKey: qp.qkey(local, opt),
+		Access: opt.Access}
 	switch qp.typ {
 	case UD:
 		return a, MaskPKeyIndex | MaskPort | MaskQKey

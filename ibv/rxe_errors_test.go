@@ -69,7 +69,8 @@ func TestRXE_Queries(t *testing.T) {
 		t.Errorf("device %+v", d)
 	}
 	p := must(s.dev.QueryPort(rxe.Port))(t)
-	if p.State != PortActive || p.LinkLayer != LinkEthernet || p.GIDTableLen < 2 || p.ActiveMTU == 0 || p.RateGbps() == 0 {
+	if p.State != PortActive || p.LinkLayer != LinkEthernet || p.GIDTableLen < 2 || p.ActiveMTU == 0 ||
+		p.RateGbps() == 0 {
 		t.Errorf("port %+v at %v", p, p.Rate())
 	}
 	for _, bad := range []uint8{0, 2, 255} {
@@ -223,7 +224,8 @@ func TestRXE_Limits(t *testing.T) {
 	// refused with ErrQueueFull, and after polling there is room again.
 	many := make([]SendWR, 4*limit.MaxSendWR)
 	for i := range many {
-		many[i] = SendWR{ID: uint64(100 + i), Opcode: OpRead, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 60000)}, Remote: b.mr.Remote().At(0)}
+		many[i] = SendWR{ID: uint64(100 + i), Opcode: OpRead, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 60000)},
+			Remote: b.mr.Remote().At(0)}
 	}
 	n, err = a.qp.PostSend(many)
 	if err != nil {
@@ -385,11 +387,13 @@ func TestRXE_CloseRaces(t *testing.T) {
 // in the time of the retries, and everything closes.
 func TestRXE_PeerGone(t *testing.T) {
 	a, b := newPair(t, nil, &ConnectOptions{AckTimeout: TimeCode(10).Duration(), RetryCount: 2})
-	post(t, a.qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: b.mr.Remote().At(0)})
+	post(t, a.qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)},
+		Remote: b.mr.Remote().At(0)})
 	a.good(t, 1)
 	ok(t, b.qp.Close())
 	for i := range 4 {
-		post(t, a.qp, SendWR{ID: uint64(2 + i), Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: b.mr.Remote().At(0)})
+		post(t, a.qp, SendWR{ID: uint64(2 + i), Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)},
+			Remote: b.mr.Remote().At(0)})
 	}
 	first := a.next(t)
 	if first.ID != 2 || first.Status != WCRetryExcErr {
@@ -425,7 +429,8 @@ func TestRXE_Loss(t *testing.T) {
 		fill(a.mr.Bytes()[:n], r)
 		clear(b.mr.Bytes()[:n])
 		recv(t, b.qp, RecvWR{ID: uint64(r)})
-		post(t, a.qp, SendWR{ID: uint64(r), Opcode: OpWriteImm, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, n)}, Remote: b.mr.Remote().At(0), Imm: uint32(r)})
+		post(t, a.qp, SendWR{ID: uint64(r), Opcode: OpWriteImm, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, n)},
+			Remote: b.mr.Remote().At(0), Imm: uint32(r)})
 		if wc := b.good(t, uint64(r)); wc.Imm != uint32(r) {
 			t.Errorf("imm %d, want %d", wc.Imm, r)
 		}

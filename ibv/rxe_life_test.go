@@ -34,7 +34,8 @@ func testCloseWhilePolled(t *testing.T) {
 			left := 0
 			for range rounds {
 				acq, bcq := must(a.dev.CreateCQ(n+16, nil))(t), must(b.dev.CreateCQ(n+16, nil))(t)
-				oa, ob := &QPOptions{MaxSendWR: n, MaxRecvWR: 16, MaxInline: 16}, &QPOptions{MaxSendWR: 16, MaxRecvWR: n}
+				oa, ob := &QPOptions{MaxSendWR: n, MaxRecvWR: 16, MaxInline: 16},
+					&QPOptions{MaxSendWR: 16, MaxRecvWR: n}
 				var srq *SRQ
 				post := func(wrs []RecvWR) (int, error) { return srq.PostRecv(wrs) }
 				switch kind {
@@ -57,7 +58,8 @@ func testCloseWhilePolled(t *testing.T) {
 					rwrs, swrs := make([]RecvWR, n), make([]SendWR, n)
 					for i := range rwrs {
 						rwrs[i] = RecvWR{ID: uint64(i), SGEs: []SGE{b.mr.SGE(i*stride, 16)}}
-						swrs[i] = SendWR{Opcode: OpSend, Inline: binary.NativeEndian.AppendUint64(make([]byte, 8, 16), uint64(i+1))}
+						swrs[i] = SendWR{Opcode: OpSend, Inline: binary.NativeEndian.AppendUint64(make([]byte, 8,
+							16), uint64(i+1))}
 					}
 					swrs[n-1].Flags = Signaled
 					must(post(rwrs))(t)
@@ -95,7 +97,8 @@ func testCloseWhilePolled(t *testing.T) {
 						wc := wcs[0]
 						if wc.Status != WCSuccess || wc.ID != polled {
 							t.Errorf("completion %d is %+v", polled, wc)
-						} else if got := binary.NativeEndian.Uint64(b.mr.Bytes()[wc.ID*stride+8:]); wc.ID < uint64(n) && got != wc.ID+1 {
+						} else if got := binary.NativeEndian.Uint64(b.mr.Bytes()[wc.ID*stride+8:]); wc.ID < uint64(n) &&
+							got != wc.ID+1 {
 							t.Errorf("completion %d left %d in its memory", wc.ID, got)
 						}
 						if polled++; polled == 10 {

@@ -40,7 +40,8 @@ func TestRXE_NumbersThatCCuts(t *testing.T) {
 func TestRXE_None(t *testing.T) {
 	s := newSide(t, 0, nil)
 	rxe := testutil.NeedRXE(t)
-	for _, o := range []QPOptions{{MaxSendWR: None}, {MaxRecvWR: None}, {MaxSendSGE: None}, {MaxRecvSGE: None}, {MaxInline: None},
+	for _, o := range []QPOptions{{MaxSendWR: None}, {MaxRecvWR: None}, {MaxSendSGE: None}, {MaxRecvSGE: None},
+		{MaxInline: None},
 		{MaxSendSGE: None, MaxInline: 16}, {MaxSendWR: None, MaxRecvWR: None}, {MaxSendSGE: None, MaxRecvSGE: None}} {
 		name := fmt.Sprintf("%+v", o)
 		qp := must(s.pd.CreateQP(s.cq, s.cq, &o))(t)
@@ -96,7 +97,8 @@ func TestRXE_RefusedValue(t *testing.T) {
 	if attr.Access&remoteAccess != 0 || attr.MaxDestRdAtomic > 1 || attr.MaxRdAtomic > 1 { // devices round 0 up
 		t.Errorf("%+v", attr)
 	}
-	post(t, qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{s.mr.SGE(0, 8)}, Remote: s.mr.Remote().At(8)})
+	post(t, qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{s.mr.SGE(0, 8)},
+		Remote: s.mr.Remote().At(8)})
 	if wc := s.next(t); wc.Err() == nil {
 		t.Error("a write to a QP without remote access is a success")
 	}

@@ -21,7 +21,8 @@ func TestWCError(t *testing.T) {
 	if !errors.As(err, &we) || we.ID != 0x2a || we.QPN != 0x11 || we.VendorErr != 0x81 {
 		t.Errorf("as WCError: %+v", we)
 	}
-	for _, want := range []string{"work request 0x2a", "qp 0x000011", "RetryExcErr", "0x81", "no acknowledgement", "firewall", "4791", "GID index"} {
+	for _, want := range []string{"work request 0x2a", "qp 0x000011", "RetryExcErr", "0x81", "no acknowledgement",
+		"firewall", "4791", "GID index"} {
 		if full := fmt.Sprintf("%+v", we); !strings.Contains(full, want) {
 			t.Errorf("no %q in %q", want, full)
 		}
@@ -41,7 +42,8 @@ func TestWCStatus_Err(t *testing.T) {
 		t.Errorf("WCSuccess.Err() is %v", err)
 	}
 	for s := WCSuccess + 1; s <= WCTMRndvIncomplete; s++ {
-		if err := s.Err(); err == nil || err.Error() != s.String() || !errors.Is((&WC{Status: s}).Err(), err) || errors.Is(err, (s+1).Err()) {
+		if err := s.Err(); err == nil || err.Error() != s.String() || !errors.Is((&WC{Status: s}).Err(), err) ||
+			errors.Is(err, (s+1).Err()) {
 			t.Errorf("%v.Err() is %v", s, err)
 		}
 	}
@@ -72,7 +74,8 @@ func TestWCStatus_Advice(t *testing.T) {
 			t.Errorf("%v and %v explain the same", o, s)
 		}
 		seen[s.Explain()] = s
-		if e := fmt.Sprintf("%+v", &WCError{Status: s}); !strings.Contains(e, s.Advice()) || strings.Contains(e, "syndrome 0x0") {
+		if e := fmt.Sprintf("%+v", &WCError{Status: s}); !strings.Contains(e, s.Advice()) ||
+			strings.Contains(e, "syndrome 0x0") {
 			t.Errorf("%v: %q", s, e)
 		}
 	}
@@ -81,7 +84,8 @@ func TestWCStatus_Advice(t *testing.T) {
 	}
 	unknown := &WCError{Status: 99, VendorErr: 7}
 	if got, want := fmt.Sprintf("%+v", unknown),
-		"work request 0x0 of qp 0x000000 failed with WCStatus(99) (vendor syndrome 0x7): a status that this release does not know"; got != want {
+		"work request 0x0 of qp 0x000000 failed with WCStatus(99) (vendor syndrome 0x7): a status that this release "+
+			"does not know"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if !errors.Is(unknown, WCStatus(99).Err()) {

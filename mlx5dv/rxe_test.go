@@ -62,7 +62,10 @@ func open(t testing.TB, i int) *ibv.Device {
 		"CreateQP":    func() error { _, err := CreateQP(pd, cq, cq, nil); return err },
 		"ViewCQ":      func() error { _, err := ViewCQ(cq); return err },
 		"ViewQP":      func() error { _, err := ViewQP(qp); return err },
-		"DataPathRaw": func() error { _, err := dev.CreateCQ(4, &ibv.CQOptions{DataPath: ibv.DataPathRaw}); return err },
+		"DataPathRaw": func() error {
+			_, err := dev.CreateCQ(4, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
+			return err
+		},
 	} {
 		if err := f(); !errors.Is(err, ibv.ErrNotSupported) && !errors.Is(err, ibv.ErrLibrary) {
 			t.Errorf("%s on SoftRoCE: %v", name, err)
@@ -135,7 +138,8 @@ func write(t testing.TB, qp *ibv.QP, cq *ibv.CQ, mr *ibv.MR) ibv.WC {
 	for i := range 64 {
 		mr.Bytes()[i] = byte(i)
 	}
-	if _, err := qp.PostSend([]ibv.SendWR{{ID: 7, Opcode: ibv.OpWrite, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(0, 64)}, Remote: mr.Remote().At(2048)}}); err != nil {
+	if _, err := qp.PostSend([]ibv.SendWR{{ID: 7, Opcode: ibv.OpWrite, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{mr.SGE(0, 64)}, Remote: mr.Remote().At(2048)}}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
@@ -174,7 +178,8 @@ func TestRXECreateCQ(t *testing.T) {
 					t.Fatal(err)
 				}
 				clear(mr.Bytes()[1024:][:64])
-				if _, err := qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, SGEs: []ibv.SGE{mr.SGE(0, n)}, Flags: ibv.Signaled}}); err != nil {
+				if _, err := qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, SGEs: []ibv.SGE{mr.SGE(0, n)},
+					Flags: ibv.Signaled}}); err != nil {
 					t.Fatal(err)
 				}
 				for range 2 {
@@ -195,11 +200,14 @@ func TestRXECreateCQ(t *testing.T) {
 		want error
 		say  string
 	}{
-		"size":                {CQOptions{EntrySize: 96}, nil, "64 or 128"},
-		"padding of 64":       {CQOptions{EntrySize: 64, Padding: true}, nil, "EntrySize 128"},
-		"compression, direct": {CQOptions{Compression: CQEHash, CQOptions: ibv.CQOptions{DataPath: ibv.DataPathDirect}}, ibv.ErrNotSupported, "DataPathRaw"},
-		"compression, ops":    {CQOptions{Compression: CQEHash, CQOptions: ibv.CQOptions{DataPath: ibv.DataPathOps}}, ibv.ErrNotSupported, "DataPathRaw"},
-		"two formats":         {CQOptions{Compression: CQEHash | CQEChecksum, CQOptions: ibv.CQOptions{DataPath: ibv.DataPathRaw}}, nil, "one format"},
+		"size":          {CQOptions{EntrySize: 96}, nil, "64 or 128"},
+		"padding of 64": {CQOptions{EntrySize: 64, Padding: true}, nil, "EntrySize 128"},
+		"compression, direct": {CQOptions{Compression: CQEHash, CQOptions: ibv.CQOptions{DataPath: ibv.DataPathDirect}},
+			ibv.ErrNotSupported, "DataPathRaw"},
+		"compression, ops": {CQOptions{Compression: CQEHash, CQOptions: ibv.CQOptions{DataPath: ibv.DataPathOps}},
+			ibv.ErrNotSupported, "DataPathRaw"},
+		"two formats": {CQOptions{Compression: CQEHash | CQEChecksum,
+			CQOptions: ibv.CQOptions{DataPath: ibv.DataPathRaw}}, nil, "one format"},
 	} {
 		_, err := CreateCQ(dev, 16, &c.o)
 		if err == nil || !strings.Contains(err.Error(), c.say) || c.want != nil && !errors.Is(err, c.want) {
@@ -308,7 +316,8 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 	}
 
 	q, sc, rc := must(ViewQP(qp))(t), must(ViewCQ(scq))(t), must(ViewCQ(rcq))(t)
-	if q.Num != qp.Num() || q.SQ.Count < 16 || q.SQ.Stride != 64 || q.DoorbellRecord == 0 || q.UAR == 0 || sc.EntrySize != uint32(size) || sc.Entries != 32 && sc.Entries != 16 {
+	if q.Num != qp.Num() || q.SQ.Count < 16 || q.SQ.Stride != 64 || q.DoorbellRecord == 0 || q.UAR == 0 ||
+		sc.EntrySize != uint32(size) || sc.Entries != 32 && sc.Entries != 16 {
 		t.Fatalf("%+v, %+v", q, sc)
 	}
 	if (q.BlueFlame != 0) != domain || (q.RQ.Count == 0) != withSRQ {

@@ -20,8 +20,10 @@ func plainQP(tb testing.TB, blueFlame uint32) (q *QPView, sq, db, reg []byte) {
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&mem[0])), 4096)
 	sq, rq, db, reg := b[:512], b[512:768], b[1024:1032], b[2048:2560]
 	q = &QPView{
-		Num: 0x123456, SQ: Ring{Buf: sq, Stride: 64, Count: 8}, RQ: Ring{Buf: rq, Stride: 32, Count: 8}, BlueFlame: blueFlame,
-		dbrec: unsafe.Pointer(&db[0]), reg: unsafe.Pointer(&reg[0]), start: unsafe.Pointer(&sq[0]), end: unsafe.Pointer(&rq[0]), half: new(uintptr),
+		Num: 0x123456, SQ: Ring{Buf: sq, Stride: 64, Count: 8}, RQ: Ring{Buf: rq, Stride: 32, Count: 8},
+		BlueFlame: blueFlame,
+		dbrec:     unsafe.Pointer(&db[0]), reg: unsafe.Pointer(&reg[0]), start: unsafe.Pointer(&sq[0]),
+		end: unsafe.Pointer(&rq[0]), half: new(uintptr),
 	}
 	return q, sq, db, reg
 }
@@ -32,11 +34,13 @@ func TestQPView(t *testing.T) {
 		sq[i] = byte(i * 7)
 	}
 	q.Control(0x1000e, OpSend, WQESignaled, 5, 0x01020304)
-	if want := []byte{0, 0, 0x0e, 0x0a, 0x12, 0x34, 0x56, 5, 0, 0, 0, 8, 1, 2, 3, 4}; !bytes.Equal(sq[6*64:][:16], want) {
+	if want := []byte{0, 0, 0x0e, 0x0a, 0x12, 0x34, 0x56, 5, 0, 0, 0, 8, 1, 2, 3,
+		4}; !bytes.Equal(sq[6*64:][:16], want) {
 		t.Errorf("control segment % x", sq[6*64:][:16])
 	}
 	q.RingSend(0x10010, 0x1000e)
-	if !bytes.Equal(db, []byte{0, 0, 0, 0, 0, 0, 0, 0x10}) || !bytes.Equal(reg[:8], sq[6*64:][:8]) || !bytes.Equal(reg[8:], make([]byte, 504)) {
+	if !bytes.Equal(db, []byte{0, 0, 0, 0, 0, 0, 0, 0x10}) || !bytes.Equal(reg[:8], sq[6*64:][:8]) ||
+		!bytes.Equal(reg[8:], make([]byte, 504)) {
 		t.Errorf("record % x, register % x", db, reg[:16])
 	}
 	// The other half, a WQE of three blocks around the end of the ring.

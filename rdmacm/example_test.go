@@ -32,7 +32,8 @@ func Example() {
 	}
 	c.OnClose(mr.Close)
 	n := copy(mr.Bytes(), "hello")
-	if _, err := c.QP().PostSend([]ibv.SendWR{{ID: 1, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(0, n)}}}); err != nil {
+	if _, err := c.QP().PostSend([]ibv.SendWR{{ID: 1, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{mr.SGE(0, n)}}}); err != nil {
 		fmt.Println(err)
 		return
 	}

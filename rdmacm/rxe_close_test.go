@@ -37,7 +37,8 @@ func TestRXE_CM_CloseWithQP(t *testing.T) {
 	var busy *ibv.BusyError
 	for range 2 {
 		err := soon(t, "ID.Close with a QP", id.Close)
-		if !errors.As(err, &busy) || !strings.Contains(err.Error(), "1 qp") || !strings.Contains(err.Error(), id.String()) {
+		if !errors.As(err, &busy) || !strings.Contains(err.Error(), "1 qp") ||
+			!strings.Contains(err.Error(), id.String()) {
 			t.Errorf("close of %v with a QP: %v", id, err)
 		}
 	}
@@ -92,8 +93,8 @@ func needEmu(t testing.TB) func(t testing.TB, request ...string) {
 	}
 }
 
-// TestRXE_CM_CloseAtOnce closes everything at once, as often as it takes, in a connection with receives posted, its CQ armed
-// and somebody waiting.
+// TestRXE_CM_CloseAtOnce closes everything at once, as often as it takes, in a connection with receives posted, its CQ
+// armed and somebody waiting.
 func TestRXE_CM_CloseAtOnce(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		t.Run(map[bool]string{false: "ours", true: "librdmacm's"}[own], func(t *testing.T) {
@@ -153,7 +154,8 @@ func TestRXE_CM_CloseAtOnce(t *testing.T) {
 	}
 }
 
-// TestRXE_CM_ConnCloseAtOnce closes both ends and the listener several times at once, while others dial, accept and wait.
+// TestRXE_CM_ConnCloseAtOnce closes both ends and the listener several times at once, while others dial, accept and
+// wait.
 func TestRXE_CM_ConnCloseAtOnce(t *testing.T) {
 	for range 8 {
 		l := must(Listen(timeout(t), local(t).String(), nil))(t)
@@ -239,8 +241,8 @@ func TestRXE_CM_OnCloseFails(t *testing.T) {
 	}
 }
 
-// TestRXE_CM_CloseFailsOnce lets the closing of each object fail once: what the caller has can be closed again, and what nobody has
-// is closed all the same. TestMain looks for what is left.
+// TestRXE_CM_CloseFailsOnce lets the closing of each object fail once: what the caller has can be closed again, and
+// what nobody has is closed all the same. TestMain looks for what is left.
 func TestRXE_CM_CloseFailsOnce(t *testing.T) {
 	for _, cmd := range []string{"cm_destroy_id", "destroy_qp", "destroy_cq"} {
 		fault := "eio:cmd=" + cmd + ",count=1"
@@ -260,7 +262,9 @@ func TestRXE_CM_CloseFailsOnce(t *testing.T) {
 			twice(t, "Conn.Close", a.Close)
 			emu(t, "fault", "add", fault)
 			no := errors.New("no")
-			if _, err := Dial(timeout(t), l.Addr().String(), &Options{Prepare: func(*Conn) error { return no }}); !errors.Is(err, no) {
+			if _, err := Dial(timeout(t), l.Addr().String(), &Options{Prepare: func(*Conn) error {
+				return no
+			}}); !errors.Is(err, no) {
 				t.Errorf("dial: %v", err)
 			}
 			if cmd == "cm_destroy_id" {

@@ -43,7 +43,8 @@ func pair(t testing.TB, l *Listener, opt *Options) (a, b *Conn) {
 // rigOf is a rig around a connection.
 func rigOf(t testing.TB, c *Conn) *rig {
 	t.Helper()
-	return &rig{pd: c.PD(), cq: c.CQ(), qp: c.QP(), mr: closing(t, must(c.PD().AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite, nil))(t))}
+	return &rig{pd: c.PD(), cq: c.CQ(), qp: c.QP(),
+		mr: closing(t, must(c.PD().AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite, nil))(t))}
 }
 
 func TestRXE_CM_DialListen(t *testing.T) {
@@ -131,7 +132,8 @@ func TestRXE_CM_Many(t *testing.T) {
 		go func() {
 			defer dialing.Done()
 			for range rounds {
-				c, err := Dial(ctx, l.Addr().String(), &Options{PrivateData: fmt.Append(nil, i), QP: ibv.QPOptions{MaxSendWR: 4, MaxRecvWR: 4}})
+				c, err := Dial(ctx, l.Addr().String(), &Options{PrivateData: fmt.Append(nil, i),
+					QP: ibv.QPOptions{MaxSendWR: 4, MaxRecvWR: 4}})
 				if err != nil {
 					t.Errorf("dial: %v", err)
 					return
@@ -197,7 +199,8 @@ func TestRXE_CM_CloseUnderLoad(t *testing.T) {
 				defer busy.Done()
 				for {
 					_, err := r.qp.PostRecv([]ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{r.mr.SGE(0, 4096)}}})
-					_, serr := r.qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{r.mr.SGE(8192, 4096)}}})
+					_, serr := r.qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+						SGEs: []ibv.SGE{r.mr.SGE(8192, 4096)}}})
 					if errors.Is(err, ErrClosed) || errors.Is(serr, ErrClosed) {
 						return
 					}

@@ -39,7 +39,8 @@ func TestRXE_CM_NoRoute(t *testing.T) {
 	testutil.NeedRXE(t)
 	_, err := Dial(timeout(t), "192.0.2.1:7471", &Options{Timeout: time.Second})
 	var e *EventError
-	if !errors.As(err, &e) && !errors.Is(err, syscall.ENETUNREACH) && !errors.Is(err, syscall.EHOSTUNREACH) && !errors.Is(err, syscall.ENODEV) {
+	if !errors.As(err, &e) && !errors.Is(err, syscall.ENETUNREACH) && !errors.Is(err, syscall.EHOSTUNREACH) &&
+		!errors.Is(err, syscall.ENODEV) {
 		t.Fatalf("error %v", err)
 	}
 	if e != nil && e.Type != EventAddrError {
@@ -150,8 +151,10 @@ func TestRXE_CM_Timeout(t *testing.T) {
 func TestRXE_CM_CancelDial(t *testing.T) {
 	l := server(t, nil)
 	for name, state := range map[string]func(cancel func()) *Options{
-		"before":   func(cancel func()) *Options { cancel(); return nil },
-		"resolved": func(cancel func()) *Options { return &Options{Prepare: func(*Conn) error { cancel(); return nil }} },
+		"before": func(cancel func()) *Options { cancel(); return nil },
+		"resolved": func(cancel func()) *Options {
+			return &Options{Prepare: func(*Conn) error { cancel(); return nil }}
+		},
 		"prepare fails": func(cancel func()) *Options {
 			return &Options{Prepare: func(*Conn) error { return context.Canceled }}
 		},
@@ -205,7 +208,10 @@ func TestRXE_CM_CloseInEachState(t *testing.T) {
 		activeCloses, passiveCloses EventType
 	}{
 		{"created", func(t *testing.T, w *world) { w.id = newIDOn(t, w.chA, PortSpaceTCP) }, 0, 0},
-		{"resolving the address", func(t *testing.T, w *world) { ok(t, w.id.ResolveAddr(netip.AddrPort{}, w.addr, wait)) }, 0, 0},
+		{"resolving the address", func(t *testing.T, w *world) {
+			ok(t, w.id.ResolveAddr(netip.AddrPort{}, w.addr,
+				wait))
+		}, 0, 0},
 		{"address resolved", func(t *testing.T, w *world) { event(t, w.chA, EventAddrResolved) }, 0, 0},
 		{"resolving the route", func(t *testing.T, w *world) { ok(t, w.id.ResolveRoute(wait)) }, 0, 0},
 		{"route resolved", func(t *testing.T, w *world) {
@@ -254,7 +260,8 @@ func TestRXE_CM_CloseInEachState(t *testing.T) {
 				ok(t, closed.Close())
 				ok(t, closed.Close())
 				for op, err := range map[string]error{
-					"connect": closed.Connect(nil), "bind": closed.Bind(local(t)), "accept": closed.Accept(nil), "listen": closed.Listen(1),
+					"connect": closed.Connect(nil), "bind": closed.Bind(local(t)), "accept": closed.Accept(nil),
+					"listen": closed.Listen(1),
 					"reject": closed.Reject(nil), "disconnect": closed.Disconnect(), "tos": closed.SetTOS(1),
 				} {
 					if !errors.Is(err, ErrClosed) {
@@ -283,9 +290,11 @@ func TestRXE_CM_TooEarly(t *testing.T) {
 	_, qpErr := id.CreateQP(nil, nil, nil, nil)
 	_, _, attrErr := id.QPAttr(ibv.StateInit)
 	for op, err := range map[string]error{
-		"verbs": verbsErr, "create qp": qpErr, "qp attributes": attrErr, "resolve route": id.ResolveRoute(wait), "connect": id.Connect(nil),
-		"accept": id.Accept(nil), "reject": id.Reject(nil), "establish": id.Establish(), "disconnect": id.Disconnect(),
-		"notify": id.Notify(ibv.EventCommEst), "join": id.JoinMulticast(netip.MustParseAddr("239.1.2.3"), JoinFullMember),
+		"verbs": verbsErr, "create qp": qpErr, "qp attributes": attrErr, "resolve route": id.ResolveRoute(wait),
+		"connect": id.Connect(nil),
+		"accept":  id.Accept(nil), "reject": id.Reject(nil), "establish": id.Establish(), "disconnect": id.Disconnect(),
+		"notify": id.Notify(ibv.EventCommEst), "join": id.JoinMulticast(netip.MustParseAddr("239.1.2.3"),
+			JoinFullMember),
 		"leave": id.LeaveMulticast(netip.MustParseAddr("239.1.2.3")), "paths": id.SetPaths([]Path{{}}),
 	} {
 		var s *StateError
@@ -293,7 +302,8 @@ func TestRXE_CM_TooEarly(t *testing.T) {
 			t.Errorf("%s: %v", op, err)
 		}
 	}
-	if id.LocalAddr().IsValid() || id.PeerAddr().IsValid() || id.Port() != 0 || id.SrcPort() != 0 || id.DstPort() != 0 || id.Paths() != nil {
+	if id.LocalAddr().IsValid() || id.PeerAddr().IsValid() || id.Port() != 0 || id.SrcPort() != 0 ||
+		id.DstPort() != 0 || id.Paths() != nil {
 		t.Errorf("a new ID has %v, %v, port %d, %v", id.LocalAddr(), id.PeerAddr(), id.Port(), id.Paths())
 	}
 }
@@ -331,7 +341,8 @@ func TestRXE_CM_BadAddresses(t *testing.T) {
 	if err := id.Bind(netip.AddrPort{}); !errors.As(err, &arg) {
 		t.Errorf("no address to bind to: %v", err)
 	}
-	if err := id.Bind(netip.MustParseAddrPort("192.0.2.1:1")); !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.ENODEV) {
+	if err := id.Bind(netip.MustParseAddrPort("192.0.2.1:1")); !errors.Is(err, syscall.EADDRNOTAVAIL) &&
+		!errors.Is(err, syscall.ENODEV) {
 		t.Errorf("an address that is not ours: %v", err)
 	}
 	for _, addr := range []string{"", "here", "[::1", "127.0.0.1:99999", ":7471"} {
@@ -350,7 +361,8 @@ func TestRXE_CM_PrivateData(t *testing.T) {
 			a := newRig(t, id, false)
 			tooLong := func(op string, limit int, call func([]byte) error) {
 				var e *PrivateDataError
-				if err := call(make([]byte, limit+1)); !errors.As(err, &e) || e.Limit != limit || e.Len != limit+1 || e.PortSpace != ps {
+				if err := call(make([]byte, limit+1)); !errors.As(err, &e) || e.Limit != limit || e.Len != limit+1 ||
+					e.PortSpace != ps {
 					t.Errorf("%s with %d bytes: %v", op, limit+1, err)
 				}
 			}

@@ -153,7 +153,8 @@ func pingpong(t testing.TB, a, b *rig) {
 		from, to := d[0], d[1]
 		copy(from.mr.Bytes(), "over the connection")
 		must(to.qp.PostRecv([]ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{to.mr.SGE(1024, 64)}}}))(t)
-		must(from.qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{from.mr.SGE(0, 19)}}}))(t)
+		must(from.qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+			SGEs: []ibv.SGE{from.mr.SGE(0, 19)}}}))(t)
 		from.one(t)
 		to.one(t)
 		if got := string(to.mr.Bytes()[1024:][:19]); got != "over the connection" {

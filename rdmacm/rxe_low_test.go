@@ -18,7 +18,8 @@ func TestRXE_CM_Connect(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		active, passive bool
-	}{{"ours", false, false}, {"librdmacm's", true, true}, {"active librdmacm's", true, false}, {"passive librdmacm's", false, true}} {
+	}{{"ours", false, false}, {"librdmacm's", true, true}, {"active librdmacm's", true, false},
+		{"passive librdmacm's", false, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			ch := newChannel(t)
 			l, addr := listener(t, ch, PortSpaceTCP, 4)
@@ -28,7 +29,8 @@ func TestRXE_CM_Connect(t *testing.T) {
 
 			req := event(t, ch, EventConnectRequest)
 			peer := closing(t, req.ID)
-			if req.Listener != l || string(req.PrivateData[:5]) != "hello" || len(req.PrivateData) != PortSpaceTCP.ConnectDataLimit() {
+			if req.Listener != l || string(req.PrivateData[:5]) != "hello" ||
+				len(req.PrivateData) != PortSpaceTCP.ConnectDataLimit() {
 				t.Fatalf("request of %v with %q", req.Listener, req.PrivateData)
 			}
 			if req.Conn.QPN != a.qp.Num() {
@@ -117,7 +119,8 @@ func sendDatagram(t *testing.T, a, b *rig, u *UDParam) {
 	ah := closing(t, must(a.pd.CreateAH(&u.AH))(t))
 	copy(a.mr.Bytes(), "a datagram")
 	must(b.qp.PostRecv([]ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{b.mr.SGE(0, 256)}}}))(t)
-	wr := ibv.SendWR{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{a.mr.SGE(0, 10)}, AH: ah, RemoteQPN: u.QPN, RemoteQKey: u.QKey}
+	wr := ibv.SendWR{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{a.mr.SGE(0, 10)}, AH: ah,
+		RemoteQPN: u.QPN, RemoteQKey: u.QKey}
 	must(a.qp.PostSend([]ibv.SendWR{wr}))(t)
 	if a == b { // both completions come on one CQ
 		got := map[uint64]bool{a.one(t).ID: true, a.one(t).ID: true}
@@ -160,7 +163,8 @@ func TestRXE_CM_Multicast(t *testing.T) {
 			}
 			ok(t, id.JoinMulticast(group, JoinFullMember))
 			ev := event(t, ch, EventMulticastJoin)
-			if ev.Group != group || ev.ID != id || ev.UD == nil || ev.UD.QPN != 0xffffff || !ev.UD.AH.DGID.IsMulticast() {
+			if ev.Group != group || ev.ID != id || ev.UD == nil || ev.UD.QPN != 0xffffff ||
+				!ev.UD.AH.DGID.IsMulticast() {
 				t.Fatalf("joined %v: %+v", ev.Group, ev.UD)
 			}
 			if !own {
@@ -267,10 +271,12 @@ func TestRXE_CM_Migrate(t *testing.T) {
 func TestRXE_CM_GetAddrInfo(t *testing.T) {
 	addr := local(t).Addr().String()
 	list := must(GetAddrInfo(timeout(t), addr, "7471", &Hints{PortSpace: PortSpaceTCP}))(t)
-	if len(list) == 0 || list[0].Dst != netip.MustParseAddrPort(addr+":7471") || list[0].PortSpace != PortSpaceTCP || list[0].QPType != ibv.RC {
+	if len(list) == 0 || list[0].Dst != netip.MustParseAddrPort(addr+":7471") || list[0].PortSpace != PortSpaceTCP ||
+		list[0].QPType != ibv.RC {
 		t.Fatalf("the way to %s is %v", addr, list)
 	}
-	list = must(GetAddrInfo(timeout(t), addr, "7471", &Hints{PortSpace: PortSpaceUDP, Flags: AddrInfoPassive | AddrInfoNumericHost}))(t)
+	list = must(GetAddrInfo(timeout(t), addr, "7471", &Hints{PortSpace: PortSpaceUDP,
+		Flags: AddrInfoPassive | AddrInfoNumericHost}))(t)
 	if len(list) == 0 || list[0].Src != netip.MustParseAddrPort(addr+":7471") || list[0].QPType != ibv.UD {
 		t.Fatalf("to listen on %s is %v", addr, list)
 	}
@@ -346,7 +352,8 @@ func TestRXE_CM_QPOfAnotherContext(t *testing.T) {
 	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite, nil))(t))
 	must(opt.QP.SRQ.PostRecv([]ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{mr.SGE(0, 64)}}}))(t)
 	r := rigOf(t, a)
-	must(a.QP().PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{r.mr.SGE(0, 10)}}}))(t)
+	must(a.QP().PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{r.mr.SGE(0, 10)}}}))(t)
 	r.one(t)
 	(&rig{cq: cq}).one(t)
 }
@@ -375,7 +382,8 @@ func TestRXE_CM_NewerLibrary(t *testing.T) {
 		}
 	}
 	dst := netip.AddrPortFrom(local(t).Addr(), 7471)
-	if !missing("resolve address info", id.ResolveAddrInfo(dst.Addr().String(), "7471", &Hints{PortSpace: PortSpaceTCP})) {
+	if !missing("resolve address info", id.ResolveAddrInfo(dst.Addr().String(), "7471",
+		&Hints{PortSpace: PortSpaceTCP})) {
 		event(t, ch, EventAddrInfoResolved)
 		if list := must(id.QueryAddrInfo())(t); len(list) == 0 || list[0].Dst != dst {
 			t.Errorf("the way to %v is %v", dst, list)
@@ -432,7 +440,8 @@ func TestRXE_CM_Endpoints(t *testing.T) {
 			t.Errorf("endpoint of %v: %v", i, err)
 		}
 	}
-	if _, err := CreateEP(brief(t, time.Second), &AddrInfo{PortSpace: PortSpaceTCP, Dst: netip.MustParseAddrPort("192.0.2.1:1")}); err == nil {
+	if _, err := CreateEP(brief(t, time.Second), &AddrInfo{PortSpace: PortSpaceTCP,
+		Dst: netip.MustParseAddrPort("192.0.2.1:1")}); err == nil {
 		t.Error("an endpoint without a route was made")
 	}
 }

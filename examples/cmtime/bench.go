@@ -51,11 +51,17 @@ func (b *bench) run(ctx context.Context) error {
 	}{
 		{"create id", never, b.createID},
 		{"bind addr", never, b.bind},
-		{"resolve addr", rdmacm.EventAddrResolved, func(n *node) error { return n.id.ResolveAddr(b.src, b.dst, b.o.timeout) }},
+		{"resolve addr", rdmacm.EventAddrResolved, func(n *node) error {
+			return n.id.ResolveAddr(b.src, b.dst, b.o.timeout)
+		}},
 		{"resolve route", rdmacm.EventRouteResolved, func(n *node) error { return n.id.ResolveRoute(b.o.timeout) }},
 		{"create qp", never, b.createQP},
-		{"connect", rdmacm.EventConnectResponse, func(n *node) error { return n.id.Connect(&rdmacm.ConnParam{QPN: n.qp.Num()}) }},
-		{"disconnect", rdmacm.EventDisconnected, func(n *node) error { return errors.Join(n.id.Disconnect(), n.qp.Close()) }},
+		{"connect", rdmacm.EventConnectResponse, func(n *node) error {
+			return n.id.Connect(&rdmacm.ConnParam{QPN: n.qp.Num()})
+		}},
+		{"disconnect", rdmacm.EventDisconnected, func(n *node) error {
+			return errors.Join(n.id.Disconnect(), n.qp.Close())
+		}},
 		{"destroy", never, b.destroy},
 	} {
 		if s.name == "bind addr" && !b.src.IsValid() {
@@ -216,6 +222,7 @@ func (b *bench) report(out io.Writer) {
 	us := func(d time.Duration) float64 { return d.Seconds() * 1e6 }
 	fmt.Fprintln(out, "step              total ms     max ms     min us  us / conn")
 	for _, t := range b.steps {
-		fmt.Fprintf(out, "%-13s: %11.2f%11.2f%11.2f%11.2f\n", t.name, ms(t.total), ms(t.most), us(t.min), us(t.total)/float64(len(b.nodes)))
+		fmt.Fprintf(out, "%-13s: %11.2f%11.2f%11.2f%11.2f\n", t.name, ms(t.total), ms(t.most), us(t.min),
+			us(t.total)/float64(len(b.nodes)))
 	}
 }

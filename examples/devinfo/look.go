@@ -101,7 +101,8 @@ func look(opt options) (*report, error) {
 		if opt.device != "" && d.Name != opt.device {
 			continue
 		}
-		x := device{Name: d.Name, NodeGUID: d.GUID.String(), NodeType: d.NodeType.String(), Transport: d.Transport.String(), Ports: []port{}}
+		x := device{Name: d.Name, NodeGUID: d.GUID.String(), NodeType: d.NodeType.String(),
+			Transport: d.Transport.String(), Ports: []port{}}
 		if !opt.list {
 			if err := x.ask(d, opt.port); err != nil {
 				x.Error = err.Error()

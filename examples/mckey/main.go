@@ -182,7 +182,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		}
 		datagram := mr.Bytes()[int(wc.ID)*slot:][cm.GRHSize:wc.ByteLen]
 		if len(datagram) != o.size {
-			return fmt.Errorf("datagram %d has %d bytes, want %d: give both sides the same -S", n, len(datagram), o.size)
+			return fmt.Errorf("datagram %d has %d bytes, want %d: give both sides the same -S", n,
+				len(datagram), o.size)
 		}
 		if o.verify {
 			if err := cm.Check(datagram, n); err != nil {

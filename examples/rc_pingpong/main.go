@@ -103,7 +103,8 @@ func play(ctx context.Context, opt *pingpong.Options, out io.Writer) (err error)
 			return nil
 		}
 		game.Fill(message)
-		_, err := qp.PostSend([]ibv.SendWR{{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{from}}})
+		_, err := qp.PostSend([]ibv.SendWR{{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+			SGEs: []ibv.SGE{from}}})
 		return err
 	}
 	if err := send(); err != nil { // the client's first

@@ -64,7 +64,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 			return err
 		}
 		if wc.Opcode == ibv.WCRecv {
-			fmt.Fprintf(out, "%v answers with %d bytes: %q\n", c.RemoteAddr(), wc.ByteLen, bytes.TrimRight(mr.Bytes()[:wc.ByteLen], "\x00"))
+			fmt.Fprintf(out, "%v answers with %d bytes: %q\n", c.RemoteAddr(), wc.ByteLen,
+				bytes.TrimRight(mr.Bytes()[:wc.ByteLen], "\x00"))
 		}
 	}
 	return c.Shutdown(ctx)

@@ -64,7 +64,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%v says %d bytes: %q\n", c.RemoteAddr(), wc.ByteLen, bytes.TrimRight(mr.Bytes()[:wc.ByteLen], "\x00"))
+	fmt.Fprintf(out, "%v says %d bytes: %q\n", c.RemoteAddr(), wc.ByteLen,
+		bytes.TrimRight(mr.Bytes()[:wc.ByteLen], "\x00"))
 
 	// A short message goes into the work request itself, and needs no MR.
 	hello := make([]byte, size)

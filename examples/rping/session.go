@@ -131,7 +131,8 @@ func (s *session) tell(r region) error {
 	binary.BigEndian.PutUint64(b, r.at.Addr)
 	binary.BigEndian.PutUint32(b[8:], r.at.RKey)
 	binary.BigEndian.PutUint32(b[12:], uint32(r.size))
-	_, err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{s.note.SGE(0, noteSize)}}})
+	_, err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{s.note.SGE(0, noteSize)}}})
 	return err
 }
 
@@ -150,9 +151,12 @@ func (s *session) message(ctx context.Context) (region, error) {
 // rdma reads from the peer's memory, or writes to it, and waits until that is done.
 func (s *session) rdma(ctx context.Context, op ibv.Opcode, r region) error {
 	if r.size < 1 || r.size > s.data.Len() {
-		return &MessageError{Got: fmt.Sprintf("a ping of %d bytes", r.size), Want: fmt.Sprintf("1 to %d: make -S of the client smaller", s.data.Len())}
+		return &MessageError{Got: fmt.Sprintf("a ping of %d bytes", r.size),
+			Want: fmt.Sprintf("1 to %d: make -S of the client smaller", s.data.Len())}
 	}
-	if _, err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: op, Flags: ibv.Signaled, SGEs: []ibv.SGE{s.data.SGE(0, r.size)}, Remote: r.at}}); err != nil {
+	if _,
+		err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: op, Flags: ibv.Signaled, SGEs: []ibv.SGE{s.data.SGE(0, r.size)},
+		Remote: r.at}}); err != nil {
 		return err
 	}
 	for {

@@ -103,10 +103,12 @@ func (p *peer) receive(ctx context.Context) error {
 
 func (p *peer) check(n int, wc *ibv.WC, datagram []byte) error {
 	if wc.Flags&ibv.WCWithImm == 0 || wc.Imm != wc.SrcQPN {
-		return &DatagramError{n, fmt.Sprintf("the immediate data %#x (%v)", wc.Imm, wc.Flags), fmt.Sprintf("%#x, its sender's queue pair", wc.SrcQPN)}
+		return &DatagramError{n, fmt.Sprintf("the immediate data %#x (%v)", wc.Imm, wc.Flags),
+			fmt.Sprintf("%#x, its sender's queue pair", wc.SrcQPN)}
 	}
 	if len(datagram) != p.slot() {
-		return &DatagramError{n, fmt.Sprintf("%d bytes", len(datagram)-cm.GRHSize), fmt.Sprintf("%d: give both sides the same -S", p.o.size)}
+		return &DatagramError{n, fmt.Sprintf("%d bytes", len(datagram)-cm.GRHSize),
+			fmt.Sprintf("%d: give both sides the same -S", p.o.size)}
 	}
 	if !p.o.verify {
 		return nil

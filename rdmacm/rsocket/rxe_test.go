@@ -392,7 +392,8 @@ func TestRXERsocketServiceLimit(t *testing.T) {
 		connected(t, s)
 	}
 	var e *ServiceError
-	if is := errors.As(err, &e); is != (l.lib.connecting.limit > 0) || is && (e.Limit != limit || !errors.Is(err, ErrNotSupported)) {
+	if is := errors.As(err, &e); is != (l.lib.connecting.limit > 0) || is &&
+		(e.Limit != limit || !errors.Is(err, ErrNotSupported)) {
 		t.Errorf("the last of %d connections: %v", limit+1, err)
 	}
 }
@@ -535,7 +536,8 @@ func TestRXERsocketStream_Stock(t *testing.T) {
 		}
 	}
 	ends := func(t *testing.T, cmd *exec.Cmd, out *bytes.Buffer) {
-		if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "Gb/sec") || strings.Contains(out.String(), "verification") {
+		if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "Gb/sec") || strings.Contains(out.String(),
+			"verification") {
 			t.Errorf("rstream: %v\n%s", err, out)
 		}
 	}
