@@ -386,7 +386,7 @@ func TestRXERsocketServiceLimit(t *testing.T) {
 	var err error
 	for range limit + 1 {
 		s, _ := newTest(t, Stream)
-		if err = s.Connect(addr); !errors.Is(err, syscall.EINPROGRESS) {
+		if err = s.Connect(addr); err != nil && !errors.Is(err, syscall.EINPROGRESS) {
 			break
 		}
 		connected(t, s)
