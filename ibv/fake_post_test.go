@@ -238,7 +238,7 @@ func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, batch, plain [2]
 			n, get := r.IntN(4), wr.Opcode == OpRead
 			switch {
 			case wr.Opcode == OpCompareSwap || wr.Opcode == OpFetchAdd:
-				ranges, get = [][2]int{{2048 + 8*r.IntN(16), 8}}, true
+				ranges = [][2]int{{2048 + 8*r.IntN(16), 8}}
 			case n == 0 && !get:
 				wr.Inline = make([]byte, r.IntN(65))
 				fill(wr.Inline, int(id))

@@ -180,7 +180,12 @@ func (r *runner) bench(ctx context.Context) ([]Result, error) {
 
 // lint runs the checks that need no test. Each counts as one.
 func (r *runner) lint(ctx context.Context) ([]Result, error) {
-	staticcheck := filepath.Join(r.root, ".build", "tools", "staticcheck")
+	tools := filepath.Join(r.root, ".build", "tools")
+	staticcheck := filepath.Join(tools, "staticcheck")
+	// "compresion" is in a name of libmlx5's header.
+	misspell := []string{filepath.Join(tools, "misspell"), "-error", "-i", "compresion", "README.md", "RATIONALE.md",
+		"CHANGELOG.md", "CONTRIBUTING.md", "cmd", "docs", "examples", "ibv", "internal", "loader", "mlx5dv", "rdmacm",
+		"test"}
 	checks := []struct {
 		name string
 		env  []string
@@ -197,6 +202,8 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 		{"staticcheck", nil, []string{staticcheck, "./..."}},
 		// What only the other architecture uses is not unused.
 		{"staticcheck-arm64", []string{"GOARCH=arm64"}, []string{staticcheck, "-checks=inherit,-U1000", "./..."}},
+		{"ineffassign", nil, []string{filepath.Join(tools, "ineffassign"), "./..."}},
+		{"misspell", nil, misspell},
 		{"mod-verify", nil, []string{"go", "mod", "verify"}},
 	}
 	var results []Result
