@@ -50,7 +50,7 @@ func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
 	}
 	src, dst := info.rawSockaddrs()
 	if passive := info.Flags&AddrInfoPassive != 0; passive && src == nil || !passive && dst == nil {
-		return &ibv.ArgError{Arg: "info", Got: "one without an address", Want: "with Src if it has Passive, else with Dst"}
+		return &ibv.ArgError{Arg: "info", Got: "one without an address", Want: "with Src if it has AddrInfoPassive, else with Dst"}
 	}
 	if info.Flags&AddrInfoPassive != 0 {
 		return id.do("bind", func() error { return id.bind(src, info.Src.String()) })

@@ -263,7 +263,7 @@ const (
 
 // String joins the flags with "|".
 func (f AddrInfoFlags) String() string {
-	names := []string{"Passive", "NumericHost", "NoRoute", "UseFamily", "ResolveSA", "ResolveDNS"}
+	names := []string{"Passive", "NumericHost", "NoRoute", "Family", "ResolveSA", "ResolveDNS"}
 	var parts []string
 	for i, n := range names {
 		if f&(1<<i) != 0 {

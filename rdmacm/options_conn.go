@@ -92,7 +92,7 @@ func (o *Options) check() error {
 	switch o.PortSpace {
 	case 0, PortSpaceTCP, PortSpaceUDP, PortSpaceIPoIB, PortSpaceIB:
 	default:
-		errs = append(errs, &ibv.ArgError{Arg: "PortSpace", Got: o.PortSpace.String(), Want: "TCP, UDP, IPoIB or IBSpace"})
+		errs = append(errs, &ibv.ArgError{Arg: "PortSpace", Got: o.PortSpace.String(), Want: "TCP, UDP, IPoIB or IB"})
 	}
 	if o.Backlog < 0 || o.Backlog > maxBacklog {
 		errs = append(errs, &ibv.ArgError{Arg: "Backlog", Got: fmt.Sprint(o.Backlog), Want: fmt.Sprintf("1 to %d, or 0 for the default", maxBacklog)})
