@@ -18,7 +18,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/strict"
 )
 
-// request is one that the control socket takes.
+// request is a request that the control socket accepts.
 type request struct {
 	name  string
 	usage string
@@ -193,7 +193,7 @@ func (m *machine) controlStrict([]string) (any, error) {
 	return es, nil
 }
 
-// stats is what must not grow however long programs come and go.
+// stats is what must not grow, however many programs come and go.
 type stats struct {
 	Contexts    int    `json:"contexts"`
 	Objects     int    `json:"objects"` // of all contexts

@@ -16,12 +16,12 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/verbs"
 )
 
-// files answers the trapped calls of all programs: it tells whose they are.
+// files answers the trapped calls of all programs: it decides which package a call belongs to.
 type files struct {
 	tree    *sysfs.Tree
 	verbs   *verbs.Server
 	cm      *cm.Server
-	opens   func(tid int) // told of a program that opens a device
+	opens   func(tid int) // called when a program opens a device
 	netlink *rdmaNetlink
 }
 
@@ -170,7 +170,7 @@ func (f *files) path(c *notify.Call, t sysfs.Target) {
 			c.Errno(errno(err))
 			return
 		}
-		st.Uid, st.Gid = 0, 0 // the emulator's user made it, but it is the machine's
+		st.Uid, st.Gid = 0, 0 // the emulator's user made it, but programs see it as the machine's
 		c.ReturnStat(&st)
 	case notify.OpAccess:
 		mode := uint32(c.Args[2])
@@ -263,7 +263,7 @@ func native(c *notify.Call, path string) (answer func()) {
 	return func() { c.Errno(errno(err)) }
 }
 
-// returnText answers a readlink.
+// returnText answers a readlink with text.
 func returnText(c *notify.Call, text []byte) {
 	text = text[:min(uint64(len(text)), c.Args[3])]
 	if c.Mem().Write(c.Args[2], text) != nil {
@@ -279,8 +279,8 @@ func namesFolder(c *notify.Call) bool {
 	return err == nil && strings.HasSuffix(p, "/") && !strings.HasPrefix(path.Base(p), ".")
 }
 
-// readable makes an open to read of one with O_PATH: such descriptors cannot be handed out. Of a link itself there is
-// none, then.
+// readable turns an open with O_PATH into one that reads: such descriptors cannot be handed out. Of a link itself there
+// is none, then.
 func readable(flags int) int {
 	if flags&unix.O_PATH != 0 {
 		flags &= unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC

@@ -21,8 +21,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/verbs"
 )
 
-// machine is the emulated machine with all that watches it: it tells the report, the trace and the faults what happens, and does to the devices what they ask.
-// The fabric's lock guards it.
+// machine is the emulated machine and what watches it: it passes what happens to the report, the trace and the faults,
+// and does to the devices what these ask for. The fabric's lock guards it.
 type machine struct {
 	tree   *sysfs.Tree
 	links  *netdev.Links // nil without a network of the programs' own
@@ -34,7 +34,7 @@ type machine struct {
 	trace  *trace.Trace   // nil without a trace
 }
 
-// watch connects all. The engine asks only for the points at which a fault is active.
+// watch connects them all. The engine asks only at the points where a fault is active.
 func (m *machine) watch(v *verbs.Server, c *cm.Server) {
 	m.fabric.Lock()
 	defer m.fabric.Unlock()
@@ -65,12 +65,20 @@ func (m *machine) hook() {
 
 // carriedOut is what the engine does for each kind of fault.
 var carriedOut = map[fault.Kind]engine.Fault{
-	fault.RNR: engine.FaultRNR, fault.RetryExceeded: engine.FaultRetry, fault.RemoteAccess: engine.FaultAccess, fault.Flush: engine.FaultFlush,
-	fault.BitFlip: engine.FaultBitFlip, fault.QPFatal: engine.FaultQPFatal, fault.WrongOwner: engine.FaultOwner, fault.CQELost: engine.FaultLost,
-	fault.CQEDelayed: engine.FaultDelay, fault.CQError: engine.FaultCQError, fault.DoorbellLost: engine.FaultLost,
+	fault.RNR:           engine.FaultRNR,
+	fault.RetryExceeded: engine.FaultRetry,
+	fault.RemoteAccess:  engine.FaultAccess,
+	fault.Flush:         engine.FaultFlush,
+	fault.BitFlip:       engine.FaultBitFlip,
+	fault.QPFatal:       engine.FaultQPFatal,
+	fault.WrongOwner:    engine.FaultOwner,
+	fault.CQELost:       engine.FaultLost,
+	fault.CQEDelayed:    engine.FaultDelay,
+	fault.CQError:       engine.FaultCQError,
+	fault.DoorbellLost:  engine.FaultLost,
 }
 
-// at asks for the fault that befalls an operation on device d.
+// at returns the fault that befalls an operation on device d.
 func (m *machine) at(p fault.Point, d *hca.Device, op fault.Op) *fault.Spec {
 	if d != nil {
 		op.Device = d.Config.Name
@@ -92,7 +100,8 @@ func (m *machine) tell(pid int, device string, f *fault.Spec) {
 }
 
 func (m *machine) atWQE(qp *hca.QP, opcode uint8, _ uint64) engine.Fault {
-	if f := m.at(fault.AtWQE, qp.Context.Device, fault.Op{PID: qp.Context.PID, QP: qp.Num, Opcode: int(opcode)}); f != nil {
+	if f := m.at(fault.AtWQE, qp.Context.Device, fault.Op{PID: qp.Context.PID, QP: qp.Num,
+		Opcode: int(opcode)}); f != nil {
 		return carriedOut[f.Kind]
 	}
 	return engine.FaultNone
@@ -254,7 +263,7 @@ func (m *machine) finish(code int) (int, error) {
 	return code, err
 }
 
-// opens is told of a thread that opens a device.
+// opens is called when a thread opens a device.
 func (m *machine) opens(tid int) {
 	if pid, err := guest.TGID(tid); err == nil && m.report != nil {
 		m.report.Opened(pid)

@@ -119,7 +119,7 @@ func serve(o *options, stderr io.Writer) (int, error) {
 		TrapNetlink: []int{unix.NETLINK_RDMA},
 		Forward:     []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM},
 		OnPanic: func(_ *notify.Call, v any, stack []byte) {
-			fmt.Fprintf(stderr, "emu: a mistake of the emulator's: %v\n%s", v, stack)
+			fmt.Fprintf(stderr, "emu: internal error: %v\n%s", v, stack)
 		},
 	}, f.handle)
 	if err != nil {
@@ -137,7 +137,8 @@ func serve(o *options, stderr io.Writer) (int, error) {
 // verbsIoctl is RDMA_VERBS_IOCTL.
 const verbsIoctl = 0xc0181b01
 
-// calm makes a program give way to the emulator wherever both want a processor: programs poll without end, and what they wait for is done here.
+// calm makes a program give way to the emulator wherever both want a processor: programs poll without end, and what
+// they wait for happens here.
 func calm(tid int) {
 	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(tid) + "/task/*")
 	for _, t := range tasks {
@@ -194,17 +195,20 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	limits := f.StringArray("limit", nil, "a limit of the devices, as `max_qp=64` or mlx5_1:max_qp=64")
 	memlock := f.Uint64("memlock", 0, "`bytes` that a process may register, as RLIMIT_MEMLOCK; 0 for no limit")
 	f.BoolVar(&o.list, "list", false, "show the devices and end")
-	f.BoolVar(&o.strict, "strict", false, fmt.Sprintf("report what an adapter would punish, and end with %d if the program ends with 0", strict.ExitCode))
+	f.BoolVar(&o.strict, "strict", false, fmt.Sprintf(
+		"report what an adapter would punish, and end with %d if the program ends with 0", strict.ExitCode))
 	f.StringSliceVar(&o.ignore, "strict-ignore", nil, "`rules` that strict mode does not report; implies --strict")
 	f.BoolVar(&o.rules, "list-rules", false, "show the rules of strict mode and end")
 	faults := f.StringArray("fault", nil, "a fault to inject; may be repeated. `SPEC` is KIND[:key=value,…], see below")
-	f.StringVar(&o.trace, "trace", "", "print what programs do to the adapter; to stderr or, as --trace=`FILE`, to a file")
+	f.StringVar(&o.trace, "trace", "",
+		"print what programs do to the adapter; to stderr or, as --trace=`FILE`, to a file")
 	f.Lookup("trace").NoOptDefVal = "-"
 	f.BoolVar(&o.json, "trace-json", false, "print the trace as JSON lines; implies --trace")
 	f.BoolVar(&o.raw, "trace-raw", false, "print the bytes of WQEs, CQEs and doorbells in the trace; implies --trace")
-	f.StringVar(&o.control, "control", "", "`address` of the control socket: a path or @name; programs find it in "+control.Env)
-	f.StringVar(&o.network, "net", "auto", "`own`: a network of the program's own, with the devices' interfaces and no way out;"+
-		" host: the machine's, without them; auto: own where that can be had")
+	f.StringVar(&o.control, "control", "",
+		"`address` of the control socket: a path or @name; programs find it in "+control.Env)
+	f.StringVar(&o.network, "net", "auto", "`own`: a network of the program's own, with the devices' interfaces and "+
+		"no way out; host: the machine's, without them; auto: own where that can be had")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -247,13 +251,15 @@ func faultUsage() string {
 	b.WriteString("\nFaults, and what their keys after=, every= and count= count:\n")
 	for k := fault.RNR; int(k) < len(fault.Kinds); k++ {
 		i := &fault.Kinds[k]
-		fmt.Fprintf(&b, "  %-15s %-13s %s%s\n", i.Name, i.At.String()+"s", i.Text, map[bool]string{true: "; " + i.Keys}[i.Keys != ""])
+		fmt.Fprintf(&b, "  %-15s %-13s %s%s\n", i.Name, i.At.String()+"s", i.Text,
+			map[bool]string{true: "; " + i.Keys}[i.Keys != ""])
 	}
-	b.WriteString("Keys of all: device=, pid=, after=N, every=N, count=N (0 = no end), prob=P, seed=N; where it applies: qp=, cq=, opcode=, cmd=.\n")
+	b.WriteString("Keys of all: device=, pid=, after=N, every=N, count=N (0 = no end), prob=P, seed=N; where it " +
+		"applies: qp=, cq=, opcode=, cmd=.\n")
 	return b.String()
 }
 
-// traceFile is where the trace goes.
+// traceFile returns where the trace goes.
 func (o *options) traceFile(stderr io.Writer) (io.WriteCloser, error) {
 	if o.trace == "-" {
 		return keep{stderr}, nil
@@ -261,7 +267,7 @@ func (o *options) traceFile(stderr io.Writer) (io.WriteCloser, error) {
 	return os.Create(o.trace)
 }
 
-// keep is a file that others go on using.
+// keep is a file that others still use.
 type keep struct{ io.Writer }
 
 func (keep) Close() error { return nil }

@@ -98,7 +98,7 @@ func descriptor(tid, fd int) (int, error) {
 	return unix.PidfdGetfd(p, fd, 0)
 }
 
-// userSocket is the port id of a socket that socket made, after which it has one.
+// userSocket returns the port id of a socket that socket made, binding it first.
 func userSocket(fd int) (port uint32, ok bool) {
 	domain, err1 := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	protocol, err2 := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)

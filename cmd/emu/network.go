@@ -19,7 +19,7 @@ type network struct {
 	links *netdev.Links
 }
 
-// newNetwork makes the network that is asked for, and the configuration what it will be there.
+// newNetwork makes the network that was asked for, and adapts the configuration to it.
 func newNetwork(o *options) (*network, error) {
 	if o.network != "host" {
 		nw, err := ownNetwork(o)
@@ -58,7 +58,7 @@ func (nw *network) close() {
 	}
 }
 
-// listen has s served where programs find it, and at the address that the user named, "" for none.
+// listen serves s where programs find it, and at the address that the user named, if not "".
 func (nw *network) listen(s *control.Server, address string) error {
 	if nw.net == nil {
 		if address == "" {
@@ -79,7 +79,7 @@ func (nw *network) listen(s *control.Server, address string) error {
 	return nil
 }
 
-// routes has rdma_cm look at the addresses and routes of the network.
+// routes lets rdma_cm see the addresses and routes of the network.
 func (nw *network) routes(c *cm.Server) {
 	if nw.net == nil {
 		return

@@ -3,84 +3,29 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 type options struct {
-	cfg       engine.Config
+	asked     plan.Options
+	plan      plan.Plan // what was asked for, checked and completed
 	json      bool
 	histogram bool
-	defs      func() error // checks what has no type of its own
+	named     func() error // reads what flags give by name
 }
 
 var errHelp = errors.New("help")
 
-// size is a number of bytes with an optional K, M or G (of 1024).
-type size uint64
-
-func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
-func (s *size) Type() string   { return "bytes" }
-
-func (s *size) Set(t string) error {
-	num, shift := t, 0
-	if n := len(t); n > 0 {
-		switch t[n-1] {
-		case 'k', 'K':
-			shift = 10
-		case 'm', 'M':
-			shift = 20
-		case 'g', 'G':
-			shift = 30
-		}
-		if shift > 0 {
-			num = t[:n-1]
-		}
-	}
-	v, err := strconv.ParseUint(num, 10, 64)
-	if err != nil || v > math.MaxUint64>>shift {
-		return fmt.Errorf("%q is not a number of bytes, such as 64, 4K or 1M", t)
-	}
-	if v == 0 {
-		return errors.New("0 bytes; the smallest message has 1")
-	}
-	*s = size(v << shift)
-	return nil
-}
-
-// seconds is a duration: a number of seconds, or with a unit as 1500ms.
-type seconds time.Duration
-
-func (s *seconds) String() string { return time.Duration(*s).String() }
-func (s *seconds) Type() string   { return "seconds" }
-
-func (s *seconds) Set(t string) error {
-	if v, err := strconv.ParseFloat(t, 64); err == nil {
-		if math.IsNaN(v) || math.Abs(v) > 1e8 {
-			return fmt.Errorf("%q seconds are too many", t)
-		}
-		*s = seconds(v * float64(time.Second))
-		return nil
-	}
-	d, err := time.ParseDuration(t)
-	if err != nil {
-		return fmt.Errorf("%q is not a number of seconds, nor a duration such as 1500ms", t)
-	}
-	*s = seconds(d)
-	return nil
-}
-
 // flagSet declares the flags: perftest's letters and names where it has them.
 // Names may be written with - or _.
 func flagSet(o *options) *pflag.FlagSet {
-	c := &o.cfg
+	c := &o.asked
 	f := pflag.NewFlagSet("perf", pflag.ContinueOnError)
 	f.SortFlags = false
 	f.Usage = func() {}
@@ -93,18 +38,22 @@ func flagSet(o *options) *pflag.FlagSet {
 		}
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
-	c.GIDIndex, c.Inline, c.Margin = engine.Auto, engine.Auto, engine.Auto
+	c.GIDIndex, c.Inline, c.Margin = plan.Auto, plan.Auto, plan.Auto
 	c.Timeout, c.Patience = 30*time.Second, 3*time.Second
 
-	f.StringVarP(&c.Device, "ib-dev", "d", "", "RDMA `device`; the first one with an active port if not given, with -R that of the address")
+	f.StringVarP(&c.Device, "ib-dev", "d", "",
+		"RDMA `device`; the first one with an active port if not given, with -R that of the address")
 	f.Uint8VarP(&c.IBPort, "ib-port", "i", 1, "`port` of the device")
-	f.IntVarP(&c.GIDIndex, "gid-index", "x", engine.Auto, "`index` of the GID; the best one if negative (show_gids lists them)")
+	f.IntVarP(&c.GIDIndex, "gid-index", "x", plan.Auto,
+		"`index` of the GID; the best one if negative (show_gids lists them)")
 	f.IntVarP(&c.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange; with -R rdma_cm's")
-	f.BoolVarP(&c.RDMACM, "rdma-cm", "R", false, "connect by rdma_cm, to an address of the server's device; give it to both ends")
+	f.BoolVarP(&c.RDMACM, "rdma-cm", "R", false,
+		"connect by rdma_cm, to an address of the server's device; give it to both ends")
 	f.StringVar(&c.Bind, "bind", "", "`address` that a server listens on; all if not given")
 
 	f.VarP((*size)(&c.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, lat 2)")
-	f.BoolVarP(&c.All, "all", "a", false, "all sizes, powers of two from 2 to 8M, or to -s (a stock peer always goes to 8M)")
+	f.BoolVarP(&c.All, "all", "a", false,
+		"all sizes, powers of two from 2 to 8M, or to -s (a stock peer always goes to 8M)")
 	f.Uint64VarP(&c.Iters, "iters", "n", 0, "`messages` per queue pair and size (write bw 5000, others 1000)")
 	f.VarP((*seconds)(&c.Duration), "duration", "D", "run for that long instead of a number of messages")
 	f.VarP((*seconds)(&c.Margin), "margin", "f", "time before and after what -D measures (a quarter of it)")
@@ -114,18 +63,20 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.IntVarP(&c.RxDepth, "rx-depth", "r", 0, "`depth` of the receive queue (send 512)")
 	f.IntVarP(&c.PostList, "post-list", "l", 1, "post `n` messages at once (bw)")
 	f.IntVarP(&c.CQMod, "cq-mod", "Q", 0, "ask for one completion every `n` messages (100; 1 above 8K)")
-	f.IntVarP(&c.Inline, "inline-size", "I", engine.Auto, "send messages up to so many `bytes` inline (lat 220 or 236 if possible, bw 0)")
+	f.IntVarP(&c.Inline, "inline-size", "I", plan.Auto,
+		"send messages up to so many `bytes` inline (lat 220 or 236 if possible, bw 0)")
 	f.IntVarP(&c.OutReads, "outs", "o", 0, "outstanding `reads` (what the device can)")
 	f.BoolVarP(&c.Events, "events", "e", false, "sleep for completions instead of polling (not write lat)")
 
 	f.IntVarP(&c.MTU, "mtu", "m", 0, "path MTU in `bytes` (that of the port)")
-	f.Uint8VarP(&c.QPTimeout, "qp-timeout", "u", 14, "ACK timeout, 4.096 us x 2^`n`; 0 never")
+	f.Uint8VarP(&c.QPTimeout, "qp-timeout", "u", plan.DefaultQPTimeout, "ACK timeout, 4.096 us x 2^`n`; 0 never")
 	f.Uint8VarP(&c.SL, "sl", "S", 0, "service `level`")
 	f.Uint8Var(&c.TClass, "tclass", 0, "traffic `class`")
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
-	conn := f.StringP("connection", "c", "RC", "connection `type`: RC is the one there is")
+	conn := f.StringP("connection", "c", "RC", "connection `type`: only RC is supported")
 
-	lat := f.String("lat-def", "perftest", "latency `definition`: perftest (half round trip; read: whole) or cqe (post to completion)")
+	lat := f.String("lat-def", "perftest",
+		"latency `definition`: perftest (half round trip; read: whole) or cqe (post to completion)")
 	f.BoolVarP(&c.NoPeak, "no-peak", "N", false, "do not look for the peak (bw)")
 	f.BoolVar(&c.Gbits, "report-gbits", false, "Gb/s instead of MiB/s; give it to both ends")
 	f.BoolVar(&c.Verify, "verify", false, "check the payload; both ends must be this program")
@@ -141,15 +92,15 @@ func flagSet(o *options) *pflag.FlagSet {
 	}
 	f.BoolP("help", "h", false, "this text")
 
-	o.defs = func() error {
-		if !strings.EqualFold(*conn, "RC") {
-			return fmt.Errorf("connection type (-c) %q: only RC is there", *conn)
+	o.named = func() (err error) {
+		if c.Transport, err = plan.ParseTransport(*conn); err != nil {
+			return err
 		}
 		switch *lat {
 		case "perftest":
-			c.LatencyDef = engine.RoundTrip
+			c.LatencyDef = plan.RoundTrip
 		case "cqe":
-			c.LatencyDef = engine.ToCompletion
+			c.LatencyDef = plan.ToCompletion
 		default:
 			return fmt.Errorf("latency definition (--lat-def) %q, allowed are perftest and cqe", *lat)
 		}
@@ -158,7 +109,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	return f
 }
 
-// parse reads the command line and resolves it to a complete configuration.
+// parse reads the command line and makes a plan of it.
 func parse(args []string) (*options, error) {
 	o := &options{}
 	f := flagSet(o)
@@ -171,39 +122,28 @@ func parse(args []string) (*options, error) {
 	if h, _ := f.GetBool("help"); h {
 		return nil, errHelp
 	}
-	if err := o.defs(); err != nil {
+	if err := o.named(); err != nil {
 		return nil, err
 	}
 	a := f.Args()
 	if len(a) < 2 {
 		return nil, errors.New("say what to do: perf {write|read|send} {bw|lat} [options] [server]")
 	}
-	switch a[0] {
-	case "write":
-		o.cfg.Verb = wire.Write
-	case "read":
-		o.cfg.Verb = wire.Read
-	case "send":
-		o.cfg.Verb = wire.Send
-	default:
-		return nil, fmt.Errorf("verb %q, allowed are write, read and send", a[0])
+	var err error
+	if o.asked.Verb, err = wire.ParseVerb(a[0]); err != nil {
+		return nil, err
 	}
-	switch a[1] {
-	case "bw":
-		o.cfg.Metric = wire.Bandwidth
-	case "lat":
-		o.cfg.Metric = wire.Latency
-	default:
-		return nil, fmt.Errorf("metric %q, allowed are bw and lat", a[1])
+	if o.asked.Metric, err = wire.ParseMetric(a[1]); err != nil {
+		return nil, err
 	}
 	switch len(a) {
 	case 2:
 	case 3:
-		o.cfg.Host = a[2]
+		o.asked.Host = a[2]
 	default:
 		return nil, fmt.Errorf("%d arguments too many: %s", len(a)-3, strings.Join(a[3:], " "))
 	}
-	if f.Changed("iters") && o.cfg.Iters == 0 {
+	if f.Changed("iters") && o.asked.Iters == 0 {
 		return nil, errors.New("iterations (-n) 0 < 5")
 	}
 	for _, n := range []string{"tx-depth", "rx-depth", "cq-mod", "outs"} {
@@ -214,7 +154,8 @@ func parse(args []string) (*options, error) {
 	if f.Changed("margin") && !f.Changed("duration") {
 		return nil, errors.New("margin (-f) needs a duration (-D)")
 	}
-	return o, o.cfg.Resolve()
+	o.plan, err = plan.New(o.asked)
+	return o, err
 }
 
 // usage is the help text.

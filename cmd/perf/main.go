@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -49,8 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "perf --help shows how it is used")
 		return exitUsage
 	}
-	cfg := &o.cfg
-	table := report.Table{W: stdout, Cfg: cfg}
+	table := report.Table{W: stdout, Plan: &o.plan}
 	bar := &report.Progress{W: stderr}
 	var mu sync.Mutex // the progress line is written from another goroutine
 	locked := func(f func()) { mu.Lock(); defer mu.Unlock(); f() }
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	hooks := engine.Hooks{
 		Waiting: func(port int) {
 			kind := "TCP"
-			if cfg.RDMACM {
+			if o.plan.RDMACM {
 				kind = "rdma_cm"
 			}
 			fmt.Fprintf(stderr, "perf: waiting for a client on %s port %d\n", kind, port)
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	if !o.json {
 		hooks.Ready = table.Header
-		hooks.Size = func(r engine.SizeResult) {
+		hooks.Size = func(r measure.Size) {
 			locked(func() { bar.Clear(); table.Size(r) })
 		}
 	}
@@ -75,10 +75,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			locked(func() { bar.Update(size, done, want) })
 		}
 	}
-	res, err := engine.Run(ctx, cfg, hooks)
+	res, err := engine.Run(ctx, o.plan, hooks)
 	locked(bar.Clear)
 	if o.json {
-		if jerr := report.JSON(stdout, cfg, res, o.histogram, err); jerr != nil {
+		if jerr := report.JSON(stdout, &o.plan, res, o.histogram, err); jerr != nil {
 			err = errors.Join(err, jerr)
 		}
 	} else {

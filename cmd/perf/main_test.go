@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -18,39 +18,46 @@ func TestParse(t *testing.T) {
 		check func(*options) bool
 	}{
 		{"write bw", func(o *options) bool {
-			c := o.cfg
-			return c.Verb == wire.Write && c.Metric == wire.Bandwidth && !c.Client() && c.Port == 18515 && c.IBPort == 1 &&
-				c.Size == 65536 && c.Iters == 5000 && c.TxDepth == 128 && c.QPTimeout == 14 && c.GIDIndex == engine.Auto &&
-				c.Inline == engine.Auto && c.Timeout == 30*time.Second && c.LatencyDef == engine.RoundTrip
+			c := o.plan
+			return c.Verb == wire.Write && c.Metric == wire.Bandwidth && !c.Client() && c.Port == 18515 &&
+				c.IBPort == 1 &&
+				c.Size == 65536 && c.Iters == 5000 && c.TxDepth == 128 && c.QPTimeout == 14 &&
+				c.GIDIndex == plan.Auto &&
+				c.Inline == plan.Auto && c.Timeout == 30*time.Second && c.LatencyDef == plan.RoundTrip
 		}},
 		{"send lat 10.8.0.1", func(o *options) bool {
-			c := o.cfg
-			return c.Verb == wire.Send && c.Metric == wire.Latency && c.Host == "10.8.0.1" && c.Size == 2 && c.RxDepth == 512
+			c := o.plan
+			return c.Verb == wire.Send && c.Metric == wire.Latency && c.Host == "10.8.0.1" && c.Size == 2 &&
+				c.RxDepth == 512
 		}},
-		{"-d mlx5_0 -i 2 -x 3 read bw -s 4K -n 50 -q 2 -t 16 -p 1234 -u 10 -S 3 -m 2048 -b -o 4 --tclass 106 host", func(o *options) bool {
-			c := o.cfg
-			return c.Device == "mlx5_0" && c.IBPort == 2 && c.GIDIndex == 3 && c.Size == 4096 && c.Iters == 50 && c.QPs == 2 &&
-				c.TxDepth == 16 && c.Port == 1234 && c.QPTimeout == 10 && c.SL == 3 && c.MTU == 2048 && c.Bidirectional &&
-				c.OutReads == 4 && c.TClass == 106 && c.Host == "host"
-		}},
+		{"-d mlx5_0 -i 2 -x 3 read bw -s 4K -n 50 -q 2 -t 16 -p 1234 -u 10 -S 3 -m 2048 -b -o 4 --tclass 106 host",
+			func(o *options) bool {
+				c := o.plan
+				return c.Device == "mlx5_0" && c.IBPort == 2 && c.GIDIndex == 3 && c.Size == 4096 && c.Iters == 50 &&
+					c.QPs == 2 &&
+					c.TxDepth == 16 && c.Port == 1234 && c.QPTimeout == 10 && c.SL == 3 && c.MTU == 2048 &&
+					c.Bidirectional &&
+					c.OutReads == 4 && c.TClass == 106 && c.Host == "host"
+			}},
 		{"write bw -s1M -l 4 -n 40 -Q2 -I 64 -N --report_gbits", func(o *options) bool {
-			c := o.cfg
+			c := o.plan
 			return c.Size == 1<<20 && c.PostList == 4 && c.CQMod == 2 && c.Inline == 64 && c.NoPeak && c.Gbits
 		}},
 		{"write bw --post_list=4 --cq-mod=4 --inline_size=0 --ib_dev=a --noPeak -F -n 40", func(o *options) bool {
-			c := o.cfg
+			c := o.plan
 			return c.PostList == 4 && c.CQMod == 4 && c.Inline == 0 && c.Device == "a" && c.NoPeak
 		}},
-		{"write bw -a -n 5", func(o *options) bool { return o.cfg.All && o.cfg.Size == 8<<20 }},
+		{"write bw -a -n 5", func(o *options) bool { return o.plan.All && o.plan.Size == 8<<20 }},
 		{"write bw -D 2 -f 0.5", func(o *options) bool {
-			return o.cfg.Duration == 2*time.Second && o.cfg.Margin == 500*time.Millisecond
+			return o.plan.Duration == 2*time.Second && o.plan.Margin == 500*time.Millisecond
 		}},
 		{"write lat -D 1500ms --lat-def cqe --json -H", func(o *options) bool {
-			return o.cfg.Duration == 1500*time.Millisecond && o.cfg.LatencyDef == engine.ToCompletion && o.json && o.histogram
+			return o.plan.Duration == 1500*time.Millisecond && o.plan.LatencyDef == plan.ToCompletion && o.json &&
+				o.histogram
 		}},
-		{"write bw -R -d a -x 3 host", func(o *options) bool { return o.cfg.RDMACM && o.cfg.GIDIndex == 3 }},
-		{"write bw --rdma_cm", func(o *options) bool { return o.cfg.RDMACM }},
-		{"write bw -u 0 -c rc --verify", func(o *options) bool { return o.cfg.QPTimeout == 0 && o.cfg.Verify }},
+		{"write bw -R -d a -x 3 host", func(o *options) bool { return o.plan.RDMACM && o.plan.GIDIndex == 3 }},
+		{"write bw --rdma_cm", func(o *options) bool { return o.plan.RDMACM }},
+		{"write bw -u 0 -c rc --verify", func(o *options) bool { return o.plan.QPTimeout == 0 && o.plan.Verify }},
 	} {
 		o, err := parse(strings.Fields(tc.line))
 		if err != nil {
@@ -58,7 +65,7 @@ func TestParse(t *testing.T) {
 			continue
 		}
 		if !tc.check(o) {
-			t.Errorf("perf %s: %+v", tc.line, o.cfg)
+			t.Errorf("perf %s: %+v", tc.line, o.plan)
 		}
 	}
 }

@@ -103,7 +103,8 @@ func TestRXE_StockCM(t *testing.T) {
 					moved = last.Sent.Bits
 				}
 				if strconv.FormatUint(last.Bytes, 10) != size ||
-					k.metric == "bw" && !last.ByPeer && !(moved > 0) || k.metric == "lat" && !(last.P50 > 0 && last.Max >= last.P50) {
+					k.metric == "bw" && !last.ByPeer && !(moved > 0) || k.metric == "lat" &&
+					!(last.P50 > 0 && last.Max >= last.P50) {
 					t.Errorf("figures %+v", last)
 				}
 			}
@@ -149,8 +150,10 @@ func TestRXE_OursCM(t *testing.T) {
 				if !so.Peer.Ours || !co.Peer.Ours || !so.Verified && !co.Verified {
 					t.Errorf("server %+v, client %+v", so, co)
 				}
-				if co.Local.Device != vm.Dev[1] || so.Local.Device != vm.Dev[0] || !strings.HasSuffix(so.Peer.GID, vm.IP[1]) {
-					t.Errorf("devices %s and %s, the client is %s; want %s and %s, %s", so.Local.Device, co.Local.Device, so.Peer.GID, vm.Dev[0], vm.Dev[1], vm.IP[1])
+				if co.Local.Device != vm.Dev[1] || so.Local.Device != vm.Dev[0] ||
+					!strings.HasSuffix(so.Peer.GID, vm.IP[1]) {
+					t.Errorf("devices %s and %s, the client is %s; want %s and %s, %s", so.Local.Device,
+						co.Local.Device, so.Peer.GID, vm.Dev[0], vm.Dev[1], vm.IP[1])
 				}
 			})
 		}
@@ -237,7 +240,8 @@ func TestRXE_FailuresCM(t *testing.T) {
 		}
 	}
 	t.Run("nobody listens", func(t *testing.T) {
-		fails(t, start(t, "perf", "write", "bw", "-R", "--retry", "0.3", "-p", freshPort(), vm.IP[0]), "no server is listening there with -R")
+		fails(t, start(t, "perf", "write", "bw", "-R", "--retry", "0.3", "-p", freshPort(), vm.IP[0]),
+			"no server is listening there with -R")
 	})
 	t.Run("no RDMA device", func(t *testing.T) {
 		if a := netip.MustParseAddr(vm.IP[0]); a.IsLoopback() {
@@ -279,7 +283,8 @@ func TestRXE_StrangersCM(t *testing.T) {
 	}{
 		{"garbage", []int{16}, "does not speak perftest's protocol"},
 		{"too long", []int{4000}, "exchange with"},
-		{"too many", []int{16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16}, "exchange with"},
+		{"too many", []int{16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16},
+			"exchange with"},
 		{"silence", nil, "said nothing for 2s"},
 		{"close", nil, "closed the connection"},
 	} {
@@ -288,14 +293,15 @@ func TestRXE_StrangersCM(t *testing.T) {
 			srv := start(t, "perf", "write", "bw", "-R", "--timeout", "2", "-p", port)
 			says(t, srv, "waiting")
 			var mr *ibv.MR
-			c, err := rdmacm.Dial(t.Context(), net.JoinHostPort(vm.IP[0], port), &rdmacm.Options{Prepare: func(c *rdmacm.Conn) (err error) {
-				if mr, err = c.PD().AllocMR(8192, ibv.LocalWrite, nil); err != nil {
+			c, err := rdmacm.Dial(t.Context(), net.JoinHostPort(vm.IP[0], port),
+				&rdmacm.Options{Prepare: func(c *rdmacm.Conn) (err error) {
+					if mr, err = c.PD().AllocMR(8192, ibv.LocalWrite, nil); err != nil {
+						return err
+					}
+					c.OnClose(mr.Close)
+					_, err = c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{mr.SGE(4096, 4096)}}})
 					return err
-				}
-				c.OnClose(mr.Close)
-				_, err = c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{mr.SGE(4096, 4096)}}})
-				return err
-			}})
+				}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -307,14 +313,16 @@ func TestRXE_StrangersCM(t *testing.T) {
 			copy(mr.Bytes(), "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 			for i, n := range tc.say {
 				// Some fail: the server may have had enough.
-				_, _ = c.QP().PostSend([]ibv.SendWR{{ID: uint64(i), Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(0, n)}}})
+				_, _ = c.QP().PostSend([]ibv.SendWR{{ID: uint64(i), Opcode: ibv.OpSend, Flags: ibv.Signaled,
+					SGEs: []ibv.SGE{mr.SGE(0, n)}}})
 			}
 			if tc.name == "close" {
 				if err := c.Shutdown(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}
-			if rc := srv.wait(t); rc != 1 || !strings.Contains(srv.diag.String(), tc.want) || strings.Contains(srv.diag.String(), "panic") {
+			if rc := srv.wait(t); rc != 1 || !strings.Contains(srv.diag.String(), tc.want) ||
+				strings.Contains(srv.diag.String(), "panic") {
 				t.Errorf("exit code %d, want 1 and %q\n%s", rc, tc.want, srv.output())
 			}
 		})

@@ -352,7 +352,8 @@ func TestRXE_InteropStock(t *testing.T) {
 			theirs := append([]string{stock, "-F"}, v.args...)
 			check := func(t *testing.T, p *proc) result {
 				o := p.outcome(t)
-				if o.Error != "" || o.Schema != "pureverbs.perf" || o.Peer.Ours || !strings.HasPrefix(o.Peer.Version, "6.") {
+				if o.Error != "" || o.Schema != "pureverbs.perf" || o.Peer.Ours ||
+					!strings.HasPrefix(o.Peer.Version, "6.") {
 					t.Errorf("%+v", o)
 				}
 				if len(o.Results) == 0 {
@@ -361,7 +362,8 @@ func TestRXE_InteropStock(t *testing.T) {
 					}
 					return result{} // the server of read lat measures nothing
 				}
-				if note := map[bool]string{true: "emulated", false: "SoftRoCE"}[vm.Emulated]; len(o.Notes) != 1 || !strings.Contains(o.Notes[0], note) {
+				if note := map[bool]string{true: "emulated", false: "SoftRoCE"}[vm.Emulated]; len(o.Notes) != 1 ||
+					!strings.Contains(o.Notes[0], note) {
 					t.Errorf("notes %q, want the one about %s", o.Notes, note)
 				}
 				last := o.Results[len(o.Results)-1]
@@ -372,7 +374,8 @@ func TestRXE_InteropStock(t *testing.T) {
 				if last.Sent != nil {
 					moved = last.Sent.Bits // the sum needs the peer's part, which it may not know
 				}
-				if k.metric == "bw" && !last.ByPeer && !(moved > 0) || k.metric == "lat" && !(last.P50 > 0 && last.Max >= last.P50) {
+				if k.metric == "bw" && !last.ByPeer && !(moved > 0) || k.metric == "lat" &&
+					!(last.P50 > 0 && last.Max >= last.P50) {
 					t.Errorf("figures %+v", last)
 				}
 				return last
@@ -648,7 +651,8 @@ func TestRXE_Mismatch(t *testing.T) {
 			{[]string{"write", "bw", "-d", "nothere"}, "nothere"},
 			{[]string{"write", "bw", "-d", vm.Dev[0], "-i", "9"}, "port"},
 			{[]string{"write", "bw", "-d", vm.Dev[0], "-o", "1"}, "only read"},
-			{[]string{"read", "bw", "-d", vm.Dev[0], "-o", "200"}, map[bool]string{true: "200 > 16", false: "200 > 128"}[vm.Emulated]},
+			{[]string{"read", "bw", "-d", vm.Dev[0], "-o", "200"},
+				map[bool]string{true: "200 > 16", false: "200 > 128"}[vm.Emulated]},
 		} {
 			p := start(t, "perf", append(tc.args, "-p", freshPort())...)
 			if rc := p.wait(t); rc == 0 || !strings.Contains(p.diag.String(), tc.want) {

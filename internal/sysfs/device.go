@@ -224,6 +224,20 @@ func (r Root) NUMANode(dev string) (node int, ok bool) {
 	return d.numaNode()
 }
 
+// OnNetdev reports whether a device is software on top of a netdev, as far as the kernel tells: newer ones do not.
+func (r Root) OnNetdev(dev string) bool {
+	if !validName(dev) {
+		return false
+	}
+	d, err := openDir(r.path("class", "infiniband", dev))
+	if err != nil {
+		return false
+	}
+	defer d.close()
+	_, err = d.attr("parent")
+	return err == nil
+}
+
 func (d *dir) port(n int) (Port, error) {
 	p := Port{
 		Number:    n,

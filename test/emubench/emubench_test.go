@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	roleEnv = "PUREVERBS_EMUBENCH" // set below the emulator: the path of perf
+	roleEnv = "PUREVERBS_EMUBENCH"      // set below the emulator: the path of perf
+	cpuEnv  = "PUREVERBS_EMUBENCH_CPUS" // and the processors of server and client, as "0 1"
 	device  = "mlx5_0"
 	gid     = "3" // RoCE v2, IPv4
 )
@@ -50,19 +51,25 @@ const (
 
 // MB/s in perftest's table are 2^20 bytes, Mpps are 10^6 messages.
 var comparisons = []comparison{
-	{figure: "write_bw_ratio_8", ours: []string{"write", "bw"}, stock: "ib_write_bw", size: 8, iters: 100_000, column: 3, key: bwKey, unit: "MiB/s", scale: 8 << 20},
-	{figure: "write_bw_ratio_4096", ours: []string{"write", "bw"}, stock: "ib_write_bw", size: 4096, iters: 50_000, column: 3, key: bwKey, unit: "MiB/s", scale: 8 << 20},
+	{figure: "write_bw_ratio_8", ours: []string{"write", "bw"}, stock: "ib_write_bw", size: 8, iters: 100_000,
+		column: 3, key: bwKey, unit: "MiB/s", scale: 8 << 20},
+	{figure: "write_bw_ratio_4096", ours: []string{"write", "bw"}, stock: "ib_write_bw", size: 4096, iters: 50_000,
+		column: 3, key: bwKey, unit: "MiB/s", scale: 8 << 20},
 	{
-		figure: "write_bw_ratio_65536", ours: []string{"write", "bw"}, stock: "ib_write_bw", size: 65536, iters: 10_000, column: 3, key: bwKey, unit: "MiB/s", scale: 8 << 20,
+		figure: "write_bw_ratio_65536", ours: []string{"write", "bw"},
+		stock: "ib_write_bw", size: 65536, iters: 10_000, column: 3, key: bwKey, unit: "MiB/s", scale: 8 << 20,
 		raw: "ib_write_bw_65536_GBps", rawBy: (1 << 20) / 1e9, rawTo: "GB/s",
 	},
-	{figure: "send_lat_ratio_8", ours: []string{"send", "lat"}, stock: "ib_send_lat", size: 8, iters: 10_000, column: 4, key: latKey, unit: "us", scale: 1000},
+	{figure: "send_lat_ratio_8", ours: []string{"send", "lat"}, stock: "ib_send_lat", size: 8, iters: 10_000,
+		column: 4, key: latKey, unit: "us", scale: 1000},
 	{
-		figure: "write_lat_ratio_8", ours: []string{"write", "lat"}, stock: "ib_write_lat", size: 8, iters: 10_000, column: 4, key: latKey, unit: "us", scale: 1000,
+		figure: "write_lat_ratio_8", ours: []string{"write", "lat"},
+		stock: "ib_write_lat", size: 8, iters: 10_000, column: 4, key: latKey, unit: "us", scale: 1000,
 		raw: "ib_write_lat_8_us", rawBy: 1, rawTo: "us",
 	},
 	{
-		figure: "write_mrate_ratio_l16", ours: []string{"write", "bw"}, stock: "ib_write_bw", size: 8, iters: 200_000, args: []string{"-l", "16"}, column: 4,
+		figure: "write_mrate_ratio_l16", ours: []string{"write", "bw"},
+		stock: "ib_write_bw", size: 8, iters: 200_000, args: []string{"-l", "16"}, column: 4,
 		key: bwKey, unit: "Mpps", scale: 8 * 8 * 1e6, raw: "ib_write_mrate_8_l16", rawBy: 1, rawTo: "Mpps",
 	},
 }
@@ -74,7 +81,12 @@ func TestMain(m *testing.M) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()
-	if err := drive(ctx, os.Stdout, perf); err != nil {
+	var p processors
+	_, err := fmt.Sscan(os.Getenv(cpuEnv), &p.server, &p.client)
+	if err == nil {
+		err = drive(ctx, os.Stdout, perf, p)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "emubench:", err)
 		os.Exit(1)
 	}
@@ -85,20 +97,28 @@ func TestMain(m *testing.M) {
 // that the comparison works; speeds under emulation are nothing to assert on.
 func TestEmuRatios(t *testing.T) {
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", dir+"/", "../../cmd/emu", "../../cmd/perf")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", dir+"/", "../../cmd/emu",
+		"../../cmd/perf")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	c := exec.CommandContext(t.Context(), filepath.Join(dir, "emu"), "--device", device, "--", os.Args[0])
-	c.Env = append(os.Environ(), roleEnv+"="+filepath.Join(dir, "perf"))
+	cpus, err := allowed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := place(cpus)
+	c := exec.CommandContext(t.Context(), "taskset", "-c", p.emulator,
+		filepath.Join(dir, "emu"), "--device", device, "--", os.Args[0])
+	c.Env = append(os.Environ(), roleEnv+"="+filepath.Join(dir, "perf"),
+		fmt.Sprintf("%s=%d %d", cpuEnv, p.server, p.client))
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func drive(ctx context.Context, w io.Writer, perf string) error {
+func drive(ctx context.Context, w io.Writer, perf string, p processors) error {
 	rounds, runs, divide := 1, 1, 20
 	if os.Getenv("PUREVERBS_FIGURES") != "" {
 		rounds, runs, divide = 7, 3, 1
@@ -109,11 +129,12 @@ func drive(ctx context.Context, w io.Writer, perf string) error {
 		var ratios, oursAll, stockAll []float64
 		args := func() []string {
 			port++ // a fresh one, because the last may be in TIME_WAIT
-			a := []string{"-d", device, "-x", gid, "-s", strconv.Itoa(c.size), "-n", strconv.Itoa(c.iters / divide), "-p", strconv.Itoa(port)}
+			a := []string{"-d", device, "-x", gid, "-s", strconv.Itoa(c.size), "-n", strconv.Itoa(c.iters / divide),
+				"-p", strconv.Itoa(port)}
 			return append(a, c.args...)
 		}
 		ours := func() (float64, error) {
-			out, err := pair(ctx, perf, append(append(slices.Clone(c.ours), "--json"), args()...))
+			out, err := pair(ctx, p, perf, append(append(slices.Clone(c.ours), "--json"), args()...))
 			if err != nil {
 				return 0, err
 			}
@@ -121,7 +142,7 @@ func drive(ctx context.Context, w io.Writer, perf string) error {
 			return v / c.scale, err
 		}
 		stock := func() (float64, error) {
-			out, err := pair(ctx, c.stock, append(args(), "-F"))
+			out, err := pair(ctx, p, c.stock, append(args(), "-F"))
 			if err != nil {
 				return 0, err
 			}
@@ -147,20 +168,25 @@ func drive(ctx context.Context, w io.Writer, perf string) error {
 			oursAll, stockAll, ratios = append(oursAll, got[0]), append(stockAll, got[1]), append(ratios, got[0]/got[1])
 		}
 		fmt.Fprintf(w, "figure emu_%s %.3f ratio (ours %.3f, stock %.3f %s, spread of ratios %.2f)\n",
-			c.figure, compare.Median(ratios), compare.Median(oursAll), compare.Median(stockAll), c.unit, slices.Max(ratios)/slices.Min(ratios))
+			c.figure, compare.Median(ratios), compare.Median(oursAll), compare.Median(stockAll), c.unit,
+			slices.Max(ratios)/slices.Min(ratios))
 		if c.raw != "" {
-			fmt.Fprintf(w, "figure emu_%s %.3f %s (emulated device)\n", c.raw, compare.Median(stockAll)*c.rawBy, c.rawTo)
+			fmt.Fprintf(w, "figure emu_%s %.3f %s (emulated device)\n", c.raw, compare.Median(stockAll)*c.rawBy,
+				c.rawTo)
 		}
 	}
 	return nil
 }
 
-// pair runs a server and its client, and returns what the client printed.
-func pair(ctx context.Context, program string, args []string) ([]byte, error) {
+// pair runs a server and its client, each on its processor, and returns what the client printed.
+func pair(ctx context.Context, p processors, program string, args []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, testutil.Patience)
 	defer cancel()
 	var serverOut, out, diag bytes.Buffer
-	server := exec.CommandContext(ctx, program, args...)
+	on := func(cpu int, args ...string) *exec.Cmd {
+		return exec.CommandContext(ctx, "taskset", append([]string{"-c", strconv.Itoa(cpu), program}, args...)...)
+	}
+	server := on(p.server, args...)
 	server.Stdout, server.Stderr = &serverOut, &serverOut
 	if err := server.Start(); err != nil {
 		return nil, err
@@ -169,11 +195,12 @@ func pair(ctx context.Context, program string, args []string) ([]byte, error) {
 		cancel()
 		return nil, errors.Join(err, server.Wait(), errors.New(serverOut.String()))
 	}
-	client := exec.CommandContext(ctx, program, append(slices.Clone(args), "127.0.0.1")...)
+	client := on(p.client, append(slices.Clone(args), "127.0.0.1")...)
 	client.Stdout, client.Stderr = &out, &diag
 	if err := client.Run(); err != nil {
 		cancel()
-		return nil, errors.Join(fmt.Errorf("%s %v: %w\n%s%s", program, args, err, out.String(), diag.String()), server.Wait(), errors.New(serverOut.String()))
+		return nil, errors.Join(fmt.Errorf("%s %v: %w\n%s%s", program, args, err, out.String(), diag.String()),
+			server.Wait(), errors.New(serverOut.String()))
 	}
 	if err := server.Wait(); err != nil {
 		return nil, fmt.Errorf("%s, server: %w\n%s", program, err, serverOut.String())

@@ -42,7 +42,7 @@ func parse(b []byte) (a address) {
 	return a
 }
 
-// size is the sockaddr's length, 0 for a family that the kernel does not know.
+// size returns the sockaddr's length, or 0 for a family that the kernel does not know.
 func (a *address) size() int {
 	switch a.family {
 	case unix.AF_INET:
@@ -84,17 +84,17 @@ func loopback(family uint16) netip.Addr {
 	return netip.IPv6Loopback()
 }
 
-// zero is what the kernel takes for no address: 0.0.0.0/8, ::.
+// zero reports whether the kernel treats the address as none: 0.0.0.0/8, ::.
 func (a *address) zero() bool {
 	return !a.ip.IsValid() || a.ip == netip.IPv6Unspecified() || a.ip.Is4() && a.ip.As4()[0] == 0
 }
 
-// any is zero or loopback: the kernel gives both to every device.
+// any reports whether the address is zero or loopback: the kernel gives both to every device.
 func (a *address) any() bool {
 	return a.zero() || a.ip.Is4() && a.ip.IsLoopback() || a.ip == netip.IPv6Loopback()
 }
 
-// same compares as the kernel does: without the port.
+// same compares without the port, as the kernel does.
 func (a *address) same(b *address) bool {
 	return a.family == b.family && a.ip == b.ip && (!a.ip.IsLinkLocalUnicast() || a.ip.Is4() || a.scope == b.scope)
 }
@@ -106,7 +106,7 @@ type place struct {
 	gid   [16]byte
 }
 
-// scan calls f for the entries of a port's GID table until it says stop.
+// scan calls f for the entries of a port's GID table until it returns false.
 func scan(p *hca.Port, f func(i int, g *config.GID) (stop bool)) {
 	for i := range p.Config.GIDTableLen {
 		if g := p.GID(i); g != nil && !g.GID.IsZero() && f(i, g) {
@@ -115,7 +115,8 @@ func scan(p *hca.Port, f func(i int, g *config.GID) (stop bool)) {
 	}
 }
 
-// entry is the best GID of a port for an address: that which is the address, else one of its family, RoCE v2 before others.
+// entry returns the best GID of a port for an address: the address itself, else one of its family, RoCE v2 before
+// others.
 func entry(p *hca.Port, ip netip.Addr) (pl place, exact bool) {
 	pl = place{port: p}
 	best := 0
@@ -138,7 +139,7 @@ func entry(p *hca.Port, ip netip.Addr) (pl place, exact bool) {
 	return pl, exact
 }
 
-// first is the port that serves addresses of no port in particular: the first active one, else the first there is.
+// first returns the port that serves addresses of no particular port: the first active one, else the first.
 func (s *Server) first() *hca.Port {
 	var fallback *hca.Port
 	for _, d := range s.f.Devices {
@@ -157,7 +158,8 @@ func (s *Server) first() *hca.Port {
 	return fallback
 }
 
-// locate finds the place of a local address: the port whose GID it is; any other address of the machine is the first port's.
+// locate finds the place of a local address: the port whose GID it is; any other address of the machine is the first
+// port's.
 func (s *Server) locate(ip netip.Addr) (place, unix.Errno) {
 	for _, d := range s.f.Devices {
 		if d.Gone {
@@ -175,7 +177,7 @@ func (s *Server) locate(ip netip.Addr) (place, unix.Errno) {
 	return s.standard(ip)
 }
 
-// standard is the place of an address on the first port.
+// standard returns the place of an address on the first port.
 func (s *Server) standard(ip netip.Addr) (place, unix.Errno) {
 	p := s.first()
 	if p == nil {
@@ -185,7 +187,7 @@ func (s *Server) standard(ip netip.Addr) (place, unix.Errno) {
 	return pl, 0
 }
 
-// hostAddr tells if an address is one of this machine's interfaces.
+// hostAddr reports whether an address is one of this machine's interfaces.
 func hostAddr(ip netip.Addr) bool {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -215,7 +217,7 @@ func route(ip netip.Addr) unix.Errno {
 	return reach(fd, ip)
 }
 
-// reach looks for a route from an UDP socket, which sends nothing.
+// reach looks for a route by connecting a UDP socket, which sends nothing.
 func reach(fd int, ip netip.Addr) unix.Errno {
 	sa := unix.Sockaddr(&unix.SockaddrInet6{Port: 9, Addr: ip.As16()})
 	if ip.Is4() {

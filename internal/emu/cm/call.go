@@ -13,7 +13,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/notify"
 )
 
-// call is what answers a trapped system call: exactly one of Return and Errno, at once or when an event comes.
+// call answers a trapped system call: exactly one of Return and Errno is called, at once or when an event comes.
 type call interface {
 	Valid() bool
 	Return(v int64)
@@ -36,7 +36,7 @@ func (s *Server) Open(c *notify.Call) {
 	r.Close() // if the program did not get it, this was the last, and the file is released
 }
 
-// Owns tells if a descriptor that leads to name, as /proc has it ("pipe:[7]"), is an open rdma_cm device.
+// Owns reports whether a descriptor that leads to name, as /proc has it ("pipe:[7]"), is an open rdma_cm device.
 func (s *Server) Owns(name string) bool {
 	_, ok := s.names.Load(name)
 	return ok
@@ -82,7 +82,8 @@ func (s *Server) write(c call, tid, fd int, addr, n uint64) {
 // signalPipe is the signal of a file.
 type signalPipe struct{ p *guest.Pipe }
 
-func (p *signalPipe) put(n int)                { _ = p.p.Put(make([]byte, n)) } // a program that has closed its end is noticed elsewhere
+// a program that has closed its end is noticed elsewhere
+func (p *signalPipe) put(n int)                { _ = p.p.Put(make([]byte, n)) }
 func (p *signalPipe) take(c caller, fd, n int) { p.p.Take(c.tid(), fd, n) }
 func (p *signalPipe) close()                   { _ = p.p.Close() }
 

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -45,7 +44,7 @@ func TestRealFile(t *testing.T) {
 	}
 	fd := int(r.Fd())
 	mem := make([]byte, 4096)
-	addr := uint64(uintptr(unsafe.Pointer(&mem[0])))
+	addr := addressOf(mem)
 	resp := addr + 2048
 	start := func(num uint32, body []byte, out int) answered {
 		h := header{Cmd: num, In: uint16(len(body)), Out: uint16(out)}

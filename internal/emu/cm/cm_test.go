@@ -17,7 +17,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
-// world is a fabric of two devices: 10.0.0.1 and fd00::1 on mlx5_0, 10.0.0.2 and fd00::2 on mlx5_1. 192.0.2.1 is a plain address of the machine.
+// world is a fabric of two devices: 10.0.0.1 and fd00::1 on mlx5_0, 10.0.0.2 and fd00::2 on mlx5_1. 192.0.2.1 is a
+// plain address of the machine.
 func world(t testing.TB) *Server {
 	c := config.Default()
 	c.Devices = append(c.Devices, c.Devices[0])
@@ -34,7 +35,8 @@ func world(t testing.TB) *Server {
 				t.Fatal(err)
 			}
 			g[15] += byte(n)
-			p.GIDs = append(p.GIDs, config.GID{GID: g, Type: config.GIDTypeRoCEv1}, config.GID{GID: g, Type: config.GIDTypeRoCEv2})
+			p.GIDs = append(p.GIDs, config.GID{GID: g, Type: config.GIDTypeRoCEv1},
+				config.GID{GID: g, Type: config.GIDTypeRoCEv2})
 		}
 		dev := &hca.Device{Fabric: f, Config: d, Index: n}
 		dev.Ports = []*hca.Port{{Device: dev, Number: 1, Config: p, Active: true}}
@@ -224,7 +226,8 @@ func (p *prog) resolve(uid uint64, ps uint16, addr string) uint32 {
 }
 
 func param(qpn uint32, private string) connParam {
-	c := connParam{QPNum: qpn, Len: uint8(len(private)), RespRes: 3, InitDepth: 5, FlowControl: 1, Retry: 9, RNRRetry: 6, Valid: 1}
+	c := connParam{QPNum: qpn, Len: uint8(len(private)), RespRes: 3, InitDepth: 5, FlowControl: 1, Retry: 9,
+		RNRRetry: 6, Valid: 1}
 	copy(c.Private[:], private)
 	return c
 }
@@ -283,13 +286,27 @@ func soon(t testing.TB, s *Server, what string, f func() bool) {
 
 func TestLayout(t *testing.T) {
 	for name, v := range map[string][2]int{
-		"createID": {uapi.Size[createID](), 24}, "bindIP": {uapi.Size[bindIP](), 40}, "bind": {uapi.Size[bind](), 136},
-		"resolveIP": {uapi.Size[resolveIP](), 64}, "resolveAddr": {uapi.Size[resolveAddr](), 272}, "query": {uapi.Size[query](), 16},
-		"pathRec": {uapi.Size[pathRec](), 64}, "queryRouteResp": {uapi.Size[queryRouteResp](), 208}, "queryAddrResp": {uapi.Size[queryAddrResp](), 280},
-		"sockaddrIB": {uapi.Size[sockaddrIB](), 48}, "connParam": {uapi.Size[connParam](), 272}, "udParam": {uapi.Size[udParam](), 304},
-		"connect": {uapi.Size[connect](), 288}, "accept": {uapi.Size[accept](), 296}, "reject": {uapi.Size[reject](), 264},
-		"joinIP": {uapi.Size[joinIP](), 48}, "join": {uapi.Size[join](), 152}, "eventResp": {uapi.Size[eventResp](), 336},
-		"setOption": {uapi.Size[setOption](), 24}, "migrateID": {uapi.Size[migrateID](), 16}, "qpAttr": {uapi.Size[qpAttr](), 144},
+		"createID":       {uapi.Size[createID](), 24},
+		"bindIP":         {uapi.Size[bindIP](), 40},
+		"bind":           {uapi.Size[bind](), 136},
+		"resolveIP":      {uapi.Size[resolveIP](), 64},
+		"resolveAddr":    {uapi.Size[resolveAddr](), 272},
+		"query":          {uapi.Size[query](), 16},
+		"pathRec":        {uapi.Size[pathRec](), 64},
+		"queryRouteResp": {uapi.Size[queryRouteResp](), 208},
+		"queryAddrResp":  {uapi.Size[queryAddrResp](), 280},
+		"sockaddrIB":     {uapi.Size[sockaddrIB](), 48},
+		"connParam":      {uapi.Size[connParam](), 272},
+		"udParam":        {uapi.Size[udParam](), 304},
+		"connect":        {uapi.Size[connect](), 288},
+		"accept":         {uapi.Size[accept](), 296},
+		"reject":         {uapi.Size[reject](), 264},
+		"joinIP":         {uapi.Size[joinIP](), 48},
+		"join":           {uapi.Size[join](), 152},
+		"eventResp":      {uapi.Size[eventResp](), 336},
+		"setOption":      {uapi.Size[setOption](), 24},
+		"migrateID":      {uapi.Size[migrateID](), 16},
+		"qpAttr":         {uapi.Size[qpAttr](), 144},
 	} {
 		if v[0] != v[1] {
 			t.Errorf("%s has %d bytes, %d in rdma_user_cm.h", name, v[0], v[1])
@@ -322,7 +339,8 @@ func TestGolden(t *testing.T) {
 	p.must(p.raw(resolve))
 	get := []byte{12, 0, 0, 0, 8, 0, 0x50, 1, 0, 0x10, 1, 0, 0, 0, 0, 0}
 	p.must(p.raw(get))
-	if r := p.mem[respAt-base:]; le.Uint64(r) != 0xbeef || le.Uint32(r[8:]) != 1 || le.Uint32(r[12:]) != 0 || le.Uint32(r[16:]) != 0 {
+	if r := p.mem[respAt-base:]; le.Uint64(r) != 0xbeef || le.Uint32(r[8:]) != 1 || le.Uint32(r[12:]) != 0 ||
+		le.Uint32(r[16:]) != 0 {
 		t.Errorf("ADDR_RESOLVED is % x", r[:20])
 	}
 	p.must(p.raw([]byte{4, 0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0xd0, 7, 0, 0})) // RESOLVE_ROUTE of id 1
@@ -364,7 +382,8 @@ func TestGolden(t *testing.T) {
 }
 
 func TestHandshake(t *testing.T) {
-	for _, addr := range []string{"10.0.0.1:7000", "10.0.0.2:7000", "[fd00::2]:7000", "127.0.0.1:7000", "[::1]:7000", "192.0.2.1:7000"} {
+	for _, addr := range []string{"10.0.0.1:7000", "10.0.0.2:7000", "[fd00::2]:7000", "127.0.0.1:7000", "[::1]:7000",
+		"192.0.2.1:7000"} {
 		t.Run(addr, func(t *testing.T) {
 			s := world(t)
 			c, v := newProg(t, s, "c"), newProg(t, s, "v")
@@ -377,7 +396,8 @@ func TestHandshake(t *testing.T) {
 			c.must(cmd(c, 6, connect{Param: param(0x111, "hello"), ID: ci, ECE: ece{7, 8}}, 0))
 			ev := v.event(evConnectRequest)
 			req := v.conn(ev)
-			if ev.UID != 1 || ev.ID == l || ev.ECE != (ece{7, 8}) || req.QPNum != 0x111 || req.Len != 56 || string(req.Private[:7]) != "hello\x00\x00" ||
+			if ev.UID != 1 || ev.ID == l || ev.ECE != (ece{7, 8}) || req.QPNum != 0x111 || req.Len != 56 ||
+				string(req.Private[:7]) != "hello\x00\x00" ||
 				req.RespRes != 5 || req.InitDepth != 3 || req.FlowControl != 1 || req.Retry != 7 || req.RNRRetry != 6 {
 				t.Fatalf("CONNECT_REQUEST %+v", ev)
 			}
@@ -390,7 +410,8 @@ func TestHandshake(t *testing.T) {
 			v.must(cmd(v, 8, accept{UID: 0x51, Param: param(0x222, "welcome"), ID: vi, ECE: ece{7, 9}}, 0))
 			ev = c.event(evConnectResponse)
 			rep := c.conn(ev)
-			if ev.UID != 0xc1 || ev.ID != ci || ev.ECE != (ece{7, 9}) || rep.QPNum != 0x222 || rep.Len != 196 || string(rep.Private[:8]) != "welcome\x00" ||
+			if ev.UID != 0xc1 || ev.ID != ci || ev.ECE != (ece{7, 9}) || rep.QPNum != 0x222 || rep.Len != 196 ||
+				string(rep.Private[:8]) != "welcome\x00" ||
 				rep.RespRes != 5 || rep.InitDepth != 3 || rep.RNRRetry != 6 || rep.Retry != 0 {
 				t.Fatalf("CONNECT_RESPONSE %+v", ev)
 			}
@@ -398,14 +419,16 @@ func TestHandshake(t *testing.T) {
 			ca, va := c.attr(ci, hca.RTR), v.attr(vi, hca.RTR)
 			for _, a := range []qpAttr{ca, va} {
 				// STATE, AV, PATH_MTU, RQ_PSN, MAX_DEST_RD_ATOMIC, MIN_RNR_TIMER, DEST_QPN
-				if a.Mask != 1|1<<7|1<<8|1<<12|1<<15|1<<17|1<<20 || a.PathMTU != 3 || a.AH.IsGlobal != 1 || a.AH.PortNum != 1 || a.AH.GRH.HopLimit != 64 {
+				if a.Mask != 1|1<<7|1<<8|1<<12|1<<15|1<<17|1<<20 || a.PathMTU != 3 || a.AH.IsGlobal != 1 ||
+					a.AH.PortNum != 1 || a.AH.GRH.HopLimit != 64 {
 					t.Errorf("RTR %+v", a)
 				}
 			}
 			if ca.DestQPN != 0x222 || va.DestQPN != 0x111 || ca.MaxDestRdAtomic != 5 || va.MaxDestRdAtomic != 3 {
 				t.Errorf("RTR of the client %+v, of the server %+v", ca, va)
 			}
-			if c2, v2 := s.ids.slots[ci], s.ids.slots[vi]; ca.AH.GRH.DGID != (*v2).local.gid || va.AH.GRH.DGID != (*c2).local.gid {
+			if c2, v2 := s.ids.slots[ci], s.ids.slots[vi]; ca.AH.GRH.DGID != (*v2).local.gid ||
+				va.AH.GRH.DGID != (*c2).local.gid {
 				t.Error("the ends' addresses do not lead to each other")
 			}
 			cs, vs := c.attr(ci, hca.RTS), v.attr(vi, hca.RTS)
@@ -413,7 +436,8 @@ func TestHandshake(t *testing.T) {
 			if m := uint32(1 | 1<<9 | 1<<10 | 1<<11 | 1<<13 | 1<<16); cs.Mask != m || vs.Mask != m {
 				t.Errorf("RTS masks %#x and %#x, want %#x", cs.Mask, vs.Mask, m)
 			}
-			if cs.SQPSN != va.RQPSN || vs.SQPSN != ca.RQPSN || cs.Timeout != 19 || cs.RetryCnt != 7 || cs.RNRRetry != 6 || cs.MaxRdAtomic != 3 || vs.MaxRdAtomic != 5 {
+			if cs.SQPSN != va.RQPSN || vs.SQPSN != ca.RQPSN || cs.Timeout != 19 || cs.RetryCnt != 7 ||
+				cs.RNRRetry != 6 || cs.MaxRdAtomic != 3 || vs.MaxRdAtomic != 5 {
 				t.Errorf("RTS of the client %+v, of the server %+v", cs, vs)
 			}
 			if a := c.attr(ci, hca.Init); a.Mask != 0x39 || a.Access != 2|4|8 {

@@ -30,10 +30,10 @@ const (
 	cmSidrReqRcvd
 )
 
-// conn is an id's end of a connection.
+// conn is one end of a connection, an id's.
 type conn struct {
 	cm                           cmState
-	peer                         *id // nil when the other end is gone, or does not know of us any more
+	peer                         *id // nil when the other end is gone, or no longer knows of us
 	asked                        int // how often the last message was sent
 	param                        connParam
 	ece                          ece
@@ -43,7 +43,7 @@ type conn struct {
 	mtu                          config.MTU
 }
 
-// tell reports to the program, if the id is in a connection.
+// tell reports an event to the program, if the id is in a connection.
 func (s *Server) tell(i *id, kind uint32, status int32, param []byte, x ece) {
 	if i.state == stConnect {
 		s.emit(i, kind, status, param, x)
@@ -66,7 +66,7 @@ func (i *id) toIdle() {
 	part(i)
 }
 
-// toTimewait keeps the connection's numbers out of use until no packet of it can be about.
+// toTimewait keeps the connection's numbers out of use until none of its packets can still be on the way.
 func (s *Server) toTimewait(i *id) {
 	part(i)
 	i.cm = cmTimewait
@@ -110,7 +110,7 @@ func oneIf(v uint8) uint8 {
 	return 0
 }
 
-// ask sends an active end's request, and again until it is answered or nobody cares.
+// ask sends an active end's request, and repeats it until it is answered or given up.
 func (s *Server) ask(i *id) {
 	if i.cm != cmReqSent && i.cm != cmSidrReqSent {
 		return
@@ -122,12 +122,13 @@ func (s *Server) ask(i *id) {
 	}
 	i.asked++
 	i.after(s.response, func() { s.ask(i) })
-	if i.peer == nil && i.port.Active && i.remote.port != nil && i.remote.port.Active { // a multicast address has no port
+	// a multicast address has no port
+	if i.peer == nil && i.port.Active && i.remote.port != nil && i.remote.port.Active {
 		s.request(i)
 	}
 }
 
-// request carries a REQ or SIDR REQ to whoever listens.
+// request carries a REQ or a SIDR REQ to the listener.
 func (s *Server) request(i *id) {
 	l, some := s.listener(i)
 	ud := i.qpType == hca.UD
@@ -175,7 +176,8 @@ func (s *Server) request(i *id) {
 		copy(u.Private[:], i.param.Private[:i.param.Len])
 		param = uapi.Bytes(&u)
 	} else {
-		p := connParam{QPNum: i.param.QPNum, Len: privateREQ, SRQ: i.param.SRQ, RespRes: i.param.InitDepth, InitDepth: i.param.RespRes,
+		p := connParam{QPNum: i.param.QPNum, Len: privateREQ, SRQ: i.param.SRQ, RespRes: i.param.InitDepth,
+			InitDepth:   i.param.RespRes,
 			FlowControl: i.param.FlowControl, Retry: i.param.Retry, RNRRetry: i.param.RNRRetry}
 		copy(p.Private[:], i.param.Private[:i.param.Len])
 		param = uapi.Bytes(&p)
@@ -259,14 +261,15 @@ func (s *Server) sendREP(i *id, p *connParam, x ece) unix.Errno {
 	peer.cm = cmRepRcvd
 	peer.remoteQPN, peer.sqPSN = p.QPNum&0xffffff, i.psn
 	peer.respRes, peer.initDepth, peer.rnrRetry = p.InitDepth, p.RespRes, min(p.RNRRetry, 7)
-	ev := connParam{QPNum: peer.remoteQPN, Len: privateREP, SRQ: oneIf(p.SRQ), RespRes: p.InitDepth, InitDepth: p.RespRes,
+	ev := connParam{QPNum: peer.remoteQPN, Len: privateREP, SRQ: oneIf(p.SRQ), RespRes: p.InitDepth,
+		InitDepth:   p.RespRes,
 		FlowControl: p.FlowControl & 1, RNRRetry: peer.rnrRetry}
 	copy(ev.Private[:], p.Private[:p.Len])
 	s.tell(peer, evConnectResponse, 0, uapi.Bytes(&ev), x)
 	return 0
 }
 
-// sendRTU says that an active end is ready too.
+// sendRTU reports that the active end is ready as well.
 func (s *Server) sendRTU(i *id) unix.Errno {
 	if i.cm != cmRepRcvd {
 		return unix.EINVAL

@@ -356,7 +356,8 @@ func TestDatagrams(t *testing.T) {
 	v.quiet()
 	ev = c.event(evEstablished)
 	if u := c.ud(ev); u.Len != 136 || string(u.Private[:6]) != "enter\x00" || u.QPNum != 0x222 || u.QKey != qkeyUDP ||
-		u.AH.IsGlobal != 1 || u.AH.GRH.DGID != s.f.Devices[0].Ports[0].Config.GIDs[3].GID || u.AH.GRH.SGIDIndex != 3 || u.AH.PortNum != 1 {
+		u.AH.IsGlobal != 1 || u.AH.GRH.DGID != s.f.Devices[0].Ports[0].Config.GIDs[3].GID || u.AH.GRH.SGIDIndex != 3 ||
+		u.AH.PortNum != 1 {
 		t.Errorf("ESTABLISHED %+v", c.ud(ev))
 	}
 	if e := cmd(v, 8, accept{UID: 9, Param: param(0x222, ""), ID: vi}, 0); e != unix.EINVAL {
@@ -400,7 +401,8 @@ func TestMulticast(t *testing.T) {
 	mc := answer[uint32](c)
 	ev := c.event(evMulticastJoin)
 	want := [16]byte{10: 0xff, 11: 0xff, 239, 1, 2, 3}
-	if u := c.ud(ev); ev.UID != 0x77 || ev.ID != mc || u.QPNum != 0xffffff || u.QKey != qkeyUDP || u.AH.GRH.DGID != want || u.AH.IsGlobal != 1 {
+	if u := c.ud(ev); ev.UID != 0x77 || ev.ID != mc || u.QPNum != 0xffffff || u.QKey != qkeyUDP ||
+		u.AH.GRH.DGID != want || u.AH.IsGlobal != 1 {
 		t.Errorf("MULTICAST_JOIN %+v", u)
 	}
 	var j join

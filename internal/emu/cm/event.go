@@ -11,9 +11,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
-// event waits in a file's queue to be fetched.
+// event waits in a file's queue until it is fetched.
 type event struct {
-	owner *id    // who counts it as reported
+	owner *id    // the id that counts it as reported
 	conn  *id    // of a CONNECT_REQUEST: the new id
 	mc    *mcast // of a multicast event
 	resp  eventResp
@@ -65,7 +65,7 @@ func (s *Server) queue(fl *file, ev *event) bool {
 	return true
 }
 
-// deliver writes the first event to the program and takes it off the queue; the signal is the caller's affair.
+// deliver writes the first event to the program and takes it off the queue; the caller sees to the signal.
 func (s *Server) deliver(r *request, addr uint64) unix.Errno {
 	ev := r.fl.events[0]
 	if e := put(r, addr, &ev.resp, eventRespMin); e != 0 {
@@ -109,10 +109,11 @@ func (s *Server) getEvent(r *request) unix.Errno {
 	return pending
 }
 
-// restart is ERESTARTSYS: what it means is for the kernel to say, by the way the program handles the signal.
+// restart is ERESTARTSYS: the kernel decides what it means, by the way the program handles the signal.
 const restart = unix.Errno(512)
 
-// watch looks after the threads that wait: a signal is to interrupt them, which the kernel leaves to us while it holds their call; the dead are forgotten.
+// watch looks after the threads that wait. A signal must interrupt them, which the kernel leaves to us while it holds
+// their call. Dead ones are forgotten.
 func (s *Server) watch() {
 	for range time.Tick(watchTime) {
 		s.f.Lock()
@@ -138,7 +139,7 @@ func (s *Server) watch() {
 	}
 }
 
-// extract takes the events out of the queue that match, and says how many.
+// extract removes the events that match from the queue, and returns how many.
 func (fl *file) extract(match func(*event) bool) (out []*event) {
 	rest := fl.events[:0]
 	for _, ev := range fl.events {
@@ -153,7 +154,7 @@ func (fl *file) extract(match func(*event) bool) (out []*event) {
 	return out
 }
 
-// drop forgets the undelivered events that match, and their signal where somebody is there to take it.
+// drop forgets the undelivered events that match, and their signal if anybody can still read it.
 func (s *Server) drop(r *request, fl *file, match func(*event) bool) {
 	out := fl.extract(match)
 	for _, ev := range out {
@@ -161,13 +162,13 @@ func (s *Server) drop(r *request, fl *file, match func(*event) bool) {
 			s.destroy(ev.conn)
 		}
 	}
-	// Whoever comes next through fl takes the bytes of these; now there may be nobody.
+	// The next caller through fl removes the bytes of these; now there may be none.
 	if fl.owed += len(out); r != nil {
 		fl.settle(r.c)
 	}
 }
 
-// settle takes the bytes of dropped events off the signal.
+// settle removes the bytes of dropped events from the signal.
 func (fl *file) settle(c caller) {
 	if fl.owed > 0 {
 		fl.sig.take(c, c.fd(), fl.owed)

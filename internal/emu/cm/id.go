@@ -152,7 +152,7 @@ func (s *Server) destroyID(r *request) unix.Errno {
 	return 0
 }
 
-// destroy ends an id and tells its peer. Undelivered events are the caller's affair.
+// destroy ends an id and tells its peer. The caller sees to undelivered events.
 func (s *Server) destroy(i *id) {
 	if i.state == stDestroyed {
 		return
@@ -239,7 +239,7 @@ func (s *Server) setPath(i *id, v []byte) unix.Errno {
 	return s.setRoute(i)
 }
 
-// DeviceRemoved tells all ids of a device that it is gone, lock held. Afterwards they only take DESTROY_ID.
+// DeviceRemoved tells all ids of a device that it is gone, lock held. Afterwards they accept only DESTROY_ID.
 func (s *Server) DeviceRemoved(d *hca.Device) {
 	var gone []*id
 	for _, p := range s.ids.slots {
@@ -269,7 +269,7 @@ func (s *Server) AddressChanged(p *hca.Port) {
 	}
 }
 
-// pkey is what the ids of a port use: entry 0, or the default partition on Ethernet.
+// pkey returns the P_Key that the ids of a port use: entry 0, or the default partition on Ethernet.
 func pkey(p *hca.Port) uint16 {
 	if p.Config.LinkLayer == config.Ethernet {
 		return 0xffff

@@ -75,7 +75,7 @@ func (s *Server) disown(i *id) {
 	}
 }
 
-// checkPort tells if an id may have a given port beside those that have it.
+// checkPort reports whether an id may share a given port with those that have it.
 func (s *Server) checkPort(k portKey, i *id, reuse bool) unix.Errno {
 	for _, o := range s.ports[k] {
 		switch {
@@ -89,7 +89,7 @@ func (s *Server) checkPort(k portKey, i *id, reuse bool) unix.Errno {
 	return 0
 }
 
-// unique tells if a port may be handed out that others have too: what they differ in must be known of both.
+// unique reports whether a port may be handed out that others have too: what they differ in must be known of both.
 func (s *Server) unique(k portKey, i *id) bool {
 	for _, o := range s.ports[k] {
 		switch {
@@ -103,7 +103,8 @@ func (s *Server) unique(k portKey, i *id) bool {
 	return true
 }
 
-// listener finds who listens for a request of an active id. some tells that the service is listened to, if not at that address.
+// listener returns the id that listens for a request of an active id. some reports whether anybody listens to the
+// service, if not at that address.
 func (s *Server) listener(i *id) (l *id, some bool) {
 	for _, o := range s.ports[portKey{i.ps, i.dst.port}] {
 		if o.state != stListen || o.port != nil && (i.remote.port == nil || o.port.Device != i.remote.port.Device) {

@@ -12,7 +12,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
-// Attributes of every route here: 4.096 µs·2^18 for a packet's life and the rate code that the kernel gives fast Ethernet.
+// Attributes of every route here: 4.096 µs·2^18 for a packet's life and the rate code that the kernel gives fast
+// Ethernet.
 const (
 	packetLife = 18
 	rate       = 7
@@ -28,7 +29,7 @@ func (i *id) life() uint8 {
 
 func (i *id) qpTimeout() uint8 { return i.life() + 1 }
 
-// flowLabel is a hash of the ports, as RoCE v2 takes its UDP source port from.
+// flowLabel returns a hash of the ports, from which RoCE v2 makes its UDP source port.
 func (i *id) flowLabel() uint32 {
 	if i.port.Config.LinkLayer == config.InfiniBand {
 		return 0
@@ -39,7 +40,7 @@ func (i *id) flowLabel() uint32 {
 	return (uint32(i.src.port)*31 + uint32(i.dst.port)) & 0xfffff
 }
 
-// ah is the address of the other end.
+// ah returns the address of the other end.
 func (i *id) ah() uapi.AHAttr {
 	ah := uapi.AHAttr{PortNum: uint8(i.port.Number)}
 	if i.port.Config.LinkLayer == config.InfiniBand {
@@ -47,7 +48,8 @@ func (i *id) ah() uapi.AHAttr {
 		return ah
 	}
 	ah.IsGlobal, ah.StaticRate = 1, rate
-	ah.GRH = uapi.GlobalRoute{DGID: i.remote.gid, FlowLabel: i.flowLabel(), SGIDIndex: uint8(i.local.index), HopLimit: 64, TrafficClass: i.tos}
+	ah.GRH = uapi.GlobalRoute{DGID: i.remote.gid, FlowLabel: i.flowLabel(), SGIDIndex: uint8(i.local.index),
+		HopLimit: 64, TrafficClass: i.tos}
 	return ah
 }
 
@@ -85,7 +87,8 @@ func (i *id) paths() uint32 {
 	return 0
 }
 
-// noIndex is the answer of a kernel without device indices. The library learns them by netlink, which there is none of, and some versions match both.
+// noIndex is the answer of a kernel without device indices. The library learns them by netlink, which does not exist
+// here, and some versions match both.
 const noIndex = ^uint32(0)
 
 func (s *Server) queryRoute(r *request, i *id, cmd *query) unix.Errno {
@@ -135,7 +138,7 @@ func (s *Server) query(r *request, i *id, cmd *query) unix.Errno {
 	return put(r, cmd.Response, &resp, addrRespMin)
 }
 
-// queryPath gives the routes as path records of the subnet's administration.
+// queryPath returns the routes as path records of the subnet administration.
 func (i *id) queryPath(r *request, addr uint64) unix.Errno {
 	if r.out < pathRespHeader {
 		return unix.ENOSPC
@@ -165,7 +168,7 @@ func (i *id) queryPath(r *request, addr uint64) unix.Errno {
 	return 0
 }
 
-// initQPAttr says what an id's QP is to be modified with for its next state.
+// initQPAttr returns the attributes that take an id's QP to its next state.
 func (s *Server) initQPAttr(r *request, i *id, cmd *query) unix.Errno {
 	if r.out < uapi.Size[qpAttr]() {
 		return unix.ENOSPC

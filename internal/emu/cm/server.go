@@ -34,18 +34,19 @@ const (
 
 // Server is the emulated /dev/infiniband/rdma_cm. The fabric's lock guards it.
 type Server struct {
-	// Trace, if not nil, is told of each command when it was executed, and of each event when it comes up, lock held.
+	// Trace, if not nil, is called for each command after it was executed, and for each event as it comes up, lock
+	// held.
 	Trace func(Record)
-	// IB lets an id be bound to the AF_IB wildcard. It is how librdmacm finds out that the kernel knows BIND, RESOLVE_ADDR, QUERY and JOIN_MCAST, and
-	// all there is of AF_IB here: nothing can be reached by such an address.
+	// IB lets an id be bound to the AF_IB wildcard. That is how librdmacm finds out that the kernel knows BIND,
+	// RESOLVE_ADDR, QUERY and JOIN_MCAST, and all there is of AF_IB here: nothing can be reached by such an address.
 	IB bool
 
 	f     *hca.Fabric
-	files map[string]*file // by the name of the pipe
+	files map[string]*file // by the pipe's name
 	names sync.Map         // of files, for those who ask without the lock: each write of a program's
 	ids   table[*id]
 	mcs   table[*mcast]
-	ports map[portKey][]*id // who is bound
+	ports map[portKey][]*id // the ids that are bound
 	last  uint16            // ephemeral port handed out last
 
 	watching bool // watch runs
@@ -59,7 +60,8 @@ type Server struct {
 
 // New returns a server whose ids live on the devices of f.
 func New(f *hca.Fabric) *Server {
-	return &Server{f: f, files: map[string]*file{}, ports: map[portKey][]*id{}, response: responseTime, local: hostAddr, routed: route}
+	return &Server{f: f, files: map[string]*file{}, ports: map[portKey][]*id{}, response: responseTime, local: hostAddr,
+		routed: route}
 }
 
 // Record is a command of a thread, or an event of a file.
@@ -87,7 +89,7 @@ type file struct {
 // signal makes a file readable: it holds a byte for each event.
 type signal interface {
 	put(n int)
-	// take removes n bytes, through descriptor fd of the caller.
+	// drain removes n bytes, through the caller's descriptor fd.
 	take(c caller, fd int, n int)
 	close()
 }
@@ -97,11 +99,11 @@ type caller interface {
 	uapi.Memory
 	tid() int
 	alive() bool
-	// signaled tells if a signal waits for the thread itself that it does not block.
+	// signaled reports whether a signal waits for the thread itself that it does not block.
 	signaled() bool
 	nonblock() bool
 	fd() int
-	// file is the name of what a descriptor of the caller's leads to, "" if nothing.
+	// file returns the name of what a descriptor of the caller leads to, or "".
 	file(fd int) string
 	answer(n int, e unix.Errno)
 }
@@ -137,7 +139,9 @@ func put[T any](r *request, addr uint64, v *T, least int) unix.Errno {
 }
 
 // on is a command about one id, whose number is at offset at of the body; on a device, or before it has one.
-func on[T any](at int, device bool, run func(*Server, *request, *id, *T) unix.Errno) func(*Server, *request) unix.Errno {
+func on[T any](
+	at int, device bool, run func(*Server, *request, *id, *T) unix.Errno,
+) func(*Server, *request) unix.Errno {
 	return func(s *Server, r *request) unix.Errno {
 		v, e := get[T](r)
 		if e != 0 {
@@ -155,7 +159,7 @@ func on[T any](at int, device bool, run func(*Server, *request, *id, *T) unix.Er
 	}
 }
 
-// pending says that the answer comes later.
+// pending means that the answer comes later.
 const pending = unix.Errno(1 << 20)
 
 type command struct {
@@ -257,12 +261,13 @@ func (s *Server) release(name string) {
 	if left > 0 && s.f.Watch != nil && (fl.ends || guest.Lives(fl.pid)) {
 		s.f.Watch.Violation(fl.pid, "leak", "rdma_cm: not destroyed: "+strconv.Itoa(left)+" ids")
 	}
-	// Threads that still wait for an event go on waiting, as in the kernel, where they hold the file: programs close it under them when they end.
+	// Threads that wait for an event keep waiting, as in the kernel, where they hold the file: programs close it under
+	// them when they end.
 	fl.events, fl.waiters = nil, nil
 	fl.sig.close()
 }
 
-// Exits is told that a process ends by itself.
+// Exits is called when a process ends by itself.
 func (s *Server) Exits(pid int) {
 	s.f.Lock()
 	defer s.f.Unlock()
@@ -273,7 +278,7 @@ func (s *Server) Exits(pid int) {
 	}
 }
 
-// find is the id of a number, as the kernel lets a file see it.
+// find returns the id with a number, as the kernel lets a file see it.
 func (s *Server) find(fl *file, num uint32) (*id, unix.Errno) {
 	i, ok := s.ids.get(num)
 	switch {

@@ -141,7 +141,8 @@ func (i *id) group(a address) (ah uapi.AHAttr, e unix.Errno) {
 	if a.zero() {
 		return ah, unix.EINVAL
 	}
-	ah = uapi.AHAttr{GRH: uapi.GlobalRoute{DGID: a.ip.As16(), SGIDIndex: uint8(i.local.index), HopLimit: 64, TrafficClass: i.tos},
+	ah = uapi.AHAttr{GRH: uapi.GlobalRoute{DGID: a.ip.As16(), SGIDIndex: uint8(i.local.index), HopLimit: 64,
+		TrafficClass: i.tos},
 		IsGlobal: 1, PortNum: uint8(i.port.Number), StaticRate: rate}
 	if i.port.Config.LinkLayer == config.InfiniBand {
 		g := [16]byte{0xff, 0x12, 0x40, 0x1b}
@@ -162,7 +163,7 @@ func (i *id) group(a address) (ah uapi.AHAttr, e unix.Errno) {
 		return ah, 0
 	}
 	if g := i.port.GID(i.local.index); a.family == unix.AF_INET6 && g != nil && g.Type == config.GIDTypeRoCEv2 {
-		return ah, unix.Errno(524) // ENOTSUPP, as the kernel lets it out: no MLD
+		return ah, unix.Errno(524) // ENOTSUPP, which the kernel returns as it is: no MLD
 	}
 	return ah, 0
 }

@@ -15,19 +15,23 @@ func TestDefault(t *testing.T) {
 		t.Fatalf("%d devices, %v", len(c.Devices), err)
 	}
 	d := c.Devices[0]
-	if d.Name != "mlx5_0" || d.Model.Name != "ConnectX-7" || d.Model.PCI != 0x1021 || d.Limits != DefaultLimits() || d.NUMANode != -1 {
+	if d.Name != "mlx5_0" || d.Model.Name != "ConnectX-7" || d.Model.PCI != 0x1021 || d.Limits != DefaultLimits() ||
+		d.NUMANode != -1 {
 		t.Errorf("%+v", d)
 	}
 	p := d.Ports[0]
-	if p.LinkLayer != Ethernet || p.State != PortActive || p.PhysState != PhysLinkUp || p.MAC.String() != "e4:1d:2d:e0:00:00" || p.RateText() != "400 Gb/sec (4X NDR)" {
+	if p.LinkLayer != Ethernet || p.State != PortActive || p.PhysState != PhysLinkUp ||
+		p.MAC.String() != "e4:1d:2d:e0:00:00" || p.RateText() != "400 Gb/sec (4X NDR)" {
 		t.Errorf("%+v", p)
 	}
 	var got []string
 	for _, g := range p.GIDs {
 		got = append(got, fmt.Sprintf("%v %v %s %d", g.GID.IP(), g.Type, g.Netdev, g.VLAN))
 	}
-	want := []string{"fe80::e61d:2dff:fee0:0 RoCEv1 emu0 0", "fe80::e61d:2dff:fee0:0 RoCEv2 emu0 0", "10.88.0.1 RoCEv1 emu0 0", "10.88.0.1 RoCEv2 emu0 0",
-		"fd00:88::1 RoCEv1 emu0 0", "fd00:88::1 RoCEv2 emu0 0", "fe80::e61d:2dff:fee0:0 RoCEv1 emu0.100 100", "fe80::e61d:2dff:fee0:0 RoCEv2 emu0.100 100"}
+	want := []string{"fe80::e61d:2dff:fee0:0 RoCEv1 emu0 0", "fe80::e61d:2dff:fee0:0 RoCEv2 emu0 0",
+		"10.88.0.1 RoCEv1 emu0 0", "10.88.0.1 RoCEv2 emu0 0", "fd00:88::1 RoCEv1 emu0 0", "fd00:88::1 RoCEv2 emu0 0",
+		"fe80::e61d:2dff:fee0:0 RoCEv1 emu0.100 100",
+		"fe80::e61d:2dff:fee0:0 RoCEv2 emu0.100 100"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -35,23 +39,30 @@ func TestDefault(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	c, err := Parse([]string{
-		"mlx5_0,model=ConnectX-6 Dx,guid=0x0001020304050607,fw=22.1.1,board=X,desc=left,pci=00E0:0A:1f.7,numa=1,max_qp=64,max_msg_size=0x10000," +
-			"ports=2,mtu=4096,port=1,netdev=eth5,port=2,link=ib,lid=7,sm_lid=0x9,lmc=1,state=down,width=1X,speed=hdr,pkey=0xffff,pkey=0x8001",
-		"rocep1s0,model=bf3,gid=fe80::1/v2,gid=::,gid=10.1.2.3,gid=2001:db8::1/v1@200,vlan=7,mac=02:00:00:00:00:01,gid_table_len=16,max_mtu=512,netdev=eth6",
+		"mlx5_0,model=ConnectX-6 Dx,guid=0x0001020304050607,fw=22.1.1,board=X,desc=left,pci=00E0:0A:1f.7," +
+			"numa=1,max_qp=64,max_msg_size=0x10000,ports=2,mtu=4096,port=1,netdev=eth5,port=2,link=ib,lid=7," +
+			"sm_lid=0x9,lmc=1,state=down,width=1X,speed=hdr,pkey=0xffff,pkey=0x8001",
+		"rocep1s0,model=bf3,gid=fe80::1/v2,gid=::,gid=10.1.2.3,gid=2001:db8::1/v1@200,vlan=7," +
+			"mac=02:00:00:00:00:01,gid_table_len=16,max_mtu=512,netdev=eth6",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a, b := &c.Devices[0], &c.Devices[1]
-	if a.Model.PCI != 0x101d || a.NodeGUID != 0x0001020304050607 || a.FirmwareVersion != "22.1.1" || a.BoardID != "X" || a.NodeDesc != "left" || a.PCI != "00e0:0a:1f.7" ||
-		a.NUMANode != 1 || a.Limits.MaxQP != 64 || a.Limits.MaxMsgSize != 1<<16 || a.Limits.MaxCQ != DefaultLimits().MaxCQ {
+	if a.Model.PCI != 0x101d || a.NodeGUID != 0x0001020304050607 || a.FirmwareVersion != "22.1.1" || a.BoardID != "X" ||
+		a.NodeDesc != "left" || a.PCI != "00e0:0a:1f.7" ||
+		a.NUMANode != 1 || a.Limits.MaxQP != 64 || a.Limits.MaxMsgSize != 1<<16 ||
+		a.Limits.MaxCQ != DefaultLimits().MaxCQ {
 		t.Errorf("%+v", a)
 	}
-	if p := a.Ports[0]; p.ActiveMTU != MTU4096 || p.Netdev != "eth5" || p.NetdevMTU() != 9000 || p.MAC != (MAC{0, 1, 2, 5, 6, 7}) || p.Speed != SpeedEDR {
+	if p := a.Ports[0]; p.ActiveMTU != MTU4096 || p.Netdev != "eth5" || p.NetdevMTU() != 9000 ||
+		p.MAC != (MAC{0, 1, 2, 5, 6, 7}) || p.Speed != SpeedEDR {
 		t.Errorf("%+v", p)
 	}
-	if p := a.Ports[1]; p.LinkLayer != InfiniBand || p.LID != 7 || p.SMLID != 9 || p.LMC != 1 || p.State != PortDown || p.PhysState != PhysDisabled || p.RateText() != "50 Gb/sec (1X HDR)" ||
-		p.PKeys[0] != 0xffff || p.PKeys[1] != 0x8001 || len(p.PKeys) != 128 || p.GIDs[0].GID.String() != "fe80:0000:0000:0000:0001:0203:0405:0608" || p.GIDs[0].Type != GIDTypeIB {
+	if p := a.Ports[1]; p.LinkLayer != InfiniBand || p.LID != 7 || p.SMLID != 9 || p.LMC != 1 || p.State != PortDown ||
+		p.PhysState != PhysDisabled || p.RateText() != "50 Gb/sec (1X HDR)" ||
+		p.PKeys[0] != 0xffff || p.PKeys[1] != 0x8001 || len(p.PKeys) != 128 ||
+		p.GIDs[0].GID.String() != "fe80:0000:0000:0000:0001:0203:0405:0608" || p.GIDs[0].Type != GIDTypeIB {
 		t.Errorf("%+v", p)
 	}
 	var got []string
@@ -62,7 +73,8 @@ func TestParse(t *testing.T) {
 		"fe80:0000:0000:0000:0000:0000:0000:0001 RoCEv2 eth6", "0000:0000:0000:0000:0000:0000:0000:0000 IB ",
 		"0000:0000:0000:0000:0000:ffff:0a01:0203 RoCEv1 eth6", "0000:0000:0000:0000:0000:ffff:0a01:0203 RoCEv2 eth6",
 		"2001:0db8:0000:0000:0000:0000:0000:0001 RoCEv1 eth6.200",
-		"fe80:0000:0000:0000:0000:00ff:fe00:0001 RoCEv1 eth6.7", "fe80:0000:0000:0000:0000:00ff:fe00:0001 RoCEv2 eth6.7"}
+		"fe80:0000:0000:0000:0000:00ff:fe00:0001 RoCEv1 eth6.7",
+		"fe80:0000:0000:0000:0000:00ff:fe00:0001 RoCEv2 eth6.7"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -146,7 +158,8 @@ func TestSetLimit(t *testing.T) {
 	if a.MaxQP != 64 || b.MaxQP != 64 || a.MaxCQE != DefaultLimits().MaxCQE || b.MaxCQE != 16 || a.MaxMRSize != 4096 {
 		t.Errorf("%+v\n%+v", a, b)
 	}
-	for s, want := range map[string]string{"max_qp": "want NAME=NUMBER", "mlx5_9:max_qp=1": "no device mlx5_9", "max_x=1": "none of", "max_sge=1000": "want 1 to 60"} {
+	for s, want := range map[string]string{"max_qp": "want NAME=NUMBER", "mlx5_9:max_qp=1": "no device mlx5_9",
+		"max_x=1": "none of", "max_sge=1000": "want 1 to 60"} {
 		if err := c.SetLimit(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", s, err, want)
 		}
@@ -161,13 +174,15 @@ func TestNetdevs(t *testing.T) {
 	var got []string
 	seen := map[int]bool{}
 	for _, n := range c.Netdevs() {
-		got = append(got, fmt.Sprintf("%s parent=%s vlan=%d real=%v %d/%d", n.Name, n.Parent, n.VLAN, n.Real, n.Device, n.Port))
+		got = append(got, fmt.Sprintf("%s parent=%s vlan=%d real=%v %d/%d", n.Name, n.Parent, n.VLAN, n.Real, n.Device,
+			n.Port))
 		if n.IfIndex <= 0 || seen[n.IfIndex] {
 			t.Errorf("%s has index %d", n.Name, n.IfIndex)
 		}
 		seen[n.IfIndex] = true
 	}
-	want := []string{"lo parent= vlan=0 real=true 0/1", "lo.100 parent=lo vlan=100 real=false 0/1", "emu1 parent= vlan=0 real=false 1/1", "emu1.100 parent=emu1 vlan=100 real=false 1/1",
+	want := []string{"lo parent= vlan=0 real=true 0/1", "lo.100 parent=lo vlan=100 real=false 0/1",
+		"emu1 parent= vlan=0 real=false 1/1", "emu1.100 parent=emu1 vlan=100 real=false 1/1",
 		"emu2 parent= vlan=0 real=false 1/2", "emu2.100 parent=emu2 vlan=100 real=false 1/2"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -191,8 +206,10 @@ func TestModels(t *testing.T) {
 }
 
 func TestStrings(t *testing.T) {
-	for want, got := range map[string]fmt.Stringer{"InfiniBand": InfiniBand, "LinkLayer(9)": LinkLayer(9), "PortState(7)": PortState(7), "ARMED": PortArmed, "PhysState(0)": PhysState(0),
-		"2048": MTU2048, "MTU(6)": MTU(6), "12X": Width12X, "Width(3)": Width(3), "XDR": SpeedXDR, "Speed(3)": Speed(3), "GIDType(3)": GIDType(3), "RoCEv2": GIDTypeRoCEv2} {
+	for want, got := range map[string]fmt.Stringer{"InfiniBand": InfiniBand, "LinkLayer(9)": LinkLayer(9),
+		"PortState(7)": PortState(7), "ARMED": PortArmed, "PhysState(0)": PhysState(0), "2048": MTU2048,
+		"MTU(6)": MTU(6), "12X": Width12X, "Width(3)": Width(3), "XDR": SpeedXDR, "Speed(3)": Speed(3),
+		"GIDType(3)": GIDType(3), "RoCEv2": GIDTypeRoCEv2} {
 		if got.String() != want {
 			t.Errorf("%v, want %s", got, want)
 		}
@@ -202,7 +219,8 @@ func TestStrings(t *testing.T) {
 		t.Error(got)
 	}
 	s := Default().String()
-	for _, want := range []string{"mlx5_0: ConnectX-7 (15b3:1021) at 00e0:01:00.0, uverbs0\n", "port 1: Ethernet ACTIVE LinkUp, 400 Gb/sec (4X NDR), mtu 1024 of 4096", "RoCEv2  emu0  10.88.0.1\n"} {
+	for _, want := range []string{"mlx5_0: ConnectX-7 (15b3:1021) at 00e0:01:00.0, uverbs0\n",
+		"port 1: Ethernet ACTIVE LinkUp, 400 Gb/sec (4X NDR), mtu 1024 of 4096", "RoCEv2  emu0  10.88.0.1\n"} {
 		if !strings.Contains(s, want) {
 			t.Errorf("%q is not in\n%s", want, s)
 		}
@@ -211,7 +229,8 @@ func TestStrings(t *testing.T) {
 
 // Whatever is said, it is parsed or refused; what is parsed is valid.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"mlx5_0", "mlx5_0,ports=2,port=2,link=ib", "x,gid=fe80::1/v2@5,vlan=3,pkey=1", "a,max_qp=0x10,mtu=4096,state=down"} {
+	for _, s := range []string{"mlx5_0", "mlx5_0,ports=2,port=2,link=ib", "x,gid=fe80::1/v2@5,vlan=3,pkey=1",
+		"a,max_qp=0x10,mtu=4096,state=down"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

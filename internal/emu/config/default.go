@@ -16,23 +16,42 @@ const (
 func Default() *Config {
 	c, err := Parse([]string{"mlx5_0"})
 	if err != nil {
-		return &Config{} // no device at all; a test sees to it that this cannot be
+		return &Config{} // no device at all: a test shows that this cannot be
 	}
 	return c
 }
 
 // DefaultLimits returns what a ConnectX-7 reports.
 func DefaultLimits() Limits {
-	return Limits{MaxQP: 131072, MaxQPWR: 32768, MaxSGE: 30, MaxInline: 972, MaxCQ: 1 << 24, MaxCQE: 1<<22 - 1,
-		MaxMR: 1 << 24, MaxMRSize: math.MaxUint64, MaxMW: 1 << 24, MaxPD: 1 << 23, MaxSRQ: 1 << 23, MaxSRQWR: 32767, MaxSRQSGE: 31,
-		MaxAH: math.MaxInt32, MaxXRCD: 1 << 24, MaxRdAtom: 16, MaxMcast: 1 << 21, MaxMsgSize: 1 << 30, MaxUAR: 512}
+	return Limits{
+		MaxQP:      131072,
+		MaxQPWR:    32768,
+		MaxSGE:     30,
+		MaxInline:  972,
+		MaxCQ:      1 << 24,
+		MaxCQE:     1<<22 - 1,
+		MaxMR:      1 << 24,
+		MaxMRSize:  math.MaxUint64,
+		MaxMW:      1 << 24,
+		MaxPD:      1 << 23,
+		MaxSRQ:     1 << 23,
+		MaxSRQWR:   32767,
+		MaxSRQSGE:  31,
+		MaxAH:      math.MaxInt32,
+		MaxXRCD:    1 << 24,
+		MaxRdAtom:  16,
+		MaxMcast:   1 << 21,
+		MaxMsgSize: 1 << 30,
+		MaxUAR:     512,
+	}
 }
 
 func newDevice(index int) Device {
 	m, _ := ModelByPCI(0x1021)
 	return Device{
-		Name: fmt.Sprintf("mlx5_%d", index), Model: m, FirmwareVersion: m.Firmware, BoardID: m.PSID, NodeDesc: "emulated",
-		NodeGUID: GUID(0xe41d2d0300e00000 + 0x10*uint64(index)), Limits: DefaultLimits(), NUMANode: -1, CQEVersion: 1,
+		Name: fmt.Sprintf("mlx5_%d", index), Model: m, FirmwareVersion: m.Firmware, BoardID: m.PSID,
+		NodeDesc: "emulated", NodeGUID: GUID(0xe41d2d0300e00000 + 0x10*uint64(index)), Limits: DefaultLimits(),
+		NUMANode: -1, CQEVersion: 1,
 		// A domain that real machines do not use: the machine's own devices stay visible.
 		PCI: fmt.Sprintf("00e0:%02x:00.0", index+1),
 	}
@@ -40,7 +59,8 @@ func newDevice(index int) Device {
 
 // newPort returns an active port of a device, without netdev and GIDs; number counts from 1.
 func newPort(d *Device, device, number int, link LinkLayer) Port {
-	p := Port{LinkLayer: link, State: PortActive, PhysState: PhysLinkUp, MaxMTU: MTU4096, ActiveMTU: MTU1024, Width: d.Model.Width,
+	p := Port{LinkLayer: link, State: PortActive, PhysState: PhysLinkUp, MaxMTU: MTU4096, ActiveMTU: MTU1024,
+		Width: d.Model.Width,
 		Speed: d.Model.Speed, PKeys: []uint16{0xffff}, GIDTableLen: 256, CapFlags: capEthernet}
 	if link == InfiniBand {
 		p.ActiveMTU, p.GIDTableLen, p.CapFlags = MTU4096, 8, capInfiniBand

@@ -48,7 +48,7 @@ const (
 	MTU4096 MTU = 5
 )
 
-// Bytes returns the size that the code stands for; 0 where it stands for none.
+// Bytes returns the size that the code stands for, or 0.
 func (m MTU) Bytes() int {
 	if m < MTU256 || m > MTU4096 {
 		return 0
@@ -68,7 +68,7 @@ const (
 	Width2X  Width = 16
 )
 
-// Lanes returns the number that the code stands for, 0 where it stands for none.
+// Lanes returns the number that the code stands for, or 0.
 func (w Width) Lanes() int { return widthLanes[w] }
 
 var widthLanes = map[Width]int{Width1X: 1, Width4X: 4, Width8X: 8, Width12X: 12, Width2X: 2}
@@ -113,7 +113,8 @@ var (
 	physNames  = map[PhysState]string{PhysPolling: "Polling", PhysDisabled: "Disabled", PhysLinkUp: "LinkUp"}
 	mtuNames   = map[MTU]string{MTU256: "256", MTU512: "512", MTU1024: "1024", MTU2048: "2048", MTU4096: "4096"}
 	widthNames = map[Width]string{Width1X: "1X", Width4X: "4X", Width8X: "8X", Width12X: "12X", Width2X: "2X"}
-	speedNames = map[Speed]string{SpeedSDR: "SDR", SpeedDDR: "DDR", SpeedQDR: "QDR", SpeedFDR10: "FDR10", SpeedFDR: "FDR",
+	speedNames = map[Speed]string{SpeedSDR: "SDR", SpeedDDR: "DDR", SpeedQDR: "QDR", SpeedFDR10: "FDR10",
+		SpeedFDR: "FDR",
 		SpeedEDR: "EDR", SpeedHDR: "HDR", SpeedNDR: "NDR", SpeedXDR: "XDR"}
 	typeNames = map[GIDType]string{GIDTypeIB: "IB", GIDTypeRoCEv1: "RoCEv1", GIDTypeRoCEv2: "RoCEv2"}
 )

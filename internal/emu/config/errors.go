@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// ValueError says what is wrong with one value of a description.
+// ValueError reports what is wrong with one value of a description.
 type ValueError struct {
-	Device string // "" where it concerns none
+	Device string // "" if it concerns none
 	Key    string
 	Value  string
 	Err    error // what would be right

@@ -117,11 +117,14 @@ func (c *Config) String() string {
 	var b strings.Builder
 	for i := range c.Devices {
 		d := &c.Devices[i]
-		fmt.Fprintf(&b, "%s: %s (15b3:%04x) at %s, uverbs%d\n  guid %v  firmware %s  board %s  max_qp %d  max_qp_wr %d  max_sge %d\n",
-			d.Name, d.Model.Name, d.Model.PCI, d.PCI, i, d.NodeGUID, d.FirmwareVersion, d.BoardID, d.Limits.MaxQP, d.Limits.MaxQPWR, d.Limits.MaxSGE)
+		fmt.Fprintf(&b, "%s: %s (15b3:%04x) at %s, uverbs%d\n  guid %v  firmware %s  board %s  max_qp %d  max_qp_wr "+
+			"%d  max_sge %d\n", d.Name, d.Model.Name, d.Model.PCI, d.PCI, i, d.NodeGUID, d.FirmwareVersion, d.BoardID,
+			d.Limits.MaxQP,
+			d.Limits.MaxQPWR, d.Limits.MaxSGE)
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			fmt.Fprintf(&b, "  port %d: %v %v %v, %s, mtu %v of %v", j+1, p.LinkLayer, p.State, p.PhysState, p.RateText(), p.ActiveMTU, p.MaxMTU)
+			fmt.Fprintf(&b, "  port %d: %v %v %v, %s, mtu %v of %v", j+1, p.LinkLayer, p.State, p.PhysState,
+				p.RateText(), p.ActiveMTU, p.MaxMTU)
 			if p.LinkLayer == InfiniBand {
 				fmt.Fprintf(&b, ", lid %d, sm lid %d", p.LID, p.SMLID)
 			} else {

@@ -11,13 +11,14 @@ import (
 
 // Syntax describes the argument of [Parse] to people.
 const Syntax = `NAME[,KEY=VALUE]...
-  of the device: model=cx5|cx5ex|cx6|cx6dx|cx6lx|cx7|bf2|bf3 ports=N guid=GUID fw=VERSION board=PSID pci=DDDD:BB:DD.F numa=N
-                 desc=TEXT cqe_version=0|1 and every limit: max_qp=64
-  of its ports:  link=eth|ib state=up|down mtu=BYTES max_mtu=BYTES width=4X speed=NDR netdev=NAME mac=MAC lid=N sm_lid=N lmc=N
-                 gid=ADDRESS[/v1|/v2][@VLAN] vlan=ID pkey=0xffff gid_table_len=N
+  of the device: model=cx5|cx5ex|cx6|cx6dx|cx6lx|cx7|bf2|bf3 ports=N guid=GUID fw=VERSION board=PSID
+                 pci=DDDD:BB:DD.F numa=N desc=TEXT cqe_version=0|1 and every limit: max_qp=64
+  of its ports:  link=eth|ib state=up|down mtu=BYTES max_mtu=BYTES width=4X speed=NDR netdev=NAME mac=MAC
+                 lid=N sm_lid=N lmc=N gid=ADDRESS[/v1|/v2][@VLAN] vlan=ID pkey=0xffff gid_table_len=N
   port=N         the keys that follow are those of port N alone
-gid, vlan and pkey may be repeated. gid replaces the default table, gid=:: leaves an entry empty; an address without type is
-entered for RoCE v1 and v2. vlan adds the link-local address of a VLAN netdev (default 100), vlan=0 adds none.`
+gid, vlan and pkey may be repeated. gid replaces the default table, gid=:: leaves an entry empty; an address
+without type is entered for RoCE v1 and v2. vlan adds the link-local address of a VLAN netdev (default 100),
+vlan=0 adds none.`
 
 type setting struct {
 	port       int // 0 = all
@@ -121,7 +122,8 @@ func parseDevice(spec string, index int, netdevs *int) (Device, error) {
 	}
 	for _, s := range settings {
 		if s.port < 0 || s.port > len(d.Ports) {
-			bad(setting{0, "port", strconv.Itoa(s.port)}, fmt.Errorf("the device has %d ports: say ports=%d", len(d.Ports), s.port))
+			bad(setting{0, "port", strconv.Itoa(s.port)},
+				fmt.Errorf("the device has %d ports: say ports=%d", len(d.Ports), s.port))
 		}
 	}
 	for i := range d.Ports {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// What the formats and the kernel's interfaces can hold.
+// Limits of the formats and of the kernel's interfaces.
 const (
 	MaxDevices = 32 // as many as the fixed minors of uverbs
 	MaxPorts   = 4
@@ -18,11 +18,24 @@ const (
 	maxNetdev  = 15
 )
 
-// hardLimits is what the device's own formats can express, by the limit's name: a QPN has 24 bits, a WQE index 16.
+// hardLimits are the limits of the device's own formats, by the limit's name: a QPN has 24 bits, a WQE index 16.
 var hardLimits = map[string]uint64{
-	"max_qp": 1 << 22, "max_qp_wr": 32768, "max_sge": 60, "max_inline": 1000, "max_cq": 1 << 24, "max_cqe": 1<<22 - 1, "max_mr": 1 << 24,
-	"max_mw": 1 << 24, "max_pd": 1 << 24, "max_srq": 1 << 24, "max_srq_wr": 32767, "max_srq_sge": 31, "max_xrcd": 1 << 24,
-	"max_rd_atom": 128, "max_msg_size": 1 << 31, "max_uar": 4096,
+	"max_qp":       1 << 22,
+	"max_qp_wr":    32768,
+	"max_sge":      60,
+	"max_inline":   1000,
+	"max_cq":       1 << 24,
+	"max_cqe":      1<<22 - 1,
+	"max_mr":       1 << 24,
+	"max_mw":       1 << 24,
+	"max_pd":       1 << 24,
+	"max_srq":      1 << 24,
+	"max_srq_wr":   32767,
+	"max_srq_sge":  31,
+	"max_xrcd":     1 << 24,
+	"max_rd_atom":  128,
+	"max_msg_size": 1 << 31,
+	"max_uar":      4096,
 }
 
 // Validate reports everything that is wrong, each as a [*ValueError].
@@ -61,7 +74,8 @@ type checker struct {
 
 func (v *checker) check(ok bool, key string, value any, format string, args ...any) {
 	if !ok {
-		v.errs = append(v.errs, &ValueError{Device: v.device, Key: key, Value: fmt.Sprint(value), Err: fmt.Errorf(format, args...)})
+		v.errs = append(v.errs, &ValueError{Device: v.device, Key: key, Value: fmt.Sprint(value),
+			Err: fmt.Errorf(format, args...)})
 	}
 }
 
@@ -91,11 +105,13 @@ func (v *checker) port(p *Port, nets map[string]bool) {
 	v.check(state, "state", p.State, "want up or down")
 	v.check(phys, "phys_state", p.PhysState, "want one of %s", list(physNames))
 	v.check(p.MaxMTU.Bytes() > 0, "max_mtu", p.MaxMTU, "want one of %s", list(mtuNames))
-	v.check(p.ActiveMTU.Bytes() > 0 && p.ActiveMTU <= p.MaxMTU, "mtu", p.ActiveMTU, "want one of %s, at most %v", list(mtuNames), p.MaxMTU)
+	v.check(p.ActiveMTU.Bytes() > 0 && p.ActiveMTU <= p.MaxMTU, "mtu", p.ActiveMTU, "want one of %s, at most %v",
+		list(mtuNames), p.MaxMTU)
 	v.check(p.Width.Lanes() > 0, "width", p.Width, "want one of %s", list(widthNames))
 	v.check(p.Speed.LaneRate() > 0, "speed", p.Speed, "want one of %s", list(speedNames))
 	v.check(p.GIDTableLen >= 1 && p.GIDTableLen <= MaxGIDs, "gid_table_len", p.GIDTableLen, "want 1 to %d", MaxGIDs)
-	v.check(len(p.GIDs) <= p.GIDTableLen, "gids", len(p.GIDs), "the table has %d entries: say gid_table_len=%d", p.GIDTableLen, len(p.GIDs))
+	v.check(len(p.GIDs) <= p.GIDTableLen, "gids", len(p.GIDs), "the table has %d entries: say gid_table_len=%d",
+		p.GIDTableLen, len(p.GIDs))
 	v.check(len(p.PKeys) >= 1 && len(p.PKeys) <= MaxPKeys, "pkeys", len(p.PKeys), "want 1 to %d", MaxPKeys)
 	v.check(p.LMC <= 7, "lmc", p.LMC, "want 0 to 7")
 	v.check(p.LID < 0xc000, "lid", p.LID, "want a unicast LID, below 0xc000")
@@ -103,7 +119,8 @@ func (v *checker) port(p *Port, nets map[string]bool) {
 		v.check(p.State != PortActive || p.LID != 0, "lid", p.LID, "an active InfiniBand port has one")
 		v.check(p.Netdev == "", "netdev", p.Netdev, "an InfiniBand port has none")
 	} else {
-		v.check(validName(p.Netdev, maxNetdev), "netdev", p.Netdev, "want up to %d letters, digits, '_', '-' or '.'", maxNetdev)
+		v.check(validName(p.Netdev, maxNetdev), "netdev", p.Netdev, "want up to %d letters, digits, '_', '-' or '.'",
+			maxNetdev)
 		v.check(!nets[p.Netdev], "netdev", p.Netdev, "another port has it")
 		nets[p.Netdev] = true
 	}
@@ -112,10 +129,12 @@ func (v *checker) port(p *Port, nets map[string]bool) {
 		if g.GID.IsZero() {
 			continue
 		}
-		v.check((g.Type == GIDTypeIB) == (p.LinkLayer == InfiniBand) && g.Type <= GIDTypeRoCEv2, key, g.Type, "the link layer is %v", p.LinkLayer)
+		v.check((g.Type == GIDTypeIB) == (p.LinkLayer == InfiniBand) && g.Type <= GIDTypeRoCEv2, key, g.Type,
+			"the link layer is %v", p.LinkLayer)
 		v.check(g.VLAN >= 0 && g.VLAN <= MaxVLAN, key, g.VLAN, "want a VLAN from 1 to %d, 0 for none", MaxVLAN)
 		if p.LinkLayer == Ethernet {
-			v.check(validName(g.Netdev, maxNetdev), key, g.Netdev, "want up to %d characters: give the port a shorter netdev", maxNetdev)
+			v.check(validName(g.Netdev, maxNetdev), key, g.Netdev,
+				"want up to %d characters: give the port a shorter netdev", maxNetdev)
 			v.check((g.Netdev == p.Netdev) == (g.VLAN == 0), key, g.Netdev, "a VLAN has a netdev of its own")
 		}
 	}

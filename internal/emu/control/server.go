@@ -29,7 +29,7 @@ const (
 // Handler carries out a request. Its result becomes JSON.
 type Handler func(words []string) (any, error)
 
-// Server listens.
+// Server is the listening end of the control socket.
 type Server struct {
 	h Handler
 
@@ -60,7 +60,7 @@ func Listen(address string, h Handler) (*Server, error) {
 // Listen serves requests at one more address.
 func (s *Server) Listen(address string) error {
 	l, err := net.Listen("unix", address)
-	if errors.Is(err, unix.EADDRINUSE) && stale(address) {
+	if errors.Is(err, unix.EADDRINUSE) && removeLeftover(address) {
 		l, err = net.Listen("unix", address)
 	}
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *Server) Listen(address string) error {
 	return nil
 }
 
-// stale removes the socket of one that was killed.
-func stale(path string) bool {
+// removeLeftover removes the socket of an emulator that was killed.
+func removeLeftover(path string) bool {
 	if st, err := os.Lstat(path); err != nil || st.Mode()&os.ModeSocket == 0 {
 		return false
 	}
@@ -82,7 +82,7 @@ func stale(path string) bool {
 	return errors.Is(err, unix.ECONNREFUSED) && os.Remove(path) == nil
 }
 
-// Serve serves what comes to l, until Close.
+// Serve serves the connections of l, until Close.
 func (s *Server) Serve(l net.Listener) {
 	s.mu.Lock()
 	s.ls = append(s.ls, l)
@@ -90,7 +90,7 @@ func (s *Server) Serve(l net.Listener) {
 	go s.accept(l)
 }
 
-// Address is what [Do] takes: the first there is.
+// Address returns the first address, for [Do].
 func (s *Server) Address() string { return s.ls[0].Addr().String() }
 
 // Close ends all connections.
@@ -152,7 +152,7 @@ func (s *Server) leave(c net.Conn) {
 	delete(s.conns, c)
 }
 
-// own tells if the peer is of the emulator's user, or root.
+// own reports whether the peer runs as the emulator's user, or root.
 func own(c net.Conn) bool {
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {

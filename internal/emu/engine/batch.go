@@ -3,17 +3,11 @@
 package engine
 
 import (
-	"unsafe"
-
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 )
 
-type guestIOV = guest.IOV
-
 func spans(n int) []guest.IOV { return make([]guest.IOV, 0, n) }
-
-func ptr[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }
 
 // scratch is memory for reading and writing that is no message.
 type scratch struct {
@@ -22,11 +16,12 @@ type scratch struct {
 	rec  []byte
 	riov []guest.IOV
 	win  [3]guest.IOV
+	look []byte // a doorbell record and the blocks behind it
 	tmp  [8]byte
 }
 
-// batch is messages of one queue pair on their way from one process (src) to one process (dst): gathered by one call, scattered by one call together with
-// the completions for dst. Nothing of it is visible to a program before commit.
+// batch is messages of one queue pair on their way from one process (src) to one process (dst): gathered by one call,
+// scattered by one call together with the completions for dst. Nothing of it is visible to a program before commit.
 type batch struct {
 	src, dst guest.Mem
 	buf      []byte
@@ -38,7 +33,7 @@ type batch struct {
 	cqes     []pending
 	flip     int // byte to corrupt, or -1
 	tiny     [64]byte
-	one      [1]piece
+	single   [1]piece // of a target, for bulk
 	moved    bool
 	err      error // why the last commit failed
 
@@ -69,7 +64,7 @@ func (b *batch) clear() {
 	b.giov, b.siov, b.cqes = b.giov[:0], b.siov[:0], b.cqes[:0]
 }
 
-// join makes the responder part of the batch. It reports false if the batch has another one.
+// join makes the responder part of the batch. It reports whether the batch has no other one.
 func (b *batch) join(peer *hca.QP, srq *hca.SRQ) bool {
 	if b.peer != nil && (b.peer != peer || srq != b.srq && srq != nil && b.srq != nil) {
 		return false
@@ -98,7 +93,8 @@ func (e *Engine) undo() {
 	b.clear()
 }
 
-// fits tells if a message of n bytes may join: the same two processes, room, and nothing read that the batch has yet to write.
+// fits reports whether a message of n bytes may join: the same two processes, room, and nothing read that the batch has
+// yet to write.
 func (b *batch) fits(src, dst guest.Mem, from []piece, n uint64, limit int) bool {
 	if b.moved && (b.src != src || b.dst != dst) {
 		return false
@@ -109,7 +105,7 @@ func (b *batch) fits(src, dst guest.Mem, from []piece, n uint64, limit int) bool
 	return !b.dirty(src, from)
 }
 
-// dirty tells if the batch has yet to write some of what is to be read.
+// dirty reports whether the batch has yet to write some of what is to be read.
 func (b *batch) dirty(src guest.Mem, from []piece) bool {
 	if b.hi == 0 || src != b.dst {
 		return false
@@ -128,7 +124,8 @@ const (
 	badTarget
 )
 
-// add puts bytes [off, off+n) of a message in the batch. Pieces that swallow what is written are not taken: see slow.
+// add puts bytes [off, off+n) of a message in the batch. The target has no pieces that swallow what is written: see
+// bulk.
 func (b *batch) add(src, dst guest.Mem, from, to []piece, off, n uint64) int {
 	b.src, b.dst, b.moved = src, dst, true
 	skip, left := off, n
@@ -179,6 +176,31 @@ func (b *batch) add(src, dst guest.Mem, from, to []piece, off, n uint64) int {
 	return okSide
 }
 
+// small reads a payload of up to 64 bytes into b.tiny at once, for a completion that carries it.
+func (b *batch) small(m guest.Mem, from []piece) bool {
+	k := 0
+	for i := range from {
+		p := &from[i]
+		d := b.tiny[k : k+int(p.n)]
+		switch {
+		case p.inl != nil:
+			copy(d, p.inl)
+		case p.zero:
+			clear(d)
+		case p.n > 0:
+			if b.err = m.Read(p.va, d); b.err != nil {
+				return false
+			}
+		}
+		k += len(d)
+	}
+	if b.flip >= 0 {
+		b.tiny[0] ^= 1
+		b.flip = -1
+	}
+	return true
+}
+
 // gather reads what was planned.
 func (b *batch) gather() error {
 	if len(b.giov) == 0 {
@@ -189,7 +211,7 @@ func (b *batch) gather() error {
 	return b.err
 }
 
-// commit moves the payloads and writes the completions. On a bad side nothing was completed; the caller undoes.
+// commit moves the payloads and writes the completions. On a bad side nothing was completed, and the caller undoes.
 func (e *Engine) commit() int {
 	b := &e.b
 	if b.gather() != nil {
@@ -236,7 +258,8 @@ func (e *Engine) commit() int {
 	return okSide
 }
 
-// writeCQEs writes the completions from i on that are for the same process as it, and returns the first one that is not.
+// writeCQEs writes the completions from i on that are for the same process as it, and returns the first one that is
+// not.
 func (e *Engine) writeCQEs(cqes []pending, i int, skipDst bool) int {
 	m := cqes[i].cq.Mem
 	s := &e.io

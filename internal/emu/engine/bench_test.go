@@ -10,14 +10,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 )
 
-// A peer is a process that maps the arena at the address where the test has it, so that the engine works between two processes.
+// A peer is a process that maps the arena at the address where the test has it, so that the engine works between two
+// processes.
 
 const peerEnv = "ENGINE_TEST_PEER"
 
@@ -36,7 +36,8 @@ func peerMain(v string) {
 			n, _ = strconv.ParseUint(v[i+1:], 10, 64)
 		}
 	}
-	p, _, e := unix.Syscall6(unix.SYS_MMAP, uintptr(at), uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE, 3, 0)
+	p, _, e := unix.Syscall6(unix.SYS_MMAP, uintptr(at), uintptr(n), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE, 3, 0)
 	if e != 0 || uint64(p) != at {
 		os.Exit(3)
 	}
@@ -59,11 +60,12 @@ func (r *rig) share(size int) (pid int) {
 		r.t.Fatal(err)
 	}
 	const at = 0x1100_0000_0000 // where the race detector has nothing
-	p, _, e := unix.Syscall6(unix.SYS_MMAP, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE, uintptr(fd), 0)
+	p, _, e := unix.Syscall6(unix.SYS_MMAP, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE, uintptr(fd), 0)
 	if e != 0 {
 		r.t.Fatal(e)
 	}
-	mem := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))), size)
+	mem := memoryAt(p, size)
 	r.t.Cleanup(func() { _, _, _ = unix.Syscall(unix.SYS_MUNMAP, p, uintptr(size), 0) })
 	r.a = &arena{mem: mem}
 	c := exec.Command(os.Args[0])

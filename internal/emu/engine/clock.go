@@ -14,7 +14,8 @@ var clockBase, clockStart = func() (uint64, time.Time) {
 	return uint64(t.Nano()), time.Now()
 }()
 
-// Clock is the device's clock that completions are stamped with: nanoseconds of CLOCK_MONOTONIC. It is a vDSO call, cheaper than clock_gettime from Go.
+// Clock is the device's clock, which completions are stamped with: nanoseconds of CLOCK_MONOTONIC. It is a vDSO call,
+// cheaper than clock_gettime from Go.
 func Clock() uint64 { return clockBase + uint64(time.Since(clockStart)) }
 
 func nanos() int64 { return int64(time.Since(clockStart)) }

@@ -21,7 +21,7 @@ func move(from, to *hca.Port, n, mtu uint64) {
 	}
 }
 
-// count is for the ports' counters: a work request of n bytes was executed.
+// count updates the ports' counters after a work request of n bytes.
 func (e *Engine) count(qp *hca.QP, opcode uint8, n uint64) {
 	var there *hca.Port
 	if qp.Run.Peer != nil {
@@ -50,7 +50,7 @@ func (e *Engine) count(qp *hca.QP, opcode uint8, n uint64) {
 	}
 }
 
-// countCQE is for the counters of errors, and of datagrams, whose sender does not know the receiver's port.
+// countCQE updates the counters of errors, and of datagrams, whose sender does not know the receiver's port.
 func countCQE(p *pending) {
 	if p.qp == nil {
 		return

@@ -21,7 +21,7 @@ func protect(t *testing.T, b []byte) {
 	t.Cleanup(func() { _ = unix.Mprotect(b, unix.PROT_READ|unix.PROT_WRITE) })
 }
 
-// got tells if there is an event on the channel.
+// got reports whether there is an event on the channel.
 func (n *node) got() bool {
 	p := []unix.PollFd{{Fd: int32(n.evt.Fd()), Events: unix.POLLIN}}
 	k, err := unix.Poll(p, 0)
@@ -81,7 +81,8 @@ func TestArm(t *testing.T) {
 	}
 }
 
-// TestArm_Announced arms for completions of which the program heard already, and did not poll: they make no second event.
+// TestArm_Announced arms for completions of which the program heard already, and did not poll: they make no second
+// event.
 func TestArm_Announced(t *testing.T) {
 	p := newPair(t, qpOpts{}, nil)
 	q, c := p.qa, p.acq
@@ -213,7 +214,8 @@ func TestModeration(t *testing.T) {
 	p.r.clean()
 }
 
-// TestModeration_Off sets one half of it, which is none: with no period to end it, a program would wait for completions that may never come.
+// TestModeration_Off sets one half of it, which is none: with no period to end it, a program would wait for completions
+// that may never come.
 func TestModeration_Off(t *testing.T) {
 	for _, m := range [][2]uint16{{3, 0}, {0, 2000}, {1, 2000}} {
 		p := newPair(t, qpOpts{}, nil)
@@ -256,7 +258,8 @@ func TestOverrun(t *testing.T) {
 	}
 	p.qa.ring()
 	p.r.settle()
-	if p.r.event(hca.EventCQErr) != 1 || p.r.event(hca.EventQPFatal) != 1 || !p.r.violated(RuleCQOverrun) || p.qa.q.State != hca.Err {
+	if p.r.event(hca.EventCQErr) != 1 || p.r.event(hca.EventQPFatal) != 1 || !p.r.violated(RuleCQOverrun) ||
+		p.qa.q.State != hca.Err {
 		t.Errorf("events %v, violations %v, state %v", p.r.events, p.r.broken, p.qa.q.State)
 	}
 }
@@ -324,4 +327,35 @@ func TestResize_Unpolled(t *testing.T) {
 	}
 	q.want(cqeResize, -1)
 	p.r.clean()
+}
+
+// A QP that has only a receive queue uses no doorbell page; a broken CQ breaks it as well.
+func TestBrokenCQOfReceiver(t *testing.T) {
+	r := newRig(t, "mlx5_0", 0)
+	n := r.node(0)
+	c, sc := n.cq(4, 64), n.cq(64, 64)
+	send, recv := n.qp(sc, sc, qpOpts{sigAll: true}), n.receiver(sc, c)
+	connect(defaults(), send, recv)
+	m := n.mr(4096, anyAccess)
+	for range 5 {
+		recv.recv(m.sge(0, 8))
+		send.send(opSend, signaled, 0, m.sge(64, 8))
+		r.settle()
+	}
+	if r.event(hca.EventCQErr) != 1 || recv.q.State != hca.Err {
+		t.Errorf("%d CQ_ERR events; the receiver is in %v, want one and ERR", r.event(hca.EventCQErr), recv.q.State)
+	}
+}
+
+// receiver is a QP without send queue.
+func (n *node) receiver(scq, rcq *cq) *qp {
+	q := &qp{n: n, scq: scq, rcq: rcq, db: n.r.a.alloc(64), stride: 64}
+	q.rq = n.r.a.alloc(16 * 64)
+	n.r.uidx++
+	p, e := n.ctx.CreateQP(&hca.QPInit{User: 0x9000, PD: n.pd.Handle, Type: hca.RC, SendCQ: scq.q.Handle,
+		RecvCQ: rcq.q.Handle, Buf: va(q.rq), DB: va(q.db), RQCount: 16, RQShift: 6, UIdx: n.r.uidx,
+		UARPage: n.uar.Index,
+		Cap:     hca.QPCap{RecvWR: 16, RecvSGE: 4}})
+	q.q = try(n.r, p, e)
+	return q
 }

@@ -12,58 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 )
 
-// Config tunes the loop. The zero value of a field stands for its default.
-type Config struct {
-	// Spin is how long doorbells are scanned without a pause after the last work. It is short: the programs' pollers need the processor.
-	Spin time.Duration
-	// Sleeps are the pauses between scans. The first whose Idle is longer than nothing happened is taken, else the last. A pause below 12 µs may never give
-	// the processor away: the timer fires before the switch is done.
-	Sleeps []Sleep
-	// Turn bounds how long the fabric's lock is held.
-	Turn time.Duration
-	// Batch bounds the WQEs of one queue pair that are executed together, Bounce their bytes.
-	Batch, Bounce int
-	// Strict watches the rules of [Rules] and tells them to the fabric's Watcher.
-	Strict bool
-}
-
-// Sleep is one step of the adaptive pause.
-type Sleep struct{ Idle, Pause time.Duration }
-
-func (c *Config) fill() {
-	if c.Spin == 0 {
-		c.Spin = 2 * time.Microsecond
-	}
-	if len(c.Sleeps) == 0 {
-		c.Sleeps = []Sleep{
-			{2 * time.Millisecond, 15 * time.Microsecond},
-			{10 * time.Millisecond, 50 * time.Microsecond},
-			{100 * time.Millisecond, 200 * time.Microsecond},
-			{time.Second, time.Millisecond},
-			{1 << 62, 10 * time.Millisecond},
-		}
-	}
-	if c.Turn == 0 {
-		c.Turn = 60 * time.Microsecond
-	}
-	if c.Batch == 0 {
-		c.Batch = 64
-	}
-	if c.Bounce == 0 {
-		c.Bounce = 256 << 10
-	}
-}
-
-const (
-	waitNone = iota
-	waitAck
-	waitRNR
-
-	housekeeping = int64(time.Millisecond)       // look at QPs in ERR
-	auditEvery   = int64(25 * time.Millisecond)  // strict mode: look for doorbells that are missing
-	auditPatient = int64(2 * time.Second)        // a program may lose its processor between a record and its doorbell
-	printEvery   = int64(100 * time.Millisecond) // strict mode: compare a key's mapping
-)
+const housekeeping = int64(time.Millisecond) // look at QPs in ERR
 
 // Engine executes the work requests of a fabric. Its methods of [hca.Engine] want the fabric's lock held.
 type Engine struct {
@@ -75,33 +24,40 @@ type Engine struct {
 	stop bool
 	done chan struct{}
 
-	pages    []*hca.UAR
-	ready    []*hca.QP // may have work, in turn
-	erred    []*hca.QP // in ERR: receives posted later are flushed
-	groups   []*hca.QP // scratch: members of a multicast group
-	held     []pending // delayed completions
-	notes    []*hca.CQ // events to send when the batch is in memory
-	timers   []timer
-	epoch    uint64 // counts changes of QPs and ports, for cached peers
-	now      int64
-	limit    int64 // of the turn
-	house    int64 // next look at QPs in ERR
-	audit    int64 // next look for missing doorbells
-	erredI   int
-	rec      Record
-	cqs      []*hca.CQ  // scratch
-	limits   []*hca.SRQ // whose limit is to be checked when the batch is through
-	bad      int        // side of the last batch that failed
-	yielding bool       // others have the lock in the middle of a large message
-	restarts int        // of a large message, because others changed something
-	look4    []byte     // a doorbell record and blocks
+	// What it looks at.
+	pages     []*hca.UAR
+	ready     []*hca.QP // may have work, in turn
+	erred     []*hca.QP // in ERR: receives posted later are flushed
+	nextErred int       // of them that is looked at next
+	timers    []timer
+	epoch     uint64 // counts changes of QPs and ports, for cached peers
 
-	io  scratch
-	b   batch
-	w   wqe
-	win window
-	src []piece // of the message at hand
-	dst []piece
+	// The turn.
+	now       int64
+	limit     int64 // when it ends
+	nextHouse int64 // next look at QPs in ERR
+
+	// The batch, and the WQE at hand.
+	b        batch
+	badSide  int  // side of the last batch that failed
+	yielding bool // others have the lock in the middle of a large message
+	restarts int  // of a large message, because others changed something
+	win      window
+	w        wqe
+	x        exchange
+	src      []piece // of the message at hand
+	dst      []piece
+
+	// What follows a batch.
+	held     []pending  // delayed completions
+	toNotify []*hca.CQ  // events to send when the batch is in memory
+	limits   []*hca.SRQ // whose limit is to be checked when the batch is through
+
+	strict checks
+	rec    Record    // of the trace
+	groups []*hca.QP // scratch: members of a multicast group
+	cqs    []*hca.CQ // scratch
+	io     scratch
 }
 
 // New makes an engine for f; the caller sets f.Engine and calls [Engine.Run] in a goroutine.
@@ -109,15 +65,16 @@ func New(f *hca.Fabric, c Config) *Engine {
 	c.fill()
 	e := &Engine{f: f, c: c, done: make(chan struct{})}
 	e.cond = sync.NewCond(&f.Mutex)
+	e.strict.e = e
 	e.b.buf = make([]byte, c.Bounce+128*(2*c.Batch+2))
 	e.b.giov, e.b.siov = spans(2*c.Batch+64), spans(6*c.Batch+64)
 	e.b.cqes = make([]pending, 0, 2*c.Batch+2)
 	e.io.cbuf, e.io.civ = make([]byte, 0, 128*(2*c.Batch+2)), spans(4*c.Batch+4)
+	e.io.look = make([]byte, 4+len(e.win.buf))
 	e.io.rec, e.io.riov = make([]byte, 8*lookChunk), spans(lookChunk)
 	e.src, e.dst = make([]piece, 0, 128), make([]piece, 0, 128)
 	e.timers, e.ready = make([]timer, 0, 256), make([]*hca.QP, 0, 1024)
-	e.look4 = make([]byte, 4+len(e.win.buf))
-	e.notes = make([]*hca.CQ, 0, 64)
+	e.toNotify = make([]*hca.CQ, 0, 64)
 	return e
 }
 
@@ -175,23 +132,6 @@ func (e *Engine) pause(idle int64) int64 {
 	return d
 }
 
-// nap sleeps. Short naps hold Go's processor: handing it over and getting it back takes longer than they do. Long ones are the scheduler's, which keeps looking
-// after a thread that is in a system call.
-func nap(d int64) {
-	if d >= int64(time.Millisecond) {
-		time.Sleep(time.Duration(d))
-		return
-	}
-	t := unix.NsecToTimespec(d)
-	p := uintptr(ptr(&t))
-	if d <= int64(60*time.Microsecond) {
-		_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, p, 0, 0)
-	} else {
-		_, _, _ = unix.Syscall(unix.SYS_NANOSLEEP, p, 0, 0)
-	}
-	runtime.KeepAlive(&t)
-}
-
 // turn looks everywhere once and works for a bounded time. It reports whether there was anything to do.
 func (e *Engine) turn() (worked bool) {
 	e.now = nanos()
@@ -215,13 +155,10 @@ func (e *Engine) turn() (worked bool) {
 	if len(e.timers) > 0 && e.expire() { // after what was rung for: events of it come first
 		worked = true
 	}
-	if e.now >= e.house {
-		e.house = e.now + housekeeping
+	if e.now >= e.nextHouse {
+		e.nextHouse = e.now + housekeeping
 		e.watchErred()
-		if e.c.Strict && e.now >= e.audit {
-			e.audit = e.now + auditEvery
-			e.auditDoorbells()
-		}
+		e.strict.audit()
 	}
 	return worked
 }
@@ -234,11 +171,3 @@ func (e *Engine) push(qp *hca.QP) {
 		e.cond.Signal()
 	}
 }
-
-func (e *Engine) violate(pid int, rule, detail string) {
-	if e.c.Strict && e.f.Watch != nil {
-		e.f.Watch.Violation(pid, rule, detail)
-	}
-}
-
-func (e *Engine) watching() bool { return e.c.Strict && e.f.Watch != nil }

@@ -24,7 +24,7 @@ func (e *Engine) flush(qp *hca.QP) {
 			e.rqPosted(qp, rq)
 		}
 	})
-	r.Unrung = 0
+	e.strict.announced(qp)
 	e.win.n = 0
 	for r.Tail != r.Announced {
 		if more = !room(); more {
@@ -39,17 +39,19 @@ func (e *Engine) flush(qp *hca.QP) {
 			r.Tail = r.Announced
 			break
 		}
-		e.cqe(qp.SendCQ, qp, cqeReqErr, qp.UIdx, w.opcode, uint16(r.Tail)).fail(synFlush, vendorSyndrome[synFlush])
+		p := e.cqe(qp.SendCQ, qp, cqeReqErr, qp.UIdx, w.opcode, uint16(r.Tail))
+		p.fail(synFlush, vendorSyndrome[synFlush])
 		r.Tail += w.blocks
 		r.Signaled = r.Tail
 	}
-	r.Asked, r.Fault, r.Hash, r.Tries, r.RNRTries = false, 0, 0, 0, 0
+	r.Asked, r.Fault, r.Strict.Hash, r.Tries, r.RNRTries = false, 0, 0, 0, 0
 	if qp.State == hca.Err {
 		for ; qp.RQ.Count > 0 && qp.RecvCQ != nil && r.Head != r.Posted; r.Head++ {
 			if more = more || !room(); more {
 				break
 			}
-			e.cqe(qp.RecvCQ, qp, cqeRespErr, qp.RecvIdx, 0, uint16(r.Head)).fail(synFlush, vendorSyndrome[synFlush])
+			p := e.cqe(qp.RecvCQ, qp, cqeRespErr, qp.RecvIdx, 0, uint16(r.Head))
+			p.fail(synFlush, vendorSyndrome[synFlush])
 		}
 	}
 	e.commit()
@@ -75,21 +77,21 @@ const erredChunk = 32 // QPs in ERR that are looked at in a millisecond
 // watchErred looks for receives posted to QPs in ERR: no doorbell tells of them.
 func (e *Engine) watchErred() {
 	for n := min(len(e.erred), erredChunk); n > 0; n-- {
-		if e.erredI >= len(e.erred) {
-			e.erredI = 0
+		if e.nextErred >= len(e.erred) {
+			e.nextErred = 0
 		}
-		qp := e.erred[e.erredI]
+		qp := e.erred[e.nextErred]
 		r := &qp.Run
 		if qp.State != hca.Err || r.Dead || qp.Context.Dead {
 			r.Erred = false
-			e.erred[e.erredI] = e.erred[len(e.erred)-1]
+			e.erred[e.nextErred] = e.erred[len(e.erred)-1]
 			e.erred = e.erred[:len(e.erred)-1]
 			if len(e.erred) == 0 {
 				return
 			}
 			continue
 		}
-		e.erredI++
+		e.nextErred++
 		if qp.RQ.Count > 0 && qp.RecvCQ != nil {
 			e.records([]*hca.QP{qp}, func(_ *hca.QP, rq, _ uint16) {
 				if rq != uint16(r.Posted) {

@@ -4,17 +4,20 @@ package engine
 
 import "github.com/pureverbs/pureverbs/internal/emu/hca"
 
-// Hooks are what others want to know or to break. A nil field costs one comparison. They are called with the fabric's lock held, on the engine's thread or on
-// that of the command that made the engine act; they must not block and must not call the engine. They may change ports and devices.
+// Hooks let others watch and break things. A nil field costs one comparison. They are called with the fabric's lock
+// held, on the engine's thread or on that of the command that made the engine act; they must not block and must not
+// call the engine. They may change ports and devices.
 type Hooks struct {
-	// Trace is told of everything that happens. The record is reused: copy what is kept.
+	// Trace is called for everything that happens. The record is reused: copy what you keep.
 	Trace func(*Record)
-	// AtDoorbell is asked once for each doorbell that the engine noticed, before it looks at the send queue. Answer: FaultNone or FaultLost.
+	// AtDoorbell is called once for each doorbell that the engine noticed, before it looks at the send queue. It
+	// returns FaultNone or FaultLost.
 	AtDoorbell func(qp *hca.QP) Fault
-	// AtWQE is asked once for each send WQE before it is executed; n counts those of the QP from 0. Answer: FaultNone, FaultRNR … FaultQPFatal.
+	// AtWQE is called once for each send WQE before it is executed; n counts those of the QP from 0. It returns
+	// FaultNone, FaultRNR … FaultQPFatal.
 	AtWQE func(qp *hca.QP, opcode uint8, n uint64) Fault
-	// AtCQE is asked once for each completion before it is written. qp is nil for a CQE that is no QP's. Answer: FaultNone, FaultOwner … FaultCQError;
-	// delay, in microseconds, goes with FaultDelay.
+	// AtCQE is called once for each completion before it is written. qp is nil for a CQE that is no QP's. It returns
+	// FaultNone, FaultOwner … FaultCQError; delay, in microseconds, goes with FaultDelay.
 	AtCQE func(cq *hca.CQ, qp *hca.QP) (f Fault, delay uint32)
 }
 
@@ -36,19 +39,21 @@ const (
 	FaultCQError       // CQE: the CQ breaks: event CQ_ERR, no more completions
 )
 
-// Kind is what a [Record] tells of.
+// Kind says what a [Record] is about.
 type Kind uint8
 
 // Kinds of records; the comment names the fields that are set besides Kind, Time, PID.
 const (
 	KindDoorbell Kind = iota // QP, Index (blocks announced, 16 bits), N (new blocks), BlueFlame
 	KindArm                  // CQ, Index (consumer index, 24 bits), SN, Solicited
-	KindWQE                  // QP, Index, Opcode, DS, Flags, N (bytes), SGEs, Inline, Remote, RKey, Imm, PeerQPN, SRQN; executed or about to be
-	KindRecv                 // QP, SRQ, Index (entry), N (bytes that it takes); a receive is consumed
-	KindRetry                // QP, Index, Syndrome (0x15 no answer, 0x16 RNR), N (tries so far)
-	KindCQE                  // CQ, QP, Index (producer index), Opcode (CQE's), WQEOpcode, WQE, N (byte_cnt), Syndrome, Vendor, Imm, Solicited
-	KindEvent                // CQ, Index (producer index): a completion event was put on the channel
-	KindState                // QP, State (new): by the engine or by a command
+	// QP, Index, Opcode, DS, Flags, N (bytes), SGEs, Inline, Remote, RKey, Imm, PeerQPN, SRQN; executed or about to be
+	KindWQE
+	KindRecv  // QP, SRQ, Index (entry), N (bytes that it takes); a receive is consumed
+	KindRetry // QP, Index, Syndrome (0x15 no answer, 0x16 RNR), N (tries so far)
+	// CQ, QP, Index (producer index), Opcode (CQE's), WQEOpcode, WQE, N (byte_cnt), Syndrome, Vendor, Imm, Solicited
+	KindCQE
+	KindEvent // CQ, Index (producer index): a completion event was put on the channel
+	KindState // QP, State (new): by the engine or by a command
 )
 
 // Record is one thing that happened, in the terms of the formats; nothing is formatted.
@@ -79,7 +84,8 @@ type Record struct {
 	Syndrome  uint8
 	Vendor    uint8
 	State     hca.QPState
-	// Raw is the bytes themselves, for a byte-exact comparison of two programs; nil where they are not at hand. WQE and Recv: the entry as read, all DS units;
-	// CQE: the 64 bytes as written; Doorbell and Arm: the 8 bytes found in the register, or all of a BlueFlame copy.
+	// Raw is the bytes themselves, for a byte-exact comparison of two programs; nil if they are not known. WQE and
+	// Recv: the entry as read, all DS units; CQE: the 64 bytes as written; Doorbell and Arm: the 8 bytes found in the
+	// register, or all of a BlueFlame copy.
 	Raw []byte
 }

@@ -88,7 +88,8 @@ func TestRead(t *testing.T) {
 	p.r.clean()
 }
 
-// TestNullKey uses the device's own key: it reads as zeros and swallows what is written, anywhere, and is no remote key.
+// TestNullKey uses the device's own key: it reads as zeros and swallows what is written, anywhere, and is no remote
+// key.
 func TestNullKey(t *testing.T) {
 	p := newPair(t, qpOpts{}, nil)
 	null := func(addr uint64, n int) []byte { return sgeSeg(hca.NullKey, addr, uint32(n)) }
@@ -214,7 +215,8 @@ func TestScatterToCQE(t *testing.T) {
 		r.settle()
 		for range 2 {
 			v := c.next()
-			if v.opcode() == cqeRespSend && (!bytes.Equal(payload(v), m.buf[:k]) || v.bytes() != uint32(k) || v.format() != uint8(size/64)) {
+			if v.opcode() == cqeRespSend && (!bytes.Equal(payload(v), m.buf[:k]) || v.bytes() != uint32(k) ||
+				v.format() != uint8(size/64)) {
 				t.Errorf("CQE of %d bytes: %x %x", size, v.hi, v.b)
 			}
 		}
@@ -244,8 +246,10 @@ func TestRemoteErrors(t *testing.T) {
 	}
 	remote := func(p *pair, off int) []byte { a, k := p.mb.at(off); return raddr(a, k) }
 	for _, c := range []bad{
-		{"rkey", nil, func(p *pair) { a, k := p.mb.at(0); p.qa.send(opWrite, 0, 0, raddr(a, k+1), p.ma.sge(0, 8)) }, synRemoteAccess, hca.EventQPAccessErr},
-		{"range", nil, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 1<<20-4), p.ma.sge(0, 8)) }, synRemoteAccess, hca.EventQPAccessErr},
+		{"rkey", nil, func(p *pair) { a, k := p.mb.at(0); p.qa.send(opWrite, 0, 0, raddr(a, k+1), p.ma.sge(0, 8)) },
+			synRemoteAccess, hca.EventQPAccessErr},
+		{"range", nil, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 1<<20-4), p.ma.sge(0, 8)) }, synRemoteAccess,
+			hca.EventQPAccessErr},
 		{"rights", nil, func(p *pair) {
 			m := p.b.mr(4096, hca.AccessLocalWrite)
 			a, k := m.at(0)
@@ -258,10 +262,14 @@ func TestRemoteErrors(t *testing.T) {
 			a, k := m.at(0)
 			p.qa.send(opWrite, 0, 0, raddr(a, k), p.ma.sge(0, 8))
 		}, synRemoteAccess, hca.EventQPAccessErr},
-		{"queue pair's rights", func(a *attrs) { a.access = hca.AccessRemoteRead }, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8)) },
+		{"queue pair's rights", func(a *attrs) { a.access = hca.AccessRemoteRead },
+			func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8)) },
 			synRemoteInval, hca.EventQPReqErr},
-		{"local key", nil, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), sgeSeg(p.ma.key.Key+1, va(p.ma.buf), 8)) }, synLocalProt, 0},
-		{"local range", nil, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(1<<20-4, 8)) }, synLocalProt, 0},
+		{"local key", nil, func(p *pair) {
+			p.qa.send(opWrite, 0, 0, remote(p, 0), sgeSeg(p.ma.key.Key+1, va(p.ma.buf), 8))
+		}, synLocalProt, 0},
+		{"local range", nil, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(1<<20-4, 8)) },
+			synLocalProt, 0},
 		{"local rights", nil, func(p *pair) {
 			m := p.a.mr(4096, hca.AccessRemoteRead)
 			p.qa.send(opRead, 0, 0, remote(p, 0), m.sge(0, 8))
@@ -270,7 +278,8 @@ func TestRemoteErrors(t *testing.T) {
 			p.qb.modify(&hca.QPAttr{}, 0, hca.Reset)
 			p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8))
 		}, synRetry, 0},
-		{"wrong sequence number", func(a *attrs) { a.peerPSN++ }, func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8)) }, synRetry, 0},
+		{"wrong sequence number", func(a *attrs) { a.peerPSN++ },
+			func(p *pair) { p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8)) }, synRetry, 0},
 		{"port down", nil, func(p *pair) {
 			p.r.f.Devices[0].SetPort(1, false)
 			p.qa.send(opWrite, 0, 0, remote(p, 0), p.ma.sge(0, 8))
@@ -416,4 +425,47 @@ func TestCommEst(t *testing.T) {
 		t.Errorf("events %v", r.events)
 	}
 	r.clean()
+}
+
+func TestAcrossDevices(t *testing.T) {
+	for _, devices := range []string{"mlx5_0 mlx5_1"} {
+		r := newRigDevices(t, devices)
+		a, b := r.node(0), r.node(1)
+		ac, bc := a.cq(64, 64), b.cq(64, 64)
+		qa, qb := a.qp(ac, ac, qpOpts{}), b.qp(bc, bc, qpOpts{})
+		connect(defaults(), qa, qb)
+		ma, mb := a.mr(8192, anyAccess), b.mr(8192, anyAccess)
+		fill(ma.buf[:100], 2)
+		qb.recv(mb.sge(0, 1000))
+		qa.send(opSend, signaled, 0, ma.sge(0, 100))
+		ac.want(0, -1)
+		bc.want(cqeRespSend, 100)
+		if !bytes.Equal(ma.buf[:100], mb.buf[:100]) {
+			t.Error("payload")
+		}
+		r.clean()
+	}
+}
+
+func TestTimeoutIsKept(t *testing.T) {
+	p := newPair(t, qpOpts{}, func(a *attrs) { a.timeout, a.retry = 12, 1 }) // 16.8 ms, twice
+	p.r.f.Devices[0].SetPort(1, false)
+	p.qa.send(opNOP, signaled, 0)
+	p.acq.want(0, -1)
+	start := nanos()
+	addr, key := p.mb.at(0)
+	p.qa.send(opWrite, signaled, 0, raddr(addr, key), p.ma.sge(0, 8))
+	p.acq.wantErr(cqeReqErr, synRetry)
+	if d := nanos() - start; d < 33e6 || d > 200e6 {
+		t.Errorf("failed after %d ms, want 34", d/1e6)
+	}
+	// The same, and the port comes back in time.
+	p = newPair(t, qpOpts{}, func(a *attrs) { a.timeout, a.retry = 12, 3 })
+	p.r.f.Devices[0].SetPort(1, false)
+	addr, key = p.mb.at(0)
+	p.qa.send(opWrite, signaled, 0, raddr(addr, key), p.ma.sge(0, 8))
+	p.acq.none()
+	p.r.f.Devices[0].SetPort(1, true)
+	p.acq.want(0, -1)
+	p.r.clean()
 }

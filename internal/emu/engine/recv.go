@@ -57,13 +57,17 @@ func (e *Engine) rqFetch(qp *hca.QP) bool {
 	}
 	i := r.Head & (q.Count - 1)
 	first := min(n, q.Count-i)
-	v := append(e.io.win[:0], guest.IOV{Base: qp.DB, Len: 4}, guest.IOV{Base: q.Base + uint64(i)<<q.Shift, Len: uint64(first) << q.Shift})
+	v := append(e.io.win[:0],
+		guest.IOV{Base: qp.DB, Len: 4}, guest.IOV{Base: q.Base + uint64(i)<<q.Shift, Len: uint64(first) << q.Shift})
 	if first < n {
 		v = append(v, guest.IOV{Base: q.Base, Len: uint64(n-first) << q.Shift})
 	}
 	r.RQLen = 0
 	if err := qp.Mem.ReadV(r.RQ, v); err != nil {
-		e.ringFault(qp, err)
+		if err == guest.ErrFault {
+			e.strict.unreadable(qp, "receive")
+			e.fatal(qp)
+		}
 		return false
 	}
 	e.rqPosted(qp, binary.BigEndian.Uint16(r.RQ[2:]))
@@ -72,7 +76,7 @@ func (e *Engine) rqFetch(qp *hca.QP) bool {
 	return true
 }
 
-// rqPosted takes in a receive doorbell record.
+// rqPosted follows a receive doorbell record.
 func (e *Engine) rqPosted(qp *hca.QP, rec uint16) {
 	r := &qp.Run
 	d := uint32(rec - uint16(r.Posted))
@@ -80,106 +84,21 @@ func (e *Engine) rqPosted(qp *hca.QP, rec uint16) {
 		return
 	}
 	r.Posted += d
-	if !e.watching() && r.Posted-r.Head <= qp.RQ.Count {
-		return
-	}
-	out := r.Posted - r.Head
-	switch {
-	case out > qp.RQ.Count:
-		e.violate(qp.Mem.PID, RuleRQAhead, "QP 0x"+hex(qp.Num)+": "+u(out)+" receives are announced, the queue has "+u(qp.RQ.Count))
-		r.Posted = r.Head + min(out, qp.RQ.Count)
-	case qp.RecvCQ != nil && out > qp.RecvCQ.Entries:
-		e.violate(qp.Mem.PID, RuleRQNoRoom, "QP 0x"+hex(qp.Num)+": "+u(out)+" receives are posted, their CQ has "+u(qp.RecvCQ.Entries)+" entries")
-	}
+	e.strict.receives(qp)
+	r.Posted = r.Head + min(r.Posted-r.Head, qp.RQ.Count)
 }
 
-// srqReceive follows the list of an SRQ.
-func (e *Engine) srqReceive(s *hca.SRQ) (recvEntry, bool) {
-	r := &s.Run
-	if r.Posted == r.Used || !r.Has(r.Next) {
-		if !e.srqFetch(s) || r.Posted == r.Used {
-			return recvEntry{}, false
-		}
-	}
-	b := r.Entry(r.Next, s.Ring.Shift)[16:]
-	return recvEntry{b, uint16(r.Next)}, true
-}
-
-// srqFetch reads the doorbell record and the entries from the head on, which mostly follow each other.
-func (e *Engine) srqFetch(s *hca.SRQ) bool {
-	r, q := &s.Run, &s.Ring
-	if q.Count == 0 || q.Shift < 5 {
-		return false
-	}
-	n := ahead(q)
-	if r.Ring == nil {
-		r.Ring = make([]byte, 4+n<<q.Shift)
-	}
-	i := r.Next & (q.Count - 1)
-	n = min(n, q.Count-i)
-	v := append(e.io.win[:0], guest.IOV{Base: s.DB, Len: 4}, guest.IOV{Base: q.Base + uint64(i)<<q.Shift, Len: uint64(n) << q.Shift})
-	r.Valid = 0
-	if err := s.Mem.ReadV(r.Ring[:4+n<<q.Shift], v); err != nil {
-		if err == guest.ErrFault {
-			e.violate(s.Mem.PID, RuleRingUnmapped, "SRQ 0x"+hex(s.Num)+": its ring or doorbell record cannot be read")
-		}
-		return false
-	}
-	r.Posted += uint32(binary.BigEndian.Uint16(r.Ring[2:]) - uint16(r.Posted))
-	copy(r.Ring, r.Ring[4:])
-	r.Next, r.From = i, i
-	// Entries past what is posted may change yet.
-	r.Valid = min(n, r.Posted-r.Used)
-	r.Left = r.Valid
-	return true
-}
-
-// consume takes the receive that was found.
+// consume uses up the receive that was found.
 func (e *Engine) consume(qp *hca.QP, srq *hca.SRQ) {
 	if srq == nil {
 		qp.Run.Head++
 		return
 	}
-	r := &srq.Run
-	r.Next = uint32(binary.BigEndian.Uint16(r.Entry(r.Next, srq.Ring.Shift)[2:])) & (srq.Ring.Count - 1)
-	r.Used++
-	if r.Left--; r.Left == 0 {
-		r.Valid = 0 // by and by they are posted anew
-	}
-	if r.Armed {
-		e.limits = append(e.limits, srq)
-	}
+	e.srqConsume(srq)
 }
 
-// srqLimit raises the limit event when the SRQ is below its limit.
-func (e *Engine) srqLimit(s *hca.SRQ) {
-	r := &s.Run
-	if !r.Armed || r.Posted-r.Used >= s.Limit {
-		return
-	}
-	// The program may have posted since.
-	var rec [4]byte
-	if s.Mem.Read(s.DB, rec[:]) == nil {
-		if n := binary.BigEndian.Uint16(rec[2:]) - uint16(r.Used); uint32(n) >= s.Limit {
-			return
-		}
-	}
-	r.Armed = false
-	s.Limit = 0
-	s.Event(hca.EventSRQLimitReached)
-}
-
-func (e *Engine) ringFault(qp *hca.QP, err error) {
-	if err != guest.ErrFault {
-		return
-	}
-	if e.watching() {
-		e.violate(qp.Mem.PID, RuleRingUnmapped, "QP 0x"+hex(qp.Num)+": its receive queue or doorbell record cannot be read")
-	}
-	e.fatal(qp)
-}
-
-// scatterList puts where n bytes of a message go in e.dst, after skip bytes of the list. It returns the syndrome of what is wrong with the receive, or 0.
+// scatterList puts where n bytes of a message go in e.dst, after skip bytes of the list. It returns the syndrome of
+// what is wrong with the receive, or 0.
 func (e *Engine) scatterList(d *hca.Device, pd *hca.PD, segs []byte, skip, n uint64) uint8 {
 	e.dst = e.dst[:0]
 	for ; n > 0 && len(segs) >= 16; segs = segs[16:] {

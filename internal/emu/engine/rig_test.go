@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -18,7 +17,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// The tests are programs of their own: they write rings, WQEs and doorbells by themselves and read CQEs; process_vm works on the own process too.
+// The tests are programs of their own: they write rings, WQEs and doorbells by themselves and read CQEs; process_vm
+// works on the own process too.
 
 var be = binary.BigEndian
 
@@ -42,8 +42,6 @@ func (a *arena) alloc(n int) []byte {
 	a.used += (n + 4095) &^ 4095
 	return b
 }
-
-func va(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
 type violation struct{ rule, detail string }
 
@@ -216,7 +214,8 @@ func (m *mr) at(off int) (uint64, uint32) {
 	return va(m.buf) + uint64(off), m.key.Key
 }
 
-const anyAccess = hca.AccessLocalWrite | hca.AccessRemoteWrite | hca.AccessRemoteRead | hca.AccessRemoteAtomic | hca.AccessMWBind
+const anyAccess = hca.AccessLocalWrite | hca.AccessRemoteWrite | hca.AccessRemoteRead | hca.AccessRemoteAtomic |
+	hca.AccessMWBind
 
 // cq is a completion queue as a program sees it.
 type cq struct {
@@ -235,7 +234,8 @@ func (n *node) cq(entries, size int) *cq {
 	for i := 0; i < entries; i++ {
 		c.buf[i*size+size-1] = 0xf0
 	}
-	i := hca.CQInit{User: 0xc0, Entries: uint32(entries - 1), Channel: n.chn, Buf: va(c.buf), DB: va(c.db), CQESize: uint32(size), UAR: n.uar.Index}
+	i := hca.CQInit{User: 0xc0, Entries: uint32(entries - 1), Channel: n.chn, Buf: va(c.buf), DB: va(c.db),
+		CQESize: uint32(size), UAR: n.uar.Index}
 	if n.ctx.Registers != nil {
 		i.UAR = -1
 	}
@@ -292,7 +292,8 @@ func (c *cq) none() {
 	c.n.r.t.Helper()
 	c.n.r.settle()
 	if v, ok := c.poll(); ok {
-		c.n.r.t.Errorf("a completion that should not be: opcode %d syndrome %#x counter %d", v.opcode(), v.syn(), v.counter())
+		c.n.r.t.Errorf("a completion that should not be: opcode %d syndrome %#x counter %d", v.opcode(), v.syn(),
+			v.counter())
 	}
 }
 
@@ -300,7 +301,8 @@ func (c *cq) want(op uint8, bytes int) cqe {
 	c.n.r.t.Helper()
 	v := c.next()
 	if v.opcode() != op || bytes >= 0 && v.bytes() != uint32(bytes) {
-		c.n.r.t.Fatalf("completion has opcode %d, %d bytes, syndrome %#x; want opcode %d, %d bytes; violations %v", v.opcode(), v.bytes(), v.syn(), op, bytes, c.n.r.broken)
+		c.n.r.t.Fatalf("completion has opcode %d, %d bytes, syndrome %#x; want opcode %d, %d bytes; violations %v",
+			v.opcode(), v.bytes(), v.syn(), op, bytes, c.n.r.broken)
 	}
 	return v
 }
@@ -309,7 +311,8 @@ func (c *cq) wantErr(op, syn uint8) cqe {
 	c.n.r.t.Helper()
 	v := c.next()
 	if v.opcode() != op || v.syn() != syn {
-		c.n.r.t.Fatalf("completion has opcode %d, syndrome %#x; want opcode %d, syndrome %#x", v.opcode(), v.syn(), op, syn)
+		c.n.r.t.Fatalf("completion has opcode %d, syndrome %#x; want opcode %d, syndrome %#x", v.opcode(), v.syn(), op,
+			syn)
 	}
 	return v
 }
@@ -365,7 +368,8 @@ func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
 	buf := n.r.a.alloc(o.rq<<shift + o.sq*64)
 	q.rq, q.sq = buf[:o.rq<<shift], buf[o.rq<<shift:]
 	n.r.uidx++
-	i := hca.QPInit{User: 0x9000, PD: n.pd.Handle, Type: o.typ, SigAll: o.sigAll, Flags: o.flags, Buf: va(buf), DB: va(q.db), SQCount: uint32(o.sq), RQCount: uint32(o.rq),
+	i := hca.QPInit{User: 0x9000, PD: n.pd.Handle, Type: o.typ, SigAll: o.sigAll, Flags: o.flags, Buf: va(buf),
+		DB: va(q.db), SQCount: uint32(o.sq), RQCount: uint32(o.rq),
 		RQShift: shift, UIdx: n.r.uidx, UARPage: n.uar.Index, XRCD: o.xrcd}
 	i.Cap = hca.QPCap{SendWR: uint32(o.sq / 4), RecvWR: uint32(o.rq), SendSGE: 4, RecvSGE: 4, Inline: 64}
 	switch o.typ {
@@ -409,7 +413,8 @@ type attrs struct {
 }
 
 func defaults() attrs {
-	return attrs{mtu: 3, psn: 0x123456, peerPSN: 0x123456, access: anyAccess &^ hca.AccessMWBind, timeout: 4, retry: 2, rnr: 2, rnrT: 1, rd: 4, qkey: 0x11}
+	return attrs{mtu: 3, psn: 0x123456, peerPSN: 0x123456, access: anyAccess &^ hca.AccessMWBind, timeout: 4, retry: 2,
+		rnr: 2, rnrT: 1, rd: 4, qkey: 0x11}
 }
 
 func (n *node) addr(to *hca.Port, sgid uint8) hca.AHAttr {
@@ -449,7 +454,8 @@ func (q *qp) rtr(x attrs, to *hca.QP) {
 	if q.q.Type == hca.RC || q.q.Type == hca.XRCRecv {
 		m |= hca.AttrMaxDestRdAtomic | hca.AttrMinRNRTimer
 	}
-	q.modify(&hca.QPAttr{AH: q.n.addr(to.Context.Device.Ports[0], x.sgid), PathMTU: x.mtu, DestQPN: to.Num, RQPSN: x.peerPSN, MaxDestRdAtomic: x.rd, MinRNRTimer: x.rnrT}, m, hca.RTR)
+	q.modify(&hca.QPAttr{AH: q.n.addr(to.Context.Device.Ports[0], x.sgid), PathMTU: x.mtu, DestQPN: to.Num,
+		RQPSN: x.peerPSN, MaxDestRdAtomic: x.rd, MinRNRTimer: x.rnrT}, m, hca.RTR)
 }
 
 func (q *qp) rts(x attrs) {
@@ -461,7 +467,8 @@ func (q *qp) rts(x attrs) {
 	case hca.XRCRecv:
 		m |= hca.AttrTimeout
 	}
-	q.modify(&hca.QPAttr{SQPSN: x.psn, Timeout: x.timeout, RetryCnt: x.retry, RNRRetry: x.rnr, MaxRdAtomic: x.rd}, m, hca.RTS)
+	q.modify(&hca.QPAttr{SQPSN: x.psn, Timeout: x.timeout, RetryCnt: x.retry, RNRRetry: x.rnr, MaxRdAtomic: x.rd}, m,
+		hca.RTS)
 }
 
 func (q *qp) up(x attrs, to *qp) {
@@ -579,7 +586,8 @@ func (n *node) srq(entries int, limit uint32, xrcd uint32, c *cq) *srq {
 		be.PutUint16(s.ring[i*32+2:], uint16(i+1))
 	}
 	n.r.uidx++
-	i := hca.SRQInit{User: 0x5000, PD: n.pd.Handle, MaxWR: uint32(entries), MaxSGE: 1, Limit: limit, Buf: va(s.ring), DB: va(s.db), UIdx: n.r.uidx}
+	i := hca.SRQInit{User: 0x5000, PD: n.pd.Handle, MaxWR: uint32(entries), MaxSGE: 1, Limit: limit, Buf: va(s.ring),
+		DB: va(s.db), UIdx: n.r.uidx}
 	if c != nil {
 		i.XRC, i.XRCD, i.CQ = true, xrcd, c.q.Handle
 	}

@@ -2,7 +2,7 @@
 
 package engine
 
-// Rule is a thing that strict mode watches; Name is what [hca.Watcher.Violation] is told.
+// Rule is a rule of strict mode; Name is what [hca.Watcher.Violation] gets.
 type Rule struct{ Name, Text string }
 
 // Names of the rules of strict mode.
@@ -30,7 +30,7 @@ const (
 	RuleRingUnmapped  = "ring-unmapped"
 )
 
-// Rules is the table of the rules, for documentation and for switching them.
+// Rules lists the rules, for documentation and for switching them.
 var Rules = []Rule{
 	{RuleWQEIndex, "the index in a WQE's control segment is not its place in the send queue"},
 	{RuleWQEQPN, "the QPN in a WQE's control segment is not the queue's own"},
@@ -38,7 +38,8 @@ var Rules = []Rule{
 	{RuleWQEOpcode, "the opcode of a WQE is unknown, or not one of the QP's transport"},
 	{RuleWQEFormat, "the segments of a WQE do not fit its size or its opcode"},
 	{RuleWQEChanged, "the bytes of a WQE changed between its doorbell and its completion"},
-	{RuleUnsignaled, "the send queue was filled around without a signaled WQE: no completion says that the reused entries are free"},
+	{RuleUnsignaled, "the send queue was filled around without a signaled WQE: no completion says that the reused " +
+		"entries are free"},
 	{RuleSQAhead, "the send doorbell record moved by more than the send queue holds"},
 	{RuleSQNoDoorbell, "the send doorbell record moved but no doorbell was rung"},
 	{RuleSQNoRecord, "a doorbell was rung before the doorbell record covered its WQE"},
@@ -48,7 +49,8 @@ var Rules = []Rule{
 	{RuleRQAhead, "the receive doorbell record is further ahead than the receive queue holds"},
 	{RuleRQNoRoom, "more receives are posted than their CQ has entries"},
 	{RuleMRUnmapped, "memory of a region was not mapped any more when the device used it"},
-	{RuleMRRemapped, "memory of a region is another mapping than the one that was registered: hardware would use the old pages"},
+	{RuleMRRemapped, "memory of a region is another mapping than the one that was registered: hardware would use the " +
+		"old pages"},
 	{RuleCQConsumer, "the consumer index of a CQ passed what was produced"},
 	{RuleCQOverrun, "a completion found its CQ full"},
 	{RuleCQArmSequence, "a CQ was armed with a sequence number that is neither the next nor the last one"},

@@ -118,10 +118,12 @@ func TestSpec_Selectors(t *testing.T) {
 }
 
 func TestParseSpec(t *testing.T) {
-	f := mustParse(t, "errno=EDQUOT:cmd=CREATE_QP,count=2", "122:count=3", "eagain", "cqe-delayed:us=1500", "gid-change:port=2,index=3,gid=10.0.0.1",
+	f := mustParse(t, "errno=EDQUOT:cmd=CREATE_QP,count=2", "122:count=3", "eagain", "cqe-delayed:us=1500",
+		"gid-change:port=2,index=3,gid=10.0.0.1",
 		"port-down:cmd=query_port,port=2").List()
 	for i, tt := range []struct{ got, want any }{
-		{f[0].Errno, unix.EDQUOT}, {f[0].Cmd, "create_qp"}, {f[0].Count, uint64(2)}, {f[1].Errno, unix.EDQUOT}, {f[2].Errno, unix.EAGAIN},
+		{f[0].Errno, unix.EDQUOT}, {f[0].Cmd, "create_qp"}, {f[0].Count, uint64(2)}, {f[1].Errno, unix.EDQUOT},
+		{f[2].Errno, unix.EAGAIN},
 		{f[3].Delay, 1500 * time.Microsecond}, {f[4].GID.String(), "::ffff:10.0.0.1"}, {f[4].Port, 2}, {f[4].Index, 3},
 		{f[4].At, AtWQE}, {f[5].At, AtCommand}, {f[5].ID, 6},
 	} {
@@ -232,13 +234,18 @@ func TestSet_Clear(t *testing.T) {
 func TestSet_NoAllocation(t *testing.T) {
 	s := mustParse(t, "rnr:qp=5,prob=0.5", "cqe-lost:every=2")
 	op := Op{QP: 5, Opcode: 10, Device: "mlx5_0"}
-	if n := testing.AllocsPerRun(100, func() { s.At(AtWQE, &op, nil); s.At(AtCQE, &op, nil); s.At(AtDoorbell, &op, nil) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() {
+		s.At(AtWQE, &op, nil)
+		s.At(AtCQE, &op, nil)
+		s.At(AtDoorbell, &op, nil)
+	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
 func FuzzParseSpec(f *testing.F) {
-	for _, s := range []string{"cqe-lost:qp=0x45,after=100", "rnr:prob=0.01,seed=7", "enomem:cmd=REG_MR,after=3,count=1", "gid-change:index=1,gid=fe80::1", "x:=,"} {
+	for _, s := range []string{"cqe-lost:qp=0x45,after=100", "rnr:prob=0.01,seed=7",
+		"enomem:cmd=REG_MR,after=3,count=1", "gid-change:index=1,gid=fe80::1", "x:=,"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -4,10 +4,10 @@ package fault
 
 import "strconv"
 
-// Kind is what goes wrong.
+// Kind says what goes wrong.
 type Kind uint8
 
-// The kinds. Errno is the one of all `errno=…`, `enomem` and the like.
+// The kinds. Errno stands for all of `errno=…`, `enomem` and the like.
 const (
 	RNR Kind = 1 + iota
 	RetryExceeded
@@ -57,23 +57,27 @@ type Info struct {
 	Text string
 }
 
-// Kinds describes all kinds, by Kind; entry 0 is empty. Faults of ports and devices count commands in place of work requests if they have a cmd= key.
+// Kinds describes all kinds, by Kind; entry 0 is empty. Faults of ports and devices count commands in place of work
+// requests if they have a cmd= key.
 var Kinds = [kinds]Info{
-	RNR:           {"rnr", AtWQE, "", "the responder has no receive posted: RNR NAK, retried by the QP's own rules"},
-	RetryExceeded: {"retry-exceeded", AtWQE, "", "no answer from the responder: completes with transport retry counter exceeded"},
-	RemoteAccess:  {"remote-access", AtWQE, "", "the responder refuses the access: completes with remote access error"},
-	Flush:         {"flush", AtWQE, "", "the QP goes to ERR before the work request: it and all after it are flushed"},
-	BitFlip:       {"bit-flip", AtWQE, "", "one bit of the payload arrives flipped"},
-	QPFatal:       {"qp-fatal", AtWQE, "", "the QP goes to ERR and a QP_FATAL event is raised"},
-	WrongOwner:    {"wrong-owner", AtCQE, "", "the CQE is written with the wrong owner bit: software must not see it"},
-	CQELost:       {"cqe-lost", AtCQE, "", "the CQE is never written"},
-	CQEDelayed:    {"cqe-delayed", AtCQE, "us=", "the CQE and all after it come us= microseconds later"},
-	CQError:       {"cq-error", AtCQE, "", "the CQ breaks: CQ_ERR event, no more completions"},
-	DoorbellLost:  {"doorbell-lost", AtDoorbell, "", "the write to the doorbell register does not arrive"},
-	Errno:         {"errno=NAME", AtCommand, "", "the command fails with that errno; also short: enomem, eagain, eio, …"},
-	PortDown:      {"port-down", AtWQE, "port=", "the port goes down: PORT_ERR event, packets are lost"},
-	PortUp:        {"port-up", AtWQE, "port=", "the port comes up: PORT_ACTIVE event"},
-	GIDChange:     {"gid-change", AtWQE, "port=, index=, gid=", "an entry of the GID table becomes gid=, or empty: GID_CHANGE event"},
+	RNR: {"rnr", AtWQE, "", "the responder has no receive posted: RNR NAK, retried by the QP's own rules"},
+	RetryExceeded: {"retry-exceeded", AtWQE, "", "no answer from the responder: completes with transport retry " +
+		"counter exceeded"},
+	RemoteAccess: {"remote-access", AtWQE, "", "the responder refuses the access: completes with remote access error"},
+	Flush:        {"flush", AtWQE, "", "the QP goes to ERR before the work request: it and all after it are flushed"},
+	BitFlip:      {"bit-flip", AtWQE, "", "one bit of the payload arrives flipped"},
+	QPFatal:      {"qp-fatal", AtWQE, "", "the QP goes to ERR and a QP_FATAL event is raised"},
+	WrongOwner:   {"wrong-owner", AtCQE, "", "the CQE is written with the wrong owner bit: software must not see it"},
+	CQELost:      {"cqe-lost", AtCQE, "", "the CQE is never written"},
+	CQEDelayed:   {"cqe-delayed", AtCQE, "us=", "the CQE and all after it come us= microseconds later"},
+	CQError:      {"cq-error", AtCQE, "", "the CQ breaks: CQ_ERR event, no more completions"},
+	DoorbellLost: {"doorbell-lost", AtDoorbell, "", "the write to the doorbell register does not arrive"},
+	Errno: {"errno=NAME", AtCommand, "",
+		"the command fails with that errno; also short: enomem, eagain, eio, …"},
+	PortDown: {"port-down", AtWQE, "port=", "the port goes down: PORT_ERR event, packets are lost"},
+	PortUp:   {"port-up", AtWQE, "port=", "the port comes up: PORT_ACTIVE event"},
+	GIDChange: {"gid-change", AtWQE, "port=, index=, gid=",
+		"an entry of the GID table becomes gid=, or empty: GID_CHANGE event"},
 	DeviceRemoval: {"device-removal", AtWQE, "", "the device goes away: DEVICE_FATAL event, commands fail with EIO"},
 }
 
@@ -84,5 +88,6 @@ func (k Kind) String() string {
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// Machine tells if the fault befalls a port or a whole device: it is carried out on the device model, not on the operation at hand.
+// Machine reports whether the fault befalls a port or a whole device: it is carried out on the device model, not on an
+// operation.
 func (k Kind) Machine() bool { return k >= PortDown && k <= DeviceRemoval }

@@ -17,7 +17,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
-// SpecError says what is wrong with the text of a fault.
+// SpecError reports what is wrong with the text of a fault.
 type SpecError struct {
 	Spec string
 	Part string // the word that is wrong
@@ -100,7 +100,7 @@ func ParseSpec(text string) (*Spec, error) {
 
 var errKey = errors.New("unknown key; want qp, cq, opcode, pid, device, cmd, after, every, count, prob, seed")
 
-// set takes in one key. A key that a kind could never match is an error: the fault would silently never happen.
+// set adds one key. A key that a kind could never match is an error: the fault would silently never happen.
 func (s *Spec) set(key, val string) (err error) {
 	switch key {
 	case "after":
@@ -207,6 +207,7 @@ func command(name string) error {
 	return fmt.Errorf("unknown command; want one of %s", strings.Join(slices.Compact(known), ", "))
 }
 
-var cmCommands = strings.Fields(`cm_create_id cm_destroy_id cm_bind_ip cm_resolve_ip cm_resolve_route cm_query_route cm_connect cm_listen cm_accept cm_reject
-	cm_disconnect cm_init_qp_attr cm_get_event cm_set_option cm_notify cm_join_ip_mcast cm_leave_mcast cm_migrate_id cm_query cm_bind cm_resolve_addr
-	cm_join_mcast cm_write_cm_event`)
+var cmCommands = strings.Fields(`
+	cm_create_id cm_destroy_id cm_bind_ip cm_resolve_ip cm_resolve_route cm_query_route cm_connect cm_listen cm_accept
+	cm_reject cm_disconnect cm_init_qp_attr cm_get_event cm_set_option cm_notify cm_join_ip_mcast cm_leave_mcast
+	cm_migrate_id cm_query cm_bind cm_resolve_addr cm_join_mcast cm_write_cm_event`)

@@ -59,11 +59,11 @@ func (s *Set) Clear(id int) (n int) {
 // List returns the active faults in the order of their activation.
 func (s *Set) List() []*Spec { return s.all }
 
-// Active tells if any fault may happen at a point.
+// Active reports whether any fault may happen at a point.
 func (s *Set) Active(p Point) bool { return len(s.by[p]) > 0 }
 
-// At counts an operation and returns the fault that befalls it: the first one that is due. act, if not nil, is called for each due fault of a port or a device,
-// which befall no single operation and so leave room for another.
+// At counts an operation and returns the fault that befalls it: the first one that is due. act, if not nil, is called
+// for each due fault of a port or a device, which befall no single operation and so leave room for another.
 func (s *Set) At(p Point, op *Op, act func(*Spec)) (hit *Spec) {
 	for _, f := range s.by[p] {
 		switch {

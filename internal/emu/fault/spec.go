@@ -55,7 +55,7 @@ func (s *Spec) selects(op *Op) bool {
 		(s.PID == 0 || s.PID == op.PID) && (s.Device == "" || s.Device == op.Device) && (s.Cmd == "" || s.Cmd == op.Cmd)
 }
 
-// due counts an operation and tells if the fault befalls it.
+// due counts an operation and reports whether the fault befalls it.
 func (s *Spec) due(op *Op) bool {
 	if !s.selects(op) {
 		return false

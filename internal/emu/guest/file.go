@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is memory that programs open like a device and map. Each open is an open file description of its own; when the last is gone with all its duplicates
-// and mappings, the release function is called.
+// File is memory that programs open like a device and map. Each open is an open file description of its own; when the
+// last is gone with all its duplicates and mappings, the release function is called.
 type File struct {
 	name string
 	f    *os.File // the only description that is ours
@@ -62,7 +62,7 @@ func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 func reopen(fd int) (*os.File, error) { return os.OpenFile(fdPath(fd), os.O_RDWR, 0) }
 
-// Name is what FDName says of the program's descriptor.
+// Name returns what FDName returns for the program's descriptor.
 func (f *File) Name() string { return "/memfd:" + f.name + " (deleted)" }
 
 // Open makes an open file description to hand out. The caller closes its descriptor after it was installed. What is
@@ -71,15 +71,16 @@ func (f *File) Open() (*os.File, error) {
 	return os.OpenFile(fdPath(int(f.f.Fd())), os.O_RDWR|os.O_APPEND, 0)
 }
 
-// OnRelease says what to call, once, when nobody has the file any more that had it.
+// OnRelease sets what is called, once, when nobody who had the file has it any longer.
 func (f *File) OnRelease(do func()) {
 	f.mu.Lock()
 	f.release = do
 	f.mu.Unlock()
 }
 
-// closed is called when a description has ended. Notifications do not tell how many, nor does a program that opens /proc/self/fd: the kernel is asked.
-// It may be about to take the one away that it has told of, so it is asked a few times.
+// closed is called when a description has ended. Notifications do not tell how many, nor does a program that opens
+// /proc/self/fd: the kernel is asked. It may be about to remove the one that it has told of, so it is asked a few
+// times.
 func (f *File) closed(try int) {
 	f.mu.Lock()
 	do := f.release
@@ -100,7 +101,8 @@ func (f *File) closed(try int) {
 	}
 }
 
-// alone says whether no description but ours is open: only then the kernel grants a write lease. Preconditions: f.mu is held.
+// alone reports whether no description but ours is open: only then the kernel grants a write lease. Preconditions: f.mu
+// is held.
 func (f *File) alone() bool {
 	if _, err := unix.FcntlInt(f.f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 		return false
@@ -114,7 +116,7 @@ func (f *File) Map(off int64, n int) ([]byte, error) {
 	return unix.Mmap(int(f.f.Fd()), off, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 }
 
-// Close forgets the file: its release function is not called any more. Programs that still have it keep their memory.
+// Close forgets the file: its release function is no longer called. Programs that still have it keep their memory.
 func (f *File) Close() error {
 	w, err := watch()
 	if err != nil {

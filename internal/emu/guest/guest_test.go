@@ -12,14 +12,11 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
-
-func addr(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
 func TestMem(t *testing.T) {
 	m := Mem{os.Getpid()}
@@ -28,10 +25,12 @@ func TestMem(t *testing.T) {
 	if err := m.Read(addr(src), dst); err != nil || !bytes.Equal(dst, src) {
 		t.Fatalf("read %q, %v", dst, err)
 	}
-	if err := m.ReadV(dst[:9], []IOV{{addr(src) + 10, 5}, {addr(src), 4}}); err != nil || string(dst[:9]) != "brownthe " {
+	if err := m.ReadV(dst[:9], []IOV{{addr(src) + 10, 5}, {addr(src), 4}}); err != nil ||
+		string(dst[:9]) != "brownthe " {
 		t.Errorf("gathered %q, %v", dst[:9], err)
 	}
-	if err := m.WriteV([]byte("XYZ"), []IOV{{addr(dst), 1}, {addr(dst) + 2, 2}}); err != nil || string(dst[:5]) != "XrYZn" {
+	if err := m.WriteV([]byte("XYZ"), []IOV{{addr(dst), 1}, {addr(dst) + 2, 2}}); err != nil ||
+		string(dst[:5]) != "XrYZn" {
 		t.Errorf("scattered %q, %v", dst[:5], err)
 	}
 	if err := m.Read(8, dst); err != ErrFault {
@@ -205,7 +204,8 @@ func TestFileOpens(t *testing.T) {
 		open := f.Open
 		if i%3 == 2 {
 			open = func() (*os.File, error) {
-				return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", files[0].Fd()), []int{os.O_RDONLY, os.O_RDWR}[i%2], 0)
+				return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", files[0].Fd()), []int{os.O_RDONLY, os.O_RDWR}[i%2],
+					0)
 			}
 		}
 		g, err := open()

@@ -16,7 +16,7 @@ type Map struct {
 	Dev                       string
 }
 
-// Maps are the mappings that cover part of [addr, addr+n), in order.
+// Maps returns the mappings that cover part of [addr, addr+n), in order.
 func (m Mem) Maps(addr, n uint64) ([]Map, error) {
 	f, err := os.Open(procPath(m.PID, "maps"))
 	if err != nil {
@@ -64,7 +64,7 @@ func parseMap(line []byte) (e Map, ok bool) {
 	return e, true
 }
 
-// Mapped says whether all of [addr, addr+n) is mapped readable, and writable if asked.
+// Mapped reports whether all of [addr, addr+n) is mapped readable, and writable if asked.
 func (m Mem) Mapped(addr, n uint64, write bool) bool {
 	maps, err := m.Maps(addr, n)
 	if err != nil {

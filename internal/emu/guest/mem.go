@@ -4,7 +4,6 @@ package guest
 
 import (
 	"errors"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,9 +15,9 @@ type IOV struct{ Base, Len uint64 }
 type Mem struct{ PID int }
 
 var (
-	// ErrFault is an address that the process has not mapped, or not so.
+	// ErrFault is returned for an address that the process has not mapped, or not for this access.
 	ErrFault = errors.New("bad address of the program")
-	// ErrGone is a process that has ended.
+	// ErrGone is returned for a process that has ended.
 	ErrGone = errors.New("the program has ended")
 )
 
@@ -33,8 +32,8 @@ func (m Mem) Read(addr uint64, dst []byte) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	r := IOV{addr, uint64(len(dst))}
-	return m.move(unix.SYS_PROCESS_VM_READV, unsafe.SliceData(dst), uint64(len(dst)), &r, 1)
+	r := [1]IOV{{addr, uint64(len(dst))}}
+	return m.move(unix.SYS_PROCESS_VM_READV, dst, r[:])
 }
 
 // Write copies src to addr: all of it, or an error.
@@ -42,8 +41,8 @@ func (m Mem) Write(addr uint64, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
-	r := IOV{addr, uint64(len(src))}
-	return m.move(unix.SYS_PROCESS_VM_WRITEV, unsafe.SliceData(src), uint64(len(src)), &r, 1)
+	r := [1]IOV{{addr, uint64(len(src))}}
+	return m.move(unix.SYS_PROCESS_VM_WRITEV, src, r[:])
 }
 
 // ReadV gathers remote, in order, into dst, which is as long as they are together.
@@ -67,37 +66,13 @@ func (m Mem) vector(call uintptr, local []byte, remote []IOV) error {
 			return ErrFault
 		}
 		if size > 0 {
-			if err := m.move(call, unsafe.SliceData(local), size, &remote[0], n); err != nil {
+			if err := m.move(call, local[:size], remote[:n]); err != nil {
 				return err
 			}
 		}
 		local, remote = local[size:], remote[n:]
 	}
 	return nil
-}
-
-// move does the call and holds the processor meanwhile: it takes a few microseconds, less than handing the processor over and back.
-func (m Mem) move(call uintptr, local *byte, n uint64, remote *IOV, spans int) error {
-	l := unix.Iovec{Base: local, Len: n} // a true pointer: the stack that it may lead to can move until the call
-	for {
-		var got uintptr
-		var e unix.Errno
-		if n <= holdBytes {
-			got, _, e = unix.RawSyscall6(call, uintptr(m.PID), uintptr(unsafe.Pointer(&l)), 1, uintptr(unsafe.Pointer(remote)), uintptr(spans), 0)
-		} else {
-			got, _, e = unix.Syscall6(call, uintptr(m.PID), uintptr(unsafe.Pointer(&l)), 1, uintptr(unsafe.Pointer(remote)), uintptr(spans), 0)
-		}
-		switch {
-		case e == 0 && uint64(got) == n:
-			return nil
-		case e == unix.EINTR:
-			continue
-		case e == unix.ESRCH:
-			return ErrGone
-		default: // a short count is a fault in the middle
-			return ErrFault
-		}
-	}
 }
 
 // CString reads a string that ends with a NUL, of at most max bytes without it.

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pipe is an event file: the program has the end that is read, with read, poll and epoll as it likes, and we have the other.
+// Pipe is an event file: the program has the end that is read, with read, poll and epoll as it likes, and we have the
+// other.
 type Pipe struct {
 	name   string
 	fd     int   // to write, non-blocking
@@ -43,7 +44,8 @@ func NewPipe() (p *Pipe, readEnd *os.File, err error) {
 		p.serial = w.serial
 		w.pipes[int32(p.fd)] = p
 		w.mu.Unlock()
-		err = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, p.fd, &unix.EpollEvent{Fd: int32(p.fd), Pad: p.serial}) // EPOLLERR comes unasked
+		// EPOLLERR comes unasked
+		err = unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, p.fd, &unix.EpollEvent{Fd: int32(p.fd), Pad: p.serial})
 	}
 	if err != nil {
 		unix.Close(fds[0])
@@ -53,10 +55,10 @@ func NewPipe() (p *Pipe, readEnd *os.File, err error) {
 	return p, os.NewFile(uintptr(fds[0]), "pipe"), nil
 }
 
-// Name is what FDName says of the program's descriptor.
+// Name returns what FDName returns for the program's descriptor.
 func (p *Pipe) Name() string { return p.name }
 
-// OnClose says what to call, once, when the program has closed its end.
+// OnClose sets what is called, once, when the program has closed its end.
 func (p *Pipe) OnClose(do func()) {
 	p.mu.Lock()
 	p.close = do
@@ -130,15 +132,16 @@ func (p *Pipe) gone() {
 	}
 }
 
-// Take removes up to n bytes that the program has not read, and answers how many. (tid and fd say who asks; any end of the pipe will do.)
+// Take removes up to n bytes that the program has not read, and returns how many. (tid and fd say who asks; any end of
+// the pipe will do.)
 func (p *Pipe) Take(tid, fd, n int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.take(n))
 }
 
-// take reads what is there, up to n bytes, through a description of our own: the program's is not to be made non-blocking, and a program that reads
-// at the same moment must not leave us waiting. Preconditions: p.mu is held.
+// take reads what is there, up to n bytes, through a description of our own: the program's must not become
+// non-blocking, and a program that reads at the same moment must not leave us waiting. Preconditions: p.mu is held.
 func (p *Pipe) take(n int) []byte {
 	if p.dead {
 		return nil
@@ -160,7 +163,8 @@ func (p *Pipe) take(n int) []byte {
 	return got
 }
 
-// Drop takes back the undelivered records, of size bytes each, that match, and answers how many. pid is a process that has the other end.
+// Drop takes back the undelivered records, of size bytes each, that match, and returns how many. pid is a process that
+// has the other end.
 func (p *Pipe) Drop(pid int, match func(rec []byte) bool, size int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,5 +207,5 @@ func (p *Pipe) Close() error {
 		delete(w.pipes, int32(p.fd))
 		w.mu.Unlock()
 	}
-	return unix.Close(p.fd) // leaves the epoll by itself
+	return unix.Close(p.fd) // closing it removes it from the epoll
 }

@@ -5,43 +5,13 @@ package guest
 import (
 	"bytes"
 	"strconv"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 func procPath(tid int, rest string) string { return "/proc/" + strconv.Itoa(tid) + "/" + rest }
 
-// procBuf has room for the path of anything of a thread's, with its NUL.
-type procBuf [64]byte
-
-// path writes "/proc/TID/what" and, if there is one, a descriptor.
-func (b *procBuf) path(tid int, what string, fd int) {
-	p := strconv.AppendInt(append(b[:0], "/proc/"...), int64(tid), 10)
-	p = append(append(p, '/'), what...)
-	if fd >= 0 {
-		p = strconv.AppendInt(p, int64(fd), 10)
-	}
-	b[len(p)] = 0
-}
-
-// readProc reads a small file of /proc at once.
-func readProc(tid int, what string, fd int, buf []byte) ([]byte, unix.Errno) {
-	var path procBuf
-	path.path(tid, what, fd)
-	f, _, e := unix.Syscall6(unix.SYS_OPENAT, 0, uintptr(unsafe.Pointer(&path)), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0)
-	if e != 0 {
-		return nil, e
-	}
-	n, _, e := unix.Syscall(unix.SYS_READ, f, uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)))
-	_ = unix.Close(int(f))
-	if e != 0 {
-		return nil, e
-	}
-	return buf[:n], 0
-}
-
-// field is the number behind key in a file of lines "Key:\tnumber".
+// field returns the number behind key in a file of lines "Key:\tnumber".
 func field(b []byte, key string, base int) (n int, ok bool) {
 	for line := range bytes.Lines(b) {
 		if rest, found := bytes.CutPrefix(line, []byte(key)); found {
@@ -58,7 +28,7 @@ func field(b []byte, key string, base int) (n int, ok bool) {
 	return 0, false
 }
 
-// TGID is the process of a thread.
+// TGID returns the process of a thread.
 func TGID(tid int) (int, error) {
 	// Only the first thread of a process has a pidfd.
 	if f, _, e := unix.RawSyscall(unix.SYS_PIDFD_OPEN, uintptr(tid), 0, 0); e == 0 {
@@ -77,22 +47,7 @@ func TGID(tid int) (int, error) {
 	return pid, nil
 }
 
-// FDName is what /proc says of descriptor fd: "pipe:[7]", "/memfd:name (deleted)"; "" if it is not open.
-func FDName(tid, fd int) string {
-	var path procBuf
-	var buf [256]byte
-	if fd < 0 {
-		return ""
-	}
-	path.path(tid, "fd/", fd)
-	n, _, e := unix.RawSyscall6(unix.SYS_READLINKAT, 0, uintptr(unsafe.Pointer(&path)), uintptr(unsafe.Pointer(&buf)), uintptr(len(buf)), 0, 0)
-	if e != 0 {
-		return ""
-	}
-	return string(buf[:n])
-}
-
-// FDFlags are the open flags of descriptor fd: O_NONBLOCK and its like.
+// FDFlags returns the open flags of descriptor fd: O_NONBLOCK and the like.
 func FDFlags(tid, fd int) (int, error) {
 	var buf [1024]byte
 	if fd < 0 {
@@ -109,7 +64,7 @@ func FDFlags(tid, fd int) (int, error) {
 	return flags, nil
 }
 
-// Lives tells if a process is there and not about to end.
+// Lives reports whether a process is there and not about to end.
 func Lives(pid int) bool {
 	const exiting = 4 // PF_EXITING
 	var buf [1024]byte
@@ -126,7 +81,7 @@ func Lives(pid int) bool {
 	return err == nil && flags&exiting == 0
 }
 
-// FutexWait is the address of the futex that a thread waits for.
+// FutexWait returns the address of the futex that a thread waits for.
 func FutexWait(tid int) (addr uint64, ok bool) {
 	var buf [256]byte
 	b, e := readProc(tid, "syscall", -1, buf[:])

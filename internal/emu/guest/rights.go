@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rights are what the kernel asks a thread for when it looks at a file.
+// Rights are what the kernel checks of a thread when it looks at a file.
 type Rights struct {
 	UID, GID int    // those for files
 	RUID     int    // the real one, which access(2) asks for
@@ -21,7 +21,7 @@ type Rights struct {
 	Caps     uint64 // those in force in our user namespace
 }
 
-// RightsOf reads a thread's.
+// RightsOf reads the rights of a thread.
 func RightsOf(tid int) (r Rights, err error) {
 	var buf [8192]byte
 	b, e := readProc(tid, "status", -1, buf[:])
@@ -76,7 +76,7 @@ func (r Rights) same(o Rights) bool {
 	return ids(r) == ids(o) && r.Caps == o.Caps && slices.Equal(r.Groups, o.Groups)
 }
 
-// Do calls f with these rights, of which no more than ours are had. Where they cannot be taken on, f is not called.
+// Do calls f with these rights, as far as we have them. If they cannot be assumed, f is not called.
 func (r Rights) Do(f func()) error {
 	own, err := RightsOf(unix.Getpid())
 	if err != nil {

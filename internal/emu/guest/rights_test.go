@@ -36,11 +36,16 @@ func TestRights(t *testing.T) {
 		groups []int
 		want   error
 	}{
-		"root":             {[]string{"sleep", "60"}, syscall.SysProcAttr{}, 0, own.Groups, nil},
-		"nobody":           {[]string{"sleep", "60"}, syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, Groups: []uint32{7, 5}}}, 65534, []int{5, 7}, unix.EACCES},
-		"powerless root":   {[]string{"setpriv", "--inh-caps=-all", "--bounding-set=-all", "sleep", "60"}, syscall.SysProcAttr{}, 0, own.Groups, nil},
-		"root of its own":  {[]string{"sleep", "60"}, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER}, 0, own.Groups, nil},
-		"nobody's own one": {[]string{"unshare", "-U", "sleep", "60"}, syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}, 65534, nil, unix.EACCES},
+		"root": {[]string{"sleep", "60"}, syscall.SysProcAttr{}, 0, own.Groups, nil},
+		"nobody": {[]string{"sleep", "60"},
+			syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, Groups: []uint32{7, 5}}}, 65534,
+			[]int{5, 7}, unix.EACCES},
+		"powerless root": {[]string{"setpriv", "--inh-caps=-all", "--bounding-set=-all", "sleep", "60"},
+			syscall.SysProcAttr{}, 0, own.Groups, nil},
+		"root of its own": {[]string{"sleep", "60"}, syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER}, 0,
+			own.Groups, nil},
+		"nobody's own one": {[]string{"unshare", "-U", "sleep", "60"},
+			syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}, 65534, nil, unix.EACCES},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := exec.Command(tt.argv[0], tt.argv[1:]...)

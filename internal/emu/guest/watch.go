@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watcher waits for the ends of files and pipes that programs hold: one epoll for pipes, one inotify for files, one goroutine for both.
+// watcher waits for the ends of files and pipes that programs hold: one epoll for pipes, one inotify for files, one
+// goroutine for both.
 type watcher struct {
 	mu     sync.Mutex
 	epoll  int
@@ -42,7 +43,8 @@ func newWatcher() (*watcher, error) {
 	if w.notify, err = unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK); err != nil {
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
-	if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, w.notify, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(w.notify)}); err != nil {
+	if err := unix.EpollCtl(w.epoll, unix.EPOLL_CTL_ADD, w.notify,
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(w.notify)}); err != nil {
 		return nil, os.NewSyscallError("epoll_ctl", err)
 	}
 	go w.run()

@@ -9,14 +9,35 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
 )
+
+// Context is one open device file, from open to release.
+type Context struct {
+	Device *Device
+	ID     int
+	PID    int       // thread group that opened it
+	Mem    guest.Mem // its address space
+	File   *guest.File
+	Async  *guest.Pipe
+	UARs   []*UAR // index = page index handed to the program; nil = free
+	Ready  bool   // GET_CONTEXT was answered
+	Ends   bool   // its process ends by itself, not by a signal
+
+	Registers  *Registers // nil for a library that allocates UARs
+	CQEVersion uint8      // 0: a CQE says nothing of the user index, but has the SRQN of a receive
+
+	objects  map[uint32]any // by handle
+	channels map[string]*CompChannel
+	next     uint32
+	Dead     bool
+}
 
 // Open makes a context for process pid, whose device file is f.
 func (d *Device) Open(pid int, f *guest.File) *Context {
 	d.Fabric.nextCtx++
-	c := &Context{Device: d, ID: d.Fabric.nextCtx, PID: pid, Mem: guest.Mem{PID: pid}, File: f, CQEVersion: uint8(d.Config.CQEVersion), objects: map[uint32]any{}, channels: map[string]*CompChannel{}}
+	c := &Context{Device: d, ID: d.Fabric.nextCtx, PID: pid, Mem: guest.Mem{PID: pid}, File: f,
+		CQEVersion: uint8(d.Config.CQEVersion), objects: map[uint32]any{}, channels: map[string]*CompChannel{}}
 	d.Contexts[c.ID] = c
 	return c
 }
@@ -32,10 +53,10 @@ func (c *Context) add(v any) uint32 {
 	}
 }
 
-// Handles are the handles of all objects, in order.
+// Handles returns the handles of all objects, in order.
 func (c *Context) Handles() []uint32 { return slices.Sorted(maps.Keys(c.objects)) }
 
-// Object is what a handle stands for, nil for nothing.
+// Object returns what a handle stands for, or nil.
 func (c *Context) Object(handle uint32) any { return c.objects[handle] }
 
 func find[T any](c *Context, handle uint32) (v T, e unix.Errno) {
@@ -50,7 +71,6 @@ func find[T any](c *Context, handle uint32) (v T, e unix.Errno) {
 }
 
 // The objects of one kind by handle; EINVAL for a handle of another kind, ENOENT for one of nothing.
-
 func (c *Context) PD(h uint32) (*PD, unix.Errno)    { return find[*PD](c, h) }
 func (c *Context) Key(h uint32) (*MKey, unix.Errno) { return find[*MKey](c, h) }
 func (c *Context) CQ(h uint32) (*CQ, unix.Errno)    { return find[*CQ](c, h) }
@@ -75,7 +95,7 @@ type order struct {
 	name string
 }
 
-// rank is the order in which a release destroys: what uses others comes first.
+// rank is the order in which a release destroys objects: those that use others come first.
 func rank(v any) order {
 	switch v := v.(type) {
 	case *AH:
@@ -103,7 +123,7 @@ func rank(v any) order {
 	return order{11, "object"}
 }
 
-// Leaked counts what a program left undestroyed: "3 MRs", "1 QP". Doorbell pages are the library's affair.
+// Leaked counts what a program left undestroyed: "3 MRs", "1 QP". Doorbell pages are up to the library.
 func (c *Context) Leaked() []string {
 	count := map[order]int{}
 	for _, v := range c.objects {
@@ -181,181 +201,4 @@ func (c *Context) Release() {
 		c.Async.Close()
 	}
 	delete(c.Device.Contexts, c.ID)
-}
-
-const (
-	pageSize = 4096
-	mmapUAR  = 9 // command of an mmap offset: MLX5_IB_MMAP_ALLOC_UAR
-)
-
-// AllocUAR hands out a doorbell page: page 9<<8 | index of the file.
-func (c *Context) AllocUAR(kind uint32) (*UAR, unix.Errno) {
-	i := slices.Index(c.UARs, nil)
-	if i < 0 {
-		if i = len(c.UARs); i >= c.Device.Config.Limits.MaxUAR || i > 0xff {
-			return nil, unix.ENOSPC
-		}
-		c.UARs = append(c.UARs, nil)
-	}
-	u := &UAR{Context: c, Index: i, Kind: kind}
-	if e := u.open(int64(mmapUAR<<8 | i)); e != 0 {
-		return nil, e
-	}
-	u.Handle = c.add(u)
-	c.UARs[i] = u
-	return u, 0
-}
-
-// FreeUAR takes a doorbell page back.
-func (c *Context) FreeUAR(handle uint32) unix.Errno {
-	u, e := find[*UAR](c, handle)
-	if e != 0 {
-		return e
-	}
-	if len(u.QPs) > 0 && !c.Dead {
-		return unix.EBUSY
-	}
-	u.close()
-	c.UARs[u.Index] = nil
-	delete(c.objects, handle)
-	return 0
-}
-
-// AllocPD makes a protection domain.
-func (c *Context) AllocPD() (*PD, unix.Errno) {
-	d := c.Device
-	if d.livePDs >= d.Config.Limits.MaxPD {
-		return nil, unix.ENOMEM
-	}
-	d.livePDs++
-	d.pds++
-	pd := &PD{Context: c, Num: uint32(d.pds) & 0xffffff}
-	pd.Handle = c.add(pd)
-	return pd, 0
-}
-
-// DeallocPD destroys a protection domain that nothing uses.
-func (c *Context) DeallocPD(handle uint32) unix.Errno {
-	pd, e := c.PD(handle)
-	if e != 0 {
-		return e
-	}
-	if pd.refs > 0 {
-		return unix.EBUSY
-	}
-	c.Device.livePDs--
-	delete(c.objects, handle)
-	return 0
-}
-
-// CreateChannel makes a completion channel of a pipe. It is gone when the program has closed its end.
-func (c *Context) CreateChannel(p *guest.Pipe) *CompChannel {
-	ch := &CompChannel{Context: c, Pipe: p}
-	c.channels[p.Name()] = ch
-	p.OnClose(func() {
-		c.Device.Fabric.Lock()
-		defer c.Device.Fabric.Unlock()
-		if c.channels[p.Name()] == ch {
-			delete(c.channels, p.Name())
-		}
-	})
-	return ch
-}
-
-// Channel is the completion channel of a name, as the program's descriptor has it; nil for none.
-func (c *Context) Channel(name string) *CompChannel { return c.channels[name] }
-
-// XRCDRef is one opening of an XRC domain.
-type XRCDRef struct{ x *XRCD }
-
-// OpenXRCD opens the XRC domain of an inode, or one of its own for no inode (dev and ino 0). flags are O_CREAT and O_EXCL.
-func (c *Context) OpenXRCD(dev, ino uint64, flags uint32) (handle uint32, x *XRCD, isNew bool, e unix.Errno) {
-	f := c.Device.Fabric
-	key := xrcdKey{c.Device.Index, dev, ino}
-	named := dev != 0 || ino != 0
-	if named {
-		x = f.xrcds[key]
-	}
-	switch {
-	case x == nil && named && flags&unix.O_CREAT == 0:
-		return 0, nil, false, unix.EAGAIN
-	case x != nil && flags&unix.O_EXCL != 0:
-		return 0, nil, false, unix.EINVAL
-	}
-	if isNew = x == nil; isNew {
-		f.nextXRCD++
-		x = &XRCD{Device: c.Device, Num: f.nextXRCD & 0xffffff, key: key, named: named}
-		if named {
-			f.xrcds[key] = x
-		}
-	}
-	x.refs++
-	return c.add(&XRCDRef{x}), x, isNew, 0
-}
-
-// CloseXRCD closes an XRC domain; the last one fails while QPs or SRQs use it.
-func (c *Context) CloseXRCD(handle uint32) unix.Errno {
-	r, e := find[*XRCDRef](c, handle)
-	if e != 0 {
-		return e
-	}
-	if r.x.refs == 1 && r.x.users > 0 && !c.Dead {
-		return unix.EBUSY
-	}
-	if r.x.refs--; r.x.refs == 0 && r.x.named {
-		delete(c.Device.Fabric.xrcds, r.x.key)
-	}
-	delete(c.objects, handle)
-	return 0
-}
-
-// CreateAH makes an address handle and fills in the peer's MAC address on Ethernet.
-func (c *Context) CreateAH(pd uint32, user uint64, attr *AHAttr) (*AH, unix.Errno) {
-	p, e := c.PD(pd)
-	if e != 0 {
-		return nil, e
-	}
-	a := *attr
-	if e := c.Device.checkAH(&a); e != 0 {
-		return nil, e
-	}
-	p.refs++
-	ah := &AH{PD: p, Attr: a}
-	ah.Handle = c.add(ah)
-	_ = user
-	return ah, 0
-}
-
-// DestroyAH destroys an address handle.
-func (c *Context) DestroyAH(handle uint32) unix.Errno {
-	ah, e := c.AH(handle)
-	if e != 0 {
-		return e
-	}
-	ah.PD.refs--
-	delete(c.objects, handle)
-	return 0
-}
-
-// checkAH checks an address as the kernel does, and resolves its MAC address.
-func (d *Device) checkAH(a *AHAttr) unix.Errno {
-	p := d.port(a.Port)
-	if p == nil {
-		return unix.EINVAL
-	}
-	if p.Config.LinkLayer != config.Ethernet {
-		if a.Global && p.GID(int(a.SGIDIndex)) == nil {
-			return unix.EINVAL
-		}
-		return 0
-	}
-	if !a.Global || p.GID(int(a.SGIDIndex)) == nil {
-		return unix.EINVAL
-	}
-	if a.DGID[0] == 0xff { // multicast: the address is made of the group's
-		a.DMAC = [6]byte{0x33, 0x33, a.DGID[12], a.DGID[13], a.DGID[14], a.DGID[15]}
-	} else if to, _ := d.Fabric.PortByGID(&a.DGID); to != nil {
-		a.DMAC = to.Config.MAC
-	}
-	return 0
 }

@@ -30,11 +30,14 @@ const (
 
 // CounterNames are the files that show each counter.
 var CounterNames = [Counters][]string{
-	{"port_xmit_data"}, {"port_xmit_packets", "unicast_xmit_packets"}, {"port_rcv_data"}, {"port_rcv_packets", "unicast_rcv_packets"},
-	{"rx_write_requests"}, {"rx_read_requests"}, {"rx_atomic_requests"}, {"rnr_nak_retry_err"}, {"out_of_buffer"}, {"local_ack_timeout_err"},
-	{"req_cqe_error"}, {"req_cqe_flush_error"}, {"resp_cqe_error"}, {"resp_cqe_flush_error"}, {"req_remote_access_errors"}, {"req_remote_invalid_request"},
+	{"port_xmit_data"}, {"port_xmit_packets", "unicast_xmit_packets"}, {"port_rcv_data"},
+	{"port_rcv_packets", "unicast_rcv_packets"},
+	{"rx_write_requests"}, {"rx_read_requests"}, {"rx_atomic_requests"}, {"rnr_nak_retry_err"}, {"out_of_buffer"},
+	{"local_ack_timeout_err"},
+	{"req_cqe_error"}, {"req_cqe_flush_error"}, {"resp_cqe_error"}, {"resp_cqe_flush_error"},
+	{"req_remote_access_errors"}, {"req_remote_invalid_request"},
 	{"resp_remote_access_errors"}, {"resp_local_length_error"},
 }
 
-// Port is the port that the QP works on, nil before it has one.
+// Port returns the port that the QP works on, or nil before it has one.
 func (qp *QP) Port() *Port { return qp.Context.Device.port(qp.Attr.Port) }

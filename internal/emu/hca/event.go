@@ -10,12 +10,12 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 )
 
-// matches tells the records of a completion channel or an event file that are about one object.
+// matches finds the records of a completion channel or an event file that are about one object.
 func matches(user uint64) func([]byte) bool {
 	return func(rec []byte) bool { return binary.NativeEndian.Uint64(rec) == user }
 }
 
-// drop takes back the events about an object that the program has not read, and answers how many it has.
+// drop takes back the events about an object that the program has not read, and returns how many it has read.
 func (c *Context) drop(user uint64, delivered uint32) uint32 {
 	if delivered == 0 || c.Dead || c.Async == nil {
 		return delivered
@@ -26,16 +26,18 @@ func (c *Context) drop(user uint64, delivered uint32) uint32 {
 	}, 16))
 }
 
-// object says whether the event is about a queue and not about a port or the device.
+// object reports whether the event is about a queue and not about a port or the device.
 func (t EventType) object() bool {
 	switch t {
-	case EventDeviceFatal, EventPortActive, EventPortErr, EventLIDChange, EventPKeyChange, EventSMChange, EventClientReregister, EventGIDChange:
+	case EventDeviceFatal, EventPortActive, EventPortErr, EventLIDChange, EventPKeyChange, EventSMChange,
+		EventClientReregister, EventGIDChange:
 		return false
 	}
 	return true
 }
 
-// AsyncEvent puts an event on the context's event file, and returns how many the program has to take: 1, or 0 if it wants none.
+// AsyncEvent puts an event on the context's event file, and returns how many the program has to acknowledge: 1, or 0 if
+// it wants none.
 func (c *Context) AsyncEvent(t EventType, element uint64) (put uint32) {
 	if c.Async == nil || c.Dead {
 		return 0

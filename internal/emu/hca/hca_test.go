@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -68,7 +67,7 @@ func newBench(t *testing.T, devices ...string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Munmap(m) })
-	b.mem = room{uint64(uintptr(unsafe.Pointer(&m[0]))), uint64(len(m))}
+	b.mem = room{addressOf(m), uint64(len(m))}
 	return b
 }
 
@@ -107,7 +106,8 @@ func (b *bench) cqInit() *CQInit {
 }
 
 func (b *bench) qpInit(pd *PD, cq *CQ, uar *UAR, typ QPType) *QPInit {
-	return &QPInit{PD: pd.Handle, Type: typ, SendCQ: cq.Handle, RecvCQ: cq.Handle, Cap: QPCap{SendWR: 4, RecvWR: 4, SendSGE: 1, RecvSGE: 1},
+	return &QPInit{PD: pd.Handle, Type: typ, SendCQ: cq.Handle, RecvCQ: cq.Handle,
+		Cap: QPCap{SendWR: 4, RecvWR: 4, SendSGE: 1, RecvSGE: 1},
 		Buf: b.mem.base + 16384, DB: b.mem.base + 12288, SQCount: 4, RQCount: 4, RQShift: 4, UARPage: uar.Index}
 }
 
@@ -129,7 +129,8 @@ func (b *bench) set(device int) set {
 	return set{c, got(c.AllocPD())(b), got(c.CreateCQ(b.cqInit()))(b), got(c.AllocUAR(0))(b)}
 }
 
-// diagram is the state diagram once more, in the words of the specification's tables: type, from, to, what is required, what is optional.
+// diagram is the state diagram once more, in the words of the specification's tables: type, from, to, what is required,
+// what is optional.
 const diagram = `
 UD  RESET INIT | PKEY PORT QKEY |
 UD  INIT INIT  | | PKEY PORT QKEY
@@ -175,9 +176,12 @@ TGT SQD RTS    | | CUR ALT ACCESS MINRNR MIG
 TGT SQD SQD    | | PORT AV TIMEOUT DESTRD ALT ACCESS PKEY MINRNR MIG
 `
 
-var attrs = map[string]AttrMask{"CUR": AttrCurState, "NOTIFY": AttrSQDNotify, "ACCESS": AttrAccess, "PKEY": AttrPKeyIndex, "PORT": AttrPort, "QKEY": AttrQKey, "AV": AttrAV,
-	"MTU": AttrPathMTU, "TIMEOUT": AttrTimeout, "RETRY": AttrRetryCnt, "RNR": AttrRNRRetry, "RQPSN": AttrRQPSN, "RD": AttrMaxRdAtomic, "ALT": AttrAltPath,
-	"MINRNR": AttrMinRNRTimer, "SQPSN": AttrSQPSN, "DESTRD": AttrMaxDestRdAtomic, "MIG": AttrPathMigState, "DEST": AttrDestQPN, "RATE": AttrRateLimit}
+var attrs = map[string]AttrMask{"CUR": AttrCurState, "NOTIFY": AttrSQDNotify, "ACCESS": AttrAccess,
+	"PKEY": AttrPKeyIndex, "PORT": AttrPort, "QKEY": AttrQKey, "AV": AttrAV, "MTU": AttrPathMTU,
+	"TIMEOUT": AttrTimeout, "RETRY": AttrRetryCnt, "RNR": AttrRNRRetry, "RQPSN": AttrRQPSN, "RD": AttrMaxRdAtomic,
+	"ALT": AttrAltPath, "MINRNR": AttrMinRNRTimer, "SQPSN": AttrSQPSN, "DESTRD": AttrMaxDestRdAtomic,
+	"MIG":  AttrPathMigState,
+	"DEST": AttrDestQPN, "RATE": AttrRateLimit}
 
 var types = map[string]QPType{"UD": UD, "UC": UC, "RC": RC, "INI": XRCSend, "TGT": XRCRecv}
 
@@ -191,7 +195,8 @@ func mask(words string) (m AttrMask) {
 	return m
 }
 
-// TestTransitions tries every transition of every type with what it requires, without each of that, and with each other attribute.
+// TestTransitions tries every transition of every type with what it requires, without each of that, and with each other
+// attribute.
 func TestTransitions(t *testing.T) {
 	type key struct {
 		t        QPType
@@ -248,7 +253,8 @@ func TestModify_Values(t *testing.T) {
 	b.is("pkey 7", s.c.ModifyQP(qp.Handle, &QPAttr{Port: 1, PKeyIndex: 7}, AttrState|inPort, Init), unix.EINVAL)
 	b.is("init", s.c.ModifyQP(qp.Handle, &start, AttrState|inPort, Init), 0)
 	need := path | AttrMaxDestRdAtomic | AttrMinRNRTimer
-	good := QPAttr{PathMTU: 3, DestQPN: 5, RQPSN: 0x1234567, MaxDestRdAtomic: 16, AH: AHAttr{Global: true, SGIDIndex: 3, Port: 1, HopLimit: 1, DGID: b.f.Devices[0].Ports[0].GID(3).GID}}
+	good := QPAttr{PathMTU: 3, DestQPN: 5, RQPSN: 0x1234567, MaxDestRdAtomic: 16,
+		AH: AHAttr{Global: true, SGIDIndex: 3, Port: 1, HopLimit: 1, DGID: b.f.Devices[0].Ports[0].GID(3).GID}}
 	for name, change := range map[string]func(*QPAttr){
 		"mtu 0":         func(a *QPAttr) { a.PathMTU = 0 },
 		"mtu 6":         func(a *QPAttr) { a.PathMTU = 6 },
@@ -274,7 +280,8 @@ func TestModify_Values(t *testing.T) {
 	}
 	b.is("retry count", s.c.ModifyQP(qp.Handle, &QPAttr{RetryCnt: 8}, AttrState|retried, RTS), unix.EINVAL)
 	b.is("timeout", s.c.ModifyQP(qp.Handle, &QPAttr{Timeout: 32}, AttrState|retried, RTS), unix.EINVAL)
-	b.is("wrong current state", s.c.ModifyQP(qp.Handle, &QPAttr{CurState: RTS}, AttrState|retried|AttrCurState, RTS), unix.EINVAL)
+	b.is("wrong current state", s.c.ModifyQP(qp.Handle, &QPAttr{CurState: RTS}, AttrState|retried|AttrCurState, RTS),
+		unix.EINVAL)
 	b.is("rts", s.c.ModifyQP(qp.Handle, &QPAttr{CurState: RTR}, AttrState|retried|AttrCurState, RTS), 0)
 	b.is("reset", s.c.ModifyQP(qp.Handle, &QPAttr{}, AttrState, Reset), 0)
 	if qp.Attr != (QPAttr{}) || b.eng.left != 1 {
@@ -294,13 +301,15 @@ func TestReferences(t *testing.T) {
 	mr := got(c.RegMR(s.pd.Handle, b.mem.base, 4096, b.mem.base, AccessLocalWrite|AccessMWBind))(b)
 	mw := got(c.AllocMW(s.pd.Handle, 2))(b)
 	mw.Bind(mr, b.mem.base, b.mem.base, 64, AccessRemoteRead, qp.Num, 9)
-	ah := got(c.CreateAH(s.pd.Handle, 0, &AHAttr{Port: 1, Global: true, SGIDIndex: 3, HopLimit: 1, DGID: b.f.Devices[0].Ports[0].GID(3).GID}))(b)
+	ah := got(c.CreateAH(s.pd.Handle, 0, &AHAttr{Port: 1, Global: true, SGIDIndex: 3, HopLimit: 1,
+		DGID: b.f.Devices[0].Ports[0].GID(3).GID}))(b)
 	cq := func() unix.Errno { _, _, e := c.DestroyCQ(s.cq.Handle); return e }
 	srqs := func() unix.Errno { _, e := c.DestroySRQ(srq.Handle); return e }
 	for _, x := range []struct {
 		what string
 		do   func() unix.Errno
-	}{{"pd", func() unix.Errno { return c.DeallocPD(s.pd.Handle) }}, {"cq", cq}, {"srq", srqs}, {"mr", func() unix.Errno { return c.DeregMR(mr.Handle) }}} {
+	}{{"pd", func() unix.Errno { return c.DeallocPD(s.pd.Handle) }}, {"cq", cq}, {"srq", srqs},
+		{"mr", func() unix.Errno { return c.DeregMR(mr.Handle) }}} {
 		b.is(x.what, x.do(), unix.EBUSY)
 	}
 	_, e := c.DestroyQP(qp.Handle)
@@ -367,7 +376,8 @@ func TestHandles(t *testing.T) {
 
 // TestLimits reaches each limit, and gives back.
 func TestLimits(t *testing.T) {
-	b := newBench(t, "mlx5_0,max_qp=2,max_cq=2,max_mr=2,max_mw=1,max_pd=2,max_srq=1,max_ah=1,max_xrcd=1,max_qp_wr=8,max_cqe=31,max_sge=2,max_srq_wr=15,max_uar=3")
+	b := newBench(t, "mlx5_0,max_qp=2,max_cq=2,max_mr=2,max_mw=1,max_pd=2,max_srq=1,max_ah=1,"+
+		"max_xrcd=1,max_qp_wr=8,max_cqe=31,max_sge=2,max_srq_wr=15,max_uar=3")
 	s := b.set(0)
 	c := s.c
 	full := func(what string, make func() unix.Errno) {
@@ -447,8 +457,10 @@ func TestMR(t *testing.T) {
 		need    Access
 		ok      bool
 	}{
-		{b.mem.base + 100, 1000, AccessLocalWrite, true}, {b.mem.base + 1100, 0, 0, true}, {b.mem.base + 99, 1, 0, false}, {b.mem.base + 100, 1001, 0, false},
-		{b.mem.base + 1099, 2, 0, false}, {b.mem.base + 100, ^uint64(0), 0, false}, {^uint64(0), 2, 0, false}, {b.mem.base + 100, 1, AccessRemoteWrite, false},
+		{b.mem.base + 100, 1000, AccessLocalWrite, true}, {b.mem.base + 1100, 0, 0, true},
+		{b.mem.base + 99, 1, 0, false}, {b.mem.base + 100, 1001, 0, false},
+		{b.mem.base + 1099, 2, 0, false}, {b.mem.base + 100, ^uint64(0), 0, false}, {^uint64(0), 2, 0, false},
+		{b.mem.base + 100, 1, AccessRemoteWrite, false},
 	} {
 		if va, ok := k.Resolve(tt.addr, tt.n, tt.need); ok != tt.ok || ok && va != tt.addr {
 			t.Errorf("%#x+%d: %#x %v", tt.addr, tt.n, va, ok)
@@ -465,9 +477,11 @@ func TestMR(t *testing.T) {
 		t.Error("a change that failed changed the key")
 	}
 	pd2 := got(c.AllocPD())(b)
-	_, e = c.ReregMR(k.Handle, reregTrans|reregAccess|reregPD, pd2.Handle, b.mem.base, 4*4096, b.mem.base, AccessLocalWrite|AccessRemoteWrite)
+	_, e = c.ReregMR(k.Handle, reregTrans|reregAccess|reregPD, pd2.Handle, b.mem.base, 4*4096, b.mem.base,
+		AccessLocalWrite|AccessRemoteWrite)
 	b.is("moved, within the table", e, 0)
-	if c.Device.Key(old) != k || k.Key != old || b.eng.revoked != revoked+1 || k.PD != pd2 || k.Addr != b.mem.base || k.Len != 4*4096 {
+	if c.Device.Key(old) != k || k.Key != old || b.eng.revoked != revoked+1 || k.PD != pd2 || k.Addr != b.mem.base ||
+		k.Len != 4*4096 {
 		t.Errorf("%+v", k)
 	}
 	b.is("the PD that it left", c.DeallocPD(pd2.Handle), unix.EBUSY)
@@ -538,7 +552,8 @@ func TestResizeCQ(t *testing.T) {
 	}
 }
 
-// TestEventsNobodyTakes destroys a CQ whose program never asked for events: it has none to acknowledge, and would wait for ever to be told of one.
+// TestEventsNobodyTakes destroys a CQ whose program never asked for events: it has none to acknowledge, and would wait
+// for ever to be told of one.
 func TestEventsNobodyTakes(t *testing.T) {
 	b := newBench(t)
 	s := b.set(0)
@@ -577,9 +592,12 @@ func TestRelease(t *testing.T) {
 			t.Errorf("left: %v", c.Leaked())
 		}
 	}
-	if d.liveQPs != 0 || d.liveCQs != 1 || d.liveSRQs != 0 || d.liveMRs != 0 || d.liveMWs != 0 || d.livePDs != 1 || len(d.Contexts) != 1 || len(d.groups) != 0 || len(b.f.xrcds) != 0 {
-		t.Errorf("left on the device: %d QPs, %d CQs, %d SRQs, %d MRs, %d MWs, %d PDs, %d contexts, %d groups, %d domains",
-			d.liveQPs, d.liveCQs, d.liveSRQs, d.liveMRs, d.liveMWs, d.livePDs, len(d.Contexts), len(d.groups), len(b.f.xrcds))
+	if d.liveQPs != 0 || d.liveCQs != 1 || d.liveSRQs != 0 || d.liveMRs != 0 || d.liveMWs != 0 || d.livePDs != 1 ||
+		len(d.Contexts) != 1 || len(d.groups) != 0 || len(b.f.xrcds) != 0 {
+		t.Errorf("left on the device: %d QPs, %d CQs, %d SRQs, %d MRs, %d MWs, %d PDs, %d contexts, %d groups, "+
+			"%d domains",
+			d.liveQPs, d.liveCQs, d.liveSRQs, d.liveMRs, d.liveMWs, d.livePDs, len(d.Contexts), len(d.groups),
+			len(b.f.xrcds))
 	}
 	if _, e := keep.c.PD(keep.pd.Handle); e != 0 {
 		t.Errorf("the other context lost its PD: %v", e)
@@ -589,7 +607,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestRandom makes and destroys objects of all kinds at random and compares what may be destroyed with who refers to it.
+// TestRandom makes and destroys objects of all kinds at random and compares what may be destroyed with who refers to
+// it.
 func TestRandom(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -2,7 +2,11 @@
 
 package hca
 
-import "github.com/pureverbs/pureverbs/internal/emu/guest"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
+)
 
 // KeyKind says what a memory key stands for.
 type KeyKind uint8
@@ -15,7 +19,8 @@ const (
 	KeyNull
 )
 
-// NullKey is the device's own key: reads give zeros, writes go nowhere. It fits any PD, locally only. Null MRs are of it, and libmlx5's NOPs.
+// NullKey is the device's own key: reads give zeros, writes go nowhere. It fits any PD, locally only. Null MRs are of
+// it, and libmlx5's NOPs.
 const NullKey = 0x700
 
 // Access is the set of rights of a memory key, as in IB_ACCESS_*.
@@ -53,4 +58,41 @@ type MKey struct {
 	room uint64 // pages that fit into the region's translation table
 
 	Run KeyRun
+}
+
+// newKey gives a key a number. The low byte of a number goes up with each use of the place, so that an old key does not
+// fit.
+func (d *Device) newKey(k *MKey) unix.Errno {
+	i, ok := place(&d.keys, &d.nextKey, firstKey, firstKey+d.Config.Limits.MaxMR+d.Config.Limits.MaxMW, k)
+	if !ok {
+		return unix.ENOMEM
+	}
+	d.variant++
+	k.Key = uint32(i)<<8 | uint32(d.variant)
+	return 0
+}
+
+func (d *Device) freeKey(k *MKey) {
+	if e := d.Fabric.Engine; e != nil {
+		e.KeyRevoked(k)
+	}
+	d.keys[k.Key>>8] = nil
+}
+
+// Key returns the memory key with this number, its low byte included, or nil.
+func (d *Device) Key(key uint32) *MKey {
+	if k := at(d.keys, key>>8); k != nil && k.Key == key {
+		return k
+	}
+	return nil
+}
+
+// Resolve turns an address on the wire into one of the program's memory, if the key allows n bytes there and has all
+// rights of need.
+func (k *MKey) Resolve(addr, n uint64, need Access) (va uint64, ok bool) {
+	off := addr - k.Base
+	if k.Free || k.Access&need != need || addr < k.Base || off > k.Len || n > k.Len-off {
+		return 0, false
+	}
+	return k.Addr + off, true
 }

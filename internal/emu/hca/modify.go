@@ -8,7 +8,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 )
 
-// masks are the attributes that a transition needs and those that it takes besides. The state itself always goes.
+// masks are the attributes that a transition needs and those that it accepts as well. The state itself is always
+// accepted.
 type masks struct{ need, may AttrMask }
 
 type transition struct{ from, to QPState }
@@ -19,11 +20,12 @@ const (
 	turned  = AttrAltPath | AttrAccess | AttrPKeyIndex
 	again   = AttrCurState | AttrAltPath | AttrAccess | AttrPathMigState
 	retried = AttrTimeout | AttrRetryCnt | AttrRNRRetry | AttrSQPSN | AttrMaxRdAtomic
-	drained = AttrPort | AttrAV | AttrTimeout | AttrRetryCnt | AttrRNRRetry | AttrMaxRdAtomic | AttrMaxDestRdAtomic | AttrAltPath | AttrAccess | AttrPKeyIndex | AttrMinRNRTimer | AttrPathMigState
+	drained = AttrPort | AttrAV | AttrTimeout | AttrRetryCnt | AttrRNRRetry | AttrMaxRdAtomic | AttrMaxDestRdAtomic |
+		AttrAltPath | AttrAccess | AttrPKeyIndex | AttrMinRNRTimer | AttrPathMigState
 )
 
-// transitions is the state diagram of the InfiniBand specification, 10.3.1, with the attributes of its tables 92 to 98. To RESET and to ERR go all states but
-// RESET itself, without attributes.
+// transitions is the state diagram of the InfiniBand specification, 10.3.1, with the attributes of its tables 92 to 98.
+// RESET and ERR can be reached from all states but RESET itself, without attributes.
 var transitions = map[QPType]map[transition]masks{
 	UD: {
 		{Reset, Init}: {AttrPKeyIndex | AttrPort | AttrQKey, 0},
@@ -79,13 +81,14 @@ var transitions = map[QPType]map[transition]masks{
 	},
 }
 
-// legal says whether the mask is right for a transition. C: ib_modify_qp_is_ok.
+// legal reports whether the mask is right for a transition. C: ib_modify_qp_is_ok.
 func legal(t QPType, from, to QPState, mask AttrMask) bool {
 	if mask&AttrCurState != 0 && from != RTR && from != RTS && from != SQD && from != SQE {
 		return false
 	}
 	m, ok := transitions[t][transition{from, to}]
-	_, valid := transitions[UD][transition{from, to}] // the kernel has one diagram for all types, and lists UD's attributes for each of its arrows
+	// the kernel has one diagram for all types, and lists UD's attributes for each of its arrows
+	_, valid := transitions[UD][transition{from, to}]
 	switch {
 	case ok, valid:
 	case to == Reset:

@@ -3,11 +3,59 @@
 package hca
 
 import (
-	"net/netip"
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
 )
+
+// FirstQPN is the lowest QPN of an ordinary QP; QP 0 and 1 belong to the subnet.
+const FirstQPN = 0x40
+
+// QP is a queue pair.
+type QP struct {
+	// Written by create_qp.
+	Context  *Context
+	PD       *PD
+	Handle   uint32
+	User     uint64 // the program's handle: the element of its events
+	Num      uint32
+	UIdx     uint32 // what CQEs carry beside the QPN: the program's index (CQE version 1) or 0
+	RecvIdx  uint32 // the same in those of receives, where it is the SRQN with CQE version 0
+	Type     QPType
+	SendCQ   *CQ // nil for XRC_RECV
+	RecvCQ   *CQ // nil for XRC_*
+	SRQ      *SRQ
+	XRCD     *XRCD // XRC_RECV
+	Cap      QPCap
+	SigAll   bool
+	Flags    uint32 // driver's creation flags (scatter to CQE, signature …: MLX5_QP_FLAG_*)
+	Mem      guest.Mem
+	DB       uint64 // doorbell record, which the program writes: be32 receive counter, be32 send counter
+	SQ       Ring
+	RQ       Ring // Count 0: none or SRQ
+	UAR      *UAR
+	Register int // static doorbell register, -1 for none
+
+	// Written by modify_qp.
+	State QPState // and by the engine: to ERR and SQE
+	Attr  QPAttr
+
+	// Written by other commands.
+	mcast  [][16]byte
+	opens  int  // XRC_RECV shared by ibv_open_qp
+	orphan bool // destroyed where it was made, and open elsewhere
+
+	// Written by the engine.
+	AsyncDelivered uint32 // and by commands that raise an event
+	Run            QPRun
+}
+
+// QPCap is what a QP was granted.
+type QPCap struct {
+	SendWR, RecvWR, SendSGE, RecvSGE, Inline uint32
+}
 
 // QPInit is what a QP is made of. Handles of 0 stand for none.
 type QPInit struct {
@@ -39,7 +87,8 @@ const maxQPN = 1 << 24
 func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	d := c.Device
 	lim := &d.Config.Limits
-	qp := &QP{Context: c, User: i.User, Register: -1, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll, Flags: i.Flags, Mem: c.Mem, DB: i.DB}
+	qp := &QP{Context: c, User: i.User, Register: -1, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll, Flags: i.Flags,
+		Mem: c.Mem, DB: i.DB}
 	var e unix.Errno
 	if i.Type == XRCRecv {
 		r, e := find[*XRCDRef](c, i.XRCD)
@@ -70,14 +119,16 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		}
 	}
 	cap := &i.Cap
-	if i.SRQ != 0 || i.Type == XRCSend || i.Type == XRCRecv || cap.RecvWR == 0 { // no receive queue, whatever else is said of it
+	// no receive queue, whatever else is said of it
+	if i.SRQ != 0 || i.Type == XRCSend || i.Type == XRCRecv || cap.RecvWR == 0 {
 		qp.Cap.RecvWR, qp.Cap.RecvSGE, i.RQCount, i.RQShift = 0, 0, 0, 0
 	}
 	power := func(n uint32) bool { return n&(n-1) == 0 }
 	switch {
 	case i.CreateFlags != 0:
 		return nil, unix.EOPNOTSUPP
-	case cap.SendWR > uint32(lim.MaxQPWR) || cap.RecvWR > uint32(lim.MaxQPWR) || cap.SendSGE > uint32(lim.MaxSGE) || cap.RecvSGE > uint32(lim.MaxSGE):
+	case cap.SendWR > uint32(lim.MaxQPWR) || cap.RecvWR > uint32(lim.MaxQPWR) || cap.SendSGE > uint32(lim.MaxSGE) ||
+		cap.RecvSGE > uint32(lim.MaxSGE):
 		return nil, unix.EINVAL
 	case !power(i.SQCount) || !power(i.RQCount) || i.RQShift > 12 || i.RQCount > 0 && i.RQShift < 4:
 		return nil, unix.EINVAL
@@ -91,7 +142,8 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		qp.RQ = Ring{Base: i.Buf, Count: i.RQCount, Shift: i.RQShift}
 		qp.SQ = Ring{Base: i.Buf + rq, Count: i.SQCount, Shift: blockShift}
 		sq := uint64(i.SQCount) << blockShift
-		if rq > 0 && !c.Mem.Mapped(i.Buf, rq, false) || sq > 0 && !c.Mem.Mapped(qp.SQ.Base, sq, false) || !c.Mem.Mapped(i.DB, cqBuffers, false) {
+		if rq > 0 && !c.Mem.Mapped(i.Buf, rq, false) || sq > 0 && !c.Mem.Mapped(qp.SQ.Base, sq, false) ||
+			!c.Mem.Mapped(i.DB, cqBuffers, false) {
 			return nil, unix.EFAULT
 		}
 		if qp.UIdx, e = c.userIndex(i.UIdx); e != 0 {
@@ -122,10 +174,10 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	return qp, 0
 }
 
-// NoUserIndex is what a library says that does not know of user indices. C: MLX5_IB_DEFAULT_UIDX.
+// NoUserIndex is what a library that does not know of user indices gives. C: MLX5_IB_DEFAULT_UIDX.
 const NoUserIndex = 0xffffff
 
-// userIndex is what CQEs of a queue say in the field of the user index, when the program gives i.
+// userIndex returns what CQEs of a queue carry in the field of the user index if the program gives i.
 func (c *Context) userIndex(i uint32) (uint32, unix.Errno) {
 	switch {
 	case c.CQEVersion == 0 && i == NoUserIndex:
@@ -136,7 +188,7 @@ func (c *Context) userIndex(i uint32) (uint32, unix.Errno) {
 	return i, 0
 }
 
-// refs counts the QP in what it uses.
+// refs counts the QP in the objects that it uses.
 func (qp *QP) refs(n int) {
 	if qp.PD != nil {
 		qp.PD.refs += n
@@ -215,50 +267,5 @@ func (qp *QP) destroy() {
 	qp.refs(-1)
 }
 
-// AttachMcast makes a UD QP a member of a multicast group.
-func (c *Context) AttachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Errno {
-	qp, e := c.QP(handle)
-	switch {
-	case e != 0:
-		return e
-	case qp.Type != UD || !Multicast(&gid):
-		return unix.EINVAL
-	case slices.Contains(qp.mcast, gid):
-		return 0
-	case len(c.Device.groups) >= c.Device.Config.Limits.MaxMcast && c.Device.groups[gid] == nil:
-		return unix.ENOMEM
-	}
-	qp.mcast = append(qp.mcast, gid)
-	c.Device.groups[gid] = append(c.Device.groups[gid], qp)
-	return 0
-}
-
-// DetachMcast undoes AttachMcast.
-func (c *Context) DetachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Errno {
-	qp, e := c.QP(handle)
-	if e != 0 {
-		return e
-	}
-	i := slices.Index(qp.mcast, gid)
-	if i < 0 {
-		return unix.EINVAL
-	}
-	qp.mcast = slices.Delete(qp.mcast, i, i+1)
-	c.Device.leave(gid, qp)
-	return 0
-}
-
-func (d *Device) leave(gid [16]byte, qp *QP) {
-	left := slices.DeleteFunc(d.groups[gid], func(o *QP) bool { return o == qp })
-	if len(left) == 0 {
-		delete(d.groups, gid)
-	} else {
-		d.groups[gid] = left
-	}
-}
-
-// Multicast tells if a GID is a group's: an IPv6 one, or an IPv4 one mapped, as RoCE v2 has them. C: rdma_is_multicast_addr.
-func Multicast(gid *[16]byte) bool {
-	a := netip.AddrFrom16(*gid)
-	return a.Unmap().IsMulticast()
-}
+// QP returns the QP with a number, or nil.
+func (d *Device) QP(num uint32) *QP { return at(d.qps, num-FirstQPN) }

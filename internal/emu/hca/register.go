@@ -39,7 +39,8 @@ func (c *Context) AddRegisters(total, lowLatency uint32, zero bool) unix.Errno {
 		return unix.EINVAL
 	}
 	r := &Registers{
-		dynamic: make([]*UAR, dynamicRegisters/pageRegisters), uses: make([]int, n), zero: zero, shared: int(n - lowLatency - 1),
+		dynamic: make([]*UAR, dynamicRegisters/pageRegisters), uses: make([]int, n), zero: zero,
+		shared: int(n - lowLatency - 1),
 	}
 	c.Registers = r
 	for i := range int(n / pageRegisters) {
@@ -65,7 +66,7 @@ func (c *Context) DropRegisters() {
 	}
 }
 
-// Static is the number of static registers; 0 for a library that allocates UARs.
+// Static returns the number of static registers; 0 for a library that allocates UARs.
 func (c *Context) Static() int {
 	if c.Registers == nil {
 		return 0
@@ -73,7 +74,7 @@ func (c *Context) Static() int {
 	return len(c.Registers.uses)
 }
 
-// Dynamic is the number of registers whose pages the library maps; 0 for a library that allocates UARs.
+// Dynamic returns the number of registers whose pages the library maps; 0 for a library that allocates UARs.
 func (c *Context) Dynamic() int {
 	if c.Registers == nil {
 		return 0
@@ -81,7 +82,7 @@ func (c *Context) Dynamic() int {
 	return dynamicRegisters
 }
 
-// Pages are those of the static registers.
+// Pages returns the pages of the static registers.
 func (r *Registers) Pages() []*UAR { return r.static }
 
 // MapStatic settles that static page i is page at of the file, as the program maps it. Mapped with another caching it
@@ -122,7 +123,7 @@ func (c *Context) MapDynamic(i int, at int64) unix.Errno {
 	return 0
 }
 
-// DynamicUAR is the page of a dynamic register, nil if it is not mapped.
+// DynamicUAR returns the page of a dynamic register, or nil if it is not mapped.
 func (c *Context) DynamicUAR(reg uint32) *UAR {
 	if c.Registers == nil || reg >= dynamicRegisters {
 		return nil
@@ -174,7 +175,7 @@ func (c *Context) registerOf(qp *QP, i *QPInit) unix.Errno {
 	return 0
 }
 
-// RegisterNumber is the static register of a QP as create_qp answers it; ok = false if it has none.
+// RegisterNumber returns the static register of a QP as create_qp reports it, ok = false if it has none.
 func (qp *QP) RegisterNumber() (n uint32, ok bool) {
 	if qp.Register < 0 {
 		return 0, false

@@ -87,7 +87,8 @@ func (l *Links) add(n *config.Netdev) error {
 	var err error
 	try := kinds
 	if n.VLAN != 0 {
-		try = append([]string{"vlan"}, kinds...) // where the kernel knows none, one without a tag will do: nothing is sent
+		// where the kernel knows none, one without a tag will do: nothing is sent
+		try = append([]string{"vlan"}, kinds...)
 	}
 	for _, kind := range try {
 		m := newMessage(unix.RTM_NEWLINK, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_EXCL, info(n.IfIndex, 0, 0))
@@ -124,7 +125,7 @@ func (l *Links) add(n *config.Netdev) error {
 	return l.change(n.IfIndex, unix.IFF_UP|unix.IFF_MULTICAST, unix.IFF_UP|unix.IFF_MULTICAST|unix.IFF_NOARP, nil)
 }
 
-// SetGID gives an interface the address of an entry of a GID table, or takes it away. What is no address of an
+// SetGID gives an interface the address of an entry of a GID table, or takes it away. What cannot be the address of an
 // interface stays out.
 func (l *Links) SetGID(g config.GID, add bool) {
 	ip := g.GID.IP()
@@ -141,7 +142,7 @@ func (l *Links) SetGID(g config.GID, add bool) {
 		b[3] = unix.RT_SCOPE_LINK
 	}
 	if ip.Is6() {
-		b[2] = unix.IFA_F_NODAD // there is nobody to ask
+		b[2] = unix.IFA_F_NODAD // there is no kernel to ask
 	}
 	binary.NativeEndian.PutUint32(b[4:], uint32(index))
 	typ, flags := unix.RTM_DELADDR, unix.NLM_F_ACK
@@ -176,7 +177,7 @@ func (l *Links) Remove(c *config.Config, device int) {
 	}
 }
 
-// Index is an interface's number, 0 if it is none of ours.
+// Index returns an interface's number, or 0 if it is not one of ours.
 func (l *Links) Index(name string) int { return l.index[name] }
 
 // Addrs lists the addresses of all interfaces of the namespace, those that the program added too.

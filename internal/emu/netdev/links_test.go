@@ -53,7 +53,8 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s: %v", n.Name, err)
 			continue
 		}
-		if i.Index != n.IfIndex || i.MTU != n.MTU || i.HardwareAddr.String() != n.MAC.String() || i.Flags&net.FlagUp == 0 || l.Index(n.Name) != i.Index {
+		if i.Index != n.IfIndex || i.MTU != n.MTU || i.HardwareAddr.String() != n.MAC.String() ||
+			i.Flags&net.FlagUp == 0 || l.Index(n.Name) != i.Index {
 			t.Errorf("%s: index %d, mtu %d, %v, %v; want %+v, up", n.Name, i.Index, i.MTU, i.HardwareAddr, i.Flags, n)
 		}
 		var want, got []string

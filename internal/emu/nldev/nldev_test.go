@@ -40,7 +40,8 @@ func ask(t *testing.T, f *hca.Fabric, cmd uint16, flags int, attrs ...uint32) (m
 	for _, out := range Answer(f, 4711, b) {
 		for len(out) > 0 {
 			n, typ := binary.NativeEndian.Uint32(out), binary.NativeEndian.Uint16(out[4:])
-			if seq, port := binary.NativeEndian.Uint32(out[8:]), binary.NativeEndian.Uint32(out[12:]); seq != 77 || port != 4711 || n%4 != 0 {
+			if seq, port := binary.NativeEndian.Uint32(out[8:]), binary.NativeEndian.Uint32(out[12:]); seq != 77 ||
+				port != 4711 || n%4 != 0 {
 				t.Fatalf("a message of %d bytes, number %d for %d", n, seq, port)
 			}
 			body := out[unix.SizeofNlMsghdr:n]

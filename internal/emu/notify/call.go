@@ -12,7 +12,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
 )
 
-// Call is a system call of the program's that waits for an answer. It may be answered by any goroutine; after the answer it is not to be used.
+// Call is a system call of the program's that waits for an answer. It may be answered by any goroutine; after the
+// answer it is not to be used.
 type Call struct {
 	Op   Op
 	TID  int       // the thread
@@ -106,9 +107,10 @@ func statxOf(st *unix.Stat_t) unix.Statx_t {
 		return unix.StatxTimestamp{Sec: t.Sec, Nsec: uint32(t.Nsec)}
 	}
 	return unix.Statx_t{
-		Mask: unix.STATX_BASIC_STATS, Blksize: uint32(st.Blksize), Nlink: uint32(st.Nlink), Uid: st.Uid, Gid: st.Gid, Mode: uint16(st.Mode), Ino: st.Ino,
-		Size: uint64(st.Size), Blocks: uint64(st.Blocks), Atime: at(st.Atim), Mtime: at(st.Mtim), Ctime: at(st.Ctim),
-		Rdev_major: unix.Major(st.Rdev), Rdev_minor: unix.Minor(st.Rdev), Dev_major: unix.Major(st.Dev), Dev_minor: unix.Minor(st.Dev),
+		Mask: unix.STATX_BASIC_STATS, Blksize: uint32(st.Blksize), Nlink: uint32(st.Nlink), Uid: st.Uid, Gid: st.Gid,
+		Mode: uint16(st.Mode), Ino: st.Ino, Size: uint64(st.Size), Blocks: uint64(st.Blocks), Atime: at(st.Atim),
+		Mtime: at(st.Mtim), Ctime: at(st.Ctim), Rdev_major: unix.Major(st.Rdev), Rdev_minor: unix.Minor(st.Rdev),
+		Dev_major: unix.Major(st.Dev), Dev_minor: unix.Minor(st.Dev),
 	}
 }
 
@@ -124,7 +126,7 @@ func (c *Call) AddFD(fd, flags int) (int, error) {
 	return n, nil
 }
 
-// InstallFD is AddFD for calls that return descriptors in memory: the call is still to be answered.
+// InstallFD is AddFD for calls that return descriptors in memory: the call has yet to be answered.
 func (c *Call) InstallFD(fd, flags int) (int, error) {
 	n, e := c.install(fd, flags, 0)
 	if e != 0 {
@@ -137,7 +139,7 @@ func (c *Call) install(fd, flags int, how uint32) (int, unix.Errno) {
 	return addFD(c.s.listener, &addfd{c.id, how, uint32(fd), 0, uint32(flags)})
 }
 
-// Valid says whether the call still waits: the thread may have been killed.
+// Valid reports whether the call still waits: the thread may have been killed.
 func (c *Call) Valid() bool { return !c.answered.Load() && idValid(c.s.listener, c.id) }
 
 // answer ignores errors: the thread is gone, then.

@@ -86,7 +86,8 @@ func setMmap(c *Call, a *[6]uint64) {
 	}
 }
 
-// setOpenat2 takes the flags, which are in memory. A fault there is the kernel's to report: without flags the call means nothing to us either way.
+// setOpenat2 takes the flags, which are in memory. A fault there is the kernel's to report: without flags the call
+// means nothing to us either way.
 func setOpenat2(c *Call, a *[6]uint64) {
 	var how [3]uint64
 	_ = c.Mem().Read(a[2], bytesOf(&how))

@@ -26,16 +26,17 @@ type Config struct {
 	// of memory.
 	Unmap bool
 
-	// Forward is signals to the supervisor that are passed on to the program. Those of the terminal's keys have reached it already.
+	// Forward is signals to the supervisor that are passed on to the program. Those of the terminal's keys have reached
+	// it already.
 	Forward []os.Signal
-	// OnStart is told the program's process before it has made a trapped call.
+	// OnStart gets the program's process before it has made a trapped call.
 	OnStart func(pid int)
-	// OnPanic is told of a handler's panic. The call was answered EIO.
+	// OnPanic is called for a handler's panic. The call was answered EIO.
 	OnPanic func(c *Call, v any, stack []byte)
 }
 
-// Handler answers a call, exactly once: before it returns, or later from another goroutine. Calls are handled one after the other, but those that take long
-// let others pass: handlers do run at the same time.
+// Handler answers a call, exactly once: before it returns, or later from another goroutine. Calls are handled one after
+// the other, but those that take long let others pass: handlers do run at the same time.
 type Handler func(c *Call)
 
 // Op is what a trapped call wants, whichever of the kernel's many calls for it was used.

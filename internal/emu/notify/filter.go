@@ -6,7 +6,8 @@ import "golang.org/x/sys/unix"
 
 type prog []unix.SockFilter
 
-// Offsets in struct seccomp_data. The low half of an argument is enough: descriptors, flags and ioctl requests have 32 bits.
+// Offsets in struct seccomp_data. The low half of an argument is enough: descriptors, flags and ioctl requests have 32
+// bits.
 const (
 	offNr   = 0
 	offArch = 4
@@ -108,7 +109,8 @@ func advices(*spec) prog {
 // x32Bit marks calls of the third ABI of amd64. The kernel knows no call of another architecture by such a number.
 const x32Bit = 0x40000000
 
-// filter traps the calls of the table as s says. Programs of a second architecture (32 bits) find that they have no system calls.
+// filter traps the calls of the table as s says. Programs of a second architecture (32 bits) find that they have no
+// system calls.
 func filter(s *spec) prog {
 	p := prog{load(offArch), jump(unix.BPF_JEQ, auditArch, 1, 0), nosys[0], load(offNr)}
 	p = p.when(unix.BPF_JGE, x32Bit, nosys)

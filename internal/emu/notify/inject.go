@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
 )
 
-// Chdir makes the folder behind our fd the caller's working directory, and answers the call with what comes of it.
+// Chdir makes the folder behind our fd the caller's working directory, and answers the call with the result.
 // Nobody can change it but the thread itself: it is stopped on its way back from the call, and sent into another one. A
 // thread that a debugger has refuses.
 func (c *Call) Chdir(fd int) {

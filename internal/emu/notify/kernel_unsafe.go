@@ -51,7 +51,8 @@ func receive(fd int, n *notification) unix.Errno {
 
 func respond(fd int, r *response) unix.Errno {
 	for {
-		if _, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), ioctlSend, uintptr(unsafe.Pointer(r))); e != unix.EINTR {
+		if _, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), ioctlSend,
+			uintptr(unsafe.Pointer(r))); e != unix.EINTR {
 			return e
 		}
 	}
@@ -59,14 +60,15 @@ func respond(fd int, r *response) unix.Errno {
 
 func idValid(fd int, id uint64) bool {
 	for {
-		if _, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), ioctlIDValid, uintptr(unsafe.Pointer(&id))); e != unix.EINTR {
+		if _, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), ioctlIDValid,
+			uintptr(unsafe.Pointer(&id))); e != unix.EINTR {
 			return e == 0
 		}
 	}
 }
 
-// addFD waits for the thread to install the descriptor. A signal in that wait could make the kernel answer 0 for a descriptor that it did not install,
-// so there are none.
+// addFD waits for the thread to install the descriptor. A signal in that wait could make the kernel answer 0 for a
+// descriptor that it did not install, so there are none.
 func addFD(fd int, a *addfd) (int, unix.Errno) {
 	restore := maskSignals()
 	defer restore()
@@ -82,20 +84,22 @@ func syncWakeUp(fd int) {
 // install puts the filter on this thread.
 func install(p prog) (listener int, e unix.Errno) {
 	f := unix.SockFprog{Len: uint16(len(p)), Filter: unsafe.SliceData(p)}
-	r, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, uintptr(unsafe.Pointer(&f)))
+	r, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, uintptr(unsafe.Pointer(&f)))
 	return int(r), e
 }
 
 // kernelSize is the size of the kernel's struct seccomp_notif.
 func kernelSize() (int, error) {
 	var sizes [3]uint16
-	if _, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_NOTIF_SIZES, 0, uintptr(unsafe.Pointer(&sizes))); e != 0 {
+	if _, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_NOTIF_SIZES, 0,
+		uintptr(unsafe.Pointer(&sizes))); e != 0 {
 		return 0, e
 	}
 	return int(sizes[0]), nil
 }
 
-// canary is what the supervisor reads from the shim to see that it can.
+// canary is what the supervisor reads from the shim, to check that it can.
 var canary = [8]byte{'p', 'u', 'r', 'e', 'v', 'e', 'r', 'b'}
 
 func canaryAddr() uint64 { return uint64(uintptr(unsafe.Pointer(&canary))) }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -39,7 +40,8 @@ const (
 	toyIoctl = 0xc0181b01
 )
 
-// toy is a device: a file whose ioctl counts, whose write returns twice the length, whose fstat says a character device.
+// toy is a device: a file whose ioctl counts, whose write returns twice the length, whose fstat says a character
+// device.
 type toy struct {
 	f     *guest.File
 	count atomic.Int64
@@ -209,7 +211,8 @@ func TestFamily(t *testing.T) {
 func TestExitCode(t *testing.T) {
 	y := newToy(t)
 	for script, want := range map[string]int{
-		"exit 0": 0, "exit 3": 3, "kill -SEGV $$": 139, "kill -KILL $$": 137, "sleep 10000 & exit 5": 5, "(trap '' TERM INT HUP; sleep 10000) & exit 6": 6,
+		"exit 0": 0, "exit 3": 3, "kill -SEGV $$": 139, "kill -KILL $$": 137, "sleep 10000 & exit 5": 5,
+		"(trap '' TERM INT HUP; sleep 10000) & exit 6":                                  6,
 		"setsid sh -c \"trap '' TERM; while :; do sleep 1; done\" & sleep 0.05; exit 7": 7,
 	} {
 		start := time.Now()
@@ -232,7 +235,8 @@ func TestExitCode(t *testing.T) {
 func TestForkBomb(t *testing.T) {
 	// At most 60 processes at once, each of which starts two more and survives SIGTERM.
 	dir := t.TempDir()
-	script := `bomb() { trap '' TERM; n=$(ls ` + dir + ` | wc -l); [ $n -lt 60 ] || { sleep 10000; exit; }; : >` + dir + `/$(cat /proc/self/stat | cut -d' ' -f4)-$n-$1; bomb 1 & bomb 2 & sleep 10000; }; bomb 0 & sleep 0.3; exit 9`
+	script := `bomb() { trap '' TERM; n=$(ls ` + dir + ` | wc -l); [ $n -lt 60 ] || { sleep 10000; exit; }; : >` + dir +
+		`/$(cat /proc/self/stat | cut -d' ' -f4)-$n-$1; bomb 1 & bomb 2 & sleep 10000; }; bomb 0 & sleep 0.3; exit 9`
 	start := time.Now()
 	code, _ := launch(t, newToy(t), "/bin/sh", "-c", script).wait(t)
 	if code != 9 {
@@ -267,7 +271,8 @@ func TestPanic(t *testing.T) {
 	y := newToy(t)
 	var panics atomic.Int32
 	r := &trial{}
-	r.cfg = Config{Argv: []string{"/proc/self/exe"}, Env: append(os.Environ(), "NOTIFY_PROGRAM=panicking"), IoctlCmds: []uint32{toyIoctl},
+	r.cfg = Config{Argv: []string{"/proc/self/exe"}, Env: append(os.Environ(), "NOTIFY_PROGRAM=panicking"),
+		IoctlCmds: []uint32{toyIoctl},
 		OnPanic: func(c *Call, v any, stack []byte) {
 			if c.Op == OpIoctl && v == "a handler's mistake" && bytes.Contains(stack, []byte("handle")) {
 				panics.Add(1)
@@ -294,7 +299,8 @@ func TestUnmap(t *testing.T) {
 		}
 		c.Continue()
 	}
-	s, err := Start(Config{Argv: []string{"/proc/self/exe"}, Env: append(os.Environ(), "NOTIFY_PROGRAM=unmapping"), Unmap: true}, count)
+	s, err := Start(Config{Argv: []string{"/proc/self/exe"}, Env: append(os.Environ(), "NOTIFY_PROGRAM=unmapping"),
+		Unmap: true}, count)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +318,8 @@ func TestStartErrors(t *testing.T) {
 	if _, err := Start(Config{}, y.handle); err == nil {
 		t.Error("no program: no error")
 	}
-	if _, err := Start(Config{Argv: []string{"no-such-program-here"}}, y.handle); !errors.Is(err, os.ErrNotExist) && err == nil {
+	if _, err := Start(Config{Argv: []string{"no-such-program-here"}}, y.handle); err == nil &&
+		!errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no such program: %v", err)
 	}
 	if _, err := Start(Config{Argv: []string{"/no/such/program"}}, y.handle); !errors.Is(err, unix.ENOENT) {
@@ -326,11 +333,14 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// What a program inherits it gets as without a supervisor: descriptors, the limit of them, ignored signals, the folder, the environment.
+// What a program inherits it gets as without a supervisor: descriptors, the limit of them, ignored signals, the folder,
+// the environment.
 func TestInheritance(t *testing.T) {
-	const script = `ulimit -n; echo -n from 9: >&9; pwd; echo $NOTIFY_X; grep -c 'SigIgn:.*1$' /proc/self/status; ls /proc/self/fd | tr '\n' ' '`
+	const script = `ulimit -n; echo -n from 9: >&9; pwd; echo $NOTIFY_X; ` +
+		`grep -c 'SigIgn:.*1$' /proc/self/status; ls /proc/self/fd | tr '\n' ' '`
 	run := func(argv ...string) string {
-		c := exec.Command("/bin/sh", append([]string{"-c", `ulimit -S -n 256; trap '' HUP; cd /usr; exec 9>&1; NOTIFY_X=y exec "$@"`, "-"}, argv...)...)
+		c := exec.Command("/bin/sh", append([]string{"-c",
+			`ulimit -S -n 256; trap '' HUP; cd /usr; exec 9>&1; NOTIFY_X=y exec "$@"`, "-"}, argv...)...)
 		out, err := c.CombinedOutput()
 		if err != nil {
 			t.Errorf("%q: %v", argv, err)
@@ -412,7 +422,8 @@ grep -c 'Cap\(Inh\|Amb\).*0000000000000000' /proc/self/status; id -u; exec "$0"`
 		c.Env = append(c.Env, "NOTIFY_NET=1")
 		out, err := c.CombinedOutput()
 		lines := strings.Split(string(out), "\n")
-		if err != nil || len(lines) != 4 || !strings.HasPrefix(strings.TrimSpace(lines[0]), "lo:") || lines[1] != "2" || lines[2] != fmt.Sprint(uid) {
+		if err != nil || len(lines) != 4 || !strings.HasPrefix(strings.TrimSpace(lines[0]), "lo:") || lines[1] != "2" ||
+			lines[2] != fmt.Sprint(uid) {
 			t.Errorf("user %d: %v, output\n%s", uid, err, out)
 		}
 	}
@@ -464,8 +475,13 @@ func running(mark string) (pids []string) {
 
 func TestSupervisorSignals(t *testing.T) {
 	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGKILL} {
+		if signal.Ignored(sig) { // as below nohup, and a shell cannot trap what it got ignored
+			signal.Notify(make(chan os.Signal, 1), sig) // the default for what is started
+			defer signal.Ignore(sig)
+		}
 		mark := fmt.Sprintf("NOTIFY_MARK=%d-%d", os.Getpid(), sig)
-		c := supervised(t, 0, "/bin/sh", "-c", "trap '' TERM; (trap '' HUP INT TERM; sleep 100 & setsid sleep 100) & trap 'exit 21' INT TERM HUP; echo ready; while :; do sleep 0.01; done")
+		c := supervised(t, 0, "/bin/sh", "-c", "trap '' TERM; (trap '' HUP INT TERM; sleep 100 & setsid sleep 100) & "+
+			"trap 'exit 21' INT TERM HUP; echo ready; while :; do sleep 0.01; done")
 		c.Env = append(c.Env, mark)
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		out, err := c.StdoutPipe()

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -24,8 +23,9 @@ var programs map[string]func() int
 
 func init() {
 	programs = map[string]func() int{
-		"device": device, "hostile": hostile, "storm": storm, "family": family, "child": child, "panicking": panicking, "unmapping": unmapping, "calling": calling, "slow": slowly,
-		"supervisor": supervisor, "passing": passing, "receiving": receiving,
+		"device": device, "hostile": hostile, "storm": storm, "family": family, "child": child,
+		"panicking": panicking, "unmapping": unmapping, "calling": calling, "slow": slowly, "supervisor": supervisor,
+		"passing": passing, "receiving": receiving,
 	}
 }
 
@@ -229,8 +229,9 @@ func hostile() int {
 	for i := range two[:4096] {
 		two[i] = 'a'
 	}
-	at := func(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
-	for _, p := range []uintptr{0, 8, ^uintptr(0), ^uintptr(4095), 1 << 63, 1 << 47, at(two[4000:]), at(two[4096:4097])} {
+	at := addressOf
+	for _, p := range []uintptr{0, 8, ^uintptr(0), ^uintptr(4095), 1 << 63, 1 << 47, at(two[4000:]),
+		at(two[4096:4097])} {
 		_, _, e := unix.Syscall6(unix.SYS_OPENAT, ^uintptr(99), p, 0, 0, 0, 0)
 		check("openat", e, unix.EFAULT)
 		_, _, e = unix.Syscall6(unix.SYS_READLINKAT, ^uintptr(99), p, at(two), 10, 0, 0)
@@ -406,7 +407,7 @@ func calling() int {
 	switch os.Args[1] {
 	case "access":
 		for range n {
-			unix.RawSyscall(unix.SYS_FACCESSAT, ^uintptr(99), uintptr(unsafe.Pointer(&path[0])), 0)
+			faccessat(path)
 		}
 	case "ioctl":
 		for range n {

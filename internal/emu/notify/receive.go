@@ -14,8 +14,8 @@ import (
 // slow is how long a call keeps others waiting, at least; twice that at most.
 const slow = 2 * time.Millisecond
 
-// receiver takes calls and has them handled, one after the other on one thread: several would take turns, and wake up cold each time. When a call
-// takes long, another receiver takes its place.
+// receiver handles calls, one after the other on one thread: several would take turns, and wake up cold each time. When
+// a call takes long, another receiver takes its place.
 type receiver struct {
 	tid      int
 	waiting  atomic.Bool   // for a call, where a signal ends the wait
@@ -63,7 +63,7 @@ func (s *Session) receive() {
 	}
 }
 
-// watch looks now and then whether r is still at the call that it was at, as long as there are calls.
+// watch checks now and then whether r still handles the same call, as long as there are calls.
 func (s *Session) watch(r *receiver, seen uint64) {
 	step := r.step.Load()
 	if step == seen {

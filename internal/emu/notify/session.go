@@ -43,7 +43,7 @@ type Session struct {
 	err  error
 }
 
-// Start runs a program whose trapped calls h answers. A *ProbeError says what the machine lacks.
+// Start runs a program whose trapped calls h answers. A *ProbeError names what the machine lacks.
 func Start(cfg Config, h Handler) (*Session, error) { return start(cfg, h, false) }
 
 func start(cfg Config, h Handler, probe bool) (*Session, error) {
@@ -69,7 +69,7 @@ func start(cfg Config, h Handler, probe bool) (*Session, error) {
 		signal.Stop(signals)
 		return nil, err
 	}
-	if err := s.shake(up, probe); err != nil || probe {
+	if err := s.handshake(up, probe); err != nil || probe {
 		signal.Stop(signals)
 		unix.Close(up)
 		s.closeCtl()
@@ -156,7 +156,8 @@ func spawn(role string, std [3]uintptr, env []string, dir string, attr *syscall.
 	return pid, ctls[0], ups[0], nil
 }
 
-// inherited are the descriptors that a program gets which is started without a supervisor: the first three and what is not closed on exec.
+// inherited are the descriptors that a program gets which is started without a supervisor: the first three and what is
+// not closed on exec.
 func inherited(std ...uintptr) []uintptr {
 	files := std
 	dir, err := os.ReadDir("/proc/self/fd")
@@ -179,8 +180,8 @@ func inherited(std ...uintptr) []uintptr {
 	return files
 }
 
-// shake takes the listener from the shim and lets it become the program, unless this is but a probe.
-func (s *Session) shake(up int, probe bool) error {
+// handshake gets the listener from the shim and lets it become the program, unless this is only a probe.
+func (s *Session) handshake(up int, probe bool) error {
 	buf, oob := make([]byte, 256), make([]byte, unix.CmsgSpace(4))
 	var n, on int
 	var err error
@@ -245,7 +246,8 @@ func (s *Session) wait() {
 		s.running.Wait()
 		close(ended)
 	}()
-	// A signal that comes just before a wait is lost, so there is more than one. A receiver whose handler hangs is left behind.
+	// A signal that comes just before a wait is lost, so there is more than one. A receiver whose handler hangs is left
+	// behind.
 	for range 1000 {
 		s.mu.Lock()
 		for r := range s.receivers {
@@ -285,10 +287,11 @@ func (s *Session) closeCtl() {
 	}
 }
 
-// PID is the program's process.
+// PID returns the program's process.
 func (s *Session) PID() int { return s.pid }
 
-// Wait waits for the program's end, and that of its descendants, and returns its exit code: 128 plus the signal if one killed it.
+// Wait waits for the program's end, and that of its descendants, and returns its exit code: 128 plus the signal if one
+// killed it.
 func (s *Session) Wait() (int, error) {
 	<-s.done
 	return s.code, s.err
@@ -323,7 +326,7 @@ func (s *Session) forward(c chan os.Signal) {
 	}
 }
 
-// catch is signal.Notify but for signals that are ignored: they stay so, in the program too.
+// catch is signal.Notify, except for signals that are ignored: they stay ignored, in the program as well.
 func catch(c chan os.Signal, sigs ...os.Signal) {
 	for _, sig := range sigs {
 		if !signal.Ignored(sig) {
@@ -332,7 +335,7 @@ func catch(c chan os.Signal, sigs ...os.Signal) {
 	}
 }
 
-// foreground says whether keys of the terminal signal this process and, with it, the program.
+// foreground reports whether keys of the terminal signal this process and, with it, the program.
 func foreground() bool {
 	tty, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -343,7 +346,7 @@ func foreground() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// access sees whether this process may read the memory of the program.
+// access checks that this process may read the memory of the program.
 func access(pid int, addr uint64) error {
 	var got [8]byte
 	if err := (guest.Mem{PID: pid}).Read(addr, got[:]); err != nil || got != canary {

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The processes between supervisor and program are told by their argv[0]. What follows: the spec, the descriptors to the supervisor, the program's path and its argv.
+// The processes between supervisor and program are told by their argv[0]. What follows: the spec, the descriptors to
+// the supervisor, the program's path and its argv.
 const (
 	roleInit = "emu:init"
 	roleShim = "emu:shim"
@@ -94,7 +95,8 @@ func runInit() int {
 	unix.CloseOnExec(ctl)
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	// Signals to the whole group are the program's to answer. They become the default again in it.
-	catch(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM)
+	catch(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2,
+		unix.SIGALRM)
 	args := append([]string{roleShim}, os.Args[1:]...)
 	pid, err := syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL},
@@ -129,8 +131,8 @@ type reaper struct {
 	orphan atomic.Bool // there is no supervisor any more
 }
 
-// alone reports whether there is no supervisor any more. Its files are closed one after another when it is killed, and a program
-// whose calls nobody answers may have ended, with an error, before the file ctl is.
+// alone reports whether there is no supervisor any more. Its files are closed one after another when it is killed, and
+// a program whose calls nobody answers may have ended, with an error, before the file ctl is.
 func (r *reaper) alone(ctl int) bool {
 	patience := 0
 	if r.code != 0 {

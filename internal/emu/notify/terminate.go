@@ -14,7 +14,8 @@ import (
 // grace is what descendants get between SIGTERM and SIGKILL.
 const grace = 200 * time.Millisecond
 
-// terminate ends all descendants of a process that reaps them, whatever they do against it. It returns only when there are none.
+// terminate ends all descendants of a process that reaps them, whatever they do against it. It returns only when there
+// are none.
 func terminate(root int) {
 	left := descendants(root)
 	for _, pid := range left {

@@ -1,2 +1,2 @@
-// Package strict collects what a program did that real silicon would punish, or that is a latent bug.
+// Package strict collects what a program did that hardware would punish, or that is a latent bug.
 package strict

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// printer writes on its own goroutine, so that nobody who holds the fabric's lock waits for a full pipe.
+// printer writes on its own goroutine, so that no holder of the fabric's lock waits for a full pipe.
 type printer struct {
 	lines chan string
 	done  chan struct{}
@@ -20,7 +20,7 @@ func (p *printer) start(w io.Writer) {
 		defer close(done)
 		for s := range lines {
 			if _, err := io.WriteString(w, s); err != nil {
-				continue // the report goes on counting
+				continue // the report still counts
 			}
 		}
 	}()

@@ -15,11 +15,11 @@ import (
 	"unicode/utf8"
 )
 
-// ExitCode is what emu ends with if the programs were content but the report is not empty.
+// ExitCode is emu's exit code if the programs succeeded but the report is not empty.
 const ExitCode = 99
 
 const (
-	maxEntries = 1000 // rules times processes that are told apart
+	maxEntries = 1000 // rules times processes that are kept apart
 	maxDetail  = 400  // bytes
 	maxTold    = 3    // details printed of each entry; the rest is counted
 )
@@ -64,7 +64,8 @@ type Report struct {
 	ignored uint64
 }
 
-// New returns an empty report that prints each rule's first violations to w at once. The rules in ignore are counted and forgotten.
+// New returns an empty report that prints each rule's first violations to w at once. The rules in ignore are counted
+// and forgotten.
 func New(w io.Writer, ignore []string) (*Report, error) {
 	for _, n := range ignore {
 		if !Known(n) {
@@ -168,7 +169,8 @@ func (r *Report) Finish() int {
 		var b strings.Builder
 		fmt.Fprintf(&b, "emu: strict: %d violations:\n", r.total)
 		for _, e := range r.entries {
-			fmt.Fprintf(&b, "  %6d × %-16s %s (%d), first: %s\n", e.Count, e.Rule, visible(e.Program), e.PID, visible(e.Detail))
+			fmt.Fprintf(&b, "  %6d × %-16s %s (%d), first: %s\n", e.Count, e.Rule, visible(e.Program), e.PID,
+				visible(e.Detail))
 		}
 		if r.more > 0 {
 			fmt.Fprintf(&b, "  %6d × others, beyond the %d that are told apart\n", r.more, maxEntries)

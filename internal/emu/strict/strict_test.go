@@ -41,14 +41,17 @@ func TestReport(t *testing.T) {
 	comm, _ := os.ReadFile("/proc/self/comm")
 	name := string(bytes.TrimSpace(comm))
 	es := r.Entries()
-	want := []Entry{{"wqe-size", me, name, 10, "qp 0x45 wqe 0: ds 64 > 63"}, {"mr-unmapped", 1 << 30, "?", 1, strings.Repeat("x", maxDetail) + "…"}}
+	want := []Entry{{"wqe-size", me, name, 10, "qp 0x45 wqe 0: ds 64 > 63"},
+		{"mr-unmapped", 1 << 30, "?", 1, strings.Repeat("x", maxDetail) + "…"}}
 	if !slices.Equal(es, want) {
 		t.Errorf("entries %v, want %v", es, want)
 	}
 	out := b.String()
 	for _, s := range []string{
-		fmt.Sprintf("emu: strict: wqe-size: %s (%d): qp 0x45 wqe 0: ds 64 > 63\n    an adapter: completes with", name, me),
-		"wqe 1: ds 64 > 63\nemu: strict:", "(more of these are only counted)", "emu: strict: 11 violations:", "10 × wqe-size", "1 ignored",
+		fmt.Sprintf("emu: strict: wqe-size: %s (%d): qp 0x45 wqe 0: ds 64 > 63\n    an adapter: completes with", name,
+			me),
+		"wqe 1: ds 64 > 63\nemu: strict:", "(more of these are only counted)", "emu: strict: 11 violations:",
+		"10 × wqe-size", "1 ignored",
 	} {
 		if !strings.Contains(out, s) {
 			t.Errorf("no %q in\n%s", s, out)
@@ -82,7 +85,8 @@ func TestReport_HostileName(t *testing.T) {
 	r := newReport(t, &b)
 	r.Violation(tid, "leak", "1 QP of \x1b]0;")
 	r.Finish()
-	if out := b.String(); strings.ContainsAny(out, "\x1b\u009b") || strings.Count(out, `"a\x1b[2J\u009b31m" (`) != 2 || strings.Count(out, `"1 QP of \x1b]0;"`) != 2 {
+	if out := b.String(); strings.ContainsAny(out, "\x1b\u009b") || strings.Count(out, `"a\x1b[2J\u009b31m" (`) != 2 ||
+		strings.Count(out, `"1 QP of \x1b]0;"`) != 2 {
 		t.Errorf("the name %q, and a detail, are printed so:\n%q", name, out)
 	}
 	if got := r.Entries()[0].Program; got != name {

@@ -54,7 +54,7 @@ func (t *Tree) write(path string, content []byte) {
 	}
 }
 
-// same makes a file that shares its content with others, until one of them is replaced: it costs less.
+// same makes a file that shares its content with others until one of them is replaced: it costs less.
 func (t *Tree) same(path, content string) {
 	first := "/scratch/" + content
 	if !t.made[first] {
@@ -77,8 +77,8 @@ func (t *Tree) dir(path string) {
 	t.made[path] = true
 }
 
-// link makes a relative link between two canonical paths of the tree. As the kernel's, it ends in the target's name even
-// where the target is a parent: programs take the last element for the PCI address.
+// link makes a relative link between two canonical paths of the tree. As the kernel's, it ends in the target's name
+// even where the target is a parent: programs take the last element for the PCI address.
 func (t *Tree) link(path, to string) {
 	dir := filepath.Dir(path)
 	t.dir(dir)

@@ -31,7 +31,8 @@ func (k Kind) String() string {
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
 }
 
-// Target is where a path leads. Native calls on RealPath answer as the path's own would, but those that follow to a device file.
+// Target is where a path leads. Native calls on RealPath answer as the path's own would, but those that follow to a
+// device file.
 type Target struct {
 	RealPath string
 	Kind     Kind
@@ -42,8 +43,8 @@ type Target struct {
 	Own     bool // with Outside: RealPath is a link of the tree's that leads there
 }
 
-// Lookup tells where an absolute path leads, ok = false for one that is none of the tree's. Paths below neither /sys nor /dev cost
-// nothing to speak of.
+// Lookup returns where an absolute path leads, ok = false if it is not one of the tree's. Paths below neither /sys nor
+// /dev cost nothing to speak of.
 func (t *Tree) Lookup(path string) (target Target, ok bool) {
 	if len(path) < 5 || path[0] != '/' {
 		return Target{}, false
@@ -60,7 +61,8 @@ func (t *Tree) Lookup(path string) (target Target, ok bool) {
 			return Target{RealPath: path, Outside: path, Kind: kind(&st, unix.Stat(path, &st))}, true
 		}
 		return target, ok
-	} else if s := path[:5]; s != "/sys/" && s != "/dev/" && path[1] != '/' && path[1] != '.' && !strings.Contains(path, "/../") {
+	} else if s := path[:5]; s != "/sys/" && s != "/dev/" && path[1] != '/' && path[1] != '.' &&
+		!strings.Contains(path, "/../") {
 		return Target{}, false
 	}
 	return t.lookup(path)
@@ -115,7 +117,7 @@ func kind(st *unix.Stat_t, err error) Kind {
 // inside reports whether a real path is the tree's, or leads there.
 func (t *Tree) inside(real string) bool { return real == t.root || strings.HasPrefix(real, t.root+"/") }
 
-// claimed reports whether a clean path is the tree's.
+// claimed reports whether a clean path is one of the tree's.
 func (t *Tree) claimed(path string) bool {
 	if path == t.exact {
 		return true
@@ -128,7 +130,8 @@ func (t *Tree) claimed(path string) bool {
 	return false
 }
 
-// clean resolves what is in the way of comparing paths. Where a link comes before "..", the parent is that of the link's target.
+// clean resolves what is in the way of comparing paths. Where a link comes before "..", the parent is that of the
+// link's target.
 func (t *Tree) clean(path string) string {
 	cur := ""
 	for _, c := range strings.Split(path, "/") {
@@ -153,7 +156,7 @@ func (t *Tree) clean(path string) string {
 	return cur
 }
 
-// real is where a clean path lies.
+// real returns where a clean path lies.
 func (t *Tree) real(path string) string {
 	if t.claimed(path) {
 		return t.root + path

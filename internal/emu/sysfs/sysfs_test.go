@@ -123,7 +123,8 @@ func TestFiles(t *testing.T) {
 	if ok, _ := regexp.MatchString(`^pci:v000015B3d00001021sv[0-9A-F]{8}sd[0-9A-F]{8}bc02sc00i00\n$`, alias); !ok {
 		t.Errorf("modalias %q", alias)
 	}
-	if s := read(t, tr, eth+"device/local_cpus"); !regexp.MustCompile(`^[0-9a-f]{8}(,[0-9a-f]{8})*\n$`).MatchString(s) || !strings.ContainsAny(s, "123456789abcdef") {
+	mask := regexp.MustCompile(`^[0-9a-f]{8}(,[0-9a-f]{8})*\n$`)
+	if s := read(t, tr, eth+"device/local_cpus"); !mask.MatchString(s) || !strings.ContainsAny(s, "123456789abcdef") {
 		t.Errorf("local_cpus %q", s)
 	}
 }
@@ -177,10 +178,12 @@ func TestLookup_Kinds(t *testing.T) {
 // What is the machine's own stays the machine's own.
 func TestLookup_Others(t *testing.T) {
 	tr := newTree(t)
-	for _, path := range []string{"", "/", "/sys", "/sys/", "/dev", "/dev/", "/dev/null", "/dev/infinibandx", "/dev/char", "/dev/char/1:3", "/dev/char/2310:1",
-		"/sys/class", "/sys/class/misc", "/sys/devices", "/sys/devices/pci0000:00",
-		"/sys/bus/pci/drivers", "/sys/class/infiniband/../misc", "/sys/class/infiniband/../../../etc/passwd", "/dev/infiniband/../null", "sys/class/infiniband",
-		"/etc/passwd", "/usr/lib/../lib/libc.so", "/usr/sys/class/infiniband", tr.Root(), tr.Root() + "/", tr.Root() + "x/sys/class/infiniband",
+	for _, path := range []string{"", "/", "/sys", "/sys/", "/dev", "/dev/", "/dev/null", "/dev/infinibandx",
+		"/dev/char", "/dev/char/1:3", "/dev/char/2310:1", "/sys/class", "/sys/class/misc", "/sys/devices",
+		"/sys/devices/pci0000:00", "/sys/bus/pci/drivers", "/sys/class/infiniband/../misc",
+		"/sys/class/infiniband/../../../etc/passwd", "/dev/infiniband/../null", "sys/class/infiniband",
+		"/etc/passwd", "/usr/lib/../lib/libc.so", "/usr/sys/class/infiniband", tr.Root(), tr.Root() + "/",
+		tr.Root() + "x/sys/class/infiniband",
 		tr.Root() + "/scratch/1", "/../etc", "/..", "/./", "////", "/sys/../etc/sys/class/infiniband"} {
 		if got, ok := tr.Lookup(path); ok {
 			t.Errorf("%s leads to %+v", path, got)
@@ -197,7 +200,8 @@ func TestNative(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	for _, name := range []string{"mlx5_0/device/vendor", "mlx5_0/../mlx5_0/node_guid", "../infiniband_verbs/uverbs0/ibdev", "mlx5_1/subsystem/mlx5_0/fw_ver"} {
+	for _, name := range []string{"mlx5_0/device/vendor", "mlx5_0/../mlx5_0/node_guid",
+		"../infiniband_verbs/uverbs0/ibdev", "mlx5_1/subsystem/mlx5_0/fw_ver"} {
 		f, err := unix.Openat(fd, name, unix.O_RDONLY, 0)
 		if err != nil {
 			t.Errorf("openat %s: %v", name, err)
@@ -217,7 +221,8 @@ func TestNative(t *testing.T) {
 			t.Errorf("%s -> %q, %v; want %q", path, got, err, want)
 		}
 	}
-	for dir, want := range map[string]string{"/sys/class/infiniband": "mlx5_0 mlx5_1", "/dev/infiniband": "rdma_cm uverbs0 uverbs1",
+	for dir, want := range map[string]string{"/sys/class/infiniband": "mlx5_0 mlx5_1",
+		"/dev/infiniband":             "rdma_cm uverbs0 uverbs1",
 		"/sys/class/infiniband_verbs": "abi_version uverbs0 uverbs1", "/sys/class/infiniband/mlx5_0/ports": "1"} {
 		target, _ := tr.Lookup(dir)
 		entries, err := os.ReadDir(target.RealPath)
@@ -233,7 +238,9 @@ func TestNative(t *testing.T) {
 	own := tr.Root() + "/sys/bus/pci/devices/"
 	err = filepath.WalkDir(tr.Root(), func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.Type()&os.ModeSymlink != 0 {
-			if to, err := filepath.EvalSymlinks(path); err != nil || !strings.HasPrefix(to, tr.Root()+"/") && !(strings.HasPrefix(path, own) && strings.HasPrefix(to, "/sys/devices/")) {
+			if to, err := filepath.EvalSymlinks(path); err != nil ||
+				!strings.HasPrefix(to, tr.Root()+"/") && !(strings.HasPrefix(path, own) &&
+					strings.HasPrefix(to, "/sys/devices/")) {
 				t.Errorf("%s leads to %s, %v", path, to, err)
 			}
 		}
@@ -247,18 +254,21 @@ func TestNative(t *testing.T) {
 func TestStat(t *testing.T) {
 	tr := newTree(t, "mlx5_0", "mlx5_1")
 	st := tr.StatUverbs(1)
-	if st.Mode&unix.S_IFMT != unix.S_IFCHR || unix.Major(st.Rdev) != 231 || unix.Minor(st.Rdev) != 193 || st.Nlink != 1 {
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR || unix.Major(st.Rdev) != 231 || unix.Minor(st.Rdev) != 193 ||
+		st.Nlink != 1 {
 		t.Errorf("uverbs1: %+v", st)
 	}
 	x := Statx(&st)
-	if x.Mode != uint16(st.Mode) || x.Rdev_major != 231 || x.Rdev_minor != 193 || x.Ino != st.Ino || x.Mask != unix.STATX_BASIC_STATS {
+	if x.Mode != uint16(st.Mode) || x.Rdev_major != 231 || x.Rdev_minor != 193 || x.Ino != st.Ino ||
+		x.Mask != unix.STATX_BASIC_STATS {
 		t.Errorf("statx: %+v", x)
 	}
 	if other := tr.StatUverbs(0); other.Ino == st.Ino {
 		t.Error("two device files have one inode")
 	}
 	cm := tr.StatRDMACM()
-	if got, want := read(t, tr, "/sys/class/misc/rdma_cm/dev"), "10:"; !strings.HasPrefix(got, want) || unix.Major(cm.Rdev) != 10 {
+	if got, want := read(t, tr, "/sys/class/misc/rdma_cm/dev"), "10:"; !strings.HasPrefix(got, want) ||
+		unix.Major(cm.Rdev) != 10 {
 		t.Errorf("rdma_cm: dev %q, %+v", got, cm)
 	}
 }
@@ -308,7 +318,8 @@ func TestUpdates(t *testing.T) {
 	if calls != 2 {
 		t.Errorf("counters asked for %d times, want 2", calls)
 	}
-	for name, err := range map[string]error{"gid": tr.SetGID(0, 1, 256, config.GID{}), "counter": tr.SetCounter(0, 1, "../../x", 1), "port": tr.SetPortState(0, 2, 1, 3),
+	for name, err := range map[string]error{"gid": tr.SetGID(0, 1, 256, config.GID{}),
+		"counter": tr.SetCounter(0, 1, "../../x", 1), "port": tr.SetPortState(0, 2, 1, 3),
 		"device": tr.SetPortState(1, 1, 1, 3)} {
 		if err == nil {
 			t.Errorf("%s: no error for one that is not there", name)
@@ -321,7 +332,8 @@ func TestUpdates(t *testing.T) {
 	ok(tr.Remove(0))
 	ok(tr.Remove(0))
 	ok(tr.SetPortState(0, 1, config.PortActive, config.PhysLinkUp))
-	for _, path := range []string{"/sys/class/infiniband/mlx5_0", "/sys/class/infiniband_verbs/uverbs0", "/dev/infiniband/uverbs0", "/dev/char/231:192"} {
+	for _, path := range []string{"/sys/class/infiniband/mlx5_0", "/sys/class/infiniband_verbs/uverbs0",
+		"/dev/infiniband/uverbs0", "/dev/char/231:192"} {
 		if got, ok := tr.Lookup(path); !ok || got.Kind != Missing {
 			t.Errorf("%s is still there: %+v, %v", path, got, ok)
 		} else if _, err := os.Stat(got.RealPath); err == nil {
@@ -334,7 +346,8 @@ func TestUpdates(t *testing.T) {
 func TestOrder(t *testing.T) {
 	t.Setenv("TMPDIR", "")
 	tr := newTree(t, "mlx5_0", "mlx5_1", "mlx5_2")
-	for dir, want := range map[string]string{"/sys/class/infiniband": "mlx5_0 mlx5_1 mlx5_2", "/sys/class/infiniband_verbs": "uverbs0 uverbs1 uverbs2 abi_version"} {
+	for dir, want := range map[string]string{"/sys/class/infiniband": "mlx5_0 mlx5_1 mlx5_2",
+		"/sys/class/infiniband_verbs": "uverbs0 uverbs1 uverbs2 abi_version"} {
 		f, err := os.Open(tr.Root() + dir)
 		if err != nil {
 			t.Fatal(err)
@@ -408,7 +421,8 @@ func TestNew_RealPCI(t *testing.T) {
 	mkdir(bus)
 	mkdir("/sys/dev/char/10:58")
 	tr := newTree(t)
-	for path, want := range map[string]bool{bus: false, bus + "/pci_bus": false, bus + "/00e0:01:00.0": true, bus + "/00e0:01:00.0/vendor": true} {
+	for path, want := range map[string]bool{bus: false, bus + "/pci_bus": false, bus + "/00e0:01:00.0": true,
+		bus + "/00e0:01:00.0/vendor": true} {
 		if _, ok := tr.Lookup(path); ok != want {
 			t.Errorf("%s is the tree's: %v, want %v", path, ok, want)
 		}
@@ -437,7 +451,8 @@ func TestHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	for _, path := range []string{"/sys/class/net", "/sys/class/net/lo", "/sys/class/net/lo/mtu", "/sys/class/net/nowhere0", "/sys/devices/virtual/net/lo"} {
+	for _, path := range []string{"/sys/class/net", "/sys/class/net/lo", "/sys/class/net/lo/mtu",
+		"/sys/class/net/nowhere0", "/sys/devices/virtual/net/lo"} {
 		if got, ok := tr.Lookup(path); ok {
 			t.Errorf("%s, which is the machine's, leads to %+v", path, got)
 		}
@@ -452,7 +467,8 @@ func TestHost(t *testing.T) {
 	if got := read(t, tr, "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0"); got != "lo\n" {
 		t.Errorf("ndevs/0: %q", got)
 	}
-	for _, path := range []string{"/sys/class/infiniband/mlx5_1/device/net", "/sys/class/infiniband/mlx5_1/ports/1/gid_attrs/ndevs/0"} {
+	for _, path := range []string{"/sys/class/infiniband/mlx5_1/device/net",
+		"/sys/class/infiniband/mlx5_1/ports/1/gid_attrs/ndevs/0"} {
 		if got, _ := tr.Lookup(path); got.Kind != Missing {
 			t.Errorf("%s leads to %+v, but the machine has no such interface", path, got)
 		}
@@ -472,7 +488,8 @@ func TestOwn(t *testing.T) {
 	if want := []string{"emu1", "emu1.100", "lo", "lo.100"}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("/sys/class/net has %v, %v; want %v", names, err, want)
 	}
-	for path, want := range map[string]string{"/sys/class/net/lo/ifindex": "1\n", "/sys/class/infiniband/mlx5_0/device/net/lo/type": "772\n"} {
+	for path, want := range map[string]string{"/sys/class/net/lo/ifindex": "1\n",
+		"/sys/class/infiniband/mlx5_0/device/net/lo/type": "772\n"} {
 		if got := read(t, tr, path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
@@ -482,7 +499,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-var others = []string{"/usr/lib/x86_64-linux-gnu/libmlx5.so.1.24.44.0", "/etc/ld.so.cache", "/proc/self/maps", "relative/name", "/dev/null", "/sys/devices/system/cpu/online",
+var others = []string{"/usr/lib/x86_64-linux-gnu/libmlx5.so.1.24.44.0", "/etc/ld.so.cache", "/proc/self/maps",
+	"relative/name", "/dev/null", "/sys/devices/system/cpu/online",
 	"/usr/lib/gcc/x86_64-linux-gnu/12/../../../x86_64-linux-gnu/libc.so.6"}
 
 func TestLookup_Allocs(t *testing.T) {
@@ -517,7 +535,8 @@ func BenchmarkNew(b *testing.B) {
 }
 
 func FuzzLookup(f *testing.F) {
-	for _, s := range append(others, "/sys/class/infiniband/mlx5_0/../..", "//dev/./infiniband/uverbs0", "/sys/class/infiniband/mlx5_0/device/../..//") {
+	for _, s := range append(others, "/sys/class/infiniband/mlx5_0/../..", "//dev/./infiniband/uverbs0",
+		"/sys/class/infiniband/mlx5_0/device/../..//") {
 		f.Add(s)
 	}
 	tr := newTree(f)
@@ -526,7 +545,8 @@ func FuzzLookup(f *testing.F) {
 		if !ok {
 			return
 		}
-		if strings.Contains(target.RealPath, "/../") || strings.HasSuffix(target.RealPath, "/..") || !strings.HasPrefix(target.RealPath, tr.Root()+"/") {
+		if strings.Contains(target.RealPath, "/../") || strings.HasSuffix(target.RealPath, "/..") ||
+			!strings.HasPrefix(target.RealPath, tr.Root()+"/") {
 			t.Errorf("%q leads out of the tree: %q", path, target.RealPath)
 		}
 	})

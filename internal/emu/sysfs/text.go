@@ -13,15 +13,19 @@ import (
 
 // Counters of mlx5 that every port has, as their files are named.
 var (
-	counters = strings.Fields(`VL15_dropped excessive_buffer_overrun_errors link_downed link_error_recovery local_link_integrity_errors
-		multicast_rcv_packets multicast_xmit_packets port_rcv_constraint_errors port_rcv_data port_rcv_errors port_rcv_packets
-		port_rcv_remote_physical_errors port_rcv_switch_relay_errors port_xmit_constraint_errors port_xmit_data port_xmit_discards
-		port_xmit_packets port_xmit_wait symbol_error unicast_rcv_packets unicast_xmit_packets`)
-	hwCounters = strings.Fields(`duplicate_request implied_nak_seq_err local_ack_timeout_err np_cnp_sent np_ecn_marked_roce_packets
-		out_of_buffer out_of_sequence packet_seq_err req_cqe_error req_cqe_flush_error req_remote_access_errors req_remote_invalid_request
-		resp_cqe_error resp_cqe_flush_error resp_local_length_error resp_remote_access_errors rnr_nak_retry_err roce_adp_retrans
-		roce_adp_retrans_to roce_slow_restart roce_slow_restart_cnps roce_slow_restart_trans rp_cnp_handled rp_cnp_ignored
-		rx_atomic_requests rx_icrc_encapsulated rx_read_requests rx_write_requests`)
+	counters = strings.Fields(`
+		VL15_dropped excessive_buffer_overrun_errors link_downed link_error_recovery local_link_integrity_errors
+		multicast_rcv_packets multicast_xmit_packets port_rcv_constraint_errors port_rcv_data port_rcv_errors
+		port_rcv_packets port_rcv_remote_physical_errors port_rcv_switch_relay_errors port_xmit_constraint_errors
+		port_xmit_data port_xmit_discards port_xmit_packets port_xmit_wait symbol_error unicast_rcv_packets
+		unicast_xmit_packets`)
+	hwCounters = strings.Fields(`
+		duplicate_request implied_nak_seq_err local_ack_timeout_err np_cnp_sent np_ecn_marked_roce_packets
+		out_of_buffer out_of_sequence packet_seq_err req_cqe_error req_cqe_flush_error req_remote_access_errors
+		req_remote_invalid_request resp_cqe_error resp_cqe_flush_error resp_local_length_error
+		resp_remote_access_errors rnr_nak_retry_err roce_adp_retrans roce_adp_retrans_to roce_slow_restart
+		roce_slow_restart_cnps roce_slow_restart_trans rp_cnp_handled rp_cnp_ignored rx_atomic_requests
+		rx_icrc_encapsulated rx_read_requests rx_write_requests`)
 )
 
 func stateText(s config.PortState) string { return fmt.Sprintf("%d: %v", s, s) }
@@ -42,7 +46,7 @@ func carrier(s config.PortState) string {
 	return "0"
 }
 
-// cpus returns the processors near a NUMA node, all where it is -1 or not there, as a mask and as a list.
+// cpus returns the processors near a NUMA node, as a mask and as a list: all of them if it is -1 or not there.
 func cpus(node int) (mask, list string) {
 	b, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/node/node%d/cpulist", node))
 	if err != nil {

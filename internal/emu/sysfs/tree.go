@@ -26,7 +26,8 @@ const (
 
 // Tree is the folder and the table of paths that lead there. It is safe for concurrent use, but Close.
 type Tree struct {
-	// OnCounters, where set, is called before a path to the counters of a port is answered, so that they can be brought up to date.
+	// OnCounters, where set, is called before a path to the counters of a port is answered, so that they can be brought
+	// up to date.
 	OnCounters func(device, port int)
 
 	root    string
@@ -127,7 +128,8 @@ const loopback = "/sys/devices/virtual/net/lo"
 // network.
 func (t *Tree) loopback() {
 	t.files(loopback, "address", "00:00:00:00:00:00", "mtu", "65536", "ifindex", "1", "iflink", "1", "addr_len", "6",
-		"type", "772", "flags", "0x9", "dev_id", "0x0", "dev_port", "0", "operstate", "unknown", "carrier", "1", "uevent", "INTERFACE=lo\nIFINDEX=1")
+		"type", "772", "flags", "0x9", "dev_id", "0x0", "dev_port", "0", "operstate", "unknown", "carrier", "1",
+		"uevent", "INTERFACE=lo\nIFINDEX=1")
 	t.class("net", loopback)
 	t.claims = append(t.claims, "/sys/class/net/", filepath.Dir(loopback)+"/")
 }
@@ -137,7 +139,8 @@ func (t *Tree) device(i int, d *config.Device) {
 	base := bus + "/" + d.PCI
 	t.devices[i] = base
 	if exists("/sys/bus/pci/devices/"+d.PCI) || exists(base) {
-		t.fail(fmt.Errorf("device %s: the machine has a PCI device %s: give the emulated one another address with pci=", d.Name, d.PCI))
+		t.fail(fmt.Errorf("device %s: the machine has a PCI device %s: give the emulated one another address with pci=",
+			d.Name, d.PCI))
 		return
 	}
 	if exists(bus) {
@@ -156,11 +159,14 @@ func (t *Tree) device(i int, d *config.Device) {
 	id := d.Model.PCI
 	alias := fmt.Sprintf("pci:v%08Xd%08Xsv%08Xsd%08X%s", config.PCIVendor, id, config.PCIVendor, subsystem, interf)
 	mask, list := cpus(d.NUMANode)
-	t.files(base, "vendor", hex(config.PCIVendor), "device", hex(int(id)), "subsystem_vendor", hex(config.PCIVendor), "subsystem_device", hex(subsystem),
-		"class", "0x"+class, "revision", "0x00", "modalias", alias, "numa_node", strconv.Itoa(d.NUMANode), "local_cpus", mask, "local_cpulist", list,
-		"enable", "1", "irq", "0", "current_link_speed", "32.0 GT/s PCIe", "max_link_speed", "32.0 GT/s PCIe",
-		"current_link_width", "16", "max_link_width", "16", "resource", strings.TrimSuffix(strings.Repeat("0x0000000000000000 0x0000000000000000 0x0000000000000000\n", 13), "\n"),
-		"uevent", fmt.Sprintf("DRIVER=mlx5_core\nPCI_CLASS=%s\nPCI_ID=15B3:%04X\nPCI_SUBSYS_ID=15B3:%04X\nPCI_SLOT_NAME=%s\nMODALIAS=%s",
+	t.files(base, "vendor", hex(config.PCIVendor), "device", hex(int(id)), "subsystem_vendor", hex(config.PCIVendor),
+		"subsystem_device", hex(subsystem), "class", "0x"+class, "revision", "0x00", "modalias", alias, "numa_node",
+		strconv.Itoa(d.NUMANode), "local_cpus", mask, "local_cpulist", list, "enable", "1", "irq", "0",
+		"current_link_speed", "32.0 GT/s PCIe", "max_link_speed", "32.0 GT/s PCIe", "current_link_width", "16",
+		"max_link_width", "16", "resource",
+		strings.TrimSuffix(strings.Repeat("0x0000000000000000 0x0000000000000000 0x0000000000000000\n", 13), "\n"),
+		"uevent", fmt.Sprintf("DRIVER=mlx5_core\nPCI_CLASS=%s\nPCI_ID=15B3:%04X\nPCI_SUBSYS_ID=15B3:%04X\n"+
+			"PCI_SLOT_NAME=%s\nMODALIAS=%s",
 			strings.ToUpper(strings.TrimPrefix(class, "0")), id, subsystem, d.PCI, alias))
 
 	t.raw(base+"/config", pciHeader(id, class))
@@ -174,8 +180,9 @@ func (t *Tree) device(i int, d *config.Device) {
 	t.node(UverbsMajor, minor, uverbs, Target{Kind: Uverbs, Device: i})
 
 	ib := base + "/infiniband/" + d.Name
-	t.files(ib, "node_type", "1: CA", "node_guid", d.NodeGUID.String(), "sys_image_guid", d.NodeGUID.String(), "fw_ver", d.FirmwareVersion,
-		"hca_type", fmt.Sprintf("MT%d", id), "hw_rev", fmt.Sprintf("%x", d.Model.HWVer), "board_id", d.BoardID, "node_desc", d.NodeDesc,
+	t.files(ib, "node_type", "1: CA", "node_guid", d.NodeGUID.String(), "sys_image_guid", d.NodeGUID.String(), "fw_ver",
+		d.FirmwareVersion, "hca_type", fmt.Sprintf("MT%d", id), "hw_rev", fmt.Sprintf("%x", d.Model.HWVer),
+		"board_id", d.BoardID, "node_desc", d.NodeDesc,
 		"uevent", "NAME="+d.Name)
 	t.link(ib+"/device", base)
 	t.class("infiniband", ib)
@@ -186,7 +193,8 @@ func (t *Tree) device(i int, d *config.Device) {
 
 const subsystem = 0x0001
 
-// pci is the list of all PCI devices: the machine's own stay in it, and a program that sees no /sys, in a chroot, finds one.
+// pci is the list of all PCI devices: the machine's own stay in it, and a program that sees no /sys, in a chroot, finds
+// one.
 func (t *Tree) pci() {
 	const list = "/sys/bus/pci/devices"
 	t.dir(list)
@@ -198,7 +206,8 @@ func (t *Tree) pci() {
 	}
 }
 
-// pciHeader is the first part of the configuration space, little-endian: a device of a class without memory or capabilities.
+// pciHeader is the first part of the configuration space, little-endian: a device of a class without memory or
+// capabilities.
 func pciHeader(id uint16, class string) []byte {
 	h := make([]byte, 64)
 	binary.LittleEndian.PutUint16(h, config.PCIVendor)
@@ -212,8 +221,9 @@ func pciHeader(id uint16, class string) []byte {
 }
 
 func (t *Tree) port(dir string, p *config.Port) {
-	t.files(dir, "state", stateText(p.State), "phys_state", physText(p.PhysState), "rate", p.RateText(), "link_layer", p.LinkLayer.String(),
-		"lid", fmt.Sprintf("0x%x", p.LID), "sm_lid", fmt.Sprintf("0x%x", p.SMLID), "sm_sl", strconv.Itoa(int(p.SMSL)),
+	t.files(dir, "state", stateText(p.State), "phys_state", physText(p.PhysState), "rate", p.RateText(), "link_layer",
+		p.LinkLayer.String(), "lid", fmt.Sprintf("0x%x", p.LID), "sm_lid", fmt.Sprintf("0x%x", p.SMLID), "sm_sl",
+		strconv.Itoa(int(p.SMSL)),
 		"lid_mask_count", strconv.Itoa(int(p.LMC)), "cap_mask", fmt.Sprintf("0x%08x", p.CapFlags))
 	for _, d := range []string{"/gid_attrs/types", "/gid_attrs/ndevs"} {
 		t.dir(dir + d)
@@ -286,9 +296,10 @@ func (t *Tree) netdev(n config.Netdev) {
 	} else {
 		t.link(dir+"/device", base)
 	}
-	t.files(dir, "address", n.MAC.String(), "mtu", strconv.Itoa(n.MTU), "ifindex", strconv.Itoa(n.IfIndex), "iflink", strconv.Itoa(link),
-		"addr_len", "6", "type", "1", "flags", "0x1003", "dev_id", "0x0", "dev_port", strconv.Itoa(n.Port-1), "duplex", "full",
-		"speed", strconv.Itoa(p.Rate()*100), "operstate", operstate(p.State), "carrier", carrier(p.State),
+	t.files(dir, "address", n.MAC.String(), "mtu", strconv.Itoa(n.MTU), "ifindex", strconv.Itoa(n.IfIndex), "iflink",
+		strconv.Itoa(link), "addr_len", "6", "type", "1", "flags", "0x1003", "dev_id", "0x0", "dev_port",
+		strconv.Itoa(n.Port-1), "duplex", "full", "speed", strconv.Itoa(p.Rate()*100), "operstate",
+		operstate(p.State), "carrier", carrier(p.State),
 		"uevent", fmt.Sprintf("%sINTERFACE=%s\nIFINDEX=%d", event, n.Name, n.IfIndex))
 	t.class("net", dir)
 }

@@ -62,8 +62,10 @@ func (t *Tree) Remove(device int) error {
 	return t.update(device, 1, func(string) {
 		t.gone[device] = true
 		name, n := t.config.Devices[device].Name, strconv.Itoa(device)
-		for _, path := range []string{"/sys/class/infiniband/" + name, "/sys/class/infiniband_verbs/uverbs" + n, "/dev/infiniband/uverbs" + n,
-			fmt.Sprintf("/dev/char/%d:%d", UverbsMajor, UverbsMinor+device), fmt.Sprintf("/sys/dev/char/%d:%d", UverbsMajor, UverbsMinor+device),
+		for _, path := range []string{"/sys/class/infiniband/" + name, "/sys/class/infiniband_verbs/uverbs" + n,
+			"/dev/infiniband/uverbs" + n,
+			fmt.Sprintf("/dev/char/%d:%d", UverbsMajor, UverbsMinor+device),
+			fmt.Sprintf("/sys/dev/char/%d:%d", UverbsMajor, UverbsMinor+device),
 			t.devices[device] + "/infiniband", t.devices[device] + "/infiniband_verbs"} {
 			t.remove(path)
 		}

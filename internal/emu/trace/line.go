@@ -12,7 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// line appends one line to b: `key=value …`, or a JSON object with the same keys. Numbers that people read in hexadecimal are strings in JSON, "0x45".
+// line appends one line to b: `key=value …`, or a JSON object with the same keys. Numbers that people read in
+// hexadecimal are strings in JSON, "0x45".
 type line struct {
 	b     []byte
 	json  bool

@@ -23,7 +23,7 @@ func device(c *hca.Context) string {
 	return c.Device.Config.Name
 }
 
-// Engine prints what the engine tells of.
+// Engine prints what the engine did.
 func (t *Trace) Engine(r *engine.Record) {
 	if !t.On() {
 		return
@@ -91,7 +91,8 @@ func (t *Trace) Engine(r *engine.Record) {
 	t.end()
 }
 
-var kinds = [...]string{engine.KindDoorbell: "doorbell", engine.KindArm: "arm", engine.KindWQE: "wqe", engine.KindRecv: "recv", engine.KindRetry: "retry",
+var kinds = [...]string{engine.KindDoorbell: "doorbell", engine.KindArm: "arm", engine.KindWQE: "wqe",
+	engine.KindRecv: "recv", engine.KindRetry: "retry",
 	engine.KindCQE: "cqe", engine.KindEvent: "comp_event", engine.KindState: "state"}
 
 func (l *line) cqe(r *engine.Record) {

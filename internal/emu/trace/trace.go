@@ -19,12 +19,12 @@ type Options struct {
 
 const (
 	bufferSize = 4 << 20
-	patience   = 2 * time.Second // how long one who has something to say waits for a reader that reads nothing
+	patience   = 2 * time.Second // how long a line waits for a reader that reads nothing
 	farewell   = 5 * time.Second
 )
 
-// Trace writes lines. A goroutine of its own does the writing; who has something to say waits only if bufferSize is full, and then not for long: what finds no
-// room is dropped and counted. It is safe for concurrent use.
+// Trace writes lines. A goroutine of its own does the writing; callers wait only if bufferSize is full, and then not
+// for long: what finds no room is dropped and counted. It is safe for concurrent use.
 type Trace struct {
 	json, raw bool
 	on        atomic.Bool
@@ -55,7 +55,7 @@ func New(w io.Writer, o Options) *Trace {
 // Set starts or stops it.
 func (t *Trace) Set(on bool) { t.on.Store(on) }
 
-// On tells if it is started. A nil Trace is not.
+// On reports whether it is started. A nil Trace is not.
 func (t *Trace) On() bool { return t != nil && t.on.Load() }
 
 // Dropped returns how many lines found no room.
@@ -65,7 +65,7 @@ func (t *Trace) Dropped() uint64 {
 	return t.dropped
 }
 
-// Close writes what is left and says how many lines were lost, if any.
+// Close writes what is left, and how many lines were lost, if any.
 func (t *Trace) Close() error {
 	t.mu.Lock()
 	t.closed = true

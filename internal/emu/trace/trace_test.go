@@ -82,17 +82,25 @@ func TestEngine_WQE(t *testing.T) {
 		text, json string
 	}{
 		{"send imm", hca.RC, sendImm,
-			"7 mlx5_0 wqe qp=0x45 index=17 op=SEND_IMM ds=3 CE SE FENCE imm=0xdeadbeef sges=[{lkey=0x1200 addr=0x7f0000001000 len=64} {lkey=0x1201 addr=0x7f0000002000 len=8}] dqpn=0x50",
-			`{"pid":7,"device":"mlx5_0","kind":"wqe","qp":"0x45","index":17,"op":"SEND_IMM","ds":3,"CE":true,"SE":true,"FENCE":true,"imm":"0xdeadbeef",` +
-				`"sges":[{"lkey":"0x1200","addr":"0x7f0000001000","len":64},{"lkey":"0x1201","addr":"0x7f0000002000","len":8}],"dqpn":"0x50"}`},
+			"7 mlx5_0 wqe qp=0x45 index=17 op=SEND_IMM ds=3 CE SE FENCE imm=0xdeadbeef sges=[{lkey=0x1200 " +
+				"addr=0x7f0000001000 len=64} {lkey=0x1201 addr=0x7f0000002000 len=8}] dqpn=0x50",
+			`{"pid":7,"device":"mlx5_0","kind":"wqe","qp":"0x45","index":17,"op":"SEND_IMM","ds":3,` +
+				`"CE":true,"SE":true,"FENCE":true,"imm":"0xdeadbeef",` +
+				`"sges":[{"lkey":"0x1200","addr":"0x7f0000001000","len":64},` +
+				`{"lkey":"0x1201","addr":"0x7f0000002000","len":8}],"dqpn":"0x50"}`},
 		{"write inline", hca.RC, writeInline,
-			"7 mlx5_0 wqe qp=0x45 index=65535 op=RDMA_WRITE ds=3 CE raddr=0x550000000010 rkey=0x2200 inline=4 dqpn=0x50", ""},
+			"7 mlx5_0 wqe qp=0x45 index=65535 op=RDMA_WRITE ds=3 CE raddr=0x550000000010 rkey=0x2200 inline=4 " +
+				"dqpn=0x50", ""},
 		{"compare and swap", hca.RC, compareSwap,
-			"7 mlx5_0 wqe qp=0x45 index=1 op=ATOMIC_CS ds=4 SMALL_FENCE raddr=0x1000 rkey=0x9 swap_add=0x5 compare=0x6 sges=[{lkey=0x3 addr=0x4000 len=8}] dqpn=0x50", ""},
-		{"ud", hca.UD, udSend, "7 mlx5_0 wqe qp=0x45 index=2 op=SEND ds=5 qkey=0x11111111 dqpn=0x99 sges=[{lkey=0x3 addr=0x4000 len=1}]", ""},
-		{"unknown", hca.RC, append([]byte{0, 0, 2, 0x77}, make([]byte, 12)...), "7 mlx5_0 wqe qp=0x45 index=2 op=Opcode(119) ds=0 dqpn=0x50", ""},
+			"7 mlx5_0 wqe qp=0x45 index=1 op=ATOMIC_CS ds=4 SMALL_FENCE raddr=0x1000 rkey=0x9 swap_add=0x5 " +
+				"compare=0x6 sges=[{lkey=0x3 addr=0x4000 len=8}] dqpn=0x50", ""},
+		{"ud", hca.UD, udSend, "7 mlx5_0 wqe qp=0x45 index=2 op=SEND ds=5 qkey=0x11111111 dqpn=0x99 sges=[{lkey=0x3 " +
+			"addr=0x4000 len=1}]", ""},
+		{"unknown", hca.RC, append([]byte{0, 0, 2, 0x77}, make([]byte, 12)...),
+			"7 mlx5_0 wqe qp=0x45 index=2 op=Opcode(119) ds=0 dqpn=0x50", ""},
 	} {
-		r := &engine.Record{Kind: engine.KindWQE, PID: 7, QP: &hca.QP{Context: context(), Num: 0x45, Type: tt.typ}, Raw: tt.raw, PeerQPN: 0x50}
+		r := &engine.Record{Kind: engine.KindWQE, PID: 7, QP: &hca.QP{Context: context(), Num: 0x45, Type: tt.typ},
+			Raw: tt.raw, PeerQPN: 0x50}
 		if got := say(t, Options{}, func(tr *Trace) { tr.Engine(r) })[0]; got != tt.text {
 			t.Errorf("%s:\n%s\nwant\n%s", tt.name, got, tt.text)
 		}
@@ -117,20 +125,27 @@ func TestEngine_Records(t *testing.T) {
 		r    engine.Record
 		want string
 	}{
-		{engine.Record{Kind: engine.KindDoorbell, QP: qp, Index: 65535, N: 2, BlueFlame: true}, "0 mlx5_0 doorbell qp=0x45 record=65535 blocks=2 blueflame"},
-		{engine.Record{Kind: engine.KindArm, CQ: cq, Index: 5, SN: 2, Solicited: true}, "0 mlx5_0 arm cq=0x3 ci=5 sn=2 solicited_only"},
-		{engine.Record{Kind: engine.KindRecv, QP: qp, SRQ: &hca.SRQ{Num: 9}, Index: 4, N: 100}, "0 mlx5_0 recv qp=0x45 srq=0x9 index=4 bytes=100"},
-		{engine.Record{Kind: engine.KindRetry, QP: qp, Index: 4, Syndrome: 0x16, N: 2}, "0 mlx5_0 retry qp=0x45 index=4 why=RNR try=2"},
-		{engine.Record{Kind: engine.KindRetry, QP: qp, Index: 4, Syndrome: 0x15, N: 2}, "0 mlx5_0 retry qp=0x45 index=4 why=NO_ANSWER try=2"},
+		{engine.Record{Kind: engine.KindDoorbell, QP: qp, Index: 65535, N: 2, BlueFlame: true},
+			"0 mlx5_0 doorbell qp=0x45 record=65535 blocks=2 blueflame"},
+		{engine.Record{Kind: engine.KindArm, CQ: cq, Index: 5, SN: 2, Solicited: true},
+			"0 mlx5_0 arm cq=0x3 ci=5 sn=2 solicited_only"},
+		{engine.Record{Kind: engine.KindRecv, QP: qp, SRQ: &hca.SRQ{Num: 9}, Index: 4, N: 100},
+			"0 mlx5_0 recv qp=0x45 srq=0x9 index=4 bytes=100"},
+		{engine.Record{Kind: engine.KindRetry, QP: qp, Index: 4, Syndrome: 0x16, N: 2},
+			"0 mlx5_0 retry qp=0x45 index=4 why=RNR try=2"},
+		{engine.Record{Kind: engine.KindRetry, QP: qp, Index: 4, Syndrome: 0x15, N: 2},
+			"0 mlx5_0 retry qp=0x45 index=4 why=NO_ANSWER try=2"},
 		{engine.Record{Kind: engine.KindCQE, CQ: cq, QP: qp, Index: 17, Opcode: 0, WQEOpcode: 8, WQE: 5, N: 64},
 			"0 mlx5_0 cqe cq=0x3 qp=0x45 pi=17 owner=1 op=REQ wqe_counter=5 byte_cnt=64 wqe_op=RDMA_WRITE"},
 		{engine.Record{Kind: engine.KindCQE, CQ: cq, QP: qp, Index: 32, Opcode: 3, Imm: 7, Solicited: true},
 			"0 mlx5_0 cqe cq=0x3 qp=0x45 pi=32 owner=0 op=RESP_SEND_IMM wqe_counter=0 byte_cnt=0 imm=0x7 SE"},
 		{engine.Record{Kind: engine.KindCQE, CQ: cq, Opcode: 13, Syndrome: 0x15, Vendor: 0x81, WQEOpcode: 10},
-			"0 mlx5_0 cqe cq=0x3 pi=0 owner=0 op=REQ_ERR wqe_counter=0 syndrome=TRANSPORT_RETRY_EXC_ERR vendor=0x81 wqe_op=SEND"},
+			"0 mlx5_0 cqe cq=0x3 pi=0 owner=0 op=REQ_ERR wqe_counter=0 syndrome=TRANSPORT_RETRY_EXC_ERR vendor=0x81 " +
+				"wqe_op=SEND"},
 		{engine.Record{Kind: engine.KindEvent, CQ: cq, Index: 3}, "0 mlx5_0 comp_event cq=0x3 pi=3"},
 		{engine.Record{Kind: engine.KindState, QP: qp, State: hca.Err}, "0 mlx5_0 state qp=0x45 state=ERR"},
-		{engine.Record{Kind: engine.KindState, QP: qp, State: 17, Raw: []byte{1, 0xab}}, "0 mlx5_0 state qp=0x45 state=QPState(17) raw=01ab"},
+		{engine.Record{Kind: engine.KindState, QP: qp, State: 17, Raw: []byte{1, 0xab}},
+			"0 mlx5_0 state qp=0x45 state=QPState(17) raw=01ab"},
 		{engine.Record{Kind: 99}, "0 - ?"},
 	} {
 		if got := say(t, Options{Raw: true}, func(tr *Trace) { tr.Engine(&tt.r) })[0]; got != tt.want {
@@ -143,8 +158,10 @@ func TestEngine_Records(t *testing.T) {
 func TestTrace_Others(t *testing.T) {
 	c := context()
 	f := func(tr *Trace) {
-		tr.Command(&verbs.Record{PID: 8, Context: c, Name: "reg_mr", Request: uapi.RegMR{Start: 0x7000, Length: 4096, PDHandle: 2}, Errno: unix.ENOMEM})
-		tr.Command(&verbs.Record{PID: 8, Context: c, Name: "alloc_pd", Response: uapi.HandleOnly{Handle: 2}, Errno: 1 << 20})
+		tr.Command(&verbs.Record{PID: 8, Context: c, Name: "reg_mr",
+			Request: uapi.RegMR{Start: 0x7000, Length: 4096, PDHandle: 2}, Errno: unix.ENOMEM})
+		tr.Command(&verbs.Record{PID: 8, Context: c, Name: "alloc_pd", Response: uapi.HandleOnly{Handle: 2},
+			Errno: 1 << 20})
 		tr.CM(&cm.Record{TID: 9, Name: "CM_CONNECT", ID: 3, Errno: unix.ENOENT})
 		tr.CM(&cm.Record{Name: "EVENT REJECTED", ID: 3, Status: -110})
 		tr.Event(c, hca.EventPortErr, 1)
@@ -183,7 +200,8 @@ func TestTrace_Set(t *testing.T) {
 }
 
 func TestLine_Strings(t *testing.T) {
-	for _, s := range []string{"", "a b", "\x00\x7f\xff", "é", "\n\"\\", "\x1b[2J\u009b\u202e\U000e0001", strings.Repeat("x", 1000)} {
+	for _, s := range []string{"", "a b", "\x00\x7f\xff", "é", "\n\"\\", "\x1b[2J\u009b\u202e\U000e0001",
+		strings.Repeat("x", 1000)} {
 		l := line{}
 		l.str("k", s)
 		if strings.ContainsFunc(string(l.b), func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -213,7 +231,8 @@ func (s *slow) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// TestTrace_Waits shows that nothing is lost as long as the reader reads at all, and that one who does not read holds up nobody for long.
+// TestTrace_Waits shows that nothing is lost as long as the reader reads at all, and that one who does not read holds
+// up nobody for long.
 func TestTrace_Waits(t *testing.T) {
 	w := &slow{go1: make(chan struct{})}
 	tr := New(w, Options{})
@@ -265,7 +284,8 @@ func TestTrace_WriteError(t *testing.T) {
 
 func BenchmarkEngine_WQE(b *testing.B) {
 	tr := New(new(bytes.Buffer), Options{})
-	r := &engine.Record{Kind: engine.KindWQE, PID: 7, QP: &hca.QP{Context: context(), Num: 0x45, Type: hca.RC}, Raw: sendImm}
+	r := &engine.Record{Kind: engine.KindWQE, PID: 7, QP: &hca.QP{Context: context(), Num: 0x45, Type: hca.RC},
+		Raw: sendImm}
 	b.ReportAllocs()
 	for b.Loop() {
 		tr.Engine(r)

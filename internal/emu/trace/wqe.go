@@ -18,12 +18,13 @@ const (
 )
 
 var shape = [256]uint8{
-	0x01: hasImm | hasData, 0x08: hasRemote | hasData, 0x09: hasRemote | hasImm | hasData, 0x0a: hasData, 0x0b: hasImm | hasData, 0x0e: hasData,
+	0x01: hasImm | hasData, 0x08: hasRemote | hasData, 0x09: hasRemote | hasImm | hasData, 0x0a: hasData,
+	0x0b: hasImm | hasData, 0x0e: hasData,
 	0x10: hasRemote | hasData, 0x11: hasRemote | hasAtomic | hasData, 0x12: hasRemote | hasAtomic | hasData,
 	0x14: hasRemote | hasMasked | hasData, 0x15: hasRemote | hasMasked | hasData, 0x25: hasImm,
 }
 
-// wqe appends what a work request says. It stops where the bytes do.
+// wqe appends what a work request says, as far as its bytes reach.
 func (l *line) wqe(t hca.QPType, w []byte) {
 	if len(w) < 16 {
 		return

@@ -4,7 +4,8 @@ package uapi
 
 // The commands of both interfaces. C: struct ib_uverbs_*, named alike.
 
-// HandleOnly is the request of the commands that name one object and nothing else (dealloc_pd, dereg_mr, close_xrcd, …).
+// HandleOnly is the request of the commands that name one object and nothing else (dealloc_pd, dereg_mr, close_xrcd,
+// …).
 type HandleOnly struct{ Handle uint32 }
 
 // ResponseOnly is the request of the commands that only ask (get_context, query_device, alloc_pd, create_comp_channel).

@@ -4,7 +4,6 @@ package uapi
 
 import (
 	"encoding/binary"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -81,7 +80,8 @@ type Bundle struct {
 	addr   uint64   // of the attributes
 }
 
-// ReadIoctl fetches and checks the ioctl's argument at addr as the kernel does. find gives the method for (object, id), or nil.
+// ReadIoctl fetches and checks the ioctl's argument at addr as the kernel does. find gives the method for (object, id),
+// or nil.
 func ReadIoctl(mem Memory, addr uint64, find func(object, id uint16) *Method) (*Bundle, unix.Errno) {
 	var hb [HeaderSize]byte
 	if mem.Read(addr, hb[:]) != nil {
@@ -105,7 +105,7 @@ func ReadIoctl(mem Memory, addr uint64, find func(object, id uint16) *Method) (*
 	for i := range b.idx {
 		b.idx[i] = -1
 	}
-	if h.NumAttrs > 0 && mem.Read(b.addr, unsafe.Slice((*byte)(unsafe.Pointer(&b.attrs[0])), len(b.attrs)*AttrSize)) != nil {
+	if h.NumAttrs > 0 && mem.Read(b.addr, sliceBytes(b.attrs)) != nil {
 		return nil, unix.EFAULT
 	}
 	for i := range b.attrs {
@@ -186,10 +186,10 @@ func (b *Bundle) attr(id uint16) *Attr {
 	return nil
 }
 
-// Has tells if the attribute was given.
+// Has reports whether the attribute was given.
 func (b *Bundle) Has(id uint16) bool { return b.attr(id) != nil }
 
-// Bytes is an In attribute's data, nil if absent.
+// Bytes returns an In attribute's data, or nil if absent.
 func (b *Bundle) Bytes(id uint16) []byte {
 	if n := b.spec(id); n >= 0 {
 		return b.in[n]
@@ -197,7 +197,7 @@ func (b *Bundle) Bytes(id uint16) []byte {
 	return nil
 }
 
-// Uint is an In attribute of at most eight bytes, or a Handle or file descriptor; 0 if absent.
+// Uint returns an In attribute of at most eight bytes, or a Handle or file descriptor; 0 if absent.
 func (b *Bundle) Uint(id uint16) uint64 {
 	a := b.attr(id)
 	if a == nil {
@@ -221,13 +221,14 @@ func (b *Bundle) Handles() (hs []uint64) {
 	return hs
 }
 
-// Room is the place for an Out attribute's answer; its zero value if absent.
+// Room returns the place for an Out attribute's answer; its zero value if absent.
 func (b *Bundle) Room(id uint16) Room {
 	a := b.attr(id)
 	if a == nil {
 		return Room{}
 	}
-	return Room{mem: b.mem, Addr: a.Data, Len: int(a.Len), flags: b.addr + uint64(b.idx[b.spec(id)])*AttrSize + 4, old: a.Flags}
+	return Room{mem: b.mem, Addr: a.Data, Len: int(a.Len), flags: b.addr + uint64(b.idx[b.spec(id)])*AttrSize + 4,
+		old: a.Flags}
 }
 
 // SetID writes the handle or descriptor of what was made into its NewID attribute.

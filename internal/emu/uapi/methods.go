@@ -43,7 +43,8 @@ func uhw(s ...Spec) []Spec {
 }
 func destroy(resp ...Spec) []Spec { return append([]Spec{handle(0)}, resp...) }
 
-// Methods is all that the ioctl answers; what is not here is EPROTONOSUPPORT, as with a kernel whose driver lacks it. A name is that of the same command in Cmds.
+// Methods is all that the ioctl answers; anything else is EPROTONOSUPPORT, as with a kernel whose driver lacks it. A
+// method has the name of the same command in Cmds.
 var Methods = []Method{
 	{ObjDevice, 0, "invoke_write", uhw(opt(any1(CoreIn)), opt(atLeast(out(CoreOut, 0))), in(WriteCmd, 8))},
 	{ObjDevice, 1, "info_handles", []Spec{in(0, 8), opt(out(1, 4)), opt(atLeast(out(2, 4)))}},
@@ -57,25 +58,31 @@ var Methods = []Method{
 	{ObjPD, DriverNS, "mlx5_query_pd", []Spec{handle(DriverNS), out(DriverNS+1, 4)}},
 	{ObjCQ, 0, "create_cq", uhw(newID(0), in(1, 4), in(2, 8), fd(3), in(4, 4), flags(5), out(6, 4), fd(7))},
 	{ObjCQ, 1, "destroy_cq", destroy(atLeast(out(1, 8)))},
-	{ObjQP, 0, "create_qp", uhw(newID(0), opt(handle(1)), opt(handle(2)), opt(handle(3)), opt(handle(4)), opt(handle(5)), opt(handle(6)), in(7, 8),
+	{ObjQP, 0, "create_qp", uhw(newID(0), opt(handle(1)), opt(handle(2)), opt(handle(3)), opt(handle(4)),
+		opt(handle(5)), opt(handle(6)), in(7, 8),
 		atLeast(in(8, 20)), in(9, 8), flags(10), opt(in(11, 4)), fd(12), atLeast(out(13, 20)), out(14, 4))},
 	{ObjQP, 1, "destroy_qp", destroy(atLeast(out(1, 4)))},
-	{ObjSRQ, 0, "create_srq", uhw(newID(0), handle(1), opt(handle(2)), opt(handle(3)), in(4, 8), in(5, 4), in(6, 4), in(7, 4), opt(in(8, 4)), in(9, 8),
+	{ObjSRQ, 0, "create_srq", uhw(newID(0), handle(1), opt(handle(2)), opt(handle(3)), in(4, 8), in(5, 4), in(6, 4),
+		in(7, 4), opt(in(8, 4)), in(9, 8),
 		fd(10), out(11, 4), out(12, 4), opt(out(13, 4)))},
 	{ObjSRQ, 1, "destroy_srq", destroy(atLeast(out(1, 4)))},
 	{ObjAH, 0, "destroy_ah", destroy()},
 	{ObjMR, 1, "dereg_mr", destroy()},
 	{ObjMR, 2, "advise_mr", []Spec{handle(0), in(1, 8), flags(2), {ID: 3, Kind: In, Min: 16, Max: 65535}}},
 	{ObjMR, 3, "query_mr", []Spec{handle(0), out(1, 4), out(2, 4), out(3, 8), opt(out(4, 8))}},
-	{ObjMR, 4, "reg_dmabuf_mr", []Spec{newID(0), handle(1), in(2, 8), in(3, 8), in(4, 8), in(5, 4), flags(6), out(7, 4), out(8, 4)}},
-	{ObjMR, 5, "reg_mr", []Spec{newID(0), handle(1), opt(handle(2)), in(3, 8), opt(in(4, 8)), in(5, 8), flags(6), fd(7), opt(in(8, 8)), out(9, 4), out(10, 4)}},
+	{ObjMR, 4, "reg_dmabuf_mr", []Spec{newID(0), handle(1), in(2, 8), in(3, 8), in(4, 8), in(5, 4), flags(6), out(7, 4),
+		out(8, 4)}},
+	{ObjMR, 5, "reg_mr", []Spec{newID(0), handle(1), opt(handle(2)), in(3, 8), opt(in(4, 8)), in(5, 8), flags(6), fd(7),
+		opt(in(8, 8)), out(9, 4), out(10, 4)}},
 	{ObjMW, 0, "dealloc_mw", destroy()},
 	{ObjXRCD, 0, "close_xrcd", destroy()},
 	{ObjAsyncEvent, 0, "async_event_alloc", []Spec{newID(0)}},
-	{ObjDevx, DriverNS, "devx_other", []Spec{{ID: DriverNS, Kind: In, Min: 16, Max: 65535}, {ID: DriverNS + 1, Kind: Out, Min: 16, Max: 65535}}},
+	{ObjDevx, DriverNS, "devx_other", []Spec{{ID: DriverNS, Kind: In, Min: 16, Max: 65535},
+		{ID: DriverNS + 1, Kind: Out, Min: 16, Max: 65535}}},
 	{ObjDevx, DriverNS + 1, "devx_query_uar", []Spec{in(DriverNS, 4), out(DriverNS+1, 4)}},
 	{ObjDevx, DriverNS + 2, "devx_query_eqn", []Spec{in(DriverNS, 4), out(DriverNS+1, 4)}},
-	{ObjUAR, DriverNS, "uar_alloc", []Spec{newID(DriverNS), in(DriverNS+1, 8), out(DriverNS+2, 8), out(DriverNS+3, 4), out(DriverNS+4, 4)}},
+	{ObjUAR, DriverNS, "uar_alloc", []Spec{newID(DriverNS), in(DriverNS+1, 8), out(DriverNS+2, 8), out(DriverNS+3, 4),
+		out(DriverNS+4, 4)}},
 	{ObjUAR, DriverNS + 1, "uar_destroy", []Spec{handle(DriverNS)}},
 }
 
@@ -87,7 +94,8 @@ const (
 	ex           = CmdExtended
 )
 
-// Cmds is all commands of write() that are answered; the rest is EOPNOTSUPP. Sizes are those that the kernel insists on.
+// Cmds lists the commands of write() that are answered; the rest is EOPNOTSUPP. Sizes are those that the kernel insists
+// on.
 var Cmds = []Cmd{
 	{0, "get_context", 8, 8},
 	{1, "query_device", 8, 176},

@@ -48,7 +48,7 @@ type AllocUcontextReq struct {
 	LibCaps                                              uint64
 }
 
-// AllocUcontextResp answers it.
+// AllocUcontextResp answers AllocUcontextReq.
 type AllocUcontextResp struct {
 	QPTabSize, BfRegSize, TotBfregs, CacheLineSize           uint32
 	MaxSqDescSz, MaxRqDescSz                                 uint16
@@ -89,7 +89,7 @@ type Mlx5CreateCQ struct {
 	Reserved1                      uint32
 }
 
-// Mlx5NumResp answers create_cq and create_srq, whose object's number it gives.
+// Mlx5NumResp answers create_cq and create_srq with the object's number.
 type Mlx5NumResp struct {
 	Num uint32
 	_   uint32
@@ -119,7 +119,7 @@ type Mlx5CreateQP struct {
 	Reserved                                                    uint16
 }
 
-// Mlx5CreateQPResp answers it.
+// Mlx5CreateQPResp answers Mlx5CreateQP.
 type Mlx5CreateQPResp struct {
 	BfregIndex, EceOptions, CompMask, Tirn, Tisn, Rqn, Sqn, Reserved1 uint32
 	TirIcmAddr                                                        uint64

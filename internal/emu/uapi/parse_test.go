@@ -131,7 +131,8 @@ func TestReadIoctlErrors(t *testing.T) {
 		{"driver", func() *fakeMem { m := destroyCQ(); m.b[16] = 2; return m }(), unix.EINVAL},
 		{"object", request(15, 0), unix.EPROTONOSUPPORT},
 		{"method", request(3, 9), unix.EPROTONOSUPPORT},
-		{"unknown mandatory", request(3, 1, attr(1, 8, 1, base), attr(0, 0, 1, 7), attr(9, 0, 1, 0)), unix.EPROTONOSUPPORT},
+		{"unknown mandatory", request(3, 1, attr(1, 8, 1, base), attr(0, 0, 1, 7), attr(9, 0, 1, 0)),
+			unix.EPROTONOSUPPORT},
 		{"unknown optional", request(3, 1, attr(1, 8, 1, base), attr(0, 0, 1, 7), attr(9, 0, 0, 0)), 0},
 		{"missing", request(3, 1, attr(0, 0, 1, 7)), unix.EINVAL},
 		{"twice", request(3, 1, attr(1, 8, 1, base), attr(0, 0, 1, 7), attr(0, 0, 1, 7)), unix.EINVAL},
@@ -164,7 +165,8 @@ func TestRoomCutsAndClears(t *testing.T) {
 		{5, true, []byte{1, 2, 3, 0, 0, 0xee}},
 	} {
 		m.b = bytes.Repeat([]byte{0xee}, 6)
-		if e := (Room{mem: m, Addr: base, Len: c.n}).Put([]byte{1, 2, 3}, c.clear); e != 0 || !bytes.Equal(m.b, c.want) {
+		if e := (Room{mem: m, Addr: base, Len: c.n}).Put([]byte{1, 2, 3}, c.clear); e != 0 ||
+			!bytes.Equal(m.b, c.want) {
 			t.Errorf("room of %d: %v, % x, want % x", c.n, e, m.b, c.want)
 		}
 	}
@@ -201,7 +203,8 @@ func TestReadWrite(t *testing.T) {
 	if e != 0 {
 		t.Fatal(e)
 	}
-	if r.Cmd.Name != "alloc_pd" || len(r.Core) != 8 || len(r.Driver) != 0 || r.Out.Len != 4 || r.DrvOut.Len != 4 || r.DrvOut.Addr != base+20 {
+	if r.Cmd.Name != "alloc_pd" || len(r.Core) != 8 || len(r.Driver) != 0 || r.Out.Len != 4 || r.DrvOut.Len != 4 ||
+		r.DrvOut.Addr != base+20 {
 		t.Errorf("got %+v", r)
 	}
 	r.Out.Put([]byte{1, 0, 0, 0}, true)
@@ -217,7 +220,8 @@ func TestReadWrite(t *testing.T) {
 		t.Fatal(e)
 	}
 	q, e := Take[ExCreateCQ](r)
-	if e != 0 || q.UserHandle != 0xab || len(r.Driver) != 32 || r.Out.Len != 16 || r.DrvOut.Len != 8 || r.DrvOut.Addr != base+16 {
+	if e != 0 || q.UserHandle != 0xab || len(r.Driver) != 32 || r.Out.Len != 16 || r.DrvOut.Len != 8 ||
+		r.DrvOut.Addr != base+16 {
 		t.Errorf("%v, got %+v", e, r)
 	}
 }

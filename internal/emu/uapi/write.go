@@ -9,7 +9,7 @@ const CmdExtended = 0x8000_0000
 
 const cmdMask = 0xff
 
-// Cmd is what is known of one write() command: its request's and answer's least sizes.
+// Cmd describes one write() command: the least sizes of its request and its answer.
 type Cmd struct {
 	Number    uint32
 	Name      string
@@ -34,7 +34,7 @@ func unknown(number uint32) unix.Errno {
 	return unix.EOPNOTSUPP
 }
 
-// Known tells if find has the command; what the kernel says if not.
+// Known returns 0 if find has the command, else what the kernel answers.
 func Known(number uint32, find func(number uint32) *Cmd) (*Cmd, unix.Errno) {
 	if number&^(CmdExtended|cmdMask) == 0 {
 		if c := find(number); c != nil {
@@ -44,7 +44,8 @@ func Known(number uint32, find func(number uint32) *Cmd) (*Cmd, unix.Errno) {
 	return nil, unknown(number)
 }
 
-// maxWrite bounds what is copied of one write(): in_words and provider_in_words are 16 bits, of eight bytes each at most.
+// maxWrite bounds what is copied of one write(): in_words and provider_in_words have 16 bits, and count eight bytes at
+// most.
 const maxWrite = 24 + 2*0xffff*8
 
 // ReadWrite fetches and checks a write() of n bytes at addr as the kernel does.
@@ -138,7 +139,8 @@ func Invoke(b *Bundle, find func(number uint32) *Cmd) (*Request, unix.Errno) {
 	if e != 0 {
 		return nil, e
 	}
-	r := &Request{Cmd: c, Core: b.Bytes(CoreIn), Driver: b.Bytes(UHWIn), Out: b.Room(CoreOut), DrvOut: b.Room(UHWOut), Extends: number&CmdExtended != 0}
+	r := &Request{Cmd: c, Core: b.Bytes(CoreIn), Driver: b.Bytes(UHWIn), Out: b.Room(CoreOut), DrvOut: b.Room(UHWOut),
+		Extends: number&CmdExtended != 0}
 	if len(r.Core) < c.Req || r.Out.Len < c.Resp {
 		return nil, unix.ENOSPC
 	}

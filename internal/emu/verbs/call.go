@@ -17,13 +17,13 @@ type caller interface {
 	uapi.Memory
 	// mem is the address space of its process.
 	mem() guest.Mem
-	// link is what /proc says of its descriptor fd: "pipe:[7]", "" if it has none.
+	// link returns what /proc shows for its descriptor fd, such as "pipe:[7]", or "".
 	link(fd int32) string
 	// stat identifies the file behind fd.
 	stat(fd int32) (dev, ino uint64, err error)
 	// install gives it a descriptor of its own for fd.
 	install(fd int) (int, error)
-	// id is its number.
+	// id returns its number.
 	id() int
 }
 
@@ -36,11 +36,12 @@ type call struct {
 	r         *uapi.Request
 	b         *uapi.Bundle
 	early     bool   // may come before get_context
-	undo      func() // takes back what was made if the answer cannot be written; lock held
+	undo      func() // destroys what was made if the answer cannot be written; lock held
 	req, resp any    // for the trace
 }
 
-// do carries f out under the lock, unless the device is gone or a fault is to be injected. Each command does it once, before it makes anything.
+// do carries f out under the lock, unless the device is gone or a fault is to be injected. Each command does it once,
+// before it makes anything.
 func (c *call) do(f func() unix.Errno) unix.Errno {
 	mem := c.who.mem()
 	c.s.f.Lock()
@@ -72,7 +73,7 @@ func (c *call) do(f func() unix.Errno) unix.Errno {
 
 func ok() unix.Errno { return 0 }
 
-// refuse answers a command that the kernel knows and this device cannot do.
+// refuse answers a command that the kernel knows and this device does not support.
 func refuse(c *call) unix.Errno {
 	return c.do(func() unix.Errno { return unix.EOPNOTSUPP })
 }
@@ -83,7 +84,7 @@ func get[T any](c *call, f func() (T, unix.Errno)) (v T, e unix.Errno) {
 	return v, e
 }
 
-// create makes something; undo takes it back if the program cannot be told.
+// create makes something; undo destroys it if the program cannot be told.
 func create[T any](c *call, f func() (T, unix.Errno), undo func(T)) (v T, e unix.Errno) {
 	if v, e = get(c, f); e == 0 {
 		c.undo = func() { undo(v) }
@@ -91,7 +92,8 @@ func create[T any](c *call, f func() (T, unix.Errno), undo func(T)) (v T, e unix
 	return v, e
 }
 
-// taking is a write() command whose request is a T: a shorter one is zero-extended, in a longer one the rest must be zero.
+// taking is a write() command whose request is a T: a shorter one is zero-extended, in a longer one the rest must be
+// zero.
 func taking[T any](f func(c *call, q *T) unix.Errno) func(*call) unix.Errno {
 	return func(c *call) unix.Errno {
 		q, e := uapi.Take[T](c.r)
@@ -117,7 +119,7 @@ func driver[T any](c *call, least int) (v T, e unix.Errno) {
 	return uapi.Decode[T](p), 0
 }
 
-// userIndex is the user index v of the driver's part, which a shorter one than end bytes lacks.
+// userIndex returns the user index v of the driver's part, which a part of fewer than end bytes lacks.
 func (c *call) userIndex(v uint32, end int) uint32 {
 	if c.driverLen() < end {
 		return hca.NoUserIndex
@@ -148,13 +150,13 @@ func reply[T any](c *call, v T) unix.Errno {
 // replyDriver writes the driver's answer, cut to the room that the program's version of it has.
 func replyDriver[T any](c *call, v T) unix.Errno { return c.driverRoom().Put(uapi.Bytes(&v), false) }
 
-// fits is how much of a T goes into a room: what response_length is to tell.
+// fits returns how much of a T goes into a room, for response_length.
 func fits[T any](r uapi.Room) uint32 { return uint32(min(r.Len, uapi.Size[T]())) }
 
 // out writes an attribute's answer.
 func out[T any](c *call, id uint16, v T) unix.Errno { return c.b.Room(id).Put(uapi.Bytes(&v), true) }
 
-// first is the first error.
+// first returns the first error.
 func first(es ...unix.Errno) unix.Errno {
 	for _, e := range es {
 		if e != 0 {
@@ -164,7 +166,8 @@ func first(es ...unix.Errno) unix.Errno {
 	return 0
 }
 
-// destroy is a command that destroys the object it names. Its answer, if it has one, is a T: attribute 1 of the ioctl's method.
+// destroy is a command that destroys the object it names. Its answer, if it has one, is a T: attribute 1 of the ioctl's
+// method.
 func destroy[T any](f func(c *hca.Context, handle uint32) (T, unix.Errno)) func(*call) unix.Errno {
 	return func(c *call) (e unix.Errno) {
 		var h uint32
@@ -200,7 +203,17 @@ func destroy[T any](f func(c *hca.Context, handle uint32) (T, unix.Errno)) func(
 	}
 }
 
-// silent is for destroy: f has nothing to tell.
+// silent adapts f, which returns no counts, for destroy.
 func silent(f func(*hca.Context, uint32) unix.Errno) func(*hca.Context, uint32) (struct{}, unix.Errno) {
 	return func(c *hca.Context, h uint32) (struct{}, unix.Errno) { return struct{}{}, f(c, h) }
+}
+
+// events adapts f, which returns how many asynchronous events of the object the program was given, for destroy.
+func events(
+	f func(*hca.Context, uint32) (uint32, unix.Errno),
+) func(*hca.Context, uint32) (uapi.EventsResp, unix.Errno) {
+	return func(x *hca.Context, h uint32) (v uapi.EventsResp, e unix.Errno) {
+		v.EventsReported, e = f(x, h)
+		return v, e
+	}
 }

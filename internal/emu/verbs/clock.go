@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -34,7 +33,7 @@ func nanos(clock int32) uint64 {
 	return uint64(t.Nano())
 }
 
-// clock is the two pages of a context that a program reads time from.
+// clock is the two pages of a context from which a program reads the time.
 type clock struct {
 	core []byte          // the free-running counter, big-endian, high word repeated so that a reader notices a carry
 	info *uapi.ClockInfo // how to turn it to time
@@ -43,10 +42,9 @@ type clock struct {
 // tick brings the pages up to date. A program sees the clock stand still between two ticks.
 func (k *clock) tick(cycles, realtime uint64) {
 	hi, lo := swap32(uint32(cycles>>32)), swap32(uint32(cycles))
-	word := func(i int) *uint32 { return (*uint32)(unsafe.Pointer(&k.core[clockOffset+4*i])) }
-	atomic.StoreUint32(word(2), hi)
-	atomic.StoreUint32(word(1), lo)
-	atomic.StoreUint32(word(0), hi)
+	atomic.StoreUint32(k.word(2), hi)
+	atomic.StoreUint32(k.word(1), lo)
+	atomic.StoreUint32(k.word(0), hi)
 
 	i := k.info
 	sign := i.Sign &^ 1 // a program may have scribbled over it

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/config"
-	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
@@ -77,131 +76,22 @@ func queryContext(c *call) unix.Errno {
 	return first(e, out(c, 0, uint32(compVectors)), out(c, 1, coreSupport), out(c, uapi.DriverNS, u))
 }
 
-// ucontext is what the mlx5 driver tells the library of the device.
+// ucontext returns what the mlx5 driver tells the library about the device.
 func ucontext(x *hca.Context, room uapi.Room) uapi.AllocUcontextResp {
 	d := x.Device
 	l := &d.Config.Limits
 	u := uapi.AllocUcontextResp{
-		QPTabSize: uint32(l.MaxQP), BfRegSize: 512, CacheLineSize: 64, MaxSqDescSz: 1024, MaxRqDescSz: 512, MaxSendWqebb: uint32(l.MaxQPWR),
-		MaxRecvWR: uint32(l.MaxQPWR), MaxSRQRecvWR: uint32(l.MaxSRQWR) + 1, NumPorts: uint16(len(d.Ports)), CompMask: uapi.RespCoreClock | uapi.RespDumpFill,
-		ResponseLength: fits[uapi.AllocUcontextResp](room), CQEVersion: x.CQEVersion, CmdsSuppUhw: 3, ClockInfoVersions: uapi.ClockInfoV1,
-		HcaCoreClockOffset: clockOffset, LogUARSize: 12, NumUarsPerPage: 1, DumpFillMkey: hca.NullKey,
-		TotBfregs: uint32(x.Static()), NumDynBfregs: uint32(x.Dynamic()),
+		QPTabSize: uint32(l.MaxQP), BfRegSize: 512, CacheLineSize: 64, MaxSqDescSz: 1024, MaxRqDescSz: 512,
+		MaxSendWqebb: uint32(l.MaxQPWR), MaxRecvWR: uint32(l.MaxQPWR), MaxSRQRecvWR: uint32(l.MaxSRQWR) + 1,
+		NumPorts: uint16(len(d.Ports)), CompMask: uapi.RespCoreClock | uapi.RespDumpFill,
+		ResponseLength: fits[uapi.AllocUcontextResp](room), CQEVersion: x.CQEVersion, CmdsSuppUhw: 3,
+		ClockInfoVersions: uapi.ClockInfoV1, HcaCoreClockOffset: clockOffset, LogUARSize: 12, NumUarsPerPage: 1,
+		DumpFillMkey: hca.NullKey, TotBfregs: uint32(x.Static()), NumDynBfregs: uint32(x.Dynamic()),
 	}
 	if len(d.Ports) > 0 && d.Ports[0].Config.LinkLayer == config.Ethernet {
 		u.EthMinInline = 1 // none
 	}
 	return u
-}
-
-// eventFile makes an event file, gives the program its reading end, and the other one to attach. The descriptor cannot be taken back, so nothing
-// that can fail is to be left for later.
-func (c *call) eventFile(attach func(*call, *guest.Pipe)) (int, unix.Errno) {
-	p, r, err := guest.NewPipe()
-	if err != nil {
-		return 0, unix.EMFILE
-	}
-	defer r.Close()
-	fd, err := c.who.install(int(r.Fd()))
-	if err != nil {
-		p.Close()
-		return 0, unix.EMFILE
-	}
-	c.s.f.Lock()
-	attach(c, p)
-	c.s.f.Unlock()
-	return fd, 0
-}
-
-// asyncFile makes p the file that events go to, if it is the first. The kernel lets others be named at creation of an object, which nobody does.
-func (c *call) asyncFile(p *guest.Pipe) {
-	if c.ctx.Async == nil {
-		c.ctx.Async = p
-	} else {
-		c.s.spare[c.ctx] = append(c.s.spare[c.ctx], p)
-	}
-}
-
-func asyncEventAlloc(c *call) unix.Errno {
-	if e := first(c.do(ok), c.b.SetID(0, 0)); e != 0 {
-		return e
-	}
-	fd, e := c.eventFile((*call).asyncFile)
-	return first(e, c.b.SetID(0, uint64(fd)))
-}
-
-func createCompChannel(c *call) unix.Errno {
-	if e := first(c.do(ok), reply(c, uint32(0))); e != 0 {
-		return e
-	}
-	fd, e := c.eventFile(func(c *call, p *guest.Pipe) { c.ctx.CreateChannel(p) })
-	return first(e, reply(c, uint32(fd)))
-}
-
-func uarAlloc(c *call) unix.Errno {
-	kind := c.b.Uint(uapi.DriverNS + 1)
-	if kind > 1 {
-		return unix.EOPNOTSUPP
-	}
-	u, e := create(c, func() (*hca.UAR, unix.Errno) { return c.ctx.AllocUAR(uint32(kind)) }, func(u *hca.UAR) { c.ctx.FreeUAR(u.Handle) })
-	if e != 0 {
-		return e
-	}
-	c.resp = uapi.HandleOnly{Handle: u.Handle}
-	return first(c.b.SetID(uapi.DriverNS, uint64(u.Handle)), out(c, uapi.DriverNS+2, uint64(uapi.MmapUAR<<8+u.Index)*pageSize),
-		out(c, uapi.DriverNS+3, uint32(pageSize)), out(c, uapi.DriverNS+4, uint32(u.Index)))
-}
-
-// devxQuery translates a number of the program's to the device's, which is the same: of a doorbell page, of a completion vector.
-func devxQuery(known func(c *call, i int) bool) func(*call) unix.Errno {
-	return func(c *call) unix.Errno {
-		i := uint32(c.b.Uint(uapi.DriverNS))
-		e := c.do(func() unix.Errno {
-			if !known(c, int(i)) {
-				return unix.EINVAL
-			}
-			return 0
-		})
-		return first(e, out(c, uapi.DriverNS+1, i))
-	}
-}
-
-// hasUAR takes the number of a dynamic register where the context has such.
-func (c *call) hasUAR(i int) bool {
-	return c.ctx.DynamicUAR(uint32(i)) != nil || i < len(c.ctx.UARs) && c.ctx.UARs[i] != nil
-}
-
-func (c *call) hasVector(i int) bool { return i < compVectors }
-
-func allocPD(c *call) unix.Errno {
-	pd, e := create(c, c.ctx.AllocPD, func(pd *hca.PD) { c.ctx.DeallocPD(pd.Handle) })
-	if e != 0 {
-		return e
-	}
-	return first(reply(c, uapi.HandleOnly{Handle: pd.Handle}), replyDriver(c, pd.Num))
-}
-
-func queryPD(c *call) unix.Errno {
-	pd, e := get(c, func() (*hca.PD, unix.Errno) { return c.ctx.PD(uint32(c.b.Uint(uapi.DriverNS))) })
-	if e != 0 {
-		return e
-	}
-	return out(c, uapi.DriverNS+1, pd.Num)
-}
-
-func openXRCD(c *call, q *uapi.OpenXRCD) unix.Errno {
-	var dev, ino uint64
-	if q.Fd != -1 {
-		var err error
-		if dev, ino, err = c.who.stat(q.Fd); err != nil {
-			return unix.EBADF
-		}
-	}
-	h, e := create(c, func() (h uint32, e unix.Errno) { h, _, _, e = c.ctx.OpenXRCD(dev, ino, q.Oflags); return h, e }, func(h uint32) { c.ctx.CloseXRCD(h) })
-	if e != 0 {
-		return e
-	}
-	return reply(c, uapi.HandleOnly{Handle: h})
 }
 
 // infoHandles lists the handles of one kind of object.
@@ -221,7 +111,7 @@ func infoHandles(c *call) unix.Errno {
 	return first(e, out(c, 1, uint32(len(b)/4)), c.b.Room(2).Put(b, false))
 }
 
-// kindOf is the interface's number for an object's kind.
+// kindOf returns the interface's number for an object's kind.
 func kindOf(o any) uint64 {
 	switch o := o.(type) {
 	case *hca.PD:

@@ -20,7 +20,8 @@ type thread struct {
 	x *hca.Context
 }
 
-// mem is the context's for each thread of the process that opened it, and the thread's own for others that got the file by fork or otherwise.
+// mem is the context's for each thread of the process that opened it, and the thread's own for others that got the file
+// by fork or otherwise.
 func (t thread) mem() guest.Mem {
 	task := "/proc/" + strconv.Itoa(t.x.PID) + "/task/" + strconv.Itoa(t.n.TID)
 	if unix.Access(task, unix.F_OK) == nil {
@@ -45,7 +46,7 @@ func (t thread) id() int { return t.n.TID }
 
 func (t thread) install(fd int) (int, error) { return t.n.InstallFD(fd, unix.O_CLOEXEC) }
 
-// Owns tells if a descriptor that leads to name, as guest.FDName has it, is an open device.
+// Owns reports whether a descriptor that leads to name, as guest.FDName has it, is an open device.
 func (s *Server) Owns(name string) bool { return strings.HasPrefix(name, "/memfd:"+filePrefix) }
 
 // Open answers the opening of a device.
@@ -80,7 +81,9 @@ func (s *Server) Ioctl(n *notify.Call, name string) {
 
 // Write answers a write() on a descriptor that leads to name.
 func (s *Server) Write(n *notify.Call, name string) {
-	s.answer(n, name, int64(n.Args[2]), func(who caller, x *hca.Context) unix.Errno { return s.write(who, x, n.Args[1], n.Args[2]) })
+	s.answer(n, name, int64(n.Args[2]), func(who caller, x *hca.Context) unix.Errno {
+		return s.write(who, x, n.Args[1], n.Args[2])
+	})
 }
 
 func (s *Server) answer(n *notify.Call, name string, result int64, f func(caller, *hca.Context) unix.Errno) {
@@ -110,7 +113,7 @@ func (s *Server) Mmap(n *notify.Call, name string) {
 	n.Continue()
 }
 
-// Device is the index of the device that is open by name.
+// Device returns the index of the device that is open by name.
 func (s *Server) Device(name string) int {
 	if fl := s.lookup(name); fl != nil {
 		return fl.ctx.Device.Index

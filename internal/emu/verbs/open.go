@@ -6,12 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
-	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
 // open makes the file and the context of an open device, for process pid.
@@ -33,7 +31,7 @@ func (s *Server) open(device, pid int) (*file, error) {
 		}
 		fl.pages = append(fl.pages, p)
 	}
-	fl.clock = clock{core: fl.pages[0], info: (*uapi.ClockInfo)(unsafe.Pointer(&fl.pages[1][0]))}
+	fl.clock = clock{core: fl.pages[0], info: clockInfo(fl.pages[1])}
 	s.f.Lock()
 	fl.ctx = s.f.Devices[device].Open(pid, g)
 	s.f.Unlock()
@@ -57,6 +55,7 @@ func (s *Server) release(fl *file) {
 		return
 	}
 	delete(s.files, fl.ctx.File.Name())
+	s.releasing++
 	for _, p := range fl.pages {
 		_ = unix.Munmap(p)
 	}
@@ -65,7 +64,8 @@ func (s *Server) release(fl *file) {
 	s.f.Lock()
 	defer s.f.Unlock()
 	// A process that was killed could not destroy anything, nor one whose device was removed.
-	if l := fl.ctx.Leaked(); len(l) > 0 && !fl.ctx.Device.Gone && s.f.Watch != nil && (fl.ctx.Ends || guest.Lives(fl.ctx.PID)) {
+	if l := fl.ctx.Leaked(); len(l) > 0 && !fl.ctx.Device.Gone && s.f.Watch != nil &&
+		(fl.ctx.Ends || guest.Lives(fl.ctx.PID)) {
 		s.f.Watch.Violation(fl.ctx.PID, "leak", fl.ctx.Device.Config.Name+": not destroyed: "+strings.Join(l, ", "))
 	}
 	fl.ctx.Release()
@@ -74,9 +74,12 @@ func (s *Server) release(fl *file) {
 	}
 	delete(s.spare, fl.ctx)
 	fl.ctx.File.Close()
+	s.mu.Lock()
+	s.releasing--
+	s.mu.Unlock()
 }
 
-// Exits is told that a process ends by itself.
+// Exits is called when a process ends by itself.
 func (s *Server) Exits(pid int) {
 	s.f.Lock()
 	defer s.f.Unlock()
@@ -93,7 +96,7 @@ func (s *Server) Exits(pid int) {
 func (s *Server) Settle() {
 	for range 500 {
 		s.mu.Lock()
-		n := len(s.files)
+		n := len(s.files) + s.releasing // what is being released may have leaks to report
 		s.mu.Unlock()
 		if n == 0 {
 			return

@@ -38,7 +38,8 @@ func (p *program) oldQP(pd, cq uint32, flags uint32, register int) (handle, give
 	_, buf := p.room(64*64*2, 4096)
 	_, db := p.room(64, 64)
 	drv := le(buf, db, 64, 16, 4, flags, 0x123, register, uint64(0))
-	r, d, e := p.cmd(24, le(uint64(0), uint64(0xbeef), pd, cq, cq, 0, le(32, 16, 2, 1, 64), uint8(1), uint8(2), uint8(0), uint8(0)), 32, drv, 8)
+	r, d, e := p.cmd(24, le(uint64(0), uint64(0xbeef), pd, cq, cq, 0, le(32, 16, 2, 1, 64), uint8(1), uint8(2),
+		uint8(0), uint8(0)), 32, drv, 8)
 	if e != 0 {
 		return 0, 0, e
 	}
@@ -56,7 +57,8 @@ func (p *program) tryOldCQ() (handle uint32, e unix.Errno) {
 	p.t.Helper()
 	_, buf := p.room(64*256, 4096)
 	_, db := p.room(64, 64)
-	r, _, e := p.cmd(18, le(uint64(0), uint64(0xc0ffee), 100, 0, uint32(0xffffffff), 0), 8, le(buf, db, 64, uint8(0), uint8(0), uint16(0)), 8)
+	r, _, e := p.cmd(18, le(uint64(0), uint64(0xc0ffee), 100, 0, uint32(0xffffffff), 0), 8,
+		le(buf, db, 64, uint8(0), uint8(0), uint16(0)), 8)
 	return u32(r, 0), e
 }
 
@@ -80,7 +82,8 @@ func TestStaticRegisters(t *testing.T) {
 			u, e := p.get(oldContext(7, 3)) // rounded up to 8
 			p.must(e)
 			if u32(u, 8) != 8 || u32(u, 64) != 512 || u[44] != 1 {
-				t.Fatalf("tot_bfregs %d, num_dyn_bfregs %d, cqe_version %d, want 8, 512, 1", u32(u, 8), u32(u, 64), u[44])
+				t.Fatalf("tot_bfregs %d, num_dyn_bfregs %d, cqe_version %d, want 8, 512, 1", u32(u, 8), u32(u, 64),
+					u[44])
 			}
 			p.abi = "write"
 			pd, cq := p.pd(), p.oldCQ()
@@ -248,7 +251,8 @@ func TestCQEVersion0(t *testing.T) {
 		_, buf := p.room(64*64*2, 4096)
 		_, db := p.room(64, 64)
 		for _, drv := range [][]byte{le(buf, db, 64, 16, 4, 0, 0xffffff, 0, uint64(0)), le(buf, db, 64, 16, 4, 0)} {
-			r, _, e := p.cmd(24, le(uint64(0), uint64(0xbeef), pd, cq, cq, 0, le(32, 16, 2, 1, 64), uint8(1), uint8(2), uint8(0), uint8(0)), 32, drv, 8)
+			r, _, e := p.cmd(24, le(uint64(0), uint64(0xbeef), pd, cq, cq, 0, le(32, 16, 2, 1, 64), uint8(1), uint8(2),
+				uint8(0), uint8(0)), 32, drv, 8)
 			p.want(c.name+": no user index", e, 0)
 			if qp, ok := p.x.Object(u32(r, 0)).(*hca.QP); !ok || qp.UIdx != 0 || qp.RecvIdx != 0 {
 				t.Errorf("%s: made %+v", c.name, p.x.Object(u32(r, 0)))

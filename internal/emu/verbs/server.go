@@ -20,14 +20,16 @@ const fileSize = 16 << 8 * pageSize
 
 // Server answers for all devices of a fabric.
 type Server struct {
-	// Trace, if not nil, is told of each command after it was answered. It may be called by several goroutines at once.
+	// Trace, if not nil, is called for each command after it was answered. It may be called by several goroutines at
+	// once.
 	Trace func(*Record)
 
-	f       *hca.Fabric
-	mu      sync.Mutex
-	next    int
-	files   map[string]*file // by name
-	ticking bool
+	f         *hca.Fabric
+	mu        sync.Mutex
+	next      int
+	files     map[string]*file // by name
+	ticking   bool
+	releasing int // files whose context is being released
 
 	spare map[*hca.Context][]*guest.Pipe // further async files; the fabric's lock guards it
 }
@@ -48,45 +50,6 @@ func (s *Server) lookup(name string) *file {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.files[name]
-}
-
-// verbs is by the names of uapi.Methods and uapi.Cmds.
-var verbs map[string]func(*call) unix.Errno
-
-func init() {
-	verbs = map[string]func(*call) unix.Errno{
-		"get_context": getContext, "query_context": queryContext, "async_event_alloc": asyncEventAlloc, "create_comp_channel": createCompChannel,
-		"query_device": queryDevice, "query_device_ex": taking(queryDeviceEx), "query_port": queryPort, "mlx5_query_port": queryPortMlx5,
-		"query_gid_entry": queryGIDEntry, "query_gid_table": queryGIDTable, "info_handles": infoHandles,
-		"alloc_pd": allocPD, "dealloc_pd": destroy(silent((*hca.Context).DeallocPD)), "mlx5_query_pd": queryPD,
-		"uar_alloc": uarAlloc, "uar_destroy": destroy(silent((*hca.Context).FreeUAR)), "devx_other": refuse, "devx_query_uar": devxQuery((*call).hasUAR), "devx_query_eqn": devxQuery((*call).hasVector),
-		"open_xrcd": taking(openXRCD), "close_xrcd": destroy(silent((*hca.Context).CloseXRCD)),
-		"reg_mr": regMR, "reg_dmabuf_mr": refuse, "rereg_mr": taking(reregMR), "dereg_mr": destroy(silent((*hca.Context).DeregMR)), "query_mr": queryMR, "advise_mr": adviseMR,
-		"alloc_mw": taking(allocMW), "dealloc_mw": destroy(silent((*hca.Context).DeallocMW)),
-		"create_cq": createCQ, "resize_cq": taking(resizeCQ), "modify_cq": taking(modifyCQ), "destroy_cq": destroy(destroyCQ),
-		"create_srq": createSRQ, "create_xsrq": createSRQ, "modify_srq": taking(modifySRQ), "query_srq": taking(querySRQ), "destroy_srq": destroy(events((*hca.Context).DestroySRQ)),
-		"create_qp": createQP, "open_qp": taking(openQP), "query_qp": taking(queryQP), "modify_qp": modifyQP, "destroy_qp": destroy(events((*hca.Context).DestroyQP)),
-		"create_ah": taking(createAH), "destroy_ah": destroy(silent((*hca.Context).DestroyAH)),
-		"attach_mcast": mcast((*hca.Context).AttachMcast), "detach_mcast": mcast((*hca.Context).DetachMcast),
-	}
-}
-
-func findMethod(object, id uint16) *uapi.Method {
-	for i := range uapi.Methods {
-		if m := &uapi.Methods[i]; m.Object == object && m.ID == id {
-			return m
-		}
-	}
-	return nil
-}
-
-func findCmd(number uint32) *uapi.Cmd {
-	for i := range uapi.Cmds {
-		if uapi.Cmds[i].Number == number {
-			return &uapi.Cmds[i]
-		}
-	}
-	return nil
 }
 
 // ioctl carries out an ioctl whose argument is at addr.
@@ -128,7 +91,7 @@ func (c *call) run() unix.Errno {
 		c.undo()
 		c.s.f.Unlock()
 	}
-	// This errno says that the interface lacks a method or an attribute, nothing else.
+	// This errno means that the interface lacks a method or an attribute, nothing else.
 	if e == unix.EPROTONOSUPPORT {
 		e = unix.EINVAL
 	}
@@ -138,17 +101,19 @@ func (c *call) run() unix.Errno {
 	return e
 }
 
-// mmap judges a mapping of a device file: 0 if the kernel may do it.
+// mmap returns 0 if the kernel may carry out a mapping of a device file.
 func (s *Server) mmap(x *hca.Context, length, prot, flags, offset uint64) unix.Errno {
 	const shared, sharedValidate, kind = unix.MAP_SHARED, unix.MAP_SHARED_VALIDATE, 0xf
 	s.f.Lock()
 	defer s.f.Unlock()
-	if !x.Ready || length == 0 || length > pageSize || offset%pageSize != 0 || flags&kind != shared && flags&kind != sharedValidate {
+	if !x.Ready || length == 0 || length > pageSize || offset%pageSize != 0 ||
+		flags&kind != shared && flags&kind != sharedValidate {
 		return unix.EINVAL
 	}
 	page := offset / pageSize
 	switch {
-	case page == coreClockOff/pageSize && prot&unix.PROT_WRITE != 0, page == clockInfoOff/pageSize && prot&(unix.PROT_WRITE|unix.PROT_EXEC) != 0:
+	case page == coreClockOff/pageSize && prot&unix.PROT_WRITE != 0,
+		page == clockInfoOff/pageSize && prot&(unix.PROT_WRITE|unix.PROT_EXEC) != 0:
 		return unix.EPERM
 	case page == coreClockOff/pageSize, page == clockInfoOff/pageSize:
 		return 0

@@ -16,7 +16,7 @@ type Record struct {
 	PID      int
 	Context  *hca.Context
 	Name     string // "create_qp"
-	Request  any    // a struct of package uapi, nil if the command has nothing to say
+	Request  any    // a struct of package uapi, or nil if the command has no more to say
 	Response any
 	Errno    unix.Errno
 }
@@ -27,7 +27,8 @@ type Field struct {
 	Value any
 }
 
-// Fields lists the fields of a request or an answer, nested ones in the place of what they are in, without those of the interface's own.
+// Fields lists the fields of a request or an answer, nested ones in the place of what they are in, without those of the
+// interface's own.
 func Fields(v any) (fs []Field) {
 	r := reflect.ValueOf(v)
 	if r.Kind() != reflect.Struct {
@@ -39,7 +40,8 @@ func Fields(v any) (fs []Field) {
 	for i := range r.NumField() {
 		f := r.Type().Field(i)
 		switch {
-		case f.Name == "_", strings.HasPrefix(f.Name, "Response"), strings.HasPrefix(f.Name, "Reserved"), f.Name == "CompMask":
+		case f.Name == "_", strings.HasPrefix(f.Name, "Response"), strings.HasPrefix(f.Name, "Reserved"),
+			f.Name == "CompMask":
 		case f.Type.Kind() == reflect.Struct:
 			for _, n := range Fields(r.Field(i).Interface()) {
 				fs = append(fs, Field{f.Name + "." + n.Name, n.Value})

@@ -17,7 +17,7 @@ const ackPatience = 2 * time.Second
 // objectSize is more than any object of libibverbs has. The condition that its destruction waits for is in it.
 const objectSize = 1024
 
-// userOf is the library's address of an object that has events.
+// userOf returns the library's address of an object that has events.
 func userOf(o any) uint64 {
 	switch o := o.(type) {
 	case *hca.CQ:
@@ -40,7 +40,8 @@ func delivered(answer any) uint32 {
 	return 0
 }
 
-// watchAcks looks whether the thread that destroyed an object hangs: the library waits until as many events were acknowledged as the kernel says it delivered.
+// watchAcks looks whether the thread that destroyed an object hangs: the library waits until as many events were
+// acknowledged as the kernel says it delivered.
 func (c *call) watchAcks(user uint64, answer any) {
 	n := delivered(answer)
 	if n == 0 || user == 0 || c.s.f.Watch == nil {
@@ -53,6 +54,7 @@ func (c *call) watchAcks(user uint64, answer any) {
 		}
 		c.s.f.Lock()
 		defer c.s.f.Unlock()
-		c.s.f.Watch.Violation(pid, "event-unacked", fmt.Sprintf("%s: the object got %d events; thread %d waits for their acknowledgement since %v", name, n, tid, ackPatience))
+		c.s.f.Watch.Violation(pid, "event-unacked", fmt.Sprintf("%s: the object got %d events; thread %d waits for "+
+			"their acknowledgement since %v", name, n, tid, ackPatience))
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -103,7 +102,7 @@ func (p *program) room(n, align int) ([]byte, uint64) {
 	}
 	b := p.arena[p.used : p.used+n : p.used+n]
 	p.used += n
-	return b, uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+	return b, addressOf(b)
 }
 
 func (p *program) put(b []byte) uint64 {
@@ -143,7 +142,8 @@ func at(id, n int, data uint64) []byte { return le(uint16(id), uint16(n), uint16
 
 // ioctl sends attributes and returns them as they are afterwards.
 func (p *program) ioctl(object, method int, attrs ...[]byte) ([]byte, unix.Errno) {
-	b := le(uint16(24+16*len(attrs)), uint16(object), uint16(method), uint16(len(attrs)), uint64(0), uint32(1), uint32(0))
+	b := le(uint16(24+16*len(attrs)), uint16(object), uint16(method), uint16(len(attrs)), uint64(0), uint32(1),
+		uint32(0))
 	for _, a := range attrs {
 		b = append(b, a...)
 	}
@@ -170,8 +170,11 @@ func (p *program) out(id, n int) ([]byte, []byte) {
 	return r[:n], at(id, n, a)
 }
 
-// cmd sends a write() command, by the interface that p.abi says. core lacks the header, and has the response pointer where there is one.
-func (p *program) cmd(number uint32, core []byte, respLen int, drv []byte, drvLen int) (resp, drvResp []byte, e unix.Errno) {
+// cmd sends a write() command, by the interface that p.abi says. core lacks the header, and has the response pointer
+// where there is one.
+func (p *program) cmd(
+	number uint32, core []byte, respLen int, drv []byte, drvLen int,
+) (resp, drvResp []byte, e unix.Errno) {
 	p.t.Helper()
 	if p.abi != "write" {
 		as := [][]byte{p.in(0, core), at(2, 8, uint64(number))}
@@ -206,7 +209,8 @@ func (p *program) cmd(number uint32, core []byte, respLen int, drv []byte, drvLe
 		if respLen == 0 {
 			addr = 0
 		}
-		b = le(number, uint16((len(core)+7)/8), uint16(respLen/8), addr, uint16(len(drv)/8), uint16(drvLen/8), uint32(0), core, make([]byte, -len(core)&7), drv)
+		b = le(number, uint16((len(core)+7)/8), uint16(respLen/8), addr, uint16(len(drv)/8), uint16(drvLen/8),
+			uint32(0), core, make([]byte, -len(core)&7), drv)
 	}
 	e = p.s.write(p.who(), p.x, p.put(b), uint64(len(b)))
 	return r[:respLen], r[respLen:][:drvLen], e
@@ -252,7 +256,8 @@ func (p *program) getContext() {
 	for _, f := range []struct {
 		name      string
 		off, want int
-	}{{"bf_reg_size", 4, 512}, {"tot_bfregs", 8, 0}, {"cache_line_size", 12, 64}, {"comp_mask", 36, 3}, {"response_length", 40, 72}, {"hca_core_clock_offset", 48, clockOffset},
+	}{{"bf_reg_size", 4, 512}, {"tot_bfregs", 8, 0}, {"cache_line_size", 12, 64}, {"comp_mask", 36, 3},
+		{"response_length", 40, 72}, {"hca_core_clock_offset", 48, clockOffset},
 		{"log_uar_size", 56, 12}, {"num_uars_per_page", 60, 1}} {
 		if got := u32(uhw, f.off); got != uint32(f.want) {
 			p.t.Errorf("%s is %d, want %d", f.name, got, f.want)
@@ -345,7 +350,8 @@ func (p *program) cq(n int, channel int32) uint32 {
 	if int(cqe) < n {
 		p.t.Errorf("create_cq: %d entries granted, want %d at least", cqe, n)
 	}
-	if cq, ok := p.x.Object(handle).(*hca.CQ); !ok || cq.User != 0xc0ffee || cq.Buf != buf || cq.DB != db || cq.Entries != cqe+1 {
+	if cq, ok := p.x.Object(handle).(*hca.CQ); !ok || cq.User != 0xc0ffee || cq.Buf != buf || cq.DB != db ||
+		cq.Entries != cqe+1 {
 		p.t.Errorf("create_cq made %+v", p.x.Object(handle))
 	}
 	return handle
@@ -368,7 +374,8 @@ func (p *program) qp(pd, cq uint32) (handle, qpn uint32) {
 		c, a13 := p.out(13, 20)
 		n, a14 := p.out(14, 4)
 		_, u := p.out(0x1001, 40)
-		as, e := p.ioctl(4, 0, at(0, 0, 0), at(2, 0, uint64(pd)), at(4, 0, uint64(cq)), at(5, 0, uint64(cq)), at(7, 8, 0xbeef), p.in(8, caps), at(9, 8, 2), at(10, 4, 1<<12), a13, a14,
+		as, e := p.ioctl(4, 0, at(0, 0, 0), at(2, 0, uint64(pd)), at(4, 0, uint64(cq)), at(5, 0, uint64(cq)),
+			at(7, 8, 0xbeef), p.in(8, caps), at(9, 8, 2), at(10, 4, 1<<12), a13, a14,
 			p.in(0x1000, drv), u)
 		p.must(e)
 		if u32(c, 0) < 32 {
@@ -376,17 +383,20 @@ func (p *program) qp(pd, cq uint32) (handle, qpn uint32) {
 		}
 		handle, qpn = u32(as, 8), u32(n, 0)
 	case "invoke":
-		r, _, e := p.cmd(0x80000000|24, le(uint64(0xbeef), pd, cq, cq, 0, caps, uint8(1), uint8(2), uint8(0), uint8(0), 0, 0, 0, 0), 40, drv, 40)
+		r, _, e := p.cmd(0x80000000|24, le(uint64(0xbeef), pd, cq, cq, 0, caps, uint8(1), uint8(2), uint8(0), uint8(0),
+			0, 0, 0, 0), 40, drv, 40)
 		p.must(e)
 		handle, qpn = u32(r, 0), u32(r, 4)
 	default:
 		var r []byte
-		r, _, e = p.cmd(24, le(uint64(0), uint64(0xbeef), pd, cq, cq, 0, caps, uint8(1), uint8(2), uint8(0), uint8(0)), 32, drv, 40)
+		r, _, e = p.cmd(24, le(uint64(0), uint64(0xbeef), pd, cq, cq, 0, caps, uint8(1), uint8(2), uint8(0), uint8(0)),
+			32, drv, 40)
 		p.must(e)
 		handle, qpn = u32(r, 0), u32(r, 4)
 	}
 	qp, ok := p.x.Object(handle).(*hca.QP)
-	if !ok || qp.User != 0xbeef || qp.Num != qpn || qp.UIdx != 0x123 || !qp.SigAll || qp.Type != hca.RC || qp.RQ.Count != 16 || qp.SQ.Count != 64 {
+	if !ok || qp.User != 0xbeef || qp.Num != qpn || qp.UIdx != 0x123 || !qp.SigAll || qp.Type != hca.RC ||
+		qp.RQ.Count != 16 || qp.SQ.Count != 64 {
 		p.t.Errorf("create_qp made %+v", p.x.Object(handle))
 	}
 	return handle, qpn
@@ -417,14 +427,19 @@ func (p *program) connect(handle, qpn uint32) {
 	p.must(p.modify(modify(handle, hca.AttrState|hca.AttrPKeyIndex|hca.AttrPort|hca.AttrAccess, func(b []byte) {
 		b[88], b[96], b[104] = 0xf, 1, 1 // qp_access_flags, qp_state, port_num
 	})))
-	p.must(p.modify(modify(handle, hca.AttrState|hca.AttrAV|hca.AttrPathMTU|hca.AttrDestQPN|hca.AttrRQPSN|hca.AttrMaxDestRdAtomic|hca.AttrMinRNRTimer, func(b []byte) {
+	rtr := hca.AttrState | hca.AttrAV | hca.AttrPathMTU | hca.AttrDestQPN | hca.AttrRQPSN | hca.AttrMaxDestRdAtomic |
+		hca.AttrMinRNRTimer
+	p.must(p.modify(modify(handle, rtr, func(b []byte) {
 		copy(b, gid.GID[:])
 		b[24], b[25], b[30], b[31] = 3, 64, 1, 1 // sgid_index, hop_limit, is_global, port_num
 		binary.LittleEndian.PutUint32(b[84:], qpn)
-		b[76], b[96], b[98], b[102], b[103] = 77, 2, 3, 1, 12 // rq_psn, qp_state, path_mtu, max_dest_rd_atomic, min_rnr_timer
+		// rq_psn, qp_state, path_mtu, max_dest_rd_atomic, min_rnr_timer
+		b[76], b[96], b[98], b[102], b[103] = 77, 2, 3, 1, 12
 	})))
-	p.must(p.modify(modify(handle, hca.AttrState|hca.AttrTimeout|hca.AttrRetryCnt|hca.AttrRNRRetry|hca.AttrSQPSN|hca.AttrMaxRdAtomic, func(b []byte) {
-		b[80], b[96], b[101], b[105], b[106], b[107] = 78, 3, 1, 14, 7, 7 // sq_psn, qp_state, max_rd_atomic, timeout, retry_cnt, rnr_retry
+	rts := hca.AttrState | hca.AttrTimeout | hca.AttrRetryCnt | hca.AttrRNRRetry | hca.AttrSQPSN | hca.AttrMaxRdAtomic
+	p.must(p.modify(modify(handle, rts, func(b []byte) {
+		// sq_psn, qp_state, max_rd_atomic, timeout, retry_cnt, rnr_retry
+		b[80], b[96], b[101], b[105], b[106], b[107] = 78, 3, 1, 14, 7, 7
 	})))
 }
 
@@ -442,10 +457,12 @@ func TestLifecycle(t *testing.T) {
 
 			r, _, e := p.cmd(25, le(uint64(0), qp, 0), 128, nil, 0)
 			p.must(e)
-			if u32(r, 96) != qpn || u32(r, 88) != 77 || r[108] != 3 || r[110] != 3 || r[117] != 14 || r[122] != 1 || r[24] != 3 {
+			if u32(r, 96) != qpn || u32(r, 88) != 77 || r[108] != 3 || r[110] != 3 || r[117] != 14 || r[122] != 1 ||
+				r[24] != 3 {
 				t.Errorf("query_qp: % x", r)
 			}
-			// The ring has room for 16 receives of one piece each, whatever was asked for; of the send queue only the library knows.
+			// The ring has room for 16 receives of one piece each, whatever was asked for; of the send queue only the
+			// library knows.
 			if got := fmt.Sprint(u32(r, 64), u32(r, 68), u32(r, 72), u32(r, 76), u32(r, 80)); got != "0 16 0 1 0" {
 				t.Errorf("query_qp: capacity %s", got)
 			}
@@ -460,7 +477,8 @@ func TestLifecycle(t *testing.T) {
 			r, _, e = p.cmd(9, le(uint64(0), start, uint64(8192), start, pd, 7), 12, nil, 0)
 			p.must(e)
 			mr := u32(r, 0)
-			if k, ok := p.x.Object(mr).(*hca.MKey); !ok || k.Key != u32(r, 4) || k.Key != u32(r, 8) || k.Addr != start || k.Len != 8192 || k.Access != 7 {
+			if k, ok := p.x.Object(mr).(*hca.MKey); !ok || k.Key != u32(r, 4) || k.Key != u32(r, 8) ||
+				k.Addr != start || k.Len != 8192 || k.Access != 7 {
 				t.Errorf("reg_mr: % x made %+v", r, p.x.Object(mr))
 			}
 			r, _, e = p.cmd(11, le(uint64(0), mr, 4, uint64(0), uint64(0), uint64(0), 0, 1), 8, nil, 0)
@@ -495,6 +513,72 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
+// createSRQ makes a basic SRQ of 15 receives, 2 SGEs and limit 3.
+func (p *program) createSRQ(pd uint32) (handle, num uint32) { return p.srq(pd, false, 0, 0) }
+
+// createXRCSRQ makes the same of an XRC domain.
+func (p *program) createXRCSRQ(pd, xrcd, cq uint32) (handle, num uint32) {
+	return p.srq(pd, true, xrcd, cq)
+}
+
+func (p *program) srqDriver() []byte {
+	_, buf := p.room(4096, 4096)
+	_, db := p.room(64, 64)
+	return le(buf, db, 0, 0, 5, 0)
+}
+
+func (p *program) srq(pd uint32, xrc bool, x, c uint32) (handle, num uint32) {
+	typ := 0
+	if xrc {
+		typ = 1
+	}
+	if p.abi == "ioctl" {
+		wr, a11 := p.out(11, 4)
+		_, a12 := p.out(12, 4)
+		n, a13 := p.out(13, 4)
+		_, u := p.out(0x1001, 8)
+		list := [][]byte{at(0, 0, 0), at(1, 0, uint64(pd)), at(4, 8, 0xabc), p.in(5, le(15)),
+			p.in(6, le(2)), p.in(7, le(3)), at(9, 8, uint64(typ)), a11, a12, a13,
+			p.in(0x1000, p.srqDriver()), u}
+		if xrc {
+			list = append(list, at(2, 0, uint64(x)), at(3, 0, uint64(c)))
+		}
+		as, e := p.ioctl(5, 0, list...)
+		p.must(e)
+		if u32(wr, 0) != 15 {
+			p.t.Errorf("create_srq: max_wr %d", u32(wr, 0))
+		}
+		return u32(as, 8), u32(n, 0)
+	}
+	core := le(uint64(0), uint64(0xabc), typ, pd, 15, 2, 3, 0, x, c)
+	number := uint32(39)
+	if !xrc {
+		core, number = le(uint64(0), uint64(0xabc), pd, 15, 2, 3), 32
+	}
+	r, d, e := p.cmd(number, core, 16, p.srqDriver(), 8)
+	p.must(e)
+	if u32(r, 4) != 15 || u32(r, 8) < 2 || xrc && u32(r, 12) != u32(d, 0) {
+		p.t.Errorf("create_srq: % x, % x", r, d)
+	}
+	return u32(r, 0), u32(d, 0)
+}
+
+// createXRCQP makes an XRC receive QP.
+func (p *program) createXRCQP(xrcd uint32) (handle, num uint32) {
+	if p.abi == "ioctl" {
+		_, a13 := p.out(13, 20)
+		n, a14 := p.out(14, 4)
+		as, e := p.ioctl(4, 0, at(0, 0, 0), at(1, 0, uint64(xrcd)), at(7, 8, 0), p.in(8, make([]byte, 20)),
+			at(9, 8, 10), a13, a14)
+		p.must(e)
+		return u32(as, 8), u32(n, 0)
+	}
+	r, _, e := p.cmd(24, le(uint64(0), uint64(0), xrcd, 0, 0, 0, make([]byte, 20), uint8(0), uint8(10),
+		uint8(0), uint8(0)), 32, nil, 0)
+	p.must(e)
+	return u32(r, 0), u32(r, 4)
+}
+
 func TestSRQAndXRC(t *testing.T) {
 	for _, abi := range []string{"write", "invoke", "ioctl"} {
 		t.Run(abi, func(t *testing.T) {
@@ -515,48 +599,10 @@ func TestSRQAndXRC(t *testing.T) {
 			p.must(e)
 			xrcd := u32(r, 0)
 
-			driver := func() []byte {
-				_, buf := p.room(4096, 4096)
-				_, db := p.room(64, 64)
-				return le(buf, db, 0, 0, 5, 0)
-			}
-			create := func(xrc bool) (handle, num uint32) {
-				typ, x, c := 0, uint32(0), uint32(0)
-				if xrc {
-					typ, x, c = 1, xrcd, cq
-				}
-				if abi == "ioctl" {
-					wr, a11 := p.out(11, 4)
-					_, a12 := p.out(12, 4)
-					n, a13 := p.out(13, 4)
-					_, u := p.out(0x1001, 8)
-					list := [][]byte{at(0, 0, 0), at(1, 0, uint64(pd)), at(4, 8, 0xabc), p.in(5, le(15)), p.in(6, le(2)), p.in(7, le(3)), at(9, 8, uint64(typ)), a11, a12, a13,
-						p.in(0x1000, driver()), u}
-					if xrc {
-						list = append(list, at(2, 0, uint64(x)), at(3, 0, uint64(c)))
-					}
-					as, e := p.ioctl(5, 0, list...)
-					p.must(e)
-					if u32(wr, 0) != 15 {
-						t.Errorf("create_srq: max_wr %d", u32(wr, 0))
-					}
-					return u32(as, 8), u32(n, 0)
-				}
-				core := le(uint64(0), uint64(0xabc), typ, pd, 15, 2, 3, 0, x, c)
-				number := uint32(39)
-				if !xrc {
-					core, number = le(uint64(0), uint64(0xabc), pd, 15, 2, 3), 32
-				}
-				r, d, e := p.cmd(number, core, 16, driver(), 8)
-				p.must(e)
-				if u32(r, 4) != 15 || u32(r, 8) < 2 || xrc && u32(r, 12) != u32(d, 0) {
-					t.Errorf("create_srq: % x, % x", r, d)
-				}
-				return u32(r, 0), u32(d, 0)
-			}
-			basic, _ := create(false)
-			xrc, num := create(true)
-			if s, ok := p.x.Object(xrc).(*hca.SRQ); !ok || !s.XRC || s.Num != num || s.UIdx != 5 || s.User != 0xabc || s.Limit != 3 {
+			basic, _ := p.createSRQ(pd)
+			xrc, num := p.createXRCSRQ(pd, xrcd, cq)
+			if s, ok := p.x.Object(xrc).(*hca.SRQ); !ok || !s.XRC || s.Num != num || s.UIdx != 5 || s.User != 0xabc ||
+				s.Limit != 3 {
 				t.Errorf("create_xsrq made %+v", p.x.Object(xrc))
 			}
 			r, _, e = p.cmd(34, le(uint64(0), basic, 0), 16, nil, 0)
@@ -571,18 +617,7 @@ func TestSRQAndXRC(t *testing.T) {
 			}
 
 			// An XRC receive QP has no driver's part; it can be opened again.
-			var qp, qpn uint32
-			if abi == "ioctl" {
-				_, a13 := p.out(13, 20)
-				n, a14 := p.out(14, 4)
-				as, e := p.ioctl(4, 0, at(0, 0, 0), at(1, 0, uint64(xrcd)), at(7, 8, 0), p.in(8, make([]byte, 20)), at(9, 8, 10), a13, a14)
-				p.must(e)
-				qp, qpn = u32(as, 8), u32(n, 0)
-			} else {
-				r, _, e = p.cmd(24, le(uint64(0), uint64(0), xrcd, 0, 0, 0, make([]byte, 20), uint8(0), uint8(10), uint8(0), uint8(0)), 32, nil, 0)
-				p.must(e)
-				qp, qpn = u32(r, 0), u32(r, 4)
-			}
+			qp, qpn := p.createXRCQP(xrcd)
 			r, _, e = p.cmd(40, le(uint64(0), uint64(1), xrcd, qpn, uint8(10), make([]byte, 7)), 32, nil, 0)
 			p.must(e)
 			_, e = p.destroy(27, 4, u32(r, 0), 4)
@@ -605,7 +640,8 @@ func TestAddressHandleAndMulticast(t *testing.T) {
 	pd, cq := p.pd(), p.cq(10, -1)
 	gid := p.x.Device.Ports[0].GID(3)
 	core := func(port uint8) []byte {
-		return le(uint64(0), uint64(0), pd, 0, gid.GID[:], 0, uint8(3), uint8(1), uint8(0), uint8(0), uint16(0), uint8(0), uint8(0), uint8(0), uint8(1), port, uint8(0))
+		return le(uint64(0), uint64(0), pd, 0, gid.GID[:], 0, uint8(3), uint8(1), uint8(0), uint8(0), uint16(0),
+			uint8(0), uint8(0), uint8(0), uint8(1), port, uint8(0))
 	}
 	r, d, e := p.cmd(5, core(1), 4, nil, 16)
 	p.must(e)
@@ -619,7 +655,8 @@ func TestAddressHandleAndMulticast(t *testing.T) {
 	_, _, e = p.cmd(5, core(1), 4, nil, 8)
 	p.want("create_ah, little room", e, unix.EINVAL)
 
-	r, _, e = p.cmd(24, le(uint64(0), uint64(0), pd, cq, cq, 0, le(32, 16, 2, 1, 64), uint8(1), uint8(4), uint8(0), uint8(0)), 32, p.qpDriver(1), 40)
+	r, _, e = p.cmd(24, le(uint64(0), uint64(0), pd, cq, cq, 0, le(32, 16, 2, 1, 64), uint8(1), uint8(4), uint8(0),
+		uint8(0)), 32, p.qpDriver(1), 40)
 	p.must(e)
 	ud := u32(r, 0)
 	group := le([]byte{0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9}, ud, uint16(0), uint16(0))
@@ -655,7 +692,8 @@ func TestCompletionChannel(t *testing.T) {
 	}
 	p := open(t)
 	p.getContext()
-	_, _, e := p.cmd(0x80000000|18, le(uint64(0), 10, 0, uint32(0), 0, 0, 0), 16, le(uint64(0x1000), uint64(0x1000), 64, uint16(0), uint16(2), 0, 0), 8)
+	_, _, e := p.cmd(0x80000000|18, le(uint64(0), 10, 0, uint32(0), 0, 0, 0), 16,
+		le(uint64(0x1000), uint64(0x1000), 64, uint16(0), uint16(2), 0, 0), 8)
 	p.want("create_cq, channel that is none", e, unix.EBADF)
 }
 
@@ -668,7 +706,8 @@ func TestQueries(t *testing.T) {
 	r, d, e := p.cmd(0x80000000|1, make([]byte, 8), 304, nil, 104)
 	p.must(e)
 	l := p.x.Device.Config.Limits
-	if u64(r, 0) != 28<<32|39<<16|1002 || u32(r, 48) != 0 || int(u32(r, 52)) != l.MaxQP || u32(r, 180) != 304 || u32(d, 4) != 104 || u64(r, 216) != clockKHz {
+	if u64(r, 0) != 28<<32|39<<16|1002 || u32(r, 48) != 0 || int(u32(r, 52)) != l.MaxQP || u32(r, 180) != 304 ||
+		u32(d, 4) != 104 || u64(r, 216) != clockKHz {
 		t.Errorf("query_device: % x, % x", r, d)
 	}
 	if short, _, e := p.cmd(0x80000000|1, make([]byte, 8), 184, nil, 0); e != 0 || u32(short, 180) != 184 {
@@ -684,7 +723,8 @@ func TestQueries(t *testing.T) {
 	x, a := p.out(3, 32)
 	_, e = p.ioctl(0, 6, at(0, 8, 1), at(1, 8, 3), a)
 	p.must(e)
-	if g := p.x.Device.Ports[0].GID(3); [16]byte(x) != g.GID || u32(x, 16) != 3 || u32(x, 20) != 1 || u32(x, 24) != uint32(g.Type) {
+	if g := p.x.Device.Ports[0].GID(3); [16]byte(x) != g.GID || u32(x, 16) != 3 || u32(x, 20) != 1 ||
+		u32(x, 24) != uint32(g.Type) {
 		t.Errorf("query_gid_entry: % x", x)
 	}
 	for _, c := range []struct {
@@ -736,7 +776,8 @@ func TestRefusals(t *testing.T) {
 	}
 	cq := p.cq(10, -1)
 	for typ, what := range map[uint8]string{8: "raw packets", 0xff: "a driver's own kind"} {
-		_, _, e := p.cmd(0x80000000|24, le(uint64(0xbeef), pd, cq, cq, 0, le(32, 10, 2, 1, 64), uint8(1), typ, uint8(0), uint8(0), 0, 0, 0, 0), 40, p.qpDriver(0x123), 40)
+		_, _, e := p.cmd(0x80000000|24, le(uint64(0xbeef), pd, cq, cq, 0, le(32, 10, 2, 1, 64), uint8(1), typ, uint8(0),
+			uint8(0), 0, 0, 0, 0), 40, p.qpDriver(0x123), 40)
 		p.want("create_qp of "+what, e, unix.EOPNOTSUPP)
 	}
 	for period, want := range map[uint16]unix.Errno{0: 0, 4095: 0, 4096: unix.EINVAL} {
@@ -762,11 +803,13 @@ func TestRefusals(t *testing.T) {
 		{"a flow action", 13, 0, nil, unix.EPROTONOSUPPORT},
 		{"device memory", 14, 0, nil, unix.EPROTONOSUPPORT},
 		{"a VAR", 0x1006, 0x1000, nil, unix.EPROTONOSUPPORT},
-		{"devx command", 0x1000, 0x1000, [][]byte{p.in(0x1000, make([]byte, 16)), at(0x1001, 16, start)}, unix.EOPNOTSUPP},
+		{"devx command", 0x1000, 0x1000, [][]byte{p.in(0x1000, make([]byte, 16)), at(0x1001, 16, start)},
+			unix.EOPNOTSUPP},
 		{"dealloc_pd of no handle", 1, 0, [][]byte{at(0, 0, 4711)}, unix.ENOENT},
 		{"dealloc_pd of a wide handle", 1, 0, [][]byte{at(0, 0, 1<<32|uint64(pd))}, unix.ENOENT},
 		{"destroy_ah of a PD", 6, 0, [][]byte{at(0, 0, uint64(pd))}, unix.EINVAL},
-		{"uar of unknown type", 0x1008, 0x1000, [][]byte{at(0x1000, 0, 0), at(0x1001, 8, 7), at(0x1002, 8, start), at(0x1003, 4, start), at(0x1004, 4, start)}, unix.EOPNOTSUPP},
+		{"uar of unknown type", 0x1008, 0x1000, [][]byte{at(0x1000, 0, 0), at(0x1001, 8, 7), at(0x1002, 8, start),
+			at(0x1003, 4, start), at(0x1004, 4, start)}, unix.EOPNOTSUPP},
 	} {
 		_, e := p.ioctl(c.object, c.method, c.attrs...)
 		p.want(c.name, e, c.want)
@@ -864,7 +907,8 @@ func TestTrace(t *testing.T) {
 	pd := p.pd()
 	p.abi = "ioctl"
 	p.destroy(4, 1, pd, 0)
-	if len(got) != 5 || got[3] != fmt.Sprintf("alloc_pd [] -> [{Handle %d}] errno 0", pd) || got[4] != fmt.Sprintf("dealloc_pd [{Handle %d}] -> [] errno 0", pd) {
+	if len(got) != 5 || got[3] != fmt.Sprintf("alloc_pd [] -> [{Handle %d}] errno 0", pd) ||
+		got[4] != fmt.Sprintf("dealloc_pd [{Handle %d}] -> [] errno 0", pd) {
 		t.Errorf("got %q", got)
 	}
 }
@@ -873,7 +917,8 @@ func TestClock(t *testing.T) {
 	p := open(t)
 	k := &p.s.lookup(p.x.File.Name()).clock
 	read := func() uint64 {
-		return uint64(binary.BigEndian.Uint32(k.core[clockOffset:]))<<32 | uint64(binary.BigEndian.Uint32(k.core[clockOffset+4:]))
+		return uint64(binary.BigEndian.Uint32(k.core[clockOffset:]))<<32 |
+			uint64(binary.BigEndian.Uint32(k.core[clockOffset+4:]))
 	}
 	before := Now()
 	p.s.Tick()

@@ -56,7 +56,8 @@ func (c *Channel) prepare(conn *rdmacm.Conn) error {
 }
 
 func (c *Channel) post(slot int) error {
-	_, err := c.conn.QP().PostRecv([]ibv.RecvWR{{ID: uint64(slot), SGEs: []ibv.SGE{c.mr.SGE(slot*maxMessage, maxMessage)}}})
+	_, err := c.conn.QP().PostRecv([]ibv.RecvWR{{ID: uint64(slot),
+		SGEs: []ibv.SGE{c.mr.SGE(slot*maxMessage, maxMessage)}}})
 	return err
 }
 
@@ -71,7 +72,7 @@ func newChannel() *Channel {
 	return &Channel{inbox: make(chan []byte, slots), sent: make(chan error, 1), over: make(chan struct{})}
 }
 
-// start begins to take what comes.
+// start begins to receive.
 func (c *Channel) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -81,7 +82,7 @@ func (c *Channel) start() {
 	go c.pump(ctx)
 }
 
-// pump takes completions until the connection is over.
+// pump polls completions until the connection is over.
 func (c *Channel) pump(ctx context.Context) {
 	defer close(c.over)
 	var wcs [slots]ibv.WC
@@ -92,7 +93,7 @@ func (c *Channel) pump(ctx context.Context) {
 			n, _ = c.conn.CQ().Poll(wcs[:])
 		}
 		for i := range n {
-			if werr := c.take(&wcs[i]); werr != nil && err == nil {
+			if werr := c.complete(&wcs[i]); werr != nil && err == nil {
 				err = werr
 			}
 		}
@@ -103,7 +104,7 @@ func (c *Channel) pump(ctx context.Context) {
 	}
 }
 
-func (c *Channel) take(wc *ibv.WC) error {
+func (c *Channel) complete(wc *ibv.WC) error {
 	if wc.ID == sendID {
 		select {
 		case c.sent <- wc.Err():
@@ -174,7 +175,8 @@ func (c *Channel) Write(b []byte) (int, error) {
 		return 0, os.ErrDeadlineExceeded
 	}
 	copy(c.mr.Bytes()[slots*maxMessage:], b)
-	wr := ibv.SendWR{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{c.mr.SGE(slots*maxMessage, len(b))}}
+	wr := ibv.SendWR{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{c.mr.SGE(slots*maxMessage, len(b))}}
 	if _, err := c.conn.QP().PostSend([]ibv.SendWR{wr}); err != nil {
 		if c.conn.Err() != nil {
 			return 0, io.EOF
@@ -229,13 +231,13 @@ func (c *Channel) Close() error {
 	return err
 }
 
-// Conn is the connection.
+// Conn returns the connection.
 func (c *Channel) Conn() *rdmacm.Conn { return c.conn }
 
-// LocalAddr is this end's address.
+// LocalAddr returns this end's address.
 func (c *Channel) LocalAddr() net.Addr { return net.TCPAddrFromAddrPort(c.conn.LocalAddr()) }
 
-// RemoteAddr is the peer's address.
+// RemoteAddr returns the peer's address.
 func (c *Channel) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.conn.RemoteAddr()) }
 
 // SetDeadline bounds Read and Write.

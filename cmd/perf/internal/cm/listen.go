@@ -25,7 +25,8 @@ func Listen(ctx context.Context, addr string, port int, o Options) (*Listener, e
 	opt := o.common()
 	ln, err := rdmacm.Listen(ctx, net.JoinHostPort(addr, strconv.Itoa(port)), &opt)
 	if err != nil {
-		return nil, fmt.Errorf("listen on rdma_cm port %d: %w; another server may be using it, choose one with -p", port, err)
+		return nil, fmt.Errorf("listen on rdma_cm port %d: %w; another server may be using it, choose one with -p",
+			port, err)
 	}
 	l := &Listener{ln: ln, opt: o}
 	l.ctx, l.stop = context.WithCancel(ctx)

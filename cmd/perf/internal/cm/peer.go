@@ -120,8 +120,10 @@ func Dial(ctx context.Context, host string, port int, o Options) (*Peer, error) 
 	return fail(errors.Join(errs...))
 }
 
+type dialer func() (*rdmacm.Conn, error)
+
 // retry tries until somebody listens.
-func (p *Peer) retry(ctx context.Context, patience time.Duration, dial func() (*rdmacm.Conn, error)) (*rdmacm.Conn, error) {
+func (p *Peer) retry(ctx context.Context, patience time.Duration, dial dialer) (*rdmacm.Conn, error) {
 	end := time.Now().Add(patience)
 	for {
 		c, err := dial()
@@ -160,7 +162,9 @@ func (p *Peer) QP(ctx context.Context, i int, o rdmacm.Options) (*rdmacm.Conn, e
 	)
 	if p.ln == nil {
 		o.LocalAddr, o.PrivateData = p.local, data(queue, p.token, i)
-		conn, err = p.retry(ctx, p.opt.Timeout, func() (*rdmacm.Conn, error) { return rdmacm.DialAddr(ctx, p.server, &o) })
+		conn, err = p.retry(ctx, p.opt.Timeout, func() (*rdmacm.Conn, error) {
+			return rdmacm.DialAddr(ctx, p.server, &o)
+		})
 	} else {
 		conn, err = p.accept(ctx, i, &o)
 	}
@@ -188,7 +192,7 @@ func (p *Peer) accept(ctx context.Context, i int, o *rdmacm.Options) (*rdmacm.Co
 	}
 }
 
-// asks tells whether a request is for queue pair i of this client.
+// asks reports whether a request is for queue pair i of this client.
 func (p *Peer) asks(r *rdmacm.Request, i int) bool {
 	kind, t, n, ours := parse(r.PrivateData())
 	if ours || p.ours {

@@ -11,7 +11,8 @@ import (
 func TestPrivateData(t *testing.T) {
 	want := token{1, 2, 3, 4, 5, 6, 7, 8}
 	b := data(queue, want, 70000)
-	if !bytes.Equal(b, []byte("pverbs1\x00q\x01\x02\x03\x04\x05\x06\x07\x08\x00\x01\x11\x70")) || len(b) != dataLen || len(b) > 56 {
+	if !bytes.Equal(b, []byte("pverbs1\x00q\x01\x02\x03\x04\x05\x06\x07\x08\x00\x01\x11\x70")) || len(b) != dataLen ||
+		len(b) > 56 {
 		t.Errorf("private data %x", b)
 	}
 	// The peer sees it filled up.

@@ -15,7 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/stats"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -38,41 +40,47 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func setup() engine.Setup {
-	return engine.Setup{
-		Local: engine.Side{Device: "rxe0", Firmware: "1.0", Port: 1, LinkLayer: "Ethernet", RateGbps: 10, DataPath: "ops",
-			GIDIndex: 1, GID: "::ffff:10.8.0.1", MTU: 1024, Software: engine.SoftRoCENote},
+func setup() session.Setup {
+	return session.Setup{
+		Local: session.Side{Device: "rxe0", Firmware: "1.0", Port: 1, LinkLayer: "Ethernet", RateGbps: 10,
+			DataPath: "ops",
+			GIDIndex: 1, GID: "::ffff:10.8.0.1", MTU: 1024, Software: session.SoftRoCENote},
 		PeerAddress: "10.8.0.2:18515", PeerVersion: "6.06", PeerGID: "::ffff:10.8.0.2",
 	}
 }
 
-func bandwidth() (*engine.Config, *engine.Result) {
-	c := &engine.Config{Verb: wire.Write, Metric: wire.Bandwidth, Host: "10.8.0.2", Iters: 5000, QPs: 2, TxDepth: 128, PostList: 4, CQMod: 4, Bidirectional: true, All: true}
-	own := engine.Bandwidth{BitsPerSecond: 4e9, PeakBitsPerSecond: 5e9, MessagesPerSecond: 7629.39}
-	peer := engine.Bandwidth{BitsPerSecond: 3e9, MessagesPerSecond: 5722}
+func bandwidth() (*plan.Plan, *engine.Result) {
+	c := &plan.Plan{Options: plan.Options{Verb: wire.Write, Metric: wire.Bandwidth, Host: "10.8.0.2", Iters: 5000,
+		QPs: 2, TxDepth: 128, PostList: 4, CQMod: 4, Bidirectional: true, All: true}}
+	own := measure.Bandwidth{BitsPerSecond: 4e9, PeakBitsPerSecond: 5e9, MessagesPerSecond: 7629.39}
+	peer := measure.Bandwidth{BitsPerSecond: 3e9, MessagesPerSecond: 5722}
 	return c, &engine.Result{
-		Setup: setup(), Clock: "TSC, 2.000 GHz", Started: time.Unix(1700000000, 0), Elapsed: 1500 * time.Millisecond, Verified: true,
-		Sizes: []engine.SizeResult{
-			{Bytes: 2, Messages: 10000, BW: &engine.Bandwidth{BitsPerSecond: 1e6, MessagesPerSecond: 62500}},
-			{Bytes: 65536, Messages: 10000, BW: &engine.Bandwidth{BitsPerSecond: 7e9, PeakBitsPerSecond: 9e9, MessagesPerSecond: 13351.39}, Sent: &own, Received: &peer},
+		Setup: setup(), Clock: "TSC, 2.000 GHz", Started: time.Unix(1700000000, 0),
+		Elapsed: 1500 * time.Millisecond, Verified: true,
+		Sizes: []measure.Size{
+			{Bytes: 2, Messages: 10000, BW: &measure.Bandwidth{BitsPerSecond: 1e6, MessagesPerSecond: 62500}},
+			{Bytes: 65536, Messages: 10000, BW: &measure.Bandwidth{BitsPerSecond: 7e9, PeakBitsPerSecond: 9e9,
+				MessagesPerSecond: 13351.39}, Sent: &own, Received: &peer},
 		},
 	}
 }
 
-func latency() (*engine.Config, *engine.Result) {
-	c := &engine.Config{Verb: wire.Send, Metric: wire.Latency, Iters: 1000, QPs: 1, TxDepth: 1, RxDepth: 512, PostList: 1, CQMod: 1, LatencyDef: engine.RoundTrip}
+func latency() (*plan.Plan, *engine.Result) {
+	c := &plan.Plan{Options: plan.Options{Verb: wire.Send, Metric: wire.Latency, Iters: 1000, QPs: 1, TxDepth: 1,
+		RxDepth: 512, PostList: 1, CQMod: 1, LatencyDef: plan.RoundTrip}}
 	s := setup()
 	s.PeerOurs, s.Local.Software = true, ""
 	return c, &engine.Result{
 		Setup: s, Clock: "TSC, 2.000 GHz", Started: time.Unix(1700000000, 0), Elapsed: time.Second,
-		Sizes: []engine.SizeResult{{Bytes: 2, Messages: 1000,
-			Lat:     &stats.Summary{Count: 999, Min: 1234.5, Mean: 1600.25, Stdev: 87.5, P50: 1580, P90: 1700, P99: 1900, P999: 123456, P9999: 123456789, Max: 123456789},
-			Buckets: []stats.Bucket{{FromNs: 1234, ToNs: 1235, Count: 999}}}},
+		Sizes: []measure.Size{{Bytes: 2, Messages: 1000,
+			Lat: &measure.Summary{Count: 999, Min: 1234.5, Mean: 1600.25, Stdev: 87.5, P50: 1580, P90: 1700,
+				P99: 1900, P999: 123456, P9999: 123456789, Max: 123456789},
+			Buckets: []measure.Bucket{{FromNs: 1234, ToNs: 1235, Count: 999}}}},
 	}
 }
 
 func TestTable(t *testing.T) {
-	for name, f := range map[string]func() (*engine.Config, *engine.Result){"bw.txt": bandwidth, "lat.txt": latency} {
+	for name, f := range map[string]func() (*plan.Plan, *engine.Result){"bw.txt": bandwidth, "lat.txt": latency} {
 		t.Run(name, func(t *testing.T) {
 			c, res := f()
 			var b bytes.Buffer
@@ -83,7 +91,7 @@ func TestTable(t *testing.T) {
 			}
 			tab.Footer(res)
 			golden(t, name, b.Bytes())
-			if name == "bw.txt" && !strings.Contains(b.String(), engine.SoftRoCENote) {
+			if name == "bw.txt" && !strings.Contains(b.String(), session.SoftRoCENote) {
 				t.Error("figures of a software device without the note")
 			}
 		})
@@ -91,7 +99,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	for name, f := range map[string]func() (*engine.Config, *engine.Result){"bw.json": bandwidth, "lat.json": latency} {
+	for name, f := range map[string]func() (*plan.Plan, *engine.Result){"bw.json": bandwidth, "lat.json": latency} {
 		t.Run(name, func(t *testing.T) {
 			c, res := f()
 			var b bytes.Buffer
@@ -106,7 +114,7 @@ func TestJSON(t *testing.T) {
 // TestJSONOfFailure: still one valid object, with what there is.
 func TestJSONOfFailure(t *testing.T) {
 	c, res := bandwidth()
-	res.Setup, res.Sizes = engine.Setup{}, nil
+	res.Setup, res.Sizes = session.Setup{}, nil
 	var b bytes.Buffer
 	if err := JSON(&b, c, res, false, errors.New("it broke")); err != nil {
 		t.Fatal(err)
@@ -140,9 +148,10 @@ func TestProgress(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	const hostile = "x\x1b[2J\x7f\u009b\u202e"
 	c, res := bandwidth()
-	res.Setup.Local.Device, res.Setup.Local.Firmware, res.Setup.PeerVersion, res.Setup.PeerAddress = hostile, hostile, hostile, hostile
+	res.Setup.Local.Device, res.Setup.Local.Firmware = hostile, hostile
+	res.Setup.PeerVersion, res.Setup.PeerAddress = hostile, hostile
 	var out bytes.Buffer
-	Table{W: &out, Cfg: c}.Header(res.Setup)
+	Table{W: &out, Plan: c}.Header(res.Setup)
 	if err := JSON(&out, c, res, false, errors.New(hostile)); err != nil {
 		t.Fatal(err)
 	}

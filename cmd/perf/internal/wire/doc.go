@@ -22,4 +22,8 @@
 // Over rdma_cm (-R) each message is a send on a queue pair instead.
 //
 // The order of the steps after 5 depends on the test and belongs to the caller.
+//
+// A step is in the file named after it: hello.go, params.go, negotiate.go, keys.go and barrier.go,
+// report.go, finish.go. A new verb or connection type is a constant in kind.go, and its number in
+// negotiate.go.
 package wire

@@ -29,7 +29,8 @@ type Dest struct {
 // appendKey appends the text form of d: hexadecimal fields of fixed width
 // between colons, and a zero.
 func (d Dest) appendKey(b []byte, gid bool) []byte {
-	b = fmt.Appendf(b, "%04x:%04x:%06x:%06x:%08x:%016x:", d.LID, d.OutReads, d.QPN&0xffffff, d.PSN&0xffffff, d.RKey, d.VAddr)
+	b = fmt.Appendf(b, "%04x:%04x:%06x:%06x:%08x:%016x:", d.LID, d.OutReads, d.QPN&0xffffff, d.PSN&0xffffff, d.RKey,
+		d.VAddr)
 	if gid {
 		for _, x := range d.GID {
 			b = fmt.Appendf(b, "%02x:", x)

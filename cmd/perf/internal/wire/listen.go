@@ -28,7 +28,8 @@ func Listen(ctx context.Context, addr string, port int, timeout time.Duration) (
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", net.JoinHostPort(addr, strconv.Itoa(port)))
 	if err != nil {
-		return nil, fmt.Errorf("listen on TCP port %d: %w; another server may be using it, choose one with -p", port, err)
+		return nil, fmt.Errorf("listen on TCP port %d: %w; another server may be using it, choose one with -p", port,
+			err)
 	}
 	l := &Listener{ln: ln, timeout: timeout}
 	l.ctx, l.stop = context.WithCancel(ctx)
@@ -113,7 +114,8 @@ func Dial(ctx context.Context, host string, port int, timeout, patience time.Dur
 			return nil, fmt.Errorf("connect to %s: %w", addr, err)
 		}
 		if time.Now().After(end) {
-			return nil, fmt.Errorf("connect to %s: %w; no server is listening there, or a stock one is serving another client", addr, err)
+			return nil, fmt.Errorf("connect to %s: %w; "+
+				"no server is listening there, or a stock one is serving another client", addr, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -2,7 +2,10 @@ package wire
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"time"
 )
 
@@ -100,4 +103,40 @@ func parseNegotiate(b []byte, ours Params) (Params, error) {
 		p.Duration = time.Duration(be.Uint32(b[56:])) * time.Second
 	}
 	return p, nil
+}
+
+// negotiate is step 5 with perftest 6.28. Its message is longer in builds with
+// mlx5; a server can see which one it is, a client has to know.
+func (w *Conn) negotiate(h Hello) error {
+	const step = "parameters of 6.28"
+	in := make([]byte, negotiateLen, negotiateLenMLX5)
+	long := !h.ShortNeg
+	var err error
+	if w.role == Server {
+		if err = w.read(step, in, false); err != nil {
+			return err
+		}
+		rest := in[negotiateLen:negotiateLenMLX5]
+		w.c.SetReadDeadline(time.Now().Add(min(w.timeout, 300*time.Millisecond)))
+		n, rerr := io.ReadFull(w.c, rest)
+		if long = n == len(rest); !long && !(n == 0 && errors.Is(rerr, os.ErrDeadlineExceeded)) {
+			return w.fail(step, w.explain(rerr, negotiateLen+n, negotiateLenMLX5))
+		}
+		err = w.write(step, h.Params.appendNegotiate(nil, h.MaxReads, long))
+	} else {
+		out := h.Params.appendNegotiate(nil, h.MaxReads, long)
+		in = in[:len(out)]
+		err = w.exchange(step, out, in, false)
+	}
+	if err != nil {
+		return err
+	}
+	peer, err := parseNegotiate(in, h.Params)
+	if err != nil {
+		return w.fail(step, err)
+	}
+	if err := h.Params.Check(peer); err != nil {
+		return w.fail(step, err)
+	}
+	return nil
 }

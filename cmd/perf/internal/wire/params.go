@@ -8,49 +8,6 @@ import (
 	"time"
 )
 
-// Verb is the operation of a test.
-type Verb uint8
-
-// The verbs.
-const (
-	Send  Verb = 1
-	Write Verb = 2
-	Read  Verb = 3
-)
-
-// String returns the name as the command line has it.
-func (v Verb) String() string {
-	switch v {
-	case Send:
-		return "send"
-	case Write:
-		return "write"
-	case Read:
-		return "read"
-	}
-	return fmt.Sprintf("Verb(%d)", uint8(v))
-}
-
-// Metric is what a test measures.
-type Metric uint8
-
-// The metrics.
-const (
-	Bandwidth Metric = 1
-	Latency   Metric = 2
-)
-
-// String returns the name as the command line has it.
-func (m Metric) String() string {
-	switch m {
-	case Bandwidth:
-		return "bw"
-	case Latency:
-		return "lat"
-	}
-	return fmt.Sprintf("Metric(%d)", uint8(m))
-}
-
 // Params is what both ends have to agree on. Two of us tell each other; a
 // stock peer shows it only in version 6.28.
 type Params struct {
@@ -146,7 +103,8 @@ func (e *MismatchError) Error() string {
 	for _, d := range e.Differences {
 		s = append(s, fmt.Sprintf("%s is %s here, %s at the peer", d.Name, d.Ours, d.Peer))
 	}
-	return "the two ends were started differently: " + strings.Join(s, "; ") + "; give both ends the same test and options"
+	return "the two ends were started differently: " + strings.Join(s,
+		"; ") + "; give both ends the same test and options"
 }
 
 // Check compares what matters to a run and returns a *MismatchError, or nil.

@@ -54,7 +54,8 @@ func TestKeyGolden(t *testing.T) {
 }
 
 func TestStructGolden(t *testing.T) {
-	const head = "\x00\x00\x00\x12\x00\x00\x00\x10\x00\x00\x01\x1d\x00\xab\xcd\xef\x00\x1f\x2e\x3d\x00\x00\x00\x00\x00\x00\x7f\x01\x23\x45\x60\x00"
+	const head = "\x00\x00\x00\x12\x00\x00\x00\x10\x00\x00\x01\x1d\x00\xab\xcd\xef" +
+		"\x00\x1f\x2e\x3d\x00\x00\x00\x00\x00\x00\x7f\x01\x23\x45\x60\x00"
 	const gid = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x0a\x08\x00\x01"
 	none := strings.Repeat("\x00", 8)
 	for _, tc := range []struct {
@@ -149,7 +150,8 @@ func TestParamsCheck(t *testing.T) {
 	}
 	all := testParams
 	all.All = true
-	if err := all.Check(testParams); err == nil || !strings.Contains(err.Error(), "(-a)") || strings.Contains(err.Error(), "(-s)") {
+	if err := all.Check(testParams); err == nil || !strings.Contains(err.Error(), "(-a)") ||
+		strings.Contains(err.Error(), "(-s)") {
 		t.Errorf("a sweep against one size: %v", err)
 	}
 }
@@ -384,7 +386,8 @@ func TestStrangers(t *testing.T) {
 			{"part of a version", "6.0", false, ErrSilent, "3 of 16 bytes"},
 			{"closed in a version", "6.0", true, ErrClosed, "3 of 16 bytes"},
 			{"huge page", ver + "\xff\xff\xff\xff", false, ErrGarbage, "page size"},
-			{"page of a megabyte", ver + "\x00\x10\x00\x00", false, ErrGarbage, "page size is 1048576, expected 1 to 262144"},
+			{"page of a megabyte", ver + "\x00\x10\x00\x00", false, ErrGarbage,
+				"page size is 1048576, expected 1 to 262144"},
 			{"zero page", ver + "\x00\x00\x00\x00", false, ErrGarbage, "page size"},
 			{"huge line", ver + "\x00\x00\x10\x00" + "\x7f\xff\xff\xff", false, ErrGarbage, "cache line"},
 			{"bad mtu", ver + "\x00\x00\x10\x00" + "\x00\x00\x00\x40" + "9\x00", false, ErrGarbage, "MTU"},
@@ -410,7 +413,8 @@ func TestStrangers(t *testing.T) {
 					_, err = w.Keys("keys", testDest)
 				}
 				var x *ExchangeError
-				if !errors.As(err, &x) || (tc.want != nil && !errors.Is(err, tc.want)) || !strings.Contains(err.Error(), tc.text) {
+				if !errors.As(err, &x) || (tc.want != nil && !errors.Is(err, tc.want)) ||
+					!strings.Contains(err.Error(), tc.text) {
 					t.Errorf("error %v, want an ExchangeError with %v that says %q", err, tc.want, tc.text)
 				}
 				if d := time.Since(start); d > testutil.Patience {

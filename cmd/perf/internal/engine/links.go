@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// makeLinks makes a link of each queue pair. What a transport or a verb needs in each work request
+// (an address handle, an operand) goes in here, once.
+func (r *run) makeLinks() {
+	p := &r.plan
+	for i, q := range r.Pairs() {
+		l := &loop.Link{
+			Name: fmt.Sprintf("queue pair %d (number %#x, peer %#x)", i+1, q.QP.Num(), q.PeerQPN),
+			Send: q.QP, Recv: q.QP, Messages: p.Messages(), Moderate: p.CQMod,
+			Local: q.Local, Remote: q.Remote, Landing: q.Landing,
+		}
+		if !p.Bandwidth() {
+			l.Moderate = 1 // every message is waited for
+		}
+		for range p.PostList {
+			l.WRs = append(l.WRs, ibv.SendWR{
+				Opcode: p.Opcode(), SGEs: []ibv.SGE{{LKey: q.LKey}}, Remote: ibv.RemoteAddr{RKey: q.RKey},
+			})
+		}
+		if p.Receives() {
+			for range min(p.RxDepth, loop.PollBatch) {
+				l.RecvWRs = append(l.RecvWRs, ibv.RecvWR{SGEs: []ibv.SGE{{LKey: q.LKey}}})
+			}
+		}
+		r.links = append(r.links, l)
+	}
+	loop.Number(r.links)
+}
+
+// begin prepares the links for messages of a size.
+func (r *run) begin(size uint64) {
+	var flags ibv.SendFlags
+	if inline := r.Setup().Local.Inline; r.plan.Verb != wire.Read && inline > 0 && size <= uint64(inline) {
+		flags |= ibv.Inline
+	}
+	for _, l := range r.links {
+		l.Begin(size, r.cycle(), uint64(r.Terms().CacheLine), flags)
+	}
+}
+
+// cycle is how many bytes small messages are spread over; 0: they always have the same place.
+func (r *run) cycle() uint64 {
+	if !r.plan.Bandwidth() {
+		return 0
+	}
+	return uint64(r.Terms().PageSize)
+}
+
+func (r *run) postReceives() error {
+	if !r.plan.Receives() {
+		return nil
+	}
+	for _, l := range r.links {
+		if err := l.PostRecv(r.plan.RxDepth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// poller returns what a loop gets its completions from. The context ends a sleep.
+func (r *run) poller(ctx context.Context, cq *ibv.CQ) loop.Completions {
+	if r.plan.Events {
+		return loop.Sleeping{CQ: cq, Ctx: ctx}
+	}
+	return cq
+}

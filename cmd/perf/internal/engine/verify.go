@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/payload"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+// verify compares what arrived here with what was sent. Everything has come to
+// rest: it is after the last meeting with the peer.
+func (r *run) verify() error {
+	p := &r.plan
+	if !p.Verify {
+		return nil
+	}
+	if !r.Terms().Ours {
+		return errors.New("payload check (--verify): the peer is a stock perftest, which sends no known payload")
+	}
+	if !p.Lands() {
+		return nil
+	}
+	n := p.Iters
+	if p.Duration > 0 {
+		n = 1 // how many there were is the peer's to know
+	}
+	skip := -1
+	if !p.Bandwidth() && p.Verb == wire.Write {
+		skip = int(p.Size) - 1 // the number of the message
+	}
+	for i := range p.QPs {
+		if err := payload.Check(r.Landed(i), i, p.Size, r.cycle(), uint64(r.Terms().CacheLine), n, skip); err != nil {
+			return err
+		}
+	}
+	r.res.Verified = true
+	return nil
+}

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package engine
-
-import "runtime"
-
-func yield() { runtime.Gosched() }

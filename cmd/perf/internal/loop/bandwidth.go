@@ -1,0 +1,197 @@
+package loop
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// PollBatch is how many completions a bandwidth loop takes at once.
+const PollBatch = 16
+
+// Bandwidth moves messages of one size: out, in, or both.
+type Bandwidth struct {
+	*Monitor
+	Links  []*Link     // numbered
+	Sends  Completions // nil: this end does not send
+	Recvs  Completions // nil: it posts no receives
+	Depth  uint64      // messages of a link that may be on their way
+	Gated  bool        // do not send before the first message came
+	Stamps *measure.Stamps
+	Sample *measure.Sampler // nil: by iterations
+	Count  *atomic.Uint64   // messages so far, for others to read; may be nil
+
+	wcs        [PollBatch]ibv.WC
+	total      uint64 // messages completed, both directions
+	sent, got  uint64
+	begun, end int64 // ticks: the first posting (or arrival) and the last completion
+}
+
+// Run is the loop. It does not allocate, unless it fails.
+func (b *Bandwidth) Run() error {
+	var want uint64
+	for _, l := range b.Links {
+		want += l.Messages
+	}
+	if b.Sample != nil {
+		want = math.MaxUint64
+	}
+	if b.Sends != nil && !b.Gated {
+		b.begin()
+	}
+	for (b.Sends != nil && b.sent < want) || (b.Recvs != nil && b.got < want) {
+		if b.flag.Load() != 0 {
+			return b.err()
+		}
+		if b.Sends != nil && !b.Gated {
+			if err := b.fill(); err != nil {
+				return err
+			}
+		}
+		before := b.total
+		if b.Recvs != nil {
+			if err := b.receive(); err != nil {
+				return err
+			}
+		}
+		if b.Sends != nil {
+			if err := b.reap(); err != nil {
+				return err
+			}
+		}
+		if b.Sample != nil && b.Sample.Tick(b.clk.Now(), b.total) {
+			return nil
+		}
+		if b.total == before {
+			if err := b.idle(); err != nil {
+				return fmt.Errorf("after %d messages sent and %d received: %w", b.sent, b.got, err)
+			}
+			continue
+		}
+		b.Busy()
+		if b.Count != nil {
+			b.Count.Store(b.total)
+		}
+	}
+	return nil
+}
+
+func (b *Bandwidth) begin() {
+	b.begun = b.clk.Now()
+	if b.Sample != nil {
+		b.Sample.Start(b.begun)
+	}
+}
+
+// fill posts what the depth admits.
+func (b *Bandwidth) fill() error {
+	for _, l := range b.Links {
+		list := uint64(len(l.WRs))
+		for l.posted < l.Messages && l.posted-l.done+list <= b.Depth {
+			now := b.clk.Now()
+			if b.Stamps != nil {
+				b.Stamps.Post(now)
+			}
+			if err := l.post(); err != nil {
+				return err
+			}
+			b.rest(now)
+		}
+	}
+	return nil
+}
+
+// reap takes completions of what was sent.
+func (b *Bandwidth) reap() error {
+	n, err := b.Sends.Poll(b.wcs[:])
+	if err != nil {
+		return err
+	}
+	for i := range b.wcs[:n] {
+		wc := &b.wcs[i]
+		l := b.Links[wc.ID>>ordinalBits]
+		ord := wc.ID & (1<<ordinalBits - 1)
+		if wc.Status != ibv.WCSuccess {
+			return failed(l, "message", ord, wc)
+		}
+		b.total += ord - l.done
+		b.sent += ord - l.done
+		l.done = ord
+	}
+	if n > 0 {
+		b.end = b.clk.Now()
+		if b.Stamps != nil {
+			b.Stamps.Done(int64(b.sent), b.end)
+		}
+	}
+	return nil
+}
+
+// receive takes messages that came, and posts their receives again.
+func (b *Bandwidth) receive() error {
+	n, err := b.Recvs.Poll(b.wcs[:])
+	if n == 0 || err != nil {
+		return err
+	}
+	if b.got == 0 {
+		if b.begun == 0 {
+			b.begin()
+		}
+		b.Gated = false
+	}
+	for i := range b.wcs[:n] {
+		wc := &b.wcs[i]
+		l := b.Links[wc.ID>>ordinalBits]
+		if wc.Status != ibv.WCSuccess {
+			return failed(l, "receive", l.recvDone+1, wc)
+		}
+		l.recvDone++
+		l.refill++
+	}
+	b.got += uint64(n)
+	b.total += uint64(n)
+	if b.Sends == nil {
+		b.end = b.clk.Now()
+		b.rest(b.end)
+	}
+	for _, l := range b.Links {
+		if l.refill > 0 {
+			if err := l.PostRecv(l.refill); err != nil {
+				return err
+			}
+			l.refill = 0
+		}
+	}
+	return nil
+}
+
+// Drain waits for what is posted, after a run by time: the peer may free its memory as soon as it
+// hears that the run is over.
+func (b *Bandwidth) Drain(limit time.Duration) error {
+	deadline := b.clk.Now() + b.clk.Ticks(limit)
+	for {
+		open := false
+		for _, l := range b.Links {
+			// The last few may not have asked for a completion.
+			open = open || l.posted-l.done >= uint64(l.Moderate)
+		}
+		if !open || b.clk.Now() > deadline {
+			return nil
+		}
+		if err := b.reap(); err != nil {
+			return err
+		}
+	}
+}
+
+// Moved returns how many messages count, and the ticks that they took.
+func (b *Bandwidth) Moved() (messages uint64, ticks int64) {
+	if b.Sample != nil {
+		return b.Sample.Sample()
+	}
+	return max(b.sent, b.got), b.end - b.begun
+}

@@ -1,0 +1,239 @@
+package loop
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Latency sends one message at a time and notes when.
+type Latency struct {
+	*Monitor
+	Link   *Link
+	Sends  Completions
+	Recvs  Completions // PingPong only
+	Server bool
+	Count  *atomic.Uint64 // messages so far, for others to read; may be nil
+
+	ToCQE bool    // a sample ends with the completion of its message
+	Half  float64 // 0.5 where a sample is half of the time measured
+	Lag   uint64  // messages that may be on their way when the next one is posted
+
+	posts []int64 // ticks of each posting; nil: by time
+	cqes  []int64 // ticks of each completion, if asked for
+
+	sample *measure.Sampler // by time
+	hist   *measure.Latency
+	rate   float64 // ns per tick, for hist
+
+	wcs  [1]ibv.WC
+	last int64 // ticks of the previous posting
+}
+
+// ByCount makes room for the times of n messages.
+func (t *Latency) ByCount(n uint64) {
+	t.posts = touched(n)
+	if t.ToCQE {
+		t.cqes = touched(n)
+	}
+}
+
+// touched returns n times whose memory is there now, not only in the middle of the run.
+func touched(n uint64) []int64 {
+	s := make([]int64, n)
+	for i := range s {
+		s[i] = 1
+	}
+	return s
+}
+
+// ByTime runs for as long as the sampler says. A tick has rate nanoseconds.
+func (t *Latency) ByTime(s *measure.Sampler, rate float64) {
+	t.sample, t.hist, t.rate = s, measure.NewLatency(), rate
+}
+
+// send posts the next message. Between the arrival of the peer's message and this posting there is
+// nothing that can wait: used receives are posted again, and completions taken, by settle, while
+// the new message is on its way.
+func (t *Latency) send() error {
+	if t.flag.Load() != 0 {
+		return t.err()
+	}
+	now := t.clk.Now()
+	if t.posts != nil {
+		t.posts[t.Link.posted] = now
+	} else if t.sample != nil {
+		if !t.sample.Started() {
+			t.sample.Start(now)
+		}
+		if !t.ToCQE && t.last != 0 && t.sample.Sampling() {
+			t.hist.Record(float64(now-t.last) * t.rate * t.Half)
+		}
+	}
+	t.last = now
+	if err := t.Link.post(); err != nil {
+		return err
+	}
+	if t.Link.refill > 0 {
+		if err := t.Link.PostRecv(t.Link.refill); err != nil {
+			return err
+		}
+		t.Link.refill = 0
+	}
+	t.rest(now)
+	return t.settle(t.Lag)
+}
+
+// settle waits until at most lag messages have not completed.
+func (t *Latency) settle(lag uint64) error {
+	for t.Link.posted-t.Link.done > lag {
+		n, err := t.Sends.Poll(t.wcs[:])
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			if err := t.idle(); err != nil {
+				return fmt.Errorf("waiting for the completion of message %d: %w", t.Link.done+1, err)
+			}
+			continue
+		}
+		wc := &t.wcs[0]
+		if wc.Status != ibv.WCSuccess {
+			return failed(t.Link, "message", t.Link.done+1, wc)
+		}
+		t.Link.done++
+		if t.ToCQE {
+			end := t.clk.Now()
+			if t.cqes != nil {
+				t.cqes[t.Link.done-1] = end
+			} else if t.sample.Sampling() {
+				t.hist.Record(float64(end-t.last) * t.rate)
+			}
+		}
+		t.Busy()
+		if t.Count != nil {
+			t.Count.Store(t.Link.done)
+		}
+	}
+	return nil
+}
+
+// over reports whether a run by time is over.
+func (t *Latency) over() bool {
+	return t.sample != nil && t.sample.Tick(t.clk.Now(), t.Link.done)
+}
+
+// Read is a run of reads, of which the peer's software knows nothing.
+func (t *Latency) Read() error {
+	for t.Link.posted < t.Link.Messages {
+		if err := t.send(); err != nil {
+			return err
+		}
+		if t.over() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Write is a game of ping-pong through memory: each end puts the number of its message in the last
+// byte of own, and waits for that number in the last byte of mem. The server begins, unlike in
+// PingPong.
+func (t *Latency) Write(own, mem []byte) error {
+	l := t.Link
+	var seen uint64
+	last := len(own) - 1
+	arrival := watchByte(mem, len(mem)-1)
+	for l.posted < l.Messages || seen < l.Messages {
+		if seen < l.Messages && (!t.Server || l.posted > 0) {
+			seen++
+			for !arrival.spin(byte(seen)) {
+				if t.over() {
+					return nil
+				}
+				if err := t.idle(); err != nil {
+					return fmt.Errorf("waiting for message %d of the peer, after %d sent: %w", seen, l.done, err)
+				}
+			}
+			t.Busy()
+		}
+		if l.posted < l.Messages {
+			own[last] = byte(l.posted + 1)
+			if err := t.send(); err != nil {
+				return err
+			}
+			if t.over() {
+				return nil
+			}
+		}
+	}
+	return t.settle(0)
+}
+
+// PingPong is the same with messages; the client begins.
+func (t *Latency) PingPong() error {
+	l := t.Link
+	for l.posted < l.Messages || l.recvDone < l.Messages {
+		if l.recvDone < l.Messages && (t.Server || l.posted > 0) {
+			for {
+				n, err := t.Recvs.Poll(t.wcs[:])
+				if err != nil {
+					return err
+				}
+				if n > 0 {
+					break
+				}
+				if t.over() {
+					return nil
+				}
+				if err := t.idle(); err != nil {
+					return fmt.Errorf("waiting for message %d of the peer, after %d sent: %w", l.recvDone+1, l.done,
+						err)
+				}
+			}
+			wc := &t.wcs[0]
+			if wc.Status != ibv.WCSuccess {
+				return failed(l, "receive", l.recvDone+1, wc)
+			}
+			t.Busy()
+			l.recvDone++
+			l.refill++
+			if l.recvPosted == l.recvDone { // the peer's next message needs it at once
+				if err := l.PostRecv(l.refill); err != nil {
+					return err
+				}
+				l.refill = 0
+			}
+		}
+		if l.posted < l.Messages {
+			if err := t.send(); err != nil {
+				return err
+			}
+			if t.over() {
+				return nil
+			}
+		}
+	}
+	return t.settle(0)
+}
+
+// Collect returns the distribution. In a run by count a tick has rate nanoseconds: the clock knows
+// it better after the run.
+func (t *Latency) Collect(rate float64) *measure.Latency {
+	if t.posts == nil {
+		return t.hist
+	}
+	h := measure.NewLatency()
+	if t.ToCQE {
+		for i, end := range t.cqes {
+			h.Record(float64(end-t.posts[i]) * rate)
+		}
+		return h
+	}
+	for i := 1; i < len(t.posts); i++ {
+		h.Record(float64(t.posts[i]-t.posts[i-1]) * rate * t.Half)
+	}
+	return h
+}

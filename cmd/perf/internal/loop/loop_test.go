@@ -1,0 +1,417 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tsc"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// fake is a queue pair that completes what is posted, some polls later, and
+// delivers as many messages as receives are posted, if told so.
+type fake struct {
+	sent    []uint64 // IDs that asked for a completion, not polled yet
+	posts   int
+	wrs     int
+	recvs   int // posted and not used up
+	toCome  int // messages still to arrive
+	delay   int
+	failAt  int // ordinal that fails; 0: none
+	silent  bool
+	done    int // ordinal of the last message completed
+	maxOpen int
+	addrs   map[uint64]bool
+}
+
+func (f *fake) PostSend(wrs []ibv.SendWR) (int, error) {
+	f.posts++
+	for i := range wrs {
+		f.wrs++
+		f.maxOpen = max(f.maxOpen, f.wrs-f.done)
+		if f.addrs != nil {
+			f.addrs[wrs[i].SGEs[0].Addr] = true
+			if wrs[i].Remote.Addr-wrs[i].SGEs[0].Addr != 1<<20 {
+				return i, errors.New("local and remote place differ")
+			}
+		}
+		if wrs[i].Flags&ibv.Signaled != 0 {
+			f.sent = append(f.sent, wrs[i].ID)
+		}
+	}
+	return len(wrs), nil
+}
+
+func (f *fake) PostRecv(wrs []ibv.RecvWR) (int, error) {
+	f.recvs += len(wrs)
+	return len(wrs), nil
+}
+
+type fakeSendCQ struct{ f *fake }
+
+func (c fakeSendCQ) Poll(wcs []ibv.WC) (int, error) {
+	f := c.f
+	if f.silent {
+		return 0, nil
+	}
+	if f.delay++; f.delay%3 != 0 {
+		return 0, nil
+	}
+	n := 0
+	for n < len(wcs) && len(f.sent) > 0 {
+		wcs[n] = ibv.WC{ID: f.sent[0], Status: ibv.WCSuccess}
+		f.done = int(f.sent[0] & (1<<ordinalBits - 1))
+		if f.failAt > 0 && f.done >= f.failAt {
+			wcs[n].Status = ibv.WCRetryExcErr
+		}
+		copy(f.sent, f.sent[1:])
+		f.sent = f.sent[:len(f.sent)-1]
+		n++
+	}
+	return n, nil
+}
+
+type fakeRecvCQ struct{ f *fake }
+
+func (c fakeRecvCQ) Poll(wcs []ibv.WC) (int, error) {
+	f := c.f
+	n := 0
+	for n < len(wcs) && f.recvs > 0 && f.toCome > 0 {
+		wcs[n] = ibv.WC{Status: ibv.WCSuccess}
+		f.recvs--
+		f.toCome--
+		n++
+	}
+	return n, nil
+}
+
+func newFakeLoop(iters uint64, list, mod, depth int) (*Bandwidth, *fake) {
+	f := &fake{sent: make([]uint64, 0, 1<<16)}
+	clk := tsc.New()
+	l := &Link{Name: "queue pair 1", Send: f, Recv: f, Messages: iters, Moderate: mod, Local: 1 << 20, Remote: 2 << 20}
+	for range list {
+		l.WRs = append(l.WRs, ibv.SendWR{SGEs: []ibv.SGE{{}}})
+	}
+	for range 4 {
+		l.RecvWRs = append(l.RecvWRs, ibv.RecvWR{SGEs: []ibv.SGE{{}}})
+	}
+	l.Begin(64, 4096, 64, 0)
+	return &Bandwidth{Monitor: NewMonitor(clk, 200*time.Millisecond, false), Links: []*Link{l}, Depth: uint64(depth)}, f
+}
+
+func TestBWLoopSends(t *testing.T) {
+	for _, tc := range []struct {
+		name             string
+		iters            uint64
+		list, mod, depth int
+		places           int
+	}{
+		{"one by one", 100, 1, 1, 8, 64},
+		{"moderated", 1000, 1, 100, 128, 64},
+		{"moderation does not divide", 1001, 1, 100, 128, 64},
+		{"moderation fills the queue", 1000, 1, 128, 128, 64},
+		{"lists", 1000, 4, 4, 128, 64},
+		{"lists, two completions each", 1000, 4, 2, 10, 64},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b, f := newFakeLoop(tc.iters, tc.list, tc.mod, tc.depth)
+			f.addrs = map[uint64]bool{}
+			b.Sends = fakeSendCQ{f}
+			b.Stamps = measure.NewStamps(int(tc.iters), int(tc.iters), tc.list)
+			if err := b.Run(); err != nil {
+				t.Fatal(err)
+			}
+			if uint64(f.wrs) != tc.iters || b.sent != tc.iters || f.posts != int(tc.iters)/tc.list {
+				t.Errorf("%d messages in %d posts, %d completed; want %d", f.wrs, f.posts, b.sent, tc.iters)
+			}
+			if f.maxOpen > tc.depth {
+				t.Errorf("%d outstanding > depth %d", f.maxOpen, tc.depth)
+			}
+			if len(f.addrs) != min(tc.places, int(tc.iters)) {
+				t.Errorf("messages came from %d places, want %d", len(f.addrs), tc.places)
+			}
+			if b.Stamps.PeakTicks() <= 0 || b.end <= b.begun {
+				t.Error("no times were taken")
+			}
+		})
+	}
+}
+
+func TestBWLoopReceives(t *testing.T) {
+	b, f := newFakeLoop(1000, 1, 1, 8)
+	b.Recvs = fakeRecvCQ{f}
+	f.toCome = 1000
+	if err := b.Links[0].PostRecv(64); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if b.got != 1000 || b.Links[0].recvPosted != 1000 || f.recvs != 0 {
+		t.Errorf("%d messages, %d receives posted, %d left over; want 1000, 1000, 0", b.got, b.Links[0].recvPosted,
+			f.recvs)
+	}
+}
+
+// TestBWLoopGate: a server that also sends waits for the first message.
+func TestBWLoopGate(t *testing.T) {
+	b, f := newFakeLoop(100, 1, 1, 8)
+	b.Sends, b.Recvs, b.Gated = fakeSendCQ{f}, fakeRecvCQ{f}, true
+	if err := b.Links[0].PostRecv(8); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Run(); !errors.Is(err, ErrStalled) || f.wrs != 0 {
+		t.Fatalf("run = %v after %d messages, want it to stall without sending", err, f.wrs)
+	}
+	f.toCome = 100
+	b.Busy()
+	if err := b.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if b.sent != 100 || b.got != 100 {
+		t.Errorf("sent %d, got %d; want 100 each", b.sent, b.got)
+	}
+}
+
+func TestBWLoopFails(t *testing.T) {
+	b, f := newFakeLoop(100, 1, 1, 8)
+	b.Sends = fakeSendCQ{f}
+	f.failAt = 37
+	err := b.Run()
+	var wce *ibv.WCError
+	if !errors.As(err, &wce) || !strings.Contains(err.Error(), "queue pair 1, message 37") {
+		t.Errorf("run = %v, want a WCError of message 37", err)
+	}
+
+	b, f = newFakeLoop(100, 1, 1, 8)
+	b.Sends = fakeSendCQ{f}
+	f.silent = true
+	if err := b.Run(); !errors.Is(err, ErrStalled) {
+		t.Errorf("run = %v, want ErrStalled", err)
+	}
+
+	b, f = newFakeLoop(100, 1, 1, 8)
+	b.Sends = fakeSendCQ{f}
+	f.silent = true
+	b.limit, b.stall = time.Hour, b.clk.Ticks(time.Hour)
+	why := errors.New("the peer left")
+	time.AfterFunc(20*time.Millisecond, func() { b.Abort(why) })
+	if err := b.Run(); !errors.Is(err, why) {
+		t.Errorf("run = %v, want %v", err, why)
+	}
+}
+
+// TestLoopsEndWhenBusy: a loop that always has something to do ends, too.
+func TestLoopsEndWhenBusy(t *testing.T) {
+	why := errors.New("enough")
+	b, f := newFakeLoop(1<<39, 1, 1, 8)
+	b.Sends = fakeSendCQ{f}
+	time.AfterFunc(20*time.Millisecond, func() { b.Abort(why) })
+	if err := b.Run(); !errors.Is(err, why) {
+		t.Errorf("run = %v, want %v", err, why)
+	}
+	l, _ := newFakeLat(1 << 39)
+	l.posts = nil
+	time.AfterFunc(20*time.Millisecond, func() { l.Abort(why) })
+	if err := l.Read(); !errors.Is(err, why) {
+		t.Errorf("read = %v, want %v", err, why)
+	}
+}
+
+func TestBWLoopByTime(t *testing.T) {
+	b, f := newFakeLoop(1<<63, 1, 100, 128)
+	b.Sends = fakeSendCQ{f}
+	b.Sample = measure.NewSampler(b.clk, 100*time.Millisecond, 20*time.Millisecond)
+	start := time.Now()
+	if err := b.Run(); err != nil {
+		t.Fatal(err)
+	}
+	messages, ticks := b.Sample.Sample()
+	ms := float64(ticks) * b.clk.Rate() / 1e6
+	if d := time.Since(start); d < 90*time.Millisecond || ms < 40 {
+		t.Errorf("ran for %v, sampled for %.1f ms; want 100 and 60", d, ms)
+	}
+	if messages == 0 || messages > b.total {
+		t.Errorf("the sample has %d messages of %d", messages, b.total)
+	}
+}
+
+func TestLoopsDoNotAllocate(t *testing.T) {
+	b, f := newFakeLoop(1<<63, 1, 4, 16)
+	b.Sends = fakeSendCQ{f}
+	b.Stamps = measure.NewStamps(1<<16, 1<<16, 1)
+	if n := testing.AllocsPerRun(100, func() {
+		if err := b.fill(); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := b.reap(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}); n != 0 {
+		t.Errorf("posting and polling allocates %v times", n)
+	}
+
+	b, f = newFakeLoop(1<<63, 1, 4, 16)
+	b.Recvs = fakeRecvCQ{f}
+	f.toCome = 1 << 30
+	if err := b.Links[0].PostRecv(16); err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		if err := b.receive(); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("receiving allocates %v times", n)
+	}
+
+	lat, f := newFakeLat(1 << 62)
+	lat.sample = measure.NewSampler(lat.clk, time.Hour, 0)
+	lat.sample.Start(lat.clk.Now() - 10)
+	lat.sample.Tick(lat.clk.Now(), 0)
+	lat.hist = measure.NewLatency()
+	lat.posts = nil
+	if n := testing.AllocsPerRun(100, func() {
+		if err := lat.send(); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("a latency message allocates %v times", n)
+	}
+	if lat.hist.Summary().Count == 0 || f.wrs == 0 {
+		t.Error("nothing was measured")
+	}
+}
+
+func newFakeLat(iters uint64) (*Latency, *fake) {
+	b, f := newFakeLoop(iters, 1, 1, 1)
+	n := min(iters, 1<<16)
+	return &Latency{Monitor: b.Monitor, Link: b.Links[0], Sends: fakeSendCQ{f}, Recvs: fakeRecvCQ{f},
+		Half: 0.5, rate: b.clk.Rate(), posts: make([]int64, n)}, f
+}
+
+func TestLatLoopRead(t *testing.T) {
+	for _, toCQE := range []bool{false, true} {
+		l, f := newFakeLat(50)
+		l.ToCQE = toCQE
+		if toCQE {
+			l.cqes = make([]int64, 50)
+		}
+		if err := l.Read(); err != nil {
+			t.Fatal(err)
+		}
+		want := uint64(49) // perftest's samples lie between messages
+		if toCQE {
+			want = 50
+		}
+		if s := l.Collect(l.clk.Rate()).Summary(); s.Count != want || f.wrs != 50 {
+			t.Errorf("toCQE %v: %d samples of %d messages, want %d of 50", toCQE, s.Count, f.wrs, want)
+		}
+	}
+}
+
+// echo is a peer of write lat: it answers in memory as soon as the number of
+// the message is in ours.
+type echo struct {
+	*fake
+	own, mem []byte
+}
+
+func (e *echo) PostSend(wrs []ibv.SendWR) (int, error) {
+	e.mem[len(e.mem)-1] = e.own[len(e.own)-1]
+	return e.fake.PostSend(wrs)
+}
+
+func TestLatLoopWrite(t *testing.T) {
+	const iters = 600 // the byte wraps around
+	l, f := newFakeLat(iters)
+	e := &echo{fake: f, own: make([]byte, 8), mem: make([]byte, 8)}
+	l.Link.Send, l.Server = e, true
+	if err := l.Write(e.own, e.mem); err != nil {
+		t.Fatal(err)
+	}
+	if f.wrs != iters {
+		t.Errorf("%d messages, want %d", f.wrs, iters)
+	}
+	if s := l.Collect(l.clk.Rate()).Summary(); s.Count != iters-1 || s.Min <= 0 {
+		t.Errorf("%+v", s)
+	}
+
+	// Here the server begins, and the client waits for its first message.
+	l, f = newFakeLat(5)
+	if err := l.Write(make([]byte, 4), make([]byte, 4)); !errors.Is(err, ErrStalled) || f.wrs != 0 {
+		t.Errorf("write = %v after %d messages, want it to stall at once", err, f.wrs)
+	}
+}
+
+func TestLatLoopPingPong(t *testing.T) {
+	l, f := newFakeLat(100)
+	f.toCome = 100
+	if err := l.Link.PostRecv(16); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.PingPong(); err != nil {
+		t.Fatal(err)
+	}
+	if f.wrs != 100 || l.Link.recvDone != 100 || f.recvs != 0 {
+		t.Errorf("sent %d, got %d, %d receives left; want 100, 100, 0", f.wrs, l.Link.recvDone, f.recvs)
+	}
+}
+
+func TestArrival(t *testing.T) {
+	mem := make([]byte, 16)
+	for i := range mem {
+		a := watchByte(mem, i)
+		mem[i] = byte(0x40 + i)
+		if got := a.load(); got != byte(0x40+i) {
+			t.Errorf("byte %d reads %#x", i, got)
+		}
+	}
+}
+
+func BenchmarkBandwidth(b *testing.B) {
+	for _, list := range []int{1, 16} {
+		b.Run(fmt.Sprintf("list=%d", list), func(b *testing.B) {
+			b.ReportAllocs()
+			loop, f := newFakeLoop(uint64((b.N+list-1)/list*list), list, list, 128)
+			loop.Sends = fakeSendCQ{f}
+			b.ResetTimer()
+			if err := loop.Run(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+func BenchmarkReceive(b *testing.B) {
+	b.ReportAllocs()
+	loop, f := newFakeLoop(uint64(b.N), 1, 1, 8)
+	loop.Recvs, f.toCome = fakeRecvCQ{f}, b.N
+	if err := loop.Links[0].PostRecv(64); err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	if err := loop.Run(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkLatency(b *testing.B) {
+	b.ReportAllocs()
+	loop, f := newFakeLat(uint64(b.N))
+	loop.posts = make([]int64, b.N)
+	f.toCome = b.N
+	if err := loop.Link.PostRecv(64); err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	if err := loop.PingPong(); err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,110 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tsc"
+)
+
+// Monitor lets others end a loop, and ends it when nothing comes any more.
+type Monitor struct {
+	clk   *tsc.Clock
+	stall int64 // ticks without a completion
+	limit time.Duration
+	turns bool // the ends take turns
+
+	flag atomic.Uint32
+	why  atomic.Pointer[error]
+
+	spins uint32
+	since int64 // when idling began; 0: not yet known
+
+	slice, rested int64 // ticks
+}
+
+// NewMonitor returns a monitor that bears silence for limit. turns says that the two ends take turns.
+func NewMonitor(clk *tsc.Clock, limit time.Duration, turns bool) *Monitor {
+	return &Monitor{clk: clk, stall: clk.Ticks(limit), limit: limit, turns: turns, slice: clk.Ticks(slice)}
+}
+
+// slice is how long a loop runs before it passes through Go's scheduler. After 10 ms the scheduler
+// would interrupt the loop by a signal, and take its processor away whenever it finds it in a post
+// that enters the kernel, which costs context switches on every such post.
+const slice = 8 * time.Millisecond
+
+// rest passes through Go's scheduler if it is time to.
+func (m *Monitor) rest(now int64) {
+	if now-m.rested > m.slice {
+		m.rested = now
+		runtime.Gosched()
+	}
+}
+
+// Abort ends the loop with an error; the first one counts.
+func (m *Monitor) Abort(err error) {
+	if m.why.CompareAndSwap(nil, &err) {
+		m.flag.Store(1)
+	}
+}
+
+// err returns what Abort was told.
+func (m *Monitor) err() error {
+	if p := m.why.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Busy says that something was done.
+func (m *Monitor) Busy() { m.spins, m.since = 0, 0 }
+
+// idle is called when there was nothing to do. It looks around now and then.
+//
+// Where two ends take turns it also lets others have the processor: the peer may have been put on
+// the same one. A bandwidth loop does not: measured over SoftRoCE it lost a fifth by that.
+func (m *Monitor) idle() error {
+	m.spins++
+	if m.spins%yieldEvery != 0 {
+		return nil
+	}
+	if m.turns {
+		yield()
+	}
+	if m.spins%lookEvery != 0 {
+		return nil
+	}
+	return m.look()
+}
+
+// A wait of yieldEvery polls is longer than the latency of any NIC, so that there the loop never yields.
+const (
+	yieldEvery = 256
+	lookEvery  = 1024
+)
+
+// ErrStalled means that completions stopped coming.
+var ErrStalled = errors.New("nothing completes any more")
+
+func (m *Monitor) look() error {
+	if m.flag.Load() != 0 {
+		return m.err()
+	}
+	now := m.clk.Now()
+	m.rest(now)
+	if m.since == 0 {
+		m.since = now
+	} else if now-m.since > m.stall {
+		return m.Stalled()
+	}
+	return nil
+}
+
+// Stalled returns the error of a loop whose completions stopped coming.
+func (m *Monitor) Stalled() error {
+	return fmt.Errorf("%w, for %v; the peer is there but does not do its part: was it started with the same options?",
+		ErrStalled, m.limit)
+}

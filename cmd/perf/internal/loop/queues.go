@@ -1,0 +1,32 @@
+package loop
+
+import (
+	"context"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// The loops see queues through these, so that tests can put their own in place.
+type (
+	// SendQueue is an *ibv.QP.
+	SendQueue interface {
+		PostSend([]ibv.SendWR) (int, error)
+	}
+	// RecvQueue is an *ibv.QP, or an *ibv.SRQ.
+	RecvQueue interface {
+		PostRecv([]ibv.RecvWR) (int, error)
+	}
+	// Completions is an *ibv.CQ, or Sleeping.
+	Completions interface {
+		Poll([]ibv.WC) (int, error)
+	}
+)
+
+// Sleeping makes a CQ sleep for completions instead of looking again and again.
+type Sleeping struct {
+	CQ  *ibv.CQ
+	Ctx context.Context
+}
+
+// Poll waits for at least one completion.
+func (s Sleeping) Poll(wcs []ibv.WC) (int, error) { return s.CQ.Wait(s.Ctx, wcs) }

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package loop
+
+import "runtime"
+
+func yield() { runtime.Gosched() }

@@ -1,0 +1,99 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+// Bandwidth is what one direction, or the sum of both, moved. Zero is not known: a peer may have no idea of its clock.
+type Bandwidth struct {
+	BitsPerSecond     float64
+	PeakBitsPerSecond float64 // 0: not measured
+	MessagesPerSecond float64
+}
+
+// Size is the outcome for one message size.
+type Size struct {
+	Bytes    uint64
+	Messages uint64 // of all queue pairs
+	BW       *Bandwidth
+	Sent     *Bandwidth // bidirectional: this end's part of BW
+	Received *Bandwidth // bidirectional: the peer's part, as it reported
+	ByPeer   bool       // BW is what the peer reported
+	Lat      *Summary
+	Buckets  []Bucket
+}
+
+// Moved returns what messages of a size come to, in the ticks from the first to the last. A tick
+// has perTick seconds; peak is the smallest number of ticks a message took, or 0.
+func Moved(size, messages uint64, ticks int64, perTick, peak float64) Size {
+	var bw Bandwidth
+	if secs := float64(ticks) * perTick; secs > 0 {
+		bw.MessagesPerSecond = float64(messages) / secs
+		bw.BitsPerSecond = bw.MessagesPerSecond * float64(size) * 8
+	}
+	if peak > 0 {
+		bw.PeakBitsPerSecond = float64(size) * 8 / (peak * perTick)
+	}
+	return Size{Bytes: size, Messages: messages, BW: &bw}
+}
+
+// Units is perftest's unit of bandwidth, in bits per second.
+func Units(gbits bool) float64 {
+	if gbits {
+		return 1e9
+	}
+	return 8 << 20
+}
+
+// Report puts a size into perftest's words.
+func (s *Size) Report(gbits bool) wire.Report {
+	unit := Units(gbits)
+	return wire.Report{
+		Size: s.Bytes, Iters: s.Messages,
+		PeakBW: s.BW.PeakBitsPerSecond / unit, AvgBW: s.BW.BitsPerSecond / unit, MsgRate: s.BW.MessagesPerSecond / 1e6,
+	}
+}
+
+// FromPeer reads the peer's report. Its unit is not told, but follows from the message rate, whose
+// unit is fixed; without one it is taken for this end's.
+func FromPeer(p wire.Report, gbits bool) Bandwidth {
+	p.MsgRate, p.AvgBW, p.PeakBW = known(p.MsgRate), known(p.AvgBW), known(p.PeakBW)
+	bw := Bandwidth{MessagesPerSecond: p.MsgRate * 1e6, BitsPerSecond: p.MsgRate * 1e6 * float64(p.Size) * 8}
+	unit := Units(gbits)
+	if p.AvgBW > 0 && p.MsgRate > 0 {
+		unit = bw.BitsPerSecond / p.AvgBW
+	}
+	bw.PeakBitsPerSecond = p.PeakBW * unit
+	// Large numbers become infinite, which JSON does not have.
+	return Bandwidth{known(bw.BitsPerSecond), known(bw.PeakBitsPerSecond), known(bw.MessagesPerSecond)}
+}
+
+// known returns v where it is a rate, or 0.
+func known(v float64) float64 {
+	if v > 0 && !math.IsInf(v, 0) {
+		return v
+	}
+	return 0
+}
+
+// AddPeer adds the peer's part of a bidirectional run.
+func (s *Size) AddPeer(rep wire.Report, gbits bool) error {
+	if rep.Size != s.Bytes {
+		return fmt.Errorf("the peer reports messages of %d bytes, here they had %d: give both ends the same -s",
+			rep.Size, s.Bytes)
+	}
+	own, peer := *s.BW, FromPeer(rep, gbits)
+	s.Sent, s.Received = &own, &peer
+	s.BW = &Bandwidth{}
+	if peer.MessagesPerSecond > 0 {
+		s.BW.BitsPerSecond = own.BitsPerSecond + peer.BitsPerSecond
+		s.BW.MessagesPerSecond = own.MessagesPerSecond + peer.MessagesPerSecond
+	}
+	if own.PeakBitsPerSecond > 0 && peer.PeakBitsPerSecond > 0 {
+		s.BW.PeakBitsPerSecond = own.PeakBitsPerSecond + peer.PeakBitsPerSecond
+	}
+	return nil
+}

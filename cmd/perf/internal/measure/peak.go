@@ -1,0 +1,79 @@
+package measure
+
+import "math"
+
+// Stamps records the times of a stream of messages: when each group was posted
+// and when completions told that a number of messages was done. The slices have
+// their room beforehand, so that recording does not allocate; what does not fit
+// is dropped.
+type Stamps struct {
+	step   int // messages per posted stamp
+	posted []int64
+	done   []doneStamp
+}
+
+type doneStamp struct {
+	count int64 // messages completed so far
+	at    int64 // ticks
+}
+
+// NewStamps makes room for the given numbers of posts and completions. Every
+// post is of step messages.
+func NewStamps(posts, completions, step int) *Stamps {
+	return &Stamps{step: step, posted: make([]int64, 0, posts), done: make([]doneStamp, 0, completions)}
+}
+
+// Post records that the next step messages are being posted.
+func (s *Stamps) Post(at int64) {
+	if len(s.posted) < cap(s.posted) {
+		s.posted = append(s.posted, at)
+	}
+}
+
+// Done records that count messages in all have completed.
+func (s *Stamps) Done(count, at int64) {
+	if len(s.done) < cap(s.done) {
+		s.done = append(s.done, doneStamp{count, at})
+	}
+}
+
+// PeakTicks returns the smallest number of ticks per message over all spans
+// from the posting of a message to the completion of that or of a later one:
+// perftest's definition of the peak. It is zero if there is nothing to tell.
+//
+// Perftest tries all pairs. Here the ratio is minimised by Dinkelbach's
+// method: for a guess g, the pair that minimises ticks - g*messages gives the
+// next guess. Each pass is linear, and a few passes suffice.
+func (s *Stamps) PeakTicks() float64 {
+	if len(s.posted) == 0 || len(s.done) == 0 {
+		return 0
+	}
+	last := s.done[len(s.done)-1]
+	g := float64(last.at-s.posted[0]) / float64(last.count)
+	for range 64 {
+		bestVal, bestRatio := math.Inf(1), g
+		// The best post so far for any completion at or after it.
+		from, fromVal := -1, math.Inf(-1)
+		next := 0
+		for _, d := range s.done {
+			for next < len(s.posted) && int64(next*s.step) < d.count {
+				if v := float64(s.posted[next]) - g*float64(next*s.step); v > fromVal {
+					from, fromVal = next, v
+				}
+				next++
+			}
+			if from < 0 {
+				continue
+			}
+			if v := float64(d.at) - g*float64(d.count) - fromVal; v < bestVal {
+				bestVal = v
+				bestRatio = float64(d.at-s.posted[from]) / float64(d.count-int64(from*s.step))
+			}
+		}
+		if !(bestRatio < g) {
+			break
+		}
+		g = bestRatio
+	}
+	return g
+}

@@ -1,0 +1,56 @@
+package measure
+
+import (
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tsc"
+)
+
+// Sampler is a run by time: a margin, the sample, a margin.
+type Sampler struct {
+	margin, length     int64 // ticks
+	from, to, last     int64
+	begun, ended       int64
+	countFrom, countTo uint64
+}
+
+// NewSampler returns a run that lasts for duration, of which the margins at both ends do not count.
+func NewSampler(clk *tsc.Clock, duration, margin time.Duration) *Sampler {
+	return &Sampler{margin: clk.Ticks(margin), length: clk.Ticks(duration)}
+}
+
+// Start begins the run.
+func (s *Sampler) Start(now int64) {
+	s.from = now + s.margin
+	s.to = now + s.length - s.margin
+	s.last = now + s.length
+	s.begun, s.ended = 0, 0
+}
+
+// Started reports whether the run has begun.
+func (s *Sampler) Started() bool { return s.from != 0 }
+
+// Sampling reports whether the run is inside the sample.
+func (s *Sampler) Sampling() bool { return s.begun != 0 && s.ended == 0 }
+
+// Tick takes the time and the count so far, and reports whether the run is over. A run whose processor was taken away
+// when the sample should have begun goes on for longer: a sample has its length, or it would be a figure of nothing.
+func (s *Sampler) Tick(now int64, count uint64) bool {
+	switch {
+	case s.from == 0 || now < s.from:
+		return false
+	case s.begun == 0:
+		s.begun, s.countFrom = now, count
+		late := now - s.from
+		s.to += late
+		s.last += late
+	case now >= s.to && s.ended == 0:
+		s.ended, s.countTo = now, count
+	}
+	return now >= s.last && s.ended != 0
+}
+
+// Sample returns the messages of the sample, and the ticks that it lasted.
+func (s *Sampler) Sample() (messages uint64, ticks int64) {
+	return s.countTo - s.countFrom, s.ended - s.begun
+}

@@ -1,0 +1,184 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Limits, perftest's where it has one.
+const (
+	maxSize    = 1 << 31
+	minIters   = 5
+	maxDepth   = 15000
+	maxQPs     = 16384
+	maxSamples = 1 << 28
+)
+
+// MaxOutReads is the most that ibv.ConnectOptions can ask for: the next number is ibv.Zero.
+const MaxOutReads = ibv.Zero - 1
+
+// complaints collects what is wrong, in the order of the checks.
+type complaints []error
+
+func (c *complaints) add(format string, a ...any) { *c = append(*c, fmt.Errorf(format, a...)) }
+
+// check returns all that is wrong with a plan whose defaults are filled in.
+func (p *Plan) check() error {
+	var c complaints
+	for _, check := range []func(*complaints){
+		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
+	} {
+		check(&c)
+	}
+	return errors.Join(c...)
+}
+
+func (p *Plan) checkSize(c *complaints) {
+	if p.All && (p.Size < 2 || p.Size&(p.Size-1) != 0) {
+		c.add("size (-s) %d: a sweep over all sizes (-a) ends at a power of two, from 2", p.Size)
+	}
+	if p.Size > maxSize {
+		c.add("size (-s) %d > %d, the largest message of a queue pair", p.Size, maxSize)
+	}
+}
+
+// checkLength looks at how long the test runs.
+func (p *Plan) checkLength(c *complaints) {
+	switch {
+	case p.Duration < 0:
+		c.add("duration (-D) %v is negative", p.Duration)
+	case p.Duration > 0:
+		if p.Duration < time.Second {
+			c.add("duration (-D) %v < 1s", p.Duration)
+		}
+		if p.Iters != 0 {
+			c.add("give iterations (-n) or a duration (-D), not both")
+		}
+		if p.All {
+			c.add("a duration (-D) does not go with all sizes (-a)")
+		}
+		if p.Duration <= 2*p.Margin {
+			c.add("duration (-D) %v <= 2 x margin (-f) %v leaves no time to measure", p.Duration, p.Margin)
+		}
+	case p.Iters < minIters:
+		c.add("iterations (-n) %d < %d", p.Iters, minIters)
+	}
+}
+
+func (p *Plan) checkQueues(c *complaints) {
+	if p.QPs < 1 || p.QPs > maxQPs {
+		c.add("queue pairs (-q) %d, allowed are 1 to %d", p.QPs, maxQPs)
+	}
+	if !p.Bandwidth() && p.QPs > 1 {
+		c.add("queue pairs (-q) %d: latency is measured on one", p.QPs)
+	}
+	if p.TxDepth < 1 || p.TxDepth > maxDepth {
+		c.add("send queue depth (-t) %d, allowed are 1 to %d", p.TxDepth, maxDepth)
+	}
+	switch {
+	case p.Verb == wire.Send && (p.RxDepth < 1 || p.RxDepth > maxDepth):
+		c.add("receive queue depth (-r) %d, allowed are 1 to %d", p.RxDepth, maxDepth)
+	case p.Verb != wire.Send && p.RxDepth != 0:
+		c.add("receive queue depth (-r) %d: only send has receives", p.RxDepth)
+	}
+}
+
+func (p *Plan) checkPostList(c *complaints) {
+	if p.PostList < 1 {
+		c.add("post list (-l) %d < 1", p.PostList)
+	}
+	if p.CQMod < 0 || p.CQMod > maxDepth {
+		c.add("cq moderation (-Q) %d, allowed are 1 to %d", p.CQMod, maxDepth)
+	}
+	switch {
+	case p.PostList <= 1:
+	case !p.Bandwidth():
+		c.add("post list (-l) %d: only bandwidth tests have it", p.PostList)
+	case p.PostList > p.TxDepth:
+		c.add("post list (-l) %d > send queue depth (-t) %d", p.PostList, p.TxDepth)
+	case p.Iters%uint64(p.PostList) != 0:
+		c.add("iterations (-n) %d is not a multiple of the post list (-l) %d", p.Iters, p.PostList)
+	case p.CQMod > 0 && p.PostList%p.CQMod != 0:
+		c.add("post list (-l) %d is not a multiple of the cq moderation (-Q) %d", p.PostList, p.CQMod)
+	}
+}
+
+// checkVerb looks for options that the test cannot have.
+func (p *Plan) checkVerb(c *complaints) {
+	bw := p.Bandwidth()
+	if p.Bidirectional && !bw {
+		c.add("bidirectional (-b): only bandwidth tests have it")
+	}
+	if p.Events && (p.Verb == wire.Write && !bw || bw && p.Verb == wire.Write && !p.Sends()) {
+		c.add("events (-e): write lat waits for memory, not for completions")
+	}
+	if p.OutReads != 0 && p.Verb != wire.Read {
+		c.add("outstanding reads (-o) %d: only read has them", p.OutReads)
+	}
+	if p.OutReads < 0 || p.OutReads > MaxOutReads {
+		c.add("outstanding reads (-o) %d, allowed are 1 to %d", p.OutReads, MaxOutReads)
+	}
+	if p.Inline > 0 && p.Verb == wire.Read {
+		c.add("inline size (-I) %d: a read sends nothing", p.Inline)
+	}
+	if p.Inline < Auto {
+		c.add("inline size (-I) %d is negative", p.Inline)
+	}
+}
+
+// checkPath looks at the way to the peer.
+func (p *Plan) checkPath(c *complaints) {
+	if p.QPTimeout > 31 {
+		c.add("qp timeout (-u) %d > 31; it is 4.096 us x 2^n", p.QPTimeout)
+	}
+	if p.SL > 15 {
+		c.add("service level (-S) %d > 15", p.SL)
+	}
+	switch p.MTU {
+	case 0, 256, 512, 1024, 2048, 4096:
+	default:
+		c.add("mtu (-m) %d, allowed are 256, 512, 1024, 2048 and 4096", p.MTU)
+	}
+	if p.IBPort < 1 {
+		c.add("device port (-i) %d < 1", p.IBPort)
+	}
+	if p.Port < 1 || p.Port > 65535 {
+		c.add("tcp port (-p) %d, allowed are 1 to 65535", p.Port)
+	}
+}
+
+// checkCM looks for what rdma_cm decides by itself.
+func (p *Plan) checkCM(c *complaints) {
+	if !p.RDMACM {
+		return
+	}
+	switch {
+	case p.MTU != 0:
+		c.add("mtu (-m) %d: with rdma_cm (-R) the path decides", p.MTU)
+	case p.SL != 0:
+		c.add("service level (-S) %d: with rdma_cm (-R) the traffic class (--tclass) decides", p.SL)
+	case p.PKeyIndex != 0:
+		c.add("pkey index %d: with rdma_cm (-R) the address decides", p.PKeyIndex)
+	case p.QPTimeout == 0:
+		c.add("qp timeout (-u) 0: rdma_cm (-R) has no connection that waits for ever; allowed are 1 to 31")
+	case p.GIDIndex != Auto && p.Device == "":
+		c.add("gid index (-x) %d: with rdma_cm (-R) it needs a device (-d)", p.GIDIndex)
+	}
+}
+
+// checkMeasure looks at what is counted, and for how long silence is borne.
+func (p *Plan) checkMeasure(c *complaints) {
+	if p.Timeout <= 0 {
+		c.add("timeout %v is not positive", p.Timeout)
+	}
+	if p.LatencyDef == ToCompletion && p.Bandwidth() {
+		c.add("latency definition (--lat-def): only latency tests have it")
+	}
+	if !p.Bandwidth() && p.Iters > maxSamples {
+		c.add("iterations (-n) %d > %d samples; use a duration (-D)", p.Iters, maxSamples)
+	}
+}

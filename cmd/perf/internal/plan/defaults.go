@@ -1,0 +1,99 @@
+package plan
+
+import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+
+// What perftest does where it is not told otherwise: both ends have to reckon with the same numbers.
+const (
+	maxSweep      = 8 << 20
+	bandwidthSize = 64 << 10
+	latencySize   = 2
+	writeBWIters  = 5000
+	otherIters    = 1000
+	bandwidthTx   = 128
+	latencyTx     = 1
+	sendRx        = 512
+	defaultCQMod  = 100
+	cqModLimit    = 8192 // above, completions are not moderated
+
+	writeLatInline = 220
+	sendLatInline  = 236
+)
+
+// DefaultQPTimeout is the command line's, and near to that of rdma_cm's paths.
+const DefaultQPTimeout = 14
+
+// AutoInline returns the inline size that perftest asks for. The device may refuse it.
+func (p *Plan) AutoInline() int {
+	switch {
+	case p.Bandwidth() || p.Verb == wire.Read:
+		return 0
+	case p.Verb == wire.Write:
+		return writeLatInline
+	}
+	return sendLatInline
+}
+
+func (p *Plan) defaultSize() uint64 {
+	switch {
+	case p.All:
+		return maxSweep
+	case p.Bandwidth():
+		return bandwidthSize
+	}
+	return latencySize
+}
+
+func (p *Plan) defaultIters() uint64 {
+	if p.Bandwidth() && p.Verb == wire.Write {
+		return writeBWIters
+	}
+	return otherIters
+}
+
+func (p *Plan) defaultTxDepth() int {
+	if p.Bandwidth() {
+		return bandwidthTx
+	}
+	return latencyTx
+}
+
+// fill sets what was left open and does not depend on the rest.
+func (p *Plan) fill() {
+	if p.Size == 0 {
+		p.Size = p.defaultSize()
+	}
+	if p.Duration > 0 && p.Margin < 0 {
+		p.Margin = p.Duration / 4
+	}
+	if p.Duration == 0 && p.Iters == 0 {
+		p.Iters = p.defaultIters()
+	}
+	if p.TxDepth == 0 {
+		p.TxDepth = p.defaultTxDepth()
+	}
+	if p.RxDepth == 0 && p.Verb == wire.Send {
+		p.RxDepth = sendRx
+	}
+}
+
+// fit brings depths and completions into line with the rest.
+func (p *Plan) fit() {
+	if p.Duration == 0 {
+		p.TxDepth = int(min(uint64(p.TxDepth), p.Iters))
+		p.RxDepth = int(min(uint64(p.RxDepth), p.Iters))
+	}
+	if p.CQMod == 0 {
+		switch {
+		case p.PostList > 1:
+			p.CQMod = p.PostList
+		case p.Size > cqModLimit && !p.All:
+			p.CQMod = 1
+		default:
+			p.CQMod = defaultCQMod
+		}
+	}
+	p.CQMod = min(p.CQMod, p.TxDepth)
+	if p.Verb == wire.Read {
+		p.Inline = 0
+	}
+}

@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+// LatencyDef says what one latency sample is.
+type LatencyDef uint8
+
+// The definitions.
+const (
+	// RoundTrip is perftest's: from one posting to the next; half of that
+	// where the peer answers (write, send), all of it where it need not (read).
+	RoundTrip LatencyDef = 1
+	// ToCompletion is from the posting to the completion of the same message.
+	ToCompletion LatencyDef = 2
+)
+
+// String returns the name as the command line has it.
+func (d LatencyDef) String() string {
+	switch d {
+	case RoundTrip:
+		return "perftest"
+	case ToCompletion:
+		return "cqe"
+	}
+	return fmt.Sprintf("LatencyDef(%d)", uint8(d))
+}
+
+// Auto leaves a choice to New, or to the device.
+const Auto = -1
+
+// Options is one test as one end asks for it. Zero or Auto, as named, is a choice left open.
+type Options struct {
+	Verb      wire.Verb
+	Metric    wire.Metric
+	Transport Transport // RC
+
+	Host string // of the server; empty: be the server
+	Bind string // address that a server listens on; empty: all
+	Port int    // TCP, or rdma_cm
+
+	RDMACM    bool   // connect by rdma_cm
+	Device    string // empty: the first one with an active port; with RDMACM the one that the address leads to
+	IBPort    uint8
+	GIDIndex  int // Auto: the best one
+	MTU       int // bytes; 0: that of the port
+	QPTimeout uint8
+	SL        uint8
+	TClass    uint8
+	PKeyIndex uint16
+	OutReads  int // outstanding reads; 0: what the device can
+
+	Size     uint64 // 0: 64 KiB for bandwidth, 2 for latency, 8 MiB with All
+	All      bool   // powers of two from 2 to Size; stock peers always go to 8 MiB
+	Iters    uint64 // messages per queue pair and size; 0: 5000 for write bw, else 1000
+	Duration time.Duration
+	Margin   time.Duration // before and after the sample; Auto: a quarter of Duration
+	QPs      int
+	TxDepth  int // 0: 128 for bandwidth, 1 for latency
+	RxDepth  int // 0: 512, send only
+	PostList int
+	CQMod    int // 0: 100, or less where that would mislead
+	Inline   int // bytes; Auto: perftest's choice for latency, 0 for bandwidth
+
+	Bidirectional bool
+	Events        bool // sleep for completions
+	NoPeak        bool
+	Gbits         bool
+	Verify        bool
+	LatencyDef    LatencyDef
+
+	Timeout  time.Duration // of a step of the exchange, and without any completion
+	Patience time.Duration // how long a client tries to reach a server
+	ShortNeg bool
+}

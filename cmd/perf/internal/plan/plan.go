@@ -1,0 +1,86 @@
+package plan
+
+import (
+	"math"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Plan is one test as one end runs it. New makes it, and it is passed by value, so that nobody can change
+// another's.
+type Plan struct {
+	Options // no choice is open, but for MTU, GIDIndex, OutReads and Inline, which are the device's
+}
+
+// New checks what was asked for and completes it. Its error joins all that is wrong.
+func New(o Options) (Plan, error) {
+	p := Plan{o}
+	p.fill()
+	if err := p.check(); err != nil {
+		return Plan{}, err
+	}
+	p.fit()
+	return p, nil
+}
+
+// Client reports whether this end connects.
+func (p *Plan) Client() bool { return p.Host != "" }
+
+// Bandwidth reports whether the test measures bandwidth, and not latency.
+func (p *Plan) Bandwidth() bool { return p.Metric == wire.Bandwidth }
+
+// Sends reports whether this end posts what is measured.
+func (p *Plan) Sends() bool {
+	return p.Client() || p.Bidirectional || (p.Metric == wire.Latency && p.Verb != wire.Read)
+}
+
+// Receives reports whether this end posts receives.
+func (p *Plan) Receives() bool {
+	return p.Verb == wire.Send && (!p.Client() || p.Bidirectional || p.Metric == wire.Latency)
+}
+
+// Lands reports whether the peer's payload comes to rest in this end's memory.
+func (p *Plan) Lands() bool {
+	if p.Verb == wire.Read {
+		return p.Client() || p.Bidirectional
+	}
+	return !p.Client() || p.Bidirectional || p.Metric == wire.Latency
+}
+
+// Opcode returns what is posted.
+func (p *Plan) Opcode() ibv.Opcode {
+	switch p.Verb {
+	case wire.Write:
+		return ibv.OpWrite
+	case wire.Read:
+		return ibv.OpRead
+	}
+	return ibv.OpSend
+}
+
+// Sizes lists the message sizes of the test, in order.
+func (p *Plan) Sizes() []uint64 {
+	if !p.All {
+		return []uint64{p.Size}
+	}
+	var s []uint64
+	for n := uint64(2); n <= p.Size; n *= 2 {
+		s = append(s, n)
+	}
+	return s
+}
+
+// Messages returns how many messages one queue pair carries per size.
+func (p *Plan) Messages() uint64 {
+	if p.Duration > 0 {
+		return math.MaxUint64
+	}
+	return p.Iters
+}
+
+// Params returns what the ends compare.
+func (p *Plan) Params() wire.Params {
+	return wire.Params{Verb: p.Verb, Metric: p.Metric, Size: p.Size, Iters: p.Iters, QPs: p.QPs,
+		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify}
+}

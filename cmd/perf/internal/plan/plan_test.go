@@ -1,0 +1,193 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+func base(v wire.Verb, m wire.Metric) Options {
+	return Options{Verb: v, Metric: m, Port: wire.DefaultPort, IBPort: 1, GIDIndex: Auto, QPs: 1, PostList: 1,
+		Inline: Auto, Margin: Auto, QPTimeout: 14, Timeout: time.Second, LatencyDef: RoundTrip}
+}
+
+// TestResolveDefaults pins the numbers that a stock peer reckons with.
+func TestNewDefaults(t *testing.T) {
+	for _, tc := range []struct {
+		name               string
+		cfg                Options
+		set                func(*Options)
+		size, iters        uint64
+		tx, rx, mod, sizes int
+	}{
+		{"write bw", base(wire.Write, wire.Bandwidth), nil, 65536, 5000, 128, 0, 1, 1},
+		{"read bw", base(wire.Read, wire.Bandwidth), nil, 65536, 1000, 128, 0, 1, 1},
+		{"send bw", base(wire.Send, wire.Bandwidth), nil, 65536, 1000, 128, 512, 1, 1},
+		{"write lat", base(wire.Write, wire.Latency), nil, 2, 1000, 1, 0, 1, 1},
+		{"send lat", base(wire.Send, wire.Latency), nil, 2, 1000, 1, 512, 1, 1},
+		{"small bw", base(wire.Write, wire.Bandwidth), func(c *Options) { c.Size = 8192 }, 8192, 5000, 128, 0, 100, 1},
+		{"all sizes", base(wire.Write, wire.Bandwidth), func(c *Options) { c.All = true }, 8 << 20, 5000, 128, 0, 100,
+			23},
+		{"some sizes", base(wire.Write, wire.Bandwidth), func(c *Options) { c.All = true; c.Size = 4096 }, 4096, 5000,
+			128, 0, 100, 12},
+		{"few messages", base(wire.Send, wire.Bandwidth), func(c *Options) { c.Iters = 20; c.Size = 64 }, 64, 20, 20,
+			20, 20, 1},
+		{"post list", base(wire.Write, wire.Bandwidth), func(c *Options) { c.PostList = 4; c.Iters = 40 }, 65536, 40,
+			40, 0, 4, 1},
+		{"duration", base(wire.Write, wire.Bandwidth), func(c *Options) { c.Duration = 4 * time.Second }, 65536, 0,
+			128, 0, 1, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := tc.cfg
+			if tc.set != nil {
+				tc.set(&c)
+			}
+			p, err := New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Size != tc.size || p.Iters != tc.iters || p.TxDepth != tc.tx || p.RxDepth != tc.rx ||
+				p.CQMod != tc.mod || len(p.Sizes()) != tc.sizes {
+				t.Errorf("size %d, iterations %d, depths %d and %d, moderation %d, %d sizes; want %+v",
+					p.Size, p.Iters, p.TxDepth, p.RxDepth, p.CQMod, len(p.Sizes()), tc)
+			}
+		})
+	}
+	c := base(wire.Write, wire.Bandwidth)
+	c.Duration = 4 * time.Second
+	if p, err := New(c); err != nil || p.Margin != time.Second {
+		t.Errorf("margin %v, %v; want a quarter of 4s", p.Margin, err)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		m    wire.Metric
+		v    wire.Verb
+		set  func(*Options)
+		want string
+	}{
+		{"iterations", wire.Bandwidth, wire.Write, func(c *Options) { c.Iters = 4 }, "4 < 5"},
+		{"depth", wire.Bandwidth, wire.Write, func(c *Options) { c.TxDepth = 15001 }, "15001"},
+		{"negative depth", wire.Bandwidth, wire.Write, func(c *Options) { c.TxDepth = -1 }, "-1"},
+		{"receive depth of write", wire.Bandwidth, wire.Write, func(c *Options) { c.RxDepth = 4 }, "only send"},
+		{"queue pairs", wire.Bandwidth, wire.Write, func(c *Options) { c.QPs = 0 }, "1 to 16384"},
+		{"queue pairs of latency", wire.Latency, wire.Write, func(c *Options) { c.QPs = 2 }, "measured on one"},
+		{"post list of latency", wire.Latency, wire.Write, func(c *Options) { c.PostList = 2 }, "only bandwidth"},
+		{"post list and iterations", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 3 }, "multiple"},
+		{"post list and moderation", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 4; c.CQMod = 3 },
+			"multiple"},
+		{"post list beyond depth", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 200; c.TxDepth = 128 },
+			"200 > send queue depth"},
+		{"both directions of latency", wire.Latency, wire.Send, func(c *Options) { c.Bidirectional = true }, "-b"},
+		{"events of write lat", wire.Latency, wire.Write, func(c *Options) { c.Events = true }, "-e"},
+		{"duration and iterations", wire.Bandwidth, wire.Write,
+			func(c *Options) { c.Duration = time.Second; c.Iters = 5 }, "not both"},
+		{"duration and all", wire.Bandwidth, wire.Write, func(c *Options) { c.Duration = time.Second; c.All = true },
+			"-a"},
+		{"margin", wire.Bandwidth, wire.Write,
+			func(c *Options) { c.Duration = 2 * time.Second; c.Margin = time.Second }, "margin"},
+		{"size", wire.Bandwidth, wire.Write, func(c *Options) { c.Size = 1<<31 + 1 }, "largest message"},
+		{"odd end of a sweep", wire.Bandwidth, wire.Write, func(c *Options) { c.All = true; c.Size = 3000 },
+			"power of two"},
+		{"mtu", wire.Bandwidth, wire.Write, func(c *Options) { c.MTU = 1500 }, "1500"},
+		{"timeout", wire.Bandwidth, wire.Write, func(c *Options) { c.QPTimeout = 32 }, "32 > 31"},
+		{"port", wire.Bandwidth, wire.Write, func(c *Options) { c.Port = 0 }, "tcp port"},
+		{"inline read", wire.Bandwidth, wire.Read, func(c *Options) { c.Inline = 8 }, "read sends nothing"},
+		{"outs of write", wire.Bandwidth, wire.Write, func(c *Options) { c.OutReads = 4 }, "only read"},
+		{"definition of bw", wire.Bandwidth, wire.Write, func(c *Options) { c.LatencyDef = ToCompletion },
+			"only latency"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := base(tc.v, tc.m)
+			tc.set(&c)
+			if _, err := New(c); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("New = %v, want one that says %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestNewTellsAll(t *testing.T) {
+	c := base(wire.Write, wire.Latency)
+	c.QPs, c.PostList, c.MTU = 2, 2, 77
+	_, err := New(c)
+	if err == nil || strings.Count(err.Error(), "\n") != 2 {
+		t.Errorf("New = %v, want three complaints", err)
+	}
+}
+
+// TestNewTakesEveryTest keeps each test of the command line possible with nothing but its name.
+func TestNewTakesEveryTest(t *testing.T) {
+	for _, v := range []wire.Verb{wire.Send, wire.Write, wire.Read} {
+		for _, m := range []wire.Metric{wire.Bandwidth, wire.Latency} {
+			o := base(v, m)
+			p, err := New(o)
+			if err != nil {
+				t.Errorf("%v %v: %v", v, m, err)
+			}
+			if o != base(v, m) {
+				t.Errorf("%v %v: New changed the options", v, m)
+			}
+			if again, err := New(p.Options); err != nil || again != p {
+				t.Errorf("%v %v: %+v planned again is %+v, %v", v, m, p, again, err)
+			}
+		}
+	}
+}
+
+func TestTransport(t *testing.T) {
+	for _, name := range []string{"RC", "rc"} {
+		if tr, err := ParseTransport(name); err != nil || tr != RC {
+			t.Errorf("%s: %v, %v", name, tr, err)
+		}
+	}
+	if _, err := ParseTransport("UD"); err == nil || !strings.Contains(err.Error(), "only RC") {
+		t.Errorf("UD: %v", err)
+	}
+	if s := Transport(9).String(); s != "Transport(9)" {
+		t.Errorf("an unknown transport is %q", s)
+	}
+}
+
+// TestRoles: who posts, who posts receives, and where payload comes to rest.
+func TestRoles(t *testing.T) {
+	const server, client = "", "host"
+	for _, tc := range []struct {
+		verb                    wire.Verb
+		metric                  wire.Metric
+		host                    string
+		both                    bool
+		sends, receives, landed bool
+	}{
+		{wire.Write, wire.Bandwidth, client, false, true, false, false},
+		{wire.Write, wire.Bandwidth, server, false, false, false, true},
+		{wire.Write, wire.Bandwidth, server, true, true, false, true},
+		{wire.Write, wire.Latency, client, false, true, false, true},
+		{wire.Write, wire.Latency, server, false, true, false, true},
+		{wire.Read, wire.Bandwidth, client, false, true, false, true},
+		{wire.Read, wire.Bandwidth, server, false, false, false, false},
+		{wire.Read, wire.Bandwidth, server, true, true, false, true},
+		{wire.Read, wire.Latency, client, false, true, false, true},
+		{wire.Read, wire.Latency, server, false, false, false, false},
+		{wire.Send, wire.Bandwidth, client, false, true, false, false},
+		{wire.Send, wire.Bandwidth, server, false, false, true, true},
+		{wire.Send, wire.Bandwidth, client, true, true, true, true},
+		{wire.Send, wire.Latency, client, false, true, true, true},
+		{wire.Send, wire.Latency, server, false, true, true, true},
+	} {
+		o := base(tc.verb, tc.metric)
+		o.Host, o.Bidirectional = tc.host, tc.both
+		p, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Sends() != tc.sends || p.Receives() != tc.receives || p.Lands() != tc.landed {
+			t.Errorf("%v %v, host %q, both %v: sends %v, receives %v, lands %v; want %v, %v, %v", tc.verb, tc.metric,
+				tc.host, tc.both, p.Sends(), p.Receives(), p.Lands(), tc.sends, tc.receives, tc.landed)
+		}
+	}
+}

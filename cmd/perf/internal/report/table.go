@@ -1,0 +1,171 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
+
+// Table prints for people.
+type Table struct {
+	W    io.Writer
+	Plan *plan.Plan
+}
+
+// Header prints what is about to run, and the head of the columns.
+func (t Table) Header(s session.Setup) {
+	p := t.Plan
+	role := "server"
+	if p.Client() {
+		role = "client"
+	}
+	kind := fmt.Sprintf("%s %s", p.Verb, p.Metric)
+	if p.Bidirectional {
+		kind += ", both directions"
+	}
+	fmt.Fprintf(t.W, "%s, %s, %s\n", kind, p.Transport, role)
+	fmt.Fprintf(t.W, "  device   %s\n", device(s.Local))
+	if l := s.Local; l.GID != "" {
+		fmt.Fprintf(t.W, "  address  gid %d %s, peer %s\n", l.GIDIndex, l.GID, s.PeerGID)
+	} else {
+		fmt.Fprintf(t.W, "  address  lid %d, peer %d\n", l.LID, s.PeerLID)
+	}
+	peer := "perftest " + printable.Name(s.PeerVersion)
+	if s.PeerOurs {
+		peer = "pureverbs perf"
+	}
+	if s.RDMACM {
+		peer += ", by rdma_cm"
+	}
+	fmt.Fprintf(t.W, "  peer     %s, %s\n", printable.Name(s.PeerAddress), peer)
+	fmt.Fprintf(t.W, "  options  %s\n", options(p, s))
+	t.columns()
+}
+
+func device(l session.Side) string {
+	d := fmt.Sprintf("%s port %d, %s, mtu %d", printable.Name(l.Device), l.Port, l.LinkLayer, l.MTU)
+	if l.RateGbps > 0 {
+		d += fmt.Sprintf(", %g Gb/s", l.RateGbps)
+	}
+	if l.DataPath != "" {
+		d += ", data path " + strings.ToLower(l.DataPath)
+	}
+	return d
+}
+
+// options names what shapes the figures.
+func options(p *plan.Plan, s session.Setup) string {
+	var o []string
+	add := func(when bool, format string, a ...any) {
+		if when {
+			o = append(o, fmt.Sprintf(format, a...))
+		}
+	}
+	add(true, "qps %d", p.QPs)
+	add(true, "send depth %d", p.TxDepth)
+	add(p.RxDepth > 0, "receive depth %d", p.RxDepth)
+	add(p.PostList > 1, "post list %d", p.PostList)
+	add(p.Bandwidth(), "cq moderation %d", p.CQMod)
+	add(s.Local.Inline > 0, "inline up to %d", s.Local.Inline)
+	add(p.Verb == wire.Read, "outstanding reads %d", s.OutReads)
+	add(p.Events, "events")
+	if p.Metric == wire.Latency {
+		trip := "half"
+		if p.Verb == wire.Read {
+			trip = "whole"
+		}
+		add(p.LatencyDef == plan.RoundTrip, "latency as perftest (%s round trip)", trip)
+		add(p.LatencyDef == plan.ToCompletion, "latency as post to completion")
+	}
+	return strings.Join(o, ", ")
+}
+
+func (t Table) columns() {
+	if t.Plan.Metric == wire.Latency {
+		fmt.Fprintf(t.W, "%10s %12s %9s %9s %9s %9s %9s %9s %9s %9s %9s  [usec]\n",
+			"#bytes", "#iterations", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean", "stdev")
+		return
+	}
+	unit := "MiB/sec"
+	if t.Plan.Gbits {
+		unit = "Gb/sec"
+	}
+	fmt.Fprintf(t.W, "%10s %12s %18s %20s %15s\n", "#bytes", "#iterations", "BW peak["+unit+"]",
+		"BW average["+unit+"]", "MsgRate[Mpps]")
+}
+
+// Size prints one line.
+func (t Table) Size(r measure.Size) {
+	if l := r.Lat; l != nil {
+		fmt.Fprintf(t.W, "%10d %12d", r.Bytes, r.Messages)
+		for _, v := range []float64{l.Min, l.P50, l.P90, l.P99, l.P999, l.P9999, l.Max, l.Mean, l.Stdev} {
+			fmt.Fprintf(t.W, " %9s", micros(v))
+		}
+		fmt.Fprintln(t.W)
+		return
+	}
+	unit := measure.Units(t.Plan.Gbits)
+	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s\n", r.Bytes, r.Messages, rate(r.BW.PeakBitsPerSecond/unit, 2),
+		rate(r.BW.BitsPerSecond/unit, 2), rate(r.BW.MessagesPerSecond/1e6, 6))
+}
+
+// Footer prints what there is to say at the end.
+func (t Table) Footer(res *engine.Result) {
+	if n := len(res.Sizes); n > 0 && res.Sizes[n-1].ByPeer {
+		what := "as the client measured it"
+		if t.Plan.All {
+			what += "; of all sizes it reports the last one"
+		}
+		fmt.Fprintln(t.W, what)
+	}
+	if c := t.Plan; c.Verb == wire.Read && c.Metric == wire.Latency && !c.Client() && res.Setup.Local.Device != "" {
+		fmt.Fprintln(t.W, "the client measures, and does not report")
+	}
+	if res.Verified {
+		fmt.Fprintln(t.W, "payload checked: right")
+	}
+	if len(res.Sizes) > 0 {
+		for _, n := range Notes(res) {
+			fmt.Fprintln(t.W, "note: "+n)
+		}
+	}
+}
+
+// Notes lists what a reader of the figures has to know.
+func Notes(res *engine.Result) []string {
+	if n := res.Setup.Local.Software; n != "" {
+		return []string{n}
+	}
+	return nil
+}
+
+// micros prints nanoseconds as microseconds, in a column of nine.
+func micros(ns float64) string {
+	us := ns / 1000
+	switch {
+	case us < 1000:
+		return fmt.Sprintf("%.3f", us)
+	case us < 100000:
+		return fmt.Sprintf("%.1f", us)
+	}
+	return fmt.Sprintf("%.0f", us)
+}
+
+// rate prints a rate, small ones with more digits, unknown ones as a dash.
+func rate(v float64, digits int) string {
+	if v <= 0 {
+		return "-"
+	}
+	if v < 1 {
+		digits = 6
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}

@@ -1,0 +1,194 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/cm"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdmacm"
+)
+
+// DeviceError is an address that leads to another device, or port, than the one that was asked for.
+type DeviceError struct {
+	Device   string // that the address leads to
+	Port     uint8
+	Want     string // as asked for
+	WantPort uint8
+}
+
+// Error returns one line.
+func (e *DeviceError) Error() string {
+	return fmt.Sprintf("the address leads to %s port %d, not to %s port %d (-d, -i); "+
+		"give the address of that one to the client, or leave -d out", e.Device, e.Port, e.Want, e.WantPort)
+}
+
+// rdmaCM is the way by rdma_cm, which connects the queue pairs.
+type rdmaCM struct {
+	*Session
+	listener *cm.Listener // of a server
+	cm       *cm.Peer     // the connection of the exchange
+	conns    []*rdmacm.Conn
+}
+
+// meet meets the peer by rdma_cm and opens the device that its address leads to.
+func (s *rdmaCM) meet(waiting func(port int)) error {
+	p := &s.plan
+	opt := cm.Options{Timeout: p.Timeout, Patience: p.Patience, TOS: p.TClass}
+	if p.QPTimeout != plan.DefaultQPTimeout {
+		opt.AckTimeout = p.QPTimeout
+	}
+	role, meet := wire.Server, s.accept
+	if p.Client() {
+		role, meet = wire.Client, s.dial
+	}
+	if err := meet(opt, waiting); err != nil {
+		return err
+	}
+	s.conn = wire.NewConn(s.ctx, s.cm, role, p.Timeout)
+	s.conn.UseStructs()
+	return nil
+}
+
+func (s *rdmaCM) dial(opt cm.Options, _ func(port int)) error {
+	p := &s.plan
+	if p.Device != "" {
+		if err := s.openDevice(p.Device, p.IBPort); err != nil {
+			return err
+		}
+		opt.Local = s.addressFor
+	}
+	var err error
+	if s.cm, err = cm.Dial(s.ctx, p.Host, p.Port, opt); err != nil {
+		return err
+	}
+	conn := s.cm.Conn()
+	return s.useDevice(conn.PD().Device().Name(), conn.ID().Port())
+}
+
+func (s *rdmaCM) accept(opt cm.Options, waiting func(port int)) error {
+	p := &s.plan
+	var err error
+	if s.listener, err = cm.Listen(s.ctx, p.Bind, p.Port, opt); err != nil {
+		return err
+	}
+	if p.Device != "" {
+		if err := s.openDevice(p.Device, p.IBPort); err != nil {
+			return err
+		}
+	}
+	waiting(s.listener.Port())
+	s.cm, err = s.listener.Accept(s.ctx, s.useDevice)
+	return err
+}
+
+// useDevice opens the device of the connection, unless it is open: then it has to be the same.
+func (s *rdmaCM) useDevice(device string, port uint8) error {
+	if s.dev == nil {
+		return s.openDevice(device, port)
+	}
+	if device != s.dev.Name() || port != s.ibPort {
+		return &DeviceError{Device: device, Port: port, Want: s.dev.Name(), WantPort: s.ibPort}
+	}
+	return nil
+}
+
+// addressFor returns the address of the device, or of the GID, that was asked for, in the family of
+// the server's. None lets the kernel choose.
+func (s *rdmaCM) addressFor(server netip.Addr) netip.Addr {
+	table, err := s.dev.GIDTable()
+	if err != nil {
+		return netip.Addr{}
+	}
+	want := s.plan.GIDIndex
+	for _, e := range table {
+		a := e.GID.Addr().Unmap()
+		if e.Port != s.ibPort || e.GID.IsLinkLocal() || a.Is4() != server.Is4() || a.IsUnspecified() {
+			continue
+		}
+		if s.port.LinkLayer == ibv.LinkEthernet && (want == plan.Auto || want == e.Index) {
+			return a
+		}
+	}
+	return netip.Addr{}
+}
+
+// makeQPs connects the queue pairs, between two meetings with the peer.
+func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
+	p := &s.plan
+	if p.Inline == plan.Auto {
+		if qp, err := s.pd.CreateQP(s.scq, s.rcq, &qo); err != nil {
+			qo.MaxInline = 0
+		} else if err := qp.Close(); err != nil {
+			return err
+		}
+	}
+	if _, err := s.conn.Keys("meeting before the queue pairs", wire.Dest{}); err != nil {
+		return err
+	}
+	opt := rdmacm.Options{PD: s.pd, SendCQ: s.scq, RecvCQ: s.rcq, QP: qo}
+	if p.Verb == wire.Read {
+		opt.ResponderResources = uint8(s.setup.OutReads)
+	}
+	for i := range p.QPs {
+		step := fmt.Sprintf("connection of queue pair %d of %d", i+1, p.QPs)
+		conn, err := s.cm.QP(s.ctx, i, opt)
+		if err != nil {
+			return &wire.ExchangeError{Peer: s.conn.Peer(), Step: step, Err: err}
+		}
+		s.conns, s.qps = append(s.conns, conn), append(s.qps, conn.QP())
+		gid, _ := conn.ID().GIDs()
+		s.own = append(s.own, wire.Dest{
+			LID: s.port.LID, OutReads: uint16(s.setup.OutReads), QPN: conn.QP().Num(),
+			RKey: s.mr.RKey(), VAddr: s.mr.Addr() + s.recvOff(i), GID: gid,
+		})
+	}
+	s.setup.Local.Inline = qo.MaxInline
+	s.cm.Ready()
+	_, err := s.conn.Keys("meeting after the queue pairs", s.own[0])
+	return err
+}
+
+// bringUp has nothing to do: rdma_cm connected the queue pairs when they were made.
+func (s *rdmaCM) bringUp() error { return nil }
+
+// describe adds what rdma_cm chose.
+func (s *rdmaCM) describe() {
+	_, peer := s.conns[0].ID().GIDs()
+	if a, err := s.qps[0].Query(ibv.MaskPathMTU); err == nil && a.PathMTU != 0 {
+		s.setup.Local.MTU = a.PathMTU.Bytes()
+	}
+	s.setup.Local.GID = ibv.GID(s.own[0].GID).String()
+	s.setup.Local.GIDIndex = s.gidIndex()
+	s.setup.PeerGID = peer.String()
+}
+
+func (s *rdmaCM) lost() (int, error) {
+	for i, conn := range s.conns {
+		if why := conn.Err(); why != nil {
+			return i, why
+		}
+	}
+	return 0, nil
+}
+
+func (s *rdmaCM) closeQPs() error {
+	var errs []error
+	if s.cm != nil {
+		errs = append(errs, s.cm.Close())
+	}
+	for _, conn := range s.conns {
+		errs = append(errs, conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *rdmaCM) closeListener() error {
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Close()
+}

@@ -1,0 +1,112 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// hello is the exchange before the queue pairs.
+func (s *Session) hello() error {
+	var err error
+	s.terms, err = s.conn.Hello(wire.Hello{
+		PageSize: os.Getpagesize(), CacheLine: cacheLine(), MTU: int(s.mtu),
+		Params: s.plan.Params(), MaxReads: s.attr.MaxQPRdAtom, ShortNeg: s.plan.ShortNeg,
+	})
+	s.mtu = ibv.MTU(s.terms.MTU)
+	return err
+}
+
+// cacheLine returns the length of a cache line of this machine, as far as it tells.
+func cacheLine() int {
+	const usual = 64
+	b, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size")
+	if err != nil {
+		return usual
+	}
+	var n int
+	if _, err := fmt.Sscan(string(b), &n); err != nil || n < 16 || n > 1024 {
+		return usual
+	}
+	return n
+}
+
+// connect tells the peer about the queue pairs and brings them up, in the order of the steps that this test has.
+func (s *Session) connect() error {
+	p := &s.plan
+	round := func(name string, keep bool) error {
+		for i := range s.own {
+			d, err := s.conn.Keys(fmt.Sprintf("%s of queue pair %d", name, i+1), s.own[i])
+			if err != nil {
+				return err
+			}
+			if keep {
+				s.peer[i] = d
+			}
+		}
+		return nil
+	}
+	meet := func(name string) error {
+		_, err := s.conn.Keys(name, s.own[0])
+		return err
+	}
+	if !p.Bandwidth() && p.Verb != wire.Send {
+		if err := meet("first meeting"); err != nil {
+			return err
+		}
+	}
+	if err := round("keys", true); err != nil {
+		return err
+	}
+	if err := s.way.bringUp(); err != nil {
+		return err
+	}
+	if p.Verb == wire.Send {
+		if err := meet("meeting when ready"); err != nil {
+			return err
+		}
+	}
+	if err := round("keys again", false); err != nil {
+		return err
+	}
+	if p.Verb != wire.Send {
+		return meet("meeting when ready")
+	}
+	return nil
+}
+
+// Terms returns what both ends reckon with.
+func (s *Session) Terms() wire.Agreed { return s.terms }
+
+// Barrier meets the peer. It waits without limit, until the peer closes the connection or the context ends.
+func (s *Session) Barrier(step string) error { return s.conn.Barrier(step, s.own[0]) }
+
+// Reports exchanges the reports of a bandwidth test.
+func (s *Session) Reports(own wire.Report) (wire.Report, error) { return s.conn.Reports(own) }
+
+// Finish meets the peer for the last time and closes the connection.
+func (s *Session) Finish() error { return s.conn.Finish(s.own[0]) }
+
+// AwaitClose waits, at most for d, until the peer closes the connection: the end of a test whose exchange has none.
+func (s *Session) AwaitClose(d time.Duration) error { return s.conn.AwaitClose(d) }
+
+// Watch calls gone once when the peer leaves while nobody reads from it. stop must be called before the next step.
+func (s *Session) Watch(gone func(error)) (stop func()) { return s.conn.Watch(gone) }
+
+// Explain returns err, or what is behind it where the peer has ended the connection of a queue
+// pair: rdma_cm moves that to the error state then.
+func (s *Session) Explain(err error) error {
+	if err == nil || errors.Is(err, wire.ErrClosed) {
+		return err
+	}
+	i, why := s.way.lost()
+	if why == nil {
+		return err
+	}
+	return &wire.ExchangeError{Peer: s.conn.Peer(), Step: fmt.Sprintf("queue pair %d of %d", i+1, len(s.qps)),
+		Err: fmt.Errorf("%w in the middle of the run: %w; %w", wire.ErrClosed, why, err)}
+}

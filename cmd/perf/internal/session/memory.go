@@ -1,0 +1,111 @@
+package session
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/payload"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// allocate makes the memory: a send area for each queue pair, then a receive area for each. Memory
+// of another kind, as a GPU's, is allocated here instead.
+func (s *Session) allocate() error {
+	slot, total, err := areas(&s.plan, os.Getpagesize(), s.terms)
+	if err != nil {
+		return &wire.ExchangeError{Peer: s.conn.Peer(), Step: "memory", Err: err}
+	}
+	s.slot = slot
+	if s.pd, err = s.dev.AllocPD(); err != nil {
+		return err
+	}
+	s.mr, err = s.pd.AllocMR(int(total), ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead, nil)
+	return err
+}
+
+// mostForPeer is how much more memory than without it a peer may make this end allocate.
+const mostForPeer = 256 << 20
+
+// A PeerMemoryError is a peer whose pages would make this end allocate too much.
+type PeerMemoryError struct {
+	PageSize int // of the peer
+	QPs      int
+	Bytes    uint64 // that the test would take
+	Own      uint64 // that it takes with the pages of this machine
+}
+
+// Error returns one line.
+func (e *PeerMemoryError) Error() string {
+	return fmt.Sprintf("the peer's pages of %d bytes make %d queue pairs take %d bytes of memory, "+
+		"%d more than this machine's pages: allowed are %d more; use fewer queue pairs (-q)",
+		e.PageSize, e.QPs, e.Bytes, e.Bytes-e.Own, mostForPeer)
+}
+
+// areas returns how many bytes one send or receive area takes, and all of them. page is this machine's.
+func areas(p *plan.Plan, page int, terms wire.Agreed) (slot, total uint64, err error) {
+	n := 2 * uint64(p.QPs)
+	slot = payload.RoundUp(max(p.Size, uint64(terms.PageSize)), uint64(terms.CacheLine))
+	total = slot * n
+	if total > 1<<40 {
+		return 0, 0, fmt.Errorf("%d queue pairs of %d bytes need %d bytes of memory", p.QPs, p.Size, total)
+	}
+	if own := max(p.Size, uint64(page)) * n; total > own+mostForPeer {
+		return 0, 0, &PeerMemoryError{terms.PageSize, p.QPs, total, own}
+	}
+	return slot, total, nil
+}
+
+func (s *Session) sendOff(i int) uint64 { return uint64(i) * s.slot }
+func (s *Session) recvOff(i int) uint64 { return uint64(s.plan.QPs+i) * s.slot }
+
+// SendArea returns the memory that queue pair i sends from, or reads to.
+func (s *Session) SendArea(i int) []byte { return s.mr.Bytes()[s.sendOff(i):][:s.slot] }
+
+// RecvArea returns the memory of queue pair i that the peer's messages go to, or come from when it reads.
+func (s *Session) RecvArea(i int) []byte { return s.mr.Bytes()[s.recvOff(i):][:s.slot] }
+
+// fill puts the payload where the verb takes it from.
+func (s *Session) fill() {
+	for i := range s.qps {
+		if s.plan.Verb == wire.Read {
+			payload.Fill(s.RecvArea(i), i)
+		} else {
+			payload.Fill(s.SendArea(i), i)
+		}
+	}
+}
+
+// Landed returns where the peer's payload has come to rest.
+func (s *Session) Landed(i int) []byte {
+	if s.plan.Verb == wire.Read {
+		return s.SendArea(i)
+	}
+	return s.RecvArea(i)
+}
+
+// Pair is one queue pair with the addresses that its messages have.
+type Pair struct {
+	QP      *ibv.QP
+	PeerQPN uint32
+
+	Local   uint64 // what is sent, or read to
+	Landing uint64 // where the peer's messages arrive
+	LKey    uint32
+	Remote  uint64 // the peer's Landing
+	RKey    uint32
+}
+
+// Pairs lists the queue pairs.
+func (s *Session) Pairs() []Pair {
+	out := make([]Pair, len(s.qps))
+	for i, qp := range s.qps {
+		out[i] = Pair{
+			QP: qp, PeerQPN: s.peer[i].QPN,
+			Local: s.mr.Addr() + s.sendOff(i), Landing: s.mr.Addr() + s.recvOff(i), LKey: s.mr.LKey(),
+			Remote: s.peer[i].VAddr, RKey: s.peer[i].RKey,
+		}
+	}
+	return out
+}

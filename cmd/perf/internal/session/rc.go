@@ -1,0 +1,62 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// makeRC makes queue pairs of RC that rdma_cm has no part in, and what the peer has to know of them.
+func (s *Session) makeRC(qo ibv.QPOptions) error {
+	p := &s.plan
+	for i := range p.QPs {
+		qp, err := s.pd.CreateQP(s.scq, s.rcq, &qo)
+		if err != nil && p.Inline == plan.Auto && qo.MaxInline > 0 {
+			qo.MaxInline = 0
+			qp, err = s.pd.CreateQP(s.scq, s.rcq, &qo)
+		}
+		if err != nil {
+			return fmt.Errorf("queue pair %d of %d: %w", i+1, p.QPs, err)
+		}
+		s.qps = append(s.qps, qp)
+	}
+	s.setup.Local.Inline = qo.MaxInline
+	for i, qp := range s.qps {
+		ep, err := qp.Endpoint(s.ibPort, p.GIDIndex)
+		if err != nil {
+			return err
+		}
+		s.own = append(s.own, wire.Dest{
+			LID: ep.LID, OutReads: uint16(s.setup.OutReads), QPN: ep.QPN, PSN: ep.PSN,
+			RKey: s.mr.RKey(), VAddr: s.mr.Addr() + s.recvOff(i), GID: ep.GID,
+		})
+	}
+	return nil
+}
+
+// connectRC connects them to the peer's.
+func (s *Session) connectRC() error {
+	p := &s.plan
+	opt := &ibv.ConnectOptions{
+		MTU:             s.mtu,
+		PKeyIndex:       p.PKeyIndex,
+		AckTimeout:      ibv.TimeCode(p.QPTimeout).Duration(),
+		MaxDestRdAtomic: uint8(s.setup.OutReads),
+		SL:              p.SL,
+		TrafficClass:    p.TClass,
+	}
+	if p.QPTimeout == 0 {
+		opt.AckTimeout = ibv.Forever
+	}
+	for i, qp := range s.qps {
+		d := s.peer[i]
+		opt.MaxRdAtomic = uint8(max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, plan.MaxOutReads)))
+		ep := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu, Type: p.Transport.QPType()}
+		if err := qp.Connect(ep, opt); err != nil {
+			return err
+		}
+	}
+	return nil
+}

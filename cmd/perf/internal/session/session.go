@@ -1,0 +1,125 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Session holds all that a test has open.
+type Session struct {
+	plan  plan.Plan
+	ctx   context.Context
+	way   way
+	setup Setup // Setup.Local.Inline and Setup.OutReads are what the session works with
+
+	dev    *ibv.Device
+	ibPort uint8
+	attr   *ibv.DeviceAttr
+	port   *ibv.PortAttr
+	mtu    ibv.MTU
+
+	conn  *wire.Conn
+	terms wire.Agreed
+
+	pd   *ibv.PD
+	mr   *ibv.MR
+	slot uint64 // bytes of one send or receive area
+	scq  *ibv.CQ
+	rcq  *ibv.CQ
+	qps  []*ibv.QP
+	own  []wire.Dest
+	peer []wire.Dest
+}
+
+// New returns a session of which nothing is open yet. It has to be closed.
+func New(ctx context.Context, p plan.Plan) *Session {
+	s := &Session{plan: p, ctx: ctx}
+	s.setup.Local.Inline, s.setup.OutReads = p.Inline, p.OutReads
+	s.way = &sockets{Session: s}
+	if p.RDMACM {
+		s.way = &rdmaCM{Session: s}
+	}
+	return s
+}
+
+// Open meets the peer and connects the queue pairs. waiting, if there is one, is told where a server listens.
+func (s *Session) Open(waiting func(port int)) error {
+	if waiting == nil {
+		waiting = func(int) {}
+	}
+	if err := s.way.meet(waiting); err != nil {
+		return err
+	}
+	for _, step := range []func() error{s.hello, s.build, s.connect} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	s.describe()
+	return nil
+}
+
+// build makes memory, CQs and queue pairs.
+func (s *Session) build() error {
+	p := &s.plan
+	if err := s.allocate(); err != nil {
+		return err
+	}
+	var err error
+	depth := p.TxDepth
+	if !p.Bandwidth() {
+		depth = max(depth, 2) // the next one is posted before the last one is done with
+	}
+	opt := &ibv.CQOptions{NoEvents: !p.Events}
+	if s.scq, err = s.dev.CreateCQ(depth*p.QPs, opt); err != nil {
+		return err
+	}
+	s.rcq = s.scq
+	if p.Verb == wire.Send {
+		if s.rcq, err = s.dev.CreateCQ(max(p.RxDepth*p.QPs, 1), opt); err != nil {
+			return err
+		}
+	}
+	qo := ibv.QPOptions{Type: p.Transport.QPType(), MaxSendWR: depth, MaxRecvWR: max(p.RxDepth, 1), MaxInline: p.Inline}
+	if p.Inline == plan.Auto {
+		qo.MaxInline = p.AutoInline()
+	}
+	if err := s.way.makeQPs(qo); err != nil {
+		return err
+	}
+	s.peer = make([]wire.Dest, p.QPs)
+	s.conn.UseGID(s.useGID())
+	s.fill()
+	return nil
+}
+
+// SendCQ returns the CQ of what is sent.
+func (s *Session) SendCQ() *ibv.CQ { return s.scq }
+
+// RecvCQ returns the CQ of what is received.
+func (s *Session) RecvCQ() *ibv.CQ { return s.rcq }
+
+// Close closes everything, children first, and returns what went wrong.
+func (s *Session) Close() error {
+	errs := []error{s.way.closeListener()}
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	errs = append(errs, s.way.closeQPs())
+	add := func(open bool, c io.Closer) {
+		if open {
+			errs = append(errs, c.Close())
+		}
+	}
+	add(s.rcq != nil && s.rcq != s.scq, s.rcq)
+	add(s.scq != nil, s.scq)
+	add(s.mr != nil, s.mr)
+	add(s.pd != nil, s.pd)
+	add(s.dev != nil, s.dev)
+	return errors.Join(errs...)
+}

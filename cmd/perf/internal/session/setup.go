@@ -1,0 +1,77 @@
+package session
+
+import (
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// Side describes one end of a test.
+type Side struct {
+	Device    string // empty for the peer, and before the queue pairs are connected
+	Firmware  string
+	Port      uint8
+	LinkLayer string
+	RateGbps  float64 // 0: not known
+	DataPath  string
+	LID       uint16
+	GIDIndex  int // -1: none
+	GID       string
+	MTU       int    // bytes, of the path
+	Inline    int    // bytes; plan.Auto before the queue pairs are made
+	Software  string // the note about a device that is none, "" for a NIC
+}
+
+// Setup is what the two ends and their devices agreed on.
+type Setup struct {
+	Local       Side
+	OutReads    int // outstanding reads
+	PeerAddress string
+	PeerVersion string
+	PeerOurs    bool
+	PeerGID     string
+	PeerLID     uint16
+	RDMACM      bool
+}
+
+// Setup returns what is agreed on so far.
+func (s *Session) Setup() Setup { return s.setup }
+
+func (s *Session) describe() {
+	path, _ := s.scq.DataPath()
+	s.setup = Setup{
+		Local: Side{
+			Device: s.dev.Name(), Firmware: s.attr.FirmwareVersion, Port: s.ibPort,
+			LinkLayer: s.port.LinkLayer.String(), RateGbps: s.port.RateGbps(), DataPath: path.String(),
+			LID: s.own[0].LID, GIDIndex: -1, MTU: s.mtu.Bytes(), Inline: s.setup.Local.Inline,
+			Software: software(sysfs.DefaultRoot(), s.dev.Name(), s.attr.VendorID),
+		},
+		OutReads:    s.setup.OutReads,
+		PeerAddress: s.conn.Peer(),
+		PeerVersion: s.terms.PeerVersion,
+		PeerOurs:    s.terms.Ours,
+		PeerLID:     s.peer[0].LID,
+		RDMACM:      s.plan.RDMACM,
+	}
+	s.way.describe()
+}
+
+// useGID reports whether the ends address each other by GIDs.
+func (s *Session) useGID() bool {
+	return s.port.LinkLayer == ibv.LinkEthernet || s.plan.GIDIndex != plan.Auto
+}
+
+// gidIndex finds out which index was chosen.
+func (s *Session) gidIndex() int {
+	best := -1
+	table, err := s.dev.GIDTable()
+	if err != nil {
+		return best
+	}
+	for _, e := range table {
+		if e.Port == s.ibPort && e.GID == ibv.GID(s.own[0].GID) && (best < 0 || e.Type == ibv.GIDTypeRoCEv2) {
+			best = e.Index
+		}
+	}
+	return best
+}

@@ -1,0 +1,85 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// sockets is the way over TCP: each end sends the numbers of its queue pairs and connects its own.
+type sockets struct {
+	*Session
+	listener *wire.Listener // of a server
+}
+
+func (s *sockets) meet(waiting func(port int)) error {
+	p := &s.plan
+	if err := s.openDevice(p.Device, p.IBPort); err != nil {
+		return err
+	}
+	var err error
+	if p.Client() {
+		s.conn, err = wire.Dial(s.ctx, p.Host, p.Port, p.Timeout, p.Patience)
+		return err
+	}
+	if s.listener, err = wire.Listen(s.ctx, p.Bind, p.Port, p.Timeout); err != nil {
+		return err
+	}
+	waiting(s.listener.Port())
+	s.conn, err = s.listener.Accept(s.ctx)
+	return err
+}
+
+func (s *sockets) makeQPs(qo ibv.QPOptions) error { return s.makeRC(qo) }
+
+func (s *sockets) bringUp() error {
+	if err := s.checkPeer(); err != nil {
+		return err
+	}
+	return s.connectRC()
+}
+
+// checkPeer refuses pairs of addresses that no packet can travel between.
+func (s *sockets) checkPeer() error {
+	if !s.useGID() {
+		return nil
+	}
+	own, peer := ibv.GID(s.own[0].GID), ibv.GID(s.peer[0].GID)
+	if own.IsIPv4Mapped() != peer.IsIPv4Mapped() {
+		return fmt.Errorf("the GID here is %v, that of the peer %v: one is IPv4, the other is not; "+
+			"choose a matching pair with -x (show_gids lists them)", own, peer)
+	}
+	return nil
+}
+
+func (s *sockets) describe() {
+	if !s.useGID() {
+		return
+	}
+	s.setup.Local.GID = ibv.GID(s.own[0].GID).String()
+	s.setup.Local.GIDIndex = s.plan.GIDIndex
+	if s.plan.GIDIndex == plan.Auto {
+		s.setup.Local.GIDIndex = s.gidIndex()
+	}
+	s.setup.PeerGID = ibv.GID(s.peer[0].GID).String()
+}
+
+func (s *sockets) lost() (int, error) { return 0, nil }
+
+func (s *sockets) closeQPs() error {
+	var errs []error
+	for _, qp := range s.qps {
+		errs = append(errs, qp.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *sockets) closeListener() error {
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Close()
+}

@@ -1,0 +1,94 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+)
+
+// UseGID decides between the two forms of keys: with a GID, as always on
+// Ethernet, or without.
+func (w *Conn) UseGID(yes bool) { w.gid = yes }
+
+// UseStructs makes keys binary, as over rdma_cm.
+func (w *Conn) UseStructs() { w.structs = true }
+
+// Keys exchanges the data of one queue pair.
+func (w *Conn) Keys(step string, own Dest) (Dest, error) {
+	return w.keys(step, own, false)
+}
+
+// Barrier exchanges the data of a queue pair once more, to meet the peer. It
+// waits without limit, until the peer closes the connection or ctx ends.
+func (w *Conn) Barrier(step string, own Dest) error {
+	_, err := w.keys(step, own, true)
+	return err
+}
+
+func (w *Conn) keys(step string, own Dest, wait bool) (Dest, error) {
+	out := own.appendKey(nil, w.gid)
+	if w.structs {
+		out = own.appendStruct(nil, w.version >= longVersion)
+	}
+	if w.role == Client {
+		if err := w.write(step, out); err != nil {
+			return Dest{}, err
+		}
+	}
+	peer, err := w.readKey(step, wait)
+	if err != nil {
+		return Dest{}, err
+	}
+	if w.role == Server {
+		if err := w.write(step, out); err != nil {
+			return Dest{}, err
+		}
+	}
+	return peer, nil
+}
+
+// readKey reads the short form first: a peer that uses the other form than we
+// do would otherwise leave us waiting for the rest.
+func (w *Conn) readKey(step string, wait bool) (Dest, error) {
+	if w.structs {
+		return w.readStruct(step, wait)
+	}
+	in := make([]byte, keyLenGID)
+	if err := w.read(step, in[:keyLenLID], wait); err != nil {
+		return Dest{}, err
+	}
+	lid := in[keyLenLID-1] == 0
+	switch {
+	case lid && w.gid:
+		return Dest{}, w.fail(step,
+			errors.New("the peer gave no GID, this side uses one; give a GID index (-x) at both ends or at none"))
+	case !lid && !w.gid:
+		return Dest{}, w.fail(step,
+			errors.New("the peer gave a GID, this side uses none; give a GID index (-x) at both ends or at none"))
+	case !lid:
+		if err := w.read(step, in[keyLenLID:], false); err != nil {
+			return Dest{}, err
+		}
+	default:
+		in = in[:keyLenLID]
+	}
+	peer, err := parseKey(in, w.gid)
+	if err != nil {
+		return Dest{}, w.fail(step, fmt.Errorf("%w: %v", ErrGarbage, err))
+	}
+	return peer, nil
+}
+
+func (w *Conn) readStruct(step string, wait bool) (Dest, error) {
+	in := make([]byte, structLen)
+	if w.version >= longVersion {
+		in = make([]byte, structLenLong)
+	}
+	if err := w.read(step, in, wait); err != nil {
+		return Dest{}, err
+	}
+	d, err := parseStruct(in)
+	if err != nil {
+		return Dest{}, w.fail(step, fmt.Errorf("%w: %w", ErrGarbage, err))
+	}
+	return d, nil
+}

@@ -1,0 +1,34 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What can go wrong, besides a *MismatchError.
+var (
+	// ErrSilent means that the peer said nothing for too long.
+	ErrSilent = errors.New("the peer said nothing")
+	// ErrClosed means that the peer closed the connection too early.
+	ErrClosed = errors.New("the peer closed the connection")
+	// ErrGarbage means that the peer said something that is not perftest's.
+	ErrGarbage = errors.New("the peer does not speak perftest's protocol")
+	// ErrBusy means that the server is serving another client.
+	ErrBusy = errors.New("the server is busy with another client")
+)
+
+// ExchangeError says at which step of the exchange with whom something failed.
+// Err wraps one of the errors above, a *MismatchError, or one of the network.
+type ExchangeError struct {
+	Peer string
+	Step string
+	Err  error
+}
+
+// Error returns one line.
+func (e *ExchangeError) Error() string {
+	return fmt.Sprintf("exchange with %s, %s: %v", e.Peer, e.Step, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ExchangeError) Unwrap() error { return e.Err }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// size is a number of bytes with an optional K, M or G (of 1024).
+type size uint64
+
+func (s *size) String() string { return strconv.FormatUint(uint64(*s), 10) }
+func (s *size) Type() string   { return "bytes" }
+
+func (s *size) Set(t string) error {
+	num, shift := t, 0
+	if n := len(t); n > 0 {
+		switch t[n-1] {
+		case 'k', 'K':
+			shift = 10
+		case 'm', 'M':
+			shift = 20
+		case 'g', 'G':
+			shift = 30
+		}
+		if shift > 0 {
+			num = t[:n-1]
+		}
+	}
+	v, err := strconv.ParseUint(num, 10, 64)
+	if err != nil || v > math.MaxUint64>>shift {
+		return fmt.Errorf("%q is not a number of bytes, such as 64, 4K or 1M", t)
+	}
+	if v == 0 {
+		return errors.New("0 bytes; the smallest message has 1")
+	}
+	*s = size(v << shift)
+	return nil
+}
+
+// seconds is a duration: a number of seconds, or with a unit as 1500ms.
+type seconds time.Duration
+
+func (s *seconds) String() string { return time.Duration(*s).String() }
+func (s *seconds) Type() string   { return "seconds" }
+
+func (s *seconds) Set(t string) error {
+	if v, err := strconv.ParseFloat(t, 64); err == nil {
+		if math.IsNaN(v) || math.Abs(v) > 1e8 {
+			return fmt.Errorf("%q seconds are too many", t)
+		}
+		*s = seconds(v * float64(time.Second))
+		return nil
+	}
+	d, err := time.ParseDuration(t)
+	if err != nil {
+		return fmt.Errorf("%q is not a number of seconds, nor a duration such as 1500ms", t)
+	}
+	*s = seconds(d)
+	return nil
+}

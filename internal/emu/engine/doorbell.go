@@ -1,0 +1,140 @@
+//go:build linux
+
+package engine
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
+	"github.com/pureverbs/pureverbs/internal/emu/hca"
+)
+
+// Where doorbells are on a page, in words of 8 bytes.
+const (
+	armSlot   = 0x20 / 8
+	firstSlot = 0x800 / 8
+	slotStep  = 0x100 / 8
+	slots     = 8
+)
+
+const lookChunk = 256 // doorbell records read by one call
+
+// scan empties the doorbells of a page. A slot keeps only the last of several doorbells, so that each hit means: look
+// at every queue of the page.
+func (e *Engine) scan(page *hca.UAR) (hit bool) {
+	p := words(page.Page)
+	if atomic.LoadUint64(&p[armSlot]) != 0 {
+		atomic.SwapUint64(&p[armSlot], 0)
+		e.arms(page.Context)
+		hit = true
+	}
+	sent := false
+	for s := range slots {
+		at := &p[firstSlot+s*slotStep]
+		if atomic.LoadUint64(at) == 0 {
+			continue
+		}
+		v := atomic.SwapUint64(at, 0)
+		sent = true
+		e.strict.doorbell(page, s, v)
+	}
+	if sent {
+		e.look(page)
+		hit = true
+	}
+	return hit
+}
+
+// look reads the send doorbell records of a page's QPs. For a single QP that is left to exec, which reads WQEs by the
+// same call.
+func (e *Engine) look(page *hca.UAR) {
+	qps := page.QPs
+	if len(qps) == 1 {
+		if qps[0].SQ.Count > 0 {
+			qps[0].Run.Look = true
+			e.push(qps[0])
+		}
+		return
+	}
+	e.records(qps, func(qp *hca.QP, _, sq uint16) { e.announce(qp, sq) })
+}
+
+// records reads the doorbell records of QPs.
+func (e *Engine) records(qps []*hca.QP, do func(qp *hca.QP, rq, sq uint16)) {
+	s := &e.io
+	for len(qps) > 0 {
+		m := qps[0].Mem
+		s.riov = s.riov[:0]
+		n := 0
+		for ; n < len(qps) && n < lookChunk && qps[n].Mem == m; n++ {
+			s.riov = append(s.riov, guest.IOV{Base: qps[n].DB, Len: 8})
+		}
+		err := m.ReadV(s.rec[:8*n], s.riov)
+		for i, qp := range qps[:n] {
+			rec := s.rec[8*i : 8*i+8]
+			if err != nil && m.Read(qp.DB, rec) != nil {
+				continue
+			}
+			do(qp, binary.BigEndian.Uint16(rec[2:]), binary.BigEndian.Uint16(rec[6:]))
+		}
+		qps = qps[n:]
+	}
+}
+
+// announce follows a send doorbell record after a doorbell.
+func (e *Engine) announce(qp *hca.QP, rec uint16) {
+	r := &qp.Run
+	d := uint32(rec - uint16(r.Announced))
+	if d == 0 || qp.SQ.Count == 0 {
+		return
+	}
+	if h := e.Hooks.AtDoorbell; h != nil && h(qp) == FaultLost {
+		r.Lost = true
+		return
+	}
+	if e.Hooks.Trace != nil {
+		e.traceDoorbell(qp, rec, d)
+	}
+	r.Lost = false
+	e.strict.announced(qp)
+	if qp.State == hca.Reset { // its library clears the record in a moment; strict mode knows from the doorbell itself
+		return
+	}
+	if qp.State < hca.RTS {
+		e.strict.sendState(qp)
+	}
+	r.Announced += d
+	if r.Announced-r.Tail > qp.SQ.Count {
+		e.strict.sendAhead(qp)
+		r.Tail = r.Announced
+		e.fatal(qp)
+		return
+	}
+	e.push(qp)
+}
+
+// arms looks at every CQ of a context, because their doorbells overwrite each other.
+func (e *Engine) arms(c *hca.Context) {
+	cqs := e.cqs[:0]
+	c.EachCQ(func(cq *hca.CQ) { cqs = append(cqs, cq) })
+	e.cqs = cqs
+	s := &e.io
+	for len(cqs) > 0 {
+		n := min(len(cqs), lookChunk)
+		s.riov = s.riov[:0]
+		for _, cq := range cqs[:n] {
+			s.riov = append(s.riov, guest.IOV{Base: cq.DB, Len: 8})
+		}
+		err := c.Mem.ReadV(s.rec[:8*n], s.riov)
+		for i, cq := range cqs[:n] {
+			rec := s.rec[8*i : 8*i+8]
+			if err != nil && c.Mem.Read(cq.DB, rec) != nil {
+				continue
+			}
+			e.arm(cq, binary.BigEndian.Uint32(rec), binary.BigEndian.Uint32(rec[4:]))
+		}
+		cqs = cqs[n:]
+	}
+	e.notify()
+}

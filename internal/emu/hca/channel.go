@@ -1,0 +1,29 @@
+//go:build linux
+
+package hca
+
+import "github.com/pureverbs/pureverbs/internal/emu/guest"
+
+// CompChannel is the event file that completions are announced on.
+type CompChannel struct {
+	Context *Context
+	Pipe    *guest.Pipe
+	refs    int
+}
+
+// CreateChannel makes a completion channel of a pipe. It is gone when the program has closed its end.
+func (c *Context) CreateChannel(p *guest.Pipe) *CompChannel {
+	ch := &CompChannel{Context: c, Pipe: p}
+	c.channels[p.Name()] = ch
+	p.OnClose(func() {
+		c.Device.Fabric.Lock()
+		defer c.Device.Fabric.Unlock()
+		if c.channels[p.Name()] == ch {
+			delete(c.channels, p.Name())
+		}
+	})
+	return ch
+}
+
+// Channel returns the completion channel of a name, as the program's descriptor has it, or nil.
+func (c *Context) Channel(name string) *CompChannel { return c.channels[name] }

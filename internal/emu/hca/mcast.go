@@ -1,0 +1,62 @@
+//go:build linux
+
+package hca
+
+import (
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// AttachMcast makes a UD QP a member of a multicast group.
+func (c *Context) AttachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Errno {
+	qp, e := c.QP(handle)
+	switch {
+	case e != 0:
+		return e
+	case qp.Type != UD || !Multicast(&gid):
+		return unix.EINVAL
+	case slices.Contains(qp.mcast, gid):
+		return 0
+	case len(c.Device.groups) >= c.Device.Config.Limits.MaxMcast && c.Device.groups[gid] == nil:
+		return unix.ENOMEM
+	}
+	qp.mcast = append(qp.mcast, gid)
+	c.Device.groups[gid] = append(c.Device.groups[gid], qp)
+	return 0
+}
+
+// DetachMcast undoes AttachMcast.
+func (c *Context) DetachMcast(handle uint32, gid [16]byte, mlid uint16) unix.Errno {
+	qp, e := c.QP(handle)
+	if e != 0 {
+		return e
+	}
+	i := slices.Index(qp.mcast, gid)
+	if i < 0 {
+		return unix.EINVAL
+	}
+	qp.mcast = slices.Delete(qp.mcast, i, i+1)
+	c.Device.leave(gid, qp)
+	return 0
+}
+
+func (d *Device) leave(gid [16]byte, qp *QP) {
+	left := slices.DeleteFunc(d.groups[gid], func(o *QP) bool { return o == qp })
+	if len(left) == 0 {
+		delete(d.groups, gid)
+	} else {
+		d.groups[gid] = left
+	}
+}
+
+// Multicast reports whether a GID is a group's: an IPv6 one, or an IPv4 one mapped, as RoCE v2 has them. C:
+// rdma_is_multicast_addr.
+func Multicast(gid *[16]byte) bool {
+	a := netip.AddrFrom16(*gid)
+	return a.Unmap().IsMulticast()
+}
+
+// Group returns the QPs of a multicast group.
+func (d *Device) Group(gid [16]byte) []*QP { return d.groups[gid] }

@@ -1,0 +1,63 @@
+//go:build linux
+
+package hca
+
+import "golang.org/x/sys/unix"
+
+// Bind makes a window refer to n bytes at addr of a region; on the wire they begin at base. The low byte of its number
+// becomes variant.
+func (k *MKey) Bind(mr *MKey, addr, base, n uint64, access Access, qpn uint32, variant uint8) {
+	k.Unbind()
+	k.Key = k.Key&^0xff | uint32(variant)
+	mr.refs++
+	k.MR, k.Mem, k.Addr, k.Len, k.Base, k.Access, k.QPN, k.Free = mr, mr.Mem, addr, n, base, access, qpn, false
+}
+
+// Unbind sets a window free.
+func (k *MKey) Unbind() {
+	if k.MR != nil {
+		k.MR.refs--
+	}
+	k.MR, k.Free, k.Access, k.Len, k.QPN = nil, true, 0, 0, 0
+}
+
+// AllocMW makes a memory window of type 1 or 2.
+func (c *Context) AllocMW(pd uint32, typ uint8) (*MKey, unix.Errno) {
+	p, e := c.PD(pd)
+	switch {
+	case e != 0:
+		return nil, e
+	case typ != 1 && typ != 2:
+		return nil, unix.EINVAL
+	case c.Device.liveMWs >= c.Device.Config.Limits.MaxMW:
+		return nil, unix.ENOMEM
+	}
+	k := &MKey{PD: p, Kind: KeyMW1, Mem: c.Mem, Free: true}
+	if typ == 2 {
+		k.Kind = KeyMW2
+	}
+	if e := c.Device.newKey(k); e != 0 {
+		return nil, e
+	}
+	p.refs++
+	c.Device.liveMWs++
+	k.Handle = c.add(k)
+	return k, 0
+}
+
+// DeallocMW destroys a window, bound or not.
+func (c *Context) DeallocMW(handle uint32) unix.Errno {
+	k, e := c.Key(handle)
+	if e != 0 {
+		return e
+	}
+	if k.Kind != KeyMW1 && k.Kind != KeyMW2 {
+		return unix.EINVAL
+	}
+	k.Unbind()
+	c.Device.freeKey(k)
+	k.PD.refs--
+	c.Device.liveMWs--
+	delete(c.objects, handle)
+	return 0
+}

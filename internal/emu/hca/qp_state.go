@@ -1,0 +1,62 @@
+//go:build linux
+
+package hca
+
+import "strconv"
+
+// QPType is the transport, with the kernel's numbers.
+type QPType uint8
+
+// Transports.
+const (
+	RC        QPType = 2
+	UC        QPType = 3
+	UD        QPType = 4
+	RawPacket QPType = 8
+	XRCSend   QPType = 9
+	XRCRecv   QPType = 10
+	DriverQP  QPType = 255
+)
+
+func (t QPType) String() string {
+	switch t {
+	case RC:
+		return "RC"
+	case UC:
+		return "UC"
+	case UD:
+		return "UD"
+	case RawPacket:
+		return "RAW_PACKET"
+	case XRCSend:
+		return "XRC_SEND"
+	case XRCRecv:
+		return "XRC_RECV"
+	case DriverQP:
+		return "DRIVER"
+	}
+	return "QPType(" + strconv.Itoa(int(t)) + ")"
+}
+
+// QPState is a QP's state, with the kernel's numbers.
+type QPState uint8
+
+// States.
+const (
+	Reset QPState = iota
+	Init
+	RTR
+	RTS
+	SQD
+	SQE
+	Err
+)
+
+func (s QPState) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return "QPState(" + strconv.Itoa(int(s)) + ")"
+}
+
+var stateNames = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
