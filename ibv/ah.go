@@ -3,10 +3,9 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
-	"time"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // AHAttr is an address vector: how packets find their way to a peer.
@@ -75,28 +74,15 @@ type AH struct {
 	handle uintptr
 	av     uintptr // its address vector, for the direct data path
 	attr   AHAttr
-	users  atomic.Int32 // sends being posted with it; closedAH when closed
 }
 
-const closedAH = -1
+// acquire keeps the handle valid while a send that names it is posted. It never
+// waits: the sender holds a lock, and may have acquired the same AH before.
+func (ah *AH) acquire() bool { return ah.life.TryEnter() }
 
-// acquire keeps the handle valid while a send that names it is posted. It is
-// not a node's enter, which may not be nested.
-func (ah *AH) acquire() bool {
-	for {
-		n := ah.users.Load()
-		if n == closedAH {
-			return false
-		}
-		if ah.users.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
+func (ah *AH) release() { ah.life.Leave() }
 
-func (ah *AH) release() { ah.users.Add(-1) }
-
-func (ah *AH) errClosed() error { return &OpError{Op: "use ah", Object: ah.name, Err: ErrClosed} }
+func (ah *AH) errClosed() error { return ah.node.errClosed("use ah") }
 
 // CreateAH makes an address handle. On RoCE the kernel resolves the peer's MAC
 // address on the way, which can take seconds.
@@ -115,7 +101,7 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	}
 	defer pd.leave()
 	c := attr.toC()
-	h, err := pd.dev.v.createAH(pd.handle, &c)
+	h, err := pd.dev.v.CreateAH(pd.handle, &c)
 	if err != nil {
 		if n := pd.dev.attr.PhysPortCnt; attr.Port < 1 || attr.Port > n {
 			err = &ArgError{Arg: "Port", Got: fmt.Sprint(attr.Port), Want: fmt.Sprintf("1 to %d", n)}
@@ -126,12 +112,12 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	}
 	ah := &AH{pd: pd, handle: h, attr: *attr}
 	if pd.dev.directError() == nil {
-		if ah.av, err = pd.dev.direct.dv.ah(h); err != nil {
-			return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: errors.Join(err, pd.dev.v.destroyAH(h))}
+		if ah.av, err = pd.dev.direct.dv.InitAH(h); err != nil {
+			return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: errors.Join(err, pd.dev.v.DestroyAH(h))}
 		}
 	}
-	ah.node.init("ah", pd.dev.Name(), &pd.node)
-	watch(ah, &ah.node)
+	ah.node.initNumbered("ah", pd.dev.Name(), &pd.node)
+	life.Watch(ah, &ah.life)
 	return ah, nil
 }
 
@@ -142,14 +128,5 @@ func (ah *AH) Attr() AHAttr { return ah.attr }
 //
 // C: ibv_destroy_ah(3).
 func (ah *AH) Close() error {
-	return ah.node.close(func() error {
-		for !ah.users.CompareAndSwap(0, closedAH) { // posting is short
-			time.Sleep(50 * time.Microsecond)
-		}
-		if err := ah.pd.dev.v.destroyAH(ah.handle); err != nil {
-			ah.users.Store(0)
-			return err
-		}
-		return nil
-	})
+	return ah.node.close(func() error { return ah.pd.dev.v.DestroyAH(ah.handle) })
 }

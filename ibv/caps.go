@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
 // QPTypes is a set of QP types, as capabilities tell it: bit n stands for QPType n.
@@ -15,7 +16,7 @@ type QPTypes uint32
 func (s QPTypes) Has(t QPType) bool { return t < 32 && s>>t&1 != 0 }
 
 // String joins the types with "|".
-func (s QPTypes) String() string { return flagString(uint64(s), qpTypeNames) }
+func (s QPTypes) String() string { return flags.String(s, qpTypeNames) }
 
 // ODPFlags are what a device can do about on-demand paging at all.
 //
@@ -30,7 +31,7 @@ const (
 var odpFlagNames = []string{"Support", "Implicit"}
 
 // String joins the names with "|".
-func (f ODPFlags) String() string { return flagString(uint64(f), odpFlagNames) }
+func (f ODPFlags) String() string { return flags.String(f, odpFlagNames) }
 
 // ODPOps are the operations of a transport that may use memory registered on demand.
 //
@@ -51,7 +52,7 @@ const (
 var odpOpNames = []string{"Send", "Recv", "Write", "Read", "Atomic", "SRQRecv", "Flush", "AtomicWrite"}
 
 // String joins the names with "|".
-func (o ODPOps) String() string { return flagString(uint64(o), odpOpNames) }
+func (o ODPOps) String() string { return flags.String(o, odpOpNames) }
 
 // RawPacketCaps are what a device does with the frames of RawPacket QPs.
 //
@@ -68,7 +69,7 @@ const (
 var rawPacketCapNames = []string{"VLANStripping", "ScatterFCS", "IPCsum", "DelayDrop"}
 
 // String joins the names with "|".
-func (c RawPacketCaps) String() string { return flagString(uint64(c), rawPacketCapNames) }
+func (c RawPacketCaps) String() string { return flags.String(c, rawPacketCapNames) }
 
 // HashFields are the fields of a packet from which receive-side scaling can choose.
 //
@@ -92,7 +93,7 @@ var hashFieldNames = []string{"SrcIPv4", "DstIPv4", "SrcIPv6", "DstIPv6", "SrcPo
 	"DstPortUDP", "IPsecSPI", 31: "Inner"}
 
 // String joins the names with "|".
-func (f HashFields) String() string { return flagString(uint64(f), hashFieldNames) }
+func (f HashFields) String() string { return flags.String(f, hashFieldNames) }
 
 // HashFuncs are hash functions of receive-side scaling.
 //
@@ -105,7 +106,7 @@ const HashToeplitz HashFuncs = 1 << 0
 var hashFuncNames = []string{"Toeplitz"}
 
 // String joins the names with "|".
-func (f HashFuncs) String() string { return flagString(uint64(f), hashFuncNames) }
+func (f HashFuncs) String() string { return flags.String(f, hashFuncNames) }
 
 // TagMatchingFlags are the transports on which a device matches tags.
 //
@@ -118,7 +119,7 @@ const TagMatchingRC TagMatchingFlags = abi.IBV_TM_CAP_RC
 var tagMatchingNames = []string{"RC"}
 
 // String joins the names with "|".
-func (f TagMatchingFlags) String() string { return flagString(uint64(f), tagMatchingNames) }
+func (f TagMatchingFlags) String() string { return flags.String(f, tagMatchingNames) }
 
 // AtomicSizes is a set of operand sizes: bit n stands for 2^(n+2) bytes.
 //

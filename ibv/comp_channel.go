@@ -5,6 +5,8 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
@@ -41,17 +43,18 @@ func (d *Device) CreateCompChannel() (*CompChannel, error) {
 }
 
 func (d *Device) newCompChannel(parents ...*node) (*CompChannel, error) {
-	h, err := d.v.createCompChannel(d.handle)
+	h, err := d.v.CreateCompChannel(d.handle)
 	if err != nil {
 		return nil, &OpError{Op: "create comp channel", Object: d.Name(), Err: err}
 	}
-	p, err := pollfd.New(compChannelFD(h), "ibv_comp_channel")
+	p, err := pollfd.New(libibverbs.CompChannelFD(h), "ibv_comp_channel")
 	if err != nil {
-		return nil, &OpError{Op: "create comp channel", Object: d.Name(), Err: errors.Join(err, d.v.destroyCompChannel(h))}
+		return nil, &OpError{Op: "create comp channel", Object: d.Name(),
+			Err: errors.Join(err, d.v.DestroyCompChannel(h))}
 	}
 	ch := &CompChannel{dev: d, handle: h, poll: p, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ)}
-	ch.node.init("comp channel", d.Name(), parents...)
-	watch(ch, &ch.node)
+	ch.node.initNumbered("comp channel", d.Name(), parents...)
+	life.Watch(ch, &ch.life)
 	go ch.read()
 	return ch, nil
 }
@@ -61,7 +64,7 @@ func (ch *CompChannel) read() {
 	defer close(ch.stop)
 	_ = ch.poll.Wait(func() bool {
 		for {
-			cq, cookie, err := ch.dev.v.getCQEvent(ch.handle)
+			cq, cookie, err := ch.dev.v.GetCQEvent(ch.handle)
 			if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
 				return false // drained
 			}
@@ -77,7 +80,7 @@ func (ch *CompChannel) read() {
 				obj.event()
 			}
 			// Destroying a CQ blocks until its events are acknowledged.
-			ch.dev.v.ackCQEvents(cq, 1)
+			ch.dev.v.AckCQEvents(cq, 1)
 		}
 	})
 }
@@ -103,6 +106,6 @@ func (ch *CompChannel) Close() error {
 	return ch.node.close(func() error {
 		ch.poll.Close()
 		<-ch.stop
-		return ch.dev.v.destroyCompChannel(ch.handle)
+		return ch.dev.v.DestroyCompChannel(ch.handle)
 	})
 }

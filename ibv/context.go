@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/level"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/ops"
+	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
 // Device is an open device.
@@ -24,7 +27,7 @@ type Device struct {
 	attr   DeviceAttr // as it was when the device was opened; limits do not change
 	legacy bool       // a library of MLNX_OFED 4.x, without SEND_WITH_INV and its like
 	lent   bool       // librdmacm's, which keeps it open
-	async  *asyncReader
+	async  *pollfd.Reader
 	direct direct
 
 	removed removal
@@ -37,38 +40,41 @@ type Device struct {
 }
 
 func (v *verbs) openContext(d DeviceInfo, dev uintptr) (*Device, error) {
-	h, err := v.openDevice(dev)
+	h, err := v.OpenDevice(dev)
 	if err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainOpen(d.Name, err)}
 	}
 	c, err := v.newContext(d, h)
 	if err != nil {
-		return nil, errors.Join(err, v.closeDevice(h))
+		return nil, errors.Join(err, v.CloseDevice(h))
 	}
 	c.node.init("device", d.Name)
-	watch(c, &c.node)
+	life.Watch(c, &c.life)
 	return c, nil
 }
 
 func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	c := &Device{v: v, handle: h, info: d, objects: make(map[uintptr]any), removed: removal{ch: make(chan struct{})}}
-	if err := contextExtended(h); err != nil {
-		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
+	size := libibverbs.ContextSize(h)
+	if size == 0 { // every release since 2013 has the extended ops
+		return nil, &OpError{Op: "open device", Object: d.Name, Err: &UnsupportedError{
+			Feature: "a context with extended verbs", Need: "libibverbs of rdma-core v15 or later",
+			Have: "an older library"}}
 	}
-	hook.ContextSize.Store(int64(contextSize(h)))
+	level.Note(size)
 	attr, err := c.queryDevice()
 	if err != nil {
 		return nil, err
 	}
 	c.attr = *attr
 	c.table = ops.Lookup(h)
-	c.legacy = contextLegacy(h)
+	c.legacy = libibverbs.Legacy(h)
 	// A duplicate, and two that the runtime's poller may need yet: without them it
 	// ends the process.
 	if err := spareDescriptors(3); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
 	}
-	if c.async, err = newAsyncReader(contextAsyncFD(h)); err != nil {
+	if c.async, err = pollfd.NewReader(libibverbs.AsyncFD(h), "ibv_async"); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainDescriptors(err)}
 	}
 	return c, nil
@@ -90,7 +96,7 @@ func (d *Device) NumCompVectors() int {
 		return 0
 	}
 	defer d.leave()
-	return contextCompVectors(d.handle)
+	return libibverbs.NumCompVectors(d.handle)
 }
 
 // Close closes the device. It fails with a *BusyError that counts what is still
@@ -110,8 +116,8 @@ func (d *Device) Close() error {
 		if err := d.closeOwnChannel(); err != nil {
 			return err
 		}
-		d.async.close()
-		return d.v.closeDevice(d.handle)
+		d.async.Close()
+		return d.v.CloseDevice(d.handle)
 	})
 }
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
@@ -102,7 +104,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	if err := fitInt(d.Name(), limit{"cqe", cqe, d.attr.MaxCQE}); err != nil {
 		return fail(err)
 	}
-	switch last := max(contextCompVectors(d.handle), 1) - 1; {
+	switch last := max(libibverbs.NumCompVectors(d.handle), 1) - 1; {
 	case opt.CompVector < 0:
 		return fail(&ArgError{Arg: "comp_vector", Got: fmt.Sprint(opt.CompVector), Want: fmt.Sprintf("0 to %d", last)})
 	case opt.CompVector > last:
@@ -149,30 +151,30 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	if err != nil {
 		return undo(explainLimits(err, d.Name(), limit{"cqe", cqe, d.attr.MaxCQE}))
 	}
-	cq.cqe = cqCapacity(cq.handle)
+	cq.cqe = libibverbs.CQCapacity(cq.handle)
 	if err := checkGranted(d.Name(), grant{limit{"cqe", cqe, d.attr.MaxCQE}, cq.cqe}); err != nil {
-		return undo(errors.Join(err, d.v.destroyCQ(cq.handle)))
+		return undo(errors.Join(err, d.v.DestroyCQ(cq.handle)))
 	}
 	switch path {
 	case DataPathDirect:
 		cq.direct, err = d.takeCQ(cq.handle)
 		cq.ring, cq.fast = cq.direct, cq.direct
 	case DataPathRaw:
-		_, err = d.direct.dv.cq(cq.handle) // from here on libmlx5 leaves it alone
+		_, err = d.direct.dv.InitCQ(cq.handle) // from here on libmlx5 leaves it alone
 	default:
 		cq.poller, err = ops.NewPoller(d.table, cq.handle)
 	}
 	if err != nil {
-		return undo(errors.Join(err, d.v.destroyCQ(cq.handle)))
+		return undo(errors.Join(err, d.v.DestroyCQ(cq.handle)))
 	}
-	cq.node.init("cq", d.Name(), parents...)
+	cq.node.initNumbered("cq", d.Name(), parents...)
 	cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrClosed}
 	if path == DataPathRaw {
 		cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrRaw}
 	}
 	cq.errPoll = &OpError{Op: "poll cq", Object: cq.name, Err: ErrPoll}
 	d.register(cq.handle, cq)
-	watch(cq, &cq.node)
+	life.Watch(cq, &cq.life)
 	return cq, nil
 }
 
@@ -187,13 +189,13 @@ func (d *Device) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMa
 		return maker(d.handle, attr)
 	}
 	if single {
-		h, err := d.v.createCQEx(d.handle, attr)
+		h, err := d.v.CreateCQEx(d.handle, attr)
 		// It is a hint: a provider that does not know it keeps its lock.
 		if !errors.Is(err, ErrNotSupported) && !errors.Is(err, syscall.EINVAL) {
 			return h, err
 		}
 	}
-	return d.v.createCQ(d.handle, cqe, cq.cookie, channel, vector)
+	return d.v.CreateCQ(d.handle, cqe, cq.cookie, channel, vector)
 }
 
 // DataPath is the engine of the CQ, and why it is that one.
@@ -535,20 +537,21 @@ func (cq *CQ) Resize(cqe int) error {
 	}
 	defer cq.leave()
 	if cqe < 1 {
-		return &OpError{Op: op, Object: cq.dev.Name(), Err: &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", cq.dev.attr.MaxCQE)}}
+		return &OpError{Op: op, Object: cq.name, Err: &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe),
+			Want: fmt.Sprintf("1 to %d on this device", cq.dev.attr.MaxCQE)}}
 	}
 	if err := fitInt(cq.dev.Name(), limit{"cqe", cqe, cq.dev.attr.MaxCQE}); err != nil {
-		return &OpError{Op: op, Object: cq.dev.Name(), Err: err}
+		return &OpError{Op: op, Object: cq.name, Err: err}
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if cq.path != DataPathOps {
 		return &OpError{Op: op, Object: cq.name, Err: &UnsupportedError{Feature: "resizing a CQ of the direct data path", Need: "a CQ made with DataPathOps, or one that is large enough", Have: "a ring that is polled from Go"}}
 	}
-	if err := cq.dev.v.resizeCQ(cq.handle, cqe); err != nil {
-		return &OpError{Op: op, Object: cq.dev.Name(), Err: explainLimits(err, cq.dev.Name(), limit{"cqe", cqe, cq.dev.attr.MaxCQE})}
+	if err := cq.dev.v.ResizeCQ(cq.handle, cqe); err != nil {
+		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(), limit{"cqe", cqe, cq.dev.attr.MaxCQE})}
 	}
-	cq.cqe = cqCapacity(cq.handle)
+	cq.cqe = libibverbs.CQCapacity(cq.handle)
 	return nil
 }
 
@@ -560,7 +563,7 @@ func (cq *CQ) Close() error {
 	return cq.node.close(func() error {
 		cq.mu.Lock()
 		defer cq.mu.Unlock()
-		if err := cq.dev.v.destroyCQ(cq.handle); err != nil {
+		if err := cq.dev.v.DestroyCQ(cq.handle); err != nil {
 			return err
 		}
 		cq.dev.unregister(cq.handle)

@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/printable"
-	"github.com/pureverbs/pureverbs/loader"
 )
 
 // Device is an RDMA device that libibverbs found. It is a plain value; nothing
@@ -23,7 +22,9 @@ type DeviceInfo struct {
 
 // Open opens the device. See Open.
 func (d DeviceInfo) Open() (*Device, error) {
-	return open(d.Name, "no device is named "+printable.Name(d.Name), func(o DeviceInfo, _ int) bool { return o.Name == d.Name })
+	return open(d.Name, "no device is named "+printable.Name(d.Name), func(o DeviceInfo, _ int) bool {
+		return o.Name == d.Name
+	})
 }
 
 // Devices lists the RDMA devices of this host in the library's order. A host
@@ -153,12 +154,12 @@ func (v *verbs) eachDevice(f func(d DeviceInfo, handle uintptr) (bool, error)) e
 	if err := v.checkProviders(); err != nil {
 		return &OpError{Op: "list devices", Err: err}
 	}
-	list, handles, err := v.getDeviceList()
+	list, handles, err := v.GetDeviceList()
 	if err != nil || len(handles) == 0 {
 		// libibverbs says so too when it has no descriptors, of which it needs some.
 		if spare := spareDescriptors(8); spare != nil {
 			if err == nil {
-				v.freeDeviceList(list)
+				v.FreeDeviceList(list)
 			}
 			return &OpError{Op: "list devices", Err: spare}
 		}
@@ -170,18 +171,12 @@ func (v *verbs) eachDevice(f func(d DeviceInfo, handle uintptr) (bool, error)) e
 		}
 		return &OpError{Op: "list devices", Err: err}
 	}
-	defer v.freeDeviceList(list)
+	defer v.FreeDeviceList(list)
 	for _, h := range handles {
-		name, err := v.getDeviceName(h)
+		d, err := v.describe(h)
 		if err != nil {
 			return err
 		}
-		guid, err := v.getDeviceGUID(h)
-		if err != nil {
-			return err
-		}
-		d := DeviceInfo{Name: name, GUID: guid, Index: v.getDeviceIndex(h)}
-		d.NodeType, d.Transport = deviceTypes(h)
 		if more, err := f(d, h); err != nil || !more {
 			return err
 		}
@@ -189,11 +184,19 @@ func (v *verbs) eachDevice(f func(d DeviceInfo, handle uintptr) (bool, error)) e
 	return nil
 }
 
-// library opens libibverbs once.
-var library = sync.OnceValues(func() (*verbs, error) {
-	lib, err := loader.Open(loader.IBVerbs)
+// describe reads a struct ibv_device.
+func (v *verbs) describe(h uintptr) (DeviceInfo, error) {
+	name, err := v.GetDeviceName(h)
 	if err != nil {
-		return nil, err
+		return DeviceInfo{}, err
 	}
-	return &verbs{lib: lib}, nil
-})
+	guid, err := v.GetDeviceGUID(h)
+	if err != nil {
+		return DeviceInfo{}, err
+	}
+	node, transport := libibverbs.DeviceTypes(h)
+	return DeviceInfo{
+		Name: name, GUID: GUID(guid), NodeType: NodeType(node), Transport: TransportType(transport),
+		Index: v.GetDeviceIndex(h),
+	}, nil
+}

@@ -1,21 +1,20 @@
 package ibv
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"sync"
 
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/mmio"
-	"github.com/pureverbs/pureverbs/loader"
 )
 
 // direct is what a Device needs for the direct data path.
 type direct struct {
 	once sync.Once
 	err  error // why there is none
-	dv   mlx5dv
+	dv   libmlx5.Lib
 	qps  mlx5.Table
 
 	// mu keeps a QP number from being used again between the destruction of a QP
@@ -50,12 +49,12 @@ func (d *Device) initDirect() error {
 			return no("WQEs without signatures", "the environment variable "+name)
 		}
 	}
-	lib, err := loader.Open(loader.MLX5)
+	lib, err := libmlx5.Open()
 	if err != nil {
 		return no("libmlx5", err.Error())
 	}
-	d.direct.dv = mlx5dv{lib: lib}
-	ok, err := d.direct.dv.isSupported(contextDevice(d.handle))
+	d.direct.dv = lib
+	ok, err := lib.IsSupported(d.handle)
 	switch {
 	case err != nil:
 		return no("libmlx5 of rdma-core v22 or later", err.Error())
@@ -67,12 +66,13 @@ func (d *Device) initDirect() error {
 
 // takeCQ makes the rings of a new CQ ours. There is no way back.
 func (d *Device) takeCQ(handle uintptr) (*mlx5.CQ, error) {
-	v, err := d.direct.dv.cq(handle)
+	v, err := d.direct.dv.InitCQ(handle)
 	if err != nil {
 		return nil, fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}
 	if v.CQECnt == 0 || v.CQECnt&(v.CQECnt-1) != 0 || v.CQESize != 64 && v.CQESize != 128 {
-		return nil, &UnsupportedError{Feature: "the direct data path", Need: "a CQ of 64- or 128-byte entries, a power of two of them",
+		return nil, &UnsupportedError{Feature: "the direct data path",
+			Need: "a CQ of 64- or 128-byte entries, a power of two of them",
 			Have: fmt.Sprintf("%d entries of %d bytes", v.CQECnt, v.CQESize)}
 	}
 	return mlx5.NewCQ(cqConfig(v, &d.direct.qps)), nil
@@ -84,19 +84,21 @@ func directType(t QPType) error {
 	case RC, UC, UD:
 		return nil
 	}
-	return &UnsupportedError{Feature: "a " + t.String() + " QP on the direct data path", Need: "CQs made with DataPathOps",
+	return &UnsupportedError{Feature: "a " + t.String() + " QP on the direct data path",
+		Need: "CQs made with DataPathOps",
 		Have: "a CQ of the direct data path"}
 }
 
 // takeQP makes the rings of a new QP ours.
 func (qp *QP) takeQP(signalAll bool) error {
 	d := qp.pd.dev
-	v, err := d.direct.dv.qp(qp.handle)
+	v, err := d.direct.dv.InitQP(qp.handle, 0)
 	if err != nil {
 		return fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}
 	if v.SQ.Stride != 64 && v.SQ.WQECnt != 0 {
-		return &UnsupportedError{Feature: "the direct data path", Need: "send WQEs of 64-byte blocks", Have: fmt.Sprint(v.SQ.Stride)}
+		return &UnsupportedError{Feature: "the direct data path", Need: "send WQEs of 64-byte blocks",
+			Have: fmt.Sprint(v.SQ.Stride)}
 	}
 	var srq *mlx5.SRQ
 	if qp.srq != nil {
@@ -115,11 +117,13 @@ func (qp *QP) doorbells(size uint32, sq *mlx5.SQConfig) string {
 	case sq == nil:
 		return "no send queue"
 	case sq.BlueFlame != 0:
-		return fmt.Sprintf("BlueFlame: a work request of up to %d bytes that is posted alone goes to the thread domain's register", size)
+		return fmt.Sprintf("BlueFlame: a work request of up to %d bytes that is posted alone goes to the thread "+
+			"domain's register", size)
 	case size == 0:
 		return "doorbells of 8 bytes: the register takes no more"
 	case td == nil:
-		return "doorbells of 8 bytes, since other QPs may share the register: QPs on a parent domain with a ThreadDomain use BlueFlame"
+		return "doorbells of 8 bytes, since other QPs may share the register: QPs on a parent domain with a " +
+			"ThreadDomain use BlueFlame"
 	}
 	return "doorbells of 8 bytes: the environment variable MLX5_SHUT_UP_BF"
 }
@@ -136,9 +140,9 @@ func (qp *QP) cqs(f func(cq *CQ)) {
 	}
 }
 
-// suspended runs f, which takes the rings from under the pollers: libmlx5 frees them when a QP is destroyed, and a poller copies what completions carry
-// by the WQEs in them. A poller that comes to a completion of the QP waits until f is over. Afterwards, unless f failed, no completion of
-// the QP is left, in either engine.
+// suspended runs f, which takes the rings from under the pollers: libmlx5 frees them when a QP is destroyed, and a
+// poller copies what completions carry by the WQEs in them. A poller that comes to a completion of the QP waits until f
+// is over. Afterwards, unless f failed, no completion of the QP is left, in either engine.
 // Preconditions: qp.sqMu and qp.rqMu are held.
 func (qp *QP) suspended(f func() error) error {
 	d := &qp.pd.dev.direct
@@ -183,12 +187,8 @@ func (qp *QP) reset(modify func() error) error {
 	return nil
 }
 
-// ErrBroken is returned when a QP is used after a *CompletionError named it: a completion that no device
-// could have written for it.
-var ErrBroken = errors.New("a corrupt completion named the qp: close it")
-
-// CompletionError is a completion queue entry that makes no sense: its memory was overwritten, or the device and this release do not agree on a format. The QP that it
-// names posts nothing any more; other QPs go on.
+// CompletionError is a completion queue entry that makes no sense: its memory was overwritten, or the device and this
+// release do not agree on a format. The QP that it names posts nothing any more; other QPs go on.
 type CompletionError struct{ Err error }
 
 func (e *CompletionError) Error() string { return "corrupt completion: " + e.Err.Error() }
@@ -198,7 +198,7 @@ func (e *CompletionError) Unwrap() error { return e.Err }
 
 // takeSRQ makes the ring of an SRQ ours, before anything is posted.
 func (s *SRQ) takeSRQ() error {
-	v, err := s.pd.dev.direct.dv.srq(s.handle)
+	v, err := s.pd.dev.direct.dv.InitSRQ(s.handle, 0)
 	if err != nil {
 		return fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}

@@ -43,7 +43,9 @@
 //
 // Every object has an explicit Close, which may be called twice. Closing a
 // parent before its children is refused with a *BusyError that counts them;
-// using a closed object is ErrClosed. Nothing is destroyed by the garbage
+// using a closed object is ErrClosed. Close waits for calls that use the object,
+// and leaves it open if the library cannot destroy it. Errors name an object by its
+// device and a number, as in "cq of mlx5_0/3". Nothing is destroyed by the garbage
 // collector, because the device may still write to the memory.
 //
 // # Other C libraries

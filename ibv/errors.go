@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
@@ -15,8 +16,8 @@ var (
 	// library lacks what was asked for; ENOSYS and EOPNOTSUPP from below match it.
 	ErrNotSupported = errors.ErrUnsupported
 	// ErrClosed is returned when the object was closed before the call, or while it
-	// waited.
-	ErrClosed = errors.New("object is closed")
+	// waited. It matches net.ErrClosed.
+	ErrClosed = life.ErrClosed
 	// ErrQueueFull is returned when the work queue has no room. Poll completions, then
 	// post the rest. A send queue in which no work request asked for a completion
 	// stays full; the error says so.
@@ -35,6 +36,11 @@ var (
 	// ErrPoll is returned when the provider fails to poll the completion queue. It
 	// gives no reason.
 	ErrPoll = errors.New("the provider failed to poll the queue")
+	// ErrNotFound is returned when no entry of a table is what was asked for.
+	ErrNotFound = errors.New("not found")
+	// ErrBroken is returned when a QP is used after a *CompletionError named it: a completion that no device
+	// could have written for it.
+	ErrBroken = errors.New("a corrupt completion named the qp: close it")
 )
 
 var errInvalid error = syscall.EINVAL
@@ -134,9 +140,9 @@ func (e *PortError) Error() string {
 // Unwrap makes a PortError an ENETDOWN.
 func (e *PortError) Unwrap() error { return syscall.ENETDOWN }
 
-// BusyError is a Close of an object on which others depend. It is an EBUSY.
+// BusyError is returned by Close while others depend on the object. It is an EBUSY.
 type BusyError struct {
-	Object   string   // "pd of rxe0"
+	Object   string   // "pd of rxe0/1"
 	Children []string // what is still open, "2 mr", "1 qp"
 }
 
@@ -188,7 +194,8 @@ func (e *ModifyError) Error() string {
 			b.WriteString(err.Error())
 		}
 	default:
-		fmt.Fprintf(&b, "the attributes are the right ones, so a value is refused, or the qp has left %v by itself", e.From)
+		fmt.Fprintf(&b, "the attributes are the right ones, so a value is refused, or the qp has left %v by itself",
+			e.From)
 		if hint := valueHints(e.Mask); hint != "" {
 			b.WriteString("; look at ")
 			b.WriteString(hint)
@@ -277,7 +284,8 @@ func (e *MemlockError) Error() string {
 		b.WriteString("locked memory is not limited (RLIMIT_MEMLOCK), so it is the device's limit of regions, " +
 			"a memory cgroup or memory that is really short")
 	} else {
-		fmt.Fprintf(&b, "this process may lock %s in all (RLIMIT_MEMLOCK, hard limit %s)", byteSize(e.Cur), byteSize(e.Max))
+		fmt.Fprintf(&b, "this process may lock %s in all (RLIMIT_MEMLOCK, hard limit %s)", byteSize(e.Cur),
+			byteSize(e.Max))
 		if e.Cur < e.Max {
 			b.WriteString("; ulimit -l or setrlimit can raise it to the hard limit")
 		}
@@ -311,3 +319,6 @@ func byteSize(n uint64) string {
 	s := fmt.Sprintf("%.1f", v)
 	return strings.TrimSuffix(s, ".0") + " " + units[u]
 }
+
+// isQueueFull reports whether err is what providers return when a queue has no room.
+func isQueueFull(err error) bool { return err == syscall.ENOMEM }

@@ -290,7 +290,8 @@ func TestFake_ModifyRefused(t *testing.T) {
 	}
 	failing(t, "ibv_modify_qp", syscall.EINVAL)
 	err = qp.Modify(&QPAttr{State: StateInit, Port: 1}, MaskState|MaskPort|MaskQKey)
-	if !errors.As(err, &me) || me.Missing != MaskPKeyIndex|MaskAccessFlags || me.Superfluous != MaskQKey || me.Errno != syscall.EINVAL {
+	if !errors.As(err, &me) || me.Missing != MaskPKeyIndex|MaskAccessFlags || me.Superfluous != MaskQKey ||
+		me.Errno != syscall.EINVAL {
 		t.Errorf("RESET to INIT: %v", err)
 	}
 	wantErr(t, err, syscall.EINVAL, "missing", "superfluous")
@@ -491,7 +492,8 @@ func TestFake_QueueFull(t *testing.T) {
 	}
 	for _, left := range []int{24, 8} {
 		var pe *PostError
-		if err := b.Post(); !errors.Is(err, ErrQueueFull) || !errors.As(err, &pe) || pe.Accepted != 16 || b.Len() != left {
+		if err := b.Post(); !errors.Is(err, ErrQueueFull) || !errors.As(err, &pe) || pe.Accepted != 16 ||
+			b.Len() != left {
 			t.Errorf("batch of more than the queue holds: %v, %d stay", err, b.Len())
 		}
 		for i := range uint64(16) {
@@ -749,9 +751,9 @@ func TestFake_ChannelFails(t *testing.T) {
 	_, err := s.cq.Wait(timeout(t), make([]WC, 1))
 	wantErr(t, err, syscall.EIO)
 	unset(t, "fail.ibv_get_cq_event")
-	cq, _, err := s.dev.v.getCQEvent(s.cq.channel.handle)
+	cq, _, err := s.dev.v.GetCQEvent(s.cq.channel.handle)
 	ok(t, err)
-	s.dev.v.ackCQEvents(cq, 1)
+	s.dev.v.AckCQEvents(cq, 1)
 }
 
 func waiting(cq *CQ, n int) bool {

@@ -1,8 +1,6 @@
 package ibv
 
-import (
-	"testing"
-)
+import "testing"
 
 // fakeSide opens the first fake device with a PD, a CQ and an MR. Everything is
 // closed at the end of the test, which then must have left nothing in C.

@@ -18,7 +18,7 @@ func TestFigures(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
 		t.Skip("measures; set PUREVERBS_FIGURES=1")
 	}
-	v := needFake(t)
+	lib := needFake(t)
 	s := fakeLoop(t, &CQOptions{NoEvents: true}, &QPOptions{MaxInline: 64})
 	set(t, "sink", 1)
 	set(t, "flood", 1)
@@ -32,7 +32,7 @@ func TestFigures(t *testing.T) {
 	defer pin.Unpin()
 	wr := uintptr(unsafe.Pointer(&cWrite))
 	inC := func(fn string, args ...uintptr) func(n int) time.Duration {
-		addr, err := v.lib.Symbol(fn)
+		addr, err := lib.Symbol(fn)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,9 +19,6 @@ type GIDEntry struct {
 	Netdev      string // its name, where this network namespace has it
 }
 
-// ErrNotFound is returned when no entry of a table is what was asked for.
-var ErrNotFound = errors.New("not found")
-
 // QueryGID reads an entry of the GID table. An empty entry is the zero GID.
 //
 // C: ibv_query_gid(3).
@@ -35,7 +32,7 @@ func (d *Device) QueryGID(port uint8, index int) (GID, error) {
 		return GID{}, err
 	}
 	g := new(GID)
-	if err := d.v.queryGID(d.handle, port, index, g); err != nil {
+	if err := d.v.QueryGID(d.handle, port, index, (*abi.GID)(g)); err != nil {
 		return GID{}, d.indexError(op, gidEntry, port, index, err)
 	}
 	return *g, nil
@@ -55,11 +52,11 @@ func (d *Device) QueryGIDEntry(port uint8, index int) (GIDEntry, error) {
 	if err := d.checkIndex(op, gidEntry, port, index); err != nil {
 		return GIDEntry{}, err
 	}
-	if !d.v.has("_ibv_query_gid_ex") {
+	if !d.v.HasQueryGIDEx() {
 		return d.gidEntryFallback(op, port, index)
 	}
 	e := new(abi.GIDEntry)
-	err := d.v.queryGIDEx(d.handle, port, index, e)
+	err := d.v.QueryGIDEx(d.handle, port, index, e)
 	switch {
 	case err == nil:
 		return d.gidEntryFromC(e), nil
@@ -94,7 +91,7 @@ func (d *Device) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
 // Preconditions: the Device is entered.
 func (d *Device) gidEntryFallback(op string, port uint8, index int) (GIDEntry, error) {
 	g := new(GID)
-	if err := d.v.queryGID(d.handle, port, index, g); err != nil {
+	if err := d.v.QueryGID(d.handle, port, index, (*abi.GID)(g)); err != nil {
 		return GIDEntry{}, d.indexError(op, gidEntry, port, index, err)
 	}
 	if g.IsZero() {
@@ -133,13 +130,13 @@ func (d *Device) gidTable() ([]GIDEntry, error) {
 	total := 0
 	a := new(abi.PortAttr)
 	for p := 1; p <= int(d.attr.PhysPortCnt); p++ {
-		if err := d.v.queryPort(d.handle, uint8(p), a); err != nil {
+		if err := d.v.QueryPort(d.handle, uint8(p), a); err != nil {
 			return nil, err
 		}
 		total += int(a.GIDTblLen)
 	}
 	entries := make([]abi.GIDEntry, max(total, 1))
-	n, err := d.v.queryGIDTable(d.handle, entries)
+	n, err := d.v.QueryGIDTable(d.handle, entries)
 	if err != nil {
 		return nil, err
 	}

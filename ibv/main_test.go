@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/leak"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/internal/testutil/fakeverbs"
@@ -62,28 +64,28 @@ func runTests(m *testing.M) int {
 	return code
 }
 
-// needFake skips where the fake library is missing.
-func needFake(t testing.TB) *verbs {
+// needFake skips where the fake library is missing. It returns the library, whose own functions have names in "fv_".
+func needFake(t testing.TB) bind.Library {
 	t.Helper()
 	if fakeErr != nil {
 		t.Skip(fakeErr)
 	}
-	v, err := library()
+	lib, err := bind.Open(loader.IBVerbs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !v.has("fv_set") {
+	if !lib.Has("fv_set") {
 		t.Fatal("the library that was loaded is not the fake one")
 	}
-	return v
+	return lib
 }
 
 // set turns a knob of the fake library until the end of the test.
 func set(t testing.TB, name string, value int) {
 	t.Helper()
-	v := needFake(t)
-	knob(t, v, "fv_set", name, value)
-	t.Cleanup(func() { knob(t, v, "fv_unset", name, 0) })
+	lib := needFake(t)
+	knob(t, lib, "fv_set", name, value)
+	t.Cleanup(func() { knob(t, lib, "fv_unset", name, 0) })
 }
 
 // unset turns a knob back before the end of the test.
@@ -98,23 +100,23 @@ func get(t testing.TB, name string) int {
 	return knob(t, needFake(t), "fv_get", name, 0)
 }
 
-func knob(t testing.TB, v *verbs, fn, name string, value int) int {
+func knob(t testing.TB, lib bind.Library, fn, name string, value int) int {
 	t.Helper()
 	b := append([]byte(name), 0)
 	var pin runtime.Pinner
 	pin.Pin(&b[0])
 	defer pin.Unpin()
-	addr, err := v.lib.Symbol(fn)
+	addr, err := lib.Symbol(fn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return int(int32(ccall.Uint64(addr, sliceAddr(b), uintptr(value))))
+	return int(int32(ccall.Uint64(addr, cmem.SliceAddr(b), uintptr(value))))
 }
 
 // live is the number of objects in the fake library.
 func live(t testing.TB) int {
 	t.Helper()
-	n, err := needFake(t).minus1("fv_live")
+	n, err := needFake(t).Minus1Int("fv_live")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +166,8 @@ func runChild(t *testing.T, lib string, env []string) (string, error) {
 	for _, part := range strings.Split(t.Name(), "/") {
 		pattern = append(pattern, "^"+part+"$")
 	}
-	args := append(strings.Fields(os.Getenv(execEnv)), exe, "-test.run="+strings.Join(pattern, "/"), "-test.v", "-test.count=1", "-test.timeout=60s")
+	args := append(strings.Fields(os.Getenv(execEnv)), exe, "-test.run="+strings.Join(pattern, "/"), "-test.v",
+		"-test.count=1", "-test.timeout=60s")
 	c := exec.Command(args[0], args[1:]...)
 	c.Env = append(os.Environ(), childEnv+"="+t.Name(), loader.PathEnv+"="+lib)
 	c.Env = append(c.Env, env...)

@@ -6,7 +6,10 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
@@ -116,7 +119,8 @@ func (pd *PD) AllocMR(size int, access AccessFlags, opt *MemOptions) (*MR, error
 		opt = &MemOptions{}
 	}
 	if size < 1 {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size),
+			Want: "at least 1 byte"}}
 	}
 	if opt.HugePages > HugeRequire {
 		got := fmt.Sprintf("HugePages(%d)", uint8(opt.HugePages))
@@ -157,14 +161,15 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 		if buf == nil {
 			got = "a nil slice"
 		}
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "buf", Got: got, Want: "at least 1 byte"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "buf", Got: got,
+			Want: "at least 1 byte"}}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
 	}
 	defer pd.leave()
 	mr := &MR{pd: pd, buf: buf, length: len(buf), pin: dma.Pin(buf)}
-	mr.addr = sliceAddr(buf)
+	mr.addr = cmem.SliceAddr(buf)
 	mr.iova = uint64(mr.addr)
 	if err := mr.register(op, access); err != nil {
 		mr.pin.Unpin()
@@ -187,7 +192,8 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 func (pd *PD) RegMemory(addr uintptr, length int, iova uint64, access AccessFlags) (*MR, error) {
 	const op = "register mr"
 	if length < 1 {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "length", Got: fmt.Sprint(length), Want: "at least 1 byte"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "length", Got: fmt.Sprint(length),
+			Want: "at least 1 byte"}}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
@@ -214,25 +220,25 @@ func (mr *MR) register(op string, access AccessFlags) error {
 		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: explainRegister(err, mr.length, access)}
 	}
 	mr.handle = h
-	mr.lkey, mr.rkey = mrKeys(h)
-	mr.node.init("mr", mr.pd.dev.Name(), &mr.pd.node)
-	watch(mr, &mr.node)
+	mr.lkey, mr.rkey = libibverbs.MRKeys(h)
+	mr.node.initNumbered("mr", mr.pd.dev.Name(), &mr.pd.node)
+	life.Watch(mr, &mr.life)
 	return nil
 }
 
 func (d *Device) regMR(pd, addr uintptr, length int, iova uint64, access AccessFlags) (uintptr, error) {
 	plain := iova == uint64(addr)
 	if access&optionalAccess == 0 && plain {
-		return d.v.regMR(pd, addr, length, access)
+		return d.v.RegMR(pd, addr, length, uint32(access))
 	}
-	if d.v.has("ibv_reg_mr_iova2") {
-		return d.v.regMRIOVA2(pd, addr, length, iova, access)
+	if d.v.HasRegMRIOVA2() {
+		return d.v.RegMRIOVA2(pd, addr, length, iova, uint32(access))
 	}
 	access &^= optionalAccess
 	if plain {
-		return d.v.regMR(pd, addr, length, access)
+		return d.v.RegMR(pd, addr, length, uint32(access))
 	}
-	return d.v.regMRIOVA(pd, addr, length, iova, access)
+	return d.v.RegMRIOVA(pd, addr, length, iova, uint32(access))
 }
 
 // explainRegister adds what a failed registration most likely ran into.
@@ -341,7 +347,8 @@ type RemoteAddr struct {
 }
 
 func (r *RemoteAddr) notThere() error {
-	return &ArgError{Arg: "Remote", Got: fmt.Sprintf("RemoteMemory.At beyond the end, %#x", r.Addr), Want: "an offset of at most RemoteMemory.Length"}
+	return &ArgError{Arg: "Remote", Got: fmt.Sprintf("RemoteMemory.At beyond the end, %#x", r.Addr),
+		Want: "an offset of at most RemoteMemory.Length"}
 }
 
 // ReregOptions are the changes of MR.Rereg; zero fields stay as they are.
@@ -362,12 +369,11 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 	if opt == nil {
 		opt = &ReregOptions{}
 	}
-	mr.node.mu.Lock()
-	defer mr.node.mu.Unlock()
-	name := mr.pd.dev.Name()
-	if mr.closed {
-		return &OpError{Op: op, Object: mr.name, Err: ErrClosed}
+	if !mr.life.Lock() {
+		return mr.errClosed(op)
 	}
+	defer mr.life.Unlock()
+	name := mr.name
 	var (
 		flags  uint32
 		pd     uintptr
@@ -383,7 +389,8 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 	}
 	if opt.PD != nil {
 		if opt.PD.dev != mr.pd.dev {
-			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "PD", Got: "a PD of another Device", Want: "a PD of the same Device"}}
+			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "PD", Got: "a PD of another Device",
+				Want: "a PD of the same Device"}}
 		}
 		if err := opt.PD.enter(op); err != nil {
 			return err
@@ -396,11 +403,11 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "Buf", Got: "0 bytes", Want: "at least 1 byte"}}
 		}
 		pin = dma.Pin(opt.Buf)
-		flags, addr, length = flags|abi.IBV_REREG_MR_CHANGE_TRANSLATION, sliceAddr(opt.Buf), len(opt.Buf)
+		flags, addr, length = flags|abi.IBV_REREG_MR_CHANGE_TRANSLATION, cmem.SliceAddr(opt.Buf), len(opt.Buf)
 	}
 	if opt.Access != nil {
 		flags, access = flags|abi.IBV_REREG_MR_CHANGE_ACCESS, *opt.Access
-		if !mr.pd.dev.v.has("ibv_reg_mr_iova2") {
+		if !mr.pd.dev.v.HasRegMRIOVA2() {
 			access &^= optionalAccess
 		}
 	}
@@ -410,7 +417,7 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 	if opt.Buf != nil {
 		mr.pd.dev.holdCompletions()
 	}
-	code, err := mr.pd.dev.v.reregMR(mr.handle, flags, pd, addr, length, access)
+	code, err := mr.pd.dev.v.ReregMR(mr.handle, flags, pd, addr, length, uint32(access))
 	changed := code == 0 || code == reregOldForked
 	if !changed {
 		pin.Unpin()
@@ -438,10 +445,10 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 		}
 	}
 	if opt.PD != nil && opt.PD != mr.pd {
-		mr.node.move(0, &opt.PD.node)
+		mr.life.Move(0, &opt.PD.life)
 		mr.pd = opt.PD
 	}
-	mr.lkey, mr.rkey = mrKeys(mr.handle)
+	mr.lkey, mr.rkey = libibverbs.MRKeys(mr.handle)
 	return err
 }
 
@@ -472,7 +479,7 @@ func reregFailure(code int) string {
 func (mr *MR) Close() error {
 	return mr.node.close(func() error {
 		mr.pd.dev.holdCompletions()
-		if err := mr.pd.dev.v.deregMR(mr.handle); err != nil {
+		if err := mr.pd.dev.v.DeregMR(mr.handle); err != nil {
 			return err
 		}
 		mr.buf = nil

@@ -1,55 +1,43 @@
 package ibv
 
-import (
-	"fmt"
-	"runtime"
-	"sort"
-	"sync"
+import "github.com/pureverbs/pureverbs/internal/life"
 
-	"github.com/pureverbs/pureverbs/internal/leak"
-)
-
-// node is the lifetime of one C object: who its parents are, how many children
-// it has, and whether it is closed. Methods that use the C object bracket the
-// use with enter and leave, so that Close waits for them and they never see a
-// freed object.
+// node is the lifetime of a C object, with the errors of this package. Methods that
+// use the C object bracket the use with enter and leave.
 type node struct {
-	mu      sync.RWMutex
-	kind    string // "pd", "qp", …
-	name    string // the device, "rxe0"
-	parents []*node
-	closed  bool // under mu
-
-	kidsMu sync.Mutex
-	kids   map[string]int
-
-	track *leak.Record
+	life life.Object
+	kind string // "pd", "qp", …
+	name string // "rxe0/3"; of a device "rxe0"
 }
 
 // init makes n an open child of parents.
+//
 // Preconditions: the caller holds each parent entered.
 func (n *node) init(kind, name string, parents ...*node) {
-	n.kind, n.name, n.parents = kind, name, parents
-	n.kids = make(map[string]int)
-	for _, p := range parents {
-		p.kidsMu.Lock()
-		p.kids[kind]++
-		p.kidsMu.Unlock()
+	n.kind, n.name = kind, name
+	lives := make([]*life.Object, len(parents))
+	for i, p := range parents {
+		lives[i] = &p.life
 	}
-	n.track = leak.Track(kind + " of " + name)
+	n.life.Init(kind, name, lives...)
+}
+
+// initNumbered is init for what has no number of its own.
+func (n *node) initNumbered(kind, device string, parents ...*node) {
+	n.init(kind, life.Number(kind, device), parents...)
 }
 
 // enter keeps the object open until leave, or reports that it is closed.
 func (n *node) enter(op string) error {
-	n.mu.RLock()
-	if n.closed {
-		n.mu.RUnlock()
-		return &OpError{Op: op, Object: n.name, Err: ErrClosed}
+	if !n.life.Enter() {
+		return n.errClosed(op)
 	}
 	return nil
 }
 
-func (n *node) leave() { n.mu.RUnlock() }
+func (n *node) leave() { n.life.Leave() }
+
+func (n *node) errClosed(op string) error { return &OpError{Op: op, Object: n.name, Err: ErrClosed} }
 
 // enterAll enters every node or none.
 func enterAll(op string, nodes ...*node) error {
@@ -68,26 +56,20 @@ func leaveAll(nodes ...*node) {
 	}
 }
 
-// close runs destroy once, when no child is left and nobody is inside. A
-// destroy that fails leaves the object open. Then it runs free, if any: the
-// object is closed whatever that answers.
+// close runs destroy once, when no child is left and nobody is inside. A destroy that
+// fails leaves the object open. Then it runs free, if any: the object is closed
+// whatever that returns.
 func (n *node) close(destroy func() error, free ...func() error) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed {
-		return nil
+	closed, err := n.life.Close(destroy)
+	if b, ok := err.(*life.BusyError); ok {
+		return n.busy(b.Children)
 	}
-	if kids := n.children(); len(kids) > 0 {
-		return &BusyError{Object: n.String(), Children: kids}
-	}
-	if err := destroy(); err != nil {
+	if err != nil {
 		return &OpError{Op: "close " + n.kind, Object: n.name, Err: err}
 	}
-	n.closed = true
-	for _, p := range n.parents {
-		p.forget(n.kind)
+	if !closed {
+		return nil
 	}
-	n.track.Done()
 	for _, f := range free {
 		if err := f(); err != nil {
 			return &OpError{Op: "free " + n.kind, Object: n.name, Err: err}
@@ -96,44 +78,9 @@ func (n *node) close(destroy func() error, free ...func() error) error {
 	return nil
 }
 
-// children lists live children as "2 mr", in order of their names.
-func (n *node) children() []string {
-	n.kidsMu.Lock()
-	defer n.kidsMu.Unlock()
-	var list []string
-	for kind, count := range n.kids {
-		list = append(list, fmt.Sprintf("%d %s", count, kind))
-	}
-	sort.Strings(list)
-	return list
+func (n *node) busy(children []string) error {
+	return &BusyError{Object: n.String(), Children: children}
 }
 
+// String is the kind and the name, as in "cq of mlx5_0/3".
 func (n *node) String() string { return n.kind + " of " + n.name }
-
-// watch reports an object that the garbage collector finds unclosed. It never
-// destroys: the order of finalisation is not the order in which C objects may
-// be destroyed, and the device may still write to their memory.
-func watch[T any](obj *T, n *node) {
-	if leak.Enabled() {
-		runtime.AddCleanup(obj, (*leak.Record).Collected, n.track)
-	}
-}
-
-// move makes parent i another one.
-// Preconditions: n.mu is held.
-func (n *node) move(i int, to *node) {
-	from := n.parents[i]
-	to.kidsMu.Lock()
-	to.kids[n.kind]++
-	to.kidsMu.Unlock()
-	from.forget(n.kind)
-	n.parents[i] = to
-}
-
-func (n *node) forget(kind string) {
-	n.kidsMu.Lock()
-	if n.kids[kind]--; n.kids[kind] == 0 {
-		delete(n.kids, kind)
-	}
-	n.kidsMu.Unlock()
-}

@@ -1,5 +1,7 @@
 package ibv
 
+import "github.com/pureverbs/pureverbs/internal/life"
+
 // AllocParentDomain makes a PD that is pd with a thread domain, which may be nil.
 // Memory, AHs and SRQs of pd and of its parent domains may be used together: they
 // are one protection domain to the device. QPs made on the new PD belong to td.
@@ -31,13 +33,13 @@ func (d *Device) AllocParentDomain(pd *PD, td *ThreadDomain) (*PD, error) {
 		return nil, err
 	}
 	defer leaveAll(nodes...)
-	h, err := d.v.allocParentDomain(d.handle, pd.handle, thread)
+	h, err := d.v.AllocParentDomain(d.handle, pd.handle, thread)
 	if err != nil {
 		return fail(d.explainDomain("a parent domain", err))
 	}
 	p := &PD{dev: d, handle: h, root: pd, td: td}
-	p.node.init("parent domain", name, nodes...)
-	watch(p, &p.node)
+	p.node.initNumbered("parent domain", name, nodes...)
+	life.Watch(p, &p.life)
 	return p, nil
 }
 

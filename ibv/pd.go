@@ -1,5 +1,7 @@
 package ibv
 
+import "github.com/pureverbs/pureverbs/internal/life"
+
 // PD is a protection domain: what may be used together.
 //
 // It belongs to its Device and is safe for concurrent use. Close fails while
@@ -23,14 +25,14 @@ func (d *Device) AllocPD() (*PD, error) {
 		return nil, err
 	}
 	defer d.leave()
-	h, err := d.v.allocPD(d.handle)
+	h, err := d.v.AllocPD(d.handle)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
 	}
 	pd := &PD{dev: d, handle: h}
 	pd.root = pd
-	pd.node.init("pd", d.Name(), &d.node)
-	watch(pd, &pd.node)
+	pd.node.initNumbered("pd", d.Name(), &d.node)
+	life.Watch(pd, &pd.life)
 	return pd, nil
 }
 
@@ -41,5 +43,5 @@ func (pd *PD) Device() *Device { return pd.dev }
 //
 // C: ibv_dealloc_pd(3).
 func (pd *PD) Close() error {
-	return pd.node.close(func() error { return pd.dev.v.deallocPD(pd.handle) })
+	return pd.node.close(func() error { return pd.dev.v.DeallocPD(pd.handle) })
 }

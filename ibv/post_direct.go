@@ -1,6 +1,7 @@
 package ibv
 
 import (
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 )
 
@@ -116,7 +117,7 @@ func (qp *QP) addressDirect(ah *AH, qpn, qkey uint32) bool {
 	if !ah.acquire() {
 		return false
 	}
-	qp.direct.SQ.To(cptr(ah.av), qpn, qkey)
+	qp.direct.SQ.To(cmem.Pointer(ah.av), qpn, qkey)
 	ah.release()
 	return true
 }

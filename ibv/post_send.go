@@ -1,8 +1,6 @@
 package ibv
 
-import (
-	"fmt"
-)
+import "fmt"
 
 const opPostSend = "post send"
 

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
@@ -89,7 +91,7 @@ type QPOptions struct {
 //
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{pd.dev.v.createQP, pd.dev.v.destroyQP})
+	return pd.createQP(send, recv, opt, qpMaker{pd.dev.v.CreateQP, pd.dev.v.DestroyQP})
 }
 
 // qpMaker makes and destroys the C object of a QP: libibverbs does, or librdmacm
@@ -184,7 +186,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
-		num: qpNum(h), typ: o.Type, ops: opcodesOf(o.Type), plain: plainOf(o.Type), signalAll: o.SignalAll, state: qpStateWord(h), sgid: -1,
+		num: libibverbs.QPNum(h), typ: o.Type, ops: opcodesOf(o.Type), plain: plainOf(o.Type), signalAll: o.SignalAll, state: libibverbs.QPState(h), sgid: -1,
 		cap: capFromC(&init.Cap),
 	}
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
@@ -216,7 +218,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		dev.direct.qps.Add(qp.direct)
 	}
 	dev.register(h, qp)
-	watch(qp, &qp.node)
+	life.Watch(qp, &qp.life)
 	return qp, nil
 }
 
@@ -313,22 +315,27 @@ func (qp *QP) State() QPState {
 //
 // C: ibv_attach_mcast(3).
 func (qp *QP) AttachMcast(group GID, lid uint16) error {
-	return qp.mcast("attach mcast", (*verbs).attachMcast, group, lid)
+	return qp.mcast("attach mcast", libibverbs.Lib.AttachMcast, group, lid)
 }
 
 // DetachMcast undoes AttachMcast.
 //
 // C: ibv_detach_mcast(3).
 func (qp *QP) DetachMcast(group GID, lid uint16) error {
-	return qp.mcast("detach mcast", (*verbs).detachMcast, group, lid)
+	return qp.mcast("detach mcast", libibverbs.Lib.DetachMcast, group, lid)
 }
 
-func (qp *QP) mcast(op string, call func(*verbs, uintptr, *GID, uint16) error, group GID, lid uint16) error {
+// loadState reads the state that libibverbs keeps in struct ibv_qp. Other
+// threads write it, in modify and query.
+// Preconditions: the QP is open and cannot be closed meanwhile.
+func (qp *QP) loadState() QPState { return QPState(atomic.LoadUint32(qp.state)) }
+
+func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint16) error, group GID, lid uint16) error {
 	if err := qp.enter(op); err != nil {
 		return err
 	}
 	defer qp.leave()
-	if err := call(qp.pd.dev.v, qp.handle, &group, lid); err != nil {
+	if err := call(qp.pd.dev.v.Lib, qp.handle, (*abi.GID)(&group), lid); err != nil {
 		return &OpError{Op: op, Object: qp.name, Err: err, Detail: "group " + group.String()}
 	}
 	return nil

@@ -143,7 +143,7 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 		return &OpError{Op: "modify qp", Object: qp.name, Err: err}
 	}
 	from := qp.loadState()
-	call := func() error { return qp.pd.dev.v.modifyQP(qp.handle, attr.toC(), mask) }
+	call := func() error { return qp.pd.dev.v.ModifyQP(qp.handle, attr.toC(), uint32(mask)) }
 	var err error
 	if mask&MaskState != 0 && attr.State == StateReset {
 		err = qp.reset(call)
@@ -210,7 +210,7 @@ func (qp *QP) Query(mask QPAttrMask) (*QPAttr, error) {
 	}
 	defer qp.leave()
 	attr, init := new(abi.QPAttr), new(abi.QPInitAttrEx)
-	if err := qp.pd.dev.v.queryQP(qp.handle, attr, mask, init); err != nil {
+	if err := qp.pd.dev.v.QueryQP(qp.handle, attr, uint32(mask), init); err != nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: err}
 	}
 	a := new(QPAttr)

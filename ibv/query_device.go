@@ -119,7 +119,7 @@ func (d *Device) QueryDevice() (*DeviceAttr, error) {
 
 func (d *Device) queryDevice() (*DeviceAttr, error) {
 	ex := new(abi.DeviceAttrEx)
-	err := d.v.queryDeviceEx(d.handle, ex)
+	err := d.v.QueryDeviceEx(d.handle, ex)
 	if err == nil {
 		a := deviceAttrFromC(&ex.OrigAttr)
 		a.Ex = deviceAttrExFromC(ex)
@@ -129,7 +129,7 @@ func (d *Device) queryDevice() (*DeviceAttr, error) {
 		return nil, &OpError{Op: "query device", Object: d.info.Name, Err: err}
 	}
 	base := new(abi.DeviceAttr)
-	if err := d.v.queryDevice(d.handle, base); err != nil {
+	if err := d.v.QueryDevice(d.handle, base); err != nil {
 		return nil, &OpError{Op: "query device", Object: d.info.Name, Err: err}
 	}
 	return deviceAttrFromC(base), nil
@@ -221,4 +221,14 @@ func deviceAttrExFromC(c *abi.DeviceAttrEx) *DeviceAttrEx {
 		PCIAtomicCompareSwap:  AtomicSizes(c.PciAtomicCaps.CompareSwap),
 		PhysPortCntEx:         c.PhysPortCntEx,
 	}
+}
+
+// cString is the text before the first NUL.
+func cString(b []byte) string {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
 }

@@ -58,7 +58,7 @@ func (d *Device) QueryPort(port uint8) (*PortAttr, error) {
 		return nil, err
 	}
 	a := new(abi.PortAttr)
-	if err := d.v.queryPort(d.handle, port, a); err != nil {
+	if err := d.v.QueryPort(d.handle, port, a); err != nil {
 		return nil, &OpError{Op: op, Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: err}
 	}
 	p := &PortAttr{
@@ -94,7 +94,8 @@ func (d *Device) QueryPort(port uint8) (*PortAttr, error) {
 // checkPort refuses a port that the device does not have.
 func (d *Device) checkPort(op string, port uint8) error {
 	if port < 1 || port > d.attr.PhysPortCnt {
-		return &OpError{Op: op, Object: d.Name(), Err: &ArgError{Arg: "port", Got: fmt.Sprint(port), Want: fmt.Sprintf("1 to %d", d.attr.PhysPortCnt)}}
+		return &OpError{Op: op, Object: d.Name(), Err: &ArgError{Arg: "port", Got: fmt.Sprint(port),
+			Want: fmt.Sprintf("1 to %d", d.attr.PhysPortCnt)}}
 	}
 	return nil
 }
@@ -104,7 +105,7 @@ func (d *Device) checkPort(op string, port uint8) error {
 func (d *Device) index(what string, port uint8, index int) limit {
 	l := limit{what, index, -1}
 	a := new(abi.PortAttr)
-	if err := d.v.queryPort(d.handle, port, a); err == nil {
+	if err := d.v.QueryPort(d.handle, port, a); err == nil {
 		l.most = int(a.GIDTblLen) - 1
 		if what == pkeyEntry {
 			l.most = int(a.PKeyTblLen) - 1
@@ -155,7 +156,7 @@ func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {
 	if err := d.checkIndex(op, pkeyEntry, port, index); err != nil {
 		return 0, err
 	}
-	k, err := d.v.queryPKey(d.handle, port, index)
+	k, err := d.v.QueryPKey(d.handle, port, index)
 	if err != nil {
 		return 0, d.indexError(op, pkeyEntry, port, index, err)
 	}
@@ -176,5 +177,6 @@ func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, &OpError{Op: "find pkey", Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: ErrNotFound, Detail: fmt.Sprintf("%#04x is in none of %d entries", pkey, a.PKeyTableLen)}
+	return 0, &OpError{Op: "find pkey", Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: ErrNotFound,
+		Detail: fmt.Sprintf("%#04x is in none of %d entries", pkey, a.PKeyTableLen)}
 }

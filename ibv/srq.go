@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
@@ -55,7 +56,8 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	if opt == nil {
 		opt = &SRQOptions{}
 	}
-	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, 128), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath, SingleThreaded: opt.SingleThreaded}
+	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, 128), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath,
+		SingleThreaded: opt.SingleThreaded}
 	name := pd.dev.Name()
 	dev := &pd.dev.attr
 	wr, sge := limit{"max_wr", o.MaxWR, dev.MaxSRQWR}, limit{"max_sge", o.MaxSGE, dev.MaxSRQSGE}
@@ -71,28 +73,29 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	}
 	defer pd.leave()
 	if pd.dev.table.PostSRQRecv == 0 {
-		return nil, &OpError{Op: op, Object: name, Err: &UnsupportedError{Feature: "post_srq_recv", Need: "a provider with SRQs", Have: name}}
+		return nil, &OpError{Op: op, Object: name, Err: &UnsupportedError{Feature: "post_srq_recv",
+			Need: "a provider with SRQs", Have: name}}
 	}
 	init := &abi.SRQInitAttr{Attr: abi.SRQAttr{MaxWR: uint32(o.MaxWR), MaxSGE: uint32(o.MaxSGE)}}
-	h, err := pd.dev.v.createSRQ(pd.handle, init)
+	h, err := pd.dev.v.CreateSRQ(pd.handle, init)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Err: explainLimits(err, name, wr, sge)}
 	}
 	s := &SRQ{pd: pd, handle: h, maxWR: granted(init.Attr.MaxWR), maxSGE: granted(init.Attr.MaxSGE)}
 	if err := checkGranted(name, grant{wr, s.maxWR}, grant{sge, s.maxSGE}); err != nil {
-		return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.destroySRQ(h))}
+		return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.DestroySRQ(h))}
 	}
 	s.mu.Off = o.SingleThreaded
 	if o.DataPath != DataPathAuto {
 		if err := s.settle(o.DataPath); err != nil {
-			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.destroySRQ(h))}
+			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.DestroySRQ(h))}
 		}
 	}
-	s.node.init("srq", name, &pd.node)
+	s.node.initNumbered("srq", name, &pd.node)
 	s.errGone = &OpError{Op: "post srq recv", Object: s.name, Err: ErrClosed}
 	s.errFull = &OpError{Op: "post srq recv", Object: s.name, Err: ErrQueueFull}
 	pd.dev.register(h, s)
-	watch(s, &s.node)
+	life.Watch(s, &s.life)
 	return s, nil
 }
 
@@ -160,7 +163,8 @@ func (s *SRQ) settle(path DataPath) error {
 		return s.choose(path)
 	}
 	if s.path != path {
-		return &ArgError{Arg: "SRQ", Got: fmt.Sprintf("one with %v (%s)", s.path, s.why), Want: fmt.Sprintf("one made with SRQOptions.DataPath %v, as the CQs", path)}
+		return &ArgError{Arg: "SRQ", Got: fmt.Sprintf("one with %v (%s)", s.path, s.why),
+			Want: fmt.Sprintf("one made with SRQOptions.DataPath %v, as the CQs", path)}
 	}
 	return nil
 }
@@ -233,14 +237,14 @@ func (s *SRQ) Resize(maxWR int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.path == DataPathDirect || s.path == DataPathRaw {
-		return &OpError{Op: op, Object: s.node.String(), Err: &UnsupportedError{
+		return &OpError{Op: op, Object: s.name, Err: &UnsupportedError{
 			Feature: fmt.Sprintf("resizing an SRQ with %v", s.path),
 			Need:    "an SRQ made with DataPathOps, on a device that can, or one that is large enough",
 			Have:    "a ring that is filled from Go"}}
 	}
 	most := s.pd.dev.attr.MaxSRQWR
 	if maxWR == 0 {
-		return &OpError{Op: op, Object: s.node.String(),
+		return &OpError{Op: op, Object: s.name,
 			Err: &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", most)}}
 	}
 	if err := s.modify(op, abi.IBV_SRQ_MAX_WR, limit{"max_wr", maxWR, most}); err != nil {
@@ -248,7 +252,7 @@ func (s *SRQ) Resize(maxWR int) error {
 	}
 	s.maxWR = maxWR
 	a := new(abi.SRQAttr)
-	if err := s.pd.dev.v.querySRQ(s.handle, a); err == nil {
+	if err := s.pd.dev.v.QuerySRQ(s.handle, a); err == nil {
 		s.maxWR = granted(a.MaxWR)
 	}
 	return nil
@@ -256,16 +260,16 @@ func (s *SRQ) Resize(maxWR int) error {
 
 // Preconditions: the caller holds the SRQ entered.
 func (s *SRQ) modify(op string, mask uint32, l limit) error {
-	name := s.node.String()
+	name := s.pd.dev.Name()
 	err := fitInt(name, l)
 	if err == nil {
 		attr := &abi.SRQAttr{MaxWR: uint32(l.asked), SRQLimit: uint32(l.asked)}
-		if err = s.pd.dev.v.modifySRQ(s.handle, attr, mask); err == nil {
+		if err = s.pd.dev.v.ModifySRQ(s.handle, attr, mask); err == nil {
 			return nil
 		}
 		err = explainLimits(err, name, l)
 	}
-	return &OpError{Op: op, Object: s.pd.dev.Name(), Err: err}
+	return &OpError{Op: op, Object: s.name, Err: err}
 }
 
 // Query asks the device for the state of the SRQ.
@@ -278,8 +282,8 @@ func (s *SRQ) Query() (*SRQAttr, error) {
 	}
 	defer s.leave()
 	a := new(abi.SRQAttr)
-	if err := s.pd.dev.v.querySRQ(s.handle, a); err != nil {
-		return nil, &OpError{Op: op, Object: s.pd.dev.Name(), Err: err}
+	if err := s.pd.dev.v.QuerySRQ(s.handle, a); err != nil {
+		return nil, &OpError{Op: op, Object: s.name, Err: err}
 	}
 	return &SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
 }
@@ -292,7 +296,7 @@ func (s *SRQ) Close() error {
 	return s.node.close(func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if err := s.pd.dev.v.destroySRQ(s.handle); err != nil {
+		if err := s.pd.dev.v.DestroySRQ(s.handle); err != nil {
 			return err
 		}
 		s.pd.dev.unregister(s.handle)

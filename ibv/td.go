@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // ThreadDomain promises that what is made on it is used by one goroutine at a
@@ -39,13 +42,13 @@ func (d *Device) AllocThreadDomain() (*ThreadDomain, error) {
 		return nil, err
 	}
 	defer d.leave()
-	h, err := d.v.allocTD(d.handle)
+	h, err := d.v.AllocTD(d.handle)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: d.Name(), Err: d.explainDomain("a thread domain", err)}
 	}
 	td := &ThreadDomain{dev: d, handle: h}
-	td.node.init("thread domain", d.Name(), &d.node)
-	watch(td, &td.node)
+	td.node.initNumbered("thread domain", d.Name(), &d.node)
+	life.Watch(td, &td.life)
 	return td, nil
 }
 
@@ -56,18 +59,21 @@ func (td *ThreadDomain) Device() *Device { return td.dev }
 //
 // C: ibv_dealloc_td(3).
 func (td *ThreadDomain) Close() error {
-	return td.node.close(func() error { return td.dev.v.deallocTD(td.dev.handle, td.handle) })
+	return td.node.close(func() error { return td.dev.v.DeallocTD(td.dev.handle, td.handle) })
 }
 
 // explainDomain says what a thread or parent domain takes, and what to do without.
 func (d *Device) explainDomain(what string, err error) error {
 	switch {
-	case errors.Is(err, errNoOp):
-		return &UnsupportedError{Feature: what, Need: "libibverbs of rdma-core v17 or later", Have: fmt.Sprintf("version %q; use the option SingleThreaded instead", d.v.lib.Version())}
+	case errors.Is(err, libibverbs.ErrNoOp):
+		return &UnsupportedError{Feature: what, Need: "libibverbs of rdma-core v17 or later",
+			Have: fmt.Sprintf("version %q; use the option SingleThreaded instead", d.v.Version())}
 	case errors.Is(err, ErrNotSupported):
-		return &UnsupportedError{Feature: what, Need: "a provider that has it, as mlx5", Have: d.Name() + ", whose provider has not; use the option SingleThreaded instead"}
+		return &UnsupportedError{Feature: what, Need: "a provider that has it, as mlx5",
+			Have: d.Name() + ", whose provider has not; use the option SingleThreaded instead"}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOMEM):
-		return fmt.Errorf("the device has no doorbell register left: share a ThreadDomain, or use the option SingleThreaded: %w", err)
+		return fmt.Errorf("the device has no doorbell register left: share a ThreadDomain, or use the option "+
+			"SingleThreaded: %w", err)
 	}
 	return err
 }

@@ -88,10 +88,11 @@ func (v *verbs) unlisted(listed []string) error {
 	if len(devices) == 0 {
 		return nil
 	}
-	set := provider.Scan(v.lib.Path())
+	set := provider.Scan(v.Path())
 	e := &UnlistedError{Library: set.Library}
 	for _, d := range devices {
-		e.Devices = append(e.Devices, UnlistedDevice{Name: d.Name, Driver: d.Driver, Reason: set.Why(root, deviceDir, d)})
+		e.Devices = append(e.Devices, UnlistedDevice{Name: d.Name, Driver: d.Driver,
+			Reason: set.Why(root, deviceDir, d)})
 	}
 	return e
 }
@@ -148,7 +149,7 @@ func (v *verbs) checkProviders() error {
 	if err != nil || len(names) == 0 {
 		return nil // none is loaded
 	}
-	if err := provider.Scan(v.lib.Path()).Fatal(); err != nil {
+	if err := provider.Scan(v.Path()).Fatal(); err != nil {
 		return &ProviderError{Err: err}
 	}
 	v.providers.Store(true)

@@ -11,6 +11,7 @@ import (
 	"github.com/ebitengine/purego"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/secure"
 	"github.com/pureverbs/pureverbs/internal/solib"
 )
@@ -79,7 +80,8 @@ func load(name Name) (*Library, error) {
 	for _, t := range e.Tried {
 		// In the words of the C library, or Go's.
 		if strings.HasSuffix(t.Reason, "oo many open files") {
-			e.Hint = "this process has no file descriptor left: close some, or raise the limit (ulimit -n, RLIMIT_NOFILE)"
+			e.Hint = "this process has no file descriptor left: close some, or raise the limit (ulimit -n, " +
+				"RLIMIT_NOFILE)"
 		}
 	}
 	if e.Hint == "" {
@@ -170,7 +172,9 @@ func loadMapped(name Name, p plan) (*Library, error) {
 	}
 	h, err := dlopen(files[0], rtldNoLoad)
 	if err != nil {
-		return nil, &LibraryError{Name: name, Tried: []Try{{files[0], "it is loaded, but the linker does not say so: " + err.Error()}}}
+		return nil,
+			&LibraryError{Name: name,
+				Tried: []Try{{files[0], "it is loaded, but the linker does not say so: " + err.Error()}}}
 	}
 	return describe(name, h, files[0]), nil
 }
@@ -214,8 +218,6 @@ const (
 	dtSOName      = 14
 )
 
-func at[T any](addr uintptr) *T { return *(**T)(unsafe.Pointer(&addr)) }
-
 // describe asks the dynamic linker what it opened.
 func describe(name Name, handle uintptr, found string) *Library {
 	l := &Library{name: name, handle: handle, found: found, path: found}
@@ -223,8 +225,8 @@ func describe(name Name, handle uintptr, found string) *Library {
 		m := new(uintptr)
 		// int dlinfo(void *handle, int request, void *info);
 		if err := ccall.Minus1(dlinfo, handle, rtldDILinkMap, uintptr(unsafe.Pointer(m))); err == nil && *m != 0 {
-			lm := at[linkMap](*m)
-			if p := ccall.GoString(lm.name); p != "" {
+			lm := cmem.At[linkMap](*m)
+			if p := cmem.String(lm.name); p != "" {
 				l.path = p
 			}
 			l.soname = soname(lm)
@@ -244,7 +246,7 @@ func soname(m *linkMap) string {
 	}
 	var strtab, off uintptr
 	for p := m.ld; ; p += unsafe.Sizeof(dyn{}) {
-		d := at[dyn](p)
+		d := cmem.At[dyn](p)
 		switch d.tag {
 		case 0:
 			if strtab == 0 || off == 0 {
@@ -253,7 +255,7 @@ func soname(m *linkMap) string {
 			if strtab < m.addr { // musl leaves the file's address in place
 				strtab += m.addr
 			}
-			return ccall.GoString(strtab + off)
+			return cmem.String(strtab + off)
 		case dtStrTab:
 			strtab = d.val
 		case dtSOName:

@@ -116,34 +116,6 @@ func TestMappedIn(t *testing.T) {
 	}
 }
 
-func TestLevel(t *testing.T) {
-	tests := []struct {
-		size       int
-		arch, want string
-	}{
-		{0, "amd64", ""},
-		{424, "amd64", "MLNX_OFED before 4.0, not rdma-core"},
-		{432, "amd64", "MLNX_OFED 4.x, not rdma-core"},
-		{440, "arm64", "MLNX_OFED 4.x, not rdma-core"},
-		{496, "amd64", "v13 to v15"},
-		{648, "amd64", "v22 to v58"},
-		{656, "arm64", "v22 to v58"},
-		{672, "amd64", "v59 to v61"},
-		{680, "amd64", "v62 to v63"},
-		{680, "arm64", "v59 to v61"},
-		{696, "amd64", "v64 to v65"},
-		{704, "arm64", "v64 to v65"},
-		{704, "amd64", "newer than v65"},
-		{700, "arm64", "unknown (no release has 692 bytes)"},
-		{500, "amd64", "unknown (no release has 500 bytes)"},
-	}
-	for _, tt := range tests {
-		if got := level(tt.size, tt.arch); got != tt.want {
-			t.Errorf("level(%d, %s) = %q, want %q", tt.size, tt.arch, got, tt.want)
-		}
-	}
-}
-
 func TestPackages(t *testing.T) {
 	tests := []struct{ release, first, packages string }{
 		{"NAME=\"Debian GNU/Linux\"\nID=debian\n", "Debian, Ubuntu", "libibverbs1 ibverbs-providers"},
@@ -194,12 +166,16 @@ func TestErrors(t *testing.T) {
 		is  error
 		has []string
 	}{
-		{&LibraryError{Name: IBVerbs, Tried: []Try{{"libibverbs.so.1", "cannot open shared object file"}, {"/a", noFile}, {"/b", noFile}}, Install: packages(IBVerbs, "")},
-			ErrLibrary, []string{"libibverbs.so.1: cannot open shared", "no such file: /a, /b", "libibverbs1 ibverbs-providers (Debian, Ubuntu)", "rdma-core (Arch)"}},
-		{&LibraryError{Name: IBVerbs, Tried: []Try{{"/a", noFile}}, Only: "PUREVERBS_LIBRARY_PATH=/", Install: packages(IBVerbs, "")},
+		{&LibraryError{Name: IBVerbs, Tried: []Try{{"libibverbs.so.1", "cannot open shared object file"},
+			{"/a", noFile}, {"/b", noFile}}, Install: packages(IBVerbs, "")},
+			ErrLibrary, []string{"libibverbs.so.1: cannot open shared", "no such file: /a, /b",
+				"libibverbs1 ibverbs-providers (Debian, Ubuntu)", "rdma-core (Arch)"}},
+		{&LibraryError{Name: IBVerbs, Tried: []Try{{"/a", noFile}}, Only: "PUREVERBS_LIBRARY_PATH=/",
+			Install: packages(IBVerbs, "")},
 			ErrLibrary, []string{"no such file: /a", "PUREVERBS_LIBRARY_PATH=/ allows no other place"}},
 		{&InstanceError{Name: MLX5, Loaded: []string{"/a", "/b"}}, ErrLibrary, []string{"/a and /b", "two copies"}},
-		{&InstanceError{Name: MLX5, Loaded: []string{"/a"}, Wanted: "/b"}, ErrLibrary, []string{"/a loaded as the driver, but /b"}},
+		{&InstanceError{Name: MLX5, Loaded: []string{"/a"}, Wanted: "/b"}, ErrLibrary,
+			[]string{"/a loaded as the driver, but /b"}},
 		{&SymbolError{Symbol: "ibv_x", Library: IBVerbs, Path: "/a", Version: "33.0", Since: "v34"}, ErrNotSupported,
 			[]string{"libibverbs.so.1 has no ibv_x", "rdma-core v34", "/a is version 33.0"}},
 	}
@@ -227,7 +203,8 @@ func TestOFED(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := ofed(root, []string{"/usr/lib/libibverbs.so.1.14.2307mlnx47", "/opt/mellanox/doca/lib64/libmlx5.so.1"})
-	want := []string{"/usr/lib/libibverbs.so.1.14.2307mlnx47", "/opt/mellanox/doca/lib64/libmlx5.so.1", filepath.Join(root, "sys/module/mlx_compat")}
+	want := []string{"/usr/lib/libibverbs.so.1.14.2307mlnx47", "/opt/mellanox/doca/lib64/libmlx5.so.1",
+		filepath.Join(root, "sys/module/mlx_compat")}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("signs of OFED = %v, want %v", got, want)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/level"
 	"github.com/pureverbs/pureverbs/internal/printable"
 	"github.com/pureverbs/pureverbs/internal/provider"
 	"github.com/pureverbs/pureverbs/internal/secure"
@@ -77,7 +78,8 @@ type Lack struct {
 func Report() *Info {
 	way, why := ccall.HotPath()
 	r := &Info{
-		Host:    strings.TrimSpace(fmt.Sprintf("%s %s/%s %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, kernel())),
+		Host: strings.TrimSpace(fmt.Sprintf("%s %s/%s %s", runtime.Version(), runtime.GOOS,
+			runtime.GOARCH, kernel())),
 		HotPath: fmt.Sprintf("%s (%s)", way, why),
 	}
 	if list, who := override(); list != "" {
@@ -105,7 +107,7 @@ func Report() *Info {
 		paths = append(paths, info.Path)
 		r.Libraries = append(r.Libraries, info)
 	}
-	r.ContextSize, r.Level = currentLevel()
+	r.ContextSize, r.Level = level.Noted()
 	r.OFED = ofed("/", paths)
 	return r
 }
@@ -118,7 +120,8 @@ func isOpen(name Name) bool {
 
 func (l *Library) info() LibraryInfo {
 	level, version := l.name.version(filepath.Base(l.real))
-	info := LibraryInfo{Name: l.name, Found: l.found, Path: l.real, SOName: l.soname, ABILevel: level, Version: version, Missing: l.asked()}
+	info := LibraryInfo{Name: l.name, Found: l.found, Path: l.real, SOName: l.soname, ABILevel: level, Version: version,
+		Missing: l.asked()}
 	for _, o := range optional[l.name] {
 		var lack []string
 		for s := range strings.FieldsSeq(o.symbols) {
@@ -147,7 +150,7 @@ func ofed(root string, paths []string) []string {
 			signs = append(signs, filepath.Join(root, f))
 		}
 	}
-	if _, span := currentLevel(); strings.HasPrefix(span, "MLNX_OFED") {
+	if _, span := level.Noted(); strings.HasPrefix(span, "MLNX_OFED") {
 		signs = append(signs, "struct verbs_context of "+span)
 	}
 	return slices.Compact(signs)

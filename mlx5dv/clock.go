@@ -35,7 +35,7 @@ func ReadClock(dev *ibv.Device) (Clock, error) {
 	}
 	defer leave()
 	c := new(abi.MLX5DVClockInfo)
-	if err := lib.getClockInfo(h, c); err != nil {
+	if err := lib.GetClockInfo(h, c); err != nil {
 		return Clock{}, opError(op, dev.Name(), err)
 	}
 	return Clock{Nsec: c.Nsec, LastCycles: c.LastCycles, Frac: c.Frac, Mult: c.Mult, Shift: c.Shift, Mask: c.Mask}, nil

@@ -5,7 +5,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // CQOptions are the choices at the creation of a CQ: ibv's, and those that only mlx5
@@ -49,18 +48,20 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	}
 	if opt.Padding {
 		if opt.EntrySize != 128 {
-			return fail(&ibv.ArgError{Arg: "Padding", Got: fmt.Sprintf("with entries of %d bytes", opt.EntrySize), Want: "EntrySize 128"})
+			return fail(&ibv.ArgError{Arg: "Padding", Got: fmt.Sprintf("with entries of %d bytes", opt.EntrySize),
+				Want: "EntrySize 128"})
 		}
 		dv.CompMask |= abi.MLX5DV_CQ_INIT_ATTR_MASK_FLAGS
 		dv.Flags = abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD
 	}
 	if opt.Compression != 0 {
-		path, err := hook.ChoosePath(dev, &opt.CQOptions)
+		path, err := verbs.ChoosePath(dev, &opt.CQOptions)
 		if err != nil {
 			return fail(err)
 		}
 		if path != ibv.DataPathRaw {
-			return fail(&ibv.UnsupportedError{Feature: "compression of completions", Need: "DataPathRaw, and reading them yourself",
+			return fail(&ibv.UnsupportedError{Feature: "compression of completions",
+				Need: "DataPathRaw, and reading them yourself",
 				Have: fmt.Sprintf("the data path %v, which does not unpack them", path)})
 		}
 		if f := opt.Compression; f&(f-1) != 0 || f > CQEChecksumStride {
@@ -69,9 +70,6 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 		dv.CompMask |= abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE
 		dv.CQECompResFormat = uint8(opt.Compression)
 	}
-	cq, err := hook.CreateCQ(dev, cqe, &opt.CQOptions, func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.createCQ(h, attr, dv) })
-	if err != nil {
-		return nil, err
-	}
-	return cq.(*ibv.CQ), nil
+	create := func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.CreateCQ(h, attr, dv) }
+	return verbs.CreateCQ(dev, cqe, &opt.CQOptions, create)
 }

@@ -5,8 +5,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
-	"github.com/pureverbs/pureverbs/loader"
 )
 
 // IsSupported says whether this package works on a device: it is libmlx5's, and this
@@ -19,16 +17,12 @@ func IsSupported(dev *ibv.Device) (bool, error) {
 	if dev == nil {
 		return false, opError(op, "", &ibv.ArgError{Arg: "ctx", Got: "nil", Want: "an open device"})
 	}
-	h, leave, err := hook.Enter(dev, op)
+	h, leave, err := verbs.Enter(dev, op)
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	l, err := loader.Open(loader.MLX5)
-	if err != nil {
-		return false, opError(op, dev.Name(), err)
-	}
-	ok, err := library{l}.isSupported(h)
+	_, ok, err := supported(h)
 	if err != nil {
 		return false, opError(op, dev.Name(), err)
 	}
@@ -129,7 +123,7 @@ func QueryDevice(dev *ibv.Device) (*DeviceAttr, error) {
 	}
 	defer leave()
 	c := &abi.MLX5DVContext{CompMask: uint64(allFeatures)}
-	if err := lib.queryDevice(h, c); err != nil {
+	if err := lib.QueryDevice(h, c); err != nil {
 		return nil, opError(op, dev.Name(), err)
 	}
 	return deviceAttr(c), nil
@@ -142,11 +136,14 @@ func deviceAttr(c *abi.MLX5DVContext) *DeviceAttr {
 	return &DeviceAttr{
 		Version: c.Version, Flags: DeviceFlags(c.Flags), Has: Features(c.CompMask),
 		CQECompression: CQECompression{c.CQECompCaps.MaxNum, CQEFormats(c.CQECompCaps.SupportedFormat)},
-		SWParsing:      SWParsingCaps{SWParsing(c.SWParsingCaps.SWParsingOffloads), ibv.QPTypes(c.SWParsingCaps.SupportedQPTs)},
+		SWParsing: SWParsingCaps{SWParsing(c.SWParsingCaps.SWParsingOffloads),
+			ibv.QPTypes(c.SWParsingCaps.SupportedQPTs)},
 		StridingRQ: StridingRQ{
-			MinLogStride: c.StridingRQCaps.MinSingleStrideLogNumOfBytes, MaxLogStride: c.StridingRQCaps.MaxSingleStrideLogNumOfBytes,
-			MinLogStrides: c.StridingRQCaps.MinSingleWQELogNumOfStrides, MaxLogStrides: c.StridingRQCaps.MaxSingleWQELogNumOfStrides,
-			QPTypes: ibv.QPTypes(c.StridingRQCaps.SupportedQPTs),
+			MinLogStride:  c.StridingRQCaps.MinSingleStrideLogNumOfBytes,
+			MaxLogStride:  c.StridingRQCaps.MaxSingleStrideLogNumOfBytes,
+			MinLogStrides: c.StridingRQCaps.MinSingleWQELogNumOfStrides,
+			MaxLogStrides: c.StridingRQCaps.MaxSingleWQELogNumOfStrides,
+			QPTypes:       ibv.QPTypes(c.StridingRQCaps.SupportedQPTs),
 		},
 		TunnelOffloads:     TunnelOffloads(c.TunnelOffloadsCaps),
 		MaxDynamicBFRegs:   c.MaxDynamicBFRegs,
@@ -163,10 +160,12 @@ func deviceAttr(c *abi.MLX5DVContext) *DeviceAttr {
 		MaxWRMemcpy: c.MaxWRMemcpyLength,
 		Crypto: Crypto{
 			FailedSelftests: c.CryptoCaps.FailedSelftests, Engines: CryptoEngines(c.CryptoCaps.CryptoEngines),
-			WrappedImport: CryptoImports(c.CryptoCaps.WrappedImportMethod), LogMaxDEKs: c.CryptoCaps.LogMaxNumDEKs, Flags: CryptoFlags(c.CryptoCaps.Flags),
+			WrappedImport: CryptoImports(c.CryptoCaps.WrappedImportMethod), LogMaxDEKs: c.CryptoCaps.LogMaxNumDEKs,
+			Flags: CryptoFlags(c.CryptoCaps.Flags),
 		},
 		MaxDCRdAtom: c.MaxDCRdAtom, MaxDCInitRdAtom: c.MaxDCInitRdAtom,
-		RegC0:   Register{c.RegC0.Value, c.RegC0.Mask},
-		OOORecv: OOORecv{RC: c.OOORecvWRsCaps.MaxRC, XRC: c.OOORecvWRsCaps.MaxXRC, DCT: c.OOORecvWRsCaps.MaxDCT, UD: c.OOORecvWRsCaps.MaxUD, UC: c.OOORecvWRsCaps.MaxUC},
+		RegC0: Register{c.RegC0.Value, c.RegC0.Mask},
+		OOORecv: OOORecv{RC: c.OOORecvWRsCaps.MaxRC, XRC: c.OOORecvWRsCaps.MaxXRC, DCT: c.OOORecvWRsCaps.MaxDCT,
+			UD: c.OOORecvWRsCaps.MaxUD, UC: c.OOORecvWRsCaps.MaxUC},
 	}
 }

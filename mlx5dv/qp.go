@@ -3,7 +3,6 @@ package mlx5dv
 import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // QPOptions are the choices at the creation of a QP: ibv's, and those that only mlx5
@@ -48,13 +47,9 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	}
 	create := func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 		attr.CompMask, attr.PD = abi.IBV_QP_INIT_ATTR_PD, pd
-		return lib.createQP(h, attr, dv)
+		return lib.CreateQP(h, attr, dv)
 	}
-	qp, err := hook.CreateQP(pd, send, recv, &opt.QPOptions, create, nil)
-	if err != nil {
-		return nil, err
-	}
-	return qp.(*ibv.QP), nil
+	return verbs.CreateQP(pd, send, recv, &opt.QPOptions, create, nil)
 }
 
 func (o *QPOptions) check(send *ibv.CQ) error {
@@ -76,7 +71,8 @@ func (o *QPOptions) check(send *ibv.CQ) error {
 	case f&rawPacketOnly != 0 && o.Type != ibv.RawPacket:
 		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "these on a RawPacket QP only"}
 	case path == ibv.DataPathDirect && f&(OutOfOrderData|SignaturePipelining) != 0:
-		return &ibv.UnsupportedError{Feature: (f & (OutOfOrderData | SignaturePipelining)).String() + " on the direct data path", Need: "CQs made with DataPathOps or DataPathRaw",
+		return &ibv.UnsupportedError{Feature: (f & (OutOfOrderData | SignaturePipelining)).String() +
+			" on the direct data path", Need: "CQs made with DataPathOps or DataPathRaw",
 			Have: "a CQ of the direct data path"}
 	}
 	return nil

@@ -6,8 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
@@ -50,20 +49,20 @@ func ViewCQ(cq *ibv.CQ) (*CQView, error) {
 		return nil, err
 	}
 	leave() // the CQ keeps the device open
-	h, leave, err := hook.Enter(cq, op)
+	h, leave, err := verbs.Enter(cq, op)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	v := new(view)
-	v.obj.CQ = abi.MLX5DVInOut{In: h, Out: uintptr(unsafe.Pointer(&v.cq))}
-	if err := lib.initObj(v, abi.MLX5DV_OBJ_CQ); err != nil {
+	c, err := lib.InitCQ(h)
+	if err != nil {
 		return nil, opError(op, name, err)
 	}
-	c := &v.cq
 	q := &CQView{
-		Num: c.CQN, Buf: memory(c.Buf, uint64(c.CQECnt)*uint64(c.CQESize)), Entries: c.CQECnt, EntrySize: c.CQESize, DoorbellRecord: c.DBRec, UAR: c.CQUAR,
-		cq: cq, buf: pointer(c.Buf), log: uint8(bits.TrailingZeros32(c.CQECnt)), dbrec: pointer(c.DBRec), uar: pointer(c.CQUAR),
+		Num: c.CQN, Buf: memory(c.Buf, uint64(c.CQECnt)*uint64(c.CQESize)), Entries: c.CQECnt, EntrySize: c.CQESize,
+		DoorbellRecord: c.DBRec, UAR: c.CQUAR,
+		cq: cq, buf: cmem.Pointer(c.Buf), log: uint8(bits.TrailingZeros32(c.CQECnt)), dbrec: cmem.Pointer(c.DBRec),
+		uar: cmem.Pointer(c.CQUAR),
 	}
 	if c.CQESize == 128 {
 		q.buf = unsafe.Add(q.buf, 64)
@@ -96,11 +95,14 @@ func (q *CQView) Arm(ci uint32, solicitedOnly bool) {
 	if solicitedOnly {
 		rec |= 1 << 24
 	}
-	mmio.ArmCQ(unsafe.Add(q.dbrec, 4), bits.ReverseBytes32(rec), unsafe.Add(q.uar, armRegister), bits.ReverseBytes64(uint64(rec)<<32|uint64(q.Num)))
+	mmio.ArmCQ(unsafe.Add(q.dbrec, 4), bits.ReverseBytes32(rec), unsafe.Add(q.uar, armRegister),
+		bits.ReverseBytes64(uint64(rec)<<32|uint64(q.Num)))
 }
 
 // Events is the number of events so far.
-func (q *CQView) Events() uint32 { return hook.Events(q.cq) }
+func (q *CQView) Events() uint32 { return verbs.Events(q.cq) }
 
 // Wait sleeps until there were more events than seen, ctx ends or the CQ is closed.
-func (q *CQView) Wait(ctx context.Context, seen uint32) error { return hook.WaitEvent(q.cq, ctx, seen) }
+func (q *CQView) Wait(ctx context.Context, seen uint32) error {
+	return verbs.WaitEvent(ctx, q.cq, seen)
+}

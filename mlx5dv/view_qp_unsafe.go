@@ -7,7 +7,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
@@ -57,21 +57,19 @@ func ViewQP(qp *ibv.QP) (*QPView, error) {
 		return nil, err
 	}
 	leave() // the QP keeps the device open
-	h, leave, err := hook.Enter(qp, op)
+	h, leave, err := verbs.Enter(qp, op)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	v := new(view)
-	v.obj.QP = abi.MLX5DVInOut{In: h, Out: uintptr(unsafe.Pointer(&v.qp))}
-	v.qp.CompMask = abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET | abi.MLX5DV_QP_MASK_RAW_QP_HANDLES
-	if err := lib.initObj(v, abi.MLX5DV_OBJ_QP); err != nil {
+	c, err := lib.InitQP(h, abi.MLX5DV_QP_MASK_UAR_MMAP_OFFSET|abi.MLX5DV_QP_MASK_RAW_QP_HANDLES)
+	if err != nil {
 		return nil, opError(op, name, err)
 	}
-	c := &v.qp
 	q := &QPView{
 		Num: qp.Num(), SQ: ring(c.SQ.Buf, c.SQ.WQECnt, c.SQ.Stride), RQ: ring(c.RQ.Buf, c.RQ.WQECnt, c.RQ.Stride),
-		DoorbellRecord: c.DBRec, UAR: c.BF.Reg, dbrec: pointer(c.DBRec), reg: pointer(c.BF.Reg), half: hook.Half(qp),
+		DoorbellRecord: c.DBRec, UAR: c.BF.Reg, dbrec: cmem.Pointer(c.DBRec), reg: cmem.Pointer(c.BF.Reg),
+		half: verbs.NextHalf(qp),
 	}
 	if q.half != nil {
 		q.BlueFlame = c.BF.Size
@@ -118,7 +116,8 @@ func (q *QPView) RingSendBlueFlame(next, last uint32) {
 		return
 	}
 	wqe := unsafe.Add(q.start, uintptr(last&(q.SQ.Count-1))*64)
-	mmio.RingSendBlueFlame(unsafe.Add(q.dbrec, 4), bits.ReverseBytes32(next&0xffff), q.register(), wqe, int(blocks), q.start, q.end)
+	mmio.RingSendBlueFlame(unsafe.Add(q.dbrec, 4), bits.ReverseBytes32(next&0xffff), q.register(), wqe, int(blocks),
+		q.start, q.end)
 }
 
 // register is where the next doorbell goes: the halves of a BlueFlame register take turns.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
@@ -46,21 +46,19 @@ func ViewSRQ(srq *ibv.SRQ) (*SRQView, error) {
 		return nil, err
 	}
 	leave() // the SRQ keeps the device open
-	h, leave, err := hook.Enter(srq, op)
+	h, leave, err := verbs.Enter(srq, op)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	v := new(view)
-	v.obj.SRQ = abi.MLX5DVInOut{In: h, Out: uintptr(unsafe.Pointer(&v.srq))}
-	v.srq.CompMask = abi.MLX5DV_SRQ_MASK_SRQN
-	if err := lib.initObj(v, abi.MLX5DV_OBJ_SRQ); err != nil {
+	c, err := lib.InitSRQ(h, abi.MLX5DV_SRQ_MASK_SRQN)
+	if err != nil {
 		return nil, opError(op, name, err)
 	}
-	c := &v.srq
 	s := &SRQView{
-		Buf: memory(c.Buf, uint64(max(c.Head, c.Tail)+1)*uint64(c.Stride)), Stride: c.Stride, Head: c.Head, Tail: c.Tail,
-		DoorbellRecord: c.DBRec, dbrec: pointer(c.DBRec),
+		Buf: memory(c.Buf, uint64(max(c.Head, c.Tail)+1)*uint64(c.Stride)), Stride: c.Stride,
+		Head: c.Head, Tail: c.Tail,
+		DoorbellRecord: c.DBRec, dbrec: cmem.Pointer(c.DBRec),
 	}
 	if c.CompMask&abi.MLX5DV_SRQ_MASK_SRQN != 0 {
 		s.Num = c.SRQN

@@ -1,6 +1,10 @@
 package mlx5dv
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/flags"
+)
 
 // WQEOpcode is the operation of a work queue entry.
 //
@@ -51,4 +55,4 @@ const (
 var wqeFlagNames = []string{1: "Solicited", 3: "Signaled", 5: "SmallFence", 7: "Fence"}
 
 // String joins the names with "|".
-func (f WQEFlags) String() string { return flagString(f, wqeFlagNames) }
+func (f WQEFlags) String() string { return flags.String(f, wqeFlagNames) }

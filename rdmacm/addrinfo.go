@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
 // AddrInfo is one way to reach, or to serve, a name.
@@ -52,6 +54,38 @@ func (h *Hints) check() error {
 	return nil
 }
 
+// Preconditions: h.check found nothing.
+func (h *Hints) toC() *librdmacm.AddrInfo {
+	if h == nil {
+		return nil
+	}
+	encode := func(ap netip.AddrPort) []byte {
+		if !ap.Addr().IsValid() {
+			return nil
+		}
+		a, _ := newSockaddr(ap)
+		return a[:a.Len()]
+	}
+	return &librdmacm.AddrInfo{
+		Flags: int32(h.Flags), Family: int32(h.Family), QPType: int32(h.QPType), PortSpace: int32(h.PortSpace),
+		Src: encode(h.Src), Dst: encode(h.Dst),
+	}
+}
+
+func addrInfosFromC(c []librdmacm.AddrInfo) (list []AddrInfo) {
+	for _, a := range c {
+		src, dst := sockaddr.Of(a.Src), sockaddr.Of(a.Dst)
+		list = append(list, AddrInfo{
+			Flags: AddrInfoFlags(a.Flags), Family: Family(a.Family), QPType: qpType(a.QPType),
+			PortSpace: PortSpace(a.PortSpace),
+			Src:       src.AddrPort(), Dst: dst.AddrPort(), RawSrc: a.Src, RawDst: a.Dst, SrcName: a.SrcName,
+			DstName: a.DstName,
+			Route:   a.Route, ConnectData: a.Connect,
+		})
+	}
+	return list
+}
+
 func checkNames(names ...string) error {
 	for _, n := range names {
 		if strings.IndexByte(n, 0) >= 0 {
@@ -85,8 +119,8 @@ func GetAddrInfo(ctx context.Context, node, service string, hints *Hints) ([]Add
 	}
 	done := make(chan result, 1)
 	go func() {
-		list, code, err := lib.getAddrInfo(node, service, hints)
-		done <- result{list, addrInfoError(op, node, service, code, err)}
+		list, code, err := lib.GetAddrInfo(node, service, hints.toC())
+		done <- result{addrInfosFromC(list), addrInfoError(op, node, service, code, err)}
 	}()
 	select {
 	case r := <-done:
@@ -103,7 +137,7 @@ func addrInfoError(op, node, service string, code int, err error) error {
 		return nil
 	}
 	if code < -1 && code != eaiSystem {
-		err = &AddrInfoError{Node: node, Service: service, Code: code, Text: gaiText(code)}
+		err = &AddrInfoError{Node: node, Service: service, Code: code, Text: librdmacm.GAIText(code)}
 	} else {
 		err = explainInit(err)
 	}
@@ -121,7 +155,7 @@ func (id *ID) ResolveAddrInfo(node, service string, hints *Hints) error {
 		if err := errors.Join(checkNames(node, service), hints.check()); err != nil {
 			return err
 		}
-		code, err := id.lib.resolveAddrInfo(id.handle, node, service, hints)
+		code, err := id.lib.ResolveAddrInfo(id.handle, node, service, hints.toC())
 		switch {
 		case err != nil:
 			return addrInfoError(op, node, service, code, err)
@@ -137,7 +171,8 @@ func (id *ID) ResolveAddrInfo(node, service string, hints *Hints) error {
 // C: rdma_query_addrinfo(3).
 func (id *ID) QueryAddrInfo() (list []AddrInfo, err error) {
 	err = id.do("query address info", func() error {
-		list, err = id.lib.queryAddrInfo(id.handle)
+		c, err := id.lib.QueryAddrInfo(id.handle)
+		list = addrInfosFromC(c)
 		return err
 	})
 	return list, err

@@ -2,13 +2,12 @@ package rdmacm
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
@@ -19,20 +18,16 @@ import (
 //
 // C: struct rdma_event_channel.
 type EventChannel struct {
-	lib    *cm
+	life   life.Object
+	name   string // "rdma_cm/3"
+	lib    librdmacm.Lib
 	handle uintptr
 	seq    uint64 // the order in which two are locked
-	poll   *pollfd.FD
-	turn   chan struct{} // holds a token while nobody reads
-	closed chan struct{} // closed by Close
-	track  *leak.Record
+	events *pollfd.Reader
 
 	// mu is held while C reads an event, and by whoever changes what that reads: an
 	// ID's channel, an ID's QP.
-	mu   sync.Mutex
-	done bool // under mu
-
-	ids atomic.Int64
+	mu sync.Mutex
 }
 
 var channelSeq atomic.Uint64
@@ -47,21 +42,20 @@ func NewEventChannel() (*EventChannel, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := lib.createEventChannel()
+	h, err := lib.CreateEventChannel()
 	if err != nil {
 		return nil, &ibv.OpError{Op: op, Err: explainInit(err)}
 	}
-	p, err := pollfd.New(channelFD(h), "rdma_cm")
+	events, err := pollfd.NewReader(librdmacm.ChannelFD(h), "rdma_cm")
 	if err != nil {
-		lib.destroyEventChannel(h)
+		lib.DestroyEventChannel(h)
 		return nil, &ibv.OpError{Op: op, Err: err}
 	}
 	ch := &EventChannel{
-		lib: lib, handle: h, seq: channelSeq.Add(1), poll: p,
-		turn: make(chan struct{}, 1), closed: make(chan struct{}), track: leak.Track("event channel"),
+		name: life.Number("event channel", "rdma_cm"), lib: lib, handle: h, seq: channelSeq.Add(1), events: events,
 	}
-	ch.turn <- struct{}{}
-	watch(ch, ch.track)
+	ch.life.Init("event channel", ch.name)
+	life.Watch(ch, &ch.life)
 	return ch, nil
 }
 
@@ -70,45 +64,15 @@ func NewEventChannel() (*EventChannel, error) {
 //
 // C: rdma_get_cm_event(3), rdma_ack_cm_event(3).
 func (ch *EventChannel) Event(ctx context.Context) (*Event, error) {
-	gone := func() (*Event, error) { return nil, &ibv.OpError{Op: "cm event", Err: ErrClosed} }
-	select {
-	case <-ch.turn:
-	case <-ch.closed:
-		return gone()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { ch.turn <- struct{}{} }()
-
-	ch.poll.Uninterrupt()
-	if ctx.Done() != nil {
-		interrupted := make(chan struct{})
-		stop := context.AfterFunc(ctx, func() { ch.poll.Interrupt(); close(interrupted) })
-		defer func() {
-			if !stop() {
-				<-interrupted // or it would interrupt the next reader
-			}
-		}()
-	}
-	var (
-		ev  *Event
-		err error
-	)
-	werr := ch.poll.Wait(func() bool {
+	var ev *Event
+	err := ch.events.Read(ctx, func() (err error) {
 		ev, err = ch.take()
-		return !again(err)
+		return err
 	})
-	switch {
-	case ev != nil:
-		return ev, nil
-	case errors.Is(err, ErrClosed) || isClosed(ch.closed):
-		return gone()
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err == nil || again(err):
-		err = werr
+	if err != nil && err != ctx.Err() {
+		err = &ibv.OpError{Op: "cm event", Err: err}
 	}
-	return nil, &ibv.OpError{Op: "cm event", Err: err}
+	return ev, err
 }
 
 // take reads events until there is one for an ID that is open.
@@ -116,18 +80,17 @@ func (ch *EventChannel) take() (*Event, error) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	for {
-		if ch.done {
-			return nil, ErrClosed
-		}
-		r, err := ch.lib.takeEvent(ch.handle)
+		r, err := ch.lib.GetEvent(ch.handle)
 		if err != nil {
 			return nil, err
 		}
 		if EventType(r.Event) == EventConnectRequest {
-			if listener := ids.find(r.ListenID); listener != nil {
+			// Where one of the two is not there, the listener is being closed.
+			if listener := ids.find(r.ListenID); listener != nil && ch.life.TryEnter() {
+				defer ch.life.Leave()
 				return newEvent(r, newID(ch, r.ID, listener.ps), listener), nil
 			}
-			_ = ch.lib.destroyID(r.ID) // the listener is being closed
+			_ = ch.lib.DestroyID(r.ID)
 		} else if id := ids.find(r.ID); id != nil {
 			if EventType(r.Event) == EventDeviceRemoval {
 				id.removed()
@@ -141,44 +104,26 @@ func (ch *EventChannel) take() (*Event, error) {
 //
 // C: rdma_destroy_event_channel(3).
 func (ch *EventChannel) Close() error {
-	ch.mu.Lock()
-	n, done := ch.ids.Load(), ch.done
-	if n == 0 {
-		ch.done = true
-	}
-	ch.mu.Unlock()
-	switch {
-	case done:
+	_, err := ch.life.Close(func() error {
+		ch.events.Close()
+		ch.lib.DestroyEventChannel(ch.handle)
 		return nil
-	case n > 0:
-		return &ibv.BusyError{Object: "event channel", Children: []string{fmt.Sprintf("%d id", n)}}
-	}
-	close(ch.closed)
-	// It waits for a reader, who needs mu; from then on there is none in C.
-	ch.poll.Close()
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	ch.lib.destroyEventChannel(ch.handle)
-	ch.track.Done()
-	return nil
+	})
+	return busy("event channel of "+ch.name, err)
 }
 
-// enter counts an ID, and keeps the channel open by that.
+// busy is the error of life.Object.Close, for users.
+func busy(object string, err error) error {
+	if b, ok := err.(*life.BusyError); ok {
+		return &ibv.BusyError{Object: object, Children: b.Children}
+	}
+	return err
+}
+
+// enter keeps the channel open until ch.life.Leave.
 func (ch *EventChannel) enter(op string) error {
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	if ch.done {
-		return &ibv.OpError{Op: op, Err: ErrClosed, Detail: "event channel"}
+	if !ch.life.Enter() {
+		return &ibv.OpError{Op: op, Object: ch.name, Err: ErrClosed, Detail: "event channel"}
 	}
-	ch.ids.Add(1)
 	return nil
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // Conn is a connection: a queue pair that is ready to use, and the ID that watches
@@ -21,9 +21,10 @@ import (
 // It belongs to the caller and is safe for concurrent use. The PD and the CQs are
 // its own unless Options gave some. Close ends the connection.
 type Conn struct {
-	id  *ID
-	hub *hub
-	ps  PortSpace
+	life life.Object // its users answer the peer's disconnect
+	id   *ID
+	hub  *hub
+	ps   PortSpace
 
 	pd             *ibv.PD
 	sendCQ, recvCQ *ibv.CQ
@@ -44,16 +45,11 @@ type Conn struct {
 
 	mu          sync.Mutex
 	established bool
-	told        bool // the peer knows that it is over
-	stopped     bool // Close has begun
 	onClose     []func() error
 	err         error
 
-	answers sync.WaitGroup // answers to the peer's disconnect
-
-	closing sync.Mutex // held by Close
-	closed  bool       // under closing
-	left    bool       // under closing: the ID is closed and the hub left
+	telling sync.Mutex // held while the peer is told
+	told    bool       // under telling: the peer knows that it is over
 }
 
 // handshakeEvents is more than a handshake can bring.
@@ -74,13 +70,12 @@ func (c *Conn) handle(ev *Event) {
 		c.finish(ev.Err())
 		c.mu.Lock()
 		if ev.Type == EventDeviceRemoval && c.qp != nil {
-			hook.Removed(c.qp.PD().Device()) // it may be another one than the ID's
-		}
-		if ev.Type == EventDisconnected && !c.stopped {
-			c.answers.Add(1)
-			go c.answer()
+			verbs.NoteRemoved(c.qp.PD().Device()) // it may be another one than the ID's
 		}
 		c.mu.Unlock()
+		if ev.Type == EventDisconnected && c.life.TryEnter() {
+			go c.answer()
+		}
 		return
 	}
 	c.mu.Lock()
@@ -122,20 +117,22 @@ func inTurn(f func() error) error {
 // answer tells the peer that its disconnect was seen, and completes what is
 // posted.
 func (c *Conn) answer() {
-	defer c.answers.Done()
+	defer c.life.Leave()
 	_ = inTurn(func() error { return c.disconnect(true) })
 }
 
-// disconnect tells the peer that the connection is over, once; flush completes what
-// is posted, with an error.
+// disconnect tells the peer that the connection is over, once; who comes later waits
+// until it is told. flush completes what is posted, with an error.
 func (c *Conn) disconnect(flush bool) error {
-	c.mu.Lock()
-	first, qp := !c.told, c.qp
-	c.told = true
-	c.mu.Unlock()
-	if !first || c.ps.datagram() {
+	c.telling.Lock()
+	defer c.telling.Unlock()
+	if c.told || c.ps.datagram() {
 		return nil
 	}
+	c.told = true
+	c.mu.Lock()
+	qp := c.qp
+	c.mu.Unlock()
 	if flush && qp != nil {
 		_ = qp.Modify(&ibv.QPAttr{State: ibv.StateErr}, ibv.MaskState)
 	}
@@ -181,7 +178,8 @@ func (c *Conn) late(want EventType, err error) error {
 	case e != nil:
 		return err
 	case attr.State != ibv.PortActive:
-		return fmt.Errorf("%w: port %d of %s is %v (look at its cable, at rdma link and at ip link): %w", err, port, dev.Name(), attr.State, syscall.ENETDOWN)
+		return fmt.Errorf("%w: port %d of %s is %v (look at its cable, at rdma link and at ip link): %w", err, port,
+			dev.Name(), attr.State, syscall.ENETDOWN)
 	}
 	return fmt.Errorf("%w (the peer's program does not answer, or its port is down)", err)
 }
@@ -230,7 +228,8 @@ func (c *Conn) makeQP(opt *Options) error {
 		}
 		c.ownPD = c.pd
 	} else if have := c.pd.Device(); have != dev && have.Name() != dev.Name() {
-		return &ibv.ArgError{Arg: "PD", Got: "one of " + have.Name(), Want: "one of " + dev.Name() + ", the device that the address leads to"}
+		return &ibv.ArgError{Arg: "PD", Got: "one of " + have.Name(), Want: "one of " + dev.Name() +
+			", the device that the address leads to"}
 	}
 	q := opt.QP
 	q.Type = ibv.RC
@@ -254,7 +253,7 @@ func (c *Conn) makeQP(opt *Options) error {
 		}
 	}
 	create := func() (*ibv.QP, error) { return c.pd.CreateQP(c.sendCQ, c.recvCQ, &q) }
-	if c.id.lib.bringsUp() != nil {
+	if c.id.lib.BringsUp() != nil {
 		c.byLib = true
 		create = func() (*ibv.QP, error) { return c.id.CreateQP(c.pd, c.sendCQ, c.recvCQ, &q) }
 	}
@@ -277,7 +276,7 @@ func (o *Options) checkLibrary() error {
 	if err != nil {
 		return err
 	}
-	why := lib.bringsUp()
+	why := lib.BringsUp()
 	if why == nil {
 		return nil
 	}
@@ -396,7 +395,9 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	if isClosed(c.done) {
-		c.answers.Wait()
+		if errors.Is(c.Err(), ErrDisconnected) {
+			_ = inTurn(func() error { return c.disconnect(true) })
+		}
 		return nil
 	}
 	if err := c.disconnect(true); err != nil && !isClosed(c.done) {
@@ -415,30 +416,26 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 // of the connection's own: the peer is told, QP and CQ are closed then, and Close
 // has to be called again.
 func (c *Conn) Close() error {
-	c.closing.Lock()
-	defer c.closing.Unlock()
-	if c.closed {
-		return nil
-	}
 	c.finish(&ibv.OpError{Op: "connection", Object: c.remote.String(), Err: ErrClosed})
-	c.mu.Lock()
-	c.stopped = true
-	established := c.established
-	c.mu.Unlock()
-	c.answers.Wait()
-	err := inTurn(func() error { return c.destroy(established) })
-	if err == nil {
-		err = c.tidy()
+	c.life.Shut()
+	closed, err := c.life.Close(func() error {
+		if err := inTurn(c.destroy); err != nil {
+			return err
+		}
+		if err := c.tidy(); err != nil {
+			return err
+		}
+		return inTurn(c.release)
+	})
+	if closed {
+		err = c.hub.leave()
 	}
-	if err == nil {
-		err = inTurn(c.release)
-	}
-	c.closed = err == nil
 	return err
 }
 
 // tidy runs the functions of OnClose. What fails is for the next Close.
-// Preconditions: c.closing is held, and the QP is closed.
+//
+// Preconditions: the QP is closed.
 func (c *Conn) tidy() error {
 	c.mu.Lock()
 	todo := c.onClose
@@ -461,9 +458,11 @@ func (c *Conn) tidy() error {
 }
 
 // destroy tells the peer and frees what uses memory.
-// Preconditions: c.closing is held.
-func (c *Conn) destroy(established bool) error {
-	if established && !c.left {
+func (c *Conn) destroy() error {
+	c.mu.Lock()
+	established := c.established
+	c.mu.Unlock()
+	if established {
 		_ = c.disconnect(false) // closing the ID would tell the peer, but after the QP is gone
 	}
 	var errs []error
@@ -480,19 +479,20 @@ func (c *Conn) destroy(established bool) error {
 }
 
 // release frees the rest. The ID comes last: it keeps the device open.
-// Preconditions: c.closing is held.
 func (c *Conn) release() error {
 	if c.ownPD != nil {
 		if err := c.ownPD.Close(); err != nil {
 			return err
 		}
 	}
-	if c.left {
-		return nil
+	return c.id.Close()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	if err := c.id.Close(); err != nil {
-		return err
-	}
-	c.left = true
-	return c.hub.leave()
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
 )
 
 // ConnParam are the parameters of a connection, given to Connect and Accept, or
@@ -54,22 +53,24 @@ func (p *ConnParam) check() error {
 		v    uint8
 	}{{"RetryCount", p.RetryCount}, {"RNRRetryCount", p.RNRRetryCount}} {
 		if f.v > maxRetry && f.v != ibv.Zero {
-			errs = append(errs, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v), Want: "1 to 7, 0 for the default or ibv.Zero"})
+			errs = append(errs, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v),
+				Want: "1 to 7, 0 for the default or ibv.Zero"})
 		}
 	}
 	if remote := p.Access &^ (ibv.NoRemoteAccess | ibv.LocalWrite); p.Access&ibv.NoRemoteAccess != 0 && remote != 0 {
-		errs = append(errs, &ibv.ArgError{Arg: "Access", Got: p.Access.String(), Want: "NoRemoteAccess alone, or flags without it"})
+		errs = append(errs, &ibv.ArgError{Arg: "Access", Got: p.Access.String(),
+			Want: "NoRemoteAccess alone, or flags without it"})
 	}
 	return errors.Join(errs...)
 }
 
-// Preconditions: private data is added by the caller.
+// toC leaves out the private data.
 func (p *ConnParam) toC() abi.RDMAConnParam {
 	c := abi.RDMAConnParam{
-		ResponderResources: hook.OrZero(p.ResponderResources, abi.RDMA_MAX_RESP_RES),
-		InitiatorDepth:     hook.OrZero(p.InitiatorDepth, abi.RDMA_MAX_INIT_DEPTH),
-		RetryCount:         hook.OrZero(p.RetryCount, maxRetry),
-		RNRRetryCount:      hook.OrZero(p.RNRRetryCount, maxRetry),
+		ResponderResources: verbs.OrZero(p.ResponderResources, abi.RDMA_MAX_RESP_RES),
+		InitiatorDepth:     verbs.OrZero(p.InitiatorDepth, abi.RDMA_MAX_INIT_DEPTH),
+		RetryCount:         verbs.OrZero(p.RetryCount, maxRetry),
+		RNRRetryCount:      verbs.OrZero(p.RNRRetryCount, maxRetry),
 		QPNum:              p.QPN,
 	}
 	if p.FlowControl {

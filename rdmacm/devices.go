@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 // device is one that librdmacm has opened. It opens each once, and may close it
@@ -35,11 +35,11 @@ func acquire(h uintptr) (*device, error) {
 func acquireLocked(h uintptr) (*device, error) {
 	d := devices.m[h]
 	if d == nil {
-		c, err := hook.Context(h)
+		c, err := verbs.OpenLent(h)
 		if err != nil {
 			return nil, err
 		}
-		d = &device{handle: h, dev: c.(*ibv.Device)}
+		d = &device{handle: h, dev: c}
 		if devices.m == nil {
 			devices.m = make(map[uintptr]*device)
 		}
@@ -64,7 +64,7 @@ func lent(dev *ibv.Device) bool {
 // release undoes acquire; the user in C goes after it, unless it has to keep the
 // device open. While something is open on the device, a list does that; but a list
 // has no device that was removed.
-func (d *device) release(lib *cm) (keep bool) {
+func (d *device) release(lib librdmacm.Lib) (keep bool) {
 	if d == nil {
 		return false
 	}
@@ -73,20 +73,20 @@ func (d *device) release(lib *cm) (keep bool) {
 	if d.refs--; d.refs > 0 {
 		return false
 	}
-	if hook.CloseContext(d.dev) == nil {
+	if verbs.CloseLent(d.dev) == nil {
 		delete(devices.m, d.handle)
 		if d.pin != 0 {
-			lib.freeDevices(d.pin)
+			lib.FreeDevices(d.pin)
 		}
 		return false
 	}
 	if d.pin == 0 {
-		list, handles, err := lib.getDevices()
+		list, handles, err := lib.GetDevices()
 		if err != nil {
 			return true
 		}
 		if !slices.Contains(handles, d.handle) {
-			lib.freeDevices(list)
+			lib.FreeDevices(list)
 			return true
 		}
 		d.pin = list
@@ -106,7 +106,7 @@ func Devices() (list []*ibv.Device, release func(), err error) {
 	}
 	devices.Lock()
 	defer devices.Unlock()
-	c, handles, err := lib.getDevices()
+	c, handles, err := lib.GetDevices()
 	if err != nil {
 		return nil, nil, &ibv.OpError{Op: "list cm devices", Err: explainInit(err)}
 	}
@@ -119,7 +119,7 @@ func Devices() (list []*ibv.Device, release func(), err error) {
 			for _, d := range held {
 				d.release(lib)
 			}
-			lib.freeDevices(c)
+			lib.FreeDevices(c)
 		})
 	}
 	for _, h := range handles {

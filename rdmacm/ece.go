@@ -17,7 +17,7 @@ type ECE struct {
 // C: rdma_set_local_ece(3).
 func (id *ID) SetLocalECE(e ECE) error {
 	return id.do("set local ece", func() error {
-		return id.lib.setLocalECE(id.handle, &abi.ECE{VendorID: e.VendorID, Options: e.Options})
+		return id.lib.SetLocalECE(id.handle, &abi.ECE{VendorID: e.VendorID, Options: e.Options})
 	})
 }
 
@@ -27,6 +27,6 @@ func (id *ID) SetLocalECE(e ECE) error {
 // C: rdma_get_remote_ece(3).
 func (id *ID) RemoteECE() (ECE, error) {
 	c := new(abi.ECE)
-	err := id.do("get remote ece", func() error { return id.lib.getRemoteECE(id.handle, c) })
+	err := id.do("get remote ece", func() error { return id.lib.GetRemoteECE(id.handle, c) })
 	return ECE{VendorID: c.VendorID, Options: c.Options}, err
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
 // CreateEP makes an ID of what GetAddrInfo found: one that is bound, for Listen, if
@@ -44,13 +45,15 @@ func CreateEP(ctx context.Context, info *AddrInfo) (*ID, error) {
 
 func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
 	for _, raw := range [][]byte{info.RawSrc, info.RawDst} {
-		if len(raw) > len(sockaddr{}) {
-			return &ibv.ArgError{Arg: "info", Got: fmt.Sprintf("a raw address of %d bytes", len(raw)), Want: fmt.Sprintf("at most %d, a struct sockaddr_storage", len(sockaddr{}))}
+		if len(raw) > sockaddr.Size {
+			return &ibv.ArgError{Arg: "info", Got: fmt.Sprintf("a raw address of %d bytes", len(raw)),
+				Want: fmt.Sprintf("at most %d, a struct sockaddr_storage", sockaddr.Size)}
 		}
 	}
 	src, dst := info.rawSockaddrs()
 	if passive := info.Flags&AddrInfoPassive != 0; passive && src == nil || !passive && dst == nil {
-		return &ibv.ArgError{Arg: "info", Got: "one without an address", Want: "with Src if it has AddrInfoPassive, else with Dst"}
+		return &ibv.ArgError{Arg: "info", Got: "one without an address",
+			Want: "with Src if it has AddrInfoPassive, else with Dst"}
 	}
 	if info.Flags&AddrInfoPassive != 0 {
 		return id.do("bind", func() error { return id.bind(src, info.Src.String()) })
@@ -75,9 +78,9 @@ func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
 }
 
 // rawSockaddrs are the addresses as librdmacm gave them, nil where there is none.
-func (a *AddrInfo) rawSockaddrs() (src, dst *sockaddr) {
-	raw := func(b []byte, ap netip.AddrPort) *sockaddr {
-		var s sockaddr
+func (a *AddrInfo) rawSockaddrs() (src, dst *sockaddr.Addr) {
+	raw := func(b []byte, ap netip.AddrPort) *sockaddr.Addr {
+		var s sockaddr.Addr
 		switch {
 		case len(b) > 0:
 			copy(s[:], b)

@@ -114,7 +114,8 @@ func (e *EventError) hint() string {
 	case EventAddrError:
 		switch e.Errno {
 		case syscall.ENODEV:
-			return "no RDMA device carries the address: it is local to an interface without RDMA, or the route leads over one"
+			return "no RDMA device carries the address: it is local to an interface without RDMA, or the route leads " +
+				"over one"
 		case syscall.ETIMEDOUT, syscall.EHOSTUNREACH:
 			return "the peer does not answer ARP or neighbour discovery"
 		case syscall.ENETUNREACH:
@@ -123,7 +124,8 @@ func (e *EventError) hint() string {
 			return "the source address is not one of this host"
 		}
 	case EventRouteError:
-		return "the path to the peer could not be had: on InfiniBand look at the subnet manager, on RoCE at the GID table and the interface"
+		return "the path to the peer could not be had: on InfiniBand look at the subnet manager, on RoCE at the GID " +
+			"table and the interface"
 	case EventUnreachable:
 		if e.Errno == syscall.ETIMEDOUT {
 			return "the peer does not answer: it is down, its device is, or a firewall drops UDP port 4791"
@@ -164,7 +166,8 @@ type PrivateDataError struct {
 }
 
 func (e *PrivateDataError) Error() string {
-	return fmt.Sprintf("%d bytes of private data with %s, the port space %v carries at most %d", e.Len, e.Op, e.PortSpace, e.Limit)
+	return fmt.Sprintf("%d bytes of private data with %s, the port space %v carries at most %d", e.Len, e.Op,
+		e.PortSpace, e.Limit)
 }
 
 // Unwrap makes a PrivateDataError an EINVAL.
@@ -212,7 +215,8 @@ func errOf(t EventType, status int32, ud bool, data []byte) error {
 			return &RejectError{Reason: SIDRStatus(status).reason(), PrivateData: data}
 		}
 		return &EventError{t, status, errno}
-	case EventAddrError, EventRouteError, EventConnectError, EventMulticastError, EventAddrInfoError, EventDeviceRemoval, EventDisconnected, EventAddrChange:
+	case EventAddrError, EventRouteError, EventConnectError, EventMulticastError, EventAddrInfoError,
+		EventDeviceRemoval, EventDisconnected, EventAddrChange:
 		return &EventError{t, status, errno}
 	}
 	if errno != 0 {

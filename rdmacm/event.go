@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 // Event is a copy of what happened to an ID. It is acknowledged already.
@@ -42,11 +41,11 @@ func (e *Event) String() string {
 }
 
 // newEvent makes an Event of what C told about id.
-func newEvent(r *rawEvent, id, listener *ID) *Event {
-	e := &Event{Type: EventType(r.Event), Status: r.Status, ID: id, Listener: listener, PrivateData: r.data}
+func newEvent(r *librdmacm.Event, id, listener *ID) *Event {
+	e := &Event{Type: EventType(r.Event), Status: r.Status, ID: id, Listener: listener, PrivateData: r.Data}
 	switch {
-	case r.ud:
-		e.UD = &UDParam{AH: hook.AHAttr(&r.Param.AHAttr).(ibv.AHAttr), QPN: r.Param.QPNum, QKey: r.Param.QKey}
+	case r.UD:
+		e.UD = &UDParam{AH: verbs.AHAttr(&r.Param.AHAttr), QPN: r.Param.QPNum, QKey: r.Param.QKey}
 		if e.Type == EventMulticastJoin || e.Type == EventMulticastError {
 			e.Group = id.group(r.Param.PrivateData)
 		}

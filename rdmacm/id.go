@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // ID is a connection identifier: what a socket is to TCP. It is asynchronous: see
@@ -23,19 +24,17 @@ import (
 //
 // C: struct rdma_cm_id.
 type ID struct {
-	lib    *cm
+	lib    librdmacm.Lib
 	handle uintptr
 	ps     PortSpace
-	track  *leak.Record
-
-	mu     sync.RWMutex
-	closed bool          // under mu
-	ch     *EventChannel // under mu
+	life   life.Object
+	name   string                       // "TCP/3"
+	ch     atomic.Pointer[EventChannel] // its parent; changed while the ID is locked
 
 	qpMu sync.Mutex
 	qp   *ibv.QP // of CreateQP
 
-	own struct { // what is made by and by
+	own struct { // created on first use
 		sync.Mutex
 		cookie  uintptr
 		groups  map[uintptr]netip.Addr // joined, by the cookie that C hands back
@@ -86,11 +85,13 @@ func (r *registry) handlers(ch *EventChannel) (list []handler) {
 }
 
 // newID takes over a struct rdma_cm_id.
-// Preconditions: ch cannot be closed meanwhile.
+//
+// Preconditions: ch is entered.
 func newID(ch *EventChannel, h uintptr, ps PortSpace) *ID {
-	id := &ID{lib: ch.lib, handle: h, ps: ps, ch: ch, track: leak.Track("cm id of " + ps.String())}
-	watch(id, id.track)
-	ch.ids.Add(1)
+	id := &ID{lib: ch.lib, handle: h, ps: ps, name: life.Number("id", ps.String())}
+	id.ch.Store(ch)
+	id.life.Init("id", id.name, &ch.life)
+	life.Watch(id, &id.life)
 	ids.add(id)
 	return id
 }
@@ -103,8 +104,8 @@ func (ch *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 	if err := ch.enter(op); err != nil {
 		return nil, err
 	}
-	defer ch.ids.Add(-1)
-	h, err := ch.lib.createID(ch.handle, ps)
+	defer ch.life.Leave()
+	h, err := ch.lib.CreateID(ch.handle, uint32(ps))
 	if err != nil {
 		return nil, &ibv.OpError{Op: op, Object: ps.String(), Err: explainInit(err)}
 	}
@@ -116,30 +117,21 @@ func (ch *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 //
 // C: rdma_destroy_id(3).
 func (id *ID) Close() error {
-	solo, err := id.close()
-	if solo != nil {
-		err = errors.Join(err, solo.Close())
-	}
-	return err
-}
-
-func (id *ID) close() (*EventChannel, error) {
-	const op = "close cm id"
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	if id.closed {
-		id.own.Lock()
-		defer id.own.Unlock()
-		return id.own.solo, nil // it may have had other IDs
-	}
-	id.qpMu.Lock()
-	qp := id.qp
-	id.qpMu.Unlock()
-	if qp != nil {
-		return nil, &ibv.BusyError{Object: id.describe(), Children: []string{"1 qp"}}
+	if _, err := id.life.Close(id.destroy); err != nil {
+		return busy(id.String(), err)
 	}
 	id.own.Lock()
-	groups, solo, dev := id.own.groups, id.own.solo, id.own.dev
+	solo := id.own.solo
+	id.own.Unlock()
+	if solo != nil {
+		return solo.Close() // again, if it had other IDs
+	}
+	return nil
+}
+
+func (id *ID) destroy() error {
+	id.own.Lock()
+	groups, dev := id.own.groups, id.own.dev
 	id.own.dev = nil
 	id.own.Unlock()
 	// From here on events of the ID are dropped; rdma_destroy_id waits until those
@@ -147,34 +139,34 @@ func (id *ID) close() (*EventChannel, error) {
 	ids.remove(id)
 	for _, g := range groups {
 		if a, err := newSockaddr(netip.AddrPortFrom(g, 0)); err == nil {
-			_ = id.lib.leaveMulticast(id.handle, &a)
+			_ = id.lib.LeaveMulticast(id.handle, &a)
 		}
 	}
 	// Where the device was removed, and objects on it are open still, they use what
 	// rdma_destroy_id would free: then the kernel's part goes with the channel.
-	if !dev.release(id.lib) {
-		if err := id.lib.destroyID(id.handle); err != nil {
-			ids.add(id)
-			return nil, &ibv.OpError{Op: op, Object: id.ps.String(), Err: err}
-		}
+	if dev.release(id.lib) {
+		return nil
 	}
-	id.closed = true
-	id.ch.ids.Add(-1)
-	id.track.Done()
-	return solo, nil
-}
-
-// enter keeps the ID open until leave.
-func (id *ID) enter(op string) error {
-	id.mu.RLock()
-	if id.closed {
-		id.mu.RUnlock()
-		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: ErrClosed}
+	if err := id.lib.DestroyID(id.handle); err != nil {
+		ids.add(id)
+		return &ibv.OpError{Op: "close cm id", Object: id.name, Err: err}
 	}
 	return nil
 }
 
-func (id *ID) leave() { id.mu.RUnlock() }
+// enter keeps the ID open until leave.
+func (id *ID) enter(op string) error {
+	if !id.life.Enter() {
+		return id.errClosed(op)
+	}
+	return nil
+}
+
+func (id *ID) leave() { id.life.Leave() }
+
+func (id *ID) errClosed(op string) error {
+	return &ibv.OpError{Op: op, Object: id.name, Err: ErrClosed}
+}
 
 // do brackets a call.
 func (id *ID) do(op string, f func() error) error {
@@ -187,7 +179,7 @@ func (id *ID) do(op string, f func() error) error {
 		if errors.As(err, &o) {
 			return err
 		}
-		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: err}
+		return &ibv.OpError{Op: op, Object: id.name, Err: err}
 	}
 	return nil
 }
@@ -195,7 +187,7 @@ func (id *ID) do(op string, f func() error) error {
 // bound is do for what needs a device: librdmacm crashes where there is none.
 func (id *ID) bound(op string, f func() error) error {
 	return id.do(op, func() error {
-		if idVerbs(id.handle) == 0 {
+		if librdmacm.Verbs(id.handle) == 0 {
 			return &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}
 		}
 		return f()
@@ -211,14 +203,14 @@ func (id *ID) String() string {
 	return id.describe()
 }
 
-// Preconditions: the ID is open and stays so, by id.mu.
+// Preconditions: the ID is entered.
 func (id *ID) describe() string {
 	s := id.ps.String() + " cm id"
-	src, dst := idSrc(id.handle), idDst(id.handle)
-	if a := src.addrPort(); a.IsValid() {
+	src, dst := librdmacm.Src(id.handle), librdmacm.Dst(id.handle)
+	if a := src.AddrPort(); a.IsValid() {
 		s += " of " + a.String()
 	}
-	if a := dst.addrPort(); a.IsValid() && !a.Addr().IsUnspecified() {
+	if a := dst.AddrPort(); a.IsValid() && !a.Addr().IsUnspecified() {
 		s += " to " + a.String()
 	}
 	return s
@@ -228,11 +220,7 @@ func (id *ID) describe() string {
 func (id *ID) PortSpace() PortSpace { return id.ps }
 
 // Channel is where the events of the ID come.
-func (id *ID) Channel() *EventChannel {
-	id.mu.RLock()
-	defer id.mu.RUnlock()
-	return id.ch
-}
+func (id *ID) Channel() *EventChannel { return id.ch.Load() }
 
 // SetValue keeps something of the caller's with the ID.
 //
@@ -256,20 +244,21 @@ func (id *ID) Value() any {
 func (id *ID) Migrate(to *EventChannel) error {
 	const op = "migrate cm id"
 	if to == nil {
-		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: &ibv.ArgError{Arg: "channel", Got: "nil", Want: "an event channel"}}
+		return &ibv.OpError{Op: op, Object: id.name, Err: &ibv.ArgError{Arg: "channel", Got: "nil",
+			Want: "an event channel"}}
 	}
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	if id.closed {
-		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: ErrClosed}
+	if !id.life.Lock() {
+		return id.errClosed(op)
 	}
-	from := id.ch
+	defer id.life.Unlock()
+	from := id.Channel()
 	if from == to {
 		return nil
 	}
 	if err := to.enter(op); err != nil {
 		return err
 	}
+	defer to.life.Leave()
 	// No event may be in the making while the C object changes its channel.
 	first, second := from, to
 	if second.seq < first.seq {
@@ -277,30 +266,23 @@ func (id *ID) Migrate(to *EventChannel) error {
 	}
 	first.mu.Lock()
 	second.mu.Lock()
-	err := id.lib.migrateID(id.handle, to.handle)
+	err := id.lib.MigrateID(id.handle, to.handle)
 	second.mu.Unlock()
 	first.mu.Unlock()
 	if err != nil {
-		to.ids.Add(-1)
-		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: err}
+		return &ibv.OpError{Op: op, Object: id.name, Err: err}
 	}
-	from.ids.Add(-1)
-	id.ch = to
+	id.life.Move(0, &to.life)
+	id.ch.Store(to)
 	return nil
-}
-
-// watch reports an object that the garbage collector finds unclosed.
-func watch[T any](obj *T, r *leak.Record) {
-	if leak.Enabled() {
-		runtime.AddCleanup(obj, (*leak.Record).Collected, r)
-	}
 }
 
 // explainInit says what is missing where librdmacm cannot start.
 func explainInit(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENODEV):
-		return fmt.Errorf("%w: this host has no RDMA device (is the driver loaded? see /sys/class/infiniband): %w", ibv.ErrNoDevice, err)
+		return fmt.Errorf("%w: this host has no RDMA device (is the driver loaded? see /sys/class/infiniband): %w",
+			ibv.ErrNoDevice, err)
 	case errors.Is(err, syscall.EPERM):
 		return fmt.Errorf("the kernel's rdma_cm speaks a version that this librdmacm does not know: %w", err)
 	case errors.Is(err, syscall.ENOENT):

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
 // Bind gives the ID a local address, a local port (0 picks one) and, unless the
@@ -33,9 +35,9 @@ func (id *ID) BindIB(addr IBAddr) error {
 	})
 }
 
-func (id *ID) bind(a *sockaddr, text string) error {
-	if err := id.lib.bindAddr(id.handle, a); err != nil {
-		return &ibv.OpError{Op: "bind", Object: id.ps.String(), Err: err, Detail: text + bindHint(err)}
+func (id *ID) bind(a *sockaddr.Addr, text string) error {
+	if err := id.lib.BindAddr(id.handle, a); err != nil {
+		return &ibv.OpError{Op: "bind", Object: id.name, Err: err, Detail: text + bindHint(err)}
 	}
 	return nil
 }
@@ -61,14 +63,15 @@ func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error 
 		if err != nil {
 			return err
 		}
-		var s *sockaddr
+		var s *sockaddr.Addr
 		if src.Addr().IsValid() {
 			a, err := newSockaddr(src)
 			if err != nil {
 				return err
 			}
-			if a.family() != d.family() {
-				return &ibv.ArgError{Arg: "source address", Got: fmt.Sprintf("%v, %v", src, a.family()), Want: fmt.Sprintf("of %v, as the destination %v", d.family(), dst)}
+			if family(&a) != family(&d) {
+				return &ibv.ArgError{Arg: "source address", Got: fmt.Sprintf("%v, %v", src, family(&a)),
+					Want: fmt.Sprintf("of %v, as the destination %v", family(&d), dst)}
 			}
 			s = &a
 		} else if src.Port() != 0 {
@@ -82,7 +85,7 @@ func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error 
 // ResolveIB is ResolveAddr for addresses of InfiniBand; src may be nil.
 func (id *ID) ResolveIB(src *IBAddr, dst IBAddr, timeout time.Duration) error {
 	return id.do("resolve address", func() error {
-		var s *sockaddr
+		var s *sockaddr.Addr
 		if src != nil {
 			a := src.sockaddr()
 			s = &a
@@ -92,13 +95,13 @@ func (id *ID) ResolveIB(src *IBAddr, dst IBAddr, timeout time.Duration) error {
 	})
 }
 
-func (id *ID) resolve(src, dst *sockaddr, timeout time.Duration, text string) error {
+func (id *ID) resolve(src, dst *sockaddr.Addr, timeout time.Duration, text string) error {
 	ms, err := millis(timeout)
 	if err != nil {
 		return err
 	}
-	if err := id.lib.resolveAddr(id.handle, src, dst, ms); err != nil {
-		return &ibv.OpError{Op: "resolve address", Object: id.ps.String(), Err: err, Detail: text + resolveHint(err)}
+	if err := id.lib.ResolveAddr(id.handle, src, dst, ms); err != nil {
+		return &ibv.OpError{Op: "resolve address", Object: id.name, Err: err, Detail: text + resolveHint(err)}
 	}
 	return nil
 }
@@ -145,7 +148,7 @@ func (id *ID) ResolveRoute(timeout time.Duration) error {
 		if err != nil {
 			return err
 		}
-		return id.lib.resolveRoute(id.handle, ms)
+		return id.lib.ResolveRoute(id.handle, ms)
 	})
 }
 
@@ -160,8 +163,8 @@ func (id *ID) Listen(backlog int) error {
 		if backlog < 0 || backlog > math.MaxInt32 {
 			return &ibv.ArgError{Arg: "backlog", Got: fmt.Sprint(backlog), Want: fmt.Sprintf("0 to %d", math.MaxInt32)}
 		}
-		if err := id.lib.listen(id.handle, backlog); err != nil {
-			return &ibv.OpError{Op: "listen", Object: id.ps.String(), Err: err, Detail: id.text(idSrc) + bindHint(err)}
+		if err := id.lib.Listen(id.handle, backlog); err != nil {
+			return &ibv.OpError{Op: "listen", Object: id.name, Err: err, Detail: id.text(librdmacm.Src) + bindHint(err)}
 		}
 		return nil
 	})
@@ -169,9 +172,9 @@ func (id *ID) Listen(backlog int) error {
 
 // text is an address of the ID as text.
 // Preconditions: the ID is entered.
-func (id *ID) text(of func(uintptr) sockaddr) string {
+func (id *ID) text(of func(uintptr) sockaddr.Addr) string {
 	a := of(id.handle)
-	if ap := a.addrPort(); ap.IsValid() {
+	if ap := a.AddrPort(); ap.IsValid() {
 		return ap.String()
 	}
 	return "no address"
@@ -180,52 +183,52 @@ func (id *ID) text(of func(uintptr) sockaddr) string {
 // LocalAddr is the address that the ID is bound to; zero for none.
 //
 // C: rdma_get_local_addr(3).
-func (id *ID) LocalAddr() netip.AddrPort { return id.addr(idSrc) }
+func (id *ID) LocalAddr() netip.AddrPort { return id.addr(librdmacm.Src) }
 
 // PeerAddr is the peer's address; zero for none.
 //
 // C: rdma_get_peer_addr(3).
-func (id *ID) PeerAddr() netip.AddrPort { return id.addr(idDst) }
+func (id *ID) PeerAddr() netip.AddrPort { return id.addr(librdmacm.Dst) }
 
-func (id *ID) addr(of func(uintptr) sockaddr) netip.AddrPort {
+func (id *ID) addr(of func(uintptr) sockaddr.Addr) netip.AddrPort {
 	if id.enter("address") != nil {
 		return netip.AddrPort{}
 	}
 	defer id.leave()
 	a := of(id.handle)
-	return a.addrPort()
+	return a.AddrPort()
 }
 
 // LocalIB is the address that the ID is bound to where it is one of InfiniBand.
-func (id *ID) LocalIB() (IBAddr, bool) { return id.ibAddr(idSrc) }
+func (id *ID) LocalIB() (IBAddr, bool) { return id.ibAddr(librdmacm.Src) }
 
 // PeerIB is the peer's address where it is one of InfiniBand.
-func (id *ID) PeerIB() (IBAddr, bool) { return id.ibAddr(idDst) }
+func (id *ID) PeerIB() (IBAddr, bool) { return id.ibAddr(librdmacm.Dst) }
 
-func (id *ID) ibAddr(of func(uintptr) sockaddr) (IBAddr, bool) {
+func (id *ID) ibAddr(of func(uintptr) sockaddr.Addr) (IBAddr, bool) {
 	if id.enter("address") != nil {
 		return IBAddr{}, false
 	}
 	defer id.leave()
 	a := of(id.handle)
-	return a.ibAddr()
+	return ibAddr(&a)
 }
 
 // SrcPort is the local port, 0 for none.
 //
 // C: rdma_get_src_port(3).
-func (id *ID) SrcPort() uint16 { return id.port(idSrc) }
+func (id *ID) SrcPort() uint16 { return id.port(librdmacm.Src) }
 
 // DstPort is the peer's port, 0 for none.
 //
 // C: rdma_get_dst_port(3).
-func (id *ID) DstPort() uint16 { return id.port(idDst) }
+func (id *ID) DstPort() uint16 { return id.port(librdmacm.Dst) }
 
-func (id *ID) port(of func(uintptr) sockaddr) uint16 {
+func (id *ID) port(of func(uintptr) sockaddr.Addr) uint16 {
 	if id.enter("port") != nil {
 		return 0
 	}
 	defer id.leave()
 	a := of(id.handle)
-	return a.port()
+	return a.Port()
 }

@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 // Connect sends the request for a connection, after ResolveRoute; p may be nil
@@ -23,7 +23,7 @@ func (id *ID) Connect(p *ConnParam) error {
 		if err := errors.Join(p.check(), id.checkData(op, p.PrivateData, id.ps.ConnectDataLimit())); err != nil {
 			return err
 		}
-		return id.explainParam(p, id.lib.connect(id.handle, p))
+		return id.explainParam(p, id.lib.Connect(id.handle, p.toC(), p.PrivateData))
 	})
 }
 
@@ -41,7 +41,7 @@ func (id *ID) Accept(p *ConnParam) error {
 		if err := errors.Join(p.check(), id.checkData(op, p.PrivateData, id.ps.AcceptDataLimit())); err != nil {
 			return err
 		}
-		return id.explainParam(p, id.lib.accept(id.handle, p))
+		return id.explainParam(p, id.lib.Accept(id.handle, p.toC(), p.PrivateData))
 	})
 }
 
@@ -56,14 +56,15 @@ func (id *ID) explainParam(p *ConnParam, err error) error {
 	if e != nil {
 		return err
 	}
-	dest, init := hook.ReadLimits(dev)
+	dest, init := verbs.ReadLimits(dev)
 	for _, f := range []struct {
 		name  string
 		v     uint8
 		limit int
 	}{{"ResponderResources", p.ResponderResources, dest}, {"InitiatorDepth", p.InitiatorDepth, init}} {
-		if asked := hook.OrZero(f.v, 0); int(asked) > f.limit {
-			err = errors.Join(&ibv.LimitError{What: f.name, Asked: uint64(asked), Limit: uint64(f.limit), Where: dev.Name()}, err)
+		if asked := verbs.OrZero(f.v, 0); int(asked) > f.limit {
+			err = errors.Join(&ibv.LimitError{What: f.name, Asked: uint64(asked), Limit: uint64(f.limit),
+				Where: dev.Name()}, err)
 		}
 	}
 	return err
@@ -74,28 +75,28 @@ func (id *ID) explainParam(p *ConnParam, err error) error {
 //
 // C: rdma_establish(3).
 func (id *ID) Establish() error {
-	return id.bound("establish", func() error { return id.lib.establish(id.handle) })
+	return id.bound("establish", func() error { return id.lib.Establish(id.handle) })
 }
 
 // Reject refuses the request that a EventConnectRequest brought. The ID has to be
 // closed still.
 //
 // C: rdma_reject(3).
-func (id *ID) Reject(data []byte) error { return id.reject("rdma_reject", data) }
+func (id *ID) Reject(data []byte) error { return id.reject(librdmacm.Lib.Reject, data) }
 
 // RejectECE is Reject for the reason that the peer's enhanced connection options
 // are refused. It needs rdma-core v31.
 //
 // C: rdma_reject_ece(3).
-func (id *ID) RejectECE(data []byte) error { return id.reject("rdma_reject_ece", data) }
+func (id *ID) RejectECE(data []byte) error { return id.reject(librdmacm.Lib.RejectECE, data) }
 
-func (id *ID) reject(name string, data []byte) error {
+func (id *ID) reject(call func(l librdmacm.Lib, id uintptr, data []byte) error, data []byte) error {
 	const op = "reject"
 	return id.bound(op, func() error {
 		if err := id.checkData(op, data, id.ps.RejectDataLimit()); err != nil {
 			return err
 		}
-		return id.lib.reject(name, id.handle, data)
+		return call(id.lib, id.handle, data)
 	})
 }
 
@@ -105,7 +106,7 @@ func (id *ID) reject(name string, data []byte) error {
 //
 // C: rdma_disconnect(3).
 func (id *ID) Disconnect() error {
-	return id.bound("disconnect", func() error { return id.lib.disconnect(id.handle) })
+	return id.bound("disconnect", func() error { return id.lib.Disconnect(id.handle) })
 }
 
 // Notify tells the ID of an asynchronous event of its QP; it is needed for
@@ -113,7 +114,7 @@ func (id *ID) Disconnect() error {
 //
 // C: rdma_notify(3).
 func (id *ID) Notify(t ibv.AsyncEventType) error {
-	return id.bound("notify", func() error { return id.lib.notify(id.handle, uint32(t)) })
+	return id.bound("notify", func() error { return id.lib.Notify(id.handle, uint32(t)) })
 }
 
 // WriteEvent puts an EventUser on the ID's channel. It needs rdma-core v60, and
@@ -121,5 +122,7 @@ func (id *ID) Notify(t ibv.AsyncEventType) error {
 //
 // C: rdma_write_cm_event(3).
 func (id *ID) WriteEvent(status int32, arg uint64) error {
-	return id.do("write cm event", func() error { return id.lib.writeCMEvent(id.handle, EventUser, status, arg) })
+	return id.do("write cm event", func() error {
+		return id.lib.WriteCMEvent(id.handle, uint32(EventUser), status, arg)
+	})
 }

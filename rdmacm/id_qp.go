@@ -5,7 +5,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/hook"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 // Verbs is the device of the ID, opened by librdmacm: for PDs, CQs and QPs. IDs of
@@ -24,9 +24,10 @@ func (id *ID) Verbs() (*ibv.Device, error) {
 
 // Preconditions: the ID is entered.
 func (id *ID) verbs(op string) (*ibv.Device, error) {
-	h := idVerbs(id.handle)
+	h := librdmacm.Verbs(id.handle)
 	if h == 0 {
-		return nil, &ibv.OpError{Op: op, Object: id.ps.String(), Err: &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}}
+		return nil, &ibv.OpError{Op: op, Object: id.name,
+			Err: &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}}
 	}
 	id.own.Lock()
 	defer id.own.Unlock()
@@ -45,7 +46,7 @@ func (id *ID) removed() {
 	id.own.Lock()
 	defer id.own.Unlock()
 	if id.own.dev != nil {
-		hook.Removed(id.own.dev.dev)
+		verbs.NoteRemoved(id.own.dev.dev)
 	}
 }
 
@@ -55,7 +56,7 @@ func (id *ID) Port() uint8 {
 		return 0
 	}
 	defer id.leave()
-	return idPort(id.handle)
+	return librdmacm.Port(id.handle)
 }
 
 // PKey is the partition key of the ID.
@@ -64,7 +65,7 @@ func (id *ID) PKey() uint16 {
 		return 0
 	}
 	defer id.leave()
-	return idPKey(id.handle)
+	return librdmacm.PKey(id.handle)
 }
 
 // GIDs are the local and the peer's GID, zero before they are known.
@@ -73,7 +74,7 @@ func (id *ID) GIDs() (local, peer ibv.GID) {
 		return
 	}
 	defer id.leave()
-	src, dst := idGIDs(id.handle)
+	src, dst := librdmacm.GIDs(id.handle)
 	return ibv.GID(src), ibv.GID(dst)
 }
 
@@ -87,7 +88,7 @@ func (id *ID) GIDs() (local, peer ibv.GID) {
 func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv.QP, error) {
 	const op = "create qp"
 	fail := func(err error) (*ibv.QP, error) {
-		return nil, &ibv.OpError{Op: op, Object: id.ps.String(), Err: err}
+		return nil, &ibv.OpError{Op: op, Object: id.name, Err: err}
 	}
 	if err := id.enter(op); err != nil {
 		return nil, err
@@ -105,7 +106,8 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 		o.Type = ibv.UD
 	}
 	if pd == nil || pd.Device() != dev {
-		return fail(&ibv.ArgError{Arg: "PD", Got: "none, or one of another Device", Want: "a PD of the Device that Verbs returns; or use PD.CreateQP and BringUp"})
+		return fail(&ibv.ArgError{Arg: "PD", Got: "none, or one of another Device",
+			Want: "a PD of the Device that Verbs returns; or use PD.CreateQP and BringUp"})
 	}
 	if send == nil || recv == nil {
 		return fail(&ibv.ArgError{Arg: "CQ", Got: "nil", Want: "a CQ of the same Device"})
@@ -116,12 +118,14 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 		return fail(&ibv.BusyError{Object: "cm id", Children: []string{"1 qp"}})
 	}
 	creating := true
-	qp, err := hook.CreateQP(pd, send, recv, &o,
-		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) { return id.lib.createQP(id.handle, pd, attr) },
+	qp, err := verbs.CreateQP(pd, send, recv, &o,
+		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) { return id.lib.CreateQP(id.handle, pd, attr) },
 		func(h uintptr) error {
 			if !creating {
-				id.mu.RLock()
-				defer id.mu.RUnlock()
+				if err := id.enter("close qp"); err != nil { // a child keeps it open
+					return err
+				}
+				defer id.leave()
 				id.qpMu.Lock()
 				defer id.qpMu.Unlock()
 			}
@@ -131,22 +135,28 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	if err != nil {
 		return nil, err
 	}
-	id.qp = qp.(*ibv.QP)
+	id.qp = qp
+	id.life.Adopt("qp")
 	return id.qp, nil
 }
 
 // destroyQP runs when the QP is closed, or in CreateQP when that cannot finish. It
 // does what rdma_destroy_qp does, which does not say whether it could.
-// Preconditions: id.mu is held, and id.qpMu.
+//
+// Preconditions: the ID is entered, and id.qpMu is held.
 func (id *ID) destroyQP(pd *ibv.PD, qp uintptr) error {
 	// The channel's reader looks at the QP of the ID.
-	id.ch.mu.Lock()
-	defer id.ch.mu.Unlock()
-	if err := hook.DestroyQP(pd, qp); err != nil {
+	ch := id.Channel()
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if err := verbs.DestroyQP(pd, qp); err != nil {
 		return err
 	}
-	forgetQP(id.handle)
-	id.qp = nil
+	librdmacm.ForgetQP(id.handle)
+	if id.qp != nil {
+		id.qp = nil
+		id.life.Forget("qp")
+	}
 	return nil
 }
 
@@ -163,12 +173,12 @@ func (id *ID) QPAttr(state ibv.QPState) (*ibv.QPAttr, ibv.QPAttrMask, error) {
 	)
 	err := id.bound(op, func() error {
 		c := &abi.QPAttr{QPState: uint32(state)}
-		m, err := id.lib.initQPAttr(id.handle, c)
+		m, err := id.lib.InitQPAttr(id.handle, c)
 		if err != nil {
 			return err
 		}
 		// Kernels before 3.19 set bits for RoCE that user space does not know.
-		attr, mask = hook.QPAttr(c).(*ibv.QPAttr), ibv.QPAttrMask(m)&^0x1e00000
+		attr, mask = verbs.QPAttr(c), ibv.QPAttrMask(m)&^0x1e00000
 		return nil
 	})
 	return attr, mask, err
@@ -184,11 +194,11 @@ func (id *ID) InitQP(qp *ibv.QP) error { return id.modify(qp, ibv.StateInit, nil
 // after 0.64 ms, not 655 ms.
 func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 	if qp == nil {
-		return &ibv.OpError{Op: "bring up qp", Object: id.ps.String(), Err: &ibv.ArgError{Arg: "QP", Got: "nil", Want: "a QP"}}
+		return &ibv.OpError{Op: "bring up qp", Object: id.name, Err: &ibv.ArgError{Arg: "QP", Got: "nil", Want: "a QP"}}
 	}
 	if p != nil {
 		if err := p.check(); err != nil {
-			return &ibv.OpError{Op: "bring up qp", Object: id.ps.String(), Err: err}
+			return &ibv.OpError{Op: "bring up qp", Object: id.name, Err: err}
 		}
 	}
 	// INIT again: its access flags depend on what the peer asked for.
@@ -218,9 +228,9 @@ func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
 	} else if attr, mask, err = id.QPAttr(state); err != nil {
 		return err
 	}
-	maxDest, maxInit := hook.ReadLimits(qp.PD().Device())
+	maxDest, maxInit := verbs.ReadLimits(qp.PD().Device())
 	clip := func(v uint8, device int, own uint8) uint8 {
-		return hook.OrZero(own, uint8(min(int(v), device)))
+		return verbs.OrZero(own, uint8(min(int(v), device)))
 	}
 	if p == nil {
 		p = &ConnParam{}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // Listener takes connections. It and all its connections share one event channel.
@@ -19,6 +20,7 @@ import (
 // It belongs to the caller and is safe for concurrent use. Close refuses who waits
 // still; connections that Accept has returned go on.
 type Listener struct {
+	life life.Object // its users are handshakes
 	id   *ID
 	hub  *hub
 	opt  Options
@@ -27,20 +29,15 @@ type Listener struct {
 	requests chan *Request
 	ready    chan accepted
 	done     chan struct{}
-	life     context.Context // ends with Close
+	open     context.Context // ends with Close
 	end      context.CancelFunc
-	shaking  sync.WaitGroup // handshakes under way
+	ended    chan struct{} // has a token when a handshake has ended
 
-	wake chan struct{} // a handshake has ended without a connection
+	mu         sync.Mutex
+	err        error // why there is nothing to take any more
+	handshakes int   // under way
 
-	mu     sync.Mutex
-	err    error // why there is nothing to take any more
-	closed bool
-	flying int // handshakes under way
-
-	closing sync.Mutex
-	rest    []*Conn // under closing: nobody has taken them, and Close has to close them
-	over    bool    // under closing: Close has nothing left to do
+	rest []*Conn // by Close alone: nobody has taken them, and they are still to be closed
 }
 
 type accepted struct {
@@ -73,10 +70,11 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 	}
 	l := &Listener{
 		id: id, hub: h, opt: *opt,
-		requests: make(chan *Request, opt.backlog()), ready: make(chan accepted, opt.backlog()), done: make(chan struct{}),
-		wake: make(chan struct{}, 1),
+		requests: make(chan *Request, opt.backlog()), ready: make(chan accepted, opt.backlog()),
+		done:  make(chan struct{}),
+		ended: make(chan struct{}, 1),
 	}
-	l.life, l.end = context.WithCancel(context.Background())
+	l.open, l.end = context.WithCancel(context.Background())
 	h.serve(id, l)
 	err = opt.apply(id)
 	if err == nil {
@@ -130,9 +128,8 @@ func (l *Listener) handle(ev *Event) {
 		}
 		r.conn = newConn(ev.ID, l.hub, l.id.ps)
 		r.conn.remote = ev.ID.PeerAddr()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if !l.closed {
+		if l.life.TryEnter() {
+			defer l.life.Leave()
 			select {
 			case l.requests <- r:
 				return
@@ -175,7 +172,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 		}
 		requests := l.requests
 		l.mu.Lock()
-		if l.flying >= cap(l.requests) {
+		if l.handshakes >= cap(l.requests) {
 			requests = nil
 		}
 		l.mu.Unlock()
@@ -183,8 +180,8 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 		case a := <-l.ready:
 			return a.conn, a.err
 		case r := <-requests:
-			l.shake(r)
-		case <-l.wake:
+			l.handshake(r)
+		case <-l.ended:
 		case <-l.done:
 			return nil, l.why()
 		case <-ctx.Done():
@@ -193,37 +190,33 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	}
 }
 
-// shake runs a handshake.
-func (l *Listener) shake(r *Request) {
-	l.mu.Lock()
-	closed := l.closed
-	if !closed {
-		l.flying++
-		l.shaking.Add(1)
-	}
-	l.mu.Unlock()
-	if closed {
+// handshake begins one.
+func (l *Listener) handshake(r *Request) {
+	if !l.life.TryEnter() {
 		_ = dispose(r.conn)
 		return
 	}
+	l.mu.Lock()
+	l.handshakes++
+	l.mu.Unlock()
 	go func() {
-		defer l.shaking.Done()
+		defer l.life.Leave()
 		defer func() {
 			l.mu.Lock()
-			l.flying--
+			l.handshakes--
 			l.mu.Unlock()
 			select {
-			case l.wake <- struct{}{}:
+			case l.ended <- struct{}{}:
 			default:
 			}
 		}()
-		c, err := r.Accept(l.life, nil)
-		if err != nil && (theirs(err) || l.life.Err() != nil) {
+		c, err := r.Accept(l.open, nil)
+		if err != nil && (peerFault(err) || l.open.Err() != nil) {
 			return
 		}
 		select {
 		case l.ready <- accepted{c, err}:
-		case <-l.life.Done():
+		case <-l.open.Done():
 			if c != nil {
 				_ = dispose(c)
 			}
@@ -231,13 +224,14 @@ func (l *Listener) shake(r *Request) {
 	}()
 }
 
-// theirs tells whether a handshake failed for the peer's sake.
-func theirs(err error) bool {
+// peerFault reports whether the peer caused a handshake to fail.
+func peerFault(err error) bool {
 	var (
 		e *EventError
 		r *RejectError
 	)
-	return errors.As(err, &e) && e.Type != EventDeviceRemoval || errors.As(err, &r) || errors.Is(err, ErrWithdrawn) || errors.Is(err, context.DeadlineExceeded)
+	return errors.As(err, &e) && e.Type != EventDeviceRemoval || errors.As(err, &r) || errors.Is(err, ErrWithdrawn) ||
+		errors.Is(err, context.DeadlineExceeded)
 }
 
 // Next waits for the next request, to be accepted or rejected by the caller. Use
@@ -262,29 +256,25 @@ func (l *Listener) why() error {
 // Close stops listening. Requests that wait are refused, connections that Accept
 // has not returned are closed, others go on. If it fails it has to be called again.
 func (l *Listener) Close() error {
-	l.closing.Lock()
-	defer l.closing.Unlock()
-	if l.over {
-		return nil
-	}
 	l.finish(ErrClosed)
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
+	l.life.Shut()
 	l.end()
+	closed, err := l.life.Close(l.destroy)
+	if closed {
+		err = l.hub.leave()
+	}
+	return err
+}
+
+func (l *Listener) destroy() error {
 	errs := []error{l.id.Close()} // no request comes after this
-	l.shaking.Wait()
 	l.rest = append(l.rest, l.untaken()...)
 	l.rest = slices.DeleteFunc(l.rest, func(c *Conn) bool {
 		err := c.Close()
 		errs = append(errs, err)
 		return err == nil
 	})
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	l.over = true
-	return l.hub.leave()
+	return errors.Join(errs...)
 }
 
 // untaken are the requests and connections that nobody has taken.
@@ -354,11 +344,11 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 	if err := opt.applyAckTimeout(c.id); err != nil {
 		return err
 	}
-	if err := r.standing(c.setup(opt)); err != nil {
+	if err := r.explainWithdrawn(c.setup(opt)); err != nil {
 		return err
 	}
 	p := opt.param(c.qp.Num(), c.srq)
-	if err := r.standing(inTurn(func() error {
+	if err := r.explainWithdrawn(inTurn(func() error {
 		if c.byLib {
 			if err := c.id.Accept(p); err != nil {
 				return err
@@ -381,9 +371,9 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 	return nil
 }
 
-// standing explains an error: no event tells of a request that was withdrawn, but
+// explainWithdrawn explains an error: no event tells of a request that was withdrawn, but
 // from then on there are no attributes for its QP.
-func (r *Request) standing(err error) error {
+func (r *Request) explainWithdrawn(err error) error {
 	var limit *ibv.LimitError
 	if !errors.Is(err, syscall.EINVAL) || r.ps.datagram() || errors.As(err, &limit) {
 		return err

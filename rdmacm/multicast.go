@@ -31,15 +31,15 @@ func (id *ID) JoinMulticast(group netip.Addr, flags JoinFlags) error {
 		id.own.groups[cookie] = group // before the event can come
 		id.own.Unlock()
 		if flags == JoinFullMember {
-			err = id.lib.joinMulticast(id.handle, &a, cookie)
+			err = id.lib.JoinMulticast(id.handle, &a, cookie)
 		} else {
-			err = id.lib.joinMulticastEx(id.handle, &a, uint32(flags), cookie)
+			err = id.lib.JoinMulticastEx(id.handle, &a, uint32(flags), cookie)
 		}
 		if err != nil {
 			id.own.Lock()
 			delete(id.own.groups, cookie)
 			id.own.Unlock()
-			return &ibv.OpError{Op: op, Object: id.ps.String(), Err: err, Detail: group.String()}
+			return &ibv.OpError{Op: op, Object: id.name, Err: err, Detail: group.String()}
 		}
 		return nil
 	})
@@ -56,8 +56,8 @@ func (id *ID) LeaveMulticast(group netip.Addr) error {
 		if err != nil {
 			return err
 		}
-		if err := id.lib.leaveMulticast(id.handle, &a); err != nil {
-			return &ibv.OpError{Op: op, Object: id.ps.String(), Err: err, Detail: group.String()}
+		if err := id.lib.LeaveMulticast(id.handle, &a); err != nil {
+			return &ibv.OpError{Op: op, Object: id.name, Err: err, Detail: group.String()}
 		}
 		id.own.Lock()
 		defer id.own.Unlock()

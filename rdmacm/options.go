@@ -7,10 +7,11 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 func (id *ID) option(op string, level, name int, value []byte) error {
-	return id.do(op, func() error { return id.lib.setOption(id.handle, level, name, value) })
+	return id.do(op, func() error { return id.lib.SetOption(id.handle, level, name, value) })
 }
 
 func flag(on bool) []byte {
@@ -43,13 +44,14 @@ func (id *ID) SetAFOnly(on bool) error {
 	return id.option("set afonly", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_AFONLY, flag(on))
 }
 
-// SetAckTimeout sets the QP's ACK timeout, at most 31; 0 is for ever. It comes before Connect or Accept, and needs Linux 5.1.
+// SetAckTimeout sets the QP's ACK timeout, at most 31; 0 is for ever. It comes before Connect or Accept, and needs
+// Linux 5.1.
 //
 // C: rdma_set_option(3) with RDMA_OPTION_ID_ACK_TIMEOUT.
 func (id *ID) SetAckTimeout(t ibv.TimeCode) error {
 	if t > 31 {
 		err := &ibv.ArgError{Arg: "ack timeout", Got: fmt.Sprint(uint8(t)), Want: "0 to 31, 4.096 µs·2^n"}
-		return &ibv.OpError{Op: "set ack timeout", Object: id.ps.String(), Err: err}
+		return &ibv.OpError{Op: "set ack timeout", Object: id.name, Err: err}
 	}
 	return id.option("set ack timeout", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_ACK_TIMEOUT, []byte{uint8(t)})
 }
@@ -87,12 +89,13 @@ const (
 func (id *ID) SetPaths(paths []Path) error {
 	const op = "set paths"
 	if len(paths) == 0 {
-		return &ibv.OpError{Op: op, Object: id.ps.String(), Err: &ibv.ArgError{Arg: "paths", Got: "none", Want: "at least one"}}
+		return &ibv.OpError{Op: op, Object: id.name, Err: &ibv.ArgError{Arg: "paths", Got: "none",
+			Want: "at least one"}}
 	}
 	data := make([]abi.PathData, len(paths))
 	for i, p := range paths {
 		if err := p.check(); err != nil {
-			return &ibv.OpError{Op: op, Object: id.ps.String(), Err: err, Detail: fmt.Sprintf("path %d", i)}
+			return &ibv.OpError{Op: op, Object: id.name, Err: err, Detail: fmt.Sprintf("path %d", i)}
 		}
 		d := &data[i]
 		d.Flags = pathBidir
@@ -118,7 +121,7 @@ func (id *ID) SetPaths(paths []Path) error {
 		r.Packetlifetime = uint8(p.PacketLifeTime) | exactly
 		r.Preference = p.Preference
 	}
-	return id.setPaths(pathBytes(data))
+	return id.setPaths(librdmacm.PathBytes(data))
 }
 
 // check finds what the fields of a path record cannot hold.
@@ -128,9 +131,11 @@ func (p *Path) check() error {
 		name string
 		v    uint32
 		bits int
-	}{{"FlowLabel", p.FlowLabel, 20}, {"SL", uint32(p.SL), 4}, {"MTU", uint32(p.MTU), 6}, {"Rate", uint32(p.Rate), 6}, {"PacketLifeTime", uint32(p.PacketLifeTime), 6}} {
+	}{{"FlowLabel", p.FlowLabel, 20}, {"SL", uint32(p.SL), 4}, {"MTU", uint32(p.MTU), 6}, {"Rate", uint32(p.Rate), 6},
+		{"PacketLifeTime", uint32(p.PacketLifeTime), 6}} {
 		if most := uint32(1)<<f.bits - 1; f.v > most {
-			errs = append(errs, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v), Want: fmt.Sprintf("0 to %d, %d bits", most, f.bits)})
+			errs = append(errs, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v), Want: fmt.Sprintf("0 to %d, %d bits",
+				most, f.bits)})
 		}
 	}
 	return errors.Join(errs...)
@@ -139,7 +144,7 @@ func (p *Path) check() error {
 // setPaths takes an array of struct ibv_path_data.
 func (id *ID) setPaths(data []byte) error {
 	return id.bound("set paths", func() error {
-		return id.lib.setOption(id.handle, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, data)
+		return id.lib.SetOption(id.handle, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, data)
 	})
 }
 
@@ -152,11 +157,13 @@ func (id *ID) Paths() []Path {
 	}
 	defer id.leave()
 	var list []Path
-	for _, r := range idPaths(id.handle) {
+	for _, r := range librdmacm.Paths(id.handle) {
 		list = append(list, Path{
 			SGID: ibv.GID(r.SGID), DGID: ibv.GID(r.DGID), SLID: r.SLID.Get(), DLID: r.DLID.Get(),
-			FlowLabel: r.FlowLabel.Get(), HopLimit: r.HopLimit, TrafficClass: r.TrafficClass, Reversible: r.Reversible != 0,
-			PKey: r.PKey.Get(), SL: r.SL, MTU: ibv.MTU(r.MTU), Rate: ibv.Rate(r.Rate), PacketLifeTime: ibv.TimeCode(r.PacketLifeTime), Preference: r.Preference,
+			FlowLabel: r.FlowLabel.Get(), HopLimit: r.HopLimit, TrafficClass: r.TrafficClass,
+			Reversible: r.Reversible != 0,
+			PKey:       r.PKey.Get(), SL: r.SL, MTU: ibv.MTU(r.MTU), Rate: ibv.Rate(r.Rate),
+			PacketLifeTime: ibv.TimeCode(r.PacketLifeTime), Preference: r.Preference,
 		})
 	}
 	return list

@@ -95,10 +95,12 @@ func (o *Options) check() error {
 		errs = append(errs, &ibv.ArgError{Arg: "PortSpace", Got: o.PortSpace.String(), Want: "TCP, UDP, IPoIB or IB"})
 	}
 	if o.Backlog < 0 || o.Backlog > maxBacklog {
-		errs = append(errs, &ibv.ArgError{Arg: "Backlog", Got: fmt.Sprint(o.Backlog), Want: fmt.Sprintf("1 to %d, or 0 for the default", maxBacklog)})
+		errs = append(errs, &ibv.ArgError{Arg: "Backlog", Got: fmt.Sprint(o.Backlog),
+			Want: fmt.Sprintf("1 to %d, or 0 for the default", maxBacklog)})
 	}
 	if o.Timeout < 0 {
-		errs = append(errs, &ibv.ArgError{Arg: "Timeout", Got: o.Timeout.String(), Want: "more than 0, or 0 for the default"})
+		errs = append(errs, &ibv.ArgError{Arg: "Timeout", Got: o.Timeout.String(),
+			Want: "more than 0, or 0 for the default"})
 	}
 	if _, err := o.ackTimeout(); err != nil {
 		errs = append(errs, err)
@@ -152,7 +154,8 @@ func (o *Options) ackTimeout() (ibv.TimeCode, error) {
 	}
 	t, ok := ibv.TimeCodeFromDuration(o.AckTimeout)
 	if !ok {
-		want := fmt.Sprintf("%v to %v, 0 for the path's or ibv.Forever", ibv.TimeCode(0).Duration(), ibv.TimeCode(31).Duration())
+		want := fmt.Sprintf("%v to %v, 0 for the path's or ibv.Forever", ibv.TimeCode(0).Duration(),
+			ibv.TimeCode(31).Duration())
 		return 0, &ibv.ArgError{Arg: "AckTimeout", Got: o.AckTimeout.String(), Want: want}
 	}
 	return t, nil

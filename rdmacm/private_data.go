@@ -1,6 +1,9 @@
 package rdmacm
 
-import "github.com/pureverbs/pureverbs/ibv"
+import (
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+)
 
 // Sizes of private data on InfiniBand and RoCE. In requests of the IP port
 // spaces a header of 36 bytes is librdmacm's own.
@@ -44,7 +47,7 @@ func (p PortSpace) RejectDataLimit() int {
 
 // checkData is an error if data is too long for an operation.
 func (id *ID) checkData(op string, data []byte, limit int) error {
-	if ibv.TransportType(idTransport(id.handle)) == ibv.TransportIWARP {
+	if ibv.TransportType(librdmacm.Transport(id.handle)) == ibv.TransportIWARP {
 		limit = iWARPData
 	}
 	if len(data) > limit {

@@ -79,7 +79,8 @@ func dialOnce(addr string) (err error) {
 
 func use(ctx context.Context, c *Conn, mr *ibv.MR) error {
 	copy(mr.Bytes(), "used")
-	if _, err := c.QP().PostSend([]ibv.SendWR{{ID: 1, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(0, 4)}}}); err != nil {
+	if _, err := c.QP().PostSend([]ibv.SendWR{{ID: 1, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{mr.SGE(0, 4)}}}); err != nil {
 		return err
 	}
 	var wc [1]ibv.WC
@@ -217,7 +218,8 @@ func TestRXE_CM_Killed(t *testing.T) {
 		}()
 		err := cmd.Wait()
 		close(done)
-		if status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (kill == 0 || status.Signal() != syscall.SIGKILL) {
+		if status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil &&
+			(kill == 0 || status.Signal() != syscall.SIGKILL) {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
 	}
@@ -228,7 +230,7 @@ func TestRXE_CM_Killed(t *testing.T) {
 			n := open
 			mu.Unlock()
 			l.mu.Lock()
-			n += l.flying + len(l.requests) + len(l.ready)
+			n += l.handshakes + len(l.requests) + len(l.ready)
 			l.mu.Unlock()
 			if n == 0 {
 				return
@@ -259,17 +261,20 @@ func TestRXE_CM_Killed(t *testing.T) {
 	before := count(t, r)
 	took := batch()
 	after := count(t, r)
-	for i := 0; i < 20 && after.fds+after.goroutines+after.objects+after.ids > before.fds+before.goroutines+before.objects+before.ids; i++ {
+	for i := 0; i < 20 && after.fds+after.goroutines+after.objects+after.ids > before.fds+before.goroutines+
+		before.objects+before.ids; i++ {
 		time.Sleep(50 * time.Millisecond) // the children's objects go with them, a moment later
 		after = count(t, r)
 	}
 	mu.Lock()
-	t.Logf("%d connections were accepted, %d of them used; %d a second; before %+v, after %+v", accepted, used, int(float64(children*each)/took.Seconds()), before, after)
+	t.Logf("%d connections were accepted, %d of them used; %d a second; before %+v, after %+v", accepted, used,
+		int(float64(children*each)/took.Seconds()), before, after)
 	if used < 2*children*each {
 		t.Errorf("%d connections were used, want at least %d", used, 2*children*each)
 	}
 	mu.Unlock()
-	if after.fds > before.fds || after.goroutines > before.goroutines || after.objects > before.objects || after.ids > before.ids {
+	if after.fds > before.fds || after.goroutines > before.goroutines || after.objects > before.objects ||
+		after.ids > before.ids {
 		t.Errorf("left behind: before %+v, after %+v", before, after)
 	}
 	// What leaks grows each time.

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind"
 	"github.com/pureverbs/pureverbs/loader"
 )
 
 // before23 takes away what librdmacm had not before v23, until the end of the test.
 func before23(t *testing.T) {
 	t.Helper()
-	hidden.Store(&[]string{"rdma_init_qp_attr", "rdma_establish"})
-	t.Cleanup(func() { hidden.Store(nil) })
+	t.Cleanup(bind.Hide("v23", "rdma_init_qp_attr", "rdma_establish"))
 }
 
 // TestRXE_CM_Before23 connects where librdmacm has to bring up the QPs itself.
@@ -48,7 +48,8 @@ func TestRXE_CM_Before23(t *testing.T) {
 			t.Errorf("the peers' QPs are %#x and %#x", a.Param().QPN, b.Param().QPN)
 		}
 		ra, rb := rigOf(t, a), rigOf(t, b)
-		must(ra.qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{ra.mr.SGE(0, 19)}}}))(t)
+		must(ra.qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+			SGEs: []ibv.SGE{ra.mr.SGE(0, 19)}}}))(t)
 		ra.one(t)
 		if wc := rb.one(t); wc.ID != 5 {
 			t.Errorf("completion %d, want that of Prepare", wc.ID)
@@ -79,7 +80,8 @@ func TestRXE_CM_Before23(t *testing.T) {
 		// Requests that were given up are passed over.
 		l := server(t, nil)
 		ctx, cancel := context.WithCancel(timeout(t))
-		_, err := Dial(ctx, l.Addr().String(), &Options{Prepare: func(*Conn) error { time.AfterFunc(50*time.Millisecond, cancel); return nil }})
+		_, err := Dial(ctx, l.Addr().String(),
+			&Options{Prepare: func(*Conn) error { time.AfterFunc(50*time.Millisecond, cancel); return nil }})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("dial: %v", err)
 		}
@@ -99,12 +101,14 @@ func TestRXE_CM_Before23(t *testing.T) {
 		ok(t, id.Bind(local(t)))
 		dev := closing(t, must(ibv.Open(must(id.Verbs())(t).Name()))(t))
 		pd := closing(t, must(dev.AllocPD())(t))
-		for what, opt := range map[string]*Options{"Options.PD": {PD: pd}, "Options.Access": {Access: ibv.NoRemoteAccess}} {
+		for what, opt := range map[string]*Options{"Options.PD": {PD: pd},
+			"Options.Access": {Access: ibv.NoRemoteAccess}} {
 			_, dial := Dial(timeout(t), l.Addr().String(), opt)
 			_, listen := Listen(timeout(t), local(t).String(), opt)
 			for op, err := range map[string]error{"dial": dial, "listen": listen} {
 				var sym *loader.SymbolError
-				if !errors.As(err, &sym) || !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "v23") {
+				if !errors.As(err, &sym) || !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), what) ||
+					!strings.Contains(err.Error(), "v23") {
 					t.Errorf("%s with %s: %v", op, what, err)
 				}
 			}
@@ -122,7 +126,8 @@ func TestRXE_CM_Access(t *testing.T) {
 	}{
 		{"default", Options{}, remote, 0},
 		{"none", Options{Access: ibv.NoRemoteAccess}, 0, remote},
-		{"writes", Options{Access: ibv.LocalWrite | ibv.RemoteWrite}, ibv.RemoteWrite, ibv.RemoteRead | ibv.RemoteAtomic},
+		{"writes", Options{Access: ibv.LocalWrite | ibv.RemoteWrite}, ibv.RemoteWrite,
+			ibv.RemoteRead | ibv.RemoteAtomic},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := server(t, &c.opt)
@@ -137,7 +142,8 @@ func TestRXE_CM_Access(t *testing.T) {
 			pingpong(t, rigOf(t, a), rigOf(t, b))
 			if c.want == 0 {
 				ra, rb := rigOf(t, a), rigOf(t, b)
-				must(ra.qp.PostSend([]ibv.SendWR{{ID: 3, Opcode: ibv.OpWrite, Flags: ibv.Signaled, SGEs: []ibv.SGE{ra.mr.SGE(0, 8)}, Remote: rb.mr.Remote().At(0)}}))(t)
+				must(ra.qp.PostSend([]ibv.SendWR{{ID: 3, Opcode: ibv.OpWrite, Flags: ibv.Signaled,
+					SGEs: []ibv.SGE{ra.mr.SGE(0, 8)}, Remote: rb.mr.Remote().At(0)}}))(t)
 				var wc [1]ibv.WC
 				must(ra.cq.Wait(timeout(t), wc[:]))(t)
 				if wc[0].Status == ibv.WCSuccess {
@@ -151,7 +157,8 @@ func TestRXE_CM_Access(t *testing.T) {
 // TestRXE_CM_Zero asks for a real 0 of what has other defaults, and for more than there is.
 func TestRXE_CM_Zero(t *testing.T) {
 	l := server(t, nil)
-	zero := &Options{ResponderResources: ibv.Zero, InitiatorDepth: ibv.Zero, RetryCount: ibv.Zero, RNRRetryCount: ibv.Zero, AckTimeout: ibv.Forever}
+	zero := &Options{ResponderResources: ibv.Zero, InitiatorDepth: ibv.Zero, RetryCount: ibv.Zero,
+		RNRRetryCount: ibv.Zero, AckTimeout: ibv.Forever}
 	a, b := pair(t, l, zero)
 	if p := b.Param(); p.ResponderResources != 0 || p.InitiatorDepth != 0 || p.RetryCount != 0 || p.RNRRetryCount != 0 {
 		t.Errorf("the peer asked for %+v", p)
@@ -161,7 +168,8 @@ func TestRXE_CM_Zero(t *testing.T) {
 	if attr.MaxRdAtomic > 1 || attr.MaxDestRdAtomic > 1 || attr.Timeout != 0 { // rxe makes 1 of 0
 		t.Errorf("the QP has %d and %d reads, ack timeout %d", attr.MaxRdAtomic, attr.MaxDestRdAtomic, attr.Timeout)
 	}
-	for what, o := range map[string]*Options{"ResponderResources": {ResponderResources: 254}, "InitiatorDepth": {InitiatorDepth: 254}} {
+	for what, o := range map[string]*Options{"ResponderResources": {ResponderResources: 254},
+		"InitiatorDepth": {InitiatorDepth: 254}} {
 		_, err := Dial(timeout(t), l.Addr().String(), o)
 		var limit *ibv.LimitError
 		if !errors.As(err, &limit) || limit.What != what || limit.Asked != 254 {

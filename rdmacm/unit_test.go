@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -33,10 +34,10 @@ func TestSockaddr(t *testing.T) {
 			continue
 		}
 		want := netip.MustParseAddrPort(c.want)
-		if got := a.addrPort(); got != want || a.family() != c.family || a.len() != c.len || a.port() != want.Port() {
-			t.Errorf("%s became %v of %v, %d bytes, port %d", c.in, got, a.family(), a.len(), a.port())
+		if got := a.AddrPort(); got != want || family(&a) != c.family || a.Len() != c.len || a.Port() != want.Port() {
+			t.Errorf("%s became %v of %v, %d bytes, port %d", c.in, got, family(&a), a.Len(), a.Port())
 		}
-		if _, ok := a.ibAddr(); ok {
+		if _, ok := ibAddr(&a); ok {
 			t.Errorf("%s is an InfiniBand address", c.in)
 		}
 	}
@@ -46,30 +47,33 @@ func TestSockaddr(t *testing.T) {
 		t.Errorf("sockaddr_in is % x, want % x", a[:8], want)
 	}
 	var arg *ibv.ArgError
-	for _, bad := range []netip.AddrPort{{}, netip.AddrPortFrom(netip.MustParseAddr("fe80::1").WithZone("no such interface"), 1)} {
+	for _, bad := range []netip.AddrPort{{},
+		netip.AddrPortFrom(netip.MustParseAddr("fe80::1").WithZone("no such interface"), 1)} {
 		if _, err := newSockaddr(bad); !errors.As(err, &arg) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
-	var empty sockaddr
-	if empty.addrPort().IsValid() || empty.len() != 0 || empty.port() != 0 {
+	var empty sockaddr.Addr
+	if empty.AddrPort().IsValid() || empty.Len() != 0 || empty.Port() != 0 {
 		t.Error("no address is one")
 	}
 }
 
 func TestIBAddr(t *testing.T) {
-	want := IBAddr{GID: ibv.GID{0xfe, 0x80, 15: 1}, PKey: 0x8001, FlowInfo: 7, ServiceID: 0x1060001, ServiceIDMask: ^uint64(0), ScopeID: 3}
+	want := IBAddr{GID: ibv.GID{0xfe, 0x80, 15: 1}, PKey: 0x8001, FlowInfo: 7, ServiceID: 0x1060001,
+		ServiceIDMask: ^uint64(0), ScopeID: 3}
 	a := want.sockaddr()
-	if got, ok := a.ibAddr(); !ok || got != want {
+	if got, ok := ibAddr(&a); !ok || got != want {
 		t.Errorf("%+v became %+v", want, got)
 	}
-	if a.family() != FamilyIB || a.len() != 48 || a.port() != 1 || a.addrPort().IsValid() {
-		t.Errorf("%v, %d bytes, port %d, %v", a.family(), a.len(), a.port(), a.addrPort())
+	if family(&a) != FamilyIB || a.Len() != 48 || a.Port() != 1 || a.AddrPort().IsValid() {
+		t.Errorf("%v, %d bytes, port %d, %v", family(&a), a.Len(), a.Port(), a.AddrPort())
 	}
 }
 
 func TestLimits(t *testing.T) {
-	for ps, want := range map[PortSpace][3]int{PortSpaceTCP: {56, 196, 148}, PortSpaceUDP: {180, 136, 136}, PortSpaceIPoIB: {180, 136, 136}, PortSpaceIB: {92, 196, 148}} {
+	for ps, want := range map[PortSpace][3]int{PortSpaceTCP: {56, 196, 148}, PortSpaceUDP: {180, 136, 136},
+		PortSpaceIPoIB: {180, 136, 136}, PortSpaceIB: {92, 196, 148}} {
 		if got := [3]int{ps.ConnectDataLimit(), ps.AcceptDataLimit(), ps.RejectDataLimit()}; got != want {
 			t.Errorf("%v: %v, want %v", ps, got, want)
 		}
@@ -113,7 +117,8 @@ func TestEventErrors(t *testing.T) {
 			t.Errorf("%v lost the private data", err)
 		}
 	}
-	for _, good := range []EventType{EventAddrResolved, EventRouteResolved, EventConnectRequest, EventConnectResponse, EventEstablished, EventMulticastJoin, EventTimewaitExit, EventUser} {
+	for _, good := range []EventType{EventAddrResolved, EventRouteResolved, EventConnectRequest, EventConnectResponse,
+		EventEstablished, EventMulticastJoin, EventTimewaitExit, EventUser} {
 		if err := errOf(good, 0, false, nil); err != nil {
 			t.Errorf("%v is an error: %v", good, err)
 		}
@@ -125,19 +130,26 @@ func TestStrings(t *testing.T) {
 		got, want string
 	}{
 		{PortSpaceTCP.String(), "TCP"}, {PortSpace(5).String(), "PortSpace(5)"},
-		{EventType(99).String(), "EventType(99)"}, {EventEstablished.String(), "established"}, {eventInternal.String(), "internal"},
+		{EventType(99).String(), "EventType(99)"}, {EventEstablished.String(), "established"},
+		{eventInternal.String(), "internal"},
 		{RejectReason(34).String(), "RejectReason(34)"}, {RejectStaleConn.String(), "stale connection"},
 		{SIDRStatus(9).String(), "SIDRStatus(9)"}, {SIDRUnsupported.String(), "invalid service ID"},
-		{(AddrInfoPassive | AddrInfoResolveDNS).String(), "Passive|ResolveDNS"}, {AddrInfoFlags(0x41).String(), "Passive|0x40"}, {AddrInfoFlags(0).String(), "0"},
+		{(AddrInfoPassive | AddrInfoResolveDNS).String(), "Passive|ResolveDNS"}, {AddrInfoFlags(0x41).String(),
+			"Passive|0x40"}, {AddrInfoFlags(0).String(), "0"},
 		{JoinFlags(7).String(), "JoinFlags(7)"}, {JoinSendOnly.String(), "SendOnly"},
 		{FamilyINET6.String(), "IPv6"}, {Family(3).String(), "Family(3)"}, {Family(0).String(), "no family"},
-		{(&PrivateDataError{"connect", 57, 56, PortSpaceTCP}).Error(), "57 bytes of private data with connect, the port space TCP carries at most 56"},
+		{(&PrivateDataError{"connect", 57, 56, PortSpaceTCP}).Error(),
+			"57 bytes of private data with connect, the port space TCP carries at most 56"},
 		{(&StateError{"connect", "resolve first"}).Error(), "connect comes too early: resolve first"},
-		{(&AddrInfoError{"n", "s", -2, "name or service not known"}).Error(), `resolve "n", service "s": name or service not known (code -2)`},
-		{(&Event{Type: EventMulticastJoin, Group: netip.MustParseAddr("239.1.1.1")}).String(), "multicast join of 239.1.1.1"},
+		{(&AddrInfoError{"n", "s", -2, "name or service not known"}).Error(),
+			`resolve "n", service "s": name or service not known (code -2)`},
+		{(&Event{Type: EventMulticastJoin, Group: netip.MustParseAddr("239.1.1.1")}).String(),
+			"multicast join of 239.1.1.1"},
 		{(&Event{Type: EventUser, Arg: 16}).String(), "user 0x10"},
-		{(&Event{Type: EventRejected, Status: 8}).String(), "connection rejected: invalid service ID (reason 8): nobody listens on that port in that port space"},
-		{(&RejectError{Reason: 99, PrivateData: []byte("no\x00\x00")}).Error(), `connection rejected: RejectReason(99): not a reason that the specification knows; private data "no"`},
+		{(&Event{Type: EventRejected, Status: 8}).String(), "connection rejected: invalid service ID (reason 8): " +
+			"nobody listens on that port in that port space"},
+		{(&RejectError{Reason: 99, PrivateData: []byte("no\x00\x00")}).Error(),
+			`connection rejected: RejectReason(99): not a reason that the specification knows; private data "no"`},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
@@ -160,15 +172,19 @@ func TestStrings(t *testing.T) {
 
 func TestConnParam(t *testing.T) {
 	p := ConnParam{}
-	if c := p.toC(); c.ResponderResources != 255 || c.InitiatorDepth != 255 || c.RetryCount != 7 || c.RNRRetryCount != 7 || c.SRQ != 0 {
+	if c := p.toC(); c.ResponderResources != 255 || c.InitiatorDepth != 255 || c.RetryCount != 7 ||
+		c.RNRRetryCount != 7 || c.SRQ != 0 {
 		t.Errorf("the zero value is %+v", c)
 	}
-	p = ConnParam{ResponderResources: ibv.Zero, InitiatorDepth: 3, RetryCount: ibv.Zero, RNRRetryCount: 1, FlowControl: true, SRQ: true, QPN: 0x123456}
+	p = ConnParam{ResponderResources: ibv.Zero, InitiatorDepth: 3, RetryCount: ibv.Zero, RNRRetryCount: 1,
+		FlowControl: true, SRQ: true, QPN: 0x123456}
 	c := p.toC()
 	var back ConnParam
 	back.fromC(&c)
-	if want := (ConnParam{InitiatorDepth: 3, RNRRetryCount: 1, FlowControl: true, SRQ: true, QPN: 0x123456}); back.ResponderResources != want.ResponderResources ||
-		back.InitiatorDepth != 3 || back.RetryCount != 0 || back.RNRRetryCount != 1 || !back.FlowControl || !back.SRQ || back.QPN != want.QPN {
+	if want := (ConnParam{InitiatorDepth: 3, RNRRetryCount: 1, FlowControl: true, SRQ: true, QPN: 0x123456}); back.
+		ResponderResources != want.ResponderResources ||
+		back.InitiatorDepth != 3 || back.RetryCount != 0 || back.RNRRetryCount != 1 || !back.FlowControl || !back.SRQ ||
+		back.QPN != want.QPN {
 		t.Errorf("%+v became %+v", p, back)
 	}
 }
@@ -186,10 +202,12 @@ func TestNoDevice(t *testing.T) {
 	if !errors.Is(err, loader.ErrLibrary) && !errors.Is(err, ibv.ErrNoDevice) {
 		t.Errorf("event channel: %v", err)
 	}
-	if _, err := Dial(context.Background(), "127.0.0.1:1", nil); !errors.Is(err, loader.ErrLibrary) && !errors.Is(err, ibv.ErrNoDevice) {
+	if _, err := Dial(context.Background(), "127.0.0.1:1", nil); !errors.Is(err, loader.ErrLibrary) &&
+		!errors.Is(err, ibv.ErrNoDevice) {
 		t.Errorf("dial: %v", err)
 	}
-	if _, err := Listen(context.Background(), "127.0.0.1:0", nil); !errors.Is(err, loader.ErrLibrary) && !errors.Is(err, ibv.ErrNoDevice) {
+	if _, err := Listen(context.Background(), "127.0.0.1:0", nil); !errors.Is(err, loader.ErrLibrary) &&
+		!errors.Is(err, ibv.ErrNoDevice) {
 		t.Errorf("listen: %v", err)
 	}
 	if _, err := GetAddrInfo(context.Background(), "127.0.0.1", "1", nil); err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/testutil/fakeverbs"
 )
 
@@ -151,7 +152,7 @@ func TestSendChain(t *testing.T) {
 			t.Fatalf("%d work requests in %d calls for %#x", got, calls, q)
 		}
 		for i := range n {
-			s := at[sent](call(t, "fv_send", uintptr(i)))
+			s := cmem.At[sent](call(t, "fv_send", uintptr(i)))
 			w := &s.WR
 			if w.WRID != uint64(1000*round+i) || w.Opcode != uint32(i) || w.Wr[0] != uint64(i)<<32 || uint32(w.Wr[1]) != uint32(i) {
 				t.Errorf("round %d, slot %d: %+v", round, i, w)
@@ -185,7 +186,7 @@ func TestSendChainEmptyInline(t *testing.T) {
 	c.Slot(0, 1, 2, 8)
 	c.Inline(0, nil)
 	c.Post(1)
-	if s := at[sent](call(t, "fv_send", 0)); s.WR.NumSGE != 0 {
+	if s := cmem.At[sent](call(t, "fv_send", 0)); s.WR.NumSGE != 0 {
 		t.Errorf("%d entries for no data", s.WR.NumSGE)
 	}
 }
@@ -285,7 +286,7 @@ func TestRecvChain(t *testing.T) {
 			t.Errorf("%s: %d posted, errno %d", name, n, errno)
 		}
 		for i := range c.Len() {
-			r := at[received](call(t, "fv_recv", uintptr(i)))
+			r := cmem.At[received](call(t, "fv_recv", uintptr(i)))
 			if r.WR.WRID != uint64(i)+7 || r.WR.NumSGE != int32(i%3) {
 				t.Errorf("%s: slot %d: %+v", name, i, r.WR)
 			}

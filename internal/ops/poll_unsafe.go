@@ -5,6 +5,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
 )
 
@@ -31,7 +32,7 @@ func NewPoller(t Table, cq uintptr) (*Poller, error) {
 		poll:   t.PollCQ,
 		notify: t.ReqNotifyCQ,
 		cq:     cq,
-		wcs:    array[abi.WC](mem.Addr(), PollBatch),
+		wcs:    cmem.Slice[abi.WC](mem.Addr(), PollBatch),
 		first:  mem.Addr(),
 		mem:    mem,
 	}, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
 )
 
@@ -47,10 +48,10 @@ func newRecvChain(fn, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
 	return &RecvChain{
 		post:    fn,
 		queue:   queue,
-		wrs:     array[abi.RecvWR](first, depth),
-		sges:    array[abi.SGE](first+wrBytes, depth*maxSGE),
+		wrs:     cmem.Slice[abi.RecvWR](first, depth),
+		sges:    cmem.Slice[abi.SGE](first+wrBytes, depth*maxSGE),
 		first:   first,
-		bad:     at[uintptr](bad),
+		bad:     cmem.At[uintptr](bad),
 		badAddr: bad,
 		maxSGE:  maxSGE,
 		mem:     mem,

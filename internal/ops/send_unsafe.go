@@ -5,6 +5,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
 )
 
@@ -53,11 +54,11 @@ func NewSendChain(t Table, qp uintptr, depth, maxSGE, maxInline int) (*SendChain
 	c := &SendChain{
 		post:      t.PostSend,
 		qp:        qp,
-		wrs:       array[abi.SendWR](first, depth),
-		sges:      array[abi.SGE](sges, depth*maxSGE),
-		inline:    array[byte](inline, depth*inlineStride),
+		wrs:       cmem.Slice[abi.SendWR](first, depth),
+		sges:      cmem.Slice[abi.SGE](sges, depth*maxSGE),
+		inline:    cmem.Slice[byte](inline, depth*inlineStride),
 		first:     first,
-		bad:       at[uintptr](bad),
+		bad:       cmem.At[uintptr](bad),
 		badAddr:   bad,
 		maxSGE:    maxSGE,
 		maxInline: inlineStride,

@@ -1,7 +1,6 @@
 package rsocket
 
 import (
-	"net"
 	"strings"
 	"syscall"
 
@@ -12,17 +11,10 @@ import (
 var (
 	// ErrClosed is returned when the socket or the poller was closed. It matches
 	// net.ErrClosed.
-	ErrClosed error = closedError{}
+	ErrClosed = ibv.ErrClosed
 	// ErrNotSupported is returned when the library or the operating system lacks it.
 	ErrNotSupported = ibv.ErrNotSupported
 )
-
-type closedError struct{}
-
-func (closedError) Error() string { return "rsocket is closed" }
-
-// Is reports whether target is net.ErrClosed or that of package ibv.
-func (closedError) Is(target error) bool { return target == net.ErrClosed || target == ibv.ErrClosed }
 
 // Error is a call that failed.
 type Error struct {

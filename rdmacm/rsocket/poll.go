@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
 // Item is a socket to wait for.
@@ -29,7 +30,7 @@ func Poll(items []Item, timeout time.Duration) (int, error) {
 	if timeout > 0 {
 		return pollFor(items, timeout)
 	}
-	fds := make([]pollfd, len(items))
+	fds := make([]librdmacm.PollFD, len(items))
 	for i := range items {
 		s := items[i].Socket
 		items[i].Ready = 0
@@ -37,19 +38,19 @@ func Poll(items []Item, timeout time.Duration) (int, error) {
 			items[i].Ready = PollInvalid
 			return 0, err
 		}
-		defer s.use.RUnlock()
-		fds[i] = pollfd{fd: int32(s.fd), events: items[i].Events}
+		defer s.life.Leave()
+		fds[i] = librdmacm.PollFD{FD: int32(s.fd), Events: int16(items[i].Events)}
 	}
 	ms := 0
 	if timeout < 0 {
 		ms = -1
 	}
-	n, err := l.poll(fds, ms)
+	n, err := l.Poll(fds, ms)
 	if err != nil {
 		return 0, err
 	}
 	for i := range items {
-		items[i].Ready = fds[i].revents
+		items[i].Ready = Events(fds[i].Revents)
 	}
 	return n, nil
 }
@@ -88,7 +89,7 @@ func Select(read, write, except []*Socket, timeout time.Duration) (r, w, e []*So
 	}
 	var (
 		lists = [3][]*Socket{read, write, except}
-		sets  = new([3]fdSet)
+		sets  = new([3]librdmacm.FDSet)
 		top   int
 	)
 	for i, list := range lists {
@@ -96,11 +97,12 @@ func Select(read, write, except []*Socket, timeout time.Duration) (r, w, e []*So
 			if err := s.begin(); err != nil {
 				return nil, nil, nil, err
 			}
-			defer s.use.RUnlock()
-			if s.fd >= fdSetSize {
-				return nil, nil, nil, &ibv.ArgError{Arg: "socket", Got: fmt.Sprintf("descriptor %d", s.fd), Want: "one below 1024, or Poll"}
+			defer s.life.Leave()
+			if s.fd >= librdmacm.FDSetSize {
+				return nil, nil, nil, &ibv.ArgError{Arg: "socket", Got: fmt.Sprintf("descriptor %d", s.fd),
+					Want: "one below 1024, or Poll"}
 			}
-			sets[i].set(s.fd)
+			sets[i].Set(s.fd)
 			top = max(top, s.fd+1)
 		}
 	}
@@ -119,13 +121,13 @@ func Select(read, write, except []*Socket, timeout time.Duration) (r, w, e []*So
 			return nil, nil, nil, err
 		}
 	}
-	if _, err := l.sel(top, sets, tv); err != nil {
+	if _, err := l.Select(top, sets, tv); err != nil {
 		return nil, nil, nil, err
 	}
 	var out [3][]*Socket
 	for i, list := range lists {
 		for _, s := range list {
-			if sets[i].has(s.fd) {
+			if sets[i].Has(s.fd) {
 				out[i] = append(out[i], s)
 			}
 		}

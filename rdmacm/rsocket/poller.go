@@ -2,6 +2,7 @@ package rsocket
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -9,7 +10,8 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // longest bounds one wait in C, by the pipe. The library now and then misses an
@@ -19,25 +21,23 @@ const longest = 200 * time.Millisecond
 // Poller waits for many sockets in one goroutine. It belongs to the caller. One
 // goroutine at a time waits; the other methods may be called by any, also meanwhile.
 type Poller struct {
+	life life.Object // its user is Wait
 	lib  *lib
 	r, w *os.File // a pipe that ends a wait
 	rfd  int
 
-	waiting sync.Mutex // held by Wait, and by Close at its end
+	waiting sync.Mutex // held by Wait
 	poked   atomic.Bool
-	closed  atomic.Bool
 
 	mu    sync.Mutex
 	socks map[*Socket]Events
 	stale bool // socks has changed since fds was made
 
 	// Of the goroutine that waits.
-	fds   []pollfd // the pipe, then one for each of list
+	fds   []librdmacm.PollFD // the pipe, then one for each of list
 	list  []*Socket
 	held  []*Socket
 	ready []Ready
-
-	leak *leak.Record
 }
 
 // Ready is a socket that something is to be done with.
@@ -65,7 +65,7 @@ func NewPoller() (*Poller, error) {
 		_, _ = r.Close(), w.Close()
 		return nil, err
 	}
-	p.leak = leak.Track("rsocket poller")
+	p.life.Init("poller", life.Number("poller", "rsocket"))
 	return p, nil
 }
 
@@ -93,7 +93,7 @@ func (p *Poller) drain() {
 // Err and Hup are reported whatever was asked for. Readiness is a level: a socket
 // stays ready until what it is ready for was done.
 func (p *Poller) Add(s *Socket, ev Events) error {
-	if p.closed.Load() || s.closed.Load() {
+	if p.life.Closed() || s.life.Closed() {
 		return ErrClosed
 	}
 	s.mu.Lock()
@@ -136,11 +136,13 @@ func (p *Poller) forget(s *Socket) {
 //
 // C: rpoll.
 func (p *Poller) Wait(ctx context.Context) ([]Ready, error) {
+	if !p.life.TryEnter() {
+		return nil, ErrClosed
+	}
+	defer p.life.Leave()
 	if !p.waiting.TryLock() {
-		if p.closed.Load() {
-			return nil, ErrClosed
-		}
-		return nil, &ibv.ArgError{Arg: "Poller", Got: "a second Wait at the same time", Want: "one goroutine that waits; use more pollers"}
+		return nil, &ibv.ArgError{Arg: "Poller", Got: "a second Wait at the same time",
+			Want: "one goroutine that waits; use more pollers"}
 	}
 	defer p.waiting.Unlock()
 	if ctx.Done() != nil {
@@ -148,7 +150,7 @@ func (p *Poller) Wait(ctx context.Context) ([]Ready, error) {
 	}
 	for {
 		switch {
-		case p.closed.Load():
+		case p.life.Closed():
 			return nil, ErrClosed
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -178,7 +180,7 @@ func (p *Poller) wait() ([]Ready, error) {
 	}
 	defer func() {
 		for _, s := range held {
-			s.use.RUnlock()
+			s.life.Leave()
 		}
 	}()
 	if len(p.ready) > 0 {
@@ -188,12 +190,12 @@ func (p *Poller) wait() ([]Ready, error) {
 		return p.ready, nil
 	}
 	for i := range p.fds {
-		p.fds[i].revents = 0
+		p.fds[i].Revents = 0
 	}
 	// Without a limit of time: librdmacm before v63 may hang for good in the rpoll
 	// after one that timed out. The pipe ends it.
 	limit := time.AfterFunc(longest, p.wake)
-	_, err := p.lib.poll(p.fds, -1)
+	_, err := p.lib.Poll(p.fds, -1)
 	limit.Stop()
 	if err != nil {
 		if e, ok := err.(*Error); ok && e.Errno == syscall.EINTR {
@@ -201,11 +203,11 @@ func (p *Poller) wait() ([]Ready, error) {
 		}
 		return nil, err
 	}
-	if p.fds[0].revents != 0 {
+	if p.fds[0].Revents != 0 {
 		p.drain()
 	}
 	for i, s := range p.list {
-		if ev := p.fds[1+i].revents; ev != 0 {
+		if ev := Events(p.fds[1+i].Revents); ev != 0 {
 			p.ready = append(p.ready, Ready{s, ev})
 		}
 	}
@@ -220,10 +222,10 @@ func (p *Poller) refresh() {
 		return
 	}
 	p.stale = false
-	p.fds = append(p.fds[:0], pollfd{fd: int32(p.rfd), events: PollIn})
+	p.fds = append(p.fds[:0], librdmacm.PollFD{FD: int32(p.rfd), Events: int16(PollIn)})
 	p.list = p.list[:0]
 	for s, ev := range p.socks {
-		p.fds = append(p.fds, pollfd{fd: int32(s.fd), events: ev})
+		p.fds = append(p.fds, librdmacm.PollFD{FD: int32(s.fd), Events: int16(ev)})
 		p.list = append(p.list, s)
 	}
 }
@@ -231,12 +233,19 @@ func (p *Poller) refresh() {
 // Close ends a wait and frees the poller. The sockets stay open. More calls do
 // nothing.
 func (p *Poller) Close() error {
-	if p.closed.Swap(true) {
+	if !p.life.Shut() {
 		return nil
 	}
 	p.wake()
-	p.waiting.Lock()
-	defer p.waiting.Unlock()
+	var err error
+	_, _ = p.life.Close(func() error {
+		err = p.destroy()
+		return nil
+	})
+	return err
+}
+
+func (p *Poller) destroy() error {
 	p.mu.Lock()
 	var all []*Socket
 	for s := range p.socks {
@@ -246,10 +255,5 @@ func (p *Poller) Close() error {
 	for _, s := range all {
 		p.forget(s)
 	}
-	p.leak.Done()
-	err := p.r.Close()
-	if werr := p.w.Close(); err == nil {
-		err = werr
-	}
-	return err
+	return errors.Join(p.r.Close(), p.w.Close())
 }

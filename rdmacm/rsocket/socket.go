@@ -13,19 +13,20 @@ import (
 	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/leak"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/life"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
 // Socket is an rsocket. It belongs to the caller, does not block unless SetNonblock
 // says so, and is safe for concurrent use.
 type Socket struct {
+	life   life.Object
 	lib    *lib
 	fd     int
 	domain Domain
 	typ    Type
 
-	use     sync.RWMutex // held shared by each call in C, wholly by Close
-	closed  atomic.Bool
 	blocks  atomic.Bool
 	reading direction
 	writing direction
@@ -34,8 +35,6 @@ type Socket struct {
 	serving *service             // counts this socket
 	pollers map[*Poller]struct{} // which have this socket
 	maps    map[*IOMap]struct{}
-
-	leak *leak.Record
 }
 
 // New makes a socket.
@@ -46,7 +45,7 @@ func New(d Domain, t Type) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	fd, err := l.socket(d, t)
+	fd, err := l.Socket(int(d), int(t))
 	if err != nil {
 		return nil, err
 	}
@@ -55,20 +54,16 @@ func New(d Domain, t Type) (*Socket, error) {
 
 // newSocket makes a socket non-blocking.
 func newSocket(s *Socket) (*Socket, error) {
-	s.leak = leak.Track("rsocket")
+	s.life.Init("socket", life.Number("socket", "rsocket"))
 	if err := s.SetNonblock(true); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// begin holds the socket open until s.use.RUnlock.
+// begin holds the socket open until s.life.Leave.
 func (s *Socket) begin() error {
-	if s.closed.Load() || !s.use.TryRLock() {
-		return ErrClosed // only Close holds it otherwise
-	}
-	if s.closed.Load() {
-		s.use.RUnlock()
+	if !s.life.TryEnter() {
 		return ErrClosed
 	}
 	return nil
@@ -79,7 +74,7 @@ func (s *Socket) with(f func(fd int) error) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	defer s.use.RUnlock()
+	defer s.life.Leave()
 	return f(s.fd)
 }
 
@@ -89,7 +84,7 @@ func (s *Socket) FD() int { return s.fd }
 // Bind gives the socket a local address; port 0 is any that is free.
 //
 // C: rbind.
-func (s *Socket) Bind(addr netip.AddrPort) error { return s.withAddr("rbind", addr) }
+func (s *Socket) Bind(addr netip.AddrPort) error { return s.withAddr((*librdmacm.Sockets).Bind, addr) }
 
 // Connect begins a connection. The error is EINPROGRESS as a rule: wait for Out,
 // then ask EventConnectError. A *ServiceError says that the library cannot have more
@@ -102,30 +97,30 @@ func (s *Socket) Connect(addr netip.AddrPort) error {
 			return err
 		}
 	}
-	return s.withAddr("rconnect", addr)
+	return s.withAddr((*librdmacm.Sockets).Connect, addr)
 }
 
 // enter counts the socket with a service, once, until Close.
 func (s *Socket) enter(v *service) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.serving != nil || s.closed.Load() {
+	if s.serving != nil || s.life.Closed() {
 		return nil
 	}
-	if err := v.enter(s.lib.lib.Version()); err != nil {
+	if err := v.enter(s.lib.Version()); err != nil {
 		return err
 	}
 	s.serving = v
 	return nil
 }
 
-func (s *Socket) withAddr(name string, addr netip.AddrPort) error {
+func (s *Socket) withAddr(call func(c *librdmacm.Sockets, fd int, a *sockaddr.Addr) error, addr netip.AddrPort) error {
 	a, err := newSockaddr(addr)
 	if err != nil {
 		return err
 	}
 	return s.with(func(fd int) error {
-		err := s.lib.withAddr(name, fd, a)
+		err := call(s.lib.Sockets, fd, a)
 		var e *Error
 		if errors.As(err, &e) {
 			e.Object = addr.String()
@@ -146,7 +141,7 @@ func (s *Socket) Listen(backlog int) error {
 			return err
 		}
 	}
-	return s.with(func(fd int) error { return s.lib.listen(fd, backlog) })
+	return s.with(func(fd int) error { return s.lib.Listen(fd, backlog) })
 }
 
 // Accept takes a connection that waits; EAGAIN if none does. The connection does
@@ -157,17 +152,17 @@ func (s *Socket) Accept() (*Socket, netip.AddrPort, error) {
 	if err := s.begin(); err != nil {
 		return nil, netip.AddrPort{}, err
 	}
-	defer s.use.RUnlock()
-	if err := s.lib.connecting.enter(s.lib.lib.Version()); err != nil {
+	defer s.life.Leave()
+	if err := s.lib.connecting.enter(s.lib.Version()); err != nil {
 		return nil, netip.AddrPort{}, err
 	}
-	fd, a, err := s.lib.addrOf("raccept", s.fd)
+	fd, a, err := s.lib.Accept(s.fd)
 	if err != nil {
 		s.lib.connecting.leave()
 		return nil, netip.AddrPort{}, err
 	}
 	n, err := newSocket(&Socket{lib: s.lib, fd: fd, domain: s.domain, typ: s.typ, serving: &s.lib.connecting})
-	return n, a.addrPort(), err
+	return n, a.AddrPort(), err
 }
 
 // EventConnectError is what became of a connection: nil when it is there, EINPROGRESS
@@ -203,7 +198,7 @@ func (s *Socket) ConnectError() error {
 //
 // C: rshutdown.
 func (s *Socket) Shutdown(how How) error {
-	return s.with(func(fd int) error { return s.lib.shutdown(fd, how) })
+	return s.with(func(fd int) error { return s.lib.Shutdown(fd, int(how)) })
 }
 
 // Close ends the connection, after what was sent has arrived or the peer is found
@@ -212,7 +207,7 @@ func (s *Socket) Shutdown(how How) error {
 //
 // C: rclose.
 func (s *Socket) Close() error {
-	if s.closed.Swap(true) {
+	if !s.life.Shut() {
 		return nil
 	}
 	s.mu.Lock()
@@ -220,20 +215,26 @@ func (s *Socket) Close() error {
 		p.wake()
 	}
 	s.mu.Unlock()
-	s.use.Lock()
-	defer s.use.Unlock()
-	s.leak.Done()
+	var err error
+	_, _ = s.life.Close(func() error {
+		err = s.destroy()
+		return nil // what rclose returns comes after it has freed the socket
+	})
+	return err
+}
+
+func (s *Socket) destroy() error {
 	if s.typ == Datagram {
 		// rclose waits for ever for a datagram socket that was never bound. Binding one
 		// again fails, and changes nothing.
 		if a, err := newSockaddr(netip.AddrPortFrom(s.unspecified(), 0)); err == nil {
-			_ = s.lib.withAddr("rbind", s.fd, a)
+			_ = s.lib.Bind(s.fd, a)
 		}
 	}
 	if s.serving == &s.lib.listening && !s.blocks.Load() {
 		s.turnAway()
 	}
-	err := s.lib.close(s.fd)
+	err := s.lib.Close(s.fd)
 	s.mu.Lock()
 	maps := s.maps
 	s.maps = nil
@@ -250,18 +251,20 @@ func (s *Socket) Close() error {
 // LocalAddr is this end's address.
 //
 // C: rgetsockname.
-func (s *Socket) LocalAddr() (netip.AddrPort, error) { return s.name("rgetsockname") }
+func (s *Socket) LocalAddr() (netip.AddrPort, error) { return s.name((*librdmacm.Sockets).GetSockName) }
 
 // RemoteAddr is the peer's address.
 //
 // C: rgetpeername.
-func (s *Socket) RemoteAddr() (netip.AddrPort, error) { return s.name("rgetpeername") }
+func (s *Socket) RemoteAddr() (netip.AddrPort, error) {
+	return s.name((*librdmacm.Sockets).GetPeerName)
+}
 
-func (s *Socket) name(fn string) (ap netip.AddrPort, err error) {
+func (s *Socket) name(call func(c *librdmacm.Sockets, fd int) (*sockaddr.Addr, error)) (ap netip.AddrPort, err error) {
 	err = s.with(func(fd int) error {
-		_, a, err := s.lib.addrOf(fn, fd)
+		a, err := call(s.lib.Sockets, fd)
 		if err == nil {
-			ap = a.addrPort()
+			ap = a.AddrPort()
 		}
 		return err
 	})
@@ -272,7 +275,7 @@ func (s *Socket) name(fn string) (ap netip.AddrPort, err error) {
 //
 // C: rsetsockopt.
 func (s *Socket) SetOption(l Level, o Option, value []byte) error {
-	return s.with(func(fd int) error { return s.lib.setOption(fd, l, o, value) })
+	return s.with(func(fd int) error { return s.lib.SetSockOpt(fd, int(l), int(o), value) })
 }
 
 // Option reads an option into value and returns how many bytes it has.
@@ -280,7 +283,7 @@ func (s *Socket) SetOption(l Level, o Option, value []byte) error {
 // C: rgetsockopt.
 func (s *Socket) Option(l Level, o Option, value []byte) (n int, err error) {
 	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.option(fd, l, o, value)
+		n, err = s.lib.GetSockOpt(fd, int(l), int(o), value)
 		return err
 	})
 	return n, err
@@ -316,7 +319,7 @@ func (s *Socket) Fcntl(cmd, arg int) (n int, err error) {
 		return 0, err
 	}
 	err = s.with(func(fd int) (err error) {
-		n, err = s.lib.fcntl(fd, cmd, arg)
+		n, err = s.lib.Fcntl(fd, cmd, arg)
 		return err
 	})
 	return n, err
@@ -368,12 +371,13 @@ func (s *Socket) unspecified() netip.Addr {
 
 // turnAway closes connections that nobody has accepted: rclose of the listening
 // socket forgets them.
-// Preconditions: s.use is held by Close.
+//
+// Preconditions: Close calls it.
 func (s *Socket) turnAway() {
 	for s.lib.connecting.enter("") == nil {
-		fd, _, err := s.lib.addrOf("raccept", s.fd)
+		fd, _, err := s.lib.Accept(s.fd)
 		if err == nil {
-			err = s.lib.close(fd)
+			err = s.lib.Close(fd)
 		}
 		s.lib.connecting.leave()
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
 func TestSockaddr(t *testing.T) {
@@ -22,11 +23,11 @@ func TestSockaddr(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := a.addrPort().String(); got != want {
+		if got := a.AddrPort().String(); got != want {
 			t.Errorf("%s became %s, want %s", in, got, want)
 		}
-		if size := uint32(16); strings.Contains(want, "[") == (a.len == size) {
-			t.Errorf("%s has the length %d", in, a.len)
+		if size := uint32(16); strings.Contains(want, "[") == (a.Len() == size) {
+			t.Errorf("%s has the length %d", in, a.Len())
 		}
 	}
 	var arg *ibv.ArgError
@@ -36,7 +37,7 @@ func TestSockaddr(t *testing.T) {
 	if _, err := newSockaddr(netip.MustParseAddrPort("[fe80::1%nosuchif]:9")); !errors.As(err, &arg) {
 		t.Errorf("no such zone: %v", err)
 	}
-	if got := (&sockaddr{}).addrPort(); got.IsValid() {
+	if got := (&sockaddr.Addr{}).AddrPort(); got.IsValid() {
 		t.Errorf("an unknown family is %v", got)
 	}
 }
@@ -76,7 +77,7 @@ func TestStrings(t *testing.T) {
 
 func TestClosed(t *testing.T) {
 	s := &Socket{fd: -1}
-	s.closed.Store(true)
+	s.life.Shut()
 	addr := netip.MustParseAddrPort("127.0.0.1:1")
 	b := make([]byte, 1)
 	for name, f := range map[string]func() error{
@@ -140,7 +141,8 @@ func TestIntBounds(t *testing.T) {
 	_, cmd := s.Fcntl(1<<32+FGetFL, 0)
 	_, arg := s.Fcntl(FSetFL, 1<<40)
 	for what, err := range map[string]error{
-		"backlog": s.Listen(1 << 32), "negative backlog": s.Listen(-1), "option": s.SetIntOption(LevelSocket, OptReuseAddr, 1<<32), "command": cmd, "argument": arg,
+		"backlog": s.Listen(1 << 32), "negative backlog": s.Listen(-1), "option": s.SetIntOption(LevelSocket,
+			OptReuseAddr, 1<<32), "command": cmd, "argument": arg,
 	} {
 		var bad *ibv.ArgError
 		if !errors.As(err, &bad) || !errors.Is(err, syscall.EINVAL) {

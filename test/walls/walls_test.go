@@ -70,7 +70,8 @@ func within(dir string, trees ...string) bool {
 	return slices.ContainsFunc(trees, func(t string) bool { return dir == t || strings.HasPrefix(dir, t+"/") })
 }
 
-// unsafeOutside lists files that import unsafe and do not say so in their names, but for packages whose business is memory.
+// unsafeOutside lists files that import unsafe and do not say so in their names, but for packages whose business is
+// memory.
 func unsafeOutside(files []file) []string {
 	var out []string
 	for _, f := range files {
@@ -89,8 +90,8 @@ func TestUnsafe(t *testing.T) {
 	}
 }
 
-// rule is a line of the table of imports in docs/architecture.md: what the packages of a tree may import of this module,
-// besides each other.
+// rule is a line of the table of imports in docs/architecture.md: what the packages of a tree may import of this
+// module, besides each other.
 type rule struct {
 	tree string
 	may  []string
@@ -127,8 +128,8 @@ func rules(t *testing.T) []rule {
 	return out
 }
 
-// crossed lists the imports that the rules do not have, tests excepted, and the packages that no rule has.
-func crossed(rules []rule, files []file) []string {
+// overWall lists the imports that the rules do not have, tests excepted, and the packages that no rule has.
+func overWall(rules []rule, files []file) []string {
 	var out []string
 	homeless := make(map[string]bool)
 	for _, f := range files {
@@ -148,7 +149,8 @@ func crossed(rules []rule, files []file) []string {
 		for _, p := range f.imports {
 			p, ours := strings.CutPrefix(p, module)
 			if ours && !within(p, append(r.may, r.tree)...) {
-				out = append(out, f.dir+"/"+f.name+" imports "+p+": docs/architecture.md lets "+r.tree+" import "+strings.Join(r.may, ", "))
+				out = append(out, f.dir+"/"+f.name+" imports "+p+": docs/architecture.md lets "+r.tree+" import "+
+					strings.Join(r.may, ", "))
 			}
 		}
 	}
@@ -157,7 +159,7 @@ func crossed(rules []rule, files []file) []string {
 
 func TestWalls(t *testing.T) {
 	all, table := files(t), rules(t)
-	for _, s := range crossed(table, all) {
+	for _, s := range overWall(table, all) {
 		t.Error(s)
 	}
 	for _, r := range table {
@@ -171,7 +173,7 @@ func TestWalls(t *testing.T) {
 
 // The tree in testdata crosses each wall once. Each is found.
 func TestWalls_Crossed(t *testing.T) {
-	got := crossed(rules(t), filesIn(t, filepath.Join("testdata", "crossed")))
+	got := overWall(rules(t), filesIn(t, filepath.Join("testdata", "crossed")))
 	got = append(got, unsafeOutside(filesIn(t, filepath.Join("testdata", "crossed")))...)
 	want := []string{
 		"examples/nosy/main.go imports internal/abi",
@@ -189,16 +191,81 @@ func TestWalls_Crossed(t *testing.T) {
 	}
 }
 
+// few lists packages that few may import, tests excepted: all that knows how C is called.
+var few = []struct {
+	what string
+	who  []string
+	why  string
+}{
+	{"github.com/ebitengine/purego", []string{"internal/ccall", "loader"}, "internal/ccall calls C, loader opens it"},
+	{module + "internal/ccall", []string{"internal/bind", "internal/ops", "loader"},
+		"C is called by name in internal/bind, by pointer in internal/ops"},
+	{module + "internal/bind", []string{"internal/bind", "ibv", "mlx5dv", "rdmacm"},
+		"programs use the packages above it"},
+	{module + "internal/friend", []string{"ibv", "mlx5dv", "rdmacm"}, "it is the key to ibv.Internal"},
+	{module + "loader", []string{"loader", "internal/bind", "internal/testutil", "ibv/errors.go"},
+		"symbols are looked up in internal/bind"},
+}
+
+// crossed returns what a file imports that it may not.
+func crossed(f file) (bad []string) {
+	if strings.HasSuffix(f.name, "_test.go") {
+		return nil
+	}
+	for _, p := range f.imports {
+		for _, x := range few {
+			if within(p, x.what) && !within(f.dir, x.who...) && !slices.Contains(x.who, f.dir+"/"+f.name) {
+				bad = append(bad, p+": "+x.why)
+			}
+		}
+	}
+	return bad
+}
+
+// TestFew keeps C behind its floor: above internal/bind nobody calls it, or looks up a symbol.
+func TestFew(t *testing.T) {
+	for _, f := range files(t) {
+		for _, bad := range crossed(f) {
+			t.Errorf("%s/%s imports %s", f.dir, f.name, bad)
+		}
+	}
+}
+
+// TestFewCrossed crosses the walls on purpose.
+func TestFewCrossed(t *testing.T) {
+	for _, c := range []struct {
+		dir, name, imports string
+		allowed            bool
+	}{
+		{"ibv", "qp.go", module + "internal/bind/libibverbs", true},
+		{"ibv", "qp_test.go", module + "internal/ccall", true},
+		{"ibv", "errors.go", module + "loader", true},
+		{"ibv", "qp.go", module + "loader", false},
+		{"ibv", "qp.go", module + "internal/ccall", false},
+		{"rdmacm/rsocket", "lib.go", "github.com/ebitengine/purego", false},
+		{"mlx5dv", "lib.go", module + "loader", false},
+		{"cmd/perf", "main.go", module + "internal/bind/librdmacm", false},
+		{"cmd/perf", "main.go", module + "internal/friend", false},
+	} {
+		bad := crossed(file{dir: c.dir, name: c.name, imports: []string{"fmt", c.imports}})
+		if (len(bad) == 0) != c.allowed {
+			t.Errorf("%s/%s importing %s: %q, want allowed %v", c.dir, c.name, c.imports, bad, c.allowed)
+		}
+	}
+}
+
 // TestDependencies keeps to the modules of which RATIONALE.md tells, each where it is needed.
 func TestDependencies(t *testing.T) {
 	library := []string{"github.com/ebitengine/purego", "golang.org/x/sys"}
-	program := append(slices.Clone(library), "github.com/spf13/pflag", "github.com/HdrHistogram/hdrhistogram-go", "golang.org/x/term")
+	program := append(slices.Clone(library), "github.com/spf13/pflag", "github.com/HdrHistogram/hdrhistogram-go",
+		"golang.org/x/term")
 	for _, f := range files(t) {
 		allowed := library
 		if within(f.dir, "cmd", "examples", "test") {
 			allowed = program
 		}
-		if strings.HasSuffix(f.name, "_test.go") || within(f.dir, "internal/testutil", "internal/sysfs/sysfstest", "test") {
+		if strings.HasSuffix(f.name, "_test.go") || within(f.dir, "internal/testutil",
+			"internal/sysfs/sysfstest", "test") {
 			allowed = append(slices.Clone(program), "github.com/google/go-cmp")
 		}
 		for _, p := range f.imports {

@@ -1,0 +1,182 @@
+// Package bind is the floor on which C is called by name: its packages have the prototypes of libibverbs, libmlx5 and
+// librdmacm, one method each. Above it nothing knows a symbol or how C reports failure.
+//
+// Handles are addresses of C objects. What arguments point to is Go memory that escapes to the heap and is kept alive
+// for the call, by writing uintptr(unsafe.Pointer(p)) in the argument list; C keeps no such pointer, unless a method
+// says so. Errors are errnos, or a *loader.SymbolError where the library has no such function.
+package bind
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// Library calls the functions of an open library. There is one method for each convention of return. A symbol is
+// looked up when it is first used, so that an old library lacks only what it lacks.
+type Library struct{ lib *loader.Library }
+
+// Open opens a library once; later calls return the same one.
+func Open(name loader.Name) (Library, error) {
+	lib, err := loader.Open(name)
+	return Library{lib}, err
+}
+
+// Path returns the file that was loaded.
+func (l Library) Path() string { return l.lib.Path() }
+
+// Version returns the library's version, as in "44.0"; it may be empty.
+func (l Library) Version() string { return l.lib.Version() }
+
+// Has reports whether the library has a function.
+func (l Library) Has(name string) bool {
+	_, err := l.Symbol(name)
+	return err == nil
+}
+
+// Symbol returns the address of a function. The error is a *loader.SymbolError.
+func (l Library) Symbol(name string) (uintptr, error) {
+	if h := hidden.Load(); h != nil && slices.Contains(h.names, name) {
+		return 0, &loader.SymbolError{
+			Symbol: name, Library: l.lib.Name(), Path: l.Path(), Version: l.Version(), Since: h.since,
+		}
+	}
+	return l.lib.Symbol(name)
+}
+
+// hidden is what Hide takes away.
+var hidden atomic.Pointer[symbols]
+
+type symbols struct {
+	since string
+	names []string
+}
+
+// Hide makes libraries lack functions until undo is called, as those from before a release do. It is for tests.
+func Hide(since string, names ...string) (undo func()) {
+	hidden.Store(&symbols{since, names})
+	return func() { hidden.Store(nil) }
+}
+
+// Ptr calls a function that returns a pointer, or NULL and sets errno.
+//
+//go:uintptrescapes
+func (l Library) Ptr(name string, args ...uintptr) (uintptr, error) {
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return 0, err
+	}
+	return ccall.Ptr(fn, args...)
+}
+
+// Err calls a function that returns 0 or an errno.
+//
+//go:uintptrescapes
+func (l Library) Err(name string, args ...uintptr) error {
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return err
+	}
+	return ccall.Err(fn, args...)
+}
+
+// Minus1 calls a function that returns 0, or -1 and sets errno.
+//
+//go:uintptrescapes
+func (l Library) Minus1(name string, args ...uintptr) error {
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return err
+	}
+	return ccall.Minus1(fn, args...)
+}
+
+// Minus1Int calls a function that returns a number, or -1 and sets errno.
+//
+//go:uintptrescapes
+func (l Library) Minus1Int(name string, args ...uintptr) (int, error) {
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return 0, err
+	}
+	return ccall.Minus1Int(fn, args...)
+}
+
+// IntErrno calls a function whose negative results are codes of its own, with errno beside them.
+//
+//go:uintptrescapes
+func (l Library) IntErrno(name string, args ...uintptr) (int, error) {
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return 0, err
+	}
+	return ccall.IntErrno(fn, args...)
+}
+
+// NegErrno calls a function that returns a count, or an errno negated.
+//
+//go:uintptrescapes
+func (l Library) NegErrno(name string, args ...uintptr) (int, error) {
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return 0, err
+	}
+	return ccall.NegErrno(fn, args...)
+}
+
+// Size calls a function that returns a size, or -1 and sets errno.
+//
+//go:uintptrescapes
+func (l Library) Size(name string, args ...uintptr) (int, error) {
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return 0, err
+	}
+	return ccall.Size(fn, args...)
+}
+
+// Void calls a function that returns nothing.
+//
+//go:uintptrescapes
+func (l Library) Void(name string, args ...uintptr) error {
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return err
+	}
+	return ccall.Void(fn, args...)
+}
+
+// Int calls a function that returns an int and does not fail.
+//
+//go:uintptrescapes
+func (l Library) Int(name string, args ...uintptr) (int32, error) {
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return 0, err
+	}
+	return ccall.Int(fn, args...), nil
+}
+
+// Uint64 calls a function that returns 64 bits and does not fail.
+//
+//go:uintptrescapes
+func (l Library) Uint64(name string, args ...uintptr) (uint64, error) {
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return 0, err
+	}
+	return ccall.Uint64(fn, args...), nil
+}
+
+// String calls a function that returns a static string.
+//
+//go:uintptrescapes
+func (l Library) String(name string, args ...uintptr) (string, error) {
+	fn, err := l.Symbol(name)
+	if err != nil {
+		return "", err
+	}
+	return ccall.String(fn, args...), nil
+}

@@ -1,0 +1,92 @@
+package libibverbs
+
+import (
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+)
+
+// struct ibv_context *ibv_open_device(struct ibv_device *device);
+func (l Lib) OpenDevice(dev uintptr) (uintptr, error) { return l.lib.Ptr("ibv_open_device", dev) }
+
+// int ibv_close_device(struct ibv_context *context);
+func (l Lib) CloseDevice(ctx uintptr) error { return l.lib.Err("ibv_close_device", ctx) }
+
+// int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr);
+func (l Lib) QueryDevice(ctx uintptr, attr *abi.DeviceAttr) error {
+	return l.lib.Err("ibv_query_device", ctx, uintptr(unsafe.Pointer(attr)))
+}
+
+// int (*query_device_ex)(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *,
+// size_t); an op of verbs_context, not an export.
+func (l Lib) QueryDeviceEx(ctx uintptr, attr *abi.DeviceAttrEx) error {
+	return opErr(ctx, abi.DistQueryDeviceEx, ctx, 0, uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
+}
+
+// int ibv_query_port(struct ibv_context *, uint8_t port, struct ibv_port_attr *);
+// The exported function knows only the first 48 bytes. The op of verbs_context takes a length and is used where there
+// is one (v22).
+func (l Lib) QueryPort(ctx uintptr, port uint8, attr *abi.PortAttr) error {
+	if op := abi.ContextOp(ctx, abi.DistQueryPort); op != 0 {
+		return ccall.Err(op, ctx, uintptr(port), uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
+	}
+	return l.lib.Err("ibv_query_port", ctx, uintptr(port), uintptr(unsafe.Pointer(attr)))
+}
+
+// int ibv_query_gid(struct ibv_context *, uint8_t port, int index, union ibv_gid *gid);
+func (l Lib) QueryGID(ctx uintptr, port uint8, index int, gid *abi.GID) error {
+	return l.lib.Minus1("ibv_query_gid", ctx, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(gid)))
+}
+
+// int _ibv_query_gid_ex(struct ibv_context *, uint32_t port, uint32_t index, struct ibv_gid_entry *, uint32_t flags,
+// size_t entry_size); absent before v32.
+func (l Lib) QueryGIDEx(ctx uintptr, port uint8, index int, e *abi.GIDEntry) error {
+	return l.lib.Err("_ibv_query_gid_ex",
+		ctx, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(e)), 0, unsafe.Sizeof(*e))
+}
+
+// HasQueryGIDEx reports whether the library has QueryGIDEx and QueryGIDTable.
+func (l Lib) HasQueryGIDEx() bool { return l.lib.Has("_ibv_query_gid_ex") }
+
+// ssize_t _ibv_query_gid_table(struct ibv_context *, struct ibv_gid_entry *, size_t max, uint32_t flags,
+// size_t entry_size); absent before v32.
+func (l Lib) QueryGIDTable(ctx uintptr, entries []abi.GIDEntry) (int, error) {
+	return l.lib.NegErrno("_ibv_query_gid_table", ctx, uintptr(unsafe.Pointer(unsafe.SliceData(entries))),
+		uintptr(len(entries)), 0, unsafe.Sizeof(abi.GIDEntry{}))
+}
+
+// int ibv_query_pkey(struct ibv_context *, uint8_t port, int index, __be16 *pkey);
+func (l Lib) QueryPKey(ctx uintptr, port uint8, index int) (uint16, error) {
+	k := new(abi.Be16)
+	err := l.lib.Minus1("ibv_query_pkey", ctx, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(k)))
+	return k.Get(), err
+}
+
+// int ibv_get_async_event(struct ibv_context *, struct ibv_async_event *event);
+func (l Lib) GetAsyncEvent(ctx uintptr, ev *abi.AsyncEvent) error {
+	return l.lib.Minus1("ibv_get_async_event", ctx, uintptr(unsafe.Pointer(ev)))
+}
+
+// void ibv_ack_async_event(struct ibv_async_event *event);
+func (l Lib) AckAsyncEvent(ev *abi.AsyncEvent) {
+	_ = l.lib.Void("ibv_ack_async_event", uintptr(unsafe.Pointer(ev)))
+}
+
+// The functions below read the fields of struct ibv_context.
+
+// ContextDevice returns the struct ibv_device.
+func ContextDevice(ctx uintptr) uintptr { return cmem.At[abi.Context](ctx).Device }
+
+// AsyncFD returns the descriptor of async events.
+func AsyncFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).AsyncFD) }
+
+// NumCompVectors returns the number of completion vectors.
+func NumCompVectors(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).NumCompVectors) }
+
+// ContextSize returns the size of the struct verbs_context around it, 0 where there is none.
+func ContextSize(ctx uintptr) int { return int(abi.ContextSize(ctx)) }
+
+// Legacy reports whether it is one of MLNX_OFED 4.x.
+func Legacy(ctx uintptr) bool { return abi.Legacy(ctx) }

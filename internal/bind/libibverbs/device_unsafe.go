@@ -1,0 +1,50 @@
+package libibverbs
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+)
+
+// struct ibv_device **ibv_get_device_list(int *num_devices);
+func (l Lib) GetDeviceList() (list uintptr, devices []uintptr, err error) {
+	n := new(int32)
+	list, err = l.lib.Ptr("ibv_get_device_list", uintptr(unsafe.Pointer(n)))
+	if err != nil {
+		return 0, nil, err
+	}
+	return list, cmem.Slice[uintptr](list, int(*n)), nil
+}
+
+// void ibv_free_device_list(struct ibv_device **list);
+func (l Lib) FreeDeviceList(list uintptr) { _ = l.lib.Void("ibv_free_device_list", list) }
+
+// const char *ibv_get_device_name(struct ibv_device *device);
+func (l Lib) GetDeviceName(dev uintptr) (string, error) {
+	return l.lib.String("ibv_get_device_name", dev)
+}
+
+// __be64 ibv_get_device_guid(struct ibv_device *device);
+func (l Lib) GetDeviceGUID(dev uintptr) (uint64, error) {
+	v, err := l.lib.Uint64("ibv_get_device_guid", dev)
+	var b [8]byte
+	binary.NativeEndian.PutUint64(b[:], v)
+	return binary.BigEndian.Uint64(b[:]), err
+}
+
+// int ibv_get_device_index(struct ibv_device *device); absent before v30.
+func (l Lib) GetDeviceIndex(dev uintptr) int {
+	n, err := l.lib.Int("ibv_get_device_index", dev)
+	if err != nil {
+		return -1
+	}
+	return int(n)
+}
+
+// DeviceTypes returns enum ibv_node_type and enum ibv_transport_type of a struct ibv_device.
+func DeviceTypes(dev uintptr) (node, transport int32) {
+	d := cmem.At[abi.Device](dev)
+	return int32(d.NodeType), int32(d.TransportType)
+}

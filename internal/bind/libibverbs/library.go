@@ -1,0 +1,73 @@
+// Package libibverbs calls libibverbs: one method for each C function, named after it, with its prototype above, in a
+// file for each C object. It also reads the public fields of the objects.
+package libibverbs
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind"
+	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// Lib is libibverbs.
+type Lib struct{ lib bind.Library }
+
+// Open opens the library, once.
+func Open() (Lib, error) {
+	l, err := bind.Open(loader.IBVerbs)
+	return Lib{l}, err
+}
+
+// Path returns the file that was loaded.
+func (l Lib) Path() string { return l.lib.Path() }
+
+// Version returns the library's version, as in "44.0"; it may be empty.
+func (l Lib) Version() string { return l.lib.Version() }
+
+// ErrNoOp means that libibverbs is too old to have an op of verbs_context.
+var ErrNoOp = fmt.Errorf("the library has no such op: %w", loader.ErrNotSupported)
+
+// opPtr calls an op of verbs_context that returns a pointer, or NULL and sets errno.
+//
+//go:uintptrescapes
+func opPtr(ctx, dist uintptr, args ...uintptr) (uintptr, error) {
+	op := abi.ContextOp(ctx, dist)
+	if op == 0 {
+		return 0, ErrNoOp
+	}
+	return ccall.Ptr(op, args...)
+}
+
+// opErr calls an op of verbs_context that returns 0 or an errno.
+//
+//go:uintptrescapes
+func opErr(ctx, dist uintptr, args ...uintptr) error {
+	op := abi.ContextOp(ctx, dist)
+	if op == 0 {
+		return ErrNoOp
+	}
+	return ccall.Err(op, args...)
+}
+
+// destroy destroys an object, whose first field is its context.
+func (l Lib) destroy(name string, obj uintptr) error {
+	ctx := *cmem.At[uintptr](obj)
+	return l.destroyed(ctx, l.lib.Err(name, obj))
+}
+
+// destroyed judges the result of a call that destroys an object. On a device that was removed libibverbs returns EIO
+// and keeps the object's memory, or EBUSY for the sake of another one that it keeps; the kernel's objects are gone, so
+// that this is a success.
+func (l Lib) destroyed(ctx uintptr, err error) error {
+	switch err {
+	case syscall.EIO, syscall.ENODEV, syscall.EBUSY:
+		if e := l.QueryDevice(ctx, new(abi.DeviceAttr)); e == syscall.EIO || e == syscall.ENODEV {
+			return nil
+		}
+	}
+	return err
+}

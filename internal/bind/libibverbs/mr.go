@@ -1,0 +1,41 @@
+package libibverbs
+
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+)
+
+// struct ibv_mr *ibv_reg_mr(struct ibv_pd *, void *addr, size_t length, int access);
+func (l Lib) RegMR(pd, addr uintptr, length int, access uint32) (uintptr, error) {
+	return l.lib.Ptr("ibv_reg_mr", pd, addr, uintptr(length), uintptr(access))
+}
+
+// struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *, void *addr, size_t length, uint64_t iova, int access);
+// Absent before v25.
+func (l Lib) RegMRIOVA(pd, addr uintptr, length int, iova uint64, access uint32) (uintptr, error) {
+	return l.lib.Ptr("ibv_reg_mr_iova", pd, addr, uintptr(length), uintptr(iova), uintptr(access))
+}
+
+// struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *, void *addr, size_t length, uint64_t iova, unsigned int access);
+// Absent before v28.
+func (l Lib) RegMRIOVA2(pd, addr uintptr, length int, iova uint64, access uint32) (uintptr, error) {
+	return l.lib.Ptr("ibv_reg_mr_iova2", pd, addr, uintptr(length), uintptr(iova), uintptr(access))
+}
+
+// HasRegMRIOVA2 reports whether the library has RegMRIOVA2.
+func (l Lib) HasRegMRIOVA2() bool { return l.lib.Has("ibv_reg_mr_iova2") }
+
+// int ibv_rereg_mr(struct ibv_mr *, int flags, struct ibv_pd *, void *addr, size_t length, int access);
+// Returns an ibv_rereg_mr_err_code, -1 to -5, and sets errno.
+func (l Lib) ReregMR(mr uintptr, flags uint32, pd, addr uintptr, length int, access uint32) (code int, err error) {
+	return l.lib.IntErrno("ibv_rereg_mr", mr, uintptr(flags), pd, addr, uintptr(length), uintptr(access))
+}
+
+// int ibv_dereg_mr(struct ibv_mr *mr);
+func (l Lib) DeregMR(mr uintptr) error { return l.destroy("ibv_dereg_mr", mr) }
+
+// MRKeys returns the keys of a struct ibv_mr.
+func MRKeys(mr uintptr) (lkey, rkey uint32) {
+	m := cmem.At[abi.MR](mr)
+	return m.LKey, m.RKey
+}

@@ -1,0 +1,86 @@
+// Package libmlx5 calls libmlx5: one method for each C function, named after it, with its prototype above.
+package libmlx5
+
+import (
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// Lib is libmlx5.
+type Lib struct{ lib bind.Library }
+
+// Open opens the library that libibverbs has loaded as its driver.
+func Open() (Lib, error) {
+	l, err := bind.Open(loader.MLX5)
+	return Lib{l}, err
+}
+
+// bool mlx5dv_is_supported(struct ibv_device *device);
+// Absent before v22, when the others did not look at what device they got. ctx is a struct ibv_context.
+func (l Lib) IsSupported(ctx uintptr) (bool, error) {
+	is, err := l.lib.Int("mlx5dv_is_supported", libibverbs.ContextDevice(ctx))
+	return is&0xff != 0, err
+}
+
+// int mlx5dv_query_device(struct ibv_context *ctx_in, struct mlx5dv_context *attrs_out);
+func (l Lib) QueryDevice(ctx uintptr, attr *abi.MLX5DVContext) error {
+	return l.lib.Err("mlx5dv_query_device", ctx, uintptr(unsafe.Pointer(attr)))
+}
+
+// int mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clock_info *clock_info);
+// Absent before v17.
+func (l Lib) GetClockInfo(ctx uintptr, info *abi.MLX5DVClockInfo) error {
+	return l.lib.Err("mlx5dv_get_clock_info", ctx, uintptr(unsafe.Pointer(info)))
+}
+
+// struct ibv_cq_ex *mlx5dv_create_cq(struct ibv_context *, struct ibv_cq_init_attr_ex *, struct mlx5dv_cq_init_attr *);
+func (l Lib) CreateCQ(ctx uintptr, attr *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAttr) (uintptr, error) {
+	return l.lib.Ptr("mlx5dv_create_cq", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))
+}
+
+// struct ibv_qp *mlx5dv_create_qp(struct ibv_context *, struct ibv_qp_init_attr_ex *, struct mlx5dv_qp_init_attr *);
+// Absent before v16.
+func (l Lib) CreateQP(ctx uintptr, attr *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitAttr) (uintptr, error) {
+	return l.lib.Ptr("mlx5dv_create_qp", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))
+}
+
+// int mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type);
+func (l Lib) initObj(obj *abi.MLX5DVObj, typ uintptr) error {
+	return l.lib.Err("mlx5dv_init_obj", uintptr(unsafe.Pointer(obj)), typ)
+}
+
+// C writes through a pointer inside obj, so that out is on the heap.
+
+// InitCQ looks into a struct ibv_cq.
+func (l Lib) InitCQ(cq uintptr) (*abi.MLX5DVCQ, error) {
+	out := &abi.MLX5DVCQ{}
+	obj := &abi.MLX5DVObj{CQ: abi.MLX5DVInOut{In: cq, Out: cmem.Heap(unsafe.Pointer(out))}}
+	return out, l.initObj(obj, abi.MLX5DV_OBJ_CQ)
+}
+
+// InitQP looks into a struct ibv_qp; mask asks for optional fields, and CompMask says which there are.
+func (l Lib) InitQP(qp uintptr, mask uint64) (*abi.MLX5DVQP, error) {
+	out := &abi.MLX5DVQP{CompMask: mask}
+	obj := &abi.MLX5DVObj{QP: abi.MLX5DVInOut{In: qp, Out: cmem.Heap(unsafe.Pointer(out))}}
+	return out, l.initObj(obj, abi.MLX5DV_OBJ_QP)
+}
+
+// InitSRQ looks into a struct ibv_srq; mask asks for optional fields, and CompMask says which there are.
+func (l Lib) InitSRQ(srq uintptr, mask uint64) (*abi.MLX5DVSRQ, error) {
+	out := &abi.MLX5DVSRQ{CompMask: mask}
+	obj := &abi.MLX5DVObj{SRQ: abi.MLX5DVInOut{In: srq, Out: cmem.Heap(unsafe.Pointer(out))}}
+	return out, l.initObj(obj, abi.MLX5DV_OBJ_SRQ)
+}
+
+// InitAH returns the address vector of a struct ibv_ah.
+func (l Lib) InitAH(ah uintptr) (av uintptr, err error) {
+	out := new(abi.MLX5DVAH)
+	obj := &abi.MLX5DVObj{AH: abi.MLX5DVInOut{In: ah, Out: cmem.Heap(unsafe.Pointer(out))}}
+	err = l.initObj(obj, abi.MLX5DV_OBJ_AH)
+	return out.AV, err
+}

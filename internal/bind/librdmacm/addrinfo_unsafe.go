@@ -1,0 +1,93 @@
+package librdmacm
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+)
+
+// AddrInfo is a copy of a struct rdma_addrinfo.
+type AddrInfo struct {
+	Flags, Family, QPType, PortSpace int32
+
+	Src, Dst         []byte // struct sockaddr
+	SrcName, DstName string // not of hints
+	Route, Connect   []byte // not of hints
+}
+
+// int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
+// struct rdma_addrinfo **res);
+// The code is 0, -1 with an errno, or one of getaddrinfo(3).
+func (l Lib) GetAddrInfo(node, service string, hints *AddrInfo) (list []AddrInfo, code int, err error) {
+	n, s, out := cmem.CString(node), cmem.CString(service), new(uintptr)
+	code, err = l.lib.IntErrno("rdma_getaddrinfo", uintptr(unsafe.Pointer(unsafe.SliceData(n))),
+		uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(hints.toC())),
+		uintptr(unsafe.Pointer(out)))
+	runtime.KeepAlive(hints)
+	if err != nil {
+		return nil, code, err
+	}
+	return l.addrInfos(*out), 0, nil
+}
+
+// int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *service,
+// const struct rdma_addrinfo *hints); absent before v60.
+func (l Lib) ResolveAddrInfo(id uintptr, node, service string, hints *AddrInfo) (code int, err error) {
+	n, s := cmem.CString(node), cmem.CString(service)
+	code, err = l.lib.IntErrno("rdma_resolve_addrinfo", id, uintptr(unsafe.Pointer(unsafe.SliceData(n))),
+		uintptr(unsafe.Pointer(unsafe.SliceData(s))), uintptr(unsafe.Pointer(hints.toC())))
+	runtime.KeepAlive(hints)
+	return code, err
+}
+
+// int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info); absent before v60.
+func (l Lib) QueryAddrInfo(id uintptr) ([]AddrInfo, error) {
+	out := new(uintptr)
+	if err := l.lib.Minus1("rdma_query_addrinfo", id, uintptr(unsafe.Pointer(out))); err != nil {
+		return nil, err
+	}
+	return l.addrInfos(*out), nil
+}
+
+// toC returns hints for C, which are good as long as h is.
+func (h *AddrInfo) toC() *abi.RDMAAddrinfo {
+	if h == nil {
+		return nil
+	}
+	return &abi.RDMAAddrinfo{
+		AIFlags: h.Flags, AIFamily: h.Family, AIQPType: h.QPType, AIPortSpace: h.PortSpace,
+		AISrcLen: uint32(len(h.Src)), AISrcAddr: cmem.Heap(unsafe.Pointer(unsafe.SliceData(h.Src))),
+		AIDstLen: uint32(len(h.Dst)), AIDstAddr: cmem.Heap(unsafe.Pointer(unsafe.SliceData(h.Dst))),
+	}
+}
+
+// void rdma_freeaddrinfo(struct rdma_addrinfo *res);
+// It copies the list before.
+func (l Lib) addrInfos(first uintptr) (list []AddrInfo) {
+	for p, n := first, 0; p != 0 && n < 1024; n++ {
+		c := cmem.At[abi.RDMAAddrinfo](p)
+		list = append(list, AddrInfo{
+			Flags: c.AIFlags, Family: c.AIFamily, QPType: c.AIQPType, PortSpace: c.AIPortSpace,
+			Src:     cmem.Clone[byte](c.AISrcAddr, int(c.AISrcLen)),
+			Dst:     cmem.Clone[byte](c.AIDstAddr, int(c.AIDstLen)),
+			SrcName: cmem.String(c.AISrcCanonname), DstName: cmem.String(c.AIDstCanonname),
+			Route:   cmem.Clone[byte](c.AIRoute, int(c.AIRouteLen)),
+			Connect: cmem.Clone[byte](c.AIConnect, int(c.AIConnectLen)),
+		})
+		p = c.AINext
+	}
+	_ = l.lib.Void("rdma_freeaddrinfo", first)
+	return list
+}
+
+// const char *gai_strerror(int errcode); of the C library.
+func GAIText(code int) string {
+	fn, err := ccall.Libc("gai_strerror")
+	if err != nil {
+		return ""
+	}
+	return ccall.String(fn, uintptr(uint32(int32(code))))
+}

@@ -1,0 +1,51 @@
+package librdmacm
+
+import (
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+)
+
+// struct rdma_event_channel *rdma_create_event_channel(void);
+func (l Lib) CreateEventChannel() (uintptr, error) { return l.lib.Ptr("rdma_create_event_channel") }
+
+// void rdma_destroy_event_channel(struct rdma_event_channel *channel);
+func (l Lib) DestroyEventChannel(ch uintptr) { _ = l.lib.Void("rdma_destroy_event_channel", ch) }
+
+// ChannelFD returns the descriptor of a struct rdma_event_channel.
+func ChannelFD(ch uintptr) int { return int(cmem.At[abi.RDMAEventChannel](ch).FD) }
+
+// Event is a copy of a struct rdma_cm_event.
+type Event struct {
+	abi.RDMACMEvent
+	UD   bool   // Param is an RDMAUDParam
+	Data []byte // private data
+}
+
+// int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event);
+// int rdma_ack_cm_event(struct rdma_cm_event *event);
+// No other function reads events: each is copied and acknowledged at once.
+func (l Lib) GetEvent(ch uintptr) (*Event, error) {
+	ack, err := l.lib.Symbol("rdma_ack_cm_event")
+	if err != nil {
+		return nil, err
+	}
+	out := new(uintptr)
+	if err := l.lib.Minus1("rdma_get_cm_event", ch, uintptr(unsafe.Pointer(out))); err != nil {
+		return nil, err
+	}
+	ev := &Event{RDMACMEvent: *cmem.At[abi.RDMACMEvent](*out)}
+	switch ev.Event {
+	case abi.RDMA_CM_EVENT_MULTICAST_JOIN, abi.RDMA_CM_EVENT_MULTICAST_ERROR:
+		ev.UD = true // and its private data is the context of the join
+	case abi.RDMA_CM_EVENT_CONNECT_REQUEST, abi.RDMA_CM_EVENT_CONNECT_RESPONSE, abi.RDMA_CM_EVENT_CONNECT_ERROR,
+		abi.RDMA_CM_EVENT_UNREACHABLE, abi.RDMA_CM_EVENT_REJECTED, abi.RDMA_CM_EVENT_ESTABLISHED,
+		abi.RDMA_CM_EVENT_DISCONNECTED:
+		ev.UD = cmem.At[abi.RDMACMID](ev.ID).QPType == abi.IBV_QPT_UD
+		ev.Data = cmem.Clone[byte](ev.Conn().PrivateData, int(ev.Conn().PrivateDataLen))
+	}
+	_ = ccall.Minus1(ack, *out)
+	return ev, nil
+}

@@ -1,0 +1,222 @@
+package librdmacm
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
+)
+
+// int rdma_create_id(struct rdma_event_channel *, struct rdma_cm_id **id, void *context, enum rdma_port_space ps);
+func (l Lib) CreateID(ch uintptr, ps uint32) (uintptr, error) {
+	out := new(uintptr)
+	err := l.lib.Minus1("rdma_create_id", ch, uintptr(unsafe.Pointer(out)), 0, uintptr(ps))
+	return *out, err
+}
+
+// int rdma_destroy_id(struct rdma_cm_id *id);
+func (l Lib) DestroyID(id uintptr) error { return l.lib.Minus1("rdma_destroy_id", id) }
+
+// int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel);
+func (l Lib) MigrateID(id, ch uintptr) error { return l.lib.Minus1("rdma_migrate_id", id, ch) }
+
+// int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
+func (l Lib) BindAddr(id uintptr, a *sockaddr.Addr) error {
+	return l.lib.Minus1("rdma_bind_addr", id, uintptr(unsafe.Pointer(a)))
+}
+
+// int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int timeout_ms);
+func (l Lib) ResolveAddr(id uintptr, src, dst *sockaddr.Addr, ms int) error {
+	return l.lib.Minus1("rdma_resolve_addr",
+		id, uintptr(unsafe.Pointer(src)), uintptr(unsafe.Pointer(dst)), uintptr(ms))
+}
+
+// int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms);
+func (l Lib) ResolveRoute(id uintptr, ms int) error {
+	return l.lib.Minus1("rdma_resolve_route", id, uintptr(ms))
+}
+
+// int rdma_listen(struct rdma_cm_id *id, int backlog);
+func (l Lib) Listen(id uintptr, backlog int) error {
+	return l.lib.Minus1("rdma_listen", id, uintptr(backlog))
+}
+
+// int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
+func (l Lib) Connect(id uintptr, p abi.RDMAConnParam, data []byte) error {
+	return l.withParam("rdma_connect", id, p, data)
+}
+
+// int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
+func (l Lib) Accept(id uintptr, p abi.RDMAConnParam, data []byte) error {
+	return l.withParam("rdma_accept", id, p, data)
+}
+
+// withParam calls a function with connection parameters and private data, which is at most 255 bytes.
+func (l Lib) withParam(name string, id uintptr, p abi.RDMAConnParam, data []byte) error {
+	param, buf := &p, new([256]byte)
+	if n := copy(buf[:], data); n > 0 {
+		param.PrivateDataLen = uint8(n)
+		param.PrivateData = cmem.Heap(unsafe.Pointer(buf))
+	}
+	err := l.lib.Minus1(name, id, uintptr(unsafe.Pointer(param)))
+	runtime.KeepAlive(buf)
+	return err
+}
+
+// int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len);
+func (l Lib) Reject(id uintptr, data []byte) error { return l.withData("rdma_reject", id, data) }
+
+// int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len); absent before v31.
+func (l Lib) RejectECE(id uintptr, data []byte) error { return l.withData("rdma_reject_ece", id, data) }
+
+func (l Lib) withData(name string, id uintptr, data []byte) error {
+	buf := new([256]byte)
+	n := copy(buf[:], data)
+	return l.lib.Minus1(name, id, uintptr(unsafe.Pointer(buf)), uintptr(n))
+}
+
+// int rdma_establish(struct rdma_cm_id *id); absent before v23.
+func (l Lib) Establish(id uintptr) error { return l.lib.Minus1("rdma_establish", id) }
+
+// int rdma_disconnect(struct rdma_cm_id *id);
+func (l Lib) Disconnect(id uintptr) error { return l.lib.Minus1("rdma_disconnect", id) }
+
+// int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event);
+func (l Lib) Notify(id uintptr, event uint32) error {
+	return l.lib.Minus1("rdma_notify", id, uintptr(event))
+}
+
+// int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+// It returns the struct ibv_qp.
+func (l Lib) CreateQP(id, pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
+	if err := l.lib.Minus1("rdma_create_qp", id, pd, uintptr(unsafe.Pointer(attr))); err != nil {
+		return 0, err
+	}
+	return cmem.At[abi.RDMACMID](id).QP, nil
+}
+
+// ForgetQP does what rdma_destroy_qp does after ibv_destroy_qp, for an ID whose CQs are not librdmacm's.
+func ForgetQP(id uintptr) { cmem.At[abi.RDMACMID](id).QP = 0 }
+
+// int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask); absent before v23.
+func (l Lib) InitQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, err error) {
+	out := new(uint32)
+	err = l.lib.Minus1("rdma_init_qp_attr", id, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(out)))
+	return *out, err
+}
+
+// BringsUp returns nil if the library helps to bring up QPs that others made, or else the error of the function that
+// it lacks.
+func (l Lib) BringsUp() error {
+	for _, name := range []string{"rdma_init_qp_attr", "rdma_establish"} {
+		if _, err := l.lib.Symbol(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen);
+func (l Lib) SetOption(id uintptr, level, name int, value []byte) error {
+	return l.lib.Minus1("rdma_set_option",
+		id, uintptr(level), uintptr(name), uintptr(unsafe.Pointer(unsafe.SliceData(value))), uintptr(len(value)))
+}
+
+// PathBytes returns the value of the option RDMA_OPTION_IB_PATH, which is in place of paths.
+func PathBytes(paths []abi.PathData) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(paths))), len(paths)*int(unsafe.Sizeof(abi.PathData{})))
+}
+
+// int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context);
+func (l Lib) JoinMulticast(id uintptr, a *sockaddr.Addr, cookie uintptr) error {
+	return l.lib.Minus1("rdma_join_multicast", id, uintptr(unsafe.Pointer(a)), cookie)
+}
+
+// int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr, void *context);
+// Absent before v16.
+func (l Lib) JoinMulticastEx(id uintptr, a *sockaddr.Addr, flags uint32, cookie uintptr) error {
+	attr := &abi.RDMAJoinMCAttrEx{
+		CompMask:  abi.RDMA_CM_JOIN_MC_ATTR_ADDRESS | abi.RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+		JoinFlags: flags,
+		Addr:      cmem.Heap(unsafe.Pointer(a)),
+	}
+	err := l.lib.Minus1("rdma_join_multicast_ex", id, uintptr(unsafe.Pointer(attr)), cookie)
+	runtime.KeepAlive(a)
+	return err
+}
+
+// int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr);
+func (l Lib) LeaveMulticast(id uintptr, a *sockaddr.Addr) error {
+	return l.lib.Minus1("rdma_leave_multicast", id, uintptr(unsafe.Pointer(a)))
+}
+
+// int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece); absent before v31.
+func (l Lib) SetLocalECE(id uintptr, e *abi.ECE) error {
+	return l.lib.Minus1("rdma_set_local_ece", id, uintptr(unsafe.Pointer(e)))
+}
+
+// int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece); absent before v31.
+func (l Lib) GetRemoteECE(id uintptr, e *abi.ECE) error {
+	return l.lib.Minus1("rdma_get_remote_ece", id, uintptr(unsafe.Pointer(e)))
+}
+
+// int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status, uint64_t arg);
+// Absent before v60.
+func (l Lib) WriteCMEvent(id uintptr, event uint32, status int32, arg uint64) error {
+	return l.lib.Minus1("rdma_write_cm_event", id, uintptr(event), uintptr(uint32(status)), uintptr(arg))
+}
+
+// struct ibv_context **rdma_get_devices(int *num_devices);
+func (l Lib) GetDevices() (list uintptr, handles []uintptr, err error) {
+	n := new(int32)
+	list, err = l.lib.Ptr("rdma_get_devices", uintptr(unsafe.Pointer(n)))
+	if err != nil {
+		return 0, nil, err
+	}
+	return list, cmem.Clone[uintptr](list, int(*n)), nil
+}
+
+// void rdma_free_devices(struct ibv_context **list);
+func (l Lib) FreeDevices(list uintptr) { _ = l.lib.Void("rdma_free_devices", list) }
+
+// The functions below read the public fields of struct rdma_cm_id.
+
+// Verbs returns the struct ibv_context, 0 before the ID has a device.
+func Verbs(id uintptr) uintptr { return cmem.At[abi.RDMACMID](id).Verbs }
+
+// Port returns the device's port.
+func Port(id uintptr) uint8 { return cmem.At[abi.RDMACMID](id).PortNum }
+
+// PKey returns the partition key.
+func PKey(id uintptr) uint16 { return cmem.At[abi.RDMACMID](id).Route.Addr.Addr.PKey.Get() }
+
+// GIDs returns the local and the peer's GID.
+func GIDs(id uintptr) (local, peer abi.GID) {
+	a := &cmem.At[abi.RDMACMID](id).Route.Addr.Addr
+	return a.SGID, a.DGID
+}
+
+// Src returns the local address.
+func Src(id uintptr) sockaddr.Addr { return cmem.At[abi.RDMACMID](id).Route.Addr.SrcStorage }
+
+// Dst returns the peer's address.
+func Dst(id uintptr) sockaddr.Addr { return cmem.At[abi.RDMACMID](id).Route.Addr.DstStorage }
+
+// Paths returns a copy of the path records.
+func Paths(id uintptr) []abi.SAPathRec {
+	r := &cmem.At[abi.RDMACMID](id).Route
+	return cmem.Clone[abi.SAPathRec](r.PathRec, int(r.NumPaths))
+}
+
+// Transport returns the enum ibv_transport_type of the device, 0 before the ID has one.
+func Transport(id uintptr) int32 {
+	ctx := Verbs(id)
+	if ctx == 0 {
+		return 0
+	}
+	_, t := libibverbs.DeviceTypes(libibverbs.ContextDevice(ctx))
+	return t
+}

@@ -1,0 +1,289 @@
+package librdmacm
+
+import (
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/bind"
+	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// Sockets is the rsocket of librdmacm.
+type Sockets struct {
+	lib           bind.Library
+	fail          func(function string, errno syscall.Errno) error
+	rread, rwrite uintptr // looked up for every byte
+}
+
+// OpenSockets opens the library, once. fail makes an error of the errno of a function.
+func OpenSockets(fail func(function string, errno syscall.Errno) error) (*Sockets, error) {
+	l, err := bind.Open(loader.RDMACM)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sockets{lib: l, fail: fail}
+	if s.rread, err = l.Symbol("rread"); err != nil {
+		return nil, err
+	}
+	if s.rwrite, err = l.Symbol("rwrite"); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Version returns the library's version, as in "44.0"; it may be empty.
+func (c *Sockets) Version() string { return c.lib.Version() }
+
+// HasWriteCMEvent reports whether the library has rdma_write_cm_event, as those from v60 on do.
+func (c *Sockets) HasWriteCMEvent() bool { return c.lib.Has("rdma_write_cm_event") }
+
+func (c *Sockets) error(name string, err error) error {
+	if errno, ok := err.(syscall.Errno); ok {
+		return c.fail(name, errno)
+	}
+	return err
+}
+
+//go:uintptrescapes
+func (c *Sockets) int(name string, args ...uintptr) (int, error) {
+	n, err := c.lib.Minus1Int(name, args...)
+	return n, c.error(name, err)
+}
+
+//go:uintptrescapes
+func (c *Sockets) ssize(name string, args ...uintptr) (int, error) {
+	n, err := c.lib.Size(name, args...)
+	return n, c.error(name, err)
+}
+
+// int rsocket(int domain, int type, int protocol);
+func (c *Sockets) Socket(domain, typ int) (int, error) {
+	return c.int("rsocket", uintptr(domain), uintptr(typ), 0)
+}
+
+// int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen);
+func (c *Sockets) Bind(fd int, a *sockaddr.Addr) error { return c.withAddr("rbind", fd, a) }
+
+// int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen);
+func (c *Sockets) Connect(fd int, a *sockaddr.Addr) error { return c.withAddr("rconnect", fd, a) }
+
+func (c *Sockets) withAddr(name string, fd int, a *sockaddr.Addr) error {
+	_, err := c.int(name, uintptr(fd), uintptr(unsafe.Pointer(a)), uintptr(a.Len()))
+	return err
+}
+
+// int rlisten(int socket, int backlog);
+func (c *Sockets) Listen(fd, backlog int) error {
+	_, err := c.int("rlisten", uintptr(fd), uintptr(backlog))
+	return err
+}
+
+// int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
+func (c *Sockets) Accept(fd int) (int, *sockaddr.Addr, error) { return c.getAddr("raccept", fd) }
+
+// int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen);
+func (c *Sockets) GetPeerName(fd int) (*sockaddr.Addr, error) {
+	_, a, err := c.getAddr("rgetpeername", fd)
+	return a, err
+}
+
+// int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen);
+func (c *Sockets) GetSockName(fd int) (*sockaddr.Addr, error) {
+	_, a, err := c.getAddr("rgetsockname", fd)
+	return a, err
+}
+
+func (c *Sockets) getAddr(name string, fd int) (int, *sockaddr.Addr, error) {
+	a, size := new(sockaddr.Addr), new(uint32)
+	*size = sockaddr.Size
+	n, err := c.int(name, uintptr(fd), uintptr(unsafe.Pointer(a)), uintptr(unsafe.Pointer(size)))
+	return n, a, err
+}
+
+// int rshutdown(int socket, int how);
+func (c *Sockets) Shutdown(fd, how int) error {
+	_, err := c.int("rshutdown", uintptr(fd), uintptr(how))
+	return err
+}
+
+// int rclose(int socket); it returns some errnos as they are.
+func (c *Sockets) Close(fd int) error { return c.error("rclose", c.lib.Err("rclose", uintptr(fd))) }
+
+// Hold keeps the buffer of a Read or Write on the heap and alive without an allocation.
+type Hold struct{ p unsafe.Pointer }
+
+// ssize_t rread(int socket, void *buf, size_t count);
+// It allocates nothing; h is used by one call at a time.
+func (c *Sockets) Read(fd int, b []byte, h *Hold) (int, syscall.Errno) { return rw(c.rread, fd, b, h) }
+
+// ssize_t rwrite(int socket, const void *buf, size_t count);
+// It allocates nothing; h is used by one call at a time.
+func (c *Sockets) Write(fd int, b []byte, h *Hold) (int, syscall.Errno) {
+	return rw(c.rwrite, fd, b, h)
+}
+
+func rw(fn uintptr, fd int, b []byte, h *Hold) (int, syscall.Errno) {
+	p := unsafe.Pointer(unsafe.SliceData(b))
+	h.p = p
+	n, errno := ccall.Ssize(fn, uintptr(fd), uintptr(p), uintptr(len(b)))
+	h.p = nil
+	runtime.KeepAlive(b)
+	return n, errno
+}
+
+// ssize_t rrecv(int socket, void *buf, size_t len, int flags);
+func (c *Sockets) Recv(fd int, b []byte, flags int) (int, error) {
+	return c.withBuf("rrecv", fd, b, flags)
+}
+
+// ssize_t rsend(int socket, const void *buf, size_t len, int flags);
+func (c *Sockets) Send(fd int, b []byte, flags int) (int, error) {
+	return c.withBuf("rsend", fd, b, flags)
+}
+
+func (c *Sockets) withBuf(name string, fd int, b []byte, flags int) (int, error) {
+	return c.ssize(name, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), uintptr(flags))
+}
+
+// ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen);
+func (c *Sockets) RecvFrom(fd int, b []byte, flags int) (int, *sockaddr.Addr, error) {
+	a, size := new(sockaddr.Addr), new(uint32)
+	*size = sockaddr.Size
+	n, err := c.ssize("rrecvfrom", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+		uintptr(flags), uintptr(unsafe.Pointer(a)), uintptr(unsafe.Pointer(size)))
+	return n, a, err
+}
+
+// ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct sockaddr *dest_addr,
+// socklen_t addrlen);
+func (c *Sockets) SendTo(fd int, b []byte, flags int, a *sockaddr.Addr) (int, error) {
+	return c.ssize("rsendto", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+		uintptr(flags), uintptr(unsafe.Pointer(a)), uintptr(a.Len()))
+}
+
+// iovec is struct iovec.
+type iovec struct {
+	base unsafe.Pointer
+	len  uint64
+}
+
+func iovecs(bufs [][]byte) []iovec {
+	v := make([]iovec, len(bufs))
+	for i, b := range bufs {
+		v[i] = iovec{unsafe.Pointer(unsafe.SliceData(b)), uint64(len(b))}
+	}
+	return v
+}
+
+// msghdr is struct msghdr of LP64.
+type msghdr struct {
+	name       unsafe.Pointer
+	namelen    uint32
+	_          uint32
+	iov        *iovec
+	iovlen     uint64
+	control    unsafe.Pointer
+	controllen uint64
+	flags      int32
+	_          uint32
+}
+
+// ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags);
+func (c *Sockets) RecvMsg(fd int, bufs [][]byte, flags int) (int, error) {
+	return c.withMsg("rrecvmsg", fd, bufs, flags)
+}
+
+// ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags);
+func (c *Sockets) SendMsg(fd int, bufs [][]byte, flags int) (int, error) {
+	return c.withMsg("rsendmsg", fd, bufs, flags)
+}
+
+func (c *Sockets) withMsg(name string, fd int, bufs [][]byte, flags int) (int, error) {
+	v := iovecs(bufs)
+	m := &msghdr{iov: unsafe.SliceData(v), iovlen: uint64(len(v))}
+	return c.ssize(name, uintptr(fd), uintptr(unsafe.Pointer(m)), uintptr(flags))
+}
+
+// ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt);
+func (c *Sockets) ReadV(fd int, bufs [][]byte) (int, error) { return c.withVec("rreadv", fd, bufs) }
+
+// ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt);
+func (c *Sockets) WriteV(fd int, bufs [][]byte) (int, error) { return c.withVec("rwritev", fd, bufs) }
+
+func (c *Sockets) withVec(name string, fd int, bufs [][]byte) (int, error) {
+	v := iovecs(bufs)
+	return c.ssize(name, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v)))
+}
+
+// PollFD is struct pollfd.
+type PollFD struct {
+	FD              int32
+	Events, Revents int16
+}
+
+// int rpoll(struct pollfd *fds, nfds_t nfds, int timeout);
+func (c *Sockets) Poll(fds []PollFD, ms int) (int, error) {
+	return c.int("rpoll", uintptr(unsafe.Pointer(unsafe.SliceData(fds))), uintptr(len(fds)), uintptr(ms))
+}
+
+// FDSet is fd_set.
+type FDSet [FDSetSize / 64]uint64
+
+// FDSetSize is the number of descriptors that an FDSet can have.
+const FDSetSize = 1024
+
+// Set adds a descriptor, which is below FDSetSize.
+func (s *FDSet) Set(fd int) { s[fd/64] |= 1 << (fd % 64) }
+
+// Has reports whether a descriptor is in the set.
+func (s *FDSet) Has(fd int) bool { return s[fd/64]&(1<<(fd%64)) != 0 }
+
+// int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout);
+func (c *Sockets) Select(n int, sets *[3]FDSet, tv *[2]int64) (int, error) {
+	return c.int("rselect", uintptr(n), uintptr(unsafe.Pointer(&sets[0])), uintptr(unsafe.Pointer(&sets[1])),
+		uintptr(unsafe.Pointer(&sets[2])), uintptr(unsafe.Pointer(tv)))
+}
+
+// int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen);
+func (c *Sockets) SetSockOpt(fd, level, name int, v []byte) error {
+	_, err := c.int("rsetsockopt", uintptr(fd), uintptr(level), uintptr(name),
+		uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(len(v)))
+	return err
+}
+
+// int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen);
+func (c *Sockets) GetSockOpt(fd, level, name int, v []byte) (int, error) {
+	n := new(uint32)
+	*n = uint32(len(v))
+	_, err := c.int("rgetsockopt", uintptr(fd), uintptr(level), uintptr(name),
+		uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(unsafe.Pointer(n)))
+	return min(int(*n), len(v)), err
+}
+
+// int rfcntl(int socket, int cmd, ... /* arg */);
+func (c *Sockets) Fcntl(fd, cmd, arg int) (int, error) {
+	return c.int("rfcntl", uintptr(fd), uintptr(cmd), uintptr(arg))
+}
+
+// off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset);
+// C keeps the address of buf, which is pinned, until IOUnmap.
+func (c *Sockets) IOMap(fd int, b []byte, prot int, offset int64) (int64, error) {
+	n, err := c.ssize("riomap", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+		uintptr(prot), 0, uintptr(offset))
+	return int64(n), err
+}
+
+// int riounmap(int socket, void *buf, size_t len);
+func (c *Sockets) IOUnmap(fd int, b []byte) error {
+	_, err := c.int("riounmap", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+	return err
+}
+
+// size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags);
+func (c *Sockets) IOWrite(fd int, b []byte, offset int64, flags int) (int, error) {
+	return c.ssize("riowrite", uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+		uintptr(offset), uintptr(flags))
+}

@@ -1,0 +1,29 @@
+package ops
+
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+)
+
+// Table holds the provider functions behind the inline verbs of
+// <infiniband/verbs.h>. They are stored in struct ibv_context itself, at
+// offsets that no release has moved. A slot that a provider leaves empty is 0.
+type Table struct {
+	PollCQ      uintptr // int (*)(struct ibv_cq *, int, struct ibv_wc *)
+	ReqNotifyCQ uintptr // int (*)(struct ibv_cq *, int)
+	PostSRQRecv uintptr // int (*)(struct ibv_srq *, struct ibv_recv_wr *, struct ibv_recv_wr **)
+	PostSend    uintptr // int (*)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **)
+	PostRecv    uintptr // int (*)(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **)
+}
+
+// Lookup reads the table of the ibv_context at ctx.
+func Lookup(ctx uintptr) Table {
+	c := cmem.At[abi.Context](ctx)
+	return Table{
+		PollCQ:      c.Ops[abi.OpPollCQ],
+		ReqNotifyCQ: c.Ops[abi.OpReqNotifyCQ],
+		PostSRQRecv: c.Ops[abi.OpPostSRQRecv],
+		PostSend:    c.Ops[abi.OpPostSend],
+		PostRecv:    c.Ops[abi.OpPostRecv],
+	}
+}

@@ -1,0 +1,164 @@
+package rsocket
+
+import (
+	"net/netip"
+	"sync"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
+)
+
+// direction is one of the two in which bytes go.
+type direction struct {
+	mu   sync.Mutex
+	hold librdmacm.Hold // the buffer of the call that is in C
+}
+
+// Recv receives what is there, at most len(b) bytes: EAGAIN if nothing is, io.EOF
+// after the last. It allocates nothing; b should be on the heap, and is moved there
+// if not.
+//
+// C: rread.
+func (s *Socket) Recv(b []byte) (int, error) {
+	if err := s.begin(); err != nil {
+		return 0, err
+	}
+	s.reading.mu.Lock()
+	n, errno := s.lib.Read(s.fd, b, &s.reading.hold)
+	s.reading.mu.Unlock()
+	s.life.Leave()
+	switch {
+	case errno == syscall.EAGAIN:
+		return 0, errReadAgain
+	case errno != 0:
+		return 0, &Error{Op: "rread", Errno: errno}
+	}
+	return eof(n, len(b), nil)
+}
+
+// Send sends as much of b as there is room for, and returns how much: EAGAIN if
+// there is none. It allocates nothing; b should be on the heap, and is moved there
+// if not.
+//
+// C: rwrite.
+func (s *Socket) Send(b []byte) (int, error) {
+	if err := s.begin(); err != nil {
+		return 0, err
+	}
+	s.writing.mu.Lock()
+	n, errno := s.lib.Write(s.fd, b, &s.writing.hold)
+	s.writing.mu.Unlock()
+	s.life.Leave()
+	switch {
+	case errno == syscall.EAGAIN:
+		return 0, errWriteAgain
+	case errno != 0:
+		return 0, &Error{Op: "rwrite", Errno: errno}
+	}
+	return n, nil
+}
+
+// RecvFlags is Recv with flags.
+//
+// C: rrecv.
+func (s *Socket) RecvFlags(b []byte, f Flags) (n int, err error) {
+	err = s.with(func(fd int) (err error) {
+		n, err = s.lib.Recv(fd, b, int(f))
+		return err
+	})
+	return eof(n, len(b), err)
+}
+
+// SendFlags is Send with flags.
+//
+// C: rsend.
+func (s *Socket) SendFlags(b []byte, f Flags) (n int, err error) {
+	err = s.with(func(fd int) (err error) {
+		n, err = s.lib.Send(fd, b, int(f))
+		return err
+	})
+	return n, err
+}
+
+// RecvFrom receives a datagram, cut to len(b), and tells from where. A stream has
+// no address to tell.
+//
+// C: rrecvfrom.
+func (s *Socket) RecvFrom(b []byte, f Flags) (n int, from netip.AddrPort, err error) {
+	err = s.with(func(fd int) error {
+		var a *sockaddr.Addr
+		if n, a, err = s.lib.RecvFrom(fd, b, int(f)); err == nil {
+			from = a.AddrPort()
+		}
+		return err
+	})
+	return n, from, err
+}
+
+// SendTo sends a datagram.
+//
+// C: rsendto.
+func (s *Socket) SendTo(b []byte, f Flags, to netip.AddrPort) (n int, err error) {
+	a, err := newSockaddr(to)
+	if err != nil {
+		return 0, err
+	}
+	err = s.with(func(fd int) (err error) {
+		n, err = s.lib.SendTo(fd, b, int(f), a)
+		return err
+	})
+	return n, err
+}
+
+// RecvMsg receives into several buffers, in order. The library fills no more than
+// the first of them in one call.
+//
+// C: rrecvmsg.
+func (s *Socket) RecvMsg(bufs [][]byte, f Flags) (n int, err error) {
+	err = s.with(func(fd int) (err error) {
+		n, err = s.lib.RecvMsg(fd, bufs, int(f))
+		return err
+	})
+	return eof(n, total(bufs), err)
+}
+
+// SendMsg sends from several buffers, in order.
+//
+// C: rsendmsg.
+func (s *Socket) SendMsg(bufs [][]byte, f Flags) (n int, err error) {
+	err = s.with(func(fd int) (err error) {
+		n, err = s.lib.SendMsg(fd, bufs, int(f))
+		return err
+	})
+	return n, err
+}
+
+// ReadV is RecvMsg without flags.
+//
+// C: rreadv.
+func (s *Socket) ReadV(bufs [][]byte) (n int, err error) {
+	err = s.with(func(fd int) (err error) {
+		n, err = s.lib.ReadV(fd, bufs)
+		return err
+	})
+	return eof(n, total(bufs), err)
+}
+
+// WriteV is SendMsg without flags.
+//
+// C: rwritev.
+func (s *Socket) WriteV(bufs [][]byte) (n int, err error) {
+	err = s.with(func(fd int) (err error) {
+		n, err = s.lib.WriteV(fd, bufs)
+		return err
+	})
+	return n, err
+}
+
+func total(bufs [][]byte) (n int) {
+	for _, b := range bufs {
+		n += len(b)
+	}
+	return n
+}

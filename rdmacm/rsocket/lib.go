@@ -1,0 +1,40 @@
+package rsocket
+
+import (
+	"net/netip"
+	"sync"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
+	"github.com/pureverbs/pureverbs/internal/sockaddr"
+)
+
+// lib is librdmacm, and what its service threads have to do.
+type lib struct {
+	*librdmacm.Sockets
+	listening, connecting service
+}
+
+// library opens librdmacm once.
+var library = sync.OnceValues(func() (*lib, error) {
+	s, err := librdmacm.OpenSockets(func(function string, errno syscall.Errno) error {
+		return &Error{Op: function, Errno: errno}
+	})
+	if err != nil {
+		return nil, err
+	}
+	l := &lib{Sockets: s}
+	limit := limitOf(s.Version(), s.HasWriteCMEvent())
+	l.listening.what, l.listening.limit = "listening sockets", limit
+	l.connecting.what, l.connecting.limit = "connections that were accepted or do not block", limit
+	return l, nil
+})
+
+func newSockaddr(ap netip.AddrPort) (*sockaddr.Addr, error) {
+	a, bad := sockaddr.New(ap)
+	if bad != nil {
+		return nil, (*ibv.ArgError)(bad)
+	}
+	return &a, nil
+}
