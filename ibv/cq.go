@@ -23,8 +23,8 @@ import (
 // CQ is a completion queue.
 //
 // It belongs to its Device. Methods are safe for concurrent use, unless the option
-// SingleThreaded forgoes that; Poll takes one uncontended lock. Completions are copied into the caller's slice. Close fails
-// while QPs or SRQs use the CQ, and makes calls that wait return ErrClosed.
+// SingleThreaded forgoes that; Poll takes one uncontended lock. Completions are copied into the caller's slice. Close
+// fails while QPs or SRQs use the CQ, and makes calls that wait return ErrClosed.
 //
 // C: struct ibv_cq.
 type CQ struct {
@@ -42,8 +42,8 @@ type CQ struct {
 
 	mu     lock
 	poller *ops.Poller // nil once closed, or on the direct data path
-	direct *mlx5.CQ    // nil once closed, or elsewhere
-	ring   *mlx5.CQ    // direct as it was made
+	ring   *mlx5.CQ    // of the direct data path, else nil; never changes
+	direct *mlx5.CQ    // ring until the CQ is closed
 	fast   *mlx5.CQ    // direct while nothing is held
 	held   *held       // completions taken out early; nil for none
 	cqe    int
@@ -99,7 +99,8 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 		return fail(err)
 	}
 	if cqe < 1 {
-		return fail(&ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", d.attr.MaxCQE)})
+		return fail(&ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device",
+			d.attr.MaxCQE)})
 	}
 	if err := fitInt(d.Name(), limit{"cqe", cqe, d.attr.MaxCQE}); err != nil {
 		return fail(err)
@@ -108,7 +109,8 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	case opt.CompVector < 0:
 		return fail(&ArgError{Arg: "comp_vector", Got: fmt.Sprint(opt.CompVector), Want: fmt.Sprintf("0 to %d", last)})
 	case opt.CompVector > last:
-		return fail(&LimitError{What: "comp_vector", Asked: uint64(opt.CompVector), Limit: uint64(last), Where: d.Name()})
+		return fail(&LimitError{What: "comp_vector", Asked: uint64(opt.CompVector), Limit: uint64(last),
+			Where: d.Name()})
 	}
 	if d.table.PollCQ == 0 || d.table.ReqNotifyCQ == 0 {
 		return fail(&UnsupportedError{Feature: "poll_cq", Need: "a provider that polls", Have: d.Name()})
@@ -123,7 +125,8 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	case opt.NoEvents:
 	case opt.Channel != nil:
 		if opt.Channel.dev != d {
-			return fail(&ArgError{Arg: "Channel", Got: "a channel of " + opt.Channel.dev.Name(), Want: "a channel of the same Device"})
+			return fail(&ArgError{Arg: "Channel", Got: "a channel of " + opt.Channel.dev.Name(),
+				Want: "a channel of the same Device"})
 		}
 		if err := opt.Channel.enter(op); err != nil {
 			return nil, err
@@ -221,12 +224,11 @@ func (cq *CQ) Cap() CQCap {
 //
 // C: ibv_poll_cq(3).
 func (cq *CQ) Poll(wcs []WC) (int, error) {
+	if r := cq.ring; r != nil && r.Idle() && r.Empty() {
+		return 0, nil
+	}
 	cq.mu.Lock()
 	if d := cq.fast; d != nil {
-		if d.Empty() {
-			cq.mu.Unlock()
-			return 0, nil
-		}
 		n, err := d.Poll(mlx5WCs(wcs))
 		cq.mu.Unlock()
 		if err != nil {
@@ -263,7 +265,7 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		n := copy(wcs, h.wcs)
 		h.wcs = h.wcs[n:]
 		if len(h.wcs) == 0 && (n == 0 || h.err == nil) {
-			cq.held, cq.fast = nil, cq.direct
+			cq.heldNothing()
 		}
 		if n > 0 || cq.held != nil {
 			return n, nil
@@ -325,7 +327,10 @@ func (cq *CQ) holdLocked() {
 	if before != nil && before.err != nil {
 		return
 	}
-	cq.held, cq.fast = nil, cq.direct
+	if cq.ring != nil {
+		cq.ring.Hide() // first: who finds the ring empty has to find out what was in it
+	}
+	cq.held = nil
 	var wcs [64]WC
 	n, err := cq.pollLocked(wcs[:])
 	h := held{}
@@ -338,6 +343,17 @@ func (cq *CQ) holdLocked() {
 	if h.err = err; len(h.wcs) > 0 || err != nil {
 		cq.held, cq.fast = &h, nil
 		cq.wake() // who armed before may get no event for what is taken
+		return
+	}
+	cq.heldNothing()
+}
+
+// heldNothing ends the time of held completions: Poll looks at the ring alone again.
+// Preconditions: cq.mu is held.
+func (cq *CQ) heldNothing() {
+	cq.held, cq.fast = nil, cq.direct
+	if cq.direct != nil {
+		cq.direct.Show()
 	}
 }
 
@@ -412,7 +428,8 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 			if n, err := cq.Poll(wcs); n > 0 || err != nil {
 				return n, err
 			}
-			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.channel.err, Detail: "the completion channel failed"}
+			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.channel.err,
+				Detail: "the completion channel failed"}
 		case <-cq.dev.removed.ch:
 			if n, err := cq.Poll(wcs); n > 0 || err != nil {
 				return n, err
@@ -546,10 +563,13 @@ func (cq *CQ) Resize(cqe int) error {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if cq.path != DataPathOps {
-		return &OpError{Op: op, Object: cq.name, Err: &UnsupportedError{Feature: "resizing a CQ of the direct data path", Need: "a CQ made with DataPathOps, or one that is large enough", Have: "a ring that is polled from Go"}}
+		return &OpError{Op: op, Object: cq.name,
+			Err: &UnsupportedError{Feature: "resizing a CQ of the direct data path",
+				Need: "a CQ made with DataPathOps, or one that is large enough", Have: "a ring that is polled from Go"}}
 	}
 	if err := cq.dev.v.ResizeCQ(cq.handle, cqe); err != nil {
-		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(), limit{"cqe", cqe, cq.dev.attr.MaxCQE})}
+		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(),
+			limit{"cqe", cqe, cq.dev.attr.MaxCQE})}
 	}
 	cq.cqe = libibverbs.CQCapacity(cq.handle)
 	return nil
@@ -563,7 +583,16 @@ func (cq *CQ) Close() error {
 	return cq.node.close(func() error {
 		cq.mu.Lock()
 		defer cq.mu.Unlock()
+		if cq.ring != nil {
+			cq.ring.Hide()
+			if !cq.mu.Off {
+				mlx5.Quiesce() // who looks at the ring without the lock
+			}
+		}
 		if err := cq.dev.v.DestroyCQ(cq.handle); err != nil {
+			if cq.ring != nil && cq.held == nil {
+				cq.ring.Show()
+			}
 			return err
 		}
 		cq.dev.unregister(cq.handle)

@@ -17,9 +17,9 @@ func TestIndicesWrap(t *testing.T) {
 		for i := range s.slots {
 			s.forget(uint32(i))
 		}
-		rq.head, rq.polled, rq.known = start, start, start
+		rq.pi, rq.ci, rq.seen = start, start, start
 		rq.done.Store(start)
-		cq.ci = start
+		cq.ci.Store(start)
 		for i := range uint32(testEntries) { // as the laps before left them
 			lap := start / testEntries
 			if i >= start%testEntries {

@@ -83,8 +83,8 @@ func (t *Table) Remove(q *QP) {
 	}
 }
 
-// Suspend hides q while its rings are taken away or emptied. Then Leave each of its CQs: after that no poller reads the rings, and one that comes
-// to a completion of q returns ErrSuspended. Resume or Forget ends it.
+// Suspend hides q while its rings are taken away or emptied. Then Leave each of its CQs: after that no poller reads the
+// rings, and one that comes to a completion of q returns ErrSuspended. Resume or Forget ends it.
 func (t *Table) Suspend(q *QP) {
 	t.mu.Lock()
 	t.away = append(t.away, q)

@@ -19,20 +19,20 @@ type RQConfig struct {
 
 // RQ is a receive queue of one QP.
 type RQ struct {
-	buf    unsafe.Pointer
-	ids    []uint64
-	mask   uint32
+	buf    unsafe.Pointer // the ring: the poster writes WQEs, the poller reads their lists
+	ids    []uint64       // of the receives that are posted; the poster writes them
+	mask   uint32         // WQEs - 1
 	stride uintptr
 	segs   int // that a WQE has room for
 	maxSGE int
-	head   uint32
-	dbrec  unsafe.Pointer
+	pi     uint32         // producer index: receives posted, free running; the poster writes it
+	dbrec  unsafe.Pointer // pi for the device; the poster writes it
 
 	_ [64]byte // the poller writes below
 
-	done   atomic.Uint32 // published by the poller: work requests completed
-	polled uint32        // the poller's own
-	known  uint32        // what head was when the poller last looked
+	done atomic.Uint32 // ci as it was when all that a poster may overwrite had been read
+	ci   uint32        // consumer index: receives completed
+	seen uint32        // pi as it was when the poller last looked
 }
 
 func (q *RQ) init(c *RQConfig) {
@@ -56,14 +56,14 @@ func takes(sges []SGE, most int) bool {
 //
 //go:norace
 func (q *RQ) Post(wrs []RecvWR) int {
-	head := q.head
-	if room := uint32(len(q.ids)) - (head - q.done.Load()); uint(len(wrs)) > uint(room) {
+	pi := q.pi
+	if room := uint32(len(q.ids)) - (pi - q.done.Load()); uint(len(wrs)) > uint(room) {
 		wrs = wrs[:room]
 	}
 	ids := unsafe.Pointer(unsafe.SliceData(q.ids))
 	for n := range wrs {
 		wr := &wrs[n]
-		i := uintptr(head & q.mask)
+		i := uintptr(pi & q.mask)
 		p := unsafe.Add(q.buf, i*q.stride)
 		if len(wr.SGEs) == 1 && wr.SGEs[0].plain() {
 			s := &wr.SGEs[0]
@@ -79,32 +79,40 @@ func (q *RQ) Post(wrs []RecvWR) int {
 			break
 		}
 		*(*uint64)(unsafe.Add(ids, i*8)) = wr.ID
-		head++
+		pi++
 	}
-	n := int(head - q.head)
+	n := int(pi - q.pi)
 	if n > 0 {
-		q.head = head
-		mmio.Record(q.dbrec, bits.ReverseBytes32(head&0xffff))
+		q.pi = pi
+		mmio.Record(q.dbrec, bits.ReverseBytes32(pi&0xffff))
 	}
 	return n
 }
 
-// take completes the next receive, which is that of WQE counter, or answers false when that is not so or none is posted.
+// complete completes the next receive if it is that of WQE counter and is posted: receives complete in order.
 //
 //go:norace
-func (q *RQ) take(counter uint32) (i uint32, ok bool) {
-	if q.polled == q.known {
-		q.known = q.head // as it was before the doorbell, at least
-		if q.polled == q.known {
-			return 0, false
-		}
+func (q *RQ) complete(counter uint32) bool {
+	if q.ci == q.seen {
+		q.seen = q.pi // as it was before the doorbell, at least
 	}
-	i = counter & q.mask
-	if i != q.polled&q.mask { // receives complete in order
-		return 0, false
+	if (counter^q.ci)&q.mask != 0 || q.ci == q.seen {
+		return false
 	}
-	q.polled++
-	return i, true
+	q.ci++
+	return true
+}
+
+// id is that of the receive of WQE counter.
+//
+//go:norace
+func (q *RQ) id(counter uint32) uint64 {
+	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(q.ids)), uintptr(counter&q.mask)*8))
+}
+
+// list is where the scatter list of WQE counter lies.
+func (q *RQ) list(counter uint32) unsafe.Pointer {
+	return unsafe.Add(q.buf, uintptr(counter&q.mask)*q.stride)
 }
 
 // putList writes a scatter list and, where room is left, its end.
@@ -127,6 +135,6 @@ func putList(p unsafe.Pointer, sges []SGE, segs int, skipEmpty bool) {
 }
 
 func (q *RQ) reset() {
-	q.head, q.polled, q.known = 0, 0, 0
+	q.pi, q.ci, q.seen = 0, 0, 0
 	q.done.Store(0)
 }

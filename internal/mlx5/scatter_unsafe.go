@@ -28,9 +28,10 @@ func scatter(list unsafe.Pointer, segs int, n uint32, data []byte) uint32 {
 	return 0
 }
 
-// scatterSend copies the result of a small read or atomic to where its WQE says. It answers a status, or false when the WQE is none that has a result.
+// scatterSend copies the result of a small read or atomic to where its WQE says. It answers a status, or false when the
+// WQE is none that has a result.
 func (q *QP) scatterSend(counter, n uint32, data []byte) (uint32, bool) {
-	if !q.RC || data == nil {
+	if !q.RC {
 		return 0, false
 	}
 	s := &q.SQ

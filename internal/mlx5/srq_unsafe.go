@@ -18,20 +18,21 @@ type SRQConfig struct {
 	DBRec      unsafe.Pointer
 }
 
-// SRQ is a shared receive queue: a list of free WQEs, linked through the WQEs themselves, of which the device takes the first ones. Unlike the other queues
-// it has a lock, which the caller holds in Post, because CQs of several QPs give WQEs back.
+// SRQ is a shared receive queue: a list of free WQEs, linked through the WQEs themselves, of which the device takes the
+// first ones. Unlike the other queues it has a lock, which the caller holds in Post, because CQs of several QPs give
+// WQEs back.
 type SRQ struct {
 	mu      *spin.Lock
-	buf     unsafe.Pointer
+	buf     unsafe.Pointer // of WQEs: we write links and lists, the device reads both
 	stride  uintptr
-	segs    int
-	ids     []uint64
-	used    []bool // posted and not completed
-	head    uint32
-	tail    uint32
-	counter uint16
+	segs    int      // that a WQE has room for
+	ids     []uint64 // of the WQEs that are posted
+	used    []bool   // posted and not completed
+	head    uint32   // first free WQE: the next to post; the poster moves it
+	tail    uint32   // last free WQE, which stays free; the poller appends to it
+	counter uint16   // receives posted, free running; the poster writes it
 	maxSGE  int
-	dbrec   unsafe.Pointer
+	dbrec   unsafe.Pointer // counter for the device; the poster writes it
 }
 
 // NewSRQ takes an SRQ over, before anything was posted. mu guards it.
@@ -46,22 +47,28 @@ func NewSRQ(c *SRQConfig, mu *spin.Lock) *SRQ {
 
 func (s *SRQ) wqe(i uint32) unsafe.Pointer { return unsafe.Add(s.buf, uintptr(i)*s.stride) }
 
-// next is the link of WQE i: 2 bytes at offset 2. C: struct mlx5_wqe_srq_next_seg.
+// list is where the scatter list of WQE i lies.
+func (s *SRQ) list(i uint32) unsafe.Pointer { return unsafe.Add(s.wqe(i), segSize) }
+
+// next is the link of WQE i: 2 bytes at offset 2.
+//
+// C: struct mlx5_wqe_srq_next_seg (rdma-core v44.0, providers/mlx5/mlx5dv.h:1237).
 func (s *SRQ) next(i uint32) uint32 {
 	return uint32(bits.ReverseBytes16(*(*uint16)(unsafe.Add(s.wqe(i), 2))))
 }
 
-// Post posts receives until one has SGEs that it cannot take or the SRQ is full, and returns how many it took. One WQE always stays free.
-// Preconditions: the lock is held.
+// Post posts receives until one has SGEs that it cannot take or the SRQ is full, and returns how many it took. One WQE
+// always stays free. Preconditions: the lock is held.
 func (s *SRQ) Post(wrs []RecvWR) int {
 	n := 0
 	for ; n < len(wrs) && s.head != s.tail; n++ {
 		wr := &wrs[n]
 		i, to := s.head, s.next(s.head)
-		if !takes(wr.SGEs, s.maxSGE) || to >= uint32(len(s.ids)) || s.used[to] { // a link that was overwritten: nothing may follow it
+		// A link that was overwritten: nothing may follow it.
+		if !takes(wr.SGEs, s.maxSGE) || to >= uint32(len(s.ids)) || s.used[to] {
 			break
 		}
-		putList(unsafe.Add(s.wqe(i), segSize), wr.SGEs, s.segs, false)
+		putList(s.list(i), wr.SGEs, s.segs, false)
 		s.ids[i], s.used[i] = wr.ID, true
 		s.head = to
 		s.counter++
@@ -74,21 +81,24 @@ func (s *SRQ) Post(wrs []RecvWR) int {
 
 func (s *SRQ) ring() { mmio.Record(s.dbrec, bits.ReverseBytes32(uint32(s.counter))) }
 
-// take gives WQE i back and returns its id, or false when i was not posted. What the CQE carries of the message, n bytes, goes to the WQE's memory before
-// another poster can have the WQE.
-func (s *SRQ) take(i, n uint32, carried []byte) (id uint64, status uint32, ok bool) {
+// take completes the receive of WQE i, gives the WQE back and returns its id, or false when i is not posted.
+func (s *SRQ) take(i uint32) (id uint64, ok bool) {
 	s.mu.Lock()
-	if i >= uint32(len(s.ids)) || !s.used[i] {
-		s.mu.Unlock()
-		return 0, 0, false
+	if ok = s.complete(i); ok {
+		id = s.ids[i]
 	}
-	id = s.ids[i]
-	if carried != nil {
-		status = scatter(unsafe.Add(s.wqe(i), segSize), s.segs, n, carried)
+	s.mu.Unlock()
+	return id, ok
+}
+
+// complete gives WQE i back, or returns false when i is not posted. What the WQE says stays until the lock is given up.
+// Preconditions: the lock is held.
+func (s *SRQ) complete(i uint32) bool {
+	if i >= uint32(len(s.used)) || !s.used[i] {
+		return false
 	}
 	s.free(i)
-	s.mu.Unlock()
-	return id, status, true
+	return true
 }
 
 func (s *SRQ) free(i uint32) {
@@ -97,7 +107,9 @@ func (s *SRQ) free(i uint32) {
 	s.tail = i
 }
 
-// repost posts WQE i, which the device gave up because of a page fault, once more. C: srq_repost, is_odp_pfault_err.
+// repost posts WQE i, which the device gave up because of a page fault, once more.
+//
+// C: srq_repost (rdma-core v44.0, providers/mlx5/srq.c:126).
 func (s *SRQ) repost(i uint32) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +122,7 @@ func (s *SRQ) repost(i uint32) bool {
 	if to >= uint32(len(s.ids)) || s.used[to] {
 		return false
 	}
-	copy(unsafe.Slice((*byte)(unsafe.Add(s.wqe(h), segSize)), s.segs*segSize), unsafe.Slice((*byte)(unsafe.Add(s.wqe(i), segSize)), s.segs*segSize))
+	copy(unsafe.Slice((*byte)(s.list(h)), s.segs*segSize), unsafe.Slice((*byte)(s.list(i)), s.segs*segSize))
 	s.ids[h], s.used[h] = s.ids[i], true
 	s.head = to
 	s.counter++

@@ -8,3 +8,8 @@ import "unsafe"
 //
 //go:noescape
 func LoadCQE(p unsafe.Pointer) uint64
+
+// Loaded is between loads that found owner bits and later loads of the entries: it is one barrier for several of them.
+//
+// Pairs with the udma_from_device_barrier after the owner check in rdma-core, providers/mlx5/cq.c.
+func Loaded()

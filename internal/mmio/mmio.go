@@ -23,20 +23,6 @@ func RingSend(dbrec unsafe.Pointer, record uint32, reg unsafe.Pointer, ctrl uint
 //go:noescape
 func RingSendBlueFlame(dbrec unsafe.Pointer, record uint32, reg, wqe unsafe.Pointer, blocks int, start, end unsafe.Pointer)
 
-// Record publishes a doorbell record that no register goes with: receive queues, SRQs.
-//
-// Pairs with mlx5_post_recv in rdma-core, providers/mlx5/qp.c, and mlx5_post_srq_recv in srq.c.
-//
-//go:noescape
-func Record(dbrec unsafe.Pointer, record uint32)
-
-// Consumed publishes a CQ's consumer index. The device may overwrite the entries before it as soon as it sees the store, so that loads of them come first.
-//
-// Pairs with update_cons_index in rdma-core, providers/mlx5/cq.c.
-//
-//go:noescape
-func Consumed(dbrec unsafe.Pointer, ci uint32)
-
 // Moved publishes a CQ's consumer index after entries were moved up in the ring: a store to an entry must not reach memory after the device, which may have
 // the entry when it sees the index, has overwritten it.
 //

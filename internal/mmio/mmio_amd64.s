@@ -51,20 +51,6 @@ next:
 	SFENCE
 	RET
 
-// func Record(dbrec unsafe.Pointer, record uint32)
-TEXT ·Record(SB), NOSPLIT, $0-12
-	MOVQ	dbrec+0(FP), AX
-	MOVL	record+8(FP), CX
-	MOVL	CX, (AX)
-	RET
-
-// func Consumed(dbrec unsafe.Pointer, ci uint32)
-TEXT ·Consumed(SB), NOSPLIT, $0-12
-	MOVQ	dbrec+0(FP), AX
-	MOVL	ci+8(FP), CX
-	MOVL	CX, (AX)
-	RET
-
 // func Moved(dbrec unsafe.Pointer, ci uint32)
 TEXT ·Moved(SB), NOSPLIT, $0-12
 	MOVQ	dbrec+0(FP), AX

@@ -84,3 +84,8 @@ TEXT ·LoadCQE(SB), NOSPLIT, $0-16
 	DMB	$1	// udma_from_device_barrier
 	MOVD	R1, ret+8(FP)
 	RET
+
+// func Loaded()
+TEXT ·Loaded(SB), NOSPLIT, $0-0
+	DMB	$1	// udma_from_device_barrier
+	RET

@@ -22,3 +22,5 @@ func Moved(_ unsafe.Pointer, _ uint32) {}
 func ArmCQ(_ unsafe.Pointer, _ uint32, _ unsafe.Pointer, _ uint64) {}
 
 func LoadCQE(_ unsafe.Pointer) uint64 { return ^uint64(0) }
+
+func Loaded() {}

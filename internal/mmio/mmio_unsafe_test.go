@@ -81,7 +81,20 @@ func slicesAround(ring []byte, from, n int) []byte {
 //
 //go:noinline
 func loads(p unsafe.Pointer) uint64 {
-	return mmio.LoadCQE(unsafe.Add(p, 56)) + *(*uint64)(p)
+	end := mmio.LoadCQE(unsafe.Add(p, 56))
+	mmio.Loaded()
+	return end + *(*uint64)(p)
+}
+
+// stores is what a poller and a poster do: an entry is read and its index given back, a WQE written and its record.
+//
+//go:noinline
+func stores(p unsafe.Pointer) uint32 {
+	v := *(*uint32)(p)
+	mmio.Consumed(unsafe.Add(p, 8), 1)
+	*(*uint32)(unsafe.Add(p, 64)) = 2
+	mmio.Record(p, 3)
+	return v
 }
 
 func TestLoad(t *testing.T) {
@@ -91,6 +104,15 @@ func TestLoad(t *testing.T) {
 	if got := loads(ptr(b, 0)); got != 1<<63+5 {
 		t.Errorf("loaded %#x", got)
 	}
+}
+
+func TestStoresInOrder(t *testing.T) {
+	b := page()
+	copy(b, le32(7))
+	if got := stores(ptr(b, 0)); got != 7 {
+		t.Errorf("loaded %d", got)
+	}
+	want(t, b, map[int][]byte{0: le32(3), 8: le32(1), 64: le32(2)})
 }
 
 func TestNoAllocation(t *testing.T) {

@@ -1,0 +1,81 @@
+package mlx5
+
+import (
+	"math/bits"
+	"unsafe"
+)
+
+// Offsets in a CQE. C: struct mlx5_cqe64, struct mlx5_err_cqe (rdma-core v44.0, providers/mlx5/mlx5dv.h:1109).
+const (
+	offMLPath    = 17
+	offFlagsRQPN = 24
+	offImm       = 36
+	offByteCnt   = 44
+	offTimestamp = 48
+	offVendor    = 54
+	offSyndrome  = 55
+	offTail      = 56 // opcode and QPN, WQE counter, signature, op_own
+	offOpOwn     = 63 // opcode, format, owner
+)
+
+func get32(p unsafe.Pointer, off uintptr) uint32 {
+	return bits.ReverseBytes32(*(*uint32)(unsafe.Add(p, off)))
+}
+
+func get64(p unsafe.Pointer, off uintptr) uint64 {
+	return bits.ReverseBytes64(*(*uint64)(unsafe.Add(p, off)))
+}
+
+// What is wrong with a CQE.
+const (
+	noQP      = "a QP that is not there"
+	noSend    = "a send WQE that is not posted"
+	noSendOp  = "a send WQE of an opcode that is not posted here"
+	noRecv    = "a receive WQE that is not posted"
+	noFailed  = "a WQE that is not posted, in error"
+	noPayload = "a payload that it cannot carry"
+	noOpcode  = "an opcode that this CQ was not made for"
+)
+
+// sent is what the completion of a send WQE has, by the WQE's opcode: its verbs opcode, its flags in the next 8 bits,
+// and where its length is. It is 0 for others.
+var sent = [256]uint16{
+	opWrite:    known | wcWrite,
+	opWriteImm: known | wcWrite | wcWithImm<<8,
+	opSend:     known | wcSend,
+	opSendImm:  known | wcSend | wcWithImm<<8,
+	opSendInv:  known | wcSend,
+	opRead:     known | wcRead | sentLen,
+	opAtomicCS: known | wcCompareSwap | sent8,
+	opAtomicFA: known | wcFetchAdd | sent8,
+	opUMR:      known | wcLocalInv,
+}
+
+const (
+	known   = 1 << 13
+	sentLen = 1 << 14 // in the CQE
+	sent8   = 1 << 15 // always 8 bytes
+)
+
+// received is what the completion of a receive has, by the CQE's opcode, and where the immediate field goes.
+var received = [8]struct {
+	opcode, flags uint32
+	imm, inv      uint64
+}{
+	cqeRespSend:    {opcode: wcRecv},
+	cqeRespSendImm: {opcode: wcRecv, flags: wcWithImm, imm: 1<<32 - 1},
+	cqeRespSendInv: {opcode: wcRecv, flags: wcWithInv, inv: (1<<32 - 1) << 32},
+	cqeRespWrImm:   {opcode: wcRecvImm, flags: wcWithImm, imm: 1<<32 - 1},
+}
+
+// A WC as Poll writes it, in words: fewer stores. The processors of this package are little-endian.
+var (
+	_ [0]byte = [unsafe.Sizeof(WC{}) - 64]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.Opcode) - 12]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.ByteLen) - 20]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.InvalidatedRKey) - 28]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.SrcQPN) - 36]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.Flags) - 40]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.PKeyIndex) - 44]byte{}
+	_ [0]byte = [unsafe.Offsetof(WC{}.SL) - 48]byte{}
+)

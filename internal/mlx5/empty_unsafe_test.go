@@ -1,0 +1,186 @@
+package mlx5
+
+import (
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/dma"
+)
+
+// Empty agrees with Poll at every place of the ring, on its first lap and on later ones, for both sizes of entries.
+func TestEmptyLaps(t *testing.T) {
+	for _, size := range []uint32{64, 128} {
+		const entries = 8
+		mem := make([]uint64, 64*64/8+64)
+		buf := unsafe.Pointer(&mem[0])
+		db := unsafe.Pointer(&mem[len(mem)-32])
+		tab := new(Table)
+		q := NewQP(5, true, &SQConfig{Buf: buf, Blocks: 64, DBRec: db, Reg: db, MaxWR: 64}, nil, nil)
+		tab.Add(q)
+		cq := NewCQ(&CQConfig{Buf: buf, Entries: entries, Size: size, DBRec: db, UAR: db, QPs: tab})
+		for i := range uint32(entries) {
+			*(*uint8)(unsafe.Add(cq.entry(i), offOpOwn)) = cqeInvalid << 4
+		}
+		var wcs [1]WC
+		for pi := range uint32(5 * entries) {
+			if !cq.Empty() {
+				t.Fatalf("size %d, entry %d: not empty", size, pi)
+			}
+			q.SQ.commit(1, 0, 1)
+			put64(cq.entry(pi), offTail, opSend<<56|5<<32|uint64(pi&0xffff)<<16|uint64(pi/entries&1))
+			if cq.Empty() {
+				t.Fatalf("size %d, entry %d: empty", size, pi)
+			}
+			cq.Hide()
+			if n, err := cq.Poll(wcs[:]); n != 1 || err != nil || cq.Empty() {
+				t.Fatalf("size %d, entry %d: %d completions, error %v; empty though hidden: %v", size, pi, n, err, cq.Empty())
+			}
+			cq.Show()
+		}
+		// An error that is told by the next call counts as something.
+		q.SQ.commit(1, 0, 1)
+		put64(cq.entry(5*entries), offTail, opSend<<56|5<<32|5*entries<<16|5&1)
+		put64(cq.entry(5*entries+1), offTail, opSend<<56|6<<32|5&1)
+		var two [2]WC
+		if n, err := cq.Poll(two[:]); n != 1 || err != nil || cq.Empty() {
+			t.Fatalf("%d completions, error %v; empty before the error: %v", n, err, cq.Empty())
+		}
+		if n, err := cq.Poll(two[:]); n != 0 || err == nil || !cq.Empty() {
+			t.Fatalf("%d completions, error %v; not empty afterwards: %v", n, err, !cq.Empty())
+		}
+	}
+}
+
+// Rings are freed while others look at them: after Quiesce nobody does.
+func TestEmptyWhileFreed(t *testing.T) {
+	before := runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
+	defer runtime.GOMAXPROCS(before)
+	const entries = 16
+	tab := new(Table)
+	var cq atomic.Pointer[CQ]
+	var looks atomic.Uint64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				c := cq.Load()
+				for range 1000 {
+					if c != nil {
+						c.Empty()
+					}
+				}
+				looks.Add(1)
+			}
+		})
+	}
+	for range 200 {
+		m, err := dma.Alloc(entries*64+64, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		buf := unsafe.Pointer(unsafe.SliceData(m.Bytes()))
+		db := unsafe.Add(buf, entries*64)
+		c := NewCQ(&CQConfig{Buf: buf, Entries: entries, Size: 64, DBRec: db, UAR: db, QPs: tab})
+		*(*uint8)(unsafe.Add(buf, 63)) = cqeInvalid << 4
+		cq.Store(c)
+		for had := looks.Load(); looks.Load() < had+2; { // somebody looks at this one
+			time.Sleep(10 * time.Microsecond)
+		}
+		c.Hide()
+		Quiesce()
+		if err := m.Free(); err != nil { // whoever looks now crashes
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+// While others take completions that a device writes as fast as it may, Empty is never true when one was there before
+// and stayed.
+func TestEmptyIsTrue(t *testing.T) {
+	before := runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
+	defer runtime.GOMAXPROCS(before)
+	const entries = 4
+	mem := make([]uint64, entries*8+64)
+	buf := unsafe.Pointer(&mem[0])
+	db := unsafe.Pointer(&mem[len(mem)-32])
+	cq := NewCQ(&CQConfig{Buf: buf, Entries: entries, Size: 64, DBRec: db, UAR: db, QPs: new(Table)})
+	for i := range uint32(entries) {
+		*(*uint8)(unsafe.Add(cq.entry(i), offOpOwn)) = cqeInvalid << 4
+	}
+	opOwn := func(i uint32) *uint64 { return (*uint64)(unsafe.Add(cq.entry(i), offTail)) }
+	write := func(pi uint32) { atomic.StoreUint64(opOwn(pi), uint64(pi/entries&1)<<56) }
+	write(0)
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() { // the device and a poller: there is always one completion at least
+		for pi := uint32(1); !stop.Load(); pi++ {
+			write(pi)
+			publish32(&cq.ci, pi)
+		}
+	})
+	for range 300000 {
+		if cq.Empty() {
+			t.Error("empty, but there was a completion all the time")
+			break
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+}
+
+// A device writes entries while a poller looks at them, on the first lap, where an entry that was never written has the
+// owner bit of this lap.
+func TestPollWhileWritten(t *testing.T) {
+	const never = 15 << 4 // MLX5_CQE_INVALID, and all else 0
+	r := newRing()
+	q, cq, _ := r.open(5)
+	q.SQ.commit(1, 0, 1)
+	put64(cq.entry(0), offTail, opWrite<<56|5<<32) // since the poller read never
+	if got := cq.unusual(new(WC), q, 0, never); got != none || q.Broken() || cq.pending != nil {
+		t.Fatalf("an entry that is written while it is looked at is outcome %d, error %v", got, cq.pending)
+	}
+	for range 500 {
+		r := newRing()
+		q, cq, _ := r.open(5)
+		for i := range uint64(testBlocks) {
+			q.SQ.commit(i, 0, 1)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i := range uint64(testEntries) {
+				tail := (*uint64)(unsafe.Add(cq.entry(uint32(i)), offTail))
+				atomic.StoreUint64(tail, bits.ReverseBytes64(opWrite<<56|5<<32|i<<16))
+			}
+		})
+		var wcs [16]WC
+		for id := uint64(0); id < testEntries; {
+			n, err := cq.Poll(wcs[:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, wc := range wcs[:n] {
+				if wc.ID != id {
+					t.Fatalf("completion of %d, want %d", wc.ID, id)
+				}
+				id++
+			}
+			if n == 0 {
+				runtime.Gosched()
+			}
+		}
+		wg.Wait()
+	}
+}

@@ -1,0 +1,53 @@
+package mlx5
+
+import (
+	"math/bits"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/mmio"
+)
+
+// Purge removes the completions of a QP that is destroyed or reset; no new one may arrive. Receives of an SRQ go back
+// to it.
+//
+// C: __mlx5_cq_clean (rdma-core v44.0, providers/mlx5/cq.c:1811).
+func (cq *CQ) Purge(qp *QP) {
+	first := cq.ci.Load()
+	end := first
+	for end-first <= cq.mask {
+		op := uint8(bits.ReverseBytes64(mmio.LoadCQE(unsafe.Add(cq.entry(end), offTail))))
+		if op>>4 == cqeInvalid || op&1 != cq.owner(end) {
+			break
+		}
+		end++
+	}
+	freed := uint32(0)
+	for i := end; i != first; {
+		i--
+		p := cq.entry(i)
+		tail := get64(p, offTail)
+		if uint32(tail>>32)&numberMask == qp.Num {
+			if op := uint8(tail) >> 4; qp.SRQ != nil && op != cqeReq && op != cqeReqErr {
+				qp.SRQ.take(uint32(tail>>16) & 0xffff)
+			}
+			freed++
+		} else if freed != 0 {
+			cq.move(cq.entry(i+freed), p)
+		}
+	}
+	if freed != 0 {
+		publish32(&cq.ci, first+freed)
+		mmio.Moved(cq.dbrec, bits.ReverseBytes32((first+freed)&numberMask))
+	}
+	cq.Leave(qp)
+}
+
+// move copies an entry to another place, which keeps its owner bit.
+func (cq *CQ) move(to, from unsafe.Pointer) {
+	size := cq.stride
+	other := -int(size - 64) // an entry of 128 bytes has its other half in front
+	opOwn := (*uint8)(unsafe.Add(to, offOpOwn))
+	owner := *opOwn & 1
+	copy(unsafe.Slice((*byte)(unsafe.Add(to, other)), size), unsafe.Slice((*byte)(unsafe.Add(from, other)), size))
+	*opOwn = *opOwn&^1 | owner
+}
