@@ -85,9 +85,9 @@ func BenchmarkBatch(b *testing.B) {
 		b.Run(fmt.Sprintf("batch=%d", n), func(b *testing.B) {
 			s := benchSide(b)
 			sge, to := s.mr.SGE(0, 64), s.mr.Remote().At(4096)
+			ba := s.qp.Batch()
 			b.ReportAllocs()
 			for b.Loop() {
-				ba := s.qp.Batch()
 				for i := range n {
 					ba.Write(uint64(i), 0, sge, to)
 				}

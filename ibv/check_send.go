@@ -4,40 +4,23 @@ import (
 	"fmt"
 	"math/bits"
 	"strings"
-)
 
-// simpleOps are the opcodes that take data and at most one remote address.
-const simpleOps = 1<<OpWrite | 1<<OpWriteImm | 1<<OpSend | 1<<OpSendImm | 1<<OpRead | 1<<OpSendInv
+	"github.com/pureverbs/pureverbs/internal/work"
+)
 
 // opcodesOf is the set of opcodes that a QP of a transport takes.
-func opcodesOf(t QPType) uint32 {
-	switch t {
-	case RC, XRCSend:
-		return simpleOps | 1<<OpCompareSwap | 1<<OpFetchAdd | 1<<OpLocalInv
-	case UC:
-		return 1<<OpWrite | 1<<OpWriteImm | 1<<OpSend | 1<<OpSendImm | 1<<OpLocalInv
-	case UD:
-		return 1<<OpSend | 1<<OpSendImm
-	case RawPacket:
-		return 1 << OpSend
-	}
-	return 0
-}
+func opcodesOf(t QPType) uint32 { return work.OpcodesOf(uint32(t)) }
 
-// plainOf is the set of opcodes whose WQEs may be all that SQ.Build knows of: control,
-// remote address and data. Those of UD need an address, which Build does not ask for.
-func plainOf(t QPType) uint32 {
-	if t == UD {
-		return 0
+// plainOf is the set of opcodes whose WQEs may be control, remote address and data alone, as SQ.Post builds them. Those
+// of UD need an address.
+func plainOf(t QPType) (set uint32) {
+	for op := range uint32(32) {
+		if f := work.FieldsOf(op); t != UD && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
+			set |= 1 << op
+		}
 	}
-	return opcodesOf(t) & simpleOps
+	return set
 }
-
-const (
-	withData   = simpleOps | 1<<OpCompareSwap | 1<<OpFetchAdd
-	withRemote = 1<<OpWrite | 1<<OpWriteImm | 1<<OpRead | 1<<OpCompareSwap | 1<<OpFetchAdd
-	withInline = 1<<OpWrite | 1<<OpWriteImm | 1<<OpSend | 1<<OpSendImm | 1<<OpSendInv
-)
 
 // checkSend reports what is wrong with a work request, whatever engine it is for. It
 // returns the number of bytes that are copied into the work request: those of Inline,
@@ -46,7 +29,7 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	if wr.Opcode > 31 || qp.ops>>wr.Opcode&1 == 0 {
 		return 0, &ArgError{Arg: "Opcode", Got: wr.Opcode.String(), Want: qp.wantOpcodes()}
 	}
-	op := uint32(1) << wr.Opcode
+	f := work.FieldsOf(uint32(wr.Opcode))
 	if odd := wr.Flags &^ (Fence | Signaled | Solicited | Inline); odd != 0 {
 		if qp.mayChecksum() {
 			odd &^= IPCsum
@@ -55,22 +38,24 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 			return 0, &ArgError{Arg: "Flags", Got: odd.String(), Want: qp.wantFlags()}
 		}
 	}
-	if op&(1<<OpSendInv|1<<OpLocalInv) != 0 && qp.pd.dev.legacy {
-		return 0, &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5", Have: "MLNX_OFED 4"}
+	if f&work.InvalidateRKey != 0 && qp.pd.dev.legacy {
+		return 0, &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5",
+			Have: "MLNX_OFED 4"}
 	}
 	switch {
-	case op&withData == 0:
+	case f&work.Data == 0:
 		if len(wr.SGEs) > 0 || wr.Inline != nil || wr.Flags&Inline != 0 {
 			return 0, &ArgError{Arg: "SGEs and Inline", Got: "set", Want: "nothing with " + wr.Opcode.String()}
 		}
 	case wr.Inline != nil && len(wr.SGEs) > 0:
 		return 0, &ArgError{Arg: "Inline and SGEs", Got: "both set", Want: "one of them"}
-	case (wr.Inline != nil || wr.Flags&Inline != 0) && op&withInline == 0:
+	case (wr.Inline != nil || wr.Flags&Inline != 0) && f&work.Inline == 0:
 		return 0, &ArgError{Arg: "Inline", Got: "set", Want: "not with " + wr.Opcode.String() + ", which receives data"}
 	case wr.Inline != nil:
 		inline = len(wr.Inline)
 	case len(wr.SGEs) > qp.cap.MaxSendSGE:
-		return 0, &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(qp.cap.MaxSendSGE), Where: "qp " + qp.name + " (QPOptions.MaxSendSGE)"}
+		return 0, &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(qp.cap.MaxSendSGE),
+			Where: "qp " + qp.name + " (QPOptions.MaxSendSGE)"}
 	}
 	for i := range wr.SGEs {
 		s := &wr.SGEs[i]
@@ -82,12 +67,13 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 		}
 	}
 	if inline > qp.cap.MaxInline {
-		return 0, &LimitError{What: "inline bytes", Asked: uint64(inline), Limit: uint64(qp.cap.MaxInline), Where: "qp " + qp.name + " (QPOptions.MaxInline)"}
+		return 0, &LimitError{What: "inline bytes", Asked: uint64(inline), Limit: uint64(qp.cap.MaxInline),
+			Where: "qp " + qp.name + " (QPOptions.MaxInline)"}
 	}
-	if op&withRemote != 0 && wr.Remote.outside != 0 {
+	if f&work.Remote != 0 && wr.Remote.outside != 0 {
 		return 0, wr.Remote.notThere()
 	}
-	if op&(1<<OpCompareSwap|1<<OpFetchAdd) != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
+	if f&work.Atomic != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
 		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for what was there before"}
 	}
 	if qp.typ != UD {
@@ -98,7 +84,8 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	}
 	switch {
 	case wr.AH == nil:
-		return 0, &ArgError{Arg: "AH", Got: "nil", Want: "the way to the peer, on a UD QP: use SendTo, or set SendWR.AH"}
+		return 0, &ArgError{Arg: "AH", Got: "nil",
+			Want: "the way to the peer, on a UD QP: use SendTo, or set SendWR.AH"}
 	case wr.AH.pd.root != qp.pd.root:
 		return 0, &ArgError{Arg: "AH", Got: "one of another PD", Want: "one of the QP's PD"}
 	case wr.RemoteQPN > 0xffffff:

@@ -7,17 +7,20 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 func cqConfig(v *abi.MLX5DVCQ, qps *mlx5.Table) *mlx5.CQConfig {
-	return &mlx5.CQConfig{Num: v.CQN, Buf: cmem.Pointer(v.Buf), Entries: v.CQECnt, Size: v.CQESize, DBRec: cmem.Pointer(v.DBRec), UAR: cmem.Pointer(v.CQUAR), QPs: qps}
+	return &mlx5.CQConfig{Num: v.CQN, Buf: cmem.Pointer(v.Buf), Entries: v.CQECnt, Size: v.CQESize,
+		DBRec: cmem.Pointer(v.DBRec), UAR: cmem.Pointer(v.CQUAR), QPs: qps}
 }
 
 func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *mlx5.RQConfig) {
 	if v.SQ.WQECnt != 0 {
 		sq = &mlx5.SQConfig{
 			Buf: cmem.Pointer(v.SQ.Buf), Blocks: v.SQ.WQECnt, DBRec: cmem.Pointer(v.DBRec), Reg: cmem.Pointer(v.BF.Reg),
-			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll,
+			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll, MaxInline: qp.cap.MaxInline,
+			Opcodes: plainOf(qp.typ),
 		}
 		// A BlueFlame register that other QPs write too would mix their WQEs.
 		if td := qp.pd.td; td != nil && !shutUpBF() {
@@ -26,7 +29,8 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 		}
 	}
 	if qp.srq == nil && v.RQ.WQECnt != 0 {
-		rq = &mlx5.RQConfig{Buf: cmem.Pointer(v.RQ.Buf), WQEs: v.RQ.WQECnt, Stride: v.RQ.Stride, DBRec: cmem.Pointer(v.DBRec), MaxSGE: qp.cap.MaxRecvSGE}
+		rq = &mlx5.RQConfig{Buf: cmem.Pointer(v.RQ.Buf), WQEs: v.RQ.WQECnt, Stride: v.RQ.Stride,
+			DBRec: cmem.Pointer(v.DBRec), MaxSGE: qp.cap.MaxRecvSGE}
 	}
 	return sq, rq
 }
@@ -43,7 +47,8 @@ func srqConfig(v *abi.MLX5DVSRQ, maxSGE int) *mlx5.SRQConfig {
 	for n <= max(v.Head, v.Tail) {
 		n <<= 1
 	}
-	return &mlx5.SRQConfig{Buf: cmem.Pointer(v.Buf), Stride: v.Stride, MaxSGE: maxSGE, Head: v.Head, Tail: v.Tail, WQEs: n, DBRec: cmem.Pointer(v.DBRec)}
+	return &mlx5.SRQConfig{Buf: cmem.Pointer(v.Buf), Stride: v.Stride, MaxSGE: maxSGE, Head: v.Head, Tail: v.Tail,
+		WQEs: n, DBRec: cmem.Pointer(v.DBRec)}
 }
 
 // The rings' completion is this package's, so that Poll fills the caller's slice in place.
@@ -67,29 +72,25 @@ func mlx5WCs(wcs []WC) []mlx5.WC {
 	return unsafe.Slice((*mlx5.WC)(unsafe.Pointer(unsafe.SliceData(wcs))), len(wcs))
 }
 
-// So are its work requests.
+// So are its work requests, to both engines.
 var (
-	_ [unsafe.Sizeof(mlx5.SendWR{})]byte              = [unsafe.Sizeof(SendWR{})]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.Flags)]byte      = [unsafe.Offsetof(SendWR{}.Flags)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.SGEs)]byte       = [unsafe.Offsetof(SendWR{}.SGEs)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.Inline)]byte     = [unsafe.Offsetof(SendWR{}.Inline)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.Remote)]byte     = [unsafe.Offsetof(SendWR{}.Remote)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.Imm)]byte        = [unsafe.Offsetof(SendWR{}.Imm)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.CompareAdd)]byte = [unsafe.Offsetof(SendWR{}.CompareAdd)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.AH)]byte         = [unsafe.Offsetof(SendWR{}.AH)]byte{}
-	_ [unsafe.Offsetof(mlx5.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
+	_ [unsafe.Sizeof(work.SendWR{})]byte              = [unsafe.Sizeof(SendWR{})]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Flags)]byte      = [unsafe.Offsetof(SendWR{}.Flags)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.SGEs)]byte       = [unsafe.Offsetof(SendWR{}.SGEs)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Inline)]byte     = [unsafe.Offsetof(SendWR{}.Inline)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Remote)]byte     = [unsafe.Offsetof(SendWR{}.Remote)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Imm)]byte        = [unsafe.Offsetof(SendWR{}.Imm)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.CompareAdd)]byte = [unsafe.Offsetof(SendWR{}.CompareAdd)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.AH)]byte         = [unsafe.Offsetof(SendWR{}.AH)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
 )
 
-func mlx5Send(wr *SendWR) *mlx5.SendWR { return (*mlx5.SendWR)(unsafe.Pointer(wr)) }
-
-func mlx5Sends(wrs []SendWR) []mlx5.SendWR {
-	return unsafe.Slice((*mlx5.SendWR)(unsafe.Pointer(unsafe.SliceData(wrs))), len(wrs))
-}
-
-func mlx5SGEs(sges []SGE) []mlx5.SGE {
-	return unsafe.Slice((*mlx5.SGE)(unsafe.Pointer(unsafe.SliceData(sges))), len(sges))
-}
+// request is wr as the engines see it.
+func request(wr *SendWR) *work.SendWR { return (*work.SendWR)(unsafe.Pointer(wr)) }
 
 func mlx5Recvs(wrs []RecvWR) []mlx5.RecvWR {
 	return unsafe.Slice((*mlx5.RecvWR)(unsafe.Pointer(unsafe.SliceData(wrs))), len(wrs))
 }
+
+// first is where wrs begins.
+func first(wrs []SendWR) *work.SendWR { return request(unsafe.SliceData(wrs)) }

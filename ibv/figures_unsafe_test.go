@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestFigures measures posting and polling on the fake provider against the same
@@ -65,8 +66,8 @@ func TestFigures(t *testing.T) {
 		recv16[i] = RecvWR{ID: uint64(i), SGEs: []SGE{s.mr.SGE(0, 64)}}
 	}
 	sge, to := s.mr.SGE(0, 64), s.mr.Remote().At(4096)
+	b := s.qp.Batch()
 	batch16 := func() {
-		b := s.qp.Batch()
 		for i := range uint64(16) {
 			b.Write(i, 0, sge, to)
 		}
@@ -117,7 +118,9 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	way, _ := ccall.HotPath()
-	fmt.Printf("# fake provider, calls through %s: it says nothing about a NIC; ns for each work request or completion\n", way)
+	fmt.Printf("# fake provider, calls through %s: it says nothing about a NIC; ns for each work request or "+
+		"completion\n", way)
+	fmt.Println("# processor:", testutil.Processor())
 	for i, w := range ways {
 		slices.Sort(times[i])
 		fmt.Printf("figure fake_%s %.1f ns\n", w.name, times[i][rounds/2])

@@ -1,25 +1,17 @@
 package ibv
 
-import (
-	"github.com/pureverbs/pureverbs/internal/cmem"
-	"github.com/pureverbs/pureverbs/internal/mlx5"
-)
-
-// postDirect posts on the rings of an mlx5 device.
+// postDirect posts on the rings of an mlx5 device, which hold the first n work requests already, each in a block.
 // Preconditions: qp.sqMu is held, the QP is open and may send.
-func (qp *QP) postDirect(wrs []SendWR, whole bool) (int, error) {
-	if qp.direct.Broken() {
-		return 0, qp.errSend.broken
-	}
+func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 	q := &qp.direct.SQ
-	before := q.Mark()
-	n := 0
+	before := q.MarkBefore(n)
 	var err error
-	for {
-		if n += q.Build(mlx5Sends(wrs[n:]), qp.plain, qp.cap.MaxInline); n == len(wrs) {
-			break
+	for n < len(wrs) {
+		if k := q.Build(request(&wrs[n]), len(wrs)-n); k > 0 {
+			n += k
+			continue
 		}
-		if err = qp.buildDirect(&wrs[n]); err != nil {
+		if err = qp.addDirect(&wrs[n]); err != nil {
 			break
 		}
 		n++
@@ -51,73 +43,26 @@ func (qp *QP) directFull() error {
 	return qp.errSend.full
 }
 
-// buildDirect builds any work request.
+// addDirect builds any work request.
 // Preconditions: qp.sqMu is held.
-func (qp *QP) buildDirect(wr *SendWR) error {
+func (qp *QP) addDirect(wr *SendWR) error {
 	inline, err := qp.checkSend(wr)
 	if err != nil {
 		return err
 	}
-	q := &qp.direct.SQ
-	op, flags := uint32(wr.Opcode), uint32(wr.Flags)
-	segs, imm := len(wr.SGEs), uint32(0)
-	if inline > 0 || wr.Flags&Inline != 0 {
-		segs = mlx5.InlineSegs(inline)
-	}
-	switch wr.Opcode {
-	case OpLocalInv:
-		if !q.LocalInv(wr.ID, flags, wr.InvalidateRKey) {
-			return ErrQueueFull
+	var av uintptr
+	if wr.AH != nil {
+		if !wr.AH.acquire() {
+			return wr.AH.errClosed()
 		}
-		return nil
-	case OpSendImm, OpWriteImm:
-		imm = wr.Imm
-	case OpSendInv:
-		imm = wr.InvalidateRKey
-	case OpCompareSwap, OpFetchAdd:
-		segs++
+		av = wr.AH.av // which libmlx5 keeps until the AH is closed
 	}
-	remote := withRemote>>wr.Opcode&1 != 0
-	if remote {
-		segs++
+	ok := qp.direct.SQ.Add(request(wr), inline, av)
+	if wr.AH != nil {
+		wr.AH.release()
 	}
-	if qp.typ == UD {
-		segs += mlx5.AVSize / 16
-	}
-	if !q.Begin(op, flags, imm, segs) {
+	if !ok {
 		return ErrQueueFull
 	}
-	if remote {
-		q.Remote(wr.Remote.Addr, wr.Remote.RKey)
-	}
-	switch {
-	case wr.Opcode == OpCompareSwap:
-		q.Atomic(wr.Swap, wr.CompareAdd)
-	case wr.Opcode == OpFetchAdd:
-		q.Atomic(wr.CompareAdd, 0)
-	case qp.typ == UD && !qp.addressDirect(wr.AH, wr.RemoteQPN, wr.RemoteQKey):
-		return wr.AH.errClosed()
-	}
-	switch {
-	case wr.Inline != nil:
-		q.Inline(wr.Inline)
-	case wr.Flags&Inline != 0:
-		q.InlineFrom(mlx5SGEs(wr.SGEs), inline)
-	default:
-		for k := range wr.SGEs {
-			q.Data((*mlx5.SGE)(&wr.SGEs[k]))
-		}
-	}
-	q.Commit(wr.ID)
 	return nil
-}
-
-// addressDirect copies the address vector of ah, which libmlx5 keeps until ah is closed.
-func (qp *QP) addressDirect(ah *AH, qpn, qkey uint32) bool {
-	if !ah.acquire() {
-		return false
-	}
-	qp.direct.SQ.To(cmem.Pointer(ah.av), qpn, qkey)
-	ah.release()
-	return true
 }

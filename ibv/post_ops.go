@@ -1,6 +1,12 @@
 package ibv
 
-import "github.com/pureverbs/pureverbs/internal/abi"
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/work"
+)
+
+// noOpcode is none that anybody posts.
+const noOpcode = 1<<32 - 1
 
 // postOps posts through the provider's post_send.
 // Preconditions: qp.sqMu is held, the QP is open and may send.
@@ -58,38 +64,26 @@ func (qp *QP) countSignaled(wrs []SendWR) {
 // fill writes wr into slot i of the chain, and keeps its AH until release.
 // Preconditions: qp.sqMu is held, the QP is open.
 func (qp *QP) fill(i int, wr *SendWR) error {
+	// What checkSend finds in a work request of one SGE is a matter of opcode and flags, which are mostly those of the
+	// last one.
+	if wr.Opcode == qp.passed.op && wr.Flags == qp.passed.flags && wr.AH == nil && wr.Inline == nil &&
+		len(wr.SGEs) == 1 && wr.SGEs[0].Length <= MaxSGELength && wr.Remote.outside == 0 {
+		qp.sq.Fill(i, request(wr), 0)
+		return nil
+	}
 	if _, err := qp.checkSend(wr); err != nil {
 		return err
 	}
-	flags := uint32(wr.Flags)
-	if wr.Inline != nil {
-		flags |= uint32(Inline)
-	}
-	w := qp.sq.Slot(i, wr.ID, uint32(wr.Opcode), flags)
-	switch wr.Opcode {
-	case OpSendImm:
-		w.SetImm(wr.Imm)
-	case OpWrite, OpRead:
-		w.SetRDMA(wr.Remote.Addr, wr.Remote.RKey)
-	case OpWriteImm:
-		w.SetRDMA(wr.Remote.Addr, wr.Remote.RKey)
-		w.SetImm(wr.Imm)
-	case OpCompareSwap, OpFetchAdd:
-		w.SetAtomic(wr.Remote.Addr, wr.CompareAdd, wr.Swap, wr.Remote.RKey)
-	case OpSendInv, OpLocalInv:
-		w.SetInvalidateRKey(wr.InvalidateRKey)
-	}
-	if wr.Inline != nil {
-		qp.sq.Inline(i, wr.Inline)
-	} else {
-		fillSGEs(qp.sq.SGEs(i, len(wr.SGEs)), wr.SGEs)
-	}
-	if qp.typ == UD {
+	var ah uintptr
+	if wr.AH != nil {
 		if !wr.AH.acquire() {
 			return wr.AH.errClosed()
 		}
-		w.SetUD(wr.AH.handle, wr.RemoteQPN, wr.RemoteQKey)
+		ah = wr.AH.handle
+	} else if len(wr.SGEs) == 1 && wr.Flags&Inline == 0 && work.FieldsOf(uint32(wr.Opcode))&work.Atomic == 0 {
+		qp.passed.op, qp.passed.flags = wr.Opcode, wr.Flags
 	}
+	qp.sq.Fill(i, request(wr), ah)
 	return nil
 }
 

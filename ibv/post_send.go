@@ -1,6 +1,10 @@
 package ibv
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/mlx5"
+)
 
 const opPostSend = "post send"
 
@@ -11,8 +15,8 @@ func (e *sendErrors) init(qp *QP) {
 	e.gone = &OpError{Op: opPostSend, Object: qp.name, Err: goneOf(qp.send.path)}
 	e.full = &OpError{Op: opPostSend, Object: qp.name, Err: ErrQueueFull}
 	e.unsignaled = &OpError{Op: opPostSend, Object: qp.name, Err: ErrQueueFull,
-		Detail: "no work request in the queue asked for a completion, so polling frees nothing: set Signaled on some, or QPOptions.SignalAll; " +
-			"this queue is freed by Modify to RESET only"}
+		Detail: "no work request in the queue asked for a completion, so polling frees nothing: " +
+			"set Signaled on some, or QPOptions.SignalAll; this queue is freed by Modify to RESET only"}
 	e.broken = &OpError{Op: opPostSend, Object: qp.name, Err: ErrBroken}
 }
 
@@ -33,36 +37,58 @@ func goneOf(path DataPath) error {
 // C: ibv_post_send(3).
 func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 	qp.sqMu.Lock()
-	if d := qp.direct; d != nil && len(wrs) == 1 && qp.loadState() == StateRTS && !d.Broken() &&
-		d.SQ.PostOne(mlx5Send(&wrs[0]), qp.plain, qp.cap.MaxInline) {
-		qp.sqMu.Unlock()
-		return 1, nil
+	n := 0
+	if q := qp.ready(); q != nil && len(wrs) > 0 {
+		if n = q.Post(first(wrs), len(wrs)); n == len(wrs) {
+			qp.sqMu.Unlock()
+			return n, nil
+		}
 	}
-	n, err := qp.postLocked(wrs, false)
-	qp.sqMu.Unlock()
-	return n, err
+	return qp.postRest(wrs, n, false)
 }
 
-// post posts wrs. With whole, a mistake in one of them refuses all.
-func (qp *QP) post(wrs []SendWR, whole bool) (int, error) {
+// postWhole is PostSend, but a mistake in one of wrs refuses all.
+func (qp *QP) postWhole(wrs []SendWR) (int, error) {
 	qp.sqMu.Lock()
-	n, err := qp.postLocked(wrs, whole)
-	qp.sqMu.Unlock()
-	return n, err
+	n := 0
+	if q := qp.ready(); q != nil && len(wrs) > 0 {
+		if n = q.Post(first(wrs), len(wrs)); n == len(wrs) {
+			qp.sqMu.Unlock()
+			return n, nil
+		}
+	}
+	return qp.postRest(wrs, n, true)
 }
 
-// Preconditions: qp.sqMu is held.
-func (qp *QP) postLocked(wrs []SendWR, whole bool) (int, error) {
-	if qp.sq == nil && qp.direct == nil {
-		return 0, qp.errSend.gone
+// ready returns the send queue of the direct data path, nil if there is none that may send.
+func (qp *QP) ready() *mlx5.SQ {
+	d := qp.direct
+	if d == nil || qp.loadState() != StateRTS || d.Broken() {
+		return nil
 	}
-	if s := qp.loadState(); s < StateRTS || s == StateUnknown {
-		return 0, qp.sendState(s)
+	return &d.SQ
+}
+
+// postRest posts what the direct data path does not build in one run. Of that it has built n, and not rung.
+// Preconditions: qp.sqMu is held, and is given back.
+func (qp *QP) postRest(wrs []SendWR, n int, whole bool) (int, error) {
+	var err error
+	switch s := qp.loadState(); {
+	case n > 0:
+		n, err = qp.postDirect(wrs, n, whole)
+	case qp.sq == nil && qp.direct == nil:
+		err = qp.errSend.gone
+	case s < StateRTS || s == StateUnknown:
+		err = qp.sendState(s)
+	case qp.direct == nil:
+		n, err = qp.postOps(wrs, whole)
+	case qp.direct.Broken():
+		err = qp.errSend.broken
+	default:
+		n, err = qp.postDirect(wrs, 0, whole)
 	}
-	if qp.direct != nil {
-		return qp.postDirect(wrs, whole)
-	}
-	return qp.postOps(wrs, whole)
+	qp.sqMu.Unlock()
+	return n, err
 }
 
 // badSend is the error of the work request that PostSend stopped at.
@@ -81,7 +107,8 @@ func (qp *QP) checkAll(wrs []SendWR, from int) error {
 }
 
 func (qp *QP) sendState(s QPState) error {
-	return &OpError{Op: opPostSend, Object: qp.name, Err: &StateError{Op: opPostSend, State: s, Need: "RTS: Connect, or Modify to RTS"}}
+	err := &StateError{Op: opPostSend, State: s, Need: "RTS: Connect, or Modify to RTS"}
+	return &OpError{Op: opPostSend, Object: qp.name, Err: err}
 }
 
 // StateError is an operation in a state of the QP that does not allow it.

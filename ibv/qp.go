@@ -33,7 +33,6 @@ type QP struct {
 	num     uint32
 	typ     QPType
 	cap     QPCap
-	state   *uint32 // in struct ibv_qp, kept by libibverbs on modify and query
 	make    qpMaker
 	pathWhy string
 
@@ -46,12 +45,16 @@ type QP struct {
 	sqMu    lock
 	sq      *ops.SendChain // nil once closed, or on the direct data path
 	direct  *mlx5.QP       // the direct data path; nil once closed, or elsewhere: under sqMu and rqMu
+	state   *uint32        // in struct ibv_qp, kept by libibverbs on modify and query
 	errSend sendErrors
 	ops     uint32 // opcodes that the transport takes, 1<<OpSend and so on
-	plain   uint32 // those that the direct data path builds in runs
 
 	signalAll  bool
 	unsignaled int // on the ops engine: posted since the last one that gives a completion
+	passed     struct {
+		op    Opcode
+		flags SendFlags
+	} // on the ops engine: of a work request of one SGE, not atomic, that was in order
 
 	rqMu    lock
 	rq      *ops.RecvChain // nil once closed, or with an SRQ
@@ -165,7 +168,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	path := send.path
 	if recv.path != path {
-		return fail(&ArgError{Arg: "CQs", Got: fmt.Sprintf("a send CQ with %v and a recv CQ with %v", send.path, recv.path), Want: "two with the same DataPath"})
+		return fail(&ArgError{Arg: "CQs", Got: fmt.Sprintf("a send CQ with %v and a recv CQ with %v", send.path,
+			recv.path), Want: "two with the same DataPath"})
 	}
 	if o.SRQ != nil {
 		if err := o.SRQ.settle(path); err != nil {
@@ -186,10 +190,12 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
-		num: libibverbs.QPNum(h), typ: o.Type, ops: opcodesOf(o.Type), plain: plainOf(o.Type), signalAll: o.SignalAll, state: libibverbs.QPState(h), sgid: -1,
+		num: libibverbs.QPNum(h), typ: o.Type, ops: opcodesOf(o.Type), signalAll: o.SignalAll,
+		state: libibverbs.QPState(h), sgid: -1,
 		cap: capFromC(&init.Cap),
 	}
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
+	qp.passed.op = noOpcode
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
 	if err := checkGranted(name, o.grants(&dev.attr, &qp.cap)...); err != nil {
 		return undo(err)
@@ -201,7 +207,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 	case DataPathRaw:
 	default:
-		if qp.sq, err = ops.NewSendChain(dev.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline); err != nil {
+		if qp.sq, err = ops.NewSendChain(dev.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE,
+			qp.cap.MaxInline); err != nil {
 			return undo(err)
 		}
 		if o.SRQ != nil {
@@ -228,7 +235,8 @@ const likelyMaxInline = 1024
 
 // describe says what was asked for, for an error.
 func (o *QPOptions) describe() string {
-	return fmt.Sprintf("type %v, send %d of %d sge, recv %d of %d sge, inline %d", o.Type, o.MaxSendWR, o.MaxSendSGE, o.MaxRecvWR, o.MaxRecvSGE, o.MaxInline)
+	return fmt.Sprintf("type %v, send %d of %d sge, recv %d of %d sge, inline %d", o.Type, o.MaxSendWR, o.MaxSendSGE,
+		o.MaxRecvWR, o.MaxRecvSGE, o.MaxInline)
 }
 
 // grants are the sizes asked for, with the limits of a device and what it gave.
@@ -255,7 +263,8 @@ func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
 	var asked []limit
 	for _, l := range o.limits(&pd.dev.attr) {
 		if l.asked < 0 {
-			errs = append(errs, &ArgError{Arg: l.what, Got: fmt.Sprint(l.asked), Want: "positive, 0 for the default or None"})
+			errs = append(errs, &ArgError{Arg: l.what, Got: fmt.Sprint(l.asked),
+				Want: "positive, 0 for the default or None"})
 			continue
 		}
 		asked = append(asked, l)
@@ -330,7 +339,8 @@ func (qp *QP) DetachMcast(group GID, lid uint16) error {
 // Preconditions: the QP is open and cannot be closed meanwhile.
 func (qp *QP) loadState() QPState { return QPState(atomic.LoadUint32(qp.state)) }
 
-func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint16) error, group GID, lid uint16) error {
+func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint16) error, group GID,
+	lid uint16) error {
 	if err := qp.enter(op); err != nil {
 		return err
 	}

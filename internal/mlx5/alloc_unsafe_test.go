@@ -57,7 +57,7 @@ func TestNoAllocation(t *testing.T) {
 		{"RDMA", func() { q.SQ.RDMA(1, wrWrite, signaled, 0, remote, sge); q.SQ.Ring(); sent(d, q, cq) }},
 		{"Send", func() { q.SQ.Send(1, wrSend, signaled, 0, sge); q.SQ.Ring(); sent(d, q, cq) }},
 		{"Build", func() {
-			if q.SQ.Build(send, ops, 64) != len(send) {
+			if q.SQ.BuildOf(send, ops, 64) != len(send) {
 				t.Fatal("full")
 			}
 			q.SQ.Ring()

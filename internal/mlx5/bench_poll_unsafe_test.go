@@ -111,7 +111,7 @@ func (f *filled) fill(t testing.TB) int {
 		f.pi++
 		num := uint64(q.Num) << 32
 		if k.sends && (!k.receives || i/k.qps%2 == 0) {
-			q.SQ.commit(7, 0, 1)
+			q.SQ.commit(7, 1)
 			put64(p, offTail, opWrite<<56|num|uint64(f.sends[at])<<16|own)
 			f.sends[at]++
 			continue
@@ -241,7 +241,8 @@ func (f *filled) pollEmpty(t testing.TB, times int) float64 {
 	return float64(time.Since(start).Nanoseconds()) / float64(times)
 }
 
-// TestFiguresKinds prints what a completion of each kind costs, with a lock and without, and what posting a receive does.
+// TestFiguresKinds prints what a completion of each kind costs, with a lock and without, and what posting a receive
+// does.
 func TestFiguresKinds(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
 		t.Skip("measures; set PUREVERBS_FIGURES=1")

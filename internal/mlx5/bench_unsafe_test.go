@@ -3,6 +3,8 @@ package mlx5
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
 // ring is memory as libmlx5 would have made it, and a device that completes at once.
@@ -35,7 +37,8 @@ func newRing() *ring {
 
 func (r *ring) open(num uint32) (*QP, *CQ, *Table) {
 	t := new(Table)
-	q := NewQP(num, true, &SQConfig{Buf: r.sq, Blocks: testBlocks, DBRec: r.db, Reg: unsafe.Add(r.uar, 0x800), MaxWR: testBlocks},
+	q := NewQP(num, true, &SQConfig{Buf: r.sq, Blocks: testBlocks, DBRec: r.db, Reg: unsafe.Add(r.uar, 0x800),
+		MaxWR: testBlocks},
 		&RQConfig{Buf: r.rq, WQEs: testBlocks, Stride: 16, DBRec: r.db, MaxSGE: 1}, nil)
 	t.Add(q)
 	cq := NewCQ(&CQConfig{Num: 5, Buf: r.cq, Entries: testEntries, Size: 64, DBRec: r.cqdb, UAR: r.uar, QPs: t})
@@ -99,7 +102,7 @@ func benchBuild(b *testing.B, wr SendWR, n int) {
 		wrs[i] = wr
 	}
 	for b.Loop() {
-		if q.SQ.Build(wrs, 1<<wrWrite|1<<wrSend, 64) != n {
+		if q.SQ.BuildOf(wrs, 1<<abi.IBV_WR_RDMA_WRITE|1<<abi.IBV_WR_SEND, 64) != n {
 			b.Fatal("full")
 		}
 		q.SQ.Ring()
@@ -108,8 +111,9 @@ func benchBuild(b *testing.B, wr SendWR, n int) {
 }
 
 var (
-	aWrite  = SendWR{Opcode: wrWrite, Flags: sendSignaled, SGEs: []SGE{{1, 64, 3}}, Remote: RemoteAddr{Addr: 4, RKey: 5}}
-	aInline = SendWR{Opcode: wrSend, Flags: sendSignaled, Inline: make([]byte, 32)}
+	aWrite = SendWR{Opcode: abi.IBV_WR_RDMA_WRITE, Flags: sendSignaled, SGEs: []SGE{{Addr: 1, Length: 64, LKey: 3}},
+		Remote: RemoteAddr{Addr: 4, RKey: 5}}
+	aInline = SendWR{Opcode: abi.IBV_WR_SEND, Flags: sendSignaled, Inline: make([]byte, 32)}
 )
 
 func BenchmarkBuildWrite1(b *testing.B)   { benchBuild(b, aWrite, 1) }

@@ -37,26 +37,6 @@ const (
 	noOpcode  = "an opcode that this CQ was not made for"
 )
 
-// sent is what the completion of a send WQE has, by the WQE's opcode: its verbs opcode, its flags in the next 8 bits,
-// and where its length is. It is 0 for others.
-var sent = [256]uint16{
-	opWrite:    known | wcWrite,
-	opWriteImm: known | wcWrite | wcWithImm<<8,
-	opSend:     known | wcSend,
-	opSendImm:  known | wcSend | wcWithImm<<8,
-	opSendInv:  known | wcSend,
-	opRead:     known | wcRead | sentLen,
-	opAtomicCS: known | wcCompareSwap | sent8,
-	opAtomicFA: known | wcFetchAdd | sent8,
-	opUMR:      known | wcLocalInv,
-}
-
-const (
-	known   = 1 << 13
-	sentLen = 1 << 14 // in the CQE
-	sent8   = 1 << 15 // always 8 bytes
-)
-
 // received is what the completion of a receive has, by the CQE's opcode, and where the immediate field goes.
 var received = [8]struct {
 	opcode, flags uint32

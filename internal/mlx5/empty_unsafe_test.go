@@ -31,19 +31,20 @@ func TestEmptyLaps(t *testing.T) {
 			if !cq.Empty() {
 				t.Fatalf("size %d, entry %d: not empty", size, pi)
 			}
-			q.SQ.commit(1, 0, 1)
+			q.SQ.commit(1, 1)
 			put64(cq.entry(pi), offTail, opSend<<56|5<<32|uint64(pi&0xffff)<<16|uint64(pi/entries&1))
 			if cq.Empty() {
 				t.Fatalf("size %d, entry %d: empty", size, pi)
 			}
 			cq.Hide()
 			if n, err := cq.Poll(wcs[:]); n != 1 || err != nil || cq.Empty() {
-				t.Fatalf("size %d, entry %d: %d completions, error %v; empty though hidden: %v", size, pi, n, err, cq.Empty())
+				t.Fatalf("size %d, entry %d: %d completions, error %v; empty though hidden: %v", size, pi, n,
+					err, cq.Empty())
 			}
 			cq.Show()
 		}
 		// An error that is told by the next call counts as something.
-		q.SQ.commit(1, 0, 1)
+		q.SQ.commit(1, 1)
 		put64(cq.entry(5*entries), offTail, opSend<<56|5<<32|5*entries<<16|5&1)
 		put64(cq.entry(5*entries+1), offTail, opSend<<56|6<<32|5&1)
 		var two [2]WC
@@ -147,7 +148,7 @@ func TestPollWhileWritten(t *testing.T) {
 	const never = 15 << 4 // MLX5_CQE_INVALID, and all else 0
 	r := newRing()
 	q, cq, _ := r.open(5)
-	q.SQ.commit(1, 0, 1)
+	q.SQ.commit(1, 1)
 	put64(cq.entry(0), offTail, opWrite<<56|5<<32) // since the poller read never
 	if got := cq.unusual(new(WC), q, 0, never); got != none || q.Broken() || cq.pending != nil {
 		t.Fatalf("an entry that is written while it is looked at is outcome %d, error %v", got, cq.pending)
@@ -156,7 +157,7 @@ func TestPollWhileWritten(t *testing.T) {
 		r := newRing()
 		q, cq, _ := r.open(5)
 		for i := range uint64(testBlocks) {
-			q.SQ.commit(i, 0, 1)
+			q.SQ.commit(i, 1)
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() {

@@ -1,5 +1,9 @@
 package mlx5
 
+import (
+	"github.com/pureverbs/pureverbs/internal/work"
+)
+
 // What the tests of this package say in one call.
 
 // RDMA builds a write or read of one SGE, as ibv does.
@@ -16,23 +20,54 @@ func (q *SQ) one(wr SendWR, s *SGE) bool {
 	sges := [1]SGE{*s}
 	wr.SGEs = sges[:]
 	wrs := [1]SendWR{wr}
-	plan := plans[wr.Opcode&15]
-	if (plan&(planImm|planInv) != 0 || wr.Imm == 0) && q.Build(wrs[:], 1<<wr.Opcode, 0) == 1 {
+	f := work.FieldsOf(wr.Opcode)
+	if (f&(work.Imm|work.InvalidateRKey) != 0 || wr.Imm == 0) && q.BuildOf(wrs[:], 1<<wr.Opcode, 0) == 1 {
 		return true
 	}
 	segs := 1
-	if plan&planRDMA != 0 {
+	if f&work.Remote != 0 {
 		segs++
 	}
 	if !q.Begin(wr.Opcode, wr.Flags, wr.Imm, segs) {
 		return false
 	}
-	if plan&planRDMA != 0 {
+	if f&work.Remote != 0 {
 		q.Remote(wr.Remote.Addr, wr.Remote.RKey)
 	}
 	q.Data(s)
 	q.Commit(wr.ID)
 	return true
+}
+
+// BuildOf is Build of a queue that takes these opcodes and so much inline data.
+func (q *SQ) BuildOf(wrs []SendWR, opcodes uint32, maxInline int) int {
+	q.limit(opcodes, maxInline)
+	n := 0
+	for n < len(wrs) {
+		k := q.Build(&wrs[n], len(wrs)-n)
+		if k == 0 {
+			break
+		}
+		n += k
+	}
+	return n
+}
+
+// PostOne is Post of one work request, on such a queue.
+func (q *SQ) PostOne(wr *SendWR, opcodes uint32, maxInline int) bool {
+	q.limit(opcodes, maxInline)
+	return q.bf == 0 && q.Post(wr, 1) == 1
+}
+
+func (q *SQ) limit(opcodes uint32, maxInline int) {
+	q.opcodes, q.maxInline, q.memo.key = opcodes, uint32(maxInline), noKey
+}
+
+// XRC adds the segment of an XRC send, which no queue of this package has. It comes first. C: struct mlx5_wqe_xrc_seg.
+func (q *SQ) XRC(srqn uint32) {
+	p := q.next()
+	put64(p, 0, uint64(srqn)<<32)
+	put64(p, 8, 0)
 }
 
 // Outstanding is the number of work requests that are built and not known to be completed.

@@ -65,7 +65,7 @@ func (q *RQ) Post(wrs []RecvWR) int {
 		wr := &wrs[n]
 		i := uintptr(pi & q.mask)
 		p := unsafe.Add(q.buf, i*q.stride)
-		if len(wr.SGEs) == 1 && wr.SGEs[0].plain() {
+		if len(wr.SGEs) == 1 && plain(&wr.SGEs[0]) {
 			s := &wr.SGEs[0]
 			put64(p, 0, uint64(s.Length)<<32|uint64(s.LKey))
 			put64(p, 8, s.Addr)

@@ -1,11 +1,13 @@
 package mlx5
 
-// SGE is a piece of registered memory, as verbs users give it.
-type SGE struct {
-	Addr   uint64
-	Length uint32
-	LKey   uint32
-}
+import "github.com/pureverbs/pureverbs/internal/work"
+
+// The work request's own types.
+type (
+	SGE        = work.SGE
+	RemoteAddr = work.RemoteAddr
+	SendWR     = work.SendWR
+)
 
 // RecvWR is a work request for a receive queue. The caller's type has this layout.
 type RecvWR struct {
@@ -13,18 +15,12 @@ type RecvWR struct {
 	SGEs []SGE
 }
 
-// maxSGELength is the most bytes of an SGE: the field has 31 bits, the highest bit means inline data, and 0 means 2 GiB.
+// maxSGELength is the most bytes of an SGE: the field has 31 bits, the highest bit means inline data, and 0 means 2
+// GiB.
 const maxSGELength = 1<<31 - 1
 
 // plain reports whether one data segment says what s says.
-func (s *SGE) plain() bool { return s.Length-1 < maxSGELength }
-
-// RemoteAddr is a place in the peer's memory. The caller's type has this layout.
-type RemoteAddr struct {
-	Addr    uint64
-	RKey    uint32
-	Outside uint32 // not 0: known to be none, and the caller refuses it
-}
+func plain(s *SGE) bool { return s.Length-1 < maxSGELength }
 
 // WC is a completion. The caller's type has this layout.
 type WC struct {
@@ -52,7 +48,6 @@ const (
 	wcRead        = 2
 	wcCompareSwap = 3
 	wcFetchAdd    = 4
-	wcBindMW      = 5
 	wcLocalInv    = 6
 	wcRecv        = 1 << 7
 	wcRecvImm     = 1<<7 + 1

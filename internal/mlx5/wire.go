@@ -1,8 +1,12 @@
 package mlx5
 
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/work"
+)
+
 // Opcodes of send WQEs. C: MLX5_OPCODE_*.
 const (
-	opNop      = 0x00
 	opSendInv  = 0x01
 	opWrite    = 0x08
 	opWriteImm = 0x09
@@ -31,7 +35,8 @@ const (
 	blockSize  = 1 << blockShift
 	segSize    = 16
 
-	maxDS = 63 // segments in a WQE: the field has six bits
+	maxDS  = 63 // segments in a WQE: the field has six bits
+	avSize = 48 // an address vector. C: struct mlx5_wqe_av
 
 	invalidLKey = 0x100 // ends a receive list. C: MLX5_INVALID_LKEY
 	inlineSeg   = 1 << 31
@@ -51,32 +56,36 @@ const (
 	numberMask = 1<<24 - 1 // QPNs, consumer indices
 )
 
-// sendOps translates a verbs opcode (IBV_WR_*) for the WQE.
-var sendOps = [...]uint8{
-	wrWrite: opWrite, wrWriteImm: opWriteImm, wrSend: opSend, wrSendImm: opSendImm,
-	wrRead: opRead, wrCompareSwap: opAtomicCS, wrFetchAdd: opAtomicFA,
-	wrLocalInv: opUMR, wrBindMW: opUMR, wrSendInv: opSendInv,
+// sendOps is what the device calls a verbs opcode, and what its completion is called. What else an opcode needs says
+// package work.
+var sendOps = [16]struct {
+	device, completion uint8
+	fields             work.Fields
+}{
+	abi.IBV_WR_RDMA_WRITE: {device: opWrite, completion: wcWrite,
+		fields: work.FieldsOf(abi.IBV_WR_RDMA_WRITE)},
+	abi.IBV_WR_RDMA_WRITE_WITH_IMM: {device: opWriteImm, completion: wcWrite,
+		fields: work.FieldsOf(abi.IBV_WR_RDMA_WRITE_WITH_IMM)},
+	abi.IBV_WR_SEND: {device: opSend, completion: wcSend, fields: work.FieldsOf(abi.IBV_WR_SEND)},
+	abi.IBV_WR_SEND_WITH_IMM: {device: opSendImm, completion: wcSend,
+		fields: work.FieldsOf(abi.IBV_WR_SEND_WITH_IMM)},
+	abi.IBV_WR_SEND_WITH_INV: {device: opSendInv, completion: wcSend,
+		fields: work.FieldsOf(abi.IBV_WR_SEND_WITH_INV)},
+	abi.IBV_WR_RDMA_READ: {device: opRead, completion: wcRead, fields: work.FieldsOf(abi.IBV_WR_RDMA_READ)},
+	abi.IBV_WR_ATOMIC_CMP_AND_SWP: {device: opAtomicCS, completion: wcCompareSwap,
+		fields: work.FieldsOf(abi.IBV_WR_ATOMIC_CMP_AND_SWP)},
+	abi.IBV_WR_ATOMIC_FETCH_AND_ADD: {device: opAtomicFA, completion: wcFetchAdd,
+		fields: work.FieldsOf(abi.IBV_WR_ATOMIC_FETCH_AND_ADD)},
+	abi.IBV_WR_LOCAL_INV: {device: opUMR, completion: wcLocalInv,
+		fields: work.FieldsOf(abi.IBV_WR_LOCAL_INV)},
 }
-
-// Verbs opcodes. C: enum ibv_wr_opcode.
-const (
-	wrWrite = iota
-	wrWriteImm
-	wrSend
-	wrSendImm
-	wrRead
-	wrCompareSwap
-	wrFetchAdd
-	wrLocalInv
-	wrBindMW
-	wrSendInv
-)
 
 // Verbs send flags. C: enum ibv_send_flags.
 const (
 	sendFence     = 1 << 0
 	sendSignaled  = 1 << 1
 	sendSolicited = 1 << 2
+	sendInline    = 1 << 3
 )
 
 // ctrlFlags is fm_ce_se for the send flags that matter to it.

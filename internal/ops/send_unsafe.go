@@ -7,6 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
 	"github.com/pureverbs/pureverbs/internal/dma"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // MaxBatch is the most work requests that one chain holds, and so the most
@@ -81,6 +82,37 @@ func (c *SendChain) Slot(i int, id uint64, opcode, flags uint32) *abi.SendWR {
 	w.Opcode = opcode
 	w.SendFlags = flags
 	return w
+}
+
+// Fill writes a work request, which is checked, into slot i. ah is the C object of the request's AH, for a datagram.
+// Slots are linked as they are filled.
+func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
+	w := c.Slot(i, wr.ID, wr.Opcode, wr.Flags)
+	f := work.FieldsOf(wr.Opcode)
+	switch {
+	case f&work.Atomic != 0:
+		w.SetAtomic(wr.Remote.Addr, wr.CompareAdd, wr.Swap, wr.Remote.RKey)
+	case f&work.Remote != 0:
+		w.SetRDMA(wr.Remote.Addr, wr.Remote.RKey)
+	case ah != 0:
+		w.SetUD(ah, wr.RemoteQPN, wr.RemoteQKey)
+	}
+	switch {
+	case f&work.Imm != 0:
+		w.SetImm(wr.Imm)
+	case f&work.InvalidateRKey != 0:
+		w.SetInvalidateRKey(wr.InvalidateRKey)
+	}
+	if wr.Inline != nil {
+		w.SendFlags |= abi.IBV_SEND_INLINE
+		c.Inline(i, wr.Inline)
+		return
+	}
+	list := c.SGEs(i, len(wr.SGEs))
+	for k := range wr.SGEs[:len(list)] {
+		s, to := &wr.SGEs[k], &list[k]
+		to.Addr, to.Length, to.LKey = s.Addr, s.Length, s.LKey
+	}
 }
 
 // Wr is slot i as it was filled.

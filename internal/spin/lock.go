@@ -1,6 +1,7 @@
-// Package spin is a lock for critical sections of some ten instructions: posting and polling. Taking it costs one locked
-// instruction and giving it back a plain store, where sync.Mutex needs two locked ones. Nobody sleeps in a queue: who finds it
-// taken yields, and after a while sleeps for microseconds, so that a section that lasts (a QP that is destroyed) costs little.
+// Package spin is a lock for critical sections of some ten instructions: posting and polling. Taking it costs one
+// locked instruction and giving it back a plain store, where sync.Mutex needs two locked ones. Nobody sleeps in a
+// queue: who finds it taken yields, and after a while sleeps for microseconds, so that a section that lasts (a QP that
+// is destroyed) costs little.
 package spin
 
 import (
@@ -43,7 +44,8 @@ func (l *Lock) lockSlow() {
 	l.wait.Unlock()
 }
 
-// pause passes the time between two looks at the lock. The holder may have been preempted: after a few looks others run.
+// pause passes the time between two looks at the lock. The holder may have been preempted: after a few looks others
+// run.
 func pause(i int) {
 	switch {
 	case i < 16:

@@ -123,7 +123,8 @@ func TestGIDs(t *testing.T) {
 		t.Errorf("IB/RoCE v1 on Ethernet: %v", got[4].Type)
 	}
 	if j,
-		_ := json.Marshal(got[5]); string(j) != `{"index":5,"gid":"0000:0000:0000:0000:0000:ffff:0a0a:6401","type":"RoCEv2","netdev":"eth2.100"}` {
+		_ := json.Marshal(got[5]); string(j) != `{"index":5,"gid":"0000:0000:0000:0000:0000:ffff:0a0a:6401",`+
+		`"type":"RoCEv2","netdev":"eth2.100"}` {
 		t.Errorf("JSON %s", j)
 	}
 	ib, err := r.GIDs("mlx5_2", 1)

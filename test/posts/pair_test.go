@@ -284,7 +284,8 @@ func (p *pair) collect(e *end) error {
 		if deadline.IsZero() {
 			deadline = time.Now().Add(patience)
 		} else if time.Now().After(deadline) {
-			p.t.Fatalf("%v: %s: after %v there are completions %+v of %s, want %+v", p, p.cell, patience, e.got, p.name(e),
+			p.t.Fatalf("%v: %s: after %v there are completions %+v of %s, want %+v", p, p.cell, patience,
+				e.got, p.name(e),
 				e.want)
 		}
 	}

@@ -1,0 +1,207 @@
+package mlx5
+
+import (
+	"math/bits"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/work"
+)
+
+// Add builds one work request of any kind, which is checked. inline is the number of bytes that are copied into it, and
+// av the address vector of a datagram, which the AH owns. It reports whether there was room.
+func (q *SQ) Add(wr *SendWR, inline int, av uintptr) bool {
+	f := work.FieldsOf(wr.Opcode)
+	if f&work.Data == 0 {
+		return q.LocalInv(wr.ID, wr.Flags, wr.InvalidateRKey)
+	}
+	segs := len(wr.SGEs)
+	if wr.Inline != nil || wr.Flags&sendInline != 0 {
+		segs = InlineSegs(inline)
+	}
+	if f&work.Remote != 0 {
+		segs++
+	}
+	if f&work.Atomic != 0 {
+		segs++
+	}
+	if av != 0 {
+		segs += avSize / segSize
+	}
+	if !q.Begin(wr.Opcode, wr.Flags, wr.ImmOrKey(f), segs) {
+		return false
+	}
+	if f&work.Remote != 0 {
+		q.Remote(wr.Remote.Addr, wr.Remote.RKey)
+	}
+	switch {
+	case f&work.Swap != 0:
+		q.Atomic(wr.Swap, wr.CompareAdd)
+	case f&work.Atomic != 0:
+		q.Atomic(wr.CompareAdd, 0)
+	case av != 0:
+		q.To(addrAt(uint64(av)), wr.RemoteQPN, wr.RemoteQKey)
+	}
+	switch {
+	case wr.Inline != nil:
+		q.Inline(wr.Inline)
+	case wr.Flags&sendInline != 0:
+		q.InlineFrom(wr.SGEs, inline)
+	default:
+		for k := range wr.SGEs {
+			q.Data(&wr.SGEs[k])
+		}
+	}
+	q.Commit(wr.ID)
+	return true
+}
+
+// Begin starts a WQE of at most segs 16-byte segments after the control segment; Commit ends it, and until then it is
+// nothing. It reports whether there is room; for more than 62 segments there never is.
+func (q *SQ) Begin(op, flags, imm uint32, segs int) bool {
+	if segs >= maxDS || !q.room((uint32(segs)+4)/4) {
+		return false
+	}
+	q.wqe = wqe{
+		seg: unsafe.Add(q.block(q.cur), segSize), ds: 1, imm: imm, op: sendOps[op&15].device,
+		fm: ctrlFlags[flags&7] | q.sig,
+	}
+	if flags&sendFence == 0 {
+		q.wqe.fm |= q.fence
+	}
+	return true
+}
+
+// next returns the place of the next segment. WQEs go on at the start of the ring.
+func (q *SQ) next() unsafe.Pointer {
+	p := q.wqe.seg
+	if p == q.end {
+		p = q.buf
+	}
+	q.wqe.seg = unsafe.Add(p, segSize)
+	q.wqe.ds++
+	return p
+}
+
+// Remote adds a remote address segment.
+func (q *SQ) Remote(addr uint64, rkey uint32) { putRemote(q.next(), addr, rkey) }
+
+// Atomic adds an atomic segment: what to add or to swap in, and what to compare with.
+func (q *SQ) Atomic(swapAdd, compare uint64) { putAtomic(q.next(), swapAdd, compare) }
+
+// To adds a datagram segment: the address vector at av, which the AH owns, with the peer's number and key.
+func (q *SQ) To(av unsafe.Pointer, qpn, qkey uint32) {
+	for i := uintptr(0); i < avSize; i += segSize {
+		p := q.next()
+		*(*[2]uint64)(p) = *(*[2]uint64)(unsafe.Add(av, i))
+		if i == 0 {
+			*(*uint32)(p) = bits.ReverseBytes32(qkey)
+			*(*uint32)(unsafe.Add(p, 8)) = bits.ReverseBytes32(qpn | extendedAV)
+		}
+	}
+}
+
+// Data adds an SGE. One without a byte is left out, as libmlx5 does: a length of 0 means 2 GiB to the device. An atomic
+// operation has 8 bytes.
+func (q *SQ) Data(s *SGE) {
+	n := s.Length
+	if n == 0 {
+		return
+	}
+	if q.wqe.op == opAtomicCS || q.wqe.op == opAtomicFA {
+		n = 8
+	}
+	putData(q.next(), s, n)
+}
+
+// InlineSegs is the number of segments that n bytes of inline data take.
+func InlineSegs(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return (n + 4 + segSize - 1) / segSize
+}
+
+// Inline adds data, copied, as the last segments; len(data) must be what Begin was told.
+func (q *SQ) Inline(data []byte) {
+	if room := q.inline(len(data)); room != nil {
+		q.fill(room, data)
+	}
+}
+
+// InlineFrom adds data copied from the memory that sges name, total bytes in all.
+func (q *SQ) InlineFrom(sges []SGE, total int) {
+	room := q.inline(total)
+	if room == nil {
+		return
+	}
+	for i := range sges {
+		room = q.fill(room, bytesAt(sges[i].Addr, sges[i].Length))
+	}
+}
+
+// inline begins the inline data and returns what is free in its first segment, nil if there is no data.
+func (q *SQ) inline(total int) []byte {
+	if total == 0 {
+		return nil
+	}
+	q.wqe.inline = true
+	p := q.next()
+	putInline(p, uint32(total))
+	return unsafe.Slice((*byte)(unsafe.Add(p, 4)), segSize-4)
+}
+
+// fill copies data to room and the segments after it, and returns what is free in the last.
+func (q *SQ) fill(room, data []byte) []byte {
+	for len(data) > 0 {
+		if len(room) == 0 {
+			room = unsafe.Slice((*byte)(q.next()), segSize)
+		}
+		n := copy(room, data)
+		room, data = room[n:], data[n:]
+	}
+	return room
+}
+
+// bytesAt is the program's memory at addr. It is registered, so that it is not the collector's to move.
+func bytesAt(addr uint64, n uint32) []byte {
+	a := uintptr(addr)
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&a)), n)
+}
+
+// The UMR WQE of a local invalidate: control fields that check the window's QPN, and set it free. C:
+// MLX5_WQE_UMR_CTRL_*.
+const (
+	umrFlags    = 1<<7 | 1<<4 | 1<<3    // inline, translation offset, check QPN
+	umrMaskInv  = 1<<29 | 1<<13 | 1<<14 // free, mkey, QPN
+	umrFree     = 1<<62 | 0xffffff00    // mkey context: free, bound to no QP
+	localInvSeg = (48 + 64) / segSize   // umr control, mkey context
+)
+
+// LocalInv builds the invalidation of a memory window of type 2.
+func (q *SQ) LocalInv(id uint64, flags, rkey uint32) bool {
+	if !q.Begin(abi.IBV_WR_LOCAL_INV, flags, rkey, localInvSeg) {
+		return false
+	}
+	p := q.next()
+	put64(p, 0, umrFlags<<56)
+	put64(p, 8, umrMaskInv)
+	for i := range localInvSeg - 1 {
+		p = q.next()
+		*(*[2]uint64)(p) = [2]uint64{}
+		if i == 2 { // the mkey context begins
+			put64(p, 0, umrFree)
+		}
+	}
+	q.Commit(id)
+	q.fence = ctrlSmallFence
+	return true
+}
+
+// Commit ends the WQE that Begin started.
+func (q *SQ) Commit(id uint64) {
+	w := &q.wqe
+	putControl(q.block(q.cur), ctrlHead(w.op, q.qpn)|uint64(w.ds)|uint64(q.cur&0xffff)<<40, ctrlTail(w.fm, w.imm))
+	q.fence, q.inlined = 0, w.inline
+	q.commit(id, (w.ds+3)/4)
+}

@@ -1,0 +1,50 @@
+package work
+
+import (
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// What verbs(7) and ibv_post_send(3) say of opcodes, by transport.
+func TestOpcodesOf(t *testing.T) {
+	const (
+		write = 1<<abi.IBV_WR_RDMA_WRITE | 1<<abi.IBV_WR_RDMA_WRITE_WITH_IMM
+		send  = 1<<abi.IBV_WR_SEND | 1<<abi.IBV_WR_SEND_WITH_IMM
+		inv   = 1 << abi.IBV_WR_LOCAL_INV
+		rc    = write | send | inv | 1<<abi.IBV_WR_SEND_WITH_INV | 1<<abi.IBV_WR_RDMA_READ |
+			1<<abi.IBV_WR_ATOMIC_CMP_AND_SWP | 1<<abi.IBV_WR_ATOMIC_FETCH_AND_ADD
+	)
+	for qpType, want := range map[uint32]uint32{
+		abi.IBV_QPT_RC: rc, abi.IBV_QPT_XRC_SEND: rc, abi.IBV_QPT_UC: write | send | inv, abi.IBV_QPT_UD: send,
+		abi.IBV_QPT_RAW_PACKET: 1 << abi.IBV_WR_SEND, abi.IBV_QPT_XRC_RECV: 0, abi.IBV_QPT_DRIVER: 0, 0: 0,
+	} {
+		if got := OpcodesOf(qpType); got != want {
+			t.Errorf("type %d: opcodes %#x, want %#x", qpType, got, want)
+		}
+	}
+}
+
+// Fields that go together, and opcodes that are none.
+func TestFieldsOf(t *testing.T) {
+	for op := range uint32(100) {
+		f := FieldsOf(op)
+		switch {
+		case f == 0:
+			if OpcodesOf(abi.IBV_QPT_RC)>>op&1 != 0 {
+				t.Errorf("opcode %d: no fields", op)
+			}
+		case f&Inline != 0 && f&Data == 0, f&Swap != 0 && f&Atomic == 0, f&Atomic != 0 &&
+			f&(Remote|Data) != Remote|Data,
+			f&Imm != 0 && f&InvalidateRKey != 0, f&Atomic != 0 && f&Inline != 0:
+			t.Errorf("opcode %d: fields %#x", op, f)
+		}
+	}
+}
+
+func TestImmOrKey(t *testing.T) {
+	w := &SendWR{Imm: 1, InvalidateRKey: 2}
+	if w.ImmOrKey(Data) != 0 || w.ImmOrKey(Data|Imm) != 1 || w.ImmOrKey(InvalidateRKey) != 2 {
+		t.Error("the immediate data, the key, or nothing")
+	}
+}

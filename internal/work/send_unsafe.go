@@ -1,0 +1,45 @@
+package work
+
+import "unsafe"
+
+// SGE is a piece of registered memory.
+type SGE struct {
+	Addr   uint64
+	Length uint32
+	LKey   uint32
+}
+
+// RemoteAddr is a place in the peer's memory.
+type RemoteAddr struct {
+	Addr    uint64
+	RKey    uint32
+	Outside uint32 // not 0: known to be none, and the caller refuses it
+}
+
+// SendWR is a work request for a send queue. The type that users fill has this layout.
+type SendWR struct {
+	ID             uint64
+	Opcode         uint32
+	Flags          uint32
+	SGEs           []SGE
+	Inline         []byte
+	Remote         RemoteAddr
+	Imm            uint32
+	InvalidateRKey uint32
+	CompareAdd     uint64
+	Swap           uint64
+	AH             unsafe.Pointer // the user's; engines are given what is behind it
+	RemoteQPN      uint32
+	RemoteQKey     uint32
+}
+
+// ImmOrKey returns the 32 bits that travel with a message: the immediate data, or the key to invalidate.
+func (w *SendWR) ImmOrKey(f Fields) uint32 {
+	switch {
+	case f&Imm != 0:
+		return w.Imm
+	case f&InvalidateRKey != 0:
+		return w.InvalidateRKey
+	}
+	return 0
+}
