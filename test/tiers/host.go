@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// releases are the Go releases, newest patch of each, that the bound in internal/ccall admits.
+// releases are the Go releases, newest patch of each, that the bounds in internal/ccall and internal/spin admit.
 var releases = []string{"go1.25.14", "go1.26.11", "go1.27.4"}
 
 // gotest runs go test -json with args and env, the test binaries below the program and flags in under, and collects the
@@ -113,7 +113,7 @@ func (r *runner) race(ctx context.Context) ([]Result, error) {
 // releases runs what depends on the Go runtime's insides with every release that it claims, and once with neither
 // optimisation nor inlining: the calls into C, and with each but this machine's own release what is built upon them.
 func (r *runner) releases(ctx context.Context) ([]Result, error) {
-	calls := []string{"./internal/ccall/..."}
+	calls := []string{"./internal/ccall/...", "./internal/spin"}
 	all := append(slices.Clone(calls), "./internal/abi", "./internal/dma", "./internal/mlx5", "./internal/ops", "./ibv")
 	if os.Getenv(fullEnv) != "" {
 		all = append(all, "./internal/mmio") // compiles for both architectures, to look at the code
