@@ -43,7 +43,8 @@ func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 	}
 	if s := qp.loadState(); s == StateReset || s == StateUnknown {
 		qp.rqMu.Unlock()
-		return 0, &OpError{Op: "post recv", Object: qp.name, Err: &StateError{Op: "post recv", State: s, Need: "INIT or later: Init, Connect, or Modify to INIT"}}
+		return 0, &OpError{Op: "post recv", Object: qp.name, Err: &StateError{Op: "post recv", State: s,
+			Need: "INIT or later: Init, Connect, or Modify to INIT"}}
 	}
 	var n int
 	var err error

@@ -32,7 +32,8 @@ func TestIndicesWrap(t *testing.T) {
 		pi := start
 		sge, wcs := SGE{Addr: 1, Length: 2, LKey: 3}, make([]WC, 8)
 		send := func(id uint64) bool {
-			return s.BuildOf([]SendWR{{ID: id, Opcode: abi.IBV_WR_SEND, Flags: sendSignaled, SGEs: []SGE{sge}}}, 1<<abi.IBV_WR_SEND, 0) == 1
+			return s.BuildOf([]SendWR{{ID: id, Opcode: abi.IBV_WR_SEND, Flags: sendSignaled, SGEs: []SGE{sge}}},
+				1<<abi.IBV_WR_SEND, 0) == 1
 		}
 		for i := range uint32(20) {
 			at := start + i
@@ -47,7 +48,8 @@ func TestIndicesWrap(t *testing.T) {
 				t.Fatalf("%#x: records %#x, %#x", at, send, recv)
 			}
 			for _, c := range []uint64{opSend << 56, cqeRespSend << 4} {
-				put64(unsafe.Add(r.cq, uintptr(pi%testEntries)*64), offTail, c|0x123<<32|uint64(at&0xffff)<<16|uint64(pi/testEntries&1))
+				put64(unsafe.Add(r.cq, uintptr(pi%testEntries)*64), offTail, c|0x123<<32|uint64(at&0xffff)<<16|
+					uint64(pi/testEntries&1))
 				pi++
 			}
 			n, err := cq.Poll(wcs)

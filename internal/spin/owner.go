@@ -33,9 +33,9 @@ import (
 // instruction.
 //
 // Late stores. Between its steps 1 and 4 a former owner may sleep for long, and then set and clear its flag. So a flag
-// belongs to one goroutine for the life of the lock, and nobody but who waits for that flag sees late stores. The latest
-// owner may own the lock any number of times with its flag: it is the one who would be late, and it is here. There are
-// maxOwners flags; who comes when they are given away goes without.
+// belongs to one goroutine for the life of the lock, and nobody but who waits for that flag sees late stores. The
+// latest owner may own the lock any number of times with its flag: it is the one who would be late, and it is here.
+// There are maxOwners flags; who comes when they are given away goes without.
 //
 // Who is who. A g is neither moved nor freed by the runtime. When its goroutine ends it serves another, which then owns
 // the lock, too; the first one ended in none of the steps, and all its stores come before all of the other's.
