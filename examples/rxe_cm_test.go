@@ -189,7 +189,8 @@ func TestRXECM_RPingPersistent(t *testing.T) {
 // TestRXECM_RPingServerKilled ends with an error on the side that is left.
 func TestRXECM_RPingServerKilled(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
-	s, c := pair(t, false, false, []string{"rping", "-s"}, []string{"rping", "-c", "-v", "-a", rxe.IP[0]}, "-p", nextPort(), "--timeout", "20s")
+	s, c := pair(t, false, false, []string{"rping", "-s"}, []string{"rping", "-c", "-v", "-a", rxe.IP[0]}, "-p",
+		nextPort(), "--timeout", "20s")
 	c.sees("ping data: rdma-ping-3:")
 	s.cmd.Process.Kill()
 	c.fails("rping: ping ", "disconnected")
@@ -198,7 +199,8 @@ func TestRXECM_RPingServerKilled(t *testing.T) {
 // TestRXECM_RPingForEver goes on until interrupted.
 func TestRXECM_RPingForEver(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
-	s, c := pair(t, false, false, []string{"rping", "-s", "-V"}, []string{"rping", "-c", "-V", "-v", "-a", rxe.IP[0]}, "-p", nextPort())
+	s, c := pair(t, false, false, []string{"rping", "-s", "-V"}, []string{"rping", "-c", "-V", "-v", "-a", rxe.IP[0]},
+		"-p", nextPort())
 	c.sees("ping data: rdma-ping-9:")
 	c.ends()
 	c.says(" pings, every byte as it should be")
@@ -304,12 +306,14 @@ func TestRXECM_CheckIsReal(t *testing.T) {
 		s.succeeds()
 	})
 	t.Run("size", func(t *testing.T) {
-		s, c := pair(t, false, false, []string{"udaddy", "-S", "200"}, []string{"udaddy", "-S", "100", "-s", rxe.IP[0], "--timeout", "1s"}, "-p", nextPort())
+		s, c := pair(t, false, false, []string{"udaddy", "-S", "200"}, []string{"udaddy", "-S", "100", "-s", rxe.IP[0],
+			"--timeout", "1s"}, "-p", nextPort())
 		s.fails("datagram 0 has 100 bytes, want 200: give both sides the same -S")
 		c.fails("0 datagrams received of 10: no completion for 1s")
 	})
 	t.Run("count", func(t *testing.T) {
-		s, c := pair(t, false, false, []string{"udaddy", "-C", "20"}, []string{"udaddy", "-C", "10", "-s", rxe.IP[0]}, "-p", nextPort(), "--timeout", "1s")
+		s, c := pair(t, false, false, []string{"udaddy", "-C", "20"}, []string{"udaddy", "-C", "10", "-s", rxe.IP[0]},
+			"-p", nextPort(), "--timeout", "1s")
 		s.fails("10 datagrams received of 20: no completion for 1s")
 		c.fails("0 datagrams received of 10: no completion for 1s")
 		if e := s.errs.String(); strings.Count(e, "\n") != 1 {
@@ -318,7 +322,8 @@ func TestRXECM_CheckIsReal(t *testing.T) {
 	})
 }
 
-var table = regexp.MustCompile(`(?m)^step .*\n(?:[a-z ]+: +[0-9. ]+\n)*connect +: +[0-9. ]+\n(?:[a-z ]+: +[0-9. ]+\n)*destroy +: +[0-9. ]+$`)
+var table = regexp.MustCompile(
+	`(?m)^step .*\n(?:[a-z ]+: +[0-9. ]+\n)*connect +: +[0-9. ]+\n(?:[a-z ]+: +[0-9. ]+\n)*destroy +: +[0-9. ]+$`)
 
 // TestRXECM_CMTime opens and closes many connections at a time.
 func TestRXECM_CMTime(t *testing.T) {
@@ -359,7 +364,8 @@ func TestRXECM_ClientServer(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	for _, r := range roles {
 		t.Run(r.name, func(t *testing.T) {
-			s, c := pair(t, r.stockServer, r.stockClient, []string{"rdma_server"}, []string{"rdma_client", "-s", rxe.IP[0]}, "-p", nextPort())
+			s, c := pair(t, r.stockServer, r.stockClient, []string{"rdma_server"}, []string{"rdma_client", "-s",
+				rxe.IP[0]}, "-p", nextPort())
 			c.succeeds()
 			s.succeeds()
 			question, answer := "hello, server", "hello, client"
@@ -391,7 +397,8 @@ func TestRXECM_Refuses(t *testing.T) {
 		{"nobody listens for datagrams", []string{"udaddy", "-s", rxe.IP[0], "-p", port}, "nobody listens"},
 		{"nobody listens to many", []string{"cmtime", "-s", rxe.IP[0], "-p", port, "-c", "20"}, "connect: "},
 		{"address of nobody", []string{"rdma_server", "-s", "192.0.2.77", "-p", port}, "192.0.2.77"},
-		{"datagram over the MTU", []string{"mckey", "-m", "239.7.1.5", "-b", rxe.IP[0], "-S", "4097"}, "-S 4097: a datagram fits in one packet, and the MTU of the port is "},
+		{"datagram over the MTU", []string{"mckey", "-m", "239.7.1.5", "-b", rxe.IP[0], "-S", "4097"},
+			"-S 4097: a datagram fits in one packet, and the MTU of the port is "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			launch(t, tt.args...).fails(tt.args[0]+": ", tt.want)

@@ -146,18 +146,23 @@ func TestRXEDevinfo(t *testing.T) {
 			if s, ok := stock["fw_ver"]; ok && s != d.FirmwareVersion || !ok && d.FirmwareVersion != "" {
 				t.Errorf("firmware %q, ibv_devinfo says %q", d.FirmwareVersion, s)
 			}
-			for ours, theirs := range map[string]string{"max_mr_bytes": "max_mr_size", "page_size_caps": "page_size_cap"} {
+			for ours, theirs := range map[string]string{"max_mr_bytes": "max_mr_size",
+				"page_size_caps": "page_size_cap"} {
 				sameNumber(theirs, d.Attributes[ours])
 			}
 			for _, key := range []string{
-				"max_qp", "max_qp_wr", "device_cap_flags", "max_sge", "max_sge_rd", "max_cq", "max_cqe", "max_mr", "max_pd",
-				"max_qp_rd_atom", "max_res_rd_atom", "max_qp_init_rd_atom", "max_mw", "max_raw_ethy_qp", "max_mcast_grp",
-				"max_mcast_qp_attach", "max_total_mcast_qp_attach", "max_ah", "max_srq", "max_srq_wr", "max_srq_sge", "max_pkeys",
+				"max_qp", "max_qp_wr", "device_cap_flags", "max_sge", "max_sge_rd", "max_cq", "max_cqe",
+				"max_mr", "max_pd",
+				"max_qp_rd_atom", "max_res_rd_atom", "max_qp_init_rd_atom", "max_mw", "max_raw_ethy_qp",
+				"max_mcast_grp",
+				"max_mcast_qp_attach", "max_total_mcast_qp_attach", "max_ah", "max_srq", "max_srq_wr",
+				"max_srq_sge", "max_pkeys",
 				"local_ca_ack_delay", "phys_port_cnt",
 			} {
 				sameNumber(key, d.Attributes[key])
 			}
-			if want := map[string]string{"None": "ATOMIC_NONE", "HCA": "ATOMIC_HCA", "Glob": "ATOMIC_GLOB"}[fmt.Sprint(d.Attributes["atomic_cap"])]; want != inParens(stock["atomic_cap"]) {
+			if want := map[string]string{"None": "ATOMIC_NONE", "HCA": "ATOMIC_HCA",
+				"Glob": "ATOMIC_GLOB"}[fmt.Sprint(d.Attributes["atomic_cap"])]; want != inParens(stock["atomic_cap"]) {
 				t.Errorf("atomics: %v, ibv_devinfo says %s", d.Attributes["atomic_cap"], stock["atomic_cap"])
 			}
 			sameNumber("device_cap_flags_ex", d.ExtendedAttributes["device_cap_flags_ex"])
@@ -174,9 +179,11 @@ func TestRXEDevinfo(t *testing.T) {
 			sameNumber("port_lid", p.LID)
 			sameNumber("port_lmc", p.LMC)
 			for ours, theirs := range map[string]string{
-				"max_message_bytes": "max_msg_sz", "port_cap_flags": "port_cap_flags", "port_cap_flags2": "port_cap_flags2",
+				"max_message_bytes": "max_msg_sz", "port_cap_flags": "port_cap_flags",
+				"port_cap_flags2":  "port_cap_flags2",
 				"bad_pkey_counter": "bad_pkey_cntr", "qkey_violation_counter": "qkey_viol_cntr", "sm_sl": "sm_sl",
-				"pkey_table_length": "pkey_tbl_len", "gid_table_length": "gid_tbl_len", "subnet_timeout": "subnet_timeout",
+				"pkey_table_length": "pkey_tbl_len", "gid_table_length": "gid_tbl_len",
+				"subnet_timeout":  "subnet_timeout",
 				"init_type_reply": "init_type_reply",
 			} {
 				sameNumber(theirs, p.Attributes[ours])
@@ -233,7 +240,8 @@ func TestRXEDevinfo_Tree(t *testing.T) {
 	if strings.Contains(short, "max_qp_wr") || !strings.Contains(long, "max_qp_wr") {
 		t.Error("-v should be what makes it long")
 	}
-	if got := output(t, "devinfo", "-l"); got != rxe.Dev[0]+"\n"+rxe.Dev[1]+"\n" && got != rxe.Dev[1]+"\n"+rxe.Dev[0]+"\n" {
+	if got := output(t, "devinfo", "-l"); got != rxe.Dev[0]+"\n"+rxe.Dev[1]+"\n" &&
+		got != rxe.Dev[1]+"\n"+rxe.Dev[0]+"\n" {
 		t.Errorf("-l says %q", got)
 	}
 	launch(t, "devinfo", "-d", "rxe9").fails("rxe9", rxe.Dev[0])

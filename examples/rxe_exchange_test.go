@@ -117,7 +117,8 @@ func TestRXEExchange_Stock(t *testing.T) {
 			s.succeeds()
 
 			address := func(ip string) string {
-				return fmt.Sprintf(`(0000:[0-9a-f]{6}:[0-9a-f]{6}:%s\x00){%d}(0000:000000:000000:%032d\x00){%d}`, ip, tt.used, 0, tt.total-tt.used)
+				return fmt.Sprintf(`(0000:[0-9a-f]{6}:[0-9a-f]{6}:%s\x00){%d}(0000:000000:000000:%032d\x00){%d}`, ip,
+					tt.used, 0, tt.total-tt.used)
 			}
 			want := []struct {
 				client bool
@@ -129,7 +130,8 @@ func TestRXEExchange_Stock(t *testing.T) {
 			}
 			got := <-talk
 			for i, w := range want {
-				if i >= len(got) || got[i].client != w.client || !regexp.MustCompile("^"+w.text+"$").MatchString(got[i].text) {
+				if i >= len(got) || got[i].client != w.client ||
+					!regexp.MustCompile("^"+w.text+"$").MatchString(got[i].text) {
 					t.Fatalf("piece %d of %+v, want %v %s", i, got, w.client, w.text)
 				}
 			}

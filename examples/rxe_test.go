@@ -108,7 +108,8 @@ func (p *process) wait() int {
 
 // String is for after the end.
 func (p *process) String() string {
-	return fmt.Sprintf("%s: exit %d\nstdout:\n%sstderr:\n%s", strings.Join(p.cmd.Args, " "), p.code, p.out.String(), p.errs.String())
+	return fmt.Sprintf("%s: exit %d\nstdout:\n%sstderr:\n%s", strings.Join(p.cmd.Args, " "), p.code, p.out.String(),
+		p.errs.String())
 }
 
 func (p *process) succeeds() {
@@ -218,7 +219,8 @@ func TestRXEPingPong(t *testing.T) {
 						if !strings.Contains(out, " iters in ") || strings.Contains(out, "invalid data") {
 							t.Errorf("%v", p)
 						}
-						if ours := !strings.Contains(p.cmd.Path, "ibv_"); ours && !strings.Contains(out, "messages received, every byte as it should be") {
+						if ours := !strings.Contains(p.cmd.Path, "ibv_"); ours && !strings.Contains(out,
+							"messages received, every byte as it should be") {
 							t.Errorf("not checked\n%v", p)
 						}
 					}
@@ -236,7 +238,8 @@ func TestRXEPingPong_CheckIsReal(t *testing.T) {
 		s, c := play(t, "ibv_rc_pingpong -c", "rc_pingpong", "-g", gid(t), "-n", "5", "-s", "5000")
 		c.succeeds()
 		s.succeeds()
-		if out := s.out.String(); !strings.Contains(out, "invalid data in page 0") || !strings.Contains(out, "invalid data in page 1") {
+		if out := s.out.String(); !strings.Contains(out, "invalid data in page 0") || !strings.Contains(out,
+			"invalid data in page 1") {
 			t.Errorf("%v", s)
 		}
 	})
@@ -332,9 +335,13 @@ func TestRXEPingPong_Refuses(t *testing.T) {
 		{"device", []string{"rc_pingpong", "-d", "rxe9"}, "rxe9"},
 		{"port", []string{"rc_pingpong", "-d", rxe.Dev[0], "-i", "2"}, "port"},
 		{"empty gid", []string{"rc_pingpong", "-d", rxe.Dev[0], "-g", "200"}, "200"},
-		{"datagram over the MTU", []string{"ud_pingpong", "-d", rxe.Dev[0], "-s", "4097"}, "-s 4097: a datagram fits in one packet, and the MTU of the port is " + map[bool]string{true: "1024", false: "4096"}[rxe.Emulated]},
-		{"receives", []string{"rc_pingpong", "-d", rxe.Dev[0], "-r", "1000000"}, map[bool]string{true: "max_recv_wr 1000000", false: "1000001"}[rxe.Emulated]},
-		{"nobody there", []string{"rc_pingpong", "-d", rxe.Dev[0], "-p", nextPort(), "127.0.0.1"}, "connection refused"},
+		{"datagram over the MTU", []string{"ud_pingpong", "-d", rxe.Dev[0], "-s", "4097"},
+			"-s 4097: a datagram fits in one packet, and the MTU of the port is " + map[bool]string{true: "1024",
+				false: "4096"}[rxe.Emulated]},
+		{"receives", []string{"rc_pingpong", "-d", rxe.Dev[0], "-r", "1000000"},
+			map[bool]string{true: "max_recv_wr 1000000", false: "1000001"}[rxe.Emulated]},
+		{"nobody there", []string{"rc_pingpong", "-d", rxe.Dev[0], "-p", nextPort(), "127.0.0.1"},
+			"connection refused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			launch(t, tt.args...).fails(tt.args[0]+": ", tt.want)
@@ -359,8 +366,10 @@ func TestRXEPingPong_Exchange(t *testing.T) {
 	for _, tt := range []struct{ name, says, want string }{
 		{"garbage", strings.Repeat("?", 80), "want LID:QPN:PSN:GID"},
 		{"early close", "", "EOF"},
-		{"queue pair that is none", "0000:000000:000000:00000000000000000000ffff0a080002\x00", "queue pairs: got 0, want 1"},
-		{"address that is none", "0000:000011:000000:00000000000000000000000000000000\x00", "there is neither a GID nor a LID"},
+		{"queue pair that is none", "0000:000000:000000:00000000000000000000ffff0a080002\x00",
+			"queue pairs: got 0, want 1"},
+		{"address that is none", "0000:000011:000000:00000000000000000000000000000000\x00",
+			"there is neither a GID nor a LID"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			port := nextPort()

@@ -22,7 +22,7 @@ func matose() *rdmacm.Options {
 	return &rdmacm.Options{
 		QP: ibv.QPOptions{MaxSendWR: matoseCount, MaxRecvWR: matoseCount},
 		Prepare: func(c *rdmacm.Conn) error {
-			mr, err := c.PD().AllocMR(matoseSize, ibv.LocalWrite)
+			mr, err := c.PD().AllocMR(matoseSize, ibv.LocalWrite, nil)
 			if err != nil {
 				return err
 			}
@@ -39,14 +39,16 @@ func matose() *rdmacm.Options {
 
 // exchange sends the messages, at once or when all have come, and waits for those that come.
 func exchange(ctx context.Context, c *rdmacm.Conn, first bool) error {
-	mr, err := c.PD().AllocMR(matoseSize, ibv.LocalWrite)
+	mr, err := c.PD().AllocMR(matoseSize, ibv.LocalWrite, nil)
 	if err != nil {
 		return err
 	}
 	c.OnClose(mr.Close)
 	send := func() error {
 		for range matoseCount {
-			if _, err := c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(0, matoseSize)}}}); err != nil {
+			if _,
+				err := c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled,
+				SGEs: []ibv.SGE{mr.SGE(0, matoseSize)}}}); err != nil {
 				return err
 			}
 		}

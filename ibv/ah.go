@@ -16,8 +16,8 @@ type AHAttr struct {
 	DLID         uint16
 	SL           uint8
 	SrcPathBits  uint8
-	StaticRate   uint8 // enum ibv_rate, 0 for the port's own
-	Global       bool  // the fields below count; always set on RoCE
+	StaticRate   Rate // at most so much is sent; RateMax is what the port can
+	Global       bool // the fields below count; always set on RoCE
 	DGID         GID
 	FlowLabel    uint32
 	SGIDIndex    uint8
@@ -30,7 +30,7 @@ func (a *AHAttr) toC() abi.AHAttr {
 		DLID:        a.DLID,
 		SL:          a.SL,
 		SrcPathBits: a.SrcPathBits,
-		StaticRate:  a.StaticRate,
+		StaticRate:  uint8(a.StaticRate),
 		PortNum:     a.Port,
 	}
 	if a.Global {
@@ -52,7 +52,7 @@ func (a *AHAttr) fromC(c *abi.AHAttr) {
 		DLID:         c.DLID,
 		SL:           c.SL,
 		SrcPathBits:  c.SrcPathBits,
-		StaticRate:   c.StaticRate,
+		StaticRate:   Rate(c.StaticRate),
 		Global:       c.IsGlobal != 0,
 		DGID:         GID(c.GRH.DGID),
 		FlowLabel:    c.GRH.FlowLabel,

@@ -205,7 +205,8 @@ func (b *Batch) copied(wr *SendWR, data []byte) {
 func (b *Batch) Post() error {
 	qp := b.qp
 	if qp == nil {
-		return &PostError{Object: "no qp", Err: &ArgError{Arg: "Batch", Got: "the zero value", Want: "one that QP.Batch returned"}}
+		return &PostError{Object: "no qp", Err: &ArgError{Arg: "Batch", Got: "the zero value",
+			Want: "one that QP.Batch returned"}}
 	}
 	wrs := b.wrs[b.posted:]
 	if b.err != nil {

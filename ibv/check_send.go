@@ -84,7 +84,8 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	}
 	switch {
 	case wr.AH == nil:
-		return 0, &ArgError{Arg: "AH", Got: "nil", Want: "the way to the peer, on a UD QP: use SendTo, or set SendWR.AH"}
+		return 0, &ArgError{Arg: "AH", Got: "nil",
+			Want: "the way to the peer, on a UD QP: use SendTo, or set SendWR.AH"}
 	case wr.AH.pd.root != qp.pd.root:
 		return 0, &ArgError{Arg: "AH", Got: "one of another PD", Want: "one of the QP's PD"}
 	case wr.RemoteQPN > 0xffffff:

@@ -16,7 +16,8 @@ func TestRawPacketOpcodes(t *testing.T) {
 			if err != nil {
 				t.Errorf("Send: %v", err)
 			}
-		} else if !errors.As(err, &ae) || ae.Arg != "Opcode" || ae.Got != op.String() || ae.Want != "an opcode of a RawPacket QP: Send" {
+		} else if !errors.As(err, &ae) || ae.Arg != "Opcode" || ae.Got != op.String() ||
+			ae.Want != "an opcode of a RawPacket QP: Send" {
 			t.Errorf("%v: %v", op, err)
 		}
 	}

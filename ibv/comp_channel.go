@@ -49,7 +49,8 @@ func (d *Device) newCompChannel(parents ...*node) (*CompChannel, error) {
 	}
 	p, err := pollfd.New(libibverbs.CompChannelFD(h), "ibv_comp_channel")
 	if err != nil {
-		return nil, &OpError{Op: "create comp channel", Object: d.Name(), Err: errors.Join(err, d.v.DestroyCompChannel(h))}
+		return nil, &OpError{Op: "create comp channel", Object: d.Name(),
+			Err: errors.Join(err, d.v.DestroyCompChannel(h))}
 	}
 	ch := &CompChannel{dev: d, handle: h, poll: p, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ)}
 	ch.node.initNumbered("comp channel", d.Name(), parents...)

@@ -23,8 +23,8 @@ import (
 // CQ is a completion queue.
 //
 // It belongs to its Device. Methods are safe for concurrent use, unless the option
-// SingleThreaded forgoes that; Poll takes one uncontended lock. Completions are copied into the caller's slice. Close fails
-// while QPs or SRQs use the CQ, and makes calls that wait return ErrClosed.
+// SingleThreaded forgoes that; Poll takes one uncontended lock. Completions are copied into the caller's slice. Close
+// fails while QPs or SRQs use the CQ, and makes calls that wait return ErrClosed.
 //
 // C: struct ibv_cq.
 type CQ struct {
@@ -99,7 +99,8 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 		return fail(err)
 	}
 	if cqe < 1 {
-		return fail(&ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device", d.attr.MaxCQE)})
+		return fail(&ArgError{Arg: "cqe", Got: fmt.Sprint(cqe), Want: fmt.Sprintf("1 to %d on this device",
+			d.attr.MaxCQE)})
 	}
 	if err := fitInt(d.Name(), limit{"cqe", cqe, d.attr.MaxCQE}); err != nil {
 		return fail(err)
@@ -108,7 +109,8 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	case opt.CompVector < 0:
 		return fail(&ArgError{Arg: "comp_vector", Got: fmt.Sprint(opt.CompVector), Want: fmt.Sprintf("0 to %d", last)})
 	case opt.CompVector > last:
-		return fail(&LimitError{What: "comp_vector", Asked: uint64(opt.CompVector), Limit: uint64(last), Where: d.Name()})
+		return fail(&LimitError{What: "comp_vector", Asked: uint64(opt.CompVector), Limit: uint64(last),
+			Where: d.Name()})
 	}
 	if d.table.PollCQ == 0 || d.table.ReqNotifyCQ == 0 {
 		return fail(&UnsupportedError{Feature: "poll_cq", Need: "a provider that polls", Have: d.Name()})
@@ -123,7 +125,8 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	case opt.NoEvents:
 	case opt.Channel != nil:
 		if opt.Channel.dev != d {
-			return fail(&ArgError{Arg: "Channel", Got: "a channel of " + opt.Channel.dev.Name(), Want: "a channel of the same Device"})
+			return fail(&ArgError{Arg: "Channel", Got: "a channel of " + opt.Channel.dev.Name(),
+				Want: "a channel of the same Device"})
 		}
 		if err := opt.Channel.enter(op); err != nil {
 			return nil, err
@@ -204,11 +207,16 @@ func (cq *CQ) DataPath() (DataPath, string) { return cq.path, cq.pathWhy }
 // Device is the device that the CQ belongs to.
 func (cq *CQ) Device() *Device { return cq.dev }
 
-// Cap is the number of completions that the CQ holds, at least what was asked.
-func (cq *CQ) Cap() int {
+// CQCap is the size of a CQ.
+type CQCap struct {
+	CQE int // completions that it holds
+}
+
+// Cap returns the size of the CQ, at least what was asked for.
+func (cq *CQ) Cap() CQCap {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	return cq.cqe
+	return CQCap{cq.cqe}
 }
 
 // Poll takes completions that are there, up to len(wcs), and never waits. Each
@@ -420,7 +428,8 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 			if n, err := cq.Poll(wcs); n > 0 || err != nil {
 				return n, err
 			}
-			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.channel.err, Detail: "the completion channel failed"}
+			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.channel.err,
+				Detail: "the completion channel failed"}
 		case <-cq.dev.removed.ch:
 			if n, err := cq.Poll(wcs); n > 0 || err != nil {
 				return n, err
@@ -554,10 +563,13 @@ func (cq *CQ) Resize(cqe int) error {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
 	if cq.path != DataPathOps {
-		return &OpError{Op: op, Object: cq.name, Err: &UnsupportedError{Feature: "resizing a CQ of the direct data path", Need: "a CQ made with DataPathOps, or one that is large enough", Have: "a ring that is polled from Go"}}
+		return &OpError{Op: op, Object: cq.name,
+			Err: &UnsupportedError{Feature: "resizing a CQ of the direct data path",
+				Need: "a CQ made with DataPathOps, or one that is large enough", Have: "a ring that is polled from Go"}}
 	}
 	if err := cq.dev.v.ResizeCQ(cq.handle, cqe); err != nil {
-		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(), limit{"cqe", cqe, cq.dev.attr.MaxCQE})}
+		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(),
+			limit{"cqe", cqe, cq.dev.attr.MaxCQE})}
 	}
 	cq.cqe = libibverbs.CQCapacity(cq.handle)
 	return nil

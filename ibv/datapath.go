@@ -65,5 +65,6 @@ func chooseDataPath(want DataPath, env string, direct func() error) (DataPath, s
 		}
 		return want, why, nil
 	}
-	return 0, "", &ArgError{Arg: "DataPath", Got: want.String(), Want: "DataPathAuto, DataPathOps, DataPathDirect or DataPathRaw"}
+	return 0, "", &ArgError{Arg: "DataPath", Got: want.String(), Want: "DataPathAuto, DataPathOps, DataPathDirect or " +
+		"DataPathRaw"}
 }

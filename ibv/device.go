@@ -3,198 +3,185 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"syscall"
+	"sync"
 
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
-	"github.com/pureverbs/pureverbs/internal/printable"
+	"github.com/pureverbs/pureverbs/internal/level"
+	"github.com/pureverbs/pureverbs/internal/life"
+	"github.com/pureverbs/pureverbs/internal/ops"
+	"github.com/pureverbs/pureverbs/internal/pollfd"
 )
 
-// Device is an RDMA device that libibverbs found. It is a plain value; nothing
-// is open.
-type DeviceInfo struct {
-	Name      string
-	GUID      GUID // node GUID
-	NodeType  NodeType
-	Transport TransportType
-	Index     int // kernel's device index, -1 where the library cannot tell (before v30)
-}
-
-// Open opens the device. See Open.
-func (d DeviceInfo) Open() (*Device, error) {
-	return open(d.Name, "no device is named "+printable.Name(d.Name), func(o DeviceInfo, _ int) bool { return o.Name == d.Name })
-}
-
-// Devices lists the RDMA devices of this host in the library's order. A host
-// without any, or without the kernel's RDMA support, gives an empty list; a host
-// without libibverbs gives a *loader.LibraryError. The library leaves out devices
-// for which it has no driver: Unlisted tells of them.
+// Device is an open device.
 //
-// C: ibv_get_device_list(3).
-func Devices() ([]DeviceInfo, error) {
-	v, err := library()
-	if err != nil {
-		return nil, err
-	}
-	var devices []DeviceInfo
-	err = v.eachDevice(func(d DeviceInfo, _ uintptr) (bool, error) {
-		devices = append(devices, d)
-		return true, nil
-	})
-	return devices, err
-}
-
-// Open opens a device by name; "" opens the first that has an active port.
+// It belongs to the caller. All methods are safe for concurrent use. Close
+// fails with a *BusyError while objects made from it are open.
 //
-// C: ibv_open_device(3).
-func Open(name string) (*Device, error) {
-	if name == "" {
-		return openActive()
+// C: struct ibv_context.
+type Device struct {
+	node
+	v      *verbs
+	handle uintptr // struct ibv_context *
+	info   DeviceInfo
+	table  ops.Table
+	attr   DeviceAttr // as it was when the device was opened; limits do not change
+	legacy bool       // a library of MLNX_OFED 4.x, without SEND_WITH_INV and its like
+	lent   bool       // librdmacm's, which keeps it open
+	async  *pollfd.Reader
+	direct direct
+
+	removed removal
+
+	objMu   sync.Mutex
+	objects map[uintptr]any // *QP, *CQ, *SRQ by the address of the C object
+
+	chMu    sync.Mutex
+	channel *CompChannel // for CQs that bring none, made on first use
+}
+
+func (v *verbs) openContext(d DeviceInfo, dev uintptr) (*Device, error) {
+	h, err := v.OpenDevice(dev)
+	if err != nil {
+		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainOpen(d.Name, err)}
 	}
-	return DeviceInfo{Name: name}.Open()
+	c, err := v.newContext(d, h)
+	if err != nil {
+		return nil, errors.Join(err, v.CloseDevice(h))
+	}
+	c.node.init("device", d.Name)
+	life.Watch(c, &c.life)
+	return c, nil
 }
 
-// OpenIndex opens the i-th device of Devices.
-func OpenIndex(i int) (*Device, error) {
-	return open("", fmt.Sprintf("there is no device number %d", i), func(_ DeviceInfo, n int) bool { return n == i })
-}
-
-// OpenGUID opens the device with the given node GUID.
-func OpenGUID(guid GUID) (*Device, error) {
-	return open("", "no device has the GUID "+guid.String(), func(d DeviceInfo, _ int) bool { return d.GUID == guid })
-}
-
-// open opens the device that matches. name is what it is asked for by, "" if it is
-// not by name, and missing says that there is none.
-func open(name, missing string, match func(DeviceInfo, int) bool) (*Device, error) {
-	v, err := library()
+func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
+	c := &Device{v: v, handle: h, info: d, objects: make(map[uintptr]any), removed: removal{ch: make(chan struct{})}}
+	size := libibverbs.ContextSize(h)
+	if size == 0 { // every release since 2013 has the extended ops
+		return nil, &OpError{Op: "open device", Object: d.Name, Err: &UnsupportedError{
+			Feature: "a context with extended verbs", Need: "libibverbs of rdma-core v15 or later",
+			Have: "an older library"}}
+	}
+	level.Note(size)
+	attr, err := c.queryDevice()
 	if err != nil {
 		return nil, err
 	}
-	var (
-		dev   *Device
-		names []string
-	)
-	err = v.eachDevice(func(d DeviceInfo, handle uintptr) (bool, error) {
-		i := len(names)
-		names = append(names, d.Name)
-		if !match(d, i) {
-			return true, nil
-		}
-		var err error
-		dev, err = v.openContext(d, handle)
-		return false, err
-	})
-	if err != nil {
-		return nil, err
+	c.attr = *attr
+	c.table = ops.Lookup(h)
+	c.legacy = libibverbs.Legacy(h)
+	// A duplicate, and two that the runtime's poller may need yet: without them it
+	// ends the process.
+	if err := spareDescriptors(3); err != nil {
+		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
 	}
-	if dev == nil {
-		return nil, v.noDevice("open device", name, missing, names)
+	if c.async, err = pollfd.NewReader(libibverbs.AsyncFD(h), "ibv_async"); err != nil {
+		return nil, &OpError{Op: "open device", Object: d.Name, Err: explainDescriptors(err)}
 	}
-	return dev, nil
+	return c, nil
 }
 
-// openActive opens the first device with an active port. A device that cannot
-// be opened is passed over, and named if none is left.
-func openActive() (*Device, error) {
-	v, err := library()
-	if err != nil {
-		return nil, err
+// Name is the device's name, as in "mlx5_0".
+func (d *Device) Name() string { return d.info.Name }
+
+// GUID is the node GUID.
+func (d *Device) GUID() GUID { return d.info.GUID }
+
+// Info is what Devices says of this device.
+func (d *Device) Info() DeviceInfo { return d.info }
+
+// NumCompVectors is the number of completion vectors, the bound of
+// CQOptions.CompVector. It is 0 on a closed Device.
+func (d *Device) NumCompVectors() int {
+	if d.enter("query device") != nil {
+		return 0
 	}
-	var (
-		found *Device
-		names []string
-		tried []string
-		errs  []error
-	)
-	err = v.eachDevice(func(d DeviceInfo, handle uintptr) (bool, error) {
-		names = append(names, d.Name)
-		c, err := v.openContext(d, handle)
-		if err != nil {
-			errs = append(errs, err)
-			return true, nil
-		}
-		port, state := c.activePort()
-		if port != 0 {
-			found = c
-			return false, nil
-		}
-		tried = append(tried, d.Name+" ("+state+")")
-		return true, c.Close()
-	})
-	if err != nil || found != nil {
-		return found, err
-	}
-	if len(names) == 0 {
-		return nil, v.noDevice("open device", "", "no device has an active port", nil)
-	}
-	detail := "no device has an active port; " + have(tried)
-	if len(tried) == 0 {
-		detail = "no device could be opened"
-	}
-	if err := v.unlisted(names); err != nil {
-		errs = append(errs, err)
-	}
-	return nil, &OpError{Op: "open device", Err: errors.Join(append([]error{ErrNoDevice}, errs...)...), Detail: detail}
+	defer d.leave()
+	return libibverbs.NumCompVectors(d.handle)
 }
 
-// have says which devices there are, for an error.
-func have(names []string) string {
-	if len(names) == 0 {
-		return "this host has no RDMA device (is the driver loaded? see /sys/class/infiniband)"
+// Close closes the device. It fails with a *BusyError that counts what is still
+// open, and does nothing the second time. Calls waiting in AsyncEvent return
+// ErrClosed.
+//
+// The Device of a connection manager's ID is open as long as the ID is: there
+// Close only tells what is open on it.
+//
+// C: ibv_close_device(3).
+func (d *Device) Close() error {
+	if d.lent {
+		return d.closeLent()
 	}
-	return "there are " + strings.Join(names, ", ")
-}
-
-// eachDevice calls f for each device until it returns false. Handles are valid
-// within f only.
-func (v *verbs) eachDevice(f func(d DeviceInfo, handle uintptr) (bool, error)) error {
-	if err := v.checkProviders(); err != nil {
-		return &OpError{Op: "list devices", Err: err}
-	}
-	list, handles, err := v.GetDeviceList()
-	if err != nil || len(handles) == 0 {
-		// libibverbs says so too when it has no descriptors, of which it needs some.
-		if spare := spareDescriptors(8); spare != nil {
-			if err == nil {
-				v.FreeDeviceList(list)
-			}
-			return &OpError{Op: "list devices", Err: spare}
-		}
-	}
-	if err != nil {
-		// A kernel without uverbs answers ENOSYS, an old library ENOENT.
-		if errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENODEV) {
-			return nil
-		}
-		return &OpError{Op: "list devices", Err: err}
-	}
-	defer v.FreeDeviceList(list)
-	for _, h := range handles {
-		d, err := v.describe(h)
-		if err != nil {
+	return d.node.close(func() error {
+		// No CQ is left, and none is being made.
+		if err := d.closeOwnChannel(); err != nil {
 			return err
 		}
-		if more, err := f(d, h); err != nil || !more {
-			return err
-		}
+		d.async.Close()
+		return d.v.CloseDevice(d.handle)
+	})
+}
+
+// closeOwnChannel closes the channel that CreateCQ made by itself.
+func (d *Device) closeOwnChannel() error {
+	d.chMu.Lock()
+	defer d.chMu.Unlock()
+	if d.channel == nil {
+		return nil
 	}
+	if err := d.channel.Close(); err != nil {
+		return err
+	}
+	d.channel = nil
 	return nil
 }
 
-// describe reads a struct ibv_device.
-func (v *verbs) describe(h uintptr) (DeviceInfo, error) {
-	name, err := v.GetDeviceName(h)
-	if err != nil {
-		return DeviceInfo{}, err
+func (d *Device) ownChannel() (*CompChannel, error) {
+	d.chMu.Lock()
+	defer d.chMu.Unlock()
+	if d.channel == nil {
+		ch, err := d.newCompChannel()
+		if err != nil {
+			return nil, err
+		}
+		d.channel = ch
 	}
-	guid, err := v.GetDeviceGUID(h)
-	if err != nil {
-		return DeviceInfo{}, err
+	return d.channel, nil
+}
+
+func (d *Device) register(handle uintptr, obj any) {
+	d.objMu.Lock()
+	d.objects[handle] = obj
+	d.objMu.Unlock()
+}
+
+func (d *Device) unregister(handle uintptr) {
+	d.objMu.Lock()
+	delete(d.objects, handle)
+	d.objMu.Unlock()
+}
+
+func (d *Device) object(handle uintptr) any {
+	d.objMu.Lock()
+	defer d.objMu.Unlock()
+	return d.objects[handle]
+}
+
+// activePort is the first active port, or 0 and the states of all.
+func (d *Device) activePort() (uint8, string) {
+	var states string
+	for p := 1; p <= int(d.attr.PhysPortCnt); p++ {
+		a, err := d.QueryPort(uint8(p))
+		switch {
+		case err != nil:
+			states += fmt.Sprintf("port %d: %v ", p, err)
+		case a.State.active():
+			return uint8(p), ""
+		default:
+			states += fmt.Sprintf("port %d %v ", p, a.State)
+		}
 	}
-	node, transport := libibverbs.DeviceTypes(h)
-	return DeviceInfo{
-		Name: name, GUID: GUID(guid), NodeType: NodeType(node), Transport: TransportType(transport),
-		Index: v.GetDeviceIndex(h),
-	}, nil
+	if states == "" {
+		return 0, "no port"
+	}
+	return 0, states[:len(states)-1]
 }

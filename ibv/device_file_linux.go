@@ -96,7 +96,8 @@ func explainFile(path string, st *unix.Stat_t, err error) error {
 	case errors.Is(err, unix.EACCES) && st.Mode != 0:
 		return &PermissionError{Path: path, Err: err,
 			Detail: fmt.Sprintf("its mode is %#o and it belongs to user %d and group %d, "+
-				"this process runs as user %d in %s (the udev rules of rdma-core make it 0666)", st.Mode&0o7777, st.Uid, st.Gid,
+				"this process runs as user %d in %s (the udev rules of rdma-core make it 0666)", st.Mode&0o7777,
+				st.Uid, st.Gid,
 				os.Geteuid(), groups())}
 	case errors.Is(err, unix.EPERM):
 		return &PermissionError{Path: path, Err: err,
@@ -105,7 +106,8 @@ func explainFile(path string, st *unix.Stat_t, err error) error {
 	case errors.Is(err, unix.EACCES):
 		return &PermissionError{Path: path, Err: err}
 	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
-		return &DeviceFileError{Path: path, Problem: "has no driver behind it: the device was removed, or is being reset",
+		return &DeviceFileError{Path: path, Problem: "has no driver behind it: the device was removed, or is being " +
+			"reset",
 			Err: err}
 	}
 	return &DeviceFileError{Path: path, Problem: "cannot be opened", Err: err}

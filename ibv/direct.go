@@ -71,7 +71,8 @@ func (d *Device) takeCQ(handle uintptr) (*mlx5.CQ, error) {
 		return nil, fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}
 	if v.CQECnt == 0 || v.CQECnt&(v.CQECnt-1) != 0 || v.CQESize != 64 && v.CQESize != 128 {
-		return nil, &UnsupportedError{Feature: "the direct data path", Need: "a CQ of 64- or 128-byte entries, a power of two of them",
+		return nil, &UnsupportedError{Feature: "the direct data path",
+			Need: "a CQ of 64- or 128-byte entries, a power of two of them",
 			Have: fmt.Sprintf("%d entries of %d bytes", v.CQECnt, v.CQESize)}
 	}
 	return mlx5.NewCQ(cqConfig(v, &d.direct.qps)), nil
@@ -83,7 +84,8 @@ func directType(t QPType) error {
 	case RC, UC, UD:
 		return nil
 	}
-	return &UnsupportedError{Feature: "a " + t.String() + " QP on the direct data path", Need: "CQs made with DataPathOps",
+	return &UnsupportedError{Feature: "a " + t.String() + " QP on the direct data path",
+		Need: "CQs made with DataPathOps",
 		Have: "a CQ of the direct data path"}
 }
 
@@ -95,7 +97,8 @@ func (qp *QP) takeQP(signalAll bool) error {
 		return fmt.Errorf("mlx5dv_init_obj: %w", err)
 	}
 	if v.SQ.Stride != 64 && v.SQ.WQECnt != 0 {
-		return &UnsupportedError{Feature: "the direct data path", Need: "send WQEs of 64-byte blocks", Have: fmt.Sprint(v.SQ.Stride)}
+		return &UnsupportedError{Feature: "the direct data path", Need: "send WQEs of 64-byte blocks",
+			Have: fmt.Sprint(v.SQ.Stride)}
 	}
 	var srq *mlx5.SRQ
 	if qp.srq != nil {
@@ -114,11 +117,13 @@ func (qp *QP) doorbells(size uint32, sq *mlx5.SQConfig) string {
 	case sq == nil:
 		return "no send queue"
 	case sq.BlueFlame != 0:
-		return fmt.Sprintf("BlueFlame: a work request of up to %d bytes that is posted alone goes to the thread domain's register", size)
+		return fmt.Sprintf("BlueFlame: a work request of up to %d bytes that is posted alone goes to the thread "+
+			"domain's register", size)
 	case size == 0:
 		return "doorbells of 8 bytes: the register takes no more"
 	case td == nil:
-		return "doorbells of 8 bytes, since other QPs may share the register: QPs on a parent domain with a ThreadDomain use BlueFlame"
+		return "doorbells of 8 bytes, since other QPs may share the register: QPs on a parent domain with a " +
+			"ThreadDomain use BlueFlame"
 	}
 	return "doorbells of 8 bytes: the environment variable MLX5_SHUT_UP_BF"
 }
@@ -135,9 +140,9 @@ func (qp *QP) cqs(f func(cq *CQ)) {
 	}
 }
 
-// suspended runs f, which takes the rings from under the pollers: libmlx5 frees them when a QP is destroyed, and a poller copies what completions carry
-// by the WQEs in them. A poller that comes to a completion of the QP waits until f is over. Afterwards, unless f failed, no completion of
-// the QP is left, in either engine.
+// suspended runs f, which takes the rings from under the pollers: libmlx5 frees them when a QP is destroyed, and a
+// poller copies what completions carry by the WQEs in them. A poller that comes to a completion of the QP waits until f
+// is over. Afterwards, unless f failed, no completion of the QP is left, in either engine.
 // Preconditions: qp.sqMu and qp.rqMu are held.
 func (qp *QP) suspended(f func() error) error {
 	d := &qp.pd.dev.direct
@@ -182,8 +187,8 @@ func (qp *QP) reset(modify func() error) error {
 	return nil
 }
 
-// CompletionError is a completion queue entry that makes no sense: its memory was overwritten, or the device and this release do not agree on a format. The QP that it
-// names posts nothing any more; other QPs go on.
+// CompletionError is a completion queue entry that makes no sense: its memory was overwritten, or the device and this
+// release do not agree on a format. The QP that it names posts nothing any more; other QPs go on.
 type CompletionError struct{ Err error }
 
 func (e *CompletionError) Error() string { return "corrupt completion: " + e.Err.Error() }

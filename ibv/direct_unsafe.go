@@ -11,14 +11,16 @@ import (
 )
 
 func cqConfig(v *abi.MLX5DVCQ, qps *mlx5.Table) *mlx5.CQConfig {
-	return &mlx5.CQConfig{Num: v.CQN, Buf: cmem.Pointer(v.Buf), Entries: v.CQECnt, Size: v.CQESize, DBRec: cmem.Pointer(v.DBRec), UAR: cmem.Pointer(v.CQUAR), QPs: qps}
+	return &mlx5.CQConfig{Num: v.CQN, Buf: cmem.Pointer(v.Buf), Entries: v.CQECnt, Size: v.CQESize,
+		DBRec: cmem.Pointer(v.DBRec), UAR: cmem.Pointer(v.CQUAR), QPs: qps}
 }
 
 func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *mlx5.RQConfig) {
 	if v.SQ.WQECnt != 0 {
 		sq = &mlx5.SQConfig{
 			Buf: cmem.Pointer(v.SQ.Buf), Blocks: v.SQ.WQECnt, DBRec: cmem.Pointer(v.DBRec), Reg: cmem.Pointer(v.BF.Reg),
-			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll, MaxInline: qp.cap.MaxInline, Opcodes: plainOf(qp.typ),
+			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll, MaxInline: qp.cap.MaxInline,
+			Opcodes: plainOf(qp.typ),
 		}
 		// A BlueFlame register that other QPs write too would mix their WQEs.
 		if td := qp.pd.td; td != nil && !shutUpBF() {
@@ -27,7 +29,8 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 		}
 	}
 	if qp.srq == nil && v.RQ.WQECnt != 0 {
-		rq = &mlx5.RQConfig{Buf: cmem.Pointer(v.RQ.Buf), WQEs: v.RQ.WQECnt, Stride: v.RQ.Stride, DBRec: cmem.Pointer(v.DBRec), MaxSGE: qp.cap.MaxRecvSGE}
+		rq = &mlx5.RQConfig{Buf: cmem.Pointer(v.RQ.Buf), WQEs: v.RQ.WQECnt, Stride: v.RQ.Stride,
+			DBRec: cmem.Pointer(v.DBRec), MaxSGE: qp.cap.MaxRecvSGE}
 	}
 	return sq, rq
 }
@@ -44,7 +47,8 @@ func srqConfig(v *abi.MLX5DVSRQ, maxSGE int) *mlx5.SRQConfig {
 	for n <= max(v.Head, v.Tail) {
 		n <<= 1
 	}
-	return &mlx5.SRQConfig{Buf: cmem.Pointer(v.Buf), Stride: v.Stride, MaxSGE: maxSGE, Head: v.Head, Tail: v.Tail, WQEs: n, DBRec: cmem.Pointer(v.DBRec)}
+	return &mlx5.SRQConfig{Buf: cmem.Pointer(v.Buf), Stride: v.Stride, MaxSGE: maxSGE, Head: v.Head, Tail: v.Tail,
+		WQEs: n, DBRec: cmem.Pointer(v.DBRec)}
 }
 
 // The rings' completion is this package's, so that Poll fills the caller's slice in place.

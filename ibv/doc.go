@@ -7,7 +7,7 @@
 //	pd, err := dev.AllocPD()
 //	cq, err := dev.CreateCQ(256, nil)
 //	qp, err := pd.CreateQP(cq, cq, nil)                  // RC
-//	mr, err := pd.AllocMR(1<<20, ibv.LocalWrite|ibv.RemoteWrite)
+//	mr, err := pd.AllocMR(1<<20, ibv.LocalWrite|ibv.RemoteWrite, nil)
 //
 //	me, err := qp.Endpoint(1, ibv.BestGID)               // what the peer has to know
 //	err = qp.Connect(exchange(me), nil)                  // INIT, RTR, RTS
@@ -48,11 +48,16 @@
 // device and a number, as in "cq of mlx5_0/3". Nothing is destroyed by the garbage
 // collector, because the device may still write to the memory.
 //
+// # Other C libraries
+//
+// Control of a Device, PD, CQ, SRQ, QP or MR lends the C object, struct ibv_qp * and its
+// like, to another library, and keeps it open meanwhile.
+//
 // # Errors
 //
 // A failed call is an *OpError. Inside is the errno, or one of the typed errors
 // of this package, which name the value, the limit and the way out. Failed work
-// requests are completions, not errors: WC.Err explains them, and
+// requests are completions, not errors: WC.Err returns a *WCError, whose "%+v" says what to look at, and
 // errors.Is(err, ibv.WCRetryExcErr.Err()) asks for one kind. WCStatus is no error.
 //
 // # Environment

@@ -79,7 +79,8 @@ func (e Endpoint) check() []error {
 		errs = append(errs, &EndpointError{"psn", fmt.Sprintf("%#x", e.PSN), "it has 24 bits, at most 0xffffff"})
 	}
 	if e.MTU != 0 && e.MTU.Bytes() == 0 {
-		errs = append(errs, &EndpointError{"mtu", strconv.FormatUint(uint64(e.MTU), 10), "not one of MTU256 to MTU4096"})
+		errs = append(errs, &EndpointError{"mtu", strconv.FormatUint(uint64(e.MTU), 10),
+			"not one of MTU256 to MTU4096"})
 	}
 	return errs
 }
@@ -296,7 +297,8 @@ func (e Endpoint) MarshalJSON() ([]byte, error) {
 	if err := errors.Join(e.check()...); err != nil {
 		return nil, err
 	}
-	return json.Marshal(endpointJSON{endpointVersion, e.Type.String(), e.QPN, e.PSN, e.LID, e.GID.String(), e.MTU.Bytes(), e.QKey,
+	return json.Marshal(endpointJSON{endpointVersion, e.Type.String(), e.QPN, e.PSN, e.LID, e.GID.String(),
+		e.MTU.Bytes(), e.QKey,
 		e.MaxDestRdAtomic, e.MaxRdAtomic})
 }
 

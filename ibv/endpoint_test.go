@@ -22,9 +22,11 @@ func goldenEndpoint() Endpoint {
 }
 
 const (
-	goldenText = "pvep1,type=RC,qpn=0x000123,psn=0xabcdef,lid=7,gid=::ffff:10.8.0.1,mtu=1024,qkey=0x11111111,dest_rd_atomic=16,rd_atomic=8"
-	goldenJSON = `{"version":1,"type":"RC","qpn":291,"psn":11259375,"lid":7,"gid":"::ffff:10.8.0.1","mtu_bytes":1024,"qkey":286331153,"dest_rd_atomic":16,"rd_atomic":8}`
-	goldenHex  = "50450102" + // 'P' 'E', version 1, RC
+	goldenText = "pvep1,type=RC,qpn=0x000123,psn=0xabcdef,lid=7,gid=::ffff:10.8.0.1,mtu=1024," +
+		"qkey=0x11111111,dest_rd_atomic=16,rd_atomic=8"
+	goldenJSON = `{"version":1,"type":"RC","qpn":291,"psn":11259375,"lid":7,"gid":"::ffff:10.8.0.1","mtu_bytes":1024,` +
+		`"qkey":286331153,"dest_rd_atomic":16,"rd_atomic":8}`
+	goldenHex = "50450102" + // 'P' 'E', version 1, RC
 		"00000123" + "00abcdef" + "11111111" + // qpn, psn, qkey
 		"0007" + "03" + "10" + "08" + "00" + // lid, mtu, dest_rd_atomic, rd_atomic, reserved
 		"00000000000000000000ffff0a080001" // gid
@@ -62,7 +64,8 @@ func TestEndpoint_RoundTrip(t *testing.T) {
 		goldenEndpoint(),
 		{Type: UD, QPN: 1},
 		{Type: RawPacket},
-		{Type: Driver, QPN: max24, PSN: max24, LID: 0xffff, GID: GID{0: 0xfe, 1: 0x80, 15: 1}, MTU: MTU4096, QKey: ^uint32(0), MaxDestRdAtomic: 255, MaxRdAtomic: 255},
+		{Type: Driver, QPN: max24, PSN: max24, LID: 0xffff, GID: GID{0: 0xfe, 1: 0x80, 15: 1}, MTU: MTU4096,
+			QKey: ^uint32(0), MaxDestRdAtomic: 255, MaxRdAtomic: 255},
 	}
 	for _, typ := range []QPType{UC, XRCSend, XRCRecv} {
 		for m := MTU(0); m <= MTU4096; m++ {
@@ -86,7 +89,8 @@ func TestEndpoint_RoundTrip(t *testing.T) {
 
 // What is written is what can be read: an endpoint out of range is neither.
 func TestEndpoint_MarshalBad(t *testing.T) {
-	for _, e := range []Endpoint{{}, {Type: 77}, {Type: RC, QPN: 1 << 24}, {Type: RC, PSN: 1 << 24}, {Type: RC, MTU: 6}, {Type: 1 << 31}} {
+	for _, e := range []Endpoint{{}, {Type: 77}, {Type: RC, QPN: 1 << 24}, {Type: RC, PSN: 1 << 24}, {Type: RC, MTU: 6},
+		{Type: 1 << 31}} {
 		for _, enc := range encodings {
 			b, err := enc.write(e)
 			var bad *EndpointError
@@ -117,21 +121,27 @@ func checkRefused(t *testing.T, name string, in []byte, read func([]byte, *Endpo
 
 func TestEndpoint_TextBad(t *testing.T) {
 	for _, s := range []string{
-		"", "x", "pvep1", "pvep2" + goldenText[5:], "pvep1,", goldenText + ",", goldenText + ",x=1", goldenText + ",lid=7",
+		"", "x", "pvep1", "pvep2" + goldenText[5:], "pvep1,", goldenText + ",", goldenText + ",x=1",
+		goldenText + ",lid=7",
 		"pvep1,type=RC,qpn=1", "pvep1,type=RC,psn=1", "pvep1,qpn=1,psn=1",
 		"pvep1,type=rc,qpn=1,psn=1", "pvep1,type=,qpn=1,psn=1", "pvep1,type=QPType(77),qpn=1,psn=1",
-		"pvep1,type=RC,qpn=-1,psn=1", "pvep1,type=RC,qpn=0x1000000,psn=1", "pvep1,type=RC,qpn=1,psn=16777216", "pvep1,type=RC,qpn=,psn=1",
+		"pvep1,type=RC,qpn=-1,psn=1", "pvep1,type=RC,qpn=0x1000000,psn=1", "pvep1,type=RC,qpn=1,psn=16777216",
+		"pvep1,type=RC,qpn=,psn=1",
 		"pvep1,type=RC,qpn=1,psn=99999999999999999999999", "pvep1,type=RC,qpn=1,psn=1e3",
-		"pvep1,type=RC,qpn=1,psn=1,lid=65536", "pvep1,type=RC,qpn=1,psn=1,gid=10.8.0.1", "pvep1,type=RC,qpn=1,psn=1,gid=",
+		"pvep1,type=RC,qpn=1,psn=1,lid=65536", "pvep1,type=RC,qpn=1,psn=1,gid=10.8.0.1",
+		"pvep1,type=RC,qpn=1,psn=1,gid=",
 		"pvep1,type=RC,qpn=1,psn=1,mtu=1500", "pvep1,type=RC,qpn=1,psn=1,mtu=8192", "pvep1,type=RC,qpn=1,psn=1,mtu=1",
-		"pvep1,type=RC,qpn=1,psn=1,qkey=0x100000000", "pvep1,type=RC,qpn=1,psn=1,rd_atomic=256", "pvep1,type=RC,qpn=1,psn=1,dest_rd_atomic=256",
-		"pvep1;type=RC", "pvep1,type", goldenText + strings.Repeat(",", 1000), strings.Repeat("A", 1<<20), "\x00\xff\xfe",
+		"pvep1,type=RC,qpn=1,psn=1,qkey=0x100000000", "pvep1,type=RC,qpn=1,psn=1,rd_atomic=256",
+		"pvep1,type=RC,qpn=1,psn=1,dest_rd_atomic=256",
+		"pvep1;type=RC", "pvep1,type", goldenText + strings.Repeat(",", 1000), strings.Repeat("A", 1<<20),
+		"\x00\xff\xfe",
 		"pvep1," + strings.Repeat("k", 400) + "=1",
 	} {
 		checkRefused(t, "text", []byte(s), encodings[0].read)
 	}
 	e := Endpoint{}
-	if err := e.UnmarshalText([]byte(" " + "pvep1,psn=2,qpn=0x1,type=UD" + "\r\n")); err != nil || e != (Endpoint{Type: UD, QPN: 1, PSN: 2}) {
+	if err := e.UnmarshalText([]byte(" " + "pvep1,psn=2,qpn=0x1,type=UD" + "\r\n")); err != nil ||
+		e != (Endpoint{Type: UD, QPN: 1, PSN: 2}) {
 		t.Errorf("other order, white space around: %v, %v", e, err)
 	}
 }
@@ -151,7 +161,8 @@ func TestEndpoint_BinaryBad(t *testing.T) {
 		at   int
 		b    byte
 	}{
-		{"magic", 0, 'Q'}, {"magic", 1, 0}, {"version 0", 2, 0}, {"version 2", 2, 2}, {"type 0", 3, 0}, {"type 5", 3, 5}, {"type 254", 3, 254},
+		{"magic", 0, 'Q'}, {"magic", 1, 0}, {"version 0", 2, 0}, {"version 2", 2, 2}, {"type 0", 3, 0},
+		{"type 5", 3, 5}, {"type 254", 3, 254},
 		{"qpn", 4, 1}, {"psn", 8, 1}, {"mtu 6", 18, 6}, {"mtu 255", 18, 255}, {"reserved", 21, 1},
 	} {
 		b := bytes.Clone(golden)
@@ -188,11 +199,13 @@ func TestEndpoint_JSONBad(t *testing.T) {
 			m[key] = old
 		}
 	}
-	for _, s := range []string{"", "null", "[]", "{}", "1", `"x"`, goldenJSON[:40], goldenJSON + "x", strings.Repeat("[", 20000)} {
+	for _, s := range []string{"", "null", "[]", "{}", "1", `"x"`, goldenJSON[:40], goldenJSON + "x",
+		strings.Repeat("[", 20000)} {
 		checkRefused(t, "json", []byte(s), encodings[2].read)
 	}
 	e := Endpoint{}
-	if err := e.UnmarshalJSON([]byte(`{"version":1,"type":"UD","qpn":1,"psn":2,"later":[1,2]}`)); err != nil || e != (Endpoint{Type: UD, QPN: 1, PSN: 2}) {
+	if err := e.UnmarshalJSON([]byte(`{"version":1,"type":"UD","qpn":1,"psn":2,"later":[1,2]}`)); err != nil ||
+		e != (Endpoint{Type: UD, QPN: 1, PSN: 2}) {
 		t.Errorf("keys of a later release: %v, %v", e, err)
 	}
 }
@@ -213,7 +226,8 @@ func TestEndpoint_Validate(t *testing.T) {
 		{Endpoint{Type: RC, LID: 1}, []string{"qpn 0"}},
 		{Endpoint{Type: RC, QPN: 1}, []string{"neither a GID nor a LID"}},
 		{Endpoint{}, []string{"type 0", "qpn 0", "neither"}},
-		{Endpoint{Type: 77, QPN: 1 << 24, PSN: 1 << 30, MTU: 9}, []string{"type 77", "qpn 0x1000000", "psn 0x40000000", "mtu 9", "neither"}},
+		{Endpoint{Type: 77, QPN: 1 << 24, PSN: 1 << 30, MTU: 9}, []string{"type 77", "qpn 0x1000000", "psn 0x40000000",
+			"mtu 9", "neither"}},
 	} {
 		err := tt.e.Validate()
 		var bad *EndpointError

@@ -208,30 +208,31 @@ type WCStatus uint32
 
 // Explain tells what each status means.
 const (
-	WCSuccess          WCStatus = 0  // C: IBV_WC_SUCCESS.
-	WCLocLenErr        WCStatus = 1  // message and local buffers differ in length. C: IBV_WC_LOC_LEN_ERR.
-	WCLocQPOpErr       WCStatus = 2  // the local queue pair could not execute it. C: IBV_WC_LOC_QP_OP_ERR.
-	WCLocEECOpErr      WCStatus = 3  // reliable datagram, not used today. C: IBV_WC_LOC_EEC_OP_ERR.
-	WCLocProtErr       WCStatus = 4  // a local buffer is not registered for this. C: IBV_WC_LOC_PROT_ERR.
-	WCWRFlushErr       WCStatus = 5  // not executed: the queue pair had failed before. C: IBV_WC_WR_FLUSH_ERR.
-	WCMWBindErr        WCStatus = 6  // a memory window was refused. C: IBV_WC_MW_BIND_ERR.
-	WCBadRespErr       WCStatus = 7  // the peer answered what makes no sense. C: IBV_WC_BAD_RESP_ERR.
-	WCLocAccessErr     WCStatus = 8  // an incoming write broke local protection. C: IBV_WC_LOC_ACCESS_ERR.
-	WCRemInvReqErr     WCStatus = 9  // the peer calls the request invalid. C: IBV_WC_REM_INV_REQ_ERR.
-	WCRemAccessErr     WCStatus = 10 // the peer's memory does not allow it. C: IBV_WC_REM_ACCESS_ERR.
-	WCRemOpErr         WCStatus = 11 // the peer could not complete it. C: IBV_WC_REM_OP_ERR.
-	WCRetryExcErr      WCStatus = 12 // the peer does not answer. C: IBV_WC_RETRY_EXC_ERR.
-	WCRNRRetryExcErr   WCStatus = 13 // the peer posts no receive. C: IBV_WC_RNR_RETRY_EXC_ERR.
-	WCLocRDDViolErr    WCStatus = 14 // reliable datagram, not used today. C: IBV_WC_LOC_RDD_VIOL_ERR.
-	WCRemInvRDReqErr   WCStatus = 15 // reliable datagram, not used today. C: IBV_WC_REM_INV_RD_REQ_ERR.
-	WCRemAbortErr      WCStatus = 16 // the peer aborted it. C: IBV_WC_REM_ABORT_ERR.
-	WCInvEECNErr       WCStatus = 17 // reliable datagram, not used today. C: IBV_WC_INV_EECN_ERR.
-	WCInvEECStateErr   WCStatus = 18 // reliable datagram, not used today. C: IBV_WC_INV_EEC_STATE_ERR.
-	WCFatalErr         WCStatus = 19 // the device failed. C: IBV_WC_FATAL_ERR.
-	WCRespTimeoutErr   WCStatus = 20 // no response in time. C: IBV_WC_RESP_TIMEOUT_ERR.
-	WCGeneralErr       WCStatus = 21 // anything else. C: IBV_WC_GENERAL_ERR.
-	WCTMErr            WCStatus = 22 // tag matching failed. C: IBV_WC_TM_ERR.
-	WCTMRndvIncomplete WCStatus = 23 // tag matching: software has to finish the rendezvous. C: IBV_WC_TM_RNDV_INCOMPLETE.
+	WCSuccess        WCStatus = 0  // C: IBV_WC_SUCCESS.
+	WCLocLenErr      WCStatus = 1  // message and local buffers differ in length. C: IBV_WC_LOC_LEN_ERR.
+	WCLocQPOpErr     WCStatus = 2  // the local queue pair could not execute it. C: IBV_WC_LOC_QP_OP_ERR.
+	WCLocEECOpErr    WCStatus = 3  // reliable datagram, not used today. C: IBV_WC_LOC_EEC_OP_ERR.
+	WCLocProtErr     WCStatus = 4  // a local buffer is not registered for this. C: IBV_WC_LOC_PROT_ERR.
+	WCWRFlushErr     WCStatus = 5  // not executed: the queue pair had failed before. C: IBV_WC_WR_FLUSH_ERR.
+	WCMWBindErr      WCStatus = 6  // a memory window was refused. C: IBV_WC_MW_BIND_ERR.
+	WCBadRespErr     WCStatus = 7  // the peer answered what makes no sense. C: IBV_WC_BAD_RESP_ERR.
+	WCLocAccessErr   WCStatus = 8  // an incoming write broke local protection. C: IBV_WC_LOC_ACCESS_ERR.
+	WCRemInvReqErr   WCStatus = 9  // the peer calls the request invalid. C: IBV_WC_REM_INV_REQ_ERR.
+	WCRemAccessErr   WCStatus = 10 // the peer's memory does not allow it. C: IBV_WC_REM_ACCESS_ERR.
+	WCRemOpErr       WCStatus = 11 // the peer could not complete it. C: IBV_WC_REM_OP_ERR.
+	WCRetryExcErr    WCStatus = 12 // the peer does not answer. C: IBV_WC_RETRY_EXC_ERR.
+	WCRNRRetryExcErr WCStatus = 13 // the peer posts no receive. C: IBV_WC_RNR_RETRY_EXC_ERR.
+	WCLocRDDViolErr  WCStatus = 14 // reliable datagram, not used today. C: IBV_WC_LOC_RDD_VIOL_ERR.
+	WCRemInvRDReqErr WCStatus = 15 // reliable datagram, not used today. C: IBV_WC_REM_INV_RD_REQ_ERR.
+	WCRemAbortErr    WCStatus = 16 // the peer aborted it. C: IBV_WC_REM_ABORT_ERR.
+	WCInvEECNErr     WCStatus = 17 // reliable datagram, not used today. C: IBV_WC_INV_EECN_ERR.
+	WCInvEECStateErr WCStatus = 18 // reliable datagram, not used today. C: IBV_WC_INV_EEC_STATE_ERR.
+	WCFatalErr       WCStatus = 19 // the device failed. C: IBV_WC_FATAL_ERR.
+	WCRespTimeoutErr WCStatus = 20 // no response in time. C: IBV_WC_RESP_TIMEOUT_ERR.
+	WCGeneralErr     WCStatus = 21 // anything else. C: IBV_WC_GENERAL_ERR.
+	WCTMErr          WCStatus = 22 // tag matching failed. C: IBV_WC_TM_ERR.
+	// tag matching: software has to finish the rendezvous. C: IBV_WC_TM_RNDV_INCOMPLETE.
+	WCTMRndvIncomplete WCStatus = 23
 )
 
 // WCOpcode is what a completed work request had done. It is valid only when the

@@ -29,7 +29,8 @@ var mtuNames = []string{1: "256", 2: "512", 3: "1024", 4: "2048", 5: "4096"}
 // String is the number of bytes, as in "4096".
 func (m MTU) String() string { return enumString("MTU", int64(m), mtuNames) }
 
-var opcodeNames = []string{"Write", "WriteImm", "Send", "SendImm", "Read", "CompareSwap", "FetchAdd", "LocalInv", "BindMW", "SendInv",
+var opcodeNames = []string{"Write", "WriteImm", "Send", "SendImm", "Read", "CompareSwap", "FetchAdd", "LocalInv",
+	"BindMW", "SendInv",
 	"TSO", "Driver1", 14: "Flush", 15: "AtomicWrite"}
 
 // String is the name, as in "WriteImm".
@@ -40,21 +41,27 @@ var sendFlagNames = []string{"Fence", "Signaled", "Solicited", "Inline", "IPCsum
 // String joins the names of the flags with "|".
 func (f SendFlags) String() string { return flags.String(f, sendFlagNames) }
 
-var accessNames = []string{"LocalWrite", "RemoteWrite", "RemoteRead", "RemoteAtomic", "MWBind", "ZeroBased", "OnDemand", "HugeTLB",
+var accessNames = []string{"LocalWrite", "RemoteWrite", "RemoteRead", "RemoteAtomic", "MWBind", "ZeroBased",
+	"OnDemand", "HugeTLB",
 	"FlushGlobal", "FlushPersistent", 20: "RelaxedOrdering", 31: "NoRemoteAccess"}
 
 // String joins the names of the flags with "|".
 func (f AccessFlags) String() string { return flags.String(f, accessNames) }
 
-var wcStatusNames = []string{"Success", "LocLenErr", "LocQPOpErr", "LocEECOpErr", "LocProtErr", "WRFlushErr", "MWBindErr", "BadRespErr",
-	"LocAccessErr", "RemInvReqErr", "RemAccessErr", "RemOpErr", "RetryExcErr", "RNRRetryExcErr", "LocRDDViolErr", "RemInvRDReqErr",
-	"RemAbortErr", "InvEECNErr", "InvEECStateErr", "FatalErr", "RespTimeoutErr", "GeneralErr", "TMErr", "TMRndvIncomplete"}
+var wcStatusNames = []string{"Success", "LocLenErr", "LocQPOpErr", "LocEECOpErr", "LocProtErr", "WRFlushErr",
+	"MWBindErr", "BadRespErr",
+	"LocAccessErr", "RemInvReqErr", "RemAccessErr", "RemOpErr", "RetryExcErr", "RNRRetryExcErr", "LocRDDViolErr",
+	"RemInvRDReqErr",
+	"RemAbortErr", "InvEECNErr", "InvEECStateErr", "FatalErr", "RespTimeoutErr", "GeneralErr", "TMErr",
+	"TMRndvIncomplete"}
 
 // String is the name, as in "RetryExcErr".
 func (s WCStatus) String() string { return enumString("WCStatus", int64(s), wcStatusNames) }
 
-var wcOpcodeNames = []string{0: "Send", 1: "Write", 2: "Read", 3: "CompareSwap", 4: "FetchAdd", 5: "BindMW", 6: "LocalInv", 7: "TSO",
-	8: "Flush", 9: "AtomicWrite", 128: "Recv", 129: "RecvImm", 130: "TMAdd", 131: "TMDel", 132: "TMSync", 133: "TMRecv", 134: "TMNoTag",
+var wcOpcodeNames = []string{0: "Send", 1: "Write", 2: "Read", 3: "CompareSwap", 4: "FetchAdd", 5: "BindMW",
+	6: "LocalInv", 7: "TSO",
+	8: "Flush", 9: "AtomicWrite", 128: "Recv", 129: "RecvImm", 130: "TMAdd", 131: "TMDel", 132: "TMSync", 133: "TMRecv",
+	134: "TMNoTag",
 	135: "Driver1", 136: "Driver2", 137: "Driver3"}
 
 // String is the name, as in "Recv".
@@ -70,7 +77,8 @@ var portStateNames = []string{"Nop", "Down", "Init", "Armed", "Active", "ActiveD
 // String is the name, as in "Active".
 func (s PortState) String() string { return enumString("PortState", int64(s), portStateNames) }
 
-var physStateNames = []string{1: "Sleep", 2: "Polling", 3: "Disabled", 4: "Training", 5: "LinkUp", 6: "ErrorRecovery", 7: "Test"}
+var physStateNames = []string{1: "Sleep", 2: "Polling", 3: "Disabled", 4: "Training", 5: "LinkUp",
+	6: "ErrorRecovery", 7: "Test"}
 
 // String is the name, as in "LinkUp".
 func (s PhysState) String() string { return enumString("PhysState", int64(s), physStateNames) }
@@ -120,38 +128,50 @@ var srqTypeNames = []string{"Basic", "XRC", "TM"}
 // String is the name, as in "Basic".
 func (t SRQType) String() string { return enumString("SRQType", int64(t), srqTypeNames) }
 
-var eventNames = []string{"CQErr", "QPFatal", "QPReqErr", "QPAccessErr", "CommEst", "SQDrained", "PathMig", "PathMigErr", "DeviceFatal",
-	"PortActive", "PortErr", "LIDChange", "PKeyChange", "SMChange", "SRQErr", "SRQLimitReached", "QPLastWQEReached", "ClientReregister",
+var eventNames = []string{"CQErr", "QPFatal", "QPReqErr", "QPAccessErr", "CommEst", "SQDrained", "PathMig",
+	"PathMigErr", "DeviceFatal",
+	"PortActive", "PortErr", "LIDChange", "PKeyChange", "SMChange", "SRQErr", "SRQLimitReached", "QPLastWQEReached",
+	"ClientReregister",
 	"GIDChange", "WQFatal", "SpeedChange"}
 
 // String is the name, as in "PortErr".
 func (t AsyncEventType) String() string { return enumString("AsyncEventType", int64(t), eventNames) }
 
-var maskNames = []string{"State", "CurState", "EnSQDAsyncNotify", "AccessFlags", "PKeyIndex", "Port", "QKey", "AV", "PathMTU", "Timeout",
-	"RetryCnt", "RNRRetry", "RQPSN", "MaxQPRdAtomic", "AltPath", "MinRNRTimer", "SQPSN", "MaxDestRdAtomic", "PathMigState", "Cap",
+var maskNames = []string{"State", "CurState", "EnSQDAsyncNotify", "AccessFlags", "PKeyIndex", "Port", "QKey", "AV",
+	"PathMTU", "Timeout",
+	"RetryCnt", "RNRRetry", "RQPSN", "MaxQPRdAtomic", "AltPath", "MinRNRTimer", "SQPSN", "MaxDestRdAtomic",
+	"PathMigState", "Cap",
 	"DestQPN", 25: "RateLimit"}
 
 // String joins the names of the attributes with "|".
 func (m QPAttrMask) String() string { return flags.String(m, maskNames) }
 
-var deviceCapNames = []string{0: "ResizeMaxWR", 1: "BadPKeyCntr", 2: "BadQKeyCntr", 3: "RawMulti", 4: "AutoPathMig", 5: "ChangePhyPort",
-	6: "UDAVPortEnforce", 7: "CurrQPStateMod", 8: "ShutdownPort", 9: "InitType", 10: "PortActiveEvent", 11: "SysImageGUID",
-	12: "RCRNRNakGen", 13: "SRQResize", 14: "NNotifyCQ", 17: "MemWindow", 18: "UDIPCsum", 20: "XRC", 21: "MemMgtExtensions",
-	23: "MemWindowType2A", 24: "MemWindowType2B", 25: "RCIPCsum", 26: "RawIPCsum", 29: "ManagedFlowSteering", 34: "RawScatterFCS",
+var deviceCapNames = []string{0: "ResizeMaxWR", 1: "BadPKeyCntr", 2: "BadQKeyCntr", 3: "RawMulti", 4: "AutoPathMig",
+	5: "ChangePhyPort",
+	6: "UDAVPortEnforce", 7: "CurrQPStateMod", 8: "ShutdownPort", 9: "InitType", 10: "PortActiveEvent",
+	11: "SysImageGUID",
+	12: "RCRNRNakGen", 13: "SRQResize", 14: "NNotifyCQ", 17: "MemWindow", 18: "UDIPCsum", 20: "XRC",
+	21: "MemMgtExtensions",
+	23: "MemWindowType2A", 24: "MemWindowType2B", 25: "RCIPCsum", 26: "RawIPCsum", 29: "ManagedFlowSteering",
+	34: "RawScatterFCS",
 	36: "PCIWriteEndPadding", 41: "CCDMABounce"}
 
 // String joins the names of the capabilities with "|".
 func (c DeviceCapFlags) String() string { return flags.String(c, deviceCapNames) }
 
-var portCapNames = []string{1: "SM", 2: "Notice", 3: "Trap", 4: "OptIPD", 5: "AutoMigr", 6: "SLMap", 7: "MKeyNVRAM", 8: "PKeyNVRAM",
-	9: "LEDInfo", 11: "SysImageGUID", 12: "PKeySwExtPortTrap", 14: "ExtendedSpeeds", 15: "Mask2", 16: "CM", 17: "SNMPTunnel",
-	18: "Reinit", 19: "DeviceMgmt", 20: "VendorClass", 21: "DRNotice", 22: "CapMaskNotice", 23: "BootMgmt", 24: "LinkLatency",
+var portCapNames = []string{1: "SM", 2: "Notice", 3: "Trap", 4: "OptIPD", 5: "AutoMigr", 6: "SLMap", 7: "MKeyNVRAM",
+	8: "PKeyNVRAM",
+	9: "LEDInfo", 11: "SysImageGUID", 12: "PKeySwExtPortTrap", 14: "ExtendedSpeeds", 15: "Mask2", 16: "CM",
+	17: "SNMPTunnel",
+	18: "Reinit", 19: "DeviceMgmt", 20: "VendorClass", 21: "DRNotice", 22: "CapMaskNotice", 23: "BootMgmt",
+	24: "LinkLatency",
 	25: "ClientReg", 26: "IPBasedGIDs"}
 
 // String joins the names of the capabilities with "|".
 func (c PortCap) String() string { return flags.String(c, portCapNames) }
 
-var portCap2Names = []string{0: "SetNodeDesc", 1: "InfoExt", 2: "Virt", 3: "SwitchPortStateTable", 4: "Width2X", 5: "SpeedHDR",
+var portCap2Names = []string{0: "SetNodeDesc", 1: "InfoExt", 2: "Virt", 3: "SwitchPortStateTable",
+	4: "Width2X", 5: "SpeedHDR",
 	10: "SpeedNDR", 12: "SpeedXDR"}
 
 // String joins the names of the capabilities with "|".

@@ -159,7 +159,8 @@ func TestEnums_String(t *testing.T) {
 			name = strings.ToUpper(name)
 		}
 		prefix, ok := strings.CutSuffix(name, got)
-		if got == "" || !ok || !strings.Contains("STATE Op WC Port Phys Link GIDType Node Transport Atomic Mig SRQ Event Mask Device PortCap PortCap2 MTU", prefix) {
+		if got == "" || !ok || !strings.Contains("STATE Op WC Port Phys Link GIDType Node Transport Atomic Mig SRQ "+
+			"Event Mask Device PortCap PortCap2 MTU", prefix) {
 			t.Errorf("%s prints %q", c.goName, got)
 		}
 	}
@@ -209,7 +210,8 @@ func TestEnums_Unknown(t *testing.T) {
 }
 
 func TestMTU_Bytes(t *testing.T) {
-	for m, want := range map[MTU]int{0: 0, MTU256: 256, MTU512: 512, MTU1024: 1024, MTU2048: 2048, MTU4096: 4096, 6: 0, ^MTU(0): 0} {
+	for m, want := range map[MTU]int{0: 0, MTU256: 256, MTU512: 512, MTU1024: 1024, MTU2048: 2048, MTU4096: 4096,
+		6: 0, ^MTU(0): 0} {
 		if got := m.Bytes(); got != want {
 			t.Errorf("MTU(%d).Bytes() = %d, want %d", uint32(m), got, want)
 		}
@@ -218,7 +220,8 @@ func TestMTU_Bytes(t *testing.T) {
 		n    int
 		want MTU
 		ok   bool
-	}{{-1, 0, false}, {0, 0, false}, {255, 0, false}, {256, MTU256, true}, {1500, MTU1024, true}, {4095, MTU2048, true}, {4096, MTU4096, true}, {9000, MTU4096, true}}
+	}{{-1, 0, false}, {0, 0, false}, {255, 0, false}, {256, MTU256, true}, {1500, MTU1024, true}, {4095, MTU2048, true},
+		{4096, MTU4096, true}, {9000, MTU4096, true}}
 	for _, tt := range tests {
 		if m, ok := MTUFromBytes(tt.n); m != tt.want || ok != tt.ok {
 			t.Errorf("MTUFromBytes(%d) = %v, %v; want %v, %v", tt.n, m, ok, tt.want, tt.ok)

@@ -194,7 +194,8 @@ func (e *ModifyError) Error() string {
 			b.WriteString(err.Error())
 		}
 	default:
-		fmt.Fprintf(&b, "the attributes are the right ones, so a value is refused, or the qp has left %v by itself", e.From)
+		fmt.Fprintf(&b, "the attributes are the right ones, so a value is refused, or the qp has left %v by itself",
+			e.From)
 		if hint := valueHints(e.Mask); hint != "" {
 			b.WriteString("; look at ")
 			b.WriteString(hint)
@@ -283,7 +284,8 @@ func (e *MemlockError) Error() string {
 		b.WriteString("locked memory is not limited (RLIMIT_MEMLOCK), so it is the device's limit of regions, " +
 			"a memory cgroup or memory that is really short")
 	} else {
-		fmt.Fprintf(&b, "this process may lock %s in all (RLIMIT_MEMLOCK, hard limit %s)", byteSize(e.Cur), byteSize(e.Max))
+		fmt.Fprintf(&b, "this process may lock %s in all (RLIMIT_MEMLOCK, hard limit %s)", byteSize(e.Cur),
+			byteSize(e.Max))
 		if e.Cur < e.Max {
 			b.WriteString("; ulimit -l or setrlimit can raise it to the hard limit")
 		}

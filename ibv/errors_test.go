@@ -14,10 +14,12 @@ func TestOpError(t *testing.T) {
 		want string
 	}{
 		{&OpError{Op: "create qp", Object: "rxe0", Err: syscall.EINVAL}, "create qp rxe0: invalid argument"},
-		{&OpError{Op: "query gid", Object: "rxe0/1", Detail: "index 9", Err: syscall.ENODATA}, "query gid rxe0/1: index 9: no data available"},
+		{&OpError{Op: "query gid", Object: "rxe0/1", Detail: "index 9", Err: syscall.ENODATA},
+			"query gid rxe0/1: index 9: no data available"},
 		{&OpError{Op: "list devices", Err: ErrNoDevice}, "list devices: no such RDMA device"},
 		{&OpError{Op: "list devices", Detail: "there is none"}, "list devices: there is none"},
-		{&OpError{Op: "create cq", Object: "rxe0", Err: errors.Join(&LimitError{"cqe", 100, 10, "rxe0"}, syscall.ENOMEM)},
+		{&OpError{Op: "create cq", Object: "rxe0", Err: errors.Join(&LimitError{"cqe", 100, 10, "rxe0"},
+			syscall.ENOMEM)},
 			"create cq rxe0: asked cqe 100, rxe0 supports 10; cannot allocate memory"},
 	}
 	for _, tt := range tests {
@@ -73,26 +75,34 @@ func TestErrors_Text(t *testing.T) {
 		want string
 	}{
 		{&LimitError{"max_send_wr", 100000, 16384, "rxe0"}, "asked max_send_wr 100000, rxe0 supports 16384"},
-		{&BusyError{"pd of rxe0", []string{"2 mr", "1 qp"}}, "close pd of rxe0: still in use by 2 mr, 1 qp; close them first"},
+		{&BusyError{"pd of rxe0", []string{"2 mr", "1 qp"}}, "close pd of rxe0: still in use by 2 mr, 1 qp; close " +
+			"them first"},
 		{&UnsupportedError{"dma-buf registration", "libibverbs 34", "libibverbs 28"},
 			"dma-buf registration is not supported: it needs libibverbs 34, here is libibverbs 28"},
 		{&UnsupportedError{Feature: "XRC"}, "XRC is not supported"},
-		{&ModifyError{Type: RC, From: StateInit, To: StateRTR, Mask: MaskState, Missing: MaskPathMTU | MaskDestQPN, Legal: true, Errno: syscall.EINVAL},
-			"RC qp from INIT to RTR: missing PathMTU|DestQPN (required are State|AV|PathMTU|RQPSN|MinRNRTimer|MaxDestRdAtomic|DestQPN): invalid argument"},
-		{&ModifyError{Type: UD, From: StateRTR, To: StateRTS, Superfluous: MaskTimeout, Legal: true, Errno: syscall.EINVAL},
+		{&ModifyError{Type: RC, From: StateInit, To: StateRTR, Mask: MaskState, Missing: MaskPathMTU | MaskDestQPN,
+			Legal: true, Errno: syscall.EINVAL},
+			"RC qp from INIT to RTR: missing PathMTU|DestQPN (required are " +
+				"State|AV|PathMTU|RQPSN|MinRNRTimer|MaxDestRdAtomic|DestQPN): invalid argument"},
+		{&ModifyError{Type: UD, From: StateRTR, To: StateRTS, Superfluous: MaskTimeout, Legal: true,
+			Errno: syscall.EINVAL},
 			"UD qp from RTR to RTS: superfluous Timeout (allowed are State|CurState|QKey|SQPSN): invalid argument"},
 		{&ModifyError{Type: UC, From: StateReset, To: StateInit, Missing: MaskPort, Superfluous: MaskQKey, Legal: true},
-			"UC qp from RESET to INIT: missing Port (required are State|AccessFlags|PKeyIndex|Port), superfluous QKey (allowed are State|AccessFlags|PKeyIndex|Port)"},
+			"UC qp from RESET to INIT: missing Port (required are State|AccessFlags|PKeyIndex|Port), superfluous " +
+				"QKey (allowed are State|AccessFlags|PKeyIndex|Port)"},
 		{&ModifyError{Type: RC, From: StateReset, To: StateRTS, Errno: syscall.EINVAL},
 			"RC qp from RESET to RTS: there is no such transition; from RESET a qp can go to INIT: invalid argument"},
 		{&ModifyError{Type: RC, From: StateErr, To: StateRTS},
 			"RC qp from ERR to RTS: there is no such transition; from ERR a qp can go to RESET"},
 		{&ModifyError{Type: RC, From: StateInit, To: StateInit, Mask: MaskPort, Legal: true, Errno: syscall.EINVAL},
-			"RC qp from INIT to INIT: the attributes are the right ones, so a value is refused, or the qp has left INIT by itself; look at the port number: invalid argument"},
-		{&ModifyError{Type: Driver, From: StateReset, To: StateInit, Mask: MaskState | MaskPort, Legal: true, Errno: syscall.EINVAL},
+			"RC qp from INIT to INIT: the attributes are the right ones, so a value is refused, or the qp has left " +
+				"INIT by itself; look at the port number: invalid argument"},
+		{&ModifyError{Type: Driver, From: StateReset, To: StateInit, Mask: MaskState | MaskPort, Legal: true,
+			Errno: syscall.EINVAL},
 			"Driver qp from RESET to INIT: refused with the attributes State|Port: invalid argument"},
 		{&ModifyError{Type: QPType(77), From: QPState(17), To: StateErr},
-			"QPType(77) qp from QPState(17) to ERR: there is no such transition; from QPState(17) a qp can go to no known state"},
+			"QPType(77) qp from QPState(17) to ERR: there is no such transition; from QPState(17) a qp can go to no " +
+				"known state"},
 	}
 	for _, tt := range tests {
 		if got := tt.err.Error(); got != tt.want {
@@ -104,7 +114,8 @@ func TestErrors_Text(t *testing.T) {
 func TestMemlockError(t *testing.T) {
 	const infinity = ^uint64(0)
 	limited := (&MemlockError{Bytes: 1 << 30, Cur: 8 << 20, Max: 8 << 20, Err: syscall.ENOMEM}).Error()
-	for _, want := range []string{"registering 1 GiB", "may lock 8 MiB", "hard limit 8 MiB", "limits.conf", "LimitMEMLOCK", "--ulimit memlock=-1", "CAP_IPC_LOCK", "cannot allocate memory"} {
+	for _, want := range []string{"registering 1 GiB", "may lock 8 MiB", "hard limit 8 MiB", "limits.conf",
+		"LimitMEMLOCK", "--ulimit memlock=-1", "CAP_IPC_LOCK", "cannot allocate memory"} {
 		if !strings.Contains(limited, want) {
 			t.Errorf("no %q in %q", want, limited)
 		}
@@ -112,10 +123,12 @@ func TestMemlockError(t *testing.T) {
 	if strings.Contains(limited, "setrlimit") {
 		t.Errorf("a limit that cannot be raised: %q", limited)
 	}
-	if s := (&MemlockError{Bytes: 100, Cur: 65536, Max: infinity}).Error(); !strings.Contains(s, "setrlimit") || !strings.Contains(s, "hard limit unlimited") {
+	if s := (&MemlockError{Bytes: 100, Cur: 65536, Max: infinity}).Error(); !strings.Contains(s, "setrlimit") ||
+		!strings.Contains(s, "hard limit unlimited") {
 		t.Errorf("a limit that can be raised: %q", s)
 	}
-	if s := (&MemlockError{Bytes: 100, Cur: infinity, Max: infinity}).Error(); strings.Contains(s, "limits.conf") || !strings.Contains(s, "not limited") {
+	if s := (&MemlockError{Bytes: 100, Cur: infinity, Max: infinity}).Error(); strings.Contains(s, "limits.conf") ||
+		!strings.Contains(s, "not limited") {
 		t.Errorf("no limit: %q", s)
 	}
 }
@@ -130,8 +143,9 @@ func TestPermissionError(t *testing.T) {
 }
 
 func TestByteSize(t *testing.T) {
-	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 1 << 20: "1 MiB", 1<<30 + 1<<29: "1.5 GiB",
-		1 << 62: "4 EiB", ^uint64(0): "unlimited"} {
+	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 1 << 20: "1 MiB",
+		1<<30 + 1<<29: "1.5 GiB",
+		1 << 62:       "4 EiB", ^uint64(0): "unlimited"} {
 		if got := byteSize(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}

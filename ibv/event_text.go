@@ -25,27 +25,34 @@ type eventText struct {
 }
 
 var eventTexts = [...]eventText{
-	EventCQErr:            {eventOfCQ, "the completion queue overflowed or failed: completions are lost, so make a larger one and its queue pairs anew"},
-	EventQPFatal:          {eventOfQP, "the queue pair failed and is in the error state: what was posted is flushed"},
-	EventQPReqErr:         {eventOfQP, "the peer sent an invalid request: the queue pair is in the error state"},
-	EventQPAccessErr:      {eventOfQP, "the peer asked for memory that it may not use: the queue pair is in the error state"},
-	EventCommEst:          {eventOfQP, "a first message arrived before the queue pair was moved to RTS, which can be done now"},
-	EventSQDrained:        {eventOfQP, "the send queue is drained: attributes may be changed"},
-	EventPathMig:          {eventOfQP, "the connection has moved to its alternate path"},
-	EventPathMigErr:       {eventOfQP, "the connection could not move to its alternate path"},
-	EventDeviceFatal:      {eventOfDevice, "the device failed or was removed: close everything and open it again"},
-	EventPortActive:       {eventOfPort, "the port has a link and carries traffic"},
-	EventPortErr:          {eventOfPort, "the port lost its link: connections retry until their timeouts end"},
-	EventLIDChange:        {eventOfPort, "the subnet manager gave the port another LID: peers must be told"},
-	EventPKeyChange:       {eventOfPort, "the table of partition keys changed: look up pkey indexes again"},
-	EventSMChange:         {eventOfPort, "another subnet manager took over: address handles and joins through the old one may be stale"},
-	EventSRQErr:           {eventOfSRQ, "the shared receive queue failed: its queue pairs cannot receive"},
-	EventSRQLimitReached:  {eventOfSRQ, "fewer receives are posted than the limit: post more and arm the limit again"},
-	EventQPLastWQEReached: {eventOfQP, "the queue pair took its last receive from the shared receive queue: it may be closed now"},
-	EventClientReregister: {eventOfPort, "the subnet manager asks for subscriptions, multicast joins and services to be registered again"},
-	EventGIDChange:        {eventOfPort, "the GID table changed, as when an address was added or removed: look up indexes again"},
-	EventWQFatal:          {eventOfWQ, "the receive work queue failed"},
-	EventSpeedChange:      {eventOfPort, "the speed of a port changed"},
+	EventCQErr: {eventOfCQ, "the completion queue overflowed or failed: completions are lost, so make a " +
+		"larger one and its queue pairs anew"},
+	EventQPFatal:  {eventOfQP, "the queue pair failed and is in the error state: what was posted is flushed"},
+	EventQPReqErr: {eventOfQP, "the peer sent an invalid request: the queue pair is in the error state"},
+	EventQPAccessErr: {eventOfQP, "the peer asked for memory that it may not use: the queue pair is in the " +
+		"error state"},
+	EventCommEst: {eventOfQP, "a first message arrived before the queue pair was moved to RTS, which can be " +
+		"done now"},
+	EventSQDrained:   {eventOfQP, "the send queue is drained: attributes may be changed"},
+	EventPathMig:     {eventOfQP, "the connection has moved to its alternate path"},
+	EventPathMigErr:  {eventOfQP, "the connection could not move to its alternate path"},
+	EventDeviceFatal: {eventOfDevice, "the device failed or was removed: close everything and open it again"},
+	EventPortActive:  {eventOfPort, "the port has a link and carries traffic"},
+	EventPortErr:     {eventOfPort, "the port lost its link: connections retry until their timeouts end"},
+	EventLIDChange:   {eventOfPort, "the subnet manager gave the port another LID: peers must be told"},
+	EventPKeyChange:  {eventOfPort, "the table of partition keys changed: look up pkey indexes again"},
+	EventSMChange: {eventOfPort, "another subnet manager took over: address handles and joins through the " +
+		"old one may be stale"},
+	EventSRQErr:          {eventOfSRQ, "the shared receive queue failed: its queue pairs cannot receive"},
+	EventSRQLimitReached: {eventOfSRQ, "fewer receives are posted than the limit: post more and arm the limit again"},
+	EventQPLastWQEReached: {eventOfQP, "the queue pair took its last receive from the shared receive queue: it may " +
+		"be closed now"},
+	EventClientReregister: {eventOfPort, "the subnet manager asks for subscriptions, multicast joins and services to " +
+		"be registered again"},
+	EventGIDChange: {eventOfPort, "the GID table changed, as when an address was added or removed: look up " +
+		"indexes again"},
+	EventWQFatal:     {eventOfWQ, "the receive work queue failed"},
+	EventSpeedChange: {eventOfPort, "the speed of a port changed"},
 }
 
 // object is the kind of thing that the event is about. For a type that this

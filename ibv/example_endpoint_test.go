@@ -15,7 +15,8 @@ func ExampleEndpoint() {
 		fmt.Println(err)
 		return
 	}
-	me := ibv.Endpoint{Type: ibv.RC, QPN: 0x11, PSN: 0x3a51c, GID: gid, MTU: ibv.MTU1024, MaxRdAtomic: 16, MaxDestRdAtomic: 16}
+	me := ibv.Endpoint{Type: ibv.RC, QPN: 0x11, PSN: 0x3a51c, GID: gid, MTU: ibv.MTU1024, MaxRdAtomic: 8,
+		MaxDestRdAtomic: 16}
 	fmt.Println(me)
 
 	wire, err := json.Marshal(me)
@@ -30,7 +31,7 @@ func ExampleEndpoint() {
 	var bad *ibv.EndpointError
 	fmt.Println(errors.As(err, &bad), err)
 	// Output:
-	// pvep1,type=RC,qpn=0x000011,psn=0x03a51c,lid=0,gid=::ffff:10.8.0.1,mtu=1024,qkey=0x0,dest_rd_atomic=16,rd_atomic=16
+	// pvep1,type=RC,qpn=0x000011,psn=0x03a51c,lid=0,gid=::ffff:10.8.0.1,mtu=1024,qkey=0x0,dest_rd_atomic=16,rd_atomic=8
 	// <nil> true
 	// true endpoint: qpn "0x1000000": at most 0xffffff
 }

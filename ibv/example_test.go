@@ -34,7 +34,7 @@ func newEnd(device string) (e *end, err error) {
 	if e.cq, err = e.dev.CreateCQ(64, nil); err != nil {
 		return e, err
 	}
-	if e.mr, err = e.pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite); err != nil {
+	if e.mr, err = e.pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite, nil); err != nil {
 		return e, err
 	}
 	e.qp, err = e.pd.CreateQP(e.cq, e.cq, nil)

@@ -37,7 +37,8 @@ func testNoAllocs(t *testing.T) {
 		rwrs[i] = RecvWR{ID: uint64(i), SGEs: []SGE{s.mr.SGE(0, 64)}}
 	}
 	inline := []SendWR{{Opcode: OpWrite, Inline: make([]byte, 64), Remote: s.mr.Remote().At(0)}}
-	datagram := []SendWR{{Opcode: OpSend, SGEs: []SGE{s.mr.SGE(0, 64)}, AH: ah, RemoteQPN: ud.Num(), RemoteQKey: DefaultQKey}}
+	datagram := []SendWR{{Opcode: OpSend, SGEs: []SGE{s.mr.SGE(0, 64)}, AH: ah, RemoteQPN: ud.Num(),
+		RemoteQKey: DefaultQKey}}
 	wcs := make([]WC, 16)
 	small := make([]byte, 32)
 	none := func(name string, f func()) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // connectAttrs are the attributes that Connect gives a QP, of all its steps.
@@ -27,10 +28,8 @@ func TestFake_Zero(t *testing.T) {
 	s := fakeSide(t, nil)
 	qp := s.newQP(t, nil)
 	fields := map[string]func(a *QPAttr) uint8{
-		"Timeout":         func(a *QPAttr) uint8 { return a.Timeout },
 		"RetryCount":      func(a *QPAttr) uint8 { return a.RetryCnt },
 		"RNRRetry":        func(a *QPAttr) uint8 { return a.RNRRetry },
-		"MinRNRTimer":     func(a *QPAttr) uint8 { return a.MinRNRTimer },
 		"MaxRdAtomic":     func(a *QPAttr) uint8 { return a.MaxRdAtomic },
 		"MaxDestRdAtomic": func(a *QPAttr) uint8 { return a.MaxDestRdAtomic },
 		"HopLimit":        func(a *QPAttr) uint8 { return a.AV.HopLimit },
@@ -83,18 +82,20 @@ func TestFake_NoRemoteAccess(t *testing.T) {
 			t.Errorf("access %v is sent as %v", opt, got)
 		}
 	}
-	_, err := a.pd.AllocMR(64, LocalWrite|NoRemoteAccess)
+	_, err := a.pd.AllocMR(64, LocalWrite|NoRemoteAccess, nil)
 	wantErr(t, err, syscall.EINVAL, "NoRemoteAccess", "LocalWrite")
 	_, err = a.pd.RegMR(make([]byte, 64), NoRemoteAccess)
 	wantErr(t, err, syscall.EINVAL, "NoRemoteAccess")
 	_, err = a.pd.RegMemory(a.mr.addr, 64, 0, NoRemoteAccess)
 	wantErr(t, err, syscall.EINVAL, "NoRemoteAccess")
 	access := NoRemoteAccess
-	wantErr(t, a.mr.Rereg(ReregOptions{Access: &access}), syscall.EINVAL, "NoRemoteAccess")
+	wantErr(t, a.mr.Rereg(&ReregOptions{Access: &access}), syscall.EINVAL, "NoRemoteAccess")
 	idle := closing(t, must(a.pd.CreateQP(a.cq, a.cq, nil))(t))
 	must(idle.Endpoint(1, 1))(t)
-	wantErr(t, idle.Init(&ConnectOptions{Access: NoRemoteAccess | RemoteRead}), syscall.EINVAL, "RemoteRead|NoRemoteAccess")
-	wantErr(t, idle.Modify(&QPAttr{State: StateInit, Port: 1, Access: NoRemoteAccess | RemoteWrite}, MaskState|MaskPort|MaskPKeyIndex|MaskAccessFlags), syscall.EINVAL, "NoRemoteAccess")
+	wantErr(t, idle.Init(&ConnectOptions{Access: NoRemoteAccess | RemoteRead}), syscall.EINVAL,
+		"RemoteRead|NoRemoteAccess")
+	wantErr(t, idle.Modify(&QPAttr{State: StateInit, Port: 1, Access: NoRemoteAccess | RemoteWrite},
+		MaskState|MaskPort|MaskPKeyIndex|MaskAccessFlags), syscall.EINVAL, "NoRemoteAccess")
 }
 
 // What Connect is given for INIT is not dropped when Init came first.
@@ -113,14 +114,16 @@ func TestFake_LateOptions(t *testing.T) {
 		qp := closing(t, must(s.pd.CreateQP(s.cq, s.cq, &QPOptions{Type: c.typ}))(t))
 		for state, want := range map[QPState]QPAttrMask{StateRTR: c.rtr, StateRTS: c.rts} {
 			a := &QPAttr{State: state}
-			if got := qp.lateAttr(a, opt); got != want || got&MaskAccessFlags != 0 && a.Access != NoRemoteAccess || got&MaskQKey != 0 && a.QKey != 7 ||
+			if got := qp.lateAttr(a, opt); got != want || got&MaskAccessFlags != 0 && a.Access != NoRemoteAccess ||
+				got&MaskQKey != 0 && a.QKey != 7 ||
 				got&MaskPKeyIndex != 0 && a.PKeyIndex != 3 {
 				t.Errorf("%v to %v: %v, want %v of %+v", c.typ, state, got, want, a)
 			}
 			if got := qp.lateAttr(a, &ConnectOptions{}); got != 0 {
 				t.Errorf("%v to %v: %v of nothing", c.typ, state, got)
 			}
-			_, optional, legal := RequiredAttrs(c.typ, map[QPState]QPState{StateRTR: StateInit, StateRTS: StateRTR}[state], state)
+			_, optional, legal := RequiredAttrs(c.typ, map[QPState]QPState{StateRTR: StateInit,
+				StateRTS: StateRTR}[state], state)
 			if !legal || want&^optional != 0 {
 				t.Errorf("%v to %v: %v are not allowed", c.typ, state, want&^optional)
 			}
@@ -187,13 +190,17 @@ func TestFake_ValuesOfFewBits(t *testing.T) {
 	}{
 		{ConnectOptions{MTU: 77}, []string{"MTU is MTU(77)", "MTU4096"}},
 		{ConnectOptions{MTU: 6}, []string{"MTU(6)"}},
-		{ConnectOptions{Timeout: 32}, []string{"Timeout 32", "supports 31"}},
+		{ConnectOptions{AckTimeout: 3 * time.Hour}, []string{"AckTimeout is 3h0m0s", "2h26m36"}},
+		{ConnectOptions{AckTimeout: 14}, []string{"AckTimeout is 14ns", "4.096µs"}},
+		{ConnectOptions{AckTimeout: -2}, []string{"AckTimeout is -2ns", "Forever"}},
 		{ConnectOptions{RetryCount: 8}, []string{"RetryCount 8", "supports 7"}},
 		{ConnectOptions{RNRRetry: 8}, []string{"RNRRetry 8", "supports 7"}},
-		{ConnectOptions{MinRNRTimer: 32}, []string{"MinRNRTimer 32", "supports 31"}},
+		{ConnectOptions{RNRTimer: time.Second}, []string{"RNRTimer is 1s", "655.36ms"}},
+		{ConnectOptions{RNRTimer: 12}, []string{"RNRTimer is 12ns", "10µs"}},
+		{ConnectOptions{RNRTimer: Forever}, []string{"RNRTimer is -1ns"}},
 		{ConnectOptions{SL: 16}, []string{"SL 16", "supports 15"}},
 		{ConnectOptions{FlowLabel: 1 << 20}, []string{"FlowLabel 1048576", "supports 1048575"}},
-		{ConnectOptions{MTU: 77, Timeout: 40}, []string{"MTU(77)", "Timeout 40"}},
+		{ConnectOptions{MTU: 77, AckTimeout: 40}, []string{"MTU(77)", "AckTimeout is 40ns"}},
 	} {
 		wantErr(t, qp.Init(&c.opt), syscall.EINVAL, c.say...)
 		wantErr(t, qp.Connect(ep, &c.opt), syscall.EINVAL, c.say...)
@@ -221,7 +228,8 @@ func TestFake_ValuesOfFewBits(t *testing.T) {
 	} {
 		wantErr(t, qp.Modify(&c.attr, c.mask), syscall.EINVAL, c.say...)
 		// What the mask does not name does not count.
-		ok(t, qp.Modify(&QPAttr{State: StateReset, PathMTU: 77, DestQPN: 1 << 31, Timeout: 99, AV: AHAttr{SL: 99}}, MaskState))
+		ok(t, qp.Modify(&QPAttr{State: StateReset, PathMTU: 77, DestQPN: 1 << 31, Timeout: 99, AV: AHAttr{SL: 99}},
+			MaskState))
 	}
 	wantErr(t, qp.Modify(&QPAttr{Cap: QPCap{MaxSendWR: 1<<32 + 1}}, MaskCap), ErrNotSupported, "queues")
 	_, err := s.pd.CreateAH(&AHAttr{Port: 1, SL: 16})
@@ -261,7 +269,8 @@ func TestFake_RefusedAtRTR(t *testing.T) {
 	if !errors.As(err, &me) || me.Path == nil || len(me.Beyond) != 0 {
 		t.Fatalf("%v, want a *ModifyError with the path", err)
 	}
-	wantErr(t, err, syscall.EINVAL, "max_dest_rd_atomic (at most", "last at the way from ::ffff:10.8.0.1, sgid index 1 of fake0 port 1, to ::ffff:10.8.0.77")
+	wantErr(t, err, syscall.EINVAL, "max_dest_rd_atomic (at most",
+		"last at the way from ::ffff:10.8.0.1, sgid index 1 of fake0 port 1, to ::ffff:10.8.0.77")
 
 	peer.GID = must(ParseGID("fe80::1"))(t)
 	var pe *PathError

@@ -11,7 +11,8 @@ func TestDomains(t *testing.T) {
 	s := fakeSide(t, nil)
 	td := must(s.dev.AllocThreadDomain())(t)
 	p := must(s.dev.AllocParentDomain(s.pd, td))(t)
-	if p.Base() != s.pd || p.ThreadDomain() != td || s.pd.Base() != s.pd || s.pd.ThreadDomain() != nil || p.Device() != s.dev || td.Device() != s.dev {
+	if p.Base() != s.pd || p.ThreadDomain() != td || s.pd.Base() != s.pd || s.pd.ThreadDomain() != nil ||
+		p.Device() != s.dev || td.Device() != s.dev {
 		t.Error("the domains do not tell what they are made of")
 	}
 	// Parents stay as long as their children.
@@ -56,7 +57,8 @@ func TestDomainErrors(t *testing.T) {
 		pd  *PD
 		td  *ThreadDomain
 		say string
-	}{{nil, td, "pd"}, {foreign, td, "a PD of another Device"}, {s.pd, foreignTD, "a thread domain of another Device"}} {
+	}{{nil, td, "pd"}, {foreign, td, "a PD of another Device"},
+		{s.pd, foreignTD, "a thread domain of another Device"}} {
 		_, err := s.dev.AllocParentDomain(c.pd, c.td)
 		var arg *ArgError
 		if !errors.As(err, &arg) || !strings.Contains(err.Error(), c.say) {

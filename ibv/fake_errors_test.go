@@ -102,7 +102,7 @@ func TestFake_ErrnoOfEachCall(t *testing.T) {
 	ah := closing(t, must(s.pd.CreateAH(&AHAttr{Port: 1}))(t))
 	ch := closing(t, must(s.dev.CreateCompChannel())(t))
 	idle := closing(t, must(s.pd.CreateQP(s.cq, s.cq, nil))(t))
-	mr := closing(t, must(s.pd.AllocMR(4096, LocalWrite))(t))
+	mr := closing(t, must(s.pd.AllocMR(4096, LocalWrite, nil))(t))
 	cq := closing(t, must(s.dev.CreateCQ(8, nil))(t))
 	pd := closing(t, must(s.dev.AllocPD())(t))
 	discard := func(_ any, err error) error { return err }
@@ -113,9 +113,9 @@ func TestFake_ErrnoOfEachCall(t *testing.T) {
 		call    func() error
 	}{
 		{"ibv_alloc_pd", true, func() error { return discard(s.dev.AllocPD()) }},
-		{"ibv_reg_mr", true, func() error { return discard(s.pd.AllocMR(64, LocalWrite)) }},
+		{"ibv_reg_mr", true, func() error { return discard(s.pd.AllocMR(64, LocalWrite, nil)) }},
 		{"ibv_reg_mr", true, func() error { return discard(s.pd.RegMR(make([]byte, 64), LocalWrite)) }},
-		{"ibv_reg_mr_iova2", true, func() error { return discard(s.pd.AllocMR(64, RelaxedOrdering)) }},
+		{"ibv_reg_mr_iova2", true, func() error { return discard(s.pd.AllocMR(64, RelaxedOrdering, nil)) }},
 		{"ibv_create_comp_channel", true, func() error { return discard(s.dev.CreateCompChannel()) }},
 		{"ibv_create_cq", true, func() error { return discard(s.dev.CreateCQ(8, nil)) }},
 		{"ibv_create_qp", true, func() error { return discard(s.pd.CreateQP(s.cq, s.cq, nil)) }},
@@ -128,10 +128,10 @@ func TestFake_ErrnoOfEachCall(t *testing.T) {
 		{"ibv_query_pkey", false, func() error { return discard(s.dev.QueryPKey(1, 0)) }},
 		{"ibv_resize_cq", false, func() error { return s.cq.Resize(1000) }},
 		{"ibv_modify_qp", false, func() error { return idle.Modify(&QPAttr{State: StateErr}, MaskState) }},
-		{"ibv_query_qp", false, func() error { _, _, err := idle.Query(MaskState); return err }},
+		{"ibv_query_qp", false, func() error { _, err := idle.Query(MaskState); return err }},
 		{"ibv_modify_srq", false, func() error { return srq.SetLimit(1) }},
 		{"ibv_query_srq", false, func() error { return discard(srq.Query()) }},
-		{"ibv_rereg_mr", false, func() error { return mr.Rereg(ReregOptions{Access: &access}) }},
+		{"ibv_rereg_mr", false, func() error { return mr.Rereg(&ReregOptions{Access: &access}) }},
 		{"ibv_attach_mcast", false, func() error { return idle.AttachMcast(GID{0xff}, 0) }},
 		{"ibv_detach_mcast", false, func() error { return idle.DetachMcast(GID{0xff}, 0) }},
 		{"ibv_destroy_qp", false, idle.Close},
@@ -240,33 +240,33 @@ func TestFake_BadMemory(t *testing.T) {
 	wantErr(t, err, syscall.EINVAL, "nil")
 	_, err = s.pd.RegMR([]byte{}, LocalWrite)
 	wantErr(t, err, syscall.EINVAL, "0 bytes")
-	_, err = s.pd.AllocMR(0, LocalWrite)
+	_, err = s.pd.AllocMR(0, LocalWrite, nil)
 	wantErr(t, err, syscall.EINVAL, "at least 1 byte")
-	_, err = s.pd.AllocMR(math.MinInt, LocalWrite)
+	_, err = s.pd.AllocMR(math.MinInt, LocalWrite, nil)
 	wantErr(t, err, syscall.EINVAL)
-	_, err = s.pd.AllocMR(math.MaxInt, LocalWrite)
+	_, err = s.pd.AllocMR(math.MaxInt, LocalWrite, nil)
 	wantErr(t, err, nil)
 	_, err = s.pd.RegMemory(0x1000, 0, 0, LocalWrite)
 	wantErr(t, err, syscall.EINVAL)
-	_, err = s.pd.AllocMR(64, RemoteWrite)
+	_, err = s.pd.AllocMR(64, RemoteWrite, nil)
 	wantErr(t, err, syscall.EINVAL, "LocalWrite")
 	failing(t, "ibv_reg_mr", syscall.ENOMEM)
-	_, err = s.pd.AllocMR(1<<20, LocalWrite)
+	_, err = s.pd.AllocMR(1<<20, LocalWrite, nil)
 	var me *MemlockError
 	if !errors.As(err, &me) || me.Bytes != 1<<20 {
 		t.Errorf("registration beyond the limit: %v", err)
 	}
 	failing(t, "ibv_reg_mr", syscall.EFAULT)
-	_, err = s.pd.AllocMR(64, LocalWrite)
+	_, err = s.pd.AllocMR(64, LocalWrite, nil)
 	wantErr(t, err, syscall.EFAULT, "not mapped")
 	access := LocalWrite
 	for code := -1; code >= -6; code-- {
 		failing(t, "ibv_rereg_mr", syscall.EINVAL)
 		set(t, "rereg.code", code)
-		wantErr(t, s.mr.Rereg(ReregOptions{Access: &access}), syscall.EINVAL)
+		wantErr(t, s.mr.Rereg(&ReregOptions{Access: &access}), syscall.EINVAL)
 	}
 	failing(t, "ibv_rereg_mr", syscall.EOPNOTSUPP)
-	wantErr(t, s.mr.Rereg(ReregOptions{Access: &access}), ErrNotSupported, "as it was")
+	wantErr(t, s.mr.Rereg(&ReregOptions{Access: &access}), ErrNotSupported, "as it was")
 
 	// A Go slice whose last reference is the MR must survive the collector.
 	unset(t, "fail.ibv_reg_mr")
@@ -290,7 +290,8 @@ func TestFake_ModifyRefused(t *testing.T) {
 	}
 	failing(t, "ibv_modify_qp", syscall.EINVAL)
 	err = qp.Modify(&QPAttr{State: StateInit, Port: 1}, MaskState|MaskPort|MaskQKey)
-	if !errors.As(err, &me) || me.Missing != MaskPKeyIndex|MaskAccessFlags || me.Superfluous != MaskQKey || me.Errno != syscall.EINVAL {
+	if !errors.As(err, &me) || me.Missing != MaskPKeyIndex|MaskAccessFlags || me.Superfluous != MaskQKey ||
+		me.Errno != syscall.EINVAL {
 		t.Errorf("RESET to INIT: %v", err)
 	}
 	wantErr(t, err, syscall.EINVAL, "missing", "superfluous")
@@ -491,7 +492,8 @@ func TestFake_QueueFull(t *testing.T) {
 	}
 	for _, left := range []int{24, 8} {
 		var pe *PostError
-		if err := b.Post(); !errors.Is(err, ErrQueueFull) || !errors.As(err, &pe) || pe.Accepted != 16 || b.Len() != left {
+		if err := b.Post(); !errors.Is(err, ErrQueueFull) || !errors.As(err, &pe) || pe.Accepted != 16 ||
+			b.Len() != left {
 			t.Errorf("batch of more than the queue holds: %v, %d stay", err, b.Len())
 		}
 		for i := range uint64(16) {
@@ -554,7 +556,7 @@ func TestFake_UnknownValues(t *testing.T) {
 	p := must(s.dev.QueryPort(1))(t)
 	e := must(s.dev.QueryGIDEntry(1, 1))(t)
 	qp := s.newQP(t, nil)
-	attr, _, err := qp.Query(MaskState)
+	attr, err := qp.Query(MaskState)
 	ok(t, err)
 	a := must(s.dev.QueryDevice())(t)
 	for _, c := range []struct{ got, want string }{
@@ -578,7 +580,7 @@ func TestFake_UnknownValues(t *testing.T) {
 	unset(t, "qp.state")
 	unset(t, "port.state")
 	unset(t, "port.mtu")
-	_, _, err = qp.Query(MaskState)
+	_, err = qp.Query(MaskState)
 	ok(t, err)
 
 	ok(t, qp.Connect(must(qp.Endpoint(1, 1))(t), nil))
@@ -646,7 +648,7 @@ func TestFake_Close(t *testing.T) {
 	own := must(d.CreateCQ(8, nil))(t)
 	srq := must(pd.CreateSRQ(nil))(t)
 	qp := must(pd.CreateQP(cq, own, &QPOptions{SRQ: srq}))(t)
-	mr := must(pd.AllocMR(4096, LocalWrite))(t)
+	mr := must(pd.AllocMR(4096, LocalWrite, nil))(t)
 	ah := must(pd.CreateAH(&AHAttr{Port: 1}))(t)
 
 	busy := func(err error, words ...string) {
@@ -678,12 +680,12 @@ func TestFake_Close(t *testing.T) {
 		"cq":         func() error { return discard(d.CreateCQ(1, nil)) },
 		"channel":    func() error { return discard(d.CreateCompChannel()) },
 		"async":      func() error { return discard(d.AsyncEvent(ctx)) },
-		"mr":         func() error { return discard(pd.AllocMR(1, 0)) },
+		"mr":         func() error { return discard(pd.AllocMR(1, 0, nil)) },
 		"slice":      func() error { return discard(pd.RegMR(make([]byte, 1), 0)) },
 		"qp":         func() error { return discard(pd.CreateQP(cq, cq, nil)) },
 		"srq":        func() error { return discard(pd.CreateSRQ(nil)) },
 		"ah":         func() error { return discard(pd.CreateAH(&AHAttr{Port: 1})) },
-		"rereg":      func() error { return mr.Rereg(ReregOptions{PD: pd}) },
+		"rereg":      func() error { return mr.Rereg(&ReregOptions{PD: pd}) },
 		"poll":       func() error { return discard(cq.Poll(make([]WC, 1))) },
 		"wait":       func() error { return discard(cq.Wait(ctx, make([]WC, 1))) },
 		"arm":        func() error { return cq.Arm(false) },
@@ -691,7 +693,7 @@ func TestFake_Close(t *testing.T) {
 		"post send":  func() error { return discard(qp.PostSend([]SendWR{{}})) },
 		"batch":      func() error { b := qp.Batch(); b.Send(1, 0, SGE{}); return b.Post() },
 		"modify":     func() error { return qp.Modify(&QPAttr{}, 0) },
-		"query":      func() error { _, _, err := qp.Query(0); return err },
+		"query":      func() error { _, err := qp.Query(0); return err },
 		"endpoint":   func() error { return discard(qp.Endpoint(1, 1)) },
 		"connect":    func() error { return qp.Connect(Endpoint{}, nil) },
 		"mcast":      func() error { return qp.AttachMcast(GID{}, 0) },

@@ -172,10 +172,11 @@ func testHammerClose(t *testing.T) {
 			b.WriteInline(3, Signaled, []byte{1}, s.mr.Remote().At(0))
 			return b.Post()
 		})
-		forever("post send to the peer", func() error { _, err := peer.PostSend([]SendWR{write(s, 4, Signaled)}); return err })
+		forever("post send to the peer",
+			func() error { _, err := peer.PostSend([]SendWR{write(s, 4, Signaled)}); return err })
 		forever("post srq", func() error { _, err := srq.PostRecv([]RecvWR{{ID: 5}}); return err })
 		forever("post recv", func() error { _, err := peer.PostRecv([]RecvWR{{ID: 6}}); return err })
-		forever("query", func() error { _, _, err := qp.Query(MaskState); return err })
+		forever("query", func() error { _, err := qp.Query(MaskState); return err })
 		forever("state", func() error {
 			if qp.State() == StateUnknown {
 				return ErrClosed
@@ -240,7 +241,7 @@ func TestFake_HammerTrees(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				mr, err := pd.AllocMR(4096, LocalWrite)
+				mr, err := pd.AllocMR(4096, LocalWrite, nil)
 				if err != nil {
 					t.Error(err)
 				}
@@ -295,7 +296,8 @@ func TestFake_HammerAsync(t *testing.T) {
 					if errors.Is(err, ErrClosed) {
 						return
 					}
-					if err == nil && ev.Type != EventPortErr || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					if err == nil && ev.Type != EventPortErr || err != nil &&
+						!errors.Is(err, context.DeadlineExceeded) {
 						t.Errorf("event %v: %v", ev.Type, err)
 					}
 				}

@@ -17,7 +17,7 @@ func (s *side) more(t testing.TB, cqOpt *CQOptions) {
 	t.Helper()
 	s.pd = closing(t, must(s.dev.AllocPD())(t))
 	s.cq = closing(t, must(s.dev.CreateCQ(512, cqOpt))(t))
-	s.mr = closing(t, must(s.pd.AllocMR(testMRSize, LocalWrite|RemoteWrite|RemoteRead|RemoteAtomic))(t))
+	s.mr = closing(t, must(s.pd.AllocMR(testMRSize, LocalWrite|RemoteWrite|RemoteRead|RemoteAtomic, nil))(t))
 }
 
 // fakePair connects two QPs of one fake device, each with its own CQ and MR.

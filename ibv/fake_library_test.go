@@ -29,7 +29,8 @@ func TestNoLibrary(t *testing.T) {
 		for _, p := range le.Install {
 			packages = append(packages, p.Packages)
 		}
-		if !strings.Contains(strings.Join(packages, " "), "libibverbs1") && !strings.Contains(strings.Join(packages, " "), "rdma-core") {
+		if !strings.Contains(strings.Join(packages, " "), "libibverbs1") &&
+			!strings.Contains(strings.Join(packages, " "), "rdma-core") {
 			t.Errorf("packages to install: %v", packages)
 		}
 		for _, open := range []func() (*Device, error){
@@ -128,12 +129,12 @@ func testOldLibrary(t *testing.T, size int, ex, port bool) {
 	wantErr(t, err, ErrNotFound)
 
 	// Optional access flags are left out, since the kernel call would refuse them.
-	mr := closing(t, must(s.pd.AllocMR(4096, LocalWrite|RelaxedOrdering))(t))
+	mr := closing(t, must(s.pd.AllocMR(4096, LocalWrite|RelaxedOrdering, nil))(t))
 	if got := AccessFlags(get(t, "last.access")); got != LocalWrite {
 		t.Errorf("registered with %v", got)
 	}
 	access := LocalWrite | RemoteWrite | RelaxedOrdering
-	ok(t, mr.Rereg(ReregOptions{Access: &access}))
+	ok(t, mr.Rereg(&ReregOptions{Access: &access}))
 	// An address of its own takes a call from v25.
 	if m, err := s.pd.RegMemory(mr.addr, 4096, 0x1000, LocalWrite); needFake(t).Has("ibv_reg_mr_iova") {
 		ok(t, err)
@@ -155,7 +156,7 @@ func TestSparseObjects(t *testing.T) {
 		s := fakeSide(t, nil)
 		wantErr(t, s.cq.Resize(1000), ErrNotSupported, "ibv_resize_cq")
 		access := LocalWrite
-		wantErr(t, s.mr.Rereg(ReregOptions{Access: &access}), ErrNotSupported, "ibv_rereg_mr")
+		wantErr(t, s.mr.Rereg(&ReregOptions{Access: &access}), ErrNotSupported, "ibv_rereg_mr")
 	})
 }
 
@@ -172,7 +173,8 @@ func TestLeakFailsTheRun(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("the run ended with %v", err)
 	}
-	for _, want := range []string{"--- PASS: TestLeakFailsTheRun", "1 objects were not closed", "device of fake0", "ibv.TestLeakFailsTheRun"} {
+	for _, want := range []string{"--- PASS: TestLeakFailsTheRun", "1 objects were not closed", "device of fake0",
+		"ibv.TestLeakFailsTheRun"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
@@ -193,7 +195,7 @@ func TestDroppedMR(t *testing.T) {
 			runtime.SetFinalizer(buf, func(*[8192]byte) { close(memory) })
 			must(pd.RegMR(buf[:], LocalWrite))(t)
 			mr := must(pd.RegMR(make([]byte, 64), LocalWrite))(t)
-			ok(t, mr.Rereg(ReregOptions{Buf: make([]byte, 128)}))
+			ok(t, mr.Rereg(&ReregOptions{Buf: make([]byte, 128)}))
 		}()
 		collect(t)
 		collect(t)
@@ -210,7 +212,8 @@ func TestDroppedMR(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("the run ended with %v\n%s", err, out)
 	}
-	for _, want := range []string{"--- PASS: TestDroppedMR", "mr of fake0/1 was never closed; made at", "ibv.TestDroppedMR"} {
+	for _, want := range []string{"--- PASS: TestDroppedMR", "mr of fake0/1 was never closed; made at",
+		"ibv.TestDroppedMR"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
@@ -230,13 +233,14 @@ func TestRemovedDevice(t *testing.T) {
 		cq := must(c.CreateCQ(8, &CQOptions{Channel: ch}))(t)
 		srq := must(pd.CreateSRQ(nil))(t)
 		qp := must(parent.CreateQP(cq, cq, &QPOptions{SRQ: srq}))(t)
-		mr := must(pd.AllocMR(4096, LocalWrite))(t)
+		mr := must(pd.AllocMR(4096, LocalWrite, nil))(t)
 		ah := must(pd.CreateAH(&AHAttr{Port: 1}))(t)
 		destroys := []struct {
 			fn  string
 			obj interface{ Close() error }
 		}{
-			{"ibv_destroy_ah", ah}, {"ibv_dereg_mr", mr}, {"ibv_destroy_qp", qp}, {"ibv_destroy_srq", srq}, {"ibv_destroy_cq", cq},
+			{"ibv_destroy_ah", ah}, {"ibv_dereg_mr", mr}, {"ibv_destroy_qp", qp}, {"ibv_destroy_srq", srq},
+			{"ibv_destroy_cq", cq},
 			{"ibv_destroy_comp_channel", ch}, {"ibv_dealloc_pd", parent}, {"dealloc_td", td}, {"ibv_dealloc_pd", pd},
 		}
 		for _, d := range destroys {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Every number that C takes in fewer bits than Go is refused where it would
@@ -25,6 +26,7 @@ func TestFake_NumbersThatCCuts(t *testing.T) {
 		{"cqe", 65536, func(n int) error { return cq(n, CQOptions{}) }},
 		{"cqe", 65536, func(n int) error { return cq(n, CQOptions{SingleThreaded: true}) }},
 		{"cqe", 65536, s.cq.Resize},
+		{"cq_count", 65535, func(n int) error { return s.cq.Moderate(n, time.Microsecond) }},
 		{"comp_vector", 1, func(n int) error { return cq(1, CQOptions{CompVector: n}) }},
 		{"max_send_wr", 4096, func(n int) error { return qpOf(QPOptions{MaxSendWR: n}) }},
 		{"max_recv_wr", 4096, func(n int) error { return qpOf(QPOptions{MaxRecvWR: n}) }},
@@ -115,7 +117,7 @@ func TestFake_ResizeSRQ(t *testing.T) {
 	wantErr(t, srq.SetLimit(17), syscall.EINVAL, "asked limit 17", "supports 16")
 	posted := must(srq.PostRecv(make([]RecvWR, 16)))(t)
 	ok(t, srq.Resize(50))
-	if wr, sge := srq.Cap(); wr != 64 || sge != 1 {
+	if wr, sge := srq.Cap().MaxWR, srq.Cap().MaxSGE; wr != 64 || sge != 1 {
 		t.Errorf("resized to 50: %d of %d", wr, sge)
 	}
 	ok(t, srq.SetLimit(64))
@@ -127,13 +129,13 @@ func TestFake_ResizeSRQ(t *testing.T) {
 	wantErr(t, srq.Resize(5000), syscall.EINVAL, "asked max_wr 5000", "supports 4096")
 	wantErr(t, srq.Resize(1), syscall.EINVAL)
 	wantErr(t, srq.Resize(0), syscall.EINVAL, "1 to 4096")
-	if wr, _ := srq.Cap(); wr != 64 {
+	if wr := srq.Cap().MaxWR; wr != 64 {
 		t.Errorf("%d after a refusal", wr)
 	}
 	// Where the new size cannot be read it is what was asked.
 	failing(t, "ibv_query_srq", syscall.EIO)
 	ok(t, srq.Resize(100))
-	if wr, _ := srq.Cap(); wr != 100 {
+	if wr := srq.Cap().MaxWR; wr != 100 {
 		t.Errorf("resized to 100: %d", wr)
 	}
 }

@@ -48,11 +48,11 @@ func TestFake_NUMA(t *testing.T) {
 	// A node that this process cannot have is no failure where it was not named.
 	tr.Write("devices/pci0000:00/0000:00:01.0/numa_node", "1023")
 	for _, numa := range []NUMA{NUMAAny, NUMADevice} {
-		mr := must(s.pd.AllocMRWith(4096, LocalWrite, &MemOptions{NUMA: numa}))(t)
+		mr := must(s.pd.AllocMR(4096, LocalWrite, &MemOptions{NUMA: numa}))(t)
 		ok(t, mr.Close())
 	}
 	for _, n := range []int{-1, -5, 1023, 1024, 1 << 32} {
-		_, err := s.pd.AllocMRWith(4096, LocalWrite, &MemOptions{NUMA: NUMANode(n)})
+		_, err := s.pd.AllocMR(4096, LocalWrite, &MemOptions{NUMA: NUMANode(n)})
 		var ne *dma.NodeError
 		if !errors.As(err, &ne) || ne.Node != n || !strings.Contains(err.Error(), "online are") {
 			t.Errorf("node %d: %v", n, err)
@@ -61,7 +61,7 @@ func TestFake_NUMA(t *testing.T) {
 			t.Errorf("node %d: %v", n, err)
 		}
 	}
-	_, err := s.pd.AllocMRWith(4096, LocalWrite, &MemOptions{HugePages: 9})
+	_, err := s.pd.AllocMR(4096, LocalWrite, &MemOptions{HugePages: 9})
 	wantErr(t, err, syscall.EINVAL, "HugePages(9)")
 }
 
@@ -72,12 +72,12 @@ func TestFake_ReregFailsAfterTheChange(t *testing.T) {
 	qp := s.newQP(t, nil)
 	ok(t, qp.Connect(must(qp.Endpoint(1, 1))(t), nil))
 	for _, code := range []int{-1, -2, -3, -4, -5} {
-		mr := must(s.pd.AllocMR(4096, LocalWrite|RemoteWrite))(t)
+		mr := must(s.pd.AllocMR(4096, LocalWrite|RemoteWrite, nil))(t)
 		old := mr.Addr()
 		buf := make([]byte, 8192)
 		failing(t, "ibv_rereg_mr", syscall.EINVAL)
 		set(t, "rereg.code", code)
-		wantErr(t, mr.Rereg(ReregOptions{Buf: buf}), syscall.EINVAL)
+		wantErr(t, mr.Rereg(&ReregOptions{Buf: buf}), syscall.EINVAL)
 		unset(t, "fail.ibv_rereg_mr")
 		if code != -3 {
 			if mr.Addr() != old || mr.Len() != 4096 {
@@ -89,7 +89,8 @@ func TestFake_ReregFailsAfterTheChange(t *testing.T) {
 		if mr.Len() != 8192 || &mr.Bytes()[0] != &buf[0] || mr.Addr() == old {
 			t.Errorf("%d bytes at %#x after the change, before at %#x", mr.Len(), mr.Addr(), old)
 		}
-		post(t, qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{s.mr.SGE(0, 64)}, Remote: mr.Remote().At(8192 - 64)})
+		post(t, qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{s.mr.SGE(0, 64)},
+			Remote: mr.Remote().At(8192 - 64)})
 		s.good(t, 1)
 		ok(t, mr.Close())
 	}

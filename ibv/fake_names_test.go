@@ -32,7 +32,7 @@ func TestFake_Names(t *testing.T) {
 	_, number, _ = strings.Cut(srq.String(), " of ")
 	wantErr(t, srq.Resize(0), syscall.EINVAL, "resize srq "+number+": ")
 	pd := must(s.dev.AllocPD())(t)
-	mr := must(pd.AllocMR(64, LocalWrite))(t)
+	mr := must(pd.AllocMR(64, LocalWrite, nil))(t)
 	wantErr(t, pd.Close(), syscall.EBUSY, "close "+pd.String()+": still in use by 1 mr")
 	ok(t, mr.Close())
 	ok(t, pd.Close())

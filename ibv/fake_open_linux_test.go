@@ -286,7 +286,8 @@ func TestFake_OtherProvider(t *testing.T) {
 		tr, dev := fakeKernel(t, "rocep59s0f0")
 		tr.Symlink("../../../../bus/pci/drivers/mlx5_core", "devices/virtual/infiniband/rocep59s0f0/device/driver")
 		ok(t, os.WriteFile(dev+"/uverbs0", nil, 0o600))
-		ok(t, os.WriteFile(dir+"/libmlx5-rdmav25.so", must(os.ReadFile(os.Getenv(loader.PathEnv)+"/libibverbs.so.1"))(t),
+		ok(t, os.WriteFile(dir+"/libmlx5-rdmav25.so",
+			must(os.ReadFile(os.Getenv(loader.PathEnv)+"/libibverbs.so.1"))(t),
 			0o644))
 		_, err := Open("rocep59s0f0")
 		wantErr(t, err, ErrNoDevice, "driver mlx5_core", dir+"/libmlx5-rdmav25.so", provider.Release("25"),

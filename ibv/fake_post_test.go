@@ -170,7 +170,8 @@ func TestFake_Bounds(t *testing.T) {
 		}
 	}
 	for _, n := range []uint32{1 << 31, 1<<31 + 1, 1<<32 - 1} { // by hand
-		_, err := s.qp.PostSend([]SendWR{{Opcode: OpSend, SGEs: []SGE{{Addr: s.mr.Addr(), Length: n, LKey: s.mr.LKey()}}}})
+		_, err := s.qp.PostSend([]SendWR{{Opcode: OpSend,
+			SGEs: []SGE{{Addr: s.mr.Addr(), Length: n, LKey: s.mr.LKey()}}}})
 		var le *LimitError
 		if !errors.As(err, &le) || le.Asked != uint64(n) || le.Limit != MaxSGELength {
 			t.Errorf("an SGE of %d bytes: %v", n, err)
@@ -238,13 +239,14 @@ func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, batch, plain [2]
 			n, get := r.IntN(4), wr.Opcode == OpRead
 			switch {
 			case wr.Opcode == OpCompareSwap || wr.Opcode == OpFetchAdd:
-				ranges, get = [][2]int{{2048 + 8*r.IntN(16), 8}}, true
+				ranges = [][2]int{{2048 + 8*r.IntN(16), 8}}
 			case n == 0 && !get:
 				wr.Inline = make([]byte, r.IntN(65))
 				fill(wr.Inline, int(id))
 			default:
 				for k := range max(n, 1) {
-					ranges = append(ranges, [2]int{map[bool]int{true: 2048, false: 64}[get] + k*64 + r.IntN(8), r.IntN(50)})
+					ranges = append(ranges, [2]int{map[bool]int{true: 2048, false: 64}[get] + k*64 +
+						r.IntN(8), r.IntN(50)})
 				}
 				if r.IntN(3) == 0 {
 					for k := range ranges {
@@ -345,7 +347,8 @@ func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, batch, plain [2]
 			for len(got[i][0]) < len(wrs[i]) || len(got[i][1]) < recvs {
 				take(i)
 				if time.Now().After(patience) {
-					t.Fatalf("seed %d: %d and %d completions, want %d and %d; next is that of %+v", seed, len(got[i][0]),
+					t.Fatalf("seed %d: %d and %d completions, want %d and %d; next is that of %+v", seed,
+						len(got[i][0]),
 						len(got[i][1]), len(wrs[i]), recvs,
 						wrs[i][min(len(got[i][0]), len(wrs[i])-1)])
 				}
@@ -353,7 +356,8 @@ func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, batch, plain [2]
 		}
 		for e := range 2 {
 			if !slices.Equal(got[0][e], got[1][e]) {
-				t.Fatalf("seed %d: completions of end %d\nby Batch    %+v\nby PostSend %+v", seed, e, got[0][e], got[1][e])
+				t.Fatalf("seed %d: completions of end %d\nby Batch    %+v\nby PostSend %+v", seed, e,
+					got[0][e], got[1][e])
 			}
 			if x, y := batch[e].mr.Bytes(), plain[e].mr.Bytes(); !bytes.Equal(x[:32768], y[:32768]) {
 				t.Fatalf("seed %d: the memories of end %d differ", seed, e)
@@ -398,13 +402,14 @@ func addTo(b *Batch, wr *SendWR, add bool) {
 	}
 }
 
-// A completion that MR.Close takes out of the CQ wakes who waits for it: the device may give no event for what is taken.
+// A completion that MR.Close takes out of the CQ wakes who waits for it: the device may give no event for what is
+// taken.
 func TestFake_HeldWakes(t *testing.T) {
 	s := fakeLoop(t, nil, nil)
 	w := s.cq.join()
 	defer s.cq.part(w)
 	post(t, s.qp, write(s, 1, Signaled))
-	ok(t, must(s.pd.AllocMR(4096, LocalWrite))(t).Close())
+	ok(t, must(s.pd.AllocMR(4096, LocalWrite, nil))(t).Close())
 	select {
 	case <-w.ch:
 	default:

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestFake_DeviceFatalWakes ends who waits for completions, on CQs of each kind, when somebody reads that the device failed.
+// TestFake_DeviceFatalWakes ends who waits for completions, on CQs of each kind, when somebody reads that the device
+// failed.
 func TestFake_DeviceFatalWakes(t *testing.T) {
 	for name, opt := range map[string]*CQOptions{"channel": {Spin: -1}, "no channel": {NoEvents: true}} {
 		t.Run(name, func(t *testing.T) {

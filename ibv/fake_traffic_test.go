@@ -14,7 +14,8 @@ import (
 func TestFake_Devices(t *testing.T) {
 	leavesNothing(t)
 	devs := must(Devices())(t)
-	if len(devs) != 2 || devs[1].Name != "fake1" || devs[1].Index != 8 || devs[1].GUID != 0x0002c90300000001 || devs[1].NodeType != NodeCA {
+	if len(devs) != 2 || devs[1].Name != "fake1" || devs[1].Index != 8 || devs[1].GUID != 0x0002c90300000001 ||
+		devs[1].NodeType != NodeCA {
 		t.Fatalf("devices %+v", devs)
 	}
 	for _, open := range []func() (*Device, error){
@@ -38,7 +39,8 @@ func TestFake_Devices(t *testing.T) {
 func TestFake_Queries(t *testing.T) {
 	s := fakeSide(t, nil)
 	a := must(s.dev.QueryDevice())(t)
-	if a.FirmwareVersion != "1.2.3" || a.MaxQPWR != 4096 || a.PhysPortCnt != 2 || a.NodeGUID != s.dev.GUID() || a.Ex == nil || a.Ex.HCACoreClockKHz != 1000000 {
+	if a.FirmwareVersion != "1.2.3" || a.MaxQPWR != 4096 || a.PhysPortCnt != 2 || a.NodeGUID != s.dev.GUID() ||
+		a.Ex == nil || a.Ex.HCACoreClockKHz != 1000000 {
 		t.Errorf("device %+v", a)
 	}
 	p := must(s.dev.QueryPort(1))(t)
@@ -75,7 +77,8 @@ func TestFake_Write(t *testing.T) {
 	a, b := fakePair(t, &QPOptions{MaxInline: 64, MaxSendSGE: 4})
 	buf := a.mr.Bytes()
 	fill(buf[:8192], 3)
-	post(t, a.qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 100), a.mr.SGE(100, 4000)}, Remote: b.mr.Remote().At(512)})
+	post(t, a.qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 100), a.mr.SGE(100, 4000)},
+		Remote: b.mr.Remote().At(512)})
 	if wc := a.good(t, 1); wc.Opcode != WCWrite || wc.QPN != a.qp.Num() {
 		t.Errorf("completion %+v", wc)
 	}
@@ -89,7 +92,8 @@ func TestFake_Write(t *testing.T) {
 	}
 
 	recv(t, b.qp, RecvWR{ID: 9})
-	post(t, a.qp, SendWR{ID: 3, Opcode: OpWriteImm, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: b.mr.Remote().At(8192), Imm: 0xdeadbeef})
+	post(t, a.qp, SendWR{ID: 3, Opcode: OpWriteImm, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)},
+		Remote: b.mr.Remote().At(8192), Imm: 0xdeadbeef})
 	a.good(t, 3)
 	if wc := b.good(t, 9); wc.Opcode != WCRecvImm || wc.Imm != 0xdeadbeef || wc.Flags != WCWithImm || wc.ByteLen != 8 {
 		t.Errorf("receive %+v", wc)
@@ -97,8 +101,10 @@ func TestFake_Write(t *testing.T) {
 
 	binary.NativeEndian.PutUint64(b.mr.Bytes()[64:], 40)
 	post(t, a.qp,
-		SendWR{ID: 4, Opcode: OpFetchAdd, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: b.mr.Remote().At(64), CompareAdd: 2},
-		SendWR{ID: 5, Opcode: OpCompareSwap, Flags: Signaled, SGEs: []SGE{a.mr.SGE(8, 8)}, Remote: b.mr.Remote().At(64), CompareAdd: 42, Swap: 7},
+		SendWR{ID: 4, Opcode: OpFetchAdd, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: b.mr.Remote().At(64),
+			CompareAdd: 2},
+		SendWR{ID: 5, Opcode: OpCompareSwap, Flags: Signaled, SGEs: []SGE{a.mr.SGE(8, 8)}, Remote: b.mr.Remote().At(64),
+			CompareAdd: 42, Swap: 7},
 		SendWR{ID: 6, Opcode: OpRead, Flags: Signaled, SGEs: []SGE{a.mr.SGE(16, 8)}, Remote: b.mr.Remote().At(64)})
 	for id := uint64(4); id <= 6; id++ {
 		a.good(t, id)
@@ -179,7 +185,8 @@ func TestFake_Datagram(t *testing.T) {
 	ah := closing(t, must(a.pd.CreateAH(&AHAttr{Port: 1, Global: true, SGIDIndex: 1}))(t))
 	recv(t, b.qp, RecvWR{ID: 1, SGEs: []SGE{b.mr.SGE(0, 140)}}, RecvWR{ID: 2, SGEs: []SGE{b.mr.SGE(4096, 140)}})
 	fill(a.mr.Bytes()[:100], 1)
-	post(t, a.qp, SendWR{ID: 3, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 100)}, AH: ah, RemoteQPN: b.qp.Num(), RemoteQKey: DefaultQKey})
+	post(t, a.qp, SendWR{ID: 3, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 100)}, AH: ah,
+		RemoteQPN: b.qp.Num(), RemoteQKey: DefaultQKey})
 	a.good(t, 3)
 	if wc := b.good(t, 1); wc.ByteLen != 140 || wc.SrcQPN != a.qp.Num() || wc.Flags != WCGRH {
 		t.Errorf("receive %+v", wc)
@@ -243,8 +250,9 @@ func TestFake_SRQ(t *testing.T) {
 
 func TestFake_MemoryKeys(t *testing.T) {
 	a, b := fakePair(t, nil)
-	short := closing(t, must(b.pd.AllocMR(100, LocalWrite|RemoteWrite))(t))
-	post(t, a.qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 101)}, Remote: short.Remote().At(0)})
+	short := closing(t, must(b.pd.AllocMR(100, LocalWrite|RemoteWrite, nil))(t))
+	post(t, a.qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 101)},
+		Remote: short.Remote().At(0)})
 	wc := a.next(t)
 	var we *WCError
 	if err := wc.Err(); !errors.As(err, &we) || we.Status != WCRemAccessErr || wc.ID != 1 || wc.VendorErr != 0x81 {
@@ -255,7 +263,7 @@ func TestFake_MemoryKeys(t *testing.T) {
 	if wc := a.next(t); wc.Status != WCWRFlushErr || wc.ID != 2 {
 		t.Errorf("completion %+v", wc)
 	}
-	attr, _, err := a.qp.Query(MaskState)
+	attr, err := a.qp.Query(MaskState)
 	ok(t, err)
 	if attr.State != StateErr || a.qp.State() != StateErr {
 		t.Errorf("state %v, %v", attr.State, a.qp.State())
@@ -269,11 +277,11 @@ func TestFake_MemoryKeys(t *testing.T) {
 	buf := make([]byte, 64)
 	own := closing(t, must(b.pd.RegMR(buf, LocalWrite))(t))
 	access := LocalWrite | RemoteWrite | RelaxedOrdering
-	ok(t, own.Rereg(ReregOptions{PD: a.pd, Buf: make([]byte, 32), Access: &access}))
+	ok(t, own.Rereg(&ReregOptions{PD: a.pd, Buf: make([]byte, 32), Access: &access}))
 	if own.Len() != 32 || len(own.Bytes()) != 32 {
 		t.Errorf("%d bytes after rereg", own.Len())
 	}
-	ok(t, own.Rereg(ReregOptions{}))
+	ok(t, own.Rereg(&ReregOptions{}))
 }
 
 func TestFake_WaitSleepsAndWakes(t *testing.T) {
@@ -371,8 +379,8 @@ func TestFake_Resize(t *testing.T) {
 		t.Errorf("resize beyond the device: %v", err)
 	}
 	ok(t, s.cq.Resize(2000))
-	if s.cq.Cap() != 2048 {
-		t.Errorf("capacity %d", s.cq.Cap())
+	if s.cq.Cap().CQE != 2048 {
+		t.Errorf("capacity %d", s.cq.Cap().CQE)
 	}
 	if n := drain(t, s.cq); n != 100 {
 		t.Errorf("%d completions after the resize", n)

@@ -118,7 +118,8 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	way, _ := ccall.HotPath()
-	fmt.Printf("# fake provider, calls through %s: it says nothing about a NIC; ns for each work request or completion\n", way)
+	fmt.Printf("# fake provider, calls through %s: it says nothing about a NIC; ns for each work request or "+
+		"completion\n", way)
 	fmt.Println("# processor:", testutil.Processor())
 	for i, w := range ways {
 		slices.Sort(times[i])

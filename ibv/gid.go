@@ -107,7 +107,8 @@ func ParseGUID(s string) (GUID, error) {
 		if len(s) > 32 {
 			s = s[:32]
 		}
-		return 0, &ArgError{Arg: "guid", Got: strconv.Quote(s), Want: "16 hexadecimal digits, as in 0c42:a103:0065:1a2e"}
+		return 0, &ArgError{Arg: "guid", Got: strconv.Quote(s),
+			Want: "16 hexadecimal digits, as in 0c42:a103:0065:1a2e"}
 	}
 	return GUID(v), nil
 }

@@ -38,7 +38,8 @@ func (d *Device) bestGID(port uint8, pa *PortAttr) (int, error) {
 	best := gid.Best(candidates)
 	if best < 0 {
 		return 0, &OpError{Op: "choose gid", Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: ErrNotFound,
-			Detail: fmt.Sprintf("none of %d entries is usable; does the network device have an address?", len(candidates))}
+			Detail: fmt.Sprintf("none of %d entries is usable; does the network device have an address?",
+				len(candidates))}
 	}
 	return candidates[best].Index, nil
 }

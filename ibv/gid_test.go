@@ -12,7 +12,8 @@ import (
 func TestParseGID(t *testing.T) {
 	tests := []struct{ in, short, full string }{
 		{"fe80::1", "fe80::1", "fe80:0000:0000:0000:0000:0000:0000:0001"},
-		{"fe80:0000:0000:0000:0a52:00ff:fe12:3456", "fe80::a52:ff:fe12:3456", "fe80:0000:0000:0000:0a52:00ff:fe12:3456"},
+		{"fe80:0000:0000:0000:0a52:00ff:fe12:3456", "fe80::a52:ff:fe12:3456",
+			"fe80:0000:0000:0000:0a52:00ff:fe12:3456"},
 		{"0000:0000:0000:0000:0000:ffff:0a08:0001", "::ffff:10.8.0.1", "0000:0000:0000:0000:0000:ffff:0a08:0001"},
 		{"::ffff:10.8.0.1", "::ffff:10.8.0.1", "0000:0000:0000:0000:0000:ffff:0a08:0001"},
 		{"::FFFF:0A08:1", "::ffff:10.8.0.1", "0000:0000:0000:0000:0000:ffff:0a08:0001"},
@@ -38,7 +39,8 @@ func TestParseGID(t *testing.T) {
 }
 
 func TestParseGID_Bad(t *testing.T) {
-	for _, in := range []string{"", ":", "10.8.0.1", "fe80::1%eth0", "fe80::1::2", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "g::", " fe80::1", "fe80::1\n",
+	for _, in := range []string{"", ":", "10.8.0.1", "fe80::1%eth0", "fe80::1::2", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9",
+		"g::", " fe80::1", "fe80::1\n",
 		"fe80:00000::1", strings.Repeat("f", 1<<20)} {
 		g, err := ParseGID(in)
 		var arg *ArgError
@@ -72,8 +74,10 @@ func TestGID_Kinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if g.IsZero() != tt.zero || g.IsIPv4Mapped() != tt.mapped || g.IsLinkLocal() != tt.linkLocal || g.IsMulticast() != tt.multi || g.Addr().String() != tt.addr {
-			t.Errorf("%s: zero %v, mapped %v, link-local %v, multicast %v, addr %v", tt.gid, g.IsZero(), g.IsIPv4Mapped(), g.IsLinkLocal(), g.IsMulticast(), g.Addr())
+		if g.IsZero() != tt.zero || g.IsIPv4Mapped() != tt.mapped || g.IsLinkLocal() != tt.linkLocal ||
+			g.IsMulticast() != tt.multi || g.Addr().String() != tt.addr {
+			t.Errorf("%s: zero %v, mapped %v, link-local %v, multicast %v, addr %v", tt.gid, g.IsZero(),
+				g.IsIPv4Mapped(), g.IsLinkLocal(), g.IsMulticast(), g.Addr())
 		}
 		if tt.gid != "::" && GIDFromAddr(g.Addr()) != g {
 			t.Errorf("%s does not come back from %v", tt.gid, g.Addr())
@@ -108,8 +112,10 @@ func TestGUID(t *testing.T) {
 			t.Errorf("%v does not come back: %v, %v", g, back, err)
 		}
 	}
-	for _, in := range []string{"", "0", "0c42:a103:0065", "0c42:a103:0065:1a2", "0c42:a103:0065:1a2e:", "0c42-a103-0065-1a2e", "g000:0000:0000:0000",
-		"0c4:2a103:0065:1a2e", "0x0c42a10300651a2", "+c42a10300651a2e", "0_42a10300651a2e", strings.Repeat("0", 1<<16)} {
+	for _, in := range []string{"", "0", "0c42:a103:0065", "0c42:a103:0065:1a2", "0c42:a103:0065:1a2e:",
+		"0c42-a103-0065-1a2e", "g000:0000:0000:0000",
+		"0c4:2a103:0065:1a2e", "0x0c42a10300651a2", "+c42a10300651a2e", "0_42a10300651a2e",
+		strings.Repeat("0", 1<<16)} {
 		if g, err := ParseGUID(in); !errors.Is(err, syscall.EINVAL) || len(err.Error()) > 200 {
 			t.Errorf("%.20q gives %v, %v", in, g, err)
 		}
@@ -131,7 +137,8 @@ func TestGID_JSON(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	before := out
-	if json.Unmarshal([]byte(`{"G":"nonsense"}`), &out) == nil || json.Unmarshal([]byte(`{"N":"nonsense"}`), &out) == nil {
+	if json.Unmarshal([]byte(`{"G":"nonsense"}`), &out) == nil ||
+		json.Unmarshal([]byte(`{"N":"nonsense"}`), &out) == nil {
 		t.Error("nonsense is taken")
 	}
 	if out != before {

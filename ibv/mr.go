@@ -40,7 +40,7 @@ type MR struct {
 	pin    *dma.Pinned // a caller's slice
 }
 
-// MemOptions choose the memory of AllocMRWith.
+// MemOptions choose the memory of AllocMR.
 type MemOptions struct {
 	// HugePages asks for huge pages: fewer translations in the device. The
 	// kernel must have set some aside (/proc/sys/vm/nr_hugepages).
@@ -111,20 +111,16 @@ func (n NUMA) of(device string) *int {
 	return nil
 }
 
-// AllocMR makes page-aligned zeroed memory off the Go heap and registers it.
-// MR.Bytes is the memory; it is gone after Close.
-func (pd *PD) AllocMR(size int, access AccessFlags) (*MR, error) {
-	return pd.AllocMRWith(size, access, nil)
-}
-
-// AllocMRWith is AllocMR with a choice of memory; opt may be nil.
-func (pd *PD) AllocMRWith(size int, access AccessFlags, opt *MemOptions) (*MR, error) {
+// AllocMR allocates page-aligned zeroed memory off the Go heap and registers it; opt
+// may be nil. MR.Bytes is the memory; it is gone after Close.
+func (pd *PD) AllocMR(size int, access AccessFlags, opt *MemOptions) (*MR, error) {
 	const op = "alloc mr"
 	if opt == nil {
 		opt = &MemOptions{}
 	}
 	if size < 1 {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "size", Got: fmt.Sprint(size),
+			Want: "at least 1 byte"}}
 	}
 	if opt.HugePages > HugeRequire {
 		got := fmt.Sprintf("HugePages(%d)", uint8(opt.HugePages))
@@ -165,7 +161,8 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 		if buf == nil {
 			got = "a nil slice"
 		}
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "buf", Got: got, Want: "at least 1 byte"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "buf", Got: got,
+			Want: "at least 1 byte"}}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
@@ -195,7 +192,8 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 func (pd *PD) RegMemory(addr uintptr, length int, iova uint64, access AccessFlags) (*MR, error) {
 	const op = "register mr"
 	if length < 1 {
-		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "length", Got: fmt.Sprint(length), Want: "at least 1 byte"}}
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: &ArgError{Arg: "length", Got: fmt.Sprint(length),
+			Want: "at least 1 byte"}}
 	}
 	if err := pd.enter(op); err != nil {
 		return nil, err
@@ -349,7 +347,8 @@ type RemoteAddr struct {
 }
 
 func (r *RemoteAddr) notThere() error {
-	return &ArgError{Arg: "Remote", Got: fmt.Sprintf("RemoteMemory.At beyond the end, %#x", r.Addr), Want: "an offset of at most RemoteMemory.Length"}
+	return &ArgError{Arg: "Remote", Got: fmt.Sprintf("RemoteMemory.At beyond the end, %#x", r.Addr),
+		Want: "an offset of at most RemoteMemory.Length"}
 }
 
 // ReregOptions are the changes of MR.Rereg; zero fields stay as they are.
@@ -359,13 +358,17 @@ type ReregOptions struct {
 	Access *AccessFlags // other access
 }
 
-// Rereg changes the PD, the memory or the access of the MR. The keys change. No
+// Rereg changes the PD, the memory or the access of the MR; a nil opt changes
+// nothing. The keys change. No
 // operation may be under way on it. When the library says that the MR was lost
 // on the way, it can only be closed.
 //
 // C: ibv_rereg_mr(3).
-func (mr *MR) Rereg(opt ReregOptions) error {
+func (mr *MR) Rereg(opt *ReregOptions) error {
 	const op = "reregister mr"
+	if opt == nil {
+		opt = &ReregOptions{}
+	}
 	if !mr.life.Lock() {
 		return mr.errClosed(op)
 	}
@@ -386,7 +389,8 @@ func (mr *MR) Rereg(opt ReregOptions) error {
 	}
 	if opt.PD != nil {
 		if opt.PD.dev != mr.pd.dev {
-			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "PD", Got: "a PD of another Device", Want: "a PD of the same Device"}}
+			return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "PD", Got: "a PD of another Device",
+				Want: "a PD of the same Device"}}
 		}
 		if err := opt.PD.enter(op); err != nil {
 			return err

@@ -76,7 +76,8 @@ func (e *PathError) misfit() string {
 		return "the local port is InfiniBand and the peer's GID is that of a RoCE port"
 	case e.LocalType == GIDTypeIB && !remote.IsZero() && !remote.IsMulticast() &&
 		local.SubnetPrefix() != remote.SubnetPrefix():
-		return "the GIDs are of different InfiniBand subnets; that takes an InfiniBand router, and the LID of the router"
+		return "the GIDs are of different InfiniBand subnets; that takes an InfiniBand router, and the LID of the " +
+			"router"
 	case e.LocalType == GIDTypeIB:
 		return ""
 	case remote.IsZero():
@@ -107,7 +108,8 @@ func (e *PathError) reason() string {
 	case errno == syscall.ENETDOWN:
 		return netdev + " is down; ip link set " + netdev + " up"
 	case e.Local == remote:
-		return "the peer's GID is the local one: a loop through one port, which needs " + netdev + " up and a device that loops back"
+		return "the peer's GID is the local one: a loop through one port, which needs " + netdev +
+			" up and a device that loops back"
 	}
 	addr := remote.Addr().String()
 	switch errno {
@@ -121,12 +123,14 @@ func (e *PathError) reason() string {
 		if remote.IsIPv4Mapped() {
 			proto = "ARP"
 		}
-		return fmt.Sprintf("nobody answers %s for %s on %s: the peer is down, on another LAN or VLAN, or its address has changed; "+
+		return fmt.Sprintf("nobody answers %s for %s on %s: the peer is down, on another LAN or VLAN, or its address "+
+			"has changed; "+
 			"see ip neigh show dev %s, and ping -I %s %s", proto, addr, netdev, netdev, netdev, addr)
 	case syscall.ENODEV:
 		return "the interface or the device is gone"
 	}
-	s := "the two GIDs fit, so look at the port number, whether " + netdev + " is up and whether the path MTU is within the port's active MTU"
+	s := "the two GIDs fit, so look at the port number, whether " + netdev + " is up and whether the path MTU is " +
+		"within the port's active MTU"
 	if e.LocalType == GIDTypeRoCEv1 {
 		s += "; RoCE v1 needs a peer that uses v1 too"
 	}

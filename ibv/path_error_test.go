@@ -34,19 +34,28 @@ func TestPathReason(t *testing.T) {
 	}{
 		{"empty sgid", "", "fe80::1", v2, "", syscall.EINVAL, []string{"empty", "show_gids"}},
 		{"zero dgid", "fe80::1", "", v2, "v0", syscall.EINVAL, []string{"peer's GID is zero"}},
-		{"families", "::ffff:10.8.0.1", "2001:db8::2", v2, "v0", syscall.ENETUNREACH, []string{"local GID is IPv4", "peer's is IPv6"}},
-		{"families back", "2001:db8::2", "::ffff:10.8.0.1", v2, "v0", syscall.EINVAL, []string{"local GID is IPv6", "peer's is IPv4"}},
-		{"local link-local", "fe80::1", "2001:db8::2", v2, "v0", syscall.ENETUNREACH, []string{"local GID is link-local"}},
-		{"remote link-local", "2001:db8::2", "fe80::1", v2, "v0", syscall.ETIMEDOUT, []string{"peer's GID is link-local"}},
-		{"IPv4 link-local", "::ffff:169.254.0.1", "::ffff:10.8.0.1", v2, "v0", syscall.ENETUNREACH, []string{"local GID is link-local"}},
+		{"families", "::ffff:10.8.0.1", "2001:db8::2", v2, "v0", syscall.ENETUNREACH, []string{"local GID is IPv4",
+			"peer's is IPv6"}},
+		{"families back", "2001:db8::2", "::ffff:10.8.0.1", v2, "v0", syscall.EINVAL, []string{"local GID is IPv6",
+			"peer's is IPv4"}},
+		{"local link-local", "fe80::1", "2001:db8::2", v2, "v0", syscall.ENETUNREACH,
+			[]string{"local GID is link-local"}},
+		{"remote link-local", "2001:db8::2", "fe80::1", v2, "v0", syscall.ETIMEDOUT,
+			[]string{"peer's GID is link-local"}},
+		{"IPv4 link-local", "::ffff:169.254.0.1", "::ffff:10.8.0.1", v2, "v0", syscall.ENETUNREACH,
+			[]string{"local GID is link-local"}},
 		{"multicast", "fe80::1", "ff12::1", v2, "v0", syscall.EINVAL, []string{"multicast"}},
 		{"no netdev", "fe80::1", "fe80::2", v2, "", syscall.EINVAL, []string{"no network interface"}},
 		{"down", "fe80::1", "fe80::2", v2, "v0", syscall.ENETDOWN, []string{"v0 is down"}},
 		{"itself", "fe80::1", "fe80::1", v2, "v0", syscall.EINVAL, []string{"loop"}},
-		{"no route", "::ffff:10.8.0.1", "::ffff:192.0.2.7", v2, "v0", syscall.ENETUNREACH, []string{"no route to 192.0.2.7 through v0", "ip route get 192.0.2.7 oif v0"}},
-		{"v1 beyond the LAN", "::ffff:10.8.0.1", "::ffff:192.0.2.7", v1, "v0", syscall.ENETUNREACH, []string{"RoCE v1 is not routed"}},
-		{"no ARP", "::ffff:10.8.0.1", "::ffff:10.8.0.9", v2, "v0", syscall.ETIMEDOUT, []string{"ARP for 10.8.0.9 on v0", "ip neigh show dev v0", "ping -I v0 10.8.0.9"}},
-		{"no neighbour", "fe80::1", "fe80::2", v2, "v0", syscall.EHOSTUNREACH, []string{"neighbour discovery for fe80::2 on v0"}},
+		{"no route", "::ffff:10.8.0.1", "::ffff:192.0.2.7", v2, "v0", syscall.ENETUNREACH,
+			[]string{"no route to 192.0.2.7 through v0", "ip route get 192.0.2.7 oif v0"}},
+		{"v1 beyond the LAN", "::ffff:10.8.0.1", "::ffff:192.0.2.7", v1, "v0", syscall.ENETUNREACH,
+			[]string{"RoCE v1 is not routed"}},
+		{"no ARP", "::ffff:10.8.0.1", "::ffff:10.8.0.9", v2, "v0", syscall.ETIMEDOUT, []string{"ARP for 10.8.0.9 on v0",
+			"ip neigh show dev v0", "ping -I v0 10.8.0.9"}},
+		{"no neighbour", "fe80::1", "fe80::2", v2, "v0", syscall.EHOSTUNREACH,
+			[]string{"neighbour discovery for fe80::2 on v0"}},
 		{"gone", "fe80::1", "fe80::2", v2, "v0", syscall.ENODEV, []string{"gone"}},
 		{"other", "fe80::1", "fe80::2", v2, "v0", syscall.EINVAL, []string{"two GIDs fit", "active MTU"}},
 		{"other v1", "fe80::1", "fe80::2", v1, "v0", syscall.EINVAL, []string{"peer that uses v1"}},
@@ -58,7 +67,8 @@ func TestPathReason(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := &PathError{Device: "rxe0", Port: 1, SGIDIndex: 3, Local: mustGID(t, tt.local), LocalType: tt.typ, Netdev: tt.netdev, Remote: mustGID(t, tt.remote), Errno: tt.errno}
+			e := &PathError{Device: "rxe0", Port: 1, SGIDIndex: 3, Local: mustGID(t, tt.local), LocalType: tt.typ,
+				Netdev: tt.netdev, Remote: mustGID(t, tt.remote), Errno: tt.errno}
 			s := e.Error()
 			for _, want := range append(tt.want, "rxe0 port 1, sgid index 3", e.Remote.String(), tt.errno.Error()) {
 				if !strings.Contains(s, want) {

@@ -45,14 +45,14 @@ func mayReceive(s QPState) bool { return s-StateInit < StateUnknown-StateInit }
 // Preconditions: qp.rqMu is held, and is given back.
 func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
 	var err error
-	switch s := qp.loadState(); {
+	switch {
 	case qp.srq != nil:
 		err = qp.errRecv.srq
 	case qp.rq == nil && qp.direct == nil:
 		err = qp.errRecv.gone
-	case n == 0 && !mayReceive(s):
-		err = &OpError{Op: opPostRecv, Object: qp.name,
-			Err: &StateError{Op: opPostRecv, State: s, Need: "INIT or later: Init, Connect, or Modify to INIT"}}
+	case n == 0 && !mayReceive(qp.loadState()):
+		err = &StateError{Op: opPostRecv, State: qp.loadState(), Need: "INIT or later: Init, Connect, or Modify to INIT"}
+		err = &OpError{Op: opPostRecv, Object: qp.name, Err: err}
 	case qp.direct == nil:
 		if n, err = postRecv(qp.rq, qp.cap.MaxRecvSGE, wrs); err != nil {
 			err = qp.recvFailed(n, err)

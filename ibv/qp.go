@@ -168,7 +168,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	path := send.path
 	if recv.path != path {
-		return fail(&ArgError{Arg: "CQs", Got: fmt.Sprintf("a send CQ with %v and a recv CQ with %v", send.path, recv.path), Want: "two with the same DataPath"})
+		return fail(&ArgError{Arg: "CQs", Got: fmt.Sprintf("a send CQ with %v and a recv CQ with %v", send.path,
+			recv.path), Want: "two with the same DataPath"})
 	}
 	if o.SRQ != nil {
 		if err := o.SRQ.settle(path); err != nil {
@@ -189,7 +190,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
-		num: libibverbs.QPNum(h), typ: o.Type, ops: opcodesOf(o.Type), signalAll: o.SignalAll, state: libibverbs.QPState(h), sgid: -1,
+		num: libibverbs.QPNum(h), typ: o.Type, ops: opcodesOf(o.Type), signalAll: o.SignalAll,
+		state: libibverbs.QPState(h), sgid: -1,
 		cap: capFromC(&init.Cap),
 	}
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
@@ -205,7 +207,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 	case DataPathRaw:
 	default:
-		if qp.sq, err = ops.NewSendChain(dev.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE, qp.cap.MaxInline); err != nil {
+		if qp.sq, err = ops.NewSendChain(dev.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE,
+			qp.cap.MaxInline); err != nil {
 			return undo(err)
 		}
 		if o.SRQ != nil {
@@ -232,7 +235,8 @@ const likelyMaxInline = 1024
 
 // describe says what was asked for, for an error.
 func (o *QPOptions) describe() string {
-	return fmt.Sprintf("type %v, send %d of %d sge, recv %d of %d sge, inline %d", o.Type, o.MaxSendWR, o.MaxSendSGE, o.MaxRecvWR, o.MaxRecvSGE, o.MaxInline)
+	return fmt.Sprintf("type %v, send %d of %d sge, recv %d of %d sge, inline %d", o.Type, o.MaxSendWR, o.MaxSendSGE,
+		o.MaxRecvWR, o.MaxRecvSGE, o.MaxInline)
 }
 
 // grants are the sizes asked for, with the limits of a device and what it gave.
@@ -259,7 +263,8 @@ func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
 	var asked []limit
 	for _, l := range o.limits(&pd.dev.attr) {
 		if l.asked < 0 {
-			errs = append(errs, &ArgError{Arg: l.what, Got: fmt.Sprint(l.asked), Want: "positive, 0 for the default or None"})
+			errs = append(errs, &ArgError{Arg: l.what, Got: fmt.Sprint(l.asked),
+				Want: "positive, 0 for the default or None"})
 			continue
 		}
 		asked = append(asked, l)
@@ -334,7 +339,8 @@ func (qp *QP) DetachMcast(group GID, lid uint16) error {
 // Preconditions: the QP is open and cannot be closed meanwhile.
 func (qp *QP) loadState() QPState { return QPState(atomic.LoadUint32(qp.state)) }
 
-func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint16) error, group GID, lid uint16) error {
+func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint16) error, group GID,
+	lid uint16) error {
 	if err := qp.enter(op); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type QPAttr struct {
 	DestQPN          uint32
 	Access           AccessFlags // what the peer may do; NoRemoteAccess is the same as 0
 	Cap              QPCap       // query only
+	SignalAll        bool        // query only
 	AV               AHAttr
 	AltAV            AHAttr
 	PKeyIndex        uint16
@@ -29,21 +30,14 @@ type QPAttr struct {
 	SQDraining       bool  // query only
 	MaxRdAtomic      uint8 // reads and atomics outstanding to the peer
 	MaxDestRdAtomic  uint8 // and from the peer
-	MinRNRTimer      uint8 // index into the table of RNR NAK timers, 12 is 0.64 ms
+	MinRNRTimer      RNRTimer
 	Port             uint8
-	Timeout          uint8 // ACK timeout, 4.096 µs·2^n, 0 is for ever
-	RetryCnt         uint8 // 0 to 7
-	RNRRetry         uint8 // 0 to 6, 7 is for ever
+	Timeout          TimeCode // ACK timeout, 0 is for ever
+	RetryCnt         uint8    // 0 to 7
+	RNRRetry         uint8    // 0 to 6, 7 is for ever
 	AltPort          uint8
-	AltTimeout       uint8
+	AltTimeout       TimeCode
 	RateLimit        uint32 // kb/s
-}
-
-// QPInitAttr is what Query tells of a QP's creation.
-type QPInitAttr struct {
-	Type      QPType
-	Cap       QPCap
-	SignalAll bool
 }
 
 func (a *QPAttr) toC() *abi.QPAttr {
@@ -64,13 +58,13 @@ func (a *QPAttr) toC() *abi.QPAttr {
 		EnSqdAsyncNotify: b2u8(a.EnSQDAsyncNotify),
 		MaxRdAtomic:      a.MaxRdAtomic,
 		MaxDestRdAtomic:  a.MaxDestRdAtomic,
-		MinRNRTimer:      a.MinRNRTimer,
+		MinRNRTimer:      uint8(a.MinRNRTimer),
 		PortNum:          a.Port,
-		Timeout:          a.Timeout,
+		Timeout:          uint8(a.Timeout),
 		RetryCnt:         a.RetryCnt,
 		RNRRetry:         a.RNRRetry,
 		AltPortNum:       a.AltPort,
-		AltTimeout:       a.AltTimeout,
+		AltTimeout:       uint8(a.AltTimeout),
 		RateLimit:        a.RateLimit,
 	}
 }
@@ -93,13 +87,13 @@ func (a *QPAttr) fromC(c *abi.QPAttr) {
 		SQDraining:       c.SQDraining != 0,
 		MaxRdAtomic:      c.MaxRdAtomic,
 		MaxDestRdAtomic:  c.MaxDestRdAtomic,
-		MinRNRTimer:      c.MinRNRTimer,
+		MinRNRTimer:      RNRTimer(c.MinRNRTimer),
 		Port:             c.PortNum,
-		Timeout:          c.Timeout,
+		Timeout:          TimeCode(c.Timeout),
 		RetryCnt:         c.RetryCnt,
 		RNRRetry:         c.RNRRetry,
 		AltPort:          c.AltPortNum,
-		AltTimeout:       c.AltTimeout,
+		AltTimeout:       TimeCode(c.AltTimeout),
 		RateLimit:        c.RateLimit,
 	}
 	a.AV.fromC(&c.AHAttr)
@@ -209,17 +203,18 @@ func (d *Device) explainPath(err error, av *AHAttr) *PathError {
 // mask is its own choice.
 //
 // C: ibv_query_qp(3).
-func (qp *QP) Query(mask QPAttrMask) (*QPAttr, *QPInitAttr, error) {
+func (qp *QP) Query(mask QPAttrMask) (*QPAttr, error) {
 	const op = "query qp"
 	if err := qp.enter(op); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer qp.leave()
 	attr, init := new(abi.QPAttr), new(abi.QPInitAttrEx)
 	if err := qp.pd.dev.v.QueryQP(qp.handle, attr, uint32(mask), init); err != nil {
-		return nil, nil, &OpError{Op: op, Object: qp.name, Err: err}
+		return nil, &OpError{Op: op, Object: qp.name, Err: err}
 	}
 	a := new(QPAttr)
 	a.fromC(attr)
-	return a, &QPInitAttr{Type: QPType(init.QPType), Cap: capFromC(&init.Cap), SignalAll: init.SQSigAll != 0}, nil
+	a.SignalAll = init.SQSigAll != 0
+	return a, nil
 }

@@ -58,7 +58,8 @@ func (a *QPAttr) check(mask QPAttrMask) error {
 		errs = append(errs, a.AltAV.check())
 	}
 	if mask&MaskCap != 0 {
-		errs = append(errs, &UnsupportedError{Feature: "resizing the queues of a qp", Need: "a new qp of other QPOptions"})
+		errs = append(errs, &UnsupportedError{Feature: "resizing the queues of a qp",
+			Need: "a new qp of other QPOptions"})
 	}
 	return errors.Join(errs...)
 }

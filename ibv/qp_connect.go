@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // BestGID lets Endpoint choose the GID: RoCE v2 before v1, IPv4-mapped before
@@ -31,8 +32,12 @@ type ConnectOptions struct {
 	// NoRemoteAccess leaves the peer nothing but sends.
 	Access AccessFlags
 
-	PKeyIndex  uint16
-	Timeout    uint8 // ACK timeout, 4.096 µs·2^n; 0 means 14, 67 ms; Zero is for ever
+	PKeyIndex uint16
+
+	// AckTimeout is how long the peer has to acknowledge before a packet is sent again.
+	// It is rounded up to 4.096 µs·2^n, n from 0 to 31: TimeCode(n).Duration() is exact.
+	// 0 means 67 ms; with Forever nothing is sent again.
+	AckTimeout time.Duration
 	RetryCount uint8 // at most 7; 0 means 7
 
 	// RNRRetry is how often a send is tried again when the peer has no receive
@@ -41,7 +46,10 @@ type ConnectOptions struct {
 	// again, it ends with WCRNRRetryExcErr.
 	RNRRetry uint8
 
-	MinRNRTimer     uint8 // how long the peer shall wait between the two, encoded; 0 means 12, 0.64 ms
+	// RNRTimer is how long the peer shall wait between the two. It is rounded up to one of
+	// the 32 times from 0.01 ms to 655.36 ms; RNRTimer(n).Duration() is exact. 0 means 0.64 ms.
+	RNRTimer time.Duration
+
 	MaxRdAtomic     uint8 // reads and atomics outstanding to the peer; 0: what both ends can
 	MaxDestRdAtomic uint8 // and from the peer; 0: what the device can
 	SL              uint8
@@ -54,10 +62,8 @@ type ConnectOptions struct {
 // check finds what cannot be right on any device.
 func (o *ConnectOptions) check() error {
 	errs := []error{checkFields(
-		field{"Timeout", uint32(orZero(o.Timeout, 0)), 5},
 		field{"RetryCount", uint32(orZero(o.RetryCount, 0)), 3},
 		field{"RNRRetry", uint32(orZero(o.RNRRetry, 0)), 3},
-		field{"MinRNRTimer", uint32(orZero(o.MinRNRTimer, 0)), 5},
 		field{"SL", uint32(o.SL), 4},
 		field{"FlowLabel", o.FlowLabel, 20},
 	), o.Access.checkPeer()}
@@ -65,7 +71,10 @@ func (o *ConnectOptions) check() error {
 		errs = append(errs, &ArgError{Arg: "MTU", Got: fmt.Sprintf("MTU(%d)", uint32(o.MTU)),
 			Want: "one of MTU256 to MTU4096, or 0"})
 	}
-	return errors.Join(errs...)
+	_, err := ackTimeout(o.AckTimeout, 0)
+	errs = append(errs, err)
+	_, err = rnrTimer(o.RNRTimer, 0)
+	return errors.Join(append(errs, err)...)
 }
 
 // orZero is v, or def for 0, or 0 for Zero.
@@ -99,7 +108,8 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	}
 	if gidIndex == BestGID {
 		if !pa.State.active() {
-			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &PortError{Device: d.Name(), Port: port, State: pa.State}}
+			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &PortError{Device: d.Name(), Port: port,
+				State: pa.State}}
 		}
 		if gidIndex, err = d.bestGID(port, pa); err != nil {
 			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: err}
@@ -118,7 +128,8 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		return Endpoint{}, err
 	}
 	if gid.IsZero() && pa.LinkLayer == LinkEthernet {
-		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "gid index", Got: fmt.Sprintf("%d, an empty entry", gidIndex), Want: "one that show_gids lists, or BestGID"}}
+		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "gid index",
+			Got: fmt.Sprintf("%d, an empty entry", gidIndex), Want: "one that show_gids lists, or BestGID"}}
 	}
 	psn, err := qp.drawPSN()
 	if err != nil {
@@ -276,7 +287,8 @@ func (qp *QP) lateAttr(a *QPAttr, opt *ConnectOptions) (mask QPAttrMask) {
 }
 
 func (qp *QP) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask) {
-	a := &QPAttr{State: StateInit, Port: qp.port, PKeyIndex: opt.PKeyIndex, QKey: qp.qkey(local, opt), Access: opt.Access}
+	a := &QPAttr{State: StateInit, Port: qp.port, PKeyIndex: opt.PKeyIndex, QKey: qp.qkey(local, opt),
+		Access: opt.Access}
 	switch qp.typ {
 	case UD:
 		return a, MaskPKeyIndex | MaskPort | MaskQKey
@@ -324,7 +336,7 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	mask := MaskAV | MaskPathMTU | MaskDestQPN | MaskRQPSN
 	if qp.typ != UC {
 		a.MaxDestRdAtomic = orZero(opt.MaxDestRdAtomic, local.MaxDestRdAtomic)
-		a.MinRNRTimer = orZero(opt.MinRNRTimer, 12)
+		a.MinRNRTimer, _ = rnrTimer(opt.RNRTimer, 12) // checked before
 		mask |= MaskMaxDestRdAtomic | MaskMinRNRTimer
 	}
 	return a, mask, nil
@@ -385,7 +397,7 @@ func (qp *QP) rtsAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	case UD, UC:
 		return a, MaskSQPSN
 	}
-	a.Timeout = orZero(opt.Timeout, 14)
+	a.Timeout, _ = ackTimeout(opt.AckTimeout, 14) // checked before
 	a.RetryCnt = orZero(opt.RetryCount, 7)
 	a.RNRRetry = orZero(opt.RNRRetry, 7)
 	both := local.MaxRdAtomic

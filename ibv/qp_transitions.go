@@ -23,7 +23,8 @@ var transitions = map[QPType]map[step]attrs{
 	RC: {
 		{StateReset, StateInit}: {initOpt | MaskAccessFlags, 0},
 		{StateInit, StateInit}:  {0, initOpt | MaskAccessFlags},
-		{StateInit, StateRTR}:   {connAV | MaskMaxDestRdAtomic | MaskMinRNRTimer, MaskAltPath | MaskAccessFlags | MaskPKeyIndex},
+		{StateInit, StateRTR}: {connAV | MaskMaxDestRdAtomic | MaskMinRNRTimer, MaskAltPath | MaskAccessFlags |
+			MaskPKeyIndex},
 		{StateRTR, StateRTS}: {MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskSQPSN | MaskMaxQPRdAtomic,
 			MaskCurState | MaskAltPath | MaskAccessFlags | MaskMinRNRTimer | MaskPathMigState},
 		{StateRTS, StateRTS}: {0, MaskCurState | MaskAccessFlags | MaskAltPath | MaskPathMigState | MaskMinRNRTimer},
@@ -74,17 +75,21 @@ var transitions = map[QPType]map[step]attrs{
 		{StateRTS, StateRTS}: {0, MaskCurState | MaskAccessFlags | MaskAltPath | MaskPathMigState},
 		{StateRTS, StateSQD}: {0, MaskEnSQDAsyncNotify},
 		{StateSQD, StateRTS}: {0, MaskCurState | MaskAltPath | MaskAccessFlags | MaskPathMigState},
-		{StateSQD, StateSQD}: {0, MaskPort | MaskAV | sqdTiming | MaskAltPath | MaskAccessFlags | MaskPKeyIndex | MaskPathMigState},
+		{StateSQD, StateSQD}: {0, MaskPort | MaskAV | sqdTiming | MaskAltPath | MaskAccessFlags | MaskPKeyIndex |
+			MaskPathMigState},
 	},
 	XRCRecv: {
 		{StateReset, StateInit}: {initOpt | MaskAccessFlags, 0},
 		{StateInit, StateInit}:  {0, initOpt | MaskAccessFlags},
-		{StateInit, StateRTR}:   {connAV | MaskMaxDestRdAtomic | MaskMinRNRTimer, MaskAltPath | MaskAccessFlags | MaskPKeyIndex},
-		{StateRTR, StateRTS}:    {MaskTimeout | MaskSQPSN, MaskCurState | MaskAltPath | MaskAccessFlags | MaskMinRNRTimer | MaskPathMigState},
-		{StateRTS, StateRTS}:    {0, MaskCurState | MaskAccessFlags | MaskAltPath | MaskPathMigState | MaskMinRNRTimer},
-		{StateRTS, StateSQD}:    {0, MaskEnSQDAsyncNotify},
-		{StateSQD, StateRTS}:    {0, MaskCurState | MaskAltPath | MaskAccessFlags | MaskMinRNRTimer | MaskPathMigState},
-		{StateSQD, StateSQD}: {0, MaskPort | MaskAV | MaskTimeout | MaskMaxDestRdAtomic | MaskAltPath | MaskAccessFlags |
+		{StateInit, StateRTR}: {connAV | MaskMaxDestRdAtomic | MaskMinRNRTimer, MaskAltPath | MaskAccessFlags |
+			MaskPKeyIndex},
+		{StateRTR, StateRTS}: {MaskTimeout | MaskSQPSN, MaskCurState | MaskAltPath | MaskAccessFlags |
+			MaskMinRNRTimer | MaskPathMigState},
+		{StateRTS, StateRTS}: {0, MaskCurState | MaskAccessFlags | MaskAltPath | MaskPathMigState | MaskMinRNRTimer},
+		{StateRTS, StateSQD}: {0, MaskEnSQDAsyncNotify},
+		{StateSQD, StateRTS}: {0, MaskCurState | MaskAltPath | MaskAccessFlags | MaskMinRNRTimer | MaskPathMigState},
+		{StateSQD, StateSQD}: {0, MaskPort | MaskAV | MaskTimeout | MaskMaxDestRdAtomic | MaskAltPath |
+			MaskAccessFlags |
 			MaskPKeyIndex | MaskMinRNRTimer | MaskPathMigState},
 	},
 }

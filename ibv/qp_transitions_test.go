@@ -69,7 +69,8 @@ func TestTransitions(t *testing.T) {
 					continue
 				}
 				if noState(required) != row.required || noState(optional) != row.optional {
-					t.Errorf("%s: required %s, optional %s; want %s, %s", name, noState(required), noState(optional), row.required, row.optional)
+					t.Errorf("%s: required %s, optional %s; want %s, %s", name, noState(required), noState(optional),
+						row.required, row.optional)
 				}
 				if required&optional != 0 {
 					t.Errorf("%s: %v is required and optional", name, required&optional)

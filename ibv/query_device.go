@@ -42,7 +42,7 @@ type DeviceAttr struct {
 	MaxSRQWR              int
 	MaxSRQSGE             int
 	MaxPKeys              int
-	LocalCAAckDelay       uint8 // 4.096 µs·2^n
+	LocalCAAckDelay       TimeCode
 	PhysPortCnt           uint8
 	Ex                    *DeviceAttrEx // nil where library or provider have no more to say
 }
@@ -56,51 +56,51 @@ type DeviceAttrEx struct {
 	HCACoreClockKHz         uint64
 	CapFlagsEx              DeviceCapFlags
 	TSOMaxBytes             uint32
-	TSOQPTypes              uint32 // bit n for QPType n
+	TSOQPTypes              QPTypes
 	RSS                     RSSCaps
 	MaxWQTypeRQ             uint32
 	PacketPacing            PacketPacingCaps
-	RawPacketCaps           uint32
+	RawPacketCaps           RawPacketCaps
 	TagMatching             TagMatchingCaps
 	CQModerationMaxCount    uint16
 	CQModerationMaxPeriod   uint16 // µs
 	MaxDMSize               uint64 // bytes of device memory
-	PCIAtomicFetchAdd       uint16 // operand sizes, bit n for 2^n bytes
-	PCIAtomicSwap           uint16
-	PCIAtomicCompareSwap    uint16
-	XRCODPCaps              uint32
+	PCIAtomicFetchAdd       AtomicSizes
+	PCIAtomicSwap           AtomicSizes
+	PCIAtomicCompareSwap    AtomicSizes
 	PhysPortCntEx           uint32
 }
 
 // ODPCaps tell of on-demand paging. C: struct ibv_odp_caps.
 type ODPCaps struct {
-	General uint64
-	RC      uint32
-	UC      uint32
-	UD      uint32
+	General ODPFlags
+	RC      ODPOps
+	UC      ODPOps
+	UD      ODPOps
+	XRC     ODPOps
 }
 
 // RSSCaps tell of receive-side scaling. C: struct ibv_rss_caps.
 type RSSCaps struct {
-	QPTypes                 uint32
+	QPTypes                 QPTypes
 	MaxIndirectionTables    uint32
 	MaxIndirectionTableSize uint32
-	HashFieldsMask          uint64
-	HashFunctions           uint8
+	HashFields              HashFields
+	HashFunctions           HashFuncs
 }
 
 // PacketPacingCaps tell of rate limits, in kb/s. C: struct ibv_packet_pacing_caps.
 type PacketPacingCaps struct {
 	Min     uint32
 	Max     uint32
-	QPTypes uint32
+	QPTypes QPTypes
 }
 
 // TagMatchingCaps tell of tag matching. C: struct ibv_tm_caps.
 type TagMatchingCaps struct {
 	MaxRendezvousHeader uint32
 	MaxTags             uint32
-	Flags               uint32
+	Flags               TagMatchingFlags
 	MaxOps              uint32
 	MaxSGE              uint32
 }
@@ -173,7 +173,7 @@ func deviceAttrFromC(c *abi.DeviceAttr) *DeviceAttr {
 		MaxSRQWR:              int(c.MaxSRQWR),
 		MaxSRQSGE:             int(c.MaxSRQSGE),
 		MaxPKeys:              int(c.MaxPkeys),
-		LocalCAAckDelay:       c.LocalCaAckDelay,
+		LocalCAAckDelay:       TimeCode(c.LocalCaAckDelay),
 		PhysPortCnt:           c.PhysPortCnt,
 	}
 }
@@ -181,44 +181,44 @@ func deviceAttrFromC(c *abi.DeviceAttr) *DeviceAttr {
 func deviceAttrExFromC(c *abi.DeviceAttrEx) *DeviceAttrEx {
 	return &DeviceAttrEx{
 		ODP: ODPCaps{
-			General: c.ODPCaps.GeneralCaps,
-			RC:      c.ODPCaps.PerTransportCaps.RCODPCaps,
-			UC:      c.ODPCaps.PerTransportCaps.UCODPCaps,
-			UD:      c.ODPCaps.PerTransportCaps.UDODPCaps,
+			General: ODPFlags(c.ODPCaps.GeneralCaps),
+			RC:      ODPOps(c.ODPCaps.PerTransportCaps.RCODPCaps),
+			UC:      ODPOps(c.ODPCaps.PerTransportCaps.UCODPCaps),
+			UD:      ODPOps(c.ODPCaps.PerTransportCaps.UDODPCaps),
+			XRC:     ODPOps(c.XRCODPCaps),
 		},
 		CompletionTimestampMask: c.CompletionTimestampMask,
 		HCACoreClockKHz:         c.HCACoreClock,
 		CapFlagsEx:              DeviceCapFlags(c.DeviceCapFlagsEx),
 		TSOMaxBytes:             c.TSOCaps.MaxTSO,
-		TSOQPTypes:              c.TSOCaps.SupportedQpts,
+		TSOQPTypes:              QPTypes(c.TSOCaps.SupportedQpts),
 		RSS: RSSCaps{
-			QPTypes:                 c.RSSCaps.SupportedQpts,
+			QPTypes:                 QPTypes(c.RSSCaps.SupportedQpts),
 			MaxIndirectionTables:    c.RSSCaps.MaxRwqIndirectionTables,
 			MaxIndirectionTableSize: c.RSSCaps.MaxRwqIndirectionTableSize,
-			HashFieldsMask:          c.RSSCaps.RxHashFieldsMask,
-			HashFunctions:           c.RSSCaps.RxHashFunction,
+			HashFields:              HashFields(c.RSSCaps.RxHashFieldsMask),
+			HashFunctions:           HashFuncs(c.RSSCaps.RxHashFunction),
 		},
 		MaxWQTypeRQ: c.MaxWQTypeRQ,
 		PacketPacing: PacketPacingCaps{
 			Min:     c.PacketPacingCaps.QPRateLimitMin,
 			Max:     c.PacketPacingCaps.QPRateLimitMax,
-			QPTypes: c.PacketPacingCaps.SupportedQpts,
+			QPTypes: QPTypes(c.PacketPacingCaps.SupportedQpts),
 		},
-		RawPacketCaps: c.RawPacketCaps,
+		RawPacketCaps: RawPacketCaps(c.RawPacketCaps),
 		TagMatching: TagMatchingCaps{
 			MaxRendezvousHeader: c.TMCaps.MaxRndvHdrSize,
 			MaxTags:             c.TMCaps.MaxNumTags,
-			Flags:               c.TMCaps.Flags,
+			Flags:               TagMatchingFlags(c.TMCaps.Flags),
 			MaxOps:              c.TMCaps.MaxOps,
 			MaxSGE:              c.TMCaps.MaxSGE,
 		},
 		CQModerationMaxCount:  c.CQModCaps.MaxCQCount,
 		CQModerationMaxPeriod: c.CQModCaps.MaxCQPeriod,
 		MaxDMSize:             c.MaxDMSize,
-		PCIAtomicFetchAdd:     c.PciAtomicCaps.FetchAdd,
-		PCIAtomicSwap:         c.PciAtomicCaps.Swap,
-		PCIAtomicCompareSwap:  c.PciAtomicCaps.CompareSwap,
-		XRCODPCaps:            c.XRCODPCaps,
+		PCIAtomicFetchAdd:     AtomicSizes(c.PciAtomicCaps.FetchAdd),
+		PCIAtomicSwap:         AtomicSizes(c.PciAtomicCaps.Swap),
+		PCIAtomicCompareSwap:  AtomicSizes(c.PciAtomicCaps.CompareSwap),
 		PhysPortCntEx:         c.PhysPortCntEx,
 	}
 }

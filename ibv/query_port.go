@@ -26,7 +26,7 @@ type PortAttr struct {
 	LMC           uint8
 	MaxVLNum      uint8
 	SMSL          uint8
-	SubnetTimeout uint8
+	SubnetTimeout TimeCode
 	InitTypeReply uint8
 	PhysState     PhysState
 	LinkLayer     LinkLayer
@@ -77,7 +77,7 @@ func (d *Device) QueryPort(port uint8) (*PortAttr, error) {
 		LMC:           a.LMC,
 		MaxVLNum:      a.MaxVLNum,
 		SMSL:          a.SMSL,
-		SubnetTimeout: a.SubnetTimeout,
+		SubnetTimeout: TimeCode(a.SubnetTimeout),
 		InitTypeReply: a.InitTypeReply,
 		PhysState:     PhysState(a.PhysState),
 		LinkLayer:     LinkLayer(a.LinkLayer),
@@ -94,7 +94,8 @@ func (d *Device) QueryPort(port uint8) (*PortAttr, error) {
 // checkPort refuses a port that the device does not have.
 func (d *Device) checkPort(op string, port uint8) error {
 	if port < 1 || port > d.attr.PhysPortCnt {
-		return &OpError{Op: op, Object: d.Name(), Err: &ArgError{Arg: "port", Got: fmt.Sprint(port), Want: fmt.Sprintf("1 to %d", d.attr.PhysPortCnt)}}
+		return &OpError{Op: op, Object: d.Name(), Err: &ArgError{Arg: "port", Got: fmt.Sprint(port),
+			Want: fmt.Sprintf("1 to %d", d.attr.PhysPortCnt)}}
 	}
 	return nil
 }
@@ -176,5 +177,6 @@ func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, &OpError{Op: "find pkey", Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: ErrNotFound, Detail: fmt.Sprintf("%#04x is in none of %d entries", pkey, a.PKeyTableLen)}
+	return 0, &OpError{Op: "find pkey", Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: ErrNotFound,
+		Detail: fmt.Sprintf("%#04x is in none of %d entries", pkey, a.PKeyTableLen)}
 }

@@ -11,7 +11,8 @@ var linkSpeeds = []struct {
 	name string
 	gbps float64 // as the kernel counts in the rate file of sysfs
 }{
-	{"SDR", 2.5}, {"DDR", 5}, {"QDR", 10}, {"FDR10", 10}, {"FDR", 14}, {"EDR", 25}, {"HDR", 50}, {"NDR", 100}, {"XDR", 200},
+	{"SDR", 2.5}, {"DDR", 5}, {"QDR", 10}, {"FDR10", 10}, {"FDR", 14}, {"EDR", 25}, {"HDR", 50},
+	{"NDR", 100}, {"XDR", 200},
 }
 
 // linkLanes are the numbers of lanes, by bit of active_width.
@@ -91,7 +92,8 @@ var rates = [...]struct {
 	gbps string
 	mbps int
 }{
-	Rate2_5Gbps: {"2.5", 2500}, Rate10Gbps: {"10", 10000}, Rate30Gbps: {"30", 30000}, Rate5Gbps: {"5", 5000}, Rate20Gbps: {"20", 20000},
+	Rate2_5Gbps: {"2.5", 2500}, Rate10Gbps: {"10", 10000}, Rate30Gbps: {"30", 30000}, Rate5Gbps: {"5", 5000},
+	Rate20Gbps: {"20", 20000},
 	Rate40Gbps: {"40", 40000}, Rate60Gbps: {"60", 60000}, Rate80Gbps: {"80", 80000}, Rate120Gbps: {"120", 120000},
 	Rate14Gbps: {"14", 14062}, Rate56Gbps: {"56", 56250}, Rate112Gbps: {"112", 112500}, Rate168Gbps: {"168", 168750},
 	Rate25Gbps: {"25", 25781}, Rate100Gbps: {"100", 103125}, Rate200Gbps: {"200", 206250}, Rate300Gbps: {"300", 309375},

@@ -56,7 +56,8 @@ func TestRate(t *testing.T) {
 		t.Errorf("%d rates", n)
 	}
 	// Values of ibv_rate_to_mbps of libibverbs 44.
-	for r, want := range map[Rate]int{Rate2_5Gbps: 2500, Rate14Gbps: 14062, Rate25Gbps: 25781, Rate100Gbps: 103125, Rate400Gbps: 425000, Rate1200Gbps: 1275000} {
+	for r, want := range map[Rate]int{Rate2_5Gbps: 2500, Rate14Gbps: 14062, Rate25Gbps: 25781, Rate100Gbps: 103125,
+		Rate400Gbps: 425000, Rate1200Gbps: 1275000} {
 		if got := r.Mbps(); got != want {
 			t.Errorf("%v: %d Mb/s, want %d", r, got, want)
 		}
@@ -66,7 +67,8 @@ func TestRate(t *testing.T) {
 			t.Errorf("%d Mb/s is %v", n, r)
 		}
 	}
-	for r, want := range map[Rate]string{RateMax: "Max", Rate2_5Gbps: "2.5 Gb/s", Rate400Gbps: "400 Gb/s", 1: "Rate(1)", 25: "Rate(25)", 255: "Rate(255)"} {
+	for r, want := range map[Rate]string{RateMax: "Max", Rate2_5Gbps: "2.5 Gb/s", Rate400Gbps: "400 Gb/s", 1: "Rate(1)",
+		25: "Rate(25)", 255: "Rate(255)"} {
 		if got := r.String(); got != want {
 			t.Errorf("%d: %q, want %q", uint8(r), got, want)
 		}

@@ -106,7 +106,8 @@ func TestRXETwoQPsOneDomain(t *testing.T) {
 	}
 	for i := range 300 {
 		data := fmt.Appendf(nil, "work request %d", i)
-		post(t, qps[i*i%3], SendWR{ID: uint64(i), Opcode: OpWrite, Flags: Signaled, Inline: data, Remote: b.mr.Remote().At(uint64(i) * 64)})
+		post(t, qps[i*i%3], SendWR{ID: uint64(i), Opcode: OpWrite, Flags: Signaled, Inline: data,
+			Remote: b.mr.Remote().At(uint64(i) * 64)})
 		if i%2 == 1 {
 			ids := a.next(t).ID + a.next(t).ID
 			if want := uint64(2*i - 1); ids != want {
@@ -135,12 +136,14 @@ func TestRXEDomainObjects(t *testing.T) {
 	qp := s.newQP(t, &QPOptions{Type: UD, SRQ: srq})
 	me := must(qp.Endpoint(rxe.Port, rxe.GID))(t)
 	ok(t, qp.Connect(me, nil))
-	ah := closing(t, must(base.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: me.GID, SGIDIndex: uint8(rxe.GID), HopLimit: 1}))(t))
+	ah := closing(t, must(base.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: me.GID, SGIDIndex: uint8(rxe.GID),
+		HopLimit: 1}))(t))
 	if n, err := srq.PostRecv([]RecvWR{{ID: 1, SGEs: []SGE{s.mr.SGE(0, 256)}}}); n != 1 || err != nil {
 		t.Fatalf("post srq recv: %d, %v", n, err)
 	}
 	fill(s.mr.Bytes()[4096:][:100], 9)
-	post(t, qp, SendWR{ID: 2, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{s.mr.SGE(4096, 100)}, AH: ah, RemoteQPN: qp.Num(), RemoteQKey: me.QKey})
+	post(t, qp, SendWR{ID: 2, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{s.mr.SGE(4096, 100)}, AH: ah,
+		RemoteQPN: qp.Num(), RemoteQKey: me.QKey})
 	for range 2 {
 		wc := s.next(t)
 		ok(t, wc.Err())
@@ -151,8 +154,11 @@ func TestRXEDomainObjects(t *testing.T) {
 
 	// An AH of another PD stays refused.
 	other := closing(t, must(s.dev.AllocPD())(t))
-	foreign := closing(t, must(other.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: me.GID, SGIDIndex: uint8(rxe.GID), HopLimit: 1}))(t))
-	_, err := qp.PostSend([]SendWR{{Opcode: OpSend, SGEs: []SGE{s.mr.SGE(0, 8)}, AH: foreign, RemoteQPN: qp.Num(), RemoteQKey: me.QKey}})
+	foreign := closing(t,
+		must(other.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: me.GID, SGIDIndex: uint8(rxe.GID),
+			HopLimit: 1}))(t))
+	_, err := qp.PostSend([]SendWR{{Opcode: OpSend, SGEs: []SGE{s.mr.SGE(0, 8)}, AH: foreign, RemoteQPN: qp.Num(),
+		RemoteQKey: me.QKey}})
 	wantErr(t, err, nil, "another PD")
 }
 
@@ -163,7 +169,8 @@ func TestRXEDoorbells(t *testing.T) {
 		t.Errorf("the data path is %v: %s", path, why)
 	}
 	for i := range 20 {
-		post(t, a.qp, SendWR{ID: uint64(i), Opcode: OpWrite, Flags: Signaled, Inline: a.mr.Bytes()[:48], Remote: b.mr.Remote().At(0)})
+		post(t, a.qp, SendWR{ID: uint64(i), Opcode: OpWrite, Flags: Signaled, Inline: a.mr.Bytes()[:48],
+			Remote: b.mr.Remote().At(0)})
 		a.good(t, uint64(i))
 	}
 }

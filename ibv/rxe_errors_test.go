@@ -69,7 +69,8 @@ func TestRXE_Queries(t *testing.T) {
 		t.Errorf("device %+v", d)
 	}
 	p := must(s.dev.QueryPort(rxe.Port))(t)
-	if p.State != PortActive || p.LinkLayer != LinkEthernet || p.GIDTableLen < 2 || p.ActiveMTU == 0 || p.RateGbps() == 0 {
+	if p.State != PortActive || p.LinkLayer != LinkEthernet || p.GIDTableLen < 2 || p.ActiveMTU == 0 ||
+		p.RateGbps() == 0 {
 		t.Errorf("port %+v at %v", p, p.Rate())
 	}
 	for _, bad := range []uint8{0, 2, 255} {
@@ -114,17 +115,17 @@ func TestRXE_BadMemory(t *testing.T) {
 	wantErr(t, err, syscall.EINVAL, "nil")
 	_, err = s.pd.RegMR([]byte{}, LocalWrite)
 	wantErr(t, err, syscall.EINVAL, "0 bytes")
-	_, err = s.pd.AllocMR(0, LocalWrite)
+	_, err = s.pd.AllocMR(0, LocalWrite, nil)
 	wantErr(t, err, syscall.EINVAL, "at least 1 byte")
-	_, err = s.pd.AllocMR(-1, LocalWrite)
+	_, err = s.pd.AllocMR(-1, LocalWrite, nil)
 	wantErr(t, err, syscall.EINVAL)
-	_, err = s.pd.AllocMR(math.MaxInt, LocalWrite)
+	_, err = s.pd.AllocMR(math.MaxInt, LocalWrite, nil)
 	wantErr(t, err, nil)
-	_, err = s.pd.AllocMR(1<<46, LocalWrite)
+	_, err = s.pd.AllocMR(1<<46, LocalWrite, nil)
 	wantErr(t, err, nil)
 	_, err = s.pd.RegMemory(0x1000, 4096, 0x1000, LocalWrite)
 	wantErr(t, err, nil)
-	_, err = s.pd.AllocMR(4096, RemoteWrite) // without LocalWrite
+	_, err = s.pd.AllocMR(4096, RemoteWrite, nil) // without LocalWrite
 	wantErr(t, err, syscall.EINVAL, "LocalWrite")
 
 	// A limit on locked memory is named. Root may lock what it likes, so the
@@ -132,7 +133,7 @@ func TestRXE_BadMemory(t *testing.T) {
 	err = explainRegister(syscall.ENOMEM, 1<<30, LocalWrite)
 	wantErr(t, err, syscall.ENOMEM, "RLIMIT_MEMLOCK")
 
-	mr := must(s.pd.AllocMR(4096, LocalWrite))(t)
+	mr := must(s.pd.AllocMR(4096, LocalWrite, nil))(t)
 	err = s.pd.Close()
 	wantErr(t, err, syscall.EBUSY, "2 mr")
 	ok(t, mr.Close())
@@ -140,9 +141,9 @@ func TestRXE_BadMemory(t *testing.T) {
 	if mr.Bytes() != nil {
 		t.Error("a closed MR shows memory that is unmapped")
 	}
-	wantErr(t, mr.Rereg(ReregOptions{PD: s.pd}), ErrClosed)
+	wantErr(t, mr.Rereg(&ReregOptions{PD: s.pd}), ErrClosed)
 
-	huge, err := s.pd.AllocMRWith(4<<20, LocalWrite, &MemOptions{HugePages: HugeTry})
+	huge, err := s.pd.AllocMR(4<<20, LocalWrite, &MemOptions{HugePages: HugeTry})
 	ok(t, err)
 	huge.Bytes()[4<<20-1] = 1
 	ok(t, huge.Close())
@@ -223,7 +224,8 @@ func TestRXE_Limits(t *testing.T) {
 	// refused with ErrQueueFull, and after polling there is room again.
 	many := make([]SendWR, 4*limit.MaxSendWR)
 	for i := range many {
-		many[i] = SendWR{ID: uint64(100 + i), Opcode: OpRead, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 60000)}, Remote: b.mr.Remote().At(0)}
+		many[i] = SendWR{ID: uint64(100 + i), Opcode: OpRead, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 60000)},
+			Remote: b.mr.Remote().At(0)}
 	}
 	n, err = a.qp.PostSend(many)
 	if err != nil {
@@ -311,7 +313,7 @@ func TestRXE_WrongState(t *testing.T) {
 		wantErr(t, err, nil, "192.0.2.77", rxe.IP[0])
 		ok(t, qp.Connect(me, nil)) // repeated with a peer that exists: itself
 	}
-	st := must2(qp.Query(MaskState | MaskDestQPN))(t)
+	st := must(qp.Query(MaskState | MaskDestQPN))(t)
 	if st.State != StateRTS {
 		t.Errorf("state %v after Connect", st.State)
 	}
@@ -321,8 +323,6 @@ func TestRXE_WrongState(t *testing.T) {
 	}
 	ok(t, qp.Modify(&QPAttr{State: StateReset}, MaskState))
 }
-
-func must2[T, U any](v T, _ U, err error) func(testing.TB) T { return must(v, err) }
 
 // TestRXE_CloseRaces closes objects under use: every call ends, with success
 // or ErrClosed, and parents refuse while they have children.
@@ -369,7 +369,7 @@ func TestRXE_CloseRaces(t *testing.T) {
 		_, err := qp.PostRecv([]RecvWR{{SGEs: []SGE{a.mr.SGE(0, 8)}}})
 		return err
 	})
-	use("query", func() error { _, _, err := qp.Query(MaskState); return err })
+	use("query", func() error { _, err := qp.Query(MaskState); return err })
 	time.Sleep(30 * time.Millisecond)
 	ok(t, qp.Close())
 	ok(t, qp.Close())
@@ -386,12 +386,14 @@ func TestRXE_CloseRaces(t *testing.T) {
 // TestRXE_PeerGone sends to a QP that is destroyed: the sends fail by themselves
 // in the time of the retries, and everything closes.
 func TestRXE_PeerGone(t *testing.T) {
-	a, b := newPair(t, nil, &ConnectOptions{Timeout: 10, RetryCount: 2})
-	post(t, a.qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: b.mr.Remote().At(0)})
+	a, b := newPair(t, nil, &ConnectOptions{AckTimeout: TimeCode(10).Duration(), RetryCount: 2})
+	post(t, a.qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)},
+		Remote: b.mr.Remote().At(0)})
 	a.good(t, 1)
 	ok(t, b.qp.Close())
 	for i := range 4 {
-		post(t, a.qp, SendWR{ID: uint64(2 + i), Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: b.mr.Remote().At(0)})
+		post(t, a.qp, SendWR{ID: uint64(2 + i), Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)},
+			Remote: b.mr.Remote().At(0)})
 	}
 	first := a.next(t)
 	if first.ID != 2 || first.Status != WCRetryExcErr {
@@ -407,7 +409,7 @@ func TestRXE_PeerGone(t *testing.T) {
 
 // TestRXE_RNR sends to a QP without receives.
 func TestRXE_RNR(t *testing.T) {
-	a, _ := newPair(t, nil, &ConnectOptions{RNRRetry: 1, MinRNRTimer: 1})
+	a, _ := newPair(t, nil, &ConnectOptions{RNRRetry: 1, RNRTimer: RNRTimer(1).Duration()})
 	post(t, a.qp, SendWR{ID: 1, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}})
 	wantErr(t, ptr(a.next(t)).Err(), WCRNRRetryExcErr.Err())
 }
@@ -418,7 +420,7 @@ func ptr[T any](v T) *T { return &v }
 func TestRXE_Loss(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	rxe.NeedKernel(t) // netem
-	a, b := newPair(t, nil, &ConnectOptions{Timeout: 12})
+	a, b := newPair(t, nil, &ConnectOptions{AckTimeout: TimeCode(12).Duration()})
 	tc := tcTool(t)
 	command(t, tc, "qdisc", "add", "dev", rxe.Net[0], "root", "netem", "loss", "2%")
 	defer command(t, tc, "qdisc", "del", "dev", rxe.Net[0], "root")
@@ -427,7 +429,8 @@ func TestRXE_Loss(t *testing.T) {
 		fill(a.mr.Bytes()[:n], r)
 		clear(b.mr.Bytes()[:n])
 		recv(t, b.qp, RecvWR{ID: uint64(r)})
-		post(t, a.qp, SendWR{ID: uint64(r), Opcode: OpWriteImm, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, n)}, Remote: b.mr.Remote().At(0), Imm: uint32(r)})
+		post(t, a.qp, SendWR{ID: uint64(r), Opcode: OpWriteImm, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, n)},
+			Remote: b.mr.Remote().At(0), Imm: uint32(r)})
 		if wc := b.good(t, uint64(r)); wc.Imm != uint32(r) {
 			t.Errorf("imm %d, want %d", wc.Imm, r)
 		}

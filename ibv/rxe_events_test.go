@@ -317,7 +317,8 @@ func TestRXE_QPEvents(t *testing.T) {
 		t.Logf("rxe raises no event for it: %v", err)
 	}
 	// The failed QP flushes what is posted to it.
-	if _, err := a.qp.PostSend([]SendWR{{ID: 2, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: b.mr.Remote().At(0)}}); err != nil {
+	if _, err := a.qp.PostSend([]SendWR{{ID: 2, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)},
+		Remote: b.mr.Remote().At(0)}}); err != nil {
 		t.Logf("post to a failed QP: %v", err)
 		return
 	}

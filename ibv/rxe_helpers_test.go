@@ -56,7 +56,7 @@ func newSide(t testing.TB, i int, cqOpt *CQOptions) *side {
 	s.dev = closing(t, must(Open(rxe.Dev[i]))(t))
 	s.pd = closing(t, must(s.dev.AllocPD())(t))
 	s.cq = closing(t, must(s.dev.CreateCQ(512, cqOpt))(t))
-	s.mr = closing(t, must(s.pd.AllocMR(testMRSize, LocalWrite|RemoteWrite|RemoteRead|RemoteAtomic))(t))
+	s.mr = closing(t, must(s.pd.AllocMR(testMRSize, LocalWrite|RemoteWrite|RemoteRead|RemoteAtomic, nil))(t))
 	return s
 }
 

@@ -34,7 +34,8 @@ func testCloseWhilePolled(t *testing.T) {
 			left := 0
 			for range rounds {
 				acq, bcq := must(a.dev.CreateCQ(n+16, nil))(t), must(b.dev.CreateCQ(n+16, nil))(t)
-				oa, ob := &QPOptions{MaxSendWR: n, MaxRecvWR: 16, MaxInline: 16}, &QPOptions{MaxSendWR: 16, MaxRecvWR: n}
+				oa, ob := &QPOptions{MaxSendWR: n, MaxRecvWR: 16, MaxInline: 16},
+					&QPOptions{MaxSendWR: 16, MaxRecvWR: n}
 				var srq *SRQ
 				post := func(wrs []RecvWR) (int, error) { return srq.PostRecv(wrs) }
 				switch kind {
@@ -57,7 +58,8 @@ func testCloseWhilePolled(t *testing.T) {
 					rwrs, swrs := make([]RecvWR, n), make([]SendWR, n)
 					for i := range rwrs {
 						rwrs[i] = RecvWR{ID: uint64(i), SGEs: []SGE{b.mr.SGE(i*stride, 16)}}
-						swrs[i] = SendWR{Opcode: OpSend, Inline: binary.NativeEndian.AppendUint64(make([]byte, 8, 16), uint64(i+1))}
+						swrs[i] = SendWR{Opcode: OpSend, Inline: binary.NativeEndian.AppendUint64(make([]byte, 8,
+							16), uint64(i+1))}
 					}
 					swrs[n-1].Flags = Signaled
 					must(post(rwrs))(t)
@@ -95,7 +97,8 @@ func testCloseWhilePolled(t *testing.T) {
 						wc := wcs[0]
 						if wc.Status != WCSuccess || wc.ID != polled {
 							t.Errorf("completion %d is %+v", polled, wc)
-						} else if got := binary.NativeEndian.Uint64(b.mr.Bytes()[wc.ID*stride+8:]); wc.ID < uint64(n) && got != wc.ID+1 {
+						} else if got := binary.NativeEndian.Uint64(b.mr.Bytes()[wc.ID*stride+8:]); wc.ID < uint64(n) &&
+							got != wc.ID+1 {
 							t.Errorf("completion %d left %d in its memory", wc.ID, got)
 						}
 						if polled++; polled == 10 {
@@ -310,7 +313,7 @@ func TestRXE_MRClosedBeforePoll(t *testing.T) {
 				reconnect(t, a, b)
 
 				// Memory that goes with the MR, and then is another one's.
-				mine := must(b.pd.AllocMR(4096, LocalWrite))(t)
+				mine := must(b.pd.AllocMR(4096, LocalWrite, nil))(t)
 				at := mine.Addr()
 				copy(a.mr.Bytes(), want)
 				carried(t, kind, a, b, srq, mine, 200, 17)
@@ -318,7 +321,7 @@ func TestRXE_MRClosedBeforePoll(t *testing.T) {
 				ok(t, mine.Close())
 				var others []*MR
 				for len(others) == 0 || others[len(others)-1].Addr() != at && len(others) < 64 {
-					m := must(b.pd.AllocMR(4096, LocalWrite))(t)
+					m := must(b.pd.AllocMR(4096, LocalWrite, nil))(t)
 					fill(m.Bytes(), 33)
 					others = append(others, m)
 				}
@@ -363,7 +366,7 @@ func testHeld(t *testing.T, a, b *side, connect func(x, y *QP)) {
 	}
 	hold := func() {
 		t.Helper()
-		ok(t, must(a.pd.AllocMR(64, LocalWrite))(t).Close())
+		ok(t, must(a.pd.AllocMR(64, LocalWrite, nil))(t).Close())
 	}
 	id := uint64(0)
 	send := func(x, y *QP, n int) {
@@ -474,7 +477,7 @@ func TestRXE_HeldError(t *testing.T) {
 		b.good(t, 9)
 	}
 	a.dev.direct.qps.Remove(x.direct) // its completion now names no QP
-	ok(t, must(a.pd.AllocMR(64, LocalWrite))(t).Close())
+	ok(t, must(a.pd.AllocMR(64, LocalWrite, nil))(t).Close())
 	a.dev.direct.qps.Add(x.direct)
 	var got []string
 	for len(got) < 3 {

@@ -99,9 +99,9 @@ func TestRXE_Memlock(t *testing.T) {
 	s.dev = closing(t, must(Open(rxe.Dev[0]))(t))
 	s.pd = closing(t, must(s.dev.AllocPD())(t))
 	ok(t, unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: limit, Max: limit}))
-	mr := closing(t, must(s.pd.AllocMR(64<<10, LocalWrite))(t))
+	mr := closing(t, must(s.pd.AllocMR(64<<10, LocalWrite, nil))(t))
 	mr.Bytes()[0] = 1
-	_, err := s.pd.AllocMR(4*limit, LocalWrite)
+	_, err := s.pd.AllocMR(4*limit, LocalWrite, nil)
 	var m *MemlockError
 	if !errors.As(err, &m) || m.Cur != limit || m.Bytes != 4*limit {
 		t.Fatalf("%#v does not tell the limit", err)

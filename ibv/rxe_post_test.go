@@ -169,7 +169,8 @@ func TestRXE_BatchOfAnotherTransport(t *testing.T) {
 			recv(t, b.qp, RecvWR{ID: 7, SGEs: []SGE{b.mr.SGE(0, 100)}})
 			wr := SendWR{ID: 8, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{s}}
 			if typ == UD {
-				ah := closing(t, must(a.pd.CreateAH(must(a.qp.Address(must(b.qp.Endpoint(rxe.Port, rxe.GID))(t), nil))(t)))(t))
+				ah := closing(t,
+					must(a.pd.CreateAH(must(a.qp.Address(must(b.qp.Endpoint(rxe.Port, rxe.GID))(t), nil))(t)))(t))
 				wr.AH, wr.RemoteQPN, wr.RemoteQKey = ah, b.qp.Num(), DefaultQKey
 			}
 			post(t, a.qp, wr)
@@ -189,7 +190,8 @@ func TestRXE_ReadInline(t *testing.T) {
 			t.Errorf("PostSend of %d: %d, %v", n, k, err)
 		}
 	}
-	post(t, a.qp, SendWR{ID: 2, Opcode: OpRead, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: b.mr.Remote().At(0)})
+	post(t, a.qp, SendWR{ID: 2, Opcode: OpRead, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)},
+		Remote: b.mr.Remote().At(0)})
 	a.good(t, 2)
 }
 
@@ -281,7 +283,8 @@ func TestRXE_FullOfUnsignaled(t *testing.T) {
 			q := a.qp.Batch()
 			q.Send(99, Signaled, a.mr.SGE(0, 8))
 			for _, err := range []error{err, q.Post()} {
-				if !errors.Is(err, ErrQueueFull) || bytes.Contains([]byte(err.Error()), []byte(hint)) != (signaled < 0) {
+				if !errors.Is(err, ErrQueueFull) || bytes.Contains([]byte(err.Error()),
+					[]byte(hint)) != (signaled < 0) {
 					t.Errorf("full: %v", err)
 				}
 			}

@@ -104,15 +104,19 @@ func TestRXE_RCOpcodes(t *testing.T) {
 			binary.NativeEndian.PutUint64(word, 100)
 			run(SendWR{ID: 9, Opcode: OpFetchAdd, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: remote.At(4096), CompareAdd: 23})
 			a.good(t, 9)
-			if old, now := binary.NativeEndian.Uint64(a.mr.Bytes()), binary.NativeEndian.Uint64(word); old != 100 || now != 123 {
+			if old, now := binary.NativeEndian.Uint64(a.mr.Bytes()), binary.NativeEndian.Uint64(word); old != 100 ||
+				now != 123 {
 				t.Errorf("fetch and add: was %d, is %d", old, now)
 			}
-			run(SendWR{ID: 10, Opcode: OpCompareSwap, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: remote.At(4096), CompareAdd: 123, Swap: 7})
+			run(SendWR{ID: 10, Opcode: OpCompareSwap, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: remote.At(4096),
+				CompareAdd: 123, Swap: 7})
 			a.good(t, 10)
-			if old, now := binary.NativeEndian.Uint64(a.mr.Bytes()), binary.NativeEndian.Uint64(word); old != 123 || now != 7 {
+			if old, now := binary.NativeEndian.Uint64(a.mr.Bytes()), binary.NativeEndian.Uint64(word); old != 123 ||
+				now != 7 {
 				t.Errorf("compare and swap: was %d, is %d", old, now)
 			}
-			run(SendWR{ID: 11, Opcode: OpCompareSwap, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: remote.At(4096), CompareAdd: 123, Swap: 8})
+			run(SendWR{ID: 11, Opcode: OpCompareSwap, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: remote.At(4096),
+				CompareAdd: 123, Swap: 8})
 			a.good(t, 11)
 			if now := binary.NativeEndian.Uint64(word); now != 7 {
 				t.Errorf("a compare that fails swapped to %d", now)
@@ -167,10 +171,11 @@ func firstSGE(s []SGE) SGE {
 // MR's key may be invalidated so; both answers are complete ones.
 func TestRXE_SendInv(t *testing.T) {
 	a, b := newPair(t, nil, &ConnectOptions{RetryCount: 1})
-	victim := closing(t, must(b.pd.AllocMR(4096, LocalWrite|RemoteWrite))(t))
+	victim := closing(t, must(b.pd.AllocMR(4096, LocalWrite|RemoteWrite, nil))(t))
 	recv(t, b.qp, RecvWR{ID: 1, SGEs: []SGE{b.mr.SGE(0, 64)}})
 	fill(a.mr.Bytes()[:8], 1)
-	post(t, a.qp, SendWR{ID: 2, Opcode: OpSendInv, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, InvalidateRKey: victim.RKey()})
+	post(t, a.qp, SendWR{ID: 2, Opcode: OpSendInv, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)},
+		InvalidateRKey: victim.RKey()})
 	wc := a.next(t)
 	if wc.ID != 2 {
 		t.Fatalf("completion of %d, want 2", wc.ID)
@@ -187,11 +192,13 @@ func TestRXE_SendInv(t *testing.T) {
 		}
 		return
 	}
-	if in.ID != 1 || in.Flags&WCWithInv == 0 || in.InvalidatedRKey != victim.RKey() || in.Flags&WCWithImm != 0 || in.Imm != 0 {
+	if in.ID != 1 || in.Flags&WCWithInv == 0 || in.InvalidatedRKey != victim.RKey() ||
+		in.Flags&WCWithImm != 0 || in.Imm != 0 {
 		t.Errorf("arrived as %+v, want the key %#x", in, victim.RKey())
 	}
 	same(t, b.mr.Bytes()[:8], 1)
-	post(t, a.qp, SendWR{ID: 3, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)}, Remote: victim.Remote().At(0)})
+	post(t, a.qp, SendWR{ID: 3, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 8)},
+		Remote: victim.Remote().At(0)})
 	if wc := a.next(t); wc.Status != WCRemAccessErr {
 		t.Errorf("a write with the invalidated key: %v", wc.Status)
 	}
@@ -208,7 +215,8 @@ func TestRXE_UC(t *testing.T) {
 
 	fill(a.mr.Bytes()[:5000], 4)
 	recv(t, b.qp, RecvWR{ID: 3})
-	post(t, a.qp, SendWR{ID: 4, Opcode: OpWriteImm, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 5000)}, Remote: b.mr.Remote().At(0), Imm: 9})
+	post(t, a.qp, SendWR{ID: 4, Opcode: OpWriteImm, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 5000)},
+		Remote: b.mr.Remote().At(0), Imm: 9})
 	a.good(t, 4)
 	if wc := b.good(t, 3); wc.Imm != 9 {
 		t.Errorf("imm %d, want 9", wc.Imm)
@@ -221,14 +229,17 @@ func TestRXE_UD(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	dgid := must(b.dev.QueryGID(rxe.Port, rxe.GID))(t)
 	way := must(a.qp.Address(Endpoint{GID: dgid}, nil))(t)
-	if want := (AHAttr{Port: rxe.Port, Global: true, DGID: dgid, SGIDIndex: uint8(rxe.GID), HopLimit: 64}); *way != want {
+	if want := (AHAttr{Port: rxe.Port, Global: true, DGID: dgid, SGIDIndex: uint8(rxe.GID),
+		HopLimit: 64}); *way != want {
 		t.Errorf("the way to the peer is %+v, want %+v", *way, want)
 	}
 	ah := closing(t, must(a.pd.CreateAH(way))(t))
 	const grh = 40
 	fill(a.mr.Bytes()[:900], 5)
-	recv(t, b.qp, RecvWR{ID: 1, SGEs: []SGE{b.mr.SGE(0, grh+1000)}}, RecvWR{ID: 2, SGEs: []SGE{b.mr.SGE(2000, grh+1000)}})
-	post(t, a.qp, SendWR{ID: 3, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 900)}, AH: ah, RemoteQPN: b.qp.Num(), RemoteQKey: DefaultQKey})
+	recv(t, b.qp, RecvWR{ID: 1, SGEs: []SGE{b.mr.SGE(0, grh+1000)}},
+		RecvWR{ID: 2, SGEs: []SGE{b.mr.SGE(2000, grh+1000)}})
+	post(t, a.qp, SendWR{ID: 3, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 900)}, AH: ah,
+		RemoteQPN: b.qp.Num(), RemoteQKey: DefaultQKey})
 	a.good(t, 3)
 	wc := b.good(t, 1)
 	if wc.ByteLen != grh+900 || wc.SrcQPN != a.qp.Num() || wc.Flags&WCGRH == 0 {
@@ -255,10 +266,12 @@ func TestRXE_UD(t *testing.T) {
 	if err := q.Post(); err == nil {
 		t.Error("a UD send without an address was taken in a batch")
 	}
-	spare := must(a.pd.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: dgid, SGIDIndex: uint8(rxe.GID), HopLimit: 64}))(t)
+	spare := must(a.pd.CreateAH(&AHAttr{Port: rxe.Port, Global: true, DGID: dgid, SGIDIndex: uint8(rxe.GID),
+		HopLimit: 64}))(t)
 	ok(t, spare.Close())
 	ok(t, spare.Close())
-	if _, err := a.qp.PostSend([]SendWR{{Opcode: OpSend, SGEs: []SGE{a.mr.SGE(0, 8)}, AH: spare}}); !errors.Is(err, ErrClosed) {
+	if _, err := a.qp.PostSend([]SendWR{{Opcode: OpSend, SGEs: []SGE{a.mr.SGE(0, 8)}, AH: spare}}); !errors.Is(err,
+		ErrClosed) {
 		t.Errorf("a closed AH: %v", err)
 	}
 }
@@ -268,7 +281,7 @@ func TestRXE_SRQ(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	a, b := newSide(t, 0, nil), newSide(t, 1, nil)
 	srq := closing(t, must(b.pd.CreateSRQ(&SRQOptions{MaxWR: 16, MaxSGE: 2}))(t))
-	if wr, sge := srq.Cap(); wr < 16 || sge < 2 {
+	if wr, sge := srq.Cap().MaxWR, srq.Cap().MaxSGE; wr < 16 || sge < 2 {
 		t.Fatalf("granted %d buffers of %d entries", wr, sge)
 	}
 	var qa, qb [2]*QP
@@ -321,21 +334,23 @@ func TestRXE_RegMR(t *testing.T) {
 	fill(src, 1)
 	ma := closing(t, must(a.pd.RegMR(src, 0))(t))
 	mb := closing(t, must(b.pd.RegMR(dst, LocalWrite|RemoteWrite|RelaxedOrdering))(t))
-	post(t, a.qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{ma.SGE(0, len(src))}, Remote: mb.Remote().At(0)})
+	post(t, a.qp, SendWR{ID: 1, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{ma.SGE(0, len(src))},
+		Remote: mb.Remote().At(0)})
 	a.good(t, 1)
 	same(t, dst, 1)
 
 	// Another slice behind the same MR.
 	other := make([]byte, 5000)
 	fill(other, 2)
-	if err := ma.Rereg(ReregOptions{Buf: other}); err != nil {
+	if err := ma.Rereg(&ReregOptions{Buf: other}); err != nil {
 		if !errors.Is(err, ErrNotSupported) {
 			t.Errorf("rereg: %v", err)
 		}
 		t.Logf("rereg: %v", err)
 		return
 	}
-	post(t, a.qp, SendWR{ID: 2, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{ma.SGE(0, len(other))}, Remote: mb.Remote().At(0)})
+	post(t, a.qp, SendWR{ID: 2, Opcode: OpWrite, Flags: Signaled, SGEs: []SGE{ma.SGE(0, len(other))},
+		Remote: mb.Remote().At(0)})
 	a.good(t, 2)
 	same(t, dst[:len(other)], 2)
 }

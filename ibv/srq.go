@@ -56,7 +56,8 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	if opt == nil {
 		opt = &SRQOptions{}
 	}
-	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, 128), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath, SingleThreaded: opt.SingleThreaded}
+	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, 128), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath,
+		SingleThreaded: opt.SingleThreaded}
 	name := pd.dev.Name()
 	dev := &pd.dev.attr
 	wr, sge := limit{"max_wr", o.MaxWR, dev.MaxSRQWR}, limit{"max_sge", o.MaxSGE, dev.MaxSRQSGE}
@@ -72,7 +73,8 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	}
 	defer pd.leave()
 	if pd.dev.table.PostSRQRecv == 0 {
-		return nil, &OpError{Op: op, Object: name, Err: &UnsupportedError{Feature: "post_srq_recv", Need: "a provider with SRQs", Have: name}}
+		return nil, &OpError{Op: op, Object: name, Err: &UnsupportedError{Feature: "post_srq_recv",
+			Need: "a provider with SRQs", Have: name}}
 	}
 	init := &abi.SRQInitAttr{Attr: abi.SRQAttr{MaxWR: uint32(o.MaxWR), MaxSGE: uint32(o.MaxSGE)}}
 	h, err := pd.dev.v.CreateSRQ(pd.handle, init)
@@ -100,11 +102,17 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 // PD is the protection domain of the SRQ.
 func (s *SRQ) PD() *PD { return s.pd }
 
-// Cap is the number of receive buffers and of entries for each, as granted.
-func (s *SRQ) Cap() (maxWR, maxSGE int) {
+// SRQCap is the size of an SRQ.
+type SRQCap struct {
+	MaxWR  int // receive buffers
+	MaxSGE int // entries for each
+}
+
+// Cap returns the size of the SRQ, as granted.
+func (s *SRQ) Cap() SRQCap {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.maxWR, s.maxSGE
+	return SRQCap{s.maxWR, s.maxSGE}
 }
 
 // PostRecv posts receive buffers. See QP.PostRecv.
@@ -162,7 +170,8 @@ func (s *SRQ) settle(path DataPath) error {
 		return s.choose(path)
 	}
 	if s.path != path {
-		return &ArgError{Arg: "SRQ", Got: fmt.Sprintf("one with %v (%s)", s.path, s.why), Want: fmt.Sprintf("one made with SRQOptions.DataPath %v, as the CQs", path)}
+		return &ArgError{Arg: "SRQ", Got: fmt.Sprintf("one with %v (%s)", s.path, s.why),
+			Want: fmt.Sprintf("one made with SRQOptions.DataPath %v, as the CQs", path)}
 	}
 	return nil
 }
@@ -196,7 +205,9 @@ func (s *SRQ) DataPath() (DataPath, string) {
 	return s.path, s.why
 }
 
-// SRQAttr is what Query tells of an SRQ.
+// SRQAttr are the attributes of an SRQ.
+//
+// C: struct ibv_srq_attr.
 type SRQAttr struct {
 	MaxWR  int
 	MaxSGE int
@@ -213,8 +224,7 @@ func (s *SRQ) SetLimit(n int) error {
 		return err
 	}
 	defer s.leave()
-	most, _ := s.Cap()
-	return s.modify(op, abi.IBV_SRQ_LIMIT, limit{"limit", n, most})
+	return s.modify(op, abi.IBV_SRQ_LIMIT, limit{"limit", n, s.Cap().MaxWR})
 }
 
 // Resize changes the number of receive buffers to at least maxWR, where the
@@ -272,17 +282,17 @@ func (s *SRQ) modify(op string, mask uint32, l limit) error {
 // Query asks the device for the state of the SRQ.
 //
 // C: ibv_query_srq(3).
-func (s *SRQ) Query() (SRQAttr, error) {
+func (s *SRQ) Query() (*SRQAttr, error) {
 	const op = "query srq"
 	if err := s.enter(op); err != nil {
-		return SRQAttr{}, err
+		return nil, err
 	}
 	defer s.leave()
 	a := new(abi.SRQAttr)
 	if err := s.pd.dev.v.QuerySRQ(s.handle, a); err != nil {
-		return SRQAttr{}, &OpError{Op: op, Object: s.name, Err: err}
+		return nil, &OpError{Op: op, Object: s.name, Err: err}
 	}
-	return SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
+	return &SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
 }
 
 // Close destroys the SRQ; it fails with a *BusyError while QPs use it.

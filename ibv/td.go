@@ -66,11 +66,14 @@ func (td *ThreadDomain) Close() error {
 func (d *Device) explainDomain(what string, err error) error {
 	switch {
 	case errors.Is(err, libibverbs.ErrNoOp):
-		return &UnsupportedError{Feature: what, Need: "libibverbs of rdma-core v17 or later", Have: fmt.Sprintf("version %q; use the option SingleThreaded instead", d.v.Version())}
+		return &UnsupportedError{Feature: what, Need: "libibverbs of rdma-core v17 or later",
+			Have: fmt.Sprintf("version %q; use the option SingleThreaded instead", d.v.Version())}
 	case errors.Is(err, ErrNotSupported):
-		return &UnsupportedError{Feature: what, Need: "a provider that has it, as mlx5", Have: d.Name() + ", whose provider has not; use the option SingleThreaded instead"}
+		return &UnsupportedError{Feature: what, Need: "a provider that has it, as mlx5",
+			Have: d.Name() + ", whose provider has not; use the option SingleThreaded instead"}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOMEM):
-		return fmt.Errorf("the device has no doorbell register left: share a ThreadDomain, or use the option SingleThreaded: %w", err)
+		return fmt.Errorf("the device has no doorbell register left: share a ThreadDomain, or use the option "+
+			"SingleThreaded: %w", err)
 	}
 	return err
 }

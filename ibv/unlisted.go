@@ -91,7 +91,8 @@ func (v *verbs) unlisted(listed []string) error {
 	set := provider.Scan(v.Path())
 	e := &UnlistedError{Library: set.Library}
 	for _, d := range devices {
-		e.Devices = append(e.Devices, UnlistedDevice{Name: d.Name, Driver: d.Driver, Reason: set.Why(root, deviceDir, d)})
+		e.Devices = append(e.Devices, UnlistedDevice{Name: d.Name, Driver: d.Driver,
+			Reason: set.Why(root, deviceDir, d)})
 	}
 	return e
 }

@@ -22,7 +22,8 @@ type WC struct {
 	SLID            uint16 // UD only
 	SL              uint8  // UD only
 	DLIDPathBits    uint8  // UD only
-	Timestamp       uint64 // ticks of the device's clock, on the direct data path, which mlx5dv.Clock makes a time; 0 elsewhere
+	// ticks of the device's clock, on the direct data path, which mlx5dv.Clock makes a time; 0 elsewhere
+	Timestamp uint64
 }
 
 // Err is nil for a successful completion, and otherwise a *WCError that names

@@ -2,11 +2,12 @@ package ibv
 
 import (
 	"fmt"
-	"strings"
+	"io"
+	"strconv"
 )
 
 // WCError is a work request that failed. errors.Is finds it by its status, as in
-// errors.Is(err, ibv.WCRetryExcErr.Err()).
+// errors.Is(err, ibv.WCRetryExcErr.Err()); print it with "%+v" for advice.
 type WCError struct {
 	Status    WCStatus
 	VendorErr uint32   // the device's own syndrome
@@ -19,30 +20,44 @@ func newWCError(wc *WC) error {
 	return &WCError{Status: wc.Status, VendorErr: wc.VendorErr, QPN: wc.QPN, ID: wc.ID, Opcode: wc.Opcode}
 }
 
-// Error says what happened, to which work request, and what to look at.
+// Error says in a line which work request failed, and with what. "%+v" prints the
+// line, what the status means, and what to look at: see Advice.
 func (e *WCError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "work request %#x of qp %#06x failed with %v", e.ID, e.QPN, e.Status)
+	s := fmt.Sprintf("work request %#x of qp %#06x failed with %v", e.ID, e.QPN, e.Status)
 	if e.VendorErr != 0 {
-		fmt.Fprintf(&b, " (vendor syndrome %#x", e.VendorErr)
-		if s := vendorText(e.Status, e.VendorErr); s != "" {
-			b.WriteString(", on ConnectX: " + s)
-		}
-		b.WriteString(")")
+		s += fmt.Sprintf(" (vendor syndrome %#x)", e.VendorErr)
 	}
-	b.WriteString(": ")
-	b.WriteString(e.Status.Explain())
+	return s
+}
+
+// Advice returns what the status and the vendor's syndrome mean, and what to look at.
+func (e *WCError) Advice() string {
+	s := e.Status.Explain()
+	if v := vendorText(e.Status, e.VendorErr); v != "" {
+		s += " (on ConnectX: " + v + ")"
+	}
 	if a := e.Status.Advice(); a != "" {
-		b.WriteString("; ")
-		b.WriteString(a)
+		s += "; " + a
 	}
-	return b.String()
+	return s
+}
+
+// Format implements [fmt.Formatter]: "%+v" adds Advice to Error.
+func (e *WCError) Format(f fmt.State, verb rune) {
+	s := e.Error()
+	switch {
+	case verb == 'v' && f.Flag('+'):
+		s += ": " + e.Advice()
+	case verb == 'q':
+		s = strconv.Quote(s)
+	}
+	_, _ = io.WriteString(f, s)
 }
 
 // Unwrap returns Status.Err().
 func (e *WCError) Unwrap() error { return e.Status.Err() }
 
-// Err is nil for WCSuccess, and otherwise an error that is the same for all
+// Err returns nil for WCSuccess, and otherwise an error that is the same for all
 // completions with this status: the target of errors.Is. WC.Err tells more.
 func (s WCStatus) Err() error {
 	if s == WCSuccess {
@@ -62,40 +77,49 @@ type wcText struct{ explain, advice string }
 const rdOnly = "a status of reliable datagram, which no device has"
 
 var wcTexts = [...]wcText{
-	WCSuccess: {"it was done", ""},
+	WCSuccess: {"completed successfully", ""},
 	WCLocLenErr: {"the message and the local buffers do not fit",
-		"a receive was shorter than the message that came, or a message was longer than the port or, on UD, the path MTU allows"},
+		"a receive was shorter than the message that came, or a message was longer than the port or, on UD, the path " +
+			"MTU allows"},
 	WCLocQPOpErr: {"the local queue pair could not carry it out",
-		"look at opcode against QP type, number of SGEs, alignment and size of atomics, and the address handle's port; software devices say so of a receive that is too short, too"},
+		"look at opcode against QP type, number of SGEs, alignment and size of atomics, and the address handle's " +
+			"port; software devices say so of a receive that is too short, too"},
 	WCLocEECOpErr: {rdOnly, ""},
 	WCLocProtErr: {"a local buffer is not registered for this",
-		"look at the lkey, at the bounds of the MR, at whether it was closed too early, is of another PD, or lacks LocalWrite for a receive or a read"},
+		"look at the lkey, at the bounds of the MR, at whether it was closed too early, is of another PD, or lacks " +
+			"LocalWrite for a receive or a read"},
 	WCWRFlushErr: {"it was never tried, because the queue pair is in the error state",
-		"the first completion with another status tells the cause; none means that the peer disconnected or the QP was moved to Err"},
+		"the first completion with another status tells the cause; none means that the peer disconnected or the QP " +
+			"was moved to Err"},
 	WCMWBindErr: {"a memory window was not bound",
 		"look at MWBind of the MR, the bounds, the rkey, and whether the access asked is within the MR's"},
 	WCBadRespErr: {"the peer's answer made no sense",
 		"both sides may disagree on PSN, MTU or QP type, or an old connection is still sending"},
 	WCLocAccessErr: {"an incoming message broke the protection of local memory",
 		"look at the rkey and bounds that were given to the peer, and at the access flags of MR and QP"},
-	WCRemInvReqErr: {"the peer calls the request invalid",
-		"its receive is too short, the operation is not enabled by its QP's access flags, the message is longer than 2 GiB, or more reads and atomics are outstanding than its max_dest_rd_atomic"},
+	WCRemInvReqErr: {"the responder rejected the request as invalid",
+		"its receive is too short, the operation is not enabled by its QP's access flags, the message is longer than " +
+			"2 GiB, or more reads and atomics are outstanding than its max_dest_rd_atomic"},
 	WCRemAccessErr: {"the peer's memory does not allow it",
-		"look at the rkey, at address and length within the peer's MR, at RemoteWrite, RemoteRead or RemoteAtomic on both its MR and its QP, and at whether it closed the MR; atomics need 8-byte alignment"},
+		"look at the rkey, at address and length within the peer's MR, at RemoteWrite, RemoteRead or RemoteAtomic on " +
+			"both its MR and its QP, and at whether it closed the MR; atomics need 8-byte alignment"},
 	WCRemOpErr: {"the peer could not carry it out",
 		"its side failed locally: look there for the error of its queue pair or device"},
 	WCRetryExcErr: {"the peer does not answer",
-		"it is gone, its QP is not in RTR or is closed, its QPN, GID or LID is wrong, the GID index is of another RoCE version or network, " +
-			"a firewall drops UDP port 4791, the path MTU does not pass, the network loses packets (PFC, ECN), or timeout and retry count are too small"},
+		"it is gone, its QP is not in RTR or is closed, its QPN, GID or LID is wrong, the GID index is of another " +
+			"RoCE version or network, " +
+			"a firewall drops UDP port 4791, the path MTU does not pass, the network loses packets (PFC, ECN), or " +
+			"timeout and retry count are too small"},
 	WCRNRRetryExcErr: {"the peer has no receive posted",
-		"post receives before the peer sends, or give a longer min_rnr_timer, or rnr_retry 7, the default of Connect: " +
-			"then a send waits for ever, without a completion"},
+		"post receives before the peer sends, or give a longer min_rnr_timer, or rnr_retry 7, the default of " +
+			"Connect: then a send waits for ever, without a completion"},
 	WCLocRDDViolErr:  {rdOnly, ""},
 	WCRemInvRDReqErr: {rdOnly, ""},
 	WCRemAbortErr:    {"the peer aborted it", "look at the peer's completions and events"},
 	WCInvEECNErr:     {rdOnly, ""},
 	WCInvEECStateErr: {rdOnly, ""},
-	WCFatalErr:       {"the device failed", "look at the kernel's log, and at AsyncEvent for EventDeviceFatal; the device has to be opened again"},
+	WCFatalErr: {"the device failed", "look at the kernel's log, and at AsyncEvent for EventDeviceFatal; the " +
+		"device has to be opened again"},
 	WCRespTimeoutErr: {"no response came in time", "look at the peer and at the network between"},
 	WCGeneralErr:     {"it failed for a reason that has no status", "look at the vendor syndrome and the kernel's log"},
 	WCTMErr:          {"tag matching failed", "look at the tag list of the SRQ and its unexpected count"},

@@ -3,6 +3,7 @@ package ibv
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -20,9 +21,10 @@ func TestWCError(t *testing.T) {
 	if !errors.As(err, &we) || we.ID != 0x2a || we.QPN != 0x11 || we.VendorErr != 0x81 {
 		t.Errorf("as WCError: %+v", we)
 	}
-	for _, want := range []string{"work request 0x2a", "qp 0x000011", "RetryExcErr", "0x81", "no acknowledgement", "firewall", "4791", "GID index"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("no %q in %q", want, err)
+	for _, want := range []string{"work request 0x2a", "qp 0x000011", "RetryExcErr", "0x81", "no acknowledgement",
+		"firewall", "4791", "GID index"} {
+		if full := fmt.Sprintf("%+v", we); !strings.Contains(full, want) {
+			t.Errorf("no %q in %q", want, full)
 		}
 	}
 	if ok := (&WC{Status: WCSuccess}).Err(); ok != nil {
@@ -40,7 +42,8 @@ func TestWCStatus_Err(t *testing.T) {
 		t.Errorf("WCSuccess.Err() is %v", err)
 	}
 	for s := WCSuccess + 1; s <= WCTMRndvIncomplete; s++ {
-		if err := s.Err(); err == nil || err.Error() != s.String() || !errors.Is((&WC{Status: s}).Err(), err) || errors.Is(err, (s+1).Err()) {
+		if err := s.Err(); err == nil || err.Error() != s.String() || !errors.Is((&WC{Status: s}).Err(), err) ||
+			errors.Is(err, (s+1).Err()) {
 			t.Errorf("%v.Err() is %v", s, err)
 		}
 	}
@@ -71,7 +74,8 @@ func TestWCStatus_Advice(t *testing.T) {
 			t.Errorf("%v and %v explain the same", o, s)
 		}
 		seen[s.Explain()] = s
-		if e := (&WCError{Status: s}).Error(); !strings.Contains(e, s.Advice()) || strings.Contains(e, "syndrome 0x0") {
+		if e := fmt.Sprintf("%+v", &WCError{Status: s}); !strings.Contains(e, s.Advice()) ||
+			strings.Contains(e, "syndrome 0x0") {
 			t.Errorf("%v: %q", s, e)
 		}
 	}
@@ -79,11 +83,30 @@ func TestWCStatus_Advice(t *testing.T) {
 		t.Errorf("%d failures explained", len(seen))
 	}
 	unknown := &WCError{Status: 99, VendorErr: 7}
-	if got, want := unknown.Error(), "work request 0x0 of qp 0x000000 failed with WCStatus(99) (vendor syndrome 0x7): a status that this release does not know"; got != want {
+	if got, want := fmt.Sprintf("%+v", unknown),
+		"work request 0x0 of qp 0x000000 failed with WCStatus(99) (vendor syndrome 0x7): a status that this release "+
+			"does not know"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if !errors.Is(unknown, WCStatus(99).Err()) {
 		t.Error("an unknown status is not found")
+	}
+}
+
+// An error is one short line, whatever verb prints it: a flushed queue has thousands.
+func TestWCError_Short(t *testing.T) {
+	for s := WCSuccess + 1; s <= WCTMRndvIncomplete; s++ {
+		e := &WCError{Status: s, VendorErr: 0xf9, QPN: 0xffffff, ID: ^uint64(0)}
+		short := e.Error()
+		if len(short) > 100 || strings.Contains(short, "\n") {
+			t.Errorf("%d bytes: %q", len(short), short)
+		}
+		if v, q := fmt.Sprintf("%v %s", e, e), fmt.Sprintf("%q", e); v != short+" "+short || q != strconv.Quote(short) {
+			t.Errorf("%q: printed as %q and %s", short, v, q)
+		}
+		if full, want := fmt.Sprintf("%+v", e), short+": "+e.Advice(); full != want {
+			t.Errorf("got %q, want %q", full, want)
+		}
 	}
 }
 

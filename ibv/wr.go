@@ -27,7 +27,8 @@ const (
 // tooLong is the error of SGE number i, whose length is above MaxSGELength.
 func (s *SGE) tooLong(i int) error {
 	if s.Length != outsideSGE {
-		return &LimitError{What: fmt.Sprintf("length of sge %d", i), Asked: uint64(s.Length), Limit: MaxSGELength, Where: "one sge"}
+		return &LimitError{What: fmt.Sprintf("length of sge %d", i), Asked: uint64(s.Length), Limit: MaxSGELength,
+			Where: "one sge"}
 	}
 	n := fmt.Sprint(s.LKey)
 	switch s.LKey {

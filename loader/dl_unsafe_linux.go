@@ -80,7 +80,8 @@ func load(name Name) (*Library, error) {
 	for _, t := range e.Tried {
 		// In the words of the C library, or Go's.
 		if strings.HasSuffix(t.Reason, "oo many open files") {
-			e.Hint = "this process has no file descriptor left: close some, or raise the limit (ulimit -n, RLIMIT_NOFILE)"
+			e.Hint = "this process has no file descriptor left: close some, or raise the limit (ulimit -n, " +
+				"RLIMIT_NOFILE)"
 		}
 	}
 	if e.Hint == "" {
@@ -171,7 +172,9 @@ func loadMapped(name Name, p plan) (*Library, error) {
 	}
 	h, err := dlopen(files[0], rtldNoLoad)
 	if err != nil {
-		return nil, &LibraryError{Name: name, Tried: []Try{{files[0], "it is loaded, but the linker does not say so: " + err.Error()}}}
+		return nil,
+			&LibraryError{Name: name,
+				Tried: []Try{{files[0], "it is loaded, but the linker does not say so: " + err.Error()}}}
 	}
 	return describe(name, h, files[0]), nil
 }

@@ -45,7 +45,8 @@ func versionHint(path, reason string) string {
 	}
 	switch release, known := nodes[version]; {
 	case strings.HasPrefix(version, "GLIBC_"):
-		return fmt.Sprintf("%s was built for a newer C library (%s) than this host's: take one of this host's distribution",
+		return fmt.Sprintf("%s was built for a newer C library (%s) than this host's: take one of this host's "+
+			"distribution",
 			user, version)
 	case strings.HasPrefix(version, provider.PrivateNode):
 		return fmt.Sprintf("%s is of %s, and %s is not: take both from the same package", user,
@@ -54,7 +55,8 @@ func versionHint(path, reason string) string {
 		return fmt.Sprintf("%s is too old for %s: %s came with rdma-core %s, install that or a later one", file, user,
 			version, release)
 	case version != "":
-		return fmt.Sprintf("%s is too old for %s, which needs its %s: take both from the same release", file, user, version)
+		return fmt.Sprintf("%s is too old for %s, which needs its %s: take both from the same release",
+			file, user, version)
 	}
 	return ""
 }

@@ -17,7 +17,8 @@ var distributions = []struct {
 	name, ids            string // ids: of /etc/os-release
 	ibverbs, rdmacm, mlx string
 }{
-	{"Debian, Ubuntu", "debian ubuntu", "libibverbs1 ibverbs-providers", "librdmacm1 ibverbs-providers", "ibverbs-providers"},
+	{"Debian, Ubuntu", "debian ubuntu", "libibverbs1 ibverbs-providers", "librdmacm1 ibverbs-providers",
+		"ibverbs-providers"},
 	{"Fedora, RHEL", "fedora rhel centos", "libibverbs", "librdmacm", "libibverbs"},
 	{"SUSE", "suse opensuse sles", "libibverbs1 libibverbs", "librdmacm1 libibverbs", "libmlx5-1 libibverbs"},
 	{"Alpine", "alpine", "rdma-core", "rdma-core", "rdma-core"},

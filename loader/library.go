@@ -98,7 +98,8 @@ func (l *Library) Symbol(name string) (uintptr, error) {
 	addr, ok := l.lookup(name)
 	s := symbol{addr: addr}
 	if !ok {
-		s.err = &SymbolError{Symbol: name, Library: l.name, Path: l.real, Version: l.Version(), Since: since(l.name, name)}
+		s.err = &SymbolError{Symbol: name, Library: l.name, Path: l.real, Version: l.Version(),
+			Since: since(l.name, name)}
 	}
 	kept, loaded := l.symbols.LoadOrStore(strings.Clone(name), s)
 	if !ok && !loaded && possible(name) {

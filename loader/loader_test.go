@@ -166,12 +166,16 @@ func TestErrors(t *testing.T) {
 		is  error
 		has []string
 	}{
-		{&LibraryError{Name: IBVerbs, Tried: []Try{{"libibverbs.so.1", "cannot open shared object file"}, {"/a", noFile}, {"/b", noFile}}, Install: packages(IBVerbs, "")},
-			ErrLibrary, []string{"libibverbs.so.1: cannot open shared", "no such file: /a, /b", "libibverbs1 ibverbs-providers (Debian, Ubuntu)", "rdma-core (Arch)"}},
-		{&LibraryError{Name: IBVerbs, Tried: []Try{{"/a", noFile}}, Only: "PUREVERBS_LIBRARY_PATH=/", Install: packages(IBVerbs, "")},
+		{&LibraryError{Name: IBVerbs, Tried: []Try{{"libibverbs.so.1", "cannot open shared object file"},
+			{"/a", noFile}, {"/b", noFile}}, Install: packages(IBVerbs, "")},
+			ErrLibrary, []string{"libibverbs.so.1: cannot open shared", "no such file: /a, /b",
+				"libibverbs1 ibverbs-providers (Debian, Ubuntu)", "rdma-core (Arch)"}},
+		{&LibraryError{Name: IBVerbs, Tried: []Try{{"/a", noFile}}, Only: "PUREVERBS_LIBRARY_PATH=/",
+			Install: packages(IBVerbs, "")},
 			ErrLibrary, []string{"no such file: /a", "PUREVERBS_LIBRARY_PATH=/ allows no other place"}},
 		{&InstanceError{Name: MLX5, Loaded: []string{"/a", "/b"}}, ErrLibrary, []string{"/a and /b", "two copies"}},
-		{&InstanceError{Name: MLX5, Loaded: []string{"/a"}, Wanted: "/b"}, ErrLibrary, []string{"/a loaded as the driver, but /b"}},
+		{&InstanceError{Name: MLX5, Loaded: []string{"/a"}, Wanted: "/b"}, ErrLibrary,
+			[]string{"/a loaded as the driver, but /b"}},
 		{&SymbolError{Symbol: "ibv_x", Library: IBVerbs, Path: "/a", Version: "33.0", Since: "v34"}, ErrNotSupported,
 			[]string{"libibverbs.so.1 has no ibv_x", "rdma-core v34", "/a is version 33.0"}},
 	}
@@ -199,7 +203,8 @@ func TestOFED(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := ofed(root, []string{"/usr/lib/libibverbs.so.1.14.2307mlnx47", "/opt/mellanox/doca/lib64/libmlx5.so.1"})
-	want := []string{"/usr/lib/libibverbs.so.1.14.2307mlnx47", "/opt/mellanox/doca/lib64/libmlx5.so.1", filepath.Join(root, "sys/module/mlx_compat")}
+	want := []string{"/usr/lib/libibverbs.so.1.14.2307mlnx47", "/opt/mellanox/doca/lib64/libmlx5.so.1",
+		filepath.Join(root, "sys/module/mlx_compat")}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("signs of OFED = %v, want %v", got, want)
 	}

@@ -73,7 +73,8 @@ var children = map[string]func() error{
 			}
 		}
 		r := Report()
-		if len(r.Libraries) != 2 || r.Libraries[0].Error == "" || r.Override == "" || !strings.Contains(r.String(), "allows no other place") {
+		if len(r.Libraries) != 2 || r.Libraries[0].Error == "" || r.Override == "" || !strings.Contains(r.String(),
+			"allows no other place") {
 			return fmt.Errorf("the report does not tell:\n%s", r)
 		}
 		fmt.Println(err)
@@ -117,13 +118,15 @@ var children = map[string]func() error{
 		if err != nil {
 			return err
 		}
-		if l.Version() != "33.0" || !strings.HasSuffix(l.Path(), "/libibverbs.so.1") || l.Name() != IBVerbs || l.soname != string(IBVerbs) {
+		if l.Version() != "33.0" || !strings.HasSuffix(l.Path(), "/libibverbs.so.1") || l.Name() != IBVerbs ||
+			l.soname != string(IBVerbs) {
 			return fmt.Errorf("opened %q, version %q, soname %q", l.Path(), l.Version(), l.soname)
 		}
 		if addr, err := l.Symbol("ibv_only_here"); addr == 0 || err != nil {
 			return fmt.Errorf("symbol that is there: %#x, %v", addr, err)
 		}
-		for symbol, since := range map[string]string{"ibv_reg_dmabuf_mr": "v34", "ibv_reg_mr": "", "": "", "ibv_only_here\x00x": ""} {
+		for symbol, since := range map[string]string{"ibv_reg_dmabuf_mr": "v34", "ibv_reg_mr": "", "": "",
+			"ibv_only_here\x00x": ""} {
 			addr, err := l.Symbol(symbol)
 			var se *SymbolError
 			if !errors.As(err, &se) || !errors.Is(err, ErrNotSupported) || addr != 0 {
@@ -140,7 +143,8 @@ var children = map[string]func() error{
 		level.Note(648)
 		r := Report()
 		i := r.Libraries[0]
-		if i.Version != "33.0" || i.ABILevel != "14" || i.SOName != string(IBVerbs) || len(i.Missing) != 2 || len(i.Lacks) < 10 || r.ContextSize != 648 {
+		if i.Version != "33.0" || i.ABILevel != "14" || i.SOName != string(IBVerbs) || len(i.Missing) != 2 ||
+			len(i.Lacks) < 10 || r.ContextSize != 648 {
 			return fmt.Errorf("report: %+v", r)
 		}
 		if runtime.GOARCH == "amd64" && r.Level != "v22 to v58" {
@@ -235,7 +239,8 @@ var children = map[string]func() error{
 			return err
 		}
 		r := Report()
-		if len(r.Libraries) < 2 || r.Libraries[0].Path == "" || r.Libraries[1].Path == "" || r.Libraries[0].SOName != string(IBVerbs) {
+		if len(r.Libraries) < 2 || r.Libraries[0].Path == "" || r.Libraries[1].Path == "" ||
+			r.Libraries[0].SOName != string(IBVerbs) {
 			return fmt.Errorf("report: %+v", r)
 		}
 		if v := r.Libraries[0].Version; v == "" || v != r.Libraries[1].Version {
@@ -294,7 +299,8 @@ func TestNoLibrary(t *testing.T) {
 
 func TestBrokenLibrary(t *testing.T) {
 	garbage := t.TempDir()
-	if err := os.WriteFile(garbage+"/libibverbs.so.1", []byte(strings.Repeat("no ELF file at all\n", 1000)), 0o755); err != nil {
+	if err := os.WriteFile(garbage+"/libibverbs.so.1", []byte(strings.Repeat("no ELF file at all\n", 1000)),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	child(t, "broken library", PathEnv+"="+garbage)
@@ -434,7 +440,8 @@ func TestProgram(t *testing.T) {
 		t.Errorf("help on a host without libibverbs: exit %d\n%s", code, out)
 	}
 	out, code := inRoot("-open")
-	if code != 3 || !strings.Contains(out, "cannot open libibverbs.so.1") || !strings.Contains(out, "install libibverbs1 ibverbs-providers (Debian, Ubuntu)") ||
+	if code != 3 || !strings.Contains(out, "cannot open libibverbs.so.1") || !strings.Contains(out,
+		"install libibverbs1 ibverbs-providers (Debian, Ubuntu)") ||
 		!strings.Contains(out, "no such file: /usr/lib") {
 		t.Errorf("open on a host without libibverbs: exit %d\n%s", code, out)
 	}

@@ -78,7 +78,8 @@ type Lack struct {
 func Report() *Info {
 	way, why := ccall.HotPath()
 	r := &Info{
-		Host:    strings.TrimSpace(fmt.Sprintf("%s %s/%s %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, kernel())),
+		Host: strings.TrimSpace(fmt.Sprintf("%s %s/%s %s", runtime.Version(), runtime.GOOS,
+			runtime.GOARCH, kernel())),
 		HotPath: fmt.Sprintf("%s (%s)", way, why),
 	}
 	if list, who := override(); list != "" {
@@ -119,7 +120,8 @@ func isOpen(name Name) bool {
 
 func (l *Library) info() LibraryInfo {
 	level, version := l.name.version(filepath.Base(l.real))
-	info := LibraryInfo{Name: l.name, Found: l.found, Path: l.real, SOName: l.soname, ABILevel: level, Version: version, Missing: l.asked()}
+	info := LibraryInfo{Name: l.name, Found: l.found, Path: l.real, SOName: l.soname, ABILevel: level, Version: version,
+		Missing: l.asked()}
 	for _, o := range optional[l.name] {
 		var lack []string
 		for s := range strings.FieldsSeq(o.symbols) {

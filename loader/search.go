@@ -124,10 +124,12 @@ func known(base string) bool {
 // wellKnown lists folders of OFED, DOCA and hand-made installations, which the
 // dynamic linker may not know.
 func wellKnown() []string {
-	dirs := []string{"/usr/lib64", "/usr/local/lib64", "/usr/local/lib", "/opt/mellanox/rdma-core/lib64", "/opt/mellanox/doca/lib64",
+	dirs := []string{"/usr/lib64", "/usr/local/lib64", "/usr/local/lib", "/opt/mellanox/rdma-core/lib64",
+		"/opt/mellanox/doca/lib64",
 		"/opt/rdma-core/lib", "/run/current-system/sw/lib"}
 	if triplet := solib.Triplet(); triplet != "" {
-		dirs = append([]string{"/usr/lib/" + triplet, "/usr/local/lib/" + triplet, "/opt/mellanox/doca/lib/" + triplet}, dirs...)
+		dirs = append([]string{"/usr/lib/" + triplet, "/usr/local/lib/" + triplet, "/opt/mellanox/doca/lib/" + triplet},
+			dirs...)
 	}
 	return dirs
 }

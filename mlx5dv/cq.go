@@ -48,7 +48,8 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 	}
 	if opt.Padding {
 		if opt.EntrySize != 128 {
-			return fail(&ibv.ArgError{Arg: "Padding", Got: fmt.Sprintf("with entries of %d bytes", opt.EntrySize), Want: "EntrySize 128"})
+			return fail(&ibv.ArgError{Arg: "Padding", Got: fmt.Sprintf("with entries of %d bytes", opt.EntrySize),
+				Want: "EntrySize 128"})
 		}
 		dv.CompMask |= abi.MLX5DV_CQ_INIT_ATTR_MASK_FLAGS
 		dv.Flags = abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD
@@ -59,7 +60,8 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 			return fail(err)
 		}
 		if path != ibv.DataPathRaw {
-			return fail(&ibv.UnsupportedError{Feature: "compression of completions", Need: "DataPathRaw, and reading them yourself",
+			return fail(&ibv.UnsupportedError{Feature: "compression of completions",
+				Need: "DataPathRaw, and reading them yourself",
 				Have: fmt.Sprintf("the data path %v, which does not unpack them", path)})
 		}
 		if f := opt.Compression; f&(f-1) != 0 || f > CQEChecksumStride {

@@ -35,7 +35,7 @@ func IsSupported(dev *ibv.Device) (bool, error) {
 // C: struct mlx5dv_context.
 type DeviceAttr struct {
 	Version uint8 // of the struct, 0
-	Flags   ContextFlags
+	Flags   DeviceFlags
 	Has     Features
 
 	CQECompression     CQECompression
@@ -45,9 +45,9 @@ type DeviceAttr struct {
 	MaxDynamicBFRegs   uint32        // doorbell registers for thread domains, on kernels without a better way
 	MaxClockInfoUpdate time.Duration // a Clock older than this is no longer right
 	FlowActions        FlowActions
-	DCODP              uint32  // on-demand paging with DC; bits as in ibv.ODPCaps
-	HCACoreClock       uintptr // where the device's clock is mapped: a big-endian uint64, to be read only
-	LAGPorts           uint8   // ports that are bonded
+	DCODP              ibv.ODPOps // on-demand paging with DC
+	HCACoreClock       uintptr    // where the device's clock is mapped: a big-endian uint64, to be read only
+	LAGPorts           uint8      // ports that are bonded
 	Signature          Signature
 	DCIStreams         DCIStreams
 	MaxWRMemcpy        uint64 // bytes
@@ -68,7 +68,7 @@ type CQECompression struct {
 // C: struct mlx5dv_sw_parsing_caps.
 type SWParsingCaps struct {
 	Offloads SWParsing
-	QPTypes  QPTypes
+	QPTypes  ibv.QPTypes
 }
 
 // StridingRQ tells of receives that take several messages; all but the types are
@@ -78,7 +78,7 @@ type StridingRQ struct {
 	MaxLogStride  uint32
 	MinLogStrides uint32 // strides of a receive
 	MaxLogStrides uint32
-	QPTypes       QPTypes
+	QPTypes       ibv.QPTypes
 }
 
 // Signature tells of block signatures. C: struct mlx5dv_sig_caps.
@@ -134,19 +134,22 @@ const allFeatures = HasOOORecv<<1 - 1
 
 func deviceAttr(c *abi.MLX5DVContext) *DeviceAttr {
 	return &DeviceAttr{
-		Version: c.Version, Flags: ContextFlags(c.Flags), Has: Features(c.CompMask),
+		Version: c.Version, Flags: DeviceFlags(c.Flags), Has: Features(c.CompMask),
 		CQECompression: CQECompression{c.CQECompCaps.MaxNum, CQEFormats(c.CQECompCaps.SupportedFormat)},
-		SWParsing:      SWParsingCaps{SWParsing(c.SWParsingCaps.SWParsingOffloads), QPTypes(c.SWParsingCaps.SupportedQPTs)},
+		SWParsing: SWParsingCaps{SWParsing(c.SWParsingCaps.SWParsingOffloads),
+			ibv.QPTypes(c.SWParsingCaps.SupportedQPTs)},
 		StridingRQ: StridingRQ{
-			MinLogStride: c.StridingRQCaps.MinSingleStrideLogNumOfBytes, MaxLogStride: c.StridingRQCaps.MaxSingleStrideLogNumOfBytes,
-			MinLogStrides: c.StridingRQCaps.MinSingleWQELogNumOfStrides, MaxLogStrides: c.StridingRQCaps.MaxSingleWQELogNumOfStrides,
-			QPTypes: QPTypes(c.StridingRQCaps.SupportedQPTs),
+			MinLogStride:  c.StridingRQCaps.MinSingleStrideLogNumOfBytes,
+			MaxLogStride:  c.StridingRQCaps.MaxSingleStrideLogNumOfBytes,
+			MinLogStrides: c.StridingRQCaps.MinSingleWQELogNumOfStrides,
+			MaxLogStrides: c.StridingRQCaps.MaxSingleWQELogNumOfStrides,
+			QPTypes:       ibv.QPTypes(c.StridingRQCaps.SupportedQPTs),
 		},
 		TunnelOffloads:     TunnelOffloads(c.TunnelOffloadsCaps),
 		MaxDynamicBFRegs:   c.MaxDynamicBFRegs,
 		MaxClockInfoUpdate: time.Duration(c.MaxClockInfoUpdateNsec),
 		FlowActions:        FlowActions(c.FlowActionFlags),
-		DCODP:              c.DCODPCaps,
+		DCODP:              ibv.ODPOps(c.DCODPCaps),
 		HCACoreClock:       c.HCACoreClock,
 		LAGPorts:           c.NumLAGPorts,
 		Signature: Signature{
@@ -157,10 +160,12 @@ func deviceAttr(c *abi.MLX5DVContext) *DeviceAttr {
 		MaxWRMemcpy: c.MaxWRMemcpyLength,
 		Crypto: Crypto{
 			FailedSelftests: c.CryptoCaps.FailedSelftests, Engines: CryptoEngines(c.CryptoCaps.CryptoEngines),
-			WrappedImport: CryptoImports(c.CryptoCaps.WrappedImportMethod), LogMaxDEKs: c.CryptoCaps.LogMaxNumDEKs, Flags: CryptoFlags(c.CryptoCaps.Flags),
+			WrappedImport: CryptoImports(c.CryptoCaps.WrappedImportMethod), LogMaxDEKs: c.CryptoCaps.LogMaxNumDEKs,
+			Flags: CryptoFlags(c.CryptoCaps.Flags),
 		},
 		MaxDCRdAtom: c.MaxDCRdAtom, MaxDCInitRdAtom: c.MaxDCInitRdAtom,
-		RegC0:   Register{c.RegC0.Value, c.RegC0.Mask},
-		OOORecv: OOORecv{RC: c.OOORecvWRsCaps.MaxRC, XRC: c.OOORecvWRsCaps.MaxXRC, DCT: c.OOORecvWRsCaps.MaxDCT, UD: c.OOORecvWRsCaps.MaxUD, UC: c.OOORecvWRsCaps.MaxUC},
+		RegC0: Register{c.RegC0.Value, c.RegC0.Mask},
+		OOORecv: OOORecv{RC: c.OOORecvWRsCaps.MaxRC, XRC: c.OOORecvWRsCaps.MaxXRC, DCT: c.OOORecvWRsCaps.MaxDCT,
+			UD: c.OOORecvWRsCaps.MaxUD, UC: c.OOORecvWRsCaps.MaxUC},
 	}
 }

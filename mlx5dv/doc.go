@@ -14,15 +14,15 @@
 //
 //	cq, err := ctx.CreateCQ(64, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
 //	qp, err := pd.CreateQP(cq, cq, nil)
-//	…                                          // connect, as ever
+//	…                                                     // connect, as ever
 //	q, err := mlx5dv.ViewQP(qp)
 //	c, err := mlx5dv.ViewCQ(cq)
-//	q.Control(0, 0x0a, 8, 2, 0)                // SEND, signaled, 2 segments of 16 bytes
+//	q.Control(0, mlx5dv.OpSend, mlx5dv.WQESignaled, 2, 0) // two segments of 16 bytes
 //	seg, sge := q.SQ.Entry(0)[16:], mr.SGE(0, 64)
 //	binary.BigEndian.PutUint32(seg, sge.Length)
 //	binary.BigEndian.PutUint32(seg[4:], sge.LKey)
 //	binary.BigEndian.PutUint64(seg[8:], sge.Addr)
-//	q.RingSend(1, 0)                           // one block, the last WQE begins at block 0
+//	q.RingSend(1, 0)                                      // one block; the last WQE begins at block 0
 //	for c.Entry(0) == nil {
 //	}
 //	c.Consumed(1)

@@ -3,17 +3,17 @@ package mlx5dv
 import "github.com/pureverbs/pureverbs/internal/abi"
 
 // ContextFlags are abilities of a device. C: enum mlx5dv_context_flags.
-type ContextFlags uint64
+type DeviceFlags uint64
 
 const (
-	CQEVersion1        ContextFlags = abi.MLX5DV_CONTEXT_FLAGS_CQE_V1
-	MPWAllowed         ContextFlags = abi.MLX5DV_CONTEXT_FLAGS_MPW_ALLOWED
-	EnhancedMPW        ContextFlags = abi.MLX5DV_CONTEXT_FLAGS_ENHANCED_MPW
-	CQE128Compression  ContextFlags = abi.MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP
-	CQE128Padding      ContextFlags = abi.MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD
-	PacketBasedCredits ContextFlags = abi.MLX5DV_CONTEXT_FLAGS_PACKET_BASED_CREDIT_MODE
-	RealTimeTimestamps ContextFlags = abi.MLX5DV_CONTEXT_FLAGS_REAL_TIME_TS
-	BlueFlame          ContextFlags = abi.MLX5DV_CONTEXT_FLAGS_BLUEFLAME // told from rdma-core v58 on
+	CQEVersion1        DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_CQE_V1
+	MPWAllowed         DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_MPW_ALLOWED
+	EnhancedMPW        DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_ENHANCED_MPW
+	CQE128Compression  DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_CQE_128B_COMP
+	CQE128Padding      DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD
+	PacketBasedCredits DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_PACKET_BASED_CREDIT_MODE
+	RealTimeTimestamps DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_REAL_TIME_TS
+	BlueFlame          DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_BLUEFLAME // told from rdma-core v58 on
 )
 
 // Features are the parts of DeviceAttr that the library and the device told.
@@ -164,6 +164,3 @@ const (
 	// OutOfOrderData places data in the order of its arrival.
 	OutOfOrderData QPCreateFlags = abi.MLX5DV_QP_CREATE_OOO_DP
 )
-
-// QPTypes is a set of QP types, one bit each, as capabilities have it.
-type QPTypes uint32

@@ -1,18 +1,17 @@
 package mlx5dv
 
 import (
-	"strings"
-
-	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
-var contextFlagNames = []string{"CQEVersion1", "", "MPWAllowed", "EnhancedMPW", "CQE128Compression", "CQE128Padding", "PacketBasedCredits", "RealTimeTimestamps", "BlueFlame"}
+var contextFlagNames = []string{"CQEVersion1", "", "MPWAllowed", "EnhancedMPW", "CQE128Compression", "CQE128Padding",
+	"PacketBasedCredits", "RealTimeTimestamps", "BlueFlame"}
 
 // String joins the names with "|".
-func (f ContextFlags) String() string { return flags.String(f, contextFlagNames) }
+func (f DeviceFlags) String() string { return flags.String(f, contextFlagNames) }
 
-var featureNames = []string{"CQECompression", "SWParsing", "StridingRQ", "TunnelOffloads", "DynamicBFRegs", "ClockInfoUpdate", "FlowActions", "DCODP", "HCACoreClock",
+var featureNames = []string{"CQECompression", "SWParsing", "StridingRQ", "TunnelOffloads", "DynamicBFRegs",
+	"ClockInfoUpdate", "FlowActions", "DCODP", "HCACoreClock",
 	"LAGPorts", "Signature", "DCIStreams", "WRMemcpy", "Crypto", "DCRdAtom", "RegC0", "OOORecv"}
 
 // String joins the names with "|".
@@ -33,7 +32,8 @@ var tunnelOffloadNames = []string{"VXLAN", "GRE", "GENEVE", "MPLSOverGRE", "MPLS
 // String joins the names with "|".
 func (f TunnelOffloads) String() string { return flags.String(f, tunnelOffloadNames) }
 
-var flowActionNames = []string{"ESPAESGCM", "ESPAESGCMReqMetadata", "ESPAESGCMSPISteering", "ESPAESGCMFullOffload", "ESPAESGCMTXIVIsESN"}
+var flowActionNames = []string{"ESPAESGCM", "ESPAESGCMReqMetadata", "ESPAESGCMSPISteering", "ESPAESGCMFullOffload",
+	"ESPAESGCMTXIVIsESN"}
 
 // String joins the names with "|".
 func (f FlowActions) String() string { return flags.String(f, flowActionNames) }
@@ -73,22 +73,9 @@ var cryptoFlagNames = []string{"Crypto", "WrappedOperational", "WrappedCommissio
 // String joins the names with "|".
 func (f CryptoFlags) String() string { return flags.String(f, cryptoFlagNames) }
 
-var qpCreateFlagNames = []string{"TunnelOffloaded", "SelfLoopbackUnicast", "SelfLoopbackMulticast", "DisableScatterToCQE", "AllowScatterToCQE", "PacketBasedCreditMode",
+var qpCreateFlagNames = []string{"TunnelOffloaded", "SelfLoopbackUnicast", "SelfLoopbackMulticast",
+	"DisableScatterToCQE", "AllowScatterToCQE", "PacketBasedCreditMode",
 	"SignaturePipelining", "OutOfOrderData"}
 
 // String joins the names with "|".
 func (f QPCreateFlags) String() string { return flags.String(f, qpCreateFlagNames) }
-
-// Has says whether t is in the set.
-func (s QPTypes) Has(t ibv.QPType) bool { return t < 32 && s>>t&1 != 0 }
-
-// String joins the types with "|".
-func (s QPTypes) String() string {
-	var names [32]string
-	for i := range names {
-		if n := ibv.QPType(i).String(); !strings.Contains(n, "(") {
-			names[i] = n
-		}
-	}
-	return flags.String(s, names[:])
-}

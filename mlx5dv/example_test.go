@@ -61,8 +61,7 @@ func ExampleViewQP() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	const send, signaled = 0x0a, 0x08
-	q.Control(0, send, signaled, 2, 0) // two segments of 16 bytes: itself and one of data
+	q.Control(0, mlx5dv.OpSend, mlx5dv.WQESignaled, 2, 0) // two segments of 16 bytes: itself and one of data
 	seg, sge := q.SQ.Entry(0)[16:], mr.SGE(0, 64)
 	binary.BigEndian.PutUint32(seg, sge.Length)
 	binary.BigEndian.PutUint32(seg[4:], sge.LKey)

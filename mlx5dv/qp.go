@@ -1,8 +1,6 @@
 package mlx5dv
 
 import (
-	"fmt"
-
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
@@ -15,32 +13,6 @@ type QPOptions struct {
 	ibv.QPOptions
 
 	Flags QPCreateFlags
-	DC    DCType // must be 0: see there
-}
-
-// DCType is a kind of dynamically connected QP. This release makes none: a DCI's work
-// requests name the peer, which ibv's cannot, and the completions of a DCT do not
-// name it in a way that libmlx5 tells.
-//
-// C: enum mlx5dv_dc_type.
-type DCType uint32
-
-const (
-	DCT DCType = abi.MLX5DV_DCTYPE_DCT
-	DCI DCType = abi.MLX5DV_DCTYPE_DCI
-)
-
-// String is the name, as in "DCI".
-func (d DCType) String() string {
-	switch d {
-	case 0:
-		return "none"
-	case DCT:
-		return "DCT"
-	case DCI:
-		return "DCI"
-	}
-	return fmt.Sprintf("DCType(%d)", uint32(d))
 }
 
 const (
@@ -87,9 +59,11 @@ func (o *QPOptions) check(send *ibv.CQ) error {
 	}
 	f := o.Flags
 	switch {
-	case o.DC != 0:
-		return &ibv.UnsupportedError{Feature: "a QP of type " + o.DC.String(), Need: "work requests and completions that name the DC peer",
-			Have: "those of classic verbs; RC and UD reach any peer"}
+	case o.Type == ibv.Driver:
+		return &ibv.UnsupportedError{
+			Feature: "a QP of type DC", Need: "work requests and completions that name the DC peer",
+			Have: "those of classic verbs; RC and UD reach any peer",
+		}
 	case f&^knownQPFlags != 0:
 		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "those of " + knownQPFlags.String()}
 	case f&DisableScatterToCQE != 0 && f&AllowScatterToCQE != 0:
@@ -97,7 +71,8 @@ func (o *QPOptions) check(send *ibv.CQ) error {
 	case f&rawPacketOnly != 0 && o.Type != ibv.RawPacket:
 		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "these on a RawPacket QP only"}
 	case path == ibv.DataPathDirect && f&(OutOfOrderData|SignaturePipelining) != 0:
-		return &ibv.UnsupportedError{Feature: (f & (OutOfOrderData | SignaturePipelining)).String() + " on the direct data path", Need: "CQs made with DataPathOps or DataPathRaw",
+		return &ibv.UnsupportedError{Feature: (f & (OutOfOrderData | SignaturePipelining)).String() +
+			" on the direct data path", Need: "CQs made with DataPathOps or DataPathRaw",
 			Have: "a CQ of the direct data path"}
 	}
 	return nil

@@ -62,7 +62,10 @@ func open(t testing.TB, i int) *ibv.Device {
 		"CreateQP":    func() error { _, err := CreateQP(pd, cq, cq, nil); return err },
 		"ViewCQ":      func() error { _, err := ViewCQ(cq); return err },
 		"ViewQP":      func() error { _, err := ViewQP(qp); return err },
-		"DataPathRaw": func() error { _, err := dev.CreateCQ(4, &ibv.CQOptions{DataPath: ibv.DataPathRaw}); return err },
+		"DataPathRaw": func() error {
+			_, err := dev.CreateCQ(4, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
+			return err
+		},
 	} {
 		if err := f(); !errors.Is(err, ibv.ErrNotSupported) && !errors.Is(err, ibv.ErrLibrary) {
 			t.Errorf("%s on SoftRoCE: %v", name, err)
@@ -103,7 +106,7 @@ func TestRXEClock(t *testing.T) {
 	// A completion's timestamp lies between its posting and its polling.
 	pd := closing(t, must(dev.AllocPD())(t))
 	cq := closing(t, must(dev.CreateCQ(16, nil))(t))
-	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite))(t))
+	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite, nil))(t))
 	qp := closing(t, must(pd.CreateQP(cq, cq, nil))(t))
 	loop(t, qp)
 	posted := time.Now()
@@ -135,7 +138,8 @@ func write(t testing.TB, qp *ibv.QP, cq *ibv.CQ, mr *ibv.MR) ibv.WC {
 	for i := range 64 {
 		mr.Bytes()[i] = byte(i)
 	}
-	if _, err := qp.PostSend([]ibv.SendWR{{ID: 7, Opcode: ibv.OpWrite, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(0, 64)}, Remote: mr.Remote().At(2048)}}); err != nil {
+	if _, err := qp.PostSend([]ibv.SendWR{{ID: 7, Opcode: ibv.OpWrite, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{mr.SGE(0, 64)}, Remote: mr.Remote().At(2048)}}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
@@ -159,7 +163,7 @@ func TestRXECreateCQ(t *testing.T) {
 		return
 	}
 	pd := closing(t, must(dev.AllocPD())(t))
-	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite))(t))
+	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite, nil))(t))
 	for _, size := range []int{0, 64, 128} {
 		for _, flags := range []QPCreateFlags{0, DisableScatterToCQE, AllowScatterToCQE} {
 			cq := must(CreateCQ(dev, 16, &CQOptions{EntrySize: size}))(t)
@@ -174,7 +178,8 @@ func TestRXECreateCQ(t *testing.T) {
 					t.Fatal(err)
 				}
 				clear(mr.Bytes()[1024:][:64])
-				if _, err := qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, SGEs: []ibv.SGE{mr.SGE(0, n)}, Flags: ibv.Signaled}}); err != nil {
+				if _, err := qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, SGEs: []ibv.SGE{mr.SGE(0, n)},
+					Flags: ibv.Signaled}}); err != nil {
 					t.Fatal(err)
 				}
 				for range 2 {
@@ -195,11 +200,14 @@ func TestRXECreateCQ(t *testing.T) {
 		want error
 		say  string
 	}{
-		"size":                {CQOptions{EntrySize: 96}, nil, "64 or 128"},
-		"padding of 64":       {CQOptions{EntrySize: 64, Padding: true}, nil, "EntrySize 128"},
-		"compression, direct": {CQOptions{Compression: CQEHash, CQOptions: ibv.CQOptions{DataPath: ibv.DataPathDirect}}, ibv.ErrNotSupported, "DataPathRaw"},
-		"compression, ops":    {CQOptions{Compression: CQEHash, CQOptions: ibv.CQOptions{DataPath: ibv.DataPathOps}}, ibv.ErrNotSupported, "DataPathRaw"},
-		"two formats":         {CQOptions{Compression: CQEHash | CQEChecksum, CQOptions: ibv.CQOptions{DataPath: ibv.DataPathRaw}}, nil, "one format"},
+		"size":          {CQOptions{EntrySize: 96}, nil, "64 or 128"},
+		"padding of 64": {CQOptions{EntrySize: 64, Padding: true}, nil, "EntrySize 128"},
+		"compression, direct": {CQOptions{Compression: CQEHash, CQOptions: ibv.CQOptions{DataPath: ibv.DataPathDirect}},
+			ibv.ErrNotSupported, "DataPathRaw"},
+		"compression, ops": {CQOptions{Compression: CQEHash, CQOptions: ibv.CQOptions{DataPath: ibv.DataPathOps}},
+			ibv.ErrNotSupported, "DataPathRaw"},
+		"two formats": {CQOptions{Compression: CQEHash | CQEChecksum,
+			CQOptions: ibv.CQOptions{DataPath: ibv.DataPathRaw}}, nil, "one format"},
 	} {
 		_, err := CreateCQ(dev, 16, &c.o)
 		if err == nil || !strings.Contains(err.Error(), c.say) || c.want != nil && !errors.Is(err, c.want) {
@@ -215,9 +223,9 @@ func TestRXECreateQPErrors(t *testing.T) {
 	}
 	pd := closing(t, must(dev.AllocPD())(t))
 	cq := closing(t, must(dev.CreateCQ(16, &ibv.CQOptions{DataPath: ibv.DataPathDirect}))(t))
-	for _, o := range []QPOptions{{DC: DCI}, {DC: DCT}, {Flags: OutOfOrderData}, {Flags: SignaturePipelining}} {
+	for _, o := range []QPOptions{{Flags: OutOfOrderData}, {Flags: SignaturePipelining}} {
 		if _, err := CreateQP(pd, cq, cq, &o); !errors.Is(err, ibv.ErrNotSupported) {
-			t.Errorf("%v, DC %v on the direct data path: %v", o.Flags, o.DC, err)
+			t.Errorf("%v on the direct data path: %v", o.Flags, err)
 		}
 	}
 }
@@ -269,7 +277,7 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 		return
 	}
 	base := closing(t, must(dev.AllocPD())(t))
-	mr := closing(t, must(base.AllocMR(1<<16, ibv.LocalWrite|ibv.RemoteWrite))(t))
+	mr := closing(t, must(base.AllocMR(1<<16, ibv.LocalWrite|ibv.RemoteWrite, nil))(t))
 	pd := base
 	if domain {
 		td := closing(t, must(dev.AllocThreadDomain())(t))
@@ -308,13 +316,14 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 	}
 
 	q, sc, rc := must(ViewQP(qp))(t), must(ViewCQ(scq))(t), must(ViewCQ(rcq))(t)
-	if q.Num != qp.Num() || q.SQ.Count < 16 || q.SQ.Stride != 64 || q.DoorbellRecord == 0 || q.UAR == 0 || sc.EntrySize != uint32(size) || sc.Entries != 32 && sc.Entries != 16 {
+	if q.Num != qp.Num() || q.SQ.Count < 16 || q.SQ.Stride != 64 || q.DoorbellRecord == 0 || q.UAR == 0 ||
+		sc.EntrySize != uint32(size) || sc.Entries != 32 && sc.Entries != 16 {
 		t.Fatalf("%+v, %+v", q, sc)
 	}
 	if (q.BlueFlame != 0) != domain || (q.RQ.Count == 0) != withSRQ {
 		t.Fatalf("BlueFlame %d, %d receives", q.BlueFlame, q.RQ.Count)
 	}
-	var s *SRQ
+	var s *SRQView
 	if withSRQ {
 		s = must(ViewSRQ(srq))(t)
 		if _, err := srq.PostRecv([]ibv.RecvWR{{}}); !errors.Is(err, ibv.ErrRaw) {
@@ -338,7 +347,7 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 			binary.BigEndian.PutUint64(b[8:], 0)
 		}
 	}
-	wait := func(c *CQ, ci uint32) []byte {
+	wait := func(c *CQView, ci uint32) []byte {
 		seen := c.Events()
 		c.Arm(ci, false)
 		for {
@@ -354,7 +363,7 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 	if s != nil {
 		head = s.Head
 	}
-	const send, signaled, sol = 0x0a, 0x08, 0x02
+
 	for i := range uint32(100) {
 		n := 1 + i*31%500
 		for k := range n {
@@ -377,11 +386,11 @@ func testRaw(t *testing.T, size int, withSRQ, domain, solicited bool) {
 		if solicited {
 			rc.Arm(i, true)
 		}
-		flags := uint8(signaled)
+		flags := WQESignaled
 		if solicited {
-			flags |= sol
+			flags |= WQESolicited
 		}
-		q.Control(i, send, flags, 2, 0)
+		q.Control(i, OpSend, flags, 2, 0)
 		data(q.SQ.Entry(i)[16:], 0, n)
 		q.RingSendBlueFlame(i+1, i)
 		if solicited {
@@ -426,8 +435,7 @@ func TestRXERawAllocs(t *testing.T) {
 	q, c := must(ViewQP(qp))(t), must(ViewCQ(cq))(t)
 	i := uint32(0)
 	if n := testing.AllocsPerRun(50, func() {
-		const nop, signaled = 0x00, 0x08
-		q.Control(i, nop, signaled, 1, 0)
+		q.Control(i, OpNop, WQESignaled, 1, 0)
 		q.RingSend(i+1, i)
 		for c.Entry(i) == nil {
 		}

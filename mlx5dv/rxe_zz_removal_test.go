@@ -49,7 +49,7 @@ func TestRXEZZDeviceRemoved(t *testing.T) {
 			add(fmt.Sprintf("mlx5dv QP, %v", path), dqp.Close)
 		}
 	}
-	mr := must(pd.AllocMR(4096, ibv.LocalWrite))(t)
+	mr := must(pd.AllocMR(4096, ibv.LocalWrite, nil))(t)
 	add("MR", mr.Close)
 	ah := must(pd.CreateAH(&ibv.AHAttr{Port: 1, Global: true, DGID: must(dev.QueryGID(1, 0))(t)}))(t)
 	add("AH", ah.Close)

@@ -15,35 +15,46 @@ func TestStrings(t *testing.T) {
 		v    fmt.Stringer
 		want string
 	}{
-		{ContextFlags(0), "0"},
-		{CQEVersion1 | MPWAllowed | EnhancedMPW | CQE128Compression | CQE128Padding | PacketBasedCredits | RealTimeTimestamps | BlueFlame | 1<<1 | 1<<40,
-			"CQEVersion1|MPWAllowed|EnhancedMPW|CQE128Compression|CQE128Padding|PacketBasedCredits|RealTimeTimestamps|BlueFlame|0x10000000002"},
+		{DeviceFlags(0), "0"},
+		{CQEVersion1 | MPWAllowed | EnhancedMPW | CQE128Compression | CQE128Padding | PacketBasedCredits |
+			RealTimeTimestamps | BlueFlame | 1<<1 | 1<<40,
+			"CQEVersion1|MPWAllowed|EnhancedMPW|CQE128Compression|CQE128Padding|" +
+				"PacketBasedCredits|RealTimeTimestamps|BlueFlame|0x10000000002"},
 		{HasCQECompression | HasOOORecv | 1<<17, "CQECompression|OOORecv|0x20000"},
-		{HasSWParsing | HasStridingRQ | HasTunnelOffloads | HasDynamicBFRegs, "SWParsing|StridingRQ|TunnelOffloads|DynamicBFRegs"},
-		{HasClockInfoUpdate | HasFlowActions | HasDCODP | HasHCACoreClock | HasLAGPorts, "ClockInfoUpdate|FlowActions|DCODP|HCACoreClock|LAGPorts"},
-		{HasSignature | HasDCIStreams | HasWRMemcpy | HasCrypto | HasDCRdAtom | HasRegC0, "Signature|DCIStreams|WRMemcpy|Crypto|DCRdAtom|RegC0"},
+		{HasSWParsing | HasStridingRQ | HasTunnelOffloads | HasDynamicBFRegs,
+			"SWParsing|StridingRQ|TunnelOffloads|DynamicBFRegs"},
+		{HasClockInfoUpdate | HasFlowActions | HasDCODP | HasHCACoreClock | HasLAGPorts,
+			"ClockInfoUpdate|FlowActions|DCODP|HCACoreClock|LAGPorts"},
+		{HasSignature | HasDCIStreams | HasWRMemcpy | HasCrypto | HasDCRdAtom | HasRegC0,
+			"Signature|DCIStreams|WRMemcpy|Crypto|DCRdAtom|RegC0"},
 		{CQEHash | CQEChecksum | CQEChecksumStride, "Hash|Checksum|ChecksumStride"},
 		{SWParse | SWParseChecksum | SWParseLSO, "Parse|Checksum|LSO"},
-		{TunnelVXLAN | TunnelGRE | TunnelGENEVE | TunnelMPLSOverGRE | TunnelMPLSOverUDP, "VXLAN|GRE|GENEVE|MPLSOverGRE|MPLSOverUDP"},
+		{TunnelVXLAN | TunnelGRE | TunnelGENEVE | TunnelMPLSOverGRE | TunnelMPLSOverUDP,
+			"VXLAN|GRE|GENEVE|MPLSOverGRE|MPLSOverUDP"},
 		{FlowESPAESGCM | FlowESPAESGCMTXIVIsESN, "ESPAESGCM|ESPAESGCMTXIVIsESN"},
-		{FlowESPAESGCMReqMetadata | FlowESPAESGCMSPISteering | FlowESPAESGCMFullOffload, "ESPAESGCMReqMetadata|ESPAESGCMSPISteering|ESPAESGCMFullOffload"},
+		{FlowESPAESGCMReqMetadata | FlowESPAESGCMSPISteering | FlowESPAESGCMFullOffload,
+			"ESPAESGCMReqMetadata|ESPAESGCMSPISteering|ESPAESGCMFullOffload"},
 		{SigT10DIF | SigCRC, "T10DIF|CRC"},
 		{GuardCRC | GuardChecksum, "CRC|Checksum"},
 		{CRC32 | CRC32C | CRC64XP10, "CRC32|CRC32C|CRC64XP10"},
 		{Block512 | Block520 | Block4048 | Block4096 | Block4160, "512|520|4048|4096|4160"},
 		{CryptoAESXTS | CryptoAESXTSSingleBlock | CryptoAESXTSMultiBlock, "AESXTS|AESXTSSingleBlock|AESXTSMultiBlock"},
 		{ImportAESXTS | 2, "AESXTS|0x2"},
-		{CryptoPresent | CryptoWrappedOperational | CryptoWrappedCommissioning, "Crypto|WrappedOperational|WrappedCommissioning"},
-		{TunnelOffloaded | SelfLoopbackUnicast | SelfLoopbackMulticast | DisableScatterToCQE, "TunnelOffloaded|SelfLoopbackUnicast|SelfLoopbackMulticast|DisableScatterToCQE"},
-		{AllowScatterToCQE | PacketBasedCreditMode | SignaturePipelining | OutOfOrderData, "AllowScatterToCQE|PacketBasedCreditMode|SignaturePipelining|OutOfOrderData"},
-		{QPTypes(1<<ibv.RC | 1<<ibv.RawPacket | 1<<20), "RC|RawPacket|0x100000"},
-		{DCT, "DCT"}, {DCI, "DCI"}, {DCType(0), "none"}, {DCType(9), "DCType(9)"},
+		{CryptoPresent | CryptoWrappedOperational | CryptoWrappedCommissioning,
+			"Crypto|WrappedOperational|WrappedCommissioning"},
+		{TunnelOffloaded | SelfLoopbackUnicast | SelfLoopbackMulticast | DisableScatterToCQE,
+			"TunnelOffloaded|SelfLoopbackUnicast|SelfLoopbackMulticast|DisableScatterToCQE"},
+		{AllowScatterToCQE | PacketBasedCreditMode | SignaturePipelining | OutOfOrderData,
+			"AllowScatterToCQE|PacketBasedCreditMode|SignaturePipelining|OutOfOrderData"},
+		{OpNop, "Nop"}, {OpSend, "Send"}, {OpUMR, "UMR"}, {WQEOpcode(0x2f), "WQEOpcode(47)"},
+		{WQESolicited | WQESignaled | WQESmallFence | WQEFence | 1, "Solicited|Signaled|SmallFence|Fence|0x1"},
+		{ibv.QPTypes(1<<ibv.RC | 1<<ibv.RawPacket | 1<<20), "RC|RawPacket|0x100000"},
 	} {
 		if got := c.v.String(); got != c.want {
 			t.Errorf("%T: %s, want %s", c.v, got, c.want)
 		}
 	}
-	if s := QPTypes(1 << ibv.UD); !s.Has(ibv.UD) || s.Has(ibv.RC) || s.Has(ibv.QPType(300)) {
+	if s := ibv.QPTypes(1 << ibv.UD); !s.Has(ibv.UD) || s.Has(ibv.RC) || s.Has(ibv.QPType(300)) {
 		t.Error("a set of QP types does not tell what is in it")
 	}
 }
@@ -126,15 +137,14 @@ func TestQPOptions(t *testing.T) {
 		{QPOptions{Flags: SelfLoopbackUnicast}, false},
 		{QPOptions{Flags: DisableScatterToCQE | AllowScatterToCQE}, false},
 		{QPOptions{Flags: 1 << 20}, false},
-		{QPOptions{DC: DCI}, false},
-		{QPOptions{DC: DCT}, false},
 	} {
 		if err := c.o.check(nil); (err == nil) != c.ok {
-			t.Errorf("%v, type %v, DC %v: %v", c.o.Flags, c.o.Type, c.o.DC, err)
+			t.Errorf("%v, type %v: %v", c.o.Flags, c.o.Type, err)
 		}
 	}
-	if err := (&QPOptions{DC: DCI}).check(nil); !errors.Is(err, ibv.ErrNotSupported) {
-		t.Errorf("a DCI: %v", err)
+	if err := (&QPOptions{QPOptions: ibv.QPOptions{Type: ibv.Driver}}).check(nil); !errors.Is(err,
+		ibv.ErrNotSupported) {
+		t.Errorf("a DC QP: %v", err)
 	}
 }
 

@@ -12,11 +12,14 @@ func rawOnly(kind string, path ibv.DataPath, why string) error {
 	case ibv.DataPathRaw:
 		return nil
 	case ibv.DataPathDirect:
-		return &ibv.UnsupportedError{Feature: "a view of the " + kind, Need: "CQs (and an SRQ) made with the option DataPath: ibv.DataPathRaw",
+		return &ibv.UnsupportedError{Feature: "a view of the " + kind,
+			Need: "CQs (and an SRQ) made with the option DataPath: ibv.DataPathRaw",
 			Have: "rings that package ibv writes itself (" + why + "); two writers would overwrite each other"}
 	}
-	return &ibv.UnsupportedError{Feature: "a view of the " + kind, Need: "CQs (and an SRQ) made with the option DataPath: ibv.DataPathRaw",
-		Have: fmt.Sprintf("rings that libmlx5 writes (%v: %s), which knows of no completion of what others post", path, why)}
+	return &ibv.UnsupportedError{Feature: "a view of the " + kind,
+		Need: "CQs (and an SRQ) made with the option DataPath: ibv.DataPathRaw",
+		Have: fmt.Sprintf("rings that libmlx5 writes (%v: %s), which knows of no completion of what others post", path,
+			why)}
 }
 
 // Ring is a queue of work requests in memory that libmlx5 has allocated and the device

@@ -16,7 +16,7 @@ import (
 // safe for concurrent use, except Events and Wait.
 //
 // C: struct mlx5dv_cq.
-type CQ struct {
+type CQView struct {
 	Num            uint32
 	Buf            []byte
 	Entries        uint32  // a power of two
@@ -34,7 +34,7 @@ type CQ struct {
 // rings have a reader, the error is ErrNotSupported.
 //
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_CQ.
-func ViewCQ(cq *ibv.CQ) (*CQ, error) {
+func ViewCQ(cq *ibv.CQ) (*CQView, error) {
 	const op = "mlx5dv view cq"
 	if cq == nil {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "cq", Got: "nil", Want: "a CQ"})
@@ -58,9 +58,11 @@ func ViewCQ(cq *ibv.CQ) (*CQ, error) {
 	if err != nil {
 		return nil, opError(op, name, err)
 	}
-	q := &CQ{
-		Num: c.CQN, Buf: memory(c.Buf, uint64(c.CQECnt)*uint64(c.CQESize)), Entries: c.CQECnt, EntrySize: c.CQESize, DoorbellRecord: c.DBRec, UAR: c.CQUAR,
-		cq: cq, buf: cmem.Pointer(c.Buf), log: uint8(bits.TrailingZeros32(c.CQECnt)), dbrec: cmem.Pointer(c.DBRec), uar: cmem.Pointer(c.CQUAR),
+	q := &CQView{
+		Num: c.CQN, Buf: memory(c.Buf, uint64(c.CQECnt)*uint64(c.CQESize)), Entries: c.CQECnt, EntrySize: c.CQESize,
+		DoorbellRecord: c.DBRec, UAR: c.CQUAR,
+		cq: cq, buf: cmem.Pointer(c.Buf), log: uint8(bits.TrailingZeros32(c.CQECnt)), dbrec: cmem.Pointer(c.DBRec),
+		uar: cmem.Pointer(c.CQUAR),
 	}
 	if c.CQESize == 128 {
 		q.buf = unsafe.Add(q.buf, 64)
@@ -73,7 +75,7 @@ const armRegister = 0x20
 // Entry is the 64 bytes of completion ci, a free-running count, once the device has
 // written them: what is read from them afterwards is not older. Until then it is nil.
 // C: struct mlx5_cqe64.
-func (q *CQ) Entry(ci uint32) []byte {
+func (q *CQView) Entry(ci uint32) []byte {
 	p := unsafe.Add(q.buf, uintptr(ci&(q.Entries-1))*uintptr(q.EntrySize))
 	own := uint8(bits.ReverseBytes64(mmio.LoadCQE(unsafe.Add(p, 56))))
 	if own>>4 == 0xf || own&1 != uint8(ci>>q.log)&1 {
@@ -83,21 +85,24 @@ func (q *CQ) Entry(ci uint32) []byte {
 }
 
 // Consumed gives the entries before ci back to the device.
-func (q *CQ) Consumed(ci uint32) { mmio.Consumed(q.dbrec, bits.ReverseBytes32(ci&0xffffff)) }
+func (q *CQView) Consumed(ci uint32) { mmio.Consumed(q.dbrec, bits.ReverseBytes32(ci&0xffffff)) }
 
 // Arm asks for one event when a completion after the ci-th arrives, or with
 // solicitedOnly one that is solicited or failed. Look at the ring after it: a
 // completion may have come before.
-func (q *CQ) Arm(ci uint32, solicitedOnly bool) {
+func (q *CQView) Arm(ci uint32, solicitedOnly bool) {
 	rec := q.Events()&3<<28 | ci&0xffffff
 	if solicitedOnly {
 		rec |= 1 << 24
 	}
-	mmio.ArmCQ(unsafe.Add(q.dbrec, 4), bits.ReverseBytes32(rec), unsafe.Add(q.uar, armRegister), bits.ReverseBytes64(uint64(rec)<<32|uint64(q.Num)))
+	mmio.ArmCQ(unsafe.Add(q.dbrec, 4), bits.ReverseBytes32(rec), unsafe.Add(q.uar, armRegister),
+		bits.ReverseBytes64(uint64(rec)<<32|uint64(q.Num)))
 }
 
 // Events is the number of events so far.
-func (q *CQ) Events() uint32 { return verbs.Events(q.cq) }
+func (q *CQView) Events() uint32 { return verbs.Events(q.cq) }
 
 // Wait sleeps until there were more events than seen, ctx ends or the CQ is closed.
-func (q *CQ) Wait(ctx context.Context, seen uint32) error { return verbs.WaitEvent(ctx, q.cq, seen) }
+func (q *CQView) Wait(ctx context.Context, seen uint32) error {
+	return verbs.WaitEvent(ctx, q.cq, seen)
+}

@@ -20,7 +20,7 @@ import (
 // rings, states, completions, resets, which set every count and record to 0.
 //
 // C: struct mlx5dv_qp.
-type QP struct {
+type QPView struct {
 	Num uint32
 	SQ  Ring
 	RQ  Ring // none with an SRQ
@@ -42,7 +42,7 @@ type QP struct {
 // paths, whose rings have a writer, the error is ErrNotSupported.
 //
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_QP.
-func ViewQP(qp *ibv.QP) (*QP, error) {
+func ViewQP(qp *ibv.QP) (*QPView, error) {
 	const op = "mlx5dv view qp"
 	if qp == nil {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "a QP"})
@@ -66,9 +66,10 @@ func ViewQP(qp *ibv.QP) (*QP, error) {
 	if err != nil {
 		return nil, opError(op, name, err)
 	}
-	q := &QP{
+	q := &QPView{
 		Num: qp.Num(), SQ: ring(c.SQ.Buf, c.SQ.WQECnt, c.SQ.Stride), RQ: ring(c.RQ.Buf, c.RQ.WQECnt, c.RQ.Stride),
-		DoorbellRecord: c.DBRec, UAR: c.BF.Reg, dbrec: cmem.Pointer(c.DBRec), reg: cmem.Pointer(c.BF.Reg), half: verbs.NextHalf(qp),
+		DoorbellRecord: c.DBRec, UAR: c.BF.Reg, dbrec: cmem.Pointer(c.DBRec), reg: cmem.Pointer(c.BF.Reg),
+		half: verbs.NextHalf(qp),
 	}
 	if q.half != nil {
 		q.BlueFlame = c.BF.Size
@@ -97,7 +98,7 @@ func ring(buf uintptr, count, stride uint32) Ring {
 // of 64-byte blocks after the last WQE, last the one at which that WQE begins; its
 // control segment must be complete. The function orders the stores to the ring, to the
 // doorbell record and to the register.
-func (q *QP) RingSend(next, last uint32) {
+func (q *QPView) RingSend(next, last uint32) {
 	if q.SQ.Count == 0 {
 		return
 	}
@@ -108,18 +109,19 @@ func (q *QP) RingSend(next, last uint32) {
 // RingSendBlueFlame is RingSend for one WQE that goes to the register whole, which
 // saves the device a read. Only where BlueFlame is not 0, and not less than the WQE,
 // which begins at last; otherwise it is RingSend.
-func (q *QP) RingSendBlueFlame(next, last uint32) {
+func (q *QPView) RingSendBlueFlame(next, last uint32) {
 	blocks := next - last
 	if blocks == 0 || blocks*64 > q.BlueFlame || blocks > q.SQ.Count {
 		q.RingSend(next, last)
 		return
 	}
 	wqe := unsafe.Add(q.start, uintptr(last&(q.SQ.Count-1))*64)
-	mmio.RingSendBlueFlame(unsafe.Add(q.dbrec, 4), bits.ReverseBytes32(next&0xffff), q.register(), wqe, int(blocks), q.start, q.end)
+	mmio.RingSendBlueFlame(unsafe.Add(q.dbrec, 4), bits.ReverseBytes32(next&0xffff), q.register(), wqe, int(blocks),
+		q.start, q.end)
 }
 
 // register is where the next doorbell goes: the halves of a BlueFlame register take turns.
-func (q *QP) register() unsafe.Pointer {
+func (q *QPView) register() unsafe.Pointer {
 	if q.BlueFlame == 0 {
 		return q.reg
 	}
@@ -130,22 +132,23 @@ func (q *QP) register() unsafe.Pointer {
 
 // RingRecv lets the device have the receives that are built; next is their
 // free-running count.
-func (q *QP) RingRecv(next uint32) {
+func (q *QPView) RingRecv(next uint32) {
 	if q.RQ.Count != 0 {
 		mmio.Record(q.dbrec, bits.ReverseBytes32(next&0xffff))
 	}
 }
 
-// Control writes a control segment, the first 16 bytes of every WQE: ds is the length
-// of the WQE in units of 16 bytes, flags are fm_ce_se, of which 8 asks for a
-// completion. C: mlx5dv_set_ctrl_seg(3).
-func (q *QP) Control(index uint32, opcode, flags, ds uint8, imm uint32) {
+// Control writes a control segment, the first 16 bytes of every WQE. length is that of
+// the whole WQE in units of 16 bytes.
+//
+// C: mlx5dv_set_ctrl_seg(3).
+func (q *QPView) Control(index uint32, opcode WQEOpcode, flags WQEFlags, length uint8, imm uint32) {
 	b := q.SQ.Entry(index)
 	if len(b) < 16 {
 		return
 	}
 	binary.BigEndian.PutUint32(b, index&0xffff<<8|uint32(opcode))
-	binary.BigEndian.PutUint32(b[4:], q.Num<<8|uint32(ds))
+	binary.BigEndian.PutUint32(b[4:], q.Num<<8|uint32(length))
 	binary.BigEndian.PutUint32(b[8:], uint32(flags))
 	binary.BigEndian.PutUint32(b[12:], imm)
 }

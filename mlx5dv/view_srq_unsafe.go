@@ -18,7 +18,7 @@ import (
 // safe for concurrent use.
 //
 // C: struct mlx5dv_srq.
-type SRQ struct {
+type SRQView struct {
 	Num            uint32 // SRQN; 0 where libmlx5 does not tell it
 	Buf            []byte // up to the last entry that the list names
 	Stride         uint32 // bytes of an entry
@@ -31,7 +31,7 @@ type SRQ struct {
 // ViewSRQ looks into an SRQ made with ibv.DataPathRaw.
 //
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_SRQ.
-func ViewSRQ(srq *ibv.SRQ) (*SRQ, error) {
+func ViewSRQ(srq *ibv.SRQ) (*SRQView, error) {
 	const op = "mlx5dv view srq"
 	if srq == nil {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "srq", Got: "nil", Want: "an SRQ"})
@@ -55,8 +55,9 @@ func ViewSRQ(srq *ibv.SRQ) (*SRQ, error) {
 	if err != nil {
 		return nil, opError(op, name, err)
 	}
-	s := &SRQ{
-		Buf: memory(c.Buf, uint64(max(c.Head, c.Tail)+1)*uint64(c.Stride)), Stride: c.Stride, Head: c.Head, Tail: c.Tail,
+	s := &SRQView{
+		Buf: memory(c.Buf, uint64(max(c.Head, c.Tail)+1)*uint64(c.Stride)), Stride: c.Stride,
+		Head: c.Head, Tail: c.Tail,
 		DoorbellRecord: c.DBRec, dbrec: cmem.Pointer(c.DBRec),
 	}
 	if c.CompMask&abi.MLX5DV_SRQ_MASK_SRQN != 0 {
@@ -66,7 +67,7 @@ func ViewSRQ(srq *ibv.SRQ) (*SRQ, error) {
 }
 
 // Entry is the memory of entry i.
-func (s *SRQ) Entry(i uint32) []byte {
+func (s *SRQView) Entry(i uint32) []byte {
 	at := uint64(i) * uint64(s.Stride)
 	if at+uint64(s.Stride) > uint64(len(s.Buf)) {
 		return nil
@@ -76,4 +77,4 @@ func (s *SRQ) Entry(i uint32) []byte {
 
 // Ring lets the device have the receives that are built; counter is the free-running
 // number of all that were.
-func (s *SRQ) Ring(counter uint16) { mmio.Record(s.dbrec, bits.ReverseBytes32(uint32(counter))) }
+func (s *SRQView) Ring(counter uint16) { mmio.Record(s.dbrec, bits.ReverseBytes32(uint32(counter))) }

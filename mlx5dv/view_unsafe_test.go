@@ -11,7 +11,7 @@ import (
 
 // plainQP is a view of memory that no device reads: a ring of 8 blocks, the doorbell
 // record, and a register of two halves.
-func plainQP(tb testing.TB, blueFlame uint32) (q *QP, sq, db, reg []byte) {
+func plainQP(tb testing.TB, blueFlame uint32) (q *QPView, sq, db, reg []byte) {
 	tb.Helper()
 	if !mmio.Supported {
 		tb.Skip("the stores of this package are for amd64 and arm64")
@@ -19,9 +19,11 @@ func plainQP(tb testing.TB, blueFlame uint32) (q *QP, sq, db, reg []byte) {
 	mem := make([]uint64, 4096/8)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&mem[0])), 4096)
 	sq, rq, db, reg := b[:512], b[512:768], b[1024:1032], b[2048:2560]
-	q = &QP{
-		Num: 0x123456, SQ: Ring{Buf: sq, Stride: 64, Count: 8}, RQ: Ring{Buf: rq, Stride: 32, Count: 8}, BlueFlame: blueFlame,
-		dbrec: unsafe.Pointer(&db[0]), reg: unsafe.Pointer(&reg[0]), start: unsafe.Pointer(&sq[0]), end: unsafe.Pointer(&rq[0]), half: new(uintptr),
+	q = &QPView{
+		Num: 0x123456, SQ: Ring{Buf: sq, Stride: 64, Count: 8}, RQ: Ring{Buf: rq, Stride: 32, Count: 8},
+		BlueFlame: blueFlame,
+		dbrec:     unsafe.Pointer(&db[0]), reg: unsafe.Pointer(&reg[0]), start: unsafe.Pointer(&sq[0]),
+		end: unsafe.Pointer(&rq[0]), half: new(uintptr),
 	}
 	return q, sq, db, reg
 }
@@ -31,12 +33,14 @@ func TestQPView(t *testing.T) {
 	for i := range sq {
 		sq[i] = byte(i * 7)
 	}
-	q.Control(0x1000e, 0x0a, 8, 5, 0x01020304)
-	if want := []byte{0, 0, 0x0e, 0x0a, 0x12, 0x34, 0x56, 5, 0, 0, 0, 8, 1, 2, 3, 4}; !bytes.Equal(sq[6*64:][:16], want) {
+	q.Control(0x1000e, OpSend, WQESignaled, 5, 0x01020304)
+	if want := []byte{0, 0, 0x0e, 0x0a, 0x12, 0x34, 0x56, 5, 0, 0, 0, 8, 1, 2, 3,
+		4}; !bytes.Equal(sq[6*64:][:16], want) {
 		t.Errorf("control segment % x", sq[6*64:][:16])
 	}
 	q.RingSend(0x10010, 0x1000e)
-	if !bytes.Equal(db, []byte{0, 0, 0, 0, 0, 0, 0, 0x10}) || !bytes.Equal(reg[:8], sq[6*64:][:8]) || !bytes.Equal(reg[8:], make([]byte, 504)) {
+	if !bytes.Equal(db, []byte{0, 0, 0, 0, 0, 0, 0, 0x10}) || !bytes.Equal(reg[:8], sq[6*64:][:8]) ||
+		!bytes.Equal(reg[8:], make([]byte, 504)) {
 		t.Errorf("record % x, register % x", db, reg[:16])
 	}
 	// The other half, a WQE of three blocks around the end of the ring.
@@ -64,13 +68,13 @@ func TestQPView(t *testing.T) {
 		t.Errorf("register % x", reg)
 	}
 	// A queue that is not there takes nothing.
-	none := &QP{}
+	none := &QPView{}
 	none.RingSend(1, 0)
 	none.RingRecv(1)
 	none.Control(0, 0, 0, 0, 0)
 }
 
-func plainCQ(tb testing.TB, size uint32) (c *CQ, buf, db, uar []byte) {
+func plainCQ(tb testing.TB, size uint32) (c *CQView, buf, db, uar []byte) {
 	tb.Helper()
 	if !mmio.Supported {
 		tb.Skip("the stores of this package are for amd64 and arm64")
@@ -78,7 +82,7 @@ func plainCQ(tb testing.TB, size uint32) (c *CQ, buf, db, uar []byte) {
 	mem := make([]uint64, 2048/8)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&mem[0])), 2048)
 	buf, db, uar = b[:4*size], b[1024:1032], b[1088:1152]
-	c = &CQ{Num: 0xabcdef, Buf: buf, Entries: 4, EntrySize: size, log: 2,
+	c = &CQView{Num: 0xabcdef, Buf: buf, Entries: 4, EntrySize: size, log: 2,
 		buf: unsafe.Pointer(&buf[size-64]), dbrec: unsafe.Pointer(&db[0]), uar: unsafe.Pointer(&uar[0])}
 	for i := range uint32(4) {
 		buf[(i+1)*size-1] = 0xf0
@@ -115,10 +119,10 @@ func TestViewAllocs(t *testing.T) {
 	q, _, _, _ := plainQP(t, 256)
 	c, buf, _, _ := plainCQ(t, 64)
 	buf[63] = 0
-	s := &SRQ{dbrec: q.dbrec}
+	s := &SRQView{dbrec: q.dbrec}
 	i := uint32(0)
 	for name, f := range map[string]func(){
-		"RingSend":          func() { q.Control(i, 0x0a, 8, 2, 0); q.RingSend(i+1, i); i++ },
+		"RingSend":          func() { q.Control(i, OpSend, WQESignaled, 2, 0); q.RingSend(i+1, i); i++ },
 		"RingSendBlueFlame": func() { q.RingSendBlueFlame(i+1, i); i++ },
 		"RingRecv":          func() { q.RingRecv(i) },
 		"Entry":             func() { _ = c.Entry(0) },
@@ -137,7 +141,7 @@ func BenchmarkRingSend(b *testing.B) {
 			q, _, _, _ := plainQP(b, bf)
 			b.ReportAllocs()
 			for i := uint32(0); b.Loop(); i++ {
-				q.Control(i, 0x0a, 8, 2, 0)
+				q.Control(i, OpSend, WQESignaled, 2, 0)
 				q.RingSendBlueFlame(i+1, i)
 			}
 		})

@@ -76,9 +76,11 @@ func addrInfosFromC(c []librdmacm.AddrInfo) (list []AddrInfo) {
 	for _, a := range c {
 		src, dst := sockaddr.Of(a.Src), sockaddr.Of(a.Dst)
 		list = append(list, AddrInfo{
-			Flags: AddrInfoFlags(a.Flags), Family: Family(a.Family), QPType: qpType(a.QPType), PortSpace: PortSpace(a.PortSpace),
-			Src: src.AddrPort(), Dst: dst.AddrPort(), RawSrc: a.Src, RawDst: a.Dst, SrcName: a.SrcName, DstName: a.DstName,
-			Route: a.Route, ConnectData: a.Connect,
+			Flags: AddrInfoFlags(a.Flags), Family: Family(a.Family), QPType: qpType(a.QPType),
+			PortSpace: PortSpace(a.PortSpace),
+			Src:       src.AddrPort(), Dst: dst.AddrPort(), RawSrc: a.Src, RawDst: a.Dst, SrcName: a.SrcName,
+			DstName: a.DstName,
+			Route:   a.Route, ConnectData: a.Connect,
 		})
 	}
 	return list
@@ -143,7 +145,7 @@ func addrInfoError(op, node, service string, code int, err error) error {
 }
 
 // ResolveAddrInfo resolves like GetAddrInfo, and tells by the event
-// AddrInfoResolved, or AddrInfoFailed; then QueryAddrInfo has the result. It needs
+// EventAddrInfoResolved, or EventAddrInfoError; then QueryAddrInfo has the result. It needs
 // rdma-core v60 and a kernel that has it.
 //
 // C: rdma_resolve_addrinfo(3).

@@ -84,7 +84,7 @@ func (ch *EventChannel) take() (*Event, error) {
 		if err != nil {
 			return nil, err
 		}
-		if EventType(r.Event) == ConnectRequest {
+		if EventType(r.Event) == EventConnectRequest {
 			// Where one of the two is not there, the listener is being closed.
 			if listener := ids.find(r.ListenID); listener != nil && ch.life.TryEnter() {
 				defer ch.life.Leave()
@@ -92,7 +92,7 @@ func (ch *EventChannel) take() (*Event, error) {
 			}
 			_ = ch.lib.DestroyID(r.ID)
 		} else if id := ids.find(r.ID); id != nil {
-			if EventType(r.Event) == DeviceRemoval {
+			if EventType(r.Event) == EventDeviceRemoval {
 				id.removed()
 			}
 			return newEvent(r, id, nil), nil

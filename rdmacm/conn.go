@@ -64,16 +64,16 @@ func newConn(id *ID, h *hub, ps PortSpace) *Conn {
 // handle runs on the hub's goroutine.
 func (c *Conn) handle(ev *Event) {
 	switch ev.Type {
-	case TimewaitExit, AddrChange:
+	case EventTimewaitExit, EventAddrChange:
 		return
-	case Disconnected, DeviceRemoval:
+	case EventDisconnected, EventDeviceRemoval:
 		c.finish(ev.Err())
 		c.mu.Lock()
-		if ev.Type == DeviceRemoval && c.qp != nil {
+		if ev.Type == EventDeviceRemoval && c.qp != nil {
 			verbs.NoteRemoved(c.qp.PD().Device()) // it may be another one than the ID's
 		}
 		c.mu.Unlock()
-		if ev.Type == Disconnected && c.life.TryEnter() {
+		if ev.Type == EventDisconnected && c.life.TryEnter() {
 			go c.answer()
 		}
 		return
@@ -165,7 +165,7 @@ func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
 // late explains why an event did not come in time.
 func (c *Conn) late(want EventType, err error) error {
 	err = fmt.Errorf("while waiting for the event %v: %w", want, err)
-	if !errors.Is(err, context.DeadlineExceeded) || want != ConnectResponse && want != Established {
+	if !errors.Is(err, context.DeadlineExceeded) || want != EventConnectResponse && want != EventEstablished {
 		return err
 	}
 	dev, e := c.id.Verbs()
@@ -178,7 +178,8 @@ func (c *Conn) late(want EventType, err error) error {
 	case e != nil:
 		return err
 	case attr.State != ibv.PortActive:
-		return fmt.Errorf("%w: port %d of %s is %v (look at its cable, at rdma link and at ip link): %w", err, port, dev.Name(), attr.State, syscall.ENETDOWN)
+		return fmt.Errorf("%w: port %d of %s is %v (look at its cable, at rdma link and at ip link): %w", err, port,
+			dev.Name(), attr.State, syscall.ENETDOWN)
 	}
 	return fmt.Errorf("%w (the peer's program does not answer, or its port is down)", err)
 }
@@ -227,7 +228,8 @@ func (c *Conn) makeQP(opt *Options) error {
 		}
 		c.ownPD = c.pd
 	} else if have := c.pd.Device(); have != dev && have.Name() != dev.Name() {
-		return &ibv.ArgError{Arg: "PD", Got: "one of " + have.Name(), Want: "one of " + dev.Name() + ", the device that the address leads to"}
+		return &ibv.ArgError{Arg: "PD", Got: "one of " + have.Name(), Want: "one of " + dev.Name() +
+			", the device that the address leads to"}
 	}
 	q := opt.QP
 	q.Type = ibv.RC

@@ -53,11 +53,13 @@ func (p *ConnParam) check() error {
 		v    uint8
 	}{{"RetryCount", p.RetryCount}, {"RNRRetryCount", p.RNRRetryCount}} {
 		if f.v > maxRetry && f.v != ibv.Zero {
-			errs = append(errs, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v), Want: "1 to 7, 0 for the default or ibv.Zero"})
+			errs = append(errs, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v),
+				Want: "1 to 7, 0 for the default or ibv.Zero"})
 		}
 	}
 	if remote := p.Access &^ (ibv.NoRemoteAccess | ibv.LocalWrite); p.Access&ibv.NoRemoteAccess != 0 && remote != 0 {
-		errs = append(errs, &ibv.ArgError{Arg: "Access", Got: p.Access.String(), Want: "NoRemoteAccess alone, or flags without it"})
+		errs = append(errs, &ibv.ArgError{Arg: "Access", Got: p.Access.String(),
+			Want: "NoRemoteAccess alone, or flags without it"})
 	}
 	return errors.Join(errs...)
 }

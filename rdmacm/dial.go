@@ -103,13 +103,13 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	}); err != nil {
 		return err
 	}
-	if _, err := c.await(ctx, AddrResolved); err != nil {
+	if _, err := c.await(ctx, EventAddrResolved); err != nil {
 		return err
 	}
 	if err := inTurn(func() error { return c.id.ResolveRoute(wait) }); err != nil {
 		return err
 	}
-	if _, err := c.await(ctx, RouteResolved); err != nil {
+	if _, err := c.await(ctx, EventRouteResolved); err != nil {
 		return err
 	}
 	if err := c.setup(opt); err != nil {
@@ -122,9 +122,9 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	if c.ps.datagram() {
 		return c.dialed(ctx)
 	}
-	want := ConnectResponse
+	want := EventConnectResponse
 	if c.byLib {
-		want = Established
+		want = EventEstablished
 	}
 	ev, err := c.await(ctx, want)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 // dialed finishes in a port space of datagrams: the answer tells where the peer's
 // QP is.
 func (c *Conn) dialed(ctx context.Context) error {
-	ev, err := c.await(ctx, Established)
+	ev, err := c.await(ctx, EventEstablished)
 	if err != nil {
 		return err
 	}

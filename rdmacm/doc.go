@@ -9,7 +9,7 @@
 //	c, err := l.Accept(ctx)
 //	…
 //	c, err := rdmacm.Dial(ctx, "10.8.0.1:7471", nil)
-//	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+//	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 //	c.QP().PostSend(…)
 //	c.CQ().Wait(ctx, wcs)
 //	<-c.Done() // the peer has disconnected, or the device is gone: c.Err()
@@ -26,14 +26,14 @@
 // of an ID for ever.
 //
 //	ch, err := rdmacm.NewEventChannel()
-//	id, err := ch.CreateID(rdmacm.TCP)
-//	id.ResolveAddr(netip.AddrPort{}, dst, time.Second) // event AddrResolved
-//	id.ResolveRoute(time.Second)                       // event RouteResolved
+//	id, err := ch.CreateID(rdmacm.PortSpaceTCP)
+//	id.ResolveAddr(netip.AddrPort{}, dst, time.Second) // EventAddrResolved
+//	id.ResolveRoute(time.Second)                       // EventRouteResolved
 //	ctx, err := id.Verbs()                             // the device: PD, CQ
 //	qp, err := pd.CreateQP(cq, cq, nil)
-//	id.Connect(&rdmacm.ConnParam{QPN: qp.Num()})       // event ConnectResponse
+//	id.Connect(&rdmacm.ConnParam{QPN: qp.Num()})       // EventConnectResponse
 //	id.BringUp(qp, nil)                                // INIT, RTR, RTS
-//	id.Establish()                                     // the peer's event Established
+//	id.Establish()                                     // the peer's EventEstablished
 //
 // So queue pairs of the direct data path work as any other. [ID.CreateQP] leaves
 // the queue pair's states to librdmacm instead, as C programs do.

@@ -21,7 +21,7 @@ func (id *ID) SetLocalECE(e ECE) error {
 	})
 }
 
-// RemoteECE is what the peer offers, after ConnectRequest or ConnectResponse;
+// RemoteECE is what the peer offers, after EventConnectRequest or EventConnectResponse;
 // vendor 0 is nothing. It needs rdma-core v31.
 //
 // C: rdma_get_remote_ece(3).

@@ -10,7 +10,7 @@ import (
 )
 
 // CreateEP makes an ID of what GetAddrInfo found: one that is bound, for Listen, if
-// the flags have Passive, or else one with a route, for Connect. The ID has an event
+// the flags have AddrInfoPassive, or else one with a route, for Connect. The ID has an event
 // channel of its own, which is closed with it.
 //
 // Unlike in C no call of the ID blocks a thread: wait for the events of the ID's
@@ -46,14 +46,16 @@ func CreateEP(ctx context.Context, info *AddrInfo) (*ID, error) {
 func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
 	for _, raw := range [][]byte{info.RawSrc, info.RawDst} {
 		if len(raw) > sockaddr.Size {
-			return &ibv.ArgError{Arg: "info", Got: fmt.Sprintf("a raw address of %d bytes", len(raw)), Want: fmt.Sprintf("at most %d, a struct sockaddr_storage", sockaddr.Size)}
+			return &ibv.ArgError{Arg: "info", Got: fmt.Sprintf("a raw address of %d bytes", len(raw)),
+				Want: fmt.Sprintf("at most %d, a struct sockaddr_storage", sockaddr.Size)}
 		}
 	}
 	src, dst := info.rawSockaddrs()
-	if passive := info.Flags&Passive != 0; passive && src == nil || !passive && dst == nil {
-		return &ibv.ArgError{Arg: "info", Got: "one without an address", Want: "with Src if it has Passive, else with Dst"}
+	if passive := info.Flags&AddrInfoPassive != 0; passive && src == nil || !passive && dst == nil {
+		return &ibv.ArgError{Arg: "info", Got: "one without an address",
+			Want: "with Src if it has AddrInfoPassive, else with Dst"}
 	}
-	if info.Flags&Passive != 0 {
+	if info.Flags&AddrInfoPassive != 0 {
 		return id.do("bind", func() error { return id.bind(src, info.Src.String()) })
 	}
 	wait := resolveTimeout
@@ -61,7 +63,7 @@ func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
 	if err != nil {
 		return err
 	}
-	if err := id.expect(ctx, AddrResolved); err != nil {
+	if err := id.expect(ctx, EventAddrResolved); err != nil {
 		return err
 	}
 	if len(info.Route) > 0 {
@@ -72,7 +74,7 @@ func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
 	if err != nil {
 		return err
 	}
-	return id.expect(ctx, RouteResolved)
+	return id.expect(ctx, EventRouteResolved)
 }
 
 // rawSockaddrs are the addresses as librdmacm gave them, nil where there is none.
@@ -118,7 +120,7 @@ func (id *ID) Request(ctx context.Context) (*Event, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ev.Type == ConnectRequest && ev.Listener == id {
+		if ev.Type == EventConnectRequest && ev.Listener == id {
 			return ev, nil
 		}
 		if err := ev.Err(); err != nil && ev.ID == id {

@@ -14,30 +14,30 @@ import (
 // C: enum rdma_port_space.
 type PortSpace uint32
 
-// Port spaces. IBSpace takes addresses of InfiniBand, and QPs of any type.
+// Port spaces. PortSpaceIB takes addresses of InfiniBand, and QPs of any type.
 const (
-	IPoIB   PortSpace = abi.RDMA_PS_IPOIB
-	TCP     PortSpace = abi.RDMA_PS_TCP // reliable connections: RC
-	UDP     PortSpace = abi.RDMA_PS_UDP // datagrams: UD
-	IBSpace PortSpace = abi.RDMA_PS_IB
+	PortSpaceIPoIB PortSpace = abi.RDMA_PS_IPOIB
+	PortSpaceTCP   PortSpace = abi.RDMA_PS_TCP // reliable connections: RC
+	PortSpaceUDP   PortSpace = abi.RDMA_PS_UDP // datagrams: UD
+	PortSpaceIB    PortSpace = abi.RDMA_PS_IB
 )
 
 // String names the port space.
 func (p PortSpace) String() string {
 	switch p {
-	case IPoIB:
+	case PortSpaceIPoIB:
 		return "IPoIB"
-	case TCP:
+	case PortSpaceTCP:
 		return "TCP"
-	case UDP:
+	case PortSpaceUDP:
 		return "UDP"
-	case IBSpace:
+	case PortSpaceIB:
 		return "IB"
 	}
 	return fmt.Sprintf("PortSpace(%d)", uint32(p))
 }
 
-func (p PortSpace) datagram() bool { return p == UDP || p == IPoIB }
+func (p PortSpace) datagram() bool { return p == PortSpaceUDP || p == PortSpaceIPoIB }
 
 // EventType is what happened.
 //
@@ -46,49 +46,49 @@ type EventType uint32
 
 // Event types.
 const (
-	AddrResolved     EventType = abi.RDMA_CM_EVENT_ADDR_RESOLVED
-	AddrError        EventType = abi.RDMA_CM_EVENT_ADDR_ERROR
-	RouteResolved    EventType = abi.RDMA_CM_EVENT_ROUTE_RESOLVED
-	RouteError       EventType = abi.RDMA_CM_EVENT_ROUTE_ERROR
-	ConnectRequest   EventType = abi.RDMA_CM_EVENT_CONNECT_REQUEST
-	ConnectResponse  EventType = abi.RDMA_CM_EVENT_CONNECT_RESPONSE
-	ConnectError     EventType = abi.RDMA_CM_EVENT_CONNECT_ERROR
-	Unreachable      EventType = abi.RDMA_CM_EVENT_UNREACHABLE
-	Rejected         EventType = abi.RDMA_CM_EVENT_REJECTED
-	Established      EventType = abi.RDMA_CM_EVENT_ESTABLISHED
-	Disconnected     EventType = abi.RDMA_CM_EVENT_DISCONNECTED
-	DeviceRemoval    EventType = abi.RDMA_CM_EVENT_DEVICE_REMOVAL
-	MulticastJoin    EventType = abi.RDMA_CM_EVENT_MULTICAST_JOIN
-	MulticastError   EventType = abi.RDMA_CM_EVENT_MULTICAST_ERROR
-	AddrChange       EventType = abi.RDMA_CM_EVENT_ADDR_CHANGE
-	TimewaitExit     EventType = abi.RDMA_CM_EVENT_TIMEWAIT_EXIT
-	AddrInfoResolved EventType = abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED
-	AddrInfoFailed   EventType = abi.RDMA_CM_EVENT_ADDRINFO_ERROR
-	User             EventType = abi.RDMA_CM_EVENT_USER
-	internalEvent    EventType = abi.RDMA_CM_EVENT_INTERNAL
+	EventAddrResolved     EventType = abi.RDMA_CM_EVENT_ADDR_RESOLVED
+	EventAddrError        EventType = abi.RDMA_CM_EVENT_ADDR_ERROR
+	EventRouteResolved    EventType = abi.RDMA_CM_EVENT_ROUTE_RESOLVED
+	EventRouteError       EventType = abi.RDMA_CM_EVENT_ROUTE_ERROR
+	EventConnectRequest   EventType = abi.RDMA_CM_EVENT_CONNECT_REQUEST
+	EventConnectResponse  EventType = abi.RDMA_CM_EVENT_CONNECT_RESPONSE
+	EventConnectError     EventType = abi.RDMA_CM_EVENT_CONNECT_ERROR
+	EventUnreachable      EventType = abi.RDMA_CM_EVENT_UNREACHABLE
+	EventRejected         EventType = abi.RDMA_CM_EVENT_REJECTED
+	EventEstablished      EventType = abi.RDMA_CM_EVENT_ESTABLISHED
+	EventDisconnected     EventType = abi.RDMA_CM_EVENT_DISCONNECTED
+	EventDeviceRemoval    EventType = abi.RDMA_CM_EVENT_DEVICE_REMOVAL
+	EventMulticastJoin    EventType = abi.RDMA_CM_EVENT_MULTICAST_JOIN
+	EventMulticastError   EventType = abi.RDMA_CM_EVENT_MULTICAST_ERROR
+	EventAddrChange       EventType = abi.RDMA_CM_EVENT_ADDR_CHANGE
+	EventTimewaitExit     EventType = abi.RDMA_CM_EVENT_TIMEWAIT_EXIT
+	EventAddrInfoResolved EventType = abi.RDMA_CM_EVENT_ADDRINFO_RESOLVED
+	EventAddrInfoError    EventType = abi.RDMA_CM_EVENT_ADDRINFO_ERROR
+	EventUser             EventType = abi.RDMA_CM_EVENT_USER
+	eventInternal         EventType = abi.RDMA_CM_EVENT_INTERNAL
 )
 
 var eventNames = [...]string{
-	AddrResolved:     "address resolved",
-	AddrError:        "address error",
-	RouteResolved:    "route resolved",
-	RouteError:       "route error",
-	ConnectRequest:   "connect request",
-	ConnectResponse:  "connect response",
-	ConnectError:     "connect error",
-	Unreachable:      "unreachable",
-	Rejected:         "rejected",
-	Established:      "established",
-	Disconnected:     "disconnected",
-	DeviceRemoval:    "device removal",
-	MulticastJoin:    "multicast join",
-	MulticastError:   "multicast error",
-	AddrChange:       "address change",
-	TimewaitExit:     "timewait exit",
-	AddrInfoResolved: "address info resolved",
-	AddrInfoFailed:   "address info error",
-	User:             "user",
-	internalEvent:    "internal",
+	EventAddrResolved:     "address resolved",
+	EventAddrError:        "address error",
+	EventRouteResolved:    "route resolved",
+	EventRouteError:       "route error",
+	EventConnectRequest:   "connect request",
+	EventConnectResponse:  "connect response",
+	EventConnectError:     "connect error",
+	EventUnreachable:      "unreachable",
+	EventRejected:         "rejected",
+	EventEstablished:      "established",
+	EventDisconnected:     "disconnected",
+	EventDeviceRemoval:    "device removal",
+	EventMulticastJoin:    "multicast join",
+	EventMulticastError:   "multicast error",
+	EventAddrChange:       "address change",
+	EventTimewaitExit:     "timewait exit",
+	EventAddrInfoResolved: "address info resolved",
+	EventAddrInfoError:    "address info error",
+	EventUser:             "user",
+	eventInternal:         "internal",
 }
 
 // String names the event in words.
@@ -142,40 +142,45 @@ const (
 )
 
 var rejectTexts = map[RejectReason][2]string{
-	RejectNoQP:                 {"no QP", "the peer has no queue pairs left"},
-	RejectNoEEC:                {"no EEC", "the peer has no end-to-end context left"},
-	RejectNoResources:          {"no resources", "the peer is out of memory or of another resource"},
-	RejectTimeout:              {"timeout", "the peer did not hear of us in time, or gave up: its process may have ended"},
+	RejectNoQP:        {"no QP", "the peer has no queue pairs left"},
+	RejectNoEEC:       {"no EEC", "the peer has no end-to-end context left"},
+	RejectNoResources: {"no resources", "the peer is out of memory or of another resource"},
+	RejectTimeout: {"timeout", "the peer did not hear of us in time, or gave up: its process may have " +
+		"ended"},
 	RejectUnsupported:          {"unsupported request", "the peer does not do what was asked for"},
 	RejectInvalidCommID:        {"invalid communication ID", "the peer has forgotten this connection"},
 	RejectInvalidCommInstance:  {"invalid communication instance", "the peer has forgotten this connection"},
 	RejectInvalidServiceID:     {"invalid service ID", "nobody listens on that port in that port space"},
 	RejectInvalidTransportType: {"invalid transport type", "the peer wants another type of queue pair"},
-	RejectStaleConn:            {"stale connection", "the peer still knows an older connection of this queue pair number; try again"},
-	RejectRDCNotExist:          {"no RDC", "the reliable datagram channel does not exist"},
-	RejectInvalidGID:           {"invalid GID", "the peer does not have that address"},
-	RejectInvalidLID:           {"invalid LID", "the peer does not have that LID"},
-	RejectInvalidSL:            {"invalid SL", "the peer refuses the service level"},
-	RejectInvalidTrafficClass:  {"invalid traffic class", "the peer refuses the traffic class"},
-	RejectInvalidHopLimit:      {"invalid hop limit", "the peer refuses the hop limit"},
-	RejectInvalidPacketRate:    {"invalid packet rate", "the peer refuses the packet rate"},
-	RejectInvalidAltGID:        {"invalid alternate GID", "the peer refuses the alternate path"},
-	RejectInvalidAltLID:        {"invalid alternate LID", "the peer refuses the alternate path"},
-	RejectInvalidAltSL:         {"invalid alternate SL", "the peer refuses the alternate path"},
-	RejectInvalidAltTraffic:    {"invalid alternate traffic class", "the peer refuses the alternate path"},
-	RejectInvalidAltHopLimit:   {"invalid alternate hop limit", "the peer refuses the alternate path"},
-	RejectInvalidAltRate:       {"invalid alternate packet rate", "the peer refuses the alternate path"},
-	RejectPortCMRedirect:       {"port and CM redirection", "the peer sends us to another port"},
-	RejectPortRedirect:         {"port redirection", "the peer sends us to another port"},
-	RejectInvalidMTU:           {"invalid MTU", "the peer cannot do the path MTU"},
-	RejectInsufficientRespRes:  {"insufficient responder resources", "the peer refuses the initiator depth: ask for less"},
-	RejectConsumer:             {"refused by the peer's program", "the peer's program said no, its backlog was full, or it ended: see the private data"},
-	RejectInvalidRNRRetry:      {"invalid RNR retry count", "the peer refuses the RNR retry count"},
-	RejectDuplicateCommID:      {"duplicate local communication ID", "the peer knows another connection of this name"},
-	RejectInvalidClassVersion:  {"invalid class version", "the peer speaks another version"},
-	RejectInvalidFlowLabel:     {"invalid flow label", "the peer refuses the flow label"},
-	RejectInvalidAltFlowLabel:  {"invalid alternate flow label", "the peer refuses the alternate path"},
-	RejectVendorOption:         {"vendor option not supported", "the peer refuses the enhanced connection options (ECE)"},
+	RejectStaleConn: {"stale connection", "the peer still knows an older connection of this queue pair " +
+		"number; try again"},
+	RejectRDCNotExist:         {"no RDC", "the reliable datagram channel does not exist"},
+	RejectInvalidGID:          {"invalid GID", "the peer does not have that address"},
+	RejectInvalidLID:          {"invalid LID", "the peer does not have that LID"},
+	RejectInvalidSL:           {"invalid SL", "the peer refuses the service level"},
+	RejectInvalidTrafficClass: {"invalid traffic class", "the peer refuses the traffic class"},
+	RejectInvalidHopLimit:     {"invalid hop limit", "the peer refuses the hop limit"},
+	RejectInvalidPacketRate:   {"invalid packet rate", "the peer refuses the packet rate"},
+	RejectInvalidAltGID:       {"invalid alternate GID", "the peer refuses the alternate path"},
+	RejectInvalidAltLID:       {"invalid alternate LID", "the peer refuses the alternate path"},
+	RejectInvalidAltSL:        {"invalid alternate SL", "the peer refuses the alternate path"},
+	RejectInvalidAltTraffic:   {"invalid alternate traffic class", "the peer refuses the alternate path"},
+	RejectInvalidAltHopLimit:  {"invalid alternate hop limit", "the peer refuses the alternate path"},
+	RejectInvalidAltRate:      {"invalid alternate packet rate", "the peer refuses the alternate path"},
+	RejectPortCMRedirect:      {"port and CM redirection", "the peer sends us to another port"},
+	RejectPortRedirect:        {"port redirection", "the peer sends us to another port"},
+	RejectInvalidMTU:          {"invalid MTU", "the peer cannot do the path MTU"},
+	RejectInsufficientRespRes: {"insufficient responder resources",
+		"the peer refuses the initiator depth: ask for less"},
+	RejectConsumer: {"refused by the peer's program", "the peer's program said no, its backlog was full, " +
+		"or it ended: see the private data"},
+	RejectInvalidRNRRetry:     {"invalid RNR retry count", "the peer refuses the RNR retry count"},
+	RejectDuplicateCommID:     {"duplicate local communication ID", "the peer knows another connection of this name"},
+	RejectInvalidClassVersion: {"invalid class version", "the peer speaks another version"},
+	RejectInvalidFlowLabel:    {"invalid flow label", "the peer refuses the flow label"},
+	RejectInvalidAltFlowLabel: {"invalid alternate flow label", "the peer refuses the alternate path"},
+	RejectVendorOption: {"vendor option not supported",
+		"the peer refuses the enhanced connection options (ECE)"},
 }
 
 // String names the reason.
@@ -248,17 +253,17 @@ type AddrInfoFlags uint32
 
 // Flags of GetAddrInfo.
 const (
-	Passive     AddrInfoFlags = abi.RAI_PASSIVE     // an address to listen on
-	NumericHost AddrInfoFlags = abi.RAI_NUMERICHOST // no names, so no waiting
-	NoRoute     AddrInfoFlags = abi.RAI_NOROUTE     // do not look for a route
-	UseFamily   AddrInfoFlags = abi.RAI_FAMILY      // Hints.Family says how to read the address
-	ResolveSA   AddrInfoFlags = abi.RAI_SA          // ask the subnet administrator (v60)
-	ResolveDNS  AddrInfoFlags = abi.RAI_DNS         // ask DNS (v60)
+	AddrInfoPassive     AddrInfoFlags = abi.RAI_PASSIVE     // an address to listen on
+	AddrInfoNumericHost AddrInfoFlags = abi.RAI_NUMERICHOST // no names, so no waiting
+	AddrInfoNoRoute     AddrInfoFlags = abi.RAI_NOROUTE     // do not look for a route
+	AddrInfoFamily      AddrInfoFlags = abi.RAI_FAMILY      // Hints.Family says how to read the address
+	AddrInfoResolveSA   AddrInfoFlags = abi.RAI_SA          // ask the subnet administrator (v60)
+	AddrInfoResolveDNS  AddrInfoFlags = abi.RAI_DNS         // ask DNS (v60)
 )
 
 // String joins the flags with "|".
 func (f AddrInfoFlags) String() string {
-	names := []string{"Passive", "NumericHost", "NoRoute", "UseFamily", "ResolveSA", "ResolveDNS"}
+	names := []string{"Passive", "NumericHost", "NoRoute", "Family", "ResolveSA", "ResolveDNS"}
 	var parts []string
 	for i, n := range names {
 		if f&(1<<i) != 0 {
@@ -279,16 +284,16 @@ type JoinFlags uint32
 
 // Join flags.
 const (
-	FullMember JoinFlags = abi.RDMA_MC_JOIN_FLAG_FULLMEMBER          // send and receive
-	SendOnly   JoinFlags = abi.RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER // send only
+	JoinFullMember JoinFlags = abi.RDMA_MC_JOIN_FLAG_FULLMEMBER          // send and receive
+	JoinSendOnly   JoinFlags = abi.RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER // send only
 )
 
 // String names the flag.
 func (f JoinFlags) String() string {
 	switch f {
-	case FullMember:
+	case JoinFullMember:
 		return "FullMember"
-	case SendOnly:
+	case JoinSendOnly:
 		return "SendOnly"
 	}
 	return "JoinFlags(" + strconv.Itoa(int(f)) + ")"

@@ -98,9 +98,9 @@ func (e *EventError) Error() string {
 // Unwrap returns the errno, or what a connection manager's own event means.
 func (e *EventError) Unwrap() error {
 	switch {
-	case e.Type == DeviceRemoval:
+	case e.Type == EventDeviceRemoval:
 		return ErrDeviceRemoved
-	case e.Type == Disconnected:
+	case e.Type == EventDisconnected:
 		return ErrDisconnected
 	case e.Errno != 0:
 		return e.Errno
@@ -111,10 +111,11 @@ func (e *EventError) Unwrap() error {
 // hint is the likely reason, inferred from the event and its status.
 func (e *EventError) hint() string {
 	switch e.Type {
-	case AddrError:
+	case EventAddrError:
 		switch e.Errno {
 		case syscall.ENODEV:
-			return "no RDMA device carries the address: it is local to an interface without RDMA, or the route leads over one"
+			return "no RDMA device carries the address: it is local to an interface without RDMA, or the route leads " +
+				"over one"
 		case syscall.ETIMEDOUT, syscall.EHOSTUNREACH:
 			return "the peer does not answer ARP or neighbour discovery"
 		case syscall.ENETUNREACH:
@@ -122,17 +123,18 @@ func (e *EventError) hint() string {
 		case syscall.EADDRNOTAVAIL:
 			return "the source address is not one of this host"
 		}
-	case RouteError:
-		return "the path to the peer could not be had: on InfiniBand look at the subnet manager, on RoCE at the GID table and the interface"
-	case Unreachable:
+	case EventRouteError:
+		return "the path to the peer could not be had: on InfiniBand look at the subnet manager, on RoCE at the GID " +
+			"table and the interface"
+	case EventUnreachable:
 		if e.Errno == syscall.ETIMEDOUT {
 			return "the peer does not answer: it is down, its device is, or a firewall drops UDP port 4791"
 		}
-	case ConnectError:
+	case EventConnectError:
 		return "the connection was agreed on and could not be made ready"
-	case MulticastError:
+	case EventMulticastError:
 		return "the group could not be joined"
-	case AddrChange:
+	case EventAddrChange:
 		return "the address of the interface moved: open the connection anew"
 	}
 	return ""
@@ -164,7 +166,8 @@ type PrivateDataError struct {
 }
 
 func (e *PrivateDataError) Error() string {
-	return fmt.Sprintf("%d bytes of private data with %s, the port space %v carries at most %d", e.Len, e.Op, e.PortSpace, e.Limit)
+	return fmt.Sprintf("%d bytes of private data with %s, the port space %v carries at most %d", e.Len, e.Op,
+		e.PortSpace, e.Limit)
 }
 
 // Unwrap makes a PrivateDataError an EINVAL.
@@ -199,7 +202,7 @@ func errOf(t EventType, status int32, ud bool, data []byte) error {
 		errno = syscall.Errno(-status)
 	}
 	switch t {
-	case Rejected:
+	case EventRejected:
 		if errno == 0 {
 			return &RejectError{Reason: RejectReason(status), PrivateData: data}
 		}
@@ -207,12 +210,13 @@ func errOf(t EventType, status int32, ud bool, data []byte) error {
 			return &RejectError{Reason: RejectInvalidServiceID, PrivateData: data}
 		}
 		return &EventError{t, status, errno}
-	case Unreachable:
+	case EventUnreachable:
 		if ud && status > 0 {
 			return &RejectError{Reason: SIDRStatus(status).reason(), PrivateData: data}
 		}
 		return &EventError{t, status, errno}
-	case AddrError, RouteError, ConnectError, MulticastError, AddrInfoFailed, DeviceRemoval, Disconnected, AddrChange:
+	case EventAddrError, EventRouteError, EventConnectError, EventMulticastError, EventAddrInfoError,
+		EventDeviceRemoval, EventDisconnected, EventAddrChange:
 		return &EventError{t, status, errno}
 	}
 	if errno != 0 {

@@ -13,14 +13,14 @@ import (
 type Event struct {
 	Type     EventType
 	Status   int32 // 0, an errno below 0, or a code of the transport
-	ID       *ID   // of a ConnectRequest: the new one, which is the caller's to close
-	Listener *ID   // of a ConnectRequest
+	ID       *ID   // of a EventConnectRequest: the new one, which is the caller's to close
+	Listener *ID   // of a EventConnectRequest
 
 	PrivateData []byte     // what the peer sent, at its full size
 	Conn        ConnParam  // the peer's, in events of connections
 	UD          *UDParam   // of datagrams and multicast groups, else nil
-	Group       netip.Addr // of MulticastJoin and MulticastError
-	Arg         uint64     // of User
+	Group       netip.Addr // of EventMulticastJoin and EventMulticastError
+	Arg         uint64     // of EventUser
 }
 
 // Err is what went wrong, nil if nothing did: a *RejectError or an *EventError.
@@ -32,9 +32,9 @@ func (e *Event) String() string {
 		return err.Error()
 	}
 	switch e.Type {
-	case MulticastJoin:
+	case EventMulticastJoin:
 		return fmt.Sprintf("%v of %v", e.Type, e.Group)
-	case User:
+	case EventUser:
 		return fmt.Sprintf("%v %#x", e.Type, e.Arg)
 	}
 	return e.Type.String()
@@ -46,10 +46,10 @@ func newEvent(r *librdmacm.Event, id, listener *ID) *Event {
 	switch {
 	case r.UD:
 		e.UD = &UDParam{AH: verbs.AHAttr(&r.Param.AHAttr), QPN: r.Param.QPNum, QKey: r.Param.QKey}
-		if e.Type == MulticastJoin || e.Type == MulticastError {
+		if e.Type == EventMulticastJoin || e.Type == EventMulticastError {
 			e.Group = id.group(r.Param.PrivateData)
 		}
-	case e.Type == User:
+	case e.Type == EventUser:
 		e.Arg = r.Arg()
 	default:
 		e.Conn.fromC(r.Conn())

@@ -25,14 +25,15 @@ func Example() {
 		return
 	}
 	defer c.Close()
-	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	c.OnClose(mr.Close)
 	n := copy(mr.Bytes(), "hello")
-	if _, err := c.QP().PostSend([]ibv.SendWR{{ID: 1, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(0, n)}}}); err != nil {
+	if _, err := c.QP().PostSend([]ibv.SendWR{{ID: 1, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{mr.SGE(0, n)}}}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -46,7 +47,7 @@ func Example() {
 func ExampleListen() {
 	ctx := context.Background()
 	l, err := rdmacm.Listen(ctx, ":7471", &rdmacm.Options{Prepare: func(c *rdmacm.Conn) error {
-		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 		if err != nil {
 			return err
 		}
@@ -85,7 +86,7 @@ func ExampleEventChannel() {
 		return
 	}
 	defer ch.Close()
-	id, err := ch.CreateID(rdmacm.TCP)
+	id, err := ch.CreateID(rdmacm.PortSpaceTCP)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -244,7 +244,8 @@ func (id *ID) Value() any {
 func (id *ID) Migrate(to *EventChannel) error {
 	const op = "migrate cm id"
 	if to == nil {
-		return &ibv.OpError{Op: op, Object: id.name, Err: &ibv.ArgError{Arg: "channel", Got: "nil", Want: "an event channel"}}
+		return &ibv.OpError{Op: op, Object: id.name, Err: &ibv.ArgError{Arg: "channel", Got: "nil",
+			Want: "an event channel"}}
 	}
 	if !id.life.Lock() {
 		return id.errClosed(op)
@@ -280,7 +281,8 @@ func (id *ID) Migrate(to *EventChannel) error {
 func explainInit(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENODEV):
-		return fmt.Errorf("%w: this host has no RDMA device (is the driver loaded? see /sys/class/infiniband): %w", ibv.ErrNoDevice, err)
+		return fmt.Errorf("%w: this host has no RDMA device (is the driver loaded? see /sys/class/infiniband): %w",
+			ibv.ErrNoDevice, err)
 	case errors.Is(err, syscall.EPERM):
 		return fmt.Errorf("the kernel's rdma_cm speaks a version that this librdmacm does not know: %w", err)
 	case errors.Is(err, syscall.ENOENT):

@@ -53,7 +53,7 @@ func bindHint(err error) string {
 }
 
 // ResolveAddr finds the device, the source address and the way to the neighbour
-// for a destination: the event AddrResolved follows, or AddrError. A zero src lets
+// for a destination: EventAddrResolved follows, or EventAddrError. A zero src lets
 // the kernel choose; a src without an address, but with a port, is that port.
 //
 // C: rdma_resolve_addr(3).
@@ -70,7 +70,8 @@ func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error 
 				return err
 			}
 			if family(&a) != family(&d) {
-				return &ibv.ArgError{Arg: "source address", Got: fmt.Sprintf("%v, %v", src, family(&a)), Want: fmt.Sprintf("of %v, as the destination %v", family(&d), dst)}
+				return &ibv.ArgError{Arg: "source address", Got: fmt.Sprintf("%v, %v", src, family(&a)),
+					Want: fmt.Sprintf("of %v, as the destination %v", family(&d), dst)}
 			}
 			s = &a
 		} else if src.Port() != 0 {
@@ -137,7 +138,7 @@ func millis(d time.Duration) (int, error) {
 }
 
 // ResolveRoute finds the path to the destination of ResolveAddr: the event
-// RouteResolved follows, or RouteError.
+// EventRouteResolved follows, or EventRouteError.
 //
 // C: rdma_resolve_route(3).
 func (id *ID) ResolveRoute(timeout time.Duration) error {
@@ -151,7 +152,7 @@ func (id *ID) ResolveRoute(timeout time.Duration) error {
 	})
 }
 
-// Listen makes the ID take requests: events ConnectRequest follow. The kernel
+// Listen makes the ID take requests: EventConnectRequest follow. The kernel
 // keeps up to backlog of them that nobody has read; it drops more without an
 // answer, and their senders try again after some seconds. 0 is the most that it
 // allows (net.rdma_ucm.max_backlog).

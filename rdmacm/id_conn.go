@@ -9,9 +9,9 @@ import (
 )
 
 // Connect sends the request for a connection, after ResolveRoute; p may be nil
-// with CreateQP. Otherwise p.QPN names the QP. The event is Established with
-// CreateQP, and in datagram port spaces; otherwise ConnectResponse, after which
-// BringUp and Establish finish. A refusal is Rejected.
+// with CreateQP. Otherwise p.QPN names the QP. The event is EventEstablished with
+// CreateQP, and in datagram port spaces; otherwise EventConnectResponse, after which
+// BringUp and Establish finish. A refusal is EventRejected.
 //
 // C: rdma_connect(3).
 func (id *ID) Connect(p *ConnParam) error {
@@ -27,9 +27,9 @@ func (id *ID) Connect(p *ConnParam) error {
 	})
 }
 
-// Accept answers the request that a ConnectRequest brought; p may be nil with
+// Accept answers the request that a EventConnectRequest brought; p may be nil with
 // CreateQP. Otherwise p.QPN names the QP, which BringUp has made ready. The event
-// Established follows.
+// EventEstablished follows.
 //
 // C: rdma_accept(3).
 func (id *ID) Accept(p *ConnParam) error {
@@ -63,13 +63,14 @@ func (id *ID) explainParam(p *ConnParam, err error) error {
 		limit int
 	}{{"ResponderResources", p.ResponderResources, dest}, {"InitiatorDepth", p.InitiatorDepth, init}} {
 		if asked := verbs.OrZero(f.v, 0); int(asked) > f.limit {
-			err = errors.Join(&ibv.LimitError{What: f.name, Asked: uint64(asked), Limit: uint64(f.limit), Where: dev.Name()}, err)
+			err = errors.Join(&ibv.LimitError{What: f.name, Asked: uint64(asked), Limit: uint64(f.limit),
+				Where: dev.Name()}, err)
 		}
 	}
 	return err
 }
 
-// Establish tells the peer that the QP is ready, after ConnectResponse. It is not
+// Establish tells the peer that the QP is ready, after EventConnectResponse. It is not
 // for QPs of CreateQP. It needs rdma-core v23.
 //
 // C: rdma_establish(3).
@@ -77,7 +78,7 @@ func (id *ID) Establish() error {
 	return id.bound("establish", func() error { return id.lib.Establish(id.handle) })
 }
 
-// Reject refuses the request that a ConnectRequest brought. The ID has to be
+// Reject refuses the request that a EventConnectRequest brought. The ID has to be
 // closed still.
 //
 // C: rdma_reject(3).
@@ -99,7 +100,7 @@ func (id *ID) reject(call func(l librdmacm.Lib, id uintptr, data []byte) error, 
 	})
 }
 
-// Disconnect ends a connection: the peer gets Disconnected, and answers with
+// Disconnect ends a connection: the peer gets EventDisconnected, and answers with
 // Disconnect or by closing its ID, or the time is up; then this side gets it too.
 // A QP of CreateQP goes to the state ERR.
 //
@@ -116,10 +117,12 @@ func (id *ID) Notify(t ibv.AsyncEventType) error {
 	return id.bound("notify", func() error { return id.lib.Notify(id.handle, uint32(t)) })
 }
 
-// WriteEvent puts an event User on the ID's channel. It needs rdma-core v60, and
+// WriteEvent puts an EventUser on the ID's channel. It needs rdma-core v60, and
 // a kernel that has it.
 //
 // C: rdma_write_cm_event(3).
 func (id *ID) WriteEvent(status int32, arg uint64) error {
-	return id.do("write cm event", func() error { return id.lib.WriteCMEvent(id.handle, uint32(User), status, arg) })
+	return id.do("write cm event", func() error {
+		return id.lib.WriteCMEvent(id.handle, uint32(EventUser), status, arg)
+	})
 }

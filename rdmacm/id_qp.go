@@ -26,7 +26,8 @@ func (id *ID) Verbs() (*ibv.Device, error) {
 func (id *ID) verbs(op string) (*ibv.Device, error) {
 	h := librdmacm.Verbs(id.handle)
 	if h == 0 {
-		return nil, &ibv.OpError{Op: op, Object: id.name, Err: &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}}
+		return nil, &ibv.OpError{Op: op, Object: id.name,
+			Err: &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}}
 	}
 	id.own.Lock()
 	defer id.own.Unlock()
@@ -78,7 +79,7 @@ func (id *ID) GIDs() (local, peer ibv.GID) {
 }
 
 // CreateQP makes a QP whose states librdmacm changes: it is in INIT (datagrams:
-// RTS), and is ready with the event Established. PD and CQs must be of the Device
+// RTS), and is ready with EventEstablished. PD and CQs must be of the Device
 // that Verbs returns. The QP has to be closed before the ID.
 //
 // PD.CreateQP with BringUp has no such bounds.
@@ -105,7 +106,8 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 		o.Type = ibv.UD
 	}
 	if pd == nil || pd.Device() != dev {
-		return fail(&ibv.ArgError{Arg: "PD", Got: "none, or one of another Device", Want: "a PD of the Device that Verbs returns; or use PD.CreateQP and BringUp"})
+		return fail(&ibv.ArgError{Arg: "PD", Got: "none, or one of another Device",
+			Want: "a PD of the Device that Verbs returns; or use PD.CreateQP and BringUp"})
 	}
 	if send == nil || recv == nil {
 		return fail(&ibv.ArgError{Arg: "CQ", Got: "nil", Want: "a CQ of the same Device"})
@@ -159,7 +161,7 @@ func (id *ID) destroyQP(pd *ibv.PD, qp uintptr) error {
 }
 
 // QPAttr is what a QP needs to go to a state for this connection: INIT once the
-// ID has a device, RTR and RTS after ConnectRequest or ConnectResponse. It needs
+// ID has a device, RTR and RTS after EventConnectRequest or EventConnectResponse. It needs
 // rdma-core v23.
 //
 // C: rdma_init_qp_attr(3).
@@ -186,7 +188,7 @@ func (id *ID) QPAttr(state ibv.QPState) (*ibv.QPAttr, ibv.QPAttrMask, error) {
 func (id *ID) InitQP(qp *ibv.QP) error { return id.modify(qp, ibv.StateInit, nil) }
 
 // BringUp moves a QP of PD.CreateQP through INIT and RTR to RTS: on the side that
-// connects after ConnectResponse and before Establish, on the other before
+// connects after EventConnectResponse and before Establish, on the other before
 // Accept. p, which may be nil, can lower the resources for reads and atomics, and
 // has what the peer may do; give Accept the same. Other than librdmacm it lets a peer that sends too early try again
 // after 0.64 ms, not 655 ms.

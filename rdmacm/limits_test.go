@@ -17,14 +17,15 @@ import (
 // TestOptionsBad refuses what no device can do, before anything is looked up.
 func TestOptionsBad(t *testing.T) {
 	for name, o := range map[string]*Options{
-		"Backlog":       {Backlog: math.MaxInt},
-		"Backlog: got":  {Backlog: -1},
-		"Timeout":       {Timeout: -time.Second},
-		"ack timeout":   {AckTimeout: 32},
-		"RetryCount":    {RetryCount: 8},
-		"RNRRetryCount": {RNRRetryCount: 254},
-		"PortSpace":     {PortSpace: 7},
-		"Access":        {Access: ibv.NoRemoteAccess | ibv.RemoteRead},
+		"Backlog":        {Backlog: math.MaxInt},
+		"Backlog: got":   {Backlog: -1},
+		"Timeout":        {Timeout: -time.Second},
+		"AckTimeout":     {AckTimeout: 3 * time.Hour},
+		"AckTimeout: ns": {AckTimeout: 31},
+		"RetryCount":     {RetryCount: 8},
+		"RNRRetryCount":  {RNRRetryCount: 254},
+		"PortSpace":      {PortSpace: 7},
+		"Access":         {Access: ibv.NoRemoteAccess | ibv.RemoteRead},
 	} {
 		name, _, _ = strings.Cut(name, ":")
 		_, dial := Dial(context.Background(), "127.0.0.1:1", o)
@@ -37,7 +38,8 @@ func TestOptionsBad(t *testing.T) {
 			}
 		}
 	}
-	for _, o := range []*Options{nil, {}, {Backlog: maxBacklog, Timeout: math.MaxInt64, AckTimeout: ibv.Zero, RetryCount: ibv.Zero, RNRRetryCount: ibv.Zero, Access: ibv.NoRemoteAccess}} {
+	for _, o := range []*Options{nil, {}, {Backlog: maxBacklog, Timeout: math.MaxInt64, AckTimeout: ibv.Forever,
+		RetryCount: ibv.Zero, RNRRetryCount: ibv.Zero, Access: ibv.NoRemoteAccess}} {
 		if o != nil {
 			if err := o.check(); err != nil {
 				t.Errorf("%+v: %v", o, err)
@@ -47,7 +49,8 @@ func TestOptionsBad(t *testing.T) {
 }
 
 func TestMillis(t *testing.T) {
-	for d, want := range map[time.Duration]int{1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, 5 * time.Second: 5000, math.MaxInt64: math.MaxInt32, math.MaxInt32 * time.Millisecond: math.MaxInt32} {
+	for d, want := range map[time.Duration]int{1: 1, time.Millisecond: 1, time.Millisecond + 1: 2,
+		5 * time.Second: 5000, math.MaxInt64: math.MaxInt32, math.MaxInt32 * time.Millisecond: math.MaxInt32} {
 		if got, err := millis(d); got != want || err != nil {
 			t.Errorf("%v is %d ms, want %d: %v", d, got, want, err)
 		}
@@ -65,7 +68,8 @@ func TestPathLimits(t *testing.T) {
 	if err := good.check(); err != nil {
 		t.Error(err)
 	}
-	for name, p := range map[string]Path{"FlowLabel": {FlowLabel: 1 << 20}, "SL": {SL: 16}, "MTU": {MTU: 64}, "Rate": {Rate: 64}, "PacketLifeTime": {PacketLifeTime: 64}} {
+	for name, p := range map[string]Path{"FlowLabel": {FlowLabel: 1 << 20}, "SL": {SL: 16}, "MTU": {MTU: 64},
+		"Rate": {Rate: 64}, "PacketLifeTime": {PacketLifeTime: 64}} {
 		var arg *ibv.ArgError
 		if err := p.check(); !errors.As(err, &arg) || arg.Arg != name {
 			t.Errorf("%+v: %v", p, err)

@@ -70,7 +70,8 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 	}
 	l := &Listener{
 		id: id, hub: h, opt: *opt,
-		requests: make(chan *Request, opt.backlog()), ready: make(chan accepted, opt.backlog()), done: make(chan struct{}),
+		requests: make(chan *Request, opt.backlog()), ready: make(chan accepted, opt.backlog()),
+		done:  make(chan struct{}),
 		ended: make(chan struct{}, 1),
 	}
 	l.open, l.end = context.WithCancel(context.Background())
@@ -118,7 +119,7 @@ func lookupLocal(ctx context.Context, addr string) (netip.AddrPort, error) {
 // handle runs on the hub's goroutine.
 func (l *Listener) handle(ev *Event) {
 	switch ev.Type {
-	case ConnectRequest:
+	case EventConnectRequest:
 		r := &Request{ps: l.id.ps, opt: &l.opt, param: ev.Conn, ud: ev.UD}
 		r.param.PrivateData = ev.PrivateData
 		if !l.hub.join() {
@@ -138,7 +139,7 @@ func (l *Listener) handle(ev *Event) {
 		// Full: as many wait as were asked for. Closing the ID refuses it. Leaving the
 		// hub may wait for this goroutine.
 		go dispose(r.conn)
-	case DeviceRemoval:
+	case EventDeviceRemoval:
 		l.finish(ev.Err())
 	}
 }
@@ -229,7 +230,8 @@ func peerFault(err error) bool {
 		e *EventError
 		r *RejectError
 	)
-	return errors.As(err, &e) && e.Type != DeviceRemoval || errors.As(err, &r) || errors.Is(err, ErrWithdrawn) || errors.Is(err, context.DeadlineExceeded)
+	return errors.As(err, &e) && e.Type != EventDeviceRemoval || errors.As(err, &r) || errors.Is(err, ErrWithdrawn) ||
+		errors.Is(err, context.DeadlineExceeded)
 }
 
 // Next waits for the next request, to be accepted or rejected by the caller. Use
@@ -361,7 +363,7 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 		return err
 	}
 	if !c.ps.datagram() {
-		if _, err := c.await(ctx, Established); err != nil {
+		if _, err := c.await(ctx, EventEstablished); err != nil {
 			return err
 		}
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// JoinMulticast joins a group: the event MulticastJoin follows, with the address
-// to send to, or MulticastError. A QP of CreateQP is attached to the group then;
+// JoinMulticast joins a group: EventMulticastJoin follows, with the address
+// to send to, or EventMulticastError. A QP of CreateQP is attached to the group then;
 // any other the caller attaches, with AttachMcast(ev.UD.AH.DGID, ev.UD.AH.DLID).
-// SendOnly needs rdma-core v16.
+// JoinSendOnly needs rdma-core v16.
 //
 // C: rdma_join_multicast(3), rdma_join_multicast_ex(3).
 func (id *ID) JoinMulticast(group netip.Addr, flags JoinFlags) error {
@@ -30,7 +30,7 @@ func (id *ID) JoinMulticast(group netip.Addr, flags JoinFlags) error {
 		cookie := id.own.cookie
 		id.own.groups[cookie] = group // before the event can come
 		id.own.Unlock()
-		if flags == FullMember {
+		if flags == JoinFullMember {
 			err = id.lib.JoinMulticast(id.handle, &a, cookie)
 		} else {
 			err = id.lib.JoinMulticastEx(id.handle, &a, uint32(flags), cookie)

@@ -44,22 +44,16 @@ func (id *ID) SetAFOnly(on bool) error {
 	return id.option("set afonly", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_AFONLY, flag(on))
 }
 
-// SetAckTimeout sets the QP's ACK timeout, 4.096 µs·2^n, at most 31; 0 is for
-// ever. It comes before Connect or Accept, and needs Linux 5.1.
+// SetAckTimeout sets the QP's ACK timeout, at most 31; 0 is for ever. It comes before Connect or Accept, and needs
+// Linux 5.1.
 //
 // C: rdma_set_option(3) with RDMA_OPTION_ID_ACK_TIMEOUT.
-func (id *ID) SetAckTimeout(n uint8) error {
-	if err := checkAckTimeout(n); err != nil {
+func (id *ID) SetAckTimeout(t ibv.TimeCode) error {
+	if t > 31 {
+		err := &ibv.ArgError{Arg: "ack timeout", Got: fmt.Sprint(uint8(t)), Want: "0 to 31, 4.096 µs·2^n"}
 		return &ibv.OpError{Op: "set ack timeout", Object: id.name, Err: err}
 	}
-	return id.option("set ack timeout", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_ACK_TIMEOUT, []byte{n})
-}
-
-func checkAckTimeout(n uint8) error {
-	if n > 31 {
-		return &ibv.ArgError{Arg: "ack timeout", Got: fmt.Sprint(n), Want: "0 to 31, 4.096 µs·2^n"}
-	}
-	return nil
+	return id.option("set ack timeout", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_ACK_TIMEOUT, []byte{uint8(t)})
 }
 
 // Path is a path through an InfiniBand subnet.
@@ -76,8 +70,8 @@ type Path struct {
 	PKey           uint16
 	SL             uint8 // 4 bits
 	MTU            ibv.MTU
-	Rate           uint8 // 6 bits
-	PacketLifeTime uint8 // 4.096 µs·2^n, 6 bits
+	Rate           ibv.Rate     // 6 bits
+	PacketLifeTime ibv.TimeCode // 4.096 µs·2^n, 6 bits
 	Preference     uint8
 }
 
@@ -89,13 +83,14 @@ const (
 )
 
 // SetPaths gives the ID its paths instead of ResolveRoute: the event
-// RouteResolved follows. The first is the primary one. InfiniBand only.
+// EventRouteResolved follows. The first is the primary one. InfiniBand only.
 //
 // C: rdma_set_option(3) with RDMA_OPTION_IB_PATH.
 func (id *ID) SetPaths(paths []Path) error {
 	const op = "set paths"
 	if len(paths) == 0 {
-		return &ibv.OpError{Op: op, Object: id.name, Err: &ibv.ArgError{Arg: "paths", Got: "none", Want: "at least one"}}
+		return &ibv.OpError{Op: op, Object: id.name, Err: &ibv.ArgError{Arg: "paths", Got: "none",
+			Want: "at least one"}}
 	}
 	data := make([]abi.PathData, len(paths))
 	for i, p := range paths {
@@ -122,8 +117,8 @@ func (id *ID) SetPaths(paths []Path) error {
 		r.QosclassSL.Set(uint16(p.SL))
 		const exactly = 2 << 6
 		r.MTU = uint8(p.MTU) | exactly
-		r.Rate = p.Rate | exactly
-		r.Packetlifetime = p.PacketLifeTime | exactly
+		r.Rate = uint8(p.Rate) | exactly
+		r.Packetlifetime = uint8(p.PacketLifeTime) | exactly
 		r.Preference = p.Preference
 	}
 	return id.setPaths(librdmacm.PathBytes(data))
@@ -136,9 +131,11 @@ func (p *Path) check() error {
 		name string
 		v    uint32
 		bits int
-	}{{"FlowLabel", p.FlowLabel, 20}, {"SL", uint32(p.SL), 4}, {"MTU", uint32(p.MTU), 6}, {"Rate", uint32(p.Rate), 6}, {"PacketLifeTime", uint32(p.PacketLifeTime), 6}} {
+	}{{"FlowLabel", p.FlowLabel, 20}, {"SL", uint32(p.SL), 4}, {"MTU", uint32(p.MTU), 6}, {"Rate", uint32(p.Rate), 6},
+		{"PacketLifeTime", uint32(p.PacketLifeTime), 6}} {
 		if most := uint32(1)<<f.bits - 1; f.v > most {
-			errs = append(errs, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v), Want: fmt.Sprintf("0 to %d, %d bits", most, f.bits)})
+			errs = append(errs, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v), Want: fmt.Sprintf("0 to %d, %d bits",
+				most, f.bits)})
 		}
 	}
 	return errors.Join(errs...)
@@ -163,8 +160,10 @@ func (id *ID) Paths() []Path {
 	for _, r := range librdmacm.Paths(id.handle) {
 		list = append(list, Path{
 			SGID: ibv.GID(r.SGID), DGID: ibv.GID(r.DGID), SLID: r.SLID.Get(), DLID: r.DLID.Get(),
-			FlowLabel: r.FlowLabel.Get(), HopLimit: r.HopLimit, TrafficClass: r.TrafficClass, Reversible: r.Reversible != 0,
-			PKey: r.PKey.Get(), SL: r.SL, MTU: ibv.MTU(r.MTU), Rate: r.Rate, PacketLifeTime: r.PacketLifeTime, Preference: r.Preference,
+			FlowLabel: r.FlowLabel.Get(), HopLimit: r.HopLimit, TrafficClass: r.TrafficClass,
+			Reversible: r.Reversible != 0,
+			PKey:       r.PKey.Get(), SL: r.SL, MTU: ibv.MTU(r.MTU), Rate: ibv.Rate(r.Rate),
+			PacketLifeTime: ibv.TimeCode(r.PacketLifeTime), Preference: r.Preference,
 		})
 	}
 	return list

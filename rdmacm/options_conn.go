@@ -41,8 +41,10 @@ type Options struct {
 	// nothing but sends; see ConnParam. Another than 0 needs rdma-core v23.
 	Access ibv.AccessFlags
 
-	TOS        uint8 // type of service; 0: the system's
-	AckTimeout uint8 // of the QP, 4.096 µs·2^n, at most 31; 0: the path's, ibv.Zero: for ever
+	TOS uint8 // type of service; 0: the system's
+	// AckTimeout is that of the QP, rounded up as in ibv.ConnectOptions; 0: the path's,
+	// ibv.Forever: none.
+	AckTimeout time.Duration
 	ReuseAddr  bool
 	AFOnly     bool // a listener on [::] takes no IPv4
 
@@ -65,7 +67,7 @@ const (
 
 func (o *Options) portSpace() PortSpace {
 	if o.PortSpace == 0 {
-		return TCP
+		return PortSpaceTCP
 	}
 	return o.PortSpace
 }
@@ -88,17 +90,19 @@ func (o *Options) backlog() int {
 func (o *Options) check() error {
 	errs := []error{o.param(0, false).check()}
 	switch o.PortSpace {
-	case 0, TCP, UDP, IPoIB, IBSpace:
+	case 0, PortSpaceTCP, PortSpaceUDP, PortSpaceIPoIB, PortSpaceIB:
 	default:
-		errs = append(errs, &ibv.ArgError{Arg: "PortSpace", Got: o.PortSpace.String(), Want: "TCP, UDP, IPoIB or IBSpace"})
+		errs = append(errs, &ibv.ArgError{Arg: "PortSpace", Got: o.PortSpace.String(), Want: "TCP, UDP, IPoIB or IB"})
 	}
 	if o.Backlog < 0 || o.Backlog > maxBacklog {
-		errs = append(errs, &ibv.ArgError{Arg: "Backlog", Got: fmt.Sprint(o.Backlog), Want: fmt.Sprintf("1 to %d, or 0 for the default", maxBacklog)})
+		errs = append(errs, &ibv.ArgError{Arg: "Backlog", Got: fmt.Sprint(o.Backlog),
+			Want: fmt.Sprintf("1 to %d, or 0 for the default", maxBacklog)})
 	}
 	if o.Timeout < 0 {
-		errs = append(errs, &ibv.ArgError{Arg: "Timeout", Got: o.Timeout.String(), Want: "more than 0, or 0 for the default"})
+		errs = append(errs, &ibv.ArgError{Arg: "Timeout", Got: o.Timeout.String(),
+			Want: "more than 0, or 0 for the default"})
 	}
-	if err := checkAckTimeout(verbs.OrZero(o.AckTimeout, 0)); err != nil {
+	if _, err := o.ackTimeout(); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -137,7 +141,24 @@ func (o *Options) applyAckTimeout(id *ID) error {
 	if o.AckTimeout == 0 {
 		return nil
 	}
-	return id.SetAckTimeout(verbs.OrZero(o.AckTimeout, 0))
+	t, err := o.ackTimeout()
+	if err != nil {
+		return err
+	}
+	return id.SetAckTimeout(t)
+}
+
+func (o *Options) ackTimeout() (ibv.TimeCode, error) {
+	if o.AckTimeout == 0 || o.AckTimeout == ibv.Forever {
+		return 0, nil
+	}
+	t, ok := ibv.TimeCodeFromDuration(o.AckTimeout)
+	if !ok {
+		want := fmt.Sprintf("%v to %v, 0 for the path's or ibv.Forever", ibv.TimeCode(0).Duration(),
+			ibv.TimeCode(31).Duration())
+		return 0, &ibv.ArgError{Arg: "AckTimeout", Got: o.AckTimeout.String(), Want: want}
+	}
+	return t, nil
 }
 
 // param are the parameters for Connect and Accept.

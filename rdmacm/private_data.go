@@ -21,9 +21,9 @@ const (
 // TCP, 180 in UDP and IPoIB, 92 in the InfiniBand space.
 func (p PortSpace) ConnectDataLimit() int {
 	switch p {
-	case UDP, IPoIB:
+	case PortSpaceUDP, PortSpaceIPoIB:
 		return sidrReqData - ipHeader
-	case IBSpace:
+	case PortSpaceIB:
 		return reqData
 	}
 	return reqData - ipHeader

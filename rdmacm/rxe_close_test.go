@@ -31,13 +31,14 @@ func soon(t testing.TB, what string, f func() error) error {
 // TestRXE_CM_CloseWithQP closes an ID, and its channel, with a QP of CreateQP open.
 func TestRXE_CM_CloseWithQP(t *testing.T) {
 	ch := newChannel(t)
-	id := newIDOn(t, ch, TCP)
+	id := newIDOn(t, ch, PortSpaceTCP)
 	ok(t, id.Bind(local(t)))
 	r := newRig(t, id, true)
 	var busy *ibv.BusyError
 	for range 2 {
 		err := soon(t, "ID.Close with a QP", id.Close)
-		if !errors.As(err, &busy) || !strings.Contains(err.Error(), "1 qp") || !strings.Contains(err.Error(), id.String()) {
+		if !errors.As(err, &busy) || !strings.Contains(err.Error(), "1 qp") ||
+			!strings.Contains(err.Error(), id.String()) {
 			t.Errorf("close of %v with a QP: %v", id, err)
 		}
 	}
@@ -56,7 +57,7 @@ func TestRXE_CM_CloseWithQP(t *testing.T) {
 func TestRXE_CM_QPDestroyFails(t *testing.T) {
 	emu := needEmu(t)
 	ch := newChannel(t)
-	id := newIDOn(t, ch, TCP)
+	id := newIDOn(t, ch, PortSpaceTCP)
 	ok(t, id.Bind(local(t)))
 	r := newRig(t, id, true)
 	emu(t, "fault", "add", "enomem:cmd=destroy_qp,count=1")
@@ -92,20 +93,20 @@ func needEmu(t testing.TB) func(t testing.TB, request ...string) {
 	}
 }
 
-// TestRXE_CM_CloseAtOnce closes everything at once, as often as it takes, in a connection with receives posted, its CQ armed
-// and somebody waiting.
+// TestRXE_CM_CloseAtOnce closes everything at once, as often as it takes, in a connection with receives posted, its CQ
+// armed and somebody waiting.
 func TestRXE_CM_CloseAtOnce(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		t.Run(map[bool]string{false: "ours", true: "librdmacm's"}[own], func(t *testing.T) {
 			for range 8 {
 				ch := newChannel(t)
-				_, addr := listener(t, ch, TCP, 4)
-				id := resolved(t, ch, TCP, addr)
+				_, addr := listener(t, ch, PortSpaceTCP, 4)
+				id := resolved(t, ch, PortSpaceTCP, addr)
 				a := newRig(t, id, own)
 				must(a.qp.PostRecv([]ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{a.mr.SGE(0, 64)}}}))(t)
 				ok(t, a.cq.Arm(false))
 				ok(t, id.Connect(a.param("")))
-				peer := closing(t, event(t, ch, ConnectRequest).ID)
+				peer := closing(t, event(t, ch, EventConnectRequest).ID)
 				b := newRig(t, peer, own)
 				if !own {
 					ok(t, peer.BringUp(b.qp, nil))
@@ -153,7 +154,8 @@ func TestRXE_CM_CloseAtOnce(t *testing.T) {
 	}
 }
 
-// TestRXE_CM_ConnCloseAtOnce closes both ends and the listener several times at once, while others dial, accept and wait.
+// TestRXE_CM_ConnCloseAtOnce closes both ends and the listener several times at once, while others dial, accept and
+// wait.
 func TestRXE_CM_ConnCloseAtOnce(t *testing.T) {
 	for range 8 {
 		l := must(Listen(timeout(t), local(t).String(), nil))(t)
@@ -221,7 +223,7 @@ func TestRXE_CM_CloseInPrepare(t *testing.T) {
 func TestRXE_CM_OnCloseFails(t *testing.T) {
 	l := server(t, nil)
 	a, _ := pair(t, l, nil)
-	mr := must(a.PD().AllocMR(4096, ibv.LocalWrite))(t)
+	mr := must(a.PD().AllocMR(4096, ibv.LocalWrite, nil))(t)
 	fails, runs := errors.New("not yet"), map[string]int{}
 	a.OnClose(func() error { runs["mr"]++; return mr.Close() })
 	a.OnClose(func() error {
@@ -239,8 +241,8 @@ func TestRXE_CM_OnCloseFails(t *testing.T) {
 	}
 }
 
-// TestRXE_CM_CloseFailsOnce lets the closing of each object fail once: what the caller has can be closed again, and what nobody has
-// is closed all the same. TestMain looks for what is left.
+// TestRXE_CM_CloseFailsOnce lets the closing of each object fail once: what the caller has can be closed again, and
+// what nobody has is closed all the same. TestMain looks for what is left.
 func TestRXE_CM_CloseFailsOnce(t *testing.T) {
 	for _, cmd := range []string{"cm_destroy_id", "destroy_qp", "destroy_cq"} {
 		fault := "eio:cmd=" + cmd + ",count=1"
@@ -260,7 +262,9 @@ func TestRXE_CM_CloseFailsOnce(t *testing.T) {
 			twice(t, "Conn.Close", a.Close)
 			emu(t, "fault", "add", fault)
 			no := errors.New("no")
-			if _, err := Dial(timeout(t), l.Addr().String(), &Options{Prepare: func(*Conn) error { return no }}); !errors.Is(err, no) {
+			if _, err := Dial(timeout(t), l.Addr().String(), &Options{Prepare: func(*Conn) error {
+				return no
+			}}); !errors.Is(err, no) {
 				t.Errorf("dial: %v", err)
 			}
 			if cmd == "cm_destroy_id" {

@@ -43,7 +43,8 @@ func pair(t testing.TB, l *Listener, opt *Options) (a, b *Conn) {
 // rigOf is a rig around a connection.
 func rigOf(t testing.TB, c *Conn) *rig {
 	t.Helper()
-	return &rig{pd: c.PD(), cq: c.CQ(), qp: c.QP(), mr: closing(t, must(c.PD().AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite))(t))}
+	return &rig{pd: c.PD(), cq: c.CQ(), qp: c.QP(),
+		mr: closing(t, must(c.PD().AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite, nil))(t))}
 }
 
 func TestRXE_CM_DialListen(t *testing.T) {
@@ -131,7 +132,8 @@ func TestRXE_CM_Many(t *testing.T) {
 		go func() {
 			defer dialing.Done()
 			for range rounds {
-				c, err := Dial(ctx, l.Addr().String(), &Options{PrivateData: fmt.Append(nil, i), QP: ibv.QPOptions{MaxSendWR: 4, MaxRecvWR: 4}})
+				c, err := Dial(ctx, l.Addr().String(), &Options{PrivateData: fmt.Append(nil, i),
+					QP: ibv.QPOptions{MaxSendWR: 4, MaxRecvWR: 4}})
 				if err != nil {
 					t.Errorf("dial: %v", err)
 					return
@@ -191,13 +193,14 @@ func TestRXE_CM_CloseUnderLoad(t *testing.T) {
 		a, b := pair(t, l, nil)
 		var busy sync.WaitGroup
 		for _, c := range []*Conn{a, b} {
-			r := &rig{pd: c.PD(), cq: c.CQ(), qp: c.QP(), mr: must(c.PD().AllocMR(1<<16, ibv.LocalWrite))(t)}
+			r := &rig{pd: c.PD(), cq: c.CQ(), qp: c.QP(), mr: must(c.PD().AllocMR(1<<16, ibv.LocalWrite, nil))(t)}
 			busy.Add(2)
 			go func() { // posts until the QP is closed
 				defer busy.Done()
 				for {
 					_, err := r.qp.PostRecv([]ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{r.mr.SGE(0, 4096)}}})
-					_, serr := r.qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{r.mr.SGE(8192, 4096)}}})
+					_, serr := r.qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+						SGEs: []ibv.SGE{r.mr.SGE(8192, 4096)}}})
 					if errors.Is(err, ErrClosed) || errors.Is(serr, ErrClosed) {
 						return
 					}
@@ -274,8 +277,8 @@ func TestRXE_CM_IPv6(t *testing.T) {
 
 // TestRXE_CM_DialDatagrams dials in the port space UDP and sends to whom answers.
 func TestRXE_CM_DialDatagrams(t *testing.T) {
-	l := server(t, &Options{PortSpace: UDP, PrivateData: []byte("welcome")})
-	a, b := pair(t, l, &Options{PortSpace: UDP})
+	l := server(t, &Options{PortSpace: PortSpaceUDP, PrivateData: []byte("welcome")})
+	a, b := pair(t, l, &Options{PortSpace: PortSpaceUDP})
 	ah, qpn, qkey := a.Peer()
 	if ah == nil || qpn != b.QP().Num() || qkey != UDPQKey || string(a.PrivateData()[:7]) != "welcome" {
 		t.Fatalf("the peer is %v, %#x, %#x, with %q", ah, qpn, qkey, a.PrivateData())
@@ -294,7 +297,7 @@ func TestRXE_CM_OnClose(t *testing.T) {
 	var mu sync.Mutex
 	l := server(t, nil)
 	opt := &Options{Prepare: func(c *Conn) error {
-		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 		if err != nil {
 			return err
 		}

@@ -39,11 +39,12 @@ func TestRXE_CM_NoRoute(t *testing.T) {
 	testutil.NeedRXE(t)
 	_, err := Dial(timeout(t), "192.0.2.1:7471", &Options{Timeout: time.Second})
 	var e *EventError
-	if !errors.As(err, &e) && !errors.Is(err, syscall.ENETUNREACH) && !errors.Is(err, syscall.EHOSTUNREACH) && !errors.Is(err, syscall.ENODEV) {
+	if !errors.As(err, &e) && !errors.Is(err, syscall.ENETUNREACH) && !errors.Is(err, syscall.EHOSTUNREACH) &&
+		!errors.Is(err, syscall.ENODEV) {
 		t.Fatalf("error %v", err)
 	}
-	if e != nil && e.Type != AddrError {
-		t.Errorf("event %v, want %v", e.Type, AddrError)
+	if e != nil && e.Type != EventAddrError {
+		t.Errorf("event %v, want %v", e.Type, EventAddrError)
 	}
 	if !strings.Contains(err.Error(), "192.0.2.1:7471") {
 		t.Errorf("%v does not name the address", err)
@@ -51,7 +52,7 @@ func TestRXE_CM_NoRoute(t *testing.T) {
 }
 
 func TestRXE_CM_NobodyListens(t *testing.T) {
-	for _, ps := range []PortSpace{TCP, UDP} {
+	for _, ps := range []PortSpace{PortSpaceTCP, PortSpaceUDP} {
 		t.Run(ps.String(), func(t *testing.T) {
 			addr := netip.AddrPortFrom(local(t).Addr(), 1)
 			_, err := DialAddr(timeout(t), addr, &Options{PortSpace: ps})
@@ -64,7 +65,7 @@ func TestRXE_CM_NobodyListens(t *testing.T) {
 }
 
 func TestRXE_CM_Reject(t *testing.T) {
-	for _, ps := range []PortSpace{TCP, UDP} {
+	for _, ps := range []PortSpace{PortSpaceTCP, PortSpaceUDP} {
 		t.Run(ps.String(), func(t *testing.T) {
 			l := server(t, &Options{PortSpace: ps})
 			go func() {
@@ -85,10 +86,10 @@ func TestRXE_CM_Reject(t *testing.T) {
 func TestRXE_CM_BacklogFull(t *testing.T) {
 	t.Run("kernel's", func(t *testing.T) {
 		unread := newChannel(t)
-		_, addr := listener(t, unread, TCP, 2)
+		_, addr := listener(t, unread, PortSpaceTCP, 2)
 		ch := newChannel(t)
 		for range 3 {
-			id := resolved(t, ch, TCP, addr)
+			id := resolved(t, ch, PortSpaceTCP, addr)
 			r := newRig(t, id, false)
 			ok(t, id.Connect(r.param("")))
 		}
@@ -97,13 +98,13 @@ func TestRXE_CM_BacklogFull(t *testing.T) {
 			t.Fatalf("event %v, error %v", ev, err)
 		}
 		for range 2 {
-			ok(t, event(t, unread, ConnectRequest).ID.Close())
-			event(t, ch, Rejected)
+			ok(t, event(t, unread, EventConnectRequest).ID.Close())
+			event(t, ch, EventRejected)
 		}
 		if ev, err := unread.Event(brief(t, 200*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("a third request was kept: %v, error %v", ev, err)
 		}
-		ok(t, event(t, unread, ConnectRequest).ID.Close())
+		ok(t, event(t, unread, EventConnectRequest).ID.Close())
 	})
 	t.Run("listener's", func(t *testing.T) {
 		l := server(t, &Options{Backlog: 2})
@@ -150,8 +151,10 @@ func TestRXE_CM_Timeout(t *testing.T) {
 func TestRXE_CM_CancelDial(t *testing.T) {
 	l := server(t, nil)
 	for name, state := range map[string]func(cancel func()) *Options{
-		"before":   func(cancel func()) *Options { cancel(); return nil },
-		"resolved": func(cancel func()) *Options { return &Options{Prepare: func(*Conn) error { cancel(); return nil }} },
+		"before": func(cancel func()) *Options { cancel(); return nil },
+		"resolved": func(cancel func()) *Options {
+			return &Options{Prepare: func(*Conn) error { cancel(); return nil }}
+		},
 		"prepare fails": func(cancel func()) *Options {
 			return &Options{Prepare: func(*Conn) error { return context.Canceled }}
 		},
@@ -204,33 +207,36 @@ func TestRXE_CM_CloseInEachState(t *testing.T) {
 		// what the other side sees when this is the last step: nothing if 0 is wanted.
 		activeCloses, passiveCloses EventType
 	}{
-		{"created", func(t *testing.T, w *world) { w.id = newIDOn(t, w.chA, TCP) }, 0, 0},
-		{"resolving the address", func(t *testing.T, w *world) { ok(t, w.id.ResolveAddr(netip.AddrPort{}, w.addr, wait)) }, 0, 0},
-		{"address resolved", func(t *testing.T, w *world) { event(t, w.chA, AddrResolved) }, 0, 0},
+		{"created", func(t *testing.T, w *world) { w.id = newIDOn(t, w.chA, PortSpaceTCP) }, 0, 0},
+		{"resolving the address", func(t *testing.T, w *world) {
+			ok(t, w.id.ResolveAddr(netip.AddrPort{}, w.addr,
+				wait))
+		}, 0, 0},
+		{"address resolved", func(t *testing.T, w *world) { event(t, w.chA, EventAddrResolved) }, 0, 0},
 		{"resolving the route", func(t *testing.T, w *world) { ok(t, w.id.ResolveRoute(wait)) }, 0, 0},
 		{"route resolved", func(t *testing.T, w *world) {
-			event(t, w.chA, RouteResolved)
+			event(t, w.chA, EventRouteResolved)
 			w.a = newRig(t, w.id, false)
 		}, 0, 0},
 		{"requested", func(t *testing.T, w *world) {
 			ok(t, w.id.Connect(w.a.param("")))
-			w.peer = closing(t, event(t, w.chB, ConnectRequest).ID)
+			w.peer = closing(t, event(t, w.chB, EventConnectRequest).ID)
 			w.b = newRig(t, w.peer, false)
-		}, 0, Rejected},
+		}, 0, EventRejected},
 		{"accepted", func(t *testing.T, w *world) {
 			ok(t, w.peer.BringUp(w.b.qp, nil))
 			ok(t, w.peer.Accept(w.b.param("")))
-			event(t, w.chA, ConnectResponse)
-		}, Rejected, 0},
+			event(t, w.chA, EventConnectResponse)
+		}, EventRejected, 0},
 		{"established", func(t *testing.T, w *world) {
 			ok(t, w.id.BringUp(w.a.qp, nil))
 			ok(t, w.id.Establish())
-			event(t, w.chB, Established)
-		}, Disconnected, Disconnected},
+			event(t, w.chB, EventEstablished)
+		}, EventDisconnected, EventDisconnected},
 		{"disconnected", func(t *testing.T, w *world) {
 			ok(t, w.id.Disconnect())
-			event(t, w.chB, Disconnected)
-		}, 0, Disconnected},
+			event(t, w.chB, EventDisconnected)
+		}, 0, EventDisconnected},
 	}
 	for last, step := range steps {
 		for _, active := range []bool{true, false} {
@@ -243,7 +249,7 @@ func TestRXE_CM_CloseInEachState(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				w := &world{chA: newChannel(t), chB: newChannel(t)}
-				w.l, w.addr = listener(t, w.chB, TCP, 4)
+				w.l, w.addr = listener(t, w.chB, PortSpaceTCP, 4)
 				for _, s := range steps[:last+1] {
 					s.do(t, w)
 				}
@@ -254,7 +260,8 @@ func TestRXE_CM_CloseInEachState(t *testing.T) {
 				ok(t, closed.Close())
 				ok(t, closed.Close())
 				for op, err := range map[string]error{
-					"connect": closed.Connect(nil), "bind": closed.Bind(local(t)), "accept": closed.Accept(nil), "listen": closed.Listen(1),
+					"connect": closed.Connect(nil), "bind": closed.Bind(local(t)), "accept": closed.Accept(nil),
+					"listen": closed.Listen(1),
 					"reject": closed.Reject(nil), "disconnect": closed.Disconnect(), "tos": closed.SetTOS(1),
 				} {
 					if !errors.Is(err, ErrClosed) {
@@ -278,14 +285,16 @@ func TestRXE_CM_CloseInEachState(t *testing.T) {
 // TestRXE_CM_TooEarly calls what needs a device before there is one.
 func TestRXE_CM_TooEarly(t *testing.T) {
 	ch := newChannel(t)
-	id := newIDOn(t, ch, TCP)
+	id := newIDOn(t, ch, PortSpaceTCP)
 	_, verbsErr := id.Verbs()
 	_, qpErr := id.CreateQP(nil, nil, nil, nil)
 	_, _, attrErr := id.QPAttr(ibv.StateInit)
 	for op, err := range map[string]error{
-		"verbs": verbsErr, "create qp": qpErr, "qp attributes": attrErr, "resolve route": id.ResolveRoute(wait), "connect": id.Connect(nil),
-		"accept": id.Accept(nil), "reject": id.Reject(nil), "establish": id.Establish(), "disconnect": id.Disconnect(),
-		"notify": id.Notify(ibv.EventCommEst), "join": id.JoinMulticast(netip.MustParseAddr("239.1.2.3"), FullMember),
+		"verbs": verbsErr, "create qp": qpErr, "qp attributes": attrErr, "resolve route": id.ResolveRoute(wait),
+		"connect": id.Connect(nil),
+		"accept":  id.Accept(nil), "reject": id.Reject(nil), "establish": id.Establish(), "disconnect": id.Disconnect(),
+		"notify": id.Notify(ibv.EventCommEst), "join": id.JoinMulticast(netip.MustParseAddr("239.1.2.3"),
+			JoinFullMember),
 		"leave": id.LeaveMulticast(netip.MustParseAddr("239.1.2.3")), "paths": id.SetPaths([]Path{{}}),
 	} {
 		var s *StateError
@@ -293,7 +302,8 @@ func TestRXE_CM_TooEarly(t *testing.T) {
 			t.Errorf("%s: %v", op, err)
 		}
 	}
-	if id.LocalAddr().IsValid() || id.PeerAddr().IsValid() || id.Port() != 0 || id.SrcPort() != 0 || id.DstPort() != 0 || id.Paths() != nil {
+	if id.LocalAddr().IsValid() || id.PeerAddr().IsValid() || id.Port() != 0 || id.SrcPort() != 0 ||
+		id.DstPort() != 0 || id.Paths() != nil {
 		t.Errorf("a new ID has %v, %v, port %d, %v", id.LocalAddr(), id.PeerAddr(), id.Port(), id.Paths())
 	}
 }
@@ -305,7 +315,7 @@ func TestRXE_CM_PortInUse(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	// Other port spaces have other ports.
-	u, err := Listen(timeout(t), l.Addr().String(), &Options{PortSpace: UDP})
+	u, err := Listen(timeout(t), l.Addr().String(), &Options{PortSpace: PortSpaceUDP})
 	ok(t, err)
 	ok(t, u.Close())
 	ok(t, l.Close())
@@ -316,7 +326,7 @@ func TestRXE_CM_PortInUse(t *testing.T) {
 func TestRXE_CM_BadAddresses(t *testing.T) {
 	testutil.NeedRXE(t)
 	ch := newChannel(t)
-	id := newIDOn(t, ch, TCP)
+	id := newIDOn(t, ch, PortSpaceTCP)
 	var arg *ibv.ArgError
 	v4, v6 := netip.MustParseAddrPort("127.0.0.1:7471"), netip.MustParseAddrPort("[::1]:0")
 	if err := id.ResolveAddr(v6, v4, wait); !errors.As(err, &arg) || !strings.Contains(err.Error(), "IPv6") {
@@ -331,7 +341,8 @@ func TestRXE_CM_BadAddresses(t *testing.T) {
 	if err := id.Bind(netip.AddrPort{}); !errors.As(err, &arg) {
 		t.Errorf("no address to bind to: %v", err)
 	}
-	if err := id.Bind(netip.MustParseAddrPort("192.0.2.1:1")); !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.ENODEV) {
+	if err := id.Bind(netip.MustParseAddrPort("192.0.2.1:1")); !errors.Is(err, syscall.EADDRNOTAVAIL) &&
+		!errors.Is(err, syscall.ENODEV) {
 		t.Errorf("an address that is not ours: %v", err)
 	}
 	for _, addr := range []string{"", "here", "[::1", "127.0.0.1:99999", ":7471"} {
@@ -342,7 +353,7 @@ func TestRXE_CM_BadAddresses(t *testing.T) {
 }
 
 func TestRXE_CM_PrivateData(t *testing.T) {
-	for _, ps := range []PortSpace{TCP, UDP} {
+	for _, ps := range []PortSpace{PortSpaceTCP, PortSpaceUDP} {
 		t.Run(ps.String(), func(t *testing.T) {
 			ch := newChannel(t)
 			_, addr := listener(t, ch, ps, 8)
@@ -350,7 +361,8 @@ func TestRXE_CM_PrivateData(t *testing.T) {
 			a := newRig(t, id, false)
 			tooLong := func(op string, limit int, call func([]byte) error) {
 				var e *PrivateDataError
-				if err := call(make([]byte, limit+1)); !errors.As(err, &e) || e.Limit != limit || e.Len != limit+1 || e.PortSpace != ps {
+				if err := call(make([]byte, limit+1)); !errors.As(err, &e) || e.Limit != limit || e.Len != limit+1 ||
+					e.PortSpace != ps {
 					t.Errorf("%s with %d bytes: %v", op, limit+1, err)
 				}
 			}
@@ -358,7 +370,7 @@ func TestRXE_CM_PrivateData(t *testing.T) {
 			connect := func(b []byte) error { return id.Connect(&ConnParam{QPN: a.qp.Num(), PrivateData: b}) }
 			tooLong("connect", ps.ConnectDataLimit(), connect)
 			ok(t, connect(full(ps.ConnectDataLimit())))
-			req := event(t, ch, ConnectRequest)
+			req := event(t, ch, EventConnectRequest)
 			peer := closing(t, req.ID)
 			if string(req.PrivateData) != string(full(ps.ConnectDataLimit())) {
 				t.Errorf("the request has %q", req.PrivateData)
@@ -369,9 +381,9 @@ func TestRXE_CM_PrivateData(t *testing.T) {
 			tooLong("accept", ps.AcceptDataLimit(), accept)
 			ok(t, peer.BringUp(b.qp, nil))
 			ok(t, accept(full(ps.AcceptDataLimit())))
-			want := ConnectResponse
-			if ps == UDP {
-				want = Established
+			want := EventConnectResponse
+			if ps == PortSpaceUDP {
+				want = EventEstablished
 			}
 			if resp := event(t, ch, want); string(resp.PrivateData) != string(full(ps.AcceptDataLimit())) {
 				t.Errorf("the answer has %q", resp.PrivateData)
@@ -384,7 +396,7 @@ func TestRXE_CM_PrivateData(t *testing.T) {
 // several readers.
 func TestRXE_CM_CloseRacesWithEvent(t *testing.T) {
 	ch := newChannel(t)
-	_, addr := listener(t, ch, TCP, 64)
+	_, addr := listener(t, ch, PortSpaceTCP, 64)
 	ctx, stop := context.WithCancel(timeout(t))
 	var readers, makers sync.WaitGroup
 	for range 3 {
@@ -400,11 +412,11 @@ func TestRXE_CM_CloseRacesWithEvent(t *testing.T) {
 					return
 				}
 				switch ev.Type {
-				case AddrResolved:
+				case EventAddrResolved:
 					_ = ev.ID.ResolveRoute(wait) // it may be closed
-				case RouteResolved:
+				case EventRouteResolved:
 					_ = ev.ID.Connect(&ConnParam{QPN: 1})
-				case ConnectRequest:
+				case EventConnectRequest:
 					ok(t, ev.ID.Close())
 				}
 			}
@@ -415,7 +427,7 @@ func TestRXE_CM_CloseRacesWithEvent(t *testing.T) {
 		go func() {
 			defer makers.Done()
 			for n := range 25 {
-				id, err := ch.CreateID(TCP)
+				id, err := ch.CreateID(PortSpaceTCP)
 				if err != nil {
 					t.Errorf("create: %v", err)
 					return
@@ -442,7 +454,7 @@ func TestRXE_CM_Channel(t *testing.T) {
 	if _, err := ch.Event(brief(t, 10*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no event: %v", err)
 	}
-	id := must(ch.CreateID(TCP))(t)
+	id := must(ch.CreateID(PortSpaceTCP))(t)
 	var busy *ibv.BusyError
 	if err := ch.Close(); !errors.As(err, &busy) || !strings.Contains(err.Error(), "1 id") {
 		t.Errorf("close with an ID: %v", err)
@@ -466,7 +478,7 @@ func TestRXE_CM_Channel(t *testing.T) {
 	if _, err := ch.Event(timeout(t)); !errors.Is(err, ErrClosed) {
 		t.Errorf("event after close: %v", err)
 	}
-	if _, err := ch.CreateID(TCP); !errors.Is(err, ErrClosed) {
+	if _, err := ch.CreateID(PortSpaceTCP); !errors.Is(err, ErrClosed) {
 		t.Errorf("create after close: %v", err)
 	}
 }
@@ -511,7 +523,7 @@ func TestRXE_CM_ChannelCloseRaces(t *testing.T) {
 				}
 			}
 		}()
-		id := must(ch.CreateID(TCP))(t)
+		id := must(ch.CreateID(PortSpaceTCP))(t)
 		ok(t, id.ResolveAddr(netip.AddrPort{}, netip.AddrPortFrom(local(t).Addr(), 1), wait))
 		ok(t, id.Close())
 		ok(t, ch.Close())

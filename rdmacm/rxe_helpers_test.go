@@ -76,7 +76,7 @@ func event(t testing.TB, ch *EventChannel, want EventType) *Event {
 		if ev.Type == want {
 			return ev
 		}
-		if ev.Type == TimewaitExit && want != TimewaitExit {
+		if ev.Type == EventTimewaitExit && want != EventTimewaitExit {
 			continue
 		}
 		t.Fatalf("event %v (%v), want %v", ev.Type, ev, want)
@@ -97,9 +97,9 @@ func resolved(t testing.TB, ch *EventChannel, ps PortSpace, dst netip.AddrPort) 
 	t.Helper()
 	id := newIDOn(t, ch, ps)
 	ok(t, id.ResolveAddr(netip.AddrPort{}, dst, wait))
-	event(t, ch, AddrResolved)
+	event(t, ch, EventAddrResolved)
 	ok(t, id.ResolveRoute(wait))
-	event(t, ch, RouteResolved)
+	event(t, ch, EventRouteResolved)
 	return id
 }
 
@@ -118,9 +118,9 @@ func newRig(t testing.TB, id *ID, own bool) *rig {
 	r := &rig{}
 	r.pd = closing(t, must(dev.AllocPD())(t))
 	r.cq = closing(t, must(dev.CreateCQ(64, nil))(t))
-	r.mr = closing(t, must(r.pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead))(t))
+	r.mr = closing(t, must(r.pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead, nil))(t))
 	opt := &ibv.QPOptions{}
-	if id.PortSpace() == UDP {
+	if id.PortSpace() == PortSpaceUDP {
 		opt.Type = ibv.UD
 	}
 	if own {
@@ -153,7 +153,8 @@ func pingpong(t testing.TB, a, b *rig) {
 		from, to := d[0], d[1]
 		copy(from.mr.Bytes(), "over the connection")
 		must(to.qp.PostRecv([]ibv.RecvWR{{ID: 1, SGEs: []ibv.SGE{to.mr.SGE(1024, 64)}}}))(t)
-		must(from.qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{from.mr.SGE(0, 19)}}}))(t)
+		must(from.qp.PostSend([]ibv.SendWR{{ID: 2, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+			SGEs: []ibv.SGE{from.mr.SGE(0, 19)}}}))(t)
 		from.one(t)
 		to.one(t)
 		if got := string(to.mr.Bytes()[1024:][:19]); got != "over the connection" {

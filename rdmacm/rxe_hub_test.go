@@ -13,7 +13,8 @@ import (
 
 // TestRXE_CM_EventReadFails lets the reading of events fail now and then: nobody is to notice.
 func TestRXE_CM_EventReadFails(t *testing.T) {
-	for _, fault := range []string{"enomem:cmd=cm_get_event,count=1", "eio:cmd=cm_get_event,count=2", "enomem:cmd=cm_get_event,every=3"} {
+	for _, fault := range []string{"enomem:cmd=cm_get_event,count=1", "eio:cmd=cm_get_event,count=2",
+		"enomem:cmd=cm_get_event,every=3"} {
 		t.Run(fault, func(t *testing.T) {
 			emu := needEmu(t)
 			l := server(t, nil)
@@ -32,9 +33,11 @@ func TestRXE_CM_EventReadFails(t *testing.T) {
 	}
 }
 
-// TestRXE_CM_EventReadFailsForGood ends what waits for events that cannot be read any more; what is begun afterwards works.
+// TestRXE_CM_EventReadFailsForGood ends what waits for events that cannot be read any more; what is begun afterwards
+// works.
 func TestRXE_CM_EventReadFailsForGood(t *testing.T) {
-	for name, errno := range map[string]syscall.Errno{"ebadf": syscall.EBADF, "eacces": syscall.EACCES, "eio": syscall.EIO} {
+	for name, errno := range map[string]syscall.Errno{"ebadf": syscall.EBADF, "eacces": syscall.EACCES,
+		"eio": syscall.EIO} {
 		t.Run(name, func(t *testing.T) {
 			emu := needEmu(t)
 			l := server(t, nil)
@@ -89,7 +92,8 @@ func TestRXE_CM_PortDown(t *testing.T) {
 	l := server(t, nil)
 	r.SetLink(t, 0, false)
 	_, err := Dial(timeout(t), l.Addr().String(), &Options{Timeout: 300 * time.Millisecond})
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, syscall.ENETDOWN) || !strings.Contains(err.Error(), "port 1 of "+r.Dev[0]) {
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, syscall.ENETDOWN) || !strings.Contains(err.Error(),
+		"port 1 of "+r.Dev[0]) {
 		t.Errorf("dial over a port that is down: %v", err)
 	}
 	r.SetLink(t, 0, true)
@@ -99,7 +103,7 @@ func TestRXE_CM_PortDown(t *testing.T) {
 // TestRemovedMeanwhile prefers the event that says that the device is gone to the EIO that comes before it.
 func TestRemovedMeanwhile(t *testing.T) {
 	c := &Conn{done: make(chan struct{})}
-	time.AfterFunc(time.Millisecond, func() { c.finish(errOf(DeviceRemoval, 0, false, nil)) })
+	time.AfterFunc(time.Millisecond, func() { c.finish(errOf(EventDeviceRemoval, 0, false, nil)) })
 	if err := c.removed(syscall.EIO); !errors.Is(err, ErrDeviceRemoved) || !errors.Is(err, syscall.EIO) {
 		t.Errorf("an EIO before the removal: %v", err)
 	}

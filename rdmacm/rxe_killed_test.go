@@ -69,7 +69,7 @@ func dialOnce(addr string) (err error) {
 	if err != nil {
 		return err
 	}
-	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 	if err == nil {
 		err = use(ctx, c, mr)
 		err = errors.Join(err, mr.Close())
@@ -79,7 +79,8 @@ func dialOnce(addr string) (err error) {
 
 func use(ctx context.Context, c *Conn, mr *ibv.MR) error {
 	copy(mr.Bytes(), "used")
-	if _, err := c.QP().PostSend([]ibv.SendWR{{ID: 1, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(0, 4)}}}); err != nil {
+	if _, err := c.QP().PostSend([]ibv.SendWR{{ID: 1, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{mr.SGE(0, 4)}}}); err != nil {
 		return err
 	}
 	var wc [1]ibv.WC
@@ -137,7 +138,7 @@ func TestRXE_CM_Killed(t *testing.T) {
 	var mrs sync.Map // *ibv.MR of a *Conn
 	opt := small()
 	opt.Prepare = func(c *Conn) error {
-		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite)
+		mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 		if err != nil {
 			return err
 		}
@@ -148,7 +149,7 @@ func TestRXE_CM_Killed(t *testing.T) {
 	}
 	l := must(Listen(timeout(t), local(t).String(), opt))(t)
 	// Both keep the device open, so that what it has for itself is counted.
-	mine := newIDOn(t, newChannel(t), TCP)
+	mine := newIDOn(t, newChannel(t), PortSpaceTCP)
 	ok(t, mine.Bind(local(t)))
 	must(mine.Verbs())(t)
 
@@ -217,7 +218,8 @@ func TestRXE_CM_Killed(t *testing.T) {
 		}()
 		err := cmd.Wait()
 		close(done)
-		if status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (kill == 0 || status.Signal() != syscall.SIGKILL) {
+		if status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil &&
+			(kill == 0 || status.Signal() != syscall.SIGKILL) {
 			t.Fatalf("%v\n%s", err, out.String())
 		}
 	}
@@ -259,17 +261,20 @@ func TestRXE_CM_Killed(t *testing.T) {
 	before := count(t, r)
 	took := batch()
 	after := count(t, r)
-	for i := 0; i < 20 && after.fds+after.goroutines+after.objects+after.ids > before.fds+before.goroutines+before.objects+before.ids; i++ {
+	for i := 0; i < 20 && after.fds+after.goroutines+after.objects+after.ids > before.fds+before.goroutines+
+		before.objects+before.ids; i++ {
 		time.Sleep(50 * time.Millisecond) // the children's objects go with them, a moment later
 		after = count(t, r)
 	}
 	mu.Lock()
-	t.Logf("%d connections were accepted, %d of them used; %d a second; before %+v, after %+v", accepted, used, int(float64(children*each)/took.Seconds()), before, after)
+	t.Logf("%d connections were accepted, %d of them used; %d a second; before %+v, after %+v", accepted, used,
+		int(float64(children*each)/took.Seconds()), before, after)
 	if used < 2*children*each {
 		t.Errorf("%d connections were used, want at least %d", used, 2*children*each)
 	}
 	mu.Unlock()
-	if after.fds > before.fds || after.goroutines > before.goroutines || after.objects > before.objects || after.ids > before.ids {
+	if after.fds > before.fds || after.goroutines > before.goroutines || after.objects > before.objects ||
+		after.ids > before.ids {
 		t.Errorf("left behind: before %+v, after %+v", before, after)
 	}
 	// What leaks grows each time.

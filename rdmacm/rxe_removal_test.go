@@ -22,7 +22,7 @@ func TestRXE_CM_ZZDeviceRemoved(t *testing.T) {
 	l := must(Listen(timeout(t), addr.String(), nil))(t)
 	a, b := pair(t, l, nil)
 	ch := newChannel(t)
-	id := newIDOn(t, ch, TCP)
+	id := newIDOn(t, ch, PortSpaceTCP)
 	ok(t, id.Bind(addr))
 	dev := must(id.Verbs())(t)
 	// One more that rdma_cm knows nothing of, and a CQ that has no channel.
@@ -40,7 +40,7 @@ func TestRXE_CM_ZZDeviceRemoved(t *testing.T) {
 	if out, err := exec.Command(emu, "control", "remove", r.Dev[1]).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	ev := event(t, ch, DeviceRemoval)
+	ev := event(t, ch, EventDeviceRemoval)
 	if ev.ID != id || !errors.Is(ev.Err(), ErrDeviceRemoved) {
 		t.Errorf("event of %v: %v", ev.ID, ev.Err())
 	}

@@ -13,9 +13,9 @@ type Family uint16
 
 // Address families.
 const (
-	INET  Family = sockaddr.INET  // IPv4
-	INET6 Family = sockaddr.INET6 // IPv6
-	IB    Family = sockaddr.IB    // InfiniBand: GIDs and service IDs
+	FamilyINET  Family = sockaddr.INET  // IPv4
+	FamilyINET6 Family = sockaddr.INET6 // IPv6
+	FamilyIB    Family = sockaddr.IB    // InfiniBand: GIDs and service IDs
 )
 
 // String names the family.
@@ -23,11 +23,11 @@ func (f Family) String() string {
 	switch f {
 	case 0:
 		return "no family"
-	case INET:
+	case FamilyINET:
 		return "IPv4"
-	case INET6:
+	case FamilyINET6:
 		return "IPv6"
-	case IB:
+	case FamilyIB:
 		return "InfiniBand"
 	}
 	return "Family(" + strconv.Itoa(int(f)) + ")"

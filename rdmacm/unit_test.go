@@ -21,12 +21,12 @@ func TestSockaddr(t *testing.T) {
 		family   Family
 		len      uint32
 	}{
-		{"10.8.0.1:7471", "10.8.0.1:7471", INET, 16},
-		{"[::ffff:10.8.0.1]:7471", "10.8.0.1:7471", INET, 16},
-		{"[fd00::1]:1", "[fd00::1]:1", INET6, 28},
-		{"[fe80::1%1]:65535", "[fe80::1%lo]:65535", INET6, 28},
-		{"[fe80::1%424242]:2", "[fe80::1%424242]:2", INET6, 28},
-		{"0.0.0.0:0", "0.0.0.0:0", INET, 16},
+		{"10.8.0.1:7471", "10.8.0.1:7471", FamilyINET, 16},
+		{"[::ffff:10.8.0.1]:7471", "10.8.0.1:7471", FamilyINET, 16},
+		{"[fd00::1]:1", "[fd00::1]:1", FamilyINET6, 28},
+		{"[fe80::1%1]:65535", "[fe80::1%lo]:65535", FamilyINET6, 28},
+		{"[fe80::1%424242]:2", "[fe80::1%424242]:2", FamilyINET6, 28},
+		{"0.0.0.0:0", "0.0.0.0:0", FamilyINET, 16},
 	} {
 		a, err := newSockaddr(netip.MustParseAddrPort(c.in))
 		if err != nil {
@@ -47,7 +47,8 @@ func TestSockaddr(t *testing.T) {
 		t.Errorf("sockaddr_in is % x, want % x", a[:8], want)
 	}
 	var arg *ibv.ArgError
-	for _, bad := range []netip.AddrPort{{}, netip.AddrPortFrom(netip.MustParseAddr("fe80::1").WithZone("no such interface"), 1)} {
+	for _, bad := range []netip.AddrPort{{},
+		netip.AddrPortFrom(netip.MustParseAddr("fe80::1").WithZone("no such interface"), 1)} {
 		if _, err := newSockaddr(bad); !errors.As(err, &arg) {
 			t.Errorf("%v: %v", bad, err)
 		}
@@ -59,18 +60,20 @@ func TestSockaddr(t *testing.T) {
 }
 
 func TestIBAddr(t *testing.T) {
-	want := IBAddr{GID: ibv.GID{0xfe, 0x80, 15: 1}, PKey: 0x8001, FlowInfo: 7, ServiceID: 0x1060001, ServiceIDMask: ^uint64(0), ScopeID: 3}
+	want := IBAddr{GID: ibv.GID{0xfe, 0x80, 15: 1}, PKey: 0x8001, FlowInfo: 7, ServiceID: 0x1060001,
+		ServiceIDMask: ^uint64(0), ScopeID: 3}
 	a := want.sockaddr()
 	if got, ok := ibAddr(&a); !ok || got != want {
 		t.Errorf("%+v became %+v", want, got)
 	}
-	if family(&a) != IB || a.Len() != 48 || a.Port() != 1 || a.AddrPort().IsValid() {
+	if family(&a) != FamilyIB || a.Len() != 48 || a.Port() != 1 || a.AddrPort().IsValid() {
 		t.Errorf("%v, %d bytes, port %d, %v", family(&a), a.Len(), a.Port(), a.AddrPort())
 	}
 }
 
 func TestLimits(t *testing.T) {
-	for ps, want := range map[PortSpace][3]int{TCP: {56, 196, 148}, UDP: {180, 136, 136}, IPoIB: {180, 136, 136}, IBSpace: {92, 196, 148}} {
+	for ps, want := range map[PortSpace][3]int{PortSpaceTCP: {56, 196, 148}, PortSpaceUDP: {180, 136, 136},
+		PortSpaceIPoIB: {180, 136, 136}, PortSpaceIB: {92, 196, 148}} {
 		if got := [3]int{ps.ConnectDataLimit(), ps.AcceptDataLimit(), ps.RejectDataLimit()}; got != want {
 			t.Errorf("%v: %v, want %v", ps, got, want)
 		}
@@ -85,24 +88,24 @@ func TestEventErrors(t *testing.T) {
 		is     error
 		text   string
 	}{
-		{AddrError, -int32(syscall.ENODEV), false, syscall.ENODEV, "no RDMA device carries"},
-		{AddrError, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "ARP"},
-		{AddrError, -int32(syscall.ENETUNREACH), false, syscall.ENETUNREACH, "ip route get"},
-		{RouteError, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "subnet manager"},
-		{Unreachable, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "4791"},
-		{Rejected, 8, false, ErrRejected, "nobody listens"},
-		{Rejected, 28, false, syscall.ECONNREFUSED, "said no"},
-		{Rejected, -int32(syscall.ECONNREFUSED), false, ErrRejected, "nobody listens"},
-		{Rejected, 99, false, ErrRejected, "RejectReason(99)"},
-		{Rejected, -int32(syscall.EINVAL), false, syscall.EINVAL, "rejected"},
-		{Unreachable, 1, true, ErrRejected, "nobody listens"},
-		{Unreachable, 2, true, ErrRejected, "said no"},
-		{Disconnected, 0, false, ErrDisconnected, "disconnected"},
-		{DeviceRemoval, 0, false, ErrDeviceRemoved, "device removal"},
-		{ConnectError, -int32(syscall.EINVAL), false, syscall.EINVAL, "could not be made ready"},
-		{MulticastError, -int32(syscall.ENOENT), false, syscall.ENOENT, "joined"},
-		{AddrInfoFailed, -int32(syscall.ENOENT), false, syscall.ENOENT, "address info"},
-		{User, -5, false, syscall.EIO, "user"},
+		{EventAddrError, -int32(syscall.ENODEV), false, syscall.ENODEV, "no RDMA device carries"},
+		{EventAddrError, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "ARP"},
+		{EventAddrError, -int32(syscall.ENETUNREACH), false, syscall.ENETUNREACH, "ip route get"},
+		{EventRouteError, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "subnet manager"},
+		{EventUnreachable, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "4791"},
+		{EventRejected, 8, false, ErrRejected, "nobody listens"},
+		{EventRejected, 28, false, syscall.ECONNREFUSED, "said no"},
+		{EventRejected, -int32(syscall.ECONNREFUSED), false, ErrRejected, "nobody listens"},
+		{EventRejected, 99, false, ErrRejected, "RejectReason(99)"},
+		{EventRejected, -int32(syscall.EINVAL), false, syscall.EINVAL, "rejected"},
+		{EventUnreachable, 1, true, ErrRejected, "nobody listens"},
+		{EventUnreachable, 2, true, ErrRejected, "said no"},
+		{EventDisconnected, 0, false, ErrDisconnected, "disconnected"},
+		{EventDeviceRemoval, 0, false, ErrDeviceRemoved, "device removal"},
+		{EventConnectError, -int32(syscall.EINVAL), false, syscall.EINVAL, "could not be made ready"},
+		{EventMulticastError, -int32(syscall.ENOENT), false, syscall.ENOENT, "joined"},
+		{EventAddrInfoError, -int32(syscall.ENOENT), false, syscall.ENOENT, "address info"},
+		{EventUser, -5, false, syscall.EIO, "user"},
 		{EventType(77), -5, false, syscall.EIO, "EventType(77)"},
 	} {
 		err := errOf(c.t, c.status, c.ud, []byte("data"))
@@ -114,7 +117,8 @@ func TestEventErrors(t *testing.T) {
 			t.Errorf("%v lost the private data", err)
 		}
 	}
-	for _, good := range []EventType{AddrResolved, RouteResolved, ConnectRequest, ConnectResponse, Established, MulticastJoin, TimewaitExit, User} {
+	for _, good := range []EventType{EventAddrResolved, EventRouteResolved, EventConnectRequest, EventConnectResponse,
+		EventEstablished, EventMulticastJoin, EventTimewaitExit, EventUser} {
 		if err := errOf(good, 0, false, nil); err != nil {
 			t.Errorf("%v is an error: %v", good, err)
 		}
@@ -125,20 +129,27 @@ func TestStrings(t *testing.T) {
 	for _, c := range []struct {
 		got, want string
 	}{
-		{TCP.String(), "TCP"}, {PortSpace(5).String(), "PortSpace(5)"},
-		{EventType(99).String(), "EventType(99)"}, {Established.String(), "established"}, {internalEvent.String(), "internal"},
+		{PortSpaceTCP.String(), "TCP"}, {PortSpace(5).String(), "PortSpace(5)"},
+		{EventType(99).String(), "EventType(99)"}, {EventEstablished.String(), "established"},
+		{eventInternal.String(), "internal"},
 		{RejectReason(34).String(), "RejectReason(34)"}, {RejectStaleConn.String(), "stale connection"},
 		{SIDRStatus(9).String(), "SIDRStatus(9)"}, {SIDRUnsupported.String(), "invalid service ID"},
-		{(Passive | ResolveDNS).String(), "Passive|ResolveDNS"}, {AddrInfoFlags(0x41).String(), "Passive|0x40"}, {AddrInfoFlags(0).String(), "0"},
-		{JoinFlags(7).String(), "JoinFlags(7)"}, {SendOnly.String(), "SendOnly"},
-		{INET6.String(), "IPv6"}, {Family(3).String(), "Family(3)"}, {Family(0).String(), "no family"},
-		{(&PrivateDataError{"connect", 57, 56, TCP}).Error(), "57 bytes of private data with connect, the port space TCP carries at most 56"},
+		{(AddrInfoPassive | AddrInfoResolveDNS).String(), "Passive|ResolveDNS"}, {AddrInfoFlags(0x41).String(),
+			"Passive|0x40"}, {AddrInfoFlags(0).String(), "0"},
+		{JoinFlags(7).String(), "JoinFlags(7)"}, {JoinSendOnly.String(), "SendOnly"},
+		{FamilyINET6.String(), "IPv6"}, {Family(3).String(), "Family(3)"}, {Family(0).String(), "no family"},
+		{(&PrivateDataError{"connect", 57, 56, PortSpaceTCP}).Error(),
+			"57 bytes of private data with connect, the port space TCP carries at most 56"},
 		{(&StateError{"connect", "resolve first"}).Error(), "connect comes too early: resolve first"},
-		{(&AddrInfoError{"n", "s", -2, "name or service not known"}).Error(), `resolve "n", service "s": name or service not known (code -2)`},
-		{(&Event{Type: MulticastJoin, Group: netip.MustParseAddr("239.1.1.1")}).String(), "multicast join of 239.1.1.1"},
-		{(&Event{Type: User, Arg: 16}).String(), "user 0x10"},
-		{(&Event{Type: Rejected, Status: 8}).String(), "connection rejected: invalid service ID (reason 8): nobody listens on that port in that port space"},
-		{(&RejectError{Reason: 99, PrivateData: []byte("no\x00\x00")}).Error(), `connection rejected: RejectReason(99): not a reason that the specification knows; private data "no"`},
+		{(&AddrInfoError{"n", "s", -2, "name or service not known"}).Error(),
+			`resolve "n", service "s": name or service not known (code -2)`},
+		{(&Event{Type: EventMulticastJoin, Group: netip.MustParseAddr("239.1.1.1")}).String(),
+			"multicast join of 239.1.1.1"},
+		{(&Event{Type: EventUser, Arg: 16}).String(), "user 0x10"},
+		{(&Event{Type: EventRejected, Status: 8}).String(), "connection rejected: invalid service ID (reason 8): " +
+			"nobody listens on that port in that port space"},
+		{(&RejectError{Reason: 99, PrivateData: []byte("no\x00\x00")}).Error(),
+			`connection rejected: RejectReason(99): not a reason that the specification knows; private data "no"`},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
@@ -152,7 +163,7 @@ func TestStrings(t *testing.T) {
 			t.Errorf("reason %d has no text", r)
 		}
 	}
-	for e := AddrResolved; e <= internalEvent; e++ {
+	for e := EventAddrResolved; e <= eventInternal; e++ {
 		if strings.HasPrefix(e.String(), "EventType") || e.String() == "" {
 			t.Errorf("event %d has no name", e)
 		}
@@ -161,15 +172,19 @@ func TestStrings(t *testing.T) {
 
 func TestConnParam(t *testing.T) {
 	p := ConnParam{}
-	if c := p.toC(); c.ResponderResources != 255 || c.InitiatorDepth != 255 || c.RetryCount != 7 || c.RNRRetryCount != 7 || c.SRQ != 0 {
+	if c := p.toC(); c.ResponderResources != 255 || c.InitiatorDepth != 255 || c.RetryCount != 7 ||
+		c.RNRRetryCount != 7 || c.SRQ != 0 {
 		t.Errorf("the zero value is %+v", c)
 	}
-	p = ConnParam{ResponderResources: ibv.Zero, InitiatorDepth: 3, RetryCount: ibv.Zero, RNRRetryCount: 1, FlowControl: true, SRQ: true, QPN: 0x123456}
+	p = ConnParam{ResponderResources: ibv.Zero, InitiatorDepth: 3, RetryCount: ibv.Zero, RNRRetryCount: 1,
+		FlowControl: true, SRQ: true, QPN: 0x123456}
 	c := p.toC()
 	var back ConnParam
 	back.fromC(&c)
-	if want := (ConnParam{InitiatorDepth: 3, RNRRetryCount: 1, FlowControl: true, SRQ: true, QPN: 0x123456}); back.ResponderResources != want.ResponderResources ||
-		back.InitiatorDepth != 3 || back.RetryCount != 0 || back.RNRRetryCount != 1 || !back.FlowControl || !back.SRQ || back.QPN != want.QPN {
+	if want := (ConnParam{InitiatorDepth: 3, RNRRetryCount: 1, FlowControl: true, SRQ: true, QPN: 0x123456}); back.
+		ResponderResources != want.ResponderResources ||
+		back.InitiatorDepth != 3 || back.RetryCount != 0 || back.RNRRetryCount != 1 || !back.FlowControl || !back.SRQ ||
+		back.QPN != want.QPN {
 		t.Errorf("%+v became %+v", p, back)
 	}
 }
@@ -187,10 +202,12 @@ func TestNoDevice(t *testing.T) {
 	if !errors.Is(err, loader.ErrLibrary) && !errors.Is(err, ibv.ErrNoDevice) {
 		t.Errorf("event channel: %v", err)
 	}
-	if _, err := Dial(context.Background(), "127.0.0.1:1", nil); !errors.Is(err, loader.ErrLibrary) && !errors.Is(err, ibv.ErrNoDevice) {
+	if _, err := Dial(context.Background(), "127.0.0.1:1", nil); !errors.Is(err, loader.ErrLibrary) &&
+		!errors.Is(err, ibv.ErrNoDevice) {
 		t.Errorf("dial: %v", err)
 	}
-	if _, err := Listen(context.Background(), "127.0.0.1:0", nil); !errors.Is(err, loader.ErrLibrary) && !errors.Is(err, ibv.ErrNoDevice) {
+	if _, err := Listen(context.Background(), "127.0.0.1:0", nil); !errors.Is(err, loader.ErrLibrary) &&
+		!errors.Is(err, ibv.ErrNoDevice) {
 		t.Errorf("listen: %v", err)
 	}
 	if _, err := GetAddrInfo(context.Background(), "127.0.0.1", "1", nil); err == nil {

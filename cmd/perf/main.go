@@ -18,6 +18,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -99,6 +100,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func say(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(w, "perf: %s\n", printable.Message(strings.TrimSuffix(line, "\n")))
+	}
+	if wc := (*ibv.WCError)(nil); errors.As(err, &wc) {
+		fmt.Fprintf(w, "perf: %s\n", wc.Advice())
 	}
 }
 

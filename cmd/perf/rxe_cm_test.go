@@ -295,7 +295,7 @@ func TestRXE_StrangersCM(t *testing.T) {
 			var mr *ibv.MR
 			c, err := rdmacm.Dial(t.Context(), net.JoinHostPort(vm.IP[0], port),
 				&rdmacm.Options{Prepare: func(c *rdmacm.Conn) (err error) {
-					if mr, err = c.PD().AllocMR(8192, ibv.LocalWrite); err != nil {
+					if mr, err = c.PD().AllocMR(8192, ibv.LocalWrite, nil); err != nil {
 						return err
 					}
 					c.OnClose(mr.Close)

@@ -82,7 +82,8 @@ func parse(args []string, help io.Writer) (*config, error) {
 	f.BoolVarP(&ipv4, "ipv4", "4", false, "only GIDs of an IPv4 address")
 	f.BoolVarP(&ipv6, "ipv6", "6", false, "only GIDs of an IPv6 address")
 	f.StringSliceVarP(&c.filter.netdevs, "netdev", "n", nil, "only GIDs of these `interfaces`")
-	f.StringSliceVarP(&c.filter.states, "state", "s", nil, "only ports in these `states`: active, down, init, armed, ...")
+	f.StringSliceVarP(&c.filter.states, "state", "s", nil, "only ports in these `states`: active, down, init, armed, "+
+		"...")
 	f.BoolVarP(&c.filter.up, "up", "u", false, "only where the port is ACTIVE and the interface is up")
 	f.BoolVarP(&c.best, "best", "b", false, "print nothing but the index of the GID to use")
 	f.BoolVarP(&c.why, "why", "w", false, "with --best: tell on stderr why, and why not the others")
@@ -144,7 +145,9 @@ func parse(args []string, help io.Writer) (*config, error) {
 	}
 	// Words within one argument: what the script of the Mellanox tools takes.
 	for _, d := range slices.Concat(devices, f.Args()) {
-		c.devices = append(c.devices, strings.FieldsFunc(d, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' })...)
+		c.devices = append(c.devices, strings.FieldsFunc(d, func(r rune) bool {
+			return r == ',' || r == ' ' || r == '\t' || r == '\n'
+		})...)
 	}
 	if len(c.devices) == 0 && (f.NArg() > 0 || f.Changed("device")) {
 		bad("the name of the device is empty: name one, or give none to list all")
@@ -199,7 +202,8 @@ func show(args []string, stdout, stderr io.Writer) int {
 	devs, err := c.root.Devices()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		say(stderr, fmt.Errorf("no RDMA devices: %s is not there (is a driver loaded, such as mlx5_ib or rdma_rxe?)", c.root.ClassDir()))
+		say(stderr, fmt.Errorf("no RDMA devices: %s is not there (is a driver loaded, such as mlx5_ib or rdma_rxe?)",
+			c.root.ClassDir()))
 		code = exitNothing
 	case err != nil:
 		say(stderr, fmt.Errorf("cannot list the RDMA devices: %w", err))

@@ -89,7 +89,8 @@ func names(t *testing.T, tr *sysfstest.Tree, args ...string) (int, string, strin
 		t.Fatalf("%v in %q", err, out)
 	}
 	if o.SchemaVersion != 1 || o.N != len(o.GIDs) || o.GIDs == nil {
-		t.Errorf("schema_version %d, n_gids_found %d, %d gids (nil: %t)", o.SchemaVersion, o.N, len(o.GIDs), o.GIDs == nil)
+		t.Errorf("schema_version %d, n_gids_found %d, %d gids (nil: %t)", o.SchemaVersion, o.N,
+			len(o.GIDs), o.GIDs == nil)
 	}
 	var s []string
 	for _, g := range o.GIDs {
@@ -101,7 +102,8 @@ func names(t *testing.T, tr *sysfstest.Tree, args ...string) (int, string, strin
 func TestShowGIDs_Filters(t *testing.T) {
 	tr := sysfstest.Standard(t)
 	for _, tc := range []struct{ args, want string }{
-		{"", "0/1/0 0/1/1 0/1/2 0/1/3 0/1/4 0/1/5 0/1/6 0/1/7 0/1/10 2/1/0 2/1/1 2/2/0 10/2/0 10/2/1 10/2/2 10/10/0 10/10/1 10/10/2"},
+		{"", "0/1/0 0/1/1 0/1/2 0/1/3 0/1/4 0/1/5 0/1/6 0/1/7 0/1/10 2/1/0 2/1/1 2/2/0 10/2/0 10/2/1 10/2/2 10/10/0 " +
+			"10/10/1 10/10/2"},
 		{"mlx5_10 mlx5_2", "2/1/0 2/1/1 2/2/0 10/2/0 10/2/1 10/2/2 10/10/0 10/10/1 10/10/2"},
 		{"-d mlx5_2,mlx5_2", "2/1/0 2/1/1 2/2/0"},
 		{"-d mlx5_2 -p 2", "2/2/0"},
@@ -131,7 +133,8 @@ func TestShowGIDs_Nothing(t *testing.T) {
 	zero := sysfstest.New(t)
 	zero.Device("mlx5_0", "", "", "")
 	zero.Port("mlx5_0", 1, "4: ACTIVE", "Ethernet", "", 4)
-	const header = "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---\n"
+	const header = "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n---\t----\t-----\t---\t\t\t\t\t------------  " +
+		"\t---\t---\n"
 	const unreadable = "show_gids: mlx5_0/1/9: read ROOT/class/infiniband/mlx5_0/ports/1/gids/9: not a regular file\n"
 	for _, tc := range []struct {
 		name           string
@@ -141,22 +144,29 @@ func TestShowGIDs_Nothing(t *testing.T) {
 	}{
 		{"filters", std, "--ver=v2 -p 1 mlx5_2", "", "show_gids: no GID matches: 3 without the filters\n"},
 		{"no such device", std, "mlx5_3", "", "show_gids: no device \"mlx5_3\": there are mlx5_0, mlx5_2, mlx5_10\n"},
-		{"path as a device", std, "../../class/infiniband/mlx5_0", "", "show_gids: no device \"../../class/infiniband/mlx5_0\": there are mlx5_0, mlx5_2, mlx5_10\n"},
-		{"one device of two", std, "mlx5_3 mlx5_2 -p 2", "DEVICE  PORT  INDEX  GID                                      IP  VERSION  NETDEV  STATE\n" +
-			"mlx5_2  2     0      fec0:0000:0000:0001:0c42:a103:0065:1a31  -   IB       -       INIT\n", "show_gids: no device \"mlx5_3\": there are mlx5_0, mlx5_2, mlx5_10\n"},
+		{"path as a device", std, "../../class/infiniband/mlx5_0", "",
+			"show_gids: no device \"../../class/infiniband/mlx5_0\": there are mlx5_0, mlx5_2, mlx5_10\n"},
+		{"one device of two", std, "mlx5_3 mlx5_2 -p 2", "DEVICE  PORT  INDEX  GID                                   " +
+			"   IP  VERSION  NETDEV  STATE\n" +
+			"mlx5_2  2     0      fec0:0000:0000:0001:0c42:a103:0065:1a31  -   IB       -       INIT\n",
+			"show_gids: no device \"mlx5_3\": there are mlx5_0, mlx5_2, mlx5_10\n"},
 		{"no devices", empty, "", "", "show_gids: no RDMA devices: ROOT/class/infiniband is empty\n"},
 		{"no devices, named", empty, "mlx5_0", "", "show_gids: no device \"mlx5_0\": there are no RDMA devices\n"},
 		{"no devices, mlnx", empty, "--format=mlnx", header + "n_gids_found=0\n", ""},
-		{"no class", gone, "", "", "show_gids: no RDMA devices: ROOT/class/infiniband is not there (is a driver loaded, such as mlx5_ib or rdma_rxe?)\n"},
+		{"no class", gone, "", "", "show_gids: no RDMA devices: ROOT/class/infiniband is not there (is a driver " +
+			"loaded, such as mlx5_ib or rdma_rxe?)\n"},
 		{"empty tables", zero, "", "", "show_gids: no GIDs: the tables of 1 device(s) are empty\n"},
 		{"best of nothing", zero, "--best", "", "show_gids: no GIDs: the tables of 1 device(s) are empty\n"},
-		{"best is down", std, "--best mlx5_10", "", "show_gids: no usable GID: port is not ACTIVE at the best one, mlx5_10/2/2\n"},
-		{"best unmatched", std, "--best -d mlx5_0 -n eth9", "", unreadable + "show_gids: no GID matches: 9 without the filters\n"},
+		{"best is down", std, "--best mlx5_10", "", "show_gids: no usable GID: port is not ACTIVE at the best one, " +
+			"mlx5_10/2/2\n"},
+		{"best unmatched", std, "--best -d mlx5_0 -n eth9", "", unreadable + "show_gids: no GID matches: 9 without " +
+			"the filters\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			code, out, stderr := runOn(tc.tree, strings.Fields(tc.args)...)
 			if code != exitNothing || out != tc.stdout || stderr != tc.stderr {
-				t.Errorf("code %d, want 1\nstdout %q\n  want %q\nstderr %q\n  want %q", code, out, tc.stdout, stderr, tc.stderr)
+				t.Errorf("code %d, want 1\nstdout %q\n  want %q\nstderr %q\n  want %q", code, out, tc.stdout,
+					stderr, tc.stderr)
 			}
 		})
 	}
@@ -229,7 +239,8 @@ func TestShowGIDs_Environment(t *testing.T) {
 	tr := sysfstest.Standard(t)
 	t.Setenv("SYSFS_PATH", tr.Root+"/")
 	var out, stderr bytes.Buffer
-	if code := run([]string{"--ib", "-p", "2", "--format=mlnx"}, &out, &stderr); code != 0 || !strings.Contains(out.String(), "n_gids_found=1\n") {
+	if code := run([]string{"--ib", "-p", "2", "--format=mlnx"}, &out, &stderr); code != 0 ||
+		!strings.Contains(out.String(), "n_gids_found=1\n") {
 		t.Errorf("code %d, stdout %q, stderr %q", code, out.String(), stderr.String())
 	}
 }
@@ -255,7 +266,8 @@ func TestShowGIDs_ControlCharacters(t *testing.T) {
 	tr.Port(device, 1, "4: ACTIVE", "Ethernet", "", 0)
 	tr.GID(device, 1, 0, "fe80:0000:0000:0000:0000:0000:0000:0001", sysfstest.V2, netdev)
 	tr.GID(device, 1, 1, "\x1b[31m", sysfstest.V2, "eth0")
-	for _, args := range [][]string{nil, {"--json"}, {"--best", "--json"}, {"--format=mlnx"}, {"--best", "--why"}, {"\x1bno\u202e"}} {
+	for _, args := range [][]string{nil, {"--json"}, {"--best", "--json"}, {"--format=mlnx"}, {"--best", "--why"},
+		{"\x1bno\u202e"}} {
 		_, out, stderr := runOn(tr, args...)
 		for _, r := range out + stderr {
 			if r == unicode.ReplacementChar || !unicode.IsPrint(r) && r != '\n' && r != '\t' {
@@ -270,7 +282,8 @@ func TestShowGIDs_ControlCharacters(t *testing.T) {
 	var o struct {
 		GIDs []struct{ Device, Netdev string }
 	}
-	if err := json.Unmarshal([]byte(out), &o); err != nil || len(o.GIDs) != 1 || o.GIDs[0].Device != device || !strings.HasPrefix(o.GIDs[0].Netdev, "e\x1b[2J\x7ft\u0085\u009b\u202e") {
+	if err := json.Unmarshal([]byte(out), &o); err != nil || len(o.GIDs) != 1 || o.GIDs[0].Device != device ||
+		!strings.HasPrefix(o.GIDs[0].Netdev, "e\x1b[2J\x7ft\u0085\u009b\u202e") {
 		t.Errorf("%v: %+v in %s", err, o, out)
 	}
 }

@@ -60,7 +60,8 @@ func writeMlnx(w io.Writer, c *config, devs []sysfs.Device) int {
 			for _, e := range entries {
 				r := &row{device: d.Name, port: p, entry: e}
 				r.setNetdev(c.root, netdevs)
-				if e.Text == "fe80:0000:0000:0000:0000:0000:0000:0000" || !c.filter.row(r) || e.Err != nil && (c.filter.v4 || c.filter.v6) {
+				if e.Text == "fe80:0000:0000:0000:0000:0000:0000:0000" || !c.filter.row(r) || e.Err != nil &&
+					(c.filter.v4 || c.filter.v6) {
 					continue
 				}
 				// Every GID whose first group is zero counts as IPv4 there.
@@ -76,7 +77,8 @@ func writeMlnx(w io.Writer, c *config, devs []sysfs.Device) int {
 					ver = e.TypeText[i:]
 				}
 				fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\n",
-					printable.Name(d.Name), p.Number, e.Index, printable.Name(e.Text), ip, printable.Name(ver), printable.Name(e.Netdev))
+					printable.Name(d.Name), p.Number, e.Index, printable.Name(e.Text), ip, printable.Name(ver),
+					printable.Name(e.Netdev))
 				found++
 			}
 		}
@@ -214,7 +216,8 @@ func explain(w io.Writer, rows []*row, cands []gid.Candidate, best int) {
 		if netdev == "" {
 			netdev = "-"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", printable.Name(r.name()), r.entry.GID.Addr(), r.entry.Type, printable.Name(netdev), why)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", printable.Name(r.name()), r.entry.GID.Addr(), r.entry.Type,
+			printable.Name(netdev), why)
 	}
 	t.Flush()
 }

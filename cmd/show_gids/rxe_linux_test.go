@@ -46,7 +46,8 @@ func devinfoGIDs(t *testing.T, dev string) []string {
 	}
 	var gids []string
 	for _, m := range devinfoGID.FindAllStringSubmatch(out, -1) {
-		gids = append(gids, fmt.Sprintf("%s %s %s", m[1], netip.MustParseAddr(m[2]), m[3])) // it writes RoCE v1's in full
+		// it writes RoCE v1's in full
+		gids = append(gids, fmt.Sprintf("%s %s %s", m[1], netip.MustParseAddr(m[2]), m[3]))
 	}
 	if len(gids) == 0 {
 		t.Fatalf("ibv_devinfo lists no GID of %s:\n%s", dev, out)
@@ -84,7 +85,8 @@ func TestRXE_ShowGIDs(t *testing.T) {
 				addr = "::ffff:" + addr
 			}
 			got = append(got, fmt.Sprintf("%d %s %s", g.Index, addr, strings.Replace(g.Version, "RoCEv", "RoCE v", 1)))
-			if !strings.HasPrefix(g.Netdev, rxe.Net[i]) || g.State != "ACTIVE" || !g.NetdevUp || g.Port != int(rxe.Port) || g.Rate == 0 {
+			if !strings.HasPrefix(g.Netdev, rxe.Net[i]) || g.State != "ACTIVE" || !g.NetdevUp ||
+				g.Port != int(rxe.Port) || g.Rate == 0 {
 				t.Errorf("%s: %+v", dev, g)
 			}
 			if g.Index == rxe.GID {
@@ -98,14 +100,16 @@ func TestRXE_ShowGIDs(t *testing.T) {
 			t.Errorf("%s (-ibv_devinfo +ours):\n%s", dev, d)
 		}
 		stdout.Reset()
-		if code := run([]string{"--best", "-d", dev}, &stdout, &stderr); code != 0 || stdout.String() != fmt.Sprintln(rxe.GID) {
+		if code := run([]string{"--best", "-d", dev}, &stdout, &stderr); code != 0 ||
+			stdout.String() != fmt.Sprintln(rxe.GID) {
 			t.Errorf("best of %s: code %d, %q, want %d", dev, code, stdout.String(), rxe.GID)
 		}
 	}
 	stdout.Reset()
 	run([]string{"--format=mlnx"}, &stdout, &stderr)
 	a := netip.MustParseAddr(rxe.IP[0]).As4()
-	line := fmt.Sprintf("%s\t1\t%d\t0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x\t%s  \tv2\t%s\n", rxe.Dev[0], rxe.GID, a[0], a[1], a[2], a[3], rxe.IP[0], rxe.Net[0])
+	line := fmt.Sprintf("%s\t1\t%d\t0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x\t%s  \tv2\t%s\n", rxe.Dev[0],
+		rxe.GID, a[0], a[1], a[2], a[3], rxe.IP[0], rxe.Net[0])
 	if want := fmt.Sprintf("\nn_gids_found=%d\n", len(rows.GIDs)); !strings.HasSuffix(stdout.String(), want) ||
 		!strings.Contains(stdout.String(), line) {
 		t.Errorf("mlnx: got %q, want %q at the end", stdout.String(), want)
@@ -136,7 +140,8 @@ func TestRXE_ShowGIDs_Nobody(t *testing.T) {
 	if out, err := command(t, true, "ibv_devinfo", "-d", rxe.Dev[0]); err == nil {
 		t.Fatalf("nobody can open %s, so this test shows nothing:\n%s", rxe.Dev[0], out)
 	}
-	for _, args := range [][]string{{"show_gids"}, {"show_gids", "--json"}, {"show_gids", "--format=mlnx"}, {"show_gids", "--best", "-d", rxe.Dev[1]}} {
+	for _, args := range [][]string{{"show_gids"}, {"show_gids", "--json"}, {"show_gids", "--format=mlnx"},
+		{"show_gids", "--best", "-d", rxe.Dev[1]}} {
 		want, err := command(t, false, args...)
 		if err != nil || want == "" {
 			t.Fatalf("as root: %v, %q", err, want)
@@ -164,12 +169,14 @@ func TestRXE_ShowGIDs_LinkDown(t *testing.T) {
 	} {
 		var stdout, stderr bytes.Buffer
 		code := run(args, &stdout, &stderr)
-		if !strings.HasSuffix(stdout.String(), want) || (code == 0) != (want != "") || (stdout.Len() == 0) != (want == "") {
+		if !strings.HasSuffix(stdout.String(), want) || (code == 0) != (want != "") ||
+			(stdout.Len() == 0) != (want == "") {
 			t.Errorf("%v: code %d, stdout %q, stderr %q; want %q", args, code, &stdout, &stderr, want)
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	if code := run([]string{"--best", "-d", rxe.Dev[1]}, &stdout, &stderr); code != 1 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "port is not ACTIVE") {
+	if code := run([]string{"--best", "-d", rxe.Dev[1]}, &stdout, &stderr); code != 1 || stdout.Len() > 0 ||
+		!strings.Contains(stderr.String(), "port is not ACTIVE") {
 		t.Errorf("best: code %d, stdout %q, stderr %q", code, &stdout, &stderr)
 	}
 }

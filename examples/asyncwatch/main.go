@@ -40,7 +40,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f.SetOutput(io.Discard)
 	f.StringSliceVarP(&opt.devices, "ib-dev", "d", nil, "`devices` to watch (default all)")
 	f.IntVarP(&opt.events, "events", "n", 0, "end after this `number` of events (default: never)")
-	f.DurationVarP(&opt.timeout, "timeout", "t", 0, "end after this `time`; with -n, too few events by then are a failure")
+	f.DurationVarP(&opt.timeout, "timeout", "t", 0, "end after this `time`; with -n, too few events by then are a "+
+		"failure")
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):

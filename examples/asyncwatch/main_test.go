@@ -15,12 +15,14 @@ func TestRun_Usage(t *testing.T) {
 		"-z":     "-z",
 	} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), strings.Fields(args), &out, &errs); code != 2 || out.Len() > 0 || !strings.Contains(errs.String(), want) {
+		if code := run(t.Context(), strings.Fields(args), &out, &errs); code != 2 || out.Len() > 0 ||
+			!strings.Contains(errs.String(), want) {
 			t.Errorf("%s: code %d, stdout %q, stderr %q", args, code, out.String(), errs.String())
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"-h"}, &out, &errs); code != 0 || errs.Len() > 0 || !strings.Contains(out.String(), "--timeout") {
+	if code := run(t.Context(), []string{"-h"}, &out, &errs); code != 0 || errs.Len() > 0 ||
+		!strings.Contains(out.String(), "--timeout") {
 		t.Errorf("-h: code %d, stdout %q, stderr %q", code, out.String(), errs.String())
 	}
 }

@@ -51,11 +51,17 @@ func (b *bench) run(ctx context.Context) error {
 	}{
 		{"create id", never, b.createID},
 		{"bind addr", never, b.bind},
-		{"resolve addr", rdmacm.AddrResolved, func(n *node) error { return n.id.ResolveAddr(b.src, b.dst, b.o.timeout) }},
-		{"resolve route", rdmacm.RouteResolved, func(n *node) error { return n.id.ResolveRoute(b.o.timeout) }},
+		{"resolve addr", rdmacm.EventAddrResolved, func(n *node) error {
+			return n.id.ResolveAddr(b.src, b.dst, b.o.timeout)
+		}},
+		{"resolve route", rdmacm.EventRouteResolved, func(n *node) error { return n.id.ResolveRoute(b.o.timeout) }},
 		{"create qp", never, b.createQP},
-		{"connect", rdmacm.ConnectResponse, func(n *node) error { return n.id.Connect(&rdmacm.ConnParam{QPN: n.qp.Num()}) }},
-		{"disconnect", rdmacm.Disconnected, func(n *node) error { return errors.Join(n.id.Disconnect(), n.qp.Close()) }},
+		{"connect", rdmacm.EventConnectResponse, func(n *node) error {
+			return n.id.Connect(&rdmacm.ConnParam{QPN: n.qp.Num()})
+		}},
+		{"disconnect", rdmacm.EventDisconnected, func(n *node) error {
+			return errors.Join(n.id.Disconnect(), n.qp.Close())
+		}},
 		{"destroy", never, b.destroy},
 	} {
 		if s.name == "bind addr" && !b.src.IsValid() {
@@ -119,19 +125,19 @@ func (b *bench) together(ctx context.Context, begin func(*node) error, end rdmac
 		n := ev.ID.Value().(*node)
 		switch {
 		case ev.Type == end:
-			if end == rdmacm.ConnectResponse {
+			if end == rdmacm.EventConnectResponse {
 				if err := establish(n); err != nil {
 					return err
 				}
 			}
 			n.took = time.Since(n.began)
 			left--
-		case (ev.Type == rdmacm.AddrError || ev.Type == rdmacm.RouteError) && n.retries > 0:
+		case (ev.Type == rdmacm.EventAddrError || ev.Type == rdmacm.EventRouteError) && n.retries > 0:
 			n.retries--
 			if err := begin(n); err != nil {
 				return err
 			}
-		case ev.Type == rdmacm.TimewaitExit || ev.Type == rdmacm.AddrChange:
+		case ev.Type == rdmacm.EventTimewaitExit || ev.Type == rdmacm.EventAddrChange:
 		case ev.Err() != nil:
 			return ev.Err()
 		default:
@@ -142,7 +148,7 @@ func (b *bench) together(ctx context.Context, begin func(*node) error, end rdmac
 }
 
 func (b *bench) createID(n *node) (err error) {
-	if n.id, err = b.ch.CreateID(rdmacm.TCP); err != nil {
+	if n.id, err = b.ch.CreateID(rdmacm.PortSpaceTCP); err != nil {
 		return err
 	}
 	n.id.SetValue(n)
@@ -216,6 +222,7 @@ func (b *bench) report(out io.Writer) {
 	us := func(d time.Duration) float64 { return d.Seconds() * 1e6 }
 	fmt.Fprintln(out, "step              total ms     max ms     min us  us / conn")
 	for _, t := range b.steps {
-		fmt.Fprintf(out, "%-13s: %11.2f%11.2f%11.2f%11.2f\n", t.name, ms(t.total), ms(t.most), us(t.min), us(t.total)/float64(len(b.nodes)))
+		fmt.Fprintf(out, "%-13s: %11.2f%11.2f%11.2f%11.2f\n", t.name, ms(t.total), ms(t.most), us(t.min),
+			us(t.total)/float64(len(b.nodes)))
 	}
 }

@@ -101,7 +101,8 @@ func look(opt options) (*report, error) {
 		if opt.device != "" && d.Name != opt.device {
 			continue
 		}
-		x := device{Name: d.Name, NodeGUID: d.GUID.String(), NodeType: d.NodeType.String(), Transport: d.Transport.String(), Ports: []port{}}
+		x := device{Name: d.Name, NodeGUID: d.GUID.String(), NodeType: d.NodeType.String(),
+			Transport: d.Transport.String(), Ports: []port{}}
 		if !opt.list {
 			if err := x.ask(d, opt.port); err != nil {
 				x.Error = err.Error()
@@ -192,7 +193,7 @@ func askPort(dev *ibv.Device, n uint8, table []ibv.GIDEntry) (port, error) {
 			{"bad_pkey_counter", a.BadPKeyCntr},
 			{"qkey_violation_counter", a.QKeyViolCntr},
 			{"sm_sl", a.SMSL},
-			{"subnet_timeout", a.SubnetTimeout},
+			{"subnet_timeout", uint8(a.SubnetTimeout)},
 			{"init_type_reply", a.InitTypeReply},
 			{"gid_table_length", a.GIDTableLen},
 			{"pkey_table_length", a.PKeyTableLen},
@@ -249,7 +250,7 @@ func attributes(a *ibv.DeviceAttr) fields {
 		{"max_srq_wr", a.MaxSRQWR},
 		{"max_srq_sge", a.MaxSRQSGE},
 		{"max_pkeys", a.MaxPKeys},
-		{"local_ca_ack_delay", a.LocalCAAckDelay},
+		{"local_ca_ack_delay", uint8(a.LocalCAAckDelay)},
 		{"phys_port_cnt", a.PhysPortCnt},
 	}
 }
@@ -260,7 +261,7 @@ func extended(e *ibv.DeviceAttrEx) fields {
 		{"odp_rc_caps", hex(e.ODP.RC)},
 		{"odp_uc_caps", hex(e.ODP.UC)},
 		{"odp_ud_caps", hex(e.ODP.UD)},
-		{"odp_xrc_caps", hex(e.XRCODPCaps)},
+		{"odp_xrc_caps", hex(e.ODP.XRC)},
 		{"completion_timestamp_mask", hex(e.CompletionTimestampMask)},
 		{"hca_core_clock_khz", e.HCACoreClockKHz},
 		{"device_cap_flags_ex", hex(e.CapFlagsEx)},
@@ -271,7 +272,7 @@ func extended(e *ibv.DeviceAttrEx) fields {
 		{"rss_max_indirection_tables", e.RSS.MaxIndirectionTables},
 		{"rss_max_indirection_table_size", e.RSS.MaxIndirectionTableSize},
 		{"rss_hash_functions", hex(e.RSS.HashFunctions)},
-		{"rss_hash_fields_mask", hex(e.RSS.HashFieldsMask)},
+		{"rss_hash_fields_mask", hex(e.RSS.HashFields)},
 		{"max_wq_type_rq", e.MaxWQTypeRQ},
 		{"rate_limit_min_kbps", e.PacketPacing.Min},
 		{"rate_limit_max_kbps", e.PacketPacing.Max},

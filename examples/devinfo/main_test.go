@@ -20,8 +20,9 @@ import (
 func sample() *report {
 	return &report{Version: 1, Devices: []device{
 		{
-			Name: "rxe0", NodeGUID: "0000:0aff:fe08:0001", NodeType: "CA", Transport: "IB", SysImageGUID: "0000:0aff:fe08:0001",
-			VendorID: 0xffffff, CompVectors: 2, known: true,
+			Name: "rxe0", NodeGUID: "0000:0aff:fe08:0001", NodeType: "CA", Transport: "IB",
+			SysImageGUID: "0000:0aff:fe08:0001",
+			VendorID:     0xffffff, CompVectors: 2, known: true,
 			Attributes: fields{{"max_qp", 1048560}, {"device_caps", "SRQResize|MemWindow"}},
 			Extended:   fields{{"odp_general_caps", "0x0"}},
 			Ports: []port{{
@@ -45,7 +46,8 @@ func sample() *report {
 				PKeys: []pkey{{0, "0x7fff"}, {1, "0x8001"}},
 			}},
 		},
-		{Name: "mlx5_1", NodeGUID: "b83f:d203:0011:2234", NodeType: "CA", Transport: "IB", Ports: []port{}, Error: "open device mlx5_1: permission denied"},
+		{Name: "mlx5_1", NodeGUID: "b83f:d203:0011:2234", NodeType: "CA", Transport: "IB", Ports: []port{},
+			Error: "open device mlx5_1: permission denied"},
 	}}
 }
 
@@ -83,7 +85,8 @@ func TestShow(t *testing.T) {
 // Names come from outside: none of them may command the terminal.
 func TestShow_Hostile(t *testing.T) {
 	const hostile = "e\x1b[2J\x7f\u0085\u202e\U000e0001\n"
-	r := &report{Devices: []device{{Name: hostile, Firmware: hostile, Error: hostile, known: true, Ports: []port{{GIDs: []gid{{0, "::1", "RoCEv2", hostile}}}}}}}
+	r := &report{Devices: []device{{Name: hostile, Firmware: hostile, Error: hostile, known: true,
+		Ports: []port{{GIDs: []gid{{0, "::1", "RoCEv2", hostile}}}}}}}
 	for _, opt := range []options{{}, {verbose: true}, {list: true}, {json: true}} {
 		var out bytes.Buffer
 		if err := show(&out, r, opt); err != nil {
@@ -143,7 +146,8 @@ func TestNoDevice(t *testing.T) {
 	if err := noDevice("", nil); !errors.Is(err, ibv.ErrNoDevice) || !strings.Contains(err.Error(), "driver") {
 		t.Error(err)
 	}
-	if err := noDevice("x", []ibv.DeviceInfo{{Name: "rxe0"}}); !errors.Is(err, ibv.ErrNoDevice) || !strings.Contains(err.Error(), "rxe0") {
+	if err := noDevice("x", []ibv.DeviceInfo{{Name: "rxe0"}}); !errors.Is(err, ibv.ErrNoDevice) ||
+		!strings.Contains(err.Error(), "rxe0") {
 		t.Error(err)
 	}
 }
@@ -157,12 +161,14 @@ func TestRun_Usage(t *testing.T) {
 		"-z":     "-z",
 	} {
 		var out, errs bytes.Buffer
-		if code := run(strings.Fields(args), &out, &errs); code != 2 || out.Len() > 0 || !strings.Contains(errs.String(), want) {
+		if code := run(strings.Fields(args), &out, &errs); code != 2 || out.Len() > 0 ||
+			!strings.Contains(errs.String(), want) {
 			t.Errorf("%s: code %d, stdout %q, stderr %q", args, code, out.String(), errs.String())
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := run([]string{"-h"}, &out, &errs); code != 0 || errs.Len() > 0 || !strings.Contains(out.String(), "--verbose") {
+	if code := run([]string{"-h"}, &out, &errs); code != 0 || errs.Len() > 0 ||
+		!strings.Contains(out.String(), "--verbose") {
 		t.Errorf("-h: code %d, stdout %q, stderr %q", code, out.String(), errs.String())
 	}
 }

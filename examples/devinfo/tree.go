@@ -84,7 +84,8 @@ func (w *writer) port(p port, verbose bool) {
 		w.fields(2, p.Attributes)
 	}
 	for _, g := range p.GIDs {
-		w.value(2, fmt.Sprintf("gid %d", g.Index), strings.TrimSpace(fmt.Sprintf("%-39s %s %s", g.GID, g.Type, g.Netdev)))
+		w.value(2, fmt.Sprintf("gid %d", g.Index),
+			strings.TrimSpace(fmt.Sprintf("%-39s %s %s", g.GID, g.Type, g.Netdev)))
 	}
 	for _, k := range p.PKeys {
 		w.value(2, fmt.Sprintf("pkey %d", k.Index), k.PKey)

@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	defer pingpong.Close(ch, &err)
-	id, err := ch.CreateID(rdmacm.UDP)
+	id, err := ch.CreateID(rdmacm.PortSpaceUDP)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := id.ResolveAddr(o.from, netip.AddrPortFrom(o.group, 0), 2*time.Second); err != nil {
 		return err
 	}
-	if _, err := event(ctx, ch, rdmacm.AddrResolved); err != nil {
+	if _, err := event(ctx, ch, rdmacm.EventAddrResolved); err != nil {
 		return err
 	}
 	dev, err := id.Verbs()
@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	defer pingpong.Close(pd, &err)
 	slot := cm.GRHSize + o.size
-	mr, err := pd.AllocMR(o.count*slot, ibv.LocalWrite)
+	mr, err := pd.AllocMR(o.count*slot, ibv.LocalWrite, nil)
 	if err != nil {
 		return err
 	}
@@ -129,14 +129,14 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 
 	// Joining tells where to send.
-	flags := rdmacm.FullMember
+	flags := rdmacm.JoinFullMember
 	if o.sendOnly {
-		flags = rdmacm.SendOnly
+		flags = rdmacm.JoinSendOnly
 	}
 	if err := id.JoinMulticast(o.group, flags); err != nil {
 		return err
 	}
-	joined, err := event(ctx, ch, rdmacm.MulticastJoin)
+	joined, err := event(ctx, ch, rdmacm.EventMulticastJoin)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		}
 		datagram := mr.Bytes()[int(wc.ID)*slot:][cm.GRHSize:wc.ByteLen]
 		if len(datagram) != o.size {
-			return fmt.Errorf("datagram %d has %d bytes, want %d: give both sides the same -S", n, len(datagram), o.size)
+			return fmt.Errorf("datagram %d has %d bytes, want %d: give both sides the same -S", n,
+				len(datagram), o.size)
 		}
 		if o.verify {
 			if err := cm.Check(datagram, n); err != nil {

@@ -20,7 +20,8 @@ func TestRun_Usage(t *testing.T) {
 		"-m 239.1.2.3 elsewhere": `"elsewhere": no arguments`,
 	} {
 		var usage *cm.UsageError
-		if err := run(t.Context(), strings.Fields(args), io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if err := run(t.Context(), strings.Fields(args), io.Discard); !errors.As(err, &usage) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("mckey %s: %v, want %q", args, err, want)
 		}
 	}

@@ -50,7 +50,7 @@ func play(ctx context.Context, opt *pingpong.Options, out io.Writer) (err error)
 
 	// Memory that the device may use: the first half for what comes in, the
 	// second for what the client sends. The server sends from where it received.
-	mr, err := pd.AllocMR(2*opt.Size, ibv.LocalWrite)
+	mr, err := pd.AllocMR(2*opt.Size, ibv.LocalWrite, nil)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,8 @@ func play(ctx context.Context, opt *pingpong.Options, out io.Writer) (err error)
 			return nil
 		}
 		game.Fill(message)
-		_, err := qp.PostSend([]ibv.SendWR{{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{from}}})
+		_, err := qp.PostSend([]ibv.SendWR{{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+			SGEs: []ibv.SGE{from}}})
 		return err
 	}
 	if err := send(); err != nil { // the client's first

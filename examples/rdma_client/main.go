@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	c, err := rdmacm.Dial(ctx, net.JoinHostPort(*host, *port), &rdmacm.Options{
 		QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1, MaxInline: size},
 		Prepare: func(c *rdmacm.Conn) (err error) {
-			if mr, err = c.PD().AllocMR(size, ibv.LocalWrite); err != nil {
+			if mr, err = c.PD().AllocMR(size, ibv.LocalWrite, nil); err != nil {
 				return err
 			}
 			c.OnClose(mr.Close)
@@ -64,7 +64,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 			return err
 		}
 		if wc.Opcode == ibv.WCRecv {
-			fmt.Fprintf(out, "%v answers with %d bytes: %q\n", c.RemoteAddr(), wc.ByteLen, bytes.TrimRight(mr.Bytes()[:wc.ByteLen], "\x00"))
+			fmt.Fprintf(out, "%v answers with %d bytes: %q\n", c.RemoteAddr(), wc.ByteLen,
+				bytes.TrimRight(mr.Bytes()[:wc.ByteLen], "\x00"))
 		}
 	}
 	return c.Shutdown(ctx)

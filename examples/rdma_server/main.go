@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	c, err := request.Accept(ctx, &rdmacm.Options{
 		QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1, MaxInline: size},
 		Prepare: func(c *rdmacm.Conn) (err error) {
-			if mr, err = c.PD().AllocMR(size, ibv.LocalWrite); err != nil {
+			if mr, err = c.PD().AllocMR(size, ibv.LocalWrite, nil); err != nil {
 				return err
 			}
 			c.OnClose(mr.Close)
@@ -64,7 +64,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%v says %d bytes: %q\n", c.RemoteAddr(), wc.ByteLen, bytes.TrimRight(mr.Bytes()[:wc.ByteLen], "\x00"))
+	fmt.Fprintf(out, "%v says %d bytes: %q\n", c.RemoteAddr(), wc.ByteLen,
+		bytes.TrimRight(mr.Bytes()[:wc.ByteLen], "\x00"))
 
 	// A short message goes into the work request itself, and needs no MR.
 	hello := make([]byte, size)

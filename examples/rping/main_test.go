@@ -23,7 +23,8 @@ func TestRun_Usage(t *testing.T) {
 		"-s here":                     `"here": no arguments`,
 	} {
 		var usage *cm.UsageError
-		if err := run(t.Context(), strings.Fields(args), io.Discard); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if err := run(t.Context(), strings.Fields(args), io.Discard); !errors.As(err, &usage) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("rping %s: %v, want %q", args, err, want)
 		}
 	}

@@ -47,7 +47,7 @@ func (s *session) options() *rdmacm.Options {
 // prepare runs before the peer can send.
 func (s *session) prepare(c *rdmacm.Conn) (err error) {
 	s.c = c
-	if s.note, err = c.PD().AllocMR(2*noteSize, ibv.LocalWrite); err != nil {
+	if s.note, err = c.PD().AllocMR(2*noteSize, ibv.LocalWrite, nil); err != nil {
 		return err
 	}
 	c.OnClose(s.note.Close)
@@ -55,7 +55,7 @@ func (s *session) prepare(c *rdmacm.Conn) (err error) {
 	if s.o.client {
 		size, access = 2*s.o.size, ibv.LocalWrite|ibv.RemoteRead|ibv.RemoteWrite
 	}
-	if s.data, err = c.PD().AllocMR(size, access); err != nil {
+	if s.data, err = c.PD().AllocMR(size, access, nil); err != nil {
 		return err
 	}
 	c.OnClose(s.data.Close)
@@ -131,7 +131,8 @@ func (s *session) tell(r region) error {
 	binary.BigEndian.PutUint64(b, r.at.Addr)
 	binary.BigEndian.PutUint32(b[8:], r.at.RKey)
 	binary.BigEndian.PutUint32(b[12:], uint32(r.size))
-	_, err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{s.note.SGE(0, noteSize)}}})
+	_, err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{s.note.SGE(0, noteSize)}}})
 	return err
 }
 
@@ -150,9 +151,12 @@ func (s *session) message(ctx context.Context) (region, error) {
 // rdma reads from the peer's memory, or writes to it, and waits until that is done.
 func (s *session) rdma(ctx context.Context, op ibv.Opcode, r region) error {
 	if r.size < 1 || r.size > s.data.Len() {
-		return &MessageError{Got: fmt.Sprintf("a ping of %d bytes", r.size), Want: fmt.Sprintf("1 to %d: make -S of the client smaller", s.data.Len())}
+		return &MessageError{Got: fmt.Sprintf("a ping of %d bytes", r.size),
+			Want: fmt.Sprintf("1 to %d: make -S of the client smaller", s.data.Len())}
 	}
-	if _, err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: op, Flags: ibv.Signaled, SGEs: []ibv.SGE{s.data.SGE(0, r.size)}, Remote: r.at}}); err != nil {
+	if _,
+		err := s.c.QP().PostSend([]ibv.SendWR{{Opcode: op, Flags: ibv.Signaled, SGEs: []ibv.SGE{s.data.SGE(0, r.size)},
+		Remote: r.at}}); err != nil {
 		return err
 	}
 	for {

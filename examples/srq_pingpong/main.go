@@ -18,7 +18,8 @@ import (
 func main() { pingpong.Main(run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	opt, code := pingpong.Parse(pingpong.Program{Name: "srq_pingpong", Size: 4096, MTU: true, QPs: 16}, args, stdout, stderr)
+	opt, code := pingpong.Parse(pingpong.Program{Name: "srq_pingpong", Size: 4096, MTU: true, QPs: 16}, args,
+		stdout, stderr)
 	if opt == nil {
 		return code
 	}
@@ -47,7 +48,7 @@ func play(ctx context.Context, opt *pingpong.Options, out io.Writer) (err error)
 
 	// A buffer for each receive, and after them one that the client sends from,
 	// on all queue pairs. The server sends a message back from where it lies.
-	mr, err := pd.AllocMR((opt.RxDepth+1)*opt.Size, ibv.LocalWrite)
+	mr, err := pd.AllocMR((opt.RxDepth+1)*opt.Size, ibv.LocalWrite, nil)
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,8 @@ func play(ctx context.Context, opt *pingpong.Options, out io.Writer) (err error)
 		i := next[q]
 		game.Fill(buffer(i, opt.Size))
 		_, err := qps[q].PostSend([]ibv.SendWR{{
-			ID: sendID + uint64(i), Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(i*opt.Size, opt.Size)},
+			ID: sendID + uint64(i), Opcode: ibv.OpSend, Flags: ibv.Signaled,
+			SGEs: []ibv.SGE{mr.SGE(i*opt.Size, opt.Size)},
 		}})
 		return err
 	}

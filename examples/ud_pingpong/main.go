@@ -64,7 +64,7 @@ func play(ctx context.Context, opt *pingpong.Options, out io.Writer) (err error)
 
 	// First what comes in with its header, then what the client sends. The
 	// server sends from where it received.
-	mr, err := pd.AllocMR(grh+2*opt.Size, ibv.LocalWrite)
+	mr, err := pd.AllocMR(grh+2*opt.Size, ibv.LocalWrite, nil)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func client(ctx context.Context, o *options, out io.Writer) error {
 }
 
 func server(ctx context.Context, o *options, out io.Writer) (err error) {
-	l, err := rdmacm.Listen(ctx, net.JoinHostPort(o.bind, o.port), &rdmacm.Options{PortSpace: rdmacm.UDP})
+	l, err := rdmacm.Listen(ctx, net.JoinHostPort(o.bind, o.port), &rdmacm.Options{PortSpace: rdmacm.PortSpaceUDP})
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (e *DatagramError) Error() string {
 
 func (p *peer) options() *rdmacm.Options {
 	return &rdmacm.Options{
-		PortSpace: rdmacm.UDP,
+		PortSpace: rdmacm.PortSpaceUDP,
 		QP:        ibv.QPOptions{MaxSendWR: p.o.count, MaxRecvWR: p.o.count},
 		Prepare:   p.prepare,
 	}
@@ -49,7 +49,7 @@ func (p *peer) prepare(c *rdmacm.Conn) (err error) {
 	if err := cm.FitsMTU(c.PD().Device(), c.ID().Port(), p.o.size); err != nil {
 		return err
 	}
-	if p.mr, err = c.PD().AllocMR(p.o.count*(p.slot()+p.o.size), ibv.LocalWrite); err != nil {
+	if p.mr, err = c.PD().AllocMR(p.o.count*(p.slot()+p.o.size), ibv.LocalWrite, nil); err != nil {
 		return err
 	}
 	c.OnClose(p.mr.Close)
@@ -103,10 +103,12 @@ func (p *peer) receive(ctx context.Context) error {
 
 func (p *peer) check(n int, wc *ibv.WC, datagram []byte) error {
 	if wc.Flags&ibv.WCWithImm == 0 || wc.Imm != wc.SrcQPN {
-		return &DatagramError{n, fmt.Sprintf("the immediate data %#x (%v)", wc.Imm, wc.Flags), fmt.Sprintf("%#x, its sender's queue pair", wc.SrcQPN)}
+		return &DatagramError{n, fmt.Sprintf("the immediate data %#x (%v)", wc.Imm, wc.Flags),
+			fmt.Sprintf("%#x, its sender's queue pair", wc.SrcQPN)}
 	}
 	if len(datagram) != p.slot() {
-		return &DatagramError{n, fmt.Sprintf("%d bytes", len(datagram)-cm.GRHSize), fmt.Sprintf("%d: give both sides the same -S", p.o.size)}
+		return &DatagramError{n, fmt.Sprintf("%d bytes", len(datagram)-cm.GRHSize),
+			fmt.Sprintf("%d: give both sides the same -S", p.o.size)}
 	}
 	if !p.o.verify {
 		return nil

@@ -101,13 +101,15 @@ func TestSendWRUnions(t *testing.T) {
 		set  func(*SendWR)
 		want map[string]uint64
 	}{
-		{"RDMA", func(w *SendWR) { w.SetRDMA(a, 0xcafe) }, map[string]uint64{"wr.rdma.remote_addr": a, "wr.rdma.rkey": 0xcafe}},
+		{"RDMA", func(w *SendWR) { w.SetRDMA(a, 0xcafe) }, map[string]uint64{"wr.rdma.remote_addr": a,
+			"wr.rdma.rkey": 0xcafe}},
 		{"Atomic", func(w *SendWR) { w.SetAtomic(a, b, d, 0xcafe) }, map[string]uint64{
 			"wr.atomic.remote_addr": a, "wr.atomic.compare_add": b, "wr.atomic.swap": d, "wr.atomic.rkey": 0xcafe}},
 		{"UD", func(w *SendWR) { w.SetUD(0x7f0011223344, 0xabcdef, 0x80010203) }, map[string]uint64{
 			"wr.ud.ah": 0x7f0011223344, "wr.ud.remote_qpn": 0xabcdef, "wr.ud.remote_qkey": 0x80010203}},
 		{"Imm", func(w *SendWR) { w.SetImm(0x01020304) }, map[string]uint64{"imm_data": 0x04030201}},
-		{"InvalidateRKey", func(w *SendWR) { w.SetInvalidateRKey(0x01020304) }, map[string]uint64{"invalidate_rkey": 0x01020304}},
+		{"InvalidateRKey", func(w *SendWR) { w.SetInvalidateRKey(0x01020304) },
+			map[string]uint64{"invalidate_rkey": 0x01020304}},
 		{"TSO", func(w *SendWR) { w.SetTSO(0x7f0011223344, 54, 1460) }, map[string]uint64{
 			"tso.hdr": 0x7f0011223344, "tso.hdr_sz": 54, "tso.mss": 1460}},
 		{"XRC", func(w *SendWR) { w.XRCRemoteSRQN = 0xabcdef }, map[string]uint64{"qp_type.xrc.remote_srqn": 0xabcdef}},
@@ -131,7 +133,8 @@ func TestSendWRUnions(t *testing.T) {
 			t.Errorf("Set%s\n got % x\nwant % x", s.name, got, want)
 		}
 	}
-	if got, want := int(unsafe.Offsetof(SendWR{}.Bind)+unsafe.Offsetof(BindMW{}.BindInfo)), c.Fields["bind_mw.bind_info"]; got != want[0] || info.Size != want[1] {
+	if got, want := int(unsafe.Offsetof(SendWR{}.Bind)+unsafe.Offsetof(BindMW{}.BindInfo)),
+		c.Fields["bind_mw.bind_info"]; got != want[0] || info.Size != want[1] {
 		t.Errorf("bind_info is at %d, in C at %d", got, want[0])
 	}
 }

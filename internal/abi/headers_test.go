@@ -93,10 +93,12 @@ func checkHeaders(t *testing.T, cc string, dump bool) {
 		}
 	}
 	mutex := l["struct ibv_context"].Fields["mutex"][1]
-	if want := map[elf.Machine][]int{elf.EM_X86_64: {40}, elf.EM_AARCH64: {40, 48}}[machine]; !slices.Contains(want, mutex) {
+	if want := map[elf.Machine][]int{elf.EM_X86_64: {40}, elf.EM_AARCH64: {40, 48}}[machine]; !slices.Contains(want,
+		mutex) {
 		t.Errorf("a mutex has %d bytes on %v, want one of %v", mutex, machine, want)
 	}
-	t.Logf("%s for %v: %d numbers compared, %d newer than the headers", cc, machine, len(probes)-len(absent), len(absent))
+	t.Logf("%s for %v: %d numbers compared, %d newer than the headers", cc, machine,
+		len(probes)-len(absent), len(absent))
 	if dump && *layoutOut != "" {
 		writeLayout(t, *layoutOut, l)
 	}
@@ -158,7 +160,8 @@ func fieldsMissing(probes []probe, absent map[int]bool) (problems []string) {
 	}
 	for i := range absent {
 		if p := probes[i]; p.since < level || p.since == 0 {
-			problems = append(problems, fmt.Sprintf("the headers lack %s, which is there since %s", p.expr, releases[p.since]))
+			problems = append(problems, fmt.Sprintf("the headers lack %s, which is there since %s", p.expr,
+				releases[p.since]))
 		}
 	}
 	return problems
@@ -184,7 +187,8 @@ func askCompiler(dir string, cc []string, probes []probe) (absent map[int]bool, 
 			return nil, 0, err
 		}
 		// A cross compiler has a C library of its own, but not our headers.
-		cmd := exec.Command(cc[0], append(slices.Clone(cc[1:]), "-std=gnu11", "-w", "-c", "-idirafter", "/usr/include", "-o", obj, src)...)
+		cmd := exec.Command(cc[0], append(slices.Clone(cc[1:]), "-std=gnu11", "-w", "-c", "-idirafter", "/usr/include",
+			"-o", obj, src)...)
 		cmd.Env = append(os.Environ(), "LC_ALL=C")
 		out, err := cmd.CombinedOutput()
 		if err == nil {
@@ -251,7 +255,8 @@ func writeLayout(t *testing.T, file string, l layout) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines = append(lines, fmt.Sprintf(" %q: {\"size\": %d, \"align\": %d, \"fields\": %s}", c, s.Size, s.Align, fields))
+		lines = append(lines, fmt.Sprintf(" %q: {\"size\": %d, \"align\": %d, \"fields\": %s}", c, s.Size,
+			s.Align, fields))
 	}
 	slices.Sort(lines)
 	if err := os.WriteFile(file, []byte("{\n"+strings.Join(lines, ",\n")+"\n}\n"), 0o644); err != nil {
@@ -289,7 +294,8 @@ func TestHeadersControl(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got["__builtin_offsetof(struct ibv_sge, lkey)"] != 8 || got["sizeof(struct ibv_sge)"] != 16 || got["IBV_QPT_RC"] != 7 {
+	if got["__builtin_offsetof(struct ibv_sge, lkey)"] != 8 || got["sizeof(struct ibv_sge)"] != 16 ||
+		got["IBV_QPT_RC"] != 7 {
 		t.Errorf("the answers are %v", got)
 	}
 	if len(absent) != 3 || !absent[3] || !absent[4] || !absent[5] {

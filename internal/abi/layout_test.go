@@ -395,11 +395,13 @@ func TestCheckerFindsMistakes(t *testing.T) {
 		t.Errorf("a struct with a pointer and without HostLayout: found %q, want two problems", got)
 	}
 	// A release that moved a field, and one that used a place that ours uses.
-	moved := layout{sge: {Size: 16, Align: 8, Fields: map[string]cField{"addr": {0, 8}, "length": {12, 4}, "lkey": {8, 4}}}}
+	moved := layout{sge: {Size: 16, Align: 8, Fields: map[string]cField{"addr": {0, 8}, "length": {12, 4},
+		"lkey": {8, 4}}}}
 	if got := m[SGE](sge).compare(moved, false); len(got) != 2 {
 		t.Errorf("an older release with other offsets: found %q", got)
 	}
-	used := layout{sge: {Size: 16, Align: 8, Fields: map[string]cField{"addr": {0, 8}, "length": {8, 4}, "cookie": {12, 4}}}}
+	used := layout{sge: {Size: 16, Align: 8, Fields: map[string]cField{"addr": {0, 8}, "length": {8, 4},
+		"cookie": {12, 4}}}}
 	if got := m[SGE](sge).compare(used, false); !slices.Contains(got, sge+": the newer field lkey lies on cookie") {
 		t.Errorf("an older release with another field: found %q", got)
 	}

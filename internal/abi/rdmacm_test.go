@@ -139,8 +139,10 @@ func TestRDMACMHeaders(t *testing.T) {
 					probe{"_Alignof(" + c + ")", 0, func(v int64) { g.Align = int(v) }})
 				for name := range s.Fields {
 					probes = append(probes,
-						probe{"__builtin_offsetof(" + c + ", " + name + ")", 0, func(v int64) { g.Fields[name] = cField{int(v), g.Fields[name][1]} }},
-						probe{"sizeof(((" + c + " *)0)->" + name + ")", 0, func(v int64) { g.Fields[name] = cField{g.Fields[name][0], int(v)} }})
+						probe{"__builtin_offsetof(" + c + ", " + name + ")", 0,
+							func(v int64) { g.Fields[name] = cField{int(v), g.Fields[name][1]} }},
+						probe{"sizeof(((" + c + " *)0)->" + name + ")", 0,
+							func(v int64) { g.Fields[name] = cField{g.Fields[name][0], int(v)} }})
 				}
 			}
 			var known map[string]map[string]int64
@@ -148,7 +150,8 @@ func TestRDMACMHeaders(t *testing.T) {
 			for name := range known {
 				probes = append(probes, probe{name, 3, func(v int64) { values[name] = v }})
 			}
-			include := []string{cc, "-include", filepath.Clean(header), "-include", "/usr/include/infiniband/ib.h", "-include", "/usr/include/infiniband/sa.h"}
+			include := []string{cc, "-include", filepath.Clean(header), "-include", "/usr/include/infiniband/ib.h",
+				"-include", "/usr/include/infiniband/sa.h"}
 			absent, _, err := askCompiler(t.TempDir(), include, probes)
 			if errors.Is(err, errNoHeaders) {
 				t.Skip(err)

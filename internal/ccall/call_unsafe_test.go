@@ -84,7 +84,8 @@ func TestMinus1(t *testing.T) {
 			if err := Minus1(f, word(tt.ret), uintptr(tt.errno)); err != tt.want {
 				t.Errorf("Minus1 = %v, want %v", err, tt.want)
 			}
-			for name, call := range map[string]func(uintptr, ...uintptr) (int, error){"Minus1Int": Minus1Int, "IntErrno": IntErrno} {
+			for name, call := range map[string]func(uintptr, ...uintptr) (int, error){"Minus1Int": Minus1Int,
+				"IntErrno": IntErrno} {
 				if n, err := call(f, word(tt.ret), uintptr(tt.errno)); n != tt.n || err != tt.want {
 					t.Errorf("%s = %d, %v; want %d, %v", name, n, err, tt.n, tt.want)
 				}

@@ -35,7 +35,8 @@ var clib = sync.OnceValues(func() (uintptr, error) {
 	}
 	defer os.RemoveAll(dir)
 	so := filepath.Join(dir, "ccalltest.so")
-	args := append(strings.Fields(cc), "-O2", "-Wall", "-Wno-infinite-recursion", "-shared", "-fPIC", "-o", so, "testdata/ccalltest.c")
+	args := append(strings.Fields(cc), "-O2", "-Wall", "-Wno-infinite-recursion", "-shared", "-fPIC", "-o", so,
+		"testdata/ccalltest.c")
 	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 		return 0, errors.New(strings.Join(args, " ") + ": " + err.Error() + "\n" + string(out))
 	}

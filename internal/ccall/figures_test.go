@@ -65,6 +65,8 @@ func TestFigures(t *testing.T) {
 	}
 	fmt.Printf("figure call_hot_minus_c_ns %.2f ns\n", times[1][rounds/2]-times[0][rounds/2])
 	fmt.Printf("figure call_hot_allocs %.0f allocs/op\n", testing.AllocsPerRun(1000, func() { Hot(add3, 1, 2, 3) }))
-	fmt.Printf("figure call_fallback_allocs %.0f allocs/op\n", testing.AllocsPerRun(1000, func() { Slow(add3, 1, 2, 3) }))
-	fmt.Printf("figure call_purego_allocs %.0f allocs/op\n", testing.AllocsPerRun(1000, func() { purego.SyscallN(add3, 1, 2, 3) }))
+	fmt.Printf("figure call_fallback_allocs %.0f allocs/op\n", testing.AllocsPerRun(1000,
+		func() { Slow(add3, 1, 2, 3) }))
+	fmt.Printf("figure call_purego_allocs %.0f allocs/op\n", testing.AllocsPerRun(1000,
+		func() { purego.SyscallN(add3, 1, 2, 3) }))
 }

@@ -50,7 +50,8 @@ func TestStress(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1))
 
 	s := &stress{stop: make(chan struct{}), calls: make(map[string]*atomic.Int64)}
-	for _, name := range []string{"add3", "errno_keeps", "thread_keeps", "heap_keeps", "deep", "clobber", "result", "fill"} {
+	for _, name := range []string{"add3", "errno_keeps", "thread_keeps", "heap_keeps", "deep", "clobber",
+		"result", "fill"} {
 		addr := fn(t, name)
 		switch name {
 		case "add3":
@@ -138,7 +139,8 @@ func TestStress(t *testing.T) {
 		t.Errorf("%s never ran", name)
 	}
 	if after.NumGC-before.NumGC < 3 || traced.n.Load() == 0 || profile.n.Load() == 0 {
-		t.Errorf("%d collections, %d bytes of trace, %d of profile: that was no stress", after.NumGC-before.NumGC, traced.n.Load(), profile.n.Load())
+		t.Errorf("%d collections, %d bytes of trace, %d of profile: that was no stress", after.NumGC-before.NumGC,
+			traced.n.Load(), profile.n.Load())
 	}
 	name, why := HotPath()
 	t.Logf("%s, %s (%s): %d rounds, %d collections, %d KiB of trace, %d of profile in %v", runtime.Version(), name, why,
@@ -340,7 +342,8 @@ func (s *stress) signals(r *rand.Rand) string {
 				sig = syscall.SIGPROF
 			}
 			// The thread may have ended.
-			if _, _, e := syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(tid), uintptr(sig)); e != 0 && e != syscall.ESRCH {
+			if _, _, e := syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(tid),
+				uintptr(sig)); e != 0 && e != syscall.ESRCH {
 				return "tgkill: " + e.Error()
 			}
 		}

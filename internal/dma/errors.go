@@ -27,7 +27,8 @@ func (e *HugePageError) Error() string {
 	if e.Free > 0 && e.Free < e.Need {
 		more -= e.Free
 	}
-	return fmt.Sprintf("dma: %d huge pages of 2 MiB: %v: %s: raise /proc/sys/vm/nr_hugepages by %d, or do not require huge pages", e.Need, e.Err, have, more)
+	return fmt.Sprintf("dma: %d huge pages of 2 MiB: %v: %s: raise /proc/sys/vm/nr_hugepages by %d, or do not "+
+		"require huge pages", e.Need, e.Err, have, more)
 }
 
 // Unwrap gives the errno.

@@ -96,7 +96,8 @@ func TestHugeRequireTellsWhatIsThere(t *testing.T) {
 	if m != nil || !errors.As(err, &he) || !errors.Is(err, unix.ENOMEM) {
 		t.Fatalf("%d huge pages where %d are free = %v, %v", need, free, m, err)
 	}
-	for _, want := range []string{fmt.Sprintf("%d are free", free), fmt.Sprintf("%d huge pages", need), "/proc/sys/vm/nr_hugepages by 1000", "cannot allocate memory"} {
+	for _, want := range []string{fmt.Sprintf("%d are free", free), fmt.Sprintf("%d huge pages", need),
+		"/proc/sys/vm/nr_hugepages by 1000", "cannot allocate memory"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not say %q", err, want)
 		}
@@ -121,7 +122,8 @@ func TestNUMANode(t *testing.T) {
 	}
 	last := maxNodes - 1
 	_, err = Alloc(1, &Options{Node: &last})
-	if !errors.As(err, &se) || se.Node != last || !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "online") {
+	if !errors.As(err, &se) || se.Node != last || !errors.Is(err, unix.EINVAL) ||
+		!strings.Contains(err.Error(), "online") {
 		t.Errorf("node %d: %v, want a *NodeError that lists the nodes", last, err)
 	}
 }
@@ -266,7 +268,8 @@ func TestRXEHugePages(t *testing.T) {
 		t.Errorf("huge %v at %#x, %d bytes", m.Huge(), m.Addr(), len(m.Bytes()))
 	}
 	sm := smaps(t, m.Addr())
-	if size := regexp.MustCompile(`(?m)^KernelPageSize: +2048 kB`); !size.MatchString(sm) || !strings.Contains(sm, " dc ") {
+	if size := regexp.MustCompile(`(?m)^KernelPageSize: +2048 kB`); !size.MatchString(sm) ||
+		!strings.Contains(sm, " dc ") {
 		t.Errorf("the kernel says\n%s", sm)
 	}
 	m.Bytes()[3<<20-1] = 1
@@ -275,7 +278,8 @@ func TestRXEHugePages(t *testing.T) {
 	}
 
 	var he *HugePageError
-	if _, err := Alloc(6<<20, &Options{Huge: HugeRequire}); !errors.As(err, &he) || he.Need != 3 || he.Free != 2 || !strings.Contains(err.Error(), "by 1,") {
+	if _, err := Alloc(6<<20, &Options{Huge: HugeRequire}); !errors.As(err, &he) || he.Need != 3 || he.Free != 2 ||
+		!strings.Contains(err.Error(), "by 1,") {
 		t.Errorf("3 huge pages where 2 are free: %v", err)
 	}
 	plain, err := Alloc(6<<20, &Options{Huge: HugeTry})

@@ -127,7 +127,8 @@ func tryHuge(size int, length uintptr, opt *Options) (*Mem, error) {
 	}
 	// Pages that mmap promised can still be refused, by a cgroup for one. Now
 	// that is an error, at the first touch it would be SIGBUS.
-	if err := unix.Madvise(b, unix.MADV_POPULATE_WRITE); err != nil && !errors.Is(err, unix.EINVAL) { // before Linux 5.14
+	// before Linux 5.14
+	if err := unix.Madvise(b, unix.MADV_POPULATE_WRITE); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fail(&HugePageError{Need: int(length / hugePageSize), Free: freeHugePages(), Err: err})
 	}
 	return newMem(r, b, size, true), nil

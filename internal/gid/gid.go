@@ -24,7 +24,8 @@ const (
 	ScopeNoInterface   Scope = 7 // fe80:: without an interface id
 )
 
-var scopeNames = [...]string{"zero", "ipv4", "ipv4-link-local", "global", "unique-local", "link-local", "not-unicast", "no-interface-id"}
+var scopeNames = [...]string{"zero", "ipv4", "ipv4-link-local", "global", "unique-local", "link-local", "not-unicast",
+	"no-interface-id"}
 
 // String returns a short name.
 func (s Scope) String() string {

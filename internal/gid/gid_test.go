@@ -105,7 +105,8 @@ func TestBest(t *testing.T) {
 			base(func(c *Candidate) { c.Index = 9 }),
 		}, 2},
 		{"first of equals", []Candidate{base(nil), base(nil)}, 0},
-		{"InfiniBand, default prefix", []Candidate{ib(0, "fe80::1"), ib(1, "fec0::1:0:0:0:1"), ib(2, "::ffff:10.0.0.1")}, 0},
+		{"InfiniBand, default prefix", []Candidate{ib(0, "fe80::1"), ib(1, "fec0::1:0:0:0:1"),
+			ib(2, "::ffff:10.0.0.1")}, 0},
 		{"InfiniBand, order of the list", []Candidate{ib(2, "fec0::2"), ib(0, "fe80::1")}, 1},
 		{"down is better than nothing", []Candidate{{}, base(func(c *Candidate) { c.PortActive = false })}, 1},
 	} {

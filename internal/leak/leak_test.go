@@ -65,7 +65,8 @@ func TestCollected(t *testing.T) {
 		lost.Collected()
 	})
 	lost.Done()
-	if strings.Contains(out, "closed thing") || !strings.Contains(out, "lost thing was never closed") || !strings.Contains(out, "TestCollected") {
+	if strings.Contains(out, "closed thing") || !strings.Contains(out, "lost thing was never closed") ||
+		!strings.Contains(out, "TestCollected") {
 		t.Errorf("reported %q", out)
 	}
 }

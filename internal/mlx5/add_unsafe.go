@@ -63,7 +63,8 @@ func (q *SQ) Begin(op, flags, imm uint32, segs int) bool {
 		return false
 	}
 	q.wqe = wqe{
-		seg: unsafe.Add(q.block(q.cur), segSize), ds: 1, imm: imm, op: sendOps[op&15].device, fm: ctrlFlags[flags&7] | q.sig,
+		seg: unsafe.Add(q.block(q.cur), segSize), ds: 1, imm: imm, op: sendOps[op&15].device,
+		fm: ctrlFlags[flags&7] | q.sig,
 	}
 	if flags&sendFence == 0 {
 		q.wqe.fm |= q.fence

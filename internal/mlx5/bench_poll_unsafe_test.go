@@ -241,7 +241,8 @@ func (f *filled) pollEmpty(t testing.TB, times int) float64 {
 	return float64(time.Since(start).Nanoseconds()) / float64(times)
 }
 
-// TestFiguresKinds prints what a completion of each kind costs, with a lock and without, and what posting a receive does.
+// TestFiguresKinds prints what a completion of each kind costs, with a lock and without, and what posting a receive
+// does.
 func TestFiguresKinds(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
 		t.Skip("measures; set PUREVERBS_FIGURES=1")

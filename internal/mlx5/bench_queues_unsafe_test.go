@@ -66,7 +66,8 @@ func BenchmarkRecv(b *testing.B) {
 		srq    bool
 		batch  int
 		format byte // 1: the payload is in the CQE
-	}{{"1", false, 1, 0}, {"16", false, 16, 0}, {"16 of 32 bytes in the CQE", false, 16, 1}, {"srq 1", true, 1, 0}, {"srq 16", true, 16, 0}} {
+	}{{"1", false, 1, 0}, {"16", false, 16, 0}, {"16 of 32 bytes in the CQE", false, 16, 1}, {"srq 1", true, 1, 0},
+		{"srq 16", true, 16, 0}} {
 		b.Run(c.name, func(b *testing.B) {
 			mem := alloc(b, 64)
 			d := newDevice(b, size{rqWQEs: 1024, rqStride: 16, srqWQEs: 1024, srqStride: 32, cqes: 64, cqeSize: 64})

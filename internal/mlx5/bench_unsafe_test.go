@@ -37,7 +37,8 @@ func newRing() *ring {
 
 func (r *ring) open(num uint32) (*QP, *CQ, *Table) {
 	t := new(Table)
-	q := NewQP(num, true, &SQConfig{Buf: r.sq, Blocks: testBlocks, DBRec: r.db, Reg: unsafe.Add(r.uar, 0x800), MaxWR: testBlocks},
+	q := NewQP(num, true, &SQConfig{Buf: r.sq, Blocks: testBlocks, DBRec: r.db, Reg: unsafe.Add(r.uar, 0x800),
+		MaxWR: testBlocks},
 		&RQConfig{Buf: r.rq, WQEs: testBlocks, Stride: 16, DBRec: r.db, MaxSGE: 1}, nil)
 	t.Add(q)
 	cq := NewCQ(&CQConfig{Num: 5, Buf: r.cq, Entries: testEntries, Size: 64, DBRec: r.cqdb, UAR: r.uar, QPs: t})
@@ -110,7 +111,8 @@ func benchBuild(b *testing.B, wr SendWR, n int) {
 }
 
 var (
-	aWrite  = SendWR{Opcode: abi.IBV_WR_RDMA_WRITE, Flags: sendSignaled, SGEs: []SGE{{Addr: 1, Length: 64, LKey: 3}}, Remote: RemoteAddr{Addr: 4, RKey: 5}}
+	aWrite = SendWR{Opcode: abi.IBV_WR_RDMA_WRITE, Flags: sendSignaled, SGEs: []SGE{{Addr: 1, Length: 64, LKey: 3}},
+		Remote: RemoteAddr{Addr: 4, RKey: 5}}
 	aInline = SendWR{Opcode: abi.IBV_WR_SEND, Flags: sendSignaled, Inline: make([]byte, 32)}
 )
 

@@ -10,7 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 )
 
-// One goroutine posts, another is the device and polls: nothing is lost, torn or overwritten, on queues so small that they are mostly full.
+// One goroutine posts, another is the device and polls: nothing is lost, torn or overwritten, on queues so small that
+// they are mostly full.
 func TestPostWhilePolling(t *testing.T) {
 	const total, wqes = 20000, 8
 	d := newDevice(t, size{blocks: wqes, rqWQEs: wqes, rqStride: 16, cqes: 4 * wqes, cqeSize: 64})
@@ -32,24 +33,28 @@ func TestPostWhilePolling(t *testing.T) {
 				}
 				q.SQ.Ring()
 			case 1:
-				if wr := (mlx5.SendWR{ID: sends, SGEs: []mlx5.SGE{*local}, Remote: mlx5.RemoteAddr{Addr: sends}}); q.SQ.PostOne(&wr, simpleOps, 0) {
+				if wr := (mlx5.SendWR{ID: sends, SGEs: []mlx5.SGE{*local}, Remote: mlx5.RemoteAddr{Addr: sends}}); q.SQ.
+					PostOne(&wr, simpleOps, 0) {
 					sends++
 				}
 			case 2:
 				for i := range wrs {
-					wrs[i] = mlx5.SendWR{ID: sends + uint64(i), SGEs: []mlx5.SGE{*local}, Remote: mlx5.RemoteAddr{Addr: sends + uint64(i)}}
+					wrs[i] = mlx5.SendWR{ID: sends + uint64(i), SGEs: []mlx5.SGE{*local},
+						Remote: mlx5.RemoteAddr{Addr: sends + uint64(i)}}
 				}
 				n = q.SQ.BuildOf(wrs, simpleOps, 0)
 				q.SQ.Ring()
 				sends += uint64(n)
 			}
-			wr := []mlx5.RecvWR{{ID: recvs, SGEs: []mlx5.SGE{{Addr: recvs, Length: 1}}}, {ID: recvs + 1, SGEs: []mlx5.SGE{{Addr: recvs + 1, Length: 1}}}}
+			wr := []mlx5.RecvWR{{ID: recvs, SGEs: []mlx5.SGE{{Addr: recvs, Length: 1}}},
+				{ID: recvs + 1, SGEs: []mlx5.SGE{{Addr: recvs + 1, Length: 1}}}}
 			recvs += uint64(q.RQ.Post(wr))
 			runtime.Gosched()
 		}
 	}()
 	record := func(b []byte) uint16 { // as a device reads it
-		return uint16(binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil, atomic.LoadUint32((*uint32)(unsafe.Pointer(&b[0]))))))
+		return uint16(binary.BigEndian.Uint32(binary.NativeEndian.AppendUint32(nil,
+			atomic.LoadUint32((*uint32)(unsafe.Pointer(&b[0]))))))
 	}
 	sent, got := uint64(0), uint64(0) // by the device
 	wcs := make([]mlx5.WC, 3*wqes)
@@ -66,7 +71,8 @@ func TestPostWhilePolling(t *testing.T) {
 			n = 1 + uint64(round)%n // an unsignaled one, or more, before the one that completes
 			for i := range n {
 				w := d.sq[(sent+i)%wqes*64:]
-				if id := binary.BigEndian.Uint64(w[16:]); id != sent+i || binary.BigEndian.Uint32(w) != uint32(sent+i)&0xffff<<8|8 {
+				if id := binary.BigEndian.Uint64(w[16:]); id != sent+i ||
+					binary.BigEndian.Uint32(w) != uint32(sent+i)&0xffff<<8|8 {
 					fail("wqe %d is %x", sent+i, w[:48])
 				}
 			}

@@ -46,7 +46,8 @@ func TestSent(t *testing.T) {
 			}
 			q.SQ.Ring()
 			// Everything that is no field of such an entry holds something.
-			d.put(cqe{sendOp: c.op, qpn: qpn, counter: uint16(i), bytes: c.bytes, imm: 0xffffffff, slid: 0xffff, rqpn: 0xffffffff, path: 0xff, ts: 0x0123456789abcdef + uint64(i)})
+			d.put(cqe{sendOp: c.op, qpn: qpn, counter: uint16(i), bytes: c.bytes, imm: 0xffffffff, slid: 0xffff,
+				rqpn: 0xffffffff, path: 0xff, ts: 0x0123456789abcdef + uint64(i)})
 			c.want.ID, c.want.QPN, c.want.Timestamp = uint64(1000+i), qpn, 0x0123456789abcdef+uint64(i)
 			if got := poll(t, cq, 1)[0]; got != c.want {
 				t.Errorf("%d-byte entry, opcode %#x:\n got %+v\nwant %+v", size, c.op, got, c.want)
@@ -65,11 +66,15 @@ func TestReceived(t *testing.T) {
 			want mlx5.WC
 		}{
 			{"send", cqe{op: 2, bytes: 100}, mlx5.WC{Opcode: 128, ByteLen: 100}},
-			{"send with immediate", cqe{op: 3, bytes: 1, imm: 0xcafe0123}, mlx5.WC{Opcode: 128, ByteLen: 1, Flags: 2, Imm: 0xcafe0123, PKeyIndex: 0x0123}},
-			{"send with invalidate", cqe{op: 4, imm: 0x99aabbcc}, mlx5.WC{Opcode: 128, Flags: 8, InvalidatedRKey: 0x99aabbcc, PKeyIndex: 0xbbcc}},
-			{"write with immediate", cqe{op: 1, bytes: 1 << 31, imm: 1}, mlx5.WC{Opcode: 129, ByteLen: 1 << 31, Flags: 2, Imm: 1, PKeyIndex: 1}},
+			{"send with immediate", cqe{op: 3, bytes: 1, imm: 0xcafe0123}, mlx5.WC{Opcode: 128, ByteLen: 1, Flags: 2,
+				Imm: 0xcafe0123, PKeyIndex: 0x0123}},
+			{"send with invalidate", cqe{op: 4, imm: 0x99aabbcc}, mlx5.WC{Opcode: 128, Flags: 8,
+				InvalidatedRKey: 0x99aabbcc, PKeyIndex: 0xbbcc}},
+			{"write with immediate", cqe{op: 1, bytes: 1 << 31, imm: 1}, mlx5.WC{Opcode: 129, ByteLen: 1 << 31,
+				Flags: 2, Imm: 1, PKeyIndex: 1}},
 			{"datagram", cqe{op: 2, bytes: 140, imm: 0xffff0007, slid: 0xfedc, rqpn: 1<<28 | rqpn, path: 0x8d},
-				mlx5.WC{Opcode: 128, ByteLen: 140, Flags: 1, PKeyIndex: 7, SLID: 0xfedc, SL: 5, SrcQPN: 0x123456, DLIDPathBits: 0x0d}},
+				mlx5.WC{Opcode: 128, ByteLen: 140, Flags: 1, PKeyIndex: 7, SLID: 0xfedc, SL: 5, SrcQPN: 0x123456,
+					DLIDPathBits: 0x0d}},
 			{"datagram with immediate, IPv4", cqe{op: 3, bytes: 41, imm: 9, rqpn: 2<<28 | rqpn},
 				mlx5.WC{Opcode: 128, ByteLen: 41, Flags: 3, Imm: 9, PKeyIndex: 9, SL: 5, SrcQPN: 0x123456}},
 			{"datagram, IPv6", cqe{op: 2, rqpn: 3<<28 | 0xffffff}, mlx5.WC{Opcode: 128, Flags: 1, SrcQPN: 0xffffff}},
@@ -110,7 +115,8 @@ func sizeOf(cqes, cqeSize int) size {
 
 // The syndromes of the PRM and what verbs call them; <infiniband/verbs.h>, enum ibv_wc_status.
 func TestFailed(t *testing.T) {
-	status := map[byte]uint32{1: 1, 2: 2, 4: 4, 5: 5, 6: 6, 0x10: 7, 0x11: 8, 0x12: 9, 0x13: 10, 0x14: 11, 0x15: 12, 0x16: 13, 0x22: 16}
+	status := map[byte]uint32{1: 1, 2: 2, 4: 4, 5: 5, 6: 6, 0x10: 7, 0x11: 8, 0x12: 9, 0x13: 10, 0x14: 11, 0x15: 12,
+		0x16: 13, 0x22: 16}
 	for _, srq := range []bool{false, true} {
 		d := newDevice(t, size{blocks: 16, rqWQEs: 16, rqStride: 16, srqWQEs: 16, srqStride: 32, cqes: 16, cqeSize: 64})
 		var s *mlx5.SRQ
@@ -130,7 +136,8 @@ func TestFailed(t *testing.T) {
 			}
 			q.SQ.Send(uint64(i), wrSend, 0, 0, local) // an error needs no signal
 			q.SQ.Ring()
-			d.put(cqe{op: 13, sendOp: 0x0a, qpn: qpn, counter: uint16(i), syndrome: byte(i), vendor: byte(want.VendorErr)})
+			d.put(cqe{op: 13, sendOp: 0x0a, qpn: qpn, counter: uint16(i), syndrome: byte(i),
+				vendor: byte(want.VendorErr)})
 			at := i
 			if srq {
 				s.Post(recvs(i, 1))
@@ -377,7 +384,8 @@ func TestScatterReceive(t *testing.T) {
 	}
 }
 
-// Results of small reads and atomics come in the CQE of a QP that signals all, also where the WQE goes around the ring's end.
+// Results of small reads and atomics come in the CQE of a QP that signals all, also where the WQE goes around the
+// ring's end.
 func TestScatterSend(t *testing.T) {
 	mem := alloc(t, 4096)
 	sge := func(off, n int) mlx5.SGE { return mlx5.SGE{Addr: addr(mem[off:]), Length: uint32(n), LKey: 3} }
@@ -415,7 +423,8 @@ func TestScatterSend(t *testing.T) {
 		{"fetch and add, 64 bytes of room", atomic(wrFA), 0x12, 128, 2, 8, 0, [][2]int{{8, 8}}},
 		{"read", read(sge(8, 32)), 0x10, 64, 1, 32, 0, [][2]int{{8, 32}}},
 		{"read of 64", read(sge(8, 64)), 0x10, 128, 2, 64, 0, [][2]int{{8, 64}}},
-		{"read into seven", read(sge(8, 1), sge(100, 2), sge(200, 3), sge(300, 4), sge(400, 5), sge(500, 6), sge(600, 11)), 0x10, 64, 1, 32, 0,
+		{"read into seven", read(sge(8, 1), sge(100, 2), sge(200, 3), sge(300, 4), sge(400, 5), sge(500, 6),
+			sge(600, 11)), 0x10, 64, 1, 32, 0,
 			[][2]int{{8, 1}, {100, 2}, {200, 3}, {300, 4}, {400, 5}, {500, 6}, {600, 11}}},
 		{"read, too long", read(sge(8, 30)), 0x10, 64, 1, 32, 1, nil},
 		{"read, longer than an entry carries", read(sge(8, 100)), 0x10, 64, 1, 33, 1, nil},
@@ -433,7 +442,8 @@ func TestScatterSend(t *testing.T) {
 				c.build(&q.SQ)
 				q.SQ.Ring()
 				payload := counted(64)
-				d.put(cqe{op: 0, sendOp: c.op, qpn: qpn, counter: at0, bytes: uint32(c.n), format: c.format, data: payload})
+				d.put(cqe{op: 0, sendOp: c.op, qpn: qpn, counter: at0, bytes: uint32(c.n), format: c.format,
+					data: payload})
 				wc := poll(t, cq, 1)[0]
 				if wc.ID != 1 || wc.Status != c.status || wc.ByteLen != uint32(c.n) {
 					t.Fatalf("%+v, want status %d", wc, c.status)
@@ -513,7 +523,8 @@ func TestCorrupt(t *testing.T) {
 		noQP  bool // the error names no QP that is there
 		words string
 	}{
-		{name: "a QP that is not there", cqe: cqe{qpn: 0x777777, sendOp: 0x0a}, noQP: true, words: "a QP that is not there"},
+		{name: "a QP that is not there", cqe: cqe{qpn: 0x777777, sendOp: 0x0a}, noQP: true,
+			words: "a QP that is not there"},
 		{name: "a send WQE that is not posted", cqe: cqe{sendOp: 0x0a, counter: 5}, words: "not posted"},
 		{name: "a send WQE that completed", cqe: cqe{sendOp: 0x0a, counter: 0}, words: "not posted"},
 		{name: "a block inside a WQE", cqe: cqe{sendOp: 0x0a, counter: 3}, words: "not posted"},
@@ -521,7 +532,8 @@ func TestCorrupt(t *testing.T) {
 		{name: "a send opcode of 8 bits", cqe: cqe{sendOp: 0x4a, counter: 1}, words: "opcode"},
 		{name: "a no-operation", cqe: cqe{sendOp: 0, counter: 1}, words: "opcode"},
 		{name: "an error of a WQE that is not posted", cqe: cqe{op: 13, counter: 9, syndrome: 5}, words: "in error"},
-		{name: "an error of a receive that is not posted", cqe: cqe{op: 14, counter: 2, syndrome: 5}, words: "in error"},
+		{name: "an error of a receive that is not posted", cqe: cqe{op: 14, counter: 2, syndrome: 5},
+			words: "in error"},
 		{name: "a receive out of turn", cqe: cqe{op: 2, counter: 1}, words: "receive"},
 		{name: "resized", cqe: cqe{op: 5}, words: "opcode"},
 		{name: "no packet", cqe: cqe{op: 6}, words: "opcode"},
@@ -530,10 +542,12 @@ func TestCorrupt(t *testing.T) {
 		{name: "a signature", cqe: cqe{op: 12}, words: "opcode"},
 		{name: "64 bytes in 64", cqe: cqe{op: 2, format: 2, bytes: 4}, words: "payload"},
 		{name: "64 bytes of a send in 64", cqe: cqe{sendOp: 0x10, counter: 4, format: 2, bytes: 4}, words: "payload"},
-		{name: "64 bytes in 64, after a receive", cqe: cqe{op: 2, counter: 1, format: 2, bytes: 4}, words: "payload", recv: true},
+		{name: "64 bytes in 64, after a receive", cqe: cqe{op: 2, counter: 1, format: 2, bytes: 4},
+			words: "payload", recv: true},
 		{name: "a receive out of turn, after a receive", cqe: cqe{op: 2, counter: 0}, words: "receive", recv: true},
 		{name: "a receive too many", cqe: cqe{op: 2, counter: 1}, words: "receive", recv: true, few: true},
-		{name: "compressed, after a receive", cqe: cqe{op: 3, counter: 1, format: 3, bytes: 4}, words: "payload", recv: true},
+		{name: "compressed, after a receive", cqe: cqe{op: 3, counter: 1, format: 3, bytes: 4},
+			words: "payload", recv: true},
 		{name: "opcode 7, after a receive", cqe: cqe{op: 7, counter: 1}, words: "opcode", recv: true},
 		{name: "compressed", cqe: cqe{op: 2, format: 3, bytes: 4}, words: "payload"},
 		{name: "compressed, 128", cqe: cqe{op: 2, format: 3, bytes: 4}, size: 128, words: "payload"},
@@ -596,7 +610,8 @@ func TestCorrupt(t *testing.T) {
 			if n != 0 || !errors.As(err, &e) {
 				t.Fatalf("%d completions, error %v", n, err)
 			}
-			if e.CQN != 0xabcdef || e.Index != 2 || e.QPN != c.cqe.qpn || e.Opcode != c.cqe.op || !bytes.Contains([]byte(e.Error()), []byte(c.words)) {
+			if e.CQN != 0xabcdef || e.Index != 2 || e.QPN != c.cqe.qpn || e.Opcode != c.cqe.op ||
+				!bytes.Contains([]byte(e.Error()), []byte(c.words)) {
 				t.Errorf("%v: %+v", e, *e)
 			}
 			if q.Broken() == c.noQP || other.Broken() {
@@ -616,7 +631,8 @@ func TestCorrupt(t *testing.T) {
 // QPs without one of the queues cannot complete in it, whatever came before.
 func TestCorruptNoQueue(t *testing.T) {
 	for _, before := range []byte{15, 0, 2, 14} { // nothing, a send, a receive, an error
-		for _, c := range []cqe{{sendOp: 0x0a}, {sendOp: 0x10, bytes: 1, format: 1}, {op: 13, syndrome: 5}, {op: 2}, {op: 14, syndrome: 5}, {op: 14, syndrome: 0x22, vendor: 0x93}} {
+		for _, c := range []cqe{{sendOp: 0x0a}, {sendOp: 0x10, bytes: 1, format: 1}, {op: 13, syndrome: 5}, {op: 2},
+			{op: 14, syndrome: 5}, {op: 14, syndrome: 0x22, vendor: 0x93}} {
 			for _, poll1 := range []bool{false, true} {
 				d, other, cq := newPair(t, 4, 64)
 				q := mlx5.NewQP(1, true, nil, nil, nil)

@@ -34,8 +34,8 @@ const (
 	solicited
 )
 
-// device is the other side of the rings: it reads WQEs and writes CQEs as the PRM has them, and shares nothing with the package. Each ring is an allocation of its own between
-// pages that nobody may touch.
+// device is the other side of the rings: it reads WQEs and writes CQEs as the PRM has them, and shares nothing with the
+// package. Each ring is an allocation of its own between pages that nobody may touch.
 type device struct {
 	t       testing.TB
 	sq, cq  []byte
@@ -102,21 +102,25 @@ func newDevice(t testing.TB, s size) *device {
 }
 
 func (d *device) sqConfig() *mlx5.SQConfig {
-	return &mlx5.SQConfig{Buf: ptr(d.sq), Blocks: uint32(len(d.sq) / 64), DBRec: ptr(d.db), Reg: ptr(d.uar[0x800:]), MaxWR: uint32(len(d.sq) / 64)}
+	return &mlx5.SQConfig{Buf: ptr(d.sq), Blocks: uint32(len(d.sq) / 64), DBRec: ptr(d.db), Reg: ptr(d.uar[0x800:]),
+		MaxWR: uint32(len(d.sq) / 64)}
 }
 
 func (d *device) rqConfig(stride, maxSGE int) *mlx5.RQConfig {
-	return &mlx5.RQConfig{Buf: ptr(d.rq), WQEs: uint32(len(d.rq) / stride), Stride: uint32(stride), DBRec: ptr(d.db), MaxSGE: maxSGE}
+	return &mlx5.RQConfig{Buf: ptr(d.rq), WQEs: uint32(len(d.rq) / stride), Stride: uint32(stride), DBRec: ptr(d.db),
+		MaxSGE: maxSGE}
 }
 
 func (d *device) newSRQ(stride, maxSGE int, mu *spin.Lock) *mlx5.SRQ {
 	n := len(d.srq) / stride
-	return mlx5.NewSRQ(&mlx5.SRQConfig{Buf: ptr(d.srq), Stride: uint32(stride), MaxSGE: maxSGE, Head: 0, Tail: uint32(n - 1), WQEs: uint32(n), DBRec: ptr(d.srqdb)}, mu)
+	return mlx5.NewSRQ(&mlx5.SRQConfig{Buf: ptr(d.srq), Stride: uint32(stride), MaxSGE: maxSGE, Head: 0,
+		Tail: uint32(n - 1), WQEs: uint32(n), DBRec: ptr(d.srqdb)}, mu)
 }
 
 func (d *device) newCQ(t *mlx5.Table) *mlx5.CQ {
 	return mlx5.NewCQ(&mlx5.CQConfig{
-		Num: 0xabcdef, Buf: ptr(d.cq), Entries: uint32(len(d.cq) / d.cqeSize), Size: uint32(d.cqeSize), DBRec: ptr(d.cqdb), UAR: ptr(d.uar), QPs: t,
+		Num: 0xabcdef, Buf: ptr(d.cq), Entries: uint32(len(d.cq) / d.cqeSize), Size: uint32(d.cqeSize),
+		DBRec: ptr(d.cqdb), UAR: ptr(d.uar), QPs: t,
 	})
 }
 
@@ -236,7 +240,8 @@ func poll(t testing.TB, cq *mlx5.CQ, n int) []mlx5.WC {
 	t.Helper()
 	wcs := make([]mlx5.WC, n+1)
 	for i := range wcs {
-		wcs[i] = mlx5.WC{ID: ^uint64(0), Status: ^uint32(0), Flags: ^uint32(0), ByteLen: ^uint32(0), Imm: ^uint32(0), InvalidatedRKey: ^uint32(0), Opcode: ^uint32(0)}
+		wcs[i] = mlx5.WC{ID: ^uint64(0), Status: ^uint32(0), Flags: ^uint32(0), ByteLen: ^uint32(0), Imm: ^uint32(0),
+			InvalidatedRKey: ^uint32(0), Opcode: ^uint32(0)}
 	}
 	got, err := cq.Poll(wcs)
 	if err != nil || got != n {

@@ -38,7 +38,8 @@ func TestEmptyLaps(t *testing.T) {
 			}
 			cq.Hide()
 			if n, err := cq.Poll(wcs[:]); n != 1 || err != nil || cq.Empty() {
-				t.Fatalf("size %d, entry %d: %d completions, error %v; empty though hidden: %v", size, pi, n, err, cq.Empty())
+				t.Fatalf("size %d, entry %d: %d completions, error %v; empty though hidden: %v", size, pi, n,
+					err, cq.Empty())
 			}
 			cq.Show()
 		}

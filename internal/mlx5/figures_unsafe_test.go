@@ -10,8 +10,9 @@ import (
 	"unsafe"
 )
 
-// TestFigures measures the cost of a completion with many QPs on a CQ, when each completion is of another QP than the one before, and when 16 of each
-// follow each other. What grows is not the lookup but the memory behind it: the QPs' own.
+// TestFigures measures the cost of a completion with many QPs on a CQ, when each completion is of another QP than the
+// one before, and when 16 of each follow each other. What grows is not the lookup but the memory behind it: the QPs'
+// own.
 func TestFigures(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
 		t.Skip("measures; set PUREVERBS_FIGURES=1")
@@ -37,10 +38,12 @@ func TestFigures(t *testing.T) {
 		for i, n := range counts {
 			fmt.Printf("figure mlx5_poll_qps_%d%s_ns %.2f ns\n", n, suffix, median(i))
 		}
-		fmt.Printf("figure mlx5_poll_qps_ratio%s %.3f ratio (%d QPs to 1)\n", suffix, median(len(counts)-1)/median(0), counts[len(counts)-1])
+		fmt.Printf("figure mlx5_poll_qps_ratio%s %.3f ratio (%d QPs to 1)\n", suffix, median(len(counts)-1)/median(0),
+			counts[len(counts)-1])
 	}
 	for i, n := range counts {
-		fmt.Printf("figure mlx5_lookup_bytes_%d %d bytes (%.1f for each QP)\n", n, cqs[i].lookup, float64(cqs[i].lookup)/float64(n))
+		fmt.Printf("figure mlx5_lookup_bytes_%d %d bytes (%.1f for each QP)\n", n, cqs[i].lookup,
+			float64(cqs[i].lookup)/float64(n))
 	}
 }
 
@@ -62,7 +65,8 @@ func newManyQPs(n, entries int, blocks uint32) *manyQPs {
 	t := new(Table)
 	for i := range n {
 		q := NewQP(firstQPN+uint32(i), true, &SQConfig{
-			Buf: unsafe.Pointer(&m.ring[0]), Blocks: blocks, DBRec: unsafe.Pointer(&db[0]), Reg: unsafe.Pointer(&db[0]), MaxWR: 1<<32 - 1,
+			Buf: unsafe.Pointer(&m.ring[0]), Blocks: blocks, DBRec: unsafe.Pointer(&db[0]), Reg: unsafe.Pointer(&db[0]),
+			MaxWR: 1<<32 - 1,
 		}, nil, nil)
 		for k := range q.SQ.slots {
 			q.SQ.slots[k] = slot{id: uint64(i), mark: uint64(k+1)<<32 | uint64(k+1)}
@@ -76,7 +80,8 @@ func newManyQPs(n, entries int, blocks uint32) *manyQPs {
 	}
 	runtime.ReadMemStats(&after)
 	m.lookup = after.TotalAlloc - before.TotalAlloc + uint64(unsafe.Sizeof(Table{}))
-	m.cq = NewCQ(&CQConfig{Num: 5, Buf: unsafe.Pointer(&m.ring[0]), Entries: uint32(entries), Size: 64, DBRec: unsafe.Pointer(&db[8]), UAR: unsafe.Pointer(&db[8]), QPs: t})
+	m.cq = NewCQ(&CQConfig{Num: 5, Buf: unsafe.Pointer(&m.ring[0]), Entries: uint32(entries), Size: 64,
+		DBRec: unsafe.Pointer(&db[8]), UAR: unsafe.Pointer(&db[8]), QPs: t})
 	return m
 }
 
@@ -87,7 +92,8 @@ func (m *manyQPs) pass(t *testing.T, burst int) float64 {
 		q := i / burst % len(m.qps)
 		// Blocks follow each other for each QP.
 		k := uint32(i/(burst*len(m.qps))*burst+i%burst) % m.blocks
-		put64(unsafe.Pointer(&m.ring[i*8]), offTail, uint64(opWrite)<<56|uint64(firstQPN+q)<<32|uint64(k)<<16|uint64(m.lap&1))
+		put64(unsafe.Pointer(&m.ring[i*8]), offTail, uint64(opWrite)<<56|uint64(firstQPN+q)<<32|uint64(k)<<16|
+			uint64(m.lap&1))
 	}
 	for _, q := range m.qps {
 		q.SQ.polled = 0

@@ -32,7 +32,8 @@ func newTarget(t testing.TB, cqeSize int) *target {
 	return g
 }
 
-// pollBytes polls a ring of arbitrary bytes. In the second mode, those that decide whether an entry counts are made so that it does.
+// pollBytes polls a ring of arbitrary bytes. In the second mode, those that decide whether an entry counts are made so
+// that it does.
 func (g *target) pollBytes(t *testing.T, data []byte) {
 	src := source{data}
 	mode := src.next()

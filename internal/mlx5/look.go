@@ -5,7 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A poll of an empty CQ takes no lock: Empty looks at the entry first. What it reads may be written meanwhile, and freed:
+// A poll of an empty CQ takes no lock: Empty looks at the entry first. What it reads may be written meanwhile, and
+// freed:
 //
 //   - Another poller moves ci, and the device may then write the entry again. Empty believes what it saw only if ci is
 //     the same afterwards.

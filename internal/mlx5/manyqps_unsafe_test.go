@@ -8,8 +8,9 @@ import (
 	"unsafe"
 )
 
-// BenchmarkPollQPs is a completion's cost with so many QPs on the CQ, and what the table of them takes. Completions come in bursts of a QP, and the QPs in no
-// order. Numbers are given one after the other, as devices do; sparse is the worst case, a number in each page of the table.
+// BenchmarkPollQPs is a completion's cost with so many QPs on the CQ, and what the table of them takes. Completions
+// come in bursts of a QP, and the QPs in no order. Numbers are given one after the other, as devices do; sparse is the
+// worst case, a number in each page of the table.
 func BenchmarkPollQPs(b *testing.B) {
 	for _, c := range []struct {
 		qps    int
@@ -74,7 +75,8 @@ func newPolling(b *testing.B, n int, step uint32, burst int) *polling {
 	db := unsafe.Add(rings, n*perQP*64)
 	for i := range p.qps {
 		p.qps[i] = NewQP(0x40+uint32(i)*step, true, &SQConfig{
-			Buf: unsafe.Add(rings, i*perQP*64), Blocks: uint32(perQP), DBRec: db, Reg: unsafe.Add(db, 2048), MaxWR: uint32(perQP),
+			Buf: unsafe.Add(rings, i*perQP*64), Blocks: uint32(perQP), DBRec: db, Reg: unsafe.Add(db, 2048),
+			MaxWR: uint32(perQP),
 		}, nil, nil)
 	}
 	used := func() float64 {
@@ -89,7 +91,8 @@ func newPolling(b *testing.B, n int, step uint32, burst int) *polling {
 		t.Add(q)
 	}
 	p.table = used() - before
-	p.cq = NewCQ(&CQConfig{Num: 1, Buf: p.buf, Entries: pollEntries, Size: 64, DBRec: unsafe.Add(db, 64), UAR: unsafe.Add(db, 4096), QPs: t})
+	p.cq = NewCQ(&CQConfig{Num: 1, Buf: p.buf, Entries: pollEntries, Size: 64, DBRec: unsafe.Add(db, 64),
+		UAR: unsafe.Add(db, 4096), QPs: t})
 	for i := range pollEntries {
 		*(*uint8)(unsafe.Add(p.buf, i*64+63)) = 0xf0
 	}

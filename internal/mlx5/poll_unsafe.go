@@ -93,7 +93,8 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 			wc[5] = path&0xffff<<48 | imm&0xffff<<32 | uint64(kind.flags) | uint64((from>>28|from>>29)&wcGRH)
 			if tail&(scatter32|scatter64) != 0 {
 				list, segs := qp.list(i)
-				if tail&scatter32 != 0 && length <= get32(list, 0) && length-16 <= 32-16 { // 16 to 32 bytes, and one SGE has room
+				// 16 to 32 bytes, and one SGE has room
+				if tail&scatter32 != 0 && length <= get32(list, 0) && length-16 <= 32-16 {
 					to, last := addrAt(get64(list, 8)), uintptr(length)-16
 					*(*[2]uint64)(to) = *(*[2]uint64)(p)
 					*(*[2]uint64)(unsafe.Add(to, last)) = *(*[2]uint64)(unsafe.Add(p, last))

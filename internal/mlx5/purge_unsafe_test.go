@@ -10,8 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
-// A QP that goes takes its completions along, those of others stay in their order, and the ring goes on: with any mix of completions, at any place of the
-// ring, up to a full one.
+// A QP that goes takes its completions along, those of others stay in their order, and the ring goes on: with any mix
+// of completions, at any place of the ring, up to a full one.
 func TestPurge(t *testing.T) {
 	for _, cqeSize := range []int{64, 128} {
 		for _, cqes := range []int{8, 64} {
@@ -31,7 +31,8 @@ func TestPurge(t *testing.T) {
 				var sides [qps]side
 				make1 := func(i int) {
 					rings := newDevice(t, size{blocks: 64})
-					sides[i] = side{mlx5.NewQP(uint32(0x100+i), true, rings.sqConfig(), nil, s), rings, 0} // numbers come back
+					// numbers come back
+					sides[i] = side{mlx5.NewQP(uint32(0x100+i), true, rings.sqConfig(), nil, s), rings, 0}
 					tab.Add(sides[i].QP)
 				}
 				for i := range qps {
@@ -76,7 +77,8 @@ func TestPurge(t *testing.T) {
 							}
 						}
 						if got := d.consumed() - before; got != uint32(len(there)-len(kept)) {
-							t.Fatalf("step %d: the consumer index went on by %d, want %d", step, got, len(there)-len(kept))
+							t.Fatalf("step %d: the consumer index went on by %d, want %d", step, got,
+								len(there)-len(kept))
 						}
 						there = kept
 						if r.IntN(4) != 0 {

@@ -81,7 +81,8 @@ func (m *model) room(segs int) bool {
 
 func (m *model) took(what string, ok, room bool) bool {
 	if ok != room {
-		m.t.Fatalf("%s: took it: %v, want %v; %d work requests in %d blocks are outstanding", what, ok, room, len(m.all), m.cur-m.done)
+		m.t.Fatalf("%s: took it: %v, want %v; %d work requests in %d blocks are outstanding", what, ok, room,
+			len(m.all), m.cur-m.done)
 	}
 	return ok
 }
@@ -112,7 +113,8 @@ func segInline(data []byte) []byte {
 }
 
 func (m *model) sge() mlx5.SGE {
-	return mlx5.SGE{Addr: 1<<40 + uint64(m.src.next())<<32, Length: uint32(m.src.n(4)) << 10, LKey: uint32(m.src.next())}
+	return mlx5.SGE{Addr: 1<<40 + uint64(m.src.next())<<32, Length: uint32(m.src.n(4)) << 10,
+		LKey: uint32(m.src.next())}
 }
 
 func (m *model) sges(n int) []mlx5.SGE {
@@ -157,7 +159,8 @@ func (m *model) post() {
 		m.add(wrWrite, flags, 0, append(segRemote(r), segData(s...)...))
 	case 3:
 		op := wrCS + src.n(2)
-		s, r, a, b := mlx5.SGE{Addr: 5, Length: uint32(1 + src.next()), LKey: 7}, m.remote(), uint64(src.next())<<50, uint64(src.next())
+		s, r, a, b := mlx5.SGE{Addr: 5, Length: uint32(1 + src.next()), LKey: 7}, m.remote(), uint64(src.next())<<50,
+			uint64(src.next())
 		if !m.took("Begin", q.Begin(uint32(op), uint32(flags), 0, 3), m.room(4)) {
 			return
 		}
@@ -170,7 +173,8 @@ func (m *model) post() {
 		m.add(op, flags, 0, append(binary.BigEndian.AppendUint64(segs, b), segData(s)...))
 	case 4:
 		data := m.mem[src.next():][:src.next()*2]
-		if !m.took("Begin", q.Begin(wrSend, uint32(flags), 0, mlx5.InlineSegs(len(data))), m.room((len(segInline(data))+31)/16)) {
+		if !m.took("Begin", q.Begin(wrSend, uint32(flags), 0, mlx5.InlineSegs(len(data))),
+			m.room((len(segInline(data))+31)/16)) {
 			return
 		}
 		q.Inline(data)
@@ -184,7 +188,8 @@ func (m *model) post() {
 			s = append(s, mlx5.SGE{Addr: addr(p), Length: uint32(len(p))})
 			data = append(data, p...)
 		}
-		if !m.took("Begin", q.Begin(wrSendImm, uint32(flags), 9, mlx5.InlineSegs(len(data))), m.room((len(segInline(data))+31)/16)) {
+		if !m.took("Begin", q.Begin(wrSendImm, uint32(flags), 9, mlx5.InlineSegs(len(data))),
+			m.room((len(segInline(data))+31)/16)) {
 			return
 		}
 		q.InlineFrom(s, len(data))
@@ -234,7 +239,8 @@ func (m *model) requests() []mlx5.SendWR {
 			*wr = wrs[i-1]
 			continue
 		}
-		*wr = mlx5.SendWR{Opcode: uint32(src.n(11)), Flags: uint32(src.n(9)), Remote: *m.remote(), Imm: uint32(src.next()), InvalidateRKey: uint32(src.next())}
+		*wr = mlx5.SendWR{Opcode: uint32(src.n(11)), Flags: uint32(src.n(9)), Remote: *m.remote(),
+			Imm: uint32(src.next()), InvalidateRKey: uint32(src.next())}
 		switch src.n(8) {
 		case 0:
 			wr.SGEs = m.sges(src.n(3))
@@ -266,7 +272,8 @@ func (m *model) simple(wr *mlx5.SendWR) (segs []byte, imm uint32, ok bool) {
 		imm = wr.InvalidateRKey
 	}
 	if wr.Inline != nil {
-		ok = wr.Opcode != wrRead && len(wr.SGEs) == 0 && len(wr.Inline) > 0 && len(wr.Inline) <= maxInline && len(segs)+4+len(wr.Inline) <= 48
+		ok = wr.Opcode != wrRead && len(wr.SGEs) == 0 && len(wr.Inline) > 0 && len(wr.Inline) <= maxInline &&
+			len(segs)+4+len(wr.Inline) <= 48
 		return append(segs, segInline(wr.Inline)...), imm, ok
 	}
 	return append(segs, segData(wr.SGEs...)...), imm, len(wr.SGEs) == 1 && wr.SGEs[0].Length > 0
@@ -451,7 +458,8 @@ func TestShortInline(t *testing.T) {
 					head = 32
 				}
 				want := n > 0 && n <= limit && head+4+n <= 64
-				if q.SQ.PostOne(&wr, simpleOps, limit) != want || (q.SQ.BuildOf([]mlx5.SendWR{wr}, simpleOps, limit) == 1) != want {
+				if q.SQ.PostOne(&wr, simpleOps, limit) != want ||
+					(q.SQ.BuildOf([]mlx5.SendWR{wr}, simpleOps, limit) == 1) != want {
 					t.Fatalf("opcode %d, %d bytes, limit %d: want %v", op, n, limit, want)
 				}
 				for i := range 2 {
@@ -464,7 +472,8 @@ func TestShortInline(t *testing.T) {
 	}
 }
 
-// FuzzPost posts, rings and completes as the bytes say: each WQE must be the model's, and nothing else of the process may be touched.
+// FuzzPost posts, rings and completes as the bytes say: each WQE must be the model's, and nothing else of the process
+// may be touched.
 func FuzzPost(f *testing.F) {
 	mem := alloc(f, 4096)
 	d := newDevice(f, size{blocks: 16, cqes: 64, cqeSize: 64})

@@ -72,7 +72,9 @@ var wqes = []struct {
 		"00000008 abcd1203 00000000 00000000" + raddr + data},
 	{"write, no bytes", func(q *mlx5.SQ) bool { return q.RDMA(1, wrWrite, signaled, 0, remote, empty) },
 		"00000008 abcd1202 00000008 00000000" + raddr},
-	{"write with immediate", func(q *mlx5.SQ) bool { return q.RDMA(1, wrWriteImm, signaled|solicited, 0xcafe0123, remote, local) },
+	{"write with immediate", func(q *mlx5.SQ) bool {
+		return q.RDMA(1, wrWriteImm, signaled|solicited, 0xcafe0123, remote, local)
+	},
 		"00000009 abcd1203 0000000a cafe0123" + raddr + data},
 	{"read", func(q *mlx5.SQ) bool { return q.RDMA(1, wrRead, signaled|fence, 0, remote, local) },
 		"00000010 abcd1203 00000088 00000000" + raddr + data},
@@ -86,7 +88,9 @@ var wqes = []struct {
 		"00000001 abcd1202 00000008 99aabbcc" + data},
 	{"send of nothing, built the long way", func(q *mlx5.SQ) bool { return general(q, wrSend, signaled, 0, nil) },
 		"0000000a abcd1201 00000008 00000000"},
-	{"write, three SGEs of which one is empty", func(q *mlx5.SQ) bool { return general(q, wrWrite, signaled, 0, remote, local, empty, local) },
+	{"write, three SGEs of which one is empty", func(q *mlx5.SQ) bool {
+		return general(q, wrWrite, signaled, 0, remote, local, empty, local)
+	},
 		"00000008 abcd1204 00000008 00000000" + raddr + data + data},
 	{"compare and swap", func(q *mlx5.SQ) bool {
 		if !q.Begin(wrCS, signaled, 0, 3) {
@@ -97,7 +101,8 @@ var wqes = []struct {
 		q.Data(&mlx5.SGE{Addr: 0x0102030405060708, Length: 8, LKey: 0xddeeff01})
 		q.Commit(1)
 		return true
-	}, "00000011 abcd1204 00000008 00000000" + raddr + "0011223344556677 8899aabbccddeeff 00000008 ddeeff01 0102030405060708"},
+	}, "00000011 abcd1204 00000008 00000000" + raddr + "0011223344556677 8899aabbccddeeff 00000008 ddeeff01 " +
+		"0102030405060708"},
 	{"fetch and add, an SGE longer than the result", func(q *mlx5.SQ) bool {
 		if !q.Begin(wrFA, signaled|fence, 0, 3) {
 			return false
@@ -107,7 +112,8 @@ var wqes = []struct {
 		q.Data(local)
 		q.Commit(1)
 		return true
-	}, "00000012 abcd1204 00000088 00000000" + raddr + "0011223344556677 0000000000000000 00000008 ddeeff01 0102030405060708"},
+	}, "00000012 abcd1204 00000088 00000000" + raddr + "0011223344556677 0000000000000000 00000008 ddeeff01 " +
+		"0102030405060708"},
 	{"local invalidate", func(q *mlx5.SQ) bool { return q.LocalInv(1, signaled, 0x99aabbcc) },
 		`00000025 abcd1208 00000008 99aabbcc
 		 98 000000 0000 0000 0000000020006000 // inline, translation offset, check QPN; mask: free, mkey, QPN
@@ -147,7 +153,8 @@ var wqes = []struct {
 	{"inline, nothing", func(q *mlx5.SQ) bool { return inline(q, wrSend, nil, 0) },
 		"0000000a abcd1201 00000008 00000000"},
 	{"inline write, 32 bytes: the second block begins", func(q *mlx5.SQ) bool { return inline(q, wrWrite, remote, 32) },
-		"00000008 abcd1205 00000008 00000000" + raddr + "80000020 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"},
+		"00000008 abcd1205 00000008 00000000" + raddr +
+			"80000020 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"},
 }
 
 func inline(q *mlx5.SQ, op uint32, r *mlx5.RemoteAddr, n int) bool {
@@ -267,7 +274,8 @@ func TestInlineFromSGEs(t *testing.T) {
 	tab := new(mlx5.Table)
 	tab.Add(q)
 	cq := d.newCQ(tab)
-	for _, cut := range [][]uint32{{1}, {12}, {13}, {28}, {29}, {5, 7}, {5, 8}, {12, 16}, {0, 3, 0, 70}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {200}, {0}, {}} {
+	for _, cut := range [][]uint32{{1}, {12}, {13}, {28}, {29}, {5, 7}, {5, 8}, {12, 16}, {0, 3, 0, 70},
+		{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {200}, {0}, {}} {
 		var sges []mlx5.SGE
 		total := uint32(0)
 		for _, n := range cut {
@@ -360,7 +368,8 @@ func TestSignalAll(t *testing.T) {
 	}
 }
 
-// A queue is full at MaxWR work requests or when the ring is, whatever comes first, and a signaled completion frees what went before it.
+// A queue is full at MaxWR work requests or when the ring is, whatever comes first, and a signaled completion frees
+// what went before it.
 func TestFullByWorkRequests(t *testing.T) {
 	tab := new(mlx5.Table)
 	d, q := newSQ(t, 16, func(c *mlx5.SQConfig) { c.MaxWR = 5 })
@@ -373,7 +382,8 @@ func TestFullByWorkRequests(t *testing.T) {
 				t.Fatalf("full after %d of %d", i, n)
 			}
 		}
-		if q.SQ.Send(9, wrSend, 0, 0, local) || q.SQ.RDMA(9, wrWrite, 0, 0, remote, local) || q.SQ.Begin(wrSend, 0, 0, 0) || q.SQ.LocalInv(9, 0, 0) {
+		if q.SQ.Send(9, wrSend, 0, 0, local) || q.SQ.RDMA(9, wrWrite, 0, 0, remote, local) || q.SQ.Begin(wrSend, 0, 0,
+			0) || q.SQ.LocalInv(9, 0, 0) {
 			t.Fatalf("took more than %d", n)
 		}
 		q.SQ.Ring()
@@ -507,7 +517,8 @@ func TestBlueFlame(t *testing.T) {
 		{"inline, 16 segments: the half register", func(q *mlx5.SQ) { inline(q, wrSend, nil, 15*16-4) }, true, true},
 		{"inline, 17 segments", func(q *mlx5.SQ) { inline(q, wrSend, nil, 16*16-4) }, false, false},
 		{"write after inline", func(q *mlx5.SQ) { q.RDMA(1, wrWrite, 0, 0, remote, local) }, true, false},
-		{"inline, then one that is left", func(q *mlx5.SQ) { inline(q, wrSend, nil, 30); q.Begin(wrSend, 0, 0, 1) }, true, true},
+		{"inline, then one that is left", func(q *mlx5.SQ) { inline(q, wrSend, nil, 30); q.Begin(wrSend, 0, 0, 1) },
+			true, true},
 		{"long way", func(q *mlx5.SQ) { general(q, wrSend, 0, 0, nil, local) }, true, false},
 		{"left, then write", func(q *mlx5.SQ) {
 			q.Begin(wrSend, 0, 0, 2)
@@ -543,7 +554,8 @@ func TestBlueFlame(t *testing.T) {
 							n = (ds + 3) / 4 * 64
 						}
 						copy(want[0x800+off:], d.wqe(last, n))
-						same(t, fmt.Sprintf("lap %d, %s at block %d: register", lap, p.name, last), d.uar[0x800:], want[0x800:])
+						same(t, fmt.Sprintf("lap %d, %s at block %d: register", lap, p.name, last),
+							d.uar[0x800:], want[0x800:])
 						off ^= int(bf)
 						d.sent(qpn, d.wqe(last, 4)[3], uint16(last))
 						poll(t, cq, 1)

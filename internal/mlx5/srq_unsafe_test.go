@@ -10,7 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
-// sharedRQ is the device's side of an SRQ: it follows the links from the first WQE on, as far as the doorbell record lets it.
+// sharedRQ is the device's side of an SRQ: it follows the links from the first WQE on, as far as the doorbell record
+// lets it.
 type sharedRQ struct {
 	d      *device
 	stride int
@@ -38,7 +39,8 @@ func (s *sharedRQ) next() (int, []mlx5.SGE) {
 	i := s.take()
 	var list []mlx5.SGE
 	for w := s.d.srq[i*s.stride:][16:s.stride]; len(w) > 0; w = w[16:] {
-		e := mlx5.SGE{Length: binary.BigEndian.Uint32(w), LKey: binary.BigEndian.Uint32(w[4:]), Addr: binary.BigEndian.Uint64(w[8:])}
+		e := mlx5.SGE{Length: binary.BigEndian.Uint32(w), LKey: binary.BigEndian.Uint32(w[4:]),
+			Addr: binary.BigEndian.Uint64(w[8:])}
 		if e == (mlx5.SGE{LKey: 0x100}) {
 			break
 		}
@@ -61,7 +63,8 @@ func newSRQ(t testing.TB, wqes, stride, cqes int) (*device, *mlx5.SRQ, *mlx5.QP,
 func TestSRQWQE(t *testing.T) {
 	d, s, _, _, _ := newSRQ(t, 4, 64, 4)
 	l, e := *local, *empty
-	wrs := []mlx5.RecvWR{{ID: 1, SGEs: []mlx5.SGE{l}}, {ID: 2, SGEs: []mlx5.SGE{l, l, l}}, {ID: 3, SGEs: []mlx5.SGE{e, l}}, {ID: 4}}
+	wrs := []mlx5.RecvWR{{ID: 1, SGEs: []mlx5.SGE{l}}, {ID: 2, SGEs: []mlx5.SGE{l, l, l}},
+		{ID: 3, SGEs: []mlx5.SGE{e, l}}, {ID: 4}}
 	for i := range 4 {
 		fill(d.srq[i*64+16 : i*64+64])
 	}
@@ -87,8 +90,8 @@ func TestSRQTooManySGEs(t *testing.T) {
 	}
 }
 
-// The device takes WQEs in the order of the list and completes them in any; the free ones go around for ever, the count has 16 bits, and the SRQ is full
-// exactly when all but one are posted.
+// The device takes WQEs in the order of the list and completes them in any; the free ones go around for ever, the count
+// has 16 bits, and the SRQ is full exactly when all but one are posted.
 func TestSRQ(t *testing.T) {
 	const wqes = 16
 	d, s, q, cq, _ := newSRQ(t, wqes, 32, 4*wqes)
@@ -165,7 +168,8 @@ func TestSRQCount(t *testing.T) {
 // The list may begin and end anywhere: what is behind its end is libmlx5's.
 func TestSRQPartial(t *testing.T) {
 	d := newDevice(t, size{srqWQEs: 8, srqStride: 32, cqes: 8, cqeSize: 64})
-	s := mlx5.NewSRQ(&mlx5.SRQConfig{Buf: ptr(d.srq), Stride: 32, MaxSGE: 1, Head: 2, Tail: 5, WQEs: 8, DBRec: ptr(d.srqdb)}, new(spin.Lock))
+	s := mlx5.NewSRQ(&mlx5.SRQConfig{Buf: ptr(d.srq), Stride: 32, MaxSGE: 1, Head: 2, Tail: 5, WQEs: 8,
+		DBRec: ptr(d.srqdb)}, new(spin.Lock))
 	before := append([]byte(nil), d.srq...)
 	if n := s.Post(recvs(1, 8)); n != 3 {
 		t.Fatalf("took %d, want 3", n)

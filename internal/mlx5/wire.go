@@ -62,15 +62,22 @@ var sendOps = [16]struct {
 	device, completion uint8
 	fields             work.Fields
 }{
-	abi.IBV_WR_RDMA_WRITE:           {device: opWrite, completion: wcWrite, fields: work.FieldsOf(abi.IBV_WR_RDMA_WRITE)},
-	abi.IBV_WR_RDMA_WRITE_WITH_IMM:  {device: opWriteImm, completion: wcWrite, fields: work.FieldsOf(abi.IBV_WR_RDMA_WRITE_WITH_IMM)},
-	abi.IBV_WR_SEND:                 {device: opSend, completion: wcSend, fields: work.FieldsOf(abi.IBV_WR_SEND)},
-	abi.IBV_WR_SEND_WITH_IMM:        {device: opSendImm, completion: wcSend, fields: work.FieldsOf(abi.IBV_WR_SEND_WITH_IMM)},
-	abi.IBV_WR_SEND_WITH_INV:        {device: opSendInv, completion: wcSend, fields: work.FieldsOf(abi.IBV_WR_SEND_WITH_INV)},
-	abi.IBV_WR_RDMA_READ:            {device: opRead, completion: wcRead, fields: work.FieldsOf(abi.IBV_WR_RDMA_READ)},
-	abi.IBV_WR_ATOMIC_CMP_AND_SWP:   {device: opAtomicCS, completion: wcCompareSwap, fields: work.FieldsOf(abi.IBV_WR_ATOMIC_CMP_AND_SWP)},
-	abi.IBV_WR_ATOMIC_FETCH_AND_ADD: {device: opAtomicFA, completion: wcFetchAdd, fields: work.FieldsOf(abi.IBV_WR_ATOMIC_FETCH_AND_ADD)},
-	abi.IBV_WR_LOCAL_INV:            {device: opUMR, completion: wcLocalInv, fields: work.FieldsOf(abi.IBV_WR_LOCAL_INV)},
+	abi.IBV_WR_RDMA_WRITE: {device: opWrite, completion: wcWrite,
+		fields: work.FieldsOf(abi.IBV_WR_RDMA_WRITE)},
+	abi.IBV_WR_RDMA_WRITE_WITH_IMM: {device: opWriteImm, completion: wcWrite,
+		fields: work.FieldsOf(abi.IBV_WR_RDMA_WRITE_WITH_IMM)},
+	abi.IBV_WR_SEND: {device: opSend, completion: wcSend, fields: work.FieldsOf(abi.IBV_WR_SEND)},
+	abi.IBV_WR_SEND_WITH_IMM: {device: opSendImm, completion: wcSend,
+		fields: work.FieldsOf(abi.IBV_WR_SEND_WITH_IMM)},
+	abi.IBV_WR_SEND_WITH_INV: {device: opSendInv, completion: wcSend,
+		fields: work.FieldsOf(abi.IBV_WR_SEND_WITH_INV)},
+	abi.IBV_WR_RDMA_READ: {device: opRead, completion: wcRead, fields: work.FieldsOf(abi.IBV_WR_RDMA_READ)},
+	abi.IBV_WR_ATOMIC_CMP_AND_SWP: {device: opAtomicCS, completion: wcCompareSwap,
+		fields: work.FieldsOf(abi.IBV_WR_ATOMIC_CMP_AND_SWP)},
+	abi.IBV_WR_ATOMIC_FETCH_AND_ADD: {device: opAtomicFA, completion: wcFetchAdd,
+		fields: work.FieldsOf(abi.IBV_WR_ATOMIC_FETCH_AND_ADD)},
+	abi.IBV_WR_LOCAL_INV: {device: opUMR, completion: wcLocalInv,
+		fields: work.FieldsOf(abi.IBV_WR_LOCAL_INV)},
 }
 
 // Verbs send flags. C: enum ibv_send_flags.

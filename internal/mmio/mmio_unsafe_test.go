@@ -62,7 +62,8 @@ func TestBlueFlame(t *testing.T) {
 	for blocks := 1; blocks <= 4; blocks++ {
 		for first := range 8 {
 			b := page()
-			mmio.RingSendBlueFlame(ptr(b, 0), uint32(first), ptr(b, 4096), ptr(ring, first*64), blocks, ptr(ring, 0), unsafe.Add(ptr(ring, 0), len(ring)))
+			mmio.RingSendBlueFlame(ptr(b, 0), uint32(first), ptr(b, 4096), ptr(ring, first*64), blocks, ptr(ring, 0),
+				unsafe.Add(ptr(ring, 0), len(ring)))
 			wqe := slicesAround(ring, first*64, blocks*64)
 			want(t, b, map[int][]byte{0: le32(uint32(first)), 4096: wqe})
 		}

@@ -16,18 +16,20 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// step is what an instruction does to memory or to the order of memory, and the line of rdma-core v65.0 that does it there.
+// step is what an instruction does to memory or to the order of memory, and the line of rdma-core v65.0 that does it
+// there.
 type step struct{ does, pairs string }
 
-// The barriers by rdma-core's names. wqesDone costs an instruction on arm64 only: on amd64 stores are seen in program order, and the call of an assembly
-// function holds the compiler back.
+// The barriers by rdma-core's names. wqesDone costs an instruction on arm64 only: on amd64 stores are seen in program
+// order, and the call of an assembly function holds the compiler back.
 const (
 	wqesDone = "udma_to_device_barrier: "
 	wcStart  = "mmio_wc_start: "
 	wcFlush  = "mmio_flush_writes: "
 )
 
-// orders are all functions of the package that touch what the device sees. args are the names of the arguments by their offset.
+// orders are all functions of the package that touch what the device sees. args are the names of the arguments by their
+// offset.
 var orders = map[string]struct {
 	args         map[int]string
 	amd64, arm64 []step
@@ -130,13 +132,15 @@ func copies() []step {
 	for i := 0; i < 64; i += 8 {
 		s = append(s,
 			step{fmt.Sprintf("8 bytes: load wqe+%d", i), "util/mmio.h:279"},
-			step{fmt.Sprintf("8 bytes: reg+%d = *(wqe+%d)", i, i), "mlx5_bf_copy, providers/mlx5/qp.c:305; util/mmio.h:279"})
+			step{fmt.Sprintf("8 bytes: reg+%d = *(wqe+%d)", i, i),
+				"mlx5_bf_copy, providers/mlx5/qp.c:305; util/mmio.h:279"})
 	}
 	return s
 }
 
-// TestOrder disassembles what the linker made of the package and follows each function through: the stores, loads and barriers must be those of orders, in
-// that order, and there may be no instruction that this test does not know. So none is locked.
+// TestOrder disassembles what the linker made of the package and follows each function through: the stores, loads and
+// barriers must be those of orders, in that order, and there may be no instruction that this test does not know. So
+// none is locked.
 func TestOrder(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		t.Run(arch, func(t *testing.T) {
@@ -160,7 +164,8 @@ func TestOrder(t *testing.T) {
 					case i >= len(want):
 						t.Errorf("%s: step %d: %q, want no more", name, i, got[i])
 					case i >= len(got) || got[i] != want[i].does:
-						t.Errorf("%s: step %d: %q, want %q (%s); all of it:\n\t%s", name, i, at(got, i), want[i].does, want[i].pairs, strings.Join(got, "\n\t"))
+						t.Errorf("%s: step %d: %q, want %q (%s); all of it:\n\t%s", name, i, at(got, i), want[i].does,
+							want[i].pairs, strings.Join(got, "\n\t"))
 					}
 					if i >= len(got) || i >= len(want) || got[i] != want[i].does {
 						break
@@ -183,12 +188,14 @@ func at(s []string, i int) string {
 	return "the end"
 }
 
-// On amd64 LoadCQE is inlined in its callers: a plain load of 8 bytes, which the ones after it cannot overtake, and no LFENCE.
+// On amd64 LoadCQE is inlined in its callers: a plain load of 8 bytes, which the ones after it cannot overtake, and no
+// LFENCE.
 func TestLoadCQE(t *testing.T) {
 	var loads []string
 	for _, i := range disassemble(t, "amd64", `mmio_test\.loads$`)["loads"] {
 		if strings.HasPrefix(i.file, "load_amd64.go") || strings.HasPrefix(i.file, "mmio_unsafe_test.go") {
-			if f := strings.Fields(i.text); strings.Contains(f[0], "FENCE") || strings.HasPrefix(f[0], "LOCK") || strings.HasPrefix(f[0], "XCHG") {
+			if f := strings.Fields(i.text); strings.Contains(f[0], "FENCE") || strings.HasPrefix(f[0], "LOCK") ||
+				strings.HasPrefix(f[0], "XCHG") {
 				t.Errorf("%s", i.text)
 			} else if strings.HasPrefix(f[0], "MOV") && strings.Contains(f[1], "(") && !strings.Contains(f[1], "(SP)") {
 				loads = append(loads, i.text)
@@ -200,7 +207,8 @@ func TestLoadCQE(t *testing.T) {
 	}
 }
 
-// On amd64 Consumed and Record are inlined in their callers: a plain store each, behind the load and the store that came before.
+// On amd64 Consumed and Record are inlined in their callers: a plain store each, behind the load and the store that
+// came before.
 func TestStoreInlined(t *testing.T) {
 	var got []string
 	for _, i := range disassemble(t, "amd64", `mmio_test\.stores$`)["stores"] {
@@ -223,7 +231,8 @@ func TestStoreInlined(t *testing.T) {
 
 type instruction struct{ file, text string }
 
-// disassemble builds this package's test for an architecture and gives the functions that match a pattern by their last names.
+// disassemble builds this package's test for an architecture and gives the functions that match a pattern by their last
+// names.
 func disassemble(t *testing.T, arch, pattern string) map[string][]instruction {
 	t.Helper()
 	goTool, err := exec.LookPath("go")
@@ -346,7 +355,8 @@ func follow(arch string, args map[int]string, body []instruction) ([]string, err
 			err = move(4, o[0], o[1])
 		case "amd64 SFENCE":
 			steps = append(steps, op)
-		case "amd64 ADDQ", "amd64 DECQ", "amd64 CMPQ", "amd64 JNE", "amd64 RET", "amd64 INT", "amd64 NOPL", "amd64 NOPW":
+		case "amd64 ADDQ", "amd64 DECQ", "amd64 CMPQ", "amd64 JNE", "amd64 RET", "amd64 INT",
+			"amd64 NOPL", "amd64 NOPW":
 			if op == "ADDQ" && strings.Contains(rest, "(") {
 				err = fmt.Errorf("an operation on memory")
 			}

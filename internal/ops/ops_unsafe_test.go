@@ -148,18 +148,21 @@ func TestSendChain(t *testing.T) {
 		if took, errno := c.Post(n); took != n || errno != 0 {
 			t.Fatalf("%d taken, errno %d", took, errno)
 		}
-		if calls, got, q := call(t, "fv_calls"), call(t, "fv_recorded"), call(t, "fv_queue"); calls != 1 || got != uintptr(n) || q != queue {
+		if calls, got, q := call(t, "fv_calls"), call(t, "fv_recorded"), call(t, "fv_queue"); calls != 1 ||
+			got != uintptr(n) || q != queue {
 			t.Fatalf("%d work requests in %d calls for %#x", got, calls, q)
 		}
 		for i := range n {
 			s := cmem.At[sent](call(t, "fv_send", uintptr(i)))
 			w := &s.WR
-			if w.WRID != uint64(1000*round+i) || w.Opcode != uint32(i) || w.Wr[0] != uint64(i)<<32 || uint32(w.Wr[1]) != uint32(i) {
+			if w.WRID != uint64(1000*round+i) || w.Opcode != uint32(i) || w.Wr[0] != uint64(i)<<32 ||
+				uint32(w.Wr[1]) != uint32(i) {
 				t.Errorf("round %d, slot %d: %+v", round, i, w)
 			}
 			if i%3 == 2 {
 				want := fmt.Sprintf("inline %d of %d", i, round)
-				if w.NumSGE != 1 || int(s.SGE[0].Length) != len(want) || string(s.Data[:len(want)]) != want || s.SGE[0].LKey != 0 {
+				if w.NumSGE != 1 || int(s.SGE[0].Length) != len(want) || string(s.Data[:len(want)]) != want ||
+					s.SGE[0].LKey != 0 {
 					t.Errorf("round %d, slot %d: %+v with %q", round, i, w, s.Data)
 				}
 				continue
@@ -257,7 +260,8 @@ func TestAccepted(t *testing.T) {
 	for _, c := range []struct {
 		bad  uintptr
 		want int
-	}{{0, 0}, {first - 1, 0}, {first, 0}, {first + size, 1}, {first + 3*size + 5, 3}, {first + 100*size, 8}, {^uintptr(0), 8}} {
+	}{{0, 0}, {first - 1, 0}, {first, 0}, {first + size, 1}, {first + 3*size + 5, 3}, {first + 100*size, 8},
+		{^uintptr(0), 8}} {
 		if got := accepted(c.bad, first, size, 8); got != c.want {
 			t.Errorf("bad at %#x: %d taken, want %d", c.bad, got, c.want)
 		}

@@ -1,6 +1,6 @@
-// Package printable makes text from outside fit for a terminal: names of devices and network interfaces come from sysfs,
-// versions and errors from peers. What a terminal might obey, or show as something else, is escaped: control characters,
-// C1 and DEL among them, overrides of the writing direction, bytes that are not UTF-8.
+// Package printable makes text from outside fit for a terminal: names of devices and network interfaces come from
+// sysfs, versions and errors from peers. What a terminal might obey, or show as something else, is escaped: control
+// characters, C1 and DEL among them, overrides of the writing direction, bytes that are not UTF-8.
 package printable
 
 import (

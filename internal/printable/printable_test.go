@@ -12,7 +12,8 @@ const hostile = "e\x1b[2J\x7f\u0085\u009b\u202e\u2066\u200b\x9bth\U000e0001\n\t"
 func TestName(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "mlx5_0": "mlx5_0", "ü 端口": "ü 端口", `a"b\c`: `a"b\c`,
-		"a\x7f": `"a\x7f"`, "a\u0085": `"a\u0085"`, "a\u202eb": `"a\u202eb"`, "a\x9b": `"a\x9b"`, "a\n": `"a\n"`, "a\tb": `"a\tb"`,
+		"a\x7f": `"a\x7f"`, "a\u0085": `"a\u0085"`, "a\u202eb": `"a\u202eb"`, "a\x9b": `"a\x9b"`, "a\n": `"a\n"`,
+		"a\tb": `"a\tb"`,
 	} {
 		if got := Name(in); got != want {
 			t.Errorf("Name(%q) = %s, want %s", in, got, want)
@@ -21,7 +22,8 @@ func TestName(t *testing.T) {
 }
 
 func TestMessage(t *testing.T) {
-	for in, want := range map[string]string{"": "", "no device \"x\"": "no device \"x\"", "a\x1b[2J\u009b\u202eb\x9b": `a\x1b[2J\u009b\u202eb\x9b`} {
+	for in, want := range map[string]string{"": "", "no device \"x\"": "no device \"x\"",
+		"a\x1b[2J\u009b\u202eb\x9b": `a\x1b[2J\u009b\u202eb\x9b`} {
 		if got := Message(in); got != want {
 			t.Errorf("Message(%q) = %s, want %s", in, got, want)
 		}

@@ -118,7 +118,8 @@ func TestWhy(t *testing.T) {
 			h.write("providers/libmlx5-rdmav34.so", library("", "IBVERBS_PRIVATE_34"))
 		}, []string{"libmlx5-rdmav34.so could not be loaded", "standard error"}},
 		{"no uverbs", func(h *host) { h.tree.Remove("class/infiniband_verbs") }, []string{"ib_uverbs is not loaded"}},
-		{"not in uverbs", func(h *host) { h.tree.Remove("class/infiniband_verbs/uverbs0") }, []string{"has no entry for it"}},
+		{"not in uverbs", func(h *host) { h.tree.Remove("class/infiniband_verbs/uverbs0") },
+			[]string{"has no entry for it"}},
 		{"no device file", func(h *host) { _ = os.Remove(filepath.Join(h.dir, "dev/uverbs0")) },
 			[]string{"/dev/uverbs0 is missing: in a container pass it (--device "}},
 		{"no device folder", func(h *host) { _ = os.RemoveAll(filepath.Join(h.dir, "dev")) },

@@ -25,7 +25,8 @@ func mode() bool {
 	}
 	var vec [][2]uintptr
 	for ; len(b) >= 16; b = b[16:] {
-		vec = append(vec, [2]uintptr{uintptr(binary.NativeEndian.Uint64(b)), uintptr(binary.NativeEndian.Uint64(b[8:]))})
+		vec = append(vec, [2]uintptr{uintptr(binary.NativeEndian.Uint64(b)),
+			uintptr(binary.NativeEndian.Uint64(b[8:]))})
 	}
 	v, ok := find(vec)
 	return v || !ok

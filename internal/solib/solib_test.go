@@ -43,25 +43,33 @@ func TestCheck(t *testing.T) {
 	}{
 		{"good", func(b []byte) []byte { return b }, "", false},
 		{"empty", func(b []byte) []byte { return nil }, "is empty", false},
-		{"text", func(b []byte) []byte { return []byte("INPUT(-libverbs)\n") }, `is no ELF file, it begins with "INPUT(-l"`,
+		{"text", func(b []byte) []byte { return []byte("INPUT(-libverbs)\n") },
+			`is no ELF file, it begins with "INPUT(-l"`,
 			false},
 		{"one byte", func(b []byte) []byte { return b[:1] }, "is no ELF file", false},
-		{"header cut off", func(b []byte) []byte { return b[:63] }, "is cut off: 63 bytes, the header of a library has 64",
+		{"header cut off", func(b []byte) []byte { return b[:63] },
+			"is cut off: 63 bytes, the header of a library has 64",
 			true},
 		{"program headers cut off", func(b []byte) []byte { return b[:119] },
 			"is cut off: 119 bytes, its program headers end at 120", true},
-		{"segment cut off", func(b []byte) []byte { return b[:299] }, "is cut off: 299 bytes, its segments end at 300", true},
-		{"32 bits", func(b []byte) []byte { b[4] = 1; le.PutUint16(b[18:], 3); return b }, "is for 32 bits (386)", false},
+		{"segment cut off", func(b []byte) []byte { return b[:299] }, "is cut off: 299 bytes, its segments end at 300",
+			true},
+		{"32 bits", func(b []byte) []byte { b[4] = 1; le.PutUint16(b[18:], 3); return b },
+			"is for 32 bits (386)", false},
 		{"other machine", func(b []byte) []byte { le.PutUint16(b[18:], other); return b }, ", this program is for " +
 			runtime.GOARCH, false},
-		{"unknown machine", func(b []byte) []byte { le.PutUint16(b[18:], 9999); return b }, "is for machine 9999", false},
+		{"unknown machine", func(b []byte) []byte { le.PutUint16(b[18:], 9999); return b },
+			"is for machine 9999", false},
 		{"byte order", func(b []byte) []byte { b[5] = 7; return b }, "byte order 7", false},
-		{"program", func(b []byte) []byte { le.PutUint16(b[16:], 2); return b }, "not a shared library (ELF type 2)", false},
+		{"program", func(b []byte) []byte { le.PutUint16(b[16:], 2); return b },
+			"not a shared library (ELF type 2)", false},
 		{"no headers", func(b []byte) []byte { le.PutUint16(b[56:], 0); return b }, "is damaged", false},
 		{"headers far away", func(b []byte) []byte { le.PutUint64(b[32:], 1<<63+5); return b }, "is cut off", true},
-		{"segment far away", func(b []byte) []byte { le.PutUint64(b[headerSize+8:], ^uint64(0)-3); return b }, "is cut off",
+		{"segment far away", func(b []byte) []byte { le.PutUint64(b[headerSize+8:], ^uint64(0)-3); return b },
+			"is cut off",
 			true},
-		{"segment too long", func(b []byte) []byte { le.PutUint64(b[headerSize+32:], ^uint64(0)); return b }, "is cut off",
+		{"segment too long", func(b []byte) []byte { le.PutUint64(b[headerSize+32:], ^uint64(0)); return b },
+			"is cut off",
 			true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,7 +85,8 @@ func TestCheck(t *testing.T) {
 				return
 			}
 			var fe *FileError
-			if !errors.As(err, &fe) || fe.Path != path || !strings.Contains(fe.Problem, tt.want) || fe.Fatal != tt.fatal ||
+			if !errors.As(err, &fe) || fe.Path != path || !strings.Contains(fe.Problem, tt.want) ||
+				fe.Fatal != tt.fatal ||
 				fe.Absent {
 				t.Errorf("%+v, want %q, fatal %t", err, tt.want, tt.fatal)
 			}

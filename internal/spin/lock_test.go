@@ -1,8 +1,11 @@
 package spin
 
+//lint:file-ignore SA2001 what is tested is the lock
+
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -49,18 +52,31 @@ func TestTryLock(t *testing.T) {
 	}
 }
 
-func BenchmarkLock(b *testing.B) {
-	var l Lock
-	for b.Loop() {
-		l.Lock()
-		l.Unlock()
-	}
-}
-
-func BenchmarkMutex(b *testing.B) {
-	var l sync.Mutex
-	for b.Loop() {
-		l.Lock()
-		l.Unlock()
+// Who comes once among others who take the lock all the time gets it.
+func TestNobodyStarves(t *testing.T) {
+	for _, procs := range []int{1, 2, 4} {
+		before := runtime.GOMAXPROCS(procs)
+		var l Lock
+		var wg sync.WaitGroup
+		var stop atomic.Bool
+		for range 3 {
+			wg.Go(func() {
+				for !stop.Load() {
+					l.Lock()
+					for i := range guarded {
+						guarded[i]++
+					}
+					l.Unlock()
+				}
+			})
+		}
+		for range 20 {
+			l.Lock()
+			l.Unlock()
+			runtime.Gosched()
+		}
+		stop.Store(true)
+		wg.Wait()
+		runtime.GOMAXPROCS(before)
 	}
 }

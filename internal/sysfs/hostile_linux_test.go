@@ -46,8 +46,10 @@ func TestGIDs_Hostile(t *testing.T) {
 	if err != nil || len(got) != 8 {
 		t.Fatalf("%d entries, %v; want 8", len(got), err)
 	}
-	for i, want := range []string{"too many levels", "too many levels", "not a regular", "larger than 4096", "eight groups", "eight groups", "not a regular"} {
-		if e := got[i]; e.Index != i || e.Err == nil || !strings.Contains(e.Err.Error(), want) || !e.GID.IsZero() || len(e.Err.Error()) > 500 {
+	for i, want := range []string{"too many levels", "too many levels", "not a regular", "larger than 4096",
+		"eight groups", "eight groups", "not a regular"} {
+		if e := got[i]; e.Index != i || e.Err == nil || !strings.Contains(e.Err.Error(), want) || !e.GID.IsZero() ||
+			len(e.Err.Error()) > 500 {
 			t.Errorf("entry %d: %v, want %q", i, e.Err, want)
 		}
 	}

@@ -32,13 +32,15 @@ func TestDevices(t *testing.T) {
 	ib := func(p Port) Port { p.LinkLayer = LinkInfiniBand; return p }
 	dev := func(name, guid, driver, pci string, numa int, uverbs string, ports ...Port) Device {
 		return Device{Name: name, NodeType: 1, NodeTypeName: "CA", NodeGUID: guid, SystemImageGUID: guid,
-			FirmwareVersion: "28.43.1014", Driver: driver, PCIAddress: pci, NUMANode: numa, Uverbs: uverbs, Ports: ports}
+			FirmwareVersion: "28.43.1014", Driver: driver, PCIAddress: pci, NUMANode: numa,
+			Uverbs: uverbs, Ports: ports}
 	}
 	want := []Device{
 		dev("mlx5_0", "0c42:a103:0065:1a2e", "mlx5_core", "0000:3b:00.0", 1, "uverbs0",
 			eth(1, 4, "ACTIVE", "100 Gb/sec (4X EDR)", 100e9, 16)),
 		dev("mlx5_2", "0c42:a103:0065:1a30", "mlx5_core", "0000:81:00.0", 1, "uverbs1",
-			ib(eth(1, 4, "ACTIVE", "400 Gb/sec (4X NDR)", 400e9, 8)), ib(eth(2, 2, "INIT", "10 Gb/sec (4X SDR)", 10e9, 8))),
+			ib(eth(1, 4, "ACTIVE", "400 Gb/sec (4X NDR)", 400e9, 8)),
+			ib(eth(2, 2, "INIT", "10 Gb/sec (4X SDR)", 10e9, 8))),
 		dev("mlx5_10", "0c42:a103:0065:1a40", "mlx5_core.sf", "0000:82:00.0", 1, "uverbs2",
 			eth(2, 1, "DOWN", "40 Gb/sec (4X QDR)", 40e9, 4), eth(10, 1, "DOWN", "40 Gb/sec (4X QDR)", 40e9, 4)),
 		dev("rxe0", "5054:00ff:fe12:3456", "", "", -1, "", eth(1, 4, "ACTIVE", "2.5 Gb/sec (1X SDR)", 25e8, 1024)),
@@ -56,7 +58,8 @@ func TestOnNetdev(t *testing.T) {
 	tr := sysfstest.Standard(t)
 	tr.Device("siw0", "", "", "")
 	tr.Write("class/infiniband/siw0/parent", "eth0\n")
-	for dev, want := range map[string]bool{"siw0": true, "mlx5_0": false, "absent": false, "../infiniband/siw0": false} {
+	for dev, want := range map[string]bool{"siw0": true, "mlx5_0": false, "absent": false,
+		"../infiniband/siw0": false} {
 		if got := Root(tr.Root).OnNetdev(dev); got != want {
 			t.Errorf("%s: %v, want %v", dev, got, want)
 		}
@@ -110,15 +113,18 @@ func TestGIDs(t *testing.T) {
 	if want := []int{0, 1, 2, 3, 4, 5, 6, 7, 9, 10}; !slices.Equal(idx, want) {
 		t.Errorf("indices %v, want %v: empty entries are left out, order is numeric", idx, want)
 	}
-	want := GIDEntry{Index: 5, GID: GID{10: 0xff, 11: 0xff, 12: 10, 13: 10, 14: 100, 15: 1}, Type: GIDTypeRoCEv2, Netdev: "eth2.100",
-		Text: "0000:0000:0000:0000:0000:ffff:0a0a:6401", TypeText: "RoCE v2"}
+	want := GIDEntry{Index: 5, GID: GID{10: 0xff, 11: 0xff, 12: 10, 13: 10, 14: 100, 15: 1}, Type: GIDTypeRoCEv2,
+		Netdev: "eth2.100",
+		Text:   "0000:0000:0000:0000:0000:ffff:0a0a:6401", TypeText: "RoCE v2"}
 	if d := cmp.Diff(want, got[5]); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if got[4].Type != GIDTypeRoCEv1 {
 		t.Errorf("IB/RoCE v1 on Ethernet: %v", got[4].Type)
 	}
-	if j, _ := json.Marshal(got[5]); string(j) != `{"index":5,"gid":"0000:0000:0000:0000:0000:ffff:0a0a:6401","type":"RoCEv2","netdev":"eth2.100"}` {
+	if j,
+		_ := json.Marshal(got[5]); string(j) != `{"index":5,"gid":"0000:0000:0000:0000:0000:ffff:0a0a:6401",`+
+		`"type":"RoCEv2","netdev":"eth2.100"}` {
 		t.Errorf("JSON %s", j)
 	}
 	ib, err := r.GIDs("mlx5_2", 1)
@@ -194,7 +200,8 @@ func TestDevices_Garbage(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Device{Name: "mlx5_0", NodeType: -1, FirmwareVersion: "28.43.1014", NUMANode: -1, Ports: []Port{{
-		Number: 1, State: -1, StateName: "ACTIVE", PhysState: -1, PhysStateName: "-5: LinkUp", LinkLayer: "Token Ring", Rate: "fast", SMLID: 1}}}
+		Number: 1, State: -1, StateName: "ACTIVE", PhysState: -1, PhysStateName: "-5: LinkUp", LinkLayer: "Token Ring",
+		Rate: "fast", SMLID: 1}}}
 	if d := cmp.Diff(want, dev); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -206,7 +213,8 @@ func TestNetdev(t *testing.T) {
 	tr.Netdev("off", "unknown", "0x82", 5, 1500, "")
 	tr.Symlink("../bond0", "class/net/eth10/master")
 	r := Root(tr.Root)
-	want := Netdev{Name: "eth2.100", Index: 9, OperState: "up", Flags: 0x1003, MTU: 1500, Address: "0c:42:a1:00:00:01", VLAN: true}
+	want := Netdev{Name: "eth2.100", Index: 9, OperState: "up", Flags: 0x1003, MTU: 1500,
+		Address: "0c:42:a1:00:00:01", VLAN: true}
 	if n, ok := r.Netdev("eth2.100"); !ok || n != want {
 		t.Errorf("%+v, %t; want %+v", n, ok, want)
 	}
@@ -238,8 +246,10 @@ func TestRoot(t *testing.T) {
 }
 
 func TestNaturalCompare(t *testing.T) {
-	sorted := []string{"", "0", "00", "1", "2", "10", "a", "a00b", "a0b", "a01", "a1", "a2", "a10", "a10b", "aa", "mlx4_0",
-		"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_10", "mlx5_99999999999999999999999", "mlx5_100000000000000000000000", "mlx5_bond_0", "rxe0"}
+	sorted := []string{"", "0", "00", "1", "2", "10", "a", "a00b", "a0b", "a01", "a1", "a2", "a10", "a10b",
+		"aa", "mlx4_0",
+		"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_10", "mlx5_99999999999999999999999", "mlx5_100000000000000000000000",
+		"mlx5_bond_0", "rxe0"}
 	got := slices.Clone(sorted)
 	slices.Reverse(got)
 	slices.SortFunc(got, NaturalCompare)
@@ -287,7 +297,8 @@ func FuzzParseGID(f *testing.F) {
 
 // FuzzAttributes feeds one text to all attributes of a device.
 func FuzzAttributes(f *testing.F) {
-	for _, s := range []string{"4: ACTIVE", "-1: x", "100 Gb/sec (4X EDR)", "1e300 Gb/sec", "NaN Gb/sec", "0x1ffff", "0c42:a103:0065:1a2e", "0000:3b:00.0", ":"} {
+	for _, s := range []string{"4: ACTIVE", "-1: x", "100 Gb/sec (4X EDR)", "1e300 Gb/sec", "NaN Gb/sec", "0x1ffff",
+		"0c42:a103:0065:1a2e", "0000:3b:00.0", ":"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -34,7 +34,8 @@ func TestFieldsOf(t *testing.T) {
 			if OpcodesOf(abi.IBV_QPT_RC)>>op&1 != 0 {
 				t.Errorf("opcode %d: no fields", op)
 			}
-		case f&Inline != 0 && f&Data == 0, f&Swap != 0 && f&Atomic == 0, f&Atomic != 0 && f&(Remote|Data) != Remote|Data,
+		case f&Inline != 0 && f&Data == 0, f&Swap != 0 && f&Atomic == 0, f&Atomic != 0 &&
+			f&(Remote|Data) != Remote|Data,
 			f&Imm != 0 && f&InvalidateRKey != 0, f&Atomic != 0 && f&Inline != 0:
 			t.Errorf("opcode %d: fields %#x", op, f)
 		}

@@ -11,7 +11,7 @@
 // EAGAIN, a connection under way EINPROGRESS. A [Poller] waits for many of them:
 //
 //	p, err := rsocket.NewPoller()
-//	err = p.Add(s, rsocket.In)
+//	err = p.Add(s, rsocket.PollIn)
 //	for {
 //		ready, err := p.Wait(ctx)
 //		for _, ev := range ready {

@@ -10,19 +10,19 @@ type Domain int
 
 // Domains.
 const (
-	INET  Domain = 2  // IPv4
-	INET6 Domain = 10 // IPv6
-	IB    Domain = 27 // InfiniBand
+	DomainINET  Domain = 2  // IPv4
+	DomainINET6 Domain = 10 // IPv6
+	DomainIB    Domain = 27 // InfiniBand
 )
 
 // String names the domain.
 func (d Domain) String() string {
 	switch d {
-	case INET:
+	case DomainINET:
 		return "IPv4"
-	case INET6:
+	case DomainINET6:
 		return "IPv6"
-	case IB:
+	case DomainIB:
 		return "InfiniBand"
 	}
 	return "Domain(" + strconv.Itoa(int(d)) + ")"
@@ -76,8 +76,8 @@ type Flags int
 
 // Flags that rsockets know.
 const (
-	Peek     Flags = 0x02 // MSG_PEEK: leave in the queue what is received
-	DontWait Flags = 0x40 // MSG_DONTWAIT: do not block, on a socket that was made blocking
+	MsgPeek     Flags = 0x02 // MSG_PEEK: leave in the queue what is received
+	MsgDontWait Flags = 0x40 // MSG_DONTWAIT: do not block, on a socket that was made blocking
 )
 
 // Events is what a Poller waits for, and finds.
@@ -85,11 +85,11 @@ type Events int16
 
 // Events. Err, Hup and Invalid are found without being asked for.
 const (
-	In      Events = 0x001 // POLLIN: something to receive or accept, or the end of it
-	Out     Events = 0x004 // POLLOUT: room to send; connected, or failed to
-	Err     Events = 0x008 // POLLERR: the connection failed
-	Hup     Events = 0x010 // POLLHUP: the connection is over
-	Invalid Events = 0x020 // POLLNVAL: the socket was closed
+	PollIn      Events = 0x001 // POLLIN: something to receive or accept, or the end of it
+	PollOut     Events = 0x004 // POLLOUT: room to send; connected, or failed to
+	PollErr     Events = 0x008 // POLLERR: the connection failed
+	PollHup     Events = 0x010 // POLLHUP: the connection is over
+	PollInvalid Events = 0x020 // POLLNVAL: the socket was closed
 )
 
 // String lists the events.
@@ -101,7 +101,7 @@ func (e Events) String() string {
 	for _, n := range []struct {
 		bit  Events
 		name string
-	}{{In, "in"}, {Out, "out"}, {Err, "err"}, {Hup, "hup"}, {Invalid, "invalid"}} {
+	}{{PollIn, "in"}, {PollOut, "out"}, {PollErr, "err"}, {PollHup, "hup"}, {PollInvalid, "invalid"}} {
 		if e&n.bit != 0 {
 			s = append(s, n.name)
 			e &^= n.bit

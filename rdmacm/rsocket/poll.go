@@ -35,7 +35,7 @@ func Poll(items []Item, timeout time.Duration) (int, error) {
 		s := items[i].Socket
 		items[i].Ready = 0
 		if err := s.begin(); err != nil {
-			items[i].Ready = Invalid
+			items[i].Ready = PollInvalid
 			return 0, err
 		}
 		defer s.life.Leave()
@@ -66,7 +66,7 @@ func pollFor(items []Item, timeout time.Duration) (int, error) {
 	for i := range items {
 		items[i].Ready = 0
 		if err := p.Add(items[i].Socket, items[i].Events); err != nil {
-			items[i].Ready = Invalid
+			items[i].Ready = PollInvalid
 			return 0, err
 		}
 	}
@@ -99,7 +99,8 @@ func Select(read, write, except []*Socket, timeout time.Duration) (r, w, e []*So
 			}
 			defer s.life.Leave()
 			if s.fd >= librdmacm.FDSetSize {
-				return nil, nil, nil, &ibv.ArgError{Arg: "socket", Got: fmt.Sprintf("descriptor %d", s.fd), Want: "one below 1024, or Poll"}
+				return nil, nil, nil, &ibv.ArgError{Arg: "socket", Got: fmt.Sprintf("descriptor %d", s.fd),
+					Want: "one below 1024, or Poll"}
 			}
 			sets[i].Set(s.fd)
 			top = max(top, s.fd+1)
@@ -113,7 +114,7 @@ func Select(read, write, except []*Socket, timeout time.Duration) (r, w, e []*So
 		var items []Item
 		for i, list := range lists {
 			for _, s := range list {
-				items = append(items, Item{Socket: s, Events: [3]Events{In, Out, 0}[i]})
+				items = append(items, Item{Socket: s, Events: [3]Events{PollIn, PollOut, 0}[i]})
 			}
 		}
 		if _, err := Poll(items, timeout); err != nil {

@@ -141,7 +141,8 @@ func (p *Poller) Wait(ctx context.Context) ([]Ready, error) {
 	}
 	defer p.life.Leave()
 	if !p.waiting.TryLock() {
-		return nil, &ibv.ArgError{Arg: "Poller", Got: "a second Wait at the same time", Want: "one goroutine that waits; use more pollers"}
+		return nil, &ibv.ArgError{Arg: "Poller", Got: "a second Wait at the same time",
+			Want: "one goroutine that waits; use more pollers"}
 	}
 	defer p.waiting.Unlock()
 	if ctx.Done() != nil {
@@ -172,7 +173,7 @@ func (p *Poller) wait() ([]Ready, error) {
 	held := p.held[:0]
 	for _, s := range p.list {
 		if s.begin() != nil {
-			p.ready = append(p.ready, Ready{s, Invalid})
+			p.ready = append(p.ready, Ready{s, PollInvalid})
 			continue
 		}
 		held = append(held, s)
@@ -221,7 +222,7 @@ func (p *Poller) refresh() {
 		return
 	}
 	p.stale = false
-	p.fds = append(p.fds[:0], librdmacm.PollFD{FD: int32(p.rfd), Events: int16(In)})
+	p.fds = append(p.fds[:0], librdmacm.PollFD{FD: int32(p.rfd), Events: int16(PollIn)})
 	p.list = p.list[:0]
 	for s, ev := range p.socks {
 		p.fds = append(p.fds, librdmacm.PollFD{FD: int32(s.fd), Events: int16(ev)})

@@ -51,7 +51,7 @@ func closing[T interface{ Close() error }](t testing.TB, v T) T {
 func newTest(t testing.TB, typ Type) (*Socket, netip.AddrPort) {
 	t.Helper()
 	r := testutil.NeedRXE(t)
-	return closing(t, must(New(INET, typ))(t)), netip.AddrPortFrom(netip.MustParseAddr(r.IP[0]), 0)
+	return closing(t, must(New(DomainINET, typ))(t)), netip.AddrPortFrom(netip.MustParseAddr(r.IP[0]), 0)
 }
 
 func listen(t testing.TB, set ...func(*Socket)) (*Socket, netip.AddrPort) {
@@ -94,7 +94,7 @@ func connected(t testing.TB, s *Socket) {
 		if !errors.Is(err, syscall.EINPROGRESS) || time.Now().After(end) {
 			t.Fatal(err)
 		}
-		wait(t, s, Out)
+		wait(t, s, PollOut)
 	}
 }
 
@@ -112,7 +112,7 @@ func pairWith(t testing.TB, l *Socket, addr netip.AddrPort, set ...func(*Socket)
 		f(a)
 	}
 	begin(t, a, addr)
-	if ev := wait(t, l, In); ev != In {
+	if ev := wait(t, l, PollIn); ev != PollIn {
 		t.Fatalf("a listener with a request is %v", ev)
 	}
 	b, from, err := l.Accept()
@@ -133,7 +133,7 @@ func sendAll(t testing.TB, s *Socket, b []byte) {
 	for len(b) > 0 {
 		n, err := s.Send(b)
 		if errors.Is(err, syscall.EAGAIN) {
-			wait(t, s, Out)
+			wait(t, s, PollOut)
 			continue
 		}
 		ok(t, err)
@@ -146,7 +146,7 @@ func recvAll(t testing.TB, s *Socket, b []byte) {
 	for len(b) > 0 {
 		n, err := s.Recv(b)
 		if errors.Is(err, syscall.EAGAIN) {
-			wait(t, s, In)
+			wait(t, s, PollIn)
 			continue
 		}
 		ok(t, err)
@@ -171,7 +171,7 @@ func TestRXERsocketStream(t *testing.T) {
 	got := make([]byte, len(want))
 	for name, send := range map[string]func() (int, error){
 		"rwrite":   func() (int, error) { return a.Send(want) },
-		"rsend":    func() (int, error) { return a.SendFlags(want, DontWait) },
+		"rsend":    func() (int, error) { return a.SendFlags(want, MsgDontWait) },
 		"rwritev":  func() (int, error) { return a.WriteV([][]byte{want[:7], want[7:2000], want[2000:]}) },
 		"rsendmsg": func() (int, error) { return a.SendMsg([][]byte{want[:1], want[1:]}, 0) },
 	} {
@@ -186,13 +186,13 @@ func TestRXERsocketStream(t *testing.T) {
 	}
 	for name, recv := range map[string]func() (int, error){
 		"rrecv":      func() (int, error) { return b.RecvFlags(got, 0) },
-		"rrecv peek": func() (int, error) { return b.RecvFlags(got, Peek) },
+		"rrecv peek": func() (int, error) { return b.RecvFlags(got, MsgPeek) },
 		"rreadv":     func() (int, error) { return b.ReadV([][]byte{got[:5], got[5:]}) },
 		"rrecvmsg":   func() (int, error) { return b.RecvMsg([][]byte{got[:2999], got[2999:]}, 0) },
 		"rrecvfrom":  func() (n int, err error) { n, _, err = b.RecvFrom(got, 0); return n, err },
 	} {
 		sendAll(t, a, want)
-		wait(t, b, In)
+		wait(t, b, PollIn)
 		clear(got)
 		n := must(recv())(t)
 		if strings.Contains(name, "peek") {
@@ -204,7 +204,7 @@ func TestRXERsocketStream(t *testing.T) {
 		}
 	}
 	ok(t, a.Shutdown(ShutWrite))
-	wait(t, b, In)
+	wait(t, b, PollIn)
 	if n, err := b.Recv(got); err != io.EOF {
 		t.Errorf("after the end: %d bytes, %v, want EOF", n, err)
 	}
@@ -220,7 +220,7 @@ func TestRXERsocketMany(t *testing.T) {
 		t.Logf("this library can have no more than %d connections", conns)
 	}
 	p := closing(t, must(NewPoller())(t))
-	ok(t, p.Add(l, In))
+	ok(t, p.Add(l, PollIn))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 
@@ -237,7 +237,7 @@ func TestRXERsocketMany(t *testing.T) {
 			begin(t, s, addr)
 		}
 		dialers[s] = &state{sent: noise(bytesEach)}
-		ok(t, p.Add(s, Out))
+		ok(t, p.Add(s, PollOut))
 	}
 	before := runtime.NumGoroutine()
 	buf := make([]byte, 8192)
@@ -252,11 +252,11 @@ func TestRXERsocketMany(t *testing.T) {
 				ok(t, err)
 				closing(t, n)
 				echoes[n] = nil
-				ok(t, p.Add(n, In))
+				ok(t, p.Add(n, PollIn))
 				continue
 			}
 			d := dialers[s]
-			if ev.Events&In != 0 {
+			if ev.Events&PollIn != 0 {
 				n, err := s.Recv(buf)
 				if err != nil && !errors.Is(err, syscall.EAGAIN) {
 					t.Fatal(err)
@@ -276,16 +276,16 @@ func TestRXERsocketMany(t *testing.T) {
 			if d != nil {
 				rest = d.sent
 			}
-			if ev.Events&Out != 0 && len(rest) > 0 {
+			if ev.Events&PollOut != 0 && len(rest) > 0 {
 				n, err := s.Send(rest[:min(len(rest), 8192)])
 				if err != nil && !errors.Is(err, syscall.EAGAIN) {
 					t.Fatal(err)
 				}
 				rest = rest[n:]
 			}
-			want := In
+			want := PollIn
 			if len(rest) > 0 {
-				want |= Out
+				want |= PollOut
 			}
 			if d != nil {
 				d.sent = rest
@@ -312,7 +312,7 @@ func TestRXERsocketPoller_Ends(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := closing(t, must(NewPoller())(t))
-			ok(t, p.Add(l, In))
+			ok(t, p.Add(l, PollIn))
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			time.AfterFunc(20*time.Millisecond, func() { tt.end(p, cancel) })
@@ -324,15 +324,15 @@ func TestRXERsocketPoller_Ends(t *testing.T) {
 	t.Run("socket closed", func(t *testing.T) {
 		p := closing(t, must(NewPoller())(t))
 		a, b := pair(t)
-		ok(t, p.Add(a, In))
-		ok(t, p.Add(b, In))
+		ok(t, p.Add(a, PollIn))
+		ok(t, p.Add(b, PollIn))
 		time.AfterFunc(20*time.Millisecond, func() { _ = a.Close() })
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		for {
 			ready := must(p.Wait(ctx))(t)
 			if ready[0].Socket == a {
-				if ready[0].Events != Invalid {
+				if ready[0].Events != PollInvalid {
 					t.Errorf("a closed socket is %v", ready[0].Events)
 				}
 				break
@@ -369,7 +369,7 @@ func TestRXERsocketErrors(t *testing.T) {
 		if err = s.ConnectError(); !errors.Is(err, syscall.EINPROGRESS) {
 			break
 		}
-		wait(t, s, Out)
+		wait(t, s, PollOut)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("nobody listens: %v", err)
@@ -392,7 +392,8 @@ func TestRXERsocketServiceLimit(t *testing.T) {
 		connected(t, s)
 	}
 	var e *ServiceError
-	if is := errors.As(err, &e); is != (l.lib.connecting.limit > 0) || is && (e.Limit != limit || !errors.Is(err, ErrNotSupported)) {
+	if is := errors.As(err, &e); is != (l.lib.connecting.limit > 0) || is &&
+		(e.Limit != limit || !errors.Is(err, ErrNotSupported)) {
 		t.Errorf("the last of %d connections: %v", limit+1, err)
 	}
 }
@@ -412,7 +413,7 @@ func TestRXERsocketIOMap(t *testing.T) {
 	for rest := want; len(rest) > 0; {
 		n, err := a.WriteAt(rest, 64+int64(len(want)-len(rest)), 0)
 		if errors.Is(err, syscall.EAGAIN) {
-			wait(t, a, Out)
+			wait(t, a, PollOut)
 			continue
 		}
 		ok(t, err)
@@ -443,7 +444,7 @@ func TestRXERsocketSelect(t *testing.T) {
 		t.Errorf("%d to read, %d to write, want 0 and 1", len(r), len(w))
 	}
 	for range 3 { // time passes
-		if n, err := Poll([]Item{{Socket: b, Events: In}}, 2*time.Millisecond); n != 0 || err != nil {
+		if n, err := Poll([]Item{{Socket: b, Events: PollIn}}, 2*time.Millisecond); n != 0 || err != nil {
 			t.Errorf("%d of an idle socket are ready, %v", n, err)
 		}
 	}
@@ -535,14 +536,15 @@ func TestRXERsocketStream_Stock(t *testing.T) {
 		}
 	}
 	ends := func(t *testing.T, cmd *exec.Cmd, out *bytes.Buffer) {
-		if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "Gb/sec") || strings.Contains(out.String(), "verification") {
+		if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "Gb/sec") || strings.Contains(out.String(),
+			"verification") {
 			t.Errorf("rstream: %v\n%s", err, out)
 		}
 	}
 	t.Run("stock client", func(t *testing.T) {
 		l, addr := listen(t)
 		cmd, out := start("-s", addr.Addr().String(), "-p", fmt.Sprint(addr.Port()))
-		wait(t, l, In)
+		wait(t, l, PollIn)
 		s, _, err := l.Accept()
 		ok(t, err)
 		closing(t, s)
@@ -555,13 +557,13 @@ func TestRXERsocketStream_Stock(t *testing.T) {
 		to := netip.AddrPortFrom(netip.MustParseAddr(rxe.IP[0]), port)
 		var s *Socket
 		for { // until it listens
-			n, err := New(INET, Stream)
+			n, err := New(DomainINET, Stream)
 			ok(t, err)
 			if err = n.Connect(to); err == nil || errors.Is(err, syscall.EINPROGRESS) {
 				err = n.ConnectError()
 			}
 			for ; errors.Is(err, syscall.EINPROGRESS); err = n.ConnectError() {
-				wait(t, n, Out)
+				wait(t, n, PollOut)
 			}
 			if err == nil {
 				s = closing(t, n)
@@ -607,8 +609,8 @@ func TestRXERsocketHammer(t *testing.T) {
 	for range 10 {
 		a, b := pairWith(t, l, addr)
 		p := must(NewPoller())(t)
-		ok(t, p.Add(a, In))
-		ok(t, p.Add(b, In))
+		ok(t, p.Add(a, PollIn))
+		ok(t, p.Add(b, PollIn))
 		var all sync.WaitGroup
 		buf := make([]byte, 512)
 		for _, s := range []*Socket{a, b} {

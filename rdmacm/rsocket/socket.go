@@ -87,7 +87,7 @@ func (s *Socket) FD() int { return s.fd }
 func (s *Socket) Bind(addr netip.AddrPort) error { return s.withAddr((*librdmacm.Sockets).Bind, addr) }
 
 // Connect begins a connection. The error is EINPROGRESS as a rule: wait for Out,
-// then ask ConnectError. A *ServiceError says that the library cannot have more
+// then ask EventConnectError. A *ServiceError says that the library cannot have more
 // connections that do not block. Of a datagram socket it sets the peer.
 //
 // C: rconnect.
@@ -165,7 +165,7 @@ func (s *Socket) Accept() (*Socket, netip.AddrPort, error) {
 	return n, a.AddrPort(), err
 }
 
-// ConnectError is what became of a connection: nil when it is there, EINPROGRESS
+// EventConnectError is what became of a connection: nil when it is there, EINPROGRESS
 // while it is under way.
 //
 // C: rgetsockopt with SO_ERROR, and rgetpeername's state through rpoll.
@@ -177,17 +177,17 @@ func (s *Socket) ConnectError() error {
 	if n != 0 {
 		return &Error{Op: "rconnect", Errno: syscall.Errno(n)}
 	}
-	item := []Item{{Socket: s, Events: Out}}
+	item := []Item{{Socket: s, Events: PollOut}}
 	if _, err := Poll(item, 0); err != nil {
 		return err
 	}
 	switch r := item[0].Ready; {
-	case r&Err != 0:
+	case r&PollErr != 0:
 		// The state is an error that SO_ERROR has told before.
 		return &Error{Op: "rconnect", Errno: syscall.ECONNREFUSED}
-	case r&Hup != 0:
+	case r&PollHup != 0:
 		return &Error{Op: "rconnect", Errno: syscall.ENOTCONN}
-	case r&Out == 0:
+	case r&PollOut == 0:
 		return &Error{Op: "rconnect", Errno: syscall.EINPROGRESS}
 	}
 	return nil
@@ -363,7 +363,7 @@ func eof(n, want int, err error) (int, error) {
 }
 
 func (s *Socket) unspecified() netip.Addr {
-	if s.domain == INET6 {
+	if s.domain == DomainINET6 {
 		return netip.IPv6Unspecified()
 	}
 	return netip.IPv4Unspecified()

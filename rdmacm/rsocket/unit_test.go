@@ -64,10 +64,10 @@ func TestErrors(t *testing.T) {
 
 func TestStrings(t *testing.T) {
 	for got, want := range map[string]string{
-		INET6.String(): "IPv6", Domain(3).String(): "Domain(3)",
+		DomainINET6.String(): "IPv6", Domain(3).String(): "Domain(3)",
 		Datagram.String(): "datagram", Type(9).String(): "Type(9)",
 		ShutBoth.String(): "both", How(7).String(): "How(7)",
-		Events(0).String(): "none", (In | Hup | 0x400).String(): "in|hup|Events(0x400)",
+		Events(0).String(): "none", (PollIn | PollHup | 0x400).String(): "in|hup|Events(0x400)",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -88,8 +88,8 @@ func TestClosed(t *testing.T) {
 		"Shutdown":     func() error { return s.Shutdown(ShutBoth) },
 		"Recv":         func() error { _, err := s.Recv(b); return err },
 		"Send":         func() error { _, err := s.Send(b); return err },
-		"RecvFlags":    func() error { _, err := s.RecvFlags(b, Peek); return err },
-		"SendFlags":    func() error { _, err := s.SendFlags(b, DontWait); return err },
+		"RecvFlags":    func() error { _, err := s.RecvFlags(b, MsgPeek); return err },
+		"SendFlags":    func() error { _, err := s.SendFlags(b, MsgDontWait); return err },
 		"RecvFrom":     func() error { _, _, err := s.RecvFrom(b, 0); return err },
 		"SendTo":       func() error { _, err := s.SendTo(b, 0, addr); return err },
 		"RecvMsg":      func() error { _, err := s.RecvMsg([][]byte{b}, 0); return err },
@@ -141,7 +141,8 @@ func TestIntBounds(t *testing.T) {
 	_, cmd := s.Fcntl(1<<32+FGetFL, 0)
 	_, arg := s.Fcntl(FSetFL, 1<<40)
 	for what, err := range map[string]error{
-		"backlog": s.Listen(1 << 32), "negative backlog": s.Listen(-1), "option": s.SetIntOption(LevelSocket, OptReuseAddr, 1<<32), "command": cmd, "argument": arg,
+		"backlog": s.Listen(1 << 32), "negative backlog": s.Listen(-1), "option": s.SetIntOption(LevelSocket,
+			OptReuseAddr, 1<<32), "command": cmd, "argument": arg,
 	} {
 		var bad *ibv.ArgError
 		if !errors.As(err, &bad) || !errors.Is(err, syscall.EINVAL) {

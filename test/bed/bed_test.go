@@ -29,7 +29,8 @@ func pair(t *testing.T, vm testutil.RXE, tool string, args ...string) string {
 	var err error
 	for ctx.Err() == nil { // until the server listens
 		time.Sleep(100 * time.Millisecond)
-		out, err = exec.CommandContext(ctx, path, append(append([]string{"-d", vm.Dev[1]}, args...), vm.IP[0])...).CombinedOutput()
+		out, err = exec.CommandContext(ctx, path, append(append([]string{"-d", vm.Dev[1]}, args...),
+			vm.IP[0])...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "onnect") {
 			break
 		}

@@ -24,7 +24,8 @@ func boot(t *testing.T, script string, flags []string, args ...string) (code int
 		t.Fatal(err)
 	}
 	var out, diag bytes.Buffer
-	c := exec.Command("../../scripts/vm", append(append(append([]string{"run"}, flags...), dir, "--", "sh", "t.sh"), args...)...)
+	c := exec.Command("../../scripts/vm", append(append(append([]string{"run"}, flags...), dir, "--", "sh",
+		"t.sh"), args...)...)
 	c.Stdout, c.Stderr = &out, &diag
 	err := c.Run()
 	var exit *exec.ExitError

@@ -24,7 +24,8 @@ func programs(t *testing.T) []string {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("looks at linux/amd64 programs")
 	}
-	list := exec.Command("go", "list", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...", "./examples/...")
+	list := exec.Command("go", "list", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...",
+		"./examples/...")
 	list.Dir = "../.."
 	out, err := list.Output()
 	if err != nil {
@@ -34,7 +35,8 @@ func programs(t *testing.T) []string {
 		t.Fatal("go list: no programs in cmd and examples")
 	}
 	dir := t.TempDir()
-	build := exec.Command("go", append([]string{"build", "-trimpath", "-o", dir + "/"}, strings.Fields(string(out))...)...)
+	build := exec.Command("go", append([]string{"build", "-trimpath", "-o", dir + "/"},
+		strings.Fields(string(out))...)...)
 	build.Dir = "../.."
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -47,7 +47,8 @@ func TestEmuBlueFlame(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
 			defer cancel()
 			trace := filepath.Join(t.TempDir(), "trace")
-			run := exec.CommandContext(ctx, emu, "--strict", "--trace="+trace, "--device", "mlx5_0", "--device", "mlx5_1", "--",
+			run := exec.CommandContext(ctx, emu, "--strict", "--trace="+trace, "--device", "mlx5_0", "--device",
+				"mlx5_1", "--",
 				ibv, "-test.run=^"+c.test+"$", "-test.v")
 			run.Dir = "../../ibv"
 			run.Env = append(append(os.Environ(), "PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH="+c.path), c.env...)

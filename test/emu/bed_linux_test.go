@@ -38,7 +38,8 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	root = filepath.Dir(filepath.Dir(wd))
-	build := exec.Command("go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/...", "./test/emu/pair")
+	build := exec.Command("go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/...",
+		"./test/emu/pair")
 	build.Dir = root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -61,7 +62,8 @@ var (
 		{"sid", "sid", false}, {"trixie-nobody", "trixie", true}}
 )
 
-var ours = []string{"perf", "show_gids", "devinfo", "asyncwatch", "rc_pingpong", "uc_pingpong", "ud_pingpong", "srq_pingpong"}
+var ours = []string{"perf", "show_gids", "devinfo", "asyncwatch", "rc_pingpong", "uc_pingpong", "ud_pingpong",
+	"srq_pingpong"}
 
 // command is how a program is started.
 func (w way) command(program string, args ...string) []string {
@@ -189,7 +191,8 @@ func own(line []string) bool {
 
 // cm says whether the server listens in rdma_cm, where nobody sees its port.
 func cm(server []string) bool {
-	return slices.ContainsFunc(server, func(s string) bool { return roles[s] != [2]string{} }) || slices.Contains(server, "-R") || slices.Contains(server, "-z")
+	return slices.ContainsFunc(server, func(s string) bool { return roles[s] != [2]string{} }) ||
+		slices.Contains(server, "-R") || slices.Contains(server, "-z")
 }
 
 // run runs the row one way.
@@ -200,10 +203,13 @@ func (r row) run(t *testing.T, w way) {
 		if err == nil {
 			return
 		}
-		// perftest by rdma_cm connects twice and listens twice: its second connection may come before its second listener.
-		early := slices.Contains(server, "-R") && !own(server) && strings.Contains(out, "RDMA_CM_EVENT_REJECTED; error: 8")
+		// perftest by rdma_cm connects twice and listens twice: its second connection may come before its second
+		// listener.
+		early := slices.Contains(server, "-R") && !own(server) &&
+			strings.Contains(out, "RDMA_CM_EVENT_REJECTED; error: 8")
 		if !early || try == 3 {
-			t.Errorf("%v\nserver %s\nclient %s\n%s", err, strings.Join(server, " "), strings.Join(client, " "), tail(out))
+			t.Errorf("%v\nserver %s\nclient %s\n%s", err, strings.Join(server, " "),
+				strings.Join(client, " "), tail(out))
 			return
 		}
 		t.Log("perftest's client came before its server listened again: once more")

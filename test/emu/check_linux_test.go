@@ -12,7 +12,8 @@ import (
 )
 
 // words that a program prints when something is wrong, some of them with exit code 0.
-var trouble = regexp.MustCompile(`(?i)invalid data|data mismatch|couldn't|failed|failure|unable|bogus|unknown|syndrom|error: [^0]|not permitted|leak`)
+var trouble = regexp.MustCompile(
+	`(?i)invalid data|data mismatch|couldn't|failed|failure|unable|bogus|unknown|syndrom|error: [^0]|not permitted|leak`)
 
 // check looks at what one end printed: that it did all it was told to, and nothing else.
 func check(command []string, out string, client bool) error {
@@ -59,8 +60,10 @@ func check(command []string, out string, client bool) error {
 		"rdma_xserver": "rdma_xserver: end 0", "rdma_xclient": "rdma_xclient: end 0",
 		"cmtime": "", "rstream": "", "riostream": "", "udpong": "",
 	}[program]; ok {
-		if program == "rping" && slices.Contains(args, "-v") && strings.Count(out, "ping data: rdma-ping-") != number("-C", 0) {
-			return fmt.Errorf("rping: %d lines of ping data, want %d", strings.Count(out, "ping data: rdma-ping-"), number("-C", 0))
+		if program == "rping" && slices.Contains(args, "-v") &&
+			strings.Count(out, "ping data: rdma-ping-") != number("-C", 0) {
+			return fmt.Errorf("rping: %d lines of ping data, want %d", strings.Count(out, "ping data: rdma-ping-"),
+				number("-C", 0))
 		}
 		return want(s)
 	}

@@ -37,7 +37,8 @@ var once = []row{
 	{command: "ibv_rc_pingpong -g 3 -c -n 200 -e"},
 	{command: "ibv_rc_pingpong -g 3 -c -n 200 -t"},
 	{command: "ibv_rc_pingpong -g 3 -c -n 200 -N"},
-	{command: "ibv_rc_pingpong -g 3 -c -n 100 -N -e -s 65536"}, // not -t: it fails when an event finds nothing to poll, as may be on any device
+	// not -t: it fails when an event finds nothing to poll, as may be on any device
+	{command: "ibv_rc_pingpong -g 3 -c -n 100 -N -e -s 65536"},
 	{command: "ibv_rc_pingpong -c -n 200", emu: ib},
 	{command: "ibv_rc_pingpong -g 3 -c -n 100 -d mlx5_0; ibv_rc_pingpong -g 3 -c -n 100 -d mlx5_1", emu: two},
 	{command: "ibv_uc_pingpong -g 3 -c -n 200"},
@@ -199,7 +200,8 @@ func TestEmuPairs(t *testing.T) {
 				if strings.HasPrefix(r.command, "stdbuf") && w.release != "" {
 					continue // not among the release's programs
 				}
-				t.Run(strings.TrimSpace(r.command+" "+r.host+strings.Join(r.emu, " ")), func(t *testing.T) { r.run(t, w) })
+				t.Run(strings.TrimSpace(r.command+" "+r.host+strings.Join(r.emu, " ")),
+					func(t *testing.T) { r.run(t, w) })
 			}
 		})
 	}

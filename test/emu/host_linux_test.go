@@ -96,7 +96,8 @@ true`)
 		}
 	})
 	t.Run("host", func(t *testing.T) {
-		out := script(t, false, append(two, "--net=host"), `readlink /proc/self/ns/net; ls /sys/class/infiniband/mlx5_0/device/net /sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs 2>&1; ip link show emu0 2>&1; EMU control port mlx5_0 1 down; true`)
+		out := script(t, false, append(two, "--net=host"),
+			`readlink /proc/self/ns/net; ls /sys/class/infiniband/mlx5_0/device/net /sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs 2>&1; ip link show emu0 2>&1; EMU control port mlx5_0 1 down; true`)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		own, err := os.Readlink("/proc/self/ns/net")
@@ -106,7 +107,8 @@ true`)
 		if _, err := os.Stat("/sys/class/net/emu0"); err == nil {
 			t.Skip("skipped: this machine has an emu0")
 		}
-		if !strings.HasPrefix(out, own+"\n") || strings.Count(out, "No such file") != 1 || !strings.Contains(out, "does not exist") || !strings.HasSuffix(out, "true\n") {
+		if !strings.HasPrefix(out, own+"\n") || strings.Count(out, "No such file") != 1 || !strings.Contains(out,
+			"does not exist") || !strings.HasSuffix(out, "true\n") {
 			t.Errorf("with the machine's network, %s, a program sees\n%s", own, out)
 		}
 	})
@@ -222,7 +224,8 @@ for d in 0000*; do
 done
 readlink 0000*/driver; echo`
 	for name, command := range map[string][]string{
-		"root": {"sh", "-c", look}, "nobody": {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", look},
+		"root": {"sh", "-c", look}, "nobody": {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+			"sh", "-c", look},
 		"powerless": {"setpriv", "--inh-caps=-all", "--bounding-set=-all", "sh", "-c", look},
 	} {
 		want, err := exec.Command(command[0], command[1:]...).Output()
@@ -237,9 +240,12 @@ readlink 0000*/driver; echo`
 	for name, tt := range map[string]struct {
 		command []string
 		want    string
-	}{"root": {nil, "x"}, "nobody": {[]string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, "denied"}} {
-		command := append(tt.command, "perl", "-e", `opendir(my $d, "/sys/class/infiniband") or die; chdir($d) or die "chdir: $!"; open(my $f, "<", "../../../../../..$ARGV[0]") or print "$!"; print <$f>`, secret)
-		if out, err := exec.Command(emulator(), append([]string{"--"}, command...)...).Output(); err != nil || !strings.Contains(string(out), tt.want) {
+	}{"root": {nil, "x"}, "nobody": {[]string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"},
+		"denied"}} {
+		command := append(tt.command, "perl", "-e",
+			`opendir(my $d, "/sys/class/infiniband") or die; chdir($d) or die "chdir: $!"; open(my $f, "<", "../../../../../..$ARGV[0]") or print "$!"; print <$f>`, secret)
+		if out, err := exec.Command(emulator(), append([]string{"--"}, command...)...).Output(); err != nil ||
+			!strings.Contains(string(out), tt.want) {
 			t.Errorf("%s reads a file of root's through an emulated folder: %q, %v; want %q", name, out, err, tt.want)
 		}
 	}
@@ -250,7 +256,8 @@ func look(link, file string) (out []string) {
 	say := func(what string, args ...any) { out = append(out, what+" "+fmt.Sprint(args...)) }
 	mode := func(st unix.Stat_t) string { return fmt.Sprintf("%o %d ", st.Mode&unix.S_IFMT, st.Uid) }
 	folder := filepath.Dir(link)
-	for _, p := range []string{"", "/", "/.", "/..", "/../", "/../..", "/subsystem", "/subsystem/", "/" + file, "/" + file + "/", "/" + file + "/..", "/nothing", "/nothing/..", "/" + file + "/x"} {
+	for _, p := range []string{"", "/", "/.", "/..", "/../", "/../..", "/subsystem", "/subsystem/", "/" + file,
+		"/" + file + "/", "/" + file + "/..", "/nothing", "/nothing/..", "/" + file + "/x"} {
 		var st unix.Stat_t
 		err := unix.Lstat(link+p, &st)
 		say("lstat "+p, mode(st), err)
@@ -261,7 +268,8 @@ func look(link, file string) (out []string) {
 		say("readlink "+p, err)
 		say("access "+p, unix.Access(link+p, unix.R_OK), unix.Access(link+p, unix.W_OK), unix.Access(link+p, unix.X_OK))
 		for _, flags := range []int{
-			0, unix.O_RDWR, unix.O_DIRECTORY, unix.O_NOFOLLOW, unix.O_PATH, unix.O_CREAT, unix.O_CREAT | unix.O_EXCL, unix.O_CREAT | unix.O_RDWR,
+			0, unix.O_RDWR, unix.O_DIRECTORY, unix.O_NOFOLLOW, unix.O_PATH, unix.O_CREAT, unix.O_CREAT | unix.O_EXCL,
+			unix.O_CREAT | unix.O_RDWR,
 		} {
 			fd, err := unix.Open(link+p, flags|unix.O_CLOEXEC, 0o600)
 			say(fmt.Sprintf("open %s %#x", p, flags), err)
@@ -285,7 +293,8 @@ func look(link, file string) (out []string) {
 		say("chdir "+p, self == wd, strings.Count(wd, "/") > 1, strings.HasPrefix(wd, "/sys"), err, err2)
 		_, err = unix.Getcwd(make([]byte, len(wd)))
 		say("getcwd without room", err)
-		for _, rel := range []string{file, "./" + file, "subsystem/" + filepath.Base(link) + "/" + file, "../" + filepath.Base(link) + "/" + file, "..", "../..", "../../../../../../../../etc/passwd"} {
+		for _, rel := range []string{file, "./" + file, "subsystem/" + filepath.Base(link) + "/" + file,
+			"../" + filepath.Base(link) + "/" + file, "..", "../..", "../../../../../../../../etc/passwd"} {
 			fd, err := unix.Open(rel, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			say("relative "+p+" "+rel, err)
 			unix.Close(fd)
@@ -295,7 +304,8 @@ func look(link, file string) (out []string) {
 		say("getcwd", wd, err)
 	}
 	if fd, err := unix.Open(folder, unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
-		for _, rel := range []string{filepath.Base(link), filepath.Base(link) + "/" + file, "..", "../net/lo/mtu", "../../class/net/lo/../lo", filepath.Base(link) + "/../../../../../../../../../../../etc/passwd"} {
+		for _, rel := range []string{filepath.Base(link), filepath.Base(link) + "/" + file, "..", "../net/lo/mtu",
+			"../../class/net/lo/../lo", filepath.Base(link) + "/../../../../../../../../../../../etc/passwd"} {
 			f, err := unix.Openat(fd, rel, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			say("openat "+rel, err)
 			unix.Close(f)

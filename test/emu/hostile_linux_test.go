@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// released waits in a script until the emulator has taken back all that programs had, and prints its numbers. When a program
-// is killed that is a moment later.
+// released waits in a script until the emulator has taken back all that programs had, and prints its numbers. When a
+// program is killed that is a moment later.
 const released = `for i in $(seq 600); do EMU control stats | grep -q '"contexts":0,"objects":0' && break; sleep 0.1; done; EMU control stats; `
 
 // TestEmuHostile lets a program do its worst. After it, in the same emulator, others work, and nothing of it is left.
@@ -36,15 +36,20 @@ func TestEmuHostile(t *testing.T) {
 	all := strings.Join(attacks, " ") + strings.Repeat(" close", 8) + " signals"
 	for _, r := range append(runs, run{all, here}, run{"forks", ways[1]}, run{all, ways[1]}) {
 		t.Run(strings.Join(slices.Compact(strings.Fields(r.what)), " ")+" "+r.name, func(t *testing.T) {
-			out, err := r.emulate(t, nil, "sh", "-c", strings.NewReplacer("HOSTILE", bin("hostile"), "EMU", bin("emu"), "PAIR", bin("pair")).Replace(
-				"timeout -s KILL "+strconv.Itoa(int(limit.Seconds()))+" HOSTILE "+r.what+` || echo "it ended with $?"; `+released+`PAIR -t `+limit.String()+` -p 21970 ibv_rc_pingpong -p 21970 -g 3 -c -- ibv_rc_pingpong -p 21970 -g 3 -c 127.0.0.1; ibv_devinfo`))
+			out, err := r.emulate(t, nil, "sh", "-c", strings.NewReplacer("HOSTILE", bin("hostile"), "EMU", bin("emu"),
+				"PAIR", bin("pair")).Replace(
+				"timeout -s KILL "+strconv.Itoa(int(limit.Seconds()))+" HOSTILE "+r.what+
+					` || echo "it ended with $?"; `+released+`PAIR -t `+limit.String()+
+					` -p 21970 ibv_rc_pingpong -p 21970 -g 3 -c -- ibv_rc_pingpong -p 21970 -g 3 -c 127.0.0.1; ibv_devinfo`))
 			code := ""
 			if err != nil {
 				code = err.Error()
 			}
 			// Garbage breaks rules: 99 is right.
-			if code != "" && code != "exit status 99" || strings.Contains(out, "it ended with") || strings.Contains(out, "mistake of the emulator") ||
-				strings.Count(out, "=== server: exit 0") != 1 || strings.Count(out, "=== client: exit 0") != 1 || !strings.Contains(out, "PORT_ACTIVE") ||
+			if code != "" && code != "exit status 99" || strings.Contains(out, "it ended with") ||
+				strings.Contains(out, "mistake of the emulator") ||
+				strings.Count(out, "=== server: exit 0") != 1 || strings.Count(out, "=== client: exit 0") != 1 ||
+				!strings.Contains(out, "PORT_ACTIVE") ||
 				!strings.Contains(out, `"contexts":0,"objects":0`) {
 				t.Errorf("%s\n%s", code, tail(out))
 			}

@@ -56,7 +56,8 @@ func TestEmuPassing(t *testing.T) {
 		}
 		link := "/proc/self/fd/" + strconv.Itoa(fd)
 		return map[string]int{
-			"open": fd, "openat2": at2, "low": dup(fd, fd+200), "high": dup(fd, 1500), "passed": fds[0], "created": open(path, unix.O_RDWR|unix.O_CREAT), "by descriptor": open(link, unix.O_RDWR),
+			"open": fd, "openat2": at2, "low": dup(fd, fd+200), "high": dup(fd, 1500), "passed": fds[0],
+			"created": open(path, unix.O_RDWR|unix.O_CREAT), "by descriptor": open(link, unix.O_RDWR),
 		}
 	}
 	for how, fd := range ways(uverbs) {

@@ -26,7 +26,8 @@ func TestEmuRandomReleases(t *testing.T) {
 				t.Setenv("PUREVERBS_TEST_TIER", "emu")
 				t.Setenv("PUREVERBS_DATAPATH", path)
 				t.Setenv("PUREVERBS_SOAK", "3000")
-				if out, err := w.emulate(t, two, w.command(bin, "-test.run=^TestRXE_Random", "-test.v")...); err != nil {
+				if out, err := w.emulate(t, two, w.command(bin, "-test.run=^TestRXE_Random",
+					"-test.v")...); err != nil {
 					t.Errorf("%v\n%s", err, tail(out))
 				}
 			})

@@ -27,13 +27,16 @@ const insideEnv = "PUREVERBS_SOAK_INSIDE"
 
 // soaked is what runs in a soak, on ports of its own. Each is left alone or killed in its midst.
 var soaked = []string{
-	"ib_write_bw -n 200 -s 65536", "ib_send_bw -n 200 -s 4096 -q 4", "ib_read_bw -n 100 -s 65536 -e", "ib_atomic_bw -n 200", "ib_send_bw -c UD -n 200 -s 512",
+	"ib_write_bw -n 200 -s 65536", "ib_send_bw -n 200 -s 4096 -q 4", "ib_read_bw -n 100 -s 65536 -e",
+	"ib_atomic_bw -n 200", "ib_send_bw -c UD -n 200 -s 512",
 	"ib_write_lat -n 200 -s 8", "ib_send_bw -n 200 -s 4096 --use-srq -q 4", "ib_write_bw -R -n 100 -s 4096",
-	"perf:write:bw -n 200 -s 65536", "perf:send:bw -n 200 -s 4096", "rping -C 20 -V -S 1000", "ucmatose -c 4 -C 10", "rping -C 10 -V -S 60000",
+	"perf:write:bw -n 200 -s 65536", "perf:send:bw -n 200 -s 4096", "rping -C 20 -V -S 1000", "ucmatose -c 4 -C 10",
+	"rping -C 10 -V -S 60000",
 	"rc_pingpong -n 200 -c -e", "srq_pingpong -n 200 -e",
 }
 
-// TestEmuSoak lets programs come, work, go and be killed for a while, and looks that nothing of them stays in the emulator.
+// TestEmuSoak lets programs come, work, go and be killed for a while, and looks that nothing of them stays in the
+// emulator.
 func TestEmuSoak(t *testing.T) {
 	length := 12 * time.Second
 	if s := os.Getenv(soakEnv); s != "" {
@@ -46,7 +49,8 @@ func TestEmuSoak(t *testing.T) {
 		soak(t, length)
 		return
 	}
-	c := exec.Command(filepath.Join(root, ".build/bin/emu"), "--strict-ignore=leak,mr-unmapped", "--", os.Args[0], "-test.run=^TestEmuSoak$", "-test.v", "-test.timeout=0")
+	c := exec.Command(filepath.Join(root, ".build/bin/emu"), "--strict-ignore=leak,mr-unmapped", "--", os.Args[0],
+		"-test.run=^TestEmuSoak$", "-test.v", "-test.timeout=0")
 	c.Env = append(os.Environ(), insideEnv+"=1")
 	c.WaitDelay = time.Second
 	out, err := c.CombinedOutput()
@@ -71,10 +75,12 @@ func soak(t *testing.T, length time.Duration) {
 				s, c := row{command: soaked[rnd.IntN(len(soaked))]}.ends(here, p)
 				args := []string{"-t", limit.String()}
 				args = append(args, awaited(s, p)...)
-				x := exec.Command(filepath.Join(root, ".build/bin/pair"), append(append(append(args, s...), "--"), c...)...)
+				x := exec.Command(filepath.Join(root, ".build/bin/pair"),
+					append(append(append(args, s...), "--"), c...)...)
 				x.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 				if rnd.IntN(2) == 0 {
-					// perftest's server listens anew between the two connections of -R, and its client does not try again.
+					// perftest's server listens anew between the two connections of -R, and its client does not try
+					// again.
 					if out, err := x.CombinedOutput(); err != nil && !slices.Contains(s, "-R") {
 						t.Errorf("%v: %v\n%s", x.Args, err, tail(string(out)))
 					}
@@ -96,9 +102,11 @@ func soak(t *testing.T, length time.Duration) {
 	early = stats(t) // programs are running, which makes it larger rather than smaller
 	wg.Wait()
 	var late map[string]int64
-	for over := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) { // what was killed last is still being released
+	// what was killed last is still being released
+	for over := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
 		late = stats(t)
-		if late["contexts"] == 0 && late["descriptors"] <= early["descriptors"] && late["goroutines"] <= early["goroutines"] || time.Now().After(over) {
+		if late["contexts"] == 0 && late["descriptors"] <= early["descriptors"] &&
+			late["goroutines"] <= early["goroutines"] || time.Now().After(over) {
 			break
 		}
 	}

@@ -16,7 +16,8 @@ import (
 // TestEmuStrict runs a program that forgets something. What the adapter itself would punish is tested in the engine.
 func TestEmuStrict(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "careless")
-	if out, err := exec.Command("gcc", "-O1", "-o", bin, "testdata/careless.c", "-libverbs").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-O1", "-o", bin, "testdata/careless.c",
+		"-libverbs").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	for _, tt := range []struct {
@@ -33,7 +34,8 @@ func TestEmuStrict(t *testing.T) {
 			if err != nil {
 				code = err.Error()
 			}
-			if code != tt.code || !regexp.MustCompile(tt.want).MatchString(out) || tt.want == "" && strings.Contains(out, "strict") {
+			if code != tt.code || !regexp.MustCompile(tt.want).MatchString(out) || tt.want == "" &&
+				strings.Contains(out, "strict") {
 				t.Errorf("%q, want %q and %q\n%s", code, tt.code, tt.want, out)
 			}
 		})
@@ -43,10 +45,12 @@ func TestEmuStrict(t *testing.T) {
 // TestEmuGranted runs a program that compares what it is granted with what it is told, and uses it.
 func TestEmuGranted(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "granted")
-	if out, err := exec.Command("gcc", "-O1", "-o", bin, "testdata/granted.c", "-libverbs", "-lmlx5").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-O1", "-o", bin, "testdata/granted.c", "-libverbs",
+		"-lmlx5").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
-	for _, w := range []way{here, {"trixie", "trixie", false}, {"sid", "sid", false}} { // it wants a libc no older than this one
+	// it wants a libc no older than this one
+	for _, w := range []way{here, {"trixie", "trixie", false}, {"sid", "sid", false}} {
 		t.Run(w.name, func(t *testing.T) {
 			command := w.command(bin)
 			if out, err := w.emulate(t, nil, command...); err != nil || !strings.Contains(out, "all as it should be") {
@@ -121,23 +125,32 @@ func TestEmuControl(t *testing.T) {
 	emu := filepath.Join(root, ".build/bin/emu")
 	for _, tt := range []struct{ name, script, want string }{
 		{"port", "EMU control port mlx5_0 1 down; ibv_devinfo", `(?s)true.*PORT_DOWN`},
-		{"up", "EMU control port mlx5_0 1 down; EMU control port mlx5_0 1 up; ibv_devinfo", `(?s)true\ntrue.*PORT_ACTIVE`},
-		{"gid", "EMU control gid mlx5_0 1 3 10.1.2.3; ibv_devinfo -v; cat /sys/class/infiniband/mlx5_0/ports/1/gids/3", `(?s)GID\[ +3\]:\s+::ffff:10\.1\.2\.3.*ffff:0a01:0203`},
+		{"up", "EMU control port mlx5_0 1 down; EMU control port mlx5_0 1 up; ibv_devinfo",
+			`(?s)true\ntrue.*PORT_ACTIVE`},
+		{"gid", "EMU control gid mlx5_0 1 3 10.1.2.3; ibv_devinfo -v; cat /sys/class/infiniband/mlx5_0/ports/1/gids/3",
+			`(?s)GID\[ +3\]:\s+::ffff:10\.1\.2\.3.*ffff:0a01:0203`},
 		{"no gid", "EMU control gid mlx5_0 1 3 none; ibv_devinfo -v", `(?s)GID\[ +2\][^\n]*\n\s+GID\[ +4\]`},
-		{"remove", "EMU control remove mlx5_0; ibv_devices; ls /sys/class/infiniband", `(?s)node GUID\n[\s-]*mlx5_1 .*\nmlx5_1$`},
-		{"faults", "EMU control fault add enomem:cmd=alloc_pd,after=1000; EMU control fault list; EMU control fault clear 1; EMU control fault list",
+		{"remove", "EMU control remove mlx5_0; ibv_devices; ls /sys/class/infiniband",
+			`(?s)node GUID\n[\s-]*mlx5_1 .*\nmlx5_1$`},
+		{"faults", "EMU control fault add enomem:cmd=alloc_pd,after=1000; EMU control fault list; EMU control fault " +
+			"clear 1; EMU control fault list",
 			`1\n\[{"id":1,"spec":"enomem:cmd=alloc_pd,after=1000","seen":0,"fired":0}\]\n1\n\[\]`},
 		{"injected", "EMU control fault add eio:cmd=alloc_pd >/dev/null; ibv_rc_pingpong -g 3", `Couldn't allocate PD`},
 		{"strict", "EMU control strict", `^\[\]$`},
-		{"bad", "EMU control port mlx5_0 2 down; EMU control gid mlx5_0 1 999 ::1; EMU control port mlx5_9 1 up; EMU control shout; EMU control trace on",
+		{"bad", "EMU control port mlx5_0 2 down; EMU control gid mlx5_0 1 999 ::1; EMU control port mlx5_9 1 up; EMU " +
+			"control shout; EMU control trace on",
 			`(?s)no port "2" of mlx5_0; want 1 to 1.*no index "999".*want 0 to 255.*no device "mlx5_9"; there are: mlx5_0, mlx5_1.*no request "shout".*start emu with --trace`},
-		{"counters", "D=/sys/class/infiniband/mlx5_0/ports/1; cat $D/counters/port_xmit_data $D/hw_counters/rx_write_requests; PAIR -t 3m -p 21910 ib_write_bw -p 21910 -n 100 -s 65536 -- ib_write_bw -p 21910 -n 100 -s 65536 127.0.0.1 >/dev/null; cat $D/counters/port_xmit_data $D/hw_counters/rx_write_requests",
+		{"counters", "D=/sys/class/infiniband/mlx5_0/ports/1; cat $D/counters/port_xmit_data " +
+			"$D/hw_counters/rx_write_requests; PAIR -t 3m -p 21910 ib_write_bw -p 21910 -n 100 -s 65536 -- " +
+			"ib_write_bw -p 21910 -n 100 -s 65536 127.0.0.1 >/dev/null; cat $D/counters/port_xmit_data " +
+			"$D/hw_counters/rx_write_requests",
 			`^0\n0\n16384\d\d\n10[05]\n$`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			script := strings.NewReplacer("EMU", emu, "PAIR", filepath.Join(root, ".build/bin/pair")).Replace(tt.script)
 			out, _ := here.emulate(t, append([]string{"--strict-ignore=leak"}, two...), "sh", "-c", script)
-			if !regexp.MustCompile(tt.want).MatchString(strings.TrimRight(out, " ")) && !regexp.MustCompile(tt.want).MatchString(strings.TrimSpace(out)) {
+			if !regexp.MustCompile(tt.want).MatchString(strings.TrimRight(out, " ")) &&
+				!regexp.MustCompile(tt.want).MatchString(strings.TrimSpace(out)) {
 				t.Errorf("no %s in\n%s", tt.want, tail(out))
 			}
 		})

@@ -56,7 +56,8 @@ func TestFigures(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", name, err, out)
 		}
 	}
-	run("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", bench, "testdata/bench.c", "testdata/hand.c", "-libverbs", "-lmlx5")
+	run("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", bench, "testdata/bench.c", "testdata/hand.c",
+		"-libverbs", "-lmlx5")
 	run("go", "build", "-trimpath", "-o", emu, "../../cmd/emu")
 	// The device has a CPU of its own: it never takes that of a side that measures.
 	c := exec.CommandContext(t.Context(), "taskset", "-c", "0", emu, "--device", device, "--", os.Args[0])
@@ -163,12 +164,14 @@ func drive(w io.Writer) error {
 			}
 		}
 	}
-	fmt.Fprintln(w, "# emulated device, ordinary memory: the CPU's part of posting and polling; it says nothing about a NIC")
+	fmt.Fprintln(w, "# emulated device, ordinary memory: the CPU's part of posting and polling; it says nothing "+
+		"about a NIC")
 	fmt.Fprintln(w, "# processor:", testutil.Processor())
 	for _, t := range trios {
 		ratio := func(name, kind, way string, ours float64, to *process) {
 			base := to.median(name + kind)
-			fmt.Fprintf(w, "figure %s_%s_ratio%s%s %.3f ratio (ours %.1f ns, %s %.1f ns)\n", "mlx5"+way, name, kind, t.suffix, ours/base, ours, map[string]string{"lib": "libmlx5", "hand": "C"}[to.who], base)
+			fmt.Fprintf(w, "figure %s_%s_ratio%s%s %.3f ratio (ours %.1f ns, %s %.1f ns)\n", "mlx5"+way, name, kind,
+				t.suffix, ours/base, ours, map[string]string{"lib": "libmlx5", "hand": "C"}[to.who], base)
 		}
 		for _, kind := range []string{"", "_inline32", "_recv", "_cold", "_inline32_cold", "_recv_cold"} {
 			for _, name := range []string{"post1", "post16", "poll1", "poll16", "pollempty"} {
@@ -182,7 +185,8 @@ func drive(w io.Writer) error {
 		}
 		for _, kind := range []string{"", "_cold"} {
 			b := t.ours.median("batch16" + kind)
-			fmt.Fprintf(w, "figure mlx5_batch16_ratio%s%s %.3f ratio (%.1f ns)\n", kind, t.suffix, b/t.lib.median("post16"+kind), b)
+			fmt.Fprintf(w, "figure mlx5_batch16_ratio%s%s %.3f ratio (%.1f ns)\n", kind, t.suffix,
+				b/t.lib.median("post16"+kind), b)
 		}
 	}
 	return nil

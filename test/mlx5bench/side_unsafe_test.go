@@ -63,7 +63,7 @@ func newSide(device string, gid int) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	mr, err := pd.AllocMR(pageSize, ibv.LocalWrite|ibv.RemoteWrite)
+	mr, err := pd.AllocMR(pageSize, ibv.LocalWrite|ibv.RemoteWrite, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +94,10 @@ func newSide(device string, gid int) (*side, error) {
 	}
 	s.sge, s.to = mr.SGE(0, payload), mr.Remote().At(2048)
 	for i := range uint64(batch) {
-		s.writes = append(s.writes, ibv.SendWR{ID: i, Opcode: ibv.OpWrite, Flags: ibv.Signaled, SGEs: []ibv.SGE{s.sge}, Remote: s.to})
-		s.inlines = append(s.inlines, ibv.SendWR{ID: i, Opcode: ibv.OpSend, Flags: ibv.Signaled, Inline: mr.Bytes()[:inlined]})
+		s.writes = append(s.writes, ibv.SendWR{ID: i, Opcode: ibv.OpWrite, Flags: ibv.Signaled,
+			SGEs: []ibv.SGE{s.sge}, Remote: s.to})
+		s.inlines = append(s.inlines, ibv.SendWR{ID: i, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+			Inline: mr.Bytes()[:inlined]})
 		s.recvs = append(s.recvs, ibv.RecvWR{ID: i, SGEs: []ibv.SGE{mr.SGE(1024, payload)}})
 	}
 	return s, nil
@@ -103,7 +105,8 @@ func newSide(device string, gid int) (*side, error) {
 
 func (e *end) open(pd *ibv.PD) (err error) {
 	unlocked := os.Getenv("MLX5_SINGLE_THREADED") != "" // as for libmlx5
-	if e.cq, err = pd.Device().CreateCQ(fillWRs, &ibv.CQOptions{NoEvents: true, DataPath: ibv.DataPathDirect, SingleThreaded: unlocked}); err != nil {
+	if e.cq, err = pd.Device().CreateCQ(fillWRs, &ibv.CQOptions{NoEvents: true, DataPath: ibv.DataPathDirect,
+		SingleThreaded: unlocked}); err != nil {
 		return err
 	}
 	o := &ibv.QPOptions{MaxSendWR: fillWRs, MaxRecvWR: fillWRs, MaxInline: inlined, SingleThreaded: unlocked}
@@ -140,10 +143,12 @@ func (e *end) divert() error {
 		return errno
 	}
 	const fixed = 2
-	if e.bell, _, errno = syscall.Syscall6(syscall.SYS_MREMAP, page, pageSize, pageSize, mayMove|fixed, moved, 0); errno != 0 {
+	if e.bell, _, errno = syscall.Syscall6(syscall.SYS_MREMAP, page, pageSize, pageSize, mayMove|fixed, moved,
+		0); errno != 0 {
 		return errno
 	}
-	if _, _, errno = syscall.Syscall6(syscall.SYS_MMAP, page, pageSize, prot, anon|syscall.MAP_FIXED, ^uintptr(0), 0); errno != 0 {
+	if _, _, errno = syscall.Syscall6(syscall.SYS_MMAP, page, pageSize, prot, anon|syscall.MAP_FIXED, ^uintptr(0),
+		0); errno != 0 {
 		return errno
 	}
 	return nil
@@ -367,7 +372,8 @@ func (s *side) serve(in io.Reader, out io.Writer) error {
 		clear(s.samples)
 		for range fills {
 			for _, temp := range []string{"", "_cold"} {
-				err := errors.Join(s.fillWrites(1, "1", temp, false), s.fillWrites(batch, "16", temp, false), s.fillWrites(batch, "16", temp, true),
+				err := errors.Join(s.fillWrites(1, "1", temp, false), s.fillWrites(batch, "16", temp, false),
+					s.fillWrites(batch, "16", temp, true),
 					s.fillSends(1, "1", temp), s.fillSends(batch, "16", temp))
 				if err != nil {
 					return err

@@ -81,7 +81,7 @@ func newEnd(h *host, engine ibv.DataPath, typ ibv.QPType, k kind, size int) (*en
 	if e.cq, err = h.dev.CreateCQ(64, &ibv.CQOptions{DataPath: engine, NoEvents: true}); err != nil {
 		return nil, err
 	}
-	if e.mr, err = h.pd.AllocMR(size, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic); err != nil {
+	if e.mr, err = h.pd.AllocMR(size, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic, nil); err != nil {
 		return nil, err
 	}
 	o := &ibv.QPOptions{Type: typ, MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: k.inline,
@@ -134,7 +134,7 @@ func (t *table) newPair(engine ibv.DataPath, typ ibv.QPType, k kind) (*pair, err
 
 // connect connects QPs in RESET, and posts receives.
 func (p *pair) connect() error {
-	o := &ibv.ConnectOptions{Timeout: 8, RetryCount: 2, RNRRetry: 2}
+	o := &ibv.ConnectOptions{AckTimeout: ibv.TimeCode(8).Duration(), RetryCount: 2, RNRRetry: 2}
 	if err := errors.Join(p.a.qp.Connect(p.b.at, o), p.b.qp.Connect(p.a.at, o)); err != nil {
 		return err
 	}
@@ -284,7 +284,8 @@ func (p *pair) collect(e *end) error {
 		if deadline.IsZero() {
 			deadline = time.Now().Add(patience)
 		} else if time.Now().After(deadline) {
-			p.t.Fatalf("%v: %s: after %v there are completions %+v of %s, want %+v", p, p.cell, patience, e.got, p.name(e),
+			p.t.Fatalf("%v: %s: after %v there are completions %+v of %s, want %+v", p, p.cell, patience,
+				e.got, p.name(e),
 				e.want)
 		}
 	}

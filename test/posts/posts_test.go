@@ -301,8 +301,9 @@ func (p *pair) job(r row) *job {
 	mem := p.b.mr.Remote()
 	at := uint64(id % 16 * 8)
 	j.wr = ibv.SendWR{
-		ID: id, Opcode: r.op, Flags: r.flags, Remote: mem.At(at), Imm: 0x01020304 + uint32(id)<<8, InvalidateRKey: 0x55660077,
-		CompareAdd: uint64(id) * 0x0102030405060708, Swap: uint64(id) * 0x1716151413121110,
+		ID: id, Opcode: r.op, Flags: r.flags, Remote: mem.At(at), Imm: 0x01020304 + uint32(id)<<8,
+		InvalidateRKey: 0x55660077,
+		CompareAdd:     uint64(id) * 0x0102030405060708, Swap: uint64(id) * 0x1716151413121110,
 	}
 	if r.op == ibv.OpCompareSwap && id%2 == 0 { // the comparison holds: the memory is shuffled by the id
 		off := int(p.id*17+31) % 509
@@ -372,7 +373,8 @@ func (p *pair) neighbour(r row, i int) *job {
 		Remote: p.b.mr.Remote().At(uint64(400 + i*16)),
 		Imm:    0x11223344 + uint32(id), CompareAdd: 3, Swap: id,
 	}}
-	if (r.data == inShort || r.data == inBlock || r.data == inLong) && in(r.op, inlineOps) && p.a.qp.Cap().MaxInline >= 3 {
+	if (r.data == inShort || r.data == inBlock || r.data == inLong) && in(r.op, inlineOps) &&
+		p.a.qp.Cap().MaxInline >= 3 {
 		j.wr.SGEs, j.wr.Inline = nil, slices.Clone(p.t.noise[id%100:][:3])
 	}
 	if p.typ == ibv.UD {
@@ -493,7 +495,8 @@ func (p *pair) judge(r row, err error, ms []mistake, i int, m manner, total int)
 				return true
 			}
 		case x.limited:
-			if errors.As(err, &le) && *le == (ibv.LimitError{What: x.what, Asked: x.asked, Limit: x.limit, Where: le.Where}) {
+			if errors.As(err, &le) && *le == (ibv.LimitError{What: x.what, Asked: x.asked, Limit: x.limit,
+				Where: le.Where}) {
 				inner = le
 				return errors.Is(err, syscall.EINVAL)
 			}
@@ -531,7 +534,8 @@ func (p *pair) sameText(r row, index int, text string, ae *ibv.ArgError) error {
 	key := textKey{r, p.kind, index}
 	if ae != nil && p.typ == ibv.UD && ae.Arg == "Flags" {
 		p.t.explain(ipChecksumText)
-		text = strings.ReplaceAll(strings.ReplaceAll(text, "; IPCsum needs CQs made with DataPathOps", ""), ", IPCsum", "")
+		text = strings.ReplaceAll(strings.ReplaceAll(text, "; IPCsum needs CQs made with DataPathOps", ""),
+			", IPCsum", "")
 	}
 	if p.typ == ibv.UD && r.flags&ibv.IPCsum != 0 {
 		return nil // refused for it on the direct path, and for something else, or not, on the other

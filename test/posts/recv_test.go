@@ -55,7 +55,9 @@ var buffers = []struct {
 	{"beyond", ofMR(sizeB-4, 5), func(int) mistake {
 		return mistake{what: "SGE 0", got: fmt.Sprintf("MR.SGE(%d, 5)", sizeB-4)}
 	}},
-	{"negative", ofMR(16, -1), func(int) mistake { return mistake{what: "SGE 0", got: "MR.SGE(16, a negative length)"} }},
+	{"negative", ofMR(16, -1), func(int) mistake {
+		return mistake{what: "SGE 0", got: "MR.SGE(16, a negative length)"}
+	}},
 	{"4 GiB", ofMR(16, 1<<32), func(int) mistake { return mistake{what: "SGE 0", got: "MR.SGE(16, 4 GiB or more)"} }},
 }
 
@@ -145,7 +147,7 @@ func (p *pair) receive(i int, alone bool, n int, texts map[string]string) error 
 	}
 	post := p.b.qp.PostRecv
 	if p.srq {
-		_, most = p.b.srq.Cap()
+		most = p.b.srq.Cap().MaxSGE
 		post = p.b.srq.PostRecv
 	}
 	var wrs []ibv.RecvWR

@@ -50,7 +50,8 @@ var (
 		{name: "noasync", load: "alloc", env: noAsync},
 		{name: "gogc400", load: "alloc", env: []string{"GOGC=400"}},
 		{name: "memlimit", load: "alloc", env: []string{"GOGC=off", "GOMEMLIMIT=4GiB"}},
-		{name: "locked_memlimit_noasync", load: "alloc", how: "locked", env: append(slices.Clone(noAsync), "GOGC=off", "GOMEMLIMIT=4GiB")},
+		{name: "locked_memlimit_noasync", load: "alloc", how: "locked", env: append(slices.Clone(noAsync), "GOGC=off",
+			"GOMEMLIMIT=4GiB")},
 
 		{name: "c", load: "busy", c: true},
 		{name: "go", load: "busy"},
@@ -90,7 +91,8 @@ func TestFigures(t *testing.T) {
 		seconds, rounds = s, 15
 	}
 	c := filepath.Join(t.TempDir(), "loop")
-	if out, err := exec.CommandContext(t.Context(), "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", c, "testdata/loop.c", "-lpthread").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", c,
+		"testdata/loop.c", "-lpthread").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	results := make([][]*run, len(ways))
@@ -99,8 +101,10 @@ func TestFigures(t *testing.T) {
 			results[i] = append(results[i], ways[i].run(t, seconds, c))
 		}
 	}
-	// The host takes the processor away too, at random and never for the better. What the runtime does comes every time: the least of the rounds has it.
-	fmt.Printf("%-30s %7s %7s %7s %7s %7s %9s %10s %9s %8s\n", "ns for a turn of 16, best round", "mean", "cpu", "p50", "p99", "p99.9", "p99.99", "longest", ">2µs /s", "lost")
+	// The host takes the processor away too, at random and never for the better. What the runtime does comes every
+	// time: the least of the rounds has it.
+	fmt.Printf("%-30s %7s %7s %7s %7s %7s %9s %10s %9s %8s\n", "ns for a turn of 16, best round", "mean", "cpu", "p50",
+		"p99", "p99.9", "p99.99", "longest", ">2µs /s", "lost")
 	for i, w := range ways {
 		least := func(f func(*run) float64) float64 {
 			m := f(results[i][0])
@@ -113,9 +117,12 @@ func TestFigures(t *testing.T) {
 		lost, longest := least((*run).lost), least(func(r *run) float64 { return float64(r.longest) })
 		cpu := least(func(r *run) float64 { return float64(r.cpu) / float64(r.turns) })
 		name := w.load + "_" + w.name
-		fmt.Printf("%-30s %7.0f %7.1f %7.0f %7.0f %7.0f %9.0f %10.0f %9.0f %7.3f%%\n", name, least(func(r *run) float64 { return float64(r.total) / float64(r.turns) }), cpu,
+		fmt.Printf("%-30s %7.0f %7.1f %7.0f %7.0f %7.0f %9.0f %10.0f %9.0f %7.3f%%\n", name,
+			least(func(r *run) float64 { return float64(r.total) / float64(r.turns) }), cpu,
 			q(0.5), q(0.99), q(0.999), q(0.9999), longest, least((*run).slow), 100*lost)
-		fmt.Printf("figure preempt_%s_cpu_ns %.1f\nfigure preempt_%s_p9999_ns %.0f\nfigure preempt_%s_longest_us %.1f\nfigure preempt_%s_lost_percent %.3f\n", name, cpu, name, q(0.9999), name, longest/1000, name, 100*lost)
+		fmt.Printf("figure preempt_%s_cpu_ns %.1f\nfigure preempt_%s_p9999_ns %.0f\nfigure preempt_%s_longest_us "+
+			"%.1f\nfigure preempt_%s_lost_percent %.3f\n", name, cpu, name, q(0.9999), name, longest/1000,
+			name, 100*lost)
 	}
 }
 

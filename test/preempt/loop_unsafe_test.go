@@ -129,11 +129,14 @@ func loop(d time.Duration) (turns, total, longest uint64, hist *[buckets]uint64,
 	}
 	const num, write, signaled = 0x123, 0, 2
 	qps := new(mlx5.Table)
-	qp := mlx5.NewQP(num, true, &mlx5.SQConfig{Buf: base, Blocks: blocks, DBRec: db, Reg: unsafe.Add(db, 4096), MaxWR: blocks, Opcodes: 1 << write}, nil, nil)
+	qp := mlx5.NewQP(num, true, &mlx5.SQConfig{Buf: base, Blocks: blocks, DBRec: db, Reg: unsafe.Add(db, 4096),
+		MaxWR: blocks, Opcodes: 1 << write}, nil, nil)
 	qps.Add(qp)
-	cq := mlx5.NewCQ(&mlx5.CQConfig{Num: 1, Buf: cqBuf, Entries: blocks, Size: 64, DBRec: unsafe.Add(db, 64), UAR: unsafe.Add(db, 128), QPs: qps})
+	cq := mlx5.NewCQ(&mlx5.CQConfig{Num: 1, Buf: cqBuf, Entries: blocks, Size: 64, DBRec: unsafe.Add(db, 64),
+		UAR: unsafe.Add(db, 128), QPs: qps})
 	hist = new([buckets]uint64)
-	wrs := []mlx5.SendWR{{Opcode: write, Flags: signaled, SGEs: []mlx5.SGE{{Addr: 1, Length: 64, LKey: 3}}, Remote: mlx5.RemoteAddr{Addr: 4, RKey: 5}}}
+	wrs := []mlx5.SendWR{{Opcode: write, Flags: signaled, SGEs: []mlx5.SGE{{Addr: 1, Length: 64, LKey: 3}},
+		Remote: mlx5.RemoteAddr{Addr: 4, RKey: 5}}}
 	var wcs [1]mlx5.WC
 	start := time.Now()
 	var last time.Duration

@@ -21,14 +21,15 @@ const allAccess = ibv.LocalWrite | ibv.RemoteWrite | ibv.RemoteRead | ibv.Remote
 
 func newMemory(pd *ibv.PD, n int, at uintptr) (*memory, error) {
 	if at == 0 {
-		mr, err := pd.AllocMR(n, allAccess)
+		mr, err := pd.AllocMR(n, allAccess, nil)
 		if err != nil {
 			return nil, err
 		}
 		return &memory{MR: mr, b: mr.Bytes()[:n]}, nil
 	}
 	const noReplace = 0x100000 // MAP_FIXED_NOREPLACE
-	got, _, errno := syscall.Syscall6(syscall.SYS_MMAP, at, uintptr(n), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS|noReplace, ^uintptr(0), 0)
+	got, _, errno := syscall.Syscall6(syscall.SYS_MMAP, at, uintptr(n), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS|noReplace, ^uintptr(0), 0)
 	if errno != 0 || got != at {
 		return nil, fmt.Errorf("mmap of %d bytes at %#x: %#x, %w", n, at, got, errno)
 	}
@@ -43,7 +44,8 @@ func newMemory(pd *ibv.PD, n int, at uintptr) (*memory, error) {
 func (m *memory) Close() error {
 	err := m.MR.Close()
 	if m.mine && err == nil {
-		if _, _, errno := syscall.Syscall(syscall.SYS_MUNMAP, uintptr(unsafe.Pointer(&m.b[0])), uintptr(len(m.b)), 0); errno != 0 {
+		if _, _, errno := syscall.Syscall(syscall.SYS_MUNMAP, uintptr(unsafe.Pointer(&m.b[0])), uintptr(len(m.b)),
+			0); errno != 0 {
 			err = errno
 		}
 		m.mine = false

@@ -32,7 +32,8 @@ const (
 )
 
 func (k kind) String() string {
-	return [...]string{"normal", "badRKey", "outOfRange", "misaligned", "badInv", "noRecv", "badLKey", "shortRecv", "badRecvKey", "peerGone", "toErr", "pendingRecv",
+	return [...]string{"normal", "badRKey", "outOfRange", "misaligned", "badInv", "noRecv", "badLKey", "shortRecv",
+		"badRecvKey", "peerGone", "toErr", "pendingRecv",
 		"pendingSend", "flushed"}[k]
 }
 
@@ -82,7 +83,8 @@ func (o *op) String() string {
 	if len(o.from) > 4 {
 		from = fmt.Sprintf("%d pieces", len(o.from))
 	}
-	return fmt.Sprintf("%#x %v %v %d bytes of %s inline %v at %#x imm %#x to %d bad %v", o.id, o.code, o.flags, o.n, from, o.inline, o.at, o.imm, o.to, o.bad)
+	return fmt.Sprintf("%#x %v %v %d bytes of %s inline %v at %#x imm %#x to %d bad %v", o.id, o.code, o.flags, o.n,
+		from, o.inline, o.at, o.imm, o.to, o.bad)
 }
 
 // how a chunk is posted
@@ -215,7 +217,8 @@ func (m *model) events(rd *round, e int) (n int) {
 	return n
 }
 
-// model is what both ends of a group hold, as far as it follows from the program; what a receive of an SRQ or of UD gets is known with its completion only.
+// model is what both ends of a group hold, as far as it follows from the program; what a receive of an SRQ or of UD
+// gets is known with its completion only.
 type model struct {
 	p    *program
 	g    *group
@@ -232,7 +235,8 @@ type model struct {
 
 func newModel(p *program, g *group) *model {
 	m := &model{p: p, g: g, r: rand.New(rand.NewPCG(p.seed, uint64(1+g.num)))}
-	m.mem, m.rq, m.free = make([][2][]byte, len(g.links)), make([][2][]*rbuf, len(g.links)), make([][2][]int, len(g.links))
+	m.mem, m.rq, m.free = make([][2][]byte, len(g.links)), make([][2][]*rbuf, len(g.links)),
+		make([][2][]int, len(g.links))
 	for i, l := range g.links {
 		for e := range 2 {
 			m.mem[i][e] = make([]byte, l.size())
@@ -335,8 +339,10 @@ func (m *model) op(d *lane) *op {
 		}
 		o.to = pick(r, peers...)
 	} else {
-		o.code = pick(r, ibv.OpSend, ibv.OpSend, ibv.OpSendImm, ibv.OpWrite, ibv.OpWrite, ibv.OpWrite, ibv.OpWriteImm, ibv.OpRead, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd)
-		if l.typ == ibv.UC && (o.code == ibv.OpRead || o.code >= ibv.OpCompareSwap) || d.k == pendingSend && l.opt.SignalAll {
+		o.code = pick(r, ibv.OpSend, ibv.OpSend, ibv.OpSendImm, ibv.OpWrite, ibv.OpWrite, ibv.OpWrite, ibv.OpWriteImm,
+			ibv.OpRead, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd)
+		if l.typ == ibv.UC && (o.code == ibv.OpRead || o.code >= ibv.OpCompareSwap) || d.k == pendingSend &&
+			l.opt.SignalAll {
 			o.code = ibv.OpWrite
 		}
 	}
@@ -385,7 +391,8 @@ func (m *model) finish(d *lane, o *op) {
 		return
 	default:
 		base := 0
-		if l.typ == ibv.RC && !l.opt.SignalAll && m.p.emulated && one(r, 8) { // else a result may be in a completion that nobody polled yet
+		// else a result may be in a completion that nobody polled yet
+		if l.typ == ibv.RC && !l.opt.SignalAll && m.p.emulated && one(r, 8) {
 			base = l.sink()
 			o.flags |= ibv.Fence
 		}
@@ -409,7 +416,8 @@ func (m *model) finish(d *lane, o *op) {
 	}
 }
 
-// result is where n bytes that are read go: no two such places of a round overlap, since an adapter may leave a short result in its completion.
+// result is where n bytes that are read go: no two such places of a round overlap, since an adapter may leave a short
+// result in its completion.
 func (m *model) result(d *lane, n, align int) int {
 	for {
 		p := piece{d.l.sink() + m.r.IntN((d.l.area-n)/align+1)*align, n}
@@ -430,7 +438,8 @@ func (m *model) exec(d *lane, o *op, rd *round) {
 		o.flags &^= ibv.Fence
 		defer func() { o.flags &^= ibv.Fence }()
 	}
-	writes := o.code == ibv.OpWrite || o.code == ibv.OpWriteImm || o.code == ibv.OpCompareSwap || o.code == ibv.OpFetchAdd
+	writes := o.code == ibv.OpWrite || o.code == ibv.OpWriteImm || o.code == ibv.OpCompareSwap ||
+		o.code == ibv.OpFetchAdd
 	if writes && slices.ContainsFunc(d.reads, func(p piece) bool { return overlap(p, at) }) {
 		o.flags |= ibv.Fence // else the read may see it
 	}
@@ -464,7 +473,8 @@ func (m *model) exec(d *lane, o *op, rd *round) {
 	if !o.consumes {
 		return
 	}
-	msg := message{opcode: ibv.WCRecv, n: o.n, data: o.data, imm: o.imm, hasImm: o.code != ibv.OpSend, sol: o.flags&ibv.Solicited != 0}
+	msg := message{opcode: ibv.WCRecv, n: o.n, data: o.data, imm: o.imm, hasImm: o.code != ibv.OpSend,
+		sol: o.flags&ibv.Solicited != 0}
 	if o.code == ibv.OpWriteImm {
 		msg.opcode, msg.data = ibv.WCRecvImm, nil
 	}
@@ -484,7 +494,8 @@ func (m *model) gather(d *lane, o *op) []byte {
 }
 
 var sendOpcodes = map[ibv.Opcode]ibv.WCOpcode{
-	ibv.OpSend: ibv.WCSend, ibv.OpSendImm: ibv.WCSend, ibv.OpSendInv: ibv.WCSend, ibv.OpWrite: ibv.WCWrite, ibv.OpWriteImm: ibv.WCWrite, ibv.OpRead: ibv.WCRead,
+	ibv.OpSend: ibv.WCSend, ibv.OpSendImm: ibv.WCSend, ibv.OpSendInv: ibv.WCSend, ibv.OpWrite: ibv.WCWrite,
+	ibv.OpWriteImm: ibv.WCWrite, ibv.OpRead: ibv.WCRead,
 	ibv.OpCompareSwap: ibv.WCCompareSwap, ibv.OpFetchAdd: ibv.WCFetchAdd,
 }
 
@@ -627,7 +638,8 @@ func (m *model) planRecvs(rd *round, e, from int) {
 		for range n {
 			s := m.free[i][e][0]
 			m.free[i][e] = m.free[i][e][1:]
-			b := &rbuf{id: recvBit | m.id(), slot: s, pieces: m.split(l.recv()+s*l.slot, l.slot, l.opt.MaxRecvSGE, true)}
+			b := &rbuf{id: recvBit | m.id(), slot: s, pieces: m.split(l.recv()+s*l.slot, l.slot,
+				l.opt.MaxRecvSGE, true)}
 			b.bad = k == badRecvKey && e != from && len(bufs) == 0
 			if b.bad {
 				b.pieces = []piece{{l.recv() + s*l.slot, l.slot}}
@@ -732,7 +744,8 @@ func (m *model) signal(cs []chunk, l *link, f *fate) {
 	for i, c := range cs {
 		for k, o := range c.ops {
 			end := k == len(c.ops)-1
-			if unsignaled++; o.bad != normal || end && (m.p.wire || i == len(cs)-1) || unsignaled >= max(l.opt.MaxSendWR/2, 1) {
+			if unsignaled++; o.bad != normal || end && (m.p.wire || i == len(cs)-1) ||
+				unsignaled >= max(l.opt.MaxSendWR/2, 1) {
 				o.flags |= ibv.Signaled
 			}
 			if o.bad != normal && one(m.r, 2) { // reported all the same

@@ -215,7 +215,8 @@ func seeds(t testing.TB, ops int, tot *totals, body func(seed uint64) bool) {
 		}
 	}
 	d := time.Since(start)
-	t.Logf("%d programs from seed %d, up to %d QPs: %d operations, %d completions in %v; %.0f operations/s", tot.programs, first, tot.qps, tot.ops, tot.wcs, d.Round(time.Millisecond),
+	t.Logf("%d programs from seed %d, up to %d QPs: %d operations, %d completions in %v; %.0f operations/s",
+		tot.programs, first, tot.qps, tot.ops, tot.wcs, d.Round(time.Millisecond),
 		float64(tot.ops)/d.Seconds())
 }
 
@@ -223,7 +224,10 @@ func seeds(t testing.TB, ops int, tot *totals, body func(seed uint64) bool) {
 func few(t testing.TB, b bed) {
 	t.Helper()
 	if !b.emulated {
-		t.Log("SoftRoCE: without local keys that are none, failing receives, misaligned atomics, silent peers, refused invalidations and events of QPs, where it differs from adapters; and without completions of QPs that are gone, which it leaves in the CQ; without SRQs and fences, under which it stalls at times; 5000 operations")
+		t.Log("SoftRoCE: without local keys that are none, failing receives, misaligned atomics, silent peers, " +
+			"refused invalidations and events of QPs, where it differs from adapters; and without completions of QPs " +
+			"that are gone, which it leaves in the CQ; without SRQs and fences, under which it stalls at times; 5000 " +
+			"operations")
 	}
 }
 

@@ -39,8 +39,8 @@ type group struct {
 	shared bool
 }
 
-// link is the shape of a connection; both ends are alike. The memory of an end has three areas, and one for receives: what is sent, what reads and atomics bring,
-// and what the peer may access.
+// link is the shape of a connection; both ends are alike. The memory of an end has three areas, and one for receives:
+// what is sent, what reads and atomics bring, and what the peer may access.
 type link struct {
 	num     int
 	typ     ibv.QPType
@@ -58,7 +58,8 @@ func (l *link) recv() int   { return 3 * l.area }
 func (l *link) size() int   { return 3*l.area + l.slot*l.slots }
 
 func (l *link) String() string {
-	return fmt.Sprintf("%d:%v sq %d×%d inline %d rq %d×%d of %d area %d srq %v all %v rnr0 %v", l.num, l.typ, l.opt.MaxSendWR, l.opt.MaxSendSGE, l.opt.MaxInline,
+	return fmt.Sprintf("%d:%v sq %d×%d inline %d rq %d×%d of %d area %d srq %v all %v rnr0 %v", l.num, l.typ,
+		l.opt.MaxSendWR, l.opt.MaxSendSGE, l.opt.MaxInline,
 		l.slots, l.opt.MaxRecvSGE, l.slot, l.area, l.srq, l.opt.SignalAll, l.rnrZero)
 }
 
@@ -66,7 +67,8 @@ func (p *program) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %d rounds", p.seed, p.rounds)
 	for _, g := range p.groups {
-		fmt.Fprintf(&b, "\n group %d: srq %d×%d split %v sleep %v single %v shared %v", g.num, g.srqWR, g.srqSGE, g.split, g.sleep, g.single, g.shared)
+		fmt.Fprintf(&b, "\n group %d: srq %d×%d split %v sleep %v single %v shared %v", g.num, g.srqWR, g.srqSGE,
+			g.split, g.sleep, g.single, g.shared)
 		for _, l := range g.links {
 			fmt.Fprintf(&b, "\n  %v", l)
 		}
@@ -103,7 +105,8 @@ func newProgram(seed uint64, b bed) *program {
 		for i := range pick(r, 1, 1, 2, 3, 5, 8) {
 			l := &link{num: i, typ: pick(r, ibv.RC, ibv.RC, ibv.RC, ibv.RC, ibv.UC, ibv.UD)}
 			l.opt = ibv.QPOptions{
-				Type: l.typ, MaxSendWR: pick(r, 1, 3, 16, 32, 64), MaxRecvWR: pick(r, 1, 4, 16, 50), MaxSendSGE: pick(r, 1, 2, 4, 13, 30),
+				Type: l.typ, MaxSendWR: pick(r, 1, 3, 16, 32, 64), MaxRecvWR: pick(r, 1, 4, 16, 50),
+				MaxSendSGE: pick(r, 1, 2, 4, 13, 30),
 				MaxRecvSGE: pick(r, 1, 2, 3, 8), MaxInline: pick(r, 0, 12, 28, 60, 188, 400), SignalAll: one(r, 6),
 			}
 			l.area = pick(r, 2048, 8192, 8192, 65536)

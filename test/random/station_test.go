@@ -96,7 +96,8 @@ func (s *station) last(n int) string {
 			fmt.Fprintf(&b, " %v", en.op)
 		}
 		if en.what == "completion" {
-			fmt.Fprintf(&b, " %#x %v %v %d bytes imm %#x flags %v vendor %#x", en.wc.ID, en.wc.Status, en.wc.Opcode, en.wc.ByteLen, en.wc.Imm, en.wc.Flags, en.wc.VendorErr)
+			fmt.Fprintf(&b, " %#x %v %v %d bytes imm %#x flags %v vendor %#x", en.wc.ID, en.wc.Status, en.wc.Opcode,
+				en.wc.ByteLen, en.wc.Imm, en.wc.Flags, en.wc.VendorErr)
 		}
 		b.WriteByte('\n')
 	}
@@ -146,14 +147,16 @@ func (s *station) open() (err error) {
 	s.recv = s.send
 	if s.g.split && !s.g.shared {
 		var cq *ibv.CQ
-		if cq, err = s.h.dev.CreateCQ(s.g.completions(), &ibv.CQOptions{SingleThreaded: s.g.single, Spin: -1}); err != nil {
+		if cq, err = s.h.dev.CreateCQ(s.g.completions(), &ibv.CQOptions{SingleThreaded: s.g.single,
+			Spin: -1}); err != nil {
 			return err
 		}
 		s.recv = &hub{cq: cq, box: make(map[uint32]*box)}
 	}
 	s.used = make(map[*rbuf]bool)
 	if n := s.g.srqWR; n > 0 {
-		if s.srq, err = s.base.CreateSRQ(&ibv.SRQOptions{MaxWR: n, MaxSGE: s.g.srqSGE, SingleThreaded: s.g.single}); err != nil {
+		if s.srq, err = s.base.CreateSRQ(&ibv.SRQOptions{MaxWR: n, MaxSGE: s.g.srqSGE,
+			SingleThreaded: s.g.single}); err != nil {
 			return err
 		}
 		if s.srqMem, err = newMemory(s.base, n*s.g.slot, s.place(500)); err != nil {
@@ -228,12 +231,12 @@ func (s *station) connect(these func(i int) bool) error {
 			continue
 		}
 		q.peer = *theirs[i]
-		opt := &ibv.ConnectOptions{MinRNRTimer: 1}
+		opt := &ibv.ConnectOptions{RNRTimer: ibv.RNRTimer(1).Duration()}
 		if q.l.rnrZero {
 			opt.RNRRetry = ibv.Zero
 		}
 		if s.p.emulated {
-			opt.Timeout, opt.RetryCount = 8, 1
+			opt.AckTimeout, opt.RetryCount = ibv.TimeCode(8).Duration(), 1
 		}
 		if err := q.qp.Connect(q.peer.Endpoint, opt); err != nil {
 			return err
@@ -632,7 +635,8 @@ func (s *station) pump(sleep bool) (int, error) {
 				err = s.completed(q, &wc)
 			}
 			if err != nil {
-				return n, fmt.Errorf("link %d: completion %#x %v %v of %d bytes, imm %#x, flags %v, from %#x, vendor %#x: %w", i, wc.ID, wc.Status, wc.Opcode, wc.ByteLen, wc.Imm,
+				return n, fmt.Errorf("link %d: completion %#x %v %v of %d bytes, imm %#x, flags %v, from %#x, vendor "+
+					"%#x: %w", i, wc.ID, wc.Status, wc.Opcode, wc.ByteLen, wc.Imm,
 					wc.Flags, wc.SrcQPN, wc.VendorErr, err)
 			}
 		}
@@ -675,7 +679,9 @@ func (s *station) received(i int, q *end, wc *ibv.WC) error {
 	}
 	from := i
 	if q.l.typ == ibv.UD {
-		from = slices.IndexFunc(s.qps, func(x *end) bool { return x.l.typ == ibv.UD && x.peer.Endpoint.QPN == wc.SrcQPN })
+		from = slices.IndexFunc(s.qps, func(x *end) bool {
+			return x.l.typ == ibv.UD && x.peer.Endpoint.QPN == wc.SrcQPN
+		})
 	}
 	var buf *rbuf
 	if q.l.srq {

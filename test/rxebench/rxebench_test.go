@@ -64,7 +64,8 @@ func TestRXERatios(t *testing.T) {
 			var ratios, oursAll, stockAll []float64
 			args := func() []string {
 				port++ // a fresh one, because the last may be in TIME_WAIT
-				return []string{"-x", strconv.Itoa(vm.GID), "-s", strconv.Itoa(c.size), "-n", strconv.Itoa(c.iters / divide), "-p", strconv.Itoa(port)}
+				return []string{"-x", strconv.Itoa(vm.GID), "-s", strconv.Itoa(c.size), "-n",
+					strconv.Itoa(c.iters / divide), "-p", strconv.Itoa(port)}
 			}
 			runOurs := func() (float64, error) {
 				out, err := pair(t.Context(), vm, perf, append(append(slices.Clone(c.ours), "--json"), args()...))
@@ -119,7 +120,8 @@ func pair(ctx context.Context, vm testutil.RXE, program string, args []string) (
 	ctx, cancel := context.WithTimeout(ctx, testutil.Patience)
 	defer cancel()
 	var serverOut, out, diag bytes.Buffer
-	server := exec.CommandContext(ctx, "taskset", slices.Concat([]string{"1", program}, args, []string{"-d", vm.Dev[0]})...)
+	server := exec.CommandContext(ctx, "taskset", slices.Concat([]string{"1", program}, args,
+		[]string{"-d", vm.Dev[0]})...)
 	server.Stdout, server.Stderr = &serverOut, &serverOut
 	if err := server.Start(); err != nil {
 		return nil, err
@@ -128,11 +130,13 @@ func pair(ctx context.Context, vm testutil.RXE, program string, args []string) (
 		cancel()
 		return nil, errors.Join(err, server.Wait(), errors.New(serverOut.String()))
 	}
-	client := exec.CommandContext(ctx, "taskset", slices.Concat([]string{"2", program}, args, []string{"-d", vm.Dev[1], vm.IP[0]})...)
+	client := exec.CommandContext(ctx, "taskset", slices.Concat([]string{"2", program}, args,
+		[]string{"-d", vm.Dev[1], vm.IP[0]})...)
 	client.Stdout, client.Stderr = &out, &diag
 	if err := client.Run(); err != nil {
 		cancel()
-		return nil, errors.Join(fmt.Errorf("%s %v: %w\n%s%s", program, args, err, out.String(), diag.String()), server.Wait(), errors.New(serverOut.String()))
+		return nil, errors.Join(fmt.Errorf("%s %v: %w\n%s%s", program, args, err, out.String(), diag.String()),
+			server.Wait(), errors.New(serverOut.String()))
 	}
 	if err := server.Wait(); err != nil {
 		return nil, fmt.Errorf("%s, server: %w\n%s", program, err, serverOut.String())

@@ -13,13 +13,15 @@ import (
 // emulator is the program that runs tests on the emulated device, in strict mode: two devices, as the VM has.
 const emulator = ".build/bin/emu"
 
-// emu runs on the emulated ConnectX what the VM's tests run on SoftRoCE, with libmlx5's data path and with our own, and the stock programs.
+// emu runs on the emulated ConnectX what the VM's tests run on SoftRoCE, with libmlx5's data path and with our own, and
+// the stock programs.
 func (r *runner) emu(ctx context.Context) ([]Result, error) {
 	if out, err := r.quietly(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/emu"); err != nil {
 		return nil, fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	var results []Result
-	if out, err := r.quietly(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/..."); err != nil {
+	if out, err := r.quietly(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...",
+		"./examples/..."); err != nil {
 		results = append(results, Result{"emu", "tiers", "(build)", Fail, out + err.Error() + "\n"})
 	}
 	if r.ratios {
@@ -30,7 +32,8 @@ func (r *runner) emu(ctx context.Context) ([]Result, error) {
 		for i := range dirs {
 			dirs[i] = "./" + dirs[i]
 		}
-		return r.gotest(ctx, "emu", nil, []string{"PUREVERBS_FIGURES=1"}, append([]string{"-run=^TestEmuRatios", "-p=1"}, dirs...)...)
+		return r.gotest(ctx, "emu", nil, []string{"PUREVERBS_FIGURES=1"},
+			append([]string{"-run=^TestEmuRatios", "-p=1"}, dirs...)...)
 	}
 	run := "-run=^TestRXE|^TestEmu"
 	if r.run != "" {
@@ -49,7 +52,8 @@ type job struct {
 	runs []func(context.Context) ([]Result, error)
 }
 
-// long is the packages that take longest, the longest first. They begin first, so that no lane waits for one of them in the end.
+// long is the packages that take longest, the longest first. They begin first, so that no lane waits for one of them in
+// the end.
 var long = []string{"test/emu", "cmd/perf", "examples", "rdmacm"}
 
 // emuJobs is what tier emu runs.
@@ -74,14 +78,18 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 			strict = "--strict-ignore=leak" // stock programs do not destroy all that they made
 		}
 		for _, path := range []string{"ops", "direct"} {
-			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) { return r.emulated(ctx, path, run, strict, "./"+d) })
+			at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
+				return r.emulated(ctx, path, run, strict, "./"+d)
+			})
 		}
 	}
 	if dirs, err = packagesWith(r.root, "TestEmu", r.pkg); err != nil {
 		return nil, err
 	}
 	for _, d := range dirs {
-		at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) { return r.gotest(ctx, "emu", nil, nil, run, "./"+d) })
+		at(d).runs = append(at(d).runs, func(ctx context.Context) ([]Result, error) {
+			return r.gotest(ctx, "emu", nil, nil, run, "./"+d)
+		})
 	}
 	var jobs []job
 	for _, d := range append(slices.Clone(long), slices.Sorted(maps.Keys(byDir))...) {
@@ -115,7 +123,8 @@ const skipFigures = "-skip=^TestRXEFigures|^TestRXERatios"
 
 // emulated runs a package on two devices with a data path.
 func (r *runner) emulated(ctx context.Context, path, run, strict, pkg string) ([]Result, error) {
-	env := []string{"PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH=" + path, "PATH=" + filepath.Join(r.root, ".build/bin") + ":" + os.Getenv("PATH")}
+	env := []string{"PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH=" + path, "PATH=" + filepath.Join(r.root,
+		".build/bin") + ":" + os.Getenv("PATH")}
 	under := []string{filepath.Join(r.root, emulator), strict, "--device", "mlx5_0", "--device", "mlx5_1", "--"}
 	res, err := r.gotest(ctx, "emu", under, env, run, skipFigures, pkg)
 	for i := range res {

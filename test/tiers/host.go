@@ -14,17 +14,20 @@ import (
 	"time"
 )
 
-// releases are the Go releases, newest patch of each, that the bound in internal/ccall admits.
+// releases are the Go releases, newest patch of each, that the bounds in internal/ccall and internal/spin admit.
 var releases = []string{"go1.25.14", "go1.26.11", "go1.27.4"}
 
-// gotest runs go test -json with args and env, the test binaries below the program and flags in under, and collects the results.
-func (r *runner) gotest(ctx context.Context, tier string, under []string, env []string, args ...string) ([]Result, error) {
+// gotest runs go test -json with args and env, the test binaries below the program and flags in under, and collects the
+// results.
+func (r *runner) gotest(ctx context.Context, tier string, under []string, env []string,
+	args ...string) ([]Result, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	under = append([]string{self, "watch", r.quiet.String()}, under...)
-	args = append([]string{"test", "-json", "-vet=off", "-count=1", "-timeout=" + r.timeout.String(), "-exec=" + strings.Join(under, " ")}, args...)
+	args = append([]string{"test", "-json", "-vet=off", "-count=1", "-timeout=" + r.timeout.String(),
+		"-exec=" + strings.Join(under, " ")}, args...)
 	c := r.command(ctx, "go", args...)
 	c.Env = append(c.Env, env...)
 	if r.figures {
@@ -107,10 +110,10 @@ func (r *runner) race(ctx context.Context) ([]Result, error) {
 	return r.gotest(ctx, "race", nil, []string{"CGO_ENABLED=1"}, append(r.selection(), "-race", r.pattern())...)
 }
 
-// releases runs what depends on the Go runtime's insides with every release that it claims, and once with neither optimisation
-// nor inlining: the calls into C, and with each but this machine's own release what is built upon them.
+// releases runs what depends on the Go runtime's insides with every release that it claims, and once with neither
+// optimisation nor inlining: the calls into C, and with each but this machine's own release what is built upon them.
 func (r *runner) releases(ctx context.Context) ([]Result, error) {
-	calls := []string{"./internal/ccall/..."}
+	calls := []string{"./internal/ccall/...", "./internal/spin"}
 	all := append(slices.Clone(calls), "./internal/abi", "./internal/dma", "./internal/mlx5", "./internal/ops", "./ibv")
 	if os.Getenv(fullEnv) != "" {
 		all = append(all, "./internal/mmio") // compiles for both architectures, to look at the code
@@ -160,7 +163,8 @@ func (r *runner) arm64(ctx context.Context) ([]Result, error) {
 		// The guest's C library; the variable is QEMU's own.
 		"QEMU_LD_PREFIX=/usr/aarch64-linux-gnu", "PUREVERBS_TEST_EXEC=qemu-aarch64-static",
 	}
-	packages := []string{"./internal/ccall/...", "./internal/abi/...", "./internal/ops/...", "./internal/mmio", "./internal/mlx5", "./ibv/..."}
+	packages := []string{"./internal/ccall/...", "./internal/abi/...", "./internal/ops/...", "./internal/mmio",
+		"./internal/mlx5", "./ibv/..."}
 	if r.pkg != "" {
 		packages = []string{r.pkg}
 	}
@@ -176,7 +180,12 @@ func (r *runner) bench(ctx context.Context) ([]Result, error) {
 
 // lint runs the checks that need no test. Each counts as one.
 func (r *runner) lint(ctx context.Context) ([]Result, error) {
-	staticcheck := filepath.Join(r.root, ".build", "tools", "staticcheck")
+	tools := filepath.Join(r.root, ".build", "tools")
+	staticcheck := filepath.Join(tools, "staticcheck")
+	// "compresion" is in a name of libmlx5's header.
+	misspell := []string{filepath.Join(tools, "misspell"), "-error", "-i", "compresion", "README.md", "RATIONALE.md",
+		"CHANGELOG.md", "CONTRIBUTING.md", "cmd", "docs", "examples", "ibv", "internal", "loader", "mlx5dv", "rdmacm",
+		"test"}
 	checks := []struct {
 		name string
 		env  []string
@@ -193,6 +202,8 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 		{"staticcheck", nil, []string{staticcheck, "./..."}},
 		// What only the other architecture uses is not unused.
 		{"staticcheck-arm64", []string{"GOARCH=arm64"}, []string{staticcheck, "-checks=inherit,-U1000", "./..."}},
+		{"ineffassign", nil, []string{filepath.Join(tools, "ineffassign"), "./..."}},
+		{"misspell", nil, misspell},
 		{"mod-verify", nil, []string{"go", "mod", "verify"}},
 	}
 	var results []Result

@@ -12,20 +12,23 @@ import (
 // devicesEnv chooses the devices of tier hw; package testutil reads it.
 const devicesEnv = "PUREVERBS_HW_DEVICES"
 
-// hw runs on real adapters what the emulated one runs, with both data paths. It takes no link down and changes no address.
+// hw runs on real adapters what the emulated one runs, with both data paths. It takes no link down and changes no
+// address.
 func (r *runner) hw(ctx context.Context) ([]Result, error) {
 	devices := os.Getenv(devicesEnv)
 	if devices == "" {
 		found, err := filepath.Glob("/sys/class/infiniband/mlx5_*")
 		if err != nil || len(found) == 0 {
-			return nil, errors.New("tier hw needs an mlx5 device: none in /sys/class/infiniband. " + devicesEnv + "=mlx5_0,mlx5_1 names the two ends, or one for both")
+			return nil, errors.New("tier hw needs an mlx5 device: none in /sys/class/infiniband. " + devicesEnv +
+				"=mlx5_0,mlx5_1 names the two ends, or one for both")
 		}
 		for i := range found {
 			found[i] = filepath.Base(found[i])
 		}
 		devices = strings.Join(found[:min(2, len(found))], ",")
 	}
-	if err := r.command(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/...").Run(); err != nil {
+	if err := r.command(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...",
+		"./examples/...").Run(); err != nil {
 		return nil, fmt.Errorf("go build: %w", err)
 	}
 	run := "-run=^TestRXE"
@@ -44,7 +47,8 @@ func (r *runner) hw(ctx context.Context) ([]Result, error) {
 	}
 	var results []Result
 	for _, path := range []string{"ops", "direct"} {
-		env := []string{"PUREVERBS_TEST_TIER=hw", devicesEnv + "=" + devices, "PUREVERBS_DATAPATH=" + path, "PATH=" + filepath.Join(r.root, ".build/bin") + ":" + os.Getenv("PATH")}
+		env := []string{"PUREVERBS_TEST_TIER=hw", devicesEnv + "=" + devices, "PUREVERBS_DATAPATH=" + path,
+			"PATH=" + filepath.Join(r.root, ".build/bin") + ":" + os.Getenv("PATH")}
 		res, err := r.gotest(ctx, "hw", nil, env, append([]string{run, skipFigures, "-p=1"}, pkgs...)...)
 		for i := range res {
 			res[i].Package = path + " " + res[i].Package

@@ -3,8 +3,8 @@
 //	go run ./test/tiers [flags] TIER...
 //
 // The tiers: lint, unit, race, releases, arm64, bench on this machine, emu on the
-// emulated ConnectX, hw on mlx5 devices of this machine, and rxe in the SoftRoCE VM. It exits with 1 if a test failed, if a tier ran no test, or if
-// one skipped that test/allowed-skips does not list. docs/testing.md tells more.
+// emulated ConnectX, hw on mlx5 devices of this machine, and rxe in the SoftRoCE VM. It exits with 1 if a test failed,
+// if a tier ran no test, or if one skipped that test/allowed-skips does not list. docs/testing.md tells more.
 package main
 
 import (
@@ -73,7 +73,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	tiers := f.Args()
 	for _, t := range tiers {
 		if known[t] == nil {
-			fmt.Fprintf(stderr, "tiers: unknown tier %q: the tiers are lint, unit, race, releases, arm64, bench, emu, hw, rxe\n", t)
+			fmt.Fprintf(stderr, "tiers: unknown tier %q: the tiers are lint, unit, race, releases, arm64, bench, "+
+				"emu, hw, rxe\n", t)
 			return 2
 		}
 	}
@@ -96,7 +97,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	results, took := runTiers(ctx, r.note, tiers, known)
 	ok := report(stdout, tiers, results, skips, took)
 	if ctx.Err() != nil {
-		fmt.Fprintf(stderr, "tiers: interrupted in tier %s: the sums are those of what ran until then\n", tiers[len(took)-1])
+		fmt.Fprintf(stderr, "tiers: interrupted in tier %s: the sums are those of what ran until then\n",
+			tiers[len(took)-1])
 		return 130
 	}
 	if !ok {
@@ -106,7 +108,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // runTiers runs one tier after another, whatever becomes of each, until ctx ends, and says how long each took.
-func runTiers(ctx context.Context, note io.Writer, tiers []string, known map[string]func(context.Context) ([]Result, error)) ([]Result, map[string]time.Duration) {
+func runTiers(ctx context.Context, note io.Writer, tiers []string, known map[string]func(context.Context) ([]Result,
+	error)) ([]Result, map[string]time.Duration) {
 	var results []Result
 	took := map[string]time.Duration{}
 	for _, t := range tiers {

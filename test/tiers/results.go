@@ -169,8 +169,8 @@ func (p *parser) add(k *openPackage, pkg, test string, s Status, out string) {
 	}
 }
 
-// end closes a package. The tests that were running when it failed, by a crash, an exit or a limit, have failed; one that
-// failed without any, as in its build, is a failure of its own.
+// end closes a package. The tests that were running when it failed, by a crash, an exit or a limit, have failed; one
+// that failed without any, as in its build, is a failure of its own.
 func (p *parser) end(e event, k *openPackage) {
 	if e.Action == "fail" {
 		out := k.output.String()
@@ -286,7 +286,8 @@ func report(w io.Writer, tiers []string, results []Result, list []allowance, too
 		if c == nil {
 			c = new([4]int)
 		}
-		fmt.Fprintf(w, "tier %s: %d passed, %d failed, %d skipped (%.0f s)\n", t, c[Pass], c[Fail], c[Skip], took[t].Seconds())
+		fmt.Fprintf(w, "tier %s: %d passed, %d failed, %d skipped (%.0f s)\n", t, c[Pass], c[Fail], c[Skip],
+			took[t].Seconds())
 		empty = empty || c[Pass]+c[Fail] == 0
 	}
 	if empty {

@@ -130,11 +130,16 @@ func TestReport(t *testing.T) {
 	}{
 		{"all passed", []Result{pass}, true, "1 passed, 0 failed, 0 skipped\n"},
 		{"allowed skip", []Result{pass, skip}, true, "1 passed, 0 failed, 1 skipped\n"},
-		{"other reason", []Result{pass, {"unit", "p", "TestNIC_X", Skip, "no reason"}}, false, "tier unit: p.TestNIC_X: no reason\n"},
-		{"other test", []Result{pass, {"unit", "p", "XTestNIC", Skip, "needs a NIC"}}, false, "tier unit: p.XTestNIC: needs a NIC\n"},
-		{"other tier", []Result{pass, {"rxe", "p", "TestNIC_X", Skip, "needs a NIC"}}, false, "skips that test/allowed-skips does not list"},
-		{"failed", []Result{pass, {"unit", "p", "TestB", Fail, "why\n"}}, false, "--- FAIL: tier unit: p.TestB\n    why\n"},
-		{"failed parent", []Result{{"unit", "p", "TestB/x", Fail, "why\n"}, {"unit", "p", "TestB", Fail, "--- FAIL: TestB\n"}}, false, "    why\n\ntier unit: 0 passed, 2 failed"},
+		{"other reason", []Result{pass, {"unit", "p", "TestNIC_X", Skip, "no reason"}}, false,
+			"tier unit: p.TestNIC_X: no reason\n"},
+		{"other test", []Result{pass, {"unit", "p", "XTestNIC", Skip, "needs a NIC"}}, false,
+			"tier unit: p.XTestNIC: needs a NIC\n"},
+		{"other tier", []Result{pass, {"rxe", "p", "TestNIC_X", Skip, "needs a NIC"}}, false,
+			"skips that test/allowed-skips does not list"},
+		{"failed", []Result{pass, {"unit", "p", "TestB", Fail, "why\n"}}, false,
+			"--- FAIL: tier unit: p.TestB\n    why\n"},
+		{"failed parent", []Result{{"unit", "p", "TestB/x", Fail, "why\n"}, {"unit", "p", "TestB", Fail,
+			"--- FAIL: TestB\n"}}, false, "    why\n\ntier unit: 0 passed, 2 failed"},
 		{"nothing ran", nil, false, "a tier ran no test"},
 		{"only skipped", []Result{skip}, false, "a tier ran no test"},
 	}
@@ -175,15 +180,18 @@ func TestReadGuest(t *testing.T) {
 		}
 		return beginMark + dir + "\n" + strings.Join(lines, "\n") + end
 	}
-	const pass, fail = "\x16=== RUN   TestRXE_A\n\x16--- PASS: TestRXE_A (0.10s)\n\x16=== NAME  \n\x16PASS", "\x16=== RUN   TestRXE_A\n    a_test.go:9: bad\n\x16--- FAIL: TestRXE_A (0.10s)\n\x16=== NAME  \n\x16FAIL"
+	const pass, fail = "\x16=== RUN   TestRXE_A\n\x16--- PASS: TestRXE_A (0.10s)\n\x16=== NAME  \n\x16PASS",
+		"\x16=== RUN   TestRXE_A\n    a_test.go:9: bad\n\x16--- FAIL: TestRXE_A (0.10s)\n\x16=== NAME  \n\x16FAIL"
 	tests := []struct {
 		name, out string
 		want      string // package test status, sorted
 	}{
 		{"pass and fail", part("a", "0", pass) + part("b", "1", fail), "a TestRXE_A 1; b TestRXE_A 2"},
 		{"bad exit code after a pass", part("a", "97", pass), "a (package) 2; a TestRXE_A 1"},
-		{"crash in a test", part("a", "2", "\x16=== RUN   TestRXE_A", "SIGSEGV: segmentation violation"), "a TestRXE_A 2"},
-		{"VM gone in mid-package", part("a", "0", pass) + part("b", "", "\x16=== RUN   TestRXE_A", ""), "a TestRXE_A 1; b TestRXE_A 2"},
+		{"crash in a test", part("a", "2", "\x16=== RUN   TestRXE_A", "SIGSEGV: segmentation violation"),
+			"a TestRXE_A 2"},
+		{"VM gone in mid-package", part("a", "0", pass) + part("b", "", "\x16=== RUN   TestRXE_A", ""),
+			"a TestRXE_A 1; b TestRXE_A 2"},
 		{"booted twice", part("a", "", "\x16=== RUN   TestRXE_A") + "\n" + part("a", "0", pass), "a TestRXE_A 1"},
 		{"figure", part("a", "0", pass+"\nfigure x 1 ns"), "a TestRXE_A 1"},
 	}
@@ -260,7 +268,8 @@ func TestGuestScript(t *testing.T) {
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, script)
 	}
-	for _, want := range []string{"/payload/src/b/c", "/payload/test/b-c.test", `'-test.run=^TestRXE_It'\''s'`, "-test.timeout=1h0m0s", "tiers watch 1m0s /payload/test/a.test"} {
+	for _, want := range []string{"/payload/src/b/c", "/payload/test/b-c.test", `'-test.run=^TestRXE_It'\''s'`,
+		"-test.timeout=1h0m0s", "tiers watch 1m0s /payload/test/a.test"} {
 		if !strings.Contains(script, want) {
 			t.Errorf("no %s in:\n%s", want, script)
 		}

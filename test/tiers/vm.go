@@ -84,7 +84,8 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 	var wg sync.WaitGroup
 	for i, dirs := range shards {
 		script := fmt.Sprintf("run%d.sh", i)
-		if err := os.WriteFile(filepath.Join(payload, script), []byte(guestScript(dirs, flags, r.quiet, r.timeout)), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(payload, script), []byte(guestScript(dirs, flags, r.quiet, r.timeout)),
+			0o755); err != nil {
 			return nil, err
 		}
 		wg.Go(func() { parts[i] = r.boot(ctx, payload, script, dirs) })
@@ -93,8 +94,8 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 	return append(results, slices.Concat(parts...)...), nil
 }
 
-// shards divides packages among the VMs, which run beside each other: one VM leaves half of two processors idle, for much
-// of the time is waiting. What measures has the machine for itself.
+// shards divides packages among the VMs, which run beside each other: one VM leaves half of two processors idle, for
+// much of the time is waiting. What measures has the machine for itself.
 func (r *runner) shards(dirs []string) [][]string {
 	const most = "cmd/perf" // takes as long as the others together
 	i := slices.Index(dirs, most)
@@ -156,7 +157,8 @@ func (r *runner) boot(ctx context.Context, payload, script string, dirs []string
 		}
 	}
 	if vmErr != nil || readErr != nil {
-		results = append(results, Result{"rxe", "scripts/vm", "(run)", Fail, fmt.Sprint(errors.Join(vmErr, readErr)) + "\n" + rest})
+		results = append(results, Result{"rxe", "scripts/vm", "(run)", Fail,
+			fmt.Sprint(errors.Join(vmErr, readErr)) + "\n" + rest})
 	}
 	return results
 }
@@ -164,14 +166,16 @@ func (r *runner) boot(ctx context.Context, payload, script string, dirs []string
 // buildPrograms builds our commands and examples into dir. One that does not
 // build is a failure, and no reason to keep the others from their tests.
 func (r *runner) buildPrograms(ctx context.Context, dir string) ([]Result, error) {
-	list := r.command(ctx, "go", "list", "-e", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...", "./examples/...", "./test/tiers")
+	list := r.command(ctx, "go", "list", "-e", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...",
+		"./examples/...", "./test/tiers")
 	list.Stdout, list.Stderr = nil, nil
 	mains, err := list.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
 	build := func(programs ...string) (string, error) {
-		return r.quietly(ctx, "go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", dir + "/"}, programs...)...)
+		return r.quietly(ctx, "go", append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", dir + "/"},
+			programs...)...)
 	}
 	programs := strings.Fields(string(mains))
 	if _, err := build(programs...); err == nil {
@@ -231,7 +235,8 @@ reap() {
 `)
 	for _, d := range dirs {
 		fmt.Fprintf(&b, "echo '%s%s'\ncd /payload/src/%s\n", beginMark, d, d)
-		fmt.Fprintf(&b, "setsid tiers watch %s /payload/test/%s -test.v=test2json -test.timeout=%s", quiet, testName(d), timeout)
+		fmt.Fprintf(&b, "setsid tiers watch %s /payload/test/%s -test.v=test2json -test.timeout=%s", quiet,
+			testName(d), timeout)
 		for _, f := range flags {
 			b.WriteString(" " + shellQuote(f))
 		}
@@ -294,7 +299,8 @@ func (r *runner) readGuest(ctx context.Context, out io.Reader) (map[string][]Res
 }
 
 // parsePart parses the output of one test binary that ended with code.
-func (r *runner) parsePart(ctx context.Context, dir string, output []byte, code string, took time.Duration) ([]Result, error) {
+func (r *runner) parsePart(ctx context.Context, dir string, output []byte, code string,
+	took time.Duration) ([]Result, error) {
 	c := exec.CommandContext(ctx, "go", "tool", "test2json", "-p", dir)
 	c.Dir = r.root
 	c.Stdin = bytes.NewReader(output)
@@ -320,13 +326,15 @@ func (r *runner) parsePart(ctx context.Context, dir string, output []byte, code 
 	}
 	if code != "0" && failed == 0 {
 		failed++
-		results = append(results, Result{"rxe", dir, "(package)", Fail, fmt.Sprintf("exit code %s\n%s", code, tail(output, 4000))})
+		results = append(results, Result{"rxe", dir, "(package)", Fail, fmt.Sprintf("exit code %s\n%s", code,
+			tail(output, 4000))})
 	}
 	word := "ok  "
 	if failed > 0 {
 		word = "FAIL"
 	}
-	fmt.Fprintf(r.note, "%s %-8s ./%s: %d passed, %d failed, %d skipped (%.1fs)\n", word, "rxe", dir, passed, failed, skipped, took.Seconds())
+	fmt.Fprintf(r.note, "%s %-8s ./%s: %d passed, %d failed, %d skipped (%.1fs)\n", word, "rxe", dir, passed, failed,
+		skipped, took.Seconds())
 	if r.figures || r.ratios {
 		printFigures(r.out, output)
 	}

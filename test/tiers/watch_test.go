@@ -67,7 +67,8 @@ func TestWatch(t *testing.T) {
 		want string
 	}{
 		{"passes on", []string{"1h", "sh", "-c", "echo out; echo err >&2; exit 7"}, 7, "out\nerr\n"},
-		{"silence", []string{"3s", "sh", "-c", "echo hello; sleep 10000"}, 124, "hello\ntiers: sh printed nothing for 3s, and was ended\n"},
+		{"silence", []string{"3s", "sh", "-c", "echo hello; sleep 10000"}, 124,
+			"hello\ntiers: sh printed nothing for 3s, and was ended\n"},
 		{"killed", []string{"1h", "sh", "-c", "kill -KILL $$"}, 137, "tiers: sh: killed\n"},
 		{"no duration", []string{"soon", "true"}, 2, ""},
 		{"no limit", []string{"0s", "true"}, 2, ""},
@@ -107,9 +108,12 @@ func TestInterrupt(t *testing.T) {
 		env  string
 		end  func(cancel func(), c *exec.Cmd)
 	}{
-		{"the context of a command ends", []string{"sh", "-c", children}, "", func(cancel func(), c *exec.Cmd) { cancel() }},
-		{"the context of a watched one ends", []string{os.Args[0], "1h", "sh", "-c", children}, watchEnv + "=1", func(cancel func(), c *exec.Cmd) { cancel() }},
-		{"watch is told to end", []string{os.Args[0], "1h", "sh", "-c", children}, watchEnv + "=1", func(_ func(), c *exec.Cmd) { c.Process.Signal(syscall.SIGTERM) }},
+		{"the context of a command ends", []string{"sh", "-c", children}, "",
+			func(cancel func(), c *exec.Cmd) { cancel() }},
+		{"the context of a watched one ends", []string{os.Args[0], "1h", "sh", "-c", children}, watchEnv + "=1",
+			func(cancel func(), c *exec.Cmd) { cancel() }},
+		{"watch is told to end", []string{os.Args[0], "1h", "sh", "-c", children}, watchEnv + "=1",
+			func(_ func(), c *exec.Cmd) { c.Process.Signal(syscall.SIGTERM) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -155,14 +159,16 @@ func TestRunTiers(t *testing.T) {
 		}
 		return b.String()
 	}
-	for _, want := range []string{"tier lint: 0 passed, 1 failed", "tier unit: 0 passed, 1 failed", "tier race: 1 passed, 1 failed", "tier emu: 1 passed, 0 failed", "\n2 passed, 3 failed, 0 skipped\n"} {
+	for _, want := range []string{"tier lint: 0 passed, 1 failed", "tier unit: 0 passed, 1 failed",
+		"tier race: 1 passed, 1 failed", "tier emu: 1 passed, 0 failed", "\n2 passed, 3 failed, 0 skipped\n"} {
 		if got := sums(t.Context()); !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	known["race"] = func(context.Context) ([]Result, error) { cancel(); return tier("race", Pass), nil }
-	if got := sums(ctx); !strings.Contains(got, "tier race: 1 passed") || !strings.Contains(got, "tier emu: not run\n") {
+	if got := sums(ctx); !strings.Contains(got, "tier race: 1 passed") || !strings.Contains(got,
+		"tier emu: not run\n") {
 		t.Errorf("interrupted in tier race:\n%s", got)
 	}
 }

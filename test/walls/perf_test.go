@@ -113,13 +113,15 @@ func TestPerfRoomsFails(t *testing.T) {
 		more  []file
 		want  string
 	}{
-		"nothing":          {table, nil, ""},
-		"a test":           {table, []file{{perfRooms + "loop", "a_test.go", path("session")}}, ""},
-		"a wall":           {table, []file{{perfRooms + "loop", "b.go", path("session")}}, "loop/b.go imports session"},
-		"a new package":    {table, []file{{perfRooms + "chart", "a.go", nil}}, "chart is not in the table"},
-		"a row too much":   {append(slices.Clone(table), room{"report", []string{"loop"}}), nil, "report does not import loop"},
-		"a wrong order":    {[]room{table[2], table[0], table[1]}, nil, "wire, which is not above it"},
-		"a circle of rows": {[]room{table[0], {"loop", []string{"loop"}}, table[2]}, nil, "loop, which is not above it"},
+		"nothing":       {table, nil, ""},
+		"a test":        {table, []file{{perfRooms + "loop", "a_test.go", path("session")}}, ""},
+		"a wall":        {table, []file{{perfRooms + "loop", "b.go", path("session")}}, "loop/b.go imports session"},
+		"a new package": {table, []file{{perfRooms + "chart", "a.go", nil}}, "chart is not in the table"},
+		"a row too much": {append(slices.Clone(table), room{"report", []string{"loop"}}), nil,
+			"report does not import loop"},
+		"a wrong order": {[]room{table[2], table[0], table[1]}, nil, "wire, which is not above it"},
+		"a circle of rows": {[]room{table[0], {"loop", []string{"loop"}}, table[2]}, nil,
+			"loop, which is not above it"},
 	} {
 		got := crossings(tc.table, slices.Concat(good, tc.more))
 		if tc.want == "" && got != nil || tc.want != "" && !strings.Contains(strings.Join(got, "\n"), tc.want) {

@@ -4,7 +4,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,10 +21,21 @@ type file struct {
 	imports   []string
 }
 
+// repository is the root of this module.
+var repository = filepath.Join("..", "..")
+
 func files(t *testing.T) []file {
 	t.Helper()
+	out := filesIn(t, repository)
+	if len(out) < 100 {
+		t.Fatalf("%d files found", len(out))
+	}
+	return out
+}
+
+func filesIn(t *testing.T, root string) []file {
+	t.Helper()
 	var out []file
-	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()
 		switch {
@@ -49,9 +62,6 @@ func files(t *testing.T) []file {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(out) < 100 {
-		t.Fatalf("%d files found", len(out))
-	}
 	return out
 }
 
@@ -60,50 +70,123 @@ func within(dir string, trees ...string) bool {
 	return slices.ContainsFunc(trees, func(t string) bool { return dir == t || strings.HasPrefix(dir, t+"/") })
 }
 
-// TestUnsafe keeps package unsafe in files that say so in their names, but for packages whose business is memory.
-func TestUnsafe(t *testing.T) {
-	for _, f := range files(t) {
-		if slices.Contains(f.imports, "unsafe") && !strings.Contains(f.name, "_unsafe") && !within(f.dir, "internal/mmio", "internal/ccall") && f.dir+"/"+f.name != "internal/dma/mem_linux_test.go" {
-			t.Errorf("%s/%s imports unsafe: name it *_unsafe.go", f.dir, f.name)
+// unsafeOutside lists files that import unsafe and do not say so in their names, but for packages whose business is
+// memory.
+func unsafeOutside(files []file) []string {
+	var out []string
+	for _, f := range files {
+		memory := within(f.dir, "internal/mmio", "internal/ccall") ||
+			f.dir+"/"+f.name == "internal/dma/mem_linux_test.go"
+		if slices.Contains(f.imports, "unsafe") && !strings.Contains(f.name, "_unsafe") && !memory {
+			out = append(out, f.dir+"/"+f.name+" imports unsafe: name it *_unsafe.go")
 		}
+	}
+	return out
+}
+
+func TestUnsafe(t *testing.T) {
+	for _, s := range unsafeOutside(files(t)) {
+		t.Error(s)
 	}
 }
 
-// wall keeps packages of the trees from importing others of this module, tests excepted.
-type wall struct {
-	from, not []string
-	but       []string
-	why       string
+// rule is a line of the table of imports in docs/architecture.md: what the packages of a tree may import of this
+// module, besides each other.
+type rule struct {
+	tree string
+	may  []string
 }
 
-var walls = []wall{
-	{from: []string{"internal/emu", "cmd/emu"}, not: []string{"."}, but: []string{"internal/emu"}, why: "the emulator reads the formats a second time, by itself"},
-	{from: []string{"ibv", "rdmacm", "mlx5dv", "loader", "cmd/perf", "cmd/show_gids", "examples"}, not: []string{"internal/emu"}, why: "nothing rests on the emulator"},
-	{from: []string{"internal/abi", "internal/ccall", "internal/cmem", "internal/dma", "internal/flags", "internal/friend", "internal/gid", "internal/leak", "internal/level", "internal/life", "internal/mlx5", "internal/mmio", "internal/ops", "internal/pollfd", "internal/printable", "internal/sockaddr", "internal/spin", "internal/sysfs", "internal/work"},
-		not: []string{"ibv", "rdmacm", "mlx5dv", "loader", "cmd", "examples", "test", "internal/testutil"}, why: "imports point down"},
-	{from: []string{"internal/bind"}, not: []string{"ibv", "rdmacm", "mlx5dv"}, why: "imports point down"},
-	{from: []string{"loader"}, not: []string{"ibv", "rdmacm", "mlx5dv"}, why: "imports point down"},
-	{from: []string{"ibv"}, not: []string{"rdmacm", "mlx5dv"}, why: "imports point down"},
-	{from: []string{"rdmacm"}, not: []string{"mlx5dv"}, why: "imports point down"},
-	{from: []string{"examples"}, not: []string{"internal"}, why: "people copy examples"},
-	{from: []string{"ibv", "rdmacm", "mlx5dv", "loader", "internal"}, not: []string{"cmd", "examples", "test"}, why: "a library needs no program"},
+// rules reads the table. "*" stands for anything.
+func rules(t *testing.T) []rule {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(text), "\n| tree | may import |\n|---|---|\n")
+	if !ok {
+		t.Fatal("docs/architecture.md has no table of imports")
+	}
+	quoted := regexp.MustCompile("`([^`]+)`")
+	var out []rule
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 4 {
+			break
+		}
+		name := quoted.FindStringSubmatch(cells[1])
+		if name == nil {
+			t.Fatalf("docs/architecture.md: no tree in %q", line)
+		}
+		r := rule{tree: name[1]}
+		for _, m := range quoted.FindAllStringSubmatch(cells[2], -1) {
+			r.may = append(r.may, m[1])
+		}
+		out = append(out, r)
+	}
+	return out
 }
 
-func TestWalls(t *testing.T) {
-	for _, f := range files(t) {
-		if strings.HasSuffix(f.name, "_test.go") {
+// overWall lists the imports that the rules do not have, tests excepted, and the packages that no rule has.
+func overWall(rules []rule, files []file) []string {
+	var out []string
+	homeless := make(map[string]bool)
+	for _, f := range files {
+		var r rule
+		for _, c := range rules {
+			if within(f.dir, c.tree) && len(c.tree) > len(r.tree) {
+				r = c
+			}
+		}
+		if r.tree == "" && !homeless[f.dir] {
+			homeless[f.dir] = true
+			out = append(out, f.dir+" has no line in the table of docs/architecture.md")
+		}
+		if r.tree == "" || strings.HasSuffix(f.name, "_test.go") || slices.Contains(r.may, "*") {
 			continue
 		}
 		for _, p := range f.imports {
 			p, ours := strings.CutPrefix(p, module)
-			if !ours {
-				continue
+			if ours && !within(p, append(r.may, r.tree)...) {
+				out = append(out, f.dir+"/"+f.name+" imports "+p+": docs/architecture.md lets "+r.tree+" import "+
+					strings.Join(r.may, ", "))
 			}
-			for _, w := range walls {
-				if within(f.dir, w.from...) && !within(f.dir, "internal/testutil") && (slices.Contains(w.not, ".") || within(p, w.not...)) && !within(p, w.but...) {
-					t.Errorf("%s/%s imports %s: %s", f.dir, f.name, p, w.why)
-				}
+		}
+	}
+	return out
+}
+
+func TestWalls(t *testing.T) {
+	all, table := files(t), rules(t)
+	for _, s := range overWall(table, all) {
+		t.Error(s)
+	}
+	for _, r := range table {
+		for _, tree := range append(r.may, r.tree) {
+			if tree != "*" && !slices.ContainsFunc(all, func(f file) bool { return within(f.dir, tree) }) {
+				t.Errorf("docs/architecture.md: no package is in %s", tree)
 			}
+		}
+	}
+}
+
+// The tree in testdata crosses each wall once. Each is found.
+func TestWalls_Crossed(t *testing.T) {
+	got := overWall(rules(t), filesIn(t, filepath.Join("testdata", "crossed")))
+	got = append(got, unsafeOutside(filesIn(t, filepath.Join("testdata", "crossed")))...)
+	want := []string{
+		"examples/nosy/main.go imports internal/abi",
+		"homeless has no line in the table",
+		"ibv/up.go imports rdmacm",
+		"internal/emu/wire/shared.go imports internal/mlx5",
+		"internal/mlx5/objects.go imports ibv",
+		"rdmacm/emulated.go imports internal/emu/hca",
+		"ibv/pointer.go imports unsafe",
+	}
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || !strings.HasPrefix(got[i], want[i]) {
+			t.Fatalf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
 }
@@ -174,13 +257,15 @@ func TestFewCrossed(t *testing.T) {
 // TestDependencies keeps to the modules of which RATIONALE.md tells, each where it is needed.
 func TestDependencies(t *testing.T) {
 	library := []string{"github.com/ebitengine/purego", "golang.org/x/sys"}
-	program := append(slices.Clone(library), "github.com/spf13/pflag", "github.com/HdrHistogram/hdrhistogram-go", "golang.org/x/term")
+	program := append(slices.Clone(library), "github.com/spf13/pflag", "github.com/HdrHistogram/hdrhistogram-go",
+		"golang.org/x/term")
 	for _, f := range files(t) {
 		allowed := library
 		if within(f.dir, "cmd", "examples", "test") {
 			allowed = program
 		}
-		if strings.HasSuffix(f.name, "_test.go") || within(f.dir, "internal/testutil", "internal/sysfs/sysfstest", "test") {
+		if strings.HasSuffix(f.name, "_test.go") || within(f.dir, "internal/testutil",
+			"internal/sysfs/sysfstest", "test") {
 			allowed = append(slices.Clone(program), "github.com/google/go-cmp")
 		}
 		for _, p := range f.imports {

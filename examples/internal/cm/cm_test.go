@@ -37,7 +37,8 @@ func TestParse(t *testing.T) {
 	f := Flags("prog")
 	f.IntP("number", "n", 1, "a `number`")
 	var help *HelpError
-	if err := Parse(f, []string{"-h"}, "prog [options]\n", nil); !errors.As(err, &help) || !strings.HasPrefix(help.Text, "prog [options]\n\n  -n, --number number") {
+	if err := Parse(f, []string{"-h"}, "prog [options]\n", nil); !errors.As(err, &help) || !strings.HasPrefix(help.Text,
+		"prog [options]\n\n  -n, --number number") {
 		t.Errorf("-h: %v %+v", err, help)
 	}
 }
@@ -54,7 +55,8 @@ func TestPayload(t *testing.T) {
 	}
 	for i := range b {
 		b[i] ^= 0x10
-		if err := Check(b, 3); !errors.As(err, &wrong) || wrong.Offset != i || wrong.Got != b[i] || wrong.Want != b[i]^0x10 {
+		if err := Check(b, 3); !errors.As(err, &wrong) || wrong.Offset != i || wrong.Got != b[i] ||
+			wrong.Want != b[i]^0x10 {
 			t.Fatalf("byte %d: %v", i, err)
 		}
 		b[i] ^= 0x10
@@ -80,9 +82,12 @@ func TestAddresses(t *testing.T) {
 		{"IPv4", nothing + v4, "::ffff:10.8.0.2", "::ffff:10.8.0.1", ibv.GIDTypeRoCEv2, ""},
 		{"IPv6", v6, from, to, ibv.GIDTypeRoCEv2, ""},
 		{"GRH", grh, from, to, ibv.GIDTypeIB, ""},
-		{"IPv4 without a checksum", nothing + strings.Replace(v4, "2677", "0000", 1), "::ffff:10.8.0.2", "::ffff:10.8.0.1", ibv.GIDTypeRoCEv2, ""},
-		{"IPv4 behind what looks like a GRH", "60" + nothing[2:] + v4, "::ffff:10.8.0.2", "::ffff:10.8.0.1", ibv.GIDTypeRoCEv2, ""},
-		{"GRH that looks like IPv4", "6000000000541b40" + "fe80000000000000000000004500000a" + "fe80000000000000000000000000000b", "fe80::4500:a", to, ibv.GIDTypeIB, ""},
+		{"IPv4 without a checksum", nothing + strings.Replace(v4, "2677", "0000", 1), "::ffff:10.8.0.2",
+			"::ffff:10.8.0.1", ibv.GIDTypeRoCEv2, ""},
+		{"IPv4 behind what looks like a GRH", "60" + nothing[2:] + v4, "::ffff:10.8.0.2", "::ffff:10.8.0.1",
+			ibv.GIDTypeRoCEv2, ""},
+		{"GRH that looks like IPv4", "6000000000541b40" + "fe80000000000000000000004500000a" +
+			"fe80000000000000000000000000000b", "fe80::4500:a", to, ibv.GIDTypeIB, ""},
 		{"nothing", nothing + nothing, "", "", 0, "neither IPv4's nor a GRH"},
 		{"short", nothing, "", "", 0, "a header of 20 bytes, want 40"},
 	} {

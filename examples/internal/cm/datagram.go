@@ -68,7 +68,8 @@ func addresses(header []byte) (from, to ibv.GID, typ ibv.GIDType, err error) {
 		return from, to, ibv.GIDTypeRoCEv2, nil
 	}
 	if !grh {
-		return from, to, typ, &HeaderError{Got: fmt.Sprintf("a header that is neither IPv4's nor a GRH: % x", header[:GRHSize])}
+		return from, to, typ, &HeaderError{Got: fmt.Sprintf("a header that is neither IPv4's nor a GRH: % x",
+			header[:GRHSize])}
 	}
 	copy(from[:], header[8:24])
 	copy(to[:], header[24:40])

@@ -20,7 +20,8 @@ type PayloadError struct {
 }
 
 func (e *PayloadError) Error() string {
-	return fmt.Sprintf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples too?)", e.Message, e.Offset, e.Got, e.Want)
+	return fmt.Sprintf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples too?)", e.Message,
+		e.Offset, e.Got, e.Want)
 }
 
 // Check checks every byte of message n.

@@ -13,7 +13,8 @@ import (
 type SilenceError struct{ After time.Duration }
 
 func (e *SilenceError) Error() string {
-	return fmt.Sprintf("no completion for %v: the peer is gone or stuck, or a datagram was lost (--timeout waits longer)", e.After)
+	return fmt.Sprintf("no completion for %v: the peer is gone or stuck, or a datagram was lost (--timeout waits "+
+		"longer)", e.After)
 }
 
 // Timeout is true, as for the timeouts of package net.

@@ -56,7 +56,8 @@ type PayloadError struct {
 }
 
 func (e *PayloadError) Error() string {
-	return fmt.Sprintf("message %d: byte %d is %#02x, want %#02x (does the peer have -c too?)", e.Message, e.Offset, e.Got, e.Want)
+	return fmt.Sprintf("message %d: byte %d is %#02x, want %#02x (does the peer have -c too?)", e.Message,
+		e.Offset, e.Got, e.Want)
 }
 
 // StallError is a game in which nothing has happened for too long.
@@ -67,7 +68,8 @@ type StallError struct {
 }
 
 func (e *StallError) Error() string {
-	return fmt.Sprintf("no completion for %v, after %d messages sent and %d received of %d: the peer is gone, or a message was lost", e.After, e.Sent, e.Received, e.Iters)
+	return fmt.Sprintf("no completion for %v, after %d messages sent and %d received of %d: the peer is gone, or a "+
+		"message was lost", e.After, e.Sent, e.Received, e.Iters)
 }
 
 // Timeout is true, as for the timeouts of package net.

@@ -24,7 +24,8 @@ var done = []byte("done\x00")
 //
 // The server connects before it answers, so that it is ready when the client,
 // which connects last, sends the first message.
-func Exchange(ctx context.Context, o *Options, out io.Writer, mine []ibv.Endpoint, connect func(peers []ibv.Endpoint) error) error {
+func Exchange(ctx context.Context, o *Options, out io.Writer, mine []ibv.Endpoint,
+	connect func(peers []ibv.Endpoint) error) error {
 	mine = append([]ibv.Endpoint(nil), mine...)
 	for i := range mine {
 		if o.GID == ibv.BestGID && mine[i].LID != 0 {
@@ -63,7 +64,8 @@ func Exchange(ctx context.Context, o *Options, out io.Writer, mine []ibv.Endpoin
 }
 
 func printAddress(out io.Writer, whose string, e ibv.Endpoint) {
-	fmt.Fprintf(out, "  %-15s LID 0x%04x, QPN 0x%06x, PSN 0x%06x, GID %s\n", whose+" address:", e.LID, e.QPN, e.PSN, e.GID)
+	fmt.Fprintf(out, "  %-15s LID 0x%04x, QPN 0x%06x, PSN 0x%06x, GID %s\n", whose+" address:", e.LID,
+		e.QPN, e.PSN, e.GID)
 }
 
 type exchange struct {
@@ -185,7 +187,8 @@ func (x *exchange) readAddresses() ([]ibv.Endpoint, error) {
 		}
 	}
 	if len(peers) != len(x.mine) {
-		return nil, x.fail(step, &MessageError{"queue pairs", strconv.Itoa(len(peers)), fmt.Sprintf("%d as on this side", len(x.mine))})
+		return nil, x.fail(step, &MessageError{"queue pairs", strconv.Itoa(len(peers)),
+			fmt.Sprintf("%d as on this side", len(x.mine))})
 	}
 	return peers, nil
 }
@@ -212,7 +215,8 @@ func parseAddress(b []byte) (ibv.Endpoint, error) {
 	e.LID = uint16(number("lid", parts[0], 4, 16))
 	e.QPN = number("qpn", parts[1], 6, 24)
 	e.PSN = number("psn", parts[2], 6, 24)
-	if n, herr := hex.Decode(e.GID[:], []byte(parts[3])[:min(len(parts[3]), 32)]); err == nil && (herr != nil || n != len(e.GID)) {
+	if n, herr := hex.Decode(e.GID[:], []byte(parts[3])[:min(len(parts[3]), 32)]); err == nil &&
+		(herr != nil || n != len(e.GID)) {
 		err = &MessageError{"gid", quote([]byte(parts[3])), "32 hex digits"}
 	}
 	return e, err

@@ -139,7 +139,8 @@ func TestExchangeBytes(t *testing.T) {
 		t.Run(tt.name+"/server", func(t *testing.T) {
 			o := Options{Program: tt.p, TCPPort: freePort(t), GID: 1, Timeout: giveUp}
 			connected := false
-			ended := start(t.Context(), &o, []ibv.Endpoint{address(0x11)}, func([]ibv.Endpoint) error { connected = true; return nil })
+			ended := start(t.Context(), &o, []ibv.Endpoint{address(0x11)},
+				func([]ibv.Endpoint) error { connected = true; return nil })
 			c := dial(t, o.TCPPort)
 			io.WriteString(c, tt.text)
 			got := make([]byte, len(tt.text))
@@ -195,7 +196,8 @@ func fakeServer(t *testing.T, p Program) (*Options, <-chan net.Conn) {
 		t.Cleanup(func() { c.Close() })
 		conns <- c
 	}()
-	return &Options{Program: p, Server: "127.0.0.1", TCPPort: l.Addr().(*net.TCPAddr).Port, GID: 1, Timeout: giveUp}, conns
+	return &Options{Program: p, Server: "127.0.0.1", TCPPort: l.Addr().(*net.TCPAddr).Port, GID: 1, Timeout: giveUp},
+		conns
 }
 
 // isMessage tells a *MessageError about the field.
@@ -368,7 +370,8 @@ func TestExchange_Interrupted(t *testing.T) {
 
 func TestExchange_NoServer(t *testing.T) {
 	o := Options{Server: "127.0.0.1", TCPPort: freePort(t), GID: 1, Timeout: giveUp}
-	checkBad(t, wait(t, start(t.Context(), &o, []ibv.Endpoint{address(0x11)}, neverConnect(t))), is(syscall.ECONNREFUSED))
+	checkBad(t, wait(t, start(t.Context(), &o, []ibv.Endpoint{address(0x11)}, neverConnect(t))),
+		is(syscall.ECONNREFUSED))
 }
 
 func TestExchange_PortTaken(t *testing.T) {
@@ -392,9 +395,10 @@ func TestExchange_TwoClients(t *testing.T) {
 	}
 	second := o
 	second.Server = "127.0.0.1"
-	checkBad(t, wait(t, start(t.Context(), &second, []ibv.Endpoint{address(0x12)}, neverConnect(t))), func(err error) bool {
-		return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)
-	})
+	checkBad(t, wait(t, start(t.Context(), &second, []ibv.Endpoint{address(0x12)}, neverConnect(t))),
+		func(err error) bool {
+			return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)
+		})
 	io.WriteString(first, "done\x00")
 	if err := wait(t, ended); err != nil {
 		t.Error(err)
@@ -431,7 +435,8 @@ func TestExchange_InfiniBand(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !strings.Contains(out.String(), "local address:  LID 0x0007, QPN 0x000011, PSN 0x0a51c3, GID ::") ||
-				!strings.Contains(out.String(), "remote address: LID 0x0000, QPN 0x000011, PSN 0x0a51c3, GID ::ffff:10.8.0.1") {
+				!strings.Contains(out.String(), "remote address: LID 0x0000, QPN 0x000011, PSN 0x0a51c3, GID "+
+					"::ffff:10.8.0.1") {
 				t.Errorf("output:\n%s", out.String())
 			}
 		})

@@ -103,7 +103,8 @@ func (g *Game) Why(ctx context.Context, err error) error {
 	if context.Cause(ctx) == errStalled {
 		return &StallError{After: g.o.Timeout, Sent: g.sent, Received: g.received, Iters: g.o.Iters}
 	}
-	return fmt.Errorf("interrupted after %d messages sent and %d received of %d: %w", g.sent, g.received, g.o.Iters, err)
+	return fmt.Errorf("interrupted after %d messages sent and %d received of %d: %w", g.sent, g.received,
+		g.o.Iters, err)
 }
 
 // Report prints the result, in the words of the stock tools.

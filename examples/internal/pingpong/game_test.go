@@ -64,7 +64,8 @@ func TestGame(t *testing.T) {
 	}
 	var out bytes.Buffer
 	client.Report(&out)
-	if s := out.String(); !strings.HasPrefix(s, "30000 bytes in ") || !strings.Contains(s, "\n3 iters in ") || !strings.Contains(s, "3 messages received, every byte") {
+	if s := out.String(); !strings.HasPrefix(s, "30000 bytes in ") || !strings.Contains(s, "\n3 iters in ") ||
+		!strings.Contains(s, "3 messages received, every byte") {
 		t.Error(s)
 	}
 }
@@ -128,7 +129,8 @@ func TestGame_WrongMessages(t *testing.T) {
 			var p *PayloadError
 			var l *LengthError
 			switch {
-			case tt.want == -1 && err != nil, tt.want == -2 && !errors.As(err, &l), tt.want >= 0 && (!errors.As(err, &p) || p.Offset != tt.want || p.Message != 1):
+			case tt.want == -1 && err != nil, tt.want == -2 && !errors.As(err, &l), tt.want >= 0 &&
+				(!errors.As(err, &p) || p.Offset != tt.want || p.Message != 1):
 				t.Errorf("got %v", err)
 			}
 		})
@@ -157,7 +159,8 @@ func TestGame_Stalls(t *testing.T) {
 		t.Fatal("the game does not end")
 	}
 	var s *StallError
-	if err := g.Why(ctx, ctx.Err()); !errors.As(err, &s) || !s.Timeout() || s.Sent != 1 || s.Received != 0 || s.Iters != 9 {
+	if err := g.Why(ctx, ctx.Err()); !errors.As(err, &s) || !s.Timeout() || s.Sent != 1 ||
+		s.Received != 0 || s.Iters != 9 {
 		t.Errorf("got %v", err)
 	}
 }
@@ -171,7 +174,8 @@ func TestGame_Why(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	cancel()
-	if err := g.Why(ctx, ctx.Err()); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "interrupted after 0 messages sent and 0 received of 2") {
+	if err := g.Why(ctx, ctx.Err()); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(),
+		"interrupted after 0 messages sent and 0 received of 2") {
 		t.Errorf("got %v", err)
 	}
 	if err := g.Why(ctx, other); err != other {

@@ -90,7 +90,8 @@ func Parse(p Program, args []string, stdout, stderr io.Writer) (*Options, int) {
 
 	err := f.Parse(args)
 	if errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintf(stdout, "%s [options]         waits for a peer\n%[1]s [options] HOST    connects to a waiting peer\n\n%s", p.Name, f.FlagUsages())
+		fmt.Fprintf(stdout, "%s [options]         waits for a peer\n%[1]s [options] HOST    connects to a waiting "+
+			"peer\n\n%s", p.Name, f.FlagUsages())
 		return nil, ExitOK
 	}
 	if err == nil && f.NArg() > 1 {
@@ -111,7 +112,8 @@ func Parse(p Program, args []string, stdout, stderr io.Writer) (*Options, int) {
 		o.MTU = m
 	}
 	if o.QPs > o.RxDepth {
-		err = errors.Join(err, fmt.Errorf("-r %d: want at least one receive for each of %d queue pairs", o.RxDepth, o.QPs))
+		err = errors.Join(err, fmt.Errorf("-r %d: want at least one receive for each of %d queue pairs",
+			o.RxDepth, o.QPs))
 	}
 	if o.Timeout <= 0 {
 		err = errors.Join(err, fmt.Errorf("--timeout %v: want more than 0", o.Timeout))

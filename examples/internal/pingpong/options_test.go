@@ -14,9 +14,12 @@ import (
 var srq = Program{Name: "srq_pingpong", Size: 4096, MTU: true, QPs: 16}
 
 func TestParse(t *testing.T) {
-	defaults := Options{Program: srq, TCPPort: 18515, Port: 1, GID: ibv.BestGID, Size: 4096, MTU: ibv.MTU1024, QPs: 16, RxDepth: 500, Iters: 1000, Timeout: 30 * time.Second}
-	all := Options{Program: srq, Server: "host", TCPPort: 7, Device: "rxe1", Port: 2, GID: 3, Size: 64, MTU: ibv.MTU4096, QPs: 4, RxDepth: 8, Iters: 9, SL: 5, Events: true, Check: true, Timeout: time.Second}
-	ud := Options{Program: Program{Name: "ud_pingpong", Size: 1024}, TCPPort: 18515, Port: 1, GID: ibv.BestGID, Size: 1024, MTU: ibv.MTU1024, QPs: 1, RxDepth: 500, Iters: 1000, Timeout: 30 * time.Second}
+	defaults := Options{Program: srq, TCPPort: 18515, Port: 1, GID: ibv.BestGID, Size: 4096, MTU: ibv.MTU1024, QPs: 16,
+		RxDepth: 500, Iters: 1000, Timeout: 30 * time.Second}
+	all := Options{Program: srq, Server: "host", TCPPort: 7, Device: "rxe1", Port: 2, GID: 3, Size: 64,
+		MTU: ibv.MTU4096, QPs: 4, RxDepth: 8, Iters: 9, SL: 5, Events: true, Check: true, Timeout: time.Second}
+	ud := Options{Program: Program{Name: "ud_pingpong", Size: 1024}, TCPPort: 18515, Port: 1, GID: ibv.BestGID,
+		Size: 1024, MTU: ibv.MTU1024, QPs: 1, RxDepth: 500, Iters: 1000, Timeout: 30 * time.Second}
 	for _, tt := range []struct {
 		args string
 		want Options
@@ -24,7 +27,8 @@ func TestParse(t *testing.T) {
 		{"", defaults},
 		{"-p 7 -d rxe1 -i 2 -s 64 -m 4096 -q 4 -r 8 -n 9 -l 5 -e -g 3 -c --timeout 1s host", all},
 		{"-p7 -drxe1 -i2 -s0x40 -m4096 -q4 -r8 -n9 -l5 -ecg3 --timeout=1s host", all},
-		{"host --port 7 --ib-dev rxe1 --ib-port 2 --size 64 --mtu 4096 --num-qp 4 --rx-depth 8 --iters 9 --sl 5 --events --gid-idx 3 --chk --timeout 1s", all},
+		{"host --port 7 --ib-dev rxe1 --ib-port 2 --size 64 --mtu 4096 --num-qp 4 --rx-depth 8 --iters 9 --sl 5 " +
+			"--events --gid-idx 3 --chk --timeout 1s", all},
 		{"", ud},
 	} {
 		var out, errs bytes.Buffer
@@ -65,14 +69,16 @@ func TestParse_Wrong(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		got, code := Parse(srq, strings.Fields(args), &out, &errs)
-		if got != nil || code != ExitUsage || out.Len() > 0 || !strings.Contains(errs.String(), want) || !strings.HasPrefix(errs.String(), "srq_pingpong: ") {
+		if got != nil || code != ExitUsage || out.Len() > 0 || !strings.Contains(errs.String(), want) ||
+			!strings.HasPrefix(errs.String(), "srq_pingpong: ") {
 			t.Errorf("%q: code %d, stdout %q, stderr %q", args, code, out.String(), errs.String())
 		}
 	}
 	// Only some have -m and -q.
 	var errs bytes.Buffer
 	for _, flag := range []string{"-m", "-q"} {
-		if _, code := Parse(Program{Name: "ud_pingpong", Size: 1024}, []string{flag, "1"}, &errs, &errs); code != ExitUsage {
+		if _, code := Parse(Program{Name: "ud_pingpong", Size: 1024}, []string{flag, "1"}, &errs,
+			&errs); code != ExitUsage {
 			t.Errorf("ud_pingpong has %s", flag)
 		}
 	}

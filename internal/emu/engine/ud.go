@@ -69,7 +69,7 @@ func (e *Engine) datagram(qp *hca.QP, w *wqe) verdict {
 	}
 	a.grh = a.grh || from.Config.LinkLayer == config.Ethernet
 	a.fillPrefix(from)
-	v := proceed
+	var v verdict
 	if a.grh && hca.Multicast(&a.gid) {
 		v = e.multicast(qp, from, w, &a)
 	} else {

@@ -186,7 +186,8 @@ func Large(t testing.TB, devices, gids int) *Tree {
 		tr.Device(dev, fmt.Sprintf("pci0000:00/0000:%02x:00.0", d), "mlx5_core", "0c42:a103:0065:1a2e")
 		tr.Port(dev, 1, "4: ACTIVE", "Ethernet", "100 Gb/sec (4X EDR)", 0)
 		for i := range gids {
-			tr.GID(dev, 1, i, fmt.Sprintf("0000:0000:0000:0000:0000:ffff:0a%02x:%02x%02x", d&255, i>>8&255, i&255), V2, net)
+			tr.GID(dev, 1, i, fmt.Sprintf("0000:0000:0000:0000:0000:ffff:0a%02x:%02x%02x", d&255, i>>8&255,
+				i&255), V2, net)
 		}
 	}
 	return tr

@@ -22,7 +22,8 @@ func Build(dir, source string, macros ...string) (string, error) {
 		return "", err
 	}
 	lib := filepath.Join(dir, "libibverbs.so.1")
-	args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", "-Wl,-soname,libibverbs.so.1", "-o", lib}
+	args := []string{"-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread",
+		"-Wl,-soname,libibverbs.so.1", "-o", lib}
 	for _, m := range macros {
 		args = append(args, "-D"+m)
 	}

@@ -43,7 +43,8 @@ func newObjects() *objects {
 	return &objects{live: map[kind][]uint32{uar: nil}, errs: map[unix.Errno]int{}, qpns: []uint32{7}}
 }
 
-// done counts a command that gave an object of kind k, or took one away, and notes the handle and the number that follows it in the answer.
+// done counts a command that gave an object of kind k, or took one away, and notes the handle and the number that
+// follows it in the answer.
 func (o *objects) done(k, gone kind, h, num uint32, e unix.Errno) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,7 +110,8 @@ var commands = []command{
 	{3, 1, pd, 0, func(s *speaker) []byte { return nil }},
 	{4, 0, 0, pd, func(s *speaker) []byte { return words(s.handle(pd)) }},
 	{5, 4, ah, 0, func(s *speaker) []byte {
-		return words(uint64(1), s.handle(pd), 0, make([]byte, 10), uint16(0xffff), 0x0100007f, 0, uint8(3), uint8(1), uint16(0), uint16(1), uint8(0), uint8(0), uint8(0), uint8(1), uint8(1), uint8(0))
+		return words(uint64(1), s.handle(pd), 0, make([]byte, 10), uint16(0xffff), 0x0100007f, 0, uint8(3), uint8(1),
+			uint16(0), uint16(1), uint8(0), uint8(0), uint8(0), uint8(1), uint8(1), uint8(0))
 	}},
 	{8, 0, 0, ah, func(s *speaker) []byte { return words(s.handle(ah)) }},
 	{9, 3, mr, 0, func(s *speaker) []byte {
@@ -124,9 +126,12 @@ var commands = []command{
 	{14, 2, mw, 0, func(s *speaker) []byte { return words(s.handle(pd), uint8(1+s.IntN(2)), uint8(0), uint16(0)) }},
 	{16, 0, 0, mw, func(s *speaker) []byte { return words(s.handle(mw)) }},
 	{18, 4, cq, 0, func(s *speaker) []byte {
-		return words(uint64(2), s.small(), s.Uint32N(8), -1, 0, s.addr(), s.addr(), 64, uint16(0), uint16(2), uint16(s.IntN(4)), uint16(0), 0)
+		return words(uint64(2), s.small(), s.Uint32N(8), -1, 0, s.addr(), s.addr(), 64, uint16(0), uint16(2),
+			uint16(s.IntN(4)), uint16(0), 0)
 	}},
-	{19, 2, 0, 0, func(s *speaker) []byte { return words(s.handle(cq), s.small(), s.addr(), uint16(64), uint16(0), 0) }},
+	{19, 2, 0, 0, func(s *speaker) []byte {
+		return words(s.handle(cq), s.small(), s.addr(), uint16(64), uint16(0), 0)
+	}},
 	{20, 2, 0, cq, func(s *speaker) []byte { return words(s.handle(cq), 0) }},
 	{24, 8, qp, 0, func(s *speaker) []byte {
 		typ := []uint8{2, 2, 3, 4, 8, 9, 10, 1}[s.IntN(8)]
@@ -134,17 +139,23 @@ var commands = []command{
 		if typ == 10 {
 			domain = s.handle(xrcd)
 		}
-		return words(uint64(3), domain, s.handle(cq), s.handle(cq), s.handle(srq), s.small(), s.small(), 1, 1, 0, uint8(s.IntN(2)), typ, uint8(s.IntN(2)), uint8(0),
-			s.addr(), s.addr(), s.small(), s.small(), 4, 1<<10, s.Uint32N(1<<24), s.Uint32N(4), s.addr(), 0, uint16(0), uint16(0))
+		return words(uint64(3), domain, s.handle(cq), s.handle(cq), s.handle(srq), s.small(), s.small(), 1, 1, 0,
+			uint8(s.IntN(2)), typ, uint8(s.IntN(2)), uint8(0),
+			s.addr(), s.addr(), s.small(), s.small(), 4, 1<<10, s.Uint32N(1<<24), s.Uint32N(4), s.addr(), 0,
+			uint16(0), uint16(0))
 	}},
 	{25, 34, 0, 0, func(s *speaker) []byte { return words(s.handle(qp), s.Uint32()) }},
 	{26, 0, 0, 0, func(s *speaker) []byte {
-		masks := []uint32{1 | 1<<4 | 1<<5 | 1<<3, 1 | 1<<4 | 1<<5 | 1<<6, 1 | 1<<7 | 1<<8 | 1<<20 | 1<<12 | 1<<17 | 1<<15, 1 | 1<<9 | 1<<10 | 1<<11 | 1<<16 | 1<<13, 1, 1 | 1<<16, s.Uint32() & (1<<21 - 1)}
+		masks := []uint32{1 | 1<<4 | 1<<5 | 1<<3, 1 | 1<<4 | 1<<5 | 1<<6, 1 | 1<<7 | 1<<8 | 1<<20 | 1<<12 | 1<<17 |
+			1<<15, 1 | 1<<9 | 1<<10 | 1<<11 | 1<<16 | 1<<13, 1, 1 | 1<<16, s.Uint32() & (1<<21 - 1)}
 		i := s.IntN(len(masks))
 		state := []uint8{1, 1, 2, 3, uint8(s.IntN(8)), 3, uint8(s.IntN(8))}[i]
-		dest := words(make([]byte, 10), uint16(0xffff), 0x0100007f, 0, uint16(0), uint16(0), uint8(3), uint8(1), uint8(0), uint8(0), uint8(0), uint8(0), uint8(1), uint8(1))
-		return words(dest, make([]byte, 32), s.handle(qp), masks[i], s.Uint32(), s.Uint32(), s.Uint32(), s.qpn(), s.Uint32N(16), uint16(0), uint16(0),
-			state, uint8(s.IntN(7)), uint8(1+s.IntN(3)), uint8(0), uint8(0), uint8(1), uint8(1), uint8(1), uint8(1), uint8(14), uint8(7), uint8(7), uint8(0), uint8(0), uint16(0))
+		dest := words(make([]byte, 10), uint16(0xffff), 0x0100007f, 0, uint16(0), uint16(0), uint8(3), uint8(1),
+			uint8(0), uint8(0), uint8(0), uint8(0), uint8(1), uint8(1))
+		return words(dest, make([]byte, 32), s.handle(qp), masks[i], s.Uint32(), s.Uint32(), s.Uint32(), s.qpn(),
+			s.Uint32N(16), uint16(0), uint16(0),
+			state, uint8(s.IntN(7)), uint8(1+s.IntN(3)), uint8(0), uint8(0), uint8(1), uint8(1), uint8(1), uint8(1),
+			uint8(14), uint8(7), uint8(7), uint8(0), uint8(0), uint16(0))
 	}},
 	{27, 1, 0, qp, func(s *speaker) []byte { return words(s.handle(qp), 0) }},
 	{30, 0, 0, 0, func(s *speaker) []byte {
@@ -157,7 +168,8 @@ var commands = []command{
 		return words(uint64(4), s.handle(pd), s.small(), 1, 0, s.addr(), s.addr(), 0, 0, s.Uint32N(1<<24), 0)
 	}},
 	{39, 5, srq, 0, func(s *speaker) []byte {
-		return words(uint64(4), 1, s.handle(pd), s.small(), 1, 0, 0, s.handle(xrcd), s.handle(cq), s.addr(), s.addr(), 0, 0, s.Uint32N(1<<24), 0)
+		return words(uint64(4), 1, s.handle(pd), s.small(), 1, 0, 0, s.handle(xrcd), s.handle(cq), s.addr(), s.addr(),
+			0, 0, s.Uint32N(1<<24), 0)
 	}},
 	{33, 0, 0, 0, func(s *speaker) []byte { return words(s.handle(srq), s.Uint32N(4), 4, s.small()) }},
 	{34, 4, 0, 0, func(s *speaker) []byte { return words(s.handle(srq), 0) }},
@@ -240,7 +252,8 @@ func attribute(id, n uint16, data uint64) []byte { return words(id, n, uint16(1)
 // toldHandles lists the handles of a kind that the device says there are.
 func toldHandles(fd int, k kind) (hs []uint32, _ unix.Errno) {
 	list, n := make([]uint32, 16000), []uint64{0}
-	e, _ := call(fd, 0, 1, attribute(0, 8, uint64(k)), attribute(1, 4, where(n)), attribute(2, uint16(4*len(list)), where(list)))
+	e, _ := call(fd, 0, 1, attribute(0, 8, uint64(k)), attribute(1, 4, where(n)),
+		attribute(2, uint16(4*len(list)), where(list)))
 	return list[:min(n[0], uint64(len(list)))], e
 }
 
@@ -249,7 +262,8 @@ func (o *objects) pages(fd int) error {
 	for k := range 4 {
 		out := make([]uint64, 3)
 		at := where(out)
-		e, a := call(fd, uint16(uar), 0x1000, attribute(0x1000, 0, 0), attribute(0x1001, 8, uint64(k&1)), attribute(0x1002, 8, at), attribute(0x1003, 4, at+8), attribute(0x1004, 4, at+16))
+		e, a := call(fd, uint16(uar), 0x1000, attribute(0x1000, 0, 0), attribute(0x1001, 8, uint64(k&1)),
+			attribute(0x1002, 8, at), attribute(0x1003, 4, at+8), attribute(0x1004, 4, at+16))
 		if e != 0 {
 			return fmt.Errorf("uar_alloc: %w", e)
 		}
@@ -259,7 +273,8 @@ func (o *objects) pages(fd int) error {
 	return nil
 }
 
-// commandStorm says much that is right and some that is not, from several threads to one file, and compares what is there at the end.
+// commandStorm says much that is right and some that is not, from several threads to one file, and compares what is
+// there at the end.
 func commandStorm() error {
 	first, err := newSpeaker(0)
 	if err != nil {
@@ -289,7 +304,8 @@ func commandStorm() error {
 		slices.Sort(hs)
 		n += len(hs)
 		if !slices.Equal(hs, want) {
-			all = append(all, fmt.Errorf("objects of kind %d: the device has %d, its answers told of %d", k, len(hs), len(want)))
+			all = append(all, fmt.Errorf("objects of kind %d: the device has %d, its answers told of %d", k,
+				len(hs), len(want)))
 		}
 	}
 	fmt.Println(n, "objects at the end")
@@ -304,7 +320,8 @@ func races() error {
 	}
 	defer unix.Close(s.fd)
 	p := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&s.good))), 4096)
-	right := words(uint16(24+3*16), uint16(0), uint16(1), uint16(3), uint64(0), uint32(1), uint32(0), attribute(0, 8, uint64(pd)), attribute(1, 4, s.good+2048), attribute(2, 256, s.good+2304))
+	right := words(uint16(24+3*16), uint16(0), uint16(1), uint16(3), uint64(0), uint32(1), uint32(0),
+		attribute(0, 8, uint64(pd)), attribute(1, 4, s.good+2048), attribute(2, 256, s.good+2304))
 	write := words(uint32(3), uint16(4), uint16(1), s.good+2048)
 	var wg sync.WaitGroup
 	errs := [2]map[unix.Errno]int{{}, {}}

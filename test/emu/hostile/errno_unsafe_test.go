@@ -117,7 +117,8 @@ const (
 	nothing = 0x7fff0000 // a handle that there is not
 )
 
-// TestRXEErrnoWrite sends commands by write() that are wrong in one thing each. SoftRoCE's kernel and the emulated device say the same.
+// TestRXEErrnoWrite sends commands by write() that are wrong in one thing each. SoftRoCE's kernel and the emulated
+// device say the same.
 func TestRXEErrnoWrite(t *testing.T) {
 	a := newAsker(t, true)
 	none := newAsker(t, false)
@@ -162,7 +163,8 @@ func TestRXEErrnoWrite(t *testing.T) {
 		{"no such SRQ", cmdDestroyS, 1, []any{nothing, 0}, unix.ENOENT},
 		{"a window of no PD", cmdAllocMW, 2, []any{nothing, 1}, unix.ENOENT},
 		{"a region of no PD", cmdRegMR, 3, []any{a.good, uint64(64), a.good, nothing, 1}, unix.ENOENT},
-		{"attributes that are none", cmdModifyQP, 0, []any{make([]byte, 64), nothing, 1 << 27, make([]byte, 40)}, unix.EOPNOTSUPP},
+		{"attributes that are none", cmdModifyQP, 0, []any{make([]byte, 64), nothing, 1 << 27, make([]byte, 40)},
+			unix.EOPNOTSUPP},
 		{"attributes of no QP", cmdModifyQP, 0, []any{make([]byte, 64), nothing, 1, make([]byte, 40)}, unix.ENOENT},
 		{"a CQ on no such vector", cmdCreateCQ, 2, []any{uint64(7), 15, 0x10000, -1, 0, ring}, unix.EINVAL},
 		{"a CQ on a closed channel", cmdCreateCQ, 2, []any{uint64(7), 15, 0, 999, 0, ring}, unix.EBADF},
@@ -269,23 +271,32 @@ func TestRXEErrnoIoctl(t *testing.T) {
 		{"no such object", 900, queryPort, nil, [][]byte{port, answer}, unix.EPROTONOSUPPORT},
 		{"no such method", device, 900, nil, [][]byte{port, answer}, unix.EPROTONOSUPPORT},
 		{"no list", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(1, 4, 1, at)}, unix.EINVAL},
-		{"a list of half a handle", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(1, 4, 1, at), attr(2, 6, 1, at)}, unix.EINVAL},
-		{"no such attribute", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(1, 4, 1, at), list, attr(77, 4, 0, 1)}, 0},
-		{"no such attribute, needed", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(1, 4, 1, at), list, attr(77, 4, 1, 1)}, unix.EPROTONOSUPPORT},
-		{"one twice", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(0, 8, 1, pdObject), attr(1, 4, 1, at), list}, unix.EINVAL},
+		{"a list of half a handle", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(1, 4, 1, at),
+			attr(2, 6, 1, at)}, unix.EINVAL},
+		{"no such attribute", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(1, 4, 1, at), list,
+			attr(77, 4, 0, 1)}, 0},
+		{"no such attribute, needed", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(1, 4, 1, at),
+			list, attr(77, 4, 1, 1)}, unix.EPROTONOSUPPORT},
+		{"one twice", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(0, 8, 1, pdObject),
+			attr(1, 4, 1, at), list}, unix.EINVAL},
 		{"one left out", device, queryPort, nil, [][]byte{answer}, unix.EINVAL},
-		{"too short", device, infoHandles, nil, [][]byte{attr(0, 4, 1, pdObject), attr(1, 4, 1, at), list}, unix.EINVAL},
+		{"too short", device, infoHandles, nil, [][]byte{attr(0, 4, 1, pdObject), attr(1, 4, 1, at),
+			list}, unix.EINVAL},
 		{"too long", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(1, 64, 1, at)}, unix.EINVAL},
-		{"reserved of one", device, infoHandles, nil, [][]byte{words(uint16(0), uint16(8), uint16(1), uint16(0x100), uint64(pdObject)), attr(1, 4, 1, at), list}, unix.EINVAL},
-		{"an answer to nowhere", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(1, 4, 1, 0), list}, unix.EFAULT},
-		{"an answer to what is read-only", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(1, 4, 1, a.readonly), list}, unix.EFAULT},
+		{"reserved of one", device, infoHandles, nil, [][]byte{words(uint16(0), uint16(8), uint16(1), uint16(0x100),
+			uint64(pdObject)), attr(1, 4, 1, at), list}, unix.EINVAL},
+		{"an answer to nowhere", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject), attr(1, 4, 1, 0),
+			list}, unix.EFAULT},
+		{"an answer to what is read-only", device, infoHandles, nil, [][]byte{attr(0, 8, 1, pdObject),
+			attr(1, 4, 1, a.readonly), list}, unix.EFAULT},
 		{"no such handle", pdObject, 0, nil, [][]byte{attr(0, 0, 1, nothing)}, unix.ENOENT},
 		{"a handle beyond all", pdObject, 0, nil, [][]byte{attr(0, 0, 1, 1<<40)}, unix.ENOENT},
 		{"a handle with a length", pdObject, 0, nil, [][]byte{attr(0, 4, 1, nothing)}, unix.EINVAL},
 		{"a command that is none", device, 0, nil, [][]byte{attr(2, 8, 1, 60)}, unix.EOPNOTSUPP},
 		{"a command beyond all", device, 0, nil, [][]byte{attr(2, 8, 1, 1<<32|3)}, unix.EINVAL},
 		{"a command without answer", device, 0, nil, [][]byte{attr(2, 8, 1, cmdAllocPD)}, unix.ENOSPC},
-		{"what a command needs, from nowhere", device, 0, nil, [][]byte{attr(2, 8, 1, cmdDeallocPD), attr(0, 16, 1, a.readonly+4096)}, unix.EFAULT},
+		{"what a command needs, from nowhere", device, 0, nil, [][]byte{attr(2, 8, 1, cmdDeallocPD),
+			attr(0, 16, 1, a.readonly+4096)}, unix.EFAULT},
 	} {
 		e, _ := a.method(x.object, x.method, x.change, x.attrs...)
 		a.is(x.what, e, x.want)
@@ -293,7 +304,8 @@ func TestRXEErrnoIoctl(t *testing.T) {
 	// The header ends where the memory does.
 	b := words(uint16(24+16), uint16(0), uint16(queryPort), uint16(1), uint64(0), a.driver, uint32(0))
 	end := a.end + 4096 - uint64(len(b))
-	if err := unix.Mprotect(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&a.readonly))), 4096), unix.PROT_READ|unix.PROT_WRITE); err != nil {
+	if err := unix.Mprotect(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&a.readonly))), 4096),
+		unix.PROT_READ|unix.PROT_WRITE); err != nil {
 		t.Fatal(err)
 	}
 	copy(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&end))), len(b)), b)

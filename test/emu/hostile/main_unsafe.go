@@ -1,10 +1,12 @@
 //go:build linux
 
-// Hostile does to the emulated device what no sane program does: garbage in commands, rings and registers, files closed under calls, processes that die.
+// Hostile does to the emulated device what no sane program does: garbage in commands, rings and registers, files closed
+// under calls, processes that die.
 //
 //	emu -- hostile [-seed N] [-n CALLS] WHAT...
 //
-// It ends with 0 when every call came back. What came back is the emulator's affair; that it goes on is its caller's to see.
+// It ends with 0 when every call came back. What came back is the emulator's affair; that it goes on is its caller's to
+// see.
 package main
 
 import (
@@ -51,7 +53,8 @@ func main() {
 		}
 		return
 	}
-	attacks := map[string]func() error{"ioctl": ioctls, "write": writes, "commands": commandStorm, "cm": cmWrites, "mmap": mmaps, "close": closes, "signals": signals, "races": races, "forks": forks, "rings": rings}
+	attacks := map[string]func() error{"ioctl": ioctls, "write": writes, "commands": commandStorm, "cm": cmWrites,
+		"mmap": mmaps, "close": closes, "signals": signals, "races": races, "forks": forks, "rings": rings}
 	if _, _, err := os.Pipe(); err != nil { // starts the runtime's poller, whose files stay
 		fmt.Fprintln(os.Stderr, "hostile:", err)
 		os.Exit(1)
@@ -71,8 +74,9 @@ func main() {
 	}
 }
 
-// memory is pages that pointers may lead to: writable, readable only, and beyond them nothing. They lie amidst addresses that
-// are reserved: an address of which a random byte has been changed does not lead to memory of Go's runtime.
+// memory is pages that pointers may lead to: writable, readable only, and beyond them nothing. They lie amidst
+// addresses that are reserved: an address of which a random byte has been changed does not lead to memory of Go's
+// runtime.
 func memory() (good, end, readonly uint64, err error) {
 	const page, around = 4096, 1 << 40
 	const reserved = unix.MAP_PRIVATE | unix.MAP_ANON | unix.MAP_NORESERVE
@@ -81,7 +85,8 @@ func memory() (good, end, readonly uint64, err error) {
 		return 0, 0, 0, fmt.Errorf("reserve addresses: %w", err)
 	}
 	base := (uint64(uintptr(p))+around-1)&^(around-1) | around/2 | 0x55_5000
-	err = unix.Mprotect(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&base))), 8*page), unix.PROT_READ|unix.PROT_WRITE)
+	err = unix.Mprotect(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&base))), 8*page),
+		unix.PROT_READ|unix.PROT_WRITE)
 	end = base + 8*page
 	if err == nil {
 		err = unix.Mprotect(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&end))), page), unix.PROT_READ)
@@ -108,7 +113,8 @@ func pointer(good, end, readonly uint64) uint64 {
 	return good + uint64(rnd.IntN(1024))
 }
 
-// opened opens the device and makes it a context, as the library does, or leaves it without one: then every command is refused at once.
+// opened opens the device and makes it a context, as the library does, or leaves it without one: then every command is
+// refused at once.
 func opened(context bool) (int, error) {
 	fd, _, err := openedBoth(context)
 	return fd, err
@@ -155,7 +161,8 @@ func files() map[int]bool {
 	return open
 }
 
-// sweep closes what an attack has left open: files of events come with contexts and with random commands, and none closes them.
+// sweep closes what an attack has left open: files of events come with contexts and with random commands, and none
+// closes them.
 func sweep(before map[int]bool) {
 	for fd := range files() {
 		if !before[fd] {

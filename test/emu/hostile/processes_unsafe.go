@@ -31,7 +31,8 @@ func newSpeaker(stream int) (*speaker, error) {
 		return nil, err
 	}
 	o := newObjects()
-	return &speaker{objects: o, Rand: rand.New(rand.NewPCG(*seed, uint64(stream))), fd: fd, good: good, end: end, readonly: ro}, o.pages(fd)
+	return &speaker{objects: o, Rand: rand.New(rand.NewPCG(*seed, uint64(stream))), fd: fd, good: good, end: end,
+		readonly: ro}, o.pages(fd)
 }
 
 // closes lets threads use descriptors that others close and open again, some with a context and work going on.
@@ -117,7 +118,8 @@ func signals() error {
 	return nil
 }
 
-// forks starts processes that open the device and end in all ways: by themselves, by a fault, killed in mid-command, with descriptors they have inherited.
+// forks starts processes that open the device and end in all ways: by themselves, by a fault, killed in mid-command,
+// with descriptors they have inherited.
 func forks() error {
 	s, err := newSpeaker(0)
 	if err != nil {
@@ -161,7 +163,8 @@ func forks() error {
 	return <-errs
 }
 
-// bomb forks n times without exec. Each child opens the device, says something to it and to the file of its parent, and ends or kills itself.
+// bomb forks n times without exec. Each child opens the device, says something to it and to the file of its parent, and
+// ends or kills itself.
 func bomb(fd, n int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -171,15 +174,19 @@ func bomb(fd, n int) error {
 	alloc := words(uint32(3), uint16(4), uint16(1), where(hdr))
 	all := ^uint64(0)
 	var old uint64
-	// The child has one thread and none of the runtime's others: it must not be interrupted, and makes system calls only.
-	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	// The child has one thread and none of the runtime's others: it must not be interrupted, and makes system calls
+	// only.
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)),
+		uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	var pids []int
 	for i := range n {
 		pid, _, e := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 		if e == 0 && pid == 0 {
-			own, _, _ := unix.RawSyscall6(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&path[0])), unix.O_RDWR, 0, 0, 0)
+			own, _, _ := unix.RawSyscall6(unix.SYS_OPENAT, ^uintptr(99), uintptr(unsafe.Pointer(&path[0])),
+				unix.O_RDWR, 0, 0, 0)
 			for range 8 {
-				_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&alloc[0])), uintptr(len(alloc)))
+				_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&alloc[0])),
+					uintptr(len(alloc)))
 				_, _, _ = unix.RawSyscall(unix.SYS_IOCTL, own, verbsIoctl, uintptr(unsafe.Pointer(&hdr[0])))
 			}
 			if i%2 == 0 {
@@ -218,7 +225,7 @@ func child(mode string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := pd.AllocMR(1<<16, ibv.LocalWrite); err != nil {
+		if _, err := pd.AllocMR(1<<16, ibv.LocalWrite, nil); err != nil {
 			return err
 		}
 		if mode == "fault" {

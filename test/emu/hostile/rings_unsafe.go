@@ -34,7 +34,7 @@ func rings() error {
 	if err != nil {
 		return err
 	}
-	mr, err := pd.AllocMR(1<<16, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic)
+	mr, err := pd.AllocMR(1<<16, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic, nil)
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,8 @@ func bigEndianWord(v uint64) uint64 {
 	return binary.NativeEndian.Uint64(binary.BigEndian.AppendUint64(nil, v))
 }
 
-// ringRound does it to two QPs that are connected to each other. Where the library would stumble over the garbage itself, which it does in what it reads to
-// destroy a queue, all is left to the device to clean up.
+// ringRound does it to two QPs that are connected to each other. Where the library would stumble over the garbage
+// itself, which it does in what it reads to destroy a queue, all is left to the device to clean up.
 func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
 	cq, err := pd.Device().CreateCQ(256, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
 	if err != nil {
@@ -70,7 +70,7 @@ func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
 	dirty := round%4 == 3 || round%4 == 1
 	opt := ibv.QPOptions{Type: []ibv.QPType{ibv.RC, ibv.UC, ibv.UD}[round%3]}
 	var srq *ibv.SRQ
-	var s *mlx5dv.SRQ
+	var s *mlx5dv.SRQView
 	if round%4 == 3 {
 		if srq, err = pd.CreateSRQ(&ibv.SRQOptions{DataPath: ibv.DataPathRaw}); err != nil {
 			return err
@@ -81,7 +81,7 @@ func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
 		opt.SRQ = srq
 	}
 	var qps [2]*ibv.QP
-	var views [2]*mlx5dv.QP
+	var views [2]*mlx5dv.QPView
 	var ends [2]ibv.Endpoint
 	for i := range qps {
 		if qps[i], err = pd.CreateQP(cq, cq, &opt); err != nil {
@@ -103,7 +103,8 @@ func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
 	garbage(v.SQ.Buf)
 	if round%2 == 0 { // with control segments that are right, so that what follows is read
 		for i := uint32(0); i < v.SQ.Count; i++ {
-			v.Control(i, byte(rnd.IntN(64)), byte(rnd.IntN(16)), byte(rnd.IntN(64)), rnd.Uint32())
+			v.Control(i, mlx5dv.WQEOpcode(rnd.IntN(64)), mlx5dv.WQEFlags(rnd.IntN(16)),
+				byte(rnd.IntN(64)), rnd.Uint32())
 		}
 	}
 	// Receives are garbage; every second one leads to the region at least.
@@ -131,7 +132,8 @@ func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
 			}
 		}
 		// The QPN of the other one, of nobody, or none, through a register that is not its own.
-		at[uint64](v.UAR, 1)[0] = bigEndianWord(uint64(rnd.Uint32())<<32 | uint64(qps[rnd.IntN(2)].Num()+rnd.Uint32N(3))<<8 | uint64(rnd.IntN(64)))
+		at[uint64](v.UAR, 1)[0] = bigEndianWord(uint64(rnd.Uint32())<<32 | uint64(qps[rnd.IntN(2)].Num()+
+			rnd.Uint32N(3))<<8 | uint64(rnd.IntN(64)))
 		if dirty && rnd.IntN(4) == 0 {
 			cqRecord := at[uint32](c.DoorbellRecord, 2)
 			cqRecord[0], cqRecord[1] = rnd.Uint32(), rnd.Uint32()
@@ -141,12 +143,14 @@ func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
 		time.Sleep(100 * time.Microsecond)
 	}
 	if round%6 == 5 { // what the device writes to goes away below it
-		if _, _, e := unix.Syscall(unix.SYS_MPROTECT, uintptr(unsafe.Pointer(&c.Buf[0]))&^4095, 4096, unix.PROT_NONE); e != 0 {
+		if _, _, e := unix.Syscall(unix.SYS_MPROTECT, uintptr(unsafe.Pointer(&c.Buf[0]))&^4095, 4096,
+			unix.PROT_NONE); e != 0 {
 			return e
 		}
 		v.RingSend(rnd.Uint32N(1<<16), 0)
 		time.Sleep(time.Millisecond)
-		if _, _, e := unix.Syscall(unix.SYS_MPROTECT, uintptr(unsafe.Pointer(&c.Buf[0]))&^4095, 4096, unix.PROT_READ|unix.PROT_WRITE); e != 0 {
+		if _, _, e := unix.Syscall(unix.SYS_MPROTECT, uintptr(unsafe.Pointer(&c.Buf[0]))&^4095, 4096,
+			unix.PROT_READ|unix.PROT_WRITE); e != 0 {
 			return e
 		}
 	}

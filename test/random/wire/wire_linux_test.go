@@ -69,9 +69,11 @@ func record(t *testing.T, bin, path string, seed int) (rec recording, events int
 	file := filepath.Join(t.TempDir(), path)
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	defer cancel()
-	c := exec.CommandContext(ctx, filepath.Join(wd, "../../../.build/bin/emu"), "--strict", "--trace="+file, "--trace-json", "--trace-raw", "--device", "mlx5_0", "--device", "mlx5_1",
+	c := exec.CommandContext(ctx, filepath.Join(wd, "../../../.build/bin/emu"), "--strict", "--trace="+file,
+		"--trace-json", "--trace-raw", "--device", "mlx5_0", "--device", "mlx5_1",
 		"--", bin, "-test.run=^TestRXE_RandomInTurn$", "-test.v", "-test.count=1")
-	c.Env = append(os.Environ(), "PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH="+path, "PUREVERBS_SEED="+strconv.Itoa(seed), "PUREVERBS_SOAK=1")
+	c.Env = append(os.Environ(), "PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH="+path,
+		"PUREVERBS_SEED="+strconv.Itoa(seed), "PUREVERBS_SOAK=1")
 	c.WaitDelay = time.Second
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	out, err := c.CombinedOutput()
@@ -126,15 +128,20 @@ var explained = []struct {
 	what string
 	is   func(ops, direct *line, single bool) bool
 }{
-	{"libmlx5 copies a work request into a register that it shares under its own lock; the direct path, which cannot take that lock, writes 8 bytes there", func(a, b *line, single bool) bool {
-		return a.Kind == "doorbell" && !single && a.BlueFlame && !b.BlueFlame && a.Record == b.Record && a.Blocks == b.Blocks
+	{"libmlx5 copies a work request into a register that it shares under its own lock; the direct path, which cannot " +
+		"take that lock, writes 8 bytes there", func(a, b *line, single bool) bool {
+		return a.Kind == "doorbell" && !single && a.BlueFlame && !b.BlueFlame && a.Record == b.Record &&
+			a.Blocks == b.Blocks
 	}},
-	{"a fetch-and-add compares nothing: libmlx5 leaves what stood in that field, the direct path writes 0", func(a, b *line, _ bool) bool {
-		return a.Kind == "wqe" && a.Op == "ATOMIC_FA" && a.Op == b.Op && a.Raw[:80] == b.Raw[:80] && b.Raw[80:96] == "0000000000000000" && a.Raw[96:] == b.Raw[96:]
-	}},
+	{"a fetch-and-add compares nothing: libmlx5 leaves what stood in that field, the direct path writes 0",
+		func(a, b *line, _ bool) bool {
+			return a.Kind == "wqe" && a.Op == "ATOMIC_FA" && a.Op == b.Op && a.Raw[:80] == b.Raw[:80] &&
+				b.Raw[80:96] == "0000000000000000" && a.Raw[96:] == b.Raw[96:]
+		}},
 	{"behind inline data, up to the next 16 bytes, stands whatever stood there before", func(a, b *line, _ bool) bool {
 		pad := 2 * ((a.Inline+4+15)&^15 - (a.Inline + 4))
-		return a.Kind == "wqe" && a.Inline > 0 && a.Inline == b.Inline && len(a.Raw) == len(b.Raw) && a.Raw[:len(a.Raw)-pad] == b.Raw[:len(b.Raw)-pad]
+		return a.Kind == "wqe" && a.Inline > 0 && a.Inline == b.Inline && len(a.Raw) == len(b.Raw) &&
+			a.Raw[:len(a.Raw)-pad] == b.Raw[:len(b.Raw)-pad]
 	}},
 	{tornCopy, func(a, b *line, _ bool) bool {
 		return a.Kind == "doorbell" && a.BlueFlame != b.BlueFlame && a.Record == b.Record && a.Blocks == b.Blocks
@@ -142,10 +149,12 @@ var explained = []struct {
 }
 
 // tornCopy must be rare.
-const tornCopy = "the emulator looked at a register while a work request was being copied there: the thread lost its processor"
+const tornCopy = "the emulator looked at a register while a work request was being copied there: the thread lost its " +
+	"processor"
 
-// TestEmuSameWire runs the same programs on both data paths and compares what they write to the device: each work request, each doorbell with its record, and
-// each arming. Queue numbers, keys and device addresses are equal in both runs.
+// TestEmuSameWire runs the same programs on both data paths and compares what they write to the device: each work
+// request, each doorbell with its record, and each arming. Queue numbers, keys and device addresses are equal in both
+// runs.
 func TestEmuSameWire(t *testing.T) {
 	bin := build(t)
 	var sum [5]int
@@ -154,7 +163,8 @@ func TestEmuSameWire(t *testing.T) {
 		a, na, single := record(t, bin, "ops", seed)
 		b, nb, _ := record(t, bin, "direct", seed)
 		if na != nb || a.count("comp_event") != na || b.count("comp_event") != nb {
-			t.Errorf("seed %d: %d events with ops, %d with direct; the model says %d and %d", seed, a.count("comp_event"), b.count("comp_event"), na, nb)
+			t.Errorf("seed %d: %d events with ops, %d with direct; the model says %d and %d", seed,
+				a.count("comp_event"), b.count("comp_event"), na, nb)
 		}
 		for i, k := range []string{"wqe", "doorbell", "arm", "recv", "comp_event"} {
 			sum[i] += a.count(k)
@@ -179,10 +189,12 @@ func TestEmuSameWire(t *testing.T) {
 	for i, x := range explained {
 		t.Logf("%d times: %s", seen[i], x.what)
 		if x.what == tornCopy && seen[i] > 2+sum[1]/100 {
-			t.Errorf("%d of %d doorbells differ in that one data path copies the work request, and the other does not", seen[i], sum[1])
+			t.Errorf("%d of %d doorbells differ in that one data path copies the work request, and the other does not",
+				seen[i], sum[1])
 		}
 	}
-	t.Logf("the same on both data paths: %d work requests, %d doorbells, %d armings, %d receives used, %d completion events", sum[0], sum[1], sum[2], sum[3], sum[4])
+	t.Logf("the same on both data paths: %d work requests, %d doorbells, %d armings, %d receives used, %d completion "+
+		"events", sum[0], sum[1], sum[2], sum[3], sum[4])
 	for i, n := range sum {
 		if n < 20 {
 			t.Errorf("only %d of kind %d: nothing was tested", n, i)

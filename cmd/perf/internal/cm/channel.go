@@ -41,7 +41,7 @@ type Channel struct {
 
 // prepare makes the memory and posts the receives, before the peer can send.
 func (c *Channel) prepare(conn *rdmacm.Conn) error {
-	mr, err := conn.PD().AllocMR((slots+1)*maxMessage, ibv.LocalWrite)
+	mr, err := conn.PD().AllocMR((slots+1)*maxMessage, ibv.LocalWrite, nil)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -59,7 +60,11 @@ type Options struct {
 }
 
 func (o *Options) common() rdmacm.Options {
-	return rdmacm.Options{Timeout: o.Timeout, TOS: o.TOS, AckTimeout: o.AckTimeout, ReuseAddr: true}
+	c := rdmacm.Options{Timeout: o.Timeout, TOS: o.TOS, ReuseAddr: true}
+	if o.AckTimeout != 0 {
+		c.AckTimeout = ibv.TimeCode(o.AckTimeout).Duration()
+	}
+	return c
 }
 
 // Peer is the other end of a test.

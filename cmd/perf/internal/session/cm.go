@@ -158,7 +158,7 @@ func (s *rdmaCM) bringUp() error { return nil }
 // describe adds what rdma_cm chose.
 func (s *rdmaCM) describe() {
 	_, peer := s.conns[0].ID().GIDs()
-	if a, _, err := s.qps[0].Query(ibv.MaskPathMTU); err == nil && a.PathMTU != 0 {
+	if a, err := s.qps[0].Query(ibv.MaskPathMTU); err == nil && a.PathMTU != 0 {
 		s.setup.Local.MTU = a.PathMTU.Bytes()
 	}
 	s.setup.Local.GID = ibv.GID(s.own[0].GID).String()

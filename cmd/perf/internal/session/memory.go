@@ -21,7 +21,7 @@ func (s *Session) allocate() error {
 	if s.pd, err = s.dev.AllocPD(); err != nil {
 		return err
 	}
-	s.mr, err = s.pd.AllocMR(int(total), ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead)
+	s.mr, err = s.pd.AllocMR(int(total), ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead, nil)
 	return err
 }
 

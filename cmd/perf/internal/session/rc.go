@@ -42,13 +42,13 @@ func (s *Session) connectRC() error {
 	opt := &ibv.ConnectOptions{
 		MTU:             s.mtu,
 		PKeyIndex:       p.PKeyIndex,
-		Timeout:         p.QPTimeout,
+		AckTimeout:      ibv.TimeCode(p.QPTimeout).Duration(),
 		MaxDestRdAtomic: uint8(s.setup.OutReads),
 		SL:              p.SL,
 		TrafficClass:    p.TClass,
 	}
-	if opt.Timeout == 0 {
-		opt.Timeout = ibv.Zero
+	if p.QPTimeout == 0 {
+		opt.AckTimeout = ibv.Forever
 	}
 	for i, qp := range s.qps {
 		d := s.peer[i]

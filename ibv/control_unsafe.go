@@ -1,0 +1,49 @@
+package ibv
+
+import "unsafe"
+
+// Control calls f with the struct ibv_context * of the device, for another C library.
+// The device stays open until f returns: f must not keep the handle, close the device or
+// call its methods. The same holds for Control of the other objects.
+func (d *Device) Control(f func(handle unsafe.Pointer)) error {
+	return d.node.control("control device", &d.handle, f)
+}
+
+// Control calls f with the struct ibv_pd * of the domain: see Device.Control. Close waits
+// for f, and knows nothing of objects that C makes on the domain.
+func (pd *PD) Control(f func(handle unsafe.Pointer)) error {
+	return pd.node.control("control pd", &pd.handle, f)
+}
+
+// Control calls f with the struct ibv_cq * of the queue: see Device.Control. C may poll it
+// with DataPathOps only, and while nobody else does.
+func (cq *CQ) Control(f func(handle unsafe.Pointer)) error {
+	return cq.node.control("control cq", &cq.handle, f)
+}
+
+// Control calls f with the struct ibv_srq * of the queue: see Device.Control. C may post
+// with DataPathOps only, and while nobody else does.
+func (s *SRQ) Control(f func(handle unsafe.Pointer)) error {
+	return s.node.control("control srq", &s.handle, f)
+}
+
+// Control calls f with the struct ibv_qp * of the queue pair: see Device.Control. C may
+// post with DataPathOps only, and while nobody else does. It must not change the state:
+// see Modify.
+func (qp *QP) Control(f func(handle unsafe.Pointer)) error {
+	return qp.node.control("control qp", &qp.handle, f)
+}
+
+// Control calls f with the struct ibv_mr * of the region: see Device.Control.
+func (mr *MR) Control(f func(handle unsafe.Pointer)) error {
+	return mr.node.control("control mr", &mr.handle, f)
+}
+
+func (n *node) control(op string, handle *uintptr, f func(unsafe.Pointer)) error {
+	if err := n.enter(op); err != nil {
+		return err
+	}
+	defer n.leave() // f may panic
+	f(*(*unsafe.Pointer)(unsafe.Pointer(handle)))
+	return nil
+}

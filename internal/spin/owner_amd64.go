@@ -1,0 +1,3 @@
+package spin
+
+const sysMembarrier = 324

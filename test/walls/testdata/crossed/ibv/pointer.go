@@ -1,0 +1,3 @@
+package ibv
+
+import _ "unsafe"

@@ -1,0 +1,3 @@
+package ibv
+
+import _ "github.com/pureverbs/pureverbs/rdmacm"

@@ -1,0 +1,3 @@
+package wire
+
+import _ "github.com/pureverbs/pureverbs/internal/mlx5"

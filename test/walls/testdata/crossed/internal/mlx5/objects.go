@@ -1,0 +1,3 @@
+package mlx5
+
+import _ "github.com/pureverbs/pureverbs/ibv"

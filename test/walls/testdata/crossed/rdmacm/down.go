@@ -1,0 +1,3 @@
+package rdmacm
+
+import _ "github.com/pureverbs/pureverbs/ibv"
