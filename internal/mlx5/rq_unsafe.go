@@ -50,7 +50,8 @@ func (q *RQ) Post(wrs []RecvWR) int {
 
 // Run posts the leading receives of the n at wr that have one SGE, as far as there is room, and returns how many.
 //
-// It calls nothing, and so needs no frame: RATIONALE has the figures.
+// It calls nothing, and so needs no frame, and keeps the queue's words in registers: with lists in the loop posting one
+// took 5.7 ns and not 4.5, and each of 16 took 1.5 and not 1.3.
 //
 //go:norace
 func (q *RQ) Run(wr *RecvWR, n int) int {
