@@ -51,8 +51,7 @@ func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
 	case qp.rq == nil && qp.direct == nil:
 		err = qp.errRecv.gone
 	case n == 0 && !mayReceive(qp.loadState()):
-		err = &StateError{Op: opPostRecv, State: qp.loadState(), Need: "INIT or later: Init, Connect, or Modify to INIT"}
-		err = &OpError{Op: opPostRecv, Object: qp.name, Err: err}
+		err = qp.recvState(qp.loadState())
 	case qp.direct == nil:
 		if n, err = postRecv(qp.rq, qp.cap.MaxRecvSGE, wrs); err != nil {
 			err = qp.recvFailed(n, err)
@@ -66,6 +65,11 @@ func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
 	}
 	qp.rqMu.Unlock()
 	return n, err
+}
+
+func (qp *QP) recvState(s QPState) error {
+	err := &StateError{Op: opPostRecv, State: s, Need: "INIT or later: Init, Connect, or Modify to INIT"}
+	return &OpError{Op: opPostRecv, Object: qp.name, Err: err}
 }
 
 // recvFailed tells of what stopped the posting of work request n.
