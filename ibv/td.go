@@ -26,9 +26,9 @@ import (
 // C: struct ibv_td.
 type ThreadDomain struct {
 	node
-	dev    *Device
-	handle uintptr
-	half   uintptr // of the BlueFlame register, where the next doorbell goes: its QPs share it
+	dev      *Device
+	handle   uintptr
+	nextHalf uintptr // offset of the BlueFlame half for the next doorbell; written by whichever QP of the domain rings
 }
 
 // AllocThreadDomain makes a thread domain. Where the provider has none, the
