@@ -71,7 +71,7 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 			Where: "qp " + qp.name + " (QPOptions.MaxInline)"}
 	}
 	if f&work.Remote != 0 && wr.Remote.outside != 0 {
-		return 0, wr.Remote.notThere()
+		return 0, wr.Remote.outsideError()
 	}
 	if f&work.Atomic != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
 		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for the previous value"}
