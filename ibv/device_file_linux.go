@@ -35,7 +35,8 @@ func spareDescriptors(n int) error {
 }
 
 // explainOpen returns why libibverbs could not open a device. After a failure libibverbs tries
-// a second path and reports the errno of that one, so explainOpen tries the first path itself.
+// a second path and reports the errno of that one (rdma-core v44.0, util/open_cdev.c:144), so
+// explainOpen tries the first path itself.
 func explainOpen(device string, err error) error {
 	if d := explainDescriptors(err); d != err {
 		return d

@@ -35,7 +35,8 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 	return sq, rq
 }
 
-// shutUpBF reports whether MLX5_SHUT_UP_BF turns BlueFlame off, as libmlx5 reads it.
+// shutUpBF reports whether MLX5_SHUT_UP_BF turns BlueFlame off, as libmlx5 reads it (rdma-core
+// v44.0, providers/mlx5/mlx5.c:684).
 func shutUpBF() bool {
 	v, set := os.LookupEnv("MLX5_SHUT_UP_BF")
 	return set && v != "0"

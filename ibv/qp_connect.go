@@ -13,7 +13,7 @@ import (
 const BestGID = -1
 
 // Zero stands for a real 0 in the one-byte fields of ConnectOptions whose 0 means a default.
-// The value 255 itself can therefore not be requested; none of these fields needs it.
+// The value 255 itself therefore cannot be requested, and no field needs it.
 const Zero = 255
 
 // DefaultQKey is the Q_Key of UD QPs for which none is chosen. Most programs use this value.

@@ -150,7 +150,7 @@ type connectXSyndrome struct {
 }
 
 // connectXSyndromes are those on which public reports agree. NVIDIA documents only 0x93
-// (mlx5dv.h, MLX5_CQE_VENDOR_SYNDROME_ODP_PFAULT).
+// (MLX5_CQE_VENDOR_SYNDROME_ODP_PFAULT; rdma-core v44.0, providers/mlx5/mlx5dv.h:1070).
 var connectXSyndromes = map[connectXSyndrome]string{
 	{WCLocProtErr, 0x51}:   "no valid lkey for the local buffer",
 	{WCRetryExcErr, 0x81}:  "no acknowledgement within timeout and retries",
