@@ -8,7 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
-// AHAttr is an address vector: how packets find their way to a peer.
+// AHAttr is an address vector: the path that packets take to a peer.
 //
 // C: struct ibv_ah_attr.
 type AHAttr struct {
@@ -16,8 +16,8 @@ type AHAttr struct {
 	DLID         uint16
 	SL           uint8
 	SrcPathBits  uint8
-	StaticRate   Rate // at most so much is sent; RateMax is what the port can
-	Global       bool // the fields below count; always set on RoCE
+	StaticRate   Rate // limit on the sending rate; RateMax is the rate of the port
+	Global       bool // the fields below are used; always set on RoCE
 	DGID         GID
 	FlowLabel    uint32
 	SGIDIndex    uint8
@@ -62,30 +62,30 @@ func (a *AHAttr) fromC(c *abi.AHAttr) {
 	}
 }
 
-// AH is an address handle, the way to a peer for UD sends.
+// AH is an address handle: the path to a peer for UD sends.
 //
-// It belongs to its PD and is safe for concurrent use. Close it when no send
-// that names it is outstanding.
+// It belongs to its PD and is safe for concurrent use. Close it only when no send that names it
+// is outstanding.
 //
 // C: struct ibv_ah.
 type AH struct {
 	node
 	pd     *PD
 	handle uintptr
-	av     uintptr // its address vector, for the direct data path
+	av     uintptr // address vector, for the direct data path; libmlx5 owns it
 	attr   AHAttr
 }
 
-// acquire keeps the handle valid while a send that names it is posted. It never
-// waits: the sender holds a lock, and may have acquired the same AH before.
+// acquire keeps the handle valid while a send that names it is posted. It never waits: the
+// sender holds a lock and may already have acquired the same AH.
 func (ah *AH) acquire() bool { return ah.life.TryEnter() }
 
 func (ah *AH) release() { ah.life.Leave() }
 
 func (ah *AH) errClosed() error { return ah.node.errClosed("use ah") }
 
-// CreateAH makes an address handle. On RoCE the kernel resolves the peer's MAC
-// address on the way, which can take seconds.
+// CreateAH makes an address handle. On RoCE the kernel resolves the peer's MAC address first,
+// which can take seconds.
 //
 // C: ibv_create_ah(3).
 func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
@@ -121,7 +121,7 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	return ah, nil
 }
 
-// Attr is the address.
+// Attr returns the address.
 func (ah *AH) Attr() AHAttr { return ah.attr }
 
 // Close destroys the address handle.

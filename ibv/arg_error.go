@@ -2,17 +2,17 @@ package ibv
 
 import "fmt"
 
-// ArgError is an argument that cannot be right on any device. Nothing was
-// called.
+// ArgError reports an argument that is invalid on any device. The library was not called. It
+// unwraps to EINVAL.
 type ArgError struct {
 	Arg  string // its name
 	Got  string // its value
-	Want string // what it may be
+	Want string // the valid values
 }
 
 func (e *ArgError) Error() string {
 	return fmt.Sprintf("%s is %s; it must be %s", e.Arg, e.Got, e.Want)
 }
 
-// Unwrap makes an ArgError an EINVAL, as the C call would have answered.
+// Unwrap returns EINVAL, which the C call would have returned.
 func (e *ArgError) Unwrap() error { return errInvalid }

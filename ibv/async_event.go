@@ -6,8 +6,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// AsyncEvent is something that happened to a device, a port or an object, apart
-// from completions. One of the last four fields is set, by the kind of Type.
+// AsyncEvent is something other than a completion that happened to a device, a port or an
+// object. Type determines which one of the other fields is set, if any.
 //
 // C: struct ibv_async_event.
 type AsyncEvent struct {
@@ -20,15 +20,14 @@ type AsyncEvent struct {
 	device string
 }
 
-// String says in a sentence what happened to what.
+// String describes the event in a sentence.
 func (e AsyncEvent) String() string {
 	return asyncEventText(e)
 }
 
-// AsyncEvent waits for the next event of the device. The event is acknowledged
-// before it is returned. Several goroutines may wait; each event goes to one.
-// With EventDeviceFatal all calls of CQ.Wait on the Device end with
-// ErrDeviceRemoved.
+// AsyncEvent waits for the next event of the device. The event is acknowledged before it is
+// returned. Several goroutines may wait; each event goes to one of them. On EventDeviceFatal
+// every CQ.Wait on the Device returns ErrDeviceRemoved.
 //
 // C: ibv_get_async_event(3), ibv_ack_async_event(3).
 func (d *Device) AsyncEvent(ctx context.Context) (AsyncEvent, error) {

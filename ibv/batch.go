@@ -7,52 +7,51 @@ import (
 
 // Batch collects work requests and posts them with one doorbell:
 //
-//	b := qp.Batch() // once: after Post it is used again
+//	b := qp.Batch() // once: Post empties it for reuse
 //	b.Write(1, 0, mr.SGE(0, 4096), remote.At(0))
 //	b.WriteImm(2, ibv.Signaled, mr.SGE(4096, 64), remote.At(4096), 7)
 //	err := b.Post()
 //
-// A Batch is memory of its own. It holds no lock and no place in the queue, so
-// building waits for nobody, and one that is never posted is only garbage. One
-// goroutine at a time uses a Batch; a QP may have several. Each method means what
-// PostSend means by the same work request; mistakes are reported by Post. Once a
-// Batch has grown to its usual size, it does not allocate.
+// A Batch is plain memory. It holds no lock and reserves no room in the queue: building one
+// never waits, and one that is never posted is only garbage. One goroutine at a time may use a
+// Batch; a QP may have several. Each method means what the same work request means to PostSend;
+// Post reports mistakes. A Batch does not allocate once it has grown to its usual size.
 type Batch struct {
 	qp     *QP
 	wrs    []SendWR
-	posted int    // the first so many of wrs, which Post could not yet clear away
-	own    []SGE  // own[i] is where wrs[i] has its one SGE
-	lists  []SGE  // of work requests with several
+	posted int    // how many of wrs an incomplete Post has posted: wrs[:posted]
+	own    []SGE  // own[i] is the SGE of wrs[i], if that has just one
+	lists  []SGE  // SGEs of work requests that have several
 	inline []byte // copied data
-	odd    bool   // a work request has an AH, or not own[i] for its SGEs
-	err    error  // of a call that left no work request
+	dirty  bool   // some work request has an AH, or SGEs other than own[i]
+	err    error  // of an Add that added nothing
 }
 
 // Batch returns an empty Batch for the send queue.
 func (qp *QP) Batch() *Batch { return &Batch{qp: qp} }
 
-// Len is the number of work requests that Post would post.
+// Len returns the number of work requests that Post would post.
 func (b *Batch) Len() int { return len(b.wrs) - b.posted }
 
 // Reset empties the Batch.
 func (b *Batch) Reset() {
-	if b.odd {
+	if b.dirty {
 		b.restore()
 	}
 	b.wrs, b.lists, b.inline = b.wrs[:0], b.lists[:0], b.inline[:0]
 	b.posted, b.err = 0, nil
 }
 
-// restore makes all work requests plain again.
+// restore gives every slot its own SGE again, and no AH.
 func (b *Batch) restore() {
 	for i := range b.wrs {
 		b.wrs[i] = SendWR{SGEs: b.own[i : i+1 : i+1]}
 	}
-	b.odd = false
+	b.dirty = false
 }
 
-// next starts a work request. It has one SGE, which is own[i], and nothing else is
-// left of the one that was here before, but fields that its opcode will not use.
+// next starts a work request with s as its only SGE, in own[i]. Fields of the slot's previous
+// work request remain only where op does not use them.
 func (b *Batch) next(id uint64, op Opcode, flags SendFlags, s SGE) *SendWR {
 	if len(b.wrs) == cap(b.wrs) {
 		b.grow()
@@ -65,7 +64,7 @@ func (b *Batch) next(id uint64, op Opcode, flags SendFlags, s SGE) *SendWR {
 	return wr
 }
 
-// grow makes room, and forgets what is posted.
+// grow makes room and drops what is already posted.
 func (b *Batch) grow() {
 	live := b.wrs[b.posted:]
 	n := max(2*len(live), 16)
@@ -102,14 +101,14 @@ func (b *Batch) SendInv(id uint64, flags SendFlags, s SGE, rkey uint32) {
 // SendTo sends a message from a UD QP.
 func (b *Batch) SendTo(id uint64, flags SendFlags, s SGE, ah *AH, qpn, qkey uint32) {
 	wr := b.next(id, OpSend, flags, s)
-	b.odd = true
+	b.dirty = true
 	wr.AH, wr.RemoteQPN, wr.RemoteQKey = ah, qpn, qkey
 }
 
 // SendImmTo sends a message with immediate data from a UD QP.
 func (b *Batch) SendImmTo(id uint64, flags SendFlags, s SGE, imm uint32, ah *AH, qpn, qkey uint32) {
 	wr := b.next(id, OpSendImm, flags, s)
-	b.odd = true
+	b.dirty = true
 	wr.Imm, wr.AH, wr.RemoteQPN, wr.RemoteQKey = imm, ah, qpn, qkey
 }
 
@@ -129,36 +128,36 @@ func (b *Batch) Read(id uint64, flags SendFlags, s SGE, from RemoteAddr) {
 	b.next(id, OpRead, flags, s).Remote = from
 }
 
-// CompareSwap sets 8 bytes of the peer to swap if they are compare; s, of 8 bytes,
-// receives what was there.
+// CompareSwap sets 8 bytes of the peer's memory to swap if they equal compare; s, of 8 bytes,
+// receives the previous value.
 func (b *Batch) CompareSwap(id uint64, flags SendFlags, s SGE, at RemoteAddr, compare, swap uint64) {
 	wr := b.next(id, OpCompareSwap, flags, s)
 	wr.Remote, wr.CompareAdd, wr.Swap = at, compare, swap
 }
 
-// FetchAdd adds to 8 bytes of the peer; s, of 8 bytes, receives what was there.
+// FetchAdd adds to 8 bytes of the peer's memory; s, of 8 bytes, receives the previous value.
 func (b *Batch) FetchAdd(id uint64, flags SendFlags, s SGE, at RemoteAddr, add uint64) {
 	wr := b.next(id, OpFetchAdd, flags, s)
 	wr.Remote, wr.CompareAdd = at, add
 }
 
-// LocalInv invalidates a memory window or a fast-registered MR of this side.
+// LocalInv invalidates a local memory window or fast-registered MR.
 func (b *Batch) LocalInv(id uint64, flags SendFlags, rkey uint32) {
 	wr := b.next(id, OpLocalInv, flags, SGE{})
-	b.odd = true
+	b.dirty = true
 	wr.SGEs, wr.InvalidateRKey = nil, rkey
 }
 
-// SendInline sends data, which is copied at once.
+// SendInline sends a copy of data, made before it returns.
 func (b *Batch) SendInline(id uint64, flags SendFlags, data []byte) {
-	b.copied(b.next(id, OpSend, flags, SGE{}), data)
+	b.setInline(b.next(id, OpSend, flags, SGE{}), data)
 }
 
-// WriteInline writes data, which is copied at once, to memory of the peer.
+// WriteInline writes a copy of data, made before it returns, to memory of the peer.
 func (b *Batch) WriteInline(id uint64, flags SendFlags, data []byte, to RemoteAddr) {
 	wr := b.next(id, OpWrite, flags, SGE{})
 	wr.Remote = to
-	b.copied(wr, data)
+	b.setInline(wr, data)
 }
 
 // Add adds a copy of a work request of any kind.
@@ -170,7 +169,7 @@ func (b *Batch) Add(wr *SendWR) {
 		return
 	}
 	to := b.next(wr.ID, wr.Opcode, wr.Flags, SGE{})
-	b.odd = true
+	b.dirty = true
 	own := to.SGEs
 	*to = *wr
 	switch n := len(wr.SGEs); n {
@@ -182,14 +181,14 @@ func (b *Batch) Add(wr *SendWR) {
 	}
 	if wr.Inline != nil {
 		sges := to.SGEs
-		b.copied(to, wr.Inline)
-		to.SGEs = sges // a mistake, and Post's to report
+		b.setInline(to, wr.Inline)
+		to.SGEs = sges // Inline and SGEs together are a mistake, which Post reports
 	}
 }
 
-// copied gives wr a copy of data in place of SGEs.
-func (b *Batch) copied(wr *SendWR, data []byte) {
-	b.odd = true
+// setInline gives wr a copy of data in place of SGEs.
+func (b *Batch) setInline(wr *SendWR, data []byte) {
+	b.dirty = true
 	b.inline = append(b.inline, data...)
 	end := len(b.inline)
 	wr.SGEs, wr.Inline = nil, b.inline[end-len(data):end:end]
@@ -198,10 +197,10 @@ func (b *Batch) copied(wr *SendWR, data []byte) {
 	}
 }
 
-// Post posts the Batch with one doorbell and empties it. An error is a *PostError.
-// A mistake in one work request refuses all. When the queue is full, the work
-// requests that found room are posted, and the others stay in the Batch: poll
-// completions and call Post again, or Reset it.
+// Post posts the Batch with one doorbell and empties it. An error is a *PostError. A mistake in
+// one work request rejects the whole Batch. When the queue is full, the work requests that fit
+// are posted and the others stay in the Batch: poll completions and call Post again, or Reset
+// it.
 func (b *Batch) Post() error {
 	qp := b.qp
 	if qp == nil {
@@ -218,7 +217,7 @@ func (b *Batch) Post() error {
 		return nil
 	}
 	b.posted += n
-	var op *OpError // its object and operation are the PostError's
+	var op *OpError // unwrapped: the PostError names the object and the operation
 	if errors.As(err, &op) && op.Op == opPostSend {
 		err = op.Err
 		if op.Detail != "" {
@@ -228,18 +227,18 @@ func (b *Batch) Post() error {
 	return &PostError{Object: qp.name, Accepted: n, Total: len(wrs), Err: err}
 }
 
-// PostError reports a Batch of which not all was posted. What was accepted will
-// complete; the rest is still in the Batch.
+// PostError reports a Batch that was not posted as a whole. What was accepted will complete;
+// the rest is still in the Batch.
 type PostError struct {
 	Object   string
-	Accepted int // the first so many work requests were taken
+	Accepted int // how many work requests were posted, from the first
 	Total    int
 	Err      error
 }
 
 func (e *PostError) Error() string {
-	return fmt.Sprintf("post batch %s: %d of %d work requests taken: %v", e.Object, e.Accepted, e.Total, e.Err)
+	return fmt.Sprintf("post batch %s: %d of %d work requests posted: %v", e.Object, e.Accepted, e.Total, e.Err)
 }
 
-// Unwrap returns what stopped the posting.
+// Unwrap returns the reason.
 func (e *PostError) Unwrap() error { return e.Err }

@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/flags"
 )
 
-// QPTypes is a set of QP types, as capabilities tell it: bit n stands for QPType n.
+// QPTypes is a set of QP types: bit n stands for QPType n.
 type QPTypes uint32
 
 // Has reports whether t is in the set.
@@ -18,7 +18,7 @@ func (s QPTypes) Has(t QPType) bool { return t < 32 && s>>t&1 != 0 }
 // String joins the types with "|".
 func (s QPTypes) String() string { return flags.String(s, qpTypeNames) }
 
-// ODPFlags are what a device can do about on-demand paging at all.
+// ODPFlags are the general capabilities of on-demand paging.
 //
 // C: enum ibv_odp_general_caps.
 type ODPFlags uint64
@@ -54,14 +54,14 @@ var odpOpNames = []string{"Send", "Recv", "Write", "Read", "Atomic", "SRQRecv", 
 // String joins the names with "|".
 func (o ODPOps) String() string { return flags.String(o, odpOpNames) }
 
-// RawPacketCaps are what a device does with the frames of RawPacket QPs.
+// RawPacketCaps are the offloads for frames of RawPacket QPs.
 //
 // C: enum ibv_raw_packet_caps.
 type RawPacketCaps uint32
 
 const (
 	RawVLANStripping RawPacketCaps = abi.IBV_RAW_PACKET_CAP_CVLAN_STRIPPING
-	RawScatterFCS    RawPacketCaps = abi.IBV_RAW_PACKET_CAP_SCATTER_FCS // the checksum of the frame is received, too
+	RawScatterFCS    RawPacketCaps = abi.IBV_RAW_PACKET_CAP_SCATTER_FCS // receives include the frame's checksum
 	RawIPCsum        RawPacketCaps = abi.IBV_RAW_PACKET_CAP_IP_CSUM
 	RawDelayDrop     RawPacketCaps = abi.IBV_RAW_PACKET_CAP_DELAY_DROP
 )
@@ -71,7 +71,7 @@ var rawPacketCapNames = []string{"VLANStripping", "ScatterFCS", "IPCsum", "Delay
 // String joins the names with "|".
 func (c RawPacketCaps) String() string { return flags.String(c, rawPacketCapNames) }
 
-// HashFields are the fields of a packet from which receive-side scaling can choose.
+// HashFields are the packet fields that receive-side scaling can hash.
 //
 // C: enum ibv_rx_hash_fields (libibverbs/verbs.h, rdma-core v44.0, line 272).
 type HashFields uint64
@@ -100,7 +100,7 @@ func (f HashFields) String() string { return flags.String(f, hashFieldNames) }
 // C: enum ibv_rx_hash_function_flags (libibverbs/verbs.h, rdma-core v44.0, line 260).
 type HashFuncs uint8
 
-// HashToeplitz is the one of Microsoft's RSS specification.
+// HashToeplitz is the function of Microsoft's RSS specification.
 const HashToeplitz HashFuncs = 1 << 0
 
 var hashFuncNames = []string{"Toeplitz"}
@@ -126,7 +126,7 @@ func (f TagMatchingFlags) String() string { return flags.String(f, tagMatchingNa
 // C: enum ibv_pci_atomic_op_size (libibverbs/verbs.h, rdma-core v44.0, line 328).
 type AtomicSizes uint16
 
-// Has reports whether operands of so many bytes are in the set.
+// Has reports whether the set has operands of the given size.
 func (s AtomicSizes) Has(bytes int) bool {
 	return bytes >= 4 && bytes&(bytes-1) == 0 && s>>(bits.TrailingZeros(uint(bytes))-2)&1 != 0
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// opcodesOf is the set of opcodes that a QP of a transport takes.
+// opcodesOf returns the set of opcodes that a QP of the given transport takes.
 func opcodesOf(t QPType) uint32 { return work.OpcodesOf(uint32(t)) }
 
-// plainOf is the set of opcodes whose WQEs may be control, remote address and data alone, as SQ.Post builds them. Those
-// of UD need an address.
+// plainOf returns the set of opcodes whose WQEs may consist of control, remote address and data
+// segments alone, as SQ.Post builds them. UD has none: its WQEs need an address.
 func plainOf(t QPType) (set uint32) {
 	for op := range uint32(32) {
 		if f := work.FieldsOf(op); t != UD && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
@@ -22,9 +22,9 @@ func plainOf(t QPType) (set uint32) {
 	return set
 }
 
-// checkSend reports what is wrong with a work request, whatever engine it is for. It
-// returns the number of bytes that are copied into the work request: those of Inline,
-// or of SGEs with the flag.
+// checkSend reports what is wrong with a work request, whichever engine posts it. It returns
+// the number of bytes to copy into the work request: those of Inline or, with that flag, of the
+// SGEs.
 func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	if wr.Opcode > 31 || qp.ops>>wr.Opcode&1 == 0 {
 		return 0, &ArgError{Arg: "Opcode", Got: wr.Opcode.String(), Want: qp.wantOpcodes()}
@@ -71,10 +71,10 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 			Where: "qp " + qp.name + " (QPOptions.MaxInline)"}
 	}
 	if f&work.Remote != 0 && wr.Remote.outside != 0 {
-		return 0, wr.Remote.notThere()
+		return 0, wr.Remote.outsideError()
 	}
 	if f&work.Atomic != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
-		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for what was there before"}
+		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for the previous value"}
 	}
 	if qp.typ != UD {
 		if wr.AH != nil {
@@ -85,7 +85,7 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	switch {
 	case wr.AH == nil:
 		return 0, &ArgError{Arg: "AH", Got: "nil",
-			Want: "the way to the peer, on a UD QP: use SendTo, or set SendWR.AH"}
+			Want: "the address of the peer, on a UD QP: use SendTo, or set SendWR.AH"}
 	case wr.AH.pd.root != qp.pd.root:
 		return 0, &ArgError{Arg: "AH", Got: "one of another PD", Want: "one of the QP's PD"}
 	case wr.RemoteQPN > 0xffffff:

@@ -12,9 +12,9 @@ import (
 
 // CompChannel carries the completion events of any number of CQs.
 //
-// It belongs to its Device and is safe for concurrent use. One goroutine,
-// asleep on Go's netpoller and on no thread, reads the events, acknowledges each
-// at once and wakes whoever waits for that CQ. Close fails while CQs use it.
+// It belongs to its Device and is safe for concurrent use. One goroutine, which sleeps on Go's
+// netpoller and holds no thread, reads the events, acknowledges each at once and wakes the
+// waiters of that CQ. Close fails while CQs use it.
 //
 // C: struct ibv_comp_channel.
 type CompChannel struct {
@@ -23,15 +23,15 @@ type CompChannel struct {
 	handle uintptr
 	poll   *pollfd.FD
 	stop   chan struct{} // closed when the reader has returned
-	err    error         // why it has, if not by Close; set before stop is closed
+	err    error         // why it returned, if not because of Close; set before stop is closed
 
 	mu   sync.Mutex
 	next uintptr
 	cqs  map[uintptr]*CQ // by cookie, the cq_context that C hands back
 }
 
-// CreateCompChannel makes a completion channel. CQs that bring none share one
-// that the Device makes by itself, so this is for those who want several.
+// CreateCompChannel makes a completion channel. CQs created without one share a channel that
+// the Device makes, so this is only for programs that want several.
 //
 // C: ibv_create_comp_channel(3).
 func (d *Device) CreateCompChannel() (*CompChannel, error) {
@@ -69,7 +69,7 @@ func (ch *CompChannel) read() {
 				return false // drained
 			}
 			if err != nil {
-				// The device is gone: those who wait for it hear of that.
+				// The device was removed: channelError wakes the waiters.
 				ch.err = ch.dev.channelError(err)
 				return true
 			}

@@ -2,34 +2,34 @@ package ibv
 
 import "unsafe"
 
-// Control calls f with the struct ibv_context * of the device, for another C library.
-// The device stays open until f returns: f must not keep the handle, close the device or
-// call its methods. The same holds for Control of the other objects.
+// Control calls f with the struct ibv_context * of the device, for use by another C library.
+// The device stays open until f returns: f must not keep the handle, close the device or call
+// its methods. The same holds for Control of the other objects.
 func (d *Device) Control(f func(handle unsafe.Pointer)) error {
 	return d.node.control("control device", &d.handle, f)
 }
 
-// Control calls f with the struct ibv_pd * of the domain: see Device.Control. Close waits
-// for f, and knows nothing of objects that C makes on the domain.
+// Control calls f with the struct ibv_pd * of the domain: see Device.Control. Close waits for
+// f, but does not know of objects that C makes on the domain.
 func (pd *PD) Control(f func(handle unsafe.Pointer)) error {
 	return pd.node.control("control pd", &pd.handle, f)
 }
 
-// Control calls f with the struct ibv_cq * of the queue: see Device.Control. C may poll it
-// with DataPathOps only, and while nobody else does.
+// Control calls f with the struct ibv_cq * of the queue: see Device.Control. C may poll it only
+// with DataPathOps, and only while nobody else does.
 func (cq *CQ) Control(f func(handle unsafe.Pointer)) error {
 	return cq.node.control("control cq", &cq.handle, f)
 }
 
-// Control calls f with the struct ibv_srq * of the queue: see Device.Control. C may post
-// with DataPathOps only, and while nobody else does.
+// Control calls f with the struct ibv_srq * of the queue: see Device.Control. C may post only
+// with DataPathOps, and only while nobody else does.
 func (s *SRQ) Control(f func(handle unsafe.Pointer)) error {
 	return s.node.control("control srq", &s.handle, f)
 }
 
-// Control calls f with the struct ibv_qp * of the queue pair: see Device.Control. C may
-// post with DataPathOps only, and while nobody else does. It must not change the state:
-// see Modify.
+// Control calls f with the struct ibv_qp * of the queue pair: see Device.Control. C may post
+// only with DataPathOps, and only while nobody else does. It must not change the state; call
+// Modify for that.
 func (qp *QP) Control(f func(handle unsafe.Pointer)) error {
 	return qp.node.control("control qp", &qp.handle, f)
 }

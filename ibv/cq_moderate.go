@@ -10,12 +10,14 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 )
 
-// Moderate makes an armed CQ announce completions together: when count of them have come, or when period has passed
-// since the first. A sleeping Wait then wakes less often, and up to period later; Poll sees completions as before.
-// It holds until the next call; Moderate(0, 0) announces each completion again, as a new CQ does.
+// Moderate makes an armed CQ raise one event for several completions: once count of them have
+// arrived, or once period has passed since the first. A sleeping Wait then wakes less often,
+// and up to period later; Poll is not affected. The setting holds until the next call.
+// Moderate(0, 0) turns moderation off, as on a new CQ.
 //
-// The period is rounded up to whole microseconds. DeviceAttrEx has the limits, as CQModerationMaxCount and
-// CQModerationMaxPeriod. A device that moderates nothing, such as SoftRoCE, gives ErrNotSupported.
+// The period is rounded up to whole microseconds. The limits are CQModerationMaxCount and
+// CQModerationMaxPeriod of DeviceAttrEx. On a device without moderation, such as SoftRoCE, the
+// error is ErrNotSupported.
 //
 // C: ibv_modify_cq(3) with IBV_CQ_ATTR_MODERATE.
 func (cq *CQ) Moderate(count int, period time.Duration) error {
@@ -34,7 +36,8 @@ func (cq *CQ) Moderate(count int, period time.Duration) error {
 	return nil
 }
 
-// moderation checks what is asked of Moderate. A device that tells no limits has those of the C type.
+// moderation checks the arguments of Moderate. If the device reports no limits, those of the C
+// type apply.
 func (d *Device) moderation(count int, period time.Duration) (*abi.ModifyCQAttr, error) {
 	maxCount, maxPeriod := math.MaxUint16, math.MaxUint16
 	if ex := d.attr.Ex; ex != nil && ex.CQModerationMaxCount > 0 && ex.CQModerationMaxPeriod > 0 {
@@ -65,16 +68,16 @@ func (d *Device) moderation(count int, period time.Duration) (*abi.ModifyCQAttr,
 		Moderate: abi.ModerateCQ{CQCount: uint16(count), CQPeriod: uint16(micros)}}, nil
 }
 
-// explainModeration says what moderation takes.
+// explainModeration returns what moderation needs.
 func (d *Device) explainModeration(err error) error {
-	const feature, without = "moderation of a CQ", "; without it each completion of an armed CQ is announced"
+	const feature, without = "moderation of a CQ", "; without it each completion of an armed CQ raises an event"
 	switch {
 	case errors.Is(err, libibverbs.ErrNoOp):
 		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core v16 or later",
 			Have: fmt.Sprintf("version %q", d.v.Version()) + without}
 	case err != nil && unsupported(err):
-		return &UnsupportedError{Feature: feature, Need: "a driver and a provider that have it, as mlx5",
-			Have: d.Name() + ", which has not" + without}
+		return &UnsupportedError{Feature: feature, Need: "a driver and a provider with support for it, such as mlx5",
+			Have: d.Name() + " without it" + without}
 	}
 	return err
 }

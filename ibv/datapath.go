@@ -6,19 +6,18 @@ import "fmt"
 type DataPath uint8
 
 const (
-	// DataPathAuto takes the fastest engine that the device and the library
-	// allow.
+	// DataPathAuto selects the fastest engine that the device and the library allow.
 	DataPathAuto DataPath = 0
-	// DataPathOps calls the provider's functions, for any device.
+	// DataPathOps calls the provider's functions. It works on any device.
 	DataPathOps DataPath = 1
 	// DataPathDirect writes the device's rings from Go.
 	DataPathDirect DataPath = 2
-	// DataPathRaw leaves the device's rings to those who write them themselves,
-	// by package mlx5dv: here posting and polling are ErrRaw.
+	// DataPathRaw leaves the device's rings to a program that drives them through package
+	// mlx5dv: posting and polling in this package return ErrRaw.
 	DataPathRaw DataPath = 3
 )
 
-// String names the engine.
+// String returns the name, as in "Ops".
 func (d DataPath) String() string {
 	switch d {
 	case DataPathAuto:
@@ -36,8 +35,8 @@ func (d DataPath) String() string {
 // DataPathEnv overrides DataPathAuto: "ops" or "direct".
 const DataPathEnv = "PUREVERBS_DATAPATH"
 
-// chooseDataPath settles the engine of a queue and says why it is that one. direct
-// tells why there is no direct data path, nil if there is one.
+// chooseDataPath selects the engine of a queue and returns the reason. direct returns why the
+// direct data path is unavailable, nil if it is available.
 func chooseDataPath(want DataPath, env string, direct func() error) (DataPath, string, error) {
 	why := "asked for"
 	if want == DataPathAuto {

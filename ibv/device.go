@@ -24,9 +24,9 @@ type Device struct {
 	handle uintptr // struct ibv_context *
 	info   DeviceInfo
 	table  ops.Table
-	attr   DeviceAttr // as it was when the device was opened; limits do not change
-	legacy bool       // a library of MLNX_OFED 4.x, without SEND_WITH_INV and its like
-	lent   bool       // librdmacm's, which keeps it open
+	attr   DeviceAttr // read when the device was opened; limits do not change
+	legacy bool       // libibverbs is of MLNX_OFED 4.x, which cannot invalidate keys
+	lent   bool       // librdmacm opened the device and will close it
 	async  *pollfd.Reader
 	direct direct
 
@@ -36,7 +36,7 @@ type Device struct {
 	objects map[uintptr]any // *QP, *CQ, *SRQ by the address of the C object
 
 	chMu    sync.Mutex
-	channel *CompChannel // for CQs that bring none, made on first use
+	channel *CompChannel // for CQs created without one; made on first use
 }
 
 func (v *verbs) openContext(d DeviceInfo, dev uintptr) (*Device, error) {
@@ -69,8 +69,8 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	c.attr = *attr
 	c.table = ops.Lookup(h)
 	c.legacy = libibverbs.Legacy(h)
-	// A duplicate, and two that the runtime's poller may need yet: without them it
-	// ends the process.
+	// One for a duplicate, and two that the runtime's poller may open: it ends the
+	// process if it cannot.
 	if err := spareDescriptors(3); err != nil {
 		return nil, &OpError{Op: "open device", Object: d.Name, Err: err}
 	}
@@ -80,17 +80,17 @@ func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
 	return c, nil
 }
 
-// Name is the device's name, as in "mlx5_0".
+// Name returns the device's name, as in "mlx5_0".
 func (d *Device) Name() string { return d.info.Name }
 
-// GUID is the node GUID.
+// GUID returns the node GUID.
 func (d *Device) GUID() GUID { return d.info.GUID }
 
-// Info is what Devices says of this device.
+// Info returns the description of this device that Devices gives.
 func (d *Device) Info() DeviceInfo { return d.info }
 
-// NumCompVectors is the number of completion vectors, the bound of
-// CQOptions.CompVector. It is 0 on a closed Device.
+// NumCompVectors returns the number of completion vectors: CQOptions.CompVector must be less.
+// It is 0 on a closed Device.
 func (d *Device) NumCompVectors() int {
 	if d.enter("query device") != nil {
 		return 0
@@ -99,12 +99,11 @@ func (d *Device) NumCompVectors() int {
 	return libibverbs.NumCompVectors(d.handle)
 }
 
-// Close closes the device. It fails with a *BusyError that counts what is still
-// open, and does nothing the second time. Calls waiting in AsyncEvent return
-// ErrClosed.
+// Close closes the device. It fails with a *BusyError that counts the objects still open on it.
+// A second call does nothing. Calls waiting in AsyncEvent return ErrClosed.
 //
-// The Device of a connection manager's ID is open as long as the ID is: there
-// Close only tells what is open on it.
+// The Device of a connection manager's ID stays open as long as the ID: there Close only
+// reports what is open on it.
 //
 // C: ibv_close_device(3).
 func (d *Device) Close() error {
@@ -112,7 +111,7 @@ func (d *Device) Close() error {
 		return d.closeLent()
 	}
 	return d.node.close(func() error {
-		// No CQ is left, and none is being made.
+		// No CQ is left, and none can be created now.
 		if err := d.closeOwnChannel(); err != nil {
 			return err
 		}
@@ -121,7 +120,7 @@ func (d *Device) Close() error {
 	})
 }
 
-// closeOwnChannel closes the channel that CreateCQ made by itself.
+// closeOwnChannel closes the channel that CreateCQ made for CQs without one.
 func (d *Device) closeOwnChannel() error {
 	d.chMu.Lock()
 	defer d.chMu.Unlock()
@@ -166,7 +165,7 @@ func (d *Device) object(handle uintptr) any {
 	return d.objects[handle]
 }
 
-// activePort is the first active port, or 0 and the states of all.
+// activePort returns the first active port, or 0 and the states of all ports.
 func (d *Device) activePort() (uint8, string) {
 	var states string
 	for p := 1; p <= int(d.attr.PhysPortCnt); p++ {

@@ -9,10 +9,10 @@ import (
 	"github.com/pureverbs/pureverbs/internal/provider"
 )
 
-// deviceDir is where the device files are; tests have another one.
+// deviceDir is the directory of the device files; tests replace it.
 var deviceDir = provider.DeviceDir
 
-// DeviceFileError is a device file that is not there, or is not the device's.
+// DeviceFileError reports a device file that is missing, or belongs to another device.
 type DeviceFileError struct {
 	Path    string // "/dev/infiniband/uverbs0"
 	Problem string // "is missing: …"
@@ -24,12 +24,12 @@ func (e *DeviceFileError) Error() string { return e.Path + " " + e.Problem + ": 
 // Unwrap returns Err.
 func (e *DeviceFileError) Unwrap() error { return e.Err }
 
-// DescriptorError is a process, or a system, without a file descriptor left. It is
-// an EMFILE or ENFILE.
+// DescriptorError reports that the process, or the system, has no file descriptor left. It
+// unwraps to EMFILE or ENFILE.
 type DescriptorError struct {
 	Cur uint64 // RLIMIT_NOFILE, soft; all ones is unlimited
 	Max uint64 // RLIMIT_NOFILE, hard
-	Err error  // EMFILE, or ENFILE if it is the system that has none left
+	Err error  // EMFILE, or ENFILE if the system has none left
 }
 
 func (e *DescriptorError) Error() string {
@@ -42,7 +42,7 @@ func (e *DescriptorError) Error() string {
 		}
 		return strconv.FormatUint(n, 10)
 	}
-	return fmt.Sprintf("this process has no file descriptor left, it may have %s (RLIMIT_NOFILE, hard limit %s): "+
+	return fmt.Sprintf("this process has no file descriptor left; its limit is %s (RLIMIT_NOFILE, hard limit %s): "+
 		"close some, or raise it with ulimit -n, LimitNOFILE in a systemd unit or --ulimit nofile for a container: %v",
 		number(e.Cur),
 		number(e.Max), e.Err)
@@ -51,8 +51,7 @@ func (e *DescriptorError) Error() string {
 // Unwrap returns Err.
 func (e *DescriptorError) Unwrap() error { return e.Err }
 
-// explainDescriptors returns a *DescriptorError for a lack of descriptors, and other
-// errors as they are.
+// explainDescriptors returns a *DescriptorError if descriptors ran out, and err otherwise.
 func explainDescriptors(err error) error {
 	var d *DescriptorError
 	if errors.As(err, &d) {

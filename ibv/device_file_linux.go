@@ -22,8 +22,7 @@ func descriptorLimit() (cur, max uint64) {
 	return r.Cur, r.Max
 }
 
-// spareDescriptors returns a *DescriptorError if there are fewer than n descriptors
-// left.
+// spareDescriptors returns a *DescriptorError if fewer than n descriptors can be opened.
 func spareDescriptors(n int) error {
 	for range n {
 		fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -35,8 +34,9 @@ func spareDescriptors(n int) error {
 	return nil
 }
 
-// explainOpen says why libibverbs could not open a device. After a failure it tries
-// a second path, and reports the errno of that; so we try the first ourselves.
+// explainOpen returns why libibverbs could not open a device. After a failure libibverbs tries
+// a second path and reports the errno of that one (rdma-core v44.0, util/open_cdev.c:144), so
+// explainOpen tries the first path itself.
 func explainOpen(device string, err error) error {
 	if d := explainDescriptors(err); d != err {
 		return d
@@ -61,7 +61,7 @@ func explainOpen(device string, err error) error {
 	return err
 }
 
-// probe opens a device file as libibverbs does and returns what is in the way.
+// probe opens a device file as libibverbs does, and returns what prevents it.
 func probe(root sysfs.Root, uverbs, path string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -86,7 +86,7 @@ func probe(root sysfs.Root, uverbs, path string) error {
 	return nil
 }
 
-// explainFile makes a typed error of the errno of a device file.
+// explainFile returns a typed error for the errno of a device file.
 func explainFile(path string, st *unix.Stat_t, err error) error {
 	switch {
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):

@@ -10,27 +10,27 @@ import (
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
-// Device is an RDMA device that libibverbs found. It is a plain value; nothing
-// is open.
+// DeviceInfo describes an RDMA device that libibverbs found. It is a plain value;
+// nothing is open.
 type DeviceInfo struct {
 	Name      string
 	GUID      GUID // node GUID
 	NodeType  NodeType
 	Transport TransportType
-	Index     int // kernel's device index, -1 where the library cannot tell (before v30)
+	Index     int // the kernel's device index, -1 if the library does not report it (before v30)
 }
 
-// Open opens the device. See Open.
+// Open opens the device, as the function Open does by name.
 func (d DeviceInfo) Open() (*Device, error) {
 	return open(d.Name, "no device is named "+printable.Name(d.Name), func(o DeviceInfo, _ int) bool {
 		return o.Name == d.Name
 	})
 }
 
-// Devices lists the RDMA devices of this host in the library's order. A host
-// without any, or without the kernel's RDMA support, gives an empty list; a host
-// without libibverbs gives a *loader.LibraryError. The library leaves out devices
-// for which it has no driver: Unlisted tells of them.
+// Devices lists the RDMA devices of this host in the library's order. On a host without any, or
+// without RDMA support in the kernel, the list is empty. On a host without libibverbs the error
+// is a *loader.LibraryError. The library leaves out devices for which it has no driver:
+// Unlisted reports them.
 //
 // C: ibv_get_device_list(3).
 func Devices() ([]DeviceInfo, error) {
@@ -56,7 +56,7 @@ func Open(name string) (*Device, error) {
 	return DeviceInfo{Name: name}.Open()
 }
 
-// OpenIndex opens the i-th device of Devices.
+// OpenIndex opens device number i of the list that Devices returns, from 0.
 func OpenIndex(i int) (*Device, error) {
 	return open("", fmt.Sprintf("there is no device number %d", i), func(_ DeviceInfo, n int) bool { return n == i })
 }
@@ -66,8 +66,8 @@ func OpenGUID(guid GUID) (*Device, error) {
 	return open("", "no device has the GUID "+guid.String(), func(d DeviceInfo, _ int) bool { return d.GUID == guid })
 }
 
-// open opens the device that matches. name is what it is asked for by, "" if it is
-// not by name, and missing says that there is none.
+// open opens the device that matches. name is the requested name, "" if the device was not
+// requested by name; missing is the message for no match.
 func open(name, missing string, match func(DeviceInfo, int) bool) (*Device, error) {
 	v, err := library()
 	if err != nil {
@@ -96,8 +96,8 @@ func open(name, missing string, match func(DeviceInfo, int) bool) (*Device, erro
 	return dev, nil
 }
 
-// openActive opens the first device with an active port. A device that cannot
-// be opened is passed over, and named if none is left.
+// openActive opens the first device with an active port. A device that cannot be opened is
+// skipped; the error names it if no other device qualifies.
 func openActive() (*Device, error) {
 	v, err := library()
 	if err != nil {
@@ -140,7 +140,7 @@ func openActive() (*Device, error) {
 	return nil, &OpError{Op: "open device", Err: errors.Join(append([]error{ErrNoDevice}, errs...)...), Detail: detail}
 }
 
-// have says which devices there are, for an error.
+// have lists the devices of this host, for an error.
 func have(names []string) string {
 	if len(names) == 0 {
 		return "this host has no RDMA device (is the driver loaded? see /sys/class/infiniband)"
@@ -148,15 +148,14 @@ func have(names []string) string {
 	return "there are " + strings.Join(names, ", ")
 }
 
-// eachDevice calls f for each device until it returns false. Handles are valid
-// within f only.
+// eachDevice calls f for each device until f returns false. Handles are valid only within f.
 func (v *verbs) eachDevice(f func(d DeviceInfo, handle uintptr) (bool, error)) error {
 	if err := v.checkProviders(); err != nil {
 		return &OpError{Op: "list devices", Err: err}
 	}
 	list, handles, err := v.GetDeviceList()
 	if err != nil || len(handles) == 0 {
-		// libibverbs says so too when it has no descriptors, of which it needs some.
+		// libibverbs also returns this when it cannot open the descriptors it needs.
 		if spare := spareDescriptors(8); spare != nil {
 			if err == nil {
 				v.FreeDeviceList(list)
@@ -165,7 +164,7 @@ func (v *verbs) eachDevice(f func(d DeviceInfo, handle uintptr) (bool, error)) e
 		}
 	}
 	if err != nil {
-		// A kernel without uverbs answers ENOSYS, an old library ENOENT.
+		// A kernel without uverbs returns ENOSYS, an old library ENOENT.
 		if errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ENODEV) {
 			return nil
 		}

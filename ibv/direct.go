@@ -10,15 +10,15 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
-// direct is what a Device needs for the direct data path.
+// direct is the state of a Device for the direct data path.
 type direct struct {
 	once sync.Once
-	err  error // why there is none
+	err  error // why the Device has no direct data path; nil if it has
 	dv   libmlx5.Lib
 	qps  mlx5.Table
 
-	// mu keeps a QP number from being used again between the destruction of a QP
-	// and the removal of its completions. Who meets a suspended QP waits for it.
+	// mu keeps a QP number from being reused between the destruction of a QP and the removal of
+	// its completions. A poller that meets a completion of a suspended QP waits for mu.
 	mu sync.Mutex
 }
 
@@ -28,13 +28,14 @@ func (d *direct) settled() {
 	defer d.mu.Unlock()
 }
 
-// direct says why the Device cannot have the direct data path; nil if it can.
+// directError returns why the Device cannot have the direct data path, nil if it can.
 func (d *Device) directError() error {
 	d.direct.once.Do(func() { d.direct.err = d.initDirect() })
 	return d.direct.err
 }
 
-// signature environment variables change the WQEs in a way that mlx5dv does not tell.
+// signatureEnv are the environment variables that change the format of WQEs without mlx5dv
+// reporting it (rdma-core v44.0, providers/mlx5/verbs.c:902, 913).
 var signatureEnv = []string{"MLX5_QP_SIGNATURE", "MLX5_SRQ_SIGNATURE"}
 
 func (d *Device) initDirect() error {
@@ -64,7 +65,7 @@ func (d *Device) initDirect() error {
 	return nil
 }
 
-// takeCQ makes the rings of a new CQ ours. There is no way back.
+// takeCQ takes over the rings of a new CQ. They cannot be handed back to libmlx5.
 func (d *Device) takeCQ(handle uintptr) (*mlx5.CQ, error) {
 	v, err := d.direct.dv.InitCQ(handle)
 	if err != nil {
@@ -78,7 +79,7 @@ func (d *Device) takeCQ(handle uintptr) (*mlx5.CQ, error) {
 	return mlx5.NewCQ(cqConfig(v, &d.direct.qps)), nil
 }
 
-// directType refuses the types of QP that the direct data path does not drive.
+// directType refuses QP types that the direct data path does not drive.
 func directType(t QPType) error {
 	switch t {
 	case RC, UC, UD:
@@ -89,7 +90,7 @@ func directType(t QPType) error {
 		Have: "a CQ of the direct data path"}
 }
 
-// takeQP makes the rings of a new QP ours.
+// takeQP takes over the rings of a new QP.
 func (qp *QP) takeQP(signalAll bool) error {
 	d := qp.pd.dev
 	v, err := d.direct.dv.InitQP(qp.handle, 0)
@@ -110,7 +111,7 @@ func (qp *QP) takeQP(signalAll bool) error {
 	return nil
 }
 
-// doorbells says how the send queue tells the device.
+// doorbells describes how the send queue rings the device.
 func (qp *QP) doorbells(size uint32, sq *mlx5.SQConfig) string {
 	td := qp.pd.td
 	switch {
@@ -128,7 +129,7 @@ func (qp *QP) doorbells(size uint32, sq *mlx5.SQConfig) string {
 	return "doorbells of 8 bytes: the environment variable MLX5_SHUT_UP_BF"
 }
 
-// cqs calls f with each of the QP's CQs, whose lock is held.
+// cqs calls f with each of the QP's CQs while it holds that CQ's lock.
 func (qp *QP) cqs(f func(cq *CQ)) {
 	for _, cq := range []*CQ{qp.send, qp.recv} {
 		cq.mu.Lock()
@@ -140,9 +141,10 @@ func (qp *QP) cqs(f func(cq *CQ)) {
 	}
 }
 
-// suspended runs f, which takes the rings from under the pollers: libmlx5 frees them when a QP is destroyed, and a
-// poller copies what completions carry by the WQEs in them. A poller that comes to a completion of the QP waits until f
-// is over. Afterwards, unless f failed, no completion of the QP is left, in either engine.
+// suspended runs f, which takes the rings away from the pollers: libmlx5 frees them when a QP
+// is destroyed, while a poller reads WQEs to copy the payload of completions. A poller that
+// meets a completion of the QP waits until f has returned. Afterwards, unless f failed, no
+// completion of the QP is left in either engine.
 // Preconditions: qp.sqMu and qp.rqMu are held.
 func (qp *QP) suspended(f func() error) error {
 	d := &qp.pd.dev.direct
@@ -162,14 +164,15 @@ func (qp *QP) suspended(f func() error) error {
 		if qp.direct != nil {
 			cq.direct.Purge(qp.direct)
 		} else {
-			cq.holdLocked() // libmlx5 has removed them from the CQ; not every provider does
+			cq.holdLocked() // not every provider removes the completions of the QP, as libmlx5 does
 		}
 		cq.dropHeld(qp.num)
 	})
 	return nil
 }
 
-// reset runs modify, which moves the QP to RESET, with the queues empty before anybody posts or polls again.
+// reset runs modify, which moves the QP to RESET. The queues are empty before anybody can post
+// or poll again.
 func (qp *QP) reset(modify func() error) error {
 	qp.sqMu.Lock()
 	defer qp.sqMu.Unlock()
@@ -179,7 +182,7 @@ func (qp *QP) reset(modify func() error) error {
 		return err
 	}
 	qp.unsignaled = 0
-	qp.psn.Store(0) // the next connection starts with another
+	qp.psn.Store(0) // the next connection gets a new PSN
 	if qp.direct != nil {
 		qp.direct.Reset()
 		qp.pd.dev.direct.qps.Resume(qp.direct)
@@ -187,16 +190,17 @@ func (qp *QP) reset(modify func() error) error {
 	return nil
 }
 
-// CompletionError is a completion queue entry that makes no sense: its memory was overwritten, or the device and this
-// release do not agree on a format. The QP that it names posts nothing any more; other QPs go on.
+// CompletionError reports a completion queue entry that cannot be decoded: its memory was
+// overwritten, or the device uses a format that this release does not know. The QP that it
+// names is unusable (ErrBroken); other QPs are not affected.
 type CompletionError struct{ Err error }
 
 func (e *CompletionError) Error() string { return "corrupt completion: " + e.Err.Error() }
 
-// Unwrap tells the entry.
+// Unwrap returns the description of the entry.
 func (e *CompletionError) Unwrap() error { return e.Err }
 
-// takeSRQ makes the ring of an SRQ ours, before anything is posted.
+// takeSRQ takes over the ring of an SRQ, before anything is posted.
 func (s *SRQ) takeSRQ() error {
 	v, err := s.pd.dev.direct.dv.InitSRQ(s.handle, 0)
 	if err != nil {

@@ -22,9 +22,9 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll, MaxInline: qp.cap.MaxInline,
 			Opcodes: plainOf(qp.typ),
 		}
-		// A BlueFlame register that other QPs write too would mix their WQEs.
+		// QPs that write to the same BlueFlame register at once would mix their WQEs.
 		if td := qp.pd.td; td != nil && !shutUpBF() {
-			sq.BlueFlame, sq.Half = v.BF.Size, &td.half
+			sq.BlueFlame, sq.Half = v.BF.Size, &td.nextHalf
 			sq.InlineBF = os.Getenv("MLX5_POST_SEND_PREFER_BF") == "0"
 		}
 	}
@@ -35,14 +35,15 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 	return sq, rq
 }
 
-// shutUpBF is libmlx5's reading of its variable.
+// shutUpBF reports whether MLX5_SHUT_UP_BF turns BlueFlame off, as libmlx5 reads it (rdma-core
+// v44.0, providers/mlx5/mlx5.c:684).
 func shutUpBF() bool {
 	v, set := os.LookupEnv("MLX5_SHUT_UP_BF")
 	return set && v != "0"
 }
 
 func srqConfig(v *abi.MLX5DVSRQ, maxSGE int) *mlx5.SRQConfig {
-	// The buffer holds a power of two of WQEs, and the list ends before or at the last.
+	// The buffer holds a power of two of WQEs, and the free list ends at or before the last.
 	n := uint32(1)
 	for n <= max(v.Head, v.Tail) {
 		n <<= 1
@@ -51,7 +52,8 @@ func srqConfig(v *abi.MLX5DVSRQ, maxSGE int) *mlx5.SRQConfig {
 		WQEs: n, DBRec: cmem.Pointer(v.DBRec)}
 }
 
-// The rings' completion is this package's, so that Poll fills the caller's slice in place.
+// A completion of the rings has the layout of WC, so that Poll fills the caller's slice in
+// place.
 var (
 	_ [unsafe.Sizeof(mlx5.WC{})]byte             = [unsafe.Sizeof(WC{})]byte{}
 	_ [unsafe.Offsetof(mlx5.WC{}.Status)]byte    = [unsafe.Offsetof(WC{}.Status)]byte{}
@@ -72,7 +74,7 @@ func mlx5WCs(wcs []WC) []mlx5.WC {
 	return unsafe.Slice((*mlx5.WC)(unsafe.Pointer(unsafe.SliceData(wcs))), len(wcs))
 }
 
-// So are its work requests, to both engines.
+// A work request has the same layout in both engines as in this package.
 var (
 	_ [unsafe.Sizeof(work.SendWR{})]byte              = [unsafe.Sizeof(SendWR{})]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.Flags)]byte      = [unsafe.Offsetof(SendWR{}.Flags)]byte{}
@@ -85,14 +87,14 @@ var (
 	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
 )
 
-// request is wr as the engines see it.
+// request returns wr as the type that the engines use.
 func request(wr *SendWR) *work.SendWR { return (*work.SendWR)(unsafe.Pointer(wr)) }
 
 func mlx5Recvs(wrs []RecvWR) []mlx5.RecvWR {
 	return unsafe.Slice((*mlx5.RecvWR)(unsafe.Pointer(unsafe.SliceData(wrs))), len(wrs))
 }
 
-// first is where wrs begins.
+// first returns the first work request of wrs.
 func first(wrs []SendWR) *work.SendWR { return request(unsafe.SliceData(wrs)) }
 
 // firstRecv is where wrs begins.

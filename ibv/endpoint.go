@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// Endpoint is what a peer has to know of a queue pair to connect to it. It is a
-// plain value; send it to the peer as text, JSON or bytes, all of which stay
-// readable by later releases.
+// Endpoint is what a peer needs to know to connect to a queue pair. It is a plain value: send
+// it to the peer as text, JSON or bytes. Later releases can read all three.
 type Endpoint struct {
 	Type            QPType
 	QPN             uint32 // 24 bits
 	PSN             uint32 // first packet sequence number that this side sends, 24 bits
 	LID             uint16 // InfiniBand; 0 on RoCE
 	GID             GID    // RoCE; on InfiniBand only across subnets
-	MTU             MTU    // of the port; 0 if not told
+	MTU             MTU    // of the port; 0 if not known
 	QKey            uint32 // UD
-	MaxDestRdAtomic uint8  // reads and atomics that this side can answer at a time; RC
+	MaxDestRdAtomic uint8  // reads and atomics that this side can answer at the same time; RC
 	MaxRdAtomic     uint8  // reads and atomics that this side can have outstanding; RC
 }
 
-// EndpointError is an Endpoint that cannot be, or bytes that are none.
+// EndpointError reports an invalid Endpoint, or input that does not decode to one. It unwraps
+// to EINVAL.
 type EndpointError struct {
-	Field  string // as in the text form: "qpn"; empty when the whole is meant
+	Field  string // as in the text form: "qpn"; empty for the input as a whole
 	Got    string // shortened
 	Reason string
 }
@@ -43,22 +43,21 @@ func (e *EndpointError) Error() string {
 	return s + ": " + e.Reason
 }
 
-// Unwrap makes an EndpointError an EINVAL.
+// Unwrap returns EINVAL.
 func (e *EndpointError) Unwrap() error { return errInvalid }
 
 // max24 is the largest QP number and the largest PSN.
 const max24 = 1<<24 - 1
 
-// Validate tells whether a peer could connect to e: known type, numbers in range
-// and an address. It returns all that is wrong, joined; each part is an
-// *EndpointError.
+// Validate checks that a peer could connect to e: the type is known, the numbers are in range,
+// and there is an address. It returns every violation, joined; each is an *EndpointError.
 func (e Endpoint) Validate() error {
 	errs := e.check()
 	if e.Type == RawPacket {
 		return errors.Join(errs...)
 	}
 	if e.QPN == 0 {
-		errs = append(errs, &EndpointError{"qpn", "0", "it is the subnet manager's"})
+		errs = append(errs, &EndpointError{"qpn", "0", "reserved for the subnet manager"})
 	}
 	if e.LID == 0 && e.GID.IsZero() {
 		errs = append(errs, &EndpointError{"gid", "::", "there is neither a GID nor a LID"})
@@ -66,7 +65,7 @@ func (e Endpoint) Validate() error {
 	return errors.Join(errs...)
 }
 
-// check is the part of Validate that every encoded endpoint obeys.
+// check is the part of Validate that also holds for every encoded endpoint.
 func (e Endpoint) check() []error {
 	var errs []error
 	if e.Type >= QPType(len(qpTypeNames)) || qpTypeNames[e.Type] == "" {
@@ -85,7 +84,7 @@ func (e Endpoint) check() []error {
 	return errs
 }
 
-// String is the text form.
+// String returns the text form.
 func (e Endpoint) String() string {
 	mtu := strconv.Itoa(e.MTU.Bytes())
 	if e.MTU != 0 && mtu == "0" {
@@ -110,9 +109,8 @@ func (e Endpoint) MarshalText() ([]byte, error) {
 	return []byte(e.String()), nil
 }
 
-// UnmarshalText reads what MarshalText wrote. The fields may come in any order,
-// each once; type, qpn and psn must be there. Anything wrong is an
-// *EndpointError, and leaves e as it was.
+// UnmarshalText reads what MarshalText wrote. The fields may come in any order, each once;
+// type, qpn and psn are required. Any violation is an *EndpointError and leaves e unchanged.
 func (e *Endpoint) UnmarshalText(text []byte) error {
 	if len(text) > endpointMaxLen {
 		return &EndpointError{"", "", fmt.Sprintf("%d bytes of text, at most %d", len(text), endpointMaxLen)}
@@ -202,7 +200,7 @@ func parseQPType(s string) (QPType, error) {
 	return 0, &EndpointError{"type", shorten(s), "unknown"}
 }
 
-// parseMTU takes bytes; 0 is an MTU that was not told.
+// parseMTU reads an MTU in bytes; 0 means that it is not known.
 func parseMTU(n int) (MTU, error) {
 	if n == 0 {
 		return 0, nil
@@ -213,7 +211,7 @@ func parseMTU(n int) (MTU, error) {
 	return 0, &EndpointError{"mtu", strconv.Itoa(n), "not one of 256, 512, 1024, 2048, 4096"}
 }
 
-// shorten quotes what a stranger sent.
+// shorten quotes untrusted input, cut to a length that fits in a message.
 func shorten(s string) string {
 	if len(s) > 24 {
 		return strconv.Quote(s[:24]) + "…"
@@ -229,7 +227,7 @@ const (
 	endpointSize    = 38
 )
 
-// MarshalBinary returns 38 bytes that are the same on every machine.
+// MarshalBinary returns 38 bytes, the same on every machine.
 func (e Endpoint) MarshalBinary() ([]byte, error) {
 	if err := errors.Join(e.check()...); err != nil {
 		return nil, err
@@ -244,8 +242,8 @@ func (e Endpoint) MarshalBinary() ([]byte, error) {
 	return append(b, e.GID[:]...), nil
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote. Anything else is an
-// *EndpointError, and leaves e as it was.
+// UnmarshalBinary reads what MarshalBinary wrote. Anything else is an *EndpointError and leaves
+// e unchanged.
 func (e *Endpoint) UnmarshalBinary(b []byte) error {
 	if len(b) < 3 || b[0] != 'P' || b[1] != 'E' {
 		return &EndpointError{"", "", fmt.Sprintf("%d bytes that do not start with PE", len(b))}
@@ -277,7 +275,7 @@ func (e *Endpoint) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// endpointJSON is the JSON form.
+// endpointJSON is the JSON form of an Endpoint.
 type endpointJSON struct {
 	Version      int    `json:"version"`
 	Type         string `json:"type"`
@@ -302,8 +300,8 @@ func (e Endpoint) MarshalJSON() ([]byte, error) {
 		e.MaxDestRdAtomic, e.MaxRdAtomic})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. Unknown keys are ignored. Anything
-// wrong is an *EndpointError, and leaves e as it was.
+// UnmarshalJSON reads what MarshalJSON wrote. Unknown keys are ignored. Any other violation is
+// an *EndpointError and leaves e unchanged.
 func (e *Endpoint) UnmarshalJSON(b []byte) error {
 	var j endpointJSON
 	if err := json.Unmarshal(b, &j); err != nil {

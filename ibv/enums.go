@@ -1,7 +1,7 @@
 package ibv
 
-// The values below are those of the C headers and of the kernel's ABI. A value
-// that this release does not know is kept and printed as a number.
+// The values below come from the C headers and the kernel's ABI. A value that this
+// release does not know is kept, and printed as a number.
 
 // QPType is the transport service of a queue pair.
 //
@@ -15,7 +15,7 @@ const (
 	// UC is unreliable connected: one peer, no acknowledgement; send and RDMA
 	// write. C: IBV_QPT_UC.
 	UC QPType = 3
-	// UD is unreliable datagram: any peer, one packet a message; send only.
+	// UD is unreliable datagram: any peer, one packet per message; send only.
 	// C: IBV_QPT_UD.
 	UD QPType = 4
 	// RawPacket sends and receives whole Ethernet frames.
@@ -41,20 +41,20 @@ const (
 	// StateReset is the state after creation: nothing may be posted.
 	// C: IBV_QPS_RESET.
 	StateReset QPState = 0
-	// StateInit accepts receives; nothing moves. C: IBV_QPS_INIT.
+	// StateInit accepts receives; no traffic flows. C: IBV_QPS_INIT.
 	StateInit QPState = 1
 	// StateRTR is ready to receive. C: IBV_QPS_RTR.
 	StateRTR QPState = 2
-	// StateRTS is ready to send, and to receive. C: IBV_QPS_RTS.
+	// StateRTS is ready to send and to receive. C: IBV_QPS_RTS.
 	StateRTS QPState = 3
 	// StateSQD has a drained, or draining, send queue. C: IBV_QPS_SQD.
 	StateSQD QPState = 4
-	// StateSQE is a failed send queue of a UC or UD queue pair; receives go on.
+	// StateSQE is a failed send queue of a UC or UD queue pair; receives continue.
 	// C: IBV_QPS_SQE.
 	StateSQE QPState = 5
-	// StateErr flushes everything posted, with WCWRFlushErr. C: IBV_QPS_ERR.
+	// StateErr completes everything posted with WCWRFlushErr. C: IBV_QPS_ERR.
 	StateErr QPState = 6
-	// StateUnknown is what a device says that cannot tell. C: IBV_QPS_UNKNOWN.
+	// StateUnknown is the state of a QP that is closed or cannot report it. C: IBV_QPS_UNKNOWN.
 	StateUnknown QPState = 7
 )
 
@@ -71,7 +71,7 @@ const (
 	MTU4096 MTU = 5 // C: IBV_MTU_4096.
 )
 
-// Bytes is the MTU in bytes, or 0 for a value that is none.
+// Bytes returns the MTU in bytes, or 0 for an unknown value.
 func (m MTU) Bytes() int {
 	if m < MTU256 || m > MTU4096 {
 		return 0
@@ -79,8 +79,7 @@ func (m MTU) Bytes() int {
 	return 128 << m
 }
 
-// MTUFromBytes is the largest MTU that is not above n bytes. ok is false when n
-// is below 256.
+// MTUFromBytes returns the largest MTU of at most n bytes. ok is false when n is below 256.
 func MTUFromBytes(n int) (m MTU, ok bool) {
 	for m = MTU4096; m >= MTU256; m-- {
 		if m.Bytes() <= n {
@@ -90,7 +89,7 @@ func MTUFromBytes(n int) (m MTU, ok bool) {
 	return 0, false
 }
 
-// Opcode is what a send work request asks for.
+// Opcode is the operation of a send work request.
 //
 // C: enum ibv_wr_opcode.
 type Opcode uint32
@@ -108,10 +107,10 @@ const (
 	// OpRead reads the peer's memory. C: IBV_WR_RDMA_READ.
 	OpRead Opcode = 4
 	// OpCompareSwap compares and swaps 8 bytes of the peer's memory, and
-	// returns what was there. C: IBV_WR_ATOMIC_CMP_AND_SWP.
+	// returns the previous value. C: IBV_WR_ATOMIC_CMP_AND_SWP.
 	OpCompareSwap Opcode = 5
-	// OpFetchAdd adds to 8 bytes of the peer's memory, and returns what was
-	// there. C: IBV_WR_ATOMIC_FETCH_AND_ADD.
+	// OpFetchAdd adds to 8 bytes of the peer's memory, and returns the
+	// previous value. C: IBV_WR_ATOMIC_FETCH_AND_ADD.
 	OpFetchAdd Opcode = 6
 	// OpLocalInv invalidates a local memory window or region.
 	// C: IBV_WR_LOCAL_INV.
@@ -121,13 +120,13 @@ const (
 	// OpSendInv sends and invalidates an rkey of the peer.
 	// C: IBV_WR_SEND_WITH_INV.
 	OpSendInv Opcode = 9
-	// OpTSO sends a large segment that the device cuts. C: IBV_WR_TSO.
+	// OpTSO sends a large segment that the device splits into packets. C: IBV_WR_TSO.
 	OpTSO Opcode = 10
-	// OpDriver1 is the vendor's. C: IBV_WR_DRIVER1.
+	// OpDriver1 is defined by the vendor. C: IBV_WR_DRIVER1.
 	OpDriver1 Opcode = 11
 	// OpFlush makes earlier writes visible or persistent. C: IBV_WR_FLUSH.
 	OpFlush Opcode = 14
-	// OpAtomicWrite writes 8 bytes at once. C: IBV_WR_ATOMIC_WRITE.
+	// OpAtomicWrite writes 8 bytes atomically. C: IBV_WR_ATOMIC_WRITE.
 	OpAtomicWrite Opcode = 15
 )
 
@@ -145,22 +144,22 @@ const (
 	// Solicited raises a solicited event at the receiver.
 	// C: IBV_SEND_SOLICITED.
 	Solicited SendFlags = 1 << 2
-	// Inline copies the data at the time of posting; its lkey is not used, and
-	// the memory is free as soon as the call returns. C: IBV_SEND_INLINE.
+	// Inline copies the data when the work request is posted: the lkey is not used,
+	// and the memory may be reused as soon as the call returns. C: IBV_SEND_INLINE.
 	Inline SendFlags = 1 << 3
 	// IPCsum computes the checksums of the packet. C: IBV_SEND_IP_CSUM.
 	IPCsum SendFlags = 1 << 4
 )
 
-// AccessFlags say who may do what with a memory region, or what the peer of a
-// queue pair may do.
+// AccessFlags are the permitted uses of a memory region, or what the peer of a queue
+// pair may do.
 //
 // C: enum ibv_access_flags.
 type AccessFlags uint32
 
 const (
 	// LocalWrite lets the device write for local operations, such as a receive
-	// or the answer of a read. C: IBV_ACCESS_LOCAL_WRITE.
+	// or the result of a read. C: IBV_ACCESS_LOCAL_WRITE.
 	LocalWrite AccessFlags = 1 << 0
 	// RemoteWrite lets peers write; it needs LocalWrite.
 	// C: IBV_ACCESS_REMOTE_WRITE.
@@ -175,14 +174,14 @@ const (
 	// ZeroBased makes addresses offsets from the region's start.
 	// C: IBV_ACCESS_ZERO_BASED.
 	ZeroBased AccessFlags = 1 << 5
-	// OnDemand does not pin: the device takes page faults.
+	// OnDemand does not pin the memory: the device handles page faults.
 	// C: IBV_ACCESS_ON_DEMAND.
 	OnDemand AccessFlags = 1 << 6
-	// HugeTLB says that the memory is huge pages. C: IBV_ACCESS_HUGETLB.
+	// HugeTLB declares that the memory consists of huge pages. C: IBV_ACCESS_HUGETLB.
 	HugeTLB AccessFlags = 1 << 7
-	// FlushGlobal allows flushes for visibility. C: IBV_ACCESS_FLUSH_GLOBAL.
+	// FlushGlobal allows flushes that make data visible. C: IBV_ACCESS_FLUSH_GLOBAL.
 	FlushGlobal AccessFlags = 1 << 8
-	// FlushPersistent allows flushes for persistence.
+	// FlushPersistent allows flushes that make data persistent.
 	// C: IBV_ACCESS_FLUSH_PERSISTENT.
 	FlushPersistent AccessFlags = 1 << 9
 	// RelaxedOrdering allows PCI relaxed ordering. It is optional: a device or
@@ -191,7 +190,7 @@ const (
 	RelaxedOrdering AccessFlags = 1 << 20
 
 	// NoRemoteAccess is for queue pairs, in ConnectOptions and QPAttr: the peer may
-	// do nothing but send. It is this package's, and C never sees it.
+	// do nothing but send. Only this package defines it; C never sees it.
 	NoRemoteAccess AccessFlags = 1 << 31
 
 	// AccessOptional is the range of flags that a device may ignore.
@@ -199,29 +198,28 @@ const (
 	AccessOptional AccessFlags = 0x3ff00000
 )
 
-// WCStatus is the outcome of a work request. It is no error: WC.Err is the error
-// of a completion, and errors.Is(err, WCRetryExcErr.Err()) asks for one kind of
-// failure.
+// WCStatus is the outcome of a work request. It is not an error itself: WC.Err returns the
+// error of a completion, and errors.Is(err, WCRetryExcErr.Err()) tests for one status.
 //
 // C: enum ibv_wc_status.
 type WCStatus uint32
 
-// Explain tells what each status means.
+// Explain returns the meaning of a status in words.
 const (
 	WCSuccess        WCStatus = 0  // C: IBV_WC_SUCCESS.
-	WCLocLenErr      WCStatus = 1  // message and local buffers differ in length. C: IBV_WC_LOC_LEN_ERR.
+	WCLocLenErr      WCStatus = 1  // a message was too long for the receive or the path. C: IBV_WC_LOC_LEN_ERR.
 	WCLocQPOpErr     WCStatus = 2  // the local queue pair could not execute it. C: IBV_WC_LOC_QP_OP_ERR.
 	WCLocEECOpErr    WCStatus = 3  // reliable datagram, not used today. C: IBV_WC_LOC_EEC_OP_ERR.
 	WCLocProtErr     WCStatus = 4  // a local buffer is not registered for this. C: IBV_WC_LOC_PROT_ERR.
 	WCWRFlushErr     WCStatus = 5  // not executed: the queue pair had failed before. C: IBV_WC_WR_FLUSH_ERR.
 	WCMWBindErr      WCStatus = 6  // a memory window was refused. C: IBV_WC_MW_BIND_ERR.
-	WCBadRespErr     WCStatus = 7  // the peer answered what makes no sense. C: IBV_WC_BAD_RESP_ERR.
+	WCBadRespErr     WCStatus = 7  // the response was not the expected one. C: IBV_WC_BAD_RESP_ERR.
 	WCLocAccessErr   WCStatus = 8  // an incoming write broke local protection. C: IBV_WC_LOC_ACCESS_ERR.
-	WCRemInvReqErr   WCStatus = 9  // the peer calls the request invalid. C: IBV_WC_REM_INV_REQ_ERR.
+	WCRemInvReqErr   WCStatus = 9  // the responder rejected the request as invalid. C: IBV_WC_REM_INV_REQ_ERR.
 	WCRemAccessErr   WCStatus = 10 // the peer's memory does not allow it. C: IBV_WC_REM_ACCESS_ERR.
 	WCRemOpErr       WCStatus = 11 // the peer could not complete it. C: IBV_WC_REM_OP_ERR.
-	WCRetryExcErr    WCStatus = 12 // the peer does not answer. C: IBV_WC_RETRY_EXC_ERR.
-	WCRNRRetryExcErr WCStatus = 13 // the peer posts no receive. C: IBV_WC_RNR_RETRY_EXC_ERR.
+	WCRetryExcErr    WCStatus = 12 // the peer did not acknowledge in time. C: IBV_WC_RETRY_EXC_ERR.
+	WCRNRRetryExcErr WCStatus = 13 // the peer had no receive posted. C: IBV_WC_RNR_RETRY_EXC_ERR.
 	WCLocRDDViolErr  WCStatus = 14 // reliable datagram, not used today. C: IBV_WC_LOC_RDD_VIOL_ERR.
 	WCRemInvRDReqErr WCStatus = 15 // reliable datagram, not used today. C: IBV_WC_REM_INV_RD_REQ_ERR.
 	WCRemAbortErr    WCStatus = 16 // the peer aborted it. C: IBV_WC_REM_ABORT_ERR.
@@ -235,8 +233,8 @@ const (
 	WCTMRndvIncomplete WCStatus = 23
 )
 
-// WCOpcode is what a completed work request had done. It is valid only when the
-// status is WCSuccess.
+// WCOpcode is the operation that completed. It is valid only when the status is
+// WCSuccess.
 //
 // C: enum ibv_wc_opcode.
 type WCOpcode uint32
@@ -252,8 +250,8 @@ const (
 	WCTSO         WCOpcode = 7   // C: IBV_WC_TSO.
 	WCFlush       WCOpcode = 8   // C: IBV_WC_FLUSH.
 	WCAtomicWrite WCOpcode = 9   // C: IBV_WC_ATOMIC_WRITE.
-	WCRecv        WCOpcode = 128 // a send of the peer arrived. C: IBV_WC_RECV.
-	WCRecvImm     WCOpcode = 129 // a write with immediate of the peer arrived. C: IBV_WC_RECV_RDMA_WITH_IMM.
+	WCRecv        WCOpcode = 128 // a send from the peer arrived. C: IBV_WC_RECV.
+	WCRecvImm     WCOpcode = 129 // a write with immediate data from the peer arrived. C: IBV_WC_RECV_RDMA_WITH_IMM.
 	WCTMAdd       WCOpcode = 130 // C: IBV_WC_TM_ADD.
 	WCTMDel       WCOpcode = 131 // C: IBV_WC_TM_DEL.
 	WCTMSync      WCOpcode = 132 // C: IBV_WC_TM_SYNC.
@@ -264,10 +262,10 @@ const (
 	WCDriver3     WCOpcode = 137 // C: IBV_WC_DRIVER3.
 )
 
-// IsRecv tells whether the completion belongs to the receive queue.
+// IsRecv reports whether the completion belongs to the receive queue.
 func (o WCOpcode) IsRecv() bool { return o&WCRecv != 0 }
 
-// WCFlags say which parts of a completion are valid.
+// WCFlags are properties of a completion, such as which of its fields are valid.
 //
 // C: enum ibv_wc_flags.
 type WCFlags uint32
@@ -293,7 +291,7 @@ const (
 	PortInit        PortState = 2 // link, waiting for a subnet manager. C: IBV_PORT_INIT.
 	PortArmed       PortState = 3 // configured, not yet active. C: IBV_PORT_ARMED.
 	PortActive      PortState = 4 // carries traffic. C: IBV_PORT_ACTIVE.
-	PortActiveDefer PortState = 5 // active, the link is lost for a moment. C: IBV_PORT_ACTIVE_DEFER.
+	PortActiveDefer PortState = 5 // active, but the link is temporarily down. C: IBV_PORT_ACTIVE_DEFER.
 )
 
 // PhysState is the physical state of a port (InfiniBand specification,
@@ -310,18 +308,18 @@ const (
 	PhysTest          PhysState = 7
 )
 
-// LinkLayer is what a port speaks.
+// LinkLayer is the protocol of a port's link.
 //
 // C: IBV_LINK_LAYER_*.
 type LinkLayer uint8
 
 const (
-	LinkUnspecified LinkLayer = 0 // old drivers; InfiniBand. C: IBV_LINK_LAYER_UNSPECIFIED.
+	LinkUnspecified LinkLayer = 0 // from old drivers; means InfiniBand. C: IBV_LINK_LAYER_UNSPECIFIED.
 	LinkInfiniBand  LinkLayer = 1 // C: IBV_LINK_LAYER_INFINIBAND.
 	LinkEthernet    LinkLayer = 2 // RoCE or iWARP. C: IBV_LINK_LAYER_ETHERNET.
 )
 
-// GIDType is the protocol that a GID of a port's table stands for.
+// GIDType is the protocol that a GID table entry is used with.
 //
 // C: enum ibv_gid_type.
 type GIDType uint32
@@ -362,7 +360,7 @@ const (
 	TransportUnspecified TransportType = 4  // C: IBV_TRANSPORT_UNSPECIFIED.
 )
 
-// AtomicCap is how far a device's atomics reach.
+// AtomicCap is the scope of a device's atomics.
 //
 // C: enum ibv_atomic_cap.
 type AtomicCap uint32
@@ -370,7 +368,7 @@ type AtomicCap uint32
 const (
 	AtomicNone AtomicCap = 0 // no atomics. C: IBV_ATOMIC_NONE.
 	AtomicHCA  AtomicCap = 1 // atomic among the operations of this device. C: IBV_ATOMIC_HCA.
-	AtomicGlob AtomicCap = 2 // atomic with the CPUs and other devices too. C: IBV_ATOMIC_GLOB.
+	AtomicGlob AtomicCap = 2 // also atomic with the CPUs and other devices. C: IBV_ATOMIC_GLOB.
 )
 
 // MigState is the state of automatic path migration.
@@ -395,8 +393,8 @@ const (
 	SRQTM    SRQType = 2 // tag matching. C: IBV_SRQT_TM.
 )
 
-// AsyncEventType is what happened to a device, a port or an object. Explain
-// says it in a sentence.
+// AsyncEventType is the kind of an asynchronous event of a device, a port or an object.
+// Explain describes it in a sentence.
 //
 // C: enum ibv_event_type.
 type AsyncEventType uint32

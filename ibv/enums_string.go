@@ -16,24 +16,24 @@ func enumString(typ string, v int64, names []string) string {
 
 var qpTypeNames = []string{2: "RC", 3: "UC", 4: "UD", 8: "RawPacket", 9: "XRCSend", 10: "XRCRecv", 255: "Driver"}
 
-// String is the name, as in "RC".
+// String returns the name, as in "RC".
 func (t QPType) String() string { return enumString("QPType", int64(t), qpTypeNames) }
 
 var qpStateNames = []string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "UNKNOWN"}
 
-// String is the name, as in "RTR".
+// String returns the name, as in "RTR".
 func (s QPState) String() string { return enumString("QPState", int64(s), qpStateNames) }
 
 var mtuNames = []string{1: "256", 2: "512", 3: "1024", 4: "2048", 5: "4096"}
 
-// String is the number of bytes, as in "4096".
+// String returns the number of bytes, as in "4096".
 func (m MTU) String() string { return enumString("MTU", int64(m), mtuNames) }
 
 var opcodeNames = []string{"Write", "WriteImm", "Send", "SendImm", "Read", "CompareSwap", "FetchAdd", "LocalInv",
 	"BindMW", "SendInv",
 	"TSO", "Driver1", 14: "Flush", 15: "AtomicWrite"}
 
-// String is the name, as in "WriteImm".
+// String returns the name, as in "WriteImm".
 func (o Opcode) String() string { return enumString("Opcode", int64(o), opcodeNames) }
 
 var sendFlagNames = []string{"Fence", "Signaled", "Solicited", "Inline", "IPCsum"}
@@ -55,7 +55,7 @@ var wcStatusNames = []string{"Success", "LocLenErr", "LocQPOpErr", "LocEECOpErr"
 	"RemAbortErr", "InvEECNErr", "InvEECStateErr", "FatalErr", "RespTimeoutErr", "GeneralErr", "TMErr",
 	"TMRndvIncomplete"}
 
-// String is the name, as in "RetryExcErr".
+// String returns the name, as in "RetryExcErr".
 func (s WCStatus) String() string { return enumString("WCStatus", int64(s), wcStatusNames) }
 
 var wcOpcodeNames = []string{0: "Send", 1: "Write", 2: "Read", 3: "CompareSwap", 4: "FetchAdd", 5: "BindMW",
@@ -64,7 +64,7 @@ var wcOpcodeNames = []string{0: "Send", 1: "Write", 2: "Read", 3: "CompareSwap",
 	134: "TMNoTag",
 	135: "Driver1", 136: "Driver2", 137: "Driver3"}
 
-// String is the name, as in "Recv".
+// String returns the name, as in "Recv".
 func (o WCOpcode) String() string { return enumString("WCOpcode", int64(o), wcOpcodeNames) }
 
 var wcFlagNames = []string{"GRH", "WithImm", "IPCsumOK", "WithInv", "TMSyncReq", "TMMatch", "TMDataValid"}
@@ -74,28 +74,28 @@ func (f WCFlags) String() string { return flags.String(f, wcFlagNames) }
 
 var portStateNames = []string{"Nop", "Down", "Init", "Armed", "Active", "ActiveDefer"}
 
-// String is the name, as in "Active".
+// String returns the name, as in "Active".
 func (s PortState) String() string { return enumString("PortState", int64(s), portStateNames) }
 
 var physStateNames = []string{1: "Sleep", 2: "Polling", 3: "Disabled", 4: "Training", 5: "LinkUp",
 	6: "ErrorRecovery", 7: "Test"}
 
-// String is the name, as in "LinkUp".
+// String returns the name, as in "LinkUp".
 func (s PhysState) String() string { return enumString("PhysState", int64(s), physStateNames) }
 
 var linkLayerNames = []string{"Unspecified", "InfiniBand", "Ethernet"}
 
-// String is the name, as in "Ethernet".
+// String returns the name, as in "Ethernet".
 func (l LinkLayer) String() string { return enumString("LinkLayer", int64(l), linkLayerNames) }
 
 var gidTypeNames = []string{"IB", "RoCEv1", "RoCEv2"}
 
-// String is the name, as in "RoCEv2".
+// String returns the name, as in "RoCEv2".
 func (t GIDType) String() string { return enumString("GIDType", int64(t), gidTypeNames) }
 
 var nodeTypeNames = []string{1: "CA", 2: "Switch", 3: "Router", 4: "RNIC", 5: "USNIC", 6: "USNICUDP", 7: "Unspecified"}
 
-// String is the name, as in "CA".
+// String returns the name, as in "CA".
 func (t NodeType) String() string {
 	if t == NodeUnknown {
 		return "Unknown"
@@ -105,7 +105,7 @@ func (t NodeType) String() string {
 
 var transportNames = []string{"IB", "IWARP", "USNIC", "USNICUDP", "Unspecified"}
 
-// String is the name, as in "IB".
+// String returns the name, as in "IB".
 func (t TransportType) String() string {
 	if t == TransportUnknown {
 		return "Unknown"
@@ -115,17 +115,17 @@ func (t TransportType) String() string {
 
 var atomicCapNames = []string{"None", "HCA", "Glob"}
 
-// String is the name, as in "HCA".
+// String returns the name, as in "HCA".
 func (c AtomicCap) String() string { return enumString("AtomicCap", int64(c), atomicCapNames) }
 
 var migStateNames = []string{"Migrated", "Rearm", "Armed"}
 
-// String is the name, as in "Migrated".
+// String returns the name, as in "Migrated".
 func (s MigState) String() string { return enumString("MigState", int64(s), migStateNames) }
 
 var srqTypeNames = []string{"Basic", "XRC", "TM"}
 
-// String is the name, as in "Basic".
+// String returns the name, as in "Basic".
 func (t SRQType) String() string { return enumString("SRQType", int64(t), srqTypeNames) }
 
 var eventNames = []string{"CQErr", "QPFatal", "QPReqErr", "QPAccessErr", "CommEst", "SQDrained", "PathMig",
@@ -134,7 +134,7 @@ var eventNames = []string{"CQErr", "QPFatal", "QPReqErr", "QPAccessErr", "CommEs
 	"ClientReregister",
 	"GIDChange", "WQFatal", "SpeedChange"}
 
-// String is the name, as in "PortErr".
+// String returns the name, as in "PortErr".
 func (t AsyncEventType) String() string { return enumString("AsyncEventType", int64(t), eventNames) }
 
 var maskNames = []string{"State", "CurState", "EnSQDAsyncNotify", "AccessFlags", "PKeyIndex", "Port", "QKey", "AV",

@@ -12,40 +12,40 @@ import (
 
 // Sentinels, for errors.Is.
 var (
-	// ErrNotSupported is returned when the device, the driver, the kernel or the
-	// library lacks what was asked for; ENOSYS and EOPNOTSUPP from below match it.
+	// ErrNotSupported is returned when the device, the driver, the kernel or the library lacks
+	// a feature. ENOSYS and EOPNOTSUPP from the kernel or the library match it.
 	ErrNotSupported = errors.ErrUnsupported
-	// ErrClosed is returned when the object was closed before the call, or while it
+	// ErrClosed is returned when the object was closed before the call, or while the call
 	// waited. It matches net.ErrClosed.
 	ErrClosed = life.ErrClosed
-	// ErrQueueFull is returned when the work queue has no room. Poll completions, then
-	// post the rest. A send queue in which no work request asked for a completion
-	// stays full; the error says so.
+	// ErrQueueFull is returned when the work queue has no room. Poll completions, then post the
+	// rest. A send queue in which no work request is signaled stays full; the error then says
+	// so.
 	ErrQueueFull = errors.New("queue is full; poll completions first")
-	// ErrLibrary is returned when libibverbs is not there or cannot be used. The error
-	// is a *loader.LibraryError or *loader.InstanceError and says what to install.
+	// ErrLibrary is returned when libibverbs is missing or unusable. The error is a
+	// *loader.LibraryError or *loader.InstanceError, which says what to install.
 	ErrLibrary = loader.ErrLibrary
-	// ErrDeviceRemoved is returned when the device failed for good or was unplugged.
-	// Close all that is on it, and open it again when it is back.
+	// ErrDeviceRemoved is returned when the device failed permanently or was unplugged. Close
+	// every object on it, and open the device again when it is back.
 	ErrDeviceRemoved = errors.New("the RDMA device was removed")
-	// ErrNoDevice is returned when there is no RDMA device, or not the one asked for.
+	// ErrNoDevice is returned when the host has no RDMA device, or not the requested one.
 	ErrNoDevice = errors.New("no such RDMA device")
 	// ErrRaw is returned when a QP, CQ or SRQ made with DataPathRaw is posted to or
 	// polled: its rings are driven through package mlx5dv.
-	ErrRaw = errors.New("the rings are not this package's, by DataPathRaw: post and poll through package mlx5dv")
-	// ErrPoll is returned when the provider fails to poll the completion queue. It
+	ErrRaw = errors.New("created with DataPathRaw: post and poll through package mlx5dv")
+	// ErrPoll is returned when the provider fails to poll the completion queue. The provider
 	// gives no reason.
 	ErrPoll = errors.New("the provider failed to poll the queue")
-	// ErrNotFound is returned when no entry of a table is what was asked for.
+	// ErrNotFound is returned when a table has no matching entry.
 	ErrNotFound = errors.New("not found")
-	// ErrBroken is returned when a QP is used after a *CompletionError named it: a completion that no device
-	// could have written for it.
+	// ErrBroken is returned when a QP is used after a *CompletionError named it. No device
+	// could have written that completion; close the QP.
 	ErrBroken = errors.New("a corrupt completion named the qp: close it")
 )
 
 var errInvalid error = syscall.EINVAL
 
-// errnoError is the error of a positive errno, nil for 0.
+// errnoError returns the error of a positive errno, nil for 0.
 func errnoError(n int) error {
 	if n == 0 {
 		return nil
@@ -53,13 +53,13 @@ func errnoError(n int) error {
 	return syscall.Errno(n)
 }
 
-// OpError is a call that failed. errors.Is and errors.As find the cause: a
-// syscall.Errno, a sentinel of this package or one of its other error types.
+// OpError reports a call that failed. errors.Is and errors.As find the cause: a syscall.Errno,
+// a sentinel of this package or one of its other error types.
 type OpError struct {
 	Op     string // "create qp"
-	Object string // what it was done to, "rxe0"; may be empty
+	Object string // the object of the call, "rxe0"; may be empty
 	Err    error  // the cause
-	Detail string // more about it; may be empty
+	Detail string // further explanation; may be empty
 }
 
 func (e *OpError) Error() string {
@@ -75,7 +75,7 @@ func (e *OpError) Error() string {
 	}
 	if e.Err != nil {
 		b.WriteString(": ")
-		// Joined errors come one a line; a message is one line.
+		// errors.Join puts each error on its own line; a message is one line.
 		b.WriteString(strings.ReplaceAll(e.Err.Error(), "\n", "; "))
 	}
 	return b.String()
@@ -84,11 +84,11 @@ func (e *OpError) Error() string {
 // Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// UnsupportedError is something that this host lacks. It is ErrNotSupported.
+// UnsupportedError reports a feature that this host lacks. It matches ErrNotSupported.
 type UnsupportedError struct {
-	Feature string // what was asked for
-	Need    string // what it takes
-	Have    string // what there is
+	Feature string // the feature that was requested
+	Need    string // what the feature requires
+	Have    string // what this host has instead
 }
 
 func (e *UnsupportedError) Error() string {
@@ -97,7 +97,7 @@ func (e *UnsupportedError) Error() string {
 		s += ": it needs " + e.Need
 	}
 	if e.Have != "" {
-		s += ", here is " + e.Have
+		s += ", have " + e.Have
 	}
 	return s
 }
@@ -105,7 +105,7 @@ func (e *UnsupportedError) Error() string {
 // Is reports whether target is ErrNotSupported.
 func (e *UnsupportedError) Is(target error) bool { return target == ErrNotSupported }
 
-// LimitError is a request beyond what the device can do. It is an EINVAL.
+// LimitError reports a request beyond what the device can do. It unwraps to EINVAL.
 type LimitError struct {
 	What  string // "max_send_wr"
 	Asked uint64
@@ -117,10 +117,10 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("asked %s %d, %s supports %d", e.What, e.Asked, e.Where, e.Limit)
 }
 
-// Unwrap makes a LimitError an EINVAL.
+// Unwrap returns EINVAL.
 func (e *LimitError) Unwrap() error { return errInvalid }
 
-// PortError is a port that carries no traffic. It is an ENETDOWN.
+// PortError reports a port that carries no traffic. It unwraps to ENETDOWN.
 type PortError struct {
 	Device string
 	Port   uint8
@@ -132,39 +132,39 @@ func (e *PortError) Error() string {
 	if e.State == PortInit || e.State == PortArmed {
 		why = "it waits for a subnet manager, such as opensm"
 	}
-	return fmt.Sprintf("port %d of %s is %v and BestGID takes an active one: %s; or take another port, "+
-		"or name the index of a GID, which show_gids lists",
+	return fmt.Sprintf("port %d of %s is %v and BestGID needs an active one: %s; or choose another port, "+
+		"or the index of a GID, which show_gids lists",
 		e.Port, e.Device, e.State, why)
 }
 
-// Unwrap makes a PortError an ENETDOWN.
+// Unwrap returns ENETDOWN.
 func (e *PortError) Unwrap() error { return syscall.ENETDOWN }
 
-// BusyError is returned by Close while others depend on the object. It is an EBUSY.
+// BusyError is returned by Close while other objects depend on this one. It unwraps to EBUSY.
 type BusyError struct {
 	Object   string   // "pd of rxe0/1"
-	Children []string // what is still open, "2 mr", "1 qp"
+	Children []string // the open objects by kind, "2 mr", "1 qp"
 }
 
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("close %s: still in use by %s; close them first", e.Object, strings.Join(e.Children, ", "))
 }
 
-// Unwrap makes a BusyError an EBUSY.
+// Unwrap returns EBUSY.
 func (e *BusyError) Unwrap() error { return syscall.EBUSY }
 
-// ModifyError is a queue pair's change of state, or of attributes, that the
-// kernel refused. Missing and Superfluous are what the specification says of the
-// attributes; the kernel's answer is Errno.
+// ModifyError reports a change of a queue pair's state or attributes that the kernel refused.
+// Missing and Superfluous compare the attributes with the InfiniBand specification; Errno is
+// the kernel's answer.
 type ModifyError struct {
 	Type        QPType
 	From, To    QPState
-	Mask        QPAttrMask // what was given
+	Mask        QPAttrMask // the attributes that were given
 	Missing     QPAttrMask // required for the transition and not given
 	Superfluous QPAttrMask // given and not allowed in the transition
 	Legal       bool       // the transition exists
 	Beyond      []error    // values beyond what the device or its port takes, each a *LimitError or *ArgError
-	Path        *PathError // an address that looks good, where no better reason is known; nil without one
+	Path        *PathError // a plausible address, named last when no better reason is known; may be nil
 	Errno       syscall.Errno
 }
 
@@ -194,7 +194,7 @@ func (e *ModifyError) Error() string {
 			b.WriteString(err.Error())
 		}
 	default:
-		fmt.Fprintf(&b, "the attributes are the right ones, so a value is refused, or the qp has left %v by itself",
+		fmt.Fprintf(&b, "the set of attributes is valid, so a value was refused, or the qp left %v by itself",
 			e.From)
 		if hint := valueHints(e.Mask); hint != "" {
 			b.WriteString("; look at ")
@@ -202,7 +202,7 @@ func (e *ModifyError) Error() string {
 		}
 		if e.Path != nil {
 			p := e.Path
-			fmt.Fprintf(&b, "; last at the way from %v, sgid index %d of %s port %d, to %v",
+			fmt.Fprintf(&b, "; last, check the path from %v, sgid index %d of %s port %d, to %v",
 				p.Local, p.SGIDIndex, p.Device, p.Port, p.Remote)
 		}
 	}
@@ -213,8 +213,7 @@ func (e *ModifyError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns Errno and Beyond. Path is not among them: it need not be the
-// reason.
+// Unwrap returns Errno and Beyond. Path is left out: it need not be the reason.
 func (e *ModifyError) Unwrap() []error {
 	if e.Errno == 0 {
 		return e.Beyond
@@ -222,7 +221,7 @@ func (e *ModifyError) Unwrap() []error {
 	return append([]error{e.Errno}, e.Beyond...)
 }
 
-// valueHints names the values of the given attributes that devices refuse most.
+// valueHints lists the given attributes whose values devices refuse most often.
 func valueHints(mask QPAttrMask) string {
 	var hints []string
 	for _, h := range []struct {
@@ -249,11 +248,11 @@ func valueHints(mask QPAttrMask) string {
 	return strings.Join(hints, ", ")
 }
 
-// PermissionError is a device file that this process may not open.
+// PermissionError reports a device file that this process may not open.
 type PermissionError struct {
 	Path   string // "/dev/infiniband/uverbs0"
 	Err    error  // EACCES or EPERM
-	Detail string // who may, or what else refuses; may be empty
+	Detail string // who may open it, or what else refuses; may be empty
 }
 
 func (e *PermissionError) Error() string {
@@ -268,10 +267,10 @@ func (e *PermissionError) Error() string {
 // Unwrap returns Err.
 func (e *PermissionError) Unwrap() error { return e.Err }
 
-// MemlockError is a registration that failed for want of memory that may be
-// locked, or of resources of the device where the limit cannot be the cause.
+// MemlockError reports a registration that failed with ENOMEM: the limit of locked memory was
+// reached or, if that cannot be the cause, the device ran out of resources.
 type MemlockError struct {
-	Bytes uint64 // asked for
+	Bytes uint64 // the size of the registration
 	Cur   uint64 // RLIMIT_MEMLOCK, soft; all ones is unlimited
 	Max   uint64 // RLIMIT_MEMLOCK, hard
 	Err   error  // ENOMEM
@@ -281,10 +280,10 @@ func (e *MemlockError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "registering %s: ", byteSize(e.Bytes))
 	if e.Cur == ^uint64(0) {
-		b.WriteString("locked memory is not limited (RLIMIT_MEMLOCK), so it is the device's limit of regions, " +
-			"a memory cgroup or memory that is really short")
+		b.WriteString("locked memory is not limited (RLIMIT_MEMLOCK), so the cause is the device's limit of regions, " +
+			"a memory cgroup or a real shortage of memory")
 	} else {
-		fmt.Fprintf(&b, "this process may lock %s in all (RLIMIT_MEMLOCK, hard limit %s)", byteSize(e.Cur),
+		fmt.Fprintf(&b, "this process may lock %s in total (RLIMIT_MEMLOCK, hard limit %s)", byteSize(e.Cur),
 			byteSize(e.Max))
 		if e.Cur < e.Max {
 			b.WriteString("; ulimit -l or setrlimit can raise it to the hard limit")
@@ -302,7 +301,7 @@ func (e *MemlockError) Error() string {
 // Unwrap returns Err.
 func (e *MemlockError) Unwrap() error { return e.Err }
 
-// byteSize writes n in the largest binary unit that keeps it exact to a tenth.
+// byteSize formats n in the largest binary unit that shows it exactly to one decimal.
 func byteSize(n uint64) string {
 	if n == ^uint64(0) {
 		return "unlimited"

@@ -78,7 +78,7 @@ func TestErrors_Text(t *testing.T) {
 		{&BusyError{"pd of rxe0", []string{"2 mr", "1 qp"}}, "close pd of rxe0: still in use by 2 mr, 1 qp; close " +
 			"them first"},
 		{&UnsupportedError{"dma-buf registration", "libibverbs 34", "libibverbs 28"},
-			"dma-buf registration is not supported: it needs libibverbs 34, here is libibverbs 28"},
+			"dma-buf registration is not supported: it needs libibverbs 34, have libibverbs 28"},
 		{&UnsupportedError{Feature: "XRC"}, "XRC is not supported"},
 		{&ModifyError{Type: RC, From: StateInit, To: StateRTR, Mask: MaskState, Missing: MaskPathMTU | MaskDestQPN,
 			Legal: true, Errno: syscall.EINVAL},
@@ -95,7 +95,7 @@ func TestErrors_Text(t *testing.T) {
 		{&ModifyError{Type: RC, From: StateErr, To: StateRTS},
 			"RC qp from ERR to RTS: there is no such transition; from ERR a qp can go to RESET"},
 		{&ModifyError{Type: RC, From: StateInit, To: StateInit, Mask: MaskPort, Legal: true, Errno: syscall.EINVAL},
-			"RC qp from INIT to INIT: the attributes are the right ones, so a value is refused, or the qp has left " +
+			"RC qp from INIT to INIT: the set of attributes is valid, so a value was refused, or the qp left " +
 				"INIT by itself; look at the port number: invalid argument"},
 		{&ModifyError{Type: Driver, From: StateReset, To: StateInit, Mask: MaskState | MaskPort, Legal: true,
 			Errno: syscall.EINVAL},

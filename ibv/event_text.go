@@ -2,7 +2,7 @@ package ibv
 
 import "strconv"
 
-// eventObject is the kind of thing that an asynchronous event is about.
+// eventObject is the kind of object that an asynchronous event concerns.
 type eventObject uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 
 var eventObjectNames = []string{"device", "port", "cq", "qp", "srq", "wq"}
 
-// String is the name in lower case, as in "qp".
+// String returns the name in lower case, as in "qp".
 func (o eventObject) String() string { return enumString("eventObject", int64(o), eventObjectNames) }
 
 type eventText struct {
@@ -25,8 +25,8 @@ type eventText struct {
 }
 
 var eventTexts = [...]eventText{
-	EventCQErr: {eventOfCQ, "the completion queue overflowed or failed: completions are lost, so make a " +
-		"larger one and its queue pairs anew"},
+	EventCQErr: {eventOfCQ, "the completion queue overflowed or failed: completions are lost; create a " +
+		"larger one, and its queue pairs again"},
 	EventQPFatal:  {eventOfQP, "the queue pair failed and is in the error state: what was posted is flushed"},
 	EventQPReqErr: {eventOfQP, "the peer sent an invalid request: the queue pair is in the error state"},
 	EventQPAccessErr: {eventOfQP, "the peer asked for memory that it may not use: the queue pair is in the " +
@@ -55,9 +55,8 @@ var eventTexts = [...]eventText{
 	EventSpeedChange: {eventOfPort, "the speed of a port changed"},
 }
 
-// object is the kind of thing that the event is about. For a type that this
-// release does not know it is eventOfPort, since the C API hands out a number
-// then.
+// object returns the kind of object that the event concerns. For a type that this release does
+// not know it returns eventOfPort, because the C API then hands out a port number.
 func (t AsyncEventType) object() eventObject {
 	if int(t) >= len(eventTexts) {
 		return eventOfPort
@@ -65,7 +64,7 @@ func (t AsyncEventType) object() eventObject {
 	return eventTexts[t].object
 }
 
-// Explain says in a sentence what happened and what follows from it.
+// Explain describes, in a sentence, what happened and what follows from it.
 func (t AsyncEventType) Explain() string {
 	if int(t) >= len(eventTexts) {
 		return "an event that this release does not know"
@@ -73,7 +72,7 @@ func (t AsyncEventType) Explain() string {
 	return eventTexts[t].explain
 }
 
-// asyncEventText says in a sentence what happened to what.
+// asyncEventText returns a sentence about what happened to which object.
 func asyncEventText(e AsyncEvent) string {
 	on := e.device
 	switch obj := e.Type.object(); {

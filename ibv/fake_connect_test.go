@@ -260,7 +260,7 @@ func TestFake_RefusedAtRTR(t *testing.T) {
 			t.Errorf("%v, want the value's limit", err)
 		}
 		wantErr(t, err, syscall.EINVAL, c.say)
-		if strings.Contains(err.Error(), "no way") {
+		if strings.Contains(err.Error(), "no path") {
 			t.Errorf("%v blames the route", err)
 		}
 	}
@@ -270,7 +270,7 @@ func TestFake_RefusedAtRTR(t *testing.T) {
 		t.Fatalf("%v, want a *ModifyError with the path", err)
 	}
 	wantErr(t, err, syscall.EINVAL, "max_dest_rd_atomic (at most",
-		"last at the way from ::ffff:10.8.0.1, sgid index 1 of fake0 port 1, to ::ffff:10.8.0.77")
+		"last, check the path from ::ffff:10.8.0.1, sgid index 1 of fake0 port 1, to ::ffff:10.8.0.77")
 
 	peer.GID = must(ParseGID("fe80::1"))(t)
 	var pe *PathError

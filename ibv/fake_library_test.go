@@ -81,8 +81,8 @@ func TestOldLibrary(t *testing.T) {
 			})
 		})
 	}
-	// Contexts as MLNX_OFED makes them: that of 4.x has query_device_ex as its last
-	// op, the one before it has none.
+	// Contexts as MLNX_OFED makes them: in 4.x the last op is query_device_ex, before
+	// 4.0 there is no such op.
 	for _, old := range []struct {
 		name, env, level string
 		size             int

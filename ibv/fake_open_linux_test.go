@@ -168,7 +168,7 @@ func TestFake_NoDescriptors(t *testing.T) {
 			wantLimit(err, "open device fake0")
 		})
 	}
-	// It takes the lack of descriptors for that of devices.
+	// libibverbs reports a lack of descriptors as a lack of devices.
 	failing(t, "ibv_get_device_list", syscall.ENOSYS)
 	noDescriptors(t, 0, func() {
 		_, err := Devices()

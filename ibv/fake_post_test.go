@@ -81,7 +81,7 @@ func TestFake_PostWhileBuilding(t *testing.T) {
 	})
 }
 
-// A Batch that no QP made, and no work request, are mistakes that Post tells of.
+// TestFake_BatchMistakes: Post reports a zero Batch, and an Add of nil.
 func TestFake_BatchMistakes(t *testing.T) {
 	s := fakeLoop(t, nil, nil)
 	var (

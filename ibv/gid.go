@@ -28,8 +28,8 @@ func ParseGID(s string) (GID, error) {
 	return GID(a.As16()), nil
 }
 
-// GIDFromAddr is the GID of an IP address on RoCE: IPv4 addresses are mapped, a
-// zone is dropped. The zero Addr gives the zero GID.
+// GIDFromAddr returns the GID of an IP address on RoCE: it maps IPv4 addresses and
+// drops a zone. For the zero Addr it returns the zero GID.
 func GIDFromAddr(a netip.Addr) GID {
 	if !a.IsValid() {
 		return GID{}
@@ -37,10 +37,10 @@ func GIDFromAddr(a netip.Addr) GID {
 	return GID(a.As16())
 }
 
-// String is the short form of RFC 5952, as in "fe80::1" and "::ffff:10.0.0.1".
+// String returns the short form of RFC 5952, as in "fe80::1" and "::ffff:10.0.0.1".
 func (g GID) String() string { return netip.AddrFrom16(g).String() }
 
-// Full is the form that the kernel's files and the Mellanox tools use: eight
+// Full returns the form that the kernel's files and the Mellanox tools use: eight
 // groups of four digits.
 func (g GID) Full() string {
 	var b strings.Builder
@@ -53,27 +53,27 @@ func (g GID) Full() string {
 	return b.String()
 }
 
-// IsZero tells whether the GID is all zero, which marks an empty table entry.
+// IsZero reports whether the GID is all zero, which marks an empty table entry.
 func (g GID) IsZero() bool { return g == GID{} }
 
-// IsIPv4Mapped tells whether the GID stands for an IPv4 address.
+// IsIPv4Mapped reports whether the GID stands for an IPv4 address.
 func (g GID) IsIPv4Mapped() bool { return netip.AddrFrom16(g).Is4In6() }
 
-// IsLinkLocal tells whether the GID is of fe80::/10, or maps an IPv4 address of
-// 169.254.0.0/16: valid within one LAN or subnet only.
+// IsLinkLocal reports whether the GID is in fe80::/10, or maps an IPv4 address in
+// 169.254.0.0/16. Such a GID is valid only within one LAN or subnet.
 func (g GID) IsLinkLocal() bool { return g.Addr().IsLinkLocalUnicast() }
 
-// IsMulticast tells whether the GID names a multicast group.
+// IsMulticast reports whether the GID names a multicast group.
 func (g GID) IsMulticast() bool { return g[0] == 0xff || g.Addr().IsMulticast() }
 
-// Addr is the IP address that the GID stands for on RoCE v2; a mapped IPv4
-// address is returned as IPv4.
+// Addr returns the IP address that the GID stands for on RoCE v2; a mapped IPv4 address is
+// returned as IPv4.
 func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
 
-// SubnetPrefix is the upper half.
+// SubnetPrefix returns the upper half.
 func (g GID) SubnetPrefix() uint64 { return binary.BigEndian.Uint64(g[:8]) }
 
-// InterfaceID is the lower half: the port's GUID in an InfiniBand GID.
+// InterfaceID returns the lower half: the port's GUID in an InfiniBand GID.
 func (g GID) InterfaceID() GUID { return GUID(binary.BigEndian.Uint64(g[8:])) }
 
 // MarshalText returns String.
@@ -113,7 +113,7 @@ func ParseGUID(s string) (GUID, error) {
 	return GUID(v), nil
 }
 
-// String is four groups of four hexadecimal digits.
+// String returns four groups of four hexadecimal digits.
 func (g GUID) String() string {
 	return fmt.Sprintf("%04x:%04x:%04x:%04x", uint16(g>>48), uint16(g>>32), uint16(g>>16), uint16(g))
 }

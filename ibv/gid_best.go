@@ -7,7 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// bestGID is the index of the GID of a port that a connection should use.
+// bestGID returns the index of the GID that a connection should use on a port.
 // Preconditions: nothing is entered.
 func (d *Device) bestGID(port uint8, pa *PortAttr) (int, error) {
 	table, err := d.GIDTable()
@@ -54,8 +54,8 @@ func linkOf(d sysfs.Netdev) gid.Link {
 	return gid.LinkDown
 }
 
-// sysfsGID reads what libraries before v32 cannot tell of a GID. An unknown
-// type is taken for the only one that old kernels have.
+// sysfsGID reads from sysfs what libraries before v32 cannot report about a GID. An unknown
+// type is taken as IB, the only one that old kernels have.
 func sysfsGID(device string, port uint8, index int) (GIDType, string) {
 	root := sysfs.DefaultRoot()
 	typ, ok := root.GIDType(device, port, index)

@@ -15,8 +15,8 @@ type GIDEntry struct {
 	Index       int
 	Port        uint8
 	Type        GIDType
-	NetdevIndex int    // of the network device that the GID comes from, 0 for none
-	Netdev      string // its name, where this network namespace has it
+	NetdevIndex int    // index of the network device that the GID comes from, 0 for none
+	Netdev      string // name of that device, if this network namespace has it
 }
 
 // QueryGID reads an entry of the GID table. An empty entry is the zero GID.
@@ -38,9 +38,8 @@ func (d *Device) QueryGID(port uint8, index int) (GID, error) {
 	return *g, nil
 }
 
-// QueryGIDEntry reads an entry with its type and network device. An empty entry
-// is ErrNotFound. Libraries before v32 cannot tell the type; it then comes from
-// sysfs.
+// QueryGIDEntry reads an entry with its type and network device. For an empty entry the error
+// is ErrNotFound. Libraries before v32 do not report the type; it then comes from sysfs.
 //
 // C: ibv_query_gid_ex(3).
 func (d *Device) QueryGIDEntry(port uint8, index int) (GIDEntry, error) {
@@ -82,12 +81,12 @@ func (d *Device) gidEntryFromC(e *abi.GIDEntry) GIDEntry {
 		}
 	}
 	if g.Netdev == "" {
-		_, g.Netdev = sysfsGID(d.Name(), g.Port, g.Index) // of a netdev that this network namespace does not number
+		_, g.Netdev = sysfsGID(d.Name(), g.Port, g.Index) // its netdev has no index in this network namespace
 	}
 	return g
 }
 
-// gidEntryFallback puts an entry together from ibv_query_gid and sysfs.
+// gidEntryFallback combines an entry from ibv_query_gid and sysfs.
 // Preconditions: the Device is entered.
 func (d *Device) gidEntryFallback(op string, port uint8, index int) (GIDEntry, error) {
 	g := new(GID)
@@ -107,7 +106,7 @@ func (d *Device) gidEntryFallback(op string, port uint8, index int) (GIDEntry, e
 	return e, nil
 }
 
-// GIDTable lists all entries of all ports that are not empty.
+// GIDTable lists the non-empty entries of all ports.
 //
 // C: ibv_query_gid_table(3).
 func (d *Device) GIDTable() ([]GIDEntry, error) {

@@ -8,13 +8,13 @@ import (
 	"github.com/pureverbs/pureverbs/internal/friend"
 )
 
-// Internal is for the packages rdmacm and mlx5dv of this module, and opens with a key that others cannot make.
-// No promise of compatibility covers it.
+// Internal is for packages rdmacm and mlx5dv of this module: it opens only with a key that
+// other modules cannot make. No promise of compatibility covers it.
 var Internal internal
 
 type internal struct{}
 
-// Show returns what this package shows those who have the key; it panics for others.
+// Show returns the functions of this package that need the key; it panics without the key.
 func (internal) Show(key *friend.Key) friends {
 	if !key.Allows() {
 		panic("ibv: Internal is for this module only")
@@ -22,14 +22,16 @@ func (internal) Show(key *friend.Key) friends {
 	return friends{}
 }
 
-// friends has what packages of this module need of objects of this one, beyond what everybody may have.
+// friends has the functions on this package's objects that only packages of this module may
+// call.
 type friends struct{}
 
-// OpenLent makes a Device of a struct ibv_context that librdmacm has opened and does not close.
+// OpenLent makes a Device of a struct ibv_context that librdmacm opened. librdmacm remains the
+// one to close it.
 func (friends) OpenLent(handle uintptr) (*Device, error) { return lentContext(handle) }
 
-// CloseLent closes a Device of OpenLent, before librdmacm may close the device. It fails with a *BusyError while
-// something is open on it.
+// CloseLent closes a Device from OpenLent, before librdmacm may close the device. It fails with
+// a *BusyError while something is open on it.
 func (friends) CloseLent(d *Device) error {
 	return d.node.close(func() error {
 		if err := d.closeOwnChannel(); err != nil {
@@ -40,10 +42,11 @@ func (friends) CloseLent(d *Device) error {
 	})
 }
 
-// NoteRemoved notes that the device is gone, for those who wait for its CQs.
+// NoteRemoved records that the device was removed, and wakes those who wait for its CQs.
 func (friends) NoteRemoved(d *Device) { d.removed.note(ErrDeviceRemoved) }
 
-// CreateQP is pd.CreateQP with another function that makes the C object, and one that destroys it, nil for DestroyQP.
+// CreateQP is pd.CreateQP with other functions to create and to destroy the C object. A nil
+// destroy stands for DestroyQP.
 func (friends) CreateQP(pd *PD, send, recv *CQ, opt *QPOptions,
 	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error), destroy func(qp uintptr) error) (*QP, error) {
 	if destroy == nil {
@@ -55,13 +58,13 @@ func (friends) CreateQP(pd *PD, send, recv *CQ, opt *QPOptions,
 // DestroyQP destroys the C object of a QP of pd as QP.Close does.
 func (friends) DestroyQP(pd *PD, qp uintptr) error { return pd.dev.v.DestroyQP(qp) }
 
-// CreateCQ is d.CreateCQ with another function that makes the C object.
+// CreateCQ is d.CreateCQ with another function to create the C object.
 func (friends) CreateCQ(d *Device, cqe int, opt *CQOptions,
 	create func(dev uintptr, attr *abi.CQInitAttrEx) (uintptr, error)) (*CQ, error) {
 	return d.createCQ(cqe, opt, create)
 }
 
-// ChoosePath returns the data path that a CQ of these options would have.
+// ChoosePath returns the data path that a CQ with these options would have.
 func (friends) ChoosePath(d *Device, opt *CQOptions) (DataPath, error) {
 	path, _, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), d.directError)
 	return path, err
@@ -87,19 +90,19 @@ func (cq *CQ) cObject() uintptr    { return cq.handle }
 func (qp *QP) cObject() uintptr    { return qp.handle }
 func (s *SRQ) cObject() uintptr    { return s.handle }
 
-// NextHalf returns where the QP's thread domain keeps which half of the BlueFlame register is next; nil without a
-// thread domain.
+// NextHalf returns the address of the thread domain's offset of the next BlueFlame half; nil if
+// the QP does not use BlueFlame.
 func (friends) NextHalf(qp *QP) *uintptr {
 	if td := qp.pd.td; td != nil && !shutUpBF() {
-		return &td.half
+		return &td.nextHalf
 	}
 	return nil
 }
 
-// Events returns how many events the CQ had.
+// Events returns the number of events that the CQ has received.
 func (friends) Events(cq *CQ) uint32 { return cq.events.Load() }
 
-// WaitEvent sleeps until the CQ had more events than seen.
+// WaitEvent sleeps until the CQ has received more than seen events.
 func (friends) WaitEvent(ctx context.Context, cq *CQ, seen uint32) error {
 	return cq.waitEvent(ctx, seen)
 }
@@ -107,8 +110,8 @@ func (friends) WaitEvent(ctx context.Context, cq *CQ, seen uint32) error {
 // OrZero returns v, or def for 0, or 0 for Zero.
 func (friends) OrZero(v, def uint8) uint8 { return orZero(v, def) }
 
-// ReadLimits returns how many reads and atomics a QP of the device can answer at a time, and how many it can have
-// outstanding.
+// ReadLimits returns how many reads and atomics a QP of the device can answer at the same time,
+// and how many it can have outstanding.
 func (friends) ReadLimits(d *Device) (dest, init int) {
 	return d.attr.MaxQPRdAtom, d.attr.MaxQPInitRdAtom
 }

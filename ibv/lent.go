@@ -2,7 +2,7 @@ package ibv
 
 import "github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 
-// lentContext wraps a device that librdmacm has opened and does not close.
+// lentContext wraps a device that librdmacm opened and will close.
 func lentContext(h uintptr) (*Device, error) {
 	v, err := library()
 	if err != nil {
@@ -22,7 +22,7 @@ func lentContext(h uintptr) (*Device, error) {
 	return c, nil
 }
 
-// closeLent gives back what only this package made on a lent device.
+// closeLent closes what this package itself made on a lent device.
 func (d *Device) closeLent() error {
 	if !d.life.Lock() {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 )
 
-// verbs is libibverbs.
+// verbs is the opened libibverbs.
 type verbs struct {
 	libibverbs.Lib
-	providers atomic.Bool // they were looked at
+	providers atomic.Bool // set once checkProviders found no fault
 }
 
 // library opens libibverbs once.

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// limit is something that was asked for and what the device has of it.
+// limit is a requested value and the most that the device allows.
 type limit struct {
 	what  string
 	asked int
-	most  int // below 0 if nobody tells
+	most  int // negative if unknown
 }
 
 func (l limit) error(where string) error {
@@ -22,12 +22,12 @@ func (l limit) error(where string) error {
 	return &LimitError{What: l.what, Asked: uint64(l.asked), Limit: uint64(most), Where: where}
 }
 
-// mostInt is the largest number that goes through C: its int, and its uint32_t
-// that libraries reckon with as an int.
+// mostInt is the largest number that C can take: for its int, and for a uint32_t that libraries
+// treat as an int.
 const mostInt = math.MaxInt32
 
-// fitInt refuses numbers that C would see as others: negative ones, and those of
-// more than its 31 bits. Lower limits are the device's to enforce.
+// fitInt refuses numbers that would change on the way to C: negative ones, and those of more
+// than 31 bits. Smaller limits are for the device to enforce.
 func fitInt(where string, limits ...limit) error {
 	var errs []error
 	for _, l := range limits {
@@ -43,14 +43,14 @@ func fitInt(where string, limits ...limit) error {
 	return errors.Join(errs...)
 }
 
-// grant is what was asked for and what a call has given of it.
+// grant is a limit and what a call granted.
 type grant struct {
 	limit
 	given int
 }
 
-// checkGranted refuses what a library granted less of than was asked, where that
-// was beyond the device: its arithmetic has overflown.
+// checkGranted refuses a grant smaller than a request that was beyond the device: the
+// arithmetic of the library overflowed.
 func checkGranted(where string, grants ...grant) error {
 	var errs []error
 	for _, g := range grants {
@@ -61,12 +61,12 @@ func checkGranted(where string, grants ...grant) error {
 	return errors.Join(errs...)
 }
 
-// granted is a size that a library gives. With no room at all it may be a
-// negative number: libmlx5 takes headers off a work request that has no block.
+// granted converts a size that a library returned. It may be a negative number where there is
+// no room: libmlx5 subtracts the headers from a work request of no blocks.
 func granted(n uint32) int { return int(max(int32(n), 0)) }
 
-// explainLimits turns a refusal into what was asked beyond the device, where
-// something was. The kernel says no more than EINVAL or ENOMEM.
+// explainLimits adds to a refusal the requests that were beyond the device, if any. The kernel
+// itself returns only EINVAL or ENOMEM.
 func explainLimits(err error, where string, limits ...limit) error {
 	if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOMEM) {
 		return err
@@ -83,7 +83,7 @@ func explainLimits(err error, where string, limits ...limit) error {
 	return errors.Join(append(over, err)...)
 }
 
-// orDefault is n, or def where n is 0, or 0 where n is None.
+// orDefault returns n, or def if n is 0, or 0 if n is None.
 func orDefault(n, def int) int {
 	switch n {
 	case 0:
@@ -94,5 +94,5 @@ func orDefault(n, def int) int {
 	return n
 }
 
-// None asks for none of something whose zero value means a default.
+// None requests none of something for which 0 means a default.
 const None = -1

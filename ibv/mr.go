@@ -15,15 +15,15 @@ import (
 
 // MR is memory that the device may access.
 //
-// It belongs to its PD; methods are safe for concurrent use, the bytes are the
-// caller's to synchronise with the device. Memory stays valid until Close, and
-// Close must not be called before the device is done with it: wait for the
-// completions, or move the QPs that use it to the error state first, or close them.
+// It belongs to its PD. Its methods are safe for concurrent use; the caller synchronises access
+// to the bytes with the device. The memory stays valid until Close. Do not call Close before
+// the device has finished with the memory: wait for the completions first, or move the QPs that
+// use it to the error state, or close them.
 //
-// mlx5 hands short payloads over in completions, and the CPU copies them into the
-// memory when they are polled. Close therefore takes what is in the CQs first; Poll
-// returns it later. It leaves CQs with SingleThreaded alone: of those, poll all
-// completions before Close, or close the QPs.
+// mlx5 delivers short payloads inside completions, and the CPU copies them to memory when the
+// completions are polled. Close therefore reads what is in the CQs first; Poll returns those
+// completions later. Close does not touch CQs with SingleThreaded: poll all their completions
+// before Close, or close the QPs.
 //
 // C: struct ibv_mr.
 type MR struct {
@@ -36,31 +36,31 @@ type MR struct {
 	iova   uint64
 	lkey   uint32
 	rkey   uint32
-	mem    *dma.Mem    // memory that we made
-	pin    *dma.Pinned // a caller's slice
+	mem    *dma.Mem    // memory that AllocMR allocated
+	pin    *dma.Pinned // the caller's slice of RegMR or Rereg
 }
 
 // MemOptions choose the memory of AllocMR.
 type MemOptions struct {
-	// HugePages asks for huge pages: fewer translations in the device. The
-	// kernel must have set some aside (/proc/sys/vm/nr_hugepages).
+	// HugePages asks for huge pages, which need fewer translations in the device. The kernel
+	// must have reserved some (/proc/sys/vm/nr_hugepages).
 	HugePages HugePages
-	// NUMA is where the memory shall be; the zero value is NUMAAny. Where the node
-	// has no memory left the kernel takes another's.
+	// NUMA is where to place the memory; the zero value is NUMAAny. When that node has no
+	// memory left, the kernel uses another.
 	NUMA NUMA
 }
 
-// HugePages is whether memory is made of huge pages.
+// HugePages selects whether memory consists of huge pages.
 type HugePages uint8
 
 const (
 	HugeNone    HugePages = 0 // ordinary pages
-	HugeTry     HugePages = 1 // huge pages if there are some, ordinary ones if not
+	HugeTry     HugePages = 1 // huge pages if available, ordinary ones otherwise
 	HugeRequire HugePages = 2 // huge pages or an error
 )
 
-// NUMA is a place for memory, on a machine where not all memory is equally far
-// from everything: NUMAAny, NUMADevice or one that NUMANode returns.
+// NUMA is a place for memory on a machine with several memory nodes: NUMAAny, NUMADevice or a
+// result of NUMANode.
 type NUMA struct {
 	kind numaKind
 	node int
@@ -75,19 +75,17 @@ const (
 )
 
 var (
-	// NUMAAny is wherever the kernel likes: near the thread that touches the memory
-	// first.
+	// NUMAAny leaves the choice to the kernel: near the thread that first touches the memory.
 	NUMAAny = NUMA{}
-	// NUMADevice is near the device of the PD, what mostly is the best for buffers.
-	// It is NUMAAny where nobody tells what is near the device, or where that memory
-	// is not for this process.
+	// NUMADevice is near the device of the PD, which is usually best for buffers. It falls back
+	// to NUMAAny if the node of the device is unknown, or if this process may not use it.
 	NUMADevice = NUMA{kind: numaDevice}
 )
 
-// NUMANode is the node with the number n, from 0, as numactl -H lists them.
+// NUMANode returns node n, from 0, as numactl -H numbers them.
 func NUMANode(n int) NUMA { return NUMA{numaNode, n} }
 
-// String is "any", "device" or, as in "node 1", the node.
+// String returns "any", "device" or the node, as in "node 1".
 func (n NUMA) String() string {
 	switch n.kind {
 	case numaDevice:
@@ -98,7 +96,7 @@ func (n NUMA) String() string {
 	return "any"
 }
 
-// of is the node for a device, nil for any.
+// of returns the node for a device, nil for any.
 func (n NUMA) of(device string) *int {
 	switch n.kind {
 	case numaDevice:
@@ -111,8 +109,8 @@ func (n NUMA) of(device string) *int {
 	return nil
 }
 
-// AllocMR allocates page-aligned zeroed memory off the Go heap and registers it; opt
-// may be nil. MR.Bytes is the memory; it is gone after Close.
+// AllocMR allocates page-aligned, zeroed memory outside the Go heap and registers it; opt may
+// be nil. MR.Bytes returns the memory, which Close frees.
 func (pd *PD) AllocMR(size int, access AccessFlags, opt *MemOptions) (*MR, error) {
 	const op = "alloc mr"
 	if opt == nil {
@@ -135,7 +133,7 @@ func (pd *PD) AllocMR(size int, access AccessFlags, opt *MemOptions) (*MR, error
 	mem, err := dma.Alloc(size, &place)
 	var node *dma.NodeError
 	if opt.NUMA == NUMADevice && errors.As(err, &node) {
-		place.Node = nil // a container may not have that node, or may not choose
+		place.Node = nil // a container may lack that node, or the right to choose it
 		mem, err = dma.Alloc(size, &place)
 	}
 	if err != nil {
@@ -148,10 +146,10 @@ func (pd *PD) AllocMR(size int, access AccessFlags, opt *MemOptions) (*MR, error
 	return mr, nil
 }
 
-// RegMR registers a slice. Memory of the Go heap is pinned until Close: the
-// garbage collector neither frees nor moves it. Small slices may share their
-// pages with other Go objects, which then are registered for the device too;
-// AllocMR avoids that and is what long-lived buffers should use.
+// RegMR registers a slice. Memory of the Go heap is pinned until Close: the garbage collector
+// neither frees nor moves it. A small slice may share its pages with other Go objects, which
+// are then also registered for the device. AllocMR avoids that, and is the better choice for
+// long-lived buffers.
 //
 // C: ibv_reg_mr(3), ibv_reg_mr_iova2(3) with optional access flags.
 func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
@@ -178,15 +176,13 @@ func (pd *PD) RegMR(buf []byte, access AccessFlags) (*MR, error) {
 	return mr, nil
 }
 
-// RegMemory registers memory that Go does not manage, at the given address of
-// this process, which stays the caller's. The device knows its first byte by
-// iova; with iova equal to addr that is the usual registration. Bytes of such an
-// MR is nil.
+// RegMemory registers memory that Go does not manage, at the given address of this process; the
+// caller keeps owning it. The device addresses its first byte by iova; for an ordinary
+// registration iova equals addr. Bytes of such an MR returns nil.
 //
-// With another iova on mlx5, keep short receives out of completions:
-// MLX5_SCATTER_TO_CQE=0 in the environment. On either data path such a payload
-// is copied by the CPU to the address that the work request names, which then is
-// none of this process's, and the process dies.
+// If iova differs from addr on mlx5, keep short receives out of completions: set
+// MLX5_SCATTER_TO_CQE=0 in the environment. On either data path the CPU copies such a payload
+// to the address in the work request. That address is then not one of this process, which dies.
 //
 // C: ibv_reg_mr_iova2(3).
 func (pd *PD) RegMemory(addr uintptr, length int, iova uint64, access AccessFlags) (*MR, error) {
@@ -206,8 +202,8 @@ func (pd *PD) RegMemory(addr uintptr, length int, iova uint64, access AccessFlag
 	return mr, nil
 }
 
-// optionalAccess are flags that a device or kernel may ignore
-// (IBV_ACCESS_OPTIONAL_RANGE); libraries before v28 do not know to strip them.
+// optionalAccess are the flags that a device or kernel may ignore (IBV_ACCESS_OPTIONAL_RANGE).
+// Libraries before v28 do not strip them.
 const optionalAccess AccessFlags = abi.IBV_ACCESS_OPTIONAL_RANGE
 
 // Preconditions: the caller holds the PD entered.
@@ -241,7 +237,7 @@ func (d *Device) regMR(pd, addr uintptr, length int, iova uint64, access AccessF
 	return d.v.RegMRIOVA(pd, addr, length, iova, uint32(access))
 }
 
-// explainRegister adds what a failed registration most likely ran into.
+// explainRegister adds the most likely reason to the error of a registration.
 func explainRegister(err error, length int, access AccessFlags) error {
 	switch {
 	case errors.Is(err, syscall.ENOMEM):
@@ -250,15 +246,15 @@ func explainRegister(err error, length int, access AccessFlags) error {
 			return &MemlockError{Bytes: uint64(length), Cur: cur, Max: limit, Err: err}
 		}
 	case errors.Is(err, syscall.EINVAL) && access&(RemoteWrite|RemoteAtomic) != 0 && access&LocalWrite == 0:
-		return fmt.Errorf("access %v needs LocalWrite too: %w", access, err)
+		return fmt.Errorf("access %v also needs LocalWrite: %w", access, err)
 	case errors.Is(err, syscall.EFAULT):
-		return fmt.Errorf("the memory is not mapped, or is read-only and LocalWrite was asked for: %w", err)
+		return fmt.Errorf("the memory is not mapped, or is read-only while access has LocalWrite: %w", err)
 	}
 	return err
 }
 
-// holdCompletions has payloads that completions carry copied to where they belong,
-// while their memory is there.
+// holdCompletions copies the payloads that completions carry to their memory while it is still
+// registered.
 func (d *Device) holdCompletions() {
 	d.direct.mu.Lock()
 	defer d.direct.mu.Unlock()
@@ -275,7 +271,7 @@ func (d *Device) holdCompletions() {
 	}
 }
 
-// Bytes is the registered memory, nil for RegMemory and after Close.
+// Bytes returns the registered memory, nil for RegMemory and after Close.
 func (mr *MR) Bytes() []byte {
 	if mr.enter("mr bytes") != nil {
 		return nil
@@ -284,20 +280,20 @@ func (mr *MR) Bytes() []byte {
 	return mr.buf
 }
 
-// Len is the length in bytes.
+// Len returns the length in bytes.
 func (mr *MR) Len() int { return mr.length }
 
-// Addr is the address by which work requests name the first byte.
+// Addr returns the address by which work requests name the first byte.
 func (mr *MR) Addr() uint64 { return mr.iova }
 
-// LKey is the key for local use, in SGEs.
+// LKey returns the key for local use, in SGEs.
 func (mr *MR) LKey() uint32 { return mr.lkey }
 
-// RKey is the key for a peer's RDMA and atomic operations.
+// RKey returns the key for a peer's RDMA and atomic operations.
 func (mr *MR) RKey() uint32 { return mr.rkey }
 
-// SGE names n bytes from off. A range that is not inside of the MR, or longer than
-// MaxSGELength, makes an SGE that every post refuses with an *ArgError.
+// SGE returns an SGE of n bytes from offset off. For a range outside the MR, or longer than
+// MaxSGELength, every post refuses the SGE with an *ArgError.
 func (mr *MR) SGE(off, n int) SGE {
 	if uint(off) > uint(mr.length) || uint(n) > uint(mr.length-off) || n > MaxSGELength {
 		return mr.outside(off, n)
@@ -315,22 +311,22 @@ func (mr *MR) outside(off, n int) SGE {
 	return SGE{Addr: uint64(off), Length: outsideSGE, LKey: asked}
 }
 
-// Remote is what a peer needs to access the memory.
+// Remote returns what a peer needs to access the memory.
 func (mr *MR) Remote() RemoteMemory {
 	return RemoteMemory{Addr: mr.iova, RKey: mr.rkey, Length: uint64(mr.length)}
 }
 
-// RemoteMemory is memory of a peer, as MR.Remote of the peer describes it. It
-// holds no pointers: send it as JSON or however the application likes.
+// RemoteMemory is memory of a peer, as the peer's MR.Remote describes it. It holds no pointers:
+// send it as JSON or in any other form.
 type RemoteMemory struct {
 	Addr   uint64 `json:"addr"`
 	RKey   uint32 `json:"rkey"`
 	Length uint64 `json:"length"`
 }
 
-// At is the address off bytes into the memory. One beyond its end makes a RemoteAddr
-// that every post refuses with an *ArgError. A Length of 0 means that it is not known:
-// then only the peer's device checks.
+// At returns the address off bytes into the memory. Every post refuses an address beyond the
+// end with an *ArgError. A Length of 0 means that the length is unknown: then only the peer's
+// device checks.
 func (r RemoteMemory) At(off uint64) RemoteAddr {
 	a := RemoteAddr{Addr: r.Addr + off, RKey: r.RKey}
 	if off > r.Length && r.Length != 0 {
@@ -343,25 +339,24 @@ func (r RemoteMemory) At(off uint64) RemoteAddr {
 type RemoteAddr struct {
 	Addr    uint64
 	RKey    uint32
-	outside uint32 // not 0: RemoteMemory.At was asked for what is not there
+	outside uint32 // not 0 for an address of RemoteMemory.At beyond the end
 }
 
-func (r *RemoteAddr) notThere() error {
+func (r *RemoteAddr) outsideError() error {
 	return &ArgError{Arg: "Remote", Got: fmt.Sprintf("RemoteMemory.At beyond the end, %#x", r.Addr),
 		Want: "an offset of at most RemoteMemory.Length"}
 }
 
-// ReregOptions are the changes of MR.Rereg; zero fields stay as they are.
+// ReregOptions are the changes of MR.Rereg; zero fields change nothing.
 type ReregOptions struct {
 	PD     *PD          // another PD of the same Device
 	Buf    []byte       // another slice, pinned as by RegMR
-	Access *AccessFlags // other access
+	Access *AccessFlags // new access flags
 }
 
-// Rereg changes the PD, the memory or the access of the MR; a nil opt changes
-// nothing. The keys change. No
-// operation may be under way on it. When the library says that the MR was lost
-// on the way, it can only be closed.
+// Rereg changes the PD, the memory or the access of the MR; a nil opt changes nothing. The keys
+// change. No operation on the MR may be in progress. If the error says that the MR is lost, the
+// MR can only be closed.
 //
 // C: ibv_rereg_mr(3).
 func (mr *MR) Rereg(opt *ReregOptions) error {
@@ -428,7 +423,7 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 		}
 		detail := reregFailure(code)
 		if unsupported(err) {
-			detail = "the device cannot; the MR is as it was"
+			detail = "the device does not support it; the MR is unchanged"
 		}
 		err = &OpError{Op: op, Object: name, Err: explainRegister(err, length, access), Detail: detail}
 	}
@@ -452,19 +447,19 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 	return err
 }
 
-// reregOldForked is the one failure that comes after the change.
+// reregOldForked is the one failure that leaves the MR changed.
 // C: IBV_REREG_MR_ERR_DO_FORK_OLD.
 const reregOldForked = -3
 
-// reregFailure explains enum ibv_rereg_mr_err_code.
+// reregFailure returns the meaning of an enum ibv_rereg_mr_err_code.
 func reregFailure(code int) string {
 	switch code {
 	case -1:
-		return "the input is wrong; the MR is as it was"
+		return "the input is invalid; the MR is unchanged"
 	case -2:
-		return "the new memory could not be protected against fork; the MR is as it was"
+		return "the new memory could not be protected against fork; the MR is unchanged"
 	case reregOldForked:
-		return "the old memory could not be unprotected; the MR changed"
+		return "the old memory could not be unprotected; the MR has changed"
 	case -4:
 		return "the command failed; the MR is lost and can only be closed"
 	case -5:

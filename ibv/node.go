@@ -2,8 +2,8 @@ package ibv
 
 import "github.com/pureverbs/pureverbs/internal/life"
 
-// node is the lifetime of a C object, with the errors of this package. Methods that
-// use the C object bracket the use with enter and leave.
+// node is the lifetime of a C object, with the errors of this package. A method that uses the C
+// object calls enter before the use and leave after it.
 type node struct {
 	life life.Object
 	kind string // "pd", "qp", …
@@ -22,7 +22,7 @@ func (n *node) init(kind, name string, parents ...*node) {
 	n.life.Init(kind, name, lives...)
 }
 
-// initNumbered is init for what has no number of its own.
+// initNumbered is init for an object that has no number of its own.
 func (n *node) initNumbered(kind, device string, parents ...*node) {
 	n.init(kind, life.Number(kind, device), parents...)
 }
@@ -39,7 +39,7 @@ func (n *node) leave() { n.life.Leave() }
 
 func (n *node) errClosed(op string) error { return &OpError{Op: op, Object: n.name, Err: ErrClosed} }
 
-// enterAll enters every node or none.
+// enterAll enters all nodes, or none if one is closed.
 func enterAll(op string, nodes ...*node) error {
 	for i, n := range nodes {
 		if err := n.enter(op); err != nil {
@@ -56,9 +56,9 @@ func leaveAll(nodes ...*node) {
 	}
 }
 
-// close runs destroy once, when no child is left and nobody is inside. A destroy that
-// fails leaves the object open. Then it runs free, if any: the object is closed
-// whatever that returns.
+// close runs destroy once, when no child is left and no call is inside. If destroy fails, the
+// object stays open. After it, close runs free, if any; the object is closed even if that
+// fails.
 func (n *node) close(destroy func() error, free ...func() error) error {
 	closed, err := n.life.Close(destroy)
 	if b, ok := err.(*life.BusyError); ok {
@@ -82,5 +82,5 @@ func (n *node) busy(children []string) error {
 	return &BusyError{Object: n.String(), Children: children}
 }
 
-// String is the kind and the name, as in "cq of mlx5_0/3".
+// String returns the kind and the name, as in "cq of mlx5_0/3".
 func (n *node) String() string { return n.kind + " of " + n.name }

@@ -2,11 +2,11 @@ package ibv
 
 import "github.com/pureverbs/pureverbs/internal/life"
 
-// AllocParentDomain makes a PD that is pd with a thread domain, which may be nil.
-// Memory, AHs and SRQs of pd and of its parent domains may be used together: they
-// are one protection domain to the device. QPs made on the new PD belong to td.
+// AllocParentDomain makes a PD from pd and a thread domain, which may be nil. Memory, AHs and
+// SRQs of pd and its parent domains may be used together: to the device they are one protection
+// domain. QPs created on the new PD belong to td.
 //
-// The two stay open as long as it: its Close comes first.
+// Close the new PD before pd and td.
 //
 // C: ibv_alloc_parent_domain(3). Its allocators, which C calls, are not offered.
 func (d *Device) AllocParentDomain(pd *PD, td *ThreadDomain) (*PD, error) {
@@ -43,8 +43,8 @@ func (d *Device) AllocParentDomain(pd *PD, td *ThreadDomain) (*PD, error) {
 	return p, nil
 }
 
-// Base is the PD that a parent domain was made from, and pd itself elsewhere.
+// Base returns the PD that a parent domain was made from, and pd itself for any other PD.
 func (pd *PD) Base() *PD { return pd.root }
 
-// ThreadDomain is the thread domain of a parent domain, nil for none.
+// ThreadDomain returns the thread domain of a parent domain, nil if there is none.
 func (pd *PD) ThreadDomain() *ThreadDomain { return pd.td }

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// PathError is an address that the kernel refused for a queue pair or an address
-// handle: no route, no neighbour, or GIDs that do not fit.
+// PathError reports an address that the kernel refused for a queue pair or an address handle:
+// there is no route, no neighbour, or the two GIDs do not fit together.
 type PathError struct {
 	Device    string
 	Port      uint8
 	SGIDIndex int     // index of the local GID
-	Local     GID     // what stands there; zero if empty or unknown
+	Local     GID     // the GID at that index; zero if empty or unknown
 	LocalType GIDType // its protocol
 	Netdev    string  // its network interface, empty on InfiniBand
 	Remote    GID
@@ -22,7 +22,7 @@ type PathError struct {
 
 func (e *PathError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "no way from %s port %d, sgid index %d (", e.Device, e.Port, e.SGIDIndex)
+	fmt.Fprintf(&b, "no path from %s port %d, sgid index %d (", e.Device, e.Port, e.SGIDIndex)
 	if e.Local.IsZero() {
 		b.WriteString("empty")
 	} else {
@@ -46,8 +46,8 @@ func (e *PathError) Unwrap() error {
 	return e.Errno
 }
 
-// Reason is the likely reason, in a sentence. It is inferred from the two GIDs
-// and the errno; the kernel tells no more.
+// Reason returns the likely reason, in a sentence. It is inferred from the two GIDs and the
+// errno; the kernel reports no more.
 func (e *PathError) Reason() string {
 	if s := e.misfit(); s != "" {
 		return s
@@ -55,7 +55,7 @@ func (e *PathError) Reason() string {
 	return e.reason()
 }
 
-// pathErrno tells whether err is one that the kernel gives for a bad address.
+// pathErrno reports whether err is one that the kernel returns for a bad address.
 func pathErrno(err error) bool {
 	for _, e := range []syscall.Errno{syscall.ETIMEDOUT, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.EINVAL,
 		syscall.ENODEV, syscall.EADDRNOTAVAIL, syscall.ENETDOWN} {
@@ -66,24 +66,24 @@ func pathErrno(err error) bool {
 	return false
 }
 
-// misfit is what is wrong with the two GIDs; empty if they fit.
+// misfit returns what is wrong with the two GIDs, "" if they fit together.
 func (e *PathError) misfit() string {
 	local, remote := e.Local, e.Remote
 	switch {
 	case local.IsZero():
 		return "that entry of the GID table is empty or could not be read; choose another index from show_gids"
 	case e.LocalType == GIDTypeIB && remote.IsIPv4Mapped():
-		return "the local port is InfiniBand and the peer's GID is that of a RoCE port"
+		return "the local port is InfiniBand and the peer's GID belongs to a RoCE port"
 	case e.LocalType == GIDTypeIB && !remote.IsZero() && !remote.IsMulticast() &&
 		local.SubnetPrefix() != remote.SubnetPrefix():
-		return "the GIDs are of different InfiniBand subnets; that takes an InfiniBand router, and the LID of the " +
+		return "the GIDs are of different InfiniBand subnets; that needs an InfiniBand router, and the LID of the " +
 			"router"
 	case e.LocalType == GIDTypeIB:
 		return ""
 	case remote.IsZero():
-		return "the peer's GID is zero: its endpoint was not filled in, or it counts on LIDs, which RoCE does not have"
+		return "the peer's GID is zero: its endpoint was not filled in, or it relies on LIDs, which RoCE does not have"
 	case remote.IsMulticast():
-		return "the peer's GID is a multicast group, which only UD address handles reach"
+		return "the peer's GID is a multicast group, which only UD address handles can reach"
 	case local.IsIPv4Mapped() != remote.IsIPv4Mapped():
 		return fmt.Sprintf("the local GID is %s and the peer's is %s; use indexes of one address family on both sides",
 			family(local), family(remote))
@@ -97,19 +97,19 @@ func (e *PathError) misfit() string {
 	return ""
 }
 
-// reason is what the errno means of two GIDs that fit.
+// reason explains the errno for two GIDs that fit together.
 func (e *PathError) reason() string {
 	netdev, remote, errno := e.Netdev, e.Remote, e.Errno
 	switch {
 	case e.LocalType == GIDTypeIB && errno == syscall.ETIMEDOUT:
 		return "the subnet manager does not answer"
 	case e.LocalType == GIDTypeIB:
-		return "look at the port number and the peer's LID, and whether the path MTU is within the port's active MTU"
+		return "check the port number and the peer's LID, and whether the path MTU is within the port's active MTU"
 	case errno == syscall.ENETDOWN:
 		return netdev + " is down; ip link set " + netdev + " up"
 	case e.Local == remote:
 		return "the peer's GID is the local one: a loop through one port, which needs " + netdev +
-			" up and a device that loops back"
+			" to be up and a device that supports loopback"
 	}
 	addr := remote.Addr().String()
 	switch errno {
@@ -123,16 +123,16 @@ func (e *PathError) reason() string {
 		if remote.IsIPv4Mapped() {
 			proto = "ARP"
 		}
-		return fmt.Sprintf("nobody answers %s for %s on %s: the peer is down, on another LAN or VLAN, or its address "+
+		return fmt.Sprintf("no answer to %s for %s on %s: the peer is down, on another LAN or VLAN, or its address "+
 			"has changed; "+
 			"see ip neigh show dev %s, and ping -I %s %s", proto, addr, netdev, netdev, netdev, addr)
 	case syscall.ENODEV:
 		return "the interface or the device is gone"
 	}
-	s := "the two GIDs fit, so look at the port number, whether " + netdev + " is up and whether the path MTU is " +
+	s := "the two GIDs fit together: check the port number, whether " + netdev + " is up and whether the path MTU is " +
 		"within the port's active MTU"
 	if e.LocalType == GIDTypeRoCEv1 {
-		s += "; RoCE v1 needs a peer that uses v1 too"
+		s += "; RoCE v1 needs a peer that uses v1"
 	}
 	return s
 }

@@ -2,7 +2,7 @@ package ibv
 
 import "github.com/pureverbs/pureverbs/internal/life"
 
-// PD is a protection domain: what may be used together.
+// PD is a protection domain: only objects of the same domain may be used together.
 //
 // It belongs to its Device and is safe for concurrent use. Close fails while
 // MRs, QPs, SRQs, AHs or parent domains of it are open.
@@ -12,7 +12,7 @@ type PD struct {
 	node
 	dev    *Device
 	handle uintptr
-	root   *PD           // itself, or what a parent domain was made from
+	root   *PD           // the PD itself; for a parent domain the PD it was made from
 	td     *ThreadDomain // of a parent domain; may be nil
 }
 
@@ -36,10 +36,10 @@ func (d *Device) AllocPD() (*PD, error) {
 	return pd, nil
 }
 
-// Device is the device that the PD belongs to.
+// Device returns the device that the PD belongs to.
 func (pd *PD) Device() *Device { return pd.dev }
 
-// Close gives the PD back.
+// Close deallocates the PD.
 //
 // C: ibv_dealloc_pd(3).
 func (pd *PD) Close() error {

@@ -1,6 +1,7 @@
 package ibv
 
-// postDirect posts on the rings of an mlx5 device, which hold the first n work requests already, each in a block.
+// postDirect posts on the rings of an mlx5 device. The first n work requests are already built,
+// each in one block.
 // Preconditions: qp.sqMu is held, the QP is open and may send.
 func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 	q := &qp.direct.SQ
@@ -35,7 +36,7 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 	return n, err
 }
 
-// directFull is the error of a full queue.
+// directFull returns the error of a full queue.
 func (qp *QP) directFull() error {
 	if !qp.direct.SQ.Signaled() {
 		return qp.errSend.unsignaled
@@ -43,7 +44,7 @@ func (qp *QP) directFull() error {
 	return qp.errSend.full
 }
 
-// addDirect builds any work request.
+// addDirect builds a work request of any kind.
 // Preconditions: qp.sqMu is held.
 func (qp *QP) addDirect(wr *SendWR) error {
 	inline, err := qp.checkSend(wr)
@@ -55,7 +56,7 @@ func (qp *QP) addDirect(wr *SendWR) error {
 		if !wr.AH.acquire() {
 			return wr.AH.errClosed()
 		}
-		av = wr.AH.av // which libmlx5 keeps until the AH is closed
+		av = wr.AH.av // libmlx5 keeps it until the AH is closed
 	}
 	ok := qp.direct.SQ.Add(request(wr), inline, av)
 	if wr.AH != nil {

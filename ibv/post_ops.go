@@ -5,7 +5,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// noOpcode is none that anybody posts.
+// noOpcode is a value that is not an opcode.
 const noOpcode = 1<<32 - 1
 
 // postOps posts through the provider's post_send.
@@ -49,8 +49,8 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 	return done, nil
 }
 
-// countSignaled keeps how many work requests were posted since the last that gives
-// a completion.
+// countSignaled updates the number of work requests posted since the last one with a
+// completion.
 func (qp *QP) countSignaled(wrs []SendWR) {
 	for i := len(wrs) - 1; i >= 0; i-- {
 		if qp.signalAll || wrs[i].Flags&Signaled != 0 {
@@ -61,11 +61,11 @@ func (qp *QP) countSignaled(wrs []SendWR) {
 	qp.unsignaled += len(wrs)
 }
 
-// fill writes wr into slot i of the chain, and keeps its AH until release.
+// fill writes wr into slot i of the chain and acquires its AH, which the caller releases.
 // Preconditions: qp.sqMu is held, the QP is open.
 func (qp *QP) fill(i int, wr *SendWR) error {
-	// What checkSend finds in a work request of one SGE is a matter of opcode and flags, which are mostly those of the
-	// last one.
+	// For a work request of one SGE checkSend depends only on opcode and flags. These are
+	// usually those of the previous one, which passed.
 	if wr.Opcode == qp.passed.op && wr.Flags == qp.passed.flags && wr.AH == nil && wr.Inline == nil &&
 		len(wr.SGEs) == 1 && wr.SGEs[0].Length <= MaxSGELength && wr.Remote.outside == 0 {
 		qp.sq.Fill(i, request(wr), 0)
@@ -94,7 +94,7 @@ func fillSGEs(list []abi.SGE, sges []SGE) {
 	}
 }
 
-// sendErrno names what a provider's post_send refused.
+// sendErrno returns the error for an errno of the provider's post_send.
 func (qp *QP) sendErrno(e int) error {
 	err := errnoError(e)
 	if isQueueFull(err) {

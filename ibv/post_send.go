@@ -8,7 +8,7 @@ import (
 
 const opPostSend = "post send"
 
-// sendErrors are what posting returns over and over, made once.
+// sendErrors are the errors that posting returns often, allocated once.
 type sendErrors struct{ gone, full, unsignaled, broken error }
 
 func (e *sendErrors) init(qp *QP) {
@@ -16,11 +16,11 @@ func (e *sendErrors) init(qp *QP) {
 	e.full = &OpError{Op: opPostSend, Object: qp.name, Err: ErrQueueFull}
 	e.unsignaled = &OpError{Op: opPostSend, Object: qp.name, Err: ErrQueueFull,
 		Detail: "no work request in the queue asked for a completion, so polling frees nothing: " +
-			"set Signaled on some, or QPOptions.SignalAll; this queue is freed by Modify to RESET only"}
+			"set Signaled on some, or QPOptions.SignalAll; only Modify to RESET empties this queue"}
 	e.broken = &OpError{Op: opPostSend, Object: qp.name, Err: ErrBroken}
 }
 
-// goneOf is why there is nothing to post to.
+// goneOf returns why there is no queue to post to.
 func goneOf(path DataPath) error {
 	if path == DataPathRaw {
 		return ErrRaw
@@ -28,11 +28,10 @@ func goneOf(path DataPath) error {
 	return ErrClosed
 }
 
-// PostSend posts work requests in order, with one doorbell for as many as the
-// provider takes at once. It returns how many were accepted; when those are not
-// all, the error says what is wrong with wrs[n]: ErrQueueFull when completions
-// have to be polled first. What was accepted will complete whatever becomes of
-// the rest. It does not allocate.
+// PostSend posts work requests in order, with one doorbell for as many as the provider accepts
+// at once. It returns the number n that were accepted. If n < len(wrs), the error says what is
+// wrong with wrs[n]; ErrQueueFull means that completions must be polled first. Accepted work
+// requests will complete, whatever happens to the rest. PostSend does not allocate.
 //
 // C: ibv_post_send(3).
 func (qp *QP) PostSend(wrs []SendWR) (int, error) {
@@ -47,7 +46,7 @@ func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 	return qp.postRest(wrs, n, false)
 }
 
-// postWhole is PostSend, but a mistake in one of wrs refuses all.
+// postWhole is PostSend, except that a mistake in one of wrs rejects all of them.
 func (qp *QP) postWhole(wrs []SendWR) (int, error) {
 	qp.sqMu.Lock()
 	n := 0
@@ -60,7 +59,8 @@ func (qp *QP) postWhole(wrs []SendWR) (int, error) {
 	return qp.postRest(wrs, n, true)
 }
 
-// ready returns the send queue of the direct data path, nil if there is none that may send.
+// ready returns the send queue of the direct data path, nil if there is none or it may not
+// send.
 func (qp *QP) ready() *mlx5.SQ {
 	d := qp.direct
 	if d == nil || qp.loadState() != StateRTS || d.Broken() {
@@ -69,8 +69,9 @@ func (qp *QP) ready() *mlx5.SQ {
 	return &d.SQ
 }
 
-// postRest posts what the direct data path does not build in one run. Of that it has built n, and not rung.
-// Preconditions: qp.sqMu is held, and is given back.
+// postRest posts what SQ.Post left. On the direct data path it built n work requests and did
+// not ring the doorbell.
+// Preconditions: qp.sqMu is held. postRest unlocks it.
 func (qp *QP) postRest(wrs []SendWR, n int, whole bool) (int, error) {
 	var err error
 	switch {
@@ -98,7 +99,7 @@ func (qp *QP) maySend() bool {
 	return s >= StateRTS && s != StateUnknown
 }
 
-// badSend is the error of the work request that PostSend stopped at.
+// badSend returns the error of the work request at which posting stopped.
 func (qp *QP) badSend(i int, err error) error {
 	return &OpError{Op: opPostSend, Object: qp.name, Err: err, Detail: fmt.Sprintf("work request %d", i)}
 }
@@ -118,16 +119,17 @@ func (qp *QP) sendState(s QPState) error {
 	return &OpError{Op: opPostSend, Object: qp.name, Err: err}
 }
 
-// StateError is an operation in a state of the QP that does not allow it.
+// StateError reports an operation that the state of the QP does not allow. It unwraps to
+// EINVAL.
 type StateError struct {
 	Op    string
 	State QPState
-	Need  string // the state to be in, and how to get there
+	Need  string // the required state, and how to reach it
 }
 
 func (e *StateError) Error() string {
 	return fmt.Sprintf("the qp is in state %v; %s needs %s", e.State, e.Op, e.Need)
 }
 
-// Unwrap makes a StateError an EINVAL, as the C call would have answered.
+// Unwrap returns EINVAL, which the C call would have returned.
 func (e *StateError) Unwrap() error { return errInvalid }

@@ -15,12 +15,12 @@ import (
 
 // QP is a queue pair: a send queue and a receive queue.
 //
-// It belongs to its PD. Methods are safe for concurrent use; PostSend, PostRecv and
-// Batch.Post each take one uncontended lock. On a ThreadDomain, or with the option
-// SingleThreaded, there is no lock and one goroutine at a time uses the QP. Memory
-// that posted work requests name is the device's until their completions. Neither
-// Close nor Modify to RESET waits for them: after it no completion of what was
-// posted before comes any more.
+// It belongs to its PD. Methods are safe for concurrent use; PostSend, PostRecv and Batch.Post
+// each take one lock, which is normally uncontended. On a ThreadDomain, or with the option
+// SingleThreaded, there is no lock and only one goroutine at a time may use the QP. Memory
+// named by posted work requests belongs to the device until their completions. Close and Modify
+// to RESET do not wait for those: after either, completions of earlier work requests are no
+// longer returned.
 //
 // C: struct ibv_qp.
 type QP struct {
@@ -37,24 +37,24 @@ type QP struct {
 	pathWhy string
 
 	ctrlMu sync.Mutex    // serialises Endpoint, Init, Connect
-	local  *Endpoint     // what Endpoint told
-	psn    atomic.Uint32 // of the first packet, with psnDrawn; 0 before Endpoint, and after a reset
+	local  *Endpoint     // what Endpoint last returned; nil before
+	psn    atomic.Uint32 // of the first packet, with psnDrawn; 0 before Endpoint and after a reset
 	port   uint8
 	sgid   int
 
 	sqMu    lock
 	sq      *ops.SendChain // nil once closed, or on the direct data path
-	direct  *mlx5.QP       // the direct data path; nil once closed, or elsewhere: under sqMu and rqMu
-	state   *uint32        // in struct ibv_qp, kept by libibverbs on modify and query
+	direct  *mlx5.QP       // nil once closed, or on the ops engine; changed with sqMu and rqMu held
+	state   *uint32        // in struct ibv_qp; libibverbs writes it on modify and query
 	errSend sendErrors
 	ops     uint32 // opcodes that the transport takes, 1<<OpSend and so on
 
 	signalAll  bool
-	unsignaled int // on the ops engine: posted since the last one that gives a completion
+	unsignaled int // ops engine: work requests posted since the last one with a completion
 	passed     struct {
 		op    Opcode
 		flags SendFlags
-	} // on the ops engine: of a work request of one SGE, not atomic, that was in order
+	} // ops engine: opcode and flags of the last valid work request with one SGE, not an atomic
 
 	rqMu    lock
 	rq      *ops.RecvChain // nil once closed, or with an SRQ
@@ -72,8 +72,8 @@ type QPCap struct {
 	MaxInline  int // bytes of inline data in one send work request
 }
 
-// QPOptions are the choices at the creation of a QP. Where 0 stands for a
-// default, None asks for none at all; other negative numbers are refused.
+// QPOptions are the options of CreateQP. Where 0 stands for a default, None requests none at
+// all; other negative numbers are refused.
 type QPOptions struct {
 	Type       QPType // the zero value means RC
 	MaxSendWR  int    // 0 means 128
@@ -82,23 +82,23 @@ type QPOptions struct {
 	MaxRecvSGE int    // 0 means 1
 	MaxInline  int    // 0 means none
 	SignalAll  bool   // every send work request gives a completion, not only those with Signaled
-	SRQ        *SRQ   // where receives come from instead of an own queue
+	SRQ        *SRQ   // source of receives, in place of a receive queue of its own
 
-	// SingleThreaded takes no lock: one goroutine at a time uses the QP, Close
-	// included. A QP on a parent domain with a ThreadDomain is so anyway.
+	// SingleThreaded takes no lock: only one goroutine at a time may use the QP, including
+	// Close. It is implied by a ThreadDomain.
 	SingleThreaded bool
 }
 
-// CreateQP makes a queue pair in the state RESET; opt may be nil. The two CQs
-// may be one. Cap tells what was granted, which is at least what was asked.
+// CreateQP makes a queue pair in state RESET; opt may be nil. The two CQs may be the same. Cap
+// returns the granted sizes, which are at least the requested ones.
 //
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 	return pd.createQP(send, recv, opt, qpMaker{pd.dev.v.CreateQP, pd.dev.v.DestroyQP})
 }
 
-// qpMaker makes and destroys the C object of a QP: libibverbs does, or librdmacm
-// where the QP belongs to an ID.
+// qpMaker creates and destroys the C object of a QP, by libibverbs or, for a QP of an ID, by
+// librdmacm.
 type qpMaker struct {
 	create  func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)
 	destroy func(qp uintptr) error
@@ -229,17 +229,17 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	return qp, nil
 }
 
-// likelyMaxInline is above what known devices take. No attribute tells the
-// limit, so a refused inline size beyond it is named as the likely reason.
+// likelyMaxInline is above the limit of known devices. No attribute reports the limit, so a
+// refused inline size above this one is named as the likely reason.
 const likelyMaxInline = 1024
 
-// describe says what was asked for, for an error.
+// describe returns the requested sizes, for an error.
 func (o *QPOptions) describe() string {
 	return fmt.Sprintf("type %v, send %d of %d sge, recv %d of %d sge, inline %d", o.Type, o.MaxSendWR, o.MaxSendSGE,
 		o.MaxRecvWR, o.MaxRecvSGE, o.MaxInline)
 }
 
-// grants are the sizes asked for, with the limits of a device and what it gave.
+// grants returns the requested sizes, with the device's limits and the granted sizes.
 func (o *QPOptions) grants(dev *DeviceAttr, given *QPCap) []grant {
 	return []grant{
 		{limit{"max_send_wr", o.MaxSendWR, dev.MaxQPWR}, given.MaxSendWR},
@@ -287,30 +287,30 @@ func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
 	return errors.Join(errs...)
 }
 
-// Num is the QP number, by which peers address the QP.
+// Num returns the QP number, by which peers address the QP.
 func (qp *QP) Num() uint32 { return qp.num }
 
-// Type is the transport.
+// Type returns the transport.
 func (qp *QP) Type() QPType { return qp.typ }
 
-// Cap is the size of the queues, as granted.
+// Cap returns the size of the queues, as granted.
 func (qp *QP) Cap() QPCap { return qp.cap }
 
-// PD is the protection domain of the QP.
+// PD returns the protection domain of the QP.
 func (qp *QP) PD() *PD { return qp.pd }
 
-// DataPath is the engine of the QP, that of its CQs, and why it is that one; on
-// the direct data path also how it rings the device.
+// DataPath returns the engine of the QP, which is that of its CQs, and why it was selected. On
+// the direct data path the reason also says how the QP rings the device.
 func (qp *QP) DataPath() (DataPath, string) { return qp.send.path, qp.pathWhy }
 
-// SendCQ is where send completions go.
+// SendCQ returns the CQ for send completions.
 func (qp *QP) SendCQ() *CQ { return qp.send }
 
-// RecvCQ is where receive completions go.
+// RecvCQ returns the CQ for receive completions.
 func (qp *QP) RecvCQ() *CQ { return qp.recv }
 
-// State is the last state that the library knows: a QP that failed by itself
-// shows it only after Query. It is StateUnknown after Close.
+// State returns the last state that the library knows: after a failure of the QP, only Query
+// updates it. It is StateUnknown after Close.
 func (qp *QP) State() QPState {
 	if qp.enter("qp state") != nil {
 		return StateUnknown
@@ -319,8 +319,8 @@ func (qp *QP) State() QPState {
 	return qp.loadState()
 }
 
-// AttachMcast makes a UD QP receive what is sent to a multicast group. lid is
-// that of the group, 0 on RoCE.
+// AttachMcast makes a UD QP receive the messages sent to a multicast group. lid is the LID of
+// the group, 0 on RoCE.
 //
 // C: ibv_attach_mcast(3).
 func (qp *QP) AttachMcast(group GID, lid uint16) error {
@@ -351,8 +351,7 @@ func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint
 	return nil
 }
 
-// Close destroys the QP, in whatever state it is. Goroutines that post get
-// ErrClosed.
+// Close destroys the QP, whatever its state. Later posts return ErrClosed.
 //
 // C: ibv_destroy_qp(3).
 func (qp *QP) Close() error {

@@ -7,7 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// QPAttr are the attributes of a QP. Modify takes those that its mask names.
+// QPAttr are the attributes of a QP. Modify uses those that its mask names.
 //
 // C: struct ibv_qp_attr.
 type QPAttr struct {
@@ -19,7 +19,7 @@ type QPAttr struct {
 	RQPSN            uint32 // 24 bits, first PSN expected
 	SQPSN            uint32 // 24 bits, first PSN sent
 	DestQPN          uint32
-	Access           AccessFlags // what the peer may do; NoRemoteAccess is the same as 0
+	Access           AccessFlags // what the peer may do; NoRemoteAccess means the same as 0
 	Cap              QPCap       // query only
 	SignalAll        bool        // query only
 	AV               AHAttr
@@ -29,12 +29,12 @@ type QPAttr struct {
 	EnSQDAsyncNotify bool
 	SQDraining       bool  // query only
 	MaxRdAtomic      uint8 // reads and atomics outstanding to the peer
-	MaxDestRdAtomic  uint8 // and from the peer
+	MaxDestRdAtomic  uint8 // reads and atomics outstanding from the peer
 	MinRNRTimer      RNRTimer
 	Port             uint8
-	Timeout          TimeCode // ACK timeout, 0 is for ever
+	Timeout          TimeCode // ACK timeout, 0 means no timeout
 	RetryCnt         uint8    // 0 to 7
-	RNRRetry         uint8    // 0 to 6, 7 is for ever
+	RNRRetry         uint8    // 0 to 6; 7 means no limit
 	AltPort          uint8
 	AltTimeout       TimeCode
 	RateLimit        uint32 // kb/s
@@ -117,12 +117,12 @@ func b2u8(b bool) uint8 {
 	return 0
 }
 
-// Modify changes the attributes that mask names, most often the state. Connect
-// does the usual transitions in one call. When the kernel refuses, the error is
-// a *ModifyError that names the attributes which are missing or superfluous for
-// this transition, or the values that are more than the device takes, or it is a
-// *PathError that tells what is wrong with the way to the peer. The sizes of the
-// queues, MaskCap, are those of the creation.
+// Modify changes the attributes that mask names, most often the state. Connect does the usual
+// transitions in one call. When the kernel refuses, the error is a *ModifyError or a
+// *PathError. A *ModifyError names the attributes that are missing or superfluous for this
+// transition, or the values that exceed what the device takes. A *PathError explains what is
+// wrong with the path to the peer. MaskCap is not supported: the sizes of the queues are fixed
+// at creation.
 //
 // C: ibv_modify_qp(3).
 func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
@@ -175,7 +175,7 @@ func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMa
 		return e
 	}
 	if mask&MaskAV != 0 && pathErrno(err) {
-		// EINVAL may mean any value: an address that is good by itself is named last.
+		// EINVAL may concern any value: an address without a fault of its own is named last.
 		p := qp.pd.dev.explainPath(err, &attr.AV)
 		if errno != syscall.EINVAL || p.misfit() != "" {
 			return p
@@ -186,7 +186,7 @@ func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMa
 	return e
 }
 
-// explainPath tells what is wrong with an address.
+// explainPath describes an address that was refused.
 func (d *Device) explainPath(err error, av *AHAttr) *PathError {
 	var errno syscall.Errno
 	errors.As(err, &errno)
@@ -199,8 +199,8 @@ func (d *Device) explainPath(err error, av *AHAttr) *PathError {
 	return p
 }
 
-// Query asks the device for attributes. Which of them a device fills beyond the
-// mask is its own choice.
+// Query reads attributes from the device. Devices may also fill attributes that mask does not
+// name.
 //
 // C: ibv_query_qp(3).
 func (qp *QP) Query(mask QPAttrMask) (*QPAttr, error) {

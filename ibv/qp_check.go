@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// field is a value for a field of fewer bits than its Go type has. Devices and
-// drivers cut such values without a word: a timeout of 32 would be 0, for ever.
+// field is a value for a field of fewer bits than its Go type has. Devices and drivers truncate
+// such values silently: a timeout of 32 would become 0, no timeout.
 type field struct {
 	name  string
 	value uint32
@@ -24,7 +24,7 @@ func checkFields(fields ...field) error {
 	return errors.Join(errs...)
 }
 
-// check finds what cannot be right on any device, in the attributes that count.
+// check reports the attributes named by mask that are invalid on any device.
 func (a *QPAttr) check(mask QPAttrMask) error {
 	var errs []error
 	for _, f := range []struct {
@@ -59,12 +59,12 @@ func (a *QPAttr) check(mask QPAttrMask) error {
 	}
 	if mask&MaskCap != 0 {
 		errs = append(errs, &UnsupportedError{Feature: "resizing the queues of a qp",
-			Need: "a new qp of other QPOptions"})
+			Need: "a new qp with other QPOptions"})
 	}
 	return errors.Join(errs...)
 }
 
-// check finds what has no place in a packet.
+// check reports values that do not fit in a packet.
 func (a *AHAttr) check() error {
 	errs := []error{checkFields(field{"sl", uint32(a.SL), 4}, field{"src_path_bits", uint32(a.SrcPathBits), 7})}
 	if a.Global {
@@ -75,7 +75,7 @@ func (a *AHAttr) check() error {
 
 const remoteAccess = RemoteWrite | RemoteRead | RemoteAtomic | FlushGlobal | FlushPersistent
 
-// checkPeer looks at what the peer of a QP may do.
+// checkPeer checks the access of a QP's peer.
 func (f AccessFlags) checkPeer() error {
 	if f&NoRemoteAccess != 0 && f&remoteAccess != 0 {
 		return &ArgError{Arg: "access", Got: f.String(), Want: "NoRemoteAccess or what the peer may do, not both"}
@@ -83,7 +83,7 @@ func (f AccessFlags) checkPeer() error {
 	return nil
 }
 
-// checkMemory looks at the access to memory.
+// checkMemory checks the access to an MR.
 func (f AccessFlags) checkMemory() error {
 	if f&NoRemoteAccess != 0 {
 		return &ArgError{Arg: "access", Got: f.String(), Want: "without NoRemoteAccess, which is for queue pairs: " +
@@ -92,8 +92,8 @@ func (f AccessFlags) checkMemory() error {
 	return nil
 }
 
-// beyond lists the values of a refused change that are more than the device or
-// its port takes: the kernel says EINVAL of any.
+// beyond returns the values of a refused change that exceed what the device or its port takes.
+// The kernel returns EINVAL for each of them.
 func (qp *QP) beyond(a *QPAttr, mask QPAttrMask) []error {
 	d := qp.pd.dev
 	name := d.Name()

@@ -8,58 +8,57 @@ import (
 	"time"
 )
 
-// BestGID lets Endpoint choose the GID: RoCE v2 before v1, IPv4-mapped before
-// global IPv6 before link-local. The port must be active.
+// BestGID makes Endpoint choose the GID: RoCE v2 before v1, and IPv4-mapped before global IPv6
+// before link-local. The port must be active.
 const BestGID = -1
 
-// Zero is a real 0 in those fields of ConnectOptions that are of one byte and have
-// another default. A 255 can thus not be asked for, nor is there a use for one.
+// Zero stands for a real 0 in the one-byte fields of ConnectOptions whose 0 means a default.
+// The value 255 itself therefore cannot be requested, and no field needs it.
 const Zero = 255
 
-// DefaultQKey is the Q_Key of UD QPs that choose none, the one that most
-// programs use.
+// DefaultQKey is the Q_Key of UD QPs for which none is chosen. Most programs use this value.
 const DefaultQKey = 0x11111111
 
-// ConnectOptions are the choices of Init and Connect. The zero value is the
-// default; where that is not 0, Zero is a real 0.
+// ConnectOptions are the options of Init and Connect. A zero field selects the default; where
+// the default is not 0, Zero requests a real 0.
 type ConnectOptions struct {
-	Local *Endpoint // what the peer was told, where it differs from what Endpoint returned
-	MTU   MTU       // 0: the smaller one of both ends
+	Local *Endpoint // what the peer was given, if it differs from what Endpoint returned
+	MTU   MTU       // 0 means the smaller of both ends
 
-	// Access is what the peer may do through the QP. 0 opens all that the transport
-	// and the device can: writes, and on RC reads and atomics. It then takes the rkey
-	// of an MR that was registered with the same access to touch its memory.
-	// NoRemoteAccess leaves the peer nothing but sends.
+	// Access is what the peer may do through the QP. 0 allows everything that the transport and
+	// the device support: writes and, on RC, reads and atomics. To access memory the peer also
+	// needs the rkey of an MR registered with the same access. NoRemoteAccess allows nothing
+	// but sends.
 	Access AccessFlags
 
 	PKeyIndex uint16
 
-	// AckTimeout is how long the peer has to acknowledge before a packet is sent again.
-	// It is rounded up to 4.096 µs·2^n, n from 0 to 31: TimeCode(n).Duration() is exact.
-	// 0 means 67 ms; with Forever nothing is sent again.
+	// AckTimeout is how long the QP waits for an acknowledgement before it resends a packet. It
+	// is rounded up to 4.096 µs·2^n, n from 0 to 31: TimeCode(n).Duration() is exact. 0 means
+	// 67 ms; with Forever nothing is resent.
 	AckTimeout time.Duration
 	RetryCount uint8 // at most 7; 0 means 7
 
-	// RNRRetry is how often a send is tried again when the peer has no receive
-	// posted: 0 means 7, which is for ever. The send then waits, without a completion
-	// and without an error, until the peer posts one. With 1 to 6, or Zero for not
-	// again, it ends with WCRNRRetryExcErr.
+	// RNRRetry is how often a send is retried when the peer has no receive posted. 0 means 7,
+	// which is without limit: the send then waits, without a completion or an error, until the
+	// peer posts a receive. With 1 to 6, or with Zero for no retry, it can fail with
+	// WCRNRRetryExcErr.
 	RNRRetry uint8
 
-	// RNRTimer is how long the peer shall wait between the two. It is rounded up to one of
+	// RNRTimer is how long the peer must wait before such a retry. It is rounded up to one of
 	// the 32 times from 0.01 ms to 655.36 ms; RNRTimer(n).Duration() is exact. 0 means 0.64 ms.
 	RNRTimer time.Duration
 
-	MaxRdAtomic     uint8 // reads and atomics outstanding to the peer; 0: what both ends can
-	MaxDestRdAtomic uint8 // and from the peer; 0: what the device can
+	MaxRdAtomic     uint8 // reads and atomics outstanding to the peer; 0 means what both ends support
+	MaxDestRdAtomic uint8 // reads and atomics outstanding from the peer; 0 means what the device supports
 	SL              uint8
 	TrafficClass    uint8
 	HopLimit        uint8  // 0 means 64
 	FlowLabel       uint32 // 20 bits
-	QKey            uint32 // UD; 0: that of the Endpoint
+	QKey            uint32 // UD; 0 means the Q_Key of the Endpoint
 }
 
-// check finds what cannot be right on any device.
+// check reports options that are invalid on any device.
 func (o *ConnectOptions) check() error {
 	errs := []error{checkFields(
 		field{"RetryCount", uint32(orZero(o.RetryCount, 0)), 3},
@@ -77,7 +76,7 @@ func (o *ConnectOptions) check() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// orZero is v, or def for 0, or 0 for Zero.
+// orZero returns v, or def if v is 0, or 0 if v is Zero.
 func orZero(v, def uint8) uint8 {
 	switch v {
 	case 0:
@@ -88,11 +87,10 @@ func orZero(v, def uint8) uint8 {
 	return v
 }
 
-// Endpoint describes the QP for a peer: send it over, by any means, and give
-// the peer's to Connect. It remembers port and GID index for Connect; the QP is
-// not changed. Its PSN is random, and the same until the QP is reset. gidIndex
-// may be BestGID, which refuses a port that is not active with a *PortError; any
-// port will do with an index.
+// Endpoint describes the QP for a peer. Send it to the peer by any means, and give the peer's
+// own to Connect. Endpoint records port and gidIndex for Connect; it does not change the QP.
+// The PSN is random, and stays the same until the QP is reset. If gidIndex is BestGID, a port
+// that is not active is refused with a *PortError; with an explicit index any port is accepted.
 func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	const op = "endpoint"
 	qp.ctrlMu.Lock()
@@ -129,7 +127,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	}
 	if gid.IsZero() && pa.LinkLayer == LinkEthernet {
 		return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "gid index",
-			Got: fmt.Sprintf("%d, an empty entry", gidIndex), Want: "one that show_gids lists, or BestGID"}}
+			Got: fmt.Sprintf("%d, an empty entry", gidIndex), Want: "an entry that show_gids lists, or BestGID"}}
 	}
 	psn, err := qp.drawPSN()
 	if err != nil {
@@ -145,7 +143,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		MaxRdAtomic:     uint8(min(d.attr.MaxQPInitRdAtom, 255)),
 		MaxDestRdAtomic: uint8(min(d.attr.MaxQPRdAtom, 255)),
 	}
-	if e.MTU.Bytes() == 0 { // one that this release does not know
+	if e.MTU.Bytes() == 0 { // a value that this release does not know
 		e.MTU = 0
 	}
 	if qp.typ == UD {
@@ -156,11 +154,11 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	return e, nil
 }
 
-// psnDrawn marks a PSN of 24 bits that was drawn.
+// psnDrawn marks that a 24-bit PSN has been drawn, which may be 0.
 const psnDrawn = 1 << 31
 
-// drawPSN draws the QP's PSN once: who asks for the Endpoint again must not break
-// the connection that another was told of.
+// drawPSN draws the QP's PSN once: a second call of Endpoint must not break a connection to a
+// peer that has the first result.
 // Preconditions: qp.ctrlMu is held.
 func (qp *QP) drawPSN() (uint32, error) {
 	if p := qp.psn.Load(); p != 0 {
@@ -175,22 +173,21 @@ func (qp *QP) drawPSN() (uint32, error) {
 	return p, nil
 }
 
-// Init moves the QP to INIT, where receives can be posted before the peer knows
-// that the QP exists. Connect does it too, when it was not done. Endpoint comes
-// first; opt may be nil. Of it Access, PKeyIndex and QKey count; they hold for
-// Connect as well, unless that is given others than 0.
+// Init moves the QP to INIT, where it can post receives before the peer knows that it exists.
+// If Init was not called, Connect does the same. Call Endpoint first; opt may be nil. Init uses
+// Access, PKeyIndex and QKey of opt. They remain in force after Connect, unless its options set
+// them.
 func (qp *QP) Init(opt *ConnectOptions) error {
 	qp.ctrlMu.Lock()
 	defer qp.ctrlMu.Unlock()
 	return qp.bringUp("init qp", nil, opt)
 }
 
-// Connect brings the QP up to RTS: INIT, RTR with the peer's endpoint, RTS.
-// Endpoint comes first; opt may be nil. A UD or raw packet QP has no peer: its
-// Endpoint is not looked at. Steps that the QP has behind it are left out, so a
-// failed Connect may be repeated.
+// Connect brings the QP to RTS: INIT, RTR with the peer's endpoint, RTS. Call Endpoint first;
+// opt may be nil. For a UD or raw packet QP, which has no peer, Connect ignores the Endpoint.
+// Connect skips transitions that are already done, so a failed Connect may be repeated.
 //
-// An error names the step, and what to change: see Modify.
+// An error names the transition and what to change: see Modify.
 func (qp *QP) Connect(peer Endpoint, opt *ConnectOptions) error {
 	qp.ctrlMu.Lock()
 	defer qp.ctrlMu.Unlock()
@@ -269,8 +266,8 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 	return step(attr, mask)
 }
 
-// lateAttr adds to a later step what opt says of INIT, for a QP that had this step
-// with other options.
+// lateAttr adds to a later transition the options of INIT, for a QP that was moved to INIT with
+// other options.
 func (qp *QP) lateAttr(a *QPAttr, opt *ConnectOptions) (mask QPAttrMask) {
 	switch {
 	case qp.typ == RawPacket:
@@ -342,9 +339,9 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	return a, mask, nil
 }
 
-// addressOf is the address vector of a peer. On Ethernet packets are routed by
-// GID; on InfiniBand by LID, with a GRH only where the peer is in another
-// subnet or has no LID.
+// addressOf returns the address vector of a peer. On Ethernet packets are routed by GID. On
+// InfiniBand they are routed by LID; a GRH is used only if the peer is in another subnet or has
+// no LID.
 func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) AHAttr {
 	av := AHAttr{Port: qp.port, DLID: peer.LID, SL: opt.SL}
 	subnetLocal := peer.LID != 0 && (peer.GID.IsZero() || [8]byte(peer.GID[:8]) == [8]byte(qp.local.GID[:8]))
@@ -359,9 +356,9 @@ func (qp *QP) addressOf(peer *Endpoint, pa *PortAttr, opt *ConnectOptions) AHAtt
 	return av
 }
 
-// Address is the way to a peer as Connect takes it, for PD.CreateAH: a UD QP has
-// no peer of its own, and needs an AH for each. Endpoint comes first; of opt,
-// which may be nil, SL, TrafficClass, HopLimit and FlowLabel count.
+// Address returns the address of a peer as Connect would use it, for PD.CreateAH: a UD QP needs
+// an AH for each peer. Call Endpoint first. opt may be nil; Address uses its SL, TrafficClass,
+// HopLimit and FlowLabel.
 func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 	const op = "address of peer"
 	qp.ctrlMu.Lock()
@@ -387,7 +384,7 @@ func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 	return &av, nil
 }
 
-var errNoEndpoint = errors.New("call Endpoint first: it settles the port and the GID index")
+var errNoEndpoint = errors.New("call Endpoint first: it selects the port and the GID index")
 
 func (qp *QP) rtsAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask) {
 	a := &QPAttr{State: StateRTS, SQPSN: local.PSN}
@@ -401,7 +398,7 @@ func (qp *QP) rtsAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	a.RetryCnt = orZero(opt.RetryCount, 7)
 	a.RNRRetry = orZero(opt.RNRRetry, 7)
 	both := local.MaxRdAtomic
-	if peer.MaxDestRdAtomic != 0 { // told
+	if peer.MaxDestRdAtomic != 0 { // known
 		both = min(both, peer.MaxDestRdAtomic)
 	}
 	a.MaxRdAtomic = orZero(opt.MaxRdAtomic, both)

@@ -2,8 +2,8 @@ package ibv
 
 import "strings"
 
-// attrs are the attributes of one transition. MaskState is required in all and
-// left out here.
+// attrs are the attributes of one transition, without MaskState, which every transition
+// requires.
 type attrs struct{ required, optional QPAttrMask }
 
 // step is a transition between two states.
@@ -15,10 +15,9 @@ const (
 	sqdTiming = MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskMaxQPRdAtomic
 )
 
-// transitions are the rows of the InfiniBand specification's table of queue pair
-// attributes (chapter 11, "Modify Queue Pair"), as Linux enforces them. Every
-// state may go to Reset, and every one but Reset to Err, with no attribute; that
-// is not repeated here. RC and XRC have no SQE.
+// transitions are the rows of the InfiniBand specification's table of queue pair attributes
+// (chapter 11, "Modify Queue Pair"), as Linux enforces them. Not listed: any state may go to
+// Reset, and any state but Reset to Err, without attributes. RC and XRC have no SQE.
 var transitions = map[QPType]map[step]attrs{
 	RC: {
 		{StateReset, StateInit}: {initOpt | MaskAccessFlags, 0},
@@ -94,7 +93,7 @@ var transitions = map[QPType]map[step]attrs{
 	},
 }
 
-// hasTransitions tells whether there is a table for t. Vendors' types have none.
+// hasTransitions reports whether there is a table for t. Vendor-defined types have none.
 func hasTransitions(t QPType) bool { return transitions[t] != nil }
 
 func lookupTransition(t QPType, from, to QPState) (attrs, bool) {
@@ -109,25 +108,24 @@ func lookupTransition(t QPType, from, to QPState) (attrs, bool) {
 	return a, ok
 }
 
-// RequiredAttrs tells which attributes Modify needs to bring a QP of type t from
-// one state to another, and which it may take besides. ok is false when there is
-// no such transition, or no table for the type (Driver). It is what the
-// InfiniBand specification says and Linux enforces; drivers may differ.
+// RequiredAttrs returns the attributes that Modify needs to bring a QP of type t from one state
+// to another, and those that it may also take. ok is false if there is no such transition, or
+// no table for the type (Driver). The tables follow the InfiniBand specification as Linux
+// enforces it; drivers may differ.
 func RequiredAttrs(t QPType, from, to QPState) (required, optional QPAttrMask, ok bool) {
 	a, ok := lookupTransition(t, from, to)
 	if !ok {
 		return 0, 0, false
 	}
 	if from == to {
-		// Not naming the state leaves it as it is.
+		// Without MaskState the state does not change.
 		return a.required, a.optional | MaskState, true
 	}
 	return a.required | MaskState, a.optional, true
 }
 
-// checkTransition compares the attributes of a Modify with the tables. It
-// explains refusals and never causes one, since kernels differ. A type without a
-// table is legal with anything.
+// checkTransition compares the attributes of a Modify with the tables. Kernels differ, so it
+// only explains refusals and never causes one. For a type without a table everything is legal.
 func checkTransition(t QPType, from, to QPState, mask QPAttrMask) (missing, superfluous QPAttrMask, legal bool) {
 	if !hasTransitions(t) {
 		return 0, 0, true
@@ -139,7 +137,7 @@ func checkTransition(t QPType, from, to QPState, mask QPAttrMask) (missing, supe
 	return required &^ mask, mask &^ (required | optional), true
 }
 
-// nextStates lists where a QP can go from a state, for an error.
+// nextStates lists the states that a QP can go to, for an error.
 func nextStates(t QPType, from QPState) string {
 	var list []string
 	for to := StateReset; to <= StateErr; to++ {

@@ -28,9 +28,9 @@ type DeviceAttr struct {
 	MaxCQE                int
 	MaxMR                 int
 	MaxPD                 int
-	MaxQPRdAtom           int // reads and atomics a QP answers at a time
-	MaxResRdAtom          int // and all QPs together
-	MaxQPInitRdAtom       int // and a QP has outstanding
+	MaxQPRdAtom           int // reads and atomics that a QP can answer at the same time
+	MaxResRdAtom          int // and that all QPs together can answer
+	MaxQPInitRdAtom       int // reads and atomics that a QP can have outstanding
 	AtomicCap             AtomicCap
 	MaxMW                 int
 	MaxRawEthyQP          int
@@ -44,7 +44,7 @@ type DeviceAttr struct {
 	MaxPKeys              int
 	LocalCAAckDelay       TimeCode
 	PhysPortCnt           uint8
-	Ex                    *DeviceAttrEx // nil where library or provider have no more to say
+	Ex                    *DeviceAttrEx // nil if the library or the provider has no extended query
 }
 
 // DeviceAttrEx are the attributes of the extended query.
@@ -52,7 +52,7 @@ type DeviceAttr struct {
 // C: struct ibv_device_attr_ex.
 type DeviceAttrEx struct {
 	ODP                     ODPCaps
-	CompletionTimestampMask uint64 // bits of a completion's timestamp, 0 without
+	CompletionTimestampMask uint64 // valid bits of a completion's timestamp, 0 if there is none
 	HCACoreClockKHz         uint64
 	CapFlagsEx              DeviceCapFlags
 	TSOMaxBytes             uint32
@@ -71,7 +71,7 @@ type DeviceAttrEx struct {
 	PhysPortCntEx           uint32
 }
 
-// ODPCaps tell of on-demand paging. C: struct ibv_odp_caps.
+// ODPCaps are the capabilities of on-demand paging. C: struct ibv_odp_caps.
 type ODPCaps struct {
 	General ODPFlags
 	RC      ODPOps
@@ -80,7 +80,7 @@ type ODPCaps struct {
 	XRC     ODPOps
 }
 
-// RSSCaps tell of receive-side scaling. C: struct ibv_rss_caps.
+// RSSCaps are the capabilities of receive-side scaling. C: struct ibv_rss_caps.
 type RSSCaps struct {
 	QPTypes                 QPTypes
 	MaxIndirectionTables    uint32
@@ -89,14 +89,14 @@ type RSSCaps struct {
 	HashFunctions           HashFuncs
 }
 
-// PacketPacingCaps tell of rate limits, in kb/s. C: struct ibv_packet_pacing_caps.
+// PacketPacingCaps are the capabilities of rate limiting, in kb/s. C: struct ibv_packet_pacing_caps.
 type PacketPacingCaps struct {
 	Min     uint32
 	Max     uint32
 	QPTypes QPTypes
 }
 
-// TagMatchingCaps tell of tag matching. C: struct ibv_tm_caps.
+// TagMatchingCaps are the capabilities of tag matching. C: struct ibv_tm_caps.
 type TagMatchingCaps struct {
 	MaxRendezvousHeader uint32
 	MaxTags             uint32
@@ -105,8 +105,8 @@ type TagMatchingCaps struct {
 	MaxSGE              uint32
 }
 
-// QueryDevice asks for identity and limits. The extended attributes are there
-// where the library and the provider know them.
+// QueryDevice returns the identity and the limits of the device. Ex has the extended
+// attributes, if the library and the provider know them.
 //
 // C: ibv_query_device(3), ibv_query_device_ex(3).
 func (d *Device) QueryDevice() (*DeviceAttr, error) {
@@ -135,7 +135,7 @@ func (d *Device) queryDevice() (*DeviceAttr, error) {
 	return deviceAttrFromC(base), nil
 }
 
-// unsupported tells the answers of libraries and kernels that lack a call.
+// unsupported reports whether err is what libraries and kernels that lack a call return.
 func unsupported(err error) bool {
 	return errors.Is(err, ErrNotSupported) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS)
 }
@@ -223,7 +223,7 @@ func deviceAttrExFromC(c *abi.DeviceAttrEx) *DeviceAttrEx {
 	}
 }
 
-// cString is the text before the first NUL.
+// cString returns the text before the first NUL.
 func cString(b []byte) string {
 	for i, c := range b {
 		if c == 0 {

@@ -31,21 +31,20 @@ type PortAttr struct {
 	PhysState     PhysState
 	LinkLayer     LinkLayer
 	Flags         uint8
-	ActiveWidth   uint8  // a bit: 1 for 1X, 2 for 4X, 4 for 8X, 8 for 12X, 16 for 2X
-	ActiveSpeed   uint32 // a bit for the speed of one lane; active_speed_ex where the library has it
+	ActiveWidth   uint8  // one bit: 1 for 1X, 2 for 4X, 4 for 8X, 8 for 12X, 16 for 2X
+	ActiveSpeed   uint32 // one bit for the speed of a lane, from active_speed_ex if the library has it
 }
 
 // active reports whether the port carries traffic.
 func (s PortState) active() bool { return s == PortActive || s == PortActiveDefer }
 
-// RateGbps is the data rate of the port in Gb/s, of all lanes; 0 when it is not
-// known.
+// RateGbps returns the data rate of the port in Gb/s over all lanes, 0 if it is unknown.
 func (a *PortAttr) RateGbps() float64 { return portRate(a.ActiveSpeed, a.ActiveWidth) }
 
-// Rate names the rate, as in "400 Gb/s (4X NDR)".
+// Rate returns the rate, as in "400 Gb/s (4X NDR)".
 func (a *PortAttr) Rate() string { return portRateString(a.ActiveSpeed, a.ActiveWidth) }
 
-// QueryPort asks for the state of a port. Ports count from 1.
+// QueryPort returns the state of a port. Ports are numbered from 1.
 //
 // C: ibv_query_port(3).
 func (d *Device) QueryPort(port uint8) (*PortAttr, error) {
@@ -100,7 +99,7 @@ func (d *Device) checkPort(op string, port uint8) error {
 	return nil
 }
 
-// index is an entry of a table of a port, with the table's size.
+// index returns an index into a table of a port, with the size of that table as its limit.
 // Preconditions: the Device is entered.
 func (d *Device) index(what string, port uint8, index int) limit {
 	l := limit{what, index, -1}
@@ -119,7 +118,7 @@ const (
 	pkeyEntry = "pkey index"
 )
 
-// checkIndex refuses a port that the device does not have, and what cannot be an
+// checkIndex refuses a port that the device does not have, and a number that is not a valid
 // index.
 // Preconditions: the Device is entered.
 func (d *Device) checkIndex(op, what string, port uint8, index int) error {
@@ -133,11 +132,11 @@ func (d *Device) checkIndex(op, what string, port uint8, index int) error {
 	return nil
 }
 
-// indexError is why an entry of a table could not be read.
+// indexError returns why an entry of a table could not be read.
 // Preconditions: the Device is entered.
 func (d *Device) indexError(op, what string, port uint8, index int, err error) error {
 	where := fmt.Sprintf("%s/%d", d.Name(), port)
-	// An entry that is not there is EINVAL, or ENOENT of a file in sysfs.
+	// For a missing entry the errno is EINVAL, or ENOENT for a file in sysfs.
 	if l := d.index(what, port, index); l.asked > l.most && l.most >= 0 {
 		err = errors.Join(l.error(where), err)
 	}
@@ -163,8 +162,8 @@ func (d *Device) QueryPKey(port uint8, index int) (uint16, error) {
 	return k, nil
 }
 
-// PKeyIndex finds a partition key in the table of a port. The membership bit
-// (0x8000) counts.
+// PKeyIndex returns the index of a partition key in the table of a port. The membership bit
+// (0x8000) is significant.
 //
 // C: ibv_get_pkey_index(3).
 func (d *Device) PKeyIndex(port uint8, pkey uint16) (int, error) {

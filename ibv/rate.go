@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// linkSpeeds are the speeds of one lane, by bit of ibv_port_attr.active_speed, or
-// of active_speed_ex, which goes on after NDR.
+// linkSpeeds are the speeds of one lane, by bit of ibv_port_attr.active_speed, or of
+// active_speed_ex for those above NDR.
 var linkSpeeds = []struct {
 	name string
-	gbps float64 // as the kernel counts in the rate file of sysfs
+	gbps float64 // as in the kernel's rate file in sysfs
 }{
 	{"SDR", 2.5}, {"DDR", 5}, {"QDR", 10}, {"FDR10", 10}, {"FDR", 14}, {"EDR", 25}, {"HDR", 50},
 	{"NDR", 100}, {"XDR", 200},
@@ -18,7 +18,7 @@ var linkSpeeds = []struct {
 // linkLanes are the numbers of lanes, by bit of active_width.
 var linkLanes = []int{1, 4, 8, 12, 2}
 
-// bitIndex is the number of the one bit in v, or -1.
+// bitIndex returns the number of the only bit set in v, or -1.
 func bitIndex(v uint32, n int) int {
 	for i := range n {
 		if v == 1<<i {
@@ -28,8 +28,7 @@ func bitIndex(v uint32, n int) int {
 	return -1
 }
 
-// portRate is the nominal rate of a port in Gb/s, 0 when speed or width is
-// unknown.
+// portRate returns the nominal rate of a port in Gb/s, 0 if speed or width is unknown.
 func portRate(speed uint32, width uint8) float64 {
 	s, w := bitIndex(speed, len(linkSpeeds)), bitIndex(uint32(width), len(linkLanes))
 	if s < 0 || w < 0 {
@@ -38,7 +37,7 @@ func portRate(speed uint32, width uint8) float64 {
 	return linkSpeeds[s].gbps * float64(linkLanes[w])
 }
 
-// portRateString is the rate with width and speed, as in "400 Gb/s (4X NDR)".
+// portRateString returns the rate with width and speed, as in "400 Gb/s (4X NDR)".
 func portRateString(speed uint32, width uint8) string {
 	lanes, name := fmt.Sprintf("width %d", width), fmt.Sprintf("speed %#x", speed)
 	if w := bitIndex(uint32(width), len(linkLanes)); w >= 0 {
@@ -54,14 +53,13 @@ func portRateString(speed uint32, width uint8) string {
 	return rate + " (" + lanes + " " + name + ")"
 }
 
-// Rate is a limit on what is sent to an address: the static rate of an address
-// handle.
+// Rate is the static rate of an address handle: a limit on what is sent to that address.
 //
 // C: enum ibv_rate.
 type Rate uint8
 
 const (
-	RateMax      Rate = 0  // the port's. C: IBV_RATE_MAX.
+	RateMax      Rate = 0  // the rate of the port. C: IBV_RATE_MAX.
 	Rate2_5Gbps  Rate = 2  // C: IBV_RATE_2_5_GBPS.
 	Rate10Gbps   Rate = 3  // C: IBV_RATE_10_GBPS.
 	Rate30Gbps   Rate = 4  // C: IBV_RATE_30_GBPS.
@@ -101,7 +99,7 @@ var rates = [...]struct {
 	Rate800Gbps: {"800", 850000}, Rate1200Gbps: {"1200", 1275000},
 }
 
-// String is the rate, as in "400 Gb/s", or "Max".
+// String returns the rate, as in "400 Gb/s", or "Max".
 func (r Rate) String() string {
 	switch {
 	case r == RateMax:
@@ -112,10 +110,9 @@ func (r Rate) String() string {
 	return fmt.Sprintf("Rate(%d)", uint8(r))
 }
 
-// Mbps is the signalling rate in Mb/s, 0 for RateMax and for values that are no
-// rate.
+// Mbps returns the signalling rate in Mb/s, 0 for RateMax and for unknown values.
 //
-// C: ibv_rate_to_mbps(3), which answers -1 instead of 0.
+// C: ibv_rate_to_mbps(3), which returns -1 instead of 0.
 func (r Rate) Mbps() int {
 	if int(r) >= len(rates) {
 		return 0
@@ -123,7 +120,8 @@ func (r Rate) Mbps() int {
 	return rates[r].mbps
 }
 
-// RateFromMbps is the Rate whose Mbps is n; anything else is RateMax and false.
+// RateFromMbps returns the Rate whose Mbps is n and true, or RateMax and false if there is
+// none.
 //
 // C: mbps_to_ibv_rate(3).
 func RateFromMbps(n int) (Rate, bool) {

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// removal tells those who sleep that the device is gone. Three say so: the kernel,
-// which ends completion channels; EventDeviceFatal, if AsyncEvent is called; and
+// removal wakes those who sleep when the device is removed. There are three sources: the
+// kernel, which ends completion channels; EventDeviceFatal, if AsyncEvent is called; and
 // package rdmacm.
 type removal struct {
 	once sync.Once
-	ch   chan struct{} // closed when the device is gone
-	err  error         // ErrDeviceRemoved, and how it showed; set before ch is closed
+	ch   chan struct{} // closed when the device was removed
+	err  error         // ErrDeviceRemoved, and how it was noticed; set before ch is closed
 }
 
 func (r *removal) note(err error) {
@@ -32,8 +32,8 @@ func (r *removal) noted() bool {
 	}
 }
 
-// channelError explains why a completion channel cannot be read. The kernel's word
-// for a device that is gone is EIO; a channel that has ended is a read too short.
+// channelError explains why a completion channel cannot be read. For a removed device the
+// kernel returns EIO; a channel that has ended returns a short read.
 func (d *Device) channelError(err error) error {
 	if !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.EINVAL) {
 		return err

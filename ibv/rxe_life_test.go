@@ -432,7 +432,7 @@ func testHeld(t *testing.T, a, b *side, connect func(x, y *QP)) {
 	}
 	poll(4, id)
 
-	// What is held goes with its QP, and that of others stays.
+	// Held completions of the QP are dropped, those of others are kept.
 	for i, end := range []func(qp *QP){
 		func(qp *QP) { ok(t, qp.Close()) },
 		func(qp *QP) { ok(t, qp.Modify(&QPAttr{State: StateReset}, MaskState)) },

@@ -257,8 +257,8 @@ func TestRXE_BatchReuse(t *testing.T) {
 	}
 }
 
-// A queue that is full of work requests of which none asked for a completion
-// cannot be freed by polling, and its error says so. With one that did, it can.
+// TestRXE_FullOfUnsignaled: polling cannot empty a queue that is full of unsignaled
+// work requests, and the error says so. With one signaled request it can.
 func TestRXE_FullOfUnsignaled(t *testing.T) {
 	if rxe := testutil.NeedRXE(t); !rxe.Emulated && !rxe.Hardware {
 		return // SoftRoCE's queue holds more than it says, and sends while it is posted to

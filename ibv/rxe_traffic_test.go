@@ -168,7 +168,7 @@ func firstSGE(s []SGE) SGE {
 }
 
 // TestRXE_SendInv sends with invalidate. Kernels differ in whether an ordinary
-// MR's key may be invalidated so; both answers are complete ones.
+// MR's key may be invalidated so; the test accepts both outcomes.
 func TestRXE_SendInv(t *testing.T) {
 	a, b := newPair(t, nil, &ConnectOptions{RetryCount: 1})
 	victim := closing(t, must(b.pd.AllocMR(4096, LocalWrite|RemoteWrite, nil))(t))

@@ -2,5 +2,5 @@ package ibv
 
 import "golang.org/x/sys/unix"
 
-// errNoData is the kernel's answer for an empty GID entry.
+// errNoData is the errno of an empty GID entry.
 const errNoData = unix.ENODATA

@@ -4,5 +4,5 @@ package ibv
 
 import "syscall"
 
-// errNoData is Linux's.
+// errNoData has the value it has on Linux.
 const errNoData = syscall.Errno(61)

@@ -9,31 +9,30 @@ import (
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
-// ThreadDomain promises that what is made on it is used by one goroutine at a
-// time. The library then takes no lock, and on mlx5 it gives the domain a
-// doorbell register of its own, which makes BlueFlame possible: a short work
-// request that is posted alone travels with its doorbell.
+// ThreadDomain is a promise that only one goroutine at a time uses the objects made on it. The
+// library then takes no lock, and on mlx5 gives the domain a doorbell register of its own. That
+// makes BlueFlame possible: a short work request that is posted alone travels with its
+// doorbell.
 //
-// It takes effect through a PD made by AllocParentDomain. All QPs on that PD
-// share the promise, since they share the register: use of any two of them at
-// once, Close included, needs the caller's own order. One ThreadDomain for each
-// goroutine that posts is the usual way; the device has a limited number of
-// registers. A QP may move to another goroutine as data does: over a channel or
-// under a mutex. Nothing checks the promise but the race detector.
+// It takes effect through a PD made by AllocParentDomain. All QPs on that PD share the
+// register, so the promise covers them together: the caller must order any use of two of them,
+// including Close. The usual way is one ThreadDomain for each goroutine that posts; the number
+// of registers is limited. A QP may move to another goroutine the way data does, over a channel
+// or under a mutex. Only the race detector checks the promise.
 //
 // It belongs to its Device. Close fails while a parent domain uses it.
 //
 // C: struct ibv_td.
 type ThreadDomain struct {
 	node
-	dev    *Device
-	handle uintptr
-	half   uintptr // of the BlueFlame register, where the next doorbell goes: its QPs share it
+	dev      *Device
+	handle   uintptr
+	nextHalf uintptr // offset of the BlueFlame half for the next doorbell; written by whichever QP of the domain rings
 }
 
-// AllocThreadDomain makes a thread domain. Where the provider has none, the
-// error is ErrNotSupported: SingleThreaded, an option of CQs, QPs and SRQs, does
-// without this module's locks everywhere.
+// AllocThreadDomain makes a thread domain. If the provider does not support it, the error is
+// ErrNotSupported. SingleThreaded, an option of CQs, QPs and SRQs, avoids this module's locks
+// on any provider.
 //
 // C: ibv_alloc_td(3).
 func (d *Device) AllocThreadDomain() (*ThreadDomain, error) {
@@ -52,25 +51,25 @@ func (d *Device) AllocThreadDomain() (*ThreadDomain, error) {
 	return td, nil
 }
 
-// Device is the device that the domain belongs to.
+// Device returns the device that the domain belongs to.
 func (td *ThreadDomain) Device() *Device { return td.dev }
 
-// Close gives the domain, and its register, back.
+// Close deallocates the domain and its register.
 //
 // C: ibv_dealloc_td(3).
 func (td *ThreadDomain) Close() error {
 	return td.node.close(func() error { return td.dev.v.DeallocTD(td.dev.handle, td.handle) })
 }
 
-// explainDomain says what a thread or parent domain takes, and what to do without.
+// explainDomain returns what a thread or parent domain needs, and what to use instead.
 func (d *Device) explainDomain(what string, err error) error {
 	switch {
 	case errors.Is(err, libibverbs.ErrNoOp):
 		return &UnsupportedError{Feature: what, Need: "libibverbs of rdma-core v17 or later",
 			Have: fmt.Sprintf("version %q; use the option SingleThreaded instead", d.v.Version())}
 	case errors.Is(err, ErrNotSupported):
-		return &UnsupportedError{Feature: what, Need: "a provider that has it, as mlx5",
-			Have: d.Name() + ", whose provider has not; use the option SingleThreaded instead"}
+		return &UnsupportedError{Feature: what, Need: "a provider with support for it, such as mlx5",
+			Have: d.Name() + " without it; use the option SingleThreaded instead"}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.ENOMEM):
 		return fmt.Errorf("the device has no doorbell register left: share a ThreadDomain, or use the option "+
 			"SingleThreaded: %w", err)

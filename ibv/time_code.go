@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TimeCode is a time as InfiniBand encodes it in 5 or 6 bits: 4.096 µs·2^n. As the ACK
-// timeout of a QP 0 is for ever; elsewhere it is 4.096 µs.
+// TimeCode is a time as InfiniBand encodes it in 5 or 6 bits: 4.096 µs·2^n. As the ACK timeout
+// of a QP, 0 means no timeout; elsewhere it means 4.096 µs.
 type TimeCode uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	maxTimeCode = 31
 )
 
-// Forever is a timeout that never comes.
+// Forever stands for no timeout.
 const Forever time.Duration = -1
 
 // Duration returns the time that t stands for.
@@ -26,11 +26,11 @@ func (t TimeCode) Duration() time.Duration {
 	return timeUnit << t
 }
 
-// String is the code and the time, as in "14 (67.108864ms)".
+// String returns the code and the time, as in "14 (67.108864ms)".
 func (t TimeCode) String() string { return fmt.Sprintf("%d (%v)", uint8(t), t.Duration()) }
 
-// TimeCodeFromDuration returns the shortest time of 5 bits that is not below d. ok is
-// false when d is below 4.096 µs, or above 2^31 times that, some 2.4 hours.
+// TimeCodeFromDuration returns the shortest 5-bit time that is not below d. ok is false if d is
+// below 4.096 µs, or above 2^31 times that, about 2.4 hours.
 func TimeCodeFromDuration(d time.Duration) (t TimeCode, ok bool) {
 	if d < timeUnit || d > TimeCode(maxTimeCode).Duration() {
 		return 0, false
@@ -41,9 +41,8 @@ func TimeCodeFromDuration(d time.Duration) (t TimeCode, ok bool) {
 	return t, true
 }
 
-// RNRTimer is how long a peer waits before it tries a send again for which there was no
-// receive: the number of one of 32 times, from 0.01 ms for 1 to 491.52 ms for 31. 0 is
-// 655.36 ms.
+// RNRTimer is how long a peer waits before it retries a send for which there was no receive. It
+// is an index into 32 times, from 0.01 ms for 1 to 491.52 ms for 31; 0 means 655.36 ms.
 type RNRTimer uint8
 
 // rnrTimes are the times, in units of 10 µs.
@@ -60,7 +59,7 @@ func (r RNRTimer) Duration() time.Duration {
 	return time.Duration(rnrTimes[r]) * 10 * time.Microsecond
 }
 
-// String is the number and the time, as in "12 (640µs)".
+// String returns the number and the time, as in "12 (640µs)".
 func (r RNRTimer) String() string {
 	if int(r) >= len(rnrTimes) {
 		return fmt.Sprintf("RNRTimer(%d)", uint8(r))
@@ -68,8 +67,8 @@ func (r RNRTimer) String() string {
 	return fmt.Sprintf("%d (%v)", uint8(r), r.Duration())
 }
 
-// RNRTimerFromDuration returns the shortest timer that is not below d. ok is false when
-// d is below 0.01 ms or above 655.36 ms.
+// RNRTimerFromDuration returns the shortest timer that is not below d. ok is false if d is
+// below 0.01 ms or above 655.36 ms.
 func RNRTimerFromDuration(d time.Duration) (r RNRTimer, ok bool) {
 	if d < RNRTimer(1).Duration() || d > RNRTimer(0).Duration() {
 		return 0, false
@@ -82,7 +81,7 @@ func RNRTimerFromDuration(d time.Duration) (r RNRTimer, ok bool) {
 	return 0, true
 }
 
-// ackTimeout returns the code of an option: 0 means def.
+// ackTimeout returns the code for an option; 0 stands for def.
 func ackTimeout(d time.Duration, def TimeCode) (TimeCode, error) {
 	switch d {
 	case 0:
@@ -97,7 +96,7 @@ func ackTimeout(d time.Duration, def TimeCode) (TimeCode, error) {
 	return 0, &ArgError{Arg: "AckTimeout", Got: d.String(), Want: want}
 }
 
-// rnrTimer returns the timer of an option: 0 means def.
+// rnrTimer returns the timer for an option; 0 stands for def.
 func rnrTimer(d time.Duration, def RNRTimer) (RNRTimer, error) {
 	if d == 0 {
 		return def, nil

@@ -15,14 +15,14 @@ import (
 // UnlistedDevice is a device that the kernel has and libibverbs does not list.
 type UnlistedDevice struct {
 	Name   string
-	Driver string // the kernel's, "mlx5_core"; empty for a device of software
-	Reason string // as far as it can be told
+	Driver string // the kernel's driver, "mlx5_core"; empty for a software device
+	Reason string // as far as it is known
 }
 
-// UnlistedError tells why libibverbs does not list devices that the kernel has: it
-// leaves out in silence what none of its drivers takes. It is ErrNoDevice.
+// UnlistedError explains why libibverbs does not list devices that the kernel has: it silently
+// leaves out a device that none of its drivers accepts. It matches ErrNoDevice.
 type UnlistedError struct {
-	Library string // libibverbs' file
+	Library string // path of libibverbs
 	Devices []UnlistedDevice
 }
 
@@ -35,7 +35,7 @@ func (e *UnlistedError) Error() string {
 			continue
 		}
 		said = append(said, d.Reason)
-		// Cards of one kind have one reason.
+		// Devices of one kind have the same reason: name it once.
 		var names []string
 		for _, o := range e.Devices {
 			if o.Reason != d.Reason {
@@ -55,9 +55,9 @@ func (e *UnlistedError) Error() string {
 // Is reports whether target is ErrNoDevice.
 func (e *UnlistedError) Is(target error) bool { return target == ErrNoDevice }
 
-// Unlisted returns an *UnlistedError if the kernel has devices that Devices does not
-// list, which a library without a fitting driver does not tell. It returns nil if
-// all are listed, and another error if that cannot be found out.
+// Unlisted returns an *UnlistedError if the kernel has devices that Devices does not list,
+// because the library has no driver for them. It returns nil if all are listed, and another
+// error if that cannot be determined.
 func Unlisted() error {
 	v, err := library()
 	if err != nil {
@@ -74,7 +74,7 @@ func Unlisted() error {
 	return v.unlisted(names)
 }
 
-// unlisted is Unlisted where the library's list is known.
+// unlisted is Unlisted for a known list of the library.
 func (v *verbs) unlisted(listed []string) error {
 	root := sysfs.DefaultRoot()
 	devices, err := root.Devices()
@@ -97,8 +97,8 @@ func (v *verbs) unlisted(listed []string) error {
 	return e
 }
 
-// noDevice is the error of opening a device that is not listed. name is what was
-// asked for, "" if it was not asked by name, and missing says so in words.
+// noDevice returns the error for opening a device that is not listed. name is the requested
+// name, "" if the device was not requested by name; missing is the message for no match.
 func (v *verbs) noDevice(op, name, missing string, listed []string) error {
 	err := v.unlisted(listed)
 	var u *UnlistedError
@@ -109,7 +109,7 @@ func (v *verbs) noDevice(op, name, missing string, listed []string) error {
 			u.Devices = u.Devices[i : i+1]
 			return &OpError{Op: op, Object: printable.Name(name), Err: u}
 		} else if name != "" && len(listed) > 0 {
-			break // the kernel has none of that name either
+			break // the kernel has no device of that name either
 		}
 		there := "it lists no device"
 		if len(listed) > 0 {
@@ -122,15 +122,15 @@ func (v *verbs) noDevice(op, name, missing string, listed []string) error {
 	return &OpError{Op: op, Err: ErrNoDevice, Detail: missing + "; " + have(listed)}
 }
 
-// ProviderError is a driver library that libibverbs would load and that would end
-// the process. It is ErrLibrary.
+// ProviderError reports a driver library that libibverbs would load and that would end the
+// process. It matches ErrLibrary.
 type ProviderError struct {
-	Err error // names the file and what is wrong with it
+	Err error // the file and what is wrong with it
 }
 
 func (e *ProviderError) Error() string {
 	return "libibverbs would load a driver that ends the process: " + strings.ReplaceAll(e.Err.Error(), "\n", "; ") +
-		"; install it anew"
+		"; reinstall it"
 }
 
 // Unwrap returns Err.
@@ -139,15 +139,15 @@ func (e *ProviderError) Unwrap() error { return e.Err }
 // Is reports whether target is ErrLibrary.
 func (e *ProviderError) Is(target error) bool { return target == ErrLibrary }
 
-// checkProviders looks at the drivers before libibverbs loads them, which it does
-// when it first finds a device.
+// checkProviders checks the drivers before libibverbs loads them, which it does when it first
+// finds a device.
 func (v *verbs) checkProviders() error {
 	if v.providers.Load() {
 		return nil
 	}
 	names, err := sysfs.DefaultRoot().DeviceNames()
 	if err != nil || len(names) == 0 {
-		return nil // none is loaded
+		return nil // libibverbs will load no driver
 	}
 	if err := provider.Scan(v.Path()).Fatal(); err != nil {
 		return &ProviderError{Err: err}

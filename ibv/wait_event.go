@@ -2,7 +2,7 @@ package ibv
 
 import "context"
 
-// waitEvent sleeps until the CQ had more events than seen.
+// waitEvent sleeps until the CQ has received more than seen events.
 func (cq *CQ) waitEvent(ctx context.Context, seen uint32) error {
 	const op = "wait for event"
 	if cq.channel == nil {

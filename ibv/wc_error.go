@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// WCError is a work request that failed. errors.Is finds it by its status, as in
-// errors.Is(err, ibv.WCRetryExcErr.Err()); print it with "%+v" for advice.
+// WCError reports a work request that failed. errors.Is finds it by its status, as in
+// errors.Is(err, ibv.WCRetryExcErr.Err()); "%+v" also prints advice.
 type WCError struct {
 	Status    WCStatus
-	VendorErr uint32   // the device's own syndrome
+	VendorErr uint32   // syndrome, defined by the vendor of the device
 	QPN       uint32   // the local queue pair
-	ID        uint64   // the work request's
+	ID        uint64   // the ID of the work request
 	Opcode    WCOpcode // as the device left it; devices need not set it on failure
 }
 
@@ -20,8 +20,8 @@ func newWCError(wc *WC) error {
 	return &WCError{Status: wc.Status, VendorErr: wc.VendorErr, QPN: wc.QPN, ID: wc.ID, Opcode: wc.Opcode}
 }
 
-// Error says in a line which work request failed, and with what. "%+v" prints the
-// line, what the status means, and what to look at: see Advice.
+// Error returns one line with the work request and its status. "%+v" adds what the status means
+// and what to check: see Advice.
 func (e *WCError) Error() string {
 	s := fmt.Sprintf("work request %#x of qp %#06x failed with %v", e.ID, e.QPN, e.Status)
 	if e.VendorErr != 0 {
@@ -30,7 +30,7 @@ func (e *WCError) Error() string {
 	return s
 }
 
-// Advice returns what the status and the vendor's syndrome mean, and what to look at.
+// Advice returns what the status and the vendor syndrome mean, and what to check.
 func (e *WCError) Advice() string {
 	s := e.Status.Explain()
 	if v := vendorText(e.Status, e.VendorErr); v != "" {
@@ -57,8 +57,8 @@ func (e *WCError) Format(f fmt.State, verb rune) {
 // Unwrap returns Status.Err().
 func (e *WCError) Unwrap() error { return e.Status.Err() }
 
-// Err returns nil for WCSuccess, and otherwise an error that is the same for all
-// completions with this status: the target of errors.Is. WC.Err tells more.
+// Err returns nil for WCSuccess. For any other status it returns an error that is the same for
+// all completions with this status: a target for errors.Is. WC.Err returns more detail.
 func (s WCStatus) Err() error {
 	if s == WCSuccess {
 		return nil
@@ -66,8 +66,8 @@ func (s WCStatus) Err() error {
 	return statusError{s}
 }
 
-// statusError is what WCStatus is not itself: as an error WCSuccess would be a
-// non-nil one.
+// statusError is the error of a status. WCStatus itself is not an error, because WCSuccess
+// would be a non-nil one.
 type statusError struct{ status WCStatus }
 
 func (e statusError) Error() string { return e.status.String() }
@@ -81,21 +81,21 @@ var wcTexts = [...]wcText{
 	WCLocLenErr: {"the message and the local buffers do not fit",
 		"a receive was shorter than the message that came, or a message was longer than the port or, on UD, the path " +
 			"MTU allows"},
-	WCLocQPOpErr: {"the local queue pair could not carry it out",
+	WCLocQPOpErr: {"the local queue pair could not execute it",
 		"look at opcode against QP type, number of SGEs, alignment and size of atomics, and the address handle's " +
-			"port; software devices say so of a receive that is too short, too"},
+			"port; software devices also return it for a receive that is too short"},
 	WCLocEECOpErr: {rdOnly, ""},
 	WCLocProtErr: {"a local buffer is not registered for this",
 		"look at the lkey, at the bounds of the MR, at whether it was closed too early, is of another PD, or lacks " +
 			"LocalWrite for a receive or a read"},
-	WCWRFlushErr: {"it was never tried, because the queue pair is in the error state",
-		"the first completion with another status tells the cause; none means that the peer disconnected or the QP " +
+	WCWRFlushErr: {"it was not executed, because the queue pair is in the error state",
+		"the first completion with another status shows the cause; if there is none, the peer disconnected or the QP " +
 			"was moved to Err"},
 	WCMWBindErr: {"a memory window was not bound",
-		"look at MWBind of the MR, the bounds, the rkey, and whether the access asked is within the MR's"},
-	WCBadRespErr: {"the peer's answer made no sense",
+		"look at MWBind of the MR, the bounds, the rkey, and whether the requested access is within that of the MR"},
+	WCBadRespErr: {"the peer's response was not the expected one",
 		"both sides may disagree on PSN, MTU or QP type, or an old connection is still sending"},
-	WCLocAccessErr: {"an incoming message broke the protection of local memory",
+	WCLocAccessErr: {"an incoming message violated the protection of local memory",
 		"look at the rkey and bounds that were given to the peer, and at the access flags of MR and QP"},
 	WCRemInvReqErr: {"the responder rejected the request as invalid",
 		"its receive is too short, the operation is not enabled by its QP's access flags, the message is longer than " +
@@ -103,7 +103,7 @@ var wcTexts = [...]wcText{
 	WCRemAccessErr: {"the peer's memory does not allow it",
 		"look at the rkey, at address and length within the peer's MR, at RemoteWrite, RemoteRead or RemoteAtomic on " +
 			"both its MR and its QP, and at whether it closed the MR; atomics need 8-byte alignment"},
-	WCRemOpErr: {"the peer could not carry it out",
+	WCRemOpErr: {"the peer could not execute it",
 		"its side failed locally: look there for the error of its queue pair or device"},
 	WCRetryExcErr: {"the peer does not answer",
 		"it is gone, its QP is not in RTR or is closed, its QPN, GID or LID is wrong, the GID index is of another " +
@@ -112,7 +112,7 @@ var wcTexts = [...]wcText{
 			"timeout and retry count are too small"},
 	WCRNRRetryExcErr: {"the peer has no receive posted",
 		"post receives before the peer sends, or give a longer min_rnr_timer, or rnr_retry 7, the default of " +
-			"Connect: then a send waits for ever, without a completion"},
+			"Connect: then a send waits without limit and without a completion"},
 	WCLocRDDViolErr:  {rdOnly, ""},
 	WCRemInvRDReqErr: {rdOnly, ""},
 	WCRemAbortErr:    {"the peer aborted it", "look at the peer's completions and events"},
@@ -121,13 +121,13 @@ var wcTexts = [...]wcText{
 	WCFatalErr: {"the device failed", "look at the kernel's log, and at AsyncEvent for EventDeviceFatal; the " +
 		"device has to be opened again"},
 	WCRespTimeoutErr: {"no response came in time", "look at the peer and at the network between"},
-	WCGeneralErr:     {"it failed for a reason that has no status", "look at the vendor syndrome and the kernel's log"},
+	WCGeneralErr:     {"it failed for another reason", "look at the vendor syndrome and the kernel's log"},
 	WCTMErr:          {"tag matching failed", "look at the tag list of the SRQ and its unexpected count"},
 	WCTMRndvIncomplete: {"the device could not finish the rendezvous by itself",
 		"read the data in software, as the header describes"},
 }
 
-// Explain says in a few words what the status means.
+// Explain returns the meaning of the status in a few words.
 func (s WCStatus) Explain() string {
 	if int(s) >= len(wcTexts) {
 		return "a status that this release does not know"
@@ -135,7 +135,7 @@ func (s WCStatus) Explain() string {
 	return wcTexts[s].explain
 }
 
-// Advice says what to look at, or nothing where there is nothing to say.
+// Advice returns what to check, or "" if there is no advice.
 func (s WCStatus) Advice() string {
 	if int(s) >= len(wcTexts) {
 		return ""
@@ -149,8 +149,8 @@ type connectXSyndrome struct {
 	vendor uint32
 }
 
-// connectXSyndromes are those that public reports agree on; NVIDIA documents
-// none but 0x93 (mlx5dv.h, MLX5_CQE_VENDOR_SYNDROME_ODP_PFAULT).
+// connectXSyndromes are those on which public reports agree. NVIDIA documents only 0x93
+// (MLX5_CQE_VENDOR_SYNDROME_ODP_PFAULT; rdma-core v44.0, providers/mlx5/mlx5dv.h:1070).
 var connectXSyndromes = map[connectXSyndrome]string{
 	{WCLocProtErr, 0x51}:   "no valid lkey for the local buffer",
 	{WCRetryExcErr, 0x81}:  "no acknowledgement within timeout and retries",
@@ -159,7 +159,7 @@ var connectXSyndromes = map[connectXSyndrome]string{
 	{WCWRFlushErr, 0xf9}:   "flushed, an effect and not a cause",
 }
 
-// vendorText explains a syndrome of ConnectX, where something is known of it.
+// vendorText returns the meaning of a ConnectX syndrome, "" if it is unknown.
 func vendorText(status WCStatus, vendor uint32) string {
 	if vendor == 0x93 {
 		return "page fault on memory registered on demand"

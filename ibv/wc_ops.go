@@ -6,8 +6,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// fromC copies a completion. C leaves most fields of a failed one undefined, and providers leave what an earlier
-// completion had in fields that a successful one does not use.
+// fromC copies a completion. C leaves most fields of a failed completion undefined, and
+// providers leave old values in fields that a successful one does not use.
 func (wc *WC) fromC(c *abi.WC) {
 	*wc = WC{ID: c.WRID, Status: WCStatus(c.Status), VendorErr: c.VendorErr, QPN: c.QPNum}
 	if c.Status != 0 {

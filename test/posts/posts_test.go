@@ -516,7 +516,7 @@ func (p *pair) judge(r row, err error, ms []mistake, i int, m manner, total int)
 		name := strings.TrimPrefix(p.a.qp.String(), "qp of ")
 		want := fmt.Sprintf("post send %s: %s: %v", name, what, inner)
 		if m != postSend {
-			want = fmt.Sprintf("post batch %s: 0 of %d work requests taken: %s: %v", name, total, what, inner)
+			want = fmt.Sprintf("post batch %s: 0 of %d work requests posted: %s: %v", name, total, what, inner)
 		}
 		if text != want {
 			return fmt.Errorf("the error is\n%s, want\n%s", text, want)
