@@ -167,7 +167,9 @@ func (q *SQ) setTemplate(wr *SendWR) bool {
 	if op.fields&work.Remote != 0 {
 		ds++
 	}
-	q.template = template{opcodeFlags(wr), ctrlHead(op.device, q.qpn) | ds, ctrlTail(ctrlFlags[wr.Flags&7]|q.sig, 0), op.fields}
+	q.template = template{
+		opcodeFlags(wr), ctrlHead(op.device, q.qpn) | ds, ctrlTail(ctrlFlags[wr.Flags&7]|q.sig, 0), op.fields,
+	}
 	return true
 }
 
