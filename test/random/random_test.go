@@ -37,10 +37,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// errAborted is what a station gets when another one failed.
+// errAborted is returned to a station when another one has failed.
 var errAborted = errors.New("aborted: the other end failed")
 
-// exchange carries what ends tell each other.
+// exchange carries messages between the ends.
 type exchange struct {
 	to   [][2]chan []byte // by group and receiving end
 	stop chan struct{}
@@ -93,7 +93,7 @@ func (x *exchange) swap(g, e int, b []byte) ([]byte, error) {
 	}
 }
 
-// letter is what goes between two processes.
+// letter is a message between two processes.
 type letter struct {
 	Seed   uint64 // starts a program
 	Group  int
