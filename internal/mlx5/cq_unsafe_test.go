@@ -31,7 +31,7 @@ func TestSent(t *testing.T) {
 			want  mlx5.WC
 		}{
 			{0x08, 7, mlx5.WC{Opcode: 1}},
-			{0x09, 7, mlx5.WC{Opcode: 1, Flags: 2}}, // libmlx5 sets IBV_WC_WITH_IMM here, too
+			{0x09, 7, mlx5.WC{Opcode: 1, Flags: 2}}, // libmlx5 also sets IBV_WC_WITH_IMM here
 			{0x0a, 7, mlx5.WC{Opcode: 0}},
 			{0x0b, 7, mlx5.WC{Opcode: 0, Flags: 2}},
 			{0x01, 7, mlx5.WC{Opcode: 0}},
@@ -597,7 +597,7 @@ func TestCorrupt(t *testing.T) {
 			d.sent(0x111111, 0x0a, 1)
 			d.sent(0x111111, 0x0a, 2)
 
-			// What is before it first, then it, then what is behind it.
+			// The completions before it come first, then its error, then the completions after it.
 			wcs := make([]mlx5.WC, 16)
 			n, err := cq.Poll(wcs)
 			if n != 2 || err != nil || wcs[0].ID != 10 || wcs[1].ID != 1 {

@@ -64,7 +64,7 @@ func TestIndicesWrap(t *testing.T) {
 				t.Fatalf("%#x: armed at %#x", at, rec)
 			}
 		}
-		// Full counts exactly across the wrap, too.
+		// A queue is full at the exact count across the wrap as well.
 		n := 0
 		for send(1) {
 			n++

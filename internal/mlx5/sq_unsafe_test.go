@@ -491,7 +491,7 @@ func TestRollback(t *testing.T) {
 	if d.sendRecord() != 2 {
 		t.Errorf("record %d", d.sendRecord())
 	}
-	// What was rolled back is no WQE that could complete.
+	// A WQE that was rolled back cannot complete.
 	tab := new(mlx5.Table)
 	tab.Add(q)
 	cq := d.newCQ(tab)

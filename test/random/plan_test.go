@@ -11,7 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// kind is what happens to a link in a round.
+// kind says what happens to a link in a round.
 type kind uint8
 
 const (

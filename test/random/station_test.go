@@ -55,13 +55,13 @@ type end struct {
 	left []sent  // completions that are to come
 }
 
-// peer is what the other end tells of itself.
+// peer is what the other end reports about itself.
 type peer struct {
 	Endpoint ibv.Endpoint
 	Memory   ibv.RemoteMemory
 }
 
-// entry is something that a station did or saw, for the report of a failure.
+// entry records something that a station did or saw, for the report of a failure.
 type entry struct {
 	what string
 	link int
