@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// The segments of a send WQE, as they lie in memory. Each format is written here and nowhere else. The structs are in
+// The segments of a WQE, as they lie in memory. Each format is written here and nowhere else. The structs are in
 // rdma-core v44.0, providers/mlx5/mlx5dv.h:1244-1302.
 
 func put64(p unsafe.Pointer, off uintptr, v uint64) {
@@ -22,6 +22,12 @@ func putRemote(p unsafe.Pointer, addr uint64, rkey uint32) {
 func putData(p unsafe.Pointer, s *SGE, n uint32) {
 	*(*uint64)(p) = bits.ReverseBytes64(uint64(n)<<32 | uint64(s.LKey))
 	*(*uint64)(unsafe.Add(p, 8)) = bits.ReverseBytes64(s.Addr)
+}
+
+// putEnd ends a scatter list that does not fill its WQE. C: struct mlx5_wqe_data_seg with MLX5_INVALID_LKEY.
+func putEnd(p unsafe.Pointer) {
+	put64(p, 0, invalidLKey)
+	*(*uint64)(unsafe.Add(p, 8)) = 0
 }
 
 // putAtomic writes an atomic segment: the operand to add or to swap in, and the operand to compare with. C: struct
