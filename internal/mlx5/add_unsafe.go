@@ -8,8 +8,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// Add builds one work request of any kind, which is checked. inline is the number of bytes that are copied into it, and
-// av the address vector of a datagram, which the AH owns. It reports whether there was room.
+// Add builds one work request of any kind and reports whether there was room for it. The caller has checked wr. inline
+// is the number of bytes to copy into the WQE; av is the address of a datagram's address vector, which the AH owns, or
+// 0.
 func (q *SQ) Add(wr *SendWR, inline int, av uintptr) bool {
 	f := work.FieldsOf(wr.Opcode)
 	if f&work.Data == 0 {
@@ -56,8 +57,8 @@ func (q *SQ) Add(wr *SendWR, inline int, av uintptr) bool {
 	return true
 }
 
-// Begin starts a WQE of at most segs 16-byte segments after the control segment; Commit ends it, and until then it is
-// nothing. It reports whether there is room; for more than 62 segments there never is.
+// Begin starts a WQE of at most segs 16-byte segments after the control segment, and reports whether there is room for
+// it. There never is for more than 62 segments. The WQE is not part of the queue until Commit ends it.
 func (q *SQ) Begin(op, flags, imm uint32, segs int) bool {
 	if segs >= maxDS || !q.room((uint32(segs)+4)/4) {
 		return false
@@ -72,7 +73,7 @@ func (q *SQ) Begin(op, flags, imm uint32, segs int) bool {
 	return true
 }
 
-// next returns the place of the next segment. WQEs go on at the start of the ring.
+// next returns the address of the next segment. A WQE that reaches the end of the ring continues at its start.
 func (q *SQ) next() unsafe.Pointer {
 	p := q.wqe.seg
 	if p == q.end {
@@ -86,10 +87,10 @@ func (q *SQ) next() unsafe.Pointer {
 // Remote adds a remote address segment.
 func (q *SQ) Remote(addr uint64, rkey uint32) { putRemote(q.next(), addr, rkey) }
 
-// Atomic adds an atomic segment: what to add or to swap in, and what to compare with.
+// Atomic adds an atomic segment: the operand to add or to swap in, and the operand to compare with.
 func (q *SQ) Atomic(swapAdd, compare uint64) { putAtomic(q.next(), swapAdd, compare) }
 
-// To adds a datagram segment: the address vector at av, which the AH owns, with the peer's number and key.
+// To adds a datagram segment: the address vector at av, which the AH owns, with the peer's QPN and Q_Key.
 func (q *SQ) To(av unsafe.Pointer, qpn, qkey uint32) {
 	for i := uintptr(0); i < avSize; i += segSize {
 		p := q.next()
@@ -101,8 +102,8 @@ func (q *SQ) To(av unsafe.Pointer, qpn, qkey uint32) {
 	}
 }
 
-// Data adds an SGE. One without a byte is left out, as libmlx5 does: a length of 0 means 2 GiB to the device. An atomic
-// operation has 8 bytes.
+// Data adds an SGE. An SGE of length 0 is left out, as in libmlx5, because 0 means 2 GiB to the device. The SGE of an
+// atomic operation always gets length 8.
 func (q *SQ) Data(s *SGE) {
 	n := s.Length
 	if n == 0 {
@@ -114,7 +115,7 @@ func (q *SQ) Data(s *SGE) {
 	putData(q.next(), s, n)
 }
 
-// InlineSegs is the number of segments that n bytes of inline data take.
+// InlineSegs returns the number of segments that n bytes of inline data take.
 func InlineSegs(n int) int {
 	if n == 0 {
 		return 0
@@ -122,14 +123,14 @@ func InlineSegs(n int) int {
 	return (n + 4 + segSize - 1) / segSize
 }
 
-// Inline adds data, copied, as the last segments; len(data) must be what Begin was told.
+// Inline copies data into the last segments of the WQE. len(data) must match the number of segments given to Begin.
 func (q *SQ) Inline(data []byte) {
 	if room := q.inline(len(data)); room != nil {
 		q.fill(room, data)
 	}
 }
 
-// InlineFrom adds data copied from the memory that sges name, total bytes in all.
+// InlineFrom is Inline for data in the memory that sges describe, total bytes in all.
 func (q *SQ) InlineFrom(sges []SGE, total int) {
 	room := q.inline(total)
 	if room == nil {
@@ -140,7 +141,7 @@ func (q *SQ) InlineFrom(sges []SGE, total int) {
 	}
 }
 
-// inline begins the inline data and returns what is free in its first segment, nil if there is no data.
+// inline begins the inline data and returns the free part of its first segment, nil if there is no data.
 func (q *SQ) inline(total int) []byte {
 	if total == 0 {
 		return nil
@@ -151,7 +152,7 @@ func (q *SQ) inline(total int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(p, 4)), segSize-4)
 }
 
-// fill copies data to room and the segments after it, and returns what is free in the last.
+// fill copies data to room and to the segments after it, and returns the free part of the last one.
 func (q *SQ) fill(room, data []byte) []byte {
 	for len(data) > 0 {
 		if len(room) == 0 {
@@ -163,14 +164,14 @@ func (q *SQ) fill(room, data []byte) []byte {
 	return room
 }
 
-// bytesAt is the program's memory at addr. It is registered, so that it is not the collector's to move.
+// bytesAt returns the n bytes at addr. They are registered memory, which the garbage collector does not move.
 func bytesAt(addr uint64, n uint32) []byte {
 	a := uintptr(addr)
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&a)), n)
 }
 
-// The UMR WQE of a local invalidate: control fields that check the window's QPN, and set it free. C:
-// MLX5_WQE_UMR_CTRL_*.
+// The UMR WQE of a local invalidate checks the QPN of the memory window and frees it. C: MLX5_WQE_UMR_CTRL_* (rdma-core
+// v44.0, providers/mlx5/mlx5dv.h:1326).
 const (
 	umrFlags    = 1<<7 | 1<<4 | 1<<3    // inline, translation offset, check QPN
 	umrMaskInv  = 1<<29 | 1<<13 | 1<<14 // free, mkey, QPN
@@ -178,7 +179,7 @@ const (
 	localInvSeg = (48 + 64) / segSize   // umr control, mkey context
 )
 
-// LocalInv builds the invalidation of a memory window of type 2.
+// LocalInv builds the invalidation of a memory window of type 2, and reports whether there was room for it.
 func (q *SQ) LocalInv(id uint64, flags, rkey uint32) bool {
 	if !q.Begin(abi.IBV_WR_LOCAL_INV, flags, rkey, localInvSeg) {
 		return false

@@ -8,7 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
-// No function that posts or polls allocates.
+// Posting and polling do not allocate.
 func TestNoAllocation(t *testing.T) {
 	mem := alloc(t, 4096)
 	sge := &mlx5.SGE{Addr: addr(mem), Length: 64, LKey: 1}

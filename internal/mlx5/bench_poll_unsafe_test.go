@@ -12,7 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
-// pollKinds are the mixes of completions that a CQ is polled for.
+// pollKinds are the mixes of completions that polling is measured with.
 var pollKinds = []struct {
 	name     string
 	qps      int // that complete in turn
@@ -37,7 +37,7 @@ const (
 	filledBytes   = 32
 )
 
-// filled is a CQ that a device fills whole with completions of one kind.
+// filled is a CQ that a device fills completely with completions of one kind.
 type filled struct {
 	cq    *CQ
 	qps   []*QP
@@ -96,7 +96,7 @@ func newFilled(kind int) *filled {
 	return f
 }
 
-// fill posts and completes as much as the CQ holds, but for two entries: an SRQ takes one less than it has.
+// fill posts and completes as many work requests as the CQ holds, less two: an SRQ takes one less than it has WQEs.
 func (f *filled) fill(t testing.TB) int {
 	k := &pollKinds[f.kind]
 	n := filledEntries - filledEntries%16
@@ -134,7 +134,7 @@ func (f *filled) fill(t testing.TB) int {
 	return n
 }
 
-// pass polls a full CQ and returns ns for each completion. What the poller reads was just written: it is in the cache.
+// pass polls a full CQ and returns ns for each completion. The entries were just written, so they are in the cache.
 func (f *filled) pass(t testing.TB, wcs []WC, lock *spin.Lock) float64 {
 	n := f.fill(t)
 	start := time.Now()
@@ -168,7 +168,7 @@ func BenchmarkPoll(b *testing.B) {
 	}
 }
 
-// TestPollKinds: every mix is what it says, and nothing that polls it allocates.
+// TestPollKinds checks that each mix is what its name says, and that polling it does not allocate.
 func TestPollKinds(t *testing.T) {
 	for kind, k := range pollKinds {
 		f := newFilled(kind)
@@ -200,7 +200,8 @@ func TestPollKinds(t *testing.T) {
 	}
 }
 
-// postRecvs posts as many receives as fit, len(wrs) at a time, and returns ns for each. Then they are completed.
+// postRecvs posts as many receives as fit, len(wrs) at a time, completes them, and returns the ns that posting took for
+// each.
 func (f *filled) postRecvs(t testing.TB, wrs []RecvWR, lock *spin.Lock) float64 {
 	q := &f.qps[0].RQ
 	post := q.Post
@@ -230,7 +231,7 @@ func (f *filled) postRecvs(t testing.TB, wrs []RecvWR, lock *spin.Lock) float64 
 	return float64(took.Nanoseconds()) / float64(n*len(wrs))
 }
 
-// pollEmpty looks at an empty CQ, as often as times.
+// pollEmpty polls an empty CQ this many times.
 func (f *filled) pollEmpty(t testing.TB, times int) float64 {
 	start := time.Now()
 	for range times {
@@ -241,8 +242,7 @@ func (f *filled) pollEmpty(t testing.TB, times int) float64 {
 	return float64(time.Since(start).Nanoseconds()) / float64(times)
 }
 
-// TestFiguresKinds prints what a completion of each kind costs, with a lock and without, and what posting a receive
-// does.
+// TestFiguresKinds prints the cost of a completion of each kind and of posting a receive, with a lock and without.
 func TestFiguresKinds(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
 		t.Skip("measures; set PUREVERBS_FIGURES=1")

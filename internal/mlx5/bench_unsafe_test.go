@@ -7,7 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// ring is memory as libmlx5 would have made it, and a device that completes at once.
+// ring is memory laid out as by libmlx5, with a device that completes at once.
 type ring struct {
 	mem            []uint64
 	sq, rq, cq, db unsafe.Pointer

@@ -2,7 +2,7 @@ package mlx5
 
 import "unsafe"
 
-// copyShort copies few bytes: a call of copy would cost more than the rest of a work request.
+// copyShort copies a few bytes. Calling copy would cost more than the rest of a work request.
 func copyShort(to, from unsafe.Pointer, n uintptr) {
 	switch {
 	case n >= 16:

@@ -8,44 +8,44 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
-// CQConfig is where a completion queue lies.
+// CQConfig describes a completion queue that libmlx5 has created.
 type CQConfig struct {
 	Num     uint32 // CQN
 	Buf     unsafe.Pointer
 	Entries uint32 // a power of two
-	Size    uint32 // of an entry: 64 or 128
+	Size    uint32 // bytes of an entry: 64 or 128
 	DBRec   unsafe.Pointer
 	UAR     unsafe.Pointer
 	QPs     *Table
 }
 
-// CQ is a completion queue. Its methods are called with its lock held, but for Empty and Event.
+// CQ is a completion queue. The caller holds its lock during all methods except Empty, Idle and Event.
 type CQ struct {
-	buf     unsafe.Pointer // of the 64 bytes that count in entry 0; the device writes entries
-	ring    unsafe.Pointer // buf while an empty ring means that there is no completion, else nil; see look
+	buf     unsafe.Pointer // the 64 bytes of entry 0 that are read; the device writes entries
+	ring    unsafe.Pointer // buf while an empty ring means that there is no completion, else nil; look sets it
 	mask    uint32         // entries - 1
 	log     uint8          // log2 of the entries
 	stride  uintptr        // of entries: 64 or 128
-	hidden  bool           // Hide was called last, not Show
-	ci      atomic.Uint32  // consumer index: entries taken, free running; the poller writes it
-	short   atomic.Uint32  // completions that the last Poll could have had more; the poller writes it
-	armSN   atomic.Uint32  // events taken; the reader of the channel counts them
-	last    *QP            // of the last completion; nobody for none
+	hidden  bool           // between Hide and Show
+	ci      atomic.Uint32  // consumer index, free running: entries consumed; the poller writes it
+	short   atomic.Uint32  // how many more completions the last Poll asked for than it got; the poller writes it
+	armSN   atomic.Uint32  // events read; the reader of the channel writes it
+	last    *QP            // QP of the last completion, or nobody; the poller writes it
 	qps     *Table
-	dbrec   unsafe.Pointer // consumer index, arm word; we write them
+	dbrec   unsafe.Pointer // consumer index and arm word; the poller and Arm write them
 	uar     unsafe.Pointer
 	num     uint32
-	pending error // of the entry behind the completions that were delivered; nil for none
+	pending error // error for the entry after the completions that were delivered; nil for none
 
 	// within Poll
-	locked   *SRQ // its lock is held; nil for none
-	received bool // receives of the QP were taken that are not published
+	locked   *SRQ // the SRQ whose lock is held; nil for none
+	received bool // receives of the QP were completed and not yet published
 }
 
-// nobody is the QP of no completion.
+// nobody is a QP that no completion names.
 var nobody = &QP{Num: ^uint32(0)}
 
-// NewCQ takes a CQ over, before anything used it.
+// NewCQ returns the CQ that c describes. Nothing may have used it before.
 func NewCQ(c *CQConfig) *CQ {
 	cq := &CQ{
 		buf: c.Buf, mask: c.Entries - 1, log: uint8(bits.TrailingZeros32(c.Entries)), stride: uintptr(c.Size),
@@ -58,22 +58,22 @@ func NewCQ(c *CQConfig) *CQ {
 	return cq
 }
 
-// Leave makes the CQ let go of qp, which is suspended.
+// Leave drops the reference that the CQ may hold to qp, which is suspended.
 func (cq *CQ) Leave(qp *QP) {
 	if cq.last == qp {
 		cq.last = nobody
 	}
 }
 
-// entry is where the 64 bytes that count of entry ci lie.
+// entry returns the address of the 64 bytes of entry ci that are read.
 func (cq *CQ) entry(ci uint32) unsafe.Pointer {
 	return unsafe.Add(cq.buf, uintptr(ci&cq.mask)*cq.stride)
 }
 
-// owner is the owner bit that entry ci has when it is ours.
+// owner returns the owner bit of entry ci once the device has written it.
 func (cq *CQ) owner(ci uint32) uint8 { return uint8(ci>>(cq.log&31)) & 1 }
 
-// Arm asks for one event at the next completion, or with solicited at the next solicited or failed one.
+// Arm requests one event for the next completion, or if solicited is true for the next solicited or failed one.
 func (cq *CQ) Arm(solicited bool) {
 	rec := cq.armSN.Load()&3<<28 | cq.ci.Load()&numberMask
 	if solicited {
@@ -83,6 +83,6 @@ func (cq *CQ) Arm(solicited bool) {
 		unsafe.Add(cq.uar, armOffset), bits.ReverseBytes64(uint64(rec)<<32|uint64(cq.num)))
 }
 
-// Event counts an event that was taken from the channel: the device takes the next arming only with the right count. It
-// may be called at any time.
+// Event counts an event that was read from the channel. The device ignores an Arm that carries the wrong count. Event
+// is safe for concurrent use.
 func (cq *CQ) Event() { cq.armSN.Add(1) }

@@ -11,7 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
-// newPair is a QP with queues of 16 and a CQ.
+// newPair returns a QP with queues of 16 and a CQ.
 func newPair(t testing.TB, cqes, cqeSize int) (*device, *mlx5.QP, *mlx5.CQ) {
 	t.Helper()
 	d := newDevice(t, size{blocks: 16, rqWQEs: 16, rqStride: 64, cqes: cqes, cqeSize: cqeSize})
@@ -21,7 +21,7 @@ func newPair(t testing.TB, cqes, cqeSize int) (*device, *mlx5.QP, *mlx5.CQ) {
 	return d, q, d.newCQ(d.tab)
 }
 
-// Completions of sends: what the device tells, and what of it counts.
+// Completions of sends: which fields of the CQE count for each opcode.
 func TestSent(t *testing.T) {
 	for _, size := range []int{64, 128} {
 		d, q, cq := newPair(t, 64, size)
@@ -31,7 +31,7 @@ func TestSent(t *testing.T) {
 			want  mlx5.WC
 		}{
 			{0x08, 7, mlx5.WC{Opcode: 1}},
-			{0x09, 7, mlx5.WC{Opcode: 1, Flags: 2}}, // libmlx5 sets IBV_WC_WITH_IMM here, too
+			{0x09, 7, mlx5.WC{Opcode: 1, Flags: 2}}, // libmlx5 also sets IBV_WC_WITH_IMM here
 			{0x0a, 7, mlx5.WC{Opcode: 0}},
 			{0x0b, 7, mlx5.WC{Opcode: 0, Flags: 2}},
 			{0x01, 7, mlx5.WC{Opcode: 0}},
@@ -113,7 +113,7 @@ func sizeOf(cqes, cqeSize int) size {
 	return size{srqWQEs: 16, srqStride: 32, cqes: cqes, cqeSize: cqeSize}
 }
 
-// The syndromes of the PRM and what verbs call them; <infiniband/verbs.h>, enum ibv_wc_status.
+// The syndromes of the PRM and their statuses in verbs; <infiniband/verbs.h>, enum ibv_wc_status.
 func TestFailed(t *testing.T) {
 	status := map[byte]uint32{1: 1, 2: 2, 4: 4, 5: 5, 6: 6, 0x10: 7, 0x11: 8, 0x12: 9, 0x13: 10, 0x14: 11, 0x15: 12,
 		0x16: 13, 0x22: 16}
@@ -155,7 +155,8 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// A send queue in error: the one that failed, then every one behind it, signaled or not; each frees its room.
+// A send queue in error completes the work request that failed, then each one after it, signaled or not. Each
+// completion frees its blocks.
 func TestSendFlush(t *testing.T) {
 	d, q, cq := newPair(t, 64, 64)
 	at := []uint16{0}
@@ -193,7 +194,7 @@ func TestSendFlush(t *testing.T) {
 	}
 }
 
-// The owner bit changes with each lap.
+// The owner bit flips with each lap.
 func TestOwner(t *testing.T) {
 	for _, size := range []int{64, 128} {
 		for _, entries := range []int{1, 2, 16} {
@@ -223,7 +224,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// A poll takes no more than it was asked for, and tells the device once.
+// A poll consumes no more entries than it was asked for, and publishes the consumer index once.
 func TestPollBatch(t *testing.T) {
 	d, q, cq := newPair(t, 16, 64)
 	if !cq.Empty() {
@@ -251,7 +252,7 @@ func TestPollBatch(t *testing.T) {
 	}
 }
 
-// Arming: record and register of what the PRM calls a CQ doorbell, with the number of events taken.
+// Arming writes the record and the register, which the PRM calls a CQ doorbell, with the number of events read.
 func TestArm(t *testing.T) {
 	d, q, cq := newPair(t, 16, 64)
 	for i, c := range []struct {
@@ -291,7 +292,7 @@ func TestArm(t *testing.T) {
 	}
 }
 
-// Payload that comes in the CQE goes to the memory that the receive names.
+// Payload in the CQE is copied to the memory of the receive.
 func TestScatterReceive(t *testing.T) {
 	mem := alloc(t, 4096)
 	for _, c := range []struct {
@@ -384,8 +385,8 @@ func TestScatterReceive(t *testing.T) {
 	}
 }
 
-// Results of small reads and atomics come in the CQE of a QP that signals all, also where the WQE goes around the
-// ring's end.
+// Results of small reads and atomics arrive in the CQE on a QP that signals all, also where the WQE wraps around the
+// end of the ring.
 func TestScatterSend(t *testing.T) {
 	mem := alloc(t, 4096)
 	sge := func(off, n int) mlx5.SGE { return mlx5.SGE{Addr: addr(mem[off:]), Length: uint32(n), LKey: 3} }
@@ -469,7 +470,7 @@ func TestScatterSend(t *testing.T) {
 	}
 }
 
-// QPs are told apart by number, whatever their order.
+// Completions find their QPs by number, in any order.
 func TestManyQPs(t *testing.T) {
 	const qps, rounds = 300, 20
 	tab := new(mlx5.Table)
@@ -511,7 +512,7 @@ func TestManyQPs(t *testing.T) {
 	}
 }
 
-// What no device writes: an error that tells where, the QP is unusable, and the other QPs go on.
+// An entry that no device writes gives an error that says where, makes its QP unusable, and leaves the other QPs alone.
 func TestCorrupt(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -596,7 +597,7 @@ func TestCorrupt(t *testing.T) {
 			d.sent(0x111111, 0x0a, 1)
 			d.sent(0x111111, 0x0a, 2)
 
-			// What is before it first, then it, then what is behind it.
+			// The completions before it come first, then its error, then the completions after it.
 			wcs := make([]mlx5.WC, 16)
 			n, err := cq.Poll(wcs)
 			if n != 2 || err != nil || wcs[0].ID != 10 || wcs[1].ID != 1 {
@@ -628,7 +629,7 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// QPs without one of the queues cannot complete in it, whatever came before.
+// A QP without a send queue or without a receive queue cannot complete work in it, whatever came before.
 func TestCorruptNoQueue(t *testing.T) {
 	for _, before := range []byte{15, 0, 2, 14} { // nothing, a send, a receive, an error
 		for _, c := range []cqe{{sendOp: 0x0a}, {sendOp: 0x10, bytes: 1, format: 1}, {op: 13, syndrome: 5}, {op: 2},

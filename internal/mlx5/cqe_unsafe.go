@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Offsets in a CQE. C: struct mlx5_cqe64, struct mlx5_err_cqe (rdma-core v44.0, providers/mlx5/mlx5dv.h:1109).
+// Offsets in a CQE. C: struct mlx5_err_cqe, struct mlx5_cqe64 (rdma-core v44.0, providers/mlx5/mlx5dv.h:1109 and 1127).
 const (
 	offMLPath    = 17
 	offFlagsRQPN = 24
@@ -26,7 +26,7 @@ func get64(p unsafe.Pointer, off uintptr) uint64 {
 	return bits.ReverseBytes64(*(*uint64)(unsafe.Add(p, off)))
 }
 
-// What is wrong with a CQE.
+// The reasons of a CQEError, which follow the word "names".
 const (
 	noQP      = "a QP that is not there"
 	noSend    = "a send WQE that is not posted"
@@ -37,7 +37,8 @@ const (
 	noOpcode  = "an opcode that this CQ was not made for"
 )
 
-// received is what the completion of a receive has, by the CQE's opcode, and where the immediate field goes.
+// received holds the verbs opcode and flags of a receive's completion by the CQE's opcode, and the masks that put the
+// immediate field into the words of a WC.
 var received = [8]struct {
 	opcode, flags uint32
 	imm, inv      uint64
@@ -48,7 +49,8 @@ var received = [8]struct {
 	cqeRespWrImm:   {opcode: wcRecvImm, flags: wcWithImm, imm: 1<<32 - 1},
 }
 
-// A WC as Poll writes it, in words: fewer stores. The processors of this package are little-endian.
+// Poll writes a WC as eight words, which takes fewer stores. All processors that this package supports are
+// little-endian.
 var (
 	_ [0]byte = [unsafe.Sizeof(WC{}) - 64]byte{}
 	_ [0]byte = [unsafe.Offsetof(WC{}.Opcode) - 12]byte{}

@@ -34,8 +34,8 @@ const (
 	solicited
 )
 
-// device is the other side of the rings: it reads WQEs and writes CQEs as the PRM has them, and shares nothing with the
-// package. Each ring is an allocation of its own between pages that nobody may touch.
+// device is the other side of the rings: it reads WQEs and writes CQEs as the PRM describes them, and shares no code
+// with the package. Each ring is an allocation of its own between guard pages.
 type device struct {
 	t       testing.TB
 	sq, cq  []byte
@@ -49,7 +49,7 @@ type device struct {
 	tab     *mlx5.Table
 }
 
-// alloc is memory between guard pages; n is rounded up to pages and the last n bytes are given.
+// alloc returns n bytes that end at a guard page, with another one in front.
 func alloc(t testing.TB, n int) []byte {
 	t.Helper()
 	m, err := dma.Alloc(n, nil)
@@ -124,7 +124,7 @@ func (d *device) newCQ(t *mlx5.Table) *mlx5.CQ {
 	})
 }
 
-// cqe is what the device writes.
+// cqe is a CQE as the device writes it.
 type cqe struct {
 	op       byte // in op_own
 	sendOp   byte
@@ -142,7 +142,7 @@ type cqe struct {
 	data     []byte
 }
 
-// put writes the next CQE. The ring has room: the tests see to it.
+// put writes the next CQE. Preconditions: the ring has room.
 func (d *device) put(c cqe) {
 	n := uint32(len(d.cq) / d.cqeSize)
 	e := d.cq[int(d.pi%n)*d.cqeSize:][:d.cqeSize]
@@ -196,7 +196,7 @@ func recordOf(t testing.TB, b []byte) uint16 {
 
 func (d *device) consumed() uint32 { return binary.BigEndian.Uint32(d.cqdb) }
 
-// wqe is n bytes of the send ring from a block on, across its end.
+// wqe returns n bytes of the send ring from a block on, across its end.
 func (d *device) wqe(block, n int) []byte {
 	var b []byte
 	for at := block * 64 % len(d.sq); len(b) < n; at = (at + 16) % len(d.sq) {
@@ -205,7 +205,7 @@ func (d *device) wqe(block, n int) []byte {
 	return b[:n]
 }
 
-// parse reads hex with comments.
+// parse decodes hex with comments.
 func parse(t testing.TB, s string) []byte {
 	t.Helper()
 	var clean strings.Builder
@@ -235,7 +235,7 @@ func same(t testing.TB, what string, got, want []byte) {
 	}
 }
 
-// poll takes n completions, and no more may be there.
+// poll returns n completions, and fails if there are more.
 func poll(t testing.TB, cq *mlx5.CQ, n int) []mlx5.WC {
 	t.Helper()
 	wcs := make([]mlx5.WC, n+1)

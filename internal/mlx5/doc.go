@@ -1,12 +1,12 @@
 // Package mlx5 is the data path of mlx5 devices in Go: send queues, receive queues, shared receive queues and
-// completion queues on the rings that libmlx5 made. It knows memory and no library: whoever has the addresses hands
-// them over and from then on is the rings' only user.
+// completion queues on the rings that libmlx5 allocated. It works on memory and knows no library. The caller passes the
+// addresses of the rings; from then on nobody but this package may use them.
 //
-// Formats and rules are those of rdma-core, providers/mlx5 (mlx5dv.h, wqe.h, qp.c, srq.c, cq.c), and of the Mellanox
-// PRM: chapters "Work Queues", "Completion Queues", "Doorbells".
+// Formats and rules follow rdma-core, providers/mlx5 (mlx5dv.h, wqe.h, qp.c, srq.c, cq.c), and the Mellanox PRM,
+// chapters "Work Queues", "Completion Queues" and "Doorbells".
 //
-// Nothing here takes a lock: the caller serialises the use of each queue. Only the count of completed work requests
-// goes from the CQ's side to the queues' side, and that is atomic. What a poster remembers of a work request (its id)
-// reaches the poller by way of the device: the barriers of the doorbell and of the CQE order it, which the race
-// detector cannot know; hence go:norace on the few functions that touch it.
+// The caller serialises the use of each queue; only shared receive queues have a lock of their own. The poller passes
+// the count of completed work requests to the poster, atomically. The ID of a work request goes from the poster to the
+// poller by way of the device: the barriers of the doorbell and of the CQE order the two. The race detector cannot know
+// this, so the few functions that access the ID are marked go:norace.
 package mlx5

@@ -2,7 +2,7 @@
 
 package mlx5
 
-// empty is Empty.
+// empty implements Empty. See look.go for why it is assembly.
 //
 //go:noescape
 func empty(cq *CQ) bool

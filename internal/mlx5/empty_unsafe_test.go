@@ -43,7 +43,7 @@ func TestEmptyLaps(t *testing.T) {
 			}
 			cq.Show()
 		}
-		// An error that is told by the next call counts as something.
+		// The CQ is not empty while an error is to be returned by the next call.
 		q.SQ.commit(1, 1)
 		put64(cq.entry(5*entries), offTail, opSend<<56|5<<32|5*entries<<16|5&1)
 		put64(cq.entry(5*entries+1), offTail, opSend<<56|6<<32|5&1)
@@ -57,7 +57,7 @@ func TestEmptyLaps(t *testing.T) {
 	}
 }
 
-// Rings are freed while others look at them: after Quiesce nobody does.
+// Rings are freed while others poll: after Quiesce nobody reads them.
 func TestEmptyWhileFreed(t *testing.T) {
 	before := runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
 	defer runtime.GOMAXPROCS(before)
@@ -108,8 +108,8 @@ func TestEmptyWhileFreed(t *testing.T) {
 	wg.Wait()
 }
 
-// While others take completions that a device writes as fast as it may, Empty is never true when one was there before
-// and stayed.
+// While another goroutine consumes completions as fast as a device writes them, Empty never returns true, since there
+// is at least one at any time.
 func TestEmptyIsTrue(t *testing.T) {
 	before := runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
 	defer runtime.GOMAXPROCS(before)

@@ -5,18 +5,19 @@ import (
 	"fmt"
 )
 
-// ErrSuspended means that the next completion is of a suspended QP: it can be taken, or is gone, when that has ended.
-var ErrSuspended = errors.New("the next completion is of a qp that is being closed or reset")
+// ErrSuspended is returned when the next completion belongs to a suspended QP. Poll again when the suspension has
+// ended: the completion is then delivered or has been removed.
+var ErrSuspended = errors.New("the next completion belongs to a qp that is being closed or reset")
 
-// CQEError is a completion that no device could have written in good order: memory was overwritten, or the device and
-// this package disagree about a format.
+// CQEError reports a CQE that cannot be decoded: its memory was overwritten, or the device uses a format that this
+// package does not know.
 type CQEError struct {
 	CQN    uint32
-	Index  uint32 // consumer index of the entry
-	QPN    uint32 // as it stands in the entry
+	Index  uint32 // the consumer index at the entry
+	QPN    uint32 // as found in the entry
 	Opcode uint8
 	Reason string
-	Raw    uint64 // the last 8 bytes
+	Raw    uint64 // the last 8 bytes of the entry
 }
 
 func (e *CQEError) Error() string {
@@ -24,7 +25,7 @@ func (e *CQEError) Error() string {
 		e.CQN, e.Index, e.Opcode, e.QPN, e.Raw, e.Reason)
 }
 
-// corrupt sets pending for an entry that makes no sense, and breaks the QP that it names, nil for none.
+// corrupt records an error for an entry that cannot be decoded and marks the QP that it names, if any, as broken.
 func (cq *CQ) corrupt(qp *QP, ci uint32, tail uint64, reason string) {
 	if qp != nil {
 		qp.broken.Store(true)

@@ -4,14 +4,14 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// What the tests of this package say in one call.
+// Shorthands for the tests of this package.
 
-// RDMA builds a write or read of one SGE, as ibv does.
+// RDMA builds a write or read of one SGE, in the same way as ibv.
 func (q *SQ) RDMA(id uint64, op, flags, imm uint32, r *RemoteAddr, s *SGE) bool {
 	return q.one(SendWR{ID: id, Opcode: op, Flags: flags, Imm: imm, Remote: *r}, s)
 }
 
-// Send builds a send of one SGE, as ibv does.
+// Send builds a send of one SGE, in the same way as ibv.
 func (q *SQ) Send(id uint64, op, flags, imm uint32, s *SGE) bool {
 	return q.one(SendWR{ID: id, Opcode: op, Flags: flags, Imm: imm, InvalidateRKey: imm}, s)
 }
@@ -39,7 +39,7 @@ func (q *SQ) one(wr SendWR, s *SGE) bool {
 	return true
 }
 
-// BuildOf is Build of a queue that takes these opcodes and so much inline data.
+// BuildOf is Build on a queue that takes these opcodes and this much inline data.
 func (q *SQ) BuildOf(wrs []SendWR, opcodes uint32, maxInline int) int {
 	q.limit(opcodes, maxInline)
 	n := 0
@@ -53,25 +53,25 @@ func (q *SQ) BuildOf(wrs []SendWR, opcodes uint32, maxInline int) int {
 	return n
 }
 
-// PostOne is Post of one work request, on such a queue.
+// PostOne is Post of one work request on such a queue.
 func (q *SQ) PostOne(wr *SendWR, opcodes uint32, maxInline int) bool {
 	q.limit(opcodes, maxInline)
 	return q.bf == 0 && q.Post(wr, 1) == 1
 }
 
 func (q *SQ) limit(opcodes uint32, maxInline int) {
-	q.opcodes, q.maxInline, q.memo.key = opcodes, uint32(maxInline), noKey
+	q.opcodes, q.maxInline, q.template.key = opcodes, uint32(maxInline), noKey
 }
 
-// XRC adds the segment of an XRC send, which no queue of this package has. It comes first. C: struct mlx5_wqe_xrc_seg.
+// XRC adds the first segment of an XRC send, which the package itself never posts. C: struct mlx5_wqe_xrc_seg.
 func (q *SQ) XRC(srqn uint32) {
 	p := q.next()
 	put64(p, 0, uint64(srqn)<<32)
 	put64(p, 8, 0)
 }
 
-// Outstanding is the number of work requests that are built and not known to be completed.
+// Outstanding returns the number of work requests that are built and not known to be completed.
 func (q *SQ) Outstanding() uint32 { return q.head - uint32(q.done.Load()) }
 
-// Since is the number of work requests built since m.
+// Since returns the number of work requests built since m.
 func (q *SQ) Since(m Mark) int { return int(q.head - m.head) }

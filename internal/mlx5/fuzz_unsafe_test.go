@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
-// target is one of each kind of QP on one CQ.
+// target is a CQ with one QP of each kind.
 type target struct {
 	d    *device // CQ, SRQ
 	own  [4]*device
@@ -32,8 +32,8 @@ func newTarget(t testing.TB, cqeSize int) *target {
 	return g
 }
 
-// pollBytes polls a ring of arbitrary bytes. In the second mode, those that decide whether an entry counts are made so
-// that it does.
+// pollBytes polls a ring of arbitrary bytes. In the second mode, the bytes that decide whether an entry is new are set
+// so that it is.
 func (g *target) pollBytes(t *testing.T, data []byte) {
 	src := source{data}
 	mode := src.next()

@@ -13,7 +13,7 @@ func TestIndicesWrap(t *testing.T) {
 		r := newRing()
 		q, cq, _ := r.open(0x123)
 		s, rq := &q.SQ, &q.RQ
-		s.cur, s.head, s.rung = start, start-3, start-3 // work requests and blocks need not go alike
+		s.cur, s.head, s.announced = start, start-3, start-3 // work requests and blocks need not go alike
 		s.polled = uint64(s.cur)<<32 | uint64(s.head)
 		s.done.Store(s.polled)
 		for i := range s.slots {
@@ -64,7 +64,7 @@ func TestIndicesWrap(t *testing.T) {
 				t.Fatalf("%#x: armed at %#x", at, rec)
 			}
 		}
-		// Full counts exactly across the wrap, too.
+		// A queue is full at the exact count across the wrap as well.
 		n := 0
 		for send(1) {
 			n++
@@ -77,7 +77,7 @@ func TestIndicesWrap(t *testing.T) {
 
 func (r *ring) last(i uint32) *byte { return (*byte)(unsafe.Add(r.cq, uintptr(i)*64+63)) }
 
-// A page of the table without QPs is the collector's.
+// A page of the table without QPs is garbage collected.
 func TestTableGivesBack(t *testing.T) {
 	tab := new(Table)
 	a, b := NewQP(5, true, nil, nil, nil), NewQP(6, true, nil, nil, nil)

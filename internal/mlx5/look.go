@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A poll of an empty CQ takes no lock: Empty looks at the entry first. What it reads may be written meanwhile, and
-// freed:
+// Polling an empty CQ takes no lock: Empty looks at the next entry first. Meanwhile the entry may be written, and the
+// ring may be freed:
 //
 //   - Another poller moves ci, and the device may then write the entry again. Empty believes what it saw only if ci is
 //     the same afterwards.
@@ -15,25 +15,27 @@ import (
 //   - Close frees the entries when Quiesce has returned: no Empty that saw them is still running. Empty is assembly for
 //     this, within which Go never stops a goroutine.
 
-// Empty reports whether no completion is there. It needs no lock; false means that Poll has to see.
+// Empty reports whether the CQ certainly has no completion. If it returns false, only Poll can tell. It needs no lock.
 func (cq *CQ) Empty() bool { return empty(cq) }
 
-// Idle reports whether Empty is worth a look: the last Poll got fewer completions than it asked for. It needs no lock.
+// Idle reports whether calling Empty is worthwhile: the last Poll got fewer completions than it asked for. It needs no
+// lock.
 func (cq *CQ) Idle() bool { return cq.short.Load() != 0 }
 
-// Hide makes Empty return false, since Poll is not the only one to ask for completions of this CQ, until Show.
+// Hide makes Empty return false until Show is called: completions of this CQ are kept elsewhere, or its ring is about
+// to be freed.
 func (cq *CQ) Hide() {
 	cq.hidden = true
 	cq.look()
 }
 
-// Show ends what Hide began.
+// Show ends the effect of Hide.
 func (cq *CQ) Show() {
 	cq.hidden = false
 	cq.look()
 }
 
-// look lets Empty look at the ring, or not.
+// look sets cq.ring: whether Empty may look at the ring.
 func (cq *CQ) look() {
 	p := cq.buf
 	if cq.hidden || cq.pending != nil {
@@ -42,6 +44,6 @@ func (cq *CQ) look() {
 	atomic.StorePointer(&cq.ring, p)
 }
 
-// Quiesce waits until no Empty is running that began before, whatever CQ it is of. It stops the world: a goroutine that
-// runs is stopped only where it can be, which is not within assembly.
+// Quiesce waits until every call of Empty that began before it has returned, on any CQ. It stops the world, and Go
+// stops a goroutine nowhere within assembly.
 func Quiesce() { runtime.Stack(nil, true) }

@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// BenchmarkPollQPs is a completion's cost with so many QPs on the CQ, and what the table of them takes. Completions
-// come in bursts of a QP, and the QPs in no order. Numbers are given one after the other, as devices do; sparse is the
-// worst case, a number in each page of the table.
+// BenchmarkPollQPs measures the cost of a completion by the number of QPs on the CQ, and the size of their table.
+// Completions come in bursts of one QP, and the QPs in random order. QPNs are consecutive, as devices assign them;
+// sparse is the worst case, with one QPN in each page of the table.
 func BenchmarkPollQPs(b *testing.B) {
 	for _, c := range []struct {
 		qps    int
@@ -32,7 +32,7 @@ func BenchmarkPollQPs(b *testing.B) {
 	}
 }
 
-// BenchmarkFind is the lookup alone.
+// BenchmarkFind measures the lookup alone.
 func BenchmarkFind(b *testing.B) {
 	for _, n := range []int{1, 64, 1024, 16384} {
 		b.Run(fmt.Sprintf("qps=%d", n), func(b *testing.B) {
@@ -52,7 +52,7 @@ const (
 	pollEntries = 1024
 )
 
-// polling is many QPs on one CQ, all posted, and a device that completes them in some order.
+// polling is a CQ of many QPs with posted work requests, and a device that completes them in some order.
 type polling struct {
 	mem   []uint64
 	cq    *CQ
@@ -110,7 +110,7 @@ func newPolling(b *testing.B, n int, step uint32, burst int) *polling {
 	return p
 }
 
-// fill has the device complete the next ones, and when none is left posts all anew.
+// fill completes the next work requests. When none is left, it posts all of them again.
 func (p *polling) fill() {
 	if p.next == len(p.order) {
 		p.next = 0

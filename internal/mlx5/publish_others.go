@@ -4,7 +4,7 @@ package mlx5
 
 import "sync/atomic"
 
-// The poller publishes what it polled when it has read all that a poster may then overwrite.
+// The poller publishes how far it got once it has read everything that a poster may then overwrite.
 
 func publish64(to *atomic.Uint64, v uint64) { to.Store(v) }
 

@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// The poller publishes what it polled when it has read all that a poster may then overwrite. Stores are seen after the
-// loads before them on amd64; an atomic store would be a locked exchange, dearer than the rest of a completion.
+// The poller publishes how far it got once it has read everything that a poster may then overwrite. On amd64 a plain
+// store never passes earlier loads. An atomic store would be a locked exchange, which costs more than the rest of a
+// completion.
 
 //go:norace
 func publish64(to *atomic.Uint64, v uint64) { *(*uint64)(unsafe.Pointer(to)) = v }

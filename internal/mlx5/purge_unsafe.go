@@ -7,8 +7,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
-// Purge removes the completions of a QP that is destroyed or reset; no new one may arrive. Receives of an SRQ go back
-// to it.
+// Purge removes the completions of a QP that is being destroyed or reset. The device must not write new ones meanwhile.
+// Receives of an SRQ are returned to it.
 //
 // C: __mlx5_cq_clean (rdma-core v44.0, providers/mlx5/cq.c:1811).
 func (cq *CQ) Purge(qp *QP) {
@@ -42,10 +42,10 @@ func (cq *CQ) Purge(qp *QP) {
 	cq.Leave(qp)
 }
 
-// move copies an entry to another place, which keeps its owner bit.
+// move copies an entry. The destination keeps its owner bit.
 func (cq *CQ) move(to, from unsafe.Pointer) {
 	size := cq.stride
-	other := -int(size - 64) // an entry of 128 bytes has its other half in front
+	other := -int(size - 64) // the other half of an entry of 128 bytes comes first
 	opOwn := (*uint8)(unsafe.Add(to, offOpOwn))
 	owner := *opOwn & 1
 	copy(unsafe.Slice((*byte)(unsafe.Add(to, other)), size), unsafe.Slice((*byte)(unsafe.Add(from, other)), size))

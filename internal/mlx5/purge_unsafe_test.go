@@ -10,8 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
-// A QP that goes takes its completions along, those of others stay in their order, and the ring goes on: with any mix
-// of completions, at any place of the ring, up to a full one.
+// Purging a QP removes its completions, keeps those of others in order, and leaves a ring that works: with any mix of
+// completions, at any place of the ring, up to a full ring.
 func TestPurge(t *testing.T) {
 	for _, cqeSize := range []int{64, 128} {
 		for _, cqes := range []int{8, 64} {
@@ -108,7 +108,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// The half of a 128-byte entry that comes first carries payload: it moves along.
+// The first half of a 128-byte entry carries payload and moves with it.
 func TestPurgeMovesPayload(t *testing.T) {
 	mem := alloc(t, 256)
 	d := newDevice(t, size{rqWQEs: 4, rqStride: 16, cqes: 4, cqeSize: 128})

@@ -6,23 +6,23 @@ import (
 	"sync/atomic"
 )
 
-// QP is what a completion leads to: the queues of one QP.
+// QP holds the queues of one QP, which completions find by its number.
 type QP struct {
 	Num    uint32
 	RC     bool
 	SRQ    *SRQ // nil without
-	SQ     SQ   // begins with what the poller needs, in the same cache line
+	SQ     SQ   // begins with the poller's fields, in the same cache line
 	RQ     RQ   // unused with an SRQ
 	broken atomic.Bool
 }
 
-// NewQP takes the queues over. Either may be nil, and there is no rq with an srq.
+// NewQP returns a QP with these queues. sq and rq may be nil; rq must be nil if srq is not.
 func NewQP(num uint32, rc bool, sq *SQConfig, rq *RQConfig, srq *SRQ) *QP {
 	q := &QP{Num: num, SRQ: srq, RC: rc}
 	if sq != nil {
 		q.SQ.init(num, sq)
 	} else {
-		q.SQ.slots = make([]slot, 1) // which is never posted
+		q.SQ.slots = make([]slot, 1) // an entry that is never posted
 	}
 	if rq != nil {
 		q.RQ.init(rq)
@@ -30,10 +30,11 @@ func NewQP(num uint32, rc bool, sq *SQConfig, rq *RQConfig, srq *SRQ) *QP {
 	return q
 }
 
-// Broken says that a corrupt completion named this QP: nothing of it can be trusted any more.
+// Broken reports whether a corrupt completion named this QP, whose queues can then no longer be trusted.
 func (q *QP) Broken() bool { return q.broken.Load() }
 
-// Reset follows the device into the state RESET. The queues must be idle, and completions of the QP purged.
+// Reset empties the queues, as the device does in the state RESET. The queues must be idle and the QP's completions
+// purged.
 func (q *QP) Reset() {
 	q.SQ.reset()
 	if q.RQ.buf != nil {
@@ -46,7 +47,7 @@ const (
 	tablePage  = 1 << tableShift
 )
 
-// Table finds the QP of a number in two loads. One serves all CQs of a context. It is safe for concurrent use.
+// Table finds a QP by its number in two loads. All CQs of a device share one. It is safe for concurrent use.
 type Table struct {
 	mu    sync.Mutex
 	away  []*QP // suspended
@@ -54,7 +55,7 @@ type Table struct {
 	count [numberMask>>tableShift + 1]int
 }
 
-// Add makes q known. A number that is there already is replaced.
+// Add adds q to the table. It replaces a QP of the same number.
 func (t *Table) Add(q *QP) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,7 +70,7 @@ func (t *Table) Add(q *QP) {
 	}
 }
 
-// Remove forgets q, and gives a page without QPs back.
+// Remove removes q, and frees the page if no QP is left in it.
 func (t *Table) Remove(q *QP) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,8 +84,9 @@ func (t *Table) Remove(q *QP) {
 	}
 }
 
-// Suspend hides q while its rings are taken away or emptied. Then Leave each of its CQs: after that no poller reads the
-// rings, and one that comes to a completion of q returns ErrSuspended. Resume or Forget ends it.
+// Suspend hides q while its rings are freed or emptied. The caller then calls Leave on each of its CQs. After that no
+// poller reads the rings, and a poller that finds a completion of q returns ErrSuspended. Resume or Forget ends the
+// suspension.
 func (t *Table) Suspend(q *QP) {
 	t.mu.Lock()
 	t.away = append(t.away, q)
@@ -92,27 +94,27 @@ func (t *Table) Suspend(q *QP) {
 	t.Remove(q)
 }
 
-// Resume makes a suspended q known again.
+// Resume adds q again, which was suspended.
 func (t *Table) Resume(q *QP) {
 	t.Add(q)
 	t.Forget(q)
 }
 
-// Forget ends the suspension of q, of which no completion may be left.
+// Forget ends the suspension of q without adding it again. No completion of q may be left.
 func (t *Table) Forget(q *QP) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.away = slices.DeleteFunc(t.away, func(o *QP) bool { return o == q })
 }
 
-// suspended reports whether num is the number of a suspended QP.
+// suspended reports whether the QP with this number is suspended.
 func (t *Table) suspended(num uint32) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.ContainsFunc(t.away, func(o *QP) bool { return o.Num == num })
 }
 
-// Find returns the QP of a number, nil for none.
+// Find returns the QP with this number, or nil.
 func (t *Table) Find(num uint32) *QP {
 	p := t.pages[num>>tableShift&(numberMask>>tableShift)].Load()
 	if p == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 )
 
-// source makes choices of bytes. It ends when they do.
+// source turns bytes into choices. It ends when they do.
 type source struct{ data []byte }
 
 func (s *source) next() int {
@@ -33,7 +33,7 @@ type want struct {
 	bytes  []byte
 }
 
-// model is a send queue as the PRM has it, and what a poster may expect of ours.
+// model is a send queue as the PRM describes it, with the results that a poster may expect.
 type model struct {
 	t      testing.TB
 	d      *device
@@ -45,18 +45,18 @@ type model struct {
 	blocks uint32
 	bf     int
 
-	id    uint64
-	all   []want // not known to be completed
-	cur   uint32 // next block
-	done  uint32 // first block that is not known to be completed
-	rung  int    // of all
-	small bool   // the next one carries the small fence
-	half  int
+	id        uint64
+	all       []want // not known to be completed
+	cur       uint32 // next block
+	done      uint32 // first block that is not known to be completed
+	announced int    // of all
+	small     bool   // the next one carries the small fence
+	half      int
 }
 
 var wireOps = [...]byte{0x08, 0x09, 0x0a, 0x0b, 0x10, 0x11, 0x12, 0x25, 0x25, 0x01}
 
-// add notes that a work request was built: segs are its segments after the control segment.
+// add records a work request that was built. segs are its segments after the control segment.
 func (m *model) add(op, flags int, imm uint32, segs []byte) {
 	fm := []byte{0, 0x80, 0x08, 0x88, 0x02, 0x82, 0x0a, 0x8a}[flags]
 	if m.small && flags&fence == 0 {
@@ -74,7 +74,7 @@ func (m *model) add(op, flags int, imm uint32, segs []byte) {
 	m.small = op == wrLocalInv
 }
 
-// room is what a queue must have left for a work request of so many segments with the control segment.
+// room reports whether a queue must have room for a work request of this many segments, the control segment included.
 func (m *model) room(segs int) bool {
 	return len(m.all) < m.maxWR && m.cur-m.done+uint32(segs+3)/4 <= m.blocks
 }
@@ -129,7 +129,7 @@ func (m *model) remote() *mlx5.RemoteAddr {
 	return &mlx5.RemoteAddr{Addr: uint64(m.src.next()) * 0x0101010101010101, RKey: uint32(m.src.next()) << 8}
 }
 
-// post builds one work request in one of the package's ways.
+// post builds one work request in one of the ways that the package has.
 func (m *model) post() {
 	q, src := &m.q.SQ, &m.src
 	flags := src.n(8)
@@ -229,7 +229,7 @@ const (
 	maxInline = 40
 )
 
-// requests are work requests as users give them, mostly alike.
+// requests returns work requests as users post them, mostly alike.
 func (m *model) requests() []mlx5.SendWR {
 	src := &m.src
 	wrs := make([]mlx5.SendWR, 1+src.n(12))
@@ -256,7 +256,7 @@ func (m *model) requests() []mlx5.SendWR {
 	return wrs
 }
 
-// simple gives the segments of a work request that Build builds.
+// simple returns the segments of a work request that Build covers.
 func (m *model) simple(wr *mlx5.SendWR) (segs []byte, imm uint32, ok bool) {
 	if wr.Opcode > 10 || simpleOps>>wr.Opcode&1 == 0 || wr.Flags > 7 || wr.AH != nil || m.small {
 		return nil, 0, false
@@ -311,7 +311,7 @@ func (m *model) postOne() {
 	}
 }
 
-// rang checks what the device was told of all that was built.
+// rang checks that the device was told about everything that was built.
 func (m *model) rang(one bool) {
 	last := m.all[len(m.all)-1]
 	reg := m.d.uar[0x800+m.half:]
@@ -326,11 +326,11 @@ func (m *model) rang(one bool) {
 		same(m.t, "register", reg[:len(told)], told)
 	}
 	m.half ^= m.bf
-	m.rung = len(m.all)
+	m.announced = len(m.all)
 }
 
 func (m *model) ring() {
-	n := len(m.all) - m.rung
+	n := len(m.all) - m.announced
 	before := bytes.Clone(m.d.uar)
 	m.q.SQ.Ring()
 	if n == 0 {
@@ -340,12 +340,12 @@ func (m *model) ring() {
 	m.rang(n == 1)
 }
 
-// complete is the device's completion of one that was rung, and with it of all before it.
+// complete completes a work request that the device was told about, and with it all earlier ones.
 func (m *model) complete() {
-	if m.rung == 0 {
+	if m.announced == 0 {
 		return
 	}
-	k := m.src.n(m.rung)
+	k := m.src.n(m.announced)
 	w := m.all[k]
 	c := cqe{sendOp: w.opcode, qpn: qpn, counter: uint16(w.at)}
 	if m.src.n(8) == 0 {
@@ -355,7 +355,7 @@ func (m *model) complete() {
 	if wc := poll(m.t, m.cq, 1)[0]; wc.ID != w.id {
 		m.t.Fatalf("completion of work request %d, want %d", wc.ID, w.id)
 	}
-	m.all, m.done, m.rung = m.all[k+1:], w.end, m.rung-k-1
+	m.all, m.done, m.announced = m.all[k+1:], w.end, m.announced-k-1
 	if got := m.q.SQ.Outstanding(); int(got) != len(m.all) {
 		m.t.Fatalf("%d outstanding, want %d", got, len(m.all))
 	}
@@ -380,7 +380,7 @@ func (m *model) rollback() {
 	m.all, m.cur, m.small, m.id = m.all[:len(before.all)], before.cur, before.small, before.id
 }
 
-// posts runs a random program on a send queue and holds every byte of it against the model.
+// posts runs a random program on a send queue and compares each byte of the queue with the model.
 func posts(t testing.TB, d *device, mem, data []byte) {
 	m := &model{t: t, d: d, mem: mem, src: source{data}}
 	d.t = t
@@ -444,7 +444,7 @@ func TestRandomPosts(t *testing.T) {
 	}
 }
 
-// Inline data goes the short way up to the QP's limit and to the end of the block, by both functions alike.
+// Both functions cover inline data up to the QP's limit and to the end of the block.
 func TestShortInline(t *testing.T) {
 	d := newDevice(t, size{blocks: 2})
 	for _, op := range []uint32{wrSend, wrWrite} {
@@ -472,8 +472,7 @@ func TestShortInline(t *testing.T) {
 	}
 }
 
-// FuzzPost posts, rings and completes as the bytes say: each WQE must be the model's, and nothing else of the process
-// may be touched.
+// FuzzPost posts, rings and completes as the bytes say. Each WQE must be the model's, and no other memory may change.
 func FuzzPost(f *testing.F) {
 	mem := alloc(f, 4096)
 	d := newDevice(f, size{blocks: 16, cqes: 64, cqeSize: 64})

@@ -8,9 +8,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
-// The order of loads costs a barrier: one for all entries that are there.
+// Ordering loads takes a barrier: one for all entries that the device has written.
 
-// ready returns how many entries from ci on may be there, at most most; those that are may be read.
+// ready returns the number of entries that the device has written from ci on, at most most. They may be read.
 //
 //go:norace
 func (cq *CQ) ready(ci uint32, most int) int {
@@ -25,7 +25,7 @@ func (cq *CQ) ready(ci uint32, most int) int {
 	return n
 }
 
-// tail loads the last 8 bytes of an entry.
+// tail returns the last 8 bytes of an entry.
 //
 //go:norace
 func (cq *CQ) tail(p unsafe.Pointer) uint64 { return get64(p, offTail) }

@@ -2,13 +2,13 @@ package mlx5
 
 import "unsafe"
 
-// scatter copies n bytes of a CQE to where a scatter list says. It answers a status.
+// scatter copies n bytes of a CQE to the memory that a scatter list describes. It returns a completion status.
 func scatter(list unsafe.Pointer, segs int, n uint32, data []byte) uint32 {
 	if n > uint32(len(data)) {
 		return statusLocLen
 	}
 	data = data[:n]
-	if n > 0 && segs > 0 && get32(list, 0) >= n { // mostly
+	if n > 0 && segs > 0 && get32(list, 0) >= n { // the common case
 		copyShort(addrAt(get64(list, 8)), unsafe.Pointer(unsafe.SliceData(data)), uintptr(n))
 		return 0
 	}
@@ -28,8 +28,8 @@ func scatter(list unsafe.Pointer, segs int, n uint32, data []byte) uint32 {
 	return 0
 }
 
-// scatterSend copies the result of a small read or atomic to where its WQE says. It answers a status, or false when the
-// WQE is none that has a result.
+// scatterSend copies the result of a small read or atomic to the memory that its WQE describes. It returns a completion
+// status, and false if the WQE is of an opcode without a result.
 func (q *QP) scatterSend(counter, n uint32, data []byte) (uint32, bool) {
 	if !q.RC {
 		return 0, false
@@ -48,7 +48,7 @@ func (q *QP) scatterSend(counter, n uint32, data []byte) (uint32, bool) {
 		return statusLocLen, true
 	}
 	segs := int(get32(p, 4)&maxDS) - skip
-	p = unsafe.Add(p, skip*segSize) // within the block
+	p = unsafe.Add(p, skip*segSize) // still in the first block
 	data = data[:n]
 	for ; segs > 0 && len(data) > 0; segs-- {
 		if p == s.end {
@@ -65,7 +65,7 @@ func (q *QP) scatterSend(counter, n uint32, data []byte) (uint32, bool) {
 	return 0, true
 }
 
-// addrAt is the program's memory at addr.
+// addrAt returns addr as a pointer.
 func addrAt(addr uint64) unsafe.Pointer {
 	a := uintptr(addr)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&a))

@@ -2,8 +2,8 @@ package mlx5
 
 import "github.com/pureverbs/pureverbs/internal/work"
 
-// sent tells of a send WQE by the device's opcode: opcode of the completion, flags in the next 8 bits, and where its
-// length is. It is 0 for others.
+// sent describes the completion of a send WQE by the device's opcode: the verbs opcode in the low 8 bits, completion
+// flags in the next 8, and then where the length is. It is 0 for opcodes that are not posted here.
 var sent = sentOf()
 
 const (

@@ -32,7 +32,7 @@ func newSQ(t testing.TB, blocks int, change func(*mlx5.SQConfig)) (*device, *mlx
 	return d, mlx5.NewQP(qpn, true, c, nil, nil)
 }
 
-// general builds what RDMA and Send build, the long way.
+// general builds the WQEs of RDMA and Send segment by segment.
 func general(q *mlx5.SQ, op, flags, imm uint32, r *mlx5.RemoteAddr, sges ...*mlx5.SGE) bool {
 	n := len(sges)
 	if r != nil {
@@ -60,7 +60,7 @@ func av() []byte {
 	return b
 }
 
-// wqes are work requests and their WQEs, built at block 0 of a fresh ring.
+// wqes are work requests with their WQEs, built at block 0 of a new ring.
 var wqes = []struct {
 	name  string
 	build func(q *mlx5.SQ) bool
@@ -206,7 +206,7 @@ func TestWQE(t *testing.T) {
 	}
 }
 
-// Every WQE at every place of a small ring: it must come out the same, cut at the end, with its index.
+// Every WQE is the same at every place of a small ring, but for its index and where it wraps around the end.
 func TestWQEWraps(t *testing.T) {
 	for _, c := range wqes {
 		t.Run(c.name, func(t *testing.T) {
@@ -368,8 +368,8 @@ func TestSignalAll(t *testing.T) {
 	}
 }
 
-// A queue is full at MaxWR work requests or when the ring is, whatever comes first, and a signaled completion frees
-// what went before it.
+// A queue is full at MaxWR work requests or when the ring is, whichever comes first. A signaled completion frees
+// everything before it.
 func TestFullByWorkRequests(t *testing.T) {
 	tab := new(mlx5.Table)
 	d, q := newSQ(t, 16, func(c *mlx5.SQConfig) { c.MaxWR = 5 })
@@ -444,7 +444,7 @@ func TestFullByBlocks(t *testing.T) {
 	}
 }
 
-// fits is how often f succeeds.
+// fits returns how often f succeeds.
 func fits(f func() bool) int {
 	n := 0
 	for n < 100 && f() {
@@ -453,7 +453,7 @@ func fits(f func() bool) int {
 	return n
 }
 
-// Segments that Begin was told of and that did not come free their blocks.
+// Segments given to Begin and never added do not take blocks.
 func TestBeginAtMost(t *testing.T) {
 	d, q := newSQ(t, 8, nil)
 	general(&q.SQ, wrWrite, signaled, 0, remote, empty, empty, empty, empty, local)
@@ -481,7 +481,7 @@ func TestRollback(t *testing.T) {
 	}
 	same(t, "registers", d.uar, reg)
 
-	// Of two that were built and one taken back, the bell is the first one's.
+	// After two are built and one is rolled back, the doorbell is that of the first.
 	q.SQ.Send(3, wrSendImm, signaled, 7, local)
 	m = q.SQ.Mark()
 	q.SQ.RDMA(4, wrWrite, signaled, 0, remote, local)
@@ -491,7 +491,7 @@ func TestRollback(t *testing.T) {
 	if d.sendRecord() != 2 {
 		t.Errorf("record %d", d.sendRecord())
 	}
-	// What was rolled back is no WQE that could complete.
+	// A WQE that was rolled back cannot complete.
 	tab := new(mlx5.Table)
 	tab.Add(q)
 	cq := d.newCQ(tab)
@@ -501,7 +501,7 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// The register gets the WQE itself, or its first 8 bytes, in one half and then in the other.
+// The register receives the WQE itself or its first 8 bytes, in alternating halves.
 func TestBlueFlame(t *testing.T) {
 	type post struct {
 		name  string
@@ -571,7 +571,7 @@ func TestBlueFlame(t *testing.T) {
 	}
 }
 
-// Queues that share a register take its halves in turn.
+// Queues that share a register alternate between its halves.
 func TestSharedRegister(t *testing.T) {
 	var half uintptr
 	d, q := newSQ(t, 16, func(c *mlx5.SQConfig) { c.BlueFlame, c.Half = 256, &half })

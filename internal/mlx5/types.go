@@ -2,27 +2,27 @@ package mlx5
 
 import "github.com/pureverbs/pureverbs/internal/work"
 
-// The work request's own types.
+// The types of a work request.
 type (
 	SGE        = work.SGE
 	RemoteAddr = work.RemoteAddr
 	SendWR     = work.SendWR
 )
 
-// RecvWR is a work request for a receive queue. The caller's type has this layout.
+// RecvWR is a work request for a receive queue. The type that users fill has this layout.
 type RecvWR struct {
 	ID   uint64
 	SGEs []SGE
 }
 
-// maxSGELength is the most bytes of an SGE: the field has 31 bits, the highest bit means inline data, and 0 means 2
-// GiB.
+// maxSGELength is the maximum length of an SGE in bytes. The field has 31 bits: the highest bit marks inline data, and
+// 0 means 2 GiB.
 const maxSGELength = 1<<31 - 1
 
-// plain reports whether one data segment says what s says.
+// plain reports whether s can be written as one data segment.
 func plain(s *SGE) bool { return s.Length-1 < maxSGELength }
 
-// WC is a completion. The caller's type has this layout.
+// WC is a completion. The type that users read has this layout.
 type WC struct {
 	ID              uint64
 	Status          uint32
@@ -60,13 +60,13 @@ const (
 	wcWithInv = 1 << 3
 )
 
-// Verbs completion statuses that this package needs by name. C: enum ibv_wc_status.
+// Verbs completion statuses that the code refers to by name. C: enum ibv_wc_status.
 const (
 	statusLocLen  = 1
 	statusGeneral = 21
 )
 
-// statusOf translates the syndrome of an error CQE. C: mlx5_handle_error_cqe.
+// statusOf returns the verbs status for the syndrome of an error CQE.
 func statusOf(syndrome uint8) uint32 {
 	switch syndrome {
 	case 0x01:

@@ -5,7 +5,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// Opcodes of send WQEs. C: MLX5_OPCODE_*.
+// Opcodes of send WQEs. C: MLX5_OPCODE_* (rdma-core v44.0, providers/mlx5/mlx5dv.h:1022).
 const (
 	opSendInv  = 0x01
 	opWrite    = 0x08
@@ -18,7 +18,7 @@ const (
 	opUMR      = 0x25
 )
 
-// Opcodes of CQEs. C: MLX5_CQE_*.
+// Opcodes of CQEs. C: MLX5_CQE_* (rdma-core v44.0, providers/mlx5/mlx5dv.h:1087).
 const (
 	cqeReq         = 0
 	cqeRespWrImm   = 1
@@ -35,7 +35,7 @@ const (
 	blockSize  = 1 << blockShift
 	segSize    = 16
 
-	maxDS  = 63 // segments in a WQE: the field has six bits
+	maxDS  = 63 // maximum of segments in a WQE: the field has six bits
 	avSize = 48 // an address vector. C: struct mlx5_wqe_av
 
 	invalidLKey = 0x100 // ends a receive list. C: MLX5_INVALID_LKEY
@@ -56,8 +56,8 @@ const (
 	numberMask = 1<<24 - 1 // QPNs, consumer indices
 )
 
-// sendOps is what the device calls a verbs opcode, and what its completion is called. What else an opcode needs says
-// package work.
+// sendOps holds, by verbs opcode, the device's opcode and the opcode of the completion. The fields that an opcode uses
+// come from package work.
 var sendOps = [16]struct {
 	device, completion uint8
 	fields             work.Fields
@@ -88,7 +88,7 @@ const (
 	sendInline    = 1 << 3
 )
 
-// ctrlFlags is fm_ce_se for the send flags that matter to it.
+// ctrlFlags holds fm_ce_se by the send flags that affect it.
 var ctrlFlags = [8]uint8{
 	sendFence:                                ctrlFence,
 	sendSignaled:                             ctrlCQUpdate,

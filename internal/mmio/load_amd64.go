@@ -5,12 +5,12 @@ import (
 	"unsafe"
 )
 
-// LoadCQE loads the last 8 bytes of a CQE, the owner bit among them; later loads of the entry are not older. Loads are
-// seen in program order on amd64, so the atomic load, a plain one, need only hold the compiler. rdma-core has an LFENCE
-// here, which orders what is ordered.
+// LoadCQE returns the last 8 bytes of a CQE, which contain the owner bit. Later loads of the entry stay behind it. On
+// amd64 loads are seen in program order, so the atomic load, which is a plain one, only has to stop the compiler.
+// rdma-core's LFENCE here orders what is already ordered.
 //
-// Pairs with the udma_from_device_barrier after the owner check in rdma-core, providers/mlx5/cq.c.
+// Pairs with the udma_from_device_barrier after the owner check (rdma-core v64.0, providers/mlx5/cq.c:555).
 func LoadCQE(p unsafe.Pointer) uint64 { return atomic.LoadUint64((*uint64)(p)) }
 
-// Loaded is between loads that found owner bits and later loads of the entries: nothing to do here.
+// Loaded orders loads of owner bits before later loads of the entries. On amd64 it does nothing.
 func Loaded() {}

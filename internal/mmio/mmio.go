@@ -4,37 +4,39 @@ package mmio
 
 import "unsafe"
 
-// Supported says that this architecture has the stores of this package.
+// Supported reports whether this architecture has the functions of this package.
 const Supported = true
 
-// RingSend rings a send queue: record, a big-endian count of 64-byte blocks as it stands in memory, goes to the
-// doorbell record, then ctrl, the first 8 bytes of the last WQE as they stand in memory, to the register.
+// RingSend rings the doorbell of a send queue. It stores record to the doorbell record, then ctrl to the register.
+// record is the count of 64-byte blocks and ctrl the first 8 bytes of the last WQE, both as they lie in memory
+// (big-endian).
 //
-// Pairs with post_send_db in rdma-core, providers/mlx5/qp.c.
+// Pairs with post_send_db (rdma-core v64.0, providers/mlx5/qp.c:754).
 //
 //go:noescape
 func RingSend(dbrec unsafe.Pointer, record uint32, reg unsafe.Pointer, ctrl uint64)
 
-// RingSendBlueFlame rings a send queue by writing the WQE itself, blocks times 64 bytes in ascending 8-byte stores, to
-// a BlueFlame register. The WQE begins at wqe; where it reaches end it goes on at start.
+// RingSendBlueFlame rings the doorbell of a send queue by writing the WQE itself to a BlueFlame register: blocks times
+// 64 bytes, in ascending 8-byte stores. The WQE begins at wqe. If it reaches end, the end of the ring, it continues at
+// start.
 //
-// Pairs with mlx5_bf_copy in rdma-core, providers/mlx5/qp.c. PRM: "BlueFlame doorbell".
+// Pairs with mlx5_bf_copy (rdma-core v64.0, providers/mlx5/qp.c:301). PRM: "BlueFlame doorbell".
 //
 //go:noescape
 func RingSendBlueFlame(dbrec unsafe.Pointer, record uint32, reg, wqe unsafe.Pointer, blocks int, start,
 	end unsafe.Pointer)
 
-// Moved publishes a CQ's consumer index after entries were moved up in the ring: a store to an entry must not reach
-// memory after the device, which may have the entry when it sees the index, has overwritten it.
+// Moved publishes a CQ's consumer index after entries were moved within the ring. The stores to the entries reach
+// memory before the index does: once the device sees the index, it may overwrite the entries.
 //
-// Pairs with the udma_to_device_barrier in __mlx5_cq_clean in rdma-core, providers/mlx5/cq.c.
+// Pairs with the udma_to_device_barrier in __mlx5_cq_clean (rdma-core v64.0, providers/mlx5/cq.c:1864).
 //
 //go:noescape
 func Moved(dbrec unsafe.Pointer, ci uint32)
 
-// ArmCQ arms a CQ: record goes to the arm word of its doorbell record, then cmd to the register.
+// ArmCQ arms a CQ. It stores record to the arm word of the doorbell record, then cmd to the register.
 //
-// Pairs with mlx5_arm_cq in rdma-core, providers/mlx5/cq.c.
+// Pairs with mlx5_arm_cq (rdma-core v64.0, providers/mlx5/cq.c:1722).
 //
 //go:noescape
 func ArmCQ(armRec unsafe.Pointer, record uint32, reg unsafe.Pointer, cmd uint64)

@@ -4,10 +4,11 @@ package mmio
 
 import "unsafe"
 
-// Supported says that this architecture has the stores of this package.
+// Supported reports whether this architecture has the functions of this package.
 const Supported = false
 
-// The direct data path is refused where Supported is false: nothing calls these.
+// The functions exist so that callers build. Where Supported is false, the direct data path is refused and nothing
+// calls them.
 
 func RingSend(_ unsafe.Pointer, _ uint32, _ unsafe.Pointer, _ uint64) {}
 

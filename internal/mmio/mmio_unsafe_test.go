@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
-// page is memory for records and a register, aligned as a register is, and filled so that a stray store shows.
+// page is memory for records and a register, aligned like a register, and filled so that a stray store shows.
 func page() []byte {
 	b := make([]byte, 8192+64)
 	b = b[-uintptr(unsafe.Pointer(unsafe.SliceData(b)))&63:][:8192]
@@ -53,7 +53,7 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// A WQE of one to four blocks at every place of a ring of eight, so also around the end.
+// A WQE of one to four blocks at every place of a ring of eight, including around its end.
 func TestBlueFlame(t *testing.T) {
 	ring := page()[:8*64]
 	for i := range ring {
@@ -78,7 +78,7 @@ func slicesAround(ring []byte, from, n int) []byte {
 	return out
 }
 
-// loads is what a poller does: the end of an entry, then its start.
+// loads does the loads of a poller: the end of an entry, then its start.
 //
 //go:noinline
 func loads(p unsafe.Pointer) uint64 {
@@ -87,7 +87,8 @@ func loads(p unsafe.Pointer) uint64 {
 	return end + *(*uint64)(p)
 }
 
-// stores is what a poller and a poster do: an entry is read and its index given back, a WQE written and its record.
+// stores does the stores of a poller and of a poster: it reads an entry and publishes the consumer index, then writes a
+// WQE and its record.
 //
 //go:noinline
 func stores(p unsafe.Pointer) uint32 {

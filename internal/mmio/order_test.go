@@ -16,20 +16,20 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// step is what an instruction does to memory or to the order of memory, and the line of rdma-core v65.0 that does it
-// there.
+// step describes what an instruction does to memory or to the order of memory, with the line of rdma-core v65.0 that it
+// pairs with.
 type step struct{ does, pairs string }
 
-// The barriers by rdma-core's names. wqesDone costs an instruction on arm64 only: on amd64 stores are seen in program
-// order, and the call of an assembly function holds the compiler back.
+// The barriers by rdma-core's names. wqesDone is an instruction on arm64 only: on amd64 stores are seen in program
+// order, and the compiler does not move them across the call of an assembly function.
 const (
 	wqesDone = "udma_to_device_barrier: "
 	wcStart  = "mmio_wc_start: "
 	wcFlush  = "mmio_flush_writes: "
 )
 
-// orders are all functions of the package that touch what the device sees. args are the names of the arguments by their
-// offset.
+// orders lists all functions of the package that access memory which the device sees. args are the names of the
+// arguments by their offset.
 var orders = map[string]struct {
 	args         map[int]string
 	amd64, arm64 []step
@@ -138,9 +138,8 @@ func copies() []step {
 	return s
 }
 
-// TestOrder disassembles what the linker made of the package and follows each function through: the stores, loads and
-// barriers must be those of orders, in that order, and there may be no instruction that this test does not know. So
-// none is locked.
+// TestOrder disassembles the linked package and follows each function. The stores, loads and barriers must be those of
+// orders, in that order. An instruction that this test does not know, such as a locked one, fails it.
 func TestOrder(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		t.Run(arch, func(t *testing.T) {
@@ -188,8 +187,7 @@ func at(s []string, i int) string {
 	return "the end"
 }
 
-// On amd64 LoadCQE is inlined in its callers: a plain load of 8 bytes, which the ones after it cannot overtake, and no
-// LFENCE.
+// On amd64 LoadCQE is inlined in its callers as a plain load of 8 bytes without an LFENCE.
 func TestLoadCQE(t *testing.T) {
 	var loads []string
 	for _, i := range disassemble(t, "amd64", `mmio_test\.loads$`)["loads"] {
@@ -207,8 +205,8 @@ func TestLoadCQE(t *testing.T) {
 	}
 }
 
-// On amd64 Consumed and Record are inlined in their callers: a plain store each, behind the load and the store that
-// came before.
+// On amd64 Consumed and Record are inlined in their callers as a plain store each, behind the load and the store before
+// the call.
 func TestStoreInlined(t *testing.T) {
 	var got []string
 	for _, i := range disassemble(t, "amd64", `mmio_test\.stores$`)["stores"] {
@@ -231,8 +229,8 @@ func TestStoreInlined(t *testing.T) {
 
 type instruction struct{ file, text string }
 
-// disassemble builds this package's test for an architecture and gives the functions that match a pattern by their last
-// names.
+// disassemble builds this package's test for an architecture and returns the functions that match a pattern, by their
+// unqualified names.
 func disassemble(t *testing.T, arch, pattern string) map[string][]instruction {
 	t.Helper()
 	goTool, err := exec.LookPath("go")
@@ -286,7 +284,7 @@ var (
 	memARM64 = regexp.MustCompile(`^(-?\d*)\((\w+)\)$`)
 )
 
-// follow gives what a function does. It knows the instructions of this package and no others.
+// follow returns the steps of a function. It knows the instructions of this package and no others.
 func follow(arch string, args map[int]string, body []instruction) ([]string, error) {
 	var steps []string
 	reg := map[string]string{} // what a register holds

@@ -2,17 +2,17 @@ package mmio
 
 import "unsafe"
 
-// Record publishes a doorbell record that no register goes with: receive queues, SRQs.
+// Record publishes the doorbell record of a receive queue or an SRQ, which have no register.
 //
-// Pairs with mlx5_post_recv in rdma-core, providers/mlx5/qp.c, and mlx5_post_srq_recv in srq.c.
+// Pairs with mlx5_post_recv (rdma-core v64.0, providers/mlx5/qp.c:3826) and mlx5_post_srq_recv (srq.c:257).
 //
 //go:noescape
 func Record(dbrec unsafe.Pointer, record uint32)
 
-// Consumed publishes a CQ's consumer index. The device may overwrite the entries before it as soon as it sees the
-// store, so that loads of them come first.
+// Consumed publishes a CQ's consumer index. Earlier loads of the entries stay before the store: the device may
+// overwrite the entries as soon as it sees the index.
 //
-// Pairs with update_cons_index in rdma-core, providers/mlx5/cq.c.
+// Pairs with update_cons_index (rdma-core v64.0, providers/mlx5/cq.c:159).
 //
 //go:noescape
 func Consumed(dbrec unsafe.Pointer, ci uint32)

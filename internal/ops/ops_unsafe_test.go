@@ -105,7 +105,7 @@ func sendChain(t testing.TB, depth, maxSGE, maxInline int) *SendChain {
 	return c
 }
 
-// lookupContext does not move, as the memory of C does not.
+// lookupContext is a global so that it does not move, like C's memory.
 var lookupContext [48]uintptr
 
 func TestLookup(t *testing.T) {
@@ -121,8 +121,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// All fields of all slots arrive in C as they were set, and nothing of an
-// earlier use of a slot that its opcode would read.
+// All fields of all slots arrive in C as they were set. No field that an opcode reads keeps a value from an earlier use
+// of the slot.
 func TestSendChain(t *testing.T) {
 	const depth = 7
 	c := sendChain(t, depth, 3, 32)
@@ -213,7 +213,7 @@ func TestChainDepth(t *testing.T) {
 	}
 }
 
-// What was taken is told by the address of the bad work request.
+// The address of the bad work request tells how many were accepted.
 func TestRefused(t *testing.T) {
 	s := sendChain(t, 8, 1, 0)
 	r, err := NewRecvChain(table(t), queue, 8, 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/dma"
 )
 
-// PollBatch is the most completions that one call fetches.
+// PollBatch is the maximum number of completions that one call fetches.
 const PollBatch = 64
 
 // Poller fetches completions of one CQ into its own array of struct ibv_wc.
@@ -22,7 +22,7 @@ type Poller struct {
 	mem    *dma.Mem
 }
 
-// NewPoller makes a poller for the ibv_cq at cq.
+// NewPoller returns a poller for the ibv_cq at cq.
 func NewPoller(t Table, cq uintptr) (*Poller, error) {
 	mem, err := dma.Alloc(PollBatch*int(unsafe.Sizeof(abi.WC{})), nil)
 	if err != nil {
@@ -38,8 +38,8 @@ func NewPoller(t Table, cq uintptr) (*Poller, error) {
 	}, nil
 }
 
-// Poll fetches up to n completions, at most PollBatch. They are valid until the
-// next call. A negative result of the provider is returned as it is.
+// Poll fetches up to n completions, at most PollBatch. They are valid until the next call. The second result is 0, or
+// the negative result of the provider.
 func (p *Poller) Poll(n int) ([]abi.WC, int) {
 	n = min(n, PollBatch)
 	got := int(int32(ccall.Hot(p.poll, p.cq, uintptr(n), p.first)))
@@ -49,7 +49,7 @@ func (p *Poller) Poll(n int) ([]abi.WC, int) {
 	return p.wcs[:min(got, n)], 0
 }
 
-// Arm asks for one event on the CQ's channel. It returns an errno.
+// Arm requests one event on the CQ's channel, for the next completion or the next solicited one. It returns an errno.
 func (p *Poller) Arm(solicitedOnly bool) int {
 	var s uintptr
 	if solicitedOnly {
@@ -58,5 +58,5 @@ func (p *Poller) Arm(solicitedOnly bool) int {
 	return errno(int32(ccall.Hot(p.notify, p.cq, s, 0)))
 }
 
-// Free gives the memory back. The poller must not be used afterwards.
+// Free frees the memory. The poller must not be used afterwards.
 func (p *Poller) Free() error { return p.mem.Free() }

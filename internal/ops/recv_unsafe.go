@@ -24,13 +24,12 @@ type RecvChain struct {
 	mem     *dma.Mem
 }
 
-// NewRecvChain makes a chain of up to depth slots for the receive queue of the
-// ibv_qp at queue.
+// NewRecvChain returns a chain of up to depth slots for the receive queue of the ibv_qp at queue.
 func NewRecvChain(t Table, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
 	return newRecvChain(t.PostRecv, queue, depth, maxSGE)
 }
 
-// NewSRQChain makes a chain of up to depth slots for the ibv_srq at queue.
+// NewSRQChain returns a chain of up to depth slots for the ibv_srq at queue.
 func NewSRQChain(t Table, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
 	return newRecvChain(t.PostSRQRecv, queue, depth, maxSGE)
 }
@@ -58,11 +57,11 @@ func newRecvChain(fn, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
 	}, nil
 }
 
-// Len is the number of slots.
+// Len returns the number of slots.
 func (c *RecvChain) Len() int { return len(c.wrs) }
 
-// Slot sets slot i to a work request of n entries, at most the chain's maxSGE,
-// for the caller to fill, and links it to the next.
+// Slot makes slot i a work request with n SGEs, at most the chain's maxSGE, and links it to the next slot. It returns
+// the SGEs for the caller to fill.
 func (c *RecvChain) Slot(i int, id uint64, n int) []abi.SGE {
 	list := c.sges[i*c.maxSGE:][:n]
 	w := &c.wrs[i]
@@ -73,8 +72,7 @@ func (c *RecvChain) Slot(i int, id uint64, n int) []abi.SGE {
 	return list
 }
 
-// Post posts slots [0,n) with one call. It returns how many the provider took
-// and its errno, 0 when it took all.
+// Post posts slots [0,n) with one call. It returns how many the provider accepted, and its errno, 0 if it accepted all.
 func (c *RecvChain) Post(n int) (int, int) {
 	c.wrs[n-1].Next = 0
 	*c.bad = 0
@@ -85,5 +83,5 @@ func (c *RecvChain) Post(n int) (int, int) {
 	return accepted(*c.bad, c.first, recvWRSize, n), errno(ret)
 }
 
-// Free gives the memory back. The chain must not be used afterwards.
+// Free frees the memory. The chain must not be used afterwards.
 func (c *RecvChain) Free() error { return c.mem.Free() }

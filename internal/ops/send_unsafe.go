@@ -10,8 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// MaxBatch is the most work requests that one chain holds, and so the most
-// that one C call posts. The memory of unused slots is never touched.
+// MaxBatch is the maximum number of work requests in a chain, and therefore in one C call. The memory of unused slots
+// is never touched.
 const MaxBatch = 4096
 
 const (
@@ -19,8 +19,7 @@ const (
 	sgeSize    = unsafe.Sizeof(abi.SGE{})
 )
 
-// SendChain is a preallocated chain of struct ibv_send_wr with room for
-// scatter/gather entries and inline data beside each.
+// SendChain is a preallocated chain of struct ibv_send_wr, with room for SGEs and inline data for each.
 type SendChain struct {
 	post      uintptr
 	qp        uintptr
@@ -35,9 +34,8 @@ type SendChain struct {
 	mem       *dma.Mem
 }
 
-// NewSendChain makes a chain of up to depth slots for the ibv_qp at qp.
-// Inline data posted from Go memory is staged in the chain, because a
-// goroutine's memory may move while C reads it.
+// NewSendChain returns a chain of up to depth slots for the ibv_qp at qp. Inline data is copied into the chain, because
+// a goroutine's stack may move while C reads it.
 func NewSendChain(t Table, qp uintptr, depth, maxSGE, maxInline int) (*SendChain, error) {
 	depth = min(max(depth, 1), MaxBatch)
 	maxSGE = max(maxSGE, 1)
@@ -68,11 +66,10 @@ func NewSendChain(t Table, qp uintptr, depth, maxSGE, maxInline int) (*SendChain
 	return c, nil
 }
 
-// Len is the number of slots.
+// Len returns the number of slots.
 func (c *SendChain) Len() int { return len(c.wrs) }
 
-// Slot returns slot i with everything set that all work requests have. Slots
-// are linked as they are filled, so a slot is filled before its successor.
+// Slot sets the fields of slot i that all work requests have, links it to the next slot, and returns it.
 func (c *SendChain) Slot(i int, id uint64, opcode, flags uint32) *abi.SendWR {
 	w := &c.wrs[i]
 	w.WRID = id
@@ -84,8 +81,8 @@ func (c *SendChain) Slot(i int, id uint64, opcode, flags uint32) *abi.SendWR {
 	return w
 }
 
-// Fill writes a work request, which is checked, into slot i. ah is the C object of the request's AH, for a datagram.
-// Slots are linked as they are filled.
+// Fill writes wr into slot i and links it to the next slot. The caller has checked wr. ah is the address of the struct
+// ibv_ah for a datagram, or 0.
 func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 	w := c.Slot(i, wr.ID, wr.Opcode, wr.Flags)
 	f := work.FieldsOf(wr.Opcode)
@@ -115,11 +112,10 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 	}
 }
 
-// Wr is slot i as it was filled.
+// Wr returns slot i.
 func (c *SendChain) Wr(i int) *abi.SendWR { return &c.wrs[i] }
 
-// SGEs makes slot i refer to n entries, at most the chain's maxSGE, for the
-// caller to fill.
+// SGEs gives slot i n SGEs, at most the chain's maxSGE, and returns them for the caller to fill.
 func (c *SendChain) SGEs(i, n int) []abi.SGE {
 	list := c.sges[i*c.maxSGE:][:n]
 	w := &c.wrs[i]
@@ -128,8 +124,8 @@ func (c *SendChain) SGEs(i, n int) []abi.SGE {
 	return list
 }
 
-// Inline copies data beside slot i and makes the slot refer to the copy.
-// Preconditions: len(data) <= the chain's maxInline, IBV_SEND_INLINE is set.
+// Inline copies data into the chain's memory for slot i and makes the slot refer to the copy. Preconditions: len(data)
+// is at most the chain's maxInline, and IBV_SEND_INLINE is set.
 func (c *SendChain) Inline(i int, data []byte) {
 	if len(data) == 0 {
 		return
@@ -142,8 +138,7 @@ func (c *SendChain) Inline(i int, data []byte) {
 	s.LKey = 0
 }
 
-// Post posts slots [0,n) with one call. It returns how many the provider took
-// and its errno, 0 when it took all.
+// Post posts slots [0,n) with one call. It returns how many the provider accepted, and its errno, 0 if it accepted all.
 func (c *SendChain) Post(n int) (int, int) {
 	c.wrs[n-1].Next = 0
 	*c.bad = 0
@@ -154,11 +149,11 @@ func (c *SendChain) Post(n int) (int, int) {
 	return accepted(*c.bad, c.first, sendWRSize, n), errno(ret)
 }
 
-// Free gives the memory back. The chain must not be used afterwards.
+// Free frees the memory. The chain must not be used afterwards.
 func (c *SendChain) Free() error { return c.mem.Free() }
 
-// accepted counts the work requests before bad. A provider that fails without
-// naming the bad one has taken none that we could vouch for.
+// accepted returns the number of work requests before bad. If a provider fails without naming the bad one, accepted
+// returns 0, since nothing shows which ones it accepted.
 func accepted(bad, first, size uintptr, n int) int {
 	if bad < first {
 		return 0
@@ -166,8 +161,7 @@ func accepted(bad, first, size uintptr, n int) int {
 	return min(int((bad-first)/size), n)
 }
 
-// errno normalises the results of post functions: errno values, but some
-// providers negate them.
+// errno returns the errno in the result of a post function. Some providers return it negated.
 func errno(ret int32) int {
 	if ret < 0 {
 		return int(-ret)

@@ -5,9 +5,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
-// Table holds the provider functions behind the inline verbs of
-// <infiniband/verbs.h>. They are stored in struct ibv_context itself, at
-// offsets that no release has moved. A slot that a provider leaves empty is 0.
+// Table holds the provider's functions behind the inline verbs of <infiniband/verbs.h>. They are stored in struct
+// ibv_context itself, at offsets that have never changed. A function that a provider lacks is 0.
 type Table struct {
 	PollCQ      uintptr // int (*)(struct ibv_cq *, int, struct ibv_wc *)
 	ReqNotifyCQ uintptr // int (*)(struct ibv_cq *, int)

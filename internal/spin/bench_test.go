@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// BenchmarkLock compares the lock with sync.Mutex: for one goroutine, two in turn, and several that want it at once.
+// BenchmarkLock compares the lock with sync.Mutex: one goroutine, two that alternate, and several that contend.
 func BenchmarkLock(b *testing.B) {
 	for _, kind := range []struct {
 		name string
@@ -61,7 +61,7 @@ func BenchmarkLock(b *testing.B) {
 	})
 }
 
-// guarded is as much as posting one work request.
+// guarded is about as much work as posting one work request.
 var guarded [16]int
 
 func use(l sync.Locker, times int) {

@@ -1,8 +1,9 @@
-// Package spin is a lock for critical sections of some ten instructions: posting and polling. A goroutine that takes it
-// many times in a row comes to own it, and then takes it without a locked instruction until another goroutine wants it
-// (owner.go). Otherwise taking it costs one locked instruction and giving it back a plain store, where sync.Mutex needs
-// two locked ones. Nobody sleeps in a queue: who finds it taken yields, and after a while sleeps for microseconds, so
-// that a section that lasts (a QP that is destroyed) costs little.
+// Package spin provides a lock for critical sections of a few dozen instructions, such as posting and polling. A
+// goroutine that locks it many times in a row becomes its owner, and then locks it without a locked instruction until
+// another goroutine wants it (see owner.go). Otherwise Lock costs one locked instruction and Unlock a plain store,
+// where sync.Mutex takes two locked instructions. There is no queue of sleepers: a goroutine that finds the lock held
+// yields, and after a while sleeps for microseconds, so that waiting for a long section (such as destroying a QP) costs
+// little.
 package spin
 
 import (
@@ -12,44 +13,44 @@ import (
 	"time"
 )
 
-// Lock is a mutual exclusion lock. The zero value is unlocked. It must not be copied. As with sync.Mutex, another
-// goroutine than the one that locked it may unlock it, and locking it twice waits for ever.
+// Lock is a mutual exclusion lock. The zero value is unlocked. It must not be copied. As with sync.Mutex, a goroutine
+// may unlock a Lock that another one locked, and a goroutine that locks it twice deadlocks.
 type Lock struct {
-	owner uintptr // the g that owns it plus the number of its flag, or 0
-	// flags: 1 in flags[0] says that the lock is held, or owned. Each later flag belongs to one owner, who holds the
-	// lock while it is 1.
+	owner uintptr // the owner's g plus the index of its flag, or 0
+	// flags[0] is 1 while the lock is held or has an owner. Each other flag belongs to one owner, which holds the lock
+	// while the flag is 1.
 	flags [maxOwners + 1]uint32
-	flag  uint32 // the flag that Unlock clears: of the holder, and of who holds waiting
-	Off   bool   // Lock and Unlock do nothing: one goroutine at a time uses what it guards. Set before first use.
+	flag  uint32 // index of the flag that Unlock clears; only the holder and whoever holds waiting write it
+	Off   bool   // Lock and Unlock do nothing, because one goroutine at a time uses the data. Set it before first use.
 
-	late uint32 // 1: somebody has waited for long, and who comes now waits behind
+	late uint32 // 1: a goroutine has waited for long, and newcomers wait behind it
 
-	// For the holder of flags[0] only.
-	owners  uint8  // flags that were given away
-	streak  uint32 // how often last came again, and nobody else between
+	// Only the holder of flags[0] uses these.
+	owners  uint8  // flags that have been assigned
+	streak  uint32 // how many times in a row last has locked it
 	waiting sync.Mutex
-	last    uintptr // a g
+	last    uintptr // the g that locked it last
 	latest  uintptr // the g whose flag is flags[owners]
 }
 
-// Lock takes the lock.
+// Lock locks l, and waits while another goroutine holds it.
 func (l *Lock) Lock() {
 	if !l.Off {
 		take(l)
 	}
 }
 
-// TryLock takes the lock if nobody holds it, and reports whether it did.
+// TryLock locks l if nobody holds it, and reports whether it did.
 func (l *Lock) TryLock() bool { return l.Off || tryTake(l) }
 
-// Unlock gives the lock back.
+// Unlock unlocks l.
 func (l *Lock) Unlock() {
 	if !l.Off {
 		release(&l.flags[l.flag%(maxOwners+1)])
 	}
 }
 
-// wait takes the lock in competition with others. All but one of them sleep in waiting.
+// wait locks l in competition with other goroutines. All but one of those wait for the mutex waiting.
 //
 //go:noinline
 //lint:ignore U1000 called in assembly
@@ -65,7 +66,7 @@ func wait(l *Lock) {
 		} else if time.Since(since) > patience {
 			atomic.StoreUint32(&l.late, 1)
 		}
-		// The holder may have been preempted: others run.
+		// The holder may have been preempted: let others run.
 		if i < 4*looks {
 			runtime.Gosched()
 		} else {
@@ -77,6 +78,6 @@ func wait(l *Lock) {
 }
 
 const (
-	looks    = 16               // at the lock before anything else
-	patience = time.Millisecond // what sync.Mutex has: then who comes waits behind
+	looks    = 16               // attempts before the goroutine yields
+	patience = time.Millisecond // after this long newcomers wait behind, as with sync.Mutex
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Everybody's additions are there at the end, with one processor and with several.
+// No addition is lost, with one processor and with several.
 func TestLock(t *testing.T) {
 	for _, procs := range []int{1, 2, 4} {
 		before := runtime.GOMAXPROCS(procs)
@@ -52,7 +52,7 @@ func TestTryLock(t *testing.T) {
 	}
 }
 
-// Who comes once among others who take the lock all the time gets it.
+// A goroutine that locks once gets the lock, though others lock and unlock it all the time.
 func TestNobodyStarves(t *testing.T) {
 	for _, procs := range []int{1, 2, 4} {
 		before := runtime.GOMAXPROCS(procs)

@@ -5,10 +5,9 @@ import (
 	"testing"
 )
 
-// The model of owner.go: goroutines that each take and give back the lock some times, in all orders of their steps.
-// Each access to memory that others see at the same time is a step. A plain store goes into the goroutine's store
-// buffer, as on x86, and reaches memory in some later step; a locked instruction waits for the buffer to be empty. A
-// barrier empties the others' buffers one by one.
+// A model of owner.go: goroutines lock and unlock a few times each, in all orders of their steps. Each access to shared
+// memory is a step. A plain store goes into the goroutine's store buffer, as on x86, and reaches memory in a later
+// step. A locked instruction waits until the buffer is empty. A barrier empties the others' buffers one by one.
 
 // Addresses of the model's memory. counter is what the lock guards.
 const (
@@ -31,7 +30,7 @@ const (
 	modelFlags  = 2
 )
 
-// Program counters, named after the step that comes next.
+// Program counters, named after the next step.
 const (
 	pIdle = iota
 	pOwner
@@ -63,7 +62,7 @@ const (
 	pDone
 )
 
-// holding are the steps of who has the lock, whatever else it does.
+// holding are the steps during which a goroutine holds the lock.
 var holding = map[uint8]bool{pCount: true, pOwn: true, pOwnFlag: true, pOwnEnter: true, pOwnOwner: true, pOwnDone: true,
 	pClaimed: true, pWaitDone: true, pLoad: true, pStore: true, pUnlock: true, pRelease: true}
 
@@ -81,7 +80,7 @@ type modelState struct {
 	actors [modelActors]modelActor
 }
 
-// modelRun is what is explored, and what is wrong in it on purpose.
+// modelRun describes a run of the model, with faults that are in it on purpose.
 type modelRun struct {
 	rounds [modelActors]uint8
 	try    [modelActors]bool // it uses TryLock
@@ -107,7 +106,7 @@ func (s *modelState) store(a, addr, val uint8) {
 	p.stores++
 }
 
-// drain brings the oldest store to memory.
+// drain moves the oldest store from the buffer to memory.
 func (s *modelState) drain(a uint8) {
 	p := &s.actors[a]
 	s.mem[p.buf[0].addr] = p.buf[0].val
@@ -116,8 +115,8 @@ func (s *modelState) drain(a uint8) {
 	p.stores--
 }
 
-// step does what a comes to next. It reports whether a can: a locked instruction waits for its buffer, all wait for
-// room in it.
+// step executes the next step of a and reports whether it could: a locked instruction waits for an empty buffer, a
+// store for room in it.
 func (m *modelRun) step(s *modelState, a uint8) bool {
 	p := &s.actors[a]
 	me := (a + 1) << 2
@@ -301,7 +300,7 @@ func (m *modelRun) step(s *modelState, a uint8) bool {
 	return true
 }
 
-// again is what follows a look at a lock that is held: another one, or nothing with TryLock.
+// again continues after a look at a lock that is held: with another look, or for TryLock with none.
 func (m *modelRun) again(a uint8) uint8 {
 	if m.try[a] {
 		return pGiveUp
@@ -309,7 +308,7 @@ func (m *modelRun) again(a uint8) uint8 {
 	return pClaim
 }
 
-// wrong is what must not be, in s.
+// wrong describes a violation in s, "" if there is none.
 func (s *modelState) wrong() string {
 	in, done, took := 0, 0, uint8(0)
 	for _, p := range s.actors {
@@ -330,8 +329,8 @@ func (s *modelState) wrong() string {
 	return ""
 }
 
-// explore goes through all states. It returns how many there are, how often a lock was entered by its owner without a
-// locked instruction, and what is wrong, or "".
+// explore visits all states. It returns their number, how often an owner locked without a locked instruction, and the
+// first violation, or "".
 func (m *modelRun) explore() (states, entered int, wrong string) {
 	var first modelState
 	for a := range first.actors {

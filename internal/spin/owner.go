@@ -18,38 +18,40 @@ import (
 //	   the lock is mine
 //	   else flags[f] = 0, and take the long way
 //
-// Each may be preempted between any two steps. The model of this is in model_test.go.
+// Each may be preempted between any two steps. model_test.go has a model of this.
 //
-// Not both. Membarrier makes every thread of the process pass a full barrier between its begin and its end. If the
-// owner's comes before its step 4, step 4 sees 0. If it comes after, so does the store of step 3 lie before it, and the
-// other one's step 3 sees 1. A goroutine that moved to another thread between the two steps changes nothing: the
-// scheduler orders what it did on the first thread before what it does on the second, so its store is seen by all who
-// see the second thread's barrier. A thread that does not run passed the barrier when it was switched out, and will
-// again when it is switched in.
+// Why not both get the lock: membarrier makes every thread of the process pass a full barrier between its call and its
+// return. If the owner's barrier comes before its step 4, step 4 sees owner = 0. If it comes after step 4, it also
+// comes after the store of step 3, and the other goroutine's step 3 sees 1. It does not matter whether the owner moves
+// to another thread between the two steps: the scheduler orders what the goroutine did on the first thread before what
+// it does on the second, so whoever sees the second thread's barrier sees the store. A thread that is not running
+// passed a barrier when it was switched out, and passes one when it is switched in.
 //
-// Nothing is lost. Clearing owner only keeps the owner from entering again. It may be in for long (step 3 of the other
-// one), and leaves as every holder does: Unlock clears flags[flag], and flag changes in the hands of a holder only.
-// flags[0] stays 1 while there is an owner, and until claim has the lock, so that nobody gets past with the locked
-// instruction.
+// Why nothing is lost: clearing owner only keeps the owner from entering again. It may hold the lock for long, while
+// the other goroutine repeats its step 3, and leaves like every holder: Unlock clears flags[flag], and only a holder
+// changes flag. flags[0] stays 1 while there is an owner and until claim has the lock, so the locked instruction of a
+// third goroutine fails.
 //
-// Late stores. Between its steps 1 and 4 a former owner may sleep for long, and then set and clear its flag. So a flag
-// belongs to one goroutine for the life of the lock, and nobody but who waits for that flag sees late stores. The
-// latest owner may own the lock any number of times with its flag: it is the one who would be late, and it is here.
-// There are maxOwners flags; who comes when they are given away goes without.
+// Late stores: between its steps 1 and 4 a former owner may sleep for long, and then set and clear its flag. A flag
+// therefore belongs to one goroutine for the life of the lock, and only a goroutine that waits for that flag sees the
+// late stores. The latest owner may become the owner any number of times with the same flag: the late stores could only
+// be its own, and it cannot be in two places. There are maxOwners flags. Once they are assigned, no other goroutine
+// becomes an owner.
 //
-// Who is who. A g is neither moved nor freed by the runtime. When its goroutine ends it serves another, which then owns
-// the lock, too; the first one ended in none of the steps, and all its stores come before all of the other's.
+// Identity: the runtime neither moves nor frees a g. When its goroutine ends, the g is reused for another goroutine,
+// which then owns the lock in its place. The first goroutine did not end within the steps, and all its stores come
+// before those of the second.
 //
-// Owners are made and ended by who holds waiting. On x86 a store waits in its processor's buffer while later loads go
-// ahead; no other order changes, so that only steps 3 and 4 need the barrier. A process that has forked without exec
-// has no other thread that runs Go.
+// Only a goroutine that holds waiting makes or ends an owner. On x86 a store may wait in its processor's buffer while
+// later loads go ahead. No other reordering happens, so only steps 3 and 4 need the barrier. After a fork without exec
+// no other thread runs Go.
 
 const (
-	maxOwners = 3    // with g, their numbers fit into the bits that are 0 in the address of a g
-	enough    = 1024 // times in a row: what ending ownership costs is less than what it gained
+	maxOwners = 3    // an index fits into the low bits of a g's address, which are 0
+	enough    = 1024 // times in a row; ending ownership costs less than this many fast locks save
 )
 
-// canOwn says whether the process may use membarrier: unknown, asking, yes or no.
+// canOwn tells whether the process may use membarrier: unknown, asking, yes or no.
 var canOwn atomic.Uint32
 
 const (
@@ -59,7 +61,7 @@ const (
 	no
 )
 
-// take takes the lock: for its owner by steps 1 to 4, for others with a locked instruction.
+// take locks l: by steps 1 to 4 for its owner, and with a locked instruction for others.
 //
 //go:noescape
 func take(l *Lock)
@@ -69,20 +71,19 @@ func take(l *Lock)
 //go:noescape
 func tryTake(l *Lock) bool
 
-// try is tryTake when the lock is held, or somebody else's.
+// try continues tryTake when the lock is held or another goroutine owns it.
 //
 //lint:ignore U1000 called in assembly
 func try(l *Lock) bool {
 	if !l.waiting.TryLock() {
-		return false // who waits comes first
+		return false // goroutines that wait come first
 	}
 	ok := l.claim()
 	l.waiting.Unlock()
 	return ok
 }
 
-// claim takes the lock if nobody holds it. Afterwards nobody owns it, or it is held and nobody will when it is given
-// back. Preconditions: waiting is held.
+// claim locks l if nobody holds it, and reports whether it did. It ends ownership. Preconditions: waiting is held.
 func (l *Lock) claim() bool {
 	if atomic.CompareAndSwapUint32(&l.flags[0], 0, 1) {
 		l.streak = 0
@@ -102,8 +103,7 @@ func (l *Lock) claim() bool {
 	return true
 }
 
-// own makes the goroutine, which is last, the owner.
-// Preconditions: the lock is held by flags[0].
+// own makes the calling goroutine, which is last, the owner. Preconditions: it holds the lock by flags[0].
 //
 //lint:ignore U1000 called in assembly
 func own(l *Lock) {
@@ -127,8 +127,8 @@ func tryOwn(l *Lock) bool {
 	return true
 }
 
-// registered reports whether the process may use membarrier. It has to register with the kernel, which takes
-// milliseconds: the first who asks gets no, and another goroutine does it.
+// registered reports whether the process may use membarrier. Registering with the kernel takes milliseconds, so the
+// first call starts a goroutine that does it and returns false.
 func registered() bool {
 	switch canOwn.Load() {
 	case yes:
@@ -153,7 +153,7 @@ const (
 	registerPrivateExpedited = 1 << 4
 )
 
-// barrierCommand is another one in tests.
+// barrierCommand is a variable for tests.
 var barrierCommand uintptr = privateExpedited
 
 func membarrier(cmd uintptr) bool {
@@ -161,8 +161,8 @@ func membarrier(cmd uintptr) bool {
 	return e == 0
 }
 
-// barrier makes every thread that runs Go code pass a full barrier. What worked once may be forbidden since, by a
-// seccomp filter: to stop the world does the same.
+// barrier makes every thread that runs Go code pass a full barrier. If membarrier fails, because a seccomp filter was
+// installed since, stopping the world has the same effect.
 func barrier() {
 	if !membarrier(barrierCommand) {
 		canOwn.Store(no)

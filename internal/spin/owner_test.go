@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// needOwners waits until the kernel has answered about membarrier.
+// needOwners waits until registered has an answer from the kernel, and skips the test if it is no.
 func needOwners(t testing.TB) {
 	t.Helper()
 	for registered(); canOwn.Load() == asking; registered() {
@@ -23,7 +23,7 @@ func needOwners(t testing.TB) {
 	}
 }
 
-// earn takes l until the goroutine owns it, and reports whether it does.
+// earn locks and unlocks l until the goroutine should own it, and reports whether it does.
 func (l *Lock) earn() bool {
 	for range enough + 2 { // one to get it from its owner, one to be the last who came
 		l.Lock()
@@ -84,7 +84,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// worker starts a goroutine that does what the function it returns is given.
+// worker starts a goroutine and returns a function that makes it run another one.
 func worker(t testing.TB) func(func()) {
 	work, done := make(chan func()), make(chan bool)
 	t.Cleanup(func() { close(work) })
@@ -100,8 +100,8 @@ func worker(t testing.TB) func(func()) {
 	}
 }
 
-// Each new owner gets a flag of its own, the latest one gets its own again, and when all are given away the rest go
-// without.
+// Each new owner gets a flag of its own, the latest owner gets the same flag again, and when all flags are assigned
+// there are no new owners.
 func TestHandOver(t *testing.T) {
 	needOwners(t)
 	var l Lock
@@ -122,7 +122,7 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// Who wants the lock while its owner is in gets it afterwards.
+// A goroutine that wants the lock while its owner holds it gets it afterwards.
 func TestWaitForOwner(t *testing.T) {
 	needOwners(t)
 	var l Lock
@@ -147,7 +147,7 @@ func TestWaitForOwner(t *testing.T) {
 	<-out
 }
 
-// A section that another goroutine ends, as sync.Mutex allows.
+// Another goroutine may unlock, as with sync.Mutex.
 func TestUnlockElsewhere(t *testing.T) {
 	needOwners(t)
 	var l Lock
@@ -169,8 +169,8 @@ func TestUnlockElsewhere(t *testing.T) {
 	}
 }
 
-// Goroutines that stay for long and for short, end as owners, change threads or keep theirs, are preempted within the
-// section and outside, while the collector runs.
+// Goroutines hold the lock for long and short times, end as owners, change threads or keep theirs, and are preempted
+// within the section and outside, while the garbage collector runs.
 func TestOwnersStress(t *testing.T) {
 	needOwners(t)
 	rounds := 3
@@ -238,8 +238,8 @@ func TestOwnersStress(t *testing.T) {
 	barrierCommand = privateExpedited
 }
 
-// One goroutine takes the lock all the time, and others come by now and then: what the lock is made for. They always
-// get in.
+// One goroutine uses the lock all the time and others now and then, which is what the lock is made for. The others
+// always get it.
 func TestOwnerAndVisitors(t *testing.T) {
 	needOwners(t)
 	var l Lock
@@ -277,7 +277,7 @@ func TestOwnerAndVisitors(t *testing.T) {
 	t.Logf("%d visits among %d, %d of the owner", visits, n, own)
 }
 
-// A lock that lives on a stack moves with it.
+// A lock on a stack moves with the stack.
 func TestLockOnStack(t *testing.T) {
 	needOwners(t)
 	var grow func(depth int) int

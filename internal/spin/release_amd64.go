@@ -2,5 +2,5 @@
 
 package spin
 
-// release is a plain store: x86 keeps all loads and stores before it in their order, and so does the compiler.
+// release is a plain store. Neither x86 nor the compiler moves it before earlier loads and stores.
 func release(held *uint32) { *held = 0 }

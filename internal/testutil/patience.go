@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for what has to come. It bounds hangs and measures nothing: machines are slow when
-// they are busy, and the VM's processors are emulated. It is shorter than the silence that test/tiers grants a test
-// binary, so that a test that hangs says at what.
+// Patience is how long a test waits for an event that must happen. It only ends tests that hang: busy machines are
+// slow, and the VM's processors are emulated. It is shorter than the silence that test/tiers allows a test binary, so a
+// test that hangs can say what it was waiting for.
 const Patience = 4 * time.Minute
 
-// Eventually waits until ok reports true, and fails the test after Patience.
+// Eventually waits until ok returns true, and fails the test after Patience.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end, pause := time.Now().Add(Patience), time.Millisecond; !ok(); pause = min(2*pause, 50*time.Millisecond) {
@@ -22,7 +22,8 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// FullEnv asks for every row of the long tests everywhere: make test-full. Without it each kind of row runs somewhere.
+// FullEnv names the environment variable that makes the long tests run every row in each place, as make test-full does.
+// Without it each kind of row runs in one place.
 const FullEnv = "PUREVERBS_FULL"
 
 // Full reports whether every row is to run.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Processor is the name of the processor that figures are from.
+// Processor returns the name of this machine's processor, to print beside figures.
 func Processor() string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	name := map[string]string{}

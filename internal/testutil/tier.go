@@ -1,8 +1,7 @@
 // Package testutil names the test tiers and what each one needs.
 //
-// A test states its tier by calling one of the Need functions first. Where the
-// tier is missing the test skips and says why; where the tier was promised
-// (PUREVERBS_TEST_TIER names it), something missing fails the test instead.
+// A test states its tier by calling one of the Need functions first. If the tier is not there, the test skips and says
+// why. If the runner promised the tier (PUREVERBS_TEST_TIER names it), the test fails instead.
 package testutil
 
 import (
@@ -20,12 +19,12 @@ import (
 // adapters of this machine.
 const TierEnv = "PUREVERBS_TEST_TIER"
 
-// DevicesEnv names the two mlx5 devices of tier hw, or one for both ends: "mlx5_0,mlx5_1".
+// DevicesEnv names the environment variable with the two mlx5 devices of tier hw, as in "mlx5_0,mlx5_1", or with one
+// device for both ends.
 const DevicesEnv = "PUREVERBS_HW_DEVICES"
 
-// RXE describes two devices that reach each other: the SoftRoCE devices of the
-// VM, which are connected by a veth pair and live in one network namespace, or
-// two emulated ones.
+// RXE describes two devices that reach each other: the SoftRoCE devices of the VM, which are connected by a veth pair
+// in one network namespace, two emulated ones, or two adapters.
 type RXE struct {
 	Dev  [2]string // device names
 	Net  [2]string // their netdevs
@@ -34,11 +33,11 @@ type RXE struct {
 	Port uint8     // port number, the same on both
 	GID  int       // index of the IPv4-mapped RoCE v2 GID, the same on both
 
-	Emulated bool // no kernel behind them: ip, tc and the like change nothing
-	Hardware bool // real adapters, whose links and addresses are not to be touched
+	Emulated bool // the kernel does not know the devices: ip, tc and the like have no effect
+	Hardware bool // real adapters, whose links and addresses must not be changed
 }
 
-// NeedRXE returns two connected devices, or skips where there are none.
+// NeedRXE returns two connected devices, or skips the test if there are none.
 func NeedRXE(t testing.TB) RXE {
 	t.Helper()
 	r := RXE{
@@ -100,7 +99,7 @@ func (r *RXE) find(i int) error {
 	return fmt.Errorf("%s has no RoCE v2 GID of an IPv4 address", r.Dev[i])
 }
 
-// SetLink takes a device's link up or down, and up again when the test ends.
+// SetLink sets a device's link up or down. It is up again when the test ends.
 func (r *RXE) SetLink(t testing.TB, i int, up bool) {
 	t.Helper()
 	if r.Hardware {
@@ -117,7 +116,7 @@ func (r *RXE) SetLink(t testing.TB, i int, up bool) {
 	run(t, "/bin/ip", "link", "set", r.Net[i], state[up])
 }
 
-// ChangeGIDs gives a device's port one more GID, or takes it away.
+// ChangeGIDs adds a GID to a device's port if more is true, and removes it otherwise.
 func (r *RXE) ChangeGIDs(t testing.TB, i int, more bool) {
 	t.Helper()
 	if r.Hardware {
@@ -134,7 +133,7 @@ func (r *RXE) ChangeGIDs(t testing.TB, i int, more bool) {
 	}
 }
 
-// control asks the emulator that the test runs below.
+// control sends a command to the emulator that runs the test.
 func control(t testing.TB, words ...string) {
 	t.Helper()
 	run(t, "emu", append([]string{"control"}, words...)...)
@@ -147,8 +146,8 @@ func run(t testing.TB, program string, args ...string) {
 	}
 }
 
-// NeedKernel skips a test of what the kernel does, which an emulated device does
-// not follow: its network, modes of device files, limits of processes.
+// NeedKernel skips the test if the devices are not the kernel's SoftRoCE. It is for tests of things that an emulated
+// device does not have: the kernel's network, modes of device files, limits of processes.
 func (r *RXE) NeedKernel(t testing.TB) {
 	t.Helper()
 	if r.Emulated || r.Hardware {
@@ -156,8 +155,8 @@ func (r *RXE) NeedKernel(t testing.TB) {
 	}
 }
 
-// NeedProgram returns the path of a program that the rxe tier relies on: a
-// stock tool, or one of ours. Its absence there is a failure.
+// NeedProgram returns the path of a program: a stock tool, or one of ours. If it is missing, the test fails where a
+// tier was promised, and skips elsewhere.
 func NeedProgram(t testing.TB, name string) string {
 	t.Helper()
 	p, err := exec.LookPath(name)
@@ -170,7 +169,7 @@ func NeedProgram(t testing.TB, name string) string {
 	return p
 }
 
-// NeedLibrary skips where libibverbs cannot be loaded. In CI it is installed.
+// NeedLibrary skips the test if libibverbs cannot be loaded. In CI it is installed.
 func NeedLibrary(t testing.TB) {
 	t.Helper()
 	if _, err := loader.Open(loader.IBVerbs); err != nil {

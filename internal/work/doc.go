@@ -1,3 +1,3 @@
-// Package work is what a work request is to both engines: its fields, and what an opcode needs of them. An opcode is
-// added here, with its device's opcode in internal/mlx5.
+// Package work holds what both engines share about work requests: the fields, and which of them an opcode uses. To add
+// an opcode, add it here, and its device opcode in internal/mlx5.
 package work

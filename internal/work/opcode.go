@@ -7,19 +7,19 @@ type Fields uint32
 
 // The fields.
 const (
-	Data           Fields = 1 << iota // SGEs
-	Inline                            // data may be copied into the work request: it is sent, not received
+	Data           Fields = 1 << iota // a list of SGEs
+	Inline                            // data may be copied into the work request, because it is sent and not received
 	Remote                            // an address and a key of the peer
 	Imm                               // immediate data
-	InvalidateRKey                    // a key that is no more valid afterwards
-	CompareAdd                        // an operand of an atomic
-	Swap                              // the other one
+	InvalidateRKey                    // a key that becomes invalid
+	CompareAdd                        // the operand to add or to compare with
+	Swap                              // the operand to swap in
 )
 
-// Atomic is what all atomics use and no other opcode does.
+// Atomic is a field that all atomics use and no other opcode does.
 const Atomic = CompareAdd
 
-// opcodes says which fields each opcode uses, and which types of queue pair take it.
+// opcodes holds the fields that each opcode uses, and the types of queue pair that take it.
 var opcodes = [32]struct {
 	fields Fields
 	types  uint32
@@ -42,7 +42,7 @@ const (
 	raw = 1 << abi.IBV_QPT_RAW_PACKET
 )
 
-// FieldsOf returns the fields that an opcode uses, 0 for one that nobody posts.
+// FieldsOf returns the fields that an opcode uses, 0 for an unknown opcode.
 func FieldsOf(opcode uint32) Fields {
 	if opcode >= uint32(len(opcodes)) {
 		return 0
@@ -50,7 +50,7 @@ func FieldsOf(opcode uint32) Fields {
 	return opcodes[opcode].fields
 }
 
-// OpcodesOf returns the set of opcodes, 1<<IBV_WR_SEND and so on, that a type of queue pair takes.
+// OpcodesOf returns the opcodes that a type of queue pair takes, as a set of bits 1<<opcode.
 func OpcodesOf(qpType uint32) (set uint32) {
 	for op := range opcodes {
 		if qpType < 32 && opcodes[op].types>>qpType&1 != 0 {

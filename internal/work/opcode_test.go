@@ -6,7 +6,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// What verbs(7) and ibv_post_send(3) say of opcodes, by transport.
+// The opcodes of each transport, as in ibv_post_send(3).
 func TestOpcodesOf(t *testing.T) {
 	const (
 		write = 1<<abi.IBV_WR_RDMA_WRITE | 1<<abi.IBV_WR_RDMA_WRITE_WITH_IMM
@@ -25,7 +25,7 @@ func TestOpcodesOf(t *testing.T) {
 	}
 }
 
-// Fields that go together, and opcodes that are none.
+// Fields that imply or exclude each other, and unknown opcodes.
 func TestFieldsOf(t *testing.T) {
 	for op := range uint32(100) {
 		f := FieldsOf(op)

@@ -9,11 +9,11 @@ type SGE struct {
 	LKey   uint32
 }
 
-// RemoteAddr is a place in the peer's memory.
+// RemoteAddr is an address in the peer's memory.
 type RemoteAddr struct {
 	Addr    uint64
 	RKey    uint32
-	Outside uint32 // not 0: known to be none, and the caller refuses it
+	Outside uint32 // not 0: the address is known to be invalid, and the caller refuses it
 }
 
 // SendWR is a work request for a send queue. The type that users fill has this layout.
@@ -28,7 +28,7 @@ type SendWR struct {
 	InvalidateRKey uint32
 	CompareAdd     uint64
 	Swap           uint64
-	AH             unsafe.Pointer // the user's; engines are given what is behind it
+	AH             unsafe.Pointer // the user's AH; engines get its C object or its address vector instead
 	RemoteQPN      uint32
 	RemoteQKey     uint32
 }

@@ -1,5 +1,5 @@
-// Package bed tests the SoftRoCE VM itself, with stock tools on both sides, so
-// that a fault of the bed is not taken for one of ours.
+// Package bed tests the SoftRoCE VM itself, with stock tools on both sides, so that a fault of the VM is not mistaken
+// for one of ours.
 package bed
 
 import (
@@ -70,8 +70,7 @@ func waitState(t *testing.T, dev, want string) {
 	testutil.Eventually(t, dev+" is "+want, func() bool { return strings.Contains(read(t, path), want) })
 }
 
-// TestRXEBed_Packets makes sure that the two devices talk over the wire
-// between them and not over some loopback.
+// TestRXEBed_Packets checks that packets between the two devices cross the wire and not a loopback.
 func TestRXEBed_Packets(t *testing.T) {
 	vm := testutil.NeedRXE(t)
 	tx := "/sys/class/net/" + vm.Net[1] + "/statistics/tx_packets"
@@ -111,8 +110,8 @@ func TestRXEBed_LinkDownUp(t *testing.T) {
 	pair(t, vm, "ibv_rc_pingpong", "-g", "1", "-n", "20")
 }
 
-// TestRXEBed_Loss makes sure that packets can be dropped: busybox has a tc
-// without netem, and tests of loss would pass with it.
+// TestRXEBed_Loss checks that packets can be dropped. Busybox has a tc without netem, with which tests of loss would
+// pass without any loss.
 func TestRXEBed_Loss(t *testing.T) {
 	vm := testutil.NeedRXE(t)
 	sh(t, "/bin/tc qdisc add dev "+vm.Net[0]+" root netem loss 2%")

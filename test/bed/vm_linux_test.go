@@ -72,7 +72,7 @@ func TestVM_Panic(t *testing.T) {
 
 func TestVM_NoDevice(t *testing.T) {
 	t.Parallel()
-	// No veth takes this MTU, and so there is no pair.
+	// No veth accepts this MTU, so the pair is not created.
 	code, out, diag := boot(t, "echo started", []string{"-t", "900", "-m", "100000"})
 	if code != 125 || strings.Contains(out, "started") {
 		t.Errorf("exit code %d, want 125 without running the command\n%s%s", code, out, diag)

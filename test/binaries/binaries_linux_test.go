@@ -49,7 +49,7 @@ func programs(t *testing.T) []string {
 	return paths
 }
 
-// interpreter is the dynamic loader that the program names.
+// interpreter returns the dynamic loader that the program names.
 func interpreter(t *testing.T, f *elf.File) string {
 	t.Helper()
 	for _, p := range f.Progs {

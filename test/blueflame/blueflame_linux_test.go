@@ -15,7 +15,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestEmuBlueFlame counts the doorbells of each test of ibv, and those among them that were copies of a WQE.
+// TestEmuBlueFlame counts the doorbells of each test of ibv, and how many of them were copies of a WQE.
 func TestEmuBlueFlame(t *testing.T) {
 	dir := t.TempDir()
 	emu, ibv := filepath.Join(dir, "emu"), filepath.Join(dir, "ibv.test")
@@ -68,7 +68,8 @@ func TestEmuBlueFlame(t *testing.T) {
 			switch {
 			case rung < 20:
 				t.Errorf("%d doorbells, want 20 or more", rung)
-			// The trace does not see each: the next doorbell may overwrite one, or the look come in its midst.
+			// The trace does not see every copy: the next doorbell may overwrite it, and the emulator may read it half
+			// written.
 			case c.copies && copies < rung/2:
 				t.Errorf("%d of %d doorbells were copies of the WQE, want most", copies, rung)
 			case !c.copies && copies > 0:

@@ -1,5 +1,4 @@
-// Package compare reads what our perf and the stock perftest print, for
-// comparisons of one with the other.
+// Package compare parses the output of our perf and of the stock perftest, to compare the two.
 package compare
 
 import (
@@ -15,8 +14,7 @@ import (
 	"time"
 )
 
-// Try measures once, and again where no value came out: under emulation perftest
-// now and then prints inf.
+// Try measures once, and again if there is no finite value: under emulation perftest sometimes prints inf.
 func Try(measure func() (float64, error)) (float64, error) {
 	var errs []error
 	for range 3 {
@@ -29,8 +27,8 @@ func Try(measure func() (float64, error)) (float64, error) {
 	return 0, fmt.Errorf("no value in three runs: %w", errors.Join(errs...))
 }
 
-// WaitListen waits until something listens on the port that follows -p. It looks
-// in /proc, because a trial connection would be taken for a client.
+// WaitListen waits until something listens on the port that follows -p. It looks in /proc, because the server would
+// take a trial connection for its client.
 func WaitListen(ctx context.Context, args []string) error {
 	port, err := strconv.Atoi(args[slices.Index(args, "-p")+1])
 	if err != nil {
@@ -55,7 +53,7 @@ func WaitListen(ctx context.Context, args []string) error {
 	return fmt.Errorf("nobody listens on port %d: %w", port, ctx.Err())
 }
 
-// FromTable finds the row of size in perftest's table and returns one column of it.
+// FromTable returns a column of the row for size in perftest's table.
 func FromTable(out []byte, size, column int) (float64, error) {
 	for _, line := range strings.Split(string(out), "\n") {
 		f := strings.Fields(line)
@@ -84,7 +82,7 @@ func FromJSON(out []byte, key string) (float64, error) {
 	return v, nil
 }
 
-// Median is the middle value, or the mean of the two in the middle.
+// Median returns the middle value, or the mean of the two middle ones.
 func Median(v []float64) float64 {
 	s := slices.Sorted(slices.Values(v))
 	n := len(s)

@@ -20,7 +20,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// limit is for both ends of a row; what kills them when it is over gets some more.
+// limit bounds a row, both ends together. The program that kills them after it gets a little longer.
 const limit = testutil.Patience - 20*time.Second
 
 var (
@@ -49,7 +49,7 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// way is how a row's programs are run.
+// way is a way to run the programs of a row.
 type way struct {
 	name    string
 	release string // "" for this system's programs and libraries
@@ -65,7 +65,7 @@ var (
 var ours = []string{"perf", "show_gids", "devinfo", "asyncwatch", "rc_pingpong", "uc_pingpong", "ud_pingpong",
 	"srq_pingpong"}
 
-// command is how a program is started.
+// command returns the command that starts a program.
 func (w way) command(program string, args ...string) []string {
 	if slices.Contains(ours, program) {
 		program = filepath.Join(root, ".build/bin", program)
@@ -77,7 +77,7 @@ func (w way) command(program string, args ...string) []string {
 	return c
 }
 
-// emulate runs a command below the emulator and returns its output.
+// emulate runs a command under the emulator and returns its output.
 func (w way) emulate(t *testing.T, flags []string, command ...string) (string, error) {
 	t.Helper()
 	if w.release != "" {
@@ -171,7 +171,7 @@ func (r row) ends(w way, port string) (server, client []string) {
 	return server, client
 }
 
-// awaited is the flags by which pair knows that a server is ready.
+// awaited returns the flags that tell pair how to see that the server is ready.
 func awaited(server []string, port string) []string {
 	switch program := filepath.Base(server[0]); {
 	case !cm(server):
@@ -184,12 +184,12 @@ func awaited(server []string, port string) []string {
 	return []string{"-cm", port}
 }
 
-// own says whether a command line is of a program of ours.
+// own reports whether a command line runs a program of ours.
 func own(line []string) bool {
 	return slices.ContainsFunc(line, func(s string) bool { return slices.Contains(ours, filepath.Base(s)) })
 }
 
-// cm says whether the server listens in rdma_cm, where nobody sees its port.
+// cm reports whether the server listens in rdma_cm, where its port is not visible.
 func cm(server []string) bool {
 	return slices.ContainsFunc(server, func(s string) bool { return roles[s] != [2]string{} }) ||
 		slices.Contains(server, "-R") || slices.Contains(server, "-z")
@@ -203,7 +203,7 @@ func (r row) run(t *testing.T, w way) {
 		if err == nil {
 			return
 		}
-		// perftest by rdma_cm connects twice and listens twice: its second connection may come before its second
+		// With rdma_cm perftest connects twice and listens twice. The second connection may come before the second
 		// listener.
 		early := slices.Contains(server, "-R") && !own(server) &&
 			strings.Contains(out, "RDMA_CM_EVENT_REJECTED; error: 8")
@@ -216,7 +216,7 @@ func (r row) run(t *testing.T, w way) {
 	}
 }
 
-// once runs the row one way and returns what it ran, what that printed, and what is wrong with it.
+// once runs the row one way. It returns the command, its output, and what is wrong with it.
 func (r row) once(t *testing.T, w way) (server, client []string, out string, err error) {
 	t.Helper()
 	p := strconv.Itoa(21000 + int(port.Add(1)))
@@ -241,14 +241,14 @@ func (r row) once(t *testing.T, w way) (server, client []string, out string, err
 	return server, client, out, err
 }
 
-// parts cuts what pair prints.
+// parts splits the output of pair.
 func parts(out string) (server, client string) {
 	_, out, _ = strings.Cut(out, "=== server: ")
 	server, client, _ = strings.Cut(out, "=== client: ")
 	return server, client
 }
 
-// tail shortens what a failed test shows.
+// tail shortens the output that a failed test shows.
 func tail(s string) string {
 	lines := strings.SplitAfter(s, "\n")
 	for i, l := range lines {

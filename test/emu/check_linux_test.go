@@ -15,7 +15,7 @@ import (
 var trouble = regexp.MustCompile(
 	`(?i)invalid data|data mismatch|couldn't|failed|failure|unable|bogus|unknown|syndrom|error: [^0]|not permitted|leak`)
 
-// check looks at what one end printed: that it did all it was told to, and nothing else.
+// check checks in the output of one end that it did everything it was told to, and nothing else.
 func check(command []string, out string, client bool) error {
 	i := slices.IndexFunc(command, func(s string) bool {
 		return !strings.HasSuffix(s, "in-debian") && !slices.Contains(releases, s) && s != "stdbuf" && s != "-oL"
@@ -70,11 +70,11 @@ func check(command []string, out string, client bool) error {
 	return fmt.Errorf("nobody knows what %s should print", program)
 }
 
-// A standard deviation may be "-nan": perftest's sum of squares overflows when a sample took a second.
+// A standard deviation may be "-nan": perftest's sum of squares overflows if a sample took a second.
 var resultLine = regexp.MustCompile(
 	`(?m)^[ \t]*(\d+)[ \t]+(\d+)[ \t]+([0-9.]+)[ \t]+([0-9.]+)((?:[ \t]+(?:[0-9.]+|-nan))*)[ \t]*$`)
 
-// perftest wants the client's table to have every size, with all messages and figures above 0.
+// perftest checks that the client's table has every size, with all messages and with figures above 0.
 func perftest(program string, args []string, out string, client bool, number func(string, int) int) error {
 	if !client {
 		return nil // it prints, or does not, as the test goes

@@ -18,7 +18,7 @@ var (
 	loopback = []string{"127.0.0.1", "::1", "10.88.0.1", "fd00:88::1"}
 )
 
-// every is run each way, always.
+// every lists rows that always run in every way.
 var every = []row{
 	{command: "ibv_rc_pingpong -g 3 -c -n 200 -s 9001"},
 	{command: "ibv_ud_pingpong -g 3 -c -n 200 -s 1000 -e"},
@@ -30,7 +30,7 @@ var every = []row{
 	{command: "ib_write_bw/perf:write:bw -n 100 -s 65536"},
 }
 
-// once is run one way, and in a full run each way.
+// once lists rows that run in one way, and in every way in a full run.
 var once = []row{
 	{command: "ibv_rc_pingpong -g 3 -c -n 500 -s 1"},
 	{command: "ibv_rc_pingpong -g 3 -c -n 20 -s 1048576 -r 10"},
@@ -106,7 +106,7 @@ var once = []row{
 	{command: "ib_write_bw/perf:write:bw -R -n 100 -s 65536 -b", host: loopback[2]},
 }
 
-// more is for full runs alone, each way.
+// more lists rows that run only in a full run, in every way.
 var more = []row{
 	{command: "ibv_rc_pingpong -g 3 -c -n 100 -s 64 -m 256"},
 	{command: "ibv_rc_pingpong -g 0 -c -n 100"},
@@ -207,7 +207,7 @@ func TestEmuPairs(t *testing.T) {
 	}
 }
 
-// TestEmuLists runs the programs that look at devices.
+// TestEmuLists runs the programs that list devices.
 func TestEmuLists(t *testing.T) {
 	for _, tt := range []struct {
 		command string
@@ -240,7 +240,7 @@ func TestEmuLists(t *testing.T) {
 	}
 }
 
-// TestEmuRefused runs programs that want what the device has not: they say so and end.
+// TestEmuRefused runs programs that need features which the device lacks: they say so and end.
 func TestEmuRefused(t *testing.T) {
 	for _, tt := range []struct{ command, want string }{
 		{"ibv_rc_pingpong -g 3 -o", "ODP"},
@@ -260,7 +260,7 @@ func TestEmuRefused(t *testing.T) {
 	}
 }
 
-// TestEmuPair shows that a failing end fails the pair, and so the run.
+// TestEmuPair checks that a failing end fails the pair, and thereby the run.
 func TestEmuPair(t *testing.T) {
 	pair := filepath.Join(root, ".build/bin/pair")
 	for _, tt := range []struct{ name, server, client string }{

@@ -20,11 +20,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostEnv names a test whose second half runs below emu.
+// hostEnv is the environment variable that names a test whose second half runs under emu.
 const hostEnv = "EMU_HOST_INSIDE"
 
-// inside runs the test that calls it a second time, below emu, and reports whether this is that run. What runs there
-// prints with t what is wrong.
+// inside runs the calling test a second time, under emu, and reports whether this is the run under emu.
 func inside(t *testing.T, flags ...string) bool {
 	t.Helper()
 	if os.Getenv(hostEnv) == t.Name() {
@@ -38,8 +37,7 @@ func inside(t *testing.T, flags ...string) bool {
 	return false
 }
 
-// script runs a shell script below emu, as the user or as nobody, and returns what it prints. EMU in it is the
-// emulator.
+// script runs a shell script under emu, as the user or as nobody, and returns its output. EMU in it is the emulator.
 func script(t *testing.T, nobody bool, flags []string, text string) string {
 	t.Helper()
 	c := exec.Command(emulator(), append(flags, "--", "sh", "-c", strings.ReplaceAll(text, "EMU", emulator()))...)
@@ -59,8 +57,8 @@ func script(t *testing.T, nobody bool, flags []string, text string) string {
 
 func emulator() string { return filepath.Join(root, ".build/bin/emu") }
 
-// TestEmuNetwork shows that the network says of the devices' interfaces what sysfs and the GID tables say, to root and
-// to others; that programs reach one another by the addresses; and what --net=host does instead.
+// TestEmuNetwork checks that the network agrees with sysfs and the GID tables about the devices' interfaces, for root
+// and for others; that programs reach one another by the addresses; and what --net=host does instead.
 func TestEmuNetwork(t *testing.T) {
 	two := []string{"--device", "mlx5_0", "--device", "mlx5_1"}
 	for name, nobody := range map[string]bool{"root": false, "nobody": true} {
@@ -114,8 +112,8 @@ true`)
 	})
 }
 
-// TestEmuKilled shows that an emulator that is killed leaves nothing behind: what it cannot remove, its programs' init
-// does, and what that cannot, the next one.
+// TestEmuKilled checks that an emulator that is killed leaves nothing behind. What it cannot remove itself, the init of
+// its programs removes, or else the next emulator.
 func TestEmuKilled(t *testing.T) {
 	tmp := t.TempDir()
 	folders := func() (names []string) {
@@ -188,7 +186,7 @@ func TestEmuKilled(t *testing.T) {
 	if left := folders(); len(left) != 0 {
 		t.Errorf("after SIGKILL of the emulator and of the init, and the next one, there is %v", left)
 	}
-	// One that lives keeps its own.
+	// A running emulator keeps its own files.
 	_, _ = start()
 	before := folders()
 	other := exec.Command(emulator(), "--", "true")
@@ -201,8 +199,8 @@ func TestEmuKilled(t *testing.T) {
 	}
 }
 
-// TestEmuRights shows that a program gets with its own rights what the emulator opens for it: the machine's PCI
-// devices, and what lies beyond the emulated folders.
+// TestEmuRights checks that a program needs rights of its own for files that the emulator opens for it: the machine's
+// PCI devices, and files beyond the emulated folders.
 func TestEmuRights(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("skipped: it takes root to have rights to drop")
@@ -251,7 +249,7 @@ readlink 0000*/driver; echo`
 	}
 }
 
-// look says what calls on a link to a folder of sysfs, and a file in it, come to.
+// look returns the results of calls on a link to a folder of sysfs and on a file in that folder.
 func look(link, file string) (out []string) {
 	say := func(what string, args ...any) { out = append(out, what+" "+fmt.Sprint(args...)) }
 	mode := func(st unix.Stat_t) string { return fmt.Sprintf("%o %d ", st.Mode&unix.S_IFMT, st.Uid) }
@@ -321,8 +319,8 @@ func look(link, file string) (out []string) {
 	return out
 }
 
-// TestEmuPaths compares what calls on the emulated folders come to with the kernel's own answers for an interface,
-// which lies in folders of the same kind.
+// TestEmuPaths compares the results of calls on the emulated folders with the kernel's for a network interface, which
+// lies in folders of the same kind.
 func TestEmuPaths(t *testing.T) {
 	if os.Getenv(hostEnv) == t.Name() {
 		fmt.Println(strings.Join(look("/sys/class/infiniband/mlx5_0", "node_guid"), "\n"))
@@ -354,7 +352,7 @@ func TestEmuPaths(t *testing.T) {
 	}
 }
 
-// TestEmuNetlink shows that iproute2's rdma finds the devices, and follows them.
+// TestEmuNetlink checks that iproute2's rdma finds the devices and follows their changes.
 func TestEmuNetlink(t *testing.T) {
 	flags := []string{"--device", "mlx5_0", "--device", "mlx5_1,link=ib,ports=2"}
 	want := `0: mlx5_0: node_type ca fw 28.39.1002 node_guid e41d:2d03:00e0:0000 sys_image_guid e41d:2d03:00e0:0000

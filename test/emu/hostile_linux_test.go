@@ -11,11 +11,12 @@ import (
 	"testing"
 )
 
-// released waits in a script until the emulator has taken back all that programs had, and prints its numbers. When a
-// program is killed that is a moment later.
+// released waits in a script until the emulator has released everything that programs had, and prints its counts. After
+// a program is killed that takes a moment.
 const released = `for i in $(seq 600); do EMU control stats | grep -q '"contexts":0,"objects":0' && break; sleep 0.1; done; EMU control stats; `
 
-// TestEmuHostile lets a program do its worst. After it, in the same emulator, others work, and nothing of it is left.
+// TestEmuHostile lets a program do its worst. Afterwards other programs work in the same emulator, and nothing of the
+// first is left.
 func TestEmuHostile(t *testing.T) {
 	build := exec.Command("go", "build", "-o", filepath.Join(root, ".build/bin/"), "./hostile")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
@@ -32,7 +33,7 @@ func TestEmuHostile(t *testing.T) {
 	for _, what := range attacks {
 		runs = append(runs, run{what, here})
 	}
-	// Each leaves files open, which would fill the range of the emulator's descriptors in time.
+	// Each one leaves files open, which would use up the emulator's descriptors in time.
 	all := strings.Join(attacks, " ") + strings.Repeat(" close", 8) + " signals"
 	for _, r := range append(runs, run{all, here}, run{"forks", ways[1]}, run{all, ways[1]}) {
 		t.Run(strings.Join(slices.Compact(strings.Fields(r.what)), " ")+" "+r.name, func(t *testing.T) {

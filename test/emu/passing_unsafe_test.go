@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestEmuPassing shows that a device stays one, whatever the number by which a program has it, and in whatever process.
+// TestEmuPassing checks that a device's file works under any descriptor number and in any process.
 func TestEmuPassing(t *testing.T) {
 	if !inside(t) {
 		return
@@ -68,7 +68,7 @@ func TestEmuPassing(t *testing.T) {
 		if _, err := unix.Mmap(fd, 0x7000<<12, 4096, unix.PROT_READ, unix.MAP_SHARED); err != unix.EINVAL {
 			t.Errorf("%s: mmap of what the device has not: %v, want EINVAL", how, err)
 		}
-		// QUERY_DEVICE, as old libraries say it, before there is a context
+		// QUERY_DEVICE, as old libraries send it, before there is a context
 		if _, err := unix.Write(fd, make([]byte, 64)); err != unix.EINVAL {
 			t.Errorf("%s: a bad command: %v, want EINVAL", how, err)
 		}

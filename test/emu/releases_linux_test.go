@@ -12,11 +12,11 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestEmuReleaseTests runs the packages' own tests with the libraries of other Debian releases: the oldest with the one
-// data path, a newer one with the other; in a full run each with both.
+// TestEmuReleaseTests runs the packages' own tests with the libraries of other Debian releases: the oldest with one
+// data path, a newer one with the other, and in a full run each with both.
 func TestEmuReleaseTests(t *testing.T) {
-	// In the release's root there is neither the program emu, which changes links, injects faults and takes devices
-	// away, nor this test binary, nor /proc/self.
+	// The root of a release contains neither the program emu, which changes links, injects faults and removes devices,
+	// nor this test binary, nor /proc/self.
 	const without = "-test.skip=^TestRXEFigures|^TestRXERatios|^TestRXE_AsyncEvents$|^TestRXE_(Unlisted|CloseWhilePolled)$|^TestRXEZZDeviceRemoved$|" +
 		"^TestRXE_CM_(Killed|ZZDeviceRemoved|QPDestroyFails|CloseFailsOnce|EventReadFails.*|PortDown)$"
 	for _, pkg := range []string{"ibv", "mlx5dv", "rdmacm"} {

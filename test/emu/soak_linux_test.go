@@ -19,13 +19,13 @@ import (
 	"time"
 )
 
-// soakEnv is how long TestEmuSoak runs; "make soak" says ten minutes.
+// soakEnv is the environment variable that says how long TestEmuSoak runs; "make soak" sets it to ten minutes.
 const soakEnv = "PUREVERBS_SOAK"
 
-// insideEnv tells the test that it runs below the emulator.
+// insideEnv tells the test that it runs under the emulator.
 const insideEnv = "PUREVERBS_SOAK_INSIDE"
 
-// soaked is what runs in a soak, on ports of its own. Each is left alone or killed in its midst.
+// soaked lists the commands of a soak. Each has ports of its own, and either runs to its end or is killed on the way.
 var soaked = []string{
 	"ib_write_bw -n 200 -s 65536", "ib_send_bw -n 200 -s 4096 -q 4", "ib_read_bw -n 100 -s 65536 -e",
 	"ib_atomic_bw -n 200", "ib_send_bw -c UD -n 200 -s 512",
@@ -35,8 +35,7 @@ var soaked = []string{
 	"rc_pingpong -n 200 -c -e", "srq_pingpong -n 200 -e",
 }
 
-// TestEmuSoak lets programs come, work, go and be killed for a while, and looks that nothing of them stays in the
-// emulator.
+// TestEmuSoak runs and kills programs for a while, and checks that nothing of them stays in the emulator.
 func TestEmuSoak(t *testing.T) {
 	length := 12 * time.Second
 	if s := os.Getenv(soakEnv); s != "" {
@@ -79,8 +78,7 @@ func soak(t *testing.T, length time.Duration) {
 					append(append(append(args, s...), "--"), c...)...)
 				x.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 				if rnd.IntN(2) == 0 {
-					// perftest's server listens anew between the two connections of -R, and its client does not try
-					// again.
+					// perftest's server listens again between the two connections of -R, and its client does not retry.
 					if out, err := x.CombinedOutput(); err != nil && !slices.Contains(s, "-R") {
 						t.Errorf("%v: %v\n%s", x.Args, err, tail(string(out)))
 					}
@@ -124,7 +122,7 @@ func soak(t *testing.T, length time.Duration) {
 	}
 }
 
-// stats asks the emulator.
+// stats returns the emulator's counts.
 func stats(t *testing.T) (m map[string]int64) {
 	t.Helper()
 	out, err := exec.Command(filepath.Join(root, ".build/bin/emu"), "control", "stats").Output()

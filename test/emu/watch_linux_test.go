@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestEmuStrict runs a program that forgets something. What the adapter itself would punish is tested in the engine.
+// TestEmuStrict runs a program that breaks a rule. The rules that an adapter itself enforces are tested in the engine.
 func TestEmuStrict(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "careless")
 	if out, err := exec.Command("gcc", "-O1", "-o", bin, "testdata/careless.c",
@@ -42,7 +42,7 @@ func TestEmuStrict(t *testing.T) {
 	}
 }
 
-// TestEmuGranted runs a program that compares what it is granted with what it is told, and uses it.
+// TestEmuGranted runs a program that compares the limits it is granted with those it is told, and uses them.
 func TestEmuGranted(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "granted")
 	if out, err := exec.Command("gcc", "-O1", "-o", bin, "testdata/granted.c", "-libverbs",
@@ -60,7 +60,7 @@ func TestEmuGranted(t *testing.T) {
 	}
 }
 
-// TestEmuFaults shows that programs notice each fault.
+// TestEmuFaults checks that programs notice each fault.
 func TestEmuFaults(t *testing.T) {
 	const rc = "ibv_rc_pingpong -g 3 -n 50 -c"
 	for _, tt := range []struct {
@@ -89,7 +89,7 @@ func TestEmuFaults(t *testing.T) {
 		t.Run(tt.fault, func(t *testing.T) {
 			r := row{command: tt.command, emu: []string{"--strict-ignore=leak", "--trace", "--fault", tt.fault}}
 			fired := regexp.MustCompile(`fault spec=` + regexp.QuoteMeta(tt.fault))
-			// Most end by themselves. What waits for ever is killed, once the fault has been.
+			// Most end by themselves. A program that waits for ever is killed once the fault has happened.
 			wait := limit
 			if tt.want == "killed" {
 				wait = 4 * time.Second
@@ -120,7 +120,7 @@ func TestEmuFaults(t *testing.T) {
 	}
 }
 
-// TestEmuControl changes the machine while programs run on it.
+// TestEmuControl changes the emulated machine while programs run on it.
 func TestEmuControl(t *testing.T) {
 	emu := filepath.Join(root, ".build/bin/emu")
 	for _, tt := range []struct{ name, script, want string }{
@@ -157,7 +157,7 @@ func TestEmuControl(t *testing.T) {
 	}
 }
 
-// TestEmuStats shows that nothing of programs that came and went stays behind, killed ones too.
+// TestEmuStats checks that nothing stays behind of programs that ended or were killed.
 func TestEmuStats(t *testing.T) {
 	emu, pair := filepath.Join(root, ".build/bin/emu"), filepath.Join(root, ".build/bin/pair")
 	round := strings.NewReplacer("EMU", emu, "PAIR", pair).Replace(

@@ -27,7 +27,7 @@ const (
 	gid     = "3" // RoCE v2, IPv4
 )
 
-// comparison is one figure: a test, a size, and what of its result counts.
+// comparison is one figure: a test, a size, and the part of its result that is compared.
 type comparison struct {
 	figure string
 	ours   []string // arguments of perf that choose the test
@@ -92,9 +92,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestEmuRatios measures each comparison and prints the median of the ratios
-// ours/stock. Without PUREVERBS_FIGURES it makes one short round, which shows
-// that the comparison works; speeds under emulation are nothing to assert on.
+// TestEmuRatios measures each comparison and prints the median of the ratios ours/stock. Without PUREVERBS_FIGURES it
+// runs one short round, which shows that the comparison works. It asserts no speeds, since the device is emulated.
 func TestEmuRatios(t *testing.T) {
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", dir+"/", "../../cmd/emu",
@@ -154,7 +153,7 @@ func drive(ctx context.Context, w io.Writer, perf string, p processors) error {
 			var got [2]float64
 			for k := range turn {
 				which := k ^ i&1
-				// The best of some runs: programs, device and whatever else runs share few CPUs.
+				// The best of several runs, because the programs, the device and other processes share few CPUs.
 				for range runs {
 					v, err := compare.Try(turn[which])
 					if err != nil {

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processors is where everybody runs, of both sides alike: otherwise a ratio would measure where the
-// scheduler put whom.
+// processors says where each process runs, the same for both programs. Otherwise a ratio would measure the scheduler's
+// placement.
 type processors struct {
 	emulator       string // a list, as taskset has it
 	server, client int
 }
 
-// place puts the two ends on processors of their own where there are two, and the emulator on the
-// rest where there is one. Otherwise it shares theirs.
+// place gives the two ends processors of their own if there are two. The emulator gets the remaining ones, or shares
+// those of the ends.
 func place(cpus []int) processors {
 	rest := cpus
 	if len(cpus) > 2 {

@@ -59,7 +59,7 @@ func TestFigures(t *testing.T) {
 	run("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", bench, "testdata/bench.c", "testdata/hand.c",
 		"-libverbs", "-lmlx5")
 	run("go", "build", "-trimpath", "-o", emu, "../../cmd/emu")
-	// The device has a CPU of its own: it never takes that of a side that measures.
+	// The device has a CPU of its own, so that it never takes the CPU from a side that measures.
 	c := exec.CommandContext(t.Context(), "taskset", "-c", "0", emu, "--device", device, "--", os.Args[0])
 	c.Env = append(os.Environ(), roleEnv+"=driver", cEnv+"="+bench, cpuEnv+"="+strconv.Itoa(runtime.NumCPU()-1))
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
@@ -68,7 +68,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// process is a side that measures when it is told.
+// process is a side, which measures on command.
 type process struct {
 	in  io.Writer
 	out *bufio.Scanner
@@ -94,7 +94,7 @@ func start(who, program string, args []string, env ...string) (*process, error) 
 	return p, p.cmd.Start()
 }
 
-// round measures once.
+// round lets the side measure once.
 func (p *process) round(fills int) error {
 	if _, err := fmt.Fprintln(p.in, p.who, fills); err != nil {
 		return err
@@ -123,7 +123,7 @@ const (
 	fills  = 8 // in a round, of each kind
 )
 
-// drive lets the sides measure in turns and prints the figures.
+// drive lets the sides measure in alternation and prints the figures.
 func drive(w io.Writer) error {
 	type trio struct {
 		suffix          string

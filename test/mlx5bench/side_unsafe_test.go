@@ -21,7 +21,7 @@ import (
 	"github.com/pureverbs/pureverbs/loader"
 )
 
-// What testdata/bench.c measures, measured with ibv. Names are alike.
+// The measurements of testdata/bench.c, made with ibv. The names are the same.
 
 const (
 	fillWRs  = 512
@@ -32,7 +32,7 @@ const (
 	pageSize = 4096
 )
 
-// end is one QP with its CQ.
+// end is a QP with its CQ.
 type end struct {
 	cq     *ibv.CQ
 	qp     *ibv.QP
@@ -42,7 +42,7 @@ type end struct {
 	bell   uintptr // the page that the device reads
 }
 
-// side is two connected ends, and what they post.
+// side holds two connected ends and the work requests that they post.
 type side struct {
 	a, b    end
 	writes  []ibv.SendWR
@@ -121,7 +121,7 @@ func (e *end) open(pd *ibv.PD) (err error) {
 	if err != nil {
 		return err
 	}
-	// The rings, which are nobody's business but the test's.
+	// The rings, which only this test accesses directly.
 	handle := func(of any) uintptr { return uintptr(reflect.ValueOf(of).Elem().FieldByName("handle").Uint()) }
 	obj := &abi.MLX5DVObj{
 		CQ: abi.MLX5DVInOut{In: handle(e.cq), Out: uintptr(unsafe.Pointer(&e.dcq))},
@@ -133,7 +133,7 @@ func (e *end) open(pd *ibv.PD) (err error) {
 
 var pinned *abi.MLX5DVObj // on the heap, which does not move
 
-// divert puts ordinary memory where the doorbell page was, and keeps the page elsewhere.
+// divert maps ordinary memory in place of the doorbell page, and the page elsewhere.
 func (e *end) divert() error {
 	const mayMove, prot = 1, syscall.PROT_READ | syscall.PROT_WRITE
 	const anon = syscall.MAP_PRIVATE | syscall.MAP_ANONYMOUS
@@ -156,7 +156,7 @@ func (e *end) divert() error {
 
 func at[T any](addr uintptr) *T { return *(**T)(unsafe.Pointer(&addr)) }
 
-// ring passes the doorbell on.
+// ring passes the last doorbell on to the device.
 func (e *end) ring() {
 	page := e.dqp.BF.Reg &^ (pageSize - 1)
 	for off := uintptr(0x800); off < pageSize; off += 0x100 {
@@ -167,7 +167,7 @@ func (e *end) ring() {
 	}
 }
 
-// tail is the word with the owner bit of completion i.
+// tail returns the word with the owner bit of completion i.
 func (e *end) tail(i uint32) uint32 {
 	return atomic.LoadUint32(at[uint32](e.dcq.Buf + uintptr(i%e.dcq.CQECnt+1)*uintptr(e.dcq.CQESize) - 4))
 }
@@ -184,7 +184,7 @@ func (e *end) wait(n uint32) error {
 	return errors.New("no completions")
 }
 
-// What the device touched is in another CPU's cache, of an emulated one.
+// The memory that the emulated device wrote is in the cache of another CPU.
 
 func (e *end) fetchCQEs(n uint32) {
 	for i := range n {
@@ -361,7 +361,7 @@ func (s *side) fillSends(n int, name, temp string) error {
 	return s.pollEmpty(b, "_recv")
 }
 
-// serve answers each line "WHO FILLS" as bench.c does.
+// serve answers each line "WHO FILLS" in the same way as bench.c.
 func (s *side) serve(in io.Reader, out io.Writer) error {
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		var who string

@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// job is a work request, with what the model has to know of it besides.
+// job is a work request with what else the model has to know about it.
 type job struct {
 	wr      ibv.SendWR
 	sge     string // what MR.SGE was asked for where it could not be
@@ -20,8 +20,8 @@ type job struct {
 	closed  bool // the AH
 }
 
-// mistake is something for which a work request has to be refused: an *ArgError of what, a *LimitError if limited,
-// or ErrClosed if closed.
+// mistake is a reason to refuse a work request: the error is an *ArgError of what, a *LimitError if limited, or
+// ErrClosed if closed.
 type mistake struct {
 	what, got    string
 	limited      bool
@@ -38,7 +38,7 @@ const (
 
 func in(op ibv.Opcode, set uint32) bool { return op < 32 && set>>op&1 != 0 }
 
-// mistakes are all that is wrong with a work request. A post may name any one of them.
+// mistakes returns everything that is wrong with a work request. A post may report any one of them.
 func (p *pair) mistakes(j *job) (ms []mistake) {
 	wr, c := &j.wr, p.a.qp.Cap()
 	arg := func(what, got string) { ms = append(ms, mistake{what: what, got: got}) }
@@ -119,8 +119,8 @@ type message struct {
 	opcode ibv.WCOpcode
 }
 
-// execute does in the model what becomes of a work request that was taken. The data of what is copied is in
-// j.wr.Inline or in a's image already.
+// execute executes in the model a work request that was accepted. Data that is copied is already in j.wr.Inline or in
+// a's image.
 func (p *pair) execute(j *job) {
 	wr := &j.wr
 	if p.failed {
@@ -145,7 +145,7 @@ func (p *pair) execute(j *job) {
 	}
 	m := message{n: n, data: data, imm: wr.Imm, hasImm: imm, opcode: ibv.WCRecv}
 	word := func() uint64 { return binary.NativeEndian.Uint64(p.b.image[to:]) }
-	// An rkey is looked at when there is something to access.
+	// An rkey is checked only if there is something to access.
 	denied := in(wr.Opcode, remoteOps) && j.badKey && n > 0
 	switch {
 	case wr.Opcode == ibv.OpLocalInv:
@@ -201,7 +201,7 @@ func (p *pair) execute(j *job) {
 	}
 }
 
-// fail ends the work request with an error, which always gives a completion, and stops the QP.
+// fail completes the work request with an error, even if it is unsignaled, and stops the QP.
 func (p *pair) fail(wr *ibv.SendWR, s ibv.WCStatus) {
 	p.failed = true
 	p.a.want = append(p.a.want, ibv.WC{ID: wr.ID, Status: s})
@@ -218,7 +218,7 @@ func (p *pair) peerFails() {
 	p.b.recvs = nil
 }
 
-// arrive puts a message in b's next receive. If that has no room, b fails.
+// arrive puts a message in b's next receive. If the receive is too short, b fails.
 func (p *pair) arrive(m *message) bool {
 	r := p.b.recvs[0]
 	p.b.recvs = p.b.recvs[1:]
@@ -257,7 +257,7 @@ func (p *pair) arrive(m *message) bool {
 	return true
 }
 
-// wqe is what the trace of the emulator has to say of a work request.
+// wqe is the line that the emulator's trace must have for a work request.
 type wqe struct {
 	Device  string `json:"device"`
 	QP      string `json:"qp"`
@@ -291,7 +291,7 @@ var wireOps = map[ibv.Opcode]string{
 	ibv.OpRead:    "RDMA_READ", ibv.OpCompareSwap: "ATOMIC_CS", ibv.OpFetchAdd: "ATOMIC_FA", ibv.OpLocalInv: "UMR",
 }
 
-// onWire notes what the device has to read.
+// onWire records the work requests that the device must read.
 func (p *pair) onWire(j *job, n int) {
 	if !p.t.recording {
 		return

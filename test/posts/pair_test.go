@@ -13,7 +13,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// patience is how long a completion may take that has to come; it only ends a test that hangs.
+// patience is how long an expected completion may take; it only ends a test that hangs.
 const patience = 60 * time.Second
 
 const (
@@ -124,7 +124,7 @@ func (t *table) newPair(engine ibv.DataPath, typ ibv.QPType, k kind) (*pair, err
 			return nil, err
 		}
 	} else {
-		// Not this transport's, but somebody's.
+		// Not an opcode of this transport, but of another.
 		p.ah[theAH] = t.anyAH
 	}
 	p.ah[longQPN] = p.ah[theAH]
@@ -172,7 +172,7 @@ func (p *pair) refill() error {
 
 func (p *pair) nextID() uint64 { p.id++; return p.id }
 
-// marker is a work request that is good whatever came before.
+// marker is a work request that is valid whatever was posted before it.
 func (p *pair) marker() *job {
 	j := &job{wr: ibv.SendWR{ID: 1<<40 + p.nextID(), Opcode: ibv.OpSendImm, Flags: ibv.Signaled,
 		SGEs: []ibv.SGE{p.a.mr.SGE(900, 12)}, Imm: uint32(p.id) * 0x01030507}}
@@ -190,7 +190,7 @@ func (p *pair) address(wr *ibv.SendWR, w way) {
 	}
 }
 
-// shuffle gives both memories new contents.
+// shuffle fills both memories with new contents.
 func (p *pair) shuffle() {
 	for i, e := range []*end{p.a, p.b} {
 		off := int(p.id*17+uint64(i)*31) % 509
@@ -199,8 +199,8 @@ func (p *pair) shuffle() {
 	}
 }
 
-// end waits for what has to come of the cell and compares it. It posts a marker, which shows that nothing else comes
-// of it.
+// end waits for the expected results of the cell and compares them. It posts a marker, which shows that there are no
+// others.
 func (p *pair) end() error {
 	for try := 0; ; try++ {
 		m := p.marker()
@@ -310,7 +310,7 @@ func (p *pair) collect(e *end) error {
 	return nil
 }
 
-// meaningful clears what means nothing in a completion, or differs from run to run.
+// meaningful clears the fields of a completion that have no meaning or differ between runs.
 func (p *pair) meaningful(wc *ibv.WC) {
 	wc.Timestamp, wc.VendorErr = 0, 0
 	if wc.Status != ibv.WCSuccess || !wc.Opcode.IsRecv() {

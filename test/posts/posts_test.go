@@ -19,7 +19,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// wireEnv is the file where a run notes what it posts, for package wire.
+// wireEnv is the environment variable with the file in which a run records what it posts, for package wire.
 const wireEnv = "PUREVERBS_POSTS_WIRE"
 
 func TestMain(m *testing.M) {
@@ -48,14 +48,14 @@ type table struct {
 	explained                                      [len(explanations)]int
 }
 
-// textKey names an error: the row, the kind of QP, and how many good work requests stand before.
+// textKey identifies an error: the row, the kind of QP, and the number of good work requests before it.
 type textKey struct {
 	row
 	kind
 	index int
 }
 
-// The differences between the data paths that may be. Each has to occur.
+// The differences that are allowed between the data paths. Each must occur.
 const (
 	ipChecksum = iota
 	ipChecksumText
@@ -195,7 +195,7 @@ func (t *table) fail(p *pair, err error) {
 	}
 }
 
-// cell posts a row in one manner on pairs, all at once, and then looks what came of it.
+// cell posts a row in one manner on all pairs at once, and then compares the results.
 func (t *table) cell(at []*pair, r row, m manner, alone bool) {
 	var busy []*pair
 	for _, p := range at {
@@ -286,7 +286,7 @@ func (p *pair) start(r row, m manner, alone bool) (bool, error) {
 		}
 	}
 	if accepted == 0 {
-		// A good one after it: not after each, that would take long.
+		// A good one after it. Not after each row, which would take too long.
 		p.idle++
 		return p.idle >= 16, nil
 	}
@@ -362,7 +362,8 @@ func (p *pair) job(r row) *job {
 	return j
 }
 
-// neighbour is a good work request, as like the row's as can be, so that both may be built in one run.
+// neighbour returns a good work request that is as similar to the row's as possible, so that both may be built in one
+// run.
 func (p *pair) neighbour(r row, i int) *job {
 	if !r.known() || r.op == ibv.OpSendInv || r.op == ibv.OpLocalInv {
 		r.op = ibv.OpSend
@@ -383,8 +384,8 @@ func (p *pair) neighbour(r row, i int) *job {
 	return j
 }
 
-// post posts work requests in a manner, and returns how many were taken. What was copied is overwritten as soon as
-// it may be.
+// post posts work requests in a manner, and returns how many were accepted. It overwrites data that was copied as soon
+// as that is allowed.
 func (p *pair) post(jobs []*job, m manner) (int, error) {
 	wrs := make([]ibv.SendWR, len(jobs))
 	for i, j := range jobs {
@@ -433,7 +434,8 @@ func (p *pair) post(jobs []*job, m manner) (int, error) {
 	return n, err
 }
 
-// method adds a work request by the method of Batch that says it, if there is one; with a nil Batch it only says so.
+// method adds a work request by its method of Batch, and reports whether there is one. With a nil Batch it only
+// reports.
 func (p *pair) method(b *ibv.Batch, wr *ibv.SendWR) bool {
 	inline := wr.Inline != nil && len(wr.SGEs) == 0
 	one := len(wr.SGEs) == 1 && wr.Inline == nil
@@ -478,8 +480,8 @@ func (p *pair) method(b *ibv.Batch, wr *ibv.SendWR) bool {
 	return do != nil
 }
 
-// judge compares an error with the mistakes that it may name, and with the errors of the other ways and of the other
-// data path.
+// judge compares an error with the mistakes that it may report, and with the errors of the other manners and of the
+// other data path.
 func (p *pair) judge(r row, err error, ms []mistake, i int, m manner, total int) error {
 	var (
 		ae *ibv.ArgError
@@ -509,7 +511,7 @@ func (p *pair) judge(r row, err error, ms []mistake, i int, m manner, total int)
 	if !slices.ContainsFunc(ms, named) {
 		return fmt.Errorf("refused with %T %v, want one of %+v", err, err, ms)
 	}
-	// How the error is told.
+	// The text of the error.
 	text := err.Error()
 	if !slices.ContainsFunc(ms, func(x mistake) bool { return x.closed }) {
 		what := fmt.Sprintf("work request %d", i)
@@ -525,7 +527,7 @@ func (p *pair) judge(r row, err error, ms []mistake, i int, m manner, total int)
 	return p.sameText(r, i, inner.Error(), ae)
 }
 
-// sameText compares with what was said of the same before.
+// sameText compares the text with earlier texts of the same error.
 func (p *pair) sameText(r row, index int, text string, ae *ibv.ArgError) error {
 	name := strings.TrimPrefix(p.a.qp.String(), "qp of ")
 	text = strings.ReplaceAll(text, name, "QP")

@@ -10,8 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestRXE_PostsRaw sees that raw packet QPs are refused: by the direct data path before anything is made, and else by
-// the emulated adapter, which has no Ethernet.
+// TestRXE_PostsRaw checks that raw packet QPs are refused: by the direct data path before anything is created, and
+// otherwise by the emulated adapter, which has no Ethernet.
 func TestRXE_PostsRaw(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	if !rxe.Emulated {

@@ -13,7 +13,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// buffers are what a receive may have. On UD the first SGE has 40 bytes more.
+// buffers are the lists of SGEs that a receive may have. On UD the first SGE has 40 bytes more.
 var buffers = []struct {
 	name string
 	sges func(mr *ibv.MR, at, more, most int) []ibv.SGE
@@ -79,8 +79,8 @@ func ofMR(off, n int) func(*ibv.MR, int, int, int) []ibv.SGE {
 	return func(mr *ibv.MR, _, _, _ int) []ibv.SGE { return []ibv.SGE{mr.SGE(off, n)} }
 }
 
-// TestRXE_PostsRecv compares QP.PostRecv and SRQ.PostRecv with the model and the data paths with each other: what is
-// taken, how the rest is refused, and what becomes of messages in what was taken.
+// TestRXE_PostsRecv compares QP.PostRecv and SRQ.PostRecv with the model, and the data paths with each other: which
+// receives are accepted, the errors for the others, and the messages that arrive in the accepted ones.
 func TestRXE_PostsRecv(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	if !rxe.Emulated {
@@ -121,7 +121,7 @@ func TestRXE_PostsRecv(t *testing.T) {
 	}
 }
 
-// renewSRQ connects a pair again, without receives: an SRQ is another one.
+// renewSRQ connects a pair again, with a new SRQ without receives.
 func (p *pair) renewSRQ() error {
 	if !p.srq {
 		return p.renew()
@@ -138,7 +138,7 @@ func (p *pair) renewSRQ() error {
 	return errors.Join(was.qp.Close(), was.srq.Close(), was.cq.Close(), was.mr.Close(), p.renew())
 }
 
-// receive posts a receive, alone or between two good ones, and sends a message for each that was taken.
+// receive posts a receive, alone or between two good ones, and sends a message for each one that was accepted.
 func (p *pair) receive(i int, alone bool, n int, texts map[string]string) error {
 	p.shuffle()
 	more, most := 0, p.b.qp.Cap().MaxRecvSGE

@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// row is one kind of work request for a transport. Numbers are places in the lists below.
+// row is one kind of work request for a transport. Its numbers are indices into the lists below.
 type row struct {
 	typ    ibv.QPType
 	op     ibv.Opcode
@@ -31,8 +31,8 @@ var opcodes = []ibv.Opcode{
 	ibv.OpTSO, ibv.OpDriver1, 12, 13, ibv.OpFlush, ibv.OpAtomicWrite, 16, 34, 258, 1<<32 - 1,
 }
 
-// takes are the opcodes that verbs allow on a transport (InfiniBand specification, table 38; ibv_post_send(3)), less
-// those that this library has no use for.
+// takes lists the opcodes that verbs allow on a transport (InfiniBand specification, table 38; ibv_post_send(3)),
+// without those that this library does not support.
 var takes = map[ibv.QPType][]ibv.Opcode{
 	ibv.RC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd,
 		ibv.OpLocalInv, ibv.OpSendInv},
@@ -42,10 +42,10 @@ var takes = map[ibv.QPType][]ibv.Opcode{
 
 const unknownFlag ibv.SendFlags = 1 << 5
 
-// allFlags are all combinations of what is known and a bit that is not.
+// allFlags are all combinations of the known flags and an unknown one.
 const allFlags = unknownFlag<<1 - 1
 
-// data is what a work request sends, or where it puts what it gets.
+// data is the data that a work request sends, or the memory for the data that it receives.
 type data int
 
 const (
@@ -90,7 +90,7 @@ const (
 
 func (r remote) String() string { return [...]string{"", "remote beyond the end", "wrong rkey"}[r] }
 
-// way is what a work request says of the way to a peer.
+// way is the part of a work request that addresses the peer.
 type way int
 
 const (
@@ -106,7 +106,7 @@ func (w way) String() string {
 	return [...]string{"no AH", "AH", "AH of another PD", "closed AH", "QPN of 25 bits"}[w]
 }
 
-// plain is the row of a transport and an opcode with which nothing is wrong.
+// plain returns the valid row of a transport and an opcode.
 func plain(typ ibv.QPType, op ibv.Opcode) row {
 	r := row{typ: typ, op: op, flags: ibv.Signaled, data: eight}
 	if op == ibv.OpLocalInv {
@@ -118,7 +118,7 @@ func plain(typ ibv.QPType, op ibv.Opcode) row {
 	return r
 }
 
-// off is in how many respects a row differs from the plain one.
+// off returns the number of respects in which a row differs from the plain one.
 func (r row) off() (n int) {
 	p := plain(r.typ, r.op)
 	for _, differs := range []bool{r.flags != p.flags, r.data != p.data, r.remote != p.remote, r.way != p.way} {
@@ -145,13 +145,13 @@ func (r row) hash(salt string) uint32 {
 	return h.Sum32()
 }
 
-// trial is a row and the kinds of QP that it is tried on, as bits.
+// trial is a row with the kinds of QP that it is tried on, as bits.
 type trial struct {
 	row
 	kinds uint8
 }
 
-// Quick takes of the product, where the transport takes the opcode,
+// Quick uses these rows of the product. Where the transport takes the opcode:
 //   - on all kinds of QP: what differs from the plain row of its opcode in its data, its remote side or its way, or
 //     not at all;
 //   - on two kinds: what differs in its flags;
@@ -182,7 +182,7 @@ func quick(r row, salt string) (kinds uint8) {
 	return one(200)
 }
 
-// trials makes the rows of a run, in an order that is random and always the same.
+// trials returns the rows of a run, in a random order that is always the same.
 func trials(full bool, salt string) (ts []trial) {
 	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD} {
 		last := theAH
@@ -213,7 +213,7 @@ func trials(full bool, salt string) (ts []trial) {
 	return ts
 }
 
-// kind is what QPs differ in.
+// kind is a kind of QP.
 type kind struct {
 	srq       bool
 	inline    int

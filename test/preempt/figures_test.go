@@ -56,7 +56,7 @@ var (
 		{name: "c", load: "busy", c: true},
 		{name: "go", load: "busy"},
 		{name: "locked", load: "busy", how: "locked"},
-		// Not noasync: neighbours that call nothing would then never give a processor back.
+		// Not with noasync: neighbours that call no function would then never yield a processor.
 		{name: "procs", load: "busy", how: "locked", env: []string{"GOMAXPROCS=64"}},
 	}
 )
@@ -81,7 +81,7 @@ func (w *way) run(t *testing.T, seconds, c string) *run {
 	return r
 }
 
-// TestFigures runs all ways in turn, several times, and prints the best of each.
+// TestFigures runs all ways alternately, several times, and prints the best of each.
 func TestFigures(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
 		t.Skip("measures; set PUREVERBS_FIGURES=1")
@@ -101,8 +101,8 @@ func TestFigures(t *testing.T) {
 			results[i] = append(results[i], ways[i].run(t, seconds, c))
 		}
 	}
-	// The host takes the processor away too, at random and never for the better. What the runtime does comes every
-	// time: the least of the rounds has it.
+	// The host also takes the processor away, at random, which only adds time. The runtime's part is in every round, so
+	// the minimum of the rounds contains it.
 	fmt.Printf("%-30s %7s %7s %7s %7s %7s %9s %10s %9s %8s\n", "ns for a turn of 16, best round", "mean", "cpu", "p50",
 		"p99", "p99.9", "p99.99", "longest", ">2µs /s", "lost")
 	for i, w := range ways {
@@ -126,7 +126,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestHistogram holds the buckets to what they say.
+// TestHistogram checks the limits of the buckets.
 func TestHistogram(t *testing.T) {
 	for v := uint64(0); v < 1<<40; v += v/7 + 1 {
 		b := bucket(v)

@@ -25,7 +25,7 @@ const (
 	buckets = 64 + 58*sub
 )
 
-// bucket is the histogram's: exact below 64 ns, then 32 for each power of two.
+// bucket returns the histogram's bucket for a time: exact below 64 ns, then 32 buckets for each power of two.
 func bucket(v uint64) int {
 	if v < 64 {
 		return int(v)
@@ -34,7 +34,7 @@ func bucket(v uint64) int {
 	return 64 + (e-1)*sub + int(v>>e) - sub
 }
 
-// value is the least of a bucket.
+// value returns the lower limit of a bucket.
 func value(i int) uint64 {
 	if i < 64 {
 		return uint64(i)
@@ -43,7 +43,7 @@ func value(i int) uint64 {
 	return uint64(i%sub+sub) << (i/sub + 1)
 }
 
-// side is the loop's process: "SECONDS LOAD [locked]".
+// side runs the loop's process, with arguments "SECONDS LOAD [locked]".
 func side(args string) error {
 	var seconds float64
 	var load, how string
@@ -86,7 +86,7 @@ func side(args string) error {
 	return w.Flush()
 }
 
-// cpuNow is the processor time of all threads, in nanoseconds.
+// cpuNow returns the processor time of all threads, in nanoseconds.
 func cpuNow() int64 {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
@@ -102,7 +102,7 @@ type object struct {
 
 var keep []*object
 
-// allocate makes a megabyte of objects every millisecond, of which 64 MiB live.
+// allocate allocates a megabyte of objects every millisecond, and keeps 64 MiB of them live.
 func allocate(stop *atomic.Bool) {
 	const live = 1 << 18
 	keep = make([]*object, live)
@@ -174,7 +174,7 @@ func loop(d time.Duration) (turns, total, longest uint64, hist *[buckets]uint64,
 	return turns, uint64(last), longest, hist, nil
 }
 
-// run is what a side printed.
+// run is the output of a side.
 type run struct {
 	turns, total, longest, cpu uint64
 	hist                       [buckets]uint64
@@ -200,7 +200,7 @@ func parse(out string) (*run, error) {
 	return r, nil
 }
 
-// quantile is the time that a share q of the turns stays below.
+// quantile returns the time below which a share q of the turns stays.
 func (r *run) quantile(q float64) uint64 {
 	want, n := uint64(q*float64(r.turns)), uint64(0)
 	for i, c := range r.hist {
@@ -211,7 +211,7 @@ func (r *run) quantile(q float64) uint64 {
 	return r.longest
 }
 
-// lost is the share of the time that went in turns longer than 10 µs: somebody else's.
+// lost returns the share of the time spent in turns longer than 10 µs, which others have used.
 func (r *run) lost() float64 {
 	var ns float64
 	for i, c := range r.hist {
@@ -222,7 +222,7 @@ func (r *run) lost() float64 {
 	return ns / float64(r.total)
 }
 
-// slow is the number of turns longer than 2 µs, a second.
+// slow returns the number of turns a second that were longer than 2 µs.
 func (r *run) slow() float64 {
 	var n uint64
 	for i, c := range r.hist {

@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// hub is a CQ whose completions go to the QPs that they are for.
+// hub is a CQ that distributes its completions to their QPs.
 type hub struct {
 	cq  *ibv.CQ
 	mu  sync.Mutex // polling and sorting are one thing: the order of each QP's completions is to be kept
@@ -18,7 +18,7 @@ type hub struct {
 	wcs [16]ibv.WC
 }
 
-// box holds completions of a QP.
+// box holds the completions of a QP.
 type box struct{ wcs []ibv.WC }
 
 func (h *hub) add(qpn uint32, b *box) {
@@ -27,7 +27,7 @@ func (h *hub) add(qpn uint32, b *box) {
 	h.box[qpn] = b
 }
 
-// remove forgets a QP that is closed; its number may be another's already.
+// remove forgets a closed QP. Its number may already be in use again.
 func (h *hub) remove(qpn uint32, b *box) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -37,14 +37,14 @@ func (h *hub) remove(qpn uint32, b *box) {
 	b.wcs = nil
 }
 
-// clear forgets what came for a QP that was reset.
+// clear discards the completions of a QP that was reset.
 func (h *hub) clear(b *box) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	b.wcs = nil
 }
 
-// take returns what came for a QP.
+// take returns the completions of a QP.
 func (h *hub) take(b *box) []ibv.WC {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,7 +53,7 @@ func (h *hub) take(b *box) []ibv.WC {
 	return w
 }
 
-// pump moves completions. With a context it waits for one.
+// pump moves completions into the boxes. With a context it waits for one.
 func (h *hub) pump(wait context.Context) (n int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,10 +1,9 @@
-// Package random holds a randomised differential test: programs of random verbs
-// on up to 64 queue pairs, against a model in memory that predicts each
-// completion and each byte. It runs wherever there are two devices, on either
-// data path; a failure names the seed, which alone makes the program again.
+// Package random holds a randomised differential test: programs of random verbs on up to 64 queue pairs, compared with
+// a model in memory that predicts each completion and each byte. It runs wherever there are two devices, on either data
+// path. A failure prints the seed, which alone reproduces the program.
 //
 //	PUREVERBS_SEED=n      the first seed, instead of 1
 //	PUREVERBS_SOAK=n|d    so many operations, or for so long a time
 //
-// Memory windows are not in it: package ibv has none.
+// It has no memory windows, which package ibv does not have either.
 package random

@@ -60,7 +60,7 @@ func newHost(p *program, dev string) (*host, error) {
 	return h, nil
 }
 
-// completions is the most that a group can have in one CQ.
+// completions returns the maximum number of completions that a group can have in one CQ.
 func (g *group) completions() int {
 	n := g.srqWR
 	for _, l := range g.links {
@@ -94,7 +94,7 @@ func (h *host) listen(ctx context.Context) {
 	}
 }
 
-// expect takes an event, which must come.
+// expect waits for an event, which must come.
 func (h *host) expect(typ ibv.AsyncEventType, of any) error {
 	late := time.AfterFunc(patience, func() {
 		h.mu.Lock()
@@ -112,7 +112,7 @@ func (h *host) expect(typ ibv.AsyncEventType, of any) error {
 	return h.failed
 }
 
-// close ends the program at this end. No event may be left.
+// close ends the program at this end. It fails if an event is left.
 func (h *host) close(emulated bool) error {
 	h.stop()
 	<-h.done

@@ -11,7 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// kind is what happens to a link in a round.
+// kind says what happens to a link in a round.
 type kind uint8
 
 const (
@@ -37,7 +37,7 @@ func (k kind) String() string {
 		"pendingSend", "flushed"}[k]
 }
 
-// effect is what a kind does to the two ends.
+// effect is the effect of a kind on the two ends.
 type effect struct {
 	status   ibv.WCStatus // of the failed send
 	own      ibv.WCStatus // of the receive that it meets
@@ -58,7 +58,7 @@ var effects = [kinds]effect{
 	peerGone:   {status: ibv.WCRetryExcErr},
 }
 
-// piece is memory of an end, by its offset.
+// piece is a range of an end's memory.
 type piece struct{ off, n int }
 
 // op is a send work request.
@@ -87,7 +87,7 @@ func (o *op) String() string {
 		from, o.inline, o.at, o.imm, o.to, o.bad)
 }
 
-// how a chunk is posted
+// the ways to post a chunk
 type how uint8
 
 const (
@@ -99,7 +99,7 @@ const (
 	hows
 )
 
-// chunk is what is posted together.
+// chunk is a list of work requests that are posted together.
 type chunk struct {
 	link int
 	ops  []*op
@@ -121,7 +121,7 @@ type rpost struct {
 	late bool
 }
 
-// sent is a completion that is expected of a send queue.
+// sent is an expected completion of a send queue.
 type sent struct {
 	id     uint64
 	status ibv.WCStatus
@@ -130,7 +130,7 @@ type sent struct {
 	flags  ibv.WCFlags
 }
 
-// message is one that is expected at a receive queue.
+// message is an expected message at a receive queue.
 type message struct {
 	status ibv.WCStatus
 	opcode ibv.WCOpcode
@@ -141,7 +141,7 @@ type message struct {
 	sol    bool // asks for an event
 }
 
-// fate is what one end of a link has to see in a round.
+// fate is what one end of a link must see in a round.
 type fate struct {
 	sent    []sent
 	msgs    map[int][]message // by the sending link; UD alone has several
@@ -155,13 +155,13 @@ type fate struct {
 	goneBy  bool // reset before the peer sends
 }
 
-// scribble is a change of what an end has to send.
+// scribble is a change of the memory that an end sends from.
 type scribble struct {
 	link, off, n int
 	seed         uint64
 }
 
-// round is what all links of a group do between two comparisons of memory.
+// round holds the operations of all links of a group between two comparisons of memory.
 type round struct {
 	scribbles [2][]scribble
 	recvs     [2][]rpost
@@ -175,7 +175,7 @@ type round struct {
 	ops       int
 }
 
-// arming is what a CQ is asked for, before anything comes to it; sends have the first one of an end.
+// arming says how a CQ is armed before any completion comes. Sends have the first CQ of an end.
 type arming uint8
 
 const (
@@ -217,8 +217,8 @@ func (m *model) events(rd *round, e int) (n int) {
 	return n
 }
 
-// model is what both ends of a group hold, as far as it follows from the program; what a receive of an SRQ or of UD
-// gets is known with its completion only.
+// model holds the memory of both ends of a group, as far as the program determines it. The message that a receive of an
+// SRQ or of UD gets is known only from its completion.
 type model struct {
 	p    *program
 	g    *group
@@ -259,7 +259,7 @@ func (m *model) drop(i, e int) {
 	}
 }
 
-// fillRandom writes n bytes that follow from a seed.
+// fillRandom writes n bytes that a seed determines.
 func fillRandom(b []byte, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	for len(b) >= 8 {
@@ -315,7 +315,7 @@ func (m *model) length(most int) int {
 	return min(n, most)
 }
 
-// lane is one direction of a link while it is planned.
+// lane is one direction of a link during planning.
 type lane struct {
 	i, e   int // link, sending end
 	k      kind
@@ -325,7 +325,7 @@ type lane struct {
 	credit func(to int) int
 }
 
-// op makes a work request up. Nothing is executed.
+// op invents a work request. It executes nothing.
 func (m *model) op(d *lane) *op {
 	r, l := m.r, d.l
 	o := &op{id: m.id(), to: d.i, imm: r.Uint32()}
@@ -350,7 +350,7 @@ func (m *model) op(d *lane) *op {
 	return o
 }
 
-// finish chooses the rest of an op whose code and target are chosen.
+// finish chooses the rest of an op with a given code and target.
 func (m *model) finish(d *lane, o *op) {
 	r, l := m.r, d.l
 	if one(r, 3) {
@@ -391,7 +391,7 @@ func (m *model) finish(d *lane, o *op) {
 		return
 	default:
 		base := 0
-		// else a result may be in a completion that nobody polled yet
+		// otherwise a result may be in a completion that nobody has polled yet
 		if l.typ == ibv.RC && !l.opt.SignalAll && m.p.emulated && one(r, 8) {
 			base = l.sink()
 			o.flags |= ibv.Fence
@@ -416,8 +416,8 @@ func (m *model) finish(d *lane, o *op) {
 	}
 }
 
-// result is where n bytes that are read go: no two such places of a round overlap, since an adapter may leave a short
-// result in its completion.
+// result chooses the memory for n bytes that are read. No two results of a round overlap, since an adapter may leave a
+// short result in its completion.
 func (m *model) result(d *lane, n, align int) int {
 	for {
 		p := piece{d.l.sink() + m.r.IntN((d.l.area-n)/align+1)*align, n}
@@ -430,7 +430,7 @@ func (m *model) result(d *lane, n, align int) int {
 
 func overlap(a, b piece) bool { return a.off < b.off+b.n && b.off < a.off+a.n }
 
-// exec does what a work request does, to both ends.
+// exec executes a work request in the model, at both ends.
 func (m *model) exec(d *lane, o *op, rd *round) {
 	own, peer := m.mem[d.i][d.e], m.mem[d.i][1-d.e]
 	at := piece{o.at, o.n}
@@ -510,7 +510,7 @@ func (o *op) done() sent {
 	return s
 }
 
-// plan makes up a round and carries it out in the model.
+// plan invents a round and executes it in the model.
 func (m *model) plan() *round {
 	r, g := m.r, m.g
 	rd := &round{kinds: make([]kind, len(g.links)), fates: make([][2]*fate, len(g.links))}
@@ -587,7 +587,7 @@ func (m *model) plan() *round {
 	return rd
 }
 
-// kind chooses what goes wrong, among what can.
+// kind chooses one of the possible faults.
 func (m *model) kind(i, from int) kind {
 	l := m.g.links[i]
 	k := kind(1 + m.r.IntN(int(kinds)-1))
@@ -738,7 +738,7 @@ func (m *model) planSends(rd *round, d *lane, use func(to int), k kind, from int
 	return ops
 }
 
-// signal decides which work requests give a completion, and notes those.
+// signal decides which work requests are signaled, and records those.
 func (m *model) signal(cs []chunk, l *link, f *fate) {
 	unsignaled := 0
 	for i, c := range cs {
@@ -764,7 +764,7 @@ func (m *model) signal(cs []chunk, l *link, f *fate) {
 	}
 }
 
-// code makes an op of a given code.
+// code returns an op of a given code.
 func (m *model) code(d *lane, c ibv.Opcode) *op {
 	o := &op{id: m.id(), code: c, to: d.i, imm: m.r.Uint32()}
 	m.finish(d, o)
@@ -823,7 +823,7 @@ func (m *model) fail(d *lane, k kind, ops []*op) []*op {
 	return ops
 }
 
-// planFault is what follows for both ends of the link that has something unusual.
+// planFault plans the consequences of a fault for both ends of its link.
 func (m *model) planFault(rd *round, i, from int, left [2]int) {
 	l, k := m.g.links[i], rd.kinds[i]
 	a, b := rd.fates[i][from], rd.fates[i][1-from]
@@ -861,7 +861,7 @@ func (m *model) planFault(rd *round, i, from int, left [2]int) {
 	}
 }
 
-// cut makes chunks of a lane.
+// cut divides a lane into chunks.
 func (m *model) cut(d *lane, ops []*op) (cs []chunk) {
 	r := m.r
 	for len(ops) > 0 {

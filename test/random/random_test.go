@@ -37,10 +37,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// errAborted is what a station gets when another one failed.
+// errAborted is returned to a station when another one has failed.
 var errAborted = errors.New("aborted: the other end failed")
 
-// exchange carries what ends tell each other.
+// exchange carries messages between the ends.
 type exchange struct {
 	to   [][2]chan []byte // by group and receiving end
 	stop chan struct{}
@@ -93,7 +93,7 @@ func (x *exchange) swap(g, e int, b []byte) ([]byte, error) {
 	}
 }
 
-// letter is what goes between two processes.
+// letter is a message between two processes.
 type letter struct {
 	Seed   uint64 // starts a program
 	Group  int
@@ -121,7 +121,7 @@ func newBed(t testing.TB, rxe testutil.RXE) bed {
 	return bed{emulated: rxe.Emulated, mtu: port.ActiveMTU.Bytes()}
 }
 
-// run runs the ends of a program that are this process's.
+// run runs the ends of a program that belong to this process.
 func run(t testing.TB, p *program, rxe testutil.RXE, ends []int, x *exchange, tot *totals) bool {
 	t.Helper()
 	hosts := make(map[int]*host)
@@ -220,7 +220,7 @@ func seeds(t testing.TB, ops int, tot *totals, body func(seed uint64) bool) {
 		float64(tot.ops)/d.Seconds())
 }
 
-// few tells what SoftRoCE leaves out.
+// few logs which operations are left out on SoftRoCE.
 func few(t testing.TB, b bed) {
 	t.Helper()
 	if !b.emulated {
@@ -242,7 +242,8 @@ func TestRXE_Random(t *testing.T) {
 	})
 }
 
-// TestRXE_RandomInTurn has one end act at a time, each doorbell by itself and addresses that are the same in every run.
+// TestRXE_RandomInTurn lets one end act at a time, with separate doorbells and with addresses that are the same in
+// every run.
 func TestRXE_RandomInTurn(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	b := newBed(t, rxe)
@@ -300,7 +301,7 @@ func TestRXE_RandomTwoProcesses(t *testing.T) {
 	})
 }
 
-// child is the second process: it has the other end of the programs that it is told.
+// child is the second process, which runs the other ends of the programs.
 func child(t *testing.T, b bed, rxe testutil.RXE, fd int) {
 	f := os.NewFile(uintptr(fd), "pair")
 	defer func() { _ = f.Close() }()
@@ -319,7 +320,7 @@ func child(t *testing.T, b bed, rxe testutil.RXE, fd int) {
 	}
 }
 
-// apart runs one end of a program; the other process has the other one.
+// apart runs one end of a program. The other process runs the other end.
 func apart(t testing.TB, p *program, rxe testutil.RXE, e int, enc *gob.Encoder, dec *gob.Decoder, tot *totals) bool {
 	x := newExchange(p)
 	x.far = enc
@@ -346,7 +347,7 @@ func apart(t testing.TB, p *program, rxe testutil.RXE, e int, enc *gob.Encoder, 
 	return <-over && good
 }
 
-// baton lets one end run at a time, and in turn, where that is wanted.
+// baton lets the ends run in turn, one at a time, if that is requested.
 type baton struct {
 	ch [2]chan struct{}
 }

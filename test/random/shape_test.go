@@ -10,14 +10,14 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// bed is what the programs run on.
+// bed describes the devices that the programs run on.
 type bed struct {
 	emulated bool // the ConnectX; SoftRoCE if not
 	mtu      int
 	wire     bool // one thread, one doorbell at a time, addresses that are the same in every run
 }
 
-// program is what follows from a seed.
+// program is a random program, as its seed determines it.
 type program struct {
 	bed
 	seed   uint64
@@ -26,7 +26,7 @@ type program struct {
 	shared bool // the groups without channel and thread domain have one CQ at each end
 }
 
-// group is a number of connections of which one goroutine drives all first ends, and another all second ends.
+// group is a set of connections. One goroutine drives all first ends, another all second ends.
 type group struct {
 	num    int
 	links  []*link
@@ -39,8 +39,8 @@ type group struct {
 	shared bool
 }
 
-// link is the shape of a connection; both ends are alike. The memory of an end has three areas, and one for receives:
-// what is sent, what reads and atomics bring, and what the peer may access.
+// link is the shape of a connection; both ends are alike. The memory of an end has an area for receives and three
+// others: data to send, results of reads and atomics, and memory that the peer may access.
 type link struct {
 	num     int
 	typ     ibv.QPType

@@ -55,13 +55,13 @@ type end struct {
 	left []sent  // completions that are to come
 }
 
-// peer is what the other end tells of itself.
+// peer is what the other end reports about itself.
 type peer struct {
 	Endpoint ibv.Endpoint
 	Memory   ibv.RemoteMemory
 }
 
-// entry is something that a station did or saw, for the report of a failure.
+// entry records something that a station did or saw, for the report of a failure.
 type entry struct {
 	what string
 	link int
@@ -80,7 +80,7 @@ func (s *station) note(what string, link int, o *op, wc *ibv.WC) {
 	s.log = append(s.log, en)
 }
 
-// last tells the last n operations of the links that lack something, or of all.
+// last returns the last n operations of the links that wait for completions, or of all links.
 func (s *station) last(n int) string {
 	var b strings.Builder
 	var log []entry
@@ -178,7 +178,7 @@ func (s *station) open() (err error) {
 	return nil
 }
 
-// place is an address that is the same in every run, or 0 for any.
+// place returns an address that is the same in every run, or 0 for any.
 func (s *station) place(i int) uintptr {
 	if !s.p.wire {
 		return 0
@@ -186,7 +186,7 @@ func (s *station) place(i int) uintptr {
 	return uintptr(1+2*i+s.e) << 32
 }
 
-// make makes the QP of an end.
+// make creates the QP of an end.
 func (s *station) make(q *end) (err error) {
 	opt := q.l.opt
 	if q.l.srq {
@@ -242,7 +242,7 @@ func (s *station) connect(these func(i int) bool) error {
 			return err
 		}
 		if q.l.typ == ibv.UD && q.ah == nil {
-			// Without a flow label libmlx5 makes the UDP source port up.
+			// Without a flow label libmlx5 chooses a random UDP source port.
 			attr, err := q.qp.Address(q.peer.Endpoint, &ibv.ConnectOptions{FlowLabel: uint32(1 + q.l.num)})
 			if err != nil {
 				return err
@@ -257,7 +257,7 @@ func (s *station) connect(these func(i int) bool) error {
 
 func (s *station) barrier() error { _, err := s.swap(nil); return err }
 
-// round makes a round up, carries it out and compares.
+// round invents a round, executes it and compares the results.
 func (s *station) round() error {
 	rd := s.m.plan()
 	s.ops += rd.ops
@@ -341,7 +341,7 @@ func (s *station) round() error {
 	return s.renew(rd)
 }
 
-// arm asks for events, which nobody waits for.
+// arm requests events that nobody waits for.
 func (s *station) arm(rd *round) error {
 	if !s.p.wire {
 		return nil
@@ -358,7 +358,7 @@ func (s *station) arm(rd *round) error {
 	return nil
 }
 
-// after is the number of a QP's completions that are to come after a chunk of it, 0 for other QPs' chunks.
+// after returns the number of a QP's completions that are expected after a chunk of it, 0 for other QPs' chunks.
 func (s *station) after(q *end, c chunk) int {
 	if q != s.qps[c.link] {
 		return len(q.left)
@@ -372,7 +372,7 @@ func (s *station) after(q *end, c chunk) int {
 	return len(q.left)
 }
 
-// counts is how many receives each link's ends use in a round.
+// counts returns how many receives each link's ends use in a round.
 func (s *station) counts(rd *round) [][2]int {
 	n := make([][2]int, len(s.qps))
 	for i := range s.qps {
@@ -387,7 +387,7 @@ func (s *station) counts(rd *round) [][2]int {
 	return n
 }
 
-// lacks says whether completions of q are to come.
+// lacks reports whether completions of q are outstanding.
 func (s *station) lacks(q *end) bool {
 	if len(q.left) > 0 {
 		return true
@@ -448,7 +448,7 @@ func (s *station) postLate() error {
 	return nil
 }
 
-// wr is a work request as the program posts it.
+// wr returns a work request as the program posts it.
 func (s *station) wr(q *end, o *op) ibv.SendWR {
 	w := ibv.SendWR{ID: o.id, Opcode: o.code, Flags: o.flags, Imm: o.imm, CompareAdd: o.add, Swap: o.swap}
 	if o.inline && o.flags&ibv.Inline == 0 {
@@ -481,7 +481,7 @@ func (s *station) wr(q *end, o *op) ibv.SendWR {
 	return w
 }
 
-// post posts a chunk, with what it takes to make room.
+// post posts a chunk, and makes room for it if necessary.
 func (s *station) post(c chunk) error {
 	q := s.qps[c.link]
 	how := c.how
@@ -553,7 +553,7 @@ func (s *station) post(c chunk) error {
 	return nil
 }
 
-// collect waits until no QP lacks anything.
+// collect waits until no QP has outstanding completions.
 func (s *station) collect(lacks func(q *end) bool) error {
 	deadline := time.Now().Add(patience)
 	for spins := 0; slices.ContainsFunc(s.qps, lacks); spins++ {
@@ -595,7 +595,7 @@ func (s *station) missing() string {
 	return b.String()
 }
 
-// pump polls, or sleeps, and compares what came with what is expected.
+// pump polls or sleeps, and compares the completions with the expected ones.
 func (s *station) pump(sleep bool) (int, error) {
 	var ctx context.Context
 	hubs := []*hub{s.send, s.recv}
@@ -603,7 +603,7 @@ func (s *station) pump(sleep bool) (int, error) {
 		hubs = hubs[:1]
 	}
 	if sleep {
-		// Wait where something is to come.
+		// Wait where a completion is outstanding.
 		h := s.send
 		if !slices.ContainsFunc(s.qps, func(q *end) bool { return len(q.left) > 0 }) {
 			h = s.recv
@@ -761,7 +761,7 @@ func (s *station) deliver(i int, q *end, buf *rbuf, m *message) {
 	}
 }
 
-// settle compares memory and takes used receives out of the model.
+// settle compares memory and removes used receives from the model.
 func (s *station) settle(rd *round, used [][2]int) error {
 	for i, q := range s.qps {
 		if q.fate.skip && !q.l.srq { // in the order of posting
@@ -852,7 +852,7 @@ func compare(got, want []byte, l *link) error {
 	return nil
 }
 
-// renew resets the QPs that failed, or makes others in their place, and connects them again.
+// renew resets the QPs that failed or replaces them, and connects them again.
 func (s *station) renew(rd *round) error {
 	any := false
 	for i, q := range s.qps {

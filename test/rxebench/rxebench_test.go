@@ -1,7 +1,6 @@
-// Package rxebench compares our perf with the stock perftest, in one VM, in
-// alternating runs, both ends of a run from the same side, each end on a CPU of
-// its own: when the guest puts two that spin on one CPU, its time slices are
-// all that one measures.
+// Package rxebench compares our perf with the stock perftest in one VM, in alternating runs. Both ends of a run are the
+// same program, each on a CPU of its own: if two ends that spin share a CPU, a run measures only the guest's time
+// slices.
 package rxebench
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/pureverbs/pureverbs/test/compare"
 )
 
-// comparison is one figure: a test, a size, and what of its result counts.
+// comparison is one figure: a test, a size, and the part of its result that is compared.
 type comparison struct {
 	figure string
 	ours   []string // arguments of perf that choose the test
@@ -47,9 +46,8 @@ const (
 	latKey = "latency_p50_ns"
 )
 
-// TestRXERatios measures each comparison and prints the median of the ratios
-// ours/stock. Without PUREVERBS_FIGURES it makes one short round, which shows
-// that the comparison works; speeds under emulation are nothing to assert on.
+// TestRXERatios measures each comparison and prints the median of the ratios ours/stock. Without PUREVERBS_FIGURES it
+// runs one short round, which shows that the comparison works. It asserts no speeds, since the CPUs are emulated.
 func TestRXERatios(t *testing.T) {
 	vm := testutil.NeedRXE(t)
 	perf := testutil.NeedProgram(t, "perf")

@@ -46,17 +46,18 @@ func (r *runner) emu(ctx context.Context) ([]Result, error) {
 	return append(results, r.inLanes(ctx, jobs)...), nil
 }
 
-// job is some packages' tests, one run after another: what has fixed ports must not run beside itself.
+// job is a list of packages' tests that run one after another, because tests with fixed ports must not run twice at a
+// time.
 type job struct {
 	name string
 	runs []func(context.Context) ([]Result, error)
 }
 
-// long is the packages that take longest, the longest first. They begin first, so that no lane waits for one of them in
-// the end.
+// long lists the packages that take longest, the longest first. They begin first, so that no lane waits for one of them
+// at the end.
 var long = []string{"test/emu", "cmd/perf", "examples", "rdmacm"}
 
-// emuJobs is what tier emu runs.
+// emuJobs returns the jobs of tier emu.
 func (r *runner) emuJobs(run string) ([]job, error) {
 	byDir := map[string]*job{}
 	at := func(d string) *job {
@@ -101,7 +102,7 @@ func (r *runner) emuJobs(run string) ([]job, error) {
 	return jobs, nil
 }
 
-// inLanes runs jobs beside each other. The results are in the order of the jobs.
+// inLanes runs jobs concurrently. The results are in the order of the jobs.
 func (r *runner) inLanes(ctx context.Context, jobs []job) []Result {
 	results := make([][]Result, len(jobs))
 	inParallel(len(jobs), func(i int) {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// The tiers run on Linux; elsewhere they are built, and no more.
+// The tiers run on Linux only; elsewhere they just build.
 
 func ownGroup(bool) *syscall.SysProcAttr { return nil }
 

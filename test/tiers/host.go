@@ -68,7 +68,7 @@ func (r *runner) gotest(ctx context.Context, tier string, under []string, env []
 	return results, nil
 }
 
-// pattern is the packages to test.
+// pattern returns the packages to test.
 func (r *runner) pattern() string {
 	if r.pkg != "" {
 		return r.pkg
@@ -76,7 +76,7 @@ func (r *runner) pattern() string {
 	return "./..."
 }
 
-// selection is what go test runs on this machine: everything but the VM's tests and the figures.
+// selection returns the flags that select the tests for this machine: all but the VM's tests and the figures.
 func (r *runner) selection() []string {
 	if r.figures {
 		return []string{"-run=^TestFigures", "-p=1"}
@@ -110,8 +110,9 @@ func (r *runner) race(ctx context.Context) ([]Result, error) {
 	return r.gotest(ctx, "race", nil, []string{"CGO_ENABLED=1"}, append(r.selection(), "-race", r.pattern())...)
 }
 
-// releases runs what depends on the Go runtime's insides with every release that it claims, and once with neither
-// optimisation nor inlining: the calls into C, and with each but this machine's own release what is built upon them.
+// releases tests the packages that depend on the internals of the Go runtime, with every release that they claim to
+// support, and once without optimisation and inlining. With releases other than this machine's it also tests the
+// packages that build on them.
 func (r *runner) releases(ctx context.Context) ([]Result, error) {
 	calls := []string{"./internal/ccall/...", "./internal/spin"}
 	all := append(slices.Clone(calls), "./internal/abi", "./internal/dma", "./internal/mlx5", "./internal/ops", "./ibv")
@@ -173,7 +174,7 @@ func (r *runner) arm64(ctx context.Context) ([]Result, error) {
 	return r.gotest(ctx, "arm64", []string{"qemu-aarch64-static"}, env, append(args, packages...)...)
 }
 
-// bench runs every benchmark once, so that none rots.
+// bench runs every benchmark once, to check that it works.
 func (r *runner) bench(ctx context.Context) ([]Result, error) {
 	return r.gotest(ctx, "bench", nil, nil, "-run=^$", "-bench=.", "-skip=^BenchmarkRXE", "-benchtime=1x", r.pattern())
 }
@@ -182,7 +183,7 @@ func (r *runner) bench(ctx context.Context) ([]Result, error) {
 func (r *runner) lint(ctx context.Context) ([]Result, error) {
 	tools := filepath.Join(r.root, ".build", "tools")
 	staticcheck := filepath.Join(tools, "staticcheck")
-	// "compresion" is in a name of libmlx5's header.
+	// A name in libmlx5's header contains "compresion".
 	misspell := []string{filepath.Join(tools, "misspell"), "-error", "-i", "compresion", "README.md", "RATIONALE.md",
 		"CHANGELOG.md", "CONTRIBUTING.md", "cmd", "docs", "examples", "ibv", "internal", "loader", "mlx5dv", "rdmacm",
 		"test"}
@@ -200,7 +201,7 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 		{"build-windows", []string{"GOOS=windows"}, []string{"go", "build", "./..."}},
 		{"build-freebsd", []string{"GOOS=freebsd"}, []string{"go", "build", "./..."}},
 		{"staticcheck", nil, []string{staticcheck, "./..."}},
-		// What only the other architecture uses is not unused.
+		// Code that only the other architecture uses is not reported as unused.
 		{"staticcheck-arm64", []string{"GOARCH=arm64"}, []string{staticcheck, "-checks=inherit,-U1000", "./..."}},
 		{"ineffassign", nil, []string{filepath.Join(tools, "ineffassign"), "./..."}},
 		{"misspell", nil, misspell},

@@ -12,7 +12,7 @@ import (
 // devicesEnv chooses the devices of tier hw; package testutil reads it.
 const devicesEnv = "PUREVERBS_HW_DEVICES"
 
-// hw runs on real adapters what the emulated one runs, with both data paths. It takes no link down and changes no
+// hw runs the emulated adapters' tests on real ones, with both data paths. It takes no link down and changes no
 // address.
 func (r *runner) hw(ctx context.Context) ([]Result, error) {
 	devices := os.Getenv(devicesEnv)

@@ -2,9 +2,9 @@
 //
 //	go run ./test/tiers [flags] TIER...
 //
-// The tiers: lint, unit, race, releases, arm64, bench on this machine, emu on the
-// emulated ConnectX, hw on mlx5 devices of this machine, and rxe in the SoftRoCE VM. It exits with 1 if a test failed,
-// if a tier ran no test, or if one skipped that test/allowed-skips does not list. docs/testing.md tells more.
+// The tiers: lint, unit, race, releases, arm64, bench on this machine, emu on the emulated ConnectX, hw on mlx5 devices
+// of this machine, and rxe in the SoftRoCE VM. It exits with 1 if a test failed, if a tier ran no test, or if a test
+// skipped that test/allowed-skips does not list. See docs/testing.md.
 package main
 
 import (
@@ -107,7 +107,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// runTiers runs one tier after another, whatever becomes of each, until ctx ends, and says how long each took.
+// runTiers runs one tier after another until ctx ends, even if some fail, and prints how long each took.
 func runTiers(ctx context.Context, note io.Writer, tiers []string, known map[string]func(context.Context) ([]Result,
 	error)) ([]Result, map[string]time.Duration) {
 	var results []Result

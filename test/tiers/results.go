@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Status is how one test ended.
+// Status is the outcome of a test.
 type Status int
 
-// The ways a test ends.
+// The outcomes of a test.
 const (
 	Pass Status = 1
 	Fail Status = 2
@@ -33,7 +33,7 @@ type Result struct {
 	Output  string
 }
 
-// Name is the package and the test, as a failure list prints it.
+// Name returns the package and the test, as a list of failures prints them.
 func (r Result) Name() string { return r.Package + "." + r.Test }
 
 // event is one line of `go test -json`; see `go doc test2json`.
@@ -47,7 +47,7 @@ type event struct {
 	FailedBuild string
 }
 
-// parser turns the events of any number of packages into results.
+// parser converts the events of any number of packages to results.
 type parser struct {
 	tier    string
 	live    io.Writer // gets every line of output, nil for none
@@ -71,7 +71,7 @@ func newParser(tier string, live, note io.Writer) *parser {
 	}
 }
 
-// read consumes a stream of events. Lines that are none belong to the go command itself.
+// read consumes a stream of events. Lines that are not events come from the go command itself.
 func (p *parser) read(r io.Reader) error {
 	br := bufio.NewReader(r)
 	for {
@@ -169,8 +169,8 @@ func (p *parser) add(k *openPackage, pkg, test string, s Status, out string) {
 	}
 }
 
-// end closes a package. The tests that were running when it failed, by a crash, an exit or a limit, have failed; one
-// that failed without any, as in its build, is a failure of its own.
+// end closes a package. If it failed by a crash, an exit or a limit, the tests that were running have failed. If it
+// failed while none was running, for instance in its build, that is a failure of its own.
 func (p *parser) end(e event, k *openPackage) {
 	if e.Action == "fail" {
 		out := k.output.String()
@@ -215,7 +215,7 @@ type allowance struct {
 	test, reason *regexp.Regexp
 }
 
-// readAllowed reads lines `TIER TEST-REGEXP REASON-REGEXP`; TIER * is any.
+// readAllowed reads lines `TIER TEST-REGEXP REASON-REGEXP`. TIER may be *, for any.
 func readAllowed(name string) ([]allowance, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -250,8 +250,8 @@ func allowed(list []allowance, r Result) bool {
 	})
 }
 
-// report prints failures, skips that no list allows, a line for each tier and
-// the sum, and tells whether all is well.
+// report prints failures, skips that no list allows, a line for each tier and the sum, and reports whether everything
+// passed.
 func report(w io.Writer, tiers []string, results []Result, list []allowance, took map[string]time.Duration) bool {
 	var sum [4]int
 	count := map[string]*[4]int{}
@@ -297,14 +297,14 @@ func report(w io.Writer, tiers []string, results []Result, list []allowance, too
 	return sum[Fail] == 0 && len(odd) == 0 && !empty
 }
 
-// hasFailedChild tells whether a subtest of r failed, too: then that one says why.
+// hasFailedChild reports whether a subtest of r also failed, which then says why.
 func hasFailedChild(results []Result, r Result) bool {
 	return slices.ContainsFunc(results, func(c Result) bool {
 		return c.Status == Fail && c.Tier == r.Tier && c.Package == r.Package && strings.HasPrefix(c.Test, r.Test+"/")
 	})
 }
 
-// reason is what a skipped test said, on one line.
+// reason returns the output of a skipped test, on one line.
 func reason(output string) string {
 	var out []string
 	for _, l := range strings.Split(output, "\n") {

@@ -19,7 +19,8 @@ import (
 	"time"
 )
 
-// fullEnv makes tests run every row everywhere: make test-full. Package testutil reads it.
+// fullEnv is the environment variable that makes tests run every row in each place, as make test-full does. Package
+// testutil reads it.
 const fullEnv = "PUREVERBS_FULL"
 
 // rxe builds the tests of every package that has some for the rxe tier, runs
@@ -94,8 +95,8 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 	return append(results, slices.Concat(parts...)...), nil
 }
 
-// shards divides packages among the VMs, which run beside each other: one VM leaves half of two processors idle, for
-// much of the time is waiting. What measures has the machine for itself.
+// shards divides packages among VMs that run at the same time: with one VM, which waits for much of the time, half of
+// two processors would be idle. A package that measures has the machine for itself.
 func (r *runner) shards(dirs []string) [][]string {
 	const most = "cmd/perf" // takes as long as the others together
 	i := slices.Index(dirs, most)
@@ -105,7 +106,7 @@ func (r *runner) shards(dirs []string) [][]string {
 	return [][]string{{most}, slices.Delete(slices.Clone(dirs), i, i+1)}
 }
 
-// memory reports whether the machine can spare so many bytes.
+// memory reports whether the machine can spare this many bytes.
 func memory(bytes int64) bool {
 	info, _ := os.ReadFile("/proc/meminfo")
 	for line := range strings.Lines(string(info)) {
@@ -138,7 +139,7 @@ func (r *runner) boot(ctx context.Context, payload, script string, dirs []string
 	if err != nil {
 		return []Result{{"rxe", "scripts/vm", "(run)", Fail, err.Error() + "\n"}}
 	}
-	// In the guest each package has a limit of its own; that the guest itself hangs shows later than that.
+	// In the guest each package has a limit of its own. The limit for the guest itself is longer.
 	var hung atomic.Bool
 	limit := r.quiet + 2*time.Minute
 	got, rest, readErr := r.readGuest(ctx, newAlarm(pipe, limit, func() {
@@ -163,8 +164,8 @@ func (r *runner) boot(ctx context.Context, payload, script string, dirs []string
 	return results
 }
 
-// buildPrograms builds our commands and examples into dir. One that does not
-// build is a failure, and no reason to keep the others from their tests.
+// buildPrograms builds our commands and examples into dir. A program that does not build is a failure, and the other
+// programs are tested all the same.
 func (r *runner) buildPrograms(ctx context.Context, dir string) ([]Result, error) {
 	list := r.command(ctx, "go", "list", "-e", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...",
 		"./examples/...", "./test/tiers")
@@ -199,7 +200,7 @@ func (r *runner) quietly(ctx context.Context, name string, args ...string) (stri
 	return out.String(), err
 }
 
-// inParallel calls f with 0 to n-1, as many at a time as there are processors.
+// inParallel calls f with 0 to n-1, as many calls at a time as there are processors.
 func inParallel(n int, f func(int)) {
 	var wg sync.WaitGroup
 	var next atomic.Int32
@@ -213,7 +214,7 @@ func inParallel(n int, f func(int)) {
 	wg.Wait()
 }
 
-// Lines by which the guest's script tells what the output between them belongs to.
+// Lines by which the guest's script marks which package the output between them belongs to.
 const (
 	beginMark = "@@ begin "
 	endMark   = "@@ end "
@@ -247,8 +248,8 @@ reap() {
 	return b.String()
 }
 
-// readGuest splits the guest's output by package and parses each part. A VM
-// that was booted again starts over: the last word on a package counts.
+// readGuest splits the guest's output by package and parses each part. A VM that was booted again starts over: the last
+// output of a package counts.
 func (r *runner) readGuest(ctx context.Context, out io.Reader) (map[string][]Result, string, error) {
 	results := map[string][]Result{}
 	var dir string

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A busy machine makes tests slow, and only a hang makes them silent. So what bounds a test binary is not
-// how long it takes, but how long it says nothing; go test -json makes each test say that it begins and ends.
+// On a busy machine tests are slow, but only tests that hang are silent. So a test binary has no limit on how long it
+// takes, but on how long it prints nothing; with go test -json each test prints when it begins and ends.
 
 // alarm calls ring once when nothing has been read from r for limit.
 type alarm struct {

@@ -84,7 +84,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// ends says whether everything that writes to r is gone: only then is there an end.
+// ends reports whether all processes that write to r have ended: only then does r end.
 func ends(t *testing.T, r io.Reader) {
 	t.Helper()
 	end := make(chan error, 1)
@@ -99,7 +99,7 @@ func ends(t *testing.T, r io.Reader) {
 	}
 }
 
-// TestInterrupt ends what runs in each way, and looks that nothing below goes on.
+// TestInterrupt interrupts a run in each way, and checks that no process below it goes on.
 func TestInterrupt(t *testing.T) {
 	const children = "sleep 10000 & echo ready; sleep 10000"
 	for _, tt := range []struct {
@@ -141,7 +141,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestRunTiers lets tiers fail in each way: the others run, and the sums say so.
+// TestRunTiers lets tiers fail in each way. The others still run, and the sums report the failures.
 func TestRunTiers(t *testing.T) {
 	tier := func(name string, s Status) []Result { return []Result{{name, "p", "TestA", s, ""}} }
 	known := map[string]func(context.Context) ([]Result, error){

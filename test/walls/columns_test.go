@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// A line of Go has at most so many columns; a tab counts as four.
+// A line of Go has at most this many columns; a tab counts as four.
 const (
 	maxColumns = 120
 	tabColumns = 4
@@ -24,8 +24,8 @@ var wideStill = []string{
 	"test/emu",
 }
 
-// wide lists the lines of a file that have more columns, but for those of a string of several lines: what is compared
-// with it has no shorter ones.
+// wide returns the lines of a file that have more columns, except those within a raw string, whose lines cannot be
+// wrapped.
 func wide(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -50,7 +50,7 @@ func rooms(t *testing.T) []room {
 	return out
 }
 
-// crossings lists where files and rooms contradict each other.
+// crossings returns the contradictions between files and rooms.
 func crossings(rooms []room, files []file) []string {
 	var out []string
 	allowed, used := map[string][]string{}, map[string]map[string]bool{}
@@ -103,7 +103,7 @@ func TestPerfRooms(t *testing.T) {
 	}
 }
 
-// TestPerfRoomsFails shows that the test can.
+// TestPerfRoomsFails checks that TestPerfRooms can fail.
 func TestPerfRoomsFails(t *testing.T) {
 	path := func(name string) []string { return []string{module + perfRooms + name} }
 	table := []room{{"wire", nil}, {"loop", nil}, {"session", []string{"wire"}}}

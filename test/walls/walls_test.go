@@ -70,8 +70,8 @@ func within(dir string, trees ...string) bool {
 	return slices.ContainsFunc(trees, func(t string) bool { return dir == t || strings.HasPrefix(dir, t+"/") })
 }
 
-// unsafeOutside lists files that import unsafe and do not say so in their names, but for packages whose business is
-// memory.
+// unsafeOutside returns the files that import unsafe without saying so in their names, except those of packages that
+// are about memory.
 func unsafeOutside(files []file) []string {
 	var out []string
 	for _, f := range files {
@@ -90,8 +90,8 @@ func TestUnsafe(t *testing.T) {
 	}
 }
 
-// rule is a line of the table of imports in docs/architecture.md: what the packages of a tree may import of this
-// module, besides each other.
+// rule is a line of the table of imports in docs/architecture.md: the packages of this module that the packages of a
+// tree may import, besides each other.
 type rule struct {
 	tree string
 	may  []string
@@ -128,7 +128,7 @@ func rules(t *testing.T) []rule {
 	return out
 }
 
-// overWall lists the imports that the rules do not have, tests excepted, and the packages that no rule has.
+// overWall returns the imports that no rule allows, tests excepted, and the packages without a rule.
 func overWall(rules []rule, files []file) []string {
 	var out []string
 	homeless := make(map[string]bool)
@@ -171,7 +171,7 @@ func TestWalls(t *testing.T) {
 	}
 }
 
-// The tree in testdata crosses each wall once. Each is found.
+// The tree in testdata crosses each wall once, and each crossing is found.
 func TestWalls_Crossed(t *testing.T) {
 	got := overWall(rules(t), filesIn(t, filepath.Join("testdata", "crossed")))
 	got = append(got, unsafeOutside(filesIn(t, filepath.Join("testdata", "crossed")))...)
@@ -191,7 +191,7 @@ func TestWalls_Crossed(t *testing.T) {
 	}
 }
 
-// few lists packages that few may import, tests excepted: all that knows how C is called.
+// few lists the packages that only a few packages may import, tests excepted: those that know how to call C.
 var few = []struct {
 	what string
 	who  []string
@@ -207,7 +207,7 @@ var few = []struct {
 		"symbols are looked up in internal/bind"},
 }
 
-// crossed returns what a file imports that it may not.
+// crossed returns the forbidden imports of a file.
 func crossed(f file) (bad []string) {
 	if strings.HasSuffix(f.name, "_test.go") {
 		return nil
@@ -222,7 +222,7 @@ func crossed(f file) (bad []string) {
 	return bad
 }
 
-// TestFew keeps C behind its floor: above internal/bind nobody calls it, or looks up a symbol.
+// TestFew checks that no package above internal/bind calls C or looks up a symbol.
 func TestFew(t *testing.T) {
 	for _, f := range files(t) {
 		for _, bad := range crossed(f) {
@@ -254,7 +254,7 @@ func TestFewCrossed(t *testing.T) {
 	}
 }
 
-// TestDependencies keeps to the modules of which RATIONALE.md tells, each where it is needed.
+// TestDependencies allows only the modules that RATIONALE.md lists, each where it is needed.
 func TestDependencies(t *testing.T) {
 	library := []string{"github.com/ebitengine/purego", "golang.org/x/sys"}
 	program := append(slices.Clone(library), "github.com/spf13/pflag", "github.com/HdrHistogram/hdrhistogram-go",

@@ -1,5 +1,4 @@
-// Package fakeverbs builds the fake libibverbs of ibv/testdata/fakeverbs, by
-// which tests run without a device.
+// Package fakeverbs builds the fake libibverbs in ibv/testdata/fakeverbs, which lets tests run without a device.
 package fakeverbs
 
 import (
@@ -11,11 +10,11 @@ import (
 	"strings"
 )
 
-// ErrNoCompiler is a host without a C compiler: tests skip.
+// ErrNoCompiler is returned when the host has no C compiler. Tests then skip.
 var ErrNoCompiler = errors.New("no C compiler: set CC, or install gcc")
 
-// Build compiles the library from the folder source, with the given macros
-// ("OLD=15"), into dir, as libibverbs.so.1. It returns its path.
+// Build compiles the library in the folder source, with the given macros (such as "OLD=15"), to dir/libibverbs.so.1,
+// and returns the path of that file.
 func Build(dir, source string, macros ...string) (string, error) {
 	cc, err := compiler()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kind is an object's, with the number that the interface has for it.
+// kind is a kind of object, with its number in the kernel's interface.
 type kind uint16
 
 const (
@@ -31,7 +31,7 @@ const (
 	uar  kind = 0x1008
 )
 
-// objects is what a file has, as the answers said.
+// objects holds the objects of a file, according to the responses.
 type objects struct {
 	mu   sync.Mutex
 	live map[kind][]uint32
@@ -43,8 +43,8 @@ func newObjects() *objects {
 	return &objects{live: map[kind][]uint32{uar: nil}, errs: map[unix.Errno]int{}, qpns: []uint32{7}}
 }
 
-// done counts a command that gave an object of kind k, or took one away, and notes the handle and the number that
-// follows it in the answer.
+// done counts a command that created or destroyed an object of kind k, and records the handle and the number after it
+// in the response.
 func (o *objects) done(k, gone kind, h, num uint32, e unix.Errno) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,13 +55,13 @@ func (o *objects) done(k, gone kind, h, num uint32, e unix.Errno) {
 	if e == 0 && k == qp {
 		o.qpns = append(o.qpns, num)
 	}
-	// What is destroyed is gone, whether or not the answer can be written.
+	// The object is destroyed whether or not the response can be written.
 	if (e == 0 || e == unix.EFAULT) && gone != 0 {
 		o.live[gone] = slices.DeleteFunc(o.live[gone], func(x uint32) bool { return x == h })
 	}
 }
 
-// speaker sends commands that are mostly right.
+// speaker sends commands, most of them valid.
 type speaker struct {
 	*objects
 	*rand.Rand
@@ -69,7 +69,7 @@ type speaker struct {
 	good, end, readonly uint64
 }
 
-// handle is one of a kind, now and then one of another or of none.
+// handle returns a handle of this kind, or sometimes one of another kind or of none.
 func (s *speaker) handle(k kind) uint32 {
 	if s.IntN(20) == 0 {
 		return s.Uint32()
@@ -85,20 +85,20 @@ func (s *speaker) handle(k kind) uint32 {
 	return s.Uint32N(8)
 }
 
-// qpn is the number of a QP that there is or was.
+// qpn returns the number of a QP that exists or existed.
 func (s *speaker) qpn() uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.qpns[s.IntN(len(s.qpns))]
 }
 
-// addr is memory for a ring or a region.
+// addr returns the address of memory for a ring or a region.
 func (s *speaker) addr() uint64 { return s.good + 64*s.Uint64N(64) }
 
-// small is a number that is likely to do.
+// small returns a number that is likely to be valid.
 func (s *speaker) small() uint32 { return 1 << s.IntN(6) }
 
-// command is a write() command: the objects it makes and unmakes, and what it consists of.
+// command is a write() command: the objects that it creates and destroys, and its contents.
 type command struct {
 	number       uint32
 	out          int // words of its answer; 0: it has none
@@ -181,7 +181,7 @@ var commands = []command{
 	}},
 }
 
-// words is vs in the machine's order, each as wide as its type; an int has four bytes.
+// words returns vs in the machine's byte order, each as wide as its type; an int has four bytes.
 func words(vs ...any) (b []byte) {
 	for _, v := range vs {
 		switch v := v.(type) {
@@ -196,10 +196,10 @@ func words(vs ...any) (b []byte) {
 	return b
 }
 
-// say sends one command, spoilt now and then.
+// say sends one command, sometimes corrupted.
 func (s *speaker) say() { s.send(&commands[s.IntN(len(commands))], s.IntN(8)) }
 
-// command sends the command of a number as it should be.
+// command sends the command with this number, uncorrupted.
 func (s *speaker) command(number uint32) {
 	for i := range commands {
 		if commands[i].number == number {
@@ -238,7 +238,7 @@ func (s *speaker) send(c *command, spoilt int) {
 	s.done(c.makes, c.takes, h, num, e)
 }
 
-// call sends a method call and gives the attributes as they came back.
+// call sends a method call and returns the attributes as the kernel left them.
 func call(fd int, object, method uint16, attrs ...[]byte) (unix.Errno, []byte) {
 	b := words(uint16(24+16*len(attrs)), object, method, uint16(len(attrs)), uint64(0), uint32(1), uint32(0))
 	for _, a := range attrs {
@@ -249,7 +249,7 @@ func call(fd int, object, method uint16, attrs ...[]byte) (unix.Errno, []byte) {
 
 func attribute(id, n uint16, data uint64) []byte { return words(id, n, uint16(1), uint16(0), data) }
 
-// toldHandles lists the handles of a kind that the device says there are.
+// toldHandles returns the handles of a kind that the device reports.
 func toldHandles(fd int, k kind) (hs []uint32, _ unix.Errno) {
 	list, n := make([]uint32, 16000), []uint64{0}
 	e, _ := call(fd, 0, 1, attribute(0, 8, uint64(k)), attribute(1, 4, where(n)),
@@ -273,8 +273,8 @@ func (o *objects) pages(fd int) error {
 	return nil
 }
 
-// commandStorm says much that is right and some that is not, from several threads to one file, and compares what is
-// there at the end.
+// commandStorm sends many valid commands and some invalid ones from several threads to one file, and compares the
+// objects at the end.
 func commandStorm() error {
 	first, err := newSpeaker(0)
 	if err != nil {
@@ -312,7 +312,7 @@ func commandStorm() error {
 	return errors.Join(append(all, told("commands", o.errs))...)
 }
 
-// races changes requests while they are read.
+// races changes requests while the device reads them.
 func races() error {
 	s, err := newSpeaker(0)
 	if err != nil {

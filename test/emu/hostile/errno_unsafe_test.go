@@ -40,7 +40,7 @@ func newAsker(t *testing.T, context bool) *asker {
 	return a
 }
 
-// room is n bytes that stay where they are.
+// room returns n bytes that do not move.
 func (a *asker) room(n int) (addr uint64, p []byte) {
 	addr = a.good + a.next
 	if a.next += uint64(n+15) &^ 15; addr+uint64(n) > a.end {
@@ -58,7 +58,7 @@ func (a *asker) is(what string, got, want unix.Errno) {
 	}
 }
 
-// write sends a command with out words of room, and gives what came.
+// write sends a command with room for out words, and returns the result.
 func (a *asker) write(cmd uint32, out int, body ...any) (unix.Errno, []byte) {
 	addr, resp := a.room(1024)
 	b := words(addr)
@@ -76,10 +76,10 @@ func (a *asker) raw(b []byte) unix.Errno {
 	return syscall3(unix.SYS_WRITE, uintptr(a.fd), uintptr(at), uintptr(len(b)))
 }
 
-// attr is one attribute of an ioctl: data of up to eight bytes, or what a pointer leads to.
+// attr is an attribute of an ioctl: data of up to eight bytes, or data behind a pointer.
 func attr(id, n, flags uint16, data uint64) []byte { return words(id, n, flags, uint16(0), data) }
 
-// method is a call of the ioctl; change, if not nil, spoils the header.
+// method is a call of the ioctl. change, if not nil, corrupts the header.
 func (a *asker) method(object, method uint16, change func([]byte), attrs ...[]byte) (unix.Errno, []byte) {
 	b := words(uint16(24+16*len(attrs)), object, method, uint16(len(attrs)), uint64(0), a.driver, uint32(0))
 	if change != nil {
@@ -117,8 +117,8 @@ const (
 	nothing = 0x7fff0000 // a handle that there is not
 )
 
-// TestRXEErrnoWrite sends commands by write() that are wrong in one thing each. SoftRoCE's kernel and the emulated
-// device say the same.
+// TestRXEErrnoWrite sends commands by write() with one mistake each. The kernel's SoftRoCE and the emulated device
+// return the same errno.
 func TestRXEErrnoWrite(t *testing.T) {
 	a := newAsker(t, true)
 	none := newAsker(t, false)
@@ -181,7 +181,7 @@ func TestRXEErrnoWrite(t *testing.T) {
 	}
 }
 
-// TestRXEErrnoMemory registers memory that is not there or not to be had so.
+// TestRXEErrnoMemory registers memory that is not mapped, or not with the access requested.
 func TestRXEErrnoMemory(t *testing.T) {
 	a := newAsker(t, true)
 	e, resp := a.write(cmdAllocPD, 1)
@@ -231,7 +231,7 @@ func TestRXEErrnoMemory(t *testing.T) {
 	a.is("again", e, unix.ENOENT)
 }
 
-// TestRXEErrnoIoctl does the same by the ioctl.
+// TestRXEErrnoIoctl is TestRXEErrnoWrite for the ioctl.
 func TestRXEErrnoIoctl(t *testing.T) {
 	a := newAsker(t, true)
 	fd := uintptr(a.fd)
@@ -301,7 +301,7 @@ func TestRXEErrnoIoctl(t *testing.T) {
 		e, _ := a.method(x.object, x.method, x.change, x.attrs...)
 		a.is(x.what, e, x.want)
 	}
-	// The header ends where the memory does.
+	// The header ends at the end of the memory.
 	b := words(uint16(24+16), uint16(0), uint16(queryPort), uint16(1), uint64(0), a.driver, uint32(0))
 	end := a.end + 4096 - uint64(len(b))
 	if err := unix.Mprotect(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&a.readonly))), 4096),
@@ -316,7 +316,7 @@ func TestRXEErrnoIoctl(t *testing.T) {
 	a.is("a closed file", e, unix.EBADF)
 }
 
-// TestRXEErrnoMmap maps what there is not.
+// TestRXEErrnoMmap maps offsets that do not exist.
 func TestRXEErrnoMmap(t *testing.T) {
 	a, none := newAsker(t, true), newAsker(t, false)
 	mmap := func(a *asker, n, off uintptr, prot, flags int) unix.Errno {

@@ -5,8 +5,8 @@
 //
 //	emu -- hostile [-seed N] [-n CALLS] WHAT...
 //
-// It ends with 0 when every call came back. What came back is the emulator's affair; that it goes on is its caller's to
-// see.
+// It exits with 0 if every call returned. It does not judge the results. The caller checks that the emulator still
+// works.
 package main
 
 import (
@@ -74,8 +74,8 @@ func main() {
 	}
 }
 
-// memory is pages that pointers may lead to: writable, readable only, and beyond them nothing. They lie amidst
-// addresses that are reserved: an address of which a random byte has been changed does not lead to memory of Go's
+// memory holds the pages that pointers may point to: writable ones, read-only ones, and unmapped ones after them. The
+// addresses around them are reserved, so that an address with a random byte changed does not point to memory of Go's
 // runtime.
 func memory() (good, end, readonly uint64, err error) {
 	const page, around = 4096, 1 << 40
@@ -94,7 +94,7 @@ func memory() (good, end, readonly uint64, err error) {
 	return base, end, end, err
 }
 
-// pointer is an address, good or bad.
+// pointer returns an address, good or bad.
 func pointer(good, end, readonly uint64) uint64 {
 	switch rnd.IntN(10) {
 	case 0:
@@ -113,14 +113,14 @@ func pointer(good, end, readonly uint64) uint64 {
 	return good + uint64(rnd.IntN(1024))
 }
 
-// opened opens the device and makes it a context, as the library does, or leaves it without one: then every command is
-// refused at once.
+// opened opens the device and creates a context as the library does, or leaves the file without one: then every command
+// is refused at once.
 func opened(context bool) (int, error) {
 	fd, _, err := openedBoth(context)
 	return fd, err
 }
 
-// openedBoth is opened, and gives the file of events that comes with a context, too; -1 for none.
+// openedBoth is opened, and also returns the file of events that comes with a context, or -1.
 func openedBoth(context bool) (fd, events int, err error) {
 	fd, err = unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -146,7 +146,7 @@ func openedBoth(context bool) (fd, events int, err error) {
 	return fd, events, nil
 }
 
-// files are the descriptors of this process.
+// files returns the descriptors of this process.
 func files() map[int]bool {
 	open := map[int]bool{}
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -161,8 +161,8 @@ func files() map[int]bool {
 	return open
 }
 
-// sweep closes what an attack has left open: files of events come with contexts and with random commands, and none
-// closes them.
+// sweep closes the files that an attack left open: contexts and random commands create files of events, which no attack
+// closes.
 func sweep(before map[int]bool) {
 	for fd := range files() {
 		if !before[fd] {
@@ -171,10 +171,10 @@ func sweep(before map[int]bool) {
 	}
 }
 
-// kept makes memory stay where it is: the stack moves.
+// kept keeps memory in its place: the stack may move.
 var kept atomic.Pointer[byte]
 
-// where is the address of p, to be written into requests.
+// where returns the address of p, to be written into requests.
 func where[T any](p []T) uint64 {
 	kept.Store((*byte)(unsafe.Pointer(&p[0])))
 	return uint64(uintptr(unsafe.Pointer(&p[0])))
@@ -251,7 +251,7 @@ func ioctls() error {
 	return told("ioctl", errnos)
 }
 
-// told prints which errnos came, and minds if it was always the same.
+// told prints the errnos that were returned, and complains if there was only one.
 func told(what string, errnos map[unix.Errno]int) error {
 	var s []string
 	for e, n := range errnos {
@@ -264,7 +264,7 @@ func told(what string, errnos map[unix.Errno]int) error {
 	return nil
 }
 
-// legacy sends write() commands to a file, of which numbers below most mean something.
+// legacy sends write() commands to a file. Command numbers below most are known.
 func legacy(what, path string, most int, header func(cmd uint32, in, out int) []byte) error {
 	good, end, ro, err := memory()
 	if err != nil {
@@ -334,7 +334,7 @@ func cmWrites() error {
 	})
 }
 
-// mmaps maps what is there and what is not, and writes to what it got.
+// mmaps maps offsets that exist and others, and writes to the mappings it gets.
 func mmaps() error {
 	fd, err := opened(true)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// newSpeaker opens the device and makes ready to say things to it.
+// newSpeaker opens the device and returns a speaker for it.
 func newSpeaker(stream int) (*speaker, error) {
 	good, end, ro, err := memory()
 	if err != nil {
@@ -35,7 +35,7 @@ func newSpeaker(stream int) (*speaker, error) {
 		readonly: ro}, o.pages(fd)
 }
 
-// closes lets threads use descriptors that others close and open again, some with a context and work going on.
+// closes lets threads use descriptors that others close and open again, some with a context and with work in progress.
 func closes() error {
 	low, err := opened(false) // where theirs will be
 	if err != nil {
@@ -118,8 +118,8 @@ func signals() error {
 	return nil
 }
 
-// forks starts processes that open the device and end in all ways: by themselves, by a fault, killed in mid-command,
-// with descriptors they have inherited.
+// forks starts processes that open the device and end in various ways: by themselves, by a fault, killed during a
+// command, and with inherited descriptors.
 func forks() error {
 	s, err := newSpeaker(0)
 	if err != nil {
@@ -163,8 +163,8 @@ func forks() error {
 	return <-errs
 }
 
-// bomb forks n times without exec. Each child opens the device, says something to it and to the file of its parent, and
-// ends or kills itself.
+// bomb forks n times without exec. Each child opens the device, sends commands to it and to its parent's file, and
+// exits or kills itself.
 func bomb(fd, n int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -174,8 +174,7 @@ func bomb(fd, n int) error {
 	alloc := words(uint32(3), uint16(4), uint16(1), where(hdr))
 	all := ^uint64(0)
 	var old uint64
-	// The child has one thread and none of the runtime's others: it must not be interrupted, and makes system calls
-	// only.
+	// The child has one thread, and none of the runtime's: it must not be interrupted, and only makes system calls.
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)),
 		uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	var pids []int
@@ -213,7 +212,7 @@ func bomb(fd, n int) error {
 	return nil
 }
 
-// child is what forks starts.
+// child is the program that forks starts.
 func child(mode string) error {
 	switch mode {
 	case "leak", "fault":

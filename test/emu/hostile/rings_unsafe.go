@@ -13,7 +13,7 @@ import (
 	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
-// at is n words of memory at an address that C gave.
+// at returns the n words of memory at an address from C.
 func at[T any](addr uintptr, n int) []T {
 	return unsafe.Slice((*T)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
 }
@@ -24,7 +24,7 @@ func garbage(b []byte) {
 	}
 }
 
-// rings writes garbage into rings, records and registers of queues that work, and rings for it.
+// rings writes garbage into rings, records and registers of working queues, and rings their doorbells.
 func rings() error {
 	dev, err := ibv.Open("")
 	if err != nil {
@@ -56,8 +56,8 @@ func bigEndianWord(v uint64) uint64 {
 	return binary.NativeEndian.Uint64(binary.BigEndian.AppendUint64(nil, v))
 }
 
-// ringRound does it to two QPs that are connected to each other. Where the library would stumble over the garbage
-// itself, which it does in what it reads to destroy a queue, all is left to the device to clean up.
+// ringRound does so to two QPs that are connected to each other. If the library would crash on the garbage, which it
+// reads when it destroys a queue, ringRound leaves everything for the device to clean up.
 func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
 	cq, err := pd.Device().CreateCQ(256, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
 	if err != nil {
@@ -107,7 +107,7 @@ func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
 				byte(rnd.IntN(64)), rnd.Uint32())
 		}
 	}
-	// Receives are garbage; every second one leads to the region at least.
+	// Receives are garbage, but every second one points to the region.
 	for _, ring := range []mlx5dv.Ring{views[0].RQ, views[1].RQ} {
 		garbage(ring.Buf)
 		for i := uint32(0); i < ring.Count; i += 2 {
@@ -131,7 +131,7 @@ func ringRound(pd *ibv.PD, mr *ibv.MR, round int) error {
 				at[uint64](page+uintptr(8*rnd.IntN(512)), 1)[0] = rnd.Uint64()
 			}
 		}
-		// The QPN of the other one, of nobody, or none, through a register that is not its own.
+		// The QPN of the other QP, an unused one, or 0, through a register that is not the QP's own.
 		at[uint64](v.UAR, 1)[0] = bigEndianWord(uint64(rnd.Uint32())<<32 | uint64(qps[rnd.IntN(2)].Num()+
 			rnd.Uint32N(3))<<8 | uint64(rnd.IntN(64)))
 		if dirty && rnd.IntN(4) == 0 {

@@ -5,9 +5,8 @@
 //	pair [-t TIME] [-p PORT] [-int TIME] SERVER [ARG]... -- CLIENT [ARG]...
 //	emu -- pair -p 18515 ib_write_bw -- ib_write_bw 127.0.0.1
 //
-// The client starts when somebody listens on the TCP port, or without -p when
-// the server sleeps. What both print follows in the end, below "=== server: exit 0"
-// and the like.
+// The client starts when a process listens on the TCP port, or without -p when the server sleeps. At the end pair
+// prints the output of both, below lines such as "=== server: exit 0".
 package main
 
 import (
@@ -62,7 +61,7 @@ func (e *end) ended() bool {
 	}
 }
 
-// verdict is how the program ended; interrupted says that SIGINT was sent.
+// verdict describes how the program ended. interrupted reports whether SIGINT was sent.
 func (e *end) verdict(interrupted bool) (string, bool) {
 	var x *exec.ExitError
 	switch {
@@ -77,7 +76,7 @@ func (e *end) verdict(interrupted bool) (string, bool) {
 	return fmt.Sprintf("exit %d", x.ExitCode()), false
 }
 
-// listening says whether somebody listens on the TCP port.
+// listening reports whether a process listens on the TCP port.
 func listening(port int) bool {
 	local := fmt.Sprintf(":%04X", port)
 	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
@@ -92,7 +91,7 @@ func listening(port int) bool {
 	return false
 }
 
-// listeningCM says whether somebody listens on the port of rdma_cm, by the emulator's word.
+// listeningCM reports whether a process listens on the port of rdma_cm, according to the emulator.
 func listeningCM(port int) bool {
 	var ports []int
 	v, err := control.Do(os.Getenv(control.Env), "listeners")
@@ -102,7 +101,7 @@ func listeningCM(port int) bool {
 // wrappers start the program by exec.
 var wrappers = []string{"bash", "dash", "env", "perl", "setpriv", "stdbuf", "unshare"}
 
-// times is the CPU time of a process that sleeps, "" while it runs.
+// times returns the CPU time of a process that sleeps, "" while it runs.
 func times(pid int) string {
 	exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -181,7 +180,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 			if !e.ended() {
 				return false
 			}
-			// What is left of a pair may wait for ever.
+			// The other end of the pair may wait for ever.
 			if _, ok := e.verdict(*interrupt > 0); !ok && !failed {
 				failed, deadline = true, time.Now().Add(min(time.Until(deadline), 3*time.Second))
 			}

@@ -1,3 +1,3 @@
-// Package wire compares what the rows of package posts write to the device with
-// what they have to: each work request, field by field.
+// Package wire compares each work request that the rows of package posts write to the device, field by field, with the
+// one that they must write.
 package wire

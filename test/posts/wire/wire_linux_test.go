@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// wqe is a work request as the emulator's trace tells it, and as package posts says what it has to be.
+// wqe is a work request in the emulator's trace, or the expected one from package posts.
 type wqe struct {
 	Device, QP, Cell string
 	Kind, Op         string
@@ -36,7 +36,7 @@ type sge struct {
 	Len        uint32
 }
 
-// read reads the work requests of each QP, in their order.
+// read returns the work requests of each QP in order.
 func read(t *testing.T, file string, kind string) map[string][]*wqe {
 	t.Helper()
 	f, err := os.Open(file)
@@ -62,7 +62,7 @@ func read(t *testing.T, file string, kind string) map[string][]*wqe {
 	return all
 }
 
-// explained are the differences that may be. Each has to occur.
+// explained lists the differences that are allowed. Each must occur.
 var explained = []struct {
 	what string
 	is   func(got, want *wqe) bool

@@ -19,7 +19,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// line is what is compared of a line of the emulator's trace.
+// line is the part of a line in the emulator's trace that is compared.
 type line struct {
 	Device, Kind, QP, CQ  string
 	Index, Record, Blocks int
@@ -44,10 +44,10 @@ func (l *line) String() string {
 	return fmt.Sprintf("producer %d", l.PI)
 }
 
-// recording is what a program did to each queue, in its order there.
+// recording holds what a program did to each queue, in order.
 type recording map[string][]*line
 
-// build makes the program that is recorded: the random test.
+// build builds the program that is recorded: the random test.
 func build(t *testing.T) string {
 	t.Helper()
 	bin := filepath.Join(t.TempDir(), "random.test")
@@ -123,7 +123,7 @@ func (r recording) count(kind string) (n int) {
 	return n
 }
 
-// explained are the differences between libmlx5 and the direct data path that may be.
+// explained lists the differences that are allowed between libmlx5 and the direct data path.
 var explained = []struct {
 	what string
 	is   func(ops, direct *line, single bool) bool
