@@ -105,7 +105,7 @@ func TestBadFile(t *testing.T) {
 	}{
 		{"cut off", good[:len(good)/4], "is cut off", true},
 		{"header cut off", good[:40], "is cut off", true},
-		{"other machine", edit(18, 243), "is for riscv64, this program is for", false},
+		{"other machine", edit(18, 243), "is for riscv64; this program is for", false},
 		{"32 bits", edit(4, 1), "is for 32 bits", false},
 		{"program", edit(16, 1), "not a shared library", false},
 		{"FIFO", []byte(fifo), "is not a regular file", true},
