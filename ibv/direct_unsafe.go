@@ -94,3 +94,8 @@ func mlx5Recvs(wrs []RecvWR) []mlx5.RecvWR {
 
 // first is where wrs begins.
 func first(wrs []SendWR) *work.SendWR { return request(unsafe.SliceData(wrs)) }
+
+// firstRecv is where wrs begins.
+func firstRecv(wrs []RecvWR) *mlx5.RecvWR {
+	return (*mlx5.RecvWR)(unsafe.Pointer(unsafe.SliceData(wrs)))
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Every number that C takes in fewer bits than Go is refused where it would
@@ -25,6 +26,7 @@ func TestFake_NumbersThatCCuts(t *testing.T) {
 		{"cqe", 65536, func(n int) error { return cq(n, CQOptions{}) }},
 		{"cqe", 65536, func(n int) error { return cq(n, CQOptions{SingleThreaded: true}) }},
 		{"cqe", 65536, s.cq.Resize},
+		{"cq_count", 65535, func(n int) error { return s.cq.Moderate(n, time.Microsecond) }},
 		{"comp_vector", 1, func(n int) error { return cq(1, CQOptions{CompVector: n}) }},
 		{"max_send_wr", 4096, func(n int) error { return qpOf(QPOptions{MaxSendWR: n}) }},
 		{"max_recv_wr", 4096, func(n int) error { return qpOf(QPOptions{MaxRecvWR: n}) }},

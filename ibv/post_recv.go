@@ -6,13 +6,16 @@ import (
 	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
+const opPostRecv = "post recv"
+
+// recvErrors are what posting returns over and over, made once.
 type recvErrors struct{ gone, full, srq error }
 
 func (e *recvErrors) init(qp *QP) {
 	name := qp.name
-	e.gone = &OpError{Op: "post recv", Object: name, Err: goneOf(qp.send.path)}
-	e.full = &OpError{Op: "post recv", Object: name, Err: ErrQueueFull}
-	e.srq = &OpError{Op: "post recv", Object: name, Err: errInvalid, Detail: "the qp receives from an SRQ: post there"}
+	e.gone = &OpError{Op: opPostRecv, Object: name, Err: goneOf(qp.send.path)}
+	e.full = &OpError{Op: opPostRecv, Object: name, Err: ErrQueueFull}
+	e.srq = &OpError{Op: opPostRecv, Object: name, Err: errInvalid, Detail: "the qp receives from an SRQ: post there"}
 }
 
 // PostRecv posts receive buffers, from the state INIT on. It returns how many
@@ -23,41 +26,50 @@ func (e *recvErrors) init(qp *QP) {
 // C: ibv_post_recv(3).
 func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 	qp.rqMu.Lock()
-	direct := qp.direct
-	if direct != nil && qp.srq == nil && !direct.Broken() {
-		if s := qp.loadState(); s != StateReset && s != StateUnknown {
-			n := direct.RQ.Post(mlx5Recvs(wrs))
+	n := 0
+	switch d := qp.direct; {
+	case d == nil, d.Broken(), !mayReceive(qp.loadState()):
+	default:
+		if n = d.RQ.Run(firstRecv(wrs), len(wrs)); n == len(wrs) && n > 0 {
 			qp.rqMu.Unlock()
-			if n < len(wrs) {
-				return n, qp.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))
-			}
 			return n, nil
 		}
 	}
-	if qp.rq == nil && (direct == nil || qp.srq != nil) {
-		qp.rqMu.Unlock()
-		if qp.srq != nil {
-			return 0, qp.errRecv.srq
-		}
-		return 0, qp.errRecv.gone
-	}
-	if s := qp.loadState(); s == StateReset || s == StateUnknown {
-		qp.rqMu.Unlock()
-		return 0, &OpError{Op: "post recv", Object: qp.name, Err: &StateError{Op: "post recv", State: s,
-			Need: "INIT or later: Init, Connect, or Modify to INIT"}}
-	}
-	var n int
+	return qp.postRecvRest(wrs, n)
+}
+
+// mayReceive reports whether a QP in state s takes receives.
+func mayReceive(s QPState) bool { return s-StateInit < StateUnknown-StateInit }
+
+// postRecvRest posts what the direct data path does not take in one run. Of that it has posted n.
+// Preconditions: qp.rqMu is held, and is given back.
+func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
 	var err error
-	if direct == nil {
-		n, err = postRecv(qp.rq, qp.cap.MaxRecvSGE, wrs)
-	} else {
-		err = ErrBroken
+	switch {
+	case qp.srq != nil:
+		err = qp.errRecv.srq
+	case qp.rq == nil && qp.direct == nil:
+		err = qp.errRecv.gone
+	case n == 0 && !mayReceive(qp.loadState()):
+		err = qp.recvState(qp.loadState())
+	case qp.direct == nil:
+		if n, err = postRecv(qp.rq, qp.cap.MaxRecvSGE, wrs); err != nil {
+			err = qp.recvFailed(n, err)
+		}
+	case n == 0 && qp.direct.Broken():
+		err = qp.recvFailed(0, ErrBroken)
+	default:
+		if n += qp.direct.RQ.Post(mlx5Recvs(wrs[n:])); n < len(wrs) {
+			err = qp.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))
+		}
 	}
 	qp.rqMu.Unlock()
-	if err != nil {
-		err = qp.recvFailed(n, err)
-	}
 	return n, err
+}
+
+func (qp *QP) recvState(s QPState) error {
+	err := &StateError{Op: opPostRecv, State: s, Need: "INIT or later: Init, Connect, or Modify to INIT"}
+	return &OpError{Op: opPostRecv, Object: qp.name, Err: err}
 }
 
 // recvFailed tells of what stopped the posting of work request n.
@@ -65,7 +77,7 @@ func (qp *QP) recvFailed(n int, err error) error {
 	if err == ErrQueueFull {
 		return qp.errRecv.full
 	}
-	return &OpError{Op: "post recv", Object: qp.name, Err: err, Detail: fmt.Sprintf("work request %d", n)}
+	return &OpError{Op: opPostRecv, Object: qp.name, Err: err, Detail: fmt.Sprintf("work request %d", n)}
 }
 
 // checkRecv reports what is wrong with a receive, whatever queue and engine it is for.

@@ -73,13 +73,13 @@ func (qp *QP) ready() *mlx5.SQ {
 // Preconditions: qp.sqMu is held, and is given back.
 func (qp *QP) postRest(wrs []SendWR, n int, whole bool) (int, error) {
 	var err error
-	switch s := qp.loadState(); {
+	switch {
 	case n > 0:
 		n, err = qp.postDirect(wrs, n, whole)
-	case qp.sq == nil && qp.direct == nil:
+	case qp.sq == nil && qp.direct == nil: // first: a closed QP has no state to read
 		err = qp.errSend.gone
-	case s < StateRTS || s == StateUnknown:
-		err = qp.sendState(s)
+	case !qp.maySend():
+		err = qp.sendState(qp.loadState())
 	case qp.direct == nil:
 		n, err = qp.postOps(wrs, whole)
 	case qp.direct.Broken():
@@ -89,6 +89,13 @@ func (qp *QP) postRest(wrs []SendWR, n int, whole bool) (int, error) {
 	}
 	qp.sqMu.Unlock()
 	return n, err
+}
+
+// maySend reports whether the state allows posting.
+// Preconditions: qp.sqMu is held, the QP is open.
+func (qp *QP) maySend() bool {
+	s := qp.loadState()
+	return s >= StateRTS && s != StateUnknown
 }
 
 // badSend is the error of the work request that PostSend stopped at.

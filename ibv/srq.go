@@ -120,7 +120,36 @@ func (s *SRQ) Cap() SRQCap {
 // C: ibv_post_srq_recv(3).
 func (s *SRQ) PostRecv(wrs []RecvWR) (int, error) {
 	s.mu.Lock()
-	n, err := s.post(wrs)
+	n := 0
+	if d := s.direct; d != nil {
+		if n = d.Post(mlx5Recvs(wrs)); n == len(wrs) {
+			s.mu.Unlock()
+			return n, nil
+		}
+	}
+	return s.postRest(wrs, n)
+}
+
+// postRest tells why no more than n of wrs were posted on the direct data path, or posts them elsewhere.
+// Preconditions: s.mu is held, and is given back.
+func (s *SRQ) postRest(wrs []RecvWR, n int) (int, error) {
+	var err error
+	if s.direct == nil && s.path == DataPathAuto && !s.gone {
+		err = s.choose(DataPathAuto)
+	}
+	switch {
+	case err != nil:
+	case s.direct != nil:
+		if n += s.direct.Post(mlx5Recvs(wrs[n:])); n < len(wrs) {
+			err = recvError(&wrs[n], s.maxSGE)
+		}
+	case s.chain != nil:
+		n, err = postRecv(s.chain, s.maxSGE, wrs)
+	case s.path == DataPathRaw && !s.gone:
+		err = ErrRaw
+	default:
+		err = ErrClosed
+	}
 	s.mu.Unlock()
 	switch err {
 	case nil:
@@ -131,28 +160,6 @@ func (s *SRQ) PostRecv(wrs []RecvWR) (int, error) {
 		return n, s.errGone
 	}
 	return n, &OpError{Op: "post srq recv", Object: s.name, Err: err, Detail: fmt.Sprintf("work request %d", n)}
-}
-
-// Preconditions: s.mu is held.
-func (s *SRQ) post(wrs []RecvWR) (int, error) {
-	if s.path == DataPathAuto && !s.gone {
-		if err := s.choose(DataPathAuto); err != nil {
-			return 0, err
-		}
-	}
-	switch {
-	case s.direct != nil:
-		n := s.direct.Post(mlx5Recvs(wrs))
-		if n < len(wrs) {
-			return n, recvError(&wrs[n], s.maxSGE)
-		}
-		return n, nil
-	case s.chain != nil:
-		return postRecv(s.chain, s.maxSGE, wrs)
-	case s.path == DataPathRaw && !s.gone:
-		return 0, ErrRaw
-	}
-	return 0, ErrClosed
 }
 
 // settle makes sure that the SRQ is of the data path of a QP that wants it.

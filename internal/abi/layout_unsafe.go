@@ -143,6 +143,8 @@ var (
 	_ [32]byte  = [unsafe.Offsetof(CQInitAttrEx{}.WCFlags)]byte{}
 	_ [44]byte  = [unsafe.Offsetof(CQInitAttrEx{}.Flags)]byte{}
 	_ [48]byte  = [unsafe.Offsetof(CQInitAttrEx{}.ParentDomain)]byte{}
+	_ [4]byte   = [unsafe.Offsetof(ModifyCQAttr{}.Moderate)]byte{}
+	_ [2]byte   = [unsafe.Offsetof(ModerateCQ{}.CQPeriod)]byte{}
 	_ [40]byte  = [unsafe.Offsetof(ParentDomainInitAttr{}.PDContext)]byte{}
 	_ [48]byte  = [unsafe.Offsetof(MRInitAttr{}.FDOffset)]byte{}
 	_ [64]byte  = [unsafe.Offsetof(MRInitAttr{}.Buf)]byte{}

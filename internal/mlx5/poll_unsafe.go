@@ -66,7 +66,7 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 					goto unusual
 				}
 				cq.received = true
-				wc[0] = qp.RQ.id(i)
+				wc[0] = *qp.RQ.id(i)
 			} else if s != cq.locked {
 				cq.lock(s)
 				n, ci = n-1, ci-1
@@ -324,7 +324,7 @@ func (q *QP) failed(wc *WC, op uint8, counter uint32, p unsafe.Pointer) outcome 
 		}
 	case q.SRQ == nil:
 		if ok = q.RQ.complete(counter); ok {
-			wc.ID = q.RQ.id(counter)
+			wc.ID = *q.RQ.id(counter)
 			publish32(&q.RQ.done, q.RQ.ci)
 		}
 	case syndrome == aborted && wc.VendorErr == pageFault:

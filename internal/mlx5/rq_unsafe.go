@@ -42,51 +42,90 @@ func (q *RQ) init(c *RQConfig) {
 	}
 }
 
-// takes reports whether a receive may have these SGEs.
-func takes(sges []SGE, most int) bool {
-	for i := range sges {
-		if sges[i].Length > maxSGELength {
-			return false
-		}
-	}
-	return len(sges) <= most
+// Post posts receives until one has SGEs that it cannot take or the queue is full, and returns how many it took.
+func (q *RQ) Post(wrs []RecvWR) int {
+	n := q.Run(unsafe.SliceData(wrs), len(wrs))
+	return n + q.lists(wrs[n:])
 }
 
-// Post posts receives until one has SGEs that it cannot take or the queue is full, and returns how many it took.
+// Run posts the leading receives of the n at wr that have one SGE, as far as there is room, and returns how many.
+//
+// It calls nothing, and so needs no frame, and keeps the queue's words in registers: with lists in the loop posting one
+// took 5.7 ns and not 4.5, and each of 16 took 1.5 and not 1.3.
 //
 //go:norace
-func (q *RQ) Post(wrs []RecvWR) int {
-	pi := q.pi
-	if room := uint32(len(q.ids)) - (pi - q.done.Load()); uint(len(wrs)) > uint(room) {
-		wrs = wrs[:room]
+func (q *RQ) Run(wr *RecvWR, n int) int {
+	left := min(n, q.room())
+	if left <= 0 {
+		return 0
 	}
-	ids := unsafe.Pointer(unsafe.SliceData(q.ids))
-	for n := range wrs {
-		wr := &wrs[n]
-		i := uintptr(pi & q.mask)
-		p := unsafe.Add(q.buf, i*q.stride)
-		if len(wr.SGEs) == 1 && plain(&wr.SGEs[0]) {
-			s := &wr.SGEs[0]
-			put64(p, 0, uint64(s.Length)<<32|uint64(s.LKey))
-			put64(p, 8, s.Addr)
-			if q.segs > 1 {
-				put64(p, 16, invalidLKey)
-				*(*uint64)(unsafe.Add(p, 24)) = 0
-			}
-		} else if takes(wr.SGEs, q.maxSGE) {
-			putList(p, wr.SGEs, q.segs, true)
-		} else {
+	pi := q.pi
+	buf, ids, mask, stride := q.buf, unsafe.Pointer(unsafe.SliceData(q.ids)), q.mask, q.stride
+	for {
+		s := unsafe.SliceData(wr.SGEs)
+		if len(wr.SGEs) != 1 || !plain(s) {
 			break
+		}
+		i := uintptr(pi & mask)
+		p := unsafe.Add(buf, i*stride)
+		putData(p, s, s.Length)
+		if stride > segSize {
+			putEnd(unsafe.Add(p, segSize))
 		}
 		*(*uint64)(unsafe.Add(ids, i*8)) = wr.ID
 		pi++
+		if left--; left == 0 {
+			break
+		}
+		wr = (*RecvWR)(unsafe.Add(unsafe.Pointer(wr), unsafe.Sizeof(RecvWR{})))
 	}
+	return q.ring(pi)
+}
+
+// lists is Post for scatter lists of any length.
+//
+//go:norace
+func (q *RQ) lists(wrs []RecvWR) int {
+	wrs = wrs[:min(len(wrs), q.room())]
+	pi := q.pi
+	for i := range wrs {
+		wr := &wrs[i]
+		if !fits(wr.SGEs, q.maxSGE) {
+			break
+		}
+		putList(q.list(pi), wr.SGEs, q.segs, true)
+		*q.id(pi) = wr.ID
+		pi++
+	}
+	return q.ring(pi)
+}
+
+// room is for how many receives there is room.
+func (q *RQ) room() int {
+	done := q.done.Load()
+	return len(q.ids) - int(q.pi-done)
+}
+
+// ring tells the device of the receives up to pi, and returns how many are new.
+//
+//go:norace
+func (q *RQ) ring(pi uint32) int {
 	n := int(pi - q.pi)
 	if n > 0 {
 		q.pi = pi
 		mmio.Record(q.dbrec, bits.ReverseBytes32(pi&0xffff))
 	}
 	return n
+}
+
+// fits reports whether a receive may have these SGEs.
+func fits(sges []SGE, most int) bool {
+	for i := range sges {
+		if sges[i].Length > maxSGELength {
+			return false
+		}
+	}
+	return len(sges) <= most
 }
 
 // complete completes the next receive if it is that of WQE counter and is posted: receives complete in order.
@@ -103,16 +142,14 @@ func (q *RQ) complete(counter uint32) bool {
 	return true
 }
 
-// id is that of the receive of WQE counter.
-//
-//go:norace
-func (q *RQ) id(counter uint32) uint64 {
-	return *(*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(q.ids)), uintptr(counter&q.mask)*8))
+// id is where the id of the receive of WQE i is.
+func (q *RQ) id(i uint32) *uint64 {
+	return (*uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(q.ids)), uintptr(i&q.mask)*8))
 }
 
-// list is where the scatter list of WQE counter lies.
-func (q *RQ) list(counter uint32) unsafe.Pointer {
-	return unsafe.Add(q.buf, uintptr(counter&q.mask)*q.stride)
+// list is where the scatter list of WQE i lies.
+func (q *RQ) list(i uint32) unsafe.Pointer {
+	return unsafe.Add(q.buf, uintptr(i&q.mask)*q.stride)
 }
 
 // putList writes a scatter list and, where room is left, its end.
@@ -123,14 +160,12 @@ func putList(p unsafe.Pointer, sges []SGE, segs int, skipEmpty bool) {
 		if s.Length == 0 && skipEmpty {
 			continue
 		}
-		put64(p, 0, uint64(s.Length)<<32|uint64(s.LKey))
-		put64(p, 8, s.Addr)
+		putData(p, s, s.Length)
 		p = unsafe.Add(p, segSize)
 		n++
 	}
 	if n < segs {
-		put64(p, 0, invalidLKey)
-		*(*uint64)(unsafe.Add(p, 8)) = 0
+		putEnd(p)
 	}
 }
 

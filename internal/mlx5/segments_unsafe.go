@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// The segments of a send WQE, as they lie in memory. Each stands once, for all who write WQEs.
+// The segments of a WQE, as they lie in memory. Each stands once, for all who write WQEs.
 
 func put64(p unsafe.Pointer, off uintptr, v uint64) {
 	*(*uint64)(unsafe.Add(p, off)) = bits.ReverseBytes64(v)
@@ -21,6 +21,12 @@ func putRemote(p unsafe.Pointer, addr uint64, rkey uint32) {
 func putData(p unsafe.Pointer, s *SGE, n uint32) {
 	*(*uint64)(p) = bits.ReverseBytes64(uint64(n)<<32 | uint64(s.LKey))
 	*(*uint64)(unsafe.Add(p, 8)) = bits.ReverseBytes64(s.Addr)
+}
+
+// putEnd ends a scatter list that its WQE has more room than. C: struct mlx5_wqe_data_seg with MLX5_INVALID_LKEY.
+func putEnd(p unsafe.Pointer) {
+	put64(p, 0, invalidLKey)
+	*(*uint64)(unsafe.Add(p, 8)) = 0
 }
 
 // putAtomic writes an atomic segment: what to add or to swap in, and what to compare with. C: struct

@@ -65,7 +65,7 @@ func (s *SRQ) Post(wrs []RecvWR) int {
 		wr := &wrs[n]
 		i, to := s.head, s.next(s.head)
 		// A link that was overwritten: nothing may follow it.
-		if !takes(wr.SGEs, s.maxSGE) || to >= uint32(len(s.ids)) || s.used[to] {
+		if !fits(wr.SGEs, s.maxSGE) || to >= uint32(len(s.ids)) || s.used[to] {
 			break
 		}
 		putList(s.list(i), wr.SGEs, s.segs, false)

@@ -43,6 +43,7 @@ AT(ibv_mr, rkey, 40);
 AT(ibv_comp_channel, fd, 8);
 AT(ibv_cq, cqe, 28);
 AT(ibv_cq, mutex, 32);
+AT(ibv_modify_cq_attr, moderate.cq_period, 6);
 AT(ibv_srq, mutex, 32);
 AT(ibv_qp, qp_num, 52);
 AT(ibv_qp, state, 56);
@@ -278,6 +279,7 @@ static struct ibv_td *alloc_td(struct ibv_context *c, struct ibv_td_init_attr *a
 static int dealloc_td(struct ibv_td *td);
 static struct ibv_pd *alloc_parent_domain(struct ibv_context *c, struct ibv_parent_domain_init_attr *a);
 static struct ibv_cq *create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *a);
+static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *a);
 static int query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *out, size_t size);
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static int req_notify_cq(struct ibv_cq *cq, int solicited);
@@ -306,6 +308,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 	if (DIST_QUERY_PORT + sizeof *c <= sz && !knob("null.query_port", 0))
 		end[-DIST_QUERY_PORT / 8] = (uintptr_t)query_port;
 	end[-DIST_CREATE_CQ_EX / 8] = (uintptr_t)create_cq_ex;
+	if (DIST_MODIFY_CQ + sizeof *c <= sz && !knob("null.modify_cq", 0))
+		end[-DIST_MODIFY_CQ / 8] = (uintptr_t)modify_cq;
 	if (DIST_ALLOC_PARENT_DOMAIN + sizeof *c <= sz) {
 		end[-DIST_ALLOC_TD / 8] = (uintptr_t)alloc_td;
 		end[-DIST_DEALLOC_TD / 8] = (uintptr_t)dealloc_td;
@@ -379,8 +383,11 @@ static int query_device_ex(struct ibv_context *c, const void *in, void *out, siz
 	if (failing("query_device_ex", &e))
 		return (int)e;
 	memset(out, 0, size);
-	if (size >= 400)
+	if (size >= 400) {
 		*(uint64_t *)((char *)out + 272) = 1000000; /* hca_core_clock */
+		*(uint16_t *)((char *)out + 368) = (uint16_t)knob("cq_mod.max_count", 0);
+		*(uint16_t *)((char *)out + 370) = (uint16_t)knob("cq_mod.max_period", 0);
+	}
 	return ibv_query_device(c, out);
 }
 
@@ -753,6 +760,18 @@ static struct ibv_cq *create_cq_ex(struct ibv_context *c, struct ibv_cq_init_att
 	if (a->comp_mask & 1 && a->flags & 1)
 		fv_set("single_threaded_cqs", knob("single_threaded_cqs", 0) + 1);
 	return ibv_create_cq(c, (int)a->cqe, a->cq_context, a->channel, (int)a->comp_vector);
+}
+
+/* Events are not moderated: what was asked is there to be read. */
+static int modify_cq(struct ibv_cq *pub, struct ibv_modify_cq_attr *a)
+{
+	(void)pub;
+	FAIL_E;
+	if (a->attr_mask != 1)
+		return EINVAL;
+	fv_set("cq_mod.count", a->moderate.cq_count);
+	fv_set("cq_mod.period", a->moderate.cq_period);
+	return 0;
 }
 
 #ifndef SPARSE

@@ -54,6 +54,7 @@ struct ibv_context {
 #define DIST_QUERY_DEVICE_EX 104
 #define DIST_QUERY_PORT 320
 #define DIST_CREATE_CQ_EX 120
+#define DIST_MODIFY_CQ 184
 #define DIST_ALLOC_TD 192
 #define DIST_DEALLOC_TD 200
 #define DIST_ALLOC_PARENT_DOMAIN 208
@@ -75,6 +76,7 @@ struct ibv_cq_init_attr_ex {
 	uint32_t comp_mask, flags;
 	struct ibv_pd *parent_domain;
 };
+struct ibv_modify_cq_attr { uint32_t attr_mask; struct { uint16_t cq_count, cq_period; } moderate; };
 struct ibv_ah { struct ibv_context *context; struct ibv_pd *pd; uint32_t handle; };
 struct ibv_mr {
 	struct ibv_context *context;

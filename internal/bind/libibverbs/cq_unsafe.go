@@ -33,6 +33,11 @@ func (l Lib) CreateCQEx(ctx uintptr, attr *abi.CQInitAttrEx) (uintptr, error) {
 // int ibv_resize_cq(struct ibv_cq *cq, int cqe);
 func (l Lib) ResizeCQ(cq uintptr, cqe int) error { return l.lib.Err("ibv_resize_cq", cq, uintptr(cqe)) }
 
+// int (*modify_cq)(struct ibv_cq *, struct ibv_modify_cq_attr *); an op of verbs_context, absent before v16.
+func (l Lib) ModifyCQ(ctx, cq uintptr, attr *abi.ModifyCQAttr) error {
+	return opErr(ctx, abi.DistModifyCQ, cq, uintptr(unsafe.Pointer(attr)))
+}
+
 // int ibv_destroy_cq(struct ibv_cq *cq);
 func (l Lib) DestroyCQ(cq uintptr) error { return l.destroy("ibv_destroy_cq", cq) }
 

@@ -784,6 +784,19 @@ func TestRefusals(t *testing.T) {
 		_, _, e := p.cmd(0x80000000|57, le(cq, 1, uint16(16), period, 0), 0, nil, 0)
 		p.want(fmt.Sprintf("modify_cq, %d µs", period), e, want)
 	}
+	for _, c := range []struct {
+		what                   string
+		handle, mask, reserved int
+		want                   unix.Errno
+	}{
+		{"of nothing", int(cq), 0, 0, unix.EINVAL},
+		{"with a reserved field", int(cq), 1, 1, unix.EINVAL},
+		{"of more than moderation", int(cq), 3, 0, unix.EOPNOTSUPP},
+		{"of no CQ", 4711, 1, 0, unix.ENOENT},
+	} {
+		_, _, e := p.cmd(0x80000000|57, le(c.handle, c.mask, uint16(16), uint16(50), c.reserved), 0, nil, 0)
+		p.want("modify_cq "+c.what, e, c.want)
+	}
 	_, _, e = p.cmd(0x80000000|50, make([]byte, 24), 8, nil, 0)
 	p.want("create_flow", e, unix.EOPNOTSUPP)
 	p.want("reg_mr, remote write alone", reg(pd, start, 4096, start, 2), unix.EINVAL)

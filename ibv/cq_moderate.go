@@ -1,0 +1,80 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+)
+
+// Moderate makes an armed CQ announce completions together: when count of them have come, or when period has passed
+// since the first. A sleeping Wait then wakes less often, and up to period later; Poll sees completions as before.
+// It holds until the next call; Moderate(0, 0) announces each completion again, as a new CQ does.
+//
+// The period is rounded up to whole microseconds. DeviceAttrEx has the limits, as CQModerationMaxCount and
+// CQModerationMaxPeriod. A device that moderates nothing, such as SoftRoCE, gives ErrNotSupported.
+//
+// C: ibv_modify_cq(3) with IBV_CQ_ATTR_MODERATE.
+func (cq *CQ) Moderate(count int, period time.Duration) error {
+	const op = "moderate cq"
+	if err := cq.enter(op); err != nil {
+		return err
+	}
+	defer cq.leave()
+	attr, err := cq.dev.moderation(count, period)
+	if err == nil {
+		err = cq.dev.explainModeration(cq.dev.v.ModifyCQ(cq.dev.handle, cq.handle, attr))
+	}
+	if err != nil {
+		return &OpError{Op: op, Object: cq.name, Err: err}
+	}
+	return nil
+}
+
+// moderation checks what is asked of Moderate. A device that tells no limits has those of the C type.
+func (d *Device) moderation(count int, period time.Duration) (*abi.ModifyCQAttr, error) {
+	maxCount, maxPeriod := math.MaxUint16, math.MaxUint16
+	if ex := d.attr.Ex; ex != nil && ex.CQModerationMaxCount > 0 && ex.CQModerationMaxPeriod > 0 {
+		maxCount, maxPeriod = int(ex.CQModerationMaxCount), int(ex.CQModerationMaxPeriod)
+	}
+	longest := time.Duration(maxPeriod) * time.Microsecond
+	micros := int(period / time.Microsecond)
+	if period > 0 && period%time.Microsecond > 0 {
+		micros++
+	}
+	switch {
+	case count < 0:
+		return nil, &ArgError{Arg: "cq_count", Got: fmt.Sprint(count), Want: fmt.Sprintf("0 to %d", maxCount)}
+	case period < 0:
+		return nil, &ArgError{Arg: "cq_period", Got: period.String(), Want: fmt.Sprintf("0s to %v", longest)}
+	case count > maxCount:
+		return nil, (limit{"cq_count", count, maxCount}).error(d.Name())
+	case micros > maxPeriod:
+		return nil, (limit{"cq_period_us", micros, maxPeriod}).error(d.Name())
+	case count > 0 && period == 0: // the last completions would wait for others that may never come
+		return nil, &ArgError{Arg: "cq_period", Got: "0s",
+			Want: fmt.Sprintf("1µs to %v with a count; 0 and 0 turn moderation off", longest)}
+	case count == 0 && period > 0:
+		return nil, &ArgError{Arg: "cq_count", Got: "0",
+			Want: fmt.Sprintf("1 to %d with a period; 0 and 0 turn moderation off", maxCount)}
+	}
+	return &abi.ModifyCQAttr{AttrMask: abi.IBV_CQ_ATTR_MODERATE,
+		Moderate: abi.ModerateCQ{CQCount: uint16(count), CQPeriod: uint16(micros)}}, nil
+}
+
+// explainModeration says what moderation takes.
+func (d *Device) explainModeration(err error) error {
+	const feature, without = "moderation of a CQ", "; without it each completion of an armed CQ is announced"
+	switch {
+	case errors.Is(err, libibverbs.ErrNoOp):
+		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core v16 or later",
+			Have: fmt.Sprintf("version %q", d.v.Version()) + without}
+	case err != nil && unsupported(err):
+		return &UnsupportedError{Feature: feature, Need: "a driver and a provider that have it, as mlx5",
+			Have: d.Name() + ", which has not" + without}
+	}
+	return err
+}
