@@ -51,8 +51,8 @@ func versionHint(path, reason string) string {
 		return fmt.Sprintf("%s is from %s, and %s is not: use both from the same package", user,
 			provider.Release(strings.TrimPrefix(version, provider.PrivateNode)), file)
 	case known:
-		return fmt.Sprintf("%s is too old for %s: rdma-core %s introduced %s; install that or a later release", file, user,
-			release, version)
+		return fmt.Sprintf("%s is too old for %s: rdma-core %s introduced %s; install that or a later release",
+			file, user, release, version)
 	case version != "":
 		return fmt.Sprintf("%s is too old for %s, which needs its %s: use both from the same release",
 			file, user, version)

@@ -42,7 +42,7 @@ type DeviceAttr struct {
 	SWParsing          SWParsingCaps
 	StridingRQ         StridingRQ
 	TunnelOffloads     TunnelOffloads
-	MaxDynamicBFRegs   uint32        // doorbell registers for thread domains, on kernels that lack a newer way to allocate them
+	MaxDynamicBFRegs   uint32        // doorbell registers for thread domains, on older kernels
 	MaxClockInfoUpdate time.Duration // a Clock older than this is no longer valid
 	FlowActions        FlowActions
 	DCODP              ibv.ODPOps // on-demand paging with DC

@@ -93,7 +93,8 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	}
 	wait := resolveTimeout
 	if end, ok := ctx.Deadline(); ok {
-		wait = max(min(wait, time.Until(end)/10*9), time.Millisecond) // the kernel's event says more than "deadline exceeded"
+		// End before ctx: the kernel's event says more than "deadline exceeded".
+		wait = max(min(wait, time.Until(end)/10*9), time.Millisecond)
 	}
 	if err := limited(func() error {
 		if err := opt.apply(c.id); err != nil {

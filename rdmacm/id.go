@@ -183,11 +183,14 @@ func (id *ID) do(op string, f func() error) error {
 	return nil
 }
 
+// needDevice is the Need of a StateError for calls that need a device.
+const needDevice = "the ID has no device: resolve an address, or bind to an address of a device"
+
 // bound is do for calls that need a device. librdmacm crashes if the ID has none.
 func (id *ID) bound(op string, f func() error) error {
 	return id.do(op, func() error {
 		if librdmacm.Verbs(id.handle) == 0 {
-			return &StateError{Op: op, Need: "the ID has no device: resolve an address, or bind to an address of a device"}
+			return &StateError{Op: op, Need: needDevice}
 		}
 		return f()
 	})

@@ -27,7 +27,7 @@ func (id *ID) verbs(op string) (*ibv.Device, error) {
 	h := librdmacm.Verbs(id.handle)
 	if h == 0 {
 		return nil, &ibv.OpError{Op: op, Object: id.name,
-			Err: &StateError{Op: op, Need: "the ID has no device: resolve an address, or bind to an address of a device"}}
+			Err: &StateError{Op: op, Need: needDevice}}
 	}
 	id.own.Lock()
 	defer id.own.Unlock()

@@ -13,7 +13,7 @@ type Huge uint8
 // What to do about huge pages.
 const (
 	HugeNone    Huge = 0 // ordinary pages
-	HugeTry     Huge = 1 // huge pages, or ordinary pages if there are too few; the kernel may merge those into huge ones
+	HugeTry     Huge = 1 // huge pages, or if there are too few, ordinary pages, which the kernel may merge
 	HugeRequire Huge = 2 // huge pages, or a *HugePageError
 )
 

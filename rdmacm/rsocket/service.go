@@ -32,7 +32,8 @@ type ServiceError struct {
 
 func (e *ServiceError) Error() string {
 	return fmt.Sprintf("rsocket: %s crashes with more than %d %s in a process; "+
-		"close some, or use rdma-core v%d or newer", strings.TrimSpace("librdmacm "+e.Version), e.Limit, e.What, fixedIn)
+		"close some, or use rdma-core v%d or newer", strings.TrimSpace("librdmacm "+e.Version), e.Limit, e.What,
+		fixedIn)
 }
 
 // Is reports whether target is ErrNotSupported.
