@@ -105,7 +105,7 @@ func TestBadFile(t *testing.T) {
 	}{
 		{"cut off", good[:len(good)/4], "is cut off", true},
 		{"header cut off", good[:40], "is cut off", true},
-		{"other machine", edit(18, 243), "is for riscv64, this program is for", false},
+		{"other machine", edit(18, 243), "is for riscv64; this program is for", false},
 		{"32 bits", edit(4, 1), "is for 32 bits", false},
 		{"program", edit(16, 1), "not a shared library", false},
 		{"FIFO", []byte(fifo), "is not a regular file", true},
@@ -154,8 +154,8 @@ func TestVersionMissing(t *testing.T) {
 	}
 	user := write("user.c", "int ibv_only_here(void);\nint rdma_user(void) { return ibv_only_here(); }\n")
 	for _, tt := range []struct{ has, needs, want string }{
-		{"IBVERBS_1.1", "IBVERBS_1.14", "IBVERBS_1.14 came with rdma-core v36"},
-		{"IBVERBS_PRIVATE_25", "IBVERBS_PRIVATE_34", "is of rdma-core v34 to v56 (provider ABI 34)"},
+		{"IBVERBS_1.1", "IBVERBS_1.14", "rdma-core v36 introduced IBVERBS_1.14"},
+		{"IBVERBS_PRIVATE_25", "IBVERBS_PRIVATE_34", "is from rdma-core v34 to v56 (provider ABI 34)"},
 		{"IBVERBS_1.1", "IBVERBS_9.9", "needs its IBVERBS_9.9"},
 	} {
 		libs, err := os.MkdirTemp(dir, "libs")
@@ -173,14 +173,14 @@ func TestVersionMissing(t *testing.T) {
 func TestVersionHint(t *testing.T) {
 	for _, tt := range []struct{ reason, want string }{
 		{"/u/libibverbs.so.1: version `IBVERBS_1.12' not found (required by /l/librdmacm.so.1)",
-			"/u/libibverbs.so.1 is too old for /l/librdmacm.so.1: IBVERBS_1.12 came with rdma-core v34, " +
-				"install that or a later one"},
+			"/u/libibverbs.so.1 is too old for /l/librdmacm.so.1: rdma-core v34 introduced IBVERBS_1.12; " +
+				"install that or a later release"},
 		{"/lib/libc.so.6: version `GLIBC_2.38' not found (required by /l/librdmacm.so.1)",
 			"/l/librdmacm.so.1 was built for a newer C library (GLIBC_2.38) than this host's: " +
-				"take one of this host's distribution"},
+				"use the one of this host's distribution"},
 		{"undefined symbol: ibv_reg_dmabuf_mr, version IBVERBS_1.12",
-			"the libibverbs that is loaded lacks ibv_reg_dmabuf_mr, which came with rdma-core v34: " +
-				"install one that is as new as /l/librdmacm.so.1"},
+			"the loaded libibverbs lacks ibv_reg_dmabuf_mr, which rdma-core v34 introduced: " +
+				"install one as new as /l/librdmacm.so.1"},
 		{"undefined symbol: ibv_x", ""},
 		{"cannot open shared object file: No such file or directory", ""},
 		{"version `", ""},

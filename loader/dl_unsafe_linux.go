@@ -16,10 +16,10 @@ import (
 	"github.com/pureverbs/pureverbs/internal/solib"
 )
 
-// rtldNoLoad opens only what is loaded already (dlfcn.h).
+// rtldNoLoad opens a library only if it is already loaded (dlfcn.h).
 const rtldNoLoad = 4
 
-// dlopen opens a library and returns why it could not.
+// dlopen opens a library. The error holds the dynamic linker's reason.
 func dlopen(path string, flags int) (uintptr, error) {
 	if strings.IndexByte(path, 0) >= 0 {
 		return 0, errors.New("the name has a zero byte")
@@ -70,7 +70,7 @@ func load(name Name) (*Library, error) {
 		}
 		l := describe(name, h, path)
 		if name == MLX5 {
-			// What the linker found may still be a copy of its own.
+			// The linker may have found a second copy.
 			if err := soleInstance(name); err != nil {
 				return nil, err
 			}
@@ -78,7 +78,7 @@ func load(name Name) (*Library, error) {
 		return l, nil
 	}
 	for _, t := range e.Tried {
-		// In the words of the C library, or Go's.
+		// "Too many" is the C library's text, "too many" Go's.
 		if strings.HasSuffix(t.Reason, "oo many open files") {
 			e.Hint = "this process has no file descriptor left: close some, or raise the limit (ulimit -n, " +
 				"RLIMIT_NOFILE)"
@@ -93,9 +93,9 @@ func load(name Name) (*Library, error) {
 	return nil, e
 }
 
-// usable looks at the file before the linker does. It reports whether the linker
-// may be asked, and the files that cannot be loaded: they are to blame if it finds
-// none. path is a file, or a soname for the linker to find.
+// usable checks the file before the linker loads it. ok reports whether the linker may be asked.
+// bad lists files that cannot be loaded, which explain it if the linker finds none. path is a file,
+// or a soname for the linker to find.
 func usable(path string) (bad []Try, ok bool) {
 	if strings.Contains(path, "/") {
 		if err := solib.Check(path); err != nil {
@@ -104,13 +104,13 @@ func usable(path string) (bad []Try, ok bool) {
 		return nil, true
 	}
 	if len(mapped(Name(path))) > 0 {
-		return nil, true // it is loaded, and the linker takes that
+		return nil, true // it is already loaded, and the linker uses that copy
 	}
 	libraryPath := os.Getenv("LD_LIBRARY_PATH")
 	if secure.Mode() {
 		libraryPath = ""
 	}
-	cache, _ := solib.ReadFile("/etc/ld.so.cache") // not there with another C library
+	cache, _ := solib.ReadFile("/etc/ld.so.cache") // absent with other C libraries
 	for _, file := range solib.Candidates(path, libraryPath, cache) {
 		err := solib.Check(file)
 		if err == nil {
@@ -125,7 +125,7 @@ func usable(path string) (bad []Try, ok bool) {
 	return bad, true
 }
 
-// tryOf makes an attempt of an error of solib.Check.
+// tryOf returns the Try for an error of solib.Check.
 func tryOf(err error) Try {
 	var fe *solib.FileError
 	if !errors.As(err, &fe) {
@@ -137,8 +137,8 @@ func tryOf(err error) Try {
 	return Try{fe.Path, fe.Problem}
 }
 
-// disarm takes the variables that the libraries must not follow out of the C
-// library's environment, before any of them is loaded.
+// disarm removes the variables that the libraries must not follow from the C library's environment,
+// before any library is loaded.
 func disarm() {
 	unsetenv, err := ccall.Libc("unsetenv")
 	if err != nil {
@@ -151,8 +151,8 @@ func disarm() {
 	}
 }
 
-// loadMapped opens the copy of a library that is loaded already; it returns nil
-// and no error if none is.
+// loadMapped opens the copy of a library that is already loaded. It returns nil and no error if
+// there is none.
 func loadMapped(name Name, p plan) (*Library, error) {
 	files := mapped(name)
 	if len(files) == 0 {
@@ -174,7 +174,7 @@ func loadMapped(name Name, p plan) (*Library, error) {
 	if err != nil {
 		return nil,
 			&LibraryError{Name: name,
-				Tried: []Try{{files[0], "it is loaded, but the linker does not say so: " + err.Error()}}}
+				Tried: []Try{{files[0], "it is loaded, but the linker does not report it: " + err.Error()}}}
 	}
 	return describe(name, h, files[0]), nil
 }
@@ -218,7 +218,7 @@ const (
 	dtSOName      = 14
 )
 
-// describe asks the dynamic linker what it opened.
+// describe asks the dynamic linker which file it opened.
 func describe(name Name, handle uintptr, found string) *Library {
 	l := &Library{name: name, handle: handle, found: found, path: found}
 	if dlinfo, err := ccall.Libc("dlinfo"); err == nil {
@@ -252,7 +252,7 @@ func soname(m *linkMap) string {
 			if strtab == 0 || off == 0 {
 				return ""
 			}
-			if strtab < m.addr { // musl leaves the file's address in place
+			if strtab < m.addr { // musl does not relocate the address
 				strtab += m.addr
 			}
 			return cmem.String(strtab + off)

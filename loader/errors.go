@@ -11,35 +11,34 @@ import (
 
 // Sentinels, for errors.Is.
 var (
-	// ErrLibrary is returned when a library is not there or cannot be used.
+	// ErrLibrary is returned when a library is missing or cannot be used.
 	ErrLibrary = errors.New("rdma library is not usable")
-	// ErrNotSupported is returned when this library, or this operating system, lacks it.
+	// ErrNotSupported is returned when the library or the operating system lacks a feature.
 	ErrNotSupported = errors.ErrUnsupported
 )
 
 // Try is one attempt to open a library.
 type Try struct {
 	Path   string `json:"path"`   // a file, or a soname for the dynamic linker's own search
-	Reason string `json:"reason"` // why it did not work
+	Reason string `json:"reason"` // why it failed
 }
 
-// noFile is the reason of a file that is not there.
+// noFile is the Reason for a missing file.
 const noFile = "no such file"
 
-// LibraryError is a library that could not be opened. It is ErrLibrary, and
-// outside of Linux ErrNotSupported too.
+// LibraryError reports that a library could not be opened. It matches ErrLibrary and, outside
+// Linux, ErrNotSupported.
 type LibraryError struct {
 	Name  Name
 	Tried []Try // in order
-	// Only is set where the search was restricted, to what did that:
-	// "PUREVERBS_LIBRARY_PATH=/opt/lib".
+	// Only is the setting that restricted the search, if any: "PUREVERBS_LIBRARY_PATH=/opt/lib".
 	Only string
-	// Ignored is the environment's list that a setuid program, or one with file
-	// capabilities, does not follow: "PUREVERBS_LIBRARY_PATH=/opt/lib".
+	// Ignored is the environment's list, if it is not followed because the program is setuid or has
+	// file capabilities: "PUREVERBS_LIBRARY_PATH=/opt/lib".
 	Ignored string
-	// Hint says what helps where a library is there and too old, or too new.
+	// Hint says what to do if the library exists but is too old or too new.
 	Hint    string
-	Install []Package // what to install, this host's distribution first; empty where Hint is set
+	Install []Package // what to install, this host's distribution first; empty if Hint is set
 }
 
 func (e *LibraryError) Error() string {
@@ -61,13 +60,13 @@ func (e *LibraryError) Error() string {
 	}
 	b.WriteString(strings.Join(parts, "; "))
 	if e.Ignored != "" {
-		fmt.Fprintf(&b, "; %s is ignored, since %s", e.Ignored, secure.Why)
+		fmt.Fprintf(&b, "; %s is ignored because %s", e.Ignored, secure.Why)
 	}
 	if e.Hint != "" {
 		b.WriteString("; " + e.Hint)
 	}
 	if e.Only != "" {
-		fmt.Fprintf(&b, "; %s allows no other place, unset it to search the system", e.Only)
+		fmt.Fprintf(&b, "; %s allows no other place: unset it to search the system", e.Only)
 		return b.String()
 	}
 	if len(e.Install) > 0 {
@@ -82,18 +81,18 @@ func (e *LibraryError) Error() string {
 	return b.String()
 }
 
-// Is reports whether target is ErrLibrary, or ErrNotSupported outside of Linux.
+// Is reports whether target is ErrLibrary or, outside Linux, ErrNotSupported.
 func (e *LibraryError) Is(target error) bool {
 	return target == ErrLibrary || target == ErrNotSupported && runtime.GOOS != "linux"
 }
 
-// InstanceError is a library of which the process has, or would have, two copies.
-// A copy of libmlx5 that is not libibverbs' driver does not recognise devices that
-// the driver opened. It is ErrLibrary.
+// InstanceError reports that the process has, or would get, two copies of a library. A copy of
+// libmlx5 that is not libibverbs' driver does not recognise devices that the driver opened. It
+// matches ErrLibrary.
 type InstanceError struct {
 	Name   Name
-	Loaded []string // files that are loaded
-	Wanted string   // the file that SetPath or the environment asks for, if it is another one
+	Loaded []string // the loaded files
+	Wanted string   // the file that SetPath or the environment asks for, if not a loaded one
 }
 
 func (e *InstanceError) Error() string {
@@ -101,27 +100,27 @@ func (e *InstanceError) Error() string {
 	if e.Wanted != "" {
 		s += fmt.Sprintf(" as the driver, but %s was asked for", e.Wanted)
 	} else {
-		s += ", two copies which do not know each other's devices"
+		s += ": two copies, which do not know each other's devices"
 	}
-	return s + "; make libibverbs' driver folder and the library path the same installation"
+	return s + "; make the library path and libibverbs' driver folder refer to the same installation"
 }
 
 // Is reports whether target is ErrLibrary.
 func (e *InstanceError) Is(target error) bool { return target == ErrLibrary }
 
-// SymbolError is a function that a library lacks. It is ErrNotSupported.
+// SymbolError reports a function that a library lacks. It matches ErrNotSupported.
 type SymbolError struct {
 	Symbol  string
 	Library Name
 	Path    string // the library's file
 	Version string // package version of the library, as in "44.0"; may be empty
-	Since   string // the rdma-core release that brought the symbol, as in "v34"; may be empty
+	Since   string // the rdma-core release that introduced the symbol, as in "v34"; may be empty
 }
 
 func (e *SymbolError) Error() string {
 	s := fmt.Sprintf("%s has no %s", e.Library, e.Symbol)
 	if e.Since != "" {
-		s += fmt.Sprintf(", which came with rdma-core %s", e.Since)
+		s += fmt.Sprintf(", which rdma-core %s introduced", e.Since)
 	}
 	s += ": " + e.Path
 	if e.Version != "" {

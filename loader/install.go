@@ -7,7 +7,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/solib"
 )
 
-// Package is what to install on a distribution.
+// Package names the packages to install on a distribution.
 type Package struct {
 	Distribution string `json:"distribution"`
 	Packages     string `json:"packages"` // separated by spaces
@@ -25,7 +25,7 @@ var distributions = []struct {
 	{"Arch", "arch", "rdma-core", "rdma-core", "rdma-core"},
 }
 
-// packages returns what has the library, first for the distribution that
+// packages returns the packages that contain the library. The first is for the distribution that
 // osRelease, the text of /etc/os-release, describes.
 func packages(name Name, osRelease string) []Package {
 	ids := strings.Fields(osID(osRelease))

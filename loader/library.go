@@ -11,14 +11,14 @@ import (
 type Library struct {
 	name   Name
 	handle uintptr
-	found  string // how it was asked for: a soname or a path
+	found  string // the soname or path that was opened
 	path   string // the file that was loaded
 	real   string // path without symbolic links
 	soname string
 
 	symbols sync.Map // string → symbol
 	mu      sync.Mutex
-	missing []string // that were asked for, in order
+	missing []string // symbols that were looked up, in order
 }
 
 type symbol struct {
@@ -31,13 +31,12 @@ var opened struct {
 	libs map[Name]*Library
 }
 
-// Open opens a library, once: later calls return the same one. Failures are not
-// kept, so Open may be tried again. The error is a *LibraryError or an
-// *InstanceError.
+// Open opens a library once; later calls return the same Library. Failures are not remembered, so
+// Open may be called again. The error is a *LibraryError or an *InstanceError.
 //
-// librdmacm and libmlx5 use libibverbs, which Open opens before them. libmlx5 is
-// the file that libibverbs loaded as its driver; it does so when devices are first
-// listed, so list them before.
+// librdmacm and libmlx5 use libibverbs, which Open opens before them. libmlx5 is the file that
+// libibverbs loaded as its driver. That happens when devices are first listed, so list devices
+// before opening libmlx5.
 func Open(name Name) (*Library, error) {
 	opened.Lock()
 	defer opened.Unlock()
@@ -48,7 +47,7 @@ func Open(name Name) (*Library, error) {
 func open(name Name) (*Library, error) {
 	if l := opened.libs[name]; l != nil {
 		if name == MLX5 {
-			// Listing devices may have brought a second copy since.
+			// Listing devices may have loaded a second copy since.
 			if err := soleInstance(name); err != nil {
 				return nil, err
 			}
@@ -56,7 +55,7 @@ func open(name Name) (*Library, error) {
 		return l, nil
 	}
 	if name == RDMACM || name == MLX5 {
-		// The linker takes a libibverbs that is there already, wherever it is from.
+		// The linker uses a libibverbs that is already loaded, from whatever place.
 		if _, err := open(IBVerbs); err != nil {
 			return nil, err
 		}
@@ -81,15 +80,15 @@ func (l *Library) Name() Name { return l.name }
 // Path returns the file that was loaded.
 func (l *Library) Path() string { return l.path }
 
-// Version returns the version of the package that the library is from, as the
-// file's name has it ("44.0"). It is empty where the name has none.
+// Version returns the version of the library's package, taken from the file name ("44.0"). It is
+// empty if the name has none.
 func (l *Library) Version() string {
 	_, v := l.name.version(filepath.Base(l.real))
 	return v
 }
 
-// Symbol returns the address of a function. The error is a *SymbolError, the same
-// one each time.
+// Symbol returns the address of a function. The error is a *SymbolError, the same for every call
+// with that name.
 func (l *Library) Symbol(name string) (uintptr, error) {
 	if s, ok := l.symbols.Load(name); ok {
 		s := s.(symbol)
@@ -119,10 +118,10 @@ func (l *Library) lookup(name string) (uintptr, bool) {
 	return dlsym(l.handle, name)
 }
 
-// possible tells whether name can be that of a symbol: C would stop at a zero byte.
+// possible reports whether name can be the name of a symbol. C would truncate it at a zero byte.
 func possible(name string) bool { return name != "" && strings.IndexByte(name, 0) < 0 }
 
-// asked returns the symbols that were asked for and are missing.
+// asked returns the symbols that were looked up and are missing.
 func (l *Library) asked() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

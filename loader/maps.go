@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// mappedIn returns the files in the text of /proc/self/maps that are copies of a
-// library, each once.
+// mappedIn returns the files in maps, the text of /proc/self/maps, that are copies of a library,
+// each once.
 func mappedIn(name Name, maps string) []string {
 	var files []string
 	seen := make(map[string]bool)

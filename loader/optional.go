@@ -2,9 +2,8 @@ package loader
 
 import "strings"
 
-// optional lists the functions that not every release of a library has, by the
-// rdma-core release that brought them. Functions that are not listed are v15 or
-// older.
+// optional lists the functions that not every release of a library has, by the rdma-core release
+// that introduced them. Functions not listed are from v15 or older.
 var optional = map[Name][]struct{ since, symbols string }{
 	IBVerbs: {
 		{"v20", "ibv_get_pkey_index"},
@@ -88,8 +87,8 @@ var optional = map[Name][]struct{ since, symbols string }{
 	},
 }
 
-// since returns the rdma-core release that brought a function, "" if it is v15,
-// older, or unknown.
+// since returns the rdma-core release that introduced a function, "" if that is v15, older or
+// unknown.
 func since(name Name, symbol string) string {
 	for _, o := range optional[name] {
 		for s := range strings.FieldsSeq(o.symbols) {

@@ -17,19 +17,19 @@ import (
 	"github.com/pureverbs/pureverbs/internal/solib"
 )
 
-// Info is what [Report] found. Its text and its JSON are for bug reports.
+// Info is the result of [Report]. Its text and its JSON are for bug reports.
 type Info struct {
 	Host     string `json:"host"`     // Go release, system, kernel
-	HotPath  string `json:"hot_path"` // how C is called on the data path, and why so
+	HotPath  string `json:"hot_path"` // how C is called on the data path, and why
 	Override string `json:"override,omitempty"`
 	// Ignored lists environment variables that this program does not follow, because
 	// it is setuid, setgid or has file capabilities.
 	Ignored   []string      `json:"ignored_environment,omitempty"`
 	Libraries []LibraryInfo `json:"libraries"`
-	// Providers are the drivers of libibverbs, and those that it does not take.
+	// Providers are the drivers that libibverbs loads, and those that it does not.
 	Providers []Provider `json:"providers,omitempty"`
-	// ContextSize is the size in bytes of struct verbs_context, 0 before the first
-	// device was opened, and Level the rdma-core releases that it is of.
+	// ContextSize is the size of struct verbs_context in bytes, 0 before the first device was
+	// opened. Level names the rdma-core releases with that size.
 	ContextSize int    `json:"verbs_context_bytes,omitempty"`
 	Level       string `json:"verbs_context_level,omitempty"`
 	// OFED lists signs of MLNX_OFED or DOCA-OFED on this host.
@@ -40,41 +40,41 @@ type Info struct {
 type LibraryInfo struct {
 	Name     Name   `json:"name"`
 	Error    string `json:"error,omitempty"` // why it could not be opened; the rest is empty then
-	Found    string `json:"found,omitempty"` // how it was found: by soname, or by path
+	Found    string `json:"found,omitempty"` // the soname or path that it was found by
 	Path     string `json:"path,omitempty"`  // the file, without symbolic links
 	SOName   string `json:"soname,omitempty"`
-	ABILevel string `json:"abi_level,omitempty"` // as the file's name has it, "14"
-	Version  string `json:"version,omitempty"`   // of the package, as the file's name has it, "44.0"
-	// ProviderABI is what libibverbs' drivers must be of, "34", ProviderDir where it
-	// looks for them first, and ProviderConfig the folder of files that name them, as
-	// the library was built.
+	ABILevel string `json:"abi_level,omitempty"` // from the file name, "14"
+	Version  string `json:"version,omitempty"`   // of the package, from the file name, "44.0"
+	// ProviderABI is the ABI that libibverbs' drivers must have, "34". ProviderDir is where it
+	// looks for them first. ProviderConfig is the folder of files that name them. All three were
+	// fixed when the library was built.
 	ProviderABI    string `json:"provider_abi,omitempty"`
 	ProviderDir    string `json:"provider_dir,omitempty"`
 	ProviderConfig string `json:"provider_config,omitempty"`
-	// Missing lists functions that this program asked for in vain.
+	// Missing lists functions that this program asked for and the library lacks.
 	Missing []string `json:"missing,omitempty"`
-	// Lacks lists functions of newer releases that the library has not, by release.
+	// Lacks lists functions of newer releases that the library lacks, by release.
 	Lacks []Lack `json:"lacks,omitempty"`
 }
 
-// Provider is a driver library of libibverbs, which loads those that its
-// configuration names when it first finds a device.
+// Provider is a driver library of libibverbs. libibverbs loads those that its configuration names
+// when it first finds a device.
 type Provider struct {
 	Name    string `json:"name"`              // "mlx5"
-	Path    string `json:"path,omitempty"`    // empty if there is no file
-	ABI     string `json:"abi,omitempty"`     // provider ABI, "34"; it must be that of libibverbs
-	Loaded  bool   `json:"loaded"`            // into this process
-	Problem string `json:"problem,omitempty"` // why libibverbs does not take it, if that is known
+	Path    string `json:"path,omitempty"`    // empty if the file is missing
+	ABI     string `json:"abi,omitempty"`     // provider ABI, "34"; it must equal libibverbs'
+	Loaded  bool   `json:"loaded"`            // in this process
+	Problem string `json:"problem,omitempty"` // why libibverbs does not load it, if known
 }
 
-// Lack is what a library lacks of a release of rdma-core.
+// Lack lists the functions of one rdma-core release that a library lacks.
 type Lack struct {
 	Since   string   `json:"since"`
 	Symbols []string `json:"symbols"`
 }
 
-// Report tells which libraries are in use, and what they lack. It opens libibverbs
-// and librdmacm if that was not done, and libmlx5 if it is loaded.
+// Report returns which libraries are in use and what they lack. It opens libibverbs and librdmacm
+// if they are not open yet, and libmlx5 if it is loaded.
 func Report() *Info {
 	way, why := ccall.HotPath()
 	r := &Info{
@@ -164,8 +164,8 @@ func kernel() string {
 	return "kernel " + strings.TrimSpace(string(b))
 }
 
-// providers writes what libibverbs takes its drivers from: those that are good in
-// one line, the others with what is wrong.
+// providers writes where libibverbs finds its drivers: the usable ones on one line, the others with
+// their problems.
 func (r *Info) providers(line func(key, format string, args ...any), l *LibraryInfo) {
 	var loaded, good []string
 	for _, p := range r.Providers {
@@ -184,7 +184,7 @@ func (r *Info) providers(line func(key, format string, args ...any), l *LibraryI
 	if len(good) > 0 {
 		line("    there", "%s", strings.Join(good, " "))
 	}
-	// A libibverbs of another installation takes none of them, for one reason.
+	// A libibverbs of another installation rejects all of them for one reason.
 	type group struct{ dir, problem string }
 	names := make(map[group][]string)
 	var order []group
@@ -208,16 +208,16 @@ func (r *Info) providers(line func(key, format string, args ...any), l *LibraryI
 
 func orUnknown(s string) string {
 	if s == "" {
-		return "a place that its file does not tell"
+		return "an unknown place"
 	}
 	return s
 }
 
-// String is several lines of text.
+// String returns the report as several lines of text.
 func (r *Info) String() string {
 	var b strings.Builder
 	line := func(key, format string, args ...any) {
-		// Paths and names are those of files.
+		// Paths and names may contain anything.
 		fmt.Fprintf(&b, "%-14s %s\n", key, printable.Message(fmt.Sprintf(format, args...)))
 	}
 	line("host", "%s", r.Host)

@@ -11,10 +11,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/solib"
 )
 
-// PathEnv names the environment variable that says where the libraries are:
-// folders and library files, separated by colons. Setuid and setgid programs, and
-// those with file capabilities, ignore it: it would lend their rights to whoever
-// starts them.
+// PathEnv is the environment variable that lists where the libraries are: folders and library
+// files, separated by colons. Programs that are setuid or setgid, or have file capabilities, ignore
+// it: it would give their privileges to any caller.
 const PathEnv = "PUREVERBS_LIBRARY_PATH"
 
 var setPath struct {
@@ -23,14 +22,14 @@ var setPath struct {
 	opened bool
 }
 
-// SetPath says where the libraries are, as PUREVERBS_LIBRARY_PATH does, which it
-// overrides. An empty list means the system's search whatever the environment
-// says. It must be called before the first library is opened.
+// SetPath sets where the libraries are, in the form of PUREVERBS_LIBRARY_PATH, which it overrides.
+// An empty list selects the system's search, whatever the environment says. SetPath must be called
+// before the first library is opened.
 func SetPath(list string) error {
 	setPath.Lock()
 	defer setPath.Unlock()
 	if setPath.opened {
-		return fmt.Errorf("set library path %q: a library is open already, do it before the first call of Open", list)
+		return fmt.Errorf("set library path %q: a library is already open; call SetPath before the first Open", list)
 	}
 	if list == "" {
 		list = string(filepath.ListSeparator)
@@ -39,7 +38,7 @@ func SetPath(list string) error {
 	return nil
 }
 
-// override returns the list of places that the user gave, and who gave it.
+// override returns the user's list of places and where it was set.
 func override() (list, who string) {
 	setPath.Lock()
 	defer setPath.Unlock()
@@ -50,8 +49,7 @@ func override() (list, who string) {
 	return list, PathEnv + "=" + list
 }
 
-// ignored lists the variables of the environment that this program must not
-// follow, as "NAME=value".
+// ignored lists the environment variables that this program must not follow, as "NAME=value".
 func ignored() []string {
 	if !secure.Mode() {
 		return nil
@@ -65,16 +63,15 @@ func ignored() []string {
 	return vars
 }
 
-// hazards are the variables by which the libraries themselves take code from
-// anywhere, or read and write any file. They look at the user ID at most, and not
-// at capabilities.
+// hazards are the variables that make the libraries load code from anywhere, or read and write any
+// file. The libraries check the user ID at most, never capabilities.
 var hazards = []string{"RDMAV_DRIVERS", "IBV_DRIVERS", "SYSFS_PATH", "VERBS_LOG_FILE", "MLX5_DEBUG_FILE"}
 
 // plan is where to look for a library.
 type plan struct {
-	paths []string // in order; one without a slash is for the dynamic linker to find
-	bad   []Try    // entries of the user's list that make no sense
-	only  string   // set if the user's list is all there is: who gave it
+	paths []string // in order; the dynamic linker finds one without a slash
+	bad   []Try    // invalid entries of the user's list
+	only  string   // where the user's list was set, if nothing else may be tried
 }
 
 // search plans the search for a library.
@@ -98,7 +95,7 @@ func search(name Name, list, who string) plan {
 		case name.of(base):
 			p.paths = append(p.paths, abs)
 		case !known(base):
-			p.bad = append(p.bad, Try{abs, "a file that is not named after libibverbs, librdmacm or libmlx5"})
+			p.bad = append(p.bad, Try{abs, "not named after libibverbs, librdmacm or libmlx5"})
 		}
 	}
 	if len(p.paths)+len(p.bad) > 0 {
@@ -121,8 +118,8 @@ func known(base string) bool {
 	return false
 }
 
-// wellKnown lists folders of OFED, DOCA and hand-made installations, which the
-// dynamic linker may not know.
+// wellKnown lists folders of OFED, DOCA and manual installations that the dynamic linker may not
+// search.
 func wellKnown() []string {
 	dirs := []string{"/usr/lib64", "/usr/local/lib64", "/usr/local/lib", "/opt/mellanox/rdma-core/lib64",
 		"/opt/mellanox/doca/lib64",

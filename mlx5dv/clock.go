@@ -7,24 +7,22 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// Clock relates the ticks of a device's clock, which ibv.WC.Timestamp holds on the
-// direct data path, to the kernel's time. It is a snapshot: read it anew before
-// DeviceAttr.MaxClockInfoUpdate has passed, after which the ticks of its time and
-// those of now cannot be told apart.
+// Clock relates the ticks of a device's clock, which ibv.WC.Timestamp holds on the direct data
+// path, to the kernel's time. It is a snapshot. Read it again before DeviceAttr.MaxClockInfoUpdate
+// has passed: after that, the clock may have wrapped, and timestamps are ambiguous.
 //
 // C: struct mlx5dv_clock_info.
 type Clock struct {
-	Nsec       uint64 // the kernel's time, since 1970, at LastCycles
+	Nsec       uint64 // the kernel's time at LastCycles, since 1970
 	LastCycles uint64
-	Frac       uint64 // of a nanosecond, in units of 1/2^Shift
-	Mult       uint32 // nanoseconds of a tick, in units of 1/2^Shift
+	Frac       uint64 // fraction of a nanosecond, in units of 1/2^Shift
+	Mult       uint32 // nanoseconds per tick, in units of 1/2^Shift
 	Shift      uint32
-	Mask       uint64 // the bits that the clock has
+	Mask       uint64 // the bits of the clock
 }
 
-// ReadClock asks for the relation of now, without a system call. EBUSY means that the
-// kernel was writing it for too long: try again. Devices or kernels without it give
-// EINVAL.
+// ReadClock returns the current relation, without a system call. EBUSY means that the kernel was
+// updating it: try again. EINVAL means that the device or the kernel does not support it.
 //
 // C: mlx5dv_get_clock_info(3).
 func ReadClock(dev *ibv.Device) (Clock, error) {
@@ -41,8 +39,8 @@ func ReadClock(dev *ibv.Device) (Clock, error) {
 	return Clock{Nsec: c.Nsec, LastCycles: c.LastCycles, Frac: c.Frac, Mult: c.Mult, Shift: c.Shift, Mask: c.Mask}, nil
 }
 
-// Nanoseconds turns a timestamp of at most half the clock's range before or after the
-// snapshot into nanoseconds since 1970.
+// Nanoseconds converts a timestamp to nanoseconds since 1970. The timestamp must be at most half
+// the clock's range before or after the snapshot.
 //
 // C: mlx5dv_ts_to_ns(3).
 func (c *Clock) Nanoseconds(ts uint64) uint64 {
@@ -53,5 +51,5 @@ func (c *Clock) Nanoseconds(ts uint64) uint64 {
 	return c.Nsec - (before*uint64(c.Mult)-c.Frac)>>c.Shift
 }
 
-// Time is Nanoseconds as a time.
+// Time is Nanoseconds as a time.Time.
 func (c *Clock) Time(ts uint64) time.Time { return time.Unix(0, int64(c.Nanoseconds(ts))) }

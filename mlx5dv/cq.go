@@ -7,23 +7,23 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// CQOptions are the choices at the creation of a CQ: ibv's, and those that only mlx5
-// has. The zero value is the default.
+// CQOptions configures a CQ: ibv's options, and those of mlx5 alone. The zero value selects the
+// defaults.
 //
 // C: struct mlx5dv_cq_init_attr.
 type CQOptions struct {
 	ibv.CQOptions
 
-	EntrySize int  // of a completion in bytes: 64 or 128; 0 leaves it to libmlx5, which says 64
-	Padding   bool // fills the cache line of an entry of 128 bytes; needs CQE128Padding
+	EntrySize int  // bytes of a completion, 64 or 128; 0 is libmlx5's default, 64
+	Padding   bool // pads each completion to its full 128 bytes; needs CQE128Padding
 
-	// Compression lets the device write several completions as one, in one of these
-	// formats. Only those who read the ring themselves can: ibv.DataPathRaw.
+	// Compression lets the device write several completions as one, in one of these formats. It
+	// needs ibv.DataPathRaw: the caller reads the ring.
 	Compression CQEFormats
 }
 
-// CreateCQ makes a CQ for at least cqe completions; opt may be nil. The CQ is one of
-// package ibv, and on the data path that opt says.
+// CreateCQ creates a CQ for at least cqe completions; opt may be nil. The result is a CQ of package
+// ibv, on the data path that opt selects.
 //
 // C: mlx5dv_create_cq(3).
 func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
@@ -61,8 +61,8 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 		}
 		if path != ibv.DataPathRaw {
 			return fail(&ibv.UnsupportedError{Feature: "compression of completions",
-				Need: "DataPathRaw, and reading them yourself",
-				Have: fmt.Sprintf("the data path %v, which does not unpack them", path)})
+				Need: "DataPathRaw, with a caller that reads the ring",
+				Have: fmt.Sprintf("the data path %v, which does not expand them", path)})
 		}
 		if f := opt.Compression; f&(f-1) != 0 || f > CQEChecksumStride {
 			return fail(&ibv.ArgError{Arg: "Compression", Got: f.String(), Want: "one format"})

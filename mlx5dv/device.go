@@ -7,9 +7,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// IsSupported says whether this package works on a device: it is libmlx5's, and this
-// libmlx5 is the one that drives it. The error is why that is not known: no libmlx5,
-// or one older than rdma-core v22, with which this package does not work either.
+// IsSupported reports whether this package works with a device: whether the libmlx5 of this process
+// drives it. It returns an error if that is not known, because there is no libmlx5 or it is older
+// than rdma-core v22, which this package does not support.
 //
 // C: mlx5dv_is_supported(3).
 func IsSupported(dev *ibv.Device) (bool, error) {
@@ -29,8 +29,8 @@ func IsSupported(dev *ibv.Device) (bool, error) {
 	return ok, nil
 }
 
-// DeviceAttr is what libmlx5 tells of a device. A part that Has does not name is
-// zero because nobody told it.
+// DeviceAttr holds the mlx5 attributes of a device. A field whose feature is not in Has is zero
+// because it is unknown.
 //
 // C: struct mlx5dv_context.
 type DeviceAttr struct {
@@ -42,46 +42,46 @@ type DeviceAttr struct {
 	SWParsing          SWParsingCaps
 	StridingRQ         StridingRQ
 	TunnelOffloads     TunnelOffloads
-	MaxDynamicBFRegs   uint32        // doorbell registers for thread domains, on kernels without a better way
-	MaxClockInfoUpdate time.Duration // a Clock older than this is no longer right
+	MaxDynamicBFRegs   uint32        // doorbell registers for thread domains, on older kernels
+	MaxClockInfoUpdate time.Duration // a Clock older than this is no longer valid
 	FlowActions        FlowActions
 	DCODP              ibv.ODPOps // on-demand paging with DC
-	HCACoreClock       uintptr    // where the device's clock is mapped: a big-endian uint64, to be read only
-	LAGPorts           uint8      // ports that are bonded
+	HCACoreClock       uintptr    // address of the mapped device clock, a read-only big-endian uint64
+	LAGPorts           uint8      // number of bonded ports
 	Signature          Signature
 	DCIStreams         DCIStreams
 	MaxWRMemcpy        uint64 // bytes
 	Crypto             Crypto
-	MaxDCRdAtom        uint64 // reads and atomics that a DCT answers at a time
-	MaxDCInitRdAtom    uint64 // and that a DCI has outstanding
+	MaxDCRdAtom        uint64 // outstanding reads and atomics that a DCT answers
+	MaxDCInitRdAtom    uint64 // outstanding reads and atomics that a DCI sends
 	RegC0              Register
 	OOORecv            OOORecv
 }
 
-// CQECompression tells of compressed completions. C: struct mlx5dv_cqe_comp_caps.
+// CQECompression describes compressed completions. C: struct mlx5dv_cqe_comp_caps.
 type CQECompression struct {
-	MaxEntries uint32 // completions in one
+	MaxEntries uint32 // completions in one compressed completion
 	Formats    CQEFormats
 }
 
-// SWParsingCaps tells of packets whose headers software describes.
+// SWParsingCaps describes the support for packets whose headers software describes.
 // C: struct mlx5dv_sw_parsing_caps.
 type SWParsingCaps struct {
 	Offloads SWParsing
 	QPTypes  ibv.QPTypes
 }
 
-// StridingRQ tells of receives that take several messages; all but the types are
-// base-2 logarithms. C: struct mlx5dv_striding_rq_caps.
+// StridingRQ describes receives that hold several messages. All fields but the types are base-2
+// logarithms. C: struct mlx5dv_striding_rq_caps.
 type StridingRQ struct {
 	MinLogStride  uint32 // bytes of a stride
 	MaxLogStride  uint32
-	MinLogStrides uint32 // strides of a receive
+	MinLogStrides uint32 // strides per receive
 	MaxLogStrides uint32
 	QPTypes       ibv.QPTypes
 }
 
-// Signature tells of block signatures. C: struct mlx5dv_sig_caps.
+// Signature describes block signatures. C: struct mlx5dv_sig_caps.
 type Signature struct {
 	BlockSizes  BlockSizes
 	Protections SigProtections
@@ -89,30 +89,30 @@ type Signature struct {
 	CRC         CRCs
 }
 
-// DCIStreams tells of streams on a DCI, in base-2 logarithms.
+// DCIStreams describes streams of a DCI. The fields are base-2 logarithms.
 // C: struct mlx5dv_dci_streams_caps.
 type DCIStreams struct {
 	MaxLogConcurrent uint8
 	MaxLogErrored    uint8
 }
 
-// Crypto tells of encryption. C: struct mlx5dv_crypto_caps.
+// Crypto describes encryption. C: struct mlx5dv_crypto_caps.
 type Crypto struct {
-	FailedSelftests uint16 // 0 is good
+	FailedSelftests uint16 // not 0 if a self-test failed
 	Engines         CryptoEngines
 	WrappedImport   CryptoImports
 	LogMaxDEKs      uint8 // base-2 logarithm of the number of keys
 	Flags           CryptoFlags
 }
 
-// Register is a value and the bits of it that count. C: struct mlx5_ib_uapi_reg.
+// Register is a value and the mask of its valid bits. C: struct mlx5_ib_uapi_reg.
 type Register struct{ Value, Mask uint32 }
 
-// OOORecv is how many receives a QP may have that takes data out of order, by type.
+// OOORecv is the maximum number of receives of a QP with out-of-order data, by QP type.
 // C: struct mlx5dv_ooo_recv_wrs_caps.
 type OOORecv struct{ RC, XRC, DCT, UD, UC uint32 }
 
-// QueryDevice asks libmlx5 for a device's abilities.
+// QueryDevice returns the mlx5 attributes of a device.
 //
 // C: mlx5dv_query_device(3).
 func QueryDevice(dev *ibv.Device) (*DeviceAttr, error) {
@@ -129,7 +129,7 @@ func QueryDevice(dev *ibv.Device) (*DeviceAttr, error) {
 	return deviceAttr(c), nil
 }
 
-// allFeatures are those of rdma-core v65. Older libraries answer those they know.
+// allFeatures holds the features of rdma-core v65. Older libraries return those they know.
 const allFeatures = HasOOORecv<<1 - 1
 
 func deviceAttr(c *abi.MLX5DVContext) *DeviceAttr {

@@ -1,16 +1,14 @@
-// Package mlx5dv does with objects of package ibv what only mlx5 devices can, by
-// libmlx5: it queries them, creates CQs and QPs with options of their own, reads their
-// clock, and hands out their rings to those who write work requests themselves.
+// Package mlx5dv is libmlx5's mlx5dv API for objects of package ibv: device queries, CQs and QPs
+// with options of mlx5 alone, the device clock, and direct access to rings.
 //
-// Nobody needs it for speed: ibv posts and polls without libmlx5 on such devices.
+// It is not needed for speed: on these devices ibv posts and polls without libmlx5.
 //
 // # Rings
 //
-// A ring has one writer, for the life of its CQ. Make CQs, and the SRQs that go with
-// them, with the option DataPath: ibv.DataPathRaw, and QPs on those CQs; then ViewQP,
-// ViewCQ and ViewSRQ tell where rings, doorbell records and registers lie. ibv and
-// libmlx5 do not touch them any more; ibv still connects, changes and closes the QPs.
-// Objects of the other data paths are refused.
+// A ring has one writer for the life of its CQ. Create CQs, and SRQs used with them, with the
+// option DataPath: ibv.DataPathRaw, and QPs on these CQs. ViewQP, ViewCQ and ViewSRQ then return
+// the rings, doorbell records and registers. Neither ibv nor libmlx5 touches these; ibv still
+// connects, modifies and closes the QPs. Objects of other data paths are rejected.
 //
 //	cq, err := ctx.CreateCQ(64, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
 //	qp, err := pd.CreateQP(cq, cq, nil)
@@ -27,14 +25,14 @@
 //	}
 //	c.Consumed(1)
 //
-// The memory is the library's and lasts until Close of the object; using it longer
-// ends the process. Plain stores build WQEs; what orders them before the doorbell are
-// RingSend, RingRecv and their like, and no sync/atomic on a register: on amd64 that
-// is a locked instruction, which device memory does not take.
+// The library owns the memory, which is valid until the object is closed; an access after that ends
+// the process. Build WQEs with plain stores. RingSend, RingRecv and the like order them before the
+// doorbell. Never use sync/atomic on a register: on amd64 that is a locked instruction, which
+// device memory does not support.
 //
 // # Devices
 //
-// Functions refuse devices of other providers with ibv.ErrNotSupported, as they do
-// where the library is too old, each from the release that its documentation names.
-// libmlx5 must be of rdma-core v22 or later. DC QPs are not offered yet.
+// Functions return ibv.ErrNotSupported for devices of other providers, and if the library is too
+// old. libmlx5 must be from rdma-core v22 or later; functions that need a later release say so. DC
+// QPs are not supported yet.
 package mlx5dv

@@ -2,7 +2,7 @@ package mlx5dv
 
 import "github.com/pureverbs/pureverbs/internal/abi"
 
-// ContextFlags are abilities of a device. C: enum mlx5dv_context_flags.
+// DeviceFlags are capabilities of a device. C: enum mlx5dv_context_flags.
 type DeviceFlags uint64
 
 const (
@@ -13,10 +13,10 @@ const (
 	CQE128Padding      DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_CQE_128B_PAD
 	PacketBasedCredits DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_PACKET_BASED_CREDIT_MODE
 	RealTimeTimestamps DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_REAL_TIME_TS
-	BlueFlame          DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_BLUEFLAME // told from rdma-core v58 on
+	BlueFlame          DeviceFlags = abi.MLX5DV_CONTEXT_FLAGS_BLUEFLAME // reported since rdma-core v58
 )
 
-// Features are the parts of DeviceAttr that the library and the device told.
+// Features are the parts of DeviceAttr that the library and the device reported.
 // C: enum mlx5dv_context_comp_mask.
 type Features uint64
 
@@ -49,7 +49,7 @@ const (
 	CQEChecksumStride CQEFormats = abi.MLX5DV_CQE_RES_FORMAT_CSUM_STRIDX
 )
 
-// SWParsing is what software can tell the device of a packet's headers.
+// SWParsing is the set of offloads for which software describes a packet's headers.
 // C: enum mlx5dv_sw_parsing_offloads.
 type SWParsing uint32
 
@@ -59,7 +59,7 @@ const (
 	SWParseLSO      SWParsing = abi.MLX5DV_SW_PARSING_LSO
 )
 
-// TunnelOffloads are tunnels that the device looks into. C: enum mlx5dv_tunnel_offloads.
+// TunnelOffloads are tunnels whose inner packets the device parses. C: enum mlx5dv_tunnel_offloads.
 type TunnelOffloads uint32
 
 const (
@@ -70,7 +70,7 @@ const (
 	TunnelMPLSOverUDP TunnelOffloads = abi.MLX5DV_RAW_PACKET_CAP_TUNNELED_OFFLOAD_CW_MPLS_OVER_UDP
 )
 
-// FlowActions are what ESP flow actions can do. C: enum mlx5dv_flow_action_cap_flags.
+// FlowActions are capabilities of ESP flow actions. C: enum mlx5dv_flow_action_cap_flags.
 type FlowActions uint32
 
 const (
@@ -132,7 +132,7 @@ type CryptoImports uint8
 
 const ImportAESXTS CryptoImports = abi.MLX5DV_CRYPTO_WRAPPED_IMPORT_METHOD_CAP_AES_XTS
 
-// CryptoFlags tell how far encryption is set up. C: enum mlx5dv_crypto_caps_flags.
+// CryptoFlags describe the support for encryption and its state. C: enum mlx5dv_crypto_caps_flags.
 type CryptoFlags uint32
 
 const (
@@ -141,26 +141,26 @@ const (
 	CryptoWrappedCommissioning CryptoFlags = abi.MLX5DV_CRYPTO_CAPS_WRAPPED_CRYPTO_GOING_TO_COMMISSIONING
 )
 
-// QPCreateFlags are choices at the creation of a QP. C: enum mlx5dv_qp_create_flags.
+// QPCreateFlags are options for creating a QP. C: enum mlx5dv_qp_create_flags.
 type QPCreateFlags uint32
 
 const (
-	// TunnelOffloaded looks into tunnels, on RawPacket QPs.
+	// TunnelOffloaded applies offloads to tunneled packets, on RawPacket QPs.
 	TunnelOffloaded QPCreateFlags = abi.MLX5DV_QP_CREATE_TUNNEL_OFFLOADS
-	// SelfLoopbackUnicast and SelfLoopbackMulticast receive what the same port sends,
-	// on RawPacket QPs.
+	// SelfLoopbackUnicast and SelfLoopbackMulticast receive packets that the same port sends, on
+	// RawPacket QPs.
 	SelfLoopbackUnicast   QPCreateFlags = abi.MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_UC
 	SelfLoopbackMulticast QPCreateFlags = abi.MLX5DV_QP_CREATE_TIR_ALLOW_SELF_LOOPBACK_MC
-	// DisableScatterToCQE keeps short payloads out of completions: they are always
-	// written to the receive's memory by the device itself.
+	// DisableScatterToCQE keeps short payloads out of completions: the device always writes them to
+	// the receive's memory.
 	DisableScatterToCQE QPCreateFlags = abi.MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE
-	// AllowScatterToCQE lets the device answer short reads and atomics in completions
+	// AllowScatterToCQE lets the device put the data of short reads and atomics in completions,
 	// too.
 	AllowScatterToCQE QPCreateFlags = abi.MLX5DV_QP_CREATE_ALLOW_SCATTER_TO_CQE
-	// PacketBasedCreditMode counts credits in packets, for a peer that wants it.
+	// PacketBasedCreditMode counts credits in packets, for peers that require it.
 	PacketBasedCreditMode QPCreateFlags = abi.MLX5DV_QP_CREATE_PACKET_BASED_CREDIT_MODE
 	// SignaturePipelining stops the send queue at a signature error.
 	SignaturePipelining QPCreateFlags = abi.MLX5DV_QP_CREATE_SIG_PIPELINING
-	// OutOfOrderData places data in the order of its arrival.
+	// OutOfOrderData places data in memory in the order of its arrival.
 	OutOfOrderData QPCreateFlags = abi.MLX5DV_QP_CREATE_OOO_DP
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/friend"
 )
 
-// verbs is what package ibv shows this module only.
+// verbs is the part of package ibv that is internal to this module.
 var verbs = ibv.Internal.Show(friend.Mine)
 
 func opError(op, object string, err error) error {
@@ -20,7 +20,7 @@ func opError(op, object string, err error) error {
 	return &ibv.OpError{Op: op, Object: object, Err: err}
 }
 
-// enter keeps dev open and makes sure that it is libmlx5's.
+// enter keeps dev open until leave. It fails if libmlx5 does not drive dev.
 func enter(dev *ibv.Device, op string) (lib libmlx5.Lib, handle uintptr, leave func(), err error) {
 	if dev == nil {
 		return lib, 0, nil, opError(op, "", &ibv.ArgError{Arg: "ctx", Got: "nil", Want: "an open device"})
@@ -31,8 +31,8 @@ func enter(dev *ibv.Device, op string) (lib libmlx5.Lib, handle uintptr, leave f
 	}
 	lib, ok, err := supported(h)
 	if err == nil && !ok {
-		have := dev.Name() + ", which is another provider's"
-		err = &ibv.UnsupportedError{Feature: op, Need: "a device of libmlx5", Have: have}
+		have := dev.Name() + ", which another provider drives"
+		err = &ibv.UnsupportedError{Feature: op, Need: "a device that libmlx5 drives", Have: have}
 	}
 	if err != nil {
 		leave()
@@ -49,5 +49,5 @@ func supported(handle uintptr) (lib libmlx5.Lib, ok bool, err error) {
 	return lib, ok, err
 }
 
-// memory is what libmlx5 has allocated at p; nil if there is nothing.
+// memory returns the n bytes that libmlx5 has allocated at p, nil if p is 0.
 func memory(p uintptr, n uint64) []byte { return cmem.Slice[byte](p, int(n)) }

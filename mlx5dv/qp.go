@@ -5,8 +5,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// QPOptions are the choices at the creation of a QP: ibv's, and those that only mlx5
-// has. The zero value is the default.
+// QPOptions configures a QP: ibv's options, and those of mlx5 alone. The zero value selects the
+// defaults.
 //
 // C: struct mlx5dv_qp_init_attr.
 type QPOptions struct {
@@ -20,8 +20,8 @@ const (
 	knownQPFlags  = OutOfOrderData<<1 - 1
 )
 
-// CreateQP makes a queue pair in the state RESET; opt may be nil. The QP is one of
-// package ibv, on the data path of its CQs.
+// CreateQP creates a queue pair in the state RESET; opt may be nil. The result is a QP of package
+// ibv, on the data path of its CQs.
 //
 // C: mlx5dv_create_qp(3).
 func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
@@ -61,15 +61,15 @@ func (o *QPOptions) check(send *ibv.CQ) error {
 	switch {
 	case o.Type == ibv.Driver:
 		return &ibv.UnsupportedError{
-			Feature: "a QP of type DC", Need: "work requests and completions that name the DC peer",
-			Have: "those of classic verbs; RC and UD reach any peer",
+			Feature: "a DC QP", Need: "work requests and completions that name the DC peer",
+			Have: "those of classic verbs; use RC or UD",
 		}
 	case f&^knownQPFlags != 0:
 		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "those of " + knownQPFlags.String()}
 	case f&DisableScatterToCQE != 0 && f&AllowScatterToCQE != 0:
 		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "one of DisableScatterToCQE and AllowScatterToCQE"}
 	case f&rawPacketOnly != 0 && o.Type != ibv.RawPacket:
-		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "these on a RawPacket QP only"}
+		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "these flags only on a RawPacket QP"}
 	case path == ibv.DataPathDirect && f&(OutOfOrderData|SignaturePipelining) != 0:
 		return &ibv.UnsupportedError{Feature: (f & (OutOfOrderData | SignaturePipelining)).String() +
 			" on the direct data path", Need: "CQs made with DataPathOps or DataPathRaw",

@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
-// CQ is a view of a CQ's ring, for those who read completions themselves.
+// CQView is a view of a CQ's ring, for programs that read completions themselves.
 //
 // It belongs to its ibv.CQ, which must stay open while the view is used. It is not
 // safe for concurrent use, except Events and Wait.
@@ -20,18 +20,18 @@ type CQView struct {
 	Num            uint32
 	Buf            []byte
 	Entries        uint32  // a power of two
-	EntrySize      uint32  // 64 or 128 bytes; of 128 the second half is what counts
+	EntrySize      uint32  // 64 or 128 bytes; of 128, the second half is the CQE
 	DoorbellRecord uintptr // two big-endian uint32: consumer index, arming
-	UAR            uintptr // page of the register that arms
+	UAR            uintptr // page of the arming register
 
 	cq         *ibv.CQ
-	buf        unsafe.Pointer // of the 64 bytes that count in entry 0
+	buf        unsafe.Pointer // the CQE in entry 0
 	log        uint8
 	dbrec, uar unsafe.Pointer
 }
 
-// ViewCQ looks into a CQ made with ibv.DataPathRaw. On the other data paths, whose
-// rings have a reader, the error is ErrNotSupported.
+// ViewCQ returns a view of a CQ created with ibv.DataPathRaw. On the other data paths, whose rings
+// already have a reader, the error is ErrNotSupported.
 //
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_CQ.
 func ViewCQ(cq *ibv.CQ) (*CQView, error) {
@@ -72,8 +72,8 @@ func ViewCQ(cq *ibv.CQ) (*CQView, error) {
 
 const armRegister = 0x20
 
-// Entry is the 64 bytes of completion ci, a free-running count, once the device has
-// written them: what is read from them afterwards is not older. Until then it is nil.
+// Entry returns the 64 bytes of completion ci, a free-running count, or nil if the device has not
+// written them yet. It orders later reads after the device's writes.
 // C: struct mlx5_cqe64.
 func (q *CQView) Entry(ci uint32) []byte {
 	p := unsafe.Add(q.buf, uintptr(ci&(q.Entries-1))*uintptr(q.EntrySize))
@@ -87,9 +87,9 @@ func (q *CQView) Entry(ci uint32) []byte {
 // Consumed gives the entries before ci back to the device.
 func (q *CQView) Consumed(ci uint32) { mmio.Consumed(q.dbrec, bits.ReverseBytes32(ci&0xffffff)) }
 
-// Arm asks for one event when a completion after the ci-th arrives, or with
-// solicitedOnly one that is solicited or failed. Look at the ring after it: a
-// completion may have come before.
+// Arm requests one event for the next completion after the first ci, or with solicitedOnly for the
+// next that is solicited or failed. Check the ring after Arm: a completion may have arrived before
+// it.
 func (q *CQView) Arm(ci uint32, solicitedOnly bool) {
 	rec := q.Events()&3<<28 | ci&0xffffff
 	if solicitedOnly {
@@ -99,10 +99,10 @@ func (q *CQView) Arm(ci uint32, solicitedOnly bool) {
 		bits.ReverseBytes64(uint64(rec)<<32|uint64(q.Num)))
 }
 
-// Events is the number of events so far.
+// Events returns the number of events so far.
 func (q *CQView) Events() uint32 { return verbs.Events(q.cq) }
 
-// Wait sleeps until there were more events than seen, ctx ends or the CQ is closed.
+// Wait waits until there have been more than seen events, ctx ends or the CQ is closed.
 func (q *CQView) Wait(ctx context.Context, seen uint32) error {
 	return verbs.WaitEvent(ctx, q.cq, seen)
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
-// QP is a view of a QP's rings, for those who build their own WQEs.
+// QPView is a view of a QP's rings, for programs that build their own WQEs.
 //
-// It belongs to its ibv.QP, which must stay open while the view is used: its memory
-// is unmapped by Close, and use of it then ends the process. It is not safe for
-// concurrent use; sends and receives may be posted by two goroutines, and what shares
-// a ThreadDomain by one. All that ibv's data path does is the user's: room in the
-// rings, states, completions, resets, which set every count and record to 0.
+// It belongs to its ibv.QP, which must stay open while the view is used: Close unmaps its memory,
+// and an access then ends the process. It is not safe for concurrent use, except that one goroutine
+// may post sends while another posts receives; objects that share a ThreadDomain are for one
+// goroutine. The caller does everything that ibv's data path would do: it keeps track of room in
+// the rings, QP states, completions and resets, which set every count and record to 0.
 //
 // C: struct mlx5dv_qp.
 type QPView struct {
 	Num uint32
 	SQ  Ring
-	RQ  Ring // none with an SRQ
+	RQ  Ring // empty with an SRQ
 
 	DoorbellRecord uintptr // two big-endian uint32: receive count, send count
-	UAR            uintptr // doorbell register; write it by RingSend or in assembly, never by sync/atomic
-	BlueFlame      uint32  // bytes of a WQE that the register takes; 0 where it may be shared: use a ThreadDomain
-	UAROffset      int64   // of the register's page, for mmap of the device's file
+	UAR            uintptr // doorbell register; write it with RingSend or in assembly, never with sync/atomic
+	BlueFlame      uint32  // largest WQE that the register accepts, in bytes; 0 if it may be shared: use a ThreadDomain
+	UAROffset      int64   // offset of the register's page, for mmap of the device file
 
-	// Numbers for raw packet QPs and for commands to the device; 0 where there is none.
+	// Numbers for raw packet QPs and for commands to the device; 0 if there is none.
 	TIRN, TISN, RQN, SQN uint32
 
 	dbrec, reg unsafe.Pointer
@@ -38,8 +38,8 @@ type QPView struct {
 	half       *uintptr
 }
 
-// ViewQP looks into a QP whose CQs were made with ibv.DataPathRaw. On the other data
-// paths, whose rings have a writer, the error is ErrNotSupported.
+// ViewQP returns a view of a QP whose CQs were created with ibv.DataPathRaw. On the other data
+// paths, whose rings already have a writer, the error is ErrNotSupported.
 //
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_QP.
 func ViewQP(qp *ibv.QP) (*QPView, error) {
@@ -94,9 +94,9 @@ func ring(buf uintptr, count, stride uint32) Ring {
 	return Ring{Buf: memory(buf, uint64(count)*uint64(stride)), Stride: stride, Count: count}
 }
 
-// RingSend makes the device execute all that is built. next is the free-running count
-// of 64-byte blocks after the last WQE, last the one at which that WQE begins; its
-// control segment must be complete. The function orders the stores to the ring, to the
+// RingSend makes the device execute all WQEs that were built. Both arguments are free-running
+// counts of 64-byte blocks: next is the block after the last WQE, last the block at which it
+// begins. Its control segment must be complete. RingSend orders the stores to the ring, to the
 // doorbell record and to the register.
 func (q *QPView) RingSend(next, last uint32) {
 	if q.SQ.Count == 0 {
@@ -106,9 +106,9 @@ func (q *QPView) RingSend(next, last uint32) {
 	mmio.RingSend(unsafe.Add(q.dbrec, 4), bits.ReverseBytes32(next&0xffff), q.register(), ctrl)
 }
 
-// RingSendBlueFlame is RingSend for one WQE that goes to the register whole, which
-// saves the device a read. Only where BlueFlame is not 0, and not less than the WQE,
-// which begins at last; otherwise it is RingSend.
+// RingSendBlueFlame is RingSend for one WQE, which begins at last. It writes the whole WQE to the
+// register, which saves the device a read. If BlueFlame is 0 or less than the size of the WQE, it
+// is RingSend.
 func (q *QPView) RingSendBlueFlame(next, last uint32) {
 	blocks := next - last
 	if blocks == 0 || blocks*64 > q.BlueFlame || blocks > q.SQ.Count {
@@ -120,7 +120,7 @@ func (q *QPView) RingSendBlueFlame(next, last uint32) {
 		q.start, q.end)
 }
 
-// register is where the next doorbell goes: the halves of a BlueFlame register take turns.
+// register returns the address of the next doorbell: it alternates between the halves of a BlueFlame register.
 func (q *QPView) register() unsafe.Pointer {
 	if q.BlueFlame == 0 {
 		return q.reg
@@ -130,16 +130,15 @@ func (q *QPView) register() unsafe.Pointer {
 	return reg
 }
 
-// RingRecv lets the device have the receives that are built; next is their
-// free-running count.
+// RingRecv gives the receives that were built to the device; next is their free-running count.
 func (q *QPView) RingRecv(next uint32) {
 	if q.RQ.Count != 0 {
 		mmio.Record(q.dbrec, bits.ReverseBytes32(next&0xffff))
 	}
 }
 
-// Control writes a control segment, the first 16 bytes of every WQE. length is that of
-// the whole WQE in units of 16 bytes.
+// Control writes a control segment, the first 16 bytes of every WQE. length is the length of the
+// whole WQE in units of 16 bytes.
 //
 // C: mlx5dv_set_ctrl_seg(3).
 func (q *QPView) Control(index uint32, opcode WQEOpcode, flags WQEFlags, length uint8, imm uint32) {

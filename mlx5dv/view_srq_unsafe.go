@@ -10,25 +10,25 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
-// SRQ is a view of an SRQ's ring. Its free entries are a list from Head to Tail, linked
-// by the big-endian uint16 at offset 2 of each; Tail itself always stays free. Data
-// segments begin at offset 16.
+// SRQView is a view of an SRQ's ring. Its free entries are a list from Head to Tail, linked by the
+// big-endian uint16 at offset 2 of each entry. Tail itself always stays free. Data segments begin
+// at offset 16.
 //
 // It belongs to its ibv.SRQ, which must stay open while the view is used, and is not
 // safe for concurrent use.
 //
 // C: struct mlx5dv_srq.
 type SRQView struct {
-	Num            uint32 // SRQN; 0 where libmlx5 does not tell it
-	Buf            []byte // up to the last entry that the list names
+	Num            uint32 // SRQN; 0 if libmlx5 does not report it
+	Buf            []byte // up to the last entry of the list
 	Stride         uint32 // bytes of an entry
-	Head, Tail     uint32 // as they were when the SRQ was made
+	Head, Tail     uint32 // as they were when the SRQ was created
 	DoorbellRecord uintptr
 
 	dbrec unsafe.Pointer
 }
 
-// ViewSRQ looks into an SRQ made with ibv.DataPathRaw.
+// ViewSRQ returns a view of an SRQ created with ibv.DataPathRaw.
 //
 // C: mlx5dv_init_obj(3) with MLX5DV_OBJ_SRQ.
 func ViewSRQ(srq *ibv.SRQ) (*SRQView, error) {
@@ -66,7 +66,7 @@ func ViewSRQ(srq *ibv.SRQ) (*SRQView, error) {
 	return s, nil
 }
 
-// Entry is the memory of entry i.
+// Entry returns the memory of entry i.
 func (s *SRQView) Entry(i uint32) []byte {
 	at := uint64(i) * uint64(s.Stride)
 	if at+uint64(s.Stride) > uint64(len(s.Buf)) {
@@ -75,6 +75,6 @@ func (s *SRQView) Entry(i uint32) []byte {
 	return s.Buf[at : at+uint64(s.Stride)]
 }
 
-// Ring lets the device have the receives that are built; counter is the free-running
-// number of all that were.
+// Ring gives the receives that were built to the device; counter is the free-running number of all
+// receives built so far.
 func (s *SRQView) Ring(counter uint16) { mmio.Record(s.dbrec, bits.ReverseBytes32(uint32(counter))) }

@@ -13,7 +13,7 @@ type WQEOpcode uint8
 
 const (
 	OpNop         WQEOpcode = 0x00 // completes, and does nothing else
-	OpSendInv     WQEOpcode = 0x01 // immediate: the rkey that the peer's device invalidates
+	OpSendInv     WQEOpcode = 0x01 // the immediate is the rkey that the peer's device invalidates
 	OpWrite       WQEOpcode = 0x08
 	OpWriteImm    WQEOpcode = 0x09
 	OpSend        WQEOpcode = 0x0a

@@ -14,7 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
-// AddrInfo is one way to reach, or to serve, a name.
+// AddrInfo is one address that a name resolves to, to connect to or to listen on.
 //
 // C: struct rdma_addrinfo.
 type AddrInfo struct {
@@ -22,7 +22,7 @@ type AddrInfo struct {
 	Family      Family
 	QPType      ibv.QPType
 	PortSpace   PortSpace
-	Src, Dst    netip.AddrPort // zero where there is none, or none of IP
+	Src, Dst    netip.AddrPort // zero if there is none, or if it is not an IP address
 	RawSrc      []byte         // struct sockaddr
 	RawDst      []byte
 	SrcName     string
@@ -31,7 +31,7 @@ type AddrInfo struct {
 	ConnectData []byte // starts the private data of the request
 }
 
-// Hints narrow what GetAddrInfo looks for; the zero value leaves all open.
+// Hints restrict what GetAddrInfo looks for. The zero value restricts nothing.
 type Hints struct {
 	Flags     AddrInfoFlags
 	Family    Family
@@ -54,7 +54,7 @@ func (h *Hints) check() error {
 	return nil
 }
 
-// Preconditions: h.check found nothing.
+// Preconditions: h.check returned nil.
 func (h *Hints) toC() *librdmacm.AddrInfo {
 	if h == nil {
 		return nil
@@ -95,9 +95,9 @@ func checkNames(names ...string) error {
 	return nil
 }
 
-// GetAddrInfo resolves a node and a service, either of which may be empty; hints
-// may be nil. The C call may wait for DNS: when ctx ends its goroutine goes on by
-// itself, and its result is dropped.
+// GetAddrInfo resolves a node and a service, either of which may be empty; hints may be nil. The C
+// call may wait for DNS and cannot be interrupted: when ctx ends, GetAddrInfo returns at once, and
+// the call finishes in the background.
 //
 // C: rdma_getaddrinfo(3).
 func GetAddrInfo(ctx context.Context, node, service string, hints *Hints) ([]AddrInfo, error) {
@@ -130,7 +130,7 @@ func GetAddrInfo(ctx context.Context, node, service string, hints *Hints) ([]Add
 	}
 }
 
-// addrInfoError tells errno from the codes of getaddrinfo(3).
+// addrInfoError returns the error for a code of getaddrinfo(3), or err if there is an errno.
 func addrInfoError(op, node, service string, code int, err error) error {
 	const eaiSystem = -11
 	if err == nil {
@@ -144,9 +144,9 @@ func addrInfoError(op, node, service string, code int, err error) error {
 	return &ibv.OpError{Op: op, Object: node, Err: err}
 }
 
-// ResolveAddrInfo resolves like GetAddrInfo, and tells by the event
-// EventAddrInfoResolved, or EventAddrInfoError; then QueryAddrInfo has the result. It needs
-// rdma-core v60 and a kernel that has it.
+// ResolveAddrInfo is an asynchronous GetAddrInfo. EventAddrInfoResolved follows, after which
+// QueryAddrInfo returns the result, or EventAddrInfoError. It needs rdma-core v60 and a kernel that
+// supports it.
 //
 // C: rdma_resolve_addrinfo(3).
 func (id *ID) ResolveAddrInfo(node, service string, hints *Hints) error {
@@ -166,7 +166,7 @@ func (id *ID) ResolveAddrInfo(node, service string, hints *Hints) error {
 	})
 }
 
-// QueryAddrInfo is the result of ResolveAddrInfo, once.
+// QueryAddrInfo returns the result of ResolveAddrInfo, once.
 //
 // C: rdma_query_addrinfo(3).
 func (id *ID) QueryAddrInfo() (list []AddrInfo, err error) {
@@ -178,7 +178,7 @@ func (id *ID) QueryAddrInfo() (list []AddrInfo, err error) {
 	return list, err
 }
 
-// String says how to reach what.
+// String describes the address: its port space, QP type, source and destination.
 func (a AddrInfo) String() string {
 	s := fmt.Sprintf("%v %v", a.PortSpace, a.QPType)
 	if a.Src.IsValid() {

@@ -13,8 +13,8 @@ import (
 
 // EventChannel carries the events of any number of IDs.
 //
-// It belongs to the caller and is safe for concurrent use. Close fails while IDs
-// are on it, and makes goroutines in Event return ErrClosed.
+// It belongs to the caller and is safe for concurrent use. Close fails while IDs use it; it makes
+// goroutines that wait in Event return ErrClosed.
 //
 // C: struct rdma_event_channel.
 type EventChannel struct {
@@ -22,18 +22,18 @@ type EventChannel struct {
 	name   string // "rdma_cm/3"
 	lib    librdmacm.Lib
 	handle uintptr
-	seq    uint64 // the order in which two are locked
+	seq    uint64 // orders the locks of two channels
 	events *pollfd.Reader
 
-	// mu is held while C reads an event, and by whoever changes what that reads: an
-	// ID's channel, an ID's QP.
+	// mu is held while C reads an event, and while an ID's channel or QP, which C reads then, is
+	// changed.
 	mu sync.Mutex
 }
 
 var channelSeq atomic.Uint64
 
-// NewEventChannel opens an event channel. A host without librdmacm gives a
-// *loader.LibraryError, one without an RDMA device ibv.ErrNoDevice.
+// NewEventChannel opens an event channel. The error is a *loader.LibraryError on a host without
+// librdmacm, and ibv.ErrNoDevice on one without an RDMA device.
 //
 // C: rdma_create_event_channel(3).
 func NewEventChannel() (*EventChannel, error) {
@@ -59,14 +59,14 @@ func NewEventChannel() (*EventChannel, error) {
 	return ch, nil
 }
 
-// Event waits for the next event. Several goroutines may wait; each event goes
-// to one. When ctx ends it returns its error, and no event is lost.
+// Event waits for the next event. Several goroutines may wait; each event goes to one of them. If
+// ctx ends first, Event returns ctx's error, and no event is lost.
 //
 // C: rdma_get_cm_event(3), rdma_ack_cm_event(3).
 func (ch *EventChannel) Event(ctx context.Context) (*Event, error) {
 	var ev *Event
 	err := ch.events.Read(ctx, func() (err error) {
-		ev, err = ch.take()
+		ev, err = ch.next()
 		return err
 	})
 	if err != nil && err != ctx.Err() {
@@ -75,8 +75,8 @@ func (ch *EventChannel) Event(ctx context.Context) (*Event, error) {
 	return ev, err
 }
 
-// take reads events until there is one for an ID that is open.
-func (ch *EventChannel) take() (*Event, error) {
+// next reads events until one is for an open ID.
+func (ch *EventChannel) next() (*Event, error) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	for {
@@ -85,7 +85,7 @@ func (ch *EventChannel) take() (*Event, error) {
 			return nil, err
 		}
 		if EventType(r.Event) == EventConnectRequest {
-			// Where one of the two is not there, the listener is being closed.
+			// If the listener or its channel is gone, the listener is being closed.
 			if listener := ids.find(r.ListenID); listener != nil && ch.life.TryEnter() {
 				defer ch.life.Leave()
 				return newEvent(r, newID(ch, r.ID, listener.ps), listener), nil
@@ -100,7 +100,7 @@ func (ch *EventChannel) take() (*Event, error) {
 	}
 }
 
-// Close closes the channel; it fails with a *ibv.BusyError while IDs are on it.
+// Close closes the channel. It fails with an *ibv.BusyError while IDs use it.
 //
 // C: rdma_destroy_event_channel(3).
 func (ch *EventChannel) Close() error {
@@ -112,7 +112,7 @@ func (ch *EventChannel) Close() error {
 	return busy("event channel of "+ch.name, err)
 }
 
-// busy is the error of life.Object.Close, for users.
+// busy turns an error of life.Object.Close into one for the caller.
 func busy(object string, err error) error {
 	if b, ok := err.(*life.BusyError); ok {
 		return &ibv.BusyError{Object: object, Children: b.Children}

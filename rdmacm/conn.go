@@ -15,13 +15,13 @@ import (
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
-// Conn is a connection: a queue pair that is ready to use, and the ID that watches
-// it. With the port space UDP it is a queue pair and the peer's address.
+// Conn is a connection: a queue pair that is ready to use, and the ID it was connected with. In the
+// port space UDP it is a queue pair and the peer's address.
 //
-// It belongs to the caller and is safe for concurrent use. The PD and the CQs are
-// its own unless Options gave some. Close ends the connection.
+// It belongs to the caller and is safe for concurrent use. The connection owns its PD and CQs,
+// except those that Options supplied. Close ends the connection.
 type Conn struct {
-	life life.Object // its users answer the peer's disconnect
+	life life.Object // its users are calls of answer
 	id   *ID
 	hub  *hub
 	ps   PortSpace
@@ -33,14 +33,14 @@ type Conn struct {
 	ownPD          *ibv.PD
 	ownCQ          *ibv.CQ
 	srq            bool
-	byLib          bool // the QP is librdmacm's, which is too old for others
+	byLib          bool // librdmacm brings up the QP: it is too old for QPs of ibv
 
 	peer   ConnParam
 	ud     *UDParam
 	local  netip.AddrPort
 	remote netip.AddrPort
 
-	events chan *Event   // of the handshake
+	events chan *Event   // only during the handshake
 	done   chan struct{} // closed when the connection is over
 
 	mu          sync.Mutex
@@ -48,11 +48,11 @@ type Conn struct {
 	onClose     []func() error
 	err         error
 
-	telling sync.Mutex // held while the peer is told
-	told    bool       // under telling: the peer knows that it is over
+	disconnectMu   sync.Mutex // held during the disconnect call
+	disconnectSent bool       // protected by disconnectMu: the disconnect was sent
 }
 
-// handshakeEvents is more than a handshake can bring.
+// handshakeEvents is more than the number of events that a handshake can produce.
 const handshakeEvents = 8
 
 func newConn(id *ID, h *hub, ps PortSpace) *Conn {
@@ -70,7 +70,7 @@ func (c *Conn) handle(ev *Event) {
 		c.finish(ev.Err())
 		c.mu.Lock()
 		if ev.Type == EventDeviceRemoval && c.qp != nil {
-			verbs.NoteRemoved(c.qp.PD().Device()) // it may be another one than the ID's
+			verbs.NoteRemoved(c.qp.PD().Device()) // may differ from the ID's device
 		}
 		c.mu.Unlock()
 		if ev.Type == EventDisconnected && c.life.TryEnter() {
@@ -93,7 +93,7 @@ func (c *Conn) handle(ev *Event) {
 	}
 }
 
-// finish marks the connection as over; the first reason stays.
+// finish marks the connection as ended. The first reason is kept.
 func (c *Conn) finish(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,33 +103,32 @@ func (c *Conn) finish(err error) {
 	}
 }
 
-// turns bounds how many connections are in C at a time. Each call there holds a
-// thread, and more of them than processors only get in each other's way.
-var turns = make(chan struct{}, 2*runtime.NumCPU())
+// inC bounds the number of connections that are in C at a time. Each call holds a thread, and far
+// more threads than processors only compete.
+var inC = make(chan struct{}, 2*runtime.NumCPU())
 
-// inTurn runs what calls C and waits for nobody.
-func inTurn(f func() error) error {
-	turns <- struct{}{}
-	defer func() { <-turns }()
+// limited runs f, which calls C and does not wait for the peer, within the bound of inC.
+func limited(f func() error) error {
+	inC <- struct{}{}
+	defer func() { <-inC }()
 	return f()
 }
 
-// answer tells the peer that its disconnect was seen, and completes what is
-// posted.
+// answer acknowledges the peer's disconnect and flushes posted work requests.
 func (c *Conn) answer() {
 	defer c.life.Leave()
-	_ = inTurn(func() error { return c.disconnect(true) })
+	_ = limited(func() error { return c.disconnect(true) })
 }
 
-// disconnect tells the peer that the connection is over, once; who comes later waits
-// until it is told. flush completes what is posted, with an error.
+// disconnect tells the peer once that the connection has ended. Later callers wait until that is
+// done. With flush, posted work requests complete with an error.
 func (c *Conn) disconnect(flush bool) error {
-	c.telling.Lock()
-	defer c.telling.Unlock()
-	if c.told || c.ps.datagram() {
+	c.disconnectMu.Lock()
+	defer c.disconnectMu.Unlock()
+	if c.disconnectSent || c.ps.datagram() {
 		return nil
 	}
-	c.told = true
+	c.disconnectSent = true
 	c.mu.Lock()
 	qp := c.qp
 	c.mu.Unlock()
@@ -139,7 +138,7 @@ func (c *Conn) disconnect(flush bool) error {
 	return c.id.Disconnect()
 }
 
-// await waits for the next event of the handshake, which must be want.
+// await waits for the next event of the handshake, and fails if it is not want.
 func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
 	var ev *Event
 	select {
@@ -150,7 +149,7 @@ func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
 		case <-c.done:
 			return nil, c.Err()
 		case <-ctx.Done():
-			return nil, c.late(want, ctx.Err())
+			return nil, c.explainTimeout(want, ctx.Err())
 		}
 	}
 	if err := ev.Err(); err != nil {
@@ -162,8 +161,8 @@ func (c *Conn) await(ctx context.Context, want EventType) (*Event, error) {
 	return ev, nil
 }
 
-// late explains why an event did not come in time.
-func (c *Conn) late(want EventType, err error) error {
+// explainTimeout adds the likely reason why an event did not arrive in time.
+func (c *Conn) explainTimeout(want EventType, err error) error {
 	err = fmt.Errorf("while waiting for the event %v: %w", want, err)
 	if !errors.Is(err, context.DeadlineExceeded) || want != EventConnectResponse && want != EventEstablished {
 		return err
@@ -184,30 +183,30 @@ func (c *Conn) late(want EventType, err error) error {
 	return fmt.Errorf("%w (the peer's program does not answer, or its port is down)", err)
 }
 
-// removed prefers to say that the device is gone where a call failed for that: the
-// event may come a moment after the EIO.
+// removed returns the device's removal as the error if that is why a call failed. Its event may
+// arrive a moment after the EIO.
 func (c *Conn) removed(err error) error {
 	if !errors.Is(err, syscall.EIO) || errors.Is(err, ErrDeviceRemoved) {
 		return err
 	}
-	late := time.NewTimer(eventDelay)
-	defer late.Stop()
+	timer := time.NewTimer(eventDelay)
+	defer timer.Stop()
 	select {
 	case <-c.done:
 		if gone := c.Err(); errors.Is(gone, ErrDeviceRemoved) {
 			return fmt.Errorf("%w: %w", gone, err)
 		}
-	case <-late.C:
+	case <-timer.C:
 	}
 	return err
 }
 
-// eventDelay is how long after a failed call its reason may come as an event.
+// eventDelay is the time within which the event that explains a failed call arrives.
 const eventDelay = 200 * time.Millisecond
 
-// setup makes what the connection needs and was not given.
+// setup creates the objects that the connection needs and Options did not supply.
 func (c *Conn) setup(opt *Options) error {
-	if err := inTurn(func() error { return c.makeQP(opt) }); err != nil {
+	if err := limited(func() error { return c.makeQP(opt) }); err != nil {
 		return err
 	}
 	if opt.Prepare != nil {
@@ -265,12 +264,12 @@ func (c *Conn) makeQP(opt *Options) error {
 	c.qp = qp
 	c.mu.Unlock()
 	if opt.Prepare == nil || c.byLib {
-		return nil // BringUp starts with that, or librdmacm has done it
+		return nil // BringUp starts with INIT, or librdmacm has done it
 	}
 	return c.id.InitQP(qp)
 }
 
-// checkLibrary refuses what cannot be where librdmacm has to bring up the QPs.
+// checkLibrary rejects options that an old librdmacm, which has to bring up the QPs itself, does not support.
 func (o *Options) checkLibrary() error {
 	lib, err := library()
 	if err != nil {
@@ -287,22 +286,21 @@ func (o *Options) checkLibrary() error {
 	if o.Access != 0 {
 		need("Options.Access")
 	}
-	if o.PD != nil && !lent(o.PD.Device()) {
+	if o.PD != nil && !ownedByLibrary(o.PD.Device()) {
 		need("Options.PD of ibv.Open (one of ID.Verbs or Devices would do)")
 	}
 	return errors.Join(errs...)
 }
 
-// hurryRNR does for a QP of librdmacm's what BringUp does by itself: see
-// minRNRTimer.
-func (c *Conn) hurryRNR() error {
+// setRNRTimer sets minRNRTimer on a QP that librdmacm brought up, as BringUp does on others.
+func (c *Conn) setRNRTimer() error {
 	if c.qp.Type() != ibv.RC {
 		return nil
 	}
 	return c.qp.Modify(&ibv.QPAttr{State: ibv.StateRTS, MinRNRTimer: minRNRTimer}, ibv.MaskState|ibv.MaskMinRNRTimer)
 }
 
-// queueSize is a size in QPOptions with its default.
+// queueSize returns a queue size of QPOptions, with the default for 0.
 func queueSize(n int) int {
 	switch {
 	case n == 0:
@@ -313,7 +311,7 @@ func queueSize(n int) int {
 	return n
 }
 
-// ready notes that the handshake is done.
+// ready marks the handshake as done.
 func (c *Conn) ready() {
 	c.local, c.remote = c.id.LocalAddr(), c.id.PeerAddr()
 	c.mu.Lock()
@@ -321,43 +319,42 @@ func (c *Conn) ready() {
 	c.mu.Unlock()
 }
 
-// ID is the connection identifier. Do not close it, nor read its channel.
+// ID returns the connection identifier. Do not close it, and do not read its channel.
 func (c *Conn) ID() *ID { return c.id }
 
-// QP is the queue pair, in the state RTS. It is the connection's.
+// QP returns the queue pair, in the state RTS. The connection owns it.
 func (c *Conn) QP() *ibv.QP { return c.qp }
 
-// PD is the protection domain of the QP: memory for it is registered here. MRs of
-// a PD that the connection has made must be closed before the connection, or by it:
-// see OnClose.
+// PD returns the protection domain of the QP, to register memory in. If the connection created the
+// PD, its MRs must be closed before the connection, or in a function given to OnClose.
 func (c *Conn) PD() *ibv.PD { return c.pd }
 
-// SendCQ is where send completions come.
+// SendCQ returns the CQ of send completions.
 func (c *Conn) SendCQ() *ibv.CQ { return c.sendCQ }
 
-// RecvCQ is where receive completions come.
+// RecvCQ returns the CQ of receive completions.
 func (c *Conn) RecvCQ() *ibv.CQ { return c.recvCQ }
 
-// CQ is where receive completions come, and send completions too unless Options
-// gave another CQ for them.
+// CQ returns the CQ of receive completions. It is also the CQ of send completions, unless Options
+// supplied another.
 func (c *Conn) CQ() *ibv.CQ { return c.recvCQ }
 
-// PrivateData is what the peer sent along, at its full size: what it did not fill
-// is zero.
+// PrivateData returns the peer's private data in a buffer of the transport's full size, padded with
+// zeros.
 func (c *Conn) PrivateData() []byte { return c.peer.PrivateData }
 
-// Param is what the peer asked for, or agreed to.
+// Param returns the parameters that the peer requested or accepted.
 func (c *Conn) Param() ConnParam { return c.peer }
 
-// LocalAddr is this side's address.
+// LocalAddr returns the local address.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 
-// RemoteAddr is the peer's address. On the side that listens Linux leaves out the
-// zone of a link-local one.
+// RemoteAddr returns the peer's address. On the listening side Linux omits the zone of a link-local
+// address.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.remote }
 
-// Peer is where datagrams to the peer go, for ibv.SendWR; nil unless this side
-// dialed in a port space of datagrams. The AH is the connection's.
+// Peer returns the destination of datagrams to the peer, for ibv.SendWR. The AH, which the
+// connection owns, is nil unless this side dialed in a datagram port space.
 func (c *Conn) Peer() (ah *ibv.AH, qpn, qkey uint32) {
 	if c.ud == nil {
 		return nil, 0, 0
@@ -365,28 +362,28 @@ func (c *Conn) Peer() (ah *ibv.AH, qpn, qkey uint32) {
 	return c.ah, c.ud.QPN, c.ud.QKey
 }
 
-// OnClose has f run by Close, when the QP is gone and its memory is no longer the
-// device's: the place to close MRs that Prepare made. The last comes first. An f
-// that fails runs again with the next Close. f must not call Close.
+// OnClose registers f to be run by Close once the QP is destroyed and the device no longer uses its
+// memory: the place to close MRs that Prepare registered. Functions run in reverse order. One that
+// fails runs again in the next Close. f must not call Close.
 func (c *Conn) OnClose(f func() error) {
 	c.mu.Lock()
 	c.onClose = append(c.onClose, f)
 	c.mu.Unlock()
 }
 
-// Done is closed when the connection is over: see Err.
+// Done returns a channel that is closed when the connection has ended; Err then returns the reason.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err is why the connection is over, nil while it is not: it is ErrDisconnected,
-// ErrDeviceRemoved or ErrClosed.
+// Err returns why the connection has ended, or nil if it has not. The reason is ErrDisconnected,
+// ErrDeviceRemoved, ErrClosed or an *EventReadError.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Shutdown ends the connection and waits until the peer has seen that; what is
-// posted completes with an error. Close comes after it still.
+// Shutdown ends the connection and waits until the peer has acknowledged that. Posted work requests
+// complete with an error. Close must still be called.
 func (c *Conn) Shutdown(ctx context.Context) error {
 	c.mu.Lock()
 	established := c.established
@@ -396,7 +393,7 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	}
 	if isClosed(c.done) {
 		if errors.Is(c.Err(), ErrDisconnected) {
-			_ = inTurn(func() error { return c.disconnect(true) })
+			_ = limited(func() error { return c.disconnect(true) })
 		}
 		return nil
 	}
@@ -411,21 +408,20 @@ func (c *Conn) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Close ends the connection, tells the peer and frees what belongs to it; it does
-// not wait for the peer. It fails with an *ibv.BusyError while MRs are open on a PD
-// of the connection's own: the peer is told, QP and CQ are closed then, and Close
-// has to be called again.
+// Close ends the connection, tells the peer and frees what the connection owns. It does not wait
+// for the peer. If MRs are open on a PD that the connection owns, Close ends the connection, closes
+// QP and CQ, and returns an *ibv.BusyError; call it again after closing the MRs.
 func (c *Conn) Close() error {
 	c.finish(&ibv.OpError{Op: "connection", Object: c.remote.String(), Err: ErrClosed})
 	c.life.Shut()
 	closed, err := c.life.Close(func() error {
-		if err := inTurn(c.destroy); err != nil {
+		if err := limited(c.destroy); err != nil {
 			return err
 		}
-		if err := c.tidy(); err != nil {
+		if err := c.runOnClose(); err != nil {
 			return err
 		}
-		return inTurn(c.release)
+		return limited(c.release)
 	})
 	if closed {
 		err = c.hub.leave()
@@ -433,10 +429,10 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// tidy runs the functions of OnClose. What fails is for the next Close.
+// runOnClose runs the functions of OnClose. Those that fail are kept for the next Close.
 //
 // Preconditions: the QP is closed.
-func (c *Conn) tidy() error {
+func (c *Conn) runOnClose() error {
 	c.mu.Lock()
 	todo := c.onClose
 	c.onClose = nil
@@ -457,13 +453,13 @@ func (c *Conn) tidy() error {
 	return errors.Join(errs...)
 }
 
-// destroy tells the peer and frees what uses memory.
+// destroy tells the peer and frees the objects that use memory.
 func (c *Conn) destroy() error {
 	c.mu.Lock()
 	established := c.established
 	c.mu.Unlock()
 	if established {
-		_ = c.disconnect(false) // closing the ID would tell the peer, but after the QP is gone
+		_ = c.disconnect(false) // closing the ID would tell the peer only after the QP is gone
 	}
 	var errs []error
 	if c.qp != nil {
@@ -478,7 +474,7 @@ func (c *Conn) destroy() error {
 	return errors.Join(errs...)
 }
 
-// release frees the rest. The ID comes last: it keeps the device open.
+// release frees the rest. The ID is last: it keeps the device open.
 func (c *Conn) release() error {
 	if c.ownPD != nil {
 		if err := c.ownPD.Close(); err != nil {

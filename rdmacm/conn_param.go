@@ -8,44 +8,41 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// ConnParam are the parameters of a connection, given to Connect and Accept, or
-// the peer's, in an event. Where 0 stands for a default, ibv.Zero is a real 0; in
-// an event the numbers are plain.
+// ConnParam holds the parameters of a connection: those given to Connect and Accept, or the peer's
+// in an event. In fields where 0 selects a default, ibv.Zero is a real 0. In an event, 0 is 0.
 //
 // C: struct rdma_conn_param.
 type ConnParam struct {
-	// PrivateData goes to the peer's event. It sees it at its full size, filled up
-	// with zeros: see PortSpace.ConnectDataLimit.
+	// PrivateData is sent to the peer, whose event holds it padded with zeros to the transport's
+	// full size: see PortSpace.ConnectDataLimit.
 	PrivateData []byte
 
-	ResponderResources uint8 // reads and atomics of the peer at a time; 0: what both devices can
-	InitiatorDepth     uint8 // reads and atomics to the peer at a time; 0: what both devices can
+	ResponderResources uint8 // outstanding reads and atomics of the peer; 0: what both devices support
+	InitiatorDepth     uint8 // outstanding reads and atomics to the peer; 0: what both devices support
 	FlowControl        bool  // hardware flow control
 	RetryCount         uint8 // of a lost packet, at most 7; 0 means 7; not used by Accept
 
-	// RNRRetryCount is how often this side tries a send again for which the other
-	// has no receive posted; 0 means 7, which is for ever, as in librdmacm. Such a
-	// send then waits, without a completion and without an error, until the peer
-	// posts a receive or the connection ends. With 1 to 6, or ibv.Zero for not
-	// again, it ends with ibv.WCRNRRetryExcErr.
+	// RNRRetryCount is how often this side repeats a send for which the peer has no receive posted.
+	// 0 means 7, as in librdmacm, and 7 means forever: such a send waits, without completion or
+	// error, until the peer posts a receive or the connection ends. With 1 to 6, or ibv.Zero for no
+	// retry, it ends with ibv.WCRNRRetryExcErr.
 	RNRRetryCount uint8
 
-	// Access is what the peer may do through a QP that BringUp makes ready. It is
-	// not sent. 0 is all: writes, and reads and atomics unless ResponderResources is
-	// ibv.Zero; it then takes the rkey of an MR that was registered with the same
-	// access to touch its memory. ibv.NoRemoteAccess leaves the peer nothing but
-	// sends. With ID.CreateQP it is always all.
+	// Access is what the peer may do through a QP that BringUp makes ready. It is not sent to the
+	// peer. 0 permits all: writes, and reads and atomics unless ResponderResources is ibv.Zero. To
+	// access memory, the peer also needs the rkey of an MR registered with that access.
+	// ibv.NoRemoteAccess permits sends only. A QP of ID.CreateQP always permits all.
 	Access ibv.AccessFlags
 
-	// SRQ and QPN are of the QP that the caller brings; not used with ID.CreateQP.
+	// SRQ and QPN describe the caller's QP. They are not used with ID.CreateQP.
 	SRQ bool
 	QPN uint32
 }
 
-// maxRetry is what the three bits of a retry count hold.
+// maxRetry is the largest retry count: the field has three bits.
 const maxRetry = 7
 
-// check finds what no device takes, or what would be sent as something else.
+// check rejects values that no device accepts or that the wire format cannot hold.
 func (p *ConnParam) check() error {
 	var errs []error
 	for _, f := range []struct {
@@ -64,7 +61,7 @@ func (p *ConnParam) check() error {
 	return errors.Join(errs...)
 }
 
-// toC leaves out the private data.
+// toC converts all but the private data.
 func (p *ConnParam) toC() abi.RDMAConnParam {
 	c := abi.RDMAConnParam{
 		ResponderResources: verbs.OrZero(p.ResponderResources, abi.RDMA_MAX_RESP_RES),
@@ -94,7 +91,7 @@ func (p *ConnParam) fromC(c *abi.RDMAConnParam) {
 	}
 }
 
-// UDParam is where datagrams of a peer or a multicast group go.
+// UDParam is the destination of datagrams to a peer or a multicast group.
 //
 // C: struct rdma_ud_param.
 type UDParam struct {

@@ -8,24 +8,23 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
-// device is one that librdmacm has opened. It opens each once, and may close it
-// when it was unplugged and its last user is gone: an ID in C, or a list of
-// rdma_get_devices.
+// device is a device that librdmacm has opened. librdmacm opens each device once. It may close one
+// that was unplugged when the last user, an ID in C or a list of rdma_get_devices, is gone.
 type device struct {
 	handle uintptr
 	dev    *ibv.Device
-	refs   int     // IDs and lists, in Go
-	pin    uintptr // a list that keeps the device open in C
+	refs   int     // IDs and lists in Go that use it
+	pin    uintptr // the C list that keeps the device open
 }
 
-// devices are those with refs, or with something open on them.
+// devices holds the devices that have refs or open objects.
 var devices struct {
 	sync.Mutex
 	m map[uintptr]*device
 }
 
-// acquire counts a user of a device.
-// Preconditions: C has a user of it.
+// acquire adds a user of a device.
+// Preconditions: C has a user of the device.
 func acquire(h uintptr) (*device, error) {
 	devices.Lock()
 	defer devices.Unlock()
@@ -49,8 +48,8 @@ func acquireLocked(h uintptr) (*device, error) {
 	return d, nil
 }
 
-// lent reports whether librdmacm has opened a Device.
-func lent(dev *ibv.Device) bool {
+// ownedByLibrary reports whether librdmacm opened dev.
+func ownedByLibrary(dev *ibv.Device) bool {
 	devices.Lock()
 	defer devices.Unlock()
 	for _, d := range devices.m {
@@ -61,9 +60,9 @@ func lent(dev *ibv.Device) bool {
 	return false
 }
 
-// release undoes acquire; the user in C goes after it, unless it has to keep the
-// device open. While something is open on the device, a list does that; but a list
-// has no device that was removed.
+// release undoes acquire. keep reports that the caller must not free its user in C, since that
+// keeps the device open. While objects are open on the device, a list keeps it open instead, but
+// lists do not contain removed devices.
 func (d *device) release(lib librdmacm.Lib) (keep bool) {
 	if d == nil {
 		return false
@@ -94,9 +93,8 @@ func (d *device) release(lib librdmacm.Lib) (keep bool) {
 	return false
 }
 
-// Devices opens all RDMA devices, as librdmacm's: ID.Verbs returns one of these.
-// They are open until release is called, and each as long as an ID of it, or
-// something that was made of it.
+// Devices opens all RDMA devices through librdmacm; ID.Verbs returns one of these. A device stays
+// open until release is called, no ID uses it and all objects created on it are closed.
 //
 // C: rdma_get_devices(3), rdma_free_devices(3).
 func Devices() (list []*ibv.Device, release func(), err error) {

@@ -15,8 +15,8 @@ import (
 // Dial connects to host:port. A host name is resolved, and its addresses are tried
 // in turn. opt may be nil.
 //
-// It ends when ctx does, or after Options.Timeout: then nothing is left of it.
-// A refusal is a *RejectError with the peer's private data.
+// It gives up when ctx ends or after Options.Timeout; then nothing of the attempt remains. If the
+// peer refuses, the error is a *RejectError with the peer's private data.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	const op = "dial"
 	if opt == nil {
@@ -48,7 +48,7 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	return nil, &ibv.OpError{Op: op, Object: addr, Err: errors.Join(errs...)}
 }
 
-// DialAddr is Dial for an address that is known.
+// DialAddr is Dial for an address that needs no resolution.
 func DialAddr(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, error) {
 	if opt == nil {
 		opt = &Options{}
@@ -72,7 +72,7 @@ func dial(ctx context.Context, addr netip.AddrPort, opt *Options) (*Conn, error)
 	}
 	ps := opt.portSpace()
 	var id *ID
-	err = inTurn(func() error { id, err = h.ch.CreateID(ps); return err })
+	err = limited(func() error { id, err = h.ch.CreateID(ps); return err })
 	if err != nil {
 		return nil, errors.Join(err, h.leave())
 	}
@@ -93,9 +93,10 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	}
 	wait := resolveTimeout
 	if end, ok := ctx.Deadline(); ok {
-		wait = max(min(wait, time.Until(end)/10*9), time.Millisecond) // its event says more than that time is up
+		// End before ctx: the kernel's event says more than "deadline exceeded".
+		wait = max(min(wait, time.Until(end)/10*9), time.Millisecond)
 	}
-	if err := inTurn(func() error {
+	if err := limited(func() error {
 		if err := opt.apply(c.id); err != nil {
 			return err
 		}
@@ -106,7 +107,7 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	if _, err := c.await(ctx, EventAddrResolved); err != nil {
 		return err
 	}
-	if err := inTurn(func() error { return c.id.ResolveRoute(wait) }); err != nil {
+	if err := limited(func() error { return c.id.ResolveRoute(wait) }); err != nil {
 		return err
 	}
 	if _, err := c.await(ctx, EventRouteResolved); err != nil {
@@ -116,7 +117,7 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 		return err
 	}
 	p := opt.param(c.qp.Num(), c.srq)
-	if err := inTurn(func() error { return c.id.Connect(p) }); err != nil {
+	if err := limited(func() error { return c.id.Connect(p) }); err != nil {
 		return err
 	}
 	if c.ps.datagram() {
@@ -132,9 +133,9 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	}
 	c.peer = ev.Conn
 	c.peer.PrivateData = ev.PrivateData
-	if err := inTurn(func() error {
+	if err := limited(func() error {
 		if c.byLib {
-			return c.hurryRNR()
+			return c.setRNRTimer()
 		}
 		if err := c.id.BringUp(c.qp, p); err != nil {
 			return err
@@ -147,8 +148,7 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	return nil
 }
 
-// dialed finishes in a port space of datagrams: the answer tells where the peer's
-// QP is.
+// dialed finishes Dial in a datagram port space: the peer's answer has the address of its QP.
 func (c *Conn) dialed(ctx context.Context) error {
 	ev, err := c.await(ctx, EventEstablished)
 	if err != nil {
@@ -170,14 +170,14 @@ func (c *Conn) dialed(ctx context.Context) error {
 	return nil
 }
 
-// cause prefers an event that explains why a call failed: the peer may have gone,
-// which the kernel tells by EINVAL, and a moment later by an event.
+// cause returns the event that explains why a call failed, if one arrives. If the peer has gone,
+// the kernel reports EINVAL first and the event a moment later.
 func (c *Conn) cause(err error) error {
 	if !errors.Is(err, syscall.EINVAL) {
 		return err
 	}
-	late := time.NewTimer(eventDelay)
-	defer late.Stop()
+	timer := time.NewTimer(eventDelay)
+	defer timer.Stop()
 	select {
 	case ev := <-c.events:
 		if e := ev.Err(); e != nil {
@@ -185,7 +185,7 @@ func (c *Conn) cause(err error) error {
 		}
 	case <-c.done:
 		return c.Err()
-	case <-late.C:
+	case <-timer.C:
 	}
 	return err
 }

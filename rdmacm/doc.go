@@ -1,7 +1,6 @@
-// Package rdmacm connects queue pairs by IP address: it is librdmacm for
-// goroutines, without cgo.
+// Package rdmacm connects queue pairs by IP address. It is librdmacm for goroutines, without cgo.
 //
-// # Daily use
+// # Connections
 //
 // [Dial] and [Listen] give connections whose queue pair is ready to use:
 //
@@ -14,16 +13,15 @@
 //	c.CQ().Wait(ctx, wcs)
 //	<-c.Done() // the peer has disconnected, or the device is gone: c.Err()
 //
-// A waiting goroutine costs no thread, honours its context, and any number of
-// connections share one event channel, which one goroutine reads.
+// A waiting goroutine costs no thread and honours its context. All connections share one event
+// channel, which one goroutine reads.
 //
-// # Below it
+// # Identifiers and events
 //
-// An [EventChannel] and its [ID]s are struct rdma_event_channel and struct
-// rdma_cm_id, asynchronous: a call starts something, and [EventChannel.Event]
-// tells how it ended. Events are copied and acknowledged before they are
-// returned, so none can be left unacknowledged, which in C blocks the destruction
-// of an ID for ever.
+// [EventChannel] and [ID] are struct rdma_event_channel and struct rdma_cm_id. They are
+// asynchronous: a call starts an operation, and [EventChannel.Event] returns its result. Events are
+// copied and acknowledged before they are returned. In C, an event that is never acknowledged
+// blocks the destruction of its ID forever.
 //
 //	ch, err := rdmacm.NewEventChannel()
 //	id, err := ch.CreateID(rdmacm.PortSpaceTCP)
@@ -35,8 +33,8 @@
 //	id.BringUp(qp, nil)                                // INIT, RTR, RTS
 //	id.Establish()                                     // the peer's EventEstablished
 //
-// So queue pairs of the direct data path work as any other. [ID.CreateQP] leaves
-// the queue pair's states to librdmacm instead, as C programs do.
+// Queue pairs of the direct data path are connected in the same way. With [ID.CreateQP], librdmacm
+// changes the queue pair's states instead, as in C programs.
 //
 // Everything is safe for concurrent use. Errors are *ibv.OpError around the cause:
 // a [*RejectError] with the peer's private data, an [*EventError], a

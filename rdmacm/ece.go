@@ -2,8 +2,8 @@ package rdmacm
 
 import "github.com/pureverbs/pureverbs/internal/abi"
 
-// ECE are enhanced connection establishment options: what two devices of one
-// vendor agree on.
+// ECE holds enhanced connection establishment options: features that two devices of one vendor
+// agree to use.
 //
 // C: struct ibv_ece.
 type ECE struct {
@@ -11,7 +11,7 @@ type ECE struct {
 	Options  uint32
 }
 
-// SetLocalECE sets what Connect or Accept offers, for QPs of PD.CreateQP. It needs
+// SetLocalECE sets the options that Connect or Accept offers, for QPs of PD.CreateQP. It needs
 // rdma-core v31.
 //
 // C: rdma_set_local_ece(3).
@@ -21,8 +21,8 @@ func (id *ID) SetLocalECE(e ECE) error {
 	})
 }
 
-// RemoteECE is what the peer offers, after EventConnectRequest or EventConnectResponse;
-// vendor 0 is nothing. It needs rdma-core v31.
+// RemoteECE returns the peer's options, after EventConnectRequest or EventConnectResponse. The zero
+// ECE means none. It needs rdma-core v31.
 //
 // C: rdma_get_remote_ece(3).
 func (id *ID) RemoteECE() (ECE, error) {

@@ -9,20 +9,19 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
-// CreateEP makes an ID of what GetAddrInfo found: one that is bound, for Listen, if
-// the flags have AddrInfoPassive, or else one with a route, for Connect. The ID has an event
-// channel of its own, which is closed with it.
+// CreateEP creates an ID from a result of GetAddrInfo. With the flag AddrInfoPassive the ID is
+// bound and ready for Listen; otherwise it has a route and is ready for Connect. The ID has its own
+// event channel, which is closed with it.
 //
-// Unlike in C no call of the ID blocks a thread: wait for the events of the ID's
-// Channel, or with Request. QPs are made with PD.CreateQP or ID.CreateQP. The
-// address info's Route takes the place of a route that is looked for;
-// its ConnectData has to be put before the private data of Connect.
+// Unlike in C, no call on the ID blocks a thread: wait for events on the ID's Channel, or with
+// Request. Create QPs with PD.CreateQP or ID.CreateQP. If info has a Route, it is used instead of
+// resolving one. The caller must put info's ConnectData before the private data given to Connect.
 //
 // C: rdma_create_ep(3).
 func CreateEP(ctx context.Context, info *AddrInfo) (*ID, error) {
 	const op = "create endpoint"
 	if info == nil {
-		return nil, &ibv.OpError{Op: op, Err: &ibv.ArgError{Arg: "info", Got: "nil", Want: "one of GetAddrInfo"}}
+		return nil, &ibv.OpError{Op: op, Err: &ibv.ArgError{Arg: "info", Got: "nil", Want: "a result of GetAddrInfo"}}
 	}
 	ch, err := NewEventChannel()
 	if err != nil {
@@ -77,7 +76,7 @@ func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
 	return id.expect(ctx, EventRouteResolved)
 }
 
-// rawSockaddrs are the addresses as librdmacm gave them, nil where there is none.
+// rawSockaddrs returns the addresses as librdmacm gave them, nil for one that is missing.
 func (a *AddrInfo) rawSockaddrs() (src, dst *sockaddr.Addr) {
 	raw := func(b []byte, ap netip.AddrPort) *sockaddr.Addr {
 		var s sockaddr.Addr
@@ -110,8 +109,8 @@ func (id *ID) expect(ctx context.Context, want EventType) error {
 	}
 }
 
-// Request waits for a request to an ID of CreateEP that listens. The ID that it
-// returns is on the channel of the listening one; Migrate moves it.
+// Request waits for a connection request to a listening ID of CreateEP. The ID in the event uses
+// the listening ID's channel; Migrate moves it to another.
 //
 // C: rdma_get_request(3).
 func (id *ID) Request(ctx context.Context) (*Event, error) {

@@ -9,12 +9,12 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// PortSpace is a space of port numbers, and with it the kind of connection.
+// PortSpace is a space of port numbers. It determines the kind of connection.
 //
 // C: enum rdma_port_space.
 type PortSpace uint32
 
-// Port spaces. PortSpaceIB takes addresses of InfiniBand, and QPs of any type.
+// Port spaces. PortSpaceIB is for InfiniBand addresses and QPs of any type.
 const (
 	PortSpaceIPoIB PortSpace = abi.RDMA_PS_IPOIB
 	PortSpaceTCP   PortSpace = abi.RDMA_PS_TCP // reliable connections: RC
@@ -39,7 +39,7 @@ func (p PortSpace) String() string {
 
 func (p PortSpace) datagram() bool { return p == PortSpaceUDP || p == PortSpaceIPoIB }
 
-// EventType is what happened.
+// EventType is the type of an event.
 //
 // C: enum rdma_cm_event_type.
 type EventType uint32
@@ -99,8 +99,8 @@ func (e EventType) String() string {
 	return fmt.Sprintf("EventType(%d)", uint32(e))
 }
 
-// RejectReason is why a connection was refused: the REJ codes of the InfiniBand
-// specification, chapter 12. iWARP devices give ECONNREFUSED instead.
+// RejectReason is why a connection was refused: a REJ code of the InfiniBand specification, chapter
+// 12. iWARP devices report ECONNREFUSED instead.
 type RejectReason uint32
 
 // Reject reasons.
@@ -144,10 +144,10 @@ const (
 var rejectTexts = map[RejectReason][2]string{
 	RejectNoQP:        {"no QP", "the peer has no queue pairs left"},
 	RejectNoEEC:       {"no EEC", "the peer has no end-to-end context left"},
-	RejectNoResources: {"no resources", "the peer is out of memory or of another resource"},
-	RejectTimeout: {"timeout", "the peer did not hear of us in time, or gave up: its process may have " +
+	RejectNoResources: {"no resources", "the peer is out of memory or another resource"},
+	RejectTimeout: {"timeout", "the peer did not get our message in time, or gave up: its process may have " +
 		"ended"},
-	RejectUnsupported:          {"unsupported request", "the peer does not do what was asked for"},
+	RejectUnsupported:          {"unsupported request", "the peer does not support the request"},
 	RejectInvalidCommID:        {"invalid communication ID", "the peer has forgotten this connection"},
 	RejectInvalidCommInstance:  {"invalid communication instance", "the peer has forgotten this connection"},
 	RejectInvalidServiceID:     {"invalid service ID", "nobody listens on that port in that port space"},
@@ -169,13 +169,13 @@ var rejectTexts = map[RejectReason][2]string{
 	RejectInvalidAltRate:      {"invalid alternate packet rate", "the peer refuses the alternate path"},
 	RejectPortCMRedirect:      {"port and CM redirection", "the peer sends us to another port"},
 	RejectPortRedirect:        {"port redirection", "the peer sends us to another port"},
-	RejectInvalidMTU:          {"invalid MTU", "the peer cannot do the path MTU"},
+	RejectInvalidMTU:          {"invalid MTU", "the peer does not support the path MTU"},
 	RejectInsufficientRespRes: {"insufficient responder resources",
 		"the peer refuses the initiator depth: ask for less"},
-	RejectConsumer: {"refused by the peer's program", "the peer's program said no, its backlog was full, " +
+	RejectConsumer: {"refused by the peer's program", "the peer's program refused, its backlog was full, " +
 		"or it ended: see the private data"},
 	RejectInvalidRNRRetry:     {"invalid RNR retry count", "the peer refuses the RNR retry count"},
-	RejectDuplicateCommID:     {"duplicate local communication ID", "the peer knows another connection of this name"},
+	RejectDuplicateCommID:     {"duplicate local communication ID", "the peer has another connection with this ID"},
 	RejectInvalidClassVersion: {"invalid class version", "the peer speaks another version"},
 	RejectInvalidFlowLabel:    {"invalid flow label", "the peer refuses the flow label"},
 	RejectInvalidAltFlowLabel: {"invalid alternate flow label", "the peer refuses the alternate path"},
@@ -191,22 +191,22 @@ func (r RejectReason) String() string {
 	return fmt.Sprintf("RejectReason(%d)", uint32(r))
 }
 
-// Explain says what the reason means for the one that was refused.
+// Explain returns what the reason means for the side that was refused.
 func (r RejectReason) Explain() string {
 	if t, ok := rejectTexts[r]; ok {
 		return t[1]
 	}
-	return "not a reason that the specification knows"
+	return "not a reason of the InfiniBand specification"
 }
 
-// SIDRStatus is how a request of a datagram port space was answered.
+// SIDRStatus is the result of a request in a datagram port space.
 type SIDRStatus uint32
 
 // Statuses of datagram requests.
 const (
 	SIDRSuccess     SIDRStatus = 0
 	SIDRUnsupported SIDRStatus = 1 // nobody listens on that port
-	SIDRReject      SIDRStatus = 2 // the peer's program said no
+	SIDRReject      SIDRStatus = 2 // the peer's program refused
 	SIDRNoQP        SIDRStatus = 3
 	SIDRRedirect    SIDRStatus = 4
 	SIDRVersion     SIDRStatus = 5
@@ -231,7 +231,7 @@ func (s SIDRStatus) String() string {
 	return fmt.Sprintf("SIDRStatus(%d)", uint32(s))
 }
 
-// reason is the reject reason that means the same.
+// reason returns the equivalent RejectReason.
 func (s SIDRStatus) reason() RejectReason {
 	switch s {
 	case SIDRUnsupported:
@@ -248,15 +248,15 @@ func (s SIDRStatus) reason() RejectReason {
 	return RejectUnsupported
 }
 
-// AddrInfoFlags steer [GetAddrInfo].
+// AddrInfoFlags are flags for [GetAddrInfo].
 type AddrInfoFlags uint32
 
 // Flags of GetAddrInfo.
 const (
 	AddrInfoPassive     AddrInfoFlags = abi.RAI_PASSIVE     // an address to listen on
-	AddrInfoNumericHost AddrInfoFlags = abi.RAI_NUMERICHOST // no names, so no waiting
+	AddrInfoNumericHost AddrInfoFlags = abi.RAI_NUMERICHOST // no names, hence no DNS query
 	AddrInfoNoRoute     AddrInfoFlags = abi.RAI_NOROUTE     // do not look for a route
-	AddrInfoFamily      AddrInfoFlags = abi.RAI_FAMILY      // Hints.Family says how to read the address
+	AddrInfoFamily      AddrInfoFlags = abi.RAI_FAMILY      // Hints.Family is the address family
 	AddrInfoResolveSA   AddrInfoFlags = abi.RAI_SA          // ask the subnet administrator (v60)
 	AddrInfoResolveDNS  AddrInfoFlags = abi.RAI_DNS         // ask DNS (v60)
 )
@@ -279,7 +279,7 @@ func (f AddrInfoFlags) String() string {
 	return strings.Join(parts, "|")
 }
 
-// JoinFlags say what for a multicast group is joined.
+// JoinFlags are the ways to join a multicast group.
 type JoinFlags uint32
 
 // Join flags.

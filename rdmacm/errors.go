@@ -17,24 +17,23 @@ import (
 var (
 	// ErrClosed is returned when the object was closed before the call, or while it waited.
 	ErrClosed = ibv.ErrClosed
-	// ErrNotSupported is returned when the device, the kernel or the library lacks it.
+	// ErrNotSupported is returned when the device, the kernel or the library lacks a feature.
 	ErrNotSupported = ibv.ErrNotSupported
 	// ErrDisconnected is returned when the peer or the device ended the connection.
 	ErrDisconnected = errors.New("disconnected")
-	// ErrRejected is returned when the peer refused the connection: a *RejectError.
+	// ErrRejected is returned, as a *RejectError, when the peer refused the connection.
 	ErrRejected = errors.New("connection rejected")
-	// ErrWithdrawn is returned when the peer gave up before its request was answered.
+	// ErrWithdrawn is returned when the peer withdrew its request before it was answered.
 	ErrWithdrawn = errors.New("the peer has withdrawn its request")
-	// ErrDeviceRemoved is returned when the device is gone. Close all that is on it.
+	// ErrDeviceRemoved is returned when the device was removed. Close all objects on it.
 	ErrDeviceRemoved = ibv.ErrDeviceRemoved
 )
 
-// RejectError is a connection that the peer refused. It is ErrRejected and
-// ECONNREFUSED.
+// RejectError reports that the peer refused a connection. It matches ErrRejected and ECONNREFUSED.
 type RejectError struct {
 	Reason RejectReason
-	// PrivateData is what the peer sent along, at its full size: what it did not
-	// fill is zero.
+	// PrivateData is the peer's private data in a buffer of the transport's full size, padded with
+	// zeros.
 	PrivateData []byte
 }
 
@@ -50,10 +49,10 @@ func (e *RejectError) Error() string {
 	return s
 }
 
-// dataText writes private data: what was sent as text, or else the first bytes.
+// dataText formats private data: quoted if it is text, otherwise the first bytes in hex.
 func dataText(data []byte) string {
 	const most = 64
-	data = bytes.TrimRight(data, "\x00") // it comes filled up
+	data = bytes.TrimRight(data, "\x00") // the transport pads with zeros
 	if len(data) == 0 {
 		return ""
 	}
@@ -75,10 +74,10 @@ func (e *RejectError) Is(target error) bool {
 	return target == ErrRejected || target == syscall.ECONNREFUSED
 }
 
-// EventError is an event that tells of a failure. It wraps its errno.
+// EventError reports the failure that an event describes. It wraps the errno.
 type EventError struct {
 	Type   EventType
-	Status int32 // as librdmacm has it: an errno below 0, a code of the transport above
+	Status int32 // as in C: a negated errno, or a positive code of the transport
 	Errno  syscall.Errno
 }
 
@@ -95,7 +94,7 @@ func (e *EventError) Error() string {
 	return s
 }
 
-// Unwrap returns the errno, or what a connection manager's own event means.
+// Unwrap returns the errno, or the sentinel error for the event type.
 func (e *EventError) Unwrap() error {
 	switch {
 	case e.Type == EventDeviceRemoval:
@@ -108,56 +107,55 @@ func (e *EventError) Unwrap() error {
 	return nil
 }
 
-// hint is the likely reason, inferred from the event and its status.
+// hint returns the likely reason, inferred from the event and its status.
 func (e *EventError) hint() string {
 	switch e.Type {
 	case EventAddrError:
 		switch e.Errno {
 		case syscall.ENODEV:
-			return "no RDMA device carries the address: it is local to an interface without RDMA, or the route leads " +
+			return "no RDMA device has the address: it is local to an interface without RDMA, or the route leads " +
 				"over one"
 		case syscall.ETIMEDOUT, syscall.EHOSTUNREACH:
 			return "the peer does not answer ARP or neighbour discovery"
 		case syscall.ENETUNREACH:
 			return "there is no route to the address: see ip route get"
 		case syscall.EADDRNOTAVAIL:
-			return "the source address is not one of this host"
+			return "this host does not have the source address"
 		}
 	case EventRouteError:
-		return "the path to the peer could not be had: on InfiniBand look at the subnet manager, on RoCE at the GID " +
+		return "there is no path to the peer: on InfiniBand check the subnet manager, on RoCE the GID " +
 			"table and the interface"
 	case EventUnreachable:
 		if e.Errno == syscall.ETIMEDOUT {
 			return "the peer does not answer: it is down, its device is, or a firewall drops UDP port 4791"
 		}
 	case EventConnectError:
-		return "the connection was agreed on and could not be made ready"
+		return "the peer accepted, but the connection could not be brought up"
 	case EventMulticastError:
 		return "the group could not be joined"
 	case EventAddrChange:
-		return "the address of the interface moved: open the connection anew"
+		return "the address moved to another interface: connect again"
 	}
 	return ""
 }
 
-// EventReadError is a connection, a listener or a call of Dial that was given up
-// because the events of the connection manager could not be read any more. A Dial
-// or Listen that comes after it starts anew. It wraps the reason.
+// EventReadError reports that a connection, a listener or a call of Dial was given up because the
+// events of the connection manager can no longer be read. Later calls of Dial and Listen use a new
+// event channel. It wraps the reason.
 type EventReadError struct{ Err error }
 
 func (e *EventReadError) Error() string {
-	s := fmt.Sprintf("the events of rdma_cm cannot be read any more: %v", e.Err)
+	s := fmt.Sprintf("the events of rdma_cm can no longer be read: %v", e.Err)
 	if errors.Is(e.Err, syscall.EACCES) {
 		s += " (the kernel refuses a process that has changed its credentials: do that before the first Dial or Listen)"
 	}
-	return s + "; close it and begin anew"
+	return s + "; close it and start again"
 }
 
 // Unwrap returns the reason.
 func (e *EventReadError) Unwrap() error { return e.Err }
 
-// PrivateDataError is private data longer than the transport carries. It is an
-// EINVAL.
+// PrivateDataError reports private data that is longer than the transport carries. It wraps EINVAL.
 type PrivateDataError struct {
 	Op        string // "connect", "accept", "reject"
 	Len       int
@@ -166,36 +164,36 @@ type PrivateDataError struct {
 }
 
 func (e *PrivateDataError) Error() string {
-	return fmt.Sprintf("%d bytes of private data with %s, the port space %v carries at most %d", e.Len, e.Op,
+	return fmt.Sprintf("%d bytes of private data with %s: the port space %v carries at most %d", e.Len, e.Op,
 		e.PortSpace, e.Limit)
 }
 
-// Unwrap makes a PrivateDataError an EINVAL.
+// Unwrap returns EINVAL.
 func (e *PrivateDataError) Unwrap() error { return syscall.EINVAL }
 
-// StateError is a call at a time when it cannot be. It is an EINVAL.
+// StateError reports a call that needs another one before it. It wraps EINVAL.
 type StateError struct {
 	Op   string
-	Need string // what has to be first
+	Need string // what must be done first
 }
 
 func (e *StateError) Error() string { return e.Op + " comes too early: " + e.Need }
 
-// Unwrap makes a StateError an EINVAL.
+// Unwrap returns EINVAL.
 func (e *StateError) Unwrap() error { return syscall.EINVAL }
 
-// AddrInfoError is a name that could not be resolved.
+// AddrInfoError reports a name that could not be resolved.
 type AddrInfoError struct {
 	Node, Service string
 	Code          int    // EAI_…, of getaddrinfo(3)
-	Text          string // what the C library says of it
+	Text          string // the C library's message
 }
 
 func (e *AddrInfoError) Error() string {
 	return fmt.Sprintf("resolve %q, service %q: %s (code %d)", e.Node, e.Service, e.Text, e.Code)
 }
 
-// errOf is the error of an event; nil for one that tells of success.
+// errOf returns the error of an event, nil for an event of success.
 func errOf(t EventType, status int32, ud bool, data []byte) error {
 	errno := syscall.Errno(0)
 	if status < 0 {

@@ -7,26 +7,26 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
-// Event is a copy of what happened to an ID. It is acknowledged already.
+// Event is a copy of an event of an ID. It has already been acknowledged.
 //
 // C: struct rdma_cm_event.
 type Event struct {
 	Type     EventType
-	Status   int32 // 0, an errno below 0, or a code of the transport
-	ID       *ID   // of a EventConnectRequest: the new one, which is the caller's to close
-	Listener *ID   // of a EventConnectRequest
+	Status   int32 // 0, a negated errno, or a positive code of the transport
+	ID       *ID   // of an EventConnectRequest: the new ID, which the caller closes
+	Listener *ID   // of an EventConnectRequest
 
 	PrivateData []byte     // what the peer sent, at its full size
-	Conn        ConnParam  // the peer's, in events of connections
-	UD          *UDParam   // of datagrams and multicast groups, else nil
+	Conn        ConnParam  // the peer's, in connection events
+	UD          *UDParam   // in events of datagrams and multicast groups, else nil
 	Group       netip.Addr // of EventMulticastJoin and EventMulticastError
 	Arg         uint64     // of EventUser
 }
 
-// Err is what went wrong, nil if nothing did: a *RejectError or an *EventError.
+// Err returns a *RejectError or an *EventError if the event reports a failure, otherwise nil.
 func (e *Event) Err() error { return errOf(e.Type, e.Status, e.UD != nil, e.PrivateData) }
 
-// String says what happened, in a line.
+// String describes the event on one line.
 func (e *Event) String() string {
 	if err := e.Err(); err != nil {
 		return err.Error()
@@ -40,7 +40,7 @@ func (e *Event) String() string {
 	return e.Type.String()
 }
 
-// newEvent makes an Event of what C told about id.
+// newEvent returns the Event for r.
 func newEvent(r *librdmacm.Event, id, listener *ID) *Event {
 	e := &Event{Type: EventType(r.Event), Status: r.Status, ID: id, Listener: listener, PrivateData: r.Data}
 	switch {

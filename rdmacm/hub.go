@@ -10,8 +10,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// handler takes the events of an ID, or the reason why none comes any more. It runs
-// on the goroutine that reads the channel, and so must not wait.
+// handler receives the events of an ID, or the reason why there are no more. It runs on the
+// goroutine that reads the channel, so it must not wait.
 type handler interface {
 	handle(ev *Event)
 	finish(err error)
@@ -29,18 +29,18 @@ func (id *ID) handler() handler {
 	return id.own.handler
 }
 
-// hub is an event channel with the goroutine that reads it for all IDs on it. The
-// last user that leaves closes it.
+// hub is an event channel and the goroutine that reads it for all IDs on it. It is closed when its
+// last user leaves.
 type hub struct {
 	ch   *EventChannel
 	done chan struct{} // closed when the reader has returned
 
 	mu   sync.Mutex
 	refs int
-	err  error // why the reader has returned, if not by Close
+	err  error // why the reader has returned, nil if because of Close
 }
 
-// newHub makes a hub with one user.
+// newHub returns a hub with one user.
 func newHub() (*hub, error) {
 	ch, err := NewEventChannel()
 	if err != nil {
@@ -51,16 +51,16 @@ func newHub() (*hub, error) {
 	return h, nil
 }
 
-// A failed read loses no event, so it is repeated: a kernel that is short of memory
-// may have some a moment later. All tries together take some two seconds.
+// A failed read loses no event, so it is repeated: the kernel may only have been short of memory.
+// All tries together take about two seconds.
 const (
 	readTries    = 12
 	readPause    = time.Millisecond
 	readPauseMax = 500 * time.Millisecond
 )
 
-// lasting reports whether reading once more is of no use.
-func lasting(err error) bool {
+// permanent reports whether another read would fail, too.
+func permanent(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		return true
@@ -81,7 +81,7 @@ func (h *hub) read() {
 		case errors.Is(err, ErrClosed):
 			return
 		case err != nil:
-			if failed++; failed == readTries || lasting(err) {
+			if failed++; failed == readTries || permanent(err) {
 				h.fail(&EventReadError{Err: err})
 				return
 			}
@@ -98,13 +98,13 @@ func (h *hub) read() {
 		case to != nil:
 			to.handle(ev)
 		case ev.Listener != nil:
-			go dispose(ev.ID) // nobody knows of it
+			go dispose(ev.ID) // nothing refers to it
 		}
 	}
 }
 
-// fail ends all that waits for events of the hub. Its users leave it as ever, and
-// no new one comes.
+// fail ends everything that waits for events of the hub. Its users leave as usual; new ones are not
+// accepted.
 func (h *hub) fail(err error) {
 	h.mu.Lock()
 	h.err = err
@@ -114,23 +114,22 @@ func (h *hub) fail(err error) {
 	}
 }
 
-// broken is why there are no events any more, nil while there are.
+// broken returns why the hub reads no more events, nil while it does.
 func (h *hub) broken() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-// serve lets to have the events of an ID of the hub.
+// serve makes to the handler of an ID of the hub.
 func (h *hub) serve(id *ID, to handler) {
 	id.setHandler(to)
 	if err := h.broken(); err != nil {
-		to.finish(err) // fail may have come too early to see it
+		to.finish(err) // fail may have run before to was set
 	}
 }
 
-// join adds a user; it is false for a hub that the last one has left, or that reads
-// no more.
+// join adds a user. It returns false if the hub's last user has left or it reads no more events.
 func (h *hub) join() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +140,7 @@ func (h *hub) join() bool {
 	return true
 }
 
-// leave takes a user away, whose IDs are closed.
+// leave removes a user, whose IDs must be closed.
 // Preconditions: the caller is not the reader.
 func (h *hub) leave() error {
 	start := time.Now()
@@ -166,8 +165,8 @@ func (h *hub) leave() error {
 	}
 }
 
-// dispose closes what nobody else has, and tries again where that fails for want of
-// something: it is for ever otherwise.
+// dispose closes an object that nothing else refers to. If that fails for lack of a resource it is
+// repeated, since nobody else will close it.
 func dispose(c interface{ Close() error }) error {
 	err := c.Close()
 	for pause := time.Millisecond; err != nil && pause < 100*time.Millisecond; pause *= 2 {

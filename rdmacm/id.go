@@ -15,12 +15,11 @@ import (
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
-// ID is a connection identifier: what a socket is to TCP. It is asynchronous: see
+// ID is a connection identifier, the counterpart of a TCP socket. It is asynchronous: see
 // EventChannel.Event.
 //
-// It belongs to the caller and is safe for concurrent use. Close waits for calls
-// that are inside, fails while a QP of CreateQP is open, and drops the ID's events
-// that nobody has read.
+// It belongs to the caller and is safe for concurrent use. Close waits for calls in progress, fails
+// while a QP of CreateQP is open, and drops the ID's unread events.
 //
 // C: struct rdma_cm_id.
 type ID struct {
@@ -37,15 +36,15 @@ type ID struct {
 	own struct { // created on first use
 		sync.Mutex
 		cookie  uintptr
-		groups  map[uintptr]netip.Addr // joined, by the cookie that C hands back
+		groups  map[uintptr]netip.Addr // joined groups, by the cookie in their events
 		value   any
 		handler handler
-		dev     *device       // once Verbs was called
+		dev     *device       // set by Verbs
 		solo    *EventChannel // closed with the ID
 	}
 }
 
-// registry finds IDs by their address in C, across all channels: an ID may move.
+// registry finds IDs by their address in C. It spans all channels, since an ID may move.
 type registry struct {
 	mu sync.Mutex
 	m  map[uintptr]*ID
@@ -71,7 +70,7 @@ func (r *registry) find(h uintptr) *ID {
 	return r.m[h]
 }
 
-// handlers are those of the IDs on a channel.
+// handlers returns the handlers of the IDs on a channel.
 func (r *registry) handlers(ch *EventChannel) (list []handler) {
 	r.mu.Lock()
 	all := slices.Collect(maps.Values(r.m))
@@ -84,7 +83,7 @@ func (r *registry) handlers(ch *EventChannel) (list []handler) {
 	return list
 }
 
-// newID takes over a struct rdma_cm_id.
+// newID returns an ID that owns the struct rdma_cm_id h.
 //
 // Preconditions: ch is entered.
 func newID(ch *EventChannel, h uintptr, ps PortSpace) *ID {
@@ -96,7 +95,7 @@ func newID(ch *EventChannel, h uintptr, ps PortSpace) *ID {
 	return id
 }
 
-// CreateID makes an ID whose events come on ch.
+// CreateID creates an ID whose events arrive on ch.
 //
 // C: rdma_create_id(3).
 func (ch *EventChannel) CreateID(ps PortSpace) (*ID, error) {
@@ -112,8 +111,8 @@ func (ch *EventChannel) CreateID(ps PortSpace) (*ID, error) {
 	return newID(ch, h, ps), nil
 }
 
-// Close destroys the ID, in whatever state it is: a connection that is open or
-// under way ends, and the peer is told.
+// Close destroys the ID in any state. It ends a connection that is open or being set up, and tells
+// the peer.
 //
 // C: rdma_destroy_id(3).
 func (id *ID) Close() error {
@@ -124,7 +123,7 @@ func (id *ID) Close() error {
 	solo := id.own.solo
 	id.own.Unlock()
 	if solo != nil {
-		return solo.Close() // again, if it had other IDs
+		return solo.Close() // fails again while other IDs use it
 	}
 	return nil
 }
@@ -134,16 +133,16 @@ func (id *ID) destroy() error {
 	groups, dev := id.own.groups, id.own.dev
 	id.own.dev = nil
 	id.own.Unlock()
-	// From here on events of the ID are dropped; rdma_destroy_id waits until those
-	// that were read are acknowledged, which the reader does at once.
+	// From here on, events of the ID are dropped. rdma_destroy_id waits until events that were read
+	// are acknowledged, which the reader does at once.
 	ids.remove(id)
 	for _, g := range groups {
 		if a, err := newSockaddr(netip.AddrPortFrom(g, 0)); err == nil {
 			_ = id.lib.LeaveMulticast(id.handle, &a)
 		}
 	}
-	// Where the device was removed, and objects on it are open still, they use what
-	// rdma_destroy_id would free: then the kernel's part goes with the channel.
+	// If the device was removed while objects on it are open, they use memory that rdma_destroy_id
+	// would free. Then the kernel frees its part when the channel is closed.
 	if dev.release(id.lib) {
 		return nil
 	}
@@ -184,11 +183,14 @@ func (id *ID) do(op string, f func() error) error {
 	return nil
 }
 
-// bound is do for what needs a device: librdmacm crashes where there is none.
+// needDevice is the Need of a StateError for calls that need a device.
+const needDevice = "the ID has no device: resolve an address, or bind to an address of a device"
+
+// bound is do for calls that need a device. librdmacm crashes if the ID has none.
 func (id *ID) bound(op string, f func() error) error {
 	return id.do(op, func() error {
 		if librdmacm.Verbs(id.handle) == 0 {
-			return &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}
+			return &StateError{Op: op, Need: needDevice}
 		}
 		return f()
 	})
@@ -216,13 +218,13 @@ func (id *ID) describe() string {
 	return s
 }
 
-// PortSpace is that of the ID.
+// PortSpace returns the ID's port space.
 func (id *ID) PortSpace() PortSpace { return id.ps }
 
-// Channel is where the events of the ID come.
+// Channel returns the channel on which the ID's events arrive.
 func (id *ID) Channel() *EventChannel { return id.ch.Load() }
 
-// SetValue keeps something of the caller's with the ID.
+// SetValue attaches a value of the caller's to the ID.
 //
 // C: rdma_cm_id.context.
 func (id *ID) SetValue(v any) {
@@ -231,14 +233,14 @@ func (id *ID) SetValue(v any) {
 	id.own.Unlock()
 }
 
-// Value is what SetValue kept.
+// Value returns the value that SetValue attached.
 func (id *ID) Value() any {
 	id.own.Lock()
 	defer id.own.Unlock()
 	return id.own.value
 }
 
-// Migrate moves the ID, and events that nobody has read yet, to another channel.
+// Migrate moves the ID and its unread events to another channel.
 //
 // C: rdma_migrate_id(3).
 func (id *ID) Migrate(to *EventChannel) error {
@@ -259,7 +261,7 @@ func (id *ID) Migrate(to *EventChannel) error {
 		return err
 	}
 	defer to.life.Leave()
-	// No event may be in the making while the C object changes its channel.
+	// No event may be read while the C object changes its channel.
 	first, second := from, to
 	if second.seq < first.seq {
 		first, second = second, first
@@ -277,7 +279,7 @@ func (id *ID) Migrate(to *EventChannel) error {
 	return nil
 }
 
-// explainInit says what is missing where librdmacm cannot start.
+// explainInit adds to an error of librdmacm's initialization what is missing.
 func explainInit(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENODEV):

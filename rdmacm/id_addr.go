@@ -13,8 +13,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
-// Bind gives the ID a local address, a local port (0 picks one) and, unless the
-// address is unspecified, a device.
+// Bind binds the ID to a local address and port (0 lets the kernel choose one) and, unless the
+// address is unspecified, to a device.
 //
 // C: rdma_bind_addr(3).
 func (id *ID) Bind(addr netip.AddrPort) error {
@@ -27,7 +27,7 @@ func (id *ID) Bind(addr netip.AddrPort) error {
 	})
 }
 
-// BindIB is Bind for an address of InfiniBand.
+// BindIB is Bind for an InfiniBand address.
 func (id *ID) BindIB(addr IBAddr) error {
 	return id.do("bind", func() error {
 		a := addr.sockaddr()
@@ -45,16 +45,16 @@ func (id *ID) bind(a *sockaddr.Addr, text string) error {
 func bindHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return ": the port is taken in this port space"
+		return ": the port is in use in this port space"
 	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
-		return ": no RDMA device of this host carries the address"
+		return ": no RDMA device of this host has the address"
 	}
 	return ""
 }
 
-// ResolveAddr finds the device, the source address and the way to the neighbour
-// for a destination: EventAddrResolved follows, or EventAddrError. A zero src lets
-// the kernel choose; a src without an address, but with a port, is that port.
+// ResolveAddr finds the device, the source address and the next hop for a destination.
+// EventAddrResolved or EventAddrError follows. A zero src lets the kernel choose; a src with a port
+// but no address sets only the port.
 //
 // C: rdma_resolve_addr(3).
 func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error {
@@ -71,7 +71,7 @@ func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error 
 			}
 			if family(&a) != family(&d) {
 				return &ibv.ArgError{Arg: "source address", Got: fmt.Sprintf("%v, %v", src, family(&a)),
-					Want: fmt.Sprintf("of %v, as the destination %v", family(&d), dst)}
+					Want: fmt.Sprintf("the family %v, as the destination %v", family(&d), dst)}
 			}
 			s = &a
 		} else if src.Port() != 0 {
@@ -82,7 +82,7 @@ func (id *ID) ResolveAddr(src, dst netip.AddrPort, timeout time.Duration) error 
 	})
 }
 
-// ResolveIB is ResolveAddr for addresses of InfiniBand; src may be nil.
+// ResolveIB is ResolveAddr for InfiniBand addresses; src may be nil.
 func (id *ID) ResolveIB(src *IBAddr, dst IBAddr, timeout time.Duration) error {
 	return id.do("resolve address", func() error {
 		var s *sockaddr.Addr
@@ -109,11 +109,11 @@ func (id *ID) resolve(src, dst *sockaddr.Addr, timeout time.Duration, text strin
 func resolveHint(err error) string {
 	switch {
 	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
-		return ": no RDMA device carries the source address"
+		return ": no RDMA device has the source address"
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		return ": no route to it"
 	case errors.Is(err, syscall.EADDRINUSE):
-		return ": the source port is taken in this port space"
+		return ": the source port is in use in this port space"
 	}
 	return ""
 }
@@ -125,7 +125,7 @@ func unspecified(like netip.Addr) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// millis rounds up. It is at most what an int of C holds, 24 days.
+// millis returns d in milliseconds, rounded up, at most the 24 days that a C int holds.
 func millis(d time.Duration) (int, error) {
 	if d <= 0 {
 		return 0, &ibv.ArgError{Arg: "timeout", Got: d.String(), Want: "more than 0"}
@@ -137,8 +137,8 @@ func millis(d time.Duration) (int, error) {
 	return int(min(ms, math.MaxInt32)), nil
 }
 
-// ResolveRoute finds the path to the destination of ResolveAddr: the event
-// EventRouteResolved follows, or EventRouteError.
+// ResolveRoute finds the path to the destination of ResolveAddr. EventRouteResolved or
+// EventRouteError follows.
 //
 // C: rdma_resolve_route(3).
 func (id *ID) ResolveRoute(timeout time.Duration) error {
@@ -152,10 +152,10 @@ func (id *ID) ResolveRoute(timeout time.Duration) error {
 	})
 }
 
-// Listen makes the ID take requests: EventConnectRequest follow. The kernel
-// keeps up to backlog of them that nobody has read; it drops more without an
-// answer, and their senders try again after some seconds. 0 is the most that it
-// allows (net.rdma_ucm.max_backlog).
+// Listen makes the ID accept connection requests, each of which is an EventConnectRequest. The
+// kernel queues up to backlog unread requests. It drops further ones without an answer, and their
+// senders try again after some seconds. A backlog of 0 is the most that the kernel allows
+// (net.rdma_ucm.max_backlog).
 //
 // C: rdma_listen(3).
 func (id *ID) Listen(backlog int) error {
@@ -170,7 +170,7 @@ func (id *ID) Listen(backlog int) error {
 	})
 }
 
-// text is an address of the ID as text.
+// text formats an address of the ID.
 // Preconditions: the ID is entered.
 func (id *ID) text(of func(uintptr) sockaddr.Addr) string {
 	a := of(id.handle)
@@ -180,12 +180,12 @@ func (id *ID) text(of func(uintptr) sockaddr.Addr) string {
 	return "no address"
 }
 
-// LocalAddr is the address that the ID is bound to; zero for none.
+// LocalAddr returns the address that the ID is bound to; zero for none.
 //
 // C: rdma_get_local_addr(3).
 func (id *ID) LocalAddr() netip.AddrPort { return id.addr(librdmacm.Src) }
 
-// PeerAddr is the peer's address; zero for none.
+// PeerAddr returns the peer's address; zero for none.
 //
 // C: rdma_get_peer_addr(3).
 func (id *ID) PeerAddr() netip.AddrPort { return id.addr(librdmacm.Dst) }
@@ -199,10 +199,10 @@ func (id *ID) addr(of func(uintptr) sockaddr.Addr) netip.AddrPort {
 	return a.AddrPort()
 }
 
-// LocalIB is the address that the ID is bound to where it is one of InfiniBand.
+// LocalIB returns the address that the ID is bound to, and reports whether it is an InfiniBand address.
 func (id *ID) LocalIB() (IBAddr, bool) { return id.ibAddr(librdmacm.Src) }
 
-// PeerIB is the peer's address where it is one of InfiniBand.
+// PeerIB returns the peer's address, and reports whether it is an InfiniBand address.
 func (id *ID) PeerIB() (IBAddr, bool) { return id.ibAddr(librdmacm.Dst) }
 
 func (id *ID) ibAddr(of func(uintptr) sockaddr.Addr) (IBAddr, bool) {
@@ -214,12 +214,12 @@ func (id *ID) ibAddr(of func(uintptr) sockaddr.Addr) (IBAddr, bool) {
 	return ibAddr(&a)
 }
 
-// SrcPort is the local port, 0 for none.
+// SrcPort returns the local port, 0 for none.
 //
 // C: rdma_get_src_port(3).
 func (id *ID) SrcPort() uint16 { return id.port(librdmacm.Src) }
 
-// DstPort is the peer's port, 0 for none.
+// DstPort returns the peer's port, 0 for none.
 //
 // C: rdma_get_dst_port(3).
 func (id *ID) DstPort() uint16 { return id.port(librdmacm.Dst) }

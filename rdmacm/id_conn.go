@@ -8,10 +8,10 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
-// Connect sends the request for a connection, after ResolveRoute; p may be nil
-// with CreateQP. Otherwise p.QPN names the QP. The event is EventEstablished with
-// CreateQP, and in datagram port spaces; otherwise EventConnectResponse, after which
-// BringUp and Establish finish. A refusal is EventRejected.
+// Connect sends a connection request, after ResolveRoute. p may be nil with a QP of CreateQP;
+// otherwise p.QPN names the QP. With a QP of CreateQP, and in datagram port spaces,
+// EventEstablished follows. Otherwise EventConnectResponse follows, after which the caller calls
+// BringUp and Establish. EventRejected reports a refusal.
 //
 // C: rdma_connect(3).
 func (id *ID) Connect(p *ConnParam) error {
@@ -27,9 +27,8 @@ func (id *ID) Connect(p *ConnParam) error {
 	})
 }
 
-// Accept answers the request that a EventConnectRequest brought; p may be nil with
-// CreateQP. Otherwise p.QPN names the QP, which BringUp has made ready. The event
-// EventEstablished follows.
+// Accept accepts the request of an EventConnectRequest. p may be nil with a QP of CreateQP;
+// otherwise p.QPN names the QP, which BringUp has made ready. EventEstablished follows.
 //
 // C: rdma_accept(3).
 func (id *ID) Accept(p *ConnParam) error {
@@ -45,8 +44,8 @@ func (id *ID) Accept(p *ConnParam) error {
 	})
 }
 
-// explainParam names what was asked beyond the device, which librdmacm refuses
-// without a word.
+// explainParam names the parameters that exceed the device's limits. librdmacm returns only EINVAL
+// for them.
 // Preconditions: the ID is entered.
 func (id *ID) explainParam(p *ConnParam, err error) error {
 	if !errors.Is(err, syscall.EINVAL) {
@@ -70,21 +69,20 @@ func (id *ID) explainParam(p *ConnParam, err error) error {
 	return err
 }
 
-// Establish tells the peer that the QP is ready, after EventConnectResponse. It is not
-// for QPs of CreateQP. It needs rdma-core v23.
+// Establish tells the peer, after EventConnectResponse, that the QP is ready. It is not for QPs of
+// CreateQP. It needs rdma-core v23.
 //
 // C: rdma_establish(3).
 func (id *ID) Establish() error {
 	return id.bound("establish", func() error { return id.lib.Establish(id.handle) })
 }
 
-// Reject refuses the request that a EventConnectRequest brought. The ID has to be
-// closed still.
+// Reject refuses the request of an EventConnectRequest. The ID must still be closed.
 //
 // C: rdma_reject(3).
 func (id *ID) Reject(data []byte) error { return id.reject(librdmacm.Lib.Reject, data) }
 
-// RejectECE is Reject for the reason that the peer's enhanced connection options
+// RejectECE is Reject with the reason RejectVendorOption: the peer's enhanced connection options
 // are refused. It needs rdma-core v31.
 //
 // C: rdma_reject_ece(3).
@@ -100,25 +98,25 @@ func (id *ID) reject(call func(l librdmacm.Lib, id uintptr, data []byte) error, 
 	})
 }
 
-// Disconnect ends a connection: the peer gets EventDisconnected, and answers with
-// Disconnect or by closing its ID, or the time is up; then this side gets it too.
-// A QP of CreateQP goes to the state ERR.
+// Disconnect ends a connection. The peer gets EventDisconnected and answers with Disconnect or by
+// closing its ID. This side gets EventDisconnected when the peer has answered, or after a timeout.
+// A QP of CreateQP enters the state ERR.
 //
 // C: rdma_disconnect(3).
 func (id *ID) Disconnect() error {
 	return id.bound("disconnect", func() error { return id.lib.Disconnect(id.handle) })
 }
 
-// Notify tells the ID of an asynchronous event of its QP; it is needed for
-// EventCommEst, which may come before the peer's last message.
+// Notify reports an asynchronous event of the QP to the ID. It is needed for EventCommEst, which
+// may arrive before the peer's last message of the handshake.
 //
 // C: rdma_notify(3).
 func (id *ID) Notify(t ibv.AsyncEventType) error {
 	return id.bound("notify", func() error { return id.lib.Notify(id.handle, uint32(t)) })
 }
 
-// WriteEvent puts an EventUser on the ID's channel. It needs rdma-core v60, and
-// a kernel that has it.
+// WriteEvent puts an EventUser on the ID's channel. It needs rdma-core v60 and a kernel that
+// supports it.
 //
 // C: rdma_write_cm_event(3).
 func (id *ID) WriteEvent(status int32, arg uint64) error {

@@ -8,9 +8,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
-// Verbs is the device of the ID, opened by librdmacm: for PDs, CQs and QPs. IDs of
-// one device share it. It is open as long as such an ID, or something that was
-// made of it. Before the ID has a device the error is a *StateError.
+// Verbs returns the ID's device, opened by librdmacm, on which to create PDs, CQs and QPs. IDs of
+// one device share it. It stays open until these IDs and all objects created on it are closed. The
+// error is a *StateError if the ID has no device yet.
 //
 // C: rdma_cm_id.verbs.
 func (id *ID) Verbs() (*ibv.Device, error) {
@@ -27,7 +27,7 @@ func (id *ID) verbs(op string) (*ibv.Device, error) {
 	h := librdmacm.Verbs(id.handle)
 	if h == 0 {
 		return nil, &ibv.OpError{Op: op, Object: id.name,
-			Err: &StateError{Op: op, Need: "the ID has no device: resolve an address or bind to one of a device"}}
+			Err: &StateError{Op: op, Need: needDevice}}
 	}
 	id.own.Lock()
 	defer id.own.Unlock()
@@ -41,7 +41,7 @@ func (id *ID) verbs(op string) (*ibv.Device, error) {
 	return id.own.dev.dev, nil
 }
 
-// removed ends all waiting for CQs of the device.
+// removed wakes all goroutines that wait on CQs of the device.
 func (id *ID) removed() {
 	id.own.Lock()
 	defer id.own.Unlock()
@@ -50,7 +50,7 @@ func (id *ID) removed() {
 	}
 }
 
-// Port is the device's port, 0 before the ID has a device.
+// Port returns the device's port, 0 before the ID has a device.
 func (id *ID) Port() uint8 {
 	if id.enter("port") != nil {
 		return 0
@@ -59,7 +59,7 @@ func (id *ID) Port() uint8 {
 	return librdmacm.Port(id.handle)
 }
 
-// PKey is the partition key of the ID.
+// PKey returns the partition key of the ID.
 func (id *ID) PKey() uint16 {
 	if id.enter("pkey") != nil {
 		return 0
@@ -68,7 +68,7 @@ func (id *ID) PKey() uint16 {
 	return librdmacm.PKey(id.handle)
 }
 
-// GIDs are the local and the peer's GID, zero before they are known.
+// GIDs returns the local and the peer's GID, zero before they are known.
 func (id *ID) GIDs() (local, peer ibv.GID) {
 	if id.enter("gids") != nil {
 		return
@@ -78,11 +78,11 @@ func (id *ID) GIDs() (local, peer ibv.GID) {
 	return ibv.GID(src), ibv.GID(dst)
 }
 
-// CreateQP makes a QP whose states librdmacm changes: it is in INIT (datagrams:
-// RTS), and is ready with EventEstablished. PD and CQs must be of the Device
-// that Verbs returns. The QP has to be closed before the ID.
+// CreateQP creates a QP whose states librdmacm changes. It is in INIT (datagrams: RTS) and is ready
+// when EventEstablished arrives. PD and CQs must belong to the Device that Verbs returns. The QP
+// must be closed before the ID.
 //
-// PD.CreateQP with BringUp has no such bounds.
+// PD.CreateQP with BringUp has no such restrictions.
 //
 // C: rdma_create_qp(3).
 func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv.QP, error) {
@@ -106,7 +106,7 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 		o.Type = ibv.UD
 	}
 	if pd == nil || pd.Device() != dev {
-		return fail(&ibv.ArgError{Arg: "PD", Got: "none, or one of another Device",
+		return fail(&ibv.ArgError{Arg: "PD", Got: "nil, or a PD of another Device",
 			Want: "a PD of the Device that Verbs returns; or use PD.CreateQP and BringUp"})
 	}
 	if send == nil || recv == nil {
@@ -122,7 +122,7 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) { return id.lib.CreateQP(id.handle, pd, attr) },
 		func(h uintptr) error {
 			if !creating {
-				if err := id.enter("close qp"); err != nil { // a child keeps it open
+				if err := id.enter("close qp"); err != nil { // the QP, a child, keeps the ID open
 					return err
 				}
 				defer id.leave()
@@ -140,12 +140,12 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	return id.qp, nil
 }
 
-// destroyQP runs when the QP is closed, or in CreateQP when that cannot finish. It
-// does what rdma_destroy_qp does, which does not say whether it could.
+// destroyQP runs when the QP is closed, and when CreateQP fails. It replaces rdma_destroy_qp, which
+// does not report errors.
 //
 // Preconditions: the ID is entered, and id.qpMu is held.
 func (id *ID) destroyQP(pd *ibv.PD, qp uintptr) error {
-	// The channel's reader looks at the QP of the ID.
+	// C reads the ID's QP while it reads an event.
 	ch := id.Channel()
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -160,9 +160,8 @@ func (id *ID) destroyQP(pd *ibv.PD, qp uintptr) error {
 	return nil
 }
 
-// QPAttr is what a QP needs to go to a state for this connection: INIT once the
-// ID has a device, RTR and RTS after EventConnectRequest or EventConnectResponse. It needs
-// rdma-core v23.
+// QPAttr returns the attributes that move a QP to a state for this connection: INIT once the ID has
+// a device, RTR and RTS after EventConnectRequest or EventConnectResponse. It needs rdma-core v23.
 //
 // C: rdma_init_qp_attr(3).
 func (id *ID) QPAttr(state ibv.QPState) (*ibv.QPAttr, ibv.QPAttrMask, error) {
@@ -177,7 +176,7 @@ func (id *ID) QPAttr(state ibv.QPState) (*ibv.QPAttr, ibv.QPAttrMask, error) {
 		if err != nil {
 			return err
 		}
-		// Kernels before 3.19 set bits for RoCE that user space does not know.
+		// Kernels before 3.19 set bits for RoCE that user space does not define.
 		attr, mask = verbs.QPAttr(c), ibv.QPAttrMask(m)&^0x1e00000
 		return nil
 	})
@@ -187,11 +186,11 @@ func (id *ID) QPAttr(state ibv.QPState) (*ibv.QPAttr, ibv.QPAttrMask, error) {
 // InitQP moves a QP of PD.CreateQP to INIT, where receives can be posted.
 func (id *ID) InitQP(qp *ibv.QP) error { return id.modify(qp, ibv.StateInit, nil) }
 
-// BringUp moves a QP of PD.CreateQP through INIT and RTR to RTS: on the side that
-// connects after EventConnectResponse and before Establish, on the other before
-// Accept. p, which may be nil, can lower the resources for reads and atomics, and
-// has what the peer may do; give Accept the same. Other than librdmacm it lets a peer that sends too early try again
-// after 0.64 ms, not 655 ms.
+// BringUp moves a QP of PD.CreateQP through INIT and RTR to RTS. The connecting side calls it after
+// EventConnectResponse and before Establish, the other side before Accept. p may be nil; it can
+// lower the resources for reads and atomics, and sets the access of the peer. Give Accept the same
+// p. A peer that sends before a receive is posted tries again after 0.64 ms, not after librdmacm's
+// 655 ms.
 func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 	if qp == nil {
 		return &ibv.OpError{Op: "bring up qp", Object: id.name, Err: &ibv.ArgError{Arg: "QP", Got: "nil", Want: "a QP"}}
@@ -201,7 +200,7 @@ func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 			return &ibv.OpError{Op: "bring up qp", Object: id.name, Err: err}
 		}
 	}
-	// INIT again: its access flags depend on what the peer asked for.
+	// INIT again: its access flags depend on the peer's request.
 	for _, s := range []ibv.QPState{ibv.StateInit, ibv.StateRTR, ibv.StateRTS} {
 		if err := id.modify(qp, s, p); err != nil {
 			return err
@@ -210,8 +209,8 @@ func (id *ID) BringUp(qp *ibv.QP, p *ConnParam) error {
 	return nil
 }
 
-// minRNRTimer is 0.64 ms, as in QP.Connect. The kernel's 0 stands for 655 ms: so
-// long would a peer wait that sends before a receive is posted.
+// minRNRTimer is 0.64 ms, as in QP.Connect. With the kernel's 0, which stands for 655 ms, a peer
+// that sends before a receive is posted would wait that long.
 const minRNRTimer = 12
 
 func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {

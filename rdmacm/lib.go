@@ -11,5 +11,5 @@ import (
 // library opens librdmacm once.
 var library = sync.OnceValues(librdmacm.Open)
 
-// verbs is what package ibv shows this module only.
+// verbs is the part of package ibv that is internal to this module.
 var verbs = ibv.Internal.Show(friend.Mine)

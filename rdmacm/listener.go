@@ -15,10 +15,10 @@ import (
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
-// Listener takes connections. It and all its connections share one event channel.
+// Listener accepts connections. It shares one event channel with its connections.
 //
-// It belongs to the caller and is safe for concurrent use. Close refuses who waits
-// still; connections that Accept has returned go on.
+// It belongs to the caller and is safe for concurrent use. Close refuses pending requests;
+// connections that Accept has returned stay open.
 type Listener struct {
 	life life.Object // its users are handshakes
 	id   *ID
@@ -29,15 +29,15 @@ type Listener struct {
 	requests chan *Request
 	ready    chan accepted
 	done     chan struct{}
-	open     context.Context // ends with Close
+	open     context.Context // done when Close begins
 	end      context.CancelFunc
 	ended    chan struct{} // has a token when a handshake has ended
 
 	mu         sync.Mutex
-	err        error // why there is nothing to take any more
-	handshakes int   // under way
+	err        error // why there are no more requests
+	handshakes int   // in progress
 
-	rest []*Conn // by Close alone: nobody has taken them, and they are still to be closed
+	unclosed []*Conn // used by Close alone: never accepted, and not closed yet
 }
 
 type accepted struct {
@@ -45,8 +45,8 @@ type accepted struct {
 	err  error
 }
 
-// Listen listens on host:port; an empty host is every address of both families,
-// port 0 is any that is free. opt may be nil; it counts for the connections too.
+// Listen listens on host:port. An empty host means every address of both families, port 0 any free
+// port. opt may be nil; it also applies to the connections.
 func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 	const op = "listen"
 	if opt == nil {
@@ -81,14 +81,14 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 		err = id.Bind(at)
 	}
 	if err != nil && strings.HasPrefix(addr, ":") && id.LocalAddr().Port() == 0 {
-		// A host without IPv6.
+		// The host has no IPv6.
 		if id.Bind(netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port())) == nil {
 			err = nil
 		}
 	}
 	if err == nil {
-		// Requests are read at once, and wait here. The kernel drops what is beyond its
-		// own backlog, and the peer tries again after seconds.
+		// Requests are read at once and queued here. The kernel drops those beyond its own backlog,
+		// and the peer tries again after some seconds.
 		err = id.Listen(max(opt.backlog(), defaultBacklog))
 	}
 	if err != nil {
@@ -99,7 +99,7 @@ func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
 	return l, nil
 }
 
-// lookupLocal resolves an address to listen on.
+// lookupLocal resolves host:port to an address to listen on.
 func lookupLocal(ctx context.Context, addr string) (netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -136,8 +136,8 @@ func (l *Listener) handle(ev *Event) {
 			default:
 			}
 		}
-		// Full: as many wait as were asked for. Closing the ID refuses it. Leaving the
-		// hub may wait for this goroutine.
+		// The backlog is full. Closing the ID refuses the request. That needs another goroutine:
+		// leaving the hub may wait for this one.
 		go dispose(r.conn)
 	case EventDeviceRemoval:
 		l.finish(ev.Err())
@@ -153,16 +153,17 @@ func (l *Listener) finish(err error) {
 	}
 }
 
-// Addr is where it listens.
+// Addr returns the address that it listens on.
 func (l *Listener) Addr() netip.AddrPort { return l.addr }
 
-// ID is the listening identifier. Do not close it, nor read its channel.
+// ID returns the listening identifier. Do not close it, and do not read its channel.
 func (l *Listener) ID() *ID { return l.id }
 
-// Accept waits for the next connection; it is established. While somebody is in
-// Accept, handshakes begin with all who ask, up to Options.Backlog at once, so that
-// a slow peer keeps nobody waiting; a peer that goes away in its handshake is passed
-// over. An error is of this side: a resource that was missing, ctx, or ErrClosed.
+// Accept waits for the next connection, which is established when it returns. While a goroutine is
+// in Accept, handshakes run with all peers that request a connection, up to Options.Backlog at
+// once, so a slow peer does not delay others. A peer that goes away during its handshake is
+// skipped. An error is therefore local: a resource is missing, ctx has ended, or the Listener is
+// closed (ErrClosed).
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	for {
 		select {
@@ -190,7 +191,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	}
 }
 
-// handshake begins one.
+// handshake starts the handshake of a request.
 func (l *Listener) handshake(r *Request) {
 	if !l.life.TryEnter() {
 		_ = dispose(r.conn)
@@ -234,8 +235,7 @@ func peerFault(err error) bool {
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// Next waits for the next request, to be accepted or rejected by the caller. Use
-// it or Accept.
+// Next waits for the next request, which the caller accepts or rejects. Use either Next or Accept.
 func (l *Listener) Next(ctx context.Context) (*Request, error) {
 	select {
 	case r := <-l.requests:
@@ -253,8 +253,8 @@ func (l *Listener) why() error {
 	return &ibv.OpError{Op: "accept", Object: l.addr.String(), Err: l.err}
 }
 
-// Close stops listening. Requests that wait are refused, connections that Accept
-// has not returned are closed, others go on. If it fails it has to be called again.
+// Close stops listening. It refuses pending requests and closes connections that Accept has not
+// returned; others stay open. If Close fails, call it again.
 func (l *Listener) Close() error {
 	l.finish(ErrClosed)
 	l.life.Shut()
@@ -267,9 +267,9 @@ func (l *Listener) Close() error {
 }
 
 func (l *Listener) destroy() error {
-	errs := []error{l.id.Close()} // no request comes after this
-	l.rest = append(l.rest, l.untaken()...)
-	l.rest = slices.DeleteFunc(l.rest, func(c *Conn) bool {
+	errs := []error{l.id.Close()} // no request arrives after this
+	l.unclosed = append(l.unclosed, l.unaccepted()...)
+	l.unclosed = slices.DeleteFunc(l.unclosed, func(c *Conn) bool {
 		err := c.Close()
 		errs = append(errs, err)
 		return err == nil
@@ -277,8 +277,8 @@ func (l *Listener) destroy() error {
 	return errors.Join(errs...)
 }
 
-// untaken are the requests and connections that nobody has taken.
-func (l *Listener) untaken() (list []*Conn) {
+// unaccepted removes and returns the requests and connections that nobody has accepted.
+func (l *Listener) unaccepted() (list []*Conn) {
 	for {
 		select {
 		case r := <-l.requests:
@@ -295,7 +295,7 @@ func (l *Listener) untaken() (list []*Conn) {
 	}
 }
 
-// Request is a peer that wants a connection.
+// Request is a peer's request for a connection.
 type Request struct {
 	conn  *Conn
 	ps    PortSpace
@@ -304,21 +304,21 @@ type Request struct {
 	ud    *UDParam
 }
 
-// PrivateData is what the peer sent along, at its full size: what it did not fill
-// is zero.
+// PrivateData returns the peer's private data in a buffer of the transport's full size, padded with
+// zeros.
 func (r *Request) PrivateData() []byte { return r.param.PrivateData }
 
-// Param is what the peer asks for.
+// Param returns the parameters that the peer requests.
 func (r *Request) Param() ConnParam { return r.param }
 
-// RemoteAddr is the peer's address.
+// RemoteAddr returns the peer's address.
 func (r *Request) RemoteAddr() netip.AddrPort { return r.conn.remote }
 
-// ID is the identifier of the connection, for its device. Do not close it.
+// ID returns the identifier of the connection, which gives access to its device. Do not close it.
 func (r *Request) ID() *ID { return r.conn.id }
 
-// Accept takes the connection and waits until it is established; with opt nil the
-// Listener's options count. When it fails nothing is left of the request.
+// Accept accepts the connection and waits until it is established. If opt is nil, the Listener's
+// options apply. If Accept fails, the request has been closed.
 func (r *Request) Accept(ctx context.Context, opt *Options) (*Conn, error) {
 	if opt == nil {
 		opt = r.opt
@@ -348,12 +348,12 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 		return err
 	}
 	p := opt.param(c.qp.Num(), c.srq)
-	if err := r.explainWithdrawn(inTurn(func() error {
+	if err := r.explainWithdrawn(limited(func() error {
 		if c.byLib {
 			if err := c.id.Accept(p); err != nil {
 				return err
 			}
-			return c.hurryRNR()
+			return c.setRNRTimer()
 		}
 		if err := c.id.BringUp(c.qp, p); err != nil {
 			return err
@@ -371,14 +371,14 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 	return nil
 }
 
-// explainWithdrawn explains an error: no event tells of a request that was withdrawn, but
-// from then on there are no attributes for its QP.
+// explainWithdrawn reports a failure caused by a withdrawn request as ErrWithdrawn. There is no
+// event for it, but the kernel then has no attributes for its QP.
 func (r *Request) explainWithdrawn(err error) error {
 	var limit *ibv.LimitError
 	if !errors.Is(err, syscall.EINVAL) || r.ps.datagram() || errors.As(err, &limit) {
 		return err
 	}
-	if r.conn.byLib { // there are no attributes to ask for, and nothing else is left that could be wrong
+	if r.conn.byLib { // the attributes cannot be queried, and no other cause is left
 		return fmt.Errorf("%w: %w", ErrWithdrawn, err)
 	}
 	if _, _, gone := r.conn.id.QPAttr(ibv.StateRTR); errors.Is(gone, syscall.EINVAL) {
@@ -387,7 +387,7 @@ func (r *Request) explainWithdrawn(err error) error {
 	return err
 }
 
-// Reject refuses the connection; the peer's error has data, filled up with zeros.
+// Reject refuses the connection. The peer's error holds data, padded with zeros.
 func (r *Request) Reject(data []byte) error {
 	err := r.conn.id.Reject(data)
 	return errors.Join(err, dispose(r.conn))

@@ -6,10 +6,9 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// JoinMulticast joins a group: EventMulticastJoin follows, with the address
-// to send to, or EventMulticastError. A QP of CreateQP is attached to the group then;
-// any other the caller attaches, with AttachMcast(ev.UD.AH.DGID, ev.UD.AH.DLID).
-// JoinSendOnly needs rdma-core v16.
+// JoinMulticast joins a group. EventMulticastJoin, which has the address to send to, or
+// EventMulticastError follows. A QP of CreateQP is then attached to the group. The caller attaches
+// any other with AttachMcast(ev.UD.AH.DGID, ev.UD.AH.DLID). JoinSendOnly needs rdma-core v16.
 //
 // C: rdma_join_multicast(3), rdma_join_multicast_ex(3).
 func (id *ID) JoinMulticast(group netip.Addr, flags JoinFlags) error {
@@ -28,7 +27,7 @@ func (id *ID) JoinMulticast(group netip.Addr, flags JoinFlags) error {
 		}
 		id.own.cookie++
 		cookie := id.own.cookie
-		id.own.groups[cookie] = group // before the event can come
+		id.own.groups[cookie] = group // before the event can arrive
 		id.own.Unlock()
 		if flags == JoinFullMember {
 			err = id.lib.JoinMulticast(id.handle, &a, cookie)
@@ -45,8 +44,8 @@ func (id *ID) JoinMulticast(group netip.Addr, flags JoinFlags) error {
 	})
 }
 
-// LeaveMulticast leaves a group. A QP that the caller attached is detached by the
-// caller. Close leaves all groups.
+// LeaveMulticast leaves a group. The caller detaches a QP that it attached. Close leaves all
+// groups.
 //
 // C: rdma_leave_multicast(3).
 func (id *ID) LeaveMulticast(group netip.Addr) error {

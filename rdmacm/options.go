@@ -29,23 +29,22 @@ func (id *ID) SetTOS(tos uint8) error {
 	return id.option("set tos", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_TOS, []byte{tos})
 }
 
-// SetReuseAddr lets Bind take a port that a closed connection still holds; it
-// comes before Bind.
+// SetReuseAddr lets Bind use a port that a closed connection still holds. Call it before Bind.
 //
 // C: rdma_set_option(3) with RDMA_OPTION_ID_REUSEADDR.
 func (id *ID) SetReuseAddr(on bool) error {
 	return id.option("set reuseaddr", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_REUSEADDR, flag(on))
 }
 
-// SetAFOnly makes a listener on [::] take no IPv4; it comes before Bind.
+// SetAFOnly makes a listener on [::] refuse IPv4. Call it before Bind.
 //
 // C: rdma_set_option(3) with RDMA_OPTION_ID_AFONLY.
 func (id *ID) SetAFOnly(on bool) error {
 	return id.option("set afonly", abi.RDMA_OPTION_ID, abi.RDMA_OPTION_ID_AFONLY, flag(on))
 }
 
-// SetAckTimeout sets the QP's ACK timeout, at most 31; 0 is for ever. It comes before Connect or Accept, and needs
-// Linux 5.1.
+// SetAckTimeout sets the QP's ACK timeout, at most 31; 0 is forever. Call it before Connect or
+// Accept. It needs Linux 5.1.
 //
 // C: rdma_set_option(3) with RDMA_OPTION_ID_ACK_TIMEOUT.
 func (id *ID) SetAckTimeout(t ibv.TimeCode) error {
@@ -82,8 +81,8 @@ const (
 	pathBidir   = 1<<3 | 1<<5
 )
 
-// SetPaths gives the ID its paths instead of ResolveRoute: the event
-// EventRouteResolved follows. The first is the primary one. InfiniBand only.
+// SetPaths sets the ID's paths, in place of ResolveRoute. EventRouteResolved follows. The first
+// path is the primary one. It is for InfiniBand only.
 //
 // C: rdma_set_option(3) with RDMA_OPTION_IB_PATH.
 func (id *ID) SetPaths(paths []Path) error {
@@ -124,7 +123,7 @@ func (id *ID) SetPaths(paths []Path) error {
 	return id.setPaths(librdmacm.PathBytes(data))
 }
 
-// check finds what the fields of a path record cannot hold.
+// check rejects values that the fields of a path record cannot hold.
 func (p *Path) check() error {
 	var errs []error
 	for _, f := range []struct {
@@ -141,14 +140,14 @@ func (p *Path) check() error {
 	return errors.Join(errs...)
 }
 
-// setPaths takes an array of struct ibv_path_data.
+// setPaths sets the paths; data is an array of struct ibv_path_data.
 func (id *ID) setPaths(data []byte) error {
 	return id.bound("set paths", func() error {
 		return id.lib.SetOption(id.handle, abi.RDMA_OPTION_IB, abi.RDMA_OPTION_IB_PATH, data)
 	})
 }
 
-// Paths are those that ResolveRoute found, or the peer named.
+// Paths returns the paths that ResolveRoute found or the peer sent.
 //
 // C: rdma_cm_id.route.path_rec.
 func (id *ID) Paths() []Path {

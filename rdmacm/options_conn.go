@@ -9,52 +9,51 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// Options are the choices of Dial, Listen and Request.Accept. The zero value is
-// the default.
+// Options configures Dial, Listen and Request.Accept. The zero value selects the defaults.
 type Options struct {
-	// PortSpace is TCP, reliable connections, by default; UDP is for datagrams.
+	// PortSpace is TCP (reliable connections) by default; UDP is for datagrams.
 	PortSpace PortSpace
 
-	// PrivateData goes to the peer with the request, or with the answer to one.
+	// PrivateData is sent to the peer with the request or with the answer to it.
 	PrivateData []byte
 
-	// PD of the QP: nil makes one for each connection. It may be of a Device of
-	// ibv.Open, or of Devices, for the device that the address leads to.
+	// PD is the PD of the QP; nil creates one for each connection. Its Device, of ibv.Open or
+	// Devices, must be the one that the address leads to.
 	PD *ibv.PD
-	// SendCQ and RecvCQ, of the PD's Device: nil makes one CQ for both, for each
-	// connection, with CQ's choices and room for all that the QP can complete.
+	// SendCQ and RecvCQ belong to the PD's Device. nil creates one CQ for both for each connection,
+	// with the options of CQ and room for all completions of the QP.
 	SendCQ, RecvCQ *ibv.CQ
 	CQ             *ibv.CQOptions
-	// QP are the sizes of the QP, and an SRQ. Its type is that of the port space.
+	// QP holds the sizes of the QP, and an SRQ. The port space determines the type.
 	QP ibv.QPOptions
 
-	// Prepare runs when the QP is there, and before the peer can send: the place to
-	// post receives. What it makes goes with Conn.OnClose. An error ends the
-	// connection. It must not close the Listener, whose Close waits for it.
+	// Prepare runs after the QP is created and before the peer can send: the place to post
+	// receives. Use Conn.OnClose to free what it creates. An error ends the connection. Prepare
+	// must not close the Listener, whose Close waits for it.
 	Prepare func(*Conn) error
 
 	ResponderResources uint8 // see ConnParam
 	InitiatorDepth     uint8
 	RetryCount         uint8
-	RNRRetryCount      uint8 // 0: a send waits for ever for the peer's receive; see ConnParam
-	// Access is what the peer may do through the QP: 0 is all, ibv.NoRemoteAccess
-	// nothing but sends; see ConnParam. Another than 0 needs rdma-core v23.
+	RNRRetryCount      uint8 // 0: a send waits forever for the peer's receive; see ConnParam
+	// Access is what the peer may do through the QP. 0 permits all, ibv.NoRemoteAccess sends only;
+	// see ConnParam. A value other than 0 needs rdma-core v23.
 	Access ibv.AccessFlags
 
 	TOS uint8 // type of service; 0: the system's
-	// AckTimeout is that of the QP, rounded up as in ibv.ConnectOptions; 0: the path's,
-	// ibv.Forever: none.
+	// AckTimeout is the QP's ACK timeout, rounded up as in ibv.ConnectOptions. 0 is the path's,
+	// ibv.Forever none.
 	AckTimeout time.Duration
 	ReuseAddr  bool
-	AFOnly     bool // a listener on [::] takes no IPv4
+	AFOnly     bool // a listener on [::] refuses IPv4
 
-	// LocalAddr is where Dial comes from; zero lets the kernel choose.
+	// LocalAddr is the source address of Dial; zero lets the kernel choose.
 	LocalAddr netip.AddrPort
-	// Timeout bounds the whole of Dial and of Request.Accept, beside their contexts;
-	// 0 means 30 s.
+	// Timeout bounds all of Dial and of Request.Accept, in addition to their contexts. 0 means 30
+	// s.
 	Timeout time.Duration
-	// Backlog is how many requests, and how many connections that nobody has taken
-	// yet, a Listener keeps; it refuses more. 0 means 1024, 65536 is the most.
+	// Backlog is how many pending requests, and how many connections not yet accepted, a Listener
+	// keeps. It refuses more. 0 means 1024; 65536 is the maximum.
 	Backlog int
 }
 
@@ -62,7 +61,7 @@ const (
 	defaultTimeout = 30 * time.Second
 	defaultBacklog = 1024
 	maxBacklog     = 1 << 16
-	resolveTimeout = 5 * time.Second // of the kernel; it tries again by itself until then
+	resolveTimeout = 5 * time.Second // for the kernel, which retries by itself until then
 )
 
 func (o *Options) portSpace() PortSpace {
@@ -86,7 +85,7 @@ func (o *Options) backlog() int {
 	return o.Backlog
 }
 
-// check finds what cannot be on any device.
+// check rejects options that no device supports.
 func (o *Options) check() error {
 	errs := []error{o.param(0, false).check()}
 	switch o.PortSpace {
@@ -108,7 +107,7 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
-// usable is check, and what the library cannot do.
+// usable is check, and rejects options that the library does not support.
 func (o *Options) usable() error {
 	if err := o.check(); err != nil {
 		return err
@@ -116,7 +115,7 @@ func (o *Options) usable() error {
 	return o.checkLibrary()
 }
 
-// apply sets the options of an ID.
+// apply sets the options on an ID.
 func (o *Options) apply(id *ID) error {
 	if o.TOS != 0 {
 		if err := id.SetTOS(o.TOS); err != nil {
@@ -161,7 +160,7 @@ func (o *Options) ackTimeout() (ibv.TimeCode, error) {
 	return t, nil
 }
 
-// param are the parameters for Connect and Accept.
+// param returns the parameters for Connect and Accept.
 func (o *Options) param(qpn uint32, srq bool) *ConnParam {
 	return &ConnParam{
 		PrivateData:        o.PrivateData,

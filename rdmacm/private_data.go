@@ -5,8 +5,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 )
 
-// Sizes of private data on InfiniBand and RoCE. In requests of the IP port
-// spaces a header of 36 bytes is librdmacm's own.
+// Sizes of private data on InfiniBand and RoCE. In requests of the IP port spaces the kernel uses
+// 36 bytes for a header.
 const (
 	reqData     = 92
 	repData     = 196
@@ -29,7 +29,7 @@ func (p PortSpace) ConnectDataLimit() int {
 	return reqData - ipHeader
 }
 
-// AcceptDataLimit is how many an answer can: 196, or 136 for datagrams.
+// AcceptDataLimit is how many bytes of private data an Accept can carry: 196, or 136 for datagrams.
 func (p PortSpace) AcceptDataLimit() int {
 	if p.datagram() {
 		return sidrRepData
@@ -37,7 +37,7 @@ func (p PortSpace) AcceptDataLimit() int {
 	return repData
 }
 
-// RejectDataLimit is how many a refusal can: 148, or 136 for datagrams.
+// RejectDataLimit is how many bytes of private data a Reject can carry: 148, or 136 for datagrams.
 func (p PortSpace) RejectDataLimit() int {
 	if p.datagram() {
 		return sidrRepData
@@ -45,7 +45,7 @@ func (p PortSpace) RejectDataLimit() int {
 	return rejData
 }
 
-// checkData is an error if data is too long for an operation.
+// checkData returns a *PrivateDataError if data is too long for an operation.
 func (id *ID) checkData(op string, data []byte, limit int) error {
 	if ibv.TransportType(librdmacm.Transport(id.handle)) == ibv.TransportIWARP {
 		limit = iWARPData

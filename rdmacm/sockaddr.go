@@ -43,8 +43,7 @@ func newSockaddr(ap netip.AddrPort) (sockaddr.Addr, error) {
 	return a, nil
 }
 
-// IBAddr is an InfiniBand address, for the port space IB and for hosts without
-// IP over InfiniBand.
+// IBAddr is an InfiniBand address, for PortSpaceIB and for hosts without IP over InfiniBand.
 //
 // C: struct sockaddr_ib.
 type IBAddr struct {

@@ -88,21 +88,21 @@ func TestEventErrors(t *testing.T) {
 		is     error
 		text   string
 	}{
-		{EventAddrError, -int32(syscall.ENODEV), false, syscall.ENODEV, "no RDMA device carries"},
+		{EventAddrError, -int32(syscall.ENODEV), false, syscall.ENODEV, "no RDMA device has the address"},
 		{EventAddrError, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "ARP"},
 		{EventAddrError, -int32(syscall.ENETUNREACH), false, syscall.ENETUNREACH, "ip route get"},
 		{EventRouteError, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "subnet manager"},
 		{EventUnreachable, -int32(syscall.ETIMEDOUT), false, syscall.ETIMEDOUT, "4791"},
 		{EventRejected, 8, false, ErrRejected, "nobody listens"},
-		{EventRejected, 28, false, syscall.ECONNREFUSED, "said no"},
+		{EventRejected, 28, false, syscall.ECONNREFUSED, "program refused"},
 		{EventRejected, -int32(syscall.ECONNREFUSED), false, ErrRejected, "nobody listens"},
 		{EventRejected, 99, false, ErrRejected, "RejectReason(99)"},
 		{EventRejected, -int32(syscall.EINVAL), false, syscall.EINVAL, "rejected"},
 		{EventUnreachable, 1, true, ErrRejected, "nobody listens"},
-		{EventUnreachable, 2, true, ErrRejected, "said no"},
+		{EventUnreachable, 2, true, ErrRejected, "program refused"},
 		{EventDisconnected, 0, false, ErrDisconnected, "disconnected"},
 		{EventDeviceRemoval, 0, false, ErrDeviceRemoved, "device removal"},
-		{EventConnectError, -int32(syscall.EINVAL), false, syscall.EINVAL, "could not be made ready"},
+		{EventConnectError, -int32(syscall.EINVAL), false, syscall.EINVAL, "could not be brought up"},
 		{EventMulticastError, -int32(syscall.ENOENT), false, syscall.ENOENT, "joined"},
 		{EventAddrInfoError, -int32(syscall.ENOENT), false, syscall.ENOENT, "address info"},
 		{EventUser, -5, false, syscall.EIO, "user"},
@@ -139,7 +139,7 @@ func TestStrings(t *testing.T) {
 		{JoinFlags(7).String(), "JoinFlags(7)"}, {JoinSendOnly.String(), "SendOnly"},
 		{FamilyINET6.String(), "IPv6"}, {Family(3).String(), "Family(3)"}, {Family(0).String(), "no family"},
 		{(&PrivateDataError{"connect", 57, 56, PortSpaceTCP}).Error(),
-			"57 bytes of private data with connect, the port space TCP carries at most 56"},
+			"57 bytes of private data with connect: the port space TCP carries at most 56"},
 		{(&StateError{"connect", "resolve first"}).Error(), "connect comes too early: resolve first"},
 		{(&AddrInfoError{"n", "s", -2, "name or service not known"}).Error(),
 			`resolve "n", service "s": name or service not known (code -2)`},
@@ -149,7 +149,7 @@ func TestStrings(t *testing.T) {
 		{(&Event{Type: EventRejected, Status: 8}).String(), "connection rejected: invalid service ID (reason 8): " +
 			"nobody listens on that port in that port space"},
 		{(&RejectError{Reason: 99, PrivateData: []byte("no\x00\x00")}).Error(),
-			`connection rejected: RejectReason(99): not a reason that the specification knows; private data "no"`},
+			`connection rejected: RejectReason(99): not a reason of the InfiniBand specification; private data "no"`},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

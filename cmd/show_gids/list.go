@@ -15,7 +15,7 @@ import (
 // portStates are the names of sysfs.
 var portStates = []string{"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"}
 
-// filter is what a GID must fulfil to be listed; the zero filter lists all.
+// filter selects the GIDs to list; the zero filter selects all.
 type filter struct {
 	ports   []int
 	types   []sysfs.GIDType
@@ -51,7 +51,7 @@ func (f *filter) row(r *row) bool {
 		(!f.up || r.link != gid.LinkDown)
 }
 
-// row is one GID with all that is known about it.
+// row is one GID and its properties.
 type row struct {
 	device string
 	port   sysfs.Port
@@ -115,7 +115,7 @@ func list(c *config, devs []sysfs.Device) *listing {
 	return l
 }
 
-// warn keeps what could not be read. That something vanished meanwhile is no news.
+// warn records what could not be read, except things that have vanished meanwhile.
 func (l *listing) warn(err error) {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENODEV) {
 		l.warnings = append(l.warnings, err)
@@ -144,7 +144,7 @@ func (r *row) setNetdev(root sysfs.Root, cache map[string]*sysfs.Netdev) {
 	}
 }
 
-// nothing says why the list is empty.
+// nothing returns why the list is empty.
 func (l *listing) nothing(c *config) error {
 	switch {
 	case len(l.devices) == 0:

@@ -60,7 +60,7 @@ type config struct {
 
 var errHelp = errors.New("help")
 
-// parse reads the command line. Everything that is wrong with it is in the error.
+// parse parses the command line. The error lists everything that is wrong with it.
 func parse(args []string, help io.Writer) (*config, error) {
 	var (
 		c                   config

@@ -1,6 +1,5 @@
-// Asyncwatch prints what happens to RDMA devices and ports, such as a link that
-// goes down or a GID that comes up, and what follows from it, until it is
-// interrupted.
+// Asyncwatch prints the asynchronous events of RDMA devices and ports, such as a link that goes
+// down or a GID that changes, and their consequences, until it is interrupted.
 //
 //	asyncwatch                   # all devices
 //	asyncwatch -d mlx5_0 -n 1    # wait for the next event of one
@@ -48,9 +47,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stdout, "asyncwatch [options]\n\n%s", f.FlagUsages())
 		return 0
 	case err == nil && f.NArg() > 0:
-		err = fmt.Errorf("what is %q? devices are named with -d", f.Arg(0))
+		err = fmt.Errorf("unexpected argument %q: name devices with -d", f.Arg(0))
 	case err == nil && (opt.events < 0 || opt.timeout < 0):
-		err = errors.New("-n and -t want 0 or more")
+		err = errors.New("-n and -t: want 0 or more")
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "asyncwatch: %v\nasyncwatch -h lists the options\n", err)
@@ -63,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// occurrence is what one of the watchers has to say.
+// occurrence is an event, or the end, of one watcher.
 type occurrence struct {
 	device string
 	event  ibv.AsyncEvent

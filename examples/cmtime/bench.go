@@ -184,7 +184,7 @@ func establish(n *node) error {
 	return n.id.Establish()
 }
 
-// destroy closes a connection, and before the first what all had of the device.
+// destroy closes a connection, and before the first one the objects that all share.
 func (b *bench) destroy(n *node) error { return errors.Join(b.closeShared(), n.id.Close()) }
 
 func (b *bench) closeShared() error {
@@ -198,8 +198,8 @@ func (b *bench) closeShared() error {
 	return errors.Join(errs...)
 }
 
-// close closes what is open still after a failure, children before parents. What
-// is closed takes no second close ill.
+// close closes what is still open after a failure, children before parents. Closing an object twice
+// is harmless.
 func (b *bench) close() error {
 	var errs []error
 	for _, n := range b.nodes {

@@ -4,8 +4,7 @@
 //	cmtime                    # on one host: waits, until interrupted
 //	cmtime -s HOST -c 1000    # on the other
 //
-// The client goes through package rdmacm's steps one by one; the server leaves
-// them to Listen and Accept.
+// The client calls package rdmacm's steps one by one; the server uses Listen and Accept.
 package main
 
 import (
@@ -95,7 +94,7 @@ func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ips[0].Unmap(), uint16(n)), err
 }
 
-// server takes all connections, and closes each when its client has.
+// server accepts all connections, and closes each when its client has.
 func server(ctx context.Context, o *options, out io.Writer) (err error) {
 	l, err := rdmacm.Listen(ctx, net.JoinHostPort(o.bind, o.port), &rdmacm.Options{
 		QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1},
@@ -111,7 +110,7 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 	defer cancel()
 	for n := 0; ; n++ {
 		c, err := l.Accept(ctx)
-		if ctx.Err() != nil { // interrupted, as it has to be
+		if ctx.Err() != nil { // interrupted, as intended
 			fmt.Fprintf(out, "%d connections\n", n)
 			return nil
 		}

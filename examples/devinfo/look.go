@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// report is what devinfo knows, and with its tags the JSON output.
+// report is the result of devinfo; its tags define the JSON output.
 type report struct {
 	Version int      `json:"version"` // of this format
 	Devices []device `json:"devices"`
@@ -88,8 +88,8 @@ func (fs fields) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// look asks the devices. A device that cannot be opened is in the report, with
-// the reason, and in the error.
+// look queries the devices. A device that cannot be opened is in the report, with the reason, and
+// in the error.
 func look(opt options) (*report, error) {
 	devices, err := ibv.Devices()
 	if err != nil {

@@ -42,7 +42,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stdout, "devinfo [options]\n\n%s", f.FlagUsages())
 		return 0
 	case err == nil && f.NArg() > 0:
-		err = fmt.Errorf("what is %q? a device is named with -d", f.Arg(0))
+		err = fmt.Errorf("unexpected argument %q: name a device with -d", f.Arg(0))
 	case err == nil && (opt.port < 0 || opt.port > 255 || f.Changed("ib-port") && opt.port == 0):
 		err = fmt.Errorf("-i %d: want 1 to 255", opt.port)
 	}
@@ -52,7 +52,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 
 	r, err := look(opt)
-	// What was found is worth showing, even if a device could not be opened.
+	// Show the report even if a device could not be opened.
 	if r != nil {
 		err = errors.Join(err, show(stdout, r, opt))
 	}

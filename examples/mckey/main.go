@@ -1,10 +1,9 @@
-// Mckey sends datagrams to a multicast group, or receives what is sent to it, with
-// itself or with the stock mckey on either side.
+// Mckey sends datagrams to a multicast group or receives them. Either side may be the stock mckey.
 //
 //	mckey -m 239.1.2.3 -b ADDRESS       # on any number of hosts: waits
 //	mckey -m 239.1.2.3 -b ADDRESS -s    # on another: sends
 //
-// It goes through package rdmacm's events one by one.
+// It handles package rdmacm's events one by one.
 package main
 
 import (
@@ -82,7 +81,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	defer pingpong.Close(id, &err)
 
-	// The address tells the device.
+	// The address determines the device.
 	if err := id.ResolveAddr(o.from, netip.AddrPortFrom(o.group, 0), 2*time.Second); err != nil {
 		return err
 	}
@@ -120,7 +119,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := id.BringUp(qp, nil); err != nil {
 		return err
 	}
-	if !o.send { // before anybody can send
+	if !o.send { // before any peer can send
 		for i := range o.count {
 			if _, err := qp.PostRecv([]ibv.RecvWR{{ID: uint64(i), SGEs: []ibv.SGE{mr.SGE(i*slot, slot)}}}); err != nil {
 				return err
@@ -128,7 +127,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		}
 	}
 
-	// Joining tells where to send.
+	// The join event has the address to send to.
 	flags := rdmacm.JoinFullMember
 	if o.sendOnly {
 		flags = rdmacm.JoinSendOnly

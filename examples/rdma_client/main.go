@@ -1,5 +1,5 @@
-// Rdma_client sends a message to rdma_server, ours or the stock one, and waits for
-// the answer. It is the shortest way to a connection and back.
+// Rdma_client sends a message to rdma_server, ours or rdma-core's, and waits for the answer. It is
+// the shortest program that connects and exchanges messages.
 //
 //	rdma_client -s HOST
 package main
@@ -20,7 +20,7 @@ import (
 
 func main() { cm.Main("rdma_client", run) }
 
-// Both sides know that messages have this size.
+// Messages have this size on both sides.
 const size = 16
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
@@ -34,7 +34,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, *limit)
 	defer cancel()
 
-	// The receive has to be there before the server can answer.
+	// Post the receive before the server can answer.
 	var mr *ibv.MR
 	c, err := rdmacm.Dial(ctx, net.JoinHostPort(*host, *port), &rdmacm.Options{
 		QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1, MaxInline: size},
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if _, err := c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled, Inline: hello}}); err != nil {
 		return err
 	}
-	for range 2 { // that it has gone, and the answer
+	for range 2 { // the completion of the send, and the answer
 		wc, err := cm.Next(ctx, c, *limit)
 		if err != nil {
 			return err

@@ -1,5 +1,4 @@
-// Rdma_server waits for a message of rdma_client, ours or the stock one, and
-// answers it.
+// Rdma_server waits for a message from rdma_client, ours or rdma-core's, and answers it.
 //
 //	rdma_server
 package main
@@ -20,7 +19,7 @@ import (
 
 func main() { cm.Main("rdma_server", run) }
 
-// Both sides know that messages have this size.
+// Messages have this size on both sides.
 const size = 16
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
@@ -42,7 +41,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 
-	// The receive has to be there before the client can send.
+	// Post the receive before the client can send.
 	var mr *ibv.MR
 	c, err := request.Accept(ctx, &rdmacm.Options{
 		QP: ibv.QPOptions{MaxSendWR: 1, MaxRecvWR: 1, MaxInline: size},

@@ -106,7 +106,7 @@ func ping(ctx context.Context, o *options, out io.Writer) (err error) {
 	for ; o.count == 0 || n < o.count; n++ {
 		if err := s.ping(ctx, n); err != nil {
 			if o.count == 0 && ctx.Err() != nil {
-				break // interrupted, as it has to be
+				break // interrupted, as intended
 			}
 			return fmt.Errorf("ping %d: %w", n, err)
 		}
@@ -129,7 +129,7 @@ func serve(ctx context.Context, o *options, out io.Writer) (err error) {
 	for {
 		request, err := l.Next(ctx)
 		if o.persistent && ctx.Err() != nil {
-			return nil // interrupted, as it has to be
+			return nil // interrupted, as intended
 		}
 		if err != nil {
 			return err

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// Sizes of a ping, as the stock rping takes them.
+// Sizes of a ping that the stock rping accepts.
 const (
 	minSize = 23
 	maxSize = 64<<10 - 1
@@ -19,7 +19,7 @@ func fill(b []byte, n int) {
 	b[len(b)-1] = 0
 }
 
-// PayloadError is a ping with other bytes than it has to have.
+// PayloadError reports a ping with wrong bytes.
 type PayloadError struct {
 	Offset    int // of the first wrong byte
 	Got, Want byte

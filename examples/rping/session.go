@@ -13,7 +13,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-// session is one connection, on either side. It is for one goroutine.
+// session is one connection, on either side. It is not safe for concurrent use.
 type session struct {
 	o     *options
 	out   io.Writer
@@ -23,7 +23,7 @@ type session struct {
 	inbox []region // messages that came while something else was waited for
 }
 
-// region is memory of the peer: what a message tells.
+// region is memory of the peer, as described by a message.
 type region struct {
 	at   ibv.RemoteAddr
 	size int
@@ -32,10 +32,10 @@ type region struct {
 // noteSize is the length of a message: address, key and length, big-endian.
 const noteSize = 16
 
-// errEnd is a client that has disconnected between two pings.
+// errEnd is returned when the client has disconnected between two pings.
 var errEnd = errors.New("the client has disconnected")
 
-// MessageError is something other than what the protocol has in this place.
+// MessageError reports a message that violates the protocol.
 type MessageError struct{ Got, Want string }
 
 func (e *MessageError) Error() string { return fmt.Sprintf("a message of %s, want %s", e.Got, e.Want) }
@@ -110,7 +110,7 @@ func (s *session) answer(ctx context.Context, n int) error {
 		}
 	}
 	s.show("server ", got)
-	if err := s.tell(region{}); err != nil { // go ahead: what is in it means nothing
+	if err := s.tell(region{}); err != nil { // go ahead; the content is ignored
 		return err
 	}
 	sink, err := s.message(ctx)
@@ -170,7 +170,7 @@ func (s *session) rdma(ctx context.Context, op ibv.Opcode, r region) error {
 	}
 }
 
-// completion waits for one, and takes what came in out of its buffer.
+// completion waits for a completion, and copies a received message out of its buffer.
 func (s *session) completion(ctx context.Context) (ibv.WC, error) {
 	wc, err := cm.Next(ctx, s.c, s.o.timeout)
 	if err != nil || wc.Opcode != ibv.WCRecv {
@@ -187,7 +187,7 @@ func (s *session) completion(ctx context.Context) (ibv.WC, error) {
 	return wc, s.expect()
 }
 
-// text is what is before the first zero byte.
+// text returns the bytes before the first zero byte.
 func text(b []byte) []byte {
 	t, _, _ := bytes.Cut(b, []byte{0})
 	return t

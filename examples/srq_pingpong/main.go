@@ -30,8 +30,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return pingpong.ExitOK
 }
 
-// The ID of a receive is the number of its buffer; that of a send has sendID
-// added to the buffer that it is from.
+// The ID of a receive is the number of its buffer. The ID of a send is the number of its buffer
+// plus sendID.
 const sendID = 1 << 32
 
 func play(ctx context.Context, opt *pingpong.Options, out io.Writer) (err error) {
@@ -46,8 +46,8 @@ func play(ctx context.Context, opt *pingpong.Options, out io.Writer) (err error)
 	}
 	defer pingpong.Close(pd, &err)
 
-	// A buffer for each receive, and after them one that the client sends from,
-	// on all queue pairs. The server sends a message back from where it lies.
+	// A buffer for each receive, and after them one that the client sends from on all queue pairs.
+	// The server sends a message back from the buffer that received it.
 	mr, err := pd.AllocMR((opt.RxDepth+1)*opt.Size, ibv.LocalWrite, nil)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func play(ctx context.Context, opt *pingpong.Options, out io.Writer) (err error)
 	conn := &ibv.ConnectOptions{MTU: opt.MTU, SL: opt.SL, Access: ibv.LocalWrite, MaxRdAtomic: 1, MaxDestRdAtomic: 1}
 	qps := make([]*ibv.QP, opt.QPs)
 	me := make([]ibv.Endpoint, opt.QPs)
-	byNum := make(map[uint32]int) // a completion tells the number of its queue pair
+	byNum := make(map[uint32]int) // a completion has the number of its queue pair
 	for q := range qps {
 		qps[q], err = pd.CreateQP(cq, cq, &ibv.QPOptions{Type: ibv.RC, MaxSendWR: 1, SRQ: srq})
 		if err != nil {

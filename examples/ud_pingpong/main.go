@@ -1,9 +1,9 @@
 // Ud_pingpong sends a datagram back and forth (UD), with itself or with the
 // stock ibv_ud_pingpong, as server or as client.
 //
-// A UD queue pair has no peer: each send says where it goes, by an address
-// handle, a queue pair number and a Q_Key. A message fits in one packet, may get
-// lost, and arrives behind 40 bytes of routing header.
+// A UD queue pair has no peer: each send names its destination, by an address handle, a queue pair
+// number and a Q_Key. A message fits in one packet, may get lost, and arrives after 40 bytes of
+// routing header.
 //
 //	ud_pingpong -d mlx5_0            # on one host: waits
 //	ud_pingpong -d mlx5_1 HOST       # on the other

@@ -4,8 +4,8 @@
 //	udaddy              # on one host: waits
 //	udaddy -s HOST      # on the other
 //
-// Each datagram carries the number of its sender's queue pair as immediate data:
-// with the address that it came from, that is where the answers go.
+// Each datagram carries the number of its sender's queue pair as immediate data. Answers go to that
+// queue pair at the address that the datagram came from.
 package main
 
 import (
@@ -120,7 +120,7 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 	})
 }
 
-// all runs all connections at a time.
+// all runs all connections concurrently.
 func (o *options) all(out io.Writer, talk func(*peer) error) error {
 	errs := make(chan error)
 	for range o.connections {

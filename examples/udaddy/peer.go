@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-// peer is the queue pair for one other side. It is for one goroutine.
+// peer is the queue pair for one peer. It is not safe for concurrent use.
 type peer struct {
 	o  *options
 	c  *rdmacm.Conn
@@ -21,7 +21,7 @@ type peer struct {
 	gone int // sends that have completed
 }
 
-// DatagramError is a datagram other than it has to be.
+// DatagramError reports a datagram that is not as expected.
 type DatagramError struct {
 	Number int
 	Got    string
@@ -40,7 +40,7 @@ func (p *peer) options() *rdmacm.Options {
 	}
 }
 
-// slot is how much room a datagram takes that is received.
+// slot is the size of the buffer for a received datagram.
 func (p *peer) slot() int { return cm.GRHSize + p.o.size }
 
 // prepare posts a receive for every datagram before the other side can send.
@@ -76,7 +76,7 @@ func (p *peer) send() error {
 	return nil
 }
 
-// receive waits for all datagrams. The first tells a server where to answer.
+// receive waits for all datagrams. A server learns from the first where to answer.
 func (p *peer) receive(ctx context.Context) error {
 	for n := 0; n < p.o.count; {
 		wc, err := cm.Next(ctx, p.c, p.o.timeout)

@@ -10,5 +10,5 @@ type AsyncEvent struct {
 	_         [4]byte
 }
 
-// PortNum is the port of an event about a port.
+// PortNum returns the port of a port event.
 func (e *AsyncEvent) PortNum() int32 { return int32(e.Element) }

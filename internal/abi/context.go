@@ -2,8 +2,8 @@ package abi
 
 import "structs"
 
-// Context is the start of struct ibv_context (infiniband/verbs.h, rdma-core v65), up to its
-// mutex. TailShift tells where the rest is.
+// Context is the start of struct ibv_context (infiniband/verbs.h, rdma-core v65), up to its mutex.
+// TailShift locates the rest.
 type Context struct {
 	_              structs.HostLayout
 	Device         uintptr
@@ -22,8 +22,7 @@ type ValuesEx struct {
 	RawClock Timespec
 }
 
-// Slots of Context.Ops that may be called. The other ones are kept for old
-// binaries.
+// Slots of Context.Ops that may be called. The others exist only for old binaries.
 const (
 	OpAllocMW     = 7  // struct ibv_mw *(struct ibv_pd *, enum ibv_mw_type)
 	OpBindMW      = 8  // int (struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *)

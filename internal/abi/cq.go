@@ -2,8 +2,8 @@ package abi
 
 import "structs"
 
-// CQ is the start of struct ibv_cq (infiniband/verbs.h, rdma-core v65), up to its
-// mutex. TailShift tells where the rest is.
+// CQ is the start of struct ibv_cq (infiniband/verbs.h, rdma-core v65), up to its mutex. TailShift
+// locates the rest.
 type CQ struct {
 	_         structs.HostLayout
 	Context   uintptr

@@ -37,6 +37,6 @@ type GRH struct {
 	DGID              GID
 }
 
-// GID is union ibv_gid (infiniband/verbs.h, rdma-core v65), in network order. The
-// union is aligned to 8 bytes; structs that begin with one say so themselves.
+// GID is union ibv_gid (infiniband/verbs.h, rdma-core v65), in network order. The union is aligned
+// to 8 bytes; structs that contain one declare that alignment.
 type GID [16]byte

@@ -2,8 +2,8 @@ package abi
 
 import "structs"
 
-// MLX5DVObj is struct mlx5dv_obj (infiniband/mlx5dv.h, rdma-core v65): objects to look into, and where to put what is
-// seen.
+// MLX5DVObj is struct mlx5dv_obj (infiniband/mlx5dv.h, rdma-core v65): the objects to view, and
+// where to store the views.
 type MLX5DVObj struct {
 	_    structs.HostLayout
 	QP   MLX5DVInOut

@@ -2,8 +2,8 @@ package abi
 
 import "structs"
 
-// QP is the start of struct ibv_qp (infiniband/verbs.h, rdma-core v65), up to its
-// mutex. TailShift tells where the rest is.
+// QP is the start of struct ibv_qp (infiniband/verbs.h, rdma-core v65), up to its mutex. TailShift
+// locates the rest.
 type QP struct {
 	_         structs.HostLayout
 	Context   uintptr

@@ -39,8 +39,8 @@ type RDMARoute struct {
 	_        [4]byte
 }
 
-// RDMACMID is struct rdma_cm_id (rdma/rdma_cma.h, rdma-core v65). Only librdmacm
-// makes them: more follows that is its own.
+// RDMACMID is struct rdma_cm_id (rdma/rdma_cma.h, rdma-core v65). Only librdmacm creates them:
+// private fields follow.
 type RDMACMID struct {
 	_             structs.HostLayout
 	Verbs         uintptr
@@ -89,8 +89,8 @@ type RDMAUDParam struct {
 	QKey           uint32
 }
 
-// RDMACMEvent is struct rdma_cm_event (rdma/rdma_cma.h, rdma-core v65). Param is
-// a union of RDMAUDParam, RDMAConnParam and a __u64, as the event tells.
+// RDMACMEvent is struct rdma_cm_event (rdma/rdma_cma.h, rdma-core v65). Param is a union of
+// RDMAUDParam, RDMAConnParam and a __u64, depending on the event.
 type RDMACMEvent struct {
 	_        structs.HostLayout
 	ID       uintptr

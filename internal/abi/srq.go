@@ -2,8 +2,8 @@ package abi
 
 import "structs"
 
-// SRQ is the start of struct ibv_srq (infiniband/verbs.h, rdma-core v65), up to its
-// mutex. TailShift tells where the rest is.
+// SRQ is the start of struct ibv_srq (infiniband/verbs.h, rdma-core v65), up to its mutex.
+// TailShift locates the rest.
 type SRQ struct {
 	_          structs.HostLayout
 	Context    uintptr

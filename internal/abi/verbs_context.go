@@ -2,9 +2,8 @@ package abi
 
 import "github.com/pureverbs/pureverbs/internal/cmem"
 
-// Distances of the ops of struct verbs_context below its struct ibv_context.
-// The struct grows at its start, so they are the same in all releases. Newer ops
-// than these have an exported function, which is what to call.
+// Distances of the ops of struct verbs_context below its struct ibv_context. The struct grows at
+// its start, so they are the same in all releases. For newer ops, call the exported function.
 const (
 	distSize     = 8  // sz
 	distCompMask = 16 // has_comp_mask, unused since v17
@@ -46,8 +45,8 @@ const (
 	DistQueryPort               = 320
 )
 
-// legacyExperimental is the bit of has_comp_mask by which MLNX_OFED 4.x marks its
-// experimental verbs.
+// legacyExperimental is the bit of has_comp_mask that marks the experimental verbs of MLNX_OFED
+// 4.x.
 const legacyExperimental = 1 << 62
 
 // Offset of abi_compat with a mutex of 40 bytes, and by how much a mutex of 48
@@ -60,9 +59,9 @@ const (
 // extended is the abi_compat of a context that is part of a verbs_context.
 const extended = ^uint64(0)
 
-// TailShift is what to add to the offset of a field behind a mutex, given for a
-// mutex of 40 bytes: 0 or 8. ok is false where the context at ctx has no
-// verbs_context around it, from which the mutex could be told.
+// TailShift returns what to add to the offset of a field after a mutex, which is given for a mutex
+// of 40 bytes: 0 or 8. ok is false if the context at ctx is not part of a verbs_context, which
+// shows the size of the mutex.
 func TailShift(ctx uintptr) (shift uintptr, ok bool) {
 	for _, shift := range [...]uintptr{0, bigMutex} {
 		if *cmem.At[uint64](ctx + offABICompat + shift) == extended {
@@ -72,10 +71,9 @@ func TailShift(ctx uintptr) (shift uintptr, ok bool) {
 	return 0, false
 }
 
-// ContextSize is the size of the verbs_context around the ibv_context at ctx, as
-// the library that made it set it, or 0 where there is none. It grows with
-// releases: 496 is v13 to v15, 648 is v22 to v58, 696 is v64 (8 more with a
-// mutex of 48 bytes).
+// ContextSize returns the size of the verbs_context that contains the ibv_context at ctx, as set by
+// the library that created it, or 0 if there is none. It grows with releases: 496 is v13 to v15,
+// 648 is v22 to v58, 696 is v64 (8 more with a mutex of 48 bytes).
 func ContextSize(ctx uintptr) uintptr {
 	if _, ok := TailShift(ctx); !ok {
 		return 0
@@ -83,15 +81,15 @@ func ContextSize(ctx uintptr) uintptr {
 	return *cmem.At[uintptr](ctx - distSize)
 }
 
-// Legacy tells whether the context at ctx comes from the libibverbs of MLNX_OFED
-// 4.x: no memory windows, no flows, no send with invalidate, no direct path.
+// Legacy reports whether the context at ctx comes from the libibverbs of MLNX_OFED 4.x: no memory
+// windows, no flows, no send with invalidate, no direct path.
 func Legacy(ctx uintptr) bool {
 	return ContextSize(ctx) != 0 && *cmem.At[uint64](ctx - distCompMask)&legacyExperimental != 0
 }
 
-// ContextOp is the C function in the slot of verbs_context that lies dist (one of
-// the Dist constants) below the ibv_context at ctx; 0 where the library is too
-// old to have the slot, or left it empty.
+// ContextOp returns the C function in the slot of verbs_context that is dist (one of the Dist
+// constants) below the ibv_context at ctx. It returns 0 if the library is too old to have the slot,
+// or left it empty.
 func ContextOp(ctx, dist uintptr) uintptr {
 	shift, ok := TailShift(ctx)
 	if !ok || *cmem.At[uintptr](ctx - distSize) < dist+offABICompat+8+shift {

@@ -1,9 +1,11 @@
-// Package bind is the floor on which C is called by name: its packages have the prototypes of libibverbs, libmlx5 and
-// librdmacm, one method each. Above it nothing knows a symbol or how C reports failure.
+// Package bind calls C functions by name. Its subpackages have one method for each function of
+// libibverbs, libmlx5 and librdmacm, with its prototype. No other package knows symbols or how C
+// reports failure.
 //
-// Handles are addresses of C objects. What arguments point to is Go memory that escapes to the heap and is kept alive
-// for the call, by writing uintptr(unsafe.Pointer(p)) in the argument list; C keeps no such pointer, unless a method
-// says so. Errors are errnos, or a *loader.SymbolError where the library has no such function.
+// Handles are addresses of C objects. Arguments may point to Go memory: uintptr(unsafe.Pointer(p))
+// in the argument list keeps *p on the heap and alive for the call. C keeps no such pointer, unless
+// a method says so. Errors are errnos, or a *loader.SymbolError where the library has no such
+// function.
 package bind
 
 import (
@@ -14,8 +16,9 @@ import (
 	"github.com/pureverbs/pureverbs/loader"
 )
 
-// Library calls the functions of an open library. There is one method for each convention of return. A symbol is
-// looked up when it is first used, so that an old library lacks only what it lacks.
+// Library calls the functions of an open library, with one method for each convention of returning
+// errors. A symbol is looked up when it is first used, so a function missing from an old library
+// affects only its callers.
 type Library struct{ lib *loader.Library }
 
 // Open opens a library once; later calls return the same one.
@@ -46,7 +49,7 @@ func (l Library) Symbol(name string) (uintptr, error) {
 	return l.lib.Symbol(name)
 }
 
-// hidden is what Hide takes away.
+// hidden holds the functions that Hide hides.
 var hidden atomic.Pointer[symbols]
 
 type symbols struct {
@@ -54,7 +57,7 @@ type symbols struct {
 	names []string
 }
 
-// Hide makes libraries lack functions until undo is called, as those from before a release do. It is for tests.
+// Hide makes libraries lack functions, like those from before a release, until undo is called. It is for tests.
 func Hide(since string, names ...string) (undo func()) {
 	hidden.Store(&symbols{since, names})
 	return func() { hidden.Store(nil) }

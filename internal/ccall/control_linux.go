@@ -11,8 +11,8 @@ import (
 // errnoLocation is int *__errno_location(void), 0 if libc has none.
 var errnoLocation, _ = Libc("__errno_location")
 
-// Libc returns the address of a function of the C library, or of another library
-// that the program is linked with.
+// Libc returns the address of a function of the C library, or of another library that the program
+// is linked against.
 func Libc(name string) (uintptr, error) {
 	// The text of the error belongs to the thread.
 	runtime.LockOSThread()
@@ -36,7 +36,7 @@ func call(fn uintptr, args ...uintptr) (uintptr, syscall.Errno, error) {
 	// runtime's own system calls do not touch it.
 	runtime.LockOSThread()
 	p := Hot(errnoLocation, 0, 0, 0)
-	errno := *(**int32)(unsafe.Pointer(&p)) // this thread's, in C memory
+	errno := *(**int32)(unsafe.Pointer(&p)) // this thread's errno, in C memory
 	*errno = 0
 	r, _, _ := purego.SyscallN(fn, args...)
 	e := syscall.Errno(*errno)

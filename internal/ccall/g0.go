@@ -7,13 +7,13 @@ import (
 	"unsafe"
 )
 
-// g0Built: the offsets below were read from the sources of these releases and
-// stressed with each. A new release is admitted by testing it, then here and in
-// g0_none.go and the assembly.
+// g0Built reports whether Hot is built: the offsets below were read from the sources of these Go
+// releases and stress-tested with each. To admit a new release, test it, then extend the build
+// constraints here, in g0_none.go and in the assembly.
 const g0Built = true
 
-// Offsets in the runtime's structs (runtime/runtime2.go; comments there pin
-// them: "known to liblink", "known to runtime/cgo"). The assembly has them too.
+// Offsets in the runtime's structs (runtime/runtime2.go; comments there pin them: "known to
+// liblink", "known to runtime/cgo"). The assembly repeats them.
 const (
 	offStackLo = 0
 	offStackHi = 8
@@ -22,8 +22,8 @@ const (
 	offG0      = 0
 )
 
-// minRoom is what a C function may use of the g0 stack. With purego or cgo that
-// stack is a pthread's, megabytes; the runtime's own would be 16 KiB.
+// minRoom is how much of the g0 stack a C function may use. With purego or cgo that stack is a
+// pthread's, which has megabytes; the runtime's own would have 16 KiB.
 const minRoom = 64 << 10
 
 // Hot calls a C function that returns soon, does not block and does not call back
@@ -36,8 +36,7 @@ func Hot(fn, a1, a2, a3 uintptr) uintptr
 //go:noescape
 func getg() (gp, sp uintptr)
 
-// selfCheck tells whether the offsets look right on this runtime: why not, or
-// "".
+// selfCheck checks the offsets on this runtime. It returns what is wrong, or "".
 func selfCheck() string {
 	word := func(p, off uintptr) uintptr {
 		p += off

@@ -26,7 +26,7 @@ func chooseHot(env string) (bool, string) {
 	return true, "self-check passed"
 }
 
-// HotPath says which way Hot goes, "g0" or "cgocall", and why.
+// HotPath returns how Hot calls C, "g0" or "cgocall", and why.
 func HotPath() (way, why string) {
 	if useG0 {
 		return "g0", hotWhy
@@ -34,21 +34,20 @@ func HotPath() (way, why string) {
 	return "cgocall", hotWhy
 }
 
-// thunkArgs is what the thunk gets. It has no Go pointers.
+// thunkArgs is the argument of the thunk. It has no Go pointers.
 type thunkArgs struct{ fn, a1, a2, a3, ret uintptr }
 
-// Slow calls fn through runtime.cgocall: the scheduler knows that the thread may
-// block, and others take over its processor if it does. Pointers must be to
-// memory that Go does not manage. fn must not be 0.
+// Slow calls fn through runtime.cgocall: the scheduler knows that the thread may block, and gives
+// its processor to another thread if it does. Pointers must point to memory that Go does not
+// manage. fn must not be 0.
 func Slow(fn, a1, a2, a3 uintptr) uintptr {
 	args := thunkArgs{fn: fn, a1: a1, a2: a2, a3: a3}
 	cgocall(thunkAddr, noescape(unsafe.Pointer(&args)))
 	return args.ret
 }
 
-// cgocall keeps the goroutine's stack where it is while C runs, so args may be
-// on it. The symbol is one that the runtime keeps for users like this one
-// (runtime/cgocall.go, "hall of shame").
+// cgocall keeps the goroutine's stack in place while C runs, so args may be on it. The runtime
+// keeps the symbol for users like this package (runtime/cgocall.go, "hall of shame").
 //
 //go:linkname cgocall runtime.cgocall
 func cgocall(fn uintptr, arg unsafe.Pointer) int32

@@ -7,7 +7,7 @@ import "github.com/ebitengine/purego"
 // Env forces the fallback when it is "fallback".
 const Env = "PUREVERBS_CCALL"
 
-// HotPath says which way Hot goes, and why.
+// HotPath returns how Hot calls C, and why.
 func HotPath() (way, why string) { return "purego", "the trampoline is for amd64 and arm64" }
 
 // Hot calls fn; see the package documentation.

@@ -5,7 +5,7 @@ package ccall
 // Env forces the fallback when it is "fallback".
 const Env = "PUREVERBS_CCALL"
 
-// HotPath says which way Hot goes, and why.
+// HotPath returns how Hot calls C, and why.
 func HotPath() (way, why string) { return "none", reasonSystem }
 
 // Hot returns -1 on this operating system.

@@ -125,8 +125,7 @@ func Void(fn uintptr, args ...uintptr) error {
 	return err
 }
 
-// Int calls a function that returns an int and does not fail; 0 where fn is
-// none.
+// Int calls a function that returns an int and does not fail. It returns 0 if fn is 0.
 //
 //go:uintptrescapes
 func Int(fn uintptr, args ...uintptr) int32 {

@@ -1,13 +1,11 @@
 // Package dma makes memory that devices may read and write.
 //
-// Such memory lies off the Go heap: the garbage collector does not know it,
-// nothing moves it, and it is gone when Free says so and not before. It starts
-// at a page boundary, is zeroed, shares its pages with nothing else, and is
-// fenced by a page on each side whose touch is a fault: code, C or Go, that runs
-// over the end stops there.
+// Such memory is outside the Go heap: the garbage collector neither moves nor frees it; only Free
+// does. It starts at a page boundary, is zeroed, and shares its pages with nothing else. An
+// inaccessible guard page on each side stops code, C or Go, that runs over an end.
 //
-// The memory is not inherited by fork: a child made by C code of the process
-// would otherwise make the kernel copy pages that a device writes to.
+// The memory is not inherited by fork. Otherwise a child that C code forks would make the kernel
+// copy pages that a device writes to.
 //
-// Memory of the Go heap that devices use is pinned here, too.
+// The package also pins memory of the Go heap that devices use.
 package dma

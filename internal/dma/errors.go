@@ -2,7 +2,7 @@ package dma
 
 import "fmt"
 
-// SizeError is a size that no memory has.
+// SizeError reports a size that is out of range.
 type SizeError struct {
 	Size int
 }
@@ -11,10 +11,10 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("dma: alloc %d bytes: the size must be from 1 to %d", e.Size, maxSize)
 }
 
-// HugePageError says that there were not enough huge pages.
+// HugePageError reports that there were not enough huge pages.
 type HugePageError struct {
 	Need int   // pages of 2 MiB
-	Free int   // pages that are set aside and not promised to anyone, -1 if unknown
+	Free int   // pages that are reserved and neither used nor promised, -1 if unknown
 	Err  error // errno of the kernel
 }
 
@@ -31,14 +31,14 @@ func (e *HugePageError) Error() string {
 		"require huge pages", e.Need, e.Err, have, more)
 }
 
-// Unwrap gives the errno.
+// Unwrap returns the errno.
 func (e *HugePageError) Unwrap() error { return e.Err }
 
-// NodeError says that memory cannot be placed on a NUMA node.
+// NodeError reports that memory cannot be placed on a NUMA node.
 type NodeError struct {
 	Node   int
-	Online string // the nodes that there are, as sysfs lists them; may be empty
-	Err    error  // errno of mbind, EINVAL for what is no node anywhere
+	Online string // the online nodes, as sysfs lists them; may be empty
+	Err    error  // errno of mbind; EINVAL for an invalid number
 }
 
 func (e *NodeError) Error() string {
@@ -52,5 +52,5 @@ func (e *NodeError) Error() string {
 	return s
 }
 
-// Unwrap gives the errno.
+// Unwrap returns the errno.
 func (e *NodeError) Unwrap() error { return e.Err }

@@ -7,17 +7,17 @@ import (
 	"syscall"
 )
 
-// Huge says whether memory is to be made of huge pages, of 2 MiB.
+// Huge selects whether memory consists of huge pages of 2 MiB.
 type Huge uint8
 
 // What to do about huge pages.
 const (
 	HugeNone    Huge = 0 // ordinary pages
-	HugeTry     Huge = 1 // huge pages; where the kernel has too few, ordinary pages, which it may join into huge ones
+	HugeTry     Huge = 1 // huge pages, or if there are too few, ordinary pages, which the kernel may merge
 	HugeRequire Huge = 2 // huge pages, or a *HugePageError
 )
 
-// String names the choice.
+// String returns the name, as in "require".
 func (h Huge) String() string {
 	switch h {
 	case HugeNone:
@@ -30,24 +30,22 @@ func (h Huge) String() string {
 	return fmt.Sprintf("Huge(%d)", uint8(h))
 }
 
-// Options are the choices of Alloc. The zero value is ordinary pages wherever
-// the kernel likes.
+// Options configures Alloc. The zero value selects ordinary pages on any node.
 type Options struct {
 	Huge Huge
-	Node *int // the NUMA node to prefer, nil for wherever the kernel likes
+	Node *int // the NUMA node to prefer, nil for any
 }
 
-// Mem is memory for DMA. It belongs to whoever made it. Its methods are safe for
-// concurrent use; the bytes are for the caller to synchronise with the device.
-// The owner frees it when no device uses it any more: the kernel keeps pages that
-// are registered, but at an address that then may be someone else's.
+// Mem is memory for DMA. It belongs to the caller of Alloc. Its methods are safe for concurrent
+// use; the caller synchronises access to the bytes with the device. Free it only when no device
+// uses it: the kernel keeps registered pages, but their address may then be reused.
 type Mem struct {
 	huge bool
 
 	mu     sync.Mutex
 	data   []byte // nil once freed
 	addr   uintptr
-	region region // what was mapped, with the guards
+	region region // the mapping, including the guards
 }
 
 const (
@@ -55,9 +53,8 @@ const (
 	maxSize      = math.MaxInt - 4*hugePageSize // leaves room for guards and rounding
 )
 
-// Alloc maps size zeroed bytes. opt may be nil. The memory is reserved, but
-// ordinary pages come only as they are touched. Errors are *SizeError,
-// *HugePageError, *NodeError, or the errno of mmap, wrapped.
+// Alloc maps size zeroed bytes. opt may be nil. Ordinary pages are allocated when they are first
+// touched. The error is a *SizeError, a *HugePageError, a *NodeError, or wraps the errno of mmap.
 func Alloc(size int, opt *Options) (*Mem, error) {
 	if opt == nil {
 		opt = &Options{}
@@ -66,7 +63,7 @@ func Alloc(size int, opt *Options) (*Mem, error) {
 		return nil, &SizeError{Size: size}
 	}
 	if opt.Huge > HugeRequire {
-		return nil, fmt.Errorf("dma: %v is none of none, try, require", opt.Huge)
+		return nil, fmt.Errorf("dma: invalid huge page choice %v: want none, try or require", opt.Huge)
 	}
 	if opt.Node != nil && (*opt.Node < 0 || *opt.Node >= maxNodes) {
 		return nil, &NodeError{Node: *opt.Node, Online: onlineNodes(), Err: syscall.EINVAL}
@@ -74,26 +71,26 @@ func Alloc(size int, opt *Options) (*Mem, error) {
 	return alloc(size, opt)
 }
 
-// Bytes is the memory, as long as was asked for; nil once freed. A slice of it
-// must not be used after Free: that is a fault, or worse.
+// Bytes returns the memory, with the requested length; nil once freed. A slice of it must not be
+// used after Free: an access may end the process or corrupt other memory.
 func (m *Mem) Bytes() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.data
 }
 
-// Addr is the address of the first byte; 0 once freed.
+// Addr returns the address of the first byte; 0 once freed.
 func (m *Mem) Addr() uintptr {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.addr
 }
 
-// Huge tells whether the memory is made of huge pages.
+// Huge reports whether the memory consists of huge pages.
 func (m *Mem) Huge() bool { return m.huge }
 
-// Free gives the memory back. Later calls do nothing. When it fails, the memory
-// is still there and Free may be called again.
+// Free frees the memory. Later calls do nothing. If it fails, the memory is still mapped and Free
+// may be called again.
 func (m *Mem) Free() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

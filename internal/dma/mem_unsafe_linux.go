@@ -14,9 +14,9 @@ import (
 // maxNodes is the most NUMA nodes that Linux can be built for.
 const maxNodes = 1024
 
-// region is address space: the data between its guards.
+// region is a range of address space: the data and its guard pages.
 type region struct {
-	base unsafe.Pointer // of the first guard
+	base unsafe.Pointer // address of the first guard
 	size uintptr
 }
 
@@ -38,8 +38,8 @@ func alloc(size int, opt *Options) (*Mem, error) {
 	return allocPages(size, opt)
 }
 
-// allocPages maps ordinary pages. The guards and the data are mapped at once,
-// without access, and then the data is opened.
+// allocPages maps ordinary pages. It maps guards and data together without access, then makes the
+// data accessible.
 func allocPages(size int, opt *Options) (*Mem, error) {
 	page := uintptr(os.Getpagesize())
 	align := page
@@ -59,7 +59,7 @@ func allocPages(size int, opt *Options) (*Mem, error) {
 		return fail("mprotect", err)
 	}
 	if align > page {
-		_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // a wish; the kernel may be built without
+		_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // optional; the kernel may not support it
 	}
 	if err := place(b, opt); err != nil {
 		return nil, errors.Join(err, r.unmap())
@@ -67,8 +67,8 @@ func allocPages(size int, opt *Options) (*Mem, error) {
 	return newMem(r, b, size, false), nil
 }
 
-// reserve maps address space without access for length bytes at a multiple of
-// align, and a guard before and after.
+// reserve maps address space without access: length bytes at a multiple of align, and a guard
+// before and after them.
 func reserve(length, guard, align uintptr) (region, unsafe.Pointer, error) {
 	total := length + 2*guard + align - guard
 	base, err := unix.MmapPtr(-1, 0, nil, total, unix.PROT_NONE, anon)
@@ -80,9 +80,8 @@ func reserve(length, guard, align uintptr) (region, unsafe.Pointer, error) {
 	return region{base, total}, data, nil
 }
 
-// allocHuge maps huge pages. They are mapped before their guards: when they
-// replaced a reservation and that failed, the kernel would leave a hole, into
-// which another thread might map something before we could close it.
+// allocHuge maps huge pages, then their guards. Mapping them over a reservation would leave a hole
+// if it failed, and another thread might map something there.
 func allocHuge(size int, opt *Options) (*Mem, error) {
 	const tries = 8
 	length := roundUp(uintptr(size), hugePageSize)
@@ -125,16 +124,16 @@ func tryHuge(size int, length uintptr, opt *Options) (*Mem, error) {
 	if err := place(b, opt); err != nil {
 		return fail(err)
 	}
-	// Pages that mmap promised can still be refused, by a cgroup for one. Now
-	// that is an error, at the first touch it would be SIGBUS.
-	// before Linux 5.14
+	// Pages that mmap promised can still be refused, for example by a cgroup. Here that is an
+	// error; at the first access it would be SIGBUS. Kernels
+	// before 5.14 return EINVAL.
 	if err := unix.Madvise(b, unix.MADV_POPULATE_WRITE); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fail(&HugePageError{Need: int(length / hugePageSize), Free: freeHugePages(), Err: err})
 	}
 	return newMem(r, b, size, true), nil
 }
 
-// mapAt maps at p exactly. EEXIST means that something is there already.
+// mapAt maps at exactly p. EEXIST means that something is already mapped there.
 func mapAt(p unsafe.Pointer, length uintptr, prot, flags int) error {
 	got, err := unix.MmapPtr(-1, 0, p, length, prot, anon|unix.MAP_FIXED_NOREPLACE|flags)
 	if err != nil {
@@ -146,7 +145,7 @@ func mapAt(p unsafe.Pointer, length uintptr, prot, flags int) error {
 	return nil
 }
 
-// place says where the pages of b shall come from, before there are any.
+// place sets where the pages of b come from, before there are any.
 func place(b []byte, opt *Options) error {
 	if err := unix.Madvise(b, unix.MADV_DONTFORK); err != nil {
 		return fmt.Errorf("dma: alloc %d bytes: madvise MADV_DONTFORK: %w", len(b), err)
@@ -175,8 +174,7 @@ func newMem(r region, b []byte, size int, huge bool) *Mem {
 	return &Mem{huge: huge, data: b[:size:size], addr: uintptr(unsafe.Pointer(&b[0])), region: r}
 }
 
-// freeHugePages is how many huge pages nobody has or was promised, -1 when the
-// kernel does not tell.
+// freeHugePages returns the number of huge pages that are neither used nor promised, -1 if unknown.
 func freeHugePages() int {
 	read := func(name string) (int, error) {
 		s, err := os.ReadFile("/sys/kernel/mm/hugepages/hugepages-2048kB/" + name)

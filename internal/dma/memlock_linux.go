@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MemlockLimit is how many bytes the process may lock, now and at most. The
-// kernel counts registered memory against it, unless the process has
-// CAP_IPC_LOCK. Unlimited is all ones.
+// MemlockLimit returns how many bytes the process may lock: the soft and the hard limit. Registered
+// memory counts against it, unless the process has CAP_IPC_LOCK. Unlimited is all ones.
 func MemlockLimit() (cur, max uint64, err error) {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &r); err != nil {

@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// MemlockLimit is how many bytes the process may lock, now and at most.
+// MemlockLimit returns how many bytes the process may lock: the soft and the hard limit.
 func MemlockLimit() (cur, max uint64, err error) {
 	return 0, 0, fmt.Errorf("dma: RLIMIT_MEMLOCK on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -5,10 +5,9 @@ import (
 	"sync"
 )
 
-// Pinned keeps memory of the Go heap where it is, until Unpin. It stays
-// reachable meanwhile, whatever becomes of the object that it was made for: the
-// device may still write to the memory of one that was dropped without Close,
-// and the runtime panics when it collects a runtime.Pinner that still pins.
+// Pinned keeps memory of the Go heap in place until Unpin. It stays reachable even if its owner is
+// dropped without Close: the device may still write to the memory, and the runtime panics when it
+// collects a runtime.Pinner that still pins.
 type Pinned struct{ pinner runtime.Pinner }
 
 var pins = struct {
@@ -16,12 +15,12 @@ var pins = struct {
 	all map[*Pinned]struct{}
 }{all: make(map[*Pinned]struct{})}
 
-// Pin pins the memory of b, which must have a byte. Memory that is not Go's
-// does not move, and is let be.
+// Pin pins the memory of b, which must not be empty. Memory outside the Go heap does not move and
+// is left alone.
 func Pin(b []byte) *Pinned {
 	p := new(Pinned)
 	func() {
-		defer func() { _ = recover() }() // what the Pinner says to such memory
+		defer func() { _ = recover() }() // the Pinner panics for such memory
 		p.pinner.Pin(&b[0])
 	}()
 	pins.Lock()
@@ -30,7 +29,7 @@ func Pin(b []byte) *Pinned {
 	return p
 }
 
-// Unpin lets the memory go. A nil Pinned pins nothing.
+// Unpin ends the pinning. On a nil Pinned it does nothing.
 func (p *Pinned) Unpin() {
 	if p == nil {
 		return

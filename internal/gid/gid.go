@@ -1,6 +1,5 @@
-// Package gid says what kind of address a GID is, and which of several GIDs a
-// connection should use. It works on plain values and knows neither library
-// nor sysfs.
+// Package gid classifies GIDs by kind of address, and chooses the one that a connection should use.
+// It works on plain values and uses neither the library nor sysfs.
 package gid
 
 import (
@@ -38,7 +37,7 @@ func (s Scope) String() string {
 // MarshalText implements [encoding.TextMarshaler] with [Scope.String].
 func (s Scope) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// ScopeOf tells the scope of a GID.
+// ScopeOf returns the scope of a GID.
 func ScopeOf(g [16]byte) Scope {
 	a := netip.AddrFrom16(g)
 	if g == [16]byte{} {
@@ -84,12 +83,12 @@ type Link uint8
 
 // The states of a netdev.
 const (
-	LinkUnknown Link = 0 // not known, or there is none
+	LinkUnknown Link = 0 // unknown, or there is no netdev
 	LinkUp      Link = 1
 	LinkDown    Link = 2
 )
 
-// Candidate is what the choice depends on.
+// Candidate holds the properties of a GID that the choice depends on.
 type Candidate struct {
 	GID        [16]byte
 	Index      int
@@ -99,7 +98,7 @@ type Candidate struct {
 	VLAN       bool // the netdev is a VLAN
 }
 
-// Unusable says why no connection can use the GID at all; "" where one can.
+// Unusable returns why no connection can use the GID, "" if one can.
 func Unusable(c Candidate) string {
 	switch ScopeOf(c.GID) {
 	case ScopeZero:
@@ -112,7 +111,7 @@ func Unusable(c Candidate) string {
 	return ""
 }
 
-// Down says why the GID carries no traffic now; "" where it does.
+// Down returns why the GID carries no traffic now, "" if it does.
 func Down(c Candidate) string {
 	switch {
 	case !c.PortActive:
@@ -123,7 +122,7 @@ func Down(c Candidate) string {
 	return ""
 }
 
-// criteria are asked in this order; the first that tells two GIDs apart decides.
+// criteria are applied in this order. The first that distinguishes two GIDs decides.
 var criteria = []struct {
 	rank func(Candidate) int
 	why  func(lost Candidate) string
@@ -187,7 +186,7 @@ func typeRank(c Candidate) int {
 
 func scopeRank(c Candidate) int {
 	if c.Type == TypeIB {
-		return 0 // GIDs of InfiniBand are no IP addresses: the index decides
+		return 0 // InfiniBand GIDs are not IP addresses: the index decides
 	}
 	switch ScopeOf(c.GID) {
 	case ScopeIPv4:
@@ -200,8 +199,8 @@ func scopeRank(c Candidate) int {
 	return 1
 }
 
-// Compare tells which GID is to be preferred: positive for a, negative for b,
-// 0 where nothing speaks for either. why says what is wrong with the loser.
+// Compare returns which GID to prefer: order is positive for a, negative for b, and 0 if they are
+// equally good. why names the disadvantage of the other.
 //
 // In this order: usable at all; port ACTIVE; netdev up; InfiniBand, RoCE v2,
 // RoCE v1; IPv4, other routable, link-local; not a VLAN; lower index.
@@ -217,8 +216,8 @@ func Compare(a, b Candidate) (order int, why string) {
 	return 0, ""
 }
 
-// Best returns the position of the GID to use in c, the first of equals; -1
-// where none is usable. It may be down, which [Down] tells.
+// Best returns the index in c of the GID to use, the first of equals, or -1 if none is usable. The
+// GID may be down: see [Down].
 func Best(c []Candidate) int {
 	best := -1
 	for i := range c {

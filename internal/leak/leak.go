@@ -1,8 +1,8 @@
-// Package leak remembers objects that must be closed, and where they were made.
+// Package leak records objects that must be closed, and where they were created.
 //
-// It costs nothing unless it is enabled: by PUREVERBS_LEAKS=1, then an object
-// that the garbage collector finds unclosed is reported on standard error, or
-// by a test's main, which fails when something is still open at its end.
+// It costs nothing unless it is enabled. With PUREVERBS_LEAKS=1, objects that the garbage collector
+// finds unclosed are reported on standard error. A TestMain can call Enable, and fail if objects
+// are open at its end.
 package leak
 
 import (
@@ -19,19 +19,19 @@ var (
 	live = make(map[*Record]struct{})
 )
 
-// Enable starts tracking. It is called before anything is made, from TestMain.
+// Enable starts tracking. TestMain calls it before any object is created.
 func Enable() { enabled = true }
 
-// Enabled tells whether objects are tracked.
+// Enabled reports whether objects are tracked.
 func Enabled() bool { return enabled }
 
-// Record is one object that is to be closed. A nil Record is a disabled one.
+// Record is an object that must be closed. A nil Record does nothing.
 type Record struct {
 	what  string
 	stack []byte
 }
 
-// Track remembers an object until Done.
+// Track records an object until Done.
 func Track(what string) *Record {
 	if !enabled {
 		return nil
@@ -43,7 +43,7 @@ func Track(what string) *Record {
 	return r
 }
 
-// Done says that the object was closed.
+// Done records that the object was closed.
 func (r *Record) Done() {
 	if r == nil {
 		return
@@ -66,7 +66,7 @@ func (r *Record) Collected() {
 	}
 }
 
-// Open lists what is not closed, with the stacks of their makers.
+// Open returns the objects that are not closed, with the stacks that created them.
 func Open() []string {
 	mu.Lock()
 	defer mu.Unlock()

@@ -1,10 +1,9 @@
-// Package life is the lifetime of what has to be closed: who uses it, what was made
-// of it, and whether it is closed.
+// Package life manages the lifetime of objects that must be closed: their users, their children,
+// and whether they are closed.
 //
-// It refuses to close an object with children, waits for those who use it, and
-// leaves it open when it cannot be destroyed. Nothing is closed by the garbage
-// collector: it knows no order among C objects, and a device may still write to
-// their memory.
+// Closing an object fails while it has children, waits for its users, and leaves the object open if
+// it cannot be destroyed. The garbage collector closes nothing: it does not know the order of C
+// objects, and a device may still write to their memory.
 package life
 
 import (
@@ -20,31 +19,31 @@ import (
 	"github.com/pureverbs/pureverbs/internal/leak"
 )
 
-// ErrClosed is ErrClosed of all packages.
+// ErrClosed is the ErrClosed of all packages of this module.
 var ErrClosed error = closedError{}
 
 type closedError struct{}
 
 func (closedError) Error() string { return "object is closed" }
 
-// Is reports whether target is net.ErrClosed: servers ask for that.
+// Is reports whether target is net.ErrClosed, which servers test for.
 func (closedError) Is(target error) bool { return target == net.ErrClosed }
 
 // BusyError is returned by Close when the object has children.
 type BusyError struct {
-	Children []string // "2 mr", in order of the kinds
+	Children []string // as in "2 mr", ordered by kind
 }
 
 func (e *BusyError) Error() string { return "in use by " + strings.Join(e.Children, ", ") }
 
-// Object is the lifetime of one object. The zero Object is open, has no parents, and
-// is not looked for by package leak.
+// Object is the lifetime of one object. The zero Object is open, has no parents, and is not tracked
+// by package leak.
 type Object struct {
-	// state has the number of users, and the bits below.
+	// state holds the number of users, and the bits below.
 	state atomic.Int64
 
-	mu   sync.Mutex    // held by Close, and from Lock to Unlock
-	idle chan struct{} // has a token when the last user has left; made before closing is set
+	mu   sync.Mutex    // held during Close, and from Lock to Unlock
+	idle chan struct{} // has a token when the last user has left; created before closing is set
 
 	kind    string
 	parents []*Object // under mu
@@ -54,16 +53,16 @@ type Object struct {
 	children map[string]int // by kind
 }
 
-// Bits of state. An object may go back from closing; shut and closed are for good.
+// Bits of state. closing may be cleared again; shut and closed are permanent.
 const (
-	closing = 1 << (32 + iota) // Close or Lock keeps others out
+	closing = 1 << (32 + iota) // Close or Lock excludes users
 	shut                       // Shut was called
 	closed
 
 	users = closing - 1
 )
 
-// Init makes o a child of parents, and has package leak look for it.
+// Init makes o a child of parents, and starts tracking it in package leak.
 //
 // Preconditions: o is new, and each parent is entered.
 func (o *Object) Init(kind, name string, parents ...*Object) {
@@ -74,19 +73,19 @@ func (o *Object) Init(kind, name string, parents ...*Object) {
 	o.track = leak.Track(kind + " of " + name)
 }
 
-// Disown takes o out of the leak report: another one closes it.
+// Disown removes o from the leak report: another object closes it.
 func (o *Object) Disown() { o.track.Done() }
 
-// Watch reports an obj that the garbage collector finds unclosed; o is its lifetime.
+// Watch makes package leak report obj if the garbage collector finds it unclosed. o is its lifetime.
 func Watch[T any](obj *T, o *Object) {
 	if leak.Enabled() {
 		runtime.AddCleanup(obj, (*leak.Record).Collected, o.track)
 	}
 }
 
-// Enter keeps the object open until Leave, and reports whether it is open. It waits
-// for a Close that is under way, which may fail. So whoever is inside already must
-// not call it again: Close would wait for the one and the other for Close.
+// Enter keeps the object open until Leave, and reports whether it is open. It waits for a Close in
+// progress, which may fail. A user must therefore not call Enter again: it would wait for Close,
+// and Close for the user.
 func (o *Object) Enter() bool {
 	for !o.TryEnter() {
 		if o.Closed() {
@@ -97,15 +96,15 @@ func (o *Object) Enter() bool {
 	return true
 }
 
-// wait returns when no Close and no Lock is under way.
+// wait returns when no Close and no Lock is in progress.
 func (o *Object) wait() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 }
 
-// TryEnter is Enter, but never waits: it fails as soon as Close is under way.
+// TryEnter is Enter, but never waits: it fails while a Close is in progress.
 func (o *Object) TryEnter() bool {
-	if o.state.Load() >= closing { // or those who try again and again would keep Close waiting
+	if o.state.Load() >= closing { // repeated attempts must not delay Close
 		return false
 	}
 	if o.state.Add(1) < closing {
@@ -115,7 +114,7 @@ func (o *Object) TryEnter() bool {
 	return false
 }
 
-// Leave ends what Enter or TryEnter began.
+// Leave undoes Enter or TryEnter.
 func (o *Object) Leave() {
 	if n := o.state.Add(-1); n&closing != 0 && n&users == 0 {
 		select {
@@ -125,15 +124,15 @@ func (o *Object) Leave() {
 	}
 }
 
-// Shut keeps everybody out from now on, and reports whether no other call did so
-// before. It waits for nobody; Close comes after it.
+// Shut excludes users from now on, and reports whether it is the first call to do so. It does not
+// wait. Call Close after it.
 func (o *Object) Shut() bool { return o.state.Or(shut)&(shut|closed) == 0 }
 
 // Closed reports whether the object is closed, or will be because of Shut.
 func (o *Object) Closed() bool { return o.state.Load() >= shut }
 
-// Lock waits until nobody is inside and keeps others out until Unlock. It reports
-// whether the object is open; if not, it is not locked.
+// Lock waits until the object has no users and excludes users until Unlock. It reports whether the
+// object is open; if not, it is not locked.
 func (o *Object) Lock() bool {
 	o.mu.Lock()
 	if o.Closed() {
@@ -150,7 +149,7 @@ func (o *Object) Unlock() {
 	o.mu.Unlock()
 }
 
-// drain keeps others out and waits for those who are inside.
+// drain excludes new users and waits for the others to leave.
 //
 // Preconditions: o.mu is held.
 func (o *Object) drain() {
@@ -165,10 +164,10 @@ func (o *Object) drain() {
 
 func (o *Object) reopen() { o.state.And(^closing) }
 
-// Close runs destroy when nobody is inside any more, and reports whether this call
-// closed the object. The error is nil if the object was closed before, a *BusyError if
-// it has children, and else what destroy returns. With an error the object stays open,
-// or shut, and Close can be called again.
+// Close runs destroy once the object has no users, and reports whether this call closed the object.
+// The error is nil if the object was already closed, a *BusyError if it has children, and otherwise
+// the error of destroy. After an error the object stays open, or shut, and Close may be called
+// again.
 func (o *Object) Close(destroy func() error) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -180,7 +179,7 @@ func (o *Object) Close(destroy func() error) (bool, error) {
 	}
 	o.drain()
 	defer o.reopen()
-	if err := o.busy(); err != nil { // who was inside may have made a child
+	if err := o.busy(); err != nil { // the last users may have created a child
 		return false, err
 	}
 	if err := destroy(); err != nil {
@@ -201,7 +200,7 @@ func (o *Object) busy() error {
 	return nil
 }
 
-// Adopt counts a child that is no Object.
+// Adopt adds a child that is not an Object.
 //
 // Preconditions: o is entered.
 func (o *Object) Adopt(kind string) {
@@ -222,7 +221,7 @@ func (o *Object) Forget(kind string) {
 	}
 }
 
-// Children lists the open children as "2 mr", in order of their kinds.
+// Children returns the open children, as in "2 mr", ordered by kind.
 func (o *Object) Children() []string {
 	o.childMu.Lock()
 	defer o.childMu.Unlock()
@@ -234,7 +233,7 @@ func (o *Object) Children() []string {
 	return list
 }
 
-// Move makes to parent i of o.
+// Move replaces parent i of o by to.
 //
 // Preconditions: o is locked, and to is entered.
 func (o *Object) Move(i int, to *Object) {
@@ -248,8 +247,8 @@ var numbers = struct {
 	last map[string]uint64
 }{last: make(map[string]uint64)}
 
-// Number names the next object of a kind: "mlx5_0/3" is the third of its kind that
-// this process made on mlx5_0.
+// Number returns the name of the next object of a kind. "mlx5_0/3" is the third of its kind that
+// this process created on mlx5_0.
 func Number(kind, device string) string {
 	numbers.Lock()
 	defer numbers.Unlock()

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// FD is a duplicate of a library's descriptor: the library may close its own at
-// any time. A waiting goroutine costs no thread.
+// FD is a duplicate of a library's descriptor, since the library may close its own at any time. A
+// waiting goroutine costs no thread.
 type FD struct {
 	file *os.File
 	raw  syscall.RawConn
 }
 
-// New makes fd non-blocking and a duplicate of it ready to be waited for.
+// New makes fd non-blocking and returns a duplicate of it to wait for.
 func New(fd int, name string) (*FD, error) {
 	dup, err := dupNonblock(fd)
 	if err != nil {
@@ -29,9 +29,9 @@ func New(fd int, name string) (*FD, error) {
 	return &FD{file: f, raw: raw}, nil
 }
 
-// Wait calls try, and again each time that the descriptor may have become
-// readable, until it returns true, the FD is closed or Interrupt is called. The
-// netpoller is edge-triggered: try has to drain what is there.
+// Wait calls try, and again each time that the descriptor may have become readable, until it
+// returns true, the FD is closed or Interrupt is called. The netpoller is edge-triggered: try must
+// read all that is available.
 func (p *FD) Wait(try func() bool) error {
 	return p.raw.Read(func(uintptr) bool { return try() })
 }
@@ -42,5 +42,5 @@ func (p *FD) Interrupt() { _ = p.file.SetReadDeadline(time.Unix(1, 0)) }
 // Uninterrupt undoes Interrupt.
 func (p *FD) Uninterrupt() { _ = p.file.SetReadDeadline(time.Time{}) }
 
-// Close makes Wait return for good. The library's descriptor stays open.
+// Close makes current and future calls of Wait return. The library's descriptor stays open.
 func (p *FD) Close() { _ = p.file.Close() }

@@ -9,16 +9,16 @@ import (
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
-// Reader reads what a C library has for its descriptor. Any number of goroutines may
-// wait, each with a context; one of them at a time is in C.
+// Reader reads events from a descriptor of a C library. Any number of goroutines may wait, each
+// with a context; only one at a time is in C.
 type Reader struct {
 	fd     *FD
-	turn   chan struct{} // has a token while nobody reads
+	turn   chan struct{} // has a token while no goroutine reads
 	closed chan struct{}
 	once   sync.Once
 }
 
-// NewReader makes fd non-blocking and a reader of it.
+// NewReader makes fd non-blocking and returns a Reader for it.
 func NewReader(fd int, name string) (*Reader, error) {
 	p, err := New(fd, name)
 	if err != nil {
@@ -29,9 +29,9 @@ func NewReader(fd int, name string) (*Reader, error) {
 	return r, nil
 }
 
-// Read calls try, and again when the descriptor may have become readable, until it
-// returns something other than EAGAIN. Read returns that, life.ErrClosed after Close,
-// or the error of ctx. A try that succeeds counts, whatever has ended meanwhile.
+// Read calls try, again each time that the descriptor may have become readable, until try returns
+// something other than EAGAIN. Read returns that, life.ErrClosed after Close, or the error of ctx.
+// If try succeeds, Read succeeds, even if ctx has ended meanwhile.
 func (r *Reader) Read(ctx context.Context, try func() error) error {
 	if r.isClosed() {
 		return life.ErrClosed
@@ -51,13 +51,13 @@ func (r *Reader) Read(ctx context.Context, try func() error) error {
 		stop := context.AfterFunc(ctx, func() { r.fd.Interrupt(); close(interrupted) })
 		defer func() {
 			if !stop() {
-				<-interrupted // or it would interrupt the next reader
+				<-interrupted // otherwise it could interrupt the next reader
 			}
 		}()
 	}
 	err := error(syscall.EAGAIN)
 	werr := r.fd.Wait(func() bool {
-		for err = try(); errors.Is(err, syscall.EINTR); err = try() { // the netpoller would wait for more to come
+		for err = try(); errors.Is(err, syscall.EINTR); err = try() { // the netpoller would wait for further data
 		}
 		return !errors.Is(err, syscall.EAGAIN)
 	})
@@ -83,12 +83,12 @@ func (r *Reader) isClosed() bool {
 	}
 }
 
-// Close makes Read return for good. When Close returns nobody is in C. The library's
-// descriptor stays open.
+// Close makes current and future calls of Read return. When Close returns, no goroutine is in C.
+// The library's descriptor stays open.
 func (r *Reader) Close() {
 	r.once.Do(func() {
 		close(r.closed)
 		r.fd.Close()
-		<-r.turn // and keeps it
+		<-r.turn // and never returns it
 	})
 }

@@ -1,6 +1,7 @@
-// Package printable makes text from outside fit for a terminal: names of devices and network interfaces come from
-// sysfs, versions and errors from peers. What a terminal might obey, or show as something else, is escaped: control
-// characters, C1 and DEL among them, overrides of the writing direction, bytes that are not UTF-8.
+// Package printable makes text from outside safe for a terminal: names of devices and network
+// interfaces come from sysfs, versions and errors from peers. It escapes what a terminal might obey
+// or display as something else: control characters (including C1 and DEL), overrides of the writing
+// direction, and bytes that are not UTF-8.
 package printable
 
 import (
@@ -21,7 +22,7 @@ func Name(s string) string {
 	return strconv.Quote(s)
 }
 
-// Message returns s with \u00XX or the like in place of what must be escaped.
+// Message returns s with escapes such as \u001b for what must be escaped.
 func Message(s string) string {
 	return escape(s, func(b *strings.Builder, bad string) {
 		q := strconv.Quote(bad)
@@ -29,7 +30,8 @@ func Message(s string) string {
 	}, "")
 }
 
-// JSON returns the JSON text b with what must be escaped in its strings written as \uXXXX. The values stay the same.
+// JSON returns the JSON text b, with what must be escaped in its strings written as \uXXXX. The
+// values do not change.
 func JSON(b []byte) []byte {
 	return []byte(escape(string(bytes.ToValidUTF8(b, []byte("\ufffd"))), func(b *strings.Builder, bad string) {
 		r, _ := utf8.DecodeRuneInString(bad)

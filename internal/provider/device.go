@@ -11,13 +11,13 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// DeviceDir is where the kernel's device files are.
+// DeviceDir is the folder of the kernel's device files.
 const DeviceDir = "/dev/infiniband"
 
-// Packages says what brings providers.
+// Packages says which packages contain providers.
 const Packages = "install ibverbs-providers (Debian, Ubuntu), libibverbs (Fedora, RHEL, SUSE) or rdma-core (others)"
 
-// drivers are the providers by the name of the kernel's driver of the device.
+// drivers maps the name of a device's kernel driver to its provider.
 var drivers = map[string]string{
 	"mlx5_core": "mlx5", "mlx4_core": "mlx4", "ib_mthca": "mthca",
 	"bnxt_en": "bnxt_re", "bnxt_re": "bnxt_re",
@@ -29,15 +29,15 @@ var drivers = map[string]string{
 	"be2net": "ocrdma", "qede": "qedr",
 }
 
-// of returns the provider that serves a device, "" if it cannot be told.
+// of returns the provider that serves a device, "" if that is unknown.
 func of(d sysfs.Device) string {
 	// A subfunction's driver is "mlx5_core.sf".
 	driver, _, _ := strings.Cut(d.Driver, ".")
 	if p := drivers[driver]; p != "" {
 		return p
 	}
-	// A device of software sits on no bus, and has the name that somebody gave it:
-	// after the provider as a rule, as others too if udev leaves their names alone.
+	// A software device is on no bus. Its name usually begins with the provider's, as do other
+	// names that udev did not change.
 	known := []string{"rxe", "siw"}
 	for _, p := range drivers {
 		known = append(known, p)
@@ -50,8 +50,8 @@ func of(d sysfs.Device) string {
 	return ""
 }
 
-// Why says why libibverbs does not list a device that the kernel has, as far as
-// files tell. devDir is [DeviceDir].
+// Why returns why libibverbs does not list a device that the kernel has, as far as files show it.
+// devDir is [DeviceDir].
 func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
 	if d.Uverbs == "" {
 		if _, err := os.Stat(root.VerbsDir()); errors.Is(err, fs.ErrNotExist) {
@@ -63,22 +63,22 @@ func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
 		return file + " " + MissingFile(file)
 	}
 	if s.ABI == "" {
-		return "none of its providers takes it; which ones " + s.Library + " looks for its file does not tell"
+		return "no provider accepts it; the file " + s.Library + " does not show which ones it loads"
 	}
 	name := of(d)
 	if name == "" {
-		return "no provider takes it; which one should, its driver does not tell. " + s.loads()
+		return "no provider accepts it, and its driver does not show which one should; " + s.loads()
 	}
 	var problems, missing []string
 	for _, f := range s.Files {
 		switch {
 		case f.Name != name:
 		case f.Loaded:
-			return fmt.Sprintf("its provider %s is loaded and does not take it: "+
+			return fmt.Sprintf("its provider %s is loaded and does not accept it: "+
 				"it is older than this card%s, or than the kernel driver's ABI%s",
 				f.Path, in(root.PCIID(d.Name)), in(root.VerbsABI(d.Uverbs)))
 		case f.Problem == "":
-			return fmt.Sprintf("its provider %s could not be loaded, or was not when devices were first listed, "+
+			return fmt.Sprintf("its provider %s could not be loaded, or could not when devices were first listed, "+
 				"after which libibverbs does not try again; libibverbs prints the reason on standard error", f.Path)
 		case f.Path != "":
 			problems = append(problems, "its provider "+f.Path+" "+f.Problem)
@@ -88,7 +88,7 @@ func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
 	}
 	switch {
 	case len(problems) > 0:
-		// To install what is there does not help.
+		// Installing a file that exists does not help.
 		return strings.Join(problems, "; ")
 	case len(missing) == 0:
 		missing = []string{fmt.Sprintf("has no file lib%s-rdmav%s.so in %s", name, s.ABI, s.places())}
@@ -96,7 +96,7 @@ func (s *Set) Why(root sysfs.Root, devDir string, d sysfs.Device) string {
 	return fmt.Sprintf("its provider %s %s: %s", name, missing[0], Packages)
 }
 
-// loads says which providers libibverbs takes.
+// loads says which providers libibverbs loads.
 func (s *Set) loads() string {
 	var names []string
 	for _, f := range s.Files {
@@ -105,9 +105,9 @@ func (s *Set) loads() string {
 		}
 	}
 	if len(names) == 0 {
-		return "libibverbs finds no provider at all in " + s.places() + ": " + Packages
+		return "libibverbs finds no provider in " + s.places() + ": " + Packages
 	}
-	return "libibverbs takes " + strings.Join(names, " ")
+	return "libibverbs loads " + strings.Join(names, " ")
 }
 
 func in(s string) string {
@@ -117,7 +117,7 @@ func in(s string) string {
 	return " (" + s + ")"
 }
 
-// MissingFile explains a device file that is not there: "is missing: …".
+// MissingFile explains a missing device file: "is missing: …".
 func MissingFile(path string) string {
 	if dir := filepath.Dir(path); !exists(dir) {
 		return "is missing, with its folder: in a container pass the devices (--device " + dir +

@@ -1,10 +1,10 @@
-// Package provider tells which driver libraries (providers) a libibverbs takes,
-// where it looks for them and why it does not serve a device. libibverbs says
-// nothing of it: a device that no provider takes is missing from its list. This
-// package reads files only; nothing is loaded.
+// Package provider finds out which driver libraries (providers) a libibverbs loads, where it looks
+// for them and why it does not list a device. libibverbs itself does not report this: a device
+// without a provider is just missing from its list. This package only reads files; it loads
+// nothing.
 //
-// A provider is bound to its libibverbs by a number, the provider ABI, which is in
-// its file's name and in its symbol versions: libmlx5-rdmav34.so.
+// A provider fits only a libibverbs with the same provider ABI, a number in the provider's file
+// name and symbol versions: libmlx5-rdmav34.so.
 package provider
 
 import (
@@ -20,30 +20,30 @@ import (
 	"github.com/pureverbs/pureverbs/internal/solib"
 )
 
-// PrivateNode is the prefix of the symbol version that providers need of their
-// libibverbs; the provider ABI follows.
+// PrivateNode is the prefix of the symbol version that providers need from libibverbs. The provider
+// ABI follows it.
 const PrivateNode = "IBVERBS_PRIVATE_"
 
-// File is a provider, or the lack of one.
+// File is a provider, or a name without a file.
 type File struct {
 	Name    string // "mlx5", as libibverbs' configuration names it
 	Path    string // "" if there is no file
-	ABI     string // "34", by the file's name
+	ABI     string // "34", from the file name
 	Loaded  bool
-	Problem string // why libibverbs does not take it, "" if nothing is known
+	Problem string // why libibverbs does not load it, "" if unknown
 }
 
-// Set is what a libibverbs takes its providers from.
+// Set describes the providers of a libibverbs.
 type Set struct {
 	Library string // its file, without symbolic links
-	ABI     string // provider ABI, "34"; "" where the file does not tell
+	ABI     string // provider ABI, "34"; "" if unknown
 	Dir     string // where it looks first, "" if only in the dynamic linker's folders
-	Config  string // the folder of files that name providers, "" where the file does not tell
+	Config  string // the folder of files that name providers, "" if unknown
 	Files   []File // ordered by name
 }
 
-// Scan looks at the providers of the libibverbs in the file library, and which of
-// them this process has loaded.
+// Scan examines the providers of the libibverbs in the file library, and finds out which of them
+// this process has loaded.
 func Scan(library string) *Set {
 	library = realPath(library)
 	s := &Set{Library: library}
@@ -82,7 +82,7 @@ func Scan(library string) *Set {
 		}
 		add(File{Name: shortName(name), Path: path, ABI: s.ABI})
 	}
-	// What lies there and is not taken.
+	// Files that are there but not loaded.
 	for _, path := range glob(s.Dir) {
 		name, abi := split(path)
 		f := File{Name: name, Path: path, ABI: abi}
@@ -97,14 +97,14 @@ func Scan(library string) *Set {
 			name, abi := split(path)
 			f := File{Name: name, Path: path, ABI: abi}
 			if abi == s.ABI {
-				f.Problem = "lies beside libibverbs, which looks elsewhere (" + s.places() + "): set RDMAV_DRIVERS=" +
+				f.Problem = "is beside libibverbs, which looks elsewhere (" + s.places() + "): set RDMAV_DRIVERS=" +
 					filepath.Join(beside, "lib"+name)
 			}
 			add(f)
 		}
 	}
 	for _, f := range s.Files {
-		delete(missing, f.Name) // what is wrong with the file says more
+		delete(missing, f.Name) // the file's problem is more helpful
 	}
 	for name, where := range missing {
 		add(File{Name: name, Problem: "has no file " + where})
@@ -113,7 +113,7 @@ func Scan(library string) *Set {
 	return s
 }
 
-// places says where libibverbs looks.
+// places describes where libibverbs looks for providers.
 func (s *Set) places() string {
 	if s.Dir == "" {
 		return "where the dynamic linker does"
@@ -121,7 +121,7 @@ func (s *Set) places() string {
 	return s.Dir
 }
 
-// unfit returns why libibverbs cannot load a file, "" if nothing speaks against it.
+// unfit returns why libibverbs cannot load a file, "" if no reason is found.
 func (s *Set) unfit(f File) string {
 	if err := solib.Check(f.Path); err != nil {
 		var fe *solib.FileError
@@ -138,7 +138,7 @@ func (s *Set) unfit(f File) string {
 		}
 	}
 	if abi != s.ABI {
-		return fmt.Sprintf("is of %s, and this libibverbs takes %s: take both from the same package", Release(abi),
+		return fmt.Sprintf("is of %s, and this libibverbs takes %s: use both from the same package", Release(abi),
 			Release(s.ABI))
 	}
 	return ""
@@ -148,8 +148,8 @@ func (s *Set) unfit(f File) string {
 // configuration has for them: "mlx5", or the beginning of a path.
 func (s *Set) configured() []string {
 	var names []string
-	// libibverbs looks at user IDs; the loader withdraws the variables in all
-	// programs with more rights than their callers.
+	// libibverbs checks user IDs only; the loader removes the variables in all programs with more
+	// privileges than their callers.
 	env := secure.Getenv("RDMAV_DRIVERS")
 	if env == "" {
 		env = secure.Getenv("IBV_DRIVERS")
@@ -171,8 +171,7 @@ func (s *Set) configured() []string {
 	return slices.Compact(names)
 }
 
-// search returns the file that libibverbs finds for a configured name, or says
-// where it looked.
+// search returns the file that libibverbs finds for a configured name, or where it looked.
 func (s *Set) search(name string) (path, where string) {
 	suffix := "-rdmav" + s.ABI + ".so"
 	if strings.HasPrefix(name, "/") {
@@ -209,8 +208,8 @@ func (s *Set) Fatal() error {
 	return errors.Join(errs...)
 }
 
-// inspect reads from the file of a libibverbs which provider ABI it has, and the
-// folders of providers and configuration that it was built with.
+// inspect reads from the file of a libibverbs its provider ABI, and the folders of providers and
+// configuration that it was built with.
 func inspect(library string) (abi, dir, config string) {
 	b := []byte(read(library))
 	for rest := b; ; {
@@ -259,8 +258,8 @@ func needed(path string) string {
 	}
 }
 
-// around returns the C string of b that contains the index i, from its first
-// printable byte on: what lies before a string need not be one.
+// around returns the C string in b that contains the index i. It starts at a printable byte, since
+// the bytes before need not be text.
 func around(b []byte, i int) string {
 	start := bytes.LastIndexFunc(b[:i], func(r rune) bool { return r < ' ' || r > '~' }) + 1
 	end := bytes.IndexByte(b[i:], 0)
@@ -291,7 +290,7 @@ func glob(dir string) []string {
 	return paths
 }
 
-// split takes apart libmlx5-rdmav34.so; name is "" for other files.
+// split splits libmlx5-rdmav34.so into "mlx5" and "34"; name is "" for other files.
 func split(path string) (name, abi string) {
 	s, ok1 := strings.CutPrefix(filepath.Base(path), "lib")
 	s, ok2 := strings.CutSuffix(s, ".so")
@@ -302,7 +301,7 @@ func split(path string) (name, abi string) {
 	return name, abi
 }
 
-// shortName is a configured name without its path.
+// shortName returns a configured name without its path.
 func shortName(name string) string {
 	if !strings.HasPrefix(name, "/") {
 		return name
@@ -326,7 +325,7 @@ func realPath(path string) string {
 	return path
 }
 
-// loadedFiles are the files in the text of /proc/self/maps.
+// loadedFiles returns the files in maps, the text of /proc/self/maps.
 func loadedFiles(maps string) map[string]bool {
 	files := make(map[string]bool)
 	for line := range strings.Lines(maps) {
@@ -337,14 +336,14 @@ func loadedFiles(maps string) map[string]bool {
 	return files
 }
 
-// releases are the rdma-core releases by their provider ABI.
+// releases maps provider ABIs to rdma-core releases.
 var releases = map[string]string{
 	"15": "v15", "16": "v16", "17": "v17", "18": "v18", "19": "v19", "20": "v20", "21": "v21", "22": "v22 to v24",
 	"25": "v25 to v32",
 	"33": "v33", "34": "v34 to v56", "57": "v57 to v58", "59": "v59 to v63", "64": "v64", "65": "v65",
 }
 
-// Release describes a provider ABI: "rdma-core v34 to v56 (provider ABI 34)".
+// Release returns a description of a provider ABI: "rdma-core v34 to v56 (provider ABI 34)".
 func Release(abi string) string {
 	switch r := releases[abi]; {
 	case r != "":

@@ -111,7 +111,7 @@ func TestWhy(t *testing.T) {
 		{"beside the library", func(h *host) {
 			configured(h)
 			h.write("lib/libmlx5-rdmav34.so", library("", "IBVERBS_PRIVATE_34"))
-		}, []string{"/lib/libmlx5-rdmav34.so lies beside libibverbs, which looks elsewhere", "set RDMAV_DRIVERS=",
+		}, []string{"/lib/libmlx5-rdmav34.so is beside libibverbs, which looks elsewhere", "set RDMAV_DRIVERS=",
 			"/lib/libmlx5"}},
 		{"good", func(h *host) {
 			configured(h)
@@ -128,14 +128,14 @@ func TestWhy(t *testing.T) {
 			h.tree.Device("odd_0", "pci0000:00/0000:3c:00.0", "odd_core", "")
 			h.tree.Write("class/infiniband_verbs/uverbs0/ibdev", "odd_0")
 			h.device = "odd_0"
-		}, []string{"which one should, its driver does not tell", "libibverbs finds no provider at all in"}},
+		}, []string{"its driver does not show which one should", "libibverbs finds no provider in"}},
 		{"software", func(h *host) {
 			h.tree.Device("rxe0", "", "", "")
 			h.tree.Write("class/infiniband_verbs/uverbs0/ibdev", "rxe0")
 			h.device = "rxe0"
 		}, []string{"its provider rxe has no file librxe-rdmav34.so"}},
 		{"static library", func(h *host) { h.write("lib/libibverbs.so.1", library("nothing")) },
-			[]string{"its file does not tell"}},
+			[]string{"does not show which ones it loads"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHost(t)

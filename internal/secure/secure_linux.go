@@ -17,8 +17,8 @@ func mode() bool {
 			return v
 		}
 	}
-	// A shared library under a C library other than glibc gets no vector. The file
-	// belongs to root in many programs with more rights, so no answer is one.
+	// A shared library under a C library other than glibc gets no vector. In many privileged
+	// programs the file belongs to root, so failure to read it counts as secure.
 	b, err := solib.ReadFile("/proc/self/auxv")
 	if err != nil {
 		return true
@@ -32,7 +32,7 @@ func mode() bool {
 	return v || !ok
 }
 
-// find returns whether AT_SECURE is set, and whether it is there.
+// find reports whether AT_SECURE is set, and whether it is present.
 func find(vec [][2]uintptr) (set, ok bool) {
 	for _, e := range vec {
 		if e[0] == atSecure {

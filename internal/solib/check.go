@@ -1,7 +1,6 @@
-// Package solib looks at files of shared libraries without loading them: whether
-// the dynamic linker can load one, and which one it would take for a soname. The
-// linker itself says "no such file" of a library of another architecture, and
-// dies of SIGBUS in one that is cut off.
+// Package solib examines files of shared libraries without loading them: whether the dynamic linker
+// can load one, and which file it would load for a soname. The linker itself reports "no such file"
+// for a library of another architecture, and dies of SIGBUS when it loads one that is cut off.
 package solib
 
 import (
@@ -14,19 +13,19 @@ import (
 	"runtime"
 )
 
-// FileError is a file that cannot be loaded as a shared library.
+// FileError reports a file that cannot be loaded as a shared library.
 type FileError struct {
 	Path    string
 	Problem string // "is cut off: …"
-	// Fatal is set where loading it would end the process, or never end.
+	// Fatal is set if loading the file would end the process or hang.
 	Fatal bool
-	// Absent is set where the file does not exist.
+	// Absent is set if the file does not exist.
 	Absent bool
 }
 
 func (e *FileError) Error() string { return e.Path + ": " + e.Problem }
 
-// Of the ELF format (elf.h).
+// Constants of the ELF format (elf.h).
 const (
 	headerSize = 64 // Elf64_Ehdr
 	progSize   = 56 // Elf64_Phdr
@@ -37,12 +36,12 @@ const (
 	segLoad    = 1
 )
 
-// machines are the e_machine of the 64-bit architectures of Linux.
+// machines maps the 64-bit architectures of Linux to their e_machine.
 var machines = map[string]uint16{"amd64": 62, "arm64": 183, "riscv64": 243, "loong64": 258, "ppc64": 21,
 	"ppc64le": 21, "s390x": 22}
 
-// Check returns why a file cannot be loaded into this program, nil if nothing
-// speaks against it. The error is a *FileError. It reads the headers only.
+// Check returns why a file cannot be loaded into this program, nil if no reason is found. The error
+// is a *FileError. Check reads only the headers.
 func Check(path string) error {
 	fail := func(format string, args ...any) error {
 		return &FileError{Path: path, Problem: fmt.Sprintf(format, args...)}
@@ -77,10 +76,10 @@ func Check(path string) error {
 		return fail("%v", cause(err))
 	}
 	if string(head[:min(n, 4)]) != "\x7fELF" {
-		return fail("is no ELF file, it begins with %q", head[:min(n, 8)])
+		return fail("is not an ELF file: it begins with %q", head[:min(n, 8)])
 	}
 	if n < headerSize {
-		return fatal("is cut off: %d bytes, the header of a library has %d", n, headerSize)
+		return fatal("is cut off: it has %d bytes, the header of a library has %d", n, headerSize)
 	}
 	var order binary.ByteOrder
 	switch head[5] {
@@ -89,14 +88,14 @@ func Check(path string) error {
 	case dataBig:
 		order = binary.BigEndian
 	default:
-		return fail("is no ELF file that this program knows (byte order %d)", head[5])
+		return fail("is not an ELF file that this program knows (byte order %d)", head[5])
 	}
 	kind, machine := order.Uint16(head[16:]), order.Uint16(head[18:])
 	switch {
 	case head[4] != class64:
-		return fail("is for %s, this program is for %s", bits(head[4], machine), runtime.GOARCH)
+		return fail("is for %s; this program is for %s", bits(head[4], machine), runtime.GOARCH)
 	case machine != machines[runtime.GOARCH] || (order == binary.ByteOrder(binary.BigEndian)) != bigEndian():
-		return fail("is for %s, this program is for %s", archName(machine), runtime.GOARCH)
+		return fail("is for %s; this program is for %s", archName(machine), runtime.GOARCH)
 	case kind != typeShared:
 		return fail("is not a shared library (ELF type %d)", kind)
 	}
@@ -125,7 +124,7 @@ func Check(path string) error {
 	return nil
 }
 
-// cause strips the path of err, which the caller names.
+// cause returns err without its path, which the caller's message has.
 func cause(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

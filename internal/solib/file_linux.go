@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// file is an open file. Package os would start the runtime's poller, which ends a
-// process that has no descriptor left for it.
+// file is an open file. Package os would start the runtime's poller, which ends a process that has
+// no descriptor left for the poller.
 type file int
 
 func open(path string) (file, error) {

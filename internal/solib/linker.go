@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Candidates lists the files, in order, that glibc's dynamic linker finds for a
-// soname: in libraryPath, the value of LD_LIBRARY_PATH, in the text of
-// /etc/ld.so.cache and in the folders that it always knows. It takes the first
-// that is of its architecture. Folders for special processors are left out.
+// Candidates returns the files, in order, that glibc's dynamic linker finds for a soname: in
+// libraryPath, the value of LD_LIBRARY_PATH, in cache, the contents of /etc/ld.so.cache, and in its
+// default folders. The linker uses the first of its architecture. Folders for special processors
+// are omitted.
 func Candidates(soname, libraryPath string, cache []byte) []string {
 	var files []string
 	add := func(path string) {
@@ -38,22 +38,21 @@ func Candidates(soname, libraryPath string, cache []byte) []string {
 	return files
 }
 
-// Triplet is Debian's name of the architecture, "" if it has none here.
+// Triplet returns Debian's name of the architecture, "" if this package has none.
 func Triplet() string {
 	return map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 }
 
-// Of glibc's cache (dl-cache.h): its magic and version, then the number of entries,
-// all at the places of struct cache_file_new, and entries of 24 bytes with the
-// offsets of soname and path.
+// Layout of glibc's cache (struct cache_file_new in dl-cache.h): magic and version, the number of
+// entries, and entries of 24 bytes with the offsets of soname and path.
 const (
 	cacheMagic  = "glibc-ld.so.cache1.1"
 	cacheHeader = 48
 	cacheEntry  = 24
 )
 
-// cached returns the paths that the cache has for a soname. It may begin with a
-// cache of an older format.
+// cached returns the paths that the cache has for a soname. The cache may begin with one of an
+// older format.
 func cached(soname string, cache []byte) []string {
 	i := bytes.Index(cache, []byte(cacheMagic))
 	if i < 0 || len(cache)-i < cacheHeader {

@@ -7,12 +7,11 @@ import (
 	"os"
 )
 
-// maxFile bounds what is read of a file.
+// maxFile is the maximum number of bytes read from a file.
 const maxFile = 64 << 20
 
-// ReadFile reads a regular file as os.ReadFile does, up to 64 MiB, in a process
-// without descriptors to spare too: it fails there, where os.ReadFile may end the
-// process.
+// ReadFile reads a regular file of up to 64 MiB. Without a free file descriptor it fails, where
+// os.ReadFile may end the process.
 func ReadFile(path string) ([]byte, error) {
 	st, err := os.Stat(path)
 	if err != nil {

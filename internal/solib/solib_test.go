@@ -44,11 +44,11 @@ func TestCheck(t *testing.T) {
 		{"good", func(b []byte) []byte { return b }, "", false},
 		{"empty", func(b []byte) []byte { return nil }, "is empty", false},
 		{"text", func(b []byte) []byte { return []byte("INPUT(-libverbs)\n") },
-			`is no ELF file, it begins with "INPUT(-l"`,
+			`is not an ELF file: it begins with "INPUT(-l"`,
 			false},
-		{"one byte", func(b []byte) []byte { return b[:1] }, "is no ELF file", false},
+		{"one byte", func(b []byte) []byte { return b[:1] }, "is not an ELF file", false},
 		{"header cut off", func(b []byte) []byte { return b[:63] },
-			"is cut off: 63 bytes, the header of a library has 64",
+			"is cut off: it has 63 bytes, the header of a library has 64",
 			true},
 		{"program headers cut off", func(b []byte) []byte { return b[:119] },
 			"is cut off: 119 bytes, its program headers end at 120", true},
@@ -56,7 +56,7 @@ func TestCheck(t *testing.T) {
 			true},
 		{"32 bits", func(b []byte) []byte { b[4] = 1; le.PutUint16(b[18:], 3); return b },
 			"is for 32 bits (386)", false},
-		{"other machine", func(b []byte) []byte { le.PutUint16(b[18:], other); return b }, ", this program is for " +
+		{"other machine", func(b []byte) []byte { le.PutUint16(b[18:], other); return b }, "; this program is for " +
 			runtime.GOARCH, false},
 		{"unknown machine", func(b []byte) []byte { le.PutUint16(b[18:], 9999); return b },
 			"is for machine 9999", false},

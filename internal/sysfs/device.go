@@ -21,8 +21,8 @@ const (
 // StateActive is the name of the state in which a port carries traffic.
 const StateActive = "ACTIVE"
 
-// Device is an RDMA device as sysfs shows it. Texts that the kernel does not
-// give are empty. Devices are values; they own no file.
+// Device is an RDMA device as described by sysfs. Texts that the kernel does not provide are empty.
+// A Device is a value and holds no open file.
 type Device struct {
 	Name            string `json:"name"`
 	NodeType        int    `json:"node_type_code"` // C: enum ibv_node_type, -1 unknown
@@ -55,8 +55,8 @@ type Port struct {
 	GIDTableLen   int    `json:"gid_table_length"`
 }
 
-// DeviceNames lists the RDMA devices in numeric order: mlx5_2 before mlx5_10.
-// The error is fs.ErrNotExist where the kernel has no RDMA at all.
+// DeviceNames returns the names of the RDMA devices in numeric order: mlx5_2 before mlx5_10. The
+// error is fs.ErrNotExist if the kernel has no RDMA support.
 func (r Root) DeviceNames() ([]string, error) {
 	d, err := openDir(r.ClassDir())
 	if err != nil {
@@ -72,9 +72,8 @@ func (r Root) DeviceNames() ([]string, error) {
 	return names, nil
 }
 
-// Devices reads all devices, in numeric order. A device that vanishes while it
-// is read is left out; one that cannot be read for another reason is an error.
-// Other errors are those of [Root.DeviceNames].
+// Devices reads all devices, in numeric order. A device that vanishes while it is read is omitted;
+// failure to read one for another reason is an error. Other errors are those of [Root.DeviceNames].
 func (r Root) Devices() ([]Device, error) {
 	names, err := r.DeviceNames()
 	if err != nil {
@@ -98,8 +97,7 @@ func (r Root) Devices() ([]Device, error) {
 	return out, nil
 }
 
-// Device reads one device. The error is fs.ErrNotExist where there is none of
-// that name.
+// Device reads one device. The error is fs.ErrNotExist if there is none of that name.
 func (r Root) Device(name string) (Device, error) {
 	dev, err := r.device(name)
 	if err != nil {
@@ -165,7 +163,7 @@ func (r Root) device(name string) (Device, error) {
 	return dev, nil
 }
 
-// bus fills in where the device sits. A software device has no such place.
+// bus fills in the device's place on a bus. A software device has none.
 func (d *dir) bus(dev *Device) {
 	// A subfunction hangs below its PCI function: look upwards from the end.
 	if path, err := filepath.EvalSymlinks(d.path + "/device"); err == nil {
@@ -195,8 +193,8 @@ func (d *dir) bus(dev *Device) {
 	}
 }
 
-// numaNode is the NUMA node that the device is attached to. A software device has
-// none, nor has any on a machine that does not tell.
+// numaNode returns the NUMA node that the device is attached to. ok is false for a software device,
+// and on a machine that does not report nodes.
 func (d *dir) numaNode() (node int, ok bool) {
 	b, err := d.sub("device")
 	if err != nil {
@@ -210,8 +208,7 @@ func (d *dir) numaNode() (node int, ok bool) {
 	return int(n), true
 }
 
-// NUMANode returns the NUMA node that a device is attached to; ok is false where
-// that is not known.
+// NUMANode returns the NUMA node that a device is attached to; ok is false if that is unknown.
 func (r Root) NUMANode(dev string) (node int, ok bool) {
 	if !validName(dev) {
 		return 0, false
@@ -224,7 +221,8 @@ func (r Root) NUMANode(dev string) (node int, ok bool) {
 	return d.numaNode()
 }
 
-// OnNetdev reports whether a device is software on top of a netdev, as far as the kernel tells: newer ones do not.
+// OnNetdev reports whether a device is software on top of a netdev. Newer kernels do not tell: the result is
+// false then.
 func (r Root) OnNetdev(dev string) bool {
 	if !validName(dev) {
 		return false
@@ -270,8 +268,8 @@ func (d *dir) lid(name string) uint16 {
 	return 0
 }
 
-// uverbs maps devices to the names of their character devices. There are none
-// where the kernel's module for them is not loaded.
+// uverbs returns the names of the character devices by device. The map is empty if the kernel
+// module ib_uverbs is not loaded.
 func (r Root) uverbs() (map[string]string, error) {
 	out := map[string]string{}
 	d, err := openDir(r.VerbsDir())
@@ -299,7 +297,7 @@ func (r Root) uverbs() (map[string]string, error) {
 	return out, d.failed
 }
 
-// PCIID returns vendor and device of an RDMA device on PCI, "15b3:1021"; "" for others.
+// PCIID returns the vendor and device ID of an RDMA device on PCI, "15b3:1021", and "" for others.
 func (r Root) PCIID(name string) string {
 	if !validName(name) {
 		return ""
@@ -317,8 +315,8 @@ func (r Root) PCIID(name string) string {
 	return fmt.Sprintf("%04x:%04x", vendor, device)
 }
 
-// VerbsABI returns the ABI between the kernel's driver and its provider, "abi_version
-// 1"; "" where the character device does not tell.
+// VerbsABI returns the version of the ABI between the kernel driver and its provider, "abi_version
+// 1"; "" if the kernel does not report it.
 func (r Root) VerbsABI(uverbs string) string {
 	if n, ok := r.verbsNumber(uverbs, "abi_version"); ok {
 		return fmt.Sprintf("abi_version %d", n)
@@ -326,8 +324,8 @@ func (r Root) VerbsABI(uverbs string) string {
 	return ""
 }
 
-// VerbsDev returns major and minor number of a character device; ok is false where
-// the kernel does not tell.
+// VerbsDev returns the major and minor number of a character device; ok is false if the kernel does
+// not report them.
 func (r Root) VerbsDev(uverbs string) (major, minor uint32, ok bool) {
 	if !validName(uverbs) {
 		return 0, 0, false
@@ -355,7 +353,7 @@ func (r Root) verbsNumber(uverbs, attr string) (int64, bool) {
 	return d.number(attr)
 }
 
-// parseRate reads "2.5 Gb/sec (1X SDR)" into bits per second; 0 where it cannot.
+// parseRate converts "2.5 Gb/sec (1X SDR)" to bits per second; it returns 0 for other texts.
 func parseRate(s string) int64 {
 	num, rest, _ := strings.Cut(s, " ")
 	v, err := strconv.ParseFloat(num, 64)
@@ -365,7 +363,7 @@ func parseRate(s string) int64 {
 	return int64(math.Round(v * 1e9))
 }
 
-// guid returns s where it is a GUID in the form of the kernel, "" elsewhere.
+// guid returns s if it is a GUID in the kernel's form, otherwise "".
 func guid(s string) string {
 	if len(s) != 19 {
 		return ""

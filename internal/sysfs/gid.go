@@ -12,7 +12,7 @@ import (
 // GID is the 16 bytes of a GID in network order.
 type GID [16]byte
 
-// String returns the form of the kernel: eight groups of four hex digits.
+// String returns the kernel's form: eight groups of four hex digits.
 func (g GID) String() string {
 	const hex = "0123456789abcdef"
 	var b [39]byte
@@ -42,10 +42,10 @@ func (g *GID) UnmarshalText(b []byte) error {
 // IsZero reports whether the GID is all zero: an empty entry of the table.
 func (g GID) IsZero() bool { return g == GID{} }
 
-// Addr returns the GID as an IP address; IPv4-mapped ones become IPv4.
+// Addr returns the GID as an IP address. An IPv4-mapped address is returned as IPv4.
 func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
 
-// ParseGID reads the form of the kernel: eight groups of four hex digits.
+// ParseGID parses the kernel's form: eight groups of four hex digits.
 func ParseGID(s string) (GID, error) {
 	var g GID
 	bad := func() (GID, error) {
@@ -71,7 +71,7 @@ func ParseGID(s string) (GID, error) {
 	return g, nil
 }
 
-// quote quotes s for a message and keeps it short.
+// quote returns s quoted and shortened for a message.
 func quote(s string) string {
 	if len(s) > 64 {
 		return strconv.Quote(s[:64]) + "..."
@@ -94,7 +94,7 @@ func nibble(c byte) byte {
 // GIDType is the protocol of a GID, with the values of C's enum ibv_gid_type.
 type GIDType int32
 
-// The types of GIDs. GIDTypeUnknown is ours: the kernel did not say.
+// The types of GIDs. GIDTypeUnknown, which C does not have, means that the kernel did not report the type.
 const (
 	GIDTypeUnknown GIDType = -1
 	GIDTypeIB      GIDType = 0
@@ -120,8 +120,8 @@ func (t GIDType) String() string {
 // MarshalText implements [encoding.TextMarshaler] with [GIDType.String].
 func (t GIDType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// gidType tells the type by the text of the attribute and the link layer: the
-// kernel has one text for IB and RoCE v1.
+// gidType returns the type for the text of the attribute and the link layer. The kernel has one
+// text for both IB and RoCE v1.
 func gidType(text, linkLayer string) GIDType {
 	switch text {
 	case "RoCE v2":
@@ -142,7 +142,7 @@ type GIDEntry struct {
 	Index  int     `json:"index"`
 	GID    GID     `json:"gid"`
 	Type   GIDType `json:"type"`
-	Netdev string  `json:"netdev"` // "" where there is none: on InfiniBand
+	Netdev string  `json:"netdev"` // "" if there is none, as on InfiniBand
 
 	Text     string `json:"-"` // the GID as the kernel wrote it
 	TypeText string `json:"-"` // the type as the kernel wrote it
@@ -151,7 +151,7 @@ type GIDEntry struct {
 
 // gidTable is an open GID table of a port.
 type gidTable struct {
-	gids, types, ndevs *dir // types, ndevs: nil where the kernel has none
+	gids, types, ndevs *dir // types, ndevs: nil if the kernel has none
 	linkLayer          string
 	old                bool // no gid_attrs at all: a kernel before RoCE v2
 }
@@ -214,7 +214,7 @@ func (t *gidTable) gidType(name string) (GIDType, string) {
 		t.types.failed = err
 	}
 	if err != nil && t.linkLayer == LinkInfiniBand {
-		return GIDTypeIB, "" // some kernels answer EINVAL there
+		return GIDTypeIB, "" // some kernels return EINVAL for it
 	}
 	return gidType(text, t.linkLayer), text
 }
@@ -226,9 +226,8 @@ func (t *gidTable) netdev(name string) string {
 	return t.ndevs.text(name)
 }
 
-// GIDs reads the GID table of a port, in the order of the indices. Empty
-// entries are left out. An entry that cannot be read has Err set; it does not
-// spoil the others.
+// GIDs reads the GID table of a port in order of index. Empty entries are omitted. An entry that
+// cannot be read has Err set; the others are not affected.
 func (r Root) GIDs(dev string, port int) ([]GIDEntry, error) {
 	t, err := r.openGIDTable(dev, port)
 	if err != nil {
@@ -258,8 +257,8 @@ func (r Root) GIDs(dev string, port int) ([]GIDEntry, error) {
 	return out, nil
 }
 
-// GID reads one GID. ok is false where the entry is not there or cannot be
-// read; an empty entry is a zero GID.
+// GID reads one GID. ok is false if the entry does not exist or cannot be read; an empty entry is a
+// zero GID.
 func (r Root) GID(dev string, port uint8, index int) (g GID, ok bool) {
 	t, err := r.openGIDTable(dev, int(port))
 	if err != nil {
@@ -270,8 +269,8 @@ func (r Root) GID(dev string, port uint8, index int) (g GID, ok bool) {
 	return g, err == nil
 }
 
-// GIDType reads the type of one GID. ok is false where the kernel does not
-// say, which is what it does for empty entries.
+// GIDType reads the type of one GID. ok is false if the kernel does not report it, as for empty
+// entries.
 func (r Root) GIDType(dev string, port uint8, index int) (typ GIDType, ok bool) {
 	t, err := r.openGIDTable(dev, int(port))
 	if err != nil {
@@ -282,8 +281,8 @@ func (r Root) GIDType(dev string, port uint8, index int) (typ GIDType, ok bool) 
 	return typ, typ != GIDTypeUnknown
 }
 
-// GIDNetdev reads the name of the netdev behind one GID. ok is false where
-// there is none: on InfiniBand, and for empty entries.
+// GIDNetdev reads the name of the netdev behind one GID. ok is false if there is none, as on
+// InfiniBand and for empty entries.
 func (r Root) GIDNetdev(dev string, port uint8, index int) (name string, ok bool) {
 	t, err := r.openGIDTable(dev, int(port))
 	if err != nil {
@@ -294,8 +293,8 @@ func (r Root) GIDNetdev(dev string, port uint8, index int) (name string, ok bool
 	return name, name != ""
 }
 
-// GIDTableLen counts the entries of a port's GID table, empty ones included;
-// 0 where there is no such port.
+// GIDTableLen returns the number of entries of a port's GID table, including empty ones; 0 if there
+// is no such port.
 func (r Root) GIDTableLen(dev string, port uint8) int {
 	t, err := r.openGIDTable(dev, int(port))
 	if err != nil {
@@ -306,7 +305,7 @@ func (r Root) GIDTableLen(dev string, port uint8) int {
 	return len(idx)
 }
 
-// cut splits "4: ACTIVE" into its number and its name; -1 without a number.
+// cut splits "4: ACTIVE" into its number and its name. The number is -1 if there is none.
 func cut(s string) (int, string) {
 	num, name, ok := strings.Cut(s, ":")
 	n, err := strconv.Atoi(strings.TrimSpace(num))

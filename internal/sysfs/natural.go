@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// NaturalCompare orders names as people do: digits by their value, so that
-// mlx5_2 comes before mlx5_10. It is a total order; only equal strings give 0.
+// NaturalCompare compares names with runs of digits ordered by value, so mlx5_2 comes before
+// mlx5_10. It is a total order: the result is 0 only for equal strings.
 func NaturalCompare(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
@@ -39,7 +39,7 @@ func digits(s string) int {
 	return n
 }
 
-// parseIndex reads a non-negative number in the one spelling the kernel uses.
+// parseIndex parses a non-negative number in the only form that the kernel writes.
 func parseIndex(s string) (int, bool) {
 	if len(s) == 0 || len(s) > 9 || digits(s) != len(s) || s[0] == '0' && len(s) > 1 {
 		return 0, false

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Netdev is a network interface as sysfs shows it.
+// Netdev is a network interface as described by sysfs.
 type Netdev struct {
 	Name      string `json:"name"`
 	Index     int    `json:"index"`
@@ -18,14 +18,13 @@ type Netdev struct {
 	Master    string `json:"master"` // bond, bridge or team it belongs to
 }
 
-// Up reports whether the interface can carry traffic: it is switched on, and
-// its link is up, or it is of a kind that does not tell.
+// Up reports whether the interface can carry traffic: it is enabled, and its link is up or, for
+// kinds that do not report it, unknown.
 func (n Netdev) Up() bool {
 	return n.Flags&1 != 0 && (n.OperState == "up" || n.OperState == "unknown")
 }
 
-// Netdev reads one interface. ok is false where this network namespace has
-// none of that name.
+// Netdev reads one interface. ok is false if this network namespace has none of that name.
 func (r Root) Netdev(name string) (n Netdev, ok bool) {
 	if !validName(name) || len(name) > 15 {
 		return Netdev{}, false

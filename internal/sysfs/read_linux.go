@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dir is an open directory. Files in it are reached by openat, which saves the
-// kernel the walk down the long paths of sysfs for each of them.
+// dir is an open directory. Its files are opened with openat, which saves the kernel a walk down
+// the long paths of sysfs.
 type dir struct {
 	fd     int
 	path   string
@@ -55,7 +55,7 @@ func (d *dir) names() ([]string, error) {
 	return out, nil
 }
 
-// read fills buf from the regular file name. A file that fills buf wholly is too large.
+// read reads the regular file name into buf. A file that fills buf is too large.
 func (d *dir) read(name string, buf []byte) (int, error) {
 	fail := func(op string, err error) (int, error) {
 		return 0, &fs.PathError{Op: op, Path: d.path + "/" + name, Err: err}
@@ -63,7 +63,7 @@ func (d *dir) read(name string, buf []byte) (int, error) {
 	var fd int
 	var err error
 	for {
-		// O_NONBLOCK: a FIFO must not hold us up before we see that it is one.
+		// O_NONBLOCK: opening a FIFO must not block.
 		fd, err = unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		if err != unix.EINTR {
 			break
@@ -81,7 +81,7 @@ func (d *dir) read(name string, buf []byte) (int, error) {
 		return fail("read", errNotRegular)
 	}
 	for {
-		// One read: the kernel hands out an attribute whole.
+		// One read is enough: the kernel returns an attribute in one piece.
 		n, err := unix.Read(fd, buf)
 		if err == unix.EINTR {
 			continue

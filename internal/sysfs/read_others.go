@@ -8,8 +8,7 @@ import (
 	"os"
 )
 
-// dir is a directory by its path. Only Linux has a sysfs; elsewhere this reads
-// a copy of one.
+// dir is the path of a directory. Only Linux has sysfs; on other systems this reads a copy of it.
 type dir struct {
 	path   string
 	failed error // of text

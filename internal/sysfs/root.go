@@ -26,8 +26,8 @@ var errNotRegular = errors.New("not a regular file")
 // Root is the path where sysfs is mounted. The empty Root is /sys.
 type Root string
 
-// DefaultRoot returns the root that libibverbs would use: SYSFS_PATH where it is
-// set, /sys elsewhere, and in a program with more rights than its caller.
+// DefaultRoot returns the root that libibverbs uses: SYSFS_PATH if it is set, otherwise /sys. A
+// program with more privileges than its caller always uses /sys.
 func DefaultRoot() Root { return Root(secure.Getenv("SYSFS_PATH")) }
 
 // String returns the path.
@@ -60,8 +60,8 @@ func badName(kind, name string) error {
 	return &fs.PathError{Op: "open", Path: kind + " " + strconv.Quote(name), Err: fs.ErrInvalid}
 }
 
-// text reads the attribute name, without the line end; "" where it cannot be read.
-// d.failed tells of a lack that is this process's and not the attribute's.
+// text reads the attribute name, without the line end; "" if it cannot be read. It sets d.failed if
+// the process lacked a resource to read it.
 func (d *dir) text(name string) string {
 	s, err := d.attr(name)
 	if exhausted(err) {
@@ -70,8 +70,8 @@ func (d *dir) text(name string) string {
 	return s
 }
 
-// exhausted reports whether err is a lack of descriptors or memory: to take what
-// could not be read for something that is not there would be wrong.
+// exhausted reports whether err is a lack of descriptors or memory. An attribute that could not be
+// read for that reason must not be treated as absent.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }

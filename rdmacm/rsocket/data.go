@@ -9,15 +9,14 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
-// direction is one of the two in which bytes go.
+// direction is one direction of a socket: receiving or sending.
 type direction struct {
 	mu   sync.Mutex
 	hold librdmacm.Hold // the buffer of the call that is in C
 }
 
-// Recv receives what is there, at most len(b) bytes: EAGAIN if nothing is, io.EOF
-// after the last. It allocates nothing; b should be on the heap, and is moved there
-// if not.
+// Recv receives available bytes, at most len(b). The error is EAGAIN if there are none, and io.EOF
+// after the last. It allocates nothing, except that b is moved to the heap if it is on the stack.
 //
 // C: rread.
 func (s *Socket) Recv(b []byte) (int, error) {
@@ -37,9 +36,9 @@ func (s *Socket) Recv(b []byte) (int, error) {
 	return eof(n, len(b), nil)
 }
 
-// Send sends as much of b as there is room for, and returns how much: EAGAIN if
-// there is none. It allocates nothing; b should be on the heap, and is moved there
-// if not.
+// Send sends as many bytes of b as there is room for and returns their number. The error is EAGAIN
+// if there is no room. It allocates nothing, except that b is moved to the heap if it is on the
+// stack.
 //
 // C: rwrite.
 func (s *Socket) Send(b []byte) (int, error) {
@@ -81,8 +80,8 @@ func (s *Socket) SendFlags(b []byte, f Flags) (n int, err error) {
 	return n, err
 }
 
-// RecvFrom receives a datagram, cut to len(b), and tells from where. A stream has
-// no address to tell.
+// RecvFrom receives a datagram, truncated to len(b), and returns its source. On a stream from is
+// zero.
 //
 // C: rrecvfrom.
 func (s *Socket) RecvFrom(b []byte, f Flags) (n int, from netip.AddrPort, err error) {
@@ -111,8 +110,8 @@ func (s *Socket) SendTo(b []byte, f Flags, to netip.AddrPort) (n int, err error)
 	return n, err
 }
 
-// RecvMsg receives into several buffers, in order. The library fills no more than
-// the first of them in one call.
+// RecvMsg receives into several buffers, in order. The library fills only the first of them in one
+// call.
 //
 // C: rrecvmsg.
 func (s *Socket) RecvMsg(bufs [][]byte, f Flags) (n int, err error) {

@@ -1,14 +1,13 @@
-// Package rsocket binds librdmacm's rsockets: the calls of sockets, over RDMA, in a
-// protocol that both ends must speak. The peer may be any program that uses
-// rsockets, in C or below librspreload.
+// Package rsocket binds librdmacm's rsockets: the socket calls over RDMA, with a protocol that both
+// ends must use. The peer may be any program that uses rsockets, in C or through librspreload.
 //
-// Each method of [Socket] is one call of C, which its comment names. Nothing is
-// added but types: addresses are netip's, failures are *[Error] with the errno.
+// Each method of [Socket] is one C call, which its comment names. Only types are added: addresses
+// are those of package netip, failures are *[Error] with the errno.
 //
 // # Many sockets, one goroutine
 //
-// Sockets do not block, unless SetNonblock says so: what cannot be done now is
-// EAGAIN, a connection under way EINPROGRESS. A [Poller] waits for many of them:
+// Sockets do not block, unless SetNonblock(false) was called. A call that would block fails with
+// EAGAIN, a connection in progress with EINPROGRESS. A [Poller] waits for many sockets:
 //
 //	p, err := rsocket.NewPoller()
 //	err = p.Add(s, rsocket.PollIn)
@@ -19,23 +18,22 @@
 //		}
 //	}
 //
-// A waiting Poller holds one thread, in C, however many sockets it has. Descriptors
-// of rsockets mean nothing to the kernel's poll and epoll, and so to Go's netpoller.
+// A waiting Poller holds one thread, in C, however many sockets it has. The kernel's poll and
+// epoll, and hence Go's netpoller, do not know descriptors of rsockets.
 //
 // # Goroutines
 //
-// Everything is safe for concurrent use. Close waits for the calls that are in C;
-// those return soon unless the socket was made blocking. Connections that are open
-// but silent cost no goroutine.
+// Everything is safe for concurrent use. Close waits for the calls that are in C; these return soon
+// unless the socket is blocking. Idle connections cost no goroutine.
 //
 // # Limits
 //
-// Before rdma-core v53 librdmacm crashes with more than three connections in a
-// process that were accepted or do not block; a [ServiceError] comes instead. A
-// client that makes its sockets block until they are connected has no such limit.
+// Before rdma-core v53, librdmacm crashes if a process has more than three connections that were
+// accepted or are non-blocking; a [ServiceError] is returned instead. A client whose sockets block
+// until they are connected has no such limit.
 //
-// A datagram socket must not use an address that no RDMA device carries, such as
-// 127.0.0.1: some versions of the library crash.
+// A datagram socket must not use an address that no RDMA device has, such as 127.0.0.1: some
+// versions of the library crash.
 //
-// The library has no datagrams of more than 64 KiB and no ancillary data.
+// The library supports neither datagrams of more than 64 KiB nor ancillary data.
 package rsocket

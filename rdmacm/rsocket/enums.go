@@ -28,7 +28,7 @@ func (d Domain) String() string {
 	return "Domain(" + strconv.Itoa(int(d)) + ")"
 }
 
-// Type is what a socket carries.
+// Type is the type of a socket.
 type Type int
 
 // Types.
@@ -48,7 +48,7 @@ func (t Type) String() string {
 	return "Type(" + strconv.Itoa(int(t)) + ")"
 }
 
-// How is which directions Shutdown ends.
+// How selects the directions that Shutdown ends.
 type How int
 
 // Directions.
@@ -71,24 +71,24 @@ func (h How) String() string {
 	return "How(" + strconv.Itoa(int(h)) + ")"
 }
 
-// Flags change a single call.
+// Flags modify a single call.
 type Flags int
 
-// Flags that rsockets know.
+// Flags that rsockets support.
 const (
-	MsgPeek     Flags = 0x02 // MSG_PEEK: leave in the queue what is received
-	MsgDontWait Flags = 0x40 // MSG_DONTWAIT: do not block, on a socket that was made blocking
+	MsgPeek     Flags = 0x02 // MSG_PEEK: leave the received bytes in the queue
+	MsgDontWait Flags = 0x40 // MSG_DONTWAIT: do not block, even on a blocking socket
 )
 
-// Events is what a Poller waits for, and finds.
+// Events are the events that a Poller waits for and reports.
 type Events int16
 
-// Events. Err, Hup and Invalid are found without being asked for.
+// Events. PollErr, PollHup and PollInvalid are always reported.
 const (
-	PollIn      Events = 0x001 // POLLIN: something to receive or accept, or the end of it
-	PollOut     Events = 0x004 // POLLOUT: room to send; connected, or failed to
+	PollIn      Events = 0x001 // POLLIN: data to receive, its end, or a connection to accept
+	PollOut     Events = 0x004 // POLLOUT: room to send; connected, or the connection failed
 	PollErr     Events = 0x008 // POLLERR: the connection failed
-	PollHup     Events = 0x010 // POLLHUP: the connection is over
+	PollHup     Events = 0x010 // POLLHUP: the connection has ended
 	PollInvalid Events = 0x020 // POLLNVAL: the socket was closed
 )
 
@@ -113,7 +113,7 @@ func (e Events) String() string {
 	return strings.Join(s, "|")
 }
 
-// Level is where an option belongs.
+// Level is the protocol level of an option.
 type Level int
 
 // Levels.
@@ -127,8 +127,8 @@ const (
 // Option is an option of a level.
 type Option int
 
-// Options that rsockets know, by level. Those of LevelRDMA must be set before the
-// socket connects or listens.
+// Options that rsockets support, by level. Those of LevelRDMA must be set before the socket
+// connects or listens.
 const (
 	OptReuseAddr Option = 2  // SO_REUSEADDR
 	OptError     Option = 4  // SO_ERROR
@@ -166,6 +166,6 @@ type Prot int
 
 // Protections.
 const (
-	ProtNone  Prot = 0 // PROT_NONE: only this side uses it
+	ProtNone  Prot = 0 // PROT_NONE: only this side accesses it
 	ProtWrite Prot = 2 // PROT_WRITE: the peer may write there
 )

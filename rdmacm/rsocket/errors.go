@@ -12,11 +12,11 @@ var (
 	// ErrClosed is returned when the socket or the poller was closed. It matches
 	// net.ErrClosed.
 	ErrClosed = ibv.ErrClosed
-	// ErrNotSupported is returned when the library or the operating system lacks it.
+	// ErrNotSupported is returned when the library or the operating system lacks a feature.
 	ErrNotSupported = ibv.ErrNotSupported
 )
 
-// Error is a call that failed.
+// Error reports a call that failed.
 type Error struct {
 	Op     string // the C function: "rconnect"
 	Object string // an address, an option; may be empty
@@ -39,33 +39,32 @@ func (e *Error) Error() string {
 // Unwrap returns the errno.
 func (e *Error) Unwrap() error { return e.Errno }
 
-// Is reports what the library does not offer as ErrNotSupported.
+// Is reports whether target is ErrNotSupported and the library lacks the feature.
 func (e *Error) Is(target error) bool {
 	return target == ErrNotSupported && (e.Errno == syscall.ENOTSUP || e.Errno == syscall.ENOSYS)
 }
 
-// Timeout reports whether trying again makes sense: the call would have blocked, or
-// the peer did not answer.
+// Timeout reports whether the call would have blocked, or the peer did not answer.
 func (e *Error) Timeout() bool { return e.Errno.Timeout() }
 
-// Temporary is as Timeout, for callers of package net.
+// Temporary is the method of package net's Error; use Timeout.
 func (e *Error) Temporary() bool { return e.Errno.Temporary() }
 
-// hint is the way out, where there is one.
+// hint returns what to do about the error, if that is known.
 func (e *Error) hint() string {
 	switch e.Errno {
 	case syscall.EAGAIN:
-		return "not now; wait with a Poller"
+		return "would block; wait with a Poller"
 	case syscall.EINPROGRESS:
-		return "under way; wait for Out with a Poller, then ask for ConnectError"
+		return "wait for PollOut with a Poller, then call ConnectError"
 	case syscall.ENODEV:
-		return "no RDMA device carries the address"
+		return "no RDMA device has the address"
 	case syscall.ECONNREFUSED:
 		return "no rsocket listens there"
 	case syscall.EADDRINUSE:
 		return "another socket has the address: choose another port, or SetReuseAddr"
 	case syscall.EADDRNOTAVAIL:
-		return "the address is not one of this host's RDMA devices"
+		return "no RDMA device of this host has the address"
 	case syscall.ETIMEDOUT:
 		return "the peer does not answer"
 	case syscall.ENOTCONN:
@@ -76,7 +75,7 @@ func (e *Error) hint() string {
 	return ""
 }
 
-// The errors of a socket that is not ready, made before they are needed.
+// The errors of a socket that is not ready, allocated once.
 var (
 	errReadAgain  error = &Error{Op: "rread", Errno: syscall.EAGAIN}
 	errWriteAgain error = &Error{Op: "rwrite", Errno: syscall.EAGAIN}

@@ -5,8 +5,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/dma"
 )
 
-// IOMap is memory that the device may use, and with ProtWrite the peer may write
-// to. It belongs to its socket and ends with it.
+// IOMap is memory that the device may access and, with ProtWrite, the peer may write to. It belongs
+// to its socket and ends with it.
 type IOMap struct {
 	s      *Socket
 	b      []byte
@@ -14,11 +14,10 @@ type IOMap struct {
 	pin    *dma.Pinned
 }
 
-// Map registers b with the device of a connected socket. With ProtWrite the peer
-// may write there, at offset: -1 is b's address. The peer learns of it with the next
-// bytes that are sent; it must have room for mappings, the option OptIOMaps on this
-// side before the connection. b must not be on a stack and stays in place until
-// Unmap.
+// Map registers b with the device of a connected socket. With ProtWrite the peer may write to it at
+// offset; -1 stands for b's address. The peer learns of the mapping with the next bytes that are
+// sent. This side must have set OptIOMaps, the number of mappings, before it connected. b must not
+// be on a stack; it is pinned until Unmap.
 //
 // C: riomap.
 func (s *Socket) Map(b []byte, p Prot, offset int64) (*IOMap, error) {
@@ -46,7 +45,7 @@ func (s *Socket) Map(b []byte, p Prot, offset int64) (*IOMap, error) {
 	return m, nil
 }
 
-// Offset is where the peer writes to.
+// Offset returns the offset that the peer writes to.
 func (m *IOMap) Offset() int64 { return m.offset }
 
 // Unmap ends the mapping.
@@ -67,8 +66,9 @@ func (m *IOMap) Unmap() error {
 	})
 }
 
-// WriteAt writes b into memory that the peer has mapped, at its offset, and returns
-// how much found room: EAGAIN if none did. What is sent after it arrives after it.
+// WriteAt writes b at an offset of memory that the peer has mapped, and returns how many bytes
+// there was room for. The error is EAGAIN if there was none. Data sent afterwards arrives
+// afterwards.
 //
 // C: riowrite.
 func (s *Socket) WriteAt(b []byte, offset int64, f Flags) (n int, err error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
-// lib is librdmacm, and what its service threads have to do.
+// lib is librdmacm and the load of its service threads.
 type lib struct {
 	*librdmacm.Sockets
 	listening, connecting service

@@ -12,14 +12,14 @@ import (
 // Item is a socket to wait for.
 type Item struct {
 	Socket *Socket
-	Events Events // to wait for
-	Ready  Events // found
+	Events Events // the events to wait for
+	Ready  Events // the events found
 }
 
-// Poll waits, in C, until one of the items is ready or time is up, and returns how
-// many are. A timeout below 0 is none: then nothing else ends it, and sockets that it
-// waits for cannot be closed meanwhile. A socket is in one item. A Poller is better. The error is
-// ErrClosed if a socket is closed; its item is Invalid then.
+// Poll waits, in C, until an item is ready or the timeout has passed, and returns the number of
+// ready items. A negative timeout is none: then nothing else ends Poll, and its sockets cannot be
+// closed meanwhile. A socket may be in one item only. If a socket is closed, its item is
+// PollInvalid and the error is ErrClosed. Prefer a Poller.
 //
 // C: rpoll.
 func Poll(items []Item, timeout time.Duration) (int, error) {
@@ -55,8 +55,8 @@ func Poll(items []Item, timeout time.Duration) (int, error) {
 	return n, nil
 }
 
-// pollFor polls for a limited time, by a Poller: librdmacm before v63 may hang for
-// good in the rpoll after one that timed out.
+// pollFor polls for a limited time, with a Poller: librdmacm before v63 may hang forever in the
+// rpoll after one that timed out.
 func pollFor(items []Item, timeout time.Duration) (int, error) {
 	p, err := NewPoller()
 	if err != nil {
@@ -78,8 +78,8 @@ func pollFor(items []Item, timeout time.Duration) (int, error) {
 	return Poll(items, 0)
 }
 
-// Select is Poll in the manner of select: it leaves in each list what is ready. It
-// takes descriptors below 1024 only, so Poll is better.
+// Select is Poll with the interface of select: it returns the ready sockets of each list. It
+// accepts only descriptors below 1024; prefer Poll.
 //
 // C: rselect.
 func Select(read, write, except []*Socket, timeout time.Duration) (r, w, e []*Socket, err error) {
@@ -100,7 +100,7 @@ func Select(read, write, except []*Socket, timeout time.Duration) (r, w, e []*So
 			defer s.life.Leave()
 			if s.fd >= librdmacm.FDSetSize {
 				return nil, nil, nil, &ibv.ArgError{Arg: "socket", Got: fmt.Sprintf("descriptor %d", s.fd),
-					Want: "one below 1024, or Poll"}
+					Want: "a descriptor below 1024; use Poll instead"}
 			}
 			sets[i].Set(s.fd)
 			top = max(top, s.fd+1)

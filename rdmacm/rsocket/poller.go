@@ -14,39 +14,39 @@ import (
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
-// longest bounds one wait in C, by the pipe. The library now and then misses an
-// event of a socket, and would notice it after five seconds by itself.
-const longest = 200 * time.Millisecond
+// maxWait bounds one wait in C, by means of the pipe. The library sometimes misses an event of a
+// socket and would notice it only after five seconds.
+const maxWait = 200 * time.Millisecond
 
-// Poller waits for many sockets in one goroutine. It belongs to the caller. One
-// goroutine at a time waits; the other methods may be called by any, also meanwhile.
+// Poller waits for many sockets in one goroutine. It belongs to the caller. Only one goroutine at a
+// time may be in Wait; the other methods are safe for concurrent use, during Wait too.
 type Poller struct {
 	life life.Object // its user is Wait
 	lib  *lib
 	r, w *os.File // a pipe that ends a wait
 	rfd  int
 
-	waiting sync.Mutex // held by Wait
-	poked   atomic.Bool
+	waiting sync.Mutex // held during Wait
+	woken   atomic.Bool
 
-	mu    sync.Mutex
-	socks map[*Socket]Events
-	stale bool // socks has changed since fds was made
+	mu      sync.Mutex
+	socks   map[*Socket]Events
+	changed bool // socks has changed since fds was made
 
-	// Of the goroutine that waits.
+	// Used only by the goroutine in Wait.
 	fds   []librdmacm.PollFD // the pipe, then one for each of list
 	list  []*Socket
 	held  []*Socket
 	ready []Ready
 }
 
-// Ready is a socket that something is to be done with.
+// Ready is a socket that is ready, and for what.
 type Ready struct {
 	Socket *Socket
 	Events Events
 }
 
-// NewPoller makes a poller without sockets.
+// NewPoller returns a poller without sockets.
 func NewPoller() (*Poller, error) {
 	l, err := library()
 	if err != nil {
@@ -56,7 +56,7 @@ func NewPoller() (*Poller, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Poller{lib: l, r: r, w: w, socks: map[*Socket]Events{}, stale: true}
+	p := &Poller{lib: l, r: r, w: w, socks: map[*Socket]Events{}, changed: true}
 	c, err := r.SyscallConn()
 	if err == nil {
 		err = c.Control(func(fd uintptr) { p.rfd = int(fd) })
@@ -69,14 +69,14 @@ func NewPoller() (*Poller, error) {
 	return p, nil
 }
 
-// wake ends a wait that is under way, or else the next.
+// wake ends the wait in progress, or else the next one.
 func (p *Poller) wake() {
-	if !p.poked.Swap(true) {
+	if !p.woken.Swap(true) {
 		_, _ = p.w.Write([]byte{0})
 	}
 }
 
-// drain takes what wake has written.
+// drain reads the bytes that wake has written.
 func (p *Poller) drain() {
 	var b [8]byte
 	c, err := p.r.SyscallConn()
@@ -84,14 +84,12 @@ func (p *Poller) drain() {
 		return
 	}
 	_ = c.Control(func(fd uintptr) { read(fd, b[:]) })
-	// A wake before this line writes nothing. What it is for is looked at before the
-	// next call of rpoll.
-	p.poked.Store(false)
+	// A wake before this line writes nothing. Its change is seen before the next call of rpoll.
+	p.woken.Store(false)
 }
 
-// Add has the poller wait for events of a socket, or for other events than before.
-// Err and Hup are reported whatever was asked for. Readiness is a level: a socket
-// stays ready until what it is ready for was done.
+// Add adds a socket with the events to wait for, or changes its events. PollErr and PollHup are
+// always reported. Readiness is level-triggered: a socket is reported until it is no longer ready.
 func (p *Poller) Add(s *Socket, ev Events) error {
 	if p.life.Closed() || s.life.Closed() {
 		return ErrClosed
@@ -104,14 +102,13 @@ func (p *Poller) Add(s *Socket, ev Events) error {
 	s.mu.Unlock()
 	p.mu.Lock()
 	p.socks[s] = ev
-	p.stale = true
+	p.changed = true
 	p.mu.Unlock()
 	p.wake()
 	return nil
 }
 
-// Remove has the poller forget a socket. Wait may report it once more if it is
-// under way.
+// Remove removes a socket. A Wait in progress may report it once more.
 func (p *Poller) Remove(s *Socket) {
 	p.forget(s)
 	p.wake()
@@ -124,15 +121,15 @@ func (p *Poller) forget(s *Socket) {
 	p.mu.Lock()
 	if _, ok := p.socks[s]; ok {
 		delete(p.socks, s)
-		p.stale = true
+		p.changed = true
 	}
 	p.mu.Unlock()
 }
 
-// Wait waits until sockets are ready, and returns them; the slice is good until the
-// next Wait. A socket that was closed is reported as Invalid, once, and forgotten.
-// It ends with ctx, and with ErrClosed when the poller is closed. Another Wait at
-// the same time is an *ibv.ArgError.
+// Wait waits until sockets are ready and returns them; the slice is valid until the next Wait. A
+// closed socket is reported once, as PollInvalid, and removed. Wait returns ctx's error when ctx
+// ends, ErrClosed when the poller is closed, and an *ibv.ArgError while another goroutine is in
+// Wait.
 //
 // C: rpoll.
 func (p *Poller) Wait(ctx context.Context) ([]Ready, error) {
@@ -142,7 +139,7 @@ func (p *Poller) Wait(ctx context.Context) ([]Ready, error) {
 	defer p.life.Leave()
 	if !p.waiting.TryLock() {
 		return nil, &ibv.ArgError{Arg: "Poller", Got: "a second Wait at the same time",
-			Want: "one goroutine that waits; use more pollers"}
+			Want: "one waiting goroutine; use more pollers"}
 	}
 	defer p.waiting.Unlock()
 	if ctx.Done() != nil {
@@ -162,7 +159,7 @@ func (p *Poller) Wait(ctx context.Context) ([]Ready, error) {
 	}
 }
 
-// wait is one call of rpoll.
+// wait calls rpoll once.
 func (p *Poller) wait() ([]Ready, error) {
 	p.refresh()
 	p.ready = p.ready[:0]
@@ -192,9 +189,9 @@ func (p *Poller) wait() ([]Ready, error) {
 	for i := range p.fds {
 		p.fds[i].Revents = 0
 	}
-	// Without a limit of time: librdmacm before v63 may hang for good in the rpoll
-	// after one that timed out. The pipe ends it.
-	limit := time.AfterFunc(longest, p.wake)
+	// rpoll gets no timeout: librdmacm before v63 may hang forever in the rpoll after one that
+	// timed out. The pipe ends it.
+	limit := time.AfterFunc(maxWait, p.wake)
 	_, err := p.lib.Poll(p.fds, -1)
 	limit.Stop()
 	if err != nil {
@@ -214,14 +211,14 @@ func (p *Poller) wait() ([]Ready, error) {
 	return p.ready, nil
 }
 
-// refresh lists the sockets for C, if they have changed.
+// refresh rebuilds the list of sockets for C if they have changed.
 func (p *Poller) refresh() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.stale {
+	if !p.changed {
 		return
 	}
-	p.stale = false
+	p.changed = false
 	p.fds = append(p.fds[:0], librdmacm.PollFD{FD: int32(p.rfd), Events: int16(PollIn)})
 	p.list = p.list[:0]
 	for s, ev := range p.socks {
@@ -230,7 +227,7 @@ func (p *Poller) refresh() {
 	}
 }
 
-// Close ends a wait and frees the poller. The sockets stay open. More calls do
+// Close ends a Wait in progress and frees the poller. The sockets stay open. Further calls do
 // nothing.
 func (p *Poller) Close() error {
 	if !p.life.Shut() {

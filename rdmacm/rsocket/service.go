@@ -7,23 +7,23 @@ import (
 	"sync/atomic"
 )
 
-// Before rdma-core v53 librdmacm's service threads use freed memory once more than
-// three sockets are with them.
+// Before rdma-core v53, a service thread of librdmacm uses freed memory once it serves more than
+// three sockets.
 const (
-	mended       = 53
-	brokenBeyond = 3
+	fixedIn   = 53
+	maxServed = 3
 )
 
-// service is one of librdmacm's threads: a process has one for sockets that listen,
-// and one for connections that were accepted, or begun without blocking.
+// service is a thread of librdmacm. A process has one for listening sockets, and one for
+// connections that were accepted or started without blocking.
 type service struct {
 	what  string
 	limit int32 // 0: none
 	n     atomic.Int32
 }
 
-// ServiceError is a socket too many for a librdmacm that breaks beyond. It is
-// ErrNotSupported.
+// ServiceError is returned instead of creating a socket that would make this librdmacm crash. It
+// matches ErrNotSupported.
 type ServiceError struct {
 	What    string // "listening sockets"
 	Limit   int    // in a process
@@ -32,21 +32,22 @@ type ServiceError struct {
 
 func (e *ServiceError) Error() string {
 	return fmt.Sprintf("rsocket: %s crashes with more than %d %s in a process; "+
-		"close some, or use rdma-core v%d or newer", strings.TrimSpace("librdmacm "+e.Version), e.Limit, e.What, mended)
+		"close some, or use rdma-core v%d or newer", strings.TrimSpace("librdmacm "+e.Version), e.Limit, e.What,
+		fixedIn)
 }
 
 // Is reports whether target is ErrNotSupported.
 func (e *ServiceError) Is(target error) bool { return target == ErrNotSupported }
 
-// limitOf is that of a version, "44.0". A file whose name has none is judged by
-// whether it has functions of v60.
+// limitOf returns the limit of a version such as "44.0". If the version is unknown, v60 decides: it
+// reports whether the library has functions of that release.
 func limitOf(version string, v60 bool) int32 {
 	major, _, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(major)
-	if v60 || err == nil && n >= mended {
+	if v60 || err == nil && n >= fixedIn {
 		return 0
 	}
-	return brokenBeyond
+	return maxServed
 }
 
 // enter counts a socket.

@@ -18,8 +18,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
-// Socket is an rsocket. It belongs to the caller, does not block unless SetNonblock
-// says so, and is safe for concurrent use.
+// Socket is an rsocket. It belongs to the caller and is safe for concurrent use. It does not block
+// unless SetNonblock(false) was called.
 type Socket struct {
 	life   life.Object
 	lib    *lib
@@ -32,12 +32,12 @@ type Socket struct {
 	writing direction
 
 	mu      sync.Mutex
-	serving *service             // counts this socket
-	pollers map[*Poller]struct{} // which have this socket
+	serving *service             // the service that counts this socket
+	pollers map[*Poller]struct{} // those that hold this socket
 	maps    map[*IOMap]struct{}
 }
 
-// New makes a socket.
+// New creates a non-blocking socket.
 //
 // C: rsocket.
 func New(d Domain, t Type) (*Socket, error) {
@@ -52,7 +52,7 @@ func New(d Domain, t Type) (*Socket, error) {
 	return newSocket(&Socket{lib: l, fd: fd, domain: d, typ: t})
 }
 
-// newSocket makes a socket non-blocking.
+// newSocket initializes s and makes it non-blocking.
 func newSocket(s *Socket) (*Socket, error) {
 	s.life.Init("socket", life.Number("socket", "rsocket"))
 	if err := s.SetNonblock(true); err != nil {
@@ -61,7 +61,7 @@ func newSocket(s *Socket) (*Socket, error) {
 	return s, nil
 }
 
-// begin holds the socket open until s.life.Leave.
+// begin keeps the socket open until s.life.Leave.
 func (s *Socket) begin() error {
 	if !s.life.TryEnter() {
 		return ErrClosed
@@ -78,17 +78,17 @@ func (s *Socket) with(f func(fd int) error) error {
 	return f(s.fd)
 }
 
-// FD is the descriptor, for rsocket's own calls only. It is the socket's.
+// FD returns the descriptor, which only functions of rsocket accept. The socket owns it.
 func (s *Socket) FD() int { return s.fd }
 
-// Bind gives the socket a local address; port 0 is any that is free.
+// Bind sets the local address. Port 0 is any free port.
 //
 // C: rbind.
 func (s *Socket) Bind(addr netip.AddrPort) error { return s.withAddr((*librdmacm.Sockets).Bind, addr) }
 
-// Connect begins a connection. The error is EINPROGRESS as a rule: wait for Out,
-// then ask EventConnectError. A *ServiceError says that the library cannot have more
-// connections that do not block. Of a datagram socket it sets the peer.
+// Connect starts a connection. The error is usually EINPROGRESS: wait for PollOut, then call
+// ConnectError. It is a *ServiceError if the library cannot have more non-blocking connections. On
+// a datagram socket Connect sets the peer.
 //
 // C: rconnect.
 func (s *Socket) Connect(addr netip.AddrPort) error {
@@ -100,7 +100,7 @@ func (s *Socket) Connect(addr netip.AddrPort) error {
 	return s.withAddr((*librdmacm.Sockets).Connect, addr)
 }
 
-// enter counts the socket with a service, once, until Close.
+// enter counts the socket in a service, once, until Close.
 func (s *Socket) enter(v *service) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Socket) withAddr(call func(c *librdmacm.Sockets, fd int, a *sockaddr.Ad
 	})
 }
 
-// Listen makes a bound socket take connections; In says that one waits.
+// Listen makes a bound socket accept connections. PollIn reports that one is pending.
 //
 // C: rlisten.
 func (s *Socket) Listen(backlog int) error {
@@ -144,8 +144,8 @@ func (s *Socket) Listen(backlog int) error {
 	return s.with(func(fd int) error { return s.lib.Listen(fd, backlog) })
 }
 
-// Accept takes a connection that waits; EAGAIN if none does. The connection does
-// not block either. A *ServiceError says that the library cannot have more.
+// Accept returns a pending connection, which is non-blocking. The error is EAGAIN if none is
+// pending, and a *ServiceError if the library cannot have more connections.
 //
 // C: raccept.
 func (s *Socket) Accept() (*Socket, netip.AddrPort, error) {
@@ -165,8 +165,8 @@ func (s *Socket) Accept() (*Socket, netip.AddrPort, error) {
 	return n, a.AddrPort(), err
 }
 
-// EventConnectError is what became of a connection: nil when it is there, EINPROGRESS
-// while it is under way.
+// ConnectError returns the result of Connect: nil once the socket is connected, EINPROGRESS while
+// it is connecting.
 //
 // C: rgetsockopt with SO_ERROR, and rgetpeername's state through rpoll.
 func (s *Socket) ConnectError() error {
@@ -183,7 +183,7 @@ func (s *Socket) ConnectError() error {
 	}
 	switch r := item[0].Ready; {
 	case r&PollErr != 0:
-		// The state is an error that SO_ERROR has told before.
+		// The connection failed with an error that SO_ERROR has already returned.
 		return &Error{Op: "rconnect", Errno: syscall.ECONNREFUSED}
 	case r&PollHup != 0:
 		return &Error{Op: "rconnect", Errno: syscall.ENOTCONN}
@@ -193,17 +193,16 @@ func (s *Socket) ConnectError() error {
 	return nil
 }
 
-// Shutdown ends one direction or both. It waits, in C, until what was sent has
-// arrived.
+// Shutdown ends one direction or both. It waits, in C, until all sent data has arrived.
 //
 // C: rshutdown.
 func (s *Socket) Shutdown(how How) error {
 	return s.with(func(fd int) error { return s.lib.Shutdown(fd, int(how)) })
 }
 
-// Close ends the connection, after what was sent has arrived or the peer is found
-// gone, takes the socket out of pollers, which report it as Invalid, and frees it.
-// Calls that are in C are waited for. More calls do nothing.
+// Close ends the connection after all sent data has arrived, or the peer turns out to be gone. It
+// removes the socket from pollers, which report it as PollInvalid, waits for calls that are in C,
+// and frees the socket. Further calls do nothing.
 //
 // C: rclose.
 func (s *Socket) Close() error {
@@ -218,21 +217,21 @@ func (s *Socket) Close() error {
 	var err error
 	_, _ = s.life.Close(func() error {
 		err = s.destroy()
-		return nil // what rclose returns comes after it has freed the socket
+		return nil // rclose has freed the socket even if it returns an error
 	})
 	return err
 }
 
 func (s *Socket) destroy() error {
 	if s.typ == Datagram {
-		// rclose waits for ever for a datagram socket that was never bound. Binding one
-		// again fails, and changes nothing.
+		// rclose of a datagram socket that was never bound never returns. Binding a bound one fails
+		// and changes nothing.
 		if a, err := newSockaddr(netip.AddrPortFrom(s.unspecified(), 0)); err == nil {
 			_ = s.lib.Bind(s.fd, a)
 		}
 	}
 	if s.serving == &s.lib.listening && !s.blocks.Load() {
-		s.turnAway()
+		s.closePending()
 	}
 	err := s.lib.Close(s.fd)
 	s.mu.Lock()
@@ -248,12 +247,12 @@ func (s *Socket) destroy() error {
 	return err
 }
 
-// LocalAddr is this end's address.
+// LocalAddr returns the local address.
 //
 // C: rgetsockname.
 func (s *Socket) LocalAddr() (netip.AddrPort, error) { return s.name((*librdmacm.Sockets).GetSockName) }
 
-// RemoteAddr is the peer's address.
+// RemoteAddr returns the peer's address.
 //
 // C: rgetpeername.
 func (s *Socket) RemoteAddr() (netip.AddrPort, error) {
@@ -271,14 +270,14 @@ func (s *Socket) name(call func(c *librdmacm.Sockets, fd int) (*sockaddr.Addr, e
 	return ap, err
 }
 
-// SetOption sets an option to bytes in memory order.
+// SetOption sets an option to value, in the byte order of memory.
 //
 // C: rsetsockopt.
 func (s *Socket) SetOption(l Level, o Option, value []byte) error {
 	return s.with(func(fd int) error { return s.lib.SetSockOpt(fd, int(l), int(o), value) })
 }
 
-// Option reads an option into value and returns how many bytes it has.
+// Option reads an option into value and returns its length in bytes.
 //
 // C: rgetsockopt.
 func (s *Socket) Option(l Level, o Option, value []byte) (n int, err error) {
@@ -308,7 +307,7 @@ func (s *Socket) IntOption(l Level, o Option) (int, error) {
 	return int(int32(binary.NativeEndian.Uint32(b[:]))), err
 }
 
-// SetReuseAddr lets Bind take an address whose last connections have just ended.
+// SetReuseAddr lets Bind use an address whose last connections have just ended.
 func (s *Socket) SetReuseAddr() error { return s.SetIntOption(LevelSocket, OptReuseAddr, 1) }
 
 // Fcntl reads or sets the flags of the descriptor: F… commands only.
@@ -325,7 +324,7 @@ func (s *Socket) Fcntl(cmd, arg int) (n int, err error) {
 	return n, err
 }
 
-// checkInt refuses what an int of C would cut.
+// checkInt rejects a value that a C int cannot hold.
 func checkInt(arg string, v, least int) error {
 	if v < least || v > math.MaxInt32 {
 		return &ibv.ArgError{Arg: arg, Got: strconv.Itoa(v), Want: fmt.Sprintf("%d to %d", least, math.MaxInt32)}
@@ -333,8 +332,8 @@ func checkInt(arg string, v, least int) error {
 	return nil
 }
 
-// SetNonblock says whether calls return EAGAIN, as they do at first, or block. A
-// call that blocks holds a thread, nothing ends it, and Close waits for it.
+// SetNonblock sets whether calls return EAGAIN, the default, or block. A blocking call holds a
+// thread and cannot be interrupted, and Close waits for it.
 //
 // C: rfcntl with F_SETFL.
 func (s *Socket) SetNonblock(on bool) error {
@@ -351,7 +350,7 @@ func (s *Socket) SetNonblock(on bool) error {
 	return err
 }
 
-// eof is the end of what the peer sends.
+// eof turns a read of 0 bytes into io.EOF.
 func eof(n, want int, err error) (int, error) {
 	if err != nil {
 		return 0, err
@@ -369,11 +368,11 @@ func (s *Socket) unspecified() netip.Addr {
 	return netip.IPv4Unspecified()
 }
 
-// turnAway closes connections that nobody has accepted: rclose of the listening
-// socket forgets them.
+// closePending closes connections that were not accepted, since rclose of the listening socket
+// leaks them.
 //
-// Preconditions: Close calls it.
-func (s *Socket) turnAway() {
+// Preconditions: the caller is Close.
+func (s *Socket) closePending() {
 	for s.lib.connecting.enter("") == nil {
 		fd, _, err := s.lib.Accept(s.fd)
 		if err == nil {

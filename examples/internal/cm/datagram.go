@@ -23,13 +23,13 @@ func FitsMTU(dev *ibv.Device, port uint8, size int) error {
 	return nil
 }
 
-// HeaderError is a header of a datagram from which no way back can be read.
+// HeaderError reports a datagram's header that does not contain the sender's address.
 type HeaderError struct{ Got string }
 
 func (e *HeaderError) Error() string { return "datagram: " + e.Got }
 
-// ReplyTo is the way back to the sender of a datagram, from its completion and the
-// header in front of it. C: ibv_init_ah_from_wc(3).
+// ReplyTo returns the address of the sender of a datagram, from its completion and the header in
+// front of it. C: ibv_init_ah_from_wc(3).
 func ReplyTo(dev *ibv.Device, port uint8, wc *ibv.WC, header []byte) (*ibv.AHAttr, error) {
 	attr := &ibv.AHAttr{Port: port, DLID: wc.SLID, SL: wc.SL, SrcPathBits: wc.DLIDPathBits}
 	if wc.Flags&ibv.WCGRH == 0 {
@@ -57,8 +57,8 @@ func addresses(header []byte) (from, to ibv.GID, typ ibv.GIDType, err error) {
 	if len(header) < GRHSize {
 		return from, to, typ, &HeaderError{Got: fmt.Sprintf("a header of %d bytes, want %d", len(header), GRHSize)}
 	}
-	// What is in front of an IPv4 header means nothing, and may look like a GRH: then
-	// the checksum tells. It may be missing on packets that never saw a wire.
+	// The bytes in front of an IPv4 header are undefined and may look like a GRH: then the checksum
+	// decides. It may be missing on packets that were never on a wire.
 	grh := header[0]>>4 == 6
 	if ip := header[20:GRHSize]; ip[0] == 0x45 && (!grh || sum(ip) == 0xffff) {
 		copy(from[10:], "\xff\xff")
@@ -80,7 +80,7 @@ func addresses(header []byte) (from, to ibv.GID, typ ibv.GIDType, err error) {
 	return from, to, typ, nil
 }
 
-// sum is the ones' complement sum of an IPv4 header, 0xffff for one that is whole.
+// sum returns the ones' complement sum of an IPv4 header, 0xffff for a valid one.
 func sum(b []byte) uint16 {
 	var s uint32
 	for i := 0; i < len(b); i += 2 {

@@ -1,4 +1,4 @@
-// Package cm is what the connection manager's examples have in common and is not
-// rdmacm: the command line, waiting for a completion, the payload of datagrams,
-// the way back to the sender of one.
+// Package cm has the common parts of the connection manager's examples that are not rdmacm: the
+// command line, waiting for a completion, the payload of datagrams, and the address of a datagram's
+// sender.
 package cm

@@ -11,8 +11,8 @@ import (
 	"github.com/pureverbs/pureverbs/examples/internal/pingpong"
 )
 
-// Main runs a program until it ends or is interrupted, and exits: 0 when it did
-// its work, 1 when it failed, 2 when the command line was wrong.
+// Main runs a program until it ends or is interrupted, and exits: with 0 after success, 1 after a
+// failure, 2 if the command line was wrong.
 func Main(name string, run func(ctx context.Context, args []string, out io.Writer) error) {
 	pingpong.Main(func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		var help *HelpError
@@ -33,12 +33,12 @@ func Main(name string, run func(ctx context.Context, args []string, out io.Write
 	})
 }
 
-// HelpError is -h: not a failure, but there is nothing to run.
+// HelpError is returned for -h: it is not a failure, but there is nothing to run.
 type HelpError struct{ Text string }
 
 func (e *HelpError) Error() string { return "help was asked for" }
 
-// UsageError is a command line that cannot be.
+// UsageError reports an invalid command line.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
@@ -46,7 +46,7 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Flags is an empty set of flags.
+// Flags returns an empty set of flags.
 func Flags(name string) *pflag.FlagSet {
 	f := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -73,7 +73,7 @@ func Parse(f *pflag.FlagSet, args []string, forms string, check func() error) er
 	return nil
 }
 
-// Within says what is wrong with the number of a flag, if anything.
+// Within returns an error if the number of a flag is out of range.
 func Within(flag string, n, least, most int) error {
 	if n < least || n > most {
 		return fmt.Errorf("%s %d: want %d to %d", flag, n, least, most)

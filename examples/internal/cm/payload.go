@@ -12,7 +12,7 @@ func Fill(b []byte, n int) {
 // pattern differs from byte to byte and from message to message.
 func pattern(n, i int) byte { return byte(i)*7 + byte(i>>8)*13 + byte(n)*29 + byte(n>>8)*31 + 1 }
 
-// PayloadError is a message with other bytes than were sent.
+// PayloadError reports a message with other bytes than were sent.
 type PayloadError struct {
 	Message   int // counting from 0
 	Offset    int // of the first wrong byte

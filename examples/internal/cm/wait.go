@@ -9,7 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-// SilenceError is a peer of which nothing was heard for too long.
+// SilenceError is returned when nothing was received from the peer within the timeout.
 type SilenceError struct{ After time.Duration }
 
 func (e *SilenceError) Error() string {
@@ -20,9 +20,8 @@ func (e *SilenceError) Error() string {
 // Timeout is true, as for the timeouts of package net.
 func (e *SilenceError) Timeout() bool { return true }
 
-// Next waits for the next completion of a connection, which must be a success. On
-// a connection that is over the error is the connection's: what was posted has
-// completed with WCWRFlushErr only because of that.
+// Next waits for the next completion of a connection, which must be a success. If the connection
+// has ended, the error is the connection's: posted work requests then complete with WCWRFlushErr.
 func Next(ctx context.Context, c *rdmacm.Conn, limit time.Duration) (ibv.WC, error) {
 	wc, err := NextOf(ctx, c.CQ(), limit)
 	if err != nil && c.Err() != nil {

@@ -1,6 +1,5 @@
-// Package pingpong is what the ping-pong examples have in common and what is
-// not verbs: options, the exchange of addresses over TCP, the payload, keeping
-// score.
+// Package pingpong has the parts of the ping-pong examples that are not verbs: options, the
+// exchange of addresses over TCP, the payload, and the count of messages.
 //
 // The programs talk to the stock ibv_rc_pingpong, ibv_uc_pingpong,
 // ibv_ud_pingpong and ibv_srq_pingpong, as server and as client. On the wire

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ExchangeError is an exchange of addresses that failed.
+// ExchangeError reports an exchange of addresses that failed.
 type ExchangeError struct {
 	Step string // "read the peer's address"
 	Peer string // TCP address
@@ -20,7 +20,7 @@ func (e *ExchangeError) Error() string {
 // Unwrap returns the cause.
 func (e *ExchangeError) Unwrap() error { return e.Err }
 
-// MessageError is something other than what the protocol has in this place.
+// MessageError reports a message that violates the protocol.
 type MessageError struct {
 	Field string // "qpn"
 	Got   string // shortened
@@ -38,7 +38,7 @@ func quote(b []byte) string {
 	return strconv.Quote(string(b))
 }
 
-// LengthError is a message of the wrong length.
+// LengthError reports a message of the wrong length.
 type LengthError struct {
 	Message   int // counting from 0
 	Got, Want int // bytes
@@ -48,7 +48,7 @@ func (e *LengthError) Error() string {
 	return fmt.Sprintf("message %d has %d bytes, want %d: give both sides the same -s", e.Message, e.Got, e.Want)
 }
 
-// PayloadError is a message with other bytes than were sent.
+// PayloadError reports a message with other bytes than were sent.
 type PayloadError struct {
 	Message   int // counting from 0
 	Offset    int // of the first wrong byte
@@ -60,7 +60,7 @@ func (e *PayloadError) Error() string {
 		e.Offset, e.Got, e.Want)
 }
 
-// StallError is a game in which nothing has happened for too long.
+// StallError is returned when no message was sent or received within the timeout.
 type StallError struct {
 	After          time.Duration
 	Sent, Received int

@@ -19,8 +19,8 @@ const addressLen = 4 + 1 + 6 + 1 + 6 + 1 + 32 + 1
 
 var done = []byte("done\x00")
 
-// Exchange tells the peer the addresses of our queue pairs and calls connect
-// with the peer's, one for each of ours.
+// Exchange sends the addresses of our queue pairs to the peer, and calls connect with the peer's
+// addresses, one for each of ours.
 //
 // The server connects before it answers, so that it is ready when the client,
 // which connects last, sends the first message.
@@ -145,7 +145,7 @@ func (x *exchange) fail(step string, err error) error {
 	return &ExchangeError{Step: step, Peer: x.conn.RemoteAddr().String(), Err: err}
 }
 
-// slots is how many addresses go over the wire.
+// slots returns how many addresses are exchanged.
 func (x *exchange) slots() int {
 	if x.o.Program.QPs != 0 {
 		return MaxQPs

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Game keeps score: whose turn it is on each queue pair, how many messages have
-// gone each way, what is in them, and whether anything happens at all. It is
-// for one goroutine.
+// Game tracks whose turn it is on each queue pair, how many messages were sent and received, what
+// they contain, and whether there is progress. It is not safe for concurrent use.
 type Game struct {
 	o              *Options
 	pending        []pending // by queue pair
@@ -20,13 +19,13 @@ type Game struct {
 	watch          *time.Timer
 }
 
-// pending is what has to complete before it is our turn again.
+// pending counts what must complete before it is our turn again.
 type pending struct{ send, recv bool }
 
 var errStalled = errors.New("stalled")
 
-// NewGame starts the clock. The context that it returns ends when nothing is
-// scored for the timeout: see Why.
+// NewGame starts the clock. The context that it returns ends when no message is counted within the
+// timeout: see Why.
 func NewGame(ctx context.Context, o *Options) (*Game, context.Context) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	g := &Game{o: o, pending: make([]pending, o.QPs), start: time.Now()}
@@ -37,8 +36,8 @@ func NewGame(ctx context.Context, o *Options) (*Game, context.Context) {
 	return g, ctx
 }
 
-// MyTurn tells whether to send on queue pair q now, and takes it as done. The
-// first turn is the client's.
+// MyTurn reports whether to send on queue pair q now. If so, it assumes that the caller does. The
+// client has the first turn.
 func (g *Game) MyTurn(q int) bool {
 	if g.posted == g.o.Iters || g.pending[q] != (pending{}) {
 		return false
@@ -48,7 +47,7 @@ func (g *Game) MyTurn(q int) bool {
 	return true
 }
 
-// number is which message the n-th is, for its contents. With several queue
+// number returns the number that determines the contents of the n-th message. With several queue
 // pairs a stock peer keeps all messages in one buffer, so they must be equal.
 func (g *Game) number(n int) int {
 	if g.o.Program.QPs != 0 {
@@ -67,14 +66,14 @@ func (g *Game) Fill(b []byte) {
 	fill(b, g.number(g.posted-1), g.o.Check)
 }
 
-// Sent scores a message of queue pair q that has gone out.
+// Sent counts a message that queue pair q has sent.
 func (g *Game) Sent(q int) {
 	g.watch.Reset(g.o.Timeout)
 	g.sent++
 	g.pending[q].send = false
 }
 
-// Received scores a message that came in on queue pair q, and checks it.
+// Received counts a message that queue pair q has received, and checks it.
 func (g *Game) Received(q int, payload []byte) error {
 	g.watch.Reset(g.o.Timeout)
 	n := g.received
@@ -89,10 +88,10 @@ func (g *Game) Received(q int, payload []byte) error {
 	return verify(payload, g.number(n))
 }
 
-// Over tells whether all messages have gone and come.
+// Over reports whether all messages were sent and received.
 func (g *Game) Over() bool { return g.sent >= g.o.Iters && g.received >= g.o.Iters }
 
-// Stop ends the game's watch.
+// Stop ends the watch for progress.
 func (g *Game) Stop() { g.watch.Stop() }
 
 // Why explains an error of waiting under the game's context.

@@ -17,8 +17,8 @@ func Main(run func(ctx context.Context, args []string, stdout, stderr io.Writer)
 	os.Exit(code)
 }
 
-// Close closes c and adds what goes wrong to *err. Deferred after each object
-// is made, it closes them in the reverse order, children before parents.
+// Close closes c and adds its error to *err. Deferred after the creation of each object, it closes
+// them in reverse order, children before parents.
 func Close(c io.Closer, err *error) {
 	*err = errors.Join(*err, c.Close())
 }

@@ -23,7 +23,7 @@ const (
 // exchange, used or not.
 const MaxQPs = 256
 
-// Program says in what the programs differ.
+// Program describes how the programs differ.
 type Program struct {
 	Name string
 	Size int  // default of -s
@@ -31,7 +31,7 @@ type Program struct {
 	QPs  int  // default of -q, 0 without
 }
 
-// Options are the choices on the command line.
+// Options are the options on the command line.
 type Options struct {
 	Program
 	Server  string // host to connect to; empty to be the server
@@ -50,10 +50,10 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// IsServer tells the side that waits and answers from the one that starts.
+// IsServer reports whether this side waits and answers.
 func (o *Options) IsServer() bool { return o.Server == "" }
 
-// CQOptions are a CQ to sleep on with -e, and one to poll without.
+// CQOptions returns the options of a CQ: with -e one to sleep on, otherwise one to poll.
 func (o *Options) CQOptions() *ibv.CQOptions {
 	if o.Events {
 		return &ibv.CQOptions{Spin: -1}
@@ -61,9 +61,8 @@ func (o *Options) CQOptions() *ibv.CQOptions {
 	return &ibv.CQOptions{NoEvents: true}
 }
 
-// Parse reads the command line. When there is nothing to run, because of -h or
-// of a mistake, it says why on stdout or stderr and returns nil and the exit
-// code.
+// Parse parses the command line. If there is nothing to run, because of -h or an error, it prints
+// the help or the error and returns nil and the exit code.
 func Parse(p Program, args []string, stdout, stderr io.Writer) (*Options, int) {
 	o := &Options{Program: p, QPs: 1}
 	f := pflag.NewFlagSet(p.Name, pflag.ContinueOnError)

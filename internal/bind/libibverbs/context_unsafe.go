@@ -85,8 +85,8 @@ func AsyncFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).AsyncFD) }
 // NumCompVectors returns the number of completion vectors.
 func NumCompVectors(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).NumCompVectors) }
 
-// ContextSize returns the size of the struct verbs_context around it, 0 where there is none.
+// ContextSize returns the size of the struct verbs_context that contains it, 0 if there is none.
 func ContextSize(ctx uintptr) int { return int(abi.ContextSize(ctx)) }
 
-// Legacy reports whether it is one of MLNX_OFED 4.x.
+// Legacy reports whether it comes from MLNX_OFED 4.x.
 func Legacy(ctx uintptr) bool { return abi.Legacy(ctx) }

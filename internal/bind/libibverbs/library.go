@@ -28,7 +28,7 @@ func (l Lib) Path() string { return l.lib.Path() }
 // Version returns the library's version, as in "44.0"; it may be empty.
 func (l Lib) Version() string { return l.lib.Version() }
 
-// ErrNoOp means that libibverbs is too old to have an op of verbs_context.
+// ErrNoOp is returned when libibverbs is too old to have an op of verbs_context.
 var ErrNoOp = fmt.Errorf("the library has no such op: %w", loader.ErrNotSupported)
 
 // opPtr calls an op of verbs_context that returns a pointer, or NULL and sets errno.
@@ -59,9 +59,9 @@ func (l Lib) destroy(name string, obj uintptr) error {
 	return l.destroyed(ctx, l.lib.Err(name, obj))
 }
 
-// destroyed judges the result of a call that destroys an object. On a device that was removed libibverbs returns EIO
-// and keeps the object's memory, or EBUSY for the sake of another one that it keeps; the kernel's objects are gone, so
-// that this is a success.
+// destroyed returns the error of a call that destroys an object. On a removed device libibverbs
+// returns EIO and keeps the object's memory, or EBUSY because of another object that it keeps. The
+// kernel's objects are gone, so both count as success.
 func (l Lib) destroyed(ctx uintptr, err error) error {
 	switch err {
 	case syscall.EIO, syscall.ENODEV, syscall.EBUSY:

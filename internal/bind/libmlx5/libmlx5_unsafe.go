@@ -21,7 +21,7 @@ func Open() (Lib, error) {
 }
 
 // bool mlx5dv_is_supported(struct ibv_device *device);
-// Absent before v22, when the others did not look at what device they got. ctx is a struct ibv_context.
+// Absent before v22; in those releases the other functions do not check the device. ctx is a struct ibv_context.
 func (l Lib) IsSupported(ctx uintptr) (bool, error) {
 	is, err := l.lib.Int("mlx5dv_is_supported", libibverbs.ContextDevice(ctx))
 	return is&0xff != 0, err
@@ -54,23 +54,24 @@ func (l Lib) initObj(obj *abi.MLX5DVObj, typ uintptr) error {
 	return l.lib.Err("mlx5dv_init_obj", uintptr(unsafe.Pointer(obj)), typ)
 }
 
-// C writes through a pointer inside obj, so that out is on the heap.
+// C writes through a pointer inside obj, so out must be on the heap.
 
-// InitCQ looks into a struct ibv_cq.
+// InitCQ returns the mlx5dv view of a struct ibv_cq.
 func (l Lib) InitCQ(cq uintptr) (*abi.MLX5DVCQ, error) {
 	out := &abi.MLX5DVCQ{}
 	obj := &abi.MLX5DVObj{CQ: abi.MLX5DVInOut{In: cq, Out: cmem.Heap(unsafe.Pointer(out))}}
 	return out, l.initObj(obj, abi.MLX5DV_OBJ_CQ)
 }
 
-// InitQP looks into a struct ibv_qp; mask asks for optional fields, and CompMask says which there are.
+// InitQP returns the mlx5dv view of a struct ibv_qp. mask requests optional fields; CompMask has those that are set.
 func (l Lib) InitQP(qp uintptr, mask uint64) (*abi.MLX5DVQP, error) {
 	out := &abi.MLX5DVQP{CompMask: mask}
 	obj := &abi.MLX5DVObj{QP: abi.MLX5DVInOut{In: qp, Out: cmem.Heap(unsafe.Pointer(out))}}
 	return out, l.initObj(obj, abi.MLX5DV_OBJ_QP)
 }
 
-// InitSRQ looks into a struct ibv_srq; mask asks for optional fields, and CompMask says which there are.
+// InitSRQ returns the mlx5dv view of a struct ibv_srq. mask requests optional fields; CompMask has
+// those that are set.
 func (l Lib) InitSRQ(srq uintptr, mask uint64) (*abi.MLX5DVSRQ, error) {
 	out := &abi.MLX5DVSRQ{CompMask: mask}
 	obj := &abi.MLX5DVObj{SRQ: abi.MLX5DVInOut{In: srq, Out: cmem.Heap(unsafe.Pointer(out))}}

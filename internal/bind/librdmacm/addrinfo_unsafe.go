@@ -52,7 +52,7 @@ func (l Lib) QueryAddrInfo(id uintptr) ([]AddrInfo, error) {
 	return l.addrInfos(*out), nil
 }
 
-// toC returns hints for C, which are good as long as h is.
+// toC returns hints for C, which are valid as long as h is reachable.
 func (h *AddrInfo) toC() *abi.RDMAAddrinfo {
 	if h == nil {
 		return nil
@@ -65,7 +65,7 @@ func (h *AddrInfo) toC() *abi.RDMAAddrinfo {
 }
 
 // void rdma_freeaddrinfo(struct rdma_addrinfo *res);
-// It copies the list before.
+// addrInfos copies the list before it frees it.
 func (l Lib) addrInfos(first uintptr) (list []AddrInfo) {
 	for p, n := first, 0; p != 0 && n < 1024; n++ {
 		c := cmem.At[abi.RDMAAddrinfo](p)

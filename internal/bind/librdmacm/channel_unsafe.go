@@ -26,7 +26,7 @@ type Event struct {
 
 // int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event);
 // int rdma_ack_cm_event(struct rdma_cm_event *event);
-// No other function reads events: each is copied and acknowledged at once.
+// GetEvent, the only function that reads events, copies and acknowledges the event at once.
 func (l Lib) GetEvent(ch uintptr) (*Event, error) {
 	ack, err := l.lib.Symbol("rdma_ack_cm_event")
 	if err != nil {

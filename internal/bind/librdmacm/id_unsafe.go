@@ -108,8 +108,8 @@ func (l Lib) InitQPAttr(id uintptr, attr *abi.QPAttr) (mask uint32, err error) {
 	return *out, err
 }
 
-// BringsUp returns nil if the library helps to bring up QPs that others made, or else the error of the function that
-// it lacks.
+// BringsUp returns nil if the library supports QPs that it did not create, otherwise the error for
+// the function that it lacks.
 func (l Lib) BringsUp() error {
 	for _, name := range []string{"rdma_init_qp_attr", "rdma_establish"} {
 		if _, err := l.lib.Symbol(name); err != nil {
@@ -125,7 +125,7 @@ func (l Lib) SetOption(id uintptr, level, name int, value []byte) error {
 		id, uintptr(level), uintptr(name), uintptr(unsafe.Pointer(unsafe.SliceData(value))), uintptr(len(value)))
 }
 
-// PathBytes returns the value of the option RDMA_OPTION_IB_PATH, which is in place of paths.
+// PathBytes returns paths as the value of the option RDMA_OPTION_IB_PATH. It shares their memory.
 func PathBytes(paths []abi.PathData) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(paths))), len(paths)*int(unsafe.Sizeof(abi.PathData{})))
 }

@@ -15,10 +15,10 @@ import (
 type Sockets struct {
 	lib           bind.Library
 	fail          func(function string, errno syscall.Errno) error
-	rread, rwrite uintptr // looked up for every byte
+	rread, rwrite uintptr // looked up once, for the hot path
 }
 
-// OpenSockets opens the library, once. fail makes an error of the errno of a function.
+// OpenSockets opens the library, once. fail returns the error for the errno of a function.
 func OpenSockets(fail func(function string, errno syscall.Errno) error) (*Sockets, error) {
 	l, err := bind.Open(loader.RDMACM)
 	if err != nil {
@@ -37,7 +37,7 @@ func OpenSockets(fail func(function string, errno syscall.Errno) error) (*Socket
 // Version returns the library's version, as in "44.0"; it may be empty.
 func (c *Sockets) Version() string { return c.lib.Version() }
 
-// HasWriteCMEvent reports whether the library has rdma_write_cm_event, as those from v60 on do.
+// HasWriteCMEvent reports whether the library has rdma_write_cm_event, which v60 introduced.
 func (c *Sockets) HasWriteCMEvent() bool { return c.lib.Has("rdma_write_cm_event") }
 
 func (c *Sockets) error(name string, err error) error {

@@ -48,7 +48,7 @@ func (tr *Tree) Symlink(target, path string) {
 	tr.check(os.Symlink(target, filepath.Join(tr.Root, path)))
 }
 
-// Remove removes a file or a directory with all that is in it.
+// Remove removes a file, or a directory and its contents.
 func (tr *Tree) Remove(path string) {
 	tr.t.Helper()
 	tr.check(os.RemoveAll(filepath.Join(tr.Root, path)))
@@ -105,8 +105,8 @@ func (tr *Tree) Port(dev string, port int, state, link, rate string, size int) {
 	}
 }
 
-// GID sets one GID. The kernel answers EINVAL to reads of an attribute that
-// does not apply; here the file is missing when typ or netdev is "".
+// GID sets one GID. The kernel returns EINVAL for an attribute that does not apply; here the file
+// is missing if typ or netdev is "".
 func (tr *Tree) GID(dev string, port, index int, gid, typ, netdev string) {
 	tr.t.Helper()
 	dir := fmt.Sprintf("class/infiniband/%s/ports/%d/", dev, port)
