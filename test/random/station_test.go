@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/friend"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -346,8 +347,8 @@ func (s *station) arm(rd *round) error {
 	if !s.p.wire {
 		return nil
 	}
+	s.eventsRead()
 	s.events += s.m.events(rd, s.e)
-	time.Sleep(3 * time.Millisecond) // the last events have been read
 	for k, h := range []*hub{s.send, s.recv} {
 		if a := rd.arms[s.e][k]; a != armNot {
 			if err := h.cq.Arm(a == armSolicited); err != nil {
@@ -356,6 +357,20 @@ func (s *station) arm(rd *round) error {
 		}
 	}
 	return nil
+}
+
+// eventsRead waits until the events of all earlier rounds were read: an arming carries how many were.
+func (s *station) eventsRead() {
+	events := ibv.Internal.Show(friend.Mine).Events
+	for end := time.Now().Add(testutil.Patience); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+		n := int(events(s.send.cq))
+		if s.recv != s.send {
+			n += int(events(s.recv.cq))
+		}
+		if n >= s.events {
+			return
+		}
+	}
 }
 
 // after returns the number of a QP's completions that are expected after a chunk of it, 0 for other QPs' chunks.
