@@ -8,7 +8,7 @@ import (
 
 func TestRun_Usage(t *testing.T) {
 	for args, want := range map[string]string{
-		"rxe0":   "devices are named with -d",
+		"rxe0":   "name devices with -d",
 		"-n -1":  "want 0 or more",
 		"-t -1s": "want 0 or more",
 		"-t 5":   "unit",

@@ -154,7 +154,7 @@ func TestNoDevice(t *testing.T) {
 
 func TestRun_Usage(t *testing.T) {
 	for args, want := range map[string]string{
-		"rxe0":   "a device is named with -d",
+		"rxe0":   "name a device with -d",
 		"-i 0":   "-i 0: want 1 to 255",
 		"-i 256": "-i 256",
 		"-i -1":  "-i -1",
