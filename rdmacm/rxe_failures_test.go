@@ -311,7 +311,7 @@ func TestRXE_CM_TooEarly(t *testing.T) {
 func TestRXE_CM_PortInUse(t *testing.T) {
 	l := server(t, nil)
 	_, err := Listen(timeout(t), l.Addr().String(), nil)
-	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "taken") {
+	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("error %v", err)
 	}
 	// Other port spaces have other ports.
