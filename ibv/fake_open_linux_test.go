@@ -210,7 +210,8 @@ func TestFake_Unlisted(t *testing.T) {
 	wantUnlisted(Unlisted(), "mlx5_7", "odd\x1b[2J")
 	_, err := Open("mlx5_7")
 	wantUnlisted(err, "mlx5_7")
-	wantErr(t, err, ErrNoDevice, "open device mlx5_7: libibverbs (", ") does not list", "mlx5_7: no provider accepts it")
+	wantErr(t, err, ErrNoDevice, "open device mlx5_7: libibverbs (", ") does not list",
+		"mlx5_7: no provider accepts it")
 	_, err = Open("odd\x1b[2J")
 	wantErr(t, err, ErrNoDevice, dev+"/uverbs2 is missing")
 	_, err = Open("neither")
