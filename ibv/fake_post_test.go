@@ -417,3 +417,23 @@ func TestFake_HeldWakes(t *testing.T) {
 	}
 	s.good(t, 1)
 }
+
+// What posts to a closed QP must not read its state, which lies in memory that libibverbs has freed.
+func TestFake_PostClosed(t *testing.T) {
+	s := fakeSide(t, nil)
+	qp := must(s.pd.CreateQP(s.cq, s.cq, nil))(t)
+	b := qp.Batch()
+	b.Send(1, Signaled, s.mr.SGE(0, 8))
+	ok(t, qp.Close())
+	qp.state = nil // reading it ends the test
+	for name, post := range map[string]func() error{
+		"PostSend":         func() error { _, err := qp.PostSend([]SendWR{{Opcode: OpSend}}); return err },
+		"PostSend nothing": func() error { _, err := qp.PostSend(nil); return err },
+		"PostRecv":         func() error { _, err := qp.PostRecv([]RecvWR{{}}); return err },
+		"Batch":            b.Post,
+	} {
+		if err := post(); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s after Close: %v", name, err)
+		}
+	}
+}
