@@ -207,12 +207,12 @@ func (r row) run(t *testing.T, w way) {
 		// listener.
 		early := slices.Contains(server, "-R") && !own(server) &&
 			strings.Contains(out, "RDMA_CM_EVENT_REJECTED; error: 8")
-		if !early || try == 3 {
+		if !early && !strings.Contains(out, testutil.RPingRace) || try == 3 {
 			t.Errorf("%v\nserver %s\nclient %s\n%s", err, strings.Join(server, " "),
 				strings.Join(client, " "), tail(out))
 			return
 		}
-		t.Log("perftest's client came before its server listened again: once more")
+		t.Log("a stock program raced against itself and lost: once more")
 	}
 }
 
