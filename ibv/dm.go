@@ -41,13 +41,14 @@ type DMOptions struct {
 //
 // C: ibv_alloc_dm(3).
 func (d *Device) AllocDM(size int, opt *DMOptions) (*DM, error) {
-	return d.allocDM("alloc dm", size, opt, func(attr *abi.AllocDMAttr) (uintptr, error) {
+	return d.allocDM("alloc dm", size, opt, true, func(attr *abi.AllocDMAttr) (uintptr, error) {
 		return d.v.AllocDM(d.handle, attr)
 	})
 }
 
-// allocDM is AllocDM with the function that makes the C object.
-func (d *Device) allocDM(op string, size int, opt *DMOptions, alloc func(*abi.AllocDMAttr) (uintptr, error)) (*DM, error) {
+// allocDM is AllocDM with the function that makes the C object; data tells that it is not for steering.
+func (d *Device) allocDM(op string, size int, opt *DMOptions, data bool,
+	alloc func(*abi.AllocDMAttr) (uintptr, error)) (*DM, error) {
 	if opt == nil {
 		opt = &DMOptions{}
 	}
@@ -55,7 +56,7 @@ func (d *Device) allocDM(op string, size int, opt *DMOptions, alloc func(*abi.Al
 		return nil, err
 	}
 	defer d.leave()
-	err := d.checkDM(size, opt)
+	err := d.checkDM(size, opt, data)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
 	}
@@ -76,12 +77,13 @@ func (dm *DM) opened() {
 	life.Watch(dm, &dm.life)
 }
 
-func (d *Device) checkDM(size int, opt *DMOptions) error {
+func (d *Device) checkDM(size int, opt *DMOptions, data bool) error {
 	switch ex := d.attr.Ex; {
 	case size < 1:
 		return &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}
 	case opt.LogAlign < 0 || opt.LogAlign > 63:
 		return &ArgError{Arg: "LogAlign", Got: fmt.Sprint(opt.LogAlign), Want: "0 to 63"}
+	case !data:
 	case ex != nil && ex.MaxDMSize == 0:
 		return d.noDM()
 	case ex != nil && uint64(size) > ex.MaxDMSize:
@@ -90,24 +92,30 @@ func (d *Device) checkDM(size int, opt *DMOptions) error {
 	return nil
 }
 
+const (
+	dmFeature = "device memory"
+	dmNeed    = "a device and a driver with support for it, such as mlx5"
+)
+
 func (d *Device) noDM() error {
-	return &UnsupportedError{Feature: "device memory", Need: "a device and a driver with support for it, such as mlx5",
-		Have: d.Name() + " without it; PD.AllocMR gives memory of the host"}
+	return &UnsupportedError{Feature: dmFeature, Need: dmNeed, Have: d.withoutDM()}
+}
+
+func (d *Device) withoutDM() string {
+	return d.Name() + " without it; PD.AllocMR gives memory of the host"
 }
 
 // explainDM returns what device memory needs.
 func (d *Device) explainDM(err error) error {
 	switch {
 	case errors.Is(err, libibverbs.ErrNoOp):
-		return &UnsupportedError{Feature: "device memory", Need: "libibverbs of rdma-core v18 or later",
+		return &UnsupportedError{Feature: dmFeature, Need: "libibverbs of rdma-core v18 or later",
 			Have: fmt.Sprintf("version %q; PD.AllocMR gives memory of the host", d.v.Version())}
-	case unsupported(err):
-		return d.noDM()
 	case errors.Is(err, syscall.ENOMEM):
 		return fmt.Errorf("the device has no stretch of memory of this size and alignment left: close other DMs, or "+
 			"use PD.AllocMR: %w", err)
 	}
-	return err
+	return explainUnsupported(err, dmFeature, dmNeed, d.withoutDM())
 }
 
 // Device returns the device whose memory it is.
@@ -134,7 +142,7 @@ func (dm *DM) WriteAt(p []byte, off int64) (int, error) {
 		return 0, nil
 	}
 	if err := dm.dev.v.MemcpyToDM(dm.handle, uint64(off), p); err != nil {
-		return 0, &OpError{Op: op, Object: dm.name, Err: explainWords(err, off, len(p))}
+		return 0, &OpError{Op: op, Object: dm.name, Err: explainCopy(err, off, len(p))}
 	}
 	return len(p), nil
 }
@@ -159,13 +167,16 @@ func (dm *DM) ReadAt(p []byte, off int64) (n int, err error) {
 		return 0, err
 	}
 	if err := dm.dev.v.MemcpyFromDM(p, dm.handle, uint64(off)); err != nil {
-		return 0, &OpError{Op: op, Object: dm.name, Err: explainWords(err, off, len(p))}
+		return 0, &OpError{Op: op, Object: dm.name, Err: explainCopy(err, off, len(p))}
 	}
 	return len(p), err
 }
 
-// explainWords says that mlx5 copies whole words, if that was the reason of a refusal.
-func explainWords(err error, off int64, n int) error {
+// explainCopy says that mlx5 copies whole words, and only memory for data, if that was the reason of a refusal.
+func explainCopy(err error, off int64, n int) error {
+	if errors.Is(err, libibverbs.ErrNoOp) {
+		return &UnsupportedError{Feature: "access to this DM", Need: "memory for data", Have: "memory for steering"}
+	}
 	if errors.Is(err, syscall.EINVAL) && (off&3 != 0 || n&3 != 0) {
 		return &ArgError{Arg: "off", Got: fmt.Sprintf("%d with %d bytes", off, n),
 			Want: "a multiple of 4, as the length: the device's memory is copied in words of 4 bytes"}

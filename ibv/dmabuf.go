@@ -59,26 +59,28 @@ func (pd *PD) regDmabuf(op string, fd int, off uint64, length int, iova uint64, 
 }
 
 func (d *Device) explainDmabuf(err error, fd int) error {
-	const feature = "registration of a dma-buf"
-	var missing *loader.SymbolError
 	switch {
-	case errors.As(err, &missing):
-		return explainMissing(feature, missing)
-	case err != nil && unsupported(err):
-		return &UnsupportedError{Feature: feature, Need: "Linux 5.12 and a driver with support for it, such as mlx5",
-			Have: d.Name() + " without it; copy the data to memory of PD.AllocMR"}
 	case errors.Is(err, syscall.EBADF):
 		return fmt.Errorf("descriptor %d is not open: %w", fd, err)
 	case errors.Is(err, syscall.EINVAL):
 		return fmt.Errorf("descriptor %d is not a dma-buf (a memfd or file is none), the range is not within the buffer, "+
 			"or access is not of LocalWrite, RemoteWrite, RemoteRead, RemoteAtomic: %w", fd, err)
 	}
-	return err
+	return explainUnsupported(err, "registration of a dma-buf", "Linux 5.12 and a driver with support for it, such as mlx5",
+		d.Name()+" without it; copy the data to memory of PD.AllocMR")
 }
 
-// explainMissing says which release has a function.
-func explainMissing(feature string, missing *loader.SymbolError) error {
-	return &UnsupportedError{Feature: feature,
-		Need: fmt.Sprintf("%s of rdma-core %s or later", missing.Library, missing.Since),
-		Have: fmt.Sprintf("version %q, without %s", missing.Version, missing.Symbol)}
+// explainUnsupported says what a feature needs: a release of the library, if that lacks the function,
+// or else need.
+func explainUnsupported(err error, feature, need, have string) error {
+	var missing *loader.SymbolError
+	switch {
+	case errors.As(err, &missing):
+		return &UnsupportedError{Feature: feature,
+			Need: fmt.Sprintf("%s of rdma-core %s or later", missing.Library, missing.Since),
+			Have: fmt.Sprintf("version %q, without %s", missing.Version, missing.Symbol)}
+	case err != nil && unsupported(err):
+		return &UnsupportedError{Feature: feature, Need: need, Have: have}
+	}
+	return err
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/life"
-	"github.com/pureverbs/pureverbs/loader"
 )
 
 // Processes share a device, and objects on it, by passing on the device's descriptor of commands
@@ -82,20 +81,14 @@ func ImportDevice(cmd *os.File) (*Device, error) {
 
 // explainImport says what an import needs.
 func explainImport(what string, err error) error {
-	feature := "import of a " + what
-	var missing *loader.SymbolError
 	switch {
-	case errors.As(err, &missing):
-		return explainMissing(feature, missing)
-	case unsupported(err):
-		return &UnsupportedError{Feature: feature, Need: "a provider with support for it, such as mlx5",
-			Have: "another one; open the device in each process"}
 	case what == "device" && errors.Is(err, syscall.EINVAL):
 		return fmt.Errorf("the descriptor is not one of a device's commands: %w", err)
 	case what != "device" && (errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EINVAL)):
 		return fmt.Errorf("the handle is not one of a %s of this device, or whoever made it has closed it: %w", what, err)
 	}
-	return err
+	return explainUnsupported(err, "import of a "+what, "a provider with support for it, such as mlx5",
+		"another one; open the device in each process")
 }
 
 // Handle returns the kernel's number of the PD, for ImportPD in another process.

@@ -24,13 +24,21 @@ func (l Lib) RegDMMR(ctx, pd, dm uintptr, off uint64, length int, access uint32)
 
 // int (*memcpy_to_dm)(struct ibv_dm *, uint64_t dm_offset, const void *host_addr, size_t length); of struct ibv_dm.
 func (l Lib) MemcpyToDM(dm uintptr, off uint64, p []byte) error {
-	return ccall.Err(cmem.At[abi.DM](dm).MemcpyToDM, dm, uintptr(off), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+	fn := cmem.At[abi.DM](dm).MemcpyToDM
+	if fn == 0 {
+		return ErrNoOp // memory for steering
+	}
+	return ccall.Err(fn, dm, uintptr(off), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
 		uintptr(len(p)))
 }
 
 // int (*memcpy_from_dm)(void *host_addr, struct ibv_dm *, uint64_t dm_offset, size_t length); of struct ibv_dm.
 func (l Lib) MemcpyFromDM(p []byte, dm uintptr, off uint64) error {
-	return ccall.Err(cmem.At[abi.DM](dm).MemcpyFromDM, uintptr(unsafe.Pointer(unsafe.SliceData(p))), dm, uintptr(off),
+	fn := cmem.At[abi.DM](dm).MemcpyFromDM
+	if fn == 0 {
+		return ErrNoOp
+	}
+	return ccall.Err(fn, uintptr(unsafe.Pointer(unsafe.SliceData(p))), dm, uintptr(off),
 		uintptr(len(p)))
 }
 
