@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
@@ -97,6 +98,23 @@ func (pd *PD) Advise(advice Advice, wait bool, sges ...SGE) error {
 		err = &UnsupportedError{Feature: "advice " + advice.String() + " on memory",
 			Need: "a driver with support for it, such as mlx5",
 			Have: pd.dev.Name() + " without it; the first access fetches the pages"}
+	default:
+		err = explainAdvice(err)
 	}
 	return fail(err)
+}
+
+// explainAdvice says what the kernel's errno means for one of the SGEs.
+func explainAdvice(err error) error {
+	for errno, reason := range map[syscall.Errno]string{
+		syscall.EINVAL: "the memory of an SGE is not registered with OnDemand",
+		syscall.ENOENT: "the LKey of an SGE is of no MR",
+		syscall.EPERM:  "the MR of an SGE is of another PD, or is to be written without LocalWrite",
+		syscall.EFAULT: "an SGE is outside of its MR, or its memory is not mapped",
+	} {
+		if errors.Is(err, errno) {
+			return fmt.Errorf("%s: %w", reason, err)
+		}
+	}
+	return err
 }

@@ -15,7 +15,11 @@ type Paging struct {
 }
 
 // PageCounts is what a device counts of on-demand paging, in pages. A kernel tells it for each region, by netlink.
-type PageCounts struct{ Faults, Invalidations, Prefetched uint64 }
+type PageCounts struct {
+	Faults        uint64 `json:"page_faults"`
+	Invalidations uint64 `json:"page_invalidations"`
+	Prefetched    uint64 `json:"page_prefetch"`
+}
 
 const blockPages = 512
 
