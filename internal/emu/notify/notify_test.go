@@ -46,6 +46,10 @@ type toy struct {
 	f     *guest.File
 	count atomic.Int64
 	op    [16]atomic.Int64
+
+	slow     atomic.Int64  // calls of 0x510 that came
+	allSlow  chan struct{} // closed when slowCalls came
+	slowDone chan struct{} // closed to answer them
 }
 
 func newToy(t testing.TB) *toy {
@@ -54,7 +58,7 @@ func newToy(t testing.TB) *toy {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	return &toy{f: f}
+	return &toy{f: f, allSlow: make(chan struct{}), slowDone: make(chan struct{})}
 }
 
 func (y *toy) handle(c *Call) {
@@ -99,7 +103,14 @@ func (y *toy) handle(c *Call) {
 		case 0xdead:
 			panic("a handler's mistake")
 		case 0x510:
-			time.Sleep(slowCall)
+			if y.slow.Add(1) == slowCalls {
+				close(y.allSlow)
+			}
+			answerAfter(c, y.slowDone)
+		case 0x511:
+			answerAfter(c, y.allSlow)
+		case 0x512:
+			close(y.slowDone)
 			c.Return(0)
 		case 0xbeef: // later, by another
 			go c.Return(77)
@@ -118,6 +129,16 @@ func (y *toy) handle(c *Call) {
 		}
 	default:
 		c.Continue()
+	}
+}
+
+// answerAfter returns 0 after an event.
+func answerAfter(c *Call, event chan struct{}) {
+	select {
+	case <-event:
+		c.Return(0)
+	case <-time.After(testutil.Patience / 2):
+		c.Errno(unix.ETIMEDOUT)
 	}
 }
 
@@ -530,13 +551,10 @@ func TestLeaks(t *testing.T) {
 			t.Fatal(code, out)
 		}
 	}
-	time.Sleep(20 * time.Millisecond)
-	if after := fds(); after > before {
-		t.Errorf("%d descriptors after %d programs, %d before", after, n, before)
-	}
-	if after := runtime.NumGoroutine(); after > goroutines {
-		t.Errorf("%d goroutines after %d programs, %d before", after, n, goroutines)
-	}
+	testutil.Eventually(t, fmt.Sprintf("at most %d descriptors after %d programs", before, n),
+		func() bool { return fds() <= before })
+	testutil.Eventually(t, fmt.Sprintf("at most %d goroutines after %d programs", goroutines, n),
+		func() bool { return runtime.NumGoroutine() <= goroutines })
 }
 
 func BenchmarkStart(b *testing.B) {
