@@ -79,7 +79,7 @@ func explainUnsupported(err error, feature, need, have string) error {
 		return &UnsupportedError{Feature: feature,
 			Need: fmt.Sprintf("%s of rdma-core %s or later", missing.Library, missing.Since),
 			Have: fmt.Sprintf("version %q, without %s", missing.Version, missing.Symbol)}
-	case err != nil && unsupported(err):
+	case err != nil && unsupported(err), errors.Is(err, syscall.EPROTONOSUPPORT): // a kernel without the method
 		return &UnsupportedError{Feature: feature, Need: need, Have: have}
 	}
 	return err

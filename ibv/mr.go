@@ -250,7 +250,7 @@ func (d *Device) regMR(pd, addr uintptr, length int, iova uint64, access AccessF
 // explainRegister adds the most likely reason to the error of a registration.
 func (d *Device) explainRegister(err error, length int, access AccessFlags) error {
 	switch {
-	case access&OnDemand != 0 && unsupported(err):
+	case access&OnDemand != 0 && (unsupported(err) || errors.Is(err, syscall.EINVAL) && !d.pages()): // rxe's EINVAL
 		return d.noPaging("registration with OnDemand")
 	case errors.Is(err, syscall.ENOMEM):
 		cur, limit, lerr := dma.MemlockLimit()

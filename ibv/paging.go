@@ -36,6 +36,9 @@ func (pd *PD) RegImplicit(access AccessFlags) (*MR, error) {
 	return mr, nil
 }
 
+// pages reports whether the device may know on-demand paging.
+func (d *Device) pages() bool { return d.attr.Ex == nil || d.attr.Ex.ODP.General&ODPSupport != 0 }
+
 func (d *Device) noPaging(feature string) error {
 	have := d.Name() + " without it"
 	if ex := d.attr.Ex; ex != nil && ex.ODP.General != 0 {

@@ -166,9 +166,27 @@ func TestRXE_Dmabuf(t *testing.T) {
 	at := readable(t, f)
 	there := func(off, n int) []byte { return at(8192+64+off, n) }
 	traffic(t, s, s, mr, mr, there, there)
-	ok(t, qp.Close())
 	ok(t, mr.Close())
 
+	// More than the device moves at once, from the buffer to memory and back.
+	const large = testMRSize
+	ok(t, f.Truncate(2*large))
+	mr = closing(t, must(s.pd.RegDmabuf(int(f.Fd()), 0, 2*large, 0, allAccess))(t))
+	fill(s.mr.Bytes(), 5)
+	for _, wr := range []SendWR{
+		{Opcode: OpWrite, SGEs: []SGE{s.mr.SGE(0, large)}, Remote: mr.Remote().At(100)},
+		{Opcode: OpWrite, SGEs: []SGE{mr.SGE(100, large/2)}, Remote: mr.Remote().At(large)},
+		{Opcode: OpRead, SGEs: []SGE{s.mr.SGE(large/2, large/2)}, Remote: mr.Remote().At(large)},
+	} {
+		wr.Flags = Signaled
+		post(t, s.qp, wr)
+		s.good(t, 0)
+	}
+	same(t, at(100, large-100), 5)
+	same(t, s.mr.Bytes()[large/2:], 5)
+	ok(t, mr.Close())
+
+	ok(t, f.Truncate(16384))
 	other := closing(t, must(Open(rxe.Dev[1]))(t)) // which takes no memfd
 	pd := closing(t, must(other.AllocPD())(t))
 	for _, c := range []struct {

@@ -73,7 +73,7 @@ var Methods = []Method{
 	{ObjMR, 2, "advise_mr", []Spec{handle(0), in(1, 8), flags(2), {ID: 3, Kind: In, Min: 16, Max: 65535}}},
 	{ObjMR, 3, "query_mr", []Spec{handle(0), out(1, 4), out(2, 4), out(3, 8), opt(out(4, 8))}},
 	{ObjMR, 4, "reg_dmabuf_mr", []Spec{newID(0), handle(1), in(2, 8), in(3, 8), in(4, 8), in(5, 4), flags(6), out(7, 4),
-		out(8, 4)}},
+		out(8, 4), flags(DriverNS)}},
 	{ObjMR, 5, "reg_mr", []Spec{newID(0), handle(1), opt(handle(2)), in(3, 8), opt(in(4, 8)), in(5, 8), flags(6), fd(7),
 		opt(in(8, 8)), out(9, 4), out(10, 4)}},
 	{ObjMW, 0, "dealloc_mw", destroy()},

@@ -114,8 +114,12 @@ func adviseMR(c *call) unix.Errno {
 
 func regDmabuf(c *call) unix.Errno {
 	b := c.b
-	if b.Uint(6)>>32 != 0 {
+	const dataDirect = 1 // there is no such function
+	switch own := b.Uint(uapi.DriverNS); {
+	case b.Uint(6)>>32 != 0, own&^dataDirect != 0:
 		return unix.EINVAL
+	case own != 0:
+		return refuse(c)
 	}
 	return newMR(c, 0, 7, 8, func() (*hca.MKey, unix.Errno) {
 		return c.ctx.RegDmabuf(uint32(b.Uint(1)), int(int32(b.Uint(5))), b.Uint(2), b.Uint(3), b.Uint(4),
