@@ -84,7 +84,8 @@ func ofContext(arg, what string, h, context uintptr) error {
 	case h == 0:
 		return &ArgError{Arg: arg, Got: "NULL", Want: "a " + what}
 	case libibverbs.ObjectContext(h) != context:
-		return &ArgError{Arg: arg, Got: fmt.Sprintf("a %s of another struct ibv_context", what), Want: "one of this Device's"}
+		return &ArgError{Arg: arg, Got: fmt.Sprintf("a %s of another struct ibv_context", what),
+			Want: "one of this Device's"}
 	}
 	return nil
 }

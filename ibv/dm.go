@@ -136,7 +136,8 @@ func (dm *DM) WriteAt(p []byte, off int64) (int, error) {
 	defer dm.leave()
 	if off < 0 || off > int64(dm.size) || len(p) > dm.size-int(off) {
 		return 0, &OpError{Op: op, Object: dm.name, Err: &ArgError{Arg: "off",
-			Got: fmt.Sprintf("%d with %d bytes", off, len(p)), Want: fmt.Sprintf("within the %d bytes of the DM", dm.size)}}
+			Got:  fmt.Sprintf("%d with %d bytes", off, len(p)),
+			Want: fmt.Sprintf("within the %d bytes of the DM", dm.size)}}
 	}
 	if len(p) == 0 {
 		return 0, nil

@@ -6,7 +6,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/pureverbs/pureverbs/loader"
+	"github.com/pureverbs/pureverbs/internal/bind"
 )
 
 // RegDmabuf registers length bytes at offset off of a dma-buf: memory that another driver, such as
@@ -63,23 +63,21 @@ func (d *Device) explainDmabuf(err error, fd int) error {
 	case errors.Is(err, syscall.EBADF):
 		return fmt.Errorf("descriptor %d is not open: %w", fd, err)
 	case errors.Is(err, syscall.EINVAL):
-		return fmt.Errorf("descriptor %d is not a dma-buf (a memfd or file is none), the range is not within the buffer, "+
-			"or access is not of LocalWrite, RemoteWrite, RemoteRead, RemoteAtomic: %w", fd, err)
+		return fmt.Errorf("descriptor %d is not a dma-buf (a memfd or file is none), the range is not within the "+
+			"buffer, or access is not of LocalWrite, RemoteWrite, RemoteRead, RemoteAtomic: %w", fd, err)
 	}
-	return explainUnsupported(err, "registration of a dma-buf", "Linux 5.12 and a driver with support for it, such as mlx5",
+	return explainUnsupported(err, "registration of a dma-buf",
+		"Linux 5.12 and a driver with support for it, such as mlx5",
 		d.Name()+" without it; copy the data to memory of PD.AllocMR")
 }
 
 // explainUnsupported says what a feature needs: a release of the library, if that lacks the function,
 // or else need.
 func explainUnsupported(err error, feature, need, have string) error {
-	var missing *loader.SymbolError
-	switch {
-	case errors.As(err, &missing):
-		return &UnsupportedError{Feature: feature,
-			Need: fmt.Sprintf("%s of rdma-core %s or later", missing.Library, missing.Since),
-			Have: fmt.Sprintf("version %q, without %s", missing.Version, missing.Symbol)}
-	case err != nil && unsupported(err), errors.Is(err, syscall.EPROTONOSUPPORT): // a kernel without the method
+	if since, lacks, ok := bind.Missing(err); ok {
+		return &UnsupportedError{Feature: feature, Need: since, Have: lacks}
+	}
+	if err != nil && unsupported(err) || errors.Is(err, syscall.EPROTONOSUPPORT) { // a kernel without the method
 		return &UnsupportedError{Feature: feature, Need: need, Have: have}
 	}
 	return err

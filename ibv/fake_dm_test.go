@@ -28,7 +28,8 @@ func TestFake_DM(t *testing.T) {
 		want int
 		err  error
 	}{
-		{16, 1008, 16, nil}, {32, 1008, 16, io.EOF}, {32, 1024, 0, io.EOF}, {32, math.MaxInt64, 0, io.EOF}, {0, 0, 0, nil},
+		{16, 1008, 16, nil}, {32, 1008, 16, io.EOF}, {32, 1024, 0, io.EOF}, {32, math.MaxInt64, 0, io.EOF},
+		{0, 0, 0, nil},
 	} {
 		clear(got)
 		n, err := dm.ReadAt(got[:c.n], c.off)

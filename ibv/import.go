@@ -85,7 +85,8 @@ func explainImport(what string, err error) error {
 	case what == "device" && errors.Is(err, syscall.EINVAL):
 		return fmt.Errorf("the descriptor is not one of a device's commands: %w", err)
 	case what != "device" && (errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EINVAL)):
-		return fmt.Errorf("the handle is not one of a %s of this device, or whoever made it has closed it: %w", what, err)
+		return fmt.Errorf("the handle is not one of a %s of this device, or whoever made it has closed it: %w",
+			what, err)
 	}
 	return explainUnsupported(err, "import of a "+what, "a provider with support for it, such as mlx5",
 		"another one; open the device in each process")

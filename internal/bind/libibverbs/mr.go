@@ -40,10 +40,12 @@ func MRKeys(mr uintptr) (lkey, rkey uint32) {
 	return m.LKey, m.RKey
 }
 
-// struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access);
+// struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+// int access);
 // Absent before v34.
 func (l Lib) RegDmabufMR(pd uintptr, off uint64, length int, iova uint64, fd int, access uint32) (uintptr, error) {
-	return l.lib.Ptr("ibv_reg_dmabuf_mr", pd, uintptr(off), uintptr(length), uintptr(iova), uintptr(fd), uintptr(access))
+	return l.lib.Ptr("ibv_reg_dmabuf_mr", pd, uintptr(off), uintptr(length), uintptr(iova), uintptr(fd),
+		uintptr(access))
 }
 
 // struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle);

@@ -36,8 +36,8 @@ func (e *Engine) carry(qp *hca.QP, w *wqe, src, dst guest.Mem, n uint64) verdict
 	return proceed
 }
 
-// bulk moves a message that is larger than the bounce buffer, or part of which goes nowhere, or to far memory. Between its pieces others
-// may have the fabric's lock; if they change a queue meanwhile, the message starts again.
+// bulk moves a message that is larger than the bounce buffer, or part of which goes nowhere or far. Between its pieces
+// others may have the fabric's lock; if they change a queue meanwhile, the message starts again.
 func (e *Engine) bulk(qp *hca.QP, src, dst guest.Mem, n uint64, sink bool) verdict {
 	b := &e.b
 	step := uint64(e.c.Bounce)

@@ -22,7 +22,8 @@ func TestDM(t *testing.T) {
 		n     uint64
 		align uint32
 		e     unix.Errno
-	}{{0, 0, unix.EINVAL}, {^uint64(0), 0, unix.EINVAL}, {64, maxDMAlign + 1, unix.EINVAL}, {limit + 1, 0, unix.ENOMEM}} {
+	}{{0, 0, unix.EINVAL}, {^uint64(0), 0, unix.EINVAL}, {64, maxDMAlign + 1, unix.EINVAL},
+		{limit + 1, 0, unix.ENOMEM}} {
 		_, e := alloc(tt.n, tt.align)
 		b.is("alloc", e, tt.e)
 	}
