@@ -118,11 +118,11 @@ func (qp *QP) opcodeError(op Opcode) error {
 	switch {
 	case opcodesOf(qp.typ) == 0:
 		return &ArgError{Arg: "Opcode", Got: op.String(), Want: "nothing: a " + qp.typ.String() + " QP does not send"}
+	case op < 32 && opcodesOf(qp.typ)&work.ExtendedOnly>>op&1 != 0:
+		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP whose QPOptions.SendOps include it",
+			Have: "one whose do not"}
 	case qp.onlySendOps:
 		set += " that is in its QPOptions.SendOps"
-	case op < 32 && opcodesOf(qp.typ)&work.ExtendedOnly>>op&1 != 0:
-		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP made with QPOptions.SendOps",
-			Have: "one without"}
 	}
 	return &ArgError{Arg: "Opcode", Got: op.String(), Want: set + ": " + opcodeNamesOf(qp.ops)}
 }
