@@ -30,6 +30,8 @@ func (self) stat(fd int32) (uint64, uint64, error) {
 	return st.Dev, st.Ino, err
 }
 
+func (self) capable(int) bool { return true }
+
 func (self) id() int { return unix.Gettid() }
 
 func (self) install(fd int) (int, error) { return unix.Dup(fd) }
@@ -1021,6 +1023,7 @@ func (window) mem() guest.Mem                     { return guest.Mem{PID: os.Get
 func (window) link(int32) string                  { return "" }
 func (window) stat(int32) (uint64, uint64, error) { return 0, 0, unix.EBADF }
 func (window) id() int                            { return 0 }
+func (window) capable(int) bool                   { return true }
 func (window) install(int) (int, error)           { return 0, unix.EMFILE }
 
 // child is a caller in another process than the one that opened the device.
