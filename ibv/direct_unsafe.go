@@ -85,6 +85,8 @@ var (
 	_ [unsafe.Offsetof(work.SendWR{}.CompareAdd)]byte = [unsafe.Offsetof(SendWR{}.CompareAdd)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.AH)]byte         = [unsafe.Offsetof(SendWR{}.AH)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.TSO)]byte        = [unsafe.Offsetof(SendWR{}.TSO)]byte{}
+	_ [unsafe.Offsetof(work.TSOHeader{}.MSS)]byte     = [unsafe.Offsetof(TSO{}.MSS)]byte{}
 )
 
 // request returns wr as the type that the engines use.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
@@ -49,6 +50,8 @@ type QP struct {
 	errSend sendErrors
 	ops     uint32 // opcodes that the transport takes, 1<<OpSend and so on
 
+	maxTSOHeader int // bytes of TSO.Header
+
 	signalAll  bool
 	unsignaled int // ops engine: work requests posted since the last one with a completion
 	passed     struct {
@@ -84,6 +87,8 @@ type QPOptions struct {
 	SignalAll  bool   // every send work request gives a completion, not only those with Signaled
 	SRQ        *SRQ   // source of receives, in place of a receive queue of its own
 
+	Raw RawOptions // RawPacket only
+
 	// SingleThreaded takes no lock: only one goroutine at a time may use the QP, including
 	// Close. It is implied by a ThreadDomain.
 	SingleThreaded bool
@@ -94,7 +99,7 @@ type QPOptions struct {
 //
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{pd.dev.v.CreateQP, pd.dev.v.DestroyQP})
+	return pd.createQP(send, recv, opt, qpMaker{pd.dev.createQP, pd.dev.v.DestroyQP})
 }
 
 // qpMaker creates and destroys the C object of a QP, by libibverbs or, for a QP of an ID, by
@@ -121,6 +126,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		MaxInline:  orDefault(opt.MaxInline, 0),
 		SignalAll:  opt.SignalAll,
 		SRQ:        opt.SRQ,
+		Raw:        opt.Raw,
 
 		SingleThreaded: opt.SingleThreaded || pd.td != nil,
 	}
@@ -183,7 +189,13 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		dev.direct.mu.Lock()
 		defer dev.direct.mu.Unlock()
 	}
+	if err := o.Raw.request(dev, o.Type, init); err != nil {
+		return fail(err)
+	}
 	h, err := maker.create(pd.handle, init)
+	if err != nil && o.Type == RawPacket && errors.Is(err, syscall.EPERM) {
+		err = explainRaw(err)
+	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(),
 			Err: explainLimits(err, name, o.limits(&dev.attr)...)}
@@ -210,6 +222,11 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		if qp.sq, err = ops.NewSendChain(dev.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE,
 			qp.cap.MaxInline); err != nil {
 			return undo(err)
+		}
+		if qp.maxTSOHeader = o.Raw.MaxTSOHeader; qp.maxTSOHeader > 0 {
+			if err := qp.sq.Headers(qp.maxTSOHeader); err != nil {
+				return undo(errors.Join(err, qp.sq.Free()))
+			}
 		}
 		if o.SRQ != nil {
 			break

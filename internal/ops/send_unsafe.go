@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -31,7 +32,10 @@ type SendChain struct {
 	badAddr   uintptr
 	maxSGE    int
 	maxInline int
+	headers   []byte // maxHeader for each slot; see Headers
+	maxHeader int
 	mem       *dma.Mem
+	headMem   *dma.Mem
 }
 
 // NewSendChain returns a chain of up to depth slots for the ibv_qp at qp. Inline data is copied into the chain, because
@@ -95,6 +99,8 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 		w.SetUD(ah, wr.RemoteQPN, wr.RemoteQKey)
 	}
 	switch {
+	case f&work.TSO != 0:
+		c.tso(i, wr.TSO)
 	case f&work.Imm != 0:
 		w.SetImm(wr.Imm)
 	case f&work.InvalidateRKey != 0:
@@ -149,8 +155,29 @@ func (c *SendChain) Post(n int) (int, int) {
 	return accepted(*c.bad, c.first, sendWRSize, n), errno(ret)
 }
 
+// Headers makes room for the header of frames in each slot, up to most bytes.
+func (c *SendChain) Headers(most int) (err error) {
+	c.maxHeader = (most + 15) &^ 15
+	if c.headMem, err = dma.Alloc(len(c.wrs)*c.maxHeader, nil); err == nil {
+		c.headers = cmem.Slice[byte](c.headMem.Addr(), len(c.wrs)*c.maxHeader)
+	}
+	return err
+}
+
+// tso copies the header of frames into the chain's memory for slot i. Preconditions: it fits, and Headers made room.
+func (c *SendChain) tso(i int, t *work.TSOHeader) {
+	dst := c.headers[i*c.maxHeader:][:c.maxHeader]
+	n := copy(dst, t.Header)
+	c.wrs[i].SetTSO(uintptr(unsafe.Pointer(&dst[0])), uint16(n), t.MSS)
+}
+
 // Free frees the memory. The chain must not be used afterwards.
-func (c *SendChain) Free() error { return c.mem.Free() }
+func (c *SendChain) Free() error {
+	if c.headMem == nil {
+		return c.mem.Free()
+	}
+	return errors.Join(c.mem.Free(), c.headMem.Free())
+}
 
 // accepted returns the number of work requests before bad. If a provider fails without naming the bad one, accepted
 // returns 0, since nothing shows which ones it accepted.

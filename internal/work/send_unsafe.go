@@ -31,6 +31,13 @@ type SendWR struct {
 	AH             unsafe.Pointer // the user's AH; engines get its C object or its address vector instead
 	RemoteQPN      uint32
 	RemoteQKey     uint32
+	TSO            *TSOHeader
+}
+
+// TSOHeader is the header of frames that the device cuts data into, and how much of it each gets.
+type TSOHeader struct {
+	Header []byte
+	MSS    uint16
 }
 
 // ImmOrKey returns the 32 bits that travel with a message: the immediate data, or the key to invalidate.

@@ -13,6 +13,11 @@ func (l Lib) CreateQP(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 	return l.lib.Ptr("ibv_create_qp", pd, uintptr(unsafe.Pointer(attr)))
 }
 
+// struct ibv_qp *(*create_qp_ex)(struct ibv_context *, struct ibv_qp_init_attr_ex *);
+func (l Lib) CreateQPEx(ctx uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
+	return opPtr(ctx, abi.DistCreateQPEx, ctx, uintptr(unsafe.Pointer(attr)))
+}
+
 // int ibv_modify_qp(struct ibv_qp *, struct ibv_qp_attr *, int attr_mask);
 func (l Lib) ModifyQP(qp uintptr, attr *abi.QPAttr, mask uint32) error {
 	return l.lib.Err("ibv_modify_qp", qp, uintptr(unsafe.Pointer(attr)), uintptr(mask))

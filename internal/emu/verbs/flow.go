@@ -28,8 +28,8 @@ const (
 	specHandle = 0x1002
 	specCount  = 0x1003
 
-	flowDontTrap = 1 << 0
-	flowEgress   = 1 << 1
+	flowDontTrap = 1 << 1
+	flowEgress   = 1 << 2
 	maxSpecs     = 10 // IB_FLOW_SPEC_SUPPORT_LAYERS
 	preferCached = 1
 )
