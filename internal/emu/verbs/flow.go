@@ -3,8 +3,6 @@
 package verbs
 
 import (
-	"bytes"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
@@ -90,11 +88,17 @@ func takeSpecs(i *hca.FlowInit, b []byte, n int) unix.Errno {
 		}
 		inner := h.Type & specInner
 		f, known := filters[h.Type&^specInner]
-		if !known || h.Type&^(specInner|0xff) != 0 || len(spec) < 2*f.size {
+		if !known || h.Type&^(specInner|0xff) != 0 || len(spec) < 2 || len(spec)%2 != 0 {
 			return unix.EINVAL
 		}
-		m := hca.FlowMatch{Spec: h.Type, Value: bytes.Clone(spec[:f.size]),
-			Mask: bytes.Clone(spec[len(spec)/2:][:f.size])}
+		// A program's filter may be shorter than ours, or longer if its mask has no more in it.
+		half := len(spec) / 2
+		m := hca.FlowMatch{Spec: h.Type, Value: make([]byte, f.size), Mask: make([]byte, f.size)}
+		copy(m.Value, spec[:half])
+		copy(m.Mask, spec[half:])
+		if !uapi.Cleared(spec[half:], f.size) {
+			return unix.EOPNOTSUPP
+		}
 		if !uapi.Cleared(m.Mask, f.used) || h.Type&^specInner == specGRE && (m.Mask[0] != 0 || m.Mask[1] != 0) {
 			return unix.EOPNOTSUPP
 		}
