@@ -143,7 +143,7 @@ func packet(dst, src MAC, v6, tcp bool, n int) []byte {
 	if tcp {
 		l4, proto = make([]byte, 20), 6
 		binary.BigEndian.PutUint32(l4[4:], 0xfffffff0) // it wraps
-		l4[12], l4[13] = 5<<4, 0x80|0x18|0x01           // CWR, PSH, ACK, FIN
+		l4[12], l4[13] = 5<<4, 0x80|0x18|0x01          // CWR, PSH, ACK, FIN
 	} else {
 		binary.BigEndian.PutUint16(l4[4:], uint16(8+n))
 	}

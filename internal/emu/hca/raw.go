@@ -2,7 +2,11 @@
 
 package hca
 
-import "github.com/pureverbs/pureverbs/internal/emu/config"
+import (
+	"encoding/binary"
+
+	"github.com/pureverbs/pureverbs/internal/emu/config"
+)
 
 // What a raw packet QP does with the frames that it receives: the kernel's creation flags.
 const (
@@ -32,3 +36,14 @@ func (p *Port) MaxFrame() int { return p.Config.NetdevMTU() + 14 + 4 }
 
 // MaxTSO is the most bytes that a work request has the device cut into frames.
 const MaxTSO = 256 << 10
+
+// Receivers counts the raw packet QPs that a rule leads to and whose program has posted a receive.
+func (d *Device) Receivers() (n int) {
+	d.EachQP(func(qp *QP) {
+		var posted [4]byte
+		if qp.flows > 0 && qp.State >= RTR && qp.Mem.Read(qp.DB, posted[:]) == nil && binary.BigEndian.Uint32(posted[:]) > 0 {
+			n++
+		}
+	})
+	return n
+}
