@@ -16,7 +16,8 @@ func opcodesOf(t QPType) uint32 { return work.OpcodesOf(uint32(t)) }
 // whose WQEs need a segment for the frame.
 func plainOf(t QPType) (set uint32) {
 	for op := range uint32(32) {
-		if f := work.FieldsOf(op); t != UD && t != RawPacket && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
+		if f := work.FieldsOf(op); t != UD && t != RawPacket && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 &&
+			f&work.Atomic == 0 {
 			set |= 1 << op
 		}
 	}

@@ -44,24 +44,30 @@ func TestFake_FlowSpecs(t *testing.T) {
 	}{
 		{"eth", FlowEth{Value: eth, Mask: ethMask}, words("20000000 2800", "010101010101 020202020202 0800 0102",
 			"ffffffffffff 030303030303 ffff 0fff", "0000")},
-		{"inner eth", FlowEth{Inner: true, Mask: FlowEthFields{EtherType: 1}}, words("20010000 2800", strings.Repeat("00", 16),
+		{"inner eth", FlowEth{Inner: true, Mask: FlowEthFields{EtherType: 1}}, words("20010000 2800",
+			strings.Repeat("00", 16),
 			"000000000000 000000000000 0001 0000", "0000")},
 		{"ipv4", FlowIPv4{Value: FlowIPv4Fields{Src: v4}, Mask: FlowIPv4Fields{Src: all4, Dst: v4}},
 			words("30000000 1800 0000", "0a010203 00000000", "ffffffff 0a010203")},
-		{"ipv4 ext", FlowIPv4{Inner: true, Value: FlowIPv4Fields{Dst: v4, TOS: 4}, Mask: FlowIPv4Fields{Dst: all4, Protocol: 1,
-			TOS: 4, TTL: 3, Flags: 2}}, words("32010000 2000 0000", "00000000 0a010203 00 04 00 00", "00000000 ffffffff 01 04 03 02")},
-		{"ipv6", FlowIPv6{Value: FlowIPv6Fields{Src: v6, FlowLabel: 0x12345}, Mask: FlowIPv6Fields{Src: all6, FlowLabel: 0xfffff,
+		{"ipv4 ext", FlowIPv4{Inner: true, Value: FlowIPv4Fields{Dst: v4, TOS: 4}, Mask: FlowIPv4Fields{Dst: all4,
+			Protocol: 1,
+			TOS:      4, TTL: 3, Flags: 2}}, words("32010000 2000 0000", "00000000 0a010203 00 04 00 00",
+			"00000000 ffffffff 01 04 03 02")},
+		{"ipv6", FlowIPv6{Value: FlowIPv6Fields{Src: v6, FlowLabel: 0x12345}, Mask: FlowIPv6Fields{Src: all6,
+			FlowLabel:  0xfffff,
 			NextHeader: 1, TrafficClass: 2, HopLimit: 3}}, words("31000000 5800 0000",
 			hex.EncodeToString(v6[:]), strings.Repeat("00", 16), "00012345 00 00 00 00",
 			hex.EncodeToString(all6[:]), strings.Repeat("00", 16), "000fffff 01 02 03 00")},
 		{"tcp", FlowTCP{Value: FlowPorts{Dst: 1, Src: 2}, Mask: FlowPorts{Dst: 0xff, Src: 3}},
 			words("40000000 1000", "0001 0002", "00ff 0003", "0000")},
-		{"udp", FlowUDP{Inner: true, Mask: FlowPorts{Dst: 0xff}}, words("41010000 1000", "0000 0000", "00ff 0000", "0000")},
+		{"udp", FlowUDP{Inner: true, Mask: FlowPorts{Dst: 0xff}}, words("41010000 1000", "0000 0000", "00ff 0000",
+			"0000")},
 		{"vxlan", FlowVXLAN{Value: FlowVXLANFields{VNI: 0x123456}, Mask: FlowVXLANFields{VNI: 0xffffff}},
 			words("50000000 1000 0000", "00123456", "00ffffff")},
 		{"esp", FlowESP{Value: FlowESPFields{SPI: 1}, Mask: FlowESPFields{SPI: 3, Seq: 4}},
 			words("34000000 1800 0000", "00000001 00000000", "00000003 00000004")},
-		{"gre", FlowGRE{Value: FlowGREFields{Protocol: 0x6558}, Mask: FlowGREFields{Flags: 0x2000, Protocol: 0xffff, Key: 1}},
+		{"gre", FlowGRE{Value: FlowGREFields{Protocol: 0x6558}, Mask: FlowGREFields{Flags: 0x2000, Protocol: 0xffff,
+			Key: 1}},
 			words("51000000 1800 0000", "0000 6558 00000000", "2000 ffff 00000001")},
 		{"mpls", FlowMPLS{Inner: true, Value: FlowMPLSFields{Label: 1 << 12}, Mask: FlowMPLSFields{Label: 0xfffff000}},
 			words("60010000 1000 0000", "00001000", "fffff000")},
@@ -73,7 +79,8 @@ func TestFake_FlowSpecs(t *testing.T) {
 		a := FlowAttr{Priority: 0x102, Port: 2, Flags: FlowDontTrap | FlowEgress, Specs: []FlowSpec{c.spec, FlowTag(7)}}
 		f := must(s.qp.CreateFlow(&a))(t)
 		size := 20 + len(c.want)/2 + 12
-		want := words("00000000 00000000", hex.EncodeToString([]byte{byte(size), 0, 2, 1, 2, 2, 0, 0, 6, 0, 0, 0}), c.want,
+		want := words("00000000 00000000", hex.EncodeToString([]byte{byte(size), 0, 2, 1, 2, 2, 0, 0, 6, 0, 0, 0}),
+			c.want,
 			"00100000 0c00 0000 07000000")
 		if got := hex.EncodeToString(bytesOf(t, "fv_flow", size)); got != want {
 			t.Errorf("%s:\n%s, want\n%s", c.name, got, want)
@@ -99,7 +106,8 @@ func TestFake_FlowRefusals(t *testing.T) {
 	s := fakeRaw(t, RawOptions{})
 	other := closing(t, must(Open("fake1"))(t))
 	foreign := closing(t, must(other.CreateCounters())(t))
-	foreignAct := closing(t, must(other.CreateESPAction(&ESPAction{AESGCM: &ESPKey{Key: make([]byte, 32), ICVLen: 16}}))(t))
+	foreignAct := closing(t, must(other.CreateESPAction(&ESPAction{AESGCM: &ESPKey{Key: make([]byte, 32),
+		ICVLen: 16}}))(t))
 	closed := must(s.dev.CreateCounters())(t)
 	ok(t, closed.Close())
 	eth := func(kind uint16) FlowSpec {
@@ -121,16 +129,19 @@ func TestFake_FlowRefusals(t *testing.T) {
 		{&FlowAttr{Port: 1, Specs: make([]FlowSpec, 11)}, "asked flow specs 11"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{nil}}, "Specs[0] is nil"},
 		{&FlowAttr{Port: 1, Type: FlowAllDefault, Specs: []FlowSpec{FlowTCP{}}}, "a match with type AllDefault"},
-		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowTCP{Value: FlowPorts{Dst: 1}}}}, "Specs[0] is a Value with bits that are not in the Mask"},
+		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowTCP{Value: FlowPorts{Dst: 1}}}},
+			"Specs[0] is a Value with bits that are not in the Mask"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{eth(1), eth(1)}}, "Specs[1] is a second match of Ethernet"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowIPv4{}, FlowIPv6{}}}, "second match of IP"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowTCP{}, FlowUDP{}}}, "second match of TCP"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowVXLAN{}, FlowGRE{}}}, "second match of VXLAN"},
-		{&FlowAttr{Port: 1, Specs: []FlowSpec{eth(0x86dd), FlowIPv4{}}}, "a match of IPv4 behind an EtherType of 0x86dd"},
+		{&FlowAttr{Port: 1, Specs: []FlowSpec{eth(0x86dd), FlowIPv4{}}},
+			"a match of IPv4 behind an EtherType of 0x86dd"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{eth(0x0800), FlowIPv6{}}}, "a match of IPv6"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowTag(1 << 24)}}, "Specs[0].FlowTag 16777216"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowVXLAN{Mask: FlowVXLANFields{VNI: 1 << 24}}}}, "Mask.VNI 16777216"},
-		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowIPv6{Mask: FlowIPv6Fields{FlowLabel: 1 << 20}}}}, "Mask.FlowLabel 1048576"},
+		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowIPv6{Mask: FlowIPv6Fields{FlowLabel: 1 << 20}}}},
+			"Mask.FlowLabel 1048576"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowCount{}}}, "Specs[0].Counters is nil"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowCount{foreign}}}, "another Device"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowHandle{}}}, "Specs[0].Action is nil"},
@@ -214,12 +225,15 @@ func TestFake_Counters(t *testing.T) {
 func TestFake_ESP(t *testing.T) {
 	s := fakeSide(t, nil)
 	esn := uint32(0x01020304)
-	a := ESPAction{SPI: 1, Seq: 2, TFCPad: 3, Flags: ESPTransport | ESPEncrypt, HardLimitPackets: 0x0102030405060708, ESN: &esn,
-		AESGCM: &ESPKey{IV: 0x1112131415161718, Salt: 0x21222324, ICVLen: 16, Key: []byte("0123456789abcdef")}, ReplayWindow: 64}
+	a := ESPAction{SPI: 1, Seq: 2, TFCPad: 3, Flags: ESPTransport | ESPEncrypt, HardLimitPackets: 0x0102030405060708,
+		ESN:          &esn,
+		AESGCM:       &ESPKey{IV: 0x1112131415161718, Salt: 0x21222324, ICVLen: 16, Key: []byte("0123456789abcdef")},
+		ReplayWindow: 64}
 	f := must(s.dev.CreateESPAction(&a))(t)
 	want := "01000000" + "02000000" + "03000000" + "06000000" + "0807060504030201" +
 		"1817161514131211" + "00000000" + "24232221" + "10000000" + "10000000" + hex.EncodeToString([]byte("0123456789abcdef")) +
-		strings.Repeat("00", 16) + strings.Repeat("00", 16) + "01000000" + "40000000" + strings.Repeat("00", 8) + "01000000" + "04030201"
+		strings.Repeat("00", 16) + strings.Repeat("00", 16) + "01000000" + "40000000" + strings.Repeat("00",
+		8) + "01000000" + "04030201"
 	if got := hex.EncodeToString(bytesOf(t, "fv_esp", 120)); got != want {
 		t.Errorf("\n%s, want\n%s", got, want)
 	}
@@ -251,7 +265,8 @@ func TestFake_Raw(t *testing.T) {
 	set(t, "tso.qpts", 1<<RawPacket)
 	s := fakeRaw(t, RawOptions{StripVLAN: true, ScatterFCS: true, MaxTSOHeader: 100})
 	if get(t, "qp.comp_mask") != 1|4|8 || get(t, "qp.create_flags") != 0x300 || get(t, "qp.max_tso_header") != 100 {
-		t.Errorf("asked for %#x, %#x, %d", get(t, "qp.comp_mask"), get(t, "qp.create_flags"), get(t, "qp.max_tso_header"))
+		t.Errorf("asked for %#x, %#x, %d", get(t, "qp.comp_mask"), get(t, "qp.create_flags"), get(t,
+			"qp.max_tso_header"))
 	}
 	head := make([]byte, 66)
 	fill(head, 1)

@@ -149,7 +149,8 @@ func (a *FlowAttr) encode(c *flowCoder) ([]byte, error) {
 		c.errs = append(c.errs, &LimitError{What: "flow specs", Asked: uint64(len(a.Specs)), Limit: maxFlowSpecs,
 			Where: "one rule"})
 	}
-	head := abi.FlowAttr{Type: uint32(a.Type), Priority: uint16(a.Priority), NumOfSpecs: uint8(len(a.Specs)), Port: a.Port,
+	head := abi.FlowAttr{Type: uint32(a.Type), Priority: uint16(a.Priority), NumOfSpecs: uint8(len(a.Specs)),
+		Port:  a.Port,
 		Flags: uint32(a.Flags)}
 	c.b = libibverbs.AppendSpec(nil, &head)
 	for i, s := range a.Specs {

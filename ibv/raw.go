@@ -53,8 +53,9 @@ func (o *RawOptions) request(d *Device, typ QPType, init *abi.QPInitAttrEx) erro
 			return nil
 		}
 		if ex := d.attr.Ex; ex != nil && ex.RawPacketCaps&caps == 0 {
-			return &UnsupportedError{Feature: caps.String() + " of a raw packet QP", Need: "a device with it among its " +
-				"RawPacketCaps", Have: d.Name() + " with " + ex.RawPacketCaps.String()}
+			return &UnsupportedError{Feature: caps.String() + " of a raw packet QP",
+				Need: "a device with it among its " +
+					"RawPacketCaps", Have: d.Name() + " with " + ex.RawPacketCaps.String()}
 		}
 		init.CompMask |= abi.IBV_QP_INIT_ATTR_CREATE_FLAGS
 		init.CreateFlags |= flag

@@ -58,16 +58,19 @@ func TestRXE_FlowSpecs(t *testing.T) {
 		yes    []byte
 		others [][]byte
 	}{
-		{"source", []FlowSpec{FlowEth{Value: FlowEthFields{SrcMAC: a.mac}, Mask: FlowEthFields{SrcMAC: MAC{255, 255, 255, 255, 255, 255}}}},
+		{"source", []FlowSpec{FlowEth{Value: FlowEthFields{SrcMAC: a.mac}, Mask: FlowEthFields{SrcMAC: MAC{255, 255,
+			255, 255, 255, 255}}}},
 			v4tcp, [][]byte{patch(v4tcp, 11, 0x77)}},
-		{"ethertype", []FlowSpec{FlowEth{Value: FlowEthFields{EtherType: 0x88b5}, Mask: FlowEthFields{EtherType: all16}}},
+		{"ethertype", []FlowSpec{FlowEth{Value: FlowEthFields{EtherType: 0x88b5},
+			Mask: FlowEthFields{EtherType: all16}}},
 			eth(0x88b5, pad, pad), [][]byte{v4tcp, eth(0x88b6, pad, pad)}},
 		{"vlan", []FlowSpec{FlowEth{Value: FlowEthFields{VLANTag: 7}, Mask: FlowEthFields{VLANTag: 0xfff}}},
 			tagged(0x6007), [][]byte{v4tcp, tagged(8)}},
 		{"ipv4", []FlowSpec{FlowIPv4{Value: FlowIPv4Fields{Src: [4]byte{10, 1, 0, 1}, Dst: [4]byte{10, 1, 0, 0}},
 			Mask: FlowIPv4Fields{Src: all4, Dst: [4]byte{255, 255, 255, 0}}}},
 			v4udp, [][]byte{patch(v4udp, 29, 2), patch(v4udp, 32, 1), v6udp}},
-		{"ipv4 ext", []FlowSpec{FlowIPv4{Value: FlowIPv4Fields{TOS: 8, Protocol: 17}, Mask: FlowIPv4Fields{TOS: 255, Protocol: 255}}},
+		{"ipv4 ext", []FlowSpec{FlowIPv4{Value: FlowIPv4Fields{TOS: 8, Protocol: 17}, Mask: FlowIPv4Fields{TOS: 255,
+			Protocol: 255}}},
 			v4udp, [][]byte{v4tcp, patch(v4udp, 15, 4)}},
 		{"ipv6", []FlowSpec{FlowIPv6{Value: FlowIPv6Fields{Dst: [16]byte{0: 0xfd, 15: 2}, NextHeader: 17},
 			Mask: FlowIPv6Fields{Dst: [16]byte{0: 255, 15: 255}, NextHeader: 255}}},
@@ -85,10 +88,13 @@ func TestRXE_FlowSpecs(t *testing.T) {
 			Mask: FlowEthFields{DstMAC: MAC{255, 255, 255, 255, 255, 255}}}, FlowIPv4{Inner: true},
 			FlowTCP{Inner: true, Value: FlowPorts{Dst: 5000}, Mask: FlowPorts{Dst: all16}}},
 			vxlan(5, inner), [][]byte{vxlan(5, patch(inner, 5, 9)), vxlan(5, patch(inner, 37, 9)), v4tcp}},
-		{"gre", []FlowSpec{FlowGRE{Value: FlowGREFields{Protocol: 0x6558, Key: 0x105}, Mask: FlowGREFields{Protocol: all16, Key: all32}}},
+		{"gre", []FlowSpec{FlowGRE{Value: FlowGREFields{Protocol: 0x6558, Key: 0x105},
+			Mask: FlowGREFields{Protocol: all16, Key: all32}}},
 			gre(5), [][]byte{gre(6), v4udp}},
-		{"esp", []FlowSpec{FlowESP{Value: FlowESPFields{SPI: 5}, Mask: FlowESPFields{SPI: all32}}}, esp(5), [][]byte{esp(6), v4udp}},
-		{"mpls", []FlowSpec{FlowMPLS{Value: FlowMPLSFields{Label: 5 << 16}, Mask: FlowMPLSFields{Label: 0xfffff000}}}, mpls(5),
+		{"esp", []FlowSpec{FlowESP{Value: FlowESPFields{SPI: 5}, Mask: FlowESPFields{SPI: all32}}}, esp(5),
+			[][]byte{esp(6), v4udp}},
+		{"mpls", []FlowSpec{FlowMPLS{Value: FlowMPLSFields{Label: 5 << 16}, Mask: FlowMPLSFields{Label: 0xfffff000}}},
+			mpls(5),
 			[][]byte{mpls(6), v4udp}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,7 +158,8 @@ func TestRXE_FlowOrder(t *testing.T) {
 		}
 	}
 	t.Run("priority", func(t *testing.T) {
-		low, high := flow(b, FlowAttr{Priority: 3, Specs: []FlowSpec{b.own()}}), flow(c, FlowAttr{Priority: 2, Specs: udp})
+		low, high := flow(b, FlowAttr{Priority: 3, Specs: []FlowSpec{b.own()}}), flow(c, FlowAttr{Priority: 2,
+			Specs: udp})
 		lands(frame, false, true)
 		lands(other, true, false)
 		gone(high)
@@ -180,7 +187,8 @@ func TestRXE_FlowOrder(t *testing.T) {
 		gone(all)
 		lands(other, false, false)
 		lands(group, false, true)
-		g := flow(b, FlowAttr{Specs: []FlowSpec{FlowEth{Value: FlowEthFields{DstMAC: MAC(group[:6])}, Mask: b.own().Mask}}})
+		g := flow(b, FlowAttr{Specs: []FlowSpec{FlowEth{Value: FlowEthFields{DstMAC: MAC(group[:6])},
+			Mask: b.own().Mask}}})
 		lands(group, true, false)
 		gone(mc, g)
 	})

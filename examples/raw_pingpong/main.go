@@ -54,8 +54,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	none := ibv.MAC{}
-	if o.server == *client || o.own == none || o.peer == none || o.port < 1 || o.port > 255 || o.n < 1 || o.size < header {
-		fmt.Fprintf(stderr, "raw_pingpong: want -B, -E, and one of --server and --client; a frame has at least %d bytes\n",
+	if o.server == *client || o.own == none || o.peer == none || o.port < 1 || o.port > 255 || o.n < 1 ||
+		o.size < header {
+		fmt.Fprintf(stderr,
+			"raw_pingpong: want -B, -E, and one of --server and --client; a frame has at least %d bytes\n",
 			header)
 		return 2
 	}

@@ -159,7 +159,7 @@ func (r row) ends(w way, port string) (server, client []string) {
 		f := strings.Fields(line)
 		program := strings.Split(f[0], ":")
 		args := append(slices.Clone(program[1:]), f[1:]...)
-		if strings.HasPrefix(program[0], "ib_") {
+		if strings.HasPrefix(program[0], "ib_") || strings.HasPrefix(program[0], "raw_ethernet_") {
 			args = append(args, "-F") // on a busy machine its clock is hard to measure
 		}
 		if r, ok := roles[program[0]]; ok {

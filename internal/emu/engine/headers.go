@@ -76,7 +76,8 @@ func (h *headers) parse(f []byte) {
 	switch b := f[min(o.l4, len(f)):]; {
 	case o.proto == protoESP && len(b) >= 8:
 		h.esp = b[:8]
-	case o.proto == protoUDP && o.ports != nil && binary.BigEndian.Uint16(o.ports) == portVXLAN && len(b) >= 16+etherHeader:
+	case o.proto == protoUDP && o.ports != nil && binary.BigEndian.Uint16(o.ports) == portVXLAN &&
+		len(b) >= 16+etherHeader:
 		h.vxlan = h.put(4)
 		copy(h.vxlan[1:], b[12:15])
 		kind, at = h.ethernet(&h.inner, f, o.l4+16)

@@ -43,7 +43,8 @@ func (e *Engine) transmit(qp *hca.QP, from *hca.Port) {
 	known := e.portOf(mac)
 	for _, d := range e.f.Devices {
 		for _, to := range d.Ports {
-			if !d.Gone && linked(from, to) && (known == nil || known == to) && (to != from || known == to || mac[0]&1 != 0) {
+			if !d.Gone && linked(from, to) && (known == nil || known == to) && (to != from || known == to ||
+				mac[0]&1 != 0) {
 				e.steer(qp, to, to == from)
 			}
 		}

@@ -41,7 +41,8 @@ const MaxTSO = 256 << 10
 func (d *Device) Receivers() (n int) {
 	d.EachQP(func(qp *QP) {
 		var posted [4]byte
-		if qp.flows > 0 && qp.State >= RTR && qp.Mem.Read(qp.DB, posted[:]) == nil && binary.BigEndian.Uint32(posted[:]) > 0 {
+		if qp.flows > 0 && qp.State >= RTR && qp.Mem.Read(qp.DB, posted[:]) == nil &&
+			binary.BigEndian.Uint32(posted[:]) > 0 {
 			n++
 		}
 	})

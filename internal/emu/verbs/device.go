@@ -72,7 +72,8 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 	raw := rawCapsOf(c.ctx.Device)
 	x := uapi.ExQueryDeviceResp{Base: v, ResponseLength: fits[uapi.ExQueryDeviceResp](c.r.Out),
 		TimestampMask: clockMask, HcaCoreClock: clockKHz,
-		DeviceCapFlagsEx: uint64(v.DeviceCapFlags) | raw.device, RawPacketCaps: raw.packet, CQModerationCount: 0xffff, CQModerationPeriod: hca.MaxCQPeriod}
+		DeviceCapFlagsEx: uint64(v.DeviceCapFlags) | raw.device, RawPacketCaps: raw.packet, CQModerationCount: 0xffff,
+		CQModerationPeriod: hca.MaxCQPeriod}
 	d := uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut), MaxTso: raw.maxTSO,
 		TsoQpts: raw.tsoTypes}
 	return first(reply(c, x), replyDriver(c, d))

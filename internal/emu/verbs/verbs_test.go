@@ -777,7 +777,8 @@ func TestRefusals(t *testing.T) {
 		return e
 	}
 	cq := p.cq(10, -1)
-	_, _, e = p.cmd(0x80000000|24, le(uint64(0xbeef), pd, cq, cq, 0, le(32, 10, 2, 1, 64), uint8(1), uint8(0xff), uint8(0),
+	_, _, e = p.cmd(0x80000000|24, le(uint64(0xbeef), pd, cq, cq, 0, le(32, 10, 2, 1, 64), uint8(1), uint8(0xff),
+		uint8(0),
 		uint8(0), 0, 0, 0, 0), 40, p.qpDriver(0x123), 40)
 	p.want("create_qp of a driver's own kind", e, unix.EOPNOTSUPP)
 	for period, want := range map[uint16]unix.Errno{0: 0, 4095: 0, 4096: unix.EINVAL} {
