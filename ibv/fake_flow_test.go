@@ -231,9 +231,9 @@ func TestFake_ESP(t *testing.T) {
 		ReplayWindow: 64}
 	f := must(s.dev.CreateESPAction(&a))(t)
 	want := "01000000" + "02000000" + "03000000" + "06000000" + "0807060504030201" +
-		"1817161514131211" + "00000000" + "24232221" + "10000000" + "10000000" + hex.EncodeToString([]byte("0123456789abcdef")) +
-		strings.Repeat("00", 16) + strings.Repeat("00", 16) + "01000000" + "40000000" + strings.Repeat("00",
-		8) + "01000000" + "04030201"
+		"1817161514131211" + "00000000" + "24232221" + "10000000" + "10000000" +
+		hex.EncodeToString([]byte("0123456789abcdef")) + strings.Repeat("00", 32) + "01000000" + "40000000" +
+		strings.Repeat("00", 8) + "01000000" + "04030201"
 	if got := hex.EncodeToString(bytesOf(t, "fv_esp", 120)); got != want {
 		t.Errorf("\n%s, want\n%s", got, want)
 	}
