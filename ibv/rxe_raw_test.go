@@ -16,9 +16,8 @@ import (
 // rawSide is a raw packet QP that is ready to send and to receive, with receives posted.
 type rawSide struct {
 	*side
-	mac   MAC
-	next  uint64 // ID of the next receive
-	flows []*Flow
+	mac  MAC
+	next uint64 // ID of the next receive
 }
 
 const (
@@ -287,6 +286,16 @@ func wantBusy(t testing.TB, qp *QP) {
 	if err := qp.Close(); !errors.As(err, &be) {
 		t.Errorf("closing the QP of a flow: %v", err)
 	}
+}
+
+// The direct data path has no raw packet QPs, and says what to use instead.
+func TestRXE_RawDirect(t *testing.T) {
+	s := newSide(t, 0, nil)
+	if path, _ := s.cq.DataPath(); path != DataPathDirect {
+		return // TestRXE_Raw
+	}
+	_, err := s.pd.CreateQP(s.cq, s.cq, &QPOptions{Type: RawPacket})
+	wantErr(t, err, ErrNotSupported, "RawPacket", "DataPathOps")
 }
 
 func TestRXE_RawTSO(t *testing.T) {
