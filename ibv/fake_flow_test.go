@@ -279,6 +279,12 @@ func TestFake_Raw(t *testing.T) {
 	if got := bytesOf(t, "fv_tso", 70); string(got) != string(append([]byte{66, 0, 0xb4, 5}, head...)) {
 		t.Errorf("%x", got)
 	}
+	set(t, "sink", 1)
+	wrs := []SendWR{{Opcode: OpTSO, TSO: &TSO{Header: head, MSS: 1460}, SGEs: []SGE{s.mr.SGE(0, 4000)}}}
+	if n := testing.AllocsPerRun(100, func() { _, _ = s.qp.PostSend(wrs) }); n != 0 {
+		t.Errorf("posting allocates %v times", n)
+	}
+	unset(t, "sink")
 	_, err := s.qp.PostSend([]SendWR{{Opcode: OpTSO, TSO: &TSO{Header: head, MSS: 1}, SGEs: []SGE{s.mr.SGE(0, 4097)}}})
 	wantErr(t, err, syscall.EINVAL, "asked tso bytes 4097, fake0 supports 4096")
 	for _, c := range []struct {

@@ -97,10 +97,10 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 		w.SetRDMA(wr.Remote.Addr, wr.Remote.RKey)
 	case ah != 0:
 		w.SetUD(ah, wr.RemoteQPN, wr.RemoteQKey)
-	}
-	switch {
 	case f&work.TSO != 0:
 		c.tso(i, wr.TSO)
+	}
+	switch {
 	case f&work.Imm != 0:
 		w.SetImm(wr.Imm)
 	case f&work.InvalidateRKey != 0:
