@@ -95,7 +95,8 @@ func newRawEnd(t *table, host int) (e *rawEnd) {
 	t.must(err)
 	e.mr, err = h.pd.AllocMR(4096, ibv.LocalWrite, nil)
 	t.must(err)
-	e.qp, err = h.pd.CreateQP(e.cq, e.cq, &ibv.QPOptions{Type: ibv.RawPacket, MaxSendSGE: 2, MaxInline: 100, SignalAll: true})
+	e.qp, err = h.pd.CreateQP(e.cq, e.cq, &ibv.QPOptions{Type: ibv.RawPacket, MaxSendSGE: 2, MaxInline: 100,
+		SignalAll: true})
 	t.must(err)
 	t.must(e.qp.Modify(&ibv.QPAttr{State: ibv.StateInit, Port: 1}, ibv.MaskState|ibv.MaskPort))
 	t.must(e.qp.Modify(&ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState))
@@ -104,7 +105,8 @@ func newRawEnd(t *table, host int) (e *rawEnd) {
 	t.must(err)
 	e.mac = ibv.MAC{g[8] ^ 2, g[9], g[10], g[13], g[14], g[15]}
 	e.flow, err = e.qp.CreateFlow(&ibv.FlowAttr{Port: 1, Specs: []ibv.FlowSpec{ibv.FlowEth{
-		Value: ibv.FlowEthFields{DstMAC: e.mac}, Mask: ibv.FlowEthFields{DstMAC: ibv.MAC{255, 255, 255, 255, 255, 255}}}}})
+		Value: ibv.FlowEthFields{DstMAC: e.mac}, Mask: ibv.FlowEthFields{DstMAC: ibv.MAC{255, 255, 255, 255, 255,
+			255}}}}})
 	t.must(err)
 	e.receive(t)
 	return e
