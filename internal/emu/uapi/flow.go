@@ -5,12 +5,12 @@ package uapi
 // CreateFlow makes a steering rule; its specs follow, each with its own size.
 type CreateFlow struct {
 	CompMask, QPHandle uint32
-	Type               uint32 `c:"flow_attr."`
-	Size, Priority     uint16 `c:"flow_attr."`
-	NumOfSpecs         uint8  `c:"flow_attr."`
-	Reserved           [2]byte
-	Port               uint8  `c:"flow_attr."`
-	Flags              uint32 `c:"flow_attr."`
+	Type               uint32  `c:"flow_attr."`
+	Size, Priority     uint16  `c:"flow_attr."`
+	NumOfSpecs         uint8   `c:"flow_attr."`
+	Reserved           [2]byte `c:"flow_attr."`
+	Port               uint8   `c:"flow_attr."`
+	Flags              uint32  `c:"flow_attr."`
 }
 
 // CreateFlowResp answers create_flow.
@@ -36,8 +36,8 @@ type Mlx5CreateFlow struct{ NcountersData, Reserved uint32 }
 
 // Mlx5FlowCounters says where the points of a counters object are.
 type Mlx5FlowCounters struct {
-	CountersData         uint64
-	Ncounters, Reserved0 uint32
+	CountersData        uint64
+	Ncounters, Reserved uint32
 }
 
 // Mlx5CounterPoint is one of them.
