@@ -12,6 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // QP is a queue pair: a send queue and a receive queue.
@@ -48,7 +49,10 @@ type QP struct {
 	direct  *mlx5.QP       // nil once closed, or on the ops engine; changed with sqMu and rqMu held
 	state   *uint32        // in struct ibv_qp; libibverbs writes it on modify and query
 	errSend sendErrors
-	ops     uint32 // opcodes that the transport takes, 1<<OpSend and so on
+	ops     uint32 // opcodes that the QP takes, 1<<OpSend and so on
+
+	onlySendOps bool      // ops is what QPOptions.SendOps names
+	room        *ops.Room // of the send queue, where this library has to count it; else nil
 
 	maxTSOHeader int // bytes of TSO.Header
 
@@ -89,6 +93,11 @@ type QPOptions struct {
 
 	Raw RawOptions // RawPacket only
 
+	// SendOps, unless 0, are the operations that will be posted, and all that PostSend takes.
+	// On the ops data path they are then posted by the functions behind ibv_wr_*. Flush and
+	// AtomicWrite cannot be posted in any other way.
+	SendOps SendOps
+
 	// SingleThreaded takes no lock: only one goroutine at a time may use the QP, including
 	// Close. It is implied by a ThreadDomain.
 	SingleThreaded bool
@@ -127,6 +136,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		SignalAll:  opt.SignalAll,
 		SRQ:        opt.SRQ,
 		Raw:        opt.Raw,
+		SendOps:    opt.SendOps,
 
 		SingleThreaded: opt.SingleThreaded || pd.td != nil,
 	}
@@ -189,6 +199,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		dev.direct.mu.Lock()
 		defer dev.direct.mu.Unlock()
 	}
+	if err := dev.askSendOps(&o, path, init); err != nil {
+		return fail(err)
+	}
 	if err := o.Raw.request(dev, o.Type, init); err != nil {
 		return fail(err)
 	}
@@ -198,13 +211,13 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(),
-			Err: explainLimits(err, name, o.limits(&dev.attr)...)}
+			Err: explainLimits(dev.explainSendOps(err, o.SendOps), name, o.limits(&dev.attr)...)}
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
-		num: libibverbs.QPNum(h), typ: o.Type, ops: opcodesOf(o.Type), signalAll: o.SignalAll,
+		num: libibverbs.QPNum(h), typ: o.Type, ops: o.opcodes(), signalAll: o.SignalAll,
 		state: libibverbs.QPState(h), sgid: -1,
-		cap: capFromC(&init.Cap),
+		cap: capFromC(&init.Cap), onlySendOps: o.SendOps != 0,
 	}
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
 	qp.passed.op = noOpcode
@@ -223,6 +236,11 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			qp.cap.MaxInline); err != nil {
 			return undo(err)
 		}
+		if o.SendOps != 0 {
+			if err := qp.extend(); err != nil {
+				return undo(errors.Join(err, qp.sq.Free()))
+			}
+		}
 		if qp.maxTSOHeader = o.Raw.MaxTSOHeader; qp.maxTSOHeader > 0 {
 			if err := qp.sq.Headers(qp.maxTSOHeader); err != nil {
 				return undo(errors.Join(err, qp.sq.Free()))
@@ -236,6 +254,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 	}
 	qp.node.init("qp", fmt.Sprintf("%s/%#06x", name, qp.num), nodes...)
+	qp.send.countSends(qp)
 	qp.errSend.init(qp)
 	qp.errRecv.init(qp)
 	if qp.direct != nil {
@@ -249,6 +268,14 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 // likelyMaxInline is above the limit of known devices. No attribute reports the limit, so a
 // refused inline size above this one is named as the likely reason.
 const likelyMaxInline = 1024
+
+// opcodes returns the opcodes that the QP will take.
+func (o *QPOptions) opcodes() uint32 {
+	if o.SendOps != 0 {
+		return o.SendOps.opcodes()
+	}
+	return opcodesOf(o.Type) &^ work.ExtendedOnly
+}
 
 // describe returns the requested sizes, for an error.
 func (o *QPOptions) describe() string {
@@ -388,6 +415,7 @@ func (qp *QP) Close() error {
 			qp.pd.dev.direct.qps.Forget(qp.direct)
 			qp.direct = nil
 		}
+		qp.send.forgetSends(qp)
 		qp.pd.dev.unregister(qp.handle)
 		sq, rq = qp.sq, qp.rq
 		qp.sq, qp.rq = nil, nil

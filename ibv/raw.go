@@ -113,13 +113,3 @@ func (qp *QP) checkTSO(wr *SendWR) error {
 
 // minTSOHeader is the size of an Ethernet header.
 const minTSOHeader = 14
-
-// createQP creates the C object of a QP: by create_qp_ex if init asks for what classic creation has no room for.
-func (d *Device) createQP(pd uintptr, init *abi.QPInitAttrEx) (uintptr, error) {
-	if init.CompMask == 0 {
-		return d.v.CreateQP(pd, init)
-	}
-	init.CompMask |= abi.IBV_QP_INIT_ATTR_PD
-	init.PD = pd
-	return d.v.CreateQPEx(d.handle, init)
-}

@@ -31,7 +31,15 @@ type SendWR struct {
 	AH             unsafe.Pointer // the user's AH; engines get its C object or its address vector instead
 	RemoteQPN      uint32
 	RemoteQKey     uint32
+	Flush          *FlushRange
 	TSO            *TSOHeader
+}
+
+// FlushRange is what the opcode Flush has besides an address and a key of the peer.
+type FlushRange struct {
+	Type   uint32
+	Level  uint32
+	Length uint64
 }
 
 // TSOHeader is the header of frames that the device cuts data into, and how much of it each gets.
