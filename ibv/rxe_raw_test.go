@@ -399,3 +399,35 @@ func TestRXE_RawOffloads(t *testing.T) {
 	c.none(t)
 	b.frame(t)
 }
+
+// Frames, and TSO, by the functions behind ibv_wr_*.
+func TestRXE_RawSendOps(t *testing.T) {
+	a, b := rawPair(t, RawOptions{}, RawOptions{})
+	if a == nil {
+		return
+	}
+	b.rule(t, FlowAttr{Specs: []FlowSpec{b.own()}})
+	if _, err := a.dev.v.QPToQPEx(a.qp.handle); errors.Is(err, ErrNotSupported) {
+		return // a library before v24
+	}
+	a.newQP(t, &QPOptions{Type: RawPacket, SendOps: SendOpSend | SendOpTSO, Raw: RawOptions{MaxTSOHeader: 64}})
+	rawReady(t, a.qp)
+	want := packet(b.mac, a.mac, false, true, 200)
+	a.send(t, want, IPCsum)
+	got, _ := b.frame(t)
+	checksums(t, got)
+	if !bytes.Equal(got[54:], want[54:]) {
+		t.Errorf("%x", got)
+	}
+	post(t, a.qp, SendWR{ID: 99, Opcode: OpTSO, Flags: Signaled | IPCsum, TSO: &TSO{Header: want[:54], MSS: 150},
+		SGEs: []SGE{a.mr.SGE(rawSend+54, 200)}})
+	a.sent(t, WCTSO)
+	for _, part := range [][]byte{want[54:204], want[204:]} {
+		got, _ := b.frame(t)
+		checksums(t, got)
+		if !bytes.Equal(got[54:54+len(part)], part) {
+			t.Errorf("%x", got)
+		}
+	}
+	b.none(t)
+}

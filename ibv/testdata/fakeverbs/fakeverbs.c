@@ -328,8 +328,6 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		end[-DIST_ALLOC_PARENT_DOMAIN / 8] = (uintptr_t)alloc_parent_domain;
 	}
 	flow_ops(end, sz, sizeof *c);
-	if (!knob("null.create_qp_ex", 0))
-		end[-DIST_CREATE_QP_EX / 8] = (uintptr_t)create_qp_ex;
 	int p[2];
 	if (pipe2(p, O_CLOEXEC)) {
 		free(f);

@@ -12,8 +12,6 @@
 #define DIST_ATTACH_COUNTERS 288
 #define DIST_READ_COUNTERS 296
 
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a);
-
 struct ibv_flow_attr {
 	uint32_t comp_mask, type;
 	uint16_t size, priority;
@@ -171,28 +169,6 @@ static void flow_ops(uintptr_t *end, size_t sz, size_t context)
 	for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
 		if (ops[i].dist + context <= sz)
 			end[-(ptrdiff_t)ops[i].dist / 8] = (uintptr_t)ops[i].op;
-}
-
-/* create_qp_ex takes what raw packet QPs have; fv_get tells what was asked for. */
-#define DIST_CREATE_QP_EX 56
-struct qp_init_ex {
-	struct ibv_qp_init_attr base; /* up to sq_sig_all; comp_mask lies in its padding */
-	struct ibv_pd *pd;
-	void *xrcd;
-	uint32_t create_flags;
-	uint16_t max_tso_header;
-};
-
-static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct qp_init_ex *a)
-{
-	uint32_t mask;
-	FAIL_P;
-	(void)c;
-	memcpy(&mask, (char *)a + 60, sizeof mask);
-	fv_set("qp.comp_mask", mask);
-	fv_set("qp.create_flags", mask & 4 ? a->create_flags : 0);
-	fv_set("qp.max_tso_header", mask & 8 ? a->max_tso_header : 0);
-	return ibv_create_qp(a->pd, &a->base);
 }
 
 /* The header of the last TSO request, behind its size and MSS. */
