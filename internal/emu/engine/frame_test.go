@@ -29,6 +29,9 @@ func newFrameRig(t *testing.T, devices string, flags uint32) *frameRig {
 	return r
 }
 
+// rawOf is a raw packet QP beside those of a pair.
+func rawOf(p *pair) *qp { return (&frameRig{rig: p.r}).rawQP(p.a, p.acq, 0) }
+
 func (r *frameRig) rawQP(n *node, c *cq, flags uint32) *qp {
 	q := n.qp(c, c, qpOpts{typ: hca.RawPacket, flags: flags})
 	q.modify(&hca.QPAttr{Port: 1}, hca.AttrPort, hca.Init)
