@@ -11,10 +11,12 @@ import (
 func opcodesOf(t QPType) uint32 { return work.OpcodesOf(uint32(t)) }
 
 // plainOf returns the set of opcodes whose WQEs may consist of control, remote address and data
-// segments alone, as SQ.Post builds them. UD has none: its WQEs need an address.
+// segments alone, as SQ.Post builds them. UD has none, whose WQEs need an address, and RawPacket,
+// whose WQEs need a segment for the frame.
 func plainOf(t QPType) (set uint32) {
 	for op := range uint32(32) {
-		if f := work.FieldsOf(op); t != UD && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
+		if f := work.FieldsOf(op); t != UD && t != RawPacket && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 &&
+			f&work.Atomic == 0 {
 			set |= 1 << op
 		}
 	}
@@ -75,6 +77,11 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	}
 	if f&work.Remote != 0 && wr.Remote.outside != 0 {
 		return 0, wr.Remote.outsideError()
+	}
+	if f&work.TSO != 0 {
+		if err := qp.checkTSO(wr); err != nil {
+			return 0, err
+		}
 	}
 	if f&work.Atomic != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
 		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for the previous value"}

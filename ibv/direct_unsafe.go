@@ -87,6 +87,8 @@ var (
 	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.Flush)]byte      = [unsafe.Offsetof(SendWR{}.Flush)]byte{}
 	_ [unsafe.Sizeof(work.FlushRange{})]byte          = [unsafe.Sizeof(FlushRange{})]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.TSO)]byte        = [unsafe.Offsetof(SendWR{}.TSO)]byte{}
+	_ [unsafe.Offsetof(work.TSOHeader{}.MSS)]byte     = [unsafe.Offsetof(TSO{}.MSS)]byte{}
 )
 
 // request returns wr as the type that the engines use.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
@@ -53,6 +54,8 @@ type QP struct {
 	onlySendOps bool      // ops is what QPOptions.SendOps names
 	room        *ops.Room // of the send queue, where this library has to count it; else nil
 
+	maxTSOHeader int // bytes of TSO.Header
+
 	signalAll  bool
 	unsignaled int // ops engine: work requests posted since the last one with a completion
 	passed     struct {
@@ -87,6 +90,8 @@ type QPOptions struct {
 	MaxInline  int    // 0 means none
 	SignalAll  bool   // every send work request gives a completion, not only those with Signaled
 	SRQ        *SRQ   // source of receives, in place of a receive queue of its own
+
+	Raw RawOptions // RawPacket only
 
 	// SendOps, unless 0, are the operations that will be posted, and all that PostSend takes.
 	// On the ops data path they are then posted by the functions behind ibv_wr_*. Flush and
@@ -130,6 +135,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		MaxInline:  orDefault(opt.MaxInline, 0),
 		SignalAll:  opt.SignalAll,
 		SRQ:        opt.SRQ,
+		Raw:        opt.Raw,
 		SendOps:    opt.SendOps,
 
 		SingleThreaded: opt.SingleThreaded || pd.td != nil,
@@ -196,7 +202,13 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if err := dev.askSendOps(&o, path, init); err != nil {
 		return fail(err)
 	}
+	if err := o.Raw.request(dev, o.Type, init); err != nil {
+		return fail(err)
+	}
 	h, err := maker.create(pd.handle, init)
+	if err != nil && o.Type == RawPacket && errors.Is(err, syscall.EPERM) {
+		err = explainRaw(err)
+	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(),
 			Err: explainLimits(dev.explainSendOps(err, o.SendOps), name, o.limits(&dev.attr)...)}
@@ -226,6 +238,11 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 		if o.SendOps != 0 {
 			if err := qp.extend(); err != nil {
+				return undo(errors.Join(err, qp.sq.Free()))
+			}
+		}
+		if qp.maxTSOHeader = o.Raw.MaxTSOHeader; qp.maxTSOHeader > 0 {
+			if err := qp.sq.Headers(qp.maxTSOHeader); err != nil {
 				return undo(errors.Join(err, qp.sq.Free()))
 			}
 		}

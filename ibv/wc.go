@@ -14,7 +14,7 @@ type WC struct {
 	ByteLen         uint32 // bytes received or read
 	Imm             uint32 // host order, with WCWithImm
 	InvalidatedRKey uint32 // with WCWithInv
-	QPN             uint32 // the local QP
+	QPN             uint32 // the local QP; mlx5: the flow tag of a received frame, which is 0 without FlowTag
 	SrcQPN          uint32 // the remote QP, UD only
 	Flags           WCFlags
 	PKeyIndex       uint16 // GSI QPs only

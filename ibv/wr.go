@@ -73,6 +73,8 @@ type SendWR struct {
 	RemoteQKey uint32
 
 	Flush *FlushRange // OpFlush: what to flush, at Remote
+
+	TSO *TSO // OpTSO: the header of the frames, and how much of the data each gets
 }
 
 // FlushRange is what OpFlush needs besides Remote.

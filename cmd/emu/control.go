@@ -37,6 +37,8 @@ var requests = []request{
 	{"paging", "paging DEVICE", "pages that came and went on demand", [2]int{1, 1}, (*machine).controlPaging},
 	{"trace", "trace on|off", "start or stop the trace that --trace made", [2]int{1, 1}, (*machine).controlTrace},
 	{"listeners", "listeners", "ports on which somebody listens in rdma_cm", [2]int{0, 0}, (*machine).controlListeners},
+	{"receivers", "receivers", "how many raw packet QPs have a rule and a receive", [2]int{0, 0},
+		(*machine).controlReceivers},
 	{"strict", "strict", "what strict mode has found", [2]int{0, 0}, (*machine).controlStrict},
 	{"stats", "stats", "objects, memory and descriptors of the emulator", [2]int{0, 0}, (*machine).controlStats},
 }
@@ -190,6 +192,14 @@ func (m *machine) controlTrace(args []string) (any, error) {
 }
 
 func (m *machine) controlListeners([]string) (any, error) { return m.cm.Listeners(), nil }
+
+func (m *machine) controlReceivers([]string) (any, error) {
+	n := 0
+	for _, d := range m.fabric.Devices {
+		n += d.Receivers()
+	}
+	return n, nil
+}
 
 func (m *machine) controlStrict([]string) (any, error) {
 	if m.report == nil {

@@ -478,6 +478,61 @@ const (
 	IBV_QP_CREATE_PCI_WRITE_END_PADDING = 1 << 11
 )
 
+// enum ibv_flow_flags.
+const (
+	IBV_FLOW_ATTR_FLAGS_DONT_TRAP = 2
+	IBV_FLOW_ATTR_FLAGS_EGRESS    = 4
+)
+
+// enum ibv_flow_attr_type.
+const (
+	IBV_FLOW_ATTR_NORMAL      = 0
+	IBV_FLOW_ATTR_ALL_DEFAULT = 1
+	IBV_FLOW_ATTR_MC_DEFAULT  = 2
+	IBV_FLOW_ATTR_SNIFFER     = 3
+)
+
+// enum ibv_flow_spec_type.
+const (
+	IBV_FLOW_SPEC_ETH           = 0x20
+	IBV_FLOW_SPEC_IPV4          = 0x30
+	IBV_FLOW_SPEC_IPV6          = 0x31
+	IBV_FLOW_SPEC_IPV4_EXT      = 0x32
+	IBV_FLOW_SPEC_ESP           = 0x34
+	IBV_FLOW_SPEC_TCP           = 0x40
+	IBV_FLOW_SPEC_UDP           = 0x41
+	IBV_FLOW_SPEC_VXLAN_TUNNEL  = 0x50
+	IBV_FLOW_SPEC_GRE           = 0x51
+	IBV_FLOW_SPEC_MPLS          = 0x60
+	IBV_FLOW_SPEC_INNER         = 0x100
+	IBV_FLOW_SPEC_ACTION_TAG    = 0x1000
+	IBV_FLOW_SPEC_ACTION_DROP   = 0x1001
+	IBV_FLOW_SPEC_ACTION_HANDLE = 0x1002
+	IBV_FLOW_SPEC_ACTION_COUNT  = 0x1003
+)
+
+// enum ibv_counter_description.
+const (
+	IBV_COUNTER_PACKETS = 0
+	IBV_COUNTER_BYTES   = 1
+)
+
+// enum ibv_read_counters_flags.
+const (
+	IBV_READ_COUNTERS_ATTR_PREFER_CACHED = 1
+)
+
+// enum ibv_flow_action_esp_mask.
+const (
+	IBV_FLOW_ACTION_ESP_MASK_ESN = 1
+)
+
+// IBV_FLOW_ACTION_ESP_REPLAY_*, macros for enum ib_uverbs_flow_action_esp_replay.
+const (
+	IBV_FLOW_ACTION_ESP_REPLAY_NONE = 0
+	IBV_FLOW_ACTION_ESP_REPLAY_BMP  = 1
+)
+
 // enum ibv_qp_create_send_ops_flags.
 const (
 	IBV_QP_EX_WITH_RDMA_WRITE           = 1 << 0

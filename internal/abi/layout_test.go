@@ -126,6 +126,35 @@ func mirrors() []mirror {
 		m[SRQAttr]("struct ibv_srq_attr"),
 		m[SRQInitAttr]("struct ibv_srq_init_attr"),
 		m[SRQInitAttrEx]("struct ibv_srq_init_attr_ex"),
+		m[FlowActionESPAttr]("struct ibv_flow_action_esp_attr"),
+		m[FlowAttr]("struct ibv_flow_attr"),
+		m[FlowEthFilter]("struct ibv_flow_eth_filter"),
+		m[FlowIPv4Filter]("struct ibv_flow_ipv4_filter"),
+		m[FlowIPv4ExtFilter]("struct ibv_flow_ipv4_ext_filter"),
+		m[FlowIPv6Filter]("struct ibv_flow_ipv6_filter"),
+		m[FlowTCPUDPFilter]("struct ibv_flow_tcp_udp_filter"),
+		m[FlowESPFilter]("struct ibv_flow_esp_filter"),
+		m[FlowTunnelFilter]("struct ibv_flow_tunnel_filter"),
+		m[FlowGREFilter]("struct ibv_flow_gre_filter"),
+		m[FlowMPLSFilter]("struct ibv_flow_mpls_filter"),
+		m[FlowSpecEth]("struct ibv_flow_spec_eth"),
+		m[FlowSpecIPv4]("struct ibv_flow_spec_ipv4"),
+		m[FlowSpecIPv4Ext]("struct ibv_flow_spec_ipv4_ext"),
+		m[FlowSpecIPv6]("struct ibv_flow_spec_ipv6"),
+		m[FlowSpecTCPUDP]("struct ibv_flow_spec_tcp_udp"),
+		m[FlowSpecESP]("struct ibv_flow_spec_esp"),
+		m[FlowSpecTunnel]("struct ibv_flow_spec_tunnel"),
+		m[FlowSpecGRE]("struct ibv_flow_spec_gre"),
+		m[FlowSpecMPLS]("struct ibv_flow_spec_mpls"),
+		m[FlowSpecActionTag]("struct ibv_flow_spec_action_tag"),
+		m[FlowSpecActionDrop]("struct ibv_flow_spec_action_drop"),
+		m[FlowSpecActionHandle]("struct ibv_flow_spec_action_handle"),
+		m[FlowSpecCounterAction]("struct ibv_flow_spec_counter_action"),
+		m[CountersInitAttr]("struct ibv_counters_init_attr"),
+		m[CounterAttachAttr]("struct ibv_counter_attach_attr"),
+		m[FlowActionESP]("struct ib_uverbs_flow_action_esp"),
+		m[ESPKeymatAESGCM]("struct ib_uverbs_flow_action_esp_keymat_aes_gcm"),
+		m[ESPReplayBMP]("struct ib_uverbs_flow_action_esp_replay_bmp"),
 		m[TD]("struct ibv_td"),
 		m[TDInitAttr]("struct ibv_td_init_attr"),
 		m[TMCap]("struct ibv_tm_cap"),
@@ -315,7 +344,7 @@ func TestMirrorsAreChecked(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no sources here: %v", err)
 	}
-	doc := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?((?:struct|union) (?:ibv|mlx5)\w+) \(`)
+	doc := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?((?:struct|union) (?:ibv|mlx5|ib_uverbs)\w+) \(`)
 	found := 0
 	for _, f := range files {
 		if strings.HasPrefix(f, "rdmacm") {

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -33,7 +34,10 @@ type SendChain struct {
 	maxInline int
 	ex        *extended // nil to post by post_send
 	bufs      uintptr   // of ex: maxSGE struct ibv_data_buf
+	headers   []byte    // maxHeader for each slot; see Headers
+	maxHeader int
 	mem       *dma.Mem
+	headMem   *dma.Mem
 }
 
 // NewSendChain returns a chain of up to depth slots for the ibv_qp at qp. Inline data is copied into the chain, because
@@ -98,6 +102,8 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 		w.SetRDMA(wr.Remote.Addr, wr.Remote.RKey)
 	case ah != 0:
 		w.SetUD(ah, wr.RemoteQPN, wr.RemoteQKey)
+	case f&work.TSO != 0:
+		c.tso(i, wr.TSO)
 	}
 	switch {
 	case f&work.Imm != 0:
@@ -169,8 +175,29 @@ func (c *SendChain) postClassic(i, end int) (int, int) {
 	return accepted(*c.bad, first, sendWRSize, end-i), errno(ret)
 }
 
+// Headers makes room for the header of frames in each slot, up to most bytes.
+func (c *SendChain) Headers(most int) (err error) {
+	c.maxHeader = (most + 15) &^ 15
+	if c.headMem, err = dma.Alloc(len(c.wrs)*c.maxHeader, nil); err == nil {
+		c.headers = cmem.Slice[byte](c.headMem.Addr(), len(c.wrs)*c.maxHeader)
+	}
+	return err
+}
+
+// tso copies the header of frames into the chain's memory for slot i. Preconditions: it fits, and Headers made room.
+func (c *SendChain) tso(i int, t *work.TSOHeader) {
+	dst := c.headers[i*c.maxHeader:][:c.maxHeader]
+	n := copy(dst, t.Header)
+	c.wrs[i].SetTSO(uintptr(unsafe.Pointer(&dst[0])), uint16(n), t.MSS)
+}
+
 // Free frees the memory. The chain must not be used afterwards.
-func (c *SendChain) Free() error { return c.mem.Free() }
+func (c *SendChain) Free() error {
+	if c.headMem == nil {
+		return c.mem.Free()
+	}
+	return errors.Join(c.mem.Free(), c.headMem.Free())
+}
 
 // accepted returns the number of work requests before bad. If a provider fails without naming the bad one, accepted
 // returns 0, since nothing shows which ones it accepted.

@@ -16,6 +16,7 @@ const (
 	Swap                              // the operand to swap in
 	Flush                             // a range to flush
 	Value                             // 8 bytes to write at once
+	TSO                               // a header, and the size of a segment
 )
 
 // Atomic is a field that all atomics use and no other opcode does.
@@ -39,6 +40,7 @@ var opcodes = [32]struct {
 	abi.IBV_WR_LOCAL_INV:            {InvalidateRKey, rc | uc, abi.IBV_QP_EX_WITH_LOCAL_INV},
 	abi.IBV_WR_FLUSH:                {Remote | Flush, onlyRC, abi.IBV_QP_EX_WITH_FLUSH},
 	abi.IBV_WR_ATOMIC_WRITE:         {Remote | Value, onlyRC, abi.IBV_QP_EX_WITH_ATOMIC_WRITE},
+	abi.IBV_WR_TSO:                  {Data | TSO, raw, abi.IBV_QP_EX_WITH_TSO},
 }
 
 const (

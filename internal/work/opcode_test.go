@@ -19,7 +19,8 @@ func TestOpcodesOf(t *testing.T) {
 	for qpType, want := range map[uint32]uint32{
 		abi.IBV_QPT_RC: rc | ExtendedOnly, abi.IBV_QPT_XRC_SEND: rc, abi.IBV_QPT_UC: write | send | inv,
 		abi.IBV_QPT_UD:         send,
-		abi.IBV_QPT_RAW_PACKET: 1 << abi.IBV_WR_SEND, abi.IBV_QPT_XRC_RECV: 0, abi.IBV_QPT_DRIVER: 0, 0: 0,
+		abi.IBV_QPT_RAW_PACKET: 1<<abi.IBV_WR_SEND | 1<<abi.IBV_WR_TSO,
+		abi.IBV_QPT_XRC_RECV:   0, abi.IBV_QPT_DRIVER: 0, 0: 0,
 	} {
 		if got := OpcodesOf(qpType); got != want {
 			t.Errorf("type %d: opcodes %#x, want %#x", qpType, got, want)

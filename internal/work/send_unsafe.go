@@ -32,6 +32,7 @@ type SendWR struct {
 	RemoteQPN      uint32
 	RemoteQKey     uint32
 	Flush          *FlushRange
+	TSO            *TSOHeader
 }
 
 // FlushRange is what the opcode Flush has besides an address and a key of the peer.
@@ -39,6 +40,12 @@ type FlushRange struct {
 	Type   uint32
 	Level  uint32
 	Length uint64
+}
+
+// TSOHeader is the header of frames that the device cuts data into, and how much of it each gets.
+type TSOHeader struct {
+	Header []byte
+	MSS    uint16
 }
 
 // ImmOrKey returns the 32 bits that travel with a message: the immediate data, or the key to invalidate.

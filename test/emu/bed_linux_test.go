@@ -63,7 +63,7 @@ var (
 )
 
 var ours = []string{"perf", "show_gids", "devinfo", "asyncwatch", "rc_pingpong", "uc_pingpong", "ud_pingpong",
-	"srq_pingpong"}
+	"srq_pingpong", "raw_pingpong"}
 
 // command returns the command that starts a program.
 func (w way) command(program string, args ...string) []string {
@@ -106,19 +106,28 @@ func (w way) emulate(t *testing.T, flags []string, command ...string) (string, e
 
 // roles are the flags of programs whose two ends differ. HOST and PORT are replaced.
 var roles = map[string][2]string{
-	"rping":        {"-s -a HOST -p PORT", "-c -a HOST -p PORT"},
-	"ucmatose":     {"-b HOST -p PORT", "-s HOST -p PORT"},
-	"udaddy":       {"-b HOST", "-s HOST"},
-	"mckey":        {"-b HOST", "-b HOST -s"},
-	"rdma_server":  {"-s HOST -p PORT", ""},
-	"rdma_client":  {"", "-s HOST -p PORT"},
-	"rdma_xserver": {"-p PORT", ""},
-	"rdma_xclient": {"", "-s HOST -p PORT"},
-	"cmtime":       {"-b HOST -p PORT", "-s HOST -p PORT"},
-	"rstream":      {"-b HOST -p PORT", "-s HOST -p PORT"},
-	"riostream":    {"-b HOST -p PORT", "-s HOST -p PORT"},
-	"udpong":       {"-b HOST -p PORT", "-s HOST -p PORT"},
+	"rping":            {"-s -a HOST -p PORT", "-c -a HOST -p PORT"},
+	"ucmatose":         {"-b HOST -p PORT", "-s HOST -p PORT"},
+	"udaddy":           {"-b HOST", "-s HOST"},
+	"mckey":            {"-b HOST", "-b HOST -s"},
+	"rdma_server":      {"-s HOST -p PORT", ""},
+	"rdma_client":      {"", "-s HOST -p PORT"},
+	"rdma_xserver":     {"-p PORT", ""},
+	"rdma_xclient":     {"", "-s HOST -p PORT"},
+	"cmtime":           {"-b HOST -p PORT", "-s HOST -p PORT"},
+	"rstream":          {"-b HOST -p PORT", "-s HOST -p PORT"},
+	"riostream":        {"-b HOST -p PORT", "-s HOST -p PORT"},
+	"raw_ethernet_bw":  {"--server " + raw1, "--client " + raw0},
+	"raw_ethernet_lat": {"--server " + raw1, "--client " + raw0},
+	"raw_pingpong":     {"--server " + raw1, "--client " + raw0},
+	"udpong":           {"-b HOST -p PORT", "-s HOST -p PORT"},
 }
+
+// The ends of programs that send frames: the two devices, by the addresses of their ports.
+const (
+	raw0 = "-d mlx5_0 -B e4:1d:2d:e0:00:00 -E e4:1d:2d:e0:00:10"
+	raw1 = "-d mlx5_1 -B e4:1d:2d:e0:00:10 -E e4:1d:2d:e0:00:00"
+)
 
 // row is one run. Its command is "SERVER FLAG..." for two ends of one program,
 // "SERVER/CLIENT FLAG..." for two programs, a colon for a space in either, and
@@ -150,7 +159,7 @@ func (r row) ends(w way, port string) (server, client []string) {
 		f := strings.Fields(line)
 		program := strings.Split(f[0], ":")
 		args := append(slices.Clone(program[1:]), f[1:]...)
-		if strings.HasPrefix(program[0], "ib_") {
+		if strings.HasPrefix(program[0], "ib_") || strings.HasPrefix(program[0], "raw_ethernet_") {
 			args = append(args, "-F") // on a busy machine its clock is hard to measure
 		}
 		if r, ok := roles[program[0]]; ok {
@@ -174,6 +183,8 @@ func (r row) ends(w way, port string) (server, client []string) {
 // awaited returns the flags that tell pair how to see that the server is ready.
 func awaited(server []string, port string) []string {
 	switch program := filepath.Base(server[0]); {
+	case slices.Contains(server, "--server"): // of frames
+		return []string{"-raw"}
 	case !cm(server):
 		return []string{"-p", port}
 	case slices.Contains(server, "udaddy"), program == "udaddy":

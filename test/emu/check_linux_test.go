@@ -41,6 +41,8 @@ func check(command []string, out string, client bool) error {
 	switch {
 	case program == "ibv_xsrq_pingpong":
 		return want("success")
+	case program == "raw_pingpong":
+		return want(fmt.Sprintf("%d frames of %d bytes each way", number("-n", 0), number("-s", 0)))
 	case strings.HasSuffix(program, "_pingpong"):
 		n, size := number("-n", 1000), 4096
 		if strings.Contains(program, "ud_") {
@@ -51,6 +53,8 @@ func check(command []string, out string, client bool) error {
 			texts = append(texts, "every byte as it should be")
 		}
 		return want(texts...)
+	case strings.HasPrefix(program, "raw_ethernet_"):
+		return perftest(program, args, out, client, number)
 	case strings.HasPrefix(program, "ib_") || program == "perf":
 		return perftest(program, args, out, client, number)
 	}

@@ -88,6 +88,11 @@ var once = []row{
 	{command: "ib_write_bw -R -n 100 -s 65536"},
 	{command: "ib_send_lat -R -n 100 -s 64"},
 
+	{command: "raw_ethernet_lat -n 200 -s 64", emu: two},
+	{command: "raw_ethernet_bw -n 500 -s 1000", emu: two},
+	{command: "raw_ethernet_lat/raw_pingpong -n 200 -s 64", emu: two},
+	{command: "raw_pingpong/raw_ethernet_lat -n 200 -s 1000", emu: two},
+
 	{command: "rping -C 5 -v -V -S 64", host: loopback[1]},
 	{command: "rping -C 5 -v -V -S 20000 -q", host: loopback[2]},
 	{command: "ucmatose -c 4 -C 10 -S 2000"},
@@ -164,6 +169,10 @@ var more = []row{
 	{command: "ib_write_bw -z -n 100 -s 4096"},
 	{command: "ib_write_bw -R -n 100 -s 4096", host: loopback[2]},
 
+	{command: "raw_ethernet_lat -n 100 -s 64 -e", emu: two},
+	{command: "raw_ethernet_lat -n 200 -s 200 -J 10.88.1.1 -j 10.88.0.1 -K 5000 -k 5000", emu: two},
+	{command: "raw_pingpong -n 200 -s 1514", emu: two},
+
 	{command: "rping -C 3 -v -V -S 65535", host: loopback[3]},
 	{command: "rping -C 50 -V -S 100", emu: ib},
 	{command: "ucmatose -c 1 -C 100 -S 65536 -f ip"},
@@ -210,6 +219,9 @@ func TestEmuPairs(t *testing.T) {
 			for _, r := range rows {
 				if strings.HasPrefix(r.command, "stdbuf") && w.release != "" {
 					continue // not among the release's programs
+				}
+				if strings.HasPrefix(r.command, "raw_") && w.nobody {
+					continue // frames take CAP_NET_RAW
 				}
 				t.Run(strings.TrimSpace(r.command+" "+r.host+strings.Join(r.emu, " ")),
 					func(t *testing.T) { r.run(t, w) })

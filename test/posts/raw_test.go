@@ -3,15 +3,18 @@
 package posts
 
 import (
+	"bytes"
 	"errors"
+	"os"
+	"slices"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestRXE_PostsRaw checks that raw packet QPs are refused: by the direct data path before anything is created, and
-// otherwise by the emulated adapter, which has no Ethernet.
+// TestRXE_PostsRaw posts each opcode with all flags on a raw packet QP, in several forms. What is taken arrives as it
+// was sent, and nothing else does. The direct data path refuses the QP before anything is created.
 func TestRXE_PostsRaw(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	if !rxe.Emulated {
@@ -20,14 +23,116 @@ func TestRXE_PostsRaw(t *testing.T) {
 	tab := newTable(t, rxe)
 	defer tab.close()
 	h := tab.hosts[0]
-	for _, path := range []ibv.DataPath{ibv.DataPathDirect, ibv.DataPathOps} {
-		cq, err := h.dev.CreateCQ(16, &ibv.CQOptions{DataPath: path})
-		tab.must(err)
-		var ue *ibv.UnsupportedError
-		_, err = h.pd.CreateQP(cq, cq, &ibv.QPOptions{Type: ibv.RawPacket})
-		if !errors.Is(err, ibv.ErrNotSupported) || errors.As(err, &ue) != (path == ibv.DataPathDirect) {
-			t.Errorf("a raw packet QP with %v: %v", path, err)
-		}
-		tab.must(cq.Close())
+	direct, err := h.dev.CreateCQ(16, &ibv.CQOptions{DataPath: ibv.DataPathDirect})
+	tab.must(err)
+	var ue *ibv.UnsupportedError
+	if _, err = h.pd.CreateQP(direct, direct, &ibv.QPOptions{Type: ibv.RawPacket}); !errors.As(err, &ue) {
+		t.Errorf("a raw packet QP with %v: %v", ibv.DataPathDirect, err)
 	}
+	tab.must(direct.Close())
+	if os.Geteuid() != 0 {
+		return // TestRXE_RawNobody of package ibv
+	}
+
+	a, b := newRawEnd(tab, 0), newRawEnd(tab, 1)
+	frame := append(append(b.mac[:], a.mac[:]...), 0x88, 0xb5)
+	frame = append(frame, tab.noise[:86]...)
+	copy(a.mr.Bytes(), frame)
+	whole, taken := []ibv.SGE{a.mr.SGE(0, 100)}, 0
+	header := &ibv.TSO{Header: frame[:14], MSS: 50} // ignored, but by OpTSO, which the QP was not made for
+	for _, op := range opcodes {
+		for flags := range ibv.SendFlags(allFlags + 1) {
+			for form, wr := range []ibv.SendWR{
+				{SGEs: whole},
+				{SGEs: []ibv.SGE{a.mr.SGE(0, 14), a.mr.SGE(14, 86)}},
+				{Inline: frame},
+				{SGEs: slices.Repeat(whole, a.qp.Cap().MaxSendSGE+1)},
+				{SGEs: whole, AH: tab.anyAH},
+				{SGEs: whole, TSO: header},
+			} {
+				wr.Opcode, wr.Flags = op, flags
+				n, err := a.qp.PostSend([]ibv.SendWR{wr})
+				want := op == ibv.OpSend && flags&unknownFlag == 0 && form != 3 && form != 4
+				if (n == 1) != want || (err == nil) != want {
+					t.Fatalf("%v %v, form %d: %d, %v", op, flags, form, n, err)
+				}
+				if !want {
+					continue
+				}
+				taken++
+				if wc := a.next(tab); wc.Status != ibv.WCSuccess || wc.Opcode != ibv.WCSend {
+					t.Fatalf("%v %v, form %d: %+v", op, flags, form, wc)
+				}
+				wc := b.next(tab)
+				if got := b.mr.Bytes()[:wc.ByteLen]; wc.Opcode != ibv.WCRecv || !bytes.Equal(got, frame) {
+					t.Fatalf("%v %v, form %d: %+v, %x", op, flags, form, wc, got)
+				}
+				b.receive(tab)
+			}
+		}
+	}
+	if wcs := make([]ibv.WC, 1); taken != 32*4 || b.poll(tab, wcs) != 0 {
+		t.Errorf("%d were taken, and then came %+v", taken, wcs)
+	}
+	a.close(tab)
+	b.close(tab)
+}
+
+// rawEnd is a raw packet QP with a rule that leads the frames to its port there.
+type rawEnd struct {
+	cq   *ibv.CQ
+	mr   *ibv.MR
+	qp   *ibv.QP
+	flow *ibv.Flow
+	mac  ibv.MAC
+}
+
+func newRawEnd(t *table, host int) (e *rawEnd) {
+	h := t.hosts[host]
+	e = &rawEnd{}
+	var err error
+	e.cq, err = h.dev.CreateCQ(64, &ibv.CQOptions{DataPath: ibv.DataPathOps})
+	t.must(err)
+	e.mr, err = h.pd.AllocMR(4096, ibv.LocalWrite, nil)
+	t.must(err)
+	e.qp, err = h.pd.CreateQP(e.cq, e.cq, &ibv.QPOptions{Type: ibv.RawPacket, MaxSendSGE: 2, MaxInline: 100,
+		SignalAll: true})
+	t.must(err)
+	t.must(e.qp.Modify(&ibv.QPAttr{State: ibv.StateInit, Port: 1}, ibv.MaskState|ibv.MaskPort))
+	t.must(e.qp.Modify(&ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState))
+	t.must(e.qp.Modify(&ibv.QPAttr{State: ibv.StateRTS}, ibv.MaskState))
+	g, err := h.dev.QueryGID(1, 0)
+	t.must(err)
+	e.mac = ibv.MAC{g[8] ^ 2, g[9], g[10], g[13], g[14], g[15]}
+	e.flow, err = e.qp.CreateFlow(&ibv.FlowAttr{Port: 1, Specs: []ibv.FlowSpec{ibv.FlowEth{
+		Value: ibv.FlowEthFields{DstMAC: e.mac}, Mask: ibv.FlowEthFields{DstMAC: ibv.MAC{255, 255, 255, 255, 255,
+			255}}}}})
+	t.must(err)
+	e.receive(t)
+	return e
+}
+
+func (e *rawEnd) receive(t *table) {
+	_, err := e.qp.PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{e.mr.SGE(0, 4096)}}})
+	t.must(err)
+}
+
+func (e *rawEnd) poll(t *table, wcs []ibv.WC) int {
+	n, err := e.cq.Poll(wcs)
+	t.must(err)
+	return n
+}
+
+func (e *rawEnd) next(t *table) ibv.WC {
+	wcs := make([]ibv.WC, 1)
+	_, err := e.cq.Wait(t.Context(), wcs)
+	t.must(err)
+	return wcs[0]
+}
+
+func (e *rawEnd) close(t *table) {
+	t.must(e.flow.Close())
+	t.must(e.qp.Close())
+	t.must(e.mr.Close())
+	t.must(e.cq.Close())
 }

@@ -281,6 +281,8 @@ uint64_t ibv_get_device_guid(struct ibv_device *d) { return be64(0x0002c90300000
 int ibv_get_device_index(struct ibv_device *d) { return 7 + (int)(d - devices); }
 #endif
 
+#include "flow.c"
+
 static int query_device_ex(struct ibv_context *c, const void *in, void *out, size_t size);
 static struct ibv_td *alloc_td(struct ibv_context *c, struct ibv_td_init_attr *a);
 static int dealloc_td(struct ibv_td *td);
@@ -336,6 +338,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		end[-DIST_DEALLOC_TD / 8] = (uintptr_t)dealloc_td;
 		end[-DIST_ALLOC_PARENT_DOMAIN / 8] = (uintptr_t)alloc_parent_domain;
 	}
+	flow_ops(end, sz, sizeof *c);
 	int p[2];
 	if (pipe2(p, O_CLOEXEC)) {
 		free(f);
@@ -411,6 +414,9 @@ static int query_device_ex(struct ibv_context *c, const void *in, void *out, siz
 		*(uint64_t *)((char *)out + 376) = (uint64_t)knob("max_dm_size", 0);
 		*(uint64_t *)((char *)out + 240) = (uint64_t)knob("odp.general", 0);
 		*(uint64_t *)((char *)out + 280) = (uint64_t)knob("cap_flags_ex", 0);
+		*(uint32_t *)((char *)out + 288) = (uint32_t)knob("tso.max", 0);
+		*(uint32_t *)((char *)out + 292) = (uint32_t)knob("tso.qpts", 0);
+		*(uint32_t *)((char *)out + 344) = (uint32_t)knob("raw_packet_caps", 0);
 		*(uint16_t *)((char *)out + 368) = (uint16_t)knob("cq_mod.max_count", 0);
 		*(uint16_t *)((char *)out + 370) = (uint16_t)knob("cq_mod.max_period", 0);
 	}
@@ -1401,6 +1407,10 @@ static int execute(struct fqp *qp, struct ibv_send_wr *wr, uint32_t *bytes)
 	struct fqp *peer = dest < TABLE ? qps[dest] : NULL;
 	char stack[4096], *buf = n <= sizeof stack ? stack : malloc(n), *remote;
 	int st = 0;
+	if (wr->opcode == OP_TSO) {
+		tso(wr);
+		goto out;
+	}
 	if (!peer || !peer->alive) {
 		st = qp->pub.qp_type == QPT_UD ? 0 : WC_RETRY_EXC_ERR;
 		goto out;
@@ -1480,6 +1490,7 @@ static uint32_t wc_opcode(uint32_t op)
 	case OP_LOCAL_INV: return WCO_LOCAL_INV;
 	case OP_FLUSH: return WCO_FLUSH;
 	case OP_ATOMIC_WRITE: return WCO_ATOMIC_WRITE;
+	case OP_TSO: return WCO_TSO;
 	}
 	return WCO_SEND;
 }

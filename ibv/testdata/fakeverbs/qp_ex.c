@@ -237,7 +237,11 @@ static void free_session(struct fqp *qp)
 static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *a)
 {
 	FAIL_P;
-	if (a->comp_mask & ~(INIT_PD | INIT_SEND_OPS) || !(a->comp_mask & INIT_PD) || a->pd->context != c)
+	const uint32_t raw = a->base.qp_type == QPT_RAW ? 1 << 2 | 1 << 3 : 0; /* creation flags, TSO header */
+	fv_set("qp.comp_mask", a->comp_mask);
+	fv_set("qp.create_flags", a->comp_mask & 1 << 2 ? a->create_flags : 0);
+	fv_set("qp.max_tso_header", a->comp_mask & 1 << 3 ? a->max_tso_header : 0);
+	if (a->comp_mask & ~(INIT_PD | INIT_SEND_OPS | raw) || !(a->comp_mask & INIT_PD) || a->pd->context != c)
 		return fail(EINVAL);
 	uint64_t granted = (uint64_t)knob("send_ops", 0x1fff);
 	if (a->comp_mask & INIT_SEND_OPS && a->send_ops_flags & ~granted)

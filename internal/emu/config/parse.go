@@ -12,7 +12,7 @@ import (
 // Syntax describes the argument of [Parse] to people.
 const Syntax = `NAME[,KEY=VALUE]...
   of the device: model=cx5|cx5ex|cx6|cx6dx|cx6lx|cx7|bf2|bf3 ports=N guid=GUID fw=VERSION board=PSID
-                 pci=DDDD:BB:DD.F numa=N desc=TEXT cqe_version=0|1 dmabuf=memfd
+                 pci=DDDD:BB:DD.F numa=N desc=TEXT cqe_version=0|1 dmabuf=memfd min_inline=0|18
                  and every limit: max_qp=64
   of its ports:  link=eth|ib state=up|down mtu=BYTES max_mtu=BYTES width=4X speed=NDR netdev=NAME mac=MAC
                  lid=N sm_lid=N lmc=N gid=ADDRESS[/v1|/v2][@VLAN] vlan=ID pkey=0xffff gid_table_len=N
@@ -64,6 +64,7 @@ var deviceKeys = map[string]func(d *Device, v string) error{
 		}
 		return nil
 	},
+	"min_inline":  func(d *Device, v string) error { return number(v, &d.MinInline) },
 	"cqe_version": func(d *Device, v string) error { return number(v, &d.CQEVersion) },
 	"ports": func(d *Device, v string) error {
 		var n int

@@ -52,6 +52,7 @@ func (c *Config) Validate() error {
 		v.check(d.NodeGUID != 0 && !guids[d.NodeGUID], "guid", d.NodeGUID, "zero, or another device has it")
 		v.check(validPCI(d.PCI) && !pcis[d.PCI], "pci", d.PCI, "want DDDD:BB:DD.F in hex that no other device has")
 		v.check(d.NUMANode >= -1 && d.NUMANode < 1024, "numa", d.NUMANode, "want -1 to 1023")
+		v.check(d.MinInline == 0 || d.MinInline == 18, "min_inline", d.MinInline, "want 0 or 18")
 		v.check(d.CQEVersion == 0 || d.CQEVersion == 1, "cqe_version", d.CQEVersion, "want 0 or 1")
 		v.check(len(d.Ports) >= 1 && len(d.Ports) <= MaxPorts, "ports", len(d.Ports), "want 1 to %d", MaxPorts)
 		_, known := ModelByPCI(d.Model.PCI)

@@ -23,6 +23,9 @@ func move(from, to *hca.Port, n, mtu uint64) {
 
 // count updates the ports' counters after a work request of n bytes.
 func (e *Engine) count(qp *hca.QP, opcode uint8, n uint64) {
+	if qp.Type == hca.RawPacket {
+		return // the counters of RDMA do not count frames
+	}
 	var there *hca.Port
 	if qp.Run.Peer != nil {
 		there = qp.Run.Peer.Port()

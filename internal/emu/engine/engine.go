@@ -46,6 +46,7 @@ type Engine struct {
 	win      window
 	w        wqe
 	x        exchange
+	frames   frames
 	src      []piece // of the message at hand
 	dst      []piece
 

@@ -66,7 +66,7 @@ func (e *Engine) badMemory(qp *hca.QP, side int) {
 		e.noAnswer(qp, w)
 	case local:
 		e.failWQE(qp, w, synLocalProt)
-	case gone || peer == nil || qp.Type == hca.UD:
+	case gone || peer == nil || qp.Type == hca.UD || qp.Type == hca.RawPacket:
 		e.finish(qp, w, 0, 0)
 		e.commit()
 	case w.is&isSend != 0 && w.is&isWrite == 0:

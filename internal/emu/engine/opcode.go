@@ -42,12 +42,13 @@ const (
 	onRC
 	onUC
 	onUD
+	onRaw
 )
 
 // opcodes has all opcodes of the format; the others have no traits.
 var opcodes = [256]traits{
-	opNOP:        isKnown | isLocal | onRC | onUC | onUD,
-	opSend:       isKnown | isSend | onRC | onUC | onUD,
+	opNOP:        isKnown | isLocal | onRC | onUC | onUD | onRaw,
+	opSend:       isKnown | isSend | onRC | onUC | onUD | onRaw,
 	opSendImm:    isKnown | isSend | isImm | onRC | onUC | onUD,
 	opSendInval:  isKnown | isSend | onRC,
 	opWrite:      isKnown | isWrite | onRC | onUC,
@@ -58,7 +59,7 @@ var opcodes = [256]traits{
 	opMaskedCS:   isKnown | isAtomic | onRC,
 	opMaskedFA:   isKnown | isAtomic | onRC,
 	opUMR:        isKnown | isLocal | onRC | onUC,
-	opTSO:        isKnown,
+	opTSO:        isKnown | isSend | onRaw,
 	opFMR:        isKnown,
 	opLocalInval: isKnown,
 	opConfigCmd:  isKnown,
@@ -78,6 +79,8 @@ func (e *Engine) execute(qp *hca.QP, w *wqe) verdict {
 		return e.umr(qp, w)
 	case qp.Type == hca.UD:
 		return e.datagram(qp, w)
+	case qp.Type == hca.RawPacket:
+		return e.frame(qp, w)
 	}
 	return e.connected(qp, w)
 }

@@ -375,6 +375,8 @@ func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
 	switch o.typ {
 	case hca.XRCRecv:
 		i.PD, i.SQCount, i.Buf, i.DB, i.UARPage, i.Cap = 0, 0, 0, 0, -1, hca.QPCap{}
+	case hca.RawPacket:
+		i.SendCQ, i.RecvCQ, i.SQBuf = scq.q.Handle, rcq.q.Handle, va(q.sq)
 	case hca.XRCSend:
 		i.SendCQ, i.Cap.RecvWR, i.Cap.RecvSGE, i.RQShift = scq.q.Handle, 0, 0, 0
 	default:

@@ -13,6 +13,9 @@ const (
 	RuleWQEOpcode     = "wqe-opcode"
 	RuleWQEFormat     = "wqe-format"
 	RuleWQEChanged    = "wqe-changed"
+	RuleEthSegment    = "eth-segment"
+	RuleEthInline     = "eth-inline"
+	RuleFrameSize     = "frame-size"
 	RuleUnsignaled    = "sq-unsignaled"
 	RuleSQAhead       = "sq-doorbell-record"
 	RuleSQNoDoorbell  = "sq-no-doorbell"
@@ -38,6 +41,11 @@ var Rules = []Rule{
 	{RuleWQEOpcode, "the opcode of a WQE is unknown, or not one of the QP's transport"},
 	{RuleWQEFormat, "the segments of a WQE do not fit its size or its opcode"},
 	{RuleWQEChanged, "the bytes of a WQE changed between its doorbell and its completion"},
+	{RuleEthSegment,
+		"the Ethernet segment of a WQE has bits that are no offload of the device, or a TSO WQE no header " +
+			"of Ethernet, IP and TCP, or no segment size"},
+	{RuleEthInline, "a WQE carries less of its frame inline than the device wants"},
+	{RuleFrameSize, "a frame is shorter than an Ethernet header, or longer than its port sends"},
 	{RuleUnsignaled, "the send queue was filled around without a signaled WQE: no completion says that the reused " +
 		"entries are free"},
 	{RuleSQAhead, "the send doorbell record moved by more than the send queue holds"},

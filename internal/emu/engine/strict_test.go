@@ -31,8 +31,14 @@ func TestRules(t *testing.T) {
 			p.qa.sq[7] = 9 // three blocks
 			p.qa.ring()
 		},
-		RuleWQEOpcode: func(p *pair) { p.qa.send(0x3f, signaled, 0, write(p)...) },
-		RuleWQEFormat: func(p *pair) { p.qa.send(opAtomicCS, signaled, 0, write(p)[0]) },
+		RuleWQEOpcode:  func(p *pair) { p.qa.send(0x3f, signaled, 0, write(p)...) },
+		RuleWQEFormat:  func(p *pair) { p.qa.send(opAtomicCS, signaled, 0, write(p)[0]) },
+		RuleEthSegment: func(p *pair) { rawOf(p).send(opSend, signaled, 0, ethSeg(1, 0, nil), p.ma.sge(0, 100)) },
+		RuleEthInline: func(p *pair) {
+			p.r.f.Devices[0].Config.MinInline = 18
+			rawOf(p).send(opSend, signaled, 0, ethSeg(0, 0, nil), p.ma.sge(0, 100))
+		},
+		RuleFrameSize: func(p *pair) { rawOf(p).send(opSend, signaled, 0, ethSeg(0, 0, nil), p.ma.sge(0, 13)) },
 		RuleWQEChanged: func(p *pair) {
 			p.qa.send(opSend, signaled, 0, p.ma.sge(0, 64)) // waits: no receive
 			p.r.settle()

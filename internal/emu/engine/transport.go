@@ -17,6 +17,7 @@ var (
 	uc        = transport{carries: onUC, responder: hca.UC}
 	ud        = transport{carries: onUD, segment: avSize, responder: hca.UD}
 	xrc       = transport{carries: onRC, segment: xrcSize, reliable: true, responder: hca.XRCRecv}
+	raw       = transport{carries: onRaw}
 	sendsNone = transport{reliable: true}
 )
 
@@ -30,6 +31,8 @@ func transportOf(t hca.QPType) *transport {
 		return &ud
 	case hca.XRCSend:
 		return &xrc
+	case hca.RawPacket:
+		return &raw
 	}
 	return &sendsNone
 }

@@ -57,6 +57,7 @@ type wqe struct {
 	rkey   uint32
 	srqn   uint32
 	av     []byte // UD: 48 bytes
+	eth    ethernet
 	asize  uint32 // atomics: bytes
 	swap   uint64 // or what to add
 	cmp    uint64
@@ -120,6 +121,11 @@ func (w *wqe) parse(t hca.QPType) string {
 			w.av = s
 		default:
 			w.srqn = binary.BigEndian.Uint32(s) & 0xffffff
+		}
+	}
+	if t == hca.RawPacket {
+		if rule := w.ethernet(&b); rule != "" {
+			return rule
 		}
 	}
 	if w.is&(isWrite|isRead|isAtomic) != 0 {

@@ -101,6 +101,10 @@ func rank(v any) order {
 	switch v := v.(type) {
 	case *AH:
 		return order{1, "AH"}
+	case *Flow:
+		return order{0, "flow"}
+	case *FlowCounters:
+		return order{1, "counters object"}
 	case *OpenedQP:
 		return order{2, "opened QP"}
 	case *QP:
@@ -174,6 +178,10 @@ func (c *Context) Release() {
 		switch v := e.v.(type) {
 		case *AH:
 			c.DestroyAH(e.h)
+		case *Flow:
+			c.DestroyFlow(e.h)
+		case *FlowCounters:
+			c.DestroyCounters(e.h)
 		case *QP, *OpenedQP:
 			c.DestroyQP(e.h)
 		case *SRQ:

@@ -20,6 +20,7 @@ type Device struct {
 	cqs    []*CQ   // by CQN
 	srqs   []*SRQ  // by SRQN
 	groups map[[16]byte][]*QP
+	flows  []*Flow // in the order in which they are looked at
 
 	nextQP, nextKey, nextCQ, nextSRQ, pds                 int   // where to look for a free number
 	variant                                               uint8 // low byte of the next key

@@ -59,6 +59,17 @@ var transitions = map[QPType]map[transition]masks{
 		{SQD, RTS}:    {0, again | AttrMinRNRTimer},
 		{SQD, SQD}:    {0, drained},
 	},
+	RawPacket: {
+		{Reset, Init}: {AttrPort, 0},
+		{Init, Init}:  {0, 0},
+		{Init, RTR}:   {0, 0},
+		{RTR, RTS}:    {0, 0},
+		{RTS, RTS}:    {0, 0},
+		{RTS, SQD}:    {0, 0},
+		{SQD, RTS}:    {0, 0},
+		{SQD, SQD}:    {0, 0},
+		{SQE, RTS}:    {0, 0},
+	},
 	XRCSend: {
 		{Reset, Init}: {inPort, 0},
 		{Init, Init}:  {0, inPort},

@@ -31,6 +31,7 @@ type QP struct {
 	Cap      QPCap
 	SigAll   bool
 	Flags    uint32 // driver's creation flags (scatter to CQE, signature …: MLX5_QP_FLAG_*)
+	Offloads uint32 // kernel's creation flags (RAW_PACKET: ScatterFCS, StripVLAN)
 	Mem      guest.Mem
 	DB       uint64 // doorbell record, which the program writes: be32 receive counter, be32 send counter
 	SQ       Ring
@@ -44,6 +45,7 @@ type QP struct {
 
 	// Written by other commands.
 	mcast  [][16]byte
+	flows  int  // steering rules that lead here
 	opens  int  // XRC_RECV shared by ibv_open_qp
 	orphan bool // destroyed where it was made, and open elsewhere
 
@@ -68,6 +70,7 @@ type QPInit struct {
 	Flags                     uint32 // the driver's
 	CreateFlags               uint32 // the kernel's
 	Buf, DB                   uint64
+	SQBuf                     uint64 // RAW_PACKET: the send ring, apart from the receive ring at Buf
 	SQCount, RQCount, RQShift uint32
 	UIdx                      uint32
 	UARPage                   int // -1 for none
@@ -125,7 +128,9 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	}
 	power := func(n uint32) bool { return n&(n-1) == 0 }
 	switch {
-	case i.CreateFlags != 0:
+	case i.CreateFlags != 0 && i.Type != RawPacket, i.CreateFlags&^(ScatterFCS|StripVLAN) != 0:
+		return nil, unix.EOPNOTSUPP
+	case i.Type == RawPacket && (i.SRQ != 0 || !d.ethernet()):
 		return nil, unix.EOPNOTSUPP
 	case cap.SendWR > uint32(lim.MaxQPWR) || cap.RecvWR > uint32(lim.MaxQPWR) || cap.SendSGE > uint32(lim.MaxSGE) ||
 		cap.RecvSGE > uint32(lim.MaxSGE):
@@ -141,6 +146,9 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		rq := uint64(i.RQCount) << i.RQShift
 		qp.RQ = Ring{Base: i.Buf, Count: i.RQCount, Shift: i.RQShift}
 		qp.SQ = Ring{Base: i.Buf + rq, Count: i.SQCount, Shift: blockShift}
+		if i.Type == RawPacket {
+			qp.SQ.Base, qp.Offloads = i.SQBuf, i.CreateFlags
+		}
 		sq := uint64(i.SQCount) << blockShift
 		if rq > 0 && !c.Mem.Mapped(i.Buf, rq, false) || sq > 0 && !c.Mem.Mapped(qp.SQ.Base, sq, false) ||
 			!c.Mem.Mapped(i.DB, cqBuffers, false) {
@@ -237,7 +245,7 @@ func (c *Context) DestroyQP(handle uint32) (asyncEvents uint32, e unix.Errno) {
 	switch {
 	case e != 0:
 		return 0, e
-	case len(qp.mcast) > 0 && !c.Dead:
+	case (len(qp.mcast) > 0 || qp.flows > 0) && !c.Dead:
 		return 0, unix.EBUSY
 	}
 	delete(c.objects, handle)

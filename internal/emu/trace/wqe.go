@@ -56,6 +56,23 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 			l.hex("qkey", uint64(be.Uint32(p)))
 			l.hex("dqpn", uint64(be.Uint32(p[8:])&0xffffff))
 		}
+	case hca.RawPacket:
+		if p := next(16); len(p) == 16 && op != 0 {
+			l.flag("L3_CSUM", p[4]&0x40 != 0)
+			l.flag("L4_CSUM", p[4]&0x80 != 0)
+			if mss := be.Uint16(p[6:]); mss != 0 {
+				l.num("mss", int64(mss))
+			}
+			n := be.Uint16(p[12:])
+			if n&0x8000 != 0 {
+				l.hex("vlan", uint64(be.Uint16(p[14:])))
+				break
+			}
+			l.num("header", int64(n))
+			if n > 2 {
+				next(int(n-2+15) &^ 15)
+			}
+		}
 	case hca.XRCSend:
 		if p := next(16); len(p) == 16 && op != 0 {
 			l.hex("srqn", uint64(be.Uint32(p)))

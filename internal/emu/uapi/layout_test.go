@@ -57,6 +57,9 @@ var mirrors = map[string]any{
 	"ib_uverbs_attach_mcast":         Mcast{},
 	"ib_uverbs_detach_mcast":         Mcast{},
 	"ib_uverbs_create_xsrq":          CreateXSRQ{},
+	"ib_uverbs_create_flow":          CreateFlow{},
+	"ib_uverbs_create_flow_resp":     CreateFlowResp{},
+	"ib_uverbs_destroy_flow":         DestroyFlow{},
 	"ib_uverbs_create_srq_resp":      CreateSRQResp{},
 	"ib_uverbs_modify_srq":           ModifySRQ{},
 	"ib_uverbs_query_srq":            QuerySRQ{},
@@ -73,6 +76,9 @@ var mirrors = map[string]any{
 	"mlx5_ib_modify_qp":              Mlx5ModifyQP{},
 	"mlx5_ib_modify_qp_resp":         Mlx5ModifyQPResp{},
 	"mlx5_ib_alloc_mw":               Mlx5AllocMW{},
+	"mlx5_ib_create_flow":            Mlx5CreateFlow{},
+	"mlx5_ib_flow_counters_data":     Mlx5FlowCounters{},
+	"mlx5_ib_flow_counters_desc":     Mlx5CounterPoint{},
 	"mlx5_ib_create_ah_resp":         Mlx5CreateAHResp{},
 	"mlx5_ib_clock_info":             ClockInfo{},
 	"mlx5_ib_uapi_query_port":        Mlx5QueryPort{},
@@ -117,6 +123,8 @@ var sizes = map[uint32][2]string{
 	ex | 18: {"sizeof(struct ib_uverbs_ex_create_cq)", "sizeof(struct ib_uverbs_ex_create_cq_resp)"},
 	ex | 24: {"offsetof(struct ib_uverbs_ex_create_qp, create_flags)", "sizeof(struct ib_uverbs_ex_create_qp_resp)"},
 	ex | 26: {"offsetof(struct ib_uverbs_ex_modify_qp, rate_limit)", "sizeof(struct ib_uverbs_ex_modify_qp_resp)"},
+	ex | 50: {"sizeof(struct ib_uverbs_create_flow)", "sizeof(struct ib_uverbs_create_flow_resp)"},
+	ex | 51: {"sizeof(struct ib_uverbs_destroy_flow)", "0"},
 	ex | 57: {"sizeof(struct ib_uverbs_ex_modify_cq)", "0"},
 }
 

@@ -12,8 +12,10 @@ const (
 	ObjAH         = 6
 	ObjMR         = 7
 	ObjMW         = 8
+	ObjFlow       = 9
 	ObjXRCD       = 10
 	ObjDM         = 14
+	ObjCounters   = 15
 	ObjAsyncEvent = 16
 	ObjDevx       = DriverNS
 	ObjUAR        = DriverNS + 8
@@ -77,6 +79,7 @@ var Methods = []Method{
 	{ObjMR, 5, "reg_mr", []Spec{newID(0), handle(1), opt(handle(2)), in(3, 8), opt(in(4, 8)), in(5, 8), flags(6), fd(7),
 		opt(in(8, 8)), out(9, 4), out(10, 4)}},
 	{ObjMW, 0, "dealloc_mw", destroy()},
+	{ObjFlow, 0, "destroy_flow", destroy()},
 	{ObjXRCD, 0, "close_xrcd", destroy()},
 	{ObjDM, 0, "alloc_dm", []Spec{newID(0), in(1, 8), in(2, 4), opt(out(DriverNS, 8)), opt(out(DriverNS+1, 2)),
 		opt(in(DriverNS+2, 8))}},
@@ -85,6 +88,9 @@ var Methods = []Method{
 		out(DriverNS+3, 2)}},
 	{ObjDM, DriverNS + 1, "mlx5_query_dm", []Spec{handle(DriverNS), out(DriverNS+1, 8), out(DriverNS+2, 2),
 		out(DriverNS+3, 8)}},
+	{ObjCounters, 0, "create_counters", []Spec{newID(0)}},
+	{ObjCounters, 1, "destroy_counters", destroy()},
+	{ObjCounters, 2, "read_counters", []Spec{handle(0), atLeast(out(1, 8)), flags(2)}},
 	{ObjAsyncEvent, 0, "async_event_alloc", []Spec{newID(0)}},
 	{ObjDevx, DriverNS, "devx_other", []Spec{{ID: DriverNS, Kind: In, Min: 16, Max: 65535},
 		{ID: DriverNS + 1, Kind: Out, Min: 16, Max: 65535}}},
@@ -140,5 +146,7 @@ var Cmds = []Cmd{
 	{ex | 18, "create_cq", 32, 16},
 	{ex | 24, "create_qp", 52, 40},
 	{ex | 26, "modify_qp", 112, 8},
+	{ex | 50, "create_flow", 24, 8},
+	{ex | 51, "destroy_flow", 8, 0},
 	{ex | 57, "modify_cq", 16, 0},
 }

@@ -18,12 +18,23 @@ const (
 
 	QPFlagSignature    = 1 << 0 // MLX5_QP_FLAG_*
 	QPFlagScatterCQE   = 1 << 1
+	QPFlagTunnel       = 1 << 2
 	QPFlagBFRegIndex   = 1 << 3
 	QPFlagDCT          = 1 << 4
 	QPFlagDCI          = 1 << 5
+	QPFlagSelfUnicast  = 1 << 6
+	QPFlagSelfMulti    = 1 << 7
 	QPFlagAllowScatter = 1 << 8
 	QPFlagPacketCredit = 1 << 9
 	QPFlagUARPage      = 1 << 10
+
+	QPRespTirn = 1 << 0 // mlx5_ib_create_qp_resp_mask
+	QPRespTisn = 1 << 1
+	QPRespRqn  = 1 << 2
+	QPRespSqn  = 1 << 3
+
+	InlineNone = 1 // mlx5_user_inline_mode: headers need not be in the WQE, or those of layer 2
+	InlineL2   = 2
 
 	SRQFlagSignature = 1 << 0
 

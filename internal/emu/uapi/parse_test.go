@@ -129,7 +129,7 @@ func TestReadIoctlErrors(t *testing.T) {
 		{"reserved", func() *fakeMem { m := destroyCQ(); m.b[8] = 1; return m }(), unix.EPROTONOSUPPORT},
 		{"reserved2", func() *fakeMem { m := destroyCQ(); m.b[20] = 1; return m }(), unix.EPROTONOSUPPORT},
 		{"driver", func() *fakeMem { m := destroyCQ(); m.b[16] = 2; return m }(), unix.EINVAL},
-		{"object", request(15, 0), unix.EPROTONOSUPPORT},
+		{"object", request(13, 0), unix.EPROTONOSUPPORT},
 		{"method", request(3, 9), unix.EPROTONOSUPPORT},
 		{"unknown mandatory", request(3, 1, attr(1, 8, 1, base), attr(0, 0, 1, 7), attr(9, 0, 1, 0)),
 			unix.EPROTONOSUPPORT},

@@ -23,6 +23,8 @@ type caller interface {
 	stat(fd int32) (dev, ino uint64, err error)
 	// install gives it a descriptor of its own for fd.
 	install(fd int) (int, error)
+	// capable reports whether it has a capability in the emulator's user namespace.
+	capable(capability int) bool
 	// id returns its number.
 	id() int
 }

@@ -89,7 +89,10 @@ func ucontext(x *hca.Context, room uapi.Room) uapi.AllocUcontextResp {
 		DumpFillMkey: hca.NullKey, TotBfregs: uint32(x.Static()), NumDynBfregs: uint32(x.Dynamic()),
 	}
 	if len(d.Ports) > 0 && d.Ports[0].Config.LinkLayer == config.Ethernet {
-		u.EthMinInline = 1 // none
+		u.EthMinInline = uapi.InlineNone
+		if d.Config.MinInline > 0 {
+			u.EthMinInline = uapi.InlineL2
+		}
 	}
 	return u
 }
@@ -124,6 +127,10 @@ func kindOf(o any) uint64 {
 		return uapi.ObjSRQ
 	case *hca.AH:
 		return uapi.ObjAH
+	case *hca.Flow:
+		return uapi.ObjFlow
+	case *hca.FlowCounters:
+		return uapi.ObjCounters
 	case *hca.XRCDRef:
 		return uapi.ObjXRCD
 	case *hca.DM:

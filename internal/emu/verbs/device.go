@@ -36,11 +36,12 @@ const (
 func deviceAttr(d *hca.Device) uapi.QueryDeviceResp {
 	l, m := &d.Config.Limits, &d.Config.Model
 	guid := uapi.Be64(uint64(d.Config.NodeGUID))
+	caps := uint32(deviceCaps | rawCapsOf(d).device&math.MaxUint32)
 	const mcastPerGroup = 240
 	return uapi.QueryDeviceResp{
 		FwVer: firmware(d.Config.FirmwareVersion), NodeGUID: guid, SysImageGUID: guid, MaxMRSize: l.MaxMRSize,
 		PageSizeCap: ^uint64(4095), VendorID: m.VendorID, VendorPartID: uint32(m.PCI), HwVer: m.HWVer,
-		MaxQP: uint32(l.MaxQP), MaxQpWR: uint32(l.MaxQPWR), DeviceCapFlags: deviceCaps, MaxSGE: uint32(l.MaxSGE),
+		MaxQP: uint32(l.MaxQP), MaxQpWR: uint32(l.MaxQPWR), DeviceCapFlags: caps, MaxSGE: uint32(l.MaxSGE),
 		MaxSGERd: 30, MaxCQ: uint32(l.MaxCQ), MaxCQE: uint32(l.MaxCQE), MaxMR: uint32(l.MaxMR),
 		MaxPD: uint32(l.MaxPD), MaxQPRdAtom: uint32(l.MaxRdAtom), MaxResRdAtom: uint32(l.MaxRdAtom * l.MaxQP),
 		MaxQPInitRdAtom: uint32(l.MaxRdAtom), AtomicCap: 1, MaxMW: uint32(l.MaxMW), MaxMcastGrp: uint32(l.MaxMcast),
@@ -78,10 +79,13 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 	if e != 0 {
 		return e
 	}
+	raw := rawCapsOf(c.ctx.Device)
 	x := uapi.ExQueryDeviceResp{Base: v, ResponseLength: fits[uapi.ExQueryDeviceResp](c.r.Out),
 		TimestampMask: clockMask, HcaCoreClock: clockKHz,
 		OdpCaps: odpCaps, XrcOdpCaps: odpConnected, MaxDmSize: c.ctx.Device.Config.Limits.MaxDMSize,
-		DeviceCapFlagsEx: uint64(v.DeviceCapFlags), CQModerationCount: 0xffff, CQModerationPeriod: hca.MaxCQPeriod}
-	d := uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut)}
+		DeviceCapFlagsEx: uint64(v.DeviceCapFlags) | raw.device, RawPacketCaps: raw.packet, CQModerationCount: 0xffff,
+		CQModerationPeriod: hca.MaxCQPeriod}
+	d := uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut), MaxTso: raw.maxTSO,
+		TsoQpts: raw.tsoTypes}
 	return first(reply(c, x), replyDriver(c, d))
 }

@@ -42,6 +42,11 @@ func (t thread) stat(fd int32) (dev, ino uint64, err error) {
 	return st.Dev, st.Ino, err
 }
 
+func (t thread) capable(capability int) bool {
+	r, err := guest.RightsOf(t.n.TID)
+	return err == nil && r.Caps>>capability&1 != 0
+}
+
 func (t thread) id() int { return t.n.TID }
 
 func (t thread) install(fd int) (int, error) { return t.n.InstallFD(fd, unix.O_CLOEXEC) }

@@ -21,6 +21,7 @@ const (
 	sgeSize = 16
 
 	qpDriverFlags = uapi.QPFlagScatterCQE | uapi.QPFlagAllowScatter | uapi.QPFlagUARPage | uapi.QPFlagBFRegIndex
+	rawFlags      = uapi.QPFlagSelfUnicast | uapi.QPFlagSelfMulti
 	noBFReg       = 1 << 31
 )
 
@@ -93,7 +94,15 @@ func createQP(c *call) unix.Errno {
 		if q.IsSRQ != 0 {
 			i.SRQ = q.SRQHandle
 		}
-	case hca.RawPacket, hca.DriverQP: // there is no Ethernet to put frames on; DCI and DCT
+	case hca.RawPacket:
+		if !c.who.capable(unix.CAP_NET_RAW) {
+			return unix.EPERM
+		}
+		i.PD, i.SendCQ, i.RecvCQ = q.PDHandle, q.SendCQHandle, q.RecvCQHandle
+		if q.IsSRQ != 0 {
+			i.SRQ = q.SRQHandle
+		}
+	case hca.DriverQP: // DCI and DCT
 		return refuse(c)
 	default:
 		return unix.EINVAL
@@ -101,18 +110,28 @@ func createQP(c *call) unix.Errno {
 	if q.CreateFlags&^createKnown != 0 {
 		return unix.EINVAL
 	}
-	if q.CreateFlags&^createBlockLoopback != 0 {
+	known := uint32(createBlockLoopback)
+	if i.Type == hca.RawPacket {
+		known |= hca.ScatterFCS | hca.StripVLAN
+	}
+	if q.CreateFlags&^known != 0 {
 		return refuse(c)
 	}
+	i.CreateFlags &= known &^ createBlockLoopback // among members of a group there is none to block
 	if i.Type != hca.XRCRecv {
 		d, e := driver[uapi.Mlx5CreateQP](c, 32)
 		if e != 0 {
 			return e
 		}
-		if d.Flags&^qpDriverFlags != 0 || d.Reserved != 0 || d.DciStreams != [2]byte{} {
+		flags := uint32(qpDriverFlags)
+		if i.Type == hca.RawPacket {
+			flags |= rawFlags
+		}
+		if d.Flags&^flags != 0 || d.Reserved != 0 || d.DciStreams != [2]byte{} {
 			return unix.EINVAL
 		}
 		i.Buf, i.DB, i.SQCount, i.RQCount, i.RQShift = d.BufAddr, d.DbAddr, d.SqWqeCount, d.RqWqeCount, d.RqWqeShift
+		i.SQBuf = d.SqBufAddr
 		i.Flags, i.UIdx = d.Flags, c.userIndex(d.Uidx, 36)
 		switch n := int(min(d.BfregIndex, math.MaxInt32)); {
 		case d.Flags&uapi.QPFlagUARPage != 0:
@@ -135,7 +154,14 @@ func createQP(c *call) unix.Errno {
 		if !ok {
 			n = noBFReg
 		}
-		e = replyDriver(c, uapi.Mlx5CreateQPResp{BfregIndex: n})
+		r := uapi.Mlx5CreateQPResp{BfregIndex: n}
+		if i.Type == hca.RawPacket { // the numbers are of four kinds; Linux tells them where there is DevX
+			r.Sqn, r.Tisn, r.CompMask = qp.Num, qp.Num, uapi.QPRespSqn|uapi.QPRespTisn
+			if qp.RQ.Count > 0 {
+				r.Rqn, r.Tirn, r.CompMask = qp.Num, qp.Num, r.CompMask|uapi.QPRespRqn|uapi.QPRespTirn
+			}
+		}
+		e = replyDriver(c, r)
 	}
 	switch {
 	case c.b != nil:

@@ -3,6 +3,7 @@
 // Pair runs a server and its client and ends with 0 if both do.
 //
 //	pair [-t TIME] [-p PORT] [-int TIME] SERVER [ARG]... -- CLIENT [ARG]...
+//	emu -- pair -raw raw_ethernet_bw --server … -- raw_ethernet_bw --client …
 //	emu -- pair -p 18515 ib_write_bw -- ib_write_bw 127.0.0.1
 //
 // The client starts when a process listens on the TCP port, or without -p when the server sleeps. At the end pair
@@ -98,6 +99,13 @@ func listeningCM(port int) bool {
 	return err == nil && json.Unmarshal(v, &ports) == nil && slices.Contains(ports, port)
 }
 
+// receiving reports whether a raw packet QP can receive frames, according to the emulator.
+func receiving() bool {
+	var n int
+	v, err := control.Do(os.Getenv(control.Env), "receivers")
+	return err == nil && json.Unmarshal(v, &n) == nil && n > 0
+}
+
 // wrappers start the program by exec.
 var wrappers = []string{"bash", "dash", "env", "perl", "setpriv", "stdbuf", "unshare"}
 
@@ -118,6 +126,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	limit := f.Duration("t", 20*time.Second, "kill both after this `time`")
 	port := f.Int("p", 0, "TCP `port` that the server listens on")
 	cmPort := f.Int("cm", 0, "`port` that the server listens on in rdma_cm")
+	raw := f.Bool("raw", false, "the server receives frames by a raw packet QP")
 	interrupt := f.Duration("int", 0, "send SIGINT to both after this `time`, of which they may die")
 	if f.Parse(args) != nil {
 		return 2
@@ -143,6 +152,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		}
 		if *cmPort != 0 {
 			ready = listeningCM(*cmPort)
+			continue
+		}
+		if *raw {
+			ready = receiving()
 			continue
 		}
 		t := times(server.cmd.Process.Pid)

@@ -1,0 +1,198 @@
+// Raw_pingpong sends an Ethernet frame back and forth, with itself or with the stock
+// raw_ethernet_lat, as server or as client.
+//
+// A raw packet queue pair has no peer and no routing header: a frame goes out as the program wrote
+// it, and comes in as it was on the wire. A steering rule says which frames come in. All of it takes
+// CAP_NET_RAW.
+//
+//	raw_pingpong -d mlx5_1 -B MAC1 -E MAC0 --server     # on one host: waits
+//	raw_pingpong -d mlx5_0 -B MAC0 -E MAC1 --client     # on the other
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+type options struct {
+	device   string
+	port     int
+	own      ibv.MAC
+	peer     ibv.MAC
+	server   bool
+	n, size  int
+	rxFrames int
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o := options{rxFrames: 16}
+	f := flag.NewFlagSet("raw_pingpong", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.StringVar(&o.device, "d", "", "`device`; empty for the first one")
+	f.IntVar(&o.port, "i", 1, "`port` of the device")
+	f.Func("B", "own Ethernet `address`", address(&o.own))
+	f.Func("E", "the peer's Ethernet `address`", address(&o.peer))
+	f.BoolVar(&o.server, "server", false, "answer frames")
+	client := f.Bool("client", false, "send the first frame")
+	f.IntVar(&o.n, "n", 1000, "`number` of frames each way")
+	f.IntVar(&o.size, "s", 64, "`bytes` of a frame, with its header")
+	if f.Parse(args) != nil {
+		return 2
+	}
+	none := ibv.MAC{}
+	if o.server == *client || o.own == none || o.peer == none || o.port < 1 || o.port > 255 || o.n < 1 ||
+		o.size < header {
+		fmt.Fprintf(stderr,
+			"raw_pingpong: want -B, -E, and one of --server and --client; a frame has at least %d bytes\n",
+			header)
+		return 2
+	}
+	if err := play(ctx, &o, stdout); err != nil {
+		fmt.Fprintln(stderr, "raw_pingpong:", err)
+		return 1
+	}
+	return 0
+}
+
+func address(to *ibv.MAC) func(string) error {
+	return func(s string) error {
+		a, err := net.ParseMAC(s)
+		if err == nil && len(a) != len(to) {
+			err = errors.New("want six bytes")
+		}
+		copy(to[:], a)
+		return err
+	}
+}
+
+const (
+	header    = 14     // of an Ethernet frame: two addresses and a type
+	etherType = 0x88b5 // for experiments
+	recvID    = 1
+	sendID    = 2
+)
+
+func play(ctx context.Context, o *options, out io.Writer) (err error) {
+	closing := func(c io.Closer) { err = errors.Join(err, c.Close()) }
+	dev, err := ibv.Open(o.device)
+	if err != nil {
+		return err
+	}
+	defer closing(dev)
+	pd, err := dev.AllocPD()
+	if err != nil {
+		return err
+	}
+	defer closing(pd)
+	const slot = 16 << 10 // the longest frame of any port
+	mr, err := pd.AllocMR(2*slot, ibv.LocalWrite, nil)
+	if err != nil {
+		return err
+	}
+	defer closing(mr)
+	cq, err := dev.CreateCQ(o.rxFrames+1, &ibv.CQOptions{DataPath: ibv.DataPathOps})
+	if err != nil {
+		return err
+	}
+	defer closing(cq)
+	qp, err := pd.CreateQP(cq, cq, &ibv.QPOptions{Type: ibv.RawPacket, MaxSendWR: 1, MaxRecvWR: o.rxFrames})
+	if err != nil {
+		return err
+	}
+	defer closing(qp)
+
+	for _, m := range []struct {
+		attr ibv.QPAttr
+		mask ibv.QPAttrMask
+	}{
+		{ibv.QPAttr{State: ibv.StateInit, Port: uint8(o.port)}, ibv.MaskState | ibv.MaskPort},
+		{ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState},
+		{ibv.QPAttr{State: ibv.StateRTS}, ibv.MaskState},
+	} {
+		if err := qp.Modify(&m.attr, m.mask); err != nil {
+			return err
+		}
+	}
+	receive := func() error {
+		_, err := qp.PostRecv([]ibv.RecvWR{{ID: recvID, SGEs: []ibv.SGE{mr.SGE(slot, slot)}}})
+		return err
+	}
+	for range o.rxFrames {
+		if err := receive(); err != nil {
+			return err
+		}
+	}
+	// What comes from the peer, and is for us.
+	all := ibv.MAC{255, 255, 255, 255, 255, 255}
+	flow, err := qp.CreateFlow(&ibv.FlowAttr{Port: uint8(o.port), Specs: []ibv.FlowSpec{ibv.FlowEth{
+		Value: ibv.FlowEthFields{DstMAC: o.own, SrcMAC: o.peer}, Mask: ibv.FlowEthFields{DstMAC: all, SrcMAC: all},
+	}}})
+	if err != nil {
+		return err
+	}
+	defer closing(flow)
+
+	frame := mr.Bytes()[:o.size]
+	copy(frame, o.peer[:])
+	copy(frame[6:], o.own[:])
+	frame[12], frame[13] = etherType>>8, etherType&0xff
+	send := func() error {
+		_, err := qp.PostSend([]ibv.SendWR{{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+			SGEs: []ibv.SGE{mr.SGE(0, o.size)}}})
+		return err
+	}
+	if !o.server {
+		if err := send(); err != nil {
+			return err
+		}
+	}
+	sent, received := 0, 0
+	for wc, err := range cq.Completions(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := wc.Err(); err != nil {
+			return err
+		}
+		if wc.ID == sendID {
+			sent++
+		} else {
+			received++
+			if err := receive(); err != nil {
+				return err
+			}
+		}
+		// Each end sends when the other's answer is there.
+		answered := received
+		if !o.server {
+			answered++
+		}
+		if wc.ID == recvID && answered <= o.n {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+		if sent == o.n && received == o.n {
+			break
+		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d frames of %d bytes each way\n", o.n, o.size)
+	return nil
+}

@@ -1,0 +1,198 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/flags"
+	"github.com/pureverbs/pureverbs/internal/life"
+)
+
+// Flow is a steering rule: it leads frames that a port receives to a raw packet QP. A raw packet
+// QP receives nothing without one.
+//
+// It belongs to its QP, which cannot be closed before it.
+//
+// C: struct ibv_flow.
+type Flow struct {
+	node
+	qp     *QP
+	handle uintptr
+}
+
+// FlowAttr is what a Flow is made of.
+//
+// C: struct ibv_flow_attr and the specs after it.
+type FlowAttr struct {
+	Type     FlowType
+	Priority int   // 0 is the highest. mlx5 has 16.
+	Port     uint8 // of the device, from 1
+	Flags    FlowFlags
+	// Specs are matched together, from the outermost header to the innermost. Without a match a
+	// rule of type FlowNormal takes every frame.
+	Specs []FlowSpec
+}
+
+// FlowType is the kind of a steering rule.
+//
+// C: enum ibv_flow_attr_type.
+type FlowType uint32
+
+// The kinds.
+const (
+	FlowNormal           FlowType = 0 // what the specs match. C: IBV_FLOW_ATTR_NORMAL.
+	FlowAllDefault       FlowType = 1 // what no normal rule takes. C: IBV_FLOW_ATTR_ALL_DEFAULT.
+	FlowMulticastDefault FlowType = 2 // the multicast of that. C: IBV_FLOW_ATTR_MC_DEFAULT.
+	FlowSniffer          FlowType = 3 // a copy of all traffic of the port. C: IBV_FLOW_ATTR_SNIFFER.
+)
+
+var flowTypeNames = []string{"Normal", "AllDefault", "MulticastDefault", "Sniffer"}
+
+// String returns the name, as in "AllDefault".
+func (t FlowType) String() string { return enumString("FlowType", int64(t), flowTypeNames) }
+
+// FlowFlags modify a steering rule.
+//
+// C: enum ibv_flow_flags.
+type FlowFlags uint32
+
+// The flags.
+const (
+	// FlowDontTrap lets rules of lower priority have the frame too.
+	// C: IBV_FLOW_ATTR_FLAGS_DONT_TRAP.
+	FlowDontTrap FlowFlags = 1 << 1
+	// FlowEgress matches what the port sends. C: IBV_FLOW_ATTR_FLAGS_EGRESS.
+	FlowEgress FlowFlags = 1 << 2
+)
+
+var flowFlagNames = []string{"", "DontTrap", "Egress"}
+
+// String joins the names of the flags with "|".
+func (f FlowFlags) String() string { return flags.String(f, flowFlagNames) }
+
+// CreateFlow makes a steering rule that leads to the QP, which must be of type RawPacket. A rule with
+// the same matches and priority as another makes both QPs receive a copy of each frame; if what they
+// do with the frames differs, the error unwraps to EEXIST. The program needs CAP_NET_RAW.
+//
+// C: ibv_create_flow(3).
+func (qp *QP) CreateFlow(attr *FlowAttr) (*Flow, error) {
+	const op = "create flow"
+	dev := qp.send.dev
+	fail := func(err error) (*Flow, error) { return nil, &OpError{Op: op, Object: qp.name, Err: err} }
+	if attr == nil {
+		return fail(&ArgError{Arg: "attr", Got: "nil", Want: "a FlowAttr"})
+	}
+	c := flowCoder{dev: dev, nodes: []*node{&qp.node}}
+	b, err := attr.encode(&c)
+	if qp.typ != RawPacket && qp.typ != UD {
+		err = errors.Join(&ArgError{Arg: "QP", Got: "of type " + qp.typ.String(), Want: "of type RawPacket"}, err)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if err := enterAll(op, c.nodes...); err != nil {
+		return nil, err
+	}
+	defer leaveAll(c.nodes...)
+	for _, at := range c.handles {
+		at.put(b)
+	}
+	h, err := dev.v.CreateFlow(dev.handle, qp.handle, b)
+	if err != nil {
+		return fail(dev.explainFlow(err, attr))
+	}
+	f := &Flow{qp: qp, handle: h}
+	f.node.initNumbered("flow", dev.Name(), c.nodes...)
+	life.Watch(f, &f.life)
+	return f, nil
+}
+
+// QP returns the QP that the rule leads to.
+func (f *Flow) QP() *QP { return f.qp }
+
+// Close removes the rule.
+//
+// C: ibv_destroy_flow(3).
+func (f *Flow) Close() error {
+	dev := f.qp.send.dev
+	return f.node.close(func() error { return dev.v.DestroyFlow(dev.handle, f.handle) })
+}
+
+// maxFlowSpecs is the number of specs that the kernel takes.
+const maxFlowSpecs = 10
+
+// encode returns the struct ibv_flow_attr with its specs.
+func (a *FlowAttr) encode(c *flowCoder) ([]byte, error) {
+	ports := int(c.dev.attr.PhysPortCnt)
+	switch {
+	case a.Type > FlowSniffer:
+		c.wrong("Type", a.Type.String(), "FlowNormal, FlowAllDefault, FlowMulticastDefault or FlowSniffer")
+	case a.Priority < 0:
+		c.wrong("Priority", fmt.Sprint(a.Priority), "0, the highest, or more")
+	case a.Priority > 1<<16-1:
+		c.errs = append(c.errs, &LimitError{What: "flow priority", Asked: uint64(a.Priority), Limit: 1<<16 - 1,
+			Where: "a field of 16 bits"})
+	}
+	if a.Port < 1 || int(a.Port) > ports {
+		c.wrong("Port", fmt.Sprint(a.Port), fmt.Sprintf("a port of %s, 1 to %d", c.dev.Name(), ports))
+	}
+	if odd := a.Flags &^ (FlowDontTrap | FlowEgress); odd != 0 {
+		c.wrong("Flags", odd.String(), "FlowDontTrap and FlowEgress")
+	}
+	if a.Flags&FlowEgress != 0 && a.Type != FlowNormal {
+		c.wrong("Flags", "Egress with type "+a.Type.String(), "FlowEgress with FlowNormal only")
+	}
+	if len(a.Specs) > maxFlowSpecs {
+		c.errs = append(c.errs, &LimitError{What: "flow specs", Asked: uint64(len(a.Specs)), Limit: maxFlowSpecs,
+			Where: "one rule"})
+	}
+	head := abi.FlowAttr{Type: uint32(a.Type), Priority: uint16(a.Priority), NumOfSpecs: uint8(len(a.Specs)),
+		Port:  a.Port,
+		Flags: uint32(a.Flags)}
+	c.b = libibverbs.AppendSpec(nil, &head)
+	for i, s := range a.Specs {
+		c.at = i
+		if s == nil {
+			c.wrong(fmt.Sprintf("Specs[%d]", i), "nil", "a FlowSpec")
+			continue
+		}
+		s.encode(c)
+	}
+	if c.matched && a.Type != FlowNormal {
+		c.wrong("Specs", "a match with type "+a.Type.String(), "matches with FlowNormal only")
+	}
+	if err := errors.Join(c.errs...); err != nil {
+		return nil, err
+	}
+	head.Size = uint16(len(c.b))
+	copy(c.b, libibverbs.AppendSpec(nil, &head))
+	return c.b, nil
+}
+
+// explainFlow returns what a steering rule needs.
+func (d *Device) explainFlow(err error, a *FlowAttr) error {
+	const feature = "steering rules"
+	switch {
+	case errors.Is(err, libibverbs.ErrNoOp):
+		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core",
+			Have: fmt.Sprintf("version %q", d.v.Version())}
+	case unsupported(err):
+		return &UnsupportedError{Feature: feature + " of this kind",
+			Need: "a device with DeviceManagedFlowSteering that compares these fields, such as mlx5", Have: d.Name()}
+	case errors.Is(err, syscall.EPERM):
+		return explainRaw(err)
+	case errors.Is(err, syscall.EEXIST):
+		return fmt.Errorf("a rule with the same matches and priority does something else with the frames: %w", err)
+	case errors.Is(err, syscall.ENOMEM) && a.Priority > 15:
+		return fmt.Errorf("priority %d: mlx5 has 0 to 15: %w", a.Priority, err)
+	}
+	return err
+}
+
+// explainRaw explains a refusal of frames to a program that may not have them.
+func explainRaw(err error) error {
+	return fmt.Errorf("raw packets need CAP_NET_RAW: run as root, or setcap cap_net_raw+ep on the program: %w", err)
+}

@@ -1,0 +1,160 @@
+package ibv
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/flags"
+	"github.com/pureverbs/pureverbs/internal/life"
+)
+
+// FlowAction is something that a device does with the frames of a steering rule: FlowHandle names it.
+//
+// It belongs to its Device.
+//
+// C: struct ibv_flow_action.
+type FlowAction struct {
+	node
+	dev    *Device
+	handle uintptr
+}
+
+// ESPFlags say how a device treats ESP packets. Without flags it decrypts them in tunnel mode, and
+// the program does the rest.
+//
+// C: IBV_FLOW_ACTION_ESP_FLAGS_*.
+type ESPFlags uint32
+
+// The flags.
+const (
+	ESPFullOffload  ESPFlags = 1 << 0 // the device adds and removes the headers, too
+	ESPTransport    ESPFlags = 1 << 1 // transport mode
+	ESPEncrypt      ESPFlags = 1 << 2 // for rules with FlowEgress
+	ESPNewESNWindow ESPFlags = 1 << 3 // Modify: ESN starts a new window
+)
+
+var espFlagNames = []string{"FullOffload", "Transport", "Encrypt", "NewESNWindow"}
+
+// String joins the names of the flags with "|".
+func (f ESPFlags) String() string { return flags.String(f, espFlagNames) }
+
+// ESPAction is what CreateESPAction makes an action of.
+//
+// C: struct ibv_flow_action_esp_attr and what it leads to.
+type ESPAction struct {
+	SPI              uint32
+	Seq              uint32
+	TFCPad           uint32
+	Flags            ESPFlags
+	HardLimitPackets uint64  // 0 means no limit
+	ESN              *uint32 // the high half of extended sequence numbers; nil without them
+	AESGCM           *ESPKey // required to create
+	ReplayWindow     uint32  // packets; 0 means no protection against replays
+}
+
+// ESPKey is a key of AES-GCM.
+//
+// C: struct ibv_flow_action_esp_aes_keymat_aes_gcm.
+type ESPKey struct {
+	IV     uint64
+	Salt   uint32
+	ICVLen uint32 // bytes: 8, 12 or 16
+	Key    []byte // 16, 24 or 32 bytes
+}
+
+// CreateESPAction makes an action that encrypts or decrypts ESP packets. Linux had it for mlx5 up to
+// 5.17, on adapters with such an engine; it has never run against a device in this module's tests.
+//
+// C: ibv_create_flow_action_esp(3).
+func (d *Device) CreateESPAction(a *ESPAction) (*FlowAction, error) {
+	const op = "create esp action"
+	fail := func(err error) (*FlowAction, error) { return nil, &OpError{Op: op, Object: d.Name(), Err: err} }
+	e, err := a.toC()
+	if err == nil && a.AESGCM == nil {
+		err = &ArgError{Arg: "AESGCM", Got: "nil", Want: "a key"}
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	h, err := d.v.CreateFlowActionESP(d.handle, e)
+	if err != nil {
+		return fail(d.explainESP(err))
+	}
+	f := &FlowAction{dev: d, handle: h}
+	f.node.initNumbered("flow action", d.Name(), &d.node)
+	life.Watch(f, &f.life)
+	return f, nil
+}
+
+// ModifyESP changes an action of CreateESPAction: its ESN, for example.
+//
+// C: ibv_modify_flow_action_esp(3).
+func (f *FlowAction) ModifyESP(a *ESPAction) error {
+	const op = "modify esp action"
+	e, err := a.toC()
+	if err != nil {
+		return &OpError{Op: op, Object: f.name, Err: err}
+	}
+	if err := f.enter(op); err != nil {
+		return err
+	}
+	defer f.leave()
+	if err := f.dev.v.ModifyFlowActionESP(f.dev.handle, f.handle, e); err != nil {
+		return &OpError{Op: op, Object: f.name, Err: f.dev.explainESP(err)}
+	}
+	return nil
+}
+
+// Close destroys the action. It fails while a Flow uses it.
+//
+// C: ibv_destroy_flow_action(3).
+func (f *FlowAction) Close() error {
+	return f.node.close(func() error { return f.dev.v.DestroyFlowAction(f.dev.handle, f.handle) })
+}
+
+func (a *ESPAction) toC() (*libibverbs.ESP, error) {
+	if a == nil {
+		return nil, &ArgError{Arg: "attr", Got: "nil", Want: "an ESPAction"}
+	}
+	if odd := a.Flags &^ (ESPFullOffload | ESPTransport | ESPEncrypt | ESPNewESNWindow); odd != 0 {
+		return nil, &ArgError{Arg: "Flags", Got: odd.String(), Want: "FullOffload, Transport, Encrypt and NewESNWindow"}
+	}
+	e := &libibverbs.ESP{ESN: a.ESN, HasReplay: a.ReplayWindow > 0}
+	e.Attr.SPI, e.Attr.Seq, e.Attr.TFCPad, e.Attr.Flags = a.SPI, a.Seq, a.TFCPad, uint32(a.Flags)
+	e.Attr.HardLimitPkts, e.Replay.Size = a.HardLimitPackets, a.ReplayWindow
+	k := a.AESGCM
+	if k == nil {
+		return e, nil
+	}
+	switch {
+	case len(k.Key) != 16 && len(k.Key) != 24 && len(k.Key) != 32:
+		return nil, &ArgError{Arg: "AESGCM.Key", Got: fmt.Sprintf("%d bytes", len(k.Key)), Want: "16, 24 or 32 bytes"}
+	case k.ICVLen != 8 && k.ICVLen != 12 && k.ICVLen != 16:
+		return nil, &ArgError{Arg: "AESGCM.ICVLen", Got: fmt.Sprint(k.ICVLen), Want: "8, 12 or 16"}
+	}
+	e.HasKey = true
+	e.Keymat.IV, e.Keymat.Salt, e.Keymat.ICVLen, e.Keymat.KeyLen = k.IV, k.Salt, k.ICVLen, uint32(len(k.Key))
+	for i := 0; i < len(k.Key); i += 4 {
+		e.Keymat.AESKey[i/4] = binary.NativeEndian.Uint32(k.Key[i:])
+	}
+	return e, nil
+}
+
+func (d *Device) explainESP(err error) error {
+	const feature = "ESP by the device"
+	switch {
+	case errors.Is(err, libibverbs.ErrNoOp):
+		return &UnsupportedError{Feature: feature, Need: "libibverbs of rdma-core v18 or later",
+			Have: fmt.Sprintf("version %q", d.v.Version())}
+	case noMethod(err):
+		return &UnsupportedError{Feature: feature, Need: "Linux before 5.18 and an adapter with an IPsec engine, " +
+			"or the kernel's own offload (ip xfrm)", Have: d.Name() + " without it"}
+	}
+	return err
+}

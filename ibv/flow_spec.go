@@ -1,0 +1,384 @@
+package ibv
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+)
+
+// FlowSpec is a part of a steering rule: a match of one kind of header, such as FlowEth or FlowTCP,
+// or something to do with the frames, such as FlowTag.
+//
+// The fields of a match are in host order, addresses in that of the wire. A set bit of Mask means
+// that the bit of Value is compared. The header must be there even if the Mask is zero. With Inner
+// the match is about the frame inside a tunnel.
+type FlowSpec interface{ encode(*flowCoder) }
+
+// MAC is an Ethernet address.
+type MAC [6]byte
+
+// String returns the usual form, as in "02:00:00:00:00:01".
+func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
+
+// FlowEth matches an Ethernet header.
+//
+// C: struct ibv_flow_spec_eth.
+type FlowEth struct {
+	Inner       bool
+	Value, Mask FlowEthFields
+}
+
+// FlowEthFields are the fields of FlowEth.
+type FlowEthFields struct {
+	DstMAC    MAC
+	SrcMAC    MAC
+	EtherType uint16 // of what follows the VLAN tags
+	VLANTag   uint16 // priority (3 bits), CFI, VLAN ID (12 bits)
+}
+
+// FlowIPv4 matches an IPv4 header.
+//
+// C: struct ibv_flow_spec_ipv4 or, if Mask has other fields than addresses,
+// struct ibv_flow_spec_ipv4_ext.
+type FlowIPv4 struct {
+	Inner       bool
+	Value, Mask FlowIPv4Fields
+}
+
+// FlowIPv4Fields are the fields of FlowIPv4. mlx5 does not compare TTL and Flags.
+type FlowIPv4Fields struct {
+	Src, Dst [4]byte
+	Protocol uint8
+	TOS      uint8
+	TTL      uint8
+	Flags    uint8
+}
+
+// FlowIPv6 matches an IPv6 header.
+//
+// C: struct ibv_flow_spec_ipv6.
+type FlowIPv6 struct {
+	Inner       bool
+	Value, Mask FlowIPv6Fields
+}
+
+// FlowIPv6Fields are the fields of FlowIPv6. mlx5 does not compare HopLimit.
+type FlowIPv6Fields struct {
+	Src, Dst     [16]byte
+	FlowLabel    uint32 // 20 bits
+	NextHeader   uint8
+	TrafficClass uint8
+	HopLimit     uint8
+}
+
+// FlowTCP matches a TCP header.
+//
+// C: struct ibv_flow_spec_tcp_udp with IBV_FLOW_SPEC_TCP.
+type FlowTCP struct {
+	Inner       bool
+	Value, Mask FlowPorts
+}
+
+// FlowUDP matches a UDP header.
+//
+// C: struct ibv_flow_spec_tcp_udp with IBV_FLOW_SPEC_UDP.
+type FlowUDP struct {
+	Inner       bool
+	Value, Mask FlowPorts
+}
+
+// FlowPorts are the fields of FlowTCP and FlowUDP.
+type FlowPorts struct{ Dst, Src uint16 }
+
+// FlowVXLAN matches a VXLAN header.
+//
+// C: struct ibv_flow_spec_tunnel with IBV_FLOW_SPEC_VXLAN_TUNNEL.
+type FlowVXLAN struct {
+	Value, Mask FlowVXLANFields
+}
+
+// FlowVXLANFields are the fields of FlowVXLAN.
+type FlowVXLANFields struct {
+	VNI uint32 // 24 bits
+}
+
+// FlowESP matches an ESP header. mlx5 does not compare Seq.
+//
+// C: struct ibv_flow_spec_esp.
+type FlowESP struct {
+	Inner       bool
+	Value, Mask FlowESPFields
+}
+
+// FlowESPFields are the fields of FlowESP.
+type FlowESPFields struct{ SPI, Seq uint32 }
+
+// FlowGRE matches a GRE header. mlx5 does not compare Flags.
+//
+// C: struct ibv_flow_spec_gre.
+type FlowGRE struct {
+	Value, Mask FlowGREFields
+}
+
+// FlowGREFields are the fields of FlowGRE.
+type FlowGREFields struct {
+	Flags    uint16 // the first 16 bits: which fields follow, and the version
+	Protocol uint16
+	Key      uint32
+}
+
+// FlowMPLS matches the first label of an MPLS stack.
+//
+// C: struct ibv_flow_spec_mpls.
+type FlowMPLS struct {
+	Inner       bool
+	Value, Mask FlowMPLSFields
+}
+
+// FlowMPLSFields are the fields of FlowMPLS.
+type FlowMPLSFields struct {
+	Label uint32 // the label (20 bits), traffic class (3), bottom of stack (1), TTL (8)
+}
+
+// FlowTag marks the completions of the frames with a number of 24 bits, which an extended CQ returns.
+//
+// C: struct ibv_flow_spec_action_tag.
+type FlowTag uint32
+
+// FlowDrop discards the frames.
+//
+// C: struct ibv_flow_spec_action_drop.
+type FlowDrop struct{}
+
+// FlowCount counts the frames. mlx5 takes one for each rule.
+//
+// C: struct ibv_flow_spec_counter_action.
+type FlowCount struct{ Counters *Counters }
+
+// FlowHandle does what an action says, such as to decrypt.
+//
+// C: struct ibv_flow_spec_action_handle.
+type FlowHandle struct{ Action *FlowAction }
+
+// flowCoder collects the specs of a rule as C has them, and what is wrong with them.
+type flowCoder struct {
+	dev     *Device
+	b       []byte
+	at      int // index of the spec
+	nodes   []*node
+	handles []flowObject
+	errs    []error
+	matched bool
+	seen    [2]struct { // outer and inner
+		kinds     uint32 // layers that have a match: l2, l3 and so on
+		etherType uint16 // that FlowEth wants, 0 for any
+	}
+}
+
+// flowObject is where the address of a C object goes. It is known while the object is entered only.
+type flowObject struct {
+	off    int
+	handle func() uintptr
+}
+
+func (o flowObject) put(b []byte) { binary.NativeEndian.PutUint64(b[o.off:], uint64(o.handle())) }
+
+func (c *flowCoder) wrong(arg, got, want string) {
+	c.errs = append(c.errs, &ArgError{Arg: arg, Got: got, Want: want})
+}
+
+// spec names the spec that is being encoded.
+func (c *flowCoder) spec() string { return fmt.Sprintf("Specs[%d]", c.at) }
+
+// The layers of which a rule has one match each, and how a match of each is called.
+const (
+	layerEth = iota
+	layerIP
+	layerTransport
+	layerTunnel
+	layerMPLS
+)
+
+var flowLayers = []string{"Ethernet", "IP", "TCP, UDP or ESP", "VXLAN or GRE", "MPLS"}
+
+// match appends a spec whose value and mask are the n bytes at val and at mask.
+func (c *flowCoder) match(layer int, inner bool, spec []byte, val, mask, n int) {
+	c.matched = true
+	l := &c.seen[b2u8(inner)]
+	if l.kinds>>layer&1 != 0 {
+		c.wrong(c.spec(), "a second match of "+flowLayers[layer], "one for each header: put all fields into it")
+	}
+	l.kinds |= 1 << layer
+	for i := range n {
+		if spec[val+i]&^spec[mask+i] != 0 {
+			c.wrong(c.spec(), "a Value with bits that are not in the Mask", "a Value of which Mask has all bits")
+			break
+		}
+	}
+	c.b = append(c.b, spec...)
+}
+
+// ip checks the kind of IP against what FlowEth said.
+func (c *flowCoder) ip(inner bool, etherType uint16, name string) {
+	if t := c.seen[b2u8(inner)].etherType; t != 0 && t != etherType {
+		c.wrong(c.spec(), fmt.Sprintf("a match of %s behind an EtherType of %#04x", name, t),
+			fmt.Sprintf("the EtherType %#04x, or none", etherType))
+	}
+}
+
+// bits checks a value of fewer bits than its Go type has.
+func (c *flowCoder) bits(name string, v uint32, n int) {
+	if err := checkFields(field{c.spec() + "." + name, v, n}); err != nil {
+		c.errs = append(c.errs, err)
+	}
+}
+
+func innerOf(kind uint32, inner bool) uint32 {
+	if inner {
+		kind |= abi.IBV_FLOW_SPEC_INNER
+	}
+	return kind
+}
+
+func be16(v uint16) (b abi.Be16) { b.Set(v); return b }
+func be32(v uint32) (b abi.Be32) { b.Set(v); return b }
+func ip4(a [4]byte) abi.Be32     { return be32(binary.BigEndian.Uint32(a[:])) }
+
+func (f *FlowEthFields) toC() abi.FlowEthFilter {
+	return abi.FlowEthFilter{DstMAC: f.DstMAC, SrcMAC: f.SrcMAC, EtherType: be16(f.EtherType), VLANTag: be16(f.VLANTag)}
+}
+
+func (s FlowEth) encode(c *flowCoder) {
+	if s.Mask.EtherType == 0xffff {
+		c.seen[b2u8(s.Inner)].etherType = s.Value.EtherType
+	}
+	b := libibverbs.AppendSpec(nil, &abi.FlowSpecEth{Type: innerOf(abi.IBV_FLOW_SPEC_ETH, s.Inner), Size: 40,
+		Val: s.Value.toC(), Mask: s.Mask.toC()})
+	c.match(layerEth, s.Inner, b, 6, 22, 16)
+}
+
+func (f *FlowIPv4Fields) toC() abi.FlowIPv4ExtFilter {
+	return abi.FlowIPv4ExtFilter{SrcIP: ip4(f.Src), DstIP: ip4(f.Dst), Proto: f.Protocol, TOS: f.TOS, TTL: f.TTL,
+		Flags: f.Flags}
+}
+
+func (s FlowIPv4) encode(c *flowCoder) {
+	c.ip(s.Inner, 0x0800, "IPv4")
+	addresses := func(f FlowIPv4Fields) FlowIPv4Fields { return FlowIPv4Fields{Src: f.Src, Dst: f.Dst} }
+	if s.Mask == addresses(s.Mask) && s.Value == addresses(s.Value) {
+		v, m := s.Value.toC(), s.Mask.toC()
+		b := libibverbs.AppendSpec(nil, &abi.FlowSpecIPv4{Type: innerOf(abi.IBV_FLOW_SPEC_IPV4, s.Inner), Size: 24,
+			Val:  abi.FlowIPv4Filter{SrcIP: v.SrcIP, DstIP: v.DstIP},
+			Mask: abi.FlowIPv4Filter{SrcIP: m.SrcIP, DstIP: m.DstIP}})
+		c.match(layerIP, s.Inner, b, 8, 16, 8)
+		return
+	}
+	b := libibverbs.AppendSpec(nil, &abi.FlowSpecIPv4Ext{Type: innerOf(abi.IBV_FLOW_SPEC_IPV4_EXT, s.Inner), Size: 32,
+		Val: s.Value.toC(), Mask: s.Mask.toC()})
+	c.match(layerIP, s.Inner, b, 8, 20, 12)
+}
+
+func (f *FlowIPv6Fields) toC() abi.FlowIPv6Filter {
+	return abi.FlowIPv6Filter{SrcIP: f.Src, DstIP: f.Dst, FlowLabel: be32(f.FlowLabel), NextHdr: f.NextHeader,
+		TrafficClass: f.TrafficClass, HopLimit: f.HopLimit}
+}
+
+func (s FlowIPv6) encode(c *flowCoder) {
+	c.ip(s.Inner, 0x86dd, "IPv6")
+	c.bits("Mask.FlowLabel", s.Mask.FlowLabel, 20)
+	b := libibverbs.AppendSpec(nil, &abi.FlowSpecIPv6{Type: innerOf(abi.IBV_FLOW_SPEC_IPV6, s.Inner), Size: 88,
+		Val: s.Value.toC(), Mask: s.Mask.toC()})
+	c.match(layerIP, s.Inner, b, 8, 48, 40)
+}
+
+func (p *FlowPorts) toC() abi.FlowTCPUDPFilter {
+	return abi.FlowTCPUDPFilter{DstPort: be16(p.Dst), SrcPort: be16(p.Src)}
+}
+
+func (c *flowCoder) ports(kind uint32, inner bool, value, mask *FlowPorts) {
+	b := libibverbs.AppendSpec(nil, &abi.FlowSpecTCPUDP{Type: innerOf(kind, inner), Size: 16, Val: value.toC(),
+		Mask: mask.toC()})
+	c.match(layerTransport, inner, b, 6, 10, 4)
+}
+
+func (s FlowTCP) encode(c *flowCoder) { c.ports(abi.IBV_FLOW_SPEC_TCP, s.Inner, &s.Value, &s.Mask) }
+func (s FlowUDP) encode(c *flowCoder) { c.ports(abi.IBV_FLOW_SPEC_UDP, s.Inner, &s.Value, &s.Mask) }
+
+func (s FlowVXLAN) encode(c *flowCoder) {
+	c.bits("Mask.VNI", s.Mask.VNI, 24)
+	b := libibverbs.AppendSpec(nil, &abi.FlowSpecTunnel{Type: abi.IBV_FLOW_SPEC_VXLAN_TUNNEL, Size: 16,
+		Val:  abi.FlowTunnelFilter{TunnelID: be32(s.Value.VNI)},
+		Mask: abi.FlowTunnelFilter{TunnelID: be32(s.Mask.VNI)}})
+	c.match(layerTunnel, false, b, 8, 12, 4)
+}
+
+func (f *FlowESPFields) toC() abi.FlowESPFilter {
+	return abi.FlowESPFilter{SPI: be32(f.SPI), Seq: be32(f.Seq)}
+}
+
+func (s FlowESP) encode(c *flowCoder) {
+	b := libibverbs.AppendSpec(nil, &abi.FlowSpecESP{Type: innerOf(abi.IBV_FLOW_SPEC_ESP, s.Inner), Size: 24,
+		Val: s.Value.toC(), Mask: s.Mask.toC()})
+	c.match(layerTransport, s.Inner, b, 8, 16, 8)
+}
+
+func (f *FlowGREFields) toC() abi.FlowGREFilter {
+	return abi.FlowGREFilter{CKsRes0Ver: be16(f.Flags), Protocol: be16(f.Protocol), Key: be32(f.Key)}
+}
+
+func (s FlowGRE) encode(c *flowCoder) {
+	b := libibverbs.AppendSpec(nil, &abi.FlowSpecGRE{Type: abi.IBV_FLOW_SPEC_GRE, Size: 24, Val: s.Value.toC(),
+		Mask: s.Mask.toC()})
+	c.match(layerTunnel, false, b, 8, 16, 8)
+}
+
+func (s FlowMPLS) encode(c *flowCoder) {
+	b := libibverbs.AppendSpec(nil, &abi.FlowSpecMPLS{Type: innerOf(abi.IBV_FLOW_SPEC_MPLS, s.Inner), Size: 16,
+		Val: abi.FlowMPLSFilter{Label: be32(s.Value.Label)}, Mask: abi.FlowMPLSFilter{Label: be32(s.Mask.Label)}})
+	c.match(layerMPLS, s.Inner, b, 8, 12, 4)
+}
+
+func (s FlowTag) encode(c *flowCoder) {
+	c.bits("FlowTag", uint32(s), 24)
+	c.b = libibverbs.AppendSpec(c.b, &abi.FlowSpecActionTag{Type: abi.IBV_FLOW_SPEC_ACTION_TAG, Size: 12,
+		TagID: uint32(s)})
+}
+
+func (FlowDrop) encode(c *flowCoder) {
+	c.b = libibverbs.AppendSpec(c.b, &abi.FlowSpecActionDrop{Type: abi.IBV_FLOW_SPEC_ACTION_DROP, Size: 8})
+}
+
+func (s FlowCount) encode(c *flowCoder) {
+	switch {
+	case s.Counters == nil:
+		c.wrong(c.spec()+".Counters", "nil", "Counters of the same Device")
+		return
+	case s.Counters.dev != c.dev:
+		c.wrong(c.spec()+".Counters", "those of another Device", "Counters of the same Device")
+		return
+	}
+	c.object(&s.Counters.node, func() uintptr { return s.Counters.handle })
+	c.b = libibverbs.AppendSpec(c.b, &abi.FlowSpecCounterAction{Type: abi.IBV_FLOW_SPEC_ACTION_COUNT, Size: 16})
+}
+
+func (s FlowHandle) encode(c *flowCoder) {
+	switch {
+	case s.Action == nil:
+		c.wrong(c.spec()+".Action", "nil", "a FlowAction of the same Device")
+		return
+	case s.Action.dev != c.dev:
+		c.wrong(c.spec()+".Action", "one of another Device", "a FlowAction of the same Device")
+		return
+	}
+	c.object(&s.Action.node, func() uintptr { return s.Action.handle })
+	c.b = libibverbs.AppendSpec(c.b, &abi.FlowSpecActionHandle{Type: abi.IBV_FLOW_SPEC_ACTION_HANDLE, Size: 16})
+}
+
+// object makes the rule a child of n, whose address goes to offset 8 of the spec that comes next.
+func (c *flowCoder) object(n *node, handle func() uintptr) {
+	c.nodes = append(c.nodes, n)
+	c.handles = append(c.handles, flowObject{len(c.b) + 8, handle})
+}

@@ -1,0 +1,115 @@
+package ibv
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// RawOptions are the options of a QP of type RawPacket, which sends and receives whole Ethernet
+// frames, without their check sequence. It needs CAP_NET_RAW, and CQs made with DataPathOps. To
+// bring it into use, Modify it to INIT with MaskPort, to RTR and to RTS without attributes; it has
+// no peer. CreateFlow says which frames it receives.
+//
+// C: fields of struct ibv_qp_init_attr_ex.
+type RawOptions struct {
+	// StripVLAN takes the VLAN tag out of received frames. An extended CQ returns it.
+	// C: IBV_QP_CREATE_CVLAN_STRIPPING.
+	StripVLAN bool
+	// ScatterFCS appends the frame check sequence to received frames.
+	// C: IBV_QP_CREATE_SCATTER_FCS.
+	ScatterFCS bool
+	// MaxTSOHeader is the longest TSO.Header that will be posted. 0 means that OpTSO is not posted.
+	MaxTSOHeader int
+}
+
+// TSO is what OpTSO needs besides the data.
+//
+// C: the tso of struct ibv_send_wr.
+type TSO struct {
+	// Header is the Ethernet, IP and TCP header of the frames. The device writes lengths, sequence
+	// numbers and, with the flag IPCsum, checksums. PostSend copies it.
+	Header []byte
+	MSS    uint16 // bytes of data in each frame
+}
+
+// request makes init ask for what o says.
+func (o *RawOptions) request(d *Device, typ QPType, init *abi.QPInitAttrEx) error {
+	if *o == (RawOptions{}) {
+		return nil
+	}
+	switch {
+	case typ != RawPacket:
+		return &ArgError{Arg: "Raw", Got: "set", Want: "nothing with type " + typ.String()}
+	case o.MaxTSOHeader < 0:
+		return &ArgError{Arg: "Raw.MaxTSOHeader", Got: fmt.Sprint(o.MaxTSOHeader), Want: "0 or more"}
+	case o.MaxTSOHeader > math.MaxUint16:
+		return &LimitError{What: "max_tso_header", Asked: uint64(o.MaxTSOHeader), Limit: math.MaxUint16,
+			Where: "a field of 16 bits"}
+	}
+	need := func(asked bool, flag uint32, caps RawPacketCaps) error {
+		if !asked {
+			return nil
+		}
+		if ex := d.attr.Ex; ex != nil && ex.RawPacketCaps&caps == 0 {
+			return &UnsupportedError{Feature: caps.String() + " of a raw packet QP",
+				Need: "a device with it among its " +
+					"RawPacketCaps", Have: d.Name() + " with " + ex.RawPacketCaps.String()}
+		}
+		init.CompMask |= abi.IBV_QP_INIT_ATTR_CREATE_FLAGS
+		init.CreateFlags |= flag
+		return nil
+	}
+	if err := need(o.StripVLAN, abi.IBV_QP_CREATE_CVLAN_STRIPPING, RawVLANStripping); err != nil {
+		return err
+	}
+	if err := need(o.ScatterFCS, abi.IBV_QP_CREATE_SCATTER_FCS, RawScatterFCS); err != nil {
+		return err
+	}
+	if o.MaxTSOHeader > 0 {
+		if ex := d.attr.Ex; ex != nil && ex.TSOQPTypes>>RawPacket&1 == 0 {
+			return &UnsupportedError{Feature: "TSO", Need: "a device with RawPacket among its TSOQPTypes",
+				Have: d.Name() + " without it"}
+		}
+		init.CompMask |= abi.IBV_QP_INIT_ATTR_MAX_TSO_HEADER
+		init.MaxTSOHeader = uint16(o.MaxTSOHeader)
+	}
+	return nil
+}
+
+// checkTSO reports what is wrong with a work request of OpTSO.
+func (qp *QP) checkTSO(wr *SendWR) error {
+	t := wr.TSO
+	switch {
+	case t == nil:
+		return &ArgError{Arg: "TSO", Got: "nil", Want: "the header and the MSS of OpTSO"}
+	case qp.maxTSOHeader == 0:
+		return &ArgError{Arg: "Opcode", Got: "TSO", Want: "another one on a QP without QPOptions.Raw.MaxTSOHeader"}
+	case len(t.Header) > qp.maxTSOHeader:
+		return &LimitError{What: "tso header bytes", Asked: uint64(len(t.Header)), Limit: uint64(qp.maxTSOHeader),
+			Where: "qp " + qp.name + " (QPOptions.Raw.MaxTSOHeader)"}
+	case len(t.Header) < minTSOHeader:
+		return &ArgError{Arg: "TSO.Header", Got: fmt.Sprintf("%d bytes", len(t.Header)),
+			Want: fmt.Sprintf("at least the %d bytes of an Ethernet header", minTSOHeader)}
+	case t.MSS == 0:
+		return &ArgError{Arg: "TSO.MSS", Got: "0", Want: "the bytes of data in each frame"}
+	case wr.Inline != nil || wr.Flags&Inline != 0:
+		return &ArgError{Arg: "Inline", Got: "set", Want: "SGEs with OpTSO"}
+	}
+	ex := qp.pd.dev.attr.Ex
+	if ex == nil || ex.TSOMaxBytes == 0 {
+		return nil
+	}
+	var total uint64
+	for i := range wr.SGEs {
+		total += uint64(wr.SGEs[i].Length)
+	}
+	if total > uint64(ex.TSOMaxBytes) {
+		return &LimitError{What: "tso bytes", Asked: total, Limit: uint64(ex.TSOMaxBytes), Where: qp.pd.dev.Name()}
+	}
+	return nil
+}
+
+// minTSOHeader is the size of an Ethernet header.
+const minTSOHeader = 14

@@ -1,0 +1,95 @@
+package libibverbs
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// AppendSpec appends a struct of C, such as a spec of a steering rule, to b.
+func AppendSpec[T any](b []byte, s *T) []byte {
+	return append(b, unsafe.Slice((*byte)(unsafe.Pointer(s)), unsafe.Sizeof(*s))...)
+}
+
+// struct ibv_flow *(*ibv_create_flow)(struct ibv_qp *, struct ibv_flow_attr *);
+// An op of verbs_context, as are all here. attr holds a struct ibv_flow_attr and its specs.
+func (l Lib) CreateFlow(ctx, qp uintptr, attr []byte) (uintptr, error) {
+	return opPtr(ctx, abi.DistCreateFlow, qp, uintptr(unsafe.Pointer(unsafe.SliceData(attr))))
+}
+
+// int (*ibv_destroy_flow)(struct ibv_flow *);
+func (l Lib) DestroyFlow(ctx, flow uintptr) error {
+	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyFlow, flow))
+}
+
+// struct ibv_counters *(*create_counters)(struct ibv_context *, struct ibv_counters_init_attr *); v19.
+func (l Lib) CreateCounters(ctx uintptr) (uintptr, error) {
+	return opPtr(ctx, abi.DistCreateCounters, ctx, uintptr(unsafe.Pointer(new(abi.CountersInitAttr))))
+}
+
+// int (*destroy_counters)(struct ibv_counters *);
+func (l Lib) DestroyCounters(ctx, counters uintptr) error {
+	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyCounters, counters))
+}
+
+// int (*attach_counters_point_flow)(struct ibv_counters *, struct ibv_counter_attach_attr *, struct ibv_flow *);
+func (l Lib) AttachCountersPointFlow(ctx, counters uintptr, attr *abi.CounterAttachAttr, flow uintptr) error {
+	return opErr(ctx, abi.DistAttachCountersPointFlow, counters, uintptr(unsafe.Pointer(attr)), flow)
+}
+
+// int (*read_counters)(struct ibv_counters *, uint64_t *values, uint32_t n, uint32_t flags);
+func (l Lib) ReadCounters(ctx, counters uintptr, values []uint64, flags uint32) error {
+	return opErr(ctx, abi.DistReadCounters, counters, uintptr(unsafe.Pointer(unsafe.SliceData(values))),
+		uintptr(len(values)), uintptr(flags))
+}
+
+// ESP is what an ESP action is made of.
+type ESP struct {
+	Attr   abi.FlowActionESP
+	Keymat abi.ESPKeymatAESGCM
+	Replay abi.ESPReplayBMP
+	ESN    *uint32
+	HasKey bool // Keymat is given
+	// HasReplay says that Replay is given; without it nothing protects against replays.
+	HasReplay bool
+
+	c abi.FlowActionESPAttr
+}
+
+// fill builds the struct that C gets. Its pointers lead to e, which must stay where it is, and alive.
+func (e *ESP) fill() *abi.FlowActionESPAttr {
+	e.c = abi.FlowActionESPAttr{ESPAttr: uintptr(unsafe.Pointer(&e.Attr))}
+	if e.HasKey {
+		e.c.KeymatPtr, e.c.KeymatLen = uintptr(unsafe.Pointer(&e.Keymat)), uint16(unsafe.Sizeof(e.Keymat))
+	}
+	if e.HasReplay {
+		e.c.ReplayProto = abi.IBV_FLOW_ACTION_ESP_REPLAY_BMP
+		e.c.ReplayPtr, e.c.ReplayLen = uintptr(unsafe.Pointer(&e.Replay)), uint16(unsafe.Sizeof(e.Replay))
+	}
+	if e.ESN != nil {
+		e.c.CompMask, e.c.ESN = abi.IBV_FLOW_ACTION_ESP_MASK_ESN, *e.ESN
+	}
+	return &e.c
+}
+
+// struct ibv_flow_action *(*create_flow_action_esp)(struct ibv_context *, struct ibv_flow_action_esp_attr *); v18.
+func (l Lib) CreateFlowActionESP(ctx uintptr, e *ESP) (uintptr, error) {
+	var pin runtime.Pinner
+	pin.Pin(e)
+	defer pin.Unpin()
+	return opPtr(ctx, abi.DistCreateFlowActionESP, ctx, uintptr(unsafe.Pointer(e.fill())))
+}
+
+// int (*modify_flow_action_esp)(struct ibv_flow_action *, struct ibv_flow_action_esp_attr *);
+func (l Lib) ModifyFlowActionESP(ctx, action uintptr, e *ESP) error {
+	var pin runtime.Pinner
+	pin.Pin(e)
+	defer pin.Unpin()
+	return opErr(ctx, abi.DistModifyFlowActionESP, action, uintptr(unsafe.Pointer(e.fill())))
+}
+
+// int (*destroy_flow_action)(struct ibv_flow_action *);
+func (l Lib) DestroyFlowAction(ctx, action uintptr) error {
+	return l.destroyed(ctx, opErr(ctx, abi.DistDestroyFlowAction, action))
+}
