@@ -87,6 +87,18 @@ var (
 	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
 )
 
+// So has a brief.
+var (
+	_ [unsafe.Sizeof(work.Brief{})]byte          = [unsafe.Sizeof(brief{})]byte{}
+	_ [unsafe.Offsetof(work.Brief{}.SGE)]byte    = [unsafe.Offsetof(brief{}.sge)]byte{}
+	_ [unsafe.Offsetof(work.Brief{}.Remote)]byte = [unsafe.Offsetof(brief{}.remote)]byte{}
+	_ [unsafe.Offsetof(work.Brief{}.Imm)]byte    = [unsafe.Offsetof(brief{}.imm)]byte{}
+)
+
+func workBriefs(list []brief) []work.Brief {
+	return unsafe.Slice((*work.Brief)(unsafe.Pointer(unsafe.SliceData(list))), len(list))
+}
+
 // request returns wr as the type that the engines use.
 func request(wr *SendWR) *work.SendWR { return (*work.SendWR)(unsafe.Pointer(wr)) }
 

@@ -46,17 +46,17 @@ func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 	return qp.postRest(wrs, n, false)
 }
 
-// postWhole is PostSend, except that a mistake in one of wrs rejects all of them.
-func (qp *QP) postWhole(wrs []SendWR) (int, error) {
+// post is PostSend of the Batch's work requests, except that a mistake in one rejects all of them.
+func (b *Batch) post() (int, error) {
+	qp, n := b.qp, 0
 	qp.sqMu.Lock()
-	n := 0
-	if q := qp.ready(); q != nil && len(wrs) > 0 {
-		if n = q.Post(first(wrs), len(wrs)); n == len(wrs) {
+	if q := qp.ready(); q != nil && len(b.briefs) > 0 {
+		if n = q.PostBriefs(workBriefs(b.briefs)); n == len(b.briefs) {
 			qp.sqMu.Unlock()
 			return n, nil
 		}
 	}
-	return qp.postRest(wrs, n, true)
+	return qp.postRest(b.expand(), n, true)
 }
 
 // ready returns the send queue of the direct data path, nil if there is none or it may not

@@ -22,7 +22,7 @@ func (q *SQ) Build(wr *SendWR, n int) int { return q.run(wr, n, false) }
 
 //go:norace
 func (q *SQ) run(wr *SendWR, n int, ring bool) int {
-	if opcodeFlags(wr) != q.template.key && !q.setTemplate(wr) {
+	if opcodeFlags(&wr.Opcode) != q.template.key && !q.setTemplate(wr.Opcode, wr.Flags) {
 		return 0
 	}
 	left := n
@@ -40,7 +40,7 @@ func (q *SQ) run(wr *SendWR, n int, ring bool) int {
 	doorbell := uint64(0)
 	for {
 		s := unsafe.SliceData(wr.SGEs)
-		if opcodeFlags(wr) != q.template.key || wr.AH != nil || wr.Inline != nil || len(wr.SGEs) != 1 || !plain(s) {
+		if opcodeFlags(&wr.Opcode) != q.template.key || wr.AH != nil || wr.Inline != nil || len(wr.SGEs) != 1 || !plain(s) {
 			break
 		}
 		p := unsafe.Add(q.buf, uintptr(cur&q.mask)<<blockShift)
@@ -92,7 +92,7 @@ func (q *SQ) inlines(wr *SendWR, n, left int, ring bool) int {
 	doorbell := uint64(0)
 	for fields&work.Inline != 0 {
 		k := uintptr(len(wr.Inline))
-		if opcodeFlags(wr) != q.template.key || wr.AH != nil || len(wr.SGEs) != 0 || k-1 >= uintptr(q.maxInline) {
+		if opcodeFlags(&wr.Opcode) != q.template.key || wr.AH != nil || len(wr.SGEs) != 0 || k-1 >= uintptr(q.maxInline) {
 			break
 		}
 		p := unsafe.Add(q.buf, uintptr(cur&q.mask)<<blockShift)
@@ -157,18 +157,18 @@ type template struct {
 // noKey is a template's key that no work request has.
 const noKey = 1<<64 - 1
 
-// setTemplate sets the template for wr, and reports whether Post covers its opcode and flags.
-func (q *SQ) setTemplate(wr *SendWR) bool {
-	if wr.Opcode > 31 || q.opcodes>>wr.Opcode&1 == 0 || wr.Flags >= sendInline {
+// setTemplate sets the template for an opcode and flags, and reports whether Post covers them.
+func (q *SQ) setTemplate(opcode, flags uint32) bool {
+	if opcode > 31 || q.opcodes>>opcode&1 == 0 || flags >= sendInline {
 		return false
 	}
-	op := &sendOps[wr.Opcode&15]
+	op := &sendOps[opcode&15]
 	ds := uint64(2)
 	if op.fields&work.Remote != 0 {
 		ds++
 	}
 	q.template = template{
-		opcodeFlags(wr), ctrlHead(op.device, q.qpn) | ds, ctrlTail(ctrlFlags[wr.Flags&7]|q.sig, 0), op.fields,
+		uint64(flags)<<32 | uint64(opcode), ctrlHead(op.device, q.qpn) | ds, ctrlTail(ctrlFlags[flags&7]|q.sig, 0), op.fields,
 	}
 	return true
 }
@@ -192,5 +192,5 @@ func after(wr *SendWR) *SendWR {
 	return (*SendWR)(unsafe.Add(unsafe.Pointer(wr), unsafe.Sizeof(SendWR{})))
 }
 
-// opcodeFlags returns the opcode in the low 32 bits and the flags in the high ones.
-func opcodeFlags(wr *SendWR) uint64 { return *(*uint64)(unsafe.Pointer(&wr.Opcode)) }
+// opcodeFlags returns an opcode in the low 32 bits and the flags that follow it in memory in the high ones.
+func opcodeFlags(opcode *uint32) uint64 { return *(*uint64)(unsafe.Pointer(opcode)) }
