@@ -3,7 +3,8 @@ package ibv
 import (
 	"errors"
 	"fmt"
-	"slices"
+
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // Batch collects work requests and posts them with one doorbell:
@@ -19,7 +20,8 @@ import (
 // Post reports mistakes. A Batch does not allocate once it has grown to its usual size.
 type Batch struct {
 	qp     *QP
-	briefs []brief  // the work requests
+	n      int      // work requests
+	briefs []brief  // the first n are the work requests
 	full   []SendWR // those that do not fit into a brief
 	sges   []SGE    // of these
 	inline []byte   // of these
@@ -43,11 +45,11 @@ type brief struct {
 func (qp *QP) Batch() *Batch { return &Batch{qp: qp} }
 
 // Len returns the number of work requests that Post would post.
-func (b *Batch) Len() int { return len(b.briefs) }
+func (b *Batch) Len() int { return b.n }
 
 // Reset empties the Batch.
 func (b *Batch) Reset() {
-	b.briefs, b.err = b.briefs[:0], nil
+	b.n, b.err = 0, nil
 	if len(b.full) > 0 {
 		b.resetFull()
 	}
@@ -59,10 +61,15 @@ func (b *Batch) resetFull() {
 	b.full, b.wrs, b.sges, b.inline = b.full[:0], b.wrs[:0], b.sges[:0], b.inline[:0]
 }
 
-// brief adds a work request with one SGE. Its caller inlines it.
+// brief adds a work request with one SGE. remote is that of an earlier one. Callers inline brief.
 func (b *Batch) brief(id uint64, op Opcode, flags SendFlags, s SGE) *brief {
-	b.briefs = append(b.briefs, brief{})
-	w := &b.briefs[len(b.briefs)-1]
+	n := b.n
+	if n == len(b.briefs) {
+		b.briefs = append(b.briefs, brief{})
+	}
+	b.n = n + 1
+	w := &b.briefs[n]
+	w.imm, w.full = 0, 0
 	w.id, w.op, w.flags, w.sge[0] = id, op, flags, s
 	return w
 }
@@ -72,36 +79,39 @@ func (b *Batch) next(id uint64, op Opcode, flags SendFlags, s SGE) *SendWR {
 	b.sges = append(b.sges, s)
 	n := len(b.sges)
 	b.full = append(b.full, SendWR{ID: id, Opcode: op, Flags: flags, SGEs: b.sges[n-1 : n : n]})
-	b.briefs = append(b.briefs, brief{full: uint32(len(b.full))})
+	b.brief(id, op, flags, SGE{}).full = uint32(len(b.full))
 	return &b.full[len(b.full)-1]
 }
 
 // expand returns all work requests.
 func (b *Batch) expand() []SendWR {
-	if len(b.full) == len(b.briefs) {
+	if len(b.full) == b.n {
 		return b.full
 	}
 	b.wrs = b.wrs[:0]
-	for i := range b.briefs {
+	for i := range b.briefs[:b.n] {
 		w := &b.briefs[i]
 		if w.full != 0 {
 			b.wrs = append(b.wrs, b.full[w.full-1])
 			continue
 		}
-		b.wrs = append(b.wrs, SendWR{ID: w.id, Opcode: w.op, Flags: w.flags, SGEs: w.sge[:], Remote: w.remote,
-			Imm: w.imm, InvalidateRKey: w.imm})
+		b.wrs = append(b.wrs, SendWR{ID: w.id, Opcode: w.op, Flags: w.flags, SGEs: w.sge[:], Imm: w.imm,
+			InvalidateRKey: w.imm})
+		if work.FieldsOf(uint32(w.op))&work.Remote != 0 {
+			b.wrs[i].Remote = w.remote
+		}
 	}
 	return b.wrs
 }
 
 // drop removes the first n work requests.
 func (b *Batch) drop(n int) {
-	b.briefs = slices.Delete(b.briefs, 0, n)
+	b.n = copy(b.briefs, b.briefs[n:b.n])
 	if len(b.full) == 0 {
 		return
 	}
 	var full []SendWR
-	for i := range b.briefs {
+	for i := range b.briefs[:b.n] {
 		if w := &b.briefs[i]; w.full != 0 {
 			full = append(full, b.full[w.full-1])
 			w.full = uint32(len(full))

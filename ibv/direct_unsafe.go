@@ -70,9 +70,8 @@ var (
 	_ [unsafe.Offsetof(mlx5.RecvWR{}.SGEs)]byte = [unsafe.Offsetof(RecvWR{}.SGEs)]byte{}
 )
 
-func mlx5WCs(wcs []WC) []mlx5.WC {
-	return unsafe.Slice((*mlx5.WC)(unsafe.Pointer(unsafe.SliceData(wcs))), len(wcs))
-}
+// firstWC is where wcs begins.
+func firstWC(wcs []WC) *mlx5.WC { return (*mlx5.WC)(unsafe.Pointer(unsafe.SliceData(wcs))) }
 
 // A work request has the same layout in both engines as in this package.
 var (

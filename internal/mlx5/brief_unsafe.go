@@ -25,11 +25,11 @@ func (q *SQ) PostBriefs(list []work.Brief) int {
 //
 //go:norace
 func (q *SQ) briefs(b *work.Brief, n int) int {
-	if opcodeFlags(&b.Opcode) != q.template.key && !q.setTemplate(b.Opcode, b.Flags) {
+	if opcodeFlags(&b.Opcode) != q.template.key && !q.setTemplate(b.Opcode, b.Flags) || q.fence != 0 {
 		return 0
 	}
 	left := min(n, int(q.oneBlocks()))
-	if left == 0 || q.fence != 0 {
+	if left == 0 {
 		return 0
 	}
 	cur, head, fields := q.cur, q.head, q.template.fields
@@ -62,8 +62,6 @@ func (q *SQ) briefs(b *work.Brief, n int) int {
 		b = (*work.Brief)(unsafe.Add(unsafe.Pointer(b), unsafe.Sizeof(*b)))
 	}
 	built := int(head - q.head)
-	if built > 0 {
-		q.cur, q.head, q.spare, q.last, q.inlined = cur, head, 0, cur-1, false
-	}
+	q.built(cur, head, false)
 	return built
 }

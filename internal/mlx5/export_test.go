@@ -56,7 +56,7 @@ func (q *SQ) BuildOf(wrs []SendWR, opcodes uint32, maxInline int) int {
 // PostOne is Post of one work request on such a queue.
 func (q *SQ) PostOne(wr *SendWR, opcodes uint32, maxInline int) bool {
 	q.limit(opcodes, maxInline)
-	return q.bf == 0 && q.Post(wr, 1) == 1
+	return q.bf == 0 && q.Post(wr, 1)
 }
 
 func (q *SQ) limit(opcodes uint32, maxInline int) {

@@ -8,33 +8,31 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// Post builds the longest prefix of the n work requests at wr that it covers, and returns its length. It covers work
-// requests with one SGE, or with inline data that ends in the WQE's first block, which have the opcode and flags of the
-// first. If the prefix is all of them, Post rings the doorbell. Otherwise the caller continues with Add or Build and
-// then calls Ring.
+// Post builds the longest prefix of the n work requests at wr that it covers. If that is all of them, it rings the
+// doorbell and returns true. Otherwise Pending tells how many there are, and the caller continues with Add or Build and
+// then calls Ring. Post covers work requests with one SGE, or with inline data that ends in the WQE's first block, which
+// have the opcode and flags of the first.
 //
 // run and inlines are flat because each call on the way of a work request costs a tenth of it: 6.3 ns as it is, 7.0
-// with a function for the end of a run, 9.4 with another one for the loop.
-func (q *SQ) Post(wr *SendWR, n int) int { return q.run(wr, n, true) }
+// with a function for the end of a run, 9.4 with another one for the loop. They avoid stores, also those of variables
+// to the stack: the fences of the doorbell wait for all of them, and each costs 0.1 to 0.3 ns.
+func (q *SQ) Post(wr *SendWR, n int) bool { return q.run(wr, n, true) == 0 }
 
-// Build is Post without the doorbell.
-func (q *SQ) Build(wr *SendWR, n int) int { return q.run(wr, n, false) }
+// Build is Post without the doorbell, and returns how many work requests it built.
+func (q *SQ) Build(wr *SendWR, n int) int { return n - q.run(wr, n, false) }
 
+// Pending returns the number of work requests that were built since the last doorbell.
+func (q *SQ) Pending() int { return int(q.pending) }
+
+// run returns how many of the n work requests it did not build.
+//
 //go:norace
 func (q *SQ) run(wr *SendWR, n int, ring bool) int {
-	if opcodeFlags(&wr.Opcode) != q.template.key && !q.setTemplate(wr.Opcode, wr.Flags) {
-		return 0
-	}
-	left := n
-	if uint(n) > uint(q.spare) {
-		q.spare = q.oneBlocks()
-		left = min(n, int(q.spare))
-	}
-	if left == 0 || q.fence != 0 {
-		return 0
+	if opcodeFlags(&wr.Opcode) != q.template.key || uint(n) > uint(q.until-q.cur) || q.fence != 0 {
+		return q.prepare(wr, n, ring)
 	}
 	if wr.Inline != nil {
-		return q.inlines(wr, n, left, ring)
+		return q.inlines(wr, n, ring)
 	}
 	cur, head, fields := q.cur, q.head, q.template.fields
 	doorbell := uint64(0)
@@ -61,33 +59,46 @@ func (q *SQ) run(wr *SendWR, n int, ring bool) int {
 		head++
 		q.remember(cur, wr.ID, head)
 		cur++
-		if left--; left == 0 {
+		if n--; n == 0 {
 			break
 		}
 		wr = after(wr)
 	}
-	built := int(head - q.head)
-	if built == 0 {
+	if n == 0 && ring && q.pending == 0 && q.bf == 0 {
+		q.cur, q.head = cur, head
+		mmio.RingSend(q.dbrec, bits.ReverseBytes32(cur&0xffff), q.reg, doorbell)
 		return 0
 	}
-	q.cur, q.head = cur, head
-	q.spare -= uint32(built)
-	if ring && built == n && q.bf == 0 {
-		q.announced = head
-		mmio.RingSend(q.dbrec, bits.ReverseBytes32(cur&0xffff), q.reg, doorbell)
-		return n
-	}
-	q.last, q.inlined = cur-1, false
-	if ring && built == n {
+	q.built(cur, head, false)
+	if n == 0 && ring {
 		q.Ring()
 	}
-	return built
+	return n
+}
+
+// prepare is run for work requests with another opcode or other flags than those before, and when there may be too
+// little room. What it does is not in run, because variables would have to be kept across its calls.
+//
+//go:noinline
+func (q *SQ) prepare(wr *SendWR, n int, ring bool) int {
+	if q.fence != 0 || !q.setTemplate(wr.Opcode, wr.Flags) {
+		return n
+	}
+	room := q.oneBlocks()
+	q.until = q.cur + room
+	switch {
+	case n <= int(room):
+		return q.run(wr, n, ring)
+	case room > 0:
+		return n - int(room) + q.run(wr, int(room), false)
+	}
+	return n
 }
 
 // inlines is run for work requests with inline data.
 //
 //go:norace
-func (q *SQ) inlines(wr *SendWR, n, left int, ring bool) int {
+func (q *SQ) inlines(wr *SendWR, n int, ring bool) int {
 	cur, head, fields := q.cur, q.head, q.template.fields
 	doorbell := uint64(0)
 	for fields&work.Inline != 0 {
@@ -122,27 +133,28 @@ func (q *SQ) inlines(wr *SendWR, n, left int, ring bool) int {
 		head++
 		q.remember(cur, wr.ID, head)
 		cur++
-		if left--; left == 0 {
+		if n--; n == 0 {
 			break
 		}
 		wr = after(wr)
 	}
-	built := int(head - q.head)
-	if built == 0 {
+	if n == 0 && ring && q.pending == 0 && q.bf == 0 {
+		q.cur, q.head = cur, head
+		mmio.RingSend(q.dbrec, bits.ReverseBytes32(cur&0xffff), q.reg, doorbell)
 		return 0
 	}
-	q.cur, q.head = cur, head
-	q.spare -= uint32(built)
-	if ring && built == n && q.bf == 0 {
-		q.announced = head
-		mmio.RingSend(q.dbrec, bits.ReverseBytes32(cur&0xffff), q.reg, doorbell)
-		return n
-	}
-	q.last, q.inlined = cur-1, true
-	if ring && built == n {
+	q.built(cur, head, true)
+	if n == 0 && ring {
 		q.Ring()
 	}
-	return built
+	return n
+}
+
+// built notes that work requests were built, up to block cur and number head.
+func (q *SQ) built(cur, head uint32, inline bool) {
+	if n := head - q.head; n > 0 {
+		q.cur, q.head, q.pending, q.last, q.inlined = cur, head, q.pending+n, cur-1, inline
+	}
 }
 
 // template holds the parts of a control segment that follow from the opcode and the flags of a work request. It is kept
