@@ -25,7 +25,7 @@ type Batch struct {
 	full   []SendWR // those that do not fit into a brief
 	sges   []SGE    // of these
 	inline []byte   // of these
-	wrs    []SendWR // what expand returned
+	wrs    []SendWR // for expand
 	err    error    // of an Add that added nothing
 }
 
@@ -58,7 +58,7 @@ func (b *Batch) Reset() {
 func (b *Batch) resetFull() {
 	clear(b.full)
 	clear(b.wrs)
-	b.full, b.wrs, b.sges, b.inline = b.full[:0], b.wrs[:0], b.sges[:0], b.inline[:0]
+	b.full, b.sges, b.inline = b.full[:0], b.sges[:0], b.inline[:0]
 }
 
 // brief adds a work request with one SGE. remote is that of an earlier one. Callers inline brief.
@@ -88,20 +88,23 @@ func (b *Batch) expand() []SendWR {
 	if len(b.full) == b.n {
 		return b.full
 	}
-	b.wrs = b.wrs[:0]
+	if n := b.n - len(b.wrs); n > 0 {
+		b.wrs = append(b.wrs, make([]SendWR, n)...)
+	}
 	for i := range b.briefs[:b.n] {
-		w := &b.briefs[i]
+		w, to := &b.briefs[i], &b.wrs[i]
 		if w.full != 0 {
-			b.wrs = append(b.wrs, b.full[w.full-1])
+			*to = b.full[w.full-1]
 			continue
 		}
-		b.wrs = append(b.wrs, SendWR{ID: w.id, Opcode: w.op, Flags: w.flags, SGEs: w.sge[:], Imm: w.imm,
-			InvalidateRKey: w.imm})
+		// The other fields are zero.
+		to.ID, to.Opcode, to.Flags, to.SGEs = w.id, w.op, w.flags, w.sge[:]
+		to.Imm, to.InvalidateRKey, to.Remote = w.imm, w.imm, RemoteAddr{}
 		if work.FieldsOf(uint32(w.op))&work.Remote != 0 {
-			b.wrs[i].Remote = w.remote
+			to.Remote = w.remote
 		}
 	}
-	return b.wrs
+	return b.wrs[:b.n]
 }
 
 // drop removes the first n work requests.
@@ -110,6 +113,7 @@ func (b *Batch) drop(n int) {
 	if len(b.full) == 0 {
 		return
 	}
+	clear(b.wrs)
 	var full []SendWR
 	for i := range b.briefs[:b.n] {
 		if w := &b.briefs[i]; w.full != 0 {

@@ -28,7 +28,9 @@ func (q *SQ) briefs(b *work.Brief, n int) int {
 	if opcodeFlags(&b.Opcode) != q.template.key && !q.setTemplate(b.Opcode, b.Flags) || q.fence != 0 {
 		return 0
 	}
-	left := min(n, int(q.oneBlocks()))
+	room := q.oneBlocks()
+	q.until = q.cur + room
+	left := min(n, int(room))
 	if left == 0 {
 		return 0
 	}
