@@ -12,8 +12,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestFiguresContended prints the cost of posting one work request when four goroutines post to the same queue, and when
-// one does, with the lock of a queue and with a sync.Mutex in its place.
+// TestFiguresContended prints the cost of posting one work request when four goroutines post to the same queue, and
+// when one does, with the lock of a queue and with a sync.Mutex in its place.
 func TestFiguresContended(t *testing.T) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
 		t.Skip("measures; set PUREVERBS_FIGURES=1")

@@ -6,8 +6,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// PostBriefs builds the longest prefix of list that it covers, and returns its length. It covers what Post covers of work
-// requests with SGEs, whatever their opcodes and flags. If the prefix is all of them, it rings the doorbell.
+// PostBriefs builds the longest prefix of list that it covers, and returns its length. It covers what Post covers of
+// work requests with SGEs, whatever their opcodes and flags. If the prefix is all of them, it rings the doorbell.
 func (q *SQ) PostBriefs(list []work.Brief) int {
 	n := 0
 	for n < len(list) {

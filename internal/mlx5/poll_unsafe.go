@@ -10,9 +10,9 @@ import (
 // Poll is PollInto for a slice.
 func (cq *CQ) Poll(out []WC) (int, error) { return cq.PollInto(unsafe.SliceData(out), len(out)) }
 
-// PollInto takes completions that are there, at most the size of the array at out. An error is of the entry behind the completions that were
-// delivered: a *CQEError is returned once, and the next call goes on behind its entry; ErrSuspended is returned while
-// the entry's QP is suspended.
+// PollInto takes completions that are there, at most the size of the array at out. An error is of the entry behind the
+// completions that were delivered: a *CQEError is returned once, and the next call goes on behind its entry;
+// ErrSuspended is returned while the entry's QP is suspended.
 //
 // One loop decodes what succeeded, of all kinds and QPs; unusual takes the rest. What is rarely needed is kept in cq
 // and not in variables, so that the loop's stay in registers.

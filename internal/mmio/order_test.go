@@ -209,8 +209,8 @@ func TestLoadCQE(t *testing.T) {
 	}
 }
 
-// On amd64 Consumed, Record and the first half of RingSend are inlined in their callers as a plain store each. They stay
-// behind the load and the store before them, and ring comes last.
+// On amd64 Consumed, Record and the first half of RingSend are inlined in their callers as a plain store each. They
+// stay behind the load and the store before them, and ring comes last.
 func TestStoreInlined(t *testing.T) {
 	var got []string
 	for _, i := range disassemble(t, "amd64", `mmio_test\.stores$`)["stores"] {

@@ -211,8 +211,8 @@ func (e *end) ownRQ() {
 	own(e.dcq.DBRec, 8)
 }
 
-// timed calls loop for the warm-up and then for the rest of a fill, which it times. The loops have what a user's loop has
-// and nothing else, because Go keeps what is alive across a call on the stack. Those of bench.c are the same.
+// timed calls loop for the warm-up and then for the rest of a fill, which it times. The loops have what a user's loop
+// has and nothing else, because Go keeps what is alive across a call on the stack. Those of bench.c are the same.
 func (s *side) timed(name, kind string, loop func(n int) error) error {
 	if err := loop(warmUp); err != nil {
 		return err
