@@ -25,6 +25,7 @@ type Batch struct {
 	full   []SendWR // those that do not fit into a brief
 	sges   []SGE    // of these
 	inline []byte   // of these
+	flush  []FlushRange
 	wrs    []SendWR // for expand
 	err    error    // of an Add that added nothing
 }
@@ -58,7 +59,7 @@ func (b *Batch) Reset() {
 func (b *Batch) resetFull() {
 	clear(b.full)
 	clear(b.wrs)
-	b.full, b.sges, b.inline = b.full[:0], b.sges[:0], b.inline[:0]
+	b.full, b.sges, b.inline, b.flush = b.full[:0], b.sges[:0], b.inline[:0], b.flush[:0]
 }
 
 // brief adds a work request with one SGE. remote is that of an earlier one. Callers inline brief.
@@ -121,7 +122,7 @@ func (b *Batch) drop(n int) {
 			w.full = uint32(len(full))
 		}
 	}
-	b.full, b.sges, b.inline = full, nil, nil // what is left still uses the old sges and inline
+	b.full, b.sges, b.inline, b.flush = full, nil, nil, nil // what is left still uses the old ones
 }
 
 // Send sends a message. A UD QP needs SendTo.
@@ -186,6 +187,26 @@ func (b *Batch) LocalInv(id uint64, flags SendFlags, rkey uint32) {
 	wr.SGEs, wr.InvalidateRKey = nil, rkey
 }
 
+// Flush makes earlier writes to memory of the peer reach what r says, and then completes.
+func (b *Batch) Flush(id uint64, flags SendFlags, at RemoteAddr, r FlushRange) {
+	wr := b.next(id, OpFlush, flags, SGE{})
+	wr.SGEs, wr.Remote = nil, at
+	b.setFlush(wr, &r)
+}
+
+func (b *Batch) setFlush(wr *SendWR, r *FlushRange) {
+	b.flush = append(b.flush, *r)
+	wr.Flush = &b.flush[len(b.flush)-1]
+}
+
+// AtomicWrite writes 8 bytes to memory of the peer, at a multiple of 8, so that no reader sees only
+// some of them.
+func (b *Batch) AtomicWrite(id uint64, flags SendFlags, to RemoteAddr, value [8]byte) {
+	wr := b.next(id, OpAtomicWrite, flags, SGE{})
+	wr.Remote = to
+	b.setInline(wr, value[:])
+}
+
 // SendInline sends a copy of data, made before it returns.
 func (b *Batch) SendInline(id uint64, flags SendFlags, data []byte) {
 	b.setInline(b.next(id, OpSend, flags, SGE{}), data)
@@ -208,6 +229,9 @@ func (b *Batch) Add(wr *SendWR) {
 	}
 	to := b.next(wr.ID, wr.Opcode, wr.Flags, SGE{})
 	*to = *wr
+	if wr.Flush != nil {
+		b.setFlush(to, wr.Flush)
+	}
 	if wr.Inline != nil {
 		b.setInline(to, wr.Inline)
 	}
