@@ -3,6 +3,8 @@ package ibv
 import (
 	"errors"
 	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // Batch collects work requests and posts them with one doorbell:
@@ -18,115 +20,152 @@ import (
 // Post reports mistakes. A Batch does not allocate once it has grown to its usual size.
 type Batch struct {
 	qp     *QP
-	wrs    []SendWR
-	posted int    // how many of wrs an incomplete Post has posted: wrs[:posted]
-	own    []SGE  // own[i] is the SGE of wrs[i], if that has just one
-	lists  []SGE  // SGEs of work requests that have several
-	inline []byte // copied data
+	n      int      // work requests
+	briefs []brief  // the first n are the work requests
+	full   []SendWR // those that do not fit into a brief
+	sges   []SGE    // of these
+	inline []byte   // of these
 	flush  []FlushRange
-	dirty  bool  // some work request has an AH, or SGEs other than own[i]
-	err    error // of an Add that added nothing
+	wrs    []SendWR // for expand
+	err    error    // of an Add that added nothing
+}
+
+// brief has the layout of work.Brief.
+type brief struct {
+	id     uint64
+	op     Opcode
+	flags  SendFlags
+	sge    [1]SGE
+	remote RemoteAddr
+	imm    uint32 // or the key to invalidate
+	full   uint32 // index in Batch.full, plus 1
+	_      uint64
 }
 
 // Batch returns an empty Batch for the send queue.
 func (qp *QP) Batch() *Batch { return &Batch{qp: qp} }
 
 // Len returns the number of work requests that Post would post.
-func (b *Batch) Len() int { return len(b.wrs) - b.posted }
+func (b *Batch) Len() int { return b.n }
 
 // Reset empties the Batch.
 func (b *Batch) Reset() {
-	if b.dirty {
-		b.restore()
+	b.n, b.err = 0, nil
+	if len(b.full) > 0 {
+		b.resetFull()
 	}
-	b.wrs, b.lists, b.inline, b.flush = b.wrs[:0], b.lists[:0], b.inline[:0], b.flush[:0]
-	b.posted, b.err = 0, nil
 }
 
-// restore gives every slot its own SGE again, and no AH.
-func (b *Batch) restore() {
-	for i := range b.wrs {
-		b.wrs[i] = SendWR{SGEs: b.own[i : i+1 : i+1]}
-	}
-	b.dirty = false
+func (b *Batch) resetFull() {
+	clear(b.full)
+	clear(b.wrs)
+	b.full, b.sges, b.inline, b.flush = b.full[:0], b.sges[:0], b.inline[:0], b.flush[:0]
 }
 
-// next starts a work request with s as its only SGE, in own[i]. Fields of the slot's previous
-// work request remain only where op does not use them.
+// brief adds a work request with one SGE. remote is that of an earlier one. Callers inline brief.
+func (b *Batch) brief(id uint64, op Opcode, flags SendFlags, s SGE) *brief {
+	n := b.n
+	if n == len(b.briefs) {
+		b.briefs = append(b.briefs, brief{})
+	}
+	b.n = n + 1
+	w := &b.briefs[n]
+	w.imm, w.full = 0, 0
+	w.id, w.op, w.flags, w.sge[0] = id, op, flags, s
+	return w
+}
+
+// next adds a work request of any kind, with one SGE.
 func (b *Batch) next(id uint64, op Opcode, flags SendFlags, s SGE) *SendWR {
-	if len(b.wrs) == cap(b.wrs) {
-		b.grow()
-	}
-	i := len(b.wrs)
-	b.wrs = b.wrs[:i+1]
-	wr := &b.wrs[i]
-	wr.ID, wr.Opcode, wr.Flags = id, op, flags
-	b.own[i] = s
-	return wr
+	b.sges = append(b.sges, s)
+	n := len(b.sges)
+	b.full = append(b.full, SendWR{ID: id, Opcode: op, Flags: flags, SGEs: b.sges[n-1 : n : n]})
+	b.brief(id, op, flags, SGE{}).full = uint32(len(b.full))
+	return &b.full[len(b.full)-1]
 }
 
-// grow makes room and drops what is already posted.
-func (b *Batch) grow() {
-	live := b.wrs[b.posted:]
-	n := max(2*len(live), 16)
-	wrs, own := make([]SendWR, n), make([]SGE, n)
-	for i := range wrs {
-		if i < len(live) {
-			wrs[i] = live[i]
+// expand returns all work requests.
+func (b *Batch) expand() []SendWR {
+	if len(b.full) == b.n {
+		return b.full
+	}
+	if n := b.n - len(b.wrs); n > 0 {
+		b.wrs = append(b.wrs, make([]SendWR, n)...)
+	}
+	for i := range b.briefs[:b.n] {
+		w, to := &b.briefs[i], &b.wrs[i]
+		if w.full != 0 {
+			*to = b.full[w.full-1]
+			continue
 		}
-		if i >= len(live) || len(wrs[i].SGEs) == 1 {
-			if i < len(live) {
-				own[i] = live[i].SGEs[0]
-			}
-			wrs[i].SGEs = own[i : i+1 : i+1]
+		// The other fields are zero.
+		to.ID, to.Opcode, to.Flags, to.SGEs = w.id, w.op, w.flags, w.sge[:]
+		to.Imm, to.InvalidateRKey, to.Remote = w.imm, w.imm, RemoteAddr{}
+		if work.FieldsOf(uint32(w.op))&work.Remote != 0 {
+			to.Remote = w.remote
 		}
 	}
-	b.wrs, b.own, b.posted = wrs[:len(live)], own, 0
+	return b.wrs[:b.n]
+}
+
+// drop removes the first n work requests.
+func (b *Batch) drop(n int) {
+	b.n = copy(b.briefs, b.briefs[n:b.n])
+	if len(b.full) == 0 {
+		return
+	}
+	clear(b.wrs)
+	var full []SendWR
+	for i := range b.briefs[:b.n] {
+		if w := &b.briefs[i]; w.full != 0 {
+			full = append(full, b.full[w.full-1])
+			w.full = uint32(len(full))
+		}
+	}
+	b.full, b.sges, b.inline, b.flush = full, nil, nil, nil // what is left still uses the old ones
 }
 
 // Send sends a message. A UD QP needs SendTo.
 func (b *Batch) Send(id uint64, flags SendFlags, s SGE) {
-	b.next(id, OpSend, flags, s)
+	b.brief(id, OpSend, flags, s)
 }
 
 // SendImm sends a message with immediate data, in host order.
 func (b *Batch) SendImm(id uint64, flags SendFlags, s SGE, imm uint32) {
-	b.next(id, OpSendImm, flags, s).Imm = imm
+	b.brief(id, OpSendImm, flags, s).imm = imm
 }
 
 // SendInv sends a message and invalidates an rkey of the peer.
 func (b *Batch) SendInv(id uint64, flags SendFlags, s SGE, rkey uint32) {
-	b.next(id, OpSendInv, flags, s).InvalidateRKey = rkey
+	b.brief(id, OpSendInv, flags, s).imm = rkey
 }
 
 // SendTo sends a message from a UD QP.
 func (b *Batch) SendTo(id uint64, flags SendFlags, s SGE, ah *AH, qpn, qkey uint32) {
 	wr := b.next(id, OpSend, flags, s)
-	b.dirty = true
 	wr.AH, wr.RemoteQPN, wr.RemoteQKey = ah, qpn, qkey
 }
 
 // SendImmTo sends a message with immediate data from a UD QP.
 func (b *Batch) SendImmTo(id uint64, flags SendFlags, s SGE, imm uint32, ah *AH, qpn, qkey uint32) {
 	wr := b.next(id, OpSendImm, flags, s)
-	b.dirty = true
 	wr.Imm, wr.AH, wr.RemoteQPN, wr.RemoteQKey = imm, ah, qpn, qkey
 }
 
 // Write writes to memory of the peer.
 func (b *Batch) Write(id uint64, flags SendFlags, s SGE, to RemoteAddr) {
-	b.next(id, OpWrite, flags, s).Remote = to
+	b.brief(id, OpWrite, flags, s).remote = to
 }
 
 // WriteImm writes to memory of the peer and consumes one of its receives.
 func (b *Batch) WriteImm(id uint64, flags SendFlags, s SGE, to RemoteAddr, imm uint32) {
-	wr := b.next(id, OpWriteImm, flags, s)
-	wr.Remote, wr.Imm = to, imm
+	w := b.brief(id, OpWriteImm, flags, s)
+	w.remote, w.imm = to, imm
 }
 
 // Read reads memory of the peer into s.
 func (b *Batch) Read(id uint64, flags SendFlags, s SGE, from RemoteAddr) {
-	b.next(id, OpRead, flags, s).Remote = from
+	b.brief(id, OpRead, flags, s).remote = from
 }
 
 // CompareSwap sets 8 bytes of the peer's memory to swap if they equal compare; s, of 8 bytes,
@@ -145,14 +184,12 @@ func (b *Batch) FetchAdd(id uint64, flags SendFlags, s SGE, at RemoteAddr, add u
 // LocalInv invalidates a local memory window or fast-registered MR.
 func (b *Batch) LocalInv(id uint64, flags SendFlags, rkey uint32) {
 	wr := b.next(id, OpLocalInv, flags, SGE{})
-	b.dirty = true
 	wr.SGEs, wr.InvalidateRKey = nil, rkey
 }
 
 // Flush makes earlier writes to memory of the peer reach what r says, and then completes.
 func (b *Batch) Flush(id uint64, flags SendFlags, at RemoteAddr, r FlushRange) {
 	wr := b.next(id, OpFlush, flags, SGE{})
-	b.dirty = true
 	wr.SGEs, wr.Remote = nil, at
 	b.setFlush(wr, &r)
 }
@@ -191,29 +228,20 @@ func (b *Batch) Add(wr *SendWR) {
 		return
 	}
 	to := b.next(wr.ID, wr.Opcode, wr.Flags, SGE{})
-	b.dirty = true
-	own := to.SGEs
 	*to = *wr
-	switch n := len(wr.SGEs); n {
-	case 1:
-		own[0], to.SGEs = wr.SGEs[0], own
-	default:
-		b.lists = append(b.lists, wr.SGEs...)
-		to.SGEs = b.lists[len(b.lists)-n : len(b.lists) : len(b.lists)]
-	}
 	if wr.Flush != nil {
 		b.setFlush(to, wr.Flush)
 	}
 	if wr.Inline != nil {
-		sges := to.SGEs
 		b.setInline(to, wr.Inline)
-		to.SGEs = sges // Inline and SGEs together are a mistake, which Post reports
 	}
+	n := len(wr.SGEs)
+	b.sges = append(b.sges, wr.SGEs...)
+	to.SGEs = b.sges[len(b.sges)-n : len(b.sges) : len(b.sges)] // with Inline a mistake, which Post reports
 }
 
 // setInline gives wr a copy of data in place of SGEs.
 func (b *Batch) setInline(wr *SendWR, data []byte) {
-	b.dirty = true
 	b.inline = append(b.inline, data...)
 	end := len(b.inline)
 	wr.SGEs, wr.Inline = nil, b.inline[end-len(data):end:end]
@@ -232,16 +260,21 @@ func (b *Batch) Post() error {
 		return &PostError{Object: "no qp", Err: &ArgError{Arg: "Batch", Got: "the zero value",
 			Want: "one that QP.Batch returned"}}
 	}
-	wrs := b.wrs[b.posted:]
 	if b.err != nil {
-		return &PostError{Object: qp.name, Total: len(wrs), Err: b.err}
+		return &PostError{Object: qp.name, Total: b.Len(), Err: b.err}
 	}
-	n, err := qp.postWhole(wrs)
+	n, err := b.post()
 	if err == nil {
 		b.Reset()
 		return nil
 	}
-	b.posted += n
+	return b.incomplete(n, err)
+}
+
+// incomplete removes the n work requests that Post posted and returns its error.
+func (b *Batch) incomplete(n int, err error) error {
+	total := b.Len()
+	b.drop(n)
 	var op *OpError // unwrapped: the PostError names the object and the operation
 	if errors.As(err, &op) && op.Op == opPostSend {
 		err = op.Err
@@ -249,7 +282,7 @@ func (b *Batch) Post() error {
 			err = fmt.Errorf("%s: %w", op.Detail, op.Err)
 		}
 	}
-	return &PostError{Object: qp.name, Accepted: n, Total: len(wrs), Err: err}
+	return &PostError{Object: b.qp.name, Accepted: n, Total: total, Err: err}
 }
 
 // PostError reports a Batch that was not posted as a whole. What was accepted will complete;

@@ -228,9 +228,10 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 	if r := cq.ring; r != nil && r.Idle() && r.Empty() {
 		return 0, nil
 	}
+	wcs = wcs[:len(wcs):len(wcs)] // a capacity would be one more word to keep on the stack
 	cq.mu.Lock()
 	if d := cq.fast; d != nil {
-		n, err := d.Poll(mlx5WCs(wcs))
+		n, err := d.PollInto(firstWC(wcs), len(wcs))
 		cq.mu.Unlock()
 		if err != nil {
 			return cq.pollFailed(wcs, err)
@@ -276,7 +277,7 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		}
 	}
 	if cq.direct != nil {
-		return cq.direct.Poll(mlx5WCs(wcs))
+		return cq.direct.PollInto(firstWC(wcs), len(wcs))
 	}
 	if cq.poller == nil {
 		return 0, cq.errGone

@@ -70,9 +70,8 @@ var (
 	_ [unsafe.Offsetof(mlx5.RecvWR{}.SGEs)]byte = [unsafe.Offsetof(RecvWR{}.SGEs)]byte{}
 )
 
-func mlx5WCs(wcs []WC) []mlx5.WC {
-	return unsafe.Slice((*mlx5.WC)(unsafe.Pointer(unsafe.SliceData(wcs))), len(wcs))
-}
+// firstWC is where wcs begins.
+func firstWC(wcs []WC) *mlx5.WC { return (*mlx5.WC)(unsafe.Pointer(unsafe.SliceData(wcs))) }
 
 // A work request has the same layout in both engines as in this package.
 var (
@@ -90,6 +89,18 @@ var (
 	_ [unsafe.Offsetof(work.SendWR{}.TSO)]byte        = [unsafe.Offsetof(SendWR{}.TSO)]byte{}
 	_ [unsafe.Offsetof(work.TSOHeader{}.MSS)]byte     = [unsafe.Offsetof(TSO{}.MSS)]byte{}
 )
+
+// So has a brief.
+var (
+	_ [unsafe.Sizeof(work.Brief{})]byte          = [unsafe.Sizeof(brief{})]byte{}
+	_ [unsafe.Offsetof(work.Brief{}.SGE)]byte    = [unsafe.Offsetof(brief{}.sge)]byte{}
+	_ [unsafe.Offsetof(work.Brief{}.Remote)]byte = [unsafe.Offsetof(brief{}.remote)]byte{}
+	_ [unsafe.Offsetof(work.Brief{}.Imm)]byte    = [unsafe.Offsetof(brief{}.imm)]byte{}
+)
+
+func workBriefs(list []brief) []work.Brief {
+	return unsafe.Slice((*work.Brief)(unsafe.Pointer(unsafe.SliceData(list))), len(list))
+}
 
 // request returns wr as the type that the engines use.
 func request(wr *SendWR) *work.SendWR { return (*work.SendWR)(unsafe.Pointer(wr)) }

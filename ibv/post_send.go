@@ -35,28 +35,30 @@ func goneOf(path DataPath) error {
 //
 // C: ibv_post_send(3).
 func (qp *QP) PostSend(wrs []SendWR) (int, error) {
+	wrs = wrs[:len(wrs):len(wrs)] // a capacity would be one more word to keep on the stack
 	qp.sqMu.Lock()
-	n := 0
-	if q := qp.ready(); q != nil && len(wrs) > 0 {
-		if n = q.Post(first(wrs), len(wrs)); n == len(wrs) {
-			qp.sqMu.Unlock()
-			return n, nil
-		}
+	d := qp.direct
+	if d == nil || qp.loadState() != StateRTS || d.Broken() || len(wrs) == 0 {
+		return qp.postRest(wrs, 0, false)
 	}
-	return qp.postRest(wrs, n, false)
+	if !d.SQ.Post(first(wrs), len(wrs)) {
+		return qp.postRest(wrs, qp.direct.SQ.Pending(), false)
+	}
+	qp.sqMu.Unlock()
+	return len(wrs), nil
 }
 
-// postWhole is PostSend, except that a mistake in one of wrs rejects all of them.
-func (qp *QP) postWhole(wrs []SendWR) (int, error) {
+// post is PostSend of the Batch's work requests, except that a mistake in one rejects all of them.
+func (b *Batch) post() (int, error) {
+	qp, n := b.qp, 0
 	qp.sqMu.Lock()
-	n := 0
-	if q := qp.ready(); q != nil && len(wrs) > 0 {
-		if n = q.Post(first(wrs), len(wrs)); n == len(wrs) {
+	if q := qp.ready(); q != nil && b.n > 0 {
+		if n = q.PostBriefs(workBriefs(b.briefs[:b.n])); n == b.n {
 			qp.sqMu.Unlock()
 			return n, nil
 		}
 	}
-	return qp.postRest(wrs, n, true)
+	return qp.postRest(b.expand(), n, true)
 }
 
 // ready returns the send queue of the direct data path, nil if there is none or it may not

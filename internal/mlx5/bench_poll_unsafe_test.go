@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/spin"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // pollKinds are the mixes of completions that polling is measured with.
@@ -276,6 +277,7 @@ func TestFiguresKinds(t *testing.T) {
 		}
 		measured("pollempty", newFilled(0).pollEmpty(t, 1000))
 	}
+	fmt.Println("# processor:", testutil.Processor())
 	for _, name := range names {
 		slices.Sort(ns[name])
 		fmt.Printf("figure mlx5_%s_ns %.2f ns\n", name, ns[name][rounds/4]) // others run beside: the lower quartile

@@ -56,11 +56,20 @@ func (q *SQ) BuildOf(wrs []SendWR, opcodes uint32, maxInline int) int {
 // PostOne is Post of one work request on such a queue.
 func (q *SQ) PostOne(wr *SendWR, opcodes uint32, maxInline int) bool {
 	q.limit(opcodes, maxInline)
-	return q.bf == 0 && q.Post(wr, 1) == 1
+	return q.bf == 0 && q.Post(wr, 1)
+}
+
+// PostBriefsOf is PostBriefs on such a queue.
+func (q *SQ) PostBriefsOf(list []work.Brief, opcodes uint32) int {
+	q.limit(opcodes, int(q.maxInline))
+	return q.PostBriefs(list)
 }
 
 func (q *SQ) limit(opcodes uint32, maxInline int) {
-	q.opcodes, q.maxInline, q.template.key = opcodes, uint32(maxInline), noKey
+	if q.opcodes != opcodes {
+		q.opcodes, q.template.key = opcodes, noKey
+	}
+	q.maxInline = uint32(maxInline)
 }
 
 // XRC adds the first segment of an XRC send, which the package itself never posts. C: struct mlx5_wqe_xrc_seg.

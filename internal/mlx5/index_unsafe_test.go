@@ -13,7 +13,7 @@ func TestIndicesWrap(t *testing.T) {
 		r := newRing()
 		q, cq, _ := r.open(0x123)
 		s, rq := &q.SQ, &q.RQ
-		s.cur, s.head, s.announced = start, start-3, start-3 // work requests and blocks need not go alike
+		s.cur, s.head, s.until = start, start-3, start // work requests and blocks need not go alike
 		s.polled = uint64(s.cur)<<32 | uint64(s.head)
 		s.done.Store(s.polled)
 		for i := range s.slots {

@@ -7,26 +7,29 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
-// Poll takes completions that are there, at most len(out). An error is of the entry behind the completions that were
-// delivered: a *CQEError is returned once, and the next call goes on behind its entry; ErrSuspended is returned while
-// the entry's QP is suspended.
+// Poll is PollInto for a slice.
+func (cq *CQ) Poll(out []WC) (int, error) { return cq.PollInto(unsafe.SliceData(out), len(out)) }
+
+// PollInto takes completions that are there, at most the size of the array at out. An error is of the entry behind the
+// completions that were delivered: a *CQEError is returned once, and the next call goes on behind its entry;
+// ErrSuspended is returned while the entry's QP is suspended.
 //
 // One loop decodes what succeeded, of all kinds and QPs; unusual takes the rest. What is rarely needed is kept in cq
 // and not in variables, so that the loop's stay in registers.
 //
 //go:norace
-func (cq *CQ) Poll(out []WC) (int, error) {
+func (cq *CQ) PollInto(out *WC, size int) (int, error) {
 	if cq.pending != nil {
 		return cq.stopped(0)
 	}
 	ci, qp, n := cq.ci.Load(), cq.last, 0
-	for most := cq.ready(ci, len(out)); n < most; n, ci = n+1, ci+1 {
+	for most := cq.ready(ci, size); n < most; n, ci = n+1, ci+1 {
 		p := cq.entry(ci)
 		tail := cq.tail(p)
 		if !cq.ours(tail, ci) {
 			break
 		}
-		wc := (*[8]uint64)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(out)), uintptr(n)*unsafe.Sizeof(WC{})))
+		wc := (*[8]uint64)(unsafe.Pointer(nth(out, n)))
 		op, i := uint8(tail)>>4, uint32(tail>>16)&0xffff // of the WQE
 		if (uint32(tail>>32)^qp.Num)&numberMask != 0 {
 			qp.publish(cq)
@@ -54,7 +57,7 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 			wc[6] = 0
 			wc[7] = get64(p, offTimestamp)
 			if kind >= sentLen || tail&(scatter32|scatter64) != 0 {
-				if !cq.result(qp, &out[n], p, ci) {
+				if !cq.result(qp, nth(out, n), p, ci) {
 					ci++
 					break
 				}
@@ -99,13 +102,13 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 					*(*[2]uint64)(to) = *(*[2]uint64)(p)
 					*(*[2]uint64)(unsafe.Add(to, last)) = *(*[2]uint64)(unsafe.Add(p, last))
 				} else {
-					out[n].Status = scatter(list, segs, length, carried(p, uint8(tail)))
+					nth(out, n).Status = scatter(list, segs, length, carried(p, uint8(tail)))
 				}
 			}
 			continue
 		}
 	unusual:
-		switch cq.unusual(&out[n], qp, ci, tail) {
+		switch cq.unusual(nth(out, n), qp, ci, tail) {
 		case completed:
 			continue
 		case stays:
@@ -124,18 +127,25 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 		cq.lock(nil)
 	}
 	qp.publish(cq)
-	cq.last = qp
+	if cq.last != qp {
+		cq.last = qp
+	}
 	if ci != cq.ci.Load() {
 		publish32(&cq.ci, ci)
 		mmio.Consumed(cq.dbrec, bits.ReverseBytes32(ci&numberMask))
 	}
-	if short := uint32(len(out) - n); short != cq.short.Load() {
+	if short := uint32(size - n); short != cq.short.Load() {
 		publish32(&cq.short, short)
 	}
 	if cq.pending != nil {
 		return cq.stopped(n)
 	}
 	return n, nil
+}
+
+// nth returns entry n of the array at out.
+func nth(out *WC, n int) *WC {
+	return (*WC)(unsafe.Add(unsafe.Pointer(out), uintptr(n)*unsafe.Sizeof(WC{})))
 }
 
 // ours reports whether the owner bit of entry ci, which ends with tail, is that of this lap: the entry is written, or

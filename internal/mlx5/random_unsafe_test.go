@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // source turns bytes into choices. It ends when they do.
@@ -298,6 +299,36 @@ func (m *model) build() {
 	}
 }
 
+func (m *model) briefs() {
+	wrs := m.requests()
+	list := make([]work.Brief, len(wrs))
+	id, k := m.id, 0
+	for i := range wrs {
+		wr := &wrs[i]
+		wr.InvalidateRKey = wr.Imm
+		list[i] = work.Brief{ID: id + uint64(i), Opcode: wr.Opcode, Flags: wr.Flags, Remote: wr.Remote, Imm: wr.Imm}
+		if len(wr.SGEs) == 1 && wr.AH == nil {
+			list[i].SGE[0] = wr.SGEs[0]
+		} else {
+			wr.SGEs = nil
+		}
+	}
+	n := m.q.SQ.PostBriefsOf(list, simpleOps)
+	for ; k < len(wrs); k++ {
+		segs, imm, ok := m.simple(&wrs[k])
+		if !ok || wrs[k].Inline != nil || !m.room((16+len(segs)+15)/16) {
+			break
+		}
+		m.add(int(wrs[k].Opcode), int(wrs[k].Flags), imm, segs)
+	}
+	if n != k {
+		m.t.Fatalf("PostBriefs took %d of %d, want %d", n, len(wrs), k)
+	}
+	if k == len(wrs) {
+		m.rang(len(m.all)-m.announced == 1)
+	}
+}
+
 func (m *model) postOne() {
 	wr := m.requests()[0]
 	wr.ID = m.id
@@ -408,8 +439,10 @@ func posts(t testing.TB, d *device, mem, data []byte) {
 		switch m.src.n(16) {
 		case 0, 1, 2, 3:
 			m.post()
-		case 4, 5:
+		case 4:
 			m.build()
+		case 5:
+			m.briefs()
 		case 6:
 			m.postOne()
 		case 7:

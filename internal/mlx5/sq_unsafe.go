@@ -40,16 +40,16 @@ type SQ struct {
 	polled uint64        // the same before it is published; only the poller uses it
 
 	// The poster's fields for most work requests, little more than one cache line. The poster writes them.
-	buf       unsafe.Pointer
-	cur       uint32 // index of the next block, never masked; the device sees its low 16 bits
-	head      uint32 // work requests built
-	spare     uint32 // lower bound of the work requests of one block that there is room for
-	announced uint32 // head at the last Ring
-	template  template
-	fence     uint8 // fm_ce_se bits for the next WQE
-	dbrec     unsafe.Pointer
-	reg       unsafe.Pointer
-	bf        uintptr
+	buf      unsafe.Pointer
+	cur      uint32 // index of the next block, never masked; the device sees its low 16 bits
+	head     uint32 // work requests built
+	until    uint32 // there is room for work requests of one block up to here, at least
+	pending  uint32 // work requests built since the last doorbell
+	template template
+	fence    uint8 // fm_ce_se bits for the next WQE
+	dbrec    unsafe.Pointer
+	reg      unsafe.Pointer
+	bf       uintptr
 
 	maxInline uint32
 	opcodes   uint32
@@ -104,8 +104,9 @@ func (q *SQ) room(blocks uint32) bool {
 func (q *SQ) commit(id uint64, blocks uint32) {
 	q.last = q.cur
 	q.cur += blocks
-	q.spare = 0
+	q.until = q.cur
 	q.head++
+	q.pending++
 	s := &q.slots[q.last&q.mask]
 	s.id, s.mark = id, uint64(q.cur)<<32|uint64(q.head)
 }
@@ -135,7 +136,8 @@ func (q *SQ) Rollback(m Mark) {
 	for ; q.cur != m.cur; q.cur-- {
 		q.forget((q.cur - 1) & q.mask)
 	}
-	q.spare = 0
+	q.until = q.cur
+	q.pending -= q.head - m.head
 	q.head, q.last, q.fence, q.inlined = m.head, m.last, m.fence, m.inlined
 }
 
@@ -164,11 +166,11 @@ func (q *SQ) Signaled() bool {
 
 // Ring tells the device about all work requests built since the last Ring. It does nothing if there are none.
 func (q *SQ) Ring() {
-	n := q.head - q.announced
+	n := q.pending
 	if n == 0 {
 		return
 	}
-	q.announced = q.head
+	q.pending = 0
 	rec := bits.ReverseBytes32(q.cur & 0xffff)
 	wqe := q.block(q.last)
 	doorbell := *(*uint64)(wqe)
@@ -188,7 +190,7 @@ func (q *SQ) Ring() {
 
 // reset empties the queue, as the device does in the state RESET.
 func (q *SQ) reset() {
-	q.cur, q.head, q.announced, q.last, q.spare = 0, 0, 0, 0, 0
+	q.cur, q.head, q.pending, q.last, q.until = 0, 0, 0, 0, 0
 	q.fence = 0
 	q.polled = 0
 	q.done.Store(0)

@@ -7,15 +7,6 @@ import "unsafe"
 // Supported reports whether this architecture has the functions of this package.
 const Supported = true
 
-// RingSend rings the doorbell of a send queue. It stores record to the doorbell record, then ctrl to the register.
-// record is the count of 64-byte blocks and ctrl the first 8 bytes of the last WQE, both as they lie in memory
-// (big-endian).
-//
-// Pairs with post_send_db (rdma-core v64.0, providers/mlx5/qp.c:754).
-//
-//go:noescape
-func RingSend(dbrec unsafe.Pointer, record uint32, reg unsafe.Pointer, ctrl uint64)
-
 // RingSendBlueFlame rings the doorbell of a send queue by writing the WQE itself to a BlueFlame register: blocks times
 // 64 bytes, in ascending 8-byte stores. The WQE begins at wqe. If it reaches end, the end of the ring, it continues at
 // start.

@@ -1,12 +1,9 @@
 #include "textflag.h"
 
-// func RingSend(dbrec unsafe.Pointer, record uint32, reg unsafe.Pointer, ctrl uint64)
-TEXT ·RingSend(SB), NOSPLIT, $0-32
-	MOVQ	dbrec+0(FP), AX
-	MOVL	record+8(FP), CX
-	MOVQ	reg+16(FP), DX
-	MOVQ	ctrl+24(FP), BX
-	MOVL	CX, (AX)	// after the WQEs: stores keep their order
+// func ring(reg unsafe.Pointer, ctrl uint64)
+TEXT ·ring(SB), NOSPLIT, $0-16
+	MOVQ	reg+0(FP), DX
+	MOVQ	ctrl+8(FP), BX
 	SFENCE			// mmio_wc_start
 	MOVQ	BX, (DX)
 	SFENCE			// mmio_flush_writes

@@ -96,6 +96,7 @@ func stores(p unsafe.Pointer) uint32 {
 	mmio.Consumed(unsafe.Add(p, 8), 1)
 	*(*uint32)(unsafe.Add(p, 64)) = 2
 	mmio.Record(p, 3)
+	mmio.RingSend(unsafe.Add(p, 128), 4, unsafe.Add(p, 4096), 5)
 	return v
 }
 
@@ -114,7 +115,7 @@ func TestStoresInOrder(t *testing.T) {
 	if got := stores(ptr(b, 0)); got != 7 {
 		t.Errorf("loaded %d", got)
 	}
-	want(t, b, map[int][]byte{0: le32(3), 8: le32(1), 64: le32(2)})
+	want(t, b, map[int][]byte{0: le32(3), 8: le32(1), 64: le32(2), 128: le32(4), 4096: le64(5)})
 }
 
 func TestNoAllocation(t *testing.T) {

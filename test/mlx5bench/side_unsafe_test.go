@@ -211,68 +211,86 @@ func (e *end) ownRQ() {
 	own(e.dcq.DBRec, 8)
 }
 
-func (s *side) sample(name, kind string, start time.Time) {
+// timed calls loop for the warm-up and then for the rest of a fill, which it times. The loops have what a user's loop
+// has and nothing else, because Go keeps what is alive across a call on the stack. Those of bench.c are the same.
+func (s *side) timed(name, kind string, loop func(n int) error) error {
+	if err := loop(warmUp); err != nil {
+		return err
+	}
+	start := time.Now()
+	err := loop(fillWRs - warmUp)
 	took := float64(time.Since(start).Nanoseconds())
 	s.samples[name+kind] = append(s.samples[name+kind], took/(fillWRs-warmUp))
+	return err
 }
 
-func (s *side) postSend(e *end, name, kind string, wrs []ibv.SendWR) error {
-	var start time.Time
-	for i := 0; i < fillWRs; i += len(wrs) {
-		if i == warmUp {
-			start = time.Now()
-		}
-		if _, err := e.qp.PostSend(wrs); err != nil {
+func postSends(qp *ibv.QP, wrs []ibv.SendWR, n int) error {
+	for ; n > 0; n -= len(wrs) {
+		if _, err := qp.PostSend(wrs); err != nil {
 			return err
 		}
 	}
-	s.sample(name, kind, start)
 	return nil
 }
 
-func (s *side) postBatch(e *end, name, kind string) error {
-	var start time.Time
-	b := e.qp.Batch()
-	for i := 0; i < fillWRs; i += batch {
-		if i == warmUp {
-			start = time.Now()
+func postRecvs(qp *ibv.QP, wrs []ibv.RecvWR, n int) error {
+	for ; n > 0; n -= len(wrs) {
+		if _, err := qp.PostRecv(wrs); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func postBatches(b *ibv.Batch, s ibv.SGE, to ibv.RemoteAddr, n int) error {
+	for ; n > 0; n -= batch {
 		for i := range uint64(batch) {
-			b.Write(i, ibv.Signaled, s.sge, s.to)
+			b.Write(i, ibv.Signaled, s, to)
 		}
 		if err := b.Post(); err != nil {
 			return err
 		}
 	}
-	s.sample(name, kind, start)
 	return nil
+}
+
+var errPolled = errors.New("a poll that did not return what was asked for")
+
+func polls(cq *ibv.CQ, wcs []ibv.WC, n int) error {
+	for ; n > 0; n -= len(wcs) {
+		if got, err := cq.Poll(wcs); got != len(wcs) || err != nil || wcs[0].Status != ibv.WCSuccess {
+			return errors.Join(errPolled, err)
+		}
+	}
+	return nil
+}
+
+func pollsEmpty(cq *ibv.CQ, wcs []ibv.WC, n int) error {
+	for ; n > 0; n-- {
+		if got, err := cq.Poll(wcs); got != 0 || err != nil {
+			return errors.Join(errPolled, err)
+		}
+	}
+	return nil
+}
+
+func (s *side) postSend(e *end, name, kind string, wrs []ibv.SendWR) error {
+	return s.timed(name, kind, func(n int) error { return postSends(e.qp, wrs, n) })
+}
+
+func (s *side) postBatch(e *end, name, kind string) error {
+	b := e.qp.Batch()
+	return s.timed(name, kind, func(n int) error { return postBatches(b, s.sge, s.to, n) })
 }
 
 func (s *side) postRecv(e *end, name, kind string, wrs []ibv.RecvWR) error {
-	var start time.Time
-	for i := 0; i < fillWRs; i += len(wrs) {
-		if i == warmUp {
-			start = time.Now()
-		}
-		if _, err := e.qp.PostRecv(wrs); err != nil {
-			return err
-		}
-	}
-	s.sample(name, kind, start)
-	return nil
+	return s.timed(name, kind, func(n int) error { return postRecvs(e.qp, wrs, n) })
 }
 
 func (s *side) poll(e *end, name, kind string, wcs []ibv.WC) error {
-	var start time.Time
-	for i := 0; i < fillWRs; i += len(wcs) {
-		if i == warmUp {
-			start = time.Now()
-		}
-		if n, err := e.cq.Poll(wcs); n != len(wcs) || err != nil || wcs[0].Status != ibv.WCSuccess {
-			return fmt.Errorf("polled %d of %d, %v: %w", n, len(wcs), wcs[0].Status, err)
-		}
+	if err := s.timed(name, kind, func(n int) error { return polls(e.cq, wcs, n) }); err != nil {
+		return err
 	}
-	s.sample(name, kind, start)
 	e.polled += fillWRs
 	for i := range wcs {
 		if err := wcs[i].Err(); err != nil {
@@ -283,17 +301,7 @@ func (s *side) poll(e *end, name, kind string, wcs []ibv.WC) error {
 }
 
 func (s *side) pollEmpty(e *end, kind string) error {
-	var start time.Time
-	for i := range fillWRs {
-		if i == warmUp {
-			start = time.Now()
-		}
-		if n, err := e.cq.Poll(s.wcs); n != 0 || err != nil {
-			return fmt.Errorf("polled %d of nothing: %w", n, err)
-		}
-	}
-	s.sample("pollempty", kind, start)
-	return nil
+	return s.timed("pollempty", kind, func(n int) error { return pollsEmpty(e.cq, s.wcs, n) })
 }
 
 func (s *side) fillWrites(n int, name, temp string, builder bool) error {

@@ -213,16 +213,20 @@ static void sample(struct samples *s, double start)
 		s->ns[s->n++] = took / (FILL - FILL / 4);
 }
 
-/* The first quarter is not counted: after the sleep before it, caches are cold and clocks are low. */
+/*
+ * The first quarter is not counted: after the sleep before it, caches are cold
+ * and clocks are low. Each loop has what a user's loop has and nothing else.
+ */
+#define LOOP(from, to, step, call)                             \
+	for (int i_ = (from); i_ < (to); i_ += (step))         \
+		if (__builtin_expect(!(call), 0))              \
+			die(#call)
+
 #define TIMED(s, step, call)                                   \
 	do {                                                   \
-		double start_ = 0;                             \
-		for (int i_ = 0; i_ < FILL; i_ += (step)) {    \
-			if (i_ == FILL / 4)                    \
-				start_ = now();                \
-			if (__builtin_expect(!(call), 0))      \
-				die(#call);                    \
-		}                                              \
+		LOOP(0, FILL / 4, step, call);                 \
+		double start_ = now();                         \
+		LOOP(FILL / 4, FILL, step, call);              \
 		sample((s), start_);                           \
 	} while (0)
 
