@@ -23,7 +23,7 @@ type Batch struct {
 	own    []SGE  // own[i] is the SGE of wrs[i], if that has just one
 	lists  []SGE  // SGEs of work requests that have several
 	inline []byte // copied data
-	dirty  bool   // some work request has an AH, or SGEs other than own[i]
+	dirty  bool   // some work request has an AH, a window, or SGEs other than own[i]
 	err    error  // of an Add that added nothing
 }
 
@@ -146,6 +146,14 @@ func (b *Batch) LocalInv(id uint64, flags SendFlags, rkey uint32) {
 	wr := b.next(id, OpLocalInv, flags, SGE{})
 	b.dirty = true
 	wr.SGEs, wr.InvalidateRKey = nil, rkey
+}
+
+// BindMW binds a memory window of type 2. The Batch keeps bind, which must not change before
+// Post.
+func (b *Batch) BindMW(id uint64, flags SendFlags, bind *BindMW) {
+	wr := b.next(id, OpBindMW, flags, SGE{})
+	b.dirty = true
+	wr.SGEs, wr.Bind = nil, bind
 }
 
 // SendInline sends a copy of data, made before it returns.

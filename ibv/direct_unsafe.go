@@ -85,6 +85,7 @@ var (
 	_ [unsafe.Offsetof(work.SendWR{}.CompareAdd)]byte = [unsafe.Offsetof(SendWR{}.CompareAdd)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.AH)]byte         = [unsafe.Offsetof(SendWR{}.AH)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Bind)]byte       = [unsafe.Offsetof(SendWR{}.Bind)]byte{}
 )
 
 // request returns wr as the type that the engines use.

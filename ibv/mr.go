@@ -36,6 +36,7 @@ type MR struct {
 	iova   uint64
 	lkey   uint32
 	rkey   uint32
+	access AccessFlags
 	mem    *dma.Mem    // memory that AllocMR allocated
 	pin    *dma.Pinned // the caller's slice of RegMR or Rereg
 }
@@ -215,7 +216,7 @@ func (mr *MR) register(op string, access AccessFlags) error {
 	if err != nil {
 		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: explainRegister(err, mr.length, access)}
 	}
-	mr.handle = h
+	mr.handle, mr.access = h, access
 	mr.lkey, mr.rkey = libibverbs.MRKeys(h)
 	mr.node.initNumbered("mr", mr.pd.dev.Name(), &mr.pd.node)
 	life.Watch(mr, &mr.life)
@@ -442,6 +443,9 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 	if opt.PD != nil && opt.PD != mr.pd {
 		mr.life.Move(0, &opt.PD.life)
 		mr.pd = opt.PD
+	}
+	if opt.Access != nil {
+		mr.access = *opt.Access
 	}
 	mr.lkey, mr.rkey = libibverbs.MRKeys(mr.handle)
 	return err

@@ -67,6 +67,8 @@ type SendWR struct {
 	AH         *AH // UD: the address of the peer
 	RemoteQPN  uint32
 	RemoteQKey uint32
+
+	Bind *BindMW // OpBindMW: the memory window
 }
 
 // RecvWR is a work request for a receive queue: a buffer for one message. On a UD QP the first

@@ -14,6 +14,7 @@ const (
 	InvalidateRKey                    // a key that becomes invalid
 	CompareAdd                        // the operand to add or to compare with
 	Swap                              // the operand to swap in
+	Window                            // a memory window, and what it is bound to
 )
 
 // Atomic is a field that all atomics use and no other opcode does.
@@ -33,6 +34,7 @@ var opcodes = [32]struct {
 	abi.IBV_WR_ATOMIC_CMP_AND_SWP:   {Data | Remote | CompareAdd | Swap, rc},
 	abi.IBV_WR_ATOMIC_FETCH_AND_ADD: {Data | Remote | CompareAdd, rc},
 	abi.IBV_WR_LOCAL_INV:            {InvalidateRKey, rc | uc},
+	abi.IBV_WR_BIND_MW:              {Window, rc | uc},
 }
 
 const (
