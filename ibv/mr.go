@@ -472,14 +472,23 @@ func reregFailure(code int) string {
 	return fmt.Sprintf("library code %d", code)
 }
 
-// Close deregisters the memory, and frees or unpins it.
+// explainDereg names the windows that hold an MR. mlx5 answers EBUSY, SoftRoCE EINVAL.
+func (mr *MR) explainDereg(err error) error {
+	if mr.access&MWBind != 0 && (errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EINVAL)) {
+		return &BusyError{Object: mr.String(), Children: []string{"memory windows bound to it"}}
+	}
+	return err
+}
+
+// Close deregisters the memory, and frees or unpins it. While a memory window is bound to it, it
+// fails with a *BusyError.
 //
 // C: ibv_dereg_mr(3).
 func (mr *MR) Close() error {
 	return mr.node.close(func() error {
 		mr.pd.dev.holdCompletions()
 		if err := mr.pd.dev.v.DeregMR(mr.handle); err != nil {
-			return err
+			return mr.explainDereg(err)
 		}
 		mr.buf = nil
 		mr.pin.Unpin()

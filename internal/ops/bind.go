@@ -10,6 +10,7 @@ import (
 // the slot is posted.
 func (c *SendChain) FillBind(i int, wr *work.SendWR, b *work.Bind) {
 	w := c.Slot(i, wr.ID, wr.Opcode, wr.Flags)
+	w.ImmData = 0 // of an earlier request: librxe refuses it here
 	w.Bind = abi.BindMW{MW: b.MW, RKey: b.NewKey, BindInfo: *BindInfo(b)}
 }
 
