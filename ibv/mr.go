@@ -39,6 +39,8 @@ type MR struct {
 	access AccessFlags
 	mem    *dma.Mem    // memory that AllocMR allocated
 	pin    *dma.Pinned // the caller's slice of RegMR or Rereg
+
+	fixed string // memory that Rereg cannot change, "device memory"; "" for ordinary memory
 }
 
 // MemOptions choose the memory of AllocMR.
@@ -209,6 +211,7 @@ const optionalAccess AccessFlags = abi.IBV_ACCESS_OPTIONAL_RANGE
 
 // Preconditions: the caller holds the PD entered.
 func (mr *MR) register(op string, access AccessFlags) error {
+	mr.access = access
 	if err := access.checkMemory(); err != nil {
 		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: err}
 	}
@@ -216,11 +219,18 @@ func (mr *MR) register(op string, access AccessFlags) error {
 	if err != nil {
 		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: explainRegister(err, mr.length, access)}
 	}
-	mr.handle, mr.access = h, access
-	mr.lkey, mr.rkey = libibverbs.MRKeys(h)
-	mr.node.initNumbered("mr", mr.pd.dev.Name(), &mr.pd.node)
-	life.Watch(mr, &mr.life)
+	mr.opened(h)
 	return nil
+}
+
+// opened completes an MR whose C object is h. It is a child of its PD, and of further parents.
+//
+// Preconditions: the caller holds the parents entered.
+func (mr *MR) opened(h uintptr, parents ...*node) {
+	mr.handle = h
+	mr.lkey, mr.rkey = libibverbs.MRKeys(h)
+	mr.node.initNumbered("mr", mr.pd.dev.Name(), append(parents, &mr.pd.node)...)
+	life.Watch(mr, &mr.life)
 }
 
 func (d *Device) regMR(pd, addr uintptr, length int, iova uint64, access AccessFlags) (uintptr, error) {
@@ -370,6 +380,10 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 	}
 	defer mr.life.Unlock()
 	name := mr.name
+	if mr.fixed != "" {
+		return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "the MR", Got: mr.fixed,
+			Want: "one of RegMR, AllocMR or RegMemory: close it and register again"}}
+	}
 	var (
 		flags  uint32
 		pd     uintptr

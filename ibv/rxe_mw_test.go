@@ -546,7 +546,7 @@ func TestRXE_MWRefused(t *testing.T) {
 		{"the zero MR", "Bind.MR", func(b *BindMW) { b.MR = new(MR) }},
 		{"an MR of another PD", "Bind.MR", func(b *BindMW) { b.MR = foreignMR }},
 		{"an MR without MWBind", "Bind.MR", func(b *BindMW) { b.MR, b.Addr = l.b.mr, l.b.mr.Addr() }},
-		{"writes on an MR without LocalWrite", "Bind.Access", func(b *BindMW) { b.MR, b.Addr = readOnly, readOnly.Addr() }},
+		{"writes on a read-only MR", "Bind.Access", func(b *BindMW) { b.MR, b.Addr = readOnly, readOnly.Addr() }},
 		{"other rights", "Bind.Access", func(b *BindMW) { b.Access = LocalWrite | RemoteRead }},
 		{"before the MR", "Bind.Addr and Length", func(b *BindMW) { b.Addr = l.mr.Addr() - 1 }},
 		{"beyond the MR", "Bind.Addr and Length", func(b *BindMW) { b.Length = testMRSize - windowAt + 1 }},

@@ -29,6 +29,7 @@ var (
 	_ [48]byte  = [unsafe.Sizeof(ParentDomainInitAttr{})]byte{}
 	_ [48]byte  = [unsafe.Sizeof(MR{})]byte{}
 	_ [72]byte  = [unsafe.Sizeof(MRInitAttr{})]byte{}
+	_ [12]byte  = [unsafe.Sizeof(DMAHInitAttr{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(MW{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(MWBindInfo{})]byte{}
 	_ [48]byte  = [unsafe.Sizeof(MWBind{})]byte{}

@@ -269,7 +269,8 @@ func (q *SQ) complete(s *slot) bool {
 }
 
 // result adds what the completion of a send has beyond the common: the opcode of a UMR, the length, and the data of a
-// read or atomic that the entry carries, which goes where the WQE says. It returns false, with pending set, if the WQE has no result.
+// read or atomic that the entry carries, which goes where the WQE says. It returns false, with pending set, if the WQE
+// has no result.
 //
 //go:norace
 func (cq *CQ) result(qp *QP, wc *WC, p unsafe.Pointer, ci uint32) bool {

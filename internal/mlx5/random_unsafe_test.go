@@ -220,7 +220,8 @@ func (m *model) post() {
 			m.add(wrLocalInv, flags, key, segs)
 		}
 	case 8:
-		b := &work.Bind{Type: uint32(1 + src.n(2)), Key: uint32(src.next()), NewKey: uint32(src.next()), LKey: 9, Addr: 10}
+		b := &work.Bind{Type: uint32(1 + src.n(2)), Key: uint32(src.next()), NewKey: uint32(src.next()), LKey: 9,
+			Addr: 10}
 		key, qp, check, mask := byte(b.NewKey), []byte{0xff, 0xff, 0xff}, byte(0), byte(0x20)
 		segs := make([]byte, 112)
 		segs[48] = 0x40

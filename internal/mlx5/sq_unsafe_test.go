@@ -299,7 +299,8 @@ func TestWQEWraps(t *testing.T) {
 					return
 				}
 				d.sent(qpn, want[3], uint16(at))
-				if wc := poll(t, cq, 1)[0]; want[3] == 0x25 && (wc.Opcode == wcBind) != strings.HasPrefix(c.name, "bind") {
+				bind := strings.HasPrefix(c.name, "bind")
+				if wc := poll(t, cq, 1)[0]; want[3] == 0x25 && (wc.Opcode == wcBind) != bind {
 					t.Fatalf("completed as opcode %d", wc.Opcode)
 				}
 				at += (len(want) + 63) / 64
