@@ -629,6 +629,28 @@ func TestRXE_MWRefused(t *testing.T) {
 	}
 }
 
+// Binding and invalidating allocates nothing.
+func TestRXE_MWAllocs(t *testing.T) {
+	testutil.NeedRXE(t)
+	l := newLending(t, RC)
+	mw := l.window(MWType2)
+	b := l.bind(mw, RemoteRead)
+	wrs := []SendWR{{Opcode: OpBindMW, Bind: b}, {Opcode: OpLocalInv, Flags: Signaled}}
+	var wcs [2]WC
+	if n := testing.AllocsPerRun(50, func() {
+		b.RKey = NextRKey(mw.RKey())
+		wrs[1].InvalidateRKey = b.RKey
+		post(t, l.b.qp, wrs...)
+		for n, err := 0, error(nil); n == 0; {
+			if n, err = l.b.cq.Poll(wcs[:]); err != nil || n > 0 && wcs[0].Status != WCSuccess {
+				t.Fatal(err, wcs[0])
+			}
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // A full queue takes no bind, and tells so.
 func TestRXE_MWQueueFull(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
