@@ -1,7 +1,9 @@
 package ibv
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/life"
@@ -92,7 +94,7 @@ func (h *DMAHandle) Close() error {
 
 // explainNewer says what a feature of rdma-core v59 needs, and what to do without.
 func (d *Device) explainNewer(err error, feature, need, instead string) error {
-	if !unsupported(err) {
+	if !unsupported(err) && !errors.Is(err, syscall.EPROTONOSUPPORT) { // a kernel without the command
 		return err
 	}
 	return &UnsupportedError{Feature: feature, Need: "rdma-core v59 or later, and " + need,

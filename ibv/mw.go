@@ -57,6 +57,7 @@ type MW struct {
 	mu     sync.Mutex // for QP.BindMW, which derives the next key from the last
 	empty  libibverbs.NoMR
 	noMR   uintptr // of empty
+	opsErr error   // why the ops engine cannot bind it
 }
 
 // BindMW says what a memory window is bound to. A Length of 0 binds it to nothing: the MR may
@@ -109,7 +110,7 @@ func (pd *PD) AllocMW(t MWType) (*MW, error) {
 	if err != nil {
 		return fail(explainMW(pd.dev, t, err))
 	}
-	mw := &MW{pd: pd, handle: h, typ: t}
+	mw := &MW{pd: pd, handle: h, typ: t, opsErr: pd.dev.bindError()}
 	mw.key.Store(libibverbs.MWKey(h))
 	mw.noMR = mw.empty.Init(h)
 	mw.node.initNumbered("mw", pd.dev.Name(), &pd.node)

@@ -37,6 +37,8 @@ func (b *BindMW) check(qp *QP) error {
 		return &ArgError{Arg: "Bind.MW", Got: "no window", Want: "one of PD.AllocMW"}
 	case b.MW.pd.root != qp.pd.root:
 		return &ArgError{Arg: "Bind.MW", Got: "one of another PD", Want: "one of the QP's PD"}
+	case qp.send.path == DataPathOps && b.Length != 0 && b.MW.opsErr != nil:
+		return b.MW.opsErr
 	case b.Access&^windowAccess != 0:
 		return &ArgError{Arg: "Bind.Access", Got: b.Access.String(),
 			Want: "of " + windowAccess.String() + "; what else the MR may do does not change"}

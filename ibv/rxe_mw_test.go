@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -27,9 +29,48 @@ type lending struct {
 func newLending(t testing.TB, typ QPType) *lending {
 	t.Helper()
 	l := &lending{TB: t, opt: &QPOptions{Type: typ}}
+	if os.Getenv(DataPathEnv) == "ops" && bindsBeyond(must(libraryVersion())(t)) {
+		l.Setenv(DataPathEnv, "direct") // see TestRXE_MWOldLibrary
+	}
 	l.a, l.b = newPair(t, l.opt, nil)
 	l.mr = closing(t, must(l.b.pd.AllocMR(testMRSize, LocalWrite|MWBind, nil))(t))
 	return l
+}
+
+func libraryVersion() (string, error) {
+	l, err := libibverbs.Open()
+	return l.Version(), err
+}
+
+// Some releases of libmlx5 write behind the send queue: the ops engine refuses to bind with those.
+func TestRXE_MWOldLibrary(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	old := !soft(rxe) && bindsBeyond(must(libraryVersion())(t))
+	s := newSide(t, 0, &CQOptions{DataPath: DataPathOps})
+	s.newQP(t, nil)
+	ok(t, s.qp.Connect(must(s.qp.Endpoint(rxe.Port, rxe.GID))(t), nil))
+	mr := closing(t, must(s.pd.AllocMR(4096, LocalWrite|MWBind, nil))(t))
+	for _, typ := range []MWType{MWType1, MWType2} {
+		mw := closing(t, must(s.pd.AllocMW(typ))(t))
+		bind := func(n uint64) (err error) {
+			b := &BindMW{MW: mw, RKey: NextRKey(mw.RKey()), MR: mr, Addr: mr.Addr(), Length: n}
+			if typ == MWType1 {
+				return s.qp.BindMW(1, Signaled, b)
+			}
+			_, err = s.qp.PostSend([]SendWR{{ID: 1, Opcode: OpBindMW, Flags: Signaled, Bind: b}})
+			return err
+		}
+		var ue *UnsupportedError
+		if err := bind(64); old != errors.As(err, &ue) || !old && err != nil {
+			t.Fatalf("%v: %v", typ, err)
+		}
+		if !old {
+			s.good(t, 1)
+		} else if typ == MWType1 { // to nothing is all right
+			ok(t, bind(0))
+			s.good(t, 1)
+		}
+	}
 }
 
 // connect connects the pair anew after an error.
