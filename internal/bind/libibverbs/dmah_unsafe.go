@@ -21,4 +21,6 @@ func (l Lib) RegMREx(pd uintptr, attr *abi.MRInitAttr) (uintptr, error) {
 }
 
 // struct ibv_mr *(*alloc_null_mr)(struct ibv_pd *pd); an op of verbs_context, absent before v20.
-func (l Lib) AllocNullMR(ctx, pd uintptr) (uintptr, error) { return opPtr(ctx, abi.DistAllocNullMR, pd) }
+func (l Lib) AllocNullMR(ctx, pd uintptr) (uintptr, error) {
+	return opPtr(ctx, abi.DistAllocNullMR, pd)
+}
