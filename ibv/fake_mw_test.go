@@ -59,10 +59,13 @@ func TestFake_MW(t *testing.T) {
 		wantErr(t, b.MR.Close(), syscall.EBUSY, "memory windows")
 		bind(&BindMW{MW: mw, RKey: NextRKey(mw.RKey())}) // to nothing
 	}
-	if b := (&BindMW{Addr: 5, Access: ZeroBased, Length: 7, RKey: 1}); b.Remote() != (RemoteMemory{RKey: 1, Length: 7}) {
+	b := &BindMW{Addr: 5, Access: ZeroBased, Length: 7, RKey: 1}
+	if b.Remote() != (RemoteMemory{RKey: 1, Length: 7}) {
 		t.Errorf("%+v", b.Remote())
 	}
-	for key, want := range map[uint32]uint32{0x12345600: 0x12345601, 0x123456ff: 0x12345600, math.MaxUint32: 0xffffff00} {
+	for key, want := range map[uint32]uint32{
+		0x12345600: 0x12345601, 0x123456ff: 0x12345600, math.MaxUint32: 0xffffff00,
+	} {
 		if got := NextRKey(key); got != want {
 			t.Errorf("NextRKey(%#x) is %#x, want %#x", key, got, want)
 		}
@@ -173,7 +176,8 @@ func TestFake_MWNoBind(t *testing.T) {
 func TestFake_NullMR(t *testing.T) {
 	s := fakeSide(t, nil)
 	mr := closing(t, must(s.pd.AllocNullMR())(t))
-	if s := mr.SGE(1<<40, 100); s != (SGE{Addr: 1 << 40, Length: 100, LKey: 0x700}) || mr.Bytes() != nil || mr.RKey() != 0 {
+	if s := mr.SGE(1<<40, 100); s != (SGE{Addr: 1 << 40, Length: 100, LKey: 0x700}) || mr.Bytes() != nil ||
+		mr.RKey() != 0 {
 		t.Errorf("%+v", s)
 	}
 	wantErr(t, mr.Rereg(&ReregOptions{Buf: make([]byte, 8)}), syscall.EINVAL, "a null MR")
@@ -220,9 +224,10 @@ func TestFake_RegMREx(t *testing.T) {
 		ok(t, h.Close())
 		_, err := s.pd.RegMREx(&MROptions{Buf: buf, DMA: h})
 		wantErr(t, err, ErrClosed)
-		mr = closing(t, must(s.pd.RegMREx(&MROptions{Dmabuf: &Dmabuf{FD: 77, Offset: 4096, Length: 50}, IOVA: 8192}))(t))
-		if m, fd, off := get(t, "ex.mask"), get(t, "ex.fd"), get(t, "ex.offset"); m != 1|4|8 || fd != 77 || off != 4096 ||
-			mr.Addr() != 8192 || mr.Bytes() != nil {
+		part := &Dmabuf{FD: 77, Offset: 4096, Length: 50}
+		mr = closing(t, must(s.pd.RegMREx(&MROptions{Dmabuf: part, IOVA: 8192}))(t))
+		if m, fd, off := get(t, "ex.mask"), get(t, "ex.fd"), get(t, "ex.offset"); m != 1|4|8 || fd != 77 ||
+			off != 4096 || mr.Addr() != 8192 || mr.Bytes() != nil {
 			t.Errorf("mask %#x, descriptor %d, offset %d", m, fd, off)
 		}
 		mr = closing(t, must(s.pd.RegMREx(&MROptions{Buf: buf}))(t))

@@ -23,7 +23,8 @@ func (b *BindMW) checkPosted(qp *QP) error {
 			"QP.BindMW binds type 1"}
 	case (b.RKey^key)>>8 != 0:
 		return &ArgError{Arg: "Bind.RKey", Got: fmt.Sprintf("%#x", b.RKey),
-			Want: fmt.Sprintf("%#x to %#x: the upper 24 bits are the window's, as NextRKey keeps them", key&^0xff, key|0xff)}
+			Want: fmt.Sprintf("%#x to %#x: the upper 24 bits are the window's, as NextRKey keeps them", key&^0xff,
+				key|0xff)}
 	}
 	return nil
 }
@@ -43,8 +44,8 @@ func (b *BindMW) check(qp *QP) error {
 		return &ArgError{Arg: "Bind.Access", Got: b.Access.String(),
 			Want: "of " + windowAccess.String() + "; what else the MR may do does not change"}
 	case b.Access&ZeroBased != 0 && b.MW.typ == MWType1:
-		return &ArgError{Arg: "Bind.Access", Got: b.Access.String(), Want: "without ZeroBased, which is for windows of " +
-			"type 2"}
+		return &ArgError{Arg: "Bind.Access", Got: b.Access.String(),
+			Want: "without ZeroBased, which is for windows of type 2"}
 	case b.MR != nil:
 		return b.checkRange()
 	case b.Length != 0 || b.Addr != 0:

@@ -30,6 +30,7 @@ func (d *Device) bindError() error {
 		return nil
 	}
 	return &UnsupportedError{Feature: "binding a memory window with DataPathOps",
-		Need: "a libmlx5 that does not write behind the send queue: rdma-core v41, or a late release of a series before",
+		Need: "a libmlx5 that does not write behind the send queue: rdma-core v41, or a late release of a series " +
+			"before",
 		Have: fmt.Sprintf("version %s; use DataPathDirect", version)}
 }

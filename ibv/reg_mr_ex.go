@@ -69,8 +69,8 @@ func (pd *PD) RegMREx(opt *MROptions) (*MR, error) {
 	if err != nil {
 		mr.pin.Unpin()
 		err = explainRegister(err, mr.length, opt.Access)
-		return fail(pd.dev.explainNewer(err, "registration with MROptions", "a kernel and a device with support for them",
-			"use RegMR"))
+		return fail(pd.dev.explainNewer(err, "registration with MROptions",
+			"a kernel and a device with support for them", "use RegMR"))
 	}
 	if opt.DMA != nil {
 		mr.fixed = "one with a DMA handle"
