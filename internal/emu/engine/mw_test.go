@@ -91,7 +91,6 @@ func TestWindowRules(t *testing.T) {
 	type lab struct {
 		*pair
 		mw  *hca.MKey
-		mr  *mr
 		key uint32
 	}
 	// bound binds the window, from b's QP.
