@@ -19,10 +19,10 @@ func (qp *QP) BindMW(id uint64, flags SendFlags, b *BindMW) error {
 	const op = "bind mw"
 	fail := func(err error) error { return &OpError{Op: op, Object: qp.name, Err: err} }
 	switch {
-	case qp.ops>>OpBindMW&1 == 0:
-		return fail(&ArgError{Arg: "QP", Got: qp.typ.String(), Want: "RC, UC or XRCSend, to bind windows"})
 	case qp.onlySendOps:
 		return fail(&ArgError{Arg: "QP", Got: "one with SendOps", Want: "one without, to bind windows of type 1"})
+	case qp.ops>>OpBindMW&1 == 0:
+		return fail(&ArgError{Arg: "QP", Got: qp.typ.String(), Want: "RC, UC or XRCSend, to bind windows"})
 	case flags&^(Fence|Signaled|Solicited) != 0:
 		return fail(&ArgError{Arg: "Flags", Got: flags.String(), Want: "of Fence, Signaled and Solicited"})
 	}

@@ -641,6 +641,15 @@ func TestRXE_MWRefused(t *testing.T) {
 	if err := l.b.qp.BindMW(1, Inline, l.bind(mw1, RemoteRead)); !errors.As(err, &ae) || ae.Arg != "Flags" {
 		t.Errorf("Inline: %v", err)
 	}
+	extended, err := l.b.pd.CreateQP(l.b.cq, l.b.cq, &QPOptions{SendOps: SendOpSend | SendOpBindMW})
+	if err == nil {
+		err := closing(t, extended).BindMW(1, 0, l.bind(mw1, 0))
+		if !errors.As(err, &ae) || ae.Got != "one with SendOps" {
+			t.Errorf("a QP with SendOps: %v", err)
+		}
+	} else if !errors.Is(err, ErrNotSupported) { // a library before v24
+		t.Error(err)
+	}
 	if err := ud.BindMW(1, 0, l.bind(mw1, RemoteRead)); !errors.As(err, &ae) || ae.Arg != "QP" {
 		t.Errorf("a UD QP: %v", err)
 	}

@@ -64,7 +64,8 @@ func (e engine) sendOps(typ ibv.QPType) (ops ibv.SendOps) {
 var sendOps = map[ibv.Opcode]ibv.SendOps{
 	ibv.OpWrite: ibv.SendOpWrite, ibv.OpWriteImm: ibv.SendOpWriteImm, ibv.OpSend: ibv.SendOpSend,
 	ibv.OpSendImm: ibv.SendOpSendImm, ibv.OpRead: ibv.SendOpRead, ibv.OpCompareSwap: ibv.SendOpCompareSwap,
-	ibv.OpFetchAdd: ibv.SendOpFetchAdd, ibv.OpLocalInv: ibv.SendOpLocalInv, ibv.OpBindMW: ibv.SendOpBindMW, ibv.OpSendInv: ibv.SendOpSendInv,
+	ibv.OpFetchAdd: ibv.SendOpFetchAdd, ibv.OpLocalInv: ibv.SendOpLocalInv,
+	ibv.OpBindMW: ibv.SendOpBindMW, ibv.OpSendInv: ibv.SendOpSendInv,
 }
 
 // recv is a receive that is posted.

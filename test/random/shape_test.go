@@ -97,6 +97,20 @@ var sendOps = map[ibv.QPType]ibv.SendOps{
 	ibv.UD: ibv.SendOpSend | ibv.SendOpSendImm,
 }
 
+// bindBySendOps lets a QP with SendOps bind windows: of type 2 only, and on the emulated device.
+func (l *link) bindBySendOps(b bed) {
+	switch {
+	case l.opt.SendOps == 0:
+	case !b.emulated:
+		l.lends = 0
+	default:
+		l.opt.SendOps |= ibv.SendOpBindMW | ibv.SendOpLocalInv
+		if l.lends != 0 {
+			l.lends = ibv.MWType2
+		}
+	}
+}
+
 func newProgram(seed uint64, b bed) *program {
 	r := rand.New(rand.NewPCG(seed, 0))
 	p := &program{bed: b, seed: seed, rounds: 3 + r.IntN(6), shared: one(r, 2)}
@@ -131,6 +145,7 @@ func newProgram(seed uint64, b bed) *program {
 			} else if !b.wire { // package posts/wire compares what binds write
 				l.lends = pick(r, 0, 0, ibv.MWType1, ibv.MWType2)
 				l.binds = one(r, 2) && b.emulated
+				l.bindBySendOps(b)
 			}
 			if l.slots = l.opt.MaxRecvWR; l.srq {
 				l.slots, l.slot = 0, g.slot
