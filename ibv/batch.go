@@ -187,6 +187,13 @@ func (b *Batch) LocalInv(id uint64, flags SendFlags, rkey uint32) {
 	wr.SGEs, wr.InvalidateRKey = nil, rkey
 }
 
+// BindMW binds a memory window of type 2. The Batch keeps bind, which must not change before
+// Post.
+func (b *Batch) BindMW(id uint64, flags SendFlags, bind *BindMW) {
+	wr := b.next(id, OpBindMW, flags, SGE{})
+	wr.SGEs, wr.Bind = nil, bind
+}
+
 // Flush makes earlier writes to memory of the peer reach what r says, and then completes.
 func (b *Batch) Flush(id uint64, flags SendFlags, at RemoteAddr, r FlushRange) {
 	wr := b.next(id, OpFlush, flags, SGE{})

@@ -62,6 +62,11 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 		return 0, &LimitError{What: "sge", Asked: uint64(len(wr.SGEs)), Limit: uint64(qp.cap.MaxSendSGE),
 			Where: "qp " + qp.name + " (QPOptions.MaxSendSGE)"}
 	}
+	if f&work.Window != 0 {
+		if err := wr.Bind.checkPosted(qp); err != nil {
+			return 0, err
+		}
+	}
 	for i := range wr.SGEs {
 		s := &wr.SGEs[i]
 		if s.Length > MaxSGELength {

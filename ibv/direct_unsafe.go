@@ -84,6 +84,7 @@ var (
 	_ [unsafe.Offsetof(work.SendWR{}.CompareAdd)]byte = [unsafe.Offsetof(SendWR{}.CompareAdd)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.AH)]byte         = [unsafe.Offsetof(SendWR{}.AH)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Bind)]byte       = [unsafe.Offsetof(SendWR{}.Bind)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.Flush)]byte      = [unsafe.Offsetof(SendWR{}.Flush)]byte{}
 	_ [unsafe.Sizeof(work.FlushRange{})]byte          = [unsafe.Sizeof(FlushRange{})]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.TSO)]byte        = [unsafe.Offsetof(SendWR{}.TSO)]byte{}

@@ -226,7 +226,7 @@ func (pd *PD) RegDM(dm *DM, off, length int, access AccessFlags) (*MR, error) {
 		}
 		return fail(d.explainRegister(d.explainDM(err), length, access))
 	}
-	mr := &MR{pd: pd, length: length, fixed: "of device memory"}
+	mr := &MR{pd: pd, length: length, access: access, fixed: "of device memory"}
 	mr.opened(h, &dm.node)
 	return mr, nil
 }

@@ -53,7 +53,7 @@ func (pd *PD) regDmabuf(op string, fd int, off uint64, length int, iova uint64, 
 	if err != nil {
 		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
 	}
-	mr := &MR{pd: pd, length: length, iova: iova, fixed: "of a dma-buf"}
+	mr := &MR{pd: pd, length: length, iova: iova, access: access, fixed: "of a dma-buf"}
 	mr.opened(h)
 	return mr, nil
 }

@@ -160,7 +160,8 @@ func (pd *PD) ImportMR(handle uint32, addr uint64) (*MR, error) {
 	if err != nil {
 		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: explainImport("MR", err)}
 	}
-	mr := &MR{pd: pd, iova: addr, length: libibverbs.MRLength(h), fixed: "imported", release: pd.dev.v.UnimportMR}
+	mr := &MR{pd: pd, iova: addr, length: libibverbs.MRLength(h), access: unknownAccess, fixed: "imported",
+		release: pd.dev.v.UnimportMR}
 	mr.opened(h)
 	return mr, nil
 }

@@ -36,12 +36,16 @@ type MR struct {
 	iova   uint64
 	lkey   uint32
 	rkey   uint32
+	access AccessFlags // unknownAccess if another process or library registered it
 	mem    *dma.Mem    // memory that AllocMR allocated
 	pin    *dma.Pinned // the caller's slice of RegMR or Rereg
 
 	fixed   string                 // memory that Rereg cannot change, "device memory"; "" for ordinary memory
 	release func(mr uintptr) error // what Close calls; nil is DeregMR
 }
+
+// unknownAccess has all rights: what a registration really allows, the device knows.
+const unknownAccess AccessFlags = 1<<32 - 1
 
 // MemOptions choose the memory of AllocMR.
 type MemOptions struct {
@@ -211,6 +215,7 @@ const optionalAccess AccessFlags = abi.IBV_ACCESS_OPTIONAL_RANGE
 
 // Preconditions: the caller holds the PD entered.
 func (mr *MR) register(op string, access AccessFlags) error {
+	mr.access = access
 	if err := access.checkMemory(); err != nil {
 		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: err}
 	}
@@ -459,6 +464,9 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 		mr.life.Move(0, &opt.PD.life)
 		mr.pd = opt.PD
 	}
+	if opt.Access != nil {
+		mr.access = *opt.Access
+	}
 	mr.lkey, mr.rkey = libibverbs.MRKeys(mr.handle)
 	return err
 }
@@ -484,7 +492,16 @@ func reregFailure(code int) string {
 	return fmt.Sprintf("library code %d", code)
 }
 
-// Close deregisters the memory, and frees or unpins it.
+// explainDereg names the windows that hold an MR. mlx5 answers EBUSY, SoftRoCE EINVAL.
+func (mr *MR) explainDereg(err error) error {
+	if mr.access&MWBind != 0 && (errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.EINVAL)) {
+		return &BusyError{Object: mr.String(), Children: []string{"memory windows bound to it"}}
+	}
+	return err
+}
+
+// Close deregisters the memory, and frees or unpins it. While a memory window is bound to it, it
+// fails with a *BusyError.
 //
 // C: ibv_dereg_mr(3).
 func (mr *MR) Close() error {
@@ -495,7 +512,7 @@ func (mr *MR) Close() error {
 			release = mr.pd.dev.v.DeregMR
 		}
 		if err := release(mr.handle); err != nil {
-			return err
+			return mr.explainDereg(err)
 		}
 		mr.buf = nil
 		mr.pin.Unpin()

@@ -7,6 +7,7 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 	q := &qp.direct.SQ
 	before := q.MarkBefore(n)
 	var err error
+	binds := false
 	for n < len(wrs) {
 		if k := q.Build(request(&wrs[n]), len(wrs)-n); k > 0 {
 			n += k
@@ -15,6 +16,7 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 		if err = qp.addDirect(&wrs[n]); err != nil {
 			break
 		}
+		binds = binds || wrs[n].Opcode == OpBindMW
 		n++
 	}
 	if err == ErrQueueFull {
@@ -33,7 +35,19 @@ func (qp *QP) postDirect(wrs []SendWR, n int, whole bool) (int, error) {
 		}
 	}
 	q.Ring()
+	if binds {
+		noteKeys(wrs[:n])
+	}
 	return n, err
+}
+
+// noteKeys gives the windows that wrs bind their new keys.
+func noteKeys(wrs []SendWR) {
+	for i := range wrs {
+		if b := wrs[i].bindOf(); b != nil {
+			b.MW.key.Store(b.RKey)
+		}
+	}
 }
 
 // directFull returns the error of a full queue.
@@ -50,6 +64,18 @@ func (qp *QP) addDirect(wr *SendWR) error {
 	inline, err := qp.checkSend(wr)
 	if err != nil {
 		return err
+	}
+	if bind := wr.bindOf(); bind != nil {
+		w, err := bind.acquire()
+		if err != nil {
+			return err
+		}
+		ok := qp.direct.SQ.Bind(wr.ID, uint32(wr.Flags), &w)
+		bind.release()
+		if !ok {
+			return ErrQueueFull
+		}
+		return nil
 	}
 	var av uintptr
 	if wr.AH != nil {

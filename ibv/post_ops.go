@@ -1,6 +1,8 @@
 package ibv
 
 import (
+	"errors"
+
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
@@ -26,6 +28,14 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 				break
 			}
 		}
+		var bind *BindMW
+		if bad == errEndRun { // the last of this call
+			bind, bad = wrs[done+n].Bind, nil
+			n++
+			if whole && done == 0 {
+				bad = qp.checkAll(wrs, n)
+			}
+		}
 		took, errno := n, 0
 		if bad != nil && whole {
 			took = 0
@@ -35,6 +45,14 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 		if qp.typ == UD {
 			for i := range n {
 				wrs[done+i].AH.release()
+			}
+		}
+		if bind != nil {
+			bind.release()
+			if took == n {
+				bind.MW.key.Store(bind.RKey)
+			} else if bad != nil {
+				return 0, bad
 			}
 		}
 		qp.countSignaled(wrs[done : done+took])
@@ -61,7 +79,11 @@ func (qp *QP) countSignaled(wrs []SendWR) {
 	qp.unsignaled += len(wrs)
 }
 
-// fill writes wr into slot i of the chain and acquires its AH, which the caller releases.
+// errEndRun is what fill returns for a work request that must be the last of a call: providers
+// find a window by the key in its struct ibv_mw, which changes with each bind.
+var errEndRun = errors.New("a bind ends the call")
+
+// fill writes wr into slot i of the chain and acquires its AH or window, which the caller releases.
 // Preconditions: qp.sqMu is held, the QP is open.
 func (qp *QP) fill(i int, wr *SendWR) error {
 	// For a work request of one SGE checkSend depends only on opcode and flags. These are
@@ -73,6 +95,14 @@ func (qp *QP) fill(i int, wr *SendWR) error {
 	}
 	if _, err := qp.checkSend(wr); err != nil {
 		return err
+	}
+	if bind := wr.bindOf(); bind != nil {
+		w, err := bind.acquire()
+		if err != nil {
+			return err
+		}
+		qp.sq.FillBind(i, request(wr), &w)
+		return errEndRun
 	}
 	var ah uintptr
 	if wr.AH != nil {

@@ -72,6 +72,8 @@ type SendWR struct {
 	RemoteQPN  uint32
 	RemoteQKey uint32
 
+	Bind *BindMW // OpBindMW: the memory window
+
 	Flush *FlushRange // OpFlush: what to flush, at Remote
 
 	TSO *TSO // OpTSO: the header of the frames, and how much of the data each gets

@@ -70,6 +70,7 @@ var carriedOut = map[fault.Kind]engine.Fault{
 	fault.RemoteAccess:  engine.FaultAccess,
 	fault.Flush:         engine.FaultFlush,
 	fault.BitFlip:       engine.FaultBitFlip,
+	fault.MWBind:        engine.FaultBind,
 	fault.QPFatal:       engine.FaultQPFatal,
 	fault.WrongOwner:    engine.FaultOwner,
 	fault.CQELost:       engine.FaultLost,

@@ -346,6 +346,19 @@ const (
 	MLX5DV_REG_DMABUF_ACCESS_DATA_DIRECT        = 1
 )
 
+// enum ibv_dmah_init_attr_mask.
+const (
+	IBV_DMAH_INIT_ATTR_MASK_CPU_ID       = 1 << 0
+	IBV_DMAH_INIT_ATTR_MASK_PH           = 1 << 1
+	IBV_DMAH_INIT_ATTR_MASK_TPH_MEM_TYPE = 1 << 2
+)
+
+// enum ibv_tph_mem_type.
+const (
+	IBV_TPH_MEM_TYPE_VM = 0
+	IBV_TPH_MEM_TYPE_PM = 1
+)
+
 // enum ibv_mw_type.
 const (
 	IBV_MW_TYPE_1 = 1

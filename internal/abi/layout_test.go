@@ -103,6 +103,7 @@ func mirrors() []mirror {
 		m[ModifyCQAttr]("struct ibv_modify_cq_attr"),
 		m[MR]("struct ibv_mr"),
 		m[MRInitAttr]("struct ibv_mr_init_attr"),
+		m[DMAHInitAttr]("struct ibv_dmah_init_attr"),
 		m[MW]("struct ibv_mw"),
 		m[MWBind]("struct ibv_mw_bind"),
 		m[MWBindInfo]("struct ibv_mw_bind_info"),

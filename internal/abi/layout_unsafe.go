@@ -32,6 +32,7 @@ var (
 	_ [32]byte  = [unsafe.Sizeof(DM{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(AllocDMAttr{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(MLX5DVAllocDMAttr{})]byte{}
+	_ [12]byte  = [unsafe.Sizeof(DMAHInitAttr{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(MW{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(MWBindInfo{})]byte{}
 	_ [48]byte  = [unsafe.Sizeof(MWBind{})]byte{}

@@ -4,7 +4,6 @@ import (
 	"math/bits"
 	"unsafe"
 
-	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
@@ -168,35 +167,6 @@ func (q *SQ) fill(room, data []byte) []byte {
 func bytesAt(addr uint64, n uint32) []byte {
 	a := uintptr(addr)
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&a)), n)
-}
-
-// The UMR WQE of a local invalidate checks the QPN of the memory window and frees it. C: MLX5_WQE_UMR_CTRL_* (rdma-core
-// v44.0, providers/mlx5/mlx5dv.h:1326).
-const (
-	umrFlags    = 1<<7 | 1<<4 | 1<<3    // inline, translation offset, check QPN
-	umrMaskInv  = 1<<29 | 1<<13 | 1<<14 // free, mkey, QPN
-	umrFree     = 1<<62 | 0xffffff00    // mkey context: free, bound to no QP
-	localInvSeg = (48 + 64) / segSize   // umr control, mkey context
-)
-
-// LocalInv builds the invalidation of a memory window of type 2, and reports whether there was room for it.
-func (q *SQ) LocalInv(id uint64, flags, rkey uint32) bool {
-	if !q.Begin(abi.IBV_WR_LOCAL_INV, flags, rkey, localInvSeg) {
-		return false
-	}
-	p := q.next()
-	put64(p, 0, umrFlags<<56)
-	put64(p, 8, umrMaskInv)
-	for i := range localInvSeg - 1 {
-		p = q.next()
-		*(*[2]uint64)(p) = [2]uint64{}
-		if i == 2 { // the mkey context begins
-			put64(p, 0, umrFree)
-		}
-	}
-	q.Commit(id)
-	q.fence = ctrlSmallFence
-	return true
 }
 
 // Commit ends the WQE that Begin started.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/spin"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // Posting and polling do not allocate.
@@ -68,6 +69,13 @@ func TestNoAllocation(t *testing.T) {
 				t.Fatal("full")
 			}
 			sent(d, q, cq)
+		}},
+		{"Bind", func() {
+			w := work.Bind{Type: 2, Key: 1, NewKey: 2, LKey: 3, Addr: 4, Length: 5}
+			q.SQ.Bind(1, signaled, &w)
+			q.SQ.Ring()
+			d.sent(q.Num, 0x25, recordOf(t, d.db[4:])-3)
+			cq.Poll(wcs)
 		}},
 		{"Begin, To, Data, Commit", func() {
 			q.SQ.Begin(wrSend, signaled, 0, 3+2)

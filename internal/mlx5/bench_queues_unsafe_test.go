@@ -29,7 +29,7 @@ func completed(b *testing.B, build func(q *mlx5.SQ), op byte) {
 }
 
 func BenchmarkLong(b *testing.B) {
-	vector, inl := av(), make([]byte, 200)
+	vector, inl, bind := av(), make([]byte, 200), window(2, remoteRead, 64)
 	for _, c := range []struct {
 		name  string
 		op    byte
@@ -54,6 +54,7 @@ func BenchmarkLong(b *testing.B) {
 			q.Commit(1)
 		}},
 		{"invalidate", 0x25, func(q *mlx5.SQ) { q.LocalInv(1, signaled, 2) }},
+		{"bind", 0x25, func(q *mlx5.SQ) { q.Bind(1, signaled, bind) }},
 	} {
 		b.Run(c.name, func(b *testing.B) { completed(b, c.build, c.op) })
 	}

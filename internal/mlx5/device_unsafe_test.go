@@ -24,9 +24,11 @@ const (
 	wrCS
 	wrFA
 	wrLocalInv
-	_
+	wrBindMW
 	wrSendInv
 )
+
+const wcBind = 5
 
 const (
 	fence = 1 << iota

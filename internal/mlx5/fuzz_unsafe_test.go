@@ -76,7 +76,11 @@ func (g *target) pollBytes(t *testing.T, data []byte) {
 				case 1:
 					ok = q.SQ.Send(id, wrSend, signaled, 0, &sges[0])
 				case 2:
-					ok = q.SQ.LocalInv(id, 0, 1)
+					if ok = q.SQ.LocalInv(id, 0, 1); ok {
+						open[id] = false
+						id++
+					}
+					ok = q.SQ.Bind(id, 0, window(2, 0, 1))
 				}
 				if ok {
 					open[id] = false

@@ -278,13 +278,16 @@ func (q *SQ) complete(s *slot) bool {
 	return true
 }
 
-// result adds what the completion of a send has beyond the common: its length, and the data of a read or atomic that
-// the entry carries, which goes where the WQE says. It returns false, with pending set, if the WQE has no result.
+// result adds what the completion of a send has beyond the common: the opcode of a UMR, the length, and the data of a
+// read or atomic that the entry carries, which goes where the WQE says. It returns false, with pending set, if the WQE
+// has no result.
 //
 //go:norace
 func (cq *CQ) result(qp *QP, wc *WC, p unsafe.Pointer, ci uint32) bool {
 	tail := get64(p, offTail)
 	switch kind := sent[tail>>56]; {
+	case tail>>56 == opUMR:
+		wc.Opcode = qp.SQ.umrOpcode(uint32(tail>>16) & 0xffff)
 	case kind >= sent8:
 		wc.ByteLen = 8
 	case kind >= sentLen:

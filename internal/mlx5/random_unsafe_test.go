@@ -32,6 +32,7 @@ type want struct {
 	end    uint32
 	opcode byte
 	bytes  []byte
+	op     int
 }
 
 // model is a send queue as the PRM describes it, with the results that a poster may expect.
@@ -68,11 +69,11 @@ func (m *model) add(op, flags int, imm uint32, segs []byte) {
 	b = binary.BigEndian.AppendUint32(b, qpn<<8|uint32(ds))
 	b = append(b, 0, 0, 0, fm)
 	b = binary.BigEndian.AppendUint32(b, imm)
-	w := want{m.id, m.cur, m.cur + uint32(ds+3)/4, wireOps[op], append(b, segs...)}
+	w := want{m.id, m.cur, m.cur + uint32(ds+3)/4, wireOps[op], append(b, segs...), op}
 	m.all = append(m.all, w)
 	m.cur = w.end
 	m.id++
-	m.small = op == wrLocalInv
+	m.small = op == wrLocalInv || op == wrBindMW
 }
 
 // room reports whether a queue must have room for a work request of this many segments, the control segment included.
@@ -134,7 +135,7 @@ func (m *model) remote() *mlx5.RemoteAddr {
 func (m *model) post() {
 	q, src := &m.q.SQ, &m.src
 	flags := src.n(8)
-	switch src.n(9) {
+	switch src.n(10) {
 	case 0:
 		op := []int{wrWrite, wrWriteImm, wrRead}[src.n(3)]
 		r, s, imm := m.remote(), m.sge(), uint32(src.next())
@@ -218,7 +219,38 @@ func (m *model) post() {
 			copy(segs[48:], []byte{0x40, 0, 0, 0, 0xff, 0xff, 0xff, 0})
 			m.add(wrLocalInv, flags, key, segs)
 		}
-	case 8: // begun and left
+	case 8:
+		b := &work.Bind{Type: uint32(1 + src.n(2)), Key: uint32(src.next()), NewKey: uint32(src.next()), LKey: 9,
+			Addr: 10}
+		key, qp, check, mask := byte(b.NewKey), []byte{0xff, 0xff, 0xff}, byte(0), byte(0x20)
+		segs := make([]byte, 112)
+		segs[48] = 0x40
+		if src.n(3) > 0 {
+			b.Length = uint64(1 + src.next())
+			segs = make([]byte, 176)
+			copy(segs[4:], []byte{0, 4, 0, 0, 0, 0, 0, 0, 0x20, 0x3c, 0, 0x41})
+			segs[79], segs[71] = byte(b.Length), 10
+			segs[78] = byte(b.Length >> 8)
+			binary.BigEndian.PutUint32(segs[112:], uint32(b.Length))
+			segs[119], segs[127] = 9, 10
+			check = 0x20
+		}
+		segs[0] = 0x90
+		if b.Type == 2 {
+			mask = 0x60
+			if check != 0 {
+				qp = []byte{qpn >> 16, qpn >> 8 & 0xff, qpn & 0xff}
+			} else {
+				check = 8
+			}
+			segs[0] |= check
+		}
+		segs[12], segs[14] = 0x20, mask
+		copy(segs[52:], append(qp, key))
+		if m.took("Bind", q.Bind(m.id, uint32(flags), b), m.room(1+len(segs)/16)) {
+			m.add(wrBindMW, flags, b.Key, segs)
+		}
+	case 9: // begun and left
 		if q.Begin(wrSend, uint32(flags), 0, 3) {
 			q.Inline(m.mem[:40])
 		}
@@ -385,6 +417,8 @@ func (m *model) complete() {
 	m.d.put(c)
 	if wc := poll(m.t, m.cq, 1)[0]; wc.ID != w.id {
 		m.t.Fatalf("completion of work request %d, want %d", wc.ID, w.id)
+	} else if w.opcode == 0x25 && c.op == 0 && (wc.Opcode == wcBind) != (w.op == wrBindMW) {
+		m.t.Fatalf("a UMR completed as opcode %d", wc.Opcode)
 	}
 	m.all, m.done, m.announced = m.all[k+1:], w.end, m.announced-k-1
 	if got := m.q.SQ.Outstanding(); int(got) != len(m.all) {

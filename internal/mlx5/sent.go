@@ -8,7 +8,7 @@ var sent = sentOf()
 
 const (
 	known   = 1 << 13
-	sentLen = 1 << 14 // in the CQE
+	sentLen = 1 << 14 // in the CQE; of a UMR, which completes as one of several opcodes, nothing is there
 	sent8   = 1 << 15 // always 8 bytes
 )
 
@@ -25,7 +25,7 @@ func sentOf() (sent [256]uint16) {
 		switch {
 		case f&work.Atomic != 0:
 			kind |= sent8
-		case f&work.Data != 0 && f&work.Inline == 0: // it receives data
+		case f&work.Data != 0 && f&work.Inline == 0, o.device == opUMR: // it receives data, or needs another look
 			kind |= sentLen
 		}
 		sent[o.device] = kind

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 const qpn = 0xabcd12
@@ -59,6 +61,27 @@ func av() []byte {
 	copy(b[0:12], []byte{9, 9, 9, 9, 0, 0, 0, 0, 9, 9, 9, 9}) // key and number are filled in
 	return b
 }
+
+// Rights of a memory window. C: enum ibv_access_flags.
+const (
+	remoteWrite = 1 << 1
+	remoteRead  = 1 << 2
+	atomics     = 1 << 3
+	zeroBased   = 1 << 5
+)
+
+// window is a bind of n bytes.
+func window(windowType, access uint32, n uint64) *work.Bind {
+	return &work.Bind{Type: windowType, Key: 0x99aabb01, NewKey: 0x99aabb02, LKey: 0xddeeff01, Access: access,
+		Addr: 0x0102030405060708, Length: n}
+}
+
+// klm is the translation entry of window.
+const klm = `
+		 00003456 ddeeff01 0102030405060708
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000`
 
 // wqes are work requests with their WQEs, built at block 0 of a new ring.
 var wqes = []struct {
@@ -120,6 +143,51 @@ var wqes = []struct {
 		 00000000000000000000000000000000
 		 00000000000000000000000000000000
 		 40 00 00 00 ffffff00 0000000000000000 // mkey context: free, of no QP
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000`},
+	{"bind of type 2", func(q *mlx5.SQ) bool { return q.Bind(1, signaled, window(2, remoteRead|remoteWrite, 0x3456)) },
+		`00000025 abcd120c 00000008 99aabb01
+		 b0 000000 0004 0000 00000000203c6041 // inline, offset, check free; mask: free, QPN, mkey, access, start, length
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000
+		 00 00 30 00 abcd1202 0000000000000000 // mkey context: remote read and write, of the QP
+		 0102030405060708 0000000000003456
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000` + klm},
+	{"bind of type 1", func(q *mlx5.SQ) bool { return q.Bind(1, 0, window(1, atomics, 0x3456)) },
+		`00000025 abcd120c 00000000 99aabb01
+		 90 000000 0004 0000 00000000203c2041
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000
+		 00 00 40 00 ffffff02 0000000000000000
+		 0102030405060708 0000000000003456
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000` + klm},
+	{"bind from address 0", func(q *mlx5.SQ) bool { return q.Bind(1, signaled, window(2, zeroBased, 0x3456)) },
+		`00000025 abcd120c 00000008 99aabb01
+		 b0 000000 0004 0000 00000000203c6041
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000
+		 00 00 00 00 abcd1202 0000000000000000
+		 0000000000000000 0000000000003456
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000` + klm},
+	{"bind of type 2 to nothing", func(q *mlx5.SQ) bool { return q.Bind(1, signaled, window(2, 0, 0)) },
+		`00000025 abcd1208 00000008 99aabb01
+		 98 000000 0000 0000 0000000020006000
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000
+		 40 00 00 00 ffffff02 0000000000000000
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000`},
+	{"bind of type 1 to nothing", func(q *mlx5.SQ) bool { return q.Bind(1, signaled, window(1, 0, 0)) },
+		`00000025 abcd1208 00000008 99aabb01
+		 90 000000 0000 0000 0000000020002000
+		 00000000000000000000000000000000
+		 00000000000000000000000000000000
+		 40 00 00 00 ffffff02 0000000000000000
 		 00000000000000000000000000000000
 		 00000000000000000000000000000000
 		 00000000000000000000000000000000`},
@@ -231,7 +299,10 @@ func TestWQEWraps(t *testing.T) {
 					return
 				}
 				d.sent(qpn, want[3], uint16(at))
-				poll(t, cq, 1)
+				bind := strings.HasPrefix(c.name, "bind")
+				if wc := poll(t, cq, 1)[0]; want[3] == 0x25 && (wc.Opcode == wcBind) != bind {
+					t.Fatalf("completed as opcode %d", wc.Opcode)
+				}
 				at += (len(want) + 63) / 64
 				if got := d.sendRecord(); int(got) != at {
 					t.Fatalf("doorbell record %d, want %d", got, at)

@@ -48,6 +48,7 @@ const (
 	wcRead        = 2
 	wcCompareSwap = 3
 	wcFetchAdd    = 4
+	wcBindMW      = 5
 	wcLocalInv    = 6
 	wcRecv        = 1 << 7
 	wcRecvImm     = 1<<7 + 1

@@ -78,6 +78,7 @@ var sendOps = [16]struct {
 		fields: work.FieldsOf(abi.IBV_WR_ATOMIC_FETCH_AND_ADD)},
 	abi.IBV_WR_LOCAL_INV: {device: opUMR, completion: wcLocalInv,
 		fields: work.FieldsOf(abi.IBV_WR_LOCAL_INV)},
+	abi.IBV_WR_BIND_MW: {device: opUMR, completion: wcBindMW, fields: work.FieldsOf(abi.IBV_WR_BIND_MW)},
 }
 
 // Verbs send flags. C: enum ibv_send_flags.

@@ -14,6 +14,7 @@ const (
 	InvalidateRKey                    // a key that becomes invalid
 	CompareAdd                        // the operand to add or to compare with
 	Swap                              // the operand to swap in
+	Window                            // a memory window, and what it is bound to
 	Flush                             // a range to flush
 	Value                             // 8 bytes to write at once
 	TSO                               // a header, and the size of a segment
@@ -38,6 +39,7 @@ var opcodes = [32]struct {
 	abi.IBV_WR_ATOMIC_CMP_AND_SWP:   {Data | Remote | CompareAdd | Swap, rc, abi.IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP},
 	abi.IBV_WR_ATOMIC_FETCH_AND_ADD: {Data | Remote | CompareAdd, rc, abi.IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD},
 	abi.IBV_WR_LOCAL_INV:            {InvalidateRKey, rc | uc, abi.IBV_QP_EX_WITH_LOCAL_INV},
+	abi.IBV_WR_BIND_MW:              {Window, rc | uc, abi.IBV_QP_EX_WITH_BIND_MW},
 	abi.IBV_WR_FLUSH:                {Remote | Flush, onlyRC, abi.IBV_QP_EX_WITH_FLUSH},
 	abi.IBV_WR_ATOMIC_WRITE:         {Remote | Value, onlyRC, abi.IBV_QP_EX_WITH_ATOMIC_WRITE},
 	abi.IBV_WR_TSO:                  {Data | TSO, raw, abi.IBV_QP_EX_WITH_TSO},

@@ -12,7 +12,7 @@ func TestOpcodesOf(t *testing.T) {
 	const (
 		write = 1<<abi.IBV_WR_RDMA_WRITE | 1<<abi.IBV_WR_RDMA_WRITE_WITH_IMM
 		send  = 1<<abi.IBV_WR_SEND | 1<<abi.IBV_WR_SEND_WITH_IMM
-		inv   = 1 << abi.IBV_WR_LOCAL_INV
+		inv   = 1<<abi.IBV_WR_LOCAL_INV | 1<<abi.IBV_WR_BIND_MW
 		rc    = write | send | inv | 1<<abi.IBV_WR_SEND_WITH_INV | 1<<abi.IBV_WR_RDMA_READ |
 			1<<abi.IBV_WR_ATOMIC_CMP_AND_SWP | 1<<abi.IBV_WR_ATOMIC_FETCH_AND_ADD
 	)
@@ -39,7 +39,8 @@ func TestFieldsOf(t *testing.T) {
 			}
 		case f&Inline != 0 && f&Data == 0, f&Swap != 0 && f&Atomic == 0, f&Atomic != 0 &&
 			f&(Remote|Data) != Remote|Data,
-			f&Imm != 0 && f&InvalidateRKey != 0, f&Atomic != 0 && f&Inline != 0:
+			f&Imm != 0 && f&InvalidateRKey != 0, f&Atomic != 0 && f&Inline != 0,
+			f&Window != 0 && f != Window:
 			t.Errorf("opcode %d: fields %#x", op, f)
 		}
 	}

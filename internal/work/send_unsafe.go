@@ -31,6 +31,7 @@ type SendWR struct {
 	AH             unsafe.Pointer // the user's AH; engines get its C object or its address vector instead
 	RemoteQPN      uint32
 	RemoteQKey     uint32
+	Bind           unsafe.Pointer // the user's; engines get a Bind instead
 	Flush          *FlushRange
 	TSO            *TSOHeader
 }

@@ -130,6 +130,7 @@ type message struct {
 func (p *pair) execute(j *job) {
 	wr := &j.wr
 	if p.failed {
+		p.flushed(wr)
 		p.a.want = append(p.a.want, ibv.WC{ID: wr.ID, Status: ibv.WCWRFlushErr})
 		return
 	}
@@ -143,6 +144,7 @@ func (p *pair) execute(j *job) {
 		}
 	}
 	p.onWire(j, len(data))
+	p.small = wr.Opcode == ibv.OpLocalInv || wr.Opcode == ibv.OpBindMW
 	n, to := len(data), int(wr.Remote.Addr-p.b.mr.Addr())
 	wc := ibv.WC{ID: wr.ID}
 	imm := wr.Opcode == ibv.OpSendImm || wr.Opcode == ibv.OpWriteImm
@@ -154,8 +156,7 @@ func (p *pair) execute(j *job) {
 	// An rkey is checked only if there is something to access.
 	denied := in(wr.Opcode, remoteOps) && j.badKey && n > 0
 	switch {
-	case wr.Opcode == ibv.OpLocalInv:
-		// No memory window is bound: there is nothing to invalidate.
+	case wr.Opcode == ibv.OpLocalInv && !p.window.has(wr.InvalidateRKey):
 		p.fail(wr, ibv.WCMWBindErr)
 		return
 	case wr.Opcode == ibv.OpSendInv:
@@ -168,6 +169,10 @@ func (p *pair) execute(j *job) {
 		return
 	}
 	switch wr.Opcode {
+	case ibv.OpLocalInv:
+		wc.Opcode, p.window.bound = ibv.WCLocalInv, false
+	case ibv.OpBindMW:
+		wc.Opcode, p.window.bound, p.window.key = ibv.WCBindMW, wr.Bind.Length > 0, wr.Bind.RKey
 	case ibv.OpWrite, ibv.OpWriteImm:
 		wc.Opcode = ibv.WCWrite
 		if denied { // UC: the peer drops it, and nobody is told
@@ -273,6 +278,8 @@ type wqe struct {
 	CE      bool
 	SE      bool
 	FENCE   bool
+	Small   bool   `json:"SMALL_FENCE"`
+	UMR     *umr   `json:"umr"`
 	Imm     string `json:"imm"`
 	Key     string `json:"key"`
 	QKey    string `json:"qkey"`
@@ -295,6 +302,7 @@ var wireOps = map[ibv.Opcode]string{
 	ibv.OpWrite: "RDMA_WRITE", ibv.OpWriteImm: "RDMA_WRITE_IMM", ibv.OpSend: "SEND", ibv.OpSendImm: "SEND_IMM",
 	ibv.OpSendInv: "SEND_INVAL",
 	ibv.OpRead:    "RDMA_READ", ibv.OpCompareSwap: "ATOMIC_CS", ibv.OpFetchAdd: "ATOMIC_FA", ibv.OpLocalInv: "UMR",
+	ibv.OpBindMW: "UMR",
 }
 
 // onWire records the work requests that the device must read.
@@ -308,8 +316,11 @@ func (p *pair) onWire(j *job, n int) {
 		Op: wireOps[wr.Opcode], DS: 1, CE: p.signalAll || wr.Flags&ibv.Signaled != 0, SE: wr.Flags&ibv.Solicited != 0,
 		FENCE: wr.Flags&ibv.Fence != 0,
 		DQPN:  hex(uint64(p.b.qp.Num())),
+		Small: p.small && wr.Flags&ibv.Fence == 0,
 	}
 	switch wr.Opcode {
+	case ibv.OpBindMW:
+		w.Key = hex(uint64(p.window.key))
 	case ibv.OpSendImm, ibv.OpWriteImm:
 		w.Imm = hex(uint64(wr.Imm))
 	case ibv.OpSendInv, ibv.OpLocalInv:
@@ -319,8 +330,12 @@ func (p *pair) onWire(j *job, n int) {
 		w.DS += 3
 		w.QKey = hex(uint64(wr.RemoteQKey))
 	}
-	if wr.Opcode == ibv.OpLocalInv {
+	if wr.Opcode == ibv.OpLocalInv || wr.Opcode == ibv.OpBindMW {
+		w.UMR = p.umr(wr)
 		w.DS += 7
+		if w.UMR.Start != "" {
+			w.DS += 4
+		}
 	}
 	if in(wr.Opcode, remoteOps) {
 		w.DS++

@@ -64,7 +64,8 @@ func (e engine) sendOps(typ ibv.QPType) (ops ibv.SendOps) {
 var sendOps = map[ibv.Opcode]ibv.SendOps{
 	ibv.OpWrite: ibv.SendOpWrite, ibv.OpWriteImm: ibv.SendOpWriteImm, ibv.OpSend: ibv.SendOpSend,
 	ibv.OpSendImm: ibv.SendOpSendImm, ibv.OpRead: ibv.SendOpRead, ibv.OpCompareSwap: ibv.SendOpCompareSwap,
-	ibv.OpFetchAdd: ibv.SendOpFetchAdd, ibv.OpLocalInv: ibv.SendOpLocalInv, ibv.OpSendInv: ibv.SendOpSendInv,
+	ibv.OpFetchAdd: ibv.SendOpFetchAdd, ibv.OpLocalInv: ibv.SendOpLocalInv,
+	ibv.OpBindMW: ibv.SendOpBindMW, ibv.OpSendInv: ibv.SendOpSendInv,
 }
 
 // recv is a receive that is posted.
@@ -97,6 +98,8 @@ type pair struct {
 	a, b    *end
 	batch   *ibv.Batch // one for all cells
 	ah      map[way]*ibv.AH
+	window  window
+	small   bool   // the next work request has the small fence
 	failed  bool   // a's QP, in the model
 	headers []recv // receives of datagrams since the last look, whose first 40 bytes are not compared
 	id      uint64
@@ -113,7 +116,8 @@ func newEnd(h *host, by engine, typ ibv.QPType, k kind, size int) (*end, error) 
 	if e.cq, err = h.dev.CreateCQ(64, &ibv.CQOptions{DataPath: by.path, NoEvents: true}); err != nil {
 		return nil, err
 	}
-	if e.mr, err = h.pd.AllocMR(size, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic, nil); err != nil {
+	if e.mr, err = h.pd.AllocMR(size, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic|
+		ibv.MWBind, nil); err != nil {
 		return nil, err
 	}
 	o := &ibv.QPOptions{Type: typ, MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: k.inline,
@@ -141,6 +145,12 @@ func (t *table) newPair(by engine, typ ibv.QPType, k kind) (*pair, error) {
 		if e.at, err = e.qp.Endpoint(t.rxe.Port, t.rxe.GID); err != nil {
 			return nil, err
 		}
+	}
+	if typ != ibv.UD {
+		if p.window.mw, err = p.a.pd.AllocMW(ibv.MWType2); err != nil {
+			return nil, err
+		}
+		p.window.key = p.window.mw.RKey()
 	}
 	if typ == ibv.UD {
 		to, err := p.a.qp.Address(p.b.at, nil)
@@ -368,6 +378,9 @@ func (p *pair) close() error {
 		if p.typ == ibv.UD && w != longQPN && w != closedAH {
 			errs = append(errs, ah.Close())
 		}
+	}
+	if p.window.mw != nil {
+		errs = append(errs, p.window.mw.Close())
 	}
 	for _, e := range []*end{p.a, p.b} {
 		errs = append(errs, e.qp.Close())

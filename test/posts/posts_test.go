@@ -320,6 +320,12 @@ func (p *pair) job(r row) *job {
 	case wrongKey:
 		j.wr.Remote.RKey ^= 0x550000
 	}
+	switch {
+	case r.op == ibv.OpBindMW:
+		j.wr.Bind = p.bind(id)
+	case r.op == ibv.OpLocalInv && p.window.bound && id%3 != 0:
+		j.wr.InvalidateRKey = p.window.key
+	}
 	p.address(&j.wr, r.way)
 	mr := p.a.mr
 	top := p.a.qp.Cap().MaxInline
@@ -370,7 +376,7 @@ func (p *pair) job(r row) *job {
 // neighbour returns a good work request that is as similar to the row's as possible, so that both may be built in one
 // run.
 func (p *pair) neighbour(r row, i int) *job {
-	if !r.known() || r.op == ibv.OpSendInv || r.op == ibv.OpLocalInv {
+	if !r.known() || r.op == ibv.OpSendInv || r.op == ibv.OpLocalInv || r.op == ibv.OpBindMW {
 		r.op = ibv.OpSend
 	}
 	id := p.nextID()
@@ -456,6 +462,8 @@ func (p *pair) method(b *ibv.Batch, wr *ibv.SendWR) bool {
 		do = func() { b.WriteInline(wr.ID, wr.Flags, wr.Inline, wr.Remote) }
 	case op == ibv.OpLocalInv && wr.Inline == nil && len(wr.SGEs) == 0 && wr.AH == nil:
 		do = func() { b.LocalInv(wr.ID, wr.Flags, wr.InvalidateRKey) }
+	case op == ibv.OpBindMW && wr.Inline == nil && len(wr.SGEs) == 0 && wr.AH == nil:
+		do = func() { b.BindMW(wr.ID, wr.Flags, wr.Bind) }
 	case !one:
 	case op == ibv.OpSend && wr.AH != nil:
 		do = func() { b.SendTo(wr.ID, wr.Flags, s, wr.AH, wr.RemoteQPN, wr.RemoteQKey) }

@@ -35,8 +35,8 @@ var opcodes = []ibv.Opcode{
 // without those that this library does not support.
 var takes = map[ibv.QPType][]ibv.Opcode{
 	ibv.RC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd,
-		ibv.OpLocalInv, ibv.OpSendInv},
-	ibv.UC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpLocalInv},
+		ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv},
+	ibv.UC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpLocalInv, ibv.OpBindMW},
 	ibv.UD: {ibv.OpSend, ibv.OpSendImm},
 }
 
@@ -109,7 +109,7 @@ func (w way) String() string {
 // plain returns the valid row of a transport and an opcode.
 func plain(typ ibv.QPType, op ibv.Opcode) row {
 	r := row{typ: typ, op: op, flags: ibv.Signaled, data: eight}
-	if op == ibv.OpLocalInv {
+	if op == ibv.OpLocalInv || op == ibv.OpBindMW {
 		r.data = noData
 	}
 	if typ == ibv.UD {

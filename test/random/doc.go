@@ -4,6 +4,4 @@
 //
 //	PUREVERBS_SEED=n      the first seed, instead of 1
 //	PUREVERBS_SOAK=n|d    so many operations, or for so long a time
-//
-// It has no memory windows, which package ibv does not have either.
 package random

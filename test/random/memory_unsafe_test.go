@@ -17,7 +17,7 @@ type memory struct {
 	mine bool
 }
 
-const allAccess = ibv.LocalWrite | ibv.RemoteWrite | ibv.RemoteRead | ibv.RemoteAtomic
+const allAccess = ibv.LocalWrite | ibv.RemoteWrite | ibv.RemoteRead | ibv.RemoteAtomic | ibv.MWBind
 
 func newMemory(pd *ibv.PD, n int, at uintptr) (*memory, error) {
 	if at == 0 {

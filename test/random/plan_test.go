@@ -231,10 +231,12 @@ type model struct {
 	next uint64
 
 	armed [2][2]arming
+	bound [][2]bool // the window that a link's end binds
 }
 
 func newModel(p *program, g *group) *model {
 	m := &model{p: p, g: g, r: rand.New(rand.NewPCG(p.seed, uint64(1+g.num)))}
+	m.bound = make([][2]bool, len(g.links))
 	m.mem, m.rq, m.free = make([][2][]byte, len(g.links)), make([][2][]*rbuf, len(g.links)),
 		make([][2][]int, len(g.links))
 	for i, l := range g.links {
@@ -345,6 +347,10 @@ func (m *model) op(d *lane) *op {
 			l.opt.SignalAll {
 			o.code = ibv.OpWrite
 		}
+	}
+	if l.binds && one(r, 12) {
+		m.window(d, o)
+		return o
 	}
 	m.finish(d, o)
 	return o
@@ -466,6 +472,9 @@ func (m *model) exec(d *lane, o *op, rd *round) {
 		}
 		return
 	}
+	if o.code == ibv.OpBindMW || o.code == ibv.OpLocalInv {
+		return
+	}
 	o.data = m.gather(d, o)
 	if writes {
 		copy(peer[o.at:], o.data)
@@ -496,7 +505,8 @@ func (m *model) gather(d *lane, o *op) []byte {
 var sendOpcodes = map[ibv.Opcode]ibv.WCOpcode{
 	ibv.OpSend: ibv.WCSend, ibv.OpSendImm: ibv.WCSend, ibv.OpSendInv: ibv.WCSend, ibv.OpWrite: ibv.WCWrite,
 	ibv.OpWriteImm: ibv.WCWrite, ibv.OpRead: ibv.WCRead,
-	ibv.OpCompareSwap: ibv.WCCompareSwap, ibv.OpFetchAdd: ibv.WCFetchAdd,
+	ibv.OpCompareSwap: ibv.WCCompareSwap, ibv.OpFetchAdd: ibv.WCFetchAdd, ibv.OpBindMW: ibv.WCBindMW,
+	ibv.OpLocalInv: ibv.WCLocalInv,
 }
 
 func (o *op) done() sent {

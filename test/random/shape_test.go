@@ -50,6 +50,8 @@ type link struct {
 	slot    int // of a receive buffer
 	slots   int
 	rnrZero bool
+	lends   ibv.MWType // of the window that the peer gets in place of the memory; 0 for none
+	binds   bool       // and binds another one again and again
 }
 
 func (l *link) sink() int   { return l.area }
@@ -58,9 +60,9 @@ func (l *link) recv() int   { return 3 * l.area }
 func (l *link) size() int   { return 3*l.area + l.slot*l.slots }
 
 func (l *link) String() string {
-	return fmt.Sprintf("%d:%v sq %d×%d inline %d rq %d×%d of %d area %d srq %v all %v rnr0 %v", l.num, l.typ,
-		l.opt.MaxSendWR, l.opt.MaxSendSGE, l.opt.MaxInline,
-		l.slots, l.opt.MaxRecvSGE, l.slot, l.area, l.srq, l.opt.SignalAll, l.rnrZero)
+	return fmt.Sprintf("%d:%v sq %d×%d inline %d rq %d×%d of %d area %d srq %v all %v rnr0 %v lends %d binds %v",
+		l.num, l.typ, l.opt.MaxSendWR, l.opt.MaxSendSGE, l.opt.MaxInline,
+		l.slots, l.opt.MaxRecvSGE, l.slot, l.area, l.srq, l.opt.SignalAll, l.rnrZero, l.lends, l.binds)
 }
 
 func (p *program) String() string {
@@ -95,6 +97,20 @@ var sendOps = map[ibv.QPType]ibv.SendOps{
 	ibv.UD: ibv.SendOpSend | ibv.SendOpSendImm,
 }
 
+// bindBySendOps lets a QP with SendOps bind windows: of type 2 only, and on the emulated device.
+func (l *link) bindBySendOps(b bed) {
+	switch {
+	case l.opt.SendOps == 0:
+	case !b.emulated:
+		l.lends = 0
+	default:
+		l.opt.SendOps |= ibv.SendOpBindMW | ibv.SendOpLocalInv
+		if l.lends != 0 {
+			l.lends = ibv.MWType2
+		}
+	}
+}
+
 func newProgram(seed uint64, b bed) *program {
 	r := rand.New(rand.NewPCG(seed, 0))
 	p := &program{bed: b, seed: seed, rounds: 3 + r.IntN(6), shared: one(r, 2)}
@@ -126,6 +142,10 @@ func newProgram(seed uint64, b bed) *program {
 			}
 			if l.typ == ibv.UD {
 				l.slot += 40
+			} else if !b.wire { // package posts/wire compares what binds write
+				l.lends = pick(r, 0, 0, ibv.MWType1, ibv.MWType2)
+				l.binds = one(r, 2) && b.emulated
+				l.bindBySendOps(b)
 			}
 			if l.slots = l.opt.MaxRecvWR; l.srq {
 				l.slots, l.slot = 0, g.slot

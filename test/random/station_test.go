@@ -54,6 +54,8 @@ type end struct {
 	fate *fate
 	rq   []*rbuf // receives that are outstanding
 	left []sent  // completions that are to come
+
+	windows windows
 }
 
 // peer is what the other end reports about itself.
@@ -253,7 +255,38 @@ func (s *station) connect(these func(i int) bool) error {
 			}
 		}
 	}
-	return s.barrier()
+	return s.lend(these)
+}
+
+// lend gives the ends of links that were connected their windows, and tells the peers' what to use.
+func (s *station) lend(these func(i int) bool) error {
+	mine := make([]ibv.RemoteMemory, len(s.qps))
+	for i, q := range s.qps {
+		if !these(i) || q.l.typ == ibv.UD {
+			continue
+		}
+		var err error
+		if mine[i], err = s.newWindows(q); err != nil {
+			return err
+		}
+	}
+	b, err := json.Marshal(mine)
+	if err != nil {
+		return err
+	}
+	if b, err = s.swap(b); err != nil {
+		return err
+	}
+	var theirs []ibv.RemoteMemory
+	if err := json.Unmarshal(b, &theirs); err != nil {
+		return err
+	}
+	for i, q := range s.qps {
+		if these(i) && q.l.typ != ibv.UD {
+			q.peer.Memory = theirs[i]
+		}
+	}
+	return nil
 }
 
 func (s *station) barrier() error { _, err := s.swap(nil); return err }
@@ -493,8 +526,10 @@ func (s *station) wr(q *end, o *op) ibv.SendWR {
 		if o.bad == badRKey {
 			w.Remote.RKey ^= 0x55
 		}
-	case ibv.OpSendInv:
-		w.InvalidateRKey = q.peer.Memory.RKey
+	case ibv.OpSendInv: // of no window
+		w.InvalidateRKey = q.peer.Memory.RKey ^ 0x55
+	case ibv.OpBindMW, ibv.OpLocalInv:
+		q.window(&w, o)
 	}
 	if q.l.typ == ibv.UD {
 		to := s.qps[o.to].peer.Endpoint
@@ -907,7 +942,11 @@ func (s *station) renew(rd *round) error {
 	}
 	for i := range s.qps {
 		for e := range 2 {
-			if rd.fates[i][e].renew && !s.g.links[i].srq {
+			if !rd.fates[i][e].renew {
+				continue
+			}
+			s.m.bound[i][e] = false
+			if !s.g.links[i].srq {
 				s.m.drop(i, e)
 			}
 		}
@@ -926,6 +965,7 @@ func (s *station) close() error {
 		if q.ah != nil {
 			closing(q.ah)
 		}
+		errs = append(errs, q.windows.close())
 		closing(q.mem)
 	}
 	if s.srq != nil {

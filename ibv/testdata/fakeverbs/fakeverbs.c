@@ -236,7 +236,7 @@ struct fqp {
 static struct fqp *qps[TABLE];
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
-struct region { atomic_int used; struct ibv_pd *pd; uint64_t iova; char *addr; size_t length; uint32_t access; };
+struct region { atomic_int used; struct ibv_pd *pd; uint64_t iova; char *addr; size_t length; uint32_t access; uint8_t gen; int windows; struct region *under; };
 static struct region regions[TABLE];
 
 static struct ibv_device devices[4];
@@ -298,6 +298,10 @@ static int query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr 
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static int req_notify_cq(struct ibv_cq *cq, int solicited);
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+static struct ibv_mw *alloc_mw(struct ibv_pd *pd, int type);
+static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+static int dealloc_mw(struct ibv_mw *mw);
+static struct ibv_mr *alloc_null_mr(struct ibv_pd *pd);
 static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
@@ -307,7 +311,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 	struct fctx *f = calloc(1, sizeof *f);
 	struct verbs_context *v = &f->v;
 	struct ibv_context *c = &v->context;
-	size_t sz = (size_t)knob("sz", OLD >= 22 ? 648 : OLD >= 17 ? 536 : 496);
+	size_t sz = (size_t)knob("sz", OLD >= 59 ? 672 : OLD >= 22 ? 648 : OLD >= 17 ? 536 : 496);
 	sz += sizeof(pthread_mutex_t) - 40;
 	/* Whatever lies below the struct is not an op: calling it must crash. */
 	for (int i = 0; i < BELOW; i++)
@@ -351,6 +355,11 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 	c->num_comp_vectors = (int)knob("vectors", 2);
 	pthread_mutex_init(&c->mutex, NULL);
 	c->abi_compat = (void *)(knob("unextended", 0) ? 0 : UINTPTR_MAX);
+	c->ops[SLOT_ALLOC_MW] = knob("null.alloc_mw", 0) ? NULL : (void *)alloc_mw;
+	c->ops[SLOT_BIND_MW] = knob("null.bind_mw", 0) ? NULL : (void *)bind_mw;
+	c->ops[SLOT_DEALLOC_MW] = dealloc_mw;
+	if (DIST_ALLOC_NULL_MR + sizeof *c <= sz)
+		end[-DIST_ALLOC_NULL_MR / 8] = (uintptr_t)alloc_null_mr;
 	c->ops[SLOT_POLL] = knob("null.poll_cq", 0) ? NULL : (void *)poll_cq;
 	c->ops[SLOT_NOTIFY] = req_notify_cq;
 	c->ops[SLOT_POST_SEND] = knob("null.post_send", 0) ? NULL : (void *)post_send;
@@ -632,6 +641,9 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 		r->addr = addr;
 		r->length = length;
 		r->access = access;
+		r->gen = 0x5a;
+		r->windows = 0;
+		r->under = NULL;
 		struct ibv_mr *mr = calloc(1, sizeof *mr);
 		mr->context = pd->context;
 		mr->pd = pd;
@@ -703,6 +715,8 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	FAIL_E;
+	if (regions[mr->handle].windows)
+		return EBUSY;
 	if (dm_of[mr->handle]) {
 		dm_of[mr->handle]->refs--;
 		dm_of[mr->handle] = NULL;
@@ -718,15 +732,17 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 static inline char *mem(uint32_t key, uint64_t addr, uint64_t n, uint32_t access)
 {
 	uint32_t i = key >> 8;
-	if (i >= TABLE || (key & 0xff) != 0x5a)
+	if (i >= TABLE)
 		return NULL;
 	struct region *r = &regions[i];
-	if (!atomic_load_explicit(&r->used, memory_order_relaxed) || (r->access & access) != access)
+	if (!atomic_load_explicit(&r->used, memory_order_relaxed) || (key & 0xff) != r->gen || (r->access & access) != access)
 		return NULL;
 	if (addr < r->iova || addr - r->iova > r->length || n > r->length - (addr - r->iova))
 		return NULL;
 	return r->addr + (addr - r->iova);
 }
+
+#include "mw.h"
 
 /* Completion channels and queues. */
 
@@ -1472,6 +1488,10 @@ static int execute(struct fqp *qp, struct ibv_send_wr *wr, uint32_t *bytes)
 			st = deliver(qp, peer, wr, buf, *bytes);
 		break;
 	case OP_LOCAL_INV:
+		st = invalidate(wr->imm_or_rkey);
+		break;
+	case OP_BIND_MW:
+		st = bind((struct bind_mw *)wr->bind);
 		break;
 	}
 out:
@@ -1488,6 +1508,7 @@ static uint32_t wc_opcode(uint32_t op)
 	case OP_CMP_SWP: return WCO_COMP_SWAP;
 	case OP_FETCH_ADD: return WCO_FETCH_ADD;
 	case OP_LOCAL_INV: return WCO_LOCAL_INV;
+	case OP_BIND_MW: return WCO_BIND_MW;
 	case OP_FLUSH: return WCO_FLUSH;
 	case OP_ATOMIC_WRITE: return WCO_ATOMIC_WRITE;
 	case OP_TSO: return WCO_TSO;
@@ -1537,6 +1558,10 @@ static int post_locked(struct fqp *qp, struct ibv_send_wr *wr, struct ibv_send_w
 			break;
 		}
 		if (qp->state < QPS_RTS || wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->init.cap.max_send_sge) {
+			e = EINVAL;
+			break;
+		}
+		if (wr->opcode == OP_BIND_MW && wr->imm_or_rkey) { /* librxe's rule */
 			e = EINVAL;
 			break;
 		}

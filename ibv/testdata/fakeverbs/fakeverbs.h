@@ -23,7 +23,7 @@ enum {
 	WC_SUCCESS = 0, WC_LOC_LEN_ERR = 1, WC_LOC_PROT_ERR = 4, WC_WR_FLUSH_ERR = 5, WC_REM_INV_REQ_ERR = 9,
 	WC_REM_ACCESS_ERR = 10, WC_RETRY_EXC_ERR = 12, WC_RNR_RETRY_EXC_ERR = 13,
 };
-enum { WCO_SEND, WCO_WRITE, WCO_READ, WCO_COMP_SWAP, WCO_FETCH_ADD, WCO_LOCAL_INV = 6, WCO_FLUSH = 8, WCO_ATOMIC_WRITE, WCO_RECV = 128, WCO_RECV_IMM = 129 };
+enum { WCO_SEND, WCO_WRITE, WCO_READ, WCO_COMP_SWAP, WCO_FETCH_ADD, WCO_BIND_MW = 5, WCO_LOCAL_INV = 6, WCO_FLUSH = 8, WCO_ATOMIC_WRITE, WCO_RECV = 128, WCO_RECV_IMM = 129 };
 enum { WCF_GRH = 1, WCF_IMM = 2, WCF_INV = 8 };
 enum { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4, QPT_RAW = 8 };
 enum { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE, QPS_ERR };
@@ -36,6 +36,9 @@ struct ibv_device {
 	char name[64], dev_name[64], dev_path[256], ibdev_path[256];
 };
 
+#define SLOT_ALLOC_MW ((64 - 8) / 8)
+#define SLOT_BIND_MW ((72 - 8) / 8)
+#define SLOT_DEALLOC_MW ((80 - 8) / 8)
 #define SLOT_POLL ((96 - 8) / 8)
 #define SLOT_NOTIFY ((104 - 8) / 8)
 #define SLOT_POST_SRQ ((168 - 8) / 8)
@@ -65,11 +68,14 @@ struct ibv_context {
 #define DIST_ALLOC_DM 256
 #define DIST_REG_DM_MR 264
 #define DIST_ADVISE_MR 312
+#define DIST_ALLOC_NULL_MR 304
 struct verbs_context {
 	uintptr_t below[BELOW]; /* the last one is sz */
 	struct ibv_context context;
 };
 
+struct ibv_mw;
+struct ibv_mw_bind;
 struct ibv_pd { struct ibv_context *context; uint32_t handle; };
 struct ibv_td { struct ibv_context *context; };
 struct ibv_dm {

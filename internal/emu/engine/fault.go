@@ -36,6 +36,11 @@ func (e *Engine) fault(qp *hca.QP, w *wqe) verdict {
 		e.toErr(qp)
 	case FaultQPFatal:
 		e.fatal(qp)
+	case FaultBind:
+		if w.opcode != opUMR {
+			return proceed
+		}
+		e.failWQE(qp, w, synMWBind)
 	case FaultBitFlip:
 		e.b.flip = e.b.n
 		return proceed

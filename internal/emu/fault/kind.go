@@ -15,6 +15,7 @@ const (
 	Flush
 	BitFlip
 	QPFatal
+	MWBind
 	WrongOwner
 	CQELost
 	CQEDelayed
@@ -67,6 +68,8 @@ var Kinds = [kinds]Info{
 	Flush:        {"flush", AtWQE, "", "the QP goes to ERR before the work request: it and all after it are flushed"},
 	BitFlip:      {"bit-flip", AtWQE, "", "one bit of the payload arrives flipped"},
 	QPFatal:      {"qp-fatal", AtWQE, "", "the QP goes to ERR and a QP_FATAL event is raised"},
+	MWBind: {"mw-bind", AtWQE, "", "a memory window is not bound or invalidated: completes with MW bind error; other " +
+		"work requests are executed"},
 	WrongOwner:   {"wrong-owner", AtCQE, "", "the CQE is written with the wrong owner bit: software must not see it"},
 	CQELost:      {"cqe-lost", AtCQE, "", "the CQE is never written"},
 	CQEDelayed:   {"cqe-delayed", AtCQE, "us=", "the CQE and all after it come us= microseconds later"},

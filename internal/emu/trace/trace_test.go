@@ -48,8 +48,28 @@ func say(t *testing.T, o Options, f func(*Trace)) []string {
 	return lines
 }
 
+// window returns a UMR with a control segment, a key context and perhaps a translation entry.
+func window(head, ctrl, ctx, klm []byte) []byte {
+	b := make([]byte, 128)
+	copy(b, head)
+	copy(b[16:], ctrl)
+	copy(b[64:], ctx)
+	if klm != nil {
+		b = append(b, make([]byte, 64)...)
+		copy(b[128:], klm)
+	}
+	return b
+}
+
 // Work requests, byte by byte.
 var (
+	bindWindow = window([]byte{0, 0, 3, 0x25, 0, 0, 0x45, 12, 0, 0, 0, 8, 0, 0, 1, 1},
+		[]byte{0xb0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0x20, 0x3c, 0x60, 0x41},
+		[]byte{0, 0, 0x30, 0, 0, 0, 0x45, 2, 16: 0, 22: 0x10, 31: 64},
+		[]byte{0, 0, 0, 64, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0x10, 0})
+	invalidate = window([]byte{0, 0, 4, 0x25, 0, 0, 0x45, 8, 0, 0, 0, 8, 0, 0, 1, 2},
+		[]byte{0x98, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x20, 0, 0x60, 0},
+		[]byte{0x40, 0, 0, 0, 0xff, 0xff, 0xff, 0, 16: 0xaa, 31: 0xaa}, nil)
 	sendImm = []byte{
 		0, 0, 17, 0x0b, // control: index, opcode
 		0, 0, 0x45, 3, // QPN, size
@@ -94,6 +114,12 @@ func TestEngine_WQE(t *testing.T) {
 		{"compare and swap", hca.RC, compareSwap,
 			"7 mlx5_0 wqe qp=0x45 index=1 op=ATOMIC_CS ds=4 SMALL_FENCE raddr=0x1000 rkey=0x9 swap_add=0x5 " +
 				"compare=0x6 sges=[{lkey=0x3 addr=0x4000 len=8}] dqpn=0x50", ""},
+		{"bind", hca.RC, bindWindow,
+			"7 mlx5_0 wqe qp=0x45 index=3 op=UMR ds=12 CE key=0x101 umr={flags=0xb0 mask=0x203c6041 qpn=0x45 " +
+				"variant=0x2 access=0x30 start=0x1000 len=64 lkey=0x200 addr=0x1000 entry_len=64} dqpn=0x50", ""},
+		{"invalidate", hca.RC, invalidate,
+			"7 mlx5_0 wqe qp=0x45 index=4 op=UMR ds=8 CE key=0x102 umr={flags=0x98 mask=0x20006000 FREE " +
+				"qpn=0xffffff variant=0x0} dqpn=0x50", ""},
 		{"ud", hca.UD, udSend, "7 mlx5_0 wqe qp=0x45 index=2 op=SEND ds=5 qkey=0x11111111 dqpn=0x99 sges=[{lkey=0x3 " +
 			"addr=0x4000 len=1}]", ""},
 		{"unknown", hca.RC, append([]byte{0, 0, 2, 0x77}, make([]byte, 12)...),

@@ -95,6 +95,9 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 			l.bytes("atomic", p)
 		}
 	}
+	if op == 0x25 {
+		l.umr(w)
+	}
 	if s&hasData == 0 || len(w) < 4 {
 		return
 	}
@@ -112,4 +115,29 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 		l.close('}')
 	}
 	l.close(']')
+}
+
+// umr appends what changes a memory key: control segment, key context, and the first translation entry. Fields that the
+// change does not use are left out: libmlx5 leaves there what stood in the ring.
+func (l *line) umr(w []byte) {
+	if len(w) < 112 {
+		return
+	}
+	be := binary.BigEndian
+	ctx, klm := w[48:112], w[112:]
+	l.open("umr", '{')
+	l.hex("flags", uint64(w[0]))
+	l.hex("mask", be.Uint64(w[8:]))
+	l.flag("FREE", ctx[0]&(1<<6) != 0)
+	l.hex("qpn", uint64(be.Uint32(ctx[4:])>>8))
+	l.hex("variant", uint64(ctx[7]))
+	if be.Uint16(w[4:]) > 0 && len(klm) >= 16 {
+		l.hex("access", uint64(ctx[2]))
+		l.hex("start", be.Uint64(ctx[16:]))
+		l.num("len", int64(be.Uint64(ctx[24:])))
+		l.hex("lkey", uint64(be.Uint32(klm[4:])))
+		l.hex("addr", be.Uint64(klm[8:]))
+		l.num("entry_len", int64(be.Uint32(klm)))
+	}
+	l.close('}')
 }

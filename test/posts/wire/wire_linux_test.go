@@ -22,6 +22,7 @@ type wqe struct {
 	DS               int
 	CE, SE, FENCE    bool
 	SMALL_FENCE      bool //lint:ignore ST1003 as the trace has it
+	UMR              *umr
 	Imm, Key         string
 	QKey, DQPN       string
 	RAddr, RKey      string
@@ -29,6 +30,14 @@ type wqe struct {
 	Compare          string
 	Inline           int
 	SGEs             []sge
+}
+
+// umr is a change of a memory key.
+type umr struct {
+	Flags, Mask, QPN, Variant, Access, Start, LKey, Addr string
+	FREE                                                 bool
+	Len                                                  uint64
+	EntryLen                                             uint64 `json:"entry_len"`
 }
 
 type sge struct {
@@ -152,4 +161,4 @@ next:
 	return n
 }
 
-func text(w *wqe) string { return fmt.Sprintf("%+v", *w) }
+func text(w *wqe) string { return fmt.Sprintf("%+v, %+v", *w, w.UMR) }

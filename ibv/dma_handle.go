@@ -1,0 +1,102 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/life"
+)
+
+// TPHint is how a PCIe device will use what it reads and writes: the processing hint of TPH, the
+// PCI Express specification's TLP processing hints.
+type TPHint uint8
+
+const (
+	TPHBidirectional  TPHint = 0 // device and processor both read and write, often
+	TPHRequester      TPHint = 1 // the device does
+	TPHTarget         TPHint = 2 // the processor reads soon what the device writes
+	TPHTargetPriority TPHint = 3 // the same, at once
+)
+
+// TPHMemory is the kind of memory that a TPHSteering is about.
+//
+// C: enum ibv_tph_mem_type.
+type TPHMemory uint8
+
+const (
+	TPHVolatile   TPHMemory = 0 // C: IBV_TPH_MEM_TYPE_VM.
+	TPHPersistent TPHMemory = 1 // C: IBV_TPH_MEM_TYPE_PM.
+)
+
+// TPHSteering names the processor whose cache is to receive what the device writes.
+type TPHSteering struct {
+	CPU    int // as the kernel numbers them
+	Memory TPHMemory
+}
+
+// DMAHandle is advice to a device on how to access the memory of MRs, given by MROptions.DMA.
+//
+// It belongs to its Device. Close fails while an MR uses it.
+//
+// C: struct ibv_dmah.
+type DMAHandle struct {
+	node
+	dev    *Device
+	handle uintptr
+}
+
+// AllocDMAHandle makes a DMA handle with a hint; steer may be nil.
+//
+// C: ibv_alloc_dmah(3).
+func (d *Device) AllocDMAHandle(hint TPHint, steer *TPHSteering) (*DMAHandle, error) {
+	const op = "alloc dma handle"
+	fail := func(err error) (*DMAHandle, error) { return nil, &OpError{Op: op, Object: d.Name(), Err: err} }
+	attr := &abi.DMAHInitAttr{CompMask: abi.IBV_DMAH_INIT_ATTR_MASK_PH, PH: uint8(hint)}
+	if hint > TPHTargetPriority {
+		return fail(&ArgError{Arg: "hint", Got: fmt.Sprintf("TPHint(%d)", uint8(hint)), Want: "0 to 3"})
+	}
+	if steer != nil {
+		if steer.Memory > TPHPersistent {
+			return fail(&ArgError{Arg: "Memory", Got: fmt.Sprintf("TPHMemory(%d)", uint8(steer.Memory)),
+				Want: "TPHVolatile or TPHPersistent"})
+		}
+		if err := fitInt(d.Name(), limit{"CPU", steer.CPU, -1}); err != nil {
+			return fail(err)
+		}
+		attr.CompMask |= abi.IBV_DMAH_INIT_ATTR_MASK_CPU_ID | abi.IBV_DMAH_INIT_ATTR_MASK_TPH_MEM_TYPE
+		attr.CPUID, attr.TPHMemType = uint32(steer.CPU), uint8(steer.Memory)
+	}
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	h, err := d.v.AllocDMAH(d.handle, attr)
+	if err != nil {
+		return fail(d.explainNewer(err, "a DMA handle", "Linux 6.17 and a device with TPH", "register without one"))
+	}
+	dh := &DMAHandle{dev: d, handle: h}
+	dh.node.initNumbered("dma handle", d.Name(), &d.node)
+	life.Watch(dh, &dh.life)
+	return dh, nil
+}
+
+// Device returns the device that the handle belongs to.
+func (h *DMAHandle) Device() *Device { return h.dev }
+
+// Close deallocates the handle.
+//
+// C: ibv_dealloc_dmah(3).
+func (h *DMAHandle) Close() error {
+	return h.node.close(func() error { return h.dev.v.DeallocDMAH(h.handle) })
+}
+
+// explainNewer says what a feature of rdma-core v59 needs, and what to do without.
+func (d *Device) explainNewer(err error, feature, need, instead string) error {
+	if !unsupported(err) && !errors.Is(err, syscall.EPROTONOSUPPORT) { // a kernel without the command
+		return err
+	}
+	return &UnsupportedError{Feature: feature, Need: "rdma-core v59 or later, and " + need,
+		Have: fmt.Sprintf("%s: %v; %s", d.Name(), err, instead)}
+}

@@ -1,0 +1,181 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/life"
+	"github.com/pureverbs/pureverbs/internal/work"
+)
+
+// MWType is a type of memory window.
+//
+// C: enum ibv_mw_type.
+type MWType uint32
+
+const (
+	// MWType1 is bound by QP.BindMW, which chooses the key. Any QP of the PD takes the key.
+	// C: IBV_MW_TYPE_1.
+	MWType1 MWType = 1
+	// MWType2 is bound by OpBindMW to a key that the program chooses. Only the QP that bound the
+	// window takes the key, until OpLocalInv there, or OpSendInv of its peer.
+	// C: IBV_MW_TYPE_2.
+	MWType2 MWType = 2
+)
+
+// String returns "type 1" or "type 2".
+func (t MWType) String() string {
+	if t == MWType1 || t == MWType2 {
+		return fmt.Sprintf("type %d", uint32(t))
+	}
+	return fmt.Sprintf("MWType(%d)", uint32(t))
+}
+
+// MW is a memory window: a part of an MR, with a key and rights of its own, that can be opened
+// and closed to peers by work requests. A peer that has the window's key has no access to the
+// rest of the MR.
+//
+//	mw, err := pd.AllocMW(ibv.MWType2)
+//	bind := &ibv.BindMW{MW: mw, RKey: ibv.NextRKey(mw.RKey()), MR: mr, Addr: mr.Addr() + 4096, Length: 512,
+//		Access: ibv.RemoteWrite}
+//	b.BindMW(1, ibv.Signaled, bind)   // b := qp.Batch()
+//	err = b.Post()                    // after the completion: send bind.Remote() to the peer
+//
+// It belongs to its PD. Its methods are safe for concurrent use, but only one bind of it may be
+// posted at a time. Close takes away the access, as does OpLocalInv or a new bind.
+//
+// C: struct ibv_mw.
+type MW struct {
+	node
+	pd     *PD
+	handle uintptr
+	typ    MWType
+	key    atomic.Uint32
+	mu     sync.Mutex // for QP.BindMW, which derives the next key from the last
+	empty  libibverbs.NoMR
+	noMR   uintptr // of empty
+	opsErr error   // why the ops engine cannot bind it
+}
+
+// BindMW says what a memory window is bound to. A Length of 0 binds it to nothing: the MR may
+// then be nil. SoftRoCE refuses that for type 2; OpLocalInv works everywhere.
+//
+// C: struct ibv_mw_bind_info.
+type BindMW struct {
+	MW *MW
+	// RKey is the key that the window gets, whose upper 24 bits are those of MW.RKey: NextRKey
+	// returns one that was not used lately. QP.BindMW chooses the key and stores it here.
+	RKey   uint32
+	MR     *MR         // with MWBind, and LocalWrite if the window is for writes or atomics
+	Addr   uint64      // the window's first byte, as in an SGE
+	Length uint64      // at most 2 GiB on mlx5
+	Access AccessFlags // RemoteRead, RemoteWrite, RemoteAtomic; ZeroBased for type 2
+}
+
+// Remote returns what the peer needs to access the window.
+func (b *BindMW) Remote() RemoteMemory {
+	r := RemoteMemory{Addr: b.Addr, RKey: b.RKey, Length: b.Length}
+	if b.Access&ZeroBased != 0 {
+		r.Addr = 0
+	}
+	return r
+}
+
+// NextRKey returns rkey with the lowest 8 bits, which the program chooses, increased by one.
+//
+// C: ibv_inc_rkey(3).
+func NextRKey(rkey uint32) uint32 { return rkey&^0xff | (rkey+1)&0xff }
+
+// AllocMW makes a memory window that is not bound to anything.
+//
+// C: ibv_alloc_mw(3).
+func (pd *PD) AllocMW(t MWType) (*MW, error) {
+	const op = "alloc mw"
+	fail := func(err error) (*MW, error) { return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err} }
+	if t != MWType1 && t != MWType2 {
+		return fail(&ArgError{Arg: "type", Got: t.String(), Want: "MWType1 or MWType2"})
+	}
+	if err := pd.enter(op); err != nil {
+		return nil, err
+	}
+	defer pd.leave()
+	if pd.dev.legacy {
+		return fail(&UnsupportedError{Feature: "a memory window", Need: "libibverbs of rdma-core or MLNX_OFED 5",
+			Have: "MLNX_OFED 4"})
+	}
+	h, err := pd.dev.v.AllocMW(pd.dev.handle, pd.handle, uint32(t))
+	if err != nil {
+		return fail(explainMW(pd.dev, t, err))
+	}
+	mw := &MW{pd: pd, handle: h, typ: t, opsErr: pd.dev.bindError()}
+	mw.key.Store(libibverbs.MWKey(h))
+	mw.noMR = mw.empty.Init(h)
+	mw.node.initNumbered("mw", pd.dev.Name(), &pd.node)
+	life.Watch(mw, &mw.life)
+	return mw, nil
+}
+
+// explainMW adds to a refusal what the device says of windows.
+func explainMW(d *Device, t MWType, err error) error {
+	need := DeviceMemWindow
+	if t == MWType2 {
+		need = DeviceMemWindowType2A | DeviceMemWindowType2B
+	}
+	if unsupported(err) || errors.Is(err, errInvalid) && d.attr.CapFlags&need == 0 {
+		return &UnsupportedError{Feature: "a memory window of " + t.String(), Need: "a device with " + need.String(),
+			Have: fmt.Sprintf("%s with %v", d.Name(), d.attr.CapFlags&(DeviceMemWindow|
+				DeviceMemWindowType2A|DeviceMemWindowType2B))}
+	}
+	return err
+}
+
+// Type returns the type of the window.
+func (mw *MW) Type() MWType { return mw.typ }
+
+// PD returns the PD that the window belongs to.
+func (mw *MW) PD() *PD { return mw.pd }
+
+// RKey returns the key of the bind that was posted last. It is valid from the completion of the
+// bind on, and for work requests that follow the bind on its QP.
+func (mw *MW) RKey() uint32 { return mw.key.Load() }
+
+// SetRKey restores the key after a bind that did not succeed: a failed or flushed bind leaves
+// the window as it was, but RKey has moved on. Some devices refuse to bind a window again by
+// another key than its own.
+func (mw *MW) SetRKey(rkey uint32) { mw.key.Store(rkey) }
+
+// Close deallocates the window, bound or not. Peers have no access afterwards.
+//
+// C: ibv_dealloc_mw(3).
+func (mw *MW) Close() error {
+	return mw.node.close(func() error { return mw.pd.dev.v.DeallocMW(mw.pd.dev.handle, mw.handle) })
+}
+
+// acquire keeps the window and its MR open while the bind is posted, and returns what engines
+// need of it. It never waits, as AH.acquire.
+func (b *BindMW) acquire() (w work.Bind, err error) {
+	if !b.MW.life.TryEnter() {
+		return w, b.MW.errClosed("bind mw")
+	}
+	w = work.Bind{MW: b.MW.handle, MR: b.MW.noMR, Type: uint32(b.MW.typ), Key: b.MW.RKey(), NewKey: b.RKey,
+		Access: uint32(b.Access), Addr: b.Addr, Length: b.Length}
+	if b.MR == nil {
+		return w, nil
+	}
+	if !b.MR.life.TryEnter() {
+		b.MW.life.Leave()
+		return w, b.MR.errClosed("bind mw")
+	}
+	w.MR, w.LKey = b.MR.handle, b.MR.lkey
+	return w, nil
+}
+
+func (b *BindMW) release() {
+	b.MW.life.Leave()
+	if b.MR != nil {
+		b.MR.life.Leave()
+	}
+}

@@ -1,0 +1,37 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+)
+
+// AllocNullMR makes an MR of no memory, for SGEs of any address and length: what is sent from it
+// is zeros, and what arrives there is lost. Its SGEs take the place of padding, or of parts of a
+// message that nobody needs. Peers cannot use it.
+//
+// C: ibv_alloc_null_mr(3).
+func (pd *PD) AllocNullMR() (*MR, error) {
+	const op = "alloc null mr"
+	if err := pd.enter(op); err != nil {
+		return nil, err
+	}
+	defer pd.leave()
+	h, err := pd.dev.v.AllocNullMR(pd.dev.handle, pd.handle)
+	switch {
+	case errors.Is(err, libibverbs.ErrNoOp):
+		err = &UnsupportedError{Feature: "a null MR", Need: "libibverbs of rdma-core v20 or later",
+			Have: fmt.Sprintf("version %q; use a buffer of its own for what is not needed", pd.dev.v.Version())}
+	case err != nil && unsupported(err):
+		err = &UnsupportedError{Feature: "a null MR", Need: "a provider with support for it, such as mlx5",
+			Have: pd.dev.Name() + " without it; use a buffer of its own for what is not needed"}
+	}
+	if err != nil {
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
+	}
+	mr := &MR{pd: pd, length: math.MaxInt, fixed: "a null MR"}
+	mr.opened(h)
+	return mr, nil
+}
