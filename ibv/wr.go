@@ -67,6 +67,8 @@ type SendWR struct {
 	AH         *AH // UD: the address of the peer
 	RemoteQPN  uint32
 	RemoteQKey uint32
+
+	RemoteSRQN uint32 // XRCSend: the peer's SRQ that the message is for, by its SRQ.Num
 }
 
 // RecvWR is a work request for a receive queue: a buffer for one message. On a UD QP the first

@@ -31,6 +31,7 @@ type SendChain struct {
 	badAddr   uintptr
 	maxSGE    int
 	maxInline int
+	xrc       bool
 	mem       *dma.Mem
 }
 
@@ -66,6 +67,9 @@ func NewSendChain(t Table, qp uintptr, depth, maxSGE, maxInline int) (*SendChain
 	return c, nil
 }
 
+// XRC makes the work requests of the chain name an SRQ of the peer.
+func (c *SendChain) XRC() { c.xrc = true }
+
 // Len returns the number of slots.
 func (c *SendChain) Len() int { return len(c.wrs) }
 
@@ -99,6 +103,9 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 		w.SetImm(wr.Imm)
 	case f&work.InvalidateRKey != 0:
 		w.SetInvalidateRKey(wr.InvalidateRKey)
+	}
+	if c.xrc {
+		w.XRCRemoteSRQN = wr.RemoteSRQN
 	}
 	if wr.Inline != nil {
 		w.SendFlags |= abi.IBV_SEND_INLINE
