@@ -321,14 +321,15 @@ func (s *SRQ) Query() (*SRQAttr, error) {
 	return &SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
 }
 
-// Close destroys the SRQ; it fails with a *BusyError while QPs use it.
+// Close destroys the SRQ; it fails with a *BusyError while QPs use it. What has arrived on the CQ
+// of an XRC SRQ stays there.
 //
 // C: ibv_destroy_srq(3).
 func (s *SRQ) Close() error {
 	var c *ops.RecvChain
 	return s.node.close(func() error {
-		leave := s.lockCQ()
-		defer leave()
+		unlock := s.takeOut()
+		defer unlock()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if err := s.pd.dev.v.DestroySRQ(s.handle); err != nil {

@@ -2,7 +2,6 @@ package ibv
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
@@ -123,35 +122,55 @@ func (s *SRQ) joinCQ() error {
 	return nil
 }
 
-// lockCQ keeps the CQ of an XRC SRQ from being polled while the ring goes, until the function
-// that it returns is called.
-func (s *SRQ) lockCQ() (unlock func()) {
-	if !s.joins() {
+// takeOut takes the completions out of the CQ of an XRC SRQ that is to be closed, and keeps the CQ
+// from being polled until unlock is called. Polling needs the ring of the SRQ, or the library's
+// record of it.
+func (s *SRQ) takeOut() (unlock func()) {
+	cq := s.cq
+	if cq == nil {
 		return func() {}
 	}
-	cq := s.cq
 	d := &s.pd.dev.direct
 	d.mu.Lock() // no QP is suspended
 	cq.mu.Lock()
+	cq.holdLocked()
 	return func() {
 		cq.mu.Unlock()
 		d.mu.Unlock()
 	}
 }
 
-// leaveCQ drops the completions of an XRC SRQ that was destroyed.
-// Preconditions: lockCQ.
+// leaveCQ removes the completions that came after takeOut, since the SRQ was destroyed.
+// Preconditions: takeOut.
 func (s *SRQ) leaveCQ() {
-	if !s.joins() {
-		return
-	}
 	cq := s.cq
-	cq.xrc = nil
-	cq.direct.DropXRC()
-	if cq.held != nil {
-		cq.held.wcs = slices.DeleteFunc(cq.held.wcs, func(wc WC) bool {
-			return s.pd.dev.direct.qps.Find(wc.QPN) == nil
-		})
+	switch {
+	case cq == nil:
+	case s.joins():
+		cq.xrc = nil
+		cq.direct.DropXRC()
+	case cq.poller != nil:
+		cq.skipUnknown()
+	}
+}
+
+// skipUnknown takes out what the CQ has and drops what the library cannot decode, since the SRQ that
+// it belongs to is gone. The library forgets each such entry when it has reported it.
+// Preconditions: cq.mu is held, the CQ is of the ops engine.
+func (cq *CQ) skipUnknown() {
+	for range cq.cqe {
+		got, ret := cq.poller.Poll(1) // with more the library forgets the good ones before a bad one
+		switch {
+		case ret < 0:
+			continue
+		case len(got) == 0:
+			return
+		case cq.held == nil:
+			cq.held = &held{}
+		}
+		var wc WC
+		wc.fromC(&got[0])
+		cq.held.wcs = append(cq.held.wcs, wc)
 	}
 }
 

@@ -68,7 +68,9 @@ type SendWR struct {
 	RemoteQPN  uint32
 	RemoteQKey uint32
 
-	RemoteSRQN uint32 // XRCSend: the peer's SRQ that the message is for, by its SRQ.Num
+	// RemoteSRQN is the SRQ.Num of an XRC SRQ of the peer, for an XRCSend QP. A message goes to that
+	// SRQ. Reads, writes and atomics name one as well: its PD is that of the memory.
+	RemoteSRQN uint32
 }
 
 // RecvWR is a work request for a receive queue: a buffer for one message. On a UD QP the first

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
@@ -105,7 +106,7 @@ func (x *XRCD) Close() error {
 //
 // C: ibv_create_qp_ex(3) with IBV_QPT_XRC_RECV.
 func (x *XRCD) CreateQP() (*QP, error) {
-	return x.makeQP("create qp", func() (uintptr, error) {
+	return x.makeQP("create qp", x.dev.v.DestroyQP, func() (uintptr, error) {
 		return x.dev.v.CreateQPEx(x.dev.handle, &abi.QPInitAttrEx{QPType: abi.IBV_QPT_XRC_RECV,
 			CompMask: abi.IBV_QP_INIT_ATTR_XRCD, XRCD: x.handle})
 	})
@@ -121,7 +122,15 @@ func (x *XRCD) OpenQP(num uint32) (*QP, error) {
 		return nil, &OpError{Op: "open qp", Object: x.name, Err: &LimitError{What: "qpn", Asked: uint64(num),
 			Limit: max24, Where: "a 24-bit field"}}
 	}
-	return x.makeQP("open qp", func() (uintptr, error) {
+	destroy := x.dev.v.DestroyQP
+	if lib, err := libmlx5.Open(); err == nil {
+		if is, err := lib.IsSupported(x.dev.handle); is && err == nil {
+			// mlx5_destroy_qp frees a doorbell record that an opened QP does not have, and crashes (rdma-core v44.0,
+			// providers/mlx5/dbrec.c:162). This way the C object's memory is lost.
+			destroy = x.dev.v.CmdDestroyQP
+		}
+	}
+	return x.makeQP("open qp", destroy, func() (uintptr, error) {
 		const mask = abi.IBV_QP_OPEN_ATTR_NUM | abi.IBV_QP_OPEN_ATTR_XRCD | abi.IBV_QP_OPEN_ATTR_TYPE
 		h, err := x.dev.v.OpenQP(x.dev.handle, &abi.QPOpenAttr{CompMask: mask, QPNum: num, XRCD: x.handle,
 			QPType: abi.IBV_QPT_XRC_RECV})
@@ -132,7 +141,7 @@ func (x *XRCD) OpenQP(num uint32) (*QP, error) {
 	})
 }
 
-func (x *XRCD) makeQP(op string, maker func() (uintptr, error)) (*QP, error) {
+func (x *XRCD) makeQP(op string, destroy func(qp uintptr) error, maker func() (uintptr, error)) (*QP, error) {
 	if err := x.enter(op); err != nil {
 		return nil, err
 	}
@@ -143,7 +152,7 @@ func (x *XRCD) makeQP(op string, maker func() (uintptr, error)) (*QP, error) {
 		return nil, &OpError{Op: op, Object: x.name, Err: d.explainXRC("an XRCRecv QP", err)}
 	}
 	qp := &QP{
-		dev: d, xrcd: x, handle: h, make: qpMaker{destroy: d.v.DestroyQP}, num: libibverbs.QPNum(h), typ: XRCRecv,
+		dev: d, xrcd: x, handle: h, make: qpMaker{destroy: destroy}, num: libibverbs.QPNum(h), typ: XRCRecv,
 		state: libibverbs.QPState(h), sgid: -1, pathWhy: "an XRCRecv QP has no queues",
 	}
 	qp.finish(&x.node)

@@ -40,6 +40,10 @@ func (l Lib) OpenQP(ctx uintptr, attr *abi.QPOpenAttr) (uintptr, error) {
 	return opPtr(ctx, abi.DistOpenQP, ctx, uintptr(unsafe.Pointer(attr)))
 }
 
+// int ibv_cmd_destroy_qp(struct ibv_qp *qp);
+// Exported for providers. It ends the kernel's QP and leaves the provider's memory alone.
+func (l Lib) CmdDestroyQP(qp uintptr) error { return l.destroy("ibv_cmd_destroy_qp", qp) }
+
 // int (*post_srq_ops)(struct ibv_srq *, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op); absent before v16.
 // PostSRQOps links ops and gives each its list. done is how many were accepted.
 func (l Lib) PostSRQOps(ctx, srq uintptr, ops []abi.OpsWR, lists [][]abi.SGE) (done int, err error) {
