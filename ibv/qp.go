@@ -289,7 +289,7 @@ func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
 		cq   *CQ
 	}{{"send CQ", send}, {"recv CQ", recv}} {
 		switch {
-		case c.cq == nil && c.cq == recv && o.Type == XRCSend:
+		case c.cq == nil && c.name == "recv CQ" && o.Type == XRCSend:
 		case c.cq == nil:
 			errs = append(errs, &ArgError{Arg: c.name, Got: "nil", Want: "a CQ of the same Device"})
 		case c.cq.dev != pd.dev:

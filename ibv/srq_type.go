@@ -16,13 +16,13 @@ func (o *SRQOptions) checkType(pd *PD) error {
 	case o.Type == SRQBasic && o.CQ != nil:
 		return bad("CQ", "set", "nil with SRQBasic: receives complete on the CQs of the QPs")
 	case o.Type != SRQXRC && o.XRCD != nil:
-		return bad("XRCD", "set", "nil with "+o.Type.String())
+		return bad("XRCD", "set", "nil with SRQ"+o.Type.String())
 	case o.Type != SRQTM && (o.MaxTags != 0 || o.MaxTagOps != 0):
-		return bad("MaxTags and MaxTagOps", "set", "0 with "+o.Type.String())
+		return bad("MaxTags and MaxTagOps", "set", "0 with SRQ"+o.Type.String())
 	case o.Type == SRQBasic:
 		return nil
 	case o.CQ == nil:
-		return bad("CQ", "nil", "a CQ of the same Device with "+o.Type.String())
+		return bad("CQ", "nil", "a CQ of the same Device with SRQ"+o.Type.String())
 	case o.CQ.dev != pd.dev:
 		return bad("CQ", "a CQ of another Device", "a CQ of the same Device")
 	case o.DataPath != DataPathAuto && o.DataPath != o.CQ.path:
