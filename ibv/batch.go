@@ -160,6 +160,20 @@ func (b *Batch) WriteInline(id uint64, flags SendFlags, data []byte, to RemoteAd
 	b.setInline(wr, data)
 }
 
+// ToSRQ makes the work request that was added last name an XRC SRQ of the peer, by its SRQ.Num. An
+// XRCSend QP needs it for all but LocalInv.
+func (b *Batch) ToSRQ(num uint32) {
+	if len(b.wrs) == b.posted {
+		if b.err == nil {
+			b.err = &ArgError{Arg: "ToSRQ", Got: "an empty Batch", Want: "a work request before it: Reset the Batch " +
+				"and build it again"}
+		}
+		return
+	}
+	b.dirty = true
+	b.wrs[len(b.wrs)-1].RemoteSRQN = num
+}
+
 // Add adds a copy of a work request of any kind.
 func (b *Batch) Add(wr *SendWR) {
 	if wr == nil {

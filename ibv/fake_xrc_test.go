@@ -154,6 +154,9 @@ func TestFake_XRCArguments(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { wantErr(t, c.call(), syscall.EINVAL, c.want) })
 	}
+	empty := s.qp.Batch()
+	empty.ToSRQ(1)
+	wantErr(t, empty.Post(), syscall.EINVAL, "ToSRQ")
 	_, err := to.PostSend(make([]SendWR, 1))
 	wantErr(t, err, ErrNotSupported, "an XRCSend QP")
 	_, err = to.PostRecv(make([]RecvWR, 1))

@@ -156,7 +156,7 @@ func (p *pair) execute(j *job) {
 		p.fail(wr, ibv.WCRemAccessErr)
 		p.peerFails()
 		return
-	case denied && p.typ == ibv.RC:
+	case denied && p.reliable():
 		p.fail(wr, ibv.WCRemAccessErr)
 		p.peerFails()
 		return
@@ -174,7 +174,7 @@ func (p *pair) execute(j *job) {
 		}
 	case ibv.OpSend, ibv.OpSendImm:
 		wc.Opcode = ibv.WCSend
-		if !p.arrive(&m) && p.typ == ibv.RC {
+		if !p.arrive(&m) && p.reliable() {
 			p.fail(wr, ibv.WCRemInvReqErr)
 			return
 		}
@@ -271,6 +271,7 @@ type wqe struct {
 	Key     string `json:"key"`
 	QKey    string `json:"qkey"`
 	DQPN    string `json:"dqpn"`
+	SRQN    string `json:"srqn"`
 	RAddr   string `json:"raddr"`
 	RKey    string `json:"rkey"`
 	SwapAdd string `json:"swap_add"`
@@ -315,6 +316,9 @@ func (p *pair) onWire(j *job, n int) {
 	}
 	if wr.Opcode == ibv.OpLocalInv {
 		w.DS += 7
+	} else if p.typ == ibv.XRCSend {
+		w.DS++
+		w.SRQN = hex(uint64(wr.RemoteSRQN))
 	}
 	if in(wr.Opcode, remoteOps) {
 		w.DS++
@@ -343,3 +347,6 @@ func (p *pair) onWire(j *job, n int) {
 	}
 	p.t.wire(p, &w)
 }
+
+// reliable reports whether a is told what became of its work requests at the peer.
+func (p *pair) reliable() bool { return p.typ == ibv.RC || p.typ == ibv.XRCSend }

@@ -23,7 +23,7 @@ type wqe struct {
 	CE, SE, FENCE    bool
 	SMALL_FENCE      bool //lint:ignore ST1003 as the trace has it
 	Imm, Key         string
-	QKey, DQPN       string
+	QKey, DQPN, SRQN string
 	RAddr, RKey      string
 	SwapAdd          string `json:"swap_add"`
 	Compare          string
