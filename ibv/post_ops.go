@@ -5,8 +5,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// noOpcode is a value that is not an opcode.
-const noOpcode = 1<<32 - 1
+// noOpcode is a value that no Opcode has.
+const noOpcode = 1 << 32
 
 // postOps posts through the provider's post_send.
 // Preconditions: qp.sqMu is held, the QP is open and may send.
@@ -66,7 +66,7 @@ func (qp *QP) countSignaled(wrs []SendWR) {
 func (qp *QP) fill(i int, wr *SendWR) error {
 	// For a work request of one SGE checkSend depends only on opcode and flags. These are
 	// usually those of the previous one, which passed.
-	if wr.Opcode == qp.passed.op && wr.Flags == qp.passed.flags && wr.AH == nil && wr.Inline == nil &&
+	if uint64(wr.Opcode) == qp.passed.op && wr.Flags == qp.passed.flags && wr.AH == nil && wr.Inline == nil &&
 		len(wr.SGEs) == 1 && wr.SGEs[0].Length <= MaxSGELength && wr.Remote.outside == 0 {
 		qp.sq.Fill(i, request(wr), 0)
 		return nil
@@ -81,7 +81,7 @@ func (qp *QP) fill(i int, wr *SendWR) error {
 		}
 		ah = wr.AH.handle
 	} else if len(wr.SGEs) == 1 && qp.typ != XRCSend && wr.Flags&Inline == 0 && work.FieldsOf(uint32(wr.Opcode))&work.Atomic == 0 {
-		qp.passed.op, qp.passed.flags = wr.Opcode, wr.Flags
+		qp.passed.op, qp.passed.flags = uint64(wr.Opcode), wr.Flags
 	}
 	qp.sq.Fill(i, request(wr), ah)
 	return nil

@@ -54,7 +54,7 @@ type QP struct {
 	signalAll  bool
 	unsignaled int // ops engine: work requests posted since the last one with a completion
 	passed     struct {
-		op    Opcode
+		op    uint64 // an Opcode, or noOpcode
 		flags SendFlags
 	} // ops engine: opcode and flags of the last valid work request with one SGE, not an atomic
 

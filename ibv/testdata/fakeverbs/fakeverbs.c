@@ -301,6 +301,8 @@ static int get_srq_num(struct ibv_srq *s, uint32_t *num);
 static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *a);
 static struct ibv_qp *open_qp(struct ibv_context *c, struct ibv_qp_open_attr *a);
 static int post_srq_ops(struct ibv_srq *s, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad);
+struct ibv_qp_rate_limit_attr;
+static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *a);
 static void leave_srq(struct fsrq *s);
 static void leave_qp(struct fqp *qp);
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
@@ -345,6 +347,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		end[-DIST_CREATE_QP_EX / 8] = (uintptr_t)create_qp_ex;
 		end[-DIST_OPEN_QP / 8] = (uintptr_t)open_qp;
 	}
+	if (DIST_MODIFY_QP_RATE_LIMIT + sizeof *c <= sz)
+		end[-DIST_MODIFY_QP_RATE_LIMIT / 8] = (uintptr_t)modify_qp_rate_limit;
 	if (DIST_POST_SRQ_OPS + sizeof *c <= sz && !knob("null.post_srq_ops", 0))
 		end[-DIST_POST_SRQ_OPS / 8] = (uintptr_t)post_srq_ops;
 	int p[2];
@@ -417,6 +421,9 @@ static int query_device_ex(struct ibv_context *c, const void *in, void *out, siz
 	memset(out, 0, size);
 	if (size >= 400) {
 		*(uint64_t *)((char *)out + 272) = 1000000; /* hca_core_clock */
+		*(uint32_t *)((char *)out + 332) = (uint32_t)knob("pacing.min", 0);
+		*(uint32_t *)((char *)out + 336) = (uint32_t)knob("pacing.max", 0);
+		*(uint32_t *)((char *)out + 340) = (uint32_t)knob("pacing.types", 1 << QPT_RC);
 		*(uint32_t *)((char *)out + 352) = (uint32_t)knob("tm_caps.max_tags", 0);
 		*(uint32_t *)((char *)out + 360) = (uint32_t)knob("tm_caps.max_ops", 0);
 		*(uint16_t *)((char *)out + 368) = (uint16_t)knob("cq_mod.max_count", 0);

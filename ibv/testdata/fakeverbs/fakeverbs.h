@@ -61,6 +61,7 @@ struct ibv_context {
 #define DIST_CREATE_QP_EX 56
 #define DIST_OPEN_QP 64
 #define DIST_POST_SRQ_OPS 176
+#define DIST_MODIFY_QP_RATE_LIMIT 216
 #define DIST_MODIFY_CQ 184
 #define DIST_ALLOC_TD 192
 #define DIST_DEALLOC_TD 200

@@ -149,3 +149,60 @@ static int post_srq_ops(struct ibv_srq *s, struct ibv_ops_wr *wr, struct ibv_ops
 	}
 	return 0;
 }
+
+/* Small calls on a QP. */
+
+struct ibv_ece { uint32_t vendor_id, options, comp_mask; };
+struct ibv_qp_rate_limit_attr { uint32_t rate_limit, max_burst_sz; uint16_t typical_pkt_sz; uint32_t comp_mask; };
+
+#if OLD >= 31
+int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *e)
+{
+	(void)qp;
+	FAIL_E;
+	*e = (struct ibv_ece){0x2c9, (uint32_t)knob("ece.options", 5), 0};
+	return 0;
+}
+
+int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *e)
+{
+	(void)qp;
+	FAIL_E;
+	if (e->vendor_id != 0x2c9 || e->comp_mask)
+		return EINVAL;
+	fv_set("ece.options", e->options);
+	return 0;
+}
+#endif
+
+static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *a)
+{
+	(void)qp;
+	FAIL_E;
+	fv_set("rate.limit", a->rate_limit);
+	fv_set("rate.burst", a->max_burst_sz);
+	fv_set("rate.packet", a->typical_pkt_sz);
+	return a->comp_mask ? EINVAL : 0;
+}
+
+#if OLD >= 36
+int ibv_query_qp_data_in_order(struct ibv_qp *qp, uint32_t op, uint32_t flags)
+{
+	(void)qp;
+	return (int)knob(flags ? "order.caps" : "order.whole", 0) & (op == OP_WRITE ? -1 : 1);
+}
+
+int ibv_is_fork_initialized(void) { return (int)knob("fork", 2); }
+#endif
+
+int ibv_resolve_eth_l2_from_gid(struct ibv_context *c, struct ibv_ah_attr *a, uint8_t mac[6], uint16_t *vid)
+{
+	(void)c;
+	long e;
+	if (failing(__func__, &e))
+		return (int)-e;
+	for (int i = 0; i < 6; i++)
+		mac[i] = ((uint8_t *)a->dgid)[10 + i];
+	*vid = (uint16_t)knob("vid", 0xffff);
+	return 0;
+}
