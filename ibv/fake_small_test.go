@@ -95,6 +95,7 @@ func TestFake_Fork(t *testing.T) {
 
 func TestFake_SmallOldLibrary(t *testing.T) {
 	inChild(t, variant(t, "OLD=15"), nil, func(t *testing.T) {
+		set(t, "pacing.max", 1000)
 		a, _ := fakePair(t, nil)
 		var se *loader.SymbolError
 		_, err := a.qp.QueryECE()
