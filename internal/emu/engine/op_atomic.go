@@ -72,7 +72,7 @@ func (e *Engine) atomic(x *exchange) verdict {
 	}
 	var old [8]byte
 	if !x.target.zero {
-		if b.err = x.peer.Mem.Read(x.target.va, old[:w.asize]); b.err != nil {
+		if b.err = x.mem.Read(x.target.va, old[:w.asize]); b.err != nil {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}
@@ -88,7 +88,7 @@ func (e *Engine) atomic(x *exchange) verdict {
 		} else {
 			binary.NativeEndian.PutUint64(to[:], changed)
 		}
-		if b.err = x.peer.Mem.Write(x.target.va, to[:w.asize]); b.err != nil {
+		if b.err = x.mem.Write(x.target.va, to[:w.asize]); b.err != nil {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}
@@ -98,7 +98,7 @@ func (e *Engine) atomic(x *exchange) verdict {
 	if !inCQE {
 		e.dst = append(e.dst[:0], e.src...)
 		e.src = append(e.src[:0], piece{n: uint64(w.asize), inl: b.tiny[:w.asize]})
-		if v := e.carry(x.qp, w, x.peer.Mem, x.qp.Mem, w.n); v != proceed {
+		if v := e.carry(x.qp, w, x.mem, x.qp.Mem, w.n); v != proceed {
 			return v
 		}
 	}

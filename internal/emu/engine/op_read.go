@@ -22,11 +22,11 @@ func (e *Engine) read(x *exchange) verdict {
 		if b.wqes > 0 {
 			return alone
 		}
-		if !b.small(x.peer.Mem, e.src) {
+		if !b.small(x.mem, e.src) {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}
-	} else if v := e.carry(x.qp, w, x.peer.Mem, x.qp.Mem, w.n); v != proceed {
+	} else if v := e.carry(x.qp, w, x.mem, x.qp.Mem, w.n); v != proceed {
 		return v
 	}
 	e.answered(x, inCQE)
