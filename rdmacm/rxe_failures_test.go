@@ -505,7 +505,7 @@ func TestRXE_CM_ListenerCloses(t *testing.T) {
 		errs <- err
 	}()
 	accepting := make(chan error, 1)
-	time.Sleep(100 * time.Millisecond) // the request waits
+	testutil.Eventually(t, "the request waits", func() bool { return len(l.requests) == 1 })
 	ok(t, l.Close())
 	refused(t, <-errs, RejectConsumer)
 	go func() {

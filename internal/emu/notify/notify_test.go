@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -149,8 +150,10 @@ type trial struct {
 	cfg  Config
 	toy  *toy
 	s    *Session
-	out  bytes.Buffer
 	read chan struct{}
+
+	outMu sync.Mutex
+	out   bytes.Buffer
 }
 
 // launch starts a program of this file, or any other by its path.
@@ -177,10 +180,17 @@ func launch(t testing.TB, y *toy, argv ...string) *trial {
 	}
 	go func() {
 		defer close(r.read)
-		_, _ = io.Copy(&r.out, pr)
+		_, _ = io.Copy(r, pr)
 		pr.Close()
 	}()
 	return r
+}
+
+// Write keeps what the program prints.
+func (r *trial) Write(b []byte) (int, error) {
+	r.outMu.Lock()
+	defer r.outMu.Unlock()
+	return r.out.Write(b)
 }
 
 func (r *trial) wait(t testing.TB) (int, string) {
@@ -274,7 +284,11 @@ func TestForkBomb(t *testing.T) {
 func TestSignals(t *testing.T) {
 	y := newToy(t)
 	r := launch(t, y, "/bin/sh", "-c", "trap 'echo got; exit 4' INT; echo ready; while :; do sleep 0.01; done")
-	time.Sleep(100 * time.Millisecond)
+	testutil.Eventually(t, "the shell is ready", func() bool {
+		r.outMu.Lock()
+		defer r.outMu.Unlock()
+		return r.out.Len() > 0
+	})
 	if err := r.s.Signal(unix.SIGINT); err != nil {
 		t.Error(err)
 	}
