@@ -46,7 +46,7 @@ func (d *Device) AddressOfWC(port uint8, wc *WC, grh []byte) (*AHAttr, error) {
 	}
 	a.Global, a.DGID, a.FlowLabel, a.HopLimit, a.TrafficClass = true, h.from, h.flowLabel, h.hopLimit, h.class
 	for _, e := range table {
-		if e.Port == port && e.GID == h.to && (h.typ == gidTypeAny || e.Type == h.typ) {
+		if e.Port == port && e.GID == h.to && (e.Type == GIDTypeRoCEv2) == h.roceV2 {
 			if e.Index > 255 {
 				return fail(&LimitError{What: gidEntry, Asked: uint64(e.Index), Limit: 255, Where: "an address"})
 			}
@@ -68,13 +68,10 @@ func (pd *PD) CreateAHFromWC(port uint8, wc *WC, grh []byte) (*AH, error) {
 	return pd.CreateAH(a)
 }
 
-// gidTypeAny stands for any GIDType.
-const gidTypeAny = ^GIDType(0)
-
 // grhInfo is what a GRH says of the way back.
 type grhInfo struct {
 	from, to  GID
-	typ       GIDType
+	roceV2    bool
 	flowLabel uint32
 	hopLimit  uint8
 	class     uint8
@@ -97,7 +94,7 @@ func parseGRH(b []byte) (grhInfo, error) {
 	isIP6, isIP4 := b[0]>>4 == 6, ip4[0]>>4 == 4
 	switch {
 	case isIP4 && (!isIP6 || ip4[0] == 0x45 && checksum(ip4) == 0):
-		g := grhInfo{typ: GIDTypeRoCEv2, hopLimit: ip4[8], class: ip4[1]}
+		g := grhInfo{roceV2: true, hopLimit: ip4[8], class: ip4[1]}
 		g.from = mapped([4]byte(ip4[12:16]))
 		g.to = mapped([4]byte(ip4[16:20]))
 		return g, nil
@@ -110,9 +107,8 @@ func parseGRH(b []byte) (grhInfo, error) {
 		hopLimit: b[7]}
 	switch b[6] {
 	case nextUDP:
-		g.typ = GIDTypeRoCEv2
+		g.roceV2 = true
 	case nextIBA: // InfiniBand, or RoCE v1
-		g.typ = gidTypeAny
 	default:
 		return grhInfo{}, &ArgError{Arg: "grh", Got: fmt.Sprintf("next header %d", b[6]),
 			Want: "27 (InfiniBand, RoCE v1) or 17 (RoCE v2)"}
