@@ -88,7 +88,8 @@ const (
 // the right checksum comes first.
 func parseGRH(b []byte) (grhInfo, error) {
 	if len(b) < 40 {
-		return grhInfo{}, &ArgError{Arg: "grh", Got: fmt.Sprintf("%d bytes", len(b)), Want: "the 40 bytes before the message"}
+		return grhInfo{}, &ArgError{Arg: "grh", Got: fmt.Sprintf("%d bytes", len(b)),
+			Want: "the 40 bytes before the message"}
 	}
 	ip4 := b[20:40]
 	isIP6, isIP4 := b[0]>>4 == 6, ip4[0]>>4 == 4

@@ -16,7 +16,8 @@ func opcodesOf(t QPType) uint32 { return work.OpcodesOf(uint32(t)) }
 // the number of an SRQ.
 func plainOf(t QPType) (set uint32) {
 	for op := range uint32(32) {
-		if f := work.FieldsOf(op); t != UD && t != XRCSend && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
+		f := work.FieldsOf(op)
+		if t != UD && t != XRCSend && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
 			set |= 1 << op
 		}
 	}
@@ -79,7 +80,8 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	}
 	if qp.typ != UD {
 		if qp.typ == XRCSend && wr.RemoteSRQN > max24 {
-			return 0, &LimitError{What: "remote srqn", Asked: uint64(wr.RemoteSRQN), Limit: max24, Where: "a 24-bit field"}
+			return 0, &LimitError{What: "remote srqn", Asked: uint64(wr.RemoteSRQN), Limit: max24,
+				Where: "a 24-bit field"}
 		}
 		if wr.AH != nil {
 			return 0, &ArgError{Arg: "AH", Got: "set", Want: "nil on a " + qp.typ.String() + " QP"}

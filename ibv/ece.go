@@ -2,9 +2,9 @@ package ibv
 
 import (
 	"errors"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/loader"
 )
 
 // ECE holds enhanced connection establishment options: features that two devices of one vendor
@@ -43,7 +43,8 @@ func (qp *QP) SetECE(e ECE) error {
 	}
 	defer qp.leave()
 	if s := qp.loadState(); s == StateRTR || s == StateRTS {
-		return &OpError{Op: op, Object: qp.name, Err: &StateError{Op: op, State: s, Need: "RESET or INIT, before Connect"}}
+		return &OpError{Op: op, Object: qp.name, Err: &StateError{Op: op, State: s,
+			Need: "RESET or INIT, before Connect"}}
 	}
 	if err := qp.dev.v.SetECE(qp.handle, &abi.ECE{VendorID: e.VendorID, Options: e.Options}); err != nil {
 		return &OpError{Op: op, Object: qp.name, Err: qp.explainECE(err)}
@@ -52,12 +53,11 @@ func (qp *QP) SetECE(e ECE) error {
 }
 
 func (qp *QP) explainECE(err error) error {
-	var missing *loader.SymbolError
+	_, errno := err.(syscall.Errno) // else the library lacks the function, and err says so
 	switch {
-	case errors.As(err, &missing):
-		return err
-	case unsupported(err):
-		return &UnsupportedError{Feature: "ECE", Need: "a device and a driver with options of their vendor, such as mlx5",
+	case errno && unsupported(err):
+		return &UnsupportedError{Feature: "ECE",
+			Need: "a device and a driver with options of their vendor, such as mlx5",
 			Have: qp.dev.Name() + " without any; connect without ECE"}
 	case errors.Is(err, errInvalid):
 		return &ArgError{Arg: "ECE", Got: "refused", Want: "the VendorID that QueryECE returns, and options of its"}

@@ -168,7 +168,9 @@ func TestFake_AddressOfWC(t *testing.T) {
 		copy(ip6[8:], []byte{0xfe, 0x80, 15: 9})
 		copy(ip6[24:], e.GID[:])
 		a := must(s.dev.AddressOfWC(1, &wc, ip6))(t)
-		if got := table[a.SGIDIndex]; got.GID != e.GID || (got.Type == GIDTypeRoCEv2) != (e.Type == GIDTypeRoCEv2) || a.FlowLabel != 0xf1234 || a.TrafficClass != 0xa5 || a.HopLimit != 7 ||
+		got := table[a.SGIDIndex]
+		if got.GID != e.GID || (got.Type == GIDTypeRoCEv2) != (e.Type == GIDTypeRoCEv2) ||
+			a.FlowLabel != 0xf1234 || a.TrafficClass != 0xa5 || a.HopLimit != 7 ||
 			a.DGID != (GID{0xfe, 0x80, 15: 9}) {
 			t.Errorf("GID %d: %+v", e.Index, *a)
 		}

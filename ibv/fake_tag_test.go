@@ -11,7 +11,8 @@ func fakeTags(t *testing.T) (*side, *SRQ) {
 	set(t, "tm_caps.max_tags", 64)
 	set(t, "tm_caps.max_ops", 16)
 	s := fakeSide(t, nil)
-	srq := closing(t, must(s.pd.CreateSRQ(&SRQOptions{Type: SRQTM, CQ: s.cq, MaxTags: 60, MaxTagOps: 15, MaxSGE: 2}))(t))
+	opt := &SRQOptions{Type: SRQTM, CQ: s.cq, MaxTags: 60, MaxTagOps: 15, MaxSGE: 2}
+	srq := closing(t, must(s.pd.CreateSRQ(opt))(t))
 	if get(t, "tm.tags") != 60 || get(t, "tm.ops") != 15 || srq.Type() != SRQTM {
 		t.Errorf("%d tags, %d operations, type %v", get(t, "tm.tags"), get(t, "tm.ops"), srq.Type())
 	}
@@ -75,8 +76,8 @@ func TestFake_TagOpsRefused(t *testing.T) {
 			t.Errorf("%v: %d accepted, %v", errno, n, err)
 		}
 	}
-	for _, o := range []SRQOptions{{MaxTagOps: 1}, {MaxTags: 1}, {MaxTags: 65, MaxTagOps: 1}, {MaxTags: 1, MaxTagOps: 17},
-		{MaxTags: -1, MaxTagOps: 1}} {
+	for _, o := range []SRQOptions{{MaxTagOps: 1}, {MaxTags: 1}, {MaxTags: 65, MaxTagOps: 1},
+		{MaxTags: 1, MaxTagOps: 17}, {MaxTags: -1, MaxTagOps: 1}} {
 		o.Type, o.CQ = SRQTM, s.cq
 		_, err := s.pd.CreateSRQ(&o)
 		wantErr(t, err, syscall.EINVAL, "max_")
@@ -87,7 +88,7 @@ func TestFake_TagOpsRefused(t *testing.T) {
 	wantErr(t, err, ErrClosed)
 }
 
-// A device without tag matching says so before the library is asked; a library without the op says so when it is needed.
+// A device without tag matching says so before the library is asked; a library without the op, when it is needed.
 func TestFake_TagsMissing(t *testing.T) {
 	s := fakeSide(t, nil)
 	_, err := s.pd.CreateSRQ(&SRQOptions{Type: SRQTM, CQ: s.cq, MaxTags: 1, MaxTagOps: 1})

@@ -129,7 +129,10 @@ func TestFake_XRCArguments(t *testing.T) {
 	}{
 		{"flags", func() error { _, err := s.dev.OpenXRCD(nil, os.O_RDWR); return err }, "os.O_EXCL"},
 		{"recv CQ", qp(s.cq, QPOptions{Type: XRCSend}), "nil with XRCSend"},
-		{"no send CQ", func() error { _, err := s.pd.CreateQP(nil, nil, &QPOptions{Type: XRCSend}); return err }, "send CQ"},
+		{"no send CQ", func() error {
+			_, err := s.pd.CreateQP(nil, nil, &QPOptions{Type: XRCSend})
+			return err
+		}, "send CQ"},
 		{"SRQ of a sender", qp(nil, QPOptions{Type: XRCSend, SRQ: basic}), "receives nothing"},
 		{"XRC SRQ of an RC QP", qp(s.cq, QPOptions{SRQ: srq}), "name an XRC SRQ in each message"},
 		{"XRCRecv on a PD", qp(s.cq, QPOptions{Type: XRCRecv}), "XRCD.CreateQP"},
@@ -144,12 +147,15 @@ func TestFake_XRCArguments(t *testing.T) {
 		{"far domain", shared(SRQOptions{Type: SRQXRC, CQ: s.cq, XRCD: farX}), "same Device"},
 		{"data path", shared(SRQOptions{Type: SRQXRC, CQ: s.cq, XRCD: x, DataPath: DataPathDirect}), "that of the CQ"},
 		{"open number", func() error { _, err := x.OpenQP(1 << 24); return err }, "qpn"},
-		{"not of the domain", func() error { _, err := x.OpenQP(s.qp.Num()); return err }, "an XRCRecv QP of this domain"},
+		{"not of the domain", func() error { _, err := x.OpenQP(s.qp.Num()); return err }, "of this domain"},
 		{"srqn", func() error {
 			_, err := s.qp.PostSend([]SendWR{{Opcode: OpSend, RemoteSRQN: 1 << 24}})
 			return err
 		}, "remote srqn"},
-		{"recv on a sender", func() error { _, err := s.qp.PostRecv(make([]RecvWR, 1)); return err }, "receives nothing"},
+		{"recv on a sender", func() error {
+			_, err := s.qp.PostRecv(make([]RecvWR, 1))
+			return err
+		}, "receives nothing"},
 		{"tag ops", func() error { _, err := srq.PostTagOps(make([]TagOp, 1)); return err }, "SRQTM"},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantErr(t, c.call(), syscall.EINVAL, c.want) })

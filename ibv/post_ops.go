@@ -80,7 +80,8 @@ func (qp *QP) fill(i int, wr *SendWR) error {
 			return wr.AH.errClosed()
 		}
 		ah = wr.AH.handle
-	} else if len(wr.SGEs) == 1 && qp.typ != XRCSend && wr.Flags&Inline == 0 && work.FieldsOf(uint32(wr.Opcode))&work.Atomic == 0 {
+	} else if len(wr.SGEs) == 1 && qp.typ != XRCSend && wr.Flags&Inline == 0 &&
+		work.FieldsOf(uint32(wr.Opcode))&work.Atomic == 0 {
 		qp.passed.op, qp.passed.flags = uint64(wr.Opcode), wr.Flags
 	}
 	qp.sq.Fill(i, request(wr), ah)

@@ -56,7 +56,8 @@ func (qp *QP) checkRateLimit(r RateLimit) error {
 	case r.Rate > p.Max:
 		return &LimitError{What: "rate_limit", Asked: uint64(r.Rate), Limit: uint64(p.Max), Where: qp.dev.Name()}
 	case r.Rate != 0 && r.Rate < p.Min:
-		return &ArgError{Arg: "rate_limit", Got: fmt.Sprint(r.Rate), Want: fmt.Sprintf("0, or %d to %d kb/s", p.Min, p.Max)}
+		return &ArgError{Arg: "rate_limit", Got: fmt.Sprint(r.Rate),
+			Want: fmt.Sprintf("0, or %d to %d kb/s", p.Min, p.Max)}
 	}
 	return nil
 }

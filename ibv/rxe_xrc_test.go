@@ -18,8 +18,8 @@ type xrcSide struct {
 	qp   *QP // receives
 }
 
-// newXRC connects an XRCSend QP on rxe0 with an XRCRecv QP on rxe1. SoftRoCE has no XRC: there the refusal is looked at,
-// and a is nil.
+// newXRC connects an XRCSend QP on rxe0 with an XRCRecv QP on rxe1. SoftRoCE has no XRC: there the refusal is looked
+// at, and a is nil.
 func newXRC(t *testing.T, opt *QPOptions, conn *ConnectOptions) (a *side, b *xrcSide) {
 	t.Helper()
 	rxe := testutil.NeedRXE(t)
@@ -172,7 +172,8 @@ func TestRXE_XRCAndRC(t *testing.T) {
 	for round := range rounds {
 		for i := range uint64(burst) {
 			recv(t, peer, RecvWR{ID: 100 + i, SGEs: []SGE{b.mr.SGE(0, 64)}})
-			srq.recv(t, RecvWR{ID: 200 + i, SGEs: []SGE{b.mr.SGE(0, 64)}}, RecvWR{ID: 200 + i, SGEs: []SGE{b.mr.SGE(0, 64)}})
+			wr := RecvWR{ID: 200 + i, SGEs: []SGE{b.mr.SGE(0, 64)}}
+			srq.recv(t, wr, wr)
 		}
 		for i := range burst {
 			n := (round + i) % 64
@@ -227,7 +228,8 @@ func TestRXE_XRCErrors(t *testing.T) {
 		got  WCStatus // of the receive; 0 for none
 	}{
 		{"no SRQ", func(*testing.T, *xrcSide, xrcSRQ) uint32 { return 0xabcdef }, 8, WCRemInvReqErr, 0},
-		{"another domain's", func(t *testing.T, b *xrcSide, _ xrcSRQ) uint32 { return otherDomain(t, b).num }, 8, WCRemInvReqErr, 0},
+		{"another domain's", func(t *testing.T, b *xrcSide, _ xrcSRQ) uint32 { return otherDomain(t, b).num }, 8,
+			WCRemInvReqErr, 0},
 		{"too long", func(_ *testing.T, _ *xrcSide, s xrcSRQ) uint32 { return s.num }, 64, WCRemInvReqErr, WCLocLenErr},
 		{"an empty SRQ", nil, 8, WCRNRRetryExcErr, 0},
 	} {
@@ -242,7 +244,8 @@ func TestRXE_XRCErrors(t *testing.T) {
 				srq.recv(t, RecvWR{ID: 5, SGEs: []SGE{b.mr.SGE(0, 32)}})
 				num = tc.srqn(t, b, srq)
 			}
-			post(t, a.qp, SendWR{ID: 6, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, tc.n)}, RemoteSRQN: num})
+			post(t, a.qp, SendWR{ID: 6, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, tc.n)},
+				RemoteSRQN: num})
 			if wc := a.next(t); wc.Status != tc.want || wc.ID != 6 {
 				t.Errorf("the send completed as %+v, want %v", wc, tc.want)
 			}
@@ -285,7 +288,8 @@ func TestRXE_XRCShared(t *testing.T) {
 		t.Helper()
 		fill(a.mr.Bytes()[:100], int(id))
 		srq.recv(t, RecvWR{ID: id, SGEs: []SGE{c.mr.SGE(0, 100)}})
-		post(t, sender, SendWR{ID: id, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 100)}, RemoteSRQN: srq.num})
+		post(t, sender, SendWR{ID: id, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 100)},
+			RemoteSRQN: srq.num})
 		a.good(t, id)
 		if wc := c.good(t, id); wc.QPN != qp.Num() {
 			t.Errorf("it came by %#x, want %#x", wc.QPN, qp.Num())

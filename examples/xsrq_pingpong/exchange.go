@@ -31,7 +31,8 @@ func (a address) String() string {
 func parseAddress(b []byte) (a address, err error) {
 	var gid string
 	text := string(bytes.TrimRight(b, "\x00"))
-	if _, err := fmt.Sscanf(text, "%x:%x:%x:%x:%x:%s", &a.lid, &a.recvQPN, &a.sendQPN, &a.psn, &a.srqn, &gid); err != nil {
+	_, err = fmt.Sscanf(text, "%x:%x:%x:%x:%x:%s", &a.lid, &a.recvQPN, &a.sendQPN, &a.psn, &a.srqn, &gid)
+	if err != nil {
 		return a, fmt.Errorf("the peer's address %q: %w", text, err)
 	}
 	raw, err := hex.DecodeString(gid)

@@ -66,7 +66,8 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 	// The processes of a host share the domain by its file.
 	file, err := os.OpenFile(o.file, os.O_RDONLY|os.O_CREATE, 0o440)
 	if err != nil {
-		fmt.Fprintf(out, "the domain is this process's alone: %v\n", err) // enough for a server, and for a single client
+		// That is enough for a server, and for a single client.
+		fmt.Fprintf(out, "the domain is this process's alone: %v\n", err)
 	} else {
 		defer pingpong.Close(file, &err)
 	}

@@ -60,7 +60,8 @@ func (l Lib) PostSRQOps(ctx, srq uintptr, ops []abi.OpsWR, lists [][]abi.SGE) (d
 		ops[i].TM.NumSGE = int32(len(lists[i]))
 	}
 	bad := new(uintptr)
-	err = opErr(ctx, abi.DistPostSRQOps, srq, uintptr(unsafe.Pointer(unsafe.SliceData(ops))), uintptr(unsafe.Pointer(bad)))
+	err = opErr(ctx, abi.DistPostSRQOps, srq, uintptr(unsafe.Pointer(unsafe.SliceData(ops))),
+		uintptr(unsafe.Pointer(bad)))
 	runtime.KeepAlive(lists)
 	if err == nil {
 		return len(ops), nil

@@ -6,8 +6,8 @@ import "github.com/pureverbs/pureverbs/internal/emu/hca"
 
 const xrcSize = 16 // the segment that names the SRQ
 
-// xrcReceiver finds the SRQ that a request names, which is where its receives, PD, memory and CQ come from. It reports whether
-// the responder's domain has it.
+// xrcReceiver finds the SRQ that a request names, which is where its receives, PD, memory and CQ come from. It reports
+// whether the responder's domain has it.
 func (x *exchange) xrcReceiver() bool {
 	domain := x.peer.XRCD
 	srq := domain.Device.SRQ(x.w.srqn)
