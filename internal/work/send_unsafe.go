@@ -32,6 +32,14 @@ type SendWR struct {
 	RemoteQPN      uint32
 	RemoteQKey     uint32
 	RemoteSRQN     uint32 // XRC_SEND
+	Flush          *FlushRange
+}
+
+// FlushRange is what the opcode Flush has besides an address and a key of the peer.
+type FlushRange struct {
+	Type   uint32
+	Level  uint32
+	Length uint64
 }
 
 // ImmOrKey returns the 32 bits that travel with a message: the immediate data, or the key to invalidate.

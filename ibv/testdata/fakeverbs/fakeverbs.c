@@ -48,6 +48,10 @@ AT(ibv_srq, mutex, 32);
 AT(ibv_qp, qp_num, 52);
 AT(ibv_qp, state, 56);
 AT(ibv_qp, mutex, 64);
+AT(ibv_qp_init_attr_ex, comp_mask, 60);
+AT(ibv_qp_init_attr_ex, send_ops_flags, 128);
+AT(qp_ex, wr_start, 160);
+AT(qp_ex, wr_flush, 192);
 AT(ibv_send_wr, wr, 40);
 AT(ibv_send_wr, bind, 80);
 AT(ibv_wc, wc_flags, 36);
@@ -57,7 +61,6 @@ AT(ibv_qp_attr, pkey_index, 120);
 AT(ibv_qp_attr, rate_limit, 136);
 AT(ibv_srq_init_attr_ex, tm_cap, 56);
 AT(ibv_qp_open_attr, qp_type, 24);
-AT(ibv_qp_init_attr_ex, xrcd, 72);
 AT(ibv_ops_wr, tm.tag, 56);
 AT(ibv_port_attr, link_layer, 46);
 AT(ibv_port_attr, active_speed_ex, 52);
@@ -219,8 +222,11 @@ struct fsrq {
 	struct ibv_xrcd *xrcd;
 };
 
+struct session;
 struct fqp {
 	struct ibv_qp pub;
+	struct qp_ex ex;
+	struct session *session; /* NULL without send operations */
 	struct lock sq_lock;
 	struct rq rq;
 	atomic_uint used;   /* send slots taken */
@@ -293,12 +299,13 @@ static int dealloc_td(struct ibv_td *td);
 static struct ibv_pd *alloc_parent_domain(struct ibv_context *c, struct ibv_parent_domain_init_attr *a);
 static struct ibv_cq *create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *a);
 static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *a);
+static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *a);
 static int query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *out, size_t size);
 static struct ibv_xrcd *open_xrcd(struct ibv_context *c, struct ibv_xrcd_init_attr *a);
 static int close_xrcd(struct ibv_xrcd *x);
 static struct ibv_srq *create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *a);
 static int get_srq_num(struct ibv_srq *s, uint32_t *num);
-static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *a);
+static struct ibv_qp *create_xrc_recv(struct ibv_context *c, struct ibv_qp_init_attr_ex *a);
 static struct ibv_qp *open_qp(struct ibv_context *c, struct ibv_qp_open_attr *a);
 static int post_srq_ops(struct ibv_srq *s, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad);
 struct ibv_qp_rate_limit_attr;
@@ -332,6 +339,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 	if (DIST_QUERY_PORT + sizeof *c <= sz && !knob("null.query_port", 0))
 		end[-DIST_QUERY_PORT / 8] = (uintptr_t)query_port;
 	end[-DIST_CREATE_CQ_EX / 8] = (uintptr_t)create_cq_ex;
+	if (!knob("null.create_qp_ex", 0))
+		end[-DIST_CREATE_QP_EX / 8] = (uintptr_t)create_qp_ex;
 	if (DIST_MODIFY_CQ + sizeof *c <= sz && !knob("null.modify_cq", 0))
 		end[-DIST_MODIFY_CQ / 8] = (uintptr_t)modify_cq;
 	if (DIST_ALLOC_PARENT_DOMAIN + sizeof *c <= sz) {
@@ -344,7 +353,6 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		end[-DIST_CLOSE_XRCD / 8] = (uintptr_t)close_xrcd;
 		end[-DIST_CREATE_SRQ_EX / 8] = (uintptr_t)create_srq_ex;
 		end[-DIST_GET_SRQ_NUM / 8] = (uintptr_t)get_srq_num;
-		end[-DIST_CREATE_QP_EX / 8] = (uintptr_t)create_qp_ex;
 		end[-DIST_OPEN_QP / 8] = (uintptr_t)open_qp;
 	}
 	if (DIST_MODIFY_QP_RATE_LIMIT + sizeof *c <= sz)
@@ -426,6 +434,7 @@ static int query_device_ex(struct ibv_context *c, const void *in, void *out, siz
 		*(uint32_t *)((char *)out + 340) = (uint32_t)knob("pacing.types", 1 << QPT_RC);
 		*(uint32_t *)((char *)out + 352) = (uint32_t)knob("tm_caps.max_tags", 0);
 		*(uint32_t *)((char *)out + 360) = (uint32_t)knob("tm_caps.max_ops", 0);
+		*(uint64_t *)((char *)out + 280) = (uint64_t)knob("cap_flags_ex", 0);
 		*(uint16_t *)((char *)out + 368) = (uint16_t)knob("cq_mod.max_count", 0);
 		*(uint16_t *)((char *)out + 370) = (uint16_t)knob("cq_mod.max_period", 0);
 	}
@@ -1163,9 +1172,9 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 		cap->max_send_wr = cap->max_recv_wr = cap->max_send_sge = cap->max_recv_sge = cap->max_inline_data = 1;
 	if (cap->max_send_wr > 4096 || cap->max_recv_wr > 4096 || cap->max_send_sge > MAX_SGE || cap->max_recv_sge > MAX_SGE ||
 	    cap->max_inline_data > 512 || !a->send_cq != (a->qp_type == QPT_XRC_RECV) ||
-	    !a->recv_cq != (a->qp_type >= QPT_XRC_SEND))
+	    !a->recv_cq != (a->qp_type == QPT_XRC_SEND || a->qp_type == QPT_XRC_RECV))
 		return fail(EINVAL);
-	if (a->qp_type < QPT_XRC_SEND && a->qp_type != QPT_RC && a->qp_type != QPT_UC && a->qp_type != QPT_UD && a->qp_type != QPT_RAW)
+	if (a->qp_type != QPT_XRC_SEND && a->qp_type != QPT_XRC_RECV && a->qp_type != QPT_RC && a->qp_type != QPT_UC && a->qp_type != QPT_UD && a->qp_type != QPT_RAW)
 		return fail(EOPNOTSUPP);
 	pthread_mutex_lock(&table_lock);
 	struct fqp *qp = NULL;
@@ -1176,6 +1185,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 	if (n < TABLE) {
 		qp = qps[n] ? qps[n] : calloc(1, sizeof *qp);
 		memset(&qp->pub, 0, sizeof qp->pub);
+		memset(&qp->ex, 0, sizeof qp->ex);
+		qp->session = NULL;
 		qp->pub.context = pd->context;
 		qp->pub.pd = pd;
 		qp->pub.send_cq = a->send_cq;
@@ -1266,6 +1277,8 @@ int ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *a, int mask, struct ibv
 	return 0;
 }
 
+static void free_session(struct fqp *qp);
+
 int ibv_destroy_qp(struct ibv_qp *pub)
 {
 	FAIL_E;
@@ -1285,6 +1298,7 @@ int ibv_destroy_qp(struct ibv_qp *pub)
 	purge(recv, n);
 	free(qp->rq.ring);
 	qp->rq.ring = NULL;
+	free_session(qp);
 	qp->rq.cap = qp->rq.head = qp->rq.tail = 0;
 	memset(pub, 0xdb, sizeof *pub);
 	qp->alive = 0;
@@ -1338,6 +1352,8 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 }
 
 /* The data path. */
+
+static int post_locked(struct fqp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
 static uint32_t scatter(struct recv *r, uint64_t skip, const char *from, uint64_t n)
 {
@@ -1428,6 +1444,17 @@ static int execute(struct fqp *qp, struct ibv_send_wr *wr, uint32_t *bytes)
 		goto out;
 	}
 	switch (wr->opcode) {
+	case OP_FLUSH: /* of type 1 or 2, for which the access has bits 8 and 9 */
+		if (!mem(wr->wr.atomic.rkey, wr->wr.atomic.remote_addr, wr->wr.atomic.compare_add >> 8 ? 1 : wr->wr.atomic.swap,
+			 (uint32_t)(wr->wr.atomic.compare_add & 3) << 8))
+			st = WC_REM_ACCESS_ERR;
+		break;
+	case OP_ATOMIC_WRITE:
+		if (wr->wr.rdma.remote_addr & 7) {
+			st = WC_REM_INV_REQ_ERR;
+			break;
+		}
+		/* fallthrough */
 	case OP_WRITE:
 	case OP_WRITE_IMM:
 		if ((st = gather(wr, buf, 0)))
@@ -1489,6 +1516,8 @@ static uint32_t wc_opcode(uint32_t op)
 	case OP_CMP_SWP: return WCO_COMP_SWAP;
 	case OP_FETCH_ADD: return WCO_FETCH_ADD;
 	case OP_LOCAL_INV: return WCO_LOCAL_INV;
+	case OP_FLUSH: return WCO_FLUSH;
+	case OP_ATOMIC_WRITE: return WCO_ATOMIC_WRITE;
 	}
 	return WCO_SEND;
 }
@@ -1512,14 +1541,21 @@ static void to_sink(struct fqp *qp, struct ibv_send_wr *wr)
 
 static int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct fqp *qp = QP(pub);
+	take(&QP(pub)->sq_lock);
+	int e = post_locked(QP(pub), wr, bad);
+	drop(&QP(pub)->sq_lock);
+	return e;
+}
+
+/* The caller holds sq_lock. */
+static int post_locked(struct fqp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct ibv_qp *pub = &qp->pub;
 	int e = 0;
-	take(&qp->sq_lock);
 	if (hot.sink && !hot.post_at) {
 		for (; wr; wr = wr->next)
 			to_sink(qp, wr);
 		qp->doorbell = qp->pi;
-		drop(&qp->sq_lock);
 		return 0;
 	}
 	for (long k = 1; wr; wr = wr->next, k++) {
@@ -1550,7 +1586,6 @@ static int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send
 		if (st)
 			flush_rq(qp);
 	}
-	drop(&qp->sq_lock);
 	if (e && !(hot.post_at && hot.post_no_bad))
 		*bad = wr;
 	return e;
@@ -1563,6 +1598,7 @@ static void leave_qp(struct fqp *qp)
 	if (qp->xrcd)
 		XRCD(qp->xrcd)->users--;
 }
+#include "qp_ex.c"
 
 /* A recorder: it keeps what it was given, for tests of the chains alone. */
 

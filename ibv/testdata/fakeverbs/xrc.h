@@ -83,10 +83,9 @@ static int get_srq_num(struct ibv_srq *s, uint32_t *num)
 	return 0;
 }
 
-static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *a)
+static struct ibv_qp *create_xrc_recv(struct ibv_context *c, struct ibv_qp_init_attr_ex *a)
 {
-	FAIL_P;
-	if (a->qp_type != QPT_XRC_RECV || a->comp_mask != 2 || !a->xrcd || a->send_cq || a->recv_cq || a->srq)
+	if (a->comp_mask != 2 || !a->xrcd || a->base.send_cq || a->base.recv_cq || a->base.srq)
 		return fail(EINVAL);
 	struct ibv_pd pd = {.context = c};
 	struct ibv_qp_init_attr basic = {.qp_type = QPT_XRC_RECV};
@@ -106,8 +105,9 @@ static struct ibv_qp *open_qp(struct ibv_context *c, struct ibv_qp_open_attr *a)
 	if (a->comp_mask != 11 || a->qp_type != QPT_XRC_RECV || a->qp_num >= TABLE || !qps[a->qp_num] ||
 	    !qps[a->qp_num]->alive || qps[a->qp_num]->xrcd != a->xrcd)
 		return fail(EINVAL);
-	struct ibv_qp_init_attr_ex init = {.qp_type = QPT_XRC_RECV, .comp_mask = 2, .xrcd = a->xrcd};
-	struct ibv_qp *qp = create_qp_ex(c, &init);
+	struct ibv_qp_init_attr_ex init = {.base.qp_type = QPT_XRC_RECV, .xrcd = a->xrcd};
+	init.comp_mask = 2;
+	struct ibv_qp *qp = create_xrc_recv(c, &init);
 	if (qp) {
 		qp->qp_num = a->qp_num;
 		qp->state = 7; /* unknown */

@@ -30,11 +30,6 @@ func (l Lib) GetSRQNum(ctx, srq uintptr) (uint32, error) {
 	return *num, err
 }
 
-// struct ibv_qp *(*create_qp_ex)(struct ibv_context *, struct ibv_qp_init_attr_ex *);
-func (l Lib) CreateQPEx(ctx uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
-	return opPtr(ctx, abi.DistCreateQPEx, ctx, uintptr(unsafe.Pointer(attr)))
-}
-
 // struct ibv_qp *(*open_qp)(struct ibv_context *, struct ibv_qp_open_attr *);
 func (l Lib) OpenQP(ctx uintptr, attr *abi.QPOpenAttr) (uintptr, error) {
 	return opPtr(ctx, abi.DistOpenQP, ctx, uintptr(unsafe.Pointer(attr)))
