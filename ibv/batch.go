@@ -98,14 +98,18 @@ func (b *Batch) expand() []SendWR {
 			*to = b.full[w.full-1]
 			continue
 		}
-		// The other fields are zero.
-		to.ID, to.Opcode, to.Flags, to.SGEs = w.id, w.op, w.flags, w.sge[:]
-		to.Imm, to.InvalidateRKey, to.Remote = w.imm, w.imm, RemoteAddr{}
-		if work.FieldsOf(uint32(w.op))&work.Remote != 0 {
-			to.Remote = w.remote
-		}
+		w.expand(to, w.sge[:])
 	}
 	return b.wrs[:b.n]
+}
+
+// expand writes w to a work request whose other fields are zero.
+func (w *brief) expand(to *SendWR, sges []SGE) {
+	to.ID, to.Opcode, to.Flags, to.SGEs = w.id, w.op, w.flags, sges
+	to.Imm, to.InvalidateRKey, to.Remote = w.imm, w.imm, RemoteAddr{}
+	if work.FieldsOf(uint32(w.op))&work.Remote != 0 {
+		to.Remote = w.remote
+	}
 }
 
 // drop removes the first n work requests.
@@ -224,6 +228,32 @@ func (b *Batch) WriteInline(id uint64, flags SendFlags, data []byte, to RemoteAd
 	wr := b.next(id, OpWrite, flags, SGE{})
 	wr.Remote = to
 	b.setInline(wr, data)
+}
+
+// ToSRQ makes the work request that was added last name an XRC SRQ of the peer, by its SRQ.Num. An
+// XRCSend QP needs it for all but LocalInv.
+func (b *Batch) ToSRQ(num uint32) {
+	if b.n == 0 {
+		if b.err == nil {
+			b.err = &ArgError{Arg: "ToSRQ", Got: "an empty Batch", Want: "a work request before it: Reset the Batch " +
+				"and build it again"}
+		}
+		return
+	}
+	b.last().RemoteSRQN = num
+}
+
+// last returns the work request that was added last, with room for all fields.
+func (b *Batch) last() *SendWR {
+	w := &b.briefs[b.n-1]
+	if w.full == 0 {
+		b.sges = append(b.sges, w.sge[0])
+		n := len(b.sges)
+		b.full = append(b.full, SendWR{})
+		w.full = uint32(len(b.full))
+		w.expand(&b.full[w.full-1], b.sges[n-1:n:n])
+	}
+	return &b.full[w.full-1]
 }
 
 // Add adds a copy of a work request of any kind.

@@ -11,11 +11,12 @@ import (
 func opcodesOf(t QPType) uint32 { return work.OpcodesOf(uint32(t)) }
 
 // plainOf returns the set of opcodes whose WQEs may consist of control, remote address and data
-// segments alone, as SQ.Post builds them. UD has none, whose WQEs need an address, and RawPacket,
-// whose WQEs need a segment for the frame.
+// segments alone, as SQ.Post builds them. UD and XRC have none, whose WQEs need an address or the
+// number of an SRQ, nor has RawPacket, whose WQEs need a segment for the frame.
 func plainOf(t QPType) (set uint32) {
 	for op := range uint32(32) {
-		if f := work.FieldsOf(op); t != UD && t != RawPacket && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 &&
+		f := work.FieldsOf(op)
+		if t != UD && t != XRCSend && t != RawPacket && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 &&
 			f&work.Atomic == 0 {
 			set |= 1 << op
 		}
@@ -39,7 +40,7 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 			return 0, &ArgError{Arg: "Flags", Got: odd.String(), Want: qp.wantFlags()}
 		}
 	}
-	if f&work.InvalidateRKey != 0 && qp.pd.dev.legacy {
+	if f&work.InvalidateRKey != 0 && qp.dev.legacy {
 		return 0, &UnsupportedError{Feature: "invalidating a key", Need: "libibverbs of rdma-core or MLNX_OFED 5",
 			Have: "MLNX_OFED 4"}
 	}
@@ -92,6 +93,10 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for the previous value"}
 	}
 	if qp.typ != UD {
+		if qp.typ == XRCSend && wr.RemoteSRQN > max24 {
+			return 0, &LimitError{What: "remote srqn", Asked: uint64(wr.RemoteSRQN), Limit: max24,
+				Where: "a 24-bit field"}
+		}
 		if wr.AH != nil {
 			return 0, &ArgError{Arg: "AH", Got: "set", Want: "nil on a " + qp.typ.String() + " QP"}
 		}

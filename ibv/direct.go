@@ -82,7 +82,7 @@ func (d *Device) takeCQ(handle uintptr) (*mlx5.CQ, error) {
 // directType refuses QP types that the direct data path does not drive.
 func directType(t QPType) error {
 	switch t {
-	case RC, UC, UD:
+	case RC, UC, UD, XRCSend:
 		return nil
 	}
 	return &UnsupportedError{Feature: "a " + t.String() + " QP on the direct data path",
@@ -92,7 +92,7 @@ func directType(t QPType) error {
 
 // takeQP takes over the rings of a new QP.
 func (qp *QP) takeQP(signalAll bool) error {
-	d := qp.pd.dev
+	d := qp.dev
 	v, err := d.direct.dv.InitQP(qp.handle, 0)
 	if err != nil {
 		return fmt.Errorf("mlx5dv_init_obj: %w", err)
@@ -132,9 +132,11 @@ func (qp *QP) doorbells(size uint32, sq *mlx5.SQConfig) string {
 // cqs calls f with each of the QP's CQs while it holds that CQ's lock.
 func (qp *QP) cqs(f func(cq *CQ)) {
 	for _, cq := range []*CQ{qp.send, qp.recv} {
-		cq.mu.Lock()
-		f(cq)
-		cq.mu.Unlock()
+		if cq != nil {
+			cq.mu.Lock()
+			f(cq)
+			cq.mu.Unlock()
+		}
 		if qp.send == qp.recv {
 			break
 		}
@@ -147,7 +149,7 @@ func (qp *QP) cqs(f func(cq *CQ)) {
 // completion of the QP is left in either engine.
 // Preconditions: qp.sqMu and qp.rqMu are held.
 func (qp *QP) suspended(f func() error) error {
-	d := &qp.pd.dev.direct
+	d := &qp.dev.direct
 	if qp.direct != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -188,7 +190,7 @@ func (qp *QP) reset(modify func() error) error {
 	qp.psn.Store(0) // the next connection gets a new PSN
 	if qp.direct != nil {
 		qp.direct.Reset()
-		qp.pd.dev.direct.qps.Resume(qp.direct)
+		qp.dev.direct.qps.Resume(qp.direct)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 		sq = &mlx5.SQConfig{
 			Buf: cmem.Pointer(v.SQ.Buf), Blocks: v.SQ.WQECnt, DBRec: cmem.Pointer(v.DBRec), Reg: cmem.Pointer(v.BF.Reg),
 			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll, MaxInline: qp.cap.MaxInline,
+			XRC:     qp.typ == XRCSend,
 			Opcodes: plainOf(qp.typ) & qp.ops,
 		}
 		// QPs that write to the same BlueFlame register at once would mix their WQEs.
@@ -28,7 +29,7 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 			sq.InlineBF = os.Getenv("MLX5_POST_SEND_PREFER_BF") == "0"
 		}
 	}
-	if qp.srq == nil && v.RQ.WQECnt != 0 {
+	if qp.srq == nil && qp.typ != XRCSend && v.RQ.WQECnt != 0 {
 		rq = &mlx5.RQConfig{Buf: cmem.Pointer(v.RQ.Buf), WQEs: v.RQ.WQECnt, Stride: v.RQ.Stride,
 			DBRec: cmem.Pointer(v.DBRec), MaxSGE: qp.cap.MaxRecvSGE}
 	}
@@ -85,6 +86,7 @@ var (
 	_ [unsafe.Offsetof(work.SendWR{}.AH)]byte         = [unsafe.Offsetof(SendWR{}.AH)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.Bind)]byte       = [unsafe.Offsetof(SendWR{}.Bind)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.RemoteSRQN)]byte = [unsafe.Offsetof(SendWR{}.RemoteSRQN)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.Flush)]byte      = [unsafe.Offsetof(SendWR{}.Flush)]byte{}
 	_ [unsafe.Sizeof(work.FlushRange{})]byte          = [unsafe.Sizeof(FlushRange{})]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.TSO)]byte        = [unsafe.Offsetof(SendWR{}.TSO)]byte{}

@@ -111,8 +111,8 @@ func (dm *DM) cObject() uintptr    { return dm.handle }
 // NextHalf returns the address of the thread domain's offset of the next BlueFlame half; nil if
 // the QP does not use BlueFlame.
 func (friends) NextHalf(qp *QP) *uintptr {
-	if td := qp.pd.td; td != nil && !shutUpBF() {
-		return &td.nextHalf
+	if pd := qp.pd; pd != nil && pd.td != nil && !shutUpBF() {
+		return &pd.td.nextHalf
 	}
 	return nil
 }

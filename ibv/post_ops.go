@@ -7,8 +7,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// noOpcode is a value that is not an opcode.
-const noOpcode = 1<<32 - 1
+// noOpcode is a value that no Opcode has.
+const noOpcode = 1 << 32
 
 // postOps posts through the provider's post_send.
 // Preconditions: qp.sqMu is held, the QP is open and may send.
@@ -88,7 +88,7 @@ var errEndRun = errors.New("a bind ends the call")
 func (qp *QP) fill(i int, wr *SendWR) error {
 	// For a work request of one SGE checkSend depends only on opcode and flags. These are
 	// usually those of the previous one, which passed.
-	if wr.Opcode == qp.passed.op && wr.Flags == qp.passed.flags && wr.AH == nil && wr.Inline == nil &&
+	if uint64(wr.Opcode) == qp.passed.op && wr.Flags == qp.passed.flags && wr.AH == nil && wr.Inline == nil &&
 		len(wr.SGEs) == 1 && wr.SGEs[0].Length <= MaxSGELength && wr.Remote.outside == 0 {
 		qp.sq.Fill(i, request(wr), 0)
 		return nil
@@ -110,9 +110,9 @@ func (qp *QP) fill(i int, wr *SendWR) error {
 			return wr.AH.errClosed()
 		}
 		ah = wr.AH.handle
-	} else if len(wr.SGEs) == 1 && wr.Flags&Inline == 0 &&
+	} else if len(wr.SGEs) == 1 && qp.typ != XRCSend && wr.Flags&Inline == 0 &&
 		work.FieldsOf(uint32(wr.Opcode))&(work.Atomic|work.TSO) == 0 {
-		qp.passed.op, qp.passed.flags = wr.Opcode, wr.Flags
+		qp.passed.op, qp.passed.flags = uint64(wr.Opcode), wr.Flags
 	}
 	qp.sq.Fill(i, request(wr), ah)
 	return nil

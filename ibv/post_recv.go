@@ -13,9 +13,13 @@ type recvErrors struct{ gone, full, srq error }
 
 func (e *recvErrors) init(qp *QP) {
 	name := qp.name
-	e.gone = &OpError{Op: opPostRecv, Object: name, Err: goneOf(qp.send.path)}
+	e.gone = &OpError{Op: opPostRecv, Object: name, Err: qp.goneError()}
 	e.full = &OpError{Op: opPostRecv, Object: name, Err: ErrQueueFull}
 	e.srq = &OpError{Op: opPostRecv, Object: name, Err: errInvalid, Detail: "the qp receives from an SRQ: post there"}
+	if qp.typ == XRCSend {
+		e.srq = &OpError{Op: opPostRecv, Object: name, Err: errInvalid, Detail: "an XRCSend QP receives nothing: " +
+			"post to an XRC SRQ"}
+	}
 }
 
 // PostRecv posts receive buffers, from the state INIT on. It returns how many
@@ -46,7 +50,7 @@ func mayReceive(s QPState) bool { return s-StateInit < StateUnknown-StateInit }
 func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
 	var err error
 	switch {
-	case qp.srq != nil:
+	case qp.srq != nil || qp.typ == XRCSend:
 		err = qp.errRecv.srq
 	case qp.rq == nil && qp.direct == nil:
 		err = qp.errRecv.gone

@@ -12,13 +12,24 @@ const opPostSend = "post send"
 type sendErrors struct{ gone, full, unsignaled, broken error }
 
 func (e *sendErrors) init(qp *QP) {
-	e.gone = &OpError{Op: opPostSend, Object: qp.name, Err: goneOf(qp.send.path)}
+	e.gone = &OpError{Op: opPostSend, Object: qp.name, Err: qp.goneError()}
 	e.full = &OpError{Op: opPostSend, Object: qp.name, Err: ErrQueueFull}
 	e.unsignaled = &OpError{Op: opPostSend, Object: qp.name, Err: ErrQueueFull,
 		Detail: "no work request in the queue asked for a completion, so polling frees nothing: " +
 			"set Signaled on some, or QPOptions.SignalAll; only Modify to RESET empties this queue"}
 	e.broken = &OpError{Op: opPostSend, Object: qp.name, Err: ErrBroken}
 }
+
+// goneError returns why the QP has no queue to post to.
+func (qp *QP) goneError() error {
+	if qp.typ == XRCRecv {
+		return errXRCRecv
+	}
+	return goneOf(qp.send.path)
+}
+
+var errXRCRecv = &UnsupportedError{Feature: "posting to an XRCRecv QP",
+	Need: "an XRCSend QP for sends, an XRC SRQ for receives", Have: "a QP without queues"}
 
 // goneOf returns why there is no queue to post to.
 func goneOf(path DataPath) error {

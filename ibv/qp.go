@@ -27,10 +27,12 @@ import (
 // C: struct ibv_qp.
 type QP struct {
 	node
-	pd      *PD
-	send    *CQ
-	recv    *CQ
+	dev     *Device
+	pd      *PD // nil for XRCRecv
+	send    *CQ // nil for XRCRecv
+	recv    *CQ // nil for XRCRecv and XRCSend
 	srq     *SRQ
+	xrcd    *XRCD // of XRCRecv
 	handle  uintptr
 	num     uint32
 	typ     QPType
@@ -59,7 +61,7 @@ type QP struct {
 	signalAll  bool
 	unsignaled int // ops engine: work requests posted since the last one with a completion
 	passed     struct {
-		op    Opcode
+		op    uint64 // an Opcode, or noOpcode
 		flags SendFlags
 	} // ops engine: opcode and flags of the last valid work request with one SGE, not an atomic
 
@@ -143,14 +145,14 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if o.Type == 0 {
 		o.Type = RC
 	}
-	if o.SRQ != nil {
+	if o.SRQ != nil || o.Type == XRCSend {
 		o.MaxRecvWR, o.MaxRecvSGE = 0, 0
 	}
 	if err := o.check(pd, send, recv); err != nil {
 		return fail(err)
 	}
 	nodes := []*node{&pd.node, &send.node}
-	if recv != send {
+	if recv != nil && recv != send {
 		nodes = append(nodes, &recv.node)
 	}
 	if o.SRQ != nil {
@@ -166,7 +168,6 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 
 	init := &abi.QPInitAttrEx{
 		SendCQ: send.handle,
-		RecvCQ: recv.handle,
 		Cap: abi.QPCap{
 			MaxSendWR:     uint32(o.MaxSendWR),
 			MaxRecvWR:     uint32(o.MaxRecvWR),
@@ -176,6 +177,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		},
 		QPType: uint32(o.Type),
 	}
+	if recv != nil {
+		init.RecvCQ = recv.handle
+	}
 	if o.SignalAll {
 		init.SQSigAll = 1
 	}
@@ -183,7 +187,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		init.SRQ = o.SRQ.handle
 	}
 	path := send.path
-	if recv.path != path {
+	if recv != nil && recv.path != path {
 		return fail(&ArgError{Arg: "CQs", Got: fmt.Sprintf("a send CQ with %v and a recv CQ with %v", send.path,
 			recv.path), Want: "two with the same DataPath"})
 	}
@@ -214,7 +218,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			Err: explainLimits(dev.explainSendOps(err, o.SendOps), name, o.limits(&dev.attr)...)}
 	}
 	qp := &QP{
-		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
+		dev: dev, pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
 		num: libibverbs.QPNum(h), typ: o.Type, ops: o.opcodes(), signalAll: o.SignalAll,
 		state: libibverbs.QPState(h), sgid: -1,
 		cap: capFromC(&init.Cap), onlySendOps: o.SendOps != 0,
@@ -236,6 +240,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			qp.cap.MaxInline); err != nil {
 			return undo(err)
 		}
+		if o.Type == XRCSend {
+			qp.sq.XRC()
+		}
 		if o.SendOps != 0 {
 			if err := qp.extend(); err != nil {
 				return undo(errors.Join(err, qp.sq.Free()))
@@ -246,23 +253,31 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 				return undo(errors.Join(err, qp.sq.Free()))
 			}
 		}
-		if o.SRQ != nil {
+		if o.SRQ != nil || o.Type == XRCSend {
 			break
 		}
 		if qp.rq, err = ops.NewRecvChain(dev.table, h, qp.cap.MaxRecvWR, qp.cap.MaxRecvSGE); err != nil {
 			return undo(errors.Join(err, qp.sq.Free()))
 		}
 	}
-	qp.node.init("qp", fmt.Sprintf("%s/%#06x", name, qp.num), nodes...)
-	qp.send.countSends(qp)
+	qp.finish(nodes...)
+	return qp, nil
+}
+
+// finish makes the QP an open child of parents.
+func (qp *QP) finish(parents ...*node) {
+	qp.node.init("qp", fmt.Sprintf("%s/%#06x", qp.dev.Name(), qp.num), parents...)
+	if qp.send != nil {
+		qp.send.countSends(qp)
+	}
 	qp.errSend.init(qp)
 	qp.errRecv.init(qp)
 	if qp.direct != nil {
-		dev.direct.qps.Add(qp.direct)
+		qp.cqs((*CQ).leaveXRC)
+		qp.dev.direct.qps.Add(qp.direct)
 	}
-	dev.register(h, qp)
+	qp.dev.register(qp.handle, qp)
 	life.Watch(qp, &qp.life)
-	return qp, nil
 }
 
 // likelyMaxInline is above the limit of known devices. No attribute reports the limit, so a
@@ -314,11 +329,13 @@ func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
 		asked = append(asked, l)
 	}
 	errs = append(errs, fitInt(pd.dev.Name(), asked...))
+	errs = append(errs, o.checkXRC(recv))
 	for _, c := range []struct {
 		name string
 		cq   *CQ
 	}{{"send CQ", send}, {"recv CQ", recv}} {
 		switch {
+		case c.cq == nil && c.name == "recv CQ" && o.Type == XRCSend:
 		case c.cq == nil:
 			errs = append(errs, &ArgError{Arg: c.name, Got: "nil", Want: "a CQ of the same Device"})
 		case c.cq.dev != pd.dev:
@@ -331,6 +348,22 @@ func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
 	return errors.Join(errs...)
 }
 
+// checkXRC reports what XRC does not have.
+func (o *QPOptions) checkXRC(recv *CQ) error {
+	switch {
+	case o.Type == XRCRecv:
+		return &ArgError{Arg: "Type", Got: "XRCRecv", Want: "a type with a PD: XRCD.CreateQP makes an XRCRecv QP"}
+	case o.Type == XRCSend && recv != nil:
+		return &ArgError{Arg: "recv CQ", Got: "a CQ", Want: "nil with XRCSend, which receives nothing"}
+	case o.Type == XRCSend && o.SRQ != nil:
+		return &ArgError{Arg: "SRQ", Got: "set", Want: "nil with XRCSend, which receives nothing"}
+	case o.SRQ != nil && o.SRQ.typ == SRQXRC:
+		return &ArgError{Arg: "SRQ", Got: "an XRC SRQ", Want: "a basic one: peers name an XRC SRQ in each message, " +
+			"and reach it through a QP of XRCD.CreateQP"}
+	}
+	return nil
+}
+
 // Num returns the QP number, by which peers address the QP.
 func (qp *QP) Num() uint32 { return qp.num }
 
@@ -340,17 +373,25 @@ func (qp *QP) Type() QPType { return qp.typ }
 // Cap returns the size of the queues, as granted.
 func (qp *QP) Cap() QPCap { return qp.cap }
 
-// PD returns the protection domain of the QP.
+// PD returns the protection domain of the QP, nil for XRCRecv.
 func (qp *QP) PD() *PD { return qp.pd }
 
 // DataPath returns the engine of the QP, which is that of its CQs, and why it was selected. On
-// the direct data path the reason also says how the QP rings the device.
-func (qp *QP) DataPath() (DataPath, string) { return qp.send.path, qp.pathWhy }
+// the direct data path the reason also says how the QP rings the device. An XRCRecv QP, which
+// has no CQ, has DataPathAuto.
+func (qp *QP) DataPath() (DataPath, string) { return qp.path(), qp.pathWhy }
 
-// SendCQ returns the CQ for send completions.
+func (qp *QP) path() DataPath {
+	if qp.send == nil {
+		return DataPathAuto
+	}
+	return qp.send.path
+}
+
+// SendCQ returns the CQ for send completions, nil for XRCRecv.
 func (qp *QP) SendCQ() *CQ { return qp.send }
 
-// RecvCQ returns the CQ for receive completions.
+// RecvCQ returns the CQ for receive completions, nil for XRCRecv and XRCSend.
 func (qp *QP) RecvCQ() *CQ { return qp.recv }
 
 // State returns the last state that the library knows: after a failure of the QP, only Query
@@ -389,7 +430,7 @@ func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint
 		return err
 	}
 	defer qp.leave()
-	if err := call(qp.pd.dev.v.Lib, qp.handle, (*abi.GID)(&group), lid); err != nil {
+	if err := call(qp.dev.v.Lib, qp.handle, (*abi.GID)(&group), lid); err != nil {
 		return &OpError{Op: op, Object: qp.name, Err: err, Detail: "group " + group.String()}
 	}
 	return nil
@@ -412,11 +453,13 @@ func (qp *QP) Close() error {
 			return err
 		}
 		if qp.direct != nil {
-			qp.pd.dev.direct.qps.Forget(qp.direct)
+			qp.dev.direct.qps.Forget(qp.direct)
 			qp.direct = nil
 		}
-		qp.send.forgetSends(qp)
-		qp.pd.dev.unregister(qp.handle)
+		if qp.send != nil {
+			qp.send.forgetSends(qp)
+		}
+		qp.dev.unregister(qp.handle)
 		sq, rq = qp.sq, qp.rq
 		qp.sq, qp.rq = nil, nil
 		return nil

@@ -143,7 +143,7 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 		return &OpError{Op: "modify qp", Object: qp.name, Err: err}
 	}
 	from := qp.loadState()
-	call := func() error { return qp.pd.dev.v.ModifyQP(qp.handle, attr.toC(), uint32(mask)) }
+	call := func() error { return qp.dev.v.ModifyQP(qp.handle, attr.toC(), uint32(mask)) }
 	var err error
 	if mask&MaskState != 0 && attr.State == StateReset {
 		err = qp.reset(call)
@@ -176,7 +176,7 @@ func (qp *QP) explainModify(err error, from QPState, attr *QPAttr, mask QPAttrMa
 	}
 	if mask&MaskAV != 0 && pathErrno(err) {
 		// EINVAL may concern any value: an address without a fault of its own is named last.
-		p := qp.pd.dev.explainPath(err, &attr.AV)
+		p := qp.dev.explainPath(err, &attr.AV)
 		if errno != syscall.EINVAL || p.misfit() != "" {
 			return p
 		}
@@ -210,7 +210,7 @@ func (qp *QP) Query(mask QPAttrMask) (*QPAttr, error) {
 	}
 	defer qp.leave()
 	attr, init := new(abi.QPAttr), new(abi.QPInitAttrEx)
-	if err := qp.pd.dev.v.QueryQP(qp.handle, attr, uint32(mask), init); err != nil {
+	if err := qp.dev.v.QueryQP(qp.handle, attr, uint32(mask), init); err != nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: err}
 	}
 	a := new(QPAttr)

@@ -95,7 +95,7 @@ func (f AccessFlags) checkMemory() error {
 // beyond returns the values of a refused change that exceed what the device or its port takes.
 // The kernel returns EINVAL for each of them.
 func (qp *QP) beyond(a *QPAttr, mask QPAttrMask) []error {
-	d := qp.pd.dev
+	d := qp.dev
 	name := d.Name()
 	var limits []limit
 	if mask&MaskMaxQPRdAtomic != 0 {

@@ -99,7 +99,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 		return Endpoint{}, err
 	}
 	defer qp.leave()
-	d := qp.pd.dev
+	d := qp.dev
 	pa, err := d.QueryPort(port)
 	if err != nil {
 		return Endpoint{}, err
@@ -218,14 +218,15 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 	}
 	connected := qp.typ != UD && qp.typ != RawPacket
 	if peer != nil && connected {
+		want := peerType(qp.typ)
 		if peer.Type == 0 { // made by hand
-			peer.Type = qp.typ
+			peer.Type = want
 		}
 		if err := peer.Validate(); err != nil {
 			return fail(fmt.Errorf("the peer's endpoint: %w", err))
 		}
-		if peer.Type != qp.typ {
-			return fail(&ArgError{Arg: "the peer's QP type", Got: peer.Type.String(), Want: qp.typ.String()})
+		if peer.Type != want {
+			return fail(&ArgError{Arg: "the peer's QP type", Got: peer.Type.String(), Want: want.String()})
 		}
 	}
 	step := func(attr *QPAttr, mask QPAttrMask) error {
@@ -266,6 +267,17 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 	return step(attr, mask)
 }
 
+// peerType returns the type of the QPs that QPs of type t connect to.
+func peerType(t QPType) QPType {
+	switch t {
+	case XRCSend:
+		return XRCRecv
+	case XRCRecv:
+		return XRCSend
+	}
+	return t
+}
+
 // lateAttr adds to a later transition the options of INIT, for a QP that was moved to INIT with
 // other options.
 func (qp *QP) lateAttr(a *QPAttr, opt *ConnectOptions) (mask QPAttrMask) {
@@ -294,9 +306,9 @@ func (qp *QP) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMas
 	}
 	if a.Access == 0 {
 		a.Access = LocalWrite | RemoteWrite
-		if qp.typ == RC {
+		if qp.typ == RC || qp.typ == XRCRecv {
 			a.Access |= RemoteRead
-			if qp.pd.dev.attr.AtomicCap != AtomicNone {
+			if qp.dev.attr.AtomicCap != AtomicNone {
 				a.Access |= RemoteAtomic
 			}
 		}
@@ -316,7 +328,7 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	if qp.typ == UD || qp.typ == RawPacket {
 		return a, 0, nil
 	}
-	pa, err := qp.pd.dev.QueryPort(qp.port)
+	pa, err := qp.dev.QueryPort(qp.port)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -331,7 +343,7 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	a.RQPSN = peer.PSN
 	a.AV = qp.addressOf(peer, pa, opt)
 	mask := MaskAV | MaskPathMTU | MaskDestQPN | MaskRQPSN
-	if qp.typ != UC {
+	if qp.typ != UC && qp.typ != XRCSend {
 		a.MaxDestRdAtomic = orZero(opt.MaxDestRdAtomic, local.MaxDestRdAtomic)
 		a.MinRNRTimer, _ = rnrTimer(opt.RNRTimer, 12) // checked before
 		mask |= MaskMaxDestRdAtomic | MaskMinRNRTimer
@@ -376,7 +388,7 @@ func (qp *QP) Address(peer Endpoint, opt *ConnectOptions) (*AHAttr, error) {
 	if qp.local == nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: errNoEndpoint}
 	}
-	pa, err := qp.pd.dev.QueryPort(qp.port)
+	pa, err := qp.dev.QueryPort(qp.port)
 	if err != nil {
 		return nil, err
 	}
@@ -395,6 +407,9 @@ func (qp *QP) rtsAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 		return a, MaskSQPSN
 	}
 	a.Timeout, _ = ackTimeout(opt.AckTimeout, 14) // checked before
+	if qp.typ == XRCRecv {
+		return a, MaskSQPSN | MaskTimeout
+	}
 	a.RetryCnt = orZero(opt.RetryCount, 7)
 	a.RNRRetry = orZero(opt.RNRRetry, 7)
 	both := local.MaxRdAtomic

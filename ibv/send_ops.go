@@ -127,7 +127,7 @@ func (d *Device) createQP(pd uintptr, init *abi.QPInitAttrEx) (uintptr, error) {
 // extend makes the send queue post by the functions of struct ibv_qp_ex.
 // Preconditions: the C object was created with SendOps.
 func (qp *QP) extend() error {
-	d := qp.pd.dev
+	d := qp.dev
 	ex, err := d.v.QPToQPEx(qp.handle)
 	if err != nil {
 		return fmt.Errorf("ibv_qp_to_qp_ex: %w", err)

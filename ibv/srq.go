@@ -20,6 +20,8 @@ import (
 type SRQ struct {
 	node
 	pd      *PD
+	typ     SRQType
+	cq      *CQ // of receives, nil if each QP has its own
 	handle  uintptr
 	maxSGE  int
 	errGone error
@@ -39,6 +41,15 @@ type SRQOptions struct {
 	MaxWR  int // receive buffers, 0 means 128
 	MaxSGE int // entries for each, 0 means 1
 
+	// Type is SRQBasic, SRQXRC or SRQTM. The last two need a CQ, on which all receives complete.
+	Type SRQType
+	CQ   *CQ
+	XRCD *XRCD // with SRQXRC
+
+	// With SRQTM: how many tags the list holds, and how many operations on it may be outstanding.
+	// DeviceAttrEx.TM has the limits.
+	MaxTags, MaxTagOps int
+
 	// SingleThreaded takes no lock: one goroutine at a time uses the SRQ, the QPs
 	// on it and their CQs, Close included.
 	SingleThreaded bool
@@ -50,14 +61,19 @@ type SRQOptions struct {
 
 // CreateSRQ makes a shared receive queue; opt may be nil.
 //
-// C: ibv_create_srq(3).
+// Peers reach an XRC SRQ by its number: SRQ.Num. On the direct data path a CQ takes one XRC SRQ,
+// because completions do not name it. If that CQ is SingleThreaded, the goroutine that uses it
+// must also create the QPs on it.
+//
+// C: ibv_create_srq(3), ibv_create_srq_ex(3).
 func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	const op = "create srq"
 	if opt == nil {
 		opt = &SRQOptions{}
 	}
 	o := SRQOptions{MaxWR: orDefault(opt.MaxWR, 128), MaxSGE: orDefault(opt.MaxSGE, 1), DataPath: opt.DataPath,
-		SingleThreaded: opt.SingleThreaded}
+		SingleThreaded: opt.SingleThreaded, Type: opt.Type, CQ: opt.CQ, XRCD: opt.XRCD,
+		MaxTags: opt.MaxTags, MaxTagOps: opt.MaxTagOps}
 	name := pd.dev.Name()
 	dev := &pd.dev.attr
 	wr, sge := limit{"max_wr", o.MaxWR, dev.MaxSRQWR}, limit{"max_sge", o.MaxSGE, dev.MaxSRQSGE}
@@ -65,33 +81,43 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 	if o.MaxWR == 0 {
 		err = &ArgError{Arg: "max_wr", Got: "0", Want: fmt.Sprintf("1 to %d", dev.MaxSRQWR)}
 	}
+	if err == nil {
+		err = o.checkType(pd)
+	}
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Err: err}
 	}
-	if err := pd.enter(op); err != nil {
+	parents := o.parents(pd)
+	if err := enterAll(op, parents...); err != nil {
 		return nil, err
 	}
-	defer pd.leave()
+	defer leaveAll(parents...)
 	if pd.dev.table.PostSRQRecv == 0 {
 		return nil, &OpError{Op: op, Object: name, Err: &UnsupportedError{Feature: "post_srq_recv",
 			Need: "a provider with SRQs", Have: name}}
 	}
-	init := &abi.SRQInitAttr{Attr: abi.SRQAttr{MaxWR: uint32(o.MaxWR), MaxSGE: uint32(o.MaxSGE)}}
-	h, err := pd.dev.v.CreateSRQ(pd.handle, init)
+	h, got, err := o.create(pd)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Err: explainLimits(err, name, wr, sge)}
 	}
-	s := &SRQ{pd: pd, handle: h, maxWR: granted(init.Attr.MaxWR), maxSGE: granted(init.Attr.MaxSGE)}
+	s := &SRQ{pd: pd, typ: o.Type, cq: o.CQ, handle: h, maxWR: granted(got.MaxWR), maxSGE: granted(got.MaxSGE)}
 	if err := checkGranted(name, grant{wr, s.maxWR}, grant{sge, s.maxSGE}); err != nil {
 		return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.DestroySRQ(h))}
 	}
 	s.mu.Off = o.SingleThreaded
+	if o.CQ != nil {
+		o.DataPath = o.CQ.path
+	}
 	if o.DataPath != DataPathAuto {
-		if err := s.settle(o.DataPath); err != nil {
+		err := s.settle(o.DataPath)
+		if err == nil {
+			err = s.joinCQ()
+		}
+		if err != nil {
 			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.DestroySRQ(h))}
 		}
 	}
-	s.node.initNumbered("srq", name, &pd.node)
+	s.node.initNumbered("srq", name, parents...)
 	s.errGone = &OpError{Op: "post srq recv", Object: s.name, Err: ErrClosed}
 	s.errFull = &OpError{Op: "post srq recv", Object: s.name, Err: ErrQueueFull}
 	pd.dev.register(h, s)
@@ -295,17 +321,21 @@ func (s *SRQ) Query() (*SRQAttr, error) {
 	return &SRQAttr{MaxWR: granted(a.MaxWR), MaxSGE: granted(a.MaxSGE), Limit: granted(a.SRQLimit)}, nil
 }
 
-// Close destroys the SRQ; it fails with a *BusyError while QPs use it.
+// Close destroys the SRQ; it fails with a *BusyError while QPs use it. What has arrived on the CQ
+// of an XRC SRQ stays there.
 //
 // C: ibv_destroy_srq(3).
 func (s *SRQ) Close() error {
 	var c *ops.RecvChain
 	return s.node.close(func() error {
+		unlock := s.takeOut()
+		defer unlock()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if err := s.pd.dev.v.DestroySRQ(s.handle); err != nil {
 			return err
 		}
+		s.leaveCQ()
 		s.pd.dev.unregister(s.handle)
 		c, s.chain, s.direct, s.gone = s.chain, nil, nil, true
 		return nil

@@ -73,6 +73,9 @@ type SendWR struct {
 	RemoteQKey uint32
 
 	Bind *BindMW // OpBindMW: the memory window
+	// RemoteSRQN is the SRQ.Num of an XRC SRQ of the peer, for an XRCSend QP. A message goes to that
+	// SRQ. Reads, writes and atomics name one as well: its PD is that of the memory.
+	RemoteSRQN uint32
 
 	Flush *FlushRange // OpFlush: what to flush, at Remote
 

@@ -1,15 +1,13 @@
 package rdmacm
 
-import "github.com/pureverbs/pureverbs/internal/abi"
+import (
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
 
-// ECE holds enhanced connection establishment options: features that two devices of one vendor
-// agree to use.
-//
-// C: struct ibv_ece.
-type ECE struct {
-	VendorID uint32
-	Options  uint32
-}
+// ECE holds enhanced connection establishment options, which ibv.QP.QueryECE returns and
+// ibv.QP.SetECE takes.
+type ECE = ibv.ECE
 
 // SetLocalECE sets the options that Connect or Accept offers, for QPs of PD.CreateQP. It needs
 // rdma-core v31.

@@ -117,11 +117,8 @@ func (p *peer) check(n int, wc *ibv.WC, datagram []byte) error {
 }
 
 func (p *peer) answerTo(wc *ibv.WC, datagram []byte) error {
-	attr, err := cm.ReplyTo(p.c.PD().Device(), p.c.ID().Port(), wc, datagram)
-	if err != nil {
-		return err
-	}
-	p.ah, err = p.c.PD().CreateAH(attr)
+	var err error
+	p.ah, err = p.c.PD().CreateAHFromWC(p.c.ID().Port(), wc, datagram)
 	p.qpn, p.qkey = wc.Imm, rdmacm.UDPQKey
 	return err
 }

@@ -415,6 +415,45 @@ const (
 	IBV_SRQ_INIT_ATTR_TM   = 1 << 4
 )
 
+// enum ibv_xrcd_init_attr_mask.
+const (
+	IBV_XRCD_INIT_ATTR_FD     = 1 << 0
+	IBV_XRCD_INIT_ATTR_OFLAGS = 1 << 1
+)
+
+// enum ibv_qp_open_attr_mask.
+const (
+	IBV_QP_OPEN_ATTR_NUM     = 1 << 0
+	IBV_QP_OPEN_ATTR_XRCD    = 1 << 1
+	IBV_QP_OPEN_ATTR_CONTEXT = 1 << 2
+	IBV_QP_OPEN_ATTR_TYPE    = 1 << 3
+)
+
+// enum ibv_ops_wr_opcode.
+const (
+	IBV_WR_TAG_ADD  = 0
+	IBV_WR_TAG_DEL  = 1
+	IBV_WR_TAG_SYNC = 2
+)
+
+// enum ibv_ops_flags.
+const (
+	IBV_OPS_SIGNALED = 1 << 0
+	IBV_OPS_TM_SYNC  = 1 << 1
+)
+
+// enum ibv_query_qp_data_in_order_flags.
+const (
+	IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS = 1 << 0
+	IBV_QUERY_QP_DATA_IN_ORDER_DEVICE_ONLY = 1 << 1
+)
+
+// enum ibv_query_qp_data_in_order_caps.
+const (
+	IBV_QUERY_QP_DATA_IN_ORDER_WHOLE_MSG         = 1 << 0
+	IBV_QUERY_QP_DATA_IN_ORDER_ALIGNED_128_BYTES = 1 << 1
+)
+
 // enum ibv_qp_type.
 const (
 	IBV_QPT_RC         = 2

@@ -47,6 +47,10 @@ var (
 	_ [24]byte  = [unsafe.Sizeof(SRQInitAttr{})]byte{}
 	_ [8]byte   = [unsafe.Sizeof(TMCap{})]byte{}
 	_ [64]byte  = [unsafe.Sizeof(SRQInitAttrEx{})]byte{}
+	_ [8]byte   = [unsafe.Sizeof(XRCD{})]byte{}
+	_ [12]byte  = [unsafe.Sizeof(XRCDInitAttr{})]byte{}
+	_ [32]byte  = [unsafe.Sizeof(QPOpenAttr{})]byte{}
+	_ [72]byte  = [unsafe.Sizeof(OpsWR{})]byte{}
 	_ [64]byte  = [unsafe.Sizeof(QP{})]byte{}
 	_ [20]byte  = [unsafe.Sizeof(QPCap{})]byte{}
 	_ [64]byte  = [unsafe.Sizeof(QPInitAttr{})]byte{}
@@ -146,6 +150,9 @@ var (
 	_ [20]byte  = [unsafe.Offsetof(SRQInitAttrEx{}.CompMask)]byte{}
 	_ [32]byte  = [unsafe.Offsetof(SRQInitAttrEx{}.PD)]byte{}
 	_ [56]byte  = [unsafe.Offsetof(SRQInitAttrEx{}.TMCap)]byte{}
+	_ [24]byte  = [unsafe.Offsetof(QPOpenAttr{}.QPType)]byte{}
+	_ [24]byte  = [unsafe.Offsetof(OpsWR{}.TM)]byte{}
+	_ [32]byte  = [unsafe.Offsetof(TagOp{}.Tag)]byte{}
 	_ [32]byte  = [unsafe.Offsetof(CQInitAttrEx{}.WCFlags)]byte{}
 	_ [44]byte  = [unsafe.Offsetof(CQInitAttrEx{}.Flags)]byte{}
 	_ [48]byte  = [unsafe.Offsetof(CQInitAttrEx{}.ParentDomain)]byte{}

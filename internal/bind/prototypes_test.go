@@ -18,7 +18,7 @@ var changed = map[string]string{
 }
 
 // prototype matches one in a comment; pointers to functions are ops of verbs_context, which have no declaration.
-var prototype = regexp.MustCompile(`(?s)(?:^|\n)((?:const |struct |unsigned )*\w+ \**(\w+)\([^;]*\);)`)
+var prototype = regexp.MustCompile(`(?s)(?:^|\n)((?:const |struct |enum |unsigned )*\w+ \**(\w+)\([^;]*\);)`)
 
 // TestPrototypes has a C compiler compare the prototypes of the packages below with those of this machine's headers,
 // which it refuses to see declared in two ways. Each function that is called by name has to have one.

@@ -28,8 +28,14 @@ func (q *SQ) Add(wr *SendWR, inline int, av uintptr) bool {
 	if av != 0 {
 		segs += avSize / segSize
 	}
+	if q.xrc {
+		segs++
+	}
 	if !q.Begin(wr.Opcode, wr.Flags, wr.ImmOrKey(f), segs) {
 		return false
+	}
+	if q.xrc {
+		q.XRC(wr.RemoteSRQN)
 	}
 	if f&work.Remote != 0 {
 		q.Remote(wr.Remote.Addr, wr.Remote.RKey)
@@ -82,6 +88,9 @@ func (q *SQ) next() unsafe.Pointer {
 	q.wqe.ds++
 	return p
 }
+
+// XRC adds the segment that names the peer's SRQ. It comes before all others.
+func (q *SQ) XRC(srqn uint32) { putXRC(q.next(), srqn) }
 
 // Remote adds a remote address segment.
 func (q *SQ) Remote(addr uint64, rkey uint32) { putRemote(q.next(), addr, rkey) }

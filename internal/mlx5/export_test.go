@@ -72,13 +72,6 @@ func (q *SQ) limit(opcodes uint32, maxInline int) {
 	q.maxInline = uint32(maxInline)
 }
 
-// XRC adds the first segment of an XRC send, which the package itself never posts. C: struct mlx5_wqe_xrc_seg.
-func (q *SQ) XRC(srqn uint32) {
-	p := q.next()
-	put64(p, 0, uint64(srqn)<<32)
-	put64(p, 8, 0)
-}
-
 // Outstanding returns the number of work requests that are built and not known to be completed.
 func (q *SQ) Outstanding() uint32 { return q.head - uint32(q.done.Load()) }
 

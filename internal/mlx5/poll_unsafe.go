@@ -114,6 +114,9 @@ func (cq *CQ) PollInto(out *WC, size int) (int, error) {
 		case stays:
 			n, ci = n-1, ci-1
 			continue
+		case ofXRC:
+			qp, n, ci = cq.xrc, n-1, ci-1
+			continue
 		case reposted:
 			n--
 			most = n + 1 + cq.ready(ci+1, most-n-1)
@@ -161,6 +164,7 @@ const (
 	completed outcome = iota
 	reposted          // it is no completion
 	stays             // it is usual now
+	ofXRC             // it is usual for cq.xrc
 	isCorrupt         // pending says so
 	none              // it is not written yet
 	suspended         // and its QP, too
@@ -181,6 +185,10 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 			cq.pending = ErrSuspended
 			return suspended
 		case cq.qps.Find(num) == nil: // it may have been suspended a moment ago
+			if cq.xrc != nil && fromPeer(op) {
+				cq.xrc.Num = num
+				return ofXRC
+			}
 			cq.corrupt(nil, ci, tail, noQP)
 			return isCorrupt
 		}

@@ -12,6 +12,20 @@ import (
 //
 // C: __mlx5_cq_clean (rdma-core v44.0, providers/mlx5/cq.c:1811).
 func (cq *CQ) Purge(qp *QP) {
+	cq.purge(func(tail uint64) bool {
+		if uint32(tail>>32)&numberMask != qp.Num {
+			return false
+		}
+		if qp.SRQ != nil && fromPeer(uint8(tail)>>4) {
+			qp.SRQ.take(uint32(tail>>16) & 0xffff)
+		}
+		return true
+	})
+	cq.Leave(qp)
+}
+
+// purge removes the completions that end with a tail for which gone returns true.
+func (cq *CQ) purge(gone func(tail uint64) bool) {
 	first := cq.ci.Load()
 	end := first
 	for end-first <= cq.mask {
@@ -26,10 +40,7 @@ func (cq *CQ) Purge(qp *QP) {
 		i--
 		p := cq.entry(i)
 		tail := get64(p, offTail)
-		if uint32(tail>>32)&numberMask == qp.Num {
-			if op := uint8(tail) >> 4; qp.SRQ != nil && op != cqeReq && op != cqeReqErr {
-				qp.SRQ.take(uint32(tail>>16) & 0xffff)
-			}
+		if gone(tail) {
 			freed++
 		} else if freed != 0 {
 			cq.move(cq.entry(i+freed), p)
@@ -39,7 +50,6 @@ func (cq *CQ) Purge(qp *QP) {
 		publish32(&cq.ci, first+freed)
 		mmio.Moved(cq.dbrec, bits.ReverseBytes32((first+freed)&numberMask))
 	}
-	cq.Leave(qp)
 }
 
 // move copies an entry. The destination keeps its owner bit.

@@ -12,6 +12,12 @@ func put64(p unsafe.Pointer, off uintptr, v uint64) {
 	*(*uint64)(unsafe.Add(p, off)) = bits.ReverseBytes64(v)
 }
 
+// putXRC writes the segment of an XRC_SEND QP. C: struct mlx5_wqe_xrc_seg (rdma-core v44.0, providers/mlx5/wqe.h:59).
+func putXRC(p unsafe.Pointer, srqn uint32) {
+	put64(p, 0, uint64(srqn)<<32)
+	put64(p, 8, 0)
+}
+
 // putRemote writes a remote address segment. C: struct mlx5_wqe_raddr_seg.
 func putRemote(p unsafe.Pointer, addr uint64, rkey uint32) {
 	*(*uint64)(p) = bits.ReverseBytes64(addr)

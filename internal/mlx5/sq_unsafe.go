@@ -19,6 +19,7 @@ type SQConfig struct {
 	Half      *uintptr       // with BlueFlame: offset of the next half, shared by all queues on the register
 	MaxWR     uint32         // maximum of outstanding work requests
 	SignalAll bool
+	XRC       bool // WQEs that reach the peer name an SRQ of it
 	MaxInline int
 	Opcodes   uint32 // set of 1<<opcode that Post covers: WQEs of control, remote address and data segments
 }
@@ -57,6 +58,7 @@ type SQ struct {
 	sig       uint8
 	inlined   bool // whether the last WQE holds inline data
 	inlineBF  bool
+	xrc       bool
 	last      uint32   // first block of the last WQE; valid until Ring
 	half      *uintptr // offset in the register that the next doorbell goes to
 	end       unsafe.Pointer
@@ -80,7 +82,7 @@ func (q *SQ) init(num uint32, c *SQConfig) {
 	*q = SQ{
 		buf: c.Buf, end: unsafe.Add(c.Buf, uintptr(c.Blocks)<<blockShift),
 		slots: make([]slot, c.Blocks), mask: c.Blocks - 1, maxWR: c.MaxWR,
-		maxInline: uint32(c.MaxInline), opcodes: c.Opcodes,
+		maxInline: uint32(c.MaxInline), opcodes: c.Opcodes, xrc: c.XRC,
 		qpn: uint64(num) << 8, dbrec: unsafe.Add(c.DBRec, 4), reg: c.Reg, template: template{key: noKey},
 		bf: uintptr(c.BlueFlame), half: c.Half, inlineBF: c.InlineBF,
 	}

@@ -32,6 +32,7 @@ type SendChain struct {
 	badAddr   uintptr
 	maxSGE    int
 	maxInline int
+	xrc       bool
 	ex        *extended // nil to post by post_send
 	bufs      uintptr   // of ex: maxSGE struct ibv_data_buf
 	headers   []byte    // maxHeader for each slot; see Headers
@@ -75,6 +76,9 @@ func NewSendChain(t Table, qp uintptr, depth, maxSGE, maxInline int) (*SendChain
 	return c, nil
 }
 
+// XRC makes the work requests of the chain name an SRQ of the peer.
+func (c *SendChain) XRC() { c.xrc = true }
+
 // Len returns the number of slots.
 func (c *SendChain) Len() int { return len(c.wrs) }
 
@@ -95,6 +99,9 @@ func (c *SendChain) Slot(i int, id uint64, opcode, flags uint32) *abi.SendWR {
 func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 	w := c.Slot(i, wr.ID, wr.Opcode, wr.Flags)
 	f := work.FieldsOf(wr.Opcode)
+	if c.xrc {
+		w.XRCRemoteSRQN = wr.RemoteSRQN
+	}
 	switch {
 	case f&work.Atomic != 0:
 		w.SetAtomic(wr.Remote.Addr, wr.CompareAdd, wr.Swap, wr.Remote.RKey)

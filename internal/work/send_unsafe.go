@@ -32,6 +32,7 @@ type SendWR struct {
 	RemoteQPN      uint32
 	RemoteQKey     uint32
 	Bind           unsafe.Pointer // the user's; engines get a Bind instead
+	RemoteSRQN     uint32         // XRC_SEND
 	Flush          *FlushRange
 	TSO            *TSOHeader
 }

@@ -63,7 +63,7 @@ var (
 )
 
 var ours = []string{"perf", "show_gids", "devinfo", "asyncwatch", "rc_pingpong", "uc_pingpong", "ud_pingpong",
-	"srq_pingpong", "raw_pingpong"}
+	"srq_pingpong", "xsrq_pingpong", "raw_pingpong"}
 
 // command returns the command that starts a program.
 func (w way) command(program string, args ...string) []string {

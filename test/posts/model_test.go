@@ -163,7 +163,7 @@ func (p *pair) execute(j *job) {
 		p.fail(wr, ibv.WCRemAccessErr)
 		p.peerFails()
 		return
-	case denied && p.typ == ibv.RC:
+	case denied && p.reliable():
 		p.fail(wr, ibv.WCRemAccessErr)
 		p.peerFails()
 		return
@@ -185,7 +185,7 @@ func (p *pair) execute(j *job) {
 		}
 	case ibv.OpSend, ibv.OpSendImm:
 		wc.Opcode = ibv.WCSend
-		if !p.arrive(&m) && p.typ == ibv.RC {
+		if !p.arrive(&m) && p.reliable() {
 			p.fail(wr, ibv.WCRemInvReqErr)
 			return
 		}
@@ -284,6 +284,7 @@ type wqe struct {
 	Key     string `json:"key"`
 	QKey    string `json:"qkey"`
 	DQPN    string `json:"dqpn"`
+	SRQN    string `json:"srqn"`
 	RAddr   string `json:"raddr"`
 	RKey    string `json:"rkey"`
 	SwapAdd string `json:"swap_add"`
@@ -336,6 +337,9 @@ func (p *pair) onWire(j *job, n int) {
 		if w.UMR.Start != "" {
 			w.DS += 4
 		}
+	} else if p.typ == ibv.XRCSend {
+		w.DS++
+		w.SRQN = hex(uint64(wr.RemoteSRQN))
 	}
 	if in(wr.Opcode, remoteOps) {
 		w.DS++
@@ -364,3 +368,6 @@ func (p *pair) onWire(j *job, n int) {
 	}
 	p.t.wire(p, &w)
 }
+
+// reliable reports whether a is told what became of its work requests at the peer.
+func (p *pair) reliable() bool { return p.typ == ibv.RC || p.typ == ibv.XRCSend }

@@ -80,6 +80,7 @@ type end struct {
 	qp    *ibv.QP
 	cq    *ibv.CQ
 	srq   *ibv.SRQ
+	xrcd  *ibv.XRCD
 	mr    *ibv.MR
 	at    ibv.Endpoint
 	image []byte   // what the memory has to hold
@@ -100,6 +101,7 @@ type pair struct {
 	ah      map[way]*ibv.AH
 	window  window
 	small   bool   // the next work request has the small fence
+	srqn    uint32 // of b's SRQ, with XRC
 	failed  bool   // a's QP, in the model
 	headers []recv // receives of datagrams since the last look, whose first 40 bytes are not compared
 	id      uint64
@@ -122,6 +124,21 @@ func newEnd(h *host, by engine, typ ibv.QPType, k kind, size int) (*end, error) 
 	}
 	o := &ibv.QPOptions{Type: typ, MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: k.inline,
 		SignalAll: k.signalAll, SendOps: by.sendOps(typ)}
+	switch typ {
+	case ibv.XRCSend:
+		e.qp, err = h.pd.CreateQP(e.cq, nil, o)
+		return e, err
+	case ibv.XRCRecv:
+		if e.xrcd, err = h.dev.OpenXRCD(nil, 0); err != nil {
+			return nil, err
+		}
+		if e.srq, err = h.pd.CreateSRQ(&ibv.SRQOptions{Type: ibv.SRQXRC, MaxWR: 16, MaxSGE: 2, XRCD: e.xrcd,
+			CQ: e.cq}); err != nil {
+			return nil, err
+		}
+		e.qp, err = e.xrcd.CreateQP()
+		return e, err
+	}
 	if k.srq {
 		if e.srq, err = h.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: 16, MaxSGE: 2, DataPath: by.path}); err != nil {
 			return nil, err
@@ -138,8 +155,17 @@ func (t *table) newPair(by engine, typ ibv.QPType, k kind) (*pair, error) {
 	if p.a, err = newEnd(t.hosts[0], by, typ, k, sizeA); err != nil {
 		return nil, err
 	}
-	if p.b, err = newEnd(t.hosts[1], by, typ, k, sizeB); err != nil {
+	peer := typ
+	if typ == ibv.XRCSend {
+		peer, p.kind.srq = ibv.XRCRecv, true
+	}
+	if p.b, err = newEnd(t.hosts[1], by, peer, k, sizeB); err != nil {
 		return nil, err
+	}
+	if typ == ibv.XRCSend {
+		if p.srqn, err = p.b.srq.Num(); err != nil {
+			return nil, err
+		}
 	}
 	for _, e := range []*end{p.a, p.b} {
 		if e.at, err = e.qp.Endpoint(t.rxe.Port, t.rxe.GID); err != nil {
@@ -217,7 +243,7 @@ func (p *pair) nextID() uint64 { p.id++; return p.id }
 // marker is a work request that is valid whatever was posted before it.
 func (p *pair) marker() *job {
 	j := &job{wr: ibv.SendWR{ID: 1<<40 + p.nextID(), Opcode: ibv.OpSendImm, Flags: ibv.Signaled,
-		SGEs: []ibv.SGE{p.a.mr.SGE(900, 12)}, Imm: uint32(p.id) * 0x01030507}}
+		SGEs: []ibv.SGE{p.a.mr.SGE(900, 12)}, Imm: uint32(p.id) * 0x01030507, RemoteSRQN: p.srqn}}
 	p.address(&j.wr, theAH)
 	return j
 }
@@ -386,6 +412,9 @@ func (p *pair) close() error {
 		errs = append(errs, e.qp.Close())
 		if e.srq != nil {
 			errs = append(errs, e.srq.Close())
+		}
+		if e.xrcd != nil {
+			errs = append(errs, e.xrcd.Close())
 		}
 		errs = append(errs, e.cq.Close(), e.mr.Close())
 	}

@@ -94,7 +94,7 @@ func TestRXE_Posts(t *testing.T) {
 		tab.posted, tab.recording, salt = json.NewEncoder(f), true, "wire"
 	}
 	pairs := make(map[ibv.QPType][][]*pair) // by transport and kind, one for each of engines
-	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD} {
+	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD, ibv.XRCSend} {
 		for _, k := range allKinds {
 			var each []*pair
 			for _, e := range engines {
@@ -307,8 +307,8 @@ func (p *pair) job(r row) *job {
 	at := uint64(id % 16 * 8)
 	j.wr = ibv.SendWR{
 		ID: id, Opcode: r.op, Flags: r.flags, Remote: mem.At(at), Imm: 0x01020304 + uint32(id)<<8,
-		InvalidateRKey: 0x55660077,
-		CompareAdd:     uint64(id) * 0x0102030405060708, Swap: uint64(id) * 0x1716151413121110,
+		InvalidateRKey: 0x55660077, RemoteSRQN: p.srqn,
+		CompareAdd: uint64(id) * 0x0102030405060708, Swap: uint64(id) * 0x1716151413121110,
 	}
 	if r.op == ibv.OpCompareSwap && id%2 == 0 { // the comparison holds: the memory is shuffled by the id
 		off := int(p.id*17+31) % 509
@@ -360,7 +360,11 @@ func (p *pair) job(r row) *job {
 	case inShort:
 		j.wr.Inline = noise(5)
 	case inBlock:
-		j.wr.Inline = noise(20 + int(id%32))
+		n := 20 + int(id%32)
+		if top >= 20 { // an XRCSend QP takes 44 bytes where others take none
+			n = min(n, top)
+		}
+		j.wr.Inline = noise(n)
 	case inLong:
 		j.wr.Inline = noise(min(top, 150))
 	case inTooLong:
@@ -383,7 +387,7 @@ func (p *pair) neighbour(r row, i int) *job {
 	j := &job{wr: ibv.SendWR{
 		ID: id, Opcode: r.op, Flags: r.flags & 7, SGEs: []ibv.SGE{p.a.mr.SGE(400+i*16, 8)},
 		Remote: p.b.mr.Remote().At(uint64(400 + i*16)),
-		Imm:    0x11223344 + uint32(id), CompareAdd: 3, Swap: id,
+		Imm:    0x11223344 + uint32(id), CompareAdd: 3, Swap: id, RemoteSRQN: p.srqn,
 	}}
 	if (r.data == inShort || r.data == inBlock || r.data == inLong) && in(r.op, inlineOps) &&
 		p.a.qp.Cap().MaxInline >= 3 {
@@ -489,6 +493,9 @@ func (p *pair) method(b *ibv.Batch, wr *ibv.SendWR) bool {
 	}
 	if do != nil && b != nil {
 		do()
+		if p.typ == ibv.XRCSend {
+			b.ToSRQ(wr.RemoteSRQN)
+		}
 	}
 	return do != nil
 }

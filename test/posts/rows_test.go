@@ -36,6 +36,8 @@ var opcodes = []ibv.Opcode{
 var takes = map[ibv.QPType][]ibv.Opcode{
 	ibv.RC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd,
 		ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv},
+	ibv.XRCSend: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap,
+		ibv.OpFetchAdd, ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv},
 	ibv.UC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpLocalInv, ibv.OpBindMW},
 	ibv.UD: {ibv.OpSend, ibv.OpSendImm},
 }
@@ -184,7 +186,7 @@ func quick(r row, salt string) (kinds uint8) {
 
 // trials returns the rows of a run, in a random order that is always the same.
 func trials(full bool, salt string) (ts []trial) {
-	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD} {
+	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD, ibv.XRCSend} {
 		last := theAH
 		if typ == ibv.UD {
 			last = ways - 1
@@ -199,6 +201,9 @@ func trials(full bool, salt string) (ts []trial) {
 								t.kinds = quick(t.row, salt)
 							} else if t.off() > 2 { // on one kind of QP
 								t.kinds = 1 << (t.hash(salt) >> 16 % uint32(len(allKinds)))
+							}
+							if typ == ibv.XRCSend { // always with an SRQ: of two kinds, one is enough
+								t.kinds = (t.kinds | t.kinds>>1) & 0x55
 							}
 							if t.kinds != 0 {
 								ts = append(ts, t)

@@ -1,12 +1,9 @@
 package cm
 
 import (
-	"encoding/hex"
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/pureverbs/pureverbs/ibv"
 )
 
 func TestParse(t *testing.T) {
@@ -60,53 +57,5 @@ func TestPayload(t *testing.T) {
 			t.Fatalf("byte %d: %v", i, err)
 		}
 		b[i] ^= 0x10
-	}
-}
-
-func TestAddresses(t *testing.T) {
-	const (
-		nothing = "0000000000000000000000000000000000000000"
-		// 10.8.0.2 to 10.8.0.1, UDP, with a right checksum.
-		v4   = "450000640000400040112677" + "0a080002" + "0a080001"
-		v6   = "6000000000541140" + "fe80000000000000000000000000000a" + "fe80000000000000000000000000000b"
-		grh  = "6000000000541b40" + "fe80000000000000000000000000000a" + "fe80000000000000000000000000000b"
-		from = "fe80::a"
-		to   = "fe80::b"
-	)
-	for _, tt := range []struct {
-		name, header string
-		from, to     string
-		typ          ibv.GIDType
-		want         string // of the error
-	}{
-		{"IPv4", nothing + v4, "::ffff:10.8.0.2", "::ffff:10.8.0.1", ibv.GIDTypeRoCEv2, ""},
-		{"IPv6", v6, from, to, ibv.GIDTypeRoCEv2, ""},
-		{"GRH", grh, from, to, ibv.GIDTypeIB, ""},
-		{"IPv4 without a checksum", nothing + strings.Replace(v4, "2677", "0000", 1), "::ffff:10.8.0.2",
-			"::ffff:10.8.0.1", ibv.GIDTypeRoCEv2, ""},
-		{"IPv4 behind what looks like a GRH", "60" + nothing[2:] + v4, "::ffff:10.8.0.2", "::ffff:10.8.0.1",
-			ibv.GIDTypeRoCEv2, ""},
-		{"GRH that looks like IPv4", "6000000000541b40" + "fe80000000000000000000004500000a" +
-			"fe80000000000000000000000000000b", "fe80::4500:a", to, ibv.GIDTypeIB, ""},
-		{"nothing", nothing + nothing, "", "", 0, "neither IPv4's nor a GRH"},
-		{"short", nothing, "", "", 0, "a header of 20 bytes, want 40"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			header, err := hex.DecodeString(tt.header)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f, to, typ, err := addresses(header)
-			if tt.want != "" {
-				var e *HeaderError
-				if !errors.As(err, &e) || !strings.Contains(err.Error(), tt.want) {
-					t.Errorf("%v, want %s", err, tt.want)
-				}
-				return
-			}
-			if err != nil || f.String() != tt.from || to.String() != tt.to || typ != tt.typ {
-				t.Errorf("%v → %v, %v, %v", f, to, typ, err)
-			}
-		})
 	}
 }

@@ -59,6 +59,9 @@ AT(ibv_wc, dlid_path_bits, 45);
 AT(ibv_qp_attr, ah_attr, 56);
 AT(ibv_qp_attr, pkey_index, 120);
 AT(ibv_qp_attr, rate_limit, 136);
+AT(ibv_srq_init_attr_ex, tm_cap, 56);
+AT(ibv_qp_open_attr, qp_type, 24);
+AT(ibv_ops_wr, tm.tag, 56);
 AT(ibv_port_attr, link_layer, 46);
 AT(ibv_port_attr, active_speed_ex, 52);
 AT(ibv_device_attr, atomic_cap, 164);
@@ -210,7 +213,14 @@ struct fcq {
 struct recv { uint64_t wr_id; int n; struct ibv_sge sge[MAX_SGE]; };
 struct rq { struct lock lock; struct recv *ring; uint32_t cap, max_sge, head, tail, limit; };
 
-struct fsrq { struct ibv_srq pub; struct rq rq; int users; uint32_t async_reported; };
+struct fsrq {
+	struct ibv_srq pub;
+	struct rq rq;
+	int users;
+	uint32_t async_reported, type, num;
+	struct ibv_cq *cq; /* of XRC and tag matching */
+	struct ibv_xrcd *xrcd;
+};
 
 struct session;
 struct fqp {
@@ -224,6 +234,7 @@ struct fqp {
 	int sig_all, alive;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
+	struct ibv_xrcd *xrcd;
 	uint32_t async_reported;
 	uint32_t state; /* the true one; pub.state is what modify and query last saw */
 	uint8_t wqe[64 * 64]; /* where sends of the sink go */
@@ -234,6 +245,7 @@ struct fqp {
 /* Numbers stay valid memory for ever: a send may race with a destroy. */
 #define TABLE 4096
 static struct fqp *qps[TABLE];
+static struct fsrq *srqs[TABLE]; /* those that peers name */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct region { atomic_int used; struct ibv_pd *pd; uint64_t iova; char *addr; size_t length; uint32_t access; uint8_t gen; int windows; struct region *under; };
@@ -295,6 +307,17 @@ static struct ibv_cq *create_cq_ex(struct ibv_context *c, struct ibv_cq_init_att
 static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *a);
 static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *a);
 static int query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *out, size_t size);
+static struct ibv_xrcd *open_xrcd(struct ibv_context *c, struct ibv_xrcd_init_attr *a);
+static int close_xrcd(struct ibv_xrcd *x);
+static struct ibv_srq *create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *a);
+static int get_srq_num(struct ibv_srq *s, uint32_t *num);
+static struct ibv_qp *create_xrc_recv(struct ibv_context *c, struct ibv_qp_init_attr_ex *a);
+static struct ibv_qp *open_qp(struct ibv_context *c, struct ibv_qp_open_attr *a);
+static int post_srq_ops(struct ibv_srq *s, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad);
+struct ibv_qp_rate_limit_attr;
+static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *a);
+static void leave_srq(struct fsrq *s);
+static void leave_qp(struct fqp *qp);
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static int req_notify_cq(struct ibv_cq *cq, int solicited);
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
@@ -343,6 +366,17 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		end[-DIST_ALLOC_PARENT_DOMAIN / 8] = (uintptr_t)alloc_parent_domain;
 	}
 	flow_ops(end, sz, sizeof *c);
+	if (!knob("null.xrc", 0)) {
+		end[-DIST_OPEN_XRCD / 8] = (uintptr_t)open_xrcd;
+		end[-DIST_CLOSE_XRCD / 8] = (uintptr_t)close_xrcd;
+		end[-DIST_CREATE_SRQ_EX / 8] = (uintptr_t)create_srq_ex;
+		end[-DIST_GET_SRQ_NUM / 8] = (uintptr_t)get_srq_num;
+		end[-DIST_OPEN_QP / 8] = (uintptr_t)open_qp;
+	}
+	if (DIST_MODIFY_QP_RATE_LIMIT + sizeof *c <= sz)
+		end[-DIST_MODIFY_QP_RATE_LIMIT / 8] = (uintptr_t)modify_qp_rate_limit;
+	if (DIST_POST_SRQ_OPS + sizeof *c <= sz && !knob("null.post_srq_ops", 0))
+		end[-DIST_POST_SRQ_OPS / 8] = (uintptr_t)post_srq_ops;
 	int p[2];
 	if (pipe2(p, O_CLOEXEC)) {
 		free(f);
@@ -422,6 +456,11 @@ static int query_device_ex(struct ibv_context *c, const void *in, void *out, siz
 		*(uint64_t *)((char *)out + 272) = 1000000; /* hca_core_clock */
 		*(uint64_t *)((char *)out + 376) = (uint64_t)knob("max_dm_size", 0);
 		*(uint64_t *)((char *)out + 240) = (uint64_t)knob("odp.general", 0);
+		*(uint32_t *)((char *)out + 332) = (uint32_t)knob("pacing.min", 0);
+		*(uint32_t *)((char *)out + 336) = (uint32_t)knob("pacing.max", 0);
+		*(uint32_t *)((char *)out + 340) = (uint32_t)knob("pacing.types", 1 << QPT_RC);
+		*(uint32_t *)((char *)out + 352) = (uint32_t)knob("tm_caps.max_tags", 0);
+		*(uint32_t *)((char *)out + 360) = (uint32_t)knob("tm_caps.max_ops", 0);
 		*(uint64_t *)((char *)out + 280) = (uint64_t)knob("cap_flags_ex", 0);
 		*(uint32_t *)((char *)out + 288) = (uint32_t)knob("tso.max", 0);
 		*(uint32_t *)((char *)out + 292) = (uint32_t)knob("tso.qpts", 0);
@@ -1016,6 +1055,8 @@ static int poll_cq(struct ibv_cq *pub, int n, struct ibv_wc *wc)
 static void purge(struct ibv_cq *pub, uint32_t qpn)
 {
 	struct fcq *cq = CQ(pub);
+	if (!cq)
+		return;
 	take(&cq->lock);
 	uint32_t to = cq->head;
 	for (uint32_t from = cq->head; from != cq->tail; from++) {
@@ -1156,6 +1197,7 @@ int ibv_destroy_srq(struct ibv_srq *pub)
 	while (pub->events_completed != s->async_reported)
 		pthread_cond_wait(&pub->cond, &pub->mutex);
 	pthread_mutex_unlock(&pub->mutex);
+	leave_srq(s);
 	free(s->rq.ring);
 	memset(s, 0xdb, sizeof *s);
 	free(s);
@@ -1172,9 +1214,10 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 	if (knob("overflow", 0))
 		cap->max_send_wr = cap->max_recv_wr = cap->max_send_sge = cap->max_recv_sge = cap->max_inline_data = 1;
 	if (cap->max_send_wr > 4096 || cap->max_recv_wr > 4096 || cap->max_send_sge > MAX_SGE || cap->max_recv_sge > MAX_SGE ||
-	    cap->max_inline_data > 512 || !a->send_cq || !a->recv_cq)
+	    cap->max_inline_data > 512 || !a->send_cq != (a->qp_type == QPT_XRC_RECV) ||
+	    !a->recv_cq != (a->qp_type == QPT_XRC_SEND || a->qp_type == QPT_XRC_RECV))
 		return fail(EINVAL);
-	if (a->qp_type != QPT_RC && a->qp_type != QPT_UC && a->qp_type != QPT_UD && a->qp_type != QPT_RAW)
+	if (a->qp_type != QPT_XRC_SEND && a->qp_type != QPT_XRC_RECV && a->qp_type != QPT_RC && a->qp_type != QPT_UC && a->qp_type != QPT_UD && a->qp_type != QPT_RAW)
 		return fail(EOPNOTSUPP);
 	pthread_mutex_lock(&table_lock);
 	struct fqp *qp = NULL;
@@ -1203,8 +1246,11 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 		take(&qp->rq.lock);
 		rq_init(&qp->rq, cap->max_recv_wr, cap->max_recv_sge);
 		drop(&qp->rq.lock);
-		CQ(a->send_cq)->users++;
-		CQ(a->recv_cq)->users++;
+		if (a->send_cq)
+			CQ(a->send_cq)->users++;
+		if (a->recv_cq)
+			CQ(a->recv_cq)->users++;
+		qp->xrcd = NULL;
 		if (a->srq)
 			SRQ(a->srq)->users++;
 		qps[n] = qp;
@@ -1219,7 +1265,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 static void flush_rq(struct fqp *qp)
 {
 	struct recv r;
-	if (qp->pub.srq)
+	if (qp->pub.srq || !qp->pub.recv_cq)
 		return;
 	take(&qp->rq.lock);
 	while (rq_pop(qp, &r)) {
@@ -1235,7 +1281,7 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *a, int mask)
 	struct fqp *qp = QP(pub);
 	if (mask & MASK_STATE) {
 		uint32_t from = qp->state, to = a->qp_state;
-		int connected = pub->qp_type == QPT_RC || pub->qp_type == QPT_UC;
+		int connected = pub->qp_type == QPT_RC || pub->qp_type == QPT_UC || pub->qp_type >= QPT_XRC_SEND;
 		if (to != QPS_RESET && to != QPS_ERR && !(from < QPS_RTS && to == from + 1) && !(from == to && from == QPS_RTS))
 			return EINVAL;
 		if (to == QPS_RTR && connected && !(mask & MASK_DEST_QPN))
@@ -1301,8 +1347,11 @@ int ibv_destroy_qp(struct ibv_qp *pub)
 	qp->alive = 0;
 	drop(&qp->rq.lock);
 	drop(&qp->sq_lock);
-	CQ(send)->users--;
-	CQ(recv)->users--;
+	if (send)
+		CQ(send)->users--;
+	if (recv)
+		CQ(recv)->users--;
+	leave_qp(qp);
 	if (srq)
 		SRQ(srq)->users--;
 	pthread_mutex_unlock(&table_lock);
@@ -1390,10 +1439,20 @@ static int deliver(struct fqp *qp, struct fqp *peer, struct ibv_send_wr *wr, con
 	struct recv r;
 	int ud = qp->pub.qp_type == QPT_UD;
 	int st = 0;
+	struct ibv_cq *cq = peer->pub.recv_cq;
+	struct fqp named = {0}, *queue = peer;
+	if (qp->pub.qp_type == QPT_XRC_SEND) {
+		struct fsrq *s = wr->xrc[0] < TABLE ? srqs[wr->xrc[0]] : NULL;
+		if (!s || s->xrcd != peer->xrcd)
+			return WC_REM_INV_REQ_ERR;
+		cq = s->cq;
+		named.pub = (struct ibv_qp){.context = peer->pub.context, .srq = &s->pub};
+		queue = &named;
+	}
 	take(&peer->rq.lock); /* keeps peer and its queues from being destroyed */
 	if (!peer->alive || (peer->state != QPS_RTR && peer->state != QPS_RTS))
 		st = WC_RETRY_EXC_ERR;
-	else if (!rq_pop(peer, &r))
+	else if (!rq_pop(queue, &r))
 		st = WC_RNR_RETRY_EXC_ERR;
 	if (st) {
 		drop(&peer->rq.lock);
@@ -1408,7 +1467,7 @@ static int deliver(struct fqp *qp, struct fqp *peer, struct ibv_send_wr *wr, con
 	wc.imm_or_rkey = wr->imm_or_rkey;
 	if (buf)
 		wc.status = scatter(&r, ud ? 40 : 0, buf, n);
-	push(peer->pub.recv_cq, &wc, NULL, 0, wr->send_flags & SEND_SOLICITED);
+	push(cq, &wc, NULL, 0, wr->send_flags & SEND_SOLICITED);
 	drop(&peer->rq.lock);
 	return wc.status ? WC_REM_INV_REQ_ERR : 0;
 }
@@ -1589,6 +1648,13 @@ static int post_locked(struct fqp *qp, struct ibv_send_wr *wr, struct ibv_send_w
 	return e;
 }
 
+#include "xrc.h"
+
+static void leave_qp(struct fqp *qp)
+{
+	if (qp->xrcd)
+		XRCD(qp->xrcd)->users--;
+}
 #include "qp_ex.c"
 
 /* A recorder: it keeps what it was given, for tests of the chains alone. */

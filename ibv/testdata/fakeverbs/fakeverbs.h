@@ -25,7 +25,7 @@ enum {
 };
 enum { WCO_SEND, WCO_WRITE, WCO_READ, WCO_COMP_SWAP, WCO_FETCH_ADD, WCO_BIND_MW = 5, WCO_LOCAL_INV = 6, WCO_FLUSH = 8, WCO_ATOMIC_WRITE, WCO_RECV = 128, WCO_RECV_IMM = 129 };
 enum { WCF_GRH = 1, WCF_IMM = 2, WCF_INV = 8 };
-enum { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4, QPT_RAW = 8 };
+enum { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4, QPT_RAW = 8, QPT_XRC_SEND = 9, QPT_XRC_RECV = 10 };
 enum { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE, QPS_ERR };
 enum { MASK_STATE = 1, MASK_DEST_QPN = 1 << 20 };
 enum { EV_CQ_ERR = 0, EV_QP_FIRST = 1, EV_QP_LAST = 7, EV_SRQ_ERR = 14, EV_SRQ_LIMIT = 15, EV_LAST_WQE = 16 };
@@ -60,6 +60,13 @@ struct ibv_context {
 #define DIST_QUERY_DEVICE_EX 104
 #define DIST_QUERY_PORT 320
 #define DIST_CREATE_CQ_EX 120
+#define DIST_CLOSE_XRCD 24
+#define DIST_OPEN_XRCD 32
+#define DIST_CREATE_SRQ_EX 40
+#define DIST_GET_SRQ_NUM 48
+#define DIST_OPEN_QP 64
+#define DIST_POST_SRQ_OPS 176
+#define DIST_MODIFY_QP_RATE_LIMIT 216
 #define DIST_MODIFY_CQ 184
 #define DIST_ALLOC_TD 192
 #define DIST_DEALLOC_TD 200
@@ -214,6 +221,31 @@ struct ibv_qp_attr {
 };
 struct ibv_srq_attr { uint32_t max_wr, max_sge, srq_limit; };
 struct ibv_srq_init_attr { void *srq_context; struct ibv_srq_attr attr; };
+struct ibv_xrcd { struct ibv_context *context; };
+struct ibv_xrcd_init_attr { uint32_t comp_mask; int fd, oflags; };
+struct ibv_srq_init_attr_ex {
+	void *srq_context;
+	struct ibv_srq_attr attr;
+	uint32_t comp_mask, srq_type;
+	struct ibv_pd *pd;
+	struct ibv_xrcd *xrcd;
+	struct ibv_cq *cq;
+	struct { uint32_t max_num_tags, max_ops; } tm_cap;
+};
+struct ibv_qp_open_attr { uint32_t comp_mask, qp_num; struct ibv_xrcd *xrcd; void *qp_context; uint32_t qp_type; };
+struct ibv_ops_wr {
+	uint64_t wr_id;
+	struct ibv_ops_wr *next;
+	uint32_t opcode;
+	int flags;
+	struct {
+		uint32_t unexpected_cnt, handle;
+		uint64_t recv_wr_id;
+		struct ibv_sge *sg_list;
+		int num_sge;
+		uint64_t tag, mask;
+	} tm;
+};
 struct ibv_gid_entry { uint64_t gid[2]; uint32_t gid_index, port_num, gid_type, ndev_ifindex; };
 struct ibv_port_attr {
 	uint32_t state, max_mtu, active_mtu;

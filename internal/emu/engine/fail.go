@@ -54,7 +54,15 @@ func (e *Engine) badMemory(qp *hca.QP, side int) {
 	}
 	gone := e.b.err == guest.ErrGone
 	if !gone && !e.paged {
-		e.strict.memoryGone(qp, w, peer, local)
+		owner := qp.Mem
+		switch {
+		case local || peer == nil:
+		case srq != nil: // with XRC it may be of another process than the QP
+			owner = srq.Mem
+		default:
+			owner = peer.Mem
+		}
+		e.strict.memoryGone(qp, w, owner)
 	}
 	if e.paged {
 		e.pageOut(qp, w, peer)

@@ -26,7 +26,7 @@ func (e *Engine) read(x *exchange) verdict {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}
-	} else if v := e.carry(x.qp, w, x.peer.Mem, x.qp.Mem, w.n); v != proceed {
+	} else if v := e.carry(x.qp, w, x.mem, x.qp.Mem, w.n); v != proceed {
 		return v
 	}
 	e.answered(x, inCQE)

@@ -41,7 +41,7 @@ func (e *Engine) send(x *exchange) verdict {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}
-	} else if v := e.carry(x.qp, w, x.qp.Mem, x.peer.Mem, w.n); v != proceed {
+	} else if v := e.carry(x.qp, w, x.qp.Mem, x.mem, w.n); v != proceed {
 		return v
 	}
 	e.received(x, op, inCQE)

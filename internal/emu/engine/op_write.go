@@ -14,7 +14,7 @@ func (e *Engine) write(x *exchange) verdict {
 	if x.w.n > 0 {
 		e.dst = append(e.dst, x.target)
 	}
-	if v := e.carry(x.qp, x.w, x.qp.Mem, x.peer.Mem, x.w.n); v != proceed {
+	if v := e.carry(x.qp, x.w, x.qp.Mem, x.mem, x.w.n); v != proceed {
 		return v
 	}
 	if imm {

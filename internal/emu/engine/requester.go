@@ -2,7 +2,10 @@
 
 package engine
 
-import "github.com/pureverbs/pureverbs/internal/emu/hca"
+import (
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
+	"github.com/pureverbs/pureverbs/internal/emu/hca"
+)
 
 // exchange is a WQE of a connected QP on its way: the requester checks it and finds the responder, the responder
 // checks what is asked of it, the opcode moves the data, and both complete it.
@@ -16,8 +19,9 @@ type exchange struct {
 	peer    *hca.QP
 	srq     *hca.SRQ // where its receives come from, if not from its own queue
 	pd      *hca.PD
-	cq      *hca.CQ // where its receives complete; nil: nowhere
-	uidx    uint32  // what they carry there
+	mem     guest.Mem // of its process: with XRC the SRQ's
+	cq      *hca.CQ   // where its receives complete; nil: nowhere
+	uidx    uint32    // what they carry there
 	packets uint32
 	target  piece     // of READ, WRITE and atomics: the remote memory
 	recv    recvEntry // of SEND and immediates

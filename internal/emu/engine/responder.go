@@ -7,7 +7,7 @@ import "github.com/pureverbs/pureverbs/internal/emu/hca"
 // respond is the responder's part when a request arrives: whether it may have what it asks for.
 func (e *Engine) respond(x *exchange) verdict {
 	qp, w, peer := x.qp, x.w, x.peer
-	x.srq, x.pd, x.cq, x.uidx = peer.SRQ, peer.PD, peer.RecvCQ, peer.RecvIdx
+	x.srq, x.pd, x.mem, x.cq, x.uidx = peer.SRQ, peer.PD, peer.Mem, peer.RecvCQ, peer.RecvIdx
 	if peer.Type == hca.XRCRecv && !x.xrcReceiver() {
 		return e.refused(x, synRemoteInval, 0)
 	}

@@ -153,7 +153,7 @@ func (e *Engine) arrive(qp, peer *hca.QP, tag uint32) {
 	b.clear()
 	peer.Run.Head = b.head
 	if b.err != guest.ErrGone {
-		e.strict.memoryGone(qp, &e.w, peer, false)
+		e.strict.memoryGone(qp, &e.w, peer.Mem)
 		e.badReceive(peer, rcv, synLocalProt)
 	}
 }

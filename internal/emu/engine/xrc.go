@@ -6,8 +6,8 @@ import "github.com/pureverbs/pureverbs/internal/emu/hca"
 
 const xrcSize = 16 // the segment that names the SRQ
 
-// xrcReceiver finds the SRQ that a request names, which is where its receives, PD and CQ come from. It reports whether
-// the responder's domain has it.
+// xrcReceiver finds the SRQ that a request names, which is where its receives, PD, memory and CQ come from. It reports
+// whether the responder's domain has it.
 func (x *exchange) xrcReceiver() bool {
 	domain := x.peer.XRCD
 	srq := domain.Device.SRQ(x.w.srqn)
@@ -15,7 +15,7 @@ func (x *exchange) xrcReceiver() bool {
 		x.srq = nil
 		return false
 	}
-	x.srq, x.pd, x.cq, x.uidx = srq, srq.PD, srq.CQ, srq.UIdx
+	x.srq, x.pd, x.mem, x.cq, x.uidx = srq, srq.PD, srq.Mem, srq.CQ, srq.UIdx
 	return true
 }
 

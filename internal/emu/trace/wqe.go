@@ -74,6 +74,9 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 			}
 		}
 	case hca.XRCSend:
+		if op == 0x25 { // a UMR is not for the peer
+			break
+		}
 		if p := next(16); len(p) == 16 && op != 0 {
 			l.hex("srqn", uint64(be.Uint32(p)))
 		}

@@ -24,7 +24,7 @@ type wqe struct {
 	SMALL_FENCE      bool //lint:ignore ST1003 as the trace has it
 	UMR              *umr
 	Imm, Key         string
-	QKey, DQPN       string
+	QKey, DQPN, SRQN string
 	RAddr, RKey      string
 	SwapAdd          string `json:"swap_add"`
 	Compare          string
@@ -127,7 +127,7 @@ func TestEmuPostsWire(t *testing.T) {
 		}
 	}
 	t.Logf("%d work requests of %d QPs are what they have to be", n, len(want))
-	if n < 40_000 || len(want) != 72 {
+	if n < 40_000 || len(want) != 96 {
 		t.Error("that is too little: nothing was tested")
 	}
 }

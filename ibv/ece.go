@@ -1,0 +1,66 @@
+package ibv
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// ECE holds enhanced connection establishment options: features that two devices of one vendor
+// agree to use.
+//
+// C: struct ibv_ece.
+type ECE struct {
+	VendorID uint32
+	Options  uint32
+}
+
+// QueryECE returns the options that the device offers after the QP was created, and those that it
+// uses once the QP is in RTR. Send the former to the peer, and give SetECE what both have.
+//
+// C: ibv_query_ece(3).
+func (qp *QP) QueryECE() (ECE, error) {
+	const op = "query ece"
+	if err := qp.enter(op); err != nil {
+		return ECE{}, err
+	}
+	defer qp.leave()
+	c := new(abi.ECE)
+	if err := qp.dev.v.QueryECE(qp.handle, c); err != nil {
+		return ECE{}, &OpError{Op: op, Object: qp.name, Err: qp.explainECE(err)}
+	}
+	return ECE{VendorID: c.VendorID, Options: c.Options}, nil
+}
+
+// SetECE sets the options that the QP uses from RTR on. Call it in state RESET or INIT.
+//
+// C: ibv_set_ece(3).
+func (qp *QP) SetECE(e ECE) error {
+	const op = "set ece"
+	if err := qp.enter(op); err != nil {
+		return err
+	}
+	defer qp.leave()
+	if s := qp.loadState(); s == StateRTR || s == StateRTS {
+		return &OpError{Op: op, Object: qp.name, Err: &StateError{Op: op, State: s,
+			Need: "RESET or INIT, before Connect"}}
+	}
+	if err := qp.dev.v.SetECE(qp.handle, &abi.ECE{VendorID: e.VendorID, Options: e.Options}); err != nil {
+		return &OpError{Op: op, Object: qp.name, Err: qp.explainECE(err)}
+	}
+	return nil
+}
+
+func (qp *QP) explainECE(err error) error {
+	_, errno := err.(syscall.Errno) // else the library lacks the function, and err says so
+	switch {
+	case errno && unsupported(err):
+		return &UnsupportedError{Feature: "ECE",
+			Need: "a device and a driver with options of their vendor, such as mlx5",
+			Have: qp.dev.Name() + " without any; connect without ECE"}
+	case errors.Is(err, errInvalid):
+		return &ArgError{Arg: "ECE", Got: "refused", Want: "the VendorID that QueryECE returns, and options of its"}
+	}
+	return err
+}

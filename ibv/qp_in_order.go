@@ -1,0 +1,46 @@
+package ibv
+
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/flags"
+)
+
+// InOrder says in which order the bytes of a message become visible in memory.
+//
+// C: enum ibv_query_qp_data_in_order_caps.
+type InOrder uint32
+
+const (
+	// InOrderMessage: from the first to the last.
+	InOrderMessage InOrder = abi.IBV_QUERY_QP_DATA_IN_ORDER_WHOLE_MSG
+	// InOrder128: those of each aligned block of 128 bytes at once.
+	InOrder128 InOrder = abi.IBV_QUERY_QP_DATA_IN_ORDER_ALIGNED_128_BYTES
+)
+
+var inOrderNames = []string{"Message", "128"}
+
+// String joins the names with "|".
+func (o InOrder) String() string { return flags.String(o, inOrderNames) }
+
+// DataInOrder returns what a program that polls memory may rely on when messages of opcode op
+// arrive on the QP, which must be in RTS. 0 means nothing, or that the library does not know: it
+// needs rdma-core v36, and an x86 processor.
+//
+// C: ibv_query_qp_data_in_order(3).
+func (qp *QP) DataInOrder(op Opcode) (InOrder, error) {
+	const what = "query data in order"
+	if err := qp.enter(what); err != nil {
+		return 0, err
+	}
+	defer qp.leave()
+	var got InOrder
+	// Releases that do not know the flag return 0 with it.
+	for _, flag := range []uint32{0, abi.IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS} {
+		n, err := qp.dev.v.QueryQPDataInOrder(qp.handle, uint32(op), flag)
+		if err != nil {
+			return 0, &OpError{Op: what, Object: qp.name, Err: err}
+		}
+		got |= InOrder(n)
+	}
+	return got, nil
+}

@@ -1,0 +1,155 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+)
+
+// TagOp is an operation on the tag list of an SRQ of type SRQTM.
+//
+// C: struct ibv_ops_wr.
+type TagOp struct {
+	ID       uint64 // of the completion, if Signaled
+	Opcode   TagOpcode
+	Signaled bool
+
+	// Sync tells the device that the program has handled Unexpected of the messages that no tag
+	// matched. TagSync does nothing else.
+	Sync       bool
+	Unexpected uint32
+
+	// TagAdd posts a receive for messages whose tag equals Tag in the bits of Mask. PostTagOps sets
+	// Handle, by which TagDel takes the receive back.
+	Handle    uint32
+	RecvID    uint64 // WC.ID of the receive
+	SGEs      []SGE
+	Tag, Mask uint64
+}
+
+// TagOpcode is the kind of a TagOp.
+//
+// C: enum ibv_ops_wr_opcode.
+type TagOpcode uint32
+
+// The operations on a tag list.
+const (
+	TagAdd  TagOpcode = 0 // C: IBV_WR_TAG_ADD.
+	TagDel  TagOpcode = 1 // C: IBV_WR_TAG_DEL.
+	TagSync TagOpcode = 2 // C: IBV_WR_TAG_SYNC.
+)
+
+var tagOpcodeNames = []string{"TagAdd", "TagDel", "TagSync"}
+
+func (o TagOpcode) String() string { return enumString("TagOpcode", int64(o), tagOpcodeNames) }
+
+// PostTagOps changes the tag list of an SRQ of type SRQTM. It returns how many operations were
+// accepted; if not all, the error says what is wrong with ops[n]. It sets the Handle of each
+// accepted TagAdd. Completions have the opcodes WCTMAdd, WCTMDel and WCTMSync. Unlike other
+// posting it allocates.
+//
+// C: ibv_post_srq_ops(3).
+func (s *SRQ) PostTagOps(ops []TagOp) (int, error) {
+	const op = "post tag ops"
+	if err := s.enter(op); err != nil {
+		return 0, err
+	}
+	defer s.leave()
+	if s.typ != SRQTM {
+		return 0, &OpError{Op: op, Object: s.name, Err: &ArgError{Arg: "SRQ", Got: s.typ.String(),
+			Want: "one made with SRQOptions.Type SRQTM"}}
+	}
+	var bad error
+	n := len(ops)
+	for i := range ops {
+		if bad = ops[i].check(s.maxSGE); bad != nil {
+			n = i
+			break
+		}
+	}
+	c := make([]abi.OpsWR, n)
+	lists := make([][]abi.SGE, n)
+	for i := range c {
+		c[i] = ops[i].toC()
+		lists[i] = make([]abi.SGE, len(ops[i].SGEs))
+		fillSGEs(lists[i], ops[i].SGEs)
+	}
+	s.mu.Lock()
+	done, err := s.pd.dev.v.PostSRQOps(s.pd.dev.handle, s.handle, c, lists)
+	s.mu.Unlock()
+	for i := range done {
+		if ops[i].Opcode == TagAdd {
+			ops[i].Handle = c[i].TM.Handle
+		}
+	}
+	switch {
+	case err == nil:
+		err = bad
+	case isQueueFull(err):
+		err = ErrQueueFull
+	default:
+		err = s.pd.dev.explainTM(err)
+	}
+	if err != nil {
+		return done, &OpError{Op: op, Object: s.name, Err: err, Detail: fmt.Sprintf("operation %d", done)}
+	}
+	return done, nil
+}
+
+func (o *TagOp) check(maxSGE int) error {
+	if o.Opcode > TagSync {
+		return &ArgError{Arg: "Opcode", Got: o.Opcode.String(), Want: "TagAdd, TagDel or TagSync"}
+	}
+	if o.Opcode != TagAdd && len(o.SGEs) > 0 {
+		return &ArgError{Arg: "SGEs", Got: "set", Want: "nothing with " + o.Opcode.String()}
+	}
+	return checkRecv(&RecvWR{SGEs: o.SGEs}, maxSGE)
+}
+
+func (o *TagOp) toC() abi.OpsWR {
+	w := abi.OpsWR{WRID: o.ID, Opcode: uint32(o.Opcode), TM: abi.TagOp{UnexpectedCnt: o.Unexpected, Handle: o.Handle,
+		RecvWRID: o.RecvID, Tag: o.Tag, Mask: o.Mask}}
+	if o.Signaled {
+		w.Flags |= abi.IBV_OPS_SIGNALED
+	}
+	if o.Sync || o.Opcode == TagSync {
+		w.Flags |= abi.IBV_OPS_TM_SYNC
+	}
+	return w
+}
+
+// checkTags reports what is wrong with an SRQ of type SRQTM.
+func (o *SRQOptions) checkTags(d *Device) error {
+	if o.CQ.path != DataPathOps {
+		return &UnsupportedError{Feature: "an SRQ with tag matching and " + o.CQ.path.String(),
+			Need: "a CQ made with DataPathOps", Have: "completions that only the library decodes"}
+	}
+	tags, ops := limit{"max_num_tags", o.MaxTags, 0}, limit{"max_ops", o.MaxTagOps, 0}
+	if d.attr.Ex != nil {
+		tags.most, ops.most = int(d.attr.Ex.TagMatching.MaxTags), int(d.attr.Ex.TagMatching.MaxOps)
+	}
+	if tags.most == 0 {
+		return d.explainTM(ErrNotSupported)
+	}
+	for _, l := range []limit{tags, ops} {
+		if l.asked < 1 {
+			return &ArgError{Arg: l.what, Got: fmt.Sprint(l.asked), Want: fmt.Sprintf("1 to %d", l.most)}
+		}
+		if l.asked > l.most {
+			return l.error(d.Name())
+		}
+	}
+	return nil
+}
+
+// explainTM returns what tag matching needs.
+func (d *Device) explainTM(err error) error {
+	if !errors.Is(err, libibverbs.ErrNoOp) && !unsupported(err) {
+		return err
+	}
+	return &UnsupportedError{Feature: "tag matching",
+		Need: "a device whose DeviceAttrEx.TagMatching is not 0, such as ConnectX-5 on InfiniBand",
+		Have: d.Name() + " without it; match tags in software"}
+}

@@ -1,0 +1,52 @@
+package libibverbs
+
+import (
+	"syscall"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
+func (l Lib) QueryECE(qp uintptr, ece *abi.ECE) error {
+	return l.lib.Err("ibv_query_ece", qp, uintptr(unsafe.Pointer(ece)))
+}
+
+// int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece);
+func (l Lib) SetECE(qp uintptr, ece *abi.ECE) error {
+	return l.lib.Err("ibv_set_ece", qp, uintptr(unsafe.Pointer(ece)))
+}
+
+// int (*modify_qp_rate_limit)(struct ibv_qp *, struct ibv_qp_rate_limit_attr *);
+// An op of verbs_context, absent before v18.
+func (l Lib) ModifyQPRateLimit(ctx, qp uintptr, attr *abi.QPRateLimitAttr) error {
+	return opErr(ctx, abi.DistModifyQPRateLimit, qp, uintptr(unsafe.Pointer(attr)))
+}
+
+// int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
+func (l Lib) QueryQPDataInOrder(qp uintptr, op, flags uint32) (uint32, error) {
+	n, err := l.lib.Int("ibv_query_qp_data_in_order", qp, uintptr(op), uintptr(flags))
+	return uint32(n), err
+}
+
+// int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t eth_mac[6],
+// uint16_t *vid);
+// It returns -1 and sets errno, or an errno negated.
+func (l Lib) ResolveEthL2FromGID(ctx uintptr, attr *abi.AHAttr) (mac [6]byte, vid uint16, err error) {
+	out := new(struct {
+		mac [6]byte
+		vid uint16
+	})
+	n, err := l.lib.IntErrno("ibv_resolve_eth_l2_from_gid", ctx, uintptr(unsafe.Pointer(attr)),
+		uintptr(unsafe.Pointer(&out.mac)), uintptr(unsafe.Pointer(&out.vid)))
+	if n < -1 {
+		err = syscall.Errno(-n)
+	}
+	return out.mac, out.vid, err
+}
+
+// enum ibv_fork_status ibv_is_fork_initialized(void);
+func (l Lib) IsForkInitialized() (uint32, error) {
+	n, err := l.lib.Int("ibv_is_fork_initialized")
+	return uint32(n), err
+}
