@@ -15,6 +15,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
@@ -52,6 +53,7 @@ type CQ struct {
 	extended *ops.ExPoller // instead of poller, with fields
 	tags     bool          // the ring is polled by PollTags
 	clock    *ops.Clock    // of the direct data path, with FieldWallClock
+	moved    *dma.Mem      // the ring since Resize on the direct data path
 
 	waitMu  sync.Mutex
 	waiters []*waiter
@@ -612,9 +614,7 @@ func (cq *CQ) part(w *waiter) {
 }
 
 // Resize changes the capacity to at least cqe. Completions that are in the CQ
-// stay there.
-//
-// A CQ of the direct data path has the size that it was made with.
+// stay there; if there are more than cqe, it fails. Others may use the CQ meanwhile.
 //
 // C: ibv_resize_cq(3).
 func (cq *CQ) Resize(cqe int) error {
@@ -632,16 +632,22 @@ func (cq *CQ) Resize(cqe int) error {
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.path != DataPathOps {
-		return &OpError{Op: op, Object: cq.name,
-			Err: &UnsupportedError{Feature: "resizing a CQ of the direct data path",
-				Need: "a CQ made with DataPathOps, or one that is large enough", Have: "a ring that is polled from Go"}}
+	var err error
+	switch cq.path {
+	case DataPathDirect:
+		err = cq.resizeDirect(cqe)
+	case DataPathOps:
+		if err = cq.dev.v.ResizeCQ(cq.handle, cqe); err == nil {
+			cq.cqe = libibverbs.CQCapacity(cq.handle)
+		}
+	default:
+		err = &UnsupportedError{Feature: "resizing a CQ of DataPathRaw",
+			Need: "another data path, or a CQ that is large enough", Have: "a ring that is polled elsewhere"}
 	}
-	if err := cq.dev.v.ResizeCQ(cq.handle, cqe); err != nil {
+	if err != nil {
 		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(),
 			limit{"cqe", cqe, cq.dev.attr.MaxCQE})}
 	}
-	cq.cqe = libibverbs.CQCapacity(cq.handle)
 	return nil
 }
 
@@ -678,7 +684,11 @@ func (cq *CQ) Close() error {
 		if cq.clock != nil {
 			mem = append(mem, cq.clock)
 		}
-		cq.poller, cq.extended, cq.clock, cq.direct, cq.fast, cq.held = nil, nil, nil, nil, nil, nil
+		if cq.moved != nil {
+			mem = append(mem, cq.moved)
+		}
+		cq.poller, cq.extended, cq.clock, cq.moved = nil, nil, nil, nil
+		cq.direct, cq.fast, cq.held = nil, nil, nil
 		close(cq.done)
 		return nil
 	}, func() error {

@@ -87,6 +87,9 @@ func ContextDevice(ctx uintptr) uintptr { return cmem.At[abi.Context](ctx).Devic
 // AsyncFD returns the descriptor of async events.
 func AsyncFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).AsyncFD) }
 
+// CommandFD returns the descriptor of commands.
+func CommandFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).CmdFD) }
+
 // NumCompVectors returns the number of completion vectors.
 func NumCompVectors(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).NumCompVectors) }
 
