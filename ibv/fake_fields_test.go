@@ -392,3 +392,31 @@ func BenchmarkPollFields(b *testing.B) {
 		}
 	}
 }
+
+// TestFake_FieldsSoftRoCE: next_poll is not called where it may end the batch by itself.
+func TestFake_FieldsSoftRoCE(t *testing.T) {
+	for _, vendor := range []int{0, 0xffffff} {
+		set(t, "vendor_id", vendor)
+		s := fakeLoop(t, &CQOptions{Fields: FieldTimestamp}, nil)
+		set(t, "ex.next", int(syscall.EIO))
+		for id := range uint64(10) {
+			post(t, s.qp, write(s, id, Signaled))
+		}
+		next := uint64(0)
+		for _, want := range []int{8, 2, 0} {
+			var wcs [8]WC
+			ends := get(t, "ex.ends")
+			n, err := s.cq.Poll(wcs[:])
+			if n != want || err != nil || get(t, "ex.ends") != ends+want {
+				t.Fatalf("%d, %v, end_poll %d times, want %d", n, err, get(t, "ex.ends")-ends, want)
+			}
+			for _, wc := range wcs[:n] {
+				if wc.ID != next {
+					t.Errorf("completion %d is %+v", next, wc)
+				}
+				next++
+			}
+		}
+		unset(t, "ex.next")
+	}
+}

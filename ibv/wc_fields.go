@@ -166,12 +166,15 @@ func (cq *CQ) pollExtended(wcs []WC, more []WCEx) (int, error) {
 			wcs[n].read(p)
 		}
 		if n++; n == most {
+			p.End()
 			break // a Next would take one more out
 		}
-		ret = p.Next()
-	}
-	if n > 0 {
-		p.End()
+		if cq.dev.softRoCE() {
+			p.End()
+			ret = p.Start()
+		} else if ret = p.Next(); ret != 0 {
+			p.End()
+		}
 	}
 	switch {
 	case ret == 0, ret == ops.Empty:
@@ -182,6 +185,11 @@ func (cq *CQ) pollExtended(wcs []WC, more []WCEx) (int, error) {
 	}
 	return 0, cq.errPoll
 }
+
+// softRoCE reports whether the provider may be librxe, whose next_poll ends the batch by itself if there is no other
+// completion, before v59: the end_poll that C asks for then skips a completion, and unlocks again (rdma-core v44.0,
+// providers/rxe/rxe.c:275, 284). There a batch has one completion. Software has no vendor's ID, or all ones.
+func (d *Device) softRoCE() bool { return d.attr.VendorID == 0 || d.attr.VendorID == 0xffffff }
 
 // read reads the completion that p is at.
 func (wc *WCEx) read(p *ops.ExPoller) {
