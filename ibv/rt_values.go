@@ -35,8 +35,8 @@ func (d *Device) QueryRTValues() (RTValues, error) {
 		err = &UnsupportedError{Feature: "reading the device's clock", Need: "libibverbs with query_rt_values",
 			Have: fmt.Sprintf("version %q", d.v.Version())}
 	case err != nil && unsupported(err), err == nil && v.CompMask&abi.IBV_VALUES_MASK_RAW_CLOCK == 0:
-		err = &UnsupportedError{Feature: "reading the device's clock", Need: "a driver and a provider that map it, such as mlx5",
-			Have: d.Name() + " without it"}
+		err = &UnsupportedError{Feature: "reading the device's clock",
+			Need: "a driver and a provider that map it, such as mlx5", Have: d.Name() + " without it"}
 	}
 	if err != nil {
 		return RTValues{}, &OpError{Op: op, Object: d.Name(), Err: err}

@@ -92,7 +92,8 @@ func TestRXE_Fields(t *testing.T) {
 		if wc := next(3, false); wc.Opcode != WCRead || wc.ByteLen != 64 {
 			t.Errorf("read: %+v", wc)
 		}
-		post(t, qp, SendWR{ID: 4, Opcode: OpFetchAdd, Flags: Signaled, SGEs: sge(8), Remote: s.mr.Remote().At(0), CompareAdd: 1})
+		post(t, qp, SendWR{ID: 4, Opcode: OpFetchAdd, Flags: Signaled, SGEs: sge(8), Remote: s.mr.Remote().At(0),
+			CompareAdd: 1})
 		if wc := next(4, false); wc.Opcode != WCFetchAdd || wc.ByteLen != 8 {
 			t.Errorf("fetch-add: %+v", wc)
 		}

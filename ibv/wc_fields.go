@@ -80,8 +80,8 @@ func (cq *CQ) explainFields(err error) error {
 		have = fmt.Sprintf("libibverbs version %q", cq.dev.v.Version())
 	}
 	return &UnsupportedError{Feature: "completions with " + cq.fields.String(),
-		Need: "a library and a provider with create_cq_ex and these fields; ask for fewer CQOptions.Fields, or for none",
-		Have: have}
+		Need: "a library and a provider with create_cq_ex and these fields; ask for fewer CQOptions.Fields, or for " +
+			"none", Have: have}
 }
 
 // initFields prepares polling of a CQ with Fields.

@@ -7,8 +7,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// Clock relates the ticks of a device's clock, which ibv.WC.Timestamp holds, to the kernel's time. It is a snapshot. Read it again before DeviceAttr.MaxClockInfoUpdate
-// has passed: after that, the clock may have wrapped, and timestamps are ambiguous.
+// Clock relates the ticks of a device's clock, which ibv.WC.Timestamp holds, to the kernel's time. It is a
+// snapshot. Read it again before DeviceAttr.MaxClockInfoUpdate has passed: after that, the clock may
+// have wrapped, and timestamps are ambiguous.
 //
 // C: struct mlx5dv_clock_info.
 type Clock struct {

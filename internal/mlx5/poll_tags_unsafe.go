@@ -38,7 +38,7 @@ func (cq *CQ) PollTags(out []WC) (int, error) {
 	return n, err
 }
 
-// silent reports whether the entry at p, which Poll took, gave no completion: a receive of an SRQ that was posted again.
+// silent reports whether the entry at p, which Poll took, gave no completion: its receive, of an SRQ, was posted again.
 func (cq *CQ) silent(p unsafe.Pointer) bool {
 	tail := get64(p, offTail)
 	if uint8(tail)>>4 != cqeRespErr {

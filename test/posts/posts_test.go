@@ -65,8 +65,8 @@ const (
 var explanations = [...]string{
 	ipChecksum: "IPCsum on UD: libmlx5 takes the flag and, but on underlay QPs, does nothing about it; " +
 		"the direct path refuses what it would not do",
-	extendedImm: "WithImm of a send that completed, where it means nothing: libmlx5's poll_cq sets it, its read_wc_flags " +
-		"does not",
+	extendedImm: "WithImm of a send that completed, where it means nothing: libmlx5's poll_cq sets it, its " +
+		"read_wc_flags does not",
 	ipChecksumText: "an unknown flag on UD: the direct path's error says too that IPCsum needs DataPathOps",
 }
 
