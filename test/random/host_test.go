@@ -48,11 +48,15 @@ func newHost(p *program, dev string) (*host, error) {
 		}
 	}
 	if n > 0 {
-		cq, err := d.CreateCQ(n, nil)
+		opt := &ibv.CQOptions{}
+		if n%2 == 0 { // an extended CQ completes alike
+			opt.Fields = ibv.FieldsStandard
+		}
+		cq, err := d.CreateCQ(n, opt)
 		if err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
-		h.shared = &hub{cq: cq, box: make(map[uint32]*box)}
+		h.shared = &hub{cq: cq, box: make(map[uint32]*box), least: n}
 	}
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(context.Background())
