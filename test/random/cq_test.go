@@ -17,7 +17,7 @@ type hub struct {
 	box map[uint32]*box
 	wcs [16]ibv.WC
 
-	least, turns int // completions that it must hold, and pumps that found any
+	least, turns int // its first size, 0 for not yet known, and pumps that found completions
 }
 
 // resizeEvery is how many pumps that found completions come between two resizes.
@@ -75,6 +75,9 @@ func (h *hub) pump(wait context.Context) (n int, err error) {
 		b.wcs = append(b.wcs, wc)
 	}
 	if n > 0 {
+		if h.least == 0 {
+			h.least = h.cq.Cap().CQE
+		}
 		if h.turns++; h.turns%resizeEvery == 0 {
 			if e := h.cq.Resize(h.least << (h.turns / resizeEvery % 3)); e != nil {
 				return n, e

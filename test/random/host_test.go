@@ -48,15 +48,11 @@ func newHost(p *program, dev string) (*host, error) {
 		}
 	}
 	if n > 0 {
-		opt := &ibv.CQOptions{}
-		if n%2 == 0 { // an extended CQ completes alike
-			opt.Fields = ibv.FieldsStandard
-		}
-		cq, err := d.CreateCQ(n, opt)
+		cq, err := d.CreateCQ(n, nil)
 		if err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
-		h.shared = &hub{cq: cq, box: make(map[uint32]*box), least: n}
+		h.shared = &hub{cq: cq, box: make(map[uint32]*box)}
 	}
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(context.Background())
