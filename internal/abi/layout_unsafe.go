@@ -170,7 +170,4 @@ var (
 	_ [8]byte   = [unsafe.Offsetof(AsyncEvent{}.EventType)]byte{}
 	_ [160]byte = [unsafe.Sizeof(CQExTail{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(WCTMInfo{})]byte{}
-	_ [16]byte  = [unsafe.Sizeof(CompCntrCaps{})]byte{}
-	_ [12]byte  = [unsafe.Sizeof(CompCntrInitAttr{})]byte{}
-	_ [8]byte   = [unsafe.Sizeof(QPAttachCompCntrAttr{})]byte{}
 )
