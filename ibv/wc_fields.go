@@ -160,10 +160,16 @@ func (cq *CQ) pollExtended(wcs []WC, more []WCEx) (int, error) {
 	}
 	ret := p.Start()
 	for ret == 0 {
+		var wc []WC
 		if more != nil {
 			more[n].read(p)
+			wc = packed(more[n : n+1])
 		} else {
 			wcs[n].read(p)
+			wc = wcs[n : n+1]
+		}
+		if cq.rooms != nil {
+			cq.freeRoom(wc)
 		}
 		if n++; n == most {
 			p.End()

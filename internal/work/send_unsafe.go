@@ -31,6 +31,14 @@ type SendWR struct {
 	AH             unsafe.Pointer // the user's AH; engines get its C object or its address vector instead
 	RemoteQPN      uint32
 	RemoteQKey     uint32
+	Flush          *FlushRange
+}
+
+// FlushRange is what the opcode Flush has besides an address and a key of the peer.
+type FlushRange struct {
+	Type   uint32
+	Level  uint32
+	Length uint64
 }
 
 // ImmOrKey returns the 32 bits that travel with a message: the immediate data, or the key to invalidate.

@@ -35,6 +35,38 @@ type host struct {
 	pd2 *ibv.PD
 }
 
+// engine is what posts: a data path, with extended by ibv_wr_*.
+type engine struct {
+	path     ibv.DataPath
+	extended bool
+}
+
+var engines = []engine{{ibv.DataPathOps, false}, {ibv.DataPathOps, true}, {ibv.DataPathDirect, false}}
+
+func (e engine) String() string {
+	if e.extended {
+		return e.path.String() + " by ibv_wr_*"
+	}
+	return e.path.String()
+}
+
+// sendOps are the operations that a QP of the engine is created with.
+func (e engine) sendOps(typ ibv.QPType) (ops ibv.SendOps) {
+	if !e.extended {
+		return 0
+	}
+	for _, op := range takes[typ] {
+		ops |= sendOps[op]
+	}
+	return ops
+}
+
+var sendOps = map[ibv.Opcode]ibv.SendOps{
+	ibv.OpWrite: ibv.SendOpWrite, ibv.OpWriteImm: ibv.SendOpWriteImm, ibv.OpSend: ibv.SendOpSend,
+	ibv.OpSendImm: ibv.SendOpSendImm, ibv.OpRead: ibv.SendOpRead, ibv.OpCompareSwap: ibv.SendOpCompareSwap,
+	ibv.OpFetchAdd: ibv.SendOpFetchAdd, ibv.OpLocalInv: ibv.SendOpLocalInv, ibv.OpSendInv: ibv.SendOpSendInv,
+}
+
 // recv is a receive that is posted.
 type recv struct {
 	id   uint64
@@ -59,7 +91,7 @@ type end struct {
 // pair is two connected QPs, of which a posts and b receives.
 type pair struct {
 	t      *table
-	engine ibv.DataPath
+	engine engine
 	typ    ibv.QPType
 	kind
 	a, b    *end
@@ -78,10 +110,10 @@ func (p *pair) String() string {
 	return fmt.Sprintf("%v %v (%v), fields %v", p.engine, p.typ, p.kind, p.fields)
 }
 
-func newEnd(h *host, engine ibv.DataPath, typ ibv.QPType, k kind, size int, fields ibv.WCFields) (*end, error) {
+func newEnd(h *host, by engine, typ ibv.QPType, k kind, size int, fields ibv.WCFields) (*end, error) {
 	e := &end{host: h, image: make([]byte, size)}
 	var err error
-	e.cq, err = h.dev.CreateCQ(64, &ibv.CQOptions{DataPath: engine, NoEvents: true, Fields: fields})
+	e.cq, err = h.dev.CreateCQ(64, &ibv.CQOptions{DataPath: by.path, NoEvents: true, Fields: fields})
 	if err != nil {
 		return nil, err
 	}
@@ -89,9 +121,9 @@ func newEnd(h *host, engine ibv.DataPath, typ ibv.QPType, k kind, size int, fiel
 		return nil, err
 	}
 	o := &ibv.QPOptions{Type: typ, MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: k.inline,
-		SignalAll: k.signalAll}
+		SignalAll: k.signalAll, SendOps: by.sendOps(typ)}
 	if k.srq {
-		if e.srq, err = h.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: 16, MaxSGE: 2, DataPath: engine}); err != nil {
+		if e.srq, err = h.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: 16, MaxSGE: 2, DataPath: by.path}); err != nil {
 			return nil, err
 		}
 		o.SRQ = e.srq
@@ -100,18 +132,18 @@ func newEnd(h *host, engine ibv.DataPath, typ ibv.QPType, k kind, size int, fiel
 	return e, err
 }
 
-func (t *table) newPair(engine ibv.DataPath, typ ibv.QPType, k kind) (*pair, error) {
-	return t.newPairWith(engine, typ, k, 0)
+func (t *table) newPair(by engine, typ ibv.QPType, k kind) (*pair, error) {
+	return t.newPairWith(by, typ, k, 0)
 }
 
 // newPairWith is newPair with CQs that have Fields.
-func (t *table) newPairWith(engine ibv.DataPath, typ ibv.QPType, k kind, fields ibv.WCFields) (*pair, error) {
-	p := &pair{t: t, engine: engine, typ: typ, kind: k, ah: make(map[way]*ibv.AH), fields: fields}
+func (t *table) newPairWith(by engine, typ ibv.QPType, k kind, fields ibv.WCFields) (*pair, error) {
+	p := &pair{t: t, engine: by, typ: typ, kind: k, ah: make(map[way]*ibv.AH), fields: fields}
 	var err error
-	if p.a, err = newEnd(t.hosts[0], engine, typ, k, sizeA, fields); err != nil {
+	if p.a, err = newEnd(t.hosts[0], by, typ, k, sizeA, fields); err != nil {
 		return nil, err
 	}
-	if p.b, err = newEnd(t.hosts[1], engine, typ, k, sizeB, fields); err != nil {
+	if p.b, err = newEnd(t.hosts[1], by, typ, k, sizeB, fields); err != nil {
 		return nil, err
 	}
 	for _, e := range []*end{p.a, p.b} {
@@ -312,7 +344,7 @@ func (p *pair) collect(e *end) error {
 		if p.fields&ibv.FieldTimestamp != 0 && got.Status == ibv.WCSuccess && got.Timestamp == 0 {
 			return fmt.Errorf("completion %d of %s has no timestamp: %+v", i, p.name(e), got)
 		}
-		if p.fields != 0 && p.engine == ibv.DataPathOps && !got.Opcode.IsRecv() && want.Flags != got.Flags {
+		if p.fields != 0 && p.engine.path == ibv.DataPathOps && !got.Opcode.IsRecv() && want.Flags != got.Flags {
 			p.t.explain(extendedImm)
 			want.Flags &^= ibv.WCWithImm
 		}
