@@ -62,8 +62,8 @@ func TestMove(t *testing.T) {
 				}
 				if cq.Entries() != uint32(entries) || cq.Size() != uint32(cqeSize) ||
 					d.consumed() != d.pi-uint32(next-polled) {
-					t.Fatalf("round %d: %d entries of %d; consumed %d of %d with %d left", round, cq.Entries(), cq.Size(),
-						d.consumed(), d.pi, next-polled)
+					t.Fatalf("round %d: %d entries of %d; consumed %d of %d with %d left", round, cq.Entries(),
+						cq.Size(), d.consumed(), d.pi, next-polled)
 				}
 				write(8)
 				if r.IntN(2) == 0 {
