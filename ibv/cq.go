@@ -15,6 +15,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
@@ -50,6 +51,12 @@ type CQ struct {
 	rooms  map[uint32]*ops.Room // of send queues, by QPN; nil while no QP on the CQ has one
 	cqe    int
 
+	fields   WCFields      // of CQOptions
+	extended *ops.ExPoller // instead of poller, with fields
+	tags     bool          // the ring is polled by PollTags
+	clock    *ops.Clock    // of the direct data path, with FieldWallClock
+	moved    *dma.Mem      // the ring since Resize on the direct data path
+
 	waitMu  sync.Mutex
 	waiters []*waiter
 	events  atomic.Uint32
@@ -67,6 +74,12 @@ type CQOptions struct {
 	DataPath   DataPath      // engine of this CQ and of all QPs and SRQs on it
 	Spin       time.Duration // how long Wait polls before it sleeps; 0 means 20 µs, below 0 not at all
 	NoEvents   bool          // no channel: Wait polls all the time
+
+	// Fields are what completions carry beside ID, Status, Opcode, VendorErr, QPN and Flags; fields
+	// that are not asked for may be 0. Without Fields they have FieldsStandard, by the shortest way.
+	// A CQ with Fields is made by ibv_create_cq_ex(3), and polled by ibv_start_poll(3) on
+	// DataPathOps: a call of C for each field. PollEx returns those that WC has no place for.
+	Fields WCFields
 
 	// SingleThreaded takes no lock: one goroutine at a time uses the CQ, and
 	// closes it and the QPs on it. The provider is told so too, where it can be.
@@ -96,8 +109,11 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	defer d.leave()
 	fail := func(err error) (*CQ, error) { return nil, &OpError{Op: op, Object: d.Name(), Err: err} }
 
-	path, why, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), d.directError)
+	path, why, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), d.directFor(opt))
 	if err != nil {
+		return fail(err)
+	}
+	if err := checkWCFields(opt.Fields); err != nil {
 		return fail(err)
 	}
 	if cqe < 1 {
@@ -117,7 +133,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	if d.table.PollCQ == 0 || d.table.ReqNotifyCQ == 0 {
 		return fail(&UnsupportedError{Feature: "poll_cq", Need: "a provider that polls", Have: d.Name()})
 	}
-	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{})}
+	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}), fields: opt.Fields}
 	if cq.spin == 0 {
 		cq.spin = defaultSpin
 	}
@@ -166,8 +182,13 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 		cq.ring, cq.fast = cq.direct, cq.direct
 	case DataPathRaw:
 		_, err = d.direct.dv.InitCQ(cq.handle) // from here on libmlx5 leaves it alone
-	default:
-		cq.poller, err = ops.NewPoller(d.table, cq.handle)
+	case DataPathOps:
+		if cq.fields == 0 {
+			cq.poller, err = ops.NewPoller(d.table, cq.handle)
+		}
+	}
+	if err == nil && cq.fields != 0 {
+		err = cq.initFields()
 	}
 	if err != nil {
 		return undo(errors.Join(err, d.v.DestroyCQ(cq.handle)))
@@ -185,20 +206,27 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 
 // makeCQ makes the C object.
 func (d *Device) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMaker) (uintptr, error) {
-	attr := &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cq.cookie, Channel: channel, CompVector: uint32(vector)}
+	attr := &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cq.cookie, Channel: channel, CompVector: uint32(vector),
+		WCFlags: cq.wcFlags()}
 	single := cq.mu.Off && cq.path == DataPathOps
 	if single {
 		attr.CompMask, attr.Flags = abi.IBV_CQ_INIT_ATTR_MASK_FLAGS, abi.IBV_CREATE_CQ_ATTR_SINGLE_THREADED
 	}
 	if maker != nil {
-		return maker(d.handle, attr)
+		h, err := maker(d.handle, attr)
+		return h, cq.explainFields(err)
 	}
 	if single {
 		h, err := d.v.CreateCQEx(d.handle, attr)
 		// It is a hint: a provider that does not know it keeps its lock.
-		if !errors.Is(err, ErrNotSupported) && !errors.Is(err, syscall.EINVAL) {
+		if !unsupported(err) && !errors.Is(err, syscall.EINVAL) {
 			return h, err
 		}
+		attr.CompMask, attr.Flags = 0, 0
+	}
+	if cq.fields != 0 {
+		h, err := d.v.CreateCQEx(d.handle, attr)
+		return h, cq.explainFields(err)
 	}
 	return d.v.CreateCQ(d.handle, cqe, cq.cookie, channel, vector)
 }
@@ -249,38 +277,52 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 
 // pollFailed is what Poll does about an error.
 func (cq *CQ) pollFailed(wcs []WC, err error) (n int, _ error) {
-	for err == mlx5.ErrSuspended {
-		cq.dev.direct.settled()
+	for cq.pollAgain(err) {
 		cq.mu.Lock()
 		n, err = cq.pollLocked(wcs)
 		cq.mu.Unlock()
 	}
-	if _, corrupt := err.(*mlx5.CQEError); corrupt {
-		err = &OpError{Op: "poll cq", Object: cq.name, Err: &CompletionError{Err: err}}
+	return n, cq.pollError(err)
+}
+
+// pollAgain reports whether err is that of a suspended QP, when the suspension is over.
+func (cq *CQ) pollAgain(err error) bool {
+	if err != mlx5.ErrSuspended {
+		return false
 	}
-	return n, err
+	cq.dev.direct.settled()
+	return true
+}
+
+// pollError is what Poll returns for an error of the rings.
+func (cq *CQ) pollError(err error) error {
+	if _, corrupt := err.(*mlx5.CQEError); corrupt {
+		return &OpError{Op: "poll cq", Object: cq.name, Err: &CompletionError{Err: err}}
+	}
+	return err
 }
 
 // pollLocked is Poll in any case. Errors of the rings are as they are.
 // Preconditions: cq.mu is held.
 func (cq *CQ) pollLocked(wcs []WC) (int, error) {
-	if h := cq.held; h != nil {
-		n := copy(wcs, h.wcs)
-		h.wcs = h.wcs[n:]
-		if len(h.wcs) == 0 && (n == 0 || h.err == nil) {
-			cq.heldNothing()
-		}
-		if n > 0 || cq.held != nil {
-			return n, nil
-		}
-		if h.err != nil {
-			return 0, h.err
+	if cq.held != nil {
+		if got, done, err := cq.takeHeld(len(wcs)); done {
+			for i := range got {
+				wcs[i] = got[i].WC
+			}
+			return len(got), err
 		}
 	}
 	if cq.direct != nil {
+		if cq.tags {
+			return cq.direct.PollTags(mlx5WCs(wcs))
+		}
 		return cq.direct.PollInto(firstWC(wcs), len(wcs))
 	}
 	if cq.poller == nil {
+		if cq.extended != nil {
+			return cq.pollExtended(wcs, nil)
+		}
 		return 0, cq.errGone
 	}
 	n := 0
@@ -308,8 +350,23 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 
 // held is what was taken out of a CQ before anybody polled it.
 type held struct {
-	wcs []WC
+	wcs []WCEx
 	err error // comes after them; nil for none
+}
+
+// takeHeld takes up to most of what is held. Unless it returns true, the queue itself is to be polled.
+// Preconditions: cq.mu is held, something is held.
+func (cq *CQ) takeHeld(most int) (got []WCEx, done bool, err error) {
+	h := cq.held
+	n := min(most, len(h.wcs))
+	got, h.wcs = h.wcs[:n], h.wcs[n:]
+	if len(h.wcs) == 0 && (n == 0 || h.err == nil) {
+		cq.heldNothing()
+	}
+	if n > 0 || cq.held != nil {
+		return got, true, nil
+	}
+	return nil, h.err != nil, h.err
 }
 
 // hold takes out what the CQ has, for Poll to return later: from then on no completion
@@ -326,7 +383,7 @@ func (cq *CQ) hold() {
 
 // Preconditions: cq.mu is held, no QP is suspended.
 func (cq *CQ) holdLocked() {
-	if cq.direct == nil && cq.poller == nil {
+	if cq.direct == nil && cq.poller == nil && cq.extended == nil {
 		return
 	}
 	before := cq.held
@@ -337,13 +394,13 @@ func (cq *CQ) holdLocked() {
 		cq.ring.Hide() // first: who finds the ring empty has to find out what was in it
 	}
 	cq.held = nil
-	var wcs [64]WC
-	n, err := cq.pollLocked(wcs[:])
+	var wcs [64]WCEx
+	n, err := cq.pollExLocked(wcs[:])
 	h := held{}
 	if before != nil {
 		h.wcs = before.wcs
 	}
-	for ; n > 0; n, err = cq.pollLocked(wcs[:]) {
+	for ; n > 0; n, err = cq.pollExLocked(wcs[:]) {
 		h.wcs = append(h.wcs, wcs[:n]...)
 	}
 	if h.err = err; len(h.wcs) > 0 || err != nil {
@@ -357,17 +414,25 @@ func (cq *CQ) holdLocked() {
 // heldNothing ends the time of held completions: Poll looks at the ring alone again.
 // Preconditions: cq.mu is held.
 func (cq *CQ) heldNothing() {
-	cq.held, cq.fast = nil, cq.direct
+	cq.held, cq.fast = nil, cq.usual()
 	if cq.direct != nil {
 		cq.direct.Show()
 	}
+}
+
+// usual is the ring that Poll polls at once, nil if there is more to do.
+func (cq *CQ) usual() *mlx5.CQ {
+	if cq.tags {
+		return nil
+	}
+	return cq.direct
 }
 
 // dropHeld forgets the held completions of a QP.
 // Preconditions: cq.mu is held.
 func (cq *CQ) dropHeld(qpn uint32) {
 	if cq.held != nil {
-		cq.held.wcs = slices.DeleteFunc(cq.held.wcs, func(wc WC) bool { return wc.QPN == qpn })
+		cq.held.wcs = slices.DeleteFunc(cq.held.wcs, func(wc WCEx) bool { return wc.QPN == qpn })
 	}
 }
 
@@ -383,11 +448,16 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 		cq.mu.Unlock()
 		return nil
 	}
-	if cq.poller == nil {
+	var e int
+	switch {
+	case cq.poller != nil:
+		e = cq.poller.Arm(solicitedOnly)
+	case cq.extended != nil:
+		e = cq.extended.Arm(solicitedOnly)
+	default:
 		cq.mu.Unlock()
 		return cq.errGone
 	}
-	e := cq.poller.Arm(solicitedOnly)
 	cq.mu.Unlock()
 	if e != 0 {
 		return &OpError{Op: "arm cq", Object: cq.name, Err: errnoError(e)}
@@ -403,14 +473,16 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 //
 // A send whose peer has no receive posted gives no completion: it is tried again
 // for ever, unless ConnectOptions.RNRRetry says otherwise.
-func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
+func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) { return wait(ctx, cq, wcs, (*CQ).Poll) }
+
+func wait[T WC | WCEx](ctx context.Context, cq *CQ, wcs []T, poll func(*CQ, []T) (int, error)) (int, error) {
 	if len(wcs) == 0 {
 		return 0, &OpError{Op: "wait", Object: cq.name, Err: &ArgError{Arg: "len(wcs)", Got: "0", Want: "at least 1"}}
 	}
-	if n, err := cq.Poll(wcs); n > 0 || err != nil {
+	if n, err := poll(cq, wcs); n > 0 || err != nil {
 		return n, err
 	}
-	if n, err := cq.spinFor(ctx, wcs); n > 0 || err != nil {
+	if n, err := spinFor(ctx, cq, wcs, poll); n > 0 || err != nil {
 		return n, err
 	}
 	w := cq.join()
@@ -424,34 +496,34 @@ func (cq *CQ) Wait(ctx context.Context, wcs []WC) (int, error) {
 			return 0, err
 		}
 		// A completion that came before the arming gives no event.
-		if n, err := cq.Poll(wcs); n > 0 || err != nil {
+		if n, err := poll(cq, wcs); n > 0 || err != nil {
 			return n, err
 		}
 		select {
 		case <-w.ch:
 		case <-cq.done:
 		case <-gone:
-			if n, err := cq.Poll(wcs); n > 0 || err != nil {
+			if n, err := poll(cq, wcs); n > 0 || err != nil {
 				return n, err
 			}
 			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.channel.err,
 				Detail: "the completion channel failed"}
 		case <-cq.dev.removed.ch:
-			if n, err := cq.Poll(wcs); n > 0 || err != nil {
+			if n, err := poll(cq, wcs); n > 0 || err != nil {
 				return n, err
 			}
 			return 0, &OpError{Op: "wait", Object: cq.name, Err: cq.dev.removed.err}
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
-		if n, err := cq.Poll(wcs); n > 0 || err != nil {
+		if n, err := poll(cq, wcs); n > 0 || err != nil {
 			return n, err
 		}
 	}
 }
 
 // spinFor polls for the CQ's spin time, or until ctx ends without a channel.
-func (cq *CQ) spinFor(ctx context.Context, wcs []WC) (int, error) {
+func spinFor[T WC | WCEx](ctx context.Context, cq *CQ, wcs []T, poll func(*CQ, []T) (int, error)) (int, error) {
 	forever := cq.channel == nil
 	if cq.spin < 0 && !forever {
 		return 0, ctx.Err()
@@ -459,7 +531,7 @@ func (cq *CQ) spinFor(ctx context.Context, wcs []WC) (int, error) {
 	start := time.Now()
 	for {
 		for range 16 {
-			if n, err := cq.Poll(wcs); n > 0 || err != nil {
+			if n, err := poll(cq, wcs); n > 0 || err != nil {
 				return n, err
 			}
 		}
@@ -548,9 +620,7 @@ func (cq *CQ) part(w *waiter) {
 }
 
 // Resize changes the capacity to at least cqe. Completions that are in the CQ
-// stay there.
-//
-// A CQ of the direct data path has the size that it was made with.
+// stay there; if there are more than cqe, it fails. Others may use the CQ meanwhile.
 //
 // C: ibv_resize_cq(3).
 func (cq *CQ) Resize(cqe int) error {
@@ -568,16 +638,22 @@ func (cq *CQ) Resize(cqe int) error {
 	}
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.path != DataPathOps {
-		return &OpError{Op: op, Object: cq.name,
-			Err: &UnsupportedError{Feature: "resizing a CQ of the direct data path",
-				Need: "a CQ made with DataPathOps, or one that is large enough", Have: "a ring that is polled from Go"}}
+	var err error
+	switch cq.path {
+	case DataPathDirect:
+		err = cq.resizeDirect(cqe)
+	case DataPathOps:
+		if err = cq.dev.v.ResizeCQ(cq.handle, cqe); err == nil {
+			cq.cqe = libibverbs.CQCapacity(cq.handle)
+		}
+	default:
+		err = &UnsupportedError{Feature: "resizing a CQ of DataPathRaw",
+			Need: "another data path, or a CQ that is large enough", Have: "a ring that is polled elsewhere"}
 	}
-	if err := cq.dev.v.ResizeCQ(cq.handle, cqe); err != nil {
+	if err != nil {
 		return &OpError{Op: op, Object: cq.name, Err: explainLimits(err, cq.dev.Name(),
 			limit{"cqe", cqe, cq.dev.attr.MaxCQE})}
 	}
-	cq.cqe = libibverbs.CQCapacity(cq.handle)
 	return nil
 }
 
@@ -585,7 +661,7 @@ func (cq *CQ) Resize(cqe int) error {
 //
 // C: ibv_destroy_cq(3).
 func (cq *CQ) Close() error {
-	var p *ops.Poller
+	var mem []interface{ Free() error }
 	return cq.node.close(func() error {
 		cq.mu.Lock()
 		defer cq.mu.Unlock()
@@ -605,13 +681,27 @@ func (cq *CQ) Close() error {
 		if cq.channel != nil {
 			cq.channel.remove(cq.cookie)
 		}
-		p, cq.poller, cq.direct, cq.fast, cq.held = cq.poller, nil, nil, nil, nil
+		if cq.poller != nil {
+			mem = append(mem, cq.poller)
+		}
+		if cq.extended != nil {
+			mem = append(mem, cq.extended)
+		}
+		if cq.clock != nil {
+			mem = append(mem, cq.clock)
+		}
+		if cq.moved != nil {
+			mem = append(mem, cq.moved)
+		}
+		cq.poller, cq.extended, cq.clock, cq.moved = nil, nil, nil, nil
+		cq.direct, cq.fast, cq.held = nil, nil, nil
 		close(cq.done)
 		return nil
 	}, func() error {
-		if p == nil {
-			return nil
+		var err error
+		for _, m := range mem {
+			err = errors.Join(err, m.Free())
 		}
-		return p.Free()
+		return err
 	})
 }

@@ -63,6 +63,8 @@ var (
 	_ [unsafe.Offsetof(mlx5.WC{}.Flags)]byte     = [unsafe.Offsetof(WC{}.Flags)]byte{}
 	_ [unsafe.Offsetof(mlx5.WC{}.PKeyIndex)]byte = [unsafe.Offsetof(WC{}.PKeyIndex)]byte{}
 	_ [unsafe.Offsetof(mlx5.WC{}.SL)]byte        = [unsafe.Offsetof(WC{}.SL)]byte{}
+	_ [unsafe.Offsetof(mlx5.WC{}.CVLAN)]byte     = [unsafe.Offsetof(WC{}.CVLAN)]byte{}
+	_ [unsafe.Offsetof(mlx5.WC{}.FlowTag)]byte   = [unsafe.Offsetof(WC{}.FlowTag)]byte{}
 	_ [unsafe.Offsetof(mlx5.WC{}.Timestamp)]byte = [unsafe.Offsetof(WC{}.Timestamp)]byte{}
 )
 
@@ -73,6 +75,23 @@ var (
 
 // firstWC is where wcs begins.
 func firstWC(wcs []WC) *mlx5.WC { return (*mlx5.WC)(unsafe.Pointer(unsafe.SliceData(wcs))) }
+
+// mlx5WCs returns wcs as the type that the ring writes.
+func mlx5WCs(wcs []WC) []mlx5.WC { return unsafe.Slice(firstWC(wcs), len(wcs)) }
+
+// packed returns the memory of wcs as that of as many WCs, one behind the other.
+func packed(wcs []WCEx) []WC {
+	return unsafe.Slice((*WC)(unsafe.Pointer(unsafe.SliceData(wcs))), len(wcs))
+}
+
+// unpack moves the first n WCs of packed(wcs) to where they belong.
+func unpack(wcs []WCEx, n int) {
+	from := packed(wcs)
+	for i := n - 1; i >= 0; i-- {
+		wc := from[i]
+		wcs[i] = WCEx{WC: wc}
+	}
+}
 
 // A work request has the same layout in both engines as in this package.
 var (

@@ -280,6 +280,26 @@ const (
 	WCTMDataValid WCFlags = 1 << 6 // C: IBV_WC_TM_DATA_VALID.
 )
 
+// WCFields are fields of a completion that CQOptions.Fields asks for.
+type WCFields uint64
+
+const (
+	FieldByteLen      WCFields = 1 << 0  // WC.ByteLen. C: IBV_WC_EX_WITH_BYTE_LEN.
+	FieldImm          WCFields = 1 << 1  // WC.Imm and InvalidatedRKey. C: IBV_WC_EX_WITH_IMM.
+	FieldQPN          WCFields = 1 << 2  // WC.QPN, which is always there. C: IBV_WC_EX_WITH_QP_NUM.
+	FieldSrcQPN       WCFields = 1 << 3  // WC.SrcQPN. C: IBV_WC_EX_WITH_SRC_QP.
+	FieldSLID         WCFields = 1 << 4  // WC.SLID. C: IBV_WC_EX_WITH_SLID.
+	FieldSL           WCFields = 1 << 5  // WC.SL. C: IBV_WC_EX_WITH_SL.
+	FieldDLIDPathBits WCFields = 1 << 6  // WC.DLIDPathBits. C: IBV_WC_EX_WITH_DLID_PATH_BITS.
+	FieldTimestamp    WCFields = 1 << 7  // WC.Timestamp. C: IBV_WC_EX_WITH_COMPLETION_TIMESTAMP.
+	FieldCVLAN        WCFields = 1 << 8  // WC.CVLAN. C: IBV_WC_EX_WITH_CVLAN.
+	FieldFlowTag      WCFields = 1 << 9  // WC.FlowTag. C: IBV_WC_EX_WITH_FLOW_TAG.
+	FieldTMInfo       WCFields = 1 << 10 // WCEx.TM. C: IBV_WC_EX_WITH_TM_INFO.
+	FieldWallClock    WCFields = 1 << 11 // WCEx.WallClock. C: IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK.
+
+	FieldsStandard WCFields = 1<<7 - 1 // those that a CQ without Fields has. C: IBV_WC_STANDARD_FLAGS.
+)
+
 // PortState is the logical state of a port.
 //
 // C: enum ibv_port_state.

@@ -72,6 +72,12 @@ var wcFlagNames = []string{"GRH", "WithImm", "IPCsumOK", "WithInv", "TMSyncReq",
 // String joins the names of the flags with "|".
 func (f WCFlags) String() string { return flags.String(f, wcFlagNames) }
 
+var wcFieldNames = []string{"ByteLen", "Imm", "QPN", "SrcQPN", "SLID", "SL", "DLIDPathBits", "Timestamp", "CVLAN",
+	"FlowTag", "TMInfo", "WallClock"}
+
+// String joins the names of the fields with "|".
+func (f WCFields) String() string { return flags.String(f, wcFieldNames) }
+
 var portStateNames = []string{"Nop", "Down", "Init", "Armed", "Active", "ActiveDefer"}
 
 // String returns the name, as in "Active".

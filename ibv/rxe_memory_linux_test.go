@@ -37,9 +37,9 @@ func lacks(t *testing.T, err error, release int) bool {
 	return true
 }
 
-// traffic moves data through two ranges of registered memory, near on side a and far on side b, by each operation, and
-// compares what is there: near and far return copies of what the device sees.
-func traffic(t *testing.T, a, b *side, nearMR, farMR *MR, near, far func(off, n int) []byte) {
+// memoryTraffic moves data through two ranges of registered memory, near on side a and far on side b, by each
+// operation, and compares what is there: near and far return copies of what the device sees.
+func memoryTraffic(t *testing.T, a, b *side, nearMR, farMR *MR, near, far func(off, n int) []byte) {
 	t.Helper()
 	const n = 1024
 	step := func(name string, wr SendWR) {
@@ -109,7 +109,7 @@ func TestRXE_DM(t *testing.T) {
 	mra := closing(t, must(a.pd.RegDM(dma, 4096, 4096, allAccess))(t))
 	mrb := closing(t, must(b.pd.RegDM(dmb, 64, 4096, allAccess))(t))
 	ra, rb := readable(t, dma), readable(t, dmb)
-	traffic(t, a, b, mra, mrb, func(off, n int) []byte { return ra(4096+off, n) },
+	memoryTraffic(t, a, b, mra, mrb, func(off, n int) []byte { return ra(4096+off, n) },
 		func(off, n int) []byte { return rb(64+off, n) })
 	must(dmb.WriteAt([]byte("from the processor, sixteen words of four bytes, and no more...."), 64))(t)
 	post(t, a.qp, SendWR{Opcode: OpRead, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 64)}, Remote: mrb.Remote().At(0)})
@@ -165,7 +165,7 @@ func TestRXE_Dmabuf(t *testing.T) {
 	ok(t, qp.Connect(must(qp.Endpoint(rxe.Port, rxe.GID))(t), nil))
 	at := readable(t, f)
 	there := func(off, n int) []byte { return at(8192+64+off, n) }
-	traffic(t, s, s, mr, mr, there, there)
+	memoryTraffic(t, s, s, mr, mr, there, there)
 	ok(t, mr.Close())
 
 	// More than the device moves at once, from the buffer to memory and back.

@@ -149,7 +149,7 @@ func (s *SRQ) leaveCQ() {
 	case s.joins():
 		cq.xrc = nil
 		cq.direct.DropXRC()
-	case cq.poller != nil:
+	case cq.poller != nil, cq.extended != nil:
 		cq.skipUnknown()
 	}
 }
@@ -158,19 +158,21 @@ func (s *SRQ) leaveCQ() {
 // it belongs to is gone. The library forgets each such entry when it has reported it.
 // Preconditions: cq.mu is held, the CQ is of the ops engine.
 func (cq *CQ) skipUnknown() {
+	h := cq.held
+	if cq.held = nil; h == nil {
+		h = &held{}
+	}
 	for range cq.cqe {
-		got, ret := cq.poller.Poll(1) // with more the library forgets the good ones before a bad one
-		switch {
-		case ret < 0:
-			continue
-		case len(got) == 0:
-			return
-		case cq.held == nil:
-			cq.held = &held{}
+		var wc [1]WCEx // with more the library forgets the good ones before a bad one
+		n, err := cq.pollExLocked(wc[:])
+		if err == nil && n == 0 {
+			break
 		}
-		var wc WC
-		wc.fromC(&got[0])
-		cq.held.wcs = append(cq.held.wcs, wc)
+		h.wcs = append(h.wcs, wc[:n]...)
+	}
+	if len(h.wcs) > 0 || h.err != nil {
+		cq.held = h
+		cq.wake() // who armed before may get no event for what is taken
 	}
 }
 

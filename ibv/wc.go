@@ -21,8 +21,11 @@ type WC struct {
 	SLID            uint16 // UD only
 	SL              uint8  // UD only
 	DLIDPathBits    uint8  // UD only
-	// Timestamp is in ticks of the device's clock, which mlx5dv.Clock converts to a time. It is
-	// set on the direct data path only, and 0 elsewhere.
+	CVLAN           uint16 // the frame's VLAN tag, with FieldCVLAN; raw packet QPs only
+	FlowTag         uint32 // of the flow that took the frame, with FieldFlowTag; raw packet QPs only
+	// Timestamp is in ticks of the device's clock: DeviceAttrEx.Ticks converts a difference to a
+	// duration, mlx5dv.Clock a timestamp to a time. The direct data path always sets it, the other
+	// one with FieldTimestamp.
 	Timestamp uint64
 }
 

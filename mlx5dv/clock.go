@@ -7,9 +7,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// Clock relates the ticks of a device's clock, which ibv.WC.Timestamp holds on the direct data
-// path, to the kernel's time. It is a snapshot. Read it again before DeviceAttr.MaxClockInfoUpdate
-// has passed: after that, the clock may have wrapped, and timestamps are ambiguous.
+// Clock relates the ticks of a device's clock, which ibv.WC.Timestamp holds, to the kernel's time. It is a
+// snapshot. Read it again before DeviceAttr.MaxClockInfoUpdate has passed: after that, the clock may
+// have wrapped, and timestamps are ambiguous.
 //
 // C: struct mlx5dv_clock_info.
 type Clock struct {
@@ -44,11 +44,9 @@ func ReadClock(dev *ibv.Device) (Clock, error) {
 //
 // C: mlx5dv_ts_to_ns(3).
 func (c *Clock) Nanoseconds(ts uint64) uint64 {
-	if after := (ts - c.LastCycles) & c.Mask; after <= c.Mask/2 {
-		return c.Nsec + (after*uint64(c.Mult)+c.Frac)>>c.Shift
-	}
-	before := (c.LastCycles - ts) & c.Mask
-	return c.Nsec - (before*uint64(c.Mult)-c.Frac)>>c.Shift
+	info := abi.MLX5DVClockInfo{Nsec: c.Nsec, LastCycles: c.LastCycles, Frac: c.Frac, Mult: c.Mult, Shift: c.Shift,
+		Mask: c.Mask}
+	return info.Nanoseconds(ts)
 }
 
 // Time is Nanoseconds as a time.Time.

@@ -163,5 +163,18 @@ func TestTails(t *testing.T) {
 		if shift != 0 && shift != bigMutex {
 			t.Errorf("%s: a mutex of %d bytes", version, 40+shift)
 		}
+		tail := m[CQExTail]("").goFields()
+		for name, f := range l["struct ibv_cq_ex"].Fields {
+			if f[0] < OffCQEx+shift {
+				continue
+			}
+			if got := tail[plain(name)]; got != (cField{f[0] - OffCQEx - shift, f[1]}) {
+				t.Errorf("%s: ibv_cq_ex.%s is at %d with %d bytes, here %v", version, name, f[0], f[1], got)
+			}
+			delete(tail, plain(name))
+		}
+		if version >= newest && len(tail) > 0 {
+			t.Errorf("%s: ibv_cq_ex has no %v", version, tail)
+		}
 	}
 }

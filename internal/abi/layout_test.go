@@ -166,6 +166,7 @@ func mirrors() []mirror {
 		m[TMCaps]("struct ibv_tm_caps"),
 		m[TSOCaps]("struct ibv_tso_caps"),
 		m[ValuesEx]("struct ibv_values_ex"),
+		m[WCTMInfo]("struct ibv_wc_tm_info"),
 		m[MLX5DVObj]("struct mlx5dv_obj"),
 		m[MLX5DVQP]("struct mlx5dv_qp"),
 		m[MLX5DVCQ]("struct mlx5dv_cq"),

@@ -181,4 +181,6 @@ var (
 	_ [80]byte  = [unsafe.Offsetof(SendWR{}.Bind)]byte{}
 	_ [16]byte  = [unsafe.Offsetof(BindMW{}.BindInfo)]byte{}
 	_ [8]byte   = [unsafe.Offsetof(AsyncEvent{}.EventType)]byte{}
+	_ [160]byte = [unsafe.Sizeof(CQExTail{})]byte{}
+	_ [16]byte  = [unsafe.Sizeof(WCTMInfo{})]byte{}
 )

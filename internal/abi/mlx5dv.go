@@ -235,3 +235,15 @@ type MLX5DVClockInfo struct {
 	Shift      uint32
 	Mask       uint64
 }
+
+// Nanoseconds converts a timestamp, which must be at most half the clock's range before or after LastCycles, to
+// nanoseconds since 1970.
+//
+// C: mlx5dv_ts_to_ns(3), an inline function.
+func (c *MLX5DVClockInfo) Nanoseconds(ts uint64) uint64 {
+	if after := (ts - c.LastCycles) & c.Mask; after <= c.Mask/2 {
+		return c.Nsec + (after*uint64(c.Mult)+c.Frac)>>c.Shift
+	}
+	before := (c.LastCycles - ts) & c.Mask
+	return c.Nsec - (before*uint64(c.Mult)-c.Frac)>>c.Shift
+}

@@ -105,6 +105,7 @@ func ContextOp(ctx, dist uintptr) uintptr {
 const (
 	OffCQCompEventsCompleted  = 120
 	OffCQAsyncEventsCompleted = 124
+	OffCQEx                   = 128 // a CQExTail
 	OffSRQEventsCompleted     = 120
 	OffQPEventsCompleted      = 152
 	OffWQEventsCompleted      = 144

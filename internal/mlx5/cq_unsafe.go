@@ -41,6 +41,8 @@ type CQ struct {
 	// within Poll
 	locked   *SRQ // the SRQ whose lock is held; nil for none
 	received bool // receives of the QP were completed and not yet published
+
+	aside [2]uint32 // dbrec within PollTags
 }
 
 // nobody is a QP that no completion names.

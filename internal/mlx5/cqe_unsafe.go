@@ -9,6 +9,7 @@ import (
 const (
 	offMLPath    = 17
 	offFlagsRQPN = 24
+	offVLAN      = 30
 	offImm       = 36
 	offByteCnt   = 44
 	offTimestamp = 48

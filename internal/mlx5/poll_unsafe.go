@@ -329,13 +329,19 @@ func carried(p unsafe.Pointer, op uint8) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(p, -64)), 64)
 }
 
+// isPageFault reports whether the error CQE at p is of a receive of an SRQ that is posted again.
+//
+// C: is_odp_pfault_err (rdma-core v44.0, providers/mlx5/cq.c:698).
+func isPageFault(p unsafe.Pointer) bool {
+	return *(*uint8)(unsafe.Add(p, offSyndrome)) == 0x22 && *(*uint8)(unsafe.Add(p, offVendor)) == 0x93
+}
+
 // failed completes what an error CQE names; isCorrupt means that it is not posted.
 //
 //go:norace
 func (q *QP) failed(wc *WC, op uint8, counter uint32, p unsafe.Pointer) outcome {
-	const aborted, pageFault = 0x22, 0x93 // C: is_odp_pfault_err (rdma-core v44.0, providers/mlx5/cq.c:698)
-	syndrome := *(*uint8)(unsafe.Add(p, offSyndrome))
-	*wc = WC{QPN: q.Num, Status: statusOf(syndrome), VendorErr: uint32(*(*uint8)(unsafe.Add(p, offVendor)))}
+	*wc = WC{QPN: q.Num, Status: statusOf(*(*uint8)(unsafe.Add(p, offSyndrome))),
+		VendorErr: uint32(*(*uint8)(unsafe.Add(p, offVendor)))}
 	ok := false
 	switch {
 	case op == cqeReqErr:
@@ -348,7 +354,7 @@ func (q *QP) failed(wc *WC, op uint8, counter uint32, p unsafe.Pointer) outcome 
 			wc.ID = *q.RQ.id(counter)
 			publish32(&q.RQ.done, q.RQ.ci)
 		}
-	case syndrome == aborted && wc.VendorErr == pageFault:
+	case isPageFault(p):
 		if q.SRQ.repost(counter) {
 			return reposted
 		}

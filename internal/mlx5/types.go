@@ -38,6 +38,8 @@ type WC struct {
 	SLID            uint16
 	SL              uint8
 	DLIDPathBits    uint8
+	CVLAN           uint16 // only PollTags sets it
+	FlowTag         uint32 // only PollTags sets it
 	Timestamp       uint64 // ticks of the device's clock
 }
 

@@ -25,6 +25,7 @@ const (
 	cqeRespSend    = 2
 	cqeRespSendImm = 3
 	cqeRespSendInv = 4
+	cqeResize      = 5
 	cqeReqErr      = 13
 	cqeRespErr     = 14
 	cqeInvalid     = 15

@@ -50,12 +50,14 @@ func (p *Poller) Poll(n int) ([]abi.WC, int) {
 }
 
 // Arm requests one event on the CQ's channel, for the next completion or the next solicited one. It returns an errno.
-func (p *Poller) Arm(solicitedOnly bool) int {
+func (p *Poller) Arm(solicitedOnly bool) int { return arm(p.notify, p.cq, solicitedOnly) }
+
+func arm(notify, cq uintptr, solicitedOnly bool) int {
 	var s uintptr
 	if solicitedOnly {
 		s = 1
 	}
-	return errno(int32(ccall.Hot(p.notify, p.cq, s, 0)))
+	return errno(int32(ccall.Hot(notify, cq, s, 0)))
 }
 
 // Free frees the memory. The poller must not be used afterwards.

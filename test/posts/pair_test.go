@@ -107,15 +107,19 @@ type pair struct {
 	id      uint64
 	idle    int // refused cells since anything was posted
 	cell    string
-	bare    bool // no receives are posted but those of the cells
+	fields  ibv.WCFields // of the CQs; with any they are polled as extended ones
+	bare    bool         // no receives are posted but those of the cells
 }
 
-func (p *pair) String() string { return fmt.Sprintf("%v %v (%v)", p.engine, p.typ, p.kind) }
+func (p *pair) String() string {
+	return fmt.Sprintf("%v %v (%v), fields %v", p.engine, p.typ, p.kind, p.fields)
+}
 
-func newEnd(h *host, by engine, typ ibv.QPType, k kind, size int) (*end, error) {
+func newEnd(h *host, by engine, typ ibv.QPType, k kind, size int, fields ibv.WCFields) (*end, error) {
 	e := &end{host: h, image: make([]byte, size)}
 	var err error
-	if e.cq, err = h.dev.CreateCQ(64, &ibv.CQOptions{DataPath: by.path, NoEvents: true}); err != nil {
+	e.cq, err = h.dev.CreateCQ(64, &ibv.CQOptions{DataPath: by.path, NoEvents: true, Fields: fields})
+	if err != nil {
 		return nil, err
 	}
 	if e.mr, err = h.pd.AllocMR(size, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic|
@@ -150,16 +154,21 @@ func newEnd(h *host, by engine, typ ibv.QPType, k kind, size int) (*end, error) 
 }
 
 func (t *table) newPair(by engine, typ ibv.QPType, k kind) (*pair, error) {
-	p := &pair{t: t, engine: by, typ: typ, kind: k, ah: make(map[way]*ibv.AH)}
+	return t.newPairWith(by, typ, k, 0)
+}
+
+// newPairWith is newPair with CQs that have Fields.
+func (t *table) newPairWith(by engine, typ ibv.QPType, k kind, fields ibv.WCFields) (*pair, error) {
+	p := &pair{t: t, engine: by, typ: typ, kind: k, ah: make(map[way]*ibv.AH), fields: fields}
 	var err error
-	if p.a, err = newEnd(t.hosts[0], by, typ, k, sizeA); err != nil {
+	if p.a, err = newEnd(t.hosts[0], by, typ, k, sizeA, fields); err != nil {
 		return nil, err
 	}
 	peer := typ
 	if typ == ibv.XRCSend {
 		peer, p.kind.srq = ibv.XRCRecv, true
 	}
-	if p.b, err = newEnd(t.hosts[1], by, peer, k, sizeB); err != nil {
+	if p.b, err = newEnd(t.hosts[1], by, peer, k, sizeB, fields); err != nil {
 		return nil, err
 	}
 	if typ == ibv.XRCSend {
@@ -368,6 +377,13 @@ func (p *pair) collect(e *end) error {
 		}
 		got, want := e.got[i], e.want[i]
 		want.QPN = e.qp.Num()
+		if p.fields&ibv.FieldTimestamp != 0 && got.Status == ibv.WCSuccess && got.Timestamp == 0 {
+			return fmt.Errorf("completion %d of %s has no timestamp: %+v", i, p.name(e), got)
+		}
+		if p.fields != 0 && p.engine.path == ibv.DataPathOps && !got.Opcode.IsRecv() && want.Flags != got.Flags {
+			p.t.explain(extendedImm)
+			want.Flags &^= ibv.WCWithImm
+		}
 		p.meaningful(&got)
 		if got != want {
 			return fmt.Errorf("completion %d of %s is %+v, want %+v", i, p.name(e), got, want)
@@ -380,7 +396,7 @@ func (p *pair) collect(e *end) error {
 
 // meaningful clears the fields of a completion that have no meaning or differ between runs.
 func (p *pair) meaningful(wc *ibv.WC) {
-	wc.Timestamp, wc.VendorErr = 0, 0
+	wc.Timestamp, wc.VendorErr, wc.FlowTag = 0, 0, 0
 	if wc.Status != ibv.WCSuccess || !wc.Opcode.IsRecv() {
 		return
 	}

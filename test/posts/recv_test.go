@@ -127,7 +127,7 @@ func (p *pair) renewSRQ() error {
 		return p.renew()
 	}
 	was := p.b
-	b, err := newEnd(p.t.hosts[1], p.engine, p.typ, p.kind, sizeB)
+	b, err := newEnd(p.t.hosts[1], p.engine, p.typ, p.kind, sizeB, p.fields)
 	if err != nil {
 		return err
 	}

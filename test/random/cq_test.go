@@ -16,7 +16,12 @@ type hub struct {
 	mu  sync.Mutex // polling and sorting are one thing: the order of each QP's completions is to be kept
 	box map[uint32]*box
 	wcs [16]ibv.WC
+
+	least, turns int // its first size, 0 for not yet known, and pumps that found completions
 }
+
+// resizeEvery is how many pumps that found completions come between two resizes.
+const resizeEvery = 64
 
 // box holds the completions of a QP.
 type box struct{ wcs []ibv.WC }
@@ -68,6 +73,16 @@ func (h *hub) pump(wait context.Context) (n int, err error) {
 			return n, fmt.Errorf("a completion of QP %#x, which is not there: %+v", wc.QPN, wc)
 		}
 		b.wcs = append(b.wcs, wc)
+	}
+	if n > 0 {
+		if h.least == 0 {
+			h.least = h.cq.Cap().CQE
+		}
+		if h.turns++; h.turns%resizeEvery == 0 {
+			if e := h.cq.Resize(h.least << (h.turns / resizeEvery % 3)); e != nil {
+				return n, e
+			}
+		}
 	}
 	return n, err
 }

@@ -70,6 +70,9 @@ AT(ibv_device_attr, phys_port_cnt, 227);
 _Static_assert(sizeof(struct ibv_send_wr) == 128 && sizeof(struct ibv_recv_wr) == 32 && sizeof(struct ibv_wc) == 48, "work requests");
 _Static_assert(offsetof(struct verbs_context, context) == 368, "verbs_context");
 
+_Static_assert(sizeof(pthread_mutex_t) != 40 || (sizeof(struct ibv_cq) == 128 &&
+	offsetof(struct ibv_cq_ex_tail, read_wallclock) == 280 - 128), "struct ibv_cq_ex");
+
 #define CQ(c) ((struct fcq *)(c))
 #define QP(q) ((struct fqp *)(q))
 #define SRQ(s) ((struct fsrq *)(s))
@@ -93,11 +96,14 @@ static struct {
 	long post_errno;  /* and how */
 	long post_no_bad; /* leave *bad_wr alone */
 	long status, opcode, flags; /* overrides in completions, -1 for none */
+	long ex_start, ex_next;     /* if not 0, what start_poll and next_poll return */
+	long ex_ends;               /* calls of end_poll */
 } hot = {.status = -1, .opcode = -1, .flags = -1};
 
 static const struct { const char *name; long *at, idle; } hot_knobs[] = {
 	{"sink", &hot.sink, 0}, {"flood", &hot.flood, 0}, {"poll", &hot.poll, 0}, {"notify", &hot.notify, 0},
 	{"post.at", &hot.post_at, 0}, {"post.errno", &hot.post_errno, 0}, {"post.nobad", &hot.post_no_bad, 0},
+	{"ex.start", &hot.ex_start, 0}, {"ex.next", &hot.ex_next, 0},
 	{"wc.status", &hot.status, -1}, {"wc.opcode", &hot.opcode, -1}, {"wc.flags", &hot.flags, -1},
 };
 
@@ -152,7 +158,7 @@ static long knob(const char *name, long otherwise)
 	return otherwise;
 }
 
-long fv_get(const char *name) { return knob(name, -1); }
+long fv_get(const char *name) { return strcmp(name, "ex.ends") ? knob(name, -1) : hot.ex_ends; }
 
 static atomic_long live; /* objects, in all */
 long fv_live(void) { return live; }
@@ -203,10 +209,13 @@ struct fqp;
 struct cqe { struct ibv_wc wc; struct fqp *sender; uint32_t credits; };
 struct fcq {
 	struct ibv_cq pub;
+	struct ibv_cq_ex_tail ex; /* what makes of pub a struct ibv_cq_ex */
 	struct lock lock;
 	struct cqe *ring;
 	uint32_t cap, head, tail; /* free-running */
-	int armed, users, overrun;
+	int armed, users, overrun, extended;
+	int batch; /* completions of the open batch of an extended CQ */
+	struct ibv_wc cur; /* the last of them */
 	uint32_t comp_reported, async_reported, flooded;
 };
 
@@ -304,6 +313,7 @@ static int free_dm(struct ibv_dm *dm);
 static struct ibv_mr *reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, size_t length, unsigned access);
 static int advise_mr(struct ibv_pd *pd, int advice, uint32_t flags, struct ibv_sge *sge, uint32_t n);
 static struct ibv_cq *create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *a);
+static int query_rt_values(struct ibv_context *c, struct ibv_values_ex *v);
 static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *a);
 static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *a);
 static int query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *out, size_t size);
@@ -348,7 +358,10 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		end[-DIST_QUERY_DEVICE_EX / 8] = (uintptr_t)query_device_ex;
 	if (DIST_QUERY_PORT + sizeof *c <= sz && !knob("null.query_port", 0))
 		end[-DIST_QUERY_PORT / 8] = (uintptr_t)query_port;
-	end[-DIST_CREATE_CQ_EX / 8] = (uintptr_t)create_cq_ex;
+	if (DIST_CREATE_CQ_EX + sizeof *c <= sz && !knob("null.create_cq_ex", 0))
+		end[-DIST_CREATE_CQ_EX / 8] = (uintptr_t)create_cq_ex;
+	if (DIST_QUERY_RT_VALUES + sizeof *c <= sz && !knob("null.query_rt_values", 0))
+		end[-DIST_QUERY_RT_VALUES / 8] = (uintptr_t)query_rt_values;
 	if (!knob("null.create_qp_ex", 0))
 		end[-DIST_CREATE_QP_EX / 8] = (uintptr_t)create_qp_ex;
 	if (DIST_MODIFY_CQ + sizeof *c <= sz && !knob("null.modify_cq", 0))
@@ -845,15 +858,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *c, int cqe, void *cookie, struc
 	return &cq->pub;
 }
 
-static struct ibv_cq *create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *a)
-{
-	FAIL_P;
-	if (a->comp_mask & ~3u || a->wc_flags)
-		return fail(EINVAL);
-	if (a->comp_mask & 1 && a->flags & 1)
-		fv_set("single_threaded_cqs", knob("single_threaded_cqs", 0) + 1);
-	return ibv_create_cq(c, (int)a->cqe, a->cq_context, a->channel, (int)a->comp_vector);
-}
+#include "cq_ex.h"
 
 /* Events are not moderated: what was asked is there to be read. */
 static int modify_cq(struct ibv_cq *pub, struct ibv_modify_cq_attr *a)
@@ -897,6 +902,7 @@ int ibv_destroy_cq(struct ibv_cq *pub)
 {
 	FAIL_E;
 	struct fcq *cq = CQ(pub);
+	cq_ex_rule(!cq->batch, "destroy_cq within a batch");
 	if (cq->users)
 		return EBUSY;
 	pthread_mutex_lock(&pub->mutex);
@@ -1027,6 +1033,7 @@ static void push(struct ibv_cq *pub, const struct ibv_wc *wc, struct fqp *sender
 static int poll_cq(struct ibv_cq *pub, int n, struct ibv_wc *wc)
 {
 	struct fcq *cq = CQ(pub);
+	cq_ex_rule(!cq->extended, "poll_cq of a CQ that was made to be polled otherwise");
 	if (__builtin_expect(hot.poll != 0, 0))
 		return (int)hot.poll;
 	take(&cq->lock);

@@ -67,6 +67,7 @@ struct ibv_context {
 #define DIST_OPEN_QP 64
 #define DIST_POST_SRQ_OPS 176
 #define DIST_MODIFY_QP_RATE_LIMIT 216
+#define DIST_QUERY_RT_VALUES 128
 #define DIST_MODIFY_CQ 184
 #define DIST_ALLOC_TD 192
 #define DIST_DEALLOC_TD 200
@@ -123,6 +124,16 @@ struct ibv_cq {
 	pthread_cond_t cond;
 	uint32_t comp_events_completed, async_events_completed;
 };
+struct ibv_cq_ex_tail {
+	uint32_t comp_mask, status;
+	uint64_t wr_id;
+	void *start_poll, *next_poll, *end_poll, *read_opcode, *read_vendor_err, *read_byte_len, *read_imm_data, *read_qp_num,
+		*read_src_qp, *read_wc_flags, *read_slid, *read_sl, *read_dlid_path_bits, *read_completion_ts, *read_cvlan,
+		*read_flow_tag, *read_tm_info, *read_wallclock;
+};
+struct ibv_poll_cq_attr { uint32_t comp_mask; };
+struct ibv_wc_tm_info { uint64_t tag; uint32_t priv; };
+struct ibv_values_ex { uint32_t comp_mask; int64_t tv_sec, tv_nsec; };
 struct ibv_srq {
 	struct ibv_context *context;
 	void *srq_context;

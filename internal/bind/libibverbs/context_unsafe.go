@@ -31,6 +31,11 @@ func (l Lib) QueryDeviceEx(ctx uintptr, attr *abi.DeviceAttrEx) error {
 	return opErr(ctx, abi.DistQueryDeviceEx, ctx, 0, uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr))
 }
 
+// int (*query_rt_values)(struct ibv_context *, struct ibv_values_ex *); an op of verbs_context.
+func (l Lib) QueryRTValuesEx(ctx uintptr, v *abi.ValuesEx) error {
+	return opErr(ctx, abi.DistQueryRTValues, ctx, uintptr(unsafe.Pointer(v)))
+}
+
 // int ibv_query_port(struct ibv_context *, uint8_t port, struct ibv_port_attr *);
 // The exported function knows only the first 48 bytes. The op of verbs_context takes a length and is used where there
 // is one (v22).
@@ -93,6 +98,9 @@ func CmdFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).CmdFD) }
 
 // AsyncFD returns the descriptor of async events.
 func AsyncFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).AsyncFD) }
+
+// CommandFD returns the descriptor of commands.
+func CommandFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).CmdFD) }
 
 // NumCompVectors returns the number of completion vectors.
 func NumCompVectors(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).NumCompVectors) }

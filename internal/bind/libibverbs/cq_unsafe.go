@@ -44,6 +44,9 @@ func (l Lib) DestroyCQ(cq uintptr) error { return l.destroy("ibv_destroy_cq", cq
 // CQCapacity returns the entries of a struct ibv_cq.
 func CQCapacity(cq uintptr) int { return int(cmem.At[abi.CQ](cq).CQE) }
 
+// CQKernelHandle returns the kernel's handle of a struct ibv_cq.
+func CQKernelHandle(cq uintptr) uint32 { return cmem.At[abi.CQ](cq).Handle }
+
 // int ibv_get_cq_event(struct ibv_comp_channel *, struct ibv_cq **cq, void **cq_context);
 func (l Lib) GetCQEvent(ch uintptr) (cq, cookie uintptr, err error) {
 	out := new([2]uintptr)

@@ -38,6 +38,9 @@ func (l Lib) GetClockInfo(ctx uintptr, info *abi.MLX5DVClockInfo) error {
 	return l.lib.Err("mlx5dv_get_clock_info", ctx, uintptr(unsafe.Pointer(info)))
 }
 
+// ClockInfo returns the address of mlx5dv_get_clock_info.
+func (l Lib) ClockInfo() (uintptr, error) { return l.lib.Symbol("mlx5dv_get_clock_info") }
+
 // struct ibv_cq_ex *mlx5dv_create_cq(struct ibv_context *, struct ibv_cq_init_attr_ex *, struct mlx5dv_cq_init_attr *);
 func (l Lib) CreateCQ(ctx uintptr, attr *abi.CQInitAttrEx, dv *abi.MLX5DVCQInitAttr) (uintptr, error) {
 	return l.lib.Ptr("mlx5dv_create_cq", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))

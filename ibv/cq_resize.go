@@ -1,0 +1,59 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/dma"
+	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/uverbs"
+)
+
+// errNotMoved means that the device has not ended the old ring. It does so before the command returns.
+var errNotMoved = errors.New("the device did not end the old ring as it should: completions may be lost")
+
+// resizeDirect moves the CQ to a ring of Go's own. libmlx5 could not: it would copy from a consumer index that it does
+// not know, and free the ring. It need not know of the new one, since it looks at neither.
+// Preconditions: cq.mu is held.
+func (cq *CQ) resizeDirect(cqe int) error {
+	r := cq.ring
+	if cqe+1 > 1<<24 { // a consumer index has 24 bits
+		return limit{"cqe", cqe, 1<<24 - 1}.error(cq.dev.Name())
+	}
+	entries := uint32(1) << bits.Len(uint(cqe))
+	if entries == r.Entries() {
+		return nil
+	}
+	if n := r.Unpolled(); n >= entries {
+		return &ArgError{Arg: "cqe", Got: fmt.Sprint(cqe),
+			Want: fmt.Sprintf("at least %d, as many completions as are in the CQ", n)}
+	}
+	mem, err := dma.Alloc(int(entries*r.Size()), nil)
+	if err != nil {
+		return err
+	}
+	mlx5.InitRing(cmem.Pointer(mem.Addr()), entries, r.Size())
+	r.Hide()
+	if !cq.mu.Off {
+		mlx5.Quiesce() // who looks at the ring without the lock
+	}
+	err = uverbs.ResizeCQ(libibverbs.CommandFD(cq.dev.handle), libibverbs.CQKernelHandle(cq.handle), mem.Addr(),
+		entries, r.Size())
+	if err == nil {
+		if !r.Move(cmem.Pointer(mem.Addr()), entries) {
+			err = errNotMoved
+		}
+		cq.cqe = int(entries) - 1
+		cq.moved, mem = mem, cq.moved
+	}
+	if cq.held == nil {
+		r.Show()
+	}
+	if mem != nil {
+		err = errors.Join(err, mem.Free())
+	}
+	return err
+}

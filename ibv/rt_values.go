@@ -1,0 +1,59 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+)
+
+// RTValues are values of the device that change all the time.
+//
+// C: struct ibv_values_ex.
+type RTValues struct {
+	RawClock uint64 // the clock's ticks, which WC.Timestamp counts as well
+}
+
+// QueryRTValues reads the device's clock. Two readings, or a reading and a timestamp, are
+// DeviceAttrEx.Ticks apart.
+//
+// C: ibv_query_rt_values_ex(3).
+func (d *Device) QueryRTValues() (RTValues, error) {
+	const op = "query rt values"
+	if err := d.enter(op); err != nil {
+		return RTValues{}, err
+	}
+	defer d.leave()
+	v := &abi.ValuesEx{CompMask: abi.IBV_VALUES_MASK_RAW_CLOCK}
+	err := d.v.QueryRTValuesEx(d.handle, v)
+	switch {
+	case errors.Is(err, libibverbs.ErrNoOp):
+		err = &UnsupportedError{Feature: "reading the device's clock", Need: "libibverbs with query_rt_values",
+			Have: fmt.Sprintf("version %q", d.v.Version())}
+	case err != nil && unsupported(err), err == nil && v.CompMask&abi.IBV_VALUES_MASK_RAW_CLOCK == 0:
+		err = &UnsupportedError{Feature: "reading the device's clock",
+			Need: "a driver and a provider that map it, such as mlx5", Have: d.Name() + " without it"}
+	}
+	if err != nil {
+		return RTValues{}, &OpError{Op: op, Object: d.Name(), Err: err}
+	}
+	return RTValues{RawClock: uint64(v.RawClock.Sec)*1e9 + uint64(v.RawClock.Nsec)}, nil
+}
+
+// Ticks returns how long n ticks of the device's clock last, 0 if its rate is unknown.
+func (a *DeviceAttrEx) Ticks(n uint64) time.Duration {
+	const perKHz = uint64(time.Second) / 1000
+	hi, lo := bits.Mul64(n, perKHz)
+	switch {
+	case a.HCACoreClockKHz == 0:
+		return 0
+	case hi >= a.HCACoreClockKHz:
+		return math.MaxInt64
+	}
+	ns, _ := bits.Div64(hi, lo, a.HCACoreClockKHz)
+	return time.Duration(min(ns, math.MaxInt64))
+}
