@@ -56,6 +56,11 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 			l.hex("qkey", uint64(be.Uint32(p)))
 			l.hex("dqpn", uint64(be.Uint32(p[8:])&0xffffff))
 		}
+	case hca.DCI:
+		if p := next(48); len(p) == 48 && op != 0 && op != 0x25 {
+			l.hex("dc_key", be.Uint64(p))
+			l.hex("dctn", uint64(be.Uint32(p[8:])&0xffffff))
+		}
 	case hca.XRCSend:
 		if p := next(16); len(p) == 16 && op != 0 {
 			l.hex("srqn", uint64(be.Uint32(p)))

@@ -71,6 +71,10 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 	x := uapi.ExQueryDeviceResp{Base: v, ResponseLength: fits[uapi.ExQueryDeviceResp](c.r.Out),
 		TimestampMask: clockMask, HcaCoreClock: clockKHz,
 		DeviceCapFlagsEx: uint64(v.DeviceCapFlags), CQModerationCount: 0xffff, CQModerationPeriod: hca.MaxCQPeriod}
-	d := uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut)}
+	d := uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut),
+		Flags: uapi.DevRespScatterDCT}
+	if streams(c.ctx.Device) {
+		d.DciStreamsCaps = [2]byte{maxStreams, maxStreams}
+	}
 	return first(reply(c, x), replyDriver(c, d))
 }

@@ -21,6 +21,8 @@ const (
 	sgeSize = 16
 
 	qpDriverFlags = uapi.QPFlagScatterCQE | uapi.QPFlagAllowScatter | uapi.QPFlagUARPage | uapi.QPFlagBFRegIndex
+	dciFlags      = qpDriverFlags | uapi.QPFlagDCI | uapi.QPFlagDCIStream
+	dctFlags      = uapi.QPFlagScatterCQE | uapi.QPFlagDCT
 	noBFReg       = 1 << 31
 )
 
@@ -88,12 +90,12 @@ func createQP(c *call) unix.Errno {
 		i.XRCD = xrcd
 	case hca.XRCSend:
 		i.PD, i.SendCQ, i.Cap.RecvWR, i.Cap.RecvSGE = q.PDHandle, q.SendCQHandle, 0, 0
-	case hca.RC, hca.UC, hca.UD:
+	case hca.RC, hca.UC, hca.UD, hca.DriverQP:
 		i.PD, i.SendCQ, i.RecvCQ = q.PDHandle, q.SendCQHandle, q.RecvCQHandle
 		if q.IsSRQ != 0 {
 			i.SRQ = q.SRQHandle
 		}
-	case hca.RawPacket, hca.DriverQP: // there is no Ethernet to put frames on; DCI and DCT
+	case hca.RawPacket: // there is no Ethernet to put frames on
 		return refuse(c)
 	default:
 		return unix.EINVAL
@@ -109,7 +111,11 @@ func createQP(c *call) unix.Errno {
 		if e != 0 {
 			return e
 		}
-		if d.Flags&^qpDriverFlags != 0 || d.Reserved != 0 || d.DciStreams != [2]byte{} {
+		known := uint32(qpDriverFlags)
+		if i.Type == hca.DriverQP {
+			known = dcInit(c, &i, &d)
+		}
+		if d.Flags&^known != 0 || d.Reserved != 0 || d.DciStreams != [2]byte{} && !i.DC.HasStreams {
 			return unix.EINVAL
 		}
 		i.Buf, i.DB, i.SQCount, i.RQCount, i.RQShift = d.BufAddr, d.DbAddr, d.SqWqeCount, d.RqWqeCount, d.RqWqeShift
