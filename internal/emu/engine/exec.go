@@ -119,13 +119,8 @@ func (e *Engine) next(qp *hca.QP) verdict {
 		return v
 	}
 	rule := w.parse(qp.Type)
-	if qp.Type == hca.DCI && rule == "" {
-		switch {
-		case w.stream>>qp.DC.Streams != 0:
-			rule = RuleWQEFormat
-		case slices.Contains(qp.Run.BadStreams, w.stream):
-			return e.failed(qp, w, synFlush)
-		}
+	if rule == "" && slices.Contains(qp.Run.BadStreams, w.stream) {
+		return e.failed(qp, w, synFlush)
 	}
 	if carries := transportOf(qp.Type).carries; rule == "" && w.is&^isKnown != 0 {
 		if w.is&carries != 0 {
