@@ -9,13 +9,18 @@ import (
 )
 
 // opcodesOf returns the set of opcodes that a QP of the given transport takes.
-func opcodesOf(t QPType) uint32 { return work.OpcodesOf(uint32(t)) }
+func opcodesOf(t QPType) uint32 {
+	if t == DCI {
+		t = work.DCI
+	}
+	return work.OpcodesOf(uint32(t))
+}
 
 // plainOf returns the set of opcodes whose WQEs may consist of control, remote address and data
-// segments alone, as SQ.Post builds them. UD has none: its WQEs need an address.
+// segments alone, as SQ.Post builds them. UD and DCI have none: their WQEs need an address.
 func plainOf(t QPType) (set uint32) {
 	for op := range uint32(32) {
-		if f := work.FieldsOf(op); t != UD && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
+		if f := work.FieldsOf(op); t != UD && t != DCI && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
 			set |= 1 << op
 		}
 	}
@@ -76,7 +81,7 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	if f&work.Atomic != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
 		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for the previous value"}
 	}
-	if qp.typ != UD {
+	if qp.typ != UD && (qp.typ != DCI || f&work.Data == 0) {
 		if wr.AH != nil {
 			return 0, &ArgError{Arg: "AH", Got: "set", Want: "nil on a " + qp.typ.String() + " QP"}
 		}
@@ -85,11 +90,15 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	switch {
 	case wr.AH == nil:
 		return 0, &ArgError{Arg: "AH", Got: "nil",
-			Want: "the address of the peer, on a UD QP: use SendTo, or set SendWR.AH"}
+			Want: fmt.Sprintf("the address of the peer, on a %v QP: use SendTo, or set SendWR.AH", qp.typ)}
 	case wr.AH.pd.root != qp.pd.root:
 		return 0, &ArgError{Arg: "AH", Got: "one of another PD", Want: "one of the QP's PD"}
 	case wr.RemoteQPN > 0xffffff:
 		return 0, &LimitError{What: "remote qpn", Asked: uint64(wr.RemoteQPN), Limit: 0xffffff, Where: "a 24-bit field"}
+	}
+	if qp.typ == DCI && wr.DCStream != 0 && !qp.streams {
+		return 0, &ArgError{Arg: "DCStream", Got: fmt.Sprint(wr.DCStream),
+			Want: "0, or a DCI with streams (mlx5dv.DCOptions.Streams)"}
 	}
 	return inline, nil
 }

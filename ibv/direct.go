@@ -82,7 +82,7 @@ func (d *Device) takeCQ(handle uintptr) (*mlx5.CQ, error) {
 // directType refuses QP types that the direct data path does not drive.
 func directType(t QPType) error {
 	switch t {
-	case RC, UC, UD:
+	case RC, UC, UD, DCI, DCT:
 		return nil
 	}
 	return &UnsupportedError{Feature: "a " + t.String() + " QP on the direct data path",
@@ -92,6 +92,10 @@ func directType(t QPType) error {
 
 // takeQP takes over the rings of a new QP.
 func (qp *QP) takeQP(signalAll bool) error {
+	if qp.typ == DCT {
+		qp.takeDCT()
+		return nil
+	}
 	d := qp.pd.dev
 	v, err := d.direct.dv.InitQP(qp.handle, 0)
 	if err != nil {
@@ -107,7 +111,7 @@ func (qp *QP) takeQP(signalAll bool) error {
 	}
 	sq, rq := qpConfig(v, qp, signalAll)
 	qp.pathWhy += "; " + qp.doorbells(v.BF.Size, sq)
-	qp.direct = mlx5.NewQP(qp.num, qp.typ == RC, sq, rq, srq)
+	qp.direct = mlx5.NewQP(qp.Num(), qp.typ == RC, sq, rq, srq)
 	return nil
 }
 
@@ -166,7 +170,7 @@ func (qp *QP) suspended(f func() error) error {
 		} else {
 			cq.holdLocked() // not every provider removes the completions of the QP, as libmlx5 does
 		}
-		cq.dropHeld(qp.num)
+		cq.dropHeld(qp.Num())
 	})
 	return nil
 }

@@ -16,6 +16,9 @@ func (e *recvErrors) init(qp *QP) {
 	e.gone = &OpError{Op: opPostRecv, Object: name, Err: goneOf(qp.send.path)}
 	e.full = &OpError{Op: opPostRecv, Object: name, Err: ErrQueueFull}
 	e.srq = &OpError{Op: opPostRecv, Object: name, Err: errInvalid, Detail: "the qp receives from an SRQ: post there"}
+	if qp.typ == DCI {
+		e.srq = &OpError{Op: opPostRecv, Object: name, Err: errNoRecv}
+	}
 }
 
 // PostRecv posts receive buffers, from the state INIT on. It returns how many
@@ -46,7 +49,7 @@ func mayReceive(s QPState) bool { return s-StateInit < StateUnknown-StateInit }
 func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
 	var err error
 	switch {
-	case qp.srq != nil:
+	case qp.srq != nil, qp.typ == DCI:
 		err = qp.errRecv.srq
 	case qp.rq == nil && qp.direct == nil:
 		err = qp.errRecv.gone

@@ -30,8 +30,9 @@ type QP struct {
 	recv    *CQ
 	srq     *SRQ
 	handle  uintptr
-	num     uint32
+	num     atomic.Uint32 // of a DCT 0 until it is in RTR
 	typ     QPType
+	streams bool // of a DCI
 	cap     QPCap
 	make    qpMaker
 	pathWhy string
@@ -94,7 +95,7 @@ type QPOptions struct {
 //
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{pd.dev.v.CreateQP, pd.dev.v.DestroyQP})
+	return pd.createQP(send, recv, opt, qpMaker{create: pd.dev.v.CreateQP, destroy: pd.dev.v.DestroyQP})
 }
 
 // qpMaker creates and destroys the C object of a QP, by libibverbs or, for a QP of an ID, by
@@ -102,6 +103,8 @@ func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 type qpMaker struct {
 	create  func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)
 	destroy func(qp uintptr) error
+	dc      bool // by libmlx5
+	streams bool // of a DCI
 }
 
 func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, error) {
@@ -130,7 +133,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if o.SRQ != nil {
 		o.MaxRecvWR, o.MaxRecvSGE = 0, 0
 	}
-	if err := o.check(pd, send, recv); err != nil {
+	if err := errors.Join(o.checkDC(maker.dc), o.check(pd, send, recv)); err != nil {
 		return fail(err)
 	}
 	nodes := []*node{&pd.node, &send.node}
@@ -158,7 +161,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			MaxRecvSGE:    uint32(o.MaxRecvSGE),
 			MaxInlineData: uint32(o.MaxInline),
 		},
-		QPType: uint32(o.Type),
+		QPType: o.Type.toC(),
 	}
 	if o.SignalAll {
 		init.SQSigAll = 1
@@ -190,10 +193,11 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
-		num: libibverbs.QPNum(h), typ: o.Type, ops: opcodesOf(o.Type), signalAll: o.SignalAll,
+		typ: o.Type, streams: maker.streams, ops: opcodesOf(o.Type), signalAll: o.SignalAll,
 		state: libibverbs.QPState(h), sgid: -1,
 		cap: capFromC(&init.Cap),
 	}
+	qp.num.Store(libibverbs.QPNum(h))
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
 	qp.passed.op = noOpcode
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
@@ -207,6 +211,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 	case DataPathRaw:
 	default:
+		if o.Type == DCT {
+			break
+		}
 		if qp.sq, err = ops.NewSendChain(dev.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE,
 			qp.cap.MaxInline); err != nil {
 			return undo(err)
@@ -218,10 +225,14 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			return undo(errors.Join(err, qp.sq.Free()))
 		}
 	}
-	qp.node.init("qp", fmt.Sprintf("%s/%#06x", name, qp.num), nodes...)
+	if o.Type == DCT {
+		qp.node.initNumbered("dct", name, nodes...)
+	} else {
+		qp.node.init("qp", fmt.Sprintf("%s/%#06x", name, qp.Num()), nodes...)
+	}
 	qp.errSend.init(qp)
 	qp.errRecv.init(qp)
-	if qp.direct != nil {
+	if qp.direct != nil && o.Type != DCT {
 		dev.direct.qps.Add(qp.direct)
 	}
 	dev.register(h, qp)
@@ -287,8 +298,8 @@ func (o *QPOptions) check(pd *PD, send, recv *CQ) error {
 	return errors.Join(errs...)
 }
 
-// Num returns the QP number, by which peers address the QP.
-func (qp *QP) Num() uint32 { return qp.num }
+// Num returns the QP number, by which peers address the QP. That of a DCT is 0 until it is in RTR.
+func (qp *QP) Num() uint32 { return qp.num.Load() }
 
 // Type returns the transport.
 func (qp *QP) Type() QPType { return qp.typ }
@@ -370,6 +381,9 @@ func (qp *QP) Close() error {
 		if qp.direct != nil {
 			qp.pd.dev.direct.qps.Forget(qp.direct)
 			qp.direct = nil
+		}
+		if qp.typ == DCT {
+			qp.errSend.gone = &OpError{Op: opPostSend, Object: qp.name, Err: ErrClosed}
 		}
 		qp.pd.dev.unregister(qp.handle)
 		sq, rq = qp.sq, qp.rq

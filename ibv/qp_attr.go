@@ -145,9 +145,12 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	from := qp.loadState()
 	call := func() error { return qp.pd.dev.v.ModifyQP(qp.handle, attr.toC(), uint32(mask)) }
 	var err error
-	if mask&MaskState != 0 && attr.State == StateReset {
+	switch {
+	case mask&MaskState != 0 && attr.State == StateReset:
 		err = qp.reset(call)
-	} else {
+	case qp.typ == DCT && mask&MaskState != 0 && attr.State == StateRTR:
+		err = qp.openDCT(call)
+	default:
 		err = call()
 	}
 	if err == nil {

@@ -64,9 +64,11 @@ type SendWR struct {
 	CompareAdd     uint64     // the value to compare with, or to add
 	Swap           uint64     // OpCompareSwap
 
-	AH         *AH // UD: the address of the peer
-	RemoteQPN  uint32
+	AH         *AH    // UD, DCI: the address of the peer
+	RemoteQPN  uint32 // DCI: the number of the peer's DCT
 	RemoteQKey uint32
+	DCKey      uint64 // DCI: the DCT's access key
+	DCStream   uint16 // DCI: the stream that the work request belongs to
 }
 
 // RecvWR is a work request for a receive queue: a buffer for one message. On a UD QP the first

@@ -212,7 +212,12 @@ type MLX5DVDCInitAttr struct {
 	_            structs.HostLayout
 	DCType       uint32
 	_            [4]byte
-	DCTAccessKey uint64
+	DCTAccessKey uint64 // a union with struct mlx5dv_dci_streams: see SetStreams
+}
+
+// SetStreams sets the streams of a DCI: log2 of how many there are, and of how many may be in error.
+func (a *MLX5DVDCInitAttr) SetStreams(log, logErrored uint8) {
+	a.DCTAccessKey = uint64(log) | uint64(logErrored)<<8
 }
 
 // MLX5DVQPInitAttr is struct mlx5dv_qp_init_attr (infiniband/mlx5dv.h, rdma-core v65).

@@ -36,11 +36,14 @@ var opcodes = [32]struct {
 }
 
 const (
-	rc  = 1<<abi.IBV_QPT_RC | 1<<abi.IBV_QPT_XRC_SEND
+	rc  = 1<<abi.IBV_QPT_RC | 1<<abi.IBV_QPT_XRC_SEND | 1<<DCI
 	uc  = 1 << abi.IBV_QPT_UC
 	ud  = 1 << abi.IBV_QPT_UD
 	raw = 1 << abi.IBV_QPT_RAW_PACKET
 )
+
+// DCI stands for the sending side of mlx5's dynamically connected transport, which C calls a driver's own type.
+const DCI = 31
 
 // FieldsOf returns the fields that an opcode uses, 0 for an unknown opcode.
 func FieldsOf(opcode uint32) Fields {

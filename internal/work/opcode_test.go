@@ -16,7 +16,7 @@ func TestOpcodesOf(t *testing.T) {
 			1<<abi.IBV_WR_ATOMIC_CMP_AND_SWP | 1<<abi.IBV_WR_ATOMIC_FETCH_AND_ADD
 	)
 	for qpType, want := range map[uint32]uint32{
-		abi.IBV_QPT_RC: rc, abi.IBV_QPT_XRC_SEND: rc, abi.IBV_QPT_UC: write | send | inv, abi.IBV_QPT_UD: send,
+		abi.IBV_QPT_RC: rc, abi.IBV_QPT_XRC_SEND: rc, DCI: rc, abi.IBV_QPT_UC: write | send | inv, abi.IBV_QPT_UD: send,
 		abi.IBV_QPT_RAW_PACKET: 1 << abi.IBV_WR_SEND, abi.IBV_QPT_XRC_RECV: 0, abi.IBV_QPT_DRIVER: 0, 0: 0,
 	} {
 		if got := OpcodesOf(qpType); got != want {

@@ -31,6 +31,8 @@ type SendWR struct {
 	AH             unsafe.Pointer // the user's AH; engines get its C object or its address vector instead
 	RemoteQPN      uint32
 	RemoteQKey     uint32
+	DCKey          uint64
+	DCStream       uint16
 }
 
 // ImmOrKey returns the 32 bits that travel with a message: the immediate data, or the key to invalidate.

@@ -49,6 +49,12 @@ func (l Lib) CreateQP(ctx uintptr, attr *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitA
 	return l.lib.Ptr("mlx5dv_create_qp", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))
 }
 
+// int mlx5dv_dci_stream_id_reset(struct ibv_qp *qp, uint16_t stream_id);
+// Absent before v37.
+func (l Lib) DCIStreamIDReset(qp uintptr, stream uint16) error {
+	return l.lib.Err("mlx5dv_dci_stream_id_reset", qp, uintptr(stream))
+}
+
 // int mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type);
 func (l Lib) initObj(obj *abi.MLX5DVObj, typ uintptr) error {
 	return l.lib.Err("mlx5dv_init_obj", uintptr(unsafe.Pointer(obj)), typ)

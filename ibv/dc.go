@@ -1,0 +1,87 @@
+package ibv
+
+import (
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/mlx5"
+)
+
+// isDC reports whether the type is of mlx5's dynamically connected transport.
+func (t QPType) isDC() bool { return t == DCI || t == DCT }
+
+// toC returns C's number.
+func (t QPType) toC() uint32 {
+	if t.isDC() {
+		t = Driver
+	}
+	return uint32(t)
+}
+
+// checkDC checks options of a DC QP, and drops the sizes of queues that it does not have.
+func (o *QPOptions) checkDC(byMlx5dv bool) error {
+	switch {
+	case !o.Type.isDC():
+		return nil
+	case !byMlx5dv:
+		return &UnsupportedError{Feature: "a " + o.Type.String() + " QP", Need: "mlx5dv.CreateQP",
+			Have: "a function that knows C's QP types only"}
+	case o.Type == DCT && o.SRQ == nil:
+		return &ArgError{Arg: "SRQ", Got: "nil", Want: "an SRQ: a DCT has no receive queue of its own"}
+	case o.Type == DCI && o.SRQ != nil:
+		return &ArgError{Arg: "SRQ", Got: "set", Want: "nil: a DCI does not receive"}
+	case o.Type == DCT:
+		o.MaxSendWR, o.MaxSendSGE, o.MaxInline = 0, 0, 0
+	case o.Type == DCI:
+		o.MaxRecvWR, o.MaxRecvSGE = 0, 0
+	}
+	return nil
+}
+
+// errNoSend is why a DCT posts nothing.
+var errNoSend = &ArgError{Arg: "qp", Got: "a DCT, which only receives", Want: "a DCI"}
+
+// errNoRecv is why a DCI takes no receives.
+var errNoRecv = &ArgError{Arg: "qp", Got: "a DCI, which only sends", Want: "the SRQ of a DCT"}
+
+// takeDCT gives a DCT, which has no rings, the SRQ whose receives complete with its number. The number is 0 until the
+// DCT is in RTR.
+func (qp *QP) takeDCT() { qp.direct = mlx5.NewQP(qp.num.Load(), false, nil, nil, qp.srq.direct) }
+
+// openDCT runs modify, which moves a DCT to RTR: there it gets its number, and its completions may come before modify
+// returns.
+func (qp *QP) openDCT(modify func() error) error {
+	qp.sqMu.Lock()
+	defer qp.sqMu.Unlock()
+	qp.rqMu.Lock()
+	defer qp.rqMu.Unlock()
+	d := &qp.pd.dev.direct
+	if qp.direct != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.qps.Expect()
+		defer d.qps.Expected()
+	}
+	if err := modify(); err != nil {
+		return err
+	}
+	qp.num.Store(libibverbs.QPNum(qp.handle))
+	if qp.direct != nil {
+		qp.takeDCT()
+		d.qps.Add(qp.direct)
+	}
+	return nil
+}
+
+var (
+	dciSteps = map[step]attrs{
+		{StateReset, StateInit}: {initOpt, 0},
+		{StateInit, StateInit}:  {0, initOpt},
+		{StateInit, StateRTR}:   {MaskPathMTU, MaskPKeyIndex | MaskAV},
+		{StateRTR, StateRTS}: {MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskMaxQPRdAtomic | MaskSQPSN,
+			MaskMinRNRTimer},
+		{StateRTS, StateRTS}: {0, MaskMinRNRTimer},
+	}
+	dctSteps = map[step]attrs{
+		{StateReset, StateInit}: {initOpt | MaskAccessFlags, 0},
+		{StateInit, StateRTR}:   {MaskPathMTU | MaskAV | MaskMinRNRTimer, 0},
+	}
+)
