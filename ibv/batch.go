@@ -23,8 +23,9 @@ type Batch struct {
 	own    []SGE  // own[i] is the SGE of wrs[i], if that has just one
 	lists  []SGE  // SGEs of work requests that have several
 	inline []byte // copied data
-	dirty  bool   // some work request has an AH, or SGEs other than own[i]
-	err    error  // of an Add that added nothing
+	flush  []FlushRange
+	dirty  bool  // some work request has an AH, or SGEs other than own[i]
+	err    error // of an Add that added nothing
 }
 
 // Batch returns an empty Batch for the send queue.
@@ -38,7 +39,7 @@ func (b *Batch) Reset() {
 	if b.dirty {
 		b.restore()
 	}
-	b.wrs, b.lists, b.inline = b.wrs[:0], b.lists[:0], b.inline[:0]
+	b.wrs, b.lists, b.inline, b.flush = b.wrs[:0], b.lists[:0], b.inline[:0], b.flush[:0]
 	b.posted, b.err = 0, nil
 }
 
@@ -148,6 +149,27 @@ func (b *Batch) LocalInv(id uint64, flags SendFlags, rkey uint32) {
 	wr.SGEs, wr.InvalidateRKey = nil, rkey
 }
 
+// Flush makes earlier writes to memory of the peer reach what r says, and then completes.
+func (b *Batch) Flush(id uint64, flags SendFlags, at RemoteAddr, r FlushRange) {
+	wr := b.next(id, OpFlush, flags, SGE{})
+	b.dirty = true
+	wr.SGEs, wr.Remote = nil, at
+	b.setFlush(wr, &r)
+}
+
+func (b *Batch) setFlush(wr *SendWR, r *FlushRange) {
+	b.flush = append(b.flush, *r)
+	wr.Flush = &b.flush[len(b.flush)-1]
+}
+
+// AtomicWrite writes 8 bytes to memory of the peer, at a multiple of 8, so that no reader sees only
+// some of them.
+func (b *Batch) AtomicWrite(id uint64, flags SendFlags, to RemoteAddr, value [8]byte) {
+	wr := b.next(id, OpAtomicWrite, flags, SGE{})
+	wr.Remote = to
+	b.setInline(wr, value[:])
+}
+
 // SendInline sends a copy of data, made before it returns.
 func (b *Batch) SendInline(id uint64, flags SendFlags, data []byte) {
 	b.setInline(b.next(id, OpSend, flags, SGE{}), data)
@@ -178,6 +200,9 @@ func (b *Batch) Add(wr *SendWR) {
 	default:
 		b.lists = append(b.lists, wr.SGEs...)
 		to.SGEs = b.lists[len(b.lists)-n : len(b.lists) : len(b.lists)]
+	}
+	if wr.Flush != nil {
+		b.setFlush(to, wr.Flush)
 	}
 	if wr.Inline != nil {
 		sges := to.SGEs

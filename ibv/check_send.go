@@ -2,8 +2,7 @@ package ibv
 
 import (
 	"fmt"
-	"math/bits"
-	"strings"
+	"math"
 
 	"github.com/pureverbs/pureverbs/internal/work"
 )
@@ -32,7 +31,7 @@ func plainOf(t QPType) (set uint32) {
 // SGEs.
 func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	if wr.Opcode > 31 || qp.ops>>wr.Opcode&1 == 0 {
-		return 0, &ArgError{Arg: "Opcode", Got: wr.Opcode.String(), Want: qp.wantOpcodes()}
+		return 0, qp.opcodeError(wr.Opcode)
 	}
 	f := work.FieldsOf(uint32(wr.Opcode))
 	if odd := wr.Flags &^ (Fence | Signaled | Solicited | Inline); odd != 0 {
@@ -48,6 +47,10 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 			Have: "MLNX_OFED 4"}
 	}
 	switch {
+	case f&work.Flush != 0 || f&work.Value != 0:
+		if err := checkExtended(wr, f); err != nil {
+			return 0, err
+		}
 	case f&work.Data == 0:
 		if len(wr.SGEs) > 0 || wr.Inline != nil || wr.Flags&Inline != 0 {
 			return 0, &ArgError{Arg: "SGEs and Inline", Got: "set", Want: "nothing with " + wr.Opcode.String()}
@@ -118,15 +121,44 @@ func (qp *QP) wantFlags() string {
 	return "Fence, Signaled, Solicited, Inline on a " + qp.typ.String() + " QP"
 }
 
-func (qp *QP) wantOpcodes() string {
-	var names []string
-	for set := qp.ops; set != 0; set &= set - 1 {
-		names = append(names, Opcode(bits.TrailingZeros32(set)).String())
+// opcodeError returns the error of an opcode that the QP does not take.
+func (qp *QP) opcodeError(op Opcode) error {
+	set := fmt.Sprintf("an opcode of a %v QP", qp.typ)
+	switch {
+	case opcodesOf(qp.typ) == 0:
+		return &ArgError{Arg: "Opcode", Got: op.String(), Want: "nothing: a " + qp.typ.String() + " QP does not send"}
+	case qp.onlySendOps:
+		set += " that is in its QPOptions.SendOps"
+	case op < 32 && opcodesOf(qp.typ)&work.ExtendedOnly>>op&1 != 0:
+		return &UnsupportedError{Feature: op.String() + " by ibv_post_send", Need: "a QP with QPOptions.SendOps",
+			Have: "one without"}
 	}
-	if names == nil {
-		return "nothing: a " + qp.typ.String() + " QP does not send"
+	return &ArgError{Arg: "Opcode", Got: op.String(), Want: set + ": " + opcodeNamesOf(qp.ops)}
+}
+
+// checkExtended reports what is wrong with a work request that struct ibv_send_wr has no room for.
+func checkExtended(wr *SendWR, f work.Fields) error {
+	if f&work.Value != 0 {
+		if len(wr.Inline) != 8 || len(wr.SGEs) > 0 || wr.Flags&Inline != 0 {
+			return &ArgError{Arg: "Inline, SGEs and the flag Inline",
+				Got:  fmt.Sprintf("%d bytes, %d and %v", len(wr.Inline), len(wr.SGEs), wr.Flags&Inline != 0),
+				Want: "8 bytes to write, none and not set with " + wr.Opcode.String()}
+		}
+		return nil
 	}
-	return fmt.Sprintf("an opcode of a %v QP: %s", qp.typ, strings.Join(names, ", "))
+	switch r := wr.Flush; {
+	case len(wr.SGEs) > 0 || wr.Inline != nil || wr.Flags&Inline != 0:
+		return &ArgError{Arg: "SGEs and Inline", Got: "set", Want: "nothing with " + wr.Opcode.String()}
+	case r == nil:
+		return &ArgError{Arg: "Flush", Got: "nil", Want: "what to flush"}
+	case r.Type == 0 || r.Type&^(FlushToMemory|FlushToPersistence) != 0:
+		return &ArgError{Arg: "Flush.Type", Got: r.Type.String(), Want: "FlushToMemory, FlushToPersistence or both"}
+	case r.Level > FlushMR:
+		return &ArgError{Arg: "Flush.Level", Got: r.Level.String(), Want: "FlushBytes or FlushMR"}
+	case r.Length > math.MaxUint32:
+		return &LimitError{What: "Flush.Length", Asked: r.Length, Limit: math.MaxUint32, Where: "a 32-bit field"}
+	}
+	return nil
 }
 
 func describeSGEs(sges []SGE) string {

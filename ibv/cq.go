@@ -41,11 +41,12 @@ type CQ struct {
 	done    chan struct{} // closed by Close
 
 	mu     lock
-	poller *ops.Poller // nil once closed, or on the direct data path
-	ring   *mlx5.CQ    // of the direct data path, else nil; never changes
-	direct *mlx5.CQ    // ring until the CQ is closed
-	fast   *mlx5.CQ    // direct while nothing is held
-	held   *held       // completions taken out early; nil for none
+	poller *ops.Poller          // nil once closed, or on the direct data path
+	ring   *mlx5.CQ             // of the direct data path, else nil; never changes
+	direct *mlx5.CQ             // ring until the CQ is closed
+	fast   *mlx5.CQ             // direct while nothing is held
+	held   *held                // completions taken out early; nil for none
+	rooms  map[uint32]*ops.Room // of send queues, by QPN; nil while no QP on the CQ has one
 	cqe    int
 
 	waitMu  sync.Mutex
@@ -296,6 +297,9 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		if len(got) < ops.PollBatch {
 			break
 		}
+	}
+	if cq.rooms != nil {
+		cq.freeRoom(wcs[:n])
 	}
 	return n, nil
 }

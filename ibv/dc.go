@@ -2,7 +2,10 @@ package ibv
 
 import (
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/ops"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // isDC reports whether the type is of mlx5's dynamically connected transport.
@@ -34,6 +37,31 @@ func (o *QPOptions) checkDC(byMlx5dv bool) error {
 		o.MaxRecvWR, o.MaxRecvSGE = 0, 0
 	}
 	return nil
+}
+
+// wantSendOps makes the ops engine post on a DCI by ibv_wr_*: nothing else takes the number and the key of a DCT.
+func (o *QPOptions) wantSendOps(d *Device, path DataPath) {
+	if o.Type != DCI || path != DataPathOps || o.SendOps != 0 {
+		return
+	}
+	set := opcodesOf(DCI)
+	if d.attr.AtomicCap == AtomicNone {
+		set &^= 1<<OpCompareSwap | 1<<OpFetchAdd
+	}
+	o.SendOps = SendOps(work.SendFlagsOf(set))
+}
+
+// dcSetters are the functions by which the ops engine names a DCT.
+func (qp *QP) dcSetters(ex uintptr) (*ops.DCSetters, error) {
+	lib, err := libmlx5.Open()
+	if err != nil {
+		return nil, err
+	}
+	dv, err := lib.QPExFromIBVQPEx(ex)
+	if err != nil {
+		return nil, err
+	}
+	return ops.NewDCSetters(dv, qp.streams), nil
 }
 
 // errNoSend is why a DCT posts nothing.

@@ -186,6 +186,9 @@ func (qp *QP) reset(modify func() error) error {
 		return err
 	}
 	qp.unsignaled = 0
+	if qp.room != nil {
+		qp.room.Reset()
+	}
 	qp.psn.Store(0) // the next connection gets a new PSN
 	if qp.direct != nil {
 		qp.direct.Reset()

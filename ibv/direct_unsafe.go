@@ -20,7 +20,7 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 		sq = &mlx5.SQConfig{
 			Buf: cmem.Pointer(v.SQ.Buf), Blocks: v.SQ.WQECnt, DBRec: cmem.Pointer(v.DBRec), Reg: cmem.Pointer(v.BF.Reg),
 			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll, MaxInline: qp.cap.MaxInline,
-			Opcodes: plainOf(qp.typ), DC: qp.typ == DCI,
+			Opcodes: plainOf(qp.typ) & qp.ops, DC: qp.typ == DCI,
 		}
 		// QPs that write to the same BlueFlame register at once would mix their WQEs.
 		if td := qp.pd.td; td != nil && !shutUpBF() {
@@ -87,6 +87,8 @@ var (
 	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.DCKey)]byte      = [unsafe.Offsetof(SendWR{}.DCKey)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.DCStream)]byte   = [unsafe.Offsetof(SendWR{}.DCStream)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Flush)]byte      = [unsafe.Offsetof(SendWR{}.Flush)]byte{}
+	_ [unsafe.Sizeof(work.FlushRange{})]byte          = [unsafe.Sizeof(FlushRange{})]byte{}
 )
 
 // request returns wr as the type that the engines use.

@@ -155,7 +155,7 @@ var deviceCapNames = []string{0: "ResizeMaxWR", 1: "BadPKeyCntr", 2: "BadQKeyCnt
 	21: "MemMgtExtensions",
 	23: "MemWindowType2A", 24: "MemWindowType2B", 25: "RCIPCsum", 26: "RawIPCsum", 29: "ManagedFlowSteering",
 	34: "RawScatterFCS",
-	36: "PCIWriteEndPadding", 41: "CCDMABounce"}
+	36: "PCIWriteEndPadding", 38: "FlushGlobal", 39: "FlushPersistent", 40: "AtomicWrite", 41: "CCDMABounce"}
 
 // String joins the names of the capabilities with "|".
 func (c DeviceCapFlags) String() string { return flags.String(c, deviceCapNames) }

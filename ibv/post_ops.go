@@ -99,6 +99,9 @@ func fillSGEs(list []abi.SGE, sges []SGE) {
 // sendErrno returns the error for an errno of the provider's post_send.
 func (qp *QP) sendErrno(e int) error {
 	err := errnoError(e)
+	if s := qp.loadState(); err == errInvalid && qp.onlySendOps && s != StateRTS {
+		return qp.sendState(s) // from v40 on libmlx5 posts by ibv_wr_* in RTS alone
+	}
 	if isQueueFull(err) {
 		if qp.unsignaled >= qp.cap.MaxSendWR {
 			return qp.errSend.unsignaled

@@ -11,6 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
 	"github.com/pureverbs/pureverbs/internal/ops"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // QP is a queue pair: a send queue and a receive queue.
@@ -48,7 +49,10 @@ type QP struct {
 	direct  *mlx5.QP       // nil once closed, or on the ops engine; changed with sqMu and rqMu held
 	state   *uint32        // in struct ibv_qp; libibverbs writes it on modify and query
 	errSend sendErrors
-	ops     uint32 // opcodes that the transport takes, 1<<OpSend and so on
+	ops     uint32 // opcodes that the QP takes, 1<<OpSend and so on
+
+	onlySendOps bool      // ops is what QPOptions.SendOps names
+	room        *ops.Room // of the send queue, where this library has to count it; else nil
 
 	signalAll  bool
 	unsignaled int // ops engine: work requests posted since the last one with a completion
@@ -85,6 +89,11 @@ type QPOptions struct {
 	SignalAll  bool   // every send work request gives a completion, not only those with Signaled
 	SRQ        *SRQ   // source of receives, in place of a receive queue of its own
 
+	// SendOps, unless 0, are the operations that will be posted, and all that PostSend takes.
+	// On the ops data path they are then posted by the functions behind ibv_wr_*. Flush and
+	// AtomicWrite cannot be posted in any other way.
+	SendOps SendOps
+
 	// SingleThreaded takes no lock: only one goroutine at a time may use the QP, including
 	// Close. It is implied by a ThreadDomain.
 	SingleThreaded bool
@@ -95,7 +104,7 @@ type QPOptions struct {
 //
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{create: pd.dev.v.CreateQP, destroy: pd.dev.v.DestroyQP})
+	return pd.createQP(send, recv, opt, qpMaker{create: pd.dev.createQP, destroy: pd.dev.v.DestroyQP})
 }
 
 // qpMaker creates and destroys the C object of a QP, by libibverbs or, for a QP of an ID, by
@@ -124,6 +133,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		MaxInline:  orDefault(opt.MaxInline, 0),
 		SignalAll:  opt.SignalAll,
 		SRQ:        opt.SRQ,
+		SendOps:    opt.SendOps,
 
 		SingleThreaded: opt.SingleThreaded || pd.td != nil,
 	}
@@ -186,16 +196,20 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		dev.direct.mu.Lock()
 		defer dev.direct.mu.Unlock()
 	}
+	o.wantSendOps(dev, path)
+	if err := dev.askSendOps(&o, path, init); err != nil {
+		return fail(err)
+	}
 	h, err := maker.create(pd.handle, init)
 	if err != nil {
 		return nil, &OpError{Op: op, Object: name, Detail: o.describe(),
-			Err: explainLimits(err, name, o.limits(&dev.attr)...)}
+			Err: explainLimits(dev.explainSendOps(err, o.SendOps), name, o.limits(&dev.attr)...)}
 	}
 	qp := &QP{
 		pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
-		typ: o.Type, streams: maker.streams, ops: opcodesOf(o.Type), signalAll: o.SignalAll,
+		typ: o.Type, streams: maker.streams, ops: o.opcodes(), signalAll: o.SignalAll,
 		state: libibverbs.QPState(h), sgid: -1,
-		cap: capFromC(&init.Cap),
+		cap: capFromC(&init.Cap), onlySendOps: opt.SendOps != 0,
 	}
 	qp.num.Store(libibverbs.QPNum(h))
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
@@ -218,7 +232,12 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			qp.cap.MaxInline); err != nil {
 			return undo(err)
 		}
-		if o.SRQ != nil {
+		if o.SendOps != 0 {
+			if err := qp.extend(); err != nil {
+				return undo(errors.Join(err, qp.sq.Free()))
+			}
+		}
+		if o.SRQ != nil || o.Type == DCI {
 			break
 		}
 		if qp.rq, err = ops.NewRecvChain(dev.table, h, qp.cap.MaxRecvWR, qp.cap.MaxRecvSGE); err != nil {
@@ -230,6 +249,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	} else {
 		qp.node.init("qp", fmt.Sprintf("%s/%#06x", name, qp.Num()), nodes...)
 	}
+	qp.send.countSends(qp)
 	qp.errSend.init(qp)
 	qp.errRecv.init(qp)
 	if qp.direct != nil && o.Type != DCT {
@@ -243,6 +263,14 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 // likelyMaxInline is above the limit of known devices. No attribute reports the limit, so a
 // refused inline size above this one is named as the likely reason.
 const likelyMaxInline = 1024
+
+// opcodes returns the opcodes that the QP will take.
+func (o *QPOptions) opcodes() uint32 {
+	if o.SendOps != 0 {
+		return o.SendOps.opcodes()
+	}
+	return opcodesOf(o.Type) &^ work.ExtendedOnly
+}
 
 // describe returns the requested sizes, for an error.
 func (o *QPOptions) describe() string {
@@ -385,6 +413,7 @@ func (qp *QP) Close() error {
 		if qp.typ == DCT {
 			qp.errSend.gone = &OpError{Op: opPostSend, Object: qp.name, Err: ErrClosed}
 		}
+		qp.send.forgetSends(qp)
 		qp.pd.dev.unregister(qp.handle)
 		sq, rq = qp.sq, qp.rq
 		qp.sq, qp.rq = nil, nil

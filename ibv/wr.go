@@ -1,6 +1,10 @@
 package ibv
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/flags"
+)
 
 // MaxSGELength is the maximum length of one SGE in bytes. The field of the device has 31 bits.
 const MaxSGELength = 1<<31 - 1
@@ -55,10 +59,10 @@ type SendWR struct {
 	// Inline is data that is copied into the work request, in place of SGEs. It needs no MR,
 	// and may be reused as soon as the call returns. At most QPCap.MaxInline bytes. With the
 	// flag Inline and SGEs, as in C, the data of the SGEs is copied instead: their memory must
-	// be off the Go heap or pinned, and needs no key.
+	// be off the Go heap or pinned, and needs no key. OpAtomicWrite: the 8 bytes to write.
 	Inline []byte
 
-	Remote         RemoteAddr // RDMA and atomics
+	Remote         RemoteAddr // RDMA, atomics and flushes
 	Imm            uint32     // OpSendImm, OpWriteImm; host order
 	InvalidateRKey uint32     // OpSendInv, OpLocalInv
 	CompareAdd     uint64     // the value to compare with, or to add
@@ -69,7 +73,50 @@ type SendWR struct {
 	RemoteQKey uint32
 	DCKey      uint64 // DCI: the DCT's access key
 	DCStream   uint16 // DCI: the stream that the work request belongs to
+
+	Flush *FlushRange // OpFlush: what to flush, at Remote
 }
+
+// FlushRange is what OpFlush needs besides Remote.
+//
+// C: the last arguments of ibv_wr_flush.
+type FlushRange struct {
+	Type   FlushType
+	Level  FlushLevel
+	Length uint64 // bytes; not used with FlushMR
+}
+
+// FlushType says how far the data of earlier writes has to get. Types can be combined.
+//
+// C: enum ibv_placement_type.
+type FlushType uint32
+
+// The types.
+const (
+	FlushToMemory      FlushType = 1 << 0 // visible to the peer's processors and devices. C: IBV_FLUSH_GLOBAL.
+	FlushToPersistence FlushType = 1 << 1 // safe from a loss of power. C: IBV_FLUSH_PERSISTENT.
+)
+
+var flushTypeNames = []string{"ToMemory", "ToPersistence"}
+
+// String joins the names of the types with "|".
+func (t FlushType) String() string { return flags.String(t, flushTypeNames) }
+
+// FlushLevel says which memory is flushed.
+//
+// C: enum ibv_selectivity_level.
+type FlushLevel uint32
+
+// The levels.
+const (
+	FlushBytes FlushLevel = 0 // Length bytes at Remote. C: IBV_FLUSH_RANGE.
+	FlushMR    FlushLevel = 1 // the memory region of Remote. C: IBV_FLUSH_MR.
+)
+
+var flushLevelNames = []string{"Bytes", "MR"}
+
+// String returns the name, as in "Bytes".
+func (l FlushLevel) String() string { return enumString("FlushLevel", int64(l), flushLevelNames) }
 
 // RecvWR is a work request for a receive queue: a buffer for one message. On a UD QP the first
 // 40 bytes of the buffer are reserved for the GRH.

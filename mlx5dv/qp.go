@@ -55,7 +55,8 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 		dv.CompMask, dv.CreateFlags = abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS, uint32(opt.Flags)
 	}
 	create := func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
-		attr.CompMask, attr.PD = abi.IBV_QP_INIT_ATTR_PD, pd
+		attr.CompMask |= abi.IBV_QP_INIT_ATTR_PD
+		attr.PD = pd
 		return lib.CreateQP(h, attr, dv)
 	}
 	if opt.Type == ibv.DCI || opt.Type == ibv.DCT {

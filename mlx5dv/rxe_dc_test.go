@@ -86,7 +86,7 @@ func post(t testing.TB, q *ibv.QP, wrs ...ibv.SendWR) {
 	}
 }
 
-var dcPaths = []ibv.DataPath{ibv.DataPathDirect}
+var dcPaths = []ibv.DataPath{ibv.DataPathDirect, ibv.DataPathOps}
 
 // A DCI sends to two DCTs by turns, all opcodes, and each engine understands the other.
 func TestRXEDC(t *testing.T) {

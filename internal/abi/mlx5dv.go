@@ -240,3 +240,22 @@ type MLX5DVClockInfo struct {
 	Shift      uint32
 	Mask       uint64
 }
+
+// MLX5DVQPEx is struct mlx5dv_qp_ex (infiniband/mlx5dv.h, rdma-core v65). That of a library before v37 ends before
+// WRSetDCAddrStream.
+type MLX5DVQPEx struct {
+	_                          structs.HostLayout
+	CompMask                   uint64
+	WRSetDCAddr                uintptr // void (*)(qp, struct ibv_ah *, uint32_t dctn, uint64_t key)
+	WRMRInterleaved            uintptr
+	WRMRList                   uintptr
+	WRMkeyConfigure            uintptr
+	WRSetMkeyAccessFlags       uintptr
+	WRSetMkeyLayoutList        uintptr
+	WRSetMkeyLayoutInterleaved uintptr
+	WRSetMkeySigBlock          uintptr
+	WRRawWQE                   uintptr
+	WRSetDCAddrStream          uintptr // void (*)(qp, struct ibv_ah *, uint32_t dctn, uint64_t key, uint16_t stream)
+	WRMemcpy                   uintptr
+	WRSetMkeyCrypto            uintptr
+}

@@ -31,6 +31,9 @@ const minRoom = 64 << 10
 // It is Slow unless useG0.
 func Hot(fn, a1, a2, a3 uintptr) uintptr
 
+// Hot6 is Hot with six arguments. It is Slow6 unless useG0.
+func Hot6(fn, a1, a2, a3, a4, a5, a6 uintptr) uintptr
+
 // getg returns the current g, and the stack pointer.
 //
 //go:noescape

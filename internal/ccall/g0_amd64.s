@@ -33,6 +33,37 @@ TEXT ·Hot(SB), NOSPLIT|NOFRAME, $0-40
 slow:
 	JMP ·Slow(SB)
 
+// func Hot6(fn, a1, a2, a3, a4, a5, a6 uintptr) uintptr
+//
+// As Hot, which keeps to three arguments because it is the faster for it.
+TEXT ·Hot6(SB), NOSPLIT|NOFRAME, $0-64
+	CMPB ·useG0(SB), $0
+	JEQ  slow
+	MOVQ TLS, R10
+	MOVQ 0(R10)(TLS*1), BX // g
+	MOVQ fn+0(FP), AX
+	MOVQ a1+8(FP), DI
+	MOVQ a2+16(FP), SI
+	MOVQ a3+24(FP), DX
+	MOVQ a4+32(FP), CX
+	MOVQ a5+40(FP), R8
+	MOVQ a6+48(FP), R9
+	MOVQ 48(BX), R13 // g.m
+	MOVQ 0(R13), R13 // m.g0
+	MOVQ SP, R12
+	MOVQ R13, 0(R10)(TLS*1)
+	MOVQ 56(R13), SP // g0.sched.sp
+	ANDQ $~15, SP
+	CALL AX
+	MOVQ R12, SP
+	MOVQ TLS, CX
+	MOVQ BX, 0(CX)(TLS*1)
+	MOVQ AX, ret+56(FP)
+	RET
+
+slow:
+	JMP ·Slow6(SB)
+
 // func getg() (gp, sp uintptr)
 TEXT ·getg(SB), NOSPLIT, $0-16
 	MOVQ TLS, CX

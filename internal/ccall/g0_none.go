@@ -8,4 +8,7 @@ const g0Built = false
 // into Go. Arguments are integers and pointers off the Go heap. fn must not be 0.
 func Hot(fn, a1, a2, a3 uintptr) uintptr { return Slow(fn, a1, a2, a3) }
 
+// Hot6 is Hot with six arguments.
+func Hot6(fn, a1, a2, a3, a4, a5, a6 uintptr) uintptr { return Slow6(fn, a1, a2, a3, a4, a5, a6) }
+
 func selfCheck() string { return "not built" }

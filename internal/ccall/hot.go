@@ -35,13 +35,16 @@ func HotPath() (way, why string) {
 }
 
 // thunkArgs is the argument of the thunk. It has no Go pointers.
-type thunkArgs struct{ fn, a1, a2, a3, ret uintptr }
+type thunkArgs struct{ fn, a1, a2, a3, a4, a5, a6, ret uintptr }
 
 // Slow calls fn through runtime.cgocall: the scheduler knows that the thread may block, and gives
 // its processor to another thread if it does. Pointers must point to memory that Go does not
 // manage. fn must not be 0.
-func Slow(fn, a1, a2, a3 uintptr) uintptr {
-	args := thunkArgs{fn: fn, a1: a1, a2: a2, a3: a3}
+func Slow(fn, a1, a2, a3 uintptr) uintptr { return Slow6(fn, a1, a2, a3, 0, 0, 0) }
+
+// Slow6 is Slow with six arguments.
+func Slow6(fn, a1, a2, a3, a4, a5, a6 uintptr) uintptr {
+	args := thunkArgs{fn: fn, a1: a1, a2: a2, a3: a3, a4: a4, a5: a5, a6: a6}
 	cgocall(thunkAddr, noescape(unsafe.Pointer(&args)))
 	return args.ret
 }

@@ -13,6 +13,12 @@ func HotPath() (way, why string) { return "purego", "the trampoline is for amd64
 // Hot calls fn; see the package documentation.
 func Hot(fn, a1, a2, a3 uintptr) uintptr { return Slow(fn, a1, a2, a3) }
 
+// Hot6 is Hot with six arguments.
+func Hot6(fn, a1, a2, a3, a4, a5, a6 uintptr) uintptr {
+	r, _, _ := purego.SyscallN(fn, a1, a2, a3, a4, a5, a6)
+	return r
+}
+
 // Slow calls fn; see the package documentation.
 func Slow(fn, a1, a2, a3 uintptr) uintptr {
 	r, _, _ := purego.SyscallN(fn, a1, a2, a3)

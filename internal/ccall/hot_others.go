@@ -11,5 +11,8 @@ func HotPath() (way, why string) { return "none", reasonSystem }
 // Hot returns -1 on this operating system.
 func Hot(_, _, _, _ uintptr) uintptr { return ^uintptr(0) }
 
+// Hot6 returns -1 on this operating system.
+func Hot6(_, _, _, _, _, _, _ uintptr) uintptr { return ^uintptr(0) }
+
 // Slow returns -1 on this operating system.
 func Slow(_, _, _, _ uintptr) uintptr { return ^uintptr(0) }

@@ -81,6 +81,31 @@ func TestThreeWords(t *testing.T) {
 	}
 }
 
+func TestSixWords(t *testing.T) {
+	digits, clobber := fn(t, "digits6"), fn(t, "clobber")
+	for name, call := range map[string]func(fn, a1, a2, a3, a4, a5, a6 uintptr) uintptr{"Hot6": Hot6, "Slow6": Slow6} {
+		if r := call(digits, 1, 2, 3, 4, 5, 6); r != 123456 {
+			t.Errorf("%s of 1 to 6 = %d", name, r)
+		}
+		if r := call(digits, word(-1), 0, 0, 0, 0, 9); int(r) != -99991 {
+			t.Errorf("%s of -1, 0, 0, 0, 0, 9 = %d", name, int(r))
+		}
+		x := [3]int{1, 2, 3}
+		for i := range 1000 {
+			if r := call(clobber, 0, 0, 0, 0, 0, 0); r != 42 {
+				t.Fatalf("%s of clobber = %d", name, r)
+			}
+			x[i%3] += i
+		}
+		if x[0]+x[1]+x[2] != 6+999*1000/2 {
+			t.Errorf("%s: registers were lost: %v", name, x)
+		}
+		if n := testing.AllocsPerRun(1000, func() { call(digits, 1, 2, 3, 4, 5, 6) }); n != 0 {
+			t.Errorf("%s makes %v allocations", name, n)
+		}
+	}
+}
+
 func TestResultsAndRegisters(t *testing.T) {
 	add3, dirty, clobber := fn(t, "add3"), fn(t, "dirty"), fn(t, "clobber")
 	for _, c := range callers {

@@ -31,6 +31,8 @@ type SendChain struct {
 	badAddr   uintptr
 	maxSGE    int
 	maxInline int
+	ex        *extended // nil to post by post_send
+	bufs      uintptr   // of ex: maxSGE struct ibv_data_buf
 	mem       *dma.Mem
 }
 
@@ -42,7 +44,9 @@ func NewSendChain(t Table, qp uintptr, depth, maxSGE, maxInline int) (*SendChain
 	inlineStride := (maxInline + 15) &^ 15
 	wrBytes := uintptr(depth) * sendWRSize
 	sgeBytes := uintptr(depth*maxSGE) * sgeSize
-	mem, err := dma.Alloc(int(16+wrBytes+sgeBytes)+depth*inlineStride, nil)
+	inlineBytes := uintptr(depth * inlineStride)
+	bufBytes := uintptr(maxSGE) * unsafe.Sizeof(abi.DataBuf{})
+	mem, err := dma.Alloc(int(16+wrBytes+sgeBytes+inlineBytes+bufBytes), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +60,7 @@ func NewSendChain(t Table, qp uintptr, depth, maxSGE, maxInline int) (*SendChain
 		wrs:       cmem.Slice[abi.SendWR](first, depth),
 		sges:      cmem.Slice[abi.SGE](sges, depth*maxSGE),
 		inline:    cmem.Slice[byte](inline, depth*inlineStride),
+		bufs:      inline + inlineBytes,
 		first:     first,
 		bad:       cmem.At[uintptr](bad),
 		badAddr:   bad,
@@ -94,11 +99,19 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 	case ah != 0:
 		w.SetUD(ah, wr.RemoteQPN, wr.RemoteQKey)
 	}
+	if c.ex != nil && c.ex.DC != nil && f&work.Data != 0 {
+		*dcAddrOf(w) = dcAddr{ah, wr.DCKey, wr.RemoteQPN, wr.DCStream}
+	}
 	switch {
 	case f&work.Imm != 0:
 		w.SetImm(wr.Imm)
 	case f&work.InvalidateRKey != 0:
 		w.SetInvalidateRKey(wr.InvalidateRKey)
+	case f&work.Flush != 0:
+		*flushOf(w) = flush{wr.Flush.Length, uint8(wr.Flush.Type), uint8(wr.Flush.Level)}
+	case f&work.Value != 0:
+		copy(atomicValueOf(w)[:], wr.Inline)
+		return
 	}
 	if wr.Inline != nil {
 		w.SendFlags |= abi.IBV_SEND_INLINE
@@ -138,15 +151,25 @@ func (c *SendChain) Inline(i int, data []byte) {
 	s.LKey = 0
 }
 
-// Post posts slots [0,n) with one call. It returns how many the provider accepted, and its errno, 0 if it accepted all.
+// Post posts slots [0,n) with one call, or one session. It returns how many the provider accepted, and its errno, 0 if
+// it accepted all.
 func (c *SendChain) Post(n int) (int, int) {
-	c.wrs[n-1].Next = 0
-	*c.bad = 0
-	ret := int32(ccall.Hot(c.post, c.qp, c.first, c.badAddr))
-	if ret == 0 {
-		return n, 0
+	if c.ex != nil {
+		return c.ex.post(c, n)
 	}
-	return accepted(*c.bad, c.first, sendWRSize, n), errno(ret)
+	return c.postClassic(0, n)
+}
+
+// postClassic posts slots [i,end) by post_send.
+func (c *SendChain) postClassic(i, end int) (int, int) {
+	c.wrs[end-1].Next = 0
+	*c.bad = 0
+	first := c.first + uintptr(i)*sendWRSize
+	ret := int32(ccall.Hot(c.post, c.qp, first, c.badAddr))
+	if ret == 0 {
+		return end - i, 0
+	}
+	return accepted(*c.bad, first, sendWRSize, end-i), errno(ret)
 }
 
 // Free frees the memory. The chain must not be used afterwards.

@@ -14,28 +14,36 @@ const (
 	InvalidateRKey                    // a key that becomes invalid
 	CompareAdd                        // the operand to add or to compare with
 	Swap                              // the operand to swap in
+	Flush                             // a range to flush
+	Value                             // 8 bytes to write at once
 )
 
 // Atomic is a field that all atomics use and no other opcode does.
 const Atomic = CompareAdd
 
-// opcodes holds the fields that each opcode uses, and the types of queue pair that take it.
+// opcodes holds the fields that each opcode uses, the types of queue pair that take it, and the flag by which a queue
+// pair is asked for the function that posts it.
 var opcodes = [32]struct {
 	fields Fields
 	types  uint32
+	sendOp uint64
 }{
-	abi.IBV_WR_RDMA_WRITE:           {Data | Inline | Remote, rc | uc},
-	abi.IBV_WR_RDMA_WRITE_WITH_IMM:  {Data | Inline | Remote | Imm, rc | uc},
-	abi.IBV_WR_SEND:                 {Data | Inline, rc | uc | ud | raw},
-	abi.IBV_WR_SEND_WITH_IMM:        {Data | Inline | Imm, rc | uc | ud},
-	abi.IBV_WR_SEND_WITH_INV:        {Data | Inline | InvalidateRKey, rc},
-	abi.IBV_WR_RDMA_READ:            {Data | Remote, rc},
-	abi.IBV_WR_ATOMIC_CMP_AND_SWP:   {Data | Remote | CompareAdd | Swap, rc},
-	abi.IBV_WR_ATOMIC_FETCH_AND_ADD: {Data | Remote | CompareAdd, rc},
-	abi.IBV_WR_LOCAL_INV:            {InvalidateRKey, rc | uc},
+	abi.IBV_WR_RDMA_WRITE:           {Data | Inline | Remote, rc | uc, abi.IBV_QP_EX_WITH_RDMA_WRITE},
+	abi.IBV_WR_RDMA_WRITE_WITH_IMM:  {Data | Inline | Remote | Imm, rc | uc, abi.IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM},
+	abi.IBV_WR_SEND:                 {Data | Inline, rc | uc | ud | raw, abi.IBV_QP_EX_WITH_SEND},
+	abi.IBV_WR_SEND_WITH_IMM:        {Data | Inline | Imm, rc | uc | ud, abi.IBV_QP_EX_WITH_SEND_WITH_IMM},
+	abi.IBV_WR_SEND_WITH_INV:        {Data | Inline | InvalidateRKey, rc, abi.IBV_QP_EX_WITH_SEND_WITH_INV},
+	abi.IBV_WR_RDMA_READ:            {Data | Remote, rc, abi.IBV_QP_EX_WITH_RDMA_READ},
+	abi.IBV_WR_ATOMIC_CMP_AND_SWP:   {Data | Remote | CompareAdd | Swap, rc, abi.IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP},
+	abi.IBV_WR_ATOMIC_FETCH_AND_ADD: {Data | Remote | CompareAdd, rc, abi.IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD},
+	abi.IBV_WR_LOCAL_INV:            {InvalidateRKey, rc | uc, abi.IBV_QP_EX_WITH_LOCAL_INV},
+	abi.IBV_WR_FLUSH:                {Remote | Flush, onlyRC, abi.IBV_QP_EX_WITH_FLUSH},
+	abi.IBV_WR_ATOMIC_WRITE:         {Remote | Value, onlyRC, abi.IBV_QP_EX_WITH_ATOMIC_WRITE},
 }
 
 const (
+	onlyRC = 1 << abi.IBV_QPT_RC
+
 	rc  = 1<<abi.IBV_QPT_RC | 1<<abi.IBV_QPT_XRC_SEND | 1<<DCI
 	uc  = 1 << abi.IBV_QPT_UC
 	ud  = 1 << abi.IBV_QPT_UD
@@ -62,3 +70,26 @@ func OpcodesOf(qpType uint32) (set uint32) {
 	}
 	return set
 }
+
+// SendOpsOf returns the opcodes that a set of IBV_QP_EX_WITH flags names, as a set of bits 1<<opcode.
+func SendOpsOf(flags uint64) (set uint32) {
+	for op := range opcodes {
+		if opcodes[op].sendOp&flags != 0 {
+			set |= 1 << op
+		}
+	}
+	return set
+}
+
+// SendFlagsOf is the inverse of SendOpsOf.
+func SendFlagsOf(set uint32) (flags uint64) {
+	for op := range opcodes {
+		if set>>op&1 != 0 {
+			flags |= opcodes[op].sendOp
+		}
+	}
+	return flags
+}
+
+// ExtendedOnly is the set of opcodes that struct ibv_send_wr has no room for, as bits 1<<opcode.
+const ExtendedOnly = 1<<abi.IBV_WR_FLUSH | 1<<abi.IBV_WR_ATOMIC_WRITE

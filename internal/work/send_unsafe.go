@@ -33,6 +33,14 @@ type SendWR struct {
 	RemoteQKey     uint32
 	DCKey          uint64
 	DCStream       uint16
+	Flush          *FlushRange
+}
+
+// FlushRange is what the opcode Flush has besides an address and a key of the peer.
+type FlushRange struct {
+	Type   uint32
+	Level  uint32
+	Length uint64
 }
 
 // ImmOrKey returns the 32 bits that travel with a message: the immediate data, or the key to invalidate.

@@ -13,6 +13,22 @@ func (l Lib) CreateQP(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 	return l.lib.Ptr("ibv_create_qp", pd, uintptr(unsafe.Pointer(attr)))
 }
 
+// struct ibv_qp *(*create_qp_ex)(struct ibv_context *, struct ibv_qp_init_attr_ex *); an op of verbs_context. As the
+// inline function does, it leaves what classic creation can do to classic creation.
+func (l Lib) CreateQPEx(ctx uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
+	if attr.CompMask == abi.IBV_QP_INIT_ATTR_PD {
+		return l.CreateQP(attr.PD, attr)
+	}
+	return opPtr(ctx, abi.DistCreateQPEx, ctx, uintptr(unsafe.Pointer(attr)))
+}
+
+// struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp);
+// It returns NULL, and leaves errno alone, for a QP that was created without IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.
+func (l Lib) QPToQPEx(qp uintptr) (uintptr, error) { return l.lib.Ptr("ibv_qp_to_qp_ex", qp) }
+
+// HasQPToQPEx reports whether the library has ibv_qp_to_qp_ex; absent before v24.
+func (l Lib) HasQPToQPEx() bool { return l.lib.Has("ibv_qp_to_qp_ex") }
+
 // int ibv_modify_qp(struct ibv_qp *, struct ibv_qp_attr *, int attr_mask);
 func (l Lib) ModifyQP(qp uintptr, attr *abi.QPAttr, mask uint32) error {
 	return l.lib.Err("ibv_modify_qp", qp, uintptr(unsafe.Pointer(attr)), uintptr(mask))

@@ -6,6 +6,10 @@
 #include <string.h>
 
 long add3(long a, long b, long c) { return a + b + c; }
+long digits6(long a, long b, long c, long d, long e, long f)
+{
+	return ((((a * 10 + b) * 10 + c) * 10 + d) * 10 + e) * 10 + f;
+}
 
 // Eight arguments: the last two are on the stack on amd64.
 long weigh(long a, long b, long c, long d, long e, long f, long g, long h)

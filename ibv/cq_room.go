@@ -1,0 +1,43 @@
+package ibv
+
+import "github.com/pureverbs/pureverbs/internal/ops"
+
+// countSends makes polling free the room of the QP's send queue, if the QP has it counted.
+func (cq *CQ) countSends(qp *QP) {
+	if qp.room == nil {
+		return
+	}
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.rooms == nil {
+		cq.rooms = make(map[uint32]*ops.Room)
+	}
+	cq.rooms[qp.Num()] = qp.room
+}
+
+// forgetSends undoes countSends, unless a new QP has got the number meanwhile.
+func (cq *CQ) forgetSends(qp *QP) {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.rooms[qp.Num()] == qp.room {
+		delete(cq.rooms, qp.Num())
+	}
+	if len(cq.rooms) == 0 {
+		cq.rooms = nil
+	}
+}
+
+// freeRoom notes the completions of send queues that are counted.
+// Preconditions: cq.mu is held.
+func (cq *CQ) freeRoom(wcs []WC) {
+	for i := range wcs {
+		room := cq.rooms[wcs[i].QPN]
+		switch {
+		case room == nil:
+		case wcs[i].Status != WCSuccess:
+			room.Failed()
+		case !wcs[i].Opcode.IsRecv():
+			room.Completed()
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package ibv
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/flags"
+	"github.com/pureverbs/pureverbs/internal/ops"
+	"github.com/pureverbs/pureverbs/internal/work"
+)
+
+// SendOps is a set of operations of a send queue: see QPOptions.SendOps.
+//
+// C: enum ibv_qp_create_send_ops_flags.
+type SendOps uint64
+
+// The operations.
+const (
+	SendOpWrite       SendOps = 1 << 0  // C: IBV_QP_EX_WITH_RDMA_WRITE.
+	SendOpWriteImm    SendOps = 1 << 1  // C: IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM.
+	SendOpSend        SendOps = 1 << 2  // C: IBV_QP_EX_WITH_SEND.
+	SendOpSendImm     SendOps = 1 << 3  // C: IBV_QP_EX_WITH_SEND_WITH_IMM.
+	SendOpRead        SendOps = 1 << 4  // C: IBV_QP_EX_WITH_RDMA_READ.
+	SendOpCompareSwap SendOps = 1 << 5  // C: IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP.
+	SendOpFetchAdd    SendOps = 1 << 6  // C: IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD.
+	SendOpLocalInv    SendOps = 1 << 7  // C: IBV_QP_EX_WITH_LOCAL_INV.
+	SendOpBindMW      SendOps = 1 << 8  // C: IBV_QP_EX_WITH_BIND_MW.
+	SendOpSendInv     SendOps = 1 << 9  // C: IBV_QP_EX_WITH_SEND_WITH_INV.
+	SendOpTSO         SendOps = 1 << 10 // C: IBV_QP_EX_WITH_TSO.
+	SendOpFlush       SendOps = 1 << 11 // C: IBV_QP_EX_WITH_FLUSH.
+	SendOpAtomicWrite SendOps = 1 << 12 // C: IBV_QP_EX_WITH_ATOMIC_WRITE.
+)
+
+var sendOpNames = []string{"Write", "WriteImm", "Send", "SendImm", "Read", "CompareSwap", "FetchAdd", "LocalInv",
+	"BindMW", "SendInv", "TSO", "Flush", "AtomicWrite"}
+
+// String joins the names of the operations with "|".
+func (s SendOps) String() string { return flags.String(s, sendOpNames) }
+
+// opcodes returns the set of opcodes that s names.
+func (s SendOps) opcodes() uint32 { return work.SendOpsOf(uint64(s)) }
+
+// check reports what no device can post on a QP of that type.
+func (s SendOps) check(t QPType) error {
+	known := s.opcodes()
+	takes := opcodesOf(t)
+	if bits.OnesCount64(uint64(s)) == bits.OnesCount32(known) && known&^takes == 0 {
+		return nil
+	}
+	return &ArgError{Arg: "SendOps", Got: s.String(), Want: "of " + opcodeNamesOf(takes) + " on a " + t.String() + " QP"}
+}
+
+// askSendOps makes init ask for the functions of o.SendOps. On the direct data path nobody calls them.
+func (d *Device) askSendOps(o *QPOptions, path DataPath, init *abi.QPInitAttrEx) error {
+	if o.SendOps == 0 {
+		return nil
+	}
+	if err := o.SendOps.check(o.Type); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		op  SendOps
+		cap DeviceCapFlags
+	}{{SendOpFlush, DeviceFlushGlobal | DeviceFlushPersistent}, {SendOpAtomicWrite, DeviceAtomicWrite}} {
+		if o.SendOps&c.op == 0 {
+			continue
+		}
+		if !d.mayHave(c.cap) {
+			return &UnsupportedError{Feature: "posting " + c.op.String(), Need: "a device with " + c.cap.String() +
+				" among its DeviceCapFlags, such as SoftRoCE of Linux 6.3", Have: d.Name() + " without it"}
+		}
+		if path != DataPathOps {
+			return &UnsupportedError{Feature: "posting " + c.op.String() + " on the direct data path",
+				Need: "CQs made with DataPathOps", Have: "a CQ of the direct data path"}
+		}
+	}
+	if path != DataPathOps {
+		return nil
+	}
+	if !d.v.HasQPToQPEx() {
+		return &UnsupportedError{Feature: "QPOptions.SendOps", Need: "libibverbs of rdma-core v24 or later, " +
+			"or a QP without SendOps, whose work requests are posted by ibv_post_send",
+			Have: fmt.Sprintf("version %q", d.v.Version())}
+	}
+	init.CompMask |= abi.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
+	init.SendOpsFlags = uint64(o.SendOps)
+	return nil
+}
+
+// mayHave reports whether the device has one of these capabilities, or does not tell.
+func (d *Device) mayHave(any DeviceCapFlags) bool {
+	return d.attr.Ex == nil || d.attr.CapFlags&any != 0
+}
+
+// explainSendOps adds to a refusal by the provider what SendOps need.
+func (d *Device) explainSendOps(err error, asked SendOps) error {
+	if asked == 0 || !unsupported(err) {
+		return err
+	}
+	return &UnsupportedError{Feature: "posting " + asked.String() + " by ibv_wr_*",
+		Need: "a provider with functions for all of these, or a QP without SendOps, whose work requests are posted by " +
+			"ibv_post_send",
+		Have: "the provider of " + d.Name() + ", which refused some of them"}
+}
+
+// createQP creates the C object of a QP: by create_qp_ex if init asks for what classic creation has no room for.
+func (d *Device) createQP(pd uintptr, init *abi.QPInitAttrEx) (uintptr, error) {
+	if init.CompMask == 0 {
+		return d.v.CreateQP(pd, init)
+	}
+	init.CompMask |= abi.IBV_QP_INIT_ATTR_PD
+	init.PD = pd
+	return d.v.CreateQPEx(d.handle, init)
+}
+
+// extend makes the send queue post by the functions of struct ibv_qp_ex.
+// Preconditions: the C object was created with SendOps.
+func (qp *QP) extend() error {
+	d := qp.pd.dev
+	ex, err := d.v.QPToQPEx(qp.handle)
+	if err != nil {
+		return fmt.Errorf("ibv_qp_to_qp_ex: %w", err)
+	}
+	x := ops.Extended{QP: ex, Type: uint32(qp.typ), ClassicLists: d.attr.VendorID == vendorSoftRoCE}
+	if d.isMLX5() {
+		qp.room = ops.NewRoom(qp.cap.MaxSendWR, qp.signalAll)
+		x.Room = qp.room
+	}
+	if qp.typ == DCI {
+		if x.DC, err = qp.dcSetters(ex); err != nil {
+			return err
+		}
+	}
+	return qp.sq.Extend(x)
+}
+
+// vendorSoftRoCE is the vendor of SoftRoCE devices. Their wr_set_sge_list took all SGEs for as long as the first, and
+// wr_set_inline_data_list sent nothing, up to v63 (rdma-core v44.0, providers/rxe/rxe.c).
+const vendorSoftRoCE = 0xffffff
+
+// isMLX5 reports whether libmlx5 drives the device.
+func (d *Device) isMLX5() bool {
+	lib, err := libmlx5.Open()
+	if err != nil {
+		return false
+	}
+	ok, err := lib.IsSupported(d.handle)
+	return err == nil && ok
+}
+
+// opcodeNamesOf lists a set of opcodes.
+func opcodeNamesOf(set uint32) string {
+	var names []string
+	for ; set != 0; set &= set - 1 {
+		names = append(names, Opcode(bits.TrailingZeros32(set)).String())
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,195 @@
+package ops
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/work"
+)
+
+// Extended says how a chain posts by the functions of a struct ibv_qp_ex, which is what ibv_wr_* calls.
+type Extended struct {
+	QP   uintptr // struct ibv_qp_ex *
+	Type uint32  // IBV_QPT_*, which determines the setter of the address
+	Room *Room   // nil where the provider itself refuses a full queue without harm
+
+	// DC has the setters of a DCI's address; nil on other QPs.
+	DC *DCSetters
+
+	// ClassicLists posts work requests with more than one SGE by post_send: the provider's setters of lists are wrong.
+	ClassicLists bool
+}
+
+// extended is the state of such a chain.
+type extended struct {
+	Extended
+	fn   *abi.QPEx
+	bufs []abi.DataBuf // for an inline list
+}
+
+// ErrNoTail is returned for a QP of a context whose layout is not known.
+var ErrNoTail = errors.New("the context is not part of a verbs_context, so the layout of struct ibv_qp_ex is not known")
+
+// Extend makes the chain post by the functions of a struct ibv_qp_ex, in place of post_send. Nothing was posted yet.
+func (c *SendChain) Extend(x Extended) error {
+	fn := abi.QPExOf(x.QP)
+	if fn == nil {
+		return ErrNoTail
+	}
+	c.ex = &extended{Extended: x, fn: fn, bufs: cmem.Slice[abi.DataBuf](c.bufs, c.maxSGE)}
+	return nil
+}
+
+// post posts slots [0,n). It returns how many were accepted, and an errno, 0 if all were.
+func (x *extended) post(c *SendChain, n int) (done, errno int) {
+	for done < n {
+		end := done + 1
+		classic := x.classic(&c.wrs[done])
+		for end < n && x.classic(&c.wrs[end]) == classic {
+			end++
+		}
+		took := 0
+		if classic {
+			took, errno = c.postClassic(done, end)
+		} else {
+			took, errno = x.sessions(c, done, end)
+		}
+		done += took
+		if errno != 0 {
+			break
+		}
+	}
+	return done, errno
+}
+
+// classic reports whether post_send has to post the slot.
+func (x *extended) classic(w *abi.SendWR) bool { return x.ClassicLists && w.NumSGE > 1 }
+
+// sessions posts slots [i,end) in as few sessions as there is room for. A session is posted as a whole or not at all,
+// so after a refusal for lack of room a smaller one is tried.
+func (x *extended) sessions(c *SendChain, i, end int) (done, errno int) {
+	for n := end - i; n > 0; n = min(n, end-i-done) {
+		if x.Room != nil {
+			if n = min(n, x.Room.Free()); n == 0 {
+				return done, full
+			}
+		}
+		switch e := x.session(c, i+done, i+done+n); {
+		case e == 0:
+			done += n
+		case n == 1 || !isFull(e):
+			return done, e
+		default:
+			n /= 2
+		}
+	}
+	return done, 0
+}
+
+// session posts slots [i,end) between wr_start and wr_complete. It returns an errno, and then has posted nothing.
+//
+// The functions are read for each call, because providers replace them: libmlx5 from v40 on, when the QP changes its
+// state.
+func (x *extended) session(c *SendChain, i, end int) int {
+	fn, qp := x.fn, x.QP
+	ccall.Hot(fn.Start, qp, 0, 0)
+	for k := i; k < end; k++ {
+		w := &c.wrs[k]
+		fn.WRID, fn.WRFlags = w.WRID, w.SendFlags
+		x.operation(w)
+		if work.FieldsOf(w.Opcode)&work.Data == 0 {
+			continue
+		}
+		switch {
+		case x.DC != nil:
+			x.DC.set(w)
+		case x.Type == abi.IBV_QPT_UD:
+			ccall.Hot6(fn.SetUDAddr, qp, uintptr(w.Wr[0]), uintptr(uint32(w.Wr[1])), uintptr(w.Wr[1]>>32), 0, 0)
+		case x.Type == abi.IBV_QPT_XRC_SEND:
+			ccall.Hot(fn.SetXRCSRQN, qp, uintptr(w.XRCRemoteSRQN), 0)
+		}
+		x.data(c, k)
+	}
+	if x.Room != nil {
+		x.Room.reserve(c.wrs[i:end])
+	}
+	e := errno(int32(ccall.Hot(fn.Complete, qp, 0, 0)))
+	if e != 0 && x.Room != nil {
+		x.Room.giveBack()
+	}
+	return e
+}
+
+// operation begins a work request.
+func (x *extended) operation(w *abi.SendWR) {
+	fn, qp := x.fn, x.QP
+	addr, rkey, imm := uintptr(w.Wr[0]), uintptr(uint32(w.Wr[1])), uintptr(w.ImmData)
+	switch w.Opcode {
+	case abi.IBV_WR_RDMA_WRITE:
+		ccall.Hot(fn.RDMAWrite, qp, rkey, addr)
+	case abi.IBV_WR_RDMA_WRITE_WITH_IMM:
+		ccall.Hot6(fn.RDMAWriteImm, qp, rkey, addr, imm, 0, 0)
+	case abi.IBV_WR_SEND:
+		ccall.Hot(fn.Send, qp, 0, 0)
+	case abi.IBV_WR_SEND_WITH_IMM:
+		ccall.Hot(fn.SendImm, qp, imm, 0)
+	case abi.IBV_WR_SEND_WITH_INV:
+		ccall.Hot(fn.SendInv, qp, imm, 0)
+	case abi.IBV_WR_RDMA_READ:
+		ccall.Hot(fn.RDMARead, qp, rkey, addr)
+	case abi.IBV_WR_ATOMIC_CMP_AND_SWP:
+		ccall.Hot6(fn.AtomicCmpSwp, qp, uintptr(uint32(w.Wr[3])), addr, uintptr(w.Wr[1]), uintptr(w.Wr[2]), 0)
+	case abi.IBV_WR_ATOMIC_FETCH_AND_ADD:
+		ccall.Hot6(fn.AtomicFetchAdd, qp, uintptr(uint32(w.Wr[3])), addr, uintptr(w.Wr[1]), 0, 0)
+	case abi.IBV_WR_LOCAL_INV:
+		ccall.Hot(fn.LocalInv, qp, imm, 0)
+	case abi.IBV_WR_BIND_MW:
+		ccall.Hot6(fn.BindMW, qp, w.Bind.MW, uintptr(w.Bind.RKey), address(&w.Bind.BindInfo), 0, 0)
+	case abi.IBV_WR_TSO:
+		ccall.Hot6(fn.SendTSO, qp, w.Bind.MW, uintptr(w.Bind.RKey&0xffff), uintptr(w.Bind.RKey>>16), 0, 0)
+	case abi.IBV_WR_FLUSH:
+		f := flushOf(w)
+		ccall.Hot6(fn.Flush, qp, rkey, addr, uintptr(f.length), uintptr(f.typ), uintptr(f.level))
+	case abi.IBV_WR_ATOMIC_WRITE:
+		ccall.Hot6(fn.AtomicWrite, qp, rkey, addr, address(atomicValueOf(w)), 0, 0)
+	}
+}
+
+// data calls the setter of slot k's data, which every operation with data needs, even for no bytes.
+func (x *extended) data(c *SendChain, k int) {
+	fn, qp, w := x.fn, x.QP, &c.wrs[k]
+	list := c.sges[k*c.maxSGE:][:w.NumSGE]
+	switch {
+	case w.SendFlags&abi.IBV_SEND_INLINE == 0 && len(list) == 1:
+		ccall.Hot6(fn.SetSGE, qp, uintptr(list[0].LKey), uintptr(list[0].Addr), uintptr(list[0].Length), 0, 0)
+	case w.SendFlags&abi.IBV_SEND_INLINE == 0:
+		ccall.Hot(fn.SetSGEList, qp, uintptr(len(list)), w.SGList)
+	case len(list) == 0:
+		ccall.Hot(fn.SetInlineData, qp, c.first, 0)
+	case len(list) == 1:
+		ccall.Hot(fn.SetInlineData, qp, uintptr(list[0].Addr), uintptr(list[0].Length))
+	default:
+		for i := range list {
+			x.bufs[i] = abi.DataBuf{Addr: uintptr(list[i].Addr), Length: uintptr(list[i].Length)}
+		}
+		ccall.Hot(fn.SetInlineDataList, qp, uintptr(len(list)), address(&x.bufs[0]))
+	}
+}
+
+// address returns the address of something in the chain's memory.
+func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+// flush is what a slot of IBV_WR_FLUSH has besides an address and a key. C has no struct for it.
+type flush struct {
+	length     uint64
+	typ, level uint8
+}
+
+// flushOf returns the place of a slot that holds its flush.
+func flushOf(w *abi.SendWR) *flush { return (*flush)(unsafe.Pointer(&w.Bind)) }
+
+// atomicValueOf returns the place of a slot that holds the value of IBV_WR_ATOMIC_WRITE.
+func atomicValueOf(w *abi.SendWR) *[8]byte { return (*[8]byte)(unsafe.Pointer(&w.Bind)) }

@@ -1,0 +1,91 @@
+package ops
+
+import (
+	"sync"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// Room counts the free places of a send queue.
+//
+// It is for libmlx5. In all releases up to v64.0 its functions behind ibv_wr_* go on after they have found the queue
+// full, and the first of a session then writes over the work request that was posted last, which the device may not
+// have read yet (rdma-core v44.0, providers/mlx5/qp.c:1244). So a session begins only if there is room for it.
+//
+// As in libmlx5, the completion of a work request frees its place and those of all before it.
+type Room struct {
+	mu       sync.Mutex
+	places   uint32
+	head     uint32   // work requests posted
+	tail     uint32   // of these, completed
+	signaled []uint32 // a ring: the numbers of those that will give a completion, oldest first
+	first    uint32   // of signaled
+	next     uint32
+	before   struct{ head, next uint32 } // the last session
+	all      bool                        // each work request gives a completion
+}
+
+// NewRoom returns the Room of an empty queue; all says that each work request gives a completion.
+func NewRoom(places int, all bool) *Room {
+	return &Room{places: uint32(places), signaled: make([]uint32, max(places, 1)), all: all}
+}
+
+// Free returns the number of free places.
+func (r *Room) Free() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return int(r.places - (r.head - r.tail))
+}
+
+// reserve takes places for a session. There are enough.
+func (r *Room) reserve(wrs []abi.SendWR) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.before.head, r.before.next = r.head, r.next
+	for i := range wrs {
+		if r.all || wrs[i].SendFlags&abi.IBV_SEND_SIGNALED != 0 {
+			r.signaled[r.next%uint32(len(r.signaled))] = r.head
+			r.next++
+		}
+		r.head++
+	}
+}
+
+// giveBack undoes the last reserve, whose session was refused.
+func (r *Room) giveBack() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.head, r.next = r.before.head, r.before.next
+	if int32(r.head-r.tail) < 0 {
+		r.tail, r.first = r.head, r.next
+	}
+}
+
+// Completed notes the next successful completion of the queue.
+func (r *Room) Completed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.first == r.next {
+		return
+	}
+	r.tail = r.signaled[r.first%uint32(len(r.signaled))] + 1
+	r.first++
+}
+
+// Failed notes a failed completion. Whether it is of this queue is not known, and it may be of a work request that
+// asked for none. The QP is in an error state: nothing that is in the queue will be executed, or damaged.
+func (r *Room) Failed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tail, r.first = r.head, r.next
+}
+
+// Reset empties the queue.
+func (r *Room) Reset() { r.Failed() }
+
+// full is the errno of a queue without room.
+const full = int(syscall.ENOMEM)
+
+// isFull reports whether a provider refused a session for lack of room. SoftRoCE says ENOSPC.
+func isFull(errno int) bool { return errno == full || errno == int(syscall.ENOSPC) }
