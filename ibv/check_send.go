@@ -18,8 +18,11 @@ func opcodesOf(t QPType) uint32 {
 // plainOf returns the set of opcodes whose WQEs may consist of control, remote address and data
 // segments alone, as SQ.Post builds them. UD and DCI have none: their WQEs need an address.
 func plainOf(t QPType) (set uint32) {
+	if t == UD || t == DCI {
+		return 0
+	}
 	for op := range uint32(32) {
-		if f := work.FieldsOf(op); t != UD && t != DCI && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
+		if f := work.FieldsOf(op); opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
 			set |= 1 << op
 		}
 	}

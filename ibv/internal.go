@@ -58,7 +58,8 @@ func (friends) CreateQP(pd *PD, send, recv *CQ, opt *QPOptions,
 // CreateDC is CreateQP for QPs of mlx5's dynamically connected transport, which may have streams.
 func (friends) CreateDC(pd *PD, send, recv *CQ, opt *QPOptions, streams bool,
 	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: pd.dev.v.DestroyQP, dc: true, streams: streams})
+	return pd.createQP(send, recv, opt,
+		qpMaker{create: create, destroy: pd.dev.v.DestroyQP, dc: true, streams: streams})
 }
 
 // DestroyQP destroys the C object of a QP of pd as QP.Close does.

@@ -252,10 +252,13 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 		if late {
 			mask |= qp.lateAttr(attr, opt)
 		}
-		if err := step(attr, mask); err != nil || qp.typ == DCT {
+		if err := step(attr, mask); err != nil {
 			return err
 		}
 		late = false
+	}
+	if qp.typ == DCT && qp.loadState() == StateRTR {
+		return nil
 	}
 	if s := qp.loadState(); s != StateRTR {
 		return fail(&StateError{Op: op, State: s, Need: "RESET, INIT or RTR; Modify to RESET first"})

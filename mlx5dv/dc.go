@@ -41,9 +41,11 @@ func (o *QPOptions) checkDC() error {
 		if t == 0 {
 			t = ibv.RC
 		}
-		return &ibv.ArgError{Arg: "DC", Got: fmt.Sprintf("set on a QP of type %v", t), Want: "nil, or the Type ibv.DCI or ibv.DCT"}
+		return &ibv.ArgError{Arg: "DC", Got: fmt.Sprintf("set on a QP of type %v", t),
+			Want: "nil, or the Type ibv.DCI or ibv.DCT"}
 	case o.Type == ibv.DCI && d.AccessKey != 0:
-		return &ibv.ArgError{Arg: "AccessKey", Got: "set on a DCI", Want: "0: a DCI names the key of its peer in each work request"}
+		return &ibv.ArgError{Arg: "AccessKey", Got: "set on a DCI",
+			Want: "0: a DCI names the key of its peer in each work request"}
 	case o.Type == ibv.DCT && (d.LogStreams|d.LogErrored) != 0:
 		return &ibv.ArgError{Arg: "LogStreams", Got: "set on a DCT", Want: "0: only a DCI has streams"}
 	case d.LogStreams == 0 && d.LogErrored != 0:
@@ -65,7 +67,7 @@ func createDC(lib libmlx5.Lib, dev uintptr, pd *ibv.PD, send, recv *ibv.CQ, opt 
 		dv.DCInitAttr.DCType, dv.DCInitAttr.DCTAccessKey = abi.MLX5DV_DCTYPE_DCT, d.AccessKey
 		return verbs.CreateDC(pd, send, recv, &opt.QPOptions, false, create)
 	}
-	if path, _ := send.DataPath(); path == ibv.DataPathDirect { // it takes no result of a DCI's read from a completion
+	if pathOf(send) == ibv.DataPathDirect { // it takes no result of a DCI's read from a completion
 		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS
 		dv.CreateFlags |= uint32(DisableScatterToCQE)
 	}
@@ -92,7 +94,7 @@ func checkStreams(lib libmlx5.Lib, dev uintptr, name string, d *DCOptions) error
 		return &ibv.UnsupportedError{Feature: "streams of a DCI", Need: "libmlx5 of rdma-core v37 or later",
 			Have: "an older one; use a DCI for each stream"}
 	case most.MaxLogConcurrent == 0:
-		return &ibv.UnsupportedError{Feature: "streams of a DCI", Need: "a device that has them, such as a ConnectX-6 Dx",
+		return &ibv.UnsupportedError{Feature: "streams of a DCI", Need: "a device with them, such as a ConnectX-6 Dx",
 			Have: name + "; use a DCI for each stream"}
 	case d.LogStreams > most.MaxLogConcurrent:
 		return &ibv.LimitError{What: "LogStreams", Asked: uint64(d.LogStreams), Limit: uint64(most.MaxLogConcurrent),

@@ -65,12 +65,17 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	return verbs.CreateQP(pd, send, recv, &opt.QPOptions, create, nil)
 }
 
-func (o *QPOptions) check(send *ibv.CQ) error {
-	path := ibv.DataPathOps
-	if send != nil {
-		path, _ = send.DataPath()
+// pathOf returns the data path of a CQ, that of libmlx5 for none.
+func pathOf(cq *ibv.CQ) ibv.DataPath {
+	if cq == nil {
+		return ibv.DataPathOps
 	}
-	f := o.Flags
+	path, _ := cq.DataPath()
+	return path
+}
+
+func (o *QPOptions) check(send *ibv.CQ) error {
+	path, f := pathOf(send), o.Flags
 	switch {
 	case o.Type == ibv.Driver:
 		return &ibv.ArgError{Arg: "Type", Got: o.Type.String(), Want: "ibv.DCI or ibv.DCT"}

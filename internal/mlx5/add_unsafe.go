@@ -220,7 +220,8 @@ func (q *SQ) LocalInv(id uint64, flags, rkey uint32) bool {
 // Commit ends the WQE that Begin started.
 func (q *SQ) Commit(id uint64) {
 	w := &q.wqe
-	putControl(q.block(q.cur), ctrlHead(w.op, q.qpn)|uint64(w.ds)|uint64(q.cur&0xffff)<<40, ctrlTail(w.fm, w.imm)|ctrlStream(w.stream))
+	putControl(q.block(q.cur), ctrlHead(w.op, q.qpn)|uint64(w.ds)|uint64(q.cur&0xffff)<<40,
+		ctrlTail(w.fm, w.imm)|ctrlStream(w.stream))
 	q.fence, q.inlined = 0, w.inline
 	q.commit(id, (w.ds+3)/4)
 }

@@ -91,7 +91,7 @@ func (p *pair) mistakes(j *job) (ms []mistake) {
 		arg("SGEs", "")
 	}
 	switch {
-	case p.typ != ibv.UD:
+	case !names(p.typ, wr.Opcode):
 		if wr.AH != nil {
 			arg("AH", "set")
 		}
@@ -156,7 +156,7 @@ func (p *pair) execute(j *job) {
 		p.fail(wr, ibv.WCRemAccessErr)
 		p.peerFails()
 		return
-	case denied && p.typ == ibv.RC:
+	case denied && p.typ != ibv.UC:
 		p.fail(wr, ibv.WCRemAccessErr)
 		p.peerFails()
 		return
@@ -174,7 +174,7 @@ func (p *pair) execute(j *job) {
 		}
 	case ibv.OpSend, ibv.OpSendImm:
 		wc.Opcode = ibv.WCSend
-		if !p.arrive(&m) && p.typ == ibv.RC {
+		if !p.arrive(&m) && (p.typ == ibv.RC || p.typ == ibv.DCI) {
 			p.fail(wr, ibv.WCRemInvReqErr)
 			return
 		}
@@ -270,6 +270,7 @@ type wqe struct {
 	Imm     string `json:"imm"`
 	Key     string `json:"key"`
 	QKey    string `json:"qkey"`
+	DCKey   string `json:"dc_key"`
 	DQPN    string `json:"dqpn"`
 	RAddr   string `json:"raddr"`
 	RKey    string `json:"rkey"`
@@ -309,9 +310,16 @@ func (p *pair) onWire(j *job, n int) {
 	case ibv.OpSendInv, ibv.OpLocalInv:
 		w.Key = hex(uint64(wr.InvalidateRKey))
 	}
-	if p.typ == ibv.UD {
+	if names(p.typ, wr.Opcode) {
 		w.DS += 3
+	}
+	switch {
+	case p.typ == ibv.UD:
 		w.QKey = hex(uint64(wr.RemoteQKey))
+	case p.typ == ibv.DCI && wr.Opcode == ibv.OpLocalInv:
+		w.DQPN = ""
+	case p.typ == ibv.DCI:
+		w.DCKey = hex(wr.DCKey)
 	}
 	if wr.Opcode == ibv.OpLocalInv {
 		w.DS += 7

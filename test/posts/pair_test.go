@@ -11,6 +11,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
 // patience is how long an expected completion may take; it only ends a test that hangs.
@@ -92,16 +93,33 @@ func newEnd(h *host, engine ibv.DataPath, typ ibv.QPType, k kind, size int) (*en
 		}
 		o.SRQ = e.srq
 	}
-	e.qp, err = h.pd.CreateQP(e.cq, e.cq, o)
+	switch typ {
+	case ibv.DCI:
+		if o.SRQ != nil {
+			o.Type = ibv.DCT
+			e.qp, err = mlx5dv.CreateQP(h.pd, nil, e.cq, &mlx5dv.QPOptions{QPOptions: *o,
+				DC: &mlx5dv.DCOptions{AccessKey: dcKey}})
+		} else {
+			e.qp, err = mlx5dv.CreateQP(h.pd, e.cq, nil, &mlx5dv.QPOptions{QPOptions: *o})
+		}
+	default:
+		e.qp, err = h.pd.CreateQP(e.cq, e.cq, o)
+	}
 	return e, err
 }
+
+const dcKey = 0x8899aabbccddeeff
 
 func (t *table) newPair(engine ibv.DataPath, typ ibv.QPType, k kind) (*pair, error) {
 	p := &pair{t: t, engine: engine, typ: typ, kind: k, ah: make(map[way]*ibv.AH)}
 	var err error
+	if typ == ibv.DCI { // it does not receive, and b is a DCT
+		p.kind.srq, k.srq = true, false
+	}
 	if p.a, err = newEnd(t.hosts[0], engine, typ, k, sizeA); err != nil {
 		return nil, err
 	}
+	k = p.kind
 	if p.b, err = newEnd(t.hosts[1], engine, typ, k, sizeB); err != nil {
 		return nil, err
 	}
@@ -110,7 +128,7 @@ func (t *table) newPair(engine ibv.DataPath, typ ibv.QPType, k kind) (*pair, err
 			return nil, err
 		}
 	}
-	if typ == ibv.UD {
+	if typ == ibv.UD || typ == ibv.DCI {
 		to, err := p.a.qp.Address(p.b.at, nil)
 		if err != nil {
 			return nil, err
@@ -185,6 +203,9 @@ func (p *pair) address(wr *ibv.SendWR, w way) {
 		return
 	}
 	wr.AH, wr.RemoteQPN, wr.RemoteQKey = p.ah[w], p.b.qp.Num(), ibv.DefaultQKey
+	if p.typ == ibv.DCI {
+		wr.DCKey = dcKey
+	}
 	if w == longQPN {
 		wr.RemoteQPN |= 1 << 24
 	}
@@ -204,7 +225,7 @@ func (p *pair) shuffle() {
 func (p *pair) end() error {
 	for try := 0; ; try++ {
 		m := p.marker()
-		if p.typ != ibv.UD {
+		if !names(p.typ, m.wr.Opcode) {
 			m.wr.AH = nil
 		}
 		if n, err := p.a.qp.PostSend([]ibv.SendWR{m.wr}); n != 1 || err != nil {
@@ -228,7 +249,11 @@ func (p *pair) end() error {
 func (p *pair) renew() error {
 	p.t.renewed++
 	for _, e := range []*end{p.a, p.b} {
-		if err := e.qp.Modify(&ibv.QPAttr{State: ibv.StateReset}, ibv.MaskState); err != nil {
+		if e.qp.Type() == ibv.DCT { // it did not notice
+			if err := p.collect(e); err != nil {
+				return err
+			}
+		} else if err := e.qp.Modify(&ibv.QPAttr{State: ibv.StateReset}, ibv.MaskState); err != nil {
 			return err
 		}
 		e.want, e.got = e.want[:0], e.got[:0]
@@ -333,7 +358,7 @@ func (p *pair) name(e *end) string {
 func (p *pair) close() error {
 	var errs []error
 	for w, ah := range p.ah {
-		if p.typ == ibv.UD && w != longQPN && w != closedAH {
+		if (p.typ == ibv.UD || p.typ == ibv.DCI) && w != longQPN && w != closedAH {
 			errs = append(errs, ah.Close())
 		}
 	}

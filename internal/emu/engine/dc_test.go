@@ -84,7 +84,8 @@ func TestDC(t *testing.T) {
 		r.i.send(opSendImm, signaled, uint32(n), r.to(k), r.ma.sge(0, 500))
 		r.ac.want(cqeReq, -1)
 		v := r.bc.want(cqeRespSendImm, 500)
-		if v.imm() != uint32(n) || v.qpn() != r.ts[k].q.Num || v.uidx() != r.ts[k].q.UIdx || v.counter() != uint16(rcv) ||
+		if v.imm() != uint32(n) || v.qpn() != r.ts[k].q.Num || v.uidx() != r.ts[k].q.UIdx ||
+			v.counter() != uint16(rcv) ||
 			be.Uint32(v.b[24:])&0xffffff != r.i.q.Num || !bytes.Equal(r.ma.buf[:500], r.mb.buf[4096:4596]) {
 			t.Errorf("message %d: completion %x", n, v.b)
 		}

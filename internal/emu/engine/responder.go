@@ -104,8 +104,8 @@ func (e *Engine) refused(x *exchange, nak, own uint8) verdict {
 	return halt
 }
 
-// refuse is a NAK: the requester's WQE ends with syndrome nak, and the responder is broken too, if it is no DCT. own is the syndrome of
-// the responder's receive, or 0 if that is not touched and an event tells the program.
+// refuse is a NAK: the requester's WQE ends with syndrome nak, and the responder is broken too, unless it is a DCT. own
+// is the syndrome of the responder's receive, or 0 if that is not touched and an event tells the program.
 func (e *Engine) refuse(qp *hca.QP, w *wqe, peer *hca.QP, srq *hca.SRQ, nak, own uint8) {
 	if nak == synRemoteAccess {
 		countAt(peer, hca.RespRemoteAccess)

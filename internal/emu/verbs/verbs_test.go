@@ -775,7 +775,7 @@ func TestRefusals(t *testing.T) {
 		return e
 	}
 	cq := p.cq(10, -1)
-	for typ, what := range map[uint8]string{8: "raw packets", 0xff: "a driver's own kind, of which there is none without flags"} {
+	for typ, what := range map[uint8]string{8: "raw packets", 0xff: "a driver's own kind without flags"} {
 		_, _, e := p.cmd(0x80000000|24, le(uint64(0xbeef), pd, cq, cq, 0, le(32, 10, 2, 1, 64), uint8(1), typ, uint8(0),
 			uint8(0), 0, 0, 0, 0), 40, p.qpDriver(0x123), 40)
 		p.want("create_qp of "+what, e, map[uint8]unix.Errno{8: unix.EOPNOTSUPP, 0xff: unix.EINVAL}[typ])

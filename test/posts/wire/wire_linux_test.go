@@ -24,6 +24,7 @@ type wqe struct {
 	SMALL_FENCE      bool //lint:ignore ST1003 as the trace has it
 	Imm, Key         string
 	QKey, DQPN       string
+	DCKey            string `json:"dc_key"`
 	RAddr, RKey      string
 	SwapAdd          string `json:"swap_add"`
 	Compare          string
