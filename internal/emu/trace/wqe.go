@@ -30,7 +30,7 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 		return
 	}
 	be := binary.BigEndian
-	op, fl := w[3], w[11]
+	op, fl, stream := w[3], w[11], be.Uint16(w[9:])
 	l.num("index", int64(be.Uint16(w[1:])))
 	l.str("op", opcodes.name("Opcode", op))
 	l.num("ds", int64(w[7]&0x3f))
@@ -59,7 +59,10 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 	case hca.DCI:
 		if p := next(48); len(p) == 48 && op != 0 && op != 0x25 {
 			l.hex("dc_key", be.Uint64(p))
-			l.hex("dctn", uint64(be.Uint32(p[8:])&0xffffff))
+			l.hex("dqpn", uint64(be.Uint32(p[8:])&0xffffff))
+			if stream != 0 {
+				l.num("stream", int64(stream))
+			}
 		}
 	case hca.XRCSend:
 		if p := next(16); len(p) == 16 && op != 0 {
