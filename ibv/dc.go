@@ -1,6 +1,9 @@
 package ibv
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/mlx5"
@@ -40,15 +43,23 @@ func (o *QPOptions) checkDC(byMlx5dv bool) error {
 }
 
 // wantSendOps makes the ops engine post on a DCI by ibv_wr_*: nothing else takes the number and the key of a DCT.
-func (o *QPOptions) wantSendOps(d *Device, path DataPath) {
-	if o.Type != DCI || path != DataPathOps || o.SendOps != 0 {
-		return
+func (o *QPOptions) wantSendOps(d *Device, path DataPath) error {
+	switch {
+	case o.Type != DCI || path != DataPathOps:
+		return nil
+	case !d.v.HasQPToQPEx():
+		return &UnsupportedError{Feature: "a DCI on CQs made with DataPathOps",
+			Need: "libibverbs of rdma-core v24 or later, or CQs of the direct data path",
+			Have: fmt.Sprintf("version %q", d.v.Version())}
+	case o.SendOps != 0:
+		return nil
 	}
 	set := opcodesOf(DCI)
 	if d.attr.AtomicCap == AtomicNone {
 		set &^= 1<<OpCompareSwap | 1<<OpFetchAdd
 	}
 	o.SendOps = SendOps(work.SendFlagsOf(set))
+	return nil
 }
 
 // dcSetters are the functions by which the ops engine names a DCT.
@@ -62,6 +73,21 @@ func (qp *QP) dcSetters(ex uintptr) (*ops.DCSetters, error) {
 		return nil, err
 	}
 	return ops.NewDCSetters(dv, qp.streams), nil
+}
+
+// explainQuery tells why a DCT cannot be queried.
+func (qp *QP) explainQuery(err error, mask QPAttrMask) error {
+	const has = MaskState | MaskAccessFlags | MaskPort | MaskMinRNRTimer | MaskAV | MaskPathMTU | MaskPKeyIndex
+	if qp.typ != DCT || !errors.Is(err, errInvalid) {
+		return err
+	}
+	if s := qp.loadState(); s != StateRTR {
+		return &StateError{Op: "query qp", State: s, Need: "RTR: a DCT is not there before"}
+	}
+	if odd := mask &^ has; odd != 0 {
+		return &ArgError{Arg: "mask", Got: odd.String(), Want: "of " + QPAttrMask(has).String() + " on a DCT"}
+	}
+	return err
 }
 
 // errNoSend is why a DCT posts nothing.

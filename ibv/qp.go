@@ -196,7 +196,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		dev.direct.mu.Lock()
 		defer dev.direct.mu.Unlock()
 	}
-	o.wantSendOps(dev, path)
+	if err := o.wantSendOps(dev, path); err != nil {
+		return fail(err)
+	}
 	if err := dev.askSendOps(&o, path, init); err != nil {
 		return fail(err)
 	}

@@ -214,7 +214,7 @@ func (qp *QP) Query(mask QPAttrMask) (*QPAttr, error) {
 	defer qp.leave()
 	attr, init := new(abi.QPAttr), new(abi.QPInitAttrEx)
 	if err := qp.pd.dev.v.QueryQP(qp.handle, attr, uint32(mask), init); err != nil {
-		return nil, &OpError{Op: op, Object: qp.name, Err: err}
+		return nil, &OpError{Op: op, Object: qp.name, Err: qp.explainQuery(err, mask)}
 	}
 	a := new(QPAttr)
 	a.fromC(attr)

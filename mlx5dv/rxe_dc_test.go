@@ -363,9 +363,15 @@ func badDC(t *testing.T, s *dcSide) {
 	if err := dct.Modify(&ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState); !errors.As(err, &state) || state.Legal {
 		t.Errorf("a DCT from RESET to RTR: %v", err)
 	}
+	var early *ibv.StateError
+	if _, err := dct.Query(ibv.MaskState); !errors.As(err, &early) || early.State != ibv.StateReset {
+		t.Errorf("a query of a DCT in RESET: %v", err)
+	}
 	s.up(dct, nil)
 	s.up(dct, nil) // nothing is left to do
 	number := dct.Num()
+	_, err = dct.Query(ibv.MaskState | ibv.MaskSQPSN)
+	argument("a query for what a DCT has not", "mask", err)
 	if err := dct.Modify(&ibv.QPAttr{State: ibv.StateReset}, ibv.MaskState); !errors.As(err, &state) || state.Legal ||
 		dct.Num() != number {
 		t.Errorf("a DCT to RESET: %v", err)
