@@ -261,10 +261,13 @@ func TestRXE_CM_Killed(t *testing.T) {
 	before := count(t, r)
 	took := batch()
 	after := count(t, r)
-	for i := 0; i < 20 && after.fds+after.goroutines+after.objects+after.ids > before.fds+before.goroutines+
-		before.objects+before.ids; i++ {
-		time.Sleep(50 * time.Millisecond) // the children's objects go with them, a moment later
-		after = count(t, r)
+	// The children's objects go with them, a moment later.
+	left := func() bool {
+		return after.fds > before.fds || after.goroutines > before.goroutines || after.objects > before.objects ||
+			after.ids > before.ids
+	}
+	for end := time.Now().Add(testutil.Patience / 2); left() && time.Now().Before(end); after = count(t, r) {
+		time.Sleep(50 * time.Millisecond)
 	}
 	mu.Lock()
 	t.Logf("%d connections were accepted, %d of them used; %d a second; before %+v, after %+v", accepted, used,
@@ -273,8 +276,7 @@ func TestRXE_CM_Killed(t *testing.T) {
 		t.Errorf("%d connections were used, want at least %d", used, 2*children*each)
 	}
 	mu.Unlock()
-	if after.fds > before.fds || after.goroutines > before.goroutines || after.objects > before.objects ||
-		after.ids > before.ids {
+	if left() {
 		t.Errorf("left behind: before %+v, after %+v", before, after)
 	}
 	// What leaks grows each time.

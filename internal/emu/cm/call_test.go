@@ -157,7 +157,6 @@ func sleeper(t *testing.T) (int, error) {
 		return 0, err
 	}
 	t.Cleanup(func() { _ = p.Kill(); _, _ = p.Wait() })
-	time.Sleep(20 * time.Millisecond) // the exec
 	return p.Pid, nil
 }
 

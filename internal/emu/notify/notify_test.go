@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -46,6 +47,10 @@ type toy struct {
 	f     *guest.File
 	count atomic.Int64
 	op    [16]atomic.Int64
+
+	slow     atomic.Int64  // calls of 0x510 that came
+	allSlow  chan struct{} // closed when slowCalls came
+	slowDone chan struct{} // closed to answer them
 }
 
 func newToy(t testing.TB) *toy {
@@ -54,7 +59,7 @@ func newToy(t testing.TB) *toy {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	return &toy{f: f}
+	return &toy{f: f, allSlow: make(chan struct{}), slowDone: make(chan struct{})}
 }
 
 func (y *toy) handle(c *Call) {
@@ -99,7 +104,14 @@ func (y *toy) handle(c *Call) {
 		case 0xdead:
 			panic("a handler's mistake")
 		case 0x510:
-			time.Sleep(slowCall)
+			if y.slow.Add(1) == slowCalls {
+				close(y.allSlow)
+			}
+			answerAfter(c, y.slowDone)
+		case 0x511:
+			answerAfter(c, y.allSlow)
+		case 0x512:
+			close(y.slowDone)
 			c.Return(0)
 		case 0xbeef: // later, by another
 			go c.Return(77)
@@ -121,6 +133,16 @@ func (y *toy) handle(c *Call) {
 	}
 }
 
+// answerAfter returns 0 after an event.
+func answerAfter(c *Call, event chan struct{}) {
+	select {
+	case <-event:
+		c.Return(0)
+	case <-time.After(testutil.Patience / 2):
+		c.Errno(unix.ETIMEDOUT)
+	}
+}
+
 var toyStat = unix.Stat_t{Mode: unix.S_IFCHR | 0o666, Rdev: unix.Mkdev(231, 192), Ino: 4711, Nlink: 1, Blksize: 4096}
 
 // trial is a run of a program and what came of it.
@@ -128,8 +150,10 @@ type trial struct {
 	cfg  Config
 	toy  *toy
 	s    *Session
-	out  bytes.Buffer
 	read chan struct{}
+
+	outMu sync.Mutex
+	out   bytes.Buffer
 }
 
 // launch starts a program of this file, or any other by its path.
@@ -156,10 +180,17 @@ func launch(t testing.TB, y *toy, argv ...string) *trial {
 	}
 	go func() {
 		defer close(r.read)
-		_, _ = io.Copy(&r.out, pr)
+		_, _ = io.Copy(r, pr)
 		pr.Close()
 	}()
 	return r
+}
+
+// Write keeps what the program prints.
+func (r *trial) Write(b []byte) (int, error) {
+	r.outMu.Lock()
+	defer r.outMu.Unlock()
+	return r.out.Write(b)
 }
 
 func (r *trial) wait(t testing.TB) (int, string) {
@@ -253,7 +284,11 @@ func TestForkBomb(t *testing.T) {
 func TestSignals(t *testing.T) {
 	y := newToy(t)
 	r := launch(t, y, "/bin/sh", "-c", "trap 'echo got; exit 4' INT; echo ready; while :; do sleep 0.01; done")
-	time.Sleep(100 * time.Millisecond)
+	testutil.Eventually(t, "the shell is ready", func() bool {
+		r.outMu.Lock()
+		defer r.outMu.Unlock()
+		return r.out.Len() > 0
+	})
 	if err := r.s.Signal(unix.SIGINT); err != nil {
 		t.Error(err)
 	}
@@ -530,13 +565,10 @@ func TestLeaks(t *testing.T) {
 			t.Fatal(code, out)
 		}
 	}
-	time.Sleep(20 * time.Millisecond)
-	if after := fds(); after > before {
-		t.Errorf("%d descriptors after %d programs, %d before", after, n, before)
-	}
-	if after := runtime.NumGoroutine(); after > goroutines {
-		t.Errorf("%d goroutines after %d programs, %d before", after, n, goroutines)
-	}
+	testutil.Eventually(t, fmt.Sprintf("at most %d descriptors after %d programs", before, n),
+		func() bool { return fds() <= before })
+	testutil.Eventually(t, fmt.Sprintf("at most %d goroutines after %d programs", goroutines, n),
+		func() bool { return runtime.NumGoroutine() <= goroutines })
 }
 
 func BenchmarkStart(b *testing.B) {

@@ -31,6 +31,7 @@ type Trace struct {
 	w         io.Writer
 	start     time.Time
 	done      chan struct{}
+	farewell  time.Duration // how long Close waits for the reader
 
 	mu      sync.Mutex
 	cond    *sync.Cond
@@ -44,7 +45,7 @@ type Trace struct {
 
 // New returns a trace that writes to w.
 func New(w io.Writer, o Options) *Trace {
-	t := &Trace{json: o.JSON, raw: o.Raw, w: w, start: time.Now(), done: make(chan struct{})}
+	t := &Trace{json: o.JSON, raw: o.Raw, w: w, start: time.Now(), done: make(chan struct{}), farewell: farewell}
 	t.cond = sync.NewCond(&t.mu)
 	t.line.json = o.JSON
 	t.on.Store(!o.Off)
@@ -73,8 +74,8 @@ func (t *Trace) Close() error {
 	t.mu.Unlock()
 	select {
 	case <-t.done:
-	case <-time.After(farewell):
-		return fmt.Errorf("trace: its reader took nothing for %v; the end is lost", farewell)
+	case <-time.After(t.farewell):
+		return fmt.Errorf("trace: its reader took nothing for %v; the end is lost", t.farewell)
 	}
 	switch {
 	case t.err != nil:

@@ -255,6 +255,7 @@ func TestTrace_Waits(t *testing.T) {
 func TestTrace_Stuck(t *testing.T) {
 	w := &slow{go1: make(chan struct{})}
 	tr := New(w, Options{})
+	tr.farewell = testutil.Patience
 	start := time.Now()
 	spec := strings.Repeat("x", 1<<16)
 	const n = 300

@@ -31,16 +31,19 @@ const (
 	uar  kind = 0x1008
 )
 
-// objects holds the objects of a file, according to the responses.
+// objects holds the objects of a file, according to the responses. A thread may record that it destroyed an object
+// before the thread that created it records that: such handles are in early meanwhile.
 type objects struct {
-	mu   sync.Mutex
-	live map[kind][]uint32
-	qpns []uint32
-	errs map[unix.Errno]int
+	mu    sync.Mutex
+	live  map[kind][]uint32
+	early map[kind][]uint32
+	qpns  []uint32
+	errs  map[unix.Errno]int
 }
 
 func newObjects() *objects {
-	return &objects{live: map[kind][]uint32{uar: nil}, errs: map[unix.Errno]int{}, qpns: []uint32{7}}
+	return &objects{live: map[kind][]uint32{uar: nil}, early: map[kind][]uint32{}, errs: map[unix.Errno]int{},
+		qpns: []uint32{7}}
 }
 
 // done counts a command that created or destroyed an object of kind k, and records the handle and the number after it
@@ -50,14 +53,23 @@ func (o *objects) done(k, gone kind, h, num uint32, e unix.Errno) {
 	defer o.mu.Unlock()
 	o.errs[e]++
 	if e == 0 && k != 0 {
-		o.live[k] = append(o.live[k], h)
+		cancel(o.early, o.live, k, h)
 	}
 	if e == 0 && k == qp {
 		o.qpns = append(o.qpns, num)
 	}
 	// The object is destroyed whether or not the response can be written.
 	if (e == 0 || e == unix.EFAULT) && gone != 0 {
-		o.live[gone] = slices.DeleteFunc(o.live[gone], func(x uint32) bool { return x == h })
+		cancel(o.live, o.early, gone, h)
+	}
+}
+
+// cancel removes a handle from one list, or adds it to the other if it is not there.
+func cancel(from, to map[kind][]uint32, k kind, h uint32) {
+	if i := slices.Index(from[k], h); i >= 0 {
+		from[k] = slices.Delete(from[k], i, i+1)
+	} else {
+		to[k] = append(to[k], h)
 	}
 }
 
@@ -303,9 +315,9 @@ func commandStorm() error {
 		want := slices.Sorted(slices.Values(o.live[k]))
 		slices.Sort(hs)
 		n += len(hs)
-		if !slices.Equal(hs, want) {
-			all = append(all, fmt.Errorf("objects of kind %d: the device has %d, its answers told of %d", k,
-				len(hs), len(want)))
+		if !slices.Equal(hs, want) || len(o.early[k]) > 0 {
+			all = append(all, fmt.Errorf("objects of kind %d: the device has %d, its answers told of %d, and of %d "+
+				"that went and never came", k, len(hs), len(want), len(o.early[k])))
 		}
 	}
 	fmt.Println(n, "objects at the end")
