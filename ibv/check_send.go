@@ -130,28 +130,27 @@ func (qp *QP) opcodeError(op Opcode) error {
 	switch {
 	case opcodesOf(qp.typ) == 0:
 		return &ArgError{Arg: "Opcode", Got: op.String(), Want: "nothing: a " + qp.typ.String() + " QP does not send"}
+	case op < 32 && opcodesOf(qp.typ)&work.ExtendedOnly>>op&1 != 0:
+		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP whose QPOptions.SendOps include it",
+			Have: "one whose do not"}
 	case qp.onlySendOps:
 		set += " that is in its QPOptions.SendOps"
-	case op < 32 && opcodesOf(qp.typ)&work.ExtendedOnly>>op&1 != 0:
-		return &UnsupportedError{Feature: op.String() + " by ibv_post_send", Need: "a QP with QPOptions.SendOps",
-			Have: "one without"}
 	}
 	return &ArgError{Arg: "Opcode", Got: op.String(), Want: set + ": " + opcodeNamesOf(qp.ops)}
 }
 
 // checkExtended reports what is wrong with a work request that struct ibv_send_wr has no room for.
 func checkExtended(wr *SendWR, f work.Fields) error {
-	if f&work.Value != 0 {
-		if len(wr.Inline) != 8 || len(wr.SGEs) > 0 || wr.Flags&Inline != 0 {
-			return &ArgError{Arg: "Inline, SGEs and the flag Inline",
-				Got:  fmt.Sprintf("%d bytes, %d and %v", len(wr.Inline), len(wr.SGEs), wr.Flags&Inline != 0),
-				Want: "8 bytes to write, none and not set with " + wr.Opcode.String()}
-		}
-		return nil
-	}
 	switch r := wr.Flush; {
-	case len(wr.SGEs) > 0 || wr.Inline != nil || wr.Flags&Inline != 0:
-		return &ArgError{Arg: "SGEs and Inline", Got: "set", Want: "nothing with " + wr.Opcode.String()}
+	case len(wr.SGEs) > 0 || wr.Flags&Inline != 0:
+		return &ArgError{Arg: "SGEs and the flag Inline", Got: "set", Want: "nothing with " + wr.Opcode.String()}
+	case f&work.Value != 0:
+		if len(wr.Inline) != 8 {
+			return &ArgError{Arg: "Inline", Got: fmt.Sprintf("%d bytes", len(wr.Inline)),
+				Want: "the 8 bytes to write with " + wr.Opcode.String()}
+		}
+	case wr.Inline != nil:
+		return &ArgError{Arg: "Inline", Got: "set", Want: "nothing with " + wr.Opcode.String()}
 	case r == nil:
 		return &ArgError{Arg: "Flush", Got: "nil", Want: "what to flush"}
 	case r.Type == 0 || r.Type&^(FlushToMemory|FlushToPersistence) != 0:

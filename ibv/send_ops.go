@@ -70,7 +70,7 @@ func (d *Device) askSendOps(o *QPOptions, path DataPath, init *abi.QPInitAttrEx)
 		}
 		if !d.mayHave(c.cap) {
 			return &UnsupportedError{Feature: "posting " + c.op.String(), Need: "a device with " + c.cap.String() +
-				" among its DeviceCapFlags, such as SoftRoCE of Linux 6.3", Have: d.Name() + " without it"}
+				" among its CapFlagsEx, such as SoftRoCE of Linux 6.3", Have: d.Name() + " without it"}
 		}
 		if path != DataPathOps {
 			return &UnsupportedError{Feature: "posting " + c.op.String() + " on the direct data path",
@@ -92,7 +92,7 @@ func (d *Device) askSendOps(o *QPOptions, path DataPath, init *abi.QPInitAttrEx)
 
 // mayHave reports whether the device has one of these capabilities, or does not tell.
 func (d *Device) mayHave(any DeviceCapFlags) bool {
-	return d.attr.Ex == nil || d.attr.CapFlags&any != 0
+	return d.attr.Ex == nil || d.attr.Ex.CapFlagsEx&any != 0
 }
 
 // explainSendOps adds to a refusal by the provider what SendOps need.
@@ -125,16 +125,18 @@ func (qp *QP) extend() error {
 		return fmt.Errorf("ibv_qp_to_qp_ex: %w", err)
 	}
 	x := ops.Extended{QP: ex, Type: uint32(qp.typ), ClassicLists: d.attr.VendorID == vendorSoftRoCE}
-	if d.isMLX5() {
-		qp.room = ops.NewRoom(qp.cap.MaxSendWR, qp.signalAll)
-		x.Room = qp.room
-	}
 	if qp.typ == DCI {
 		if x.DC, err = qp.dcSetters(ex); err != nil {
 			return err
 		}
 	}
-	return qp.sq.Extend(x)
+	if err := qp.sq.Extend(x); err != nil {
+		return err
+	}
+	if d.isMLX5() {
+		qp.room = qp.sq.CountRoom(qp.cap.MaxSendWR, qp.signalAll)
+	}
+	return nil
 }
 
 // vendorSoftRoCE is the vendor of SoftRoCE devices. Their wr_set_sge_list took all SGEs for as long as the first, and

@@ -84,7 +84,7 @@ func (id *ID) GIDs() (local, peer ibv.GID) {
 //
 // PD.CreateQP with BringUp has no such restrictions.
 //
-// C: rdma_create_qp(3).
+// C: rdma_create_qp(3), rdma_create_qp_ex(3).
 func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv.QP, error) {
 	const op = "create qp"
 	fail := func(err error) (*ibv.QP, error) {
@@ -119,7 +119,14 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 	}
 	creating := true
 	qp, err := verbs.CreateQP(pd, send, recv, &o,
-		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) { return id.lib.CreateQP(id.handle, pd, attr) },
+		func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
+			if attr.CompMask == 0 {
+				return id.lib.CreateQP(id.handle, pd, attr)
+			}
+			attr.CompMask |= abi.IBV_QP_INIT_ATTR_PD
+			attr.PD = pd
+			return id.lib.CreateQPEx(id.handle, attr)
+		},
 		func(h uintptr) error {
 			if !creating {
 				if err := id.enter("close qp"); err != nil { // the QP, a child, keeps the ID open

@@ -123,6 +123,9 @@ func newRig(t testing.TB, id *ID, own bool) *rig {
 	if id.PortSpace() == PortSpaceUDP {
 		opt.Type = ibv.UD
 	}
+	if own && opt.Type != ibv.UD { // which has rdma_create_qp_ex create it
+		opt.SendOps = ibv.SendOpSend | ibv.SendOpSendImm | ibv.SendOpWrite | ibv.SendOpRead
+	}
 	if own {
 		r.qp = must(id.CreateQP(r.pd, r.cq, r.cq, opt))(t)
 	} else {

@@ -14,7 +14,6 @@ import (
 type Extended struct {
 	QP   uintptr // struct ibv_qp_ex *
 	Type uint32  // IBV_QPT_*, which determines the setter of the address
-	Room *Room   // nil where the provider itself refuses a full queue without harm
 
 	// DC has the setters of a DCI's address; nil on other QPs.
 	DC *DCSetters
@@ -27,6 +26,7 @@ type Extended struct {
 type extended struct {
 	Extended
 	fn   *abi.QPEx
+	room *Room         // nil where the provider itself refuses a full queue without harm
 	bufs []abi.DataBuf // for an inline list
 }
 
@@ -41,6 +41,13 @@ func (c *SendChain) Extend(x Extended) error {
 	}
 	c.ex = &extended{Extended: x, fn: fn, bufs: cmem.Slice[abi.DataBuf](c.bufs, c.maxSGE)}
 	return nil
+}
+
+// CountRoom makes the chain, which is extended, begin sessions only where a Room says that there is room, and returns
+// that Room; all says that each work request gives a completion.
+func (c *SendChain) CountRoom(places int, all bool) *Room {
+	c.ex.room = newRoom(places, all)
+	return c.ex.room
 }
 
 // post posts slots [0,n). It returns how many were accepted, and an errno, 0 if all were.
@@ -72,16 +79,18 @@ func (x *extended) classic(w *abi.SendWR) bool { return x.ClassicLists && w.NumS
 // so after a refusal for lack of room a smaller one is tried.
 func (x *extended) sessions(c *SendChain, i, end int) (done, errno int) {
 	for n := end - i; n > 0; n = min(n, end-i-done) {
-		if x.Room != nil {
-			if n = min(n, x.Room.Free()); n == 0 {
+		if x.room != nil {
+			if n = min(n, x.room.Free()); n == 0 {
 				return done, full
 			}
 		}
 		switch e := x.session(c, i+done, i+done+n); {
 		case e == 0:
 			done += n
-		case n == 1 || !isFull(e):
+		case !isFull(e):
 			return done, e
+		case n == 1:
+			return done, full
 		default:
 			n /= 2
 		}
@@ -113,12 +122,12 @@ func (x *extended) session(c *SendChain, i, end int) int {
 		}
 		x.data(c, k)
 	}
-	if x.Room != nil {
-		x.Room.reserve(c.wrs[i:end])
+	if x.room != nil {
+		x.room.reserve(c.wrs[i:end])
 	}
 	e := errno(int32(ccall.Hot(fn.Complete, qp, 0, 0)))
-	if e != 0 && x.Room != nil {
-		x.Room.giveBack()
+	if e != 0 && x.room != nil {
+		x.room.giveBack()
 	}
 	return e
 }

@@ -26,8 +26,7 @@ type Room struct {
 	all      bool                        // each work request gives a completion
 }
 
-// NewRoom returns the Room of an empty queue; all says that each work request gives a completion.
-func NewRoom(places int, all bool) *Room {
+func newRoom(places int, all bool) *Room {
 	return &Room{places: uint32(places), signaled: make([]uint32, max(places, 1)), all: all}
 }
 

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"math/bits"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -16,7 +17,8 @@ func TestOpcodesOf(t *testing.T) {
 			1<<abi.IBV_WR_ATOMIC_CMP_AND_SWP | 1<<abi.IBV_WR_ATOMIC_FETCH_AND_ADD
 	)
 	for qpType, want := range map[uint32]uint32{
-		abi.IBV_QPT_RC: rc, abi.IBV_QPT_XRC_SEND: rc, DCI: rc, abi.IBV_QPT_UC: write | send | inv, abi.IBV_QPT_UD: send,
+		abi.IBV_QPT_RC: rc | ExtendedOnly, abi.IBV_QPT_XRC_SEND: rc, DCI: rc,
+		abi.IBV_QPT_UC: write | send | inv, abi.IBV_QPT_UD: send,
 		abi.IBV_QPT_RAW_PACKET: 1 << abi.IBV_WR_SEND, abi.IBV_QPT_XRC_RECV: 0, abi.IBV_QPT_DRIVER: 0, 0: 0,
 	} {
 		if got := OpcodesOf(qpType); got != want {
@@ -46,5 +48,29 @@ func TestImmOrKey(t *testing.T) {
 	w := &SendWR{Imm: 1, InvalidateRKey: 2}
 	if w.ImmOrKey(Data) != 0 || w.ImmOrKey(Data|Imm) != 1 || w.ImmOrKey(InvalidateRKey) != 2 {
 		t.Error("the immediate data, the key, or nothing")
+	}
+}
+
+// Each opcode has a flag of its own, by which it is asked for.
+func TestSendOpsOf(t *testing.T) {
+	all := uint32(0)
+	for flag := range 64 {
+		set := SendOpsOf(1 << flag)
+		if all&set != 0 || bits.OnesCount32(set) > 1 {
+			t.Errorf("flag %d names %#x", flag, set)
+		}
+		all |= set
+	}
+	if want := OpcodesOf(abi.IBV_QPT_RC) | OpcodesOf(abi.IBV_QPT_UD); all&want != want {
+		t.Errorf("no flag for %#x", want&^all)
+	}
+	for flag, op := range map[uint64]uint32{abi.IBV_QP_EX_WITH_RDMA_WRITE: abi.IBV_WR_RDMA_WRITE,
+		abi.IBV_QP_EX_WITH_SEND_WITH_INV: abi.IBV_WR_SEND_WITH_INV, abi.IBV_QP_EX_WITH_FLUSH: abi.IBV_WR_FLUSH} {
+		if set := SendOpsOf(flag); set != 1<<op {
+			t.Errorf("flag %#x names %#x", flag, set)
+		}
+	}
+	if SendOpsOf(0) != 0 || SendOpsOf(abi.IBV_QP_EX_WITH_FLUSH|abi.IBV_QP_EX_WITH_ATOMIC_WRITE) != ExtendedOnly {
+		t.Error("nothing, or what needs ibv_wr_*")
 	}
 }

@@ -1,5 +1,6 @@
 // Package posts holds a table test of posting: every way to post a work request (PostSend, each method of Batch,
-// Batch.Add, PostRecv of QPs and SRQs) with each opcode, transport, set of flags and kind of data, on both data paths.
+// Batch.Add, PostRecv of QPs and SRQs) with each opcode, transport, set of flags and kind of data, on both data paths, and on the ops path by ibv_wr_* as
+// well.
 // A model of verbs, which shares no code with the library, computes the expected result of each row. The differences
 // that are allowed between the data paths are listed with their reasons, and each must occur.
 //

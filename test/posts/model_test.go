@@ -20,20 +20,22 @@ type job struct {
 	closed  bool // the AH
 }
 
-// mistake is a reason to refuse a work request: the error is an *ArgError of what, a *LimitError if limited, or
-// ErrClosed if closed.
+// mistake is a reason to refuse a work request: the error is an *ArgError of what, a *LimitError if limited, an
+// *UnsupportedError if unsupported, or ErrClosed if closed.
 type mistake struct {
 	what, got    string
 	limited      bool
 	asked, limit uint64
 	closed       bool
+	unsupported  bool
 }
 
 const (
-	inlineOps = 1<<ibv.OpWrite | 1<<ibv.OpWriteImm | 1<<ibv.OpSend | 1<<ibv.OpSendImm | 1<<ibv.OpSendInv
-	atomicOps = 1<<ibv.OpCompareSwap | 1<<ibv.OpFetchAdd
-	dataOps   = inlineOps | 1<<ibv.OpRead | atomicOps
-	remoteOps = 1<<ibv.OpWrite | 1<<ibv.OpWriteImm | 1<<ibv.OpRead | atomicOps
+	extendedOps = 1<<ibv.OpFlush | 1<<ibv.OpAtomicWrite // no mlx5 device has them
+	inlineOps   = 1<<ibv.OpWrite | 1<<ibv.OpWriteImm | 1<<ibv.OpSend | 1<<ibv.OpSendImm | 1<<ibv.OpSendInv
+	atomicOps   = 1<<ibv.OpCompareSwap | 1<<ibv.OpFetchAdd
+	dataOps     = inlineOps | 1<<ibv.OpRead | atomicOps
+	remoteOps   = 1<<ibv.OpWrite | 1<<ibv.OpWriteImm | 1<<ibv.OpRead | atomicOps
 )
 
 func in(op ibv.Opcode, set uint32) bool { return op < 32 && set>>op&1 != 0 }
@@ -45,12 +47,16 @@ func (p *pair) mistakes(j *job) (ms []mistake) {
 	limit := func(what string, asked, limit uint64) {
 		ms = append(ms, mistake{what: what, limited: true, asked: asked, limit: limit})
 	}
+	if p.typ == ibv.RC && in(wr.Opcode, extendedOps) {
+		ms = append(ms, mistake{what: "posting " + wr.Opcode.String(), unsupported: true})
+		return ms
+	}
 	if !slices.Contains(takes[p.typ], wr.Opcode) {
 		arg("Opcode", wr.Opcode.String())
 		return ms // what the other fields mean is not known
 	}
 	known := ibv.Fence | ibv.Signaled | ibv.Solicited | ibv.Inline
-	if p.engine == ibv.DataPathOps && p.typ == ibv.UD {
+	if p.engine.path == ibv.DataPathOps && p.typ == ibv.UD {
 		known |= ibv.IPCsum
 	}
 	if odd := wr.Flags &^ known; odd != 0 {

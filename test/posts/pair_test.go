@@ -36,6 +36,38 @@ type host struct {
 	pd2 *ibv.PD
 }
 
+// engine is what posts: a data path, with extended by ibv_wr_*.
+type engine struct {
+	path     ibv.DataPath
+	extended bool
+}
+
+var engines = []engine{{ibv.DataPathOps, false}, {ibv.DataPathOps, true}, {ibv.DataPathDirect, false}}
+
+func (e engine) String() string {
+	if e.extended {
+		return e.path.String() + " by ibv_wr_*"
+	}
+	return e.path.String()
+}
+
+// sendOps are the operations that a QP of the engine is created with.
+func (e engine) sendOps(typ ibv.QPType) (ops ibv.SendOps) {
+	if !e.extended {
+		return 0
+	}
+	for _, op := range takes[typ] {
+		ops |= sendOps[op]
+	}
+	return ops
+}
+
+var sendOps = map[ibv.Opcode]ibv.SendOps{
+	ibv.OpWrite: ibv.SendOpWrite, ibv.OpWriteImm: ibv.SendOpWriteImm, ibv.OpSend: ibv.SendOpSend,
+	ibv.OpSendImm: ibv.SendOpSendImm, ibv.OpRead: ibv.SendOpRead, ibv.OpCompareSwap: ibv.SendOpCompareSwap,
+	ibv.OpFetchAdd: ibv.SendOpFetchAdd, ibv.OpLocalInv: ibv.SendOpLocalInv, ibv.OpSendInv: ibv.SendOpSendInv,
+}
+
 // recv is a receive that is posted.
 type recv struct {
 	id   uint64
@@ -60,7 +92,7 @@ type end struct {
 // pair is two connected QPs, of which a posts and b receives.
 type pair struct {
 	t      *table
-	engine ibv.DataPath
+	engine engine
 	typ    ibv.QPType
 	kind
 	a, b    *end
@@ -76,19 +108,19 @@ type pair struct {
 
 func (p *pair) String() string { return fmt.Sprintf("%v %v (%v)", p.engine, p.typ, p.kind) }
 
-func newEnd(h *host, engine ibv.DataPath, typ ibv.QPType, k kind, size int) (*end, error) {
+func newEnd(h *host, by engine, typ ibv.QPType, k kind, size int) (*end, error) {
 	e := &end{host: h, image: make([]byte, size)}
 	var err error
-	if e.cq, err = h.dev.CreateCQ(64, &ibv.CQOptions{DataPath: engine, NoEvents: true}); err != nil {
+	if e.cq, err = h.dev.CreateCQ(64, &ibv.CQOptions{DataPath: by.path, NoEvents: true}); err != nil {
 		return nil, err
 	}
 	if e.mr, err = h.pd.AllocMR(size, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead|ibv.RemoteAtomic, nil); err != nil {
 		return nil, err
 	}
 	o := &ibv.QPOptions{Type: typ, MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: k.inline,
-		SignalAll: k.signalAll}
+		SignalAll: k.signalAll, SendOps: by.sendOps(typ)}
 	if k.srq {
-		if e.srq, err = h.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: 16, MaxSGE: 2, DataPath: engine}); err != nil {
+		if e.srq, err = h.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: 16, MaxSGE: 2, DataPath: by.path}); err != nil {
 			return nil, err
 		}
 		o.SRQ = e.srq
@@ -96,7 +128,7 @@ func newEnd(h *host, engine ibv.DataPath, typ ibv.QPType, k kind, size int) (*en
 	switch typ {
 	case ibv.DCI:
 		if o.SRQ != nil {
-			o.Type = ibv.DCT
+			o.Type, o.SendOps = ibv.DCT, 0
 			e.qp, err = mlx5dv.CreateQP(h.pd, nil, e.cq, &mlx5dv.QPOptions{QPOptions: *o,
 				DC: &mlx5dv.DCOptions{AccessKey: dcKey}})
 		} else {
@@ -110,17 +142,17 @@ func newEnd(h *host, engine ibv.DataPath, typ ibv.QPType, k kind, size int) (*en
 
 const dcKey = 0x8899aabbccddeeff
 
-func (t *table) newPair(engine ibv.DataPath, typ ibv.QPType, k kind) (*pair, error) {
-	p := &pair{t: t, engine: engine, typ: typ, kind: k, ah: make(map[way]*ibv.AH)}
+func (t *table) newPair(by engine, typ ibv.QPType, k kind) (*pair, error) {
+	p := &pair{t: t, engine: by, typ: typ, kind: k, ah: make(map[way]*ibv.AH)}
 	var err error
 	if typ == ibv.DCI { // it does not receive, and b is a DCT
 		p.kind.srq, k.srq = true, false
 	}
-	if p.a, err = newEnd(t.hosts[0], engine, typ, k, sizeA); err != nil {
+	if p.a, err = newEnd(t.hosts[0], by, typ, k, sizeA); err != nil {
 		return nil, err
 	}
 	k = p.kind
-	if p.b, err = newEnd(t.hosts[1], engine, typ, k, sizeB); err != nil {
+	if p.b, err = newEnd(t.hosts[1], by, typ, k, sizeB); err != nil {
 		return nil, err
 	}
 	for _, e := range []*end{p.a, p.b} {

@@ -91,8 +91,8 @@ func TestRXE_PostsRecv(t *testing.T) {
 	texts := make(map[string]string)
 	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD} {
 		for _, srq := range []bool{false, true} {
-			for _, engine := range []ibv.DataPath{ibv.DataPathOps, ibv.DataPathDirect} {
-				p, err := tab.newPair(engine, typ, kind{srq: srq})
+			for _, path := range []ibv.DataPath{ibv.DataPathOps, ibv.DataPathDirect} {
+				p, err := tab.newPair(engine{path: path}, typ, kind{srq: srq})
 				tab.must(err)
 				p.bare, p.b.recvs = true, nil
 				tab.must(p.renewSRQ())

@@ -87,6 +87,14 @@ func (p *program) qps() (n int) {
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 func one(r *rand.Rand, in int) bool       { return r.IntN(in) == 0 }
 
+// sendOps are the operations of a transport that programs use. QPs created with them post by ibv_wr_* on the ops path.
+var sendOps = map[ibv.QPType]ibv.SendOps{
+	ibv.RC: ibv.SendOpWrite | ibv.SendOpWriteImm | ibv.SendOpSend | ibv.SendOpSendImm | ibv.SendOpSendInv |
+		ibv.SendOpRead | ibv.SendOpCompareSwap | ibv.SendOpFetchAdd,
+	ibv.UC: ibv.SendOpWrite | ibv.SendOpWriteImm | ibv.SendOpSend | ibv.SendOpSendImm,
+	ibv.UD: ibv.SendOpSend | ibv.SendOpSendImm,
+}
+
 func newProgram(seed uint64, b bed) *program {
 	r := rand.New(rand.NewPCG(seed, 0))
 	p := &program{bed: b, seed: seed, rounds: 3 + r.IntN(6), shared: one(r, 2)}
@@ -113,6 +121,9 @@ func newProgram(seed uint64, b bed) *program {
 			l.slot = pick(r, 64, 256, 1500)
 			l.srq = g.srqWR > 0 && !one(r, 4)
 			l.rnrZero = one(r, 2)
+			if extended := rand.New(rand.NewPCG(seed, uint64(1+n)<<8|uint64(i))); one(extended, 3) {
+				l.opt.SendOps = sendOps[l.typ]
+			}
 			if l.typ == ibv.UD {
 				l.slot += 40
 			}

@@ -48,6 +48,10 @@ AT(ibv_srq, mutex, 32);
 AT(ibv_qp, qp_num, 52);
 AT(ibv_qp, state, 56);
 AT(ibv_qp, mutex, 64);
+AT(ibv_qp_init_attr_ex, comp_mask, 60);
+AT(ibv_qp_init_attr_ex, send_ops_flags, 128);
+AT(qp_ex, wr_start, 160);
+AT(qp_ex, wr_flush, 192);
 AT(ibv_send_wr, wr, 40);
 AT(ibv_send_wr, bind, 80);
 AT(ibv_wc, wc_flags, 36);
@@ -208,8 +212,11 @@ struct rq { struct lock lock; struct recv *ring; uint32_t cap, max_sge, head, ta
 
 struct fsrq { struct ibv_srq pub; struct rq rq; int users; uint32_t async_reported; };
 
+struct session;
 struct fqp {
 	struct ibv_qp pub;
+	struct qp_ex ex;
+	struct session *session; /* NULL without send operations */
 	struct lock sq_lock;
 	struct rq rq;
 	atomic_uint used;   /* send slots taken */
@@ -280,6 +287,7 @@ static int dealloc_td(struct ibv_td *td);
 static struct ibv_pd *alloc_parent_domain(struct ibv_context *c, struct ibv_parent_domain_init_attr *a);
 static struct ibv_cq *create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *a);
 static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *a);
+static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *a);
 static int query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *out, size_t size);
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static int req_notify_cq(struct ibv_cq *cq, int solicited);
@@ -308,6 +316,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 	if (DIST_QUERY_PORT + sizeof *c <= sz && !knob("null.query_port", 0))
 		end[-DIST_QUERY_PORT / 8] = (uintptr_t)query_port;
 	end[-DIST_CREATE_CQ_EX / 8] = (uintptr_t)create_cq_ex;
+	if (!knob("null.create_qp_ex", 0))
+		end[-DIST_CREATE_QP_EX / 8] = (uintptr_t)create_qp_ex;
 	if (DIST_MODIFY_CQ + sizeof *c <= sz && !knob("null.modify_cq", 0))
 		end[-DIST_MODIFY_CQ / 8] = (uintptr_t)modify_cq;
 	if (DIST_ALLOC_PARENT_DOMAIN + sizeof *c <= sz) {
@@ -385,6 +395,7 @@ static int query_device_ex(struct ibv_context *c, const void *in, void *out, siz
 	memset(out, 0, size);
 	if (size >= 400) {
 		*(uint64_t *)((char *)out + 272) = 1000000; /* hca_core_clock */
+		*(uint64_t *)((char *)out + 280) = (uint64_t)knob("cap_flags_ex", 0);
 		*(uint16_t *)((char *)out + 368) = (uint16_t)knob("cq_mod.max_count", 0);
 		*(uint16_t *)((char *)out + 370) = (uint16_t)knob("cq_mod.max_period", 0);
 	}
@@ -1131,6 +1142,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 	if (n < TABLE) {
 		qp = qps[n] ? qps[n] : calloc(1, sizeof *qp);
 		memset(&qp->pub, 0, sizeof qp->pub);
+		memset(&qp->ex, 0, sizeof qp->ex);
+		qp->session = NULL;
 		qp->pub.context = pd->context;
 		qp->pub.pd = pd;
 		qp->pub.send_cq = a->send_cq;
@@ -1218,6 +1231,8 @@ int ibv_query_qp(struct ibv_qp *pub, struct ibv_qp_attr *a, int mask, struct ibv
 	return 0;
 }
 
+static void free_session(struct fqp *qp);
+
 int ibv_destroy_qp(struct ibv_qp *pub)
 {
 	FAIL_E;
@@ -1237,6 +1252,7 @@ int ibv_destroy_qp(struct ibv_qp *pub)
 	purge(recv, n);
 	free(qp->rq.ring);
 	qp->rq.ring = NULL;
+	free_session(qp);
 	qp->rq.cap = qp->rq.head = qp->rq.tail = 0;
 	memset(pub, 0xdb, sizeof *pub);
 	qp->alive = 0;
@@ -1287,6 +1303,8 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 }
 
 /* The data path. */
+
+static int post_locked(struct fqp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
 static uint32_t scatter(struct recv *r, uint64_t skip, const char *from, uint64_t n)
 {
@@ -1367,6 +1385,17 @@ static int execute(struct fqp *qp, struct ibv_send_wr *wr, uint32_t *bytes)
 		goto out;
 	}
 	switch (wr->opcode) {
+	case OP_FLUSH: /* of type 1 or 2, for which the access has bits 8 and 9 */
+		if (!mem(wr->wr.atomic.rkey, wr->wr.atomic.remote_addr, wr->wr.atomic.compare_add >> 8 ? 1 : wr->wr.atomic.swap,
+			 (uint32_t)(wr->wr.atomic.compare_add & 3) << 8))
+			st = WC_REM_ACCESS_ERR;
+		break;
+	case OP_ATOMIC_WRITE:
+		if (wr->wr.rdma.remote_addr & 7) {
+			st = WC_REM_INV_REQ_ERR;
+			break;
+		}
+		/* fallthrough */
 	case OP_WRITE:
 	case OP_WRITE_IMM:
 		if ((st = gather(wr, buf, 0)))
@@ -1428,6 +1457,8 @@ static uint32_t wc_opcode(uint32_t op)
 	case OP_CMP_SWP: return WCO_COMP_SWAP;
 	case OP_FETCH_ADD: return WCO_FETCH_ADD;
 	case OP_LOCAL_INV: return WCO_LOCAL_INV;
+	case OP_FLUSH: return WCO_FLUSH;
+	case OP_ATOMIC_WRITE: return WCO_ATOMIC_WRITE;
 	}
 	return WCO_SEND;
 }
@@ -1451,14 +1482,21 @@ static void to_sink(struct fqp *qp, struct ibv_send_wr *wr)
 
 static int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct fqp *qp = QP(pub);
+	take(&QP(pub)->sq_lock);
+	int e = post_locked(QP(pub), wr, bad);
+	drop(&QP(pub)->sq_lock);
+	return e;
+}
+
+/* The caller holds sq_lock. */
+static int post_locked(struct fqp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct ibv_qp *pub = &qp->pub;
 	int e = 0;
-	take(&qp->sq_lock);
 	if (hot.sink && !hot.post_at) {
 		for (; wr; wr = wr->next)
 			to_sink(qp, wr);
 		qp->doorbell = qp->pi;
-		drop(&qp->sq_lock);
 		return 0;
 	}
 	for (long k = 1; wr; wr = wr->next, k++) {
@@ -1489,11 +1527,12 @@ static int post_send(struct ibv_qp *pub, struct ibv_send_wr *wr, struct ibv_send
 		if (st)
 			flush_rq(qp);
 	}
-	drop(&qp->sq_lock);
 	if (e && !(hot.post_at && hot.post_no_bad))
 		*bad = wr;
 	return e;
 }
+
+#include "qp_ex.c"
 
 /* A recorder: it keeps what it was given, for tests of the chains alone. */
 

@@ -12,7 +12,7 @@
 
 enum {
 	OP_WRITE, OP_WRITE_IMM, OP_SEND, OP_SEND_IMM, OP_READ, OP_CMP_SWP, OP_FETCH_ADD,
-	OP_LOCAL_INV, OP_BIND_MW, OP_SEND_INV,
+	OP_LOCAL_INV, OP_BIND_MW, OP_SEND_INV, OP_FLUSH = 14, OP_ATOMIC_WRITE,
 };
 enum { SEND_SIGNALED = 2, SEND_SOLICITED = 4, SEND_INLINE = 8 };
 enum { ACCESS_LOCAL_WRITE = 1, ACCESS_REMOTE_WRITE = 2, ACCESS_REMOTE_READ = 4, ACCESS_REMOTE_ATOMIC = 8 };
@@ -21,7 +21,7 @@ enum {
 	WC_SUCCESS = 0, WC_LOC_LEN_ERR = 1, WC_LOC_PROT_ERR = 4, WC_WR_FLUSH_ERR = 5, WC_REM_INV_REQ_ERR = 9,
 	WC_REM_ACCESS_ERR = 10, WC_RETRY_EXC_ERR = 12, WC_RNR_RETRY_EXC_ERR = 13,
 };
-enum { WCO_SEND, WCO_WRITE, WCO_READ, WCO_COMP_SWAP, WCO_FETCH_ADD, WCO_LOCAL_INV = 6, WCO_RECV = 128, WCO_RECV_IMM = 129 };
+enum { WCO_SEND, WCO_WRITE, WCO_READ, WCO_COMP_SWAP, WCO_FETCH_ADD, WCO_LOCAL_INV = 6, WCO_FLUSH = 8, WCO_ATOMIC_WRITE, WCO_RECV = 128, WCO_RECV_IMM = 129 };
 enum { WCF_GRH = 1, WCF_IMM = 2, WCF_INV = 8 };
 enum { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4, QPT_RAW = 8 };
 enum { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE, QPS_ERR };
@@ -51,6 +51,7 @@ struct ibv_context {
 /* struct verbs_context grows downwards; only distances from the end count. */
 #define BELOW 46
 #define DIST_COMP_MASK 16
+#define DIST_CREATE_QP_EX 56
 #define DIST_QUERY_DEVICE_EX 104
 #define DIST_QUERY_PORT 320
 #define DIST_CREATE_CQ_EX 120
@@ -149,6 +150,32 @@ struct ibv_qp_init_attr {
 	struct ibv_qp_cap cap;
 	uint32_t qp_type;
 	int sq_sig_all;
+};
+
+enum { INIT_PD = 1 << 0, INIT_SEND_OPS = 1 << 6 };
+struct ibv_qp_init_attr_ex {
+	union {
+		struct ibv_qp_init_attr base;
+		struct { char start[60]; uint32_t comp_mask; }; /* where base has padding */
+	};
+	struct ibv_pd *pd;
+	void *xrcd;
+	uint32_t create_flags;
+	uint16_t max_tso_header;
+	void *rwq_ind_tbl;
+	uint64_t rx_hash_conf[3];
+	uint32_t source_qpn;
+	uint64_t send_ops_flags;
+};
+
+/* What struct ibv_qp_ex has after its struct ibv_qp. */
+struct qp_ex {
+	uint64_t comp_mask, wr_id;
+	uint32_t wr_flags;
+	void *wr_atomic_cmp_swp, *wr_atomic_fetch_add, *wr_bind_mw, *wr_local_inv, *wr_rdma_read, *wr_rdma_write,
+		*wr_rdma_write_imm, *wr_send, *wr_send_imm, *wr_send_inv, *wr_send_tso, *wr_set_ud_addr, *wr_set_xrc_srqn,
+		*wr_set_inline_data, *wr_set_inline_data_list, *wr_set_sge, *wr_set_sge_list, *wr_start, *wr_complete,
+		*wr_abort, *wr_atomic_write, *wr_flush;
 };
 struct ibv_ah_attr {
 	uint64_t dgid[2];

@@ -98,6 +98,15 @@ func (l Lib) CreateQP(id, pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 	return cmem.At[abi.RDMACMID](id).QP, nil
 }
 
+// int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr);
+// It returns the struct ibv_qp.
+func (l Lib) CreateQPEx(id uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
+	if err := l.lib.Minus1("rdma_create_qp_ex", id, uintptr(unsafe.Pointer(attr))); err != nil {
+		return 0, err
+	}
+	return cmem.At[abi.RDMACMID](id).QP, nil
+}
+
 // ForgetQP does what rdma_destroy_qp does after ibv_destroy_qp, for an ID whose CQs are not librdmacm's.
 func ForgetQP(id uintptr) { cmem.At[abi.RDMACMID](id).QP = 0 }
 

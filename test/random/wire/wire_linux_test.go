@@ -148,6 +148,22 @@ var explained = []struct {
 	}},
 }
 
+// staleImm returns the work request of libmlx5 with the immediate data of the direct path, where the opcode has none and
+// only the direct path writes 0: libmlx5 does so in ibv_post_send, but not in ibv_wr_*.
+func staleImm(ops, direct *line) *line {
+	a, b := ops, direct
+	if a.Kind != "wqe" || a.Op != b.Op || len(a.Raw) != len(b.Raw) || b.Raw[24:32] != "00000000" {
+		return ops
+	}
+	switch a.Op {
+	case "SEND_IMM", "RDMA_WRITE_IMM", "SEND_INVAL", "UMR":
+		return ops
+	}
+	c := *a
+	c.Raw = a.Raw[:24] + b.Raw[24:32] + a.Raw[32:]
+	return &c
+}
+
 // tornCopy must be rare.
 const tornCopy = "the emulator looked at a register while a work request was being copied there: the thread lost its " +
 	"processor"
@@ -158,7 +174,7 @@ const tornCopy = "the emulator looked at a register while a work request was bei
 func TestEmuSameWire(t *testing.T) {
 	bin := build(t)
 	var sum [5]int
-	seen := make([]int, len(explained))
+	seen := make([]int, len(explained)+1) // the last is for staleImm
 	for seed := 1; seed <= 12; seed++ {
 		a, na, single := record(t, bin, "ops", seed)
 		b, nb, _ := record(t, bin, "direct", seed)
@@ -193,6 +209,10 @@ func TestEmuSameWire(t *testing.T) {
 				seen[i], sum[1])
 		}
 	}
+	t.Logf("%d times: immediate data where there is none", seen[len(explained)])
+	if seen[len(explained)] == 0 {
+		t.Error("nothing was posted by ibv_wr_*")
+	}
 	t.Logf("the same on both data paths: %d work requests, %d doorbells, %d armings, %d receives used, %d completion "+
 		"events", sum[0], sum[1], sum[2], sum[3], sum[4])
 	for i, n := range sum {
@@ -209,6 +229,10 @@ func compareLines(t *testing.T, what string, a, b []*line, single bool, seen []i
 	}
 next:
 	for i := range min(len(a), len(b)) {
+		if same := staleImm(a[i], b[i]); same.Raw != a[i].Raw {
+			a[i] = same
+			seen[len(explained)]++
+		}
 		if a[i].String() == b[i].String() {
 			continue
 		}
