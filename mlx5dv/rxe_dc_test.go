@@ -213,15 +213,16 @@ func TestRXEDC_Failures(t *testing.T) {
 			status ibv.WCStatus
 			recv   ibv.WCStatus // of b's receive, if there is one
 		}{
-			{"wrong key", ibv.SendWR{RemoteQPN: dct.Num(), DCKey: dcKey ^ 1<<63, Opcode: ibv.OpSend}, ibv.WCRetryExcErr, 0},
+			{"wrong key", ibv.SendWR{RemoteQPN: dct.Num(), DCKey: dcKey ^ 1<<63, Opcode: ibv.OpSend}, ibv.WCRetryExcErr,
+				0},
 			{"closed DCT", ibv.SendWR{RemoteQPN: number, DCKey: dcKey, Opcode: ibv.OpSend}, ibv.WCRetryExcErr, 0},
 			{"no QP", ibv.SendWR{RemoteQPN: 0xfffff0, DCKey: dcKey, Opcode: ibv.OpSend}, ibv.WCRetryExcErr, 0},
 			{"no right", ibv.SendWR{RemoteQPN: dct.Num(), DCKey: dcKey, Opcode: ibv.OpWrite, Remote: remote.At(0)},
 				ibv.WCRemInvReqErr, 0},
 			{"wrong rkey", ibv.SendWR{RemoteQPN: dct.Num(), DCKey: dcKey, Opcode: ibv.OpRead,
 				Remote: badRemote}, ibv.WCRemAccessErr, 0},
-			{"receive too short", ibv.SendWR{RemoteQPN: dct.Num(), DCKey: dcKey, Opcode: ibv.OpSend}, ibv.WCRemInvReqErr,
-				ibv.WCLocLenErr},
+			{"receive too short", ibv.SendWR{RemoteQPN: dct.Num(), DCKey: dcKey, Opcode: ibv.OpSend},
+				ibv.WCRemInvReqErr, ibv.WCLocLenErr},
 			{"no receive", ibv.SendWR{RemoteQPN: dct.Num(), DCKey: dcKey, Opcode: ibv.OpSend}, ibv.WCRNRRetryExcErr, 0},
 		} {
 			t.Run(fmt.Sprintf("%v, %s", path, c.name), func(t *testing.T) {
@@ -280,10 +281,12 @@ func TestRXEDC_Streams(t *testing.T) {
 			a.up(dci, quickly)
 			ah := a.reach(dci, dct)
 			wr := func(stream uint16, key uint64) ibv.SendWR {
-				return ibv.SendWR{ID: uint64(stream), Opcode: ibv.OpWrite, Flags: ibv.Signaled, SGEs: []ibv.SGE{a.mr.SGE(0, 100)},
-					Remote: b.mr.Remote().At(0), AH: ah, RemoteQPN: dct.Num(), DCKey: key, DCStream: stream}
+				return ibv.SendWR{ID: uint64(stream), Opcode: ibv.OpWrite, Flags: ibv.Signaled,
+					SGEs: []ibv.SGE{a.mr.SGE(0, 100)}, Remote: b.mr.Remote().At(0), AH: ah,
+					RemoteQPN: dct.Num(), DCKey: key, DCStream: stream}
 			}
-			post(t, dci, wr(0, dcKey), wr(1, 0), wr(1, dcKey), wr(0, dcKey), wr(2, dcKey), wr(3, 0), wr(2, dcKey), wr(2, 0))
+			post(t, dci, wr(0, dcKey), wr(1, 0), wr(1, dcKey), wr(0, dcKey), wr(2, dcKey), wr(3, 0), wr(2, dcKey),
+				wr(2, 0))
 			for i, want := range []ibv.WCStatus{0, ibv.WCRetryExcErr, ibv.WCWRFlushErr, 0, 0, ibv.WCRetryExcErr, 0,
 				ibv.WCRetryExcErr} {
 				if wc := a.wait(); wc.Status != want {
