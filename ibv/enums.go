@@ -493,9 +493,6 @@ const (
 	DeviceManagedFlowSteering DeviceCapFlags = 1 << 29 // C: IBV_DEVICE_MANAGED_FLOW_STEERING.
 	DeviceRawScatterFCS       DeviceCapFlags = 1 << 34 // C: IBV_DEVICE_RAW_SCATTER_FCS.
 	DevicePCIWriteEndPadding  DeviceCapFlags = 1 << 36 // C: IBV_DEVICE_PCI_WRITE_END_PADDING.
-	DeviceFlushGlobal         DeviceCapFlags = 1 << 38 // C: IB_UVERBS_DEVICE_FLUSH_GLOBAL.
-	DeviceFlushPersistent     DeviceCapFlags = 1 << 39 // C: IB_UVERBS_DEVICE_FLUSH_PERSISTENT.
-	DeviceAtomicWrite         DeviceCapFlags = 1 << 40 // C: IB_UVERBS_DEVICE_ATOMIC_WRITE.
 	DeviceCCDMABounce         DeviceCapFlags = 1 << 41 // C: IBV_DEVICE_CC_DMA_BOUNCE.
 )
 

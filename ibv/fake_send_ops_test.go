@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"slices"
 	"syscall"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
 // allSendOps are the operations of an RC QP that every engine posts, and those that SendOps alone makes possible.
@@ -42,8 +45,8 @@ func TestFake_SendOpsLikeClassic(t *testing.T) {
 	run := func(t *testing.T, ops SendOps) (got []result) {
 		s := fakeLoop(t, nil, &QPOptions{MaxSendSGE: 3, MaxInline: 64, SendOps: ops})
 		mem := s.mr.Bytes()
-		for _, op := range []Opcode{OpWrite, OpWriteImm, OpSend, OpSendImm, OpSendInv, OpRead, OpCompareSwap, OpFetchAdd,
-			OpLocalInv} {
+		for _, op := range []Opcode{OpWrite, OpWriteImm, OpSend, OpSendImm, OpSendInv, OpRead, OpCompareSwap,
+			OpFetchAdd, OpLocalInv} {
 			for _, flags := range []SendFlags{Signaled, Signaled | Fence, Signaled | Solicited, Signaled | Inline} {
 				for data := range 5 {
 					fill(mem[:8192], int(op)+data)
@@ -145,7 +148,8 @@ func TestFake_SendOpsOfSoftRoCE(t *testing.T) {
 	two := []SGE{s.mr.SGE(0, 8), s.mr.SGE(8, 9)}
 	at := s.mr.Remote().At
 	post(t, s.qp, SendWR{SGEs: two[:1], Remote: at(4096)}, SendWR{SGEs: two, Remote: at(4200)},
-		SendWR{SGEs: two, Flags: Inline, Remote: at(4300)}, SendWR{ID: 4, SGEs: two[:1], Remote: at(4400), Flags: Signaled})
+		SendWR{SGEs: two, Flags: Inline, Remote: at(4300)},
+		SendWR{ID: 4, SGEs: two[:1], Remote: at(4400), Flags: Signaled})
 	s.good(t, 4)
 	if n := wrCalls(t, s.qp); n != [6]int{0, 0, 2, 0, 2, 0} {
 		t.Errorf("inline, inline list, SGE, list, start, abort: %v", n)
@@ -424,5 +428,42 @@ func BenchmarkPostSendExtended(b *testing.B) {
 			}
 			perWR(b, n)
 		})
+	}
+}
+
+func TestSendOps(t *testing.T) {
+	for op, want := range map[SendOps]struct {
+		c    SendOps
+		name string
+	}{
+		SendOpWrite: {abi.IBV_QP_EX_WITH_RDMA_WRITE, "Write"}, SendOpRead: {abi.IBV_QP_EX_WITH_RDMA_READ, "Read"},
+		SendOpWriteImm: {abi.IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, "WriteImm"},
+		SendOpSend:     {abi.IBV_QP_EX_WITH_SEND, "Send"}, SendOpTSO: {abi.IBV_QP_EX_WITH_TSO, "TSO"},
+		SendOpSendImm:     {abi.IBV_QP_EX_WITH_SEND_WITH_IMM, "SendImm"},
+		SendOpCompareSwap: {abi.IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, "CompareSwap"},
+		SendOpFetchAdd:    {abi.IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, "FetchAdd"},
+		SendOpLocalInv:    {abi.IBV_QP_EX_WITH_LOCAL_INV, "LocalInv"},
+		SendOpBindMW:      {abi.IBV_QP_EX_WITH_BIND_MW, "BindMW"},
+		SendOpSendInv:     {abi.IBV_QP_EX_WITH_SEND_WITH_INV, "SendInv"},
+		SendOpFlush:       {abi.IBV_QP_EX_WITH_FLUSH, "Flush"},
+		SendOpAtomicWrite: {abi.IBV_QP_EX_WITH_ATOMIC_WRITE, "AtomicWrite"},
+	} {
+		if op != want.c || op.String() != want.name {
+			t.Errorf("%#x is %v, want %#x, %s", uint64(op), op, uint64(want.c), want.name)
+		}
+		if set := op.opcodes(); set != 0 && Opcode(bits.TrailingZeros32(set)).String() != want.name {
+			t.Errorf("%v names %s", op, opcodeNamesOf(set))
+		}
+	}
+	for got, want := range map[fmt.Stringer]string{
+		SendOpWrite | SendOpFlush | 1<<20:   "Write|Flush|0x100000",
+		FlushToMemory | FlushToPersistence:  "ToMemory|ToPersistence",
+		FlushType(abi.IBV_FLUSH_PERSISTENT): "ToPersistence", FlushType(4): "0x4",
+		FlushLevel(abi.IBV_FLUSH_RANGE): "Bytes", FlushLevel(abi.IBV_FLUSH_MR): "MR", FlushLevel(7): "FlushLevel(7)",
+		DeviceAtomicWrite | DeviceFlushGlobal: "FlushGlobal|AtomicWrite",
+	} {
+		if got.String() != want {
+			t.Errorf("%v, want %s", got, want)
+		}
 	}
 }

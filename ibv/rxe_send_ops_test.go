@@ -19,8 +19,8 @@ var opsOf = map[QPType]SendOps{
 	UD: SendOpSend | SendOpSendImm,
 }
 
-// Each operation does by ibv_wr_* what it does by ibv_post_send: the same memory at both ends, the same completions. The
-// direct data path knows the operations, and posts them as ever.
+// Each operation does by ibv_wr_* what it does by ibv_post_send: the same memory at both ends, the same completions.
+// The direct data path knows the operations, and posts them as ever.
 func TestRXE_SendOps(t *testing.T) {
 	for _, typ := range []QPType{RC, UC, UD} {
 		t.Run(typ.String(), func(t *testing.T) {
@@ -91,11 +91,17 @@ func sendOpsResults(t *testing.T, typ QPType, ops SendOps) (all []string) {
 				got = fmt.Sprintf("received %v of %d, imm %#x", wc.Opcode, wc.ByteLen, wc.Imm)
 			}
 			wc := a.good(t, wr.ID)
+			if typ == UC && !arrives { // a write that nobody acknowledges is there when the next message is
+				recv(t, qb, RecvWR{ID: 6})
+				post(t, qa, SendWR{ID: 7, Opcode: OpSend, Flags: Signaled})
+				a.good(t, 7)
+				b.good(t, 6)
+			}
 			if typ == UD {
 				clear(peer[2048:2088]) // the GRH, which has a checksum of its own
 			}
-			all = append(all, fmt.Sprintf("%v %d: %v of %d, %s; %x %x", op, i, wc.Opcode, wc.ByteLen, got, sha256.Sum256(mem),
-				sha256.Sum256(peer)))
+			all = append(all, fmt.Sprintf("%v %d: %v of %d, %s; %x %x", op, i, wc.Opcode, wc.ByteLen, got,
+				sha256.Sum256(mem), sha256.Sum256(peer)))
 		}
 	}
 	return all
@@ -190,7 +196,8 @@ func TestRXE_FlushAndAtomicWrite(t *testing.T) {
 		t.Errorf("the atomic write wrote %v", got)
 	}
 	// The MR does not allow persistence.
-	post(t, a.qp, SendWR{ID: 5, Opcode: OpFlush, Remote: at(0), Flush: &FlushRange{Type: FlushToPersistence, Length: 8}})
+	post(t, a.qp, SendWR{ID: 5, Opcode: OpFlush, Remote: at(0),
+		Flush: &FlushRange{Type: FlushToPersistence, Length: 8}})
 	if wc := a.next(t); wc.ID != 5 || wc.Status != WCRemAccessErr {
 		t.Errorf("%+v", wc)
 	}

@@ -40,6 +40,13 @@ var sendOpNames = []string{"Write", "WriteImm", "Send", "SendImm", "Read", "Comp
 // String joins the names of the operations with "|".
 func (s SendOps) String() string { return flags.String(s, sendOpNames) }
 
+// Capabilities that the kernel reports, and for which <infiniband/verbs.h> has no names.
+const (
+	DeviceFlushGlobal     DeviceCapFlags = 1 << 38 // C: IB_UVERBS_DEVICE_FLUSH_GLOBAL.
+	DeviceFlushPersistent DeviceCapFlags = 1 << 39 // C: IB_UVERBS_DEVICE_FLUSH_PERSISTENT.
+	DeviceAtomicWrite     DeviceCapFlags = 1 << 40 // C: IB_UVERBS_DEVICE_ATOMIC_WRITE.
+)
+
 // opcodes returns the set of opcodes that s names.
 func (s SendOps) opcodes() uint32 { return work.SendOpsOf(uint64(s)) }
 
@@ -50,7 +57,8 @@ func (s SendOps) check(t QPType) error {
 	if bits.OnesCount64(uint64(s)) == bits.OnesCount32(known) && known&^takes == 0 {
 		return nil
 	}
-	return &ArgError{Arg: "SendOps", Got: s.String(), Want: "of " + opcodeNamesOf(takes) + " on a " + t.String() + " QP"}
+	return &ArgError{Arg: "SendOps", Got: s.String(),
+		Want: "of " + opcodeNamesOf(takes) + " on a " + t.String() + " QP"}
 }
 
 // askSendOps makes init ask for the functions of o.SendOps. On the direct data path nobody calls them.
@@ -101,8 +109,8 @@ func (d *Device) explainSendOps(err error, asked SendOps) error {
 		return err
 	}
 	return &UnsupportedError{Feature: "posting " + asked.String() + " by ibv_wr_*",
-		Need: "a provider with functions for all of these, or a QP without SendOps, whose work requests are posted by " +
-			"ibv_post_send",
+		Need: "a provider with functions for all of these, or a QP without SendOps, whose work requests are posted " +
+			"by ibv_post_send",
 		Have: "the provider of " + d.Name() + ", which refused some of them"}
 }
 

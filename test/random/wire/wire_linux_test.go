@@ -148,8 +148,8 @@ var explained = []struct {
 	}},
 }
 
-// staleImm returns the work request of libmlx5 with the immediate data of the direct path, where the opcode has none and
-// only the direct path writes 0: libmlx5 does so in ibv_post_send, but not in ibv_wr_*.
+// staleImm returns the work request of libmlx5 with the immediate data of the direct path, where the opcode has none
+// and only the direct path writes 0: libmlx5 does so in ibv_post_send, but not in ibv_wr_*.
 func staleImm(ops, direct *line) *line {
 	a, b := ops, direct
 	if a.Kind != "wqe" || a.Op != b.Op || len(a.Raw) != len(b.Raw) || b.Raw[24:32] != "00000000" {
