@@ -96,7 +96,7 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	switch {
 	case wr.AH == nil:
 		return 0, &ArgError{Arg: "AH", Got: "nil",
-			Want: fmt.Sprintf("the address of the peer, on a %v QP: use SendTo, or set SendWR.AH", qp.typ)}
+			Want: "the address of the peer, on a " + qp.wantAddress()}
 	case wr.AH.pd.root != qp.pd.root:
 		return 0, &ArgError{Arg: "AH", Got: "one of another PD", Want: "one of the QP's PD"}
 	case wr.RemoteQPN > 0xffffff:
@@ -104,9 +104,16 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	}
 	if qp.typ == DCI && wr.DCStream != 0 && !qp.streams {
 		return 0, &ArgError{Arg: "DCStream", Got: fmt.Sprint(wr.DCStream),
-			Want: "0, or a DCI with streams (mlx5dv.DCOptions.Streams)"}
+			Want: "0, or a DCI with streams (mlx5dv.DCOptions.LogStreams)"}
 	}
 	return inline, nil
+}
+
+func (qp *QP) wantAddress() string {
+	if qp.typ == DCI {
+		return "DCI QP: set SendWR.AH, RemoteQPN and DCKey"
+	}
+	return "UD QP: use SendTo, or set SendWR.AH"
 }
 
 // mayChecksum reports whether the QP takes the flag IPCsum. The direct data path does not.

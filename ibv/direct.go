@@ -159,7 +159,11 @@ func (qp *QP) suspended(f func() error) error {
 		qp.cqs(func(cq *CQ) { cq.direct.Leave(qp.direct) })
 	}
 	if err := f(); err != nil {
-		if qp.direct != nil {
+		switch {
+		case qp.direct == nil:
+		case qp.Num() == 0: // a DCT that is not there yet
+			d.qps.Forget(qp.direct)
+		default:
 			d.qps.Resume(qp.direct)
 		}
 		return err

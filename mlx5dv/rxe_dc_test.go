@@ -366,6 +366,9 @@ func badDC(t *testing.T, s *dcSide) {
 	if err := dct.Modify(&ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState); !errors.As(err, &state) || state.Legal {
 		t.Errorf("a DCT from RESET to RTR: %v", err)
 	}
+	if err := dct.Modify(&ibv.QPAttr{State: ibv.StateReset}, ibv.MaskState); !errors.As(err, &state) || state.Legal {
+		t.Errorf("a DCT in RESET to RESET: %v", err)
+	}
 	var early *ibv.StateError
 	if _, err := dct.Query(ibv.MaskState); !errors.As(err, &early) || early.State != ibv.StateReset {
 		t.Errorf("a query of a DCT in RESET: %v", err)
