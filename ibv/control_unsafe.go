@@ -39,6 +39,11 @@ func (mr *MR) Control(f func(handle unsafe.Pointer)) error {
 	return mr.node.control("control mr", &mr.handle, f)
 }
 
+// Control calls f with the struct ibv_dm * of the memory: see Device.Control.
+func (dm *DM) Control(f func(handle unsafe.Pointer)) error {
+	return dm.node.control("control dm", &dm.handle, f)
+}
+
 func (n *node) control(op string, handle *uintptr, f func(unsafe.Pointer)) error {
 	if err := n.enter(op); err != nil {
 		return err

@@ -20,15 +20,16 @@ import (
 // C: struct ibv_context.
 type Device struct {
 	node
-	v      *verbs
-	handle uintptr // struct ibv_context *
-	info   DeviceInfo
-	table  ops.Table
-	attr   DeviceAttr // read when the device was opened; limits do not change
-	legacy bool       // libibverbs is of MLNX_OFED 4.x, which cannot invalidate keys
-	lent   bool       // librdmacm opened the device and will close it
-	async  *pollfd.Reader
-	direct direct
+	v       *verbs
+	handle  uintptr // struct ibv_context *
+	info    DeviceInfo
+	table   ops.Table
+	attr    DeviceAttr // read when the device was opened; limits do not change
+	legacy  bool       // libibverbs is of MLNX_OFED 4.x, which cannot invalidate keys
+	lent    bool       // librdmacm opened the device and will close it
+	adopted bool       // another C library will close it
+	async   *pollfd.Reader
+	direct  direct
 
 	removed removal
 
@@ -116,6 +117,9 @@ func (d *Device) Close() error {
 			return err
 		}
 		d.async.Close()
+		if d.adopted {
+			return nil
+		}
 		return d.v.CloseDevice(d.handle)
 	})
 }

@@ -62,6 +62,23 @@ func (friends) CreateDC(pd *PD, send, recv *CQ, opt *QPOptions, streams bool,
 		qpMaker{create: create, destroy: pd.dev.v.DestroyQP, dc: true, streams: streams})
 }
 
+// AllocDM is d.AllocDM with another function to make the C object. MaxDMSize bounds memory for data alone.
+func (friends) AllocDM(d *Device, op string, size int, opt *DMOptions, data bool,
+	alloc func(attr *abi.AllocDMAttr) (uintptr, error)) (*DM, error) {
+	return d.allocDM(op, size, opt, data, alloc)
+}
+
+// RegDmabuf is pd.RegDmabuf with another function to make the C object.
+func (friends) RegDmabuf(pd *PD, op string, fd int, off uint64, length int, iova uint64, access AccessFlags,
+	reg func(pd uintptr) (uintptr, error)) (*MR, error) {
+	return pd.regDmabuf(op, fd, off, length, iova, access, func() (uintptr, error) { return reg(pd.handle) })
+}
+
+// ExplainUnsupported says what a feature needs, if err is that it is not supported.
+func (friends) ExplainUnsupported(err error, feature, need, have string) error {
+	return explainUnsupported(err, feature, need, have)
+}
+
 // DestroyQP destroys the C object of a QP of pd as QP.Close does.
 func (friends) DestroyQP(pd *PD, qp uintptr) error { return pd.dev.v.DestroyQP(qp) }
 
@@ -96,6 +113,7 @@ func (d *Device) cObject() uintptr { return d.handle }
 func (cq *CQ) cObject() uintptr    { return cq.handle }
 func (qp *QP) cObject() uintptr    { return qp.handle }
 func (s *SRQ) cObject() uintptr    { return s.handle }
+func (dm *DM) cObject() uintptr    { return dm.handle }
 
 // NextHalf returns the address of the thread domain's offset of the next BlueFlame half; nil if
 // the QP does not use BlueFlame.

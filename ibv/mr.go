@@ -38,6 +38,9 @@ type MR struct {
 	rkey   uint32
 	mem    *dma.Mem    // memory that AllocMR allocated
 	pin    *dma.Pinned // the caller's slice of RegMR or Rereg
+
+	fixed   string                 // memory that Rereg cannot change, "device memory"; "" for ordinary memory
+	release func(mr uintptr) error // what Close calls; nil is DeregMR
 }
 
 // MemOptions choose the memory of AllocMR.
@@ -213,13 +216,20 @@ func (mr *MR) register(op string, access AccessFlags) error {
 	}
 	h, err := mr.pd.dev.regMR(mr.pd.handle, mr.addr, mr.length, mr.iova, access)
 	if err != nil {
-		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: explainRegister(err, mr.length, access)}
+		return &OpError{Op: op, Object: mr.pd.dev.Name(), Err: mr.pd.dev.explainRegister(err, mr.length, access)}
 	}
+	mr.opened(h)
+	return nil
+}
+
+// opened completes an MR whose C object is h. It is a child of its PD, and of further parents.
+//
+// Preconditions: the caller holds the parents entered.
+func (mr *MR) opened(h uintptr, parents ...*node) {
 	mr.handle = h
 	mr.lkey, mr.rkey = libibverbs.MRKeys(h)
-	mr.node.initNumbered("mr", mr.pd.dev.Name(), &mr.pd.node)
+	mr.node.initNumbered("mr", mr.pd.dev.Name(), append(parents, &mr.pd.node)...)
 	life.Watch(mr, &mr.life)
-	return nil
 }
 
 func (d *Device) regMR(pd, addr uintptr, length int, iova uint64, access AccessFlags) (uintptr, error) {
@@ -238,8 +248,10 @@ func (d *Device) regMR(pd, addr uintptr, length int, iova uint64, access AccessF
 }
 
 // explainRegister adds the most likely reason to the error of a registration.
-func explainRegister(err error, length int, access AccessFlags) error {
+func (d *Device) explainRegister(err error, length int, access AccessFlags) error {
 	switch {
+	case access&OnDemand != 0 && (unsupported(err) || errors.Is(err, syscall.EINVAL) && !d.pages()): // rxe's EINVAL
+		return d.noPaging("registration with OnDemand")
 	case errors.Is(err, syscall.ENOMEM):
 		cur, limit, lerr := dma.MemlockLimit()
 		if lerr == nil {
@@ -369,6 +381,10 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 	}
 	defer mr.life.Unlock()
 	name := mr.name
+	if mr.fixed != "" {
+		return &OpError{Op: op, Object: name, Err: &ArgError{Arg: "the MR", Got: mr.fixed,
+			Want: "one of RegMR, AllocMR or RegMemory: close it and register again"}}
+	}
 	var (
 		flags  uint32
 		pd     uintptr
@@ -425,7 +441,7 @@ func (mr *MR) Rereg(opt *ReregOptions) error {
 		if unsupported(err) {
 			detail = "the device does not support it; the MR is unchanged"
 		}
-		err = &OpError{Op: op, Object: name, Err: explainRegister(err, length, access), Detail: detail}
+		err = &OpError{Op: op, Object: name, Err: mr.pd.dev.explainRegister(err, length, access), Detail: detail}
 	}
 	if !changed {
 		return err
@@ -474,7 +490,11 @@ func reregFailure(code int) string {
 func (mr *MR) Close() error {
 	return mr.node.close(func() error {
 		mr.pd.dev.holdCompletions()
-		if err := mr.pd.dev.v.DeregMR(mr.handle); err != nil {
+		release := mr.release
+		if release == nil {
+			release = mr.pd.dev.v.DeregMR
+		}
+		if err := release(mr.handle); err != nil {
 			return err
 		}
 		mr.buf = nil

@@ -14,6 +14,8 @@ type PD struct {
 	handle uintptr
 	root   *PD           // the PD itself; for a parent domain the PD it was made from
 	td     *ThreadDomain // of a parent domain; may be nil
+
+	release func(pd uintptr) error // what Close calls; nil is DeallocPD
 }
 
 // AllocPD makes a protection domain.
@@ -29,11 +31,18 @@ func (d *Device) AllocPD() (*PD, error) {
 	if err != nil {
 		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
 	}
-	pd := &PD{dev: d, handle: h}
+	return d.newPD(h, nil), nil
+}
+
+// newPD returns the PD of a C object.
+//
+// Preconditions: the caller holds the Device entered.
+func (d *Device) newPD(h uintptr, release func(pd uintptr) error) *PD {
+	pd := &PD{dev: d, handle: h, release: release}
 	pd.root = pd
 	pd.node.initNumbered("pd", d.Name(), &d.node)
 	life.Watch(pd, &pd.life)
-	return pd, nil
+	return pd
 }
 
 // Device returns the device that the PD belongs to.
@@ -43,5 +52,10 @@ func (pd *PD) Device() *Device { return pd.dev }
 //
 // C: ibv_dealloc_pd(3).
 func (pd *PD) Close() error {
-	return pd.node.close(func() error { return pd.dev.v.DeallocPD(pd.handle) })
+	return pd.node.close(func() error {
+		if pd.release != nil {
+			return pd.release(pd.handle)
+		}
+		return pd.dev.v.DeallocPD(pd.handle)
+	})
 }

@@ -130,7 +130,7 @@ func TestRXE_BadMemory(t *testing.T) {
 
 	// A limit on locked memory is named. Root may lock what it likes, so the
 	// explanation is checked on the error itself.
-	err = explainRegister(syscall.ENOMEM, 1<<30, LocalWrite)
+	err = (&Device{}).explainRegister(syscall.ENOMEM, 1<<30, LocalWrite)
 	wantErr(t, err, syscall.ENOMEM, "RLIMIT_MEMLOCK")
 
 	mr := must(s.pd.AllocMR(4096, LocalWrite, nil))(t)

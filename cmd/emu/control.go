@@ -34,6 +34,7 @@ var requests = []request{
 	{"port", "port DEVICE PORT up|down", "take a port up or down", [2]int{3, 3}, (*machine).controlPort},
 	{"gid", "gid DEVICE PORT INDEX GID|none", "change an entry of a GID table", [2]int{4, 4}, (*machine).controlGID},
 	{"remove", "remove DEVICE", "take a device away", [2]int{1, 1}, (*machine).controlRemove},
+	{"paging", "paging DEVICE", "pages that came and went on demand", [2]int{1, 1}, (*machine).controlPaging},
 	{"trace", "trace on|off", "start or stop the trace that --trace made", [2]int{1, 1}, (*machine).controlTrace},
 	{"listeners", "listeners", "ports on which somebody listens in rdma_cm", [2]int{0, 0}, (*machine).controlListeners},
 	{"strict", "strict", "what strict mode has found", [2]int{0, 0}, (*machine).controlStrict},
@@ -167,6 +168,14 @@ func (m *machine) controlRemove(args []string) (any, error) {
 		return nil, err
 	}
 	return nil, m.remove(d)
+}
+
+func (m *machine) controlPaging(args []string) (any, error) {
+	d, err := m.device(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return d.Paged, nil
 }
 
 func (m *machine) controlTrace(args []string) (any, error) {

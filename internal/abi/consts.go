@@ -325,6 +325,27 @@ const (
 	IBV_REG_MR_MASK_BUF       = 1 << 5
 )
 
+// enum ibv_dm_mask.
+const IBV_DM_MASK_HANDLE = 1
+
+// enum ib_uverbs_advise_mr_advice, ib_uverbs_advise_mr_flag.
+const (
+	IBV_ADVISE_MR_ADVICE_PREFETCH          = 0
+	IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE    = 1
+	IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT = 2
+	IBV_ADVISE_MR_FLAG_FLUSH               = 1
+)
+
+// enum mlx5_ib_uapi_dm_type, mlx5_ib_uapi_reg_dmabuf_flags.
+const (
+	MLX5DV_DM_TYPE_MEMIC                        = 0
+	MLX5DV_DM_TYPE_STEERING_SW_ICM              = 1
+	MLX5DV_DM_TYPE_HEADER_MODIFY_SW_ICM         = 2
+	MLX5DV_DM_TYPE_HEADER_MODIFY_PATTERN_SW_ICM = 3
+	MLX5DV_DM_TYPE_ENCAP_SW_ICM                 = 4
+	MLX5DV_REG_DMABUF_ACCESS_DATA_DIRECT        = 1
+)
+
 // enum ibv_mw_type.
 const (
 	IBV_MW_TYPE_1 = 1

@@ -29,6 +29,9 @@ var (
 	_ [48]byte  = [unsafe.Sizeof(ParentDomainInitAttr{})]byte{}
 	_ [48]byte  = [unsafe.Sizeof(MR{})]byte{}
 	_ [72]byte  = [unsafe.Sizeof(MRInitAttr{})]byte{}
+	_ [32]byte  = [unsafe.Sizeof(DM{})]byte{}
+	_ [16]byte  = [unsafe.Sizeof(AllocDMAttr{})]byte{}
+	_ [16]byte  = [unsafe.Sizeof(MLX5DVAllocDMAttr{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(MW{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(MWBindInfo{})]byte{}
 	_ [48]byte  = [unsafe.Sizeof(MWBind{})]byte{}
@@ -117,6 +120,8 @@ var (
 	_ [22]byte  = [unsafe.Offsetof(GlobalRoute{}.TrafficClass)]byte{}
 	_ [36]byte  = [unsafe.Offsetof(MR{}.LKey)]byte{}
 	_ [40]byte  = [unsafe.Offsetof(MR{}.RKey)]byte{}
+	_ [28]byte  = [unsafe.Offsetof(DM{}.Handle)]byte{}
+	_ [8]byte   = [unsafe.Offsetof(MLX5DVAllocDMAttr{}.CompMask)]byte{}
 	_ [8]byte   = [unsafe.Offsetof(CompChannel{}.FD)]byte{}
 	_ [28]byte  = [unsafe.Offsetof(CQ{}.CQE)]byte{}
 	_ [52]byte  = [unsafe.Offsetof(QP{}.QPNum)]byte{}

@@ -9,6 +9,8 @@
 package bind
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -47,6 +49,17 @@ func (l Library) Symbol(name string) (uintptr, error) {
 		}
 	}
 	return l.lib.Symbol(name)
+}
+
+// Missing returns, of an error for a function that a library lacks, which release has the function
+// and what is here instead, each in words.
+func Missing(err error) (since, have string, ok bool) {
+	var e *loader.SymbolError
+	if !errors.As(err, &e) {
+		return "", "", false
+	}
+	return fmt.Sprintf("%s of rdma-core %s or later", e.Library, e.Since),
+		fmt.Sprintf("version %q, without %s", e.Version, e.Symbol), true
 }
 
 // hidden holds the functions that Hide hides.

@@ -14,6 +14,7 @@ var (
 	cqe0     = []string{"--device", "mlx5_0,cqe_version=0"}
 	jumbo    = []string{"--device", "mlx5_0,mtu=4096"}
 	two      = []string{"--device", "mlx5_0", "--device", "mlx5_1"}
+	memfds   = []string{"--device", "mlx5_0,dmabuf=memfd", "--device", "mlx5_1"}
 	sigint   = []string{"-int", "3s"}
 	loopback = []string{"127.0.0.1", "::1", "10.88.0.1", "fd00:88::1"}
 )
@@ -39,6 +40,10 @@ var once = []row{
 	{command: "ibv_rc_pingpong -g 3 -c -n 200 -N"},
 	// not -t: it fails when an event finds nothing to poll, as may be on any device
 	{command: "ibv_rc_pingpong -g 3 -c -n 100 -N -e -s 65536"},
+	{command: "ibv_rc_pingpong -g 3 -c -n 100 -o -s 9001"}, // on demand
+	{command: "ibv_rc_pingpong -g 3 -c -n 50 -O -P -s 65536"},
+	{command: "ibv_rc_pingpong -g 3 -c -n 100 -o -P -e"},
+	{command: "ibv_rc_pingpong -g 3 -c -n 100 -j -s 9000"}, // in device memory
 	{command: "ibv_rc_pingpong -c -n 200", emu: ib},
 	{command: "ibv_rc_pingpong -g 3 -c -n 100 -d mlx5_0; ibv_rc_pingpong -g 3 -c -n 100 -d mlx5_1", emu: two},
 	{command: "ibv_uc_pingpong -g 3 -c -n 200"},
@@ -62,6 +67,7 @@ var once = []row{
 	{command: "ib_write_lat -c UC -n 100 -s 4096"},
 	{command: "ib_read_bw -n 100 -s 65536 -q 4"},
 	{command: "ib_read_bw -n 160 -s 4096 -e -l 16"},
+	{command: "ib_read_bw -n 100 -s 65536 --odp -q 2"},
 	{command: "ib_read_lat -n 200 -s 64"},
 	{command: "ib_read_lat -n 100 -s 4096 -e"},
 	{command: "ib_send_bw -n 100 -s 65536 -e"},
@@ -122,6 +128,11 @@ var more = []row{
 	{command: "ibv_srq_pingpong -c -n 200 -s 1048576 -q 4 -r 16 -e", emu: ib},
 	{command: "ibv_xsrq_pingpong -g 3 -n 20 -s 1048576"},
 
+	{command: "ibv_rc_pingpong -g 3 -c -n 100 -O -t -s 1"},
+	{command: "ibv_rc_pingpong -g 3 -c -n 100 -j -e -N -s 65536"},
+	{command: "ib_write_bw -n 100 -s 65536 --odp"},
+	{command: "ib_send_bw -n 100 -s 65536 --odp -e"},
+	{command: "ib_atomic_bw -n 100 --odp"},
 	{command: "ib_write_bw -c XRC -n 100 -s 4096"},
 	{command: "ib_write_bw -c UC -n 5 -a"},
 	{command: "ib_write_bw -n 100 -s 1"},
@@ -252,8 +263,7 @@ func TestEmuLists(t *testing.T) {
 // TestEmuRefused runs programs that need features which the device lacks: they say so and end.
 func TestEmuRefused(t *testing.T) {
 	for _, tt := range []struct{ command, want string }{
-		{"ibv_rc_pingpong -g 3 -o", "ODP"},
-		{"ibv_rc_pingpong -g 3 -j", "dm allocation"},
+		{"ibv_rc_pingpong -g 3 -j -s 1048576", "Device memory is insufficient"},
 		{"ibv_rc_pingpong -i 2", "INIT"},
 		{"ibv_rc_pingpong -d mlx5_9", "mlx5_9 not found"},
 		{"ibv_ud_pingpong -g 3 -s 1025", "larger than port MTU (1024)"},

@@ -17,7 +17,7 @@ import (
 func TestEmuReleaseTests(t *testing.T) {
 	// The root of a release contains neither the program emu, which changes links, injects faults and removes devices,
 	// nor this test binary, nor /proc/self.
-	const without = "-test.skip=^TestRXEFigures|^TestRXERatios|^TestRXE_AsyncEvents$|^TestRXE_(Unlisted|CloseWhilePolled)$|^TestRXEZZDeviceRemoved$|" +
+	const without = "-test.skip=^TestRXEFigures|^TestRXERatios|^TestRXE_AsyncEvents$|^TestRXE_(Unlisted|CloseWhilePolled|Import)$|^TestRXEZZDeviceRemoved$|" +
 		"^TestRXE_CM_(Killed|ZZDeviceRemoved|QPDestroyFails|CloseFailsOnce|EventReadFails.*|PortDown)$"
 	for _, pkg := range []string{"ibv", "mlx5dv", "rdmacm"} {
 		bin := filepath.Join(root, ".build/bin", pkg+".test")
@@ -37,7 +37,7 @@ func TestEmuReleaseTests(t *testing.T) {
 				t.Run(pkg+" "+w.name+" "+path, func(t *testing.T) {
 					t.Setenv(testutil.TierEnv, "emu")
 					t.Setenv("PUREVERBS_DATAPATH", path)
-					out, err := w.emulate(t, two, w.command(bin, "-test.run=^TestRXE", without, "-test.v")...)
+					out, err := w.emulate(t, memfds, w.command(bin, "-test.run=^TestRXE", without, "-test.v")...)
 					if err != nil || strings.Count(out, "\n--- PASS: ") < 5 {
 						t.Errorf("%v\n%s", err, tail(out))
 					}

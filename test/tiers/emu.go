@@ -126,7 +126,8 @@ const skipFigures = "-skip=^TestRXEFigures|^TestRXERatios"
 func (r *runner) emulated(ctx context.Context, path, run, strict, pkg string) ([]Result, error) {
 	env := []string{"PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH=" + path, "PATH=" + filepath.Join(r.root,
 		".build/bin") + ":" + os.Getenv("PATH")}
-	under := []string{filepath.Join(r.root, emulator), strict, "--device", "mlx5_0", "--device", "mlx5_1", "--"}
+	under := []string{filepath.Join(r.root, emulator), strict, "--device", "mlx5_0,dmabuf=memfd",
+		"--device", "mlx5_1", "--"}
 	res, err := r.gotest(ctx, "emu", under, env, run, skipFigures, pkg)
 	for i := range res {
 		res[i].Package = path + " " + res[i].Package

@@ -285,6 +285,10 @@ static int query_device_ex(struct ibv_context *c, const void *in, void *out, siz
 static struct ibv_td *alloc_td(struct ibv_context *c, struct ibv_td_init_attr *a);
 static int dealloc_td(struct ibv_td *td);
 static struct ibv_pd *alloc_parent_domain(struct ibv_context *c, struct ibv_parent_domain_init_attr *a);
+static struct ibv_dm *alloc_dm(struct ibv_context *c, struct ibv_alloc_dm_attr *a);
+static int free_dm(struct ibv_dm *dm);
+static struct ibv_mr *reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, size_t length, unsigned access);
+static int advise_mr(struct ibv_pd *pd, int advice, uint32_t flags, struct ibv_sge *sge, uint32_t n);
 static struct ibv_cq *create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *a);
 static int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *a);
 static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *a);
@@ -320,6 +324,13 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		end[-DIST_CREATE_QP_EX / 8] = (uintptr_t)create_qp_ex;
 	if (DIST_MODIFY_CQ + sizeof *c <= sz && !knob("null.modify_cq", 0))
 		end[-DIST_MODIFY_CQ / 8] = (uintptr_t)modify_cq;
+	if (DIST_REG_DM_MR + sizeof *c <= sz) {
+		end[-DIST_FREE_DM / 8] = (uintptr_t)free_dm;
+		end[-DIST_ALLOC_DM / 8] = (uintptr_t)alloc_dm;
+		end[-DIST_REG_DM_MR / 8] = (uintptr_t)reg_dm_mr;
+	}
+	if (DIST_ADVISE_MR + sizeof *c <= sz)
+		end[-DIST_ADVISE_MR / 8] = (uintptr_t)advise_mr;
 	if (DIST_ALLOC_PARENT_DOMAIN + sizeof *c <= sz) {
 		end[-DIST_ALLOC_TD / 8] = (uintptr_t)alloc_td;
 		end[-DIST_DEALLOC_TD / 8] = (uintptr_t)dealloc_td;
@@ -351,6 +362,8 @@ int ibv_close_device(struct ibv_context *c)
 	FAIL_E;
 	close(c->async_fd);
 	close(CTX(c)->async_write);
+	if (c->cmd_fd >= 0)
+		close(c->cmd_fd);
 	memset(CTX(c), 0xdb, sizeof(struct fctx));
 	free(CTX(c));
 	live--;
@@ -395,6 +408,8 @@ static int query_device_ex(struct ibv_context *c, const void *in, void *out, siz
 	memset(out, 0, size);
 	if (size >= 400) {
 		*(uint64_t *)((char *)out + 272) = 1000000; /* hca_core_clock */
+		*(uint64_t *)((char *)out + 376) = (uint64_t)knob("max_dm_size", 0);
+		*(uint64_t *)((char *)out + 240) = (uint64_t)knob("odp.general", 0);
 		*(uint64_t *)((char *)out + 280) = (uint64_t)knob("cap_flags_ex", 0);
 		*(uint16_t *)((char *)out + 368) = (uint16_t)knob("cq_mod.max_count", 0);
 		*(uint16_t *)((char *)out + 370) = (uint16_t)knob("cq_mod.max_period", 0);
@@ -677,9 +692,15 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 }
 #endif
 
+#include "memory.c"
+
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	FAIL_E;
+	if (dm_of[mr->handle]) {
+		dm_of[mr->handle]->refs--;
+		dm_of[mr->handle] = NULL;
+	}
 	atomic_store(&regions[mr->handle].used, 0);
 	memset(mr, 0xdb, sizeof *mr);
 	free(mr);

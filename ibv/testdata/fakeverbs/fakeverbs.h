@@ -17,6 +17,8 @@ enum {
 enum { SEND_SIGNALED = 2, SEND_SOLICITED = 4, SEND_INLINE = 8 };
 enum { ACCESS_LOCAL_WRITE = 1, ACCESS_REMOTE_WRITE = 2, ACCESS_REMOTE_READ = 4, ACCESS_REMOTE_ATOMIC = 8 };
 #define ACCESS_OPTIONAL 0x3ff00000u
+#define ACCESS_ZERO_BASED 32u
+#define ACCESS_OF_DM (15u | ACCESS_ZERO_BASED | ACCESS_OPTIONAL)
 enum {
 	WC_SUCCESS = 0, WC_LOC_LEN_ERR = 1, WC_LOC_PROT_ERR = 4, WC_WR_FLUSH_ERR = 5, WC_REM_INV_REQ_ERR = 9,
 	WC_REM_ACCESS_ERR = 10, WC_RETRY_EXC_ERR = 12, WC_RNR_RETRY_EXC_ERR = 13,
@@ -59,6 +61,10 @@ struct ibv_context {
 #define DIST_ALLOC_TD 192
 #define DIST_DEALLOC_TD 200
 #define DIST_ALLOC_PARENT_DOMAIN 208
+#define DIST_FREE_DM 248
+#define DIST_ALLOC_DM 256
+#define DIST_REG_DM_MR 264
+#define DIST_ADVISE_MR 312
 struct verbs_context {
 	uintptr_t below[BELOW]; /* the last one is sz */
 	struct ibv_context context;
@@ -66,6 +72,13 @@ struct verbs_context {
 
 struct ibv_pd { struct ibv_context *context; uint32_t handle; };
 struct ibv_td { struct ibv_context *context; };
+struct ibv_dm {
+	struct ibv_context *context;
+	int (*memcpy_to_dm)(struct ibv_dm *, uint64_t, const void *, size_t);
+	int (*memcpy_from_dm)(void *, struct ibv_dm *, uint64_t, size_t);
+	uint32_t comp_mask, handle;
+};
+struct ibv_alloc_dm_attr { size_t length; uint32_t log_align_req, comp_mask; };
 struct ibv_td_init_attr { uint32_t comp_mask; };
 struct ibv_parent_domain_init_attr { struct ibv_pd *pd; struct ibv_td *td; uint32_t comp_mask; void *alloc, *free, *pd_context; };
 struct ibv_cq_init_attr_ex {

@@ -11,6 +11,12 @@ import (
 // struct ibv_context *ibv_open_device(struct ibv_device *device);
 func (l Lib) OpenDevice(dev uintptr) (uintptr, error) { return l.lib.Ptr("ibv_open_device", dev) }
 
+// struct ibv_context *ibv_import_device(int cmd_fd);
+// Absent before v31. The context owns the descriptor.
+func (l Lib) ImportDevice(cmdFD int) (uintptr, error) {
+	return l.lib.Ptr("ibv_import_device", uintptr(cmdFD))
+}
+
 // int ibv_close_device(struct ibv_context *context);
 func (l Lib) CloseDevice(ctx uintptr) error { return l.lib.Err("ibv_close_device", ctx) }
 
@@ -78,6 +84,12 @@ func (l Lib) AckAsyncEvent(ev *abi.AsyncEvent) {
 
 // ContextDevice returns the struct ibv_device.
 func ContextDevice(ctx uintptr) uintptr { return cmem.At[abi.Context](ctx).Device }
+
+// ObjectContext returns the struct ibv_context of a C object, which is its first field.
+func ObjectContext(obj uintptr) uintptr { return *cmem.At[uintptr](obj) }
+
+// CmdFD returns the descriptor of commands.
+func CmdFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).CmdFD) }
 
 // AsyncFD returns the descriptor of async events.
 func AsyncFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).AsyncFD) }

@@ -39,3 +39,29 @@ func MRKeys(mr uintptr) (lkey, rkey uint32) {
 	m := cmem.At[abi.MR](mr)
 	return m.LKey, m.RKey
 }
+
+// struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+// int access);
+// Absent before v34.
+func (l Lib) RegDmabufMR(pd uintptr, off uint64, length int, iova uint64, fd int, access uint32) (uintptr, error) {
+	return l.lib.Ptr("ibv_reg_dmabuf_mr", pd, uintptr(off), uintptr(length), uintptr(iova), uintptr(fd),
+		uintptr(access))
+}
+
+// struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle);
+// Absent before v31.
+func (l Lib) ImportMR(pd uintptr, handle uint32) (uintptr, error) {
+	return l.lib.Ptr("ibv_import_mr", pd, uintptr(handle))
+}
+
+// void ibv_unimport_mr(struct ibv_mr *mr);
+func (l Lib) UnimportMR(mr uintptr) error { return l.lib.Void("ibv_unimport_mr", mr) }
+
+// MRHandle returns the kernel's handle of a struct ibv_mr.
+func MRHandle(mr uintptr) uint32 { return cmem.At[abi.MR](mr).Handle }
+
+// MRLength returns the length of a struct ibv_mr.
+func MRLength(mr uintptr) int { return int(cmem.At[abi.MR](mr).Length) }
+
+// MRPD returns the struct ibv_pd of a struct ibv_mr.
+func MRPD(mr uintptr) uintptr { return cmem.At[abi.MR](mr).PD }

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
 // struct ibv_pd *ibv_alloc_pd(struct ibv_context *context);
@@ -11,6 +12,18 @@ func (l Lib) AllocPD(ctx uintptr) (uintptr, error) { return l.lib.Ptr("ibv_alloc
 
 // int ibv_dealloc_pd(struct ibv_pd *pd);
 func (l Lib) DeallocPD(pd uintptr) error { return l.destroy("ibv_dealloc_pd", pd) }
+
+// struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle);
+// Absent before v31.
+func (l Lib) ImportPD(ctx uintptr, handle uint32) (uintptr, error) {
+	return l.lib.Ptr("ibv_import_pd", ctx, uintptr(handle))
+}
+
+// void ibv_unimport_pd(struct ibv_pd *pd);
+func (l Lib) UnimportPD(pd uintptr) error { return l.lib.Void("ibv_unimport_pd", pd) }
+
+// PDHandle returns the kernel's handle of a struct ibv_pd.
+func PDHandle(pd uintptr) uint32 { return cmem.At[abi.PD](pd).Handle }
 
 // struct ibv_td *(*alloc_td)(struct ibv_context *, struct ibv_td_init_attr *);
 // An op of verbs_context (v17), not an export, as are the next two.

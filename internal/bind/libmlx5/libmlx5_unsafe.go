@@ -61,6 +61,27 @@ func (l Lib) DCIStreamIDReset(qp uintptr, stream uint16) error {
 	return l.lib.Err("mlx5dv_dci_stream_id_reset", qp, uintptr(stream))
 }
 
+// struct ibv_dm *mlx5dv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *dm_attr,
+// struct mlx5dv_alloc_dm_attr *mlx5_dm_attr);
+// Absent before v24.
+func (l Lib) AllocDM(ctx uintptr, attr *abi.AllocDMAttr, dv *abi.MLX5DVAllocDMAttr) (uintptr, error) {
+	return l.lib.Ptr("mlx5dv_alloc_dm", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))
+}
+
+// void *mlx5dv_dm_map_op_addr(struct ibv_dm *dm, uint8_t op);
+// Absent before v35.
+func (l Lib) DMMapOpAddr(dm uintptr, op uint8) (uintptr, error) {
+	return l.lib.Ptr("mlx5dv_dm_map_op_addr", dm, uintptr(op))
+}
+
+// struct ibv_mr *mlx5dv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+// int access, int mlx5_access);
+// Absent before v54.
+func (l Lib) RegDmabufMR(pd uintptr, off uint64, length int, iova uint64, fd int, access, own uint32) (uintptr, error) {
+	return l.lib.Ptr("mlx5dv_reg_dmabuf_mr", pd, uintptr(off), uintptr(length), uintptr(iova), uintptr(fd),
+		uintptr(access), uintptr(own))
+}
+
 // int mlx5dv_init_obj(struct mlx5dv_obj *obj, uint64_t obj_type);
 func (l Lib) initObj(obj *abi.MLX5DVObj, typ uintptr) error {
 	return l.lib.Err("mlx5dv_init_obj", uintptr(unsafe.Pointer(obj)), typ)

@@ -22,6 +22,7 @@ type Device struct {
 	Limits          Limits
 	NUMANode        int    // -1 = none
 	PCI             string // 00e0:01:00.0
+	MemfdDmabuf     bool   // a memfd counts as a dma-buf, which no kernel does
 	CQEVersion      int    // 1, or 0 as Connect-IB has it: CQEs do not carry the program's index of a queue
 }
 
@@ -74,5 +75,6 @@ type Limits struct {
 	MaxRdAtom  int    `limit:"max_rd_atom"` // outstanding READs and atomics of a QP, either side
 	MaxMcast   int    `limit:"max_mcast"`   // multicast groups
 	MaxMsgSize uint32 `limit:"max_msg_size"`
-	MaxUAR     int    `limit:"max_uar"` // doorbell pages of a context
+	MaxUAR     int    `limit:"max_uar"`     // doorbell pages of a context
+	MaxDMSize  uint64 `limit:"max_dm_size"` // bytes of device memory
 }

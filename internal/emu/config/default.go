@@ -43,6 +43,7 @@ func DefaultLimits() Limits {
 		MaxMcast:   1 << 21,
 		MaxMsgSize: 1 << 30,
 		MaxUAR:     512,
+		MaxDMSize:  256 << 10,
 	}
 }
 

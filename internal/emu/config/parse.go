@@ -12,7 +12,8 @@ import (
 // Syntax describes the argument of [Parse] to people.
 const Syntax = `NAME[,KEY=VALUE]...
   of the device: model=cx5|cx5ex|cx6|cx6dx|cx6lx|cx7|bf2|bf3 ports=N guid=GUID fw=VERSION board=PSID
-                 pci=DDDD:BB:DD.F numa=N desc=TEXT cqe_version=0|1 and every limit: max_qp=64
+                 pci=DDDD:BB:DD.F numa=N desc=TEXT cqe_version=0|1 dmabuf=memfd
+                 and every limit: max_qp=64
   of its ports:  link=eth|ib state=up|down mtu=BYTES max_mtu=BYTES width=4X speed=NDR netdev=NAME mac=MAC
                  lid=N sm_lid=N lmc=N gid=ADDRESS[/v1|/v2][@VLAN] vlan=ID pkey=0xffff gid_table_len=N
   port=N         the keys that follow are those of port N alone
@@ -51,12 +52,18 @@ var deviceKeys = map[string]func(d *Device, v string) error{
 		d.FirmwareVersion, d.BoardID = d.Model.Firmware, d.Model.PSID
 		return err
 	},
-	"guid":        func(d *Device, v string) (err error) { d.NodeGUID, err = ParseGUID(v); return err },
-	"fw":          func(d *Device, v string) error { d.FirmwareVersion = v; return nil },
-	"board":       func(d *Device, v string) error { d.BoardID = v; return nil },
-	"desc":        func(d *Device, v string) error { d.NodeDesc = v; return nil },
-	"pci":         func(d *Device, v string) error { d.PCI = strings.ToLower(v); return nil },
-	"numa":        func(d *Device, v string) error { return number(v, &d.NUMANode) },
+	"guid":  func(d *Device, v string) (err error) { d.NodeGUID, err = ParseGUID(v); return err },
+	"fw":    func(d *Device, v string) error { d.FirmwareVersion = v; return nil },
+	"board": func(d *Device, v string) error { d.BoardID = v; return nil },
+	"desc":  func(d *Device, v string) error { d.NodeDesc = v; return nil },
+	"pci":   func(d *Device, v string) error { d.PCI = strings.ToLower(v); return nil },
+	"numa":  func(d *Device, v string) error { return number(v, &d.NUMANode) },
+	"dmabuf": func(d *Device, v string) error {
+		if d.MemfdDmabuf = v == "memfd"; !d.MemfdDmabuf {
+			return errors.New("want memfd: a memfd is then a dma-buf, too")
+		}
+		return nil
+	},
 	"cqe_version": func(d *Device, v string) error { return number(v, &d.CQEVersion) },
 	"ports": func(d *Device, v string) error {
 		var n int

@@ -36,6 +36,7 @@ var hardLimits = map[string]uint64{
 	"max_rd_atom":  128,
 	"max_msg_size": 1 << 31,
 	"max_uar":      4096,
+	"max_dm_size":  1 << 20,
 }
 
 // Validate reports everything that is wrong, each as a [*ValueError].

@@ -55,6 +55,7 @@ func (e *Engine) begin(qp *hca.QP) {
 	b, r := &e.b, &qp.Run
 	b.clear()
 	b.qp, b.peer, b.srq, b.wqes, b.flip = qp, nil, nil, 0, -1
+	e.paged = false
 	b.tail, b.psn, b.signaled, b.count, b.asked = r.Tail, r.PSN, r.Signaled, r.Count, r.Asked
 	b.tries, b.rnr = r.Tries, r.RNRTries
 }
@@ -102,16 +103,16 @@ func (b *batch) fits(src, dst guest.Mem, from []piece, n uint64, limit int) bool
 	if uint64(b.n)+n > uint64(limit) || len(b.giov)+len(from) > cap(b.giov) || len(b.siov)+128 > cap(b.siov) {
 		return false
 	}
-	return !b.dirty(src, from)
+	return !b.dirty(from)
 }
 
 // dirty reports whether the batch has yet to write some of what is to be read.
-func (b *batch) dirty(src guest.Mem, from []piece) bool {
-	if b.hi == 0 || src != b.dst {
+func (b *batch) dirty(from []piece) bool {
+	if b.hi == 0 {
 		return false
 	}
 	for i := range from {
-		if p := &from[i]; p.inl == nil && p.va < b.hi && p.va+p.n > b.lo {
+		if p := &from[i]; p.inl == nil && p.mem == b.dst && p.va < b.hi && p.va+p.n > b.lo {
 			return true
 		}
 	}
@@ -136,7 +137,7 @@ func (b *batch) add(src, dst guest.Mem, from, to []piece, off, n uint64) int {
 			continue
 		}
 		k := min(p.n-skip, left)
-		if p.inl == nil && !p.zero {
+		if p.inl == nil && !p.zero && p.mem == src {
 			if len(b.giov) == 0 {
 				b.gfrom = b.n
 			}
@@ -146,10 +147,15 @@ func (b *batch) add(src, dst guest.Mem, from, to []piece, off, n uint64) int {
 				return badSource
 			}
 			d := b.buf[b.n : b.n+int(k)]
-			if p.zero {
+			switch {
+			case p.zero:
 				clear(d)
-			} else {
+			case p.inl != nil:
 				copy(d, p.inl[skip:])
+			default:
+				if b.err = p.mem.Read(p.va+skip, d); b.err != nil {
+					return badSource
+				}
 			}
 		}
 		b.n += int(k)
@@ -177,7 +183,7 @@ func (b *batch) add(src, dst guest.Mem, from, to []piece, off, n uint64) int {
 }
 
 // small reads a payload of up to 64 bytes into b.tiny at once, for a completion that carries it.
-func (b *batch) small(m guest.Mem, from []piece) bool {
+func (b *batch) small(from []piece) bool {
 	k := 0
 	for i := range from {
 		p := &from[i]
@@ -188,7 +194,7 @@ func (b *batch) small(m guest.Mem, from []piece) bool {
 		case p.zero:
 			clear(d)
 		case p.n > 0:
-			if b.err = m.Read(p.va, d); b.err != nil {
+			if b.err = p.mem.Read(p.va, d); b.err != nil {
 				return false
 			}
 		}

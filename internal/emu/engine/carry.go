@@ -15,7 +15,7 @@ func (e *Engine) carry(qp *hca.QP, w *wqe, src, dst guest.Mem, n uint64) verdict
 	}
 	sink := false
 	for i := range e.dst {
-		sink = sink || e.dst[i].zero
+		sink = sink || e.dst[i].zero || e.dst[i].far(dst)
 	}
 	if sink || n > uint64(e.c.Bounce) {
 		if b.wqes > 0 {
@@ -36,8 +36,8 @@ func (e *Engine) carry(qp *hca.QP, w *wqe, src, dst guest.Mem, n uint64) verdict
 	return proceed
 }
 
-// bulk moves a message that is larger than the bounce buffer, or part of which goes nowhere. Between its pieces others
-// may have the fabric's lock; if they change a queue meanwhile, the message starts again.
+// bulk moves a message that is larger than the bounce buffer, or part of which goes nowhere or far. Between its pieces
+// others may have the fabric's lock; if they change a queue meanwhile, the message starts again.
 func (e *Engine) bulk(qp *hca.QP, src, dst guest.Mem, n uint64, sink bool) verdict {
 	b := &e.b
 	step := uint64(e.c.Bounce)
@@ -65,6 +65,14 @@ func (e *Engine) bulk(qp *hca.QP, src, dst guest.Mem, n uint64, sink bool) verdi
 				e.badMemory(qp, side)
 				return halt
 			}
+			if to[0].far(dst) {
+				if side := b.store(to[0].mem, to[0].va); side != okSide {
+					e.badMemory(qp, side)
+					return halt
+				}
+				off += k
+				continue
+			}
 			b.siov = append(b.siov, guest.IOV{Base: to[0].va, Len: k})
 		} else if side := b.add(src, dst, e.src, to, off, k); side != okSide {
 			e.badMemory(qp, side)
@@ -81,6 +89,23 @@ func (e *Engine) bulk(qp *hca.QP, src, dst guest.Mem, n uint64, sink bool) verdi
 	}
 	e.restarts = 0
 	return proceed
+}
+
+// store writes what is in the batch to far memory, at once.
+func (b *batch) store(m guest.Mem, va uint64) int {
+	if b.gather() != nil {
+		return badSource
+	}
+	if b.flip >= 0 && b.flip < b.n {
+		b.buf[b.flip] ^= 1
+	}
+	b.flip = -1
+	b.err = m.Write(va, b.buf[:b.n])
+	b.n, b.moved = 0, false
+	if b.err != nil {
+		return badTarget
+	}
+	return okSide
 }
 
 // yield lets others have the lock when this turn is over. It reports whether they changed something.

@@ -121,15 +121,16 @@ func (e *Engine) arms(c *hca.Context) {
 	e.cqs = cqs
 	s := &e.io
 	for len(cqs) > 0 {
-		n := min(len(cqs), lookChunk)
+		m := cqs[0].Mem // another than the context's for a process that imported it
 		s.riov = s.riov[:0]
-		for _, cq := range cqs[:n] {
-			s.riov = append(s.riov, guest.IOV{Base: cq.DB, Len: 8})
+		n := 0
+		for ; n < len(cqs) && n < lookChunk && cqs[n].Mem == m; n++ {
+			s.riov = append(s.riov, guest.IOV{Base: cqs[n].DB, Len: 8})
 		}
-		err := c.Mem.ReadV(s.rec[:8*n], s.riov)
+		err := m.ReadV(s.rec[:8*n], s.riov)
 		for i, cq := range cqs[:n] {
 			rec := s.rec[8*i : 8*i+8]
-			if err != nil && c.Mem.Read(cq.DB, rec) != nil {
+			if err != nil && m.Read(cq.DB, rec) != nil {
 				continue
 			}
 			e.arm(cq, binary.BigEndian.Uint32(rec), binary.BigEndian.Uint32(rec[4:]))

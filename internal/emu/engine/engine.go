@@ -42,6 +42,7 @@ type Engine struct {
 	badSide  int  // side of the last batch that failed
 	yielding bool // others have the lock in the middle of a large message
 	restarts int  // of a large message, because others changed something
+	paged    bool // a region on demand was used in the batch
 	win      window
 	w        wqe
 	x        exchange

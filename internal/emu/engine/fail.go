@@ -56,8 +56,11 @@ func (e *Engine) badMemory(qp *hca.QP, side int) {
 		local = !local
 	}
 	gone := e.b.err == guest.ErrGone
-	if !gone {
+	if !gone && !e.paged {
 		e.strict.memoryGone(qp, w, peer, local)
+	}
+	if e.paged {
+		e.pageOut(qp, w, peer)
 	}
 	e.begin(qp)
 	switch {
@@ -73,6 +76,27 @@ func (e *Engine) badMemory(qp *hca.QP, side int) {
 		e.refuse(qp, w, peer, srq, synRemoteOp, synLocalProt)
 	default:
 		e.refuse(qp, w, peer, srq, synRemoteAccess, 0)
+	}
+}
+
+// pageOut follows pages of regions on demand that the program has given back.
+func (e *Engine) pageOut(qp *hca.QP, w *wqe, peer *hca.QP) {
+	out := func(d *hca.Device, key uint32, addr, n uint64) {
+		k := d.Key(key)
+		if k == nil {
+			return
+		}
+		if va, ok := k.Resolve(addr, n, 0); ok {
+			k.PageOut(d, va, n)
+		}
+	}
+	for i := range w.sges[:w.nsge] {
+		if s := &w.sges[i]; s.inl == nil {
+			out(qp.Context.Device, s.lkey, s.addr, uint64(s.n))
+		}
+	}
+	if peer != nil && w.is&(isWrite|isRead|isAtomic) != 0 {
+		out(peer.Context.Device, w.rkey, w.remote, w.n)
 	}
 }
 

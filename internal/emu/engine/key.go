@@ -15,7 +15,7 @@ func (e *Engine) local(d *hca.Device, pd *hca.PD, lkey uint32, addr, n uint64, n
 	case k.Free || k.PD != pd || k.Kind != hca.KeyMR:
 		return piece{}, false
 	}
-	return e.resolve(k, addr, n, need)
+	return e.resolve(d, k, addr, n, need)
 }
 
 // remote checks a remote key as the responder does and returns the memory under it.
@@ -27,15 +27,21 @@ func (e *Engine) remote(peer *hca.QP, pd *hca.PD, rkey uint32, addr, n uint64, n
 	case k.Kind == hca.KeyMW2 && k.QPN != peer.Num:
 		return piece{}, false
 	}
-	return e.resolve(k, addr, n, need)
+	return e.resolve(peer.Context.Device, k, addr, n, need)
 }
 
-func (e *Engine) resolve(k *hca.MKey, addr, n uint64, need hca.Access) (piece, bool) {
+func (e *Engine) resolve(d *hca.Device, k *hca.MKey, addr, n uint64, need hca.Access) (piece, bool) {
 	va, ok := k.Resolve(addr, n, need)
-	if ok {
+	if !ok {
+		return piece{}, false
+	}
+	if k.OnDemand() {
+		e.paged = true
+		ok = k.PageIn(d, va, n, false)
+	} else {
 		e.strict.used(k)
 	}
-	return piece{va: va, n: n}, ok
+	return piece{va: va, n: n, mem: k.Mem}, ok
 }
 
 // localList appends the memory of a WQE's data segments to list. It returns a syndrome, or 0.

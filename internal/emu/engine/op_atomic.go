@@ -72,7 +72,7 @@ func (e *Engine) atomic(x *exchange) verdict {
 	}
 	var old [8]byte
 	if !x.target.zero {
-		if b.err = x.peer.Mem.Read(x.target.va, old[:w.asize]); b.err != nil {
+		if b.err = x.target.mem.Read(x.target.va, old[:w.asize]); b.err != nil {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}
@@ -88,7 +88,7 @@ func (e *Engine) atomic(x *exchange) verdict {
 		} else {
 			binary.NativeEndian.PutUint64(to[:], changed)
 		}
-		if b.err = x.peer.Mem.Write(x.target.va, to[:w.asize]); b.err != nil {
+		if b.err = x.target.mem.Write(x.target.va, to[:w.asize]); b.err != nil {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}

@@ -22,7 +22,7 @@ func (e *Engine) read(x *exchange) verdict {
 		if b.wqes > 0 {
 			return alone
 		}
-		if !b.small(x.peer.Mem, e.src) {
+		if !b.small(e.src) {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}

@@ -31,10 +31,10 @@ func (e *Engine) send(x *exchange) verdict {
 	}
 	inCQE := x.payloadInCQE()
 	if inCQE {
-		if b.dirty(x.qp.Mem, e.src) {
+		if b.dirty(e.src) {
 			return alone
 		}
-		if !b.small(x.qp.Mem, e.src) {
+		if !b.small(e.src) {
 			if b.wqes > 0 {
 				return alone
 			}

@@ -35,7 +35,7 @@ func (s *checks) revoked(k *hca.MKey) {
 }
 
 func (s *checks) compareMapping(k *hca.MKey) {
-	if k.Kind != hca.KeyMR || k.Len == 0 {
+	if k.Kind != hca.KeyMR || k.Len == 0 || !k.Pins() {
 		return
 	}
 	r := &k.Run

@@ -5,6 +5,7 @@ package engine
 import (
 	"encoding/binary"
 
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 )
 
@@ -19,13 +20,18 @@ const (
 	blockShift  = 6
 )
 
-// piece is a stretch of memory: n bytes at va of a program, or the bytes of inl, or nowhere: it reads as zeros and
-// swallows what is written.
+// piece is a stretch of memory: n bytes at va of mem, or the bytes of inl, or nowhere: it reads as zeros and swallows
+// what is written.
 type piece struct {
 	va, n uint64
+	mem   guest.Mem
 	inl   []byte
 	zero  bool
 }
+
+// far reports whether a piece is not in m, where the other pieces of its message are: a device's memory, a dma-buf, a
+// region of another process.
+func (p *piece) far(m guest.Mem) bool { return p.mem != m && p.inl == nil && !p.zero }
 
 type sge struct {
 	addr uint64

@@ -29,6 +29,7 @@ type Context struct {
 
 	objects  map[uint32]any // by handle
 	channels map[string]*CompChannel
+	dmPages  [dmPages]bool // of the file's pages for device memory: those in use
 	next     uint32
 	Dead     bool
 }
@@ -113,14 +114,16 @@ func rank(v any) order {
 			return order{6, "MW"}
 		}
 		return order{7, "MR"}
+	case *DM:
+		return order{8, "DM"}
 	case *XRCDRef:
-		return order{8, "XRCD"}
+		return order{9, "XRCD"}
 	case *PD:
-		return order{9, "PD"}
+		return order{10, "PD"}
 	case *UAR:
-		return order{10, "UAR"}
+		return order{11, "UAR"}
 	}
-	return order{11, "object"}
+	return order{12, "object"}
 }
 
 // Leaked counts what a program left undestroyed: "3 MRs", "1 QP". Doorbell pages are up to the library.
@@ -184,6 +187,8 @@ func (c *Context) Release() {
 				v.refs = 0 // a window of another context cannot hold it: windows are of one PD
 				c.DeregMR(e.h)
 			}
+		case *DM:
+			c.FreeDM(e.h)
 		case *XRCDRef:
 			c.CloseXRCD(e.h)
 		case *PD:

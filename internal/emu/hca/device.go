@@ -12,6 +12,8 @@ type Device struct {
 	Ports    []*Port
 	Contexts map[int]*Context
 	Gone     bool // removed: commands answer EIO
+	Paged    PageCounts
+	dmUsed   uint64 // bytes of device memory that are allocated
 
 	qps    []*QP   // by QPN - FirstQPN
 	keys   []*MKey // by key >> 8

@@ -26,15 +26,18 @@ func (c *Context) checkMR(mem guest.Mem, addr, length, iova uint64, access Acces
 		return unix.EINVAL
 	case access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:
 		return unix.EINVAL
-	case access&AccessOnDemand != 0:
-		return unix.EOPNOTSUPP
+	case whole(addr, length, access):
+		if iova != 0 {
+			return unix.EINVAL
+		}
+		return 0
 	case addr%pageSize != iova%pageSize:
 		return unix.EINVAL
 	case length == 0 || addr+length < addr || iova+length < iova && iova+length != 0:
 		return unix.EINVAL
 	case length > c.Device.Config.Limits.MaxMRSize:
 		return unix.EINVAL
-	case !mem.Mapped(addr, length, access&(AccessLocalWrite|AccessMWBind) != 0):
+	case access&AccessOnDemand == 0 && !mem.Mapped(addr, length, access&(AccessLocalWrite|AccessMWBind) != 0):
 		return unix.EFAULT
 	}
 	return 0
@@ -72,24 +75,47 @@ func (c *Context) RegMR(pd uint32, addr, length, iova uint64, access Access) (*M
 	if e := c.checkMR(c.Mem, addr, length, iova, access); e != 0 {
 		return nil, e
 	}
-	d := c.Device
-	if d.liveMRs >= d.Config.Limits.MaxMR {
-		return nil, unix.ENOMEM
-	}
-	if e := d.Fabric.charge(c.Mem.PID, locked(addr, length)); e != 0 {
-		return nil, e
-	}
 	k := &MKey{PD: p, Kind: KeyMR, Mem: c.Mem}
 	k.set(addr, length, iova, access)
-	k.room = tableRoom(addr, length)
-	if e := d.newKey(k); e != 0 {
-		d.Fabric.discharge(c.Mem.PID, locked(addr, length))
+	if access&AccessOnDemand != 0 {
+		k.Paging = &Paging{blocks: map[uint64]*[blockPages / 64]uint64{}}
+	} else {
+		k.room = tableRoom(addr, length)
+	}
+	if e := c.addMR(k); e != 0 {
 		return nil, e
 	}
-	p.refs++
+	return k, 0
+}
+
+// addMR makes a region part of its device.
+func (c *Context) addMR(k *MKey) unix.Errno {
+	d := c.Device
+	if d.liveMRs >= d.Config.Limits.MaxMR {
+		return unix.ENOMEM
+	}
+	if e := d.Fabric.charge(k.Mem.PID, k.locks()); e != 0 {
+		return e
+	}
+	if e := d.newKey(k); e != 0 {
+		d.Fabric.discharge(k.Mem.PID, k.locks())
+		return e
+	}
+	k.PD.refs++
 	d.liveMRs++
 	k.Handle = c.add(k)
-	return k, 0
+	return 0
+}
+
+// Pins reports whether a region is memory of a program that it must not give back meanwhile.
+func (k *MKey) Pins() bool { return k.dm == nil && k.dmabuf == nil && k.Paging == nil }
+
+// locks returns the bytes that a region counts as locked.
+func (k *MKey) locks() uint64 {
+	if k.Pins() {
+		return locked(k.Addr, k.Len)
+	}
+	return 0
 }
 
 func (k *MKey) set(addr, length, iova uint64, access Access) {
@@ -144,6 +170,16 @@ func (c *Context) ReregMR(handle, flags, pd uint32, addr, length, iova uint64, a
 	if flags&reregAccess == 0 {
 		access = k.Access
 	}
+	if !k.Pins() || access&AccessOnDemand != 0 { // in place only
+		if flags&reregTrans != 0 || (k.Access^access)&^reregRights != 0 {
+			return nil, unix.EOPNOTSUPP
+		}
+		c.Device.Fabric.Engine.KeyRevoked(k)
+		k.PD.refs--
+		p.refs++
+		k.PD, k.Access = p, access
+		return k, 0
+	}
 	if e := c.checkMR(mem, addr, length, iova, access); e != 0 {
 		return nil, e
 	}
@@ -191,7 +227,13 @@ func (c *Context) DeregMR(handle uint32) unix.Errno {
 		return unix.EBUSY
 	}
 	c.Device.freeKey(k)
-	c.Device.Fabric.discharge(k.Mem.PID, locked(k.Addr, k.Len))
+	c.Device.Fabric.discharge(k.Mem.PID, k.locks())
+	if k.dm != nil {
+		k.dm.refs--
+	}
+	if k.dmabuf != nil {
+		_ = unix.Munmap(k.dmabuf)
+	}
 	k.PD.refs--
 	c.Device.liveMRs--
 	k.Free = true

@@ -13,6 +13,7 @@ const (
 	ObjMR         = 7
 	ObjMW         = 8
 	ObjXRCD       = 10
+	ObjDM         = 14
 	ObjAsyncEvent = 16
 	ObjDevx       = DriverNS
 	ObjUAR        = DriverNS + 8
@@ -67,15 +68,23 @@ var Methods = []Method{
 		fd(10), out(11, 4), out(12, 4), opt(out(13, 4)))},
 	{ObjSRQ, 1, "destroy_srq", destroy(atLeast(out(1, 4)))},
 	{ObjAH, 0, "destroy_ah", destroy()},
+	{ObjMR, 0, "reg_dm_mr", []Spec{newID(0), in(1, 8), in(2, 8), handle(3), flags(4), handle(5), out(6, 4), out(7, 4)}},
 	{ObjMR, 1, "dereg_mr", destroy()},
 	{ObjMR, 2, "advise_mr", []Spec{handle(0), in(1, 8), flags(2), {ID: 3, Kind: In, Min: 16, Max: 65535}}},
 	{ObjMR, 3, "query_mr", []Spec{handle(0), out(1, 4), out(2, 4), out(3, 8), opt(out(4, 8))}},
 	{ObjMR, 4, "reg_dmabuf_mr", []Spec{newID(0), handle(1), in(2, 8), in(3, 8), in(4, 8), in(5, 4), flags(6), out(7, 4),
-		out(8, 4)}},
+		out(8, 4), flags(DriverNS)}},
 	{ObjMR, 5, "reg_mr", []Spec{newID(0), handle(1), opt(handle(2)), in(3, 8), opt(in(4, 8)), in(5, 8), flags(6), fd(7),
 		opt(in(8, 8)), out(9, 4), out(10, 4)}},
 	{ObjMW, 0, "dealloc_mw", destroy()},
 	{ObjXRCD, 0, "close_xrcd", destroy()},
+	{ObjDM, 0, "alloc_dm", []Spec{newID(0), in(1, 8), in(2, 4), opt(out(DriverNS, 8)), opt(out(DriverNS+1, 2)),
+		opt(in(DriverNS+2, 8))}},
+	{ObjDM, 1, "free_dm", destroy()},
+	{ObjDM, DriverNS, "mlx5_dm_map_op", []Spec{handle(DriverNS), in(DriverNS+1, 1), out(DriverNS+2, 8),
+		out(DriverNS+3, 2)}},
+	{ObjDM, DriverNS + 1, "mlx5_query_dm", []Spec{handle(DriverNS), out(DriverNS+1, 8), out(DriverNS+2, 2),
+		out(DriverNS+3, 8)}},
 	{ObjAsyncEvent, 0, "async_event_alloc", []Spec{newID(0)}},
 	{ObjDevx, DriverNS, "devx_other", []Spec{{ID: DriverNS, Kind: In, Min: 16, Max: 65535},
 		{ID: DriverNS + 1, Kind: Out, Min: 16, Max: 65535}}},

@@ -37,6 +37,7 @@ const (
 	MmapCoreClock = 5
 	MmapAllocWC   = 6
 	MmapClockInfo = 7
+	MmapDM        = 8
 	MmapUAR       = 9 // the first one that no command has: pages handed out by name
 )
 

@@ -126,6 +126,8 @@ func kindOf(o any) uint64 {
 		return uapi.ObjAH
 	case *hca.XRCDRef:
 		return uapi.ObjXRCD
+	case *hca.DM:
+		return uapi.ObjDM
 	case *hca.UAR:
 		return uapi.ObjUAR
 	case *hca.MKey:

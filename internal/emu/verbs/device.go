@@ -17,6 +17,16 @@ import (
 // its event, system image GUID, RNR NAK, memory windows, XRC, local invalidation, windows of type 2B.
 const deviceCaps = 1<<1 | 1<<2 | 1<<5 | 1<<10 | 1<<11 | 1<<12 | 1<<17 | 1<<20 | 1<<21 | 1<<24
 
+// On-demand paging: also of the whole address space; what may use it on RC and XRC (send, receive, write, read, atomic,
+// from an SRQ), and on UD (send).
+const (
+	odpGeneral   = 1<<0 | 1<<1
+	odpConnected = 0x3f
+	odpUD        = 1 << 0
+)
+
+var odpCaps = [3]uint64{odpGeneral, odpConnected, odpUD}
+
 // A ConnectX's clock, as this one's.
 const (
 	clockKHz  = 1_000_000
@@ -70,6 +80,7 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 	}
 	x := uapi.ExQueryDeviceResp{Base: v, ResponseLength: fits[uapi.ExQueryDeviceResp](c.r.Out),
 		TimestampMask: clockMask, HcaCoreClock: clockKHz,
+		OdpCaps: odpCaps, XrcOdpCaps: odpConnected, MaxDmSize: c.ctx.Device.Config.Limits.MaxDMSize,
 		DeviceCapFlagsEx: uint64(v.DeviceCapFlags), CQModerationCount: 0xffff, CQModerationPeriod: hca.MaxCQPeriod}
 	d := uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut),
 		Flags: uapi.DevRespScatterDCT}

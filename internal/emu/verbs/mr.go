@@ -18,11 +18,8 @@ const (
 // access checks rights as the kernel does before it asks the driver.
 func access(v uint32) unix.Errno {
 	a := hca.Access(v) &^ accessOptional
-	switch {
-	case a&^accessKnown != 0, a&(hca.AccessRemoteWrite|hca.AccessRemoteAtomic) != 0 && a&hca.AccessLocalWrite == 0:
+	if a&^accessKnown != 0 || a&(hca.AccessRemoteWrite|hca.AccessRemoteAtomic) != 0 && a&hca.AccessLocalWrite == 0 {
 		return unix.EINVAL
-	case a&hca.AccessOnDemand != 0:
-		return unix.EOPNOTSUPP
 	}
 	return 0
 }
@@ -100,10 +97,42 @@ func queryMR(c *call) unix.Errno {
 	return first(e, out(c, 1, k.Key), out(c, 2, k.Key), out(c, 3, k.Len), out(c, 4, k.Base))
 }
 
-// adviseMR accepts prefetch advice, which is for on-demand regions only.
 func adviseMR(c *call) unix.Errno {
-	if c.b.Uint(1) <= 2 && len(c.b.Bytes(3))%uapi.Size[uapi.SGE]() != 0 {
+	b, size := c.b.Bytes(3), uapi.Size[uapi.SGE]()
+	if len(b)%size != 0 {
 		return unix.EINVAL
 	}
-	return refuse(c)
+	var all []hca.Advised
+	for ; len(b) > 0; b = b[size:] {
+		s := uapi.Decode[uapi.SGE](b[:size])
+		all = append(all, hca.Advised{LKey: s.Lkey, Addr: s.Addr, N: uint64(s.Length)})
+	}
+	return c.do(func() unix.Errno {
+		return c.ctx.Advise(uint32(c.b.Uint(0)), c.b.Uint(1), uint32(c.b.Uint(2)), all)
+	})
+}
+
+func regDmabuf(c *call) unix.Errno {
+	b := c.b
+	const dataDirect = 1 // there is no such function
+	switch own := b.Uint(uapi.DriverNS); {
+	case b.Uint(6)>>32 != 0, own&^dataDirect != 0:
+		return unix.EINVAL
+	case own != 0:
+		return refuse(c)
+	}
+	return newMR(c, 0, 7, 8, func() (*hca.MKey, unix.Errno) {
+		return c.ctx.RegDmabuf(uint32(b.Uint(1)), int(int32(b.Uint(5))), b.Uint(2), b.Uint(3), b.Uint(4),
+			hca.Access(b.Uint(6)))
+	})
+}
+
+// newMR makes a region and tells its handle and keys in the attributes id, lkey and rkey.
+func newMR(c *call, id, lkey, rkey uint16, f func() (*hca.MKey, unix.Errno)) unix.Errno {
+	k, e := create(c, f, func(k *hca.MKey) { c.ctx.DeregMR(k.Handle) })
+	if e != 0 {
+		return e
+	}
+	c.resp = uapi.MRResp{MRHandle: k.Handle, Lkey: k.Key, Rkey: k.Key}
+	return first(c.b.SetID(id, uint64(k.Handle)), out(c, lkey, k.Key), out(c, rkey, k.Key))
 }

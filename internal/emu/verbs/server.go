@@ -106,7 +106,8 @@ func (s *Server) mmap(x *hca.Context, length, prot, flags, offset uint64) unix.E
 	const shared, sharedValidate, kind = unix.MAP_SHARED, unix.MAP_SHARED_VALIDATE, 0xf
 	s.f.Lock()
 	defer s.f.Unlock()
-	if !x.Ready || length == 0 || length > pageSize || offset%pageSize != 0 ||
+	dm := offset/pageSize>>8 == uapi.MmapDM
+	if !x.Ready || length == 0 || length > pageSize && !dm || offset%pageSize != 0 ||
 		flags&kind != shared && flags&kind != sharedValidate {
 		return unix.EINVAL
 	}
@@ -119,6 +120,12 @@ func (s *Server) mmap(x *hca.Context, length, prot, flags, offset uint64) unix.E
 		return 0
 	case page>>8 == uapi.MmapClockInfo:
 		return unix.EOPNOTSUPP
+	}
+	if dm {
+		if !x.MapsDM(page, (length+pageSize-1)/pageSize) {
+			return unix.EINVAL
+		}
+		return 0
 	}
 	switch i := int(page & 0xff); page >> 8 {
 	case uapi.MmapRegular, uapi.MmapWC, uapi.MmapNC:

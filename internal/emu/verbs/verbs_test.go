@@ -812,7 +812,6 @@ func TestRefusals(t *testing.T) {
 	p.want("reg_mr, iova elsewhere in its page", reg(pd, start, 4096, start+8, 1), unix.EINVAL)
 	p.want("reg_mr, unknown right", reg(pd, start, 4096, start, 1<<10), unix.EINVAL)
 	p.want("reg_mr, unknown hint", reg(pd, start, 4096, start, 1|1<<29), 0)
-	p.want("reg_mr, on demand", reg(pd, start, 4096, start, 1|64), unix.EOPNOTSUPP)
 	p.want("reg_mr, no such domain", reg(4711, start, 4096, start, 1), unix.ENOENT)
 	p.want("reg_mr, no memory there", reg(pd, 1<<46, 4096, 1<<46, 1), unix.EFAULT)
 
@@ -823,7 +822,20 @@ func TestRefusals(t *testing.T) {
 		want           unix.Errno
 	}{
 		{"a flow action", 13, 0, nil, unix.EPROTONOSUPPORT},
-		{"device memory", 14, 0, nil, unix.EPROTONOSUPPORT},
+		{"device memory of a type that there is not", 14, 0, [][]byte{at(0, 0, 0), at(1, 8, 64), at(2, 4, 0),
+			at(0x1002, 8, 5)}, unix.EINVAL},
+		{"device memory for steering", 14, 0, [][]byte{at(0, 0, 0), at(1, 8, 64), at(2, 4, 0), at(0x1002, 8, 1)},
+			unix.EOPNOTSUPP},
+		{"device memory without room for its place", 14, 0, [][]byte{at(0, 0, 0), at(1, 8, 64), at(2, 4, 0)},
+			unix.EINVAL},
+		{"region of no device memory", 7, 0, [][]byte{at(0, 0, 0), at(1, 8, 0), at(2, 8, 64), at(3, 0, uint64(pd)),
+			at(4, 4, 32), at(5, 0, 4711), at(6, 4, start), at(7, 4, start)}, unix.ENOENT},
+		{"region of a dma-buf that is closed", 7, 4, [][]byte{at(0, 0, 0), at(1, 0, uint64(pd)), at(2, 8, 0),
+			at(3, 8, 64), at(4, 8, 0), at(5, 4, 4711), at(6, 4, 1), at(7, 4, start), at(8, 4, start)}, unix.EBADF},
+		{"unknown advice", 7, 2, [][]byte{at(0, 0, uint64(pd)), at(1, 8, 3), at(2, 4, 0),
+			p.in(3, make([]byte, 16))}, unix.EOPNOTSUPP},
+		{"advice on a key that there is not", 7, 2, [][]byte{at(0, 0, uint64(pd)), at(1, 8, 0), at(2, 4, 0),
+			p.in(3, make([]byte, 16))}, unix.ENOENT},
 		{"a VAR", 0x1006, 0x1000, nil, unix.EPROTONOSUPPORT},
 		{"devx command", 0x1000, 0x1000, [][]byte{p.in(0x1000, make([]byte, 16)), at(0x1001, 16, start)},
 			unix.EOPNOTSUPP},

@@ -1,0 +1,91 @@
+package ibv
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/life"
+)
+
+// AdoptDevice makes a Device of a struct ibv_context * that another C library of this process has
+// opened and will close. Close of the Device leaves the context open: close the Device, and what was
+// made on it, before its owner closes the context. Where the owner reads async events, leave
+// AsyncEvent alone: each event goes to one reader.
+//
+// The context must come from the same libibverbs as this package's; Control is the way back.
+func AdoptDevice(context unsafe.Pointer) (*Device, error) {
+	const op = "adopt device"
+	if context == nil {
+		return nil, &OpError{Op: op, Err: &ArgError{Arg: "context", Got: "NULL", Want: "an open struct ibv_context"}}
+	}
+	v, err := library()
+	if err != nil {
+		return nil, err
+	}
+	h := uintptr(context)
+	info, err := v.describe(libibverbs.ContextDevice(h))
+	if err != nil {
+		return nil, err
+	}
+	d, err := v.newContext(info, h)
+	if err != nil {
+		return nil, err
+	}
+	d.adopted = true
+	d.node.init("device", info.Name)
+	life.Watch(d, &d.life)
+	return d, nil
+}
+
+// AdoptPD makes a PD of a struct ibv_pd * that another C library of this process has allocated on
+// the same context and will free. Close of the PD leaves it allocated.
+func (d *Device) AdoptPD(pd unsafe.Pointer) (*PD, error) {
+	const op = "adopt pd"
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	h := uintptr(pd)
+	if err := ofContext("pd", "struct ibv_pd", h, d.handle); err != nil {
+		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
+	}
+	return d.newPD(h, leaveIt), nil
+}
+
+// AdoptMR makes an MR of a struct ibv_mr * that another C library of this process has registered in
+// the PD and will deregister. addr is the address of its first byte for the device. Bytes returns
+// nil. Close of the MR leaves it registered.
+func (pd *PD) AdoptMR(mr unsafe.Pointer, addr uint64) (*MR, error) {
+	const op = "adopt mr"
+	if err := pd.enter(op); err != nil {
+		return nil, err
+	}
+	defer pd.leave()
+	h := uintptr(mr)
+	err := ofContext("mr", "struct ibv_mr", h, pd.dev.handle)
+	if err == nil && libibverbs.MRPD(h) != pd.handle {
+		err = &ArgError{Arg: "mr", Got: "a struct ibv_mr of another PD", Want: "one of this PD"}
+	}
+	if err != nil {
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: err}
+	}
+	m := &MR{pd: pd, iova: addr, length: libibverbs.MRLength(h), fixed: "adopted", release: leaveIt}
+	m.opened(h)
+	return m, nil
+}
+
+// leaveIt is the release of what another library will destroy.
+func leaveIt(uintptr) error { return nil }
+
+// ofContext checks that the C object at h, whose first field is its context, is of the right one.
+func ofContext(arg, what string, h, context uintptr) error {
+	switch {
+	case h == 0:
+		return &ArgError{Arg: arg, Got: "NULL", Want: "a " + what}
+	case libibverbs.ObjectContext(h) != context:
+		return &ArgError{Arg: arg, Got: fmt.Sprintf("a %s of another struct ibv_context", what),
+			Want: "one of this Device's"}
+	}
+	return nil
+}

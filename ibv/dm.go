@@ -1,0 +1,239 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/life"
+)
+
+// DM is memory inside the device. Peers reach it without a crossing of the device's bus, and so
+// do local operations of the device; the processor reaches it with ReadAt and WriteAt, over the
+// bus. There is little of it: DeviceAttrEx.MaxDMSize.
+//
+// It belongs to its Device. PD.RegDM registers a part of it. Its methods are safe for concurrent
+// use; the caller synchronises access to the bytes with the device. Close fails while an MR of it
+// is open.
+//
+// C: struct ibv_dm.
+type DM struct {
+	node
+	dev     *Device
+	handle  uintptr
+	size    int
+	release func(dm uintptr) error // what Close calls
+}
+
+// DMOptions configures a DM. The zero value selects the defaults.
+//
+// C: struct ibv_alloc_dm_attr.
+type DMOptions struct {
+	LogAlign int // the alignment in bytes, as a power of two: 6 is 64 bytes
+}
+
+// AllocDM allocates memory of the device; opt may be nil. It is allocated in units of the
+// device, 64 bytes on mlx5.
+//
+// C: ibv_alloc_dm(3).
+func (d *Device) AllocDM(size int, opt *DMOptions) (*DM, error) {
+	return d.allocDM("alloc dm", size, opt, true, func(attr *abi.AllocDMAttr) (uintptr, error) {
+		return d.v.AllocDM(d.handle, attr)
+	})
+}
+
+// allocDM is AllocDM with the function that makes the C object; data tells that it is not for steering.
+func (d *Device) allocDM(op string, size int, opt *DMOptions, data bool,
+	alloc func(*abi.AllocDMAttr) (uintptr, error)) (*DM, error) {
+	if opt == nil {
+		opt = &DMOptions{}
+	}
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	err := d.checkDM(size, opt, data)
+	if err != nil {
+		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
+	}
+	h, err := alloc(&abi.AllocDMAttr{Length: uintptr(size), LogAlignReq: uint32(opt.LogAlign)})
+	if err != nil {
+		return nil, &OpError{Op: op, Object: d.Name(), Err: d.explainDM(err)}
+	}
+	dm := &DM{dev: d, handle: h, size: size, release: func(h uintptr) error { return d.v.FreeDM(d.handle, h) }}
+	dm.opened()
+	return dm, nil
+}
+
+// opened completes a DM.
+//
+// Preconditions: the caller holds the Device entered.
+func (dm *DM) opened() {
+	dm.node.initNumbered("dm", dm.dev.Name(), &dm.dev.node)
+	life.Watch(dm, &dm.life)
+}
+
+func (d *Device) checkDM(size int, opt *DMOptions, data bool) error {
+	switch ex := d.attr.Ex; {
+	case size < 1:
+		return &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}
+	case opt.LogAlign < 0 || opt.LogAlign > 63:
+		return &ArgError{Arg: "LogAlign", Got: fmt.Sprint(opt.LogAlign), Want: "0 to 63"}
+	case !data:
+	case ex != nil && ex.MaxDMSize == 0:
+		return d.noDM()
+	case ex != nil && uint64(size) > ex.MaxDMSize:
+		return (limit{"max_dm_size", size, int(min(ex.MaxDMSize, math.MaxInt))}).error(d.Name())
+	}
+	return nil
+}
+
+const (
+	dmFeature = "device memory"
+	dmNeed    = "a device and a driver with support for it, such as mlx5"
+)
+
+func (d *Device) noDM() error {
+	return &UnsupportedError{Feature: dmFeature, Need: dmNeed, Have: d.withoutDM()}
+}
+
+func (d *Device) withoutDM() string {
+	return d.Name() + " without it; PD.AllocMR gives memory of the host"
+}
+
+// explainDM returns what device memory needs.
+func (d *Device) explainDM(err error) error {
+	switch {
+	case errors.Is(err, libibverbs.ErrNoOp):
+		return &UnsupportedError{Feature: dmFeature, Need: "libibverbs of rdma-core v18 or later",
+			Have: fmt.Sprintf("version %q; PD.AllocMR gives memory of the host", d.v.Version())}
+	case errors.Is(err, syscall.ENOMEM):
+		return fmt.Errorf("the device has no stretch of memory of this size and alignment left: close other DMs, or "+
+			"use PD.AllocMR: %w", err)
+	}
+	return explainUnsupported(err, dmFeature, dmNeed, d.withoutDM())
+}
+
+// Device returns the device whose memory it is.
+func (dm *DM) Device() *Device { return dm.dev }
+
+// Len returns the length in bytes.
+func (dm *DM) Len() int { return dm.size }
+
+// WriteAt copies p to the memory at off. On mlx5 off and the length of p must be multiples of 4.
+// It copies all of p or nothing, and never past the end.
+//
+// C: ibv_memcpy_to_dm(3).
+func (dm *DM) WriteAt(p []byte, off int64) (int, error) {
+	const op = "write dm"
+	if err := dm.enter(op); err != nil {
+		return 0, err
+	}
+	defer dm.leave()
+	if off < 0 || off > int64(dm.size) || len(p) > dm.size-int(off) {
+		return 0, &OpError{Op: op, Object: dm.name, Err: &ArgError{Arg: "off",
+			Got:  fmt.Sprintf("%d with %d bytes", off, len(p)),
+			Want: fmt.Sprintf("within the %d bytes of the DM", dm.size)}}
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if err := dm.dev.v.MemcpyToDM(dm.handle, uint64(off), p); err != nil {
+		return 0, &OpError{Op: op, Object: dm.name, Err: explainCopy(err, off, len(p))}
+	}
+	return len(p), nil
+}
+
+// ReadAt copies from the memory at off to p. On mlx5 off and the number of bytes must be multiples
+// of 4. At the end of the memory it copies less than p has room for, and returns io.EOF.
+//
+// C: ibv_memcpy_from_dm(3).
+func (dm *DM) ReadAt(p []byte, off int64) (n int, err error) {
+	const op = "read dm"
+	if err := dm.enter(op); err != nil {
+		return 0, err
+	}
+	defer dm.leave()
+	if off < 0 {
+		return 0, &OpError{Op: op, Object: dm.name, Err: &ArgError{Arg: "off", Got: fmt.Sprint(off), Want: "0 or more"}}
+	}
+	if left := int64(dm.size) - off; int64(len(p)) > left {
+		p, err = p[:max(left, 0)], io.EOF
+	}
+	if len(p) == 0 {
+		return 0, err
+	}
+	if err := dm.dev.v.MemcpyFromDM(p, dm.handle, uint64(off)); err != nil {
+		return 0, &OpError{Op: op, Object: dm.name, Err: explainCopy(err, off, len(p))}
+	}
+	return len(p), err
+}
+
+// explainCopy says that mlx5 copies whole words, and only memory for data, if that was the reason of a refusal.
+func explainCopy(err error, off int64, n int) error {
+	if errors.Is(err, libibverbs.ErrNoOp) {
+		return &UnsupportedError{Feature: "access to this DM", Need: "memory for data", Have: "memory for steering"}
+	}
+	if errors.Is(err, syscall.EINVAL) && (off&3 != 0 || n&3 != 0) {
+		return &ArgError{Arg: "off", Got: fmt.Sprintf("%d with %d bytes", off, n),
+			Want: "a multiple of 4, as the length: the device's memory is copied in words of 4 bytes"}
+	}
+	return err
+}
+
+// RegDM registers length bytes of device memory at offset off. The MR is zero based: Addr is 0,
+// and work requests name bytes by their distance from off. Bytes returns nil.
+//
+// On mlx5 keep short receives into it out of completions: see RegMemory.
+//
+// C: ibv_reg_dm_mr(3); ZeroBased, which it needs, is implied.
+func (pd *PD) RegDM(dm *DM, off, length int, access AccessFlags) (*MR, error) {
+	const op = "register dm"
+	d := pd.dev
+	fail := func(err error) (*MR, error) { return nil, &OpError{Op: op, Object: d.Name(), Err: err} }
+	if dm == nil || dm.dev != d {
+		got := "nil"
+		if dm != nil {
+			got = "a DM of another Device"
+		}
+		return fail(&ArgError{Arg: "dm", Got: got, Want: "a DM of the same Device"})
+	}
+	if err := enterAll(op, &pd.node, &dm.node); err != nil {
+		return nil, err
+	}
+	defer leaveAll(&pd.node, &dm.node)
+	if off < 0 || length < 1 || off > dm.size || length > dm.size-off {
+		return fail(&ArgError{Arg: "range", Got: fmt.Sprintf("%d bytes at %d", length, off),
+			Want: fmt.Sprintf("at least 1 byte, within the %d bytes of the DM", dm.size)})
+	}
+	if err := access.checkMemory(); err != nil {
+		return fail(err)
+	}
+	c := access | ZeroBased
+	if !d.v.HasRegMRIOVA2() {
+		c &^= optionalAccess
+	}
+	h, err := d.v.RegDMMR(d.handle, pd.handle, dm.handle, uint64(off), length, uint32(c))
+	if err != nil {
+		const possible = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | ZeroBased | optionalAccess
+		if errors.Is(err, syscall.EINVAL) && access&^possible != 0 {
+			return fail(&ArgError{Arg: "access", Got: access.String(),
+				Want: "of LocalWrite, RemoteWrite, RemoteRead and RemoteAtomic for device memory"})
+		}
+		return fail(d.explainRegister(d.explainDM(err), length, access))
+	}
+	mr := &MR{pd: pd, length: length, fixed: "of device memory"}
+	mr.opened(h, &dm.node)
+	return mr, nil
+}
+
+// Close frees the memory.
+//
+// C: ibv_free_dm(3).
+func (dm *DM) Close() error {
+	return dm.node.close(func() error { return dm.release(dm.handle) })
+}

@@ -1,0 +1,189 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/life"
+)
+
+// Processes share a device, and objects on it, by passing on the device's descriptor of commands
+// and the numbers of the objects:
+//
+//	f, err := dev.CommandFile()          // one process; it sends f by SCM_RIGHTS, or a child inherits it
+//	handles := pd.Handle(), mr.Handle()
+//
+//	dev, err := ibv.ImportDevice(f)      // the other one
+//	pd, err := dev.ImportPD(pdHandle)
+//	mr, err := pd.ImportMR(mrHandle, addr)
+//
+// The kernel's objects live until whoever made them closes them, or until no process has the
+// descriptor any more. Close of an imported object only forgets it: close the objects that use it
+// first, in all processes. Objects that a process makes on an imported device or PD are its own.
+
+// CommandFile returns a duplicate of the device's descriptor of commands, for ImportDevice in
+// another process. The caller closes it.
+func (d *Device) CommandFile() (*os.File, error) {
+	const op = "command file"
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	fd, err := dupDescriptor(libibverbs.CmdFD(d.handle))
+	if err != nil {
+		return nil, &OpError{Op: op, Object: d.Name(), Err: explainDescriptors(err)}
+	}
+	return os.NewFile(uintptr(fd), "uverbs of "+d.Name()), nil
+}
+
+// ImportDevice makes a Device of the descriptor of commands that another process has passed on. It
+// keeps a duplicate; cmd stays the caller's. Both data paths work. The device has async events of
+// its own.
+//
+// C: ibv_import_device(3).
+func ImportDevice(cmd *os.File) (*Device, error) {
+	const op = "import device"
+	fail := func(err error) (*Device, error) { return nil, &OpError{Op: op, Err: err} }
+	if cmd == nil {
+		return fail(&ArgError{Arg: "cmd", Got: "nil", Want: "the file of Device.CommandFile"})
+	}
+	v, err := library()
+	if err != nil {
+		return nil, err
+	}
+	if err := v.checkProviders(); err != nil {
+		return fail(err)
+	}
+	fd, err := dupDescriptor(int(cmd.Fd()))
+	if err != nil {
+		return fail(explainDescriptors(err))
+	}
+	h, err := v.ImportDevice(fd)
+	if err != nil {
+		closeRefused(fd, int(cmd.Fd()))
+		return fail(explainImport("device", err))
+	}
+	info, err := v.describe(libibverbs.ContextDevice(h))
+	var d *Device
+	if err == nil {
+		d, err = v.newContext(info, h)
+	}
+	if err != nil {
+		return nil, errors.Join(err, v.CloseDevice(h))
+	}
+	d.node.init("device", info.Name)
+	life.Watch(d, &d.life)
+	return d, nil
+}
+
+// explainImport says what an import needs.
+func explainImport(what string, err error) error {
+	switch {
+	case what == "device" && errors.Is(err, syscall.EINVAL):
+		return fmt.Errorf("the descriptor is not one of a device's commands: %w", err)
+	case what != "device" && (errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.EINVAL)):
+		return fmt.Errorf("the handle is not one of a %s of this device, or whoever made it has closed it: %w",
+			what, err)
+	}
+	return explainUnsupported(err, "import of a "+what, "a provider with support for it, such as mlx5",
+		"another one; open the device in each process")
+}
+
+// Handle returns the kernel's number of the PD, for ImportPD in another process.
+func (pd *PD) Handle() uint32 {
+	if pd.enter("pd handle") != nil {
+		return 0
+	}
+	defer pd.leave()
+	return libibverbs.PDHandle(pd.handle)
+}
+
+// Handle returns the kernel's number of the MR, for ImportMR in another process.
+func (mr *MR) Handle() uint32 {
+	if mr.enter("mr handle") != nil {
+		return 0
+	}
+	defer mr.leave()
+	return libibverbs.MRHandle(mr.handle)
+}
+
+// Handle returns the kernel's number of the memory, for ImportDM in another process. Libraries
+// before rdma-core v35 do not tell it.
+func (dm *DM) Handle() (uint32, error) {
+	const op = "dm handle"
+	if err := dm.enter(op); err != nil {
+		return 0, err
+	}
+	defer dm.leave()
+	h, ok := libibverbs.DMHandle(dm.handle)
+	if !ok {
+		return 0, &OpError{Op: op, Object: dm.name, Err: &UnsupportedError{Feature: "the handle of a DM",
+			Need: "libibverbs of rdma-core v35 or later", Have: fmt.Sprintf("version %q", dm.dev.v.Version())}}
+	}
+	return h, nil
+}
+
+// ImportPD makes a PD of the number that PD.Handle returned in another process. Close forgets the
+// PD and leaves the kernel's alone.
+//
+// C: ibv_import_pd(3), ibv_unimport_pd(3).
+func (d *Device) ImportPD(handle uint32) (*PD, error) {
+	const op = "import pd"
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	h, err := d.v.ImportPD(d.handle, handle)
+	if err != nil {
+		return nil, &OpError{Op: op, Object: d.Name(), Err: explainImport("PD", err)}
+	}
+	return d.newPD(h, d.v.UnimportPD), nil
+}
+
+// ImportMR makes an MR of the number that MR.Handle returned in another process; addr is what
+// MR.Addr returned there. The device uses the memory of the process that registered it. Bytes
+// returns nil. Close forgets the MR and leaves the kernel's alone.
+//
+// On mlx5 keep short receives into it out of completions: see RegMemory.
+//
+// C: ibv_import_mr(3), ibv_unimport_mr(3).
+func (pd *PD) ImportMR(handle uint32, addr uint64) (*MR, error) {
+	const op = "import mr"
+	if err := pd.enter(op); err != nil {
+		return nil, err
+	}
+	defer pd.leave()
+	h, err := pd.dev.v.ImportMR(pd.handle, handle)
+	if err != nil {
+		return nil, &OpError{Op: op, Object: pd.dev.Name(), Err: explainImport("MR", err)}
+	}
+	mr := &MR{pd: pd, iova: addr, length: libibverbs.MRLength(h), fixed: "imported", release: pd.dev.v.UnimportMR}
+	mr.opened(h)
+	return mr, nil
+}
+
+// ImportDM makes a DM of the number that DM.Handle returned in another process; size is what
+// DM.Len returned there. Close forgets the DM and leaves the kernel's alone.
+//
+// C: ibv_import_dm(3), ibv_unimport_dm(3).
+func (d *Device) ImportDM(handle uint32, size int) (*DM, error) {
+	const op = "import dm"
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	if size < 1 {
+		return nil, &OpError{Op: op, Object: d.Name(),
+			Err: &ArgError{Arg: "size", Got: fmt.Sprint(size), Want: "at least 1 byte"}}
+	}
+	h, err := d.v.ImportDM(d.handle, handle)
+	if err != nil {
+		return nil, &OpError{Op: op, Object: d.Name(), Err: explainImport("DM", err)}
+	}
+	dm := &DM{dev: d, handle: h, size: size, release: d.v.UnimportDM}
+	dm.opened()
+	return dm, nil
+}

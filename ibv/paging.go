@@ -1,0 +1,123 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+)
+
+// RegImplicit registers the whole address space of the process on demand: now mapped or later, any
+// memory is within it, and none is pinned. Addr is 0, so that an offset is an address, as in
+// mr.SGE(address, n). Bytes returns nil. OnDemand is implied.
+//
+// The device needs ODPImplicit. Memory of the Go heap must be kept alive, and out of the way of the
+// garbage collector, by the caller: use memory of AllocMR, or a runtime.Pinner.
+//
+// C: ibv_reg_mr(3) with address 0 and length SIZE_MAX.
+func (pd *PD) RegImplicit(access AccessFlags) (*MR, error) {
+	const op = "register mr"
+	if err := pd.enter(op); err != nil {
+		return nil, err
+	}
+	defer pd.leave()
+	if ex := pd.dev.attr.Ex; ex != nil && ex.ODP.General&ODPImplicit == 0 {
+		return nil, &OpError{Op: op, Object: pd.dev.Name(),
+			Err: pd.dev.noPaging("registration of the whole address space")}
+	}
+	mr := &MR{pd: pd, length: -1, fixed: "of the whole address space"} // as a size_t the largest
+	if err := mr.register(op, access|OnDemand); err != nil {
+		return nil, err
+	}
+	mr.length = math.MaxInt
+	return mr, nil
+}
+
+// pages reports whether the device may know on-demand paging.
+func (d *Device) pages() bool { return d.attr.Ex == nil || d.attr.Ex.ODP.General&ODPSupport != 0 }
+
+func (d *Device) noPaging(feature string) error {
+	have := d.Name() + " without it"
+	if ex := d.attr.Ex; ex != nil && ex.ODP.General != 0 {
+		have = fmt.Sprintf("%s with %v", d.Name(), ex.ODP.General)
+	}
+	return &UnsupportedError{Feature: feature, Need: "a device with on-demand paging (DeviceAttrEx.ODP)",
+		Have: have + "; register without OnDemand"}
+}
+
+// Advice is what PD.Advise announces.
+//
+// C: enum ib_uverbs_advise_mr_advice.
+type Advice uint32
+
+const (
+	AdvicePrefetch        Advice = 0 // the memory will be read. C: IBV_ADVISE_MR_ADVICE_PREFETCH.
+	AdvicePrefetchWrite   Advice = 1 // it will be written. C: IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE.
+	AdvicePrefetchNoFault Advice = 2 // pages that are there are enough. C: IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT.
+)
+
+var adviceNames = []string{"Prefetch", "PrefetchWrite", "PrefetchNoFault"}
+
+// String returns the name, as in "PrefetchWrite".
+func (a Advice) String() string { return enumString("Advice", int64(a), adviceNames) }
+
+// Advise announces that the device will use memory registered with OnDemand, so that its pages are
+// there before the first access. With wait, Advise returns when they are; without, the kernel may
+// fetch them later, and does not report what it could not fetch.
+//
+// C: ibv_advise_mr(3); wait is IBV_ADVISE_MR_FLAG_FLUSH.
+func (pd *PD) Advise(advice Advice, wait bool, sges ...SGE) error {
+	const op = "advise mr"
+	if err := pd.enter(op); err != nil {
+		return err
+	}
+	defer pd.leave()
+	fail := func(err error) error { return &OpError{Op: op, Object: pd.dev.Name(), Err: err} }
+	if len(sges) == 0 {
+		return fail(&ArgError{Arg: "sges", Got: "none", Want: "at least one"})
+	}
+	c := make([]abi.SGE, len(sges))
+	for i := range sges {
+		if sges[i].Length > MaxSGELength {
+			return fail(sges[i].tooLong(i))
+		}
+		c[i] = abi.SGE{Addr: sges[i].Addr, Length: sges[i].Length, LKey: sges[i].LKey}
+	}
+	var f uint32
+	if wait {
+		f = abi.IBV_ADVISE_MR_FLAG_FLUSH
+	}
+	err := pd.dev.v.AdviseMR(pd.dev.handle, pd.handle, uint32(advice), f, c)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, libibverbs.ErrNoOp):
+		err = &UnsupportedError{Feature: "advice on memory", Need: "libibverbs of rdma-core v22 or later",
+			Have: fmt.Sprintf("version %q; the first access fetches the pages", pd.dev.v.Version())}
+	case unsupported(err):
+		err = &UnsupportedError{Feature: "advice " + advice.String() + " on memory",
+			Need: "a driver with support for it, such as mlx5",
+			Have: pd.dev.Name() + " without it; the first access fetches the pages"}
+	default:
+		err = explainAdvice(err)
+	}
+	return fail(err)
+}
+
+// explainAdvice says what the kernel's errno means for one of the SGEs.
+func explainAdvice(err error) error {
+	for errno, reason := range map[syscall.Errno]string{
+		syscall.EINVAL: "the memory of an SGE is not registered with OnDemand",
+		syscall.ENOENT: "the LKey of an SGE is of no MR",
+		syscall.EPERM:  "the MR of an SGE is of another PD, or is to be written without LocalWrite",
+		syscall.EFAULT: "an SGE is outside of its MR, or its memory is not mapped",
+	} {
+		if errors.Is(err, errno) {
+			return fmt.Errorf("%s: %w", reason, err)
+		}
+	}
+	return err
+}

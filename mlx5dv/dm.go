@@ -1,0 +1,86 @@
+package mlx5dv
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// DMType is a kind of device memory.
+//
+// C: enum mlx5dv_alloc_dm_type.
+type DMType uint32
+
+const (
+	DMMemic               DMType = abi.MLX5DV_DM_TYPE_MEMIC // for data, as Device.AllocDM gives
+	DMSteering            DMType = abi.MLX5DV_DM_TYPE_STEERING_SW_ICM
+	DMHeaderModify        DMType = abi.MLX5DV_DM_TYPE_HEADER_MODIFY_SW_ICM
+	DMHeaderModifyPattern DMType = abi.MLX5DV_DM_TYPE_HEADER_MODIFY_PATTERN_SW_ICM
+	DMEncap               DMType = abi.MLX5DV_DM_TYPE_ENCAP_SW_ICM
+)
+
+var dmTypeNames = []string{"Memic", "Steering", "HeaderModify", "HeaderModifyPattern", "Encap"}
+
+// String returns the name, as in "Steering".
+func (t DMType) String() string {
+	if int(t) < len(dmTypeNames) {
+		return dmTypeNames[t]
+	}
+	return fmt.Sprintf("DMType(%d)", uint32(t))
+}
+
+// DMOptions configures device memory. The zero value selects the defaults.
+type DMOptions struct {
+	ibv.DMOptions
+	Type DMType
+}
+
+// AllocDM allocates memory of the device; opt may be nil. The types for steering hold what the
+// device reads when it steers packets: ReadAt, WriteAt and RegDM are for DMMemic.
+//
+// C: mlx5dv_alloc_dm(3), of libmlx5 v24.
+func AllocDM(dev *ibv.Device, size int, opt *DMOptions) (*ibv.DM, error) {
+	const op = "mlx5dv alloc dm"
+	if opt == nil {
+		opt = &DMOptions{}
+	}
+	lib, h, leave, err := enter(dev, op)
+	if err != nil {
+		return nil, err
+	}
+	leave()
+	return verbs.AllocDM(dev, op, size, &opt.DMOptions, opt.Type == DMMemic,
+		func(attr *abi.AllocDMAttr) (uintptr, error) {
+			return lib.AllocDM(h, attr, &abi.MLX5DVAllocDMAttr{Type: uint32(opt.Type)})
+		})
+}
+
+// MapDMOp maps the address at which a store of the processor into device memory has the effect of
+// an operation, op, of the device's own numbering. The result is as long as the DM, and stays mapped
+// until the process ends; it is device memory, not for sync/atomic.
+//
+// C: mlx5dv_dm_map_op_addr(3), of libmlx5 v35.
+func MapDMOp(dm *ibv.DM, op uint8) ([]byte, error) {
+	const name = "mlx5dv map dm op"
+	if dm == nil {
+		return nil, opError(name, "", &ibv.ArgError{Arg: "dm", Got: "nil", Want: "an open DM"})
+	}
+	lib, _, leave, err := enter(dm.Device(), name)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	h, leaveDM, err := verbs.Enter(dm, name)
+	if err != nil {
+		return nil, err
+	}
+	defer leaveDM()
+	p, err := lib.DMMapOpAddr(h, op)
+	if err != nil {
+		return nil, opError(name, dm.Device().Name(),
+			verbs.ExplainUnsupported(err, fmt.Sprintf("operation %d on device memory", op),
+				"a device with operations on its memory", dm.Device().Name()+" without this one"))
+	}
+	return memory(p, uint64(dm.Len())), nil
+}
