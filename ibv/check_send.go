@@ -8,16 +8,23 @@ import (
 )
 
 // opcodesOf returns the set of opcodes that a QP of the given transport takes.
-func opcodesOf(t QPType) uint32 { return work.OpcodesOf(uint32(t)) }
+func opcodesOf(t QPType) uint32 {
+	if t == DCI {
+		t = work.DCI
+	}
+	return work.OpcodesOf(uint32(t))
+}
 
 // plainOf returns the set of opcodes whose WQEs may consist of control, remote address and data
-// segments alone, as SQ.Post builds them. UD and XRC have none, whose WQEs need an address or the
-// number of an SRQ, nor has RawPacket, whose WQEs need a segment for the frame.
+// segments alone, as SQ.Post builds them. UD, DCI and XRC have none, whose WQEs need an address or
+// the number of an SRQ, nor has RawPacket, whose WQEs need a segment for the frame.
 func plainOf(t QPType) (set uint32) {
+	switch t {
+	case UD, DCI, XRCSend, RawPacket:
+		return 0
+	}
 	for op := range uint32(32) {
-		f := work.FieldsOf(op)
-		if t != UD && t != XRCSend && t != RawPacket && opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 &&
-			f&work.Atomic == 0 {
+		if f := work.FieldsOf(op); opcodesOf(t)>>op&1 != 0 && f&work.Data != 0 && f&work.Atomic == 0 {
 			set |= 1 << op
 		}
 	}
@@ -92,7 +99,7 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	if f&work.Atomic != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
 		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for the previous value"}
 	}
-	if qp.typ != UD {
+	if qp.typ != UD && (qp.typ != DCI || f&work.Data == 0) {
 		if qp.typ == XRCSend && wr.RemoteSRQN > max24 {
 			return 0, &LimitError{What: "remote srqn", Asked: uint64(wr.RemoteSRQN), Limit: max24,
 				Where: "a 24-bit field"}
@@ -105,13 +112,24 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	switch {
 	case wr.AH == nil:
 		return 0, &ArgError{Arg: "AH", Got: "nil",
-			Want: "the address of the peer, on a UD QP: use SendTo, or set SendWR.AH"}
+			Want: "the address of the peer, on a " + qp.wantAddress()}
 	case wr.AH.pd.root != qp.pd.root:
 		return 0, &ArgError{Arg: "AH", Got: "one of another PD", Want: "one of the QP's PD"}
 	case wr.RemoteQPN > 0xffffff:
 		return 0, &LimitError{What: "remote qpn", Asked: uint64(wr.RemoteQPN), Limit: 0xffffff, Where: "a 24-bit field"}
 	}
+	if qp.typ == DCI && wr.DCStream != 0 && !qp.streams {
+		return 0, &ArgError{Arg: "DCStream", Got: fmt.Sprint(wr.DCStream),
+			Want: "0, or a DCI with streams (mlx5dv.DCOptions.LogStreams)"}
+	}
 	return inline, nil
+}
+
+func (qp *QP) wantAddress() string {
+	if qp.typ == DCI {
+		return "DCI QP: set SendWR.AH, RemoteQPN and DCKey"
+	}
+	return "UD QP: use SendTo, or set SendWR.AH"
 }
 
 // mayChecksum reports whether the QP takes the flag IPCsum. The direct data path does not.

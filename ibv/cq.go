@@ -47,6 +47,7 @@ type CQ struct {
 	direct *mlx5.CQ             // ring until the CQ is closed
 	fast   *mlx5.CQ             // direct while nothing is held
 	held   *held                // completions taken out early; nil for none
+	dcts   int                  // DCTs whose receives complete here, on the direct data path
 	xrc    *SRQ                 // XRC SRQ of the direct data path; nil without
 	rooms  map[uint32]*ops.Room // of send queues, by QPN; nil while no QP on the CQ has one
 	cqe    int

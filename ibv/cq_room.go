@@ -12,15 +12,15 @@ func (cq *CQ) countSends(qp *QP) {
 	if cq.rooms == nil {
 		cq.rooms = make(map[uint32]*ops.Room)
 	}
-	cq.rooms[qp.num] = qp.room
+	cq.rooms[qp.Num()] = qp.room
 }
 
 // forgetSends undoes countSends, unless a new QP has got the number meanwhile.
 func (cq *CQ) forgetSends(qp *QP) {
 	cq.mu.Lock()
 	defer cq.mu.Unlock()
-	if cq.rooms[qp.num] == qp.room {
-		delete(cq.rooms, qp.num)
+	if cq.rooms[qp.Num()] == qp.room {
+		delete(cq.rooms, qp.Num())
 	}
 	if len(cq.rooms) == 0 {
 		cq.rooms = nil

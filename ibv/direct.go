@@ -82,7 +82,7 @@ func (d *Device) takeCQ(handle uintptr) (*mlx5.CQ, error) {
 // directType refuses QP types that the direct data path does not drive.
 func directType(t QPType) error {
 	switch t {
-	case RC, UC, UD, XRCSend:
+	case RC, UC, UD, XRCSend, DCI, DCT:
 		return nil
 	}
 	return &UnsupportedError{Feature: "a " + t.String() + " QP on the direct data path",
@@ -92,6 +92,9 @@ func directType(t QPType) error {
 
 // takeQP takes over the rings of a new QP.
 func (qp *QP) takeQP(signalAll bool) error {
+	if qp.typ == DCT {
+		return qp.takeDCT()
+	}
 	d := qp.dev
 	v, err := d.direct.dv.InitQP(qp.handle, 0)
 	if err != nil {
@@ -107,7 +110,7 @@ func (qp *QP) takeQP(signalAll bool) error {
 	}
 	sq, rq := qpConfig(v, qp, signalAll)
 	qp.pathWhy += "; " + qp.doorbells(v.BF.Size, sq)
-	qp.direct = mlx5.NewQP(qp.num, qp.typ == RC, sq, rq, srq)
+	qp.direct = mlx5.NewQP(qp.Num(), qp.typ == RC, sq, rq, srq)
 	return nil
 }
 
@@ -157,7 +160,11 @@ func (qp *QP) suspended(f func() error) error {
 		qp.cqs(func(cq *CQ) { cq.direct.Leave(qp.direct) })
 	}
 	if err := f(); err != nil {
-		if qp.direct != nil {
+		switch {
+		case qp.direct == nil:
+		case qp.Num() == 0: // a DCT that is not there yet
+			d.qps.Forget(qp.direct)
+		default:
 			d.qps.Resume(qp.direct)
 		}
 		return err
@@ -168,7 +175,7 @@ func (qp *QP) suspended(f func() error) error {
 		} else {
 			cq.holdLocked() // not every provider removes the completions of the QP, as libmlx5 does
 		}
-		cq.dropHeld(qp.num)
+		cq.dropHeld(qp.Num())
 	})
 	return nil
 }

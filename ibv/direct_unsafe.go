@@ -21,6 +21,7 @@ func qpConfig(v *abi.MLX5DVQP, qp *QP, signalAll bool) (sq *mlx5.SQConfig, rq *m
 			Buf: cmem.Pointer(v.SQ.Buf), Blocks: v.SQ.WQECnt, DBRec: cmem.Pointer(v.DBRec), Reg: cmem.Pointer(v.BF.Reg),
 			MaxWR: uint32(qp.cap.MaxSendWR), SignalAll: signalAll, MaxInline: qp.cap.MaxInline,
 			XRC:     qp.typ == XRCSend,
+			DC:      qp.typ == DCI,
 			Opcodes: plainOf(qp.typ) & qp.ops,
 		}
 		// QPs that write to the same BlueFlame register at once would mix their WQEs.
@@ -106,6 +107,8 @@ var (
 	_ [unsafe.Offsetof(work.SendWR{}.RemoteQKey)]byte = [unsafe.Offsetof(SendWR{}.RemoteQKey)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.Bind)]byte       = [unsafe.Offsetof(SendWR{}.Bind)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.RemoteSRQN)]byte = [unsafe.Offsetof(SendWR{}.RemoteSRQN)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.DCKey)]byte      = [unsafe.Offsetof(SendWR{}.DCKey)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.DCStream)]byte   = [unsafe.Offsetof(SendWR{}.DCStream)]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.Flush)]byte      = [unsafe.Offsetof(SendWR{}.Flush)]byte{}
 	_ [unsafe.Sizeof(work.FlushRange{})]byte          = [unsafe.Sizeof(FlushRange{})]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.TSO)]byte        = [unsafe.Offsetof(SendWR{}.TSO)]byte{}

@@ -27,8 +27,15 @@ const (
 	// XRCRecv is the receiving side of an extended reliable connection.
 	// C: IBV_QPT_XRC_RECV.
 	XRCRecv QPType = 10
-	// Driver is a type that the vendor defines, such as mlx5's DC.
-	// C: IBV_QPT_DRIVER.
+	// DCT is the receiving side of mlx5's dynamically connected transport: one for all peers that
+	// know its key, with an SRQ. Package mlx5dv creates it. C: IBV_QPT_DRIVER with
+	// MLX5DV_DCTYPE_DCT; the number is this package's.
+	DCT QPType = 253
+	// DCI is the sending side of mlx5's dynamically connected transport: each work request names
+	// its DCT; every operation. Package mlx5dv creates it. C: IBV_QPT_DRIVER with
+	// MLX5DV_DCTYPE_DCI; the number is this package's.
+	DCI QPType = 254
+	// Driver is a type that the vendor defines. C: IBV_QPT_DRIVER.
 	Driver QPType = 255
 )
 

@@ -52,7 +52,14 @@ func (friends) CreateQP(pd *PD, send, recv *CQ, opt *QPOptions,
 	if destroy == nil {
 		destroy = pd.dev.v.DestroyQP
 	}
-	return pd.createQP(send, recv, opt, qpMaker{create, destroy})
+	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: destroy})
+}
+
+// CreateDC is CreateQP for QPs of mlx5's dynamically connected transport, which may have streams.
+func (friends) CreateDC(pd *PD, send, recv *CQ, opt *QPOptions, streams bool,
+	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
+	return pd.createQP(send, recv, opt,
+		qpMaker{create: create, destroy: pd.dev.v.DestroyQP, dc: true, streams: streams})
 }
 
 // AllocDM is d.AllocDM with another function to make the C object. MaxDMSize bounds memory for data alone.

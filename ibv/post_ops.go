@@ -42,9 +42,11 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 		} else if n > 0 {
 			took, errno = qp.sq.Post(n)
 		}
-		if qp.typ == UD {
+		if qp.typ == UD || qp.typ == DCI {
 			for i := range n {
-				wrs[done+i].AH.release()
+				if ah := wrs[done+i].AH; ah != nil {
+					ah.release()
+				}
 			}
 		}
 		if bind != nil {

@@ -16,9 +16,12 @@ func (e *recvErrors) init(qp *QP) {
 	e.gone = &OpError{Op: opPostRecv, Object: name, Err: qp.goneError()}
 	e.full = &OpError{Op: opPostRecv, Object: name, Err: ErrQueueFull}
 	e.srq = &OpError{Op: opPostRecv, Object: name, Err: errInvalid, Detail: "the qp receives from an SRQ: post there"}
-	if qp.typ == XRCSend {
+	switch qp.typ {
+	case XRCSend:
 		e.srq = &OpError{Op: opPostRecv, Object: name, Err: errInvalid, Detail: "an XRCSend QP receives nothing: " +
 			"post to an XRC SRQ"}
+	case DCI:
+		e.srq = &OpError{Op: opPostRecv, Object: name, Err: errNoRecv}
 	}
 }
 
@@ -50,7 +53,7 @@ func mayReceive(s QPState) bool { return s-StateInit < StateUnknown-StateInit }
 func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
 	var err error
 	switch {
-	case qp.srq != nil || qp.typ == XRCSend:
+	case qp.srq != nil, qp.typ == XRCSend, qp.typ == DCI:
 		err = qp.errRecv.srq
 	case qp.rq == nil && qp.direct == nil:
 		err = qp.errRecv.gone

@@ -13,6 +13,9 @@ type sendErrors struct{ gone, full, unsignaled, broken error }
 
 func (e *sendErrors) init(qp *QP) {
 	e.gone = &OpError{Op: opPostSend, Object: qp.name, Err: qp.goneError()}
+	if qp.typ == DCT {
+		e.gone = &OpError{Op: opPostSend, Object: qp.name, Err: errNoSend}
+	}
 	e.full = &OpError{Op: opPostSend, Object: qp.name, Err: ErrQueueFull}
 	e.unsignaled = &OpError{Op: opPostSend, Object: qp.name, Err: ErrQueueFull,
 		Detail: "no work request in the queue asked for a completion, so polling frees nothing: " +
@@ -90,7 +93,7 @@ func (qp *QP) postRest(wrs []SendWR, n int, whole bool) (int, error) {
 	switch {
 	case n > 0:
 		n, err = qp.postDirect(wrs, n, whole)
-	case qp.sq == nil && qp.direct == nil: // first: a closed QP has no state to read
+	case qp.sq == nil && qp.direct == nil, qp.typ == DCT: // first: a closed QP has no state to read
 		err = qp.errSend.gone
 	case !qp.maySend():
 		err = qp.sendState(qp.loadState())

@@ -34,8 +34,9 @@ type QP struct {
 	srq     *SRQ
 	xrcd    *XRCD // of XRCRecv
 	handle  uintptr
-	num     uint32
+	num     atomic.Uint32 // of a DCT 0 until it is in RTR
 	typ     QPType
+	streams bool // of a DCI
 	cap     QPCap
 	make    qpMaker
 	pathWhy string
@@ -110,7 +111,7 @@ type QPOptions struct {
 //
 // C: ibv_create_qp(3).
 func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
-	return pd.createQP(send, recv, opt, qpMaker{pd.dev.createQP, pd.dev.v.DestroyQP})
+	return pd.createQP(send, recv, opt, qpMaker{create: pd.dev.createQP, destroy: pd.dev.v.DestroyQP})
 }
 
 // qpMaker creates and destroys the C object of a QP, by libibverbs or, for a QP of an ID, by
@@ -118,6 +119,8 @@ func (pd *PD) CreateQP(send, recv *CQ, opt *QPOptions) (*QP, error) {
 type qpMaker struct {
 	create  func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)
 	destroy func(qp uintptr) error
+	dc      bool // by libmlx5
+	streams bool // of a DCI
 }
 
 func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, error) {
@@ -148,7 +151,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if o.SRQ != nil || o.Type == XRCSend {
 		o.MaxRecvWR, o.MaxRecvSGE = 0, 0
 	}
-	if err := o.check(pd, send, recv); err != nil {
+	if err := errors.Join(o.checkDC(maker.dc), o.check(pd, send, recv)); err != nil {
 		return fail(err)
 	}
 	nodes := []*node{&pd.node, &send.node}
@@ -175,7 +178,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			MaxRecvSGE:    uint32(o.MaxRecvSGE),
 			MaxInlineData: uint32(o.MaxInline),
 		},
-		QPType: uint32(o.Type),
+		QPType: o.Type.toC(),
 	}
 	if recv != nil {
 		init.RecvCQ = recv.handle
@@ -203,6 +206,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		dev.direct.mu.Lock()
 		defer dev.direct.mu.Unlock()
 	}
+	if err := o.wantSendOps(dev, path); err != nil {
+		return fail(err)
+	}
 	if err := dev.askSendOps(&o, path, init); err != nil {
 		return fail(err)
 	}
@@ -219,10 +225,11 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp := &QP{
 		dev: dev, pd: pd, send: send, recv: recv, srq: o.SRQ, handle: h, make: maker,
-		num: libibverbs.QPNum(h), typ: o.Type, ops: o.opcodes(), signalAll: o.SignalAll,
+		typ: o.Type, streams: maker.streams, ops: o.opcodes(), signalAll: o.SignalAll,
 		state: libibverbs.QPState(h), sgid: -1,
-		cap: capFromC(&init.Cap), onlySendOps: o.SendOps != 0,
+		cap: capFromC(&init.Cap), onlySendOps: opt.SendOps != 0,
 	}
+	qp.num.Store(libibverbs.QPNum(h))
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
 	qp.passed.op = noOpcode
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
@@ -236,6 +243,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 	case DataPathRaw:
 	default:
+		if o.Type == DCT {
+			break
+		}
 		if qp.sq, err = ops.NewSendChain(dev.table, h, qp.cap.MaxSendWR, qp.cap.MaxSendSGE,
 			qp.cap.MaxInline); err != nil {
 			return undo(err)
@@ -253,7 +263,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 				return undo(errors.Join(err, qp.sq.Free()))
 			}
 		}
-		if o.SRQ != nil || o.Type == XRCSend {
+		if o.SRQ != nil || o.Type == XRCSend || o.Type == DCI {
 			break
 		}
 		if qp.rq, err = ops.NewRecvChain(dev.table, h, qp.cap.MaxRecvWR, qp.cap.MaxRecvSGE); err != nil {
@@ -266,13 +276,17 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 
 // finish makes the QP an open child of parents.
 func (qp *QP) finish(parents ...*node) {
-	qp.node.init("qp", fmt.Sprintf("%s/%#06x", qp.dev.Name(), qp.num), parents...)
+	if qp.typ == DCT {
+		qp.node.initNumbered("dct", qp.dev.Name(), parents...)
+	} else {
+		qp.node.init("qp", fmt.Sprintf("%s/%#06x", qp.dev.Name(), qp.Num()), parents...)
+	}
 	if qp.send != nil {
 		qp.send.countSends(qp)
 	}
 	qp.errSend.init(qp)
 	qp.errRecv.init(qp)
-	if qp.direct != nil {
+	if qp.direct != nil && qp.typ != DCT {
 		qp.cqs((*CQ).leaveXRC)
 		qp.dev.direct.qps.Add(qp.direct)
 	}
@@ -364,8 +378,8 @@ func (o *QPOptions) checkXRC(recv *CQ) error {
 	return nil
 }
 
-// Num returns the QP number, by which peers address the QP.
-func (qp *QP) Num() uint32 { return qp.num }
+// Num returns the QP number, by which peers address the QP. That of a DCT is 0 until it is in RTR.
+func (qp *QP) Num() uint32 { return qp.num.Load() }
 
 // Type returns the transport.
 func (qp *QP) Type() QPType { return qp.typ }
@@ -455,6 +469,14 @@ func (qp *QP) Close() error {
 		if qp.direct != nil {
 			qp.dev.direct.qps.Forget(qp.direct)
 			qp.direct = nil
+			if qp.typ == DCT {
+				qp.recv.mu.Lock()
+				qp.recv.dcts--
+				qp.recv.mu.Unlock()
+			}
+		}
+		if qp.typ == DCT {
+			qp.errSend.gone = &OpError{Op: opPostSend, Object: qp.name, Err: ErrClosed}
 		}
 		if qp.send != nil {
 			qp.send.forgetSends(qp)

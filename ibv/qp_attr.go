@@ -145,9 +145,12 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	from := qp.loadState()
 	call := func() error { return qp.dev.v.ModifyQP(qp.handle, attr.toC(), uint32(mask)) }
 	var err error
-	if mask&MaskState != 0 && attr.State == StateReset {
+	switch {
+	case mask&MaskState != 0 && attr.State == StateReset:
 		err = qp.reset(call)
-	} else {
+	case qp.typ == DCT && mask&MaskState != 0 && attr.State == StateRTR:
+		err = qp.openDCT(call)
+	default:
 		err = call()
 	}
 	if err == nil {
@@ -211,7 +214,7 @@ func (qp *QP) Query(mask QPAttrMask) (*QPAttr, error) {
 	defer qp.leave()
 	attr, init := new(abi.QPAttr), new(abi.QPInitAttrEx)
 	if err := qp.dev.v.QueryQP(qp.handle, attr, uint32(mask), init); err != nil {
-		return nil, &OpError{Op: op, Object: qp.name, Err: err}
+		return nil, &OpError{Op: op, Object: qp.name, Err: qp.explainQuery(err, mask)}
 	}
 	a := new(QPAttr)
 	a.fromC(attr)

@@ -135,7 +135,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	}
 	e := Endpoint{
 		Type:            qp.typ,
-		QPN:             qp.num,
+		QPN:             qp.Num(),
 		PSN:             psn,
 		LID:             pa.LID,
 		GID:             gid,
@@ -184,7 +184,8 @@ func (qp *QP) Init(opt *ConnectOptions) error {
 }
 
 // Connect brings the QP to RTS: INIT, RTR with the peer's endpoint, RTS. Call Endpoint first;
-// opt may be nil. For a UD or raw packet QP, which has no peer, Connect ignores the Endpoint.
+// opt may be nil. For a UD, raw packet or DC QP, which has no peer, Connect ignores the Endpoint. It
+// brings a DCT to RTR, where it gets its number; call Endpoint again for peers.
 // Connect skips transitions that are already done, so a failed Connect may be repeated.
 //
 // An error names the transition and what to change: see Modify.
@@ -216,7 +217,7 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 	if local.PSN > 0xffffff {
 		return fail(&LimitError{What: "psn", Asked: uint64(local.PSN), Limit: 0xffffff, Where: "a 24-bit field"})
 	}
-	connected := qp.typ != UD && qp.typ != RawPacket
+	connected := qp.typ != UD && qp.typ != RawPacket && !qp.typ.isDC()
 	if peer != nil && connected {
 		want := peerType(qp.typ)
 		if peer.Type == 0 { // made by hand
@@ -257,6 +258,9 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 		}
 		late = false
 	}
+	if qp.typ == DCT && qp.loadState() == StateRTR {
+		return nil
+	}
 	if s := qp.loadState(); s != StateRTR {
 		return fail(&StateError{Op: op, State: s, Need: "RESET, INIT or RTR; Modify to RESET first"})
 	}
@@ -282,11 +286,11 @@ func peerType(t QPType) QPType {
 // other options.
 func (qp *QP) lateAttr(a *QPAttr, opt *ConnectOptions) (mask QPAttrMask) {
 	switch {
-	case qp.typ == RawPacket:
+	case qp.typ == RawPacket, qp.typ == DCT:
 		return 0
 	case qp.typ == UD && opt.QKey != 0:
 		a.QKey, mask = opt.QKey, MaskQKey
-	case qp.typ != UD && opt.Access != 0:
+	case qp.typ != UD && qp.typ != DCI && opt.Access != 0:
 		a.Access, mask = opt.Access, MaskAccessFlags
 	}
 	if a.State == StateRTR && opt.PKeyIndex != 0 {
@@ -303,17 +307,26 @@ func (qp *QP) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMas
 		return a, MaskPKeyIndex | MaskPort | MaskQKey
 	case RawPacket:
 		return a, MaskPort
+	case DCI:
+		return a, MaskPKeyIndex | MaskPort
 	}
-	if a.Access == 0 {
-		a.Access = LocalWrite | RemoteWrite
-		if qp.typ == RC || qp.typ == XRCRecv {
-			a.Access |= RemoteRead
+	a.Access = qp.access(opt)
+	return a, MaskPKeyIndex | MaskPort | MaskAccessFlags
+}
+
+// access returns what the peer may do.
+func (qp *QP) access(opt *ConnectOptions) AccessFlags {
+	access := opt.Access
+	if access == 0 {
+		access = LocalWrite | RemoteWrite
+		if qp.typ == RC || qp.typ == XRCRecv || qp.typ == DCT {
+			access |= RemoteRead
 			if qp.dev.attr.AtomicCap != AtomicNone {
-				a.Access |= RemoteAtomic
+				access |= RemoteAtomic
 			}
 		}
 	}
-	return a, MaskPKeyIndex | MaskPort | MaskAccessFlags
+	return access
 }
 
 func (qp *QP) qkey(local *Endpoint, opt *ConnectOptions) uint32 {
@@ -338,6 +351,14 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 		if peer.MTU != 0 {
 			a.PathMTU = min(a.PathMTU, peer.MTU)
 		}
+	}
+	switch qp.typ {
+	case DCI:
+		return a, MaskPathMTU, nil
+	case DCT:
+		a.AV = qp.addressOf(local, pa, opt) // the port and the GID that it answers from
+		a.MinRNRTimer, _ = rnrTimer(opt.RNRTimer, 12)
+		return a, MaskPathMTU | MaskAV | MaskMinRNRTimer, nil
 	}
 	a.DestQPN = peer.QPN
 	a.RQPSN = peer.PSN

@@ -17,7 +17,7 @@ const (
 
 // transitions are the rows of the InfiniBand specification's table of queue pair attributes
 // (chapter 11, "Modify Queue Pair"), as Linux enforces them. Not listed: any state may go to
-// Reset, and any state but Reset to Err, without attributes. RC and XRC have no SQE.
+// Reset, and any state but Reset to Err, without attributes; a DCT may not. RC and XRC have no SQE.
 var transitions = map[QPType]map[step]attrs{
 	RC: {
 		{StateReset, StateInit}: {initOpt | MaskAccessFlags, 0},
@@ -54,6 +54,8 @@ var transitions = map[QPType]map[step]attrs{
 		{StateSQD, StateSQD}:    {0, MaskPKeyIndex | MaskQKey},
 		{StateSQE, StateRTS}:    {0, MaskCurState | MaskQKey},
 	},
+	DCI: dciSteps,
+	DCT: dctSteps,
 	RawPacket: {
 		{StateReset, StateInit}: {MaskPort, 0},
 		{StateInit, StateInit}:  {0, 0},
@@ -101,7 +103,7 @@ func lookupTransition(t QPType, from, to QPState) (attrs, bool) {
 	if rows == nil || from > StateErr {
 		return attrs{}, false
 	}
-	if to == StateReset || to == StateErr && from != StateReset {
+	if (to == StateReset || to == StateErr && from != StateReset) && t != DCT {
 		return attrs{}, true
 	}
 	a, ok := rows[step{from, to}]

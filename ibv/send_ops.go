@@ -133,6 +133,11 @@ func (qp *QP) extend() error {
 		return fmt.Errorf("ibv_qp_to_qp_ex: %w", err)
 	}
 	x := ops.Extended{QP: ex, Type: uint32(qp.typ), ClassicLists: d.attr.VendorID == vendorSoftRoCE}
+	if qp.typ == DCI {
+		if x.DC, err = qp.dcSetters(ex); err != nil {
+			return err
+		}
+	}
 	if err := qp.sq.Extend(x); err != nil {
 		return err
 	}

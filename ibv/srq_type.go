@@ -117,6 +117,11 @@ func (s *SRQ) joinCQ() error {
 			Need: "a CQ for each, or a CQ made with DataPathOps",
 			Have: s.cq.node.String() + ", which has one: completions do not say which SRQ they are of"}
 	}
+	if s.cq.dcts > 0 {
+		return &UnsupportedError{Feature: "an XRC SRQ and a DCT on one CQ of the direct data path",
+			Need: "a CQ for each, or a CQ made with DataPathOps",
+			Have: s.cq.node.String() + ", which has a DCT: its number is not known before its completions come"}
+	}
 	s.cq.xrc = s
 	s.cq.direct.AddXRC(s.direct)
 	return nil

@@ -68,18 +68,18 @@ type SendWR struct {
 	CompareAdd     uint64     // the value to compare with, or to add
 	Swap           uint64     // OpCompareSwap
 
-	AH         *AH // UD: the address of the peer
-	RemoteQPN  uint32
+	AH         *AH    // UD, DCI: the address of the peer
+	RemoteQPN  uint32 // DCI: the number of the peer's DCT
 	RemoteQKey uint32
-
-	Bind *BindMW // OpBindMW: the memory window
 	// RemoteSRQN is the SRQ.Num of an XRC SRQ of the peer, for an XRCSend QP. A message goes to that
 	// SRQ. Reads, writes and atomics name one as well: its PD is that of the memory.
 	RemoteSRQN uint32
+	DCStream   uint16 // DCI: the stream that the work request belongs to
+	DCKey      uint64 // DCI: the DCT's access key
 
+	Bind  *BindMW     // OpBindMW: the memory window
 	Flush *FlushRange // OpFlush: what to flush, at Remote
-
-	TSO *TSO // OpTSO: the header of the frames, and how much of the data each gets
+	TSO   *TSO        // OpTSO: the header of the frames, and how much of the data each gets
 }
 
 // FlushRange is what OpFlush needs besides Remote.

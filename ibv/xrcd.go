@@ -152,9 +152,10 @@ func (x *XRCD) makeQP(op string, destroy func(qp uintptr) error, maker func() (u
 		return nil, &OpError{Op: op, Object: x.name, Err: d.explainXRC("an XRCRecv QP", err)}
 	}
 	qp := &QP{
-		dev: d, xrcd: x, handle: h, make: qpMaker{destroy: destroy}, num: libibverbs.QPNum(h), typ: XRCRecv,
+		dev: d, xrcd: x, handle: h, make: qpMaker{destroy: destroy}, typ: XRCRecv,
 		state: libibverbs.QPState(h), sgid: -1, pathWhy: "an XRCRecv QP has no queues",
 	}
+	qp.num.Store(libibverbs.QPNum(h))
 	qp.finish(&x.node)
 	return qp, nil
 }

@@ -34,5 +34,5 @@
 //
 // Functions return ibv.ErrNotSupported for devices of other providers, and if the library is too
 // old. libmlx5 must be from rdma-core v22 or later; functions that need a later release say so. DC
-// QPs are not supported yet.
+// QPs on the ops engine need v24, streams of a DCI v37.
 package mlx5dv

@@ -1,6 +1,8 @@
 package mlx5dv
 
 import (
+	"fmt"
+
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
@@ -13,6 +15,7 @@ type QPOptions struct {
 	ibv.QPOptions
 
 	Flags QPCreateFlags
+	DC    *DCOptions // of a QP whose Type is ibv.DCI or ibv.DCT; may be nil
 }
 
 const (
@@ -21,7 +24,8 @@ const (
 )
 
 // CreateQP creates a queue pair in the state RESET; opt may be nil. The result is a QP of package
-// ibv, on the data path of its CQs.
+// ibv, on the data path of its CQs. With the Type ibv.DCI or ibv.DCT it is one of the dynamically
+// connected transport: see DCOptions.
 //
 // C: mlx5dv_create_qp(3).
 func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
@@ -38,6 +42,11 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 		return nil, err
 	}
 	leave() // pd keeps the device open
+	if send == nil && opt.Type == ibv.DCT {
+		send = recv
+	} else if recv == nil && opt.Type == ibv.DCI {
+		recv = send
+	}
 	if err := opt.check(send); err != nil {
 		return nil, opError(op, dev.Name(), err)
 	}
@@ -50,25 +59,39 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 		attr.PD = pd
 		return lib.CreateQP(h, attr, dv)
 	}
+	if opt.Type == ibv.DCI || opt.Type == ibv.DCT {
+		return createDC(lib, h, pd, send, recv, opt, dv, create)
+	}
 	return verbs.CreateQP(pd, send, recv, &opt.QPOptions, create, nil)
 }
 
-func (o *QPOptions) check(send *ibv.CQ) error {
-	path := ibv.DataPathOps
-	if send != nil {
-		path, _ = send.DataPath()
+// pathOf returns the data path of a CQ, that of libmlx5 for none.
+func pathOf(cq *ibv.CQ) ibv.DataPath {
+	if cq == nil {
+		return ibv.DataPathOps
 	}
-	f := o.Flags
+	path, _ := cq.DataPath()
+	return path
+}
+
+func (o *QPOptions) check(send *ibv.CQ) error {
+	path, f := pathOf(send), o.Flags
 	switch {
 	case o.Type == ibv.Driver:
-		return &ibv.UnsupportedError{
-			Feature: "a DC QP", Need: "work requests and completions that name the DC peer",
-			Have: "those of classic verbs; use RC or UD",
+		return &ibv.ArgError{Arg: "Type", Got: o.Type.String(), Want: "ibv.DCI or ibv.DCT"}
+	case o.DC != nil:
+		if err := o.checkDC(); err != nil {
+			return err
 		}
+	}
+	switch {
 	case f&^knownQPFlags != 0:
 		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "those of " + knownQPFlags.String()}
 	case f&DisableScatterToCQE != 0 && f&AllowScatterToCQE != 0:
 		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "one of DisableScatterToCQE and AllowScatterToCQE"}
+	case f&AllowScatterToCQE != 0 && o.Type == ibv.DCI && path != ibv.DataPathRaw:
+		return &ibv.UnsupportedError{Feature: "AllowScatterToCQE on a DCI", Need: "CQs made with DataPathRaw",
+			Have: fmt.Sprintf("the data path %v, which takes no result from a completion", path)}
 	case f&rawPacketOnly != 0 && o.Type != ibv.RawPacket:
 		return &ibv.ArgError{Arg: "Flags", Got: f.String(), Want: "these flags only on a RawPacket QP"}
 	case path == ibv.DataPathDirect && f&(OutOfOrderData|SignaturePipelining) != 0:

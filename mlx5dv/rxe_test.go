@@ -60,8 +60,12 @@ func open(t testing.TB, i int) *ibv.Device {
 		"ReadClock":   func() error { _, err := ReadClock(dev); return err },
 		"CreateCQ":    func() error { _, err := CreateCQ(dev, 4, nil); return err },
 		"CreateQP":    func() error { _, err := CreateQP(pd, cq, cq, nil); return err },
-		"ViewCQ":      func() error { _, err := ViewCQ(cq); return err },
-		"ViewQP":      func() error { _, err := ViewQP(qp); return err },
+		"CreateQP of a DCI": func() error {
+			_, err := CreateQP(pd, cq, nil, &QPOptions{QPOptions: ibv.QPOptions{Type: ibv.DCI}})
+			return err
+		},
+		"ViewCQ": func() error { _, err := ViewCQ(cq); return err },
+		"ViewQP": func() error { _, err := ViewQP(qp); return err },
 		"DataPathRaw": func() error {
 			_, err := dev.CreateCQ(4, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
 			return err

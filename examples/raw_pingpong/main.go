@@ -50,7 +50,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	client := f.Bool("client", false, "send the first frame")
 	f.IntVar(&o.n, "n", 1000, "`number` of frames each way")
 	f.IntVar(&o.size, "s", 64, "`bytes` of a frame, with its header")
-	if f.Parse(args) != nil {
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
 		return 2
 	}
 	none := ibv.MAC{}

@@ -184,6 +184,7 @@ func mirrors() []mirror {
 		m[MLX5DVContext]("struct mlx5dv_context"),
 		m[MLX5DVCQInitAttr]("struct mlx5dv_cq_init_attr"),
 		m[MLX5DVQPInitAttr]("struct mlx5dv_qp_init_attr"),
+		m[MLX5DVQPEx]("struct mlx5dv_qp_ex"),
 		m[MLX5DVAllocDMAttr]("struct mlx5dv_alloc_dm_attr"),
 		m[MLX5DVClockInfo]("struct mlx5dv_clock_info"),
 		dc,

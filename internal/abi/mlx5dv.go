@@ -212,7 +212,12 @@ type MLX5DVDCInitAttr struct {
 	_            structs.HostLayout
 	DCType       uint32
 	_            [4]byte
-	DCTAccessKey uint64
+	DCTAccessKey uint64 // a union with struct mlx5dv_dci_streams: see SetStreams
+}
+
+// SetStreams sets the streams of a DCI: log2 of how many there are, and of how many may be in error.
+func (a *MLX5DVDCInitAttr) SetStreams(log, logErrored uint8) {
+	a.DCTAccessKey = uint64(log) | uint64(logErrored)<<8
 }
 
 // MLX5DVQPInitAttr is struct mlx5dv_qp_init_attr (infiniband/mlx5dv.h, rdma-core v65).
@@ -246,4 +251,23 @@ func (c *MLX5DVClockInfo) Nanoseconds(ts uint64) uint64 {
 	}
 	before := (c.LastCycles - ts) & c.Mask
 	return c.Nsec - (before*uint64(c.Mult)-c.Frac)>>c.Shift
+}
+
+// MLX5DVQPEx is struct mlx5dv_qp_ex (infiniband/mlx5dv.h, rdma-core v65). That of a library before v37 ends before
+// WRSetDCAddrStream.
+type MLX5DVQPEx struct {
+	_                          structs.HostLayout
+	CompMask                   uint64
+	WRSetDCAddr                uintptr // void (*)(qp, struct ibv_ah *, uint32_t dctn, uint64_t key)
+	WRMRInterleaved            uintptr
+	WRMRList                   uintptr
+	WRMkeyConfigure            uintptr
+	WRSetMkeyAccessFlags       uintptr
+	WRSetMkeyLayoutList        uintptr
+	WRSetMkeyLayoutInterleaved uintptr
+	WRSetMkeySigBlock          uintptr
+	WRRawWQE                   uintptr
+	WRSetDCAddrStream          uintptr // void (*)(qp, struct ibv_ah *, uint32_t dctn, uint64_t key, uint16_t stream)
+	WRMemcpy                   uintptr
+	WRSetMkeyCrypto            uintptr
 }

@@ -34,8 +34,14 @@ func (q *SQ) Add(wr *SendWR, inline int, av uintptr) bool {
 	if !q.Begin(wr.Opcode, wr.Flags, wr.ImmOrKey(f), segs) {
 		return false
 	}
-	if q.xrc {
+	switch {
+	case q.xrc:
 		q.XRC(wr.RemoteSRQN)
+	case av == 0:
+	case q.dc:
+		q.ToDCT(addrAt(uint64(av)), wr.RemoteQPN, wr.DCKey, wr.DCStream)
+	default:
+		q.To(addrAt(uint64(av)), wr.RemoteQPN, wr.RemoteQKey)
 	}
 	if f&work.Remote != 0 {
 		q.Remote(wr.Remote.Addr, wr.Remote.RKey)
@@ -45,8 +51,6 @@ func (q *SQ) Add(wr *SendWR, inline int, av uintptr) bool {
 		q.Atomic(wr.Swap, wr.CompareAdd)
 	case f&work.Atomic != 0:
 		q.Atomic(wr.CompareAdd, 0)
-	case av != 0:
-		q.To(addrAt(uint64(av)), wr.RemoteQPN, wr.RemoteQKey)
 	}
 	switch {
 	case wr.Inline != nil:
@@ -100,14 +104,27 @@ func (q *SQ) Atomic(swapAdd, compare uint64) { putAtomic(q.next(), swapAdd, comp
 
 // To adds a datagram segment: the address vector at av, which the AH owns, with the peer's QPN and Q_Key.
 func (q *SQ) To(av unsafe.Pointer, qpn, qkey uint32) {
+	*(*uint32)(q.address(av, qpn)) = bits.ReverseBytes32(qkey)
+}
+
+// ToDCT adds a datagram segment of a DCI: the address vector at av, with the number of the peer's DCT and its access
+// key. stream is the DCI's stream that the WQE belongs to.
+func (q *SQ) ToDCT(av unsafe.Pointer, dctn uint32, key uint64, stream uint16) {
+	put64(q.address(av, dctn), 0, key)
+	q.wqe.stream = stream
+}
+
+// address adds a datagram segment without its key, which belongs at the address that it returns.
+func (q *SQ) address(av unsafe.Pointer, qpn uint32) (key unsafe.Pointer) {
 	for i := uintptr(0); i < avSize; i += segSize {
 		p := q.next()
 		*(*[2]uint64)(p) = *(*[2]uint64)(unsafe.Add(av, i))
 		if i == 0 {
-			*(*uint32)(p) = bits.ReverseBytes32(qkey)
 			*(*uint32)(unsafe.Add(p, 8)) = bits.ReverseBytes32(qpn | extendedAV)
+			key = p
 		}
 	}
+	return key
 }
 
 // Data adds an SGE. An SGE of length 0 is left out, as in libmlx5, because 0 means 2 GiB to the device. The SGE of an
@@ -181,7 +198,8 @@ func bytesAt(addr uint64, n uint32) []byte {
 // Commit ends the WQE that Begin started.
 func (q *SQ) Commit(id uint64) {
 	w := &q.wqe
-	putControl(q.block(q.cur), ctrlHead(w.op, q.qpn)|uint64(w.ds)|uint64(q.cur&0xffff)<<40, ctrlTail(w.fm, w.imm))
+	putControl(q.block(q.cur), ctrlHead(w.op, q.qpn)|uint64(w.ds)|uint64(q.cur&0xffff)<<40,
+		ctrlTail(w.fm, w.imm)|ctrlStream(w.stream))
 	q.fence, q.inlined = 0, w.inline
 	q.commit(id, (w.ds+3)/4)
 }

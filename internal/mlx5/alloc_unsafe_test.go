@@ -87,6 +87,14 @@ func TestNoAllocation(t *testing.T) {
 			d.sent(qpn, 0x0a, recordOf(t, d.db[4:])-2)
 			cq.Poll(wcs)
 		}},
+		{"Begin, ToDCT, Commit", func() {
+			q.SQ.Begin(wrSend, signaled, 0, 3)
+			q.SQ.ToDCT(unsafe.Pointer(unsafe.SliceData(vector)), 1, 2, 3)
+			q.SQ.Commit(1)
+			q.SQ.Ring()
+			d.sent(qpn, 0x0a, recordOf(t, d.db[4:])-1)
+			cq.Poll(wcs)
+		}},
 		{"Begin, Remote, Atomic, Commit", func() {
 			q.SQ.Begin(wrFA, signaled, 0, 3)
 			q.SQ.XRC(1)

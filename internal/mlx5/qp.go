@@ -51,6 +51,7 @@ const (
 type Table struct {
 	mu    sync.Mutex
 	away  []*QP // suspended
+	news  int   // QPs that are getting their numbers
 	pages [numberMask>>tableShift + 1]atomic.Pointer[[tablePage]atomic.Pointer[QP]]
 	count [numberMask>>tableShift + 1]int
 }
@@ -107,11 +108,24 @@ func (t *Table) Forget(q *QP) {
 	t.away = slices.DeleteFunc(t.away, func(o *QP) bool { return o == q })
 }
 
-// suspended reports whether the QP with this number is suspended.
+// Expect says that a QP with an unknown number will be added. Until Expected, a poller that finds a completion of a QP
+// that is not there returns ErrSuspended.
+func (t *Table) Expect() { t.expect(1) }
+
+// Expected ends the effect of Expect.
+func (t *Table) Expected() { t.expect(-1) }
+
+func (t *Table) expect(n int) {
+	t.mu.Lock()
+	t.news += n
+	t.mu.Unlock()
+}
+
+// suspended reports whether the QP with this number is suspended, or may be one that is expected.
 func (t *Table) suspended(num uint32) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(t.away, func(o *QP) bool { return o.Num == num })
+	return t.news > 0 || slices.ContainsFunc(t.away, func(o *QP) bool { return o.Num == num })
 }
 
 // Find returns the QP with this number, or nil.

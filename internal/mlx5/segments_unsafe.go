@@ -55,6 +55,9 @@ func ctrlTail(fm uint8, imm uint32) uint64 {
 	return uint64(fm)<<24 | uint64(bits.ReverseBytes32(imm))<<32
 }
 
+// ctrlStream returns the part of the second half that names a DCI's stream.
+func ctrlStream(stream uint16) uint64 { return uint64(bits.ReverseBytes16(stream)) << 8 }
+
 // putControl writes a control segment. It returns the first half as it lies in memory, which is the value for the
 // doorbell register.
 func putControl(p unsafe.Pointer, head, tail uint64) uint64 {

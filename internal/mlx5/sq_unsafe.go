@@ -21,6 +21,7 @@ type SQConfig struct {
 	SignalAll bool
 	XRC       bool // WQEs that reach the peer name an SRQ of it
 	MaxInline int
+	DC        bool   // the QP is a DCI: an address is that of a DCT
 	Opcodes   uint32 // set of 1<<opcode that Post covers: WQEs of control, remote address and data segments
 }
 
@@ -59,6 +60,7 @@ type SQ struct {
 	inlined   bool // whether the last WQE holds inline data
 	inlineBF  bool
 	xrc       bool
+	dc        bool
 	last      uint32   // first block of the last WQE; valid until Ring
 	half      *uintptr // offset in the register that the next doorbell goes to
 	end       unsafe.Pointer
@@ -73,6 +75,7 @@ type wqe struct {
 	op     uint8
 	fm     uint8
 	inline bool
+	stream uint16 // DCI
 }
 
 // The poller's fields fit into one cache line.
@@ -84,7 +87,7 @@ func (q *SQ) init(num uint32, c *SQConfig) {
 		slots: make([]slot, c.Blocks), mask: c.Blocks - 1, maxWR: c.MaxWR,
 		maxInline: uint32(c.MaxInline), opcodes: c.Opcodes, xrc: c.XRC,
 		qpn: uint64(num) << 8, dbrec: unsafe.Add(c.DBRec, 4), reg: c.Reg, template: template{key: noKey},
-		bf: uintptr(c.BlueFlame), half: c.Half, inlineBF: c.InlineBF,
+		bf: uintptr(c.BlueFlame), half: c.Half, inlineBF: c.InlineBF, dc: c.DC,
 	}
 	if q.half == nil {
 		q.half = new(uintptr)

@@ -204,6 +204,20 @@ var wqes = []struct {
 		11111111 00000000 80123456 4c4d4e4f // qkey, extended | qpn
 		50515253 54555657 58595a5b 5c5d5e5f
 		60616263 64656667 68696a6b 6c6d6e6f` + "\n" + data},
+	{"DC write", func(q *mlx5.SQ) bool {
+		a := av()
+		if !q.Begin(wrWrite, signaled|fence, 0, 5) {
+			return false
+		}
+		q.ToDCT(unsafe.Pointer(&a[0]), 0x123456, 0x1122334455667788, 0xa1b2)
+		q.Remote(remote.Addr, remote.RKey)
+		q.Data(local)
+		q.Commit(1)
+		return true
+	}, `00000008 abcd1206 00 a1b2 88 00000000
+		11223344 55667788 80123456 4c4d4e4f // key, extended | number
+		50515253 54555657 58595a5b 5c5d5e5f
+		60616263 64656667 68696a6b 6c6d6e6f` + "\n" + raddr + data},
 	{"XRC write", func(q *mlx5.SQ) bool {
 		if !q.Begin(wrWrite, signaled, 0, 3) {
 			return false

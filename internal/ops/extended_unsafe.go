@@ -15,6 +15,9 @@ type Extended struct {
 	QP   uintptr // struct ibv_qp_ex *
 	Type uint32  // IBV_QPT_*, which determines the setter of the address
 
+	// DC has the setters of a DCI's address; nil on other QPs.
+	DC *DCSetters
+
 	// ClassicLists posts work requests with more than one SGE by post_send: the provider's setters of lists are wrong.
 	ClassicLists bool
 }
@@ -109,10 +112,12 @@ func (x *extended) session(c *SendChain, i, end int) int {
 		if work.FieldsOf(w.Opcode)&work.Data == 0 {
 			continue
 		}
-		switch x.Type {
-		case abi.IBV_QPT_UD:
+		switch {
+		case x.DC != nil:
+			x.DC.set(w)
+		case x.Type == abi.IBV_QPT_UD:
 			ccall.Hot6(fn.SetUDAddr, qp, uintptr(w.Wr[0]), uintptr(uint32(w.Wr[1])), uintptr(w.Wr[1]>>32), 0, 0)
-		case abi.IBV_QPT_XRC_SEND:
+		case x.Type == abi.IBV_QPT_XRC_SEND:
 			ccall.Hot(fn.SetXRCSRQN, qp, uintptr(w.XRCRemoteSRQN), 0)
 		}
 		x.data(c, k)

@@ -112,6 +112,9 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 	case f&work.TSO != 0:
 		c.tso(i, wr.TSO)
 	}
+	if c.ex != nil && c.ex.DC != nil && f&work.Data != 0 {
+		*dcAddrOf(w) = dcAddr{ah, wr.DCKey, wr.RemoteQPN, wr.DCStream}
+	}
 	switch {
 	case f&work.Imm != 0:
 		w.SetImm(wr.Imm)

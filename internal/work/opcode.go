@@ -39,7 +39,7 @@ var opcodes = [32]struct {
 	abi.IBV_WR_ATOMIC_CMP_AND_SWP:   {Data | Remote | CompareAdd | Swap, rc, abi.IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP},
 	abi.IBV_WR_ATOMIC_FETCH_AND_ADD: {Data | Remote | CompareAdd, rc, abi.IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD},
 	abi.IBV_WR_LOCAL_INV:            {InvalidateRKey, rc | uc, abi.IBV_QP_EX_WITH_LOCAL_INV},
-	abi.IBV_WR_BIND_MW:              {Window, rc | uc, abi.IBV_QP_EX_WITH_BIND_MW},
+	abi.IBV_WR_BIND_MW:              {Window, (rc | uc) &^ (1 << DCI), abi.IBV_QP_EX_WITH_BIND_MW},
 	abi.IBV_WR_FLUSH:                {Remote | Flush, onlyRC, abi.IBV_QP_EX_WITH_FLUSH},
 	abi.IBV_WR_ATOMIC_WRITE:         {Remote | Value, onlyRC, abi.IBV_QP_EX_WITH_ATOMIC_WRITE},
 	abi.IBV_WR_TSO:                  {Data | TSO, raw, abi.IBV_QP_EX_WITH_TSO},
@@ -48,11 +48,14 @@ var opcodes = [32]struct {
 const (
 	onlyRC = 1 << abi.IBV_QPT_RC
 
-	rc  = 1<<abi.IBV_QPT_RC | 1<<abi.IBV_QPT_XRC_SEND
+	rc  = 1<<abi.IBV_QPT_RC | 1<<abi.IBV_QPT_XRC_SEND | 1<<DCI
 	uc  = 1 << abi.IBV_QPT_UC
 	ud  = 1 << abi.IBV_QPT_UD
 	raw = 1 << abi.IBV_QPT_RAW_PACKET
 )
+
+// DCI stands for the sending side of mlx5's dynamically connected transport, which C calls a driver's own type.
+const DCI = 31
 
 // FieldsOf returns the fields that an opcode uses, 0 for an unknown opcode.
 func FieldsOf(opcode uint32) Fields {
@@ -80,6 +83,16 @@ func SendOpsOf(flags uint64) (set uint32) {
 		}
 	}
 	return set
+}
+
+// SendFlagsOf is the inverse of SendOpsOf.
+func SendFlagsOf(set uint32) (flags uint64) {
+	for op := range opcodes {
+		if set>>op&1 != 0 {
+			flags |= opcodes[op].sendOp
+		}
+	}
+	return flags
 }
 
 // ExtendedOnly is the set of opcodes that struct ibv_send_wr has no room for, as bits 1<<opcode.

@@ -31,8 +31,10 @@ type SendWR struct {
 	AH             unsafe.Pointer // the user's AH; engines get its C object or its address vector instead
 	RemoteQPN      uint32
 	RemoteQKey     uint32
+	RemoteSRQN     uint32 // XRC_SEND
+	DCStream       uint16
+	DCKey          uint64
 	Bind           unsafe.Pointer // the user's; engines get a Bind instead
-	RemoteSRQN     uint32         // XRC_SEND
 	Flush          *FlushRange
 	TSO            *TSOHeader
 }

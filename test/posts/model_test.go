@@ -97,7 +97,7 @@ func (p *pair) mistakes(j *job) (ms []mistake) {
 		arg("SGEs", "")
 	}
 	switch {
-	case p.typ != ibv.UD:
+	case !names(p.typ, wr.Opcode):
 		if wr.AH != nil {
 			arg("AH", "set")
 		}
@@ -283,6 +283,7 @@ type wqe struct {
 	Imm     string `json:"imm"`
 	Key     string `json:"key"`
 	QKey    string `json:"qkey"`
+	DCKey   string `json:"dc_key"`
 	DQPN    string `json:"dqpn"`
 	SRQN    string `json:"srqn"`
 	RAddr   string `json:"raddr"`
@@ -327,9 +328,16 @@ func (p *pair) onWire(j *job, n int) {
 	case ibv.OpSendInv, ibv.OpLocalInv:
 		w.Key = hex(uint64(wr.InvalidateRKey))
 	}
-	if p.typ == ibv.UD {
+	if names(p.typ, wr.Opcode) {
 		w.DS += 3
+	}
+	switch {
+	case p.typ == ibv.UD:
 		w.QKey = hex(uint64(wr.RemoteQKey))
+	case p.typ == ibv.DCI && wr.Opcode == ibv.OpLocalInv:
+		w.DQPN = ""
+	case p.typ == ibv.DCI:
+		w.DCKey = hex(wr.DCKey)
 	}
 	if wr.Opcode == ibv.OpLocalInv || wr.Opcode == ibv.OpBindMW {
 		w.UMR = p.umr(wr)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
 // patience is how long an expected completion may take; it only ends a test that hangs.
@@ -149,9 +150,22 @@ func newEnd(h *host, by engine, typ ibv.QPType, k kind, size int, fields ibv.WCF
 		}
 		o.SRQ = e.srq
 	}
-	e.qp, err = h.pd.CreateQP(e.cq, e.cq, o)
+	switch typ {
+	case ibv.DCI:
+		if o.SRQ != nil {
+			o.Type, o.SendOps = ibv.DCT, 0
+			e.qp, err = mlx5dv.CreateQP(h.pd, nil, e.cq, &mlx5dv.QPOptions{QPOptions: *o,
+				DC: &mlx5dv.DCOptions{AccessKey: dcKey}})
+		} else {
+			e.qp, err = mlx5dv.CreateQP(h.pd, e.cq, nil, &mlx5dv.QPOptions{QPOptions: *o})
+		}
+	default:
+		e.qp, err = h.pd.CreateQP(e.cq, e.cq, o)
+	}
 	return e, err
 }
+
+const dcKey = 0x8899aabbccddeeff
 
 func (t *table) newPair(by engine, typ ibv.QPType, k kind) (*pair, error) {
 	return t.newPairWith(by, typ, k, 0)
@@ -161,12 +175,18 @@ func (t *table) newPair(by engine, typ ibv.QPType, k kind) (*pair, error) {
 func (t *table) newPairWith(by engine, typ ibv.QPType, k kind, fields ibv.WCFields) (*pair, error) {
 	p := &pair{t: t, engine: by, typ: typ, kind: k, ah: make(map[way]*ibv.AH), fields: fields}
 	var err error
+	peer := typ
+	switch typ {
+	case ibv.XRCSend:
+		peer, p.kind.srq = ibv.XRCRecv, true
+	case ibv.DCI: // it does not receive, and b is a DCT
+		p.kind.srq, k.srq = true, false
+	}
 	if p.a, err = newEnd(t.hosts[0], by, typ, k, sizeA, fields); err != nil {
 		return nil, err
 	}
-	peer := typ
-	if typ == ibv.XRCSend {
-		peer, p.kind.srq = ibv.XRCRecv, true
+	if typ == ibv.DCI {
+		k = p.kind
 	}
 	if p.b, err = newEnd(t.hosts[1], by, peer, k, sizeB, fields); err != nil {
 		return nil, err
@@ -181,13 +201,13 @@ func (t *table) newPairWith(by engine, typ ibv.QPType, k kind, fields ibv.WCFiel
 			return nil, err
 		}
 	}
-	if typ != ibv.UD {
+	if typ != ibv.UD && typ != ibv.DCI {
 		if p.window.mw, err = p.a.pd.AllocMW(ibv.MWType2); err != nil {
 			return nil, err
 		}
 		p.window.key = p.window.mw.RKey()
 	}
-	if typ == ibv.UD {
+	if typ == ibv.UD || typ == ibv.DCI {
 		to, err := p.a.qp.Address(p.b.at, nil)
 		if err != nil {
 			return nil, err
@@ -262,6 +282,9 @@ func (p *pair) address(wr *ibv.SendWR, w way) {
 		return
 	}
 	wr.AH, wr.RemoteQPN, wr.RemoteQKey = p.ah[w], p.b.qp.Num(), ibv.DefaultQKey
+	if p.typ == ibv.DCI {
+		wr.DCKey = dcKey
+	}
 	if w == longQPN {
 		wr.RemoteQPN |= 1 << 24
 	}
@@ -281,7 +304,7 @@ func (p *pair) shuffle() {
 func (p *pair) end() error {
 	for try := 0; ; try++ {
 		m := p.marker()
-		if p.typ != ibv.UD {
+		if !names(p.typ, m.wr.Opcode) {
 			m.wr.AH = nil
 		}
 		if n, err := p.a.qp.PostSend([]ibv.SendWR{m.wr}); n != 1 || err != nil {
@@ -305,7 +328,11 @@ func (p *pair) end() error {
 func (p *pair) renew() error {
 	p.t.renewed++
 	for _, e := range []*end{p.a, p.b} {
-		if err := e.qp.Modify(&ibv.QPAttr{State: ibv.StateReset}, ibv.MaskState); err != nil {
+		if e.qp.Type() == ibv.DCT { // it did not notice
+			if err := p.collect(e); err != nil {
+				return err
+			}
+		} else if err := e.qp.Modify(&ibv.QPAttr{State: ibv.StateReset}, ibv.MaskState); err != nil {
 			return err
 		}
 		e.want, e.got = e.want[:0], e.got[:0]
@@ -417,7 +444,7 @@ func (p *pair) name(e *end) string {
 func (p *pair) close() error {
 	var errs []error
 	for w, ah := range p.ah {
-		if p.typ == ibv.UD && w != longQPN && w != closedAH {
+		if (p.typ == ibv.UD || p.typ == ibv.DCI) && w != longQPN && w != closedAH {
 			errs = append(errs, ah.Close())
 		}
 	}

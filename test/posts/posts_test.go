@@ -97,7 +97,7 @@ func TestRXE_Posts(t *testing.T) {
 		tab.posted, tab.recording, salt = json.NewEncoder(f), true, "wire"
 	}
 	pairs := make(map[ibv.QPType][][]*pair) // by transport and kind, one for each of engines
-	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD, ibv.XRCSend} {
+	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD, ibv.XRCSend, ibv.DCI} {
 		for _, k := range allKinds {
 			var each []*pair
 			for _, e := range engines {
@@ -405,7 +405,7 @@ func (p *pair) neighbour(r row, i int) *job {
 		p.a.qp.Cap().MaxInline >= 3 {
 		j.wr.SGEs, j.wr.Inline = nil, slices.Clone(p.t.noise[id%100:][:3])
 	}
-	if p.typ == ibv.UD {
+	if names(p.typ, j.wr.Opcode) {
 		p.address(&j.wr, theAH)
 	}
 	return j
@@ -472,6 +472,7 @@ func (p *pair) method(b *ibv.Batch, wr *ibv.SendWR) bool {
 	}
 	var do func()
 	switch op := wr.Opcode; {
+	case p.typ == ibv.DCI && wr.AH != nil: // no method has its key
 	case op == ibv.OpSend && inline && wr.AH == nil:
 		do = func() { b.SendInline(wr.ID, wr.Flags, wr.Inline) }
 	case op == ibv.OpWrite && inline && wr.AH == nil:

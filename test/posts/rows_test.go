@@ -38,6 +38,8 @@ var takes = map[ibv.QPType][]ibv.Opcode{
 		ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv},
 	ibv.XRCSend: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap,
 		ibv.OpFetchAdd, ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv},
+	ibv.DCI: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd,
+		ibv.OpLocalInv, ibv.OpSendInv},
 	ibv.UC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpLocalInv, ibv.OpBindMW},
 	ibv.UD: {ibv.OpSend, ibv.OpSendImm},
 }
@@ -114,10 +116,15 @@ func plain(typ ibv.QPType, op ibv.Opcode) row {
 	if op == ibv.OpLocalInv || op == ibv.OpBindMW {
 		r.data = noData
 	}
-	if typ == ibv.UD {
+	if names(typ, op) {
 		r.way = theAH
 	}
 	return r
+}
+
+// names reports whether a work request names its peer.
+func names(typ ibv.QPType, op ibv.Opcode) bool {
+	return typ == ibv.UD || typ == ibv.DCI && op != ibv.OpLocalInv
 }
 
 // off returns the number of respects in which a row differs from the plain one.
@@ -159,8 +166,9 @@ type trial struct {
 //   - on two kinds: what differs in its flags;
 //   - on one kind: one in six of those that differ in two respects, and one in 200 of the others;
 //
-// and where it does not, one in 40 of those that differ in one respect at most, and one in 2000 of the others. Which
-// they are, and which kinds of QP, is chosen by a hash of the row and salt.
+// of a DCI only one kind in the first two cases; and where it does not, one in 40 of those that differ in one respect
+// at most, and one in 2000 of the others. Which they are, and which kinds of QP, is chosen by a hash of the row and
+// salt.
 func quick(r row, salt string) (kinds uint8) {
 	h := r.hash(salt)
 	kind := uint8(1) << (h >> 16 % uint32(len(allKinds)))
@@ -172,6 +180,8 @@ func quick(r row, salt string) (kinds uint8) {
 	}
 	p := plain(r.typ, r.op)
 	switch off := r.off(); {
+	case r.typ == ibv.DCI && r.known() && off <= 1: // fewer than of the others: it differs from RC in its way only
+		return kind
 	case !r.known():
 		return one(map[bool]uint32{true: 40, false: 2000}[off <= 1])
 	case off <= 1 && r.flags == p.flags:
@@ -186,9 +196,9 @@ func quick(r row, salt string) (kinds uint8) {
 
 // trials returns the rows of a run, in a random order that is always the same.
 func trials(full bool, salt string) (ts []trial) {
-	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD, ibv.XRCSend} {
+	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD, ibv.XRCSend, ibv.DCI} {
 		last := theAH
-		if typ == ibv.UD {
+		if typ == ibv.UD || typ == ibv.DCI {
 			last = ways - 1
 		}
 		for _, op := range opcodes {

@@ -52,6 +52,18 @@ func (l Lib) CreateQP(ctx uintptr, attr *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitA
 	return l.lib.Ptr("mlx5dv_create_qp", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))
 }
 
+// struct mlx5dv_qp_ex *mlx5dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp);
+// Absent before v24.
+func (l Lib) QPExFromIBVQPEx(qp uintptr) (uintptr, error) {
+	return l.lib.Ptr("mlx5dv_qp_ex_from_ibv_qp_ex", qp)
+}
+
+// int mlx5dv_dci_stream_id_reset(struct ibv_qp *qp, uint16_t stream_id);
+// Absent before v37.
+func (l Lib) DCIStreamIDReset(qp uintptr, stream uint16) error {
+	return l.lib.Err("mlx5dv_dci_stream_id_reset", qp, uintptr(stream))
+}
+
 // struct ibv_dm *mlx5dv_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *dm_attr,
 // struct mlx5dv_alloc_dm_attr *mlx5_dm_attr);
 // Absent before v24.

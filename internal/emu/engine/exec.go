@@ -2,7 +2,11 @@
 
 package engine
 
-import "github.com/pureverbs/pureverbs/internal/emu/hca"
+import (
+	"slices"
+
+	"github.com/pureverbs/pureverbs/internal/emu/hca"
+)
 
 // verdict is what became of a WQE, or of one step on its way.
 type verdict uint8
@@ -115,6 +119,9 @@ func (e *Engine) next(qp *hca.QP) verdict {
 		return v
 	}
 	rule := w.parse(qp.Type)
+	if rule == "" && slices.Contains(qp.Run.BadStreams, w.stream) {
+		return e.failed(qp, w, synFlush)
+	}
 	if carries := transportOf(qp.Type).carries; rule == "" && w.is&^isKnown != 0 {
 		if w.is&carries != 0 {
 			return e.execute(qp, w)

@@ -31,6 +31,9 @@ func (e *Engine) failWQE(qp *hca.QP, w *wqe, syndrome uint8) {
 	r.Asked, r.Tries, r.RNRTries = false, 0, 0
 	r.Signaled = r.Tail
 	e.commit()
+	if qp.DC.HasStreams && streamFailed(qp, w, syndrome) {
+		return
+	}
 	if !transportOf(qp.Type).reliable && qp.State != hca.Err {
 		from := qp.State
 		qp.State = hca.SQE // receives go on

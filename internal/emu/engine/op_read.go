@@ -8,7 +8,7 @@ import "github.com/pureverbs/pureverbs/internal/emu/hca"
 func (x *exchange) resultInCQE() bool {
 	qp, w := x.qp, x.w
 	asked := qp.Flags&qpScatterCQE != 0 && (qp.SigAll || qp.Flags&qpAllowScatter != 0)
-	return asked && qp.Type == hca.RC && w.opcode != opMaskedCS && w.opcode != opMaskedFA &&
+	return asked && (qp.Type == hca.RC || qp.Type == hca.DCI) && w.opcode != opMaskedCS && w.opcode != opMaskedFA &&
 		w.n > 0 && w.n <= 64 && w.n <= uint64(qp.SendCQ.CQESize/2) && w.flags&flagCEMask >= flagCEAlways
 }
 

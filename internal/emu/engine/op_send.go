@@ -53,5 +53,5 @@ func (e *Engine) send(x *exchange) verdict {
 func (x *exchange) payloadInCQE() bool {
 	n := x.w.n
 	return n > 0 && n <= 64 && x.cq != nil && n <= uint64(x.cq.CQESize/2) &&
-		x.peer.Flags&qpScatterCQE != 0 && x.peer.Type != hca.XRCRecv
+		x.peer.Flags&qpScatterCQE != 0 && x.peer.Type != hca.XRCRecv && (x.peer.Type != hca.DCT || x.cq.CQESize == 128)
 }

@@ -27,7 +27,7 @@ type exchange struct {
 	recv    recvEntry // of SEND and immediates
 }
 
-// connected executes a WQE of RC, UC or XRC_SEND.
+// connected executes a WQE of RC, UC, XRC_SEND or a DCI.
 func (e *Engine) connected(qp *hca.QP, w *wqe) verdict {
 	x := &e.x
 	*x = exchange{qp: qp, w: w, transport: transportOf(qp.Type)}
@@ -58,9 +58,14 @@ func (e *Engine) request(x *exchange) verdict {
 	case w.n > uint64(qp.Context.Device.Config.Limits.MaxMsgSize), w.is&isAtomic != 0 && w.n != uint64(w.asize):
 		return e.failed(qp, w, synLocalLength)
 	}
-	x.peer = e.peer(qp)
+	if x.transport.addressed {
+		qp.Run.Peer = e.target(qp, w)
+		x.peer = qp.Run.Peer
+	} else {
+		x.peer = e.peer(qp)
+	}
 	switch {
-	case x.peer != nil && (!x.transport.reliable || x.peer.Run.EPSN == qp.Run.PSN):
+	case x.peer != nil && (!x.transport.reliable || x.transport.addressed || x.peer.Run.EPSN == qp.Run.PSN):
 		return proceed
 	case !x.transport.reliable:
 		return e.lost(x)

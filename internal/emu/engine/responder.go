@@ -14,7 +14,7 @@ func (e *Engine) respond(x *exchange) verdict {
 	if !e.b.join(peer, x.srq) {
 		return alone
 	}
-	if peer.State == hca.RTR && !peer.Run.CommEst {
+	if peer.State == hca.RTR && peer.Type != hca.DCT && !peer.Run.CommEst {
 		peer.Run.CommEst = true
 		peer.Event(hca.EventCommEst)
 	}
@@ -42,7 +42,8 @@ func (e *Engine) reachTarget(x *exchange) verdict {
 			return e.refused(x, synRemoteInval, 0)
 		}
 	}
-	if right != hca.AccessRemoteWrite && peer.Attr.MaxDestRdAtomic == 0 || peer.Attr.Access&right == 0 {
+	if right != hca.AccessRemoteWrite && peer.Attr.MaxDestRdAtomic == 0 && peer.Type != hca.DCT ||
+		peer.Attr.Access&right == 0 {
 		return e.refused(x, synRemoteInval, 0)
 	}
 	if w.n > 0 {
@@ -103,8 +104,8 @@ func (e *Engine) refused(x *exchange, nak, own uint8) verdict {
 	return halt
 }
 
-// refuse is a NAK: the requester's WQE ends with syndrome nak, and the responder is broken too. own is the syndrome of
-// the responder's receive, or 0 if that is not touched and an event tells the program.
+// refuse is a NAK: the requester's WQE ends with syndrome nak, and the responder is broken too, unless it is a DCT. own
+// is the syndrome of the responder's receive, or 0 if that is not touched and an event tells the program.
 func (e *Engine) refuse(qp *hca.QP, w *wqe, peer *hca.QP, srq *hca.SRQ, nak, own uint8) {
 	if nak == synRemoteAccess {
 		countAt(peer, hca.RespRemoteAccess)
@@ -121,6 +122,9 @@ func (e *Engine) refuse(qp *hca.QP, w *wqe, peer *hca.QP, srq *hca.SRQ, nak, own
 	} else {
 		e.finish(qp, w, w.n, 0)
 		e.commit()
+	}
+	if peer.Type == hca.DCT { // it serves others
+		return
 	}
 	if own == 0 {
 		if nak == synRemoteAccess {

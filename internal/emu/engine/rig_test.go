@@ -347,6 +347,7 @@ type qpOpts struct {
 	sigAll bool
 	srq    *srq
 	xrcd   uint32
+	dc     hca.DC
 	reg    int // of an old node: dynamic register + 1
 }
 
@@ -360,7 +361,7 @@ func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
 	if o.rq == 0 {
 		o.rq = 16
 	}
-	if o.srq != nil || o.typ == hca.XRCSend || o.typ == hca.XRCRecv {
+	if o.srq != nil || o.typ == hca.XRCSend || o.typ == hca.XRCRecv || o.typ == hca.DCI {
 		o.rq = 0
 	}
 	const shift = 6
@@ -370,7 +371,7 @@ func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
 	n.r.uidx++
 	i := hca.QPInit{User: 0x9000, PD: n.pd.Handle, Type: o.typ, SigAll: o.sigAll, Flags: o.flags, Buf: va(buf),
 		DB: va(q.db), SQCount: uint32(o.sq), RQCount: uint32(o.rq),
-		RQShift: shift, UIdx: n.r.uidx, UARPage: n.uar.Index, XRCD: o.xrcd}
+		RQShift: shift, UIdx: n.r.uidx, UARPage: n.uar.Index, XRCD: o.xrcd, DC: o.dc}
 	i.Cap = hca.QPCap{SendWR: uint32(o.sq / 4), RecvWR: uint32(o.rq), SendSGE: 4, RecvSGE: 4, Inline: 64}
 	switch o.typ {
 	case hca.XRCRecv:
@@ -379,6 +380,11 @@ func (n *node) qp(scq, rcq *cq, o qpOpts) *qp {
 		i.SendCQ, i.RecvCQ, i.SQBuf = scq.q.Handle, rcq.q.Handle, va(q.sq)
 	case hca.XRCSend:
 		i.SendCQ, i.Cap.RecvWR, i.Cap.RecvSGE, i.RQShift = scq.q.Handle, 0, 0, 0
+	case hca.DCI:
+		i.SendCQ, i.RecvCQ, i.Cap.RecvWR, i.Cap.RecvSGE = scq.q.Handle, scq.q.Handle, 0, 0
+	case hca.DCT:
+		i.SendCQ, i.RecvCQ, i.SQCount, i.Buf, i.DB, i.UARPage, i.Cap = rcq.q.Handle, rcq.q.Handle, 0, 0, 0, -1,
+			hca.QPCap{}
 	default:
 		i.SendCQ, i.RecvCQ = scq.q.Handle, rcq.q.Handle
 	}

@@ -10,6 +10,7 @@ type transport struct {
 	segment   int        // bytes of its own segment, behind the control segment
 	reliable  bool       // a request is answered, or tried again; a failed one moves the QP to ERR, not to SQE
 	responder hca.QPType // what it is connected to
+	addressed bool       // each request names its responder
 }
 
 var (
@@ -18,6 +19,7 @@ var (
 	ud        = transport{carries: onUD, segment: avSize, responder: hca.UD}
 	xrc       = transport{carries: onRC, segment: xrcSize, reliable: true, responder: hca.XRCRecv}
 	raw       = transport{carries: onRaw}
+	dci       = transport{carries: onRC, segment: avSize, reliable: true, responder: hca.DCT, addressed: true}
 	sendsNone = transport{reliable: true}
 )
 
@@ -33,6 +35,8 @@ func transportOf(t hca.QPType) *transport {
 		return &xrc
 	case hca.RawPacket:
 		return &raw
+	case hca.DCI:
+		return &dci
 	}
 	return &sendsNone
 }

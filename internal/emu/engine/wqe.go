@@ -56,8 +56,9 @@ type wqe struct {
 	remote uint64
 	rkey   uint32
 	srqn   uint32
-	av     []byte // UD: 48 bytes
+	av     []byte // UD, DCI: 48 bytes
 	eth    ethernet
+	stream uint16 // DCI
 	asize  uint32 // atomics: bytes
 	swap   uint64 // or what to add
 	cmp    uint64
@@ -76,6 +77,7 @@ func (w *wqe) control() {
 	w.opmod, w.idx, w.opcode = uint8(d>>24), uint16(d>>8), uint8(d)
 	d = binary.BigEndian.Uint32(w.raw[4:])
 	w.qpn, w.size = d>>8, int(d&0x3f)*16
+	w.stream = binary.BigEndian.Uint16(w.raw[9:])
 	w.flags = w.raw[11]
 	w.imm = binary.BigEndian.Uint32(w.raw[12:])
 	w.blocks = uint32(w.size+63) >> blockShift
@@ -117,7 +119,7 @@ func (w *wqe) parse(t hca.QPType) string {
 		switch {
 		case s == nil:
 			return RuleWQEFormat
-		case t == hca.UD:
+		case tr.segment == avSize:
 			w.av = s
 		default:
 			w.srqn = binary.BigEndian.Uint32(s) & 0xffffff

@@ -124,7 +124,8 @@ func (c *Context) ModifyQP(handle uint32, attr *QPAttr, mask AttrMask, next QPSt
 	if mask&AttrState != 0 {
 		to = next
 	}
-	if !legal(qp.Type, from, to, mask) {
+	if dc := dcTransitions[qp.Type]; dc != nil && !dcLegal(dc, from, to, mask) ||
+		dc == nil && !legal(qp.Type, from, to, mask) {
 		return unix.EINVAL
 	}
 	if e := qp.check(attr, mask); e != 0 {
@@ -139,6 +140,9 @@ func (c *Context) ModifyQP(handle uint32, attr *QPAttr, mask AttrMask, next QPSt
 	was := qp.State
 	if to == Reset {
 		qp.Attr = QPAttr{}
+	}
+	if qp.Type == DCT && to == RTR && !c.Device.number(qp) {
+		return unix.ENOMEM
 	}
 	qp.Attr.take(attr, mask)
 	qp.State = to

@@ -28,6 +28,7 @@ type QP struct {
 	RecvCQ   *CQ // nil for XRC_*
 	SRQ      *SRQ
 	XRCD     *XRCD // XRC_RECV
+	DC       DC
 	Cap      QPCap
 	SigAll   bool
 	Flags    uint32 // driver's creation flags (scatter to CQE, signature …: MLX5_QP_FLAG_*)
@@ -76,6 +77,7 @@ type QPInit struct {
 	UARPage                   int // -1 for none
 	Register                  int // dynamic doorbell register, -1 for none
 	SourceQPN                 uint32
+	DC                        DC
 }
 
 // OpenedQP is a further handle of an XRC_RECV QP.
@@ -91,7 +93,7 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	d := c.Device
 	lim := &d.Config.Limits
 	qp := &QP{Context: c, User: i.User, Register: -1, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll, Flags: i.Flags,
-		Mem: c.Mem, DB: i.DB}
+		Mem: c.Mem, DB: i.DB, DC: i.DC}
 	var e unix.Errno
 	if i.Type == XRCRecv {
 		r, e := find[*XRCDRef](c, i.XRCD)
@@ -121,9 +123,12 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 			return nil, unix.EINVAL
 		}
 	}
+	if e := qp.checkDC(); e != 0 {
+		return nil, e
+	}
 	cap := &i.Cap
 	// no receive queue, whatever else is said of it
-	if i.SRQ != 0 || i.Type == XRCSend || i.Type == XRCRecv || cap.RecvWR == 0 {
+	if i.SRQ != 0 || i.Type == XRCSend || i.Type == XRCRecv || i.Type == DCI || cap.RecvWR == 0 {
 		qp.Cap.RecvWR, qp.Cap.RecvSGE, i.RQCount, i.RQShift = 0, 0, 0, 0
 	}
 	power := func(n uint32) bool { return n&(n-1) == 0 }
@@ -142,7 +147,7 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	case d.liveQPs >= lim.MaxQP:
 		return nil, unix.ENOMEM
 	}
-	if i.Type != XRCRecv {
+	if i.Type.rings() {
 		rq := uint64(i.RQCount) << i.RQShift
 		qp.RQ = Ring{Base: i.Buf, Count: i.RQCount, Shift: i.RQShift}
 		qp.SQ = Ring{Base: i.Buf + rq, Count: i.SQCount, Shift: blockShift}
@@ -154,6 +159,8 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 			!c.Mem.Mapped(i.DB, cqBuffers, false) {
 			return nil, unix.EFAULT
 		}
+	}
+	if i.Type != XRCRecv {
 		if qp.UIdx, e = c.userIndex(i.UIdx); e != 0 {
 			return nil, e
 		}
@@ -161,17 +168,15 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 			qp.RecvIdx = qp.SRQ.Num
 		}
 	}
-	num, ok := place(&d.qps, &d.nextQP, 0, min(lim.MaxQP+1024, maxQPN-FirstQPN), qp)
-	if !ok {
-		return nil, unix.ENOMEM
-	}
-	if i.Type != XRCRecv {
+	if i.Type.rings() {
 		if e = c.registerOf(qp, i); e != 0 {
-			d.qps[num] = nil
 			return nil, e
 		}
 	}
-	qp.Num = uint32(num) + FirstQPN
+	if i.Type != DCT && !d.number(qp) {
+		qp.dropRegister()
+		return nil, unix.ENOMEM
+	}
 	qp.refs(1)
 	d.liveQPs++
 	if qp.UAR != nil {
@@ -181,6 +186,18 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	d.Fabric.Engine.QPCreated(qp)
 	return qp, 0
 }
+
+// number gives a QP its number.
+func (d *Device) number(qp *QP) bool {
+	n, ok := place(&d.qps, &d.nextQP, 0, min(d.Config.Limits.MaxQP+1024, maxQPN-FirstQPN), qp)
+	if ok {
+		qp.Num = uint32(n) + FirstQPN
+	}
+	return ok
+}
+
+// rings reports whether a QP of the type has queues and doorbells of its own.
+func (t QPType) rings() bool { return t != XRCRecv && t != DCT }
 
 // NoUserIndex is what a library that does not know of user indices gives. C: MLX5_IB_DEFAULT_UIDX.
 const NoUserIndex = 0xffffff
@@ -264,11 +281,11 @@ func (qp *QP) destroy() {
 		d.leave(gid, qp)
 	}
 	d.Fabric.Engine.QPDestroyed(qp)
-	d.qps[qp.Num-FirstQPN] = nil
-	d.liveQPs--
-	if qp.Register >= 0 {
-		qp.Context.Registers.uses[qp.Register]--
+	if qp.Num != 0 {
+		d.qps[qp.Num-FirstQPN] = nil
 	}
+	d.liveQPs--
+	qp.dropRegister()
 	if u := qp.UAR; u != nil {
 		u.QPs = slices.DeleteFunc(u.QPs, func(o *QP) bool { return o == qp })
 	}

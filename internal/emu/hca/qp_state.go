@@ -15,6 +15,8 @@ const (
 	RawPacket QPType = 8
 	XRCSend   QPType = 9
 	XRCRecv   QPType = 10
+	DCI       QPType = 11 // numbers of this emulator: to the interface both are DRIVER
+	DCT       QPType = 12
 	DriverQP  QPType = 255
 )
 
@@ -32,6 +34,10 @@ func (t QPType) String() string {
 		return "XRC_SEND"
 	case XRCRecv:
 		return "XRC_RECV"
+	case DCI:
+		return "DCI"
+	case DCT:
+		return "DCT"
 	case DriverQP:
 		return "DRIVER"
 	}

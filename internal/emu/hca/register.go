@@ -175,6 +175,13 @@ func (c *Context) registerOf(qp *QP, i *QPInit) unix.Errno {
 	return 0
 }
 
+// dropRegister gives the static register back.
+func (qp *QP) dropRegister() {
+	if qp.Register >= 0 {
+		qp.Context.Registers.uses[qp.Register]--
+	}
+}
+
 // RegisterNumber returns the static register of a QP as create_qp reports it, ok = false if it has none.
 func (qp *QP) RegisterNumber() (n uint32, ok bool) {
 	if qp.Register < 0 {

@@ -44,6 +44,8 @@ type QPRun struct {
 	Peer   *QP    // of a connected QP, as of Epoch
 	Epoch  uint64
 
+	BadStreams []uint16 // DCI: streams in error
+
 	Strict QPStrict
 }
 

@@ -65,7 +65,7 @@ func (t *Trace) Engine(r *engine.Record) {
 			l.num("index", int64(r.Index))
 			l.str("op", opcodes.name("Opcode", r.Opcode))
 		}
-		if r.QP.Type != hca.UD && r.QP.Type != hca.RawPacket {
+		if r.QP.Type != hca.UD && r.QP.Type != hca.RawPacket && r.QP.Type != hca.DCI {
 			l.hex("dqpn", uint64(r.PeerQPN))
 		}
 	case engine.KindRecv:

@@ -92,6 +92,9 @@ var (
 	udSend = append(append([]byte{0, 0, 2, 0x0a, 0, 0, 0x46, 5, 0, 0, 0, 0, 0, 0, 0, 0}, // control
 		append([]byte{0x11, 0x11, 0x11, 0x11, 0, 0, 0, 0, 0x80, 0, 0, 0x99}, make([]byte, 36)...)...), // address vector
 		0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0x40, 0)
+	dciSend = append(append([]byte{0, 0, 2, 0x0a, 0, 0, 0x45, 5, 0, 0, 7, 0, 0, 0, 0, 0}, // control
+		append([]byte{0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x80, 0, 0, 0x99}, make([]byte, 36)...)...),
+		0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0x40, 0)
 )
 
 func TestEngine_WQE(t *testing.T) {
@@ -122,6 +125,8 @@ func TestEngine_WQE(t *testing.T) {
 				"qpn=0xffffff variant=0x0} dqpn=0x50", ""},
 		{"ud", hca.UD, udSend, "7 mlx5_0 wqe qp=0x45 index=2 op=SEND ds=5 qkey=0x11111111 dqpn=0x99 sges=[{lkey=0x3 " +
 			"addr=0x4000 len=1}]", ""},
+		{"dci", hca.DCI, dciSend, "7 mlx5_0 wqe qp=0x45 index=2 op=SEND ds=5 dc_key=0x1122334455667788 dqpn=0x99 " +
+			"stream=7 sges=[{lkey=0x3 addr=0x4000 len=1}]", ""},
 		{"unknown", hca.RC, append([]byte{0, 0, 2, 0x77}, make([]byte, 12)...),
 			"7 mlx5_0 wqe qp=0x45 index=2 op=Opcode(119) ds=0 dqpn=0x50", ""},
 	} {
@@ -135,7 +140,7 @@ func TestEngine_WQE(t *testing.T) {
 		}
 		// Nothing that a program writes there may be too much.
 		for n := range tt.raw {
-			for _, typ := range []hca.QPType{hca.RC, hca.UD, hca.XRCSend} {
+			for _, typ := range []hca.QPType{hca.RC, hca.UD, hca.XRCSend, hca.DCI} {
 				r.Raw, r.QP.Type = tt.raw[:n], typ
 				say(t, Options{JSON: true, Raw: true}, func(tr *Trace) { tr.Engine(r) })
 			}

@@ -30,7 +30,7 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 		return
 	}
 	be := binary.BigEndian
-	op, fl := w[3], w[11]
+	op, fl, stream := w[3], w[11], be.Uint16(w[9:])
 	l.num("index", int64(be.Uint16(w[1:])))
 	l.str("op", opcodes.name("Opcode", op))
 	l.num("ds", int64(w[7]&0x3f))
@@ -71,6 +71,14 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 			l.num("header", int64(n))
 			if n > 2 {
 				next(int(n-2+15) &^ 15)
+			}
+		}
+	case hca.DCI:
+		if p := next(48); len(p) == 48 && op != 0 && op != 0x25 {
+			l.hex("dc_key", be.Uint64(p))
+			l.hex("dqpn", uint64(be.Uint32(p[8:])&0xffffff))
+			if stream != 0 {
+				l.num("stream", int64(stream))
 			}
 		}
 	case hca.XRCSend:

@@ -27,6 +27,7 @@ const (
 	QPFlagAllowScatter = 1 << 8
 	QPFlagPacketCredit = 1 << 9
 	QPFlagUARPage      = 1 << 10
+	QPFlagDCIStream    = 1 << 11
 
 	QPRespTirn = 1 << 0 // mlx5_ib_create_qp_resp_mask
 	QPRespTisn = 1 << 1
@@ -38,7 +39,8 @@ const (
 
 	SRQFlagSignature = 1 << 0
 
-	DevRespPad128 = 1 << 1 // mlx5_ib_query_dev_resp_flags
+	DevRespPad128     = 1 << 1 // mlx5_ib_query_dev_resp_flags
+	DevRespScatterDCT = 1 << 3
 
 	MmapRegular   = 0 // mlx5_ib_mmap_cmd
 	MmapWC        = 2

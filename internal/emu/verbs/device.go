@@ -86,6 +86,9 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 		DeviceCapFlagsEx: uint64(v.DeviceCapFlags) | raw.device, RawPacketCaps: raw.packet, CQModerationCount: 0xffff,
 		CQModerationPeriod: hca.MaxCQPeriod}
 	d := uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut), MaxTso: raw.maxTSO,
-		TsoQpts: raw.tsoTypes}
+		TsoQpts: raw.tsoTypes, Flags: uapi.DevRespScatterDCT}
+	if streams(c.ctx.Device) {
+		d.DciStreamsCaps = [2]byte{maxStreams, maxStreams}
+	}
 	return first(reply(c, x), replyDriver(c, d))
 }

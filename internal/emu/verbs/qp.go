@@ -22,6 +22,8 @@ const (
 
 	qpDriverFlags = uapi.QPFlagScatterCQE | uapi.QPFlagAllowScatter | uapi.QPFlagUARPage | uapi.QPFlagBFRegIndex
 	rawFlags      = uapi.QPFlagSelfUnicast | uapi.QPFlagSelfMulti
+	dciFlags      = qpDriverFlags | uapi.QPFlagDCI | uapi.QPFlagDCIStream
+	dctFlags      = uapi.QPFlagScatterCQE | uapi.QPFlagDCT
 	noBFReg       = 1 << 31
 )
 
@@ -89,7 +91,7 @@ func createQP(c *call) unix.Errno {
 		i.XRCD = xrcd
 	case hca.XRCSend:
 		i.PD, i.SendCQ, i.Cap.RecvWR, i.Cap.RecvSGE = q.PDHandle, q.SendCQHandle, 0, 0
-	case hca.RC, hca.UC, hca.UD:
+	case hca.RC, hca.UC, hca.UD, hca.DriverQP:
 		i.PD, i.SendCQ, i.RecvCQ = q.PDHandle, q.SendCQHandle, q.RecvCQHandle
 		if q.IsSRQ != 0 {
 			i.SRQ = q.SRQHandle
@@ -102,8 +104,6 @@ func createQP(c *call) unix.Errno {
 		if q.IsSRQ != 0 {
 			i.SRQ = q.SRQHandle
 		}
-	case hca.DriverQP: // DCI and DCT
-		return refuse(c)
 	default:
 		return unix.EINVAL
 	}
@@ -123,11 +123,14 @@ func createQP(c *call) unix.Errno {
 		if e != 0 {
 			return e
 		}
-		flags := uint32(qpDriverFlags)
-		if i.Type == hca.RawPacket {
-			flags |= rawFlags
+		known := uint32(qpDriverFlags)
+		switch i.Type {
+		case hca.RawPacket:
+			known |= rawFlags
+		case hca.DriverQP:
+			known = dcInit(c, &i, &d)
 		}
-		if d.Flags&^flags != 0 || d.Reserved != 0 || d.DciStreams != [2]byte{} {
+		if d.Flags&^known != 0 || d.Reserved != 0 || d.DciStreams != [2]byte{} && !i.DC.HasStreams {
 			return unix.EINVAL
 		}
 		i.Buf, i.DB, i.SQCount, i.RQCount, i.RQShift = d.BufAddr, d.DbAddr, d.SqWqeCount, d.RqWqeCount, d.RqWqeShift

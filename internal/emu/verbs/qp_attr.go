@@ -39,10 +39,14 @@ func modifyQP(c *call) unix.Errno {
 		return unix.EINVAL
 	}
 	c.req = q
+	r := uapi.Mlx5ModifyQPResp{ResponseLength: fits[uapi.Mlx5ModifyQPResp](c.r.DrvOut)}
 	e = c.do(func() unix.Errno {
 		qp, e := c.ctx.QP(b.QPHandle)
 		if e != 0 {
 			return e
+		}
+		if qp.Type == hca.DCT && hca.QPState(b.QPState) == hca.RTR && (!c.r.Extends || r.ResponseLength < 8) {
+			return unix.EINVAL // the answer has no room for the number
 		}
 		for _, p := range []struct {
 			given hca.AttrMask
@@ -74,13 +78,16 @@ func modifyQP(c *call) unix.Errno {
 			mask &^= hca.AttrMaxRdAtomic | hca.AttrRetryCnt | hca.AttrRNRRetry
 		}
 		a := qpAttr(&q)
-		return c.ctx.ModifyQP(b.QPHandle, &a, mask, hca.QPState(b.QPState))
+		if e = c.ctx.ModifyQP(b.QPHandle, &a, mask, hca.QPState(b.QPState)); e == 0 && qp.Type == hca.DCT {
+			r.Dctn = qp.Num
+		}
+		return e
 	})
 	if e != 0 || !c.r.Extends {
 		return e
 	}
 	return first(reply(c, uapi.ExResp{ResponseLength: fits[uapi.ExResp](c.r.Out)}),
-		replyDriver(c, uapi.Mlx5ModifyQPResp{ResponseLength: fits[uapi.Mlx5ModifyQPResp](c.r.DrvOut)}))
+		replyDriver(c, r))
 }
 
 func qpAttr(q *uapi.ExModifyQP) hca.QPAttr {
@@ -115,6 +122,9 @@ func queryQP(c *call, q *uapi.QueryQP) unix.Errno {
 		qp, e := c.ctx.QP(q.QPHandle)
 		if e != 0 {
 			return v, e
+		}
+		if qp.Type == hca.DCT && !queryDCT(qp, hca.AttrMask(q.AttrMask)) {
+			return v, unix.EINVAL
 		}
 		a := &qp.Attr
 		// The receive queue as its ring has it. mlx5_ib reports nothing about the send queue: only the library knows

@@ -778,9 +778,17 @@ func TestRefusals(t *testing.T) {
 	}
 	cq := p.cq(10, -1)
 	_, _, e = p.cmd(0x80000000|24, le(uint64(0xbeef), pd, cq, cq, 0, le(32, 10, 2, 1, 64), uint8(1), uint8(0xff),
-		uint8(0),
-		uint8(0), 0, 0, 0, 0), 40, p.qpDriver(0x123), 40)
-	p.want("create_qp of a driver's own kind", e, unix.EOPNOTSUPP)
+		uint8(0), uint8(0), 0, 0, 0, 0), 40, p.qpDriver(0x123), 40)
+	p.want("create_qp of a driver's own kind without flags", e, unix.EINVAL)
+	const dct, dci, stream = 1 << 4, 1 << 5, 1 << 11
+	for flags, what := range map[int]string{dct | dci: "both DCT and DCI", dci: "a DCI with receives",
+		dct: "a DCT without SRQ", dct | stream: "a DCT with streams", dci | 1<<12: "a DCI with an unknown flag"} {
+		d := p.qpDriver(0x123)
+		binary.NativeEndian.PutUint32(d[28:], uint32(flags))
+		_, _, e := p.cmd(0x80000000|24, le(uint64(0xbeef), pd, cq, cq, 0, le(32, 10, 2, 1, 64), uint8(1), uint8(0xff),
+			uint8(0), uint8(0), 0, 0, 0, 0), 40, d, 40)
+		p.want("create_qp of "+what, e, unix.EINVAL)
+	}
 	for period, want := range map[uint16]unix.Errno{0: 0, 4095: 0, 4096: unix.EINVAL} {
 		_, _, e := p.cmd(0x80000000|57, le(cq, 1, uint16(16), period, 0), 0, nil, 0)
 		p.want(fmt.Sprintf("modify_cq, %d µs", period), e, want)

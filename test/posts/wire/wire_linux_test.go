@@ -25,6 +25,7 @@ type wqe struct {
 	UMR              *umr
 	Imm, Key         string
 	QKey, DQPN, SRQN string
+	DCKey            string `json:"dc_key"`
 	RAddr, RKey      string
 	SwapAdd          string `json:"swap_add"`
 	Compare          string

@@ -1,0 +1,154 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/ops"
+	"github.com/pureverbs/pureverbs/internal/work"
+)
+
+// isDC reports whether the type is of mlx5's dynamically connected transport.
+func (t QPType) isDC() bool { return t == DCI || t == DCT }
+
+// toC returns C's number.
+func (t QPType) toC() uint32 {
+	if t.isDC() {
+		t = Driver
+	}
+	return uint32(t)
+}
+
+// checkDC checks options of a DC QP, and drops the sizes of queues that it does not have.
+func (o *QPOptions) checkDC(byMlx5dv bool) error {
+	switch {
+	case !o.Type.isDC():
+		return nil
+	case !byMlx5dv:
+		return &UnsupportedError{Feature: "a " + o.Type.String() + " QP", Need: "mlx5dv.CreateQP",
+			Have: "a function that knows C's QP types only"}
+	case o.Type == DCT && o.SRQ == nil:
+		return &ArgError{Arg: "SRQ", Got: "nil", Want: "an SRQ: a DCT has no receive queue of its own"}
+	case o.Type == DCI && o.SRQ != nil:
+		return &ArgError{Arg: "SRQ", Got: "set", Want: "nil: a DCI does not receive"}
+	case o.Type == DCT:
+		o.MaxSendWR, o.MaxSendSGE, o.MaxInline = 0, 0, 0
+	case o.Type == DCI:
+		o.MaxRecvWR, o.MaxRecvSGE = 0, 0
+	}
+	return nil
+}
+
+// wantSendOps makes the ops engine post on a DCI by ibv_wr_*: nothing else takes the number and the key of a DCT.
+func (o *QPOptions) wantSendOps(d *Device, path DataPath) error {
+	switch {
+	case o.Type != DCI || path != DataPathOps:
+		return nil
+	case !d.v.HasQPToQPEx():
+		return &UnsupportedError{Feature: "a DCI on CQs made with DataPathOps",
+			Need: "libibverbs of rdma-core v24 or later, or CQs of the direct data path",
+			Have: fmt.Sprintf("version %q", d.v.Version())}
+	case o.SendOps != 0:
+		return nil
+	}
+	set := opcodesOf(DCI)
+	if d.attr.AtomicCap == AtomicNone {
+		set &^= 1<<OpCompareSwap | 1<<OpFetchAdd
+	}
+	o.SendOps = SendOps(work.SendFlagsOf(set))
+	return nil
+}
+
+// dcSetters are the functions by which the ops engine names a DCT.
+func (qp *QP) dcSetters(ex uintptr) (*ops.DCSetters, error) {
+	lib, err := libmlx5.Open()
+	if err != nil {
+		return nil, err
+	}
+	dv, err := lib.QPExFromIBVQPEx(ex)
+	if err != nil {
+		return nil, err
+	}
+	return ops.NewDCSetters(dv, qp.streams), nil
+}
+
+// explainQuery tells why a DCT cannot be queried.
+func (qp *QP) explainQuery(err error, mask QPAttrMask) error {
+	const has = MaskState | MaskAccessFlags | MaskPort | MaskMinRNRTimer | MaskAV | MaskPathMTU | MaskPKeyIndex
+	if qp.typ != DCT || !errors.Is(err, errInvalid) {
+		return err
+	}
+	if s := qp.loadState(); s != StateRTR {
+		return &StateError{Op: "query qp", State: s, Need: "RTR: a DCT is not there before"}
+	}
+	if odd := mask &^ has; odd != 0 {
+		return &ArgError{Arg: "mask", Got: odd.String(), Want: "of " + QPAttrMask(has).String() + " on a DCT"}
+	}
+	return err
+}
+
+// errNoSend is why a DCT posts nothing.
+var errNoSend = &ArgError{Arg: "qp", Got: "a DCT, which only receives", Want: "a DCI"}
+
+// errNoRecv is why a DCI takes no receives.
+var errNoRecv = &ArgError{Arg: "qp", Got: "a DCI, which only sends", Want: "the SRQ of a DCT"}
+
+// takeDCT gives a DCT, which has no rings, the SRQ whose receives complete with its number. The number is 0 until the
+// DCT is in RTR.
+func (qp *QP) takeDCT() error {
+	qp.recv.mu.Lock()
+	defer qp.recv.mu.Unlock()
+	if qp.recv.xrc != nil {
+		return &UnsupportedError{Feature: "a DCT and an XRC SRQ on one CQ of the direct data path",
+			Need: "a CQ for each, or a CQ made with DataPathOps",
+			Have: qp.recv.node.String() + ", which has an XRC SRQ"}
+	}
+	qp.recv.dcts++
+	qp.direct = qp.dctRings()
+	return nil
+}
+
+func (qp *QP) dctRings() *mlx5.QP { return mlx5.NewQP(qp.num.Load(), false, nil, nil, qp.srq.direct) }
+
+// openDCT runs modify, which moves a DCT to RTR: there it gets its number, and its completions may come before modify
+// returns.
+func (qp *QP) openDCT(modify func() error) error {
+	qp.sqMu.Lock()
+	defer qp.sqMu.Unlock()
+	qp.rqMu.Lock()
+	defer qp.rqMu.Unlock()
+	d := &qp.dev.direct
+	if qp.direct != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.qps.Expect()
+		defer d.qps.Expected()
+	}
+	if err := modify(); err != nil {
+		return err
+	}
+	qp.num.Store(libibverbs.QPNum(qp.handle))
+	if qp.direct != nil {
+		qp.direct = qp.dctRings()
+		d.qps.Add(qp.direct)
+	}
+	return nil
+}
+
+var (
+	dciSteps = map[step]attrs{
+		{StateReset, StateInit}: {initOpt, 0},
+		{StateInit, StateInit}:  {0, initOpt},
+		{StateInit, StateRTR}:   {MaskPathMTU, MaskPKeyIndex | MaskAV},
+		{StateRTR, StateRTS}: {MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskMaxQPRdAtomic | MaskSQPSN,
+			MaskMinRNRTimer},
+		{StateRTS, StateRTS}: {0, MaskMinRNRTimer},
+	}
+	dctSteps = map[step]attrs{
+		{StateReset, StateInit}: {initOpt | MaskAccessFlags, 0},
+		{StateInit, StateRTR}:   {MaskPathMTU | MaskAV | MaskMinRNRTimer, 0},
+	}
+)

@@ -1,0 +1,136 @@
+package mlx5dv
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+)
+
+// DCOptions are the options of a QP of the dynamically connected transport.
+//
+// A DCT receives from all DCIs that know its number and key, into an SRQ, and answers their reads,
+// writes and atomics. A DCI sends to any DCT: SendWR.AH, RemoteQPN and DCKey name it. Both are
+// brought up with Endpoint and Connect, to which the peer does not matter. A DCT has its number from
+// then on.
+//
+//	dct, err := mlx5dv.CreateQP(pd, nil, cq, &mlx5dv.QPOptions{
+//		QPOptions: ibv.QPOptions{Type: ibv.DCT, SRQ: srq}, DC: &mlx5dv.DCOptions{AccessKey: key}})
+//	dci, err := mlx5dv.CreateQP(pd, cq, nil, &mlx5dv.QPOptions{QPOptions: ibv.QPOptions{Type: ibv.DCI}})
+//
+// A request that names no DCT, or a wrong key, is not answered: it ends with ibv.WCRetryExcErr. A
+// failed request breaks the DCI and not the DCT.
+//
+// C: struct mlx5dv_dc_init_attr.
+type DCOptions struct {
+	AccessKey uint64 // DCT: the key that a DCI has to name
+
+	// DCI: base-2 logarithm of its streams; 0 means none. Work requests of one stream
+	// (SendWR.DCStream) are executed in order. An error stops its stream, whose later work requests
+	// are flushed, and not the DCI, until more than 1<<LogErrored streams are in error.
+	LogStreams uint8
+	LogErrored uint8
+}
+
+func (o *QPOptions) checkDC() error {
+	d := o.DC
+	switch {
+	case o.Type != ibv.DCI && o.Type != ibv.DCT:
+		t := o.Type
+		if t == 0 {
+			t = ibv.RC
+		}
+		return &ibv.ArgError{Arg: "DC", Got: fmt.Sprintf("set on a QP of type %v", t),
+			Want: "nil, or the Type ibv.DCI or ibv.DCT"}
+	case o.Type == ibv.DCI && d.AccessKey != 0:
+		return &ibv.ArgError{Arg: "AccessKey", Got: "set on a DCI",
+			Want: "0: a DCI names the key of its peer in each work request"}
+	case o.Type == ibv.DCT && (d.LogStreams|d.LogErrored) != 0:
+		return &ibv.ArgError{Arg: "LogStreams", Got: "set on a DCT", Want: "0: only a DCI has streams"}
+	case d.LogStreams == 0 && d.LogErrored != 0:
+		return &ibv.ArgError{Arg: "LogErrored", Got: fmt.Sprintf("%d without LogStreams", d.LogErrored), Want: "0"}
+	}
+	return nil
+}
+
+// createDC creates a DCI or a DCT.
+func createDC(lib libmlx5.Lib, dev uintptr, pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions, dv *abi.MLX5DVQPInitAttr,
+	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*ibv.QP, error) {
+	const op = "mlx5dv create qp"
+	dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_DC
+	d := opt.DC
+	if d == nil {
+		d = &DCOptions{}
+	}
+	if opt.Type == ibv.DCT {
+		dv.DCInitAttr.DCType, dv.DCInitAttr.DCTAccessKey = abi.MLX5DV_DCTYPE_DCT, d.AccessKey
+		return verbs.CreateDC(pd, send, recv, &opt.QPOptions, false, create)
+	}
+	if pathOf(send) == ibv.DataPathDirect { // it takes no result of a DCI's read from a completion
+		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS
+		dv.CreateFlags |= uint32(DisableScatterToCQE)
+	}
+	dv.DCInitAttr.DCType = abi.MLX5DV_DCTYPE_DCI
+	if d.LogStreams > 0 {
+		if err := checkStreams(lib, dev, pd.Device().Name(), d); err != nil {
+			return nil, opError(op, pd.Device().Name(), err)
+		}
+		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS
+		dv.DCInitAttr.SetStreams(d.LogStreams, d.LogErrored)
+	}
+	return verbs.CreateDC(pd, send, recv, &opt.QPOptions, d.LogStreams > 0, create)
+}
+
+// checkStreams compares streams with what the library and the device have.
+func checkStreams(lib libmlx5.Lib, dev uintptr, name string, d *DCOptions) error {
+	c := &abi.MLX5DVContext{CompMask: abi.MLX5DV_CONTEXT_MASK_DCI_STREAMS}
+	if err := lib.QueryDevice(dev, c); err != nil {
+		return err
+	}
+	most := DCIStreams{c.DCIStreamsCaps.MaxLogNumConcurent, c.DCIStreamsCaps.MaxLogNumErrored}
+	switch {
+	case c.CompMask&abi.MLX5DV_CONTEXT_MASK_DCI_STREAMS == 0:
+		return &ibv.UnsupportedError{Feature: "streams of a DCI", Need: "libmlx5 of rdma-core v37 or later",
+			Have: "an older one; use a DCI for each stream"}
+	case most.MaxLogConcurrent == 0:
+		return &ibv.UnsupportedError{Feature: "streams of a DCI", Need: "a device with them, such as a ConnectX-6 Dx",
+			Have: name + "; use a DCI for each stream"}
+	case d.LogStreams > most.MaxLogConcurrent:
+		return &ibv.LimitError{What: "LogStreams", Asked: uint64(d.LogStreams), Limit: uint64(most.MaxLogConcurrent),
+			Where: name + " (DeviceAttr.DCIStreams)"}
+	case d.LogErrored > most.MaxLogErrored:
+		return &ibv.LimitError{What: "LogErrored", Asked: uint64(d.LogErrored), Limit: uint64(most.MaxLogErrored),
+			Where: name + " (DeviceAttr.DCIStreams)"}
+	}
+	return nil
+}
+
+// ResetDCIStream makes a stream of a DCI usable again after an error. Work requests of it that were
+// posted before have completed.
+//
+// C: mlx5dv_dci_stream_id_reset(3).
+func ResetDCIStream(qp *ibv.QP, stream uint16) error {
+	const op = "mlx5dv reset dci stream"
+	if qp == nil {
+		return opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "a DCI"})
+	}
+	name := qp.PD().Device().Name()
+	if qp.Type() != ibv.DCI {
+		return opError(op, name, &ibv.ArgError{Arg: "qp", Got: "a QP of type " + qp.Type().String(), Want: "a DCI"})
+	}
+	lib, _, leave, err := enter(qp.PD().Device(), op)
+	if err != nil {
+		return err
+	}
+	leave() // the QP keeps the device open
+	h, leave, err := verbs.Enter(qp, op)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := lib.DCIStreamIDReset(h, stream); err != nil {
+		return opError(op, name, err)
+	}
+	return nil
+}
