@@ -378,4 +378,4 @@ func (p *pair) onWire(j *job, n int) {
 }
 
 // reliable reports whether a is told what became of its work requests at the peer.
-func (p *pair) reliable() bool { return p.typ == ibv.RC || p.typ == ibv.XRCSend }
+func (p *pair) reliable() bool { return p.typ != ibv.UC && p.typ != ibv.UD }
