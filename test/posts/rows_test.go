@@ -161,12 +161,12 @@ type trial struct {
 }
 
 // Quick uses these rows of the product. Where the transport takes the opcode:
-//   - on all kinds of QP: what differs from the plain row of its opcode in its data, its remote side or its way, or
-//     not at all;
+//   - on every other kind of QP: what differs from the plain row of its opcode in its data, its remote side or its
+//     way, or not at all;
 //   - on two kinds: what differs in its flags;
 //   - on one kind: one in six of those that differ in two respects, and one in 200 of the others;
 //
-// of a DCI only one kind in the first two cases; and where it does not, one in 40 of those that differ in one respect
+// of XRC and a DCI only one kind in the first two cases; and where it does not, one in 40 of those that differ in one respect
 // at most, and one in 2000 of the others. Which they are, and which kinds of QP, is chosen by a hash of the row and
 // salt.
 func quick(r row, salt string) (kinds uint8) {
@@ -180,12 +180,12 @@ func quick(r row, salt string) (kinds uint8) {
 	}
 	p := plain(r.typ, r.op)
 	switch off := r.off(); {
-	case r.typ == ibv.DCI && r.known() && off <= 1: // fewer than of the others: it differs from RC in its way only
+	case (r.typ == ibv.DCI || r.typ == ibv.XRCSend) && r.known() && off <= 1: // they differ from RC in their way only
 		return kind
 	case !r.known():
 		return one(map[bool]uint32{true: 40, false: 2000}[off <= 1])
 	case off <= 1 && r.flags == p.flags:
-		return 1<<len(allKinds) - 1
+		return 0x55 << (h >> 16 & 1)
 	case off == 1:
 		return kind | kind<<4 | kind>>4
 	case off == 2:
