@@ -151,7 +151,7 @@ func TestRXE_Posts(t *testing.T) {
 	}
 	for i, n := range tab.explained {
 		t.Logf("%d times: %s", n, explanations[i])
-		if n == 0 {
+		if n == 0 && !(tab.recording && i == extendedImm) { // what is recorded has no extended CQs
 			t.Error("that did not happen: it explains nothing")
 		}
 	}

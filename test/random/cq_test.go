@@ -17,7 +17,8 @@ type hub struct {
 	box map[uint32]*box
 	wcs [16]ibv.WC
 
-	least, turns int // its first size, 0 for not yet known, and pumps that found completions
+	least, turns int  // its first size, 0 for not yet known, and pumps that found completions
+	fixed        bool // it is not resized: of the entry that ends a ring, libmlx5 counts one more
 }
 
 // resizeEvery is how many pumps that found completions come between two resizes.
@@ -74,7 +75,7 @@ func (h *hub) pump(wait context.Context) (n int, err error) {
 		}
 		b.wcs = append(b.wcs, wc)
 	}
-	if n > 0 {
+	if n > 0 && !h.fixed {
 		if h.least == 0 {
 			h.least = h.cq.Cap().CQE
 		}

@@ -145,7 +145,7 @@ func (s *station) open() (err error) {
 		if cq, err = s.h.dev.CreateCQ(s.g.completions(), opt); err != nil {
 			return err
 		}
-		s.send = &hub{cq: cq, box: make(map[uint32]*box)}
+		s.send = &hub{cq: cq, box: make(map[uint32]*box), fixed: s.p.wire}
 	}
 	s.recv = s.send
 	if s.g.split && !s.g.shared {
@@ -154,7 +154,7 @@ func (s *station) open() (err error) {
 			Spin: -1}); err != nil {
 			return err
 		}
-		s.recv = &hub{cq: cq, box: make(map[uint32]*box)}
+		s.recv = &hub{cq: cq, box: make(map[uint32]*box), fixed: s.p.wire}
 	}
 	s.used = make(map[*rbuf]bool)
 	if n := s.g.srqWR; n > 0 {

@@ -50,6 +50,9 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 		p, w = w[:n], w[n:]
 		return p
 	}
+	if op == 0x25 { // a UMR is not for the peer: it names none
+		t = hca.RC
+	}
 	switch t {
 	case hca.UD:
 		if p := next(48); len(p) == 48 {
@@ -74,7 +77,7 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 			}
 		}
 	case hca.DCI:
-		if p := next(48); len(p) == 48 && op != 0 && op != 0x25 {
+		if p := next(48); len(p) == 48 && op != 0 {
 			l.hex("dc_key", be.Uint64(p))
 			l.hex("dqpn", uint64(be.Uint32(p[8:])&0xffffff))
 			if stream != 0 {
@@ -82,9 +85,6 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 			}
 		}
 	case hca.XRCSend:
-		if op == 0x25 { // a UMR is not for the peer
-			break
-		}
 		if p := next(16); len(p) == 16 && op != 0 {
 			l.hex("srqn", uint64(be.Uint32(p)))
 		}
