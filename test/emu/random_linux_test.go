@@ -26,6 +26,9 @@ func TestEmuRandomReleases(t *testing.T) {
 				t.Setenv("PUREVERBS_TEST_TIER", "emu")
 				t.Setenv("PUREVERBS_DATAPATH", path)
 				t.Setenv("PUREVERBS_SOAK", "3000")
+				if w.release == "bullseye" && path == "ops" { // its libmlx5 writes behind the queue: ibv refuses to bind
+					t.Setenv("PUREVERBS_UNBOUND", "1")
+				}
 				if out, err := w.emulate(t, two, w.command(bin, "-test.run=^TestRXE_Random",
 					"-test.v")...); err != nil {
 					t.Errorf("%v\n%s", err, tail(out))

@@ -22,9 +22,10 @@ import (
 )
 
 const (
-	seedEnv  = "PUREVERBS_SEED"
-	soakEnv  = "PUREVERBS_SOAK"
-	childEnv = "PUREVERBS_RANDOM_CHILD"
+	seedEnv    = "PUREVERBS_SEED"
+	soakEnv    = "PUREVERBS_SOAK"
+	childEnv   = "PUREVERBS_RANDOM_CHILD"
+	unboundEnv = "PUREVERBS_UNBOUND" // no memory windows are bound
 )
 
 func TestMain(m *testing.M) {
@@ -118,7 +119,7 @@ func newBed(t testing.TB, rxe testutil.RXE) bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bed{emulated: rxe.Emulated, mtu: port.ActiveMTU.Bytes()}
+	return bed{emulated: rxe.Emulated, unbound: os.Getenv(unboundEnv) != "", mtu: port.ActiveMTU.Bytes()}
 }
 
 // run runs the ends of a program that belong to this process.

@@ -13,6 +13,7 @@ import (
 // bed describes the devices that the programs run on.
 type bed struct {
 	emulated bool // the ConnectX; SoftRoCE if not
+	unbound  bool // windows cannot be bound on this data path
 	mtu      int
 	wire     bool // one thread, one doorbell at a time, addresses that are the same in every run
 }
@@ -145,6 +146,9 @@ func newProgram(seed uint64, b bed) *program {
 			} else if !b.wire { // package posts/wire compares what binds write
 				l.lends = pick(r, 0, 0, ibv.MWType1, ibv.MWType2)
 				l.binds = one(r, 2) && b.emulated
+				if b.unbound {
+					l.lends, l.binds = 0, false
+				}
 				l.bindBySendOps(b)
 			}
 			if l.slots = l.opt.MaxRecvWR; l.srq {
