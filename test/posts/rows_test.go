@@ -166,9 +166,9 @@ type trial struct {
 //   - on two kinds: what differs in its flags;
 //   - on one kind: one in six of those that differ in two respects, and one in 200 of the others;
 //
-// of XRC and a DCI only one kind in the first two cases; and where it does not, one in 40 of those that differ in one respect
-// at most, and one in 2000 of the others. Which they are, and which kinds of QP, is chosen by a hash of the row and
-// salt.
+// of XRC and a DCI only one kind in the first two cases; and where it does not, one in 40 of those that differ in
+// one respect at most, and one in 2000 of the others. Which they are, and which kinds of QP, is chosen by a hash of
+// the row and salt.
 func quick(r row, salt string) (kinds uint8) {
 	h := r.hash(salt)
 	kind := uint8(1) << (h >> 16 % uint32(len(allKinds)))
