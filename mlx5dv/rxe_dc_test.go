@@ -359,6 +359,7 @@ func badDC(t *testing.T, s *dcSide) {
 	argument("no CQ", "send CQ", err)
 
 	dct := must(CreateQP(s.pd, nil, s.cq, &QPOptions{QPOptions: ibv.QPOptions{Type: ibv.DCT, SRQ: srq}}))(t)
+	besideXRC(t, s, srq)
 	if dct.Num() != 0 || dct.Type() != ibv.DCT {
 		t.Errorf("a new %v has the number %#x", dct.Type(), dct.Num())
 	}
@@ -439,6 +440,39 @@ func badDC(t *testing.T, s *dcSide) {
 }
 
 // Posting to a DCT allocates nothing.
+// besideXRC has a DCT and an XRC SRQ complete on one CQ, s.cq, which a DCT uses: the direct data path refuses the second
+// of them, in either order.
+func besideXRC(t *testing.T, s *dcSide, srq *ibv.SRQ) {
+	path, _ := s.cq.DataPath()
+	xrcd := must(s.dev.OpenXRCD(nil, 0))(t)
+	other := must(s.dev.CreateCQ(16, &ibv.CQOptions{DataPath: path}))(t)
+	dct := func() (*ibv.QP, error) {
+		return CreateQP(s.pd, nil, other, &QPOptions{QPOptions: ibv.QPOptions{Type: ibv.DCT, SRQ: srq}})
+	}
+	xrc := func(cq *ibv.CQ) (*ibv.SRQ, error) {
+		return s.pd.CreateSRQ(&ibv.SRQOptions{Type: ibv.SRQXRC, XRCD: xrcd, CQ: cq})
+	}
+	verdict := func(what string, close func() error, err error) {
+		t.Helper()
+		var e *ibv.UnsupportedError
+		switch {
+		case path != ibv.DataPathDirect && err == nil:
+			ok(t, close())
+		case path != ibv.DataPathDirect || !errors.As(err, &e) || e.Need == "":
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	x, err := xrc(s.cq)
+	verdict("an XRC SRQ beside a DCT", x.Close, err)
+	first := must(xrc(other))(t)
+	d, err := dct()
+	verdict("a DCT beside an XRC SRQ", d.Close, err)
+	ok(t, first.Close())
+	ok(t, must(dct())(t).Close())
+	ok(t, must(xrc(other))(t).Close()) // the DCT is gone
+	ok(t, errors.Join(other.Close(), xrcd.Close()))
+}
+
 func TestRXEDC_Allocs(t *testing.T) {
 	dev := open(t, 0)
 	if dev == nil {
