@@ -440,8 +440,8 @@ func badDC(t *testing.T, s *dcSide) {
 }
 
 // Posting to a DCT allocates nothing.
-// besideXRC has a DCT and an XRC SRQ complete on one CQ, s.cq, which a DCT uses: the direct data path refuses the second
-// of them, in either order.
+// besideXRC has a DCT and an XRC SRQ complete on one CQ, first on s.cq, which a DCT uses: the direct data path refuses
+// the second of them, in either order.
 func besideXRC(t *testing.T, s *dcSide, srq *ibv.SRQ) {
 	path, _ := s.cq.DataPath()
 	xrcd := must(s.dev.OpenXRCD(nil, 0))(t)

@@ -161,10 +161,10 @@ type trial struct {
 }
 
 // Quick uses these rows of the product. Where the transport takes the opcode:
-//   - on every other kind of QP: what differs from the plain row of its opcode in its data, its remote side or its
-//     way, or not at all;
-//   - on two kinds: what differs in its flags;
-//   - on one kind: one in six of those that differ in two respects, and one in 200 of the others;
+//   - on two kinds of QP: what differs from the plain row of its opcode in its data, its remote side or its way, or not
+//     at all;
+//   - on one kind: what differs in its flags, one in 12 of those that differ in two respects, and one in 400 of the
+//     others;
 //
 // of XRC and a DCI only one kind in the first two cases; and where it does not, one in 40 of those that differ in
 // one respect at most, and one in 2000 of the others. Which they are, and which kinds of QP, is chosen by a hash of
@@ -185,13 +185,13 @@ func quick(r row, salt string) (kinds uint8) {
 	case !r.known():
 		return one(map[bool]uint32{true: 40, false: 2000}[off <= 1])
 	case off <= 1 && r.flags == p.flags:
-		return 0x55 << (h >> 16 & 1)
-	case off == 1:
 		return kind | kind<<4 | kind>>4
+	case off == 1:
+		return kind
 	case off == 2:
-		return one(6)
+		return one(12)
 	}
-	return one(200)
+	return one(400)
 }
 
 // trials returns the rows of a run, in a random order that is always the same.
