@@ -229,8 +229,8 @@ func few(t testing.TB, b bed) {
 	if !b.emulated {
 		t.Log("SoftRoCE: without local keys that are none, failing receives, misaligned atomics, silent peers, " +
 			"refused invalidations and events of QPs, where it differs from adapters; and without completions of QPs " +
-			"that are gone, which it leaves in the CQ; without SRQs and fences, under which it stalls at times, and but " +
-			"in a full run without memory windows, with which it is slow; 5000 operations")
+			"that are gone, which it leaves in the CQ; without SRQs and fences, under which it stalls at times, and " +
+			"but in a full run without memory windows, with which it is slow; 5000 operations")
 	}
 }
 
