@@ -132,7 +132,9 @@ func (qp *QP) extend() error {
 	if err != nil {
 		return fmt.Errorf("ibv_qp_to_qp_ex: %w", err)
 	}
-	x := ops.Extended{QP: ex, Type: uint32(qp.typ), ClassicLists: d.attr.VendorID == vendorSoftRoCE}
+	// Up to v63 SoftRoCE's wr_set_sge_list takes all SGEs for as long as the first, and its wr_set_inline_data_list
+	// sends nothing (rdma-core v44.0, providers/rxe/rxe.c).
+	x := ops.Extended{QP: ex, Type: uint32(qp.typ), ClassicLists: d.softRoCE()}
 	if qp.typ == DCI {
 		if x.DC, err = qp.dcSetters(ex); err != nil {
 			return err
@@ -146,10 +148,6 @@ func (qp *QP) extend() error {
 	}
 	return nil
 }
-
-// vendorSoftRoCE is the vendor of SoftRoCE devices. Their wr_set_sge_list took all SGEs for as long as the first, and
-// wr_set_inline_data_list sent nothing, up to v63 (rdma-core v44.0, providers/rxe/rxe.c).
-const vendorSoftRoCE = 0xffffff
 
 // isMLX5 reports whether libmlx5 drives the device.
 func (d *Device) isMLX5() bool {

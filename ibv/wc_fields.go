@@ -195,7 +195,9 @@ func (cq *CQ) pollExtended(wcs []WC, more []WCEx) (int, error) {
 // softRoCE reports whether the provider may be librxe, whose next_poll ends the batch by itself if there is no other
 // completion, before v59: the end_poll that C asks for then skips a completion, and unlocks again (rdma-core v44.0,
 // providers/rxe/rxe.c:275, 284). There a batch has one completion. Software has no vendor's ID, or all ones.
-func (d *Device) softRoCE() bool { return d.attr.VendorID == 0 || d.attr.VendorID == 0xffffff }
+func (d *Device) softRoCE() bool { return d.attr.VendorID == 0 || d.attr.VendorID == vendorSoftRoCE }
+
+const vendorSoftRoCE = 0xffffff
 
 // read reads the completion that p is at.
 func (wc *WCEx) read(p *ops.ExPoller) {
