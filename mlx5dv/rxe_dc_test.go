@@ -449,7 +449,9 @@ func badDC(t *testing.T, s *dcSide) {
 	}
 	argument("resetting a stream of nothing", "qp", ResetDCIStream(nil, 1))
 	argument("resetting a stream of a DCT", "qp", ResetDCIStream(dct, 1))
-	argument("resetting a stream of a DCI without streams", "stream", ResetDCIStream(dci, 1))
+	if err := ResetDCIStream(dci, 1); !errors.Is(err, ibv.ErrNotSupported) { // a libmlx5 before v37 has no streams
+		argument("resetting a stream of a DCI without streams", "stream", err)
+	}
 }
 
 // Posting to a DCT allocates nothing.
