@@ -1,0 +1,2 @@
+// Package rdma moves messages and streams of bytes over RDMA.
+package rdma
