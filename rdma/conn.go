@@ -242,11 +242,17 @@ func (l *link) assemble(f frame) (*Message, error) {
 		return nil, nil
 	}
 	m.n += int(f.n)
-	if most := max(l.partialLen, min(l.e.opt.Block, l.maxMessage)); m.n > most {
+	most := min(l.e.opt.Block, l.maxMessage)
+	if l.partial != nil {
+		most = l.partialLen
+	}
+	if m.n > most || f.flags&flagMore != 0 && (f.n == 0 || m.n == most) {
+		err := &ProtocolError{"DATA", fmt.Sprintf("%d bytes of a message", m.n), fmt.Sprintf("at most %d, and the "+
+			"last of them without MORE", most)}
 		l.giveBack(f)
 		l.partial = m
 		l.dropPartial()
-		return nil, &ProtocolError{"DATA", fmt.Sprintf("%d bytes of a message", m.n), fmt.Sprintf("at most %d", most)}
+		return nil, err
 	}
 	if m.buf != nil {
 		m.buf = append(m.buf, f.b.payload()[:f.n]...)
