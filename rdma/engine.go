@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,7 +126,8 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}), gone: make(chan struct{})}
+	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}),
+		gone: make(chan struct{})}
 	e.perSlab = max(slabSize/e.stride, 1)
 	e.slabBytes = int64(e.perSlab * e.stride)
 	if err := e.open(); err != nil {
@@ -241,9 +244,11 @@ func (e *Engine) reserve() error {
 	e.cqMu.Lock()
 	defer e.cqMu.Unlock()
 	e.mu.Lock()
-	closed := e.closed
+	closed, gone := e.closed, e.isGone
 	e.mu.Unlock()
 	switch {
+	case gone:
+		return &ibv.OpError{Op: "connect", Object: "engine of " + e.dev.Name(), Err: errGone}
 	case closed:
 		return &ibv.OpError{Op: "connect", Object: "engine of " + e.dev.Name(), Err: ErrClosed}
 	case e.used == e.opt.MaxConns:
@@ -293,7 +298,18 @@ func (e *Engine) remove(l *link) {
 // engines are those that connections without an engine of their own use.
 var engines struct {
 	sync.Mutex
-	m map[string]*Engine
+	m   map[string]*Engine
+	old []*Engine // broken, and not closed yet
+}
+
+// errGone says that the device, or the engine's CQ on it, is of no use any more.
+var errGone = errors.New("the engine's device or CQ has failed: close its connections and the engine, and make a " +
+	"new one")
+
+func (e *Engine) broken() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.isGone
 }
 
 // defaultEngine returns the shared engine of a device.
@@ -301,7 +317,11 @@ func defaultEngine(device string) (*Engine, error) {
 	engines.Lock()
 	defer engines.Unlock()
 	if e := engines.m[device]; e != nil {
-		return e, nil
+		if !e.broken() {
+			return e, nil
+		}
+		engines.old = append(engines.old, e)
+		delete(engines.m, device)
 	}
 	e, err := NewEngine(device, nil)
 	if err != nil {
@@ -320,15 +340,15 @@ func CloseIdle() error {
 	engines.Lock()
 	defer engines.Unlock()
 	var errs []error
-	for name, e := range engines.m {
+	closed := func(e *Engine) bool {
 		err := e.Close()
 		var busy *ibv.BusyError
-		switch {
-		case err == nil:
-			delete(engines.m, name)
-		case !errors.As(err, &busy):
+		if !errors.As(err, &busy) {
 			errs = append(errs, err)
 		}
+		return err == nil
 	}
+	maps.DeleteFunc(engines.m, func(_ string, e *Engine) bool { return closed(e) })
+	engines.old = slices.DeleteFunc(engines.old, closed)
 	return errors.Join(errs...)
 }

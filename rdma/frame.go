@@ -47,18 +47,18 @@ const finClosed = 1
 
 // header is the header of a frame. All numbers are little endian.
 type header struct {
-	kind    frameKind
-	flags   uint8
-	channel uint16 // 0
-	limit   uint32 // data frames with a number below it may be sent to the sender of this frame
-	length  uint32 // of the payload
-	aux     uint32
+	kind   frameKind
+	flags  uint8
+	seq    uint16 // low bits of the number of this data frame; in other frames, of the next one
+	limit  uint32 // data frames with a number below it may be sent to the sender of this frame
+	length uint32 // of the payload
+	aux    uint32
 }
 
 func (h *header) put(b []byte) {
 	_ = b[headerLen-1]
 	b[0], b[1] = byte(h.kind), h.flags
-	binary.LittleEndian.PutUint16(b[2:], h.channel)
+	binary.LittleEndian.PutUint16(b[2:], h.seq)
 	binary.LittleEndian.PutUint32(b[4:], h.limit)
 	binary.LittleEndian.PutUint32(b[8:], h.length)
 	binary.LittleEndian.PutUint32(b[12:], h.aux)
@@ -67,7 +67,7 @@ func (h *header) put(b []byte) {
 func parseHeader(b []byte) header {
 	_ = b[headerLen-1]
 	return header{
-		kind: frameKind(b[0]), flags: b[1], channel: binary.LittleEndian.Uint16(b[2:]),
+		kind: frameKind(b[0]), flags: b[1], seq: binary.LittleEndian.Uint16(b[2:]),
 		limit: binary.LittleEndian.Uint32(b[4:]), length: binary.LittleEndian.Uint32(b[8:]),
 		aux: binary.LittleEndian.Uint32(b[12:]),
 	}

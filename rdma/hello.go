@@ -3,8 +3,6 @@ package rdma
 import (
 	"encoding/binary"
 	"fmt"
-
-	"github.com/pureverbs/pureverbs/ibv"
 )
 
 // Versions of the protocol that this package speaks.
@@ -28,7 +26,6 @@ const (
 const (
 	rejectVersion = 1 + iota
 	rejectKind
-	rejectFull
 )
 
 // connKind says whether frames are messages or pieces of a stream.
@@ -114,8 +111,6 @@ func explainReject(data []byte, kind connKind) error {
 	case rejectKind:
 		return &ProtocolError{Frame: "private data", Got: kind.String(), Want: "what the peer listens for: Dial goes " +
 			"with Listen, DialStream with ListenStream"}
-	case rejectFull:
-		return &ibv.LimitError{What: "connections", Where: "the peer's engine"}
 	}
 	return nil
 }

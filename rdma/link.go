@@ -72,8 +72,11 @@ type link struct {
 	signaled  uint32 // posted when the last signaled one was posted
 	data      uint32 // data frames under way
 	slots     [sqDepth]slot
-	owed      bool // a LIMIT is due
-	ping      bool // a PING is due
+	owed      bool   // a LIMIT is due
+	ping      bool   // a PING is due
+	pinging   bool   // by keep, and has not completed
+	pingWR    uint32 // the last PING's work request
+	pingTick  uint32 // when pinging began
 	finWant   bool
 	finSent   bool
 	finWR     uint32 // its work request
@@ -252,7 +255,7 @@ func (l *link) next(n int) bool {
 	if l.posted-l.doneWR == sqDepth {
 		return false
 	}
-	h := header{limit: l.told}
+	var h header
 	var (
 		b      *block
 		forced bool // signaled
@@ -264,6 +267,7 @@ func (l *link) next(n int) bool {
 		l.resetAux = 0
 	case l.out.len() > 0 && l.room():
 		f := l.out.pop()
+		h.seq = uint16(l.sent)
 		h.kind, h.flags, h.length, h.aux = kindData, f.flags, uint32(f.n), f.aux
 		b, data = f.b, true
 		l.sent++
@@ -277,7 +281,7 @@ func (l *link) next(n int) bool {
 		l.finSent, l.finWR = true, l.posted
 	case l.ping:
 		h.kind, h.flags, forced = kindPing, flagIgnore, true
-		l.ping = false
+		l.ping, l.pingWR = false, l.posted
 	default:
 		return false
 	}
@@ -286,6 +290,9 @@ func (l *link) next(n int) bool {
 		h.limit = l.told
 	}
 	l.told, l.owed = h.limit, false
+	if !data {
+		h.seq = uint16(l.sent)
+	}
 
 	l.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpSend}
 	wr := &l.wrs[n]
@@ -337,6 +344,9 @@ func (l *link) complete(wc *ibv.WC) {
 	l.release(upTo)
 	if wc.Status == ibv.WCSuccess {
 		l.ackedWR = l.doneWR
+		if l.pinging && !l.ping && before(l.pingWR, l.doneWR) {
+			l.pinging = false
+		}
 	}
 	if l.finSent && before(l.finWR, l.doneWR) && wc.Status == ibv.WCSuccess {
 		select {
@@ -433,8 +443,9 @@ func (l *link) checkFrame(h *header, byteLen uint32) error {
 		return nil
 	case h.length != byteLen-headerLen:
 		return &ProtocolError{"length of " + h.kind.String(), fmt.Sprint(h.length), fmt.Sprint(byteLen - headerLen)}
-	case h.channel != 0:
-		return &ProtocolError{"channel of " + h.kind.String(), fmt.Sprint(h.channel), "0"}
+	case h.seq != uint16(l.received):
+		return &ProtocolError{"number of " + h.kind.String(), fmt.Sprint(h.seq),
+			fmt.Sprintf("%d: a frame was lost", uint16(l.received))}
 	case h.flags&^knownFlags != 0:
 		return &ProtocolError{"flags of " + h.kind.String(), fmt.Sprintf("%#x", h.flags), "known ones"}
 	case before(h.limit, l.limit):

@@ -11,6 +11,9 @@ import (
 
 // TestMain fails when a test leaves an object open.
 func TestMain(m *testing.M) {
+	if addr := os.Getenv(childEnv); addr != "" {
+		os.Exit(child(addr))
+	}
 	leak.Enable()
 	code := m.Run()
 	if err := CloseIdle(); err != nil {

@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -93,13 +94,32 @@ func (e *Engine) tick(ctx context.Context) {
 	}
 }
 
-// keep sends a PING if the connection has been idle for long enough.
+// stuckAfter is for how many times KeepAlive, and at least how many ticks, a PING may be under way.
+// RC gives up earlier: after that nothing completes any more.
+const (
+	stuckAfter = 4
+	stuckLeast = 5
+)
+
+// keep sends a PING if the connection has been idle for long enough, and gives the connection up
+// if the last one has not completed.
 func (l *link) keep(now uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.keepAlive != 0 && now-l.touched >= l.keepAlive {
+	if l.keepAlive == 0 || l.ending {
+		return
+	}
+	if l.pinging {
+		if now-l.pingTick >= max(stuckAfter*l.keepAlive, stuckLeast) {
+			l.failLocked(errStuck)
+		}
+		return
+	}
+	if now-l.touched >= l.keepAlive {
 		l.touched = now
-		l.ping = true
+		l.ping, l.pinging, l.pingTick = true, true, now
 		l.pump()
 	}
 }
+
+var errStuck = errors.New("a work request does not complete: the device has lost a completion, or stopped")

@@ -87,6 +87,9 @@ func TestRXE_HostileFrames(t *testing.T) {
 				if a.post(h, size) != nil {
 					return
 				}
+				if h.kind == kindData {
+					h.seq++
+				}
 			}
 		}
 	}
@@ -104,7 +107,7 @@ func TestRXE_HostileFrames(t *testing.T) {
 		{"nothing at all", func(a *attacker) { _ = a.send(ibv.SendWR{Opcode: ibv.OpSend}) }, "frame: got 0 bytes"},
 		{"an unknown kind", several(1, header{kind: 99, limit: startWindow}, 0), "frame kind 99"},
 		{"an unknown flag", several(1, data(0x80, 0, 0), 0), "flags of DATA: got 0x80"},
-		{"another channel", several(1, header{channel: 7, limit: startWindow}, 0), "channel of DATA: got 7"},
+		{"another number", several(1, header{seq: 7, limit: startWindow}, 0), "number of DATA: got 7"},
 		{"FIN twice", several(2, header{kind: kindFIN, limit: startWindow}, 0), "FIN: got one after FIN"},
 		{"DATA after FIN", func(a *attacker) {
 			if a.post(header{kind: kindFIN, limit: startWindow}, 0) == nil {
@@ -118,12 +121,14 @@ func TestRXE_HostileFrames(t *testing.T) {
 		{"MORE without an end", several(2, data(flagMore, 0, 99), 0), "0 bytes of a message"},
 		{"a message shorter than announced", func(a *attacker) {
 			if a.post(data(flagMore, 8, 99), 8) == nil {
-				_ = a.post(data(0, 8, 0), 8)
+				h := data(0, 8, 0)
+				h.seq = 1
+				_ = a.post(h, 8)
 			}
 		}, "a message of 16 bytes"},
 		{"FIN within a message", func(a *attacker) {
 			if a.post(data(flagMore, 8, 99), 8) == nil {
-				_ = a.post(header{kind: kindFIN, limit: startWindow}, 0)
+				_ = a.post(header{kind: kindFIN, limit: startWindow, seq: 1}, 0)
 			}
 		}, "one within a message"},
 		{"more than a block", several(1, data(0, 40<<10, 0), 40<<10), ""},

@@ -225,6 +225,10 @@ func (e *Engine) watch(ctx context.Context) {
 			}
 			return
 		}
+		switch ev.Type {
+		case ibv.EventCQErr, ibv.EventSRQErr, ibv.EventDeviceFatal:
+			e.failAll(errors.New(ev.String()))
+		}
 		if ev.QP == nil {
 			continue
 		}
