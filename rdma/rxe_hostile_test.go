@@ -93,6 +93,10 @@ func TestRXE_HostileFrames(t *testing.T) {
 			}
 		}
 	}
+	if r := testutil.NeedRXE(t); !r.Emulated && !testutil.Full() {
+		t.Skip("tells nothing of the device: runs on the emulated device only, but in a full run")
+	}
+	server, client := newEngines(t, &EngineOptions{Memory: 16 << 20})
 	for _, c := range []struct {
 		name string
 		do   func(*attacker)
@@ -143,7 +147,6 @@ func TestRXE_HostileFrames(t *testing.T) {
 		{"a flood of kinds to be ignored", several(3000, header{kind: 77, flags: flagIgnore}, 0), "none"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
 			l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server})
 			ok(t, err)
 			defer l.Close()

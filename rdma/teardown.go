@@ -102,9 +102,9 @@ func (l *link) await(ch <-chan struct{}, most time.Duration) bool {
 // rest waits for the last event of a QP in the state ERR. Devices that never raise it, such as
 // SoftRoCE, are known after the first QP.
 func (e *Engine) rest(l *link) {
-	most := drainTime
+	most := drainTime / 4
 	if e.restless.Load() {
-		most = 10 * time.Millisecond
+		most = drainTime / 100
 	}
 	e.restless.Store(!l.await(l.lastWQE, most))
 }
