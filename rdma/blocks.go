@@ -89,9 +89,12 @@ func (e *Engine) put(b *block) {
 	e.mu.Unlock()
 }
 
-// give is put.
+// give is put. b may be nil.
 // Preconditions: e.mu is held.
 func (e *Engine) give(b *block) {
+	if b == nil {
+		return
+	}
 	e.free = append(e.free, b)
 	if len(e.starving) > 0 {
 		for i, l := range e.starving {
@@ -142,6 +145,7 @@ func (e *Engine) refill() {
 		}
 		posted, err := e.srq.PostRecv(wrs)
 		e.have += posted
+		e.posted += uint64(posted)
 		for _, wr := range wrs[posted:] {
 			e.free = append(e.free, e.block(wr.ID))
 		}

@@ -77,26 +77,27 @@ type Engine struct {
 	perSlab   int
 	slabBytes int64
 
-	blocks atomic.Pointer[[]*block] // by index; grows
-	links  linkTable
-	ticks  atomic.Uint32 // seconds since the engine began, for KeepAlive
+	blocks  atomic.Pointer[[]*block] // by index; grows
+	links   linkTable
+	arrived atomic.Uint64 // receives that have completed
+	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
 	mu       sync.Mutex
 	free     []*block
 	slabs    []*ibv.MR
 	memory   int64
-	want     int // receives that are to be posted or held
-	have     int // that are
+	want     int    // receives that are to be posted or held
+	have     int    // that are
+	posted   uint64 // ever
 	starving []*link
 	conns    map[*link]struct{}
 	closed   bool
-	idle     chan struct{} // closed when the last connection has gone; nil while nobody waits
 	recvs    [refillMost]ibv.RecvWR
 	sges     [refillMost]ibv.SGE
 
 	cqMu    sync.Mutex // held while the CQ grows
 	cqConns int        // that it has room for
-	used    int        // reserved places for connections
+	used    int        // reserved places for connections; under mu, and grows under cqMu
 
 	gone      chan struct{} // closed when the device is gone
 	isGone    bool          // under mu
@@ -194,39 +195,48 @@ func (e *Engine) release() error {
 // Device returns the device of the engine.
 func (e *Engine) Device() *ibv.Device { return e.dev }
 
-// Close closes the engine. While connections are open it fails with an *ibv.BusyError; it waits for
-// those that were closed and still have something to send.
+// Close closes the engine. While connections are open, or messages are not released, it fails with
+// an *ibv.BusyError. It waits for connections that were closed and still have something to send.
 func (e *Engine) Close() error {
-	open := 0
-	for _, l := range e.all() {
-		if !l.closing() {
-			open++
+	e.cqMu.Lock() // no connection begins meanwhile
+	e.mu.Lock()
+	open := e.used
+	for l := range e.conns {
+		if l.shut.Load() {
+			open--
 		}
 	}
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		return nil
+	e.mu.Unlock()
+	busy := func(n int, what string) error {
+		e.cqMu.Unlock()
+		return &ibv.OpError{Op: "close", Object: "engine of " + e.dev.Name(),
+			Err: &ibv.BusyError{Children: []string{fmt.Sprintf("%d %s", n, what)}}}
 	}
 	if open > 0 {
-		e.mu.Unlock()
-		return &ibv.OpError{Op: "close", Object: "engine of " + e.dev.Name(),
-			Err: &ibv.BusyError{Children: []string{fmt.Sprintf("%d connections", open)}}}
+		return busy(open, "connections")
 	}
-	e.closed = true
-	var idle chan struct{}
-	if len(e.conns) > 0 {
-		idle = make(chan struct{})
-		e.idle = idle
+	for _, l := range e.all() {
+		<-l.gone
 	}
+	e.mu.Lock()
+	closed, held := e.closed, e.held()
+	e.closed = held == 0
 	e.mu.Unlock()
-	if idle != nil {
-		<-idle
+	if held > 0 {
+		return busy(held, "blocks of messages that were not released")
+	}
+	e.cqMu.Unlock()
+	if closed {
+		return nil
 	}
 	e.stop()
 	e.done.Wait()
 	return e.release()
 }
+
+// held is how many blocks were received and not given back.
+// Preconditions: e.mu is held.
+func (e *Engine) held() int { return e.have - int(e.posted-e.arrived.Load()) }
 
 // all returns the connections.
 func (e *Engine) all() []*link {
@@ -244,31 +254,33 @@ func (e *Engine) reserve() error {
 	e.cqMu.Lock()
 	defer e.cqMu.Unlock()
 	e.mu.Lock()
-	closed, gone := e.closed, e.isGone
+	closed, gone, used := e.closed, e.isGone, e.used
 	e.mu.Unlock()
 	switch {
 	case gone:
 		return &ibv.OpError{Op: "connect", Object: "engine of " + e.dev.Name(), Err: errGone}
 	case closed:
 		return &ibv.OpError{Op: "connect", Object: "engine of " + e.dev.Name(), Err: ErrClosed}
-	case e.used == e.opt.MaxConns:
-		return &ibv.LimitError{What: "connections", Asked: uint64(e.used + 1), Limit: uint64(e.opt.MaxConns),
+	case used == e.opt.MaxConns:
+		return &ibv.LimitError{What: "connections", Asked: uint64(used + 1), Limit: uint64(e.opt.MaxConns),
 			Where: "the engine of " + e.dev.Name()}
-	case e.used == e.cqConns:
+	case used == e.cqConns:
 		n := min(2*e.cqConns, e.opt.MaxConns)
 		if err := e.cq.Resize(e.srqDepth + n*sqDepth); err != nil {
 			return err
 		}
 		e.cqConns = n
 	}
+	e.mu.Lock()
 	e.used++
+	e.mu.Unlock()
 	return nil
 }
 
 func (e *Engine) unreserve() {
-	e.cqMu.Lock()
+	e.mu.Lock()
 	e.used--
-	e.cqMu.Unlock()
+	e.mu.Unlock()
 }
 
 // add makes l a connection of the engine: its frames are delivered from now on.
@@ -283,16 +295,12 @@ func (e *Engine) add(l *link) {
 
 // remove undoes add.
 func (e *Engine) remove(l *link) {
-	e.links.set(l.qpn, nil)
 	e.mu.Lock()
 	delete(e.conns, l)
 	e.want -= l.base()
-	if len(e.conns) == 0 && e.idle != nil {
-		close(e.idle)
-		e.idle = nil
-	}
+	e.used--
 	e.mu.Unlock()
-	e.unreserve()
+	close(l.gone)
 }
 
 // engines are those that connections without an engine of their own use.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -91,12 +92,15 @@ type link struct {
 	drained    bool // nothing will come any more
 	cause      error
 	closed     bool          // by this side
+	shut       atomic.Bool   // the same, for who does not hold mu
 	lastWQE    chan struct{} // closed when the device has told of the QP's last receive
 	marker     chan struct{} // closed when the marker has completed
 	markerWR   uint32
 	markerSent bool
 	finAcked   chan struct{}
 	done       chan struct{}
+	gone       chan struct{} // closed when the engine has forgotten it
+	open       atomic.Int32  // ends of its life that are to come: teardown, and Close
 
 	partial             *Message      // a message that has begun; with readTurn
 	partialLen          int           // its announced length
@@ -129,9 +133,8 @@ type frames struct {
 	head int
 }
 
-func (q *frames) len() int      { return len(q.list) - q.head }
-func (q *frames) first() *frame { return &q.list[q.head] }
-func (q *frames) last() *frame  { return &q.list[len(q.list)-1] }
+func (q *frames) len() int     { return len(q.list) - q.head }
+func (q *frames) last() *frame { return &q.list[len(q.list)-1] }
 
 func (q *frames) push(f frame) {
 	if len(q.list) == cap(q.list) && q.head > 0 {
@@ -161,14 +164,16 @@ func (q *frames) popLast() frame {
 }
 
 func newLink(e *Engine, kind connKind, o *Options) *link {
-	return &link{
+	l := &link{
 		e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, told: startWindow,
 		keepAlive: o.keepAliveTicks(),
 		lastWQE:   make(chan struct{}), marker: make(chan struct{}), finAcked: make(chan struct{}),
-		done:     make(chan struct{}),
+		done: make(chan struct{}), gone: make(chan struct{}),
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
 		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
 	}
+	l.open.Store(2)
+	return l
 }
 
 // base is how many blocks a connection is given without asking.
@@ -212,6 +217,7 @@ func (l *link) abandon() {
 	l.ending = true
 	l.dropInput()
 	l.mu.Unlock()
+	l.e.links.clear(l)
 	l.e.remove(l)
 }
 
@@ -255,12 +261,11 @@ func (l *link) next(n int) bool {
 	if l.posted-l.doneWR == sqDepth {
 		return false
 	}
-	var h header
 	var (
-		b      *block
-		forced bool // signaled
+		h            header
+		b            *block
+		data, forced bool // forced: signaled
 	)
-	data := false
 	switch {
 	case l.resetAux != 0:
 		h.kind, h.aux, forced = kindReset, l.resetAux, true
@@ -286,9 +291,6 @@ func (l *link) next(n int) bool {
 		return false
 	}
 	h.limit = l.consumed + l.window
-	if before(h.limit, l.told) { // the window has shrunk; what was told holds
-		h.limit = l.told
-	}
 	l.told, l.owed = h.limit, false
 	if !data {
 		h.seq = uint16(l.sent)

@@ -47,6 +47,7 @@ func (e *Engine) handle(wcs []ibv.WC) {
 			continue
 		}
 		b := e.block(wc.ID)
+		e.arrived.Add(1)
 		switch {
 		case wc.Status == ibv.WCSuccess && l != nil:
 			l.receive(b, wc.ByteLen)

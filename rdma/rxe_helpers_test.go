@@ -39,7 +39,7 @@ func newEngines(t testing.TB, opt *EngineOptions) (server, client *Engine) {
 				time.Sleep(time.Millisecond)
 			}
 			s := e.Stats()
-			if s.Conns > 0 || s.BlocksFree+s.BlocksPosted != s.Blocks {
+			if s.Conns > 0 || s.BlocksFree+s.BlocksPosted != s.Blocks || s.BlocksHeld > 0 {
 				t.Errorf("engine of %s at the end: %+v; want no connections, all blocks free or posted", dev, s)
 			}
 			ok(t, e.Close())

@@ -10,7 +10,8 @@ type Stats struct {
 	Conns        int    // connections, with those that are being closed
 	Blocks       int    // registered
 	BlocksFree   int    // of them, on the free list
-	BlocksPosted int    // receives that are posted, or were received and are not yet consumed
+	BlocksHeld   int    // received, and not given back
+	BlocksPosted int    // receives that are posted
 	Memory       int64  // bytes registered
 	Batches      uint64 // turns of the poller in which there was something
 	Completions  uint64 // handled in them
@@ -21,7 +22,7 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return Stats{
-		Conns: len(e.conns), Blocks: len(e.slabs) * e.perSlab, BlocksFree: len(e.free), BlocksPosted: e.have,
+		Conns: len(e.conns), Blocks: len(e.slabs) * e.perSlab, BlocksFree: len(e.free), BlocksHeld: e.held(), BlocksPosted: e.have - e.held(),
 		Memory: e.memory, Batches: e.stat.batches.Load(), Completions: e.stat.completions.Load(),
 	}
 }

@@ -30,3 +30,10 @@ func (t *linkTable) set(qpn uint32, l *link) {
 	}
 	at.Load()[qpn&(pageLen-1)].Store(l)
 }
+
+// clear forgets l.
+func (t *linkTable) clear(l *link) {
+	if p := t.pages[l.qpn>>pageBits&(1<<(24-pageBits)-1)].Load(); p != nil {
+		p[l.qpn&(pageLen-1)].CompareAndSwap(l, nil)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
 // protocol ends the connection because of what the peer sent.
@@ -62,16 +61,14 @@ func (l *link) teardown() {
 	if l.mark() {
 		l.await(l.marker, drainTime)
 	}
+	l.e.links.clear(l) // before another QP can have the number
+	err := l.cm.Close()
 	l.mu.Lock()
 	l.drained = true
 	l.dropStaged()
-	l.release(l.posted) // the QP is at rest
-	if l.closed {
-		l.dropInput()
+	if err == nil { // else the device may still read them
+		l.release(l.posted)
 	}
-	l.mu.Unlock()
-	_ = l.cm.Close()
-	l.mu.Lock()
 	granted := l.granted
 	l.granted = 0
 	for _, w := range l.flushes {
@@ -80,10 +77,18 @@ func (l *link) teardown() {
 	l.flushes = nil
 	l.mu.Unlock()
 	l.e.ungrant(granted)
-	l.e.remove(l)
 	close(l.done)
 	l.wakeReader()
 	l.wakeWriter()
+	l.over()
+}
+
+// over is called at the end of teardown, and when a closed connection holds no frame any more.
+// After both the engine may go.
+func (l *link) over() {
+	if l.open.Add(-1) == 0 {
+		l.e.remove(l)
+	}
 }
 
 // await waits for ch, the end of the device, or a while. It reports whether ch was closed.
@@ -134,11 +139,12 @@ func (l *link) close() {
 		return
 	}
 	l.closed, l.shutRead = true, true
+	l.shut.Store(true)
 	l.wakeReader()
 	l.wakeWriter()
 	l.dropInput()
+	go l.dropCurrent()
 	if l.ending {
-		go l.dropCurrent()
 		return
 	}
 	if l.finSent { // by CloseWrite: this one tells more
@@ -154,7 +160,6 @@ func (l *link) close() {
 
 // linger ends a closed connection when the peer has everything, or after a while.
 func (l *link) linger(finAcked <-chan struct{}) {
-	l.dropCurrent()
 	timer := time.NewTimer(lingerTime)
 	defer timer.Stop()
 	select {
@@ -168,20 +173,14 @@ func (l *link) linger(finAcked <-chan struct{}) {
 // dropCurrent drops the frame that a reader has begun. Readers no longer begin another.
 func (l *link) dropCurrent() {
 	l.readTurn <- struct{}{}
-	defer leave(l.readTurn)
 	if l.partial != nil {
 		l.dropPartial()
 	}
-	if l.current.b == nil {
-		return
+	if l.current.b != nil {
+		l.finish()
 	}
-	l.finish()
-}
-
-func (l *link) closing() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.closed || l.ending
+	leave(l.readTurn)
+	l.over()
 }
 
 // writeError is why nothing can be sent, or nil.
@@ -207,7 +206,7 @@ func (l *link) reason() error {
 	switch {
 	case errors.Is(l.cause, ErrClosed), errors.As(l.cause, &p):
 		return l.cause
-	case l.peerDone && errors.Is(l.cause, rdmacm.ErrDisconnected):
+	case l.peerDone:
 		return ErrPeerClosed
 	}
 	return &PeerError{Peer: l.remote, Sent: l.posted, Acked: l.ackedWR, Err: l.cause}
