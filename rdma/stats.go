@@ -22,7 +22,8 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return Stats{
-		Conns: len(e.conns), Blocks: len(e.slabs) * e.perSlab, BlocksFree: len(e.free), BlocksHeld: e.held(), BlocksPosted: e.have - e.held(),
-		Memory: e.memory, Batches: e.stat.batches.Load(), Completions: e.stat.completions.Load(),
+		Conns: len(e.conns), Blocks: len(e.slabs) * e.perSlab, BlocksFree: len(e.free),
+		BlocksHeld: e.held(), BlocksPosted: e.have - e.held(), Memory: e.memory,
+		Batches: e.stat.batches.Load(), Completions: e.stat.completions.Load(),
 	}
 }
