@@ -13,8 +13,8 @@ import (
 // CompChannel carries the completion events of any number of CQs.
 //
 // It belongs to its Device and is safe for concurrent use. One goroutine, which sleeps on Go's
-// netpoller and holds no thread, reads the events, acknowledges each at once and wakes the
-// waiters of that CQ. Close fails while CQs use it.
+// netpoller and holds no thread, reads the events and wakes the waiters of that CQ. Close fails while
+// CQs use it.
 //
 // C: struct ibv_comp_channel.
 type CompChannel struct {
@@ -28,6 +28,14 @@ type CompChannel struct {
 	mu   sync.Mutex
 	next uintptr
 	cqs  map[uintptr]*CQ // by cookie, the cq_context that C hands back
+
+	// direct are the CQs of the direct data path, by their struct ibv_cq *, which is what the kernel
+	// sends. While there are no others, events are read without C, and are acknowledged together
+	// when the CQ is closed: two calls of C for each are much of what an endpoint costs.
+	direct map[uintptr]*CQ
+	byC    int     // CQs of the other engines, whose provider has to see each event
+	buf    [8]byte // of the reader, as is ev
+	ev     libibverbs.CQEvent
 }
 
 // CreateCompChannel makes a completion channel. CQs created without one share a channel that
@@ -52,7 +60,8 @@ func (d *Device) newCompChannel(parents ...*node) (*CompChannel, error) {
 		return nil, &OpError{Op: "create comp channel", Object: d.Name(),
 			Err: errors.Join(err, d.v.DestroyCompChannel(h))}
 	}
-	ch := &CompChannel{dev: d, handle: h, poll: p, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ)}
+	ch := &CompChannel{dev: d, handle: h, poll: p, stop: make(chan struct{}), cqs: make(map[uintptr]*CQ),
+		direct: make(map[uintptr]*CQ)}
 	ch.node.initNumbered("comp channel", d.Name(), parents...)
 	life.Watch(ch, &ch.life)
 	go ch.read()
@@ -62,9 +71,9 @@ func (d *Device) newCompChannel(parents ...*node) (*CompChannel, error) {
 // read runs until the poll descriptor is closed.
 func (ch *CompChannel) read() {
 	defer close(ch.stop)
-	_ = ch.poll.Wait(func() bool {
+	_ = ch.poll.WaitFD(func(fd uintptr) bool {
 		for {
-			cq, cookie, err := ch.dev.v.GetCQEvent(ch.handle)
+			err := ch.readEvent(fd)
 			if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
 				return false // drained
 			}
@@ -73,16 +82,54 @@ func (ch *CompChannel) read() {
 				ch.err = ch.dev.channelError(err)
 				return true
 			}
-			ch.mu.Lock()
-			obj := ch.cqs[cookie]
-			ch.mu.Unlock()
-			if obj != nil {
-				obj.event()
-			}
-			// Destroying a CQ blocks until its events are acknowledged.
-			ch.dev.v.AckCQEvents(cq, 1)
 		}
 	})
+}
+
+// readEvent reads an event and tells its CQ. Destroying a CQ blocks until its events are
+// acknowledged.
+func (ch *CompChannel) readEvent(fd uintptr) error {
+	ch.mu.Lock()
+	if ch.byC == 0 {
+		defer ch.mu.Unlock() // held, so that no event of another engine's CQ is read here
+		handle, err := pollfd.ReadEvent(fd, &ch.buf)
+		if err != nil {
+			return err
+		}
+		cq := ch.direct[uintptr(handle)]
+		if cq != nil {
+			cq.event()
+			if !cq.ackEach {
+				cq.unacked++
+				return nil
+			}
+		}
+		ch.dev.v.AckCQEvents(uintptr(handle), 1, &ch.ev)
+		return nil
+	}
+	ch.mu.Unlock()
+	if err := ch.dev.v.GetCQEvent(ch.handle, &ch.ev); err != nil {
+		return err
+	}
+	ch.mu.Lock()
+	cq := ch.cqs[ch.ev.Cookie]
+	ch.mu.Unlock()
+	if cq != nil {
+		cq.event()
+	}
+	ch.dev.v.AckCQEvents(ch.ev.CQ, 1, &ch.ev)
+	return nil
+}
+
+// acknowledge acknowledges the events of a CQ that is about to be destroyed; later ones are acknowledged one by one.
+func (ch *CompChannel) acknowledge(cq *CQ) {
+	ch.mu.Lock()
+	n := cq.unacked
+	cq.unacked, cq.ackEach = 0, true
+	ch.mu.Unlock()
+	if n > 0 {
+		ch.dev.v.AckCQEvents(cq.handle, n, new(libibverbs.CQEvent))
+	}
 }
 
 func (ch *CompChannel) add(cq *CQ) (cookie uintptr) {
@@ -90,13 +137,31 @@ func (ch *CompChannel) add(cq *CQ) (cookie uintptr) {
 	defer ch.mu.Unlock()
 	ch.next++
 	ch.cqs[ch.next] = cq
+	if cq.path != DataPathDirect {
+		ch.byC++
+	}
 	return ch.next
 }
 
-func (ch *CompChannel) remove(cookie uintptr) {
+// know takes note of the C object of a CQ, before it is armed.
+func (ch *CompChannel) know(cq *CQ) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	delete(ch.cqs, cookie)
+	if cq.path == DataPathDirect {
+		ch.direct[cq.handle] = cq
+	}
+}
+
+func (ch *CompChannel) remove(cq *CQ) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	delete(ch.cqs, cq.cookie)
+	if cq.path != DataPathDirect {
+		ch.byC--
+	}
+	if ch.direct[cq.handle] == cq { // else another CQ has the address
+		delete(ch.direct, cq.handle)
+	}
 }
 
 // Close closes the channel; it fails with a *BusyError while CQs use it.

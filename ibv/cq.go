@@ -61,6 +61,8 @@ type CQ struct {
 	waitMu  sync.Mutex
 	waiters []*waiter
 	events  atomic.Uint32
+	unacked int       // events that were read without C; under channel.mu
+	ackEach bool      // the CQ is being closed; under channel.mu
 	idle    []*waiter // for reuse
 }
 
@@ -164,7 +166,7 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	}
 	undo := func(err error) (*CQ, error) {
 		if cq.channel != nil {
-			cq.channel.remove(cq.cookie)
+			cq.channel.remove(cq)
 		}
 		return fail(err)
 	}
@@ -176,6 +178,9 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	cq.cqe = libibverbs.CQCapacity(cq.handle)
 	if err := checkGranted(d.Name(), grant{limit{"cqe", cqe, d.attr.MaxCQE}, cq.cqe}); err != nil {
 		return undo(errors.Join(err, d.v.DestroyCQ(cq.handle)))
+	}
+	if cq.channel != nil {
+		cq.channel.know(cq)
 	}
 	switch path {
 	case DataPathDirect:
@@ -672,6 +677,9 @@ func (cq *CQ) Close() error {
 				mlx5.Quiesce() // who looks at the ring without the lock
 			}
 		}
+		if cq.channel != nil {
+			cq.channel.acknowledge(cq)
+		}
 		if err := cq.dev.v.DestroyCQ(cq.handle); err != nil {
 			if cq.ring != nil && cq.held == nil {
 				cq.ring.Show()
@@ -680,7 +688,7 @@ func (cq *CQ) Close() error {
 		}
 		cq.dev.unregister(cq.handle)
 		if cq.channel != nil {
-			cq.channel.remove(cq.cookie)
+			cq.channel.remove(cq)
 		}
 		if cq.poller != nil {
 			mem = append(mem, cq.poller)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -751,9 +752,9 @@ func TestFake_ChannelFails(t *testing.T) {
 	_, err := s.cq.Wait(timeout(t), make([]WC, 1))
 	wantErr(t, err, syscall.EIO)
 	unset(t, "fail.ibv_get_cq_event")
-	cq, _, err := s.dev.v.GetCQEvent(s.cq.channel.handle)
-	ok(t, err)
-	s.dev.v.AckCQEvents(cq, 1)
+	var ev libibverbs.CQEvent
+	ok(t, s.dev.v.GetCQEvent(s.cq.channel.handle, &ev))
+	s.dev.v.AckCQEvents(ev.CQ, 1, &ev)
 }
 
 func waiting(cq *CQ, n int) bool {

@@ -46,6 +46,7 @@ type Conn struct {
 	mu          sync.Mutex
 	established bool
 	onClose     []func() error
+	onDone      []func(error)
 	err         error
 
 	disconnectMu   sync.Mutex // held during the disconnect call
@@ -100,6 +101,10 @@ func (c *Conn) finish(err error) {
 	if c.err == nil {
 		c.err = err
 		close(c.done)
+		for _, f := range c.onDone {
+			go f(err)
+		}
+		c.onDone = nil
 	}
 }
 
@@ -204,15 +209,30 @@ func (c *Conn) removed(err error) error {
 // eventDelay is the time within which the event that explains a failed call arrives.
 const eventDelay = 200 * time.Millisecond
 
-// setup creates the objects that the connection needs and Options did not supply.
-func (c *Conn) setup(opt *Options) error {
+// setup creates the objects that the connection needs and Options did not supply. It returns the
+// options as Options.Use has left them.
+func (c *Conn) setup(opt *Options) (*Options, error) {
+	if opt.Use != nil {
+		chosen := *opt
+		dev, err := c.id.Verbs()
+		if err != nil {
+			return nil, err
+		}
+		if err := opt.Use(dev, &chosen); err != nil {
+			return nil, err
+		}
+		if err := chosen.usable(); err != nil {
+			return nil, err
+		}
+		opt = &chosen
+	}
 	if err := limited(func() error { return c.makeQP(opt) }); err != nil {
-		return err
+		return nil, err
 	}
 	if opt.Prepare != nil {
-		return opt.Prepare(c)
+		return opt, opt.Prepare(c)
 	}
-	return nil
+	return opt, nil
 }
 
 func (c *Conn) makeQP(opt *Options) error {
@@ -373,6 +393,19 @@ func (c *Conn) OnClose(f func() error) {
 
 // Done returns a channel that is closed when the connection has ended; Err then returns the reason.
 func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// OnDone registers f to be run on a goroutine of its own, with Err's result, when the connection has
+// ended; at once if it has already. It spares a program with many connections a goroutine that waits
+// for Done on each.
+func (c *Conn) OnDone(f func(err error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		go f(c.err)
+		return
+	}
+	c.onDone = append(c.onDone, f)
+}
 
 // Err returns why the connection has ended, or nil if it has not. The reason is ErrDisconnected,
 // ErrDeviceRemoved, ErrClosed or an *EventReadError.

@@ -113,7 +113,8 @@ func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, opt *Options) erro
 	if _, err := c.await(ctx, EventRouteResolved); err != nil {
 		return err
 	}
-	if err := c.setup(opt); err != nil {
+	opt, err := c.setup(opt)
+	if err != nil {
 		return err
 	}
 	p := opt.param(c.qp.Num(), c.srq)

@@ -344,7 +344,8 @@ func (r *Request) accept(ctx context.Context, opt *Options) error {
 	if err := opt.applyAckTimeout(c.id); err != nil {
 		return err
 	}
-	if err := r.explainWithdrawn(c.setup(opt)); err != nil {
+	opt, err := c.setup(opt)
+	if err := r.explainWithdrawn(err); err != nil {
 		return err
 	}
 	p := opt.param(c.qp.Num(), c.srq)

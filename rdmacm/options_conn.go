@@ -27,6 +27,11 @@ type Options struct {
 	// QP holds the sizes of the QP, and an SRQ. The port space determines the type.
 	QP ibv.QPOptions
 
+	// Use runs once the device is known, which is not before the route is resolved, with a copy of
+	// the options: the place to set PD, CQs and QP from what the program has on that device. An
+	// error ends the connection.
+	Use func(dev *ibv.Device, opt *Options) error
+
 	// Prepare runs after the QP is created and before the peer can send: the place to post
 	// receives. Use Conn.OnClose to free what it creates. An error ends the connection. Prepare
 	// must not close the Listener, whose Close waits for it.

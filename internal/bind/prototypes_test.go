@@ -110,14 +110,20 @@ func functions(t *testing.T, dir string) (declared map[string]string, called map
 				declared[m[2]] = strings.ReplaceAll(m[1], "\n", " ")
 			}
 		}
+		array := -1 // length of the last array, for a call with "..."
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.ImportSpec:
 				return false
+			case *ast.CompositeLit:
+				array = len(n.Elts)
 			case *ast.CallExpr:
 				if sel, ok := n.Fun.(*ast.SelectorExpr); ok && len(n.Args) > 0 && direct.MatchString(sel.Sel.Name) {
 					if c := name(n.Args[0]); c != "" {
 						called[c] = len(n.Args) - 1
+						if n.Ellipsis != token.NoPos {
+							called[c] = array
+						}
 					}
 				}
 			case *ast.BasicLit:

@@ -1,6 +1,7 @@
 package pollfd
 
 import (
+	"encoding/binary"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -18,4 +19,16 @@ func dupNonblock(fd int) (int, error) {
 		return -1, os.NewSyscallError("fcntl", err)
 	}
 	return dup, nil
+}
+
+// ReadEvent reads one event of a completion channel, which is a number: struct ib_uverbs_comp_event_desc of
+// kernel-headers/rdma/ib_user_verbs.h (v44.0). buf is for reuse.
+func ReadEvent(fd uintptr, buf *[8]byte) (uint64, error) {
+	switch n, err := unix.Read(int(fd), buf[:]); {
+	case err != nil:
+		return 0, err
+	case n != len(buf):
+		return 0, unix.EIO
+	}
+	return binary.NativeEndian.Uint64(buf[:]), nil
 }

@@ -33,8 +33,11 @@ func New(fd int, name string) (*FD, error) {
 // returns true, the FD is closed or Interrupt is called. The netpoller is edge-triggered: try must
 // read all that is available.
 func (p *FD) Wait(try func() bool) error {
-	return p.raw.Read(func(uintptr) bool { return try() })
+	return p.WaitFD(func(uintptr) bool { return try() })
 }
+
+// WaitFD is Wait for a function that reads the descriptor itself.
+func (p *FD) WaitFD(try func(fd uintptr) bool) error { return p.raw.Read(try) }
 
 // Interrupt makes Wait return, now and until Uninterrupt.
 func (p *FD) Interrupt() { _ = p.file.SetReadDeadline(time.Unix(1, 0)) }

@@ -176,3 +176,12 @@ func NeedLibrary(t testing.TB) {
 		t.Skipf("tier lib: %v", err)
 	}
 }
+
+// Fault makes the emulator inject a fault, as by emu --fault, until the test ends.
+//
+// Preconditions: r.Emulated.
+func (r *RXE) Fault(t testing.TB, spec string) {
+	t.Helper()
+	t.Cleanup(func() { control(t, "fault", "clear") })
+	control(t, "fault", "add", spec)
+}

@@ -47,12 +47,22 @@ func CQCapacity(cq uintptr) int { return int(cmem.At[abi.CQ](cq).CQE) }
 // CQKernelHandle returns the kernel's handle of a struct ibv_cq.
 func CQKernelHandle(cq uintptr) uint32 { return cmem.At[abi.CQ](cq).Handle }
 
+// CQEvent is room for the arguments of GetCQEvent and AckCQEvents, which a reader keeps: calls with
+// it do not allocate.
+type CQEvent struct {
+	CQ, Cookie uintptr
+	get        [3]uintptr
+	ack        [2]uintptr
+}
+
 // int ibv_get_cq_event(struct ibv_comp_channel *, struct ibv_cq **cq, void **cq_context);
-func (l Lib) GetCQEvent(ch uintptr) (cq, cookie uintptr, err error) {
-	out := new([2]uintptr)
-	err = l.lib.Minus1("ibv_get_cq_event", ch, uintptr(unsafe.Pointer(&out[0])), uintptr(unsafe.Pointer(&out[1])))
-	return out[0], out[1], err
+func (l Lib) GetCQEvent(ch uintptr, e *CQEvent) error {
+	e.get = [3]uintptr{ch, uintptr(unsafe.Pointer(&e.CQ)), uintptr(unsafe.Pointer(&e.Cookie))}
+	return l.lib.Minus1("ibv_get_cq_event", e.get[:]...)
 }
 
 // void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents);
-func (l Lib) AckCQEvents(cq uintptr, n int) { _ = l.lib.Void("ibv_ack_cq_events", cq, uintptr(n)) }
+func (l Lib) AckCQEvents(cq uintptr, n int, e *CQEvent) {
+	e.ack = [2]uintptr{cq, uintptr(n)}
+	_ = l.lib.Void("ibv_ack_cq_events", e.ack[:]...)
+}

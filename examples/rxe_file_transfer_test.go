@@ -1,0 +1,51 @@
+package examples
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// TestRXE_FileTransfer sends a file from one process to another.
+func TestRXE_FileTransfer(t *testing.T) {
+	r := testutil.NeedRXE(t)
+	program := testutil.NeedProgram(t, "file_transfer")
+	data := make([]byte, 3_000_001)
+	for i := range data {
+		data[i] = byte(rand.Uint32())
+	}
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	addr := net.JoinHostPort(r.IP[0], "21960")
+	server := exec.Command(program, addr)
+	var got, serverLog bytes.Buffer
+	server.Stdout, server.Stderr = &got, &serverLog
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Process.Kill() }()
+	var out []byte
+	testutil.Eventually(t, "the server listens", func() bool {
+		var err error
+		out, err = exec.Command(program, addr, name).CombinedOutput()
+		if err != nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		return err == nil
+	})
+	if err := server.Wait(); err != nil {
+		t.Fatalf("server: %v\n%s", err, &serverLog)
+	}
+	if !bytes.Equal(got.Bytes(), data) || !bytes.Equal(out, serverLog.Bytes()) {
+		t.Errorf("%d bytes arrived of %d; client: %s; server: %s", got.Len(), len(data), out, &serverLog)
+	}
+}

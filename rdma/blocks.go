@@ -1,0 +1,182 @@
+package rdma
+
+import (
+	"errors"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// block is a registered piece of memory for one frame: headroom, then the payload. It belongs to
+// the free list, to the SRQ, to a connection's queue of frames, or to the device that sends it.
+type block struct {
+	mem []byte
+	sge ibv.SGE // header and payload, at full length
+	id  uint64  // recvID|index
+}
+
+func (b *block) header() []byte  { return b.mem[headerAt:headroom] }
+func (b *block) payload() []byte { return b.mem[headroom:] }
+
+// recvID marks the IDs of receives; those of sends are numbers of work requests.
+const recvID = 1 << 63
+
+const slabSize = 4 << 20
+
+// addSlab registers another slab, unless the budget is spent.
+// Preconditions: e.mu is held.
+func (e *Engine) addSlab() error {
+	if e.memory+e.slabBytes > e.opt.Memory && len(e.slabs) > 0 {
+		return errNoMemory
+	}
+	mr, err := e.pd.AllocMR(int(e.slabBytes), ibv.LocalWrite, &e.opt.Mem)
+	if err != nil {
+		return err
+	}
+	e.slabs = append(e.slabs, mr)
+	e.memory += e.slabBytes
+	all := e.blocks.Load()
+	var list []*block
+	if all != nil {
+		list = *all
+	}
+	list = append(make([]*block, 0, len(list)+e.perSlab), list...)
+	fresh := make([]block, e.perSlab)
+	for i := range fresh {
+		at := i * e.stride
+		fresh[i] = block{
+			mem: mr.Bytes()[at : at+e.stride : at+e.stride], sge: mr.SGE(at+headerAt, e.stride-headerAt),
+			id: recvID | uint64(len(list)),
+		}
+		list = append(list, &fresh[i])
+		e.free = append(e.free, &fresh[i])
+	}
+	e.blocks.Store(&list)
+	return nil
+}
+
+// errNoMemory says that the budget of blocks is spent. Callers wait for a block.
+var errNoMemory = errors.New("no free block")
+
+// take returns a free block.
+// Preconditions: e.mu is held.
+func (e *Engine) take() (*block, error) {
+	if len(e.free) == 0 {
+		if err := e.addSlab(); err != nil {
+			return nil, err
+		}
+	}
+	b := e.free[len(e.free)-1]
+	e.free = e.free[:len(e.free)-1]
+	return b, nil
+}
+
+// sendBlock returns a block to send from. Without one it returns nil, and l is woken when there may be one.
+func (e *Engine) sendBlock(l *link) (*block, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b, err := e.take()
+	if err == errNoMemory {
+		e.starving = append(e.starving, l)
+		return nil, nil
+	}
+	return b, err
+}
+
+// put gives back a block that was sent or not used.
+func (e *Engine) put(b *block) {
+	e.mu.Lock()
+	e.give(b)
+	e.mu.Unlock()
+}
+
+// give is put. b may be nil.
+// Preconditions: e.mu is held.
+func (e *Engine) give(b *block) {
+	if b == nil {
+		return
+	}
+	e.free = append(e.free, b)
+	if len(e.starving) > 0 {
+		for i, l := range e.starving {
+			l.wakeWriter()
+			e.starving[i] = nil
+		}
+		e.starving = e.starving[:0]
+	}
+}
+
+// consumed gives back a block that was received.
+func (e *Engine) consumed(b *block) {
+	e.mu.Lock()
+	e.have--
+	e.give(b)
+	if e.want-e.have >= refillAt {
+		e.refill()
+	}
+	e.mu.Unlock()
+}
+
+const (
+	// controlBlocks are posted beside those that are granted: for frames that take no credit.
+	controlBlocks = 16
+	// refillAt is how many receives may be missing, less than controlBlocks, before somebody other
+	// than the poller posts them.
+	refillAt = 8
+	// refillMost is the most that are posted at a time.
+	refillMost = 64
+)
+
+// refill posts receives until as many are there as were granted.
+// Preconditions: e.mu is held.
+func (e *Engine) refill() {
+	for {
+		n := min(e.want-e.have, refillMost, e.recvMost()-e.have)
+		wrs := e.recvs[:0]
+		for range n {
+			b, err := e.take()
+			if err != nil {
+				break // the sender tries again until there is one
+			}
+			e.sges[len(wrs)] = b.sge
+			wrs = append(wrs, ibv.RecvWR{ID: b.id, SGEs: e.sges[len(wrs) : len(wrs)+1 : len(wrs)+1]})
+		}
+		if len(wrs) == 0 {
+			return
+		}
+		posted, err := e.srq.PostRecv(wrs)
+		e.have += posted
+		e.posted += uint64(posted)
+		for _, wr := range wrs[posted:] {
+			e.free = append(e.free, e.block(wr.ID))
+		}
+		if err != nil {
+			return // the device is gone: the poller is told
+		}
+	}
+}
+
+// block returns the block of a receive's ID.
+func (e *Engine) block(id uint64) *block { return (*e.blocks.Load())[id&^recvID] }
+
+// grant makes room for n more frames of a connection, and reports whether there is.
+func (e *Engine) grant(n int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.want+n > e.recvMost() {
+		return false
+	}
+	e.want += n
+	return true
+}
+
+// recvMost is how many blocks may be posted or held: what is left is for sending.
+func (e *Engine) recvMost() int {
+	return min(int(e.opt.Memory/e.slabBytes)*e.perSlab*3/4, e.srqDepth)
+}
+
+// ungrant undoes grant.
+func (e *Engine) ungrant(n int) {
+	e.mu.Lock()
+	e.want -= n
+	e.mu.Unlock()
+}

@@ -1,0 +1,175 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// callFailed marks an answer that is the text of an error. The other bits of the number of a message
+// are that of its call.
+const callFailed = 1 << 31
+
+// callsMost bounds the calls of a connection that Serve answers at a time.
+const callsMost = 256
+
+// Caller makes calls over a connection: messages that are answered, any number at a time. The peer
+// runs Serve. It takes the connection over: nobody else may send or receive there.
+type Caller struct {
+	c      *Conn
+	cancel context.CancelFunc
+	done   chan struct{} // closed when no answer comes any more
+
+	mu      sync.Mutex
+	next    uint32
+	waiting map[uint32]chan *Message
+	err     error // why no answer comes any more
+}
+
+// CallError is the error that the peer's handler returned.
+type CallError struct{ Text string }
+
+func (e *CallError) Error() string { return "the peer's handler: " + e.Text }
+
+// NewCaller makes a caller of a connection.
+func NewCaller(c *Conn) *Caller {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &Caller{c: c, cancel: cancel, done: make(chan struct{}), waiting: make(map[uint32]chan *Message)}
+	go r.receive(ctx)
+	return r
+}
+
+// receive gives each answer to the call that waits for it.
+func (r *Caller) receive(ctx context.Context) {
+	for {
+		m, err := r.c.Recv(ctx)
+		if err == nil {
+			r.answer(m)
+			continue
+		}
+		if err == io.EOF {
+			err = ErrPeerClosed
+		}
+		if ctx.Err() != nil {
+			err = ErrClosed
+		}
+		r.mu.Lock()
+		r.err = err
+		r.mu.Unlock()
+		close(r.done)
+		return
+	}
+}
+
+// answer passes an answer on. One that nobody waits for any more is dropped.
+func (r *Caller) answer(m *Message) {
+	imm, _ := m.Imm()
+	id := imm &^ callFailed
+	r.mu.Lock()
+	ch := r.waiting[id]
+	delete(r.waiting, id)
+	r.mu.Unlock()
+	if ch == nil {
+		m.Release()
+		return
+	}
+	ch <- m // there is room for one
+}
+
+// Call sends a request and waits for the answer, which the caller releases. If ctx ends first, the
+// peer may have handled the request or not.
+func (r *Caller) Call(ctx context.Context, request []byte) (*Message, error) {
+	ch := make(chan *Message, 1)
+	r.mu.Lock()
+	for r.next++; r.waiting[r.next&^callFailed] != nil; r.next++ { // a call may outlast all numbers
+	}
+	id := r.next &^ callFailed
+	r.waiting[id] = ch
+	r.mu.Unlock()
+	fail := func(err error) (*Message, error) {
+		r.mu.Lock()
+		delete(r.waiting, id)
+		r.mu.Unlock()
+		select {
+		case m := <-ch: // it came meanwhile
+			m.Release()
+		default:
+		}
+		return nil, err
+	}
+	if err := r.c.SendImm(ctx, id, request); err != nil {
+		return fail(err)
+	}
+	select {
+	case m := <-ch:
+		return result(m)
+	default:
+	}
+	select {
+	case m := <-ch:
+		return result(m)
+	case <-ctx.Done():
+		return fail(ctx.Err())
+	case <-r.done:
+		r.mu.Lock()
+		err := r.err
+		r.mu.Unlock()
+		return fail(&ibv.OpError{Op: "call", Object: "connection to " + r.c.RemoteAddr().String(), Err: err})
+	}
+}
+
+// result returns an answer, or the error that it is.
+func result(m *Message) (*Message, error) {
+	if imm, _ := m.Imm(); imm&callFailed != 0 {
+		err := &CallError{Text: string(m.Bytes())}
+		m.Release()
+		return nil, err
+	}
+	return m, nil
+}
+
+// Close closes the connection. Calls that wait return an error that matches net.ErrClosed.
+func (r *Caller) Close() error {
+	r.cancel()
+	<-r.done
+	return r.c.Close()
+}
+
+// Serve answers the calls of the peer's Caller until the peer closes the connection, which returns
+// nil, or ctx ends. handler runs on a goroutine of its own for each call, on up to 256 at a time; the
+// request is valid until it returns, and what it returns is sent back. Its error goes to the caller
+// as a *CallError.
+func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, request *Message) ([]byte, error)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	slots := make(chan struct{}, callsMost)
+	for {
+		m, err := c.Recv(ctx)
+		if err != nil {
+			if err == io.EOF || errors.Is(err, ErrPeerClosed) {
+				return nil
+			}
+			return err
+		}
+		id, ok := m.Imm()
+		if !ok || id&callFailed != 0 {
+			m.Release()
+			return &ProtocolError{Frame: "DATA", Got: "a message without the number of a call", Want: "one of a Caller"}
+		}
+		slots <- struct{}{} // while all are busy, the peer's credits run out
+		running.Go(func() {
+			defer func() { <-slots }()
+			answer, err := handler(ctx, m)
+			if err != nil {
+				answer, id = []byte(err.Error()), id|callFailed
+			}
+			_ = c.SendImm(ctx, id, answer) // the connection has ended: Recv says why
+			m.Release()
+		})
+	}
+}

@@ -1,0 +1,434 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Conn is a connection that carries messages.
+//
+// It belongs to the caller and is safe for concurrent use. Messages arrive whole, once, and in the
+// order in which they were sent, unless the connection breaks. A peer that does not call Recv stops
+// its own senders only.
+type Conn struct{ l *link }
+
+// Dial connects to host:port, where Listen listens. opt may be nil.
+func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
+	l, err := dial(ctx, addr, kindMessages, opt)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{l}, nil
+}
+
+// Listener accepts connections for messages.
+type Listener struct{ l *listener }
+
+// Listen listens on host:port for Dial. An empty host means every address, port 0 any free port.
+// opt may be nil; it also applies to the connections.
+func Listen(ctx context.Context, addr string, opt *Options) (*Listener, error) {
+	l, err := listen(ctx, addr, kindMessages, opt)
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{l}, nil
+}
+
+// Accept waits for the next connection, or until ctx ends.
+func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
+	c, err := l.l.accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{c}, nil
+}
+
+// Close ends listening. Connections that nobody has accepted are closed, others stay open.
+func (l *Listener) Close() error { return l.l.close() }
+
+// Addr returns the address that it listens on.
+func (l *Listener) Addr() netip.AddrPort { return l.l.addr() }
+
+// LocalAddr returns the address of this side.
+func (c *Conn) LocalAddr() netip.AddrPort { return c.l.local }
+
+// RemoteAddr returns the address of the peer.
+func (c *Conn) RemoteAddr() netip.AddrPort { return c.l.remote }
+
+// Transport says what carries the messages, as in "rdma mlx5_0 direct".
+func (c *Conn) Transport() string { return c.l.transport() }
+
+// PeerInfo is what the peer has told of itself.
+type PeerInfo struct {
+	Block       int    // most payload of a frame
+	MaxMessage  int    // longest message
+	PrivateData []byte // of its Options, padded with zeros to 16 bytes
+}
+
+// Peer returns what the peer has told of itself.
+func (c *Conn) Peer() PeerInfo {
+	p := &c.l.peer
+	return PeerInfo{Block: int(p.block), MaxMessage: int(p.maxMessage), PrivateData: append([]byte(nil), p.app[:]...)}
+}
+
+func (c *Conn) fail(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case err == io.EOF, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return &ibv.OpError{Op: op, Object: "connection to " + c.l.remote.String(), Err: err}
+}
+
+// Send sends a copy of p as a message. It returns as soon as the message is staged; it waits while
+// the peer does not read. If ctx ends meanwhile, the peer does not get the message.
+func (c *Conn) Send(ctx context.Context, p []byte) error {
+	return c.fail("send", c.l.sendMessage(ctx, p, 0, 0))
+}
+
+// SendImm is Send with a number for Message.Imm.
+func (c *Conn) SendImm(ctx context.Context, imm uint32, p []byte) error {
+	return c.fail("send", c.l.sendMessage(ctx, p, flagImm, imm))
+}
+
+func (l *link) sendMessage(ctx context.Context, p []byte, last uint8, imm uint32) error {
+	if most := int(l.peer.maxMessage); len(p) > most {
+		return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a message", Asked: uint64(len(p)),
+			Limit: uint64(most), Where: "the peer, by its Options.MaxMessage"})
+	}
+	b := bound{ctx: ctx}
+	if err := b.enter(l.writeTurn); err != nil {
+		return err
+	}
+	defer leave(l.writeTurn)
+	most, total, staged := l.frameMost(), len(p), 0
+	for {
+		buf, err := l.waitBlock(b)
+		if err != nil {
+			l.takeBack(staged)
+			return err
+		}
+		n := copy(buf.payload()[:most], p)
+		p = p[n:]
+		f := frame{b: buf, n: int32(n)}
+		if staged == 0 {
+			f.aux = uint32(total)
+		}
+		if len(p) > 0 {
+			f.flags = flagMore
+		} else {
+			f.flags = last
+			if last&flagImm != 0 {
+				f.aux = imm
+			}
+		}
+		if err := l.stage(f); err != nil {
+			return err
+		}
+		if staged++; len(p) == 0 {
+			return nil
+		}
+	}
+}
+
+// takeBack takes the staged frames of an unfinished message back. If some have been posted, the
+// peer is told to drop the message.
+// Preconditions: the caller has writeTurn.
+func (l *link) takeBack(staged int) {
+	if staged == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waiting := min(staged, l.out.len())
+	for range waiting {
+		l.e.put(l.out.popLast().b)
+	}
+	if waiting < staged && l.writeError() == nil {
+		l.out.push(frame{flags: flagCancel})
+		l.pump()
+	}
+}
+
+// Message is a message that has arrived. Its bytes lie in blocks of the engine, unless it is long:
+// until Release they count against what the peer may send.
+//
+// It belongs to the caller, and is not safe for concurrent use.
+type Message struct {
+	l      *link
+	frames []frame // as they came
+	buf    []byte  // gathered
+	n      int
+	imm    uint32
+	hasImm bool
+}
+
+// Recv waits for the next message. After the last one of a peer that has closed in order the error
+// is io.EOF. Each message goes to one goroutine.
+func (c *Conn) Recv(ctx context.Context) (*Message, error) {
+	m, err := c.l.recvMessage(ctx)
+	return m, c.fail("recv", err)
+}
+
+func (l *link) recvMessage(ctx context.Context) (*Message, error) {
+	b := bound{ctx: ctx}
+	if err := b.enter(l.readTurn); err != nil {
+		return nil, err
+	}
+	defer leave(l.readTurn)
+	for {
+		f, err := l.nextFrame(b)
+		if err != nil {
+			if l.partial != nil && (err == io.EOF || !isWait(err)) {
+				l.dropPartial()
+				if err == io.EOF {
+					err = &ProtocolError{Frame: "FIN", Got: "one within a message", Want: "the rest of the message"}
+				}
+			}
+			return nil, err
+		}
+		m, err := l.assemble(f)
+		if err != nil {
+			l.mu.Lock()
+			l.broken(err)
+			l.mu.Unlock()
+			return nil, err
+		}
+		if m != nil {
+			return m, nil
+		}
+	}
+}
+
+// isWait reports whether an error ended a wait, and not the connection.
+func isWait(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// assemble adds a frame to the message that has begun, and returns the message when it is whole.
+// Preconditions: the caller has readTurn.
+func (l *link) assemble(f frame) (*Message, error) {
+	m := l.partial
+	if m == nil {
+		m = messages.Get().(*Message)
+		m.l = l
+		if f.flags&flagMore != 0 {
+			if f.aux > uint32(l.maxMessage) {
+				l.giveBack(f)
+				m.recycle()
+				return nil, &ProtocolError{"DATA", fmt.Sprintf("a message of %d bytes", f.aux),
+					fmt.Sprintf("at most %d", l.maxMessage)}
+			}
+			l.partial, l.partialLen = m, int(f.aux)
+			l.mu.Lock()
+			window := l.window
+			l.mu.Unlock()
+			if int(f.aux) > l.e.opt.Block*int(window)/2 {
+				m.buf = make([]byte, 0, f.aux)
+			}
+		}
+	}
+	if f.flags&flagCancel != 0 {
+		l.giveBack(f)
+		l.partial = m
+		l.dropPartial()
+		return nil, nil
+	}
+	m.n += int(f.n)
+	most := min(l.e.opt.Block, l.maxMessage)
+	if l.partial != nil {
+		most = l.partialLen
+	}
+	if m.n > most || f.flags&flagMore != 0 && (f.n == 0 || m.n == most) {
+		err := &ProtocolError{"DATA", fmt.Sprintf("%d bytes of a message", m.n), fmt.Sprintf("at most %d, and the "+
+			"last of them without MORE", most)}
+		l.giveBack(f)
+		l.partial = m
+		l.dropPartial()
+		return nil, err
+	}
+	if m.buf != nil {
+		m.buf = append(m.buf, f.b.payload()[:f.n]...)
+		l.giveBack(f)
+	} else {
+		m.frames = append(m.frames, f)
+	}
+	if f.flags&flagMore != 0 {
+		l.partial = m
+		return nil, nil
+	}
+	if l.partial != nil && m.n != l.partialLen {
+		err := &ProtocolError{"DATA", fmt.Sprintf("a message of %d bytes", m.n), fmt.Sprintf("the announced %d",
+			l.partialLen)}
+		l.partial = m
+		l.dropPartial()
+		return nil, err
+	}
+	l.partial, l.partialLen = nil, 0
+	if f.flags&flagImm != 0 {
+		m.imm, m.hasImm = f.aux, true
+	}
+	return m, nil
+}
+
+// dropPartial drops the message that has begun.
+// Preconditions: the caller has readTurn.
+func (l *link) dropPartial() {
+	m := l.partial
+	l.partial, l.partialLen = nil, 0
+	m.Release()
+}
+
+// giveBack gives the block and the credit of a frame back.
+func (l *link) giveBack(f frame) {
+	l.e.consumed(f.b)
+	l.mu.Lock()
+	l.took(1)
+	if l.owed {
+		l.pump()
+	}
+	l.mu.Unlock()
+}
+
+// Len returns the length of the message in bytes.
+func (m *Message) Len() int { return m.n }
+
+// Bytes returns the message in one piece, which is valid until Release. A message of several blocks
+// is copied together first.
+func (m *Message) Bytes() []byte {
+	m.check()
+	switch {
+	case m.buf == nil && len(m.frames) == 1:
+		f := &m.frames[0]
+		return f.b.payload()[:f.n:f.n]
+	case m.buf == nil:
+		m.buf = make([]byte, 0, m.n)
+		for _, f := range m.frames {
+			m.buf = append(m.buf, f.b.payload()[:f.n]...)
+		}
+		m.free()
+	}
+	return m.buf
+}
+
+// Blocks returns the message as it lies in memory, without copying. It is valid until Release or
+// Bytes.
+func (m *Message) Blocks() net.Buffers {
+	m.check()
+	if m.buf != nil {
+		return net.Buffers{m.buf}
+	}
+	list := make(net.Buffers, len(m.frames))
+	for i, f := range m.frames {
+		list[i] = f.b.payload()[:f.n:f.n]
+	}
+	return list
+}
+
+// Imm returns the number that the message was sent with, and reports whether there is one.
+func (m *Message) Imm() (uint32, bool) { return m.imm, m.hasImm }
+
+// Release gives the memory of the message back. The message must not be used any more.
+func (m *Message) Release() {
+	m.check()
+	m.free()
+	m.recycle()
+}
+
+func (m *Message) check() {
+	if m.l == nil {
+		panic("rdma: the message was released")
+	}
+}
+
+// free gives the blocks back.
+func (m *Message) free() {
+	for i, f := range m.frames {
+		m.l.giveBack(f)
+		m.frames[i] = frame{}
+	}
+	m.frames = m.frames[:0]
+}
+
+func (m *Message) recycle() {
+	*m = Message{frames: m.frames[:0]}
+	messages.Put(m)
+}
+
+// Flush waits until all that was sent is in the peer's memory.
+func (c *Conn) Flush(ctx context.Context) error { return c.fail("flush", c.l.flush(ctx)) }
+
+func (l *link) flush(ctx context.Context) error {
+	b := bound{ctx: ctx}
+	if err := b.enter(l.writeTurn); err != nil {
+		return err
+	}
+	defer leave(l.writeTurn)
+	for {
+		l.mu.Lock()
+		if l.ending || l.closed {
+			err := l.writeError()
+			l.mu.Unlock()
+			return err
+		}
+		if l.out.len() == 0 {
+			break
+		}
+		l.mu.Unlock()
+		if err := b.wait(l.writeWake); err != nil {
+			return err
+		}
+	}
+	upTo := l.posted
+	if l.doneWR == upTo {
+		l.mu.Unlock()
+		return nil
+	}
+	w := flushWait{upTo: upTo, ch: make(chan struct{})}
+	l.flushes = append(l.flushes, w)
+	if l.signaled != upTo {
+		l.ping = true // its completion tells of all before it
+		l.pump()
+	}
+	l.mu.Unlock()
+	if err := b.wait(w.ch); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if before(l.ackedWR, upTo) {
+		return l.reason()
+	}
+	return nil
+}
+
+// CloseSend ends sending: the peer's Recv returns io.EOF after all that was sent.
+func (c *Conn) CloseSend() error { return c.fail("close", c.l.closeSend()) }
+
+// Close closes the connection. The peer gets what was sent, then io.EOF; its sends fail. It waits
+// in the background, for up to five seconds, until the peer's adapter has all.
+func (c *Conn) Close() error {
+	c.l.close()
+	return nil
+}
+
+// Done returns a channel that is closed when the connection has ended, by either side; Err then
+// returns why.
+func (c *Conn) Done() <-chan struct{} { return c.l.done }
+
+// Err returns why the connection has ended, or nil while it has not.
+func (c *Conn) Err() error {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	if !c.l.ending {
+		return nil
+	}
+	return c.l.reason()
+}

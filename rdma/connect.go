@@ -1,0 +1,219 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdmacm"
+)
+
+// attempt is a connection that is being made.
+type attempt struct {
+	kind connKind
+	opt  *Options
+	e    *Engine
+	link *link
+}
+
+// options are those of the connection manager: everything about the QP is set once the device is
+// known.
+func (a *attempt) options() *rdmacm.Options {
+	o := a.opt.CM
+	o.Use = a.use
+	o.Prepare = func(c *rdmacm.Conn) error {
+		a.link = newLink(a.e, a.kind, a.opt)
+		return a.link.prepare(c)
+	}
+	o.Access = ibv.NoRemoteAccess
+	o.ResponderResources, o.InitiatorDepth = ibv.Zero, ibv.Zero
+	o.RNRRetryCount = 7
+	return &o
+}
+
+func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
+	e, err := a.opt.engine(dev)
+	if err != nil {
+		return err
+	}
+	if err := e.reserve(); err != nil {
+		return err
+	}
+	a.e = e
+	o.PD, o.SendCQ, o.RecvCQ = e.pd, e.cq, e.cq
+	o.QP = ibv.QPOptions{SRQ: e.srq, MaxSendWR: sqDepth, MaxInline: maxInline}
+	h := hello{min: minVersion, max: maxVersion, kind: a.kind, block: uint32(e.opt.Block), limit: startWindow,
+		maxMessage: uint32(a.opt.maxMessage())}
+	copy(h.app[:], a.opt.PrivateData)
+	o.PrivateData = h.encode()
+	return nil
+}
+
+// undo frees what a failed attempt has.
+func (a *attempt) undo() {
+	switch {
+	case a.link != nil:
+		a.link.abandon()
+	case a.e != nil:
+		a.e.unreserve()
+	}
+}
+
+// dial makes a connection to host:port.
+func dial(ctx context.Context, addr string, kind connKind, opt *Options) (*link, error) {
+	if opt == nil {
+		opt = &Options{}
+	}
+	fail := func(err error) (*link, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
+	if err := opt.check(); err != nil {
+		return fail(err)
+	}
+	a := &attempt{kind: kind, opt: opt}
+	c, err := rdmacm.Dial(ctx, addr, a.options())
+	if err != nil {
+		a.undo()
+		var reject *rdmacm.RejectError
+		if errors.As(err, &reject) {
+			if why := explainReject(reject.PrivateData, kind); why != nil {
+				return fail(errors.Join(why, err))
+			}
+		}
+		return nil, err
+	}
+	peer, _, err := parseHello(c.PrivateData(), kind)
+	if err != nil {
+		a.link.fail(err)
+		return fail(err)
+	}
+	a.link.start(peer)
+	return a.link, nil
+}
+
+// listener accepts connections of one kind.
+type listener struct {
+	cm    *rdmacm.Listener
+	kind  connKind
+	opt   Options
+	ready chan *link
+	slots chan struct{} // handshakes in progress, and connections not yet accepted
+	ctx   context.Context
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+
+	mu  sync.Mutex
+	err error // why no more come; set before ended is closed
+
+	ended chan struct{}
+}
+
+// handshakesMost bounds the handshakes in progress and the connections that nobody has accepted.
+const handshakesMost = 128
+
+func listen(ctx context.Context, addr string, kind connKind, opt *Options) (*listener, error) {
+	if opt == nil {
+		opt = &Options{}
+	}
+	if err := opt.check(); err != nil {
+		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
+	}
+	cm, err := rdmacm.Listen(ctx, addr, &opt.CM)
+	if err != nil {
+		return nil, err
+	}
+	l := &listener{cm: cm, kind: kind, opt: *opt, ready: make(chan *link, handshakesMost),
+		slots: make(chan struct{}, handshakesMost), ended: make(chan struct{})}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	l.done.Go(l.serve)
+	return l, nil
+}
+
+// serve begins a handshake for each request.
+func (l *listener) serve() {
+	for {
+		select {
+		case l.slots <- struct{}{}:
+		case <-l.ctx.Done():
+			l.end(ErrClosed)
+			return
+		}
+		r, err := l.cm.Next(l.ctx)
+		if err != nil {
+			if l.ctx.Err() != nil {
+				err = ErrClosed
+			}
+			l.end(err)
+			return
+		}
+		l.done.Go(func() {
+			if !l.handshake(r) {
+				<-l.slots
+			}
+		})
+	}
+}
+
+func (l *listener) end(err error) {
+	l.mu.Lock()
+	l.err = err
+	l.mu.Unlock()
+	close(l.ended)
+}
+
+// handshake answers a request, and reports whether there is a connection.
+func (l *listener) handshake(r *rdmacm.Request) bool {
+	peer, reason, err := parseHello(r.PrivateData(), l.kind)
+	if err != nil {
+		_ = r.Reject(rejectData(reason))
+		return false
+	}
+	a := &attempt{kind: l.kind, opt: &l.opt}
+	if _, err := r.Accept(l.ctx, a.options()); err != nil {
+		a.undo()
+		return false
+	}
+	a.link.start(peer)
+	l.ready <- a.link // there is room: see slots
+	return true
+}
+
+// accept waits for the next connection.
+func (l *listener) accept(ctx context.Context) (*link, error) {
+	for {
+		select {
+		case c := <-l.ready:
+			<-l.slots
+			return c, nil
+		default:
+		}
+		select {
+		case c := <-l.ready:
+			<-l.slots
+			return c, nil
+		case <-l.ended:
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return nil, &ibv.OpError{Op: "accept", Object: l.addr().String(), Err: l.err}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (l *listener) addr() netip.AddrPort { return l.cm.Addr() }
+
+// close ends the listener, and the connections that nobody has accepted.
+func (l *listener) close() error {
+	l.stop()
+	l.done.Wait()
+	for {
+		select {
+		case c := <-l.ready:
+			c.close()
+			continue
+		default:
+		}
+		return l.cm.Close()
+	}
+}

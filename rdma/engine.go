@@ -1,0 +1,362 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// EngineOptions are the choices of NewEngine. The zero value selects the defaults.
+type EngineOptions struct {
+	Block    int            // most payload of a frame, in bytes, a multiple of 64; 0 means 32 KiB
+	Memory   int64          // most bytes of blocks, which are registered as needed; 0 means 256 MiB
+	Spin     time.Duration  // how long the poller polls before it sleeps; 0 means 20 µs, below 0 not at all
+	MaxConns int            // most connections; 0 means 4096
+	DataPath ibv.DataPath   // of its CQ
+	Mem      ibv.MemOptions // where the blocks lie
+}
+
+const (
+	defaultBlock    = 32 << 10
+	defaultMemory   = 256 << 20
+	defaultMaxConns = 4096
+	startConns      = 32 // that the CQ has room for at first
+)
+
+func (o EngineOptions) withDefaults() EngineOptions {
+	if o.Block == 0 {
+		o.Block = defaultBlock
+	}
+	if o.Memory == 0 {
+		o.Memory = defaultMemory
+	}
+	if o.MaxConns == 0 {
+		o.MaxConns = defaultMaxConns
+	}
+	return o
+}
+
+func (o *EngineOptions) check() error {
+	var errs []error
+	bad := func(arg string, got any, want string) {
+		errs = append(errs, &ibv.ArgError{Arg: arg, Got: fmt.Sprint(got), Want: want})
+	}
+	if o.Block < minBlock || o.Block > maxBlock || o.Block%64 != 0 {
+		bad("Block", o.Block, fmt.Sprintf("%d to %d, a multiple of 64", minBlock, maxBlock))
+	}
+	if o.Memory < slabSize {
+		bad("Memory", o.Memory, fmt.Sprintf("%d or more", slabSize))
+	}
+	if o.MaxConns < 1 || o.MaxConns > 1<<20 {
+		bad("MaxConns", o.MaxConns, fmt.Sprintf("1 to %d", 1<<20))
+	}
+	return errors.Join(errs...)
+}
+
+// Engine is what the connections of a device share: a PD, an SRQ of blocks, a CQ, and the goroutine
+// that polls it. The poller makes all progress, so that no connection waits for what another one's
+// goroutines do.
+//
+// It belongs to the caller and is safe for concurrent use. Connections without an engine share one
+// for each device, which is made at first use and closed by CloseIdle.
+type Engine struct {
+	opt       EngineOptions
+	dev       *ibv.Device
+	pd        *ibv.PD
+	cq        *ibv.CQ
+	srq       *ibv.SRQ
+	srqDepth  int
+	stride    int // bytes of a block with its headroom
+	perSlab   int
+	slabBytes int64
+
+	blocks  atomic.Pointer[[]*block] // by index; grows
+	links   linkTable
+	arrived atomic.Uint64 // receives that have completed
+	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
+
+	mu       sync.Mutex
+	free     []*block
+	slabs    []*ibv.MR
+	memory   int64
+	want     int    // receives that are to be posted or held
+	have     int    // that are
+	posted   uint64 // ever
+	starving []*link
+	conns    map[*link]struct{}
+	closed   bool
+	recvs    [refillMost]ibv.RecvWR
+	sges     [refillMost]ibv.SGE
+
+	cqMu    sync.Mutex // held while the CQ grows
+	cqConns int        // that it has room for
+	used    int        // reserved places for connections; under mu, and grows under cqMu
+
+	gone      chan struct{} // closed when the device is gone
+	isGone    bool          // under mu
+	restless  atomic.Bool   // the device raises no event for a QP that has come to rest
+	idleLinks []*link       // used by tick
+
+	stop context.CancelFunc
+	done sync.WaitGroup // poller, watcher, ticker
+	stat stats
+}
+
+// NewEngine makes an engine on a device; an empty name means the first one with an active port. opt
+// may be nil.
+func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
+	var o EngineOptions
+	if opt != nil {
+		o = *opt
+	}
+	o = o.withDefaults()
+	fail := func(err error) (*Engine, error) {
+		return nil, &ibv.OpError{Op: "new engine", Object: device, Err: err}
+	}
+	if err := o.check(); err != nil {
+		return fail(err)
+	}
+	dev, err := ibv.Open(device)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}),
+		gone: make(chan struct{})}
+	e.perSlab = max(slabSize/e.stride, 1)
+	e.slabBytes = int64(e.perSlab * e.stride)
+	if err := e.open(); err != nil {
+		return fail(errors.Join(err, e.release()))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	e.stop = cancel
+	e.done.Go(func() { e.poll(ctx) })
+	e.done.Go(func() { e.watch(ctx) })
+	e.done.Go(func() { e.tick(ctx) })
+	return e, nil
+}
+
+// open makes the engine's objects and posts the first receives.
+func (e *Engine) open() error {
+	attr, err := e.dev.QueryDevice()
+	if err != nil {
+		return err
+	}
+	if e.pd, err = e.dev.AllocPD(); err != nil {
+		return err
+	}
+	budget := int(e.opt.Memory / int64(e.stride))
+	e.srqDepth = min(attr.MaxSRQWR, budget, attr.MaxCQE/2)
+	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sqDepth)
+	e.cqConns = min(startConns, e.opt.MaxConns)
+	opt := &ibv.CQOptions{Spin: e.opt.Spin, DataPath: e.opt.DataPath}
+	if e.cq, err = e.dev.CreateCQ(e.srqDepth+e.cqConns*sqDepth, opt); err != nil {
+		return err
+	}
+	path, _ := e.cq.DataPath()
+	e.srq, err = e.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: e.srqDepth, DataPath: path})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.want = controlBlocks
+	if err := e.addSlab(); err != nil {
+		return err
+	}
+	e.refill()
+	return nil
+}
+
+// release closes the engine's objects.
+func (e *Engine) release() error {
+	var errs []error
+	if e.srq != nil {
+		errs = append(errs, e.srq.Close())
+	}
+	for _, mr := range e.slabs {
+		errs = append(errs, mr.Close())
+	}
+	if e.cq != nil {
+		errs = append(errs, e.cq.Close())
+	}
+	if e.pd != nil {
+		errs = append(errs, e.pd.Close())
+	}
+	return errors.Join(append(errs, e.dev.Close())...)
+}
+
+// Device returns the device of the engine.
+func (e *Engine) Device() *ibv.Device { return e.dev }
+
+// Close closes the engine. While connections are open, or messages are not released, it fails with
+// an *ibv.BusyError. It waits for connections that were closed and still have something to send.
+func (e *Engine) Close() error {
+	e.cqMu.Lock() // no connection begins meanwhile
+	e.mu.Lock()
+	open := e.used
+	for l := range e.conns {
+		if l.shut.Load() {
+			open--
+		}
+	}
+	e.mu.Unlock()
+	busy := func(n int, what string) error {
+		e.cqMu.Unlock()
+		return &ibv.OpError{Op: "close", Object: "engine of " + e.dev.Name(),
+			Err: &ibv.BusyError{Children: []string{fmt.Sprintf("%d %s", n, what)}}}
+	}
+	if open > 0 {
+		return busy(open, "connections")
+	}
+	for _, l := range e.all() {
+		<-l.gone
+	}
+	e.mu.Lock()
+	closed, held := e.closed, e.held()
+	e.closed = held == 0
+	e.mu.Unlock()
+	if held > 0 {
+		return busy(held, "blocks of messages that were not released")
+	}
+	e.cqMu.Unlock()
+	if closed {
+		return nil
+	}
+	e.stop()
+	e.done.Wait()
+	return e.release()
+}
+
+// held is how many blocks were received and not given back.
+// Preconditions: e.mu is held.
+func (e *Engine) held() int { return e.have - int(e.posted-e.arrived.Load()) }
+
+// all returns the connections.
+func (e *Engine) all() []*link {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := make([]*link, 0, len(e.conns))
+	for l := range e.conns {
+		list = append(list, l)
+	}
+	return list
+}
+
+// reserve makes room for a connection.
+func (e *Engine) reserve() error {
+	e.cqMu.Lock()
+	defer e.cqMu.Unlock()
+	e.mu.Lock()
+	closed, gone, used := e.closed, e.isGone, e.used
+	e.mu.Unlock()
+	switch {
+	case gone:
+		return &ibv.OpError{Op: "connect", Object: "engine of " + e.dev.Name(), Err: errGone}
+	case closed:
+		return &ibv.OpError{Op: "connect", Object: "engine of " + e.dev.Name(), Err: ErrClosed}
+	case used == e.opt.MaxConns:
+		return &ibv.LimitError{What: "connections", Asked: uint64(used + 1), Limit: uint64(e.opt.MaxConns),
+			Where: "the engine of " + e.dev.Name()}
+	case used == e.cqConns:
+		n := min(2*e.cqConns, e.opt.MaxConns)
+		if err := e.cq.Resize(e.srqDepth + n*sqDepth); err != nil {
+			return err
+		}
+		e.cqConns = n
+	}
+	e.mu.Lock()
+	e.used++
+	e.mu.Unlock()
+	return nil
+}
+
+func (e *Engine) unreserve() {
+	e.mu.Lock()
+	e.used--
+	e.mu.Unlock()
+}
+
+// add makes l a connection of the engine: its frames are delivered from now on.
+func (e *Engine) add(l *link) {
+	e.links.set(l.qpn, l)
+	e.mu.Lock()
+	e.conns[l] = struct{}{}
+	e.want += l.base()
+	e.refill()
+	e.mu.Unlock()
+}
+
+// remove undoes add.
+func (e *Engine) remove(l *link) {
+	e.mu.Lock()
+	delete(e.conns, l)
+	e.want -= l.base()
+	e.used--
+	e.mu.Unlock()
+	close(l.gone)
+}
+
+// engines are those that connections without an engine of their own use.
+var engines struct {
+	sync.Mutex
+	m   map[string]*Engine
+	old []*Engine // broken, and not closed yet
+}
+
+// errGone says that the device, or the engine's CQ on it, is of no use any more.
+var errGone = errors.New("the engine's device or CQ has failed: close its connections and the engine, and make a " +
+	"new one")
+
+func (e *Engine) broken() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.isGone
+}
+
+// defaultEngine returns the shared engine of a device.
+func defaultEngine(device string) (*Engine, error) {
+	engines.Lock()
+	defer engines.Unlock()
+	if e := engines.m[device]; e != nil {
+		if !e.broken() {
+			return e, nil
+		}
+		engines.old = append(engines.old, e)
+		delete(engines.m, device)
+	}
+	e, err := NewEngine(device, nil)
+	if err != nil {
+		return nil, err
+	}
+	if engines.m == nil {
+		engines.m = make(map[string]*Engine)
+	}
+	engines.m[device] = e
+	return e, nil
+}
+
+// CloseIdle closes the engines that were made for connections without one, where no connection is
+// open. It waits for connections that were closed and still have something to send.
+func CloseIdle() error {
+	engines.Lock()
+	defer engines.Unlock()
+	var errs []error
+	closed := func(e *Engine) bool {
+		err := e.Close()
+		var busy *ibv.BusyError
+		if !errors.As(err, &busy) {
+			errs = append(errs, err)
+		}
+		return err == nil
+	}
+	maps.DeleteFunc(engines.m, func(_ string, e *Engine) bool { return closed(e) })
+	engines.old = slices.DeleteFunc(engines.old, closed)
+	return errors.Join(errs...)
+}

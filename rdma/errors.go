@@ -1,0 +1,66 @@
+package rdma
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Sentinels, for errors.Is.
+var (
+	// ErrPeerGone is returned when the connection ended without the peer having closed it in order:
+	// its process or its host died, or the network failed. The error is a *PeerError.
+	ErrPeerGone = errors.New("the peer is gone")
+	// ErrTooLarge is returned for a message that is longer than the peer takes.
+	ErrTooLarge = errors.New("the message is too large")
+	// ErrClosed is returned when the connection, listener or engine was closed by this side. It
+	// matches net.ErrClosed.
+	ErrClosed = ibv.ErrClosed
+	// ErrPeerClosed is returned by what sends when the peer has closed the connection and reads no
+	// more.
+	ErrPeerClosed = errors.New("the peer has closed the connection")
+)
+
+// PeerError reports a connection that has broken, and what is known of what was sent. It matches
+// ErrPeerGone.
+type PeerError struct {
+	Peer netip.AddrPort
+	// Sent counts the frames that were given to the device, and Acked those of them that are in the
+	// peer's memory. The peer may have got those between.
+	Sent, Acked uint32
+	Err         error // the cause: an *ibv.WCError, rdmacm.ErrDisconnected, rdmacm.ErrDeviceRemoved …
+}
+
+func (e *PeerError) Error() string {
+	return fmt.Sprintf("%v: %v (%d frames sent, %d acknowledged): %v", e.Peer, ErrPeerGone, e.Sent, e.Acked, e.Err)
+}
+
+// Is reports whether target is ErrPeerGone.
+func (e *PeerError) Is(target error) bool { return target == ErrPeerGone }
+
+// Unwrap returns the cause.
+func (e *PeerError) Unwrap() error { return e.Err }
+
+// ProtocolError reports a peer that does not keep to the protocol. The connection has ended.
+type ProtocolError struct{ Frame, Got, Want string }
+
+func (e *ProtocolError) Error() string {
+	return fmt.Sprintf("the peer broke the protocol: %s: got %s, want %s", e.Frame, e.Got, e.Want)
+}
+
+// VersionError reports a peer whose versions of the protocol are others than this package's.
+type VersionError struct{ PeerMin, PeerMax uint8 }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the peer speaks versions %d to %d of the protocol, this side %d to %d", e.PeerMin, e.PeerMax,
+		minVersion, maxVersion)
+}
+
+// resetError is what the peer's RESET says.
+type resetError uint32
+
+func (e resetError) Error() string {
+	return fmt.Sprintf("the peer reset the connection, reason %d", uint32(e))
+}

@@ -1,0 +1,499 @@
+package rdma
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdmacm"
+)
+
+const (
+	sqDepth     = 32          // work requests of a connection that are under way
+	sqData      = sqDepth - 4 // of them data frames, so that a control frame always finds room
+	sqSignal    = sqDepth / 4 // every so many work requests one is signaled
+	maxWindow   = 64          // most data frames that the peer may send ahead of the application
+	startWindow = minLimit    // at first
+	maxInline   = 44          // header and payload that fit into one basic block of a WQE
+	stageMost   = 4           // frames that a stream keeps while it may not send
+	postMost    = 4           // frames that are posted with one doorbell
+	lingerTime  = 5 * time.Second
+	drainTime   = time.Second // most that a device may need to tell that a QP has come to rest
+)
+
+// frame is a data frame that was received, or is to be sent.
+type frame struct {
+	b     *block
+	off   int32 // of what is left of the payload
+	n     int32 // bytes left from off; of a frame to be sent, its payload
+	aux   uint32
+	flags uint8
+}
+
+// link is a connection: credits, frames, and the state of its end. Messages and streams are views
+// of it.
+type link struct {
+	e    *Engine
+	kind connKind
+	cm   *rdmacm.Conn // its owner is teardown
+	qp   *ibv.QP
+	qpn  uint32
+	peer hello
+
+	remote, local netip.AddrPort
+	maxMessage    int
+	keepAlive     uint32 // ticks
+
+	mu sync.Mutex
+
+	// Receiving. Data frames are numbered from 0.
+	in       frames
+	received uint32 // number of the next data frame
+	consumed uint32 // data frames that the application has taken
+	told     uint32 // limit that the peer knows of
+	window   uint32
+	granted  int  // blocks of the engine beyond base
+	grow     bool // the peer has used its window up
+	finIn    bool // the peer's FIN has come
+	peerDone bool // and it reads no more
+	shutRead bool // this side reads no more: what comes is dropped
+
+	// Sending.
+	started   bool   // the peer's hello is known, and the QP is ready
+	limit     uint32 // data frames with a number below it may be sent
+	sent      uint32 // number of the next data frame
+	out       frames // staged
+	posted    uint32 // work requests
+	doneWR    uint32 // of them completed
+	ackedWR   uint32 // of them completed with success
+	signaled  uint32 // posted when the last signaled one was posted
+	data      uint32 // data frames under way
+	slots     [sqDepth]slot
+	owed      bool   // a LIMIT is due
+	ping      bool   // a PING is due
+	pinging   bool   // by keep, and has not completed
+	pingWR    uint32 // the last PING's work request
+	pingTick  uint32 // when pinging began
+	finWant   bool
+	finSent   bool
+	finWR     uint32 // its work request
+	finAux    uint32
+	resetAux  uint32 // the reason of a RESET that is due
+	resetSent chan struct{}
+	flushes   []flushWait
+	touched   uint32 // tick of the last frame
+
+	// The end.
+	ending     bool
+	drained    bool // nothing will come any more
+	cause      error
+	closed     bool          // by this side
+	shut       atomic.Bool   // the same, for who does not hold mu
+	lastWQE    chan struct{} // closed when the device has told of the QP's last receive
+	marker     chan struct{} // closed when the marker has completed
+	markerWR   uint32
+	markerSent bool
+	finAcked   chan struct{}
+	done       chan struct{}
+	gone       chan struct{} // closed when the engine has forgotten it
+	open       atomic.Int32  // ends of its life that are to come: teardown, and Close
+
+	partial             *Message      // a message that has begun; with readTurn
+	partialLen          int           // its announced length
+	current             frame         // what a reader has begun; with readTurn
+	readTurn, writeTurn chan struct{} // one goroutine at a time reads, and one writes
+	readWake, writeWake chan struct{}
+
+	// What is being posted.
+	wrs      [postMost]ibv.SendWR
+	sges     [postMost]ibv.SGE
+	controls [postMost][headerLen]byte
+	inlined  [postMost]*block // free once posted
+}
+
+// slot is a work request under way.
+type slot struct {
+	b    *block
+	data bool
+}
+
+// flushWait is a goroutine in Flush.
+type flushWait struct {
+	upTo uint32 // work requests
+	ch   chan struct{}
+}
+
+// frames is a queue of frames.
+type frames struct {
+	list []frame
+	head int
+}
+
+func (q *frames) len() int     { return len(q.list) - q.head }
+func (q *frames) last() *frame { return &q.list[len(q.list)-1] }
+
+func (q *frames) push(f frame) {
+	if len(q.list) == cap(q.list) && q.head > 0 {
+		n := copy(q.list, q.list[q.head:])
+		clear(q.list[n:])
+		q.list, q.head = q.list[:n], 0
+	}
+	q.list = append(q.list, f)
+}
+
+func (q *frames) pop() frame {
+	f := q.list[q.head]
+	q.list[q.head] = frame{}
+	q.head++
+	if q.head == len(q.list) {
+		q.list, q.head = q.list[:0], 0
+	}
+	return f
+}
+
+// popLast removes the last frame.
+func (q *frames) popLast() frame {
+	f := q.list[len(q.list)-1]
+	q.list[len(q.list)-1] = frame{}
+	q.list = q.list[:len(q.list)-1]
+	return f
+}
+
+func newLink(e *Engine, kind connKind, o *Options) *link {
+	l := &link{
+		e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, told: startWindow,
+		keepAlive: o.keepAliveTicks(),
+		lastWQE:   make(chan struct{}), marker: make(chan struct{}), finAcked: make(chan struct{}),
+		done: make(chan struct{}), gone: make(chan struct{}),
+		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
+		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
+	}
+	l.open.Store(2)
+	return l
+}
+
+// base is how many blocks a connection is given without asking.
+func (l *link) base() int { return startWindow }
+
+func (l *link) wakeReader() { wake(l.readWake) }
+func (l *link) wakeWriter() { wake(l.writeWake) }
+
+func wake(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// prepare runs when the QP is there, before the peer can send.
+func (l *link) prepare(c *rdmacm.Conn) error {
+	l.cm, l.qp, l.qpn = c, c.QP(), c.QP().Num()
+	l.touched = l.e.ticks.Load()
+	l.e.add(l)
+	return nil
+}
+
+// start begins sending: the connection is there.
+func (l *link) start(peer hello) {
+	l.peer = peer
+	l.remote, l.local = l.cm.RemoteAddr(), l.cm.LocalAddr()
+	l.mu.Lock()
+	l.started = true
+	if before(l.limit, peer.limit) {
+		l.limit = peer.limit
+	}
+	l.pump()
+	l.mu.Unlock()
+	l.cm.OnDone(l.fail)
+}
+
+// abandon undoes prepare: there is no connection. The QP is closed.
+func (l *link) abandon() {
+	l.mu.Lock()
+	l.ending = true
+	l.dropInput()
+	l.mu.Unlock()
+	l.e.links.clear(l)
+	l.e.remove(l)
+}
+
+// room reports whether a data frame may be posted.
+// Preconditions: l.mu is held.
+func (l *link) room() bool {
+	return before(l.sent, l.limit) && l.data < sqData && l.posted-l.doneWR < sqData
+}
+
+// pump posts what is due and may be sent: the only code that posts, but for the marker.
+// Preconditions: l.mu is held.
+func (l *link) pump() {
+	if !l.started || l.ending {
+		return
+	}
+	for {
+		n := 0
+		for n < postMost && l.next(n) {
+			n++
+		}
+		if n == 0 {
+			return
+		}
+		_, err := l.qp.PostSend(l.wrs[:n])
+		for i, b := range l.inlined[:n] {
+			if b != nil {
+				l.e.put(b)
+				l.inlined[i] = nil
+			}
+		}
+		if err != nil {
+			l.failLocked(err)
+			return
+		}
+	}
+}
+
+// next prepares work request n of a doorbell, and reports whether there is something to send.
+// Preconditions: l.mu is held.
+func (l *link) next(n int) bool {
+	if l.posted-l.doneWR == sqDepth {
+		return false
+	}
+	var (
+		h            header
+		b            *block
+		data, forced bool // forced: signaled
+	)
+	switch {
+	case l.resetAux != 0:
+		h.kind, h.aux, forced = kindReset, l.resetAux, true
+		l.resetAux = 0
+	case l.out.len() > 0 && l.room():
+		f := l.out.pop()
+		h.seq = uint16(l.sent)
+		h.kind, h.flags, h.length, h.aux = kindData, f.flags, uint32(f.n), f.aux
+		b, data = f.b, true
+		l.sent++
+		if l.out.len() < stageMost {
+			l.wakeWriter()
+		}
+	case l.owed:
+		h.kind = kindLimit
+	case l.finWant && !l.finSent && l.out.len() == 0:
+		h.kind, h.aux, forced = kindFIN, l.finAux, true
+		l.finSent, l.finWR = true, l.posted
+	case l.ping:
+		h.kind, h.flags, forced = kindPing, flagIgnore, true
+		l.ping, l.pingWR = false, l.posted
+	default:
+		return false
+	}
+	h.limit = l.consumed + l.window
+	l.told, l.owed = h.limit, false
+	if !data {
+		h.seq = uint16(l.sent)
+	}
+
+	l.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpSend}
+	wr := &l.wrs[n]
+	at := &l.slots[l.posted%sqDepth]
+	*at = slot{data: data}
+	size := headerLen + int(h.length)
+	if b == nil {
+		h.put(l.controls[n][:])
+		wr.Inline = l.controls[n][:]
+	} else {
+		h.put(b.header())
+		if size <= maxInline {
+			wr.Inline = b.mem[headerAt : headerAt+size]
+			l.inlined[n] = b
+		} else {
+			at.b = b
+			l.sges[n] = ibv.SGE{Addr: b.sge.Addr, Length: uint32(size), LKey: b.sge.LKey}
+			wr.SGEs = l.sges[n : n+1 : n+1]
+		}
+	}
+	if data {
+		l.data++
+	}
+	l.posted++
+	if forced || l.posted-l.signaled >= sqSignal {
+		wr.Flags |= ibv.Signaled
+		l.signaled = l.posted
+	}
+	return true
+}
+
+// complete handles a completion of a work request.
+// Preconditions: l.mu is held.
+func (l *link) complete(wc *ibv.WC) {
+	if l.ending && uint32(wc.ID) == l.markerWR && l.markerSent {
+		select {
+		case <-l.marker:
+		default:
+			close(l.marker)
+		}
+	}
+	if err := wc.Err(); err != nil {
+		l.failLocked(err)
+	}
+	upTo := uint32(wc.ID) + 1
+	if before(l.posted, upTo) {
+		return // the marker
+	}
+	l.release(upTo)
+	if wc.Status == ibv.WCSuccess {
+		l.ackedWR = l.doneWR
+		if l.pinging && !l.ping && before(l.pingWR, l.doneWR) {
+			l.pinging = false
+		}
+	}
+	if l.finSent && before(l.finWR, l.doneWR) && wc.Status == ibv.WCSuccess {
+		select {
+		case <-l.finAcked:
+		default:
+			close(l.finAcked)
+		}
+	}
+	if len(l.flushes) > 0 && wc.Status == ibv.WCSuccess {
+		l.flushes = slices.DeleteFunc(l.flushes, func(w flushWait) bool {
+			if before(l.doneWR, w.upTo) {
+				return false
+			}
+			close(w.ch)
+			return true
+		})
+	}
+	l.pump()
+}
+
+// release frees what work requests before upTo have sent.
+// Preconditions: l.mu is held.
+func (l *link) release(upTo uint32) {
+	e := l.e
+	e.mu.Lock()
+	for ; before(l.doneWR, upTo); l.doneWR++ {
+		s := &l.slots[l.doneWR%sqDepth]
+		if s.b != nil {
+			e.give(s.b)
+		}
+		if s.data {
+			l.data--
+		}
+		*s = slot{}
+	}
+	e.mu.Unlock()
+}
+
+// receive handles a frame. It takes the block over.
+// Preconditions: l.mu is held.
+func (l *link) receive(b *block, byteLen uint32) {
+	l.touched = l.e.ticks.Load()
+	if byteLen < headerLen {
+		l.e.consumed(b)
+		l.protocol("frame", fmt.Sprintf("%d bytes", byteLen), "a header of 16")
+		return
+	}
+	h := parseHeader(b.header())
+	if err := l.checkFrame(&h, byteLen); err != nil {
+		l.e.consumed(b)
+		l.broken(err)
+		return
+	}
+	if before(l.limit, h.limit) {
+		l.limit = h.limit
+	}
+	switch h.kind {
+	case kindData:
+		l.received++
+		if l.received == l.told {
+			l.grow = true
+		}
+		if l.shutRead {
+			l.e.consumed(b)
+			l.took(1)
+			break
+		}
+		l.in.push(frame{b: b, n: int32(h.length), aux: h.aux, flags: h.flags})
+		l.wakeReader()
+	case kindFIN:
+		l.e.consumed(b)
+		l.finIn = true
+		l.wakeReader()
+		if h.aux&finClosed != 0 {
+			l.peerDone = true
+			l.dropStaged()
+			l.wakeWriter()
+		}
+	case kindReset:
+		l.e.consumed(b)
+		l.failLocked(resetError(h.aux))
+	default: // LIMIT, PING, and kinds to be ignored
+		l.e.consumed(b)
+	}
+	l.pump()
+}
+
+// checkFrame reports what is wrong with a frame.
+func (l *link) checkFrame(h *header, byteLen uint32) error {
+	switch {
+	case h.kind >= kindCount && h.flags&flagIgnore == 0:
+		return &ProtocolError{"frame", h.kind.String(), "a kind that is known, or a flag to ignore it"}
+	case h.kind >= kindCount:
+		return nil
+	case h.length != byteLen-headerLen:
+		return &ProtocolError{"length of " + h.kind.String(), fmt.Sprint(h.length), fmt.Sprint(byteLen - headerLen)}
+	case h.seq != uint16(l.received):
+		return &ProtocolError{"number of " + h.kind.String(), fmt.Sprint(h.seq),
+			fmt.Sprintf("%d: a frame was lost", uint16(l.received))}
+	case h.flags&^knownFlags != 0:
+		return &ProtocolError{"flags of " + h.kind.String(), fmt.Sprintf("%#x", h.flags), "known ones"}
+	case before(h.limit, l.limit):
+		return &ProtocolError{"limit of " + h.kind.String(), fmt.Sprint(h.limit), fmt.Sprintf("%d or more", l.limit)}
+	case before(l.sent+maxWindow, h.limit):
+		return &ProtocolError{"limit of " + h.kind.String(), fmt.Sprint(h.limit),
+			fmt.Sprintf("at most %d", l.sent+maxWindow)}
+	case h.kind == kindData && !before(l.received, l.told):
+		return &ProtocolError{"DATA", fmt.Sprintf("frame %d", l.received), fmt.Sprintf("a number below %d", l.told)}
+	case h.kind == kindData && l.kind == kindStream && h.flags&^flagIgnore != 0:
+		return &ProtocolError{"flags of DATA", fmt.Sprintf("%#x", h.flags), "none, in a stream"}
+	case l.finIn && (h.kind == kindData || h.kind == kindFIN && (l.peerDone || h.aux&finClosed == 0)):
+		return &ProtocolError{h.kind.String(), "one after FIN", "none"}
+	}
+	return nil
+}
+
+// took counts n data frames as taken by the application, and tells the peer when it is time.
+// Preconditions: l.mu is held.
+func (l *link) took(n uint32) {
+	l.consumed += n
+	if l.grow {
+		l.grow = false
+		if more := min(l.window, maxWindow-l.window); more > 0 && l.e.grant(int(more)) {
+			l.window += more
+			l.granted += int(more)
+		}
+	}
+	if untold := l.consumed + l.window - l.told; !before(untold, max(l.window/2, 1)) && untold>>31 == 0 {
+		l.owed = !l.finIn
+	}
+}
+
+// dropInput drops what was received and not read.
+// Preconditions: l.mu is held.
+func (l *link) dropInput() {
+	for l.in.len() > 0 {
+		l.e.consumed(l.in.pop().b)
+		l.took(1)
+	}
+}
+
+// dropStaged drops what was staged and not posted.
+// Preconditions: l.mu is held.
+func (l *link) dropStaged() {
+	for l.out.len() > 0 {
+		l.e.put(l.out.pop().b)
+	}
+}

@@ -1,0 +1,28 @@
+package rdma
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/leak"
+)
+
+// TestMain fails when a test leaves an object open.
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(childEnv); addr != "" {
+		os.Exit(child(addr))
+	}
+	leak.Enable()
+	code := m.Run()
+	if err := CloseIdle(); err != nil {
+		fmt.Fprintln(os.Stderr, "CloseIdle:", err)
+		code = max(code, 1)
+	}
+	if open := leak.Open(); code == 0 && len(open) > 0 {
+		fmt.Fprintf(os.Stderr, "%d objects were not closed:\n%s\n", len(open), strings.Join(open, "\n"))
+		code = 1
+	}
+	os.Exit(code)
+}

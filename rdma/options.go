@@ -1,0 +1,73 @@
+package rdma
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdmacm"
+)
+
+// Options are the choices of Dial, Listen and their like. The zero value selects the defaults.
+type Options struct {
+	// Engine is what the connection shares with others. nil means the one of the device that the
+	// address leads to.
+	Engine *Engine
+	// MaxMessage is the longest message that Recv takes, in bytes; the peer's Send refuses longer
+	// ones. 0 means 16 MiB.
+	MaxMessage int
+	// KeepAlive is how long the connection may be idle before the peer's adapter is asked whether
+	// it is there, in whole seconds. 0 means 15 s, below 0 never.
+	KeepAlive time.Duration
+	// PrivateData is the program's own, at most 16 bytes: the peer's Conn.Peer returns it.
+	PrivateData []byte
+	// CM are options of the connection manager: LocalAddr, Timeout, TOS, Backlog and the like. What
+	// is about the QP and its queues is set by this package.
+	CM rdmacm.Options
+}
+
+const (
+	defaultMaxMessage = 16 << 20
+	defaultKeepAlive  = 15 * time.Second
+)
+
+func (o *Options) maxMessage() int {
+	if o.MaxMessage == 0 {
+		return defaultMaxMessage
+	}
+	return o.MaxMessage
+}
+
+func (o *Options) keepAliveTicks() uint32 {
+	switch {
+	case o.KeepAlive < 0:
+		return 0
+	case o.KeepAlive == 0:
+		return uint32(defaultKeepAlive / time.Second)
+	}
+	return uint32(max(o.KeepAlive/time.Second, 1))
+}
+
+func (o *Options) check() error {
+	if o.MaxMessage < 0 || int64(o.MaxMessage) > 1<<31-1 {
+		return &ibv.ArgError{Arg: "MaxMessage", Got: fmt.Sprint(o.MaxMessage),
+			Want: fmt.Sprintf("1 to %d, or 0 for the default", 1<<31-1)}
+	}
+	if len(o.PrivateData) > appDataLen {
+		return &ibv.LimitError{What: "bytes of PrivateData", Asked: uint64(len(o.PrivateData)), Limit: appDataLen,
+			Where: "the handshake"}
+	}
+	return nil
+}
+
+// engine returns the engine for a device.
+func (o *Options) engine(dev *ibv.Device) (*Engine, error) {
+	if o.Engine == nil {
+		return defaultEngine(dev.Name())
+	}
+	if have := o.Engine.dev.Name(); have != dev.Name() {
+		return nil, &ibv.ArgError{Arg: "Engine", Got: "one of " + have, Want: "one of " + dev.Name() +
+			", the device that the address leads to"}
+	}
+	return o.Engine, nil
+}

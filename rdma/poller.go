@@ -1,0 +1,126 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// pollMost is how many completions are taken at a time.
+const pollMost = 64
+
+// poll handles completions until ctx ends. It is the only consumer of the CQ.
+func (e *Engine) poll(ctx context.Context) {
+	wcs := make([]ibv.WC, pollMost)
+	for {
+		n, err := e.cq.Wait(ctx, wcs)
+		if err != nil {
+			if ctx.Err() == nil {
+				e.failAll(err)
+				<-ctx.Done()
+			}
+			return
+		}
+		e.handle(wcs[:n])
+	}
+}
+
+// handle handles completions. Consecutive ones of a connection take its lock once.
+func (e *Engine) handle(wcs []ibv.WC) {
+	var l *link
+	for i := range wcs {
+		wc := &wcs[i]
+		if l == nil || l.qpn != wc.QPN {
+			if l != nil {
+				l.mu.Unlock()
+			}
+			if l = e.links.get(wc.QPN); l != nil {
+				l.mu.Lock()
+			}
+		}
+		if wc.ID&recvID == 0 {
+			if l != nil {
+				l.complete(wc)
+			}
+			continue
+		}
+		b := e.block(wc.ID)
+		e.arrived.Add(1)
+		switch {
+		case wc.Status == ibv.WCSuccess && l != nil:
+			l.receive(b, wc.ByteLen)
+		case l != nil:
+			e.consumed(b)
+			l.failLocked(wc.Err())
+		default:
+			e.consumed(b)
+		}
+	}
+	if l != nil {
+		l.mu.Unlock()
+	}
+	e.stat.batches.Add(1)
+	e.stat.completions.Add(uint64(len(wcs)))
+	e.mu.Lock()
+	if e.have < e.want {
+		e.refill()
+	}
+	e.mu.Unlock()
+}
+
+// tick asks the peers' adapters of idle connections whether they are there.
+func (e *Engine) tick(ctx context.Context) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		now := e.ticks.Add(1)
+		e.mu.Lock()
+		idle := e.idleLinks[:0]
+		for l := range e.conns {
+			idle = append(idle, l)
+		}
+		e.idleLinks = idle
+		e.mu.Unlock()
+		for i, l := range idle {
+			l.keep(now)
+			idle[i] = nil
+		}
+	}
+}
+
+// stuckAfter is for how many times KeepAlive, and at least how many ticks, a PING may be under way.
+// RC gives up earlier: after that nothing completes any more.
+const (
+	stuckAfter = 4
+	stuckLeast = 5
+)
+
+// keep sends a PING if the connection has been idle for long enough, and gives the connection up
+// if the last one has not completed.
+func (l *link) keep(now uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.keepAlive == 0 || l.ending {
+		return
+	}
+	if l.pinging {
+		if now-l.pingTick >= max(stuckAfter*l.keepAlive, stuckLeast) {
+			l.failLocked(errStuck)
+		}
+		return
+	}
+	if now-l.touched >= l.keepAlive {
+		l.touched = now
+		l.ping, l.pinging, l.pingTick = true, true, now
+		l.pump()
+	}
+}
+
+var errStuck = errors.New("a work request does not complete: the device has lost a completion, or stopped")

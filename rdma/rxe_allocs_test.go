@@ -1,0 +1,53 @@
+package rdma
+
+import (
+	"context"
+	"testing"
+)
+
+// TestRXE_Allocs sends and receives without allocating. The poller's goroutine is counted, too.
+func TestRXE_Allocs(t *testing.T) {
+	server, client := newEngines(t, nil)
+	ctx := context.Background()
+	none := func(what string, f func()) {
+		t.Helper()
+		for range 100 { // pools and windows grow
+			f()
+		}
+		if n := testing.AllocsPerRun(200, f); n != 0 {
+			t.Errorf("%s: %v allocations, want none", what, n)
+		}
+	}
+	a, b := conns(t, server, client)
+	defer a.Close()
+	defer b.Close()
+	for _, n := range []int{8, 20_000} {
+		p := make([]byte, n)
+		none("Send and Recv", func() {
+			for _, way := range [][2]*Conn{{a, b}, {b, a}} {
+				ok(t, way[0].Send(ctx, p))
+				m, err := way[1].Recv(ctx)
+				ok(t, err)
+				m.Release()
+			}
+		})
+	}
+	s, r := streams(t, server, client)
+	defer s.Close()
+	defer r.Close()
+	for _, n := range []int{8, 20_000} {
+		p := make([]byte, n)
+		none("Write and Read", func() {
+			for _, way := range [][2]*Stream{{s, r}, {r, s}} {
+				if _, err := way[0].Write(p); err != nil {
+					t.Fatal(err)
+				}
+				for got := 0; got < n; {
+					c, err := way[1].Read(p)
+					ok(t, err)
+					got += c
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package rdma
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdmacm"
+)
+
+func timeout(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// engines makes an engine on each device, which must hold all their blocks when the test ends.
+func newEngines(t testing.TB, opt *EngineOptions) (server, client *Engine) {
+	t.Helper()
+	r := testutil.NeedRXE(t)
+	var list [2]*Engine
+	for i, dev := range r.Dev {
+		e, err := NewEngine(dev, opt)
+		ok(t, err)
+		list[i] = e
+		t.Cleanup(func() {
+			for end := time.Now().Add(testutil.Patience); e.Stats().Conns > 0 && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+			s := e.Stats()
+			if s.Conns > 0 || s.BlocksFree+s.BlocksPosted != s.Blocks || s.BlocksHeld > 0 {
+				t.Errorf("engine of %s at the end: %+v; want no connections, all blocks free or posted", dev, s)
+			}
+			ok(t, e.Close())
+		})
+	}
+	return list[0], list[1]
+}
+
+// streams makes a pair of streams.
+func streams(t testing.TB, server, client *Engine) (a, b *Stream) {
+	t.Helper()
+	r := testutil.NeedRXE(t)
+	l, err := ListenStream(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server})
+	ok(t, err)
+	defer l.Close()
+	a, err = DialStream(timeout(t), l.Addr().String(), from(r, client))
+	ok(t, err)
+	b, err = l.AcceptStream(timeout(t))
+	ok(t, err)
+	return a, b
+}
+
+// conns makes a pair of connections.
+func conns(t testing.TB, server, client *Engine) (a, b *Conn) {
+	t.Helper()
+	r := testutil.NeedRXE(t)
+	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server})
+	ok(t, err)
+	defer l.Close()
+	a, err = Dial(timeout(t), l.Addr().String(), from(r, client))
+	ok(t, err)
+	b, err = l.Accept(timeout(t))
+	ok(t, err)
+	return a, b
+}
+
+// from are the options of a Dial from the second device.
+func from(r testutil.RXE, e *Engine) *Options {
+	return &Options{Engine: e, CM: rdmacm.Options{LocalAddr: netip.AddrPortFrom(netip.MustParseAddr(r.IP[1]), 0)}}
+}

@@ -1,0 +1,233 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/rdmacm"
+)
+
+// attacker is a peer that keeps to nothing: a connection of package rdmacm, on which it posts what it likes.
+type attacker struct {
+	c  *rdmacm.Conn
+	mr *ibv.MR
+	n  int
+
+	victim *Engine
+}
+
+func attack(t *testing.T, to string, h []byte) (*attacker, error) {
+	t.Helper()
+	r := testutil.NeedRXE(t)
+	c, err := rdmacm.Dial(timeout(t), to, &rdmacm.Options{PrivateData: h,
+		LocalAddr: netip.AddrPortFrom(netip.MustParseAddr(r.IP[1]), 0),
+		QP:        ibv.QPOptions{MaxInline: maxInline}})
+	if err != nil {
+		return nil, err
+	}
+	a := &attacker{c: c}
+	a.mr, err = c.PD().AllocMR(64<<10, ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead, nil)
+	ok(t, err)
+	c.OnClose(a.mr.Close)
+	t.Cleanup(func() { ok(t, c.Close()) })
+	// What the victim sends has to go somewhere.
+	for range 100 {
+		_, err := c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{a.mr.SGE(32<<10, 4096)}}})
+		ok(t, err)
+	}
+	return a, nil
+}
+
+// post posts a frame whose header is h, as it is, with n bytes after it. Errors mean that the victim has ended the
+// connection.
+func (a *attacker) post(h header, n int) error {
+	h.put(a.mr.Bytes())
+	return a.send(ibv.SendWR{Opcode: ibv.OpSend, SGEs: []ibv.SGE{a.mr.SGE(0, headerLen+n)}})
+}
+
+// send posts one signaled work request and waits for it.
+func (a *attacker) send(wr ibv.SendWR) error {
+	a.n++
+	wr.ID, wr.Flags = uint64(a.n)|1<<40, ibv.Signaled
+	if _, err := a.c.QP().PostSend([]ibv.SendWR{wr}); err != nil {
+		return err
+	}
+	for {
+		wcs := make([]ibv.WC, 1)
+		if _, err := a.c.CQ().Wait(context.Background(), wcs); err != nil {
+			return err
+		}
+		if wcs[0].ID == wr.ID {
+			return wcs[0].Err()
+		}
+	}
+}
+
+func goodHello(kind connKind) []byte {
+	h := hello{min: minVersion, max: maxVersion, kind: kind, block: defaultBlock, limit: startWindow,
+		maxMessage: defaultMaxMessage}
+	return h.encode()
+}
+
+// TestRXE_HostileFrames sends what no peer with this package sends. The victim's connection ends with an error that
+// names it, another connection of the same engine works on, and no block is lost.
+func TestRXE_HostileFrames(t *testing.T) {
+	data := func(flags uint8, length, aux uint32) header {
+		return header{kind: kindData, flags: flags, limit: startWindow, length: length, aux: aux}
+	}
+	several := func(n int, h header, size int) func(*attacker) {
+		return func(a *attacker) {
+			for range n {
+				if a.post(h, size) != nil {
+					return
+				}
+				if h.kind == kindData {
+					h.seq++
+				}
+			}
+		}
+	}
+	if r := testutil.NeedRXE(t); !r.Emulated && !testutil.Full() {
+		t.Skip("tells nothing of the device: runs on the emulated device only, but in a full run")
+	}
+	server, client := newEngines(t, &EngineOptions{Memory: 16 << 20})
+	for _, c := range []struct {
+		name string
+		do   func(*attacker)
+		want string // in the victim's error
+	}{
+		{"more frames than the limit", several(40, data(0, 8, 0), 8), "DATA: got frame"},
+		{"a length beyond the frame", several(1, data(0, 9, 0), 8), "length of DATA: got 9, want 8"},
+		{"a length of 4 GiB", several(1, data(0, 1<<32-1, 0), 8), "length of DATA"},
+		{"less than a header", func(a *attacker) {
+			_ = a.send(ibv.SendWR{Opcode: ibv.OpSend, SGEs: []ibv.SGE{a.mr.SGE(0, 5)}})
+		}, "frame: got 5 bytes"},
+		{"nothing at all", func(a *attacker) { _ = a.send(ibv.SendWR{Opcode: ibv.OpSend}) }, "frame: got 0 bytes"},
+		{"an unknown kind", several(1, header{kind: 99, limit: startWindow}, 0), "frame kind 99"},
+		{"an unknown flag", several(1, data(0x80, 0, 0), 0), "flags of DATA: got 0x80"},
+		{"another number", several(1, header{seq: 7, limit: startWindow}, 0), "number of DATA: got 7"},
+		{"FIN twice", several(2, header{kind: kindFIN, limit: startWindow}, 0), "FIN: got one after FIN"},
+		{"DATA after FIN", func(a *attacker) {
+			if a.post(header{kind: kindFIN, limit: startWindow}, 0) == nil {
+				_ = a.post(data(0, 0, 0), 0)
+			}
+		}, "DATA: got one after FIN"},
+		{"a limit that goes back", several(1, header{kind: kindLimit, limit: startWindow - 1}, 0), "limit of LIMIT"},
+		{"a limit without bound", several(1, header{kind: kindLimit, limit: 1 << 30}, 0), "limit of LIMIT"},
+		{"a message that is announced too long", several(1, data(flagMore, 8, 1<<31), 8), "at most"},
+		{"a message longer than announced", several(2, data(flagMore, 8, 9), 8), "16 bytes of a message"},
+		{"MORE without an end", several(2, data(flagMore, 0, 99), 0), "0 bytes of a message"},
+		{"a message shorter than announced", func(a *attacker) {
+			if a.post(data(flagMore, 8, 99), 8) == nil {
+				h := data(0, 8, 0)
+				h.seq = 1
+				_ = a.post(h, 8)
+			}
+		}, "a message of 16 bytes"},
+		{"FIN within a message", func(a *attacker) {
+			if a.post(data(flagMore, 8, 99), 8) == nil {
+				_ = a.post(header{kind: kindFIN, limit: startWindow, seq: 1}, 0)
+			}
+		}, "one within a message"},
+		{"more than a block", several(1, data(0, 40<<10, 0), 40<<10), ""},
+		{"RESET", several(1, header{kind: kindReset, limit: startWindow, aux: 5}, 0), "reason 5"},
+		{"a write to a block, with its address and key", func(a *attacker) {
+			mr := a.victim.slabs[0]
+			_ = a.send(ibv.SendWR{Opcode: ibv.OpWrite, SGEs: []ibv.SGE{a.mr.SGE(0, 8)},
+				Remote: ibv.RemoteAddr{Addr: mr.Addr(), RKey: mr.RKey()}})
+		}, ""},
+		{"a flood of LIMITs", several(3000, header{kind: kindLimit, limit: startWindow}, 0), "none"},
+		{"a flood of PINGs", several(3000, header{kind: kindPing, flags: flagIgnore, limit: startWindow}, 0), "none"},
+		{"a flood of kinds to be ignored", several(3000, header{kind: 77, flags: flagIgnore}, 0), "none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server})
+			ok(t, err)
+			defer l.Close()
+			friend, err := Dial(timeout(t), l.Addr().String(), from(testutil.NeedRXE(t), client))
+			ok(t, err)
+			defer friend.Close()
+			honest, err := l.Accept(timeout(t))
+			ok(t, err)
+			defer honest.Close()
+			a, err := attack(t, l.Addr().String(), goodHello(kindMessages))
+			ok(t, err)
+			a.victim = server
+			victim, err := l.Accept(timeout(t))
+			ok(t, err)
+			defer victim.Close()
+			if c.want == "none" { // it bothers nobody, and the connection goes on
+				c.do(a)
+				echo(t, friend, honest)
+				if err := victim.Err(); err != nil {
+					t.Errorf("the victim's connection has ended: %v", err)
+				}
+				return
+			}
+			go c.do(a)
+			for err = nil; err == nil; {
+				var m *Message
+				if m, err = victim.Recv(timeout(t)); err == nil {
+					m.Release()
+				} else if err == io.EOF { // the FIN of an attacker who goes on
+					<-victim.Done()
+					err = victim.Err()
+				}
+			}
+			echo(t, friend, honest)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("the victim's error: %v, want one with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// echo sends messages both ways.
+func echo(t *testing.T, a, b *Conn) {
+	t.Helper()
+	for i := range 20 {
+		for _, way := range [][2]*Conn{{a, b}, {b, a}} {
+			ok(t, way[0].Send(timeout(t), make([]byte, i*1000)))
+			m, err := way[1].Recv(timeout(t))
+			ok(t, err)
+			if m.Len() != i*1000 {
+				t.Errorf("%d bytes, want %d", m.Len(), i*1000)
+			}
+			m.Release()
+		}
+	}
+}
+
+// TestRXE_HostileHello asks for a connection in ways that are refused, each with its reason.
+func TestRXE_HostileHello(t *testing.T) {
+	server, client := newEngines(t, nil)
+	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server})
+	ok(t, err)
+	defer l.Close()
+	change := func(at int, v byte) []byte {
+		h := goodHello(kindMessages)
+		h[at] = v
+		return h
+	}
+	for name, h := range map[string][]byte{
+		"no private data": nil, "other private data": []byte("GET / HTTP/1.1"), "a later version": change(4, 9),
+		"a stream": goodHello(kindStream), "blocks of 0 bytes": change(9, 0), "a block of 2 GiB": change(11, 0x80),
+		"no first frame": change(12, 0), "a first limit of 16 million": change(14, 0xff),
+	} {
+		a, err := attack(t, l.Addr().String(), h)
+		if a != nil || !errors.Is(err, rdmacm.ErrRejected) {
+			t.Errorf("%s: %v, want a reject", name, err)
+		}
+	}
+	_, err = DialStream(timeout(t), l.Addr().String(), from(testutil.NeedRXE(t), client))
+	var p *ProtocolError
+	if !errors.As(err, &p) || !strings.Contains(err.Error(), "ListenStream") {
+		t.Errorf("a stream to a listener for messages: %v", err)
+	}
+}

@@ -1,0 +1,19 @@
+package rdma
+
+import (
+	"net"
+	"testing"
+
+	"golang.org/x/net/nettest"
+)
+
+func TestRXE_NetConn(t *testing.T) {
+	server, client := newEngines(t, nil)
+	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
+		a, b := streams(t, server, client)
+		return a, b, func() {
+			_ = a.Close()
+			_ = b.Close()
+		}, nil
+	})
+}

@@ -1,0 +1,30 @@
+package rdma
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// TestRXE_ZZRemoval takes the second device away, for good: it is the last test.
+func TestRXE_ZZRemoval(t *testing.T) {
+	r := testutil.NeedRXE(t)
+	if !r.Emulated {
+		t.Skip("takes a device away: runs on the emulated device only (make test-emu)")
+	}
+	server, client := newEngines(t, nil)
+	a, b := conns(t, server, client)
+	defer a.Close()
+	defer b.Close()
+	echo(t, a, b)
+	r.Fault(t, "device-removal:count=1,device="+r.Dev[1])
+	for err := error(nil); err == nil; {
+		err = a.Send(timeout(t), make([]byte, 1000))
+	}
+	<-a.Done()
+	<-b.Done()
+	if !errors.Is(a.Err(), ErrPeerGone) || !errors.Is(b.Err(), ErrPeerGone) {
+		t.Errorf("ends: %v and %v", a.Err(), b.Err())
+	}
+}

@@ -1,0 +1,29 @@
+package rdma
+
+import "sync/atomic"
+
+// stats counts what the poller does.
+type stats struct{ batches, completions atomic.Uint64 }
+
+// Stats are the counters of an engine.
+type Stats struct {
+	Conns        int    // connections, with those that are being closed
+	Blocks       int    // registered
+	BlocksFree   int    // of them, on the free list
+	BlocksHeld   int    // received, and not given back
+	BlocksPosted int    // receives that are posted
+	Memory       int64  // bytes registered
+	Batches      uint64 // turns of the poller in which there was something
+	Completions  uint64 // handled in them
+}
+
+// Stats returns the counters. When no connection is open, every block is free or posted.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return Stats{
+		Conns: len(e.conns), Blocks: len(e.slabs) * e.perSlab, BlocksFree: len(e.free),
+		BlocksHeld: e.held(), BlocksPosted: e.have - e.held(), Memory: e.memory,
+		Batches: e.stat.batches.Load(), Completions: e.stat.completions.Load(),
+	}
+}

@@ -1,0 +1,416 @@
+package rdma
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Stream is a connection that carries bytes, like TCP: a net.Conn.
+//
+// It belongs to the caller and is safe for concurrent use. Data is copied once on each side. What
+// Write has accepted arrives in order, unless the connection breaks; Close waits in the background,
+// for up to five seconds, until the peer's adapter has all of it.
+type Stream struct {
+	l           *link
+	read, write deadline
+}
+
+// DialStream connects to host:port, where ListenStream listens. opt may be nil.
+func DialStream(ctx context.Context, addr string, opt *Options) (*Stream, error) {
+	l, err := dial(ctx, addr, kindStream, opt)
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{l: l}, nil
+}
+
+// StreamListener is a net.Listener of Streams.
+type StreamListener struct{ l *listener }
+
+// ListenStream listens on host:port for DialStream. An empty host means every address, port 0 any
+// free port. opt may be nil; it also applies to the connections.
+func ListenStream(ctx context.Context, addr string, opt *Options) (*StreamListener, error) {
+	l, err := listen(ctx, addr, kindStream, opt)
+	if err != nil {
+		return nil, err
+	}
+	return &StreamListener{l}, nil
+}
+
+// Accept waits for the next connection, which is a *Stream.
+func (l *StreamListener) Accept() (net.Conn, error) {
+	s, err := l.AcceptStream(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// AcceptStream waits for the next connection, or until ctx ends.
+func (l *StreamListener) AcceptStream(ctx context.Context) (*Stream, error) {
+	c, err := l.l.accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{l: c}, nil
+}
+
+// Close ends listening. Connections that nobody has accepted are closed, others stay open.
+func (l *StreamListener) Close() error { return l.l.close() }
+
+// Addr returns the address that it listens on.
+func (l *StreamListener) Addr() net.Addr { return Addr(l.l.addr()) }
+
+// Addr is the address of an end of a connection.
+type Addr netip.AddrPort
+
+// Network returns "rdma".
+func (Addr) Network() string { return "rdma" }
+
+// String returns host:port.
+func (a Addr) String() string { return netip.AddrPort(a).String() }
+
+// LocalAddr returns the address of this side.
+func (s *Stream) LocalAddr() net.Addr { return Addr(s.l.local) }
+
+// RemoteAddr returns the address of the peer.
+func (s *Stream) RemoteAddr() net.Addr { return Addr(s.l.remote) }
+
+// fail makes a *net.OpError, as other net.Conns do. io.EOF stays as it is.
+func (s *Stream) fail(op string, err error) error {
+	if err == nil || err == io.EOF {
+		return err
+	}
+	return &net.OpError{Op: op, Net: "rdma", Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: err}
+}
+
+// begin makes l.current a frame with data, and waits for one.
+// Preconditions: the caller has readTurn.
+func (l *link) begin(b bound) error {
+	for l.current.n == 0 {
+		if l.current.b != nil {
+			l.finish()
+		}
+		f, err := l.nextFrame(b)
+		if err != nil {
+			return err
+		}
+		l.current = f
+	}
+	return nil
+}
+
+// nextFrame takes the next data frame, and waits for one.
+// Preconditions: the caller has readTurn.
+func (l *link) nextFrame(b bound) (frame, error) {
+	for {
+		l.mu.Lock()
+		switch {
+		case l.shutRead:
+			err := error(io.EOF)
+			if l.closed {
+				err = ErrClosed
+			}
+			l.mu.Unlock()
+			return frame{}, err
+		case l.in.len() > 0:
+			f := l.in.pop()
+			l.mu.Unlock()
+			return f, nil
+		case l.finIn:
+			l.mu.Unlock()
+			return frame{}, io.EOF
+		case l.drained:
+			err := l.reason()
+			l.mu.Unlock()
+			return frame{}, err
+		}
+		l.mu.Unlock()
+		if err := b.wait(l.readWake); err != nil {
+			return frame{}, err
+		}
+	}
+}
+
+// finish gives l.current back.
+// Preconditions: the caller has readTurn.
+func (l *link) finish() {
+	l.e.consumed(l.current.b)
+	l.current = frame{}
+	l.mu.Lock()
+	l.took(1)
+	if l.owed {
+		l.pump()
+	}
+	l.mu.Unlock()
+}
+
+// Read reads what has arrived, at least one byte, and waits for it. At the end of what the peer
+// sends the error is io.EOF, after the deadline it is os.ErrDeadlineExceeded.
+func (s *Stream) Read(p []byte) (int, error) {
+	n, err := s.readSome(p)
+	return n, s.fail("read", err)
+}
+
+func (s *Stream) readSome(p []byte) (n int, err error) {
+	b := bound{deadline: &s.read}
+	if err := b.enter(s.l.readTurn); err != nil {
+		return 0, err
+	}
+	defer leave(s.l.readTurn)
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if err := s.l.begin(b); err != nil {
+		return 0, err
+	}
+	for n < len(p) {
+		f := &s.l.current
+		if f.n == 0 {
+			s.l.finish()
+			if !s.l.more() {
+				break
+			}
+			continue
+		}
+		c := copy(p[n:], f.b.payload()[f.off:f.off+f.n])
+		n += c
+		f.off, f.n = f.off+int32(c), f.n-int32(c)
+	}
+	if f := &s.l.current; f.b != nil && f.n == 0 {
+		s.l.finish()
+	}
+	return n, nil
+}
+
+// more makes l.current the next frame, if one has arrived.
+// Preconditions: the caller has readTurn, and l.current is empty.
+func (l *link) more() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.in.len() == 0 || l.shutRead {
+		return false
+	}
+	l.current = l.in.pop()
+	return true
+}
+
+// WriteTo writes to w what arrives, until the peer has sent all. Nothing is copied on this side.
+func (s *Stream) WriteTo(w io.Writer) (total int64, err error) {
+	b := bound{deadline: &s.read}
+	if err := b.enter(s.l.readTurn); err != nil {
+		return 0, s.fail("read", err)
+	}
+	defer leave(s.l.readTurn)
+	for {
+		if err := s.l.begin(b); err != nil {
+			if err == io.EOF {
+				return total, nil
+			}
+			return total, s.fail("read", err)
+		}
+		f := &s.l.current
+		n, err := w.Write(f.b.payload()[f.off : f.off+f.n])
+		if n < 0 || n > int(f.n) {
+			n = int(f.n)
+		}
+		total += int64(n)
+		f.off, f.n = f.off+int32(n), f.n-int32(n)
+		if err != nil {
+			return total, err
+		}
+		if f.n > 0 {
+			return total, io.ErrShortWrite
+		}
+	}
+}
+
+// Write sends p. It waits while the peer does not read, and returns how much of p was accepted.
+func (s *Stream) Write(p []byte) (int, error) {
+	b := bound{deadline: &s.write}
+	if err := b.enter(s.l.writeTurn); err != nil {
+		return 0, s.fail("write", err)
+	}
+	defer leave(s.l.writeTurn)
+	n, err := s.l.writeBytes(b, p)
+	return n, s.fail("write", err)
+}
+
+// writeBytes stages p. What does not leave at once is filled up by later writes.
+// Preconditions: the caller has writeTurn.
+func (l *link) writeBytes(b bound, p []byte) (n int, err error) {
+	most := l.frameMost()
+	for {
+		l.mu.Lock()
+		if err := l.writeError(); err != nil {
+			l.mu.Unlock()
+			return n, err
+		}
+		if l.out.len() > 0 && n < len(p) {
+			f := l.out.last()
+			c := copy(f.b.payload()[f.n:most], p[n:])
+			f.n += int32(c)
+			n += c
+		}
+		room := l.out.len() < stageMost
+		l.mu.Unlock()
+		if n == len(p) {
+			return n, nil
+		}
+		if room {
+			buf, err := l.e.sendBlock(l)
+			if err != nil {
+				return n, err
+			}
+			if buf != nil {
+				c := copy(buf.payload()[:most], p[n:])
+				if err := l.stage(frame{b: buf, n: int32(c)}); err != nil {
+					return n, err
+				}
+				n += c
+				continue
+			}
+		}
+		if err := b.wait(l.writeWake); err != nil {
+			return n, err
+		}
+	}
+}
+
+// frameMost is the most payload of a frame to the peer.
+func (l *link) frameMost() int { return min(l.e.opt.Block, int(l.peer.block)) }
+
+// stage sends a frame as soon as it may be sent. It takes the block over.
+// Preconditions: the caller has writeTurn.
+func (l *link) stage(f frame) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.writeError(); err != nil {
+		l.e.put(f.b)
+		return err
+	}
+	l.out.push(f)
+	l.pump()
+	return nil
+}
+
+// ReadFrom sends what r has, until its end. Nothing is copied on this side.
+func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
+	b := bound{deadline: &s.write}
+	if err := b.enter(s.l.writeTurn); err != nil {
+		return 0, s.fail("write", err)
+	}
+	defer leave(s.l.writeTurn)
+	for {
+		buf, err := s.l.waitBlock(b)
+		if err != nil {
+			return total, s.fail("write", err)
+		}
+		n, rerr := r.Read(buf.payload()[:s.l.frameMost()])
+		if n > 0 {
+			if err := s.l.stage(frame{b: buf, n: int32(n)}); err != nil {
+				return total, s.fail("write", err)
+			}
+			total += int64(n)
+		} else {
+			s.l.e.put(buf)
+		}
+		if rerr == io.EOF {
+			return total, nil
+		}
+		if rerr != nil {
+			return total, rerr
+		}
+	}
+}
+
+// waitBlock waits until a frame may be staged, and returns a block for it.
+// Preconditions: the caller has writeTurn.
+func (l *link) waitBlock(b bound) (*block, error) {
+	for {
+		l.mu.Lock()
+		err, room := l.writeError(), l.out.len() < stageMost
+		l.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		if room {
+			buf, err := l.e.sendBlock(l)
+			if buf != nil || err != nil {
+				return buf, err
+			}
+		}
+		if err := b.wait(l.writeWake); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// SetDeadline sets the deadlines of reading and writing; the zero time means none.
+func (s *Stream) SetDeadline(t time.Time) error {
+	s.read.set(t)
+	s.write.set(t)
+	return nil
+}
+
+// SetReadDeadline sets the deadline of Read, also of one that waits.
+func (s *Stream) SetReadDeadline(t time.Time) error {
+	s.read.set(t)
+	return nil
+}
+
+// SetWriteDeadline sets the deadline of Write, also of one that waits.
+func (s *Stream) SetWriteDeadline(t time.Time) error {
+	s.write.set(t)
+	return nil
+}
+
+// CloseWrite ends sending: the peer reads io.EOF after all that was written.
+func (s *Stream) CloseWrite() error { return s.fail("close", s.l.closeSend()) }
+
+// CloseRead ends reading: what arrives is dropped.
+func (s *Stream) CloseRead() error {
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	if s.l.closed {
+		return s.fail("close", ErrClosed)
+	}
+	s.l.shutRead = true
+	s.l.dropInput()
+	s.l.pump()
+	s.l.wakeReader()
+	return nil
+}
+
+// Close closes the connection. The peer reads what was written, then io.EOF; its writes fail.
+func (s *Stream) Close() error {
+	s.l.close()
+	return nil
+}
+
+// closeSend sends a FIN after all that was staged.
+func (l *link) closeSend() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.writeError(); err != nil {
+		return err
+	}
+	l.finWant = true
+	l.pump()
+	l.wakeWriter()
+	return nil
+}
+
+// Transport says what carries the stream, as in "rdma mlx5_0 direct".
+func (s *Stream) Transport() string { return s.l.transport() }
+
+func (l *link) transport() string {
+	path, _ := l.e.cq.DataPath()
+	return "rdma " + l.e.dev.Name() + " " + path.String()
+}
+
+var _ net.Listener = (*StreamListener)(nil)
+var _ net.Conn = (*Stream)(nil)

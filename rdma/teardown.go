@@ -1,0 +1,264 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// protocol ends the connection because of what the peer sent.
+// Preconditions: l.mu is held.
+func (l *link) protocol(frame, got, want string) {
+	l.broken(&ProtocolError{Frame: frame, Got: got, Want: want})
+}
+
+// broken ends the connection because of what the peer sent, and tells it.
+// Preconditions: l.mu is held.
+func (l *link) broken(err error) {
+	if l.ending {
+		return
+	}
+	l.dropStaged()
+	l.resetAux = 1
+	l.pump()
+	l.resetSent = make(chan struct{})
+	l.flushes = append(l.flushes, flushWait{upTo: l.posted, ch: l.resetSent})
+	l.failLocked(err)
+}
+
+// fail ends the connection; err is why.
+func (l *link) fail(err error) {
+	l.mu.Lock()
+	l.failLocked(err)
+	l.mu.Unlock()
+}
+
+// failLocked is fail. What was received before stays readable.
+// Preconditions: l.mu is held.
+func (l *link) failLocked(err error) {
+	if l.ending {
+		return
+	}
+	l.ending = true
+	l.cause = err
+	l.wakeWriter()
+	go l.teardown()
+}
+
+// teardown ends the connection in the order that loses no block. Receives of the QP that were taken
+// from the SRQ complete before its last event, and that is before the marker.
+func (l *link) teardown() {
+	l.mu.Lock()
+	reset := l.resetSent
+	l.mu.Unlock()
+	if reset != nil {
+		l.await(reset, drainTime)
+	}
+	_ = l.qp.Modify(&ibv.QPAttr{State: ibv.StateErr}, ibv.MaskState)
+	l.e.rest(l)
+	if l.mark() {
+		l.await(l.marker, drainTime)
+	}
+	l.e.links.clear(l) // before another QP can have the number
+	err := l.cm.Close()
+	l.mu.Lock()
+	l.drained = true
+	l.dropStaged()
+	if err == nil { // else the device may still read them
+		l.release(l.posted)
+	}
+	granted := l.granted
+	l.granted = 0
+	for _, w := range l.flushes {
+		close(w.ch)
+	}
+	l.flushes = nil
+	l.mu.Unlock()
+	l.e.ungrant(granted)
+	close(l.done)
+	l.wakeReader()
+	l.wakeWriter()
+	l.over()
+}
+
+// over is called at the end of teardown, and when a closed connection holds no frame any more.
+// After both the engine may go.
+func (l *link) over() {
+	if l.open.Add(-1) == 0 {
+		l.e.remove(l)
+	}
+}
+
+// await waits for ch, the end of the device, or a while. It reports whether ch was closed.
+func (l *link) await(ch <-chan struct{}, most time.Duration) bool {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ch:
+		return true
+	case <-l.e.gone:
+	case <-timer.C:
+	}
+	return false
+}
+
+// rest waits for the last event of a QP in the state ERR. Devices that never raise it, such as
+// SoftRoCE, are known after the first QP.
+func (e *Engine) rest(l *link) {
+	most := drainTime / 4
+	if e.restless.Load() {
+		most = drainTime / 100
+	}
+	e.restless.Store(!l.await(l.lastWQE, most))
+}
+
+// mark posts a work request whose completion follows all others of the QP, and reports whether it
+// could. The queue may be full until the poller has seen completions.
+func (l *link) mark() bool {
+	for pause := time.Microsecond; pause < drainTime; pause *= 2 {
+		l.mu.Lock()
+		l.markerWR, l.markerSent = l.posted+1, true
+		l.wrs[0] = ibv.SendWR{ID: uint64(l.markerWR), Opcode: ibv.OpSend, Flags: ibv.Signaled}
+		_, err := l.qp.PostSend(l.wrs[:1])
+		l.mu.Unlock()
+		if !errors.Is(err, ibv.ErrQueueFull) {
+			return err == nil
+		}
+		time.Sleep(pause)
+	}
+	return false
+}
+
+// close closes the connection: what was sent still leaves, what was received is dropped.
+func (l *link) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.closed, l.shutRead = true, true
+	l.shut.Store(true)
+	l.wakeReader()
+	l.wakeWriter()
+	l.dropInput()
+	go l.dropCurrent()
+	if l.ending {
+		return
+	}
+	if l.finSent { // by CloseWrite: this one tells more
+		l.finSent, l.finAcked = false, make(chan struct{})
+	}
+	l.finWant, l.finAux = true, finClosed
+	if l.peerDone {
+		l.dropStaged()
+	}
+	l.pump()
+	go l.linger(l.finAcked)
+}
+
+// linger ends a closed connection when the peer has everything, or after a while.
+func (l *link) linger(finAcked <-chan struct{}) {
+	timer := time.NewTimer(lingerTime)
+	defer timer.Stop()
+	select {
+	case <-finAcked:
+	case <-l.done:
+	case <-timer.C:
+	}
+	l.fail(ErrClosed)
+}
+
+// dropCurrent drops the frame that a reader has begun. Readers no longer begin another.
+func (l *link) dropCurrent() {
+	l.readTurn <- struct{}{}
+	if l.partial != nil {
+		l.dropPartial()
+	}
+	if l.current.b != nil {
+		l.finish()
+	}
+	leave(l.readTurn)
+	l.over()
+}
+
+// writeError is why nothing can be sent, or nil.
+// Preconditions: l.mu is held.
+func (l *link) writeError() error {
+	switch {
+	case l.closed:
+		return ErrClosed
+	case l.finWant:
+		return errShutWrite
+	case l.peerDone:
+		return ErrPeerClosed
+	case l.ending:
+		return l.reason()
+	}
+	return nil
+}
+
+// reason is why the connection has ended.
+// Preconditions: l.mu is held, l.ending.
+func (l *link) reason() error {
+	var p *ProtocolError
+	switch {
+	case errors.Is(l.cause, ErrClosed), errors.As(l.cause, &p):
+		return l.cause
+	case l.peerDone:
+		return ErrPeerClosed
+	}
+	return &PeerError{Peer: l.remote, Sent: l.posted, Acked: l.ackedWR, Err: l.cause}
+}
+
+var errShutWrite = errors.New("writing was closed")
+
+// watch reads the device's events.
+func (e *Engine) watch(ctx context.Context) {
+	for {
+		ev, err := e.dev.AsyncEvent(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				e.failAll(err)
+			}
+			return
+		}
+		switch ev.Type {
+		case ibv.EventCQErr, ibv.EventSRQErr, ibv.EventDeviceFatal:
+			e.failAll(errors.New(ev.String()))
+		}
+		if ev.QP == nil {
+			continue
+		}
+		l := e.links.get(ev.QP.Num())
+		if l == nil {
+			continue
+		}
+		switch ev.Type {
+		case ibv.EventQPLastWQEReached:
+			l.mu.Lock()
+			select {
+			case <-l.lastWQE:
+			default:
+				close(l.lastWQE)
+			}
+			l.mu.Unlock()
+		case ibv.EventQPFatal, ibv.EventQPReqErr, ibv.EventQPAccessErr:
+			l.fail(errors.New(ev.String()))
+		}
+	}
+}
+
+// failAll ends all connections: the device is gone.
+func (e *Engine) failAll(err error) {
+	e.mu.Lock()
+	if !e.isGone {
+		e.isGone = true
+		close(e.gone)
+	}
+	e.mu.Unlock()
+	for _, l := range e.all() {
+		l.fail(err)
+	}
+}
