@@ -11,7 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
-// CQs and QPs that commands make. Their rings and doorbell records are in umems; the rest is as if a verb had made them.
+// CQs and QPs that commands make. Rings and doorbell records are in umems; the rest is as if a verb had made them.
 
 // Fields of a CQ's context, which stands at one place in create_cq and in query_cq's answer. C: struct
 // mlx5_ifc_cqc_bits.
