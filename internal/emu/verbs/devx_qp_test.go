@@ -35,7 +35,8 @@ func TestDevxChanges(t *testing.T) {
 	_, out, e = p.object(3, h, prm(uapi.OpQueryQP, 16, uapi.CmdNum, int(qpn)), 272)
 	if p.must(e); qpcLAGPort.Get(out) != 2 || pathUDPPort.Get(out) != 0xc001 || qpcState.Get(out) != 3 ||
 		qpcSendCQ.Get(out) != uint64(qp.SendCQ.Num) || qpcLogSQ.Get(out) != logOf(qp.SQ.Count) {
-		t.Errorf("query_qp: port %d, UDP port %#x, state %d", qpcLAGPort.Get(out), pathUDPPort.Get(out), qpcState.Get(out))
+		t.Errorf("query_qp: port %d, UDP port %#x, state %d", qpcLAGPort.Get(out), pathUDPPort.Get(out),
+			qpcState.Get(out))
 	}
 	for what, fields := range map[string][]any{
 		"port 3 of a bond of two":       {qpMask, optLAGPort, qpcLAGPort, 3},

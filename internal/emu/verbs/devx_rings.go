@@ -26,8 +26,6 @@ var (
 	cqcRecordID   = cqField(0x20, 32)
 	cqcLogSize    = cqField(0x63, 5)
 	cqcUAR        = cqField(0x68, 24)
-	cqcPeriod     = cqField(0x84, 12)
-	cqcCount      = cqField(0x90, 16)
 	cqcEQN        = cqField(0xa0, 32)
 	cqcProducer   = cqField(0x168, 24)
 	cqcRecord     = cqField(0x1c0, 64)
