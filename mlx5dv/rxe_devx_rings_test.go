@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -74,6 +75,12 @@ func TestRXEDevX_Rings(t *testing.T) {
 
 	// A QP of verbs that is connected to itself has the path.
 	verbsCQ := closing(t, must(dev.CreateCQ(4, nil))(t))
+	view := closing(t, must(dev.CreateCQ(4, &ibv.CQOptions{DataPath: ibv.DataPathRaw}))(t))
+	ok(t, view.Moderate(7, 300*time.Microsecond))
+	ok(t, DevXQuery(view, header(opQueryCQ, 0, must(ViewCQ(view))(t).Num), out))
+	if v := get32(out, inCQ+16); v != 300<<16|7 {
+		t.Errorf("moderation %#x", v)
+	}
 	model := closing(t, must(pd.CreateQP(verbsCQ, verbsCQ, nil))(t))
 	ok(t, model.Connect(must(model.Endpoint(rxe.Port, rxe.GID))(t), nil))
 	ok(t, DevXQuery(model, header(opQueryQP, 0, model.Num()), out))

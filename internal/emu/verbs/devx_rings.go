@@ -26,6 +26,8 @@ var (
 	cqcRecordID   = cqField(0x20, 32)
 	cqcLogSize    = cqField(0x63, 5)
 	cqcUAR        = cqField(0x68, 24)
+	cqcPeriod     = cqField(0x84, 12)
+	cqcCount      = cqField(0x90, 16)
 	cqcEQN        = cqField(0xa0, 32)
 	cqcProducer   = cqField(0x168, 24)
 	cqcRecord     = cqField(0x1c0, 64)
@@ -120,6 +122,8 @@ func devxQueryCQ(d *command, o any) uapi.Status {
 	cqcEntrySize.Put(d.out, uint64(cq.CQESize/128))
 	cqcIgnore.Put(d.out, uint64(bit(cq.IgnoreOverrun)))
 	cqcLogSize.Put(d.out, logOf(cq.Entries))
+	cqcPeriod.Put(d.out, uint64(cq.ModPeriod))
+	cqcCount.Put(d.out, uint64(cq.ModCount))
 	cqcEQN.Put(d.out, uint64(cq.Vector))
 	cqcProducer.Put(d.out, uint64(cq.Run.PI))
 	if cq.UAR != nil {
