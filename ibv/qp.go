@@ -29,10 +29,11 @@ type QP struct {
 	node
 	dev     *Device
 	pd      *PD // nil for XRCRecv
-	send    *CQ // nil for XRCRecv
-	recv    *CQ // nil for XRCRecv and XRCSend
+	send    *CQ // nil for XRCRecv and RSS
+	recv    *CQ // nil for XRCRecv, XRCSend and RSS
 	srq     *SRQ
-	xrcd    *XRCD // of XRCRecv
+	xrcd    *XRCD        // of XRCRecv
+	rss     *RWQIndTable // of an RSS QP
 	handle  uintptr
 	num     atomic.Uint32 // of a DCT 0 until it is in RTR
 	typ     QPType
@@ -96,6 +97,9 @@ type QPOptions struct {
 
 	Raw RawOptions // RawPacket only
 
+	// RSS makes a QP of type RawPacket spread frames among WQs. CreateQP takes no CQs then.
+	RSS *RSSOptions
+
 	// SendOps, unless 0, are the operations that will be posted, and all that PostSend takes.
 	// On the ops data path they are then posted by the functions behind ibv_wr_*. Flush and
 	// AtomicWrite cannot be posted in any other way.
@@ -130,6 +134,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	fail := func(err error) (*QP, error) { return nil, &OpError{Op: op, Object: name, Err: err} }
 	if opt == nil {
 		opt = &QPOptions{}
+	}
+	if opt.RSS != nil {
+		return pd.createRSS(send, recv, opt, maker)
 	}
 	o := QPOptions{
 		Type:       opt.Type,
@@ -200,7 +207,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 	}
 	if path == DataPathDirect {
-		if err := directType(o.Type); err != nil {
+		if err := errors.Join(directType(o.Type), send.noWQ(), recv.noWQ()); err != nil {
 			return fail(err)
 		}
 		dev.direct.mu.Lock()
@@ -402,10 +409,10 @@ func (qp *QP) path() DataPath {
 	return qp.send.path
 }
 
-// SendCQ returns the CQ for send completions, nil for XRCRecv.
+// SendCQ returns the CQ for send completions, nil for XRCRecv and an RSS QP.
 func (qp *QP) SendCQ() *CQ { return qp.send }
 
-// RecvCQ returns the CQ for receive completions, nil for XRCRecv and XRCSend.
+// RecvCQ returns the CQ for receive completions, nil for XRCRecv, XRCSend and an RSS QP.
 func (qp *QP) RecvCQ() *CQ { return qp.recv }
 
 // State returns the last state that the library knows: after a failure of the QP, only Query
@@ -440,7 +447,7 @@ func (qp *QP) loadState() QPState { return QPState(atomic.LoadUint32(qp.state)) 
 
 func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint16) error, group GID,
 	lid uint16) error {
-	if err := qp.enter(op); err != nil {
+	if err := qp.enterStates(op); err != nil {
 		return err
 	}
 	defer qp.leave()
