@@ -115,6 +115,11 @@ func (e *Engine) matches(r *hca.Flow) bool {
 // arrive puts the frame in a receive of peer. The batch is qp's, and has no other work.
 func (e *Engine) arrive(qp, peer *hca.QP, tag uint32) {
 	b := &e.b
+	var hash uint32
+	var hashed uint8
+	if peer.RSS != nil {
+		peer, hash, hashed = e.spread(peer.RSS)
+	}
 	if peer.State < hca.RTR || peer.State == hca.Err || peer.Run.Dead || peer.Context.Dead || peer.RecvCQ == nil ||
 		peer.RQ.Count == 0 {
 		return
@@ -141,6 +146,8 @@ func (e *Engine) arrive(qp, peer *hca.QP, tag uint32) {
 	}
 	p := e.cqe(peer.RecvCQ, peer, cqeRespSend, peer.RecvIdx, 0, rcv.counter)
 	e.describe(p.img[:], tci, stripped)
+	put32(p.img[12:], hash)
+	p.img[16] = hashed
 	put32(p.img[44:], uint32(len(e.frames.in)))
 	put32(p.img[56:], tag)
 	if e.Hooks.Trace != nil {
@@ -163,6 +170,9 @@ func (e *Engine) badReceive(peer *hca.QP, rcv recvEntry, syndrome uint8) {
 	e.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter).failReceive(syndrome)
 	e.consume(peer, nil)
 	e.commit()
+	if peer.Type == hca.WorkQueue {
+		peer.Fatal()
+	}
 	e.toErr(peer)
 }
 
