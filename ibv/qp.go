@@ -207,7 +207,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 	}
 	if path == DataPathDirect {
-		if err := errors.Join(directType(o.Type), send.noWQ(), recv.noWQ()); err != nil {
+		if err := directQP(o.Type, send, recv); err != nil {
 			return fail(err)
 		}
 		dev.direct.mu.Lock()

@@ -19,6 +19,17 @@ func (cq *CQ) inUse() error {
 		Need: "a CQ for each WQ, or a CQ made with DataPathOps", Have: cq.node.String() + ", which is in use"}
 }
 
+// directQP reports why there is no QP of a type on CQs of the direct data path.
+func directQP(t QPType, send, recv *CQ) error {
+	if err := directType(t); err != nil {
+		return err
+	}
+	if err := send.noWQ(); err != nil {
+		return err
+	}
+	return recv.noWQ()
+}
+
 // noWQ reports that a CQ of the direct data path has a WQ, and so cannot have another queue.
 func (cq *CQ) noWQ() error {
 	if cq == nil {
