@@ -62,6 +62,12 @@ func (friends) CreateDC(pd *PD, send, recv *CQ, opt *QPOptions, streams bool,
 		qpMaker{create: create, destroy: pd.dev.v.DestroyQP, dc: true, streams: streams})
 }
 
+// CreateWQ is pd.CreateWQ with another function to make the C object.
+func (friends) CreateWQ(pd *PD, op string, cq *CQ, opt *WQOptions,
+	create func(attr *abi.WQInitAttr) (uintptr, error)) (*WQ, error) {
+	return pd.createWQ(op, cq, opt, create)
+}
+
 // AllocDM is d.AllocDM with another function to make the C object. MaxDMSize bounds memory for data alone.
 func (friends) AllocDM(d *Device, op string, size int, opt *DMOptions, data bool,
 	alloc func(attr *abi.AllocDMAttr) (uintptr, error)) (*DM, error) {
@@ -113,6 +119,7 @@ func (d *Device) cObject() uintptr { return d.handle }
 func (cq *CQ) cObject() uintptr    { return cq.handle }
 func (qp *QP) cObject() uintptr    { return qp.handle }
 func (s *SRQ) cObject() uintptr    { return s.handle }
+func (w *WQ) cObject() uintptr     { return w.handle }
 func (dm *DM) cObject() uintptr    { return dm.handle }
 
 // NextHalf returns the address of the thread domain's offset of the next BlueFlame half; nil if

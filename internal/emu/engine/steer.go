@@ -132,7 +132,14 @@ func (e *Engine) arrive(qp, peer *hca.QP, tag uint32) {
 	in, tci, stripped := e.frameFor(peer)
 	b.peer, b.srq, b.epsn, b.head = peer, nil, peer.Run.EPSN, peer.Run.Head
 	defer func() { b.peer = nil }()
-	if syndrome := e.scatterList(peer.Context.Device, peer.PD, rcv.segs, 0, uint64(len(in))); syndrome != 0 {
+	place, was := strides{}, peer.Run.Stride
+	if peer.Striding.Count > 0 {
+		if place, ok = e.stride(peer, &rcv, uint32(len(in))); !ok {
+			countAt(peer, hca.OutOfBuffer)
+			return
+		}
+	}
+	if syndrome := e.scatterList(peer.Context.Device, peer.PD, rcv.segs, place.skip, uint64(len(in))); syndrome != 0 {
 		e.badReceive(peer, rcv, syndrome)
 		return
 	}
@@ -148,17 +155,20 @@ func (e *Engine) arrive(qp, peer *hca.QP, tag uint32) {
 	e.describe(p.img[:], tci, stripped)
 	put32(p.img[12:], hash)
 	p.img[16] = hashed
-	put32(p.img[44:], uint32(len(e.frames.in)))
+	put32(p.img[44:], uint32(len(e.frames.in))|place.used<<16)
+	binary.BigEndian.PutUint16(p.img[2:], place.wqe)
 	put32(p.img[56:], tag)
 	if e.Hooks.Trace != nil {
 		e.traceRecv(peer, nil, rcv, uint64(len(e.frames.in)))
 	}
-	e.consume(peer, nil)
+	if place.used == 0 || place.last {
+		e.consume(peer, nil)
+	}
 	if e.commit() == okSide {
 		return
 	}
 	b.clear()
-	peer.Run.Head = b.head
+	peer.Run.Head, peer.Run.Stride = b.head, was
 	if b.err != guest.ErrGone {
 		e.strict.memoryGone(qp, &e.w, peer.Mem)
 		e.badReceive(peer, rcv, synLocalProt)

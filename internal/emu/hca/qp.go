@@ -29,7 +29,8 @@ type QP struct {
 	SRQ      *SRQ
 	XRCD     *XRCD // XRC_RECV
 	DC       DC
-	RSS      *RSS // of one that has no queues, and spreads frames among WQs; else nil
+	Striding Striding // of a WQ
+	RSS      *RSS     // of one that has no queues, and spreads frames among WQs; else nil
 	Cap      QPCap
 	SigAll   bool
 	Flags    uint32 // driver's creation flags (scatter to CQE, signature …: MLX5_QP_FLAG_*)

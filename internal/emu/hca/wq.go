@@ -44,6 +44,21 @@ const (
 	wqSignature  = 1 << 0 // the driver's
 )
 
+// Striding is how a receive of a WQ holds several frames, each in strides of its own. Count 0: it does not.
+type Striding struct {
+	Log    uint32 // of the bytes of a stride
+	Count  uint32 // strides of a receive
+	Indent uint64 // bytes into the first stride that a frame begins
+}
+
+// Bounds of it, as logarithms. C: MLX5_MIN_SINGLE_STRIDE_LOG_NUM_BYTES and its like.
+const (
+	MinLogStride, MaxLogStride   = 6, 13
+	MinLogStrides, MaxLogStrides = 9, 16
+
+	wqStriding = 1 << 0 // of CompMask
+)
+
 // WQInit is what a WQ is made of.
 type WQInit struct {
 	User           uint64
@@ -55,6 +70,9 @@ type WQInit struct {
 	Count, Shift   uint32
 	UIdx           uint32
 	Type, CompMask uint32
+	LogStride      uint32 // with CompMask: of its bytes
+	LogStrides     uint32
+	Shifted        bool // by two bytes
 }
 
 // Limits of what this device makes for frames.
@@ -72,10 +90,13 @@ func (c *Context) CreateWQ(i *WQInit) (*WQ, unix.Errno) {
 	switch {
 	case i.Type != 0, i.Count == 0:
 		return nil, unix.EINVAL
-	case !d.ethernet(), i.Flags&^(wqStripVLAN|wqScatterFCS) != 0, i.CompMask != 0: // striding
+	case !d.ethernet(), i.Flags&^(wqStripVLAN|wqScatterFCS) != 0, i.CompMask&^wqStriding != 0:
 		return nil, unix.EOPNOTSUPP
 	case i.DriverFlags&^wqSignature != 0:
 		return nil, unix.EOPNOTSUPP
+	case i.CompMask != 0 && (i.LogStride < MinLogStride || i.LogStride > MaxLogStride || i.LogStrides < MinLogStrides ||
+		i.LogStrides > MaxLogStrides || i.Shift < 5):
+		return nil, unix.EINVAL
 	case i.MaxWR > uint32(d.Config.Limits.MaxQPWR), !power(i.Count), i.Count > 1<<16, i.Shift < 4, i.Shift > 12:
 		return nil, unix.EINVAL
 	case d.liveQPs >= d.Config.Limits.MaxQP, d.liveWQs >= MaxWQ:
@@ -96,6 +117,12 @@ func (c *Context) CreateWQ(i *WQInit) (*WQ, unix.Errno) {
 	q.UIdx = q.RecvIdx
 	if !c.Mem.Mapped(i.Buf, size, false) || !c.Mem.Mapped(i.DB, cqBuffers, false) {
 		return nil, unix.EFAULT
+	}
+	if i.CompMask != 0 {
+		q.Striding = Striding{Log: i.LogStride, Count: 1 << i.LogStrides}
+		if i.Shifted {
+			q.Striding.Indent = 2
+		}
 	}
 	if i.Flags&wqStripVLAN != 0 {
 		q.Offloads |= StripVLAN
