@@ -426,7 +426,7 @@ func (qp *QP) State() QPState {
 }
 
 // AttachMcast makes a UD QP receive the messages sent to a multicast group. lid is the LID of
-// the group, 0 on RoCE.
+// the group, 0 on RoCE. Frames of a group get to a RawPacket QP by CreateFlow.
 //
 // C: ibv_attach_mcast(3).
 func (qp *QP) AttachMcast(group GID, lid uint16) error {
@@ -451,7 +451,13 @@ func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint
 		return err
 	}
 	defer qp.leave()
-	if err := call(qp.dev.v.Lib, qp.handle, (*abi.GID)(&group), lid); err != nil {
+	err := call(qp.dev.v.Lib, qp.handle, (*abi.GID)(&group), lid)
+	if qp.typ == RawPacket && (errors.Is(err, errInvalid) || unsupported(err)) {
+		err = &UnsupportedError{Feature: "a multicast group of a RawPacket QP",
+			Need: "CreateFlow with the group's address in a FlowEth, or of type FlowMulticastDefault",
+			Have: "a kernel that has groups of UD QPs alone"}
+	}
+	if err != nil {
 		return &OpError{Op: op, Object: qp.name, Err: err, Detail: "group " + group.String()}
 	}
 	return nil
