@@ -40,14 +40,16 @@ func newWQs(t *testing.T, n int, opt WQOptions) (*rawSide, *wqSide) {
 	b.mac = macOf(t, b.dev)
 	opt.MaxWR = wqRecvs
 	for i := range n {
-		cq := closing(t, must(b.dev.CreateCQ(2*wqRecvs, &CQOptions{Fields: FieldsStandard | FieldCVLAN | FieldFlowTag}))(t))
+		fields := FieldsStandard | FieldCVLAN | FieldFlowTag
+		cq := closing(t, must(b.dev.CreateCQ(2*wqRecvs, &CQOptions{Fields: fields}))(t))
 		wq := closing(t, must(b.pd.CreateWQ(cq, &opt))(t))
 		b.cqs, b.wqs = append(b.cqs, cq), append(b.wqs, wq)
 		b.ready(t, i)
 	}
 	table := closing(t, must(b.dev.CreateRWQIndTable(b.wqs))(t))
 	if os.Geteuid() != 0 {
-		_, err := b.pd.CreateQP(nil, nil, &QPOptions{Type: RawPacket, RSS: &RSSOptions{Table: table, Fields: HashSrcIPv4}})
+		_, err := b.pd.CreateQP(nil, nil, &QPOptions{Type: RawPacket, RSS: &RSSOptions{Table: table,
+			Fields: HashSrcIPv4}})
 		wantErr(t, err, syscall.EPERM, "CAP_NET_RAW")
 		return nil, nil
 	}
@@ -284,8 +286,8 @@ func TestRXE_WQ(t *testing.T) {
 				t.Fatalf("receive %d: %+v, %v", k, wc[0], err)
 			}
 		}
-		lists := []RecvWR{{ID: 3, SGEs: []SGE{b.mr.SGE(0, 10), b.mr.SGE(100, 2000)}}, {ID: 4, SGEs: []SGE{b.mr.SGE(0, 60),
-			b.mr.SGE(60, 54)}}}
+		lists := []RecvWR{{ID: 3, SGEs: []SGE{b.mr.SGE(0, 10), b.mr.SGE(100, 2000)}},
+			{ID: 4, SGEs: []SGE{b.mr.SGE(0, 60), b.mr.SGE(60, 54)}}}
 		if n, err := wq.PostRecv(lists); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
@@ -295,7 +297,8 @@ func TestRXE_WQ(t *testing.T) {
 			if _, err := cq.Wait(timeout(t), wc[:]); err != nil || wc[0].ID != id || wc[0].Status != WCSuccess {
 				t.Fatalf("%+v, %v", wc[0], err)
 			}
-			if id == 3 && (!bytes.Equal(b.mr.Bytes()[:10], plain[:10]) || !bytes.Equal(b.mr.Bytes()[100:204], plain[10:])) {
+			m := b.mr.Bytes()
+			if id == 3 && (!bytes.Equal(m[:10], plain[:10]) || !bytes.Equal(m[100:204], plain[10:])) {
 				t.Error("a list of two entries was filled in another way")
 			}
 		}
@@ -498,8 +501,8 @@ func TestRXE_WQBad(t *testing.T) {
 			syscall.EINVAL, "39 bytes"},
 		{"a long key", nil, QPOptions{Type: RawPacket}, RSSOptions{Table: table, Fields: v4, Key: make([]byte, 200)},
 			syscall.EINVAL, "200 bytes"},
-		{"an endless key", nil, QPOptions{Type: RawPacket}, RSSOptions{Table: table, Fields: v4, Key: make([]byte, 300)},
-			nil, "rss key bytes"},
+		{"an endless key", nil, QPOptions{Type: RawPacket}, RSSOptions{Table: table, Fields: v4,
+			Key: make([]byte, 300)}, nil, "rss key bytes"},
 		{"no fields", nil, QPOptions{Type: RawPacket}, RSSOptions{Table: table}, syscall.EINVAL, "4 places"},
 		{"an SPI", nil, QPOptions{Type: RawPacket}, RSSOptions{Table: table, Fields: HashIPsecSPI}, ErrNotSupported,
 			"IPsecSPI"},
@@ -531,10 +534,8 @@ func TestRXE_WQBad(t *testing.T) {
 	}
 	ok(t, qp.Close())
 	ok(t, table.Close())
-	if _, err := pd.CreateQP(nil, nil, &QPOptions{Type: RawPacket, RSS: &RSSOptions{Table: table, Fields: v4}}); !errors.Is(
-		err, ErrClosed) {
-		t.Errorf("an RSS QP on a closed table: %v", err)
-	}
+	_, err = pd.CreateQP(nil, nil, &QPOptions{Type: RawPacket, RSS: &RSSOptions{Table: table, Fields: v4}})
+	wantErr(t, err, ErrClosed)
 	if _, err := gone.PostRecv([]RecvWR{{}}); !errors.Is(err, ErrClosed) {
 		t.Errorf("posting to a closed WQ: %v", err)
 	}

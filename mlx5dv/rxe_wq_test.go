@@ -101,7 +101,8 @@ func TestRXEWQRaw(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cq := closing(t, must(dev.CreateCQ(64, &ibv.CQOptions{DataPath: ibv.DataPathRaw}))(t))
-			wq := closing(t, must(CreateWQ(pd, cq, &WQOptions{WQOptions: ibv.WQOptions{MaxWR: 4}, Striding: c.stride}))(t))
+			opt := &WQOptions{WQOptions: ibv.WQOptions{MaxWR: 4}, Striding: c.stride}
+			wq := closing(t, must(CreateWQ(pd, cq, opt))(t))
 			_, err := wq.PostRecv([]ibv.RecvWR{{}})
 			if !errors.Is(err, ibv.ErrRaw) {
 				t.Errorf("posting to a WQ whose ring is the caller's: %v", err)
@@ -197,9 +198,10 @@ func TestRXEWQRefused(t *testing.T) {
 		opt *WQOptions
 		err error
 	}{
-		"no PD":        {nil, raw, nil, syscall.EINVAL},
-		"no CQ":        {pd, nil, nil, syscall.EINVAL},
-		"data path":    {pd, cq, &WQOptions{Striding: &StridingOptions{LogStride: 6, LogStrides: 9}}, ibv.ErrNotSupported},
+		"no PD": {nil, raw, nil, syscall.EINVAL},
+		"no CQ": {pd, nil, nil, syscall.EINVAL},
+		"data path": {pd, cq, &WQOptions{Striding: &StridingOptions{LogStride: 6, LogStrides: 9}},
+			ibv.ErrNotSupported},
 		"small stride": {pd, raw, &WQOptions{Striding: &StridingOptions{LogStride: 5, LogStrides: 9}}, syscall.EINVAL},
 		"large stride": {pd, raw, &WQOptions{Striding: &StridingOptions{LogStride: 14, LogStrides: 9}}, syscall.EINVAL},
 		"few strides":  {pd, raw, &WQOptions{Striding: &StridingOptions{LogStride: 6, LogStrides: 8}}, syscall.EINVAL},

@@ -22,7 +22,8 @@ type SchedOptions struct {
 	MaxMbps int
 }
 
-// attr returns C's attributes, with the address of the parent, 0 for the root. all is whether those that are 0 are said.
+// attr returns C's attributes, with the address of the parent, 0 for the root. all is whether they name those that are
+// 0.
 func (o *SchedOptions) attr(parent uintptr, all bool) (*abi.MLX5DVSchedAttr, error) {
 	a := &abi.MLX5DVSchedAttr{Parent: parent}
 	if o == nil {

@@ -76,7 +76,8 @@ func (s *StridingOptions) check(dev string, attr *DeviceAttr, path ibv.DataPath)
 	}
 	if attr.Has&HasStridingRQ == 0 || !has.QPTypes.Has(ibv.RawPacket) {
 		return &ibv.UnsupportedError{Feature: "a striding WQ",
-			Need: "a device with RawPacket among DeviceAttr.StridingRQ.QPTypes", Have: dev + "; use a WQ without Striding"}
+			Need: "a device with RawPacket among DeviceAttr.StridingRQ.QPTypes",
+			Have: dev + "; use a WQ without Striding"}
 	}
 	for _, l := range []struct {
 		name      string
@@ -85,8 +86,8 @@ func (s *StridingOptions) check(dev string, attr *DeviceAttr, path ibv.DataPath)
 	}{{"LogStride", s.LogStride, has.MinLogStride, has.MaxLogStride},
 		{"LogStrides", s.LogStrides, has.MinLogStrides, has.MaxLogStrides}} {
 		if l.got < int(l.low) || l.got > int(l.high) {
-			return &ibv.ArgError{Arg: l.name, Got: fmt.Sprint(l.got), Want: fmt.Sprintf("%d to %d (DeviceAttr.StridingRQ)",
-				l.low, l.high)}
+			return &ibv.ArgError{Arg: l.name, Got: fmt.Sprint(l.got),
+				Want: fmt.Sprintf("%d to %d (DeviceAttr.StridingRQ)", l.low, l.high)}
 		}
 	}
 	return nil

@@ -9,8 +9,8 @@ import (
 )
 
 // struct ibv_wq *(*create_wq)(struct ibv_context *, struct ibv_wq_init_attr *);
-// An op of verbs_context, not an export, as is all of this file. The inline function also initialises the mutex and what
-// follows it, to the zeros that providers leave there.
+// An op of verbs_context, not an export, as is all of this file. The inline function also initialises the mutex and
+// what follows it, to the zeros that providers leave there.
 func (l Lib) CreateWQ(ctx uintptr, attr *abi.WQInitAttr) (uintptr, error) {
 	return opPtr(ctx, abi.DistCreateWQ, ctx, uintptr(unsafe.Pointer(attr)))
 }

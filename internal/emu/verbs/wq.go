@@ -43,8 +43,8 @@ func createWQ(c *call) unix.Errno {
 	}
 	i := hca.WQInit{User: q.UserHandle, PD: q.PDHandle, CQ: q.CQHandle, MaxWR: q.MaxWR, MaxSGE: q.MaxSGE,
 		Flags: q.CreateFlags, DriverFlags: d.Flags, Buf: d.BufAddr, DB: d.DbAddr, Count: d.RqWqeCount,
-		Shift: d.RqWqeShift, UIdx: d.UserIndex, Type: q.WqType, CompMask: d.CompMask, LogStride: d.SingleStrideLogNumOfBytes,
-		LogStrides: d.SingleWqeLogNumOfStrides, Shifted: d.TwoByteShiftEn != 0}
+		Shift: d.RqWqeShift, UIdx: d.UserIndex, Type: q.WqType, CompMask: d.CompMask,
+		LogStride: d.SingleStrideLogNumOfBytes, LogStrides: d.SingleWqeLogNumOfStrides, Shifted: d.TwoByteShiftEn != 0}
 	c.req = q
 	w, e := create(c, func() (*hca.WQ, unix.Errno) { return c.ctx.CreateWQ(&i) },
 		func(w *hca.WQ) { c.ctx.DestroyWQ(w.Handle) })

@@ -54,7 +54,9 @@ func (p *program) table(log int, wqs ...uint32) (uint32, unix.Errno) {
 }
 
 // rss sends create_qp with a table and returns the handle.
-func (p *program) rss(pd, table uint32, typ uint8, fields uint64, function, size uint8, flags int) (uint32, unix.Errno) {
+func (p *program) rss(
+	pd, table uint32, typ uint8, fields uint64, function, size uint8, flags int,
+) (uint32, unix.Errno) {
 	p.t.Helper()
 	drv := le(fields, function, size, make([]byte, 6), make([]byte, 128), 0, flags)
 	resp, _, e := p.cmd(0x80000000|24, le(uint64(0xbeef), pd, 0, 0, 0, le(0, 0, 0, 0, 0), uint8(0), typ,
