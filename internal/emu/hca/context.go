@@ -133,8 +133,10 @@ func rank(v any) order {
 		return order{12, "PD"}
 	case *UAR:
 		return order{13, "UAR"}
+	case *Umem:
+		return order{14, "umem"}
 	}
-	return order{14, "object"}
+	return order{15, "object"}
 }
 
 // Leaked counts what a program left undestroyed: "3 MRs", "1 QP". Doorbell pages are up to the library.
@@ -223,6 +225,8 @@ func (c *Context) Release() {
 			c.DeallocPD(e.h)
 		case *UAR:
 			c.FreeUAR(e.h)
+		case *Umem:
+			c.DeregUmem(e.h)
 		}
 	}
 	c.DropRegisters()
