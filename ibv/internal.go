@@ -121,7 +121,9 @@ func (cq *CQ) cObject() uintptr    { return cq.handle }
 func (qp *QP) cObject() uintptr    { return qp.handle }
 func (s *SRQ) cObject() uintptr    { return s.handle }
 func (w *WQ) cObject() uintptr     { return w.handle }
-func (dm *DM) cObject() uintptr    { return dm.handle }
+
+func (t *RWQIndTable) cObject() uintptr { return t.handle }
+func (dm *DM) cObject() uintptr         { return dm.handle }
 
 // NextHalf returns the address of the thread domain's offset of the next BlueFlame half; nil if
 // the QP does not use BlueFlame.
@@ -179,6 +181,9 @@ func (qp *QP) device() *Device    { return qp.dev }
 func (cq *CQ) device() *Device    { return cq.dev }
 func (s *SRQ) device() *Device    { return s.pd.dev }
 func (ah *AH) device() *Device    { return ah.pd.dev }
+func (w *WQ) device() *Device     { return w.pd.dev }
+
+func (t *RWQIndTable) device() *Device { return t.dev }
 
 func (ah *AH) cObject() uintptr { return ah.handle }
 

@@ -31,10 +31,14 @@ func (l Lib) SchedLeafModify(leaf uintptr, attr *abi.MLX5DVSchedAttr) error {
 }
 
 // int mlx5dv_sched_node_destroy(struct mlx5dv_sched_node *node);
-func (l Lib) SchedNodeDestroy(node uintptr) error { return l.lib.Err("mlx5dv_sched_node_destroy", node) }
+func (l Lib) SchedNodeDestroy(node uintptr) error {
+	return l.lib.Err("mlx5dv_sched_node_destroy", node)
+}
 
 // int mlx5dv_sched_leaf_destroy(struct mlx5dv_sched_leaf *leaf);
-func (l Lib) SchedLeafDestroy(leaf uintptr) error { return l.lib.Err("mlx5dv_sched_leaf_destroy", leaf) }
+func (l Lib) SchedLeafDestroy(leaf uintptr) error {
+	return l.lib.Err("mlx5dv_sched_leaf_destroy", leaf)
+}
 
 // int mlx5dv_modify_qp_sched_elem(struct ibv_qp *qp, const struct mlx5dv_sched_leaf *requestor,
 // const struct mlx5dv_sched_leaf *responder);
