@@ -86,21 +86,11 @@ func (b *wqSide) spreads(t *testing.T, fields HashFields) {
 }
 
 // wait waits for a completion of WQ i, and posts its receive again.
-func (b *wqSide) wait(t testing.TB, i int) ([]byte, WCEx) {
+func (b *wqSide) wait(t testing.TB, i int) ([]byte, WC) {
 	t.Helper()
-	var wc [1]WCEx
-	for range 2 {
-		if n, err := b.cqs[i].PollEx(wc[:]); err != nil {
-			t.Fatal(err)
-		} else if n == 1 {
-			break
-		}
-		var one [1]WC
-		if _, err := b.cqs[i].Wait(timeout(t), one[:]); err != nil {
-			t.Fatal(err)
-		}
-		wc[0] = WCEx{WC: one[0]}
-		break
+	var wc [1]WC
+	if _, err := b.cqs[i].Wait(timeout(t), wc[:]); err != nil {
+		t.Fatal(err)
 	}
 	if err := wc[0].Err(); err != nil {
 		t.Fatal(err)
