@@ -16,6 +16,7 @@ type AsyncEvent struct {
 	QP   *QP   // of a QP event
 	CQ   *CQ   // of a CQ event
 	SRQ  *SRQ  // of an SRQ event
+	WQ   *WQ   // of a WQ event
 
 	device string
 }
@@ -56,6 +57,8 @@ func (d *Device) readAsyncEvent() (AsyncEvent, error) {
 		ev.CQ, _ = d.object(element).(*CQ)
 	case eventOfSRQ:
 		ev.SRQ, _ = d.object(element).(*SRQ)
+	case eventOfWQ:
+		ev.WQ, _ = d.object(element).(*WQ)
 	case eventOfPort:
 		ev.Port = uint8(raw.PortNum())
 	}

@@ -27,6 +27,17 @@ func (s *SRQ) Control(f func(handle unsafe.Pointer)) error {
 	return s.node.control("control srq", &s.handle, f)
 }
 
+// Control calls f with the struct ibv_wq * of the queue: see Device.Control. C may post only
+// with DataPathOps, and only while nobody else does. It must not change the state.
+func (w *WQ) Control(f func(handle unsafe.Pointer)) error {
+	return w.node.control("control wq", &w.handle, f)
+}
+
+// Control calls f with the struct ibv_rwq_ind_table * of the table: see Device.Control.
+func (t *RWQIndTable) Control(f func(handle unsafe.Pointer)) error {
+	return t.node.control("control rwq ind table", &t.handle, f)
+}
+
 // Control calls f with the struct ibv_qp * of the queue pair: see Device.Control. C may post
 // only with DataPathOps, and only while nobody else does. It must not change the state; call
 // Modify for that.

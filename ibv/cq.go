@@ -49,6 +49,7 @@ type CQ struct {
 	held   *held                // completions taken out early; nil for none
 	dcts   int                  // DCTs whose receives complete here, on the direct data path
 	xrc    *SRQ                 // XRC SRQ of the direct data path; nil without
+	wq     *WQ                  // of the direct data path, then the only queue; nil without
 	rooms  map[uint32]*ops.Room // of send queues, by QPN; nil while no QP on the CQ has one
 	cqe    int
 

@@ -54,6 +54,11 @@ func srqConfig(v *abi.MLX5DVSRQ, maxSGE int) *mlx5.SRQConfig {
 		WQEs: n, DBRec: cmem.Pointer(v.DBRec)}
 }
 
+func wqConfig(v *abi.MLX5DVRWQ, maxSGE int) *mlx5.RQConfig {
+	return &mlx5.RQConfig{Buf: cmem.Pointer(v.Buf), WQEs: v.WQECnt, Stride: v.Stride, DBRec: cmem.Pointer(v.DBRec),
+		MaxSGE: maxSGE}
+}
+
 // A completion of the rings has the layout of WC, so that Poll fills the caller's slice in
 // place.
 var (

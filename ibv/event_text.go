@@ -82,6 +82,8 @@ func asyncEventText(e AsyncEvent) string {
 		on = e.CQ.node.String()
 	case e.SRQ != nil:
 		on = e.SRQ.node.String()
+	case e.WQ != nil:
+		on = e.WQ.node.String()
 	case obj == eventOfPort && e.Port != 0:
 		on += " port " + strconv.Itoa(int(e.Port))
 	case obj == eventOfCQ || obj == eventOfQP || obj == eventOfSRQ || obj == eventOfWQ:

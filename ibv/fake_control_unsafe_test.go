@@ -34,6 +34,20 @@ func TestFake_Control(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}))
+	wq := must(s.pd.CreateWQ(s.cq, nil))(t)
+	ok(t, wq.Control(func(h unsafe.Pointer) {
+		if c := (*abi.WQ)(h); c.PD != uintptr(pd) || c.CQ != uintptr(cq) || c.WQNum != wq.Num() {
+			t.Errorf("%+v", c)
+		}
+	}))
+	table := must(s.dev.CreateRWQIndTable([]*WQ{wq}))(t)
+	ok(t, table.Control(func(h unsafe.Pointer) {
+		if c := (*abi.RWQIndTable)(h); c.Context != uintptr(dev) {
+			t.Errorf("%+v", c)
+		}
+	}))
+	ok(t, table.Close())
+	ok(t, wq.Close())
 	closed := make(chan error, 1)
 	ok(t, qp.Control(func(unsafe.Pointer) {
 		go func() { closed <- qp.Close() }()

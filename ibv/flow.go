@@ -80,7 +80,7 @@ func (f FlowFlags) String() string { return flags.String(f, flowFlagNames) }
 // C: ibv_create_flow(3).
 func (qp *QP) CreateFlow(attr *FlowAttr) (*Flow, error) {
 	const op = "create flow"
-	dev := qp.send.dev
+	dev := qp.dev
 	fail := func(err error) (*Flow, error) { return nil, &OpError{Op: op, Object: qp.name, Err: err} }
 	if attr == nil {
 		return fail(&ArgError{Arg: "attr", Got: "nil", Want: "a FlowAttr"})
@@ -117,7 +117,7 @@ func (f *Flow) QP() *QP { return f.qp }
 //
 // C: ibv_destroy_flow(3).
 func (f *Flow) Close() error {
-	dev := f.qp.send.dev
+	dev := f.qp.dev
 	return f.node.close(func() error { return dev.v.DestroyFlow(dev.handle, f.handle) })
 }
 

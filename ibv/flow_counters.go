@@ -75,7 +75,7 @@ func (c *Counters) AttachFlow(kind CounterKind, index int, flow *Flow) error {
 	case index < 0 || index > maxCounterIndex:
 		return &OpError{Op: op, Object: c.name, Err: &ArgError{Arg: "index", Got: fmt.Sprint(index),
 			Want: fmt.Sprintf("0 to %d", maxCounterIndex)}}
-	case flow != nil && flow.qp.send.dev != c.dev:
+	case flow != nil && flow.qp.dev != c.dev:
 		return &OpError{Op: op, Object: c.name, Err: &ArgError{Arg: "flow", Got: "one of another Device",
 			Want: "a Flow of the same Device, or nil"}}
 	}

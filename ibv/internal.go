@@ -63,6 +63,12 @@ func (friends) CreateDC(pd *PD, send, recv *CQ, opt *QPOptions, streams bool,
 		qpMaker{create: create, destroy: pd.dev.v.DestroyQP, dc: true, streams: streams})
 }
 
+// CreateWQ is pd.CreateWQ with another function to make the C object.
+func (friends) CreateWQ(pd *PD, op string, cq *CQ, opt *WQOptions,
+	create func(attr *abi.WQInitAttr) (uintptr, error)) (*WQ, error) {
+	return pd.createWQ(op, cq, opt, create)
+}
+
 // AllocDM is d.AllocDM with another function to make the C object. MaxDMSize bounds memory for data alone.
 func (friends) AllocDM(d *Device, op string, size int, opt *DMOptions, data bool,
 	alloc func(attr *abi.AllocDMAttr) (uintptr, error)) (*DM, error) {
@@ -114,7 +120,10 @@ func (d *Device) cObject() uintptr { return d.handle }
 func (cq *CQ) cObject() uintptr    { return cq.handle }
 func (qp *QP) cObject() uintptr    { return qp.handle }
 func (s *SRQ) cObject() uintptr    { return s.handle }
-func (dm *DM) cObject() uintptr    { return dm.handle }
+func (w *WQ) cObject() uintptr     { return w.handle }
+
+func (t *RWQIndTable) cObject() uintptr { return t.handle }
+func (dm *DM) cObject() uintptr         { return dm.handle }
 
 // NextHalf returns the address of the thread domain's offset of the next BlueFlame half; nil if
 // the QP does not use BlueFlame.
@@ -172,6 +181,9 @@ func (qp *QP) device() *Device    { return qp.dev }
 func (cq *CQ) device() *Device    { return cq.dev }
 func (s *SRQ) device() *Device    { return s.pd.dev }
 func (ah *AH) device() *Device    { return ah.pd.dev }
+func (w *WQ) device() *Device     { return w.pd.dev }
+
+func (t *RWQIndTable) device() *Device { return t.dev }
 
 func (ah *AH) cObject() uintptr { return ah.handle }
 

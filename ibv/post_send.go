@@ -25,8 +25,11 @@ func (e *sendErrors) init(qp *QP) {
 
 // goneError returns why the QP has no queue to post to.
 func (qp *QP) goneError() error {
-	if qp.typ == XRCRecv {
+	switch {
+	case qp.typ == XRCRecv:
 		return errXRCRecv
+	case qp.rss != nil:
+		return errRSS
 	}
 	return goneOf(qp.send.path)
 }

@@ -29,10 +29,11 @@ type QP struct {
 	node
 	dev     *Device
 	pd      *PD // nil for XRCRecv
-	send    *CQ // nil for XRCRecv
-	recv    *CQ // nil for XRCRecv and XRCSend
+	send    *CQ // nil for XRCRecv and RSS
+	recv    *CQ // nil for XRCRecv, XRCSend and RSS
 	srq     *SRQ
-	xrcd    *XRCD // of XRCRecv
+	xrcd    *XRCD        // of XRCRecv
+	rss     *RWQIndTable // of an RSS QP
 	handle  uintptr
 	num     atomic.Uint32 // of a DCT 0 until it is in RTR
 	typ     QPType
@@ -96,6 +97,9 @@ type QPOptions struct {
 
 	Raw RawOptions // RawPacket only
 
+	// RSS makes a QP of type RawPacket spread frames among WQs. CreateQP takes no CQs then.
+	RSS *RSSOptions
+
 	// SendOps, unless 0, are the operations that will be posted, and all that PostSend takes.
 	// On the ops data path they are then posted by the functions behind ibv_wr_*. Flush and
 	// AtomicWrite cannot be posted in any other way.
@@ -130,6 +134,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	fail := func(err error) (*QP, error) { return nil, &OpError{Op: op, Object: name, Err: err} }
 	if opt == nil {
 		opt = &QPOptions{}
+	}
+	if opt.RSS != nil {
+		return pd.createRSS(send, recv, opt, maker)
 	}
 	o := QPOptions{
 		Type:       opt.Type,
@@ -200,7 +207,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 	}
 	if path == DataPathDirect {
-		if err := directType(o.Type); err != nil {
+		if err := directQP(o.Type, send, recv); err != nil {
 			return fail(err)
 		}
 		dev.direct.mu.Lock()
@@ -402,10 +409,10 @@ func (qp *QP) path() DataPath {
 	return qp.send.path
 }
 
-// SendCQ returns the CQ for send completions, nil for XRCRecv.
+// SendCQ returns the CQ for send completions, nil for XRCRecv and an RSS QP.
 func (qp *QP) SendCQ() *CQ { return qp.send }
 
-// RecvCQ returns the CQ for receive completions, nil for XRCRecv and XRCSend.
+// RecvCQ returns the CQ for receive completions, nil for XRCRecv, XRCSend and an RSS QP.
 func (qp *QP) RecvCQ() *CQ { return qp.recv }
 
 // State returns the last state that the library knows: after a failure of the QP, only Query
@@ -419,7 +426,7 @@ func (qp *QP) State() QPState {
 }
 
 // AttachMcast makes a UD QP receive the messages sent to a multicast group. lid is the LID of
-// the group, 0 on RoCE.
+// the group, 0 on RoCE. Frames of a group get to a RawPacket QP by CreateFlow.
 //
 // C: ibv_attach_mcast(3).
 func (qp *QP) AttachMcast(group GID, lid uint16) error {
@@ -440,11 +447,17 @@ func (qp *QP) loadState() QPState { return QPState(atomic.LoadUint32(qp.state)) 
 
 func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint16) error, group GID,
 	lid uint16) error {
-	if err := qp.enter(op); err != nil {
+	if err := qp.enterStates(op); err != nil {
 		return err
 	}
 	defer qp.leave()
-	if err := call(qp.dev.v.Lib, qp.handle, (*abi.GID)(&group), lid); err != nil {
+	err := call(qp.dev.v.Lib, qp.handle, (*abi.GID)(&group), lid)
+	if qp.typ == RawPacket && (errors.Is(err, errInvalid) || unsupported(err)) {
+		err = &UnsupportedError{Feature: "a multicast group of a RawPacket QP",
+			Need: "CreateFlow with the group's address in a FlowEth, or of type FlowMulticastDefault",
+			Have: "a kernel that has groups of UD QPs alone"}
+	}
+	if err != nil {
 		return &OpError{Op: op, Object: qp.name, Err: err, Detail: "group " + group.String()}
 	}
 	return nil

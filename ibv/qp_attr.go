@@ -130,7 +130,7 @@ func (qp *QP) Modify(attr *QPAttr, mask QPAttrMask) error {
 	if attr == nil {
 		return &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "attr", Got: "nil", Want: "attributes"}}
 	}
-	if err := qp.enter(op); err != nil {
+	if err := qp.enterStates(op); err != nil {
 		return err
 	}
 	defer qp.leave()
@@ -208,7 +208,7 @@ func (d *Device) explainPath(err error, av *AHAttr) *PathError {
 // C: ibv_query_qp(3).
 func (qp *QP) Query(mask QPAttrMask) (*QPAttr, error) {
 	const op = "query qp"
-	if err := qp.enter(op); err != nil {
+	if err := qp.enterStates(op); err != nil {
 		return nil, err
 	}
 	defer qp.leave()

@@ -95,7 +95,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	const op = "endpoint"
 	qp.ctrlMu.Lock()
 	defer qp.ctrlMu.Unlock()
-	if err := qp.enter(op); err != nil {
+	if err := qp.enterStates(op); err != nil {
 		return Endpoint{}, err
 	}
 	defer qp.leave()
@@ -196,7 +196,7 @@ func (qp *QP) Connect(peer Endpoint, opt *ConnectOptions) error {
 }
 
 func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
-	if err := qp.enter(op); err != nil {
+	if err := qp.enterStates(op); err != nil {
 		return err
 	}
 	defer qp.leave()

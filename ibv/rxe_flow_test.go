@@ -241,5 +241,8 @@ func TestRXE_FlowOrder(t *testing.T) {
 		wantErr(t, err, syscall.ENOMEM, "priority 16")
 		_, err = b.dev.CreateESPAction(&ESPAction{AESGCM: &ESPKey{Key: make([]byte, 16), ICVLen: 16}})
 		wantErr(t, err, ErrNotSupported, "IPsec")
+		// Groups of frames are rules: the kernel attaches UD QPs alone.
+		mac := GID{0xff, 10: 0x33, 11: 0x33, 15: 1}
+		wantErr(t, b.qp.AttachMcast(mac, 0), ErrNotSupported, "CreateFlow", "FlowMulticastDefault")
 	})
 }

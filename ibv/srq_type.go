@@ -112,6 +112,9 @@ func (s *SRQ) joinCQ() error {
 	}
 	s.cq.mu.Lock()
 	defer s.cq.mu.Unlock()
+	if err := s.cq.noWQLocked(); err != nil {
+		return err
+	}
 	if s.cq.xrc != nil {
 		return &UnsupportedError{Feature: "a second XRC SRQ on a CQ of the direct data path",
 			Need: "a CQ for each, or a CQ made with DataPathOps",

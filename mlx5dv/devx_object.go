@@ -69,31 +69,31 @@ func (o *DevXObject) Close() error {
 
 // Commandable is what DevXQuery and DevXModify take.
 type Commandable interface {
-	*ibv.QP | *ibv.CQ | *ibv.SRQ
+	*ibv.QP | *ibv.CQ | *ibv.SRQ | *ibv.WQ | *ibv.RWQIndTable
 }
 
-// DevXQuery asks the device about a QP, CQ or SRQ by a command, such as QUERY_QP. The command names
+// DevXQuery asks the device about an object by a command, such as QUERY_QP. The command names
 // the object by its number. out is room for the answer and is overwritten.
 //
 // C: mlx5dv_devx_qp_query(3) and its like.
 func DevXQuery[T Commandable](obj T, in, out []byte) error {
 	return onVerbs("mlx5dv devx query", any(obj), in, out, libmlx5.Lib.DevXQPQuery, libmlx5.Lib.DevXCQQuery,
-		libmlx5.Lib.DevXSRQQuery)
+		libmlx5.Lib.DevXSRQQuery, libmlx5.Lib.DevXWQQuery, libmlx5.Lib.DevXIndTblQuery)
 }
 
-// DevXModify changes a QP, CQ or SRQ by a command, such as RTS2RTS_QP. The command names the object
+// DevXModify changes an object by a command, such as RTS2RTS_QP. The command names the object
 // by its number. out is room for the answer and is overwritten. A command that changes a QP's state
 // does so behind the back of ibv: QP.Query tells it.
 //
 // C: mlx5dv_devx_qp_modify(3) and its like.
 func DevXModify[T Commandable](obj T, in, out []byte) error {
 	return onVerbs("mlx5dv devx modify", any(obj), in, out, libmlx5.Lib.DevXQPModify, libmlx5.Lib.DevXCQModify,
-		libmlx5.Lib.DevXSRQModify)
+		libmlx5.Lib.DevXSRQModify, libmlx5.Lib.DevXWQModify, libmlx5.Lib.DevXIndTblModify)
 }
 
 type verbsCommand func(lib libmlx5.Lib, obj uintptr, in, out []byte) error
 
-func onVerbs(op string, obj any, in, out []byte, qp, cq, srq verbsCommand) error {
+func onVerbs(op string, obj any, in, out []byte, qp, cq, srq, wq, table verbsCommand) error {
 	var ref life.Ref
 	var dev *ibv.Device
 	var do verbsCommand
@@ -108,6 +108,14 @@ func onVerbs(op string, obj any, in, out []byte, qp, cq, srq verbsCommand) error
 		}
 	case *ibv.SRQ:
 		if do = srq; o != nil {
+			ref, dev = verbs.Ref(o)
+		}
+	case *ibv.WQ:
+		if do = wq; o != nil {
+			ref, dev = verbs.Ref(o)
+		}
+	case *ibv.RWQIndTable:
+		if do = table; o != nil {
 			ref, dev = verbs.Ref(o)
 		}
 	}

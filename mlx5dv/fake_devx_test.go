@@ -71,6 +71,8 @@ func TestFakeDevX(t *testing.T) {
 		withFake(t, "uar", fakeUAR)
 		withFake(t, "events", fakeEvents)
 		withFake(t, "path", fakePath)
+		withFake(t, "scheduler", fakeScheduler)
+		withFake(t, "pacing", fakePacing)
 	})
 }
 
@@ -110,6 +112,8 @@ func fakeCommands(t *testing.T, dev *ibv.Device) {
 	cq := closing(t, must(dev.CreateCQ(4, &ibv.CQOptions{DataPath: ibv.DataPathOps}))(t))
 	pd := closing(t, must(dev.AllocPD())(t))
 	srq := closing(t, must(pd.CreateSRQ(nil))(t))
+	wq := closing(t, must(pd.CreateWQ(cq, nil))(t))
+	table := closing(t, must(dev.CreateRWQIndTable([]*ibv.WQ{wq}))(t))
 	qp := must(pd.CreateQP(cq, cq, nil))(t)
 	for i, c := range []struct {
 		what string
@@ -121,6 +125,10 @@ func fakeCommands(t *testing.T, dev *ibv.Device) {
 		{"CQ modify", func(in, out []byte) error { return DevXModify(cq, in, out) }},
 		{"SRQ query", func(in, out []byte) error { return DevXQuery(srq, in, out) }},
 		{"SRQ modify", func(in, out []byte) error { return DevXModify(srq, in, out) }},
+		{"WQ query", func(in, out []byte) error { return DevXQuery(wq, in, out) }},
+		{"WQ modify", func(in, out []byte) error { return DevXModify(wq, in, out) }},
+		{"table query", func(in, out []byte) error { return DevXQuery(table, in, out) }},
+		{"table modify", func(in, out []byte) error { return DevXModify(table, in, out) }},
 	} {
 		commands(t, c.what, c.do)
 		if n := lastArg(t, 0); n != i+1 {

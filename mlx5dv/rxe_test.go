@@ -60,6 +60,7 @@ func open(t testing.TB, i int) *ibv.Device {
 		"ReadClock":   func() error { _, err := ReadClock(dev); return err },
 		"CreateCQ":    func() error { _, err := CreateCQ(dev, 4, nil); return err },
 		"CreateQP":    func() error { _, err := CreateQP(pd, cq, cq, nil); return err },
+		"CreateWQ":    func() error { _, err := CreateWQ(pd, cq, nil); return err },
 		"CreateQP of a DCI": func() error {
 			_, err := CreateQP(pd, cq, nil, &QPOptions{QPOptions: ibv.QPOptions{Type: ibv.DCI}})
 			return err

@@ -666,6 +666,26 @@ const (
 	IBV_WQS_UNKNOWN = 3
 )
 
+// enum ibv_wq_init_attr_mask.
+const (
+	IBV_WQ_INIT_ATTR_FLAGS = 1 << 0
+)
+
+// enum ibv_wq_flags.
+const (
+	IBV_WQ_FLAGS_CVLAN_STRIPPING       = 1 << 0
+	IBV_WQ_FLAGS_SCATTER_FCS           = 1 << 1
+	IBV_WQ_FLAGS_DELAY_DROP            = 1 << 2
+	IBV_WQ_FLAGS_PCI_WRITE_END_PADDING = 1 << 3
+)
+
+// enum ibv_wq_attr_mask.
+const (
+	IBV_WQ_ATTR_STATE      = 1 << 0
+	IBV_WQ_ATTR_CURR_STATE = 1 << 1
+	IBV_WQ_ATTR_FLAGS      = 1 << 2
+)
+
 // enum ibv_fork_status.
 const (
 	IBV_FORK_DISABLED = 0
@@ -691,6 +711,7 @@ const (
 	MLX5DV_OBJ_QP  = 1
 	MLX5DV_OBJ_CQ  = 2
 	MLX5DV_OBJ_SRQ = 4
+	MLX5DV_OBJ_RWQ = 8
 	MLX5DV_OBJ_AH  = 32
 	MLX5DV_OBJ_PD  = 64
 )
@@ -838,3 +859,19 @@ const (
 
 // enum mlx5dv_qp_comp_mask, the rest.
 const MLX5DV_QP_MASK_RAW_QP_TIR_ADDR = 4
+
+// enum mlx5dv_wq_init_attr_mask.
+const (
+	MLX5DV_WQ_INIT_ATTR_MASK_STRIDING_RQ = 1 << 0
+)
+
+// enum mlx5dv_sched_elem_attr_flags.
+const (
+	MLX5DV_SCHED_ELEM_ATTR_FLAGS_BW_SHARE   = 1 << 0
+	MLX5DV_SCHED_ELEM_ATTR_FLAGS_MAX_AVG_BW = 1 << 1
+)
+
+// Flags of mlx5dv_pp_alloc(3).
+const (
+	MLX5DV_PP_ALLOC_FLAGS_DEDICATED_INDEX = 1 << 0
+)

@@ -64,6 +64,14 @@ var (
 	_ [16]byte  = [unsafe.Sizeof(QPRateLimitAttr{})]byte{}
 	_ [12]byte  = [unsafe.Sizeof(ECE{})]byte{}
 	_ [56]byte  = [unsafe.Sizeof(WQ{})]byte{}
+	_ [48]byte  = [unsafe.Sizeof(WQInitAttr{})]byte{}
+	_ [20]byte  = [unsafe.Sizeof(WQAttr{})]byte{}
+	_ [24]byte  = [unsafe.Sizeof(RWQIndTable{})]byte{}
+	_ [24]byte  = [unsafe.Sizeof(RWQIndTableInitAttr{})]byte{}
+	_ [32]byte  = [unsafe.Sizeof(MLX5DVRWQ{})]byte{}
+	_ [24]byte  = [unsafe.Sizeof(MLX5DVWQInitAttr{})]byte{}
+	_ [32]byte  = [unsafe.Sizeof(MLX5DVSchedAttr{})]byte{}
+	_ [2]byte   = [unsafe.Sizeof(MLX5DVPP{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(SGE{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(DataBuf{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(RecvWR{})]byte{}

@@ -271,3 +271,47 @@ type MLX5DVQPEx struct {
 	WRMemcpy                   uintptr
 	WRSetMkeyCrypto            uintptr
 }
+
+// MLX5DVRWQ is struct mlx5dv_rwq (infiniband/mlx5dv.h, rdma-core v65).
+type MLX5DVRWQ struct {
+	_        structs.HostLayout
+	Buf      uintptr
+	DBRec    uintptr
+	WQECnt   uint32
+	Stride   uint32
+	CompMask uint64
+}
+
+// MLX5DVStridingRQInitAttr is struct mlx5dv_striding_rq_init_attr (infiniband/mlx5dv.h, rdma-core v65).
+type MLX5DVStridingRQInitAttr struct {
+	_                         structs.HostLayout
+	SingleStrideLogNumOfBytes uint32
+	SingleWQELogNumOfStrides  uint32
+	TwoByteShiftEn            uint8
+	_                         [3]byte
+}
+
+// MLX5DVWQInitAttr is struct mlx5dv_wq_init_attr (infiniband/mlx5dv.h, rdma-core v65).
+type MLX5DVWQInitAttr struct {
+	_               structs.HostLayout
+	CompMask        uint64
+	StridingRQAttrs MLX5DVStridingRQInitAttr
+	_               [4]byte
+}
+
+// MLX5DVSchedAttr is struct mlx5dv_sched_attr (infiniband/mlx5dv.h, rdma-core v65).
+type MLX5DVSchedAttr struct {
+	_        structs.HostLayout
+	Parent   uintptr
+	Flags    uint32
+	BWShare  uint32
+	MaxAvgBW uint32
+	_        [4]byte
+	CompMask uint64
+}
+
+// MLX5DVPP is struct mlx5dv_pp (infiniband/mlx5dv.h, rdma-core v65).
+type MLX5DVPP struct {
+	_     structs.HostLayout
+	Index uint16
+}

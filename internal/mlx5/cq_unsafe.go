@@ -35,8 +35,9 @@ type CQ struct {
 	dbrec   unsafe.Pointer // consumer index and arm word; the poller and Arm write them
 	uar     unsafe.Pointer
 	num     uint32
-	xrc     *QP   // stands for the QPs of the XRC domain, see xrc.go; nil without
-	pending error // error for the entry after the completions that were delivered; nil for none
+	xrc     *QP    // stands for the QPs of the XRC domain, see xrc.go, or for the WQ, see wq.go; nil without
+	others  *Table // qps without the WQ, with one
+	pending error  // error for the entry after the completions that were delivered; nil for none
 
 	// within Poll
 	locked   *SRQ // the SRQ whose lock is held; nil for none

@@ -11,10 +11,10 @@ import (
 
 const recvWRSize = unsafe.Sizeof(abi.RecvWR{})
 
-// RecvChain is a preallocated chain of struct ibv_recv_wr, for a QP or an SRQ.
+// RecvChain is a preallocated chain of struct ibv_recv_wr, for a QP, an SRQ or a WQ.
 type RecvChain struct {
 	post    uintptr
-	queue   uintptr // struct ibv_qp * or struct ibv_srq *
+	queue   uintptr // struct ibv_qp *, struct ibv_srq * or struct ibv_wq *
 	wrs     []abi.RecvWR
 	sges    []abi.SGE // maxSGE for each slot
 	first   uintptr
@@ -32,6 +32,11 @@ func NewRecvChain(t Table, queue uintptr, depth, maxSGE int) (*RecvChain, error)
 // NewSRQChain returns a chain of up to depth slots for the ibv_srq at queue.
 func NewSRQChain(t Table, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
 	return newRecvChain(t.PostSRQRecv, queue, depth, maxSGE)
+}
+
+// NewWQChain returns a chain of up to depth slots for the ibv_wq at queue, whose function to post is fn.
+func NewWQChain(fn, queue uintptr, depth, maxSGE int) (*RecvChain, error) {
+	return newRecvChain(fn, queue, depth, maxSGE)
 }
 
 func newRecvChain(fn, queue uintptr, depth, maxSGE int) (*RecvChain, error) {

@@ -76,6 +76,7 @@ _Static_assert(sizeof(pthread_mutex_t) != 40 || (sizeof(struct ibv_cq) == 128 &&
 #define CQ(c) ((struct fcq *)(c))
 #define QP(q) ((struct fqp *)(q))
 #define SRQ(s) ((struct fsrq *)(s))
+#define WQ(w) ((struct fwq *)(w))
 #define MAX_SGE 16
 #define PORTS 2
 #define GIDS 8
@@ -231,6 +232,9 @@ struct fsrq {
 	struct ibv_xrcd *xrcd;
 };
 
+struct fwq { struct ibv_wq pub; struct rq rq; int users; uint32_t async_reported; };
+struct fwq_table;
+
 struct session;
 struct fqp {
 	struct ibv_qp pub;
@@ -244,6 +248,7 @@ struct fqp {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	struct ibv_xrcd *xrcd;
+	struct fwq_table *table; /* of one that spreads frames among WQs */
 	uint32_t async_reported;
 	uint32_t state; /* the true one; pub.state is what modify and query last saw */
 	uint8_t wqe[64 * 64]; /* where sends of the sink go */
@@ -327,6 +332,7 @@ static int post_srq_ops(struct ibv_srq *s, struct ibv_ops_wr *wr, struct ibv_ops
 struct ibv_qp_rate_limit_attr;
 static int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *a);
 static void leave_srq(struct fsrq *s);
+static void wq_ops(uintptr_t *end, size_t size, size_t context);
 static void leave_qp(struct fqp *qp);
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static int req_notify_cq(struct ibv_cq *cq, int solicited);
@@ -386,6 +392,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		end[-DIST_GET_SRQ_NUM / 8] = (uintptr_t)get_srq_num;
 		end[-DIST_OPEN_QP / 8] = (uintptr_t)open_qp;
 	}
+	wq_ops(end, sz, sizeof *c);
 	if (DIST_MODIFY_QP_RATE_LIMIT + sizeof *c <= sz)
 		end[-DIST_MODIFY_QP_RATE_LIMIT / 8] = (uintptr_t)modify_qp_rate_limit;
 	if (DIST_POST_SRQ_OPS + sizeof *c <= sz && !knob("null.post_srq_ops", 0))
@@ -477,6 +484,11 @@ static int query_device_ex(struct ibv_context *c, const void *in, void *out, siz
 		*(uint64_t *)((char *)out + 280) = (uint64_t)knob("cap_flags_ex", 0);
 		*(uint32_t *)((char *)out + 288) = (uint32_t)knob("tso.max", 0);
 		*(uint32_t *)((char *)out + 292) = (uint32_t)knob("tso.qpts", 0);
+		*(uint32_t *)((char *)out + 296) = (uint32_t)knob("rss.types", 0);
+		*(uint32_t *)((char *)out + 304) = (uint32_t)knob("rss.table", 0);
+		*(uint64_t *)((char *)out + 312) = (uint64_t)knob("rss.fields", 0);
+		*(uint8_t *)((char *)out + 320) = (uint8_t)knob("rss.functions", 0);
+		*(uint32_t *)((char *)out + 328) = (uint32_t)knob("max_wq", 0);
 		*(uint32_t *)((char *)out + 344) = (uint32_t)knob("raw_packet_caps", 0);
 		*(uint16_t *)((char *)out + 368) = (uint16_t)knob("cq_mod.max_count", 0);
 		*(uint16_t *)((char *)out + 370) = (uint16_t)knob("cq_mod.max_period", 0);
@@ -989,6 +1001,9 @@ static void count_async(uint32_t type, void *element, int ack)
 	} else if (type == EV_SRQ_ERR || type == EV_SRQ_LIMIT) {
 		struct fsrq *s = element;
 		mutex = &s->pub.mutex, cond = &s->pub.cond, reported = &s->async_reported, completed = &s->pub.events_completed;
+	} else if (type == EV_WQ_FATAL) {
+		struct fwq *w = element;
+		mutex = &w->pub.mutex, cond = &w->pub.cond, reported = &w->async_reported, completed = &w->pub.events_completed;
 	} else {
 		return;
 	}
@@ -1258,6 +1273,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 		if (a->recv_cq)
 			CQ(a->recv_cq)->users++;
 		qp->xrcd = NULL;
+		qp->table = NULL;
 		if (a->srq)
 			SRQ(a->srq)->users++;
 		qps[n] = qp;
@@ -1656,11 +1672,14 @@ static int post_locked(struct fqp *qp, struct ibv_send_wr *wr, struct ibv_send_w
 }
 
 #include "xrc.h"
+#include "wq.h"
 
 static void leave_qp(struct fqp *qp)
 {
 	if (qp->xrcd)
 		XRCD(qp->xrcd)->users--;
+	if (qp->table)
+		qp->table->users--;
 }
 #include "qp_ex.c"
 

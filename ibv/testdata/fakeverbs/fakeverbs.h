@@ -28,7 +28,7 @@ enum { WCF_GRH = 1, WCF_IMM = 2, WCF_INV = 8 };
 enum { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4, QPT_RAW = 8, QPT_XRC_SEND = 9, QPT_XRC_RECV = 10 };
 enum { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE, QPS_ERR };
 enum { MASK_STATE = 1, MASK_DEST_QPN = 1 << 20 };
-enum { EV_CQ_ERR = 0, EV_QP_FIRST = 1, EV_QP_LAST = 7, EV_SRQ_ERR = 14, EV_SRQ_LIMIT = 15, EV_LAST_WQE = 16 };
+enum { EV_CQ_ERR = 0, EV_QP_FIRST = 1, EV_QP_LAST = 7, EV_SRQ_ERR = 14, EV_SRQ_LIMIT = 15, EV_LAST_WQE = 16, EV_WQ_FATAL = 19 };
 
 struct ibv_device {
 	void *ops[2];
@@ -68,6 +68,11 @@ struct ibv_context {
 #define DIST_POST_SRQ_OPS 176
 #define DIST_MODIFY_QP_RATE_LIMIT 216
 #define DIST_QUERY_RT_VALUES 128
+#define DIST_CREATE_WQ 136
+#define DIST_MODIFY_WQ 144
+#define DIST_DESTROY_WQ 152
+#define DIST_CREATE_RWQ_IND_TABLE 160
+#define DIST_DESTROY_RWQ_IND_TABLE 168
 #define DIST_MODIFY_CQ 184
 #define DIST_ALLOC_TD 192
 #define DIST_DEALLOC_TD 200
@@ -204,6 +209,22 @@ struct ibv_qp_init_attr_ex {
 	uint32_t source_qpn;
 	uint64_t send_ops_flags;
 };
+
+struct ibv_recv_wr;
+struct ibv_wq {
+	struct ibv_context *context;
+	void *wq_context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	uint32_t wq_num, handle, state, wq_type;
+	int (*post_recv)(struct ibv_wq *, struct ibv_recv_wr *, struct ibv_recv_wr **);
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	uint32_t events_completed, comp_mask;
+};
+struct ibv_wq_init_attr { void *wq_context; uint32_t wq_type, max_wr, max_sge; struct ibv_pd *pd; struct ibv_cq *cq; uint32_t comp_mask, create_flags; };
+struct ibv_wq_attr { uint32_t attr_mask, wq_state, curr_wq_state, flags, flags_mask; };
+struct ibv_rwq_ind_table_init_attr { uint32_t log_ind_tbl_size; struct ibv_wq **ind_tbl; uint32_t comp_mask; };
 
 /* What struct ibv_qp_ex has after its struct ibv_qp. */
 struct qp_ex {

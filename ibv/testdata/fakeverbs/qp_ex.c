@@ -239,6 +239,8 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct ibv_qp_init_att
 	FAIL_P;
 	if (a->base.qp_type == QPT_XRC_RECV)
 		return create_xrc_recv(c, a);
+	if (a->comp_mask == (INIT_PD | 1 << 4 | 1 << 5)) /* indirection table, hash */
+		return create_rss(a);
 	const uint32_t raw = a->base.qp_type == QPT_RAW ? 1 << 2 | 1 << 3 : 0; /* creation flags, TSO header */
 	fv_set("qp.comp_mask", a->comp_mask);
 	fv_set("qp.create_flags", a->comp_mask & 1 << 2 ? a->create_flags : 0);

@@ -41,7 +41,7 @@ func (l Lib) DevXObjModify(obj uintptr, in, out []byte) error {
 func (l Lib) DevXObjDestroy(obj uintptr) error { return l.lib.Err("mlx5dv_devx_obj_destroy", obj) }
 
 // int mlx5dv_devx_qp_query(struct ibv_qp *qp, const void *in, size_t inlen, void *out, size_t outlen);
-// Absent before v22, like the five that follow.
+// Absent before v22, like the nine that follow.
 func (l Lib) DevXQPQuery(qp uintptr, in, out []byte) error {
 	return l.lib.Err("mlx5dv_devx_qp_query", qp,
 		uintptr(unsafe.Pointer(unsafe.SliceData(in))), uintptr(len(in)),
@@ -79,6 +79,36 @@ func (l Lib) DevXSRQQuery(srq uintptr, in, out []byte) error {
 // int mlx5dv_devx_srq_modify(struct ibv_srq *srq, const void *in, size_t inlen, void *out, size_t outlen);
 func (l Lib) DevXSRQModify(srq uintptr, in, out []byte) error {
 	return l.lib.Err("mlx5dv_devx_srq_modify", srq,
+		uintptr(unsafe.Pointer(unsafe.SliceData(in))), uintptr(len(in)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(out))), uintptr(len(out)))
+}
+
+// int mlx5dv_devx_wq_query(struct ibv_wq *wq, const void *in, size_t inlen, void *out, size_t outlen);
+func (l Lib) DevXWQQuery(wq uintptr, in, out []byte) error {
+	return l.lib.Err("mlx5dv_devx_wq_query", wq,
+		uintptr(unsafe.Pointer(unsafe.SliceData(in))), uintptr(len(in)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(out))), uintptr(len(out)))
+}
+
+// int mlx5dv_devx_wq_modify(struct ibv_wq *wq, const void *in, size_t inlen, void *out, size_t outlen);
+func (l Lib) DevXWQModify(wq uintptr, in, out []byte) error {
+	return l.lib.Err("mlx5dv_devx_wq_modify", wq,
+		uintptr(unsafe.Pointer(unsafe.SliceData(in))), uintptr(len(in)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(out))), uintptr(len(out)))
+}
+
+// int mlx5dv_devx_ind_tbl_query(struct ibv_rwq_ind_table *ind_tbl, const void *in, size_t inlen,
+// void *out, size_t outlen);
+func (l Lib) DevXIndTblQuery(table uintptr, in, out []byte) error {
+	return l.lib.Err("mlx5dv_devx_ind_tbl_query", table,
+		uintptr(unsafe.Pointer(unsafe.SliceData(in))), uintptr(len(in)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(out))), uintptr(len(out)))
+}
+
+// int mlx5dv_devx_ind_tbl_modify(struct ibv_rwq_ind_table *ind_tbl, const void *in, size_t inlen,
+// void *out, size_t outlen);
+func (l Lib) DevXIndTblModify(table uintptr, in, out []byte) error {
+	return l.lib.Err("mlx5dv_devx_ind_tbl_modify", table,
 		uintptr(unsafe.Pointer(unsafe.SliceData(in))), uintptr(len(in)),
 		uintptr(unsafe.Pointer(unsafe.SliceData(out))), uintptr(len(out)))
 }

@@ -52,6 +52,12 @@ func (l Lib) CreateQP(ctx uintptr, attr *abi.QPInitAttrEx, dv *abi.MLX5DVQPInitA
 	return l.lib.Ptr("mlx5dv_create_qp", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))
 }
 
+// struct ibv_wq *mlx5dv_create_wq(struct ibv_context *, struct ibv_wq_init_attr *, struct mlx5dv_wq_init_attr *);
+// Absent before v16.
+func (l Lib) CreateWQ(ctx uintptr, attr *abi.WQInitAttr, dv *abi.MLX5DVWQInitAttr) (uintptr, error) {
+	return l.lib.Ptr("mlx5dv_create_wq", ctx, uintptr(unsafe.Pointer(attr)), uintptr(unsafe.Pointer(dv)))
+}
+
 // struct mlx5dv_qp_ex *mlx5dv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp);
 // Absent before v24.
 func (l Lib) QPExFromIBVQPEx(qp uintptr) (uintptr, error) {
@@ -112,6 +118,13 @@ func (l Lib) InitSRQ(srq uintptr, mask uint64) (*abi.MLX5DVSRQ, error) {
 	out := &abi.MLX5DVSRQ{CompMask: mask}
 	obj := &abi.MLX5DVObj{SRQ: abi.MLX5DVInOut{In: srq, Out: cmem.Heap(unsafe.Pointer(out))}}
 	return out, l.initObj(obj, abi.MLX5DV_OBJ_SRQ)
+}
+
+// InitRWQ returns the mlx5dv view of a struct ibv_wq.
+func (l Lib) InitRWQ(wq uintptr) (*abi.MLX5DVRWQ, error) {
+	out := &abi.MLX5DVRWQ{}
+	obj := &abi.MLX5DVObj{RWQ: abi.MLX5DVInOut{In: wq, Out: cmem.Heap(unsafe.Pointer(out))}}
+	return out, l.initObj(obj, abi.MLX5DV_OBJ_RWQ)
 }
 
 // InitAH returns the address vector of a struct ibv_ah.

@@ -125,6 +125,6 @@ func (e *Engine) fatal(qp *hca.QP) {
 	if qp.State == hca.Reset || qp.State == hca.Err || qp.Run.Dead {
 		return
 	}
-	qp.Event(hca.EventQPFatal)
+	qp.Fatal()
 	e.toErr(qp)
 }

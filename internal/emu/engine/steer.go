@@ -115,6 +115,11 @@ func (e *Engine) matches(r *hca.Flow) bool {
 // arrive puts the frame in a receive of peer. The batch is qp's, and has no other work.
 func (e *Engine) arrive(qp, peer *hca.QP, tag uint32) {
 	b := &e.b
+	var hash uint32
+	var hashed uint8
+	if peer.RSS != nil {
+		peer, hash, hashed = e.spread(peer.RSS)
+	}
 	if peer.State < hca.RTR || peer.State == hca.Err || peer.Run.Dead || peer.Context.Dead || peer.RecvCQ == nil ||
 		peer.RQ.Count == 0 {
 		return
@@ -127,7 +132,14 @@ func (e *Engine) arrive(qp, peer *hca.QP, tag uint32) {
 	in, tci, stripped := e.frameFor(peer)
 	b.peer, b.srq, b.epsn, b.head = peer, nil, peer.Run.EPSN, peer.Run.Head
 	defer func() { b.peer = nil }()
-	if syndrome := e.scatterList(peer.Context.Device, peer.PD, rcv.segs, 0, uint64(len(in))); syndrome != 0 {
+	place, was := strides{}, peer.Run.Stride
+	if peer.Striding.Count > 0 {
+		if place, ok = e.stride(peer, &rcv, uint32(len(in))); !ok {
+			countAt(peer, hca.OutOfBuffer)
+			return
+		}
+	}
+	if syndrome := e.scatterList(peer.Context.Device, peer.PD, rcv.segs, place.skip, uint64(len(in))); syndrome != 0 {
 		e.badReceive(peer, rcv, syndrome)
 		return
 	}
@@ -141,17 +153,22 @@ func (e *Engine) arrive(qp, peer *hca.QP, tag uint32) {
 	}
 	p := e.cqe(peer.RecvCQ, peer, cqeRespSend, peer.RecvIdx, 0, rcv.counter)
 	e.describe(p.img[:], tci, stripped)
-	put32(p.img[44:], uint32(len(e.frames.in)))
+	put32(p.img[12:], hash)
+	p.img[16] = hashed
+	put32(p.img[44:], uint32(len(e.frames.in))|place.used<<16)
+	binary.BigEndian.PutUint16(p.img[2:], place.wqe)
 	put32(p.img[56:], tag)
 	if e.Hooks.Trace != nil {
 		e.traceRecv(peer, nil, rcv, uint64(len(e.frames.in)))
 	}
-	e.consume(peer, nil)
+	if place.used == 0 || place.last {
+		e.consume(peer, nil)
+	}
 	if e.commit() == okSide {
 		return
 	}
 	b.clear()
-	peer.Run.Head = b.head
+	peer.Run.Head, peer.Run.Stride = b.head, was
 	if b.err != guest.ErrGone {
 		e.strict.memoryGone(qp, &e.w, peer.Mem)
 		e.badReceive(peer, rcv, synLocalProt)
@@ -163,6 +180,9 @@ func (e *Engine) badReceive(peer *hca.QP, rcv recvEntry, syndrome uint8) {
 	e.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter).failReceive(syndrome)
 	e.consume(peer, nil)
 	e.commit()
+	if peer.Type == hca.WorkQueue {
+		peer.Fatal()
+	}
 	e.toErr(peer)
 }
 

@@ -112,27 +112,31 @@ func rank(v any) order {
 		return order{2, "opened QP"}
 	case *QP:
 		return order{3, "QP"}
+	case *IndTable:
+		return order{4, "indirection table"}
+	case *WQ:
+		return order{5, "WQ"}
 	case *SRQ:
-		return order{4, "SRQ"}
+		return order{6, "SRQ"}
 	case *CQ:
-		return order{5, "CQ"}
+		return order{7, "CQ"}
 	case *MKey:
 		if v.Kind == KeyMW1 || v.Kind == KeyMW2 {
-			return order{6, "MW"}
+			return order{8, "MW"}
 		}
-		return order{7, "MR"}
+		return order{9, "MR"}
 	case *DM:
-		return order{8, "DM"}
+		return order{10, "DM"}
 	case *XRCDRef:
-		return order{9, "XRCD"}
+		return order{11, "XRCD"}
 	case *PD:
-		return order{10, "PD"}
+		return order{12, "PD"}
 	case *UAR:
-		return order{11, "UAR"}
+		return order{13, "UAR"}
 	case *Umem:
-		return order{12, "umem"}
+		return order{14, "umem"}
 	}
-	return order{13, "object"}
+	return order{15, "object"}
 }
 
 // Leaked counts what a program left undestroyed: "3 MRs", "1 QP". Doorbell pages are up to the library.
@@ -197,6 +201,10 @@ func (c *Context) Release() {
 			c.DestroyCounters(e.h)
 		case *QP, *OpenedQP:
 			c.DestroyQP(e.h)
+		case *IndTable:
+			c.DestroyIndTable(e.h)
+		case *WQ:
+			c.DestroyWQ(e.h)
 		case *SRQ:
 			c.DestroySRQ(e.h)
 		case *CQ:

@@ -27,6 +27,8 @@ type Device struct {
 
 	nextQP, nextKey, nextCQ, nextSRQ, pds                 int   // where to look for a free number
 	variant                                               uint8 // low byte of the next key
+	liveWQs, liveTables                                   int
+	nextTable                                             uint32
 	liveQPs, liveCQs, liveSRQs, liveMRs, liveMWs, livePDs int
 }
 

@@ -59,6 +59,15 @@ func (qp *QP) Event(t EventType) {
 	qp.AsyncDelivered += qp.Context.AsyncEvent(t, qp.User)
 }
 
+// Fatal tells the program that the QP, or the WQ that it is the queue of, failed.
+func (qp *QP) Fatal() {
+	if qp.Type == WorkQueue {
+		qp.Event(EventWQFatal)
+	} else {
+		qp.Event(EventQPFatal)
+	}
+}
+
 // Event tells the program of something about the CQ.
 func (cq *CQ) Event(t EventType) {
 	cq.AsyncDelivered += cq.Context.AsyncEvent(t, cq.User)

@@ -29,6 +29,8 @@ type QP struct {
 	SRQ      *SRQ
 	XRCD     *XRCD // XRC_RECV
 	DC       DC
+	Striding Striding // of a WQ
+	RSS      *RSS     // of one that has no queues, and spreads frames among WQs; else nil
 	Cap      QPCap
 	SigAll   bool
 	Flags    uint32 // driver's creation flags (scatter to CQE, signature …: MLX5_QP_FLAG_*)
@@ -80,6 +82,8 @@ type QPInit struct {
 	Register                  int // dynamic doorbell register, -1 for none
 	SourceQPN                 uint32
 	DC                        DC
+	IndTable                  uint32 // handle; RSS is set with it
+	RSS                       *RSS
 }
 
 // OpenedQP is a further handle of an XRC_RECV QP.
@@ -92,6 +96,9 @@ const maxQPN = 1 << 24
 
 // CreateQP makes a QP in RESET.
 func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
+	if i.RSS != nil {
+		return c.createRSS(i)
+	}
 	d := c.Device
 	lim := &d.Config.Limits
 	qp := &QP{Context: c, User: i.User, Register: -1, Type: i.Type, Cap: i.Cap, SigAll: i.SigAll, Flags: i.Flags,
@@ -234,6 +241,9 @@ func (qp *QP) refs(n int) {
 	}
 	if qp.XRCD != nil {
 		qp.XRCD.users += n
+	}
+	if qp.RSS != nil {
+		qp.RSS.Table.refs += n
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	XRCRecv   QPType = 10
 	DCI       QPType = 11 // numbers of this emulator: to the interface both are DRIVER
 	DCT       QPType = 12
+	WorkQueue QPType = 13 // the receive queue of a WQ
 	DriverQP  QPType = 255
 )
 
@@ -38,6 +39,8 @@ func (t QPType) String() string {
 		return "DCI"
 	case DCT:
 		return "DCT"
+	case WorkQueue:
+		return "WQ"
 	case DriverQP:
 		return "DRIVER"
 	}

@@ -29,6 +29,7 @@ type QPRun struct {
 	Head    uint32 // next receive to use
 	Posted  uint32 // receives posted: the receive doorbell record as last seen, extended to 32 bits
 	CommEst bool   // the event was given
+	Stride  uint32 // of the receive at Head: the next one, with a striding WQ
 	RQ      []byte // receive WQEs read ahead: RQLen of them from index RQFrom
 	RQFrom  uint32
 	RQLen   uint32

@@ -14,6 +14,8 @@ const (
 	ObjMW         = 8
 	ObjFlow       = 9
 	ObjXRCD       = 10
+	ObjIndTable   = 11
+	ObjWQ         = 12
 	ObjDM         = 14
 	ObjCounters   = 15
 	ObjAsyncEvent = 16
@@ -84,6 +86,10 @@ var Methods = []Method{
 	{ObjMW, 0, "dealloc_mw", destroy()},
 	{ObjFlow, 0, "destroy_flow", destroy()},
 	{ObjXRCD, 0, "close_xrcd", destroy()},
+	{ObjIndTable, 0, "destroy_rwq_ind_tbl", destroy()},
+	{ObjWQ, 0, "create_wq", uhw(newID(0), handle(1), handle(2), in(3, 8), in(4, 8), fd(5), in(6, 4), in(7, 4), flags(8),
+		out(9, 4), out(10, 4), opt(out(11, 4)))},
+	{ObjWQ, 1, "destroy_wq", destroy(atLeast(out(1, 4)))},
 	{ObjDM, 0, "alloc_dm", []Spec{newID(0), in(1, 8), in(2, 4), opt(out(DriverNS, 8)), opt(out(DriverNS+1, 2)),
 		opt(in(DriverNS+2, 8))}},
 	{ObjDM, 1, "free_dm", destroy()},
@@ -161,5 +167,10 @@ var Cmds = []Cmd{
 	{ex | 26, "modify_qp", 112, 8},
 	{ex | 50, "create_flow", 24, 8},
 	{ex | 51, "destroy_flow", 8, 0},
+	{ex | 52, "create_wq", 32, 24},
+	{ex | 53, "modify_wq", 16, 0},
+	{ex | 54, "destroy_wq", 8, 16},
+	{ex | 55, "create_rwq_ind_tbl", 8, 16},
+	{ex | 56, "destroy_rwq_ind_tbl", 8, 0},
 	{ex | 57, "modify_cq", 16, 0},
 }

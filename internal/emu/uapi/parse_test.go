@@ -245,7 +245,7 @@ func TestReadWriteErrors(t *testing.T) {
 		{"flags", wr(0x100, 2, 0), 0, unix.EINVAL},
 		{"no such command", wr(41, 2, 0), 0, unix.EOPNOTSUPP},
 		{"unsupported", wr(21, 2, 0), 0, unix.EOPNOTSUPP},
-		{"unsupported extended", wr(0x80000000|52, 2, 0), 0, unix.EOPNOTSUPP},
+		{"unsupported extended", wr(0x80000000|58, 2, 0), 0, unix.EOPNOTSUPP},
 		{"in_words", wr(3, 5, 1, u64(base)...), 0, unix.EINVAL},
 		{"too short", wr(9, 4, 3, u64(base)...), 0, unix.ENOSPC},
 		{"room too small", wr(3, 4, 0, u64(base)...), 0, unix.ENOSPC},

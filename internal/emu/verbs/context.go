@@ -126,6 +126,10 @@ func kindOf(o any) uint64 {
 		return uapi.ObjQP
 	case *hca.SRQ:
 		return uapi.ObjSRQ
+	case *hca.WQ:
+		return uapi.ObjWQ
+	case *hca.IndTable:
+		return uapi.ObjIndTable
 	case *hca.AH:
 		return uapi.ObjAH
 	case *hca.Flow:

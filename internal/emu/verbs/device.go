@@ -87,6 +87,13 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 		CQModerationPeriod: hca.MaxCQPeriod}
 	d := uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut), MaxTso: raw.maxTSO,
 		TsoQpts: raw.tsoTypes, Flags: uapi.DevRespScatterDCT}
+	if raw.packet != 0 {
+		x.RssCaps = [4]uint32{1 << hca.RawPacket, hca.MaxIndTables, hca.MaxIndTableSize}
+		x.MaxWqTypeRq = hca.MaxWQ
+		d.StridingRq = [6]uint32{hca.MinLogStride, hca.MaxLogStride, hca.MinLogStrides, hca.MaxLogStrides,
+			1 << hca.RawPacket}
+		d.RxHashFieldsMask, d.RxHashFunction[0] = hca.HashFields, hca.HashToeplitz
+	}
 	if streams(c.ctx.Device) {
 		d.DciStreamsCaps = [2]byte{maxStreams, maxStreams}
 	}

@@ -41,7 +41,10 @@ func takeQP(c *call) (q uapi.ExCreateQP, xrcd uint32, e unix.Errno) {
 			q.CreateFlags |= createSourceQPN
 		}
 		// What must be named depends on the type.
-		pd, send, recv := true, true, true
+		pd, send, recv := true, !c.b.Has(6), !c.b.Has(6)
+		if c.b.Has(6) { // an indirection table
+			q.CompMask, q.RwqIndTblHandle = 1, uint32(c.b.Uint(6))
+		}
 		switch hca.QPType(q.QPType) {
 		case hca.XRCRecv:
 			pd, send, recv = false, false, false
@@ -51,16 +54,12 @@ func takeQP(c *call) (q uapi.ExCreateQP, xrcd uint32, e unix.Errno) {
 		if c.b.Uint(9) > 255 || c.b.Uint(10)>>32 != 0 || pd && !c.b.Has(2) || send && !c.b.Has(4) ||
 			recv && !c.b.Has(5) || !pd && !c.b.Has(1) {
 			e = unix.EINVAL
-		} else if c.b.Has(6) { // an indirection table
-			e = unix.EOPNOTSUPP
 		}
 		return q, uint32(c.b.Uint(1)), e
 	case c.r.Extends:
 		q, e = uapi.Take[uapi.ExCreateQP](c.r)
 		if q.Reserved != 0 || q.CompMask > 1 {
 			e = first(e, unix.EINVAL)
-		} else if q.CompMask != 0 {
-			e = first(e, unix.EOPNOTSUPP)
 		}
 	default:
 		q = uapi.Decode[uapi.ExCreateQP](c.r.Core[8:56])
@@ -109,6 +108,9 @@ func createQP(c *call) unix.Errno {
 	}
 	if q.CreateFlags&^createKnown != 0 {
 		return unix.EINVAL
+	}
+	if q.CompMask != 0 {
+		return createRSS(c, &q, &i)
 	}
 	known := uint32(createBlockLoopback)
 	if i.Type == hca.RawPacket {

@@ -26,6 +26,8 @@ func userOf(o any) uint64 {
 		return o.User
 	case *hca.SRQ:
 		return o.User
+	case *hca.WQ:
+		return o.Queue.User
 	}
 	return 0
 }
@@ -34,6 +36,8 @@ func delivered(answer any) uint32 {
 	switch a := answer.(type) {
 	case uapi.DestroyCQResp:
 		return a.CompEventsReported + a.AsyncEventsReported
+	case uapi.DestroyWQResp:
+		return a.EventsReported
 	case uapi.EventsResp:
 		return a.EventsReported
 	}

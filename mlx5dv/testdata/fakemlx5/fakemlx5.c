@@ -11,7 +11,7 @@
 
 #define MUST(x) do { if (!(x)) { fprintf(stderr, "fakemlx5: %s: not so: %s\n", __func__, #x); abort(); } } while (0)
 
-enum kind { OBJ = 0x51a7e001, UMEM, UAR, EVENTS, VAR };
+enum kind { OBJ = 0x51a7e001, UMEM, UAR, EVENTS, VAR, NODE, LEAF, PP };
 
 static int live;        /* objects that were not destroyed */
 static int busy;        /* how often destroying an object or a umem is refused */
@@ -125,6 +125,10 @@ ON_VERBS(mlx5dv_devx_cq_query, 3)
 ON_VERBS(mlx5dv_devx_cq_modify, 4)
 ON_VERBS(mlx5dv_devx_srq_query, 5)
 ON_VERBS(mlx5dv_devx_srq_modify, 6)
+ON_VERBS(mlx5dv_devx_wq_query, 7)
+ON_VERBS(mlx5dv_devx_wq_modify, 8)
+ON_VERBS(mlx5dv_devx_ind_tbl_query, 9)
+ON_VERBS(mlx5dv_devx_ind_tbl_modify, 10)
 
 int mlx5dv_devx_obj_destroy(void *obj) { return drop(obj, OBJ); }
 
@@ -308,3 +312,61 @@ int mlx5dv_get_data_direct_sysfs_path(void *c, char *buf, size_t n)
 	strcpy(buf, "/devices/pci0000:00/0000:00:05.0");
 	return 0;
 }
+
+/* The scheduler, and entries of the table of rates. args: parent, flags, share, rate. */
+struct sched_attr { void *parent; uint32_t flags, share, rate; uint64_t comp_mask; };
+
+static int lacking; /* features that the device lacks: errno of a call */
+void fake_lacking(int e) { lacking = e; }
+
+static int sched(const struct sched_attr *a, enum kind k)
+{
+	MUST(a && !a->comp_mask && a->flags <= 3);
+	if (a->parent)
+		is(a->parent, NODE);
+	MUST(k == LEAF ? !!a->parent : a->parent || !a->flags);
+	args[0] = (uint64_t)a->parent, args[1] = a->flags, args[2] = a->share, args[3] = a->rate;
+	return lacking;
+}
+
+void *mlx5dv_sched_node_create(void *c, const struct sched_attr *a)
+{
+	of_context(c);
+	return (errno = sched(a, NODE)) ? NULL : make(NODE, 8);
+}
+
+void *mlx5dv_sched_leaf_create(void *c, const struct sched_attr *a)
+{
+	of_context(c);
+	return (errno = sched(a, LEAF)) ? NULL : make(LEAF, 8);
+}
+
+int mlx5dv_sched_node_modify(void *n, const struct sched_attr *a) { is(n, NODE); return sched(a, NODE); }
+int mlx5dv_sched_leaf_modify(void *n, const struct sched_attr *a) { is(n, LEAF); return sched(a, LEAF); }
+int mlx5dv_sched_node_destroy(void *n) { return lacking ? lacking : drop(n, NODE); }
+int mlx5dv_sched_leaf_destroy(void *n) { return lacking ? lacking : drop(n, LEAF); }
+
+int mlx5dv_modify_qp_sched_elem(void *qp, void *requestor, void *responder)
+{
+	of_verbs(qp);
+	if (requestor)
+		is(requestor, LEAF);
+	if (responder)
+		is(responder, LEAF);
+	args[0] = (uint64_t)requestor, args[1] = (uint64_t)responder;
+	return lacking;
+}
+
+uint16_t *mlx5dv_pp_alloc(void *c, size_t n, const void *context, uint32_t flags)
+{
+	of_context(c);
+	MUST(n && context && flags <= 1);
+	args[0] = n, args[1] = *(const unsigned char *)context, args[2] = flags;
+	if ((errno = lacking))
+		return NULL;
+	uint16_t *p = make(PP, 8);
+	*p = 0x1234;
+	return p;
+}
+
+void mlx5dv_pp_free(uint16_t *p) { drop(p, PP); }

@@ -1,0 +1,80 @@
+package ibv
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/pureverbs/pureverbs/internal/life"
+)
+
+// RWQIndTable is an indirection table: the WQ of a frame is that at the place which the low bits of
+// the frame's hash name.
+//
+// It belongs to its WQs, which cannot be closed before it.
+//
+// C: struct ibv_rwq_ind_table.
+type RWQIndTable struct {
+	node
+	dev    *Device
+	handle uintptr
+	wqs    []*WQ
+}
+
+// CreateRWQIndTable makes a table of WQs of the device, a power of two of them. A WQ may have several
+// places.
+//
+// C: ibv_create_rwq_ind_table(3).
+func (d *Device) CreateRWQIndTable(wqs []*WQ) (*RWQIndTable, error) {
+	const op = "create rwq ind table"
+	fail := func(err error) (*RWQIndTable, error) { return nil, &OpError{Op: op, Object: d.Name(), Err: err} }
+	n := len(wqs)
+	if n == 0 || n&(n-1) != 0 {
+		return fail(&ArgError{Arg: "wqs", Got: fmt.Sprint(n), Want: "a power of two"})
+	}
+	if ex := d.attr.Ex; ex != nil {
+		if most := ex.RSS.MaxIndirectionTableSize; most > 0 && n > int(most) {
+			return fail(limit{"rwq ind table size", n, int(most)}.error(d.Name()))
+		}
+	}
+	var nodes []*node
+	handles := make([]uintptr, n)
+	for i, w := range wqs {
+		switch {
+		case w == nil:
+			return fail(&ArgError{Arg: fmt.Sprintf("wqs[%d]", i), Got: "nil", Want: "a WQ of the same Device"})
+		case w.pd.dev != d:
+			return fail(&ArgError{Arg: fmt.Sprintf("wqs[%d]", i), Got: "a WQ of another Device",
+				Want: "a WQ of the same Device"})
+		}
+		handles[i] = w.handle
+		if !slices.Contains(nodes, &w.node) {
+			nodes = append(nodes, &w.node)
+		}
+	}
+	if err := enterAll(op, nodes...); err != nil {
+		return nil, err
+	}
+	defer leaveAll(nodes...)
+	h, err := d.v.CreateRWQIndTable(d.handle, uint32(bits.TrailingZeros(uint(n))), handles)
+	if err != nil {
+		return fail(d.explainRSS(err))
+	}
+	t := &RWQIndTable{dev: d, handle: h, wqs: slices.Clone(wqs)}
+	t.node.initNumbered("rwq ind table", d.Name(), nodes...)
+	life.Watch(t, &t.life)
+	return t, nil
+}
+
+// Device returns the device of the table.
+func (t *RWQIndTable) Device() *Device { return t.dev }
+
+// WQs returns the WQs of the table, in the order of their places.
+func (t *RWQIndTable) WQs() []*WQ { return slices.Clone(t.wqs) }
+
+// Close destroys the table; it fails with a *BusyError while an RSS QP uses it.
+//
+// C: ibv_destroy_rwq_ind_table(3).
+func (t *RWQIndTable) Close() error {
+	return t.node.close(func() error { return t.dev.v.DestroyRWQIndTable(t.dev.handle, t.handle) })
+}

@@ -1,0 +1,155 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/flags"
+)
+
+// WQState is the state of a WQ.
+//
+// C: enum ibv_wq_state.
+type WQState uint32
+
+// The states.
+const (
+	WQReset   WQState = 0 // takes no receives. C: IBV_WQS_RESET.
+	WQReady   WQState = 1 // C: IBV_WQS_RDY.
+	WQError   WQState = 2 // flushes its receives. C: IBV_WQS_ERR.
+	WQUnknown WQState = 3 // C: IBV_WQS_UNKNOWN.
+)
+
+var wqStateNames = []string{"Reset", "Ready", "Error", "Unknown"}
+
+// String returns the name, as in "Ready".
+func (s WQState) String() string { return enumString("WQState", int64(s), wqStateNames) }
+
+// WQFlags say what a WQ does with frames.
+//
+// C: enum ibv_wq_flags.
+type WQFlags uint32
+
+// The flags.
+const (
+	// WQStripVLAN takes the VLAN tag out of frames. An extended CQ returns it. C: IBV_WQ_FLAGS_CVLAN_STRIPPING.
+	WQStripVLAN WQFlags = 1 << 0
+	// WQScatterFCS appends the frame check sequence. C: IBV_WQ_FLAGS_SCATTER_FCS.
+	WQScatterFCS WQFlags = 1 << 1
+	// WQDelayDrop has frames wait a while for a receive. C: IBV_WQ_FLAGS_DELAY_DROP.
+	WQDelayDrop WQFlags = 1 << 2
+	// WQPadWrites writes whole cache lines. C: IBV_WQ_FLAGS_PCI_WRITE_END_PADDING.
+	WQPadWrites WQFlags = 1 << 3
+
+	knownWQFlags = WQPadWrites<<1 - 1
+)
+
+var wqFlagNames = []string{"StripVLAN", "ScatterFCS", "DelayDrop", "PadWrites"}
+
+// String joins the names of the flags with "|".
+func (f WQFlags) String() string { return flags.String(f, wqFlagNames) }
+
+// WQAttr are the attributes of a WQ.
+//
+// C: struct ibv_wq_attr.
+type WQAttr struct {
+	State     WQState // with MaskWQState
+	CurState  WQState // with MaskWQCurState: the state that the WQ is in
+	Flags     WQFlags // with MaskWQFlags: the values of those in FlagsMask
+	FlagsMask WQFlags
+}
+
+// WQAttrMask names attributes of a WQAttr.
+//
+// C: enum ibv_wq_attr_mask.
+type WQAttrMask uint32
+
+// The attributes.
+const (
+	MaskWQState    WQAttrMask = 1 << 0 // C: IBV_WQ_ATTR_STATE.
+	MaskWQCurState WQAttrMask = 1 << 1 // C: IBV_WQ_ATTR_CURR_STATE.
+	MaskWQFlags    WQAttrMask = 1 << 2 // C: IBV_WQ_ATTR_FLAGS.
+)
+
+var wqAttrNames = []string{"State", "CurState", "Flags"}
+
+// String joins the names of the attributes with "|".
+func (m WQAttrMask) String() string { return flags.String(m, wqAttrNames) }
+
+// Modify changes the attributes that mask names, most often the state: from WQReset to WQReady, from
+// WQReady to WQError, and from any to WQReset, which empties the WQ. Receives that were posted
+// before a reset give no completion, and those that have completed give none after the next step to
+// WQReady. mlx5 changes no flag but WQStripVLAN.
+//
+// C: ibv_modify_wq(3).
+func (w *WQ) Modify(attr *WQAttr, mask WQAttrMask) error {
+	const op = "modify wq"
+	if attr == nil {
+		return &OpError{Op: op, Object: w.name, Err: &ArgError{Arg: "attr", Got: "nil", Want: "attributes"}}
+	}
+	if err := w.enter(op); err != nil {
+		return err
+	}
+	defer w.leave()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := attr.check(mask, w.state)
+	if err == nil {
+		err = w.modify(attr, mask)
+	}
+	if err != nil {
+		return &OpError{Op: op, Object: w.name, Err: err}
+	}
+	return nil
+}
+
+func (a *WQAttr) check(mask WQAttrMask, state WQState) error {
+	bad := func(arg, got, want string) error { return &ArgError{Arg: arg, Got: got, Want: want} }
+	odd := (a.Flags | a.FlagsMask) &^ knownWQFlags
+	switch {
+	case mask == 0, mask&^(MaskWQState|MaskWQCurState|MaskWQFlags) != 0:
+		return bad("mask", mask.String(), "of State, CurState and Flags")
+	case mask&MaskWQState != 0 && a.State > WQError:
+		return bad("State", a.State.String(), "WQReset, WQReady or WQError")
+	case mask&MaskWQCurState != 0 && a.CurState != state:
+		return bad("CurState", a.CurState.String(), "the state of the WQ, "+state.String())
+	case mask&MaskWQFlags != 0 && odd != 0:
+		return bad("Flags", odd.String(), "those of "+WQFlags(knownWQFlags).String())
+	case mask&MaskWQFlags != 0 && a.Flags&^a.FlagsMask != 0:
+		return bad("Flags", a.Flags.String(), "flags that FlagsMask names: "+a.FlagsMask.String())
+	}
+	return nil
+}
+
+// modify calls C, and follows the state.
+// Preconditions: w.mu is held, the WQ is open.
+func (w *WQ) modify(attr *WQAttr, mask WQAttrMask) error {
+	d := w.pd.dev
+	c := &abi.WQAttr{AttrMask: uint32(mask), WQState: uint32(attr.State), CurrWQState: uint32(attr.CurState),
+		Flags: uint32(attr.Flags), FlagsMask: uint32(attr.FlagsMask)}
+	if err := d.v.ModifyWQ(d.handle, w.handle, c); err != nil {
+		return w.explainModify(err, attr, mask)
+	}
+	if mask&MaskWQState == 0 {
+		return nil
+	}
+	if w.state = attr.State; w.state == WQReset && w.direct != nil {
+		w.cq.mu.Lock()
+		w.cq.ring.ResetWQ()
+		w.cq.mu.Unlock()
+	}
+	return nil
+}
+
+func (w *WQ) explainModify(err error, attr *WQAttr, mask WQAttrMask) error {
+	switch {
+	case errors.Is(err, errInvalid) && mask&MaskWQState != 0 && attr.State != WQReset && attr.State != w.state:
+		return errors.Join(&ArgError{Arg: "State", Got: fmt.Sprintf("%v in state %v", attr.State, w.state),
+			Want: "Ready after Reset, Error after Ready, or Reset"}, err)
+	case unsupported(err) && mask&MaskWQFlags != 0:
+		return &UnsupportedError{Feature: "changing " + attr.FlagsMask.String() + " of a WQ",
+			Need: "a new WQ: mlx5 changes only StripVLAN", Have: w.pd.dev.Name()}
+	}
+	return err
+}

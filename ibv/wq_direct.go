@@ -1,0 +1,71 @@
+package ibv
+
+import (
+	"fmt"
+)
+
+// roomForWQ reports why a CQ of the direct data path cannot take a WQ. Completions of a WQ carry the
+// tag of a steering rule where others have the number of their QP.
+// Preconditions: no QP is being made on the CQ.
+func (cq *CQ) roomForWQ() error {
+	if len(cq.life.Children()) == 0 {
+		return nil
+	}
+	return cq.inUse()
+}
+
+func (cq *CQ) inUse() error {
+	return &UnsupportedError{Feature: "a WQ and other queues on one CQ of the direct data path",
+		Need: "a CQ for each WQ, or a CQ made with DataPathOps", Have: cq.node.String() + ", which is in use"}
+}
+
+// directQP reports why there is no QP of a type on CQs of the direct data path.
+func directQP(t QPType, send, recv *CQ) error {
+	if err := directType(t); err != nil {
+		return err
+	}
+	if err := send.noWQ(); err != nil {
+		return err
+	}
+	return recv.noWQ()
+}
+
+// noWQ reports that a CQ of the direct data path has a WQ, and so cannot have another queue.
+func (cq *CQ) noWQ() error {
+	if cq == nil {
+		return nil
+	}
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	return cq.noWQLocked()
+}
+
+// Preconditions: cq.mu is held.
+func (cq *CQ) noWQLocked() error {
+	if cq.wq == nil {
+		return nil
+	}
+	return &UnsupportedError{Feature: "a WQ and other queues on one CQ of the direct data path",
+		Need: "a CQ for each WQ, or a CQ made with DataPathOps", Have: cq.node.String() + ", which has a WQ"}
+}
+
+// takeWQ takes over the ring of a new WQ, and makes it the one of its CQ.
+// Preconditions: roomForWQ.
+func (w *WQ) takeWQ() error {
+	v, err := w.pd.dev.direct.dv.InitRWQ(w.handle)
+	if err != nil {
+		return fmt.Errorf("mlx5dv_init_obj: %w", err)
+	}
+	if v.WQECnt == 0 || v.WQECnt&(v.WQECnt-1) != 0 {
+		return &UnsupportedError{Feature: "the direct data path", Need: "a WQ of a power of two of entries",
+			Have: fmt.Sprint(v.WQECnt)}
+	}
+	w.cq.mu.Lock()
+	defer w.cq.mu.Unlock()
+	if w.cq.xrc != nil { // an SRQ that is being made is nobody's child yet
+		return w.cq.inUse()
+	}
+	w.cq.wq = w
+	w.direct = w.cq.ring.AddWQ(wqConfig(v, w.cap.MaxSGE))
+	return nil
+}

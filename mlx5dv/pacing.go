@@ -1,0 +1,69 @@
+package mlx5dv
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/flags"
+)
+
+// PacketPacingFlags modify AllocPacketPacing.
+type PacketPacingFlags uint32
+
+// PacingDedicated gives an entry that nobody else has, even with the same contents.
+// C: MLX5DV_PP_ALLOC_FLAGS_DEDICATED_INDEX.
+const PacingDedicated PacketPacingFlags = abi.MLX5DV_PP_ALLOC_FLAGS_DEDICATED_INDEX
+
+// String joins the names of the flags with "|".
+func (f PacketPacingFlags) String() string { return flags.String(f, []string{"Dedicated"}) }
+
+// PacketPacing is an entry of the device's table of rates, whose index commands of DevX take.
+// ibv.QP.ModifyRateLimit is for QPs of verbs.
+//
+// It belongs to its Device.
+//
+// C: struct mlx5dv_pp.
+type PacketPacing struct {
+	node
+	index uint16
+}
+
+// pacingContext is the size of the device's struct set_pp_rate_limit_context.
+const pacingContext = 0x30
+
+// AllocPacketPacing makes an entry; context is in the device's own format, up to 48 bytes that begin
+// with the rate in kb/s as a big-endian uint32. The device has to be opened with DevX, and the
+// program needs CAP_NET_RAW.
+//
+// C: mlx5dv_pp_alloc(3), of libmlx5 v29.
+func AllocPacketPacing(dev *ibv.Device, context []byte, f PacketPacingFlags) (*PacketPacing, error) {
+	c, err := begin(dev, "mlx5dv alloc packet pacing")
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(context) == 0:
+		return nil, c.fail(&ibv.ArgError{Arg: "context", Got: "0 bytes", Want: "a rate, in the device's format"})
+	case len(context) > pacingContext:
+		return nil, c.fail(&ibv.LimitError{What: "context bytes", Asked: uint64(len(context)), Limit: pacingContext,
+			Where: "the device's format"})
+	case f&^PacingDedicated != 0:
+		return nil, c.fail(&ibv.ArgError{Arg: "flags", Got: f.String(), Want: fmt.Sprint("of ", PacingDedicated)})
+	}
+	h, index, err := c.lib.PPAlloc(c.ctx, context, uint32(f))
+	if err != nil {
+		return nil, c.fail(verbs.ExplainUnsupported(err, "packet pacing", "a device with it, opened with DevX",
+			dev.Name()+" without"))
+	}
+	p := &PacketPacing{index: index}
+	return made(c, p, &p.node, "packet pacing", h), nil
+}
+
+// Index returns the number of the entry.
+func (p *PacketPacing) Index() uint16 { return p.index }
+
+// Close gives the entry back.
+//
+// C: mlx5dv_pp_free(3), which does not tell whether that failed.
+func (p *PacketPacing) Close() error { return p.close(func() error { return p.lib.PPFree(p.handle) }) }

@@ -1,0 +1,253 @@
+package mlx5dv
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// SchedOptions are the options of a node or a leaf of the tree by which a device divides its
+// bandwidth. The root has none.
+//
+// C: struct mlx5dv_sched_attr.
+type SchedOptions struct {
+	// Share is what the element gets of its parent's bandwidth, relative to the other children of
+	// the parent. 0 is the device's default.
+	Share int
+	// MaxMbps bounds the average rate, in Mb/s. 0 means no bound.
+	MaxMbps int
+}
+
+// attr returns C's attributes, with the address of the parent, 0 for the root. all is whether they name those that are
+// 0.
+func (o *SchedOptions) attr(parent uintptr, all bool) (*abi.MLX5DVSchedAttr, error) {
+	a := &abi.MLX5DVSchedAttr{Parent: parent}
+	if o == nil {
+		return a, nil
+	}
+	for _, f := range []struct {
+		name string
+		v    int
+		to   *uint32
+		flag uint32
+	}{{"Share", o.Share, &a.BWShare, abi.MLX5DV_SCHED_ELEM_ATTR_FLAGS_BW_SHARE},
+		{"MaxMbps", o.MaxMbps, &a.MaxAvgBW, abi.MLX5DV_SCHED_ELEM_ATTR_FLAGS_MAX_AVG_BW}} {
+		switch {
+		case f.v < 0:
+			return nil, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v), Want: "0 or more"}
+		case f.v > math.MaxUint32:
+			return nil, &ibv.LimitError{What: f.name, Asked: uint64(f.v), Limit: math.MaxUint32,
+				Where: "a field of 32 bits"}
+		}
+		if *f.to = uint32(f.v); all || f.v > 0 {
+			a.Flags |= f.flag
+		}
+	}
+	return a, nil
+}
+
+// SchedNode is an inner element of the tree: its children are nodes and leaves, which share its
+// bandwidth.
+//
+// It belongs to its parent, the root to the Device.
+//
+// C: struct mlx5dv_sched_node.
+type SchedNode struct {
+	node
+	parent *SchedNode
+}
+
+// CreateSchedRoot makes the root of a tree.
+//
+// C: mlx5dv_sched_node_create(3), of libmlx5 v33.
+func CreateSchedRoot(dev *ibv.Device) (*SchedNode, error) {
+	c, err := begin(dev, "mlx5dv create sched root")
+	if err != nil {
+		return nil, err
+	}
+	return c.schedNode(nil, nil)
+}
+
+// CreateNode makes a node below n. A nil opt leaves the device's defaults.
+//
+// C: mlx5dv_sched_node_create(3).
+func (n *SchedNode) CreateNode(opt *SchedOptions) (*SchedNode, error) {
+	c, err := n.child("mlx5dv create sched node")
+	if err != nil {
+		return nil, err
+	}
+	return c.schedNode(n, opt)
+}
+
+// child begins a call that makes a child of n.
+func (n *SchedNode) child(op string) (*call, error) {
+	c, err := beginOn(&n.node, op)
+	if err != nil {
+		return nil, err
+	}
+	ref, _ := verbs.Ref(n.dev)
+	c.ctx = ref.Handle
+	return c, nil
+}
+
+func (c *call) schedNode(parent *SchedNode, opt *SchedOptions) (*SchedNode, error) {
+	attr, err := opt.attr(parent.address(), false)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	h, err := c.lib.SchedNodeCreate(c.ctx, attr)
+	if err != nil {
+		return nil, c.fail(explainSched(c.dev, err))
+	}
+	n := &SchedNode{parent: parent}
+	return made(c, n, &n.node, "sched node", h), nil
+}
+
+func (n *SchedNode) address() uintptr {
+	if n == nil {
+		return 0
+	}
+	return n.handle
+}
+
+// Parent returns the node above n, nil for the root.
+func (n *SchedNode) Parent() *SchedNode { return n.parent }
+
+// Modify changes the share and the bound of a node other than the root.
+//
+// C: mlx5dv_sched_node_modify(3).
+func (n *SchedNode) Modify(opt *SchedOptions) error {
+	const op = "mlx5dv modify sched node"
+	if n.parent == nil {
+		return opError(op, n.name, &ibv.ArgError{Arg: "node", Got: "the root", Want: "a node with a parent: a root " +
+			"has no share and no bound"})
+	}
+	return modifySched(&n.node, n.parent, op, opt, n.lib.SchedNodeModify)
+}
+
+// Close destroys the node; it fails with a *BusyError while it has children.
+//
+// C: mlx5dv_sched_node_destroy(3).
+func (n *SchedNode) Close() error {
+	return n.close(func() error { return n.lib.SchedNodeDestroy(n.handle) })
+}
+
+// SchedLeaf is an element of the tree that QPs send by: see ScheduleQP.
+//
+// It belongs to its parent. Close it after the QPs that use it, or move these away first.
+//
+// C: struct mlx5dv_sched_leaf.
+type SchedLeaf struct {
+	node
+	parent *SchedNode
+}
+
+// CreateLeaf makes a leaf below n. A nil opt leaves the device's defaults.
+//
+// C: mlx5dv_sched_leaf_create(3).
+func (n *SchedNode) CreateLeaf(opt *SchedOptions) (*SchedLeaf, error) {
+	c, err := n.child("mlx5dv create sched leaf")
+	if err != nil {
+		return nil, err
+	}
+	attr, err := opt.attr(n.handle, false)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	h, err := c.lib.SchedLeafCreate(c.ctx, attr)
+	if err != nil {
+		return nil, c.fail(explainSched(c.dev, err))
+	}
+	l := &SchedLeaf{parent: n}
+	return made(c, l, &l.node, "sched leaf", h), nil
+}
+
+// Parent returns the node above the leaf.
+func (l *SchedLeaf) Parent() *SchedNode { return l.parent }
+
+// Modify changes the share and the bound.
+//
+// C: mlx5dv_sched_leaf_modify(3).
+func (l *SchedLeaf) Modify(opt *SchedOptions) error {
+	return modifySched(&l.node, l.parent, "mlx5dv modify sched leaf", opt, l.lib.SchedLeafModify)
+}
+
+// Close destroys the leaf.
+//
+// C: mlx5dv_sched_leaf_destroy(3).
+func (l *SchedLeaf) Close() error {
+	return l.close(func() error { return l.lib.SchedLeafDestroy(l.handle) })
+}
+
+func modifySched(n *node, parent *SchedNode, op string, opt *SchedOptions,
+	modify func(uintptr, *abi.MLX5DVSchedAttr) error) error {
+	if opt == nil {
+		return opError(op, n.name, &ibv.ArgError{Arg: "opt", Got: "nil", Want: "a share and a bound"})
+	}
+	c, err := beginOn(n, op)
+	if err != nil {
+		return err
+	}
+	attr, err := opt.attr(parent.handle, true) // a parent stays open while it has children
+	if err == nil {
+		err = explainSched(c.dev, modify(n.handle, attr))
+	}
+	if err != nil {
+		return c.fail(err)
+	}
+	c.done()
+	return nil
+}
+
+// ScheduleQP makes a QP send by leaves of the tree: what it requests by send, and what it answers to
+// a peer's reads by answer, which only RC has. nil is the default, to send beside the tree. The QP is
+// in INIT or RTS; one of type RawPacket in RTS.
+//
+// C: mlx5dv_modify_qp_sched_elem(3).
+func ScheduleQP(qp *ibv.QP, send, answer *SchedLeaf) error {
+	const op = "mlx5dv schedule qp"
+	if qp == nil {
+		return opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "an open QP"})
+	}
+	ref, dev := verbs.Ref(qp)
+	c, err := begin(dev, op)
+	if err != nil {
+		return err
+	}
+	c.object = ref.Name
+	if answer != nil && qp.Type() != ibv.RC {
+		return c.fail(&ibv.ArgError{Arg: "answer", Got: "a leaf for a QP of type " + qp.Type().String(),
+			Want: "nil: only RC answers"})
+	}
+	h, err := c.useVerbs(ref, dev)
+	if err != nil {
+		return c.fail(err)
+	}
+	var leaves [2]uintptr
+	for i, l := range []*SchedLeaf{send, answer} {
+		if l == nil {
+			continue
+		}
+		if err := c.use(&l.node, "leaf"); err != nil {
+			return c.fail(err)
+		}
+		leaves[i] = l.handle
+	}
+	if err := c.lib.ModifyQPSchedElem(h, leaves[0], leaves[1]); err != nil {
+		if s := qp.State(); errors.Is(err, syscall.EOPNOTSUPP) && s != ibv.StateRTS && s != ibv.StateInit {
+			err = &ibv.StateError{Op: op, State: s, Need: "INIT or RTS"}
+		}
+		return c.fail(explainSched(dev, err))
+	}
+	c.done()
+	return nil
+}
+
+func explainSched(dev *ibv.Device, err error) error {
+	return verbs.ExplainUnsupported(err, "the scheduler",
+		"a device with DevX that schedules what it sends by elements of its own", dev.Name()+" without")
+}
