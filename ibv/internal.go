@@ -5,7 +5,9 @@ import (
 	"os"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/friend"
+	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // Internal is for packages rdmacm and mlx5dv of this module: it opens only with a key that
@@ -153,3 +155,35 @@ func (friends) AHAttr(c *abi.AHAttr) (a AHAttr) {
 	a.fromC(c)
 	return a
 }
+
+// Ref returns what other objects that are made of obj need of it, and its device.
+func (friends) Ref(obj interface {
+	entered
+	self() *node
+	device() *Device
+}) (life.Ref, *Device) {
+	n := obj.self()
+	return life.Ref{Object: &n.life, Kind: n.kind, Name: n.name, Handle: obj.cObject()}, obj.device()
+}
+
+func (n *node) self() *node { return n }
+
+func (d *Device) device() *Device     { return d }
+func (qp *QP) device() *Device        { return qp.send.dev }
+func (f *FlowAction) device() *Device { return f.dev }
+
+func (f *FlowAction) cObject() uintptr { return f.handle }
+
+// NewFlowAction makes a FlowAction of a C object that create makes.
+func (friends) NewFlowAction(d *Device, op string, create func(dev uintptr) (uintptr, error)) (*FlowAction, error) {
+	return d.newFlowAction(op, create)
+}
+
+// NewESPAction is d.CreateESPAction with another function to make the C object.
+func (friends) NewESPAction(d *Device, op string, a *ESPAction,
+	create func(dev uintptr, e *libibverbs.ESP) (uintptr, error)) (*FlowAction, error) {
+	return d.createESP(op, a, create)
+}
+
+// DestroyFlow destroys a struct ibv_flow of d.
+func (friends) DestroyFlow(d *Device, flow uintptr) error { return d.v.DestroyFlow(d.handle, flow) }
