@@ -14,11 +14,14 @@ const (
 	ObjMW         = 8
 	ObjFlow       = 9
 	ObjXRCD       = 10
+	ObjFlowAction = 13
 	ObjDM         = 14
 	ObjCounters   = 15
 	ObjAsyncEvent = 16
 	ObjDevx       = DriverNS
+	ObjMatcher    = DriverNS + 3
 	ObjUAR        = DriverNS + 8
+	ObjAnchor     = DriverNS + 9
 
 	DriverNS = 0x1000 // ids of the driver's own objects, methods and attributes begin here
 )
@@ -80,6 +83,20 @@ var Methods = []Method{
 		opt(in(8, 8)), out(9, 4), out(10, 4)}},
 	{ObjMW, 0, "dealloc_mw", destroy()},
 	{ObjFlow, 0, "destroy_flow", destroy()},
+	{ObjFlow, DriverNS, "mlx5_create_flow", []Spec{newID(DriverNS), sized(DriverNS+1, 1, matchParams),
+		opt(handle(DriverNS + 2)), opt(handle(DriverNS + 3)), handle(DriverNS + 4), opt(sized(DriverNS+5, 4, 2*4)),
+		opt(in(DriverNS+6, 4)), opt(in(DriverNS+7, 4)), opt(sized(DriverNS+8, 4, 65535)), flags(DriverNS + 9)}},
+	{ObjFlowAction, 1, "destroy_flow_action", destroy()},
+	{ObjFlowAction, DriverNS, "mlx5_create_modify_header", []Spec{newID(DriverNS), sized(DriverNS+1, 8, 65535),
+		in(DriverNS+2, 8)}},
+	{ObjFlowAction, DriverNS + 1, "mlx5_create_reformat", []Spec{newID(DriverNS), in(DriverNS+1, 8), in(DriverNS+2, 8),
+		opt(sized(DriverNS+3, 1, 65535))}},
+	{ObjMatcher, DriverNS, "mlx5_create_matcher", []Spec{newID(DriverNS), sized(DriverNS+1, 1, matchParams),
+		in(DriverNS+2, 2), in(DriverNS+3, 1), flags(DriverNS + 4), opt(in(DriverNS+5, 8))}},
+	{ObjMatcher, DriverNS + 1, "mlx5_destroy_matcher", []Spec{handle(DriverNS)}},
+	{ObjAnchor, DriverNS, "mlx5_create_anchor", []Spec{newID(DriverNS), in(DriverNS+1, 8), in(DriverNS+2, 2),
+		out(DriverNS+3, 4)}},
+	{ObjAnchor, DriverNS + 1, "mlx5_destroy_anchor", []Spec{handle(DriverNS)}},
 	{ObjXRCD, 0, "close_xrcd", destroy()},
 	{ObjDM, 0, "alloc_dm", []Spec{newID(0), in(1, 8), in(2, 4), opt(out(DriverNS, 8)), opt(out(DriverNS+1, 2)),
 		opt(in(DriverNS+2, 8))}},
@@ -100,6 +117,12 @@ var Methods = []Method{
 		out(DriverNS+4, 4)}},
 	{ObjUAR, DriverNS + 1, "uar_destroy", []Spec{handle(DriverNS)}},
 }
+
+// sized is an In attribute of least to most bytes.
+func sized(id, least, most uint16) Spec { return Spec{ID: id, Kind: In, Min: least, Max: most} }
+
+// matchParams is the most that a matcher compares. C: struct mlx5_ib_match_params.
+const matchParams = 4 * 0xa0
 
 // any1 is an In attribute of any size.
 func any1(id uint16) Spec { return Spec{ID: id, Kind: In, Max: 65535} }
