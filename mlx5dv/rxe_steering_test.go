@@ -293,3 +293,172 @@ func TestRXEFlowMatcher(t *testing.T) {
 		})
 	}
 }
+
+// Which of several rules has a frame, and what they do with it.
+func TestRXEFlowActions(t *testing.T) {
+	a, b := rawPair(t)
+	if a == nil {
+		return
+	}
+	pad := make([]byte, 40)
+	src, dst := [4]byte{10, 1, 0, 1}, [4]byte{10, 1, 0, 2}
+	head := join(b.mac[:], a.mac[:], be16(0x0800))
+	frame := join(head, ipv4(17, src, dst, udp(5000, pad)))
+	tcpFrame := join(head, ipv4(6, src, dst, tcp(pad)))
+	mask := Match{Outer: MatchHeaders{IPVersion: 15, IPProtocol: 255}}
+	value := &Match{Outer: MatchHeaders{IPVersion: 4, IPProtocol: 17}}
+	matcher := func(t *testing.T, s *rawSide, o FlowMatcherOptions) *FlowMatcher {
+		t.Helper()
+		return closing(t, must(CreateFlowMatcher(s.dev, &o))(t))
+	}
+	rule := func(t *testing.T, m *FlowMatcher, v *Match, actions ...FlowAction) *Flow {
+		t.Helper()
+		return closing(t, must(m.CreateFlow(v, actions...))(t))
+	}
+	comes := func(t *testing.T, send, want []byte, tag uint32) {
+		t.Helper()
+		a.send(t, send)
+		if got, is := b.frame(t); !bytes.Equal(got, want) || is != tag {
+			t.Errorf("got %x with tag %d\nwant %x with tag %d", got, is, want, tag)
+		}
+	}
+	lost := func(t *testing.T, send []byte) { t.Helper(); a.send(t, send); b.none(t) }
+
+	t.Run("priority", func(t *testing.T) {
+		rule(t, matcher(t, b, FlowMatcherOptions{Priority: 5}), nil, FlowToQP{b.qp}, FlowTag(5))
+		comes(t, frame, frame, 5)
+		t.Run("above", func(t *testing.T) {
+			m := matcher(t, b, FlowMatcherOptions{Priority: 2, Mask: mask})
+			rule(t, m, value, FlowToQP{b.qp}, FlowTag(2))
+			comes(t, frame, frame, 2)
+			comes(t, tcpFrame, tcpFrame, 5)
+			_, err := m.CreateFlow(value, FlowToQP{b.qp}, FlowTag(3))
+			wantError(t, err, syscall.EEXIST, "same matches")
+		})
+		t.Run("drop", func(t *testing.T) {
+			rule(t, matcher(t, b, FlowMatcherOptions{Mask: mask}), value, FlowDrop{})
+			lost(t, frame)
+			comes(t, tcpFrame, tcpFrame, 5)
+		})
+		t.Run("miss", func(t *testing.T) { // past the other rules, to the defaults
+			rule(t, matcher(t, b, FlowMatcherOptions{Mask: mask}), value, FlowMiss{})
+			lost(t, frame)
+			all := closing(t, must(b.qp.CreateFlow(&ibv.FlowAttr{Port: 1, Type: ibv.FlowAllDefault}))(t))
+			comes(t, frame, frame, 0)
+			ok(t, all.Close())
+		})
+	})
+	t.Run("with rules of ibv", func(t *testing.T) {
+		f := closing(t, must(b.qp.CreateFlow(&ibv.FlowAttr{Port: 1, Priority: 3}))(t))
+		comes(t, frame, frame, 0)
+		g := rule(t, matcher(t, b, FlowMatcherOptions{Priority: 2, Mask: mask}), value, FlowToQP{b.qp}, FlowTag(9))
+		comes(t, frame, frame, 9)
+		ok(t, g.Close())
+		comes(t, frame, frame, 0)
+		ok(t, f.Close())
+	})
+	t.Run("egress", func(t *testing.T) {
+		rule(t, matcher(t, b, FlowMatcherOptions{}), nil, FlowToQP{b.qp})
+		m := matcher(t, a, FlowMatcherOptions{Mask: mask, Table: TableNICTx})
+		f := rule(t, m, value, FlowDrop{})
+		lost(t, frame)
+		comes(t, tcpFrame, tcpFrame, 0)
+		ok(t, f.Close())
+		comes(t, frame, frame, 0)
+		ttl := closing(t, must(CreateHeaderAction(a.dev, TableNICTx, AddHeader(FieldTTL, 0xffffffff)))(t))
+		f = rule(t, m, value, FlowApply{ttl})
+		less := bytes.Clone(frame)
+		less[22] = 63
+		binary.BigEndian.PutUint16(less[24:], 0)
+		binary.BigEndian.PutUint16(less[24:], onesSum(less[14:34]))
+		comes(t, frame, less, 0)
+		var be *ibv.BusyError
+		if err := ttl.Close(); !errors.As(err, &be) {
+			t.Errorf("closing an action in use: %v", err)
+		}
+		ok(t, f.Close())
+		_, err := m.CreateFlow(value, FlowMiss{})
+		wantError(t, err, ibv.ErrNotSupported, "table NICTx")
+	})
+	t.Run("headers", func(t *testing.T) {
+		m := matcher(t, b, FlowMatcherOptions{Mask: mask})
+		act := closing(t, must(CreateHeaderAction(b.dev, TableNICRx,
+			SetHeader(FieldDstMACHigh, 0x02030405), SetHeader(FieldDstMACLow, 0x0607), SetHeader(FieldDstIPv4, 0x0a090807),
+			SetHeader(FieldUDPDstPort, 53), CopyHeader(FieldUDPSrcPort, FieldUDPDstPort), AddHeader(FieldTTL, 3),
+			SetHeaderBits(FieldDSCP, 1, 2, 1), SetHeaderBits(FieldDSCP, 0, 5, 1)))(t))
+		rule(t, m, value, FlowToQP{b.qp}, FlowApply{act})
+		want := join([]byte{2, 3, 4, 5, 6, 7}, frame[6:])
+		want[15], want[22] = 0x0e<<2|1, 67 // DSCP 0x2e, less bit 5; bit 2 is set already
+		ip := want[14:34]
+		copy(ip[16:], []byte{10, 9, 8, 7})
+		binary.BigEndian.PutUint16(ip[10:], 0)
+		binary.BigEndian.PutUint16(ip[10:], onesSum(ip))
+		want = join(want[:34], ipv4(17, src, [4]byte{10, 9, 8, 7}, join(be16(53, 53), udp(53, pad)[4:]))[20:])
+		comes(t, frame, want, 0)
+	})
+	t.Run("tunnels", func(t *testing.T) {
+		rule(t, matcher(t, b, FlowMatcherOptions{Priority: 9}), nil, FlowToQP{b.qp})
+		outer := join(head, ipv4(17, dst, src, udp(4789, []byte{8, 0, 0, 0, 0, 1, 5, 0})))
+		encap := closing(t, must(CreateReformatAction(a.dev, TableNICTx, ReformatL2ToTunnel, outer))(t))
+		decap := closing(t, must(CreateReformatAction(b.dev, TableNICRx, ReformatL2FromTunnel, nil))(t))
+		in := rule(t, matcher(t, a, FlowMatcherOptions{Mask: mask, Table: TableNICTx}), value, FlowApply{encap})
+		full := join(outer, frame)
+		binary.BigEndian.PutUint16(full[16:], uint16(len(full)-14))
+		binary.BigEndian.PutUint16(full[24:], 0)
+		binary.BigEndian.PutUint16(full[24:], onesSum(full[14:34]))
+		binary.BigEndian.PutUint16(full[38:], uint16(len(full)-34))
+		comes(t, frame, full, 0)
+		out := rule(t, matcher(t, b, FlowMatcherOptions{Mask: Match{Misc: MatchMisc{VXLANVNI: 0xffffff}}}),
+			&Match{Misc: MatchMisc{VXLANVNI: 0x105}}, FlowToQP{b.qp}, FlowApply{decap}, FlowTag(1))
+		comes(t, frame, frame, 1)
+		comes(t, tcpFrame, tcpFrame, 0)
+		ok(t, in.Close())
+		ok(t, out.Close())
+
+		gre := join(head, ipv4(47, dst, src, []byte{0, 0, 8, 0}))
+		encap = closing(t, must(CreateReformatAction(a.dev, TableNICTx, ReformatL3ToTunnel, gre))(t))
+		decap = closing(t, must(CreateReformatAction(b.dev, TableNICRx, ReformatL3FromTunnel, head))(t))
+		rule(t, matcher(t, a, FlowMatcherOptions{Mask: mask, Table: TableNICTx}), value, FlowApply{encap})
+		rule(t, matcher(t, b, FlowMatcherOptions{Mask: Match{Misc: MatchMisc{GREProtocol: 0xffff}}}),
+			&Match{Misc: MatchMisc{GREProtocol: 0x800}}, FlowToQP{b.qp}, FlowApply{decap}, FlowTag(2))
+		comes(t, frame, frame, 2)
+	})
+	t.Run("refused", func(t *testing.T) {
+		_, err := matcher(t, b, FlowMatcherOptions{Priority: 16}).CreateFlow(nil, FlowDrop{})
+		wantError(t, err, syscall.ENOMEM)
+		_, err = matcher(t, b, FlowMatcherOptions{Table: TableRDMARx}).CreateFlow(nil, FlowToQP{b.qp})
+		wantError(t, err, ibv.ErrNotSupported, "table RDMARx")
+		_, err = CreateFlowMatcher(b.dev, &FlowMatcherOptions{Table: TableFDB})
+		wantError(t, err, syscall.EINVAL)
+		m := matcher(t, b, FlowMatcherOptions{Mask: Match{Misc3: MatchMisc3{GTPUTEID: 1}}})
+		_, err = m.CreateFlow(nil, FlowToQP{b.qp}) // no field of this device
+		wantError(t, err, syscall.EINVAL)
+		_, err = matcher(t, b, FlowMatcherOptions{}).CreateFlow(nil, FlowTag(1))
+		wantError(t, err, syscall.EINVAL)
+		_, err = matcher(t, b, FlowMatcherOptions{Table: TableNICTx}).CreateFlow(nil, FlowToQP{b.qp})
+		wantError(t, err, syscall.EINVAL)
+		tx := closing(t, must(CreateHeaderAction(b.dev, TableNICTx, SetHeader(FieldTTL, 1)))(t))
+		_, err = matcher(t, b, FlowMatcherOptions{}).CreateFlow(nil, FlowToQP{b.qp}, FlowApply{tx})
+		wantError(t, err, syscall.EINVAL)
+		_, err = CreateHeaderAction(b.dev, TableFDB, SetHeader(FieldTTL, 1))
+		wantError(t, err, ibv.ErrNotSupported, "table FDB")
+		_, err = CreateReformatAction(b.dev, TableNICRx, ReformatL2ToTunnel, head)
+		wantError(t, err, ibv.ErrNotSupported, "L2ToTunnel in table NICRx")
+		_, err = CreateESPAction(b.dev, &ibv.ESPAction{AESGCM: &ibv.ESPKey{Key: make([]byte, 16), ICVLen: 16}})
+		wantError(t, err, ibv.ErrNotSupported, "IPsec")
+	})
+	t.Run("anchor", func(t *testing.T) {
+		s, err := CreateSteeringAnchor(b.dev, TableNICRx, 3)
+		if errors.Is(err, ibv.ErrNotSupported) {
+			wantError(t, err, ibv.ErrNotSupported, "v42") // the library is older
+			return
+		}
+		ok(t, err)
+		if s.ID() == 0 {
+			t.Error("the anchor has no number")
+		}
+		ok(t, s.Close())
+		_, err = CreateSteeringAnchor(b.dev, TableNICRx, 99)
+		wantError(t, err, syscall.ENOMEM, "priority 99")
+	})
+}

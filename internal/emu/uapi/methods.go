@@ -19,6 +19,9 @@ const (
 	ObjCounters   = 15
 	ObjAsyncEvent = 16
 	ObjDevx       = DriverNS
+	ObjDevxObj    = DriverNS + 1
+	ObjDevxUmem   = DriverNS + 2
+	ObjDevxEvents = DriverNS + 5
 	ObjMatcher    = DriverNS + 3
 	ObjUAR        = DriverNS + 8
 	ObjAnchor     = DriverNS + 9
@@ -83,20 +86,20 @@ var Methods = []Method{
 		opt(in(8, 8)), out(9, 4), out(10, 4)}},
 	{ObjMW, 0, "dealloc_mw", destroy()},
 	{ObjFlow, 0, "destroy_flow", destroy()},
-	{ObjFlow, DriverNS, "mlx5_create_flow", []Spec{newID(DriverNS), sized(DriverNS+1, 1, matchParams),
+	{ObjFlow, DriverNS, "matcher_flow", []Spec{newID(DriverNS), sized(DriverNS+1, 1, matchParams),
 		opt(handle(DriverNS + 2)), opt(handle(DriverNS + 3)), handle(DriverNS + 4), opt(sized(DriverNS+5, 4, 2*4)),
 		opt(in(DriverNS+6, 4)), opt(in(DriverNS+7, 4)), opt(sized(DriverNS+8, 4, 65535)), flags(DriverNS + 9)}},
 	{ObjFlowAction, 1, "destroy_flow_action", destroy()},
-	{ObjFlowAction, DriverNS, "mlx5_create_modify_header", []Spec{newID(DriverNS), sized(DriverNS+1, 8, 65535),
+	{ObjFlowAction, DriverNS, "header_action", []Spec{newID(DriverNS), sized(DriverNS+1, 8, 65535),
 		in(DriverNS+2, 8)}},
-	{ObjFlowAction, DriverNS + 1, "mlx5_create_reformat", []Spec{newID(DriverNS), in(DriverNS+1, 8), in(DriverNS+2, 8),
+	{ObjFlowAction, DriverNS + 1, "reformat_action", []Spec{newID(DriverNS), in(DriverNS+1, 8), in(DriverNS+2, 8),
 		opt(sized(DriverNS+3, 1, 65535))}},
-	{ObjMatcher, DriverNS, "mlx5_create_matcher", []Spec{newID(DriverNS), sized(DriverNS+1, 1, matchParams),
+	{ObjMatcher, DriverNS, "matcher_create", []Spec{newID(DriverNS), sized(DriverNS+1, 1, matchParams),
 		in(DriverNS+2, 2), in(DriverNS+3, 1), flags(DriverNS + 4), opt(in(DriverNS+5, 8))}},
-	{ObjMatcher, DriverNS + 1, "mlx5_destroy_matcher", []Spec{handle(DriverNS)}},
-	{ObjAnchor, DriverNS, "mlx5_create_anchor", []Spec{newID(DriverNS), in(DriverNS+1, 8), in(DriverNS+2, 2),
+	{ObjMatcher, DriverNS + 1, "matcher_destroy", []Spec{handle(DriverNS)}},
+	{ObjAnchor, DriverNS, "anchor_create", []Spec{newID(DriverNS), in(DriverNS+1, 8), in(DriverNS+2, 2),
 		out(DriverNS+3, 4)}},
-	{ObjAnchor, DriverNS + 1, "mlx5_destroy_anchor", []Spec{handle(DriverNS)}},
+	{ObjAnchor, DriverNS + 1, "anchor_destroy", []Spec{handle(DriverNS)}},
 	{ObjXRCD, 0, "close_xrcd", destroy()},
 	{ObjDM, 0, "alloc_dm", []Spec{newID(0), in(1, 8), in(2, 4), opt(out(DriverNS, 8)), opt(out(DriverNS+1, 2)),
 		opt(in(DriverNS+2, 8))}},
@@ -109,14 +112,21 @@ var Methods = []Method{
 	{ObjCounters, 1, "destroy_counters", destroy()},
 	{ObjCounters, 2, "read_counters", []Spec{handle(0), atLeast(out(1, 8)), flags(2)}},
 	{ObjAsyncEvent, 0, "async_event_alloc", []Spec{newID(0)}},
-	{ObjDevx, DriverNS, "devx_other", []Spec{{ID: DriverNS, Kind: In, Min: 16, Max: 65535},
-		{ID: DriverNS + 1, Kind: Out, Min: 16, Max: 65535}}},
+	{ObjDevx, DriverNS, "devx_other", []Spec{cmdIn(DriverNS), cmdOut(DriverNS + 1)}},
 	{ObjDevx, DriverNS + 1, "devx_query_uar", []Spec{in(DriverNS, 4), out(DriverNS+1, 4)}},
 	{ObjDevx, DriverNS + 2, "devx_query_eqn", []Spec{in(DriverNS, 4), out(DriverNS+1, 4)}},
+	{ObjDevxObj, DriverNS, "devx_create", []Spec{newID(DriverNS), cmdIn(DriverNS + 1), cmdOut(DriverNS + 2)}},
+	{ObjDevxObj, DriverNS + 1, "devx_destroy", []Spec{handle(DriverNS)}},
+	{ObjDevxObj, DriverNS + 2, "devx_modify", []Spec{handle(DriverNS), cmdIn(DriverNS + 1), cmdOut(DriverNS + 2)}},
+	{ObjDevxObj, DriverNS + 3, "devx_query", []Spec{handle(DriverNS), cmdIn(DriverNS + 1), cmdOut(DriverNS + 2)}},
 	{ObjUAR, DriverNS, "uar_alloc", []Spec{newID(DriverNS), in(DriverNS+1, 8), out(DriverNS+2, 8), out(DriverNS+3, 4),
 		out(DriverNS+4, 4)}},
 	{ObjUAR, DriverNS + 1, "uar_destroy", []Spec{handle(DriverNS)}},
 }
+
+// cmdIn and cmdOut are a command of the adapter's own and its answer.
+func cmdIn(id uint16) Spec  { return Spec{ID: id, Kind: In, Min: CmdHeader, Max: 65535} }
+func cmdOut(id uint16) Spec { return Spec{ID: id, Kind: Out, Min: OutHeader, Max: 65535} }
 
 // sized is an In attribute of least to most bytes.
 func sized(id, least, most uint16) Spec { return Spec{ID: id, Kind: In, Min: least, Max: most} }
