@@ -200,6 +200,11 @@ func mirrors() []mirror {
 		m[MLX5DVDRFlowSamplerAttr]("struct mlx5dv_dr_flow_sampler_attr"),
 		m[MLX5DVDRActionDestReformat]("struct mlx5dv_dr_action_dest_reformat"),
 		m[MLX5DVClockInfo]("struct mlx5dv_clock_info"),
+		m[MLX5DVDevXUAR]("struct mlx5dv_devx_uar"),
+		m[MLX5DVDevXUmemIn]("struct mlx5dv_devx_umem_in"),
+		m[MLX5DVVAR]("struct mlx5dv_var"),
+		m[MLX5DVVFIOContextAttr]("struct mlx5dv_vfio_context_attr"),
+		m[MLX5DVCtxAllocators]("struct mlx5dv_ctx_allocators"),
 		dc,
 	}
 }
