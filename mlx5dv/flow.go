@@ -16,8 +16,8 @@ import (
 // C: struct ibv_flow.
 type Flow struct{ node }
 
-// FlowAction is something that is done with the frames of a rule: FlowToQP, FlowDrop, FlowMiss, FlowTag
-// or FlowApply.
+// FlowAction is something that is done with the frames of a rule: FlowToQP, FlowToDevX, FlowDrop, FlowMiss,
+// FlowTag, FlowCount or FlowApply.
 type FlowAction interface {
 	// encode returns the action, after it has entered what it names.
 	encode(c *flowCall) (abi.MLX5DVFlowActionAttr, error)
@@ -41,6 +41,16 @@ type FlowTag uint32
 // C: MLX5DV_FLOW_ACTION_IBV_FLOW_ACTION.
 type FlowApply struct{ Action *ibv.FlowAction }
 
+// FlowToDevX leads frames to a TIR or a table that was made by DevX. C: MLX5DV_FLOW_ACTION_DEST_DEVX.
+type FlowToDevX struct{ Object *DevXObject }
+
+// FlowCount counts frames in a counter that was made by DevX. An Offset in its bulk needs libmlx5 v60.
+// C: MLX5DV_FLOW_ACTION_COUNTERS_DEVX, MLX5DV_FLOW_ACTION_COUNTERS_DEVX_WITH_OFFSET.
+type FlowCount struct {
+	Counter *DevXObject
+	Offset  uint32
+}
+
 // flowCall is a call of CreateFlow.
 type flowCall struct {
 	*call
@@ -58,7 +68,7 @@ func (c *flowCall) once(kind string) error {
 }
 
 // destination is what a rule has one of.
-const destination = "destination (FlowToQP, FlowDrop, FlowMiss)"
+const destination = "destination (FlowToQP, FlowToDevX, FlowDrop, FlowMiss)"
 
 func (a FlowToQP) encode(c *flowCall) (at abi.MLX5DVFlowActionAttr, err error) {
 	switch {
@@ -78,6 +88,25 @@ func (FlowDrop) encode(c *flowCall) (abi.MLX5DVFlowActionAttr, error) {
 
 func (FlowMiss) encode(c *flowCall) (abi.MLX5DVFlowActionAttr, error) {
 	return abi.MLX5DVFlowActionAttr{Type: abi.MLX5DV_FLOW_ACTION_DEFAULT_MISS}, c.once(destination)
+}
+
+func (a FlowToDevX) encode(c *flowCall) (at abi.MLX5DVFlowActionAttr, err error) {
+	h, err := c.devx(a.Object)
+	at = abi.MLX5DVFlowActionAttr{Type: abi.MLX5DV_FLOW_ACTION_DEST_DEVX, Value: uint64(h)}
+	return at, errors.Join(err, c.once(destination))
+}
+
+func (a FlowCount) encode(c *flowCall) (at abi.MLX5DVFlowActionAttr, err error) {
+	h, err := c.devx(a.Counter)
+	at = abi.MLX5DVFlowActionAttr{Type: abi.MLX5DV_FLOW_ACTION_COUNTERS_DEVX, Value: uint64(h)}
+	if a.Offset != 0 {
+		if !c.lib.TakesOffsets() {
+			err = errors.Join(err, &ibv.UnsupportedError{Feature: "an Offset of FlowCount",
+				Need: "libmlx5 of rdma-core v60 or later", Have: "one without __mlx5dv_create_flow"})
+		}
+		at.Type, at.Offset = abi.MLX5DV_FLOW_ACTION_COUNTERS_DEVX_WITH_OFFSET, a.Offset
+	}
+	return at, errors.Join(err, c.once("FlowCount"))
 }
 
 // checkTag refuses a tag of more than 24 bits.
