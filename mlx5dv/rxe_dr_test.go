@@ -83,6 +83,13 @@ func TestRXEDirectRules(t *testing.T) {
 	comes(frame, changed, 0)
 	ok(t, r.Close())
 
+	t.Run("counter", func(t *testing.T) {
+		n := newCounter(t, b.dev, 0)
+		count := closing(t, must(d.Count(n.DevXObject, 0))(t))
+		closing(t, must(high.CreateRule(value, count, toQP))(t))
+		comes(frame, frame, 0)
+		n.want(t, 0, 1, uint64(len(frame)))
+	})
 	t.Run("refused", func(t *testing.T) {
 		_, err := d.CreateTable(1)
 		wantError(t, err, ibv.ErrNotSupported, "above level 0")

@@ -357,6 +357,32 @@ func TestRXEFlowActions(t *testing.T) {
 		comes(t, frame, frame, 0)
 		ok(t, f.Close())
 	})
+	t.Run("counters", func(t *testing.T) {
+		n := newCounter(t, b.dev, 1) // 128 of them
+		m := matcher(t, b, FlowMatcherOptions{Mask: mask})
+		f := rule(t, m, value, FlowToQP{b.qp}, FlowCount{Counter: n.DevXObject})
+		closing(t, must(b.qp.CreateFlow(&ibv.FlowAttr{Port: 1, Priority: 15}))(t))
+		comes(t, frame, frame, 0)
+		comes(t, frame, frame, 0)
+		comes(t, tcpFrame, tcpFrame, 0)
+		n.want(t, 0, 2, uint64(2*len(frame)))
+		var be *ibv.BusyError
+		if err := n.Close(); !errors.As(err, &be) {
+			t.Errorf("closing a counter in use: %v", err)
+		}
+		ok(t, f.Close())
+		f, err := m.CreateFlow(value, FlowDrop{}, FlowCount{n.DevXObject, 5})
+		if errors.Is(err, ibv.ErrNotSupported) { // an older library
+			wantError(t, err, ibv.ErrNotSupported, "v60")
+			return
+		}
+		ok(t, err)
+		lost(t, frame)
+		n.want(t, 5, 1, uint64(len(frame)))
+		ok(t, f.Close())
+		_, err = m.CreateFlow(value, FlowDrop{}, FlowCount{n.DevXObject, 128})
+		wantError(t, err, syscall.EINVAL)
+	})
 	t.Run("egress", func(t *testing.T) {
 		rule(t, matcher(t, b, FlowMatcherOptions{}), nil, FlowToQP{b.qp})
 		m := matcher(t, a, FlowMatcherOptions{Mask: mask, Table: TableNICTx})
@@ -461,4 +487,32 @@ func TestRXEFlowActions(t *testing.T) {
 		_, err = CreateSteeringAnchor(b.dev, TableNICRx, 99)
 		wantError(t, err, syscall.ENOMEM, "priority 99")
 	})
+}
+
+// counter is a flow counter of DevX.
+type counter struct {
+	*DevXObject
+	id uint32
+}
+
+func newCounter(t *testing.T, dev *ibv.Device, bulk byte) counter {
+	t.Helper()
+	in, out := make([]byte, 16), make([]byte, 16)
+	binary.BigEndian.PutUint16(in, 0x939)
+	in[15] = bulk
+	o := closing(t, must(CreateDevXObject(dev, in, out))(t))
+	return counter{o, binary.BigEndian.Uint32(out[8:])}
+}
+
+func (c counter) want(t testing.TB, at int, packets, octets uint64) {
+	t.Helper()
+	in, out := make([]byte, 32), make([]byte, 16+16*(at+1))
+	binary.BigEndian.PutUint16(in, 0x93b)
+	binary.BigEndian.PutUint16(in[26:], uint16(at+1))
+	binary.BigEndian.PutUint32(in[28:], c.id)
+	ok(t, c.Query(in, out))
+	p, n := binary.BigEndian.Uint64(out[16+16*at:]), binary.BigEndian.Uint64(out[24+16*at:])
+	if p != packets || n != octets {
+		t.Errorf("counted %d frames of %d bytes, want %d of %d", p, n, packets, octets)
+	}
 }

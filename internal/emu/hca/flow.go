@@ -52,6 +52,7 @@ type Flow struct {
 	By       *Matcher       // of which it is, or nil
 	Value    []byte         // what By's mask is compared with
 	Changes  []*FrameAction // of the frame, before it is delivered or sent
+	Count    *FrameCounter  // by DevX, or nil
 	Miss     bool           // the frame goes to the defaults
 	mask     []byte
 	priority int // of all rules of the device; the least comes first
@@ -206,6 +207,10 @@ func (f *Flow) Hit(n int) {
 		f.Counter.Packets++
 		f.Counter.Bytes += uint64(n)
 	}
+	if f.Count != nil {
+		f.Count.Packets++
+		f.Count.Bytes += uint64(n)
+	}
 }
 
 // Flows returns the rules of a device in the order in which they are looked at.
@@ -228,6 +233,9 @@ func (c *Context) DestroyFlow(handle uint32) unix.Errno {
 	}
 	for _, a := range f.Changes {
 		a.flows--
+	}
+	if f.Count != nil {
+		f.Count.Flows--
 	}
 	if f.Counter != nil {
 		f.Counter.flows--

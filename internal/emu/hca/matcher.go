@@ -98,6 +98,14 @@ type MatcherFlowInit struct {
 	Tag     uint32
 	Tagged  bool
 	Changes []uint32 // handles
+	Count   uint32   // handle of a flow counter of DevX; 0: none
+	Offset  uint32   // in its bulk
+}
+
+// FrameCounter is one counter of frames that was made by DevX.
+type FrameCounter struct {
+	Packets, Bytes uint64
+	Flows          int // that count in it
 }
 
 // CreateMatcherFlow adds a rule of a matcher. comparable has a bit for each that the device can compare.
@@ -138,6 +146,16 @@ func (c *Context) CreateMatcherFlow(i *MatcherFlowInit, comparable []byte) (*Flo
 		}
 		f.Changes = append(f.Changes, a)
 	}
+	if i.Count != 0 {
+		o, e := find[*DevxObject](c, i.Count)
+		if e != 0 {
+			return nil, e
+		}
+		if uint64(i.Offset) >= uint64(len(o.Counters)) {
+			return nil, unix.EINVAL
+		}
+		f.Count = &o.Counters[i.Offset]
+	}
 	if e := m.check(i.Value, comparable); e != 0 {
 		return nil, e
 	}
@@ -149,6 +167,9 @@ func (c *Context) CreateMatcherFlow(i *MatcherFlowInit, comparable []byte) (*Flo
 	}
 	c.insertFlow(f)
 	m.flows++
+	if f.Count != nil {
+		f.Count.Flows++
+	}
 	for _, a := range f.Changes {
 		a.flows++
 	}

@@ -21,12 +21,14 @@ func init() {
 		uapi.OpAllocPD:              devxAllocPD,
 		uapi.OpAllocTransportDomain: allocTransportDomain,
 		uapi.OpCreateGeneralObject:  createGeneral,
+		uapi.OpAllocFlowCounter:     allocFlowCounter,
 	}
 	devxQueries = map[uint16]func(*command, any) uapi.Status{
 		uapi.OpQueryQP:            devxQueryQP,
 		uapi.OpQueryDCT:           devxQueryDCT,
 		uapi.OpQueryTIS:           queryTIS,
 		uapi.OpQueryGeneralObject: queryGeneral,
+		uapi.OpQueryFlowCounter:   queryFlowCounter,
 	}
 	devxModifies = map[uint16]func(*command, any) uapi.Status{
 		uapi.OpRts2RtsQP:           rts2rts,
@@ -40,7 +42,7 @@ func devxCreatable(in []byte) bool {
 	const (
 		createRMP, createSQ, createRQ, createRQT, createTIR, createTIS = 0x90c, 0x904, 0x908, 0x916, 0x900, 0x912
 		allocQCounter, createFlowTable, createFlowGroup                = 0x771, 0x930, 0x933
-		setFlowTableEntry, allocFlowCounter, allocReformat             = 0x936, 0x939, 0x93d
+		setFlowTableEntry, allocReformat                               = 0x936, 0x93d
 		allocModifyHeader, createSched, addVXLAN, setL2                = 0x940, 0x782, 0x827, 0x829
 		createSRQ, createXSRQ, createDCT, createXRQ, attachMCG         = 0x700, 0x705, 0x710, 0x717, 0x806
 		allocXRCD                                                      = 0x80e
@@ -49,7 +51,7 @@ func devxCreatable(in []byte) bool {
 	switch uapi.CmdOpcode.Get(in) {
 	case uapi.OpCreateGeneralObject, uapi.OpCreateMKey, uapi.OpCreateCQ, uapi.OpAllocPD, uapi.OpAllocTransportDomain,
 		uapi.OpCreateQP, createRMP, createSQ, createRQ, createRQT, createTIR, createTIS, allocQCounter, createFlowTable,
-		createFlowGroup, allocFlowCounter, allocReformat, allocModifyHeader, createSched, addVXLAN, setL2, createSRQ,
+		createFlowGroup, uapi.OpAllocFlowCounter, allocReformat, allocModifyHeader, createSched, addVXLAN, setL2, createSRQ,
 		createXSRQ, createDCT, createXRQ, attachMCG, allocXRCD:
 		return true
 	case setFlowTableEntry:
@@ -67,6 +69,9 @@ func devxNames(o any, in []byte) bool {
 	case *hca.DevxObject:
 		if o.Made == uapi.OpCreateGeneralObject {
 			return uint32(uapi.CmdObjID.Get(in)) == o.Num && uint16(uapi.CmdObjType.Get(in)) == o.Type
+		}
+		if o.Made == uapi.OpAllocFlowCounter {
+			return uint32(counterID.Get(in)) == o.Num
 		}
 		return num == o.Num
 	case *hca.QP: // TIR, TIS, RQ and SQ of a raw packet QP have its number

@@ -28,6 +28,7 @@ const (
 	attrFlowActions = uapi.DriverNS + 5
 	attrFlowTag     = uapi.DriverNS + 6
 	attrFlowCounter = uapi.DriverNS + 7
+	attrFlowOffset  = uapi.DriverNS + 8
 	attrFlowFlags   = uapi.DriverNS + 9
 
 	flowMiss = 1 << 0
@@ -61,13 +62,17 @@ func createMatcherFlow(c *call) unix.Errno {
 	if flags&^(flowMiss|flowDrop) != 0 {
 		return unix.EINVAL
 	}
-	if c.b.Has(attrFlowDevX) || c.b.Has(attrFlowCounter) { // no object of DevX is a destination or a counter
+	offset := c.b.Bytes(attrFlowOffset)
+	if c.b.Has(attrFlowDevX) || len(offset) > 4 { // no object of DevX is a destination here
 		return unix.EINVAL
 	}
 	i := hca.MatcherFlowInit{Matcher: uint32(c.b.Uint(attrFlowMatcher)), Value: c.b.Bytes(attrFlowValue),
 		QP: uint32(c.b.Uint(attrFlowQP)), HasQP: c.b.Has(attrFlowQP), Drop: flags&flowDrop != 0,
 		Miss: flags&flowMiss != 0,
 		Tag:  uint32(c.b.Uint(attrFlowTag)), Tagged: c.b.Has(attrFlowTag)}
+	if i.Count = uint32(c.b.Uint(attrFlowCounter)); len(offset) == 4 {
+		i.Offset = binary.NativeEndian.Uint32(offset)
+	}
 	for b := c.b.Bytes(attrFlowActions); len(b) >= 4; b = b[4:] {
 		i.Changes = append(i.Changes, binary.NativeEndian.Uint32(b))
 	}
