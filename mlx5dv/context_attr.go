@@ -55,21 +55,10 @@ func DataDirectPath(dev *ibv.Device) (string, error) {
 		err = syscall.EOPNOTSUPP
 	}
 	if err != nil {
-		return "", c.fail(explainNoMethod(err, "data direct", "a device with a function for data direct",
+		return "", c.fail(verbs.ExplainUnsupported(err, "data direct", "a device with a function for data direct",
 			dev.Name()+" without; use RegDmabuf without DataDirect"))
 	}
 	c.done()
 	path, _, _ := strings.Cut(string(b), "\x00")
-	if !filepath.IsAbs(path) {
-		path = "/sys" + path
-	}
-	return path, nil
-}
-
-// explainNoMethod is verbs.ExplainUnsupported for calls that a kernel without them refuses with EPROTONOSUPPORT.
-func explainNoMethod(err error, feature, need, have string) error {
-	if errors.Is(err, syscall.EPROTONOSUPPORT) {
-		err = syscall.EOPNOTSUPP
-	}
-	return verbs.ExplainUnsupported(err, feature, need, have)
+	return filepath.Join("/sys", path), nil
 }

@@ -48,7 +48,7 @@ func command(in, out []byte, do func() error) error {
 	}{{"in", len(in)}, {"out", len(out)}} {
 		switch {
 		case b.n < commandHeader:
-			return &ibv.ArgError{Arg: b.name, Got: fmt.Sprintf("%d bytes", b.n), Want: "at least the 16 of its header"}
+			return &ibv.ArgError{Arg: b.name, Got: fmt.Sprintf("%d bytes", b.n), Want: "at least 16, its header"}
 		case b.n > mostCommand:
 			return &ibv.LimitError{What: b.name, Asked: uint64(b.n), Limit: mostCommand, Where: "the kernel's interface"}
 		}

@@ -92,7 +92,7 @@ func regUmem(dev *ibv.Device, prepare func(*abi.MLX5DVDevXUmemIn) (*Umem, error)
 		h, u.id, err = c.lib.DevXUmemReg(c.ctx, in.Addr, int(in.Size), in.Access)
 	} else {
 		if in.PgszBitmap == 0 {
-			in.PgszBitmap = ^uint64(0)
+			in.PgszBitmap = ^uint64(4095)
 		}
 		h, u.id, err = c.lib.DevXUmemRegEx(c.ctx, in)
 	}

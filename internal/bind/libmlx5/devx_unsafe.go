@@ -151,7 +151,8 @@ func (l Lib) DevXSubscribeFD(ch uintptr, fd int, obj uintptr, event uint16) erro
 // ssize_t mlx5dv_devx_get_event(struct mlx5dv_devx_event_channel *event_channel,
 // struct mlx5dv_devx_async_event_hdr *event_data, size_t event_resp_len);
 func (l Lib) DevXGetEvent(ch uintptr, event []byte) (int, error) {
-	return l.lib.Size("mlx5dv_devx_get_event", ch, uintptr(unsafe.Pointer(unsafe.SliceData(event))), uintptr(len(event)))
+	return l.lib.Size("mlx5dv_devx_get_event", ch,
+		uintptr(unsafe.Pointer(unsafe.SliceData(event))), uintptr(len(event)))
 }
 
 // struct mlx5dv_devx_msi_vector *mlx5dv_devx_alloc_msi_vector(struct ibv_context *ibctx);
