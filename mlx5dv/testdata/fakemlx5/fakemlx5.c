@@ -11,7 +11,8 @@
 
 #define MUST(x) do { if (!(x)) { fprintf(stderr, "fakemlx5: %s: not so: %s\n", __func__, #x); abort(); } } while (0)
 
-enum kind { OBJ = 0x51a7e001, UMEM, UAR, EVENTS, VAR, MSI, EQ };
+enum kind { OBJ = 0x51a7e001, UMEM, UAR, EVENTS, VAR, MSI, EQ,
+	MATCHER, ANCHOR, DOMAIN, TABLE, DMATCHER, RULE, ACTION };
 
 static int live;        /* objects that were not destroyed */
 static int busy;        /* how often destroying an object or a umem is refused */
@@ -330,3 +331,5 @@ int mlx5dv_get_data_direct_sysfs_path(void *c, char *buf, size_t n)
 	strcpy(buf, "/devices/pci0000:00/0000:00:05.0");
 	return 0;
 }
+
+#include "steering.c"
