@@ -7,8 +7,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 )
 
-// SteeringAnchor is the number of a priority of the kernel's tables, for steering that the program does by DevX: its own
-// tables end there to have the kernel's rules go on.
+// SteeringAnchor is the number of a priority of the kernel's tables, for steering that the program
+// does by DevX: its own tables end there to have the kernel's rules go on.
 //
 // It belongs to its Device.
 //

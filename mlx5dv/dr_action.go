@@ -129,7 +129,8 @@ func fits(what string, n, bits int) error {
 		return &ibv.ArgError{Arg: what, Got: fmt.Sprint(n), Want: "0 or more"}
 	}
 	if n > 1<<bits-1 {
-		return &ibv.LimitError{What: what, Asked: uint64(n), Limit: 1<<bits - 1, Where: fmt.Sprintf("a field of %d bits", bits)}
+		return &ibv.LimitError{What: what, Asked: uint64(n), Limit: 1<<bits - 1,
+			Where: fmt.Sprintf("a field of %d bits", bits)}
 	}
 	return nil
 }

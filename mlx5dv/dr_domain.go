@@ -57,7 +57,8 @@ func CreateDRDomain(dev *ibv.Device, typ DRDomainType) (*DRDomain, error) {
 		return nil, err
 	}
 	if typ > DRDomainFDB {
-		return nil, c.fail(&ibv.ArgError{Arg: "type", Got: typ.String(), Want: "DRDomainNICRx, DRDomainNICTx or DRDomainFDB"})
+		return nil, c.fail(&ibv.ArgError{Arg: "type", Got: typ.String(),
+			Want: "DRDomainNICRx, DRDomainNICTx or DRDomainFDB"})
 	}
 	h, err := c.lib.DRDomainCreate(c.ctx, uint32(typ))
 	if err != nil {

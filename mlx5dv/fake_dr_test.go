@@ -136,7 +136,8 @@ func fakeDRActions(t *testing.T, dev *ibv.Device) {
 			"02000000 00000000 01000000"},
 		{"meter", func() (*DRAction, error) { return d.Meter(&meter) }, "01000000 02000000 01020304"},
 		{"sample", func() (*DRAction, error) {
-			return d.Sample(&DRSampler{Ratio: 100, Next: above, Actions: []*DRAction{drop}, Set: SetHeader(FieldRegC, 1)})
+			return d.Sample(&DRSampler{Ratio: 100, Next: above, Actions: []*DRAction{drop},
+				Set: SetHeader(FieldRegC, 1)})
 		}, "64000000 01000000 1051000000000001"},
 	} {
 		a, err := c.make()

@@ -40,7 +40,8 @@ var cNames = map[string]string{
 	"InnerFlowLabel": "inner_ipv6_flow_label", "GeneveOptLen": "geneve_opt_len",
 	"GeneveProtocol": "geneve_protocol_type", "BTHDestQP": "bth_dst_qp", "InnerESPSPI": "inner_esp_spi",
 	"OuterESPSPI": "outer_esp_spi",
-	"OuterMPLS":   "outer_first_mpls_label outer_first_mpls_ttl", "InnerMPLS": "inner_first_mpls_label inner_first_mpls_ttl",
+	"OuterMPLS":   "outer_first_mpls_label outer_first_mpls_ttl",
+	"InnerMPLS":   "inner_first_mpls_label inner_first_mpls_ttl",
 	"MPLSOverGRE": "outer_first_mpls_over_gre_label outer_first_mpls_over_gre_ttl",
 	"MPLSOverUDP": "outer_first_mpls_over_udp_label outer_first_mpls_over_udp_ttl",
 	"RegC[]":      "metadata_reg_c_#", "RegA": "metadata_reg_a",
@@ -103,8 +104,9 @@ func TestMatchPlaces(t *testing.T) {
 // The bytes of a Match, of which C gets as many parts as are needed.
 func TestMatchEncode(t *testing.T) {
 	m := Match{
-		Outer: MatchHeaders{DstMAC: ibv.MAC{1, 2, 3, 4, 5, 6}, VLANID: 0xabc, VLANPrio: 5, IPVersion: 6, TCPFlags: 0x1ff,
-			SrcIPv6: [16]byte{0: 0xfd, 15: 9}, DstIPv4: [4]byte{10, 1, 2, 3}},
+		Outer: MatchHeaders{DstMAC: ibv.MAC{1, 2, 3, 4, 5, 6}, VLANID: 0xabc, VLANPrio: 5, IPVersion: 6,
+			TCPFlags: 0x1ff,
+			SrcIPv6:  [16]byte{0: 0xfd, 15: 9}, DstIPv4: [4]byte{10, 1, 2, 3}},
 		Misc2: MatchMisc2{RegC: [8]uint32{0: 0x11, 7: 0x22}},
 	}
 	b, err := m.encode("value")

@@ -37,8 +37,11 @@ func rawPair(t *testing.T) (*rawSide, *rawSide) {
 	if a == nil {
 		dev := closing(t, must(ibv.Open(testutil.NeedRXE(t).Dev[0]))(t))
 		for name, f := range map[string]func() error{
-			"CreateFlowMatcher":    func() error { _, err := CreateFlowMatcher(dev, nil); return err },
-			"CreateHeaderAction":   func() error { _, err := CreateHeaderAction(dev, 0, SetHeader(FieldTTL, 1)); return err },
+			"CreateFlowMatcher": func() error { _, err := CreateFlowMatcher(dev, nil); return err },
+			"CreateHeaderAction": func() error {
+				_, err := CreateHeaderAction(dev, TableNICRx, SetHeader(FieldTTL, 1))
+				return err
+			},
 			"CreateReformatAction": func() error { _, err := CreateReformatAction(dev, 0, 0, nil); return err },
 			"CreateSteeringAnchor": func() error { _, err := CreateSteeringAnchor(dev, 0, 0); return err },
 		} {
@@ -245,15 +248,17 @@ func TestRXEFlowMatcher(t *testing.T) {
 		{"DSCP and ECN", outer(MatchHeaders{DSCP: 0x2e, ECN: 1}, MatchHeaders{DSCP: 63, ECN: 3}), plain, udp6},
 		{"TTL", outer(MatchHeaders{TTL: 33}, MatchHeaders{TTL: 255}), udp6, plain},
 		{"fragment", outer(MatchHeaders{Fragment: 1}, MatchHeaders{Fragment: 1}), fragment, plain},
-		{"IPv4", outer(MatchHeaders{SrcIPv4: src, DstIPv4: dst, IPVersion: 4}, MatchHeaders{SrcIPv4: all4, DstIPv4: all4,
-			IPVersion: 15}), plain, eth(0x0800, ipv4(17, src, src, udp(5000, pad)))},
-		{"IPv6", outer(MatchHeaders{DstIPv6: [16]byte{0xfd, 15: 2}}, MatchHeaders{DstIPv6: [16]byte{255, 15: 255}}), udp6,
-			plain},
+		{"IPv4", outer(MatchHeaders{SrcIPv4: src, DstIPv4: dst, IPVersion: 4},
+			MatchHeaders{SrcIPv4: all4, DstIPv4: all4, IPVersion: 15}), plain,
+			eth(0x0800, ipv4(17, src, src, udp(5000, pad)))},
+		{"IPv6", outer(MatchHeaders{DstIPv6: [16]byte{0xfd, 15: 2}}, MatchHeaders{DstIPv6: [16]byte{255, 15: 255}}),
+			udp6, plain},
 		{"UDP ports", outer(MatchHeaders{UDPSrcPort: 4000, UDPDstPort: 5000}, MatchHeaders{UDPSrcPort: 0xffff,
 			UDPDstPort: 0xffff}), plain, vxlan},
 		{"TCP", outer(MatchHeaders{TCPSrcPort: 4001, TCPDstPort: 5001, TCPFlags: 0x118},
 			MatchHeaders{TCPSrcPort: 0xffff, TCPDstPort: 0xffff, TCPFlags: 0x1ff}), tcp4, plain},
-		{"checksums", outer(MatchHeaders{IPv4SumOK: 1, L4SumOK: 1}, MatchHeaders{IPv4SumOK: 1, L4SumOK: 1}), tcp4, udp6},
+		{"checksums", outer(MatchHeaders{IPv4SumOK: 1, L4SumOK: 1}, MatchHeaders{IPv4SumOK: 1, L4SumOK: 1}), tcp4,
+			udp6},
 		{"VXLAN", misc(MatchMisc{VXLANVNI: 0x105}, MatchMisc{VXLANVNI: 1<<24 - 1}), vxlan, plain},
 		{"inner", [2]Match{{Inner: MatchHeaders{DstMAC: ibv.MAC{2, 0, 0, 0, 0, 7}, TCPDstPort: 5001, SrcIPv4: dst}},
 			{Inner: MatchHeaders{DstMAC: all6, TCPDstPort: 0xffff, SrcIPv4: all4}}}, vxlan, tcp4},
@@ -264,11 +269,12 @@ func TestRXEFlowMatcher(t *testing.T) {
 		{"flow label", misc(MatchMisc{OuterFlowLabel: 0x12345}, MatchMisc{OuterFlowLabel: 0xfffff}), udp6, plain},
 		{"MPLS", [2]Match{{Misc2: MatchMisc2{OuterMPLS: 0x5f140}}, {Misc2: MatchMisc2{OuterMPLS: 1<<32 - 1}}}, mpls,
 			mplsUDP},
-		{"MPLS over UDP", [2]Match{{Misc2: MatchMisc2{MPLSOverUDP: 0x6f13f}}, {Misc2: MatchMisc2{MPLSOverUDP: 1<<32 - 1}}},
-			mplsUDP, mpls},
+		{"MPLS over UDP", [2]Match{{Misc2: MatchMisc2{MPLSOverUDP: 0x6f13f}}, {Misc2: MatchMisc2{
+			MPLSOverUDP: 1<<32 - 1}}}, mplsUDP, mpls},
 		{"TCP numbers", misc3(MatchMisc3{OuterTCPSeq: 0xa1020304, OuterTCPAck: 0xb1060708},
 			MatchMisc3{OuterTCPSeq: 1<<32 - 1, OuterTCPAck: 1<<32 - 1}), tcp4, gre},
-		{"inner TCP numbers", misc3(MatchMisc3{InnerTCPSeq: 0xa1020304}, MatchMisc3{InnerTCPSeq: 1<<32 - 1}), gre, tcp4},
+		{"inner TCP numbers", misc3(MatchMisc3{InnerTCPSeq: 0xa1020304}, MatchMisc3{InnerTCPSeq: 1<<32 - 1}), gre,
+			tcp4},
 		{"ICMP", misc3(MatchMisc3{ICMPType: 8, ICMPHeader: 0x1020304}, MatchMisc3{ICMPType: 255, ICMPCode: 255,
 			ICMPHeader: 1<<32 - 1}), icmp, icmp6},
 		{"ICMPv6", misc3(MatchMisc3{ICMPv6Type: 135, ICMPv6Code: 1, ICMPv6Header: 0x5060708},
@@ -409,7 +415,8 @@ func TestRXEFlowActions(t *testing.T) {
 	t.Run("headers", func(t *testing.T) {
 		m := matcher(t, b, FlowMatcherOptions{Mask: mask})
 		act := closing(t, must(CreateHeaderAction(b.dev, TableNICRx,
-			SetHeader(FieldDstMACHigh, 0x02030405), SetHeader(FieldDstMACLow, 0x0607), SetHeader(FieldDstIPv4, 0x0a090807),
+			SetHeader(FieldDstMACHigh, 0x02030405), SetHeader(FieldDstMACLow, 0x0607),
+			SetHeader(FieldDstIPv4, 0x0a090807),
 			SetHeader(FieldUDPDstPort, 53), CopyHeader(FieldUDPSrcPort, FieldUDPDstPort), AddHeader(FieldTTL, 3),
 			SetHeaderBits(FieldDSCP, 1, 2, 1), SetHeaderBits(FieldDSCP, 0, 5, 1)))(t))
 		rule(t, m, value, FlowToQP{b.qp}, FlowApply{act})

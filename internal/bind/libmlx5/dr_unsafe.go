@@ -16,7 +16,9 @@ func (l Lib) DRDomainCreate(ctx uintptr, typ uint32) (uintptr, error) {
 }
 
 // int mlx5dv_dr_domain_destroy(struct mlx5dv_dr_domain *domain);
-func (l Lib) DRDomainDestroy(domain uintptr) error { return l.lib.Err("mlx5dv_dr_domain_destroy", domain) }
+func (l Lib) DRDomainDestroy(domain uintptr) error {
+	return l.lib.Err("mlx5dv_dr_domain_destroy", domain)
+}
 
 // int mlx5dv_dr_domain_sync(struct mlx5dv_dr_domain *domain, uint32_t flags);
 func (l Lib) DRDomainSync(domain uintptr, flags uint32) error {
@@ -59,7 +61,9 @@ func (l Lib) DRMatcherCreate(table uintptr, priority uint16, criteria uint8, mas
 }
 
 // int mlx5dv_dr_matcher_destroy(struct mlx5dv_dr_matcher *matcher);
-func (l Lib) DRMatcherDestroy(matcher uintptr) error { return l.lib.Err("mlx5dv_dr_matcher_destroy", matcher) }
+func (l Lib) DRMatcherDestroy(matcher uintptr) error {
+	return l.lib.Err("mlx5dv_dr_matcher_destroy", matcher)
+}
 
 // int mlx5dv_dr_matcher_set_layout(struct mlx5dv_dr_matcher *matcher, struct mlx5dv_dr_matcher_layout *layout);
 // Absent before v37.
@@ -79,7 +83,9 @@ func (l Lib) DRRuleCreate(matcher uintptr, value []byte, actions []uintptr) (uin
 func (l Lib) DRRuleDestroy(rule uintptr) error { return l.lib.Err("mlx5dv_dr_rule_destroy", rule) }
 
 // int mlx5dv_dr_action_destroy(struct mlx5dv_dr_action *action);
-func (l Lib) DRActionDestroy(action uintptr) error { return l.lib.Err("mlx5dv_dr_action_destroy", action) }
+func (l Lib) DRActionDestroy(action uintptr) error {
+	return l.lib.Err("mlx5dv_dr_action_destroy", action)
+}
 
 // struct mlx5dv_dr_action *mlx5dv_dr_action_create_drop(void);
 func (l Lib) DRActionDrop() (uintptr, error) { return l.lib.Ptr("mlx5dv_dr_action_create_drop") }

@@ -96,7 +96,8 @@ func (l Lib) CreateFlowActionPacketReformat(ctx uintptr, data []byte, reformat, 
 // struct mlx5dv_flow_action_esp *mlx5_attr);
 // Absent before v18.
 func (l Lib) CreateFlowActionESP(ctx uintptr, e *libibverbs.ESP, attr *abi.MLX5DVFlowActionESP) (uintptr, error) {
-	return l.lib.Ptr("mlx5dv_create_flow_action_esp", ctx, uintptr(unsafe.Pointer(e.C())), uintptr(unsafe.Pointer(attr)))
+	return l.lib.Ptr("mlx5dv_create_flow_action_esp", ctx, uintptr(unsafe.Pointer(e.C())),
+		uintptr(unsafe.Pointer(attr)))
 }
 
 // struct mlx5dv_steering_anchor *mlx5dv_create_steering_anchor(struct ibv_context *context,
