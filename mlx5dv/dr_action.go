@@ -371,11 +371,25 @@ func (d *DRDomain) PushVLAN(etherType, tag uint16) (*DRAction, error) {
 // tracking of connections.
 type DRASO struct {
 	Offset uint32 // in the bulk of the object
-	// Flags are, by what the object is: 1 for the first hit to be set; the first color of a meter, red 1, yellow 2,
-	// green 4, undefined 8; the direction of a connection, initiator 1, responder 2.
-	Flags uint32
-	RegC  uint8 // the register that has the result
+	Flags  DRASOFlags
+	RegC   uint8 // the register that has the result
 }
+
+// DRASOFlags say what happens to the object. What a bit means depends on what the object is.
+//
+// C: enum mlx5dv_dr_action_aso_*_flags.
+type DRASOFlags uint32
+
+// The flags: of a first-hit bit, the first color of a meter, and the direction of a connection.
+const (
+	DRASOFirstHitSet    DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FIRST_HIT_SET
+	DRASOMeterRed       DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_RED
+	DRASOMeterYellow    DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_YELLOW
+	DRASOMeterGreen     DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_GREEN
+	DRASOMeterUndefined DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_UNDEFINED
+	DRASOInitiator      DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_CT_DIRECTION_INITIATOR
+	DRASOResponder      DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_CT_DIRECTION_RESPONDER
+)
 
 // ASO uses an object that was made by DevX.
 // C: mlx5dv_dr_action_create_aso(3), of libmlx5 v33.
@@ -385,7 +399,7 @@ func (d *DRDomain) ASO(o *DevXObject, use DRASO) (*DRAction, error) {
 		if err != nil {
 			return 0, err
 		}
-		return c.lib.DRActionASO(d.handle, h, use.Offset, use.Flags, use.RegC)
+		return c.lib.DRActionASO(d.handle, h, use.Offset, uint32(use.Flags), use.RegC)
 	})
 }
 
@@ -393,7 +407,7 @@ func (d *DRDomain) ASO(o *DevXObject, use DRASO) (*DRAction, error) {
 // C: mlx5dv_dr_action_modify_aso(3), of libmlx5 v33.
 func (a *DRAction) ModifyASO(use DRASO) error {
 	return a.do("modify dr aso", func() error {
-		return explainDR(a.lib.DRActionModifyASO(a.handle, use.Offset, use.Flags, use.RegC), a.dev, "ASO")
+		return explainDR(a.lib.DRActionModifyASO(a.handle, use.Offset, uint32(use.Flags), use.RegC), a.dev, "ASO")
 	})
 }
 
@@ -411,7 +425,7 @@ func (d *DRDomain) LinkASO(o *DevXObject, peer *DRDomain, use DRASO) error {
 	if err = errors.Join(err, c.use(&peer.node, "peer")); err != nil {
 		return c.fail(err)
 	}
-	if err := c.lib.DRASOOtherDomainLink(h, peer.handle, d.handle, use.Flags, use.RegC); err != nil {
+	if err := c.lib.DRASOOtherDomainLink(h, peer.handle, d.handle, uint32(use.Flags), use.RegC); err != nil {
 		return c.fail(explainDR(err, d.dev, "ASO of another domain"))
 	}
 	c.done()

@@ -207,3 +207,17 @@ func TestHeaderActions(t *testing.T) {
 		wantError(t, c.way.check(make([]byte, c.n)), syscall.EINVAL, c.want)
 	}
 }
+
+func TestSteeringNames(t *testing.T) {
+	for got, want := range map[string]string{
+		TableNICRx.String(): "NICRx", TableRDMATransportTx.String(): "RDMATransportTx",
+		FlowTable(7).String(): "FlowTable(7)",
+		ReformatL3ToTunnel.String(): "L3ToTunnel", Reformat(9).String(): "Reformat(9)",
+		DRDomainFDB.String(): "FDB", DRDomainType(3).String(): "DRDomainType(3)",
+		(DRSyncSoftware | DRSyncMemory | 8).String(): "Software|Memory|0x8",
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
