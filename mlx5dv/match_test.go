@@ -211,7 +211,7 @@ func TestHeaderActions(t *testing.T) {
 func TestSteeringNames(t *testing.T) {
 	for got, want := range map[string]string{
 		TableNICRx.String(): "NICRx", TableRDMATransportTx.String(): "RDMATransportTx",
-		FlowTable(7).String(): "FlowTable(7)",
+		FlowTable(7).String():       "FlowTable(7)",
 		ReformatL3ToTunnel.String(): "L3ToTunnel", Reformat(9).String(): "Reformat(9)",
 		DRDomainFDB.String(): "FDB", DRDomainType(3).String(): "DRDomainType(3)",
 		(DRSyncSoftware | DRSyncMemory | 8).String(): "Software|Memory|0x8",
