@@ -20,10 +20,13 @@ func init() {
 	devxCreates = map[uint16]func(*command) (*hca.DevxObject, uapi.Status){
 		uapi.OpAllocPD:              devxAllocPD,
 		uapi.OpAllocTransportDomain: allocTransportDomain,
+		uapi.OpCreateCQ:             devxCreateCQ,
+		uapi.OpCreateQP:             devxCreateQP,
 		uapi.OpCreateGeneralObject:  createGeneral,
 		uapi.OpAllocFlowCounter:     allocFlowCounter,
 	}
 	devxQueries = map[uint16]func(*command, any) uapi.Status{
+		uapi.OpQueryCQ:            devxQueryCQ,
 		uapi.OpQueryQP:            devxQueryQP,
 		uapi.OpQueryDCT:           devxQueryDCT,
 		uapi.OpQueryTIS:           queryTIS,
@@ -31,6 +34,11 @@ func init() {
 		uapi.OpQueryFlowCounter:   queryFlowCounter,
 	}
 	devxModifies = map[uint16]func(*command, any) uapi.Status{
+		uapi.OpRst2InitQP:          moveQP,
+		uapi.OpInit2RtrQP:          moveQP,
+		uapi.OpRtr2RtsQP:           moveQP,
+		uapi.Op2ErrQP:              moveQP,
+		uapi.Op2RstQP:              moveQP,
 		uapi.OpRts2RtsQP:           rts2rts,
 		uapi.OpModifyTIS:           modifyTIS,
 		uapi.OpModifyGeneralObject: modifyGeneral,
