@@ -69,22 +69,35 @@ type ESPKey struct {
 //
 // C: ibv_create_flow_action_esp(3).
 func (d *Device) CreateESPAction(a *ESPAction) (*FlowAction, error) {
-	const op = "create esp action"
-	fail := func(err error) (*FlowAction, error) { return nil, &OpError{Op: op, Object: d.Name(), Err: err} }
+	return d.createESP("create esp action", a, d.v.CreateFlowActionESP)
+}
+
+func (d *Device) createESP(op string, a *ESPAction,
+	create func(dev uintptr, e *libibverbs.ESP) (uintptr, error)) (*FlowAction, error) {
 	e, err := a.toC()
 	if err == nil && a.AESGCM == nil {
 		err = &ArgError{Arg: "AESGCM", Got: "nil", Want: "a key"}
 	}
 	if err != nil {
-		return fail(err)
+		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
 	}
+	return d.newFlowAction(op, func(dev uintptr) (uintptr, error) {
+		h, err := create(dev, e)
+		if err != nil {
+			err = d.explainESP(err)
+		}
+		return h, err
+	})
+}
+
+func (d *Device) newFlowAction(op string, create func(dev uintptr) (uintptr, error)) (*FlowAction, error) {
 	if err := d.enter(op); err != nil {
 		return nil, err
 	}
 	defer d.leave()
-	h, err := d.v.CreateFlowActionESP(d.handle, e)
+	h, err := create(d.handle)
 	if err != nil {
-		return fail(d.explainESP(err))
+		return nil, &OpError{Op: op, Object: d.Name(), Err: err}
 	}
 	f := &FlowAction{dev: d, handle: h}
 	f.node.initNumbered("flow action", d.Name(), &d.node)

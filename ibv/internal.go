@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/friend"
 	"github.com/pureverbs/pureverbs/internal/life"
 )
@@ -189,3 +190,21 @@ func (ah *AH) cObject() uintptr { return ah.handle }
 
 // QPEx returns the struct ibv_qp_ex of a QP that was made with SendOps.
 func (friends) QPEx(qp *QP) (uintptr, error) { return qp.dev.v.QPToQPEx(qp.handle) }
+
+func (f *FlowAction) device() *Device { return f.dev }
+
+func (f *FlowAction) cObject() uintptr { return f.handle }
+
+// NewFlowAction makes a FlowAction of a C object that create makes.
+func (friends) NewFlowAction(d *Device, op string, create func(dev uintptr) (uintptr, error)) (*FlowAction, error) {
+	return d.newFlowAction(op, create)
+}
+
+// NewESPAction is d.CreateESPAction with another function to make the C object.
+func (friends) NewESPAction(d *Device, op string, a *ESPAction,
+	create func(dev uintptr, e *libibverbs.ESP) (uintptr, error)) (*FlowAction, error) {
+	return d.createESP(op, a, create)
+}
+
+// DestroyFlow destroys a struct ibv_flow of d.
+func (friends) DestroyFlow(d *Device, flow uintptr) error { return d.v.DestroyFlow(d.handle, flow) }

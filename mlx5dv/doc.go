@@ -31,6 +31,12 @@
 // doorbell. Never use sync/atomic on a register: on amd64 that is a locked instruction, which
 // device memory does not support.
 //
+// # Steering
+//
+// CreateFlowMatcher makes rules that compare any field of a frame that the device can parse, and that may
+// change frames. Match has the fields, in the device's layout. The rules stand in the kernel's tables, with those of
+// ibv's CreateFlow. CreateDRDomain is libmlx5's own steering, by tables that lead to each other.
+//
 // # Devices
 //
 // Functions return ibv.ErrNotSupported for devices of other providers, and if the library is too

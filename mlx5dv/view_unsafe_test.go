@@ -159,3 +159,9 @@ func BenchmarkEntry(b *testing.B) {
 		c.Consumed(1)
 	}
 }
+
+// nativeBytes returns the bytes of v as they lie in memory.
+func nativeBytes(v uint64) []byte {
+	b := *(*[8]byte)(unsafe.Pointer(&v))
+	return b[:]
+}

@@ -76,6 +76,11 @@ func mirrors() []mirror {
 	send := m[SendWR]("struct ibv_send_wr")
 	send.renamed = map[string]string{"XRCRemoteSRQN": "qp_type", "Bind": "bind_mw"}
 	send.ignored = []string{"invalidate_rkey", "tso"}
+	flowAction := m[MLX5DVFlowActionAttr]("struct mlx5dv_flow_action_attr")
+	flowAction.renamed = map[string]string{"Value": "action", "Offset": "bulk_obj.offset"}
+	flowAction.ignored = []string{"qp", "counter", "tag_value", "obj", "bulk_obj", "bulk_obj.obj"}
+	destAttr := m[MLX5DVDRActionDestAttr]("struct mlx5dv_dr_action_dest_attr")
+	destAttr.ignored = []string{"dest_reformat"}
 	dc := m[MLX5DVDCInitAttr]("struct mlx5dv_dc_init_attr")
 	dc.ignored = []string{"dci_streams"}
 	return []mirror{
@@ -195,6 +200,14 @@ func mirrors() []mirror {
 		m[MLX5DVQPInitAttr]("struct mlx5dv_qp_init_attr"),
 		m[MLX5DVQPEx]("struct mlx5dv_qp_ex"),
 		m[MLX5DVAllocDMAttr]("struct mlx5dv_alloc_dm_attr"),
+		m[MLX5DVFlowMatcherAttr]("struct mlx5dv_flow_matcher_attr"),
+		flowAction, destAttr,
+		m[MLX5DVFlowActionESP]("struct mlx5dv_flow_action_esp"),
+		m[MLX5DVSteeringAnchorAttr]("struct mlx5dv_steering_anchor_attr"),
+		m[MLX5DVDRMatcherLayout]("struct mlx5dv_dr_matcher_layout"),
+		m[MLX5DVDRFlowMeterAttr]("struct mlx5dv_dr_flow_meter_attr"),
+		m[MLX5DVDRFlowSamplerAttr]("struct mlx5dv_dr_flow_sampler_attr"),
+		m[MLX5DVDRActionDestReformat]("struct mlx5dv_dr_action_dest_reformat"),
 		m[MLX5DVClockInfo]("struct mlx5dv_clock_info"),
 		m[MLX5DVDevXUAR]("struct mlx5dv_devx_uar"),
 		m[MLX5DVDevXUmemIn]("struct mlx5dv_devx_umem_in"),

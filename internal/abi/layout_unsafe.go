@@ -31,6 +31,15 @@ var (
 	_ [72]byte  = [unsafe.Sizeof(MRInitAttr{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(DM{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(AllocDMAttr{})]byte{}
+	_ [40]byte  = [unsafe.Sizeof(MLX5DVFlowMatcherAttr{})]byte{}
+	_ [24]byte  = [unsafe.Sizeof(MLX5DVFlowActionAttr{})]byte{}
+	_ [16]byte  = [unsafe.Sizeof(MLX5DVFlowActionESP{})]byte{}
+	_ [16]byte  = [unsafe.Sizeof(MLX5DVSteeringAnchorAttr{})]byte{}
+	_ [8]byte   = [unsafe.Sizeof(MLX5DVDRMatcherLayout{})]byte{}
+	_ [32]byte  = [unsafe.Sizeof(MLX5DVDRFlowMeterAttr{})]byte{}
+	_ [40]byte  = [unsafe.Sizeof(MLX5DVDRFlowSamplerAttr{})]byte{}
+	_ [16]byte  = [unsafe.Sizeof(MLX5DVDRActionDestAttr{})]byte{}
+	_ [16]byte  = [unsafe.Sizeof(MLX5DVDRActionDestReformat{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(MLX5DVAllocDMAttr{})]byte{}
 	_ [40]byte  = [unsafe.Sizeof(MLX5DVDevXUAR{})]byte{}
 	_ [48]byte  = [unsafe.Sizeof(MLX5DVDevXUmemIn{})]byte{}

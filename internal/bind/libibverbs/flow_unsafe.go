@@ -57,8 +57,8 @@ type ESP struct {
 	c abi.FlowActionESPAttr
 }
 
-// fill builds the struct that C gets. Its pointers lead to e, which must stay where it is, and alive.
-func (e *ESP) fill() *abi.FlowActionESPAttr {
+// C builds the struct that C gets. Its pointers lead to e, which must stay where it is, and alive.
+func (e *ESP) C() *abi.FlowActionESPAttr {
 	e.c = abi.FlowActionESPAttr{ESPAttr: uintptr(unsafe.Pointer(&e.Attr))}
 	if e.HasKey {
 		e.c.KeymatPtr, e.c.KeymatLen = uintptr(unsafe.Pointer(&e.Keymat)), uint16(unsafe.Sizeof(e.Keymat))
@@ -78,7 +78,7 @@ func (l Lib) CreateFlowActionESP(ctx uintptr, e *ESP) (uintptr, error) {
 	var pin runtime.Pinner
 	pin.Pin(e)
 	defer pin.Unpin()
-	return opPtr(ctx, abi.DistCreateFlowActionESP, ctx, uintptr(unsafe.Pointer(e.fill())))
+	return opPtr(ctx, abi.DistCreateFlowActionESP, ctx, uintptr(unsafe.Pointer(e.C())))
 }
 
 // int (*modify_flow_action_esp)(struct ibv_flow_action *, struct ibv_flow_action_esp_attr *);
@@ -86,7 +86,7 @@ func (l Lib) ModifyFlowActionESP(ctx, action uintptr, e *ESP) error {
 	var pin runtime.Pinner
 	pin.Pin(e)
 	defer pin.Unpin()
-	return opErr(ctx, abi.DistModifyFlowActionESP, action, uintptr(unsafe.Pointer(e.fill())))
+	return opErr(ctx, abi.DistModifyFlowActionESP, action, uintptr(unsafe.Pointer(e.C())))
 }
 
 // int (*destroy_flow_action)(struct ibv_flow_action *);

@@ -45,7 +45,7 @@ type layers struct {
 	eth, ipv4, ipv6, ports []byte
 	version                uint8 // of IP; 0: none
 	proto                  uint8 // above IP; 0: none, or a fragment's
-	l3, l4                 int   // offsets
+	l2, l3, l4             int   // offsets
 	end                    int   // of what IP says that it carries
 }
 
@@ -91,7 +91,7 @@ func (h *headers) parse(f []byte) {
 
 // ethernet reads an Ethernet header at a place of a frame. It returns the kind of what follows, and where.
 func (h *headers) ethernet(l *layers, f []byte, at int) (uint16, int) {
-	l.eth = h.put(16)
+	l.eth, l.l2 = h.put(16), at
 	copy(l.eth, f[at:at+12])
 	kind, next := binary.BigEndian.Uint16(f[at+12:]), at+etherHeader
 	for (kind == etherVLAN || kind == etherQinQ) && len(f) >= next+4 {

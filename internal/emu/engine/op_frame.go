@@ -31,6 +31,8 @@ type frames struct {
 	out   []byte // as it goes out
 	in    []byte // as it is received
 	heads headers
+	param *[hca.MatchSize]byte // the fields that matchers compare, nil if not known yet
+	was   []byte               // as it was before a rule changed it
 }
 
 // ethernet reads the Ethernet segment.
@@ -143,7 +145,7 @@ func (e *Engine) emit(qp *hca.QP, from *hca.Port, w *wqe, frame []byte) {
 	for len(f.out) < shortest {
 		f.out = append(f.out, 0)
 	}
-	f.heads.parse(f.out)
+	f.parse()
 	e.transmit(qp, from)
 }
 

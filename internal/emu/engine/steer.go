@@ -24,6 +24,7 @@ const (
 // the port with its address, and to all where none has it. A rule may keep it from leaving.
 func (e *Engine) transmit(qp *hca.QP, from *hca.Port) {
 	f := &e.frames
+rules:
 	for _, r := range from.Device.Flows() {
 		switch {
 		case int(r.Port) != from.Number:
@@ -31,8 +32,11 @@ func (e *Engine) transmit(qp *hca.QP, from *hca.Port) {
 			e.arrive(qp, r.To, 0)
 		case r.Egress && e.matches(r):
 			r.Hit(len(f.out))
-			if r.Drop {
+			if r.Drop || !f.change(r) || len(f.out) > from.MaxFrame() {
 				return
+			}
+			if r.By != nil {
+				break rules
 			}
 		}
 	}
@@ -71,9 +75,10 @@ func (e *Engine) steer(qp *hca.QP, to *hca.Port, own bool) {
 		self = hca.SelfMulticast
 	}
 	rules := to.Device.Flows()
+	missed := false
 	for i := 0; i < len(rules); i++ {
 		r := rules[i]
-		if int(r.Port) != to.Number || r.Egress || r.Sniffs() && own || !e.matches(r) {
+		if missed && !r.Default() || int(r.Port) != to.Number || r.Egress || r.Sniffs() && own || !e.matches(r) {
 			continue
 		}
 		for _, o := range rules[i:] { // those of the same matches, this one first
@@ -81,11 +86,11 @@ func (e *Engine) steer(qp *hca.QP, to *hca.Port, own bool) {
 				continue
 			}
 			o.Hit(len(f.out))
-			if !o.Drop && (!own || o.To.Flags&self != 0) {
-				e.arrive(qp, o.To, o.Tag)
+			if o.To != nil && !o.Drop && (!own || o.To.Flags&self != 0) {
+				e.arriveBy(qp, o)
 			}
 		}
-		if r.Sniffs() {
+		if missed = missed || r.Miss; r.Sniffs() || r.Miss {
 			continue
 		}
 		if !r.DontTrap {
@@ -97,9 +102,27 @@ func (e *Engine) steer(qp *hca.QP, to *hca.Port, own bool) {
 	}
 }
 
+// arriveBy gives the frame to the receiver of a rule, changed as the rule says.
+func (e *Engine) arriveBy(qp *hca.QP, r *hca.Flow) {
+	f := &e.frames
+	if len(r.Changes) == 0 {
+		e.arrive(qp, r.To, r.Tag)
+		return
+	}
+	f.was = append(f.was[:0], f.out...)
+	if f.change(r) {
+		e.arrive(qp, r.To, r.Tag)
+	}
+	f.out = append(f.out[:0], f.was...)
+	f.parse()
+}
+
 // matches reports whether a rule is about the frame.
 func (e *Engine) matches(r *hca.Flow) bool {
 	f := &e.frames
+	if r.By != nil {
+		return r.MatchesParam(f.params())
+	}
 	if r.Type == hca.FlowMCDefault && f.out[0]&1 == 0 {
 		return false
 	}

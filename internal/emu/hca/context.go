@@ -108,6 +108,12 @@ func rank(v any) order {
 		return order{0, "flow"}
 	case *FlowCounters:
 		return order{1, "counters object"}
+	case *Matcher:
+		return order{1, "flow matcher"}
+	case *FrameAction:
+		return order{1, "flow action"}
+	case *Anchor:
+		return order{1, "steering anchor"}
 	case *OpenedQP:
 		return order{2, "opened QP"}
 	case *QP:
@@ -199,6 +205,12 @@ func (c *Context) Release() {
 			c.DestroyFlow(e.h)
 		case *FlowCounters:
 			c.DestroyCounters(e.h)
+		case *Matcher:
+			c.DestroyMatcher(e.h)
+		case *FrameAction:
+			c.DestroyFrameAction(e.h)
+		case *Anchor:
+			c.DestroyAnchor(e.h)
 		case *QP, *OpenedQP:
 			c.DestroyQP(e.h)
 		case *IndTable:

@@ -13,6 +13,8 @@ type DevxObject struct {
 	Type    uint16 // of a general object
 	Num     uint32 // the adapter's number, which commands name
 	Body    []byte // of a general object that is only kept: as it was made or modified
+	// Counters are those of a flow counter, or of a bulk of them.
+	Counters []FrameCounter
 
 	// Inner is the handle of the object of the same context that does the work, as if a verb had made it, or 0. It goes
 	// with this one.

@@ -49,6 +49,12 @@ type Flow struct {
 	Handle   uint32
 	To       *QP
 	Counter  *FlowCounters
+	By       *Matcher       // of which it is, or nil
+	Value    []byte         // what By's mask is compared with
+	Changes  []*FrameAction // of the frame, before it is delivered or sent
+	Count    *FrameCounter  // by DevX, or nil
+	Miss     bool           // the frame goes to the defaults
+	mask     []byte
 	priority int // of all rules of the device; the least comes first
 }
 
@@ -88,17 +94,13 @@ func (c *Context) CreateFlow(i *FlowInit) (*Flow, unix.Errno) {
 	case len(c.Device.flows) >= flowsOfPort:
 		return nil, unix.ENOMEM
 	}
-	f.priority = f.rank()
 	for k := range f.Matches {
 		for n, mask := range f.Matches[k].Mask {
 			f.Matches[k].Value[n] &= mask
 		}
 	}
-	for _, o := range c.Device.flows {
-		// A rule with the matches of another adds a receiver; what else is done with the frames must agree.
-		if o.Same(f) && (o.Tag != f.Tag || o.Tagged != f.Tagged || o.Drop != f.Drop || o.DontTrap != f.DontTrap) {
-			return nil, unix.EEXIST
-		}
+	if e := f.settle(); e != 0 {
+		return nil, e
 	}
 	if i.Counters != 0 {
 		if f.Counter, e = find[*FlowCounters](c, i.Counters); e != 0 {
@@ -109,14 +111,34 @@ func (c *Context) CreateFlow(i *FlowInit) (*Flow, unix.Errno) {
 		}
 		f.Counter.flows++
 	}
+	c.insertFlow(f)
+	return f, 0
+}
+
+// settle gives a rule its place among the others. A rule with the matches of another adds a receiver; what else is done
+// with the frames must agree.
+func (f *Flow) settle() unix.Errno {
+	f.priority = f.rank()
+	for _, o := range f.Context.Device.flows {
+		if o.Same(f) && (o.Tag != f.Tag || o.Tagged != f.Tagged || o.Drop != f.Drop || o.DontTrap != f.DontTrap ||
+			o.Miss != f.Miss || !slices.Equal(o.Changes, f.Changes)) {
+			return unix.EEXIST
+		}
+	}
+	return 0
+}
+
+// insertFlow puts a rule where its priority has it.
+func (c *Context) insertFlow(f *Flow) {
 	at := slices.IndexFunc(c.Device.flows, func(o *Flow) bool { return o.priority > f.priority })
 	if at < 0 {
 		at = len(c.Device.flows)
 	}
 	c.Device.flows = slices.Insert(c.Device.flows, at, f)
-	qp.flows++
+	if f.To != nil {
+		f.To.flows++
+	}
 	f.Handle = c.add(f)
-	return f, 0
 }
 
 func (f *Flow) rank() int {
@@ -135,7 +157,13 @@ func (f *Flow) rank() int {
 
 // multicastOnly reports whether a rule is for a multicast address. C: flow_is_multicast_only.
 func (f *Flow) multicastOnly() bool {
-	if len(f.Matches) == 0 || f.Egress {
+	if f.Egress {
+		return false
+	}
+	if f.By != nil {
+		return f.multicastParam()
+	}
+	if len(f.Matches) == 0 {
 		return false
 	}
 	m := &f.Matches[0]
@@ -144,7 +172,7 @@ func (f *Flow) multicastOnly() bool {
 
 // Same reports whether two rules are about the same frames, in one table.
 func (f *Flow) Same(o *Flow) bool {
-	return f.Type == o.Type && f.Port == o.Port && f.Egress == o.Egress && f.priority == o.priority &&
+	return f.Type == o.Type && f.Port == o.Port && f.Egress == o.Egress && f.priority == o.priority && f.sameParam(o) &&
 		slices.EqualFunc(f.Matches, o.Matches, func(a, b FlowMatch) bool {
 			return a.Spec == b.Spec && bytes.Equal(a.Mask, b.Mask) && bytes.Equal(a.Value, b.Value)
 		})
@@ -166,6 +194,9 @@ func (m *FlowMatch) Matches(headers []byte) bool {
 // Sniffs reports whether the rule is for a copy.
 func (f *Flow) Sniffs() bool { return f.Type == FlowSniffer }
 
+// Default reports whether the rule is for what no other takes.
+func (f *Flow) Default() bool { return f.priority == defaultsPriority }
+
 // Table returns what orders the rules; of those with one number only the first that matches is looked at, and others
 // with the same matches.
 func (f *Flow) Table() int { return f.priority }
@@ -175,6 +206,10 @@ func (f *Flow) Hit(n int) {
 	if f.Counter != nil {
 		f.Counter.Packets++
 		f.Counter.Bytes += uint64(n)
+	}
+	if f.Count != nil {
+		f.Count.Packets++
+		f.Count.Bytes += uint64(n)
 	}
 }
 
@@ -190,7 +225,18 @@ func (c *Context) DestroyFlow(handle uint32) unix.Errno {
 	delete(c.objects, handle)
 	d := c.Device
 	d.flows = slices.DeleteFunc(d.flows, func(o *Flow) bool { return o == f })
-	f.To.flows--
+	if f.To != nil {
+		f.To.flows--
+	}
+	if f.By != nil {
+		f.By.flows--
+	}
+	for _, a := range f.Changes {
+		a.flows--
+	}
+	if f.Count != nil {
+		f.Count.Flows--
+	}
 	if f.Counter != nil {
 		f.Counter.flows--
 	}

@@ -16,6 +16,7 @@ const (
 	ObjXRCD       = 10
 	ObjIndTable   = 11
 	ObjWQ         = 12
+	ObjFlowAction = 13
 	ObjDM         = 14
 	ObjCounters   = 15
 	ObjAsyncEvent = 16
@@ -23,7 +24,9 @@ const (
 	ObjDevxObj    = DriverNS + 1
 	ObjDevxUmem   = DriverNS + 2
 	ObjDevxEvents = DriverNS + 5
+	ObjMatcher    = DriverNS + 3
 	ObjUAR        = DriverNS + 8
+	ObjAnchor     = DriverNS + 9
 
 	DriverNS = 0x1000 // ids of the driver's own objects, methods and attributes begin here
 )
@@ -85,6 +88,20 @@ var Methods = []Method{
 		opt(in(8, 8)), out(9, 4), out(10, 4)}},
 	{ObjMW, 0, "dealloc_mw", destroy()},
 	{ObjFlow, 0, "destroy_flow", destroy()},
+	{ObjFlow, DriverNS, "matcher_flow", []Spec{newID(DriverNS), sized(DriverNS+1, 1, matchParams),
+		opt(handle(DriverNS + 2)), opt(handle(DriverNS + 3)), handle(DriverNS + 4), opt(sized(DriverNS+5, 4, 2*4)),
+		opt(in(DriverNS+6, 4)), opt(in(DriverNS+7, 4)), opt(sized(DriverNS+8, 4, 65535)), flags(DriverNS + 9)}},
+	{ObjFlowAction, 1, "destroy_flow_action", destroy()},
+	{ObjFlowAction, DriverNS, "header_action", []Spec{newID(DriverNS), sized(DriverNS+1, 8, 65535),
+		in(DriverNS+2, 8)}},
+	{ObjFlowAction, DriverNS + 1, "reformat_action", []Spec{newID(DriverNS), in(DriverNS+1, 8), in(DriverNS+2, 8),
+		opt(sized(DriverNS+3, 1, 65535))}},
+	{ObjMatcher, DriverNS, "matcher_create", []Spec{newID(DriverNS), sized(DriverNS+1, 1, matchParams),
+		in(DriverNS+2, 2), in(DriverNS+3, 1), flags(DriverNS + 4), opt(in(DriverNS+5, 8))}},
+	{ObjMatcher, DriverNS + 1, "matcher_destroy", []Spec{handle(DriverNS)}},
+	{ObjAnchor, DriverNS, "anchor_create", []Spec{newID(DriverNS), in(DriverNS+1, 8), in(DriverNS+2, 2),
+		out(DriverNS+3, 4)}},
+	{ObjAnchor, DriverNS + 1, "anchor_destroy", []Spec{handle(DriverNS)}},
 	{ObjXRCD, 0, "close_xrcd", destroy()},
 	{ObjIndTable, 0, "destroy_rwq_ind_tbl", destroy()},
 	{ObjWQ, 0, "create_wq", uhw(newID(0), handle(1), handle(2), in(3, 8), in(4, 8), fd(5), in(6, 4), in(7, 4), flags(8),
@@ -119,6 +136,12 @@ var Methods = []Method{
 // cmdIn and cmdOut are a command of the adapter's own and its answer.
 func cmdIn(id uint16) Spec  { return Spec{ID: id, Kind: In, Min: CmdHeader, Max: 65535} }
 func cmdOut(id uint16) Spec { return Spec{ID: id, Kind: Out, Min: OutHeader, Max: 65535} }
+
+// sized is an In attribute of least to most bytes.
+func sized(id, least, most uint16) Spec { return Spec{ID: id, Kind: In, Min: least, Max: most} }
+
+// matchParams is the most that a matcher compares. C: struct mlx5_ib_match_params.
+const matchParams = 4 * 0xa0
 
 // any1 is an In attribute of any size.
 func any1(id uint16) Spec { return Spec{ID: id, Kind: In, Max: 65535} }

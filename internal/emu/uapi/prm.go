@@ -96,6 +96,8 @@ const (
 	OpQueryLAG             = 0x842
 	OpModifyTIS            = 0x913
 	OpQueryTIS             = 0x915
+	OpAllocFlowCounter     = 0x939
+	OpQueryFlowCounter     = 0x93b
 	OpCreateGeneralObject  = 0xa00
 	OpModifyGeneralObject  = 0xa01
 	OpQueryGeneralObject   = 0xa02

@@ -23,6 +23,7 @@ func init() {
 		uapi.OpCreateCQ:             devxCreateCQ,
 		uapi.OpCreateQP:             devxCreateQP,
 		uapi.OpCreateGeneralObject:  createGeneral,
+		uapi.OpAllocFlowCounter:     allocFlowCounter,
 	}
 	devxQueries = map[uint16]func(*command, any) uapi.Status{
 		uapi.OpQueryCQ:            devxQueryCQ,
@@ -30,6 +31,7 @@ func init() {
 		uapi.OpQueryDCT:           devxQueryDCT,
 		uapi.OpQueryTIS:           queryTIS,
 		uapi.OpQueryGeneralObject: queryGeneral,
+		uapi.OpQueryFlowCounter:   queryFlowCounter,
 	}
 	devxModifies = map[uint16]func(*command, any) uapi.Status{
 		uapi.OpRst2InitQP:          moveQP,
@@ -48,7 +50,7 @@ func devxCreatable(in []byte) bool {
 	const (
 		createRMP, createSQ, createRQ, createRQT, createTIR, createTIS = 0x90c, 0x904, 0x908, 0x916, 0x900, 0x912
 		allocQCounter, createFlowTable, createFlowGroup                = 0x771, 0x930, 0x933
-		setFlowTableEntry, allocFlowCounter, allocReformat             = 0x936, 0x939, 0x93d
+		setFlowTableEntry, allocReformat                               = 0x936, 0x93d
 		allocModifyHeader, createSched, addVXLAN, setL2                = 0x940, 0x782, 0x827, 0x829
 		createSRQ, createXSRQ, createDCT, createXRQ, attachMCG         = 0x700, 0x705, 0x710, 0x717, 0x806
 		allocXRCD                                                      = 0x80e
@@ -57,8 +59,8 @@ func devxCreatable(in []byte) bool {
 	switch uapi.CmdOpcode.Get(in) {
 	case uapi.OpCreateGeneralObject, uapi.OpCreateMKey, uapi.OpCreateCQ, uapi.OpAllocPD, uapi.OpAllocTransportDomain,
 		uapi.OpCreateQP, createRMP, createSQ, createRQ, createRQT, createTIR, createTIS, allocQCounter, createFlowTable,
-		createFlowGroup, allocFlowCounter, allocReformat, allocModifyHeader, createSched, addVXLAN, setL2, createSRQ,
-		createXSRQ, createDCT, createXRQ, attachMCG, allocXRCD:
+		createFlowGroup, uapi.OpAllocFlowCounter, allocReformat, allocModifyHeader, createSched, addVXLAN, setL2,
+		createSRQ, createXSRQ, createDCT, createXRQ, attachMCG, allocXRCD:
 		return true
 	case setFlowTableEntry:
 		return uapi.CmdOpMod.Get(in) == 0
@@ -75,6 +77,9 @@ func devxNames(o any, in []byte) bool {
 	case *hca.DevxObject:
 		if o.Made == uapi.OpCreateGeneralObject {
 			return uint32(uapi.CmdObjID.Get(in)) == o.Num && uint16(uapi.CmdObjType.Get(in)) == o.Type
+		}
+		if o.Made == uapi.OpAllocFlowCounter {
+			return uint32(counterID.Get(in)) == o.Num
 		}
 		return num == o.Num
 	case *hca.QP: // TIR, TIS, RQ and SQ of a raw packet QP have its number

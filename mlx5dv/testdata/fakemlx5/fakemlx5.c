@@ -11,7 +11,8 @@
 
 #define MUST(x) do { if (!(x)) { fprintf(stderr, "fakemlx5: %s: not so: %s\n", __func__, #x); abort(); } } while (0)
 
-enum kind { OBJ = 0x51a7e001, UMEM, UAR, EVENTS, VAR, NODE, LEAF, PP };
+enum kind { OBJ = 0x51a7e001, UMEM, UAR, EVENTS, VAR, NODE, LEAF, PP, MATCHER, ANCHOR, DOMAIN, TABLE, DMATCHER, RULE,
+	ACTION };
 
 static int live;        /* objects that were not destroyed */
 static int busy;        /* how often destroying an object or a umem is refused */
@@ -370,3 +371,5 @@ uint16_t *mlx5dv_pp_alloc(void *c, size_t n, const void *context, uint32_t flags
 }
 
 void mlx5dv_pp_free(uint16_t *p) { drop(p, PP); }
+
+#include "steering.c"

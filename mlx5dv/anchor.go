@@ -1,0 +1,51 @@
+package mlx5dv
+
+import (
+	"errors"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// SteeringAnchor is the number of a priority of the kernel's tables, for steering that the program
+// does by DevX: its own tables end there to have the kernel's rules go on.
+//
+// It belongs to its Device.
+//
+// C: struct mlx5dv_steering_anchor.
+type SteeringAnchor struct {
+	node
+	id uint32
+}
+
+// CreateSteeringAnchor makes an anchor of a priority of a table. The program needs CAP_NET_RAW.
+//
+// C: mlx5dv_create_steering_anchor(3), of libmlx5 v42.
+func CreateSteeringAnchor(dev *ibv.Device, table FlowTable, priority int) (*SteeringAnchor, error) {
+	const op = "create steering anchor"
+	c, err := begin(dev, op)
+	if err != nil {
+		return nil, err
+	}
+	o := FlowMatcherOptions{Table: table}
+	if err := errors.Join(o.checkTable(), checkPriority(priority)); err != nil {
+		return nil, c.fail(err)
+	}
+	h, id, err := c.lib.CreateSteeringAnchor(c.ctx, &abi.MLX5DVSteeringAnchorAttr{FTType: uint32(table),
+		Priority: uint16(priority)})
+	if err != nil {
+		return nil, c.fail(explainSteering(err, dev, "an anchor of table "+table.String(), priority))
+	}
+	a := &SteeringAnchor{id: id}
+	return made(c, a, &a.node, "steering anchor", h), nil
+}
+
+// ID returns the number of the table that the anchor stands for.
+func (a *SteeringAnchor) ID() uint32 { return a.id }
+
+// Close destroys the anchor.
+//
+// C: mlx5dv_destroy_steering_anchor(3).
+func (a *SteeringAnchor) Close() error {
+	return a.close(func() error { return a.lib.DestroySteeringAnchor(a.handle) })
+}

@@ -1,0 +1,451 @@
+package mlx5dv
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+)
+
+// DRAction is something that direct rules do with frames. Many rules may share one.
+//
+// It belongs to its DRDomain, and to what it leads to. Close fails while rules have it.
+//
+// C: struct mlx5dv_dr_action.
+type DRAction struct {
+	node
+	domain *DRDomain
+}
+
+// Close destroys the action.
+//
+// C: mlx5dv_dr_action_destroy(3).
+func (a *DRAction) Close() error {
+	return a.close(func() error { return a.lib.DRActionDestroy(a.handle) })
+}
+
+// action makes an action named what. create may enter what the action is made of.
+func (d *DRDomain) action(what string, create func(c *call) (uintptr, error)) (*DRAction, error) {
+	c, err := beginOn(&d.node, "create dr action "+what)
+	if err != nil {
+		return nil, err
+	}
+	h, err := create(c)
+	if err != nil {
+		return nil, c.fail(explainDR(err, d.dev, "the action "+what))
+	}
+	a := &DRAction{domain: d}
+	return made(c, a, &a.node, "dr action", h), nil
+}
+
+// Drop drops frames. C: mlx5dv_dr_action_create_drop(3).
+func (d *DRDomain) Drop() (*DRAction, error) {
+	return d.action("drop", func(c *call) (uintptr, error) { return c.lib.DRActionDrop() })
+}
+
+// DefaultMiss gives frames to who has them without rules.
+// C: mlx5dv_dr_action_create_default_miss(3), of libmlx5 v30.
+func (d *DRDomain) DefaultMiss() (*DRAction, error) {
+	return d.action("default miss", func(c *call) (uintptr, error) { return c.lib.DRActionDefaultMiss() })
+}
+
+// Tag puts a tag of 24 bits in completions; in a domain of DRDomainNICRx.
+// C: mlx5dv_dr_action_create_tag(3).
+func (d *DRDomain) Tag(tag uint32) (*DRAction, error) {
+	return d.action("tag", func(c *call) (uintptr, error) {
+		if err := checkTag("tag", tag); err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionTag(tag)
+	})
+}
+
+// ToQP leads frames to a raw packet QP; in a domain of DRDomainNICRx.
+// C: mlx5dv_dr_action_create_dest_ibv_qp(3).
+func (d *DRDomain) ToQP(qp *ibv.QP) (*DRAction, error) {
+	return d.action("to QP", func(c *call) (uintptr, error) {
+		if qp == nil {
+			return 0, &ibv.ArgError{Arg: "qp", Got: "nil", Want: "an open QP"}
+		}
+		if qp.Type() != ibv.RawPacket {
+			return 0, &ibv.ArgError{Arg: "qp", Got: "of type " + qp.Type().String(), Want: "of type RawPacket"}
+		}
+		h, err := c.useVerbs(verbs.Ref(qp))
+		if err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionDestQP(h)
+	})
+}
+
+// table enters a table of the domain, of the root level or of another.
+func (c *call) table(t *DRTable, d *DRDomain, root bool) (uintptr, error) {
+	want := "one above level 0"
+	if root {
+		want = "one of level 0"
+	}
+	switch {
+	case t == nil:
+		return 0, &ibv.ArgError{Arg: "table", Got: "nil", Want: "a DRTable"}
+	case t.domain != d:
+		return 0, &ibv.ArgError{Arg: "table", Got: t.String() + ", of another DRDomain",
+			Want: "a table of the same DRDomain"}
+	case (t.level == 0) != root:
+		return 0, &ibv.ArgError{Arg: "table", Got: fmt.Sprintf("one of level %d", t.level), Want: want}
+	}
+	return t.handle, c.use(&t.node, "table")
+}
+
+// ToTable has frames go on in a table above level 0.
+// C: mlx5dv_dr_action_create_dest_table(3).
+func (d *DRDomain) ToTable(t *DRTable) (*DRAction, error) {
+	return d.action("to table", func(c *call) (uintptr, error) {
+		h, err := c.table(t, d, false)
+		if err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionDestTable(h)
+	})
+}
+
+// ToRootTable has frames go on in a table of level 0, at a priority.
+// C: mlx5dv_dr_action_create_dest_root_table(3), of libmlx5 v42.
+func (d *DRDomain) ToRootTable(t *DRTable, priority int) (*DRAction, error) {
+	return d.action("to root table", func(c *call) (uintptr, error) {
+		h, err := c.table(t, d, true)
+		if err = errors.Join(err, checkPriority(priority)); err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionDestRootTable(h, uint16(priority))
+	})
+}
+
+// fits refuses a number that is not one of bits bits.
+func fits(what string, n, bits int) error {
+	if n < 0 {
+		return &ibv.ArgError{Arg: what, Got: fmt.Sprint(n), Want: "0 or more"}
+	}
+	if n > 1<<bits-1 {
+		return &ibv.LimitError{What: what, Asked: uint64(n), Limit: 1<<bits - 1,
+			Where: fmt.Sprintf("a field of %d bits", bits)}
+	}
+	return nil
+}
+
+// ToVport has frames go on at a port of the e-switch; in a domain of DRDomainFDB.
+// C: mlx5dv_dr_action_create_dest_vport(3).
+func (d *DRDomain) ToVport(vport int) (*DRAction, error) {
+	return d.action("to vport", func(c *call) (uintptr, error) {
+		if err := fits("vport", vport, 16); err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionDestVport(d.handle, uint32(vport))
+	})
+}
+
+// ToIBPort has frames go on at a port of the device; in a domain of DRDomainFDB.
+// C: mlx5dv_dr_action_create_dest_ib_port(3), of libmlx5 v37.
+func (d *DRDomain) ToIBPort(port int) (*DRAction, error) {
+	return d.action("to IB port", func(c *call) (uintptr, error) {
+		if err := fits("port", port, 31); err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionDestIBPort(d.handle, uint32(port))
+	})
+}
+
+// devx enters an object of DevX.
+func (c *call) devx(o *DevXObject) (uintptr, error) {
+	if o == nil {
+		return 0, &ibv.ArgError{Arg: "object", Got: "nil", Want: "an open DevXObject"}
+	}
+	return o.handle, c.use(&o.node, "object")
+}
+
+// ToTIR leads frames to a TIR that was made by DevX; in a domain of DRDomainNICRx.
+// C: mlx5dv_dr_action_create_dest_devx_tir(3), of libmlx5 v31.
+func (d *DRDomain) ToTIR(tir *DevXObject) (*DRAction, error) {
+	return d.action("to TIR", func(c *call) (uintptr, error) {
+		h, err := c.devx(tir)
+		if err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionDestTIR(h)
+	})
+}
+
+// Count counts frames in a counter that was made by DevX, at offset in its bulk.
+// C: mlx5dv_dr_action_create_flow_counter(3).
+func (d *DRDomain) Count(counter *DevXObject, offset uint32) (*DRAction, error) {
+	return d.action("count", func(c *call) (uintptr, error) {
+		h, err := c.devx(counter)
+		if err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionFlowCounter(h, offset)
+	})
+}
+
+// DRDest is a destination of ToArray.
+type DRDest struct {
+	Action   *DRAction // where frames go
+	Reformat *DRAction // what is done with them before; nil for nothing
+}
+
+// ToArray gives each of several destinations a copy. There are two at least.
+// C: mlx5dv_dr_action_create_dest_array(3), of libmlx5 v32.
+func (d *DRDomain) ToArray(dests ...DRDest) (*DRAction, error) {
+	return d.action("to array", func(c *call) (uintptr, error) {
+		var errs []error
+		if len(dests) < 2 {
+			errs = append(errs, &ibv.ArgError{Arg: "dests", Got: fmt.Sprintf("%d destinations", len(dests)),
+				Want: "two or more"})
+		}
+		list := make([]libmlx5.DRDest, len(dests))
+		for i, to := range dests {
+			h, err := c.action(fmt.Sprintf("dests[%d].Action", i), to.Action, d)
+			list[i].Dest, errs = h, append(errs, err)
+			if to.Reformat != nil {
+				h, err := c.action(fmt.Sprintf("dests[%d].Reformat", i), to.Reformat, d)
+				list[i].Reformat, errs = h, append(errs, err)
+			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionDestArray(d.handle, list)
+	})
+}
+
+// rootFlag is for actions of rules in a table of level 0.
+func rootFlag(root bool) uint32 {
+	if root {
+		return abi.MLX5DV_DR_ACTION_FLAGS_ROOT_LEVEL
+	}
+	return 0
+}
+
+// ModifyHeader changes headers, in rules of a table of level 0 (root) or of others.
+// C: mlx5dv_dr_action_create_modify_header(3).
+func (d *DRDomain) ModifyHeader(root bool, actions ...HeaderAction) (*DRAction, error) {
+	return d.action("modify header", func(c *call) (uintptr, error) {
+		words, err := headerActions(actions)
+		if err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionModifyHeader(d.handle, rootFlag(root), words)
+	})
+}
+
+// Reformat puts frames in a tunnel or takes them out, in rules of a table of level 0 (root) or of others.
+// C: mlx5dv_dr_action_create_packet_reformat(3).
+func (d *DRDomain) Reformat(root bool, way Reformat, data []byte) (*DRAction, error) {
+	return d.action("reformat", func(c *call) (uintptr, error) {
+		if err := way.check(data); err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionPacketReformat(d.handle, rootFlag(root), uint32(way), data)
+	})
+}
+
+// DRMeter is what a meter is made of. Param is a flow_meter_parameters of the device's programming manual.
+//
+// C: struct mlx5dv_dr_flow_meter_attr.
+type DRMeter struct {
+	Next      *DRTable // above level 0: where frames go on
+	Active    bool
+	RegCIndex uint8 // the register that has the color
+	Param     []byte
+}
+
+func (m *DRMeter) attr() *abi.MLX5DVDRFlowMeterAttr {
+	a := &abi.MLX5DVDRFlowMeterAttr{RegCIndex: m.RegCIndex}
+	if m.Active {
+		a.Active = 1
+	}
+	return a
+}
+
+func (m *DRMeter) check() error {
+	if m == nil || len(m.Param) == 0 || len(m.Param)%4 != 0 {
+		return &ibv.ArgError{Arg: "Param", Got: "missing, or not of words", Want: "flow_meter_parameters"}
+	}
+	return nil
+}
+
+// Meter measures frames. C: mlx5dv_dr_action_create_flow_meter(3), of libmlx5 v28.
+func (d *DRDomain) Meter(m *DRMeter) (*DRAction, error) {
+	return d.action("meter", func(c *call) (uintptr, error) {
+		if err := m.check(); err != nil {
+			return 0, err
+		}
+		h, err := c.table(m.Next, d, false)
+		if err != nil {
+			return 0, err
+		}
+		a := m.attr()
+		a.NextTable = h
+		return c.lib.DRActionFlowMeter(a, m.Param)
+	})
+}
+
+// ModifyMeter changes a meter: the fields of Param that a bit of fields names, by the device's numbering. Next
+// stays as it is.
+//
+// C: mlx5dv_dr_action_modify_flow_meter(3).
+func (a *DRAction) ModifyMeter(m *DRMeter, fields uint64) error {
+	const op = "modify dr meter"
+	if err := m.check(); err != nil {
+		return opError(op, a.name, err)
+	}
+	return a.do(op, func() error {
+		return explainDR(a.lib.DRActionModifyFlowMeter(a.handle, m.attr(), m.Param, be64(fields)), a.dev, "a meter")
+	})
+}
+
+// be64 returns a number whose bytes in memory are v in network order.
+func be64(v uint64) uint64 {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], v)
+	return binary.NativeEndian.Uint64(b[:])
+}
+
+// DRSampler is what a sampler is made of.
+//
+// C: struct mlx5dv_dr_flow_sampler_attr.
+type DRSampler struct {
+	Ratio   uint32       // about one frame of so many is sampled
+	Next    *DRTable     // above level 0: where all frames go on
+	Actions []*DRAction  // with the samples
+	Set     HeaderAction // with frames that go on; the zero value for none
+}
+
+// Sample does something with some of the frames. C: mlx5dv_dr_action_create_flow_sampler(3), of libmlx5 v32.
+func (d *DRDomain) Sample(s *DRSampler) (*DRAction, error) {
+	return d.action("sample", func(c *call) (uintptr, error) {
+		if s == nil || s.Ratio == 0 || len(s.Actions) == 0 {
+			return 0, &ibv.ArgError{Arg: "sampler", Got: "without a Ratio or Actions", Want: "both"}
+		}
+		h, err := c.table(s.Next, d, false)
+		errs := []error{err}
+		list := make([]uintptr, len(s.Actions))
+		for i, a := range s.Actions {
+			h, err := c.action(fmt.Sprintf("Actions[%d]", i), a, d)
+			list[i], errs = h, append(errs, err)
+		}
+		attr := &abi.MLX5DVDRFlowSamplerAttr{SampleRatio: s.Ratio, DefaultNextTable: h}
+		if s.Set != (HeaderAction{}) {
+			w, err := s.Set.prm("Set")
+			attr.Action, errs = w, append(errs, err)
+		}
+		if err := errors.Join(errs...); err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionFlowSampler(attr, list)
+	})
+}
+
+// PopVLAN takes the outermost VLAN tag off. C: mlx5dv_dr_action_create_pop_vlan(3), of libmlx5 v33.
+func (d *DRDomain) PopVLAN() (*DRAction, error) {
+	return d.action("pop VLAN", func(c *call) (uintptr, error) { return c.lib.DRActionPopVLAN() })
+}
+
+// PushVLAN puts a VLAN tag on: the EtherType, 0x8100 or 0x88a8, and the tag.
+// C: mlx5dv_dr_action_create_push_vlan(3), of libmlx5 v33.
+func (d *DRDomain) PushVLAN(etherType, tag uint16) (*DRAction, error) {
+	return d.action("push VLAN", func(c *call) (uintptr, error) {
+		if etherType != 0x8100 && etherType != 0x88a8 {
+			return 0, &ibv.ArgError{Arg: "etherType", Got: fmt.Sprintf("%#x", etherType), Want: "0x8100 or 0x88a8"}
+		}
+		var b [4]byte
+		binary.BigEndian.PutUint16(b[:], etherType)
+		binary.BigEndian.PutUint16(b[2:], tag)
+		return c.lib.DRActionPushVLAN(d.handle, binary.NativeEndian.Uint32(b[:]))
+	})
+}
+
+// DRASO is the use of an object of the device's "advanced steering operations": a first-hit bit, a meter, or the
+// tracking of connections.
+type DRASO struct {
+	Offset uint32 // in the bulk of the object
+	Flags  DRASOFlags
+	RegC   uint8 // the register that has the result
+}
+
+// DRASOFlags say what happens to the object. What a bit means depends on what the object is.
+//
+// C: enum mlx5dv_dr_action_aso_*_flags.
+type DRASOFlags uint32
+
+// The flags: of a first-hit bit, the first color of a meter, and the direction of a connection.
+const (
+	DRASOFirstHitSet    DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FIRST_HIT_SET
+	DRASOMeterRed       DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_RED
+	DRASOMeterYellow    DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_YELLOW
+	DRASOMeterGreen     DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_GREEN
+	DRASOMeterUndefined DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_FLOW_METER_UNDEFINED
+	DRASOInitiator      DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_CT_DIRECTION_INITIATOR
+	DRASOResponder      DRASOFlags = abi.MLX5DV_DR_ACTION_FLAGS_ASO_CT_DIRECTION_RESPONDER
+)
+
+// ASO uses an object that was made by DevX.
+// C: mlx5dv_dr_action_create_aso(3), of libmlx5 v33.
+func (d *DRDomain) ASO(o *DevXObject, use DRASO) (*DRAction, error) {
+	return d.action("ASO", func(c *call) (uintptr, error) {
+		h, err := c.devx(o)
+		if err != nil {
+			return 0, err
+		}
+		return c.lib.DRActionASO(d.handle, h, use.Offset, uint32(use.Flags), use.RegC)
+	})
+}
+
+// ModifyASO changes an action of ASO, for rules that are made later.
+// C: mlx5dv_dr_action_modify_aso(3), of libmlx5 v33.
+func (a *DRAction) ModifyASO(use DRASO) error {
+	return a.do("modify dr aso", func() error {
+		return explainDR(a.lib.DRActionModifyASO(a.handle, use.Offset, uint32(use.Flags), use.RegC), a.dev, "ASO")
+	})
+}
+
+// LinkASO lets a domain use an ASO object of another: that of a TX domain in an RX one, for example.
+// C: mlx5dv_dr_aso_other_domain_link(3), of libmlx5 v38.
+func (d *DRDomain) LinkASO(o *DevXObject, peer *DRDomain, use DRASO) error {
+	c, err := beginOn(&d.node, "link dr aso")
+	if err != nil {
+		return err
+	}
+	if peer == nil || peer == d {
+		return c.fail(&ibv.ArgError{Arg: "peer", Got: "nil, or the same", Want: "another DRDomain"})
+	}
+	h, err := c.devx(o)
+	if err = errors.Join(err, c.use(&peer.node, "peer")); err != nil {
+		return c.fail(err)
+	}
+	if err := c.lib.DRASOOtherDomainLink(h, peer.handle, d.handle, uint32(use.Flags), use.RegC); err != nil {
+		return c.fail(explainDR(err, d.dev, "ASO of another domain"))
+	}
+	c.done()
+	return nil
+}
+
+// UnlinkASO undoes LinkASO.
+// C: mlx5dv_dr_aso_other_domain_unlink(3), of libmlx5 v38.
+func (d *DRDomain) UnlinkASO(o *DevXObject) error {
+	c, err := beginOn(&d.node, "unlink dr aso")
+	if err != nil {
+		return err
+	}
+	h, err := c.devx(o)
+	if err != nil {
+		return c.fail(err)
+	}
+	if err := c.lib.DRASOOtherDomainUnlink(h, d.handle); err != nil {
+		return c.fail(explainDR(err, d.dev, "ASO of another domain"))
+	}
+	c.done()
+	return nil
+}

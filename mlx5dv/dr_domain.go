@@ -1,0 +1,163 @@
+package mlx5dv
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/flags"
+)
+
+// DRDomainType says whose frames a DRDomain is about.
+//
+// C: enum mlx5dv_dr_domain_type.
+type DRDomainType uint32
+
+// The domains.
+const (
+	DRDomainNICRx DRDomainType = abi.MLX5DV_DR_DOMAIN_TYPE_NIC_RX // what a port receives
+	DRDomainNICTx DRDomainType = abi.MLX5DV_DR_DOMAIN_TYPE_NIC_TX // what it sends
+	DRDomainFDB   DRDomainType = abi.MLX5DV_DR_DOMAIN_TYPE_FDB    // what the e-switch forwards
+)
+
+var drDomainNames = []string{"NICRx", "NICTx", "FDB"}
+
+// String returns the name, as in "NICRx".
+func (t DRDomainType) String() string { return enumName("DRDomainType", uint32(t), drDomainNames) }
+
+// DRDomain is the root of "direct rules", steering by tables that lead to each other. A frame begins in the
+// table of level 0, the root table, whose matchers and rules are the kernel's, as those of FlowMatcher are. Tables of
+// other levels are the program's own: libmlx5 writes them to memory of the device.
+//
+//	d, err := mlx5dv.CreateDRDomain(dev, mlx5dv.DRDomainNICRx)
+//	t, err := d.CreateTable(0)
+//	m, err := t.CreateMatcher(1, &mlx5dv.Match{Outer: mlx5dv.MatchHeaders{UDPDstPort: 0xffff}})
+//	a, err := d.ToQP(qp)
+//	r, err := m.CreateRule(&mlx5dv.Match{Outer: mlx5dv.MatchHeaders{UDPDstPort: 4789}}, a)
+//
+// Tables of a level above 0, and what needs them, have never run in this module's tests: no adapter there has them.
+//
+// It belongs to its Device. Close fails while it has tables or actions.
+//
+// C: struct mlx5dv_dr_domain, of libmlx5 v24.
+type DRDomain struct{ node }
+
+// explainDR says what a part of direct rules needs.
+func explainDR(err error, dev *ibv.Device, what string) error {
+	return explainSteering(err, dev, what, -1)
+}
+
+// CreateDRDomain makes a domain. The device's port 1 must be one of Ethernet.
+//
+// C: mlx5dv_dr_domain_create(3).
+func CreateDRDomain(dev *ibv.Device, typ DRDomainType) (*DRDomain, error) {
+	c, err := begin(dev, "create dr domain")
+	if err != nil {
+		return nil, err
+	}
+	if typ > DRDomainFDB {
+		return nil, c.fail(&ibv.ArgError{Arg: "type", Got: typ.String(),
+			Want: "DRDomainNICRx, DRDomainNICTx or DRDomainFDB"})
+	}
+	h, err := c.lib.DRDomainCreate(c.ctx, uint32(typ))
+	if err != nil {
+		return nil, c.fail(explainDR(err, dev, "direct rules of "+typ.String()))
+	}
+	d := new(DRDomain)
+	return made(c, d, &d.node, "dr domain", h), nil
+}
+
+// Close destroys the domain.
+//
+// C: mlx5dv_dr_domain_destroy(3).
+func (d *DRDomain) Close() error {
+	return d.close(func() error { return d.lib.DRDomainDestroy(d.handle) })
+}
+
+// DRSync says what Sync waits for.
+//
+// C: enum mlx5dv_dr_domain_sync_flags.
+type DRSync uint32
+
+// The flags.
+const (
+	DRSyncSoftware DRSync = abi.MLX5DV_DR_DOMAIN_SYNC_FLAGS_SW  // what libmlx5 has queued
+	DRSyncHardware DRSync = abi.MLX5DV_DR_DOMAIN_SYNC_FLAGS_HW  // and that the device has no old rule in a cache
+	DRSyncMemory   DRSync = abi.MLX5DV_DR_DOMAIN_SYNC_FLAGS_MEM // memory that is not in use is freed
+)
+
+var drSyncNames = []string{"Software", "Hardware", "Memory"}
+
+// String joins the names of the flags with "|".
+func (f DRSync) String() string { return flags.String(f, drSyncNames) }
+
+// Sync waits until rules that were made are in effect. A domain that has the root table alone needs no
+// Sync, and refuses it.
+//
+// C: mlx5dv_dr_domain_sync(3).
+func (d *DRDomain) Sync(f DRSync) error {
+	const op = "sync dr domain"
+	if odd := f &^ (DRSyncSoftware | DRSyncHardware | DRSyncMemory); odd != 0 || f == 0 {
+		return opError(op, d.name, &ibv.ArgError{Arg: "flags", Got: f.String(),
+			Want: "DRSyncSoftware, DRSyncHardware and DRSyncMemory"})
+	}
+	return d.do(op, func() error {
+		return explainDR(d.lib.DRDomainSync(d.handle, uint32(f)), d.dev, aboveRoot)
+	})
+}
+
+// aboveRoot is what many adapters lack.
+const aboveRoot = "direct rules above level 0"
+
+// do runs f while n is kept open.
+func (n *node) do(op string, f func() error) error {
+	if err := n.enter(op); err != nil {
+		return err
+	}
+	defer n.leave()
+	if err := f(); err != nil {
+		return opError(op, n.name, err)
+	}
+	return nil
+}
+
+// SetReclaimDeviceMemory says whether the domain gives memory of the device back that it does not use. At
+// first it does not.
+//
+// C: mlx5dv_dr_domain_set_reclaim_device_memory(3), of libmlx5 v30.
+func (d *DRDomain) SetReclaimDeviceMemory(enable bool) error {
+	return d.do("set reclaim device memory", func() error {
+		return explainDR(d.lib.DRDomainSetReclaimDeviceMemory(d.handle, enable), d.dev, "reclaiming device memory")
+	})
+}
+
+// AllowDuplicateRules says whether a table above level 0 may have two rules with the same matches. At first it may.
+//
+// C: mlx5dv_dr_domain_allow_duplicate_rules(3), of libmlx5 v36.
+func (d *DRDomain) AllowDuplicateRules(allow bool) error {
+	return d.do("allow duplicate rules", func() error {
+		return explainDR(d.lib.DRDomainAllowDuplicateRules(d.handle, allow), d.dev, "refusing duplicate rules")
+	})
+}
+
+// dump writes what a library tells of an object to w.
+func (n *node) dump(w io.Writer, get func() ([]byte, error)) error {
+	return n.do("dump "+n.kind, func() error {
+		b, err := get()
+		if err != nil {
+			return explainDR(err, n.dev, "dumps of direct rules")
+		}
+		if _, err := w.Write(b); err != nil {
+			return fmt.Errorf("writing the dump: %w", err)
+		}
+		return nil
+	})
+}
+
+// Dump writes the domain, its tables, and what is in them, in a format of libmlx5's own.
+//
+// C: mlx5dv_dump_dr_domain(3), of libmlx5 v28.
+func (d *DRDomain) Dump(w io.Writer) error {
+	return d.dump(w, func() ([]byte, error) { return d.lib.DumpDRDomain(d.handle) })
+}

@@ -1,0 +1,202 @@
+package mlx5dv
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// DRTable is a table of direct rules.
+//
+// It belongs to its DRDomain. Close fails while it has matchers, or actions that lead to it.
+//
+// C: struct mlx5dv_dr_table.
+type DRTable struct {
+	node
+	domain *DRDomain
+	level  int
+}
+
+// CreateTable makes a table. Frames begin in that of level 0; the others are reached by rules.
+//
+// C: mlx5dv_dr_table_create(3).
+func (d *DRDomain) CreateTable(level int) (*DRTable, error) {
+	c, err := beginOn(&d.node, "create dr table")
+	if err != nil {
+		return nil, err
+	}
+	if level < 0 || level > math.MaxInt32 {
+		return nil, c.fail(&ibv.ArgError{Arg: "level", Got: fmt.Sprint(level), Want: "0, the root, or more"})
+	}
+	h, err := c.lib.DRTableCreate(d.handle, uint32(level))
+	if err != nil {
+		return nil, c.fail(explainDR(err, d.dev, aboveRoot))
+	}
+	t := &DRTable{domain: d, level: level}
+	return made(c, t, &t.node, "dr table", h), nil
+}
+
+// Level returns the table's level, 0 for the root.
+func (t *DRTable) Level() int { return t.level }
+
+// Close destroys the table.
+//
+// C: mlx5dv_dr_table_destroy(3).
+func (t *DRTable) Close() error {
+	return t.close(func() error { return t.lib.DRTableDestroy(t.handle) })
+}
+
+// Dump writes the table and what is in it.
+//
+// C: mlx5dv_dump_dr_table(3), of libmlx5 v28.
+func (t *DRTable) Dump(w io.Writer) error {
+	return t.dump(w, func() ([]byte, error) { return t.lib.DumpDRTable(t.handle) })
+}
+
+// DRMatcher says which fields of frames its rules compare.
+//
+// It belongs to its DRTable. Close fails while it has rules.
+//
+// C: struct mlx5dv_dr_matcher.
+type DRMatcher struct {
+	node
+	table *DRTable
+	mask  []byte
+}
+
+// CreateMatcher makes a matcher; those of a lower priority are looked at first. mask may be nil, for rules
+// about every frame.
+//
+// C: mlx5dv_dr_matcher_create(3).
+func (t *DRTable) CreateMatcher(priority int, mask *Match) (*DRMatcher, error) {
+	c, err := beginOn(&t.node, "create dr matcher")
+	if err != nil {
+		return nil, err
+	}
+	if mask == nil {
+		mask = new(Match)
+	}
+	b, err := mask.encode("mask")
+	if err := errors.Join(err, checkPriority(priority)); err != nil {
+		return nil, c.fail(err)
+	}
+	h, err := c.lib.DRMatcherCreate(t.handle, uint16(priority), parts(b), b)
+	if err != nil {
+		return nil, c.fail(explainSteering(err, t.dev, "a matcher with these fields", priority))
+	}
+	m := &DRMatcher{table: t, mask: b}
+	return made(c, m, &m.node, "dr matcher", h), nil
+}
+
+// DRLayout is how a matcher lays out its rules.
+//
+// C: struct mlx5dv_dr_matcher_layout.
+type DRLayout struct {
+	Resizable bool // it grows and shrinks with its rules
+	LogRules  int  // base-2 logarithm of the rules to expect; 0 means not said
+}
+
+// SetLayout chooses a layout, in a table above level 0.
+//
+// C: mlx5dv_dr_matcher_set_layout(3), of libmlx5 v37.
+func (m *DRMatcher) SetLayout(l DRLayout) error {
+	const op = "set dr matcher layout"
+	if l.LogRules < 0 || l.LogRules > 31 {
+		return opError(op, m.name, &ibv.ArgError{Arg: "LogRules", Got: fmt.Sprint(l.LogRules), Want: "0 to 31"})
+	}
+	c := &abi.MLX5DVDRMatcherLayout{LogNumOfRulesHint: uint32(l.LogRules)}
+	if l.Resizable {
+		c.Flags |= abi.MLX5DV_DR_MATCHER_LAYOUT_RESIZABLE
+	}
+	if l.LogRules > 0 {
+		c.Flags |= abi.MLX5DV_DR_MATCHER_LAYOUT_NUM_RULE
+	}
+	return m.do(op, func() error {
+		return explainDR(m.lib.DRMatcherSetLayout(m.handle, c), m.dev, "a layout of this matcher")
+	})
+}
+
+// Close destroys the matcher.
+//
+// C: mlx5dv_dr_matcher_destroy(3).
+func (m *DRMatcher) Close() error {
+	return m.close(func() error { return m.lib.DRMatcherDestroy(m.handle) })
+}
+
+// Dump writes the matcher and its rules.
+//
+// C: mlx5dv_dump_dr_matcher(3), of libmlx5 v28.
+func (m *DRMatcher) Dump(w io.Writer) error {
+	return m.dump(w, func() ([]byte, error) { return m.lib.DumpDRMatcher(m.handle) })
+}
+
+// DRRule is a rule of direct rules.
+//
+// It belongs to its DRMatcher and its actions.
+//
+// C: struct mlx5dv_dr_rule.
+type DRRule struct{ node }
+
+// maxDRActions bounds the actions of a rule.
+const maxDRActions = 16
+
+// CreateRule makes a rule. value may be nil for a matcher that compares nothing; it has only bits of the
+// matcher's mask. The actions are of the same DRDomain.
+//
+// C: mlx5dv_dr_rule_create(3).
+func (m *DRMatcher) CreateRule(value *Match, actions ...*DRAction) (*DRRule, error) {
+	c, err := beginOn(&m.node, "create dr rule")
+	if err != nil {
+		return nil, err
+	}
+	v, err := value.valueFor(m.mask)
+	errs := []error{err}
+	if len(actions) > maxDRActions {
+		errs = append(errs, &ibv.LimitError{What: "dr actions", Asked: uint64(len(actions)), Limit: maxDRActions,
+			Where: "one rule"})
+	}
+	list := make([]uintptr, len(actions))
+	for i, a := range actions {
+		h, err := c.action(fmt.Sprintf("actions[%d]", i), a, m.table.domain)
+		list[i], errs = h, append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, c.fail(err)
+	}
+	h, err := c.lib.DRRuleCreate(m.handle, v, list)
+	if err != nil {
+		return nil, c.fail(explainDR(err, m.dev, "these actions in this table"))
+	}
+	r := new(DRRule)
+	return made(c, r, &r.node, "dr rule", h), nil
+}
+
+// action enters an action of a domain.
+func (c *call) action(arg string, a *DRAction, d *DRDomain) (uintptr, error) {
+	switch {
+	case a == nil:
+		return 0, &ibv.ArgError{Arg: arg, Got: "nil", Want: "a DRAction"}
+	case a.domain != d:
+		return 0, &ibv.ArgError{Arg: arg, Got: a.String() + ", of another DRDomain",
+			Want: "an action of the same DRDomain"}
+	}
+	return a.handle, c.use(&a.node, arg)
+}
+
+// Close removes the rule.
+//
+// C: mlx5dv_dr_rule_destroy(3).
+func (r *DRRule) Close() error {
+	return r.close(func() error { return r.lib.DRRuleDestroy(r.handle) })
+}
+
+// Dump writes the rule.
+//
+// C: mlx5dv_dump_dr_rule(3), of libmlx5 v28.
+func (r *DRRule) Dump(w io.Writer) error {
+	return r.dump(w, func() ([]byte, error) { return r.lib.DumpDRRule(r.handle) })
+}

@@ -1,0 +1,73 @@
+package mlx5dv
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// Reformat is a way to put frames in a tunnel, or to take them out.
+//
+// C: enum mlx5dv_flow_action_packet_reformat_type.
+type Reformat uint32
+
+// The ways.
+const (
+	// ReformatL2FromTunnel removes all up to an inner Ethernet header. It has no data.
+	ReformatL2FromTunnel Reformat = abi.MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TUNNEL_TO_L2
+	// ReformatL2ToTunnel puts headers, the data, before the frame.
+	ReformatL2ToTunnel Reformat = abi.MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L2_TUNNEL
+	// ReformatL3FromTunnel replaces all up to an inner IP header by an Ethernet header, the data, of 14
+	// bytes, or 18 with a VLAN tag.
+	ReformatL3FromTunnel Reformat = abi.MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L3_TUNNEL_TO_L2
+	// ReformatL3ToTunnel replaces the Ethernet header by headers, the data.
+	ReformatL3ToTunnel Reformat = abi.MLX5DV_FLOW_ACTION_PACKET_REFORMAT_TYPE_L2_TO_L3_TUNNEL
+)
+
+var reformatNames = []string{"L2FromTunnel", "L2ToTunnel", "L3FromTunnel", "L3ToTunnel"}
+
+// String returns the name, as in "L2ToTunnel".
+func (r Reformat) String() string { return enumName("Reformat", uint32(r), reformatNames) }
+
+// check refuses data that do not go with the way.
+func (r Reformat) check(data []byte) error {
+	n := len(data)
+	bad := func(want string) error {
+		return &ibv.ArgError{Arg: "data", Got: fmt.Sprintf("%d bytes for %v", n, r), Want: want}
+	}
+	switch {
+	case r > ReformatL3ToTunnel:
+		return &ibv.ArgError{Arg: "Reformat", Got: r.String(), Want: "ReformatL2FromTunnel to ReformatL3ToTunnel"}
+	case r == ReformatL2FromTunnel && n != 0:
+		return bad("empty")
+	case r == ReformatL3FromTunnel && n != 14 && n != 18:
+		return bad("an Ethernet header of 14 or 18 bytes")
+	case (r == ReformatL2ToTunnel || r == ReformatL3ToTunnel) && n < 14:
+		return bad("headers, of 14 bytes or more")
+	}
+	return nil
+}
+
+// CreateReformatAction makes an action that changes the frames of rules in a table: TableNICRx for the ways out of a
+// tunnel, TableNICTx for those into one. FlowApply names it.
+//
+// C: mlx5dv_create_flow_action_packet_reformat(3), of libmlx5 v21.
+func CreateReformatAction(dev *ibv.Device, table FlowTable, way Reformat, data []byte) (*ibv.FlowAction, error) {
+	const op = "create reformat action"
+	if err := way.check(data); err != nil {
+		return nil, opError(op, nameOf(dev), err)
+	}
+	lib, _, leave, err := enter(dev, op)
+	if err != nil {
+		return nil, err
+	}
+	leave()
+	return verbs.NewFlowAction(dev, op, func(ctx uintptr) (uintptr, error) {
+		h, err := lib.CreateFlowActionPacketReformat(ctx, data, uint32(way), uint32(table))
+		if err != nil {
+			err = explainSteering(err, dev, fmt.Sprintf("%v in table %v", way, table), -1)
+		}
+		return h, err
+	})
+}
