@@ -171,6 +171,9 @@ func (cq *CQ) pollExtended(wcs []WC, more []WCEx) (int, error) {
 		if cq.rooms != nil {
 			cq.freeRoom(wc)
 		}
+		if cq.tagged != nil {
+			cq.tagged.translate(&wc[0])
+		}
 		if n++; n == most {
 			p.End()
 			break // a Next would take one more out

@@ -17,6 +17,7 @@ const (
 	cqeRespSendImm = 3
 	cqeRespSendInv = 4
 	cqeResize      = 5
+	cqeNoPacket    = 6
 	cqeReqErr      = 13
 	cqeRespErr     = 14
 
