@@ -10,7 +10,7 @@ import (
 func TestRXE_TagMatchingRefused(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	s := &side{dev: closing(t, must(Open(rxe.Dev[0]))(t))}
-	s.more(t, &CQOptions{Fields: FieldTMInfo, DataPath: DataPathOps})
+	s.more(t, &CQOptions{Fields: FieldQPN, DataPath: DataPathOps})
 	_, err := s.pd.CreateSRQ(&SRQOptions{Type: SRQTM, CQ: s.cq, MaxTags: 1, MaxTagOps: 1})
 	where := rxe.Dev[0] + " without it"
 	if rxe.Emulated {

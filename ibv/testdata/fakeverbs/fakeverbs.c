@@ -1663,6 +1663,7 @@ static void leave_qp(struct fqp *qp)
 		XRCD(qp->xrcd)->users--;
 }
 #include "qp_ex.c"
+#include "comp_cntr.h"
 
 /* A recorder: it keeps what it was given, for tests of the chains alone. */
 
