@@ -120,6 +120,7 @@ type qpMaker struct {
 	create  func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)
 	destroy func(qp uintptr) error
 	dc      bool // by libmlx5
+	srd     bool // by libefa
 	streams bool // of a DCI
 }
 
@@ -151,7 +152,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if o.SRQ != nil || o.Type == XRCSend {
 		o.MaxRecvWR, o.MaxRecvSGE = 0, 0
 	}
-	if err := errors.Join(o.checkDC(maker.dc), o.check(pd, send, recv)); err != nil {
+	if err := errors.Join(o.checkDC(maker.dc), o.checkSRD(maker.srd, send, recv), o.check(pd, send, recv)); err != nil {
 		return fail(err)
 	}
 	nodes := []*node{&pd.node, &send.node}
@@ -206,7 +207,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		dev.direct.mu.Lock()
 		defer dev.direct.mu.Unlock()
 	}
-	if err := o.wantSendOps(dev, path); err != nil {
+	if err := errors.Join(o.wantSendOps(dev, path), o.wantSRDOps(dev)); err != nil {
 		return fail(err)
 	}
 	if err := dev.askSendOps(&o, path, init); err != nil {

@@ -176,7 +176,7 @@ func askCompiler(dir string, cc []string, probes []probe) (absent map[int]bool, 
 	absent = make(map[int]bool)
 	for {
 		// One line each, after one line of includes.
-		text := "#include <infiniband/mlx5dv.h>\n" // it includes verbs.h
+		text := "#include <infiniband/efadv.h>\n#include <infiniband/mlx5dv.h>\n" // they include verbs.h
 		for i, p := range probes {
 			if !absent[i] {
 				text += fmt.Sprintf("const long long probe_%d = (long long)(%s);", i, p.expr)

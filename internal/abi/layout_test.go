@@ -190,6 +190,16 @@ func mirrors() []mirror {
 		m[MLX5DVQPEx]("struct mlx5dv_qp_ex"),
 		m[MLX5DVAllocDMAttr]("struct mlx5dv_alloc_dm_attr"),
 		m[MLX5DVClockInfo]("struct mlx5dv_clock_info"),
+		m[EFADVDeviceAttr]("struct efadv_device_attr"),
+		m[EFADVAHAttr]("struct efadv_ah_attr"),
+		m[EFADVSQDepthAttr]("struct efadv_sq_depth_attr"),
+		m[EFADVRQDepthAttr]("struct efadv_rq_depth_attr"),
+		m[EFADVQPInitAttr]("struct efadv_qp_init_attr"),
+		m[EFADVWQAttr]("struct efadv_wq_attr"),
+		m[EFADVCQInitAttr]("struct efadv_cq_init_attr"),
+		m[EFADVCQAttr]("struct efadv_cq_attr"),
+		m[EFADVCQ]("struct efadv_cq"),
+		m[EFADVMRAttr]("struct efadv_mr_attr"),
 		dc,
 	}
 }
@@ -354,7 +364,7 @@ func TestMirrorsAreChecked(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no sources here: %v", err)
 	}
-	doc := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?((?:struct|union) (?:ibv|mlx5|ib_uverbs)\w+) \(`)
+	doc := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?((?:struct|union) (?:ibv|mlx5|ib_uverbs|efadv)\w+) \(`)
 	found := 0
 	for _, f := range files {
 		if strings.HasPrefix(f, "rdmacm") {
