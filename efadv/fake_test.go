@@ -185,8 +185,8 @@ func TestFake_SRD(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				wr := ibv.SendWR{ID: uint64(op) + 1, Opcode: op, AH: ah, RemoteQPN: b.at.QPN, RemoteQKey: b.at.QKey, Imm: 77,
-					Remote: b.mr.Remote().At(0)}
+				wr := ibv.SendWR{ID: uint64(op) + 1, Opcode: op, AH: ah, RemoteQPN: b.at.QPN,
+					RemoteQKey: b.at.QKey, Imm: 77, Remote: b.mr.Remote().At(0)}
 				if op == ibv.OpRead {
 					wr.Remote = b.mr.Remote().At(100)
 				}
@@ -204,7 +204,8 @@ func TestFake_SRD(t *testing.T) {
 				if recv {
 					wc := b.poll(t)
 					if wc.ID != 5 || wc.SrcQPN != a.at.QPN || wc.Flags&ibv.WCGRH != 0 ||
-						(op != ibv.OpSend) != (wc.Imm == 77) || !wc.HasSrcGID || wc.SrcGID[3] != 0x5a || wc.Unsolicited {
+						(op != ibv.OpSend) != (wc.Imm == 77) || !wc.HasSrcGID || wc.SrcGID[3] != 0x5a ||
+						wc.Unsolicited {
 						t.Errorf("%v: %+v", op, wc)
 					}
 				}
@@ -229,7 +230,8 @@ func TestFake_SRDUnknown(t *testing.T) {
 	if n, err := a.qp.PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{a.mr.SGE(0, 64)}}}); n != 1 {
 		t.Fatal(err)
 	}
-	if n, err := a.qp.PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, AH: ah, RemoteQPN: a.at.QPN, RemoteQKey: a.at.QKey}}); n != 1 {
+	if n, err := a.qp.PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, AH: ah, RemoteQPN: a.at.QPN,
+		RemoteQKey: a.at.QKey}}); n != 1 {
 		t.Fatal(err)
 	}
 	wc := a.poll(t)

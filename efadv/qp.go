@@ -56,7 +56,8 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 		o.SendOps = has
 	} else if o.SendOps&^has != 0 {
 		return fail(&ibv.UnsupportedError{Feature: "posting " + (o.SendOps &^ has).String(),
-			Need: "an adapter with RDMA reads and writes (DeviceAttr.Caps)", Have: dev.Name() + ", which has " + has.String()})
+			Need: "an adapter with RDMA reads and writes (DeviceAttr.Caps)",
+			Have: dev.Name() + ", which has " + has.String()})
 	}
 	dv := &abi.EFADVQPInitAttr{SL: opt.SL}
 	for _, f := range []struct {

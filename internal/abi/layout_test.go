@@ -364,7 +364,8 @@ func TestMirrorsAreChecked(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no sources here: %v", err)
 	}
-	doc := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?((?:struct|union) (?:ibv|mlx5|ib_uverbs|efadv)\w+) \(`)
+	doc := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?` +
+		`((?:struct|union) (?:ibv|mlx5|ib_uverbs|efadv)\w+) \(`)
 	found := 0
 	for _, f := range files {
 		if strings.HasPrefix(f, "rdmacm") {
