@@ -391,6 +391,9 @@ func (qp *QP) Cap() QPCap { return qp.cap }
 // PD returns the protection domain of the QP, nil for XRCRecv.
 func (qp *QP) PD() *PD { return qp.pd }
 
+// Device returns the device that the QP belongs to.
+func (qp *QP) Device() *Device { return qp.dev }
+
 // DataPath returns the engine of the QP, which is that of its CQs, and why it was selected. On
 // the direct data path the reason also says how the QP rings the device. An XRCRecv QP, which
 // has no CQ, has DataPathAuto.
