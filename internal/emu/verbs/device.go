@@ -90,7 +90,7 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 		DeviceCapFlagsEx: uint64(v.DeviceCapFlags) | raw.device, RawPacketCaps: raw.packet, CQModerationCount: 0xffff,
 		CQModerationPeriod: hca.MaxCQPeriod, TmCaps: tagCaps}
 	d := uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut), MaxTso: raw.maxTSO,
-		TsoQpts: raw.tsoTypes, Flags: uapi.DevRespScatterDCT}
+		TsoQpts: raw.tsoTypes, Flags: uapi.DevRespPad128 | uapi.DevRespScatterDCT}
 	if streams(c.ctx.Device) {
 		d.DciStreamsCaps = [2]byte{maxStreams, maxStreams}
 	}
