@@ -51,7 +51,7 @@ type SRQOptions struct {
 	XRCD *XRCD // with SRQXRC
 
 	// With SRQTM: how many tags the list holds, and how many operations on it may be outstanding.
-	// DeviceAttrEx.TM has the limits.
+	// DeviceAttrEx.TagMatching has the limits. The CQ has DataPathOps and Fields, FieldTMInfo among them.
 	MaxTags, MaxTagOps int
 
 	// SingleThreaded takes no lock: one goroutine at a time uses the SRQ, the QPs

@@ -11,6 +11,14 @@ import (
 
 // TagOp is an operation on the tag list of an SRQ of type SRQTM.
 //
+// A message to a QP of such an SRQ begins with a header of 16 bytes: an operation (0 no tag, 1
+// rendezvous, 2 its end, 3 eager), three zeros, four bytes for the receiver's TMInfo.Priv, and the tag,
+// big-endian. The oldest tag that matches gets what follows, and its receive completes as WCTMRecv with
+// WCTMMatch, and WCTMDataValid when the data is there, which may be in a second completion. Any other
+// message goes to a receive of PostRecv, header and all. Those with a tag count as unexpected: tags that
+// are added from then on match only once TagSync, or Sync, tells that all of them were handled, so that
+// messages do not overtake each other.
+//
 // C: struct ibv_ops_wr.
 type TagOp struct {
 	ID       uint64 // of the completion, if Signaled
