@@ -121,6 +121,9 @@ func (pd *PD) CreateAH(attr *AHAttr) (*AH, error) {
 	return ah, nil
 }
 
+// PD returns the protection domain of the address.
+func (ah *AH) PD() *PD { return ah.pd }
+
 // Attr returns the address.
 func (ah *AH) Attr() AHAttr { return ah.attr }
 

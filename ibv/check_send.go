@@ -11,6 +11,8 @@ import (
 func opcodesOf(t QPType) uint32 {
 	if t == DCI {
 		t = work.DCI
+	} else if t == SRD {
+		t = work.SRD
 	}
 	return work.OpcodesOf(uint32(t))
 }
@@ -20,7 +22,7 @@ func opcodesOf(t QPType) uint32 {
 // the number of an SRQ, nor has RawPacket, whose WQEs need a segment for the frame.
 func plainOf(t QPType) (set uint32) {
 	switch t {
-	case UD, DCI, XRCSend, RawPacket:
+	case UD, SRD, DCI, XRCSend, RawPacket:
 		return 0
 	}
 	for op := range uint32(32) {
@@ -99,7 +101,7 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	if f&work.Atomic != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
 		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for the previous value"}
 	}
-	if qp.typ != UD && (qp.typ != DCI || f&work.Data == 0) {
+	if !qp.typ.datagrams() && (qp.typ != DCI || f&work.Data == 0) {
 		if qp.typ == XRCSend && wr.RemoteSRQN > max24 {
 			return 0, &LimitError{What: "remote srqn", Asked: uint64(wr.RemoteSRQN), Limit: max24,
 				Where: "a 24-bit field"}
@@ -129,7 +131,7 @@ func (qp *QP) wantAddress() string {
 	if qp.typ == DCI {
 		return "DCI QP: set SendWR.AH, RemoteQPN and DCKey"
 	}
-	return "UD QP: use SendTo, or set SendWR.AH"
+	return qp.typ.String() + " QP: use SendTo, or set SendWR.AH"
 }
 
 // mayChecksum reports whether the QP takes the flag IPCsum. The direct data path does not.

@@ -58,6 +58,7 @@ type CQ struct {
 	tags     bool          // the ring is polled by PollTags
 	clock    *ops.Clock    // of the direct data path, with FieldWallClock
 	moved    *dma.Mem      // the ring since Resize on the direct data path
+	tagged   *tagTable     // nil while no SRQ on the CQ matches tags
 
 	waitMu  sync.Mutex
 	waiters []*waiter

@@ -16,7 +16,7 @@ func (t QPType) isDC() bool { return t == DCI || t == DCT }
 
 // toC returns C's number.
 func (t QPType) toC() uint32 {
-	if t.isDC() {
+	if t.isDC() || t == SRD {
 		t = Driver
 	}
 	return uint32(t)

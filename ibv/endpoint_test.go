@@ -162,7 +162,7 @@ func TestEndpoint_BinaryBad(t *testing.T) {
 		b    byte
 	}{
 		{"magic", 0, 'Q'}, {"magic", 1, 0}, {"version 0", 2, 0}, {"version 2", 2, 2}, {"type 0", 3, 0},
-		{"type 5", 3, 5}, {"type 252", 3, 252},
+		{"type 5", 3, 5}, {"type 251", 3, 251},
 		{"qpn", 4, 1}, {"psn", 8, 1}, {"mtu 6", 18, 6}, {"mtu 255", 18, 255}, {"reserved", 21, 1},
 	} {
 		b := bytes.Clone(golden)

@@ -27,6 +27,10 @@ const (
 	// XRCRecv is the receiving side of an extended reliable connection.
 	// C: IBV_QPT_XRC_RECV.
 	XRCRecv QPType = 10
+	// SRD is EFA's scalable reliable datagrams: each work request names its peer by an AH, and none is
+	// lost; they may overtake each other. Package efadv creates it. C: IBV_QPT_DRIVER with
+	// EFADV_QP_DRIVER_TYPE_SRD; the number is this package's.
+	SRD QPType = 252
 	// DCT is the receiving side of mlx5's dynamically connected transport: one for all peers that
 	// know its key, with an SRQ. Package mlx5dv creates it. C: IBV_QPT_DRIVER with
 	// MLX5DV_DCTYPE_DCT; the number is this package's.

@@ -14,8 +14,8 @@ func enumString(typ string, v int64, names []string) string {
 	return typ + "(" + strconv.FormatInt(v, 10) + ")"
 }
 
-var qpTypeNames = []string{2: "RC", 3: "UC", 4: "UD", 8: "RawPacket", 9: "XRCSend", 10: "XRCRecv", 253: "DCT",
-	254: "DCI", 255: "Driver"}
+var qpTypeNames = []string{2: "RC", 3: "UC", 4: "UD", 8: "RawPacket", 9: "XRCSend", 10: "XRCRecv", 252: "SRD",
+	253: "DCT", 254: "DCI", 255: "Driver"}
 
 // String returns the name, as in "RC".
 func (t QPType) String() string { return enumString("QPType", int64(t), qpTypeNames) }

@@ -8,6 +8,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 	"github.com/pureverbs/pureverbs/internal/friend"
 	"github.com/pureverbs/pureverbs/internal/life"
+	"github.com/pureverbs/pureverbs/internal/ops"
 )
 
 // Internal is for packages rdmacm and mlx5dv of this module: it opens only with a key that
@@ -70,6 +71,18 @@ func (friends) CreateWQ(pd *PD, op string, cq *CQ, opt *WQOptions,
 	return pd.createWQ(op, cq, opt, create)
 }
 
+// CreateSRD is CreateQP for QPs of EFA's scalable reliable datagrams.
+func (friends) CreateSRD(pd *PD, send, recv *CQ, opt *QPOptions,
+	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
+	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: pd.dev.v.DestroyQP, srd: true})
+}
+
+// DeviceOf returns the device of an MR.
+func (friends) DeviceOf(mr *MR) *Device { return mr.pd.dev }
+
+// SetEFAReaders makes polling read what libefa adds to completions. The CQ has Fields.
+func (friends) SetEFAReaders(cq *CQ, r ops.EFAReaders) { cq.extended.EFA = r }
+
 // AllocDM is d.AllocDM with another function to make the C object. MaxDMSize bounds memory for data alone.
 func (friends) AllocDM(d *Device, op string, size int, opt *DMOptions, data bool,
 	alloc func(attr *abi.AllocDMAttr) (uintptr, error)) (*DM, error) {
@@ -125,6 +138,8 @@ func (w *WQ) cObject() uintptr     { return w.handle }
 
 func (t *RWQIndTable) cObject() uintptr { return t.handle }
 func (dm *DM) cObject() uintptr         { return dm.handle }
+func (mr *MR) cObject() uintptr         { return mr.handle }
+func (ah *AH) cObject() uintptr         { return ah.handle }
 
 // NextHalf returns the address of the thread domain's offset of the next BlueFlame half; nil if
 // the QP does not use BlueFlame.

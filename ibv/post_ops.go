@@ -42,7 +42,7 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 		} else if n > 0 {
 			took, errno = qp.sq.Post(n)
 		}
-		if qp.typ == UD || qp.typ == DCI {
+		if qp.typ.datagrams() || qp.typ == DCI {
 			for i := range n {
 				if ah := wrs[done+i].AH; ah != nil {
 					ah.release()

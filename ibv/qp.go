@@ -124,6 +124,7 @@ type qpMaker struct {
 	create  func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)
 	destroy func(qp uintptr) error
 	dc      bool // by libmlx5
+	srd     bool // by libefa
 	streams bool // of a DCI
 }
 
@@ -158,7 +159,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if o.SRQ != nil || o.Type == XRCSend {
 		o.MaxRecvWR, o.MaxRecvSGE = 0, 0
 	}
-	if err := errors.Join(o.checkDC(maker.dc), o.check(pd, send, recv)); err != nil {
+	if err := errors.Join(o.checkDC(maker.dc), o.checkSRD(maker.srd, send, recv), o.check(pd, send, recv)); err != nil {
 		return fail(err)
 	}
 	nodes := []*node{&pd.node, &send.node}
@@ -213,7 +214,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		dev.direct.mu.Lock()
 		defer dev.direct.mu.Unlock()
 	}
-	if err := o.wantSendOps(dev, path); err != nil {
+	if err := errors.Join(o.wantSendOps(dev, path), o.wantSRDOps(dev)); err != nil {
 		return fail(err)
 	}
 	if err := dev.askSendOps(&o, path, init); err != nil {
@@ -396,6 +397,9 @@ func (qp *QP) Cap() QPCap { return qp.cap }
 
 // PD returns the protection domain of the QP, nil for XRCRecv.
 func (qp *QP) PD() *PD { return qp.pd }
+
+// Device returns the device that the QP belongs to.
+func (qp *QP) Device() *Device { return qp.dev }
 
 // DataPath returns the engine of the QP, which is that of its CQs, and why it was selected. On
 // the direct data path the reason also says how the QP rings the device. An XRCRecv QP, which

@@ -146,7 +146,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 	if e.MTU.Bytes() == 0 { // a value that this release does not know
 		e.MTU = 0
 	}
-	if qp.typ == UD {
+	if qp.typ.datagrams() {
 		e.QKey = DefaultQKey
 	}
 	local := e
@@ -217,7 +217,7 @@ func (qp *QP) bringUp(op string, peer *Endpoint, opt *ConnectOptions) error {
 	if local.PSN > 0xffffff {
 		return fail(&LimitError{What: "psn", Asked: uint64(local.PSN), Limit: 0xffffff, Where: "a 24-bit field"})
 	}
-	connected := qp.typ != UD && qp.typ != RawPacket && !qp.typ.isDC()
+	connected := !qp.typ.datagrams() && qp.typ != RawPacket && !qp.typ.isDC()
 	if peer != nil && connected {
 		want := peerType(qp.typ)
 		if peer.Type == 0 { // made by hand
@@ -288,9 +288,9 @@ func (qp *QP) lateAttr(a *QPAttr, opt *ConnectOptions) (mask QPAttrMask) {
 	switch {
 	case qp.typ == RawPacket, qp.typ == DCT:
 		return 0
-	case qp.typ == UD && opt.QKey != 0:
+	case qp.typ.datagrams() && opt.QKey != 0:
 		a.QKey, mask = opt.QKey, MaskQKey
-	case qp.typ != UD && qp.typ != DCI && opt.Access != 0:
+	case !qp.typ.datagrams() && qp.typ != DCI && opt.Access != 0:
 		a.Access, mask = opt.Access, MaskAccessFlags
 	}
 	if a.State == StateRTR && opt.PKeyIndex != 0 {
@@ -303,7 +303,7 @@ func (qp *QP) initAttr(local *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMas
 	a := &QPAttr{State: StateInit, Port: qp.port, PKeyIndex: opt.PKeyIndex, QKey: qp.qkey(local, opt),
 		Access: opt.Access}
 	switch qp.typ {
-	case UD:
+	case UD, SRD:
 		return a, MaskPKeyIndex | MaskPort | MaskQKey
 	case RawPacket:
 		return a, MaskPort
@@ -338,7 +338,7 @@ func (qp *QP) qkey(local *Endpoint, opt *ConnectOptions) uint32 {
 
 func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAttrMask, error) {
 	a := &QPAttr{State: StateRTR}
-	if qp.typ == UD || qp.typ == RawPacket {
+	if qp.typ.datagrams() || qp.typ == RawPacket {
 		return a, 0, nil
 	}
 	pa, err := qp.dev.QueryPort(qp.port)
@@ -424,7 +424,7 @@ func (qp *QP) rtsAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	switch qp.typ {
 	case RawPacket:
 		return a, 0
-	case UD, UC:
+	case UD, SRD, UC:
 		return a, MaskSQPSN
 	}
 	a.Timeout, _ = ackTimeout(opt.AckTimeout, 14) // checked before

@@ -43,17 +43,8 @@ var transitions = map[QPType]map[step]attrs{
 		{StateSQD, StateSQD}:    {0, MaskAV | MaskAltPath | MaskAccessFlags | MaskPKeyIndex | MaskPathMigState},
 		{StateSQE, StateRTS}:    {0, MaskCurState | MaskAccessFlags},
 	},
-	UD: {
-		{StateReset, StateInit}: {initOpt | MaskQKey, 0},
-		{StateInit, StateInit}:  {0, initOpt | MaskQKey},
-		{StateInit, StateRTR}:   {0, MaskPKeyIndex | MaskQKey},
-		{StateRTR, StateRTS}:    {MaskSQPSN, MaskCurState | MaskQKey},
-		{StateRTS, StateRTS}:    {0, MaskCurState | MaskQKey},
-		{StateRTS, StateSQD}:    {0, MaskEnSQDAsyncNotify},
-		{StateSQD, StateRTS}:    {0, MaskCurState | MaskQKey},
-		{StateSQD, StateSQD}:    {0, MaskPKeyIndex | MaskQKey},
-		{StateSQE, StateRTS}:    {0, MaskCurState | MaskQKey},
-	},
+	UD:  udSteps,
+	SRD: srdSteps,
 	DCI: dciSteps,
 	DCT: dctSteps,
 	RawPacket: {
@@ -93,6 +84,18 @@ var transitions = map[QPType]map[step]attrs{
 			MaskAccessFlags |
 			MaskPKeyIndex | MaskMinRNRTimer | MaskPathMigState},
 	},
+}
+
+var udSteps = map[step]attrs{
+	{StateReset, StateInit}: {initOpt | MaskQKey, 0},
+	{StateInit, StateInit}:  {0, initOpt | MaskQKey},
+	{StateInit, StateRTR}:   {0, MaskPKeyIndex | MaskQKey},
+	{StateRTR, StateRTS}:    {MaskSQPSN, MaskCurState | MaskQKey},
+	{StateRTS, StateRTS}:    {0, MaskCurState | MaskQKey},
+	{StateRTS, StateSQD}:    {0, MaskEnSQDAsyncNotify},
+	{StateSQD, StateRTS}:    {0, MaskCurState | MaskQKey},
+	{StateSQD, StateSQD}:    {0, MaskPKeyIndex | MaskQKey},
+	{StateSQE, StateRTS}:    {0, MaskCurState | MaskQKey},
 }
 
 // hasTransitions reports whether there is a table for t. Vendor-defined types have none.

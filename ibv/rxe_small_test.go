@@ -77,3 +77,12 @@ func TestRXE_SmallVerbs(t *testing.T) {
 		}
 	}
 }
+
+// No provider but EFA's counts completions, and no library before v65.
+func TestRXE_CompCountersRefused(t *testing.T) {
+	dev := closing(t, must(Open(testutil.NeedRXE(t).Dev[0]))(t))
+	_, err := dev.CreateCompCounter(CompCounterWRs)
+	wantErr(t, err, ErrNotSupported, "a completion counter")
+	_, err = dev.QueryCompCounters()
+	wantErr(t, err, ErrNotSupported, "a completion counter")
+}

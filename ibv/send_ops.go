@@ -134,7 +134,7 @@ func (qp *QP) extend() error {
 	}
 	// Up to v63 SoftRoCE's wr_set_sge_list takes all SGEs for as long as the first, and its wr_set_inline_data_list
 	// sends nothing (rdma-core v44.0, providers/rxe/rxe.c).
-	x := ops.Extended{QP: ex, Type: uint32(qp.typ), ClassicLists: d.softRoCE()}
+	x := ops.Extended{QP: ex, Type: uint32(qp.typ), ClassicLists: d.softRoCE(), SRD: qp.typ == SRD}
 	if qp.typ == DCI {
 		if x.DC, err = qp.dcSetters(ex); err != nil {
 			return err

@@ -34,6 +34,10 @@ type SRQ struct {
 	path   DataPath // DataPathAuto before the choice
 	why    string
 	gone   bool
+
+	// Of type SRQTM; the CQ's lock guards handles.
+	maxTagSGE int
+	handles   map[uint32]uint64 // tags in the CQ's table, by the library's handle
 }
 
 // SRQOptions are the choices at the creation of an SRQ.
@@ -47,7 +51,7 @@ type SRQOptions struct {
 	XRCD *XRCD // with SRQXRC
 
 	// With SRQTM: how many tags the list holds, and how many operations on it may be outstanding.
-	// DeviceAttrEx.TM has the limits.
+	// DeviceAttrEx.TagMatching has the limits. The CQ has DataPathOps and Fields, FieldTMInfo among them.
 	MaxTags, MaxTagOps int
 
 	// SingleThreaded takes no lock: one goroutine at a time uses the SRQ, the QPs
@@ -116,6 +120,9 @@ func (pd *PD) CreateSRQ(opt *SRQOptions) (*SRQ, error) {
 		if err != nil {
 			return nil, &OpError{Op: op, Object: name, Err: errors.Join(err, pd.dev.v.DestroySRQ(h))}
 		}
+	}
+	if s.typ == SRQTM {
+		s.joinTags()
 	}
 	s.node.initNumbered("srq", name, parents...)
 	s.errGone = &OpError{Op: "post srq recv", Object: s.name, Err: ErrClosed}

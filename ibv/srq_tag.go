@@ -3,12 +3,21 @@ package ibv
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
 )
 
 // TagOp is an operation on the tag list of an SRQ of type SRQTM.
+//
+// A message to a QP of such an SRQ begins with a header of 16 bytes: an operation (0 no tag, 1
+// rendezvous, 2 its end, 3 eager), three zeros, four bytes for the receiver's TMInfo.Priv, and the tag,
+// big-endian. The oldest tag that matches gets what follows, and its receive completes as WCTMRecv with
+// WCTMMatch, and WCTMDataValid when the data is there, which may be in a second completion. Any other
+// message goes to a receive of PostRecv, header and all. Those with a tag count as unexpected: tags that
+// are added from then on match only once TagSync, or Sync, tells that all of them were handled, so that
+// messages do not overtake each other.
 //
 // C: struct ibv_ops_wr.
 type TagOp struct {
@@ -22,7 +31,7 @@ type TagOp struct {
 	Unexpected uint32
 
 	// TagAdd posts a receive for messages whose tag equals Tag in the bits of Mask. PostTagOps sets
-	// Handle, by which TagDel takes the receive back.
+	// Handle, by which TagDel takes the receive back, until it completes with WCTMDataValid.
 	Handle    uint32
 	RecvID    uint64 // WC.ID of the receive
 	SGEs      []SGE
@@ -47,8 +56,11 @@ func (o TagOpcode) String() string { return enumString("TagOpcode", int64(o), ta
 
 // PostTagOps changes the tag list of an SRQ of type SRQTM. It returns how many operations were
 // accepted; if not all, the error says what is wrong with ops[n]. It sets the Handle of each
-// accepted TagAdd. Completions have the opcodes WCTMAdd, WCTMDel and WCTMSync. Unlike other
-// posting it allocates.
+// accepted TagAdd. Completions have the opcodes WCTMAdd, WCTMDel and WCTMSync.
+//
+// Places for operations become free by completions: ask for one now and then. TagDel must be
+// Signaled, since only its completion tells whether the tag matched before; if so its status is
+// WCTMErr. Unlike other posting, PostTagOps allocates, and waits for a Poll that is under way.
 //
 // C: ibv_post_srq_ops(3).
 func (s *SRQ) PostTagOps(ops []TagOp) (int, error) {
@@ -61,29 +73,14 @@ func (s *SRQ) PostTagOps(ops []TagOp) (int, error) {
 		return 0, &OpError{Op: op, Object: s.name, Err: &ArgError{Arg: "SRQ", Got: s.typ.String(),
 			Want: "one made with SRQOptions.Type SRQTM"}}
 	}
-	var bad error
-	n := len(ops)
-	for i := range ops {
-		if bad = ops[i].check(s.maxSGE); bad != nil {
-			n = i
-			break
-		}
-	}
-	c := make([]abi.OpsWR, n)
-	lists := make([][]abi.SGE, n)
-	for i := range c {
-		c[i] = ops[i].toC()
-		lists[i] = make([]abi.SGE, len(ops[i].SGEs))
-		fillSGEs(lists[i], ops[i].SGEs)
-	}
+	s.cq.mu.Lock()
+	defer s.cq.mu.Unlock()
+	t := s.cq.tagged
+	c, lists, bad := t.prepare(s, ops)
 	s.mu.Lock()
 	done, err := s.pd.dev.v.PostSRQOps(s.pd.dev.handle, s.handle, c, lists)
 	s.mu.Unlock()
-	for i := range done {
-		if ops[i].Opcode == TagAdd {
-			ops[i].Handle = c[i].TM.Handle
-		}
-	}
+	t.settle(s, ops, c, done)
 	switch {
 	case err == nil:
 		err = bad
@@ -104,6 +101,10 @@ func (o *TagOp) check(maxSGE int) error {
 	}
 	if o.Opcode != TagAdd && len(o.SGEs) > 0 {
 		return &ArgError{Arg: "SGEs", Got: "set", Want: "nothing with " + o.Opcode.String()}
+	}
+	if o.Opcode == TagDel && !o.Signaled {
+		return &ArgError{Arg: "Signaled", Got: "false with TagDel",
+			Want: "true: without its completion nobody knows whether the tag matched before"}
 	}
 	return checkRecv(&RecvWR{SGEs: o.SGEs}, maxSGE)
 }
@@ -133,6 +134,9 @@ func (o *SRQOptions) checkTags(d *Device) error {
 	if tags.most == 0 {
 		return d.explainTM(ErrNotSupported)
 	}
+	if o.CQ.extended == nil {
+		return &ArgError{Arg: "CQ", Got: "one without Fields", Want: "one made with CQOptions.Fields FieldTMInfo"}
+	}
 	for _, l := range []limit{tags, ops} {
 		if l.asked < 1 {
 			return &ArgError{Arg: l.what, Got: fmt.Sprint(l.asked), Want: fmt.Sprintf("1 to %d", l.most)}
@@ -146,10 +150,16 @@ func (o *SRQOptions) checkTags(d *Device) error {
 
 // explainTM returns what tag matching needs.
 func (d *Device) explainTM(err error) error {
-	if !errors.Is(err, libibverbs.ErrNoOp) && !unsupported(err) {
-		return err
-	}
-	return &UnsupportedError{Feature: "tag matching",
+	u := &UnsupportedError{Feature: "tag matching",
 		Need: "a device whose DeviceAttrEx.TagMatching is not 0, such as ConnectX-5 on InfiniBand",
 		Have: d.Name() + " without it; match tags in software"}
+	if errors.Is(err, libibverbs.ErrNoOp) || unsupported(err) {
+		return u
+	}
+	if p, e := d.QueryPort(1); errors.Is(err, syscall.EINVAL) && e == nil && p.LinkLayer == LinkEthernet {
+		// libmlx5's own QP for the list has no GRH (rdma-core v44.0, providers/mlx5/verbs.c:3481).
+		u.Have = d.Name() + ", whose first port is Ethernet; match tags in software"
+		return u
+	}
+	return err
 }

@@ -152,6 +152,9 @@ func (s *SRQ) takeOut() (unlock func()) {
 // Preconditions: takeOut.
 func (s *SRQ) leaveCQ() {
 	cq := s.cq
+	if cq != nil && s.typ == SRQTM {
+		cq.tagged.drop(s)
+	}
 	switch {
 	case cq == nil:
 	case s.joins():

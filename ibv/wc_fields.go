@@ -15,6 +15,12 @@ type WCEx struct {
 	WC
 	WallClock uint64 // nanoseconds since 1970, with FieldWallClock
 	TM        TMInfo // with FieldTMInfo
+
+	// Of receives on CQs of efadv.CreateCQ. Unsolicited is a write with immediate that consumed no
+	// receive: its ID means nothing.
+	SrcGID      GID
+	HasSrcGID   bool
+	Unsolicited bool
 }
 
 // TMInfo is what a message with tag matching carried.
@@ -171,6 +177,9 @@ func (cq *CQ) pollExtended(wcs []WC, more []WCEx) (int, error) {
 		if cq.rooms != nil {
 			cq.freeRoom(wc)
 		}
+		if cq.tagged != nil {
+			cq.tagged.translate(&wc[0])
+		}
 		if n++; n == most {
 			p.End()
 			break // a Next would take one more out
@@ -202,13 +211,16 @@ const vendorSoftRoCE = 0xffffff
 // read reads the completion that p is at.
 func (wc *WCEx) read(p *ops.ExPoller) {
 	wc.WC.read(p)
-	wc.WallClock, wc.TM = 0, TMInfo{}
+	wc.WallClock, wc.TM, wc.SrcGID, wc.HasSrcGID, wc.Unsolicited = 0, TMInfo{}, GID{}, false, false
 	if wc.Status != WCSuccess {
 		return
 	}
 	wc.WallClock = p.Read(ops.ReadWallClock)
 	if wc.Opcode.IsRecv() {
 		wc.TM.Tag, wc.TM.Priv = p.TMInfo()
+		if p.EFA.CQ != 0 {
+			wc.readEFA(p)
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ func load(name Name) (*Library, error) {
 		disarm()
 	}
 	p := search(name, list, who)
-	if name == MLX5 {
+	if name.driver() {
 		if l, err := loadMapped(name, p); l != nil || err != nil {
 			return l, err
 		}
@@ -69,7 +69,7 @@ func load(name Name) (*Library, error) {
 			continue
 		}
 		l := describe(name, h, path)
-		if name == MLX5 {
+		if name.driver() {
 			// The linker may have found a second copy.
 			if err := soleInstance(name); err != nil {
 				return nil, err

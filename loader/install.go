@@ -39,6 +39,8 @@ func packages(name Name, osRelease string) []Package {
 			p.Packages = d.rdmacm
 		case MLX5:
 			p.Packages = d.mlx
+		case EFA:
+			p.Packages = d.ibverbs
 		default:
 			return nil
 		}

@@ -34,9 +34,9 @@ var opened struct {
 // Open opens a library once; later calls return the same Library. Failures are not remembered, so
 // Open may be called again. The error is a *LibraryError or an *InstanceError.
 //
-// librdmacm and libmlx5 use libibverbs, which Open opens before them. libmlx5 is the file that
-// libibverbs loaded as its driver. That happens when devices are first listed, so list devices
-// before opening libmlx5.
+// The others use libibverbs, which Open opens before them. libmlx5 and libefa are the files that
+// libibverbs loaded as its drivers. That happens when devices are first listed, so list devices
+// before opening them.
 func Open(name Name) (*Library, error) {
 	opened.Lock()
 	defer opened.Unlock()
@@ -46,7 +46,7 @@ func Open(name Name) (*Library, error) {
 // Preconditions: opened is locked.
 func open(name Name) (*Library, error) {
 	if l := opened.libs[name]; l != nil {
-		if name == MLX5 {
+		if name.driver() {
 			// Listing devices may have loaded a second copy since.
 			if err := soleInstance(name); err != nil {
 				return nil, err
@@ -54,7 +54,7 @@ func open(name Name) (*Library, error) {
 		}
 		return l, nil
 	}
-	if name == RDMACM || name == MLX5 {
+	if name == RDMACM || name.driver() {
 		// The linker uses a libibverbs that is already loaded, from whatever place.
 		if _, err := open(IBVerbs); err != nil {
 			return nil, err

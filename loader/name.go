@@ -10,10 +10,15 @@ const (
 	IBVerbs Name = "libibverbs.so.1"
 	RDMACM  Name = "librdmacm.so.1"
 	MLX5    Name = "libmlx5.so.1"
+	EFA     Name = "libefa.so.1"
 )
 
 // Names returns the libraries that this module uses.
-func Names() []Name { return []Name{IBVerbs, RDMACM, MLX5} }
+func Names() []Name { return []Name{IBVerbs, RDMACM, MLX5, EFA} }
+
+// driver reports whether libibverbs loads the library as a driver. A second copy does not recognise
+// the devices of the first.
+func (n Name) driver() bool { return n == MLX5 || n == EFA }
 
 // stem returns the soname up to ".so".
 func (n Name) stem() string {

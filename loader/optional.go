@@ -31,6 +31,16 @@ var optional = map[Name][]struct{ since, symbols string }{
 		{"v60", "rdma_query_addrinfo rdma_resolve_addrinfo rdma_write_cm_event"},
 		{"v65", "repoll_create repoll_ctl repoll_wait"},
 	},
+	EFA: {
+		{"v24", "efadv_create_driver_qp"},
+		{"v26", "efadv_create_qp_ex efadv_query_ah efadv_query_device"},
+		{"v43", "efadv_cq_from_ibv_cq_ex efadv_create_cq"},
+		{"v50", "efadv_query_mr"},
+		{"v59", "efadv_query_cq efadv_query_qp_wqs"},
+		{"v63", "efadv_get_max_rq_depth efadv_get_max_sq_depth"},
+		{"v64", "efadv_qp_from_ibv_qp_ex"},
+		{"v65", "efadv_create_comp_cntr"},
+	},
 	MLX5: {
 		{"v16", "mlx5dv_create_qp mlx5dv_create_wq"},
 		{"v17", "mlx5dv_get_clock_info"},

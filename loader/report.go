@@ -74,7 +74,7 @@ type Lack struct {
 }
 
 // Report returns which libraries are in use and what they lack. It opens libibverbs and librdmacm
-// if they are not open yet, and libmlx5 if it is loaded.
+// if they are not open yet, and libmlx5 and libefa if they are loaded.
 func Report() *Info {
 	way, why := ccall.HotPath()
 	r := &Info{
@@ -88,7 +88,7 @@ func Report() *Info {
 	r.Ignored = ignored()
 	var paths []string
 	for _, name := range Names() {
-		if name == MLX5 && !isOpen(name) && len(mapped(name)) == 0 {
+		if name.driver() && !isOpen(name) && len(mapped(name)) == 0 {
 			continue
 		}
 		l, err := Open(name)

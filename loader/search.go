@@ -95,7 +95,7 @@ func search(name Name, list, who string) plan {
 		case name.of(base):
 			p.paths = append(p.paths, abs)
 		case !known(base):
-			p.bad = append(p.bad, Try{abs, "not named after libibverbs, librdmacm or libmlx5"})
+			p.bad = append(p.bad, Try{abs, "not named after libibverbs, librdmacm, libmlx5 or libefa"})
 		}
 	}
 	if len(p.paths)+len(p.bad) > 0 {

@@ -170,6 +170,9 @@ func write(t testing.TB, qp *ibv.QP, cq *ibv.CQ, mr *ibv.MR) ibv.WC {
 	return wc[0]
 }
 
+// padded stands for 128 bytes all of which are written.
+const padded = 129
+
 // TestRXECreateCQ makes CQs with entries of both sizes and uses them on the data path
 // of the run.
 func TestRXECreateCQ(t *testing.T) {
@@ -179,9 +182,12 @@ func TestRXECreateCQ(t *testing.T) {
 	}
 	pd := closing(t, must(dev.AllocPD())(t))
 	mr := closing(t, must(pd.AllocMR(4096, ibv.LocalWrite|ibv.RemoteWrite, nil))(t))
-	for _, size := range []int{0, 64, 128} {
+	if a := must(QueryDevice(dev))(t); a.Flags&CQE128Padding == 0 {
+		t.Error("no padding of completions to 128 bytes")
+	}
+	for _, size := range []int{0, 64, 128, padded} {
 		for _, flags := range []QPCreateFlags{0, DisableScatterToCQE, AllowScatterToCQE} {
-			cq := must(CreateCQ(dev, 16, &CQOptions{EntrySize: size}))(t)
+			cq := must(CreateCQ(dev, 16, &CQOptions{EntrySize: size &^ 1, Padding: size == padded}))(t)
 			qp := must(CreateQP(pd, cq, cq, &QPOptions{Flags: flags}))(t)
 			loop(t, qp)
 			for range 40 { // twice around

@@ -1,11 +1,13 @@
 package rdmacm
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/sockaddr"
 )
 
@@ -17,11 +19,20 @@ import (
 // Request. Create QPs with PD.CreateQP or ID.CreateQP. If info has a Route, it is used instead of
 // resolving one. The caller must put info's ConnectData before the private data given to Connect.
 //
+// An info of QPType ibv.XRCSend or ibv.XRCRecv, which Hints ask for together with the port space IB,
+// makes an ID of XRC: the requests of a sender reach only a listener of receivers. Give it a QP of
+// PD.CreateQP, or of XRCD.CreateQP on the receiving side, on the Device that Verbs returns, by BringUp
+// and ConnParam.QPN. The sender learns the number of an SRQ from private data. Such an ID is made by
+// librdmacm's function, which may wait in the background for some seconds after ctx ended.
+//
 // C: rdma_create_ep(3).
 func CreateEP(ctx context.Context, info *AddrInfo) (*ID, error) {
 	const op = "create endpoint"
 	if info == nil {
 		return nil, &ibv.OpError{Op: op, Err: &ibv.ArgError{Arg: "info", Got: "nil", Want: "a result of GetAddrInfo"}}
+	}
+	if info.QPType == ibv.XRCSend || info.QPType == ibv.XRCRecv {
+		return createXRC(ctx, info)
 	}
 	ch, err := NewEventChannel()
 	if err != nil {
@@ -42,7 +53,67 @@ func CreateEP(ctx context.Context, info *AddrInfo) (*ID, error) {
 	return id, nil
 }
 
-func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
+// createXRC makes an ID of XRC: rdma_create_id knows no such type, nor has the kernel's ID another one later.
+func createXRC(ctx context.Context, info *AddrInfo) (*ID, error) {
+	const op = "create endpoint"
+	fail := func(err error) (*ID, error) {
+		return nil, &ibv.OpError{Op: op, Object: info.String(), Err: explainInit(err)}
+	}
+	if err := info.checkAddresses(); err != nil {
+		return fail(err)
+	}
+	src, dst := info.rawSockaddrs()
+	c := librdmacm.AddrInfo{Flags: int32(info.Flags), Family: int32(info.Family), QPType: int32(info.QPType),
+		PortSpace: int32(info.PortSpace), Route: bytes.Clone(info.Route)}
+	if src != nil {
+		c.Src = bytes.Clone(src[:])
+	}
+	if dst != nil {
+		c.Dst = bytes.Clone(dst[:])
+	}
+	ch, err := NewEventChannel()
+	if err != nil {
+		return nil, err
+	}
+	type result struct {
+		h   uintptr
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		h, err := ch.lib.CreateEP(&c)
+		done <- result{h, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err == nil {
+			if r.err = ch.lib.MigrateID(r.h, ch.handle); r.err != nil {
+				_ = ch.lib.DestroyID(r.h)
+			}
+		}
+		if r.err != nil {
+			_ = ch.Close()
+			return fail(r.err)
+		}
+		id := newID(ch, r.h, info.PortSpace)
+		id.own.Lock()
+		id.own.solo = ch
+		id.own.Unlock()
+		id.typ = info.QPType
+		return id, nil
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.err == nil {
+				_ = ch.lib.DestroyID(r.h)
+			}
+			_ = ch.Close()
+		}()
+		return fail(ctx.Err())
+	}
+}
+
+// checkAddresses reports what is wrong with the addresses.
+func (info *AddrInfo) checkAddresses() error {
 	for _, raw := range [][]byte{info.RawSrc, info.RawDst} {
 		if len(raw) > sockaddr.Size {
 			return &ibv.ArgError{Arg: "info", Got: fmt.Sprintf("a raw address of %d bytes", len(raw)),
@@ -54,6 +125,14 @@ func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
 		return &ibv.ArgError{Arg: "info", Got: "one without an address",
 			Want: "with Src if it has AddrInfoPassive, else with Dst"}
 	}
+	return nil
+}
+
+func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
+	if err := info.checkAddresses(); err != nil {
+		return err
+	}
+	src, dst := info.rawSockaddrs()
 	if info.Flags&AddrInfoPassive != 0 {
 		return id.do("bind", func() error { return id.bind(src, info.Src.String()) })
 	}

@@ -26,6 +26,7 @@ type ID struct {
 	lib    librdmacm.Lib
 	handle uintptr
 	ps     PortSpace
+	typ    ibv.QPType // of XRC, as CreateEP made it; else 0
 	life   life.Object
 	name   string                       // "TCP/3"
 	ch     atomic.Pointer[EventChannel] // its parent; changed while the ID is locked

@@ -109,7 +109,16 @@ func (id *ID) CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *ibv.QPOptions) (*ibv
 		return fail(&ibv.ArgError{Arg: "PD", Got: "nil, or a PD of another Device",
 			Want: "a PD of the Device that Verbs returns; or use PD.CreateQP and BringUp"})
 	}
-	if send == nil || recv == nil {
+	if o.Type == 0 && id.typ == ibv.XRCSend {
+		o.Type = id.typ
+	}
+	if id.typ == ibv.XRCSend && o.Type != id.typ {
+		return fail(&ibv.ArgError{Arg: "Type", Got: o.Type.String(), Want: "XRCSend, the type of the ID"})
+	}
+	if o.Type == ibv.XRCRecv {
+		return fail(&ibv.ArgError{Arg: "Type", Got: "XRCRecv", Want: "another one; or use XRCD.CreateQP and BringUp"})
+	}
+	if send == nil || recv == nil && o.Type != ibv.XRCSend {
 		return fail(&ibv.ArgError{Arg: "CQ", Got: "nil", Want: "a CQ of the same Device"})
 	}
 	id.qpMu.Lock()
@@ -234,7 +243,7 @@ func (id *ID) modify(qp *ibv.QP, state ibv.QPState, p *ConnParam) error {
 	} else if attr, mask, err = id.QPAttr(state); err != nil {
 		return err
 	}
-	maxDest, maxInit := verbs.ReadLimits(qp.PD().Device())
+	maxDest, maxInit := verbs.ReadLimits(qp.Device())
 	clip := func(v uint8, device int, own uint8) uint8 {
 		return verbs.OrZero(own, uint8(min(int(v), device)))
 	}

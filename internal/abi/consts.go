@@ -569,6 +569,22 @@ const (
 	IBV_COUNTER_BYTES   = 1
 )
 
+// enum ibv_comp_cntr_type.
+const (
+	IBV_COMP_CNTR_TYPE_WRS   = 0
+	IBV_COMP_CNTR_TYPE_BYTES = 1
+)
+
+// enum ibv_qp_attach_comp_cntr_op.
+const (
+	IBV_QP_ATTACH_COMP_CNTR_OP_SEND              = 1 << 0
+	IBV_QP_ATTACH_COMP_CNTR_OP_RECV              = 1 << 1
+	IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_READ         = 1 << 2
+	IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_READ  = 1 << 3
+	IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE        = 1 << 4
+	IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE = 1 << 5
+)
+
 // enum ibv_read_counters_flags.
 const (
 	IBV_READ_COUNTERS_ATTR_PREFER_CACHED = 1

@@ -175,8 +175,8 @@ func askCompiler(dir string, cc []string, probes []probe) (absent map[int]bool, 
 	src, obj := filepath.Join(dir, "probe.c"), filepath.Join(dir, "probe.o")
 	absent = make(map[int]bool)
 	for {
-		// One line each, after one line of includes.
-		text := "#include <infiniband/mlx5dv.h>\n" // it includes verbs.h
+		// One line each, after the includes.
+		text := "#include <infiniband/mlx5dv.h>\n#include <infiniband/efadv.h>\n" // they include verbs.h
 		for i, p := range probes {
 			if !absent[i] {
 				text += fmt.Sprintf("const long long probe_%d = (long long)(%s);", i, p.expr)
@@ -197,13 +197,13 @@ func askCompiler(dir string, cc []string, probes []probe) (absent map[int]bool, 
 		before := len(absent)
 		for _, e := range errorLine.FindAllStringSubmatch(string(out), -1) {
 			line, _ := strconv.Atoi(e[1])
-			if line == 1 {
-				if strings.Contains(e[2], "infiniband/mlx5dv.h") {
+			if line <= 2 {
+				if strings.Contains(e[2], "infiniband/") {
 					return nil, 0, errNoHeaders
 				}
 				return nil, 0, fmt.Errorf("%v: %w\n%s", cmd, err, out)
 			}
-			absent[line-2] = true
+			absent[line-3] = true
 		}
 		if len(absent) == before {
 			return nil, 0, fmt.Errorf("%v: %w\n%s", cmd, err, out)
@@ -278,6 +278,9 @@ func TestHeadersControl(t *testing.T) {
 	}
 	header := "struct ibv_sge { unsigned long long addr; unsigned int lkey, length; };\nenum { IBV_QPT_RC = 7 };\n"
 	if err := os.WriteFile(filepath.Join(include, "mlx5dv.h"), []byte(header), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(include, "efadv.h"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	got := make(map[string]int64)

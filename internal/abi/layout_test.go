@@ -167,6 +167,9 @@ func mirrors() []mirror {
 		m[FlowSpecCounterAction]("struct ibv_flow_spec_counter_action"),
 		m[CountersInitAttr]("struct ibv_counters_init_attr"),
 		m[CounterAttachAttr]("struct ibv_counter_attach_attr"),
+		m[CompCntrCaps]("struct ibv_comp_cntr_caps"),
+		m[CompCntrInitAttr]("struct ibv_comp_cntr_init_attr"),
+		m[QPAttachCompCntrAttr]("struct ibv_qp_attach_comp_cntr_attr"),
 		m[FlowActionESP]("struct ib_uverbs_flow_action_esp"),
 		m[ESPKeymatAESGCM]("struct ib_uverbs_flow_action_esp_keymat_aes_gcm"),
 		m[ESPReplayBMP]("struct ib_uverbs_flow_action_esp_replay_bmp"),
@@ -213,6 +216,16 @@ func mirrors() []mirror {
 		m[MLX5DVDevXUmemIn]("struct mlx5dv_devx_umem_in"),
 		m[MLX5DVVAR]("struct mlx5dv_var"),
 		m[MLX5DVCtxAllocators]("struct mlx5dv_ctx_allocators"),
+		m[EFADVDeviceAttr]("struct efadv_device_attr"),
+		m[EFADVAHAttr]("struct efadv_ah_attr"),
+		m[EFADVSQDepthAttr]("struct efadv_sq_depth_attr"),
+		m[EFADVRQDepthAttr]("struct efadv_rq_depth_attr"),
+		m[EFADVQPInitAttr]("struct efadv_qp_init_attr"),
+		m[EFADVWQAttr]("struct efadv_wq_attr"),
+		m[EFADVCQInitAttr]("struct efadv_cq_init_attr"),
+		m[EFADVCQAttr]("struct efadv_cq_attr"),
+		m[EFADVCQ]("struct efadv_cq"),
+		m[EFADVMRAttr]("struct efadv_mr_attr"),
 		dc,
 	}
 }
@@ -377,7 +390,8 @@ func TestMirrorsAreChecked(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no sources here: %v", err)
 	}
-	doc := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?((?:struct|union) (?:ibv|mlx5|ib_uverbs)\w+) \(`)
+	doc := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?` +
+		`((?:struct|union) (?:ibv|mlx5|ib_uverbs|efadv)\w+) \(`)
 	found := 0
 	for _, f := range files {
 		if strings.HasPrefix(f, "rdmacm") {

@@ -34,6 +34,7 @@ func TestPrototypes(t *testing.T) {
 	headers := map[string]string{
 		"libibverbs": "#include <infiniband/verbs.h>\n",
 		"libmlx5":    "#include <infiniband/mlx5dv.h>\n",
+		"libefa":     "#include <infiniband/efadv.h>\n",
 		"librdmacm":  "#include <netdb.h>\n#include <rdma/rdma_cma.h>\n#include <rdma/rsocket.h>\n",
 	}
 	for dir, include := range headers {
@@ -90,7 +91,7 @@ func functions(t *testing.T, dir string) (declared map[string]string, called map
 	if err != nil {
 		t.Fatal(err)
 	}
-	symbol := regexp.MustCompile(`^"((?:_?ibv|mlx5dv|rdma)_\w+|r[a-z]+|gai_strerror)"$`)
+	symbol := regexp.MustCompile(`^"((?:_?ibv|mlx5dv|efadv|rdma)_\w+|r[a-z]+|gai_strerror)"$`)
 	name := func(n ast.Node) string {
 		if lit, ok := n.(*ast.BasicLit); ok {
 			if m := symbol.FindStringSubmatch(lit.Value); m != nil {

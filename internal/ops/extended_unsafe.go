@@ -18,6 +18,8 @@ type Extended struct {
 	// DC has the setters of a DCI's address; nil on other QPs.
 	DC *DCSetters
 
+	SRD bool // of EFA: every operation has an address
+
 	// ClassicLists posts work requests with more than one SGE by post_send: the provider's setters of lists are wrong.
 	ClassicLists bool
 }
@@ -115,6 +117,8 @@ func (x *extended) session(c *SendChain, i, end int) int {
 		switch {
 		case x.DC != nil:
 			x.DC.set(w)
+		case x.SRD:
+			x.setSRD(w)
 		case x.Type == abi.IBV_QPT_UD:
 			ccall.Hot6(fn.SetUDAddr, qp, uintptr(w.Wr[0]), uintptr(uint32(w.Wr[1])), uintptr(w.Wr[1]>>32), 0, 0)
 		case x.Type == abi.IBV_QPT_XRC_SEND:

@@ -23,6 +23,8 @@ type ExPoller struct {
 	tm               *abi.WCTMInfo
 	tmAddr           uintptr
 	mem              *dma.Mem
+
+	EFA EFAReaders // of a CQ of libefa's
 }
 
 // Reader is a function that reads a field of a completion.

@@ -114,6 +114,8 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 	}
 	if c.ex != nil && c.ex.DC != nil && f&work.Data != 0 {
 		*dcAddrOf(w) = dcAddr{ah, wr.DCKey, wr.RemoteQPN, wr.DCStream}
+	} else if c.ex != nil && c.ex.SRD {
+		*dcAddrOf(w) = dcAddr{ah, uint64(wr.RemoteQKey), wr.RemoteQPN, 0}
 	}
 	switch {
 	case f&work.Imm != 0:

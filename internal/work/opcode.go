@@ -30,12 +30,13 @@ var opcodes = [32]struct {
 	types  uint32
 	sendOp uint64
 }{
-	abi.IBV_WR_RDMA_WRITE:           {Data | Inline | Remote, rc | uc, abi.IBV_QP_EX_WITH_RDMA_WRITE},
-	abi.IBV_WR_RDMA_WRITE_WITH_IMM:  {Data | Inline | Remote | Imm, rc | uc, abi.IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM},
-	abi.IBV_WR_SEND:                 {Data | Inline, rc | uc | ud | raw, abi.IBV_QP_EX_WITH_SEND},
-	abi.IBV_WR_SEND_WITH_IMM:        {Data | Inline | Imm, rc | uc | ud, abi.IBV_QP_EX_WITH_SEND_WITH_IMM},
+	abi.IBV_WR_RDMA_WRITE: {Data | Inline | Remote, rc | uc | srd, abi.IBV_QP_EX_WITH_RDMA_WRITE},
+	abi.IBV_WR_RDMA_WRITE_WITH_IMM: {Data | Inline | Remote | Imm, rc | uc | srd,
+		abi.IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM},
+	abi.IBV_WR_SEND:                 {Data | Inline, rc | uc | ud | srd | raw, abi.IBV_QP_EX_WITH_SEND},
+	abi.IBV_WR_SEND_WITH_IMM:        {Data | Inline | Imm, rc | uc | ud | srd, abi.IBV_QP_EX_WITH_SEND_WITH_IMM},
 	abi.IBV_WR_SEND_WITH_INV:        {Data | Inline | InvalidateRKey, rc, abi.IBV_QP_EX_WITH_SEND_WITH_INV},
-	abi.IBV_WR_RDMA_READ:            {Data | Remote, rc, abi.IBV_QP_EX_WITH_RDMA_READ},
+	abi.IBV_WR_RDMA_READ:            {Data | Remote, rc | srd, abi.IBV_QP_EX_WITH_RDMA_READ},
 	abi.IBV_WR_ATOMIC_CMP_AND_SWP:   {Data | Remote | CompareAdd | Swap, rc, abi.IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP},
 	abi.IBV_WR_ATOMIC_FETCH_AND_ADD: {Data | Remote | CompareAdd, rc, abi.IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD},
 	abi.IBV_WR_LOCAL_INV:            {InvalidateRKey, rc | uc, abi.IBV_QP_EX_WITH_LOCAL_INV},
@@ -52,7 +53,11 @@ const (
 	uc  = 1 << abi.IBV_QPT_UC
 	ud  = 1 << abi.IBV_QPT_UD
 	raw = 1 << abi.IBV_QPT_RAW_PACKET
+	srd = 1 << SRD
 )
+
+// SRD stands for EFA's scalable reliable datagrams, which C calls a driver's own type too.
+const SRD = 30
 
 // DCI stands for the sending side of mlx5's dynamically connected transport, which C calls a driver's own type.
 const DCI = 31

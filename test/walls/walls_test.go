@@ -200,9 +200,9 @@ var few = []struct {
 	{"github.com/ebitengine/purego", []string{"internal/ccall", "loader"}, "internal/ccall calls C, loader opens it"},
 	{module + "internal/ccall", []string{"internal/bind", "internal/ops", "loader"},
 		"C is called by name in internal/bind, by pointer in internal/ops"},
-	{module + "internal/bind", []string{"internal/bind", "ibv", "mlx5dv", "rdmacm"},
+	{module + "internal/bind", []string{"internal/bind", "ibv", "mlx5dv", "efadv", "rdmacm"},
 		"programs use the packages above it"},
-	{module + "internal/friend", []string{"ibv", "mlx5dv", "rdmacm"}, "it is the key to ibv.Internal"},
+	{module + "internal/friend", []string{"ibv", "mlx5dv", "efadv", "rdmacm"}, "it is the key to ibv.Internal"},
 	{module + "loader", []string{"loader", "internal/bind", "internal/testutil", "ibv/errors.go"},
 		"symbols are looked up in internal/bind"},
 }

@@ -1239,7 +1239,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 	    cap->max_inline_data > 512 || !a->send_cq != (a->qp_type == QPT_XRC_RECV) ||
 	    !a->recv_cq != (a->qp_type == QPT_XRC_SEND || a->qp_type == QPT_XRC_RECV))
 		return fail(EINVAL);
-	if (a->qp_type != QPT_XRC_SEND && a->qp_type != QPT_XRC_RECV && a->qp_type != QPT_RC && a->qp_type != QPT_UC && a->qp_type != QPT_UD && a->qp_type != QPT_RAW)
+	if (a->qp_type != QPT_XRC_SEND && a->qp_type != QPT_XRC_RECV && a->qp_type != QPT_RC && a->qp_type != QPT_UC && a->qp_type != QPT_UD && a->qp_type != QPT_RAW && (a->qp_type != QPT_DRIVER || !knob("efa", 0)))
 		return fail(EOPNOTSUPP);
 	pthread_mutex_lock(&table_lock);
 	struct fqp *qp = NULL;
@@ -1304,7 +1304,8 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *a, int mask)
 	struct fqp *qp = QP(pub);
 	if (mask & MASK_STATE) {
 		uint32_t from = qp->state, to = a->qp_state;
-		int connected = pub->qp_type == QPT_RC || pub->qp_type == QPT_UC || pub->qp_type >= QPT_XRC_SEND;
+		int connected = pub->qp_type == QPT_RC || pub->qp_type == QPT_UC ||
+				pub->qp_type == QPT_XRC_SEND || pub->qp_type == QPT_XRC_RECV;
 		if (to != QPS_RESET && to != QPS_ERR && !(from < QPS_RTS && to == from + 1) && !(from == to && from == QPS_RTS))
 			return EINVAL;
 		if (to == QPS_RTR && connected && !(mask & MASK_DEST_QPN))
@@ -1312,8 +1313,10 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *a, int mask)
 	}
 	take(&qp->sq_lock);
 	uint32_t dest = mask & MASK_DEST_QPN ? a->dest_qp_num : qp->attr.dest_qp_num;
+	uint32_t qkey = mask & 1 << 6 ? a->qkey : qp->attr.qkey;
 	qp->attr = *a;
 	qp->attr.dest_qp_num = dest;
+	qp->attr.qkey = qkey;
 	if (mask & MASK_STATE)
 		qp->state = pub->state = a->qp_state;
 	drop(&qp->sq_lock);
@@ -1460,7 +1463,7 @@ static int gather(struct ibv_send_wr *wr, char *buf, int back)
 static int deliver(struct fqp *qp, struct fqp *peer, struct ibv_send_wr *wr, const char *buf, uint32_t n)
 {
 	struct recv r;
-	int ud = qp->pub.qp_type == QPT_UD;
+	int ud = qp->pub.qp_type == QPT_UD, srd = qp->pub.qp_type == QPT_DRIVER;
 	int st = 0;
 	struct ibv_cq *cq = peer->pub.recv_cq;
 	struct fqp named = {0}, *queue = peer;
@@ -1482,7 +1485,7 @@ static int deliver(struct fqp *qp, struct fqp *peer, struct ibv_send_wr *wr, con
 		return ud ? 0 : st;
 	}
 	struct ibv_wc wc = {.wr_id = r.wr_id, .opcode = buf ? WCO_RECV : WCO_RECV_IMM, .byte_len = n + (ud ? 40 : 0), .qp_num = peer->pub.qp_num,
-			    .src_qp = ud ? qp->pub.qp_num : 0, .wc_flags = ud ? WCF_GRH : 0};
+			    .src_qp = ud || srd ? qp->pub.qp_num : 0, .wc_flags = ud ? WCF_GRH : 0};
 	if (wr->opcode == OP_SEND_IMM || wr->opcode == OP_WRITE_IMM)
 		wc.wc_flags |= WCF_IMM;
 	if (wr->opcode == OP_SEND_INV)
@@ -1495,13 +1498,16 @@ static int deliver(struct fqp *qp, struct fqp *peer, struct ibv_send_wr *wr, con
 	return wc.status ? WC_REM_INV_REQ_ERR : 0;
 }
 
+static uint32_t srd_peer(struct ibv_send_wr *wr);
+
 static int execute(struct fqp *qp, struct ibv_send_wr *wr, uint32_t *bytes)
 {
 	uint64_t n = 0;
 	for (int i = 0; i < wr->num_sge; i++)
 		n += wr->sg_list[i].length;
 	*bytes = (uint32_t)n;
-	uint32_t dest = qp->pub.qp_type == QPT_UD ? wr->wr.ud.remote_qpn : qp->attr.dest_qp_num;
+	uint32_t dest = qp->pub.qp_type == QPT_UD ? wr->wr.ud.remote_qpn :
+		qp->pub.qp_type == QPT_DRIVER ? srd_peer(wr) : qp->attr.dest_qp_num;
 	struct fqp *peer = dest < TABLE ? qps[dest] : NULL;
 	char stack[4096], *buf = n <= sizeof stack ? stack : malloc(n), *remote;
 	int st = 0;
@@ -1682,6 +1688,7 @@ static void leave_qp(struct fqp *qp)
 		qp->table->users--;
 }
 #include "qp_ex.c"
+#include "comp_cntr.h"
 
 /* A recorder: it keeps what it was given, for tests of the chains alone. */
 

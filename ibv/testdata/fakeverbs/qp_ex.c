@@ -16,7 +16,16 @@ struct staged {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge[MAX_SGE];
 	char bytes[512]; /* inline data */
+	uint32_t srd_qpn, srd_qkey; /* SRD: the peer, with RDMA too */
 };
+
+/* A wrong Q_Key leads nowhere. */
+static uint32_t srd_peer(struct ibv_send_wr *wr)
+{
+	struct staged *t = (struct staged *)wr;
+	struct fqp *peer = t->srd_qpn < TABLE ? qps[t->srd_qpn] : NULL;
+	return peer && peer->alive && peer->attr.qkey == t->srd_qkey ? t->srd_qpn : TABLE;
+}
 
 struct session {
 	uint64_t ops; /* IBV_QP_EX_WITH flags */
@@ -57,7 +66,7 @@ static struct ibv_send_wr *begin(struct ibv_qp *pub, uint32_t op, int data)
 		s->list = realloc(s->list, s->cap * sizeof *s->list);
 	}
 	s->data = data;
-	s->address = data && pub->qp_type == QPT_UD;
+	s->address = data && (pub->qp_type == QPT_UD || pub->qp_type == QPT_DRIVER);
 	struct ibv_send_wr *wr = &s->list[s->n++].wr;
 	rule(!(QP(pub)->ex.wr_flags & ~31u), "unknown bits in wr_flags");
 	*wr = (struct ibv_send_wr){.wr_id = QP(pub)->ex.wr_id, .opcode = op, .send_flags = QP(pub)->ex.wr_flags};
@@ -132,6 +141,10 @@ static void wr_set_ud_addr(struct ibv_qp *q, struct ibv_ah *ah, uint32_t qpn, ui
 	rule(ah && ah->context == q->context, "no AH of this device");
 	s->address = 0;
 	struct ibv_send_wr *wr = &s->list[s->n - 1].wr;
+	s->list[s->n - 1].srd_qpn = qpn;
+	s->list[s->n - 1].srd_qkey = qkey;
+	if (q->qp_type == QPT_DRIVER)
+		return;
 	wr->wr.ud.ah = ah;
 	wr->wr.ud.remote_qpn = qpn;
 	wr->wr.ud.remote_qkey = qkey;
@@ -271,7 +284,7 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct ibv_qp_init_att
 	OP(1 << 11, wr_flush);
 	OP(1 << 12, wr_atomic_write);
 #undef OP
-	if (pub->qp_type == QPT_UD)
+	if (pub->qp_type == QPT_UD || pub->qp_type == QPT_DRIVER)
 		ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
@@ -282,6 +295,10 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *c, struct ibv_qp_init_att
 	ex->wr_abort = wr_abort;
 	return pub;
 }
+
+/* For the fake libefa. */
+struct ibv_qp *fv_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *a) { return create_qp_ex(c, a); }
+struct ibv_cq *fv_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *a) { return create_cq_ex(c, a); }
 
 #if OLD >= 25
 struct ibv_qp *ibv_qp_to_qp_ex(struct ibv_qp *qp) { return QP(qp)->session ? qp : NULL; }

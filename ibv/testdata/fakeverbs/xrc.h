@@ -115,9 +115,11 @@ static struct ibv_qp *open_qp(struct ibv_context *c, struct ibv_qp_open_attr *a)
 	return qp;
 }
 
+/* Handles are reused as soon as they are deleted, or matched: the knob tm.match matches a tag at the next sync. */
 static int post_srq_ops(struct ibv_srq *s, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad)
 {
-	static uint32_t handles;
+	static uint64_t recv_ids[64];
+	static char used[64];
 	if (SRQ(s)->type != SRQT_TM)
 		return EINVAL;
 	for (long k = 1; wr; wr = wr->next, k++) {
@@ -126,26 +128,43 @@ static int post_srq_ops(struct ibv_srq *s, struct ibv_ops_wr *wr, struct ibv_ops
 			return (int)hot.post_errno;
 		}
 		struct ibv_wc wc = {.wr_id = wr->wr_id, .opcode = 130 + wr->opcode};
+		uint32_t h = wr->tm.handle;
 		switch (wr->opcode) {
 		case 0:
-			if (wr->tm.num_sge < 0 || (uint32_t)wr->tm.num_sge > SRQ(s)->rq.max_sge) {
+			if (wr->tm.num_sge < 0 || wr->tm.num_sge > 1) {
 				*bad = wr;
 				return EINVAL;
 			}
-			wr->tm.handle = ++handles;
-			wc.byte_len = wr->tm.num_sge ? wr->tm.sg_list->length : 0;
-			wc.imm_or_rkey = (uint32_t)(wr->tm.tag & wr->tm.mask);
-			wc.src_qp = (uint32_t)wr->tm.recv_wr_id;
+			for (h = 0; used[h]; h++)
+				;
+			used[h] = 1;
+			recv_ids[h] = wr->tm.recv_wr_id;
+			wr->tm.handle = h;
+			fv_set("tm.size", wr->tm.num_sge ? (long)wr->tm.sg_list->length : -1);
+			fv_set("tm.tag", (long)wr->tm.tag);
+			fv_set("tm.mask", (long)wr->tm.mask);
 			break;
 		case 1:
-			wc.byte_len = wr->tm.handle;
+			if (h >= 64 || !used[h])
+				wc.status = 22;
+			else
+				used[h] = 0;
+			fv_set("tm.deleted", h);
 			break;
 		default:
-			wc.byte_len = wr->tm.unexpected_cnt;
+			fv_set("tm.unexpected", wr->tm.unexpected_cnt);
 		}
-		wc.vendor_err = (uint32_t)wr->flags;
+		fv_set("tm.flags", wr->flags);
 		if (wr->flags & 1)
 			push(SRQ(s)->cq, &wc, NULL, 0, 0);
+		long m = knob("tm.match", -1);
+		if (wr->opcode == 2 && m >= 0) {
+			struct ibv_wc match = {.wr_id = recv_ids[m], .opcode = 133, .status = (uint32_t)knob("tm.status", 0),
+				.wc_flags = (uint32_t)knob("tm.wc_flags", 96)};
+			if (match.wc_flags & 64)
+				used[m] = 0;
+			push(SRQ(s)->cq, &match, NULL, 0, 0);
+		}
 	}
 	return 0;
 }

@@ -52,6 +52,17 @@ func (l Lib) QueryAddrInfo(id uintptr) ([]AddrInfo, error) {
 	return l.addrInfos(*out), nil
 }
 
+// int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv_pd *pd,
+// struct ibv_qp_init_attr *qp_init_attr);
+// It waits for up to four seconds, without a QP. The ID is synchronous until it is migrated.
+func (l Lib) CreateEP(a *AddrInfo) (uintptr, error) {
+	c, out := a.toC(), new(uintptr)
+	c.AIRouteLen, c.AIRoute = uint64(len(a.Route)), cmem.Heap(unsafe.Pointer(unsafe.SliceData(a.Route)))
+	err := l.lib.Minus1("rdma_create_ep", uintptr(unsafe.Pointer(out)), uintptr(unsafe.Pointer(c)), 0, 0)
+	runtime.KeepAlive(a)
+	return *out, err
+}
+
 // toC returns hints for C, which are valid as long as h is reachable.
 func (h *AddrInfo) toC() *abi.RDMAAddrinfo {
 	if h == nil {

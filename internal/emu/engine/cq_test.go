@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 	"time"
@@ -358,4 +359,30 @@ func (n *node) receiver(scq, rcq *cq) *qp {
 		Cap:     hca.QPCap{RecvWR: 16, RecvSGE: 4}})
 	q.q = try(n.r, p, e)
 	return q
+}
+
+// TestCQPadding has entries whose first half is written, or left alone.
+func TestCQPadding(t *testing.T) {
+	for _, pad := range []bool{false, true} {
+		r := newRig(t, "mlx5_0", 0)
+		n := r.node(0)
+		c := n.cq(16, 128)
+		c.q.Pad = pad
+		a, b := n.qp(c, c, qpOpts{}), n.qp(c, c, qpOpts{})
+		connect(defaults(), a, b)
+		for i := range 16 {
+			for k := range 64 {
+				c.buf[i*128+k] = 0xaa
+			}
+		}
+		a.send(opNOP, signaled, 0)
+		want := bytes.Repeat([]byte{0xaa}, 64)
+		if pad {
+			want = make([]byte, 64)
+		}
+		if v := c.want(cqeReq, -1); !bytes.Equal(v.hi, want) {
+			t.Errorf("padding %t: %x", pad, v.hi)
+		}
+		r.clean()
+	}
 }

@@ -17,6 +17,7 @@ const (
 	cqeRespSendImm = 3
 	cqeRespSendInv = 4
 	cqeResize      = 5
+	cqeNoPacket    = 6
 	cqeReqErr      = 13
 	cqeRespErr     = 14
 
@@ -91,7 +92,7 @@ func (e *Engine) cqe(cq *hca.CQ, qp *hca.QP, opcode uint8, uidx uint32, top uint
 		b.cqes = b.cqes[:len(b.cqes)+1]
 	}
 	p := &b.cqes[len(b.cqes)-1]
-	*p = pending{cq: cq, qp: qp}
+	*p = pending{cq: cq, qp: qp, wide: cq.Pad && cq.CQESize == 128}
 	i := p.img[:]
 	binary.BigEndian.PutUint32(i[32:], uidx&0xffffff)
 	binary.BigEndian.PutUint64(i[48:], Clock())

@@ -32,6 +32,9 @@ func (e *Engine) exec(qp *hca.QP) {
 		e.flush(qp)
 		return
 	}
+	if len(r.Rendezvous) > 0 && e.runs(qp) && !e.rendezvous(qp) {
+		return
+	}
 	for n := e.c.Batch; n > 0 && r.Tail != r.Announced && e.runs(qp); {
 		k := e.run(qp, n)
 		if k < 0 || nanos() > e.limit {

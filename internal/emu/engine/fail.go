@@ -22,7 +22,7 @@ func (e *Engine) failWQE(qp *hca.QP, w *wqe, syndrome uint8) {
 	if e.Hooks.Trace != nil {
 		e.traceWQE(qp, w)
 	}
-	if qp.SendCQ != nil {
+	if qp.SendCQ != nil && !w.own {
 		p := e.cqe(qp.SendCQ, qp, cqeReqErr, qp.UIdx, w.opcode, w.idx)
 		p.fail(syndrome, vendorSyndrome[syndrome])
 	}
@@ -46,6 +46,11 @@ func (e *Engine) failWQE(qp *hca.QP, w *wqe, syndrome uint8) {
 // badMemory ends the WQE at the tail whose memory is not there: its own program's, which a send gathers from and a
 // READ scatters to, or the responder's.
 func (e *Engine) badMemory(qp *hca.QP, side int) {
+	if e.w.own {
+		e.begin(qp)
+		e.failWQE(qp, &e.w, synLocalProt)
+		return
+	}
 	if !e.load(qp, qp.Run.Tail) || e.w.parse(qp.Type) != "" {
 		return
 	}

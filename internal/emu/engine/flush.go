@@ -13,7 +13,7 @@ func (e *Engine) flush(qp *hca.QP) {
 	r.Flush = false
 	e.begin(qp)
 	room := func() bool { return len(e.b.cqes) < cap(e.b.cqes) }
-	more := false
+	more := !e.cancelRendezvous(qp)
 	e.records([]*hca.QP{qp}, func(_ *hca.QP, rq, sq uint16) {
 		if qp.SQ.Count > 0 {
 			if d := uint32(sq - uint16(r.Tail)); d <= qp.SQ.Count && (qp.State == hca.Err || first) {

@@ -162,7 +162,9 @@ func (e *Engine) CQResized(cq *hca.CQ, oldBuf uint64, oldEntries, oldSize uint32
 }
 
 // SRQCreated makes an SRQ known.
-func (e *Engine) SRQCreated(srq *hca.SRQ) { srq.Run = hca.SRQRun{Armed: srq.Limit > 0} }
+func (e *Engine) SRQCreated(srq *hca.SRQ) {
+	srq.Run = hca.SRQRun{Armed: srq.Limit > 0, Tags: hca.TagRun{List: make([]hca.Tag, srq.Tags)}}
+}
 
 // SRQDestroyed forgets an SRQ.
 func (e *Engine) SRQDestroyed(srq *hca.SRQ) { e.epoch++ }

@@ -7,6 +7,9 @@ import "github.com/pureverbs/pureverbs/internal/emu/hca"
 // send executes a SEND between connected QPs, with immediate, with invalidate or plain.
 func (e *Engine) send(x *exchange) verdict {
 	b, w := &e.b, x.w
+	if x.srq != nil && x.srq.Tags > 0 {
+		return e.tagged(x)
+	}
 	if v := e.nextReceive(x); v != proceed {
 		return v
 	}

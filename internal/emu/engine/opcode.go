@@ -64,7 +64,7 @@ var opcodes = [256]traits{
 	opLocalInval: isKnown,
 	opConfigCmd:  isKnown,
 	opSetPSV:     isKnown,
-	opTagMatch:   isKnown,
+	opTagMatch:   isKnown | isLocal | onRC,
 	opFlowTable:  isKnown,
 	opMMO:        isKnown,
 }
@@ -77,6 +77,8 @@ func (e *Engine) execute(qp *hca.QP, w *wqe) verdict {
 		return executed
 	case w.opcode == opUMR:
 		return e.umr(qp, w)
+	case w.opcode == opTagMatch:
+		return e.tagMatch(qp, w)
 	case qp.Type == hca.UD:
 		return e.datagram(qp, w)
 	case qp.Type == hca.RawPacket:

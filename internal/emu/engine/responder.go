@@ -11,6 +11,9 @@ func (e *Engine) respond(x *exchange) verdict {
 	if peer.Type == hca.XRCRecv && !x.xrcReceiver() {
 		return e.refused(x, synRemoteInval, 0)
 	}
+	if x.srq != nil && x.srq.Tags > 0 {
+		x.cq, x.uidx = x.srq.CQ, x.srq.UIdx
+	}
 	if !e.b.join(peer, x.srq) {
 		return alone
 	}
@@ -74,9 +77,9 @@ func (e *Engine) nextReceive(x *exchange) verdict {
 }
 
 // received completes the receive of a message; with inCQE the payload goes from b.tiny into the completion.
-func (e *Engine) received(x *exchange, op uint8, inCQE bool) {
+func (e *Engine) received(x *exchange, op uint8, inCQE bool) (p *pending) {
 	if x.cq != nil {
-		p := e.cqe(x.cq, x.peer, op, x.uidx, 0, x.recv.counter)
+		p = e.cqe(x.cq, x.peer, op, x.uidx, 0, x.recv.counter)
 		if inCQE {
 			p.inline(e.b.tiny[:x.w.n])
 		} else {
@@ -90,6 +93,7 @@ func (e *Engine) received(x *exchange, op uint8, inCQE bool) {
 		e.traceRecv(x.peer, x.srq, x.recv, x.w.n)
 	}
 	e.consume(x.peer, x.srq)
+	return p
 }
 
 // refused ends a request that the responder rejects: see [Engine.refuse].

@@ -58,6 +58,7 @@ func (e *Engine) rnr(qp *hca.QP, w *wqe, us int64) {
 
 // remember makes sure that a WQE that is tried again is read again.
 func (e *Engine) remember(qp *hca.QP, w *wqe) {
-	e.win.n = 0
-	e.strict.retried(qp, w)
+	if e.win.n = 0; !w.own {
+		e.strict.retried(qp, w)
+	}
 }

@@ -31,6 +31,8 @@ const (
 	RuleCQOverrun     = "cq-overrun"
 	RuleCQArmSequence = "cq-arm-sequence"
 	RuleRingUnmapped  = "ring-unmapped"
+	RuleTagCount      = "tag-count"
+	RuleTagList       = "tag-list"
 )
 
 // Rules lists the rules, for documentation and for switching them.
@@ -63,4 +65,6 @@ var Rules = []Rule{
 	{RuleCQOverrun, "a completion found its CQ full"},
 	{RuleCQArmSequence, "a CQ was armed with a sequence number that is neither the next nor the last one"},
 	{RuleRingUnmapped, "a ring or doorbell record could not be read or written"},
+	{RuleTagCount, "a program handled more unexpected messages than there were"},
+	{RuleTagList, "a tag is added to a place of its list that is taken, or that does not exist"},
 }

@@ -134,6 +134,16 @@ func TestRules(t *testing.T) {
 			protect(t, p.r.a.mem[off:off+4096])
 			p.qa.send(opSend, signaled, 0, p.ma.sge(0, 64))
 		},
+		RuleTagCount: func(p *pair) {
+			_, cmd := p.b.tags(16, p.bcq)
+			cmd.send(opTagMatch, 0, 0, tagSeg(tagNOP, tagCount, 0, 1, 0, 0))
+		},
+		RuleTagList: func(p *pair) {
+			_, cmd := p.b.tags(16, p.bcq)
+			for range 2 { // at place 0, the second time too
+				cmd.send(opTagMatch, 0, 0, tagSeg(tagAppend, 0, 0, 0, 1, 1), p.mb.sge(0, 64))
+			}
+		},
 	}
 	if len(tests) != len(Rules) {
 		t.Errorf("%d rules, %d tests", len(Rules), len(tests))

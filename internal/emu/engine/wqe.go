@@ -64,7 +64,8 @@ type wqe struct {
 	cmp    uint64
 	smask  uint64 // or the field boundary
 	cmask  uint64
-	umr    []byte
+	umr    []byte // and TAG_MATCHING: all behind the control segment
+	own    bool   // the adapter's, not the program's: of a rendezvous
 	sges   [maxWQE / 16]sge
 	nsge   int
 	n      uint64 // bytes of payload
@@ -98,7 +99,7 @@ func (b *segments) next(n int) (s []byte) {
 // parse reads the segments after the control segment. It returns the rule that is broken, or "". Of an opcode that
 // the transport does not carry it reads nothing.
 func (w *wqe) parse(t hca.QPType) string {
-	w.nsge, w.n, w.inline, w.av, w.umr = 0, 0, false, nil, nil
+	w.nsge, w.n, w.inline, w.av, w.umr, w.own = 0, 0, false, nil, nil, false
 	if w.is == 0 {
 		return RuleWQEOpcode
 	}
@@ -110,7 +111,7 @@ func (w *wqe) parse(t hca.QPType) string {
 	switch w.opcode {
 	case opNOP:
 		return ""
-	case opUMR:
+	case opUMR, opTagMatch:
 		w.umr = b
 		return ""
 	}

@@ -19,9 +19,9 @@ func (x *exchange) xrcReceiver() bool {
 	return true
 }
 
-// receiveCQ is where receives of a QP complete: with XRC that is their SRQ's.
+// receiveCQ is where receives of a QP complete: with XRC and tag matching that is their SRQ's.
 func receiveCQ(qp *hca.QP, srq *hca.SRQ) (cq *hca.CQ, uidx uint32) {
-	if qp.Type == hca.XRCRecv && srq != nil {
+	if srq != nil && srq.CQ != nil {
 		return srq.CQ, srq.UIdx
 	}
 	return qp.RecvCQ, qp.RecvIdx

@@ -26,6 +26,7 @@ type CQ struct {
 	Buf     uint64 // the ring, which the engine writes
 	Entries uint32 // of the ring, a power of two
 	CQESize uint32 // 64 or 128
+	Pad     bool   // all 128 bytes are written, of those in front of a plain completion as zeros
 
 	// Written by modify_cq. Moderation: announce after this many completions or this many microseconds; without either,
 	// each.
@@ -48,6 +49,7 @@ type CQInit struct {
 	Flags   uint32
 	Buf, DB uint64
 	CQESize uint32
+	Pad     bool
 	UAR     int // page index, -1 for the first static one
 }
 
@@ -79,7 +81,7 @@ func (c *Context) CreateCQ(i *CQInit) (*CQ, unix.Errno) {
 	if !c.Mem.Mapped(i.Buf, uint64(n)*uint64(i.CQESize), true) || !c.Mem.Mapped(i.DB, cqBuffers, true) {
 		return nil, unix.EFAULT
 	}
-	cq := &CQ{Context: c, User: i.User, Mem: c.Mem, Buf: i.Buf, DB: i.DB, Entries: n, CQESize: i.CQESize,
+	cq := &CQ{Context: c, User: i.User, Mem: c.Mem, Buf: i.Buf, DB: i.DB, Entries: n, CQESize: i.CQESize, Pad: i.Pad,
 		Channel: i.Channel, Vector: i.Vector,
 		IgnoreOverrun: i.Flags&cqIgnoreOverrun != 0}
 	switch {

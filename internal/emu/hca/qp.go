@@ -128,7 +128,7 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		if qp.SRQ, e = c.SRQ(i.SRQ); e != 0 {
 			return nil, e
 		}
-		if qp.SRQ.XRC {
+		if qp.SRQ.XRC || qp.SRQ.Tags > 0 && i.Type != RC {
 			return nil, unix.EINVAL
 		}
 	}

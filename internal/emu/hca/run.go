@@ -45,7 +45,8 @@ type QPRun struct {
 	Peer   *QP    // of a connected QP, as of Epoch
 	Epoch  uint64
 
-	BadStreams []uint16 // DCI: streams in error
+	BadStreams []uint16     // DCI: streams in error
+	Rendezvous []Rendezvous // messages whose tag matched, to be read from the peer, in order
 
 	Strict QPStrict
 }
@@ -87,6 +88,7 @@ type SRQRun struct {
 	Valid  uint32
 	Left   uint32 // of the valid ones
 	Armed  bool   // limit event
+	Tags   TagRun
 }
 
 // Has reports whether an entry was read ahead.

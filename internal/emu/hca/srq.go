@@ -21,7 +21,8 @@ type SRQ struct {
 	UIdx    uint32
 	XRC     bool
 	XRCD    *XRCD
-	CQ      *CQ // XRC: its own CQ
+	CQ      *CQ    // XRC and tag matching: its own CQ
+	Tags    uint32 // tag matching: places in the list, a power of two; 0 for other SRQs
 	Mem     guest.Mem
 	DB      uint64 // doorbell record, which the program writes: be32 counter of posted entries
 	Ring    Ring   // entries begin with a 16-byte link segment
@@ -40,12 +41,18 @@ type SRQ struct {
 type SRQInit struct {
 	User                 uint64
 	PD                   uint32
-	XRC                  bool
-	XRCD, CQ             uint32
+	XRC, TM              bool
+	XRCD, CQ, Tags       uint32
 	MaxWR, MaxSGE, Limit uint32
 	Buf, DB              uint64
 	Flags, UIdx          uint32
 }
+
+// Limits of tag matching, those of ConnectX-5.
+const (
+	MaxTags       = 127
+	MaxRendezvous = 64 // bytes of a rendezvous request
+)
 
 // CreateSRQ makes a shared receive queue.
 func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
@@ -66,10 +73,18 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 		if e != 0 {
 			return nil, e
 		}
+		s.XRCD = r.x
+	}
+	if i.TM {
+		if i.Tags == 0 || i.Tags > MaxTags {
+			return nil, unix.EINVAL
+		}
+		s.Tags = 1 << bits.Len32(i.Tags)
+	}
+	if i.XRC || i.TM {
 		if s.CQ, e = c.CQ(i.CQ); e != 0 {
 			return nil, e
 		}
-		s.XRCD = r.x
 		if s.UIdx, e = c.userIndex(i.UIdx); e != 0 {
 			return nil, e
 		}
@@ -93,6 +108,8 @@ func (c *Context) CreateSRQ(i *SRQInit) (*SRQ, unix.Errno) {
 	pd.refs++
 	if s.XRC {
 		s.XRCD.users++
+	}
+	if s.CQ != nil {
 		s.CQ.refs++
 	}
 	s.Handle = c.add(s)
@@ -140,6 +157,8 @@ func (c *Context) DestroySRQ(handle uint32) (asyncEvents uint32, e unix.Errno) {
 	s.PD.refs--
 	if s.XRC {
 		s.XRCD.users--
+	}
+	if s.CQ != nil {
 		s.CQ.refs--
 	}
 	delete(c.objects, handle)

@@ -97,6 +97,11 @@ var (
 		0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0x40, 0)
 )
 
+// tagAppend adds a tag to the list of an SRQ.
+var tagAppend = []byte{0, 0, 5, 0x28, 0, 0, 0x45, 4, 0, 0, 0, 0, 0, 0, 0, 0,
+	0x10, 0xc0, 0, 3, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x77, 0, 0, 0, 0, 0, 0, 0, 0xff,
+	0, 0, 0, 8, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0x40, 0}
+
 func TestEngine_WQE(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -123,6 +128,9 @@ func TestEngine_WQE(t *testing.T) {
 		{"invalidate", hca.RC, invalidate,
 			"7 mlx5_0 wqe qp=0x45 index=4 op=UMR ds=8 CE key=0x102 umr={flags=0x98 mask=0x20006000 FREE " +
 				"qpn=0xffffff variant=0x0} dqpn=0x50", ""},
+		{"tag", hca.RC, tagAppend,
+			"7 mlx5_0 wqe qp=0x45 index=5 op=TAG_MATCHING ds=4 tm={op=APPEND CQE handled=9 index=3 tag=0x77 " +
+				"mask=0xff} sges=[{lkey=0x3 addr=0x4000 len=8}] dqpn=0x50", ""},
 		{"ud", hca.UD, udSend, "7 mlx5_0 wqe qp=0x45 index=2 op=SEND ds=5 qkey=0x11111111 dqpn=0x99 sges=[{lkey=0x3 " +
 			"addr=0x4000 len=1}]", ""},
 		{"dci", hca.DCI, dciSend, "7 mlx5_0 wqe qp=0x45 index=2 op=SEND ds=5 dc_key=0x1122334455667788 dqpn=0x99 " +

@@ -109,6 +109,12 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 	if op == 0x25 {
 		l.umr(w)
 	}
+	if op == 0x28 {
+		l.tag(next(32))
+		if len(w) >= 16 {
+			s |= hasData
+		}
+	}
 	if s&hasData == 0 || len(w) < 4 {
 		return
 	}
@@ -130,6 +136,28 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 
 // umr appends what changes a memory key: control segment, key context, and the first translation entry. Fields that the
 // change does not use are left out: libmlx5 leaves there what stood in the ring.
+// tag appends what a tag matching segment says.
+func (l *line) tag(w []byte) {
+	if len(w) < 32 {
+		return
+	}
+	be := binary.BigEndian
+	l.open("tm", '{')
+	l.str("op", [...]string{"NOP", "APPEND", "REMOVE"}[min(w[0]>>4, 2)])
+	l.flag("CQE", w[1]&(1<<7) != 0)
+	if w[1]&(1<<6) != 0 {
+		l.num("handled", int64(be.Uint16(w[6:])))
+	}
+	if w[0]>>4 != 0 {
+		l.num("index", int64(be.Uint16(w[2:])))
+	}
+	if w[0]>>4 == 1 {
+		l.hex("tag", be.Uint64(w[16:]))
+		l.hex("mask", be.Uint64(w[24:]))
+	}
+	l.close('}')
+}
+
 func (l *line) umr(w []byte) {
 	if len(w) < 112 {
 		return

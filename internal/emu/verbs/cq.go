@@ -40,15 +40,16 @@ func createCQ(c *call) unix.Errno {
 		return e
 	}
 	d, e := driver[uapi.Mlx5CreateCQ](c, 24)
-	const offered, known = uapi.CQFlagUAR, uapi.CQFlagUAR | uapi.CQFlag128BPad | uapi.CQFlagRealTime
+	const offered = uapi.CQFlagUAR | uapi.CQFlag128BPad
+	const known = offered | uapi.CQFlagRealTime
 	switch {
 	case e != 0, d.Flags&^known != 0, d.CQESize != 64 && d.CQESize != 128, d.Reserved0 != 0, d.Reserved1 != 0:
 		return unix.EINVAL
-	case d.CQECompEn != 0, d.Flags&^offered != 0:
+	case d.CQECompEn != 0, d.Flags&^offered != 0, d.Flags&uapi.CQFlag128BPad != 0 && d.CQESize != 128:
 		return unix.EOPNOTSUPP
 	}
 	i := hca.CQInit{User: q.UserHandle, Entries: q.CQE, Vector: q.CompVector, Flags: q.Flags, Buf: d.BufAddr,
-		DB: d.DbAddr, CQESize: d.CQESize,
+		DB: d.DbAddr, CQESize: d.CQESize, Pad: d.Flags&uapi.CQFlag128BPad != 0,
 		UAR: -1}
 	if d.Flags&uapi.CQFlagUAR != 0 {
 		i.UAR = int(d.UARPageIndex)

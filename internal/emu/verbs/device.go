@@ -71,6 +71,10 @@ func queryDevice(c *call) unix.Errno {
 	return reply(c, v)
 }
 
+// tagCaps is struct ib_uverbs_tm_caps: size of a rendezvous request, tags, flags (on RC), operations, SGEs. The last
+// word is reserved.
+var tagCaps = [6]uint32{hca.MaxRendezvous, hca.MaxTags, 1, 1 << 15, 1, 0}
+
 func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 	if q.CompMask != 0 || q.Reserved != 0 {
 		return unix.EINVAL
@@ -84,9 +88,9 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 		TimestampMask: clockMask, HcaCoreClock: clockKHz,
 		OdpCaps: odpCaps, XrcOdpCaps: odpConnected, MaxDmSize: c.ctx.Device.Config.Limits.MaxDMSize,
 		DeviceCapFlagsEx: uint64(v.DeviceCapFlags) | raw.device, RawPacketCaps: raw.packet, CQModerationCount: 0xffff,
-		CQModerationPeriod: hca.MaxCQPeriod}
+		CQModerationPeriod: hca.MaxCQPeriod, TmCaps: tagCaps}
 	d := uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut), MaxTso: raw.maxTSO,
-		TsoQpts: raw.tsoTypes, Flags: uapi.DevRespScatterDCT}
+		TsoQpts: raw.tsoTypes, Flags: uapi.DevRespPad128 | uapi.DevRespScatterDCT}
 	if raw.packet != 0 {
 		x.RssCaps = [4]uint32{1 << hca.RawPacket, hca.MaxIndTables, hca.MaxIndTableSize}
 		x.MaxWqTypeRq = hca.MaxWQ

@@ -9,7 +9,11 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
 
-const srqXRC = 1 // of enum ib_uverbs_srq_type; 0 is a basic SRQ, 2 tag matching
+// Of enum ib_uverbs_srq_type; 0 is a basic SRQ.
+const (
+	srqXRC = 1
+	srqTM  = 2
+)
 
 // takeSRQ reads create_srq from all its forms.
 func takeSRQ(c *call) (q uapi.CreateXSRQ, e unix.Errno) {
@@ -19,7 +23,8 @@ func takeSRQ(c *call) (q uapi.CreateXSRQ, e unix.Errno) {
 			MaxWR: uint32(c.b.Uint(5)), MaxSGE: uint32(c.b.Uint(6)), SRQLimit: uint32(c.b.Uint(7)),
 			MaxNumTags: uint32(c.b.Uint(8)),
 			XRCDHandle: uint32(c.b.Uint(2)), CQHandle: uint32(c.b.Uint(3))}
-		if c.b.Uint(9) > 2 || q.SRQType == srqXRC && (!c.b.Has(2) || !c.b.Has(3) || !c.b.Has(13)) {
+		if c.b.Uint(9) > 2 || q.SRQType == srqXRC && (!c.b.Has(2) || !c.b.Has(3) || !c.b.Has(13)) ||
+			q.SRQType == srqTM && (!c.b.Has(3) || !c.b.Has(8)) {
 			e = unix.EINVAL
 		}
 	case c.name == "create_xsrq":
@@ -41,14 +46,17 @@ func createSRQ(c *call) unix.Errno {
 	if e != 0 || d.Reserved0 != 0 || d.Reserved1 != 0 || d.Flags&^uapi.SRQFlagSignature != 0 {
 		return unix.EINVAL
 	}
-	if q.SRQType > srqXRC {
-		return refuse(c)
+	if q.SRQType > srqTM {
+		return unix.EINVAL
 	}
 	i := hca.SRQInit{User: q.UserHandle, PD: q.PDHandle, XRC: q.SRQType == srqXRC, MaxWR: q.MaxWR, MaxSGE: q.MaxSGE,
 		Limit: q.SRQLimit,
 		Buf:   d.BufAddr, DB: d.DbAddr, Flags: d.Flags, UIdx: c.userIndex(d.Uidx, 28)}
-	if i.XRC {
+	switch q.SRQType {
+	case srqXRC:
 		i.XRCD, i.CQ = q.XRCDHandle, q.CQHandle
+	case srqTM:
+		i.TM, i.CQ, i.Tags = true, q.CQHandle, q.MaxNumTags
 	}
 	c.req = q
 	s, e := create(c, func() (*hca.SRQ, unix.Errno) { return c.ctx.CreateSRQ(&i) },

@@ -34,6 +34,24 @@ func Build(dir, source string, macros ...string) (string, error) {
 	return lib, nil
 }
 
+// BuildEFA compiles the fake libefa in the folder source, which calls the fake libibverbs in dir, to dir/libefa.so.1.
+func BuildEFA(dir, source string, macros ...string) error {
+	cc, err := compiler()
+	if err != nil {
+		return err
+	}
+	args := append(cc[1:], "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+		"-Wl,-soname,libefa.so.1", "-o", filepath.Join(dir, "libefa.so.1"))
+	for _, m := range macros {
+		args = append(args, "-D"+m)
+	}
+	args = append(args, filepath.Join(source, "fakeefa.c"), filepath.Join(dir, "libibverbs.so.1"))
+	if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cc, " "), err, out)
+	}
+	return nil
+}
+
 func compiler() ([]string, error) {
 	if cc := strings.Fields(os.Getenv("CC")); len(cc) > 0 {
 		return cc, nil

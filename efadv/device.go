@@ -1,0 +1,105 @@
+package efadv
+
+import (
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/flags"
+)
+
+// DeviceCaps are features of an adapter.
+type DeviceCaps uint32
+
+// The features. C: EFADV_DEVICE_ATTR_CAPS_*.
+const (
+	CapRead             DeviceCaps = 1 << 0 // RDMA reads
+	CapRNRRetry         DeviceCaps = 1 << 1 // QPAttr.RNRRetry
+	CapCQWithSGID       DeviceCaps = 1 << 2 // CQOptions.SrcGID
+	CapWrite            DeviceCaps = 1 << 3 // RDMA writes
+	CapUnsolicitedWrite DeviceCaps = 1 << 4 // QPOptions.UnsolicitedWrites
+	CapCQWithDmabuf     DeviceCaps = 1 << 5
+	CapCompCounters     DeviceCaps = 1 << 6 // ibv.Device.CreateCompCounter
+)
+
+var capNames = []string{"Read", "RNRRetry", "CQWithSGID", "Write", "UnsolicitedWrite", "CQWithDmabuf", "CompCounters"}
+
+// String joins the names of the features with "|".
+func (c DeviceCaps) String() string { return flags.String(c, capNames) }
+
+// DeviceAttr are the limits of an adapter. What the library does not know is 0.
+//
+// C: struct efadv_device_attr.
+type DeviceAttr struct {
+	MaxSendWR   int
+	MaxRecvWR   int
+	MaxSendSGE  int
+	MaxRecvSGE  int
+	MaxInline   int
+	MaxInlineEx int // of QPs made with SendOps, as SRD QPs are
+	Caps        DeviceCaps
+	MaxRDMASize int // bytes of a read or write
+}
+
+// QueryDevice returns the limits of an adapter.
+//
+// C: efadv_query_device(3).
+func QueryDevice(dev *ibv.Device) (*DeviceAttr, error) {
+	_, a, err := query(dev, "efadv query device")
+	if err != nil {
+		return nil, err
+	}
+	return &DeviceAttr{MaxSendWR: int(a.MaxSQWR), MaxRecvWR: int(a.MaxRQWR), MaxSendSGE: int(a.MaxSQSGE),
+		MaxRecvSGE: int(a.MaxRQSGE), MaxInline: int(a.InlineBufSize), MaxInlineEx: int(a.InlineBufSizeEx),
+		Caps: DeviceCaps(a.DeviceCaps), MaxRDMASize: int(a.MaxRDMASize)}, nil
+}
+
+// SendDepth is what MaxSendDepth depends on.
+//
+// C: struct efadv_sq_depth_attr.
+type SendDepth struct {
+	SGEs        int // of a send
+	RDMASGEs    int // of a read or write
+	Inline      int
+	InlineWrite bool // QPOptions.InlineWrites
+}
+
+// MaxSendDepth returns the number of work requests that a send queue may have. It needs rdma-core v63.
+//
+// C: efadv_get_max_sq_depth(3).
+func MaxSendDepth(dev *ibv.Device, d SendDepth) (int, error) {
+	const op = "efadv max send depth"
+	lib, _, err := query(dev, op)
+	if err != nil {
+		return 0, err
+	}
+	h, leave, err := verbs.Enter(dev, op)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	a := &abi.EFADVSQDepthAttr{MaxSendSGE: uint32(d.SGEs), MaxRDMASGE: uint32(d.RDMASGEs),
+		MaxInlineData: uint32(d.Inline)}
+	if d.InlineWrite {
+		a.Flags = 1
+	}
+	n, err := lib.GetMaxSQDepth(h, a)
+	return n, explain(dev, op, "the depth of a send queue", err)
+}
+
+// MaxRecvDepth returns the number of receives of that many SGEs that a receive queue may have. It needs
+// rdma-core v63.
+//
+// C: efadv_get_max_rq_depth(3).
+func MaxRecvDepth(dev *ibv.Device, sges int) (int, error) {
+	const op = "efadv max recv depth"
+	lib, _, err := query(dev, op)
+	if err != nil {
+		return 0, err
+	}
+	h, leave, err := verbs.Enter(dev, op)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	n, err := lib.GetMaxRQDepth(h, &abi.EFADVRQDepthAttr{MaxRecvSGE: uint32(sges)})
+	return n, explain(dev, op, "the depth of a receive queue", err)
+}

@@ -1,0 +1,230 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/flags"
+	"github.com/pureverbs/pureverbs/internal/life"
+)
+
+// CompCounter counts completions of QPs that are attached to it: those that succeeded, and those that
+// failed. A program that needs to know only how many there are reads it in place of completions.
+//
+// It belongs to its Device. A QP remains attached until it is closed. It needs rdma-core v65.
+//
+// C: struct ibv_comp_cntr.
+type CompCounter struct {
+	node
+	dev    *Device
+	handle uintptr
+}
+
+// CompCounterType is what a CompCounter adds up.
+//
+// C: enum ibv_comp_cntr_type.
+type CompCounterType uint32
+
+// The types.
+const (
+	CompCounterWRs   CompCounterType = abi.IBV_COMP_CNTR_TYPE_WRS   // completed work requests
+	CompCounterBytes CompCounterType = abi.IBV_COMP_CNTR_TYPE_BYTES // their bytes
+)
+
+var compCounterTypeNames = []string{"WRs", "Bytes"}
+
+// String returns the name, as in "WRs".
+func (t CompCounterType) String() string {
+	return enumString("CompCounterType", int64(t), compCounterTypeNames)
+}
+
+// CompCounterOps are the operations whose completions a CompCounter counts. The last two are those of
+// the peer: reads and writes of this side's memory.
+//
+// C: enum ibv_qp_attach_comp_cntr_op.
+type CompCounterOps uint32
+
+// The operations.
+const (
+	CompCounterSend        CompCounterOps = abi.IBV_QP_ATTACH_COMP_CNTR_OP_SEND
+	CompCounterRecv        CompCounterOps = abi.IBV_QP_ATTACH_COMP_CNTR_OP_RECV
+	CompCounterRead        CompCounterOps = abi.IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_READ
+	CompCounterRemoteRead  CompCounterOps = abi.IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_READ
+	CompCounterWrite       CompCounterOps = abi.IBV_QP_ATTACH_COMP_CNTR_OP_RDMA_WRITE
+	CompCounterRemoteWrite CompCounterOps = abi.IBV_QP_ATTACH_COMP_CNTR_OP_REMOTE_RDMA_WRITE
+
+	allCompCounterOps = CompCounterRemoteWrite<<1 - 1
+)
+
+var compCounterOpNames = []string{"Send", "Recv", "Read", "RemoteRead", "Write", "RemoteWrite"}
+
+// String lists the operations, as in "Send|Recv".
+func (o CompCounterOps) String() string { return flags.String(o, compCounterOpNames) }
+
+// CompCounterCaps are the limits of a device's CompCounters.
+//
+// C: struct ibv_comp_cntr_caps.
+type CompCounterCaps struct {
+	MaxValue    uint64
+	MaxCounters uint32
+	Ops         CompCounterOps
+}
+
+// QueryCompCounters returns the limits of the device's CompCounters.
+//
+// C: ibv_query_comp_cntr_caps(3).
+func (d *Device) QueryCompCounters() (*CompCounterCaps, error) {
+	const op = "query comp counters"
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	c := new(abi.CompCntrCaps)
+	if err := d.v.QueryCompCntrCaps(d.handle, c); err != nil {
+		return nil, &OpError{Op: op, Object: d.Name(), Err: d.explainCompCounter(err)}
+	}
+	return &CompCounterCaps{c.MaxValue, c.MaxCounters, CompCounterOps(c.SupportedQPAttachOps)}, nil
+}
+
+// CreateCompCounter makes a counter of two zeros.
+//
+// C: ibv_create_comp_cntr(3).
+func (d *Device) CreateCompCounter(t CompCounterType) (*CompCounter, error) {
+	return d.createCompCounter("create comp counter", t, d.v.CreateCompCntr)
+}
+
+func (d *Device) createCompCounter(op string, t CompCounterType,
+	create func(ctx uintptr, attr *abi.CompCntrInitAttr) (uintptr, error)) (*CompCounter, error) {
+	if t > CompCounterBytes {
+		return nil, &OpError{Op: op, Object: d.Name(), Err: &ArgError{Arg: "type", Got: t.String(),
+			Want: "CompCounterWRs or CompCounterBytes"}}
+	}
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	h, err := create(d.handle, &abi.CompCntrInitAttr{Type: uint32(t)})
+	if err != nil {
+		return nil, &OpError{Op: op, Object: d.Name(), Err: d.explainCompCounter(err)}
+	}
+	c := &CompCounter{dev: d, handle: h}
+	c.node.initNumbered("comp counter", d.Name(), &d.node)
+	life.Watch(c, &c.life)
+	return c, nil
+}
+
+// Device returns the device that the counter belongs to.
+func (c *CompCounter) Device() *Device { return c.dev }
+
+func (c *CompCounter) do(op string, f func() error) error {
+	if err := c.enter(op); err != nil {
+		return err
+	}
+	defer c.leave()
+	if err := f(); err != nil {
+		return &OpError{Op: op, Object: c.name, Err: c.dev.explainCompCounter(err)}
+	}
+	return nil
+}
+
+// Read returns how many completions succeeded. What Set and Add change may show a little later.
+//
+// C: ibv_read_comp_cntr(3).
+func (c *CompCounter) Read() (n uint64, err error) {
+	err = c.do("read comp counter", func() (err error) { n, err = c.dev.v.ReadCompCntr(c.handle); return err })
+	return n, err
+}
+
+// ReadErrors returns how many completions failed.
+//
+// C: ibv_read_err_comp_cntr(3).
+func (c *CompCounter) ReadErrors() (n uint64, err error) {
+	err = c.do("read comp counter", func() (err error) { n, err = c.dev.v.ReadErrCompCntr(c.handle); return err })
+	return n, err
+}
+
+// Set changes the number that Read returns. Completions meanwhile may be lost.
+//
+// C: ibv_set_comp_cntr(3).
+func (c *CompCounter) Set(n uint64) error {
+	return c.do("set comp counter", func() error { return c.dev.v.SetCompCntr(c.handle, n) })
+}
+
+// SetErrors changes the number that ReadErrors returns.
+//
+// C: ibv_set_err_comp_cntr(3).
+func (c *CompCounter) SetErrors(n uint64) error {
+	return c.do("set comp counter", func() error { return c.dev.v.SetErrCompCntr(c.handle, n) })
+}
+
+// Add adds to the number that Read returns.
+//
+// C: ibv_inc_comp_cntr(3).
+func (c *CompCounter) Add(n uint64) error {
+	return c.do("add to comp counter", func() error { return c.dev.v.IncCompCntr(c.handle, n) })
+}
+
+// AddErrors adds to the number that ReadErrors returns.
+//
+// C: ibv_inc_err_comp_cntr(3).
+func (c *CompCounter) AddErrors(n uint64) error {
+	return c.do("add to comp counter", func() error { return c.dev.v.IncErrCompCntr(c.handle, n) })
+}
+
+// Attach makes the counter count the completions of these operations of a QP, which is in state RESET or
+// INIT. A QP can have several counters, if no two count the same operation.
+//
+// C: ibv_qp_attach_comp_cntr(3).
+func (c *CompCounter) Attach(qp *QP, ops CompCounterOps) error {
+	const op = "attach comp counter"
+	var err error
+	switch {
+	case qp == nil:
+		err = &ArgError{Arg: "qp", Got: "nil", Want: "a QP of the same Device"}
+	case qp.pd.dev != c.dev:
+		err = &ArgError{Arg: "qp", Got: "one of another Device", Want: "a QP of the same Device"}
+	case ops == 0 || ops&^allCompCounterOps != 0:
+		err = &ArgError{Arg: "ops", Got: ops.String(), Want: "bits of " + allCompCounterOps.String()}
+	}
+	if err != nil {
+		return &OpError{Op: op, Object: c.name, Err: err}
+	}
+	if err := enterAll(op, &c.node, &qp.node); err != nil {
+		return err
+	}
+	defer leaveAll(&c.node, &qp.node)
+	err = c.dev.v.QPAttachCompCntr(qp.handle, c.handle, &abi.QPAttachCompCntrAttr{OpMask: uint32(ops)})
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EBUSY):
+		err = fmt.Errorf("the QP has a counter for some of %v: %w", ops, err)
+	case errors.Is(err, syscall.EINVAL):
+		err = fmt.Errorf("the QP must be in RESET or INIT: %w", err)
+	case unsupported(err):
+		err = &UnsupportedError{Feature: "counting completions of " + ops.String(),
+			Need: "operations of QueryCompCounters", Have: c.dev.Name()}
+	}
+	return &OpError{Op: op, Object: c.name, Err: err}
+}
+
+// Close destroys the counter. It fails while a QP is attached, which is until the QP is closed.
+//
+// C: ibv_destroy_comp_cntr(3).
+func (c *CompCounter) Close() error {
+	return c.node.close(func() error {
+		err := c.dev.v.DestroyCompCntr(c.handle)
+		if errors.Is(err, syscall.EBUSY) {
+			err = fmt.Errorf("close the QPs that it is attached to first: %w", err)
+		}
+		return err
+	})
+}
+
+// explainCompCounter returns what completion counters need.
+func (d *Device) explainCompCounter(err error) error {
+	return explainUnsupported(err, "a completion counter", "a device with it, such as an Elastic Fabric Adapter",
+		d.Name()+"; count completions in software")
+}
