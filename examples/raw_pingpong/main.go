@@ -12,74 +12,64 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net"
-	"os"
-	"os/signal"
 
+	"github.com/pureverbs/pureverbs/examples/internal/cm"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
 type options struct {
-	device   string
-	port     int
-	own      ibv.MAC
-	peer     ibv.MAC
-	server   bool
-	n, size  int
-	rxFrames int
+	device          string
+	port            uint8
+	ownArg, peerArg string
+	own, peer       ibv.MAC
+	server, client  bool
+	n, size         int
+	rxFrames        int
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { cm.Main("raw_pingpong", run) }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o := options{rxFrames: 16}
-	f := flag.NewFlagSet("raw_pingpong", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.StringVar(&o.device, "d", "", "`device`; empty for the first one")
-	f.IntVar(&o.port, "i", 1, "`port` of the device")
-	f.Func("B", "own Ethernet `address`", address(&o.own))
-	f.Func("E", "the peer's Ethernet `address`", address(&o.peer))
+func parse(args []string) (*options, error) {
+	o := &options{rxFrames: 16}
+	f := cm.Flags("raw_pingpong")
+	f.StringVarP(&o.device, "ib-dev", "d", "", "`device` (default the first)")
+	f.Uint8VarP(&o.port, "ib-port", "i", 1, "`port` of the device")
+	f.StringVarP(&o.ownArg, "source_mac", "B", "", "own Ethernet `address`")
+	f.StringVarP(&o.peerArg, "dest_mac", "E", "", "the peer's Ethernet `address`")
 	f.BoolVar(&o.server, "server", false, "answer frames")
-	client := f.Bool("client", false, "send the first frame")
-	f.IntVar(&o.n, "n", 1000, "`number` of frames each way")
-	f.IntVar(&o.size, "s", 64, "`bytes` of a frame, with its header")
-	switch err := f.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
-	}
-	none := ibv.MAC{}
-	if o.server == *client || o.own == none || o.peer == none || o.port < 1 || o.port > 255 || o.n < 1 ||
-		o.size < header {
-		fmt.Fprintf(stderr,
-			"raw_pingpong: want -B, -E, and one of --server and --client; a frame has at least %d bytes\n",
-			header)
-		return 2
-	}
-	if err := play(ctx, &o, stdout); err != nil {
-		fmt.Fprintln(stderr, "raw_pingpong:", err)
-		return 1
-	}
-	return 0
+	f.BoolVar(&o.client, "client", false, "send the first frame")
+	f.IntVarP(&o.n, "iters", "n", 1000, "`number` of frames each way")
+	f.IntVarP(&o.size, "size", "s", 64, "`bytes` of a frame, with its header")
+	forms := "raw_pingpong -B MAC -E MAC --server [options]\nraw_pingpong -B MAC -E MAC --client [options]\n"
+	err := cm.Parse(f, args, forms, func() error {
+		if o.server == o.client {
+			return errors.New("want one of --server and --client")
+		}
+		return errors.Join(address("-B", o.ownArg, &o.own), address("-E", o.peerArg, &o.peer),
+			cm.Within("-n", o.n, 1, math.MaxInt32), cm.Within("-s", o.size, header, slot))
+	})
+	return o, err
 }
 
-func address(to *ibv.MAC) func(string) error {
-	return func(s string) error {
-		a, err := net.ParseMAC(s)
-		if err == nil && len(a) != len(to) {
-			err = errors.New("want six bytes")
-		}
-		copy(to[:], a)
+func run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args)
+	if err != nil {
 		return err
 	}
+	return play(ctx, o, out)
+}
+
+func address(flag, s string, to *ibv.MAC) error {
+	a, err := net.ParseMAC(s)
+	if err != nil || len(a) != len(to) {
+		return fmt.Errorf("%s %q: want an Ethernet address, as e4:1d:2d:00:00:01", flag, s)
+	}
+	copy(to[:], a)
+	return nil
 }
 
 const (
@@ -87,6 +77,7 @@ const (
 	etherType = 0x88b5 // for experiments
 	recvID    = 1
 	sendID    = 2
+	slot      = 16 << 10 // the longest frame of any port
 )
 
 func play(ctx context.Context, o *options, out io.Writer) (err error) {
@@ -101,7 +92,6 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 		return err
 	}
 	defer closing(pd)
-	const slot = 16 << 10 // the longest frame of any port
 	mr, err := pd.AllocMR(2*slot, ibv.LocalWrite, nil)
 	if err != nil {
 		return err

@@ -1,0 +1,169 @@
+//go:build linux && amd64 && !race
+
+package emu
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// program is a run of a program of another project, or of its two ends.
+type program struct {
+	name    string
+	server  string // "" if there is one end; PORT is replaced in both
+	client  string
+	emu     []string
+	env     []string
+	cm      bool     // the server listens in rdma_cm, not in TCP
+	want    []string // what the client's output must match
+	bytes   int      // that the ports received at least
+	refused bool     // it fails, and says why
+}
+
+const (
+	mpi       = "mpirun.openmpi -np 2 --oversubscribe --bind-to none "
+	netpipe   = " NPopenmpi -i -u 512 -o /dev/null"
+	integrity = `385 bytes +\d+ times --> +Integrity check passed`
+	testpmd   = "dpdk-testpmd -l 0,1 --no-huge -m 512 -a 00e0:01:00.0 --file-prefix emu -- --total-num-mbufs=2048"
+	qperfs    = "rc_bw rc_lat uc_bw ud_bw ud_lat rc_rdma_read_bw rc_rdma_write_lat rc_rdma_write_poll_lat " +
+		"rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add"
+)
+
+// programs lists what docs/emulator.md says that runs, and what it says that stops the others.
+func programs() []program {
+	rows := []program{
+		{name: "ucx_info", client: "ucx_info -d",
+			want: []string{`Transport: rc_verbs\s`, `Transport: rc_mlx5\s`, `Transport: ud_mlx5\s`, `Transport: dc_mlx5\s`}},
+		{name: "fi_info", client: "fi_info -p verbs", want: []string{`domain: mlx5_0`, `type: FI_EP_DGRAM`, `_IB_RC`}},
+		{name: "ibv_devinfo", client: "ibv_devinfo -v", want: []string{`hca_id:\s+mlx5_0`, `GID\[ +3\]:\s+::ffff:10\.88\.0\.1`}},
+		{name: "rdma dev", client: "rdma dev show", want: []string{`mlx5_0: node_type ca`}},
+		{name: "rdma link", client: "rdma link show", want: []string{`link mlx5_0/1 state ACTIVE .* netdev emu0`}},
+		{name: "rdma system", client: "rdma system show", want: []string{`netns shared`}},
+		{name: "ibstat", client: "ibstat", want: []string{`CA type: MT4129`, `State: Active`, `Link layer: Ethernet`}},
+		{name: "ibstatus", client: "ibstatus", want: []string{`'mlx5_0' port 1`, `state:\s+4: ACTIVE`}},
+		{name: "ibaddr", client: "ibaddr", refused: true, want: []string{`can't open UMAD port`}},
+		{name: "perfquery", client: "perfquery", refused: true, want: []string{`can't open UMAD port`}},
+		{name: "testpmd", client: testpmd, want: []string{`No probed ethernet devices`}},
+
+		{name: "qperf", server: "qperf -lp PORT", client: "qperf 127.0.0.1 -lp PORT -t 1 " + qperfs + " quit", emu: ib,
+			want:  []string{`rc_bw:\s+bw`, `uc_bw:\s+send_bw`, `ud_lat:\s+latency`, `ver_rc_fetch_add:\s+msg_rate`},
+			bytes: 1e6},
+		{name: "qperf cm", server: "qperf -lp PORT", client: "qperf 127.0.0.1 -lp PORT -t 1 -cm 1 rc_bw rc_lat quit",
+			want: []string{`rc_bw:\s+bw`, `rc_lat:\s+latency`}, bytes: 1e6},
+
+		{name: "mpi ucx rc", client: mpi + "--mca pml ucx" + netpipe, env: []string{"UCX_TLS=rc_v,self"},
+			want: []string{integrity}, bytes: 1e5},
+		{name: "mpi ucx rc_mlx5", client: mpi + "--mca pml ucx" + netpipe, env: []string{"UCX_TLS=rc_x,self"},
+			want: []string{integrity}, bytes: 1e5},
+		{name: "mpi ucx dc_mlx5", client: mpi + "--mca pml ucx" + netpipe, env: []string{"UCX_TLS=dc_x,self"},
+			want: []string{integrity}, bytes: 1e5},
+		{name: "mpi ofi", client: mpi + "--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm" + netpipe,
+			want: []string{integrity}, bytes: 1e5},
+	}
+	for _, ep := range []string{"verbs;ofi_rxm -e rdm", "verbs -e msg", "verbs -e dgram"} {
+		flags := " -I 50 -S 1024 -c -p " + ep
+		rows = append(rows, program{name: "fi_pingpong " + ep, server: "fi_pingpong -B PORT" + flags,
+			client: "fi_pingpong" + flags + " -P PORT 10.88.0.1", want: []string{`(?m)^1k +50 +=50 `}, bytes: 50 << 10})
+	}
+	for _, tls := range []string{"rc_v", "ud_v", "rc_x", "ud_x", "dc_x"} {
+		for _, test := range []string{"tag_lat", "tag_bw", "ucp_am_bw", "ucp_put_bw", "ucp_get", "stream_bw", "ucp_fadd"} {
+			size := " -s 8192"
+			if test == "ucp_fadd" {
+				size = " -s 8"
+			}
+			rows = append(rows, program{name: "ucx_perftest " + tls + " " + test, server: "ucx_perftest -p PORT",
+				client: "ucx_perftest 127.0.0.1 -p PORT -w 10 -n 200 -t " + test + size,
+				env:    []string{"UCX_TLS=" + tls, "UCX_NET_DEVICES=mlx5_0:1"},
+				want:   []string{`Final:\s+200\s`}, bytes: 1600})
+		}
+	}
+	for _, verb := range []string{"write", "read"} {
+		const job = " --port=PORT --bs=64k --size=4m --iodepth=8 "
+		rows = append(rows, program{name: "fio " + verb, server: "fio --name=s --ioengine=rdma --bind=127.0.0.1 --rw=read" + job, cm: true,
+			client: "fio --name=c --ioengine=rdma --hostname=127.0.0.1 --rw=write --verb=" + verb + job,
+			want:   []string{`issued rwts: total=0,64,0,0`, `io=4096KiB`}, bytes: 4 << 20})
+	}
+	return rows
+}
+
+// TestEmuPrograms runs programs of other projects, of two Debian releases.
+func TestEmuPrograms(t *testing.T) {
+	if !full {
+		t.Skip("a full run downloads the programs")
+	}
+	for _, release := range []string{"bookworm-programs", "trixie-programs"} {
+		for _, p := range programs() {
+			t.Run(release+"/"+p.name, func(t *testing.T) { p.run(t, way{release: release}) })
+		}
+	}
+}
+
+var received = regexp.MustCompile(`(?m)^=== received ((?:\d+ )+)words$`)
+
+func (p program) run(t *testing.T, w way) {
+	at := strconv.Itoa(21000 + int(port.Add(1)))
+	line := func(s string) []string {
+		f := append([]string{"env"}, p.env...)
+		if strings.HasPrefix(s, mpi) {
+			f = append(f, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+		}
+		if strings.HasPrefix(s, "ucx_perftest") && w.release == "trixie-programs" {
+			s += " -P 0" // not by MPI
+		}
+		f = append(f, strings.Fields(strings.ReplaceAll(s, "PORT", at))...)
+		return w.command(f[0], f[1:]...)
+	}
+	run := line(p.client)
+	if p.server != "" {
+		run = append([]string{filepath.Join(root, ".build/bin/pair"), "-t", limit.String(), "-p", at}, line(p.server)...)
+		if p.cm {
+			run[3] = "-cm"
+		}
+		run = append(append(run, "--"), line(p.client)...)
+	}
+	const counted = `"$@" </dev/null; rc=$?
+echo "=== received $(cat /sys/class/infiniband/*/ports/*/counters/port_rcv_data | tr '\n' ' ')words"
+exit $rc`
+	// Like perftest these do not destroy all that they made. UCX gives memory back before it deregisters it, and is
+	// preempted while it copies to a register.
+	flags := append([]string{"--strict-ignore=leak,mr-unmapped,blueflame-copy"}, p.emu...)
+	out, err := w.emulate(t, flags, append([]string{"bash", "-c", counted, "bash"}, run...)...)
+	if (err != nil) != p.refused {
+		t.Errorf("%v", err)
+	}
+	client := out
+	if p.server != "" {
+		_, client = parts(out)
+	}
+	for _, want := range p.want {
+		if !regexp.MustCompile(want).MatchString(client) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if n, err := words(out); err != nil || 4*n < p.bytes {
+		t.Errorf("the ports received %d bytes, want %d: %v", 4*n, p.bytes, err)
+	}
+	if t.Failed() {
+		t.Logf("%s\n%s", strings.Join(run, " "), tail(out))
+	}
+}
+
+// words returns the sum of the ports' counters.
+func words(out string) (sum int, err error) {
+	m := received.FindStringSubmatch(out)
+	if m == nil {
+		return 0, fmt.Errorf("no counters")
+	}
+	for _, f := range strings.Fields(m[1]) {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
