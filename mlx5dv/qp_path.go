@@ -1,7 +1,9 @@
 package mlx5dv
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/life"
@@ -59,7 +61,11 @@ func ModifyLAGPort(qp *ibv.QP, port uint8) error {
 		if port == 0 {
 			return &ibv.ArgError{Arg: "port", Got: "0", Want: "1 or more"}
 		}
-		return explainLAG(c, qp, c.lib.ModifyQPLAGPort(h, port))
+		err := c.lib.ModifyQPLAGPort(h, port)
+		if errors.Is(err, syscall.EINVAL) {
+			return &ibv.ArgError{Arg: "port", Got: fmt.Sprint(port), Want: "a port of the bond"}
+		}
+		return explainLAG(c, qp, err)
 	})
 }
 

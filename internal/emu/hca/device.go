@@ -22,6 +22,7 @@ type Device struct {
 	groups map[[16]byte][]*QP
 	flows  []*Flow // in the order in which they are looked at
 
+	dealt      int             // QPs that were given a port of the bond
 	devxNumber uint32          // the last of NextNumber
 	reserved   map[uint32]bool // ranges of QPNs, by the first
 

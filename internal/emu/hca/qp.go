@@ -48,7 +48,7 @@ type QP struct {
 
 	// Written by other commands.
 	UDPPort uint16 // of RoCE v2: the source port that the program chose, or 0
-	LAGPort uint8  // of a bond: the port that it chose, or 0
+	LAGPort uint8  // of a bond: the port that it sends from, from 1 on
 	mcast   [][16]byte
 	flows   int  // steering rules that lead here
 	opens   int  // XRC_RECV shared by ibv_open_qp
@@ -188,6 +188,10 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 	}
 	qp.refs(1)
 	d.liveQPs++
+	if n := d.Config.LAGPorts; n > 0 { // the kernel deals them out in turn
+		qp.LAGPort = uint8(d.dealt%n) + 1
+		d.dealt++
+	}
 	if qp.UAR != nil {
 		qp.UAR.QPs = append(qp.UAR.QPs, qp)
 	}

@@ -183,7 +183,7 @@ func rts2rts(d *command, o any) uapi.Status {
 	port, stream := uint8(qpcLAGPort.Get(d.in)), uint16(qpExtStream.Get(d.in))
 	switch v := d.ctx.Device; {
 	case mask&^optLAGPort != 0, more&^(moreStream|moreUDPPort) != 0,
-		mask&optLAGPort != 0 && (!bonded(v) || int(port) > v.Config.LAGPorts),
+		mask&optLAGPort != 0 && (!bonded(v) || port == 0 || int(port) > v.Config.LAGPorts),
 		more&moreUDPPort != 0 && (!ethernet(v) || qp.Type != hca.RC && qp.Type != hca.UC),
 		more&moreStream != 0 && (qpExtends.Get(d.in) == 0 || !qp.DC.HasStreams || stream>>qp.DC.Streams != 0):
 		return uapi.StatusBadParam

@@ -21,6 +21,9 @@ func TestDevxChanges(t *testing.T) {
 	pd, cq := p.pd(), p.cq(10, -1)
 	h, qpn := p.qp(pd, cq)
 	qp := p.x.Object(h).(*hca.QP)
+	if qp.LAGPort != 1 {
+		t.Errorf("the first QP is given port %d", qp.LAGPort)
+	}
 	change := func(fields ...any) ([]byte, unix.Errno) {
 		_, out, e := p.object(2, h, prm(uapi.OpRts2RtsQP, 464, append(fields, uapi.CmdNum, int(qpn))...), 16)
 		return out, e

@@ -1,0 +1,2 @@
+// Package lag tests QPs on an adapter that is a bond of two ports.
+package lag
