@@ -52,11 +52,12 @@ type CQ struct {
 	rooms  map[uint32]*ops.Room // of send queues, by QPN; nil while no QP on the CQ has one
 	cqe    int
 
-	fields   WCFields      // of CQOptions
-	extended *ops.ExPoller // instead of poller, with fields
-	tags     bool          // the ring is polled by PollTags
-	clock    *ops.Clock    // of the direct data path, with FieldWallClock
-	moved    *dma.Mem      // the ring since Resize on the direct data path
+	fields   WCFields       // of CQOptions
+	extended *ops.ExPoller  // instead of poller, with fields
+	exp      *ops.ExpPoller // instead of poller, on MLNX_OFED 4
+	tags     bool           // the ring is polled by PollTags
+	clock    *ops.Clock     // of the direct data path, with FieldWallClock
+	moved    *dma.Mem       // the ring since Resize on the direct data path
 
 	waitMu  sync.Mutex
 	waiters []*waiter
@@ -207,6 +208,9 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 
 // makeCQ makes the C object.
 func (d *Device) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMaker) (uintptr, error) {
+	if d.legacy && cq.fields != 0 && maker == nil {
+		return d.makeExpCQ(cq, cqe, channel, vector)
+	}
 	attr := &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cq.cookie, Channel: channel, CompVector: uint32(vector),
 		WCFlags: cq.wcFlags()}
 	single := cq.mu.Off && cq.path == DataPathOps
@@ -321,8 +325,11 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		return cq.direct.PollInto(firstWC(wcs), len(wcs))
 	}
 	if cq.poller == nil {
-		if cq.extended != nil {
+		switch {
+		case cq.extended != nil:
 			return cq.pollExtended(wcs, nil)
+		case cq.exp != nil:
+			return cq.pollExp(wcs)
 		}
 		return 0, cq.errGone
 	}
@@ -384,7 +391,7 @@ func (cq *CQ) hold() {
 
 // Preconditions: cq.mu is held, no QP is suspended.
 func (cq *CQ) holdLocked() {
-	if cq.direct == nil && cq.poller == nil && cq.extended == nil {
+	if cq.direct == nil && cq.poller == nil && cq.extended == nil && cq.exp == nil {
 		return
 	}
 	before := cq.held
@@ -455,6 +462,8 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 		e = cq.poller.Arm(solicitedOnly)
 	case cq.extended != nil:
 		e = cq.extended.Arm(solicitedOnly)
+	case cq.exp != nil:
+		e = cq.exp.Arm(solicitedOnly)
 	default:
 		cq.mu.Unlock()
 		return cq.errGone
@@ -688,13 +697,16 @@ func (cq *CQ) Close() error {
 		if cq.extended != nil {
 			mem = append(mem, cq.extended)
 		}
+		if cq.exp != nil {
+			mem = append(mem, cq.exp)
+		}
 		if cq.clock != nil {
 			mem = append(mem, cq.clock)
 		}
 		if cq.moved != nil {
 			mem = append(mem, cq.moved)
 		}
-		cq.poller, cq.extended, cq.clock, cq.moved = nil, nil, nil, nil
+		cq.poller, cq.extended, cq.exp, cq.clock, cq.moved = nil, nil, nil, nil, nil
 		cq.direct, cq.fast, cq.held = nil, nil, nil
 		close(cq.done)
 		return nil

@@ -121,6 +121,9 @@ type qpMaker struct {
 	destroy func(qp uintptr) error
 	dc      bool // by libmlx5
 	streams bool // of a DCI
+
+	exp     expQP // changes and queries it, on MLNX_OFED 4; else nil
+	postExp bool  // by ibv_exp_post_send
 }
 
 func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, error) {
@@ -206,8 +209,10 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		dev.direct.mu.Lock()
 		defer dev.direct.mu.Unlock()
 	}
-	if err := o.wantSendOps(dev, path); err != nil {
-		return fail(err)
+	if maker.exp == nil {
+		if err := o.wantSendOps(dev, path); err != nil {
+			return fail(err)
+		}
 	}
 	if err := dev.askSendOps(&o, path, init); err != nil {
 		return fail(err)
@@ -253,10 +258,14 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		if o.Type == XRCSend {
 			qp.sq.XRC()
 		}
-		if o.SendOps != 0 {
-			if err := qp.extend(); err != nil {
-				return undo(errors.Join(err, qp.sq.Free()))
-			}
+		switch {
+		case maker.postExp:
+			err = qp.postByExp()
+		case o.SendOps != 0:
+			err = qp.extend()
+		}
+		if err != nil {
+			return undo(errors.Join(err, qp.sq.Free()))
 		}
 		if qp.maxTSOHeader = o.Raw.MaxTSOHeader; qp.maxTSOHeader > 0 {
 			if err := qp.sq.Headers(qp.maxTSOHeader); err != nil {
@@ -444,6 +453,9 @@ func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint
 		return err
 	}
 	defer qp.leave()
+	if qp.typ == DCT {
+		return &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "qp", Got: "a DCT", Want: "a UD QP"}}
+	}
 	if err := call(qp.dev.v.Lib, qp.handle, (*abi.GID)(&group), lid); err != nil {
 		return &OpError{Op: op, Object: qp.name, Err: err, Detail: "group " + group.String()}
 	}

@@ -37,11 +37,6 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "a PD"})
 	}
 	dev := pd.Device()
-	lib, h, leave, err := enter(dev, op)
-	if err != nil {
-		return nil, err
-	}
-	leave() // pd keeps the device open
 	if send == nil && opt.Type == ibv.DCT {
 		send = recv
 	} else if recv == nil && opt.Type == ibv.DCI {
@@ -50,6 +45,14 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if err := opt.check(send); err != nil {
 		return nil, opError(op, dev.Name(), err)
 	}
+	if verbs.Experimental(dev) {
+		return createExp(op, pd, send, recv, opt)
+	}
+	lib, h, leave, err := enter(dev, op)
+	if err != nil {
+		return nil, err
+	}
+	leave() // pd keeps the device open
 	dv := new(abi.MLX5DVQPInitAttr)
 	if opt.Flags != 0 {
 		dv.CompMask, dv.CreateFlags = abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS, uint32(opt.Flags)
