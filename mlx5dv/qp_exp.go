@@ -10,8 +10,8 @@ const (
 // createExp is CreateQP by the experimental verbs of MLNX_OFED 4, whose libmlx5 has no mlx5dv_create_qp. The CQs are
 // those of CreateQP.
 func createExp(op string, pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
-	unsupported := func(feature string) error {
-		return opError(op, pd.Device().Name(), &ibv.UnsupportedError{Feature: feature, Need: needRDMACore,
+	unsupported := func(feature, instead string) error {
+		return opError(op, pd.Device().Name(), &ibv.UnsupportedError{Feature: feature, Need: instead + needRDMACore,
 			Have: haveOFED4})
 	}
 	d := opt.DC
@@ -20,9 +20,9 @@ func createExp(op string, pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.
 	}
 	switch {
 	case opt.Flags != 0:
-		return nil, unsupported("a QP with " + opt.Flags.String())
+		return nil, unsupported("a QP with "+opt.Flags.String(), "")
 	case d.LogStreams != 0:
-		return nil, unsupported("streams of a DCI; use a DCI for each stream, or")
+		return nil, unsupported("streams of a DCI", "a DCI for each stream, or ")
 	case opt.Type == ibv.DCI || opt.Type == ibv.DCT:
 		return verbs.CreateExpDC(pd, send, recv, &opt.QPOptions, d.AccessKey)
 	}
