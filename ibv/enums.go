@@ -129,23 +129,13 @@ const (
 	OpSendInv Opcode = 9
 	// OpTSO sends a large segment that the device splits into packets. C: IBV_WR_TSO.
 	OpTSO Opcode = 10
-	// OpDriver1 is defined by the vendor. C: IBV_WR_DRIVER1.
+	// OpDriver1 is defined by the vendor: with mlx5 it changes an indirect memory key, as package
+	// mlx5dv says. C: IBV_WR_DRIVER1.
 	OpDriver1 Opcode = 11
-	// OpMkey gives an indirect key of mlx5 a layout: package mlx5dv makes such work requests.
-	// C: mlx5dv_wr_mkey_configure.
-	OpMkey = OpDriver1
 	// OpFlush makes earlier writes visible or persistent. C: IBV_WR_FLUSH.
 	OpFlush Opcode = 14
 	// OpAtomicWrite writes 8 bytes atomically. C: IBV_WR_ATOMIC_WRITE.
 	OpAtomicWrite Opcode = 15
-	// OpRawWQE posts a WQE of mlx5 that the program wrote. C: mlx5dv_wr_raw_wqe.
-	OpRawWQE Opcode = 16
-	// OpMemcpy has mlx5 copy local memory. C: mlx5dv_wr_memcpy.
-	OpMemcpy Opcode = 17
-	// OpMaskedCompareSwap and OpMaskedFetchAdd are atomics of mlx5, of 8 to 32 bytes: see
-	// MaskedAtomic. C: IBV_EXP_WR_EXT_MASKED_ATOMIC_CMP_AND_SWP and _FETCH_AND_ADD of MLNX_OFED 4.
-	OpMaskedCompareSwap Opcode = 18
-	OpMaskedFetchAdd    Opcode = 19
 )
 
 // SendFlags modify a send work request.

@@ -45,8 +45,8 @@ func TestRXE_MaskedAtomics(t *testing.T) {
 		}
 		wr.SGEs[0], wr.Masked = a.mr.SGE(0, n), &m
 		post(t, a.qp, wr)
-		if wc := a.good(t, wr.ID); wc.ByteLen != uint32(n) ||
-			wc.Opcode != map[Opcode]WCOpcode{OpMaskedCompareSwap: WCCompareSwap, OpMaskedFetchAdd: WCFetchAdd}[wr.Opcode] {
+		want := map[Opcode]WCOpcode{OpMaskedCompareSwap: WCCompareSwap, OpMaskedFetchAdd: WCFetchAdd}[wr.Opcode]
+		if wc := a.good(t, wr.ID); wc.ByteLen != uint32(n) || wc.Opcode != want {
 			t.Fatalf("completion %+v of %v of %d bytes", wc, wr.Opcode, n)
 		}
 		for k := range old {

@@ -82,7 +82,7 @@ type SendWR struct {
 	TSO   *TSO        // OpTSO: the header of the frames, and how much of the data each gets
 
 	Masked *MaskedAtomic // OpMaskedCompareSwap, OpMaskedFetchAdd: the operands
-	Mkey   *MkeyChange   // OpMkey: what package mlx5dv made
+	Mkey   *MkeyChange   // OpDriver1: what package mlx5dv made
 }
 
 // FlushRange is what OpFlush needs besides Remote.

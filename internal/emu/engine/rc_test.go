@@ -172,7 +172,8 @@ func TestExtendedAtomics(t *testing.T) {
 		}
 	}
 	do(opMaskedFA, 4, seg(uint32(0x10001), uint32(0x8000), uint64(0)), native(uint32(0xffff)), native(uint32(0x10000)))
-	do(opMaskedCS, 4, seg(uint32(9), uint32(7), uint32(0xf), uint32(0xff)), native(uint32(0x107)), native(uint32(0x109)))
+	do(opMaskedCS, 4, seg(uint32(9), uint32(7), uint32(0xf), uint32(0xff)), native(uint32(0x107)),
+		native(uint32(0x109)))
 	do(opMaskedFA, 16, seg(uint64(1), uint64(2), uint64(1)<<63, uint64(1)<<63), native(ones, uint64(5)),
 		native(uint64(0), uint64(7)))
 	do(opMaskedCS, 16, seg(uint64(3), uint64(4), uint64(1), uint64(2), ones, uint64(0), ones, ones),
