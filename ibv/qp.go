@@ -234,6 +234,9 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		state: libibverbs.QPState(h), sgid: -1,
 		cap: capFromC(&init.Cap), onlySendOps: opt.SendOps != 0,
 	}
+	if path == DataPathDirect && o.SendOps == 0 {
+		qp.ops |= work.MLX5OpcodesOf(workType(o.Type)) & work.MaskedAtomics
+	}
 	qp.num.Store(libibverbs.QPNum(h))
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
 	qp.passed.op = noOpcode
