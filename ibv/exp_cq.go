@@ -88,6 +88,22 @@ func (cq *CQ) pollByExp() (err error) {
 	return err
 }
 
+// switchToExp makes a CQ be polled by ibv_exp_poll_cq, if it is not: opcodes of atomics with masks mean something else
+// to ibv_poll_cq.
+func (cq *CQ) switchToExp() error {
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.poller == nil {
+		return nil
+	}
+	if err := cq.pollByExp(); err != nil {
+		return err
+	}
+	err := cq.poller.Free()
+	cq.poller = nil
+	return err
+}
+
 // pollExp polls by ibv_exp_poll_cq.
 // Preconditions: cq.mu is held, nothing is held.
 func (cq *CQ) pollExp(wcs []WC) (int, error) {

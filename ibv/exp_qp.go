@@ -20,16 +20,30 @@ type expQP interface {
 // Experimental reports whether the device is driven by MLNX_OFED 4.
 func (friends) Experimental(d *Device) bool { return d.legacy }
 
-// CreateExpDC is CreateDC by the experimental verbs. A DCT has this key.
-func (friends) CreateExpDC(pd *PD, send, recv *CQ, opt *QPOptions, key uint64) (*QP, error) {
+// CreateExp creates a DCI, a DCT, or a QP that posts atomics with masks, by the experimental verbs. A DCT has this key;
+// maxAtomic is the length of the longest such atomic, 0 for none.
+func (friends) CreateExp(pd *PD, send, recv *CQ, opt *QPOptions, key uint64, maxAtomic uint32) (*QP, error) {
 	d := pd.dev
-	if opt.Type == DCT {
+	attr := &abi.ExpQPInitAttr{}
+	if maxAtomic != 0 {
+		attr.CompMask, attr.MaxAtomicArg = abi.IBV_EXP_QP_INIT_ATTR_ATOMICS_ARG, maxAtomic
+	}
+	switch opt.Type {
+	case DCT:
 		t := &expDCT{dev: d, init: abi.ExpDCTInitAttr{DCKey: key}}
 		return pd.createQP(send, recv, opt, qpMaker{create: t.create, destroy: t.destroy, dc: true, exp: t})
+	case DCI:
+		attr.QPType = abi.IBV_EXP_QPT_DC_INI
+		i := &expDCI{dev: d, attr: attr}
+		return pd.createQP(send, recv, opt, qpMaker{create: i.create, destroy: d.v.DestroyQP, dc: true, exp: i,
+			postExp: true, maxAtomic: maxAtomic})
 	}
-	i := &expDCI{dev: d}
-	return pd.createQP(send, recv, opt, qpMaker{create: i.create, destroy: d.v.DestroyQP, dc: true, exp: i,
-		postExp: true})
+	create := func(pd uintptr, init *abi.QPInitAttrEx) (uintptr, error) {
+		attr.QPType = init.QPType
+		return d.createExpQP(pd, init, attr)
+	}
+	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: d.v.DestroyQP, postExp: true,
+		maxAtomic: maxAtomic})
 }
 
 // postByExp makes the send queue post by ibv_exp_post_send.
@@ -38,7 +52,12 @@ func (qp *QP) postByExp() error {
 	if fn == 0 {
 		return &UnsupportedError{Feature: "ibv_exp_post_send", Need: "a provider with it", Have: qp.dev.Name()}
 	}
-	return qp.sq.Experimental(fn, qp.typ == DCI)
+	if qp.maxAtomic > 0 {
+		if err := qp.send.switchToExp(); err != nil {
+			return err
+		}
+	}
+	return qp.sq.Experimental(fn, qp.typ == DCI, qp.maxAtomic > 0)
 }
 
 // createExpQP creates the C object of a QP of one of C's experimental types, or with experimental attributes.
@@ -62,12 +81,13 @@ func (d *Device) needDC(err error) error {
 
 // expDCI is a DCI.
 type expDCI struct {
-	dev *Device
-	qp  uintptr
+	dev  *Device
+	attr *abi.ExpQPInitAttr
+	qp   uintptr
 }
 
 func (i *expDCI) create(pd uintptr, init *abi.QPInitAttrEx) (h uintptr, err error) {
-	i.qp, err = i.dev.createExpQP(pd, init, &abi.ExpQPInitAttr{QPType: abi.IBV_EXP_QPT_DC_INI})
+	i.qp, err = i.dev.createExpQP(pd, init, i.attr)
 	return i.qp, i.dev.needDC(err)
 }
 
@@ -188,4 +208,22 @@ func (t *expDCT) query(a *abi.QPAttr, mask QPAttrMask, _ *abi.QPInitAttrEx) erro
 		TrafficClass: e.TClass}
 	a.AHAttr.PortNum, a.AHAttr.IsGlobal = e.Port, 1
 	return nil
+}
+
+// ExpAtomics asks MLNX_OFED 4 for the atomics with masks of a device.
+func (friends) ExpAtomics(d *Device, op string) (ext abi.ExpExtAtomicsParams, masked abi.ExpMaskedAtomicParams,
+	err error) {
+	if err := d.enter(op); err != nil {
+		return ext, masked, err
+	}
+	defer d.leave()
+	const ask = abi.IBV_EXP_DEVICE_ATTR_EXT_ATOMIC_ARGS | abi.IBV_EXP_DEVICE_ATTR_MASKED_ATOMICS
+	a := &abi.ExpDeviceAttr{CompMask: ask}
+	if err := d.v.ExpQueryDevice(d.handle, a); err != nil {
+		return ext, masked, err
+	}
+	if a.CompMask&ask == 0 {
+		return ext, masked, libibverbs.ErrNoOp
+	}
+	return a.ExtAtom, a.MaskedAtomic, nil
 }

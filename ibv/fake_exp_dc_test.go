@@ -36,12 +36,12 @@ func newExpDC(t *testing.T) *expDC {
 
 func (s *expDC) newDCT(t *testing.T) *QP {
 	t.Helper()
-	return closing(t, must(friends{}.CreateExpDC(s.pd, s.cq, s.cq, &QPOptions{Type: DCT, SRQ: s.srq}, expKey))(t))
+	return closing(t, must(friends{}.CreateExp(s.pd, s.cq, s.cq, &QPOptions{Type: DCT, SRQ: s.srq}, expKey, 0))(t))
 }
 
 func (s *expDC) newDCI(t *testing.T) *QP {
 	t.Helper()
-	return closing(t, must(friends{}.CreateExpDC(s.pd, s.cq, s.cq, &QPOptions{Type: DCI, MaxSendWR: 20}, 0))(t))
+	return closing(t, must(friends{}.CreateExp(s.pd, s.cq, s.cq, &QPOptions{Type: DCI, MaxSendWR: 20}, 0, 0))(t))
 }
 
 // request returns a work request for the DCT.
@@ -247,10 +247,10 @@ func TestFake_ExpDCI(t *testing.T) {
 			t.Errorf("the DCI is in %v", a.State)
 		}
 		failing(t, "ibv_create_qp", syscall.EINVAL)
-		_, err := friends{}.CreateExpDC(s.pd, s.cq, s.cq, &QPOptions{Type: DCI, MaxSendWR: math.MaxInt32}, 0)
+		_, err := friends{}.CreateExp(s.pd, s.cq, s.cq, &QPOptions{Type: DCI, MaxSendWR: math.MaxInt32}, 0, 0)
 		wantErr(t, err, syscall.EINVAL, "max_send_wr")
 		failing(t, "ibv_create_qp", syscall.ENOSYS)
-		_, err = friends{}.CreateExpDC(s.pd, s.cq, s.cq, &QPOptions{Type: DCI}, 0)
+		_, err = friends{}.CreateExp(s.pd, s.cq, s.cq, &QPOptions{Type: DCI}, 0, 0)
 		wantErr(t, err, ErrNotSupported, "DC", "MLNX_OFED 4")
 		unset(t, "fail.ibv_create_qp")
 		for slot, typ := range map[string]QPType{"exp_post_send": DCI, "create_dct": DCT} {
@@ -263,7 +263,7 @@ func TestFake_ExpDCI(t *testing.T) {
 			if typ == DCT {
 				o.SRQ = srq
 			}
-			_, err := friends{}.CreateExpDC(pd, cq, cq, o, 0)
+			_, err := friends{}.CreateExp(pd, cq, cq, o, 0, 0)
 			wantErr(t, err, ErrNotSupported)
 			for _, c := range []interface{ Close() error }{srq, cq, pd, dev} {
 				ok(t, c.Close())

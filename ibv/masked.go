@@ -11,7 +11,8 @@ import (
 // value. Operands are words of 8 bytes in the order of memory, of which the first Size/8 are used. One
 // of 8 bytes is atomic with respect to other atomics of the device.
 //
-// RC, XRCSend and DCI QPs of the direct data path post them: rdma-core has no call for them. What a
+// RC, XRCSend and DCI QPs of the direct data path post them: rdma-core has no call for them. With
+// MLNX_OFED 4, which has one, they are for QPs with mlx5dv.QPOptions.MaxAtomic. What a
 // device does not execute ends with WCLocQPOpErr or WCRemInvReqErr.
 //
 // C: the masked_atomics of struct ibv_exp_send_wr in MLNX_OFED 4.
@@ -38,7 +39,10 @@ func (qp *QP) checkMasked(wr *SendWR) error {
 	case len(wr.SGEs) != 1 || wr.SGEs[0].Length != n:
 		return &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs),
 			Want: fmt.Sprintf("one of %d bytes, for the previous value", n)}
-	case qp.signalAll:
+	case qp.maxAtomic > 0 && n > qp.maxAtomic:
+		return &LimitError{What: "Masked.Size", Asked: uint64(n), Limit: uint64(qp.maxAtomic),
+			Where: "qp " + qp.name + " (mlx5dv.QPOptions.MaxAtomic)"}
+	case qp.signalAll && qp.maxAtomic == 0:
 		return &UnsupportedError{Feature: "posting " + wr.Opcode.String() + " on a QP with SignalAll",
 			Need: "the flag Signaled instead, with which no completion carries the previous value",
 			Have: "a QP whose completions may carry it, in an order of bytes that is not known"}
@@ -49,6 +53,10 @@ func (qp *QP) checkMasked(wr *SendWR) error {
 // maskedError says what an atomic with masks needs.
 func (qp *QP) maskedError(op Opcode) error {
 	have := "a QP of the data path " + qp.path().String()
+	if qp.dev.legacy {
+		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP with mlx5dv.QPOptions.MaxAtomic",
+			Have: "a QP without it, on MLNX_OFED 4"}
+	}
 	if qp.direct != nil {
 		have = "one with QPOptions.SendOps, which do not name them"
 	}

@@ -57,7 +57,8 @@ type QP struct {
 	onlySendOps bool      // ops is what QPOptions.SendOps names
 	room        *ops.Room // of the send queue, where this library has to count it; else nil
 
-	maxTSOHeader int // bytes of TSO.Header
+	maxTSOHeader int    // bytes of TSO.Header
+	maxAtomic    uint32 // bytes of an atomic with masks, on MLNX_OFED 4; else 0
 
 	signalAll  bool
 	unsignaled int // ops engine: work requests posted since the last one with a completion
@@ -124,6 +125,8 @@ type qpMaker struct {
 
 	exp     expQP // changes and queries it, on MLNX_OFED 4; else nil
 	postExp bool  // by ibv_exp_post_send
+
+	maxAtomic uint32 // bytes of the longest atomic with masks, on MLNX_OFED 4
 }
 
 func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, error) {
@@ -234,7 +237,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		state: libibverbs.QPState(h), sgid: -1,
 		cap: capFromC(&init.Cap), onlySendOps: opt.SendOps != 0,
 	}
-	if path == DataPathDirect && o.SendOps == 0 {
+	qp.maxAtomic = maker.maxAtomic
+	if path == DataPathDirect && o.SendOps == 0 || qp.maxAtomic > 0 {
 		qp.ops |= work.MLX5OpcodesOf(workType(o.Type)) & work.MaskedAtomics
 	}
 	qp.num.Store(libibverbs.QPNum(h))

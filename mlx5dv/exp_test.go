@@ -29,7 +29,7 @@ func TestExp(t *testing.T) {
 	}
 	c := exec.Command(os.Args[0], "-test.run=^TestExp$", "-test.v", "-test.count=1")
 	c.Env = append(os.Environ(), expChild+"=1", loader.PathEnv+"="+dir,
-		"FAKEVERBS=sz=432,comp_mask=0x4000000000000000,exp=1")
+		"FAKEVERBS=sz=432,comp_mask=0x4000000000000000,exp=1,exp.atomics=24,exp.big=16")
 	out, err := c.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestExp") {
 		t.Fatalf("%v\n%s", err, out)
@@ -108,8 +108,34 @@ func testExp(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
+	testExpAtomics(t, s)
 	var a *ibv.ArgError
 	if _, err := CreateQP(s.pd, s.cq, s.cq, &QPOptions{QPOptions: ibv.QPOptions{Type: ibv.DCT}}); !errors.As(err, &a) {
 		t.Errorf("a DCT without an SRQ: %v", err)
+	}
+}
+
+func testExpAtomics(t *testing.T, s *expSide) {
+	t.Helper()
+	c, err := QueryMaskedAtomics(s.dev)
+	if err != nil || *c != (MaskedAtomicCaps{Sizes: 8 | 16, BigEndian: 16, MaxInline: 32}) {
+		t.Errorf("atomics with masks: %+v, %v", c, err)
+	}
+	qp, err := CreateQP(s.pd, s.cq, s.cq, &QPOptions{MaxAtomic: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := qp.Close(); err != nil {
+		t.Error(err)
+	}
+	for want, o := range map[string]*QPOptions{
+		"MaxAtomic is 12":  {MaxAtomic: 12},
+		"type UD":          {MaxAtomic: 8, QPOptions: ibv.QPOptions{Type: ibv.UD}},
+		"masks of 32":      {MaxAtomic: 32},
+		"QueryMaskedAtomi": {MaxAtomic: 32, QPOptions: ibv.QPOptions{Type: ibv.DCI}},
+	} {
+		if _, err := CreateQP(s.pd, s.cq, s.cq, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
 	}
 }

@@ -23,8 +23,12 @@ func createExp(op string, pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.
 		return nil, unsupported("a QP with "+opt.Flags.String(), "")
 	case d.LogStreams != 0:
 		return nil, unsupported("streams of a DCI", "a DCI for each stream, or ")
-	case opt.Type == ibv.DCI || opt.Type == ibv.DCT:
-		return verbs.CreateExpDC(pd, send, recv, &opt.QPOptions, d.AccessKey)
+	case opt.MaxAtomic != 0:
+		if err := haveAtomics(pd.Device(), opt.MaxAtomic); err != nil {
+			return nil, opError(op, pd.Device().Name(), err)
+		}
+	case opt.Type != ibv.DCI && opt.Type != ibv.DCT:
+		return pd.CreateQP(send, recv, &opt.QPOptions)
 	}
-	return pd.CreateQP(send, recv, &opt.QPOptions)
+	return verbs.CreateExp(pd, send, recv, &opt.QPOptions, d.AccessKey, uint32(opt.MaxAtomic))
 }

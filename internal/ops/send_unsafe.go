@@ -108,6 +108,9 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 		w.SetAtomic(wr.Remote.Addr, wr.CompareAdd, wr.Swap, wr.Remote.RKey)
 	case f&work.Remote != 0:
 		w.SetRDMA(wr.Remote.Addr, wr.Remote.RKey)
+		if f&work.Masked != 0 {
+			c.ex.exp.masked(i, wr)
+		}
 	case ah != 0:
 		w.SetUD(ah, wr.RemoteQPN, wr.RemoteQKey)
 	case f&work.TSO != 0:
