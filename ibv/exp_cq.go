@@ -2,6 +2,7 @@ package ibv
 
 import (
 	"errors"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
@@ -67,7 +68,8 @@ func (cq *CQ) initExpFields() (err error) {
 	if fn != 0 {
 		cq.clock, err = ops.NewExpClock(fn, d.handle)
 	}
-	if fn == 0 || unsupported(err) {
+	// libmlx5 41mlnx1 answers EINVAL where the kernel shares no such page.
+	if fn == 0 || unsupported(err) || errors.Is(err, syscall.EINVAL) {
 		err = &UnsupportedError{Feature: "completions with WallClock", Need: "a driver that tells how ticks relate " +
 			"to time, or FieldTimestamp instead of FieldWallClock", Have: d.Name() + " by MLNX_OFED 4"}
 	}

@@ -126,10 +126,12 @@ func TestFake_ExpCQRefused(t *testing.T) {
 			wantErr(t, err, ErrNotSupported, "completions with times", "no FieldTimestamp")
 		}
 		unset(t, "fail.exp_create_cq")
-		failing(t, "exp_query_values", syscall.ENOSYS)
-		_, err := s.dev.CreateCQ(8, stamped)
-		wantErr(t, err, ErrNotSupported, "WallClock", "FieldTimestamp instead")
-		_, err = s.dev.QueryRTValues()
+		for _, e := range []syscall.Errno{syscall.EINVAL, syscall.ENOSYS} {
+			failing(t, "exp_query_values", e)
+			_, err := s.dev.CreateCQ(8, stamped)
+			wantErr(t, err, ErrNotSupported, "WallClock", "FieldTimestamp instead")
+		}
+		_, err := s.dev.QueryRTValues()
 		wantErr(t, err, ErrNotSupported, "clock")
 		failing(t, "exp_query_values", syscall.EIO)
 		_, err = s.dev.CreateCQ(8, stamped)
