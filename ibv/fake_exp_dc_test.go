@@ -99,8 +99,18 @@ func TestFake_ExpDC(t *testing.T) {
 		unset(t, "post.at")
 		b := s.dci.Batch()
 		b.Add(&wr)
-		b.Add(&wr)
+		b.Write(1, Signaled, s.mr.SGE(0, 8), s.mr.Remote().At(4096))
+		b.ToDCT(s.ah, s.dct.Num(), expKey)
 		ok(t, b.Post())
+		for name, to := range map[string]func(){"ToDCT": func() { b.ToDCT(s.ah, 1, 1) }, "OnStream": func() { b.OnStream(1) }} {
+			to()
+			wantErr(t, b.Post(), syscall.EINVAL, name)
+			b.Reset()
+		}
+		b.Write(1, Signaled, s.mr.SGE(0, 8), s.mr.Remote().At(4096))
+		b.ToDCT(s.ah, s.dct.Num(), expKey)
+		b.OnStream(3)
+		wantErr(t, b.Post(), syscall.EINVAL, "DCStream")
 		for range 4 {
 			s.good(t, 1)
 		}
