@@ -75,8 +75,8 @@ func (d *Device) needDC(err error) error {
 	if !unsupported(err) {
 		return err
 	}
-	return &UnsupportedError{Feature: "DC", Need: "a device with it, such as a ConnectX-4 or later, and the driver of " +
-		"MLNX_OFED 4", Have: d.Name()}
+	return &UnsupportedError{Feature: "DC", Need: "a device with it, such as a ConnectX-4 or later, and the driver " +
+		"of MLNX_OFED 4", Have: d.Name()}
 }
 
 // expDCI is a DCI.

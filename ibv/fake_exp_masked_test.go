@@ -7,11 +7,13 @@ import (
 	"testing"
 )
 
-// TestFake_ExpMasked compares atomics with masks, by ibv_exp_post_send, with the model of those of the direct data path.
+// TestFake_ExpMasked compares atomics with masks, by ibv_exp_post_send, with the model of those of the direct data
+// path.
 func TestFake_ExpMasked(t *testing.T) {
 	inExp(t, func(t *testing.T) {
 		s := fakeSide(t, nil)
-		qp := closing(t, must(friends{}.CreateExp(s.pd, s.cq, s.cq, &QPOptions{MaxSendWR: 70, SignalAll: true}, 0, 32))(t))
+		o := &QPOptions{MaxSendWR: 70, SignalAll: true}
+		qp := closing(t, must(friends{}.CreateExp(s.pd, s.cq, s.cq, o, 0, 32))(t))
 		ok(t, qp.Connect(must(qp.Endpoint(1, 1))(t), nil))
 		wr := SendWR{Opcode: OpMaskedFetchAdd, Flags: Signaled, SGEs: []SGE{s.mr.SGE(0, 8)},
 			Remote: s.mr.Remote().At(4096), Masked: &MaskedAtomic{}}

@@ -6,8 +6,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
-// The experimental verbs of MLNX_OFED 4.x (libibverbs 41mlnx1, infiniband/verbs_exp.h). All of them are inline functions
-// over a table that lies below struct verbs_context, and that grows at its start as well.
+// The experimental verbs of MLNX_OFED 4.x (libibverbs 41mlnx1, infiniband/verbs_exp.h). All of them are inline
+// functions over a table that lies below struct verbs_context, and that grows at its start as well.
 
 // Distances of functions below the end of struct verbs_context_exp.
 const (
@@ -214,7 +214,8 @@ type ExpSendWR struct {
 			RemoteAddr uint64
 			RKey       uint32
 			_          [4]byte
-			WRData     [4]uint64 // compare and swap: compare mask, compare, swap, swap mask; fetch and add: add, boundary
+			// Compare and swap: compare mask, compare, swap, swap mask. Fetch and add: add, boundary.
+			WRData [4]uint64
 		}
 		_ [2]uint64
 	}

@@ -52,7 +52,8 @@ func TestExpLayouts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?(struct \w+)[.,]`).FindAllStringSubmatch(string(src), -1)
+	doc := regexp.MustCompile(`(?m)^// (\w+) is (?:the start of )?(struct \w+)[.,]`)
+	found := doc.FindAllStringSubmatch(string(src), -1)
 	for _, d := range found {
 		if !slices.ContainsFunc(expMirrors(), func(m mirror) bool { return m.t.Name() == d[1] && m.c == d[2] }) {
 			t.Errorf("%s is said to mirror %s, and no test checks that", d[1], d[2])

@@ -37,10 +37,11 @@ func (l Lib) expCall(ctx, dist uintptr, call func(op uintptr) error) error {
 
 // struct ibv_cq *(*exp_create_cq)(struct ibv_context *, int cqe, struct ibv_comp_channel *, int comp_vector,
 // struct ibv_exp_cq_init_attr *);
-func (l Lib) ExpCreateCQ(ctx uintptr, cqe int, cookie, channel uintptr, vector int, attr *abi.ExpCQInitAttr) (cq uintptr,
-	err error) {
+func (l Lib) ExpCreateCQ(ctx uintptr, cqe int, cookie, channel uintptr, vector int,
+	attr *abi.ExpCQInitAttr) (cq uintptr, err error) {
 	err = l.expCall(ctx, abi.DistExpCreateCQ, func(op uintptr) (err error) {
-		if cq, err = ccall.Ptr(op, ctx, uintptr(cqe), channel, uintptr(vector), uintptr(unsafe.Pointer(attr))); err != nil {
+		cq, err = ccall.Ptr(op, ctx, uintptr(cqe), channel, uintptr(vector), uintptr(unsafe.Pointer(attr)))
+		if err != nil {
 			return err
 		}
 		c := cmem.At[abi.CQ](cq)

@@ -102,7 +102,10 @@ func TestFake_ExpDC(t *testing.T) {
 		b.Write(1, Signaled, s.mr.SGE(0, 8), s.mr.Remote().At(4096))
 		b.ToDCT(s.ah, s.dct.Num(), expKey)
 		ok(t, b.Post())
-		for name, to := range map[string]func(){"ToDCT": func() { b.ToDCT(s.ah, 1, 1) }, "OnStream": func() { b.OnStream(1) }} {
+		for name, to := range map[string]func(){
+			"ToDCT":    func() { b.ToDCT(s.ah, 1, 1) },
+			"OnStream": func() { b.OnStream(1) },
+		} {
 			to()
 			wantErr(t, b.Post(), syscall.EINVAL, name)
 			b.Reset()
@@ -147,9 +150,9 @@ func TestFake_ExpDCT(t *testing.T) {
 	inExp(t, func(t *testing.T) {
 		s := newExpDC(t)
 		a := must(s.dct.Query(dctQuery))(t)
-		if a.State != StateRTR || a.Access != RemoteWrite|RemoteRead|RemoteAtomic || a.Port != 1 || a.PathMTU != MTU2048 ||
-			a.MinRNRTimer != 12 || a.AV.SGIDIndex != 1 || a.AV.TrafficClass != 3 || a.AV.FlowLabel != 5 ||
-			a.AV.HopLimit != 9 || !a.AV.Global {
+		if a.State != StateRTR || a.Access != RemoteWrite|RemoteRead|RemoteAtomic || a.Port != 1 ||
+			a.PathMTU != MTU2048 || a.MinRNRTimer != 12 || a.AV.SGIDIndex != 1 || a.AV.TrafficClass != 3 ||
+			a.AV.FlowLabel != 5 || a.AV.HopLimit != 9 || !a.AV.Global {
 			t.Errorf("the DCT has %+v", a)
 		}
 		set(t, "exp.dct_state", 1)
