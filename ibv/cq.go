@@ -81,6 +81,8 @@ type CQOptions struct {
 	// that are not asked for may be 0. Without Fields they have FieldsStandard, by the shortest way.
 	// A CQ with Fields is made by ibv_create_cq_ex(3), and polled by ibv_start_poll(3) on
 	// DataPathOps: a call of C for each field. PollEx returns those that WC has no place for.
+	// MLNX_OFED 4 has times by ibv_exp_create_cq, then without FieldSLID and FieldSL, and no VLAN, flow
+	// tag or tag matching.
 	Fields WCFields
 
 	// SingleThreaded takes no lock: one goroutine at a time uses the CQ, and
