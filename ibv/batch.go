@@ -232,19 +232,28 @@ func (b *Batch) WriteInline(id uint64, flags SendFlags, data []byte, to RemoteAd
 
 // ToSRQ makes the work request that was added last name an XRC SRQ of the peer, by its SRQ.Num. An
 // XRCSend QP needs it for all but LocalInv.
-func (b *Batch) ToSRQ(num uint32) {
-	if b.n == 0 {
-		if b.err == nil {
-			b.err = &ArgError{Arg: "ToSRQ", Got: "an empty Batch", Want: "a work request before it: Reset the Batch " +
-				"and build it again"}
-		}
-		return
-	}
-	b.last().RemoteSRQN = num
+func (b *Batch) ToSRQ(num uint32) { b.last("ToSRQ").RemoteSRQN = num }
+
+// ToDCT makes the work request that was added last name a DCT, by its number and key, and the address of
+// its device. A DCI needs it for all but LocalInv.
+func (b *Batch) ToDCT(ah *AH, num uint32, key uint64) {
+	wr := b.last("ToDCT")
+	wr.AH, wr.RemoteQPN, wr.DCKey = ah, num, key
 }
 
-// last returns the work request that was added last, with room for all fields.
-func (b *Batch) last() *SendWR {
+// OnStream puts the work request that was added last into a stream of a DCI (mlx5dv.DCOptions.LogStreams).
+func (b *Batch) OnStream(stream uint16) { b.last("OnStream").DCStream = stream }
+
+// last returns the work request that was added last, with room for all fields. If there is none, which Post reports, it
+// returns one that nobody posts.
+func (b *Batch) last(method string) *SendWR {
+	if b.n == 0 {
+		if b.err == nil {
+			b.err = &ArgError{Arg: method, Got: "an empty Batch", Want: "a work request before it: Reset the Batch " +
+				"and build it again"}
+		}
+		return &SendWR{}
+	}
 	w := &b.briefs[b.n-1]
 	if w.full == 0 {
 		b.sges = append(b.sges, w.sge[0])

@@ -8,13 +8,16 @@ import (
 )
 
 // opcodesOf returns the set of opcodes that a QP of the given transport takes.
-func opcodesOf(t QPType) uint32 {
+func opcodesOf(t QPType) uint32 { return work.OpcodesOf(workType(t)) }
+
+// workType returns the number by which package work knows a type.
+func workType(t QPType) uint32 {
 	if t == DCI {
 		t = work.DCI
 	} else if t == SRD {
 		t = work.SRD
 	}
-	return work.OpcodesOf(uint32(t))
+	return uint32(t)
 }
 
 // plainOf returns the set of opcodes whose WQEs may consist of control, remote address and data
@@ -101,6 +104,11 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	if f&work.Atomic != 0 && (len(wr.SGEs) != 1 || wr.SGEs[0].Length != 8) {
 		return 0, &ArgError{Arg: "SGEs", Got: describeSGEs(wr.SGEs), Want: "one of 8 bytes, for the previous value"}
 	}
+	if f&work.Masked != 0 {
+		if err := qp.checkMasked(wr); err != nil {
+			return 0, err
+		}
+	}
 	if !qp.typ.datagrams() && (qp.typ != DCI || f&work.Data == 0) {
 		if qp.typ == XRCSend && wr.RemoteSRQN > max24 {
 			return 0, &LimitError{What: "remote srqn", Asked: uint64(wr.RemoteSRQN), Limit: max24,
@@ -158,10 +166,12 @@ func (qp *QP) opcodeError(op Opcode) error {
 	case op < 32 && opcodesOf(qp.typ)&work.ExtendedOnly>>op&1 != 0:
 		return &UnsupportedError{Feature: "posting " + op.String(), Need: "a QP whose QPOptions.SendOps include it",
 			Have: "one whose do not"}
+	case op < 32 && work.MLX5OpcodesOf(workType(qp.typ))&work.MaskedAtomics>>op&1 != 0:
+		return qp.maskedError(op)
 	case qp.onlySendOps:
 		set += " that is in its QPOptions.SendOps"
 	}
-	return &ArgError{Arg: "Opcode", Got: op.String(), Want: set + ": " + opcodeNamesOf(qp.ops)}
+	return &ArgError{Arg: "Opcode", Got: op.String(), Want: set + ": " + opcodeNamesOf(qp.ops&^work.MaskedAtomics)}
 }
 
 // checkExtended reports what is wrong with a work request that struct ibv_send_wr has no room for.

@@ -40,8 +40,11 @@ func (t *RWQIndTable) Control(f func(handle unsafe.Pointer)) error {
 
 // Control calls f with the struct ibv_qp * of the queue pair: see Device.Control. C may post
 // only with DataPathOps, and only while nobody else does. It must not change the state; call
-// Modify for that.
+// Modify for that. On MLNX_OFED 4 the handle of a DCT is a struct ibv_exp_dct *, NULL before RTR.
 func (qp *QP) Control(f func(handle unsafe.Pointer)) error {
+	if t, ok := qp.make.exp.(*expDCT); ok {
+		return qp.node.control("control qp", &t.dct, f)
+	}
 	return qp.node.control("control qp", &qp.handle, f)
 }
 

@@ -53,12 +53,13 @@ type CQ struct {
 	rooms  map[uint32]*ops.Room // of send queues, by QPN; nil while no QP on the CQ has one
 	cqe    int
 
-	fields   WCFields      // of CQOptions
-	extended *ops.ExPoller // instead of poller, with fields
-	tags     bool          // the ring is polled by PollTags
-	clock    *ops.Clock    // of the direct data path, with FieldWallClock
-	moved    *dma.Mem      // the ring since Resize on the direct data path
-	tagged   *tagTable     // nil while no SRQ on the CQ matches tags
+	fields   WCFields       // of CQOptions
+	extended *ops.ExPoller  // instead of poller, with fields
+	exp      *ops.ExpPoller // instead of poller, on MLNX_OFED 4
+	tags     bool           // the ring is polled by PollTags
+	clock    *ops.Clock     // of the direct data path, with FieldWallClock
+	moved    *dma.Mem       // the ring since Resize on the direct data path
+	tagged   *tagTable      // nil while no SRQ on the CQ matches tags
 
 	waitMu  sync.Mutex
 	waiters []*waiter
@@ -84,6 +85,8 @@ type CQOptions struct {
 	// that are not asked for may be 0. Without Fields they have FieldsStandard, by the shortest way.
 	// A CQ with Fields is made by ibv_create_cq_ex(3), and polled by ibv_start_poll(3) on
 	// DataPathOps: a call of C for each field. PollEx returns those that WC has no place for.
+	// MLNX_OFED 4 has times by ibv_exp_create_cq, then without FieldSLID and FieldSL, and no VLAN, flow
+	// tag or tag matching.
 	Fields WCFields
 
 	// SingleThreaded takes no lock: one goroutine at a time uses the CQ, and
@@ -214,6 +217,9 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 
 // makeCQ makes the C object.
 func (d *Device) makeCQ(cq *CQ, cqe int, channel uintptr, vector int, maker cqMaker) (uintptr, error) {
+	if d.legacy && cq.fields != 0 && maker == nil {
+		return d.makeExpCQ(cq, cqe, channel, vector)
+	}
 	attr := &abi.CQInitAttrEx{CQE: uint32(cqe), CQContext: cq.cookie, Channel: channel, CompVector: uint32(vector),
 		WCFlags: cq.wcFlags()}
 	single := cq.mu.Off && cq.path == DataPathOps
@@ -328,8 +334,11 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		return cq.direct.PollInto(firstWC(wcs), len(wcs))
 	}
 	if cq.poller == nil {
-		if cq.extended != nil {
+		switch {
+		case cq.extended != nil:
 			return cq.pollExtended(wcs, nil)
+		case cq.exp != nil:
+			return cq.pollExp(wcs)
 		}
 		return 0, cq.errGone
 	}
@@ -391,7 +400,7 @@ func (cq *CQ) hold() {
 
 // Preconditions: cq.mu is held, no QP is suspended.
 func (cq *CQ) holdLocked() {
-	if cq.direct == nil && cq.poller == nil && cq.extended == nil {
+	if cq.direct == nil && cq.poller == nil && cq.extended == nil && cq.exp == nil {
 		return
 	}
 	before := cq.held
@@ -462,6 +471,8 @@ func (cq *CQ) Arm(solicitedOnly bool) error {
 		e = cq.poller.Arm(solicitedOnly)
 	case cq.extended != nil:
 		e = cq.extended.Arm(solicitedOnly)
+	case cq.exp != nil:
+		e = cq.exp.Arm(solicitedOnly)
 	default:
 		cq.mu.Unlock()
 		return cq.errGone
@@ -698,13 +709,16 @@ func (cq *CQ) Close() error {
 		if cq.extended != nil {
 			mem = append(mem, cq.extended)
 		}
+		if cq.exp != nil {
+			mem = append(mem, cq.exp)
+		}
 		if cq.clock != nil {
 			mem = append(mem, cq.clock)
 		}
 		if cq.moved != nil {
 			mem = append(mem, cq.moved)
 		}
-		cq.poller, cq.extended, cq.clock, cq.moved = nil, nil, nil, nil
+		cq.poller, cq.extended, cq.exp, cq.clock, cq.moved = nil, nil, nil, nil, nil
 		cq.direct, cq.fast, cq.held = nil, nil, nil
 		close(cq.done)
 		return nil

@@ -75,17 +75,19 @@ func (qp *QP) dcSetters(ex uintptr) (*ops.DCSetters, error) {
 	return ops.NewDCSetters(dv, qp.streams), nil
 }
 
+// dctQuery is what a DCT can be asked for.
+const dctQuery = MaskState | MaskAccessFlags | MaskPort | MaskMinRNRTimer | MaskAV | MaskPathMTU | MaskPKeyIndex
+
 // explainQuery tells why a DCT cannot be queried.
 func (qp *QP) explainQuery(err error, mask QPAttrMask) error {
-	const has = MaskState | MaskAccessFlags | MaskPort | MaskMinRNRTimer | MaskAV | MaskPathMTU | MaskPKeyIndex
 	if qp.typ != DCT || !errors.Is(err, errInvalid) {
 		return err
 	}
 	if s := qp.loadState(); s != StateRTR {
 		return &StateError{Op: "query qp", State: s, Need: "RTR: a DCT is not there before"}
 	}
-	if odd := mask &^ has; odd != 0 {
-		return &ArgError{Arg: "mask", Got: odd.String(), Want: "of " + QPAttrMask(has).String() + " on a DCT"}
+	if odd := mask &^ dctQuery; odd != 0 {
+		return &ArgError{Arg: "mask", Got: odd.String(), Want: "of " + QPAttrMask(dctQuery).String() + " on a DCT"}
 	}
 	return err
 }

@@ -118,6 +118,10 @@ var (
 	_ [unsafe.Sizeof(work.FlushRange{})]byte          = [unsafe.Sizeof(FlushRange{})]byte{}
 	_ [unsafe.Offsetof(work.SendWR{}.TSO)]byte        = [unsafe.Offsetof(SendWR{}.TSO)]byte{}
 	_ [unsafe.Offsetof(work.TSOHeader{}.MSS)]byte     = [unsafe.Offsetof(TSO{}.MSS)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Masked)]byte     = [unsafe.Offsetof(SendWR{}.Masked)]byte{}
+	_ [unsafe.Offsetof(work.SendWR{}.Mkey)]byte       = [unsafe.Offsetof(SendWR{}.Mkey)]byte{}
+	_ [unsafe.Sizeof(work.MaskedAtomic{})]byte        = [unsafe.Sizeof(MaskedAtomic{})]byte{}
+	_ [unsafe.Offsetof(work.MaskedAtomic{}.Mask)]byte = [unsafe.Offsetof(MaskedAtomic{}.Mask)]byte{}
 )
 
 // So has a brief.

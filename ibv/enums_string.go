@@ -32,7 +32,8 @@ func (m MTU) String() string { return enumString("MTU", int64(m), mtuNames) }
 
 var opcodeNames = []string{"Write", "WriteImm", "Send", "SendImm", "Read", "CompareSwap", "FetchAdd", "LocalInv",
 	"BindMW", "SendInv",
-	"TSO", "Driver1", 14: "Flush", 15: "AtomicWrite"}
+	"TSO", "Driver1", 14: "Flush", 15: "AtomicWrite", 16: "RawWQE", 17: "Memcpy",
+	18: "MaskedCompareSwap", 19: "MaskedFetchAdd"}
 
 // String returns the name, as in "WriteImm".
 func (o Opcode) String() string { return enumString("Opcode", int64(o), opcodeNames) }

@@ -113,7 +113,7 @@ func (qp *QP) fill(i int, wr *SendWR) error {
 		}
 		ah = wr.AH.handle
 	} else if len(wr.SGEs) == 1 && qp.typ != XRCSend && wr.Flags&Inline == 0 &&
-		work.FieldsOf(uint32(wr.Opcode))&(work.Atomic|work.TSO) == 0 {
+		work.FieldsOf(uint32(wr.Opcode))&(work.Atomic|work.TSO|work.Masked) == 0 {
 		qp.passed.op, qp.passed.flags = uint64(wr.Opcode), wr.Flags
 	}
 	qp.sq.Fill(i, request(wr), ah)

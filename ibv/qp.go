@@ -58,7 +58,8 @@ type QP struct {
 	onlySendOps bool      // ops is what QPOptions.SendOps names
 	room        *ops.Room // of the send queue, where this library has to count it; else nil
 
-	maxTSOHeader int // bytes of TSO.Header
+	maxTSOHeader int    // bytes of TSO.Header
+	maxAtomic    uint32 // bytes of an atomic with masks, on MLNX_OFED 4; else 0
 
 	signalAll  bool
 	unsignaled int // ops engine: work requests posted since the last one with a completion
@@ -126,6 +127,11 @@ type qpMaker struct {
 	dc      bool // by libmlx5
 	srd     bool // by libefa
 	streams bool // of a DCI
+
+	exp     expQP // changes and queries it, on MLNX_OFED 4; else nil
+	postExp bool  // by ibv_exp_post_send
+
+	maxAtomic uint32 // bytes of the longest atomic with masks, on MLNX_OFED 4
 }
 
 func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, error) {
@@ -214,8 +220,10 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		dev.direct.mu.Lock()
 		defer dev.direct.mu.Unlock()
 	}
-	if err := errors.Join(o.wantSendOps(dev, path), o.wantSRDOps(dev)); err != nil {
-		return fail(err)
+	if maker.exp == nil {
+		if err := errors.Join(o.wantSendOps(dev, path), o.wantSRDOps(dev)); err != nil {
+			return fail(err)
+		}
 	}
 	if err := dev.askSendOps(&o, path, init); err != nil {
 		return fail(err)
@@ -236,6 +244,10 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		typ: o.Type, streams: maker.streams, ops: o.opcodes(), signalAll: o.SignalAll,
 		state: libibverbs.QPState(h), sgid: -1,
 		cap: capFromC(&init.Cap), onlySendOps: opt.SendOps != 0,
+	}
+	qp.maxAtomic = maker.maxAtomic
+	if path == DataPathDirect && o.SendOps == 0 || qp.maxAtomic > 0 {
+		qp.ops |= work.MLX5OpcodesOf(workType(o.Type)) & work.MaskedAtomics
 	}
 	qp.num.Store(libibverbs.QPNum(h))
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
@@ -261,10 +273,14 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		if o.Type == XRCSend {
 			qp.sq.XRC()
 		}
-		if o.SendOps != 0 {
-			if err := qp.extend(); err != nil {
-				return undo(errors.Join(err, qp.sq.Free()))
-			}
+		switch {
+		case maker.postExp:
+			err = qp.postByExp()
+		case o.SendOps != 0:
+			err = qp.extend()
+		}
+		if err != nil {
+			return undo(errors.Join(err, qp.sq.Free()))
 		}
 		if qp.maxTSOHeader = o.Raw.MaxTSOHeader; qp.maxTSOHeader > 0 {
 			if err := qp.sq.Headers(qp.maxTSOHeader); err != nil {
@@ -455,6 +471,9 @@ func (qp *QP) mcast(op string, call func(libibverbs.Lib, uintptr, *abi.GID, uint
 		return err
 	}
 	defer qp.leave()
+	if qp.typ == DCT {
+		return &OpError{Op: op, Object: qp.name, Err: &ArgError{Arg: "qp", Got: "a DCT", Want: "a UD QP"}}
+	}
 	err := call(qp.dev.v.Lib, qp.handle, (*abi.GID)(&group), lid)
 	if qp.typ == RawPacket && (errors.Is(err, errInvalid) || unsupported(err)) {
 		err = &UnsupportedError{Feature: "a multicast group of a RawPacket QP",

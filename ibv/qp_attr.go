@@ -144,6 +144,9 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	}
 	from := qp.loadState()
 	call := func() error { return qp.dev.v.ModifyQP(qp.handle, attr.toC(), uint32(mask)) }
+	if e := qp.make.exp; e != nil {
+		call = func() error { return e.modify(attr.toC(), mask) }
+	}
 	var err error
 	switch {
 	case mask&MaskState != 0 && attr.State == StateReset:
@@ -213,7 +216,11 @@ func (qp *QP) Query(mask QPAttrMask) (*QPAttr, error) {
 	}
 	defer qp.leave()
 	attr, init := new(abi.QPAttr), new(abi.QPInitAttrEx)
-	if err := qp.dev.v.QueryQP(qp.handle, attr, uint32(mask), init); err != nil {
+	query := func() error { return qp.dev.v.QueryQP(qp.handle, attr, uint32(mask), init) }
+	if e := qp.make.exp; e != nil {
+		query = func() error { return e.query(attr, mask, init) }
+	}
+	if err := query(); err != nil {
 		return nil, &OpError{Op: op, Object: qp.name, Err: qp.explainQuery(err, mask)}
 	}
 	a := new(QPAttr)

@@ -354,7 +354,11 @@ func (qp *QP) rtrAttr(local, peer *Endpoint, opt *ConnectOptions) (*QPAttr, QPAt
 	}
 	switch qp.typ {
 	case DCI:
-		return a, MaskPathMTU, nil
+		if qp.make.exp == nil {
+			return a, MaskPathMTU, nil
+		}
+		a.AV = qp.addressOf(local, pa, opt) // what MLNX_OFED 4 wants of it
+		return a, MaskPathMTU | MaskAV, nil
 	case DCT:
 		a.AV = qp.addressOf(local, pa, opt) // the port and the GID that it answers from
 		a.MinRNRTimer, _ = rnrTimer(opt.RNRTimer, 12)

@@ -29,7 +29,12 @@ func (d *Device) QueryRTValues() (RTValues, error) {
 	}
 	defer d.leave()
 	v := &abi.ValuesEx{CompMask: abi.IBV_VALUES_MASK_RAW_CLOCK}
-	err := d.v.QueryRTValuesEx(d.handle, v)
+	var err error
+	if d.legacy {
+		err = d.queryExpClock(v)
+	} else {
+		err = d.v.QueryRTValuesEx(d.handle, v)
+	}
 	switch {
 	case errors.Is(err, libibverbs.ErrNoOp):
 		err = &UnsupportedError{Feature: "reading the device's clock", Need: "libibverbs with query_rt_values",

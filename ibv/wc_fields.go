@@ -95,6 +95,9 @@ func (cq *CQ) initFields() (err error) {
 	d := cq.dev
 	switch cq.path {
 	case DataPathOps:
+		if d.legacy {
+			return cq.initExpFields()
+		}
 		var missing string
 		cq.extended, missing, err = ops.NewExPoller(d.table, d.handle, cq.handle, cq.wcFlags())
 		if missing != "" {

@@ -80,6 +80,9 @@ type SendWR struct {
 	Bind  *BindMW     // OpBindMW: the memory window
 	Flush *FlushRange // OpFlush: what to flush, at Remote
 	TSO   *TSO        // OpTSO: the header of the frames, and how much of the data each gets
+
+	Masked *MaskedAtomic // OpMaskedCompareSwap, OpMaskedFetchAdd: the operands
+	Mkey   *MkeyChange   // OpDriver1: what package mlx5dv made
 }
 
 // FlushRange is what OpFlush needs besides Remote.

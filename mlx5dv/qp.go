@@ -16,6 +16,11 @@ type QPOptions struct {
 
 	Flags QPCreateFlags
 	DC    *DCOptions // of a QP whose Type is ibv.DCI or ibv.DCT; may be nil
+
+	// MaxAtomic is the length of the longest atomic with masks (ibv.MaskedAtomic) that an RC, XRCSend or
+	// DCI QP will post: 8, 16 or 32 bytes, or 0 for none. With MLNX_OFED 4 only QPs with MaxAtomic post
+	// them; on the direct data path of other libraries all do.
+	MaxAtomic int
 }
 
 const (
@@ -37,11 +42,6 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "a PD"})
 	}
 	dev := pd.Device()
-	lib, h, leave, err := enter(dev, op)
-	if err != nil {
-		return nil, err
-	}
-	leave() // pd keeps the device open
 	if send == nil && opt.Type == ibv.DCT {
 		send = recv
 	} else if recv == nil && opt.Type == ibv.DCI {
@@ -50,6 +50,18 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if err := opt.check(send); err != nil {
 		return nil, opError(op, dev.Name(), err)
 	}
+	if verbs.Experimental(dev) {
+		return createExp(op, pd, send, recv, opt)
+	}
+	if opt.MaxAtomic != 0 && pathOf(send) == ibv.DataPathOps {
+		return nil, opError(op, dev.Name(), &ibv.UnsupportedError{Feature: "QPOptions.MaxAtomic on DataPathOps",
+			Need: "CQs of the direct data path, or MLNX_OFED 4", Have: "a CQ of the data path Ops"})
+	}
+	lib, h, leave, err := enter(dev, op)
+	if err != nil {
+		return nil, err
+	}
+	leave() // pd keeps the device open
 	dv := new(abi.MLX5DVQPInitAttr)
 	if opt.Flags != 0 {
 		dv.CompMask, dv.CreateFlags = abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS, uint32(opt.Flags)
@@ -83,6 +95,9 @@ func (o *QPOptions) check(send *ibv.CQ) error {
 		if err := o.checkDC(); err != nil {
 			return err
 		}
+	}
+	if err := o.checkAtomic(); err != nil {
+		return err
 	}
 	switch {
 	case f&^knownQPFlags != 0:

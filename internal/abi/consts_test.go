@@ -149,6 +149,7 @@ func TestTails(t *testing.T) {
 			off      int
 		}{
 			{"struct ibv_context", "abi_compat", offABICompat},
+			{"struct ibv_cq", "cond", OffCQCond},
 			{"struct ibv_cq", "comp_events_completed", OffCQCompEventsCompleted},
 			{"struct ibv_cq", "async_events_completed", OffCQAsyncEventsCompleted},
 			{"struct ibv_srq", "events_completed", OffSRQEventsCompleted},

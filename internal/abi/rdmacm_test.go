@@ -78,10 +78,13 @@ func TestRDMACMMirrorsAreChecked(t *testing.T) {
 }
 
 // rdmacmConsts are the constants of rdmacm.go.
-func rdmacmConsts(t *testing.T) map[string]int64 {
+func rdmacmConsts(t *testing.T) map[string]int64 { return packageConsts(t, "rdmacm.go", "R") }
+
+// packageConsts are the constants of a file whose names begin with prefix.
+func packageConsts(t *testing.T, file, prefix string) map[string]int64 {
 	t.Helper()
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, "rdmacm.go", nil, parser.SkipObjectResolution)
+	f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +92,7 @@ func rdmacmConsts(t *testing.T) map[string]int64 {
 	pkg, _ := conf.Check("abi", fset, []*ast.File{f}, nil)
 	values := make(map[string]int64)
 	for _, name := range pkg.Scope().Names() {
-		if c, ok := pkg.Scope().Lookup(name).(*types.Const); ok && strings.HasPrefix(name, "R") {
+		if c, ok := pkg.Scope().Lookup(name).(*types.Const); ok && strings.HasPrefix(name, prefix) {
 			v, _ := constant.Int64Val(constant.ToInt(c.Val()))
 			values[name] = v
 		}

@@ -103,6 +103,7 @@ func ContextOp(ctx, dist uintptr) uintptr {
 
 // Offsets of fields behind the mutex, with a mutex of 40 bytes: add TailShift.
 const (
+	OffCQCond                 = 72
 	OffCQCompEventsCompleted  = 120
 	OffCQAsyncEventsCompleted = 124
 	OffCQEx                   = 128 // a CQExTail

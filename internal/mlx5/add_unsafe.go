@@ -25,6 +25,9 @@ func (q *SQ) Add(wr *SendWR, inline int, av uintptr) bool {
 	if f&work.Atomic != 0 {
 		segs++
 	}
+	if f&work.Masked != 0 {
+		segs += maskedSegs(wr.Opcode, wr.Masked)
+	}
 	if av != 0 {
 		segs += avSize / segSize
 	}
@@ -51,6 +54,8 @@ func (q *SQ) Add(wr *SendWR, inline int, av uintptr) bool {
 		q.Atomic(wr.Swap, wr.CompareAdd)
 	case f&work.Atomic != 0:
 		q.Atomic(wr.CompareAdd, 0)
+	case f&work.Masked != 0:
+		q.Masked(wr.Opcode, wr.Masked)
 	}
 	switch {
 	case wr.Inline != nil:
@@ -73,7 +78,7 @@ func (q *SQ) Begin(op, flags, imm uint32, segs int) bool {
 		return false
 	}
 	q.wqe = wqe{
-		seg: unsafe.Add(q.block(q.cur), segSize), ds: 1, imm: imm, op: sendOps[op&15].device,
+		seg: unsafe.Add(q.block(q.cur), segSize), ds: 1, imm: imm, op: sendOps[op&31].device,
 		fm: ctrlFlags[flags&7] | q.sig,
 	}
 	if flags&sendFence == 0 {
@@ -198,7 +203,7 @@ func bytesAt(addr uint64, n uint32) []byte {
 // Commit ends the WQE that Begin started.
 func (q *SQ) Commit(id uint64) {
 	w := &q.wqe
-	putControl(q.block(q.cur), ctrlHead(w.op, q.qpn)|uint64(w.ds)|uint64(q.cur&0xffff)<<40,
+	putControl(q.block(q.cur), ctrlHead(w.op, q.qpn)|uint64(w.mod)<<56|uint64(w.ds)|uint64(q.cur&0xffff)<<40,
 		ctrlTail(w.fm, w.imm)|ctrlStream(w.stream))
 	q.fence, q.inlined = 0, w.inline
 	q.commit(id, (w.ds+3)/4)

@@ -176,7 +176,7 @@ func (q *SQ) setTemplate(opcode, flags uint32) bool {
 	if opcode > 31 || q.opcodes>>opcode&1 == 0 || flags >= sendInline {
 		return false
 	}
-	op := &sendOps[opcode&15]
+	op := &sendOps[opcode&31]
 	ds := uint64(2)
 	if op.fields&work.Remote != 0 {
 		ds++

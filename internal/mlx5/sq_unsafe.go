@@ -73,6 +73,7 @@ type wqe struct {
 	ds     uint32
 	imm    uint32
 	op     uint8
+	mod    uint8 // the opcode's modifier
 	fm     uint8
 	inline bool
 	stream uint16 // DCI

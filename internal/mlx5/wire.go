@@ -15,7 +15,11 @@ const (
 	opRead     = 0x10
 	opAtomicCS = 0x11
 	opAtomicFA = 0x12
+	opMaskedCS = 0x14
+	opMaskedFA = 0x15
 	opUMR      = 0x25
+
+	extAtomic = 8 // in the opcode's modifier, with the size. C: MLX5_OPCODE_EXT_ATOMICS of MLNX_OFED 4.9's libmlx5
 )
 
 // Opcodes of CQEs. C: MLX5_CQE_* (rdma-core v44.0, providers/mlx5/mlx5dv.h:1087).
@@ -59,7 +63,7 @@ const (
 
 // sendOps holds, by verbs opcode, the device's opcode and the opcode of the completion. The fields that an opcode uses
 // come from package work.
-var sendOps = [16]struct {
+var sendOps = [32]struct {
 	device, completion uint8
 	fields             work.Fields
 }{
@@ -80,6 +84,9 @@ var sendOps = [16]struct {
 	abi.IBV_WR_LOCAL_INV: {device: opUMR, completion: wcLocalInv,
 		fields: work.FieldsOf(abi.IBV_WR_LOCAL_INV)},
 	abi.IBV_WR_BIND_MW: {device: opUMR, completion: wcBindMW, fields: work.FieldsOf(abi.IBV_WR_BIND_MW)},
+	work.MaskedCompareSwap: {device: opMaskedCS, completion: wcCompareSwap,
+		fields: work.FieldsOf(work.MaskedCompareSwap)},
+	work.MaskedFetchAdd: {device: opMaskedFA, completion: wcFetchAdd, fields: work.FieldsOf(work.MaskedFetchAdd)},
 }
 
 // Verbs send flags. C: enum ibv_send_flags.

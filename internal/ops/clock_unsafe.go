@@ -14,6 +14,7 @@ import (
 type Clock struct {
 	fn, ctx uintptr
 	now     *abi.MLX5DVClockInfo // written by C
+	exp     *abi.ExpValues       // or this, by an experimental verb
 	last    abi.MLX5DVClockInfo
 	mem     *dma.Mem
 }
@@ -24,14 +25,27 @@ func NewClock(fn, ctx uintptr) (*Clock, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Clock{fn: fn, ctx: ctx, now: cmem.At[abi.MLX5DVClockInfo](mem.Addr()), mem: mem}
+	return (&Clock{fn: fn, ctx: ctx, now: cmem.At[abi.MLX5DVClockInfo](mem.Addr()), mem: mem}).start()
+}
+
+// NewExpClock returns the clock of the ibv_context at ctx, of MLNX_OFED 4.x. fn is ibv_exp_query_values.
+func NewExpClock(fn, ctx uintptr) (*Clock, error) {
+	mem, err := dma.Alloc(int(unsafe.Sizeof(abi.ExpValues{})), nil)
+	if err != nil {
+		return nil, err
+	}
+	return (&Clock{fn: fn, ctx: ctx, exp: cmem.At[abi.ExpValues](mem.Addr()), mem: mem}).start()
+}
+
+// start reads the first relation of ticks to time, and frees the memory if there is none.
+func (c *Clock) start() (*Clock, error) {
 	// The kernel may be updating it for longer than libmlx5 waits.
 	e := syscall.EBUSY
 	for try := 0; e == syscall.EBUSY && try < 100; try++ {
 		e = syscall.Errno(c.update())
 	}
 	if e != 0 {
-		_ = mem.Free()
+		_ = c.mem.Free()
 		return nil, e
 	}
 	return c, nil
@@ -41,9 +55,26 @@ func NewClock(fn, ctx uintptr) (*Clock, error) {
 func (c *Clock) Update() { c.update() }
 
 func (c *Clock) update() int {
+	if c.exp != nil {
+		return c.updateExp()
+	}
 	e := errno(int32(ccall.Hot(c.fn, c.ctx, uintptr(unsafe.Pointer(c.now)), 0)))
 	if e == 0 {
 		c.last = *c.now
+	}
+	return e
+}
+
+func (c *Clock) updateExp() int {
+	c.exp.CompMask = 0
+	e := errno(int32(ccall.Hot(c.fn, c.ctx, abi.IBV_EXP_VALUES_CLOCK_INFO, uintptr(unsafe.Pointer(c.exp)))))
+	if e == 0 && c.exp.CompMask&abi.IBV_EXP_VALUES_CLOCK_INFO == 0 {
+		e = int(syscall.EOPNOTSUPP)
+	}
+	if e == 0 {
+		i := &c.exp.ClockInfo
+		c.last = abi.MLX5DVClockInfo{Nsec: i.Nsec, LastCycles: i.Cycles, Frac: i.Frac, Mult: i.Mult, Shift: i.Shift,
+			Mask: i.Mask}
 	}
 	return e
 }

@@ -30,6 +30,7 @@ type extended struct {
 	fn   *abi.QPEx
 	room *Room         // nil where the provider itself refuses a full queue without harm
 	bufs []abi.DataBuf // for an inline list
+	exp  *experimental // posts in place of the functions; else nil
 }
 
 // ErrNoTail is returned for a QP of a context whose layout is not known.
@@ -42,6 +43,7 @@ func (c *SendChain) Extend(x Extended) error {
 		return ErrNoTail
 	}
 	c.ex = &extended{Extended: x, fn: fn, bufs: cmem.Slice[abi.DataBuf](c.bufs, c.maxSGE)}
+	c.dc = x.DC != nil
 	return nil
 }
 
@@ -54,6 +56,9 @@ func (c *SendChain) CountRoom(places int, all bool) *Room {
 
 // post posts slots [0,n). It returns how many were accepted, and an errno, 0 if all were.
 func (x *extended) post(c *SendChain, n int) (done, errno int) {
+	if x.exp != nil {
+		return x.exp.post(c, n)
+	}
 	for done < n {
 		end := done + 1
 		classic := x.classic(&c.wrs[done])

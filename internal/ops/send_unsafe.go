@@ -33,6 +33,7 @@ type SendChain struct {
 	maxSGE    int
 	maxInline int
 	xrc       bool
+	dc        bool      // slots name a DCT
 	ex        *extended // nil to post by post_send
 	bufs      uintptr   // of ex: maxSGE struct ibv_data_buf
 	headers   []byte    // maxHeader for each slot; see Headers
@@ -107,12 +108,15 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 		w.SetAtomic(wr.Remote.Addr, wr.CompareAdd, wr.Swap, wr.Remote.RKey)
 	case f&work.Remote != 0:
 		w.SetRDMA(wr.Remote.Addr, wr.Remote.RKey)
+		if f&work.Masked != 0 {
+			c.ex.exp.masked(i, wr)
+		}
 	case ah != 0:
 		w.SetUD(ah, wr.RemoteQPN, wr.RemoteQKey)
 	case f&work.TSO != 0:
 		c.tso(i, wr.TSO)
 	}
-	if c.ex != nil && c.ex.DC != nil && f&work.Data != 0 {
+	if c.dc && f&work.Data != 0 {
 		*dcAddrOf(w) = dcAddr{ah, wr.DCKey, wr.RemoteQPN, wr.DCStream}
 	} else if c.ex != nil && c.ex.SRD {
 		*dcAddrOf(w) = dcAddr{ah, uint64(wr.RemoteQKey), wr.RemoteQPN, 0}
@@ -205,10 +209,14 @@ func (c *SendChain) tso(i int, t *work.TSOHeader) {
 
 // Free frees the memory. The chain must not be used afterwards.
 func (c *SendChain) Free() error {
-	if c.headMem == nil {
-		return c.mem.Free()
+	err := c.mem.Free()
+	if c.headMem != nil {
+		err = errors.Join(err, c.headMem.Free())
 	}
-	return errors.Join(c.mem.Free(), c.headMem.Free())
+	if c.ex != nil && c.ex.exp != nil {
+		err = errors.Join(err, c.ex.exp.mem.Free())
+	}
+	return err
 }
 
 // accepted returns the number of work requests before bad. If a provider fails without naming the bad one, accepted

@@ -18,6 +18,10 @@ const (
 	Flush                             // a range to flush
 	Value                             // 8 bytes to write at once
 	TSO                               // a header, and the size of a segment
+	Masked                            // the operands of an atomic with masks
+	MkeyChange                        // what a memory key becomes
+	WholeWQE                          // the WQE itself
+	Copy                              // two pieces of registered memory, of which one is copied
 )
 
 // Atomic is a field that all atomics use and no other opcode does.
@@ -44,7 +48,28 @@ var opcodes = [32]struct {
 	abi.IBV_WR_FLUSH:                {Remote | Flush, onlyRC, abi.IBV_QP_EX_WITH_FLUSH},
 	abi.IBV_WR_ATOMIC_WRITE:         {Remote | Value, onlyRC, abi.IBV_QP_EX_WITH_ATOMIC_WRITE},
 	abi.IBV_WR_TSO:                  {Data | TSO, raw, abi.IBV_QP_EX_WITH_TSO},
+
+	Mkey:              {MkeyChange, onlyRC, 0},
+	RawWQE:            {WholeWQE, rc | uc | ud | raw, 0},
+	Memcpy:            {Copy, onlyRC | 1<<DCI, 0},
+	MaskedCompareSwap: {Data | Remote | Masked, rc, 0},
+	MaskedFetchAdd:    {Data | Remote | Masked, rc, 0},
 }
+
+// Opcodes of mlx5, of which verbs.h knows the first as one of the driver's. The others have numbers of this module.
+const (
+	Mkey              = abi.IBV_WR_DRIVER1
+	RawWQE            = 16
+	Memcpy            = 17
+	MaskedCompareSwap = 18
+	MaskedFetchAdd    = 19
+)
+
+// MaskedAtomics is the set of atomics with masks, as bits 1<<opcode.
+const MaskedAtomics = 1<<MaskedCompareSwap | 1<<MaskedFetchAdd
+
+// mlx5Only is the set of opcodes that a queue pair of verbs does not take.
+const mlx5Only = 1<<Mkey | 1<<RawWQE | 1<<Memcpy | MaskedAtomics
 
 const (
 	onlyRC = 1 << abi.IBV_QPT_RC
@@ -71,7 +96,12 @@ func FieldsOf(opcode uint32) Fields {
 }
 
 // OpcodesOf returns the opcodes that a type of queue pair takes, as a set of bits 1<<opcode.
-func OpcodesOf(qpType uint32) (set uint32) {
+func OpcodesOf(qpType uint32) (set uint32) { return takes(qpType) &^ mlx5Only }
+
+// MLX5OpcodesOf returns those that only mlx5 has.
+func MLX5OpcodesOf(qpType uint32) (set uint32) { return takes(qpType) & mlx5Only }
+
+func takes(qpType uint32) (set uint32) {
 	for op := range opcodes {
 		if qpType < 32 && opcodes[op].types>>qpType&1 != 0 {
 			set |= 1 << op

@@ -37,6 +37,8 @@ type SendWR struct {
 	Bind           unsafe.Pointer // the user's; engines get a Bind instead
 	Flush          *FlushRange
 	TSO            *TSOHeader
+	Masked         *MaskedAtomic
+	Mkey           unsafe.Pointer // the user's; engines get a MkeyChange instead
 }
 
 // FlushRange is what the opcode Flush has besides an address and a key of the peer.

@@ -471,22 +471,25 @@ func (p *pair) method(b *ibv.Batch, wr *ibv.SendWR) bool {
 		s = wr.SGEs[0]
 	}
 	var do func()
+	ah := wr.AH
+	if p.typ == ibv.DCI {
+		ah = nil // ToDCT has it
+	}
 	switch op := wr.Opcode; {
-	case p.typ == ibv.DCI && wr.AH != nil: // no method has its key
-	case op == ibv.OpSend && inline && wr.AH == nil:
+	case op == ibv.OpSend && inline && ah == nil:
 		do = func() { b.SendInline(wr.ID, wr.Flags, wr.Inline) }
-	case op == ibv.OpWrite && inline && wr.AH == nil:
+	case op == ibv.OpWrite && inline && ah == nil:
 		do = func() { b.WriteInline(wr.ID, wr.Flags, wr.Inline, wr.Remote) }
-	case op == ibv.OpLocalInv && wr.Inline == nil && len(wr.SGEs) == 0 && wr.AH == nil:
+	case op == ibv.OpLocalInv && wr.Inline == nil && len(wr.SGEs) == 0 && ah == nil:
 		do = func() { b.LocalInv(wr.ID, wr.Flags, wr.InvalidateRKey) }
-	case op == ibv.OpBindMW && wr.Inline == nil && len(wr.SGEs) == 0 && wr.AH == nil:
+	case op == ibv.OpBindMW && wr.Inline == nil && len(wr.SGEs) == 0 && ah == nil:
 		do = func() { b.BindMW(wr.ID, wr.Flags, wr.Bind) }
 	case !one:
-	case op == ibv.OpSend && wr.AH != nil:
+	case op == ibv.OpSend && ah != nil:
 		do = func() { b.SendTo(wr.ID, wr.Flags, s, wr.AH, wr.RemoteQPN, wr.RemoteQKey) }
-	case op == ibv.OpSendImm && wr.AH != nil:
+	case op == ibv.OpSendImm && ah != nil:
 		do = func() { b.SendImmTo(wr.ID, wr.Flags, s, wr.Imm, wr.AH, wr.RemoteQPN, wr.RemoteQKey) }
-	case wr.AH != nil:
+	case ah != nil:
 	case op == ibv.OpSend:
 		do = func() { b.Send(wr.ID, wr.Flags, s) }
 	case op == ibv.OpSendImm:
@@ -508,6 +511,12 @@ func (p *pair) method(b *ibv.Batch, wr *ibv.SendWR) bool {
 		do()
 		if p.typ == ibv.XRCSend {
 			b.ToSRQ(wr.RemoteSRQN)
+		}
+		if p.typ == ibv.DCI && wr.AH != nil {
+			b.ToDCT(wr.AH, wr.RemoteQPN, wr.DCKey)
+		}
+		if wr.DCStream != 0 {
+			b.OnStream(wr.DCStream)
 		}
 	}
 	return do != nil

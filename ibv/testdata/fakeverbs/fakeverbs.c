@@ -68,7 +68,7 @@ AT(ibv_device_attr, atomic_cap, 164);
 AT(ibv_device_attr, max_srq, 212);
 AT(ibv_device_attr, phys_port_cnt, 227);
 _Static_assert(sizeof(struct ibv_send_wr) == 128 && sizeof(struct ibv_recv_wr) == 32 && sizeof(struct ibv_wc) == 48, "work requests");
-_Static_assert(offsetof(struct verbs_context, context) == 368, "verbs_context");
+_Static_assert(offsetof(struct verbs_context, context) == 8 * BELOW, "verbs_context");
 
 _Static_assert(sizeof(pthread_mutex_t) != 40 || (sizeof(struct ibv_cq) == 128 &&
 	offsetof(struct ibv_cq_ex_tail, read_wallclock) == 280 - 128), "struct ibv_cq_ex");
@@ -215,6 +215,7 @@ struct fcq {
 	struct cqe *ring;
 	uint32_t cap, head, tail; /* free-running */
 	int armed, users, overrun, extended;
+	int stamped; /* by the experimental verbs: 1 until it was polled */
 	int batch; /* completions of the open batch of an extended CQ */
 	struct ibv_wc cur; /* the last of them */
 	uint32_t comp_reported, async_reported, flooded;
@@ -249,6 +250,9 @@ struct fqp {
 	struct ibv_qp_attr attr;
 	struct ibv_xrcd *xrcd;
 	struct fwq_table *table; /* of one that spreads frames among WQs */
+	int dci, dct; /* of the experimental verbs, as are these */
+	uint32_t max_atomic;
+	uint64_t dc_key;
 	uint32_t async_reported;
 	uint32_t state; /* the true one; pub.state is what modify and query last saw */
 	uint8_t wqe[64 * 64]; /* where sends of the sink go */
@@ -340,6 +344,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 static struct ibv_mw *alloc_mw(struct ibv_pd *pd, int type);
 static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 static int dealloc_mw(struct ibv_mw *mw);
+static void exp_ops(struct ibv_context *c, size_t sz);
 static struct ibv_mr *alloc_null_mr(struct ibv_pd *pd);
 static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
@@ -397,6 +402,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		end[-DIST_MODIFY_QP_RATE_LIMIT / 8] = (uintptr_t)modify_qp_rate_limit;
 	if (DIST_POST_SRQ_OPS + sizeof *c <= sz && !knob("null.post_srq_ops", 0))
 		end[-DIST_POST_SRQ_OPS / 8] = (uintptr_t)post_srq_ops;
+	exp_ops(c, sz);
 	int p[2];
 	if (pipe2(p, O_CLOEXEC)) {
 		free(f);
@@ -1239,7 +1245,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 	    cap->max_inline_data > 512 || !a->send_cq != (a->qp_type == QPT_XRC_RECV) ||
 	    !a->recv_cq != (a->qp_type == QPT_XRC_SEND || a->qp_type == QPT_XRC_RECV))
 		return fail(EINVAL);
-	if (a->qp_type != QPT_XRC_SEND && a->qp_type != QPT_XRC_RECV && a->qp_type != QPT_RC && a->qp_type != QPT_UC && a->qp_type != QPT_UD && a->qp_type != QPT_RAW && (a->qp_type != QPT_DRIVER || !knob("efa", 0)))
+	if (a->qp_type != QPT_XRC_SEND && a->qp_type != QPT_XRC_RECV && a->qp_type != QPT_RC && a->qp_type != QPT_UC && a->qp_type != QPT_UD && a->qp_type != QPT_RAW &&
+	    (a->qp_type != QPT_DRIVER || !knob("efa", 0)) && !(a->qp_type == 32 && knob("exp", 0)))
 		return fail(EOPNOTSUPP);
 	pthread_mutex_lock(&table_lock);
 	struct fqp *qp = NULL;
@@ -1264,6 +1271,9 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 		qp->init = *a;
 		memset(&qp->attr, 0, sizeof qp->attr);
 		qp->sig_all = a->sq_sig_all;
+		qp->dci = a->qp_type == 32;
+		qp->dct = 0;
+		qp->max_atomic = 0;
 		qp->used = qp->unsignaled = qp->async_reported = qp->state = 0;
 		take(&qp->rq.lock);
 		rq_init(&qp->rq, cap->max_recv_wr, cap->max_recv_sge);
@@ -1302,6 +1312,8 @@ int ibv_modify_qp(struct ibv_qp *pub, struct ibv_qp_attr *a, int mask)
 {
 	FAIL_E;
 	struct fqp *qp = QP(pub);
+	if (qp->dci || qp->dct)
+		return EINVAL;
 	if (mask & MASK_STATE) {
 		uint32_t from = qp->state, to = a->qp_state;
 		int connected = pub->qp_type == QPT_RC || pub->qp_type == QPT_UC ||
@@ -1499,6 +1511,8 @@ static int deliver(struct fqp *qp, struct fqp *peer, struct ibv_send_wr *wr, con
 }
 
 static uint32_t srd_peer(struct ibv_send_wr *wr);
+static struct fqp *exp_peer(struct ibv_send_wr *wr);
+static int exp_masked(struct fqp *qp, struct ibv_send_wr *wr, char *buf, uint64_t n);
 
 static int execute(struct fqp *qp, struct ibv_send_wr *wr, uint32_t *bytes)
 {
@@ -1508,7 +1522,7 @@ static int execute(struct fqp *qp, struct ibv_send_wr *wr, uint32_t *bytes)
 	*bytes = (uint32_t)n;
 	uint32_t dest = qp->pub.qp_type == QPT_UD ? wr->wr.ud.remote_qpn :
 		qp->pub.qp_type == QPT_DRIVER ? srd_peer(wr) : qp->attr.dest_qp_num;
-	struct fqp *peer = dest < TABLE ? qps[dest] : NULL;
+	struct fqp *peer = qp->dci ? exp_peer(wr) : dest < TABLE ? qps[dest] : NULL;
 	char stack[4096], *buf = n <= sizeof stack ? stack : malloc(n), *remote;
 	int st = 0;
 	if (wr->opcode == OP_TSO) {
@@ -1575,6 +1589,10 @@ static int execute(struct fqp *qp, struct ibv_send_wr *wr, uint32_t *bytes)
 		if (!st)
 			st = deliver(qp, peer, wr, buf, *bytes);
 		break;
+	case 99: /* with masks */
+	case 100:
+		st = exp_masked(qp, wr, buf, n);
+		break;
 	case OP_LOCAL_INV:
 		st = invalidate(wr->imm_or_rkey);
 		break;
@@ -1600,6 +1618,8 @@ static uint32_t wc_opcode(uint32_t op)
 	case OP_FLUSH: return WCO_FLUSH;
 	case OP_ATOMIC_WRITE: return WCO_ATOMIC_WRITE;
 	case OP_TSO: return WCO_TSO;
+	case 99: return 9;
+	case 100: return 10;
 	}
 	return WCO_SEND;
 }
@@ -1677,6 +1697,7 @@ static int post_locked(struct fqp *qp, struct ibv_send_wr *wr, struct ibv_send_w
 	return e;
 }
 
+#include "exp.c"
 #include "xrc.h"
 #include "wq.h"
 

@@ -54,7 +54,7 @@ struct ibv_context {
 };
 
 /* struct verbs_context grows downwards; only distances from the end count. */
-#define BELOW 46
+#define BELOW 128
 #define DIST_COMP_MASK 16
 #define DIST_CREATE_QP_EX 56
 #define DIST_QUERY_DEVICE_EX 104

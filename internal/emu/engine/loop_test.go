@@ -94,7 +94,7 @@ func FuzzWQE(f *testing.F) {
 			if w.parse(types[int(typ)%len(types)]) == "" && (w.nsge > len(w.sges) || w.n > 1<<40) {
 				t.Errorf("%d segments, %d bytes", w.nsge, w.n)
 			}
-			_ = w.apply(7)
+			_ = w.apply(operand{7})
 			if len(w.av) == 48 {
 				_ = parseAV(w.av)
 			}

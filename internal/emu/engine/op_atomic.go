@@ -4,63 +4,96 @@ package engine
 
 import "encoding/binary"
 
-// operands reads the segment of an atomic. The extended atomics carry the size in the modifier (8 | log2(size)-2);
-// 4 and 8 bytes are executed.
+// operand is up to 32 bytes of memory or of an operand, in the order of memory. Of 4 bytes there is half a word.
+type operand [4]uint64
+
+// operands reads the operands of an atomic, which lie one behind the other. The extended atomics carry the size in the
+// modifier: 8 | log2(size)-2, of 4 to 32 bytes.
 func (w *wqe) operands(b *segments) bool {
-	w.asize, w.smask, w.cmask = 8, ^uint64(0), ^uint64(0)
-	masked := w.opcode == opMaskedCS || w.opcode == opMaskedFA
-	if masked && w.opmod == 8 {
-		w.asize = 4
-	} else if w.opmod != 0 && (!masked || w.opmod != 9) {
+	w.asize = 8
+	switch {
+	case w.masked() && w.opmod >= 8 && w.opmod <= 11:
+		w.asize = 4 << (w.opmod - 8)
+	case w.opmod != 0:
 		return false
 	}
-	n := 16
-	if w.opcode == opMaskedCS && w.asize == 8 {
-		n = 32
+	list := [...]*operand{&w.swap, &w.cmp, &w.smask, &w.cmask}
+	given := list[:2]
+	switch w.opcode {
+	case opMaskedCS:
+		given = list[:]
+	case opMaskedFA:
+		given = []*operand{&w.swap, &w.smask}
 	}
-	s := b.next(n)
+	w.smask, w.cmask = operand{^uint64(0)}, operand{^uint64(0)}
+	n := int(w.asize)
+	s := b.next((len(given)*n + 15) &^ 15)
 	if s == nil {
 		return false
 	}
-	get := func(i int) uint64 {
-		if w.asize == 4 {
-			return uint64(binary.BigEndian.Uint32(s[4*i:]))
-		}
-		return binary.BigEndian.Uint64(s[8*i:])
-	}
-	w.swap = get(0)
-	switch w.opcode {
-	case opAtomicCS:
-		w.cmp = get(1)
-	case opMaskedCS:
-		w.cmp, w.smask, w.cmask = get(1), get(2), get(3)
-	case opMaskedFA:
-		w.smask = get(1)
+	for i, v := range given {
+		v.from(s[i*n:][:n], binary.BigEndian)
 	}
 	return true
 }
 
+func (w *wqe) masked() bool { return w.opcode == opMaskedCS || w.opcode == opMaskedFA }
+
+// from reads words of an order of bytes.
+func (v *operand) from(b []byte, order binary.ByteOrder) {
+	if len(b) == 4 {
+		v[0] = uint64(order.Uint32(b))
+		return
+	}
+	for i := range len(b) / 8 {
+		v[i] = order.Uint64(b[i*8:])
+	}
+}
+
+// to writes them in the program's.
+func (v *operand) to(b []byte) {
+	if len(b) == 4 {
+		binary.NativeEndian.PutUint32(b, uint32(v[0]))
+		return
+	}
+	for i := range len(b) / 8 {
+		binary.NativeEndian.PutUint64(b[i*8:], v[i])
+	}
+}
+
 // apply returns the new value of memory that holds old.
-func (w *wqe) apply(old uint64) uint64 {
+func (w *wqe) apply(old operand) (changed operand) {
+	n := (w.asize + 7) / 8
 	switch w.opcode {
 	case opAtomicFA:
-		return old + w.swap
-	case opMaskedFA: // a set bit of the boundary ends a field: no carry leaves it
-		var sum, carry uint64
-		for i := uint(0); i < uint(w.asize)*8; i++ {
-			s := old>>i&1 + w.swap>>i&1 + carry
-			sum |= s & 1 << i
-			carry = s >> 1
-			if w.smask>>i&1 != 0 {
-				carry = 0
-			}
+		return operand{old[0] + w.swap[0]}
+	case opMaskedFA:
+		for i := range n {
+			changed[i] = addFields(old[i], w.swap[i], w.smask[i], min(w.asize*8, 64))
 		}
-		return sum
+		return changed
 	}
-	if old&w.cmask != w.cmp&w.cmask {
-		return old
+	for i := range n {
+		if old[i]&w.cmask[i] != w.cmp[i]&w.cmask[i] {
+			return old
+		}
+		changed[i] = old[i]&^w.smask[i] | w.swap[i]&w.smask[i]
 	}
-	return old&^w.smask | w.swap&w.smask
+	return changed
+}
+
+// addFields adds the fields of a word. A set bit of ends is the last of a field: no carry leaves it.
+func addFields(a, b, ends uint64, bits uint32) (sum uint64) {
+	var carry uint64
+	for i := range bits {
+		s := a>>i&1 + b>>i&1 + carry
+		sum |= s & 1 << i
+		carry = s >> 1
+		if ends>>i&1 != 0 {
+			carry = 0
+		}
+	}
+	return sum
 }
 
 // atomic executes an atomic, in a batch of its own. It is atomic with respect to everything that the engine does, not
@@ -70,30 +103,24 @@ func (e *Engine) atomic(x *exchange) verdict {
 	if b.wqes > 0 {
 		return alone
 	}
-	var old [8]byte
+	old := b.tiny[:w.asize]
+	clear(old)
 	if !x.target.zero {
-		if b.err = x.target.mem.Read(x.target.va, old[:w.asize]); b.err != nil {
+		if b.err = x.target.mem.Read(x.target.va, old); b.err != nil {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}
 	}
-	v := binary.NativeEndian.Uint64(old[:])
-	if w.asize == 4 {
-		v = uint64(binary.NativeEndian.Uint32(old[:]))
-	}
+	var v operand
+	v.from(old, binary.NativeEndian)
 	if changed := w.apply(v); changed != v && !x.target.zero {
-		var to [8]byte
-		if w.asize == 4 {
-			binary.NativeEndian.PutUint32(to[:], uint32(changed))
-		} else {
-			binary.NativeEndian.PutUint64(to[:], changed)
-		}
+		var to [32]byte
+		changed.to(to[:w.asize])
 		if b.err = x.target.mem.Write(x.target.va, to[:w.asize]); b.err != nil {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}
 	}
-	copy(b.tiny[:], old[:])
 	inCQE := x.resultInCQE()
 	if !inCQE {
 		e.dst = append(e.dst[:0], e.src...)

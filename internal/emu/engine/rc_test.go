@@ -4,6 +4,7 @@ package engine
 
 import (
 	"bytes"
+	"math/bits"
 	"slices"
 	"testing"
 
@@ -152,6 +153,59 @@ func TestAtomics(t *testing.T) {
 	p.r.clean()
 	p.qa.send(opAtomicFA, signaled, 0, raddr(remote+1, rkey), seg(uint64(5), uint64(0)), p.ma.sge(0, 8))
 	p.acq.wantErr(cqeReqErr, synRemoteInval)
+}
+
+// Atomics with a size in the modifier: 4, 16 and 32 bytes.
+func TestExtendedAtomics(t *testing.T) {
+	p := newPair(t, qpOpts{}, nil)
+	remote, rkey := p.mb.at(32)
+	ones := ^uint64(0)
+	do := func(op uint8, size uint32, segs []byte, old, now []byte) {
+		t.Helper()
+		copy(p.mb.buf[32:], old)
+		mod := uint8(bits.TrailingZeros32(size) + 6)
+		p.qa.sendMod(op, mod, signaled, 0, raddr(remote, rkey), segs, p.ma.sge(0, int(size)))
+		p.acq.want(0, int(size))
+		if got := p.ma.buf[:size]; !bytes.Equal(got, old) || !bytes.Equal(p.mb.buf[32:][:size], now) {
+			t.Errorf("opcode %#x of %d bytes: returned % x and left % x, want % x and % x", op, size, got,
+				p.mb.buf[32:][:size], old, now)
+		}
+	}
+	do(opMaskedFA, 4, seg(uint32(0x10001), uint32(0x8000), uint64(0)), native(uint32(0xffff)), native(uint32(0x10000)))
+	do(opMaskedCS, 4, seg(uint32(9), uint32(7), uint32(0xf), uint32(0xff)), native(uint32(0x107)),
+		native(uint32(0x109)))
+	do(opMaskedFA, 16, seg(uint64(1), uint64(2), uint64(1)<<63, uint64(1)<<63), native(ones, uint64(5)),
+		native(uint64(0), uint64(7)))
+	do(opMaskedCS, 16, seg(uint64(3), uint64(4), uint64(1), uint64(2), ones, uint64(0), ones, ones),
+		native(uint64(1), uint64(2)), native(uint64(3), uint64(2)))
+	do(opMaskedCS, 16, seg(uint64(3), uint64(4), uint64(1), uint64(9), ones, ones, ones, ones),
+		native(uint64(1), uint64(2)), native(uint64(1), uint64(2)))
+	do(opMaskedFA, 32, seg(uint64(1), uint64(2), uint64(3), uint64(4), uint64(0), uint64(0), uint64(0), uint64(0)),
+		native(uint64(10), uint64(20), uint64(30), uint64(40)), native(uint64(11), uint64(22), uint64(33), uint64(44)))
+	p.r.clean()
+	p.qa.sendMod(opMaskedFA, 10, signaled, 0, raddr(remote+8, rkey), seg(uint64(1), uint64(2), uint64(0), uint64(0)),
+		p.ma.sge(0, 16))
+	p.acq.wantErr(cqeReqErr, synRemoteInval)
+}
+
+// sendMod is send with a modifier of the opcode.
+func (q *qp) sendMod(op, mod, flags uint8, imm uint32, segs ...[]byte) {
+	at := q.post(op, flags, imm, segs...)
+	q.sq[int(at)*64%len(q.sq)], q.last[0] = mod, mod
+	q.ring()
+}
+
+// native returns numbers as they lie in memory.
+func native(values ...any) (b []byte) {
+	for _, v := range values {
+		switch v := v.(type) {
+		case uint32:
+			b = ne.AppendUint32(b, v)
+		case uint64:
+			b = ne.AppendUint64(b, v)
+		}
+	}
+	return b
 }
 
 func TestInlineWraps(t *testing.T) {

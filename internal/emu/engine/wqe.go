@@ -58,12 +58,12 @@ type wqe struct {
 	srqn   uint32
 	av     []byte // UD, DCI: 48 bytes
 	eth    ethernet
-	stream uint16 // DCI
-	asize  uint32 // atomics: bytes
-	swap   uint64 // or what to add
-	cmp    uint64
-	smask  uint64 // or the field boundary
-	cmask  uint64
+	stream uint16  // DCI
+	asize  uint32  // atomics: bytes
+	swap   operand // or what to add
+	cmp    operand
+	smask  operand // or the field boundary
+	cmask  operand
 	umr    []byte // and TAG_MATCHING: all behind the control segment
 	own    bool   // the adapter's, not the program's: of a rendezvous
 	sges   [maxWQE / 16]sge

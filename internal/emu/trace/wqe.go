@@ -12,7 +12,7 @@ import (
 const (
 	hasRemote = 1 << iota
 	hasAtomic
-	hasMasked // an atomic of two segments
+	hasMasked // an atomic whose operands depend on its size
 	hasImm
 	hasData
 )
@@ -30,7 +30,7 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 		return
 	}
 	be := binary.BigEndian
-	op, fl, stream := w[3], w[11], be.Uint16(w[9:])
+	op, mod, fl, stream := w[3], w[0], w[11], be.Uint16(w[9:])
 	l.num("index", int64(be.Uint16(w[1:])))
 	l.str("op", opcodes.name("Opcode", op))
 	l.num("ds", int64(w[7]&0x3f))
@@ -102,9 +102,12 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 		}
 	}
 	if s&hasMasked != 0 {
-		if p := next(32); len(p) == 32 {
-			l.bytes("atomic", p)
+		n := 8
+		if mod >= 8 {
+			n = 4 << (mod & 3)
 		}
+		l.num("atomic_size", int64(n))
+		l.bytes("atomic", next((map[bool]int{true: 4, false: 2}[op == 0x14]*n+15)&^15))
 	}
 	if op == 0x25 {
 		l.umr(w)

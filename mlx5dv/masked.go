@@ -1,0 +1,76 @@
+package mlx5dv
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// AtomicSizes is a set of lengths in bytes, each of which is a bit: 8|16 are atomics of 8 and of 16 bytes.
+type AtomicSizes uint32
+
+// MaskedAtomicCaps says which atomics with masks (ibv.MaskedAtomic) a device executes.
+//
+// C: struct ibv_exp_ext_atomics_params and struct ibv_exp_masked_atomic_params of MLNX_OFED 4.
+type MaskedAtomicCaps struct {
+	Sizes AtomicSizes
+	// BigEndian are the lengths whose previous value comes as big-endian words.
+	BigEndian AtomicSizes
+	MaxInline int // bytes of an operand
+}
+
+// QueryMaskedAtomics asks MLNX_OFED 4 for its atomics with masks; other libraries do not tell.
+//
+// C: ibv_exp_query_device of MLNX_OFED 4.
+func QueryMaskedAtomics(dev *ibv.Device) (*MaskedAtomicCaps, error) {
+	const op = "query masked atomics"
+	if dev == nil {
+		return nil, opError(op, "", &ibv.ArgError{Arg: "ctx", Got: "nil", Want: "an open device"})
+	}
+	ext, masked, err := verbs.ExpAtomics(dev, op)
+	if err != nil {
+		return nil, opError(op, dev.Name(), verbs.ExplainUnsupported(err, "asking for atomics with masks",
+			"a device with them, and the experimental verbs of "+haveOFED4, dev.Name()))
+	}
+	return &MaskedAtomicCaps{
+		Sizes:     AtomicSizes(ext.LogAtomicArgSizes | masked.MaskedLogAtomicArgSizes),
+		BigEndian: AtomicSizes(masked.MaskedLogAtomicArgSizesNetworkEndianness),
+		MaxInline: 1 << min(max(ext.LogMaxAtomicInline, masked.LogMaxAtomicInline), 16),
+	}, nil
+}
+
+// haveAtomics compares atomics of up to n bytes with what MLNX_OFED 4 says of the device.
+func haveAtomics(dev *ibv.Device, n int) error {
+	c, err := QueryMaskedAtomics(dev)
+	switch {
+	case errors.Is(err, ibv.ErrNotSupported):
+		return &ibv.UnsupportedError{Feature: "QPOptions.MaxAtomic", Need: "a device that tells of atomics with masks",
+			Have: dev.Name() + " by " + haveOFED4}
+	case err != nil:
+		return err
+	case c.Sizes&AtomicSizes(n) == 0:
+		return &ibv.UnsupportedError{Feature: fmt.Sprintf("atomics with masks of %d bytes", n),
+			Need: "a device with them, or a smaller QPOptions.MaxAtomic",
+			Have: fmt.Sprintf("%s with a set of sizes of %#x (QueryMaskedAtomics)", dev.Name(), uint32(c.Sizes))}
+	}
+	return nil
+}
+
+// checkAtomic reports what is wrong with MaxAtomic on any device.
+func (o *QPOptions) checkAtomic() error {
+	t := o.Type
+	if t == 0 {
+		t = ibv.RC
+	}
+	switch {
+	case o.MaxAtomic == 0:
+		return nil
+	case o.MaxAtomic != 8 && o.MaxAtomic != 16 && o.MaxAtomic != 32:
+		return &ibv.ArgError{Arg: "MaxAtomic", Got: fmt.Sprint(o.MaxAtomic), Want: "8, 16, 32, or 0 for none"}
+	case t != ibv.RC && t != ibv.XRCSend && t != ibv.DCI:
+		return &ibv.ArgError{Arg: "MaxAtomic", Got: "set on a QP of type " + t.String(),
+			Want: "0, or one of RC, XRCSend and DCI"}
+	}
+	return nil
+}
