@@ -201,8 +201,6 @@ func (w *WQ) device() *Device     { return w.pd.dev }
 
 func (t *RWQIndTable) device() *Device { return t.dev }
 
-func (ah *AH) cObject() uintptr { return ah.handle }
-
 // QPEx returns the struct ibv_qp_ex of a QP that was made with SendOps.
 func (friends) QPEx(qp *QP) (uintptr, error) { return qp.dev.v.QPToQPEx(qp.handle) }
 
