@@ -149,13 +149,16 @@ func TestFake_WQRefused(t *testing.T) {
 	set(t, "overflow", 1)
 	wantErr(t, closed(s.pd.CreateWQ(s.cq, &WQOptions{MaxSGE: 1 << 30})), syscall.EINVAL, "max_sge")
 	unset(t, "overflow")
-	for fn, o := range map[string]interface{ Close() error }{"destroy_rwq_ind_table": table, "destroy_wq": w} {
-		failing(t, fn, syscall.EINVAL)
-		if fn == "destroy_wq" {
+	for _, c := range []struct {
+		fn string
+		o  interface{ Close() error }
+	}{{"destroy_rwq_ind_table", table}, {"destroy_wq", w}} { // the table keeps the WQ open
+		failing(t, c.fn, syscall.EINVAL)
+		if c.fn == "destroy_wq" {
 			ok(t, table.Close())
 		}
-		wantErr(t, o.Close(), syscall.EINVAL, "close")
-		unset(t, "fail."+fn)
+		wantErr(t, c.o.Close(), syscall.EINVAL, "close")
+		unset(t, "fail."+c.fn)
 	}
 	ok(t, w.Close())
 	_, err := w.PostRecv(make([]RecvWR, 1))
