@@ -55,11 +55,24 @@ func (friends) CreateQP(pd *PD, send, recv *CQ, opt *QPOptions,
 	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: destroy})
 }
 
+// MLX5SendOps says which work requests of mlx5 a QP takes.
+type MLX5SendOps struct {
+	Opcodes   uint32 // 1<<OpMemcpy and so on
+	MkeySetup bool
+	MostCopy  uint64
+}
+
+// CreateMLX5 is CreateQP for a QP with such work requests.
+func (friends) CreateMLX5(pd *PD, send, recv *CQ, opt *QPOptions, ops MLX5SendOps,
+	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
+	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: pd.dev.v.DestroyQP, mlx5: ops})
+}
+
 // CreateDC is CreateQP for QPs of mlx5's dynamically connected transport, which may have streams.
 func (friends) CreateDC(pd *PD, send, recv *CQ, opt *QPOptions, streams bool,
-	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
+	ops MLX5SendOps, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
 	return pd.createQP(send, recv, opt,
-		qpMaker{create: create, destroy: pd.dev.v.DestroyQP, dc: true, streams: streams})
+		qpMaker{create: create, destroy: pd.dev.v.DestroyQP, dc: true, streams: streams, mlx5: ops})
 }
 
 // AllocDM is d.AllocDM with another function to make the C object. MaxDMSize bounds memory for data alone.

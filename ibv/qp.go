@@ -59,6 +59,9 @@ type QP struct {
 
 	maxTSOHeader int // bytes of TSO.Header
 
+	mkeySetup bool   // any change of an Mkey may be posted
+	mostCopy  uint64 // bytes that OpMemcpy copies
+
 	signalAll  bool
 	unsignaled int // ops engine: work requests posted since the last one with a completion
 	passed     struct {
@@ -120,6 +123,7 @@ type qpMaker struct {
 	create  func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)
 	destroy func(qp uintptr) error
 	dc      bool // by libmlx5
+	mlx5    MLX5SendOps
 	streams bool // of a DCI
 }
 
@@ -206,7 +210,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		dev.direct.mu.Lock()
 		defer dev.direct.mu.Unlock()
 	}
-	if err := o.wantSendOps(dev, path); err != nil {
+	if err := o.wantSendOps(dev, path, maker.mlx5.Opcodes != 0); err != nil {
 		return fail(err)
 	}
 	if err := dev.askSendOps(&o, path, init); err != nil {
@@ -229,6 +233,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		state: libibverbs.QPState(h), sgid: -1,
 		cap: capFromC(&init.Cap), onlySendOps: opt.SendOps != 0,
 	}
+	qp.ops |= maker.mlx5.Opcodes
+	qp.mkeySetup, qp.mostCopy = maker.mlx5.MkeySetup, maker.mlx5.MostCopy
 	if path == DataPathDirect && o.SendOps == 0 {
 		qp.ops |= work.MLX5OpcodesOf(workType(o.Type)) & work.MaskedAtomics
 	}
@@ -263,6 +269,11 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 		if qp.maxTSOHeader = o.Raw.MaxTSOHeader; qp.maxTSOHeader > 0 {
 			if err := qp.sq.Headers(qp.maxTSOHeader); err != nil {
+				return undo(errors.Join(err, qp.sq.Free()))
+			}
+		}
+		if qp.ops>>OpRawWQE&1 != 0 {
+			if err := qp.sq.WQEs(); err != nil {
 				return undo(errors.Join(err, qp.sq.Free()))
 			}
 		}

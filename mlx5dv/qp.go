@@ -16,6 +16,10 @@ type QPOptions struct {
 
 	Flags QPCreateFlags
 	DC    *DCOptions // of a QP whose Type is ibv.DCI or ibv.DCT; may be nil
+
+	// DriverOps are the work requests of mlx5's own that will be posted. With them the ops data path
+	// posts by the functions behind ibv_wr_*, as with SendOps.
+	DriverOps DriverOps
 }
 
 const (
@@ -54,15 +58,24 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if opt.Flags != 0 {
 		dv.CompMask, dv.CreateFlags = abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS, uint32(opt.Flags)
 	}
+	ops, err := opt.sendOps(dev, pathOf(send))
+	if err != nil {
+		return nil, opError(op, dev.Name(), err)
+	}
+	if opt.DriverOps != 0 {
+		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS
+		dv.SendOpsFlags = uint64(opt.DriverOps)
+	}
 	create := func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 		attr.CompMask |= abi.IBV_QP_INIT_ATTR_PD
 		attr.PD = pd
-		return lib.CreateQP(h, attr, dv)
+		qp, err := lib.CreateQP(h, attr, dv)
+		return qp, opt.DriverOps.explain(err)
 	}
 	if opt.Type == ibv.DCI || opt.Type == ibv.DCT {
-		return createDC(lib, h, pd, send, recv, opt, dv, create)
+		return createDC(lib, h, pd, send, recv, opt, dv, ops, create)
 	}
-	return verbs.CreateQP(pd, send, recv, &opt.QPOptions, create, nil)
+	return verbs.CreateMLX5(pd, send, recv, &opt.QPOptions, ops, create)
 }
 
 // pathOf returns the data path of a CQ, that of libmlx5 for none.

@@ -84,6 +84,7 @@ var sendOps = [32]struct {
 	abi.IBV_WR_LOCAL_INV: {device: opUMR, completion: wcLocalInv,
 		fields: work.FieldsOf(abi.IBV_WR_LOCAL_INV)},
 	abi.IBV_WR_BIND_MW: {device: opUMR, completion: wcBindMW, fields: work.FieldsOf(abi.IBV_WR_BIND_MW)},
+	work.Mkey:          {device: opUMR, completion: wcLocalInv, fields: work.FieldsOf(work.Mkey)},
 	work.MaskedCompareSwap: {device: opMaskedCS, completion: wcCompareSwap,
 		fields: work.FieldsOf(work.MaskedCompareSwap)},
 	work.MaskedFetchAdd: {device: opMaskedFA, completion: wcFetchAdd, fields: work.FieldsOf(work.MaskedFetchAdd)},
