@@ -66,7 +66,7 @@ var opcodes = [256]traits{
 	opSetPSV:     isKnown,
 	opTagMatch:   isKnown,
 	opFlowTable:  isKnown,
-	opMMO:        isKnown,
+	opMMO:        isKnown | isLocal | onRC,
 }
 
 // execute carries out a parsed WQE whose transport carries its opcode.
@@ -77,6 +77,8 @@ func (e *Engine) execute(qp *hca.QP, w *wqe) verdict {
 		return executed
 	case w.opcode == opUMR:
 		return e.umr(qp, w)
+	case w.opcode == opMMO:
+		return e.copyMemory(qp, w)
 	case qp.Type == hca.UD:
 		return e.datagram(qp, w)
 	case qp.Type == hca.RawPacket:

@@ -110,7 +110,7 @@ func (w *wqe) parse(t hca.QPType) string {
 	switch w.opcode {
 	case opNOP:
 		return ""
-	case opUMR:
+	case opUMR, opMMO:
 		w.umr = b
 		return ""
 	}

@@ -21,6 +21,8 @@ func init() {
 		uapi.OpAllocPD:              devxAllocPD,
 		uapi.OpAllocTransportDomain: allocTransportDomain,
 		uapi.OpCreateGeneralObject:  createGeneral,
+		uapi.OpCreateMKey:           createMkey,
+		uapi.OpCreatePSV:            createPSV,
 	}
 	devxQueries = map[uint16]func(*command, any) uapi.Status{
 		uapi.OpQueryQP:            devxQueryQP,
@@ -29,6 +31,7 @@ func init() {
 		uapi.OpQueryGeneralObject: queryGeneral,
 	}
 	devxModifies = map[uint16]func(*command, any) uapi.Status{
+		uapi.OpInit2InitQP:         init2init,
 		uapi.OpRts2RtsQP:           rts2rts,
 		uapi.OpModifyTIS:           modifyTIS,
 		uapi.OpModifyGeneralObject: modifyGeneral,
