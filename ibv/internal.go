@@ -60,6 +60,7 @@ type MLX5SendOps struct {
 	Opcodes   uint32 // 1<<OpMemcpy and so on
 	MkeySetup bool
 	MostCopy  uint64
+	Notes     *MR // of the device about copies, on the direct data path; the QP closes it
 }
 
 // CreateMLX5 is CreateQP for a QP with such work requests.

@@ -76,6 +76,14 @@ func (m *Mkey) Close() error {
 	return m.node.close(func() error { return m.destroy(m.handle) })
 }
 
+// close gives back what the QP had of them.
+func (s *MLX5SendOps) close() error {
+	if s.Notes == nil {
+		return nil
+	}
+	return s.Notes.Close()
+}
+
 // acquire keeps the key open while the change is posted. It never waits, as AH.acquire.
 func (c *MkeyChange) acquire() error {
 	if !c.mkey.life.TryEnter() {

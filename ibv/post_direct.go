@@ -88,6 +88,13 @@ func (qp *QP) addDirect(wr *SendWR) error {
 		}
 		return nil
 	}
+	if wr.Opcode == OpMemcpy {
+		n := qp.make.mlx5.Notes
+		if !qp.direct.SQ.Memcpy(request(wr), n.lkey, n.iova) {
+			return ErrQueueFull
+		}
+		return nil
+	}
 	var av uintptr
 	if wr.AH != nil {
 		if !wr.AH.acquire() {

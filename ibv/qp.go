@@ -499,7 +499,7 @@ func (qp *QP) Close() error {
 		sq, rq = qp.sq, qp.rq
 		qp.sq, qp.rq = nil, nil
 		return nil
-	}, func() error {
+	}, qp.make.mlx5.close, func() error {
 		if sq == nil {
 			return nil
 		}

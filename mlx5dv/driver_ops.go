@@ -33,7 +33,8 @@ const (
 )
 
 // sendOps checks o.DriverOps and returns what package ibv has to know of them.
-func (o *QPOptions) sendOps(dev *ibv.Device, path ibv.DataPath) (s ibv.MLX5SendOps, err error) {
+func (o *QPOptions) sendOps(pd *ibv.PD, path ibv.DataPath) (s ibv.MLX5SendOps, err error) {
+	dev := pd.Device()
 	typ, ops := o.Type, o.DriverOps
 	if typ == 0 {
 		typ = ibv.RC
@@ -51,8 +52,8 @@ func (o *QPOptions) sendOps(dev *ibv.Device, path ibv.DataPath) (s ibv.MLX5SendO
 	case ops&^takes != 0:
 		return s, &ibv.ArgError{Arg: "DriverOps", Got: ops.String(),
 			Want: fmt.Sprintf("of %v on a QP of type %v", takes, typ)}
-	case path == ibv.DataPathDirect && ops&(WithRawWQE|WithMemcpy) != 0:
-		return s, &ibv.UnsupportedError{Feature: (ops & (WithRawWQE | WithMemcpy)).String() + " on the direct data path",
+	case path == ibv.DataPathDirect && ops&WithRawWQE != 0:
+		return s, &ibv.UnsupportedError{Feature: "RawWQE on the direct data path",
 			Need: "CQs made with DataPathOps, or with DataPathRaw to write all WQEs", Have: "CQs of the direct data path"}
 	}
 	if ops&withMkey != 0 {
@@ -75,10 +76,14 @@ func (o *QPOptions) sendOps(dev *ibv.Device, path ibv.DataPath) (s ibv.MLX5SendO
 			Need: "a device with DeviceAttr.MaxWRMemcpy, such as a ConnectX-6 Dx, and libmlx5 of rdma-core v37 or later",
 			Have: dev.Name() + " without it"}
 	}
-	return s, nil
+	if path == ibv.DataPathDirect {
+		const notes = 64
+		s.Notes, err = pd.AllocMR(notes, ibv.LocalWrite, nil)
+	}
+	return s, err
 }
 
-// explainOps tells what an older library lacks, if it refused a QP with these operations.
+// explain tells what an older library lacks, if it refused a QP with these operations.
 func (o DriverOps) explain(err error) error {
 	if o == 0 {
 		return err

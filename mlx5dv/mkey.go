@@ -194,15 +194,18 @@ func (m *Mkey) Change(c *MkeyConfig) (*ibv.MkeyChange, error) {
 }
 
 func (m *Mkey) checkConfig(c *MkeyConfig) error {
-	n := len(c.List) + len(c.Blocks)
+	n, most := len(c.List)+len(c.Blocks), m.entries
+	if len(c.Blocks) > 0 {
+		most--
+	}
 	switch {
 	case c.Access&^(mkeyAccess|ibv.NoRemoteAccess) != 0:
 		return &ibv.ArgError{Arg: "Access", Got: c.Access.String(), Want: "of " + mkeyAccess.String()}
 	case len(c.List) > 0 && len(c.Blocks) > 0:
 		return &ibv.ArgError{Arg: "List and Blocks", Got: "both set", Want: "one of them"}
-	case n > m.entries:
-		return &ibv.LimitError{What: "entries of the layout", Asked: uint64(n), Limit: uint64(m.entries),
-			Where: "the mkey (MkeyOptions.MaxEntries)"}
+	case n > most:
+		return &ibv.LimitError{What: "entries of the layout", Asked: uint64(n), Limit: uint64(most),
+			Where: "the mkey (MkeyOptions.MaxEntries, of which Blocks take one more)"}
 	case len(c.Blocks) == 0 && c.Repeat != 0:
 		return &ibv.ArgError{Arg: "Repeat", Got: fmt.Sprint(c.Repeat), Want: "0 without Blocks"}
 	case len(c.Blocks) > 0 && c.Repeat == 0:

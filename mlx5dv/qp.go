@@ -1,6 +1,7 @@
 package mlx5dv
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -58,7 +59,7 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if opt.Flags != 0 {
 		dv.CompMask, dv.CreateFlags = abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS, uint32(opt.Flags)
 	}
-	ops, err := opt.sendOps(dev, pathOf(send))
+	ops, err := opt.sendOps(pd, pathOf(send))
 	if err != nil {
 		return nil, opError(op, dev.Name(), err)
 	}
@@ -72,10 +73,16 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 		qp, err := lib.CreateQP(h, attr, dv)
 		return qp, opt.DriverOps.explain(err)
 	}
+	var qp *ibv.QP
 	if opt.Type == ibv.DCI || opt.Type == ibv.DCT {
-		return createDC(lib, h, pd, send, recv, opt, dv, ops, create)
+		qp, err = createDC(lib, h, pd, send, recv, opt, dv, ops, create)
+	} else {
+		qp, err = verbs.CreateMLX5(pd, send, recv, &opt.QPOptions, ops, create)
 	}
-	return verbs.CreateMLX5(pd, send, recv, &opt.QPOptions, ops, create)
+	if err != nil && ops.Notes != nil {
+		err = errors.Join(err, ops.Notes.Close())
+	}
+	return qp, err
 }
 
 // pathOf returns the data path of a CQ, that of libmlx5 for none.
