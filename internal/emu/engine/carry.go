@@ -16,6 +16,9 @@ func (e *Engine) carry(qp *hca.QP, w *wqe, src, dst guest.Mem, n uint64) verdict
 	if n == 0 {
 		return proceed
 	}
+	if hasSigned(e.src) || hasSigned(e.dst) {
+		return e.carrySigned(qp, w, n)
+	}
 	sink := false
 	for i := range e.dst {
 		sink = sink || e.dst[i].zero || e.dst[i].far(dst)

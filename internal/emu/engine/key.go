@@ -65,6 +65,9 @@ const (
 // rights of under.
 func (e *Engine) indirect(d *hca.Device, k *hca.MKey, addr, n uint64, need, under hca.Access, list []piece, depth int,
 ) ([]piece, bool) {
+	if k.Sig != nil && depth == 0 && !k.Free && k.Access&need == need {
+		return e.signed(d, k, addr, n, under, list)
+	}
 	if k.Free || k.Access&need != need || addr > k.Len || n > k.Len-addr || depth == maxIndirection {
 		return list, false
 	}

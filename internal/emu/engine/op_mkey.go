@@ -9,7 +9,12 @@ import (
 )
 
 const (
-	maskKey = 1 << 13
+	maskSigError = 1 << 9
+	maskBSF      = 1 << 12
+	maskKey      = 1 << 13
+
+	contextBSF = 1 << 6 // of the first byte of flags_pd
+	bsfSize    = 64
 
 	repeatBlock = 0x400 // C: the op of struct mlx5_wqe_umr_repeat_block_seg
 )
@@ -39,6 +44,22 @@ func (e *Engine) configure(qp *hca.QP, w *wqe, k *hca.MKey) verdict {
 			k.Access &^= a.access
 			if ctx[2]&a.bit != 0 {
 				k.Access |= a.access
+			}
+		}
+	}
+	if mask&maskSigError != 0 {
+		k.SigTold = false
+	}
+	if mask&maskBSF != 0 {
+		k.Sig = nil
+		if ctx[12]&contextBSF != 0 {
+			at := 112 + int(binary.BigEndian.Uint16(b[4:]))*16
+			if n := int(binary.BigEndian.Uint16(b[6:])); n != bsfSize/16 || len(b) < at+bsfSize ||
+				uint32(n) > k.Indirect.BSFOctowords {
+				return e.failed(qp, w, synMWBind)
+			}
+			if k.Sig = signature(b[at:]); k.Sig == nil {
+				return e.failed(qp, w, synMWBind)
 			}
 		}
 	}

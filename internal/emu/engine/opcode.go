@@ -63,7 +63,7 @@ var opcodes = [256]traits{
 	opFMR:        isKnown,
 	opLocalInval: isKnown,
 	opConfigCmd:  isKnown,
-	opSetPSV:     isKnown,
+	opSetPSV:     isKnown | isLocal | onRC,
 	opTagMatch:   isKnown,
 	opFlowTable:  isKnown,
 	opMMO:        isKnown | isLocal | onRC,
@@ -77,6 +77,8 @@ func (e *Engine) execute(qp *hca.QP, w *wqe) verdict {
 		return executed
 	case w.opcode == opUMR:
 		return e.umr(qp, w)
+	case w.opcode == opSetPSV:
+		return e.setPSV(qp, w)
 	case w.opcode == opMMO:
 		return e.copyMemory(qp, w)
 	case qp.Type == hca.UD:

@@ -27,6 +27,7 @@ type piece struct {
 	mem   guest.Mem
 	inl   []byte
 	zero  bool
+	sig   *signed
 }
 
 // far reports whether a piece is not in m, where the other pieces of its message are: a device's memory, a dma-buf, a
@@ -110,7 +111,7 @@ func (w *wqe) parse(t hca.QPType) string {
 	switch w.opcode {
 	case opNOP:
 		return ""
-	case opUMR, opMMO:
+	case opUMR, opMMO, opSetPSV:
 		w.umr = b
 		return ""
 	}

@@ -23,6 +23,7 @@ type Device struct {
 	flows  []*Flow // in the order in which they are looked at
 
 	devxNumber uint32          // the last of NextNumber
+	psvs       map[uint32]*PD  // by number
 	reserved   map[uint32]bool // ranges of QPNs, by the first
 
 	nextQP, nextKey, nextCQ, nextSRQ, pds                 int   // where to look for a free number

@@ -64,6 +64,8 @@ type MKey struct {
 
 	Indirect IndirectKey // of KeyIndirect: what does not change
 	Layout   Layout      // and what it stands for
+	Sig      *Signature  // nil without
+	SigTold  bool        // an error was told since the program said that it knows of the last
 
 	Run KeyRun
 }

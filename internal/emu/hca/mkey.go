@@ -27,6 +27,25 @@ func (l *Layout) Len() (n uint64) {
 	return n
 }
 
+// Signature is what an indirect key does to blocks of data between memory and wire. A domain of no Block is without.
+type Signature struct {
+	Memory, Wire SigDomain
+	Check        byte // bytes of a signature that are compared
+	Copy         byte // and that are copied from one domain to the other
+}
+
+// SigDomain is the signature behind each block of a domain.
+type SigDomain struct {
+	Block  int  // bytes
+	CRC    byte // 0: T10-DIF; else the selector of the CRC
+	Ones   bool // the guard or CRC begins with all bits
+	Sum    bool // the guard is an IP checksum
+	App    uint16
+	Ref    uint32
+	Grows  bool // the reference tag
+	Escape byte // 1: application tag; 2: and reference tag
+}
+
 // IndirectKey says what CreateIndirect makes.
 type IndirectKey struct {
 	Octowords    uint32 // of a layout
@@ -70,9 +89,22 @@ func (c *Context) CreateIndirect(pdn uint32, o IndirectKey) (k *MKey, destroy fu
 func (c *Context) CreatePSV(pdn uint32) (num uint32, destroy func() unix.Errno, e unix.Errno) {
 	for _, v := range c.objects {
 		if pd, ok := v.(*PD); ok && pd.Num == pdn {
+			d := c.Device
+			num := d.NextNumber()
+			if d.psvs == nil {
+				d.psvs = map[uint32]*PD{}
+			}
+			d.psvs[num] = pd
 			pd.refs++
-			return c.Device.NextNumber(), func() unix.Errno { pd.refs--; return 0 }, 0
+			return num, func() unix.Errno {
+				delete(d.psvs, num)
+				pd.refs--
+				return 0
+			}, 0
 		}
 	}
 	return 0, nil, unix.EINVAL
 }
+
+// HasPSV reports whether there is a PSV of this number in a PD.
+func (d *Device) HasPSV(num uint32, pd *PD) bool { return d.psvs[num] == pd }
