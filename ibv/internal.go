@@ -6,6 +6,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/friend"
+	"github.com/pureverbs/pureverbs/internal/life"
 )
 
 // Internal is for packages rdmacm and mlx5dv of this module: it opens only with a key that
@@ -167,3 +168,26 @@ func (friends) AHAttr(c *abi.AHAttr) (a AHAttr) {
 	a.fromC(c)
 	return a
 }
+
+// Ref returns what other objects that are made of obj need of it, and its device.
+func (friends) Ref(obj interface {
+	entered
+	self() *node
+	device() *Device
+}) (life.Ref, *Device) {
+	n := obj.self()
+	return life.Ref{Object: &n.life, Kind: n.kind, Name: n.name, Handle: obj.cObject()}, obj.device()
+}
+
+func (n *node) self() *node { return n }
+
+func (d *Device) device() *Device { return d }
+func (qp *QP) device() *Device    { return qp.dev }
+func (cq *CQ) device() *Device    { return cq.dev }
+func (s *SRQ) device() *Device    { return s.pd.dev }
+func (ah *AH) device() *Device    { return ah.pd.dev }
+
+func (ah *AH) cObject() uintptr { return ah.handle }
+
+// QPEx returns the struct ibv_qp_ex of a QP that was made with SendOps.
+func (friends) QPEx(qp *QP) (uintptr, error) { return qp.dev.v.QPToQPEx(qp.handle) }

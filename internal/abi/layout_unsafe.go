@@ -32,6 +32,11 @@ var (
 	_ [32]byte  = [unsafe.Sizeof(DM{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(AllocDMAttr{})]byte{}
 	_ [16]byte  = [unsafe.Sizeof(MLX5DVAllocDMAttr{})]byte{}
+	_ [40]byte  = [unsafe.Sizeof(MLX5DVDevXUAR{})]byte{}
+	_ [48]byte  = [unsafe.Sizeof(MLX5DVDevXUmemIn{})]byte{}
+	_ [24]byte  = [unsafe.Sizeof(MLX5DVVAR{})]byte{}
+	_ [24]byte  = [unsafe.Sizeof(MLX5DVVFIOContextAttr{})]byte{}
+	_ [24]byte  = [unsafe.Sizeof(MLX5DVCtxAllocators{})]byte{}
 	_ [12]byte  = [unsafe.Sizeof(DMAHInitAttr{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(MW{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(MWBindInfo{})]byte{}

@@ -129,8 +129,10 @@ func rank(v any) order {
 		return order{10, "PD"}
 	case *UAR:
 		return order{11, "UAR"}
+	case *Umem:
+		return order{12, "umem"}
 	}
-	return order{12, "object"}
+	return order{13, "object"}
 }
 
 // Leaked counts what a program left undestroyed: "3 MRs", "1 QP". Doorbell pages are up to the library.
@@ -215,6 +217,8 @@ func (c *Context) Release() {
 			c.DeallocPD(e.h)
 		case *UAR:
 			c.FreeUAR(e.h)
+		case *Umem:
+			c.DeregUmem(e.h)
 		}
 	}
 	c.DropRegisters()

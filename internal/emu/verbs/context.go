@@ -140,6 +140,8 @@ func kindOf(o any) uint64 {
 		return uapi.ObjUAR
 	case *hca.DevxObject:
 		return uapi.ObjDevxObj
+	case *hca.Umem:
+		return uapi.ObjDevxUmem
 	case *hca.MKey:
 		if o.Kind == hca.KeyMW1 || o.Kind == hca.KeyMW2 {
 			return uapi.ObjMW

@@ -1,0 +1,9 @@
+package life
+
+// Ref is an object of another package: its lifetime, what it is called, and the address of its C object.
+type Ref struct {
+	Object *Object
+	Kind   string // "qp"
+	Name   string // "mlx5_0/66"
+	Handle uintptr
+}

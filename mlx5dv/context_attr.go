@@ -1,0 +1,64 @@
+package mlx5dv
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// Allocators are C functions that libmlx5 allocates rings with, instead of its own.
+//
+// C: struct mlx5dv_ctx_allocators.
+type Allocators struct {
+	Alloc uintptr // void *(*)(size_t size, void *data)
+	Free  uintptr // void (*)(void *ptr, void *data)
+	Data  uintptr // passed to both
+}
+
+// SetAllocators has libmlx5 allocate the rings of objects that are made from now on, on either data
+// path, with functions of the caller. They are called on the thread that makes or closes an object.
+//
+// C: mlx5dv_set_context_attr(3).
+func SetAllocators(dev *ibv.Device, a Allocators) error {
+	c, err := begin(dev, "mlx5dv set allocators")
+	if err != nil {
+		return err
+	}
+	if a.Alloc == 0 || a.Free == 0 {
+		return c.fail(&ibv.ArgError{Arg: "a", Got: "no address", Want: "the addresses of two C functions"})
+	}
+	err = c.lib.SetContextAllocators(c.ctx, &abi.MLX5DVCtxAllocators{Alloc: a.Alloc, Free: a.Free, Data: a.Data})
+	if err != nil {
+		return c.fail(err)
+	}
+	c.done()
+	return nil
+}
+
+// DataDirectPath returns the folder in sysfs of the PCI function by which a device reaches memory of
+// a GPU directly: RegDmabuf with DataDirect uses it.
+//
+// C: mlx5dv_get_data_direct_sysfs_path(3), of libmlx5 v54.
+func DataDirectPath(dev *ibv.Device) (string, error) {
+	c, err := begin(dev, "mlx5dv data direct path")
+	if err != nil {
+		return "", err
+	}
+	const longest = 4096 // C: PATH_MAX
+	b := make([]byte, longest)
+	err = c.lib.GetDataDirectSysfsPath(c.ctx, b)
+	if errors.Is(err, syscall.ENODEV) {
+		err = syscall.EOPNOTSUPP
+	}
+	if err != nil {
+		return "", c.fail(verbs.ExplainUnsupported(err, "data direct", "a device with a function for data direct",
+			dev.Name()+" without; use RegDmabuf without DataDirect"))
+	}
+	c.done()
+	path, _, _ := strings.Cut(string(b), "\x00")
+	return filepath.Join("/sys", path), nil
+}

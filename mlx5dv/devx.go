@@ -1,0 +1,135 @@
+package mlx5dv
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"syscall"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// DevX passes commands to the device's firmware. A command and its answer are big-endian records of
+// the device's programming reference manual; both begin with a header of 16 bytes. The kernel
+// checks the opcode, and which object a command is about; the rest is between the program and the
+// device. DevX needs libmlx5 of rdma-core v30, which opens every device with it, and a device that
+// allows it.
+
+// DevXCommand carries out a command that belongs to no object, such as QUERY_HCA_CAP. out is room
+// for the answer and is overwritten. If the device refuses, the error is a *CommandError.
+//
+// C: mlx5dv_devx_general_cmd(3).
+func DevXCommand(dev *ibv.Device, in, out []byte) error {
+	const op = "mlx5dv devx command"
+	c, err := begin(dev, op)
+	if err != nil {
+		return err
+	}
+	err = command(in, out, func() error { return c.lib.DevXGeneralCmd(c.ctx, in, out) })
+	if err != nil {
+		return c.fail(err)
+	}
+	c.done()
+	return nil
+}
+
+// Sizes of a command and of an answer.
+const (
+	commandHeader = 16
+	mostCommand   = math.MaxUint16
+)
+
+// command has do send in, and explains its error.
+func command(in, out []byte, do func() error) error {
+	for _, b := range []struct {
+		name string
+		n    int
+	}{{"in", len(in)}, {"out", len(out)}} {
+		switch {
+		case b.n < commandHeader:
+			return &ibv.ArgError{Arg: b.name, Got: fmt.Sprintf("%d bytes", b.n), Want: "at least 16, its header"}
+		case b.n > mostCommand:
+			return &ibv.LimitError{What: b.name, Asked: uint64(b.n), Limit: mostCommand, Where: "the kernel's interface"}
+		}
+	}
+	clear(out)
+	err := do()
+	if err == nil {
+		return nil
+	}
+	e := &CommandError{Opcode: binary.BigEndian.Uint16(in), Err: err}
+	if e.Status = CommandStatus(out[0]); e.Status != 0 {
+		e.Syndrome = binary.BigEndian.Uint32(out[4:])
+		return e
+	}
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EREMOTEIO) {
+		return e
+	}
+	return explainDevX(err)
+}
+
+func explainDevX(err error) error {
+	return verbs.ExplainUnsupported(err, "DevX", "libmlx5 of rdma-core v30 or later, and a kernel and device with it",
+		"a device that was opened without")
+}
+
+// CommandError is a command that the device or the kernel refused.
+type CommandError struct {
+	Opcode uint16
+	// Status and Syndrome are the device's. Kernels before 6.0 pass no status on; 0 is also what the
+	// kernel's own refusal has.
+	Status   CommandStatus
+	Syndrome uint32 // which check failed, by the device's own numbering
+	Err      error  // an errno
+}
+
+func (e *CommandError) Error() string {
+	if e.Status != 0 {
+		return fmt.Sprintf("command %#x: the device answers %v, syndrome %#x", e.Opcode, e.Status, e.Syndrome)
+	}
+	return fmt.Sprintf("command %#x: %v; the kernel refuses commands that are not for this call or this object, "+
+		"and all if the device was opened without DevX", e.Opcode, e.Err)
+}
+
+// Unwrap returns the errno.
+func (e *CommandError) Unwrap() error { return e.Err }
+
+// CommandStatus is how a command ended.
+//
+// C: MLX5_CMD_STAT_*.
+type CommandStatus uint8
+
+const (
+	CommandInternalError   CommandStatus = 0x01
+	CommandBadOpcode       CommandStatus = 0x02 // the device has no such command
+	CommandBadParameter    CommandStatus = 0x03
+	CommandBadSystemState  CommandStatus = 0x04
+	CommandBadResource     CommandStatus = 0x05 // no such object
+	CommandResourceBusy    CommandStatus = 0x06
+	CommandExceedsLimit    CommandStatus = 0x08
+	CommandBadState        CommandStatus = 0x09
+	CommandBadIndex        CommandStatus = 0x0a
+	CommandNoResources     CommandStatus = 0x0f
+	CommandBadQPState      CommandStatus = 0x10
+	CommandBadPacket       CommandStatus = 0x30
+	CommandBadSize         CommandStatus = 0x40
+	CommandBadInputLength  CommandStatus = 0x50
+	CommandBadOutputLength CommandStatus = 0x51
+)
+
+var commandStatusNames = map[CommandStatus]string{
+	CommandInternalError: "InternalError", CommandBadOpcode: "BadOpcode", CommandBadParameter: "BadParameter",
+	CommandBadSystemState: "BadSystemState", CommandBadResource: "BadResource", CommandResourceBusy: "ResourceBusy",
+	CommandExceedsLimit: "ExceedsLimit", CommandBadState: "BadState", CommandBadIndex: "BadIndex",
+	CommandNoResources: "NoResources", CommandBadQPState: "BadQPState", CommandBadPacket: "BadPacket",
+	CommandBadSize: "BadSize", CommandBadInputLength: "BadInputLength", CommandBadOutputLength: "BadOutputLength",
+}
+
+// String returns the name, as in "BadParameter".
+func (s CommandStatus) String() string {
+	if n, ok := commandStatusNames[s]; ok {
+		return n
+	}
+	return fmt.Sprintf("CommandStatus(%d)", uint8(s))
+}

@@ -1,0 +1,188 @@
+package mlx5dv
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/life"
+	"github.com/pureverbs/pureverbs/internal/pollfd"
+)
+
+// EventType is what an event of the device tells.
+//
+// C: enum mlx5_event of the kernel.
+type EventType uint16
+
+const (
+	EventCompletion     EventType = 0x00 // of a CQ
+	EventPathMig        EventType = 0x01
+	EventCommEst        EventType = 0x02
+	EventSQDrained      EventType = 0x03
+	EventCQError        EventType = 0x04
+	EventWQCatastrophic EventType = 0x05
+	EventInternalError  EventType = 0x08
+	EventPortChange     EventType = 0x09
+	EventWQInvalid      EventType = 0x10
+	EventWQAccess       EventType = 0x11
+	EventSRQError       EventType = 0x12
+	EventSRQLastWQE     EventType = 0x13
+	EventSRQLimit       EventType = 0x14
+)
+
+var eventNames = map[EventType]string{
+	EventCompletion: "Completion", EventPathMig: "PathMig", EventCommEst: "CommEst", EventSQDrained: "SQDrained",
+	EventCQError: "CQError", EventWQCatastrophic: "WQCatastrophic", EventInternalError: "InternalError",
+	EventPortChange: "PortChange", EventWQInvalid: "WQInvalid", EventWQAccess: "WQAccess", EventSRQError: "SRQError",
+	EventSRQLastWQE: "SRQLastWQE", EventSRQLimit: "SRQLimit",
+}
+
+// String returns the name, as in "PortChange".
+func (t EventType) String() string {
+	if n, ok := eventNames[t]; ok {
+		return n
+	}
+	return fmt.Sprintf("EventType(%d)", uint16(t))
+}
+
+// DevXEvents delivers events of the device to the program: those of objects of DevX, and those of
+// the device itself. It belongs to its Device and is safe for concurrent use; one goroutine at a
+// time reads, on Go's netpoller.
+//
+// C: struct mlx5dv_devx_event_channel.
+type DevXEvents struct {
+	node
+	omit   bool
+	reader *pollfd.Reader
+}
+
+// DevXEvent is an event.
+//
+// C: struct mlx5dv_devx_async_event_hdr.
+type DevXEvent struct {
+	Cookie uint64 // of the subscription
+	Data   []byte // the event queue entry, 64 bytes; nil if it was omitted
+}
+
+// eventEntry is the size of an event queue entry.
+const eventEntry = 64
+
+// CreateDevXEvents makes a channel of events. With omitData an event is its cookie alone, and events
+// with the same cookie that nobody has read yet are one.
+//
+// C: mlx5dv_devx_create_event_channel(3), of libmlx5 v25.
+func CreateDevXEvents(dev *ibv.Device, omitData bool) (*DevXEvents, error) {
+	c, err := begin(dev, "mlx5dv create devx events")
+	if err != nil {
+		return nil, err
+	}
+	var flags uint32
+	if omitData {
+		flags = abi.MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA
+	}
+	h, fd, err := c.lib.DevXCreateEventChannel(c.ctx, flags)
+	if err != nil {
+		return nil, c.fail(explainDevX(err))
+	}
+	r, err := pollfd.NewReader(fd, "mlx5dv devx events")
+	if err != nil {
+		_ = c.lib.DevXDestroyEventChannel(h)
+		return nil, c.fail(err)
+	}
+	e := &DevXEvents{omit: omitData, reader: r}
+	return made(c, e, &e.node, "devx events", h), nil
+}
+
+// Subscribe has events of the given types delivered, with cookie. obj is the object that they are
+// about, nil for those of the device.
+//
+// C: mlx5dv_devx_subscribe_devx_event(3).
+func (e *DevXEvents) Subscribe(obj *DevXObject, cookie uint64, types ...EventType) error {
+	return e.subscribe("mlx5dv subscribe devx event", obj, func(c *call, h uintptr) error {
+		if len(types) == 0 {
+			return &ibv.ArgError{Arg: "types", Got: "none", Want: "at least one type of event"}
+		}
+		nums := make([]uint16, len(types))
+		for i, t := range types {
+			nums[i] = uint16(t)
+			if slices.Contains(types[:i], t) {
+				return &ibv.ArgError{Arg: "types", Got: t.String() + " twice", Want: "each type once"}
+			}
+		}
+		return c.lib.DevXSubscribe(e.handle, h, nums, cookie)
+	})
+}
+
+// SubscribeFD has each event of a type signal an eventfd(2) instead.
+//
+// C: mlx5dv_devx_subscribe_devx_event_fd(3).
+func (e *DevXEvents) SubscribeFD(fd int, obj *DevXObject, t EventType) error {
+	return e.subscribe("mlx5dv subscribe devx event fd", obj, func(c *call, h uintptr) error {
+		if fd < 0 || int(int32(fd)) != fd {
+			return &ibv.ArgError{Arg: "fd", Got: fmt.Sprint(fd), Want: "the descriptor of an eventfd"}
+		}
+		return c.lib.DevXSubscribeFD(e.handle, fd, h, uint16(t))
+	})
+}
+
+func (e *DevXEvents) subscribe(op string, obj *DevXObject, do func(c *call, obj uintptr) error) error {
+	c, err := beginOn(&e.node, op)
+	if err != nil {
+		return err
+	}
+	var h uintptr
+	if obj != nil {
+		if err := c.use(&obj.node, "obj"); err != nil {
+			return c.fail(err)
+		}
+		h = obj.handle
+	}
+	if err := do(c, h); err != nil {
+		return c.fail(explainDevX(err))
+	}
+	c.done()
+	return nil
+}
+
+// Read waits for an event.
+//
+// C: mlx5dv_devx_get_event(3).
+func (e *DevXEvents) Read(ctx context.Context) (DevXEvent, error) {
+	const op = "mlx5dv read devx event"
+	if err := e.enter(op); err != nil {
+		return DevXEvent{}, err
+	}
+	defer e.leave()
+	const cookie = 8
+	b := make([]byte, cookie+eventEntry)
+	if e.omit {
+		b = b[:cookie]
+	}
+	n := 0
+	err := e.reader.Read(ctx, func() (err error) {
+		n, err = e.lib.DevXGetEvent(e.handle, b)
+		return err
+	})
+	if err != nil {
+		if err == life.ErrClosed {
+			err = ibv.ErrClosed
+		}
+		return DevXEvent{}, opError(op, e.name, err)
+	}
+	v := DevXEvent{Cookie: binary.NativeEndian.Uint64(b)}
+	if n > cookie {
+		v.Data = b[cookie:n]
+	}
+	return v, nil
+}
+
+// Close ends all subscriptions. Read of other goroutines returns ibv.ErrClosed.
+//
+// C: mlx5dv_devx_destroy_event_channel(3).
+func (e *DevXEvents) Close() error {
+	e.reader.Close()
+	return e.close(func() error { return e.lib.DevXDestroyEventChannel(e.handle) })
+}

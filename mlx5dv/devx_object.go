@@ -1,0 +1,131 @@
+package mlx5dv
+
+import (
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/life"
+)
+
+// DevXObject is an object that a command made. Its number is in the answer of that command.
+//
+// It belongs to its Device. Close destroys it; if the device refuses, because another object uses
+// it, it stays open.
+//
+// C: struct mlx5dv_devx_obj.
+type DevXObject struct{ node }
+
+// CreateDevXObject makes an object by a command, such as CREATE_MKEY or ALLOC_PD. out is room for
+// the answer and is overwritten. If the device refuses, the error is a *CommandError.
+//
+// C: mlx5dv_devx_obj_create(3).
+func CreateDevXObject(dev *ibv.Device, in, out []byte) (*DevXObject, error) {
+	c, err := begin(dev, "mlx5dv create devx object")
+	if err != nil {
+		return nil, err
+	}
+	var h uintptr
+	err = command(in, out, func() (err error) {
+		h, err = c.lib.DevXObjCreate(c.ctx, in, out)
+		return err
+	})
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	o := new(DevXObject)
+	return made(c, o, &o.node, "devx object", h), nil
+}
+
+// Query asks the device about the object by a command. out is room for the answer and is overwritten.
+//
+// C: mlx5dv_devx_obj_query(3).
+func (o *DevXObject) Query(in, out []byte) error {
+	return o.command("mlx5dv query devx object", in, out, o.lib.DevXObjQuery)
+}
+
+// Modify changes the object by a command. out is room for the answer and is overwritten.
+//
+// C: mlx5dv_devx_obj_modify(3).
+func (o *DevXObject) Modify(in, out []byte) error {
+	return o.command("mlx5dv modify devx object", in, out, o.lib.DevXObjModify)
+}
+
+func (o *DevXObject) command(op string, in, out []byte, do func(obj uintptr, in, out []byte) error) error {
+	if err := o.enter(op); err != nil {
+		return err
+	}
+	defer o.leave()
+	if err := command(in, out, func() error { return do(o.handle, in, out) }); err != nil {
+		return opError(op, o.name, err)
+	}
+	return nil
+}
+
+// Close destroys the object.
+//
+// C: mlx5dv_devx_obj_destroy(3).
+func (o *DevXObject) Close() error {
+	return o.close(func() error { return o.lib.DevXObjDestroy(o.handle) })
+}
+
+// Commandable is what DevXQuery and DevXModify take.
+type Commandable interface {
+	*ibv.QP | *ibv.CQ | *ibv.SRQ
+}
+
+// DevXQuery asks the device about a QP, CQ or SRQ by a command, such as QUERY_QP. The command names
+// the object by its number. out is room for the answer and is overwritten.
+//
+// C: mlx5dv_devx_qp_query(3) and its like.
+func DevXQuery[T Commandable](obj T, in, out []byte) error {
+	return onVerbs("mlx5dv devx query", any(obj), in, out, libmlx5.Lib.DevXQPQuery, libmlx5.Lib.DevXCQQuery,
+		libmlx5.Lib.DevXSRQQuery)
+}
+
+// DevXModify changes a QP, CQ or SRQ by a command, such as RTS2RTS_QP. The command names the object
+// by its number. out is room for the answer and is overwritten. A command that changes a QP's state
+// does so behind the back of ibv: QP.Query tells it.
+//
+// C: mlx5dv_devx_qp_modify(3) and its like.
+func DevXModify[T Commandable](obj T, in, out []byte) error {
+	return onVerbs("mlx5dv devx modify", any(obj), in, out, libmlx5.Lib.DevXQPModify, libmlx5.Lib.DevXCQModify,
+		libmlx5.Lib.DevXSRQModify)
+}
+
+type verbsCommand func(lib libmlx5.Lib, obj uintptr, in, out []byte) error
+
+func onVerbs(op string, obj any, in, out []byte, qp, cq, srq verbsCommand) error {
+	var ref life.Ref
+	var dev *ibv.Device
+	var do verbsCommand
+	switch o := obj.(type) {
+	case *ibv.QP:
+		if do = qp; o != nil {
+			ref, dev = verbs.Ref(o)
+		}
+	case *ibv.CQ:
+		if do = cq; o != nil {
+			ref, dev = verbs.Ref(o)
+		}
+	case *ibv.SRQ:
+		if do = srq; o != nil {
+			ref, dev = verbs.Ref(o)
+		}
+	}
+	if dev == nil {
+		return opError(op, "", &ibv.ArgError{Arg: "obj", Got: "nil", Want: "an open object"})
+	}
+	c, err := begin(dev, op)
+	if err != nil {
+		return err
+	}
+	c.object = ref.Name
+	h, err := c.useVerbs(ref, dev)
+	if err == nil {
+		err = command(in, out, func() error { return do(c.lib, h, in, out) })
+	}
+	if err != nil {
+		return c.fail(err)
+	}
+	c.done()
+	return nil
+}

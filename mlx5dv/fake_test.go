@@ -1,0 +1,85 @@
+package mlx5dv
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/ccall"
+	"github.com/pureverbs/pureverbs/internal/testutil/fakeverbs"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// childEnv names the test that runs in a child process.
+const childEnv = "PUREVERBS_MLX5DV_CHILD"
+
+// onFake runs body in a process with the fake libibverbs and libmlx5.
+func onFake(t *testing.T, body func(t *testing.T)) {
+	t.Helper()
+	if os.Getenv(childEnv) == t.Name() {
+		body(t)
+		return
+	}
+	dir := t.TempDir()
+	if _, err := fakeverbs.Build(dir, "../ibv/testdata/fakeverbs"); err != nil {
+		if errors.Is(err, fakeverbs.ErrNoCompiler) {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	cc := strings.Fields(os.Getenv("CC"))
+	if len(cc) == 0 {
+		cc = []string{"cc"}
+	}
+	lib := string(loader.MLX5)
+	args := append(cc[1:], "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-Wl,-soname,"+lib,
+		"-o", filepath.Join(dir, lib), "testdata/fakemlx5/fakemlx5.c")
+	if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(exe, "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1", "-test.timeout=60s")
+	c.Env = append(os.Environ(), childEnv+"="+t.Name(), loader.PathEnv+"="+dir)
+	out, err := c.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// fakeCall calls a function of the fake libmlx5.
+func fakeCall(t *testing.T, name string, args ...uintptr) int {
+	t.Helper()
+	lib, err := loader.Open(loader.MLX5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fn, err := lib.Symbol(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(ccall.Uint64(fn, args...))
+}
+
+func lastArg(t *testing.T, i int) int { return fakeCall(t, "fake_arg", uintptr(i)) }
+
+// withFake runs body with a device of the fake libraries, and looks at what it leaves.
+func withFake(t *testing.T, name string, body func(t *testing.T, dev *ibv.Device)) {
+	t.Run(name, func(t *testing.T) {
+		fakeCall(t, "fake_reset")
+		dev := must(ibv.Open(""))(t)
+		t.Cleanup(func() {
+			ok(t, dev.Close())
+			if n := fakeCall(t, "fake_live"); n != 0 {
+				t.Errorf("%d objects were not destroyed", n)
+			}
+		})
+		body(t, dev)
+	})
+}

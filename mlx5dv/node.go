@@ -1,0 +1,134 @@
+package mlx5dv
+
+import (
+	"slices"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+	"github.com/pureverbs/pureverbs/internal/life"
+)
+
+// node is the lifetime of a C object of this package.
+type node struct {
+	life   life.Object
+	kind   string
+	name   string // "mlx5_0/3"
+	dev    *ibv.Device
+	lib    libmlx5.Lib
+	handle uintptr
+}
+
+// String returns the kind and the name, as in "flow matcher of mlx5_0/3".
+func (n *node) String() string { return n.kind + " of " + n.name }
+
+// Device returns the device that the object belongs to.
+func (n *node) Device() *ibv.Device { return n.dev }
+
+func (n *node) enter(op string) error {
+	if !n.life.Enter() {
+		return &ibv.OpError{Op: op, Object: n.name, Err: ibv.ErrClosed}
+	}
+	return nil
+}
+
+func (n *node) leave() { n.life.Leave() }
+
+// close runs destroy once, when no child is left and no call is inside. If destroy fails, the object stays open.
+func (n *node) close(destroy func() error) error {
+	_, err := n.life.Close(destroy)
+	if b, ok := err.(*life.BusyError); ok {
+		return &ibv.BusyError{Object: n.String(), Children: b.Children}
+	}
+	if err != nil {
+		return &ibv.OpError{Op: "close " + n.kind, Object: n.name, Err: err}
+	}
+	return nil
+}
+
+// call is a call of libmlx5 with several objects. It keeps them open, and remembers them as parents of what is made.
+type call struct {
+	op      string
+	object  string // for errors
+	dev     *ibv.Device
+	lib     libmlx5.Lib
+	ctx     uintptr // struct ibv_context of dev
+	leaves  []func()
+	parents []*life.Object
+}
+
+// begin enters a device; fail or done ends the call.
+func begin(dev *ibv.Device, op string) (*call, error) {
+	lib, h, leave, err := enter(dev, op)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{op: op, object: dev.Name(), dev: dev, lib: lib, ctx: h, leaves: []func(){leave}}
+	ref, _ := verbs.Ref(dev)
+	c.parents = append(c.parents, ref.Object)
+	return c, nil
+}
+
+// beginOn enters an object of this package.
+func beginOn(n *node, op string) (*call, error) {
+	if err := n.enter(op); err != nil {
+		return nil, err
+	}
+	return &call{op: op, object: n.name, dev: n.dev, lib: n.lib, leaves: []func(){n.leave},
+		parents: []*life.Object{&n.life}}, nil
+}
+
+// use enters one more object of this package, which must be of the same device. arg is what an error calls it.
+func (c *call) use(n *node, arg string) error {
+	if n.dev != c.dev {
+		return c.foreign(arg, n.String())
+	}
+	if slices.Contains(c.parents, &n.life) {
+		return nil
+	}
+	if err := n.enter(c.op); err != nil {
+		return err
+	}
+	c.leaves, c.parents = append(c.leaves, n.leave), append(c.parents, &n.life)
+	return nil
+}
+
+// useVerbs enters one more object of package ibv, verbs.Ref of it, and returns the address of its C object.
+func (c *call) useVerbs(ref life.Ref, dev *ibv.Device) (uintptr, error) {
+	if dev != c.dev {
+		return 0, c.foreign(ref.Kind, ref.Name)
+	}
+	if slices.Contains(c.parents, ref.Object) {
+		return ref.Handle, nil
+	}
+	if !ref.Object.Enter() {
+		return 0, &ibv.OpError{Op: c.op, Object: ref.Name, Err: ibv.ErrClosed}
+	}
+	c.leaves, c.parents = append(c.leaves, ref.Object.Leave), append(c.parents, ref.Object)
+	return ref.Handle, nil
+}
+
+func (c *call) foreign(arg, got string) error {
+	return &ibv.ArgError{Arg: arg, Got: got + ", of another Device", Want: "an object of the same Device"}
+}
+
+func (c *call) done() {
+	for _, leave := range c.leaves {
+		leave()
+	}
+}
+
+// fail ends the call with an error.
+func (c *call) fail(err error) error {
+	c.done()
+	return opError(c.op, c.object, err)
+}
+
+// made is the end of a call that made an object: it becomes a child of all that the call has entered. obj is what n is
+// embedded in.
+func made[T any](c *call, obj *T, n *node, kind string, handle uintptr) *T {
+	*n = node{kind: kind, name: life.Number(kind, c.dev.Name()), dev: c.dev, lib: c.lib, handle: handle}
+	n.life.Init(kind, n.name, c.parents...)
+	life.Watch(obj, &n.life)
+	c.done()
+	return obj
+}

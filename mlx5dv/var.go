@@ -1,0 +1,45 @@
+package mlx5dv
+
+import (
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+)
+
+// VAR is a doorbell page of emulated virtio devices, which a virtual machine writes to.
+//
+// It belongs to its Device.
+//
+// C: struct mlx5dv_var.
+type VAR struct {
+	node
+	attr abi.MLX5DVVAR
+}
+
+// AllocVAR allocates a doorbell page of emulated virtio devices.
+//
+// C: mlx5dv_alloc_var(3), of libmlx5 v28.
+func AllocVAR(dev *ibv.Device) (*VAR, error) {
+	c, err := begin(dev, "mlx5dv alloc var")
+	if err != nil {
+		return nil, err
+	}
+	attr, h, err := c.lib.AllocVAR(c.ctx)
+	if err != nil {
+		return nil, c.fail(verbs.ExplainUnsupported(err, "a VAR", "a device that emulates virtio, and a kernel with VARs",
+			dev.Name()+" without"))
+	}
+	v := &VAR{attr: *attr}
+	return made(c, v, &v.node, "var", h), nil
+}
+
+// PageID returns the number by which commands name the page.
+func (v *VAR) PageID() uint32 { return v.attr.PageID }
+
+// Mmap returns where the page is in the device's file and how long it is, for a process that maps it
+// with the descriptor of ibv's Device.
+func (v *VAR) Mmap() (off int64, length int) { return v.attr.MmapOff, int(v.attr.Length) }
+
+// Close gives the page back.
+//
+// C: mlx5dv_free_var(3).
+func (v *VAR) Close() error { return v.close(func() error { return v.lib.FreeVAR(v.handle) }) }
