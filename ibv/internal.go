@@ -182,12 +182,14 @@ func (friends) Ref(obj interface {
 func (n *node) self() *node { return n }
 
 func (d *Device) device() *Device { return d }
+func (pd *PD) device() *Device    { return pd.dev }
 func (qp *QP) device() *Device    { return qp.dev }
 func (cq *CQ) device() *Device    { return cq.dev }
 func (s *SRQ) device() *Device    { return s.pd.dev }
 func (ah *AH) device() *Device    { return ah.pd.dev }
 
 func (ah *AH) cObject() uintptr { return ah.handle }
+func (pd *PD) cObject() uintptr { return pd.handle }
 
 // QPEx returns the struct ibv_qp_ex of a QP that was made with SendOps.
 func (friends) QPEx(qp *QP) (uintptr, error) { return qp.dev.v.QPToQPEx(qp.handle) }

@@ -224,3 +224,35 @@ func TestRXEMkeyErrors(t *testing.T) {
 	arg("DriverOps", create(QPOptions{QPOptions: ibv.QPOptions{Type: ibv.UC}, DriverOps: WithMRList}))
 	arg("DriverOps", create(QPOptions{QPOptions: ibv.QPOptions{Type: ibv.UD}, DriverOps: WithMemcpy}))
 }
+
+// No emulated device encrypts.
+func TestRXECrypto(t *testing.T) {
+	dev := open(t, 0)
+	if dev == nil {
+		return
+	}
+	pd := closing(t, must(dev.AllocPD())(t))
+	for name, f := range map[string]func() error{
+		"LoginCrypto":  func() error { return LoginCrypto(dev, CryptoLogin{}) },
+		"LogoutCrypto": func() error { return LogoutCrypto(dev) },
+		"QueryCrypto":  func() error { _, err := QueryCrypto(dev); return err },
+		"CreateDEK":    func() error { _, err := CreateDEK(pd, &DEKOptions{Key: make([]byte, 32)}); return err },
+		"CreateMkey":   func() error { _, err := CreateMkey(pd, &MkeyOptions{Flags: MkeyCrypto}); return err },
+	} {
+		var u *ibv.UnsupportedError
+		if err := f(); !errors.As(err, &u) || !strings.Contains(u.Need, "DeviceAttr.Crypto") {
+			t.Errorf("%s: %v, want an UnsupportedError that names DeviceAttr.Crypto", name, err)
+		}
+	}
+	var a *ibv.ArgError
+	var l *ibv.LimitError
+	if _, err := CreateDEK(nil, nil); !errors.As(err, &a) || a.Arg != "pd" {
+		t.Error(err)
+	}
+	if _, err := CreateDEK(pd, &DEKOptions{}); !errors.As(err, &a) || a.Arg != "Key" {
+		t.Error(err)
+	}
+	if _, err := CreateDEK(pd, &DEKOptions{Key: make([]byte, 129)}); !errors.As(err, &l) || l.Limit != 128 {
+		t.Error(err)
+	}
+}

@@ -38,8 +38,14 @@ func newMkeySide(t testing.TB, ops DriverOps, opt *MkeyOptions) *mkeySide {
 	qp, err := CreateQP(s.pd, s.cq, s.cq, &QPOptions{QPOptions: ibv.QPOptions{MaxSendWR: 16, MaxInline: 160},
 		DriverOps: ops})
 	if errors.Is(err, ibv.ErrNotSupported) {
-		if path, _ := s.cq.DataPath(); path == ibv.DataPathDirect && ops&WithRawWQE == 0 ||
-			ops&(WithMkeyConfigure|WithRawWQE|WithMemcpy) == 0 {
+		lacks := ops & (WithMkeyConfigure | WithRawWQE | WithMemcpy) // of older libraries
+		if path, _ := s.cq.DataPath(); path == ibv.DataPathDirect {
+			lacks = ops & WithRawWQE
+			if must(QueryDevice(dev))(t).MaxWRMemcpy == 0 {
+				lacks |= ops & WithMemcpy
+			}
+		}
+		if lacks == 0 {
 			t.Fatal(err)
 		}
 		t.Logf("an older library, or a data path without: %v", err)
