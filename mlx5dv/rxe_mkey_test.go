@@ -164,3 +164,34 @@ func TestRXEMkey(t *testing.T) {
 		}
 	}
 }
+
+// Posting what was prepared allocates nothing.
+func TestRXEMkeyAllocs(t *testing.T) {
+	s := newMkeySide(t, WithMRList|WithMRInterleaved, nil)
+	if s == nil {
+		return
+	}
+	sge := s.mr.SGE(0, 8)
+	change := must(s.key.Change(&MkeyConfig{Access: ibv.LocalWrite, List: []ibv.SGE{sge}}))(t)
+	wrs := []ibv.SendWR{{Opcode: ibv.OpDriver1, Flags: ibv.Signaled, Mkey: change}}
+	if path, _ := s.cq.DataPath(); path == ibv.DataPathDirect {
+		wrs = append(wrs, ibv.SendWR{Opcode: ibv.OpMaskedFetchAdd, Flags: ibv.Signaled, SGEs: []ibv.SGE{sge},
+			Remote: s.mr.Remote().At(64), Masked: &ibv.MaskedAtomic{}})
+	}
+	var wcs [4]ibv.WC
+	n := testing.AllocsPerRun(50, func() {
+		if n, err := s.qp.PostSend(wrs); n != len(wrs) {
+			t.Fatal(err)
+		}
+		for n := 0; n < len(wrs); {
+			k, err := s.cq.Poll(wcs[:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += k
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
