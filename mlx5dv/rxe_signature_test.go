@@ -167,6 +167,26 @@ func TestRXESignature(t *testing.T) {
 	move(ibv.OpWrite, guardOnly, tags, data, len(tags), len(data))
 	good("what is not checked")
 
+	// The peer writes through the key.
+	change := must(s.key.Change(&MkeyConfig{Access: ibv.LocalWrite | ibv.RemoteWrite,
+		List: []ibv.SGE{s.mr.SGE(100, len(signedT10))}, Signature: &BlockSignature{Memory: dif, Wire: crcC,
+			Check: CRC32Bytes}}))(t)
+	for i, spoil := range []byte{0, 1} {
+		copy(m[flat:], signedC)
+		m[flat+600] ^= spoil
+		post(t, s.qp, ibv.SendWR{Opcode: ibv.OpDriver1, Mkey: change}, ibv.SendWR{ID: 1, Opcode: ibv.OpWrite,
+			Flags: ibv.Signaled, SGEs: []ibv.SGE{s.mr.SGE(flat, len(signedC))},
+			Remote: ibv.RemoteAddr{RKey: s.key.RKey()}})
+		s.done(1)
+		var e *SigError
+		if err := s.key.Check(); errors.As(err, &e) != (i == 1) || i == 1 && (e.Kind != SigBadGuard || e.Offset != 516) {
+			t.Errorf("%d: %v", i, err)
+		}
+		if i == 0 && !bytes.Equal(m[100:][:len(signedT10)], signedT10) {
+			t.Error("what the peer wrote is not signed as memory wants it")
+		}
+	}
+
 	reset := must(s.key.Change(&MkeyConfig{ResetSignature: true, List: []ibv.SGE{s.mr.SGE(0, 100)}}))(t)
 	copy(m, "as it is")
 	post(t, s.qp, ibv.SendWR{Opcode: ibv.OpDriver1, Mkey: reset}, ibv.SendWR{ID: 1, Opcode: ibv.OpWrite,

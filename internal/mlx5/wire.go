@@ -32,6 +32,7 @@ const (
 	cqeRespSendImm = 3
 	cqeRespSendInv = 4
 	cqeResize      = 5
+	cqeSigErr      = 12
 	cqeReqErr      = 13
 	cqeRespErr     = 14
 	cqeInvalid     = 15

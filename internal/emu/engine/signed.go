@@ -72,6 +72,13 @@ func (e *Engine) carrySigned(qp *hca.QP, w *wqe, n uint64) verdict {
 	case n > maxSigned:
 		return e.failed(qp, w, synLocalLength)
 	}
+	at := [2]*hca.QP{qp, qp} // whose keys source and target are of
+	if far := 1; b.peer != nil {
+		if w.is&isRead != 0 {
+			far = 0
+		}
+		at[far] = b.peer
+	}
 	var data []byte
 	for i := range e.src {
 		p := &e.src[i]
@@ -83,7 +90,7 @@ func (e *Engine) carrySigned(qp *hca.QP, w *wqe, n uint64) verdict {
 			}
 			sig := s.key.Sig
 			out, bad := translate(sig, &sig.Memory, &sig.Wire, in)
-			e.tellSigError(qp, s.key, bad, domainMemory)
+			e.tellSigError(at[0], s.key, bad, domainMemory)
 			data = append(data, out...)
 			continue
 		}
@@ -98,14 +105,14 @@ func (e *Engine) carrySigned(qp *hca.QP, w *wqe, n uint64) verdict {
 		p := &e.dst[i]
 		part := data[:min(p.n, uint64(len(data)))]
 		data = data[len(part):]
-		at := e.dst[i : i+1]
+		to := e.dst[i : i+1]
 		if s := p.sig; s != nil {
 			sig := s.key.Sig
 			out, bad := translate(sig, &sig.Wire, &sig.Memory, part)
-			e.tellSigError(qp, s.key, bad, domainWire)
-			part, at = out, s.at
+			e.tellSigError(at[1], s.key, bad, domainWire)
+			part, to = out, s.at
 		}
-		if b.err = scatter(at, part); b.err != nil {
+		if b.err = scatter(to, part); b.err != nil {
 			e.badMemory(qp, badTarget)
 			return halt
 		}
@@ -149,13 +156,18 @@ func scatter(list []piece, data []byte) error {
 	return nil
 }
 
-// tellSigError completes a signature that is not what it has to be, once until the program says that it knows.
+// tellSigError completes a signature that is not what it has to be, once until the program says that it knows. qp is
+// the one of the key's program that used it.
 func (e *Engine) tellSigError(qp *hca.QP, k *hca.MKey, bad *sigError, domain byte) {
-	if bad == nil || k.SigTold || qp.SendCQ == nil {
+	cq := qp.SendCQ
+	if cq == nil {
+		cq = qp.RecvCQ
+	}
+	if bad == nil || k.SigTold || cq == nil {
 		return
 	}
 	k.SigTold = true
-	p := e.cqe(qp.SendCQ, qp, cqeSigErr, 0, 0, 0)
+	p := e.cqe(cq, qp, cqeSigErr, 0, 0, 0)
 	clear(p.img[:63])
 	copy(p.img[16:20], bad.want[:4])
 	copy(p.img[20:24], bad.got[:4])
