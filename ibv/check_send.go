@@ -178,7 +178,7 @@ func (qp *QP) opcodeError(op Opcode) error {
 	case qp.onlySendOps:
 		set += " that is in its QPOptions.SendOps"
 	}
-	return &ArgError{Arg: "Opcode", Got: op.String(), Want: set + ": " + opcodeNamesOf(qp.ops)}
+	return &ArgError{Arg: "Opcode", Got: op.String(), Want: set + ": " + opcodeNamesOf(qp.ops&^work.MaskedAtomics)}
 }
 
 // checkExtended reports what is wrong with a work request that struct ibv_send_wr has no room for.

@@ -117,8 +117,8 @@ func (qp *QP) checkMkey(c *MkeyChange) error {
 		return &ArgError{Arg: "Mkey", Got: "one of another PD", Want: "one of the QP's PD"}
 	case c.mkey.signature && qp.direct != nil:
 		return &UnsupportedError{Feature: "changing a key with a signature on the direct data path",
-			Need: "CQs made with DataPathOps", Have: "a CQ of the direct data path, on which libmlx5 does not see the " +
-				"errors of signatures"}
+			Need: "CQs made with DataPathOps",
+			Have: "a CQ of the direct data path, on which libmlx5 does not see the errors of signatures"}
 	case c.mkey.signature && qp.signalAll:
 		return &UnsupportedError{Feature: "changing a key with a signature on a QP with SignalAll",
 			Need: "the flag Signaled instead", Have: "a QP on which libmlx5 posts more than one signaled WQE for it"}

@@ -2,6 +2,7 @@ package mlx5dv
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -182,3 +183,44 @@ func (d *DEK) Query() (DEKInfo, error) {
 //
 // C: mlx5dv_dek_destroy(3).
 func (d *DEK) Close() error { return d.close(func() error { return d.lib.DEKDestroy(d.handle) }) }
+
+// BlockCrypto says how data under an Mkey is encrypted and decrypted, by AES-XTS. The DEK has to stay open as long as
+// the key is used. It was never run against a device that encrypts.
+//
+// C: struct mlx5dv_crypto_attr.
+type BlockCrypto struct {
+	DEK            *DEK
+	EncryptOnSend  bool       // data is in the clear in memory, and encrypted on the wire; else the other way round
+	SignatureFirst bool       // when data is sent, it is signed before it is encrypted
+	DataUnit       BlockSizes // one: what is encrypted at a time
+	Tweak          [16]byte   // of the first unit
+	Keytag         [8]byte    // of a DEK with Keytag
+}
+
+func (c *BlockCrypto) check() error {
+	switch {
+	case c.DEK == nil:
+		return &ibv.ArgError{Arg: "Crypto.DEK", Got: "nil", Want: "one of CreateDEK"}
+	case bits.OnesCount64(uint64(c.DataUnit)) != 1 || c.DataUnit > Block4160:
+		return &ibv.ArgError{Arg: "Crypto.DataUnit", Got: c.DataUnit.String(),
+			Want: "one of " + (Block4160<<1 - 1).String()}
+	}
+	return nil
+}
+
+// toC returns the encryption as libmlx5 takes it. It was checked.
+func (c *BlockCrypto) toC() *abi.MLX5DVCryptoAttr {
+	a := &abi.MLX5DVCryptoAttr{
+		CryptoStandard:       abi.MLX5DV_CRYPTO_STANDARD_AES_XTS,
+		SignatureCryptoOrder: abi.MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_AFTER_CRYPTO_ON_TX,
+		DataUnitSize:         uint32(bits.TrailingZeros64(uint64(c.DataUnit))), // C counts these bits
+		InitialTweak:         c.Tweak, DEK: c.DEK.handle, Keytag: c.Keytag,
+	}
+	if c.EncryptOnSend {
+		a.EncryptOnTx = 1
+	}
+	if c.SignatureFirst {
+		a.SignatureCryptoOrder = abi.MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_BEFORE_CRYPTO_ON_TX
+	}
+	return a
+}

@@ -54,7 +54,8 @@ func (o *QPOptions) sendOps(pd *ibv.PD, path ibv.DataPath) (s ibv.MLX5SendOps, e
 			Want: fmt.Sprintf("of %v on a QP of type %v", takes, typ)}
 	case path == ibv.DataPathDirect && ops&WithRawWQE != 0:
 		return s, &ibv.UnsupportedError{Feature: "RawWQE on the direct data path",
-			Need: "CQs made with DataPathOps, or with DataPathRaw to write all WQEs", Have: "CQs of the direct data path"}
+			Need: "CQs made with DataPathOps, or with DataPathRaw to write all WQEs",
+			Have: "CQs of the direct data path"}
 	}
 	if ops&withMkey != 0 {
 		s.Opcodes |= 1 << ibv.OpDriver1
@@ -73,7 +74,8 @@ func (o *QPOptions) sendOps(pd *ibv.PD, path ibv.DataPath) (s ibv.MLX5SendOps, e
 	}
 	if s.MostCopy = attr.MaxWRMemcpy; s.MostCopy == 0 {
 		return s, &ibv.UnsupportedError{Feature: "Memcpy",
-			Need: "a device with DeviceAttr.MaxWRMemcpy, such as a ConnectX-6 Dx, and libmlx5 of rdma-core v37 or later",
+			Need: "a device with DeviceAttr.MaxWRMemcpy, such as a ConnectX-6 Dx, and libmlx5 of rdma-core v37 or " +
+				"later",
 			Have: dev.Name() + " without it"}
 	}
 	if path == ibv.DataPathDirect {

@@ -20,7 +20,7 @@ type MkeyFlags uint32
 // The flags.
 const (
 	MkeyBlockSignature   MkeyFlags = abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_BLOCK_SIGNATURE // MkeyConfig.Signature
-	MkeyCrypto           MkeyFlags = abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO
+	MkeyCrypto           MkeyFlags = abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_CRYPTO          // MkeyConfig.Crypto
 	MkeyUpdateTag        MkeyFlags = abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG
 	MkeyRemoteInvalidate MkeyFlags = abi.MLX5DV_MKEY_INIT_ATTR_FLAGS_REMOTE_INVALIDATE // the peer may, by OpSendInv
 
@@ -156,6 +156,7 @@ type MkeyConfig struct {
 
 	Signature      *BlockSignature // of a key with MkeyBlockSignature
 	ResetSignature bool            // no signature, before Signature sets one
+	Crypto         *BlockCrypto    // of a key with MkeyCrypto
 }
 
 const mkeyAccess = ibv.LocalWrite | ibv.RemoteRead | ibv.RemoteWrite | ibv.RemoteAtomic
@@ -190,6 +191,9 @@ func (m *Mkey) Change(c *MkeyConfig) (*ibv.MkeyChange, error) {
 	} else if m.flags&MkeyBlockSignature != 0 { // libmlx5 may set the state of both domains again
 		u.Places += 2
 	}
+	if c.Crypto != nil {
+		u.Crypto = c.Crypto.toC()
+	}
 	return verbs.ChangeMkey(m.Mkey, u), nil
 }
 
@@ -213,6 +217,14 @@ func (m *Mkey) checkConfig(c *MkeyConfig) error {
 	case c.Signature == nil && !c.ResetSignature:
 	case m.flags&MkeyBlockSignature == 0:
 		return &ibv.ArgError{Arg: "Signature", Got: "set", Want: "an mkey made with MkeyBlockSignature"}
+	}
+	if c.Crypto != nil {
+		if m.flags&MkeyCrypto == 0 {
+			return &ibv.ArgError{Arg: "Crypto", Got: "set", Want: "an mkey made with MkeyCrypto"}
+		}
+		if err := c.Crypto.check(); err != nil {
+			return err
+		}
 	}
 	if c.Signature != nil {
 		if err := c.Signature.check(&m.caps); err != nil {

@@ -20,7 +20,8 @@ func TestRXEMkeyConfigure(t *testing.T) {
 		return ibv.SendWR{ID: 1, Opcode: ibv.OpDriver1, Flags: ibv.Signaled, Mkey: must(s.key.Change(&c))(t)}
 	}
 	remote := ibv.RemoteAddr{Addr: 8, RKey: s.key.RKey()}
-	write := ibv.SendWR{ID: 2, Opcode: ibv.OpWrite, Flags: ibv.Signaled, SGEs: []ibv.SGE{s.mr.SGE(0, 8)}, Remote: remote}
+	write := ibv.SendWR{ID: 2, Opcode: ibv.OpWrite, Flags: ibv.Signaled, SGEs: []ibv.SGE{s.mr.SGE(0, 8)},
+		Remote: remote}
 	read := write
 	read.Opcode = ibv.OpRead
 	copy(s.mr.Bytes(), "12345678")
@@ -185,6 +186,7 @@ func TestRXEMkeyErrors(t *testing.T) {
 	limit(40, change(MkeyConfig{List: make([]ibv.SGE, 41)}))
 	limit(39, change(MkeyConfig{Blocks: make([]Block, 40), Repeat: 1})) // the head takes an entry too
 	arg("Signature", change(MkeyConfig{ResetSignature: true}))
+	arg("Crypto", change(MkeyConfig{Crypto: &BlockCrypto{}}))
 	arg("Signature", change(MkeyConfig{Signature: &BlockSignature{}}))
 
 	send := func(c MkeyConfig) error {

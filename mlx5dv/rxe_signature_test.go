@@ -159,8 +159,8 @@ func TestRXESignature(t *testing.T) {
 	bad(520+515, SigError{SigBadAppTag, 0x1235, 0x1234, 520}, strip, signedT10, ibv.OpWrite)
 	bad(520+519, SigError{SigBadRefTag, 0xfffffffe, 0xffffffff, 520}, strip, signedT10, ibv.OpWrite)
 	c := crc32.Checksum(data[:512], castagnoli)
-	bad(515, SigError{SigBadGuard, uint64(c ^ 1), uint64(c), 0}, &BlockSignature{Wire: crcC, Check: CRC32Bytes}, signedC,
-		ibv.OpRead)
+	bad(515, SigError{SigBadGuard, uint64(c ^ 1), uint64(c), 0}, &BlockSignature{Wire: crcC, Check: CRC32Bytes},
+		signedC, ibv.OpRead)
 	guardOnly := &BlockSignature{Memory: dif, Check: T10DIFGuard}
 	tags := bytes.Clone(signedT10)
 	tags[515] ^= 1
@@ -179,7 +179,8 @@ func TestRXESignature(t *testing.T) {
 			Remote: ibv.RemoteAddr{RKey: s.key.RKey()}})
 		s.done(1)
 		var e *SigError
-		if err := s.key.Check(); errors.As(err, &e) != (i == 1) || i == 1 && (e.Kind != SigBadGuard || e.Offset != 516) {
+		err := s.key.Check()
+		if errors.As(err, &e) != (i == 1) || i == 1 && (e.Kind != SigBadGuard || e.Offset != 516) {
 			t.Errorf("%d: %v", i, err)
 		}
 		if i == 0 && !bytes.Equal(m[100:][:len(signedT10)], signedT10) {
@@ -216,8 +217,9 @@ func badSignatures(t *testing.T, s *mkeySide, dif, crc *SigDomain) {
 		"Signature.Memory.T10DIF.Seed":    with(func(d *SigDomain) { d.T10DIF.Seed = 1 }),
 		"Signature.Memory.T10DIF.Flags":   with(func(d *SigDomain) { d.T10DIF.Flags = 8 }),
 		"Signature.Wire.CRC.Type":         {Wire: &SigDomain{BlockSize: Block512, CRC: &BlockCRC{}}},
-		"Signature.Wire.CRC.Seed":         {Wire: &SigDomain{BlockSize: Block512, CRC: &BlockCRC{Type: CRC32, Seed: 1}}},
-		"Signature.Copy":                  {Memory: dif, Wire: crc, Copy: &mask},
+		"Signature.Wire.CRC.Seed": {Wire: &SigDomain{BlockSize: Block512,
+			CRC: &BlockCRC{Type: CRC32, Seed: 1}}},
+		"Signature.Copy": {Memory: dif, Wire: crc, Copy: &mask},
 	} {
 		var e *ibv.ArgError
 		if _, err := s.key.Change(&MkeyConfig{Signature: sig}); !errors.As(err, &e) || e.Arg != want {

@@ -78,8 +78,10 @@ func mirrors() []mirror {
 	send.ignored = []string{"invalidate_rkey", "tso"}
 	dc := m[MLX5DVDCInitAttr]("struct mlx5dv_dc_init_attr")
 	dc.ignored = []string{"dci_streams"}
-	mkeyErr, domain := m[MLX5DVMkeyErr]("struct mlx5dv_mkey_err"), m[MLX5DVSigBlockDomain]("struct mlx5dv_sig_block_domain")
-	mkeyErr.ignored, domain.ignored = []string{"err.sig"}, []string{"sig.dif", "sig.crc"}
+	mkeyErr := m[MLX5DVMkeyErr]("struct mlx5dv_mkey_err")
+	mkeyErr.ignored = []string{"err.sig"}
+	domain := m[MLX5DVSigBlockDomain]("struct mlx5dv_sig_block_domain")
+	domain.ignored = []string{"sig.dif", "sig.crc"}
 	return []mirror{
 		gid, device, event, wc, send,
 		part(m[Context]("struct ibv_context")),

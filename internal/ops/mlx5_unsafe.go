@@ -95,7 +95,7 @@ func (x *extended) mkey(fn *abi.MLX5DVQPEx, m *work.MkeyUpdate) {
 		return
 	}
 	setters := 0
-	for _, is := range []bool{m.SetAccess, layout, m.Signature != nil} {
+	for _, is := range [...]bool{m.SetAccess, layout, m.Signature != nil, m.Crypto != nil} {
 		if is {
 			setters++
 		}
@@ -112,5 +112,8 @@ func (x *extended) mkey(fn *abi.MLX5DVQPEx, m *work.MkeyUpdate) {
 	}
 	if m.Signature != nil {
 		ccall.Hot(fn.WRSetMkeySigBlock, x.DV, address(&m.Signature.Attr), 0)
+	}
+	if m.Crypto != nil {
+		ccall.Hot(fn.WRSetMkeyCrypto, x.DV, address(m.Crypto), 0)
 	}
 }

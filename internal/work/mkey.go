@@ -20,6 +20,7 @@ type MkeyUpdate struct {
 	Repeat    uint32 // of the blocks
 	Conf      abi.MLX5DVMkeyConfAttr
 	Signature *Signature
+	Crypto    *abi.MLX5DVCryptoAttr
 }
 
 // Entries returns the number of entries of the layout, and whether there is one.

@@ -65,7 +65,9 @@ func TestMkeyRefusals(t *testing.T) {
 		"entries not there": func(c *change) { c.octo = 8 },
 		"nothing":           func(c *change) { c.entries = make([]byte, 64) },
 		"what comes behind": func(c *change) { c.entries = append(append(c.entries, make([]byte, 16)...), 1) },
-		"a head of nothing": func(c *change) { c.entries = seg(uint32(0), uint32(0x400), uint32(1), uint16(0), uint16(0)) },
+		"a head of nothing": func(c *change) {
+			c.entries = seg(uint32(0), uint32(0x400), uint32(1), uint16(0), uint16(0))
+		},
 		"a wrong sum": func(c *change) {
 			c.entries = append(seg(uint32(9), uint32(0x400), uint32(1), uint16(0), uint16(1)),
 				seg(uint16(8), uint16(8), uint32(0x100), uint64(0))...)
@@ -158,8 +160,8 @@ func TestCopyRefusals(t *testing.T) {
 		"another modifier":  {2, true, nil, [2]int{8, 8}, synLocalQPOp},
 		"without the right": {mmoDMA, false, nil, [2]int{8, 8}, synLocalQPOp},
 		"two lengths":       {mmoDMA, true, nil, [2]int{8, 9}, synLocalLength},
-		"notes nowhere": {mmoDMA, true, func(*pair) []byte { return seg(uint32(0), uint32(1), uint64(0)) }, [2]int{8, 8},
-			synLocalProt},
+		"notes nowhere": {mmoDMA, true, func(*pair) []byte { return seg(uint32(0), uint32(1), uint64(0)) },
+			[2]int{8, 8}, synLocalProt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, qpOpts{}, nil)
@@ -177,4 +179,12 @@ func TestCopyRefusals(t *testing.T) {
 	p.r.clean()
 	p.qa.send(opSetPSV, signaled, 0, seg(uint32(12345), uint32(0), uint64(0)))
 	p.acq.wantErr(cqeReqErr, synLocalQPOp)
+	for op, segs := range map[uint8][]byte{opMMO: make([]byte, 32), opSetPSV: make([]byte, 32)} {
+		p := newPair(t, qpOpts{}, nil)
+		p.qa.send(op, signaled, 0, segs)
+		p.acq.wantErr(cqeReqErr, synLocalQPOp)
+		if !p.r.violated(RuleWQEFormat) {
+			t.Errorf("opcode %#x of another size is no finding of strict mode", op)
+		}
+	}
 }

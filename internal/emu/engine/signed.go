@@ -181,7 +181,7 @@ func (e *Engine) tellSigError(qp *hca.QP, k *hca.MKey, bad *sigError, domain byt
 
 // setPSV sets the state of a signature before a message. What it says is in the key as well, so nothing is kept.
 func (e *Engine) setPSV(qp *hca.QP, w *wqe) verdict {
-	if len(w.umr) != 16 || !qp.Context.Device.HasPSV(binary.BigEndian.Uint32(w.umr), qp.PD) {
+	if !qp.Context.Device.HasPSV(binary.BigEndian.Uint32(w.umr), qp.PD) {
 		return e.failed(qp, w, synLocalQPOp)
 	}
 	e.finish(qp, w, 0, 0)

@@ -111,8 +111,13 @@ func (w *wqe) parse(t hca.QPType) string {
 	switch w.opcode {
 	case opNOP:
 		return ""
-	case opUMR, opMMO, opSetPSV:
+	case opUMR:
 		w.umr = b
+		return ""
+	case opMMO, opSetPSV:
+		if w.umr = b; len(b) != map[uint8]int{opMMO: 48, opSetPSV: 16}[w.opcode] {
+			return RuleWQEFormat
+		}
 		return ""
 	}
 	if tr.segment > 0 {
