@@ -48,9 +48,9 @@ func command(in, out []byte, do func() error) error {
 	}{{"in", len(in)}, {"out", len(out)}} {
 		switch {
 		case b.n < commandHeader:
-			return &ibv.ArgError{Arg: b.name, Got: fmt.Sprintf("%d bytes", b.n), Want: "at least 16, its header"}
+			return &ibv.ArgError{Arg: b.name, Got: fmt.Sprintf("%d bytes", b.n), Want: "at least 16"}
 		case b.n > mostCommand:
-			return &ibv.LimitError{What: b.name, Asked: uint64(b.n), Limit: mostCommand, Where: "the kernel's interface"}
+			return &ibv.LimitError{What: b.name, Asked: uint64(b.n), Limit: mostCommand, Where: "uverbs"}
 		}
 	}
 	clear(out)

@@ -1,5 +1,6 @@
 // Package mlx5dv is libmlx5's mlx5dv API for objects of package ibv: device queries, CQs and QPs
-// with options of mlx5 alone, device memory, the device clock, and direct access to rings.
+// with options of mlx5 alone, device memory, the device clock, direct access to rings, and commands
+// to the device (DevX).
 //
 // It is not needed for speed: on these devices ibv posts and polls without libmlx5.
 //

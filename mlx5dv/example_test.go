@@ -2,6 +2,7 @@ package mlx5dv_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log"
 
@@ -70,4 +71,26 @@ func ExampleViewQP() {
 	for c.Entry(0) == nil {
 	}
 	c.Consumed(1)
+}
+
+// The device says how large a message can be: log_max_msg of its general capabilities.
+func ExampleDevXCommand() {
+	dev, err := ibv.Open("mlx5_0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+
+	in := make([]byte, 16)
+	binary.BigEndian.PutUint16(in, 0x100) // QUERY_HCA_CAP
+	binary.BigEndian.PutUint16(in[6:], 1) // general, as they are set
+	out := make([]byte, 16+4096)
+	if err := mlx5dv.DevXCommand(dev, in, out); err != nil {
+		var refused *mlx5dv.CommandError
+		if errors.As(err, &refused) {
+			fmt.Println("the device answers", refused.Status)
+		}
+		log.Fatal(err)
+	}
+	fmt.Println(1<<(out[16+56]&0x1f), "bytes")
 }

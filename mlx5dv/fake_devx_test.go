@@ -194,20 +194,6 @@ func fakeUAR(t *testing.T, dev *ibv.Device) {
 	if off, n := v.Mmap(); v.PageID() != 3 || off != 0x70000 || n != 4096 {
 		t.Errorf("VAR %d, %d bytes at %#x", v.PageID(), n, off)
 	}
-	m := closing(t, must(AllocMSIVector(dev))(t))
-	if m.Vector() != 5 || m.FD() != 6 {
-		t.Errorf("vector %d, descriptor %d", m.Vector(), m.FD())
-	}
-	commands(t, "event queue", func(in, out []byte) error {
-		q, err := CreateEventQueue(dev, in, out)
-		if err == nil {
-			if q.Entries() != 0xeeee {
-				t.Errorf("entries at %#x", q.Entries())
-			}
-			ok(t, q.Close())
-		}
-		return err
-	})
 	ok(t, SetAllocators(dev, Allocators{Alloc: 1, Free: 2, Data: 3}))
 	if lastArg(t, 0) != 3 {
 		t.Errorf("data of the allocators is %d", lastArg(t, 0))

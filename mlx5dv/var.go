@@ -25,8 +25,8 @@ func AllocVAR(dev *ibv.Device) (*VAR, error) {
 	}
 	attr, h, err := c.lib.AllocVAR(c.ctx)
 	if err != nil {
-		return nil, c.fail(verbs.ExplainUnsupported(err, "a VAR", "a device that emulates virtio, and a kernel with VARs",
-			dev.Name()+" without"))
+		return nil, c.fail(verbs.ExplainUnsupported(err, "a VAR",
+			"a device that emulates virtio, and a kernel with VARs", dev.Name()+" without"))
 	}
 	v := &VAR{attr: *attr}
 	return made(c, v, &v.node, "var", h), nil

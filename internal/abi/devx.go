@@ -35,15 +35,6 @@ type MLX5DVVAR struct {
 	CompMask uint64
 }
 
-// MLX5DVVFIOContextAttr is struct mlx5dv_vfio_context_attr (infiniband/mlx5dv.h, rdma-core v65).
-type MLX5DVVFIOContextAttr struct {
-	_        structs.HostLayout
-	PCIName  uintptr
-	Flags    uint32
-	_        [4]byte
-	CompMask uint64
-}
-
 // MLX5DVCtxAllocators is struct mlx5dv_ctx_allocators (infiniband/mlx5dv.h, rdma-core v65).
 type MLX5DVCtxAllocators struct {
 	_     structs.HostLayout
@@ -55,7 +46,6 @@ type MLX5DVCtxAllocators struct {
 // Constants of DevX and of what else mlx5dv has for a device.
 const (
 	MLX5DV_CTX_ATTR_BUF_ALLOCATORS                      = 1
-	MLX5DV_VFIO_CTX_FLAGS_INIT_LINK_DOWN                = 1
 	MLX5DV_UMEM_MASK_DMABUF                             = 1
 	MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA = 1
 	MLX5DV_UAR_ALLOC_TYPE_BF                            = 0

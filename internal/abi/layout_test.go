@@ -194,7 +194,6 @@ func mirrors() []mirror {
 		m[MLX5DVDevXUAR]("struct mlx5dv_devx_uar"),
 		m[MLX5DVDevXUmemIn]("struct mlx5dv_devx_umem_in"),
 		m[MLX5DVVAR]("struct mlx5dv_var"),
-		m[MLX5DVVFIOContextAttr]("struct mlx5dv_vfio_context_attr"),
 		m[MLX5DVCtxAllocators]("struct mlx5dv_ctx_allocators"),
 		dc,
 		mkeyErr, domain,

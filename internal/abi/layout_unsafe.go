@@ -35,7 +35,6 @@ var (
 	_ [40]byte  = [unsafe.Sizeof(MLX5DVDevXUAR{})]byte{}
 	_ [48]byte  = [unsafe.Sizeof(MLX5DVDevXUmemIn{})]byte{}
 	_ [24]byte  = [unsafe.Sizeof(MLX5DVVAR{})]byte{}
-	_ [24]byte  = [unsafe.Sizeof(MLX5DVVFIOContextAttr{})]byte{}
 	_ [24]byte  = [unsafe.Sizeof(MLX5DVCtxAllocators{})]byte{}
 	_ [12]byte  = [unsafe.Sizeof(DMAHInitAttr{})]byte{}
 	_ [32]byte  = [unsafe.Sizeof(MW{})]byte{}

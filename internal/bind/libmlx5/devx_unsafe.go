@@ -154,35 +154,3 @@ func (l Lib) DevXGetEvent(ch uintptr, event []byte) (int, error) {
 	return l.lib.Size("mlx5dv_devx_get_event", ch,
 		uintptr(unsafe.Pointer(unsafe.SliceData(event))), uintptr(len(event)))
 }
-
-// struct mlx5dv_devx_msi_vector *mlx5dv_devx_alloc_msi_vector(struct ibv_context *ibctx);
-// Absent before v40, like the three that follow. The vector is its number and a descriptor.
-func (l Lib) DevXAllocMSIVector(ctx uintptr) (msi uintptr, vector, fd int, err error) {
-	msi, err = l.lib.Ptr("mlx5dv_devx_alloc_msi_vector", ctx)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	v := cmem.At[[2]int32](msi)
-	return msi, int(v[0]), int(v[1]), nil
-}
-
-// int mlx5dv_devx_free_msi_vector(struct mlx5dv_devx_msi_vector *msi);
-func (l Lib) DevXFreeMSIVector(msi uintptr) error {
-	return l.lib.Err("mlx5dv_devx_free_msi_vector", msi)
-}
-
-// struct mlx5dv_devx_eq *mlx5dv_devx_create_eq(struct ibv_context *ibctx, const void *in, size_t inlen, void *out,
-// size_t outlen);
-// The queue begins with the address of its entries.
-func (l Lib) DevXCreateEQ(ctx uintptr, in, out []byte) (eq, entries uintptr, err error) {
-	eq, err = l.lib.Ptr("mlx5dv_devx_create_eq", ctx,
-		uintptr(unsafe.Pointer(unsafe.SliceData(in))), uintptr(len(in)),
-		uintptr(unsafe.Pointer(unsafe.SliceData(out))), uintptr(len(out)))
-	if err == nil {
-		entries = *cmem.At[uintptr](eq)
-	}
-	return eq, entries, err
-}
-
-// int mlx5dv_devx_destroy_eq(struct mlx5dv_devx_eq *eq);
-func (l Lib) DevXDestroyEQ(eq uintptr) error { return l.lib.Err("mlx5dv_devx_destroy_eq", eq) }

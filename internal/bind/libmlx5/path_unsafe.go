@@ -75,20 +75,3 @@ func (l Lib) GetDataDirectSysfsPath(ctx uintptr, buf []byte) error {
 	return l.lib.Err("mlx5dv_get_data_direct_sysfs_path", ctx,
 		uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
 }
-
-// struct ibv_device **mlx5dv_get_vfio_device_list(struct mlx5dv_vfio_context_attr *attr);
-// Absent before v37, like the two that follow. name is the C string of the PCI address.
-func (l Lib) GetVFIODeviceList(name *byte, flags uint32) (uintptr, error) {
-	attr := &abi.MLX5DVVFIOContextAttr{PCIName: cmem.Heap(unsafe.Pointer(name)), Flags: flags}
-	return l.lib.Ptr("mlx5dv_get_vfio_device_list", uintptr(unsafe.Pointer(attr)))
-}
-
-// int mlx5dv_vfio_get_events_fd(struct ibv_context *ibctx);
-func (l Lib) VFIOGetEventsFD(ctx uintptr) (int, error) {
-	return l.lib.NegErrno("mlx5dv_vfio_get_events_fd", ctx)
-}
-
-// int mlx5dv_vfio_process_events(struct ibv_context *context);
-func (l Lib) VFIOProcessEvents(ctx uintptr) error {
-	return l.lib.Err("mlx5dv_vfio_process_events", ctx)
-}

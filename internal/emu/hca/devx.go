@@ -65,3 +65,34 @@ func (d *Device) ReserveQPNs(n uint32) (first uint32, release func(), ok bool) {
 	}
 	return 0, nil, false
 }
+
+// Kind is a kind of object that commands name by its number.
+type Kind uint8
+
+// Kinds.
+const (
+	KindPD Kind = iota
+	KindCQ
+	KindSRQ
+)
+
+// ByNumber returns the handle of the context's object of a kind with a number, or 0.
+func (c *Context) ByNumber(k Kind, num uint32) uint32 {
+	for h, o := range c.objects {
+		switch o := o.(type) {
+		case *PD:
+			if k == KindPD && o.Num == num {
+				return h
+			}
+		case *CQ:
+			if k == KindCQ && o.Num == num {
+				return h
+			}
+		case *SRQ:
+			if k == KindSRQ && o.Num == num {
+				return h
+			}
+		}
+	}
+	return 0
+}

@@ -67,3 +67,16 @@ func (c *Context) DeregUmem(handle uint32) unix.Errno {
 	delete(c.objects, handle)
 	return 0
 }
+
+// Umem returns the umem of the context with a number, or nil.
+func (c *Context) Umem(id uint32) *Umem {
+	for _, o := range c.objects {
+		if u, ok := o.(*Umem); ok && u.ID == id {
+			return u
+		}
+	}
+	return nil
+}
+
+// Hold counts n objects more that are made of the umem.
+func (u *Umem) Hold(n int) { u.refs += n }

@@ -20,17 +20,25 @@ func init() {
 	devxCreates = map[uint16]func(*command) (*hca.DevxObject, uapi.Status){
 		uapi.OpAllocPD:              devxAllocPD,
 		uapi.OpAllocTransportDomain: allocTransportDomain,
+		uapi.OpCreateCQ:             devxCreateCQ,
+		uapi.OpCreateQP:             devxCreateQP,
 		uapi.OpCreateGeneralObject:  createGeneral,
 		uapi.OpCreateMKey:           createMkey,
 		uapi.OpCreatePSV:            createPSV,
 	}
 	devxQueries = map[uint16]func(*command, any) uapi.Status{
+		uapi.OpQueryCQ:            devxQueryCQ,
 		uapi.OpQueryQP:            devxQueryQP,
 		uapi.OpQueryDCT:           devxQueryDCT,
 		uapi.OpQueryTIS:           queryTIS,
 		uapi.OpQueryGeneralObject: queryGeneral,
 	}
 	devxModifies = map[uint16]func(*command, any) uapi.Status{
+		uapi.OpRst2InitQP:          moveQP,
+		uapi.OpInit2RtrQP:          moveQP,
+		uapi.OpRtr2RtsQP:           moveQP,
+		uapi.Op2ErrQP:              moveQP,
+		uapi.Op2RstQP:              moveQP,
 		uapi.OpInit2InitQP:         init2init,
 		uapi.OpRts2RtsQP:           rts2rts,
 		uapi.OpModifyTIS:           modifyTIS,

@@ -105,12 +105,14 @@ const (
 	srqRQ    = 1
 )
 
+// logOf is the greatest power of two in n.
+func logOf(n uint32) uint64 { return uint64(max(bits.Len32(n)-1, 0)) }
+
 func devxQueryQP(d *command, o any) uapi.Status {
 	qp := d.devxQP(o)
 	if qp == nil || qp.Type == hca.RawPacket || qp.Type == hca.DCT {
 		return uapi.StatusBadResource
 	}
-	log := func(n uint64) uint64 { return uint64(max(bits.Len64(n)-1, 0)) }
 	a := &qp.Attr
 	flag := func(right hca.Access) uint64 { return uint64(bit(a.Access&right != 0)) }
 	for _, f := range []struct {
@@ -119,11 +121,11 @@ func devxQueryQP(d *command, o any) uapi.Status {
 	}{
 		{qpcState, qpcStates[qp.State]}, {qpcLAGPort, uint64(qp.LAGPort)}, {qpcType, qpcTypes[qp.Type]},
 		{qpcPathMig, migrated}, {qpcMTU, uint64(a.PathMTU)},
-		{qpcLogMsg, log(uint64(d.ctx.Device.Config.Limits.MaxMsgSize))},
-		{qpcLogRQ, log(uint64(qp.RQ.Count))}, {qpcNoSQ, uint64(bit(qp.SQ.Count == 0))},
-		{qpcLogSQ, log(uint64(qp.SQ.Count))}, {qpcUser, uint64(qp.UIdx)}, {qpcRemote, uint64(a.DestQPN)},
-		{qpcSRAMax, log(uint64(a.MaxRdAtomic))}, {qpcRetry, uint64(a.RetryCnt)}, {qpcRNRRetry, uint64(a.RNRRetry)},
-		{qpcSendPSN, uint64(qp.Run.PSN)}, {qpcRRAMax, log(uint64(a.MaxDestRdAtomic))},
+		{qpcLogMsg, logOf(d.ctx.Device.Config.Limits.MaxMsgSize)},
+		{qpcLogRQ, logOf(qp.RQ.Count)}, {qpcNoSQ, uint64(bit(qp.SQ.Count == 0))},
+		{qpcLogSQ, logOf(qp.SQ.Count)}, {qpcUser, uint64(qp.UIdx)}, {qpcRemote, uint64(a.DestQPN)},
+		{qpcSRAMax, logOf(uint32(a.MaxRdAtomic))}, {qpcRetry, uint64(a.RetryCnt)}, {qpcRNRRetry, uint64(a.RNRRetry)},
+		{qpcSendPSN, uint64(qp.Run.PSN)}, {qpcRRAMax, logOf(uint32(a.MaxDestRdAtomic))},
 		{qpcRead, flag(hca.AccessRemoteRead)}, {qpcWrite, flag(hca.AccessRemoteWrite)},
 		{qpcAtomic, flag(hca.AccessRemoteAtomic)}, {qpcMinRNR, uint64(a.MinRNRTimer)},
 		{qpcRecvPSN, uint64(qp.Run.EPSN)}, {qpcRecord, qp.DB}, {qpcQKey, uint64(a.QKey)},

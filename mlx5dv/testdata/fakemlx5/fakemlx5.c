@@ -11,7 +11,7 @@
 
 #define MUST(x) do { if (!(x)) { fprintf(stderr, "fakemlx5: %s: not so: %s\n", __func__, #x); abort(); } } while (0)
 
-enum kind { OBJ = 0x51a7e001, UMEM, UAR, EVENTS, VAR, MSI, EQ };
+enum kind { OBJ = 0x51a7e001, UMEM, UAR, EVENTS, VAR };
 
 static int live;        /* objects that were not destroyed */
 static int busy;        /* how often destroying an object or a umem is refused */
@@ -231,28 +231,6 @@ ssize_t mlx5dv_devx_get_event(struct events *e, void *rec, size_t n)
 	MUST(n == 8 || n == 72);
 	return read(e->fd, rec, n);
 }
-
-int *mlx5dv_devx_alloc_msi_vector(void *c)
-{
-	of_context(c);
-	int *v = make(MSI, 8);
-	v[0] = 5, v[1] = 6;
-	return v;
-}
-
-int mlx5dv_devx_free_msi_vector(int *v) { return drop(v, MSI); }
-
-void *mlx5dv_devx_create_eq(void *c, const void *in, size_t inlen, void *out, size_t outlen)
-{
-	of_context(c);
-	if ((errno = command(in, inlen, out, outlen)))
-		return NULL;
-	void **q = make(EQ, 8);
-	*q = (void *)0xeeee;
-	return q;
-}
-
-int mlx5dv_devx_destroy_eq(void *q) { return drop(q, EQ); }
 
 int mlx5dv_query_qp_lag_port(void *qp, uint8_t *port, uint8_t *active)
 {
