@@ -63,7 +63,7 @@ func command(in, out []byte, do func() error) error {
 		e.Syndrome = binary.BigEndian.Uint32(out[4:])
 		return e
 	}
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EREMOTEIO) {
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPERM) {
 		return e
 	}
 	return explainDevX(err)

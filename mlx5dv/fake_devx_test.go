@@ -48,7 +48,7 @@ func commands(t *testing.T, what string, do func(in, out []byte) error) {
 	}
 	var e *CommandError
 	if err := do(cmd(0x100, 16), out); !errors.As(err, &e) || e.Opcode != 0x100 || e.Status != CommandBadParameter ||
-		e.Syndrome != 0x11223344 || !errors.Is(err, syscall.EREMOTEIO) {
+		e.Syndrome != 0x11223344 || !errors.Is(err, syscall.Errno(121)) {
 		t.Errorf("%s, refused by the device: %v", what, err)
 	}
 	if err := do(cmd(0x101, 16), out); !errors.As(err, &e) || e.Status != 0 || e.Err != syscall.EINVAL ||
