@@ -61,6 +61,10 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 		if err := checkExtended(wr, f); err != nil {
 			return 0, err
 		}
+	case f&(work.Copy|work.WholeWQE) != 0:
+		if err := qp.checkMLX5(wr, f); err != nil {
+			return 0, err
+		}
 	case f&work.Data == 0:
 		if len(wr.SGEs) > 0 || wr.Inline != nil || wr.Flags&Inline != 0 {
 			return 0, &ArgError{Arg: "SGEs and Inline", Got: "set", Want: "nothing with " + wr.Opcode.String()}
@@ -77,6 +81,11 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 	}
 	if f&work.Window != 0 {
 		if err := wr.Bind.checkPosted(qp); err != nil {
+			return 0, err
+		}
+	}
+	if f&work.MkeyChange != 0 {
+		if err := qp.checkMkey(wr.Mkey); err != nil {
 			return 0, err
 		}
 	}
@@ -109,7 +118,7 @@ func (qp *QP) checkSend(wr *SendWR) (inline int, err error) {
 			return 0, err
 		}
 	}
-	if !qp.typ.datagrams() && (qp.typ != DCI || f&work.Data == 0) {
+	if !qp.typ.datagrams() && qp.typ != DCI || f&work.Data == 0 {
 		if qp.typ == XRCSend && wr.RemoteSRQN > max24 {
 			return 0, &LimitError{What: "remote srqn", Asked: uint64(wr.RemoteSRQN), Limit: max24,
 				Where: "a 24-bit field"}

@@ -42,19 +42,21 @@ func (o *QPOptions) checkDC(byMlx5dv bool) error {
 	return nil
 }
 
-// wantSendOps makes the ops engine post on a DCI by ibv_wr_*: nothing else takes the number and the key of a DCT.
-func (o *QPOptions) wantSendOps(d *Device, path DataPath) error {
+// wantSendOps makes the ops engine post by ibv_wr_* on a DCI, since nothing else takes the number and the key of a DCT,
+// and where mlx5's own work requests are posted.
+func (o *QPOptions) wantSendOps(d *Device, path DataPath, mlx5 bool) error {
 	switch {
-	case o.Type != DCI || path != DataPathOps:
+	case o.Type != DCI && !mlx5 || path != DataPathOps:
 		return nil
 	case !d.v.HasQPToQPEx():
-		return &UnsupportedError{Feature: "a DCI on CQs made with DataPathOps",
+		return &UnsupportedError{Feature: "posting by ibv_wr_* on a " + o.Type.String() +
+			" QP of CQs made with DataPathOps",
 			Need: "libibverbs of rdma-core v24 or later, or CQs of the direct data path",
 			Have: fmt.Sprintf("version %q", d.v.Version())}
 	case o.SendOps != 0:
 		return nil
 	}
-	set := opcodesOf(DCI)
+	set := opcodesOf(o.Type) &^ work.ExtendedOnly
 	if d.attr.AtomicCap == AtomicNone {
 		set &^= 1<<OpCompareSwap | 1<<OpFetchAdd
 	}
@@ -64,15 +66,20 @@ func (o *QPOptions) wantSendOps(d *Device, path DataPath) error {
 
 // dcSetters are the functions by which the ops engine names a DCT.
 func (qp *QP) dcSetters(ex uintptr) (*ops.DCSetters, error) {
-	lib, err := libmlx5.Open()
-	if err != nil {
-		return nil, err
-	}
-	dv, err := lib.QPExFromIBVQPEx(ex)
+	dv, err := qp.mlx5Ex(ex)
 	if err != nil {
 		return nil, err
 	}
 	return ops.NewDCSetters(dv, qp.streams), nil
+}
+
+// mlx5Ex returns the struct mlx5dv_qp_ex of a struct ibv_qp_ex.
+func (qp *QP) mlx5Ex(ex uintptr) (uintptr, error) {
+	lib, err := libmlx5.Open()
+	if err != nil {
+		return 0, err
+	}
+	return lib.QPExFromIBVQPEx(ex)
 }
 
 // dctQuery is what a DCT can be asked for.

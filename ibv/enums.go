@@ -275,7 +275,7 @@ const (
 )
 
 // IsRecv reports whether the completion belongs to the receive queue.
-func (o WCOpcode) IsRecv() bool { return o&WCRecv != 0 }
+func (o WCOpcode) IsRecv() bool { return o&WCRecv != 0 && (o < WCDriver1 || o > WCDriver3) }
 
 // WCFlags are properties of a completion, such as which of its fields are valid.
 //

@@ -58,11 +58,25 @@ func (friends) CreateQP(pd *PD, send, recv *CQ, opt *QPOptions,
 	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: destroy})
 }
 
+// MLX5SendOps says which work requests of mlx5 a QP takes.
+type MLX5SendOps struct {
+	Opcodes   uint32 // 1<<OpMemcpy and so on
+	MkeySetup bool
+	MostCopy  uint64
+	Notes     *MR // of the device about copies, on the direct data path; the QP closes it
+}
+
+// CreateMLX5 is CreateQP for a QP with such work requests.
+func (friends) CreateMLX5(pd *PD, send, recv *CQ, opt *QPOptions, ops MLX5SendOps,
+	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
+	return pd.createQP(send, recv, opt, qpMaker{create: create, destroy: pd.dev.v.DestroyQP, mlx5: ops})
+}
+
 // CreateDC is CreateQP for QPs of mlx5's dynamically connected transport, which may have streams.
 func (friends) CreateDC(pd *PD, send, recv *CQ, opt *QPOptions, streams bool,
-	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
+	ops MLX5SendOps, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*QP, error) {
 	return pd.createQP(send, recv, opt,
-		qpMaker{create: create, destroy: pd.dev.v.DestroyQP, dc: true, streams: streams})
+		qpMaker{create: create, destroy: pd.dev.v.DestroyQP, dc: true, streams: streams, mlx5: ops})
 }
 
 // CreateWQ is pd.CreateWQ with another function to make the C object.
@@ -193,6 +207,7 @@ func (friends) Ref(obj interface {
 func (n *node) self() *node { return n }
 
 func (d *Device) device() *Device { return d }
+func (pd *PD) device() *Device    { return pd.dev }
 func (qp *QP) device() *Device    { return qp.dev }
 func (cq *CQ) device() *Device    { return cq.dev }
 func (s *SRQ) device() *Device    { return s.pd.dev }
@@ -200,6 +215,7 @@ func (ah *AH) device() *Device    { return ah.pd.dev }
 func (w *WQ) device() *Device     { return w.pd.dev }
 
 func (t *RWQIndTable) device() *Device { return t.dev }
+func (pd *PD) cObject() uintptr        { return pd.handle }
 
 // QPEx returns the struct ibv_qp_ex of a QP that was made with SendOps.
 func (friends) QPEx(qp *QP) (uintptr, error) { return qp.dev.v.QPToQPEx(qp.handle) }

@@ -77,6 +77,24 @@ func (qp *QP) addDirect(wr *SendWR) error {
 		}
 		return nil
 	}
+	if c := wr.mkeyOf(); c != nil {
+		if err := c.acquire(); err != nil {
+			return err
+		}
+		ok := qp.direct.SQ.Mkey(wr.ID, uint32(wr.Flags), c.w)
+		c.release()
+		if !ok {
+			return ErrQueueFull
+		}
+		return nil
+	}
+	if wr.Opcode == OpMemcpy {
+		n := qp.make.mlx5.Notes
+		if !qp.direct.SQ.Memcpy(request(wr), n.lkey, n.iova) {
+			return ErrQueueFull
+		}
+		return nil
+	}
 	var av uintptr
 	if wr.AH != nil {
 		if !wr.AH.acquire() {

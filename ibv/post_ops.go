@@ -29,8 +29,9 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 			}
 		}
 		var bind *BindMW
+		var mkey *MkeyChange
 		if bad == errEndRun { // the last of this call
-			bind, bad = wrs[done+n].Bind, nil
+			bind, mkey, bad = wrs[done+n].bindOf(), wrs[done+n].mkeyOf(), nil
 			n++
 			if whole && done == 0 {
 				bad = qp.checkAll(wrs, n)
@@ -47,6 +48,12 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 				if ah := wrs[done+i].AH; ah != nil {
 					ah.release()
 				}
+			}
+		}
+		if mkey != nil {
+			mkey.release()
+			if took < n && bad != nil {
+				return 0, bad
 			}
 		}
 		if bind != nil {
@@ -104,6 +111,13 @@ func (qp *QP) fill(i int, wr *SendWR) error {
 			return err
 		}
 		qp.sq.FillBind(i, request(wr), &w)
+		return errEndRun
+	}
+	if c := wr.mkeyOf(); c != nil {
+		if err := c.acquire(); err != nil {
+			return err
+		}
+		qp.sq.FillMkey(i, request(wr), c.w)
 		return errEndRun
 	}
 	var ah uintptr

@@ -61,6 +61,9 @@ type QP struct {
 	maxTSOHeader int    // bytes of TSO.Header
 	maxAtomic    uint32 // bytes of an atomic with masks, on MLNX_OFED 4; else 0
 
+	mkeySetup bool   // any change of an Mkey may be posted
+	mostCopy  uint64 // bytes that OpMemcpy copies
+
 	signalAll  bool
 	unsignaled int // ops engine: work requests posted since the last one with a completion
 	passed     struct {
@@ -126,6 +129,7 @@ type qpMaker struct {
 	destroy func(qp uintptr) error
 	dc      bool // by libmlx5
 	srd     bool // by libefa
+	mlx5    MLX5SendOps
 	streams bool // of a DCI
 
 	exp     expQP // changes and queries it, on MLNX_OFED 4; else nil
@@ -221,7 +225,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		defer dev.direct.mu.Unlock()
 	}
 	if maker.exp == nil {
-		if err := errors.Join(o.wantSendOps(dev, path), o.wantSRDOps(dev)); err != nil {
+		if err := errors.Join(o.wantSendOps(dev, path, maker.mlx5.Opcodes != 0), o.wantSRDOps(dev)); err != nil {
 			return fail(err)
 		}
 	}
@@ -245,6 +249,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		state: libibverbs.QPState(h), sgid: -1,
 		cap: capFromC(&init.Cap), onlySendOps: opt.SendOps != 0,
 	}
+	qp.ops |= maker.mlx5.Opcodes
+	qp.mkeySetup, qp.mostCopy = maker.mlx5.MkeySetup, maker.mlx5.MostCopy
 	qp.maxAtomic = maker.maxAtomic
 	if path == DataPathDirect && o.SendOps == 0 || qp.maxAtomic > 0 {
 		qp.ops |= work.MLX5OpcodesOf(workType(o.Type)) & work.MaskedAtomics
@@ -284,6 +290,11 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		}
 		if qp.maxTSOHeader = o.Raw.MaxTSOHeader; qp.maxTSOHeader > 0 {
 			if err := qp.sq.Headers(qp.maxTSOHeader); err != nil {
+				return undo(errors.Join(err, qp.sq.Free()))
+			}
+		}
+		if qp.ops>>OpRawWQE&1 != 0 {
+			if err := qp.sq.WQEs(); err != nil {
 				return undo(errors.Join(err, qp.sq.Free()))
 			}
 		}
@@ -521,7 +532,7 @@ func (qp *QP) Close() error {
 		sq, rq = qp.sq, qp.rq
 		qp.sq, qp.rq = nil, nil
 		return nil
-	}, func() error {
+	}, qp.make.mlx5.close, func() error {
 		if sq == nil {
 			return nil
 		}

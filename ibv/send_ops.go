@@ -1,6 +1,7 @@
 package ibv
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"strings"
@@ -105,7 +106,8 @@ func (d *Device) mayHave(any DeviceCapFlags) bool {
 
 // explainSendOps adds to a refusal by the provider what SendOps need.
 func (d *Device) explainSendOps(err error, asked SendOps) error {
-	if asked == 0 || !unsupported(err) {
+	var said *UnsupportedError
+	if asked == 0 || !unsupported(err) || errors.As(err, &said) {
 		return err
 	}
 	return &UnsupportedError{Feature: "posting " + asked.String() + " by ibv_wr_*",
@@ -137,6 +139,11 @@ func (qp *QP) extend() error {
 	x := ops.Extended{QP: ex, Type: uint32(qp.typ), ClassicLists: d.softRoCE(), SRD: qp.typ == SRD}
 	if qp.typ == DCI {
 		if x.DC, err = qp.dcSetters(ex); err != nil {
+			return err
+		}
+	}
+	if qp.make.mlx5.Opcodes != 0 {
+		if x.DV, err = qp.mlx5Ex(ex); err != nil {
 			return err
 		}
 	}

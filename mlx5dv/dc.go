@@ -58,7 +58,7 @@ func (o *QPOptions) checkDC() error {
 
 // createDC creates a DCI or a DCT.
 func createDC(lib libmlx5.Lib, dev uintptr, pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions, dv *abi.MLX5DVQPInitAttr,
-	create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*ibv.QP, error) {
+	ops ibv.MLX5SendOps, create func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error)) (*ibv.QP, error) {
 	const op = "mlx5dv create qp"
 	dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_DC
 	d := opt.DC
@@ -67,7 +67,7 @@ func createDC(lib libmlx5.Lib, dev uintptr, pd *ibv.PD, send, recv *ibv.CQ, opt 
 	}
 	if opt.Type == ibv.DCT {
 		dv.DCInitAttr.DCType, dv.DCInitAttr.DCTAccessKey = abi.MLX5DV_DCTYPE_DCT, d.AccessKey
-		return verbs.CreateDC(pd, send, recv, &opt.QPOptions, false, create)
+		return verbs.CreateDC(pd, send, recv, &opt.QPOptions, false, ops, create)
 	}
 	if pathOf(send) == ibv.DataPathDirect { // it takes no result of a DCI's read from a completion
 		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS
@@ -81,7 +81,7 @@ func createDC(lib libmlx5.Lib, dev uintptr, pd *ibv.PD, send, recv *ibv.CQ, opt 
 		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_DCI_STREAMS
 		dv.DCInitAttr.SetStreams(d.LogStreams, d.LogErrored)
 	}
-	return verbs.CreateDC(pd, send, recv, &opt.QPOptions, d.LogStreams > 0, create)
+	return verbs.CreateDC(pd, send, recv, &opt.QPOptions, d.LogStreams > 0, ops, create)
 }
 
 // checkStreams compares streams with what the library and the device have.

@@ -1,6 +1,7 @@
 package mlx5dv
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -21,6 +22,10 @@ type QPOptions struct {
 	// DCI QP will post: 8, 16 or 32 bytes, or 0 for none. With MLNX_OFED 4 only QPs with MaxAtomic post
 	// them; on the direct data path of other libraries all do.
 	MaxAtomic int
+
+	// DriverOps are the work requests of mlx5's own that will be posted. With them the ops data path
+	// posts by the functions behind ibv_wr_*, as with SendOps.
+	DriverOps DriverOps
 }
 
 const (
@@ -66,15 +71,30 @@ func CreateQP(pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.QP, error) {
 	if opt.Flags != 0 {
 		dv.CompMask, dv.CreateFlags = abi.MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS, uint32(opt.Flags)
 	}
+	ops, err := opt.sendOps(pd, pathOf(send))
+	if err != nil {
+		return nil, opError(op, dev.Name(), err)
+	}
+	if opt.DriverOps != 0 {
+		dv.CompMask |= abi.MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS
+		dv.SendOpsFlags = uint64(opt.DriverOps)
+	}
 	create := func(pd uintptr, attr *abi.QPInitAttrEx) (uintptr, error) {
 		attr.CompMask |= abi.IBV_QP_INIT_ATTR_PD
 		attr.PD = pd
-		return lib.CreateQP(h, attr, dv)
+		qp, err := lib.CreateQP(h, attr, dv)
+		return qp, opt.DriverOps.explain(err)
 	}
+	var qp *ibv.QP
 	if opt.Type == ibv.DCI || opt.Type == ibv.DCT {
-		return createDC(lib, h, pd, send, recv, opt, dv, create)
+		qp, err = createDC(lib, h, pd, send, recv, opt, dv, ops, create)
+	} else {
+		qp, err = verbs.CreateMLX5(pd, send, recv, &opt.QPOptions, ops, create)
 	}
-	return verbs.CreateQP(pd, send, recv, &opt.QPOptions, create, nil)
+	if err != nil && ops.Notes != nil {
+		err = errors.Join(err, ops.Notes.Close())
+	}
+	return qp, err
 }
 
 // pathOf returns the data path of a CQ, that of libmlx5 for none.

@@ -21,6 +21,8 @@ func createExp(op string, pd *ibv.PD, send, recv *ibv.CQ, opt *QPOptions) (*ibv.
 	switch {
 	case opt.Flags != 0:
 		return nil, unsupported("a QP with "+opt.Flags.String(), "")
+	case opt.DriverOps != 0:
+		return nil, unsupported("a QP with "+opt.DriverOps.String(), "")
 	case d.LogStreams != 0:
 		return nil, unsupported("streams of a DCI", "a DCI for each stream, or ")
 	case opt.MaxAtomic != 0:

@@ -176,3 +176,47 @@ func TestRing(t *testing.T) {
 		t.Error("a ring that is not there has entries")
 	}
 }
+
+// What CreateMkey, Change and Check say that only devices that encrypt would reach.
+func TestBlockCrypto(t *testing.T) {
+	d := &DEK{node{handle: 0x1234}}
+	for want, c := range map[string]BlockCrypto{
+		"Crypto.DEK":      {DataUnit: Block512},
+		"Crypto.DataUnit": {DEK: d, DataUnit: Block512 | Block520},
+	} {
+		var e *ibv.ArgError
+		if err := c.check(); !errors.As(err, &e) || e.Arg != want {
+			t.Errorf("%v, want an ArgError of %s", err, want)
+		}
+	}
+	c := &BlockCrypto{DEK: d, EncryptOnSend: true, SignatureFirst: true, DataUnit: Block4096, Tweak: [16]byte{15: 9},
+		Keytag: [8]byte{7: 3}}
+	want := abi.MLX5DVCryptoAttr{CryptoStandard: abi.MLX5DV_CRYPTO_STANDARD_AES_XTS, EncryptOnTx: 1,
+		SignatureCryptoOrder: abi.MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_BEFORE_CRYPTO_ON_TX,
+		DataUnitSize:         abi.MLX5DV_BLOCK_SIZE_4096, InitialTweak: [16]byte{15: 9}, DEK: 0x1234,
+		Keytag: [8]byte{7: 3}}
+	if got := c.toC(); c.check() != nil || *got != want {
+		t.Errorf("%+v, want %+v", *got, want)
+	}
+	if s := CryptoNoLogin.String() + " " + CryptoState(7).String(); s != "NoLogin CryptoState(7)" {
+		t.Error(s)
+	}
+}
+
+// Names of what mkeys have.
+func TestMkeyStrings(t *testing.T) {
+	for _, c := range []struct {
+		v    fmt.Stringer
+		want string
+	}{
+		{allOps, "MRInterleaved|MRList|MkeyConfigure|RawWQE|Memcpy"},
+		{knownMkeyFlags | 1, "BlockSignature|Crypto|UpdateTag|RemoteInvalidate|0x1"},
+		{knownT10DIFFlags, "RefRemap|AppEscape|AppRefEscape"},
+		{CRC32Bytes, "SigBytes(0xf0)"}, {SigBadGuard, "guard"}, {SigErrorKind(0), "SigErrorKind(0)"},
+		{SigBadRefTag, "reference tag"}, {SigBadAppTag, "application tag"},
+	} {
+		if got := c.v.String(); got != c.want {
+			t.Errorf("%T: %s, want %s", c.v, got, c.want)
+		}
+	}
+}

@@ -17,7 +17,8 @@ func constants(t *testing.T) map[string]int64 {
 	t.Helper()
 	fset := token.NewFileSet()
 	var files []*ast.File
-	for _, name := range []string{"consts.go", "consts_steering.go", "context.go", "devx.go", "verbs_context.go"} {
+	for _, name := range []string{"consts.go", "consts_steering.go", "context.go", "devx.go", "mkey_consts.go",
+		"verbs_context.go"} {
 		f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)

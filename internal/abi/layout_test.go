@@ -83,6 +83,10 @@ func mirrors() []mirror {
 	destAttr.ignored = []string{"dest_reformat"}
 	dc := m[MLX5DVDCInitAttr]("struct mlx5dv_dc_init_attr")
 	dc.ignored = []string{"dci_streams"}
+	mkeyErr := m[MLX5DVMkeyErr]("struct mlx5dv_mkey_err")
+	mkeyErr.ignored = []string{"err.sig"}
+	domain := m[MLX5DVSigBlockDomain]("struct mlx5dv_sig_block_domain")
+	domain.ignored = []string{"sig.dif", "sig.crc"}
 	return []mirror{
 		gid, device, event, wc, send,
 		part(m[Context]("struct ibv_context")),
@@ -227,6 +231,19 @@ func mirrors() []mirror {
 		m[EFADVCQ]("struct efadv_cq"),
 		m[EFADVMRAttr]("struct efadv_mr_attr"),
 		dc,
+		mkeyErr, domain,
+		m[MLX5DVMkeyInitAttr]("struct mlx5dv_mkey_init_attr"),
+		m[MLX5DVMkey]("struct mlx5dv_mkey"),
+		m[MLX5DVMRInterleaved]("struct mlx5dv_mr_interleaved"),
+		m[MLX5DVMkeyConfAttr]("struct mlx5dv_mkey_conf_attr"),
+		m[MLX5DVSigT10DIF]("struct mlx5dv_sig_t10dif"),
+		m[MLX5DVSigCRC]("struct mlx5dv_sig_crc"),
+		m[MLX5DVSigBlockAttr]("struct mlx5dv_sig_block_attr"),
+		m[MLX5DVSigErr]("struct mlx5dv_sig_err"),
+		m[MLX5DVCryptoAttr]("struct mlx5dv_crypto_attr"),
+		m[MLX5DVCryptoLoginAttr]("struct mlx5dv_crypto_login_attr"),
+		m[MLX5DVDEKInitAttr]("struct mlx5dv_dek_init_attr"),
+		m[MLX5DVDEKAttr]("struct mlx5dv_dek_attr"),
 	}
 }
 

@@ -91,7 +91,7 @@ func functions(t *testing.T, dir string) (declared map[string]string, called map
 	if err != nil {
 		t.Fatal(err)
 	}
-	symbol := regexp.MustCompile(`^"((?:_?ibv|mlx5dv|efadv|rdma)_\w+|r[a-z]+|gai_strerror)"$`)
+	symbol := regexp.MustCompile(`^"(_?(?:ibv|mlx5dv|efadv|rdma)_\w+|r[a-z]+|gai_strerror)"$`)
 	name := func(n ast.Node) string {
 		if lit, ok := n.(*ast.BasicLit); ok {
 			if m := symbol.FindStringSubmatch(lit.Value); m != nil {

@@ -540,7 +540,7 @@ func TestCorrupt(t *testing.T) {
 		{name: "no packet", cqe: cqe{op: 6}, words: "opcode"},
 		{name: "opcode 7", cqe: cqe{op: 7}, words: "opcode"},
 		{name: "opcode 11", cqe: cqe{op: 11}, words: "opcode"},
-		{name: "a signature", cqe: cqe{op: 12}, words: "opcode"},
+		{name: "a wrong signature", cqe: cqe{op: 12}, noQP: true, words: "DataPathOps"},
 		{name: "64 bytes in 64", cqe: cqe{op: 2, format: 2, bytes: 4}, words: "payload"},
 		{name: "64 bytes of a send in 64", cqe: cqe{sendOp: 0x10, counter: 4, format: 2, bytes: 4}, words: "payload"},
 		{name: "64 bytes in 64, after a receive", cqe: cqe{op: 2, counter: 1, format: 2, bytes: 4},

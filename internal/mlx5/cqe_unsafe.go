@@ -36,6 +36,7 @@ const (
 	noFailed  = "a WQE that is not posted, in error"
 	noPayload = "a payload that it cannot carry"
 	noOpcode  = "an opcode that this CQ was not made for"
+	noSigErr  = "a wrong signature, of which only libmlx5 can tell: use the mkey on QPs made with DataPathOps"
 )
 
 // received holds the verbs opcode and flags of a receive's completion by the CQE's opcode, and the masks that put the

@@ -179,6 +179,10 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 	if op == cqeInvalid {
 		return none
 	}
+	if op == cqeSigErr { // it names a key, and no QP
+		cq.corrupt(nil, ci, tail, noSigErr)
+		return isCorrupt
+	}
 	if num != qp.Num {
 		switch {
 		case cq.qps.suspended(num):

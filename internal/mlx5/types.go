@@ -52,6 +52,8 @@ const (
 	wcFetchAdd    = 4
 	wcBindMW      = 5
 	wcLocalInv    = 6
+	wcDriver1     = 135 // a change of a memory key. C: MLX5DV_WC_UMR
+	wcMemcpy      = 137 // C: MLX5DV_WC_MEMCPY
 	wcRecv        = 1 << 7
 	wcRecvImm     = 1<<7 + 1
 )

@@ -85,16 +85,7 @@ func (q *SQ) bind(b *work.Bind) {
 	}
 	q.zeros(umrCtrlSegs, (umrInline|umrTranslation|check)<<56|octowords,
 		umrMaskFree|umrMaskKey|umrMaskLen|umrMaskStart|umrMaskAccess|mask)
-	access, start := uint64(0), b.Addr
-	if b.Access&abi.IBV_ACCESS_REMOTE_READ != 0 {
-		access |= mkeyRemoteRead
-	}
-	if b.Access&abi.IBV_ACCESS_REMOTE_WRITE != 0 {
-		access |= mkeyRemoteWrite
-	}
-	if b.Access&abi.IBV_ACCESS_REMOTE_ATOMIC != 0 {
-		access |= mkeyAtomic
-	}
+	access, start := umrAccess(b.Access&^abi.IBV_ACCESS_LOCAL_WRITE), b.Addr
 	if b.Access&abi.IBV_ACCESS_ZERO_BASED != 0 {
 		start = 0
 	}
@@ -127,8 +118,8 @@ func (q *SQ) endUMR(id uint64, completion uint64) {
 //
 //go:norace
 func (q *SQ) umrOpcode(counter uint32) uint32 {
-	if q.slot(counter+1).id == wcBindMW {
-		return wcBindMW
+	if op := q.slot(counter + 1).id; op == wcBindMW || op == wcDriver1 {
+		return uint32(op)
 	}
 	return wcLocalInv
 }

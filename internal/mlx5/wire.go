@@ -18,7 +18,9 @@ const (
 	opMaskedCS = 0x14
 	opMaskedFA = 0x15
 	opUMR      = 0x25
+	opMMO      = 0x2f
 
+	mmoDMA    = 1 // in the opcode's modifier. C: MLX5_OPC_MOD_MMO_DMA (rdma-core v44.0, providers/mlx5/wqe.h)
 	extAtomic = 8 // in the opcode's modifier, with the size. C: MLX5_OPCODE_EXT_ATOMICS of MLNX_OFED 4.9's libmlx5
 )
 
@@ -30,6 +32,7 @@ const (
 	cqeRespSendImm = 3
 	cqeRespSendInv = 4
 	cqeResize      = 5
+	cqeSigErr      = 12
 	cqeReqErr      = 13
 	cqeRespErr     = 14
 	cqeInvalid     = 15
@@ -84,6 +87,8 @@ var sendOps = [32]struct {
 	abi.IBV_WR_LOCAL_INV: {device: opUMR, completion: wcLocalInv,
 		fields: work.FieldsOf(abi.IBV_WR_LOCAL_INV)},
 	abi.IBV_WR_BIND_MW: {device: opUMR, completion: wcBindMW, fields: work.FieldsOf(abi.IBV_WR_BIND_MW)},
+	work.Mkey:          {device: opUMR, completion: wcLocalInv, fields: work.FieldsOf(work.Mkey)},
+	work.Memcpy:        {device: opMMO, completion: wcMemcpy, fields: work.FieldsOf(work.Memcpy)},
 	work.MaskedCompareSwap: {device: opMaskedCS, completion: wcCompareSwap,
 		fields: work.FieldsOf(work.MaskedCompareSwap)},
 	work.MaskedFetchAdd: {device: opMaskedFA, completion: wcFetchAdd, fields: work.FieldsOf(work.MaskedFetchAdd)},

@@ -20,6 +20,9 @@ type Extended struct {
 
 	SRD bool // of EFA: every operation has an address
 
+	// DV is the struct mlx5dv_qp_ex of a QP that takes work requests of mlx5's own; 0 of others.
+	DV uintptr
+
 	// ClassicLists posts work requests with more than one SGE by post_send: the provider's setters of lists are wrong.
 	ClassicLists bool
 }
@@ -87,7 +90,7 @@ func (x *extended) classic(w *abi.SendWR) bool { return x.ClassicLists && w.NumS
 func (x *extended) sessions(c *SendChain, i, end int) (done, errno int) {
 	for n := end - i; n > 0; n = min(n, end-i-done) {
 		if x.room != nil {
-			if n = min(n, x.room.Free()); n == 0 {
+			if n = fit(c.wrs[i+done:i+done+n], x.room.Free()); n == 0 {
 				return done, full
 			}
 		}
@@ -173,6 +176,8 @@ func (x *extended) operation(w *abi.SendWR) {
 		ccall.Hot6(fn.Flush, qp, rkey, addr, uintptr(f.length), uintptr(f.typ), uintptr(f.level))
 	case abi.IBV_WR_ATOMIC_WRITE:
 		ccall.Hot6(fn.AtomicWrite, qp, rkey, addr, address(atomicValueOf(w)), 0, 0)
+	default:
+		x.mlx5(w)
 	}
 }
 

@@ -43,11 +43,11 @@ func (r *Room) reserve(wrs []abi.SendWR) {
 	defer r.mu.Unlock()
 	r.before.head, r.before.next = r.head, r.next
 	for i := range wrs {
+		r.head += places(&wrs[i])
 		if r.all || wrs[i].SendFlags&abi.IBV_SEND_SIGNALED != 0 {
-			r.signaled[r.next%uint32(len(r.signaled))] = r.head
+			r.signaled[r.next%uint32(len(r.signaled))] = r.head - 1
 			r.next++
 		}
-		r.head++
 	}
 }
 

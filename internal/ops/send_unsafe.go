@@ -40,6 +40,8 @@ type SendChain struct {
 	maxHeader int
 	mem       *dma.Mem
 	headMem   *dma.Mem
+	wqes      []byte // maxWQE for each slot; see WQEs
+	wqeMem    *dma.Mem
 }
 
 // NewSendChain returns a chain of up to depth slots for the ibv_qp at qp. Inline data is copied into the chain, because
@@ -132,6 +134,14 @@ func (c *SendChain) Fill(i int, wr *work.SendWR, ah uintptr) {
 		copy(atomicValueOf(w)[:], wr.Inline)
 		return
 	}
+	switch {
+	case f&work.WholeWQE != 0:
+		c.wqe(i, wr.Inline)
+		return
+	case f&work.Copy != 0:
+		*copyOf(w) = [2]abi.SGE{sgeOf(&wr.SGEs[0]), sgeOf(&wr.SGEs[1])}
+		return
+	}
 	if wr.Inline != nil {
 		w.SendFlags |= abi.IBV_SEND_INLINE
 		c.Inline(i, wr.Inline)
@@ -210,8 +220,10 @@ func (c *SendChain) tso(i int, t *work.TSOHeader) {
 // Free frees the memory. The chain must not be used afterwards.
 func (c *SendChain) Free() error {
 	err := c.mem.Free()
-	if c.headMem != nil {
-		err = errors.Join(err, c.headMem.Free())
+	for _, m := range []*dma.Mem{c.headMem, c.wqeMem} {
+		if m != nil {
+			err = errors.Join(err, m.Free())
+		}
 	}
 	if c.ex != nil && c.ex.exp != nil {
 		err = errors.Join(err, c.ex.exp.mem.Free())

@@ -73,6 +73,7 @@ type op struct {
 	at        int // in the peer's memory
 	imm       uint32
 	add, swap uint64
+	masked    *ibv.MaskedAtomic
 	to        int // link, for UD
 	bad       kind
 	consumes  bool
@@ -387,6 +388,10 @@ func (m *model) finish(d *lane, o *op) {
 		o.n = min(o.n, l.area/64)
 		o.from = m.split(m.result(d, o.n, 1), o.n, l.opt.MaxSendSGE, true)
 	case ibv.OpCompareSwap, ibv.OpFetchAdd:
+		if m.p.masked && !m.p.wire && l.typ == ibv.RC && !l.opt.SignalAll && l.opt.SendOps == 0 && one(r, 2) {
+			m.mask(d, o)
+			return
+		}
 		o.n = 8
 		o.from = []piece{{m.result(d, 8, 8), 8}}
 		o.at = l.target() + 8*r.IntN(l.area/8)
@@ -445,7 +450,7 @@ func (m *model) exec(d *lane, o *op, rd *round) {
 		defer func() { o.flags &^= ibv.Fence }()
 	}
 	writes := o.code == ibv.OpWrite || o.code == ibv.OpWriteImm || o.code == ibv.OpCompareSwap ||
-		o.code == ibv.OpFetchAdd
+		o.code == ibv.OpFetchAdd || o.masked != nil
 	if writes && slices.ContainsFunc(d.reads, func(p piece) bool { return overlap(p, at) }) {
 		o.flags |= ibv.Fence // else the read may see it
 	}
@@ -460,6 +465,11 @@ func (m *model) exec(d *lane, o *op, rd *round) {
 			copy(own[p.off:][:p.n], src)
 			src = src[p.n:]
 		}
+		return
+	case ibv.OpMaskedCompareSwap, ibv.OpMaskedFetchAdd:
+		d.reads = append(d.reads, at)
+		copy(own[o.from[0].off:], peer[o.at:][:o.n])
+		o.apply(peer[o.at:][:o.n])
 		return
 	case ibv.OpCompareSwap, ibv.OpFetchAdd:
 		d.reads = append(d.reads, at)
@@ -506,13 +516,13 @@ var sendOpcodes = map[ibv.Opcode]ibv.WCOpcode{
 	ibv.OpSend: ibv.WCSend, ibv.OpSendImm: ibv.WCSend, ibv.OpSendInv: ibv.WCSend, ibv.OpWrite: ibv.WCWrite,
 	ibv.OpWriteImm: ibv.WCWrite, ibv.OpRead: ibv.WCRead,
 	ibv.OpCompareSwap: ibv.WCCompareSwap, ibv.OpFetchAdd: ibv.WCFetchAdd, ibv.OpBindMW: ibv.WCBindMW,
-	ibv.OpLocalInv: ibv.WCLocalInv,
+	ibv.OpLocalInv: ibv.WCLocalInv, ibv.OpMaskedCompareSwap: ibv.WCCompareSwap, ibv.OpMaskedFetchAdd: ibv.WCFetchAdd,
 }
 
 func (o *op) done() sent {
 	s := sent{id: o.id, opcode: sendOpcodes[o.code], n: -1}
 	switch o.code {
-	case ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd:
+	case ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd, ibv.OpMaskedCompareSwap, ibv.OpMaskedFetchAdd:
 		s.n = o.n
 	case ibv.OpSendImm, ibv.OpWriteImm:
 		s.flags = ibv.WCWithImm

@@ -121,7 +121,8 @@ func newBed(t testing.TB, rxe testutil.RXE) bed {
 	}
 	// With windows the programs take 200 s on SoftRoCE instead of 5.
 	unbound := os.Getenv(unboundEnv) != "" || !rxe.Emulated && !testutil.Full()
-	return bed{emulated: rxe.Emulated, unbound: unbound, mtu: port.ActiveMTU.Bytes()}
+	return bed{emulated: rxe.Emulated, unbound: unbound, mtu: port.ActiveMTU.Bytes(),
+		masked: rxe.Emulated && os.Getenv(ibv.DataPathEnv) != "ops"}
 }
 
 // run runs the ends of a program that belong to this process.

@@ -14,6 +14,7 @@ import (
 type bed struct {
 	emulated bool // the ConnectX; SoftRoCE if not
 	unbound  bool // windows cannot be bound on this data path
+	masked   bool // atomics with masks can be posted on this data path
 	mtu      int
 	wire     bool // one thread, one doorbell at a time, addresses that are the same in every run
 }

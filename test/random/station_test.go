@@ -505,7 +505,8 @@ func (s *station) postLate() error {
 
 // wr returns a work request as the program posts it.
 func (s *station) wr(q *end, o *op) ibv.SendWR {
-	w := ibv.SendWR{ID: o.id, Opcode: o.code, Flags: o.flags, Imm: o.imm, CompareAdd: o.add, Swap: o.swap}
+	w := ibv.SendWR{ID: o.id, Opcode: o.code, Flags: o.flags, Imm: o.imm, CompareAdd: o.add, Swap: o.swap,
+		Masked: o.masked}
 	if o.inline && o.flags&ibv.Inline == 0 {
 		w.Inline = o.data[:len(o.data):len(o.data)]
 		if w.Inline == nil {
@@ -521,7 +522,8 @@ func (s *station) wr(q *end, o *op) ibv.SendWR {
 		}
 	}
 	switch o.code {
-	case ibv.OpWrite, ibv.OpWriteImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd:
+	case ibv.OpWrite, ibv.OpWriteImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd, ibv.OpMaskedCompareSwap,
+		ibv.OpMaskedFetchAdd:
 		w.Remote = q.peer.Memory.At(uint64(o.at))
 		if o.bad == badRKey {
 			w.Remote.RKey ^= 0x55

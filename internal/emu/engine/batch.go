@@ -18,6 +18,8 @@ type scratch struct {
 	win  [3]guest.IOV
 	look []byte // a doorbell record and the blocks behind it
 	tmp  [8]byte
+
+	notes []piece // of a copy: where the adapter may write
 }
 
 // batch is messages of one queue pair on their way from one process (src) to one process (dst): gathered by one call,

@@ -7,17 +7,23 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 )
 
+// manyPieces is more than a WQE has segments.
+const manyPieces = 64
+
 // carry moves a message of n bytes from e.src, memory of src, to e.dst, memory of dst: with the batch if it fits.
 func (e *Engine) carry(qp *hca.QP, w *wqe, src, dst guest.Mem, n uint64) verdict {
 	b := &e.b
 	if n == 0 {
 		return proceed
 	}
+	if hasSigned(e.src) || hasSigned(e.dst) {
+		return e.carrySigned(qp, w, n)
+	}
 	sink := false
 	for i := range e.dst {
 		sink = sink || e.dst[i].zero || e.dst[i].far(dst)
 	}
-	if sink || n > uint64(e.c.Bounce) {
+	if sink || n > uint64(e.c.Bounce) || len(e.src) > manyPieces || len(e.dst) > manyPieces {
 		if b.wqes > 0 {
 			return alone
 		}

@@ -103,20 +103,20 @@ func (e *Engine) atomic(x *exchange) verdict {
 	if b.wqes > 0 {
 		return alone
 	}
-	old := b.tiny[:w.asize]
+	old, target := b.tiny[:w.asize], &x.target[0]
 	clear(old)
-	if !x.target.zero {
-		if b.err = x.target.mem.Read(x.target.va, old); b.err != nil {
+	if !target.zero {
+		if b.err = target.mem.Read(target.va, old); b.err != nil {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}
 	}
 	var v operand
 	v.from(old, binary.NativeEndian)
-	if changed := w.apply(v); changed != v && !x.target.zero {
+	if changed := w.apply(v); changed != v && !target.zero {
 		var to [32]byte
 		changed.to(to[:w.asize])
-		if b.err = x.target.mem.Write(x.target.va, to[:w.asize]); b.err != nil {
+		if b.err = target.mem.Write(target.va, to[:w.asize]); b.err != nil {
 			e.badMemory(x.qp, badSource)
 			return halt
 		}

@@ -17,7 +17,7 @@ func (e *Engine) read(x *exchange) verdict {
 	b, w := &e.b, x.w
 	inCQE := x.resultInCQE()
 	e.dst = append(e.dst[:0], e.src...)
-	e.src = append(e.src[:0], x.target)
+	e.src = append(e.src[:0], x.target...)
 	if inCQE {
 		if b.wqes > 0 {
 			return alone

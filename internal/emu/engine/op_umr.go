@@ -44,6 +44,9 @@ func (e *Engine) umr(qp *hca.QP, w *wqe) verdict {
 	}
 	flags, mask, ctx := b[0], binary.BigEndian.Uint64(b[8:]), b[48:112]
 	key := qp.Context.Device.KeyAt(w.imm >> 8)
+	if key != nil && key.Kind == hca.KeyIndirect {
+		return e.configure(qp, w, key)
+	}
 	if key == nil || key.PD != qp.PD || key.Kind != hca.KeyMW1 && key.Kind != hca.KeyMW2 || mask&maskFree == 0 {
 		return e.failed(qp, w, synMWBind)
 	}
@@ -103,6 +106,10 @@ func (e *Engine) umr(qp *hca.QP, w *wqe) verdict {
 // invalidate is what a SEND with invalidate does to a key of the responder.
 func invalidate(peer *hca.QP, rkey uint32) bool {
 	k := peer.Context.Device.Key(rkey)
+	if k != nil && k.Kind == hca.KeyIndirect && k.Indirect.PeerMayFree && k.PD == peer.PD {
+		k.Free = true
+		return true
+	}
 	if k == nil || k.Kind != hca.KeyMW2 || k.Free || k.PD != peer.PD || k.QPN != peer.Num {
 		return false
 	}

@@ -12,7 +12,7 @@ func (e *Engine) write(x *exchange) verdict {
 	}
 	e.dst = e.dst[:0]
 	if x.w.n > 0 {
-		e.dst = append(e.dst, x.target)
+		e.dst = append(e.dst, x.target...)
 	}
 	if v := e.carry(x.qp, x.w, x.qp.Mem, x.mem, x.w.n); v != proceed {
 		return v

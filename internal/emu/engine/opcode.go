@@ -63,10 +63,10 @@ var opcodes = [256]traits{
 	opFMR:        isKnown,
 	opLocalInval: isKnown,
 	opConfigCmd:  isKnown,
-	opSetPSV:     isKnown,
+	opSetPSV:     isKnown | isLocal | onRC,
 	opTagMatch:   isKnown | isLocal | onRC,
 	opFlowTable:  isKnown,
-	opMMO:        isKnown,
+	opMMO:        isKnown | isLocal | onRC,
 }
 
 // execute carries out a parsed WQE whose transport carries its opcode.
@@ -79,6 +79,10 @@ func (e *Engine) execute(qp *hca.QP, w *wqe) verdict {
 		return e.umr(qp, w)
 	case w.opcode == opTagMatch:
 		return e.tagMatch(qp, w)
+	case w.opcode == opSetPSV:
+		return e.setPSV(qp, w)
+	case w.opcode == opMMO:
+		return e.copyMemory(qp, w)
 	case qp.Type == hca.UD:
 		return e.datagram(qp, w)
 	case qp.Type == hca.RawPacket:

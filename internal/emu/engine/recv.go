@@ -110,18 +110,23 @@ func (e *Engine) scatterList(d *hca.Device, pd *hca.PD, segs []byte, skip, n uin
 			continue
 		}
 		addr := binary.BigEndian.Uint64(segs[8:])
-		p, ok := e.local(d, pd, lkey, addr, size, hca.AccessLocalWrite)
-		if !ok {
+		from := len(e.dst)
+		var ok bool
+		if e.dst, ok = e.local(d, pd, lkey, addr, size, hca.AccessLocalWrite, e.dst); !ok {
 			return synLocalProt
 		}
-		if skip > 0 {
-			k := min(skip, p.n)
-			skip -= k
-			p.va, p.n = p.va+k, p.n-k
-		}
-		if p.n = min(p.n, n); p.n > 0 {
-			e.dst = append(e.dst, p)
-			n -= p.n
+		found := e.dst[from:]
+		e.dst = e.dst[:from]
+		for _, p := range found {
+			if skip > 0 {
+				k := min(skip, p.n)
+				skip -= k
+				p.va, p.n = p.va+k, p.n-k
+			}
+			if p.n = min(p.n, n); p.n > 0 {
+				e.dst = append(e.dst, p)
+				n -= p.n
+			}
 		}
 	}
 	if n > 0 {

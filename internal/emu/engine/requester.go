@@ -23,14 +23,14 @@ type exchange struct {
 	cq      *hca.CQ   // where its receives complete; nil: nowhere
 	uidx    uint32    // what they carry there
 	packets uint32
-	target  piece     // of READ, WRITE and atomics: the remote memory
+	target  []piece   // of READ, WRITE and atomics: the remote memory
 	recv    recvEntry // of SEND and immediates
 }
 
 // connected executes a WQE of RC, UC, XRC_SEND or a DCI.
 func (e *Engine) connected(qp *hca.QP, w *wqe) verdict {
 	x := &e.x
-	*x = exchange{qp: qp, w: w, transport: transportOf(qp.Type)}
+	*x = exchange{qp: qp, w: w, transport: transportOf(qp.Type), target: x.target[:0]}
 	if v := e.request(x); v != proceed {
 		return v
 	}

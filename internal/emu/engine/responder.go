@@ -51,7 +51,8 @@ func (e *Engine) reachTarget(x *exchange) verdict {
 	}
 	if w.n > 0 {
 		var ok bool
-		if x.target, ok = e.remote(peer, x.pd, w.rkey, w.remote, w.n, right); !ok {
+		x.target, ok = e.remote(peer, x.pd, w.rkey, w.remote, w.n, right, x.target[:0])
+		if !ok || w.is&isAtomic != 0 && len(x.target) > 1 {
 			return e.refused(x, synRemoteAccess, 0)
 		}
 	}

@@ -27,6 +27,7 @@ type piece struct {
 	mem   guest.Mem
 	inl   []byte
 	zero  bool
+	sig   *signed
 }
 
 // far reports whether a piece is not in m, where the other pieces of its message are: a device's memory, a dma-buf, a
@@ -113,6 +114,11 @@ func (w *wqe) parse(t hca.QPType) string {
 		return ""
 	case opUMR, opTagMatch:
 		w.umr = b
+		return ""
+	case opMMO, opSetPSV:
+		if w.umr = b; len(b) != map[uint8]int{opMMO: 48, opSetPSV: 16}[w.opcode] {
+			return RuleWQEFormat
+		}
 		return ""
 	}
 	if tr.segment > 0 {

@@ -24,6 +24,7 @@ type Device struct {
 
 	dealt      int             // QPs that were given a port of the bond
 	devxNumber uint32          // the last of NextNumber
+	psvs       map[uint32]*PD  // by number
 	reserved   map[uint32]bool // ranges of QPNs, by the first
 
 	nextQP, nextKey, nextCQ, nextSRQ, pds                 int   // where to look for a free number

@@ -17,6 +17,7 @@ const (
 	KeyMW1
 	KeyMW2
 	KeyNull
+	KeyIndirect
 )
 
 // NullKey is the device's own key: reads give zeros, writes go nowhere. It fits any PD, locally only. Null MRs are of
@@ -60,6 +61,11 @@ type MKey struct {
 	dm     *DM     // a region of device memory
 	dmabuf []byte  // a region of a dma-buf: its mapping
 	Paging *Paging // a region on demand
+
+	Indirect IndirectKey // of KeyIndirect: what does not change
+	Layout   Layout      // and what it stands for
+	Sig      *Signature  // nil without
+	SigTold  bool        // an error was told since the program said that it knows of the last
 
 	Run KeyRun
 }

@@ -49,6 +49,7 @@ type QP struct {
 	// Written by other commands.
 	UDPPort uint16 // of RoCE v2: the source port that the program chose, or 0
 	LAGPort uint8  // of a bond: the port that it sends from, from 1 on
+	MayCopy bool   // memory, by a command of DevX
 	mcast   [][16]byte
 	flows   int  // steering rules that lead here
 	opens   int  // XRC_RECV shared by ibv_open_qp

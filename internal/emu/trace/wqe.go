@@ -22,6 +22,7 @@ var shape = [256]uint8{
 	0x0b: hasImm | hasData, 0x0e: hasData,
 	0x10: hasRemote | hasData, 0x11: hasRemote | hasAtomic | hasData, 0x12: hasRemote | hasAtomic | hasData,
 	0x14: hasRemote | hasMasked | hasData, 0x15: hasRemote | hasMasked | hasData, 0x25: hasImm,
+	0x2f: hasData,
 }
 
 // wqe appends what a work request says, as far as its bytes reach.
@@ -50,7 +51,11 @@ func (l *line) wqe(t hca.QPType, w []byte) {
 		p, w = w[:n], w[n:]
 		return p
 	}
-	if op == 0x25 { // a UMR is not for the peer: it names none
+	switch op { // what is not for the peer names none
+	case 0x2f:
+		next(16) // where the device may write what it notes
+		t = hca.RC
+	case 0x20, 0x25:
 		t = hca.RC
 	}
 	switch t {

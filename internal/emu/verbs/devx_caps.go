@@ -31,6 +31,7 @@ type capability struct {
 // capabilities is the one place that knows what query_hca_cap tells. A row says what the engine does.
 var capabilities = []capability{
 	{capGeneral, "hca_cap_2", flag(0x20), always(1)},
+	{capGeneral, "log_dma_mmo_max_size", field(0x6b, 5), yesTimes(copies, logMaxCopy)},
 	{capGeneral, "log_max_srq_sz", field(0x80, 8), log(func(l *config.Limits) int { return l.MaxSRQWR })},
 	{capGeneral, "log_max_qp_sz", field(0x88, 8), log(func(l *config.Limits) int { return l.MaxQPWR })},
 	{capGeneral, "log_max_qp", field(0x9b, 5), log(func(l *config.Limits) int { return l.MaxQP })},
@@ -40,7 +41,7 @@ var capabilities = []capability{
 	{capGeneral, "log_max_mkey", field(0xea, 6), log(func(l *config.Limits) int { return l.MaxMR + l.MaxMW })},
 	{capGeneral, "dump_fill_mkey", flag(0xf8), always(1)},
 	{capGeneral, "null_mkey", flag(0x119), always(1)},
-	{capGeneral, "qpc_extension", flag(0x122), yes(streams)},
+	{capGeneral, "qpc_extension", flag(0x122), yes(func(d *hca.Device) bool { return streams(d) || copies(d) })},
 	{capGeneral, "log_max_ra_req_dc", field(0x12a, 6), log(func(l *config.Limits) int { return l.MaxRdAtom })},
 	{capGeneral, "log_max_ra_res_dc", field(0x13a, 6), log(func(l *config.Limits) int { return l.MaxRdAtom })},
 	{capGeneral, "log_max_ra_req_qp", field(0x14a, 6), log(func(l *config.Limits) int { return l.MaxRdAtom })},
@@ -54,6 +55,11 @@ var capabilities = []capability{
 	{capGeneral, "log_max_msg", field(0x1c3, 5), log(func(l *config.Limits) int { return int(l.MaxMsgSize) })},
 	{capGeneral, "cqe_version", field(0x1fc, 4), func(d *hca.Device) uint64 { return uint64(d.Config.CQEVersion) }},
 	{capGeneral, "sctr_data_cqe", flag(0x215), always(1)},
+	{capGeneral, "sho", flag(0x217), always(1)},
+	{capGeneral, "sigerr_cqe", flag(0x212), always(1)},
+	{capGeneral, "sigerr_domain_and_sig_type", flag(0x480), always(1)},
+	{capGeneral, "sig_crc32c", flag(0x148), always(1)},
+	{capGeneral, "sig_block_4048", flag(0x1f0), always(1)},
 	{capGeneral, "dct", flag(0x21a), always(1)},
 	{capGeneral, "roce", flag(0x21d), yes(ethernet)},
 	{capGeneral, "atomic", flag(0x21e), always(1)},
@@ -83,6 +89,7 @@ var capabilities = []capability{
 	{capGeneral, "device_frequency_khz", field(0x4e0, 32), always(clockKHz)},
 	{capGeneral, "log_max_atomic_size_qp", field(0x580, 8), always(3)},
 	{capGeneral, "log_max_atomic_size_dc", field(0x598, 8), always(3)},
+	{capGeneral, "dma_mmo_qp", flag(0x748), yes(copies)},
 
 	{capGeneral2, "log_reserved_qpn_granularity", field(0x93, 5), always(logReservedQPNs)},
 

@@ -24,6 +24,8 @@ func init() {
 		uapi.OpCreateQP:             devxCreateQP,
 		uapi.OpCreateGeneralObject:  createGeneral,
 		uapi.OpAllocFlowCounter:     allocFlowCounter,
+		uapi.OpCreateMKey:           createMkey,
+		uapi.OpCreatePSV:            createPSV,
 	}
 	devxQueries = map[uint16]func(*command, any) uapi.Status{
 		uapi.OpQueryCQ:            devxQueryCQ,
@@ -39,6 +41,7 @@ func init() {
 		uapi.OpRtr2RtsQP:           moveQP,
 		uapi.Op2ErrQP:              moveQP,
 		uapi.Op2RstQP:              moveQP,
+		uapi.OpInit2InitQP:         init2init,
 		uapi.OpRts2RtsQP:           rts2rts,
 		uapi.OpModifyTIS:           modifyTIS,
 		uapi.OpModifyGeneralObject: modifyGeneral,

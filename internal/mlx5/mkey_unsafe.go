@@ -1,0 +1,79 @@
+package mlx5
+
+import (
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/work"
+)
+
+// C: MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_LOCAL_WRITE (rdma-core v44.0, providers/mlx5/mlx5dv.h:1394).
+const mkeyLocalWrite = 1 << 3
+
+// repeatBlock marks the head of a layout of interleaved blocks. C: umr_strided_seg_create (rdma-core v44.0,
+// providers/mlx5/qp.c:2145).
+const repeatBlock = 0x400
+
+// Mkey builds the change of an indirect memory key, and reports whether there was room for it. The caller has checked
+// m, which has no signature.
+//
+// C: mlx5_send_wr_mkey_configure and the setters (rdma-core v44.0, providers/mlx5/qp.c:2821).
+func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate) bool {
+	n, layout := m.Entries()
+	if m.Blocks != nil {
+		n++
+	}
+	n = (n + 3) &^ 3
+	if !q.Begin(work.Mkey, flags, m.Key, umrCtrlSegs+mkeySegs+n) {
+		return false
+	}
+	q.wqe.inline = true
+	mask, access := uint64(umrMaskFree|umrMaskKey), uint64(0)
+	if m.SetAccess {
+		mask |= umrMaskAccess
+		access = umrAccess(m.Access)
+	}
+	if layout {
+		mask |= umrMaskLen
+	}
+	q.zeros(umrCtrlSegs, umrInline<<56|uint64(n)<<16, mask)
+	q.zeros(1, access<<40|mkeyNoQPN<<8|uint64(uint8(m.Key)), 0)
+	q.zeros(mkeySegs-1, 0, m.Length())
+	left := n
+	for i := range m.List {
+		putData(q.next(), &m.List[i], m.List[i].Length)
+		left--
+	}
+	if m.Blocks != nil {
+		sum := uint64(0)
+		for i := range m.Blocks {
+			sum += uint64(m.Blocks[i].BytesCount)
+		}
+		q.zeros(1, sum<<32|repeatBlock, uint64(m.Repeat)<<32|uint64(len(m.Blocks)))
+		left--
+	}
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		q.zeros(1, uint64(b.BytesCount+b.BytesSkip)<<48|uint64(b.BytesCount)<<32|uint64(b.LKey), b.Addr)
+		left--
+	}
+	for ; left > 0; left-- {
+		q.zeros(1, 0, 0)
+	}
+	q.endUMR(id, wcDriver1)
+	return true
+}
+
+// umrAccess returns the rights of a key as a key context has them.
+func umrAccess(access uint32) (bits uint64) {
+	for _, r := range [...]struct {
+		verbs uint32
+		bit   uint64
+	}{
+		{abi.IBV_ACCESS_LOCAL_WRITE, mkeyLocalWrite}, {abi.IBV_ACCESS_REMOTE_READ, mkeyRemoteRead},
+		{abi.IBV_ACCESS_REMOTE_WRITE, mkeyRemoteWrite}, {abi.IBV_ACCESS_REMOTE_ATOMIC, mkeyAtomic},
+	} {
+		if access&r.verbs != 0 {
+			bits |= r.bit
+		}
+	}
+	return bits
+}

@@ -1,0 +1,226 @@
+package mlx5dv
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
+)
+
+// CryptoLogin is what an application logs in to a device with, before it makes keys that are wrapped.
+//
+// C: struct mlx5dv_crypto_login_attr.
+type CryptoLogin struct {
+	CredentialID uint32
+	ImportKEK    uint32 // the key that wraps others
+	Credential   [48]byte
+}
+
+// CryptoState is whether an application is logged in.
+//
+// C: enum mlx5dv_crypto_login_state.
+type CryptoState uint32
+
+// The states.
+const (
+	CryptoValid   CryptoState = abi.MLX5DV_CRYPTO_LOGIN_STATE_VALID
+	CryptoNoLogin CryptoState = abi.MLX5DV_CRYPTO_LOGIN_STATE_NO_LOGIN
+	CryptoInvalid CryptoState = abi.MLX5DV_CRYPTO_LOGIN_STATE_INVALID // the credential or the key is no longer there
+)
+
+var cryptoStateNames = []string{"Valid", "NoLogin", "Invalid"}
+
+// String returns the name, as in "NoLogin".
+func (s CryptoState) String() string {
+	if int(s) < len(cryptoStateNames) {
+		return cryptoStateNames[s]
+	}
+	return fmt.Sprintf("CryptoState(%d)", uint32(s))
+}
+
+// encrypts returns an error if the device does not encrypt.
+func (c *call) encrypts() error {
+	attr, err := QueryDevice(c.dev)
+	if err == nil && attr.Crypto.Engines == 0 {
+		err = noCrypto(c.dev.Name())
+	}
+	return err
+}
+
+// crypto calls f if the device encrypts. It was never run against a device that does.
+func crypto(dev *ibv.Device, op string, f func(lib libmlx5.Lib, ctx uintptr) error) error {
+	c, err := begin(dev, op)
+	if err != nil {
+		return err
+	}
+	if err = c.encrypts(); err == nil {
+		err = f(c.lib, c.ctx)
+	}
+	if err != nil {
+		return c.fail(err)
+	}
+	c.done()
+	return nil
+}
+
+func noCrypto(device string) error {
+	return &ibv.UnsupportedError{Feature: "encryption",
+		Need: "a device with DeviceAttr.Crypto, and libmlx5 of rdma-core v37 or later", Have: device + " without it"}
+}
+
+// LoginCrypto logs in to the device.
+//
+// C: mlx5dv_crypto_login(3), of libmlx5 v37.
+func LoginCrypto(dev *ibv.Device, login CryptoLogin) error {
+	return crypto(dev, "mlx5dv crypto login", func(lib libmlx5.Lib, ctx uintptr) error {
+		return lib.CryptoLogin(ctx, &abi.MLX5DVCryptoLoginAttr{CredentialID: login.CredentialID,
+			ImportKEKID: login.ImportKEK, Credential: login.Credential})
+	})
+}
+
+// QueryCrypto returns whether the login is valid.
+//
+// C: mlx5dv_crypto_login_query_state(3), of libmlx5 v37.
+func QueryCrypto(dev *ibv.Device) (s CryptoState, err error) {
+	state := new(uint32)
+	err = crypto(dev, "mlx5dv query crypto login", func(lib libmlx5.Lib, ctx uintptr) error {
+		return lib.CryptoLoginQueryState(ctx, state)
+	})
+	return CryptoState(*state), err
+}
+
+// LogoutCrypto ends the login.
+//
+// C: mlx5dv_crypto_logout(3), of libmlx5 v37.
+func LogoutCrypto(dev *ibv.Device) error {
+	return crypto(dev, "mlx5dv crypto logout", libmlx5.Lib.CryptoLogout)
+}
+
+// DEKOptions are the options of CreateDEK.
+//
+// C: struct mlx5dv_dek_init_attr.
+type DEKOptions struct {
+	Key    []byte // of AES-XTS, as the device wants it: in the clear, or wrapped after a login
+	Wide   bool   // of 256 bits, not 128
+	Keytag bool   // the key ends with 8 bytes, which have to be named again where it is used
+	Opaque [8]byte
+}
+
+// DEK is a key to encrypt data with. It belongs to its PD.
+//
+// C: struct mlx5dv_dek.
+type DEK struct{ node }
+
+// CreateDEK gives the device a key. It was never run against a device that takes one.
+//
+// C: mlx5dv_dek_create(3), of libmlx5 v37.
+func CreateDEK(pd *ibv.PD, opt *DEKOptions) (*DEK, error) {
+	const op = "mlx5dv create dek"
+	if pd == nil {
+		return nil, opError(op, "", &ibv.ArgError{Arg: "pd", Got: "nil", Want: "an open PD"})
+	}
+	c, err := begin(pd.Device(), op)
+	if err != nil {
+		return nil, err
+	}
+	attr := &abi.MLX5DVDEKInitAttr{KeyPurpose: abi.MLX5DV_CRYPTO_KEY_PURPOSE_AES_XTS}
+	switch {
+	case opt == nil || len(opt.Key) == 0:
+		return nil, c.fail(&ibv.ArgError{Arg: "Key", Got: "empty", Want: "a key"})
+	case len(opt.Key) > len(attr.Key):
+		return nil, c.fail(&ibv.LimitError{What: "bytes of Key", Asked: uint64(len(opt.Key)),
+			Limit: uint64(len(attr.Key)), Where: "struct mlx5dv_dek_init_attr"})
+	}
+	if err := c.encrypts(); err != nil {
+		return nil, c.fail(err)
+	}
+	if attr.PD, err = c.useVerbs(verbs.Ref(pd)); err != nil {
+		return nil, c.fail(err)
+	}
+	if opt.Wide {
+		attr.KeySize = abi.MLX5DV_CRYPTO_KEY_SIZE_256
+	}
+	if opt.Keytag {
+		attr.HasKeytag = 1
+	}
+	attr.Opaque = opt.Opaque
+	copy(attr.Key[:], opt.Key)
+	h, err := c.lib.DEKCreate(c.ctx, attr)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	d := new(DEK)
+	return made(c, d, &d.node, "dek", h), nil
+}
+
+// DEKInfo is what a device knows of a DEK.
+//
+// C: struct mlx5dv_dek_attr.
+type DEKInfo struct {
+	Ready  bool // not in error
+	Opaque [8]byte
+}
+
+// Query asks for the state of the key.
+//
+// C: mlx5dv_dek_query(3).
+func (d *DEK) Query() (DEKInfo, error) {
+	c, err := beginOn(&d.node, "mlx5dv query dek")
+	if err != nil {
+		return DEKInfo{}, err
+	}
+	attr := new(abi.MLX5DVDEKAttr)
+	if err := d.lib.DEKQuery(d.handle, attr); err != nil {
+		return DEKInfo{}, c.fail(err)
+	}
+	c.done()
+	return DEKInfo{attr.State == abi.MLX5DV_DEK_STATE_READY, attr.Opaque}, nil
+}
+
+// Close takes the key from the device.
+//
+// C: mlx5dv_dek_destroy(3).
+func (d *DEK) Close() error { return d.close(func() error { return d.lib.DEKDestroy(d.handle) }) }
+
+// BlockCrypto says how data under an Mkey is encrypted and decrypted, by AES-XTS. The DEK has to stay open as long as
+// the key is used. It was never run against a device that encrypts.
+//
+// C: struct mlx5dv_crypto_attr.
+type BlockCrypto struct {
+	DEK            *DEK
+	EncryptOnSend  bool       // data is in the clear in memory, and encrypted on the wire; else the other way round
+	SignatureFirst bool       // when data is sent, it is signed before it is encrypted
+	DataUnit       BlockSizes // one: what is encrypted at a time
+	Tweak          [16]byte   // of the first unit
+	Keytag         [8]byte    // of a DEK with Keytag
+}
+
+func (c *BlockCrypto) check() error {
+	switch {
+	case c.DEK == nil:
+		return &ibv.ArgError{Arg: "Crypto.DEK", Got: "nil", Want: "one of CreateDEK"}
+	case bits.OnesCount64(uint64(c.DataUnit)) != 1 || c.DataUnit > Block4160:
+		return &ibv.ArgError{Arg: "Crypto.DataUnit", Got: c.DataUnit.String(),
+			Want: "one of " + (Block4160<<1 - 1).String()}
+	}
+	return nil
+}
+
+// toC returns the encryption as libmlx5 takes it. It was checked.
+func (c *BlockCrypto) toC() *abi.MLX5DVCryptoAttr {
+	a := &abi.MLX5DVCryptoAttr{
+		CryptoStandard:       abi.MLX5DV_CRYPTO_STANDARD_AES_XTS,
+		SignatureCryptoOrder: abi.MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_AFTER_CRYPTO_ON_TX,
+		DataUnitSize:         uint32(bits.TrailingZeros64(uint64(c.DataUnit))), // C counts these bits
+		InitialTweak:         c.Tweak, DEK: c.DEK.handle, Keytag: c.Keytag,
+	}
+	if c.EncryptOnSend {
+		a.EncryptOnTx = 1
+	}
+	if c.SignatureFirst {
+		a.SignatureCryptoOrder = abi.MLX5DV_SIGNATURE_CRYPTO_ORDER_SIGNATURE_BEFORE_CRYPTO_ON_TX
+	}
+	return a
+}

@@ -1,0 +1,117 @@
+package mlx5dv
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/flags"
+)
+
+// DriverOps are work requests that only mlx5 has.
+//
+// C: enum mlx5dv_qp_create_send_ops_flags.
+type DriverOps uint64
+
+// The work requests.
+const (
+	WithMRInterleaved DriverOps = abi.MLX5DV_QP_EX_WITH_MR_INTERLEAVED // Mkey.Change with Blocks and Access, on RC
+	WithMRList        DriverOps = abi.MLX5DV_QP_EX_WITH_MR_LIST        // Mkey.Change with List and Access, on RC
+	WithMkeyConfigure DriverOps = abi.MLX5DV_QP_EX_WITH_MKEY_CONFIGURE // any Mkey.Change, on RC
+	WithRawWQE        DriverOps = abi.MLX5DV_QP_EX_WITH_RAW_WQE        // RawWQE
+	WithMemcpy        DriverOps = abi.MLX5DV_QP_EX_WITH_MEMCPY         // Memcpy, on RC and DCI
+)
+
+var driverOpNames = []string{"MRInterleaved", "MRList", "MkeyConfigure", "RawWQE", "Memcpy"}
+
+// String joins the names with "|".
+func (o DriverOps) String() string { return flags.String(o, driverOpNames) }
+
+const (
+	withMkey = WithMRInterleaved | WithMRList | WithMkeyConfigure
+	allOps   = withMkey | WithRawWQE | WithMemcpy
+)
+
+// sendOps checks o.DriverOps and returns what package ibv has to know of them.
+func (o *QPOptions) sendOps(pd *ibv.PD, path ibv.DataPath) (s ibv.MLX5SendOps, err error) {
+	dev := pd.Device()
+	typ, ops := o.Type, o.DriverOps
+	if typ == 0 {
+		typ = ibv.RC
+	}
+	takes := WithRawWQE
+	switch typ {
+	case ibv.RC:
+		takes = allOps
+	case ibv.DCI:
+		takes |= WithMemcpy
+	case ibv.DCT:
+		takes = 0
+	}
+	switch {
+	case ops&^takes != 0:
+		return s, &ibv.ArgError{Arg: "DriverOps", Got: ops.String(),
+			Want: fmt.Sprintf("of %v on a QP of type %v", takes, typ)}
+	case path == ibv.DataPathDirect && ops&WithRawWQE != 0:
+		return s, &ibv.UnsupportedError{Feature: "RawWQE on the direct data path",
+			Need: "CQs made with DataPathOps, or with DataPathRaw to write all WQEs",
+			Have: "CQs of the direct data path"}
+	}
+	if ops&withMkey != 0 {
+		s.Opcodes |= 1 << ibv.OpDriver1
+	}
+	if ops&WithRawWQE != 0 {
+		s.Opcodes |= 1 << ibv.OpRawWQE
+	}
+	s.MkeySetup = ops&WithMkeyConfigure != 0
+	if ops&WithMemcpy == 0 {
+		return s, nil
+	}
+	s.Opcodes |= 1 << ibv.OpMemcpy
+	attr, err := QueryDevice(dev)
+	if err != nil {
+		return s, err
+	}
+	if s.MostCopy = attr.MaxWRMemcpy; s.MostCopy == 0 {
+		return s, &ibv.UnsupportedError{Feature: "Memcpy",
+			Need: "a device with DeviceAttr.MaxWRMemcpy, such as a ConnectX-6 Dx, and libmlx5 of rdma-core v37 or " +
+				"later",
+			Have: dev.Name() + " without it"}
+	}
+	if path == ibv.DataPathDirect {
+		const notes = 64
+		s.Notes, err = pd.AllocMR(notes, ibv.LocalWrite, nil)
+	}
+	return s, err
+}
+
+// explain tells what an older library lacks, if it refused a QP with these operations.
+func (o DriverOps) explain(err error) error {
+	if o == 0 {
+		return err
+	}
+	need := "libmlx5 of rdma-core v24 or later, and v36 for MkeyConfigure and RawWQE"
+	return verbs.ExplainUnsupported(err, "a QP with "+o.String(), need, "one that refused it")
+}
+
+// RawWQE returns a work request that posts a WQE as it is: its control segment says how long it is, which QP it is
+// for, and whether it gives a completion, which is then of the opcode ibv.WCDriver2. libmlx5 writes its index.
+// The QP needs WithRawWQE. The result refers to wqe.
+//
+// C: mlx5dv_wr_raw_wqe.
+func RawWQE(id uint64, wqe []byte) ibv.SendWR {
+	wr := ibv.SendWR{ID: id, Opcode: ibv.OpRawWQE, Inline: wqe}
+	if len(wqe) >= 16 && WQEFlags(wqe[11])&WQESignaled != 0 {
+		wr.Flags = ibv.Signaled
+	}
+	return wr
+}
+
+// Memcpy returns a work request that has the device copy local memory. Both SGEs have the same length, at
+// most DeviceAttr.MaxWRMemcpy. Its completion is of the opcode ibv.WCDriver3. The QP, which has to be in
+// RTS though nothing goes to its peer, needs WithMemcpy.
+//
+// C: mlx5dv_wr_memcpy.
+func Memcpy(id uint64, flags ibv.SendFlags, to, from ibv.SGE) ibv.SendWR {
+	return ibv.SendWR{ID: id, Opcode: ibv.OpMemcpy, Flags: flags, SGEs: []ibv.SGE{to, from}}
+}
