@@ -26,11 +26,17 @@ import (
 //
 // C: struct ibv_qp.
 type QP struct {
+	dev  *Device
+	pd   *PD // nil for XRCRecv
+	send *CQ // nil for XRCRecv
+	recv *CQ // nil for XRCRecv and XRCSend
+
+	// What PostSend uses fills one cache line; TestPostSendLayout checks it.
+	sqMu   lock
+	direct *mlx5.QP // nil once closed, or on the ops engine; changed with sqMu and rqMu held
+	state  *uint32  // in struct ibv_qp; libibverbs writes it on modify and query
+
 	node
-	dev     *Device
-	pd      *PD // nil for XRCRecv
-	send    *CQ // nil for XRCRecv
-	recv    *CQ // nil for XRCRecv and XRCSend
 	srq     *SRQ
 	xrcd    *XRCD // of XRCRecv
 	handle  uintptr
@@ -47,10 +53,7 @@ type QP struct {
 	port   uint8
 	sgid   int
 
-	sqMu    lock
-	sq      *ops.SendChain // nil once closed, or on the direct data path
-	direct  *mlx5.QP       // nil once closed, or on the ops engine; changed with sqMu and rqMu held
-	state   *uint32        // in struct ibv_qp; libibverbs writes it on modify and query
+	sq      *ops.SendChain // nil once closed, or on the direct data path; guarded by sqMu
 	errSend sendErrors
 	ops     uint32 // opcodes that the QP takes, 1<<OpSend and so on
 

@@ -16,6 +16,10 @@ import (
 // Lock is a mutual exclusion lock. The zero value is unlocked. It must not be copied. As with sync.Mutex, a goroutine
 // may unlock a Lock that another one locked, and a goroutine that locks it twice deadlocks.
 type Lock struct {
+	owners  uint8 // flags that have been assigned; for the holder of flags[0], as are the next three
+	waiting sync.Mutex
+	latest  uintptr // the g whose flag is flags[owners]
+
 	owner uintptr // the owner's g plus the index of its flag, or 0
 	// flags[0] is 1 while the lock is held or has an owner. Each other flag belongs to one owner, which holds the lock
 	// while the flag is 1.
@@ -23,14 +27,9 @@ type Lock struct {
 	flag  uint32 // index of the flag that Unlock clears; only the holder and whoever holds waiting write it
 	Off   bool   // Lock and Unlock do nothing, because one goroutine at a time uses the data. Set it before first use.
 
-	late uint32 // 1: a goroutine has waited for long, and newcomers wait behind it
-
-	// Only the holder of flags[0] uses these.
-	owners  uint8  // flags that have been assigned
-	streak  uint32 // how many times in a row last has locked it
-	waiting sync.Mutex
-	last    uintptr // the g that locked it last
-	latest  uintptr // the g whose flag is flags[owners]
+	late   uint32  // 1: a goroutine has waited for long, and newcomers wait behind it
+	streak uint32  // how many times in a row last has locked it
+	last   uintptr // the g that locked it last
 }
 
 // Lock locks l, and waits while another goroutine holds it.
