@@ -1,7 +1,9 @@
 package mlx5dv
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -129,7 +131,11 @@ func ResetDCIStream(qp *ibv.QP, stream uint16) error {
 		return err
 	}
 	defer leave()
-	if err := lib.DCIStreamIDReset(h, stream); err != nil {
+	err = lib.DCIStreamIDReset(h, stream)
+	if errors.Is(err, syscall.EINVAL) {
+		err = &ibv.ArgError{Arg: "stream", Got: fmt.Sprint(stream), Want: "a stream that the DCI was made with"}
+	}
+	if err != nil {
 		return opError(op, name, err)
 	}
 	return nil

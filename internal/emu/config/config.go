@@ -24,6 +24,8 @@ type Device struct {
 	PCI             string // 00e0:01:00.0
 	MemfdDmabuf     bool   // a memfd counts as a dma-buf, which no kernel does
 	MinInline       int    // bytes of a frame that a WQE must carry itself: 0 or 18, as a ConnectX-4 wants
+	NoDevX          bool   // opening with DevX fails, as on an adapter whose firmware has it disabled
+	LAGPorts        int    // ports of the bond that the device is; 0: it is none
 	CQEVersion      int    // 1, or 0 as Connect-IB has it: CQEs do not carry the program's index of a queue
 }
 

@@ -12,7 +12,7 @@ import (
 // Syntax describes the argument of [Parse] to people.
 const Syntax = `NAME[,KEY=VALUE]...
   of the device: model=cx5|cx5ex|cx6|cx6dx|cx6lx|cx7|bf2|bf3 ports=N guid=GUID fw=VERSION board=PSID
-                 pci=DDDD:BB:DD.F numa=N desc=TEXT cqe_version=0|1 dmabuf=memfd min_inline=0|18
+                 pci=DDDD:BB:DD.F numa=N desc=TEXT cqe_version=0|1 dmabuf=memfd min_inline=0|18 devx=on|off lag=2
                  and every limit: max_qp=64
   of its ports:  link=eth|ib state=up|down mtu=BYTES max_mtu=BYTES width=4X speed=NDR netdev=NAME mac=MAC
                  lid=N sm_lid=N lmc=N gid=ADDRESS[/v1|/v2][@VLAN] vlan=ID pkey=0xffff gid_table_len=N
@@ -61,6 +61,18 @@ var deviceKeys = map[string]func(d *Device, v string) error{
 	"dmabuf": func(d *Device, v string) error {
 		if d.MemfdDmabuf = v == "memfd"; !d.MemfdDmabuf {
 			return errors.New("want memfd: a memfd is then a dma-buf, too")
+		}
+		return nil
+	},
+	"devx": func(d *Device, v string) error {
+		if d.NoDevX = v == "off"; !d.NoDevX && v != "on" {
+			return errors.New("want on or off")
+		}
+		return nil
+	},
+	"lag": func(d *Device, v string) error {
+		if err := number(v, &d.LAGPorts); err != nil || d.LAGPorts != 2 {
+			return errors.New("want 2: two ports that are one")
 		}
 		return nil
 	},

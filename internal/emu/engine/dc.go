@@ -56,3 +56,8 @@ func streamFailed(qp *hca.QP, w *wqe, syndrome uint8) bool {
 	}
 	return len(r.BadStreams) <= 1<<qp.DC.ErroredStreams
 }
+
+// StreamReset lets a stream of a DCI go on after an error.
+func (e *Engine) StreamReset(qp *hca.QP, stream uint16) {
+	qp.Run.BadStreams = slices.DeleteFunc(qp.Run.BadStreams, func(s uint16) bool { return s == stream })
+}

@@ -22,6 +22,7 @@ type Context struct {
 	Async  *guest.Pipe
 	UARs   []*UAR // index = page index handed to the program; nil = free
 	Ready  bool   // GET_CONTEXT was answered
+	DevX   bool   // and asked for DevX
 	Ends   bool   // its process ends by itself, not by a signal
 
 	Registers  *Registers // nil for a library that allocates UARs
@@ -99,6 +100,8 @@ type order struct {
 // rank is the order in which a release destroys objects: those that use others come first.
 func rank(v any) order {
 	switch v := v.(type) {
+	case *DevxObject:
+		return order{v.rank(), v.Name}
 	case *AH:
 		return order{1, "AH"}
 	case *Flow:
@@ -133,8 +136,14 @@ func rank(v any) order {
 // Leaked counts what a program left undestroyed: "3 MRs", "1 QP". Doorbell pages are up to the library.
 func (c *Context) Leaked() []string {
 	count := map[order]int{}
+	inner := map[uint32]bool{} // counted with the DevX object that they carry out
 	for _, v := range c.objects {
-		if r := rank(v); r.name != "UAR" {
+		if o, ok := v.(*DevxObject); ok {
+			inner[o.Inner] = true
+		}
+	}
+	for h, v := range c.objects {
+		if r := rank(v); r.name != "UAR" && !inner[h] {
 			count[r]++
 		}
 	}
@@ -176,6 +185,8 @@ func (c *Context) Release() {
 	})
 	for _, e := range all {
 		switch v := e.v.(type) {
+		case *DevxObject:
+			c.DestroyDevx(e.h)
 		case *AH:
 			c.DestroyAH(e.h)
 		case *Flow:

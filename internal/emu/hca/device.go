@@ -22,6 +22,9 @@ type Device struct {
 	groups map[[16]byte][]*QP
 	flows  []*Flow // in the order in which they are looked at
 
+	devxNumber uint32          // the last of NextNumber
+	reserved   map[uint32]bool // ranges of QPNs, by the first
+
 	nextQP, nextKey, nextCQ, nextSRQ, pds                 int   // where to look for a free number
 	variant                                               uint8 // low byte of the next key
 	liveQPs, liveCQs, liveSRQs, liveMRs, liveMWs, livePDs int

@@ -36,6 +36,8 @@ type Engine interface {
 	QPModified(qp *QP, from, to QPState)
 	// QPDestroyed comes when no new work may start; nothing of the QP may be touched afterwards.
 	QPDestroyed(*QP)
+	// StreamReset takes a stream of a DCI out of its error.
+	StreamReset(qp *QP, stream uint16)
 	CQCreated(*CQ)
 	CQDestroyed(*CQ)
 	// CQUnpolled returns how many completions the program has not polled.

@@ -28,6 +28,7 @@ func (n *nobody) QPCreated(*QP)                         { n.qps++ }
 func (n *nobody) QPLeaves(*QP)                          { n.left++ }
 func (n *nobody) QPModified(*QP, QPState, QPState)      {}
 func (n *nobody) QPDestroyed(*QP)                       { n.qps-- }
+func (n *nobody) StreamReset(*QP, uint16)               {}
 func (n *nobody) CQCreated(*CQ)                         { n.cqs++ }
 func (n *nobody) CQDestroyed(*CQ)                       { n.cqs-- }
 func (n *nobody) CQResized(*CQ, uint64, uint32, uint32) {}

@@ -45,10 +45,12 @@ type QP struct {
 	Attr  QPAttr
 
 	// Written by other commands.
-	mcast  [][16]byte
-	flows  int  // steering rules that lead here
-	opens  int  // XRC_RECV shared by ibv_open_qp
-	orphan bool // destroyed where it was made, and open elsewhere
+	UDPPort uint16 // of RoCE v2: the source port that the program chose, or 0
+	LAGPort uint8  // of a bond: the port that it chose, or 0
+	mcast   [][16]byte
+	flows   int  // steering rules that lead here
+	opens   int  // XRC_RECV shared by ibv_open_qp
+	orphan  bool // destroyed where it was made, and open elsewhere
 
 	// Written by the engine.
 	AsyncDelivered uint32 // and by commands that raise an event
@@ -189,12 +191,15 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 
 // number gives a QP its number.
 func (d *Device) number(qp *QP) bool {
-	n, ok := place(&d.qps, &d.nextQP, 0, min(d.Config.Limits.MaxQP+1024, maxQPN-FirstQPN), qp)
+	n, ok := place(&d.qps, &d.nextQP, 0, int(d.mostQPs()), qp)
 	if ok {
 		qp.Num = uint32(n) + FirstQPN
 	}
 	return ok
 }
+
+// mostQPs is how many QPNs there are for QPs: more than QPs, so that a number is not used again at once.
+func (d *Device) mostQPs() uint32 { return uint32(min(d.Config.Limits.MaxQP+1024, maxQPN-FirstQPN)) }
 
 // rings reports whether a QP of the type has queues and doorbells of its own.
 func (t QPType) rings() bool { return t != XRCRecv && t != DCT }

@@ -18,6 +18,9 @@ const (
 	ObjCounters   = 15
 	ObjAsyncEvent = 16
 	ObjDevx       = DriverNS
+	ObjDevxObj    = DriverNS + 1
+	ObjDevxUmem   = DriverNS + 2
+	ObjDevxEvents = DriverNS + 5
 	ObjUAR        = DriverNS + 8
 
 	DriverNS = 0x1000 // ids of the driver's own objects, methods and attributes begin here
@@ -92,14 +95,21 @@ var Methods = []Method{
 	{ObjCounters, 1, "destroy_counters", destroy()},
 	{ObjCounters, 2, "read_counters", []Spec{handle(0), atLeast(out(1, 8)), flags(2)}},
 	{ObjAsyncEvent, 0, "async_event_alloc", []Spec{newID(0)}},
-	{ObjDevx, DriverNS, "devx_other", []Spec{{ID: DriverNS, Kind: In, Min: 16, Max: 65535},
-		{ID: DriverNS + 1, Kind: Out, Min: 16, Max: 65535}}},
+	{ObjDevx, DriverNS, "devx_other", []Spec{cmdIn(DriverNS), cmdOut(DriverNS + 1)}},
 	{ObjDevx, DriverNS + 1, "devx_query_uar", []Spec{in(DriverNS, 4), out(DriverNS+1, 4)}},
 	{ObjDevx, DriverNS + 2, "devx_query_eqn", []Spec{in(DriverNS, 4), out(DriverNS+1, 4)}},
+	{ObjDevxObj, DriverNS, "devx_create", []Spec{newID(DriverNS), cmdIn(DriverNS + 1), cmdOut(DriverNS + 2)}},
+	{ObjDevxObj, DriverNS + 1, "devx_destroy", []Spec{handle(DriverNS)}},
+	{ObjDevxObj, DriverNS + 2, "devx_modify", []Spec{handle(DriverNS), cmdIn(DriverNS + 1), cmdOut(DriverNS + 2)}},
+	{ObjDevxObj, DriverNS + 3, "devx_query", []Spec{handle(DriverNS), cmdIn(DriverNS + 1), cmdOut(DriverNS + 2)}},
 	{ObjUAR, DriverNS, "uar_alloc", []Spec{newID(DriverNS), in(DriverNS+1, 8), out(DriverNS+2, 8), out(DriverNS+3, 4),
 		out(DriverNS+4, 4)}},
 	{ObjUAR, DriverNS + 1, "uar_destroy", []Spec{handle(DriverNS)}},
 }
+
+// cmdIn and cmdOut are a command of the adapter's own and its answer.
+func cmdIn(id uint16) Spec  { return Spec{ID: id, Kind: In, Min: CmdHeader, Max: 65535} }
+func cmdOut(id uint16) Spec { return Spec{ID: id, Kind: Out, Min: OutHeader, Max: 65535} }
 
 // any1 is an In attribute of any size.
 func any1(id uint16) Spec { return Spec{ID: id, Kind: In, Max: 65535} }

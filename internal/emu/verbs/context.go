@@ -26,7 +26,7 @@ func getContext(c *call) unix.Errno {
 	switch {
 	case e != 0:
 		return e
-	case q.Flags != 0: // DevX, as where the adapter has none: libmlx5 then asks without, unless its program insists
+	case q.Flags&^uapi.UctxDEVX != 0, q.Flags != 0 && c.ctx.Device.Config.NoDevX:
 		return unix.EINVAL
 	case q.CompMask != 0, q.Reserved0 != 0, q.Reserved1 != 0, q.Reserved2 != 0:
 		return unix.EOPNOTSUPP
@@ -46,10 +46,11 @@ func getContext(c *call) unix.Errno {
 			}
 		}
 		c.ctx.Ready = true
+		c.ctx.DevX = q.Flags&uapi.UctxDEVX != 0
 		c.ctx.CQEVersion = min(c.ctx.CQEVersion, q.MaxCQEVersion)
 		return ucontext(c.ctx, c.driverRoom()), 0
 	}, func(uapi.AllocUcontextResp) {
-		c.ctx.Ready = false
+		c.ctx.Ready, c.ctx.DevX = false, false
 		c.ctx.DropRegisters()
 	})
 	if e != 0 {
@@ -137,6 +138,8 @@ func kindOf(o any) uint64 {
 		return uapi.ObjDM
 	case *hca.UAR:
 		return uapi.ObjUAR
+	case *hca.DevxObject:
+		return uapi.ObjDevxObj
 	case *hca.MKey:
 		if o.Kind == hca.KeyMW1 || o.Kind == hca.KeyMW2 {
 			return uapi.ObjMW

@@ -5,8 +5,92 @@ package verbs
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/internal/emu/hca"
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
+
+// command is a command of the adapter's own, on its way through DevX. The kernel looks at the opcode and at the object;
+// what the rest says is between the program and the adapter.
+type command struct {
+	*call
+	in, out []byte
+}
+
+// devxCmd reads the command in attribute in, has f carry it out under the lock, and writes the answer into attribute
+// out. What the adapter refuses is EREMOTEIO, with status and syndrome in the answer; an errno of f is the kernel's.
+func devxCmd(c *call, in, out uint16, f func(*command) (uapi.Status, unix.Errno)) unix.Errno {
+	d := &command{call: c, in: c.b.Bytes(in), out: make([]byte, c.b.Room(out).Len)}
+	op := uint16(uapi.CmdOpcode.Get(d.in))
+	c.req = devxRecord{Opcode: op, Len: len(d.in)}
+	var s uapi.Status
+	e := c.do(func() (e unix.Errno) {
+		if !c.ctx.DevX {
+			return unix.EINVAL
+		}
+		s, e = f(d)
+		return e
+	})
+	if e != 0 {
+		return e
+	}
+	if s != uapi.StatusOK {
+		clear(d.out)
+		uapi.OutStatus.Put(d.out, uint64(s))
+		uapi.OutSyndrome.Put(d.out, syndrome(op, s))
+		e = unix.EREMOTEIO
+	}
+	c.resp = devxRecord{Opcode: op, Len: len(d.out), Status: uint8(s)}
+	return first(c.b.Room(out).Put(d.out, false), e)
+}
+
+// devxRecord is what the trace shows of a command.
+type devxRecord struct {
+	Opcode uint16
+	Len    int
+	Status uint8
+}
+
+// syndrome makes up a syndrome: an adapter's say which check failed, and are not documented.
+func syndrome(op uint16, s uapi.Status) uint64 { return 0xe0<<24 | uint64(s)<<16 | uint64(op) }
+
+// devxCreate makes an object by a command: see devxCreates.
+func devxCreate(c *call) unix.Errno {
+	var o *hca.DevxObject
+	e := devxCmd(c, uapi.DriverNS+1, uapi.DriverNS+2, func(d *command) (s uapi.Status, e unix.Errno) {
+		op := uint16(uapi.CmdOpcode.Get(d.in))
+		kernel, make := devxCreatable(d.in), devxCreates[op]
+		switch {
+		case !kernel:
+			return 0, unix.EINVAL
+		case make == nil:
+			return uapi.StatusBadOp, 0
+		}
+		if o, s = make(d); s == uapi.StatusOK {
+			o.Made = op
+			c.ctx.AddDevx(o)
+			c.undo = func() { c.ctx.DestroyDevx(o.Handle) }
+		}
+		return s, 0
+	})
+	if e != 0 {
+		return e
+	}
+	return c.b.SetID(uapi.DriverNS, uint64(o.Handle))
+}
+
+// devxChange modifies or queries an object by a command of the table; it may be one that a verb made.
+func devxChange(table *map[uint16]func(*command, any) uapi.Status) func(*call) unix.Errno {
+	return func(c *call) unix.Errno {
+		return devxCmd(c, uapi.DriverNS+1, uapi.DriverNS+2, func(d *command) (uapi.Status, unix.Errno) {
+			o := c.ctx.Object(uint32(c.b.Uint(uapi.DriverNS)))
+			f := (*table)[uint16(uapi.CmdOpcode.Get(d.in))]
+			if f == nil || !devxNames(o, d.in) {
+				return 0, unix.EINVAL
+			}
+			return f(d, o), 0
+		})
+	}
+}
 
 // devxQuery translates a number of the program's to the device's, which is the same: of a doorbell page, of a
 // completion vector.

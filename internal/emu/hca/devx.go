@@ -1,0 +1,67 @@
+//go:build linux
+
+package hca
+
+import "golang.org/x/sys/unix"
+
+// DevxObject is what a command of the adapter's own made, for a program with DevX.
+type DevxObject struct {
+	Context *Context
+	Handle  uint32
+	Name    string // "DevX QP", for the report of leaks
+	Made    uint16 // opcode of the command
+	Type    uint16 // of a general object
+	Num     uint32 // the adapter's number, which commands name
+	Body    []byte // of a general object that is only kept: as it was made or modified
+
+	// Inner is the handle of the object of the same context that does the work, as if a verb had made it, or 0. It goes
+	// with this one.
+	Inner uint32
+	// Destroy gives back what is in no handle; EBUSY keeps the object. It may be nil.
+	Destroy func() unix.Errno
+}
+
+// The rank of DevX objects among those that a release destroys: before what they may use.
+func (o *DevxObject) rank() int { return 0 }
+
+// AddDevx gives an object its handle.
+func (c *Context) AddDevx(o *DevxObject) {
+	o.Context = c
+	o.Handle = c.add(o)
+}
+
+// DestroyDevx destroys a DevX object that nothing uses.
+func (c *Context) DestroyDevx(handle uint32) unix.Errno {
+	o, e := find[*DevxObject](c, handle)
+	if e != 0 {
+		return e
+	}
+	if o.Destroy != nil {
+		if e := o.Destroy(); e != 0 && !c.Dead {
+			return e
+		}
+	}
+	delete(c.objects, handle)
+	return 0
+}
+
+// NextNumber returns a number for an object that has nothing but a number.
+func (d *Device) NextNumber() uint32 {
+	d.devxNumber++
+	return d.devxNumber & 0xffffff
+}
+
+// ReserveQPNs returns the first of n QPNs, a power of two, that no QP will have before release.
+func (d *Device) ReserveQPNs(n uint32) (first uint32, release func(), ok bool) {
+	from := (FirstQPN + d.mostQPs() + n - 1) &^ (n - 1)
+	for first = from; first+n <= maxQPN; first += n {
+		if !d.reserved[first] {
+			if d.reserved == nil {
+				d.reserved = map[uint32]bool{}
+			}
+			d.reserved[first] = true
+			return first, func() { delete(d.reserved, first) }, true
+		}
+	}
+	return 0, nil, false
+}
