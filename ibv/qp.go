@@ -30,15 +30,16 @@ type QP struct {
 	pd   *PD // nil for XRCRecv
 	send *CQ // nil for XRCRecv
 	recv *CQ // nil for XRCRecv and XRCSend
+	srq  *SRQ
+	xrcd *XRCD          // of XRCRecv
+	sq   *ops.SendChain // nil once closed, or on the direct data path; guarded by sqMu
 
 	// What PostSend uses fills one cache line; TestPostSendLayout checks it.
-	sqMu   lock
 	direct *mlx5.QP // nil once closed, or on the ops engine; changed with sqMu and rqMu held
 	state  *uint32  // in struct ibv_qp; libibverbs writes it on modify and query
+	sqMu   lock
 
 	node
-	srq     *SRQ
-	xrcd    *XRCD // of XRCRecv
 	handle  uintptr
 	num     atomic.Uint32 // of a DCT 0 until it is in RTR
 	typ     QPType
@@ -53,7 +54,6 @@ type QP struct {
 	port   uint8
 	sgid   int
 
-	sq      *ops.SendChain // nil once closed, or on the direct data path; guarded by sqMu
 	errSend sendErrors
 	ops     uint32 // opcodes that the QP takes, 1<<OpSend and so on
 

@@ -16,10 +16,6 @@ import (
 // Lock is a mutual exclusion lock. The zero value is unlocked. It must not be copied. As with sync.Mutex, a goroutine
 // may unlock a Lock that another one locked, and a goroutine that locks it twice deadlocks.
 type Lock struct {
-	owners  uint8 // flags that have been assigned; for the holder of flags[0], as are the next three
-	waiting sync.Mutex
-	latest  uintptr // the g whose flag is flags[owners]
-
 	owner uintptr // the owner's g plus the index of its flag, or 0
 	// flags[0] is 1 while the lock is held or has an owner. Each other flag belongs to one owner, which holds the lock
 	// while the flag is 1.
@@ -28,8 +24,13 @@ type Lock struct {
 	Off   bool   // Lock and Unlock do nothing, because one goroutine at a time uses the data. Set it before first use.
 
 	late   uint32  // 1: a goroutine has waited for long, and newcomers wait behind it
-	streak uint32  // how many times in a row last has locked it
+	streak uint32  // how many times in a row last has locked it; for the holder of flags[0], as are those that follow
 	last   uintptr // the g that locked it last
+
+	// An uncontended Lock seldom uses these.
+	latest  uintptr // the g whose flag is flags[owners]
+	waiting sync.Mutex
+	owners  uint8 // flags that have been assigned
 }
 
 // Lock locks l, and waits while another goroutine holds it.
