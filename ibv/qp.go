@@ -26,13 +26,20 @@ import (
 //
 // C: struct ibv_qp.
 type QP struct {
+	dev  *Device
+	pd   *PD // nil for XRCRecv
+	send *CQ // nil for XRCRecv and RSS
+	recv *CQ // nil for XRCRecv, XRCSend and RSS
+	srq  *SRQ
+	xrcd *XRCD          // of XRCRecv
+	sq   *ops.SendChain // nil once closed, or on the direct data path; guarded by sqMu
+
+	// What PostSend uses fills one cache line; TestPostSendLayout checks it.
+	direct *mlx5.QP // nil once closed, or on the ops engine; changed with sqMu and rqMu held
+	state  *uint32  // in struct ibv_qp; libibverbs writes it on modify and query
+	sqMu   lock
+
 	node
-	dev     *Device
-	pd      *PD // nil for XRCRecv
-	send    *CQ // nil for XRCRecv and RSS
-	recv    *CQ // nil for XRCRecv, XRCSend and RSS
-	srq     *SRQ
-	xrcd    *XRCD        // of XRCRecv
 	rss     *RWQIndTable // of an RSS QP
 	handle  uintptr
 	num     atomic.Uint32 // of a DCT 0 until it is in RTR
@@ -48,10 +55,6 @@ type QP struct {
 	port   uint8
 	sgid   int
 
-	sqMu    lock
-	sq      *ops.SendChain // nil once closed, or on the direct data path
-	direct  *mlx5.QP       // nil once closed, or on the ops engine; changed with sqMu and rqMu held
-	state   *uint32        // in struct ibv_qp; libibverbs writes it on modify and query
 	errSend sendErrors
 	ops     uint32 // opcodes that the QP takes, 1<<OpSend and so on
 

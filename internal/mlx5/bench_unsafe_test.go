@@ -58,8 +58,8 @@ func benchPoll(b *testing.B, n int) {
 	r := newRing()
 	q, cq, _ := r.open(0x123)
 	q.SQ.maxWR = 1 << 31
-	for i := range q.SQ.slots {
-		q.SQ.slots[i] = slot{id: uint64(i), mark: uint64(i+1)<<32 | uint64(i+1)}
+	for i := range q.SQ.mask + 1 {
+		*q.SQ.slot(i) = slot{id: uint64(i), mark: uint64(i+1)<<32 | uint64(i+1)}
 	}
 	wcs := make([]WC, n)
 	var pi uint32

@@ -34,7 +34,7 @@ func (q *SQ) briefs(b *work.Brief, n int) int {
 	if left == 0 {
 		return 0
 	}
-	cur, head, fields := q.cur, q.head, q.template.fields
+	cur, head, fields := q.cur, q.head, q.fields
 	for opcodeFlags(&b.Opcode) == q.template.key {
 		s := &b.SGE[0]
 		if !plain(s) {

@@ -68,8 +68,8 @@ func newManyQPs(n, entries int, blocks uint32) *manyQPs {
 			Buf: unsafe.Pointer(&m.ring[0]), Blocks: blocks, DBRec: unsafe.Pointer(&db[0]), Reg: unsafe.Pointer(&db[0]),
 			MaxWR: 1<<32 - 1,
 		}, nil, nil)
-		for k := range q.SQ.slots {
-			q.SQ.slots[k] = slot{id: uint64(i), mark: uint64(k+1)<<32 | uint64(k+1)}
+		for k := range blocks {
+			*q.SQ.slot(k) = slot{id: uint64(i), mark: uint64(k+1)<<32 | uint64(k+1)}
 		}
 		m.qps = append(m.qps, q)
 	}

@@ -16,8 +16,8 @@ func TestIndicesWrap(t *testing.T) {
 		s.cur, s.head, s.until = start, start-3, start // work requests and blocks need not go alike
 		s.polled = uint64(s.cur)<<32 | uint64(s.head)
 		s.done.Store(s.polled)
-		for i := range s.slots {
-			s.forget(uint32(i))
+		for i := range s.mask + 1 {
+			s.forget(i)
 		}
 		rq.pi, rq.ci, rq.seen = start, start, start
 		rq.done.Store(start)

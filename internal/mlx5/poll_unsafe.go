@@ -270,12 +270,12 @@ func (q *QP) list(i uint32) (list unsafe.Pointer, segs int) {
 	if q.SRQ != nil {
 		return q.SRQ.list(i), q.SRQ.segs
 	}
-	return q.RQ.list(i), q.RQ.segs
+	return q.RQ.list(i), int(q.RQ.segs)
 }
 
 // slot is what is remembered of the send WQE that begins at block counter.
 func (q *SQ) slot(counter uint32) *slot {
-	return (*slot)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(q.slots)), uintptr(counter&q.mask)*unsafe.Sizeof(slot{})))
+	return (*slot)(unsafe.Add(unsafe.Pointer(q.slots), uintptr(counter&q.mask)*unsafe.Sizeof(slot{})))
 }
 
 // complete completes the send WQE of s and all before it, or returns false if it is not posted.

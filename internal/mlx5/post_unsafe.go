@@ -34,7 +34,7 @@ func (q *SQ) run(wr *SendWR, n int, ring bool) int {
 	if wr.Inline != nil {
 		return q.inlines(wr, n, ring)
 	}
-	cur, head, fields := q.cur, q.head, q.template.fields
+	cur, head, fields := q.cur, q.head, q.fields
 	doorbell := uint64(0)
 	for {
 		s := unsafe.SliceData(wr.SGEs)
@@ -100,7 +100,7 @@ func (q *SQ) prepare(wr *SendWR, n int, ring bool) int {
 //
 //go:norace
 func (q *SQ) inlines(wr *SendWR, n int, ring bool) int {
-	cur, head, fields := q.cur, q.head, q.template.fields
+	cur, head, fields := q.cur, q.head, q.fields
 	doorbell := uint64(0)
 	for fields&work.Inline != 0 {
 		k := uintptr(len(wr.Inline))
@@ -162,10 +162,9 @@ func (q *SQ) built(cur, head uint32, inline bool) {
 // template holds the parts of a control segment that follow from the opcode and the flags of a work request. It is kept
 // because most work requests have those of the one before.
 type template struct {
-	key    uint64 // opcode and flags, as opcodeFlags returns them
-	head   uint64 // the first half of the control segment, with the number of segments for one SGE
-	tail   uint64 // the second half, without immediate data
-	fields work.Fields
+	key  uint64 // opcode and flags, as opcodeFlags returns them
+	head uint64 // the first half of the control segment, with the number of segments for one SGE
+	tail uint64 // the second half, without immediate data
 }
 
 // noKey is a template's key that no work request has.
@@ -183,8 +182,8 @@ func (q *SQ) setTemplate(opcode, flags uint32) bool {
 	}
 	q.template = template{
 		uint64(flags)<<32 | uint64(opcode), ctrlHead(op.device, q.qpn) | ds, ctrlTail(ctrlFlags[flags&7]|q.sig, 0),
-		op.fields,
 	}
+	q.fields = op.fields
 	return true
 }
 
@@ -198,7 +197,7 @@ func (q *SQ) oneBlocks() uint32 {
 //
 //go:norace
 func (q *SQ) remember(cur uint32, id uint64, head uint32) {
-	s := (*slot)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(q.slots)), uintptr(cur&q.mask)*unsafe.Sizeof(slot{})))
+	s := q.slot(cur)
 	s.id, s.mark = id, uint64(cur+1)<<32|uint64(head)
 }
 

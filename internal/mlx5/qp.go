@@ -9,11 +9,12 @@ import (
 // QP holds the queues of one QP, which completions find by its number.
 type QP struct {
 	Num    uint32
-	RC     bool
+	broken atomic.Bool
 	SRQ    *SRQ // nil without
 	SQ     SQ   // begins with the poller's fields, in the same cache line
-	RQ     RQ   // unused with an SRQ
-	broken atomic.Bool
+	RC     bool
+	RQ     RQ // unused with an SRQ
+	_      [48]byte
 }
 
 // NewQP returns a QP with these queues. sq and rq may be nil; rq must be nil if srq is not.
@@ -22,7 +23,7 @@ func NewQP(num uint32, rc bool, sq *SQConfig, rq *RQConfig, srq *SRQ) *QP {
 	if sq != nil {
 		q.SQ.init(num, sq)
 	} else {
-		q.SQ.slots = make([]slot, 1) // an entry that is never posted
+		q.SQ.slots = new(slot) // an entry that is never posted
 	}
 	if rq != nil {
 		q.RQ.init(rq)

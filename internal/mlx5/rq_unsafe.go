@@ -21,15 +21,14 @@ type RQConfig struct {
 type RQ struct {
 	buf    unsafe.Pointer // the ring: the poster writes WQEs, the poller reads their lists
 	ids    []uint64       // of the receives that are posted; the poster writes them
-	mask   uint32         // WQEs - 1
 	stride uintptr
-	segs   int // that a WQE has room for
-	maxSGE int
-	pi     uint32         // producer index: receives posted, free running; the poster writes it
 	dbrec  unsafe.Pointer // pi for the device; the poster writes it
+	mask   uint32         // WQEs - 1
+	pi     uint32         // producer index: receives posted, free running; the poster writes it
+	segs   uint32         // that a WQE has room for
+	maxSGE uint32
 
-	_ [64]byte // the poller writes below
-
+	// The poller writes these, in the next cache line.
 	done atomic.Uint32 // ci as it was when all that a poster may overwrite had been read
 	ci   uint32        // consumer index: receives completed
 	seen uint32        // pi as it was when the poller last looked
@@ -38,7 +37,7 @@ type RQ struct {
 func (q *RQ) init(c *RQConfig) {
 	*q = RQ{
 		buf: c.Buf, ids: make([]uint64, c.WQEs), mask: c.WQEs - 1, stride: uintptr(c.Stride),
-		segs: int(c.Stride) / segSize, maxSGE: c.MaxSGE, dbrec: c.DBRec,
+		segs: c.Stride / segSize, maxSGE: uint32(c.MaxSGE), dbrec: c.DBRec,
 	}
 }
 
@@ -90,10 +89,10 @@ func (q *RQ) lists(wrs []RecvWR) int {
 	pi := q.pi
 	for i := range wrs {
 		wr := &wrs[i]
-		if !fits(wr.SGEs, q.maxSGE) {
+		if !fits(wr.SGEs, int(q.maxSGE)) {
 			break
 		}
-		putList(q.list(pi), wr.SGEs, q.segs, true)
+		putList(q.list(pi), wr.SGEs, int(q.segs), true)
 		*q.id(pi) = wr.ID
 		pi++
 	}

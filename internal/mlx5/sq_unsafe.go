@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/mmio"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // SQConfig describes a send queue that libmlx5 has created.
@@ -33,38 +34,39 @@ type slot struct {
 
 // SQ is a send queue. WQEs are built in place; Ring tells the device about them.
 type SQ struct {
-	// The poller's fields; the poster writes none of them. With the fields before them in QP they fill one cache line,
-	// the only one of a QP that a completion touches.
-	slots  []slot
-	mask   uint32
-	maxWR  uint32
-	done   atomic.Uint64 // the mark of the last completed WQE; the poller publishes it
-	polled uint64        // the same before it is published; only the poller uses it
+	// The poller's fields, and some that nobody writes. With the fields before them in QP they fill one cache line, the
+	// only one of a QP that the completion of a send touches.
+	slots     *slot // of mask+1
+	buf       unsafe.Pointer
+	mask      uint32
+	maxWR     uint32
+	done      atomic.Uint64 // the mark of the last completed WQE; the poller publishes it
+	polled    uint64        // the same before it is published; only the poller uses it
+	maxInline uint32
+	opcodes   uint32
 
-	// The poster's fields for most work requests, little more than one cache line. The poster writes them.
-	buf      unsafe.Pointer
+	// The poster's fields for most work requests, which fill the next cache line. The poster writes them.
 	cur      uint32 // index of the next block, never masked; the device sees its low 16 bits
 	head     uint32 // work requests built
 	until    uint32 // there is room for work requests of one block up to here, at least
 	pending  uint32 // work requests built since the last doorbell
 	template template
-	fence    uint8 // fm_ce_se bits for the next WQE
+	fields   work.Fields // of the template's opcode
+	bf       uint16      // bytes of each half of the register that take a WQE
+	fence    uint8       // fm_ce_se bits for the next WQE
+	inlined  bool        // whether the last WQE holds inline data
 	dbrec    unsafe.Pointer
 	reg      unsafe.Pointer
-	bf       uintptr
 
-	maxInline uint32
-	opcodes   uint32
-	qpn       uint64 // at its position in the control segment
-	sig       uint8
-	inlined   bool // whether the last WQE holds inline data
-	inlineBF  bool
-	xrc       bool
-	dc        bool
-	last      uint32   // first block of the last WQE; valid until Ring
-	half      *uintptr // offset in the register that the next doorbell goes to
-	end       unsafe.Pointer
-	wqe       wqe
+	qpn      uint64 // at its position in the control segment
+	sig      uint8
+	inlineBF bool
+	xrc      bool
+	dc       bool
+	last     uint32   // first block of the last WQE; valid until Ring
+	half     *uintptr // offset in the register that the next doorbell goes to
+	end      unsafe.Pointer
+	wqe      wqe
 }
 
 // wqe is a WQE under construction.
@@ -79,16 +81,22 @@ type wqe struct {
 	stream uint16 // DCI
 }
 
-// The poller's fields fit into one cache line.
-var _ [0]byte = [unsafe.Offsetof(QP{}.SQ) + unsafe.Offsetof(SQ{}.polled) + 8 - 64]byte{}
+// The cache lines of a QP, which the allocator aligns because there is a size class for them.
+var (
+	_ [0]byte = [unsafe.Offsetof(QP{}.SQ) + unsafe.Offsetof(SQ{}.cur) - 64]byte{}
+	_ [0]byte = [unsafe.Offsetof(QP{}.SQ) + unsafe.Offsetof(SQ{}.qpn) - 128]byte{}
+	_ [0]byte = [unsafe.Offsetof(QP{}.RQ) - 192]byte{}
+	_ [0]byte = [unsafe.Offsetof(QP{}.RQ) + unsafe.Offsetof(RQ{}.done) - 256]byte{}
+	_ [0]byte = [unsafe.Sizeof(QP{}) - 320]byte{}
+)
 
 func (q *SQ) init(num uint32, c *SQConfig) {
 	*q = SQ{
 		buf: c.Buf, end: unsafe.Add(c.Buf, uintptr(c.Blocks)<<blockShift),
-		slots: make([]slot, c.Blocks), mask: c.Blocks - 1, maxWR: c.MaxWR,
+		slots: unsafe.SliceData(make([]slot, c.Blocks)), mask: c.Blocks - 1, maxWR: c.MaxWR,
 		maxInline: uint32(c.MaxInline), opcodes: c.Opcodes, xrc: c.XRC,
 		qpn: uint64(num) << 8, dbrec: unsafe.Add(c.DBRec, 4), reg: c.Reg, template: template{key: noKey},
-		bf: uintptr(c.BlueFlame), half: c.Half, inlineBF: c.InlineBF, dc: c.DC,
+		bf: uint16(c.BlueFlame), half: c.Half, inlineBF: c.InlineBF, dc: c.DC,
 	}
 	if q.half == nil {
 		q.half = new(uintptr)
@@ -113,7 +121,7 @@ func (q *SQ) commit(id uint64, blocks uint32) {
 	q.until = q.cur
 	q.head++
 	q.pending++
-	s := &q.slots[q.last&q.mask]
+	s := q.slot(q.last)
 	s.id, s.mark = id, uint64(q.cur)<<32|uint64(q.head)
 }
 
@@ -140,17 +148,17 @@ func (q *SQ) MarkBefore(n int) Mark {
 // Rollback discards the work requests built since m. Preconditions: Ring was not called since.
 func (q *SQ) Rollback(m Mark) {
 	for ; q.cur != m.cur; q.cur-- {
-		q.forget((q.cur - 1) & q.mask)
+		q.forget(q.cur - 1)
 	}
 	q.until = q.cur
 	q.pending -= q.head - m.head
 	q.head, q.last, q.fence, q.inlined = m.head, m.last, m.fence, m.inlined
 }
 
-// forget clears a slot so that no completion can name it.
+// forget clears the slot of block i so that no completion can name it.
 //
 //go:norace
-func (q *SQ) forget(i uint32) { q.slots[i] = slot{mark: uint64(uint32(q.done.Load()))} }
+func (q *SQ) forget(i uint32) { *q.slot(i) = slot{mark: uint64(uint32(q.done.Load()))} }
 
 // Signaled reports whether an outstanding work request asked for a completion. It looks at the newest first.
 //
@@ -160,7 +168,7 @@ func (q *SQ) Signaled() bool {
 	for cur := q.cur; cur != uint32(d>>32); {
 		cur--
 		// A slot in the middle of a WQE holds the record of an earlier one.
-		if seq := uint32(q.slots[cur&q.mask].mark); seq-uint32(d)-1 >= q.head-uint32(d) {
+		if seq := uint32(q.slot(cur).mark); seq-uint32(d)-1 >= q.head-uint32(d) {
 			continue
 		}
 		if get32(q.block(cur), 8)&ctrlCQUpdate != 0 {
@@ -185,9 +193,9 @@ func (q *SQ) Ring() {
 		return
 	}
 	reg := unsafe.Add(q.reg, *q.half)
-	*q.half ^= q.bf
+	*q.half ^= uintptr(q.bf)
 	ds := uintptr(doorbell >> 56 & maxDS)
-	if n == 1 && ds > 1 && ds*segSize <= q.bf && (q.inlined || !q.inlineBF) {
+	if n == 1 && ds > 1 && ds*segSize <= uintptr(q.bf) && (q.inlined || !q.inlineBF) {
 		mmio.RingSendBlueFlame(q.dbrec, rec, reg, wqe, int(ds+3)/4, q.buf, q.end)
 		return
 	}
@@ -200,7 +208,7 @@ func (q *SQ) reset() {
 	q.fence = 0
 	q.polled = 0
 	q.done.Store(0)
-	for i := range q.slots {
-		q.forget(uint32(i))
+	for i := range q.mask + 1 {
+		q.forget(i)
 	}
 }

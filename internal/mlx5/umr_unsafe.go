@@ -109,7 +109,7 @@ func (q *SQ) zeros(n int, first, second uint64) {
 //
 //go:norace
 func (q *SQ) endUMR(id uint64, completion uint64) {
-	q.slots[(q.cur+1)&q.mask].id = completion
+	q.slot(q.cur + 1).id = completion
 	q.Commit(id)
 	q.fence = ctrlSmallFence
 }

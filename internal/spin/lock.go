@@ -23,14 +23,14 @@ type Lock struct {
 	flag  uint32 // index of the flag that Unlock clears; only the holder and whoever holds waiting write it
 	Off   bool   // Lock and Unlock do nothing, because one goroutine at a time uses the data. Set it before first use.
 
-	late uint32 // 1: a goroutine has waited for long, and newcomers wait behind it
+	late   uint32  // 1: a goroutine has waited for long, and newcomers wait behind it
+	streak uint32  // how many times in a row last has locked it; for the holder of flags[0], as are those that follow
+	last   uintptr // the g that locked it last
 
-	// Only the holder of flags[0] uses these.
-	owners  uint8  // flags that have been assigned
-	streak  uint32 // how many times in a row last has locked it
-	waiting sync.Mutex
-	last    uintptr // the g that locked it last
+	// An uncontended Lock seldom uses these.
 	latest  uintptr // the g whose flag is flags[owners]
+	waiting sync.Mutex
+	owners  uint8 // flags that have been assigned
 }
 
 // Lock locks l, and waits while another goroutine holds it.

@@ -34,6 +34,10 @@ func TestMain(m *testing.M) {
 		err = drive(os.Stdout)
 	case "side":
 		err = runSide(device, gidIndex)
+	case "many driver":
+		err = driveMany(os.Stdout)
+	case "many":
+		err = runMany(device, gidIndex, manyQPs)
 	default:
 		os.Exit(m.Run())
 	}
@@ -43,8 +47,14 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestFigures builds the emulator and the C, and runs the comparison below the emulator.
-func TestFigures(t *testing.T) {
+// TestFigures compares a pair of QPs.
+func TestFigures(t *testing.T) { figures(t, "driver") }
+
+// TestFiguresMany compares many QPs on one CQ.
+func TestFiguresMany(t *testing.T) { figures(t, "many driver") }
+
+// figures builds the emulator and the C, and runs a comparison below the emulator.
+func figures(t *testing.T, role string) {
 	if os.Getenv("PUREVERBS_FIGURES") == "" {
 		t.Skip("measures; set PUREVERBS_FIGURES=1")
 	}
@@ -56,12 +66,12 @@ func TestFigures(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", name, err, out)
 		}
 	}
-	run("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", bench, "testdata/bench.c", "testdata/hand.c",
-		"-libverbs", "-lmlx5")
+	run("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", bench, "testdata/bench.c", "testdata/many.c",
+		"testdata/hand.c", "-libverbs", "-lmlx5")
 	run("go", "build", "-trimpath", "-o", emu, "../../cmd/emu")
 	// The device has a CPU of its own, so that it never takes the CPU from a side that measures.
 	c := exec.CommandContext(t.Context(), "taskset", "-c", "0", emu, "--device", device, "--", os.Args[0])
-	c.Env = append(os.Environ(), roleEnv+"=driver", cEnv+"="+bench, cpuEnv+"="+strconv.Itoa(runtime.NumCPU()-1))
+	c.Env = append(os.Environ(), roleEnv+"="+role, cEnv+"="+bench, cpuEnv+"="+strconv.Itoa(runtime.NumCPU()-1))
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		t.Fatal(err)
@@ -116,6 +126,50 @@ func (p *process) round(fills int) error {
 func (p *process) median(name string) float64 {
 	v := slices.Sorted(slices.Values(p.all[name]))
 	return v[len(v)/2]
+}
+
+// manyQPs do not fit into the caches of a core.
+const manyQPs = 16384
+
+// driveMany is drive for many QPs.
+func driveMany(w io.Writer) error {
+	c := []string{device, strconv.Itoa(gidIndex), strconv.Itoa(manyQPs)}
+	ours, err := start("ours", os.Args[0], nil, roleEnv+"=many")
+	if err != nil {
+		return err
+	}
+	sides := []*process{ours}
+	for _, who := range []string{"lib", "hand"} {
+		p, err := start(who, os.Getenv(cEnv), c)
+		if err != nil {
+			return err
+		}
+		sides = append(sides, p)
+	}
+	for i := range rounds + 1 {
+		for _, p := range sides {
+			if err := p.round(min(i, 1)); err != nil { // no lap at first: the QPs are created
+				return err
+			}
+			if i == 0 {
+				clear(p.all)
+			}
+		}
+		slices.Reverse(sides)
+	}
+	if sides[0] != ours {
+		slices.Reverse(sides)
+	}
+	fmt.Fprintln(w, "# processor:", testutil.Processor())
+	for _, order := range []string{"", "_shuffled"} {
+		for _, name := range []string{"post1", "poll1", "poll16"} {
+			name += order
+			our, lib, hand := ours.median(name), sides[1].median(name), sides[2].median(name)
+			fmt.Fprintf(w, "figure mlx5_%s_qps%d_ratio %.3f ratio (ours %.1f ns, libmlx5 %.1f ns, C %.1f ns)\n", name,
+				manyQPs, our/lib, our, lib, hand)
+		}
+	}
+	return nil
 }
 
 const (

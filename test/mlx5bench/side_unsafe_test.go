@@ -113,6 +113,11 @@ func (e *end) open(pd *ibv.PD) (err error) {
 	if e.qp, err = pd.CreateQP(e.cq, e.cq, o); err != nil {
 		return err
 	}
+	return rings(e.cq, e.qp, &e.dcq, &e.dqp)
+}
+
+// rings gets the rings of cq and qp, which only this test accesses directly.
+func rings(cq *ibv.CQ, qp *ibv.QP, dcq *abi.MLX5DVCQ, dqp *abi.MLX5DVQP) error {
 	lib, err := loader.Open(loader.MLX5)
 	if err != nil {
 		return err
@@ -121,11 +126,10 @@ func (e *end) open(pd *ibv.PD) (err error) {
 	if err != nil {
 		return err
 	}
-	// The rings, which only this test accesses directly.
 	handle := func(of any) uintptr { return uintptr(reflect.ValueOf(of).Elem().FieldByName("handle").Uint()) }
 	obj := &abi.MLX5DVObj{
-		CQ: abi.MLX5DVInOut{In: handle(e.cq), Out: uintptr(unsafe.Pointer(&e.dcq))},
-		QP: abi.MLX5DVInOut{In: handle(e.qp), Out: uintptr(unsafe.Pointer(&e.dqp))},
+		CQ: abi.MLX5DVInOut{In: handle(cq), Out: uintptr(unsafe.Pointer(dcq))},
+		QP: abi.MLX5DVInOut{In: handle(qp), Out: uintptr(unsafe.Pointer(dqp))},
 	}
 	pinned = obj
 	return ccall.Err(initObj, uintptr(unsafe.Pointer(obj)), abi.MLX5DV_OBJ_CQ|abi.MLX5DV_OBJ_QP)

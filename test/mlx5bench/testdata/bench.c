@@ -5,10 +5,10 @@
  * nothing while posting is timed; then the doorbell is passed on, and polling
  * is timed when all completions are there.
  *
- *	bench DEVICE GID-INDEX
+ *	bench DEVICE GID-INDEX [QPS]
  *
  * reads lines "lib|hand FILLS" and answers each with lines "NAME NS", the best
- * of so many fills of the ring, and "end".
+ * of so many fills of the ring, and "end". With QPS see many.c.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -29,7 +29,7 @@ _Noreturn void die(const char *what)
 	exit(1);
 }
 
-static double now(void)
+double now(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -48,14 +48,7 @@ struct end {
 	struct hand_qp *hqp;
 };
 
-static struct {
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_mr *mr;
-	union ibv_gid gid;
-	int gid_index;
-	struct ibv_port_attr port;
-} dev;
+struct device dev;
 
 static void open_end(struct end *e)
 {
@@ -76,21 +69,21 @@ static void open_end(struct end *e)
 		die("mlx5dv_init_obj");
 }
 
-static void connect_end(struct end *e, struct end *to)
+void connect_qp(struct ibv_qp *qp, uint32_t to)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
 	};
-	if (ibv_modify_qp(e->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
+	if (ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
 		die("to INIT");
 	a = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR, .path_mtu = dev.port.active_mtu, .dest_qp_num = to->qp->qp_num, .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
+		.qp_state = IBV_QPS_RTR, .path_mtu = dev.port.active_mtu, .dest_qp_num = to, .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
 		.ah_attr = {.is_global = 1, .dlid = dev.port.lid, .port_num = 1, .grh = {.dgid = dev.gid, .sgid_index = dev.gid_index, .hop_limit = 64}},
 	};
-	if (ibv_modify_qp(e->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+	if (ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
 		die("to RTR");
 	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
-	if (ibv_modify_qp(e->qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
+	if (ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
 		die("to RTS");
 }
 
@@ -165,10 +158,12 @@ static void own_rq(struct end *e)
 
 /* work requests, the same for each fill */
 static struct ibv_sge write_sge, inline_sge, recv_sge;
-static struct ibv_send_wr writes[BATCH], inlines[BATCH], one_write, one_inline;
+struct ibv_send_wr one_write;
+static struct ibv_send_wr writes[BATCH], inlines[BATCH], one_inline;
 static struct ibv_recv_wr recvs[BATCH], one_recv;
 static struct hand_sge h_write_sge, h_recv_sge;
-static struct hand_wr h_writes[BATCH], h_inlines[BATCH];
+struct hand_wr h_writes[BATCH];
+static struct hand_wr h_inlines[BATCH];
 static struct hand_recv h_recvs[BATCH];
 
 static void prepare(void)
@@ -358,8 +353,8 @@ static void run(struct end *e, bool hand, int fills)
 
 int main(int argc, char **argv)
 {
-	if (argc != 3)
-		die("usage: bench DEVICE GID-INDEX");
+	if (argc != 3 && argc != 4)
+		die("usage: bench DEVICE GID-INDEX [QPS]");
 	bool locked = !getenv("MLX5_SINGLE_THREADED");
 	int count;
 	struct ibv_device **list = ibv_get_device_list(&count);
@@ -377,6 +372,10 @@ int main(int argc, char **argv)
 	if (!dev.mr)
 		die("reg mr");
 	prepare();
+	if (argc == 4) {
+		many(atoi(argv[3]), locked);
+		return 0;
+	}
 
 	static struct end ends[4]; /* two of libmlx5, two by hand */
 	for (int h = 0; h < 2; h++) {
@@ -384,7 +383,7 @@ int main(int argc, char **argv)
 		for (int i = 0; i < 2; i++)
 			open_end(&e[i]);
 		for (int i = 0; i < 2; i++) {
-			connect_end(&e[i], &e[!i]);
+			connect_qp(e[i].qp, e[!i].qp->qp_num);
 			if (h) {
 				e[i].hcq = hand_open_cq(&e[i].dcq, locked);
 				e[i].hqp = hand_open_qp(e[i].hcq, e[i].qp->qp_num, &e[i].dqp, FILL, INLINE, locked);

@@ -51,3 +51,25 @@ struct hand_qp *hand_open_qp(struct hand_cq *cq, uint32_t num, const struct mlx5
 int hand_post_send(struct hand_qp *qp, const struct hand_wr *wrs, int n);
 int hand_post_recv(struct hand_qp *qp, const struct hand_recv *wrs, int n);
 int hand_poll(struct hand_cq *cq, struct hand_wc *wcs, int n);
+
+/* bench.c */
+
+struct device {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	union ibv_gid gid;
+	int gid_index;
+	struct ibv_port_attr port;
+};
+
+extern struct device dev;
+extern struct ibv_send_wr one_write;
+extern struct hand_wr h_writes[];
+
+double now(void);
+void connect_qp(struct ibv_qp *qp, uint32_t to);
+
+/* many.c */
+
+void many(int qps, bool locked);
