@@ -3,7 +3,6 @@ package examples
 import (
 	"bytes"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,10 +24,10 @@ func TestRXE_FileTransfer(t *testing.T) {
 	if err := os.WriteFile(name, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	addr := net.JoinHostPort(r.IP[0], "21960")
-	server := exec.Command(program, addr)
-	var got, serverLog bytes.Buffer
-	server.Stdout, server.Stderr = &got, &serverLog
+	copied := name + ".copy"
+	server := exec.Command(program, "-b", r.IP[0], "-p", "21960", "-o", copied)
+	var serverLog bytes.Buffer
+	server.Stdout, server.Stderr = &serverLog, &serverLog
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +35,7 @@ func TestRXE_FileTransfer(t *testing.T) {
 	var out []byte
 	testutil.Eventually(t, "the server listens", func() bool {
 		var err error
-		out, err = exec.Command(program, addr, name).CombinedOutput()
+		out, err = exec.Command(program, "-s", r.IP[0], "-p", "21960", "-f", name).CombinedOutput()
 		if err != nil {
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -45,7 +44,11 @@ func TestRXE_FileTransfer(t *testing.T) {
 	if err := server.Wait(); err != nil {
 		t.Fatalf("server: %v\n%s", err, &serverLog)
 	}
-	if !bytes.Equal(got.Bytes(), data) || !bytes.Equal(out, serverLog.Bytes()) {
-		t.Errorf("%d bytes arrived of %d; client: %s; server: %s", got.Len(), len(data), out, &serverLog)
+	got, err := os.ReadFile(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, data) || !bytes.Equal(out, serverLog.Bytes()) {
+		t.Errorf("%d bytes arrived of %d; client: %s; server: %s", len(got), len(data), out, &serverLog)
 	}
 }

@@ -413,7 +413,8 @@ func (l *link) flush(ctx context.Context) error {
 func (c *Conn) CloseSend() error { return c.fail("close", c.l.closeSend()) }
 
 // Close closes the connection. The peer gets what was sent, then io.EOF; its sends fail. It waits
-// in the background, for up to five seconds, until the peer's adapter has all.
+// in the background, for up to five seconds, until the peer's adapter has all; Engine.Close and
+// CloseIdle wait for that.
 func (c *Conn) Close() error {
 	c.l.close()
 	return nil

@@ -386,6 +386,8 @@ func (s *Stream) CloseRead() error {
 }
 
 // Close closes the connection. The peer reads what was written, then io.EOF; its writes fail.
+// It returns at once; a program that is about to end calls Engine.Close or CloseIdle, which wait until
+// the peer has all.
 func (s *Stream) Close() error {
 	s.l.close()
 	return nil

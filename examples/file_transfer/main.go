@@ -1,46 +1,63 @@
-// File_transfer sends files over RDMA with package rdma:
+// File_transfer sends a file over RDMA with package rdma:
 //
-//	file_transfer 10.8.0.1:7471 > copy     waits for a peer and writes what it sends
-//	file_transfer 10.8.0.1:7471 FILE       sends FILE to it
+//	file_transfer -o COPY              waits for a peer and writes what it sends
+//	file_transfer -s HOST -f FILE      sends FILE to it
 package main
 
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"hash"
 	"io"
+	"net"
 	"os"
-	"os/signal"
 
+	"github.com/pureverbs/pureverbs/examples/internal/cm"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	var (
-		n   int64
-		sum = sha256.New()
-		err error
-	)
-	switch len(os.Args) {
-	case 2:
-		n, err = receive(ctx, os.Args[1], io.MultiWriter(os.Stdout, sum))
-	case 3:
-		n, err = send(ctx, os.Args[1], os.Args[2], sum)
-	default:
-		fmt.Fprintln(os.Stderr, "usage: file_transfer HOST:PORT [FILE]")
-		os.Exit(2)
+func main() { cm.Main("file_transfer", run) }
+
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	f := cm.Flags("file_transfer")
+	host := f.StringP("server", "s", "", "`address` of the peer; without it, wait for one")
+	bind := f.StringP("bind", "b", "", "`address` to wait at; without it, all")
+	port := f.StringP("port", "p", "7471", "`port` of who waits")
+	file := f.StringP("file", "f", "", "`file` to send")
+	name := f.StringP("output", "o", "", "`file` to write")
+	err = cm.Parse(f, args, "file_transfer -o COPY\nfile_transfer -s HOST -f FILE\n", func() error {
+		if (*file == "") == (*name == "") || (*host == "") != (*file == "") {
+			return errors.New("want -o, or -s and -f")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rdma.CloseIdle()) }() // waits until Close has told the peer
+	sum := sha256.New()
+	var n int64
+	if *host == "" {
+		n, err = receive(ctx, net.JoinHostPort(*bind, *port), *name, sum)
+	} else {
+		n, err = send(ctx, net.JoinHostPort(*host, *port), *file, sum)
 	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "file_transfer: after %d bytes: %v\n", n, err)
-		os.Exit(1)
+		return fmt.Errorf("after %d bytes: %w", n, err)
 	}
-	fmt.Fprintf(os.Stderr, "%d bytes, SHA-256 %x\n", n, sum.Sum(nil))
+	fmt.Fprintf(out, "%d bytes, SHA-256 %x\n", n, sum.Sum(nil))
+	return nil
 }
 
-// receive writes to w what the first peer sends.
-func receive(ctx context.Context, addr string, w io.Writer) (int64, error) {
+// receive writes what the first peer sends.
+func receive(ctx context.Context, addr, name string, sum hash.Hash) (n int64, err error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
 	l, err := rdma.ListenStream(ctx, addr, nil)
 	if err != nil {
 		return 0, err
@@ -51,11 +68,11 @@ func receive(ctx context.Context, addr string, w io.Writer) (int64, error) {
 		return 0, err
 	}
 	defer s.Close()
-	return io.Copy(w, s) // from the blocks in which it came
+	return io.Copy(io.MultiWriter(f, sum), s) // from the blocks in which it came
 }
 
 // send sends a file and waits until the peer has closed, which it does after the last byte.
-func send(ctx context.Context, addr, name string, sum io.Writer) (int64, error) {
+func send(ctx context.Context, addr, name string, sum hash.Hash) (int64, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return 0, err
@@ -73,8 +90,7 @@ func send(ctx context.Context, addr, name string, sum io.Writer) (int64, error) 
 	if err := s.CloseWrite(); err != nil {
 		return n, err
 	}
-	_, err = s.Read(make([]byte, 1))
-	if err == io.EOF {
+	if _, err = s.Read(make([]byte, 1)); err == io.EOF {
 		err = nil
 	}
 	return n, err
