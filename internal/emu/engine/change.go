@@ -60,7 +60,8 @@ func FieldWidth(field uint16) int {
 
 // fieldAt returns the first bit of a field of the frame, -1 if the frame has no such header.
 func (l *layers) fieldAt(f []byte, field uint16) int {
-	at, is := -1, true
+	var at int
+	is := true
 	ipv4, ipv6 := l.version == 4, l.version == 6
 	tcp, udp := l.proto == protoTCP && len(f) >= l.l4+20, l.proto == protoUDP && l.ports != nil
 	switch field {
