@@ -32,6 +32,7 @@ func tagWC(t *testing.T, cq *CQ) WCEx {
 // What comes to C of each operation.
 func TestFake_TagOps(t *testing.T) {
 	s, srq := fakeTags(t)
+	var added uint32 // the handle of the last tag
 	for _, c := range []struct {
 		op   TagOp
 		wc   WCOpcode
@@ -41,14 +42,19 @@ func TestFake_TagOps(t *testing.T) {
 			SGEs: []SGE{s.mr.SGE(0, 100)}}, WCTMAdd,
 			map[string]int{"tm.tag": 0xabcd, "tm.mask": 0xff0, "tm.size": 100, "tm.flags": 3}},
 		{TagOp{ID: 2, Opcode: TagAdd, Signaled: true}, WCTMAdd, map[string]int{"tm.size": -1, "tm.flags": 1}},
-		{TagOp{ID: 3, Opcode: TagDel, Signaled: true, Handle: 1}, WCTMDel,
-			map[string]int{"tm.deleted": 1, "tm.flags": 1}},
+		{TagOp{ID: 3, Opcode: TagDel, Signaled: true}, WCTMDel, map[string]int{"tm.flags": 1}},
 		{TagOp{ID: 4, Opcode: TagSync, Signaled: true, Unexpected: 5}, WCTMSync,
 			map[string]int{"tm.unexpected": 5, "tm.flags": 3}},
 	} {
 		op := []TagOp{c.op}
+		if c.op.Opcode == TagDel {
+			op[0].Handle, c.want["tm.deleted"] = added, int(added)
+		}
 		if n, err := srq.PostTagOps(op); n != 1 || err != nil {
 			t.Fatal(n, err)
+		}
+		if c.op.Opcode == TagAdd {
+			added = op[0].Handle
 		}
 		if wc := tagWC(t, s.cq); wc.ID != c.op.ID || wc.Opcode != c.wc || wc.Status != WCSuccess {
 			t.Errorf("%+v", wc)
