@@ -29,7 +29,7 @@ func TestEmuRandomReleases(t *testing.T) {
 				if w.release == "bullseye" && path == "ops" { // its libmlx5 writes behind the queue: ibv refuses to bind
 					t.Setenv("PUREVERBS_UNBOUND", "1")
 				}
-				if out, err := w.emulate(t, two, w.command(bin, "-test.run=^TestRXE_Random",
+				if out, err := w.emulate(t, memfds, w.command(bin, "-test.run=^TestRXE_Random",
 					"-test.v")...); err != nil {
 					t.Errorf("%v\n%s", err, tail(out))
 				}

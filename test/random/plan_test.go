@@ -409,7 +409,7 @@ func (m *model) finish(d *lane, o *op) {
 		}
 		if o.n <= l.opt.MaxInline && l.opt.MaxInline > 0 && !one(r, 3) {
 			o.inline = true
-			if one(r, 3) && !m.p.wire && base == 0 {
+			if one(r, 3) && !m.p.wire && base == 0 && l.mem[d.e] != inDevice { // the CPU reads there
 				o.flags |= ibv.Inline // from SGEs
 			}
 		}
@@ -618,6 +618,10 @@ func (m *model) kind(i, from int) kind {
 		return normal
 	}
 	switch k {
+	case outOfRange: // there is nothing beyond
+		if l.mem[1-from] == implicit && l.lends == 0 {
+			return normal
+		}
 	case badInv: // its receive must be there
 		if l.srq {
 			return normal

@@ -106,6 +106,7 @@ type letter struct {
 // totals are figures of a test.
 type totals struct {
 	programs, qps, ops, wcs, events int
+	mem                             drawn
 }
 
 func newBed(t testing.TB, rxe testutil.RXE) bed {
@@ -121,8 +122,14 @@ func newBed(t testing.TB, rxe testutil.RXE) bed {
 	}
 	// With windows the programs take 200 s on SoftRoCE instead of 5.
 	unbound := os.Getenv(unboundEnv) != "" || !rxe.Emulated && !testutil.Full()
-	return bed{emulated: rxe.Emulated, unbound: unbound, mtu: port.ActiveMTU.Bytes(),
+	b := bed{emulated: rxe.Emulated, unbound: unbound, mtu: port.ActiveMTU.Bytes(),
 		masked: rxe.Emulated && os.Getenv(ibv.DataPathEnv) != "ops"}
+	for e, name := range rxe.Dev {
+		if b.offers[e], err = offersOf(name, rxe.Emulated, rxe.Emulated && e == 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
 }
 
 // run runs the ends of a program that belong to this process.
@@ -185,6 +192,7 @@ func run(t testing.TB, p *program, rxe testutil.RXE, ends []int, x *exchange, to
 		}
 	}
 	tot.programs++
+	tot.mem.add(p)
 	tot.qps = max(tot.qps, p.qps())
 	return good
 }
@@ -244,6 +252,7 @@ func TestRXE_Random(t *testing.T) {
 		p := newProgram(seed, b)
 		return run(t, p, rxe, []int{0, 1}, newExchange(p), &tot)
 	})
+	tot.mem.check(t, b)
 }
 
 // TestRXE_RandomInTurn lets one end act at a time, with separate doorbells and with addresses that are the same in
@@ -260,6 +269,7 @@ func TestRXE_RandomInTurn(t *testing.T) {
 		single = p.groups[0].single
 		return run(t, p, rxe, []int{0, 1}, newExchange(p), &tot)
 	})
+	tot.mem.check(t, b)
 	t.Logf("completion events: %d, thread domains: %v", tot.events, single)
 }
 
@@ -303,6 +313,7 @@ func TestRXE_RandomTwoProcesses(t *testing.T) {
 		}
 		return apart(t, newProgram(seed, b), rxe, 0, enc, dec, &tot)
 	})
+	tot.mem.check(t, b)
 }
 
 // child is the second process, which runs the other ends of the programs.

@@ -16,7 +16,8 @@ type bed struct {
 	unbound  bool // windows cannot be bound on this data path
 	masked   bool // atomics with masks can be posted on this data path
 	mtu      int
-	wire     bool // one thread, one doorbell at a time, addresses that are the same in every run
+	offers   [2]offer // the kinds of memory of the two devices
+	wire     bool     // one thread, one doorbell at a time, addresses that are the same in every run
 }
 
 // program is a random program, as its seed determines it.
@@ -34,10 +35,11 @@ type group struct {
 	links  []*link
 	srqWR  int // receives in the SRQ, 0 for none
 	srqSGE int
-	slot   int  // of the SRQ's buffers
-	split  bool // receive completions have a CQ of their own
-	sleep  bool // waits by event
-	single bool // a thread domain and no locks
+	slot   int        // of the SRQ's buffers
+	srqMem [2]memKind // at each end
+	split  bool       // receive completions have a CQ of their own
+	sleep  bool       // waits by event
+	single bool       // a thread domain and no locks
 	shared bool
 }
 
@@ -52,6 +54,7 @@ type link struct {
 	slot    int // of a receive buffer
 	slots   int
 	rnrZero bool
+	mem     [2]memKind // at each end
 	lends   ibv.MWType // of the window that the peer gets in place of the memory; 0 for none
 	binds   bool       // and binds another one again and again
 }
@@ -62,17 +65,17 @@ func (l *link) recv() int   { return 3 * l.area }
 func (l *link) size() int   { return 3*l.area + l.slot*l.slots }
 
 func (l *link) String() string {
-	return fmt.Sprintf("%d:%v sq %d×%d inline %d rq %d×%d of %d area %d srq %v all %v rnr0 %v lends %d binds %v",
-		l.num, l.typ, l.opt.MaxSendWR, l.opt.MaxSendSGE, l.opt.MaxInline,
-		l.slots, l.opt.MaxRecvSGE, l.slot, l.area, l.srq, l.opt.SignalAll, l.rnrZero, l.lends, l.binds)
+	return fmt.Sprintf("%d:%v sq %d×%d inline %d rq %d×%d of %d area %d srq %v all %v rnr0 %v lends %d binds %v "+
+		"memory %v", l.num, l.typ, l.opt.MaxSendWR, l.opt.MaxSendSGE, l.opt.MaxInline, l.slots, l.opt.MaxRecvSGE,
+		l.slot, l.area, l.srq, l.opt.SignalAll, l.rnrZero, l.lends, l.binds, l.mem)
 }
 
 func (p *program) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %d rounds", p.seed, p.rounds)
 	for _, g := range p.groups {
-		fmt.Fprintf(&b, "\n group %d: srq %d×%d split %v sleep %v single %v shared %v", g.num, g.srqWR, g.srqSGE,
-			g.split, g.sleep, g.single, g.shared)
+		fmt.Fprintf(&b, "\n group %d: srq %d×%d of %v split %v sleep %v single %v shared %v", g.num, g.srqWR, g.srqSGE,
+			g.srqMem, g.split, g.sleep, g.single, g.shared)
 		for _, l := range g.links {
 			fmt.Fprintf(&b, "\n  %v", l)
 		}
@@ -159,5 +162,6 @@ func newProgram(seed uint64, b bed) *program {
 		}
 		p.groups = append(p.groups, g)
 	}
+	p.placeMemory()
 	return p
 }

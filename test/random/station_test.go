@@ -16,6 +16,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/friend"
 	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
 // station is one end of a group, driven by one goroutine.
@@ -162,17 +163,20 @@ func (s *station) open() (err error) {
 			SingleThreaded: s.g.single}); err != nil {
 			return err
 		}
-		if s.srqMem, err = newMemory(s.base, n*s.g.slot, s.place(500)); err != nil {
+		if s.srqMem, err = newMemory(s.base, n*s.g.slot, s.place(500), s.g.srqMem[s.e]); err != nil {
 			return err
 		}
 		s.srqImage = make([]byte, n*s.g.slot)
 	}
 	for i, l := range s.g.links {
 		q := &end{l: l, box: &box{}}
-		if q.mem, err = newMemory(s.base, l.size(), s.place(i)); err != nil {
+		if q.mem, err = newMemory(s.base, l.size(), s.place(i), l.mem[s.e]); err != nil {
 			return err
 		}
 		copy(q.mem.b, s.m.mem[i][s.e])
+		if err = q.mem.store(); err != nil {
+			return err
+		}
 		if err = s.make(q); err != nil {
 			return err
 		}
@@ -196,7 +200,14 @@ func (s *station) make(q *end) (err error) {
 		opt.SRQ, opt.MaxRecvWR, opt.MaxRecvSGE = s.srq, 0, 0
 	}
 	opt.SingleThreaded = s.g.single
-	if q.qp, err = s.pd.CreateQP(s.send.cq, s.recv.cq, &opt); err != nil {
+	if q.l.mem[s.e] == inDevice {
+		// The CPU cannot copy to that memory what comes in a completion.
+		q.qp, err = mlx5dv.CreateQP(s.pd, s.send.cq, s.recv.cq, &mlx5dv.QPOptions{QPOptions: opt,
+			Flags: mlx5dv.DisableScatterToCQE})
+	} else {
+		q.qp, err = s.pd.CreateQP(s.send.cq, s.recv.cq, &opt)
+	}
+	if err != nil {
 		return err
 	}
 	q.box = &box{}
@@ -308,7 +319,14 @@ func (s *station) round() error {
 	}
 	msgs := s.counts(rd)
 	for _, c := range rd.scribbles[s.e] {
-		fillRandom(s.qps[c.link].mem.b[c.off:][:c.n], c.seed)
+		m := s.qps[c.link].mem
+		if err := m.load(); err != nil {
+			return err
+		}
+		fillRandom(m.b[c.off:][:c.n], c.seed)
+		if err := m.store(); err != nil {
+			return err
+		}
 	}
 	s.late = nil
 	for _, p := range rd.recvs[s.e] {
@@ -794,14 +812,13 @@ func (s *station) received(i int, q *end, wc *ibv.WC) error {
 	case m.hasImm && wc.Imm != imm:
 		return fmt.Errorf("want imm %#x", imm)
 	}
-	s.deliver(i, q, buf, &m)
-	return nil
+	return s.deliver(i, q, buf, &m)
 }
 
 // deliver puts a message in the model's memory.
-func (s *station) deliver(i int, q *end, buf *rbuf, m *message) {
+func (s *station) deliver(i int, q *end, buf *rbuf, m *message) error {
 	if m.data == nil {
-		return
+		return nil
 	}
 	image, real := s.m.mem[i][s.e], q.mem.b
 	if q.l.srq {
@@ -810,6 +827,9 @@ func (s *station) deliver(i int, q *end, buf *rbuf, m *message) {
 	grh, data := 0, m.data
 	if q.l.typ == ibv.UD {
 		grh = 40 // not compared
+		if err := q.mem.load(); err != nil {
+			return err
+		}
 	}
 	for _, p := range buf.pieces {
 		k := min(grh, p.n)
@@ -818,15 +838,21 @@ func (s *station) deliver(i int, q *end, buf *rbuf, m *message) {
 		n := copy(image[p.off+k:p.off+p.n], data)
 		data = data[n:]
 	}
+	return nil
 }
 
 // settle compares memory and removes used receives from the model.
 func (s *station) settle(rd *round, used [][2]int) error {
 	for i, q := range s.qps {
+		if err := q.mem.load(); err != nil {
+			return err
+		}
 		if q.fate.skip && !q.l.srq { // in the order of posting
 			for k, m := range q.fate.msgs[i] {
 				if len(m.data) > 64 {
-					s.deliver(i, q, q.rq[k], &m)
+					if err := s.deliver(i, q, q.rq[k], &m); err != nil {
+						return err
+					}
 					continue
 				}
 				for _, p := range q.rq[k].pieces { // it may have been in the completion

@@ -70,7 +70,7 @@ func record(t *testing.T, bin, path string, seed int) (rec recording, events int
 	ctx, cancel := context.WithTimeout(context.Background(), testutil.Patience)
 	defer cancel()
 	c := exec.CommandContext(ctx, filepath.Join(wd, "../../../.build/bin/emu"), "--strict", "--trace="+file,
-		"--trace-json", "--trace-raw", "--device", "mlx5_0", "--device", "mlx5_1",
+		"--trace-json", "--trace-raw", "--device", "mlx5_0,dmabuf=memfd", "--device", "mlx5_1",
 		"--", bin, "-test.run=^TestRXE_RandomInTurn$", "-test.v", "-test.count=1")
 	c.Env = append(os.Environ(), "PUREVERBS_TEST_TIER=emu", "PUREVERBS_DATAPATH="+path,
 		"PUREVERBS_SEED="+strconv.Itoa(seed), "PUREVERBS_SOAK=1")

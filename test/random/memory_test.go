@@ -1,0 +1,150 @@
+//go:build linux
+
+package random
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// memKind is the kind of an end's memory.
+type memKind uint8
+
+const (
+	pinned   memKind = iota
+	onDemand         // registered with OnDemand
+	implicit         // within a region of the whole address space
+	dmabuf           // a memfd that is registered as a dma-buf
+	inDevice         // memory of the device
+	memKinds
+)
+
+func (k memKind) String() string {
+	return [...]string{"pinned", "onDemand", "implicit", "dmabuf", "inDevice"}[k]
+}
+
+// paged reports whether the device handles page faults of the memory.
+func (k memKind) paged() bool { return k == onDemand || k == implicit }
+
+// offer is what a device has beside pinned memory.
+type offer struct {
+	kinds []memKind
+	dm    int // bytes of device memory for a program
+}
+
+// offersOf asks a device which kinds of memory it has. That an emulated one has too few is an error.
+func offersOf(name string, emulated, mapsMemfd bool) (o offer, err error) {
+	d, err := ibv.Open(name)
+	if err != nil {
+		return o, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	attr, err := d.QueryDevice()
+	if err != nil || attr.Ex == nil {
+		return o, err
+	}
+	const all = ibv.ODPSend | ibv.ODPRecv | ibv.ODPWrite | ibv.ODPRead | ibv.ODPAtomic | ibv.ODPSRQRecv
+	if odp := attr.Ex.ODP; odp.General&ibv.ODPSupport != 0 && odp.RC&all == all {
+		o.kinds = append(o.kinds, onDemand)
+		if odp.General&ibv.ODPImplicit != 0 {
+			o.kinds = append(o.kinds, implicit)
+		}
+	}
+	// Half: it may be in pieces, and one device may be both ends.
+	if o.dm = int(min(attr.Ex.MaxDMSize, 1<<20)) / 2; o.dm > 0 {
+		o.kinds = append(o.kinds, inDevice)
+	}
+	if emulated && len(o.kinds) != 3 {
+		return o, fmt.Errorf("%s has only the kinds %v of memory", d.Name(), o.kinds)
+	}
+	pd, err := d.AllocPD()
+	if err != nil {
+		return o, err
+	}
+	m, err := newMemory(pd, 4096, 0, dmabuf)
+	var old *ibv.UnsupportedError
+	switch {
+	case err == nil:
+		o.kinds = append(o.kinds, dmabuf)
+		err = m.Close()
+	case !mapsMemfd || errors.As(err, &old): // libibverbs before v34
+		err = nil
+	}
+	return o, errors.Join(err, pd.Close())
+}
+
+// placeMemory chooses the kinds of a program's memory, from a sequence of their own.
+func (p *program) placeMemory() {
+	r := rand.New(rand.NewPCG(p.seed, 1<<32))
+	left := [2]int{p.offers[0].dm, p.offers[1].dm}
+	choose := func(e, n int, fits func(k memKind) bool) memKind {
+		kinds := slices.DeleteFunc(slices.Clone(p.offers[e].kinds), func(k memKind) bool {
+			return k == inDevice && n > left[e] || !fits(k)
+		})
+		if len(kinds) == 0 || one(r, 2) {
+			return pinned
+		}
+		k := pick(r, kinds...)
+		if k == inDevice {
+			left[e] -= n
+		}
+		return k
+	}
+	for _, g := range p.groups {
+		all := !slices.ContainsFunc(g.links, func(l *link) bool { return l.srq && l.typ != ibv.RC })
+		for e := range 2 {
+			if g.srqWR > 0 {
+				// A short message of an SRQ may come in its completion, from which the CPU copies it.
+				g.srqMem[e] = choose(e, 0, func(k memKind) bool { return k != inDevice && (all || !k.paged()) })
+			}
+			for _, l := range g.links {
+				l.mem[e] = choose(e, l.size(), func(k memKind) bool { return l.typ == ibv.RC || !k.paged() })
+			}
+		}
+		for _, l := range g.links {
+			if slices.ContainsFunc(l.mem[:], func(k memKind) bool { return k == dmabuf || k == inDevice }) {
+				// No window can be bound to those.
+				l.lends, l.binds = 0, false
+			}
+		}
+	}
+}
+
+// drawn counts the memory of ends by its kind.
+type drawn [memKinds]int
+
+func (n *drawn) add(p *program) {
+	for _, g := range p.groups {
+		for e := range 2 {
+			if g.srqWR > 0 {
+				n[g.srqMem[e]]++
+			}
+			for _, l := range g.links {
+				n[l.mem[e]]++
+			}
+		}
+	}
+}
+
+// check logs what was drawn. Of many ends some must have each kind that a device has.
+func (n *drawn) check(t testing.TB, b bed) {
+	t.Helper()
+	all := 0
+	for _, k := range n {
+		all += k
+	}
+	t.Logf("memory of ends: %d pinned, %d on demand, %d implicit, %d of dma-bufs, %d in the device", n[pinned],
+		n[onDemand], n[implicit], n[dmabuf], n[inDevice])
+	for _, o := range b.offers {
+		for _, k := range o.kinds {
+			if n[k] == 0 && all >= 100 {
+				t.Errorf("none of %d ends has memory of the kind %v", all, k)
+			}
+		}
+	}
+}
