@@ -35,7 +35,7 @@ func (cq *CQ) freeRoom(wcs []WC) {
 		switch {
 		case room == nil:
 		case wcs[i].Status != WCSuccess:
-			room.Failed()
+			room.Failed(wcs[i].ID)
 		case !wcs[i].Opcode.IsRecv():
 			room.Completed()
 		}

@@ -22,12 +22,22 @@ type Room struct {
 	signaled []uint32 // a ring: the numbers of those that will give a completion, oldest first
 	first    uint32   // of signaled
 	next     uint32
-	before   struct{ head, next uint32 } // the last session
-	all      bool                        // each work request gives a completion
+	posted   []place // a ring: the work requests that have not completed, oldest first
+	oldest   uint32  // of posted
+	newest   uint32
+	before   struct{ head, next, newest uint32 } // the last session
+	all      bool                                // each work request gives a completion
+}
+
+// place is a work request in the queue.
+type place struct {
+	id  uint64
+	end uint32 // the number of the next one
 }
 
 func newRoom(places int, all bool) *Room {
-	return &Room{places: uint32(places), signaled: make([]uint32, max(places, 1)), all: all}
+	n := max(places, 1)
+	return &Room{places: uint32(places), signaled: make([]uint32, n), posted: make([]place, n), all: all}
 }
 
 // Free returns the number of free places.
@@ -41,9 +51,11 @@ func (r *Room) Free() int {
 func (r *Room) reserve(wrs []abi.SendWR) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.before.head, r.before.next = r.head, r.next
+	r.before.head, r.before.next, r.before.newest = r.head, r.next, r.newest
 	for i := range wrs {
 		r.head += places(&wrs[i])
+		r.posted[r.newest%uint32(len(r.posted))] = place{id: wrs[i].WRID, end: r.head}
+		r.newest++
 		if r.all || wrs[i].SendFlags&abi.IBV_SEND_SIGNALED != 0 {
 			r.signaled[r.next%uint32(len(r.signaled))] = r.head - 1
 			r.next++
@@ -55,9 +67,9 @@ func (r *Room) reserve(wrs []abi.SendWR) {
 func (r *Room) giveBack() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.head, r.next = r.before.head, r.before.next
+	r.head, r.next, r.newest = r.before.head, r.before.next, r.before.newest
 	if int32(r.head-r.tail) < 0 {
-		r.tail, r.first = r.head, r.next
+		r.tail, r.first, r.oldest = r.head, r.next, r.newest
 	}
 }
 
@@ -68,20 +80,41 @@ func (r *Room) Completed() {
 	if r.first == r.next {
 		return
 	}
-	r.tail = r.signaled[r.first%uint32(len(r.signaled))] + 1
-	r.first++
+	r.free(r.signaled[r.first%uint32(len(r.signaled))] + 1)
 }
 
-// Failed notes a failed completion. Whether it is of this queue is not known, and it may be of a work request that
-// asked for none. The QP is in an error state: nothing that is in the queue will be executed, or damaged.
-func (r *Room) Failed() {
+// Failed notes a failed completion. Whether it is of this queue or of receives only its ID tells, and
+// it may be of a work request that asked for none. Of several with the ID it is taken for the last: a
+// queue that is thought full for ever would be worse.
+func (r *Room) Failed(id uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tail, r.first = r.head, r.next
+	for i := r.newest; i != r.oldest; {
+		i--
+		if p := r.posted[i%uint32(len(r.posted))]; p.id == id {
+			r.free(p.end)
+			return
+		}
+	}
+}
+
+// free frees the places before upTo.
+func (r *Room) free(upTo uint32) {
+	r.tail = upTo
+	for r.first != r.next && int32(r.signaled[r.first%uint32(len(r.signaled))]-upTo) < 0 {
+		r.first++
+	}
+	for r.oldest != r.newest && int32(r.posted[r.oldest%uint32(len(r.posted))].end-upTo) <= 0 {
+		r.oldest++
+	}
 }
 
 // Reset empties the queue.
-func (r *Room) Reset() { r.Failed() }
+func (r *Room) Reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tail, r.first, r.oldest = r.head, r.next, r.newest
+}
 
 // full is the errno of a queue without room.
 const full = int(syscall.ENOMEM)
