@@ -31,10 +31,11 @@ func (k memKind) String() string {
 // paged reports whether the device handles page faults of the memory.
 func (k memKind) paged() bool { return k == onDemand || k == implicit }
 
-// offer is what a device has beside pinned memory.
+// offer is what a device has beside pinned memory, and XRC.
 type offer struct {
 	kinds []memKind
 	dm    int // bytes of device memory for a program
+	xrc   bool
 }
 
 // offersOf asks a device which kinds of memory it has. That an emulated one has too few is an error.
@@ -49,7 +50,7 @@ func offersOf(name string, emulated, mapsMemfd bool) (o offer, err error) {
 		return o, err
 	}
 	const all = ibv.ODPSend | ibv.ODPRecv | ibv.ODPWrite | ibv.ODPRead | ibv.ODPAtomic | ibv.ODPSRQRecv
-	if odp := attr.Ex.ODP; odp.General&ibv.ODPSupport != 0 && odp.RC&all == all {
+	if odp := attr.Ex.ODP; odp.General&ibv.ODPSupport != 0 && odp.RC&odp.XRC&all == all {
 		o.kinds = append(o.kinds, onDemand)
 		if odp.General&ibv.ODPImplicit != 0 {
 			o.kinds = append(o.kinds, implicit)
@@ -61,6 +62,9 @@ func offersOf(name string, emulated, mapsMemfd bool) (o offer, err error) {
 	}
 	if emulated && len(o.kinds) != 3 {
 		return o, fmt.Errorf("%s has only the kinds %v of memory", d.Name(), o.kinds)
+	}
+	if o.xrc = attr.CapFlags&ibv.DeviceXRC != 0; emulated && !o.xrc {
+		return o, fmt.Errorf("%s has no XRC", d.Name())
 	}
 	pd, err := d.AllocPD()
 	if err != nil {
@@ -103,7 +107,7 @@ func (p *program) placeMemory() {
 				g.srqMem[e] = choose(e, 0, func(k memKind) bool { return k != inDevice && (all || !k.paged()) })
 			}
 			for _, l := range g.links {
-				l.mem[e] = choose(e, l.size(), func(k memKind) bool { return l.typ == ibv.RC || !k.paged() })
+				l.mem[e] = choose(e, l.size(), func(k memKind) bool { return l.reliable() || !k.paged() })
 			}
 		}
 		for _, l := range g.links {
@@ -115,17 +119,23 @@ func (p *program) placeMemory() {
 	}
 }
 
-// drawn counts the memory of ends by its kind.
-type drawn [memKinds]int
+// drawn counts the memory of ends by its kind, and the ends of XRC links.
+type drawn struct {
+	kinds [memKinds]int
+	xrc   int
+}
 
 func (n *drawn) add(p *program) {
 	for _, g := range p.groups {
 		for e := range 2 {
 			if g.srqWR > 0 {
-				n[g.srqMem[e]]++
+				n.kinds[g.srqMem[e]]++
 			}
 			for _, l := range g.links {
-				n[l.mem[e]]++
+				n.kinds[l.mem[e]]++
+				if l.typ == ibv.XRCSend {
+					n.xrc++
+				}
 			}
 		}
 	}
@@ -135,14 +145,18 @@ func (n *drawn) add(p *program) {
 func (n *drawn) check(t testing.TB, b bed) {
 	t.Helper()
 	all := 0
-	for _, k := range n {
+	for _, k := range n.kinds {
 		all += k
 	}
-	t.Logf("memory of ends: %d pinned, %d on demand, %d implicit, %d of dma-bufs, %d in the device", n[pinned],
-		n[onDemand], n[implicit], n[dmabuf], n[inDevice])
+	k := n.kinds
+	t.Logf("memory of ends: %d pinned, %d on demand, %d implicit, %d of dma-bufs, %d in the device; %d ends of XRC",
+		k[pinned], k[onDemand], k[implicit], k[dmabuf], k[inDevice], n.xrc)
+	if n.xrc == 0 && all >= 100 && !b.wire && b.offers[0].xrc && b.offers[1].xrc {
+		t.Errorf("none of %d ends is of an XRC link", all)
+	}
 	for _, o := range b.offers {
 		for _, k := range o.kinds {
-			if n[k] == 0 && all >= 100 {
+			if n.kinds[k] == 0 && all >= 100 {
 				t.Errorf("none of %d ends has memory of the kind %v", all, k)
 			}
 		}

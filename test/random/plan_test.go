@@ -363,7 +363,7 @@ func (m *model) finish(d *lane, o *op) {
 	if one(r, 3) {
 		o.flags |= ibv.Signaled
 	}
-	if one(r, 10) && l.typ == ibv.RC {
+	if one(r, 10) && l.reliable() {
 		o.flags |= ibv.Fence
 	}
 	switch o.code {
@@ -403,7 +403,7 @@ func (m *model) finish(d *lane, o *op) {
 	default:
 		base := 0
 		// otherwise a result may be in a completion that nobody has polled yet
-		if l.typ == ibv.RC && !l.opt.SignalAll && m.p.emulated && one(r, 8) {
+		if l.reliable() && !l.opt.SignalAll && m.p.emulated && one(r, 8) {
 			base = l.sink()
 			o.flags |= ibv.Fence
 		}
@@ -614,7 +614,7 @@ func (m *model) kind(i, from int) kind {
 	if !m.p.emulated && k != toErr && !effects[k].rxe {
 		return normal
 	}
-	if l.typ != ibv.RC && (k != badLKey || !m.p.emulated) {
+	if l.typ != ibv.RC && (k != badLKey || !m.p.emulated || l.typ == ibv.XRCSend) {
 		return normal
 	}
 	switch k {
@@ -657,7 +657,7 @@ func (m *model) planRecvs(rd *round, e, from int) {
 		if k == noRecv && e != from && one(r, 2) {
 			n = 0
 		}
-		late := l.typ == ibv.RC && !l.rnrZero && k == normal && !m.p.wire && one(r, 4)
+		late := l.reliable() && !l.rnrZero && k == normal && !m.p.wire && one(r, 4)
 		var bufs []*rbuf
 		for range n {
 			s := m.free[i][e][0]

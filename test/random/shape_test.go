@@ -100,6 +100,8 @@ var sendOps = map[ibv.QPType]ibv.SendOps{
 		ibv.SendOpRead | ibv.SendOpCompareSwap | ibv.SendOpFetchAdd,
 	ibv.UC: ibv.SendOpWrite | ibv.SendOpWriteImm | ibv.SendOpSend | ibv.SendOpSendImm,
 	ibv.UD: ibv.SendOpSend | ibv.SendOpSendImm,
+	ibv.XRCSend: ibv.SendOpWrite | ibv.SendOpWriteImm | ibv.SendOpSend | ibv.SendOpSendImm | ibv.SendOpRead |
+		ibv.SendOpCompareSwap | ibv.SendOpFetchAdd,
 }
 
 // bindBySendOps lets a QP with SendOps bind windows: of type 2 only, and on the emulated device.
@@ -162,6 +164,7 @@ func newProgram(seed uint64, b bed) *program {
 		}
 		p.groups = append(p.groups, g)
 	}
+	p.drawXRC()
 	p.placeMemory()
 	return p
 }

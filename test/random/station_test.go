@@ -34,6 +34,7 @@ type station struct {
 	td         *ibv.ThreadDomain
 	send, recv *hub
 	srq        *ibv.SRQ
+	xrcd       *ibv.XRCD
 	srqMem     *memory
 	srqImage   []byte
 	used       map[*rbuf]bool
@@ -57,12 +58,15 @@ type end struct {
 	left []sent  // completions that are to come
 
 	windows windows
+	target  target // of an XRC link
 }
 
 // peer is what the other end reports about itself.
 type peer struct {
 	Endpoint ibv.Endpoint
 	Memory   ibv.RemoteMemory
+	Target   *ibv.Endpoint // of an XRC link
+	SRQ      uint32
 }
 
 // entry records something that a station did or saw, for the report of a failure.
@@ -199,13 +203,20 @@ func (s *station) make(q *end) (err error) {
 	if q.l.srq {
 		opt.SRQ, opt.MaxRecvWR, opt.MaxRecvSGE = s.srq, 0, 0
 	}
+	recv := s.recv.cq
+	if q.l.typ == ibv.XRCSend {
+		opt.MaxRecvWR, opt.MaxRecvSGE, recv = 0, 0, nil
+		if err = s.newTarget(q); err != nil {
+			return err
+		}
+	}
 	opt.SingleThreaded = s.g.single
 	if q.l.mem[s.e] == inDevice {
 		// The CPU cannot copy to that memory what comes in a completion.
-		q.qp, err = mlx5dv.CreateQP(s.pd, s.send.cq, s.recv.cq, &mlx5dv.QPOptions{QPOptions: opt,
+		q.qp, err = mlx5dv.CreateQP(s.pd, s.send.cq, recv, &mlx5dv.QPOptions{QPOptions: opt,
 			Flags: mlx5dv.DisableScatterToCQE})
 	} else {
-		q.qp, err = s.pd.CreateQP(s.send.cq, s.recv.cq, &opt)
+		q.qp, err = s.pd.CreateQP(s.send.cq, recv, &opt)
 	}
 	if err != nil {
 		return err
@@ -227,7 +238,14 @@ func (s *station) connect(these func(i int) bool) error {
 		if err != nil {
 			return err
 		}
-		mine[i] = &peer{e, q.mem.Remote()}
+		mine[i] = &peer{Endpoint: e, Memory: q.mem.Remote(), SRQ: q.target.num}
+		if q.target.qp != nil {
+			t, err := q.target.qp.Endpoint(s.rxe.Port, s.rxe.GID)
+			if err != nil {
+				return err
+			}
+			mine[i].Target = &t
+		}
 	}
 	b, err := json.Marshal(mine)
 	if err != nil {
@@ -252,7 +270,14 @@ func (s *station) connect(these func(i int) bool) error {
 		if s.p.emulated {
 			opt.AckTimeout, opt.RetryCount = ibv.TimeCode(8).Duration(), 1
 		}
-		if err := q.qp.Connect(q.peer.Endpoint, opt); err != nil {
+		to := q.peer.Endpoint
+		if q.target.qp != nil {
+			if err := q.target.qp.Connect(to, opt); err != nil {
+				return err
+			}
+			to = *q.peer.Target
+		}
+		if err := q.qp.Connect(to, opt); err != nil {
 			return err
 		}
 		if q.l.typ == ibv.UD && q.ah == nil {
@@ -499,9 +524,12 @@ func (s *station) postRecv(p rpost) error {
 	}
 	var n int
 	var err error
-	if p.link < 0 {
+	switch {
+	case p.link < 0:
 		n, err = s.srq.PostRecv(wrs)
-	} else {
+	case s.qps[p.link].target.srq != nil:
+		n, err = s.qps[p.link].target.srq.PostRecv(wrs)
+	default:
 		n, err = s.qps[p.link].qp.PostRecv(wrs)
 	}
 	if err != nil || n != len(wrs) {
@@ -524,7 +552,7 @@ func (s *station) postLate() error {
 // wr returns a work request as the program posts it.
 func (s *station) wr(q *end, o *op) ibv.SendWR {
 	w := ibv.SendWR{ID: o.id, Opcode: o.code, Flags: o.flags, Imm: o.imm, CompareAdd: o.add, Swap: o.swap,
-		Masked: o.masked}
+		Masked: o.masked, RemoteSRQN: q.peer.SRQ}
 	if o.inline && o.flags&ibv.Inline == 0 {
 		w.Inline = o.data[:len(o.data):len(o.data)]
 		if w.Inline == nil {
@@ -679,6 +707,11 @@ func (s *station) pump(sleep bool) (int, error) {
 	if s.send == s.recv {
 		hubs = hubs[:1]
 	}
+	for _, q := range s.qps {
+		if q.target.hub != nil {
+			hubs = append(hubs, q.target.hub)
+		}
+	}
 	if sleep {
 		// Wait where a completion is outstanding.
 		h := s.send
@@ -701,7 +734,11 @@ func (s *station) pump(sleep bool) (int, error) {
 		}
 	}
 	for i, q := range s.qps {
-		for _, wc := range s.send.take(q.box) {
+		wcs := s.send.take(q.box)
+		if q.target.hub != nil {
+			wcs = append(wcs, q.target.hub.take(q.target.box)...)
+		}
+		for _, wc := range wcs {
 			n++
 			s.wcs++
 			s.note("completion", i, nil, &wc)
@@ -993,7 +1030,7 @@ func (s *station) close() error {
 		if q.ah != nil {
 			closing(q.ah)
 		}
-		errs = append(errs, q.windows.close())
+		errs = append(errs, q.windows.close(), q.target.close())
 		closing(q.mem)
 	}
 	if s.srq != nil {
@@ -1009,6 +1046,9 @@ func (s *station) close() error {
 	}
 	if s.recv != s.send {
 		closing(s.recv.cq)
+	}
+	if s.xrcd != nil {
+		closing(s.xrcd)
 	}
 	if s.td != nil {
 		closing(s.pd)
