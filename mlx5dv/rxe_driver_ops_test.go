@@ -60,7 +60,7 @@ func TestRXEMkeyConfigure(t *testing.T) {
 	refused("after invalidation", inv, write)
 }
 
-// The device copies memory, on RC and by a DCI.
+// The device copies memory, by work requests of an RC QP.
 func TestRXEMemcpy(t *testing.T) {
 	s := newMkeySide(t, WithMemcpy|WithMkeyConfigure, nil)
 	if s == nil {
