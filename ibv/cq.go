@@ -50,6 +50,7 @@ type CQ struct {
 	dcts   int                  // DCTs whose receives complete here, on the direct data path
 	xrc    *SRQ                 // XRC SRQ of the direct data path; nil without
 	wq     *WQ                  // of the direct data path, then the only queue; nil without
+	frames *QP                  // raw packet QP whose receives complete here, on the direct data path; nil without
 	rooms  map[uint32]*ops.Room // of send queues, by QPN; nil while no QP on the CQ has one
 	cqe    int
 
@@ -328,8 +329,8 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		}
 	}
 	if cq.direct != nil {
-		if cq.tags {
-			return cq.direct.PollTags(mlx5WCs(wcs))
+		if cq.tags || cq.frames != nil {
+			return cq.direct.PollTags(mlx5WCs(wcs), cq.tags)
 		}
 		return cq.direct.PollInto(firstWC(wcs), len(wcs))
 	}
@@ -439,7 +440,7 @@ func (cq *CQ) heldNothing() {
 
 // usual is the ring that Poll polls at once, nil if there is more to do.
 func (cq *CQ) usual() *mlx5.CQ {
-	if cq.tags {
+	if cq.tags || cq.frames != nil {
 		return nil
 	}
 	return cq.direct

@@ -65,6 +65,10 @@ func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
 		}
 	case n == 0 && qp.direct.Broken():
 		err = qp.recvFailed(0, ErrBroken)
+	case qp.frames != nil:
+		if n = qp.frames.Post(mlx5Recvs(wrs)); n < len(wrs) {
+			err = qp.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))
+		}
 	default:
 		if n += qp.direct.RQ.Post(mlx5Recvs(wrs[n:])); n < len(wrs) {
 			err = qp.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))

@@ -38,7 +38,7 @@ func rawPair(t *testing.T, a, b RawOptions) (*rawSide, *rawSide) {
 		return nil, nil
 	}
 	if os.Geteuid() != 0 {
-		s := newSide(t, 0, &CQOptions{DataPath: DataPathOps})
+		s := newSide(t, 0, nil)
 		_, err := s.pd.CreateQP(s.cq, s.cq, &QPOptions{Type: RawPacket})
 		wantErr(t, err, syscall.EPERM, "CAP_NET_RAW")
 		return nil, nil
@@ -48,7 +48,7 @@ func rawPair(t *testing.T, a, b RawOptions) (*rawSide, *rawSide) {
 
 func newRawSide(t *testing.T, i int, o RawOptions) *rawSide {
 	t.Helper()
-	s := &rawSide{side: newSide(t, i, &CQOptions{DataPath: DataPathOps})}
+	s := &rawSide{side: newSide(t, i, nil)}
 	s.newQP(t, &QPOptions{Type: RawPacket, MaxSendSGE: 3, MaxInline: 200, MaxRecvWR: rawRecvs, Raw: o})
 	rawReady(t, s.qp)
 	s.mac = macOf(t, s.dev)

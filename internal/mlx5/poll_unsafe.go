@@ -114,8 +114,8 @@ func (cq *CQ) PollInto(out *WC, size int) (int, error) {
 		case stays:
 			n, ci = n-1, ci-1
 			continue
-		case ofXRC:
-			qp, n, ci = cq.xrc, n-1, ci-1
+		case ofOther:
+			qp, n, ci = cq.other, n-1, ci-1
 			continue
 		case reposted:
 			n--
@@ -164,7 +164,7 @@ const (
 	completed outcome = iota
 	reposted          // it is no completion
 	stays             // it is usual now
-	ofXRC             // it is usual for cq.xrc
+	ofOther           // it is usual for cq.other
 	isCorrupt         // pending says so
 	none              // it is not written yet
 	suspended         // and its QP, too
@@ -183,6 +183,13 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 		cq.corrupt(nil, ci, tail, noSigErr)
 		return isCorrupt
 	}
+	if cq.sender != nil {
+		if to := cq.side(op, num); to != nil && to != qp {
+			qp.publish(cq)
+			cq.other = to
+			return ofOther
+		}
+	}
 	if num != qp.Num {
 		switch {
 		case cq.qps.suspended(num):
@@ -190,8 +197,8 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 			return suspended
 		case cq.qps.Find(num) == nil: // it may have been suspended a moment ago
 			if cq.xrc != nil && fromPeer(op) {
-				cq.xrc.Num = num
-				return ofXRC
+				cq.xrc.Num, cq.other = num, cq.xrc
+				return ofOther
 			}
 			cq.corrupt(nil, ci, tail, noQP)
 			return isCorrupt
