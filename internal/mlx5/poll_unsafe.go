@@ -184,9 +184,9 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 		return isCorrupt
 	}
 	if cq.sender != nil {
-		if to := cq.side(op, num); to != nil && to != qp {
+		if to := cq.side(op, num); to != nil && (to != qp || to.Num != num) {
 			qp.publish(cq)
-			cq.other = to
+			to.Num, cq.other = num, to
 			return ofOther
 		}
 	}

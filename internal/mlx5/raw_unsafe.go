@@ -60,7 +60,6 @@ func (r *RawRQ) Drop() {
 func (cq *CQ) side(op uint8, num uint32) *QP {
 	switch {
 	case fromPeer(op):
-		cq.xrc.Num = num
 		return cq.xrc
 	case (op == cqeReq || op == cqeReqErr) && num == cq.sender.Num:
 		return cq.sender
