@@ -216,7 +216,7 @@ func TestRXE_Raw(t *testing.T) {
 		}
 	}
 	t.Run("padded", func(t *testing.T) {
-		want := ethernet(b.mac, a.mac, 0x88b5, 1, 1)
+		want := ethernet(b.mac, a.mac, 0x88b5, 4, 1)
 		a.send(t, want, 0)
 		if got, _ := b.frame(t); !bytes.Equal(got, append(want, make([]byte, 60-len(want))...)) {
 			t.Errorf("%x", got)
