@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -46,9 +47,12 @@ func rawPair(t *testing.T, a, b RawOptions) (*rawSide, *rawSide) {
 	return newRawSide(t, 0, a), newRawSide(t, 1, b)
 }
 
-func newRawSide(t *testing.T, i int, o RawOptions) *rawSide {
+func newRawSide(t *testing.T, i int, o RawOptions) *rawSide { return newRawSideOn(t, i, o, nil) }
+
+// newRawSideOn is newRawSide with a CQ of these options.
+func newRawSideOn(t *testing.T, i int, o RawOptions, cq *CQOptions) *rawSide {
 	t.Helper()
-	s := &rawSide{side: newSide(t, i, nil)}
+	s := &rawSide{side: newSide(t, i, cq)}
 	s.newQP(t, &QPOptions{Type: RawPacket, MaxSendSGE: 3, MaxInline: 200, MaxRecvWR: rawRecvs, Raw: o})
 	rawReady(t, s.qp)
 	s.mac = macOf(t, s.dev)
@@ -263,6 +267,30 @@ func TestRXE_Raw(t *testing.T) {
 		b.none(t)
 		a.none(t)
 	})
+	t.Run("allocations", func(t *testing.T) {
+		send := []SendWR{{ID: 99, Opcode: OpSend, Flags: Signaled | IPCsum, SGEs: []SGE{a.mr.SGE(rawSend, 60)}}}
+		again := []RecvWR{{SGEs: []SGE{b.mr.SGE(0, rawSlot)}}}
+		wait := func(cq *CQ) {
+			for wcs := make([]WC, 1); ; {
+				switch n, err := cq.Poll(wcs); {
+				case err != nil || n > 0 && wcs[0].Status != WCSuccess:
+					t.Fatalf("%+v, %v", wcs[0], err)
+				case n > 0:
+					return
+				}
+				runtime.Gosched()
+			}
+		}
+		copy(a.mr.Bytes()[rawSend:], ethernet(b.mac, a.mac, 0x88b5, 46, 1))
+		if n := testing.AllocsPerRun(50, func() {
+			post(t, a.qp, send...)
+			wait(a.cq)
+			wait(b.cq)
+			recv(t, b.qp, again...)
+		}); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
 	t.Run("reset", func(t *testing.T) {
 		ok(t, b.qp.Modify(&QPAttr{State: StateReset}, MaskState))
 		a.send(t, ethernet(b.mac, a.mac, 0x88b5, 50, 0), 0)
@@ -474,6 +502,27 @@ func TestRXE_RawOffloads(t *testing.T) {
 	a.send(t, plain, 0)
 	c.none(t)
 	b.frame(t)
+}
+
+// A CQ with fields returns the tag of the rule beside the number, and the VLAN tag that was taken out of the frame.
+func TestRXE_RawFields(t *testing.T) {
+	a, b := rawPair(t, RawOptions{}, RawOptions{})
+	if a == nil {
+		return
+	}
+	b = newRawSideOn(t, 1, RawOptions{StripVLAN: true}, &CQOptions{Fields: FieldsStandard | FieldCVLAN | FieldFlowTag})
+	b.rule(t, FlowAttr{Specs: []FlowSpec{b.own(), FlowTag(0x123456)}})
+	want := packet(b.mac, a.mac, false, true, 100)
+	tagged := append(append(bytes.Clone(want[:12]), 0x81, 0, 0x60, 42), want[12:]...)
+	for i, f := range [][]byte{want, tagged} {
+		a.send(t, f, IPCsum)
+		got, wc := b.frame(t)
+		checksums(t, got)
+		if wc.FlowTag != 0x123456 || wc.CVLAN != []uint16{0, 0x602a}[i] || wc.Flags&WCIPCsumOK == 0 ||
+			len(got) != len(want) {
+			t.Errorf("%d: %+v, %x", i, wc, got[:20])
+		}
+	}
 }
 
 // Frames, and TSO, by the functions behind ibv_wr_*.
