@@ -506,11 +506,11 @@ func TestRXE_RawOffloads(t *testing.T) {
 
 // A CQ with fields returns the tag of the rule beside the number, and the VLAN tag that was taken out of the frame.
 func TestRXE_RawFields(t *testing.T) {
-	a, b := rawPair(t, RawOptions{}, RawOptions{})
+	a, _ := rawPair(t, RawOptions{}, RawOptions{})
 	if a == nil {
 		return
 	}
-	b = newRawSideOn(t, 1, RawOptions{StripVLAN: true}, &CQOptions{Fields: FieldsStandard | FieldCVLAN | FieldFlowTag})
+	b := newRawSideOn(t, 1, RawOptions{StripVLAN: true}, &CQOptions{Fields: FieldsStandard | FieldCVLAN | FieldFlowTag})
 	b.rule(t, FlowAttr{Specs: []FlowSpec{b.own(), FlowTag(0x123456)}})
 	want := packet(b.mac, a.mac, false, true, 100)
 	tagged := append(append(bytes.Clone(want[:12]), 0x81, 0, 0x60, 42), want[12:]...)

@@ -37,9 +37,6 @@ type CQ struct {
 	num     uint32
 	xrc     *QP    // stands for the QPs of the XRC domain, see xrc.go, or for the WQ, see wq.go; nil without
 	others  *Table // qps without the WQ, with one
-	raw     bool   // xrc stands for the receives of a raw packet QP, see raw.go
-	sender  *QP    // that QP, if its sends complete here as well
-	other   *QP    // xrc or sender: the QP of the entry, when unusual returns ofOther
 	pending error  // error for the entry after the completions that were delivered; nil for none
 
 	// within Poll
@@ -47,6 +44,10 @@ type CQ struct {
 	received bool // receives of the QP were completed and not yet published
 
 	aside [2]uint32 // dbrec within PollTags
+
+	raw    bool // xrc stands for the receives of a raw packet QP, see raw_unsafe.go
+	sender *QP  // that QP, if its sends complete here as well
+	other  *QP  // xrc or sender: the QP of the entry, when unusual returns ofOther
 }
 
 // nobody is a QP that no completion names.
