@@ -29,8 +29,8 @@ func TestRXERawBytes(t *testing.T) {
 	var cqs [2]*ibv.CQ
 	for i, path := range paths {
 		cqs[i] = closing(t, must(dev.CreateCQ(64, &ibv.CQOptions{DataPath: path}))(t))
-		qp := closing(t, must(pd.CreateQP(cqs[i], cqs[i], &ibv.QPOptions{Type: ibv.RawPacket, MaxSendWR: 8, MaxInline: 200,
-			MaxSendSGE: 5, Raw: ibv.RawOptions{MaxTSOHeader: 100}}))(t))
+		qp := closing(t, must(pd.CreateQP(cqs[i], cqs[i], &ibv.QPOptions{Type: ibv.RawPacket, MaxSendWR: 8,
+			MaxInline: 200, MaxSendSGE: 5, Raw: ibv.RawOptions{MaxTSOHeader: 100}}))(t))
 		ok(t, qp.Modify(&ibv.QPAttr{State: ibv.StateInit, Port: 1}, ibv.MaskState|ibv.MaskPort))
 		ok(t, qp.Modify(&ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState))
 		ok(t, qp.Modify(&ibv.QPAttr{State: ibv.StateRTS}, ibv.MaskState))

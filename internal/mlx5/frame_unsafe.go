@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	ethChecksums = 1<<6 | 1<<7 // of layers 3 and 4, in an Ethernet segment. C: MLX5_ETH_WQE_L3_CSUM, MLX5_ETH_WQE_L4_CSUM
+	ethChecksums = 1<<6 | 1<<7 // in an Ethernet segment. C: MLX5_ETH_WQE_L3_CSUM, MLX5_ETH_WQE_L4_CSUM
 	ethFirst     = 2           // bytes of the header that lie in the segment
 
 	// MaxFrameHead is how much of a frame a device may want within the WQE. C: MLX5_ETH_L2_INLINE_HEADER_SIZE.

@@ -11,8 +11,8 @@ import (
 // Therefore the CQ of its receives has nothing else, unless its sends complete there as well. As for a WQ, one QP
 // stands for the receives. That an entry is of a send shows in its opcode.
 
-// RawRQ is the receive queue of a raw packet QP. The device learns of its receives when the QP is in RTR: libmlx5, which
-// knows of none, writes the doorbell record on the way there.
+// RawRQ is the receive queue of a raw packet QP. The device learns of its receives when the QP is in RTR: libmlx5,
+// which knows of none, writes the doorbell record on the way there.
 type RawRQ struct {
 	*RQ
 	cq     *CQ

@@ -54,7 +54,8 @@ func TestFrame(t *testing.T) {
 		ds     int
 		want   string
 	}{
-		{"one piece", mlx5.SendWR{Opcode: wrSend, SGEs: sges(64)}, 0, 0, 3, fmt.Sprintf(eth, 0, 0, 0) + "0000" + data(0, 64)},
+		{"one piece", mlx5.SendWR{Opcode: wrSend, SGEs: sges(64)}, 0, 0, 3,
+			fmt.Sprintf(eth, 0, 0, 0) + "0000" + data(0, 64)},
 		{"checksums", mlx5.SendWR{Opcode: wrSend, Flags: checksum, SGEs: sges(10, 0, 54)}, 0, 0, 4,
 			fmt.Sprintf(eth, 0xc0, 0, 0) + "0000" + data(0, 10) + data(10, 54)},
 		{"with its head", mlx5.SendWR{Opcode: wrSend, SGEs: sges(64)}, 0, 18, 4,
@@ -142,8 +143,9 @@ func TestRawCQ(t *testing.T) {
 		}
 		for k, wc := range poll(t, cq, 4) {
 			n := i - 1 + k/2
-			if id, num := uint64(n), uint32(qpn); k%2 == 0 && (wc.ID != 100+id || wc.QPN != want[n] || wc.Opcode != 128 ||
-				wc.ByteLen != 60) || k%2 == 1 && (wc.ID != id || wc.QPN != num || wc.Opcode != 0) {
+			id, num := uint64(n), uint32(qpn)
+			if k%2 == 0 && (wc.ID != 100+id || wc.QPN != want[n] || wc.Opcode != 128 || wc.ByteLen != 60) ||
+				k%2 == 1 && (wc.ID != id || wc.QPN != num || wc.Opcode != 0) {
 				t.Errorf("%d, %d: %+v", n, k, wc)
 			}
 		}
