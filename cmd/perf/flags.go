@@ -20,7 +20,10 @@ type options struct {
 	named     func() error // reads what flags give by name
 }
 
-var errHelp = errors.New("help")
+var (
+	errHelp    = errors.New("help")
+	errVersion = errors.New("version")
+)
 
 // flagSet declares the flags: perftest's letters and names where it has them.
 // Names may be written with - or _.
@@ -81,7 +84,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.BoolVar(&c.Gbits, "report-gbits", false, "Gb/s instead of MiB/s; give it to both ends")
 	f.BoolVar(&c.Verify, "verify", false, "check the payload; both ends must be this program")
 	f.BoolVar(&o.json, "json", false, "one JSON object with all results instead of a table")
-	f.BoolVarP(&o.histogram, "report-histogram", "H", false, "put the latency histogram in the JSON object")
+	f.BoolVarP(&o.histogram, "report-histogram", "H", false, "show the latency histogram (lat)")
 	f.Var((*seconds)(&c.Timeout), "timeout", "give up when the peer is silent, or nothing completes, for that long")
 	f.Var((*seconds)(&c.Patience), "retry", "how long a client tries to reach a server")
 	f.BoolVar(&c.ShortNeg, "short-6-28", false, "as client of a perftest 6.28 that was built without mlx5")
@@ -90,6 +93,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	for _, n := range []string{"gid-index", "margin", "inline-size", "duration"} {
 		f.Lookup(n).DefValue = "0" // the text says what happens without it
 	}
+	f.BoolP("version", "V", false, "print the version")
 	f.BoolP("help", "h", false, "this text")
 
 	o.named = func() (err error) {
@@ -122,6 +126,9 @@ func parse(args []string) (*options, error) {
 	if h, _ := f.GetBool("help"); h {
 		return nil, errHelp
 	}
+	if v, _ := f.GetBool("version"); v {
+		return nil, errVersion
+	}
 	if err := o.named(); err != nil {
 		return nil, err
 	}
@@ -150,6 +157,9 @@ func parse(args []string) (*options, error) {
 		if fl := f.Lookup(n); fl.Changed && fl.Value.String() == "0" {
 			return nil, fmt.Errorf("--%s (-%s) 0 < 1", n, fl.Shorthand)
 		}
+	}
+	if o.histogram && o.asked.Metric != wire.Latency {
+		return nil, errors.New("histogram (-H): only latency tests have it")
 	}
 	if f.Changed("margin") && !f.Changed("duration") {
 		return nil, errors.New("margin (-f) needs a duration (-D)")

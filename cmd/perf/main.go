@@ -19,6 +19,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/buildinfo"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -43,6 +44,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, usage())
 		return exitOK
 	}
+	if errors.Is(err, errVersion) {
+		fmt.Fprintln(stdout, "perf of pureverbs", buildinfo.Version())
+		return exitOK
+	}
 	if err != nil {
 		for _, e := range split(err) {
 			say(stderr, e)
@@ -50,7 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "perf --help shows how it is used")
 		return exitUsage
 	}
-	table := report.Table{W: stdout, Plan: &o.plan}
+	table := report.Table{W: stdout, Plan: &o.plan, Histogram: o.histogram}
 	bar := &report.Progress{W: stderr}
 	var mu sync.Mutex // the progress line is written from another goroutine
 	locked := func(f func()) { mu.Lock(); defer mu.Unlock(); f() }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/internal/buildinfo"
 )
 
 func TestParse(t *testing.T) {
@@ -57,6 +58,8 @@ func TestParse(t *testing.T) {
 		}},
 		{"write bw -R -d a -x 3 host", func(o *options) bool { return o.plan.RDMACM && o.plan.GIDIndex == 3 }},
 		{"write bw --rdma_cm", func(o *options) bool { return o.plan.RDMACM }},
+		{"write bw -e", func(o *options) bool { return o.plan.Events }},
+		{"read lat -H host", func(o *options) bool { return o.histogram }},
 		{"write bw -u 0 -c rc --verify", func(o *options) bool { return o.plan.QPTimeout == 0 && o.plan.Verify }},
 	} {
 		o, err := parse(strings.Fields(tc.line))
@@ -103,6 +106,8 @@ func TestUsageErrors(t *testing.T) {
 		"write bw -R -u 0":            "1 to 31",
 		"write bw -R -x 3":            "needs a device",
 		"write lat -q 2 -l 2":         "post list",
+		"write bw -H":                 "only latency tests",
+		"write lat -e":                "waits for memory",
 	} {
 		var out, diag bytes.Buffer
 		if rc := run(t.Context(), strings.Fields(line), &out, &diag); rc != exitUsage {
@@ -129,6 +134,18 @@ func TestHelp(t *testing.T) {
 			if strings.Contains(line, "default -1") || strings.Contains(line, "cpu-freq") {
 				t.Errorf("%s shows %q", a, line)
 			}
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for _, a := range []string{"-V", "--version"} {
+		var out, diag bytes.Buffer
+		if rc := run(t.Context(), []string{a}, &out, &diag); rc != exitOK || diag.Len() > 0 {
+			t.Errorf("%s: exit code %d, stderr %q", a, rc, diag.String())
+		}
+		if want := "perf of pureverbs " + buildinfo.Version() + "\n"; out.String() != want {
+			t.Errorf("%s prints %q, want %q", a, out.String(), want)
 		}
 	}
 }

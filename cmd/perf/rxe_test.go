@@ -537,6 +537,85 @@ func TestRXE_PeerDies(t *testing.T) {
 	}
 }
 
+// TestRXE_ByTimeFails: a run by time whose device dies, or loses completions, is a failure and shows no figure.
+func TestRXE_ByTimeFails(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	if !vm.Emulated {
+		t.Skip("faults: runs on the emulated device only (make test-emu)")
+	}
+	for _, tc := range []struct{ fault, verb, metric, want string }{
+		{"cqe-lost:device=%s,after=20,count=0", "write", "bw", "nothing completes any more"},
+		{"cqe-lost:device=%s,after=20,count=0", "send", "lat", "nothing completes any more"},
+	} {
+		t.Run(tc.fault[:strings.Index(tc.fault, ":")]+" "+tc.verb+" "+tc.metric, func(t *testing.T) {
+			failsByTime(t, vm, fmt.Sprintf(tc.fault, vm.Dev[1]), tc.verb, tc.metric, tc.want)
+		})
+	}
+}
+
+// failsByTime is a run by time with a fault on the client's device: the client says what is wrong and shows no figure.
+func failsByTime(t *testing.T, vm testutil.RXE, fault, verb, metric, want string) {
+	t.Helper()
+	port := freshPort()
+	args := []string{verb, metric, "-D", "1", "--timeout", "2", "-p", port}
+	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, port)
+	vm.Fault(t, fault)
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--json", vm.Host[0])...)
+	if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), want) {
+		t.Fatalf("client: exit code %d, want 1 and %q\n%s", rc, want, cli.output())
+	}
+	if o := cli.outcome(t); len(o.Results) != 0 || o.Error == "" {
+		t.Errorf("client shows %+v, error %q", o.Results, o.Error)
+	}
+	if rc := srv.wait(t); rc != 1 {
+		t.Errorf("server: exit code %d, want 1\n%s", rc, srv.output())
+	}
+}
+
+// TestRXE_LinkDown: what fails because this end's link went down says so.
+func TestRXE_LinkDown(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	port := freshPort()
+	args := []string{"write", "bw", "-D", "100", "-s", "4K", "--timeout", "20", "-u", "10", "-p", port}
+	start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, port)
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
+	begun(t, cli)
+	vm.SetLink(t, 1, false)
+	want := vm.Dev[1] + " port 1 of this end is Down"
+	if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), want) {
+		t.Errorf("client: exit code %d, want 1 and %q\n%s", rc, want, cli.output())
+	}
+}
+
+// TestRXE_StoppedPeer: --timeout bounds the last meeting, too.
+func TestRXE_StoppedPeer(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	port := freshPort()
+	args := []string{"write", "bw", "-D", "1", "-f", "0", "-s", "4K", "-p", port}
+	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, port)
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--timeout", "2", vm.Host[0])...)
+	begun(t, cli)
+	begun(t, srv)
+	pause(t, srv)
+	if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), "was it not stopped?") {
+		t.Errorf("exit code %d, want 1 and the stopped peer\n%s", rc, cli.output())
+	}
+}
+
+// TestRXE_ServerChecks: a server says what its device refuses before a client comes.
+func TestRXE_ServerChecks(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for _, a := range [][]string{{"-I", "60000"}, {"-q", "16384", "-t", "15000"}} {
+		srv := start(t, "perf", append([]string{"write", "bw", "-d", vm.Dev[0], "-p", freshPort()}, a...)...)
+		if rc := srv.wait(t); rc != 1 || strings.Contains(srv.diag.String(), "waiting") {
+			t.Errorf("%v: exit code %d\n%s", a, rc, srv.output())
+		}
+	}
+}
+
 // TestRXE_Interrupt: both ends leave in order when one gets a signal.
 func TestRXE_Interrupt(t *testing.T) {
 	vm := testutil.NeedRXE(t)

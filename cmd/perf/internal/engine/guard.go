@@ -23,7 +23,9 @@ func (r *run) guard(size, want uint64, loop func(ctx context.Context) error) err
 	stopProgress := r.progress(size, want)
 	stopWatchdog := r.watchdog(cancel)
 	r.mon.Busy()
+	began := time.Now()
 	err := loop(ctx) // not locked to its thread: it passes through Go's scheduler by itself
+	r.ran = time.Since(began)
 	stopProgress()
 	stopWatchdog()
 	stopWatch()

@@ -15,7 +15,7 @@ func (r *run) latency() error {
 	p := &r.plan
 	if p.Verb == wire.Read && !p.Client() {
 		// The client works alone; Finish waits for it.
-		return r.Finish()
+		return r.Finish(wire.Forever)
 	}
 	for _, size := range p.Sizes() {
 		r.begin(size)
@@ -23,7 +23,7 @@ func (r *run) latency() error {
 			if err := r.postReceives(); err != nil {
 				return err
 			}
-			if err := r.Barrier("start"); err != nil {
+			if err := r.Barrier("start", r.patience()); err != nil {
 				return err
 			}
 		}
@@ -38,7 +38,7 @@ func (r *run) latency() error {
 		// acknowledgement of its last message, so it leaves first.
 		return r.AwaitClose(grace)
 	}
-	return r.Finish()
+	return r.Finish(r.patience())
 }
 
 // runLat measures one size.

@@ -3,8 +3,8 @@ package loop
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/ibv"
@@ -29,6 +29,7 @@ type Bandwidth struct {
 	total      uint64 // messages completed, both directions
 	sent, got  uint64
 	begun, end int64 // ticks: the first posting (or arrival) and the last completion
+	recvMoved  int64 // ticks: the last arrival
 }
 
 // Run is the loop. It does not allocate, unless it fails.
@@ -53,22 +54,15 @@ func (b *Bandwidth) Run() error {
 			}
 		}
 		before := b.total
-		if b.Recvs != nil {
-			if err := b.receive(); err != nil {
-				return err
-			}
-		}
-		if b.Sends != nil {
-			if err := b.reap(); err != nil {
-				return err
-			}
+		if err := b.poll(); err != nil {
+			return err
 		}
 		if b.Sample != nil && b.Sample.Tick(b.clk.Now(), b.total) {
-			return nil
+			return b.await(b.silent)
 		}
 		if b.total == before {
 			if err := b.idle(); err != nil {
-				return fmt.Errorf("after %d messages sent and %d received: %w", b.sent, b.got, err)
+				return b.stalled(err)
 			}
 			continue
 		}
@@ -78,6 +72,66 @@ func (b *Bandwidth) Run() error {
 		}
 	}
 	return nil
+}
+
+// poll takes completions of both kinds.
+func (b *Bandwidth) poll() error {
+	if b.Recvs != nil {
+		if err := b.receive(); err != nil {
+			return err
+		}
+	}
+	if b.Sends != nil {
+		return b.reap()
+	}
+	return nil
+}
+
+// await takes completions, and posts nothing more, for as long as cond holds.
+func (b *Bandwidth) await(cond func() bool) error {
+	for cond() {
+		before := b.total
+		if err := b.poll(); err != nil {
+			return err
+		}
+		if b.total != before {
+			b.Busy()
+		} else if err := b.idle(); err != nil {
+			return b.stalled(err)
+		}
+	}
+	return nil
+}
+
+// stalled says how far the loop came.
+func (b *Bandwidth) stalled(err error) error {
+	err = fmt.Errorf("after %d messages sent and %d received: %w", b.sent, b.got, err)
+	for _, l := range b.Links {
+		if b.Sends != nil && b.open(l) && (b.Sample == nil || b.Sample.Silent(l.moved)) {
+			return fmt.Errorf("%s, message %d: %w", l.Name, l.done+1, err)
+		}
+	}
+	return err
+}
+
+// open reports whether a completion of a link is to come. The last few messages may not have asked for one.
+func (b *Bandwidth) open(l *Link) bool { return l.posted-l.done >= uint64(l.Moderate) }
+
+// silent reports whether something did not move any more when the sample ended: a link that sends,
+// or all that is received. Then it is waited for until it does, or has stalled.
+func (b *Bandwidth) silent() bool {
+	if b.Recvs != nil && b.Sample.Silent(b.recvMoved) {
+		return true
+	}
+	if b.Sends == nil {
+		return false
+	}
+	for _, l := range b.Links {
+		if b.open(l) && b.Sample.Silent(l.moved) {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *Bandwidth) begin() {
@@ -108,9 +162,10 @@ func (b *Bandwidth) fill() error {
 // reap takes completions of what was sent.
 func (b *Bandwidth) reap() error {
 	n, err := b.Sends.Poll(b.wcs[:])
-	if err != nil {
+	if n == 0 || err != nil {
 		return err
 	}
+	b.end = b.clk.Now()
 	for i := range b.wcs[:n] {
 		wc := &b.wcs[i]
 		l := b.Links[wc.ID>>ordinalBits]
@@ -120,13 +175,10 @@ func (b *Bandwidth) reap() error {
 		}
 		b.total += ord - l.done
 		b.sent += ord - l.done
-		l.done = ord
+		l.done, l.moved = ord, b.end
 	}
-	if n > 0 {
-		b.end = b.clk.Now()
-		if b.Stamps != nil {
-			b.Stamps.Done(int64(b.sent), b.end)
-		}
+	if b.Stamps != nil {
+		b.Stamps.Done(int64(b.sent), b.end)
 	}
 	return nil
 }
@@ -157,6 +209,9 @@ func (b *Bandwidth) receive() error {
 	if b.Sends == nil {
 		b.end = b.clk.Now()
 		b.rest(b.end)
+		b.recvMoved = b.end
+	} else if b.Sample != nil {
+		b.recvMoved = b.clk.Now()
 	}
 	for _, l := range b.Links {
 		if l.refill > 0 {
@@ -171,21 +226,8 @@ func (b *Bandwidth) receive() error {
 
 // Drain waits for what is posted, after a run by time: the peer may free its memory as soon as it
 // hears that the run is over.
-func (b *Bandwidth) Drain(limit time.Duration) error {
-	deadline := b.clk.Now() + b.clk.Ticks(limit)
-	for {
-		open := false
-		for _, l := range b.Links {
-			// The last few may not have asked for a completion.
-			open = open || l.posted-l.done >= uint64(l.Moderate)
-		}
-		if !open || b.clk.Now() > deadline {
-			return nil
-		}
-		if err := b.reap(); err != nil {
-			return err
-		}
-	}
+func (b *Bandwidth) Drain() error {
+	return b.await(func() bool { return slices.ContainsFunc(b.Links, b.open) })
 }
 
 // Moved returns how many messages count, and the ticks that they took.

@@ -32,6 +32,7 @@ type Link struct {
 	unsig  int    // messages until the next that asks for a completion
 	posted uint64 // ordinal of the last message posted
 	done   uint64 // ordinal of the last message completed
+	moved  int64  // ticks of that
 
 	recvWalk   payload.Walker
 	recvPosted uint64
@@ -54,7 +55,7 @@ func (l *Link) Begin(size, cycle, line uint64, flags ibv.SendFlags) {
 	l.walk = payload.NewWalker(size, cycle, line)
 	l.recvWalk = l.walk
 	l.flags, l.unsig = flags, l.Moderate
-	l.posted, l.done, l.recvPosted, l.recvDone, l.refill = 0, 0, 0, 0, 0
+	l.posted, l.done, l.moved, l.recvPosted, l.recvDone, l.refill = 0, 0, 0, 0, 0, 0
 	for i := range l.WRs {
 		l.WRs[i].SGEs[0].Length = uint32(size)
 	}

@@ -105,6 +105,6 @@ func (m *Monitor) look() error {
 
 // Stalled returns the error of a loop whose completions stopped coming.
 func (m *Monitor) Stalled() error {
-	return fmt.Errorf("%w, for %v; the peer is there but does not do its part: was it started with the same options?",
-		ErrStalled, m.limit)
+	return fmt.Errorf("%w, for %v; the peer does not do its part (was it started with the same options, or stopped?), "+
+		"or the device has lost completions", ErrStalled, m.limit)
 }

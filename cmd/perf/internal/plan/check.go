@@ -113,7 +113,7 @@ func (p *Plan) checkVerb(c *complaints) {
 	if p.Bidirectional && !bw {
 		c.add("bidirectional (-b): only bandwidth tests have it")
 	}
-	if p.Events && (p.Verb == wire.Write && !bw || bw && p.Verb == wire.Write && !p.Sends()) {
+	if p.Events && p.Verb == wire.Write && !bw {
 		c.add("events (-e): write lat waits for memory, not for completions")
 	}
 	if p.OutReads != 0 && p.Verb != wire.Read {

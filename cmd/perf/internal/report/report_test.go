@@ -84,7 +84,7 @@ func TestTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, res := f()
 			var b bytes.Buffer
-			tab := Table{&b, c}
+			tab := Table{W: &b, Plan: c, Histogram: true}
 			tab.Header(res.Setup)
 			for _, s := range res.Sizes {
 				tab.Size(s)

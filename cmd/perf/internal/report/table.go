@@ -16,8 +16,9 @@ import (
 
 // Table prints for people.
 type Table struct {
-	W    io.Writer
-	Plan *plan.Plan
+	W         io.Writer
+	Plan      *plan.Plan
+	Histogram bool // also print the distribution of latencies
 }
 
 // Header prints what is about to run, and the head of the columns.
@@ -110,11 +111,27 @@ func (t Table) Size(r measure.Size) {
 			fmt.Fprintf(t.W, " %9s", micros(v))
 		}
 		fmt.Fprintln(t.W)
+		if t.Histogram {
+			t.buckets(r.Buckets)
+		}
 		return
 	}
 	unit := measure.Units(t.Plan.Gbits)
 	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s\n", r.Bytes, r.Messages, rate(r.BW.PeakBitsPerSecond/unit, 2),
 		rate(r.BW.BitsPerSecond/unit, 2), rate(r.BW.MessagesPerSecond/1e6, 6))
+}
+
+// buckets prints a distribution: how many samples, and the share of those up to here.
+func (t Table) buckets(list []measure.Bucket) {
+	var all, sum int64
+	for _, b := range list {
+		all += b.Count
+	}
+	for _, b := range list {
+		sum += b.Count
+		fmt.Fprintf(t.W, "%23s to %9s %10d %8.4f %%\n", micros(b.FromNs), micros(b.ToNs), b.Count,
+			100*float64(sum)/float64(all))
+	}
 }
 
 // Footer prints what there is to say at the end.

@@ -79,6 +79,9 @@ func (s *rdmaCM) accept(opt cm.Options, waiting func(port int)) error {
 		if err := s.openDevice(p.Device, p.IBPort); err != nil {
 			return err
 		}
+		if err := s.rehearse(); err != nil {
+			return err
+		}
 	}
 	waiting(s.listener.Port())
 	s.cm, err = s.listener.Accept(s.ctx, s.useDevice)

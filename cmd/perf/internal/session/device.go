@@ -37,6 +37,23 @@ func (s *Session) openDevice(device string, port uint8) error {
 	return s.chooseOutReads()
 }
 
+// Device returns the device, or nil while none is open.
+func (s *Session) Device() *ibv.Device { return s.dev }
+
+// PortDown returns an error that names the port if it is not active any more: the peer cannot be reached then, and
+// what fails tells of the peer only.
+func (s *Session) PortDown() error {
+	if s.dev == nil {
+		return nil
+	}
+	p, err := s.dev.QueryPort(s.ibPort)
+	if err != nil || p.State == ibv.PortActive {
+		return nil
+	}
+	return fmt.Errorf("%s port %d of this end is %v: its link went down during the test", s.dev.Name(), s.ibPort,
+		p.State)
+}
+
 func (s *Session) chooseMTU(name string) error {
 	s.mtu = s.port.ActiveMTU
 	want := s.plan.MTU

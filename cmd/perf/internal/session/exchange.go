@@ -82,14 +82,18 @@ func (s *Session) connect() error {
 // Terms returns what both ends reckon with.
 func (s *Session) Terms() wire.Agreed { return s.terms }
 
-// Barrier meets the peer. It waits without limit, until the peer closes the connection or the context ends.
-func (s *Session) Barrier(step string) error { return s.conn.Barrier(step, s.own[0]) }
+// Barrier meets the peer, which may be late by limit.
+func (s *Session) Barrier(step string, limit time.Duration) error {
+	return s.conn.Barrier(step, s.own[0], limit)
+}
 
-// Reports exchanges the reports of a bandwidth test.
-func (s *Session) Reports(own wire.Report) (wire.Report, error) { return s.conn.Reports(own) }
+// Reports exchanges the reports of a bandwidth test. The peer may be late by limit.
+func (s *Session) Reports(own wire.Report, limit time.Duration) (wire.Report, error) {
+	return s.conn.Reports(own, limit)
+}
 
-// Finish meets the peer for the last time and closes the connection.
-func (s *Session) Finish() error { return s.conn.Finish(s.own[0]) }
+// Finish meets the peer for the last time and closes the connection. The peer may be late by limit.
+func (s *Session) Finish(limit time.Duration) error { return s.conn.Finish(s.own[0], limit) }
 
 // AwaitClose waits, at most for d, until the peer closes the connection: the end of a test whose exchange has none.
 func (s *Session) AwaitClose(d time.Duration) error { return s.conn.AwaitClose(d) }

@@ -25,6 +25,9 @@ func (s *sockets) meet(waiting func(port int)) error {
 		s.conn, err = wire.Dial(s.ctx, p.Host, p.Port, p.Timeout, p.Patience)
 		return err
 	}
+	if err := s.rehearse(); err != nil {
+		return err
+	}
 	if s.listener, err = wire.Listen(s.ctx, p.Bind, p.Port, p.Timeout); err != nil {
 		return err
 	}

@@ -113,20 +113,20 @@ func (w *Conn) negotiate(h Hello) error {
 	long := !h.ShortNeg
 	var err error
 	if w.role == Server {
-		if err = w.read(step, in, false); err != nil {
+		if err = w.read(step, in, w.timeout); err != nil {
 			return err
 		}
 		rest := in[negotiateLen:negotiateLenMLX5]
 		w.c.SetReadDeadline(time.Now().Add(min(w.timeout, 300*time.Millisecond)))
 		n, rerr := io.ReadFull(w.c, rest)
 		if long = n == len(rest); !long && !(n == 0 && errors.Is(rerr, os.ErrDeadlineExceeded)) {
-			return w.fail(step, w.explain(rerr, negotiateLen+n, negotiateLenMLX5))
+			return w.fail(step, w.explain(rerr, w.timeout, negotiateLen+n, negotiateLenMLX5))
 		}
 		err = w.write(step, h.Params.appendNegotiate(nil, h.MaxReads, long))
 	} else {
 		out := h.Params.appendNegotiate(nil, h.MaxReads, long)
 		in = in[:len(out)]
-		err = w.exchange(step, out, in, false)
+		err = w.exchange(step, out, in, w.timeout)
 	}
 	if err != nil {
 		return err

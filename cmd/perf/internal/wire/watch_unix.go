@@ -23,7 +23,7 @@ func (w *Conn) watchSocket(gone func(error)) (stop func()) {
 	if err != nil {
 		return func() {}
 	}
-	w.deadline(true)
+	w.deadline(Forever)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -268,14 +268,14 @@ func TestGoldenExchange(t *testing.T) {
 			if err != nil || d != peerDest {
 				t.Fatalf("Keys = %+v, %v", d, err)
 			}
-			r, err := w.Reports(Report{65536, 1000, 12.5, 11.5, 0.0002})
+			r, err := w.Reports(Report{65536, 1000, 12.5, 11.5, 0.0002}, time.Minute)
 			if wr := (Report{65536, 1000, 70.5, 60.25, 0.0009}); err != nil || r != wr {
 				t.Errorf("Reports = %+v, %v; want %+v", r, err, wr)
 			}
 			wg.Wait()
 			// The end: keys, then "done" and the end of the stream.
 			end := make(chan error, 1)
-			go func() { end <- w.Finish(testDest) }()
+			go func() { end <- w.Finish(testDest, time.Minute) }()
 			stock(t, raw, role, []step{{peerKey, key}})
 			if role == Server {
 				io.WriteString(raw, "done\x00")
@@ -516,10 +516,10 @@ func TestContextEndsBarrier(t *testing.T) {
 	w := NewConn(ctx, a, Server, time.Minute)
 	defer w.Close()
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if err := w.Barrier("end", testDest); !errors.Is(err, context.Canceled) {
+	if err := w.Barrier("end", testDest, Forever); !errors.Is(err, context.Canceled) {
 		t.Errorf("Barrier = %v, want context.Canceled", err)
 	}
-	if err := w.Barrier("end", testDest); !errors.Is(err, context.Canceled) {
+	if err := w.Barrier("end", testDest, Forever); !errors.Is(err, context.Canceled) {
 		t.Errorf("second Barrier = %v, want context.Canceled", err)
 	}
 }
