@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -570,6 +571,29 @@ func failsByTime(t *testing.T, vm testutil.RXE, fault, verb, metric, want string
 	}
 	if rc := srv.wait(t); rc != 1 {
 		t.Errorf("server: exit code %d, want 1\n%s", rc, srv.output())
+	}
+}
+
+// TestRXE_Limits: a limit that is missed is a failure of its own; the figures are there nevertheless.
+func TestRXE_Limits(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	port, file := freshPort(), filepath.Join(t.TempDir(), "out.json")
+	args := []string{"write", "bw", "-n", "50", "-s", "1K", "-p", port}
+	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0], "--min-bw", "1e-6")...)
+	listening(t, port)
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--min-bw", "1e9", "--csv", "--out-json-file",
+		file, vm.Host[0])...)
+	if rc := cli.wait(t); rc != exitLimit || !strings.Contains(cli.diag.String(), "1024 bytes: bandwidth is") {
+		t.Errorf("client: exit code %d, want %d\n%s", rc, exitLimit, cli.output())
+	}
+	if lines := strings.Split(cli.out.String(), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "1024,50,") {
+		t.Errorf("the lines are %q", lines)
+	}
+	if rc := srv.wait(t); rc != exitOK {
+		t.Errorf("server: exit code %d, want 0\n%s", rc, srv.output())
+	}
+	if rc := run(t.Context(), []string{"compare", file, file}, io.Discard, io.Discard); rc != exitOK {
+		t.Errorf("compare: exit code %d", rc)
 	}
 }
 
