@@ -86,8 +86,9 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint8VarP(&c.SL, "sl", "S", 0, "service `level`")
 	f.Uint8Var(&c.TClass, "tclass", 0, "traffic `class`")
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
-	conn := f.StringP("connection", "c", "RC", "connection `type`: only RC is supported")
+	conn := f.StringP("connection", "c", "RC", "connection `type`: RC or UC")
 
+	atomic := f.StringP("atomic-type", "A", "FETCH_AND_ADD", "`operation` of atomic: FETCH_AND_ADD or CMP_AND_SWAP")
 	lat := f.String("lat-def", "perftest",
 		"latency `definition`: perftest (half round trip; read: whole) or cqe (post to completion)")
 	f.BoolVarP(&c.NoPeak, "no-peak", "N", false, "do not look for the peak (bw)")
@@ -116,7 +117,10 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.BoolP("help", "h", false, "this text")
 
 	o.named = func() (err error) {
-		if c.Transport, err = plan.ParseTransport(*conn); err != nil {
+		if c.Transport, err = wire.ParseTransport(*conn); err != nil {
+			return err
+		}
+		if c.Atomic, err = wire.ParseAtomicType(*atomic); err != nil {
 			return err
 		}
 		switch *lat {
@@ -172,7 +176,7 @@ func parse(args []string) (*options, error) {
 	}
 	a := f.Args()
 	if len(a) < 2 {
-		return nil, errors.New("say what to do: perf {write|read|send} {bw|lat} [options] [server]")
+		return nil, errors.New("say what to do: perf {write|read|send|atomic} {bw|lat} [options] [server]")
 	}
 	var err error
 	if o.asked.Verb, err = wire.ParseVerb(a[0]); err != nil {
@@ -200,9 +204,9 @@ func parse(args []string) (*options, error) {
 		return nil, errors.New("limits of bandwidth and rate (-w, -y, --min-bw): only bandwidth tests have them")
 	} else if o.asked.Metric == wire.Bandwidth && (l.MaxP50Ns > 0 || l.MaxP99Ns > 0) {
 		return nil, errors.New("limits of latency (--max-lat, --max-p99): only latency tests have them")
-	} else if (l.MaxP50Ns > 0 || l.MaxP99Ns > 0) && o.asked.Verb == wire.Read && o.asked.Host == "" {
-		return nil, errors.New("limits (--max-lat, --max-p99): the server of read lat measures nothing, " +
-			"give them to the client")
+	} else if (l.MaxP50Ns > 0 || l.MaxP99Ns > 0) && o.asked.Verb.Fetches() && o.asked.Host == "" {
+		return nil, fmt.Errorf("limits (--max-lat, --max-p99): the server of %v lat measures nothing, "+
+			"give them to the client", o.asked.Verb)
 	}
 	if o.histogram && o.asked.Metric != wire.Latency {
 		return nil, errors.New("histogram (-H): only latency tests have it")
@@ -217,13 +221,13 @@ func parse(args []string) (*options, error) {
 // usage is the help text.
 func usage() string {
 	return `perf measures RDMA between two ends, and talks to perftest's programs as well as
-to itself: ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat, ib_send_bw and
-ib_send_lat may stand at the other end, as server or as client.
+to itself: ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat,
+ib_atomic_bw and ib_atomic_lat may stand at the other end, as server or as client.
 
-  perf {write|read|send} {bw|lat} [options]            server: waits for one client
-  perf {write|read|send} {bw|lat} [options] SERVER     client
+  perf {write|read|send|atomic} {bw|lat} [options]            server: waits for one client
+  perf {write|read|send|atomic} {bw|lat} [options] SERVER     client
 
-Give both ends the same test and the same -s -a -n -D -q -b -R (-c -m -p).
+Give both ends the same test and the same -s -a -n -D -q -b -R -c -A (-m -p).
 
 With -R the exchange goes over a queue pair too, and there is no TCP; stock
 programs have to be given -R as well, and know IPv4 addresses only.

@@ -13,7 +13,7 @@ import (
 // latency is all latency tests.
 func (r *run) latency() error {
 	p := &r.plan
-	if p.Verb == wire.Read && !p.Client() {
+	if p.Verb.Fetches() && !p.Client() {
 		// The client works alone; Finish waits for it.
 		return r.Finish(wire.Forever)
 	}
@@ -48,7 +48,7 @@ func (r *run) runLat(size uint64) (measure.Size, error) {
 		Monitor: r.mon, Link: r.links[0], Sends: r.SendCQ(), Recvs: r.RecvCQ(), Server: !p.Client(),
 		ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5,
 	}
-	if p.Verb == wire.Read {
+	if p.Verb.Fetches() {
 		l.Half = 1
 	} else if !l.ToCQE {
 		l.Lag = 1
@@ -66,7 +66,7 @@ func (r *run) runLat(size uint64) (measure.Size, error) {
 			return l.Write(r.SendArea(0)[:size], r.RecvArea(0)[:size])
 		}
 		l.Sends = r.poller(ctx, r.SendCQ())
-		if p.Verb == wire.Read {
+		if p.Verb.Fetches() {
 			return l.Read()
 		}
 		l.Recvs = r.poller(ctx, r.RecvCQ())

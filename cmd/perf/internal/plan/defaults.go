@@ -7,6 +7,7 @@ const (
 	maxSweep      = 8 << 20
 	bandwidthSize = 64 << 10
 	latencySize   = 2
+	atomicSize    = 8
 	writeBWIters  = 5000
 	otherIters    = 1000
 	bandwidthTx   = 128
@@ -25,7 +26,7 @@ const DefaultQPTimeout = 14
 // AutoInline returns the inline size that perftest asks for. The device may refuse it.
 func (p *Plan) AutoInline() int {
 	switch {
-	case p.Bandwidth() || p.Verb == wire.Read:
+	case p.Bandwidth() || p.Verb.Fetches():
 		return 0
 	case p.Verb == wire.Write:
 		return writeLatInline
@@ -35,6 +36,8 @@ func (p *Plan) AutoInline() int {
 
 func (p *Plan) defaultSize() uint64 {
 	switch {
+	case p.Verb == wire.Atomic:
+		return atomicSize
 	case p.All:
 		return maxSweep
 	case p.Bandwidth():
@@ -93,7 +96,7 @@ func (p *Plan) fit() {
 		}
 	}
 	p.CQMod = min(p.CQMod, p.TxDepth)
-	if p.Verb == wire.Read {
+	if p.Verb.Fetches() {
 		p.Inline = 0
 	}
 }

@@ -32,7 +32,7 @@ func (p *Plan) Bandwidth() bool { return p.Metric == wire.Bandwidth }
 
 // Sends reports whether this end posts what is measured.
 func (p *Plan) Sends() bool {
-	return p.Client() || p.Bidirectional || (p.Metric == wire.Latency && p.Verb != wire.Read)
+	return p.Client() || p.Bidirectional || (p.Metric == wire.Latency && !p.Verb.Fetches())
 }
 
 // Receives reports whether this end posts receives.
@@ -42,7 +42,7 @@ func (p *Plan) Receives() bool {
 
 // Lands reports whether the peer's payload comes to rest in this end's memory.
 func (p *Plan) Lands() bool {
-	if p.Verb == wire.Read {
+	if p.Verb.Fetches() {
 		return p.Client() || p.Bidirectional
 	}
 	return !p.Client() || p.Bidirectional || p.Metric == wire.Latency
@@ -55,8 +55,21 @@ func (p *Plan) Opcode() ibv.Opcode {
 		return ibv.OpWrite
 	case wire.Read:
 		return ibv.OpRead
+	case wire.Atomic:
+		if p.Atomic == wire.FetchAdd {
+			return ibv.OpFetchAdd
+		}
+		return ibv.OpCompareSwap
 	}
 	return ibv.OpSend
+}
+
+// QPType returns the type of the queue pairs.
+func (p *Plan) QPType() ibv.QPType {
+	if p.Transport == wire.UC {
+		return ibv.UC
+	}
+	return ibv.RC
 }
 
 // Sizes lists the message sizes of the test, in order.
@@ -81,6 +94,6 @@ func (p *Plan) Messages() uint64 {
 
 // Params returns what the ends compare.
 func (p *Plan) Params() wire.Params {
-	return wire.Params{Verb: p.Verb, Metric: p.Metric, Size: p.Size, Iters: p.Iters, QPs: p.QPs,
+	return wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic, Size: p.Size, Iters: p.Iters, QPs: p.QPs,
 		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify}
 }

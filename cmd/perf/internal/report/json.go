@@ -42,6 +42,7 @@ type document struct {
 type testDoc struct {
 	Verb          string  `json:"verb"`
 	Metric        string  `json:"metric"`
+	Atomic        string  `json:"atomic_type,omitempty"`
 	Role          string  `json:"role"`
 	Connection    string  `json:"connection"`
 	RDMACM        bool    `json:"rdma_cm"`
@@ -152,7 +153,10 @@ func (o *Outcome) JSON(w io.Writer) error {
 		},
 		Results: []any{}, Verified: res.Verified, Notes: Notes(res),
 	}
-	if c.Verb == wire.Read {
+	if c.Verb == wire.Atomic {
+		d.Test.Atomic = c.Atomic.String()
+	}
+	if c.Verb.Fetches() {
 		d.Test.OutReads = res.Setup.OutReads
 	}
 	if c.Metric == wire.Latency {

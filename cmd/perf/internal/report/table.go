@@ -76,11 +76,12 @@ func options(p *plan.Plan, s session.Setup) string {
 	add(p.PostList > 1, "post list %d", p.PostList)
 	add(p.Bandwidth(), "cq moderation %d", p.CQMod)
 	add(s.Local.Inline > 0, "inline up to %d", s.Local.Inline)
-	add(p.Verb == wire.Read, "outstanding reads %d", s.OutReads)
+	add(p.Verb.Fetches(), "outstanding reads %d", s.OutReads)
+	add(p.Verb == wire.Atomic, "%v", p.Atomic)
 	add(p.Events, "events")
 	if p.Metric == wire.Latency {
 		trip := "half"
-		if p.Verb == wire.Read {
+		if p.Verb.Fetches() {
 			trip = "whole"
 		}
 		add(p.LatencyDef == plan.RoundTrip, "latency as perftest (%s round trip)", trip)
@@ -143,7 +144,7 @@ func (t Table) Footer(res *engine.Result) {
 		}
 		fmt.Fprintln(t.W, what)
 	}
-	if c := t.Plan; c.Verb == wire.Read && c.Metric == wire.Latency && !c.Client() && res.Setup.Local.Device != "" {
+	if c := t.Plan; c.Verb.Fetches() && c.Metric == wire.Latency && !c.Client() && res.Setup.Local.Device != "" {
 		fmt.Fprintln(t.W, "the client measures, and does not report")
 	}
 	if res.Verified {

@@ -133,7 +133,7 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 		return err
 	}
 	opt := rdmacm.Options{PD: s.pd, SendCQ: s.scq, RecvCQ: s.rcq, QP: qo}
-	if p.Verb == wire.Read {
+	if p.Verb.Fetches() {
 		opt.ResponderResources = uint8(s.setup.OutReads)
 	}
 	for i := range p.QPs {

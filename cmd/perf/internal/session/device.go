@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -72,7 +71,7 @@ func (s *Session) chooseMTU(name string) error {
 }
 
 func (s *Session) chooseOutReads() error {
-	if s.plan.Verb != wire.Read {
+	if !s.plan.Verb.Fetches() {
 		s.setup.OutReads = 1 // as perftest tells the peer
 		return nil
 	}

@@ -21,8 +21,16 @@ func (s *Session) allocate() error {
 	if s.pd, err = s.dev.AllocPD(); err != nil {
 		return err
 	}
-	s.mr, err = s.pd.AllocMR(int(total), ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead, nil)
+	s.mr, err = s.pd.AllocMR(int(total), s.access(), nil)
 	return err
+}
+
+// access is what the peer may do to the memory. Not every device has atomics.
+func (s *Session) access() ibv.AccessFlags {
+	if s.plan.Verb == wire.Atomic {
+		return ibv.LocalWrite | ibv.RemoteWrite | ibv.RemoteRead | ibv.RemoteAtomic
+	}
+	return ibv.LocalWrite | ibv.RemoteWrite | ibv.RemoteRead
 }
 
 // mostForPeer is how much more memory than without it a peer may make this end allocate.
@@ -69,7 +77,7 @@ func (s *Session) RecvArea(i int) []byte { return s.mr.Bytes()[s.recvOff(i):][:s
 // fill puts the payload where the verb takes it from.
 func (s *Session) fill() {
 	for i := range s.qps {
-		if s.plan.Verb == wire.Read {
+		if s.plan.Verb.Fetches() {
 			payload.Fill(s.RecvArea(i), i)
 		} else {
 			payload.Fill(s.SendArea(i), i)
@@ -79,7 +87,7 @@ func (s *Session) fill() {
 
 // Landed returns where the peer's payload has come to rest.
 func (s *Session) Landed(i int) []byte {
-	if s.plan.Verb == wire.Read {
+	if s.plan.Verb.Fetches() {
 		return s.SendArea(i)
 	}
 	return s.RecvArea(i)

@@ -106,7 +106,7 @@ func (s *Session) makeCQs() (err error) {
 
 func (s *Session) qpOptions() ibv.QPOptions {
 	p := &s.plan
-	qo := ibv.QPOptions{Type: p.Transport.QPType(), MaxSendWR: s.sendDepth(), MaxRecvWR: max(p.RxDepth, 1),
+	qo := ibv.QPOptions{Type: p.QPType(), MaxSendWR: s.sendDepth(), MaxRecvWR: max(p.RxDepth, 1),
 		MaxInline: p.Inline}
 	if p.Inline == plan.Auto {
 		qo.MaxInline = p.AutoInline()

@@ -36,13 +36,13 @@ func (s *sockets) meet(waiting func(port int)) error {
 	return err
 }
 
-func (s *sockets) makeQPs(qo ibv.QPOptions) error { return s.makeRC(qo) }
+func (s *sockets) makeQPs(qo ibv.QPOptions) error { return s.makeConnected(qo) }
 
 func (s *sockets) bringUp() error {
 	if err := s.checkPeer(); err != nil {
 		return err
 	}
-	return s.connectRC()
+	return s.connectPairs()
 }
 
 // checkPeer refuses pairs of addresses that no packet can travel between.
