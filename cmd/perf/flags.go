@@ -64,7 +64,7 @@ func flagSet(o *options) *pflag.FlagSet {
 		"connect by rdma_cm, to an address of the server's device; give it to both ends")
 	f.StringVar(&c.Bind, "bind", "", "`address` that a server listens on; all if not given")
 
-	f.VarP((*size)(&c.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, lat 2)")
+	f.VarP((*size)(&c.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, UD 1K, lat 2)")
 	f.BoolVarP(&c.All, "all", "a", false,
 		"all sizes, powers of two from 2 to 8M, or to -s (a stock peer always goes to 8M)")
 	f.Uint64VarP(&c.Iters, "iters", "n", 0, "`messages` per queue pair and size (write bw 5000, others 1000)")
@@ -86,7 +86,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint8VarP(&c.SL, "sl", "S", 0, "service `level`")
 	f.Uint8Var(&c.TClass, "tclass", 0, "traffic `class`")
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
-	conn := f.StringP("connection", "c", "RC", "connection `type`: RC or UC")
+	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC or UD")
 
 	atomic := f.StringP("atomic-type", "A", "FETCH_AND_ADD", "`operation` of atomic: FETCH_AND_ADD or CMP_AND_SWAP")
 	lat := f.String("lat-def", "perftest",

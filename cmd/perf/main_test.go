@@ -103,7 +103,15 @@ func TestUsageErrors(t *testing.T) {
 		"write bw -i 0":                "device port",
 		"write bw -i 256":              "256",
 		"write bw -p 70000":            "tcp port",
-		"write bw -c UD":               "only RC",
+		"write bw -c UD":               "it can only send",
+		"write bw -c XRC":              "not there yet",
+		"read bw -c UC":                "needs answers",
+		"send bw -c UC -R":             "only RC is there",
+		"send bw -c UD --verify":       "may lose",
+		"atomic bw -s 16":              "an atomic has 8 bytes",
+		"atomic bw -a":                 "an atomic has 8 bytes",
+		"atomic bw -I 8":               "sends nothing",
+		"atomic bw -A SWAP":            "FETCH_AND_ADD",
 		"write lat --lat-def rtt":      "perftest and cqe",
 		"write bw -D x":                "not a number of seconds",
 		"write bw -D 1e300":            "too many",
@@ -146,7 +154,8 @@ func TestHelp(t *testing.T) {
 		if rc := run(t.Context(), []string{a}, &out, &diag); rc != exitOK || diag.Len() > 0 {
 			t.Errorf("%s: exit code %d, stderr %q", a, rc, diag.String())
 		}
-		for _, want := range []string{"{write|read|send} {bw|lat}", "-d, --ib-dev", "-Q, --cq-mod", "Exit status"} {
+		for _, want := range []string{"{write|read|send|atomic} {bw|lat}",
+			"-d, --ib-dev", "-Q, --cq-mod", "Exit status"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s does not say %q", a, want)
 			}

@@ -149,6 +149,7 @@ func runPair(t *testing.T, vm testutil.RXE, server, client []string) (srv, cli *
 type result struct {
 	Bytes   uint64  `json:"bytes"`
 	Count   uint64  `json:"messages"`
+	Lost    uint64  `json:"lost"`
 	Bits    float64 `json:"bandwidth_bits_per_second"`
 	P50     float64 `json:"latency_p50_ns"`
 	Max     float64 `json:"latency_max_ns"`
@@ -192,6 +193,8 @@ func (p *proc) outcome(t *testing.T) outcome {
 var kinds = []struct{ verb, metric string }{
 	{"write", "bw"}, {"write", "lat"}, {"read", "bw"}, {"read", "lat"}, {"send", "bw"}, {"send", "lat"},
 }
+
+var atomicKinds = []struct{ verb, metric string }{{"atomic", "bw"}, {"atomic", "lat"}}
 
 // transcript forwards a stock exchange and notes the length of each message.
 func transcript(t *testing.T, from, to string) (lens func() string) {
@@ -324,7 +327,7 @@ func TestRXE_InteropStock(t *testing.T) {
 		kinds string
 		size  string // of a row that must be there; "": the default
 	}{
-		{"default size", []string{"-n", "30"}, all, ""},
+		{"default size", []string{"-n", "30"}, all + ", atomic bw, atomic lat", ""},
 		{"two queue pairs", []string{"-q", "2", "-s", "1024", "-n", "50"}, "write bw, send bw", "1024"},
 		{"both directions", []string{"-b", "-s", "1024", "-n", "50"}, "write bw, read bw, send bw", "1024"},
 		{"post list", []string{"-l", "4", "-s", "1024", "-n", "60"}, "write bw", "1024"},
@@ -332,10 +335,15 @@ func TestRXE_InteropStock(t *testing.T) {
 		{"all sizes", []string{"-a", "-n", "5"}, "write bw, send bw", "8388608"},
 		{"inline", []string{"-I", "64", "-s", "33", "-n", "50"}, "write lat", "33"},
 		{"events", []string{"-e", "-s", "256", "-n", "50"}, "send lat", "256"},
+		{"UC", []string{"-c", "UC", "-s", "1024", "-n", "50"}, "write bw, write lat, send bw, send lat", "1024"},
+		{"UD", []string{"-c", "UD", "-s", "1024", "-n", "50"}, "send bw, send lat", "1024"},
+		{"UD both directions", []string{"-c", "UD", "-b", "-q", "2", "-s", "512", "-n", "50"}, "send bw", "512"},
+		{"compare and swap", []string{"-A", "CMP_AND_SWAP", "-n", "50"}, "atomic bw, atomic lat", "8"},
+		{"atomics both directions", []string{"-b", "-q", "2", "-n", "50"}, "atomic bw", "8"},
 		{"gigabits", []string{"--report_gbits", "-m", "1024", "-s", "8192", "-n", "50"}, "write bw", "8192"},
 	}
 	n := 0
-	for _, k := range kinds {
+	for _, k := range append(slices.Clip(kinds), atomicKinds...) {
 		kind := k.verb + " " + k.metric
 		stock := "ib_" + k.verb + "_" + k.metric
 		for _, v := range variants {
@@ -349,6 +357,9 @@ func TestRXE_InteropStock(t *testing.T) {
 			if size == "" {
 				size = map[string]string{"bw": "65536", "lat": "2"}[k.metric]
 			}
+			if k.verb == "atomic" {
+				size = "8"
+			}
 			ours := append([]string{"perf", k.verb, k.metric, "--json"}, v.args...)
 			theirs := append([]string{stock, "-F"}, v.args...)
 			check := func(t *testing.T, p *proc) result {
@@ -358,10 +369,10 @@ func TestRXE_InteropStock(t *testing.T) {
 					t.Errorf("%+v", o)
 				}
 				if len(o.Results) == 0 {
-					if p.Args[len(p.Args)-1] == vm.Host[0] || kind != "read lat" {
+					if p.Args[len(p.Args)-1] == vm.Host[0] || kind != "read lat" && kind != "atomic lat" {
 						t.Fatal("no results")
 					}
-					return result{} // the server of read lat measures nothing
+					return result{} // the server of these measures nothing
 				}
 				if note := map[bool]string{true: "emulated", false: "SoftRoCE"}[vm.Emulated]; len(o.Notes) != 1 ||
 					!strings.Contains(o.Notes[0], note) {
@@ -488,6 +499,41 @@ func TestRXE_InteropOurs(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRXE_Transports runs what InteropOurs leaves out: it has no payload that can be checked.
+func TestRXE_Transports(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for n, line := range []string{
+		"atomic bw -A CMP_AND_SWAP -b -q 2 -n 40", "atomic lat -n 40", "atomic bw -D 1", "write lat -c UC -n 40",
+		"write bw -c UC -D 1", "send bw -c UD -b -q 2 -n 40", "send bw -c UD -D 1", "send lat -c UD -n 40",
+	} {
+		if !here(vm, n) {
+			continue
+		}
+		t.Run(line, func(t *testing.T) {
+			args := append([]string{"perf", "--json"}, strings.Fields(line)...)
+			_, cli := runPair(t, vm, args, args)
+			if r := cli.outcome(t).Results; len(r) != 1 || !(r[0].Bits > 0 || r[0].P50 > 0) {
+				t.Errorf("results %+v", r)
+			}
+		})
+	}
+}
+
+// TestRXE_Lost: a receiver of datagrams counts those that were lost, and does not wait for them.
+func TestRXE_Lost(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	args := []string{"perf", "--json", "send", "bw", "-c", "UD", "-r", "8", "-n", "3000"}
+	srv, cli := runPair(t, vm, args, args)
+	if r := srv.outcome(t).Results; len(r) != 1 || r[0].Count+r[0].Lost != 3000 {
+		t.Errorf("server: %+v, want 3000 in all", r)
+	} else {
+		t.Logf("%d of 3000 were lost", r[0].Lost)
+	}
+	if r := cli.outcome(t).Results; len(r) != 1 || r[0].Count != 3000 || r[0].Lost != 0 {
+		t.Errorf("client: %+v", r)
 	}
 }
 

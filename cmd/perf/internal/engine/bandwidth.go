@@ -125,7 +125,7 @@ func (r *run) exchange(s *measure.Size) error {
 // moveBW moves the messages of one size.
 func (r *run) moveBW(size uint64) (measure.Size, error) {
 	p := &r.plan
-	l := &loop.Bandwidth{Monitor: r.mon, Links: r.links, Depth: uint64(p.TxDepth)}
+	l := &loop.Bandwidth{Monitor: r.mon, Links: r.links, Depth: uint64(p.TxDepth), Lossy: p.Lossy()}
 	if r.hooks.Progress != nil || p.Events {
 		l.Count = &r.count
 	}
@@ -172,5 +172,9 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 	if l.Stamps != nil {
 		peak = l.Stamps.PeakTicks()
 	}
-	return measure.Moved(size, messages, ticks, r.clk.Rate()/1e9, peak), nil
+	s := measure.Moved(size, messages, ticks, r.clk.Rate()/1e9, peak)
+	if p.Lossy() && p.Duration == 0 {
+		s.Lost = p.Iters*uint64(p.QPs) - l.Received()
+	}
+	return s, nil
 }

@@ -19,10 +19,10 @@ func (r *run) guard(size, want uint64, loop func(ctx context.Context) error) err
 			r.mon.Abort(err)
 			cancel(err)
 		}))
-	})
+	}, r.mon.Spoke)
 	stopProgress := r.progress(size, want)
 	stopWatchdog := r.watchdog(cancel)
-	r.mon.Busy()
+	r.mon.Begin()
 	began := time.Now()
 	err := loop(ctx) // not locked to its thread: it passes through Go's scheduler by itself
 	r.ran = time.Since(began)

@@ -24,6 +24,7 @@ func (r *run) makeLinks() {
 		for range p.PostList {
 			l.WRs = append(l.WRs, ibv.SendWR{
 				Opcode: p.Opcode(), SGEs: []ibv.SGE{{LKey: q.LKey}}, Remote: ibv.RemoteAddr{RKey: q.RKey},
+				AH: q.AH, RemoteQPN: q.PeerQPN, RemoteQKey: ibv.DefaultQKey, // of a datagram
 				CompareAdd: 1, // of an atomic: adds one, or compares with what is rarely there
 			})
 		}
@@ -44,7 +45,7 @@ func (r *run) begin(size uint64) {
 		flags |= ibv.Inline
 	}
 	for _, l := range r.links {
-		l.Begin(size, r.cycle(), uint64(r.Terms().CacheLine), flags)
+		l.Begin(size, r.plan.Arrives(size), r.cycle(), uint64(r.Terms().CacheLine), flags)
 	}
 }
 

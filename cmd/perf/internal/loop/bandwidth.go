@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/ibv"
@@ -21,6 +22,7 @@ type Bandwidth struct {
 	Recvs  Completions // nil: it posts no receives
 	Depth  uint64      // messages of a link that may be on their way
 	Gated  bool        // do not send before the first message came
+	Lossy  bool        // what is received may have been lost
 	Stamps *measure.Stamps
 	Sample *measure.Sampler // nil: by iterations
 	Count  *atomic.Uint64   // messages so far, for others to read; may be nil
@@ -40,6 +42,10 @@ func (b *Bandwidth) Run() error {
 	}
 	if b.Sample != nil {
 		want = math.MaxUint64
+	}
+	b.quiet = nil
+	if b.Lossy {
+		b.quiet = func(now int64) bool { return b.isQuiet(now, want) }
 	}
 	if b.Sends != nil && !b.Gated {
 		b.begin()
@@ -61,7 +67,9 @@ func (b *Bandwidth) Run() error {
 			return b.await(b.silent)
 		}
 		if b.total == before {
-			if err := b.idle(); err != nil {
+			if err := b.idle(); err == errQuiet {
+				return nil
+			} else if err != nil {
 				return b.stalled(err)
 			}
 			continue
@@ -73,6 +81,27 @@ func (b *Bandwidth) Run() error {
 	}
 	return nil
 }
+
+// What is under way arrives within quietAfter of the peer's having sent all of it. quietLeast is for how
+// long nothing must have come where both ends wait for what is lost.
+const (
+	quietAfter = 200 * time.Millisecond
+	quietLeast = 2 * time.Second
+)
+
+// isQuiet reports whether all is sent, and nothing more will come.
+func (b *Bandwidth) isQuiet(now int64, want uint64) bool {
+	if b.Sends != nil && b.sent < want {
+		return false
+	}
+	if spoke := b.spoke.Load(); spoke != 0 {
+		return now-max(spoke, b.recvMoved) > b.clk.Ticks(quietAfter)
+	}
+	return b.Sends != nil && b.recvMoved != 0 && now-b.recvMoved > b.clk.Ticks(quietLeast)
+}
+
+// Received returns how many messages arrived.
+func (b *Bandwidth) Received() uint64 { return b.got }
 
 // poll takes completions of both kinds.
 func (b *Bandwidth) poll() error {
@@ -96,7 +125,9 @@ func (b *Bandwidth) await(cond func() bool) error {
 		}
 		if b.total != before {
 			b.Busy()
-		} else if err := b.idle(); err != nil {
+		} else if err := b.idle(); err == errQuiet {
+			return nil
+		} else if err != nil {
 			return b.stalled(err)
 		}
 	}
@@ -210,7 +241,7 @@ func (b *Bandwidth) receive() error {
 		b.end = b.clk.Now()
 		b.rest(b.end)
 		b.recvMoved = b.end
-	} else if b.Sample != nil {
+	} else if b.Sample != nil || b.Lossy {
 		b.recvMoved = b.clk.Now()
 	}
 	for _, l := range b.Links {

@@ -99,7 +99,7 @@ func newFakeLoop(iters uint64, list, mod, depth int) (*Bandwidth, *fake) {
 	for range 4 {
 		l.RecvWRs = append(l.RecvWRs, ibv.RecvWR{SGEs: []ibv.SGE{{}}})
 	}
-	l.Begin(64, 4096, 64, 0)
+	l.Begin(64, 64, 4096, 64, 0)
 	return &Bandwidth{Monitor: NewMonitor(clk, 200*time.Millisecond, false), Links: []*Link{l}, Depth: uint64(depth)}, f
 }
 

@@ -128,6 +128,12 @@ func (p *Plan) checkVerb(c *complaints) {
 	if p.Transport == wire.UC && p.Verb.Fetches() {
 		c.add("connection type (-c) UC: %v needs answers, which UC does not have; use RC", p.Verb)
 	}
+	if p.Transport == wire.UD && p.Verb != wire.Send {
+		c.add("connection type (-c) UD: it can only send; use RC")
+	}
+	if p.Verify && !p.Transport.Reliable() {
+		c.add("payload check (--verify): %v (-c) may lose messages", p.Transport)
+	}
 	if p.Verb == wire.Atomic {
 		if p.All || p.Size != atomicSize {
 			c.add("size (-s, -a): an atomic has %d bytes", atomicSize)

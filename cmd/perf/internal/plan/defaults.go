@@ -8,6 +8,7 @@ const (
 	bandwidthSize = 64 << 10
 	latencySize   = 2
 	atomicSize    = 8
+	datagramSize  = 1024 // fits into the smallest path MTU of RoCE; perftest has that of the port
 	writeBWIters  = 5000
 	otherIters    = 1000
 	bandwidthTx   = 128
@@ -18,6 +19,7 @@ const (
 
 	writeLatInline = 220
 	sendLatInline  = 236
+	udLatInline    = 188
 )
 
 // DefaultQPTimeout is the command line's, and near to that of rdma_cm's paths.
@@ -30,6 +32,8 @@ func (p *Plan) AutoInline() int {
 		return 0
 	case p.Verb == wire.Write:
 		return writeLatInline
+	case p.Transport == wire.UD:
+		return udLatInline
 	}
 	return sendLatInline
 }
@@ -38,6 +42,8 @@ func (p *Plan) defaultSize() uint64 {
 	switch {
 	case p.Verb == wire.Atomic:
 		return atomicSize
+	case p.Transport == wire.UD && (p.All || p.Bandwidth()):
+		return datagramSize
 	case p.All:
 		return maxSweep
 	case p.Bandwidth():

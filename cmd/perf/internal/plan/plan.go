@@ -66,11 +66,28 @@ func (p *Plan) Opcode() ibv.Opcode {
 
 // QPType returns the type of the queue pairs.
 func (p *Plan) QPType() ibv.QPType {
-	if p.Transport == wire.UC {
+	switch p.Transport {
+	case wire.UC:
 		return ibv.UC
+	case wire.UD:
+		return ibv.UD
 	}
 	return ibv.RC
 }
+
+// grhLen is how many bytes come before a datagram.
+const grhLen = 40
+
+// Arrives returns how many bytes a message of a size takes where it arrives.
+func (p *Plan) Arrives(size uint64) uint64 {
+	if p.Transport == wire.UD {
+		return size + grhLen
+	}
+	return size
+}
+
+// Lossy reports whether messages for this end may be lost, so that it cannot wait for all.
+func (p *Plan) Lossy() bool { return p.Receives() && !p.Transport.Reliable() }
 
 // Sizes lists the message sizes of the test, in order.
 func (p *Plan) Sizes() []uint64 {
@@ -94,6 +111,7 @@ func (p *Plan) Messages() uint64 {
 
 // Params returns what the ends compare.
 func (p *Plan) Params() wire.Params {
-	return wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic, Size: p.Size, Iters: p.Iters, QPs: p.QPs,
+	return wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic,
+		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
 		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify}
 }

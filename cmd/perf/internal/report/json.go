@@ -94,6 +94,7 @@ type bwDoc struct {
 type bwSize struct {
 	Bytes    uint64 `json:"bytes"`
 	Messages uint64 `json:"messages"`
+	Lost     uint64 `json:"lost,omitempty"`
 	bwDoc
 	Sent     *bwDoc `json:"sent,omitempty"`
 	Received *bwDoc `json:"received,omitempty"`
@@ -181,7 +182,7 @@ func (o *Outcome) JSON(w io.Writer) error {
 			d.Results = append(d.Results, s)
 			continue
 		}
-		d.Results = append(d.Results, bwSize{Bytes: r.Bytes, Messages: r.Messages, bwDoc: *bwOf(r.BW),
+		d.Results = append(d.Results, bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost, bwDoc: *bwOf(r.BW),
 			Sent: bwOf(r.Sent), Received: bwOf(r.Received), ByPeer: r.ByPeer})
 	}
 	for _, err := range o.Missed {

@@ -120,6 +120,10 @@ func (t Table) Size(r measure.Size) {
 	unit := measure.Units(t.Plan.Gbits)
 	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s\n", r.Bytes, r.Messages, rate(r.BW.PeakBitsPerSecond/unit, 2),
 		rate(r.BW.BitsPerSecond/unit, 2), rate(r.BW.MessagesPerSecond/1e6, 6))
+	if r.Lost > 0 {
+		fmt.Fprintf(t.W, "%10s %12d lost: they were sent, and no receive was posted, or the network dropped them\n", "",
+			r.Lost)
+	}
 }
 
 // buckets prints a distribution: how many samples, and the share of those up to here.

@@ -18,6 +18,9 @@ func (s *Session) hello() error {
 		Params: s.plan.Params(), MaxReads: s.attr.MaxQPRdAtom, ShortNeg: s.plan.ShortNeg,
 	})
 	s.mtu = ibv.MTU(s.terms.MTU)
+	if err == nil {
+		err = s.checkDatagram()
+	}
 	return err
 }
 
@@ -98,8 +101,11 @@ func (s *Session) Finish(limit time.Duration) error { return s.conn.Finish(s.own
 // AwaitClose waits, at most for d, until the peer closes the connection: the end of a test whose exchange has none.
 func (s *Session) AwaitClose(d time.Duration) error { return s.conn.AwaitClose(d) }
 
-// Watch calls gone once when the peer leaves while nobody reads from it. stop must be called before the next step.
-func (s *Session) Watch(gone func(error)) (stop func()) { return s.conn.Watch(gone) }
+// Watch calls gone once when the peer leaves while nobody reads from it, or spoke when it has come to the next step.
+// stop must be called before the next step.
+func (s *Session) Watch(gone func(error), spoke func()) (stop func()) {
+	return s.conn.Watch(gone, spoke)
+}
 
 // Explain returns err, or what is behind it where the peer has ended the connection of a queue
 // pair: rdma_cm moves that to the error state then.

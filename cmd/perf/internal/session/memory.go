@@ -54,12 +54,12 @@ func (e *PeerMemoryError) Error() string {
 // areas returns how many bytes one send or receive area takes, and all of them. page is this machine's.
 func areas(p *plan.Plan, page int, terms wire.Agreed) (slot, total uint64, err error) {
 	n := 2 * uint64(p.QPs)
-	slot = payload.RoundUp(max(p.Size, uint64(terms.PageSize)), uint64(terms.CacheLine))
+	slot = payload.RoundUp(max(p.Arrives(p.Size), uint64(terms.PageSize)), uint64(terms.CacheLine))
 	total = slot * n
 	if total > 1<<40 {
 		return 0, 0, fmt.Errorf("%d queue pairs of %d bytes need %d bytes of memory", p.QPs, p.Size, total)
 	}
-	if own := max(p.Size, uint64(page)) * n; total > own+mostForPeer {
+	if own := max(p.Arrives(p.Size), uint64(page)) * n; total > own+mostForPeer {
 		return 0, 0, &PeerMemoryError{terms.PageSize, p.QPs, total, own}
 	}
 	return slot, total, nil
@@ -96,6 +96,7 @@ func (s *Session) Landed(i int) []byte {
 // Pair is one queue pair with the addresses that its messages have.
 type Pair struct {
 	QP      *ibv.QP
+	AH      *ibv.AH // UD: the peer's address
 	PeerQPN uint32
 
 	Local   uint64 // what is sent, or read to
@@ -113,6 +114,9 @@ func (s *Session) Pairs() []Pair {
 			QP: qp, PeerQPN: s.peer[i].QPN,
 			Local: s.mr.Addr() + s.sendOff(i), Landing: s.mr.Addr() + s.recvOff(i), LKey: s.mr.LKey(),
 			Remote: s.peer[i].VAddr, RKey: s.peer[i].RKey,
+		}
+		if s.ahs != nil {
+			out[i].AH = s.ahs[i]
 		}
 	}
 	return out

@@ -32,6 +32,7 @@ type Session struct {
 	scq  *ibv.CQ
 	rcq  *ibv.CQ
 	qps  []*ibv.QP
+	ahs  []*ibv.AH // UD
 	own  []wire.Dest
 	peer []wire.Dest
 }
@@ -127,6 +128,9 @@ func (s *Session) Close() error {
 		s.conn.Close()
 	}
 	errs = append(errs, s.way.closeQPs())
+	for _, ah := range s.ahs {
+		errs = append(errs, ah.Close())
+	}
 	add := func(open bool, c io.Closer) {
 		if open {
 			errs = append(errs, c.Close())

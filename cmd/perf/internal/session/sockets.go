@@ -42,6 +42,9 @@ func (s *sockets) bringUp() error {
 	if err := s.checkPeer(); err != nil {
 		return err
 	}
+	if s.plan.Transport == wire.UD {
+		return s.connectDatagrams()
+	}
 	return s.connectPairs()
 }
 

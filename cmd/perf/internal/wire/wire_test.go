@@ -473,11 +473,11 @@ func TestSecondClientIsTurnedAway(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	gone := make(chan error, 1)
+	gone, spoke := make(chan error, 1), make(chan struct{}, 1)
 	w, raw := pair(t, Server, testutil.Patience)
-	stop := w.Watch(func(err error) { gone <- err })
+	stop := w.Watch(func(err error) { gone <- err }, func() { spoke <- struct{}{} })
 	stop()
-	stop = w.Watch(func(err error) { gone <- err })
+	stop = w.Watch(func(err error) { gone <- err }, func() { spoke <- struct{}{} })
 	select {
 	case err := <-gone:
 		t.Fatalf("gone without a reason: %v", err)
@@ -496,9 +496,9 @@ func TestWatch(t *testing.T) {
 
 	// Something said is not an end, and stays there to be read.
 	w, raw = pair(t, Server, testutil.Patience)
-	stop = w.Watch(func(err error) { gone <- err })
+	stop = w.Watch(func(err error) { gone <- err }, func() { spoke <- struct{}{} })
 	raw.Write(testDest.appendKey(nil, true))
-	time.Sleep(50 * time.Millisecond)
+	<-spoke
 	stop()
 	w.UseGID(true)
 	if d, err := w.Keys("keys", testDest); err != nil || d != testDest {
