@@ -591,8 +591,8 @@ func TestRXE_ByTimeFails(t *testing.T) {
 		t.Skip("faults: runs on the emulated device only (make test-emu)")
 	}
 	for _, tc := range []struct{ fault, verb, metric, want string }{
-		{"cqe-lost:device=%s,after=20,count=0", "write", "bw", "nothing completes any more"},
-		{"cqe-lost:device=%s,after=20,count=0", "send", "lat", "nothing completes any more"},
+		{"cqe-lost:device=%s,after=1,count=0", "write", "bw", "nothing completes any more"},
+		{"cqe-lost:device=%s,after=1,count=0", "send", "lat", "nothing completes any more"},
 	} {
 		t.Run(tc.fault[:strings.Index(tc.fault, ":")]+" "+tc.verb+" "+tc.metric, func(t *testing.T) {
 			failsByTime(t, vm, fmt.Sprintf(tc.fault, vm.Dev[1]), tc.verb, tc.metric, tc.want)
