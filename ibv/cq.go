@@ -282,6 +282,17 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 		}
 		return n, nil
 	}
+	if p := cq.poller; p != nil && cq.held == nil && cq.rooms == nil && len(wcs) > 0 {
+		n := p.Poll(len(wcs))
+		if uint(n) >= ops.PollBatch {
+			n, err := cq.pollRest(wcs, n)
+			cq.mu.Unlock()
+			return n, err
+		}
+		fromC(&wcs[0], cq.poller.First(), n)
+		cq.mu.Unlock()
+		return n, nil
+	}
 	n, err := cq.pollLocked(wcs)
 	cq.mu.Unlock()
 	if err != nil {
@@ -343,27 +354,7 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		}
 		return 0, cq.errGone
 	}
-	n := 0
-	for n < len(wcs) {
-		got, ret := cq.poller.Poll(len(wcs) - n)
-		if ret < 0 {
-			if n > 0 {
-				return n, nil // the provider will say it again
-			}
-			return 0, cq.errPoll
-		}
-		for i := range got {
-			wcs[n+i].fromC(&got[i])
-		}
-		n += len(got)
-		if len(got) < ops.PollBatch {
-			break
-		}
-	}
-	if cq.rooms != nil {
-		cq.freeRoom(wcs[:n])
-	}
-	return n, nil
+	return cq.pollOps(wcs)
 }
 
 // held is what was taken out of a CQ before anybody polled it.

@@ -196,7 +196,9 @@ func (qp *QP) reset(modify func() error) error {
 	if err := qp.suspended(modify); err != nil {
 		return err
 	}
-	qp.unsignaled = 0
+	if qp.sq != nil {
+		qp.sq.Reset()
+	}
 	if qp.room != nil {
 		qp.room.Reset()
 	}

@@ -68,12 +68,7 @@ type QP struct {
 	mkeySetup bool   // any change of an Mkey may be posted
 	mostCopy  uint64 // bytes that OpMemcpy copies
 
-	signalAll  bool
-	unsignaled int // ops engine: work requests posted since the last one with a completion
-	passed     struct {
-		op    uint64 // an Opcode, or noOpcode
-		flags SendFlags
-	} // ops engine: opcode and flags of the last valid work request with one SGE, not an atomic
+	signalAll bool
 
 	rqMu    lock
 	rq      *ops.RecvChain // nil once closed, or with an SRQ
@@ -262,7 +257,6 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp.num.Store(libibverbs.QPNum(h))
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
-	qp.passed.op = noOpcode
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
 	if err := checkGranted(name, o.grants(&dev.attr, &qp.cap)...); err != nil {
 		return undo(err)
@@ -281,6 +275,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			qp.cap.MaxInline); err != nil {
 			return undo(err)
 		}
+		qp.sq.Plain(qp.plainOps())
 		if o.Type == XRCSend {
 			qp.sq.XRC()
 		}
