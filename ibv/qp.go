@@ -67,9 +67,10 @@ type QP struct {
 	mkeySetup bool   // any change of an Mkey may be posted
 	mostCopy  uint64 // bytes that OpMemcpy copies
 
-	signalAll  bool
-	unsignaled int // ops engine: work requests posted since the last one with a completion
-	passed     struct {
+	signalAll    bool
+	scatterToCQE bool // the results of reads and atomics, whatever signalAll is
+	unsignaled   int  // ops engine: work requests posted since the last one with a completion
+	passed       struct {
 		op    uint64 // an Opcode, or noOpcode
 		flags SendFlags
 	} // ops engine: opcode and flags of the last valid work request with one SGE, not an atomic
@@ -254,7 +255,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp.ops |= maker.mlx5.Opcodes
 	qp.mkeySetup, qp.mostCopy = maker.mlx5.MkeySetup, maker.mlx5.MostCopy
-	qp.maxAtomic = maker.maxAtomic
+	qp.maxAtomic, qp.scatterToCQE = maker.maxAtomic, maker.mlx5.ScatterToCQE
 	if path == DataPathDirect && o.SendOps == 0 || qp.maxAtomic > 0 {
 		qp.ops |= work.MLX5OpcodesOf(workType(o.Type)) & work.MaskedAtomics
 	}
