@@ -68,7 +68,8 @@ type QP struct {
 	mkeySetup bool   // any change of an Mkey may be posted
 	mostCopy  uint64 // bytes that OpMemcpy copies
 
-	signalAll bool
+	signalAll    bool
+	scatterToCQE bool // the results of reads and atomics, whatever signalAll is
 
 	rqMu    lock
 	rq      *ops.RecvChain // nil once closed, or with an SRQ
@@ -251,7 +252,8 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp.ops |= maker.mlx5.Opcodes
 	qp.mkeySetup, qp.mostCopy = maker.mlx5.MkeySetup, maker.mlx5.MostCopy
-	qp.maxAtomic, qp.maxTSOHeader = maker.maxAtomic, o.Raw.MaxTSOHeader
+	qp.maxAtomic, qp.scatterToCQE = maker.maxAtomic, maker.mlx5.ScatterToCQE
+	qp.maxTSOHeader = o.Raw.MaxTSOHeader
 	if path == DataPathDirect && o.SendOps == 0 || qp.maxAtomic > 0 {
 		qp.ops |= work.MLX5OpcodesOf(workType(o.Type)) & work.MaskedAtomics
 	}
