@@ -32,6 +32,7 @@ func (e *recvErrors) init(qp *QP) {
 //
 // C: ibv_post_recv(3).
 func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
+	wrs = wrs[:len(wrs):len(wrs)] // a capacity would be one more word to keep on the stack
 	qp.rqMu.Lock()
 	n := 0
 	switch d := qp.direct; {
