@@ -3,6 +3,8 @@ package examples
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -77,5 +79,25 @@ func TestRXE_RPC(t *testing.T) {
 	c.succeeds()
 	if c = launch(t, "rpc", "-s", r.IP[0], "-p", "21963", "-a", "9223372036854775807", "-b", "2"); c.wait() != 1 {
 		t.Errorf("a product that is too large: %v", c)
+	}
+}
+
+// TestRXE_HTTP gets a file over HTTP, and one that is not there.
+func TestRXE_HTTP(t *testing.T) {
+	r := testutil.NeedRXE(t)
+	dir := t.TempDir()
+	text := strings.Repeat("all that is sent over RDMA\n", 5000)
+	if err := os.WriteFile(filepath.Join(dir, "text"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := launch(t, "http", "-b", r.IP[0], "-p", "21964", "-d", dir)
+	server.sees("serving at ")
+	c := launch(t, "http", "-s", r.IP[0], "-p", "21964", "-g", "text")
+	c.succeeds()
+	if got := c.out.String(); got != text {
+		t.Errorf("%d bytes, want %d", len(got), len(text))
+	}
+	if c = launch(t, "http", "-s", r.IP[0], "-p", "21964", "-g", "picture"); c.wait() != 1 {
+		t.Errorf("a file that is not there: %v", c)
 	}
 }
