@@ -125,7 +125,9 @@ type eitherListener struct {
 const samePortTries = 32
 
 func listenEither(ctx context.Context, addr string, opt *Options) (*eitherListener, error) {
-	fail := func(err error) (*eitherListener, error) { return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err} }
+	fail := func(err error) (*eitherListener, error) {
+		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
+	}
 	if err := opt.check(kindStream); err != nil {
 		return fail(err)
 	}

@@ -14,7 +14,7 @@ import (
 func TestRXE_Fallback(t *testing.T) {
 	r := testutil.NeedRXE(t)
 	host := r.Host[0] // both reach it
-	server, client := newEngines(t, nil)
+	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
 	opt := from(r, client)
 	opt.Fallback = true
 	if r.Emulated {
@@ -41,7 +41,7 @@ func TestRXE_Fallback(t *testing.T) {
 			t.Errorf("transports %q and %q", a.Transport(), b.Transport())
 		}
 		exchange(t, a, b)
-		plain, err := net.Dial("tcp", l.Addr().String())
+		plain, err := dialTCP(timeout(t), l.Addr().String(), &o)
 		ok(t, err)
 		defer plain.Close()
 		c, err := l.Accept()

@@ -488,9 +488,11 @@ func (s *Stream) Transport() string {
 	return s.l.transport()
 }
 
-func (l *link) transport() string {
-	path, _ := l.e.cq.DataPath()
-	return "rdma " + l.e.dev.Name() + " " + path.String()
+func (l *link) transport() string { return l.e.transport() }
+
+func (e *Engine) transport() string {
+	path, _ := e.cq.DataPath()
+	return "rdma " + e.dev.Name() + " " + path.String()
 }
 
 var _ net.Listener = (*StreamListener)(nil)
