@@ -146,23 +146,20 @@ func (e *Engine) addPacket(c *PacketConn) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := e.takeSlots(c)
-	if err == nil {
-		err = &ibv.LimitError{What: "sockets for datagrams", Asked: maxPackets + 1, Limit: maxPackets,
-			Where: "the engine of " + e.dev.Name()}
-		for i := range e.packets {
-			if e.packets[i].Load() == nil {
-				c.e, c.index = e, i
-				e.packets[i].Store(c)
-				e.packetConns++
-				return nil
-			}
+	err := error(&ibv.LimitError{What: "sockets for datagrams", Asked: maxPackets + 1, Limit: maxPackets,
+		Where: "the engine of " + e.dev.Name()})
+	for i := range e.packets {
+		if e.packets[i].Load() != nil {
+			continue
 		}
+		if err = e.takeSlots(c); err != nil {
+			break
+		}
+		c.e, c.index = e, i
+		e.packets[i].Store(c)
+		e.packetConns++
+		return nil
 	}
-	for _, b := range c.blocks {
-		e.give(b)
-	}
-	c.blocks = nil
 	e.used -= packetPlaces
 	return err
 }
@@ -170,29 +167,45 @@ func (e *Engine) addPacket(c *PacketConn) error {
 // packetStride is the space of a datagram: its header ends where the payload begins, at a line of the cache.
 func packetStride(mtu int) int { return headroom + mtu }
 
-// takeSlots cuts blocks into slots.
+// takeSlots cuts blocks into slots. They count as promised: nobody else can have them.
 // Preconditions: e.mu is held.
 func (e *Engine) takeSlots(c *PacketConn) error {
 	const total = packetRecvs + packetSends
 	stride := packetStride(c.mtu)
-	slots := make([]packetSlot, 0, total)
-	for len(slots) < total {
+	perBlock := e.stride / stride
+	n := (total + perBlock - 1) / perBlock
+	if !e.budget.offer(int64(n * e.stride)) {
+		return ErrNoMemory
+	}
+	slots := make([]packetSlot, 0, n*perBlock)
+	for range n {
 		b, err := e.take()
 		if err != nil {
-			if err == errNoMemory {
-				err = fmt.Errorf("%w: the engine's Memory is %d bytes", err, e.opt.Memory)
+			e.dropSlots(c, n)
+			if err == errNoBlock {
+				err = ErrNoMemory
 			}
 			return err
 		}
 		c.blocks = append(c.blocks, b)
-		for at := 0; at+stride <= len(b.mem) && len(slots) < total; at += stride {
+		for at := 0; at+stride <= len(b.mem); at += stride {
 			begin, end := at+headroom-grhLen, at+stride
 			slots = append(slots, packetSlot{mem: b.mem[begin:end:end], sge: ibv.SGE{
 				Addr: b.sge.Addr - headerAt + uint64(begin), Length: uint32(end - begin), LKey: b.sge.LKey}})
 		}
 	}
-	c.recvs, c.sends = slots[:packetRecvs:packetRecvs], slots[packetRecvs:]
+	c.recvs, c.sends = slots[:packetRecvs:packetRecvs], slots[packetRecvs:total]
 	return nil
+}
+
+// dropSlots gives blocks back, and the promise of n.
+// Preconditions: e.mu is held.
+func (e *Engine) dropSlots(c *PacketConn, n int) {
+	for _, b := range c.blocks {
+		e.give(b)
+	}
+	c.blocks = nil
+	e.budget.promise(-int64(n * e.stride))
 }
 
 // removePacket undoes addPacket.
@@ -200,10 +213,7 @@ func (e *Engine) removePacket(c *PacketConn) {
 	e.packets[c.index].Store(nil)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, b := range c.blocks {
-		e.give(b)
-	}
-	c.blocks = nil
+	e.dropSlots(c, len(c.blocks))
 	e.packetConns--
 	e.used -= packetPlaces
 }
