@@ -174,8 +174,11 @@ func (e *Engine) takeSlots(c *PacketConn) error {
 	stride := packetStride(c.mtu)
 	perBlock := e.stride / stride
 	n := (total + perBlock - 1) / perBlock
+	spent := fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes for datagrams", Asked: uint64(n * e.stride),
+		Limit: uint64(e.opt.Memory), Where: "the engine, by its EngineOptions.Memory, and connections and buffers have " +
+			"the rest"})
 	if !e.budget.offer(int64(n * e.stride)) {
-		return ErrNoMemory
+		return spent
 	}
 	slots := make([]packetSlot, 0, n*perBlock)
 	for range n {
@@ -183,7 +186,7 @@ func (e *Engine) takeSlots(c *PacketConn) error {
 		if err != nil {
 			e.dropSlots(c, n)
 			if err == errNoBlock {
-				err = ErrNoMemory
+				err = spent
 			}
 			return err
 		}

@@ -361,6 +361,26 @@ func TestRXE_PacketErrors(t *testing.T) {
 	}
 	ok(t, one.Close())
 
+	tight, err := NewEngine(r.Dev[0], &EngineOptions{Memory: 4 << 20})
+	ok(t, err)
+	var open []*PacketConn
+	for err == nil && len(open) < 16 {
+		var c *PacketConn
+		if c, err = ListenPacket(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: tight}); err == nil {
+			open = append(open, c)
+		}
+	}
+	if !errors.Is(err, ErrNoMemory) || !errors.As(err, &limit) || len(open) == 0 {
+		t.Errorf("an engine without memory: %d sockets, %v", len(open), err)
+	}
+	for _, c := range open {
+		ok(t, c.Close())
+	}
+	if s := tight.Stats(); s.BlocksFree+s.BlocksPosted != s.Blocks {
+		t.Errorf("blocks at the end: %+v", s)
+	}
+	ok(t, tight.Close())
+
 	p := make([]byte, 10)
 	for _, to := range []net.Addr{nil, (*PacketAddr)(nil), Addr{}, &net.UDPAddr{}, &net.UnixAddr{Name: "x"},
 		&PacketAddr{of: a, qpn: 5}} {

@@ -467,11 +467,12 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// closeSend sends a FIN after all that was staged.
+// closeSend sends a FIN after all that was staged. Once is enough, and a peer that has closed needs none, but it is no
+// mistake.
 func (l *link) closeSend() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.writeError(); err != nil {
+	if err := l.writeError(); err != nil && err != errShutWrite && err != ErrPeerClosed {
 		return err
 	}
 	l.finWant = true

@@ -212,7 +212,7 @@ func (l *link) reason() error {
 	return &PeerError{Peer: l.remote, Sent: l.posted, Acked: l.ackedWR, Err: l.cause}
 }
 
-var errShutWrite = errors.New("writing was closed")
+var errShutWrite error = brokenPipe("writing was closed")
 
 // watch reads the device's events.
 func (e *Engine) watch(ctx context.Context) {
