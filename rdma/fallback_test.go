@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,6 +78,15 @@ func exchange(t *testing.T, a, b net.Conn) {
 	}
 	if a.LocalAddr().String() != b.RemoteAddr().String() {
 		t.Errorf("addresses %v and %v", a.LocalAddr(), b.RemoteAddr())
+	}
+}
+
+// TestFallback_NoLibrary runs the tests above and below in a process that finds no library.
+func TestFallback_NoLibrary(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFallback(_Errors)?$", "-test.v")
+	cmd.Env = append(os.Environ(), "PUREVERBS_LIBRARY_PATH="+t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil || bytes.Count(out, []byte("--- PASS")) != 2 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
