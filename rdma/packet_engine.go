@@ -123,8 +123,9 @@ func (c *PacketConn) look(e *Engine) error {
 	}
 	c.sgid = make(map[bool]uint8)
 	for _, g := range table {
-		if _, known := c.sgid[g.Type == ibv.GIDTypeRoCEv2]; g.Port == c.port && g.GID == local && !known && g.Index < 256 {
-			c.sgid[g.Type == ibv.GIDTypeRoCEv2] = uint8(g.Index)
+		v2 := g.Type == ibv.GIDTypeRoCEv2
+		if _, known := c.sgid[v2]; g.Port == c.port && g.GID == local && !known && g.Index < 256 {
+			c.sgid[v2] = uint8(g.Index)
 		}
 	}
 	return nil
@@ -174,9 +175,9 @@ func (e *Engine) takeSlots(c *PacketConn) error {
 	stride := packetStride(c.mtu)
 	perBlock := e.stride / stride
 	n := (total + perBlock - 1) / perBlock
-	spent := fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes for datagrams", Asked: uint64(n * e.stride),
-		Limit: uint64(e.opt.Memory), Where: "the engine, by its EngineOptions.Memory, and connections and buffers have " +
-			"the rest"})
+	spent := fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes for datagrams",
+		Asked: uint64(n * e.stride), Limit: uint64(e.opt.Memory),
+		Where: "the engine, by its EngineOptions.Memory, of which connections and buffers have the rest"})
 	if !e.budget.offer(int64(n * e.stride)) {
 		return spent
 	}
