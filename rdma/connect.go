@@ -67,7 +67,7 @@ func dial(ctx context.Context, addr string, kind connKind, opt *Options) (*link,
 		opt = &Options{}
 	}
 	fail := func(err error) (*link, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
-	if err := opt.check(); err != nil {
+	if err := opt.check(kind); err != nil {
 		return fail(err)
 	}
 	a := &attempt{kind: kind, opt: opt}
@@ -115,7 +115,7 @@ func listen(ctx context.Context, addr string, kind connKind, opt *Options) (*lis
 	if opt == nil {
 		opt = &Options{}
 	}
-	if err := opt.check(); err != nil {
+	if err := opt.check(kind); err != nil {
 		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
 	}
 	cm, err := rdmacm.Listen(ctx, addr, &opt.CM)

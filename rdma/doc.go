@@ -1,4 +1,4 @@
-// Package rdma moves messages and streams of bytes over RDMA.
+// Package rdma moves messages, streams of bytes and datagrams over RDMA.
 //
 //	l, err := rdma.Listen(ctx, "10.8.0.1:7471", nil)
 //	c, err := l.Accept(ctx)
@@ -13,7 +13,7 @@
 // Conn carries messages, Stream carries bytes and is a net.Conn. Both are connections by rdma_cm, made
 // with an address of the peer's device. Buffers, their registration, queues, completions and flow
 // control are an Engine's, which connections share: one for each device, unless Options name another.
-// docs/rdma.md has the model and the protocol.
+// PacketConn is a net.PacketConn. docs/rdma.md has the model and the protocol.
 //
 // # Goroutines
 //

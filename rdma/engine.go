@@ -81,6 +81,7 @@ type Engine struct {
 
 	blocks  atomic.Pointer[[]*block] // by index; grows
 	links   linkTable
+	packets [maxPackets]atomic.Pointer[PacketConn]
 	arrived atomic.Uint64 // receives that have completed
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
@@ -93,8 +94,10 @@ type Engine struct {
 	starving []*link
 	conns    map[*link]struct{}
 	closed   bool
-	recvs    [refillMost]ibv.RecvWR
-	sges     [refillMost]ibv.SGE
+
+	packetConns int
+	recvs       [refillMost]ibv.RecvWR
+	sges        [refillMost]ibv.SGE
 
 	cqMu    sync.Mutex // held while the CQ grows
 	cqConns int        // that it has room for
@@ -203,7 +206,7 @@ func (e *Engine) Device() *ibv.Device { return e.dev }
 func (e *Engine) Close() error {
 	e.cqMu.Lock() // no connection begins meanwhile
 	e.mu.Lock()
-	open := e.used
+	open, packets := e.used-packetPlaces*e.packetConns, e.packetConns
 	for l := range e.conns {
 		if l.shut.Load() {
 			open--
@@ -215,8 +218,11 @@ func (e *Engine) Close() error {
 		return &ibv.OpError{Op: "close", Object: "engine of " + e.dev.Name(),
 			Err: &ibv.BusyError{Children: []string{fmt.Sprintf("%d %s", n, what)}}}
 	}
-	if open > 0 {
+	switch {
+	case open > 0:
 		return busy(open, "connections")
+	case packets > 0:
+		return busy(packets, "sockets for datagrams")
 	}
 	for _, l := range e.all() {
 		<-l.gone

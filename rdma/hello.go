@@ -34,6 +34,8 @@ type connKind uint8
 const (
 	kindMessages connKind = 1
 	kindStream   connKind = 2
+	// kindDatagrams has no connection.
+	kindDatagrams connKind = 0
 )
 
 func (k connKind) String() string {

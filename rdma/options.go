@@ -21,9 +21,16 @@ type Options struct {
 	KeepAlive time.Duration
 	// PrivateData is the program's own, at most 16 bytes: the peer's Conn.Peer returns it.
 	PrivateData []byte
+	// Fallback, for streams only, lets TCP carry what RDMA cannot. ListenStream also listens on the
+	// same port of TCP, for any client. DialStream tries TCP as soon as RDMA has failed, or 300 ms
+	// after it has begun; the first connection is taken, and the other attempt ended.
+	// Stream.Transport says which it is, and the log once.
+	Fallback bool
 	// CM are options of the connection manager: LocalAddr, Timeout, TOS, Backlog and the like. What
 	// is about the QP and its queues is set by this package.
 	CM rdmacm.Options
+
+	fallbackAfter time.Duration // in place of the 300 ms
 }
 
 const (
@@ -48,7 +55,10 @@ func (o *Options) keepAliveTicks() uint32 {
 	return uint32(max(o.KeepAlive/time.Second, 1))
 }
 
-func (o *Options) check() error {
+func (o *Options) check(kind connKind) error {
+	if o.Fallback && kind != kindStream {
+		return &ibv.ArgError{Arg: "Fallback", Got: "true", Want: "false: TCP carries streams only"}
+	}
 	if o.MaxMessage < 0 || int64(o.MaxMessage) > 1<<31-1 {
 		return &ibv.ArgError{Arg: "MaxMessage", Got: fmt.Sprint(o.MaxMessage),
 			Want: fmt.Sprintf("1 to %d, or 0 for the default", 1<<31-1)}

@@ -43,6 +43,8 @@ func (e *Engine) handle(wcs []ibv.WC) {
 		if wc.ID&recvID == 0 {
 			if l != nil {
 				l.complete(wc)
+			} else if wc.ID&packetID != 0 {
+				e.packet(wc)
 			}
 			continue
 		}

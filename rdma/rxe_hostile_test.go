@@ -170,7 +170,14 @@ func TestRXE_HostileFrames(t *testing.T) {
 				}
 				return
 			}
-			go c.do(a)
+			sent := make(chan struct{})
+			go func() {
+				c.do(a)
+				close(sent)
+			}()
+			if c.want == "DATA: got frame" {
+				<-sent // who reads as fast as it sends grants it more
+			}
 			for err = nil; err == nil; {
 				var m *Message
 				if m, err = victim.Recv(timeout(t)); err == nil {

@@ -212,7 +212,7 @@ func (l *link) reason() error {
 	return &PeerError{Peer: l.remote, Sent: l.posted, Acked: l.ackedWR, Err: l.cause}
 }
 
-var errShutWrite = errors.New("writing was closed")
+var errShutWrite error = brokenPipe("writing was closed")
 
 // watch reads the device's events.
 func (e *Engine) watch(ctx context.Context) {
@@ -233,6 +233,9 @@ func (e *Engine) watch(ctx context.Context) {
 		}
 		l := e.links.get(ev.QP.Num())
 		if l == nil {
+			if ev.Type == ibv.EventQPFatal {
+				e.failPackets(errors.New(ev.String()), ev.QP)
+			}
 			continue
 		}
 		switch ev.Type {
@@ -261,4 +264,5 @@ func (e *Engine) failAll(err error) {
 	for _, l := range e.all() {
 		l.fail(err)
 	}
+	e.failPackets(err, nil)
 }
