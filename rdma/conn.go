@@ -90,52 +90,24 @@ func (c *Conn) fail(op string, err error) error {
 // Send sends a copy of p as a message. It returns as soon as the message is staged; it waits while
 // the peer does not read. If ctx ends meanwhile, the peer does not get the message.
 func (c *Conn) Send(ctx context.Context, p []byte) error {
-	return c.fail("send", c.l.sendMessage(ctx, p, 0, 0))
+	return c.fail("send", c.l.sendMessage(ctx, outgoing{p: p, n: len(p)}))
 }
 
 // SendImm is Send with a number for Message.Imm.
 func (c *Conn) SendImm(ctx context.Context, imm uint32, p []byte) error {
-	return c.fail("send", c.l.sendMessage(ctx, p, flagImm, imm))
+	return c.fail("send", c.l.sendMessage(ctx, outgoing{p: p, n: len(p), flags: flagImm, imm: imm}))
 }
 
-func (l *link) sendMessage(ctx context.Context, p []byte, last uint8, imm uint32) error {
-	if most := int(l.peer.maxMessage); len(p) > most {
-		return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a message", Asked: uint64(len(p)),
-			Limit: uint64(most), Where: "the peer, by its Options.MaxMessage"})
+func (l *link) sendMessage(ctx context.Context, m outgoing) error {
+	if err := l.check(&m); err != nil {
+		return err
 	}
 	b := bound{ctx: ctx}
 	if err := b.enter(l.writeTurn); err != nil {
 		return err
 	}
 	defer leave(l.writeTurn)
-	most, total, staged := l.frameMost(), len(p), 0
-	for {
-		buf, err := l.waitBlock(b)
-		if err != nil {
-			l.takeBack(staged)
-			return err
-		}
-		n := copy(buf.payload()[:most], p)
-		p = p[n:]
-		f := frame{b: buf, n: int32(n)}
-		if staged == 0 {
-			f.aux = uint32(total)
-		}
-		if len(p) > 0 {
-			f.flags = flagMore
-		} else {
-			f.flags = last
-			if last&flagImm != 0 {
-				f.aux = imm
-			}
-		}
-		if err := l.stage(f); err != nil {
-			return err
-		}
-		if staged++; len(p) == 0 {
-			return nil
-		}
-	}
+	return l.stageMessage(b, &m)
 }
 
 // takeBack takes the staged frames of an unfinished message back. If some have been posted, the
@@ -149,7 +121,7 @@ func (l *link) takeBack(staged int) {
 	defer l.mu.Unlock()
 	waiting := min(staged, l.out.len())
 	for range waiting {
-		l.e.put(l.out.popLast().b)
+		l.drop(l.out.popLast())
 	}
 	if waiting < staged && l.writeError() == nil {
 		l.out.push(frame{flags: flagCancel})

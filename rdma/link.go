@@ -20,7 +20,6 @@ const (
 	startWindow = minLimit    // at first
 	maxInline   = 44          // header and payload that fit into one basic block of a WQE
 	stageMost   = 4           // frames that a stream keeps while it may not send
-	postMost    = 4           // frames that are posted with one doorbell
 	lingerTime  = 5 * time.Second
 	drainTime   = time.Second // most that a device may need to tell that a QP has come to rest
 )
@@ -28,8 +27,9 @@ const (
 // frame is a data frame that was received, or is to be sent.
 type frame struct {
 	b     *block
-	off   int32 // of what is left of the payload
-	n     int32 // bytes left from off; of a frame to be sent, its payload
+	buf   *Buffer // to be sent: has the payload, and b only the header
+	off   int32   // of what is left of the payload
+	n     int32   // bytes left from off; of a frame to be sent, its payload
 	aux   uint32
 	flags uint8
 }
@@ -72,6 +72,7 @@ type link struct {
 	ackedWR   uint32 // of them completed with success
 	signaled  uint32 // posted when the last signaled one was posted
 	data      uint32 // data frames under way
+	buffers   uint32 // of them from buffers
 	slots     [sqDepth]slot
 	owed      bool   // a LIMIT is due
 	ping      bool   // a PING is due
@@ -108,16 +109,14 @@ type link struct {
 	readTurn, writeTurn chan struct{} // one goroutine at a time reads, and one writes
 	readWake, writeWake chan struct{}
 
-	// What is being posted.
-	wrs      [postMost]ibv.SendWR
-	sges     [postMost]ibv.SGE
-	controls [postMost][headerLen]byte
-	inlined  [postMost]*block // free once posted
+	post posting
+	held bool // staged frames wait for more
 }
 
 // slot is a work request under way.
 type slot struct {
 	b    *block
+	buf  *Buffer
 	data bool
 }
 
@@ -169,6 +168,7 @@ func newLink(e *Engine, kind connKind, o *Options) *link {
 		keepAlive: o.keepAliveTicks(),
 		lastWQE:   make(chan struct{}), marker: make(chan struct{}), finAcked: make(chan struct{}),
 		done: make(chan struct{}), gone: make(chan struct{}),
+		post:     newPosting(postMost),
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
 		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
 	}
@@ -235,17 +235,22 @@ func (l *link) pump() {
 	}
 	for {
 		n := 0
-		for n < postMost && l.next(n) {
+		for n < len(l.post.wrs) && l.next(n) {
 			n++
 		}
 		if n == 0 {
 			return
 		}
-		_, err := l.qp.PostSend(l.wrs[:n])
-		for i, b := range l.inlined[:n] {
-			if b != nil {
-				l.e.put(b)
-				l.inlined[i] = nil
+		_, err := l.qp.PostSend(l.post.wrs[:n])
+		l.e.stat.doorbells.Add(1)
+		for i, s := range l.post.inlined[:n] {
+			if s.b != nil {
+				l.e.put(s.b)
+				l.post.inlined[i] = slot{}
+			}
+			if s.buf != nil {
+				s.buf.unpin()
+				l.post.inlined[i] = slot{}
 			}
 		}
 		if err != nil {
@@ -263,7 +268,7 @@ func (l *link) next(n int) bool {
 	}
 	var (
 		h            header
-		b            *block
+		f            frame
 		data, forced bool // forced: signaled
 	)
 	switch {
@@ -271,10 +276,10 @@ func (l *link) next(n int) bool {
 		h.kind, h.aux, forced = kindReset, l.resetAux, true
 		l.resetAux = 0
 	case l.out.len() > 0 && l.room():
-		f := l.out.pop()
+		f = l.out.pop()
 		h.seq = uint16(l.sent)
 		h.kind, h.flags, h.length, h.aux = kindData, f.flags, uint32(f.n), f.aux
-		b, data = f.b, true
+		data, forced = true, l.wantBack(&f)
 		l.sent++
 		if l.out.len() < stageMost {
 			l.wakeWriter()
@@ -296,23 +301,26 @@ func (l *link) next(n int) bool {
 		h.seq = uint16(l.sent)
 	}
 
-	l.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpSend}
-	wr := &l.wrs[n]
+	l.post.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpSend}
+	wr := &l.post.wrs[n]
 	at := &l.slots[l.posted%sqDepth]
 	*at = slot{data: data}
 	size := headerLen + int(h.length)
-	if b == nil {
-		h.put(l.controls[n][:])
-		wr.Inline = l.controls[n][:]
-	} else {
+	switch b := f.b; {
+	case f.buf != nil:
+		l.fromBuffer(n, &h, &f)
+	case b == nil:
+		h.put(l.post.controls[n][:])
+		wr.Inline = l.post.controls[n][:]
+	default:
 		h.put(b.header())
 		if size <= maxInline {
 			wr.Inline = b.mem[headerAt : headerAt+size]
-			l.inlined[n] = b
+			l.post.inlined[n].b = b
 		} else {
 			at.b = b
-			l.sges[n] = ibv.SGE{Addr: b.sge.Addr, Length: uint32(size), LKey: b.sge.LKey}
-			wr.SGEs = l.sges[n : n+1 : n+1]
+			l.post.sges[2*n] = ibv.SGE{Addr: b.sge.Addr, Length: uint32(size), LKey: b.sge.LKey}
+			wr.SGEs = l.post.sges[2*n : 2*n+1 : 2*n+1]
 		}
 	}
 	if data {
@@ -378,6 +386,10 @@ func (l *link) release(upTo uint32) {
 		s := &l.slots[l.doneWR%sqDepth]
 		if s.b != nil {
 			e.give(s.b)
+		}
+		if s.buf != nil {
+			s.buf.unpin()
+			l.buffers--
 		}
 		if s.data {
 			l.data--
@@ -494,6 +506,6 @@ func (l *link) dropInput() {
 // Preconditions: l.mu is held.
 func (l *link) dropStaged() {
 	for l.out.len() > 0 {
-		l.e.put(l.out.pop().b)
+		l.drop(l.out.pop())
 	}
 }

@@ -107,6 +107,9 @@ const (
 func (l *link) keep(now uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if now-l.touched > 1 {
+		l.askBack()
+	}
 	if l.keepAlive == 0 || l.ending {
 		return
 	}

@@ -2,8 +2,8 @@ package rdma
 
 import "sync/atomic"
 
-// stats counts what the poller does.
-type stats struct{ batches, completions atomic.Uint64 }
+// stats counts what is done.
+type stats struct{ batches, completions, doorbells atomic.Uint64 }
 
 // Stats are the counters of an engine.
 type Stats struct {
@@ -16,6 +16,7 @@ type Stats struct {
 	Buffers      int    // of the pool, that were not given back
 	Batches      uint64 // turns of the poller in which there was something
 	Completions  uint64 // handled in them
+	Doorbells    uint64 // postings of frames, of several at a time
 }
 
 // Stats returns the counters. When no connection is open, every block is free or
@@ -28,5 +29,6 @@ func (e *Engine) Stats() Stats {
 		BlocksHeld: e.held(), BlocksPosted: e.have - e.held(), Memory: e.budget.used(),
 		Buffers: e.pool.inUse(),
 		Batches: e.stat.batches.Load(), Completions: e.stat.completions.Load(),
+		Doorbells: e.stat.doorbells.Load(),
 	}
 }

@@ -120,8 +120,8 @@ func (l *link) mark() bool {
 	for pause := time.Microsecond; pause < drainTime; pause *= 2 {
 		l.mu.Lock()
 		l.markerWR, l.markerSent = l.posted+1, true
-		l.wrs[0] = ibv.SendWR{ID: uint64(l.markerWR), Opcode: ibv.OpSend, Flags: ibv.Signaled}
-		_, err := l.qp.PostSend(l.wrs[:1])
+		l.post.wrs[0] = ibv.SendWR{ID: uint64(l.markerWR), Opcode: ibv.OpSend, Flags: ibv.Signaled}
+		_, err := l.qp.PostSend(l.post.wrs[:1])
 		l.mu.Unlock()
 		if !errors.Is(err, ibv.ErrQueueFull) {
 			return err == nil
