@@ -145,12 +145,11 @@ type Message struct {
 // Recv waits for the next message. After the last one of a peer that has closed in order the error
 // is io.EOF. Each message goes to one goroutine.
 func (c *Conn) Recv(ctx context.Context) (*Message, error) {
-	m, err := c.l.recvMessage(ctx)
+	m, err := c.l.recvMessage(bound{ctx: ctx})
 	return m, c.fail("recv", err)
 }
 
-func (l *link) recvMessage(ctx context.Context) (*Message, error) {
-	b := bound{ctx: ctx}
+func (l *link) recvMessage(b bound) (*Message, error) {
 	if err := b.enter(l.readTurn); err != nil {
 		return nil, err
 	}
@@ -181,7 +180,7 @@ func (l *link) recvMessage(ctx context.Context) (*Message, error) {
 
 // isWait reports whether an error ended a wait, and not the connection.
 func isWait(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return err == errWouldWait || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // assemble adds a frame to the message that has begun, and returns the message when it is whole.
@@ -354,7 +353,7 @@ func (l *link) flush(ctx context.Context) error {
 			break
 		}
 		l.mu.Unlock()
-		if err := b.wait(l.writeWake); err != nil {
+		if err := l.e.wait(b, l.writeWake); err != nil {
 			return err
 		}
 	}
@@ -370,7 +369,7 @@ func (l *link) flush(ctx context.Context) error {
 		l.pump()
 	}
 	l.mu.Unlock()
-	if err := b.wait(w.ch); err != nil {
+	if err := l.e.wait(b, w.ch); err != nil {
 		return err
 	}
 	l.mu.Lock()

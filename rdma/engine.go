@@ -21,10 +21,16 @@ type EngineOptions struct {
 	MaxConns int            // most connections; 0 means 4096
 	DataPath ibv.DataPath   // of its CQ
 	Mem      ibv.MemOptions // where blocks and buffers lie
+
+	// Manual engines have no poller: for programs with a loop of their own, which calls Engine.Poll.
+	// A method that waits polls, too, and after Spin without a completion looks every 100 µs. While
+	// nobody polls, nothing arrives and nothing is acknowledged.
+	Manual bool
 }
 
 const (
 	defaultBlock    = 32 << 10
+	defaultSpin     = 20 * time.Microsecond
 	defaultMemory   = 256 << 20
 	defaultMaxConns = 4096
 	startConns      = 32 // that the CQ has room for at first
@@ -105,6 +111,9 @@ type Engine struct {
 	restless  atomic.Bool   // the device raises no event for a QP that has come to rest
 	idleLinks []*link       // used by tick
 
+	pollTurn chan struct{} // of who polls; with it
+	wcs      []ibv.WC
+
 	stop context.CancelFunc
 	done sync.WaitGroup // poller, watcher, ticker
 	stat stats
@@ -129,7 +138,7 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}),
-		gone: make(chan struct{})}
+		gone: make(chan struct{}), pollTurn: make(chan struct{}, 1), wcs: make([]ibv.WC, pollMost)}
 	e.perSlab = max(slabSize/e.stride, 1)
 	e.slabBytes = int64(e.perSlab * e.stride)
 	e.budget = budget{most: o.Memory, slab: e.slabBytes}
@@ -139,7 +148,9 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
-	e.done.Go(func() { e.poll(ctx) })
+	if !o.Manual {
+		e.done.Go(func() { e.poll(ctx) })
+	}
 	e.done.Go(func() { e.watch(ctx) })
 	e.done.Go(func() { e.tick(ctx) })
 	return e, nil

@@ -13,9 +13,8 @@ const pollMost = 64
 
 // poll handles completions until ctx ends. It is the only consumer of the CQ.
 func (e *Engine) poll(ctx context.Context) {
-	wcs := make([]ibv.WC, pollMost)
 	for {
-		n, err := e.cq.Wait(ctx, wcs)
+		n, err := e.cq.Wait(ctx, e.wcs)
 		if err != nil {
 			if ctx.Err() == nil {
 				e.failAll(err)
@@ -23,7 +22,7 @@ func (e *Engine) poll(ctx context.Context) {
 			}
 			return
 		}
-		e.handle(wcs[:n])
+		e.handle(e.wcs[:n])
 	}
 }
 
@@ -114,7 +113,7 @@ func (l *link) keep(now uint32) {
 		return
 	}
 	if l.pinging {
-		if now-l.pingTick >= max(stuckAfter*l.keepAlive, stuckLeast) {
+		if !l.e.opt.Manual && now-l.pingTick >= max(stuckAfter*l.keepAlive, stuckLeast) {
 			l.failLocked(errStuck)
 		}
 		return

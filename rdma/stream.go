@@ -129,7 +129,7 @@ func (l *link) nextFrame(b bound) (frame, error) {
 			return frame{}, err
 		}
 		l.mu.Unlock()
-		if err := b.wait(l.readWake); err != nil {
+		if err := l.e.wait(b, l.readWake); err != nil {
 			return frame{}, err
 		}
 	}
@@ -369,7 +369,7 @@ func (l *link) waitWrite(b bound) error {
 		l.pump()
 	}
 	l.mu.Unlock()
-	return b.wait(l.writeWake)
+	return l.e.wait(b, l.writeWake)
 }
 
 // SetDeadline sets the deadlines of reading and writing; the zero time means none.

@@ -93,6 +93,7 @@ func (l *link) over() {
 
 // await waits for ch, the end of the device, or a while. It reports whether ch was closed.
 func (l *link) await(ch <-chan struct{}, most time.Duration) bool {
+	defer l.e.pollMeanwhile()()
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
@@ -160,6 +161,7 @@ func (l *link) close() {
 
 // linger ends a closed connection when the peer has everything, or after a while.
 func (l *link) linger(finAcked <-chan struct{}) {
+	defer l.e.pollMeanwhile()()
 	timer := time.NewTimer(lingerTime)
 	defer timer.Stop()
 	select {
