@@ -38,6 +38,7 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	if err != nil {
 		return err
 	}
+	e = e.shard()
 	if err := e.reserve(); err != nil {
 		return err
 	}

@@ -11,13 +11,13 @@ import (
 // pollMost is how many completions are taken at a time.
 const pollMost = 64
 
-// poll handles completions until ctx ends. It is the only consumer of the CQ.
-func (e *Engine) poll(ctx context.Context) {
+// poll handles a shard's completions until ctx ends. It is the only consumer of the CQ.
+func (e *Engine) poll(ctx context.Context, fail func(error)) {
 	for {
 		n, err := e.cq.Wait(ctx, e.wcs)
 		if err != nil {
 			if ctx.Err() == nil {
-				e.failAll(err)
+				fail(err)
 				<-ctx.Done()
 			}
 			return
@@ -79,17 +79,13 @@ func (e *Engine) tick(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		now := e.ticks.Add(1)
-		e.mu.Lock()
-		idle := e.idleLinks[:0]
-		for l := range e.conns {
-			idle = append(idle, l)
-		}
-		e.idleLinks = idle
-		e.mu.Unlock()
-		for i, l := range idle {
-			l.keep(now)
-			idle[i] = nil
+		for _, s := range e.shards {
+			now := s.ticks.Add(1)
+			s.idleLinks = s.appendLinks(s.idleLinks[:0])
+			for i, l := range s.idleLinks {
+				l.keep(now)
+				s.idleLinks[i] = nil
+			}
 		}
 	}
 }

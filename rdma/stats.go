@@ -22,13 +22,23 @@ type Stats struct {
 // Stats returns the counters. When no connection is open, every block is free or
 // posted.
 func (e *Engine) Stats() Stats {
+	sum := Stats{Memory: e.budget.used(), Buffers: e.pool.inUse()}
+	for _, s := range e.shards {
+		s.addStats(&sum)
+	}
+	return sum
+}
+
+// addStats adds the counters of a shard.
+func (e *Engine) addStats(sum *Stats) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return Stats{
-		Conns: len(e.conns), Blocks: len(e.slabs) * e.perSlab, BlocksFree: len(e.free),
-		BlocksHeld: e.held(), BlocksPosted: e.have - e.held(), Memory: e.budget.used(),
-		Buffers: e.pool.inUse(),
-		Batches: e.stat.batches.Load(), Completions: e.stat.completions.Load(),
-		Doorbells: e.stat.doorbells.Load(),
-	}
+	sum.Conns += len(e.conns)
+	sum.Blocks += len(e.slabs) * e.perSlab
+	sum.BlocksFree += len(e.free)
+	sum.BlocksHeld += e.held()
+	sum.BlocksPosted += e.have - e.held()
+	sum.Batches += e.stat.batches.Load()
+	sum.Completions += e.stat.completions.Load()
+	sum.Doorbells += e.stat.doorbells.Load()
 }

@@ -233,7 +233,7 @@ func (e *Engine) watch(ctx context.Context) {
 		if ev.QP == nil {
 			continue
 		}
-		l := e.links.get(ev.QP.Num())
+		l := e.link(ev.QP.Num())
 		if l == nil {
 			continue
 		}
@@ -254,12 +254,14 @@ func (e *Engine) watch(ctx context.Context) {
 
 // failAll ends all connections: the device is gone.
 func (e *Engine) failAll(err error) {
-	e.mu.Lock()
-	if !e.isGone {
-		e.isGone = true
-		close(e.gone)
+	for _, s := range e.shards {
+		s.mu.Lock()
+		if !s.isGone {
+			s.isGone = true
+			close(s.gone)
+		}
+		s.mu.Unlock()
 	}
-	e.mu.Unlock()
 	for _, l := range e.all() {
 		l.fail(err)
 	}
