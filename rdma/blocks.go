@@ -171,6 +171,7 @@ func (e *Engine) grant(n int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.want+n > e.recvMost() || !e.budget.offer(int64(n)*int64(e.stride)) {
+		e.crowded.Store(true)
 		return false
 	}
 	e.want += n

@@ -199,9 +199,10 @@ func (l *link) assemble(f frame) (*Message, error) {
 			}
 			l.partial, l.partialLen = m, int(f.aux)
 			l.mu.Lock()
-			window := l.window
+			l.assembling = int(f.aux) <= l.frameMost()*int(l.target)/2
+			gather := !l.assembling
 			l.mu.Unlock()
-			if int(f.aux) > l.e.opt.Block*int(window)/2 {
+			if gather {
 				m.buf = make([]byte, 0, f.aux)
 			}
 		}
@@ -242,7 +243,7 @@ func (l *link) assemble(f frame) (*Message, error) {
 		l.dropPartial()
 		return nil, err
 	}
-	l.partial, l.partialLen = nil, 0
+	l.endPartial()
 	if f.flags&flagImm != 0 {
 		m.imm, m.hasImm = f.aux, true
 	}
@@ -253,8 +254,19 @@ func (l *link) assemble(f frame) (*Message, error) {
 // Preconditions: the caller has readTurn.
 func (l *link) dropPartial() {
 	m := l.partial
-	l.partial, l.partialLen = nil, 0
+	l.endPartial()
 	m.Release()
+}
+
+// endPartial forgets the message that has begun, if there is one.
+// Preconditions: the caller has readTurn.
+func (l *link) endPartial() {
+	if l.partial != nil {
+		l.mu.Lock()
+		l.assembling = false
+		l.mu.Unlock()
+	}
+	l.partial, l.partialLen = nil, 0
 }
 
 // giveBack gives the block and the credit of a frame back.

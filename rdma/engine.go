@@ -114,6 +114,11 @@ type Engine struct {
 	recvs    [refillMost]ibv.RecvWR
 	sges     [refillMost]ibv.SGE
 
+	crowded atomic.Bool   // a window could not grow, in this tick
+	share   atomic.Uint32 // most of a window
+	active  int           // connections that had data frames; with tickMu
+	tickMu  sync.Mutex
+
 	cqMu    sync.Mutex // held while the CQ grows
 	cqConns int        // that it has room for
 	used    int        // reserved places for connections; under mu, and grows under cqMu

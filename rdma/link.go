@@ -56,11 +56,18 @@ type link struct {
 	consumed uint32 // data frames that the application has taken
 	told     uint32 // limit that the peer knows of
 	window   uint32
-	granted  int  // blocks of the engine beyond base
-	grow     bool // the peer has used its window up
-	finIn    bool // the peer's FIN has come
-	peerDone bool // and it reads no more
-	shutRead bool // this side reads no more: what comes is dropped
+	target   uint32 // what the window is to be: less than window while it shrinks
+	granted  int    // blocks of the engine beyond base
+	grow     bool   // the peer has used its window up
+	finIn    bool   // the peer's FIN has come
+	peerDone bool   // and it reads no more
+	shutRead bool   // this side reads no more: what comes is dropped
+
+	dataTick   uint32 // tick of the last data frame
+	lower      bool   // a LIMIT that is lower is due
+	lowering   bool   // it was sent, and not answered
+	toldBefore uint32 // the limit before that
+	assembling bool   // a message is begun whose frames stay in their blocks
 
 	// Sending.
 	started   bool   // the peer's hello is known, and the QP is ready
@@ -75,6 +82,7 @@ type link struct {
 	buffers   uint32 // of them from buffers
 	slots     [sqDepth]slot
 	owed      bool   // a LIMIT is due
+	answer    bool   // an answer to a lower LIMIT is due
 	ping      bool   // a PING is due
 	pinging   bool   // by keep, and has not completed
 	pingWR    uint32 // the last PING's work request
@@ -164,7 +172,7 @@ func (q *frames) popLast() frame {
 
 func newLink(e *Engine, kind connKind, o *Options) *link {
 	l := &link{
-		e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, told: startWindow,
+		e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, target: startWindow, told: startWindow,
 		keepAlive: o.keepAliveTicks(),
 		lastWQE:   make(chan struct{}), marker: make(chan struct{}), finAcked: make(chan struct{}),
 		done: make(chan struct{}), gone: make(chan struct{}),
@@ -193,6 +201,7 @@ func wake(ch chan struct{}) {
 func (l *link) prepare(c *rdmacm.Conn) error {
 	l.cm, l.qp, l.qpn = c, c.QP(), c.QP().Num()
 	l.touched = l.e.ticks.Load()
+	l.dataTick = l.touched
 	l.e.add(l)
 	return nil
 }
@@ -275,6 +284,13 @@ func (l *link) next(n int) bool {
 	case l.resetAux != 0:
 		h.kind, h.aux, forced = kindReset, l.resetAux, true
 		l.resetAux = 0
+	case l.lower:
+		h.kind, h.flags = kindLimit, flagLower
+		l.lower, l.lowering, l.toldBefore = false, true, l.told
+		l.told = l.consumed + l.target
+	case l.answer:
+		h.kind, h.flags = kindLimit, flagLowered
+		l.answer = false
 	case l.out.len() > 0 && l.room():
 		f = l.out.pop()
 		h.seq = uint16(l.sent)
@@ -295,7 +311,7 @@ func (l *link) next(n int) bool {
 	default:
 		return false
 	}
-	h.limit = l.consumed + l.window
+	h.limit = l.newLimit()
 	l.told, l.owed = h.limit, false
 	if !data {
 		h.seq = uint16(l.sent)
@@ -419,6 +435,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 	}
 	switch h.kind {
 	case kindData:
+		l.dataTick = l.touched
 		l.received++
 		if l.received == l.told {
 			l.grow = true
@@ -444,6 +461,12 @@ func (l *link) receive(b *block, byteLen uint32) {
 		l.failLocked(resetError(h.aux))
 	default: // LIMIT, PING, and kinds to be ignored
 		l.e.consumed(b)
+		if h.kind == kindLimit && h.flags&flagLower != 0 {
+			l.limit, l.answer = h.limit, true
+		}
+		if h.kind == kindLimit && h.flags&flagLowered != 0 {
+			l.lowered()
+		}
 	}
 	l.pump()
 }
@@ -462,12 +485,16 @@ func (l *link) checkFrame(h *header, byteLen uint32) error {
 			fmt.Sprintf("%d: a frame was lost", uint16(l.received))}
 	case h.flags&^knownFlags != 0:
 		return &ProtocolError{"flags of " + h.kind.String(), fmt.Sprintf("%#x", h.flags), "known ones"}
-	case before(h.limit, l.limit):
+	case h.flags&(flagLower|flagLowered) != 0 && h.kind != kindLimit:
+		return &ProtocolError{"flags of " + h.kind.String(), fmt.Sprintf("%#x", h.flags), "none about a lower limit"}
+	case h.flags&flagLowered != 0 && !l.lowering:
+		return &ProtocolError{"LIMIT", "an answer to a lower limit", "none: there was no such limit"}
+	case before(h.limit, l.limit) && (h.flags&flagLower == 0 || before(h.limit, l.limit-maxWindow)):
 		return &ProtocolError{"limit of " + h.kind.String(), fmt.Sprint(h.limit), fmt.Sprintf("%d or more", l.limit)}
 	case before(l.sent+maxWindow, h.limit):
 		return &ProtocolError{"limit of " + h.kind.String(), fmt.Sprint(h.limit),
 			fmt.Sprintf("at most %d", l.sent+maxWindow)}
-	case h.kind == kindData && !before(l.received, l.told):
+	case h.kind == kindData && !l.mayCome():
 		return &ProtocolError{"DATA", fmt.Sprintf("frame %d", l.received), fmt.Sprintf("a number below %d", l.told)}
 	case h.kind == kindData && l.kind == kindStream && h.flags&^flagIgnore != 0:
 		return &ProtocolError{"flags of DATA", fmt.Sprintf("%#x", h.flags), "none, in a stream"}
@@ -483,12 +510,12 @@ func (l *link) took(n uint32) {
 	l.consumed += n
 	if l.grow {
 		l.grow = false
-		if more := min(l.window, maxWindow-l.window); more > 0 && l.e.grant(int(more)) {
-			l.window += more
-			l.granted += int(more)
-		}
+		l.widen()
 	}
-	if untold := l.consumed + l.window - l.told; !before(untold, max(l.window/2, 1)) && untold>>31 == 0 {
+	if l.target < l.window {
+		l.narrow()
+	}
+	if untold := l.consumed + l.target - l.told; !before(untold, max(l.target/2, 1)) && untold>>31 == 0 {
 		l.owed = !l.finIn
 	}
 }

@@ -69,7 +69,7 @@ func (e *Engine) handle(wcs []ibv.WC) {
 	e.mu.Unlock()
 }
 
-// tick asks the peers' adapters of idle connections whether they are there.
+// tick asks the peers' adapters of idle connections whether they are there, and makes windows fit, each second.
 func (e *Engine) tick(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -80,13 +80,21 @@ func (e *Engine) tick(ctx context.Context) {
 		case <-t.C:
 		}
 		for _, s := range e.shards {
-			now := s.ticks.Add(1)
-			s.idleLinks = s.appendLinks(s.idleLinks[:0])
-			for i, l := range s.idleLinks {
-				l.keep(now)
-				s.idleLinks[i] = nil
-			}
+			s.beat()
 		}
+	}
+}
+
+// beat is a tick of a shard.
+func (e *Engine) beat() {
+	e.tickMu.Lock()
+	defer e.tickMu.Unlock()
+	now := e.ticks.Add(1)
+	e.idleLinks = e.appendLinks(e.idleLinks[:0])
+	e.fit(now, e.idleLinks)
+	for i, l := range e.idleLinks {
+		l.keep(now)
+		e.idleLinks[i] = nil
 	}
 }
 

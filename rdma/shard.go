@@ -13,6 +13,7 @@ import (
 func newShard(o EngineOptions, dev *ibv.Device) *Engine {
 	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}),
 		gone: make(chan struct{}), pollTurn: make(chan struct{}, 1), wcs: make([]ibv.WC, pollMost)}
+	e.share.Store(maxWindow)
 	e.perSlab = max(slabSize/e.stride, 1)
 	e.slabBytes = int64(e.perSlab * e.stride)
 	return e
