@@ -153,8 +153,9 @@ func (l *link) takeBack(staged int) {
 	}
 	if waiting < staged && l.writeError() == nil {
 		l.out.push(frame{flags: flagCancel})
-		l.pump()
 	}
+	l.staged(frame{})
+	l.pump()
 }
 
 // Message is a message that has arrived. Its bytes lie in blocks of the engine, unless it is long:

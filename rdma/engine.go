@@ -69,6 +69,7 @@ func (o *EngineOptions) check() error {
 type Engine struct {
 	opt       EngineOptions
 	dev       *ibv.Device
+	attr      *ibv.DeviceAttr
 	pd        *ibv.PD
 	cq        *ibv.CQ
 	srq       *ibv.SRQ
@@ -148,6 +149,7 @@ func (e *Engine) open() error {
 	if err != nil {
 		return err
 	}
+	e.attr = attr
 	if e.pd, err = e.dev.AllocPD(); err != nil {
 		return err
 	}

@@ -21,14 +21,48 @@ var (
 	// ErrPeerClosed is returned by what sends when the peer has closed the connection and reads no
 	// more.
 	ErrPeerClosed = errors.New("the peer has closed the connection")
+	// ErrRevoked is returned for memory whose owner has revoked the lease.
+	ErrRevoked = errors.New("the lease was revoked")
+	// ErrExpired is returned for memory whose lease has come to its end.
+	ErrExpired = errors.New("the lease has expired")
+	// ErrReturned is returned for memory that its holder has returned.
+	ErrReturned = errors.New("the lease was returned")
+	// ErrRefused is matched by a *RefusedError.
+	ErrRefused = errors.New("the peer refuses")
 )
+
+// RefuseReason is why a peer refused a Request.
+type RefuseReason uint32
+
+const (
+	RefusedByHandler RefuseReason = iota // its OnRequest returned an error
+	RefusedNoHandler                     // it has no OnRequest
+	RefusedLimit                         // more than its LeaseOptions allow
+)
+
+var refuseReasons = []string{"its handler said no", "it has no handler for requests", "more than it lends"}
+
+func (r RefuseReason) String() string {
+	if int(r) < len(refuseReasons) {
+		return refuseReasons[r]
+	}
+	return fmt.Sprintf("reason %d", uint32(r))
+}
+
+// RefusedError reports that the peer refused a Request. It matches ErrRefused.
+type RefusedError struct{ Reason RefuseReason }
+
+func (e *RefusedError) Error() string { return fmt.Sprintf("%v: %v", ErrRefused, e.Reason) }
+
+// Is reports whether target is ErrRefused.
+func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
 // PeerError reports a connection that has broken, and what is known of what was sent. It matches
 // ErrPeerGone.
 type PeerError struct {
 	Peer netip.AddrPort
-	// Sent counts the frames that were given to the device, and Acked those of them that are in the
-	// peer's memory. The peer may have got those between.
+	// Sent counts the frames, and work requests of regions, that were given to the device, and Acked
+	// those of them that are in the peer's memory. The peer may have got those between.
 	Sent, Acked uint32
 	Err         error // the cause: an *ibv.WCError, rdmacm.ErrDisconnected, rdmacm.ErrDeviceRemoved …
 }

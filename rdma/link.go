@@ -89,7 +89,8 @@ type link struct {
 
 	// The end.
 	ending     bool
-	drained    bool // nothing will come any more
+	drained    bool  // nothing will come any more
+	closeErr   error // of the QP
 	cause      error
 	closed     bool          // by this side
 	shut       atomic.Bool   // the same, for who does not hold mu
@@ -102,6 +103,10 @@ type link struct {
 	gone       chan struct{} // closed when the engine has forgotten it
 	open       atomic.Int32  // ends of its life that are to come: teardown, and Close
 
+	leasing *leasing // nil: no remote memory
+	leases0 int      // blocks for frames about leases
+	staging bool     // a message is staged in part
+
 	partial             *Message      // a message that has begun; with readTurn
 	partialLen          int           // its announced length
 	current             frame         // what a reader has begun; with readTurn
@@ -109,16 +114,20 @@ type link struct {
 	readWake, writeWake chan struct{}
 
 	// What is being posted.
-	wrs      [postMost]ibv.SendWR
-	sges     [postMost]ibv.SGE
-	controls [postMost][headerLen]byte
-	inlined  [postMost]*block // free once posted
+	wrs      []ibv.SendWR
+	sges     []ibv.SGE
+	controls [][maxInline]byte
+	inlined  []*block // free once posted
+
+	doorbells uint32
 }
 
 // slot is a work request under way.
 type slot struct {
 	b    *block
+	op   *op
 	data bool
+	read bool // a read or atomic
 }
 
 // flushWait is a goroutine in Flush.
@@ -163,8 +172,14 @@ func (q *frames) popLast() frame {
 	return f
 }
 
-func newLink(e *Engine, kind connKind, o *Options) *link {
+func newLink(e *Engine, kind connKind, o *Options, leases *leasing) *link {
+	posts := postMost
+	if leases != nil {
+		posts = opPosts
+	}
 	l := &link{
+		leasing: leases, wrs: make([]ibv.SendWR, posts), sges: make([]ibv.SGE, posts),
+		controls: make([][maxInline]byte, posts), inlined: make([]*block, posts),
 		e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, told: startWindow,
 		keepAlive: o.keepAliveTicks(),
 		lastWQE:   make(chan struct{}), marker: make(chan struct{}), finAcked: make(chan struct{}),
@@ -172,12 +187,15 @@ func newLink(e *Engine, kind connKind, o *Options) *link {
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
 		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
 	}
+	if leases != nil {
+		l.leases0 = controlWindow
+	}
 	l.open.Store(2)
 	return l
 }
 
 // base is how many blocks a connection is given without asking.
-func (l *link) base() int { return startWindow }
+func (l *link) base() int { return startWindow + l.leases0 }
 
 func (l *link) wakeReader() { wake(l.readWake) }
 func (l *link) wakeWriter() { wake(l.writeWake) }
@@ -202,6 +220,7 @@ func (l *link) start(peer hello) {
 	l.peer = peer
 	l.remote, l.local = l.cm.RemoteAddr(), l.cm.LocalAddr()
 	l.mu.Lock()
+	l.startLeases()
 	l.started = true
 	if before(l.limit, peer.limit) {
 		l.limit = peer.limit
@@ -235,12 +254,13 @@ func (l *link) pump() {
 	}
 	for {
 		n := 0
-		for n < postMost && l.next(n) {
+		for n < len(l.wrs) && l.next(n) {
 			n++
 		}
 		if n == 0 {
 			return
 		}
+		l.doorbells++
 		_, err := l.qp.PostSend(l.wrs[:n])
 		for i, b := range l.inlined[:n] {
 			if b != nil {
@@ -265,12 +285,13 @@ func (l *link) next(n int) bool {
 		h            header
 		b            *block
 		data, forced bool // forced: signaled
+		about        []byte
 	)
 	switch {
 	case l.resetAux != 0:
 		h.kind, h.aux, forced = kindReset, l.resetAux, true
 		l.resetAux = 0
-	case l.out.len() > 0 && l.room():
+	case l.out.len() > 0 && l.room() && !l.opFirst():
 		f := l.out.pop()
 		h.seq = uint16(l.sent)
 		h.kind, h.flags, h.length, h.aux = kindData, f.flags, uint32(f.n), f.aux
@@ -279,14 +300,20 @@ func (l *link) next(n int) bool {
 		if l.out.len() < stageMost {
 			l.wakeWriter()
 		}
-	case l.owed:
+	case l.controlReady():
+		about = l.nextControl(&h)
+	case l.owed, l.leasing != nil && l.leasing.owed:
 		h.kind = kindLimit
+		l.limitLeases(&h)
 	case l.finWant && !l.finSent && l.out.len() == 0:
 		h.kind, h.aux, forced = kindFIN, l.finAux, true
 		l.finSent, l.finWR = true, l.posted
 	case l.ping:
 		h.kind, h.flags, forced = kindPing, flagIgnore, true
 		l.ping, l.pingWR = false, l.posted
+	case l.opReady():
+		l.nextOp(n)
+		return true
 	default:
 		return false
 	}
@@ -303,7 +330,8 @@ func (l *link) next(n int) bool {
 	size := headerLen + int(h.length)
 	if b == nil {
 		h.put(l.controls[n][:])
-		wr.Inline = l.controls[n][:]
+		copy(l.controls[n][headerLen:], about)
+		wr.Inline = l.controls[n][:size]
 	} else {
 		h.put(b.header())
 		if size <= maxInline {
@@ -317,6 +345,7 @@ func (l *link) next(n int) bool {
 	}
 	if data {
 		l.data++
+		l.dataPosted()
 	}
 	l.posted++
 	if forced || l.posted-l.signaled >= sqSignal {
@@ -336,14 +365,16 @@ func (l *link) complete(wc *ibv.WC) {
 			close(l.marker)
 		}
 	}
+	upTo := uint32(wc.ID) + 1
+	okUpTo := upTo
 	if err := wc.Err(); err != nil {
 		l.failLocked(err)
+		okUpTo--
 	}
-	upTo := uint32(wc.ID) + 1
 	if before(l.posted, upTo) {
 		return // the marker
 	}
-	l.release(upTo)
+	l.release(upTo, okUpTo)
 	if wc.Status == ibv.WCSuccess {
 		l.ackedWR = l.doneWR
 		if l.pinging && !l.ping && before(l.pingWR, l.doneWR) {
@@ -369,9 +400,9 @@ func (l *link) complete(wc *ibv.WC) {
 	l.pump()
 }
 
-// release frees what work requests before upTo have sent.
-// Preconditions: l.mu is held.
-func (l *link) release(upTo uint32) {
+// release frees what work requests before upTo have sent. Those from okUpTo on have failed.
+// Preconditions: l.mu is held; l.ending, if some have failed.
+func (l *link) release(upTo, okUpTo uint32) {
 	e := l.e
 	e.mu.Lock()
 	for ; before(l.doneWR, upTo); l.doneWR++ {
@@ -382,9 +413,13 @@ func (l *link) release(upTo uint32) {
 		if s.data {
 			l.data--
 		}
+		if s.op != nil {
+			l.opDone(s, !before(l.doneWR, okUpTo))
+		}
 		*s = slot{}
 	}
 	e.mu.Unlock()
+	l.finishOps()
 }
 
 // receive handles a frame. It takes the block over.
@@ -425,13 +460,22 @@ func (l *link) receive(b *block, byteLen uint32) {
 		if h.aux&finClosed != 0 {
 			l.peerDone = true
 			l.dropStaged()
+			l.dropOps(nil, ErrPeerClosed)
 			l.wakeWriter()
 		}
 	case kindReset:
 		l.e.consumed(b)
 		l.failLocked(resetError(h.aux))
+	case kindLend, kindExtend, kindRevoke, kindReturn, kindRequest, kindRefuse:
+		if l.leasing != nil {
+			l.receiveControl(&h, b.payload())
+		}
+		l.e.consumed(b)
 	default: // LIMIT, PING, and kinds to be ignored
 		l.e.consumed(b)
+		if h.kind == kindLimit && l.leasing != nil {
+			l.limitControls(h.aux)
+		}
 	}
 	l.pump()
 }
@@ -439,9 +483,9 @@ func (l *link) receive(b *block, byteLen uint32) {
 // checkFrame reports what is wrong with a frame.
 func (l *link) checkFrame(h *header, byteLen uint32) error {
 	switch {
-	case h.kind >= kindCount && h.flags&flagIgnore == 0:
+	case !l.knows(h.kind) && h.flags&flagIgnore == 0:
 		return &ProtocolError{"frame", h.kind.String(), "a kind that is known, or a flag to ignore it"}
-	case h.kind >= kindCount:
+	case !l.knows(h.kind):
 		return nil
 	case h.length != byteLen-headerLen:
 		return &ProtocolError{"length of " + h.kind.String(), fmt.Sprint(h.length), fmt.Sprint(byteLen - headerLen)}
@@ -461,6 +505,8 @@ func (l *link) checkFrame(h *header, byteLen uint32) error {
 		return &ProtocolError{"flags of DATA", fmt.Sprintf("%#x", h.flags), "none, in a stream"}
 	case l.finIn && (h.kind == kindData || h.kind == kindFIN && (l.peerDone || h.aux&finClosed == 0)):
 		return &ProtocolError{h.kind.String(), "one after FIN", "none"}
+	case h.kind >= kindLend:
+		return l.checkControl(h)
 	}
 	return nil
 }
@@ -496,4 +542,5 @@ func (l *link) dropStaged() {
 	for l.out.len() > 0 {
 		l.e.put(l.out.pop().b)
 	}
+	l.dropNotes()
 }

@@ -293,6 +293,7 @@ func (l *link) stage(f frame) error {
 		return err
 	}
 	l.out.push(f)
+	l.staged(f)
 	l.pump()
 	return nil
 }

@@ -43,6 +43,7 @@ func (l *link) failLocked(err error) {
 	}
 	l.ending = true
 	l.cause = err
+	l.dropOps(nil, l.reason())
 	l.wakeWriter()
 	go l.teardown()
 }
@@ -66,8 +67,10 @@ func (l *link) teardown() {
 	l.mu.Lock()
 	l.drained = true
 	l.dropStaged()
-	if err == nil { // else the device may still read them
-		l.release(l.posted)
+	if l.closeErr = err; err == nil { // else the device may still use what is under way
+		l.release(l.posted, l.doneWR)
+	} else {
+		l.loseOps()
 	}
 	granted := l.granted
 	l.granted = 0
@@ -80,6 +83,7 @@ func (l *link) teardown() {
 	close(l.done)
 	l.wakeReader()
 	l.wakeWriter()
+	l.endLeases()
 	l.over()
 }
 
@@ -143,6 +147,7 @@ func (l *link) close() {
 	l.wakeReader()
 	l.wakeWriter()
 	l.dropInput()
+	l.dropOps(nil, ErrClosed)
 	go l.dropCurrent()
 	if l.ending {
 		return
@@ -244,8 +249,10 @@ func (e *Engine) watch(ctx context.Context) {
 				close(l.lastWQE)
 			}
 			l.mu.Unlock()
-		case ibv.EventQPFatal, ibv.EventQPReqErr, ibv.EventQPAccessErr:
+		case ibv.EventQPFatal:
 			l.fail(errors.New(ev.String()))
+		case ibv.EventQPReqErr, ibv.EventQPAccessErr:
+			l.fail(&ProtocolError{Frame: "remote access", Got: ev.Type.String(), Want: "what leases permit"})
 		}
 	}
 }
