@@ -1,8 +1,6 @@
 package rdma
 
 import (
-	"fmt"
-
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/flags"
 )
@@ -47,11 +45,4 @@ func (a Access) mr() ibv.AccessFlags {
 		f |= ibv.LocalWrite
 	}
 	return f
-}
-
-// RightError reports an operation that the lease does not permit.
-type RightError struct{ Need, Have Access }
-
-func (e *RightError) Error() string {
-	return fmt.Sprintf("the lease permits %v, not %v", e.Have, e.Need)
 }

@@ -16,11 +16,11 @@ import (
 // EngineOptions are the choices of NewEngine. The zero value selects the defaults.
 type EngineOptions struct {
 	Block    int            // most payload of a frame, in bytes, a multiple of 64; 0 means 32 KiB
-	Memory   int64          // most bytes of blocks, which are registered as needed; 0 means 256 MiB
+	Memory   int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
 	Spin     time.Duration  // how long the poller polls before it sleeps; 0 means 20 µs, below 0 not at all
 	MaxConns int            // most connections; 0 means 4096
 	DataPath ibv.DataPath   // of its CQ
-	Mem      ibv.MemOptions // where the blocks lie
+	Mem      ibv.MemOptions // where blocks and buffers lie
 }
 
 const (
@@ -77,6 +77,8 @@ type Engine struct {
 	stride    int // bytes of a block with its headroom
 	perSlab   int
 	slabBytes int64
+	budget    budget
+	pool      *Pool
 
 	blocks  atomic.Pointer[[]*block] // by index; grows
 	links   linkTable
@@ -86,7 +88,6 @@ type Engine struct {
 	mu       sync.Mutex
 	free     []*block
 	slabs    []*ibv.MR
-	memory   int64
 	want     int    // receives that are to be posted or held
 	have     int    // that are
 	posted   uint64 // ever
@@ -132,6 +133,8 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 		gone: make(chan struct{})}
 	e.perSlab = max(slabSize/e.stride, 1)
 	e.slabBytes = int64(e.perSlab * e.stride)
+	e.budget = budget{most: o.Memory, slab: e.slabBytes}
+	e.pool = newPool(e)
 	if err := e.open(); err != nil {
 		return fail(errors.Join(err, e.release()))
 	}
@@ -168,7 +171,7 @@ func (e *Engine) open() error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.want = controlBlocks
+	e.promise(controlBlocks)
 	if err := e.addSlab(); err != nil {
 		return err
 	}
@@ -178,7 +181,7 @@ func (e *Engine) open() error {
 
 // release closes the engine's objects.
 func (e *Engine) release() error {
-	var errs []error
+	errs := []error{e.pool.release()}
 	if e.srq != nil {
 		errs = append(errs, e.srq.Close())
 	}
@@ -197,8 +200,8 @@ func (e *Engine) release() error {
 // Device returns the device of the engine.
 func (e *Engine) Device() *ibv.Device { return e.dev }
 
-// Close closes the engine. While connections are open, or messages are not released, it fails with
-// an *ibv.BusyError. It waits for connections that were closed and still have something to send.
+// Close closes the engine. While connections are open, or messages or buffers are not released, it fails
+// with an *ibv.BusyError. It waits for connections that were closed and still have something to send.
 func (e *Engine) Close() error {
 	e.cqMu.Lock() // no connection begins meanwhile
 	e.mu.Lock()
@@ -222,11 +225,16 @@ func (e *Engine) Close() error {
 	}
 	e.mu.Lock()
 	closed, held := e.closed, e.held()
-	e.closed = held == 0
 	e.mu.Unlock()
 	if held > 0 {
 		return busy(held, "blocks of messages that were not released")
 	}
+	if n := e.pool.close(); n > 0 {
+		return busy(n, "buffers that were not released")
+	}
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
 	e.cqMu.Unlock()
 	if closed {
 		return nil
@@ -290,7 +298,7 @@ func (e *Engine) add(l *link) {
 	e.links.set(l.qpn, l)
 	e.mu.Lock()
 	e.conns[l] = struct{}{}
-	e.want += l.base()
+	e.promise(l.base())
 	e.refill()
 	e.mu.Unlock()
 }
@@ -299,7 +307,7 @@ func (e *Engine) add(l *link) {
 func (e *Engine) remove(l *link) {
 	e.mu.Lock()
 	delete(e.conns, l)
-	e.want -= l.base()
+	e.promise(-l.base())
 	e.used--
 	e.mu.Unlock()
 	close(l.gone)

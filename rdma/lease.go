@@ -244,7 +244,7 @@ func (s *Lease) revoke(cause error) {
 	s.state, s.cause = leaseRevoking, cause
 	s.timer.Stop()
 	s.timer = time.AfterFunc(s.l.leasing.opt.Grace, s.force)
-	s.l.tell(numberFrame(kindRevoke, s.number, 0))
+	s.l.tell(numberFrame(kindRevoke, s.number, reasonOf(cause)))
 }
 
 func (s *Lease) force() {
@@ -265,19 +265,29 @@ func (s *Lease) beginEnd() {
 	go s.close()
 }
 
-// Reasons in a RETURN.
+// Reasons in a REVOKE and a RETURN.
 const (
-	returnedDone = iota
-	returnedRevoked
-	returnedExpired
+	reasonDone = iota
+	reasonRevoked
+	reasonExpired
 )
+
+func reasonOf(cause error) uint32 {
+	switch cause {
+	case ErrRevoked:
+		return reasonRevoked
+	case ErrExpired:
+		return reasonExpired
+	}
+	return reasonDone
+}
 
 // returned handles the peer's RETURN: it has no operation under way.
 // Preconditions: link.mu is held.
 func (s *Lease) returned(reason uint32) {
 	switch reason {
-	case returnedRevoked:
-	case returnedExpired:
+	case reasonRevoked:
+	case reasonExpired:
 		s.cause = ErrExpired
 	default:
 		s.cause = nil

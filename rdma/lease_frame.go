@@ -26,7 +26,7 @@ type control struct {
 }
 
 // Lengths of the payloads.
-var controlLen = map[frameKind]uint32{kindLend: 28, kindExtend: 4, kindRevoke: 0, kindReturn: 4, kindRequest: 16,
+var controlLen = map[frameKind]uint32{kindLend: 28, kindExtend: 4, kindRevoke: 4, kindReturn: 4, kindRequest: 16,
 	kindRefuse: 4}
 
 // lendFrame is the payload of LEND: the frame's aux is the number of the lease.
@@ -163,7 +163,11 @@ func (l *link) receiveControl(h *header, p []byte) {
 		}
 	case kindRevoke:
 		if r := m.regions[h.aux]; lease(m.nextRegion) && r != nil {
-			r.end(ErrRevoked)
+			cause := ErrRevoked
+			if binary.LittleEndian.Uint32(p) == reasonExpired {
+				cause = ErrExpired
+			}
+			r.end(cause)
 		}
 	case kindReturn:
 		if s := m.lent[h.aux]; lease(m.nextLease) && s != nil {

@@ -102,7 +102,7 @@ func (l *link) submit(o *op) error {
 		}
 		if st.buf == nil && m.results == nil {
 			if m.results, _ = l.e.sendBlock(l); m.results == nil {
-				return errNoMemory
+				return ErrNoMemory
 			}
 		}
 	}

@@ -100,15 +100,8 @@ func (r *Region) left() {
 	if r.under--; r.under > 0 || r.err == nil {
 		return
 	}
-	reason := uint32(returnedDone)
-	switch r.err {
-	case ErrRevoked:
-		reason = returnedRevoked
-	case ErrExpired:
-		reason = returnedExpired
-	}
 	delete(r.l.leasing.regions, r.number)
-	r.l.tell(numberFrame(kindReturn, r.number, reason))
+	r.l.tell(numberFrame(kindReturn, r.number, reasonOf(r.err)))
 	close(r.done)
 }
 
@@ -369,8 +362,8 @@ func (l *link) checkLocal(b *Buffer, from, to int) error {
 	if to < 0 {
 		to = n
 	}
-	if b.e != l.e {
-		return &ibv.ArgError{Arg: "buffer", Got: "one of the engine of " + b.e.dev.Name(),
+	if b.p.e != l.e {
+		return &ibv.ArgError{Arg: "buffer", Got: "one of the engine of " + b.p.e.dev.Name(),
 			Want: "one of the connection's engine, of " + l.e.dev.Name()}
 	}
 	if from < 0 || from >= to || to > n {

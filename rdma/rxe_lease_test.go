@@ -34,13 +34,13 @@ func leaseConns(t testing.TB, server, client *Engine, so, co *LeaseOptions) (a, 
 // buffer returns a buffer of an engine, which is released when the test ends.
 func buffer(t testing.TB, e *Engine, n int) *Buffer {
 	t.Helper()
-	b, err := newBuffer(e, n)
+	b, err := e.Pool().Get(n)
 	ok(t, err)
 	t.Cleanup(b.Release)
 	return b
 }
 
-func fill(b *Buffer, seed uint64) []byte {
+func scramble(b *Buffer, seed uint64) []byte {
 	rnd := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 	_, _ = rnd.Read(b.Bytes())
 	return bytes.Clone(b.Bytes())
@@ -73,7 +73,7 @@ func TestRXE_Lease(t *testing.T) {
 		owner, holder := way[0], way[1]
 		for _, n := range []int{1, 8, 4096, 100_001, 3<<20 + 17} {
 			mem, local := buffer(t, owner.l.e, n), buffer(t, holder.l.e, n)
-			was, now := fill(mem, uint64(n)), fill(local, uint64(n+1))
+			was, now := scramble(mem, uint64(n)), scramble(local, uint64(n+1))
 			s, r := lend(t, owner, holder, mem, MayRead|MayWrite, time.Minute)
 			if r.Len() != int64(n) || r.Access() != MayRead|MayWrite || time.Until(r.Ends()) > time.Minute {
 				t.Errorf("a region of %d bytes, %v, until %v", r.Len(), r.Access(), r.Ends())
@@ -144,8 +144,8 @@ func leaseAtomics(t *testing.T, owner, holder *Conn) {
 func leaseTransfer(t *testing.T, owner, holder *Conn) {
 	const piece, pieces = 3000, 20
 	mem, local := buffer(t, owner.l.e, piece*pieces), buffer(t, holder.l.e, piece*pieces)
-	fill(mem, 1)
-	want := fill(local, 2)
+	scramble(mem, 1)
+	want := scramble(local, 2)
 	s, r := lend(t, owner, holder, mem, MayRead|MayWrite, 0)
 	tr := r.Transfer()
 	for i := range pieces {
@@ -169,7 +169,7 @@ func leaseTransfer(t *testing.T, owner, holder *Conn) {
 		}
 	}
 	ok(t, tr.Wait(timeout(t)))
-	fill(local, 3)
+	scramble(local, 3)
 	for i := range pieces {
 		tr.Read(local, i*piece, (i+1)*piece, int64(pieces-1-i)*piece)
 	}
@@ -323,7 +323,7 @@ func TestRXE_LeaseRequest(t *testing.T) {
 		t.Error("a side that only borrows has lent")
 	}
 	local := buffer(t, client, 5000)
-	want := fill(local, 5)
+	want := scramble(local, 5)
 	ok(t, held[1].Write(ctx, local, 0))
 	if !bytes.Equal(mem.Bytes(), want) {
 		t.Error("the memory differs")
@@ -487,7 +487,7 @@ func TestRXE_LeaseCancel(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	done := 0
 	for range 60 {
-		local, err := newBuffer(b.l.e, n)
+		local, err := b.l.e.Pool().Get(n)
 		ok(t, err)
 		short, cancel := context.WithCancel(ctx)
 		go func() {
