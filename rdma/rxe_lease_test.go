@@ -69,9 +69,13 @@ func TestRXE_Lease(t *testing.T) {
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
 	defer a.Close()
 	defer b.Close()
+	sizes := []int{1, 8, 4096, 100_001, 3<<20 + 17}
+	if !testutil.NeedRXE(t).Emulated && !testutil.Full() {
+		sizes = []int{1, 9000, pieceMost + 1}
+	}
 	for k, way := range [][2]*Conn{{a, b}, {b, a}} {
 		owner, holder := way[0], way[1]
-		for _, n := range []int{1, 8, 4096, 100_001, 3<<20 + 17} {
+		for _, n := range sizes {
 			mem, local := buffer(t, owner.l.e, n), buffer(t, holder.l.e, n)
 			was, now := scramble(mem, uint64(n)), scramble(local, uint64(n+1))
 			s, r := lend(t, owner, holder, mem, MayRead|MayWrite, time.Minute)
@@ -395,10 +399,10 @@ func TestRXE_LeaseRevoked(t *testing.T) {
 	case testutil.Full():
 		rounds = 10_000
 	case !testutil.NeedRXE(t).Emulated:
-		rounds = 40
+		rounds = 10
 	}
 	for _, how := range []string{"Revoke", "expiry"} {
-		if how == "expiry" && rounds > 100 {
+		if how == "expiry" && rounds >= 100 {
 			rounds /= 10
 		}
 		t.Run(how, func(t *testing.T) {
@@ -485,8 +489,11 @@ func TestRXE_LeaseCancel(t *testing.T) {
 	mem := buffer(t, client, n)
 	s, r := lend(t, a, b, mem, MayRead|MayWrite, 0)
 	rnd := rand.New(rand.NewPCG(1, 2))
-	done := 0
-	for range 60 {
+	done, rounds := 0, 60
+	if !testutil.NeedRXE(t).Emulated && !testutil.Full() {
+		rounds = 8
+	}
+	for range rounds {
 		local, err := b.l.e.Pool().Get(n)
 		ok(t, err)
 		short, cancel := context.WithCancel(ctx)
@@ -504,7 +511,7 @@ func TestRXE_LeaseCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d of 60 had completed", done)
+	t.Logf("%d of %d had completed", done, rounds)
 	ok(t, r.Return(ctx))
 	_, err := s.Wait(ctx)
 	ok(t, err)
@@ -516,8 +523,11 @@ func TestRXE_LeaseCancel(t *testing.T) {
 func TestRXE_LeaseEnds(t *testing.T) {
 	server, client := newEngines(t, nil)
 	rounds := 8
-	if testutil.Full() {
+	switch {
+	case testutil.Full():
 		rounds = 1000
+	case !testutil.NeedRXE(t).Emulated:
+		rounds = 4
 	}
 	for round := range rounds {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {

@@ -39,6 +39,7 @@ func (l *link) fail(err error) {
 // Preconditions: l.mu is held.
 func (l *link) failLocked(err error) {
 	if l.ending {
+		l.explain(err)
 		return
 	}
 	l.ending = true
@@ -46,6 +47,16 @@ func (l *link) failLocked(err error) {
 	l.dropOps(nil, l.reason())
 	l.wakeWriter()
 	go l.teardown()
+}
+
+// explain replaces a cause that says nothing: work requests were flushed, and err is why.
+// Preconditions: l.mu is held.
+func (l *link) explain(err error) {
+	var wc *ibv.WCError
+	var p *ProtocolError
+	if !l.drained && errors.As(l.cause, &wc) && wc.Status == ibv.WCWRFlushErr && errors.As(err, &p) {
+		l.cause = err
+	}
 }
 
 // teardown ends the connection in the order that loses no block. Receives of the QP that were taken
