@@ -158,18 +158,18 @@ func TestRXE_HostileHolder(t *testing.T) {
 	case testutil.Full():
 		rounds = 1000
 	case !testutil.NeedRXE(t).Emulated:
-		rounds = 2
+		rounds = 1
 	}
-	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server,
+	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server, KeepAlive: time.Second,
 		Leases: &LeaseOptions{Grace: time.Millisecond}})
 	ok(t, err)
 	defer l.Close()
+	mem := buffer(t, server, 16<<10)
 	for range rounds {
 		a, err := attack(t, l.Addr().String(), leaseHello())
 		ok(t, err)
 		victim, err := l.Accept(timeout(t))
 		ok(t, err)
-		mem := buffer(t, server, 16<<10)
 		scramble(mem, 1)
 		s, err := victim.Lend(timeout(t), mem, MayWrite, 0)
 		ok(t, err)

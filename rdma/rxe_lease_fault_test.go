@@ -96,6 +96,7 @@ func TestRXE_LeaseKilled(t *testing.T) {
 	if testutil.Full() {
 		rounds = 50
 	}
+	mem := buffer(t, server, 1<<20)
 	for range rounds {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childEnv+"=borrow "+l.Addr().String())
@@ -107,7 +108,6 @@ func TestRXE_LeaseKilled(t *testing.T) {
 		c, err := l.Accept(timeout(t))
 		ok(t, err)
 		defer c.Close()
-		mem := buffer(t, server, 1<<20)
 		clear(mem.Bytes())
 		s, err := c.Lend(timeout(t), mem, MayWrite, 0)
 		ok(t, err)
