@@ -54,7 +54,8 @@ type leasing struct {
 
 func newLeasing(o *LeaseOptions) *leasing {
 	return &leasing{
-		opt: o.withDefaults(), limit: controlWindow, told: controlWindow, leases: make(map[*Lease]struct{}), lent: make(map[uint32]*Lease),
+		opt: o.withDefaults(), limit: controlWindow, told: controlWindow,
+		leases: make(map[*Lease]struct{}), lent: make(map[uint32]*Lease),
 		regions: make(map[uint32]*Region), asked: make(map[uint16]*asking), borrowWake: make(chan struct{}, 1),
 		askSlots: make(chan struct{}, requestsMost),
 	}
@@ -67,8 +68,8 @@ func (l *link) leases() (*leasing, error) {
 		if l.peer.flags&helloLeases == 0 {
 			have = "a peer without"
 		}
-		return nil, &ibv.UnsupportedError{Feature: "remote memory on this connection", Need: "Options.Leases at both ends",
-			Have: have}
+		return nil, &ibv.UnsupportedError{Feature: "remote memory on this connection",
+			Need: "Options.Leases at both ends", Have: have}
 	}
 	return l.leasing, nil
 }

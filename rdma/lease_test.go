@@ -35,8 +35,8 @@ func TestControlFrames(t *testing.T) {
 }
 
 func TestLeaseOptions(t *testing.T) {
-	for _, o := range []LeaseOptions{{Count: -1}, {Count: leasesMost + 1}, {Longest: -1}, {Longest: 31 * 24 * time.Hour},
-		{Longest: time.Microsecond}, {Grace: -1}} {
+	for _, o := range []LeaseOptions{{Count: -1}, {Count: leasesMost + 1}, {Longest: -1},
+		{Longest: 31 * 24 * time.Hour}, {Longest: time.Microsecond}, {Grace: -1}} {
 		var arg *ibv.ArgError
 		if err := (&Options{Leases: &o}).check(); !errors.As(err, &arg) || !strings.Contains(err.Error(), "Leases.") {
 			t.Errorf("%+v: %v", o, err)
@@ -58,7 +58,8 @@ func TestLeaseOptions(t *testing.T) {
 	}
 	for got, want := range map[string]string{
 		(MayRead | MayAtomic).String(): "MayRead|MayAtomic", Access(0x81).String(): "MayRead|0x80",
-		RefusedLimit.String(): "more than it lends", RefuseReason(17).String(): "reason 17", kindRefuse.String(): "REFUSE",
+		RefusedLimit.String(): "more than it lends", RefuseReason(17).String(): "reason 17",
+		kindRefuse.String(): "REFUSE",
 		(&RightError{Need: MayWrite, Have: MayRead}).Error(): "the lease permits MayRead, not MayWrite",
 	} {
 		if got != want {

@@ -26,11 +26,12 @@ func (a *attacker) about(c control) error {
 
 // access posts a read, write or atomic of 8 bytes.
 func (a *attacker) access(op ibv.Opcode, addr uint64, rkey uint32) error {
-	return a.send(ibv.SendWR{Opcode: op, SGEs: []ibv.SGE{a.mr.SGE(1024, 8)}, Remote: ibv.RemoteAddr{Addr: addr, RKey: rkey}})
+	return a.send(ibv.SendWR{Opcode: op, SGEs: []ibv.SGE{a.mr.SGE(1024, 8)},
+		Remote: ibv.RemoteAddr{Addr: addr, RKey: rkey}})
 }
 
-// TestRXE_HostileLeases has a peer that breaks the rules of leases. Its connection ends with an error that says how, the
-// memory that it was not lent stays as it is, and other connections work on.
+// TestRXE_HostileLeases has a peer that breaks the rules of leases. Its connection ends with an error that says how,
+// the memory that it was not lent stays as it is, and other connections work on.
 func TestRXE_HostileLeases(t *testing.T) {
 	if r := testutil.NeedRXE(t); !r.Emulated && !testutil.Full() {
 		t.Skip("tells nothing of the device: runs on the emulated device only, but in a full run")
@@ -149,8 +150,8 @@ func TestRXE_HostileLeases(t *testing.T) {
 	ok(t, y.Close())
 }
 
-// TestRXE_HostileHolder revokes leases of a peer that does not return them, and goes on writing: not a byte changes when
-// Revoke has returned.
+// TestRXE_HostileHolder revokes leases of a peer that does not return them, and goes on writing: not a byte changes
+// when Revoke has returned.
 func TestRXE_HostileHolder(t *testing.T) {
 	server, _ := newEngines(t, &EngineOptions{Memory: 16 << 20})
 	rounds := 10

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
@@ -37,7 +38,7 @@ func TestRXE_LeaseFaults(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s at %s", f.spec, r.Dev[end]), func(t *testing.T) {
 				server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
-				a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
+				a, b := leaseConnsAlive(t, server, client, &LeaseOptions{}, &LeaseOptions{}, time.Second)
 				defer a.Close()
 				defer b.Close()
 				ctx := timeout(t)
@@ -155,5 +156,31 @@ func borrower(addr string) int {
 		if n == 3 {
 			fmt.Println("writing")
 		}
+	}
+}
+
+// TestRXE_LeaseStuck has a device that does not take the memory of a lease back: the connection ends, and Revoke
+// returns when nothing can arrive through it any more.
+func TestRXE_LeaseStuck(t *testing.T) {
+	r := testutil.NeedRXE(t)
+	if !r.Emulated {
+		t.Skip("injects faults: runs on the emulated device only (make test-emu)")
+	}
+	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
+	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
+	defer a.Close()
+	defer b.Close()
+	ctx := timeout(t)
+	mem, local := buffer(t, client, 64<<10), buffer(t, server, 64<<10)
+	s, region := lend(t, a, b, mem, MayWrite, 0)
+	ok(t, region.Write(ctx, local, 0))
+	r.Fault(t, "eio:cmd=dereg_mr,count=1,device="+r.Dev[1])
+	ok(t, s.Revoke(ctx))
+	<-a.Done()
+	if _, err := s.Wait(ctx); !errors.Is(err, ErrRevoked) {
+		t.Errorf("Wait: %v", err)
+	}
+	if err := a.Err(); !errors.Is(err, errHangs) || !errors.Is(err, ErrPeerGone) {
+		t.Errorf("the connection's end: %v", err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestRXE_RandomLeases runs random operations of many leases in both directions, among messages, and compares each with a
-// model of the memory. Leases end in every way; afterwards their memory must stay as it is.
+// TestRXE_RandomLeases runs random operations of many leases in both directions, among messages, and compares each with
+// a model of the memory. Leases end in every way; afterwards their memory must stay as it is.
 func TestRXE_RandomLeases(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{Memory: 64 << 20})
 	leases, most := 24, 60

@@ -18,12 +18,18 @@ import (
 // leaseConns makes a pair of connections with leases.
 func leaseConns(t testing.TB, server, client *Engine, so, co *LeaseOptions) (a, b *Conn) {
 	t.Helper()
+	return leaseConnsAlive(t, server, client, so, co, 0)
+}
+
+// leaseConnsAlive is leaseConns with a KeepAlive.
+func leaseConnsAlive(t testing.TB, server, client *Engine, so, co *LeaseOptions, alive time.Duration) (a, b *Conn) {
+	t.Helper()
 	r := testutil.NeedRXE(t)
-	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, Leases: so})
+	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, Leases: so, KeepAlive: alive})
 	ok(t, err)
 	defer l.Close()
 	o := from(r, client)
-	o.Leases = co
+	o.Leases, o.KeepAlive = co, alive
 	a, err = Dial(timeout(t), l.Addr().String(), o)
 	ok(t, err)
 	b, err = l.Accept(timeout(t))
@@ -237,7 +243,10 @@ func TestRXE_LeaseRefuses(t *testing.T) {
 		{"a piece beyond the buffer", tr(func(x *Transfer) { x.Read(local, 0, 4097, 0) }), &arg, nil},
 		{"an empty piece", tr(func(x *Transfer) { x.Read(local, 5, 5, 0) }), &arg, nil},
 		{"a piece that goes back", tr(func(x *Transfer) { x.Read(local, 5, -1, 0) }), &arg, nil},
-		{"a long notification", tr(func(x *Transfer) { x.Read(local, 0, 8, 0); x.Notify(make([]byte, 1<<20)) }), &limit, nil},
+		{"a long notification", tr(func(x *Transfer) {
+			x.Read(local, 0, 8, 0)
+			x.Notify(make([]byte, 1<<20))
+		}), &limit, nil},
 		{"no rights", lent(mem, 0, 0), &arg, nil},
 		{"unknown rights", lent(mem, 0x80, 0), &arg, nil},
 		{"a duration below 0", lent(mem, MayRead, -1), &arg, nil},
@@ -390,8 +399,8 @@ func TestRXE_LeaseExpires(t *testing.T) {
 	echo(t, a, b)
 }
 
-// TestRXE_LeaseRevoked revokes leases while the peer writes, and compares the memory afterwards. The connection goes on,
-// as the peer is honest.
+// TestRXE_LeaseRevoked revokes leases while the peer writes, and compares the memory afterwards. The connection goes
+// on, as the peer is honest.
 func TestRXE_LeaseRevoked(t *testing.T) {
 	server, client := newEngines(t, nil)
 	rounds := 200
@@ -518,8 +527,8 @@ func TestRXE_LeaseCancel(t *testing.T) {
 	echo(t, a, b)
 }
 
-// TestRXE_LeaseEnds ends connections while leases are in use: the operations and the leases end, and then the memory does
-// not change.
+// TestRXE_LeaseEnds ends connections while leases are in use: the operations and the leases end, and then the memory
+// does not change.
 func TestRXE_LeaseEnds(t *testing.T) {
 	server, client := newEngines(t, nil)
 	rounds := 8
