@@ -2,6 +2,8 @@ package rdma
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -38,6 +40,7 @@ type leasing struct {
 	nextRegion  uint32
 	offered     []*Region // that nobody has borrowed
 	borrowWake  chan struct{}
+	stopped     chan struct{} // closed when nothing can be borrowed any more
 	asked       map[uint16]*asking
 	askSlots    chan struct{}
 	lastRequest uint16
@@ -57,6 +60,7 @@ func newLeasing(o *LeaseOptions) *leasing {
 		opt: o.withDefaults(), limit: controlWindow, told: controlWindow,
 		leases: make(map[*Lease]struct{}), lent: make(map[uint32]*Lease),
 		regions: make(map[uint32]*Region), asked: make(map[uint16]*asking), borrowWake: make(chan struct{}, 1),
+		stopped:  make(chan struct{}),
 		askSlots: make(chan struct{}, requestsMost),
 	}
 }
@@ -144,7 +148,7 @@ func (l *link) lend(b *Buffer, a Access, d time.Duration, request uint16) (*Leas
 		b.unpin()
 		return nil, err
 	}
-	if s.mr, err = l.e.pd.RegMR(b.Bytes(), a.mr()); err == nil {
+	if s.mr, err = l.e.register(b, a.mr()); err == nil {
 		err = l.setAccess()
 	}
 	l.mu.Lock()
@@ -165,6 +169,21 @@ func (l *link) lend(b *Buffer, a Access, d time.Duration, request uint16) (*Leas
 		request: request}
 	l.tell(f.encode(s.number))
 	return s, nil
+}
+
+// register makes the MR of a lease. Its addresses are not those of the process, but random above bit 30: its
+// key is valid for other connections with leases, too, whose peers would have to guess both, and lose
+// the connection by the first wrong guess.
+func (e *Engine) register(b *Buffer, access ibv.AccessFlags) (*ibv.MR, error) {
+	var r [8]byte
+	_, _ = rand.Read(r[:]) // never fails
+	const low = 1<<30 - 1  // the device may map huge pages only where these bits are those of the address
+	iova := binary.NativeEndian.Uint64(r[:])>>2&^low | b.addr&low
+	mr, err := e.pd.RegMemory(uintptr(b.addr), len(b.Bytes()), iova, access)
+	if errors.Is(err, ibv.ErrNotSupported) { // libraries before v25
+		return e.pd.RegMR(b.Bytes(), access)
+	}
+	return mr, err
 }
 
 // leaseError is why nothing can be lent or borrowed any more, or nil.
@@ -379,7 +398,6 @@ func (l *link) endLeases() {
 		a.answer(nil, l.reason())
 	}
 	clear(m.asked)
-	wake(m.borrowWake)
 	if m.results != nil && l.closeErr == nil {
 		l.e.put(m.results)
 		m.results = nil

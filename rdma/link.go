@@ -460,7 +460,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 		if h.aux&finClosed != 0 {
 			l.peerDone = true
 			l.dropStaged()
-			l.dropOps(nil, ErrPeerClosed)
+			l.stopOps()
 			l.wakeWriter()
 		}
 	case kindReset:

@@ -138,13 +138,24 @@ func (l *link) await1(ctx context.Context, o *op) (finished bool, err error) {
 	return false, ctx.Err()
 }
 
-// dropOps posts nothing more for a region, or for any if r is nil.
-// Preconditions: l.mu is held.
-func (l *link) dropOps(r *Region, err error) {
+// stopOps ends what waits for remote memory: nothing more is posted or borrowed.
+// Preconditions: l.mu is held, leaseError is not nil.
+func (l *link) stopOps() {
 	m := l.leasing
 	if m == nil {
 		return
 	}
+	if !isClosed(m.stopped) {
+		close(m.stopped)
+	}
+	wake(m.borrowWake)
+	l.dropOps(nil, l.leaseError())
+}
+
+// dropOps posts nothing more for a region, or for any if r is nil.
+// Preconditions: l.mu is held.
+func (l *link) dropOps(r *Region, err error) {
+	m := l.leasing
 	var dropped []*op
 	m.ops.remove(func(o *op) bool {
 		if r != nil && o.r != r {

@@ -194,21 +194,24 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	m.asked[m.lastRequest] = w
 	l.tell(requestFrame(m.lastRequest, uint64(n), a, milliseconds(d)))
 	l.mu.Unlock()
-	var got asked
 	select {
-	case got = <-w.ch:
+	case got := <-w.ch:
 		return got.r, got.err
+	case <-m.stopped:
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.gone = true
 	select {
-	case got = <-w.ch: // it came meanwhile
+	case got := <-w.ch: // it came meanwhile
 		if got.r != nil {
 			got.r.end(ErrReturned)
 		}
 	default:
+	}
+	if err := l.leaseError(); err != nil {
+		return nil, err
 	}
 	return nil, ctx.Err()
 }

@@ -346,6 +346,28 @@ func TestRXE_LeaseRequest(t *testing.T) {
 		_, err := (<-leases).Wait(ctx)
 		ok(t, err)
 	}
+	// What waits when the connection is closed.
+	x, y := leaseConns(t, server, client, &LeaseOptions{OnRequest: func(r *LeaseRequest) (*Lease, error) {
+		<-r.Conn.Done()
+		return nil, errors.New("too late")
+	}}, &LeaseOptions{})
+	waits := make(chan error)
+	go func() { _, err := x.Borrow(ctx); waits <- err }()
+	go func() { _, err := x.Borrow(ctx); waits <- err }()
+	go func() { _, err := x.Request(ctx, 1, MayRead, 0); waits <- err }()
+	testutil.Eventually(t, "a request", func() bool {
+		y.l.mu.Lock()
+		defer y.l.mu.Unlock()
+		return y.l.leasing.requests == 1
+	})
+	ok(t, x.Close())
+	for range 3 {
+		if err := <-waits; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("waiting when the connection is closed: %v", err)
+		}
+	}
+	ok(t, y.Close())
+
 	// Requests whose context ends: what is lent comes back.
 	for i := range 40 {
 		short, cancel := context.WithTimeout(ctx, time.Duration(i)*100*time.Microsecond)

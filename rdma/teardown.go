@@ -44,7 +44,7 @@ func (l *link) failLocked(err error) {
 	}
 	l.ending = true
 	l.cause = err
-	l.dropOps(nil, l.reason())
+	l.stopOps()
 	l.wakeWriter()
 	go l.teardown()
 }
@@ -158,7 +158,7 @@ func (l *link) close() {
 	l.wakeReader()
 	l.wakeWriter()
 	l.dropInput()
-	l.dropOps(nil, ErrClosed)
+	l.stopOps()
 	go l.dropCurrent()
 	if l.ending {
 		return
