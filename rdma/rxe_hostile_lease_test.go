@@ -157,7 +157,7 @@ func TestRXE_HostileLeases(t *testing.T) {
 // when Revoke has returned.
 func TestRXE_HostileHolder(t *testing.T) {
 	server, _ := newEngines(t, &EngineOptions{Memory: 16 << 20})
-	rounds := 10
+	rounds := 5
 	switch {
 	case testutil.Full():
 		rounds = 1000
