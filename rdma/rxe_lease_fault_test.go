@@ -88,6 +88,7 @@ func TestRXE_LeaseFaults(t *testing.T) {
 
 // TestRXE_LeaseKilled kills the process of a peer that writes to this side's memory.
 func TestRXE_LeaseKilled(t *testing.T) {
+	skipLogic(t)
 	r := testutil.NeedRXE(t)
 	server, _ := newEngines(t, nil)
 	l, err := Listen(timeout(t), r.IP[0]+":0", &Options{Engine: server, Leases: &LeaseOptions{}})
