@@ -121,12 +121,13 @@ func (l *link) takeBack(staged int) {
 	defer l.mu.Unlock()
 	waiting := min(staged, l.out.len())
 	for range waiting {
-		l.drop(l.out.popLast())
+		l.dropFrame(l.out.popLast())
 	}
 	if waiting < staged && l.writeError() == nil {
 		l.out.push(frame{flags: flagCancel})
-		l.pump()
 	}
+	l.staged(frame{})
+	l.pump()
 }
 
 // Message is a message that has arrived. Its bytes lie in blocks of the engine, unless it is long:

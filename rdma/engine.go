@@ -86,6 +86,7 @@ func (o *EngineOptions) check() error {
 type Engine struct {
 	opt       EngineOptions
 	dev       *ibv.Device
+	attr      *ibv.DeviceAttr
 	pd        *ibv.PD
 	cq        *ibv.CQ
 	srq       *ibv.SRQ
@@ -177,6 +178,7 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 
 // open makes the objects of a shard and posts the first receives.
 func (e *Engine) open(attr *ibv.DeviceAttr, vector int) (err error) {
+	e.attr = attr
 	budget := int(e.opt.Memory / int64(e.stride))
 	e.srqDepth = min(attr.MaxSRQWR, budget, attr.MaxCQE/2)
 	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sqDepth)

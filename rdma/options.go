@@ -19,6 +19,9 @@ type Options struct {
 	// KeepAlive is how long the connection may be idle before the peer's adapter is asked whether
 	// it is there, in whole seconds. 0 means 15 s, below 0 never.
 	KeepAlive time.Duration
+	// Leases allow remote memory on a Conn, if the peer's Options have them, too. nil: its QP refuses
+	// every read, write and atomic of the peer.
+	Leases *LeaseOptions
 	// PrivateData is the program's own, at most 16 bytes: the peer's Conn.Peer returns it.
 	PrivateData []byte
 	// Fallback, for streams only, lets TCP carry what RDMA cannot. ListenStream also listens on the
@@ -67,7 +70,15 @@ func (o *Options) check(kind connKind) error {
 		return &ibv.LimitError{What: "bytes of PrivateData", Asked: uint64(len(o.PrivateData)), Limit: appDataLen,
 			Where: "the handshake"}
 	}
-	return nil
+	return o.Leases.check()
+}
+
+// leases returns the LeaseOptions of a connection. Streams have none.
+func (o *Options) leases(kind connKind) *LeaseOptions {
+	if kind != kindMessages {
+		return nil
+	}
+	return o.Leases
 }
 
 // engine returns the engine for a device.

@@ -340,10 +340,11 @@ func (l *link) stage(f frame) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.writeError(); err != nil {
-		l.drop(f)
+		l.dropFrame(f)
 		return err
 	}
 	l.out.push(f)
+	l.staged(f)
 	if !l.held || l.out.len() == batchMost {
 		l.pump()
 	}
