@@ -183,7 +183,8 @@ func TestPollWhileWritten(t *testing.T) {
 func TestPollAfterPurgeAroundEnd(t *testing.T) {
 	r := newRing()
 	stays, cq, tab := r.open(5)
-	goes := NewQP(6, true, &SQConfig{Buf: r.sq, Blocks: testBlocks, DBRec: r.db, Reg: r.uar, MaxWR: testBlocks}, nil, nil)
+	goes := NewQP(6, true, &SQConfig{Buf: r.sq, Blocks: testBlocks, DBRec: r.db, Reg: r.uar, MaxWR: testBlocks}, nil,
+		nil)
 	tab.Add(goes)
 	for i := range uint64(testEntries) {
 		stays.SQ.commit(i, 1)
