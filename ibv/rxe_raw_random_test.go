@@ -245,6 +245,6 @@ func (f *rawFrame) want(strip bool) []byte {
 }
 
 func (f *rawFrame) String() string {
-	return fmt.Sprintf("to %v vlan %d IPv%d tcp %v host %d port %d, %d bytes, sums %v", f.mac, f.vlan, f.ip, f.tcp, f.host,
-		f.port, len(f.bytes), f.sums)
+	return fmt.Sprintf("to %v vlan %d IPv%d tcp %v host %d port %d, %d bytes, sums %v", f.mac, f.vlan, f.ip,
+		f.tcp, f.host, f.port, len(f.bytes), f.sums)
 }

@@ -399,7 +399,8 @@ func (p *pair) onWire(j *job, n int) {
 	case ibv.OpMaskedCompareSwap:
 		m := wr.Masked
 		w.DS += 2
-		w.Size, w.Atomic = 8, fmt.Sprintf("%016x%016x%016x%016x", m.SwapAdd[0], m.Compare[0], m.Mask[0], m.CompareMask[0])
+		w.Size, w.Atomic = 8, fmt.Sprintf("%016x%016x%016x%016x", m.SwapAdd[0], m.Compare[0], m.Mask[0],
+			m.CompareMask[0])
 	case ibv.OpMaskedFetchAdd:
 		w.DS++
 		w.Size, w.Atomic = 8, fmt.Sprintf("%016x%016x", wr.Masked.SwapAdd[0], wr.Masked.Mask[0]|1<<63)

@@ -113,7 +113,8 @@ func (p *program) placeMemory() {
 				g.srqMem[e] = choose(e, 0, func(k memKind) bool { return k != inDevice && (all || !k.paged()) })
 			}
 			for _, l := range g.links {
-				l.mem[e] = choose(e, l.size(), func(k memKind) bool { return l.typ == ibv.RC || l.typ == ibv.XRCSend || !k.paged() })
+				paged := l.typ == ibv.RC || l.typ == ibv.XRCSend
+				l.mem[e] = choose(e, l.size(), func(k memKind) bool { return paged || !k.paged() })
 			}
 		}
 		for _, l := range g.links {

@@ -68,9 +68,8 @@ func (l *link) size() int   { return 3*l.area + l.slot*l.slots }
 
 func (l *link) String() string {
 	return fmt.Sprintf("%d:%v sq %d×%d inline %d rq %d×%d of %d area %d srq %v all %v rnr0 %v lends %d binds %v "+
-		"streams %d memory %v", l.num, l.typ, l.opt.MaxSendWR, l.opt.MaxSendSGE, l.opt.MaxInline, l.slots, l.opt.MaxRecvSGE,
-		l.slot, l.area, l.srq, l.opt.SignalAll, l.rnrZero, l.lends, l.binds,
-		l.streams, l.mem)
+		"streams %d memory %v", l.num, l.typ, l.opt.MaxSendWR, l.opt.MaxSendSGE, l.opt.MaxInline, l.slots,
+		l.opt.MaxRecvSGE, l.slot, l.area, l.srq, l.opt.SignalAll, l.rnrZero, l.lends, l.binds, l.streams, l.mem)
 }
 
 func (p *program) String() string {
