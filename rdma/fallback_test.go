@@ -72,8 +72,8 @@ func exchange(t *testing.T, a, b net.Conn) {
 		t.Errorf("got %q and %q", got, &all)
 	}
 	ok(t, b.SetReadDeadline(time.Now().Add(-time.Second)))
-	var timeout net.Error
-	if _, err := b.Read(got); !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
+	var late net.Error
+	if _, err := b.Read(got); !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &late) || !late.Timeout() {
 		t.Errorf("read after the deadline: %v", err)
 	}
 	if a.LocalAddr().String() != b.RemoteAddr().String() {

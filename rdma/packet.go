@@ -160,7 +160,7 @@ func packetLookup(ctx context.Context, addr string) (netip.AddrPort, error) {
 		return netip.AddrPort{}, err
 	}
 	if host == "" {
-		return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: `""`, Want: "an address: a queue pair is on one device"}
+		return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: `""`, Want: oneDevice}
 	}
 	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
@@ -169,8 +169,10 @@ func packetLookup(ctx context.Context, addr string) (netip.AddrPort, error) {
 	if a := list[0].Unmap(); !a.IsUnspecified() {
 		return netip.AddrPortFrom(a, uint16(port)), nil
 	}
-	return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: host, Want: "an address: a queue pair is on one device"}
+	return netip.AddrPort{}, &ibv.ArgError{Arg: "host", Got: host, Want: oneDevice}
 }
+
+const oneDevice = "an address: a queue pair is on one device"
 
 func (c *PacketConn) fail(op string, err error) error {
 	if err == nil {
