@@ -178,12 +178,13 @@ func TestPollWhileWritten(t *testing.T) {
 	}
 }
 
-// What Purge removes goes around the end of the ring, and the next entry is an old one of a QP that stays: Poll must not
-// take it for new because it has the owner bit of the entry that it took last.
+// What Purge removes goes around the end of the ring, and the next entry is an old one of a QP that stays: Poll must
+// not take it for new because it has the owner bit of the entry that it took last.
 func TestPollAfterPurgeAroundEnd(t *testing.T) {
 	r := newRing()
 	stays, cq, tab := r.open(5)
-	goes := NewQP(6, true, &SQConfig{Buf: r.sq, Blocks: testBlocks, DBRec: r.db, Reg: r.uar, MaxWR: testBlocks}, nil, nil)
+	goes := NewQP(6, true, &SQConfig{Buf: r.sq, Blocks: testBlocks, DBRec: r.db, Reg: r.uar, MaxWR: testBlocks}, nil,
+		nil)
 	tab.Add(goes)
 	for i := range uint64(testEntries) {
 		stays.SQ.commit(i, 1)
