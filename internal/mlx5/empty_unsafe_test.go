@@ -178,8 +178,8 @@ func TestPollWhileWritten(t *testing.T) {
 	}
 }
 
-// What Purge removes goes around the end of the ring, and the next entry is an old one of a QP that stays: Poll must not
-// take it for new because it has the owner bit of the entry that it took last.
+// What Purge removes goes around the end of the ring, and the next entry is an old one of a QP that stays: Poll must
+// not take it for new because it has the owner bit of the entry that it took last.
 func TestPollAfterPurgeAroundEnd(t *testing.T) {
 	r := newRing()
 	stays, cq, tab := r.open(5)
