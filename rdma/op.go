@@ -179,16 +179,16 @@ func (l *link) drop(o *op, err error) {
 	}
 	switch {
 	case o.under == 0:
-		l.finish1(o)
+		l.finishIdle(o)
 	case !l.ending:
 		l.ping = true // its completion tells of all before it
 		l.pump()
 	}
 }
 
-// finish1 finishes an operation of which nothing is under way.
+// finishIdle finishes an operation of which nothing is under way.
 // Preconditions: l.mu is held.
-func (l *link) finish1(o *op) {
+func (l *link) finishIdle(o *op) {
 	o.finished = true
 	for i := range o.steps {
 		if b := o.steps[i].buf; b != nil {
@@ -228,7 +228,8 @@ func (l *link) nextOp(n int) {
 	if st.buf != nil {
 		l.post.sges[2*n] = st.buf.sge(st.from+o.offset, size)
 	} else {
-		l.post.sges[2*n] = ibv.SGE{Addr: m.results.sge.Addr + headerLen + uint64(8*at), Length: 8, LKey: m.results.sge.LKey}
+		l.post.sges[2*n] = ibv.SGE{Addr: m.results.sge.Addr + headerLen + uint64(8*at), Length: 8,
+			LKey: m.results.sge.LKey}
 	}
 	l.post.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: st.op, SGEs: l.post.sges[2*n : 2*n+1 : 2*n+1],
 		Remote:     ibv.RemoteAddr{Addr: o.r.addr + uint64(st.off) + uint64(o.offset), RKey: o.r.rkey},
@@ -312,7 +313,7 @@ func (l *link) finishOps() {
 	for len(m.finished) > 0 {
 		o := m.finished[len(m.finished)-1]
 		m.finished = m.finished[:len(m.finished)-1]
-		l.finish1(o)
+		l.finishIdle(o)
 	}
 }
 

@@ -156,13 +156,11 @@ func TestRXE_HostileLeases(t *testing.T) {
 // TestRXE_HostileHolder revokes leases of a peer that does not return them, and goes on writing: not a byte changes
 // when Revoke has returned.
 func TestRXE_HostileHolder(t *testing.T) {
+	skipLogic(t) // SoftRoCE passes, slowly: without an event the victim ends by KeepAlive
 	server, _ := newEngines(t, &EngineOptions{Memory: 16 << 20})
 	rounds := 5
-	switch {
-	case testutil.Full():
+	if testutil.Full() {
 		rounds = 1000
-	case !testutil.NeedRXE(t).Emulated:
-		rounds = 1
 	}
 	l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server, KeepAlive: time.Second,
 		Leases: &LeaseOptions{Grace: time.Millisecond}})
