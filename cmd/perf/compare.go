@@ -48,6 +48,10 @@ func runCompare(args []string, stdout, stderr io.Writer) int {
 			say(stderr, err)
 			return exitFailure
 		}
+		if err := runs[i].Whole(); err != nil {
+			say(stderr, fmt.Errorf("%s: %w", name, err))
+			return exitFailure
+		}
 	}
 	worse, err := report.Compare(stdout, runs[0], runs[1], float64(tolerance))
 	switch {

@@ -44,6 +44,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "compare" {
 		return runCompare(args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == "report" {
+		return runReport(args[1:], stdout, stderr)
+	}
 	o, err := parse(args)
 	if errors.Is(err, errHelp) {
 		fmt.Fprint(stdout, usage())
@@ -102,7 +105,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		table.Footer(res)
 	}
 	if o.jsonFile != "" {
-		err = errors.Join(err, saveJSON(o.jsonFile, &outcome))
+		err = errors.Join(err, save(o.jsonFile, outcome.JSON))
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -125,13 +128,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // program is the name and the version of this program.
 func program() string { return "perf of pureverbs " + buildinfo.Version() }
 
-// saveJSON writes the JSON object to a file, which is there whole or not at all.
-func saveJSON(name string, o *report.Outcome) error {
+// save writes a file, which is there whole or not at all.
+func save(name string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
 		return err
 	}
-	err = errors.Join(o.JSON(f), f.Chmod(0o644), f.Close())
+	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)
 	}

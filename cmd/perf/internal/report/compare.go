@@ -1,61 +1,11 @@
 package report
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-
-	"github.com/pureverbs/pureverbs/internal/printable"
 )
-
-// Saved is a JSON object as read from a file: what Compare needs of it.
-type Saved struct {
-	Schema  string      `json:"schema"`
-	Version int         `json:"version"`
-	Started string      `json:"started"`
-	Test    testDoc     `json:"test"`
-	Results []savedSize `json:"results"`
-	Error   string      `json:"error"`
-}
-
-type savedSize struct {
-	Bytes uint64   `json:"bytes"`
-	Bits  *float64 `json:"bandwidth_bits_per_second"`
-	Rate  *float64 `json:"messages_per_second"`
-	P50   *float64 `json:"latency_p50_ns"`
-	P99   *float64 `json:"latency_p99_ns"`
-}
-
-// mostSaved bounds a file: the object of a sweep with histograms has less.
-const mostSaved = 16 << 20
-
-// Read reads an object that JSON wrote.
-func Read(r io.Reader) (*Saved, error) {
-	b, err := io.ReadAll(io.LimitReader(r, mostSaved+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(b) > mostSaved:
-		return nil, fmt.Errorf("it has more than %d bytes", mostSaved)
-	}
-	s := &Saved{}
-	if err := json.Unmarshal(b, s); err != nil {
-		return nil, fmt.Errorf("it is no JSON object of perf: %w", err)
-	}
-	switch {
-	case s.Schema != Schema:
-		return nil, fmt.Errorf("its schema is %q, not %q: it was not written by perf --json", s.Schema, Schema)
-	case s.Version != SchemaVersion:
-		return nil, fmt.Errorf("its schema has version %d, this perf reads %d", s.Version, SchemaVersion)
-	case s.Error != "":
-		return nil, fmt.Errorf("its run failed: %s", printable.Message(s.Error))
-	case len(s.Results) == 0:
-		return nil, errors.New("it has no results")
-	}
-	return s, nil
-}
 
 // Compare prints the figures of two runs beside each other, and returns how many are worse than
 // tolerance allows (0.03: by 3 %). Runs of different tests are not compared.
@@ -74,30 +24,26 @@ func Compare(w io.Writer, old, cur *Saved, tolerance float64) (worse int, err er
 		o := &old.Results[k]
 		for _, f := range []struct {
 			name     string
-			old, cur *float64
+			old, cur float64
 			unit     float64
 			sign     float64 // 1: more is better
 		}{
-			{"BW [Gb/s]", o.Bits, c.Bits, 1e9, 1},
-			{"rate [Mpps]", o.Rate, c.Rate, 1e6, 1},
+			{"BW [Gb/s]", known(o.Bits), known(c.Bits), 1e9, 1},
+			{"rate [Mpps]", known(o.Rate), known(c.Rate), 1e6, 1},
 			{"p50 [usec]", o.P50, c.P50, 1e3, -1},
 			{"p99 [usec]", o.P99, c.P99, 1e3, -1},
 		} {
-			if f.old == nil || *f.old <= 0 {
+			if f.old <= 0 {
 				continue
 			}
 			common++
-			got := 0.0
-			if f.cur != nil {
-				got = *f.cur
-			}
-			change := got / *f.old - 1
+			change := f.cur/f.old - 1
 			verdict := ""
-			if f.sign*change < -tolerance || got <= 0 {
+			if f.sign*change < -tolerance || f.cur <= 0 {
 				worse++
 				verdict = "  worse"
 			}
-			fmt.Fprintf(w, "%10d  %-14s %14.6g %14.6g %+8.1f%%%s\n", c.Bytes, f.name, *f.old/f.unit, got/f.unit,
+			fmt.Fprintf(w, "%10d  %-14s %14.6g %14.6g %+8.1f%%%s\n", c.Bytes, f.name, f.old/f.unit, f.cur/f.unit,
 				100*change, verdict)
 		}
 	}

@@ -94,10 +94,19 @@ func TestReadRefuses(t *testing.T) {
 		"{}": `its schema is ""`,
 		`{"schema":"pureverbs.perf","version":2}`: "has version 2",
 		`{"schema":"pureverbs.perf","version":1}`: "no results",
-		failed.String():                  "its run failed: it broke",
-		strings.Repeat(" ", mostSaved+1): "more than",
+		failed.String():                                                     "its run failed: it broke",
+		strings.Repeat(" ", mostSaved+1):                                    "more than",
+		`{"schema":"pureverbs.perf.mesh","version":2}`:                      "has version 2",
+		`{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a"]}`:        "1 hosts",
+		`{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a","b"]}`:    "of a mesh",
+		`{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a",{}]}`:     "no JSON object of perf mesh",
+		`{"schema":"pureverbs.perf","version":1,"results":[{"bytes":"a"}]}`: "no JSON object",
 	} {
-		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+		s, err := Read(strings.NewReader(text))
+		if err == nil {
+			err = s.Whole()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %q", text, err, want)
 		}
 	}

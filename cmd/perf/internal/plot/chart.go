@@ -1,0 +1,182 @@
+package plot
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Point is one figure.
+type Point struct{ X, Y float64 }
+
+// Series is a line of a chart.
+type Series struct {
+	Name   string
+	Colour int  // counts from 0; they repeat after Colours
+	Dashed bool // a second line of the same colour
+	Marks  bool // a mark at each point
+	Points []Point
+}
+
+// Colours is the number of colours, Marks that of the shapes of marks.
+const (
+	Colours = 8
+	Marks   = 4
+)
+
+// Chart is a diagram of lines.
+type Chart struct {
+	Title  string
+	Desc   string // for those who cannot see it
+	X, Y   string // what the axes show
+	XScale Scale
+	YScale Scale
+	Series []Series
+}
+
+// The size of a drawing, and the room for its labels.
+const (
+	width, height      = 820, 400
+	left, right        = 84, 24
+	top, bottom        = 14, 54
+	plotWide, plotHigh = width - left - right, height - top - bottom
+)
+
+// Spread returns Log if the figures lie so far apart that small ones would not be seen, else Linear.
+func Spread(series []Series, ratio float64) Scale {
+	low, high := math.Inf(1), 0.0
+	for _, s := range series {
+		for _, p := range s.Points {
+			if Log.fits(p.Y) {
+				low, high = min(low, p.Y), max(high, p.Y)
+			}
+		}
+	}
+	if high > ratio*low {
+		return Log
+	}
+	return Linear
+}
+
+type mark struct {
+	At    string // a translation
+	Path  string
+	Title string
+}
+
+type line struct {
+	Name   string
+	Class  string
+	Shape  string // the mark of the legend
+	Points string
+	Marks  []mark
+}
+
+// drawing is a chart with pixels for figures.
+type drawing struct {
+	Chart
+	ID                       string
+	Width, Height            int
+	Left, Right, Top, Bottom int // edges of the plane
+	MidX, MidY               int
+	XTicks, YTicks           []tick
+	Lines                    []line
+}
+
+// shapes of marks, around 0,0.
+var shapes = [Marks]string{
+	"M-3.5,0a3.5,3.5 0 1,0 7,0a3.5,3.5 0 1,0 -7,0z", "M-3,-3h6v6h-6z", "M0,-4.2L4,3H-4z", "M0,-4.4L4.4,0L0,4.4L-4.4,0z",
+}
+
+// draw lays a chart out, or returns nil if it has no point.
+func (c Chart) draw(id string) *drawing {
+	d := &drawing{Chart: c, ID: id, Width: width, Height: height, Left: left, Right: width - right, Top: top,
+		Bottom: height - bottom, MidX: left + plotWide/2, MidY: top + plotHigh/2}
+	var xs, ys []float64
+	var kept [][]Point
+	for _, s := range c.Series {
+		var points []Point
+		for _, p := range s.Points {
+			if c.XScale.fits(p.X) && c.YScale.fits(p.Y) {
+				points = append(points, p)
+				xs, ys = append(xs, p.X), append(ys, p.Y)
+			}
+		}
+		slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
+		kept = append(kept, points)
+	}
+	if len(xs) == 0 {
+		return nil
+	}
+	x, y := newAxis(c.XScale, xs, left, plotWide), newAxis(c.YScale, ys, height-bottom, -plotHigh)
+	d.XTicks, d.YTicks = x.ticks(), y.ticks()
+	for i, s := range c.Series {
+		if len(kept[i]) == 0 {
+			continue
+		}
+		n := s.Colour % Colours
+		l := line{Name: s.Name, Class: fmt.Sprintf("s%d", n), Shape: shapes[s.Colour/Colours%Marks]}
+		if s.Dashed {
+			l.Class += " dashed"
+		}
+		pixels := make([]Point, len(kept[i]))
+		for k, p := range kept[i] {
+			pixels[k] = Point{x.at(p.X), y.at(p.Y)}
+			if s.Marks {
+				l.Marks = append(l.Marks, mark{fmt.Sprintf("translate(%g,%g)", pixels[k].X, pixels[k].Y), l.Shape,
+					fmt.Sprintf("%s: %s, %s", s.Name, value(c.XScale, p.X), Number(p.Y))})
+			}
+		}
+		if !s.Marks {
+			l.Shape = ""
+		}
+		var b strings.Builder
+		for _, p := range thin(pixels) {
+			fmt.Fprintf(&b, "%g,%g ", p.X, p.Y)
+		}
+		l.Points = strings.TrimSuffix(b.String(), " ")
+		d.Lines = append(d.Lines, l)
+	}
+	return d
+}
+
+func value(s Scale, v float64) string {
+	if s == Binary {
+		return Bytes(v) + " bytes"
+	}
+	return Number(v)
+}
+
+// thin leaves of the points in a column of pixels the first, the lowest, the highest and the last: the drawing is
+// the same. Points come in the order of X.
+func thin(points []Point) []Point {
+	var out []Point
+	for len(points) > 0 {
+		n := 1
+		for n < len(points) && math.Floor(points[n].X) == math.Floor(points[0].X) {
+			n++
+		}
+		column := points[:n]
+		points = points[n:]
+		if n <= 4 {
+			out = append(out, column...)
+			continue
+		}
+		low, high := 0, 0
+		for i, p := range column {
+			if p.Y < column[low].Y {
+				low = i
+			}
+			if p.Y > column[high].Y {
+				high = i
+			}
+		}
+		keep := []int{0, min(low, high), max(low, high), n - 1}
+		for _, i := range slices.Compact(keep) {
+			out = append(out, column[i])
+		}
+	}
+	return out
+}

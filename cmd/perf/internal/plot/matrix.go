@@ -1,0 +1,123 @@
+package plot
+
+import "fmt"
+
+// Steps is the number of colours of a heat map.
+const Steps = 9
+
+// Cell is a field of a heat map.
+type Cell struct {
+	Value  float64 // 0: none
+	Marked bool    // stands out
+	Failed bool
+	Title  string
+}
+
+// Matrix is a heat map: a row for each that sends, a column for each that receives.
+type Matrix struct {
+	Title string
+	Desc  string
+	Unit  string
+	Names []string
+	Cells [][]Cell
+}
+
+type field struct {
+	X, Y  int
+	Class string
+	Text  string
+	Title string
+}
+
+type heading struct {
+	At   string
+	Text string
+}
+
+type step struct {
+	X     int
+	Class string
+}
+
+type board struct {
+	Matrix
+	ID             string
+	Width, Height  int
+	Side, High     int
+	Fields         []field
+	Rows, Columns  []heading
+	Steps          []step
+	KeyY, KeyTextY int
+	KeyEnd         int
+	Max            string
+}
+
+// Where the fields of a heat map begin, and how large they are.
+const (
+	boardLeft, boardTop = 170, 120
+	fieldWide           = 64
+	fieldHigh           = 30
+	small               = 14 // a field without text
+	mostWithText        = 16 // hosts
+	longestName         = 22 // runes of a host's name beside the fields
+	keyWide, keyHigh    = 22, 60
+)
+
+// draw lays a heat map out. Its colours begin at 0, so that small differences look small.
+func (m Matrix) draw(id string) *board {
+	w, h := fieldWide, fieldHigh
+	if len(m.Names) > mostWithText {
+		w, h = small, small
+	}
+	n := len(m.Names)
+	b := &board{Matrix: m, ID: id, Side: w - 2, High: h - 2, Width: max(boardLeft+n*w+110, 520),
+		Height: boardTop + n*h + keyHigh, KeyY: boardTop + n*h + 16, KeyTextY: boardTop + n*h + 46,
+		KeyEnd: boardLeft + Steps*keyWide}
+	top := 0.0
+	for _, row := range m.Cells {
+		for _, c := range row {
+			if Log.fits(c.Value) {
+				top = max(top, c.Value)
+			}
+		}
+	}
+	for i := range Steps {
+		b.Steps = append(b.Steps, step{boardLeft + i*keyWide, fmt.Sprintf("h%d", i)})
+	}
+	b.Max = Number(top)
+	for i, name := range m.Names {
+		name = short(name)
+		b.Rows = append(b.Rows, heading{fmt.Sprintf("translate(%d,%d)", boardLeft-8, boardTop+i*h+h/2+4), name})
+		b.Columns = append(b.Columns, heading{fmt.Sprintf("translate(%d,%d) rotate(-40)", boardLeft+i*w+w/2, boardTop-8),
+			name})
+		for k, c := range m.Cells[i] {
+			f := field{X: boardLeft + k*w + 1, Y: boardTop + i*h + 1, Title: c.Title}
+			switch {
+			case i == k:
+				continue
+			case c.Failed:
+				f.Class, f.Text = "failed", "×"
+			case !Log.fits(c.Value):
+				f.Class = "none"
+			default:
+				f.Class = fmt.Sprintf("h%d", min(int(c.Value/top*Steps), Steps-1))
+				f.Text = Number(c.Value)
+			}
+			if c.Marked {
+				f.Class += " slow"
+			}
+			if w == small {
+				f.Text = ""
+			}
+			b.Fields = append(b.Fields, f)
+		}
+	}
+	return b
+}
+
+func short(name string) string {
+	if r := []rune(name); len(r) > longestName {
+		return string(r[:longestName-1]) + "…"
+	}
+	return name
+}

@@ -1,0 +1,296 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plot"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
+
+//go:embed page.tmpl
+var pageText string
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"clean":  printable.Message,
+	"number": plot.Number,
+	"micros": func(ns float64) string { return strings.TrimSpace(micros(ns)) },
+	"gbits":  func(v *float64) string { return orDash(known(v) / 1e9) },
+	"mpps":   func(v *float64) string { return orDash(known(v) / 1e6) },
+	"rate":   func(v float64) string { return plot.Number(v / 1e9) },
+	"usec":   func(v *float64) string { return orDash(known(v) / 1e3) },
+}).Parse(pageText))
+
+func orDash(v float64) string {
+	if v <= 0 {
+		return "–"
+	}
+	return plot.Number(v)
+}
+
+// MostRuns is how many files a page shows: beyond, lines can not be told from each other.
+const MostRuns = plot.Colours * plot.Marks
+
+// Named is an object with the name that its page gives it.
+type Named struct {
+	Name string
+	*Saved
+}
+
+// Latency reports whether a run measured latencies.
+func (n Named) Latency() bool { return n.Test.Metric == wire.Latency.String() }
+
+// Line is the command line, to be read.
+func (n Named) Line() string {
+	words := slices.Clone(n.Command)
+	for i, w := range words {
+		if w == "" || strings.ContainsAny(w, " \t\"'\\") {
+			words[i] = fmt.Sprintf("%q", w)
+		}
+	}
+	return "perf " + strings.Join(words, " ")
+}
+
+// Software reports whether a run was on a device of software.
+func (n Named) Software() bool { return n.Local != nil && n.Local.Software }
+
+// charts collects what is drawn.
+type charts struct {
+	list []template.HTML
+	err  error
+}
+
+func (c *charts) add(html template.HTML, err error) {
+	if err != nil && c.err == nil {
+		c.err = err
+	}
+	if html != "" {
+		c.list = append(c.list, html)
+	}
+}
+
+func (c *charts) id() string { return fmt.Sprintf("chart%d", len(c.list)) }
+
+// HTML writes a page that shows runs and meshes, and needs nothing beside itself.
+func HTML(w io.Writer, runs []Named, program string, now time.Time) error {
+	var c charts
+	for _, r := range runs {
+		if r.Mesh != nil {
+			c.mesh(r)
+		}
+	}
+	c.overSize(runs)
+	c.percentiles(runs)
+	c.overTime(runs)
+	if c.err != nil {
+		return c.err
+	}
+	return page.Execute(w, struct {
+		Runs    []Named
+		Charts  []template.HTML
+		Program string
+		Written string
+	}{runs, c.list, program, now.UTC().Format(time.RFC3339)})
+}
+
+// Figures that differ by more than this factor are drawn on a logarithmic axis.
+const (
+	steepRates     = 30
+	steepLatencies = 8
+)
+
+// overSize draws what depends on the size of messages.
+func (c *charts) overSize(runs []Named) {
+	for _, f := range []struct {
+		title, y string
+		steep    float64
+		lines    []string // beside the run's name
+		figures  func(*savedSize) []float64
+	}{
+		{"Bandwidth over message size", "bandwidth [Gb/s]", steepRates, []string{""},
+			func(s *savedSize) []float64 { return []float64{known(s.Bits) / 1e9} }},
+		{"Message rate over message size", "message rate [million/s]", steepRates, []string{""},
+			func(s *savedSize) []float64 { return []float64{known(s.Rate) / 1e6} }},
+		{"Latency over message size", "latency [µs]", steepLatencies, []string{", median", ", 99th percentile"},
+			func(s *savedSize) []float64 { return []float64{s.P50 / 1e3, s.P99 / 1e3} }},
+	} {
+		chart := plot.Chart{Title: f.title, X: "message size [bytes]", Y: f.y, XScale: plot.Binary}
+		for i, r := range runs {
+			for k, name := range f.lines {
+				s := plot.Series{Name: printable.Message(r.Name) + name, Colour: i, Dashed: k > 0, Marks: true}
+				for n := range r.Results {
+					size := &r.Results[n]
+					if y := f.figures(size)[k]; y > 0 {
+						s.Points = append(s.Points, plot.Point{X: float64(size.Bytes), Y: y})
+					}
+				}
+				chart.Series = append(chart.Series, s)
+			}
+		}
+		c.chart(chart, f.steep)
+	}
+}
+
+// chart draws a chart of which the axis and the description are left.
+func (c *charts) chart(chart plot.Chart, steep float64) {
+	chart.YScale = plot.Spread(chart.Series, steep)
+	lines := 0
+	for _, s := range chart.Series {
+		if len(s.Points) > 0 {
+			lines++
+		}
+	}
+	chart.Desc = fmt.Sprintf("%s, %s against %s, %d lines. The figures are in the tables below.", chart.Title, chart.Y,
+		chart.X, lines)
+	c.add(chart.HTML(c.id()))
+}
+
+// percentiles draws the distributions of latencies: in one chart, or in one a size if there are too many.
+func (c *charts) percentiles(runs []Named) {
+	chart := plot.Chart{X: "percentile", Y: "latency [µs]", XScale: plot.Quantiles}
+	var all []plot.Series
+	bySize := map[uint64][]plot.Series{}
+	for i, r := range runs {
+		for n := range r.Results {
+			size := &r.Results[n]
+			points := distribution(size)
+			if len(points) == 0 {
+				continue
+			}
+			name := fmt.Sprintf("%s, %s bytes", printable.Message(r.Name), plot.Bytes(float64(size.Bytes)))
+			all = append(all, plot.Series{Name: name, Colour: len(all), Points: points})
+			bySize[size.Bytes] = append(bySize[size.Bytes], plot.Series{Name: name, Colour: i, Points: points})
+		}
+	}
+	if len(all) <= plot.Colours {
+		chart.Title, chart.Series = "Percentiles of latency", all
+		c.chart(chart, steepLatencies)
+		return
+	}
+	var sizes []uint64
+	for n := range bySize {
+		sizes = append(sizes, n)
+	}
+	slices.Sort(sizes)
+	for _, n := range sizes {
+		chart.Title = fmt.Sprintf("Percentiles of latency, %s bytes", plot.Bytes(float64(n)))
+		chart.Series = bySize[n]
+		c.chart(chart, steepLatencies)
+	}
+}
+
+// distribution is a histogram as a curve: up to which latency there are how many of all samples.
+func distribution(s *savedSize) []plot.Point {
+	var all, sum float64
+	for _, b := range s.Histogram {
+		all += float64(max(b.Count, 0))
+	}
+	var points []plot.Point
+	for _, b := range s.Histogram {
+		if b.Count <= 0 {
+			continue
+		}
+		if sum == 0 {
+			points = append(points, plot.Point{X: 1, Y: b.FromNs / 1e3})
+		}
+		sum += float64(b.Count)
+		// The last sample stands for the upper half of what it is: its percentile is not 100.
+		points = append(points, plot.Point{X: all / max(all-sum, 0.5), Y: b.ToNs / 1e3})
+	}
+	return points
+}
+
+// overTime draws intervals.
+func (c *charts) overTime(runs []Named) {
+	bw := plot.Chart{Title: "Bandwidth over time", X: "time [s]", Y: "bandwidth [Gb/s]"}
+	rate := plot.Chart{Title: "Message rate over time", X: "time [s]", Y: "message rate [million/s]"}
+	add := func(name string, colour int, list []interval) {
+		b, m := plot.Series{Name: name, Colour: colour}, plot.Series{Name: name, Colour: colour}
+		b.Marks = len(list) <= 100
+		m.Marks = b.Marks
+		for _, i := range list {
+			if i.Bits != nil {
+				b.Points = append(b.Points, plot.Point{X: i.Seconds, Y: *i.Bits / 1e9})
+			}
+			if i.Rate != nil {
+				m.Points = append(m.Points, plot.Point{X: i.Seconds, Y: *i.Rate / 1e6})
+			}
+		}
+		bw.Series, rate.Series = append(bw.Series, b), append(rate.Series, m)
+	}
+	for i, r := range runs {
+		add(printable.Message(r.Name), i, r.Intervals)
+		for n := range r.Results {
+			size := &r.Results[n]
+			add(fmt.Sprintf("%s, %s bytes", printable.Message(r.Name), plot.Bytes(float64(size.Bytes))), i, size.Intervals)
+		}
+	}
+	for _, chart := range []plot.Chart{bw, rate} {
+		chart.Desc = chart.Title + ", from the intervals that the runs reported."
+		c.add(chart.HTML(c.id()))
+	}
+}
+
+// mesh draws the bandwidth and the latency of each pair.
+func (c *charts) mesh(r Named) {
+	m, at := r.Mesh, map[string]int{}
+	names := make([]string, len(m.Hosts))
+	for i, h := range m.Hosts {
+		at[h], names[i] = i, printable.Message(h)
+	}
+	slow := map[[2]string]bool{}
+	for _, p := range m.SlowPairs {
+		slow[[2]string{p.From, p.To}] = true
+	}
+	for _, f := range []struct {
+		title, unit string
+		of          func(*savedPair) float64
+	}{
+		{"Bandwidth", "Gb/s", func(p *savedPair) float64 { return known(p.Bits) / 1e9 }},
+		{"Median latency", "µs", func(p *savedPair) float64 { return known(p.P50) / 1e3 }},
+	} {
+		cells := make([][]plot.Cell, len(names))
+		for i := range cells {
+			cells[i] = make([]plot.Cell, len(names))
+			for k := range cells[i] {
+				cells[i][k].Title = fmt.Sprintf("%s to %s: not measured", names[i], names[k])
+			}
+		}
+		shown := 0
+		for i := range m.Pairs {
+			p := &m.Pairs[i]
+			from, ok1 := at[p.From]
+			to, ok2 := at[p.To]
+			if !ok1 || !ok2 {
+				continue // the table has it
+			}
+			cell := plot.Cell{Value: f.of(p), Marked: slow[[2]string{p.From, p.To}], Failed: p.Error != ""}
+			says := "not measured"
+			switch {
+			case cell.Failed:
+				says = printable.Message(p.Error)
+			case cell.Value > 0:
+				says = plot.Number(cell.Value) + " " + f.unit
+				shown++
+			}
+			cell.Title = fmt.Sprintf("%s to %s: %s", names[from], names[to], says)
+			if cell.Marked {
+				cell.Title += " (slow)"
+			}
+			cells[from][to] = cell
+		}
+		if shown == 0 && f.unit != "Gb/s" {
+			continue
+		}
+		x := plot.Matrix{Title: f.title + " of each pair, " + printable.Message(r.Name), Unit: f.unit, Names: names,
+			Cells: cells, Desc: fmt.Sprintf("A row for each sender, a column for each receiver, %d hosts, in %s. "+
+				"The figures are in the tables below.", len(names), f.unit)}
+		c.add(x.HTML(c.id()))
+	}
+}

@@ -1,0 +1,117 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
+
+// MeshSchema names the JSON object of perf mesh.
+const (
+	MeshSchema        = "pureverbs.perf.mesh"
+	MeshSchemaVersion = 1
+)
+
+// Saved is a JSON object as read from a file: of a run, or of a mesh if Mesh is there.
+type Saved struct {
+	document
+	Results   []savedSize `json:"results"`
+	Intervals []interval  `json:"intervals"`
+	Mesh      *savedMesh  `json:"-"`
+}
+
+// savedSize is what there may be of a size, of whichever test.
+type savedSize struct {
+	bwSize
+	measure.Summary
+	Histogram []measure.Bucket `json:"histogram"`
+	Intervals []interval       `json:"intervals"`
+}
+
+// interval is what was measured up to a time since the start.
+type interval struct {
+	Seconds float64 `json:"seconds"`
+	bwDoc
+}
+
+type savedMesh struct {
+	Hosts     []string    `json:"hosts"`
+	Pairs     []savedPair `json:"pairs"`
+	SlowPairs []savedPair `json:"slow_pairs"`
+	SlowHosts []string    `json:"slow_hosts"`
+}
+
+type savedPair struct {
+	From  string   `json:"from"`
+	To    string   `json:"to"`
+	Bits  *float64 `json:"bandwidth_bits_per_second"`
+	P50   *float64 `json:"latency_p50_ns"`
+	Error string   `json:"error"`
+}
+
+// What a file may hold at most. The object of a sweep with histograms is smaller.
+const (
+	mostSaved = 16 << 20
+	mostHosts = 256
+)
+
+// Read reads an object that JSON wrote. That of a run which failed holds what was measured before.
+func Read(r io.Reader) (*Saved, error) {
+	b, err := io.ReadAll(io.LimitReader(r, mostSaved+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(b) > mostSaved:
+		return nil, fmt.Errorf("it has more than %d bytes", mostSaved)
+	}
+	s := &Saved{}
+	if err := json.Unmarshal(b, s); err != nil {
+		return nil, fmt.Errorf("it is no JSON object of perf: %w", err)
+	}
+	version := SchemaVersion
+	switch s.Schema {
+	case Schema:
+	case MeshSchema:
+		version = MeshSchemaVersion
+	default:
+		return nil, fmt.Errorf("its schema is %q, not %q: it was not written by perf --json", s.Schema, Schema)
+	}
+	if s.Version != version {
+		return nil, fmt.Errorf("its schema has version %d, this perf reads %d", s.Version, version)
+	}
+	if s.Schema == MeshSchema {
+		s.Mesh = &savedMesh{}
+		if err := json.Unmarshal(b, s.Mesh); err != nil {
+			return nil, fmt.Errorf("it is no JSON object of perf mesh: %w", err)
+		}
+		if n := len(s.Mesh.Hosts); n < 2 || n > mostHosts {
+			return nil, fmt.Errorf("its mesh has %d hosts, it should have 2 to %d", n, mostHosts)
+		}
+	}
+	return s, nil
+}
+
+// Whole returns an error unless these are all results of one run.
+func (s *Saved) Whole() error {
+	switch {
+	case s.Mesh != nil:
+		return errors.New("it is of a mesh: give two runs of one test")
+	case s.Error != "":
+		return fmt.Errorf("its run failed: %s", printable.Message(s.Error))
+	case len(s.Results) == 0:
+		return errors.New("it has no results")
+	}
+	return nil
+}
+
+// known returns a figure, or 0.
+func known(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}

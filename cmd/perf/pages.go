@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
+)
+
+const reportUsage = `perf report makes one HTML file of runs, as perf --json wrote them, and of meshes, as
+perf mesh --json did: charts, and tables of all figures. It needs nothing but a browser.
+
+  perf report [-o report.html] FILE.json...
+
+%s`
+
+// runReport is perf report.
+func runReport(args []string, stdout, stderr io.Writer) int {
+	f := pflag.NewFlagSet("perf report", pflag.ContinueOnError)
+	f.Usage = func() {}
+	out := f.StringP("output", "o", "report.html", "`file` to write; - is standard output")
+	err := f.Parse(args)
+	switch n := f.NArg(); {
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Fprintf(stdout, reportUsage, f.FlagUsages())
+		return exitOK
+	case err != nil:
+	case n == 0:
+		err = errors.New("perf report needs files that perf --json wrote")
+	case n > report.MostRuns:
+		err = fmt.Errorf("%d files, perf report shows at most %d", n, report.MostRuns)
+	case *out == "":
+		err = errors.New("no name of a file (-o)")
+	}
+	if err != nil {
+		say(stderr, err)
+		fmt.Fprintln(stderr, "perf report --help shows how it is used")
+		return exitUsage
+	}
+	runs := make([]report.Named, f.NArg())
+	for i, name := range f.Args() {
+		s, err := readSaved(name)
+		if err == nil && sameFile(name, *out) {
+			err = fmt.Errorf("%s: it would be overwritten, give -o another name", name)
+		}
+		if err != nil {
+			say(stderr, err)
+			return exitFailure
+		}
+		runs[i] = report.Named{Name: filepath.Base(name), Saved: s}
+	}
+	rename(runs, f.Args())
+	write := func(w io.Writer) error { return report.HTML(w, runs, program(), time.Now()) }
+	if *out == "-" {
+		err = write(stdout)
+	} else {
+		err = save(*out, write)
+	}
+	if err != nil {
+		say(stderr, err)
+		return exitFailure
+	}
+	return exitOK
+}
+
+// rename gives runs their whole paths where the last parts are the same.
+func rename(runs []report.Named, paths []string) {
+	times := map[string]int{}
+	for _, r := range runs {
+		times[r.Name]++
+	}
+	for i, r := range runs {
+		if times[r.Name] > 1 {
+			runs[i].Name = paths[i]
+		}
+	}
+}
+
+func sameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}
