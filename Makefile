@@ -35,7 +35,7 @@ test: setup .build/bin/tiers
 
 # Every row, in each of its places. Hours.
 test-full: setup .build/bin/tiers
-	scripts/debian-root bookworm-programs trixie-programs
+	scripts/debian-root bookworm-programs trixie-programs bookworm-browser
 	PUREVERBS_FULL=1 $(TIERS) -quiet 3h -timeout 6h $(ALL)
 
 $(addprefix test-,$(ALL) hw): test-%: .build/bin/tiers

@@ -117,7 +117,7 @@ func (c Chart) draw(id string) *drawing {
 			continue
 		}
 		n := s.Colour % Colours
-		l := line{Name: s.Name, Class: fmt.Sprintf("s%d", n), Shape: shapes[s.Colour/Colours%Marks]}
+		l := line{Name: s.Name, Class: fmt.Sprintf("s%d", n), Shape: shapes[(s.Colour+s.Colour/Colours)%Marks]}
 		if s.Dashed {
 			l.Class += " dashed"
 		}

@@ -44,23 +44,25 @@ type board struct {
 	ID             string
 	Width, Height  int
 	Side, High     int
+	TextX, TextY   int
+	MidX, MidY     int
 	Fields         []field
 	Rows, Columns  []heading
 	Steps          []step
 	KeyY, KeyTextY int
-	KeyEnd         int
+	KeyX, KeyEnd   int
 	Max            string
 }
 
 // Where the fields of a heat map begin, and how large they are.
 const (
-	boardLeft, boardTop = 170, 120
-	fieldWide           = 64
-	fieldHigh           = 30
-	small               = 14 // a field without text
-	mostWithText        = 16 // hosts
-	longestName         = 22 // runes of a host's name beside the fields
-	keyWide, keyHigh    = 22, 60
+	fieldWide        = 64
+	fieldHigh        = 30
+	letter           = 7.5 // width
+	small            = 14  // a field without text
+	mostWithText     = 16  // hosts
+	longestName      = 22  // runes of a host's name beside the fields
+	keyWide, keyHigh = 22, 60
 )
 
 // draw lays a heat map out. Its colours begin at 0, so that small differences look small.
@@ -69,8 +71,14 @@ func (m Matrix) draw(id string) *board {
 	if len(m.Names) > mostWithText {
 		w, h = small, small
 	}
-	n := len(m.Names)
-	b := &board{Matrix: m, ID: id, Side: w - 2, High: h - 2, Width: max(boardLeft+n*w+110, 520),
+	n, longest := len(m.Names), 0
+	for _, name := range m.Names {
+		longest = max(longest, len([]rune(short(name))))
+	}
+	side := int(letter * float64(longest))
+	boardLeft, boardTop := 40+side, 44+side*2/3
+	b := &board{Matrix: m, ID: id, Side: w - 2, High: h - 2, TextX: w/2 - 1, TextY: h/2 + 3, MidX: boardLeft + n*w/2,
+		MidY: boardTop + n*h/2, KeyX: boardLeft, Width: max(boardLeft+n*w+20+side, 520),
 		Height: boardTop + n*h + keyHigh, KeyY: boardTop + n*h + 16, KeyTextY: boardTop + n*h + 46,
 		KeyEnd: boardLeft + Steps*keyWide}
 	top := 0.0

@@ -214,12 +214,14 @@ func (c *charts) overTime(runs []Named) {
 		b, m := plot.Series{Name: name, Colour: colour}, plot.Series{Name: name, Colour: colour}
 		b.Marks = len(list) <= 100
 		m.Marks = b.Marks
+		at := 0.0
 		for _, i := range list {
+			at += i.Seconds
 			if i.Bits != nil {
-				b.Points = append(b.Points, plot.Point{X: i.Seconds, Y: *i.Bits / 1e9})
+				b.Points = append(b.Points, plot.Point{X: at, Y: *i.Bits / 1e9})
 			}
 			if i.Rate != nil {
-				m.Points = append(m.Points, plot.Point{X: i.Seconds, Y: *i.Rate / 1e6})
+				m.Points = append(m.Points, plot.Point{X: at, Y: *i.Rate / 1e6})
 			}
 		}
 		bw.Series, rate.Series = append(bw.Series, b), append(rate.Series, m)
@@ -244,16 +246,16 @@ func (c *charts) mesh(r Named) {
 	for i, h := range m.Hosts {
 		at[h], names[i] = i, printable.Message(h)
 	}
-	slow := map[[2]string]bool{}
+	slow := map[[3]string]bool{}
 	for _, p := range m.SlowPairs {
-		slow[[2]string{p.From, p.To}] = true
+		slow[[3]string{p.From, p.To, p.Figure}] = true
 	}
 	for _, f := range []struct {
-		title, unit string
-		of          func(*savedPair) float64
+		title, unit, key string
+		of               func(*savedPair) float64
 	}{
-		{"Bandwidth", "Gb/s", func(p *savedPair) float64 { return known(p.Bits) / 1e9 }},
-		{"Median latency", "µs", func(p *savedPair) float64 { return known(p.P50) / 1e3 }},
+		{"Bandwidth", "Gb/s", bandwidthKey, func(p *savedPair) float64 { return known(p.Bits) / 1e9 }},
+		{"Median latency", "µs", latencyKey, func(p *savedPair) float64 { return known(p.P50) / 1e3 }},
 	} {
 		cells := make([][]plot.Cell, len(names))
 		for i := range cells {
@@ -270,7 +272,7 @@ func (c *charts) mesh(r Named) {
 			if !ok1 || !ok2 {
 				continue // the table has it
 			}
-			cell := plot.Cell{Value: f.of(p), Marked: slow[[2]string{p.From, p.To}], Failed: p.Error != ""}
+			cell := plot.Cell{Value: f.of(p), Marked: slow[[3]string{p.From, p.To, f.key}], Failed: p.Error != ""}
 			says := "not measured"
 			switch {
 			case cell.Failed:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -20,7 +21,7 @@ const (
 type Saved struct {
 	document
 	Results   []savedSize `json:"results"`
-	Intervals []interval  `json:"intervals"`
+	Intervals []interval  `json:"intervals_before_error"` // of the size that was not finished
 	Mesh      *savedMesh  `json:"-"`
 }
 
@@ -32,17 +33,18 @@ type savedSize struct {
 	Intervals []interval       `json:"intervals"`
 }
 
-// interval is what was measured up to a time since the start.
+// interval is what was measured in a part of a run.
 type interval struct {
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"seconds"` // its length
 	bwDoc
 }
 
 type savedMesh struct {
 	Hosts     []string    `json:"hosts"`
 	Pairs     []savedPair `json:"pairs"`
-	SlowPairs []savedPair `json:"slow_pairs"`
-	SlowHosts []string    `json:"slow_hosts"`
+	SlowPairs []slowPart  `json:"slow_pairs"`
+	SlowHosts []slowPart  `json:"slow_hosts"`
+	LostHosts []slowPart  `json:"lost_hosts"`
 }
 
 type savedPair struct {
@@ -52,6 +54,40 @@ type savedPair struct {
 	P50   *float64 `json:"latency_p50_ns"`
 	Error string   `json:"error"`
 }
+
+// slowPart is a pair or a host that stands out.
+type slowPart struct {
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Host   string `json:"host"`
+	Part   string `json:"part"`   // of a host: whether it sends or receives
+	Figure string `json:"figure"` // the key of a pair
+	Error  string `json:"error"`
+}
+
+// String says which pair or host it is, and why.
+func (p slowPart) String() string {
+	s := p.Host
+	if s == "" {
+		s = p.From + " to " + p.To
+	}
+	switch p.Figure {
+	case bandwidthKey:
+		p.Figure = "bandwidth"
+	case latencyKey:
+		p.Figure = "latency"
+	}
+	if why := strings.Trim(p.Part+", "+p.Figure+", "+p.Error, ", "); why != "" {
+		s += " (" + strings.ReplaceAll(why, ", , ", ", ") + ")"
+	}
+	return s
+}
+
+// Keys of the figures of a pair, as a mesh names them.
+const (
+	bandwidthKey = "bandwidth_bits_per_second"
+	latencyKey   = "latency_p50_ns"
+)
 
 // What a file may hold at most. The object of a sweep with histograms is smaller.
 const (

@@ -1,0 +1,217 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+)
+
+const hostile = `"><script>alert(1)</script><img src=http://x.invalid/ onerror=alert(1)>'` + "\u202e\x1b[2J"
+
+// meshObject is the object of a mesh of three hosts.
+const meshObject = `{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a","b","c"],"slow_hosts":[{"host":"c","part":"receives","figure":"latency_p50_ns"}],
+	"lost_hosts":[{"host":"b","error":"it broke"}],"test":{"verb":"write"},"pairs":[
+	{"from":"a","to":"b","bandwidth_bits_per_second":9e10,"latency_p50_ns":1700},
+	{"from":"b","to":"a","bandwidth_bits_per_second":9.1e10,"latency_p50_ns":1710},
+	{"from":"a","to":"c","bandwidth_bits_per_second":3e10,"latency_p50_ns":4000},
+	{"from":"c","to":"a","error":"it left"},
+	{"from":"x","to":"y"}],"slow_pairs":[
+	{"from":"a","to":"c","figure":"bandwidth_bits_per_second"}]}`
+
+func read(t *testing.T, name, text string) Named {
+	t.Helper()
+	s, err := Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Named{name, s}
+}
+
+// pageOf returns the parsed page, and its text.
+func pageOf(t *testing.T, runs ...Named) (*html.Node, string) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := HTML(&b, runs, "perf "+hostile, time.Unix(1800000000, 0)); err != nil {
+		t.Fatal(err)
+	}
+	root, err := html.Parse(bytes.NewReader(b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for n := range root.Descendants() {
+		if n.Type == html.TextNode && n.Parent.Data != "style" {
+			text.WriteString(n.Data + " ")
+		}
+	}
+	return root, strings.Join(strings.Fields(text.String()), " ")
+}
+
+// count returns how many elements have a name and, unless it is "", a class.
+func count(root *html.Node, name, class string) (n int) {
+	for e := range root.Descendants() {
+		if e.Type == html.ElementNode && e.Data == name && (class == "" || slices.Contains(classes(e), class)) {
+			n++
+		}
+	}
+	return n
+}
+
+func classes(e *html.Node) []string {
+	for _, a := range e.Attr {
+		if a.Key == "class" {
+			return strings.Fields(a.Val)
+		}
+	}
+	return nil
+}
+
+// examples has a sweep, an interrupted run with intervals, a histogram and a mesh.
+func examples(t *testing.T) []Named {
+	bwPlan, bw := bandwidth()
+	bw.Sizes = nil
+	for e := range 23 {
+		n := uint64(2) << e
+		bw.Sizes = append(bw.Sizes, measure.Size{Bytes: n, Messages: 5000,
+			BW: &measure.Bandwidth{BitsPerSecond: float64(n) * 1e4, MessagesPerSecond: 1250}})
+	}
+	latPlan, lat := latency()
+	lat.Sizes[0].Buckets = nil
+	for i := range 5000 {
+		at := 1000 + float64(i)
+		lat.Sizes[0].Buckets = append(lat.Sizes[0].Buckets, measure.Bucket{FromNs: at, ToNs: at + 1, Count: 3})
+	}
+	var b bytes.Buffer
+	if err := (&Outcome{Plan: latPlan, Result: lat, Histogram: true}).JSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	return []Named{
+		{"bw.json", saved(t, bwPlan, bw)},
+		read(t, "lat.json", b.String()),
+		read(t, "forever.json", `{"schema":"pureverbs.perf","version":1,"error":"interrupted","intervals_before_error":[
+			{"seconds":1,"bandwidth_bits_per_second":1e9,"messages_per_second":100},
+			{"seconds":1,"bandwidth_bits_per_second":2e9,"messages_per_second":200}]}`),
+		read(t, "mesh.json", meshObject),
+	}
+}
+
+func TestPage(t *testing.T) {
+	root, text := pageOf(t, examples(t)...)
+	for _, tc := range []struct {
+		name, class string
+		want        int
+	}{
+		{"figure", "", 8},     // two maps; bandwidth, rate and latency over size; percentiles; two over time
+		{"path", "mark", 52},  // 23 sizes twice, two latencies, two intervals twice
+		{"polyline", "", 7},   // one of each, but median and 99th percentile of latency
+		{"g", "cell", 12},     // of three hosts, in two maps
+		{"g", "slow", 1},      // a to c, in bandwidth
+		{"g", "failed", 2},    // c to a
+		{"g", "none", 4},      // b to c, c to b
+		{"section", "", 4},    // a run each
+		{"table", "", 3},      // one has no results
+		{"tbody", "", 3},      //
+		{"desc", "", 8},       // each drawing says what it is
+		{"script", "", 0},     //
+		{"link", "", 0},       //
+		{"img", "", 0},        //
+		{"caption", "", 3},    //
+		{"p", "note", 2},      // a software device, a run that failed
+		{"details", "", 1},    // pairs
+		{"figcaption", "", 8}, //
+	} {
+		if n := count(root, tc.name, tc.class); n != tc.want {
+			t.Errorf("%d <%s class=%q>, want %d", n, tc.name, tc.class, tc.want)
+		}
+	}
+	for _, want := range []string{
+		"bw.json : SoftRoCE: software device, says nothing about a NIC", "forever.json : its run failed: interrupted.",
+		"slow hosts c (receives, latency)", "lost hosts b (it broke)", "slow pairs a to c (bandwidth)",
+		"write between all hosts", "a to c: 30 Gb/s (slow)", "c to a: it left", "bw.json: 8M bytes, 83.89",
+		"2 1000 1.234 1.580 1.700 1.900 123.456 123457 123457 1.600 0.087",
+		"8388608 5000 0 – 83.89 – – 0.00125", "99.99 %", "Percentiles of latency",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	for e := range root.Descendants() {
+		if e.Data != "polyline" {
+			continue
+		}
+		// 5000 steps need no more than four points a column of pixels.
+		if n := len(strings.Fields(e.Attr[0].Val)); n < 1 || n > 4*720 {
+			t.Errorf("a line has %d points", n)
+		}
+	}
+}
+
+// TestPage_BySize: many distributions are divided by size.
+func TestPage_BySize(t *testing.T) {
+	var runs []Named
+	for _, name := range []string{"a", "b", "c"} {
+		var sizes []string
+		for _, n := range []int{2, 64, 4096} {
+			sizes = append(sizes, fmt.Sprintf(`{"bytes":%d,"histogram":[{"from_ns":1,"to_ns":2,"count":5}]}`, n))
+		}
+		runs = append(runs, read(t, name,
+			`{"schema":"pureverbs.perf","version":1,"results":[`+strings.Join(sizes, ",")+`]}`))
+	}
+	root, text := pageOf(t, runs...)
+	if n, lines := count(root, "figure", ""), count(root, "polyline", ""); n != 3 || lines != 9 {
+		t.Errorf("%d charts with %d lines, want 3 with 9", n, lines)
+	}
+	if !strings.Contains(text, "Percentiles of latency, 4K bytes") {
+		t.Error(text)
+	}
+}
+
+// TestPage_Hostile: nothing in a file becomes an element, an attribute, or an order to who reads the page.
+func TestPage_Hostile(t *testing.T) {
+	q := strings.ReplaceAll(fmt.Sprintf("%q", hostile), `\x1b`, `\u001b`)
+	side := `"device":` + q + `,"firmware":` + q + `,"link_layer":` + q + `,"data_path":` + q
+	run := `{"schema":"pureverbs.perf","version":1,"started":` + q + `,"program":` + q + `,"error":` + q +
+		`,"command":[` + q + `],"notes":[` + q + `],"limits_missed":[` + q + `],"test":{"verb":` + q + `,"metric":` + q +
+		`,"role":` + q + `,"connection":` + q + `,"latency_definition":` + q + `},"host":{"name":` + q + `,"kernel":` + q +
+		`,"architecture":` + q + `},"local":{` + side + `,"software_device":true},"peer":{"address":` + q + `,"perftest_version":` +
+		q + `},"results":[{"bytes":18446744073709551615,"bandwidth_bits_per_second":1e308,"messages_per_second":-1,
+		"latency_p50_ns":1e308,"latency_p99_ns":-5,"histogram":[{"from_ns":-1,"to_ns":1e308,"count":9223372036854775807},
+		{"from_ns":5,"to_ns":1,"count":-9223372036854775808},{"from_ns":1,"to_ns":2,"count":9223372036854775807}],
+		"intervals":[{"seconds":-1e308,"bandwidth_bits_per_second":1e308}]},{"bytes":0,"bandwidth_bits_per_second":5}]}`
+	mesh := `{"schema":"pureverbs.perf.mesh","version":1,"hosts":[` + q + `,"b"],"slow_hosts":[{"host":` + q + `,"part":` + q + `,"figure":` + q + `}],
+		"pairs":[{"from":` + q + `,"to":"b","error":` + q + `},{"from":"b","to":` + q + `,"bandwidth_bits_per_second":1e308,
+		"latency_p50_ns":-1}],"slow_pairs":[{"from":` + q + `,"to":"b"}]}`
+	root, text := pageOf(t, read(t, hostile, run), read(t, hostile, mesh))
+	for _, name := range []string{"script", "img", "iframe", "link", "a", "base", "object"} {
+		if n := count(root, name, ""); n > 0 {
+			t.Errorf("%d <%s>", n, name)
+		}
+	}
+	for e := range root.Descendants() {
+		for _, a := range e.Attr {
+			if strings.HasPrefix(a.Key, "on") || strings.Contains(a.Key, "href") || a.Key == "src" || a.Key == "style" {
+				t.Errorf("<%s %s=%q>", e.Data, a.Key, a.Val)
+			}
+			if strings.Contains(a.Val, "NaN") || strings.Contains(a.Val, "Inf") {
+				t.Errorf("<%s %s=%q>", e.Data, a.Key, a.Val)
+			}
+		}
+	}
+	if !strings.Contains(text, "<script>alert(1)</script>") || strings.ContainsAny(text, "\x1b\u202e") {
+		t.Error(text)
+	}
+}
+
+func TestPage_Nothing(t *testing.T) {
+	_, text := pageOf(t, read(t, "none.json", `{"schema":"pureverbs.perf","version":1}`))
+	if !strings.Contains(text, "No file has a figure that could be drawn") {
+		t.Error(text)
+	}
+}
