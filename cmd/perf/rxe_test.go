@@ -712,6 +712,51 @@ func TestRXE_Interrupt(t *testing.T) {
 	}
 }
 
+// TestRXE_InterruptedSweep: the JSON object of a run that a signal ends has the sizes before.
+func TestRXE_InterruptedSweep(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	port, file := freshPort(), filepath.Join(t.TempDir(), "out.json")
+	args := []string{"write", "bw", "-a", "-n", "5000", "--timeout", "10", "-p", port}
+	start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, port)
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--out-json-file", file, vm.Host[0])...)
+	testutil.Eventually(t, "a size is done", func() bool {
+		return strings.Contains(cli.out.String(), "\n         2 ") || over(t, cli)
+	})
+	cli.Process.Signal(syscall.SIGINT)
+	if rc := cli.wait(t); rc != 1 {
+		t.Errorf("exit code %d\n%s", rc, cli.output())
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Error   string
+		Results []struct {
+			Bytes uint64
+			Rate  float64 `json:"messages_per_second"`
+		}
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	n := len(d.Results)
+	if n < 1 || n > 22 || d.Results[0].Bytes != 2 || d.Results[0].Rate <= 0 || !strings.Contains(d.Error, "interrupt") {
+		t.Errorf("%d sizes, error %q\n%s", n, d.Error, text)
+	}
+	// The table has the same sizes.
+	if lines := strings.Count(cli.out.String(), " 5000 "); lines != n {
+		t.Errorf("the table has %d sizes, the object %d\n%s", lines, n, cli.output())
+	}
+	// And a report shows them.
+	page := start(t, "perf", "report", "-o", "-", file)
+	if rc := page.wait(t); rc != 0 || strings.Count(page.out.String(), `class="mark"`) != 2*n ||
+		!strings.Contains(page.out.String(), "its run failed:") {
+		t.Errorf("report: exit code %d\n%s", rc, page.diag.String())
+	}
+}
+
 // TestRXE_TwoClients: the second client is turned away, the first is served.
 func TestRXE_TwoClients(t *testing.T) {
 	vm := testutil.NeedRXE(t)
