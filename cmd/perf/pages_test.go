@@ -68,7 +68,8 @@ func TestReportFiles(t *testing.T) {
 	// A mesh is not compared.
 	var stdout, diag bytes.Buffer
 	args := []string{"compare", "testdata/mesh.json", "testdata/mesh.json"}
-	if rc := run(t.Context(), args, &stdout, &diag); rc != exitFailure || !strings.Contains(diag.String(), "of a mesh") {
+	rc := run(t.Context(), args, &stdout, &diag)
+	if rc != exitFailure || !strings.Contains(diag.String(), "of a mesh") {
 		t.Errorf("compare of meshes: exit code %d, %q", rc, diag.String())
 	}
 }
@@ -102,8 +103,8 @@ func TestReportBrowser(t *testing.T) {
 		t.Fatalf("exit code %d, %s", rc, diag.String())
 	}
 	browse := func(what string) []byte {
-		cmd := exec.CommandContext(t.Context(), "../../scripts/in-debian", "bookworm-browser", "chromium-headless-shell",
-			"--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1200,6400",
+		cmd := exec.CommandContext(t.Context(), "../../scripts/in-debian", "bookworm-browser",
+			"chromium-headless-shell", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1200,6400",
 			"--user-data-dir="+filepath.Join(dir, "profile"), what, "file://"+page)
 		var diag bytes.Buffer
 		cmd.Stderr = &diag
@@ -161,7 +162,8 @@ func TestReportBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Lines of the first two runs, the best and a slow field, as the style sheet of daylight has them.
-	colours := map[[3]uint8]int{{0x0b, 0x63, 0xb0}: 0, {0xc2, 0x4a, 0x00}: 0, {0x0c, 0x4a, 0x86}: 0, {0xb3, 0x26, 0x1e}: 0}
+	colours := map[[3]uint8]int{{0x0b, 0x63, 0xb0}: 0, {0xc2, 0x4a, 0x00}: 0, {0x0c, 0x4a, 0x86}: 0,
+		{0xb3, 0x26, 0x1e}: 0}
 	for y := m.Bounds().Min.Y; y < m.Bounds().Max.Y; y++ {
 		for x := m.Bounds().Min.X; x < m.Bounds().Max.X; x++ {
 			r, g, b, _ := m.At(x, y).RGBA()

@@ -96,8 +96,8 @@ func (m Matrix) draw(id string) *board {
 	for i, name := range m.Names {
 		name = short(name)
 		b.Rows = append(b.Rows, heading{fmt.Sprintf("translate(%d,%d)", boardLeft-8, boardTop+i*h+h/2+4), name})
-		b.Columns = append(b.Columns, heading{fmt.Sprintf("translate(%d,%d) rotate(-40)", boardLeft+i*w+w/2, boardTop-8),
-			name})
+		above := fmt.Sprintf("translate(%d,%d) rotate(-40)", boardLeft+i*w+w/2, boardTop-8)
+		b.Columns = append(b.Columns, heading{above, name})
 		for k, c := range m.Cells[i] {
 			f := field{X: boardLeft + k*w + 1, Y: boardTop + i*h + 1, Title: c.Title}
 			switch {

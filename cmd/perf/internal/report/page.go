@@ -230,7 +230,8 @@ func (c *charts) overTime(runs []Named) {
 		add(printable.Message(r.Name), i, r.Intervals)
 		for n := range r.Results {
 			size := &r.Results[n]
-			add(fmt.Sprintf("%s, %s bytes", printable.Message(r.Name), plot.Bytes(float64(size.Bytes))), i, size.Intervals)
+			name := fmt.Sprintf("%s, %s bytes", printable.Message(r.Name), plot.Bytes(float64(size.Bytes)))
+			add(name, i, size.Intervals)
 		}
 	}
 	for _, chart := range []plot.Chart{bw, rate} {

@@ -176,15 +176,17 @@ func TestPage_BySize(t *testing.T) {
 // TestPage_Hostile: nothing in a file becomes an element, an attribute, or an order to who reads the page.
 func TestPage_Hostile(t *testing.T) {
 	q := strings.ReplaceAll(fmt.Sprintf("%q", hostile), `\x1b`, `\u001b`)
-	side := `"device":` + q + `,"firmware":` + q + `,"link_layer":` + q + `,"data_path":` + q
-	run := `{"schema":"pureverbs.perf","version":1,"started":` + q + `,"program":` + q + `,"error":` + q +
-		`,"command":[` + q + `],"notes":[` + q + `],"limits_missed":[` + q + `],"test":{"verb":` + q + `,"metric":` + q +
-		`,"role":` + q + `,"connection":` + q + `,"latency_definition":` + q + `},"host":{"name":` + q + `,"kernel":` + q +
-		`,"architecture":` + q + `},"local":{` + side + `,"software_device":true},"peer":{"address":` + q + `,"perftest_version":` +
-		q + `},"results":[{"bytes":18446744073709551615,"bandwidth_bits_per_second":1e308,"messages_per_second":-1,
+	// QQ is where a file has words.
+	run := strings.ReplaceAll(`{"schema":"pureverbs.perf","version":1,"started":QQ,"program":QQ,"error":QQ,
+		"command":[QQ],"notes":[QQ],"limits_missed":[QQ],
+		"test":{"verb":QQ,"metric":QQ,"role":QQ,"connection":QQ,"latency_definition":QQ},
+		"host":{"name":QQ,"kernel":QQ,"architecture":QQ},"peer":{"address":QQ,"perftest_version":QQ},
+		"local":{"device":QQ,"firmware":QQ,"link_layer":QQ,"data_path":QQ,"software_device":true},
+		"results":[{"bytes":18446744073709551615,"bandwidth_bits_per_second":1e308,"messages_per_second":-1,
 		"latency_p50_ns":1e308,"latency_p99_ns":-5,"histogram":[{"from_ns":-1,"to_ns":1e308,"count":9223372036854775807},
 		{"from_ns":5,"to_ns":1,"count":-9223372036854775808},{"from_ns":1,"to_ns":2,"count":9223372036854775807}],
-		"intervals":[{"seconds":-1e308,"bandwidth_bits_per_second":1e308}]},{"bytes":0,"bandwidth_bits_per_second":5}]}`
+		"intervals":[{"seconds":-1e308,"bandwidth_bits_per_second":1e308}]},{"bytes":0,"bandwidth_bits_per_second":5}]}`,
+		"QQ", q)
 	mesh := `{"schema":"pureverbs.perf.mesh","version":1,"hosts":[` + q + `,"b"],"slow_hosts":[{"host":` + q + `,"part":` + q + `,"figure":` + q + `}],
 		"pairs":[{"from":` + q + `,"to":"b","error":` + q + `},{"from":"b","to":` + q + `,"bandwidth_bits_per_second":1e308,
 		"latency_p50_ns":-1}],"slow_pairs":[{"from":` + q + `,"to":"b"}]}`
