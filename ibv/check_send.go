@@ -164,9 +164,9 @@ func (qp *QP) wantAddress() string {
 	return qp.typ.String() + " QP: use SendTo, or set SendWR.AH"
 }
 
-// mayChecksum reports whether the QP takes the flag IPCsum. The direct data path does not.
+// mayChecksum reports whether the QP takes the flag IPCsum. A UD QP of the direct data path does not.
 func (qp *QP) mayChecksum() bool {
-	return qp.direct == nil && (qp.typ == UD || qp.typ == RawPacket)
+	return qp.typ == RawPacket || qp.typ == UD && qp.direct == nil
 }
 
 func (qp *QP) wantFlags() string {
