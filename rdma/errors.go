@@ -31,8 +31,8 @@ var (
 // ErrPeerGone and syscall.ECONNRESET.
 type PeerError struct {
 	Peer netip.AddrPort
-	// Sent counts the frames that were given to the device, and Acked those of them that are in the
-	// peer's memory. The peer may have got those between.
+	// Sent counts the frames, and work requests of regions, that were given to the device, and Acked
+	// those of them that are in the peer's memory. The peer may have got those between.
 	Sent, Acked uint32
 	Err         error // the cause: an *ibv.WCError, rdmacm.ErrDisconnected, rdmacm.ErrDeviceRemoved …
 }

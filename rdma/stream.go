@@ -171,7 +171,7 @@ func (l *link) nextFrame(b bound) (frame, error) {
 			return frame{}, err
 		}
 		l.mu.Unlock()
-		if err := b.wait(l.readWake); err != nil {
+		if err := l.e.wait(b, l.readWake); err != nil {
 			return frame{}, err
 		}
 	}
@@ -306,7 +306,7 @@ func (l *link) writeBytes(b bound, p []byte) (n int, err error) {
 			f.n += int32(c)
 			n += c
 		}
-		room := l.out.len() < stageMost
+		room := l.out.len() < l.stageRoom()
 		l.mu.Unlock()
 		if n == len(p) {
 			return n, nil
@@ -325,7 +325,7 @@ func (l *link) writeBytes(b bound, p []byte) (n int, err error) {
 				continue
 			}
 		}
-		if err := b.wait(l.writeWake); err != nil {
+		if err := l.waitWrite(b); err != nil {
 			return n, err
 		}
 	}
@@ -340,11 +340,14 @@ func (l *link) stage(f frame) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.writeError(); err != nil {
-		l.e.put(f.b)
+		l.dropFrame(f)
 		return err
 	}
 	l.out.push(f)
-	l.pump()
+	l.staged(f)
+	if !l.held || l.out.len() == batchMost {
+		l.pump()
+	}
 	return nil
 }
 
@@ -385,22 +388,43 @@ func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
 // Preconditions: the caller has writeTurn.
 func (l *link) waitBlock(b bound) (*block, error) {
 	for {
-		l.mu.Lock()
-		err, room := l.writeError(), l.out.len() < stageMost
-		l.mu.Unlock()
-		if err != nil {
+		if err := l.waitRoom(b); err != nil {
 			return nil, err
 		}
-		if room {
-			buf, err := l.e.sendBlock(l)
-			if buf != nil || err != nil {
-				return buf, err
-			}
+		if buf, err := l.e.sendBlock(l); buf != nil || err != nil {
+			return buf, err
 		}
-		if err := b.wait(l.writeWake); err != nil {
+		if err := l.waitWrite(b); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// waitRoom waits until a frame may be staged.
+// Preconditions: the caller has writeTurn.
+func (l *link) waitRoom(b bound) error {
+	for {
+		l.mu.Lock()
+		err, room := l.writeError(), l.out.len() < l.stageRoom()
+		l.mu.Unlock()
+		if err != nil || room {
+			return err
+		}
+		if err := l.waitWrite(b); err != nil {
+			return err
+		}
+	}
+}
+
+// waitWrite waits until there may be room or a block. What is held is posted before.
+// Preconditions: the caller has writeTurn.
+func (l *link) waitWrite(b bound) error {
+	l.mu.Lock()
+	if l.held {
+		l.pump()
+	}
+	l.mu.Unlock()
+	return l.e.wait(b, l.writeWake)
 }
 
 // SetDeadline sets the deadlines of reading and writing; the zero time means none.
