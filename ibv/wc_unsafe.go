@@ -13,7 +13,7 @@ import (
 // It is one loop without calls, and stores words, because the locked instruction in the
 // provider's next poll waits for every store.
 func fromC(wc *WC, c *abi.WC, n int) {
-	for ; n > 0; n-- {
+	for n > 0 {
 		w := (*[8]uint64)(unsafe.Pointer(wc))
 		op, flags := WCOpcode(c.Opcode), WCFlags(c.WCFlags)
 		if c.Status != 0 {
@@ -40,6 +40,9 @@ func fromC(wc *WC, c *abi.WC, n int) {
 			wc.PKeyIndex, wc.SLID, wc.SL, wc.DLIDPathBits = c.PKeyIndex, c.SLID, c.SL, c.DLIDPathBits
 		case op >= WCRead && op <= WCFetchAdd:
 			wc.ByteLen = c.ByteLen
+		}
+		if n--; n == 0 { // no pointer behind the last one
+			return
 		}
 		wc = (*WC)(unsafe.Add(unsafe.Pointer(wc), unsafe.Sizeof(WC{})))
 		c = (*abi.WC)(unsafe.Add(unsafe.Pointer(c), unsafe.Sizeof(abi.WC{})))
