@@ -94,6 +94,11 @@ func (e *Engine) tick(ctx context.Context) {
 func (e *Engine) beat() {
 	e.tickMu.Lock()
 	defer e.tickMu.Unlock()
+	e.beatLocked()
+}
+
+// Preconditions: e.tickMu is held.
+func (e *Engine) beatLocked() {
 	now := e.ticks.Add(1)
 	e.idleLinks = e.appendLinks(e.idleLinks[:0])
 	e.fit(now, e.idleLinks)
