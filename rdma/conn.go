@@ -64,6 +64,9 @@ func (c *Conn) RemoteAddr() netip.AddrPort { return c.l.remote }
 // Transport says what carries the messages, as in "rdma mlx5_0 direct".
 func (c *Conn) Transport() string { return c.l.transport() }
 
+// Engine returns the engine that the connection belongs to.
+func (c *Conn) Engine() *Engine { return c.l.e }
+
 // PeerInfo is what the peer has told of itself.
 type PeerInfo struct {
 	Block       int    // most payload of a frame
@@ -382,7 +385,7 @@ func (l *link) flush(ctx context.Context) error {
 			break
 		}
 		l.mu.Unlock()
-		if err := b.wait(l.writeWake); err != nil {
+		if err := l.wait(b, l.writeWake); err != nil {
 			return err
 		}
 	}

@@ -189,6 +189,13 @@ func wake(ch chan struct{}) {
 	}
 }
 
+// wait waits until ch wakes its goroutine.
+func (l *link) wait(b bound, ch <-chan struct{}) error {
+	err := b.wait(ch)
+	l.e.stat.wakes.Add(1)
+	return err
+}
+
 // prepare runs when the QP is there, before the peer can send.
 func (l *link) prepare(c *rdmacm.Conn) error {
 	l.cm, l.qp, l.qpn = c, c.QP(), c.QP().Num()

@@ -2,8 +2,8 @@ package rdma
 
 import "sync/atomic"
 
-// stats counts what the poller does.
-type stats struct{ batches, completions atomic.Uint64 }
+// stats counts what the poller does, and how often others had to wait.
+type stats struct{ batches, completions, wakes atomic.Uint64 }
 
 // Stats are the counters of an engine.
 type Stats struct {
@@ -15,6 +15,8 @@ type Stats struct {
 	Memory       int64  // bytes registered
 	Batches      uint64 // turns of the poller in which there was something
 	Completions  uint64 // handled in them
+	Frames       uint64 // received
+	Wakes        uint64 // of goroutines that waited to send or to receive
 }
 
 // Stats returns the counters. When no connection is open, every block is free or posted.
@@ -24,6 +26,7 @@ func (e *Engine) Stats() Stats {
 	return Stats{
 		Conns: len(e.conns), Blocks: len(e.slabs) * e.perSlab, BlocksFree: len(e.free),
 		BlocksHeld: e.held(), BlocksPosted: e.have - e.held(), Memory: e.memory,
-		Batches: e.stat.batches.Load(), Completions: e.stat.completions.Load(),
+		Batches: e.stat.batches.Load(), Completions: e.stat.completions.Load(), Frames: e.arrived.Load(),
+		Wakes: e.stat.wakes.Load(),
 	}
 }

@@ -129,7 +129,7 @@ func (l *link) nextFrame(b bound) (frame, error) {
 			return frame{}, err
 		}
 		l.mu.Unlock()
-		if err := b.wait(l.readWake); err != nil {
+		if err := l.wait(b, l.readWake); err != nil {
 			return frame{}, err
 		}
 	}
@@ -274,7 +274,7 @@ func (l *link) writeBytes(b bound, p []byte) (n int, err error) {
 				continue
 			}
 		}
-		if err := b.wait(l.writeWake); err != nil {
+		if err := l.wait(b, l.writeWake); err != nil {
 			return n, err
 		}
 	}
@@ -343,7 +343,7 @@ func (l *link) waitBlock(b bound) (*block, error) {
 				return buf, err
 			}
 		}
-		if err := b.wait(l.writeWake); err != nil {
+		if err := l.wait(b, l.writeWake); err != nil {
 			return nil, err
 		}
 	}
@@ -405,6 +405,9 @@ func (l *link) closeSend() error {
 	l.wakeWriter()
 	return nil
 }
+
+// Engine returns the engine that the stream belongs to.
+func (s *Stream) Engine() *Engine { return s.l.e }
 
 // Transport says what carries the stream, as in "rdma mlx5_0 direct".
 func (s *Stream) Transport() string { return s.l.transport() }

@@ -167,6 +167,8 @@ ib_send_lat may stand at the other end, as server or as client.
   perf {write|read|send} {bw|lat} [options]            server: waits for one client
   perf {write|read|send} {bw|lat} [options] SERVER     client
 
+  perf {stream|message} {bw|lat} --help                package rdma's streams and messages
+
 Give both ends the same test and the same -s -a -n -D -q -b -R (-c -m -p).
 
 With -R the exchange goes over a queue pair too, and there is no TCP; stock
