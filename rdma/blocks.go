@@ -77,6 +77,8 @@ func (e *Engine) sendBlock(l *link) (*block, error) {
 	b, err := e.take()
 	if err == errNoMemory {
 		e.starving = append(e.starving, l)
+		e.scarce.Store(true)
+		wake(e.short)
 		return nil, nil
 	}
 	return b, err

@@ -86,10 +86,12 @@ type Engine struct {
 	free     []*block
 	slabs    []*ibv.MR
 	memory   int64
-	want     int    // receives that are to be posted or held
-	have     int    // that are
-	posted   uint64 // ever
-	starving []*link
+	want     int           // receives that are to be posted or held
+	have     int           // that are
+	posted   uint64        // ever
+	starving []*link       // that wait for a block
+	short    chan struct{} // has a token when some began to
+	scarce   atomic.Bool   // some did, in this tick: every frame is signaled
 	conns    map[*link]struct{}
 	closed   bool
 	recvs    [refillMost]ibv.RecvWR
@@ -128,7 +130,7 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}),
-		gone: make(chan struct{})}
+		gone: make(chan struct{}), short: make(chan struct{}, 1)}
 	e.perSlab = max(slabSize/e.stride, 1)
 	e.slabBytes = int64(e.perSlab * e.stride)
 	if err := e.open(); err != nil {

@@ -326,7 +326,7 @@ func (l *link) next(n int) bool {
 		l.data++
 	}
 	l.posted++
-	if forced || l.posted-l.signaled >= sqSignal {
+	if forced || l.posted-l.signaled >= sqSignal || data && l.e.scarce.Load() {
 		wr.Flags |= ibv.Signaled
 		l.signaled = l.posted
 	}

@@ -70,17 +70,22 @@ func (e *Engine) handle(wcs []ibv.WC) {
 	e.mu.Unlock()
 }
 
-// tick asks the peers' adapters of idle connections whether they are there.
+// tick asks the peers' adapters of idle connections whether they are there, and collects blocks when there are none.
 func (e *Engine) tick(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
+		var what func(*link)
 		select {
 		case <-ctx.Done():
 			return
+		case <-e.short:
+			what = (*link).collect
 		case <-t.C:
+			now := e.ticks.Add(1)
+			e.scarce.Store(false)
+			what = func(l *link) { l.keep(now) }
 		}
-		now := e.ticks.Add(1)
 		e.mu.Lock()
 		idle := e.idleLinks[:0]
 		for l := range e.conns {
@@ -89,9 +94,19 @@ func (e *Engine) tick(ctx context.Context) {
 		e.idleLinks = idle
 		e.mu.Unlock()
 		for i, l := range idle {
-			l.keep(now)
+			what(l)
 			idle[i] = nil
 		}
+	}
+}
+
+// collect asks for a completion, if blocks have been sent without: an idle connection would keep them.
+func (l *link) collect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.posted != l.signaled && !l.ping && !l.ending {
+		l.ping = true
+		l.pump()
 	}
 }
 

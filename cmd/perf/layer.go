@@ -35,6 +35,7 @@ func layerFlags(o *layer.Options, json *bool) *pflag.FlagSet {
 	f.IntVarP(&o.Conns, "connections", "q", 1, "number of `connections` (bw)")
 	f.BoolVar(&o.Compare, "compare", false, "also over raw verbs (perf send), over TCP, and copying, in turn")
 	f.IntVar(&o.Rounds, "rounds", 0, "`number` of times that each is run, of which the median counts (1; compare 5)")
+	f.Var((*length)(&o.Block), "block", "size of this end's blocks (what package rdma does)")
 	f.DurationVar(&o.Spin, "spin", 0, "how `long` this end's poller polls before it sleeps (what package rdma does)")
 	f.BoolVar(json, "json", false, "one JSON object with all runs instead of a table")
 	f.Var((*seconds)(&o.Timeout), "timeout", "give up when nothing moves for that long")

@@ -21,8 +21,8 @@ func Measure(ctx context.Context, o Options, hooks Hooks) (*Result, error) {
 	res := &Result{Started: time.Now()}
 	defer func() { res.Elapsed = time.Since(res.Started) }()
 	opt := &rdma.Options{}
-	if o.Device != "" || o.Spin != 0 {
-		e, err := rdma.NewEngine(o.Device, &rdma.EngineOptions{Spin: o.Spin})
+	if o.Device != "" || o.Spin != 0 || o.Block != 0 {
+		e, err := rdma.NewEngine(o.Device, &rdma.EngineOptions{Spin: o.Spin, Block: o.Block})
 		if err != nil {
 			return res, err
 		}
@@ -115,6 +115,7 @@ func (o *Options) run(ctx context.Context, ctl *control, what order, opt *rdma.O
 	if what.Conns > 1 {
 		run.ClientMemory = memory(w.engine()).beyond(mem)
 	}
+	w.buffers()
 	loop := w.send
 	if what.Latency {
 		loop = w.ping

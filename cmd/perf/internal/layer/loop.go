@@ -49,8 +49,14 @@ func newWork(ctx context.Context, o order, timeout time.Duration) (*work, contex
 // add adds a connection.
 func (w *work) add(p pipe) {
 	w.pipes = append(w.pipes, p)
-	w.bufs = append(w.bufs, make([]byte, max(w.Size, receiveBuffer)))
 	w.moved.Add(1)
+}
+
+// buffers makes the buffers of all connections.
+func (w *work) buffers() {
+	for range w.pipes {
+		w.bufs = append(w.bufs, make([]byte, max(w.Size, receiveBuffer)))
+	}
 }
 
 // close closes the connections.

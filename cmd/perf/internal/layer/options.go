@@ -38,6 +38,7 @@ type Options struct {
 	Rounds   int
 	Compare  bool // also over raw verbs and TCP, and copying
 
+	Block    int           // bytes; 0: the package's default
 	Spin     time.Duration // of the pollers; 0: the package's default
 	Timeout  time.Duration // give up when nothing moves for that long
 	Patience time.Duration // how long a client tries to reach a server

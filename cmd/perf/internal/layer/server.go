@@ -101,6 +101,7 @@ func (o *Options) serveRun(ctx context.Context, ctl *control, what order, opt *r
 	if err := ctl.send(answer{}); err != nil {
 		return fail(err)
 	}
+	w.buffers()
 	loop := w.receive
 	if what.Latency {
 		loop = w.pong
