@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +34,9 @@ func layerFlags(o *layer.Options, json *bool) *pflag.FlagSet {
 	f.BoolVarP(&o.All, "all", "a", false, "all sizes, powers of two from 2 to 8M, or to -s")
 	f.IntVarP(&o.Messages, "iters", "n", 0, "`messages` per size, on all connections together (what takes a moment)")
 	f.IntVarP(&o.Conns, "connections", "q", 1, "number of `connections` (bw)")
-	f.BoolVar(&o.Compare, "compare", false, "also over raw verbs (perf send), over TCP, and copying, in turn")
+	f.Var((*carriers)(&o.Compare), "compare", "`what` takes turns with it: send (perf send: raw verbs), tcp, copy (timed "+
+		"copies of a stream), stream, message; without a list the first three that go with it")
+	f.Lookup("compare").NoOptDefVal = "all"
 	f.IntVar(&o.Rounds, "rounds", 0, "`number` of times that each is run, of which the median counts (1; compare 5)")
 	f.Var((*length)(&o.Block), "block", "size of this end's blocks (what package rdma does)")
 	f.DurationVar(&o.Spin, "spin", 0, "how `long` this end's poller polls before it sleeps (what package rdma does)")
@@ -42,6 +45,20 @@ func layerFlags(o *layer.Options, json *bool) *pflag.FlagSet {
 	f.Var((*seconds)(&o.Patience), "retry", "how long a client tries to reach a server")
 	f.BoolP("help", "h", false, "this text")
 	return f
+}
+
+// carriers is a list of what runs.
+type carriers []layer.Carrier
+
+func (c *carriers) String() string { return "" }
+func (c *carriers) Type() string   { return "what" }
+
+func (c *carriers) Set(t string) error {
+	*c = nil
+	for s := range strings.SplitSeq(t, ",") {
+		*c = append(*c, layer.Carrier(s))
+	}
+	return nil
 }
 
 // length is a size that fits an int.
@@ -92,6 +109,12 @@ func parseLayer(args []string) (o layer.Options, json bool, err error) {
 	for _, n := range []string{"iters", "connections", "rounds"} {
 		if fl := f.Lookup(n); fl.Changed && fl.Value.String() == "0" {
 			return o, json, fmt.Errorf("--%s 0 < 1", n)
+		}
+	}
+	if slices.Equal(o.Compare, []layer.Carrier{"all"}) {
+		o.Compare = []layer.Carrier{layer.Raw, layer.TCP, layer.Copy}
+		if o.Metric == wire.Latency {
+			o.Compare = o.Compare[:2]
 		}
 	}
 	o, err = layer.New(o)

@@ -47,6 +47,13 @@ func (p bytePipe) transport() string {
 
 func (p bytePipe) close() error { return p.Close() }
 
+func streamPipe(carrier Carrier, s *rdma.Stream) pipe {
+	if carrier == Copy {
+		return newCopyPipe(s)
+	}
+	return bytePipe{s}
+}
+
 // messagePipe is a connection for messages.
 type messagePipe struct{ c *rdma.Conn }
 
@@ -80,14 +87,14 @@ type listener struct {
 func listen(ctx context.Context, carrier Carrier, host string, opt *rdma.Options) (*listener, error) {
 	addr := net.JoinHostPort(host, "0")
 	switch carrier {
-	case Stream:
+	case Stream, Copy:
 		l, err := rdma.ListenStream(ctx, addr, opt)
 		if err != nil {
 			return nil, err
 		}
 		return &listener{l.Addr().String(), func(ctx context.Context) (pipe, error) {
 			c, err := l.AcceptStream(ctx)
-			return bytePipe{c}, err
+			return streamPipe(carrier, c), err
 		}, l.Close}, nil
 	case Message:
 		l, err := rdma.Listen(ctx, addr, opt)
@@ -113,9 +120,9 @@ func listen(ctx context.Context, carrier Carrier, host string, opt *rdma.Options
 // dial connects to what listen has returned.
 func dial(ctx context.Context, carrier Carrier, addr string, opt *rdma.Options) (pipe, error) {
 	switch carrier {
-	case Stream:
+	case Stream, Copy:
 		c, err := rdma.DialStream(ctx, addr, opt)
-		return bytePipe{c}, err
+		return streamPipe(carrier, c), err
 	case Message:
 		c, err := rdma.Dial(ctx, addr, opt)
 		return messagePipe{c}, err

@@ -72,10 +72,7 @@ func request(ctx context.Context, o *Options, opt *rdma.Options, hooks Hooks, re
 
 // run runs an order.
 func (o *Options) run(ctx context.Context, ctl *control, what order, opt *rdma.Options, res *Result) (Run, error) {
-	switch what.Carrier {
-	case Copy:
-		return copying(what.Size, what.Messages), nil
-	case Raw:
+	if what.Carrier == Raw {
 		return o.runRaw(ctx, ctl, what)
 	}
 	w, ctx, done := newWork(ctx, what, o.Timeout)
@@ -117,8 +114,11 @@ func (o *Options) run(ctx context.Context, ctl *control, what order, opt *rdma.O
 	}
 	w.buffers()
 	loop := w.send
-	if what.Latency {
+	switch {
+	case what.Latency:
 		loop = w.ping
+	case what.Carrier == Copy:
+		loop = w.sendCopy
 	}
 	if err := w.each(ctx, what.Warm, loop); err != nil {
 		return fail(err)
@@ -135,6 +135,7 @@ func (o *Options) run(ctx context.Context, ctl *control, what order, opt *rdma.O
 		return fail(err)
 	}
 	used := now(w.engine()).since(before)
+	used.Copying = w.copying()
 	run.Client, run.Server, run.ServerMemory = &used, end.Usage, end.Memory
 	if what.Latency {
 		s := w.lat.Summary()

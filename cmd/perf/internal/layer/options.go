@@ -3,6 +3,7 @@ package layer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -17,7 +18,7 @@ const (
 	Message Carrier = "message"
 	Raw     Carrier = "send" // perf send: raw verbs
 	TCP     Carrier = "tcp"
-	Copy    Carrier = "copy" // in the client's memory
+	Copy    Carrier = "copy" // a stream whose copying is timed
 )
 
 // Options is one test as one end asks for it. A server uses what is about itself; the rest is the client's.
@@ -36,7 +37,7 @@ type Options struct {
 	Messages int  // on all connections, for each size; 0: what takes a moment
 	Conns    int
 	Rounds   int
-	Compare  bool // also over raw verbs and TCP, and copying
+	Compare  []Carrier // that take turns with it
 
 	Block    int           // bytes; 0: the package's default
 	Spin     time.Duration // of the pollers; 0: the package's default
@@ -88,7 +89,17 @@ func New(o Options) (Options, error) {
 	if o.Conns < 1 || o.Conns > maxConns {
 		bad("%d connections (-q), allowed are 1 to %d", o.Conns, maxConns)
 	}
-	if o.Conns > 1 && (o.Metric == wire.Latency || o.Compare) {
+	for i, c := range o.Compare {
+		switch {
+		case c != Stream && c != Message && c != Raw && c != TCP && c != Copy:
+			bad("--compare %s: allowed are stream, message, send, tcp and copy", string(c))
+		case c == o.Carrier || slices.Contains(o.Compare[:i], c):
+			bad("--compare %s: it runs already", string(c))
+		case c == Copy && o.Metric == wire.Latency:
+			bad("--compare copy goes with bw only")
+		}
+	}
+	if o.Conns > 1 && (o.Metric == wire.Latency || len(o.Compare) > 0) {
 		bad("%d connections (-q) go with bw only, and not with --compare", o.Conns)
 	}
 	if o.Messages != 0 && o.Messages < max(o.Conns, 5) || o.Messages > maxMessages {
@@ -96,7 +107,7 @@ func New(o Options) (Options, error) {
 	}
 	if o.Rounds == 0 {
 		o.Rounds = 1
-		if o.Compare {
+		if len(o.Compare) > 0 {
 			o.Rounds = comparisonRounds
 		}
 	}
@@ -149,12 +160,4 @@ func (o *Options) order(c Carrier, size int) order {
 }
 
 // carriers lists what runs in each round.
-func (o *Options) carriers() []Carrier {
-	switch {
-	case !o.Compare:
-		return []Carrier{o.Carrier}
-	case o.Metric == wire.Latency:
-		return []Carrier{o.Carrier, Raw, TCP}
-	}
-	return []Carrier{o.Carrier, Raw, TCP, Copy}
-}
+func (o *Options) carriers() []Carrier { return append([]Carrier{o.Carrier}, o.Compare...) }

@@ -103,8 +103,11 @@ func (o *Options) serveRun(ctx context.Context, ctl *control, what order, opt *r
 	}
 	w.buffers()
 	loop := w.receive
-	if what.Latency {
+	switch {
+	case what.Latency:
 		loop = w.pong
+	case what.Carrier == Copy:
+		loop = w.receiveCopy
 	}
 	if err := w.each(ctx, what.Warm, loop); err != nil {
 		return fail(err)
@@ -118,6 +121,7 @@ func (o *Options) serveRun(ctx context.Context, ctl *control, what order, opt *r
 	}
 	run = run.over(time.Since(start).Seconds())
 	used := now(w.engine()).since(before)
+	used.Copying = w.copying()
 	run.Server = &used
 	return run, ctl.send(answer{Seconds: run.Seconds, Usage: run.Server, Memory: run.ServerMemory})
 }

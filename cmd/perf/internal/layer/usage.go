@@ -15,6 +15,8 @@ type Usage struct {
 	Frames uint64  `json:"frames_received"`
 	Turns  uint64  `json:"poller_turns"` // in which the poller found something
 	Wakes  uint64  `json:"wakes"`        // of goroutines that waited to send or to receive
+
+	Copying float64 `json:"copying_seconds,omitempty"` // of the carrier copy: the part of it that is copying
 }
 
 // now returns the counters up to now.
@@ -32,8 +34,8 @@ func now(e *rdma.Engine) Usage {
 
 // since returns what was used from before to u.
 func (u Usage) since(before Usage) Usage {
-	return Usage{u.CPU - before.CPU, u.Allocs - before.Allocs, u.Frames - before.Frames, u.Turns - before.Turns,
-		u.Wakes - before.Wakes}
+	return Usage{CPU: u.CPU - before.CPU, Allocs: u.Allocs - before.Allocs, Frames: u.Frames - before.Frames,
+		Turns: u.Turns - before.Turns, Wakes: u.Wakes - before.Wakes}
 }
 
 // Memory is what connections take, beside the blocks of their engine.

@@ -84,6 +84,12 @@ func layerLine(w io.Writer, l layer.Line) {
 		}
 	}
 	fmt.Fprintf(w, " %9s %9s\n", allocs, perWake)
+	if l.Carrier == layer.Copy && l.Client != nil && l.Server != nil {
+		per := 1e9 / float64(l.Messages)
+		send, receive = l.Client.Copying*per, l.Server.Copying*per
+		fmt.Fprintf(w, "%10s %12s %8s %12s %10s %9s %9s %10s %10s\n", "", "", "of it", "copying", "", rate(send/kib, 1),
+			rate(receive/kib, 1), rate(send, 0), rate(receive, 0))
+	}
 }
 
 func layerMemory(end string, m *layer.Memory) []string {
