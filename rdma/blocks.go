@@ -25,15 +25,15 @@ const slabSize = 4 << 20
 // addSlab registers another slab, unless the budget is spent.
 // Preconditions: e.mu is held.
 func (e *Engine) addSlab() error {
-	if e.memory+e.slabBytes > e.opt.Memory && len(e.slabs) > 0 {
-		return errNoMemory
+	if !e.budget.addBlocks(e.slabBytes) && (!e.pool.trim() || !e.budget.addBlocks(e.slabBytes)) {
+		return errNoBlock
 	}
 	mr, err := e.pd.AllocMR(int(e.slabBytes), ibv.LocalWrite, &e.opt.Mem)
 	if err != nil {
+		e.budget.dropBlocks(e.slabBytes)
 		return err
 	}
 	e.slabs = append(e.slabs, mr)
-	e.memory += e.slabBytes
 	all := e.blocks.Load()
 	var list []*block
 	if all != nil {
@@ -54,8 +54,8 @@ func (e *Engine) addSlab() error {
 	return nil
 }
 
-// errNoMemory says that the budget of blocks is spent. Callers wait for a block.
-var errNoMemory = errors.New("no free block")
+// errNoBlock says that the engine's memory is spent. Callers wait for a block.
+var errNoBlock = errors.New("no free block")
 
 // take returns a free block.
 // Preconditions: e.mu is held.
@@ -75,7 +75,7 @@ func (e *Engine) sendBlock(l *link) (*block, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	b, err := e.take()
-	if err == errNoMemory {
+	if err == errNoBlock {
 		e.starving = append(e.starving, l)
 		e.scarce.Store(true)
 		wake(e.short)
@@ -160,25 +160,30 @@ func (e *Engine) refill() {
 // block returns the block of a receive's ID.
 func (e *Engine) block(id uint64) *block { return (*e.blocks.Load())[id&^recvID] }
 
+// recvMost is how many blocks may be posted or held.
+func (e *Engine) recvMost() int { return min(int(e.budget.receivable()/int64(e.stride)), e.srqDepth) }
+
 // grant makes room for n more frames of a connection, and reports whether there is.
 func (e *Engine) grant(n int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.want+n > e.recvMost() {
+	if e.want+n > e.srqDepth || !e.budget.offer(int64(n)*int64(e.stride)) {
 		return false
 	}
 	e.want += n
 	return true
 }
 
-// recvMost is how many blocks may be posted or held: what is left is for sending.
-func (e *Engine) recvMost() int {
-	return min(int(e.opt.Memory/e.slabBytes)*e.perSlab*3/4, e.srqDepth)
+// promise makes room for n more frames, whether there is or not; for fewer if n is below 0.
+// Preconditions: e.mu is held.
+func (e *Engine) promise(n int) {
+	e.want += n
+	e.budget.promise(int64(n) * int64(e.stride))
 }
 
 // ungrant undoes grant.
 func (e *Engine) ungrant(n int) {
 	e.mu.Lock()
-	e.want -= n
+	e.promise(-n)
 	e.mu.Unlock()
 }

@@ -16,17 +16,18 @@ import (
 // EngineOptions are the choices of NewEngine. The zero value selects the defaults.
 type EngineOptions struct {
 	Block    int            // most payload of a frame, in bytes, a multiple of 64; 0 means 32 KiB
-	Memory   int64          // most bytes of blocks, which are registered as needed; 0 means 256 MiB
-	Spin     time.Duration  // how long the poller polls before it sleeps; 0 means 20 µs, below 0 not at all
+	Memory   int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
+	Spin     time.Duration  // most that the poller polls for an answer before it sleeps; 0 means 100 µs, below 0 nothing
 	MaxConns int            // most connections; 0 means 4096
 	DataPath ibv.DataPath   // of its CQ
-	Mem      ibv.MemOptions // where the blocks lie
+	Mem      ibv.MemOptions // where blocks and buffers lie
 }
 
 const (
 	defaultBlock    = 32 << 10
 	defaultMemory   = 256 << 20
 	defaultMaxConns = 4096
+	defaultSpin     = 100 * time.Microsecond
 	startConns      = 32 // that the CQ has room for at first
 )
 
@@ -39,6 +40,9 @@ func (o EngineOptions) withDefaults() EngineOptions {
 	}
 	if o.MaxConns == 0 {
 		o.MaxConns = defaultMaxConns
+	}
+	if o.Spin == 0 {
+		o.Spin = defaultSpin
 	}
 	return o
 }
@@ -76,16 +80,18 @@ type Engine struct {
 	stride    int // bytes of a block with its headroom
 	perSlab   int
 	slabBytes int64
+	budget    budget
+	pool      *Pool
 
 	blocks  atomic.Pointer[[]*block] // by index; grows
 	links   linkTable
 	arrived atomic.Uint64 // receives that have completed
+	sent    atomic.Uint64 // data frames that were posted
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
 	mu       sync.Mutex
 	free     []*block
 	slabs    []*ibv.MR
-	memory   int64
 	want     int           // receives that are to be posted or held
 	have     int           // that are
 	posted   uint64        // ever
@@ -105,6 +111,9 @@ type Engine struct {
 	isGone    bool          // under mu
 	restless  atomic.Bool   // the device raises no event for a QP that has come to rest
 	idleLinks []*link       // used by tick
+
+	idle     idle   // the poller's
+	received uint64 // data frames; the poller's
 
 	stop context.CancelFunc
 	done sync.WaitGroup // poller, watcher, ticker
@@ -130,9 +139,11 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}),
-		gone: make(chan struct{}), short: make(chan struct{}, 1)}
+		gone: make(chan struct{}), short: make(chan struct{}, 1), idle: idle{most: o.Spin}}
 	e.perSlab = max(slabSize/e.stride, 1)
 	e.slabBytes = int64(e.perSlab * e.stride)
+	e.budget = budget{most: o.Memory, slab: e.slabBytes}
+	e.pool = newPool(e)
 	if err := e.open(); err != nil {
 		return fail(errors.Join(err, e.release()))
 	}
@@ -157,7 +168,7 @@ func (e *Engine) open() error {
 	e.srqDepth = min(attr.MaxSRQWR, budget, attr.MaxCQE/2)
 	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sqDepth)
 	e.cqConns = min(startConns, e.opt.MaxConns)
-	opt := &ibv.CQOptions{Spin: e.opt.Spin, DataPath: e.opt.DataPath}
+	opt := &ibv.CQOptions{Spin: -1, DataPath: e.opt.DataPath} // see idle
 	if e.cq, err = e.dev.CreateCQ(e.srqDepth+e.cqConns*sqDepth, opt); err != nil {
 		return err
 	}
@@ -168,7 +179,7 @@ func (e *Engine) open() error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.want = controlBlocks
+	e.promise(controlBlocks)
 	if err := e.addSlab(); err != nil {
 		return err
 	}
@@ -178,7 +189,7 @@ func (e *Engine) open() error {
 
 // release closes the engine's objects.
 func (e *Engine) release() error {
-	var errs []error
+	errs := []error{e.pool.release()}
 	if e.srq != nil {
 		errs = append(errs, e.srq.Close())
 	}
@@ -197,8 +208,8 @@ func (e *Engine) release() error {
 // Device returns the device of the engine.
 func (e *Engine) Device() *ibv.Device { return e.dev }
 
-// Close closes the engine. While connections are open, or messages are not released, it fails with
-// an *ibv.BusyError. It waits for connections that were closed and still have something to send.
+// Close closes the engine. While connections are open, or messages or buffers are not released, it fails
+// with an *ibv.BusyError. It waits for connections that were closed and still have something to send.
 func (e *Engine) Close() error {
 	e.cqMu.Lock() // no connection begins meanwhile
 	e.mu.Lock()
@@ -222,11 +233,16 @@ func (e *Engine) Close() error {
 	}
 	e.mu.Lock()
 	closed, held := e.closed, e.held()
-	e.closed = held == 0
 	e.mu.Unlock()
 	if held > 0 {
 		return busy(held, "blocks of messages that were not released")
 	}
+	if n := e.pool.close(); n > 0 {
+		return busy(n, "buffers that were not released")
+	}
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
 	e.cqMu.Unlock()
 	if closed {
 		return nil
@@ -290,7 +306,7 @@ func (e *Engine) add(l *link) {
 	e.links.set(l.qpn, l)
 	e.mu.Lock()
 	e.conns[l] = struct{}{}
-	e.want += l.base()
+	e.promise(l.base())
 	e.refill()
 	e.mu.Unlock()
 }
@@ -299,7 +315,7 @@ func (e *Engine) add(l *link) {
 func (e *Engine) remove(l *link) {
 	e.mu.Lock()
 	delete(e.conns, l)
-	e.want -= l.base()
+	e.promise(-l.base())
 	e.used--
 	e.mu.Unlock()
 	close(l.gone)

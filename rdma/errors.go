@@ -21,6 +21,9 @@ var (
 	// ErrPeerClosed is returned by what sends when the peer has closed the connection and reads no
 	// more.
 	ErrPeerClosed = errors.New("the peer has closed the connection")
+	// ErrNoMemory is returned for a buffer that EngineOptions.Memory or this process's limit of locked
+	// memory does not admit. The error has an *ibv.LimitError or an *ibv.MemlockError.
+	ErrNoMemory = errors.New("no memory for buffers")
 )
 
 // PeerError reports a connection that has broken, and what is known of what was sent. It matches

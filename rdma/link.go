@@ -240,6 +240,7 @@ func (l *link) pump() {
 	if !l.started || l.ending {
 		return
 	}
+	sent := l.sent
 	for {
 		n := 0
 		for n < postMost && l.next(n) {
@@ -248,6 +249,8 @@ func (l *link) pump() {
 		if n == 0 {
 			return
 		}
+		l.e.sent.Add(uint64(l.sent - sent))
+		sent = l.sent
 		_, err := l.qp.PostSend(l.wrs[:n])
 		for i, b := range l.inlined[:n] {
 			if b != nil {
@@ -415,6 +418,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 	switch h.kind {
 	case kindData:
 		l.received++
+		l.e.received++
 		if l.received == l.told {
 			l.grow = true
 		}

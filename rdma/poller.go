@@ -15,7 +15,7 @@ const pollMost = 64
 func (e *Engine) poll(ctx context.Context) {
 	wcs := make([]ibv.WC, pollMost)
 	for {
-		n, err := e.cq.Wait(ctx, wcs)
+		n, err := e.wait(ctx, wcs)
 		if err != nil {
 			if ctx.Err() == nil {
 				e.failAll(err)

@@ -48,13 +48,25 @@ func (c *copyPipe) copied(block, buf []byte, toBlock bool) {
 	}
 }
 
-// seconds returns the time that copying has taken: the median of a block's, as others may run in the middle of a copy.
+// seconds returns the time that copying has taken: the mean of a block's, but for those that took so long that somebody
+// else must have run in the middle.
 func (c *copyPipe) seconds() float64 {
 	if c.block == 0 {
 		return 0
 	}
-	return c.times.Summary().P50 / 1e9 * float64(c.bytes) / float64(c.block)
+	var sum, n float64
+	long := interrupted * c.times.Summary().P50
+	for _, b := range c.times.Buckets() {
+		if b.FromNs < long {
+			sum += (b.FromNs + b.ToNs) / 2 * float64(b.Count)
+			n += float64(b.Count)
+		}
+	}
+	return sum / n / 1e9 * float64(c.bytes) / float64(c.block)
 }
+
+// interrupted is how many times the median a copy may take.
+const interrupted = 20
 
 // reset forgets what was measured.
 func (c *copyPipe) reset() { c.times, c.bytes = measure.NewLatency(), 0 }

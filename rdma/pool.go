@@ -1,0 +1,382 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Pool has the buffers of an engine: memory that is registered for longer than a message is under
+// way. It gives them out in sizes of powers of two; those beyond 4 MiB are registered one by one.
+// EngineOptions.Memory bounds them together with the blocks.
+//
+// It belongs to its Engine and is safe for concurrent use.
+type Pool struct {
+	e *Engine
+
+	mu      sync.Mutex
+	classes [maxClass + 1]class
+	out     int           // buffers that were not given back
+	waiting int           // goroutines in GetWait
+	freed   chan struct{} // closed when memory was given back, for those
+	closed  bool
+	stuck   []*ibv.MR // that could not be closed
+	unused  int       // slabs of which no buffer is in use
+
+	closing sync.WaitGroup // buffers with an MR of their own that are being closed
+}
+
+// class has the buffers of a size.
+type class struct {
+	free  []*Buffer
+	slabs []*slab
+}
+
+// slab is memory of some buffers.
+type slab struct {
+	mr    *ibv.MR
+	class int
+	all   int // buffers
+	free  int // of them
+}
+
+const (
+	smallestBuffer = 256 // bytes of the buffers of class 0
+	largestBuffer  = 4 << 20
+	maxClass       = 14 // smallestBuffer << maxClass is largestBuffer
+	smallSlab      = 256 << 10
+	hugePage       = 2 << 20
+)
+
+// sizeClass returns the class of buffers of n bytes, 1 to largestBuffer.
+func sizeClass(n int) int { return bits.Len(uint((n - 1) / smallestBuffer)) }
+
+// Pool returns the engine's buffers.
+func (e *Engine) Pool() *Pool { return e.pool }
+
+func newPool(e *Engine) *Pool { return &Pool{e: e, freed: make(chan struct{})} }
+
+// Get returns a buffer of n bytes, with whatever they contain. If the engine's memory is spent, the
+// error matches ErrNoMemory.
+func (p *Pool) Get(n int) (*Buffer, error) {
+	b, err := p.get(n)
+	if err == errSpent {
+		err = fmt.Errorf("%w: %w", ErrNoMemory, p.tooMuch(n))
+	}
+	return b, p.fail("get buffer", err)
+}
+
+// GetWait is Get, but while the engine's memory is spent it waits until some is given back.
+func (p *Pool) GetWait(ctx context.Context, n int) (*Buffer, error) {
+	w := bound{ctx: ctx}
+	if err := w.expired(); err != nil {
+		return nil, err
+	}
+	b, err := p.get(n)
+	for err == errSpent {
+		freed := p.await()
+		if b, err = p.get(n); err == errSpent { // else it was given back meanwhile
+			if err := w.wait(freed); err != nil {
+				p.awaited()
+				return nil, err
+			}
+		}
+		p.awaited()
+	}
+	return b, p.fail("get buffer", err)
+}
+
+// await returns a channel that is closed when memory is given back.
+func (p *Pool) await() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting++
+	return p.freed
+}
+
+// awaited ends await.
+func (p *Pool) awaited() {
+	p.mu.Lock()
+	p.waiting--
+	p.mu.Unlock()
+}
+
+// gotBack wakes those who wait for memory.
+// Preconditions: p.mu is held.
+func (p *Pool) gotBack() {
+	if p.waiting > 0 {
+		close(p.freed)
+		p.freed = make(chan struct{})
+	}
+}
+
+// Register makes a buffer of the caller's memory, which is pinned and must not be used otherwise until
+// the device has no use of the buffer any more. It does not count as the engine's memory.
+// A program that does so for each message had better copy: registering costs some 100 µs.
+func (p *Pool) Register(mem []byte) (*Buffer, error) {
+	const op = "register buffer"
+	if err := p.begin(); err != nil {
+		return nil, p.fail(op, err)
+	}
+	mr, err := p.e.pd.RegMR(mem, ibv.LocalWrite)
+	if err != nil {
+		p.end()
+		return nil, p.fail(op, err)
+	}
+	b := &Buffer{p: p, mr: mr, mem: mem, addr: mr.Addr()}
+	return b.reset(len(mem)), nil
+}
+
+// begin counts a buffer that is about to be given out, so that the engine stays open.
+func (p *Pool) begin() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrClosed
+	}
+	p.out++
+	return nil
+}
+
+// end undoes begin.
+func (p *Pool) end() {
+	p.mu.Lock()
+	p.out--
+	p.mu.Unlock()
+}
+
+func (p *Pool) fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &ibv.OpError{Op: op, Object: "engine of " + p.e.dev.Name(), Err: err}
+}
+
+func (p *Pool) tooMuch(n int) error {
+	return &ibv.LimitError{What: "bytes of blocks and buffers", Asked: uint64(p.e.budget.used()) + uint64(n),
+		Limit: uint64(p.e.opt.Memory), Where: "the engine, by its EngineOptions.Memory"}
+}
+
+// errSpent says that the memory of the engine is spent.
+var errSpent = errors.New("spent")
+
+func (p *Pool) get(n int) (*Buffer, error) {
+	if n < 0 {
+		return nil, &ibv.ArgError{Arg: "n", Got: fmt.Sprint(n), Want: "0 bytes or more"}
+	}
+	if int64(n) > p.e.opt.Memory-headroom {
+		return nil, fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes of a buffer", Asked: uint64(n),
+			Limit: uint64(p.e.opt.Memory - headroom), Where: "the engine, by its EngineOptions.Memory"})
+	}
+	if err := p.begin(); err != nil {
+		return nil, err
+	}
+	b, err := p.find(n)
+	if err != nil {
+		p.end()
+		return nil, err
+	}
+	return b.reset(n), nil
+}
+
+// find returns a buffer for n bytes.
+func (p *Pool) find(n int) (*Buffer, error) {
+	if n > largestBuffer {
+		return p.alone(n)
+	}
+	class := sizeClass(n)
+	for {
+		if b := p.pop(class); b != nil {
+			return b, nil
+		}
+		if err := p.addSlab(class); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pop returns a free buffer of a class, or nil.
+func (p *Pool) pop(class int) *Buffer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &p.classes[class]
+	last := len(c.free) - 1
+	if last < 0 {
+		return nil
+	}
+	b := c.free[last]
+	c.free[last], c.free = nil, c.free[:last]
+	if b.slab.free == b.slab.all {
+		p.unused--
+	}
+	b.slab.free--
+	return b
+}
+
+// addSlab registers memory for more buffers of a class. The lock is not held meanwhile: others go on.
+func (p *Pool) addSlab(class int) error {
+	stride := smallestBuffer<<class + headroom
+	s := &slab{class: class, all: max(min(max(32*stride, p.leastSlab()), slabSize)/stride, 1)}
+	mr, err := p.alloc(s.all * stride)
+	if err == errSpent && s.all > 1 { // at least a single one
+		s.all = 1
+		mr, err = p.alloc(stride)
+	}
+	if err != nil {
+		return err
+	}
+	s.mr, s.free = mr, s.all
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &p.classes[class]
+	c.slabs = append(c.slabs, s)
+	p.unused++
+	buffers := make([]Buffer, s.all)
+	for i := range buffers {
+		at := i * stride
+		b := &buffers[i]
+		b.p, b.mr, b.slab, b.mem = p, mr, s, mr.Bytes()[at:at+stride:at+stride]
+		b.start, b.addr = headroom, mr.Addr()+uint64(at+headroom)
+		b.given.Store(true)
+		c.free = append(c.free, b)
+	}
+	return nil
+}
+
+// leastSlab is the least that is registered for several buffers.
+func (p *Pool) leastSlab() int {
+	if p.e.opt.Mem.HugePages != ibv.HugeNone {
+		return hugePage
+	}
+	return smallSlab
+}
+
+// alone returns a buffer with an MR of its own.
+func (p *Pool) alone(n int) (*Buffer, error) {
+	mr, err := p.alloc(n + headroom)
+	if err != nil {
+		return nil, err
+	}
+	return &Buffer{p: p, mr: mr, mem: mr.Bytes(), start: headroom, addr: mr.Addr() + headroom}, nil
+}
+
+// alloc registers n bytes. If the engine's memory is spent, it gives back what other sizes do not use.
+func (p *Pool) alloc(n int) (*ibv.MR, error) {
+	e := p.e
+	if !e.budget.addBuffers(int64(n)) {
+		p.trim()
+		if !e.budget.addBuffers(int64(n)) {
+			return nil, errSpent
+		}
+	}
+	mr, err := e.pd.AllocMR(n, ibv.LocalWrite, &e.opt.Mem)
+	if err != nil {
+		p.spare(int64(n))
+		return nil, fmt.Errorf("%w: %w", ErrNoMemory, err)
+	}
+	return mr, nil
+}
+
+// trim gives back the slabs of which no buffer is in use, and reports whether there were some.
+func (p *Pool) trim() bool {
+	p.mu.Lock()
+	if p.unused == 0 {
+		p.mu.Unlock()
+		return false
+	}
+	var mrs []*ibv.MR
+	for i := range p.classes {
+		c := &p.classes[i]
+		c.free = slices.DeleteFunc(c.free, func(b *Buffer) bool { return b.slab.free == b.slab.all })
+		c.slabs = slices.DeleteFunc(c.slabs, func(s *slab) bool {
+			if s.free < s.all {
+				return false
+			}
+			mrs = append(mrs, s.mr)
+			return true
+		})
+	}
+	p.unused = 0
+	p.mu.Unlock()
+	for _, mr := range mrs {
+		p.drop(mr, int64(mr.Len()))
+	}
+	return true
+}
+
+// drop closes an MR, of which n bytes are the engine's memory.
+func (p *Pool) drop(mr *ibv.MR, n int64) {
+	if err := mr.Close(); err != nil { // it is tried again when the engine is closed
+		p.mu.Lock()
+		p.stuck = append(p.stuck, mr)
+		p.mu.Unlock()
+		return
+	}
+	p.spare(n)
+}
+
+// spare gives n bytes of the engine's memory up.
+func (p *Pool) spare(n int64) {
+	p.e.budget.dropBuffers(n)
+	p.mu.Lock()
+	p.gotBack()
+	p.mu.Unlock()
+}
+
+// put takes a buffer back that nobody uses any more.
+func (p *Pool) put(b *Buffer) {
+	if b.slab == nil {
+		n := int64(b.mr.Len())
+		if b.start == 0 {
+			n = 0 // the caller's
+		}
+		p.drop(b.mr, n)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := b.slab; s != nil {
+		if s.free++; s.free == s.all {
+			p.unused++
+		}
+		c := &p.classes[s.class]
+		c.free = append(c.free, b)
+	}
+	p.out--
+	p.gotBack()
+}
+
+// inUse is how many buffers were not given back.
+func (p *Pool) inUse() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out
+}
+
+// close ends the pool, unless buffers are in use: it returns how many.
+func (p *Pool) close() (busy int) {
+	p.closing.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = p.out == 0
+	return p.out
+}
+
+// release closes the MRs.
+// Preconditions: p.closed.
+func (p *Pool) release() error {
+	errs := []error{}
+	for i := range p.classes {
+		for _, s := range p.classes[i].slabs {
+			errs = append(errs, s.mr.Close())
+		}
+	}
+	for _, mr := range p.stuck {
+		errs = append(errs, mr.Close())
+	}
+	return errors.Join(errs...)
+}
