@@ -50,7 +50,8 @@ func (e *Engine) spin(wcs []ibv.WC, start time.Time) (int, error) {
 	}
 	i.sent, i.received = sent, received
 	if i.talk < talkMost/2 || i.gap > i.most {
-		return 0, nil
+		runtime.Gosched() // while those that were woken work, more comes
+		return e.cq.Poll(wcs)
 	}
 	for most := min(2*i.gap, i.most); ; {
 		runtime.Gosched() // who was woken may be behind this goroutine
