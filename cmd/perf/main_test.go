@@ -103,6 +103,25 @@ func TestUsageErrors(t *testing.T) {
 		"write bw -R -u 0":            "1 to 31",
 		"write bw -R -x 3":            "needs a device",
 		"write lat -q 2 -l 2":         "post list",
+
+		"stream":                         "say what to do",
+		"stream speed":                   `metric "speed"`,
+		"stream bw a b":                  "1 arguments too many: b",
+		"stream bw -s 0":                 "0 bytes",
+		"stream bw -s 1G":                "allowed are 1 to 16777216",
+		"stream bw -s 4G":                "too much for a message",
+		"stream bw -n 0":                 "--iters 0 < 1",
+		"stream bw -n 2":                 "2 messages (-n)",
+		"message bw -q 0":                "--connections 0 < 1",
+		"message bw -q 100000":           "100000 connections (-q)",
+		"message lat -q 2":               "go with bw only",
+		"message bw -p 65535":            "raw verbs take the next one",
+		"message bw --compare=udp":       "--compare udp",
+		"message bw --compare=message":   "runs already",
+		"message lat --compare=copy":     "bw only",
+		"message bw --rounds -1":         "-1 rounds",
+		"message bw --timeout 0":         "not positive",
+		"stream bw --bind 10.0.0.1 host": "for a server",
 	} {
 		var out, diag bytes.Buffer
 		if rc := run(t.Context(), strings.Fields(line), &out, &diag); rc != exitUsage {
