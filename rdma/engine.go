@@ -95,7 +95,7 @@ type Engine struct {
 	want     int           // receives that are to be posted or held
 	have     int           // that are
 	posted   uint64        // ever
-	starving []*link       // that wait for a block
+	starving queue[*link]  // that wait for a block
 	short    chan struct{} // has a token when some began to
 	scarce   atomic.Bool   // some did, in this tick: every frame is signaled
 	conns    map[*link]struct{}

@@ -51,7 +51,7 @@ type link struct {
 	mu sync.Mutex
 
 	// Receiving. Data frames are numbered from 0.
-	in       frames
+	in       queue[frame]
 	received uint32 // number of the next data frame
 	consumed uint32 // data frames that the application has taken
 	told     uint32 // limit that the peer knows of
@@ -63,15 +63,15 @@ type link struct {
 	shutRead bool // this side reads no more: what comes is dropped
 
 	// Sending.
-	started   bool   // the peer's hello is known, and the QP is ready
-	limit     uint32 // data frames with a number below it may be sent
-	sent      uint32 // number of the next data frame
-	out       frames // staged
-	posted    uint32 // work requests
-	doneWR    uint32 // of them completed
-	ackedWR   uint32 // of them completed with success
-	signaled  uint32 // posted when the last signaled one was posted
-	data      uint32 // data frames under way
+	started   bool         // the peer's hello is known, and the QP is ready
+	limit     uint32       // data frames with a number below it may be sent
+	sent      uint32       // number of the next data frame
+	out       queue[frame] // staged
+	posted    uint32       // work requests
+	doneWR    uint32       // of them completed
+	ackedWR   uint32       // of them completed with success
+	signaled  uint32       // posted when the last signaled one was posted
+	data      uint32       // data frames under way
 	slots     [sqDepth]slot
 	owed      bool   // a LIMIT is due
 	ping      bool   // a PING is due
@@ -102,6 +102,8 @@ type link struct {
 	gone       chan struct{} // closed when the engine has forgotten it
 	open       atomic.Int32  // ends of its life that are to come: teardown, and Close
 
+	starving bool // waits for a block; under the engine's mu
+
 	partial             *Message      // a message that has begun; with readTurn
 	partialLen          int           // its announced length
 	current             frame         // what a reader has begun; with readTurn
@@ -125,42 +127,6 @@ type slot struct {
 type flushWait struct {
 	upTo uint32 // work requests
 	ch   chan struct{}
-}
-
-// frames is a queue of frames.
-type frames struct {
-	list []frame
-	head int
-}
-
-func (q *frames) len() int     { return len(q.list) - q.head }
-func (q *frames) last() *frame { return &q.list[len(q.list)-1] }
-
-func (q *frames) push(f frame) {
-	if len(q.list) == cap(q.list) && q.head > 0 {
-		n := copy(q.list, q.list[q.head:])
-		clear(q.list[n:])
-		q.list, q.head = q.list[:n], 0
-	}
-	q.list = append(q.list, f)
-}
-
-func (q *frames) pop() frame {
-	f := q.list[q.head]
-	q.list[q.head] = frame{}
-	q.head++
-	if q.head == len(q.list) {
-		q.list, q.head = q.list[:0], 0
-	}
-	return f
-}
-
-// popLast removes the last frame.
-func (q *frames) popLast() frame {
-	f := q.list[len(q.list)-1]
-	q.list[len(q.list)-1] = frame{}
-	q.list = q.list[:len(q.list)-1]
-	return f
 }
 
 func newLink(e *Engine, kind connKind, o *Options) *link {

@@ -80,6 +80,7 @@ func (e *Engine) tick(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-e.short:
+			time.Sleep(collectPause)
 			what = (*link).collect
 		case <-t.C:
 			now := e.ticks.Add(1)
@@ -104,11 +105,17 @@ func (e *Engine) tick(ctx context.Context) {
 func (l *link) collect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.posted != l.signaled && !l.ping && !l.ending {
-		l.ping = true
-		l.pump()
+	for wr := l.signaled; wr != l.posted; wr++ {
+		if l.slots[wr%sqDepth].b != nil && !l.ending {
+			l.ping = true
+			l.pump()
+			return
+		}
 	}
 }
+
+// collectPause is between two looks for blocks. Connections that send meanwhile give theirs back by themselves.
+const collectPause = time.Millisecond
 
 // stuckAfter is for how many times KeepAlive, and at least how many ticks, a PING may be under way.
 // RC gives up earlier: after that nothing completes any more.

@@ -242,12 +242,22 @@ func (s *Stream) Write(p []byte) (int, error) {
 // writeBytes stages p. What does not leave at once is filled up by later writes.
 // Preconditions: the caller has writeTurn.
 func (l *link) writeBytes(b bound, p []byte) (n int, err error) {
+	n, starved, err := l.stageBytes(b, p)
+	if starved {
+		l.e.passOn(l)
+	}
+	return n, err
+}
+
+// stageBytes is writeBytes, and reports whether there was no block at some time.
+// Preconditions: the caller has writeTurn.
+func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 	most := l.frameMost()
 	for {
 		l.mu.Lock()
 		if err := l.writeError(); err != nil {
 			l.mu.Unlock()
-			return n, err
+			return n, starved, err
 		}
 		if l.out.len() > 0 && n < len(p) {
 			f := l.out.last()
@@ -258,24 +268,25 @@ func (l *link) writeBytes(b bound, p []byte) (n int, err error) {
 		room := l.out.len() < stageMost
 		l.mu.Unlock()
 		if n == len(p) {
-			return n, nil
+			return n, starved, nil
 		}
 		if room {
 			buf, err := l.e.sendBlock(l)
 			if err != nil {
-				return n, err
+				return n, starved, err
 			}
 			if buf != nil {
 				c := copy(buf.payload()[:most], p[n:])
 				if err := l.stage(frame{b: buf, n: int32(c)}); err != nil {
-					return n, err
+					return n, starved, err
 				}
 				n += c
 				continue
 			}
+			starved = true
 		}
 		if err := l.wait(b, l.writeWake); err != nil {
-			return n, err
+			return n, starved, err
 		}
 	}
 }
@@ -330,20 +341,25 @@ func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
 // waitBlock waits until a frame may be staged, and returns a block for it.
 // Preconditions: the caller has writeTurn.
 func (l *link) waitBlock(b bound) (*block, error) {
+	starved := false
 	for {
 		l.mu.Lock()
 		err, room := l.writeError(), l.out.len() < stageMost
 		l.mu.Unlock()
-		if err != nil {
-			return nil, err
-		}
-		if room {
+		if err == nil && room {
 			buf, err := l.e.sendBlock(l)
 			if buf != nil || err != nil {
 				return buf, err
 			}
+			starved = true
 		}
-		if err := l.wait(b, l.writeWake); err != nil {
+		if err == nil {
+			err = l.wait(b, l.writeWake)
+		}
+		if err != nil {
+			if starved {
+				l.e.passOn(l)
+			}
 			return nil, err
 		}
 	}
