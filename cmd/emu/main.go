@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/internal/buildinfo"
 	"github.com/pureverbs/pureverbs/internal/emu/cm"
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/control"
@@ -57,6 +58,9 @@ func run(args []string, stdout, stderr io.Writer) (int, error) {
 		return 0, nil
 	case err != nil:
 		return exitUsage, err
+	case o.version:
+		_, err := fmt.Fprintln(stdout, "emu of pureverbs", buildinfo.Version())
+		return 0, err
 	case o.list:
 		_, err := fmt.Fprint(stdout, o.config)
 		return 0, err
@@ -157,6 +161,7 @@ type options struct {
 	config  *config.Config
 	argv    []string
 	list    bool
+	version bool
 	rules   bool
 	strict  bool
 	ignore  []string
@@ -200,6 +205,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	limits := f.StringArray("limit", nil, "a limit of the devices, as `max_qp=64` or mlx5_1:max_qp=64")
 	memlock := f.Uint64("memlock", 0, "`bytes` that a process may register, as RLIMIT_MEMLOCK; 0 for no limit")
 	f.BoolVar(&o.list, "list", false, "show the devices and end")
+	f.BoolVar(&o.version, "version", false, "print the version of emu and end")
 	f.BoolVar(&o.strict, "strict", false, fmt.Sprintf(
 		"report what an adapter would punish, and end with %d if the program ends with 0", strict.ExitCode))
 	f.StringSliceVar(&o.ignore, "strict-ignore", nil, "`rules` that strict mode does not report; implies --strict")

@@ -8,19 +8,32 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+// Formats of what is printed.
+const (
+	formatText = ""
+	formatJSON = "json"
+	formatCSV  = "csv"
 )
 
 type options struct {
 	asked     plan.Options
 	plan      plan.Plan // what was asked for, checked and completed
-	json      bool
+	format    string
+	jsonFile  string // where the JSON object goes, too
+	limits    measure.Limits
 	histogram bool
 	named     func() error // reads what flags give by name
 }
 
-var errHelp = errors.New("help")
+var (
+	errHelp    = errors.New("help")
+	errVersion = errors.New("version")
+)
 
 // flagSet declares the flags: perftest's letters and names where it has them.
 // Names may be written with - or _.
@@ -51,7 +64,7 @@ func flagSet(o *options) *pflag.FlagSet {
 		"connect by rdma_cm, to an address of the server's device; give it to both ends")
 	f.StringVar(&c.Bind, "bind", "", "`address` that a server listens on; all if not given")
 
-	f.VarP((*size)(&c.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, lat 2)")
+	f.VarP((*size)(&c.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, UD 1K, lat 2)")
 	f.BoolVarP(&c.All, "all", "a", false,
 		"all sizes, powers of two from 2 to 8M, or to -s (a stock peer always goes to 8M)")
 	f.Uint64VarP(&c.Iters, "iters", "n", 0, "`messages` per queue pair and size (write bw 5000, others 1000)")
@@ -73,27 +86,41 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint8VarP(&c.SL, "sl", "S", 0, "service `level`")
 	f.Uint8Var(&c.TClass, "tclass", 0, "traffic `class`")
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
-	conn := f.StringP("connection", "c", "RC", "connection `type`: only RC is supported")
+	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC or UD")
 
+	atomic := f.StringP("atomic-type", "A", "FETCH_AND_ADD", "`operation` of atomic: FETCH_AND_ADD or CMP_AND_SWAP")
 	lat := f.String("lat-def", "perftest",
 		"latency `definition`: perftest (half round trip; read: whole) or cqe (post to completion)")
 	f.BoolVarP(&c.NoPeak, "no-peak", "N", false, "do not look for the peak (bw)")
 	f.BoolVar(&c.Gbits, "report-gbits", false, "Gb/s instead of MiB/s; give it to both ends")
 	f.BoolVar(&c.Verify, "verify", false, "check the payload; both ends must be this program")
-	f.BoolVar(&o.json, "json", false, "one JSON object with all results instead of a table")
-	f.BoolVarP(&o.histogram, "report-histogram", "H", false, "put the latency histogram in the JSON object")
+	asJSON := f.Bool("json", false, "one JSON object with all results instead of a table")
+	asCSV := f.Bool("csv", false, "lines of comma-separated values instead of a table")
+	outJSON := f.Bool("out-json", false, "write the JSON object to a file, too")
+	f.StringVar(&o.jsonFile, "out-json-file", "", "`file` for --out-json (perftest_out.json)")
+	limitBW := f.Float64P("limit-bw", "w", 0, "fail below this bandwidth, in the `unit` of the table")
+	limitRate := f.Float64P("limit-msgrate", "y", 0, "fail below this many `million` messages per second")
+	minBW := f.Float64("min-bw", 0, "fail below this bandwidth, in `Gb/s`")
+	maxLat := f.Float64("max-lat", 0, "fail above this median latency, in `microseconds`")
+	maxP99 := f.Float64("max-p99", 0, "fail above this 99th percentile of latency, in `microseconds`")
+	f.BoolVarP(&o.histogram, "report-histogram", "H", false, "show the latency histogram (lat)")
 	f.Var((*seconds)(&c.Timeout), "timeout", "give up when the peer is silent, or nothing completes, for that long")
 	f.Var((*seconds)(&c.Patience), "retry", "how long a client tries to reach a server")
 	f.BoolVar(&c.ShortNeg, "short-6-28", false, "as client of a perftest 6.28 that was built without mlx5")
 	f.BoolP("cpu-freq", "F", false, "accepted and ignored, as the clock needs no help")
 	f.Lookup("cpu-freq").Hidden = true
-	for _, n := range []string{"gid-index", "margin", "inline-size", "duration"} {
+	for _, n := range []string{"gid-index", "margin", "inline-size", "duration", "limit-bw", "limit-msgrate", "min-bw",
+		"max-lat", "max-p99"} {
 		f.Lookup(n).DefValue = "0" // the text says what happens without it
 	}
+	f.BoolP("version", "V", false, "print the version")
 	f.BoolP("help", "h", false, "this text")
 
 	o.named = func() (err error) {
-		if c.Transport, err = plan.ParseTransport(*conn); err != nil {
+		if c.Transport, err = wire.ParseTransport(*conn); err != nil {
+			return err
+		}
+		if c.Atomic, err = wire.ParseAtomicType(*atomic); err != nil {
 			return err
 		}
 		switch *lat {
@@ -104,6 +131,25 @@ func flagSet(o *options) *pflag.FlagSet {
 		default:
 			return fmt.Errorf("latency definition (--lat-def) %q, allowed are perftest and cqe", *lat)
 		}
+		switch {
+		case *asJSON && *asCSV:
+			return errors.New("give --json or --csv, not both")
+		case *asJSON:
+			o.format = formatJSON
+		case *asCSV:
+			o.format = formatCSV
+		}
+		if *outJSON && o.jsonFile == "" {
+			o.jsonFile = "perftest_out.json"
+		}
+		for name, v := range map[string]float64{"limit-bw": *limitBW, "limit-msgrate": *limitRate, "min-bw": *minBW,
+			"max-lat": *maxLat, "max-p99": *maxP99} {
+			if f.Changed(name) && !(v > 0 && v < 1e12) {
+				return fmt.Errorf("--%s %v is not a limit: give a number above 0", name, v)
+			}
+		}
+		o.limits = measure.Limits{MinBits: max(*minBW*1e9, *limitBW*measure.Units(c.Gbits)), MinRate: *limitRate * 1e6,
+			MaxP50Ns: *maxLat * 1e3, MaxP99Ns: *maxP99 * 1e3}
 		return nil
 	}
 	return f
@@ -122,12 +168,15 @@ func parse(args []string) (*options, error) {
 	if h, _ := f.GetBool("help"); h {
 		return nil, errHelp
 	}
+	if v, _ := f.GetBool("version"); v {
+		return nil, errVersion
+	}
 	if err := o.named(); err != nil {
 		return nil, err
 	}
 	a := f.Args()
 	if len(a) < 2 {
-		return nil, errors.New("say what to do: perf {write|read|send} {bw|lat} [options] [server]")
+		return nil, errors.New("say what to do: perf {write|read|send|atomic} {bw|lat} [options] [server]")
 	}
 	var err error
 	if o.asked.Verb, err = wire.ParseVerb(a[0]); err != nil {
@@ -151,6 +200,17 @@ func parse(args []string) (*options, error) {
 			return nil, fmt.Errorf("--%s (-%s) 0 < 1", n, fl.Shorthand)
 		}
 	}
+	if l := o.limits; o.asked.Metric == wire.Latency && (l.MinBits > 0 || l.MinRate > 0) {
+		return nil, errors.New("limits of bandwidth and rate (-w, -y, --min-bw): only bandwidth tests have them")
+	} else if o.asked.Metric == wire.Bandwidth && (l.MaxP50Ns > 0 || l.MaxP99Ns > 0) {
+		return nil, errors.New("limits of latency (--max-lat, --max-p99): only latency tests have them")
+	} else if (l.MaxP50Ns > 0 || l.MaxP99Ns > 0) && o.asked.Verb.Fetches() && o.asked.Host == "" {
+		return nil, fmt.Errorf("limits (--max-lat, --max-p99): the server of %v lat measures nothing, "+
+			"give them to the client", o.asked.Verb)
+	}
+	if o.histogram && o.asked.Metric != wire.Latency {
+		return nil, errors.New("histogram (-H): only latency tests have it")
+	}
 	if f.Changed("margin") && !f.Changed("duration") {
 		return nil, errors.New("margin (-f) needs a duration (-D)")
 	}
@@ -161,20 +221,23 @@ func parse(args []string) (*options, error) {
 // usage is the help text.
 func usage() string {
 	return `perf measures RDMA between two ends, and talks to perftest's programs as well as
-to itself: ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat, ib_send_bw and
-ib_send_lat may stand at the other end, as server or as client.
+to itself: ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat, ib_send_bw, ib_send_lat,
+ib_atomic_bw and ib_atomic_lat may stand at the other end, as server or as client.
 
-  perf {write|read|send} {bw|lat} [options]            server: waits for one client
-  perf {write|read|send} {bw|lat} [options] SERVER     client
+  perf {write|read|send|atomic} {bw|lat} [options]            server: waits for one client
+  perf {write|read|send|atomic} {bw|lat} [options] SERVER     client
 
-  perf {stream|message} {bw|lat} --help                package rdma's streams and messages
+  perf {stream|message} {bw|lat} --help                       package rdma's streams and messages
 
-Give both ends the same test and the same -s -a -n -D -q -b -R (-c -m -p).
+Give both ends the same test and the same -s -a -n -D -q -b -R -c -A (-m -p).
 
 With -R the exchange goes over a queue pair too, and there is no TCP; stock
 programs have to be given -R as well, and know IPv4 addresses only.
 
 ` + flagSet(&options{}).FlagUsages() + `
-Exit status: 0 done, 1 failed, 2 wrong usage.
+perf compare --help says how two runs are compared.
+
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 a limit (-w, -y, --min-bw, --max-lat,
+--max-p99) was missed.
 `
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/buildinfo"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -28,6 +30,7 @@ const (
 	exitOK      = 0
 	exitFailure = 1
 	exitUsage   = 2
+	exitLimit   = 3 // a figure misses a limit that was given
 )
 
 func main() {
@@ -42,9 +45,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && (args[0] == string(layer.Stream) || args[0] == string(layer.Message)) {
 		return runLayer(ctx, args, stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == "compare" {
+		return runCompare(args[1:], stdout, stderr)
+	}
 	o, err := parse(args)
 	if errors.Is(err, errHelp) {
 		fmt.Fprint(stdout, usage())
+		return exitOK
+	}
+	if errors.Is(err, errVersion) {
+		fmt.Fprintln(stdout, program())
 		return exitOK
 	}
 	if err != nil {
@@ -54,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "perf --help shows how it is used")
 		return exitUsage
 	}
-	table := report.Table{W: stdout, Plan: &o.plan}
+	table := report.Table{W: stdout, Plan: &o.plan, Histogram: o.histogram}
 	bar := &report.Progress{W: stderr}
 	var mu sync.Mutex // the progress line is written from another goroutine
 	locked := func(f func()) { mu.Lock(); defer mu.Unlock(); f() }
@@ -68,7 +78,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintf(stderr, "perf: waiting for a client on %s port %d\n", kind, port)
 		},
 	}
-	if !o.json {
+	if o.format == formatText {
 		hooks.Ready = table.Header
 		hooks.Size = func(r measure.Size) {
 			locked(func() { bar.Clear(); table.Size(r) })
@@ -81,12 +91,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	res, err := engine.Run(ctx, o.plan, hooks)
 	locked(bar.Clear)
-	if o.json {
-		if jerr := report.JSON(stdout, &o.plan, res, o.histogram, err); jerr != nil {
-			err = errors.Join(err, jerr)
-		}
-	} else {
+	var missed []error
+	for i := range res.Sizes {
+		missed = append(missed, o.limits.Missed(&res.Sizes[i])...)
+	}
+	outcome := report.Outcome{Plan: &o.plan, Result: res, Program: program(), Command: args, Host: report.ThisHost(),
+		Histogram: o.histogram, Failure: err, Missed: missed}
+	switch o.format {
+	case formatJSON:
+		err = errors.Join(err, outcome.JSON(stdout))
+	case formatCSV:
+		err = errors.Join(err, outcome.CSV(stdout))
+	default:
 		table.Footer(res)
+	}
+	if o.jsonFile != "" {
+		err = errors.Join(err, saveJSON(o.jsonFile, &outcome))
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -97,7 +117,32 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return exitFailure
 	}
+	for _, e := range missed {
+		say(stderr, e)
+	}
+	if len(missed) > 0 {
+		return exitLimit
+	}
 	return exitOK
+}
+
+// program is the name and the version of this program.
+func program() string { return "perf of pureverbs " + buildinfo.Version() }
+
+// saveJSON writes the JSON object to a file, which is there whole or not at all.
+func saveJSON(name string, o *report.Outcome) error {
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(o.JSON(f), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
 }
 
 // say prints an error, in which may stand what came from the peer or from sysfs, one message for each of its lines.

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/internal/buildinfo"
 )
 
 func TestParse(t *testing.T) {
@@ -52,11 +54,22 @@ func TestParse(t *testing.T) {
 			return o.plan.Duration == 2*time.Second && o.plan.Margin == 500*time.Millisecond
 		}},
 		{"write lat -D 1500ms --lat-def cqe --json -H", func(o *options) bool {
-			return o.plan.Duration == 1500*time.Millisecond && o.plan.LatencyDef == plan.ToCompletion && o.json &&
+			return o.plan.Duration == 1500*time.Millisecond && o.plan.LatencyDef == plan.ToCompletion &&
+				o.format == formatJSON &&
 				o.histogram
 		}},
 		{"write bw -R -d a -x 3 host", func(o *options) bool { return o.plan.RDMACM && o.plan.GIDIndex == 3 }},
 		{"write bw --rdma_cm", func(o *options) bool { return o.plan.RDMACM }},
+		{"write bw -w 10 -y 2 --report-gbits --csv", func(o *options) bool {
+			return o.limits == measure.Limits{MinBits: 10e9, MinRate: 2e6} && o.format == formatCSV
+		}},
+		{"write bw -w 10", func(o *options) bool { return o.limits.MinBits == 10*8<<20 }},
+		{"send lat --max_lat 3 --max-p99 7.5 --out_json", func(o *options) bool {
+			return o.limits == measure.Limits{MaxP50Ns: 3000, MaxP99Ns: 7500} && o.jsonFile == "perftest_out.json"
+		}},
+		{"send lat --out_json --out_json_file=x", func(o *options) bool { return o.jsonFile == "x" }},
+		{"write bw -e", func(o *options) bool { return o.plan.Events }},
+		{"read lat -H host", func(o *options) bool { return o.histogram }},
 		{"write bw -u 0 -c rc --verify", func(o *options) bool { return o.plan.QPTimeout == 0 && o.plan.Verify }},
 	} {
 		o, err := parse(strings.Fields(tc.line))
@@ -72,56 +85,58 @@ func TestParse(t *testing.T) {
 
 func TestUsageErrors(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                            "say what to do",
-		"write":                       "say what to do",
-		"bw write":                    `verb "bw"`,
-		"write speed":                 `metric "speed"`,
-		"write bw a b":                "1 arguments too many: b",
-		"write bw -s 0":               "0 bytes",
-		"write bw -s -1":              "not a number of bytes",
-		"write bw -s 4T":              "not a number of bytes",
-		"write bw -s 99999999999999G": "not a number of bytes",
-		"write bw -n 0":               "0 < 5",
-		"write bw -n 4":               "4 < 5",
-		"write bw -n x":               "x",
-		"write bw -t 0":               "(-t) 0 < 1",
-		"send bw -r 0":                "(-r) 0 < 1",
-		"write bw -q 0":               "queue pairs",
-		"write bw -i 0":               "device port",
-		"write bw -i 256":             "256",
-		"write bw -p 70000":           "tcp port",
-		"write bw -c UD":              "only RC",
-		"write lat --lat-def rtt":     "perftest and cqe",
-		"write bw -D x":               "not a number of seconds",
-		"write bw -D 1e300":           "too many",
-		"write bw -f 1":               "needs a duration",
-		"write bw -D 5 -n 5":          "not both",
-		"write bw --timeout 0":        "not positive",
-		"write bw --nonsense":         "nonsense",
-		"write bw -R -m 1024":         "the path decides",
-		"write bw -R -S 3":            "--tclass",
-		"write bw -R -u 0":            "1 to 31",
-		"write bw -R -x 3":            "needs a device",
-		"write lat -q 2 -l 2":         "post list",
-
-		"stream":                         "say what to do",
-		"stream speed":                   `metric "speed"`,
-		"stream bw a b":                  "1 arguments too many: b",
-		"stream bw -s 0":                 "0 bytes",
-		"stream bw -s 1G":                "allowed are 1 to 16777216",
-		"stream bw -s 4G":                "too much for a message",
-		"stream bw -n 0":                 "--iters 0 < 1",
-		"stream bw -n 2":                 "2 messages (-n)",
-		"message bw -q 0":                "--connections 0 < 1",
-		"message bw -q 100000":           "100000 connections (-q)",
-		"message lat -q 2":               "go with bw only",
-		"message bw -p 65535":            "raw verbs take the next one",
-		"message bw --compare=udp":       "--compare udp",
-		"message bw --compare=message":   "runs already",
-		"message lat --compare=copy":     "bw only",
-		"message bw --rounds -1":         "-1 rounds",
-		"message bw --timeout 0":         "not positive",
-		"stream bw --bind 10.0.0.1 host": "for a server",
+		"":                             "say what to do",
+		"write":                        "say what to do",
+		"bw write":                     `verb "bw"`,
+		"write speed":                  `metric "speed"`,
+		"write bw a b":                 "1 arguments too many: b",
+		"write bw -s 0":                "0 bytes",
+		"write bw -s -1":               "not a number of bytes",
+		"write bw -s 4T":               "not a number of bytes",
+		"write bw -s 99999999999999G":  "not a number of bytes",
+		"write bw -n 0":                "0 < 5",
+		"write bw -n 4":                "4 < 5",
+		"write bw -n x":                "x",
+		"write bw -t 0":                "(-t) 0 < 1",
+		"send bw -r 0":                 "(-r) 0 < 1",
+		"write bw -q 0":                "queue pairs",
+		"write bw -i 0":                "device port",
+		"write bw -i 256":              "256",
+		"write bw -p 70000":            "tcp port",
+		"write bw -c UD":               "it can only send",
+		"write bw -c XRC":              "not there yet",
+		"read bw -c UC":                "needs answers",
+		"send bw -c UC -R":             "only RC is there",
+		"send bw -c UD --verify":       "may lose",
+		"atomic bw -s 16":              "an atomic has 8 bytes",
+		"atomic bw -a":                 "an atomic has 8 bytes",
+		"atomic bw -I 8":               "sends nothing",
+		"atomic bw -A SWAP":            "FETCH_AND_ADD",
+		"write lat --lat-def rtt":      "perftest and cqe",
+		"write bw -D x":                "not a number of seconds",
+		"write bw -D 1e300":            "too many",
+		"write bw -f 1":                "needs a duration",
+		"write bw -D 5 -n 5":           "not both",
+		"write bw --timeout 0":         "not positive",
+		"write bw --nonsense":          "nonsense",
+		"write bw -R -m 1024":          "the path decides",
+		"write bw -R -S 3":             "--tclass",
+		"write bw -R -u 0":             "1 to 31",
+		"write bw -R -x 3":             "needs a device",
+		"write lat -q 2 -l 2":          "post list",
+		"write bw -H":                  "only latency tests",
+		"write lat -e":                 "waits for memory",
+		"write bw --json --csv":        "not both",
+		"write bw -w 0":                "above 0",
+		"write bw --min-bw -1":         "above 0",
+		"write bw -y NaN":              "above 0",
+		"write lat -w 5":               "only bandwidth tests",
+		"write bw --max-p99 5":         "only latency tests",
+		"read lat --max-lat 5":         "to the client",
+		"compare a":                    "1 files",
+		"compare --tolerance 100% a b": "below 100%",
+		"compare --tolerance x a b":    "below 100%",
+		"compare --tolerance -1% a b":  "below 100%",
 	} {
 		var out, diag bytes.Buffer
 		if rc := run(t.Context(), strings.Fields(line), &out, &diag); rc != exitUsage {
@@ -139,7 +154,8 @@ func TestHelp(t *testing.T) {
 		if rc := run(t.Context(), []string{a}, &out, &diag); rc != exitOK || diag.Len() > 0 {
 			t.Errorf("%s: exit code %d, stderr %q", a, rc, diag.String())
 		}
-		for _, want := range []string{"{write|read|send} {bw|lat}", "-d, --ib-dev", "-Q, --cq-mod", "Exit status"} {
+		for _, want := range []string{"{write|read|send|atomic} {bw|lat}",
+			"-d, --ib-dev", "-Q, --cq-mod", "Exit status"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s does not say %q", a, want)
 			}
@@ -148,6 +164,44 @@ func TestHelp(t *testing.T) {
 			if strings.Contains(line, "default -1") || strings.Contains(line, "cpu-freq") {
 				t.Errorf("%s shows %q", a, line)
 			}
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for _, a := range []string{"-V", "--version"} {
+		var out, diag bytes.Buffer
+		if rc := run(t.Context(), []string{a}, &out, &diag); rc != exitOK || diag.Len() > 0 {
+			t.Errorf("%s: exit code %d, stderr %q", a, rc, diag.String())
+		}
+		if want := "perf of pureverbs " + buildinfo.Version() + "\n"; out.String() != want {
+			t.Errorf("%s prints %q, want %q", a, out.String(), want)
+		}
+	}
+}
+
+// TestCompareFiles: files in, an exit code out. What is compared, package report tests.
+func TestCompareFiles(t *testing.T) {
+	const saved = "internal/report/testdata/"
+	for _, tc := range []struct {
+		args string
+		want int
+		says string
+	}{
+		{saved + "bw.json " + saved + "bw.json", exitOK, ""},
+		{saved + "lat.json " + saved + "lat.json --tolerance=0", exitOK, ""},
+		{saved + "bw.json testdata/slower.json", exitLimit, "1 figures are worse by more than 3%"},
+		{saved + "bw.json testdata/slower.json --tolerance 60%", exitOK, ""},
+		{saved + "bw.json " + saved + "lat.json", exitFailure, "the verb was write, and is send"},
+		{saved + "bw.json nowhere.json", exitFailure, "no such file"},
+		{saved + "bw.json " + saved + "bw.txt", exitFailure, "no JSON object of perf"},
+		{"--help", exitOK, ""},
+	} {
+		var out, diag bytes.Buffer
+		rc := run(t.Context(), append([]string{"compare"}, strings.Fields(tc.args)...), &out, &diag)
+		if rc != tc.want || !strings.Contains(diag.String(), tc.says) || tc.says == "" && diag.Len() > 0 {
+			t.Errorf("compare %s: exit code %d, want %d; stderr %q, want %q", tc.args, rc, tc.want, diag.String(),
+				tc.says)
 		}
 	}
 }

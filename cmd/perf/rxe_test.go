@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,6 +149,7 @@ func runPair(t *testing.T, vm testutil.RXE, server, client []string) (srv, cli *
 type result struct {
 	Bytes   uint64  `json:"bytes"`
 	Count   uint64  `json:"messages"`
+	Lost    uint64  `json:"lost"`
 	Bits    float64 `json:"bandwidth_bits_per_second"`
 	P50     float64 `json:"latency_p50_ns"`
 	Max     float64 `json:"latency_max_ns"`
@@ -191,6 +193,8 @@ func (p *proc) outcome(t *testing.T) outcome {
 var kinds = []struct{ verb, metric string }{
 	{"write", "bw"}, {"write", "lat"}, {"read", "bw"}, {"read", "lat"}, {"send", "bw"}, {"send", "lat"},
 }
+
+var atomicKinds = []struct{ verb, metric string }{{"atomic", "bw"}, {"atomic", "lat"}}
 
 // transcript forwards a stock exchange and notes the length of each message.
 func transcript(t *testing.T, from, to string) (lens func() string) {
@@ -323,7 +327,7 @@ func TestRXE_InteropStock(t *testing.T) {
 		kinds string
 		size  string // of a row that must be there; "": the default
 	}{
-		{"default size", []string{"-n", "30"}, all, ""},
+		{"default size", []string{"-n", "30"}, all + ", atomic bw, atomic lat", ""},
 		{"two queue pairs", []string{"-q", "2", "-s", "1024", "-n", "50"}, "write bw, send bw", "1024"},
 		{"both directions", []string{"-b", "-s", "1024", "-n", "50"}, "write bw, read bw, send bw", "1024"},
 		{"post list", []string{"-l", "4", "-s", "1024", "-n", "60"}, "write bw", "1024"},
@@ -331,10 +335,15 @@ func TestRXE_InteropStock(t *testing.T) {
 		{"all sizes", []string{"-a", "-n", "5"}, "write bw, send bw", "8388608"},
 		{"inline", []string{"-I", "64", "-s", "33", "-n", "50"}, "write lat", "33"},
 		{"events", []string{"-e", "-s", "256", "-n", "50"}, "send lat", "256"},
+		{"UC", []string{"-c", "UC", "-s", "1024", "-n", "50"}, "write bw, write lat, send bw, send lat", "1024"},
+		{"UD", []string{"-c", "UD", "-s", "1024", "-n", "50"}, "send bw, send lat", "1024"},
+		{"UD both directions", []string{"-c", "UD", "-b", "-q", "2", "-s", "512", "-n", "50"}, "send bw", "512"},
+		{"compare and swap", []string{"-A", "CMP_AND_SWAP", "-n", "50"}, "atomic bw, atomic lat", "8"},
+		{"atomics both directions", []string{"-b", "-q", "2", "-n", "50"}, "atomic bw", "8"},
 		{"gigabits", []string{"--report_gbits", "-m", "1024", "-s", "8192", "-n", "50"}, "write bw", "8192"},
 	}
 	n := 0
-	for _, k := range kinds {
+	for _, k := range append(slices.Clip(kinds), atomicKinds...) {
 		kind := k.verb + " " + k.metric
 		stock := "ib_" + k.verb + "_" + k.metric
 		for _, v := range variants {
@@ -348,6 +357,9 @@ func TestRXE_InteropStock(t *testing.T) {
 			if size == "" {
 				size = map[string]string{"bw": "65536", "lat": "2"}[k.metric]
 			}
+			if k.verb == "atomic" {
+				size = "8"
+			}
 			ours := append([]string{"perf", k.verb, k.metric, "--json"}, v.args...)
 			theirs := append([]string{stock, "-F"}, v.args...)
 			check := func(t *testing.T, p *proc) result {
@@ -357,10 +369,10 @@ func TestRXE_InteropStock(t *testing.T) {
 					t.Errorf("%+v", o)
 				}
 				if len(o.Results) == 0 {
-					if p.Args[len(p.Args)-1] == vm.Host[0] || kind != "read lat" {
+					if p.Args[len(p.Args)-1] == vm.Host[0] || kind != "read lat" && kind != "atomic lat" {
 						t.Fatal("no results")
 					}
-					return result{} // the server of read lat measures nothing
+					return result{} // the server of these measures nothing
 				}
 				if note := map[bool]string{true: "emulated", false: "SoftRoCE"}[vm.Emulated]; len(o.Notes) != 1 ||
 					!strings.Contains(o.Notes[0], note) {
@@ -490,6 +502,41 @@ func TestRXE_InteropOurs(t *testing.T) {
 	}
 }
 
+// TestRXE_Transports runs what InteropOurs leaves out: it has no payload that can be checked.
+func TestRXE_Transports(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for n, line := range []string{
+		"atomic bw -A CMP_AND_SWAP -b -q 2 -n 40", "atomic lat -n 40", "atomic bw -D 1", "write lat -c UC -n 40",
+		"write bw -c UC -D 1", "send bw -c UD -b -q 2 -n 40", "send bw -c UD -D 1", "send lat -c UD -n 40",
+	} {
+		if !here(vm, n) {
+			continue
+		}
+		t.Run(line, func(t *testing.T) {
+			args := append([]string{"perf", "--json"}, strings.Fields(line)...)
+			_, cli := runPair(t, vm, args, args)
+			if r := cli.outcome(t).Results; len(r) != 1 || !(r[0].Bits > 0 || r[0].P50 > 0) {
+				t.Errorf("results %+v", r)
+			}
+		})
+	}
+}
+
+// TestRXE_Lost: a receiver of datagrams counts those that were lost, and does not wait for them.
+func TestRXE_Lost(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	args := []string{"perf", "--json", "send", "bw", "-c", "UD", "-r", "8", "-n", "3000"}
+	srv, cli := runPair(t, vm, args, args)
+	if r := srv.outcome(t).Results; len(r) != 1 || r[0].Count+r[0].Lost != 3000 {
+		t.Errorf("server: %+v, want 3000 in all", r)
+	} else {
+		t.Logf("%d of 3000 were lost", r[0].Lost)
+	}
+	if r := cli.outcome(t).Results; len(r) != 1 || r[0].Count != 3000 || r[0].Lost != 0 {
+		t.Errorf("client: %+v", r)
+	}
+}
+
 // TestRXE_PeerDies kills one end in the middle of a run. The other one has to
 // say so within its time, and to leave.
 func TestRXE_PeerDies(t *testing.T) {
@@ -533,6 +580,108 @@ func TestRXE_PeerDies(t *testing.T) {
 					t.Errorf("something was left open, or worse: %q", diag)
 				}
 			})
+		}
+	}
+}
+
+// TestRXE_ByTimeFails: a run by time whose device dies, or loses completions, is a failure and shows no figure.
+func TestRXE_ByTimeFails(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	if !vm.Emulated {
+		t.Skip("faults: runs on the emulated device only (make test-emu)")
+	}
+	for _, tc := range []struct{ fault, verb, metric, want string }{
+		{"cqe-lost:device=%s,after=1,count=0", "write", "bw", "nothing completes any more"},
+		{"cqe-lost:device=%s,after=1,count=0", "send", "lat", "nothing completes any more"},
+	} {
+		t.Run(tc.fault[:strings.Index(tc.fault, ":")]+" "+tc.verb+" "+tc.metric, func(t *testing.T) {
+			failsByTime(t, vm, fmt.Sprintf(tc.fault, vm.Dev[1]), tc.verb, tc.metric, tc.want)
+		})
+	}
+}
+
+// failsByTime is a run by time with a fault on the client's device: the client says what is wrong and shows no figure.
+func failsByTime(t *testing.T, vm testutil.RXE, fault, verb, metric, want string) {
+	t.Helper()
+	port := freshPort()
+	args := []string{verb, metric, "-D", "1", "--timeout", "2", "-p", port}
+	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, port)
+	vm.Fault(t, fault)
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--json", vm.Host[0])...)
+	if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), want) {
+		t.Fatalf("client: exit code %d, want 1 and %q\n%s", rc, want, cli.output())
+	}
+	if o := cli.outcome(t); len(o.Results) != 0 || o.Error == "" {
+		t.Errorf("client shows %+v, error %q", o.Results, o.Error)
+	}
+	if rc := srv.wait(t); rc != 1 {
+		t.Errorf("server: exit code %d, want 1\n%s", rc, srv.output())
+	}
+}
+
+// TestRXE_Limits: a limit that is missed is a failure of its own; the figures are there nevertheless.
+func TestRXE_Limits(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	port, file := freshPort(), filepath.Join(t.TempDir(), "out.json")
+	args := []string{"write", "bw", "-n", "50", "-s", "1K", "-p", port}
+	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0], "--min-bw", "1e-6")...)
+	listening(t, port)
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--min-bw", "1e9", "--csv", "--out-json-file",
+		file, vm.Host[0])...)
+	if rc := cli.wait(t); rc != exitLimit || !strings.Contains(cli.diag.String(), "1024 bytes: bandwidth is") {
+		t.Errorf("client: exit code %d, want %d\n%s", rc, exitLimit, cli.output())
+	}
+	if lines := strings.Split(cli.out.String(), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[1], "1024,50,") {
+		t.Errorf("the lines are %q", lines)
+	}
+	if rc := srv.wait(t); rc != exitOK {
+		t.Errorf("server: exit code %d, want 0\n%s", rc, srv.output())
+	}
+	if rc := run(t.Context(), []string{"compare", file, file}, io.Discard, io.Discard); rc != exitOK {
+		t.Errorf("compare: exit code %d", rc)
+	}
+}
+
+// TestRXE_LinkDown: what fails because this end's link went down says so.
+func TestRXE_LinkDown(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	port := freshPort()
+	args := []string{"write", "bw", "-D", "100", "-s", "4K", "--timeout", "20", "-u", "10", "-p", port}
+	start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, port)
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
+	begun(t, cli)
+	vm.SetLink(t, 1, false)
+	want := vm.Dev[1] + " port 1 of this end is Down"
+	if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), want) {
+		t.Errorf("client: exit code %d, want 1 and %q\n%s", rc, want, cli.output())
+	}
+}
+
+// TestRXE_StoppedPeer: --timeout bounds the last meeting, too.
+func TestRXE_StoppedPeer(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	port := freshPort()
+	args := []string{"write", "bw", "-D", "1", "-f", "0", "-s", "4K", "-p", port}
+	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, port)
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--timeout", "2", vm.Host[0])...)
+	begun(t, cli)
+	begun(t, srv)
+	pause(t, srv)
+	if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), "was it not stopped?") {
+		t.Errorf("exit code %d, want 1 and the stopped peer\n%s", rc, cli.output())
+	}
+}
+
+// TestRXE_ServerChecks: a server says what its device refuses before a client comes.
+func TestRXE_ServerChecks(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for _, a := range [][]string{{"-I", "60000"}, {"-q", "16384", "-t", "15000"}} {
+		srv := start(t, "perf", append([]string{"write", "bw", "-d", vm.Dev[0], "-p", freshPort()}, a...)...)
+		if rc := srv.wait(t); rc != 1 || strings.Contains(srv.diag.String(), "waiting") {
+			t.Errorf("%v: exit code %d\n%s", a, rc, srv.output())
 		}
 	}
 }

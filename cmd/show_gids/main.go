@@ -11,12 +11,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/pureverbs/pureverbs/internal/buildinfo"
 	"github.com/pureverbs/pureverbs/internal/printable"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -100,7 +100,7 @@ func parse(args []string, help io.Writer) (*config, error) {
 		return nil, errHelp
 	}
 	if showBuild {
-		fmt.Fprintln(help, "show_gids", buildVersion())
+		fmt.Fprintln(help, "show_gids", buildinfo.Version())
 		return nil, errHelp
 	}
 
@@ -161,13 +161,6 @@ func parse(args []string, help io.Writer) (*config, error) {
 	c.filter.setTypes(ib, v1, v2)
 	c.filter.v4, c.filter.v6 = ipv4, ipv6
 	return &c, errors.Join(errs...)
-}
-
-func buildVersion() string {
-	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
-		return b.Main.Version
-	}
-	return "(devel)"
 }
 
 func run(args []string, stdout, stderr io.Writer) int {

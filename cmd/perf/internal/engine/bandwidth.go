@@ -37,33 +37,33 @@ func (r *run) oneWayBW() error {
 		last = s
 		r.done(s)
 	}
-	if err := r.Barrier("end of the run"); err != nil {
+	if err := r.Barrier("end of the run", r.patience()); err != nil {
 		return err
 	}
-	if _, err := r.Reports(last.Report(r.plan.Gbits)); err != nil {
+	if _, err := r.Reports(last.Report(r.plan.Gbits), r.patience()); err != nil {
 		return err
 	}
-	return r.Finish()
+	return r.Finish(r.patience())
 }
 
 // passiveBW is the server of write and read: its software only waits.
 func (r *run) passiveBW() error {
-	if err := r.Barrier("wait for the client to finish"); err != nil {
+	if err := r.Barrier("wait for the client to finish", wire.Forever); err != nil {
 		return err
 	}
-	rep, err := r.Reports(wire.Report{})
+	rep, err := r.Reports(wire.Report{}, r.patience())
 	if err != nil {
 		return err
 	}
 	bw := measure.FromPeer(rep, r.plan.Gbits)
 	r.done(measure.Size{Bytes: rep.Size, Messages: rep.Iters, BW: &bw, ByPeer: true})
-	return r.Finish()
+	return r.Finish(r.patience())
 }
 
 // bothBW is write and read with both ends at work.
 func (r *run) bothBW() error {
 	for _, size := range r.plan.Sizes() {
-		if err := r.Barrier("start"); err != nil {
+		if err := r.Barrier("start", r.patience()); err != nil {
 			return err
 		}
 		r.begin(size)
@@ -72,7 +72,7 @@ func (r *run) bothBW() error {
 			return err
 		}
 		if r.plan.All {
-			if err := r.Barrier("end of a size"); err != nil {
+			if err := r.Barrier("end of a size", r.patience()); err != nil {
 				return err
 			}
 		}
@@ -81,7 +81,7 @@ func (r *run) bothBW() error {
 		}
 		r.done(s)
 	}
-	return r.Finish()
+	return r.Finish(r.patience())
 }
 
 // sendBW is send, in all roles.
@@ -91,7 +91,7 @@ func (r *run) sendBW() error {
 		if err := r.postReceives(); err != nil {
 			return err
 		}
-		if err := r.Barrier("start"); err != nil {
+		if err := r.Barrier("start", r.patience()); err != nil {
 			return err
 		}
 		s, err := r.moveBW(size)
@@ -105,17 +105,17 @@ func (r *run) sendBW() error {
 		}
 		r.done(s)
 		if r.plan.All {
-			if err := r.Barrier("end of a size"); err != nil {
+			if err := r.Barrier("end of a size", r.patience()); err != nil {
 				return err
 			}
 		}
 	}
-	return r.Finish()
+	return r.Finish(r.patience())
 }
 
 // exchange adds the peer's part of a bidirectional run.
 func (r *run) exchange(s *measure.Size) error {
-	rep, err := r.Reports(s.Report(r.plan.Gbits))
+	rep, err := r.Reports(s.Report(r.plan.Gbits), r.patience())
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (r *run) exchange(s *measure.Size) error {
 // moveBW moves the messages of one size.
 func (r *run) moveBW(size uint64) (measure.Size, error) {
 	p := &r.plan
-	l := &loop.Bandwidth{Monitor: r.mon, Links: r.links, Depth: uint64(p.TxDepth)}
+	l := &loop.Bandwidth{Monitor: r.mon, Links: r.links, Depth: uint64(p.TxDepth), Lossy: p.Lossy()}
 	if r.hooks.Progress != nil || p.Events {
 		l.Count = &r.count
 	}
@@ -160,7 +160,7 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 			return err
 		}
 		if p.Duration > 0 && p.Verb != wire.Send {
-			return l.Drain(grace)
+			return l.Drain()
 		}
 		return nil
 	})
@@ -172,5 +172,9 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 	if l.Stamps != nil {
 		peak = l.Stamps.PeakTicks()
 	}
-	return measure.Moved(size, messages, ticks, r.clk.Rate()/1e9, peak), nil
+	s := measure.Moved(size, messages, ticks, r.clk.Rate()/1e9, peak)
+	if p.Lossy() && p.Duration == 0 {
+		s.Lost = p.Iters*uint64(p.QPs) - l.Received()
+	}
+	return s, nil
 }

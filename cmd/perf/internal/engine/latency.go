@@ -13,9 +13,9 @@ import (
 // latency is all latency tests.
 func (r *run) latency() error {
 	p := &r.plan
-	if p.Verb == wire.Read && !p.Client() {
+	if p.Verb.Fetches() && !p.Client() {
 		// The client works alone; Finish waits for it.
-		return r.Finish()
+		return r.Finish(wire.Forever)
 	}
 	for _, size := range p.Sizes() {
 		r.begin(size)
@@ -23,7 +23,7 @@ func (r *run) latency() error {
 			if err := r.postReceives(); err != nil {
 				return err
 			}
-			if err := r.Barrier("start"); err != nil {
+			if err := r.Barrier("start", r.patience()); err != nil {
 				return err
 			}
 		}
@@ -38,7 +38,7 @@ func (r *run) latency() error {
 		// acknowledgement of its last message, so it leaves first.
 		return r.AwaitClose(grace)
 	}
-	return r.Finish()
+	return r.Finish(r.patience())
 }
 
 // runLat measures one size.
@@ -48,7 +48,7 @@ func (r *run) runLat(size uint64) (measure.Size, error) {
 		Monitor: r.mon, Link: r.links[0], Sends: r.SendCQ(), Recvs: r.RecvCQ(), Server: !p.Client(),
 		ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5,
 	}
-	if p.Verb == wire.Read {
+	if p.Verb.Fetches() {
 		l.Half = 1
 	} else if !l.ToCQE {
 		l.Lag = 1
@@ -66,7 +66,7 @@ func (r *run) runLat(size uint64) (measure.Size, error) {
 			return l.Write(r.SendArea(0)[:size], r.RecvArea(0)[:size])
 		}
 		l.Sends = r.poller(ctx, r.SendCQ())
-		if p.Verb == wire.Read {
+		if p.Verb.Fetches() {
 			return l.Read()
 		}
 		l.Recvs = r.poller(ctx, r.RecvCQ())

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
@@ -25,6 +24,8 @@ func (r *run) makeLinks() {
 		for range p.PostList {
 			l.WRs = append(l.WRs, ibv.SendWR{
 				Opcode: p.Opcode(), SGEs: []ibv.SGE{{LKey: q.LKey}}, Remote: ibv.RemoteAddr{RKey: q.RKey},
+				AH: q.AH, RemoteQPN: q.PeerQPN, RemoteQKey: ibv.DefaultQKey, // of a datagram
+				CompareAdd: 1, // of an atomic: adds one, or compares with what is rarely there
 			})
 		}
 		if p.Receives() {
@@ -40,11 +41,11 @@ func (r *run) makeLinks() {
 // begin prepares the links for messages of a size.
 func (r *run) begin(size uint64) {
 	var flags ibv.SendFlags
-	if inline := r.Setup().Local.Inline; r.plan.Verb != wire.Read && inline > 0 && size <= uint64(inline) {
+	if inline := r.Setup().Local.Inline; !r.plan.Verb.Fetches() && inline > 0 && size <= uint64(inline) {
 		flags |= ibv.Inline
 	}
 	for _, l := range r.links {
-		l.Begin(size, r.cycle(), uint64(r.Terms().CacheLine), flags)
+		l.Begin(size, r.plan.Arrives(size), r.cycle(), uint64(r.Terms().CacheLine), flags)
 	}
 }
 

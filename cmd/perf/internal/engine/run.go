@@ -44,7 +44,17 @@ type run struct {
 	mon   *loop.Monitor
 	links []*loop.Link
 	count atomic.Uint64
+	ran   time.Duration // how long the last loop took
 	res   *Result
+}
+
+// patience is how late the peer may be to a meeting. One that works beside this end may need as
+// long again as this end did.
+func (r *run) patience() time.Duration {
+	if r.plan.Bidirectional {
+		return r.plan.Timeout + r.ran
+	}
+	return r.plan.Timeout
 }
 
 // grace is how long a run goes on after the peer closed its connection: a stock
@@ -54,6 +64,8 @@ const grace = 2 * time.Second
 // Run runs one test to its end. The Result is there even with an error, with what was measured before.
 func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error) {
 	clk := tsc.New()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	r := &run{
 		Session: session.New(ctx, p), plan: p, ctx: ctx, hooks: hooks, clk: clk,
 		mon: loop.NewMonitor(clk, p.Timeout, !p.Bandwidth()),
@@ -61,6 +73,9 @@ func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error)
 	}
 	defer context.AfterFunc(ctx, func() { r.mon.Abort(context.Cause(ctx)) })()
 	defer func() {
+		if err != nil && r.links != nil {
+			err = errors.Join(err, r.PortDown())
+		}
 		err = errors.Join(err, r.Close())
 		r.res.Setup = r.Setup()
 		r.res.Elapsed = time.Since(r.res.Started)
@@ -69,6 +84,7 @@ func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error)
 	if err := r.Open(hooks.Waiting); err != nil {
 		return r.res, err
 	}
+	defer r.watchDevice(cancel)()
 	r.makeLinks()
 	if hooks.Ready != nil {
 		hooks.Ready(r.Setup())

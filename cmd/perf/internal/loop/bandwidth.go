@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ type Bandwidth struct {
 	Recvs  Completions // nil: it posts no receives
 	Depth  uint64      // messages of a link that may be on their way
 	Gated  bool        // do not send before the first message came
+	Lossy  bool        // what is received may have been lost
 	Stamps *measure.Stamps
 	Sample *measure.Sampler // nil: by iterations
 	Count  *atomic.Uint64   // messages so far, for others to read; may be nil
@@ -29,6 +31,7 @@ type Bandwidth struct {
 	total      uint64 // messages completed, both directions
 	sent, got  uint64
 	begun, end int64 // ticks: the first posting (or arrival) and the last completion
+	recvMoved  int64 // ticks: the last arrival
 }
 
 // Run is the loop. It does not allocate, unless it fails.
@@ -39,6 +42,10 @@ func (b *Bandwidth) Run() error {
 	}
 	if b.Sample != nil {
 		want = math.MaxUint64
+	}
+	b.quiet = nil
+	if b.Lossy {
+		b.quiet = func(now int64) bool { return b.isQuiet(now, want) }
 	}
 	if b.Sends != nil && !b.Gated {
 		b.begin()
@@ -53,22 +60,17 @@ func (b *Bandwidth) Run() error {
 			}
 		}
 		before := b.total
-		if b.Recvs != nil {
-			if err := b.receive(); err != nil {
-				return err
-			}
-		}
-		if b.Sends != nil {
-			if err := b.reap(); err != nil {
-				return err
-			}
+		if err := b.poll(); err != nil {
+			return err
 		}
 		if b.Sample != nil && b.Sample.Tick(b.clk.Now(), b.total) {
-			return nil
+			return b.await(b.silent)
 		}
 		if b.total == before {
-			if err := b.idle(); err != nil {
-				return fmt.Errorf("after %d messages sent and %d received: %w", b.sent, b.got, err)
+			if err := b.idle(); err == errQuiet {
+				return nil
+			} else if err != nil {
+				return b.stalled(err)
 			}
 			continue
 		}
@@ -78,6 +80,89 @@ func (b *Bandwidth) Run() error {
 		}
 	}
 	return nil
+}
+
+// What is under way arrives within quietAfter of the peer's having sent all of it. quietLeast is for how
+// long nothing must have come where both ends wait for what is lost.
+const (
+	quietAfter = 200 * time.Millisecond
+	quietLeast = 2 * time.Second
+)
+
+// isQuiet reports whether all is sent, and nothing more will come.
+func (b *Bandwidth) isQuiet(now int64, want uint64) bool {
+	if b.Sends != nil && b.sent < want {
+		return false
+	}
+	if spoke := b.spoke.Load(); spoke != 0 {
+		return now-max(spoke, b.recvMoved) > b.clk.Ticks(quietAfter)
+	}
+	return b.Sends != nil && b.recvMoved != 0 && now-b.recvMoved > b.clk.Ticks(quietLeast)
+}
+
+// Received returns how many messages arrived.
+func (b *Bandwidth) Received() uint64 { return b.got }
+
+// poll takes completions of both kinds.
+func (b *Bandwidth) poll() error {
+	if b.Recvs != nil {
+		if err := b.receive(); err != nil {
+			return err
+		}
+	}
+	if b.Sends != nil {
+		return b.reap()
+	}
+	return nil
+}
+
+// await takes completions, and posts nothing more, for as long as cond holds.
+func (b *Bandwidth) await(cond func() bool) error {
+	for cond() {
+		before := b.total
+		if err := b.poll(); err != nil {
+			return err
+		}
+		if b.total != before {
+			b.Busy()
+		} else if err := b.idle(); err == errQuiet {
+			return nil
+		} else if err != nil {
+			return b.stalled(err)
+		}
+	}
+	return nil
+}
+
+// stalled says how far the loop came.
+func (b *Bandwidth) stalled(err error) error {
+	err = fmt.Errorf("after %d messages sent and %d received: %w", b.sent, b.got, err)
+	for _, l := range b.Links {
+		if b.Sends != nil && b.open(l) && (b.Sample == nil || b.Sample.Silent(l.moved)) {
+			return fmt.Errorf("%s, message %d: %w", l.Name, l.done+1, err)
+		}
+	}
+	return err
+}
+
+// open reports whether a completion of a link is to come. The last few messages may not have asked for one.
+func (b *Bandwidth) open(l *Link) bool { return l.posted-l.done >= uint64(l.Moderate) }
+
+// silent reports whether something did not move any more when the sample ended: a link that sends,
+// or all that is received. Then it is waited for until it does, or has stalled.
+func (b *Bandwidth) silent() bool {
+	if b.Recvs != nil && b.Sample.Silent(b.recvMoved) {
+		return true
+	}
+	if b.Sends == nil {
+		return false
+	}
+	for _, l := range b.Links {
+		if b.open(l) && b.Sample.Silent(l.moved) {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *Bandwidth) begin() {
@@ -108,9 +193,10 @@ func (b *Bandwidth) fill() error {
 // reap takes completions of what was sent.
 func (b *Bandwidth) reap() error {
 	n, err := b.Sends.Poll(b.wcs[:])
-	if err != nil {
+	if n == 0 || err != nil {
 		return err
 	}
+	b.end = b.clk.Now()
 	for i := range b.wcs[:n] {
 		wc := &b.wcs[i]
 		l := b.Links[wc.ID>>ordinalBits]
@@ -120,13 +206,10 @@ func (b *Bandwidth) reap() error {
 		}
 		b.total += ord - l.done
 		b.sent += ord - l.done
-		l.done = ord
+		l.done, l.moved = ord, b.end
 	}
-	if n > 0 {
-		b.end = b.clk.Now()
-		if b.Stamps != nil {
-			b.Stamps.Done(int64(b.sent), b.end)
-		}
+	if b.Stamps != nil {
+		b.Stamps.Done(int64(b.sent), b.end)
 	}
 	return nil
 }
@@ -157,6 +240,9 @@ func (b *Bandwidth) receive() error {
 	if b.Sends == nil {
 		b.end = b.clk.Now()
 		b.rest(b.end)
+		b.recvMoved = b.end
+	} else if b.Sample != nil || b.Lossy {
+		b.recvMoved = b.clk.Now()
 	}
 	for _, l := range b.Links {
 		if l.refill > 0 {
@@ -171,21 +257,8 @@ func (b *Bandwidth) receive() error {
 
 // Drain waits for what is posted, after a run by time: the peer may free its memory as soon as it
 // hears that the run is over.
-func (b *Bandwidth) Drain(limit time.Duration) error {
-	deadline := b.clk.Now() + b.clk.Ticks(limit)
-	for {
-		open := false
-		for _, l := range b.Links {
-			// The last few may not have asked for a completion.
-			open = open || l.posted-l.done >= uint64(l.Moderate)
-		}
-		if !open || b.clk.Now() > deadline {
-			return nil
-		}
-		if err := b.reap(); err != nil {
-			return err
-		}
-	}
+func (b *Bandwidth) Drain() error {
+	return b.await(func() bool { return slices.ContainsFunc(b.Links, b.open) })
 }
 
 // Moved returns how many messages count, and the ticks that they took.

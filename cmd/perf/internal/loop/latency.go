@@ -120,9 +120,10 @@ func (t *Latency) settle(lag uint64) error {
 	return nil
 }
 
-// over reports whether a run by time is over.
+// over reports whether a run by time is over. One that waits in silence since before the sample's
+// end is not: it goes on until something comes, or it has stalled.
 func (t *Latency) over() bool {
-	return t.sample != nil && t.sample.Tick(t.clk.Now(), t.Link.done)
+	return t.sample != nil && t.sample.Tick(t.clk.Now(), t.Link.done) && !t.sample.Silent(t.last)
 }
 
 // Read is a run of reads, of which the peer's software knows nothing.

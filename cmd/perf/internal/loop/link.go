@@ -32,6 +32,7 @@ type Link struct {
 	unsig  int    // messages until the next that asks for a completion
 	posted uint64 // ordinal of the last message posted
 	done   uint64 // ordinal of the last message completed
+	moved  int64  // ticks of that
 
 	recvWalk   payload.Walker
 	recvPosted uint64
@@ -49,17 +50,18 @@ func Number(links []*Link) {
 	}
 }
 
-// Begin starts over, for messages of another size, which step through cycle bytes.
-func (l *Link) Begin(size, cycle, line uint64, flags ibv.SendFlags) {
+// Begin starts over, for messages of another size, which step through cycle bytes. One takes
+// arrives bytes where it arrives.
+func (l *Link) Begin(size, arrives, cycle, line uint64, flags ibv.SendFlags) {
 	l.walk = payload.NewWalker(size, cycle, line)
-	l.recvWalk = l.walk
+	l.recvWalk = payload.NewWalker(arrives, cycle, line)
 	l.flags, l.unsig = flags, l.Moderate
-	l.posted, l.done, l.recvPosted, l.recvDone, l.refill = 0, 0, 0, 0, 0
+	l.posted, l.done, l.moved, l.recvPosted, l.recvDone, l.refill = 0, 0, 0, 0, 0, 0
 	for i := range l.WRs {
 		l.WRs[i].SGEs[0].Length = uint32(size)
 	}
 	for i := range l.RecvWRs {
-		l.RecvWRs[i].SGEs[0].Length = uint32(size)
+		l.RecvWRs[i].SGEs[0].Length = uint32(arrives)
 	}
 }
 

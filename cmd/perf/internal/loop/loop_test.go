@@ -99,7 +99,7 @@ func newFakeLoop(iters uint64, list, mod, depth int) (*Bandwidth, *fake) {
 	for range 4 {
 		l.RecvWRs = append(l.RecvWRs, ibv.RecvWR{SGEs: []ibv.SGE{{}}})
 	}
-	l.Begin(64, 4096, 64, 0)
+	l.Begin(64, 64, 4096, 64, 0)
 	return &Bandwidth{Monitor: NewMonitor(clk, 200*time.Millisecond, false), Links: []*Link{l}, Depth: uint64(depth)}, f
 }
 
@@ -238,6 +238,66 @@ func TestBWLoopByTime(t *testing.T) {
 	if messages == 0 || messages > b.total {
 		t.Errorf("the sample has %d messages of %d", messages, b.total)
 	}
+}
+
+// TestByTimeSilence: a run by time of which nothing completes any more is no result, however long it was to last.
+func TestByTimeSilence(t *testing.T) {
+	sampler := func(m *Monitor) *measure.Sampler {
+		return measure.NewSampler(m.clk, 60*time.Millisecond, 5*time.Millisecond)
+	}
+	t.Run("sends", func(t *testing.T) {
+		b, f := newFakeLoop(1<<39, 1, 1, 8)
+		b.Sends, b.Sample = fakeSendCQ{f}, sampler(b.Monitor)
+		f.silent = true
+		if err := b.Run(); !errors.Is(err, ErrStalled) || !strings.Contains(err.Error(), "queue pair 1, message 1") {
+			t.Errorf("run = %v, want ErrStalled and the message", err)
+		}
+	})
+	t.Run("one of two queue pairs", func(t *testing.T) {
+		b, f := newFakeLoop(1<<39, 1, 1, 8)
+		b2, lost := newFakeLoop(1<<39, 1, 1, 8)
+		b2.Links[0].Name = "queue pair 2"
+		b.Links = append(b.Links, b2.Links...)
+		Number(b.Links)
+		b.Sends, b.Sample = fakeSendCQ{f}, sampler(b.Monitor)
+		if err := b.Run(); !errors.Is(err, ErrStalled) || !strings.Contains(err.Error(), "queue pair 2, message 1") {
+			t.Errorf("run = %v after %d messages of the silent queue pair, want ErrStalled and its name", err, lost.wrs)
+		}
+	})
+	t.Run("receives", func(t *testing.T) {
+		b, f := newFakeLoop(1<<39, 1, 1, 8)
+		b.Recvs, b.Sample = fakeRecvCQ{f}, sampler(b.Monitor)
+		f.toCome = 3
+		if err := b.Links[0].PostRecv(8); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Run(); !errors.Is(err, ErrStalled) {
+			t.Errorf("run = %v, want ErrStalled", err)
+		}
+	})
+	t.Run("drain", func(t *testing.T) {
+		b, f := newFakeLoop(100, 1, 1, 8)
+		b.Sends = fakeSendCQ{f}
+		f.silent = true
+		if err := b.Links[0].post(); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Drain(); !errors.Is(err, ErrStalled) {
+			t.Errorf("drain = %v, want ErrStalled", err)
+		}
+	})
+	t.Run("ping-pong", func(t *testing.T) {
+		l, f := newFakeLat(1 << 39)
+		l.posts = nil
+		l.ByTime(sampler(l.Monitor), l.clk.Rate())
+		f.toCome = 5
+		if err := l.Link.PostRecv(16); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.PingPong(); !errors.Is(err, ErrStalled) {
+			t.Errorf("ping-pong = %v, want ErrStalled", err)
+		}
+	})
 }
 
 func TestLoopsDoNotAllocate(t *testing.T) {

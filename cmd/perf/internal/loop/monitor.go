@@ -17,6 +17,9 @@ type Monitor struct {
 	limit time.Duration
 	turns bool // the ends take turns
 
+	quiet func(now int64) bool // if there is one: whether nothing more is to be waited for
+	spoke atomic.Int64         // ticks: when the peer came to its next step; 0: not yet
+
 	flag atomic.Uint32
 	why  atomic.Pointer[error]
 
@@ -59,6 +62,12 @@ func (m *Monitor) err() error {
 	return nil
 }
 
+// Begin starts over, for another run.
+func (m *Monitor) Begin() {
+	m.Busy()
+	m.spoke.Store(0)
+}
+
 // Busy says that something was done.
 func (m *Monitor) Busy() { m.spins, m.since = 0, 0 }
 
@@ -86,6 +95,12 @@ const (
 	lookEvery  = 1024
 )
 
+// Spoke says that the peer has come to its next step.
+func (m *Monitor) Spoke() { m.spoke.Store(m.clk.Now()) }
+
+// errQuiet ends a loop that has waited for long enough for what may be lost.
+var errQuiet = errors.New("quiet")
+
 // ErrStalled means that completions stopped coming.
 var ErrStalled = errors.New("nothing completes any more")
 
@@ -95,6 +110,9 @@ func (m *Monitor) look() error {
 	}
 	now := m.clk.Now()
 	m.rest(now)
+	if m.quiet != nil && m.quiet(now) {
+		return errQuiet
+	}
 	if m.since == 0 {
 		m.since = now
 	} else if now-m.since > m.stall {
@@ -105,6 +123,6 @@ func (m *Monitor) look() error {
 
 // Stalled returns the error of a loop whose completions stopped coming.
 func (m *Monitor) Stalled() error {
-	return fmt.Errorf("%w, for %v; the peer is there but does not do its part: was it started with the same options?",
-		ErrStalled, m.limit)
+	return fmt.Errorf("%w, for %v; the peer does not do its part (was it started with the same options, or stopped?), "+
+		"or the device has lost completions", ErrStalled, m.limit)
 }

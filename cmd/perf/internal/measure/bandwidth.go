@@ -18,6 +18,7 @@ type Bandwidth struct {
 type Size struct {
 	Bytes    uint64
 	Messages uint64 // of all queue pairs
+	Lost     uint64 // of those that were sent to this end
 	BW       *Bandwidth
 	Sent     *Bandwidth // bidirectional: this end's part of BW
 	Received *Bandwidth // bidirectional: the peer's part, as it reported

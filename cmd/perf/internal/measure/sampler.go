@@ -50,6 +50,9 @@ func (s *Sampler) Tick(now int64, count uint64) bool {
 	return now >= s.last && s.ended != 0
 }
 
+// Silent reports whether what moved last at some time was still for the second half of the sample.
+func (s *Sampler) Silent(moved int64) bool { return moved < s.begun+(s.ended-s.begun)/2 }
+
 // Sample returns the messages of the sample, and the ticks that it lasted.
 func (s *Sampler) Sample() (messages uint64, ticks int64) {
 	return s.countTo - s.countFrom, s.ended - s.begun

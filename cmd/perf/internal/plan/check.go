@@ -113,17 +113,34 @@ func (p *Plan) checkVerb(c *complaints) {
 	if p.Bidirectional && !bw {
 		c.add("bidirectional (-b): only bandwidth tests have it")
 	}
-	if p.Events && (p.Verb == wire.Write && !bw || bw && p.Verb == wire.Write && !p.Sends()) {
+	if p.Events && p.Verb == wire.Write && !bw {
 		c.add("events (-e): write lat waits for memory, not for completions")
 	}
-	if p.OutReads != 0 && p.Verb != wire.Read {
-		c.add("outstanding reads (-o) %d: only read has them", p.OutReads)
+	if p.OutReads != 0 && !p.Verb.Fetches() {
+		c.add("outstanding reads (-o) %d: only read and atomic have them", p.OutReads)
 	}
 	if p.OutReads < 0 || p.OutReads > MaxOutReads {
 		c.add("outstanding reads (-o) %d, allowed are 1 to %d", p.OutReads, MaxOutReads)
 	}
-	if p.Inline > 0 && p.Verb == wire.Read {
-		c.add("inline size (-I) %d: a read sends nothing", p.Inline)
+	if p.Inline > 0 && p.Verb.Fetches() {
+		c.add("inline size (-I) %d: %v sends nothing", p.Inline, p.Verb)
+	}
+	if p.Transport == wire.UC && p.Verb.Fetches() {
+		c.add("connection type (-c) UC: %v needs answers, which UC does not have; use RC", p.Verb)
+	}
+	if p.Transport == wire.UD && p.Verb != wire.Send {
+		c.add("connection type (-c) UD: it can only send; use RC")
+	}
+	if p.Verify && !p.Transport.Reliable() {
+		c.add("payload check (--verify): %v (-c) may lose messages", p.Transport)
+	}
+	if p.Verb == wire.Atomic {
+		if p.All || p.Size != atomicSize {
+			c.add("size (-s, -a): an atomic has %d bytes", atomicSize)
+		}
+		if p.Verify {
+			c.add("payload check (--verify): an atomic carries no payload")
+		}
 	}
 	if p.Inline < Auto {
 		c.add("inline size (-I) %d is negative", p.Inline)
@@ -157,6 +174,8 @@ func (p *Plan) checkCM(c *complaints) {
 		return
 	}
 	switch {
+	case p.Transport != wire.RC:
+		c.add("connection type (-c) %v: by rdma_cm (-R) only RC is there", p.Transport)
 	case p.MTU != 0:
 		c.add("mtu (-m) %d: with rdma_cm (-R) the path decides", p.MTU)
 	case p.SL != 0:

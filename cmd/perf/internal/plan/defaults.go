@@ -7,6 +7,8 @@ const (
 	maxSweep      = 8 << 20
 	bandwidthSize = 64 << 10
 	latencySize   = 2
+	atomicSize    = 8
+	datagramSize  = 1024 // fits into the smallest path MTU of RoCE; perftest has that of the port
 	writeBWIters  = 5000
 	otherIters    = 1000
 	bandwidthTx   = 128
@@ -17,6 +19,7 @@ const (
 
 	writeLatInline = 220
 	sendLatInline  = 236
+	udLatInline    = 188
 )
 
 // DefaultQPTimeout is the command line's, and near to that of rdma_cm's paths.
@@ -25,16 +28,22 @@ const DefaultQPTimeout = 14
 // AutoInline returns the inline size that perftest asks for. The device may refuse it.
 func (p *Plan) AutoInline() int {
 	switch {
-	case p.Bandwidth() || p.Verb == wire.Read:
+	case p.Bandwidth() || p.Verb.Fetches():
 		return 0
 	case p.Verb == wire.Write:
 		return writeLatInline
+	case p.Transport == wire.UD:
+		return udLatInline
 	}
 	return sendLatInline
 }
 
 func (p *Plan) defaultSize() uint64 {
 	switch {
+	case p.Verb == wire.Atomic:
+		return atomicSize
+	case p.Transport == wire.UD && (p.All || p.Bandwidth()):
+		return datagramSize
 	case p.All:
 		return maxSweep
 	case p.Bandwidth():
@@ -93,7 +102,7 @@ func (p *Plan) fit() {
 		}
 	}
 	p.CQMod = min(p.CQMod, p.TxDepth)
-	if p.Verb == wire.Read {
+	if p.Verb.Fetches() {
 		p.Inline = 0
 	}
 }

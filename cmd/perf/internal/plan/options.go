@@ -37,7 +37,8 @@ const Auto = -1
 type Options struct {
 	Verb      wire.Verb
 	Metric    wire.Metric
-	Transport Transport // RC
+	Transport wire.Transport
+	Atomic    wire.AtomicType // of atomic
 
 	Host string // of the server; empty: be the server
 	Bind string // address that a server listens on; empty: all

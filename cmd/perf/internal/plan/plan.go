@@ -32,7 +32,7 @@ func (p *Plan) Bandwidth() bool { return p.Metric == wire.Bandwidth }
 
 // Sends reports whether this end posts what is measured.
 func (p *Plan) Sends() bool {
-	return p.Client() || p.Bidirectional || (p.Metric == wire.Latency && p.Verb != wire.Read)
+	return p.Client() || p.Bidirectional || (p.Metric == wire.Latency && !p.Verb.Fetches())
 }
 
 // Receives reports whether this end posts receives.
@@ -42,7 +42,7 @@ func (p *Plan) Receives() bool {
 
 // Lands reports whether the peer's payload comes to rest in this end's memory.
 func (p *Plan) Lands() bool {
-	if p.Verb == wire.Read {
+	if p.Verb.Fetches() {
 		return p.Client() || p.Bidirectional
 	}
 	return !p.Client() || p.Bidirectional || p.Metric == wire.Latency
@@ -55,9 +55,39 @@ func (p *Plan) Opcode() ibv.Opcode {
 		return ibv.OpWrite
 	case wire.Read:
 		return ibv.OpRead
+	case wire.Atomic:
+		if p.Atomic == wire.FetchAdd {
+			return ibv.OpFetchAdd
+		}
+		return ibv.OpCompareSwap
 	}
 	return ibv.OpSend
 }
+
+// QPType returns the type of the queue pairs.
+func (p *Plan) QPType() ibv.QPType {
+	switch p.Transport {
+	case wire.UC:
+		return ibv.UC
+	case wire.UD:
+		return ibv.UD
+	}
+	return ibv.RC
+}
+
+// grhLen is how many bytes come before a datagram.
+const grhLen = 40
+
+// Arrives returns how many bytes a message of a size takes where it arrives.
+func (p *Plan) Arrives(size uint64) uint64 {
+	if p.Transport == wire.UD {
+		return size + grhLen
+	}
+	return size
+}
+
+// Lossy reports whether messages for this end may be lost, so that it cannot wait for all.
+func (p *Plan) Lossy() bool { return p.Receives() && !p.Transport.Reliable() }
 
 // Sizes lists the message sizes of the test, in order.
 func (p *Plan) Sizes() []uint64 {
@@ -81,6 +111,7 @@ func (p *Plan) Messages() uint64 {
 
 // Params returns what the ends compare.
 func (p *Plan) Params() wire.Params {
-	return wire.Params{Verb: p.Verb, Metric: p.Metric, Size: p.Size, Iters: p.Iters, QPs: p.QPs,
+	return wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic,
+		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
 		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify}
 }

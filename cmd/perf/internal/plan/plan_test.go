@@ -139,20 +139,6 @@ func TestNewTakesEveryTest(t *testing.T) {
 	}
 }
 
-func TestTransport(t *testing.T) {
-	for _, name := range []string{"RC", "rc"} {
-		if tr, err := ParseTransport(name); err != nil || tr != RC {
-			t.Errorf("%s: %v, %v", name, tr, err)
-		}
-	}
-	if _, err := ParseTransport("UD"); err == nil || !strings.Contains(err.Error(), "only RC") {
-		t.Errorf("UD: %v", err)
-	}
-	if s := Transport(9).String(); s != "Transport(9)" {
-		t.Errorf("an unknown transport is %q", s)
-	}
-}
-
 // TestRoles: who posts, who posts receives, and where payload comes to rest.
 func TestRoles(t *testing.T) {
 	const server, client = "", "host"

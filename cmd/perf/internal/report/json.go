@@ -26,18 +26,23 @@ type document struct {
 	Started  string   `json:"started"`
 	Elapsed  float64  `json:"elapsed_seconds"`
 	Clock    string   `json:"clock"`
+	Program  string   `json:"program"`
+	Command  []string `json:"command,omitempty"`
+	Host     *Host    `json:"host,omitempty"`
 	Test     testDoc  `json:"test"`
 	Local    *sideDoc `json:"local,omitempty"`
 	Peer     *peerDoc `json:"peer,omitempty"`
 	Results  []any    `json:"results"`
 	Verified bool     `json:"payload_verified"`
 	Notes    []string `json:"notes,omitempty"`
+	Missed   []string `json:"limits_missed,omitempty"`
 	Error    string   `json:"error,omitempty"`
 }
 
 type testDoc struct {
 	Verb          string  `json:"verb"`
 	Metric        string  `json:"metric"`
+	Atomic        string  `json:"atomic_type,omitempty"`
 	Role          string  `json:"role"`
 	Connection    string  `json:"connection"`
 	RDMACM        bool    `json:"rdma_cm"`
@@ -89,6 +94,7 @@ type bwDoc struct {
 type bwSize struct {
 	Bytes    uint64 `json:"bytes"`
 	Messages uint64 `json:"messages"`
+	Lost     uint64 `json:"lost,omitempty"`
 	bwDoc
 	Sent     *bwDoc `json:"sent,omitempty"`
 	Received *bwDoc `json:"received,omitempty"`
@@ -115,8 +121,21 @@ func bwOf(b *measure.Bandwidth) *bwDoc {
 	return &bwDoc{known(&b.BitsPerSecond), known(&b.PeakBitsPerSecond), known(&b.MessagesPerSecond)}
 }
 
+// Outcome is all there is to tell of a run.
+type Outcome struct {
+	Plan      *plan.Plan
+	Result    *engine.Result
+	Program   string // and its version
+	Command   []string
+	Host      *Host
+	Histogram bool    // with the distribution of latencies
+	Failure   error   // what ended the run, or nil
+	Missed    []error // limits
+}
+
 // JSON writes the whole outcome as one object, with an error if there was one.
-func JSON(w io.Writer, c *plan.Plan, res *engine.Result, histogram bool, failure error) error {
+func (o *Outcome) JSON(w io.Writer) error {
+	c, res := o.Plan, o.Result
 	role := wire.Server
 	if c.Client() {
 		role = wire.Client
@@ -124,6 +143,7 @@ func JSON(w io.Writer, c *plan.Plan, res *engine.Result, histogram bool, failure
 	d := document{
 		Schema: Schema, Version: SchemaVersion,
 		Started: res.Started.UTC().Format(time.RFC3339), Elapsed: res.Elapsed.Seconds(), Clock: res.Clock,
+		Program: o.Program, Command: o.Command, Host: o.Host,
 		Test: testDoc{
 			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role.String(),
 			Connection: c.Transport.String(), RDMACM: c.RDMACM,
@@ -134,7 +154,10 @@ func JSON(w io.Writer, c *plan.Plan, res *engine.Result, histogram bool, failure
 		},
 		Results: []any{}, Verified: res.Verified, Notes: Notes(res),
 	}
-	if c.Verb == wire.Read {
+	if c.Verb == wire.Atomic {
+		d.Test.Atomic = c.Atomic.String()
+	}
+	if c.Verb.Fetches() {
 		d.Test.OutReads = res.Setup.OutReads
 	}
 	if c.Metric == wire.Latency {
@@ -153,17 +176,20 @@ func JSON(w io.Writer, c *plan.Plan, res *engine.Result, histogram bool, failure
 	for _, r := range res.Sizes {
 		if r.Lat != nil {
 			s := latSize{Bytes: r.Bytes, Messages: r.Messages, Summary: *r.Lat}
-			if histogram {
+			if o.Histogram {
 				s.Histogram = r.Buckets
 			}
 			d.Results = append(d.Results, s)
 			continue
 		}
-		d.Results = append(d.Results, bwSize{Bytes: r.Bytes, Messages: r.Messages, bwDoc: *bwOf(r.BW),
+		d.Results = append(d.Results, bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost, bwDoc: *bwOf(r.BW),
 			Sent: bwOf(r.Sent), Received: bwOf(r.Received), ByPeer: r.ByPeer})
 	}
-	if failure != nil {
-		d.Error = failure.Error()
+	for _, err := range o.Missed {
+		d.Missed = append(d.Missed, err.Error())
+	}
+	if o.Failure != nil {
+		d.Error = o.Failure.Error()
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

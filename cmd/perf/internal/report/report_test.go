@@ -84,7 +84,7 @@ func TestTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, res := f()
 			var b bytes.Buffer
-			tab := Table{&b, c}
+			tab := Table{W: &b, Plan: c, Histogram: true}
 			tab.Header(res.Setup)
 			for _, s := range res.Sizes {
 				tab.Size(s)
@@ -103,10 +103,19 @@ func TestJSON(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, res := f()
 			var b bytes.Buffer
-			if err := JSON(&b, c, res, true, nil); err != nil {
+			o := Outcome{Plan: c, Result: res, Program: "perf of pureverbs v1.2.3", Histogram: true,
+				Command: []string{c.Verb.String(), c.Metric.String()},
+				Host:    &Host{Name: "node1", Kernel: "6.1.0", Arch: "amd64", CPUs: 64},
+				Missed:  (&measure.Limits{MinBits: 2e9, MaxP50Ns: 1000}).Missed(&res.Sizes[0])}
+			if err := o.JSON(&b); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name, b.Bytes())
+			b.Reset()
+			if err := o.CSV(&b); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, strings.TrimSuffix(name, "json")+"csv", b.Bytes())
 		})
 	}
 }
@@ -116,7 +125,7 @@ func TestJSONOfFailure(t *testing.T) {
 	c, res := bandwidth()
 	res.Setup, res.Sizes = session.Setup{}, nil
 	var b bytes.Buffer
-	if err := JSON(&b, c, res, false, errors.New("it broke")); err != nil {
+	if err := (&Outcome{Plan: c, Result: res, Failure: errors.New("it broke")}).JSON(&b); err != nil {
 		t.Fatal(err)
 	}
 	var d map[string]any
@@ -152,7 +161,8 @@ func TestHostileNames(t *testing.T) {
 	res.Setup.PeerVersion, res.Setup.PeerAddress = hostile, hostile
 	var out bytes.Buffer
 	Table{W: &out, Plan: c}.Header(res.Setup)
-	if err := JSON(&out, c, res, false, errors.New(hostile)); err != nil {
+	o := Outcome{Plan: c, Result: res, Failure: errors.New(hostile)}
+	if err := o.JSON(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range out.String() {

@@ -16,8 +16,9 @@ import (
 
 // Table prints for people.
 type Table struct {
-	W    io.Writer
-	Plan *plan.Plan
+	W         io.Writer
+	Plan      *plan.Plan
+	Histogram bool // also print the distribution of latencies
 }
 
 // Header prints what is about to run, and the head of the columns.
@@ -75,11 +76,12 @@ func options(p *plan.Plan, s session.Setup) string {
 	add(p.PostList > 1, "post list %d", p.PostList)
 	add(p.Bandwidth(), "cq moderation %d", p.CQMod)
 	add(s.Local.Inline > 0, "inline up to %d", s.Local.Inline)
-	add(p.Verb == wire.Read, "outstanding reads %d", s.OutReads)
+	add(p.Verb.Fetches(), "outstanding reads %d", s.OutReads)
+	add(p.Verb == wire.Atomic, "%v", p.Atomic)
 	add(p.Events, "events")
 	if p.Metric == wire.Latency {
 		trip := "half"
-		if p.Verb == wire.Read {
+		if p.Verb.Fetches() {
 			trip = "whole"
 		}
 		add(p.LatencyDef == plan.RoundTrip, "latency as perftest (%s round trip)", trip)
@@ -110,11 +112,31 @@ func (t Table) Size(r measure.Size) {
 			fmt.Fprintf(t.W, " %9s", micros(v))
 		}
 		fmt.Fprintln(t.W)
+		if t.Histogram {
+			t.buckets(r.Buckets)
+		}
 		return
 	}
 	unit := measure.Units(t.Plan.Gbits)
 	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s\n", r.Bytes, r.Messages, rate(r.BW.PeakBitsPerSecond/unit, 2),
 		rate(r.BW.BitsPerSecond/unit, 2), rate(r.BW.MessagesPerSecond/1e6, 6))
+	if r.Lost > 0 {
+		fmt.Fprintf(t.W, "%10s %12d lost: they were sent, and no receive was posted, or the network dropped them\n", "",
+			r.Lost)
+	}
+}
+
+// buckets prints a distribution: how many samples, and the share of those up to here.
+func (t Table) buckets(list []measure.Bucket) {
+	var all, sum int64
+	for _, b := range list {
+		all += b.Count
+	}
+	for _, b := range list {
+		sum += b.Count
+		fmt.Fprintf(t.W, "%23s to %9s %10d %8.4f %%\n", micros(b.FromNs), micros(b.ToNs), b.Count,
+			100*float64(sum)/float64(all))
+	}
 }
 
 // Footer prints what there is to say at the end.
@@ -126,7 +148,7 @@ func (t Table) Footer(res *engine.Result) {
 		}
 		fmt.Fprintln(t.W, what)
 	}
-	if c := t.Plan; c.Verb == wire.Read && c.Metric == wire.Latency && !c.Client() && res.Setup.Local.Device != "" {
+	if c := t.Plan; c.Verb.Fetches() && c.Metric == wire.Latency && !c.Client() && res.Setup.Local.Device != "" {
 		fmt.Fprintln(t.W, "the client measures, and does not report")
 	}
 	if res.Verified {

@@ -79,6 +79,9 @@ func (s *rdmaCM) accept(opt cm.Options, waiting func(port int)) error {
 		if err := s.openDevice(p.Device, p.IBPort); err != nil {
 			return err
 		}
+		if err := s.rehearse(); err != nil {
+			return err
+		}
 	}
 	waiting(s.listener.Port())
 	s.cm, err = s.listener.Accept(s.ctx, s.useDevice)
@@ -130,7 +133,7 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 		return err
 	}
 	opt := rdmacm.Options{PD: s.pd, SendCQ: s.scq, RecvCQ: s.rcq, QP: qo}
-	if p.Verb == wire.Read {
+	if p.Verb.Fetches() {
 		opt.ResponderResources = uint8(s.setup.OutReads)
 	}
 	for i := range p.QPs {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
@@ -31,10 +30,30 @@ func (s *Session) openDevice(device string, port uint8) error {
 	if err := s.chooseMTU(name); err != nil {
 		return err
 	}
+	if err := s.checkDatagram(); err != nil {
+		return err
+	}
 	if size := s.plan.Size; s.port.MaxMsgSize != 0 && size > uint64(s.port.MaxMsgSize) {
 		return fmt.Errorf("size (-s) %d > %d, the largest message of %s", size, s.port.MaxMsgSize, name)
 	}
 	return s.chooseOutReads()
+}
+
+// Device returns the device, or nil while none is open.
+func (s *Session) Device() *ibv.Device { return s.dev }
+
+// PortDown returns an error that names the port if it is not active any more: the peer cannot be reached then, and
+// what fails tells of the peer only.
+func (s *Session) PortDown() error {
+	if s.dev == nil {
+		return nil
+	}
+	p, err := s.dev.QueryPort(s.ibPort)
+	if err != nil || p.State == ibv.PortActive {
+		return nil
+	}
+	return fmt.Errorf("%s port %d of this end is %v: its link went down during the test", s.dev.Name(), s.ibPort,
+		p.State)
 }
 
 func (s *Session) chooseMTU(name string) error {
@@ -55,7 +74,7 @@ func (s *Session) chooseMTU(name string) error {
 }
 
 func (s *Session) chooseOutReads() error {
-	if s.plan.Verb != wire.Read {
+	if !s.plan.Verb.Fetches() {
 		s.setup.OutReads = 1 // as perftest tells the peer
 		return nil
 	}

@@ -18,6 +18,9 @@ func (s *Session) hello() error {
 		Params: s.plan.Params(), MaxReads: s.attr.MaxQPRdAtom, ShortNeg: s.plan.ShortNeg,
 	})
 	s.mtu = ibv.MTU(s.terms.MTU)
+	if err == nil {
+		err = s.checkDatagram()
+	}
 	return err
 }
 
@@ -82,20 +85,27 @@ func (s *Session) connect() error {
 // Terms returns what both ends reckon with.
 func (s *Session) Terms() wire.Agreed { return s.terms }
 
-// Barrier meets the peer. It waits without limit, until the peer closes the connection or the context ends.
-func (s *Session) Barrier(step string) error { return s.conn.Barrier(step, s.own[0]) }
+// Barrier meets the peer, which may be late by limit.
+func (s *Session) Barrier(step string, limit time.Duration) error {
+	return s.conn.Barrier(step, s.own[0], limit)
+}
 
-// Reports exchanges the reports of a bandwidth test.
-func (s *Session) Reports(own wire.Report) (wire.Report, error) { return s.conn.Reports(own) }
+// Reports exchanges the reports of a bandwidth test. The peer may be late by limit.
+func (s *Session) Reports(own wire.Report, limit time.Duration) (wire.Report, error) {
+	return s.conn.Reports(own, limit)
+}
 
-// Finish meets the peer for the last time and closes the connection.
-func (s *Session) Finish() error { return s.conn.Finish(s.own[0]) }
+// Finish meets the peer for the last time and closes the connection. The peer may be late by limit.
+func (s *Session) Finish(limit time.Duration) error { return s.conn.Finish(s.own[0], limit) }
 
 // AwaitClose waits, at most for d, until the peer closes the connection: the end of a test whose exchange has none.
 func (s *Session) AwaitClose(d time.Duration) error { return s.conn.AwaitClose(d) }
 
-// Watch calls gone once when the peer leaves while nobody reads from it. stop must be called before the next step.
-func (s *Session) Watch(gone func(error)) (stop func()) { return s.conn.Watch(gone) }
+// Watch calls gone once when the peer leaves while nobody reads from it, or spoke when it has come to the next step.
+// stop must be called before the next step.
+func (s *Session) Watch(gone func(error), spoke func()) (stop func()) {
+	return s.conn.Watch(gone, spoke)
+}
 
 // Explain returns err, or what is behind it where the peer has ended the connection of a queue
 // pair: rdma_cm moves that to the error state then.

@@ -21,8 +21,16 @@ func (s *Session) allocate() error {
 	if s.pd, err = s.dev.AllocPD(); err != nil {
 		return err
 	}
-	s.mr, err = s.pd.AllocMR(int(total), ibv.LocalWrite|ibv.RemoteWrite|ibv.RemoteRead, nil)
+	s.mr, err = s.pd.AllocMR(int(total), s.access(), nil)
 	return err
+}
+
+// access is what the peer may do to the memory. Not every device has atomics.
+func (s *Session) access() ibv.AccessFlags {
+	if s.plan.Verb == wire.Atomic {
+		return ibv.LocalWrite | ibv.RemoteWrite | ibv.RemoteRead | ibv.RemoteAtomic
+	}
+	return ibv.LocalWrite | ibv.RemoteWrite | ibv.RemoteRead
 }
 
 // mostForPeer is how much more memory than without it a peer may make this end allocate.
@@ -46,12 +54,12 @@ func (e *PeerMemoryError) Error() string {
 // areas returns how many bytes one send or receive area takes, and all of them. page is this machine's.
 func areas(p *plan.Plan, page int, terms wire.Agreed) (slot, total uint64, err error) {
 	n := 2 * uint64(p.QPs)
-	slot = payload.RoundUp(max(p.Size, uint64(terms.PageSize)), uint64(terms.CacheLine))
+	slot = payload.RoundUp(max(p.Arrives(p.Size), uint64(terms.PageSize)), uint64(terms.CacheLine))
 	total = slot * n
 	if total > 1<<40 {
 		return 0, 0, fmt.Errorf("%d queue pairs of %d bytes need %d bytes of memory", p.QPs, p.Size, total)
 	}
-	if own := max(p.Size, uint64(page)) * n; total > own+mostForPeer {
+	if own := max(p.Arrives(p.Size), uint64(page)) * n; total > own+mostForPeer {
 		return 0, 0, &PeerMemoryError{terms.PageSize, p.QPs, total, own}
 	}
 	return slot, total, nil
@@ -69,7 +77,7 @@ func (s *Session) RecvArea(i int) []byte { return s.mr.Bytes()[s.recvOff(i):][:s
 // fill puts the payload where the verb takes it from.
 func (s *Session) fill() {
 	for i := range s.qps {
-		if s.plan.Verb == wire.Read {
+		if s.plan.Verb.Fetches() {
 			payload.Fill(s.RecvArea(i), i)
 		} else {
 			payload.Fill(s.SendArea(i), i)
@@ -79,7 +87,7 @@ func (s *Session) fill() {
 
 // Landed returns where the peer's payload has come to rest.
 func (s *Session) Landed(i int) []byte {
-	if s.plan.Verb == wire.Read {
+	if s.plan.Verb.Fetches() {
 		return s.SendArea(i)
 	}
 	return s.RecvArea(i)
@@ -88,6 +96,7 @@ func (s *Session) Landed(i int) []byte {
 // Pair is one queue pair with the addresses that its messages have.
 type Pair struct {
 	QP      *ibv.QP
+	AH      *ibv.AH // UD: the peer's address
 	PeerQPN uint32
 
 	Local   uint64 // what is sent, or read to
@@ -105,6 +114,9 @@ func (s *Session) Pairs() []Pair {
 			QP: qp, PeerQPN: s.peer[i].QPN,
 			Local: s.mr.Addr() + s.sendOff(i), Landing: s.mr.Addr() + s.recvOff(i), LKey: s.mr.LKey(),
 			Remote: s.peer[i].VAddr, RKey: s.peer[i].RKey,
+		}
+		if s.ahs != nil {
+			out[i].AH = s.ahs[i]
 		}
 	}
 	return out

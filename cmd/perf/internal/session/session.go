@@ -32,6 +32,7 @@ type Session struct {
 	scq  *ibv.CQ
 	rcq  *ibv.CQ
 	qps  []*ibv.QP
+	ahs  []*ibv.AH // UD
 	own  []wire.Dest
 	peer []wire.Dest
 }
@@ -71,31 +72,47 @@ func (s *Session) build() error {
 		return err
 	}
 	var err error
-	depth := p.TxDepth
-	if !p.Bandwidth() {
-		depth = max(depth, 2) // the next one is posted before the last one is done with
-	}
-	opt := &ibv.CQOptions{NoEvents: !p.Events}
-	if s.scq, err = s.dev.CreateCQ(depth*p.QPs, opt); err != nil {
+	if err = s.makeCQs(); err != nil {
 		return err
 	}
-	s.rcq = s.scq
-	if p.Verb == wire.Send {
-		if s.rcq, err = s.dev.CreateCQ(max(p.RxDepth*p.QPs, 1), opt); err != nil {
-			return err
-		}
-	}
-	qo := ibv.QPOptions{Type: p.Transport.QPType(), MaxSendWR: depth, MaxRecvWR: max(p.RxDepth, 1), MaxInline: p.Inline}
-	if p.Inline == plan.Auto {
-		qo.MaxInline = p.AutoInline()
-	}
-	if err := s.way.makeQPs(qo); err != nil {
+	if err := s.way.makeQPs(s.qpOptions()); err != nil {
 		return err
 	}
 	s.peer = make([]wire.Dest, p.QPs)
 	s.conn.UseGID(s.useGID())
 	s.fill()
 	return nil
+}
+
+// sendDepth is the depth of a send queue.
+func (s *Session) sendDepth() int {
+	if s.plan.Bandwidth() {
+		return s.plan.TxDepth
+	}
+	return max(s.plan.TxDepth, 2) // the next one is posted before the last one is done with
+}
+
+func (s *Session) makeCQs() (err error) {
+	p := &s.plan
+	opt := &ibv.CQOptions{NoEvents: !p.Events}
+	if s.scq, err = s.dev.CreateCQ(s.sendDepth()*p.QPs, opt); err != nil {
+		return err
+	}
+	s.rcq = s.scq
+	if p.Verb == wire.Send {
+		s.rcq, err = s.dev.CreateCQ(max(p.RxDepth*p.QPs, 1), opt)
+	}
+	return err
+}
+
+func (s *Session) qpOptions() ibv.QPOptions {
+	p := &s.plan
+	qo := ibv.QPOptions{Type: p.QPType(), MaxSendWR: s.sendDepth(), MaxRecvWR: max(p.RxDepth, 1),
+		MaxInline: p.Inline}
+	if p.Inline == plan.Auto {
+		qo.MaxInline = p.AutoInline()
+	}
+	return qo
 }
 
 // SendCQ returns the CQ of what is sent.
@@ -111,6 +128,9 @@ func (s *Session) Close() error {
 		s.conn.Close()
 	}
 	errs = append(errs, s.way.closeQPs())
+	for _, ah := range s.ahs {
+		errs = append(errs, ah.Close())
+	}
 	add := func(open bool, c io.Closer) {
 		if open {
 			errs = append(errs, c.Close())

@@ -25,6 +25,9 @@ func (s *sockets) meet(waiting func(port int)) error {
 		s.conn, err = wire.Dial(s.ctx, p.Host, p.Port, p.Timeout, p.Patience)
 		return err
 	}
+	if err := s.rehearse(); err != nil {
+		return err
+	}
 	if s.listener, err = wire.Listen(s.ctx, p.Bind, p.Port, p.Timeout); err != nil {
 		return err
 	}
@@ -33,13 +36,16 @@ func (s *sockets) meet(waiting func(port int)) error {
 	return err
 }
 
-func (s *sockets) makeQPs(qo ibv.QPOptions) error { return s.makeRC(qo) }
+func (s *sockets) makeQPs(qo ibv.QPOptions) error { return s.makeConnected(qo) }
 
 func (s *sockets) bringUp() error {
 	if err := s.checkPeer(); err != nil {
 		return err
 	}
-	return s.connectRC()
+	if s.plan.Transport == wire.UD {
+		return s.connectDatagrams()
+	}
+	return s.connectPairs()
 }
 
 // checkPeer refuses pairs of addresses that no packet can travel between.

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // UseGID decides between the two forms of keys: with a GID, as always on
@@ -14,17 +15,17 @@ func (w *Conn) UseStructs() { w.structs = true }
 
 // Keys exchanges the data of one queue pair.
 func (w *Conn) Keys(step string, own Dest) (Dest, error) {
-	return w.keys(step, own, false)
+	return w.keys(step, own, w.timeout)
 }
 
-// Barrier exchanges the data of a queue pair once more, to meet the peer. It
-// waits without limit, until the peer closes the connection or ctx ends.
-func (w *Conn) Barrier(step string, own Dest) error {
-	_, err := w.keys(step, own, true)
+// Barrier exchanges the data of a queue pair once more, to meet the peer, which
+// may be late by limit.
+func (w *Conn) Barrier(step string, own Dest, limit time.Duration) error {
+	_, err := w.keys(step, own, limit)
 	return err
 }
 
-func (w *Conn) keys(step string, own Dest, wait bool) (Dest, error) {
+func (w *Conn) keys(step string, own Dest, limit time.Duration) (Dest, error) {
 	out := own.appendKey(nil, w.gid)
 	if w.structs {
 		out = own.appendStruct(nil, w.version >= longVersion)
@@ -34,7 +35,7 @@ func (w *Conn) keys(step string, own Dest, wait bool) (Dest, error) {
 			return Dest{}, err
 		}
 	}
-	peer, err := w.readKey(step, wait)
+	peer, err := w.readKey(step, limit)
 	if err != nil {
 		return Dest{}, err
 	}
@@ -48,12 +49,12 @@ func (w *Conn) keys(step string, own Dest, wait bool) (Dest, error) {
 
 // readKey reads the short form first: a peer that uses the other form than we
 // do would otherwise leave us waiting for the rest.
-func (w *Conn) readKey(step string, wait bool) (Dest, error) {
+func (w *Conn) readKey(step string, limit time.Duration) (Dest, error) {
 	if w.structs {
-		return w.readStruct(step, wait)
+		return w.readStruct(step, limit)
 	}
 	in := make([]byte, keyLenGID)
-	if err := w.read(step, in[:keyLenLID], wait); err != nil {
+	if err := w.read(step, in[:keyLenLID], limit); err != nil {
 		return Dest{}, err
 	}
 	lid := in[keyLenLID-1] == 0
@@ -65,7 +66,7 @@ func (w *Conn) readKey(step string, wait bool) (Dest, error) {
 		return Dest{}, w.fail(step,
 			errors.New("the peer gave a GID, this side uses none; give a GID index (-x) at both ends or at none"))
 	case !lid:
-		if err := w.read(step, in[keyLenLID:], false); err != nil {
+		if err := w.read(step, in[keyLenLID:], w.timeout); err != nil {
 			return Dest{}, err
 		}
 	default:
@@ -78,12 +79,12 @@ func (w *Conn) readKey(step string, wait bool) (Dest, error) {
 	return peer, nil
 }
 
-func (w *Conn) readStruct(step string, wait bool) (Dest, error) {
+func (w *Conn) readStruct(step string, limit time.Duration) (Dest, error) {
 	in := make([]byte, structLen)
 	if w.version >= longVersion {
 		in = make([]byte, structLenLong)
 	}
-	if err := w.read(step, in, wait); err != nil {
+	if err := w.read(step, in, limit); err != nil {
 		return Dest{}, err
 	}
 	d, err := parseStruct(in)

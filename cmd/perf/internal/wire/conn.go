@@ -68,24 +68,27 @@ func (w *Conn) fail(step string, err error) error {
 	return &ExchangeError{w.peer, step, err}
 }
 
-// exchange is one step. With wait it has no deadline of its own.
-func (w *Conn) exchange(step string, out, in []byte, wait bool) error {
+// Forever is a limit that bounds nothing.
+const Forever time.Duration = 0
+
+// exchange is one step, whose answer may take as long as limit.
+func (w *Conn) exchange(step string, out, in []byte, limit time.Duration) error {
 	if w.role == Client {
 		if err := w.write(step, out); err != nil {
 			return err
 		}
-		return w.read(step, in, wait)
+		return w.read(step, in, limit)
 	}
-	if err := w.read(step, in, wait); err != nil {
+	if err := w.read(step, in, limit); err != nil {
 		return err
 	}
 	return w.write(step, out)
 }
 
-func (w *Conn) deadline(wait bool) {
+func (w *Conn) deadline(limit time.Duration) {
 	t := time.Time{}
-	if !wait {
-		t = time.Now().Add(w.timeout)
+	if limit != Forever {
+		t = time.Now().Add(limit)
 	}
 	w.c.SetDeadline(t)
 	if w.ctx.Err() != nil { // it may have ended just before
@@ -94,30 +97,31 @@ func (w *Conn) deadline(wait bool) {
 }
 
 func (w *Conn) write(step string, b []byte) error {
-	w.deadline(false)
+	w.deadline(w.timeout)
 	if _, err := w.c.Write(b); err != nil {
-		return w.fail(step, w.explain(err, 0, 0))
+		return w.fail(step, w.explain(err, w.timeout, 0, 0))
 	}
 	return nil
 }
 
-func (w *Conn) read(step string, b []byte, wait bool) error {
-	w.deadline(wait)
+func (w *Conn) read(step string, b []byte, limit time.Duration) error {
+	w.deadline(limit)
 	if n, err := io.ReadFull(w.c, b); err != nil {
-		return w.fail(step, w.explain(err, n, len(b)))
+		return w.fail(step, w.explain(err, limit, n, len(b)))
 	}
 	return nil
 }
 
 // explain names the usual reasons, and how much had come before.
-func (w *Conn) explain(err error, got, want int) error {
+func (w *Conn) explain(err error, limit time.Duration, got, want int) error {
 	part := ""
 	if got > 0 {
 		part = fmt.Sprintf(" after %d of %d bytes", got, want)
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("%w for %v%s; is it the same test, on the same port?", ErrSilent, w.timeout, part)
+		return fmt.Errorf("%w for %v%s; is it the same test, on the same port, and was it not stopped?", ErrSilent,
+			limit, part)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), isReset(err):
 		return fmt.Errorf("%w%s; it failed, was stopped, or runs another test (see its output)", ErrClosed, part)
 	}

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Finish meets the peer for the last time and closes the connection.
-func (w *Conn) Finish(own Dest) error {
-	if err := w.Barrier("end", own); err != nil {
+// Finish meets the peer for the last time and closes the connection. The peer
+// may be late by limit.
+func (w *Conn) Finish(own Dest, limit time.Duration) error {
+	if err := w.Barrier("end", own, limit); err != nil {
 		return err
 	}
 	if w.structs {

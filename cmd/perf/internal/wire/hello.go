@@ -54,7 +54,7 @@ func (w *Conn) Hello(h Hello) (Agreed, error) {
 	// Stock peers stop reading at the zero.
 	copy(out[versionLen-len(ourMagic):], ourMagic)
 	in := make([]byte, versionLen)
-	if err := w.exchange(step, out, in, false); err != nil {
+	if err := w.exchange(step, out, in, w.timeout); err != nil {
 		return a, err
 	}
 	text, _, _ := bytes.Cut(in, []byte{0})
@@ -83,7 +83,7 @@ func (w *Conn) Hello(h Hello) (Agreed, error) {
 	}
 	mtu := []byte{byte('0' + h.MTU), 0}
 	got := make([]byte, 2)
-	if err := w.exchange("MTU", mtu, got, false); err != nil {
+	if err := w.exchange("MTU", mtu, got, w.timeout); err != nil {
 		return a, err
 	}
 	peerMTU := int(got[0]) - '0'
@@ -105,7 +105,7 @@ func (w *Conn) Hello(h Hello) (Agreed, error) {
 func (w *Conn) maxInt(step string, own, most int) (int, error) {
 	out, in := make([]byte, 4), make([]byte, 4)
 	binary.BigEndian.PutUint32(out, uint32(own))
-	if err := w.exchange(step, out, in, false); err != nil {
+	if err := w.exchange(step, out, in, w.timeout); err != nil {
 		return 0, err
 	}
 	v := binary.BigEndian.Uint32(in)
@@ -117,7 +117,7 @@ func (w *Conn) maxInt(step string, own, most int) (int, error) {
 
 func (w *Conn) params(p Params) error {
 	in := make([]byte, paramsLen)
-	if err := w.exchange("parameters", p.append(nil), in, false); err != nil {
+	if err := w.exchange("parameters", p.append(nil), in, w.timeout); err != nil {
 		return err
 	}
 	peer, err := parseParams(in)

@@ -1,16 +1,24 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Verb is the operation of a test.
 type Verb uint8
 
 // The verbs.
 const (
-	Send  Verb = 1
-	Write Verb = 2
-	Read  Verb = 3
+	Send   Verb = 1
+	Write  Verb = 2
+	Read   Verb = 3
+	Atomic Verb = 4
 )
+
+// Fetches reports whether the adapter of the peer answers with data: its software has no part in
+// the test, and the answers take up what an adapter can have outstanding.
+func (v Verb) Fetches() bool { return v == Read || v == Atomic }
 
 // String returns the name as the command line has it.
 func (v Verb) String() string {
@@ -21,18 +29,50 @@ func (v Verb) String() string {
 		return "write"
 	case Read:
 		return "read"
+	case Atomic:
+		return "atomic"
 	}
 	return fmt.Sprintf("Verb(%d)", uint8(v))
 }
 
 // ParseVerb reads a name of the command line.
 func ParseVerb(name string) (Verb, error) {
-	for _, v := range []Verb{Write, Read, Send} {
+	for _, v := range []Verb{Write, Read, Send, Atomic} {
 		if name == v.String() {
 			return v, nil
 		}
 	}
-	return 0, fmt.Errorf("verb %q, allowed are write, read and send", name)
+	return 0, fmt.Errorf("verb %q, allowed are write, read, send and atomic", name)
+}
+
+// AtomicType is the operation of an atomic test, numbered as in perftest.
+type AtomicType uint8
+
+// The atomic operations.
+const (
+	CompareSwap AtomicType = 0
+	FetchAdd    AtomicType = 1
+)
+
+// String returns the name as the command line has it.
+func (a AtomicType) String() string {
+	switch a {
+	case CompareSwap:
+		return "CMP_AND_SWAP"
+	case FetchAdd:
+		return "FETCH_AND_ADD"
+	}
+	return fmt.Sprintf("AtomicType(%d)", uint8(a))
+}
+
+// ParseAtomicType reads a name of the command line.
+func ParseAtomicType(name string) (AtomicType, error) {
+	for _, a := range []AtomicType{CompareSwap, FetchAdd} {
+		if strings.EqualFold(name, a.String()) {
+			return a, nil
+		}
+	}
+	return 0, fmt.Errorf("atomic type (-A) %q, allowed are CMP_AND_SWAP and FETCH_AND_ADD", name)
 }
 
 // Metric is what a test measures.

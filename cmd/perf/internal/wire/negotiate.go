@@ -29,6 +29,7 @@ const (
 	negVerbSend     = 0
 	negVerbWrite    = 2
 	negVerbRead     = 4
+	negVerbAtomic   = 5
 	negTestLat      = 0
 	negTestBW       = 1
 	negUnitGbit     = 0
@@ -54,8 +55,10 @@ func (p Params) appendNegotiate(b []byte, maxReads int, long bool) []byte {
 	}
 	be := binary.BigEndian
 	be.PutUint32(m[0:], pick(p.All, negMethodAll, negMethodOne))
-	verb := map[Verb]uint32{Send: negVerbSend, Write: negVerbWrite, Read: negVerbRead}[p.Verb]
+	verb := map[Verb]uint32{Send: negVerbSend, Write: negVerbWrite, Read: negVerbRead, Atomic: negVerbAtomic}[p.Verb]
+	be.PutUint32(m[4:], uint32(p.Transport))
 	be.PutUint32(m[8:], verb)
+	be.PutUint32(m[16:], uint32(p.Atomic))
 	be.PutUint32(m[12:], pick(p.Metric == Bandwidth, negTestBW, negTestLat))
 	be.PutUint32(m[20:], pick(p.Duration != 0, negTypeDuration, negTypeIters))
 	be.PutUint32(m[24:], pick(p.Gbits, negUnitGbit, negUnitMiB))
@@ -69,10 +72,13 @@ func (p Params) appendNegotiate(b []byte, maxReads int, long bool) []byte {
 
 func parseNegotiate(b []byte, ours Params) (Params, error) {
 	be := binary.BigEndian
-	if c := be.Uint32(b[4:]); c != 0 {
-		return Params{}, fmt.Errorf("the peer uses connection type %d, not RC", c)
+	c := be.Uint32(b[4:])
+	if c > 255 {
+		return Params{}, fmt.Errorf("the peer uses connection type %d, which is not known here", c)
 	}
 	p := Params{
+		Transport:     Transport(c),
+		Atomic:        AtomicType(be.Uint32(b[16:]) & 0xff),
 		All:           be.Uint32(b[0:]) == negMethodAll,
 		Size:          be.Uint64(b[32:]),
 		Iters:         be.Uint64(b[40:]),
@@ -88,6 +94,8 @@ func parseNegotiate(b []byte, ours Params) (Params, error) {
 		p.Verb = Write
 	case negVerbRead:
 		p.Verb = Read
+	case negVerbAtomic:
+		p.Verb = Atomic
 	default:
 		return Params{}, fmt.Errorf("the peer runs a test that is not known here (verb %d)", v)
 	}
@@ -113,20 +121,20 @@ func (w *Conn) negotiate(h Hello) error {
 	long := !h.ShortNeg
 	var err error
 	if w.role == Server {
-		if err = w.read(step, in, false); err != nil {
+		if err = w.read(step, in, w.timeout); err != nil {
 			return err
 		}
 		rest := in[negotiateLen:negotiateLenMLX5]
 		w.c.SetReadDeadline(time.Now().Add(min(w.timeout, 300*time.Millisecond)))
 		n, rerr := io.ReadFull(w.c, rest)
 		if long = n == len(rest); !long && !(n == 0 && errors.Is(rerr, os.ErrDeadlineExceeded)) {
-			return w.fail(step, w.explain(rerr, negotiateLen+n, negotiateLenMLX5))
+			return w.fail(step, w.explain(rerr, w.timeout, negotiateLen+n, negotiateLenMLX5))
 		}
 		err = w.write(step, h.Params.appendNegotiate(nil, h.MaxReads, long))
 	} else {
 		out := h.Params.appendNegotiate(nil, h.MaxReads, long)
 		in = in[:len(out)]
-		err = w.exchange(step, out, in, false)
+		err = w.exchange(step, out, in, w.timeout)
 	}
 	if err != nil {
 		return err

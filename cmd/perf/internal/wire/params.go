@@ -13,8 +13,10 @@ import (
 type Params struct {
 	Verb          Verb
 	Metric        Metric
-	Size          uint64 // bytes; the largest one of a sweep
-	Iters         uint64 // messages per queue pair and size; 0 with Duration
+	Transport     Transport
+	Atomic        AtomicType // of Verb Atomic
+	Size          uint64     // bytes; the largest one of a sweep
+	Iters         uint64     // messages per queue pair and size; 0 with Duration
 	QPs           int
 	Duration      time.Duration // 0: by iterations
 	All           bool          // sweep over the sizes
@@ -26,12 +28,13 @@ type Params struct {
 // The message that two of us exchange as step 5, all big endian:
 //
 //	 0  "pverbs1\0"
-//	 8  verb, metric, flags, 0
+//	 8  verb, metric, flags, transport
 //	12  queue pairs u32
 //	16  size u64
 //	24  messages u64
 //	32  duration u64, nanoseconds
-//	40  zeros up to 128, for later
+//	40  atomic operation
+//	41  zeros up to 128, for later
 const (
 	ourMagic  = "pverbs1\x00"
 	paramsLen = 128
@@ -53,11 +56,12 @@ func (p Params) append(b []byte) []byte {
 			flags |= f.bit
 		}
 	}
-	b = append(b, byte(p.Verb), byte(p.Metric), flags, 0)
+	b = append(b, byte(p.Verb), byte(p.Metric), flags, byte(p.Transport))
 	b = binary.BigEndian.AppendUint32(b, uint32(p.QPs))
 	b = binary.BigEndian.AppendUint64(b, p.Size)
 	b = binary.BigEndian.AppendUint64(b, p.Iters)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.Duration))
+	b = append(b, byte(p.Atomic))
 	return append(b, make([]byte, paramsLen-(len(b)-start))...)
 }
 
@@ -68,6 +72,8 @@ func parseParams(b []byte) (Params, error) {
 	p := Params{
 		Verb:          Verb(b[8]),
 		Metric:        Metric(b[9]),
+		Transport:     Transport(b[11]),
+		Atomic:        AtomicType(b[40]),
 		All:           b[10]&flagAll != 0,
 		Bidirectional: b[10]&flagBidir != 0,
 		Verify:        b[10]&flagVerify != 0,
@@ -116,6 +122,10 @@ func (p Params) Check(peer Params) error {
 		}
 	}
 	add("test", p.Verb.String()+" "+p.Metric.String(), peer.Verb.String()+" "+peer.Metric.String())
+	add("connection type (-c)", p.Transport, peer.Transport)
+	if p.Verb == Atomic && peer.Verb == Atomic {
+		add("atomic type (-A)", p.Atomic, peer.Atomic)
+	}
 	if p.All != peer.All {
 		add("sweep over all sizes (-a)", p.All, peer.All)
 	} else {

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"math"
+	"time"
 )
 
 // Report is what ends of a bandwidth test tell each other about a run. The
@@ -17,7 +18,7 @@ type Report struct {
 }
 
 // Reports exchanges the reports.
-func (w *Conn) Reports(own Report) (Report, error) {
+func (w *Conn) Reports(own Report, limit time.Duration) (Report, error) {
 	var peer Report
 	f := math.Float64bits
 	for _, x := range []struct {
@@ -33,8 +34,7 @@ func (w *Conn) Reports(own Report) (Report, error) {
 	} {
 		out, in := make([]byte, 8), make([]byte, 8)
 		binary.BigEndian.PutUint64(out, x.own)
-		// In a bidirectional run the peer may still be busy with its part.
-		if err := w.exchange("report of "+x.name, out, in, true); err != nil {
+		if err := w.exchange("report of "+x.name, out, in, limit); err != nil {
 			return peer, err
 		}
 		x.set(binary.BigEndian.Uint64(in))

@@ -6,4 +6,4 @@ func isRefused(error) bool { return false }
 
 func isReset(error) bool { return false }
 
-func (w *Conn) watchSocket(gone func(error)) (stop func()) { return func() {} }
+func (w *Conn) watchSocket(gone func(error), spoke func()) (stop func()) { return func() {} }

@@ -14,7 +14,7 @@ func isReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-func (w *Conn) watchSocket(gone func(error)) (stop func()) {
+func (w *Conn) watchSocket(gone func(error), spoke func()) (stop func()) {
 	sc, ok := w.c.(syscall.Conn)
 	if !ok {
 		return func() {}
@@ -23,7 +23,7 @@ func (w *Conn) watchSocket(gone func(error)) (stop func()) {
 	if err != nil {
 		return func() {}
 	}
-	w.deadline(true)
+	w.deadline(Forever)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -39,8 +39,12 @@ func (w *Conn) watchSocket(gone func(error)) (stop func()) {
 			}
 			return true
 		})
-		if err == nil && closed {
+		switch {
+		case err != nil:
+		case closed:
 			gone(w.leftEarly())
+		default:
+			spoke()
 		}
 	}()
 	return func() {

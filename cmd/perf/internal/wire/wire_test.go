@@ -268,14 +268,14 @@ func TestGoldenExchange(t *testing.T) {
 			if err != nil || d != peerDest {
 				t.Fatalf("Keys = %+v, %v", d, err)
 			}
-			r, err := w.Reports(Report{65536, 1000, 12.5, 11.5, 0.0002})
+			r, err := w.Reports(Report{65536, 1000, 12.5, 11.5, 0.0002}, time.Minute)
 			if wr := (Report{65536, 1000, 70.5, 60.25, 0.0009}); err != nil || r != wr {
 				t.Errorf("Reports = %+v, %v; want %+v", r, err, wr)
 			}
 			wg.Wait()
 			// The end: keys, then "done" and the end of the stream.
 			end := make(chan error, 1)
-			go func() { end <- w.Finish(testDest) }()
+			go func() { end <- w.Finish(testDest, time.Minute) }()
 			stock(t, raw, role, []step{{peerKey, key}})
 			if role == Server {
 				io.WriteString(raw, "done\x00")
@@ -473,11 +473,11 @@ func TestSecondClientIsTurnedAway(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	gone := make(chan error, 1)
+	gone, spoke := make(chan error, 1), make(chan struct{}, 1)
 	w, raw := pair(t, Server, testutil.Patience)
-	stop := w.Watch(func(err error) { gone <- err })
+	stop := w.Watch(func(err error) { gone <- err }, func() { spoke <- struct{}{} })
 	stop()
-	stop = w.Watch(func(err error) { gone <- err })
+	stop = w.Watch(func(err error) { gone <- err }, func() { spoke <- struct{}{} })
 	select {
 	case err := <-gone:
 		t.Fatalf("gone without a reason: %v", err)
@@ -496,9 +496,9 @@ func TestWatch(t *testing.T) {
 
 	// Something said is not an end, and stays there to be read.
 	w, raw = pair(t, Server, testutil.Patience)
-	stop = w.Watch(func(err error) { gone <- err })
+	stop = w.Watch(func(err error) { gone <- err }, func() { spoke <- struct{}{} })
 	raw.Write(testDest.appendKey(nil, true))
-	time.Sleep(50 * time.Millisecond)
+	<-spoke
 	stop()
 	w.UseGID(true)
 	if d, err := w.Keys("keys", testDest); err != nil || d != testDest {
@@ -516,10 +516,10 @@ func TestContextEndsBarrier(t *testing.T) {
 	w := NewConn(ctx, a, Server, time.Minute)
 	defer w.Close()
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if err := w.Barrier("end", testDest); !errors.Is(err, context.Canceled) {
+	if err := w.Barrier("end", testDest, Forever); !errors.Is(err, context.Canceled) {
 		t.Errorf("Barrier = %v, want context.Canceled", err)
 	}
-	if err := w.Barrier("end", testDest); !errors.Is(err, context.Canceled) {
+	if err := w.Barrier("end", testDest, Forever); !errors.Is(err, context.Canceled) {
 		t.Errorf("second Barrier = %v, want context.Canceled", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// makeRC makes queue pairs of RC that rdma_cm has no part in, and what the peer has to know of them.
-func (s *Session) makeRC(qo ibv.QPOptions) error {
+// makeConnected makes queue pairs of RC or UC that rdma_cm has no part in, and what the peer has to know of them.
+func (s *Session) makeConnected(qo ibv.QPOptions) error {
 	p := &s.plan
 	for i := range p.QPs {
 		qp, err := s.pd.CreateQP(s.scq, s.rcq, &qo)
@@ -36,8 +36,8 @@ func (s *Session) makeRC(qo ibv.QPOptions) error {
 	return nil
 }
 
-// connectRC connects them to the peer's.
-func (s *Session) connectRC() error {
+// connectPairs connects them to the peer's.
+func (s *Session) connectPairs() error {
 	p := &s.plan
 	opt := &ibv.ConnectOptions{
 		MTU:             s.mtu,
@@ -50,10 +50,13 @@ func (s *Session) connectRC() error {
 	if p.QPTimeout == 0 {
 		opt.AckTimeout = ibv.Forever
 	}
+	if p.Transport == wire.UC {
+		opt.AckTimeout, opt.MaxDestRdAtomic = 0, 0 // it knows neither
+	}
 	for i, qp := range s.qps {
 		d := s.peer[i]
 		opt.MaxRdAtomic = uint8(max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, plan.MaxOutReads)))
-		ep := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu, Type: p.Transport.QPType()}
+		ep := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu, Type: p.QPType()}
 		if err := qp.Connect(ep, opt); err != nil {
 			return err
 		}

@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// DeviceError is an event of the device that makes every figure worthless.
+type DeviceError struct{ Event ibv.AsyncEvent }
+
+// Error returns one line.
+func (e *DeviceError) Error() string { return e.Event.String() }
+
+// watchDevice ends the run when the device tells of an event after which nothing it does counts,
+// until the function that it returns.
+func (r *run) watchDevice(cancel context.CancelCauseFunc) (stop func()) {
+	ctx, end := context.WithCancel(r.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			ev, err := r.Device().AsyncEvent(ctx)
+			if err != nil {
+				return // the run is over, or its own calls fail as this one did
+			}
+			if fatal(ev.Type) {
+				cancel(&DeviceError{ev})
+				return
+			}
+		}
+	}()
+	return func() {
+		end()
+		<-done
+	}
+}
+
+// fatal reports whether an event ends a run. A port that goes down may come up again before the
+// queue pairs give up.
+func fatal(t ibv.AsyncEventType) bool {
+	switch t {
+	case ibv.EventDeviceFatal, ibv.EventCQErr, ibv.EventQPFatal, ibv.EventQPReqErr, ibv.EventQPAccessErr,
+		ibv.EventSRQErr:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,36 @@
+package measure
+
+import "testing"
+
+func TestLimits(t *testing.T) {
+	bw := &Size{Bytes: 64, BW: &Bandwidth{BitsPerSecond: 9e9, MessagesPerSecond: 2e6}}
+	lat := &Size{Bytes: 2, Lat: &Summary{Count: 10, P50: 1500, P99: 4000}}
+	for _, tc := range []struct {
+		name string
+		l    Limits
+		s    *Size
+		want string // of the only miss; "": none
+	}{
+		{"no limits", Limits{}, bw, ""},
+		{"bandwidth kept", Limits{MinBits: 9e9}, bw, ""},
+		{"bandwidth", Limits{MinBits: 9.5e9}, bw, "64 bytes: bandwidth is 9 Gb/s, the limit is 9.5"},
+		{"rate", Limits{MinRate: 3e6}, bw, "64 bytes: message rate is 2 million per second, the limit is 3"},
+		{"not known", Limits{MinBits: 1e9}, &Size{BW: &Bandwidth{}}, "0 bytes: bandwidth is 0 Gb/s, the limit is 1"},
+		{"latency kept", Limits{MaxP50Ns: 1500, MaxP99Ns: 4000}, lat, ""},
+		{"median", Limits{MaxP50Ns: 1499}, lat, "2 bytes: median latency is 1.5 us, the limit is 1.499"},
+		{"p99", Limits{MaxP99Ns: 3000}, lat, "2 bytes: p99 latency is 4 us, the limit is 3"},
+		{"no samples", Limits{MaxP99Ns: 3000}, &Size{Lat: &Summary{}}, "0 bytes: p99 latency is 0 us, the limit is 3"},
+		{"another's limits", Limits{MinBits: 1e12}, lat, ""},
+	} {
+		got := ""
+		for i, err := range tc.l.Missed(tc.s) {
+			if i > 0 {
+				got += "; "
+			}
+			got += err.Error()
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package report
+
+import (
+	"os"
+	"runtime"
+	"strings"
+)
+
+// Host is the machine that a run was on.
+type Host struct {
+	Name   string `json:"name"`
+	Kernel string `json:"kernel,omitempty"`
+	Arch   string `json:"architecture"`
+	CPUs   int    `json:"processors"`
+}
+
+// ThisHost describes this machine.
+func ThisHost() *Host {
+	h := &Host{Arch: runtime.GOARCH, CPUs: runtime.NumCPU()}
+	h.Name, _ = os.Hostname()
+	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		h.Kernel = strings.TrimSpace(string(b))
+	}
+	return h
+}

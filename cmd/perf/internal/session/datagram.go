@@ -1,0 +1,38 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// connectDatagrams makes the queue pairs ready, and an address handle of each one's peer.
+func (s *Session) connectDatagrams() error {
+	opt := &ibv.ConnectOptions{SL: s.plan.SL, TrafficClass: s.plan.TClass, PKeyIndex: s.plan.PKeyIndex}
+	for i, qp := range s.qps {
+		if err := qp.Connect(ibv.Endpoint{}, opt); err != nil {
+			return err
+		}
+		d := s.peer[i]
+		attr, err := qp.Address(ibv.Endpoint{QPN: d.QPN, LID: d.LID, GID: d.GID, Type: ibv.UD}, opt)
+		if err != nil {
+			return err
+		}
+		ah, err := s.pd.CreateAH(attr)
+		if err != nil {
+			return err
+		}
+		s.ahs = append(s.ahs, ah)
+	}
+	return nil
+}
+
+// checkDatagram refuses messages that do not fit into one packet.
+func (s *Session) checkDatagram() error {
+	if s.plan.Transport != wire.UD || s.plan.Size <= uint64(s.mtu.Bytes()) {
+		return nil
+	}
+	return fmt.Errorf("size (-s) %d > %d, the path mtu: a message of UD (-c) is one packet", s.plan.Size,
+		s.mtu.Bytes())
+}

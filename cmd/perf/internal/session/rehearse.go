@@ -1,0 +1,50 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+)
+
+// rehearse makes the CQs and one queue pair and closes them again: what the device refuses is told before a client has
+// to come for it.
+func (s *Session) rehearse() error {
+	if most := s.attr.MaxQP; s.plan.QPs > most {
+		return fmt.Errorf("queue pairs (-q) %d > %d, the limit of %s", s.plan.QPs, most, s.dev.Name())
+	}
+	try := &Session{plan: s.plan, dev: s.dev}
+	err := try.tryQP()
+	if try.rcq == try.scq {
+		try.rcq = nil
+	}
+	if try.rcq != nil {
+		err = errors.Join(err, try.rcq.Close())
+	}
+	if try.scq != nil {
+		err = errors.Join(err, try.scq.Close())
+	}
+	if try.pd != nil {
+		err = errors.Join(err, try.pd.Close())
+	}
+	return err
+}
+
+func (s *Session) tryQP() (err error) {
+	if s.pd, err = s.dev.AllocPD(); err != nil {
+		return err
+	}
+	if err = s.makeCQs(); err != nil {
+		return err
+	}
+	qo := s.qpOptions()
+	qp, err := s.pd.CreateQP(s.scq, s.rcq, &qo)
+	if err != nil && s.plan.Inline == plan.Auto {
+		qo.MaxInline = 0
+		qp, err = s.pd.CreateQP(s.scq, s.rcq, &qo)
+	}
+	if err != nil {
+		return err
+	}
+	return qp.Close()
+}

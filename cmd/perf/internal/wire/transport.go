@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Transport is the type of the queue pairs, numbered as perftest numbers its connection types.
+type Transport uint8
+
+// The transports.
+const (
+	RC Transport = 0
+	UC Transport = 1
+	UD Transport = 2
+)
+
+// Reliable reports whether a message that completes has arrived.
+func (t Transport) Reliable() bool { return t == RC }
+
+// notHere says why perftest's other transports are refused.
+var notHere = map[string]string{
+	"XRC": "not there yet",
+	"DC":  "not there yet",
+	"SRD": "not there yet",
+}
+
+// ParseTransport reads the name of a transport, in any case.
+func ParseTransport(name string) (Transport, error) {
+	for _, t := range []Transport{RC, UC, UD} {
+		if strings.EqualFold(name, t.String()) {
+			return t, nil
+		}
+	}
+	if why, ok := notHere[strings.ToUpper(name)]; ok {
+		return 0, fmt.Errorf("connection type (-c) %s: %s, allowed are RC, UC and UD", strings.ToUpper(name), why)
+	}
+	return 0, fmt.Errorf("connection type (-c) %q, allowed are RC, UC and UD", name)
+}
+
+// String returns the name as the command line has it.
+func (t Transport) String() string {
+	switch t {
+	case RC:
+		return "RC"
+	case UC:
+		return "UC"
+	case UD:
+		return "UD"
+	}
+	return fmt.Sprintf("Transport(%d)", uint8(t))
+}

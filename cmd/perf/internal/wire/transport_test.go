@@ -1,0 +1,22 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTransport(t *testing.T) {
+	for name, want := range map[string]Transport{"RC": RC, "rc": RC, "Uc": UC, "UD": UD} {
+		if tr, err := ParseTransport(name); err != nil || tr != want {
+			t.Errorf("%s: %v, %v", name, tr, err)
+		}
+	}
+	for name, want := range map[string]string{"xrc": "XRC: not there yet", "RD": `"RD", allowed are RC, UC and UD`} {
+		if _, err := ParseTransport(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	if s := Transport(9).String(); s != "Transport(9)" {
+		t.Errorf("an unknown transport is %q", s)
+	}
+}
