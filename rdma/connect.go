@@ -38,12 +38,13 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	if err != nil {
 		return err
 	}
+	e = e.shard()
 	if err := e.reserve(); err != nil {
 		return err
 	}
 	a.e = e
 	o.PD, o.SendCQ, o.RecvCQ = e.pd, e.cq, e.cq
-	o.QP = ibv.QPOptions{SRQ: e.srq, MaxSendWR: sqDepth, MaxInline: maxInline}
+	o.QP = ibv.QPOptions{SRQ: e.srq, MaxSendWR: sqDepth, MaxSendSGE: 2, MaxInline: maxInline}
 	h := hello{min: minVersion, max: maxVersion, kind: a.kind, block: uint32(e.opt.Block), limit: startWindow,
 		maxMessage: uint32(a.opt.maxMessage())}
 	copy(h.app[:], a.opt.PrivateData)

@@ -13,7 +13,7 @@
 // Conn carries messages, Stream carries bytes and is a net.Conn. Both are connections by rdma_cm, made
 // with an address of the peer's device. Buffers, their registration, queues, completions and flow
 // control are an Engine's, which connections share: one for each device, unless Options name another.
-// docs/rdma.md has the model and the protocol.
+// docs/rdma.md has the model and the protocol. Buffers of Engine.Pool are sent without a copy.
 //
 // # Goroutines
 //

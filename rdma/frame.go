@@ -35,12 +35,14 @@ func (k frameKind) String() string {
 
 // Flags of a frame.
 const (
-	flagMore   = 1 << iota // the message goes on in the next data frame
-	flagImm                // aux is the immediate; only in the last frame of a message
-	flagIgnore             // a receiver that does not know the kind ignores the frame
-	flagCancel             // the message ends here and is to be dropped
+	flagMore    = 1 << iota // the message goes on in the next data frame
+	flagImm                 // aux is the immediate; only in the last frame of a message
+	flagIgnore              // a receiver that does not know the kind ignores the frame
+	flagCancel              // the message ends here and is to be dropped
+	flagLower               // of LIMIT: the limit may be lower than before, and is to be answered
+	flagLowered             // of LIMIT: that answer
 
-	knownFlags = flagMore | flagImm | flagIgnore | flagCancel
+	knownFlags = flagMore | flagImm | flagIgnore | flagCancel | flagLower | flagLowered
 )
 
 const finClosed = 1

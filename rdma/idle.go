@@ -25,8 +25,8 @@ const (
 	spinPolls = 64 // between two looks at the clock
 )
 
-// wait waits for completions, and takes them.
-func (e *Engine) wait(ctx context.Context, wcs []ibv.WC) (int, error) {
+// arrivals waits for completions, and takes them.
+func (e *Engine) arrivals(ctx context.Context, wcs []ibv.WC) (int, error) {
 	if n, err := e.cq.Poll(wcs); n > 0 || err != nil {
 		return n, err
 	}

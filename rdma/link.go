@@ -20,7 +20,6 @@ const (
 	startWindow = minLimit    // at first
 	maxInline   = 44          // header and payload that fit into one basic block of a WQE
 	stageMost   = 4           // frames that a stream keeps while it may not send
-	postMost    = 4           // frames that are posted with one doorbell
 	lingerTime  = 5 * time.Second
 	drainTime   = time.Second // most that a device may need to tell that a QP has come to rest
 )
@@ -28,8 +27,9 @@ const (
 // frame is a data frame that was received, or is to be sent.
 type frame struct {
 	b     *block
-	off   int32 // of what is left of the payload
-	n     int32 // bytes left from off; of a frame to be sent, its payload
+	buf   *Buffer // to be sent: has the payload, and b only the header
+	off   int32   // of what is left of the payload
+	n     int32   // bytes left from off; of a frame to be sent, its payload
 	aux   uint32
 	flags uint8
 }
@@ -56,11 +56,18 @@ type link struct {
 	consumed uint32 // data frames that the application has taken
 	told     uint32 // limit that the peer knows of
 	window   uint32
-	granted  int  // blocks of the engine beyond base
-	grow     bool // the peer has used its window up
-	finIn    bool // the peer's FIN has come
-	peerDone bool // and it reads no more
-	shutRead bool // this side reads no more: what comes is dropped
+	target   uint32 // what the window is to be: less than window while it shrinks
+	granted  int    // blocks of the engine beyond base
+	grow     bool   // the peer has used its window up
+	finIn    bool   // the peer's FIN has come
+	peerDone bool   // and it reads no more
+	shutRead bool   // this side reads no more: what comes is dropped
+
+	dataTick   uint32 // tick of the last data frame
+	lower      bool   // a LIMIT that is lower is due
+	lowering   bool   // it was sent, and not answered
+	toldBefore uint32 // the limit before that
+	assembling bool   // a message is begun whose frames stay in their blocks
 
 	// Sending.
 	started   bool         // the peer's hello is known, and the QP is ready
@@ -72,8 +79,10 @@ type link struct {
 	ackedWR   uint32       // of them completed with success
 	signaled  uint32       // posted when the last signaled one was posted
 	data      uint32       // data frames under way
+	buffers   uint32       // of them from buffers
 	slots     [sqDepth]slot
 	owed      bool   // a LIMIT is due
+	answer    bool   // an answer to a lower LIMIT is due
 	ping      bool   // a PING is due
 	pinging   bool   // by keep, and has not completed
 	pingWR    uint32 // the last PING's work request
@@ -110,16 +119,14 @@ type link struct {
 	readTurn, writeTurn chan struct{} // one goroutine at a time reads, and one writes
 	readWake, writeWake chan struct{}
 
-	// What is being posted.
-	wrs      [postMost]ibv.SendWR
-	sges     [postMost]ibv.SGE
-	controls [postMost][headerLen]byte
-	inlined  [postMost]*block // free once posted
+	post posting
+	held bool // staged frames wait for more
 }
 
 // slot is a work request under way.
 type slot struct {
 	b    *block
+	buf  *Buffer
 	data bool
 }
 
@@ -131,10 +138,11 @@ type flushWait struct {
 
 func newLink(e *Engine, kind connKind, o *Options) *link {
 	l := &link{
-		e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, told: startWindow,
+		e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, target: startWindow, told: startWindow,
 		keepAlive: o.keepAliveTicks(),
 		lastWQE:   make(chan struct{}), marker: make(chan struct{}), finAcked: make(chan struct{}),
 		done: make(chan struct{}), gone: make(chan struct{}),
+		post:     newPosting(postMost),
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
 		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
 	}
@@ -155,17 +163,11 @@ func wake(ch chan struct{}) {
 	}
 }
 
-// wait waits until ch wakes its goroutine.
-func (l *link) wait(b bound, ch <-chan struct{}) error {
-	err := b.wait(ch)
-	l.e.stat.wakes.Add(1)
-	return err
-}
-
 // prepare runs when the QP is there, before the peer can send.
 func (l *link) prepare(c *rdmacm.Conn) error {
 	l.cm, l.qp, l.qpn = c, c.QP(), c.QP().Num()
 	l.touched = l.e.ticks.Load()
+	l.dataTick = l.touched
 	l.e.add(l)
 	return nil
 }
@@ -209,7 +211,7 @@ func (l *link) pump() {
 	sent := l.sent
 	for {
 		n := 0
-		for n < postMost && l.next(n) {
+		for n < len(l.post.wrs) && l.next(n) {
 			n++
 		}
 		if n == 0 {
@@ -217,11 +219,16 @@ func (l *link) pump() {
 		}
 		l.e.sent.Add(uint64(l.sent - sent))
 		sent = l.sent
-		_, err := l.qp.PostSend(l.wrs[:n])
-		for i, b := range l.inlined[:n] {
-			if b != nil {
-				l.e.put(b)
-				l.inlined[i] = nil
+		_, err := l.qp.PostSend(l.post.wrs[:n])
+		l.e.stat.doorbells.Add(1)
+		for i, s := range l.post.inlined[:n] {
+			if s.b != nil {
+				l.e.put(s.b)
+				l.post.inlined[i] = slot{}
+			}
+			if s.buf != nil {
+				s.buf.unpin()
+				l.post.inlined[i] = slot{}
 			}
 		}
 		if err != nil {
@@ -239,18 +246,25 @@ func (l *link) next(n int) bool {
 	}
 	var (
 		h            header
-		b            *block
+		f            frame
 		data, forced bool // forced: signaled
 	)
 	switch {
 	case l.resetAux != 0:
 		h.kind, h.aux, forced = kindReset, l.resetAux, true
 		l.resetAux = 0
+	case l.lower:
+		h.kind, h.flags = kindLimit, flagLower
+		l.lower, l.lowering, l.toldBefore = false, true, l.told
+		l.told = l.consumed + l.target
+	case l.answer:
+		h.kind, h.flags = kindLimit, flagLowered
+		l.answer = false
 	case l.out.len() > 0 && l.room():
-		f := l.out.pop()
+		f = l.out.pop()
 		h.seq = uint16(l.sent)
 		h.kind, h.flags, h.length, h.aux = kindData, f.flags, uint32(f.n), f.aux
-		b, data = f.b, true
+		data, forced = true, l.wantBack(&f)
 		l.sent++
 		if l.out.len() < stageMost {
 			l.wakeWriter()
@@ -266,29 +280,32 @@ func (l *link) next(n int) bool {
 	default:
 		return false
 	}
-	h.limit = l.consumed + l.window
+	h.limit = l.newLimit()
 	l.told, l.owed = h.limit, false
 	if !data {
 		h.seq = uint16(l.sent)
 	}
 
-	l.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpSend}
-	wr := &l.wrs[n]
+	l.post.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpSend}
+	wr := &l.post.wrs[n]
 	at := &l.slots[l.posted%sqDepth]
 	*at = slot{data: data}
 	size := headerLen + int(h.length)
-	if b == nil {
-		h.put(l.controls[n][:])
-		wr.Inline = l.controls[n][:]
-	} else {
+	switch b := f.b; {
+	case f.buf != nil:
+		l.fromBuffer(n, &h, &f)
+	case b == nil:
+		h.put(l.post.controls[n][:])
+		wr.Inline = l.post.controls[n][:]
+	default:
 		h.put(b.header())
 		if size <= maxInline {
 			wr.Inline = b.mem[headerAt : headerAt+size]
-			l.inlined[n] = b
+			l.post.inlined[n].b = b
 		} else {
 			at.b = b
-			l.sges[n] = ibv.SGE{Addr: b.sge.Addr, Length: uint32(size), LKey: b.sge.LKey}
-			wr.SGEs = l.sges[n : n+1 : n+1]
+			l.post.sges[2*n] = ibv.SGE{Addr: b.sge.Addr, Length: uint32(size), LKey: b.sge.LKey}
+			wr.SGEs = l.post.sges[2*n : 2*n+1 : 2*n+1]
 		}
 	}
 	if data {
@@ -355,6 +372,10 @@ func (l *link) release(upTo uint32) {
 		if s.b != nil {
 			e.give(s.b)
 		}
+		if s.buf != nil {
+			s.buf.unpin()
+			l.buffers--
+		}
 		if s.data {
 			l.data--
 		}
@@ -383,6 +404,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 	}
 	switch h.kind {
 	case kindData:
+		l.dataTick = l.touched
 		l.received++
 		l.e.received++
 		if l.received == l.told {
@@ -409,6 +431,12 @@ func (l *link) receive(b *block, byteLen uint32) {
 		l.failLocked(resetError(h.aux))
 	default: // LIMIT, PING, and kinds to be ignored
 		l.e.consumed(b)
+		if h.kind == kindLimit && h.flags&flagLower != 0 {
+			l.limit, l.answer = h.limit, true
+		}
+		if h.kind == kindLimit && h.flags&flagLowered != 0 {
+			l.lowered()
+		}
 	}
 	l.pump()
 }
@@ -427,12 +455,16 @@ func (l *link) checkFrame(h *header, byteLen uint32) error {
 			fmt.Sprintf("%d: a frame was lost", uint16(l.received))}
 	case h.flags&^knownFlags != 0:
 		return &ProtocolError{"flags of " + h.kind.String(), fmt.Sprintf("%#x", h.flags), "known ones"}
-	case before(h.limit, l.limit):
+	case h.flags&(flagLower|flagLowered) != 0 && h.kind != kindLimit:
+		return &ProtocolError{"flags of " + h.kind.String(), fmt.Sprintf("%#x", h.flags), "none about a lower limit"}
+	case h.flags&flagLowered != 0 && !l.lowering:
+		return &ProtocolError{"LIMIT", "an answer to a lower limit", "none: there was no such limit"}
+	case before(h.limit, l.limit) && (h.flags&flagLower == 0 || before(h.limit, l.limit-maxWindow)):
 		return &ProtocolError{"limit of " + h.kind.String(), fmt.Sprint(h.limit), fmt.Sprintf("%d or more", l.limit)}
 	case before(l.sent+maxWindow, h.limit):
 		return &ProtocolError{"limit of " + h.kind.String(), fmt.Sprint(h.limit),
 			fmt.Sprintf("at most %d", l.sent+maxWindow)}
-	case h.kind == kindData && !before(l.received, l.told):
+	case h.kind == kindData && !l.mayCome():
 		return &ProtocolError{"DATA", fmt.Sprintf("frame %d", l.received), fmt.Sprintf("a number below %d", l.told)}
 	case h.kind == kindData && l.kind == kindStream && h.flags&^flagIgnore != 0:
 		return &ProtocolError{"flags of DATA", fmt.Sprintf("%#x", h.flags), "none, in a stream"}
@@ -448,12 +480,12 @@ func (l *link) took(n uint32) {
 	l.consumed += n
 	if l.grow {
 		l.grow = false
-		if more := min(l.window, maxWindow-l.window); more > 0 && l.e.grant(int(more)) {
-			l.window += more
-			l.granted += int(more)
-		}
+		l.widen()
 	}
-	if untold := l.consumed + l.window - l.told; !before(untold, max(l.window/2, 1)) && untold>>31 == 0 {
+	if l.target < l.window {
+		l.narrow()
+	}
+	if untold := l.consumed + l.target - l.told; !before(untold, max(l.target/2, 1)) && untold>>31 == 0 {
 		l.owed = !l.finIn
 	}
 }
@@ -471,6 +503,6 @@ func (l *link) dropInput() {
 // Preconditions: l.mu is held.
 func (l *link) dropStaged() {
 	for l.out.len() > 0 {
-		l.e.put(l.out.pop().b)
+		l.drop(l.out.pop())
 	}
 }

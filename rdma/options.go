@@ -49,9 +49,9 @@ func (o *Options) keepAliveTicks() uint32 {
 }
 
 func (o *Options) check() error {
-	if o.MaxMessage < 0 || int64(o.MaxMessage) > 1<<31-1 {
+	if o.MaxMessage < 0 || int64(o.MaxMessage) > longestMessage {
 		return &ibv.ArgError{Arg: "MaxMessage", Got: fmt.Sprint(o.MaxMessage),
-			Want: fmt.Sprintf("1 to %d, or 0 for the default", 1<<31-1)}
+			Want: fmt.Sprintf("1 to %d, or 0 for the default", longestMessage)}
 	}
 	if len(o.PrivateData) > appDataLen {
 		return &ibv.LimitError{What: "bytes of PrivateData", Asked: uint64(len(o.PrivateData)), Limit: appDataLen,

@@ -11,19 +11,18 @@ import (
 // pollMost is how many completions are taken at a time.
 const pollMost = 64
 
-// poll handles completions until ctx ends. It is the only consumer of the CQ.
-func (e *Engine) poll(ctx context.Context) {
-	wcs := make([]ibv.WC, pollMost)
+// poll handles a shard's completions until ctx ends. It is the only consumer of the CQ.
+func (e *Engine) poll(ctx context.Context, fail func(error)) {
 	for {
-		n, err := e.wait(ctx, wcs)
+		n, err := e.arrivals(ctx, e.wcs)
 		if err != nil {
 			if ctx.Err() == nil {
-				e.failAll(err)
+				fail(err)
 				<-ctx.Done()
 			}
 			return
 		}
-		e.handle(wcs[:n])
+		e.handle(e.wcs[:n])
 	}
 }
 
@@ -70,34 +69,49 @@ func (e *Engine) handle(wcs []ibv.WC) {
 	e.mu.Unlock()
 }
 
-// tick asks the peers' adapters of idle connections whether they are there, and collects blocks when there are none.
+// tick asks the peers' adapters of idle connections whether they are there, and makes windows fit, each second. When
+// there are no blocks, it collects some.
 func (e *Engine) tick(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
-		var what func(*link)
+		what := (*Engine).beat
 		select {
 		case <-ctx.Done():
 			return
 		case <-e.short:
 			time.Sleep(collectPause)
-			what = (*link).collect
+			what = (*Engine).collect
 		case <-t.C:
-			now := e.ticks.Add(1)
-			e.scarce.Store(false)
-			what = func(l *link) { l.keep(now) }
 		}
-		e.mu.Lock()
-		idle := e.idleLinks[:0]
-		for l := range e.conns {
-			idle = append(idle, l)
+		for _, s := range e.shards {
+			what(s)
 		}
-		e.idleLinks = idle
-		e.mu.Unlock()
-		for i, l := range idle {
-			what(l)
-			idle[i] = nil
-		}
+	}
+}
+
+// beat is a tick of a shard.
+func (e *Engine) beat() {
+	e.tickMu.Lock()
+	defer e.tickMu.Unlock()
+	now := e.ticks.Add(1)
+	e.scarce.Store(false)
+	e.idleLinks = e.appendLinks(e.idleLinks[:0])
+	e.fit(now, e.idleLinks)
+	for i, l := range e.idleLinks {
+		l.keep(now)
+		e.idleLinks[i] = nil
+	}
+}
+
+// collect has idle connections give their blocks back.
+func (e *Engine) collect() {
+	e.tickMu.Lock()
+	defer e.tickMu.Unlock()
+	e.idleLinks = e.appendLinks(e.idleLinks[:0])
+	for i, l := range e.idleLinks {
+		l.collect()
+		e.idleLinks[i] = nil
 	}
 }
 
@@ -106,7 +120,7 @@ func (l *link) collect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for wr := l.signaled; wr != l.posted; wr++ {
-		if l.slots[wr%sqDepth].b != nil && !l.ending {
+		if s := &l.slots[wr%sqDepth]; (s.b != nil || s.buf != nil) && !l.ending {
 			l.ping = true
 			l.pump()
 			return
@@ -129,11 +143,14 @@ const (
 func (l *link) keep(now uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if now-l.touched > 1 {
+		l.askBack()
+	}
 	if l.keepAlive == 0 || l.ending {
 		return
 	}
 	if l.pinging {
-		if now-l.pingTick >= max(stuckAfter*l.keepAlive, stuckLeast) {
+		if !l.e.opt.Manual && now-l.pingTick >= max(stuckAfter*l.keepAlive, stuckLeast) {
 			l.failLocked(errStuck)
 		}
 		return

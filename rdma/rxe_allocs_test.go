@@ -32,6 +32,28 @@ func TestRXE_Allocs(t *testing.T) {
 			}
 		})
 	}
+	batch, small := a.Batch(), make([]byte, 8)
+	for _, n := range []int{8, 20_000, 50_000} {
+		none("SendBuffer and a Batch", func() {
+			for range 2 {
+				buf, err := client.Pool().Get(n)
+				ok(t, err)
+				ok(t, a.SendBuffer(ctx, buf))
+			}
+			if buf, err := client.Pool().Get(n); err == nil {
+				batch.SendBuffer(buf)
+			}
+			batch.SendImm(1, small)
+			if _, err := batch.Post(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for range 4 {
+				m, err := b.Recv(ctx)
+				ok(t, err)
+				m.Release()
+			}
+		})
+	}
 	s, r := streams(t, server, client)
 	defer s.Close()
 	defer r.Close()

@@ -129,7 +129,7 @@ func (l *link) nextFrame(b bound) (frame, error) {
 			return frame{}, err
 		}
 		l.mu.Unlock()
-		if err := l.wait(b, l.readWake); err != nil {
+		if err := l.e.wait(b, l.readWake); err != nil {
 			return frame{}, err
 		}
 	}
@@ -265,7 +265,7 @@ func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 			f.n += int32(c)
 			n += c
 		}
-		room := l.out.len() < stageMost
+		room := l.out.len() < l.stageRoom()
 		l.mu.Unlock()
 		if n == len(p) {
 			return n, starved, nil
@@ -285,7 +285,7 @@ func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 			}
 			starved = true
 		}
-		if err := l.wait(b, l.writeWake); err != nil {
+		if err := l.waitWrite(b); err != nil {
 			return n, starved, err
 		}
 	}
@@ -300,11 +300,13 @@ func (l *link) stage(f frame) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.writeError(); err != nil {
-		l.e.put(f.b)
+		l.drop(f)
 		return err
 	}
 	l.out.push(f)
-	l.pump()
+	if !l.held || l.out.len() == batchMost {
+		l.pump()
+	}
 	return nil
 }
 
@@ -343,18 +345,14 @@ func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
 func (l *link) waitBlock(b bound) (*block, error) {
 	starved := false
 	for {
-		l.mu.Lock()
-		err, room := l.writeError(), l.out.len() < stageMost
-		l.mu.Unlock()
-		if err == nil && room {
-			buf, err := l.e.sendBlock(l)
-			if buf != nil || err != nil {
-				return buf, err
+		err := l.waitRoom(b)
+		if err == nil {
+			buf, berr := l.e.sendBlock(l)
+			if buf != nil || berr != nil {
+				return buf, berr
 			}
 			starved = true
-		}
-		if err == nil {
-			err = l.wait(b, l.writeWake)
+			err = l.waitWrite(b)
 		}
 		if err != nil {
 			if starved {
@@ -363,6 +361,33 @@ func (l *link) waitBlock(b bound) (*block, error) {
 			return nil, err
 		}
 	}
+}
+
+// waitRoom waits until a frame may be staged.
+// Preconditions: the caller has writeTurn.
+func (l *link) waitRoom(b bound) error {
+	for {
+		l.mu.Lock()
+		err, room := l.writeError(), l.out.len() < l.stageRoom()
+		l.mu.Unlock()
+		if err != nil || room {
+			return err
+		}
+		if err := l.waitWrite(b); err != nil {
+			return err
+		}
+	}
+}
+
+// waitWrite waits until there may be room or a block. What is held is posted before.
+// Preconditions: the caller has writeTurn.
+func (l *link) waitWrite(b bound) error {
+	l.mu.Lock()
+	if l.held {
+		l.pump()
+	}
+	l.mu.Unlock()
+	return l.e.wait(b, l.writeWake)
 }
 
 // SetDeadline sets the deadlines of reading and writing; the zero time means none.

@@ -93,6 +93,7 @@ func (l *link) over() {
 
 // await waits for ch, the end of the device, or a while. It reports whether ch was closed.
 func (l *link) await(ch <-chan struct{}, most time.Duration) bool {
+	defer l.e.pollMeanwhile()()
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
@@ -120,8 +121,8 @@ func (l *link) mark() bool {
 	for pause := time.Microsecond; pause < drainTime; pause *= 2 {
 		l.mu.Lock()
 		l.markerWR, l.markerSent = l.posted+1, true
-		l.wrs[0] = ibv.SendWR{ID: uint64(l.markerWR), Opcode: ibv.OpSend, Flags: ibv.Signaled}
-		_, err := l.qp.PostSend(l.wrs[:1])
+		l.post.wrs[0] = ibv.SendWR{ID: uint64(l.markerWR), Opcode: ibv.OpSend, Flags: ibv.Signaled}
+		_, err := l.qp.PostSend(l.post.wrs[:1])
 		l.mu.Unlock()
 		if !errors.Is(err, ibv.ErrQueueFull) {
 			return err == nil
@@ -160,6 +161,7 @@ func (l *link) close() {
 
 // linger ends a closed connection when the peer has everything, or after a while.
 func (l *link) linger(finAcked <-chan struct{}) {
+	defer l.e.pollMeanwhile()()
 	timer := time.NewTimer(lingerTime)
 	defer timer.Stop()
 	select {
@@ -231,7 +233,7 @@ func (e *Engine) watch(ctx context.Context) {
 		if ev.QP == nil {
 			continue
 		}
-		l := e.links.get(ev.QP.Num())
+		l := e.link(ev.QP.Num())
 		if l == nil {
 			continue
 		}
@@ -252,12 +254,14 @@ func (e *Engine) watch(ctx context.Context) {
 
 // failAll ends all connections: the device is gone.
 func (e *Engine) failAll(err error) {
-	e.mu.Lock()
-	if !e.isGone {
-		e.isGone = true
-		close(e.gone)
+	for _, s := range e.shards {
+		s.mu.Lock()
+		if !s.isGone {
+			s.isGone = true
+			close(s.gone)
+		}
+		s.mu.Unlock()
 	}
-	e.mu.Unlock()
 	for _, l := range e.all() {
 		l.fail(err)
 	}
