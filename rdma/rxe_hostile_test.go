@@ -177,6 +177,13 @@ func TestRXE_HostileFrames(t *testing.T) {
 				return
 			}
 			go c.do(a)
+			if strings.HasPrefix(c.want, "DATA: got frame") { // a reader who keeps up raises the limit
+				select {
+				case <-victim.Done():
+				case <-timeout(t).Done():
+					t.Fatal("the connection goes on")
+				}
+			}
 			for err = nil; err == nil; {
 				var m *Message
 				if m, err = victim.Recv(timeout(t)); err == nil {
