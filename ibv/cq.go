@@ -61,12 +61,13 @@ type CQ struct {
 	moved    *dma.Mem       // the ring since Resize on the direct data path
 	tagged   *tagTable      // nil while no SRQ on the CQ matches tags
 
-	waitMu  sync.Mutex
-	waiters []*waiter
-	events  atomic.Uint32
-	unacked int       // events that were read without C; under channel.mu
-	ackEach bool      // the CQ is being closed; under channel.mu
-	idle    []*waiter // for reuse
+	waitMu    sync.Mutex
+	waiters   []*waiter
+	events    atomic.Uint32
+	solicited bool      // CQOptions.Solicited
+	unacked   int       // events that were read without C; under channel.mu
+	ackEach   bool      // the CQ is being closed; under channel.mu
+	idle      []*waiter // for reuse
 }
 
 // waiter is a goroutine asleep in Wait.
@@ -80,6 +81,10 @@ type CQOptions struct {
 	DataPath   DataPath      // engine of this CQ and of all QPs and SRQs on it
 	Spin       time.Duration // how long Wait polls before it sleeps; 0 means 20 µs, below 0 not at all
 	NoEvents   bool          // no channel: Wait polls all the time
+
+	// Solicited lets Wait sleep until a completion is solicited, by the peer's flag of that name, or has
+	// failed. It then returns all that are there. Others do not wake it, sends among them.
+	Solicited bool
 
 	// Fields are what completions carry beside ID, Status, Opcode, VendorErr, QPN and Flags; fields
 	// that are not asked for may be 0. Without Fields they have FieldsStandard, by the shortest way.
@@ -141,7 +146,11 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	if d.table.PollCQ == 0 || d.table.ReqNotifyCQ == 0 {
 		return fail(&UnsupportedError{Feature: "poll_cq", Need: "a provider that polls", Have: d.Name()})
 	}
-	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}), fields: opt.Fields}
+	if opt.Solicited && opt.NoEvents {
+		return fail(&ArgError{Arg: "Solicited", Got: "true with NoEvents", Want: "a CQ with events"})
+	}
+	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}), fields: opt.Fields,
+		solicited: opt.Solicited}
 	if cq.spin == 0 {
 		cq.spin = defaultSpin
 	}
@@ -511,7 +520,7 @@ func wait[T WC | WCEx](ctx context.Context, cq *CQ, wcs []T, poll func(*CQ, []T)
 		gone = cq.channel.stop
 	}
 	for {
-		if err := cq.Arm(false); err != nil {
+		if err := cq.Arm(cq.solicited); err != nil {
 			return 0, err
 		}
 		// A completion that came before the arming gives no event.
