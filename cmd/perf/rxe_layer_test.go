@@ -19,6 +19,7 @@ func TestRXE_Layer(t *testing.T) {
 		{"stream bw -s 4K -n 40 --compare --rounds 2", "stream send tcp copy"},
 		{"message lat -n 20 --compare --rounds 1", "message send tcp"},
 		{"message bw -s 100 -n 60 -q 3", "message"},
+		{"message bw -s 5000 -n 60 --compare=buffer --rounds 1", "message buffer"},
 	} {
 		t.Run(tc.line, func(t *testing.T) {
 			args := strings.Fields(tc.line)

@@ -76,6 +76,17 @@ func (p messagePipe) engine() *rdma.Engine { return p.c.Engine() }
 func (p messagePipe) transport() string    { return p.c.Transport() }
 func (p messagePipe) close() error         { return p.c.Close() }
 
+// bufferPipe sends buffers of the pool, which are not filled.
+type bufferPipe struct{ messagePipe }
+
+func (p bufferPipe) send(ctx context.Context, b []byte) error {
+	buf, err := p.engine().Pool().GetWait(ctx, len(b))
+	if err != nil {
+		return err
+	}
+	return p.c.SendBuffer(ctx, buf)
+}
+
 // listener accepts the connections of a run.
 type listener struct {
 	addr   string
@@ -96,7 +107,7 @@ func listen(ctx context.Context, carrier Carrier, host string, opt *rdma.Options
 			c, err := l.AcceptStream(ctx)
 			return streamPipe(carrier, c), err
 		}, l.Close}, nil
-	case Message:
+	case Message, Buffer:
 		l, err := rdma.Listen(ctx, addr, opt)
 		if err != nil {
 			return nil, err
@@ -120,6 +131,9 @@ func listen(ctx context.Context, carrier Carrier, host string, opt *rdma.Options
 // dial connects to what listen has returned.
 func dial(ctx context.Context, carrier Carrier, addr string, opt *rdma.Options) (pipe, error) {
 	switch carrier {
+	case Buffer:
+		c, err := rdma.Dial(ctx, addr, opt)
+		return bufferPipe{messagePipe{c}}, err
 	case Stream, Copy:
 		c, err := rdma.DialStream(ctx, addr, opt)
 		return streamPipe(carrier, c), err

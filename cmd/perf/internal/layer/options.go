@@ -16,7 +16,8 @@ type Carrier string
 const (
 	Stream  Carrier = "stream"
 	Message Carrier = "message"
-	Raw     Carrier = "send" // perf send: raw verbs
+	Buffer  Carrier = "buffer" // messages that are not copied
+	Raw     Carrier = "send"   // perf send: raw verbs
 	TCP     Carrier = "tcp"
 	Copy    Carrier = "copy" // a stream whose copying is timed
 )
@@ -91,8 +92,8 @@ func New(o Options) (Options, error) {
 	}
 	for i, c := range o.Compare {
 		switch {
-		case c != Stream && c != Message && c != Raw && c != TCP && c != Copy:
-			bad("--compare %s: allowed are stream, message, send, tcp and copy", string(c))
+		case c != Stream && c != Message && c != Buffer && c != Raw && c != TCP && c != Copy:
+			bad("--compare %s: allowed are stream, message, buffer, send, tcp and copy", string(c))
 		case c == o.Carrier || slices.Contains(o.Compare[:i], c):
 			bad("--compare %s: it runs already", string(c))
 		case c == Copy && o.Metric == wire.Latency:

@@ -75,7 +75,7 @@ func layerLine(w io.Writer, l layer.Line) {
 	fmt.Fprintf(w, " %12s %10s %9s %9s %10s %10s", rate(l.Bits/(8<<20), 2), rate(l.Rate/1e6, 6), rate(send/kib, 1),
 		rate(receive/kib, 1), rate(send, 0), rate(receive, 0))
 	allocs, perWake := "-", "-"
-	if l.Carrier == layer.Stream || l.Carrier == layer.Message {
+	if l.Carrier == layer.Stream || l.Carrier == layer.Message || l.Carrier == layer.Buffer {
 		if l.Client != nil && l.Server != nil {
 			allocs = fmt.Sprintf("%.2f", float64(l.Client.Allocs+l.Server.Allocs)/float64(l.Messages))
 		}
