@@ -50,6 +50,7 @@ type CQ struct {
 	dcts   int                  // DCTs whose receives complete here, on the direct data path
 	xrc    *SRQ                 // XRC SRQ of the direct data path; nil without
 	wq     *WQ                  // of the direct data path, then the only queue; nil without
+	frames *QP                  // raw packet QP whose receives complete here, on the direct data path; nil without
 	rooms  map[uint32]*ops.Room // of send queues, by QPN; nil while no QP on the CQ has one
 	cqe    int
 
@@ -290,6 +291,17 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 		}
 		return n, nil
 	}
+	if p := cq.poller; p != nil && cq.held == nil && cq.rooms == nil && len(wcs) > 0 {
+		n := p.Poll(len(wcs))
+		if uint(n) >= ops.PollBatch {
+			n, err := cq.pollRest(wcs, n)
+			cq.mu.Unlock()
+			return n, err
+		}
+		fromC(&wcs[0], cq.poller.First(), n)
+		cq.mu.Unlock()
+		return n, nil
+	}
 	n, err := cq.pollLocked(wcs)
 	cq.mu.Unlock()
 	if err != nil {
@@ -337,8 +349,8 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		}
 	}
 	if cq.direct != nil {
-		if cq.tags {
-			return cq.direct.PollTags(mlx5WCs(wcs))
+		if cq.tags || cq.frames != nil {
+			return cq.direct.PollTags(mlx5WCs(wcs), cq.tags)
 		}
 		return cq.direct.PollInto(firstWC(wcs), len(wcs))
 	}
@@ -351,27 +363,7 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		}
 		return 0, cq.errGone
 	}
-	n := 0
-	for n < len(wcs) {
-		got, ret := cq.poller.Poll(len(wcs) - n)
-		if ret < 0 {
-			if n > 0 {
-				return n, nil // the provider will say it again
-			}
-			return 0, cq.errPoll
-		}
-		for i := range got {
-			wcs[n+i].fromC(&got[i])
-		}
-		n += len(got)
-		if len(got) < ops.PollBatch {
-			break
-		}
-	}
-	if cq.rooms != nil {
-		cq.freeRoom(wcs[:n])
-	}
-	return n, nil
+	return cq.pollOps(wcs)
 }
 
 // held is what was taken out of a CQ before anybody polled it.
@@ -448,7 +440,7 @@ func (cq *CQ) heldNothing() {
 
 // usual is the ring that Poll polls at once, nil if there is more to do.
 func (cq *CQ) usual() *mlx5.CQ {
-	if cq.tags {
+	if cq.tags || cq.frames != nil {
 		return nil
 	}
 	return cq.direct

@@ -65,7 +65,7 @@ func (c *Conn) RemoteAddr() netip.AddrPort { return c.l.remote }
 func (c *Conn) Transport() string { return c.l.transport() }
 
 // Engine returns the engine that the connection belongs to.
-func (c *Conn) Engine() *Engine { return c.l.e }
+func (c *Conn) Engine() *Engine { return c.l.e.shards[0] }
 
 // PeerInfo is what the peer has told of itself.
 type PeerInfo struct {
@@ -124,12 +124,13 @@ func (l *link) takeBack(staged int) {
 	defer l.mu.Unlock()
 	waiting := min(staged, l.out.len())
 	for range waiting {
-		l.drop(l.out.popLast())
+		l.dropFrame(l.out.popLast())
 	}
 	if waiting < staged && l.writeError() == nil {
 		l.out.push(frame{flags: flagCancel})
-		l.pump()
 	}
+	l.staged(frame{})
+	l.pump()
 }
 
 // Message is a message that has arrived. Its bytes lie in blocks of the engine, unless it is long:

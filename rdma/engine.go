@@ -89,6 +89,7 @@ func (o *EngineOptions) check() error {
 type Engine struct {
 	opt       EngineOptions
 	dev       *ibv.Device
+	attr      *ibv.DeviceAttr
 	pd        *ibv.PD
 	cq        *ibv.CQ
 	srq       *ibv.SRQ
@@ -102,6 +103,7 @@ type Engine struct {
 
 	blocks  atomic.Pointer[[]*block] // by index; grows
 	links   linkTable
+	packets [maxPackets]atomic.Pointer[PacketConn]
 	arrived atomic.Uint64 // receives that have completed
 	sent    atomic.Uint64 // data frames that were posted
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
@@ -117,8 +119,10 @@ type Engine struct {
 	scarce   atomic.Bool   // some did, in this tick: every frame is signaled
 	conns    map[*link]struct{}
 	closed   bool
-	recvs    [refillMost]ibv.RecvWR
-	sges     [refillMost]ibv.SGE
+
+	packetConns int
+	recvs       [refillMost]ibv.RecvWR
+	sges        [refillMost]ibv.SGE
 
 	crowded atomic.Bool   // a window could not grow, in this tick
 	share   atomic.Uint32 // most of a window
@@ -183,6 +187,7 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 
 // open makes the objects of a shard and posts the first receives.
 func (e *Engine) open(attr *ibv.DeviceAttr, vector int) (err error) {
+	e.attr = attr
 	budget := int(e.opt.Memory / int64(e.stride))
 	e.srqDepth = min(attr.MaxSRQWR, budget, attr.MaxCQE/2)
 	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sqDepth)
@@ -239,12 +244,13 @@ func (e *Engine) Close() error {
 
 // end lets no more connections begin, unless something is in use. It reports whether that was so before.
 func (e *Engine) end(busy func(n int, what string) error) (closed bool, err error) {
-	open, held := 0, 0
+	open, packets, held := 0, 0, 0
 	for _, s := range e.shards {
 		s.cqMu.Lock() // no connection begins meanwhile
 		defer s.cqMu.Unlock()
 		s.mu.Lock()
-		open += s.used
+		open += s.used - packetPlaces*s.packetConns
+		packets += s.packetConns
 		for l := range s.conns {
 			if l.shut.Load() {
 				open--
@@ -252,8 +258,11 @@ func (e *Engine) end(busy func(n int, what string) error) (closed bool, err erro
 		}
 		s.mu.Unlock()
 	}
-	if open > 0 {
+	switch {
+	case open > 0:
 		return false, busy(open, "connections")
+	case packets > 0:
+		return false, busy(packets, "sockets for datagrams")
 	}
 	for _, l := range e.all() {
 		<-l.gone

@@ -98,7 +98,8 @@ type link struct {
 
 	// The end.
 	ending     bool
-	drained    bool // nothing will come any more
+	drained    bool  // nothing will come any more
+	closeErr   error // of the QP
 	cause      error
 	closed     bool          // by this side
 	shut       atomic.Bool   // the same, for who does not hold mu
@@ -112,6 +113,10 @@ type link struct {
 	open       atomic.Int32  // ends of its life that are to come: teardown, and Close
 
 	starving bool // waits for a block; under the engine's mu
+
+	leasing *leasing // nil: no remote memory
+	leases0 int      // blocks for frames about leases
+	staging bool     // a message is staged in part
 
 	partial             *Message      // a message that has begun; with readTurn
 	partialLen          int           // its announced length
@@ -127,7 +132,9 @@ type link struct {
 type slot struct {
 	b    *block
 	buf  *Buffer
+	op   *op
 	data bool
+	read bool // a read or atomic
 }
 
 // flushWait is a goroutine in Flush.
@@ -136,22 +143,30 @@ type flushWait struct {
 	ch   chan struct{}
 }
 
-func newLink(e *Engine, kind connKind, o *Options) *link {
+func newLink(e *Engine, kind connKind, o *Options, leases *leasing) *link {
+	posts := postMost
+	if leases != nil {
+		posts = opPosts
+	}
 	l := &link{
-		e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, target: startWindow, told: startWindow,
+		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, target: startWindow,
+		told:      startWindow,
 		keepAlive: o.keepAliveTicks(),
 		lastWQE:   make(chan struct{}), marker: make(chan struct{}), finAcked: make(chan struct{}),
 		done: make(chan struct{}), gone: make(chan struct{}),
-		post:     newPosting(postMost),
+		post:     newPosting(posts),
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
 		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
+	}
+	if leases != nil {
+		l.leases0 = controlWindow
 	}
 	l.open.Store(2)
 	return l
 }
 
 // base is how many blocks a connection is given without asking.
-func (l *link) base() int { return startWindow }
+func (l *link) base() int { return startWindow + l.leases0 }
 
 func (l *link) wakeReader() { wake(l.readWake) }
 func (l *link) wakeWriter() { wake(l.writeWake) }
@@ -177,6 +192,7 @@ func (l *link) start(peer hello) {
 	l.peer = peer
 	l.remote, l.local = l.cm.RemoteAddr(), l.cm.LocalAddr()
 	l.mu.Lock()
+	l.startLeases()
 	l.started = true
 	if before(l.limit, peer.limit) {
 		l.limit = peer.limit
@@ -248,6 +264,7 @@ func (l *link) next(n int) bool {
 		h            header
 		f            frame
 		data, forced bool // forced: signaled
+		about        []byte
 	)
 	switch {
 	case l.resetAux != 0:
@@ -257,10 +274,12 @@ func (l *link) next(n int) bool {
 		h.kind, h.flags = kindLimit, flagLower
 		l.lower, l.lowering, l.toldBefore = false, true, l.told
 		l.told = l.consumed + l.target
+		l.limitLeases(&h)
 	case l.answer:
 		h.kind, h.flags = kindLimit, flagLowered
 		l.answer = false
-	case l.out.len() > 0 && l.room():
+		l.limitLeases(&h)
+	case l.out.len() > 0 && l.room() && !l.opFirst():
 		f = l.out.pop()
 		h.seq = uint16(l.sent)
 		h.kind, h.flags, h.length, h.aux = kindData, f.flags, uint32(f.n), f.aux
@@ -269,14 +288,20 @@ func (l *link) next(n int) bool {
 		if l.out.len() < stageMost {
 			l.wakeWriter()
 		}
-	case l.owed:
+	case l.controlReady():
+		about = l.nextControl(&h)
+	case l.owed, l.leasing != nil && l.leasing.owed:
 		h.kind = kindLimit
+		l.limitLeases(&h)
 	case l.finWant && !l.finSent && l.out.len() == 0:
 		h.kind, h.aux, forced = kindFIN, l.finAux, true
 		l.finSent, l.finWR = true, l.posted
 	case l.ping:
 		h.kind, h.flags, forced = kindPing, flagIgnore, true
 		l.ping, l.pingWR = false, l.posted
+	case l.opReady():
+		l.nextOp(n)
+		return true
 	default:
 		return false
 	}
@@ -296,7 +321,8 @@ func (l *link) next(n int) bool {
 		l.fromBuffer(n, &h, &f)
 	case b == nil:
 		h.put(l.post.controls[n][:])
-		wr.Inline = l.post.controls[n][:]
+		copy(l.post.controls[n][headerLen:], about)
+		wr.Inline = l.post.controls[n][:size]
 	default:
 		h.put(b.header())
 		if size <= maxInline {
@@ -310,6 +336,7 @@ func (l *link) next(n int) bool {
 	}
 	if data {
 		l.data++
+		l.dataPosted()
 	}
 	l.posted++
 	if forced || l.posted-l.signaled >= sqSignal || data && l.e.scarce.Load() {
@@ -329,14 +356,16 @@ func (l *link) complete(wc *ibv.WC) {
 			close(l.marker)
 		}
 	}
+	upTo := uint32(wc.ID) + 1
+	okUpTo := upTo
 	if err := wc.Err(); err != nil {
 		l.failLocked(err)
+		okUpTo--
 	}
-	upTo := uint32(wc.ID) + 1
 	if before(l.posted, upTo) {
 		return // the marker
 	}
-	l.release(upTo)
+	l.release(upTo, okUpTo)
 	if wc.Status == ibv.WCSuccess {
 		l.ackedWR = l.doneWR
 		if l.pinging && !l.ping && before(l.pingWR, l.doneWR) {
@@ -362,9 +391,9 @@ func (l *link) complete(wc *ibv.WC) {
 	l.pump()
 }
 
-// release frees what work requests before upTo have sent.
-// Preconditions: l.mu is held.
-func (l *link) release(upTo uint32) {
+// release frees what work requests before upTo have sent. Those from okUpTo on have failed.
+// Preconditions: l.mu is held; l.ending, if some have failed.
+func (l *link) release(upTo, okUpTo uint32) {
 	e := l.e
 	e.mu.Lock()
 	for ; before(l.doneWR, upTo); l.doneWR++ {
@@ -379,9 +408,13 @@ func (l *link) release(upTo uint32) {
 		if s.data {
 			l.data--
 		}
+		if s.op != nil {
+			l.opDone(s, !before(l.doneWR, okUpTo))
+		}
 		*s = slot{}
 	}
 	e.mu.Unlock()
+	l.finishOps()
 }
 
 // receive handles a frame. It takes the block over.
@@ -424,11 +457,17 @@ func (l *link) receive(b *block, byteLen uint32) {
 		if h.aux&finClosed != 0 {
 			l.peerDone = true
 			l.dropStaged()
+			l.stopOps()
 			l.wakeWriter()
 		}
 	case kindReset:
 		l.e.consumed(b)
 		l.failLocked(resetError(h.aux))
+	case kindLend, kindExtend, kindRevoke, kindReturn, kindRequest, kindRefuse:
+		if l.leasing != nil {
+			l.receiveControl(&h, b.payload())
+		}
+		l.e.consumed(b)
 	default: // LIMIT, PING, and kinds to be ignored
 		l.e.consumed(b)
 		if h.kind == kindLimit && h.flags&flagLower != 0 {
@@ -437,6 +476,9 @@ func (l *link) receive(b *block, byteLen uint32) {
 		if h.kind == kindLimit && h.flags&flagLowered != 0 {
 			l.lowered()
 		}
+		if h.kind == kindLimit && l.leasing != nil {
+			l.limitControls(h.aux)
+		}
 	}
 	l.pump()
 }
@@ -444,9 +486,9 @@ func (l *link) receive(b *block, byteLen uint32) {
 // checkFrame reports what is wrong with a frame.
 func (l *link) checkFrame(h *header, byteLen uint32) error {
 	switch {
-	case h.kind >= kindCount && h.flags&flagIgnore == 0:
+	case !l.knows(h.kind) && h.flags&flagIgnore == 0:
 		return &ProtocolError{"frame", h.kind.String(), "a kind that is known, or a flag to ignore it"}
-	case h.kind >= kindCount:
+	case !l.knows(h.kind):
 		return nil
 	case h.length != byteLen-headerLen:
 		return &ProtocolError{"length of " + h.kind.String(), fmt.Sprint(h.length), fmt.Sprint(byteLen - headerLen)}
@@ -470,6 +512,8 @@ func (l *link) checkFrame(h *header, byteLen uint32) error {
 		return &ProtocolError{"flags of DATA", fmt.Sprintf("%#x", h.flags), "none, in a stream"}
 	case l.finIn && (h.kind == kindData || h.kind == kindFIN && (l.peerDone || h.aux&finClosed == 0)):
 		return &ProtocolError{h.kind.String(), "one after FIN", "none"}
+	case h.kind >= kindLend:
+		return l.checkControl(h)
 	}
 	return nil
 }
@@ -503,6 +547,7 @@ func (l *link) dropInput() {
 // Preconditions: l.mu is held.
 func (l *link) dropStaged() {
 	for l.out.len() > 0 {
-		l.drop(l.out.pop())
+		l.dropFrame(l.out.pop())
 	}
+	l.dropNotes()
 }

@@ -42,14 +42,19 @@ func (e *Engine) handle(wcs []ibv.WC) {
 		if wc.ID&recvID == 0 {
 			if l != nil {
 				l.complete(wc)
+			} else if wc.ID&packetID != 0 {
+				e.packet(wc)
 			}
 			continue
 		}
 		b := e.block(wc.ID)
 		e.arrived.Add(1)
 		switch {
-		case wc.Status == ibv.WCSuccess && l != nil:
+		case wc.Status == ibv.WCSuccess && l != nil && wc.Opcode == ibv.WCRecv:
 			l.receive(b, wc.ByteLen)
+		case wc.Status == ibv.WCSuccess && l != nil:
+			e.consumed(b)
+			l.protocol("receive", wc.Opcode.String(), ibv.WCRecv.String())
 		case l != nil:
 			e.consumed(b)
 			l.failLocked(wc.Err())

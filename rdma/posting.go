@@ -11,12 +11,12 @@ const (
 type posting struct {
 	wrs      []ibv.SendWR
 	sges     []ibv.SGE // two for each
-	controls [][headerLen]byte
+	controls [][maxInline]byte
 	inlined  []slot // free once posted
 }
 
 func newPosting(n int) posting {
-	return posting{wrs: make([]ibv.SendWR, n), sges: make([]ibv.SGE, 2*n), controls: make([][headerLen]byte, n),
+	return posting{wrs: make([]ibv.SendWR, n), sges: make([]ibv.SGE, 2*n), controls: make([][maxInline]byte, n),
 		inlined: make([]slot, n)}
 }
 
@@ -74,8 +74,8 @@ func (l *link) fromBuffer(n int, h *header, f *frame) {
 	wr.SGEs = append(sges, f.buf.sge(-headerLen, size))
 }
 
-// drop gives back what a frame that is not sent has.
-func (l *link) drop(f frame) {
+// dropFrame gives back what a frame that is not sent has.
+func (l *link) dropFrame(f frame) {
 	if f.b != nil {
 		l.e.put(f.b)
 	}

@@ -39,6 +39,7 @@ func (e *Engine) openShards() error {
 		e.shards = append(e.shards, s)
 	}
 	for i, s := range e.shards {
+		s.shards = e.shards
 		if err := s.open(attr, i%max(e.dev.NumCompVectors(), 1)); err != nil {
 			return err
 		}

@@ -39,12 +39,24 @@ func (l *link) fail(err error) {
 // Preconditions: l.mu is held.
 func (l *link) failLocked(err error) {
 	if l.ending {
+		l.explain(err)
 		return
 	}
 	l.ending = true
 	l.cause = err
+	l.stopOps()
 	l.wakeWriter()
 	go l.teardown()
+}
+
+// explain replaces a cause that says nothing: work requests were flushed, and err is why.
+// Preconditions: l.mu is held.
+func (l *link) explain(err error) {
+	var wc *ibv.WCError
+	var p *ProtocolError
+	if !l.drained && errors.As(l.cause, &wc) && wc.Status == ibv.WCWRFlushErr && errors.As(err, &p) {
+		l.cause = err
+	}
 }
 
 // teardown ends the connection in the order that loses no block. Receives of the QP that were taken
@@ -66,8 +78,10 @@ func (l *link) teardown() {
 	l.mu.Lock()
 	l.drained = true
 	l.dropStaged()
-	if err == nil { // else the device may still read them
-		l.release(l.posted)
+	if l.closeErr = err; err == nil { // else the device may still use what is under way
+		l.release(l.posted, l.doneWR)
+	} else {
+		l.loseOps()
 	}
 	granted := l.granted
 	l.granted = 0
@@ -80,6 +94,7 @@ func (l *link) teardown() {
 	close(l.done)
 	l.wakeReader()
 	l.wakeWriter()
+	l.endLeases()
 	l.over()
 }
 
@@ -144,6 +159,7 @@ func (l *link) close() {
 	l.wakeReader()
 	l.wakeWriter()
 	l.dropInput()
+	l.stopOps()
 	go l.dropCurrent()
 	if l.ending {
 		return
@@ -214,7 +230,7 @@ func (l *link) reason() error {
 	return &PeerError{Peer: l.remote, Sent: l.posted, Acked: l.ackedWR, Err: l.cause}
 }
 
-var errShutWrite = errors.New("writing was closed")
+var errShutWrite error = brokenPipe("writing was closed")
 
 // watch reads the device's events.
 func (e *Engine) watch(ctx context.Context) {
@@ -235,6 +251,9 @@ func (e *Engine) watch(ctx context.Context) {
 		}
 		l := e.link(ev.QP.Num())
 		if l == nil {
+			if ev.Type == ibv.EventQPFatal {
+				e.failPackets(errors.New(ev.String()), ev.QP)
+			}
 			continue
 		}
 		switch ev.Type {
@@ -246,8 +265,10 @@ func (e *Engine) watch(ctx context.Context) {
 				close(l.lastWQE)
 			}
 			l.mu.Unlock()
-		case ibv.EventQPFatal, ibv.EventQPReqErr, ibv.EventQPAccessErr:
+		case ibv.EventQPFatal:
 			l.fail(errors.New(ev.String()))
+		case ibv.EventQPReqErr, ibv.EventQPAccessErr:
+			l.fail(&ProtocolError{Frame: "remote access", Got: ev.Type.String(), Want: "what leases permit"})
 		}
 	}
 }
@@ -265,4 +286,5 @@ func (e *Engine) failAll(err error) {
 	for _, l := range e.all() {
 		l.fail(err)
 	}
+	e.failPackets(err, nil)
 }
