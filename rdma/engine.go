@@ -17,7 +17,7 @@ import (
 type EngineOptions struct {
 	Block    int            // most payload of a frame, in bytes, a multiple of 64; 0 means 32 KiB
 	Memory   int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
-	Spin     time.Duration  // most that the poller polls for an answer before it sleeps; 0 means 100 µs, below 0 nothing
+	Spin     time.Duration  // most that the poller polls for an answer before it sleeps; 0 means 100 µs
 	MaxConns int            // most connections; 0 means 4096
 	Pollers  int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
 	DataPath ibv.DataPath   // of its CQ

@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestEmuRatios prints the figures. Without PUREVERBS_FIGURES it runs each once and shortly, which shows that they can be
-// had. It asserts no speeds, since the device is emulated.
+// TestEmuRatios prints the figures. Without PUREVERBS_FIGURES it runs each once and shortly, which shows that they can
+// be had. It asserts no speeds, since the device is emulated.
 func TestEmuRatios(t *testing.T) {
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", dir+"/", "../../cmd/emu",
@@ -163,7 +163,8 @@ func (r rounds) median(over, than string, value func(a, b *result) float64) floa
 	return compare.Median(list)
 }
 
-// cpu prints the median ratio of processor time to a value of two carriers, for both ends together, and for each of them.
+// cpu prints the median ratio of the processor time of a carrier to a value of another, for both ends together, and for
+// each of them.
 func (b *bench) cpu(figure, goal string, r rounds, over, than string, of func(*usage) float64) {
 	value := func(u *usage) float64 { return u.CPU }
 	both := func(x, y *result) float64 {
