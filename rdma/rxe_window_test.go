@@ -98,7 +98,12 @@ func TestRXE_WindowsShrink(t *testing.T) {
 	if idle == 10 {
 		for i, p := range pairs {
 			testutil.Eventually(t, "the window of an idle connection shrinks", func() bool {
-				return windowOf(p[1]) == startWindow
+				if windowOf(p[1]) == startWindow {
+					return true
+				}
+				burst(t, last[0], last[1], maxWindow) // a reader who kept up has not made it want more
+				server.beatLocked()
+				return false
 			})
 			p[1].l.mu.Lock()
 			if p[1].l.lowering || p[1].l.granted != 0 {
@@ -106,6 +111,7 @@ func TestRXE_WindowsShrink(t *testing.T) {
 			}
 			p[1].l.mu.Unlock()
 		}
+		server.beatLocked()
 		server.beatLocked() // nobody wants more: the share is whole again
 		if got := grow(t, last[0], last[1], maxWindow); got != maxWindow {
 			t.Errorf("a new connection has a window of %d, and had %d before the others gave theirs back", got, before)
