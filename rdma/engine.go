@@ -127,7 +127,7 @@ type Engine struct {
 	crowded atomic.Bool   // a window could not grow, in this tick
 	share   atomic.Uint32 // most of a window
 	active  int           // connections that had data frames; with tickMu
-	tickMu  sync.Mutex
+	tickMu  sync.Mutex    // held by who keeps the time
 
 	cqMu    sync.Mutex // held while the CQ grows
 	cqConns int        // that it has room for
@@ -136,7 +136,8 @@ type Engine struct {
 	gone      chan struct{} // closed when the device is gone
 	isGone    bool          // under mu
 	restless  atomic.Bool   // the device raises no event for a QP that has come to rest
-	idleLinks []*link       // used by tick
+	idleLinks []*link       // used by beat
+	collected []*link       // used by collect
 
 	idle     idle   // the poller's
 	received uint64 // data frames; the poller's

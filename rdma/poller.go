@@ -118,12 +118,10 @@ func (e *Engine) beatLocked() {
 
 // collect has idle connections give their blocks back.
 func (e *Engine) collect() {
-	e.tickMu.Lock()
-	defer e.tickMu.Unlock()
-	e.idleLinks = e.appendLinks(e.idleLinks[:0])
-	for i, l := range e.idleLinks {
+	e.collected = e.appendLinks(e.collected[:0])
+	for i, l := range e.collected {
 		l.collect()
-		e.idleLinks[i] = nil
+		e.collected[i] = nil
 	}
 }
 
