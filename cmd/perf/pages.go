@@ -46,6 +46,11 @@ func runReport(args []string, stdout, stderr io.Writer) int {
 	runs := make([]report.Named, f.NArg())
 	for i, name := range f.Args() {
 		s, err := readSaved(name)
+		if err == nil {
+			if err = s.Drawable(); err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+		}
 		if err == nil && sameFile(name, *out) {
 			err = fmt.Errorf("%s: it would be overwritten, give -o another name", name)
 		}

@@ -28,6 +28,11 @@ func TestReportFiles(t *testing.T) {
 	if err := os.WriteFile(same, []byte(`{"schema":"pureverbs.perf","version":1}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	stream := filepath.Join(dir, "stream.json")
+	if err := os.WriteFile(stream, []byte(`{"schema":"pureverbs.perf","version":1,"test":{"verb":"stream"},
+		"peer":"10.0.0.2:5","results":[{"bytes":64}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	many := strings.Repeat(savedBW+" ", 33)
 	for _, tc := range []struct {
 		args string
@@ -43,6 +48,7 @@ func TestReportFiles(t *testing.T) {
 		{"--port 5 " + savedBW, exitUsage, "unknown flag"},
 		{"-o " + out + " nowhere.json", exitFailure, "no such file"},
 		{"-o " + out + " " + savedBW + " README.md", exitFailure, "README.md: it is no JSON object"},
+		{"-o " + out + " " + stream, exitFailure, "stream.json: it is of perf stream"},
 		{"-o " + same + " " + same, exitFailure, "it would be overwritten"},
 		{"-o " + filepath.Join(dir, "none", "r.html") + " " + savedBW, exitFailure, "no such file"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -129,6 +130,23 @@ func Read(r io.Reader) (*Saved, error) {
 		}
 	}
 	return s, nil
+}
+
+// UnmarshalJSON reads an object, or the address alone, as perf stream and perf message write it.
+func (p *peerDoc) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, &p.Address) == nil {
+		return nil
+	}
+	type plain peerDoc
+	return json.Unmarshal(b, (*plain)(p))
+}
+
+// Drawable returns an error if charts would mix up what was measured.
+func (s *Saved) Drawable() error {
+	if v := layer.Carrier(s.Test.Verb); v == layer.Stream || v == layer.Message {
+		return fmt.Errorf("it is of perf %s, which measures several carriers: perf report shows verbs and meshes", v)
+	}
+	return nil
 }
 
 // Whole returns an error unless these are all results of one run.
