@@ -198,18 +198,10 @@ func writeBest(stdout, stderr io.Writer, c *config, l *listing) int {
 func explain(w io.Writer, rows []*row, cands []gid.Candidate, best int) {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for i, r := range rows {
-		why := ""
-		switch {
-		case i == best:
+		why := gid.Why(cands, best, i)
+		if i == best {
 			why = "chosen"
-		case gid.Unusable(cands[i]) != "":
-			why = "no: " + gid.Unusable(cands[i])
-		case gid.Down(cands[i]) != "":
-			why = "no: " + gid.Down(cands[i])
-		case best >= 0:
-			if _, why = gid.Compare(cands[best], cands[i]); why == "" {
-				why = "as good, but later in the list"
-			}
+		} else if why != "" {
 			why = "no: " + why
 		}
 		netdev := r.entry.Netdev
