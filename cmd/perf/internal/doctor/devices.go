@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -41,17 +43,16 @@ func (x *examination) device(d *Device) {
 	}
 	x.add(Finding{Subject: d.Name, Check: "device", Text: what,
 		Evidence: fmt.Sprintf("%s %s %s, %s", d.PCIAddress, d.PCIID, d.BoardID, x.Sys.ClassDir()+"/"+d.Name)})
-	x.node(d)
+	usable := x.node(d)
 	x.pcie(d)
 	if d.PCIAddress != "" {
 		x.acs(d)
 	}
 	x.numa(d)
 	x.cgroup(d)
-	mtus, err := x.MTUs(d.Name)
-	if err != nil {
-		x.add(Finding{Severity: Error, Subject: d.Name, Check: "open", Text: "the device cannot be opened",
-			Evidence: err.Error(), Remedy: "ibv_devinfo -d " + d.Name + "    # does it see more?"})
+	var mtus map[int]int
+	if usable && !x.noVerbs {
+		mtus = x.open(d)
 	}
 	for _, p := range d.Ports {
 		l := Link{Port: p.Number, MTU: mtus[p.Number], Lossless: map[string]string{}}
@@ -60,20 +61,41 @@ func (x *examination) device(d *Device) {
 	}
 }
 
-// node looks at the device's file.
-func (x *examination) node(d *Device) {
+// open opens the device, and returns the active MTU by port.
+func (x *examination) open(d *Device) map[int]int {
+	mtus, err := x.MTUs(d.Name)
+	if errors.Is(err, fs.ErrPermission) {
+		x.denied(d, err)
+	} else if err != nil {
+		x.add(Finding{Severity: Error, Subject: d.Name, Check: "open", Text: "the device cannot be opened",
+			Evidence: err.Error(), Remedy: "ibv_devinfo -d " + d.Name + "    # does it see more?"})
+	}
+	return mtus
+}
+
+// node looks at the device's file, and reports whether the device can be opened as far as that is concerned.
+func (x *examination) node(d *Device) bool {
 	if d.Uverbs == "" {
-		return // ib_uverbs is not loaded: modules said so
+		return false // ib_uverbs is not loaded: modules said so
 	}
 	path := filepath.Join(x.Dev, "infiniband", d.Uverbs)
-	f := Finding{Subject: d.Name, Check: "permission", Text: "this user may use the device", Evidence: path}
 	if err := x.Access(path); err != nil {
-		f.Severity, f.Text, f.Evidence = Error, "this user may not use the device", err.Error()
-		f.Remedy = "chmod 666 " + path + "    # for good: KERNEL==\"uverbs*\", MODE=\"0666\" in /etc/udev/rules.d"
-		if x.Container != "" {
-			f.Remedy = "give the container the device: --device=" + path + ", or a resource of the RDMA device plugin"
-			f.Evidence += "; a container (" + x.Container + ")"
-		}
+		x.denied(d, err)
+		return false
+	}
+	x.add(Finding{Subject: d.Name, Check: "permission", Text: "this user may open the device's file", Evidence: path})
+	return true
+}
+
+// denied says that the device may not be used.
+func (x *examination) denied(d *Device, err error) {
+	path := filepath.Join(x.Dev, "infiniband", d.Uverbs)
+	f := Finding{Severity: Error, Subject: d.Name, Check: "permission", Text: "this user may not use the device",
+		Evidence: err.Error(),
+		Remedy:   "chmod 666 " + path + "    # for good: KERNEL==\"uverbs*\", MODE=\"0666\" in /etc/udev/rules.d"}
+	if x.Container != "" {
+		f.Remedy = "give the container the device: --device=" + path + ", or a resource of the RDMA device plugin"
+		f.Evidence += "; a container (" + x.Container + ")"
 	}
 	x.add(f)
 }

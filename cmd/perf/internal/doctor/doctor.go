@@ -107,6 +107,7 @@ func Examine(h *Host, program string) *Report {
 type examination struct {
 	*Host
 	*Report
+	noVerbs bool // libibverbs cannot be loaded: what needs it fails for that reason
 }
 
 // add adds a finding.

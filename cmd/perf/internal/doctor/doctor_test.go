@@ -139,7 +139,11 @@ func TestFindings(t *testing.T) {
 		"no permission in a container": {func(b *bed) {
 			b.Access, b.Container = denied("uverbs0", fs.ErrPermission), "/.dockerenv"
 		}, Error, "permission", "--device=/nowhere/infiniband/uverbs0"},
-		"not opened":    {func(b *bed) { b.open, b.mtus = errors.New("get_context: EIO"), nil }, Error, "open", "EIO"},
+		"not opened": {func(b *bed) { b.open, b.mtus = errors.New("get_context: EIO"), nil }, Error, "open", "EIO"},
+		"opening not permitted": {func(b *bed) { b.open, b.mtus = fs.ErrPermission, nil }, Error, "permission",
+			"chmod 666 /nowhere/infiniband/uverbs0"},
+		"little room": {func(b *bed) { b.tree.Netdev("eth2", "up", "0x1003", 4, 4170, "") }, Warning, "mtu",
+			"leaves 74 of the 4170 bytes"},
 		"little memory": {func(b *bed) { b.proc("self/limits", limits("65536")) }, Error, "memlock", "at most 64 KiB"},
 		"no memory":     {func(b *bed) { b.proc("self/limits", limits("0")) }, Error, "memlock", "at most 0 KiB"},
 		"some memory":   {func(b *bed) { b.proc("self/limits", limits("8388608")) }, Warning, "memlock", "ulimit -l unlimited"},

@@ -20,6 +20,7 @@ func (x *examination) libraries() {
 			f.Severity, f.Evidence, f.Remedy = Warning, l.Error, packages[l.Name]
 			f.Text = string(l.Name) + " cannot be loaded; only -R needs it"
 			if l.Name == loader.IBVerbs {
+				x.noVerbs = true
 				f.Severity, f.Text = Error, string(l.Name)+" cannot be loaded: no program can use RDMA"
 			}
 			if strings.Contains(l.Error, "PUREVERBS_LIBRARY_PATH") {
@@ -36,6 +37,9 @@ func (x *examination) libraries() {
 	if n := len(x.Libraries.Ignored); n > 0 {
 		x.add(Finding{Severity: Note, Subject: "host", Check: "library", Text: "environment variables are not followed",
 			Evidence: strings.Join(x.Libraries.Ignored, " ")})
+	}
+	if x.noVerbs {
+		return
 	}
 	if err := x.Unlisted(); err != nil {
 		x.add(Finding{Severity: Error, Subject: "host", Check: "provider", Text: "devices have no driver in libibverbs",

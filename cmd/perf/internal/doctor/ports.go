@@ -11,6 +11,9 @@ import (
 // headers is what the kernel leaves for headers when it chooses the MTU of a port from that of its netdev.
 const headers = 96
 
+// minHeaders is what a write needs over IPv4: IP, UDP, BTH, RETH and ICRC.
+const minHeaders = 60
+
 // largestMTU returns the largest MTU of RDMA that fits into one of a netdev; 0 if none does.
 func largestMTU(netdev int) int {
 	for mtu := 4096; mtu >= 256; mtu /= 2 {
@@ -146,6 +149,11 @@ func (x *examination) mtu(name string, l *Link) {
 	switch {
 	case l.MTU == 0:
 		return // it could not be opened
+	case l.MTU > fits && l.MTU+minHeaders <= n.MTU:
+		f.Severity = Warning
+		f.Text = fmt.Sprintf("active MTU %d leaves %d of the %d bytes of %s for headers, which may need %d", l.MTU,
+			n.MTU-l.MTU, n.MTU, n.Name, headers)
+		f.Remedy = fmt.Sprintf("ip link set dev %s mtu %d", n.Name, l.MTU+headers+8)
 	case l.MTU > fits:
 		f.Severity = Error
 		f.Text = fmt.Sprintf("active MTU %d does not fit into the %d bytes of %s: large messages are lost", l.MTU, n.MTU,
