@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/sysfs"
@@ -126,7 +127,7 @@ func (x *examination) numa(d *Device) {
 	x.add(f)
 }
 
-// cgroup looks whether the control group bounds how many objects may be made.
+// cgroup looks whether the control group, or one above it, bounds how many objects may be made.
 func (x *examination) cgroup(d *Device) {
 	for line := range strings.Lines(x.file("self/cgroup")) {
 		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
@@ -139,20 +140,27 @@ func (x *examination) cgroup(d *Device) {
 				elem = append(elem, e)
 			}
 		}
-		limits, err := x.Sys.Attr(append(elem, "rdma.max")...)
-		if err != nil {
-			return
+		for ; len(elem) > 2; elem = elem[:len(elem)-1] {
+			x.bounds(d, elem)
 		}
-		for l := range strings.Lines(limits) {
-			dev, max, _ := strings.Cut(strings.TrimSpace(l), " ")
-			if dev != d.Name || strings.Trim(strings.NewReplacer("hca_handle=", "", "hca_object=", "", "max",
-				"").Replace(max), " ") == "" {
-				continue
-			}
-			x.add(Finding{Severity: Warning, Subject: d.Name, Check: "cgroup",
-				Text:     "the control group bounds the objects of the device: " + max,
-				Evidence: x.Sys.String() + "/" + strings.Join(elem, "/") + "/rdma.max: " + l,
-				Remedy:   "echo '" + d.Name + " hca_handle=max hca_object=max' > /sys/fs/cgroup" + group + "/rdma.max"})
+	}
+}
+
+// bounds looks at the bounds of one control group.
+func (x *examination) bounds(d *Device, group []string) {
+	path := append(slices.Clone(group), "rdma.max")
+	limits, err := x.Sys.Attr(path...)
+	if err != nil {
+		return
+	}
+	file := x.Sys.String() + "/" + strings.Join(path, "/")
+	for line := range strings.Lines(limits) {
+		dev, bound, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if dev != d.Name || bound == "hca_handle=max hca_object=max" {
+			continue
 		}
+		x.add(Finding{Severity: Warning, Subject: d.Name, Check: "cgroup",
+			Text:     "the control group bounds the objects of the device: " + bound,
+			Evidence: file, Remedy: "echo '" + d.Name + " hca_handle=max hca_object=max' > " + file})
 	}
 }

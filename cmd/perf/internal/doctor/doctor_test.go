@@ -202,6 +202,8 @@ func TestFindings(t *testing.T) {
 			"setpci -s 0000:3a:00.0"},
 		"cgroup": {func(b *bed) { b.tree.Write("fs/cgroup/a/b/rdma.max", "mlx5_0 hca_handle=2 hca_object=2000") }, Warning,
 			"cgroup", "hca_object=2000"},
+		"cgroup above": {func(b *bed) { b.tree.Write("fs/cgroup/a/rdma.max", "mlx5_0 hca_handle=2 hca_object=max") },
+			Warning, "cgroup", "hca_handle=2"},
 		"RoCE of rdma_cm": {func(b *bed) {
 			b.tree.Write("kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode", "IB/RoCE v1")
 		}, Warning, "roce", "cma_roce_mode -d mlx5_0 -p 1 -m 2"},

@@ -59,8 +59,12 @@ func container() string {
 	return ""
 }
 
-// rules reads the packet filter, which only root may.
+// rules reads the packet filter, which only root may. Reading must not load the filter's modules.
 func rules() (text, from string, err error) {
+	loaded := func(file string) bool { _, err := os.Stat(file); return err == nil }
+	if !loaded("/sys/module/nf_tables") && !loaded("/sys/module/ip_tables") {
+		return "", "neither nf_tables nor ip_tables in /sys/module", nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	var all []string
