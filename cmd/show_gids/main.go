@@ -87,7 +87,8 @@ func parse(args []string, help io.Writer) (*config, error) {
 		"...")
 	f.BoolVarP(&c.filter.up, "up", "u", false, "only where the port is ACTIVE and the interface is up")
 	f.BoolVarP(&c.best, "best", "b", false, "print nothing but the index of the GID to use")
-	f.BoolVarP(&c.why, "why", "w", false, "why each GID is or is not the best one of its port; with --best: of all, on stderr")
+	f.BoolVarP(&c.why, "why", "w", false,
+		"why each GID is or is not the best of its port; with --best: of all, on stderr")
 	f.StringVarP(&c.format, "format", "f", "table", "`one` of table, json, mlnx")
 	f.BoolVarP(&json, "json", "j", false, "same as --format=json")
 	f.StringVar(&root, "sysfs", "", "read the tree at `DIR` instead of /sys")

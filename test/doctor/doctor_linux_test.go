@@ -36,11 +36,13 @@ func TestEmuDoctor(t *testing.T) {
 		"healthy": {code: 0, severity: "ok", check: "gid", subject: "mlx5_0/1", text: "is the best"},
 		"port down": {emu: []string{"--device", "mlx5_0,state=down"}, code: 4, severity: "error", check: "port",
 			subject: "host", text: "no port of any device is ACTIVE"},
-		"wrong GID type": {emu: []string{"--device", "mlx5_0,gid=10.88.0.1/v1"}, code: 3, severity: "warning", check: "gid",
+		"wrong GID type": {emu: []string{"--device", "mlx5_0,gid=10.88.0.1/v1"}, code: 3, severity: "warning",
+			check:   "gid",
 			subject: "mlx5_0/1", text: "is RoCE v1"},
 		"small memlock": {shell: small, code: 4, severity: "error", check: "memlock", subject: "host",
 			text: "at most 64 KiB of memory"},
-		"no permission": {emu: []string{"--device", "mlx5_0", "--fault", "errno=EACCES:cmd=get_context,every=1,count=0"}, code: 4,
+		"no permission": {emu: []string{"--device", "mlx5_0", "--fault",
+			"errno=EACCES:cmd=get_context,every=1,count=0"}, code: 4,
 			severity: "error", check: "permission", subject: "mlx5_0", text: "may not use the device"},
 		"MTU mismatch": {emu: []string{"--device", "mlx5_0,mtu=512"}, code: 3, severity: "warning", check: "mtu",
 			subject: "mlx5_0/1", text: "active MTU 512 leaves 74 of the 586 bytes"},
@@ -80,7 +82,8 @@ func TestEmuDoctor(t *testing.T) {
 	t.Run("two ends", func(t *testing.T) {
 		t.Parallel()
 		const port = "21990"
-		srv := exec.Command(bin+"emu", "--net=host", "--device", "mlx5_0,mtu=4096", "--", bin+"perf", "doctor", "--serve",
+		srv := exec.Command(bin+"emu", "--net=host", "--device", "mlx5_0,mtu=4096", "--", bin+"perf", "doctor",
+			"--serve",
 			"--bind", "127.0.0.1", "-p", port)
 		stderr, err := srv.StderrPipe()
 		if err != nil {

@@ -55,7 +55,9 @@ func (r *Report) Compare(p *Peer) {
 				b = o
 			}
 		}
-		both := func(x, y any) string { return fmt.Sprintf("%v of %s here, %v of %s at %s", x, a.name, y, b.name, host) }
+		both := func(x, y any) string {
+			return fmt.Sprintf("%v of %s here, %v of %s at %s", x, a.name, y, b.name, host)
+		}
 		if a.port.LinkLayer != b.port.LinkLayer {
 			add(Error, a.name, "the link layers differ: the ports do not reach one another",
 				both(a.port.LinkLayer, b.port.LinkLayer), "perf ... -d DEVICE    # one that the peer has, too")
@@ -76,7 +78,8 @@ func (r *Report) Compare(p *Peer) {
 				both(a.link.GIDType, b.link.GIDType), "show_gids --why    # at both ends, then -x INDEX")
 		}
 		if b.link.GID == nil {
-			add(Error, a.name, "the peer's port has no GID that can be used", b.name+" at "+host, "show_gids --why    # there")
+			add(Error, a.name, "the peer's port has no GID that can be used", b.name+" at "+host,
+				"show_gids --why    # there")
 		}
 		if a.port.RateBits != b.port.RateBits {
 			add(Note, a.name, "the rates differ", both(a.port.Rate, b.port.Rate), "")
@@ -87,7 +90,8 @@ func (r *Report) Compare(p *Peer) {
 		}
 		for _, key := range []string{"trust", "pfc", "traffic_class"} {
 			if x, y := a.link.Lossless[key], b.link.Lossless[key]; x != "" && y != "" && x != y {
-				add(Warning, a.name, key+" differs: congestion is not handled alike", both(x, y), "mlnx_qos    # at both ends")
+				add(Warning, a.name, key+" differs: congestion is not handled alike", both(x, y),
+					"mlnx_qos    # at both ends")
 			}
 		}
 		if len(r.Findings) == before {

@@ -115,8 +115,9 @@ func (x *examination) numa(d *Device) {
 	f := Finding{Subject: d.Name, Check: "numa", Evidence: x.Sys.ClassDir() + "/" + d.Name + "/device/numa_node"}
 	switch {
 	case d.NUMANode < 0 && count > 1:
-		f.Severity, f.Text = Warning, fmt.Sprintf("the machine has %d NUMA nodes and does not say which the device is at",
-			count)
+		f.Severity, f.Text = Warning,
+			fmt.Sprintf("the machine has %d NUMA nodes and does not say which the device is at",
+				count)
 		f.Remedy = "dmesg | grep -i numa    # firmware settings of the slot"
 	case d.NUMANode >= 0 && count > 1:
 		f.Severity, f.Text = Note, fmt.Sprintf("the device is at NUMA node %d of %d", d.NUMANode, count)

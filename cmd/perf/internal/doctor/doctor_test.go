@@ -96,7 +96,8 @@ func TestHealthy(t *testing.T) {
 	}
 	d := r.Devices[0]
 	if d.Model != "ConnectX-6 Dx" || d.Function != "PF" || d.PCIe.Width != 16 || d.PCIe.Bits()/1e9 != 252 ||
-		d.Links[0].MTU != 4096 || *d.Links[0].GID != 3 || d.Links[0].GIDType != "RoCEv2" || d.Links[0].NetdevMTU != 9000 ||
+		d.Links[0].MTU != 4096 || *d.Links[0].GID != 3 || d.Links[0].GIDType != "RoCEv2" ||
+		d.Links[0].NetdevMTU != 9000 ||
 		d.Links[0].Lossless["trust"] != "dscp" {
 		t.Errorf("%+v", d)
 	}
@@ -114,12 +115,17 @@ func TestFindings(t *testing.T) {
 		check  string
 		text   string // of text, evidence or remedy
 	}{
-		"no libibverbs": {func(b *bed) { b.info.Libraries[0] = loader.LibraryInfo{Name: loader.IBVerbs, Error: "no such file"} },
+		"no libibverbs": {func(b *bed) {
+			b.info.Libraries[0] = loader.LibraryInfo{Name: loader.IBVerbs, Error: "no such file"}
+		},
 			Error, "library", "apt install libibverbs1"},
-		"no librdmacm": {func(b *bed) { b.info.Libraries[1] = loader.LibraryInfo{Name: loader.RDMACM, Error: "no such file"} },
+		"no librdmacm": {func(b *bed) {
+			b.info.Libraries[1] = loader.LibraryInfo{Name: loader.RDMACM, Error: "no such file"}
+		},
 			Warning, "library", "apt install librdmacm1"},
 		"a list without the library": {func(b *bed) {
-			b.info.Libraries[0] = loader.LibraryInfo{Name: loader.IBVerbs, Error: "PUREVERBS_LIBRARY_PATH=/x: no such file"}
+			b.info.Libraries[0] = loader.LibraryInfo{Name: loader.IBVerbs,
+				Error: "PUREVERBS_LIBRARY_PATH=/x: no such file"}
 		}, Error, "library", "unset PUREVERBS_LIBRARY_PATH"},
 		"setuid": {func(b *bed) { b.info.Ignored = []string{"SYSFS_PATH"} }, Note, "library", "SYSFS_PATH"},
 		"no provider": {func(b *bed) { b.Unlisted = func() error { return errors.New("mlx5_0: no driver") } }, Error,
@@ -132,8 +138,10 @@ func TestFindings(t *testing.T) {
 			b.tree.Remove("bus")
 			b.Container = "/.dockerenv"
 		}, Error, "device", "--device=/dev/infiniband"},
-		"no ib_uverbs": {func(b *bed) { b.tree.Remove("class/infiniband_verbs") }, Error, "module", "modprobe ib_uverbs"},
-		"no rdma_ucm":  {func(b *bed) { b.Access = denied("rdma_cm", fs.ErrNotExist) }, Warning, "module", "modprobe rdma_ucm"},
+		"no ib_uverbs": {func(b *bed) { b.tree.Remove("class/infiniband_verbs") }, Error, "module",
+			"modprobe ib_uverbs"},
+		"no rdma_ucm": {func(b *bed) { b.Access = denied("rdma_cm", fs.ErrNotExist) }, Warning, "module",
+			"modprobe rdma_ucm"},
 		"no permission": {func(b *bed) { b.Access = denied("uverbs0", fs.ErrPermission) }, Error, "permission",
 			"chmod 666 /nowhere/infiniband/uverbs0"},
 		"no permission in a container": {func(b *bed) {
@@ -146,8 +154,9 @@ func TestFindings(t *testing.T) {
 			"leaves 74 of the 4170 bytes"},
 		"little memory": {func(b *bed) { b.proc("self/limits", limits("65536")) }, Error, "memlock", "at most 64 KiB"},
 		"no memory":     {func(b *bed) { b.proc("self/limits", limits("0")) }, Error, "memlock", "at most 0 KiB"},
-		"some memory":   {func(b *bed) { b.proc("self/limits", limits("8388608")) }, Warning, "memlock", "ulimit -l unlimited"},
-		"much memory":   {func(b *bed) { b.proc("self/limits", limits("1073741824")) }, Note, "memlock", "1024 MiB"},
+		"some memory": {func(b *bed) { b.proc("self/limits", limits("8388608")) }, Warning, "memlock",
+			"ulimit -l unlimited"},
+		"much memory": {func(b *bed) { b.proc("self/limits", limits("1073741824")) }, Note, "memlock", "1024 MiB"},
 		"memory of a container": {func(b *bed) { b.proc("self/limits", limits("65536")); b.Container = "/.dockerenv" },
 			Error, "memlock", "--ulimit memlock=-1"},
 		"CAP_IPC_LOCK": {func(b *bed) {
@@ -159,12 +168,18 @@ func TestFindings(t *testing.T) {
 			b.proc("self/status", "CapEff:\t0000000000004000\n")
 			b.proc("self/uid_map", "0 1000 1\n")
 		}, Error, "memlock", "at most 64 KiB"},
-		"governor": {func(b *bed) { b.tree.Write("devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave") }, Warning,
+		"governor": {func(b *bed) { b.tree.Write("devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave") },
+			Warning,
 			"governor", "1 of 2 CPUs is powersave"},
-		"port down": {func(b *bed) { b.tree.Write(dev+"ports/1/state", "1: DOWN") }, Error, "port", "no port of any device"},
-		"one of two ports down": {func(b *bed) { b.tree.Port("mlx5_0", 2, "1: DOWN", "Ethernet", "100 Gb/sec (4X EDR)", 0) },
+		"port down": {func(b *bed) { b.tree.Write(dev+"ports/1/state", "1: DOWN") }, Error, "port",
+			"no port of any device"},
+		"one of two ports down": {func(b *bed) {
+			b.tree.Port("mlx5_0", 2, "1: DOWN", "Ethernet", "100 Gb/sec (4X EDR)", 0)
+		},
 			Warning, "port", "the port is DOWN"},
-		"no subnet manager": {func(b *bed) { b.tree.Port("mlx5_0", 2, "2: INIT", "InfiniBand", "10 Gb/sec (4X SDR)", 0) },
+		"no subnet manager": {func(b *bed) {
+			b.tree.Port("mlx5_0", 2, "2: INIT", "InfiniBand", "10 Gb/sec (4X SDR)", 0)
+		},
 			Warning, "port", "opensm"},
 		"RoCE v1": {func(b *bed) {
 			b.tree.GID("mlx5_0", 1, 0, local, sysfstest.V1, "eth2")
@@ -175,17 +190,25 @@ func TestFindings(t *testing.T) {
 			b.tree.Remove(dev + "ports/1/gids/0")
 			b.tree.Remove(dev + "ports/1/gids/3")
 		}, Error, "gid", "no GID can be used"},
-		"no GID table":    {func(b *bed) { b.tree.Remove(dev + "ports/1/gids") }, Error, "gid", "cannot be read"},
-		"netdev down":     {func(b *bed) { b.tree.Netdev("eth2", "down", "0x1002", 4, 9000, "") }, Error, "gid", "no GID can"},
-		"why not":         {func(b *bed) {}, Note, "gid", "GID 0, fe80::e42:a1ff:fe65:1a2e RoCEv2, is no choice: link-local"},
-		"MTU too large":   {func(b *bed) { b.tree.Netdev("eth2", "up", "0x1003", 4, 1500, "") }, Error, "mtu", "mtu 4200"},
-		"MTU too small":   {func(b *bed) { b.mtus[1] = 1024 }, Warning, "mtu", "1024, although 4096 fits"},
-		"small netdev":    {func(b *bed) { b.mtus[1] = 1024; b.tree.Netdev("eth2", "up", "0x1003", 4, 1500, "") }, Note, "mtu", "4200"},
-		"PCIe speed":      {func(b *bed) { b.tree.Write(bus+"current_link_speed", "8.0 GT/s PCIe") }, Warning, "pcie", "below"},
-		"PCIe width":      {func(b *bed) { b.tree.Write(bus+"current_link_width", "4") }, Warning, "pcie", "carries 63 Gb/s, the ports 100"},
-		"PCIe not known":  {func(b *bed) { b.tree.Write(bus+"current_link_speed", "Unknown") }, Note, "pcie", "not known"},
+		"no GID table": {func(b *bed) { b.tree.Remove(dev + "ports/1/gids") }, Error, "gid", "cannot be read"},
+		"netdev down": {func(b *bed) { b.tree.Netdev("eth2", "down", "0x1002", 4, 9000, "") }, Error, "gid",
+			"no GID can"},
+		"why not": {func(b *bed) {}, Note, "gid",
+			"GID 0, fe80::e42:a1ff:fe65:1a2e RoCEv2, is no choice: link-local"},
+		"MTU too large": {func(b *bed) { b.tree.Netdev("eth2", "up", "0x1003", 4, 1500, "") }, Error, "mtu",
+			"mtu 4200"},
+		"MTU too small": {func(b *bed) { b.mtus[1] = 1024 }, Warning, "mtu", "1024, although 4096 fits"},
+		"small netdev": {func(b *bed) { b.mtus[1] = 1024; b.tree.Netdev("eth2", "up", "0x1003", 4, 1500, "") },
+			Note, "mtu", "4200"},
+		"PCIe speed": {func(b *bed) { b.tree.Write(bus+"current_link_speed", "8.0 GT/s PCIe") }, Warning, "pcie",
+			"below"},
+		"PCIe width": {func(b *bed) { b.tree.Write(bus+"current_link_width", "4") }, Warning, "pcie",
+			"carries 63 Gb/s, the ports 100"},
+		"PCIe not known": {func(b *bed) { b.tree.Write(bus+"current_link_speed", "Unknown") }, Note, "pcie",
+			"not known"},
 		"PCIe of garbage": {func(b *bed) { b.tree.Write(bus+"current_link_width", "-3") }, Note, "pcie", "not known"},
-		"VF": {func(b *bed) { b.tree.Symlink("../"+pci, "devices/pci0000:3a/0000:3a:00.0/"+pci+"/physfn") }, OK, "device",
+		"VF": {func(b *bed) { b.tree.Symlink("../"+pci, "devices/pci0000:3a/0000:3a:00.0/"+pci+"/physfn") }, OK,
+			"device",
 			"ConnectX-6 Dx VF"},
 		"two nodes": {func(b *bed) {
 			b.tree.Mkdir("devices/system/node/node0")
@@ -200,7 +223,8 @@ func TestFindings(t *testing.T) {
 		"IOMMU through": {func(b *bed) { b.iommu("identity") }, OK, "iommu", "identity"},
 		"ACS": {func(b *bed) { b.tree.Write("devices/pci0000:3a/0000:3a:00.0/config", string(acs)) }, Note, "acs",
 			"setpci -s 0000:3a:00.0"},
-		"cgroup": {func(b *bed) { b.tree.Write("fs/cgroup/a/b/rdma.max", "mlx5_0 hca_handle=2 hca_object=2000") }, Warning,
+		"cgroup": {func(b *bed) { b.tree.Write("fs/cgroup/a/b/rdma.max", "mlx5_0 hca_handle=2 hca_object=2000") },
+			Warning,
 			"cgroup", "hca_object=2000"},
 		"cgroup above": {func(b *bed) { b.tree.Write("fs/cgroup/a/rdma.max", "mlx5_0 hca_handle=2 hca_object=max") },
 			Warning, "cgroup", "hca_handle=2"},
@@ -213,7 +237,8 @@ func TestFindings(t *testing.T) {
 			b.tree.Write("class/net/eth2/ecn/roce_np/enable/3", "0")
 		}, Warning, "qos", "neither PFC nor ECN"},
 		"no qos": {func(b *bed) { b.tree.Remove("class/net/eth2/qos") }, Note, "qos", "dcb pfc show dev eth2"},
-		"filter of an adapter": {func(b *bed) { b.Rules = ruleset("type filter hook input priority 0; policy drop;") }, Note,
+		"filter of an adapter": {func(b *bed) { b.Rules = ruleset("type filter hook input priority 0; policy drop;") },
+			Note,
 			"firewall", "policy drop"},
 		"filter of software": {func(b *bed) { b.rxe(); b.Rules = ruleset("udp dport 4791 drop") }, Warning, "firewall",
 			"udp dport 4791 drop"},
@@ -297,12 +322,14 @@ func TestCompare(t *testing.T) {
 		want   Severity
 		text   string
 	}{
-		"alike":        {func(b *bed) {}, OK, "goes with mlx5_0/1 at node1"},
-		"MTU":          {func(b *bed) { b.mtus[1] = 1024 }, Warning, "the active MTUs differ"},
-		"their own":    {func(b *bed) { b.mtus[1] = 1024 }, Warning, "has findings of its own"},
-		"down":         {func(b *bed) { b.tree.Write(dev+"ports/1/state", "1: DOWN") }, Error, "has no ACTIVE port"},
-		"link layer":   {func(b *bed) { b.tree.Write(dev+"ports/1/link_layer", "InfiniBand") }, Error, "the link layers differ"},
-		"rate":         {func(b *bed) { b.tree.Write(dev+"ports/1/rate", "25 Gb/sec (1X EDR)") }, Note, "the rates differ"},
+		"alike":     {func(b *bed) {}, OK, "goes with mlx5_0/1 at node1"},
+		"MTU":       {func(b *bed) { b.mtus[1] = 1024 }, Warning, "the active MTUs differ"},
+		"their own": {func(b *bed) { b.mtus[1] = 1024 }, Warning, "has findings of its own"},
+		"down":      {func(b *bed) { b.tree.Write(dev+"ports/1/state", "1: DOWN") }, Error, "has no ACTIVE port"},
+		"link layer": {func(b *bed) { b.tree.Write(dev+"ports/1/link_layer", "InfiniBand") }, Error,
+			"the link layers differ"},
+		"rate": {func(b *bed) { b.tree.Write(dev+"ports/1/rate", "25 Gb/sec (1X EDR)") }, Note,
+			"the rates differ"},
 		"firmware":     {func(b *bed) { b.tree.Write(dev+"fw_ver", "20.1.1") }, Note, "20.1.1 of mlx5_0/1 at node1"},
 		"kernel":       {func(b *bed) { b.proc("sys/kernel/osrelease", "5.15\n") }, Note, "5.15 at node1"},
 		"flow control": {func(b *bed) { b.tree.Write("class/net/eth2/qos/trust", "pcp") }, Warning, "trust differs"},

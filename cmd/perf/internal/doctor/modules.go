@@ -21,7 +21,7 @@ func (x *examination) modules() {
 			f.Evidence += "; " + strings.Join(pci, " ") + " of vendor " + mellanox + " in " + x.Sys.String() +
 				"/bus/pci/devices"
 		} else if x.Container != "" {
-			f.Remedy = "give the container the devices: --device=/dev/infiniband, or a resource of the RDMA device plugin"
+			f.Remedy = "give the container the devices: --device=/dev/infiniband, or the RDMA device plugin's resource"
 		}
 		x.add(f)
 		return

@@ -80,12 +80,15 @@ func (x *examination) pcie(d *Device) {
 	case p.Bits() < rate:
 		f.Severity = Warning
 		f.Text = fmt.Sprintf("PCIe carries %d Gb/s, the ports %d", p.Bits()/1e9, rate/1e9)
-		f.Remedy = "lspci -vv -s " + d.PCIAddress + " | grep -e LnkCap -e LnkSta    # slot, and its settings in the BIOS"
+		f.Remedy = "lspci -vv -s " + d.PCIAddress +
+			" | grep -e LnkCap -e LnkSta    # slot, and its settings in the BIOS"
 	case p.Speed < p.MaxSpeed || p.Width < p.MaxWidth:
 		f.Severity = Warning
-		f.Text = fmt.Sprintf("the PCIe link runs below what the device can: %v GT/s x%d of %v GT/s x%d", p.Speed, p.Width,
+		f.Text = fmt.Sprintf("the PCIe link runs below what the device can: %v GT/s x%d of %v GT/s x%d", p.Speed,
+			p.Width,
 			p.MaxSpeed, p.MaxWidth)
-		f.Remedy = "lspci -vv -s " + d.PCIAddress + " | grep -e LnkCap -e LnkSta    # slot, and its settings in the BIOS"
+		f.Remedy = "lspci -vv -s " + d.PCIAddress +
+			" | grep -e LnkCap -e LnkSta    # slot, and its settings in the BIOS"
 	default:
 		f.Text = fmt.Sprintf("PCIe %v GT/s x%d, %d Gb/s", p.Speed, p.Width, p.Bits()/1e9)
 	}
@@ -112,7 +115,8 @@ func (x *examination) iommu() {
 		f := Finding{Subject: dev, Check: "iommu", Text: "the IOMMU lets the device through",
 			Evidence: fmt.Sprintf("%s/kernel/iommu_groups/%s/type: %s", x.Sys, group, kind)}
 		if kind != "identity" {
-			f.Severity, f.Text = Warning, "the IOMMU translates the device's addresses: registration is slower, transfers may be"
+			f.Severity, f.Text = Warning,
+				"the IOMMU translates the device's addresses: registration is slower, transfers may be"
 			f.Remedy = "boot with iommu=pt    # intel_iommu=on iommu=pt on Intel"
 		}
 		x.add(f)
@@ -135,9 +139,10 @@ func (x *examination) acs(d *Device) {
 	}
 	if len(found) > 0 {
 		x.add(Finding{Severity: Note, Subject: d.Name, Check: "acs",
-			Text:     "ACS sends packets between this device and others (GPUs) through the processor",
-			Evidence: "ACSCtl ReqRedir+ in " + x.Sys.String() + "/bus/pci/devices/{" + strings.Join(found, ",") + "}/config",
-			Remedy:   "setpci -s " + found[0] + " ECAP_ACS+6.w=0000    # not below a hypervisor; GPUDirect only"})
+			Text: "ACS sends packets between this device and others (GPUs) through the processor",
+			Evidence: "ACSCtl ReqRedir+ in " + x.Sys.String() + "/bus/pci/devices/{" + strings.Join(found, ",") +
+				"}/config",
+			Remedy: "setpci -s " + found[0] + " ECAP_ACS+6.w=0000    # not below a hypervisor; GPUDirect only"})
 	}
 }
 

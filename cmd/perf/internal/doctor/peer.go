@@ -117,7 +117,8 @@ func parsePeer(b []byte) (*Peer, error) {
 	}
 	for _, d := range p.Devices {
 		if len(d.Ports) > maxPorts || len(d.Links) != len(d.Ports) {
-			return nil, fmt.Errorf("the peer's device %.40q has %d ports and %d links", d.Name, len(d.Ports), len(d.Links))
+			return nil, fmt.Errorf("the peer's device %.40q has %d ports and %d links", d.Name, len(d.Ports),
+				len(d.Links))
 		}
 	}
 	return p, nil

@@ -119,7 +119,8 @@ func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, e 
 		f.Severity = Warning
 		f.Text = fmt.Sprintf("the best GID, %d, is RoCE v1, which no router forwards and no RoCE v2 peer answers",
 			e.Index)
-		f.Remedy = "ip addr show dev " + e.Netdev + "    # RoCE v2 needs roce_enable of the driver: devlink dev param show"
+		f.Remedy = "ip addr show dev " + e.Netdev +
+			"    # RoCE v2 needs roce_enable of the driver: devlink dev param show"
 	case e.Type == sysfs.GIDTypeRoCEv2 && (scope == gid.ScopeLinkLocal || scope == gid.ScopeIPv4LinkLocal):
 		f.Severity = Warning
 		f.Text = fmt.Sprintf("the best GID, %d, is link-local: no router forwards it", e.Index)
@@ -131,8 +132,9 @@ func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, e 
 	mode, err := x.Sys.Attr("kernel", "config", "rdma_cm", d.Name, "ports", fmt.Sprint(p.Number), "default_roce_mode")
 	if err == nil && mode != "RoCE v2" {
 		x.add(Finding{Severity: Warning, Subject: name, Check: "roce", Text: "rdma_cm connects by " + mode,
-			Evidence: fmt.Sprintf("%s/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode: %s", x.Sys, d.Name, p.Number, mode),
-			Remedy:   fmt.Sprintf("cma_roce_mode -d %s -p %d -m 2", d.Name, p.Number)})
+			Evidence: fmt.Sprintf("%s/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode: %s", x.Sys, d.Name,
+				p.Number, mode),
+			Remedy: fmt.Sprintf("cma_roce_mode -d %s -p %d -m 2", d.Name, p.Number)})
 	}
 }
 
@@ -156,7 +158,8 @@ func (x *examination) mtu(name string, l *Link) {
 		f.Remedy = fmt.Sprintf("ip link set dev %s mtu %d", n.Name, l.MTU+headers+8)
 	case l.MTU > fits:
 		f.Severity = Error
-		f.Text = fmt.Sprintf("active MTU %d does not fit into the %d bytes of %s: large messages are lost", l.MTU, n.MTU,
+		f.Text = fmt.Sprintf("active MTU %d does not fit into the %d bytes of %s: large messages are lost", l.MTU,
+			n.MTU,
 			n.Name)
 		f.Remedy = fmt.Sprintf("ip link set dev %s mtu %d", n.Name, l.MTU+headers+8)
 	case l.MTU < fits:
@@ -197,14 +200,16 @@ func (x *examination) congestion(d *Device, p sysfs.Port, name string, l *Link) 
 			}
 		}
 	}
-	if class, err := x.Sys.Attr("class", "infiniband", d.Name, "tc", fmt.Sprint(p.Number), "traffic_class"); err == nil {
+	if class, err := x.Sys.Attr("class", "infiniband", d.Name, "tc", fmt.Sprint(p.Number),
+		"traffic_class"); err == nil {
 		l.Lossless["traffic_class"] = class
 		seen = append(seen, "traffic_class "+class)
 	}
 	evidence := x.Sys.String() + "/class/net/" + l.Netdev + "/{qos,ecn}"
 	if len(l.Lossless) == 0 {
 		x.add(Finding{Severity: Note, Subject: name, Check: "qos", Text: "PFC, ECN and trust cannot be told from sysfs",
-			Evidence: evidence + " do not exist", Remedy: fmt.Sprintf("dcb pfc show dev %s; dcb app show dev %s", l.Netdev,
+			Evidence: evidence + " do not exist", Remedy: fmt.Sprintf("dcb pfc show dev %s; dcb app show dev %s",
+				l.Netdev,
 				l.Netdev)})
 		return
 	}
