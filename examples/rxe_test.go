@@ -33,12 +33,21 @@ type process struct {
 // launch starts a program and kills it at the end of the test.
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
+	return launchWith(t, nil, args...)
+}
+
+// launchWith is launch with an input.
+func launchWith(t *testing.T, in *os.File, args ...string) *process {
+	t.Helper()
 	path := testutil.NeedProgram(t, args[0])
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, path, args[1:]...), ended: make(chan struct{})}
 	p.lines = &lineWriter{lines: make(chan string, 256)}
 	p.cmd.Stdout, p.cmd.Stderr = io.MultiWriter(&p.out, p.lines), &p.errs
 	p.cmd.WaitDelay = time.Second
+	if in != nil {
+		p.cmd.Stdin = in
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func (d *Device) AddressOfWC(port uint8, wc *WC, grh []byte) (*AHAttr, error) {
 	if wc.Flags&WCGRH == 0 {
 		return a, nil
 	}
-	h, err := parseGRH(grh)
+	h, err := ParseGRH(grh)
 	if err != nil {
 		return fail(err)
 	}
@@ -44,9 +44,9 @@ func (d *Device) AddressOfWC(port uint8, wc *WC, grh []byte) (*AHAttr, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Global, a.DGID, a.FlowLabel, a.HopLimit, a.TrafficClass = true, h.from, h.flowLabel, h.hopLimit, h.class
+	a.Global, a.DGID, a.FlowLabel, a.HopLimit, a.TrafficClass = true, h.From, h.FlowLabel, h.HopLimit, h.TrafficClass
 	for _, e := range table {
-		if e.Port == port && e.GID == h.to && (e.Type == GIDTypeRoCEv2) == h.roceV2 {
+		if e.Port == port && e.GID == h.To && (e.Type == GIDTypeRoCEv2) == h.RoCEv2 {
 			if e.Index > 255 {
 				return fail(&LimitError{What: gidEntry, Asked: uint64(e.Index), Limit: 255, Where: "an address"})
 			}
@@ -54,7 +54,7 @@ func (d *Device) AddressOfWC(port uint8, wc *WC, grh []byte) (*AHAttr, error) {
 			return a, nil
 		}
 	}
-	return fail(fmt.Errorf("port %d has no GID %v, to which the message was sent: %w", port, h.to, ErrNotFound))
+	return fail(fmt.Errorf("port %d has no GID %v, to which the message was sent: %w", port, h.To, ErrNotFound))
 }
 
 // CreateAHFromWC is CreateAH with the address of AddressOfWC.
@@ -68,13 +68,13 @@ func (pd *PD) CreateAHFromWC(port uint8, wc *WC, grh []byte) (*AH, error) {
 	return pd.CreateAH(a)
 }
 
-// grhInfo is what a GRH says of the way back.
-type grhInfo struct {
-	from, to  GID
-	roceV2    bool
-	flowLabel uint32
-	hopLimit  uint8
-	class     uint8
+// GRH is what the header before a datagram says of its way.
+type GRH struct {
+	From, To     GID
+	RoCEv2       bool // an IP header, and not a GRH of InfiniBand or RoCE v1
+	FlowLabel    uint32
+	HopLimit     uint8
+	TrafficClass uint8
 }
 
 // Protocols that follow the header: the transport header of InfiniBand in a GRH, UDP in an IP header.
@@ -83,35 +83,35 @@ const (
 	nextUDP = 17
 )
 
-// parseGRH reads the 40 bytes before a datagram: an IPv6 header, a GRH, which has the same form, or 20
+// ParseGRH reads the 40 bytes before a datagram: an IPv6 header, a GRH, which has the same form, or 20
 // bytes of nothing and an IPv4 header. The first bytes may be left from before, so an IPv4 header with
 // the right checksum comes first.
-func parseGRH(b []byte) (grhInfo, error) {
+func ParseGRH(b []byte) (GRH, error) {
 	if len(b) < 40 {
-		return grhInfo{}, &ArgError{Arg: "grh", Got: fmt.Sprintf("%d bytes", len(b)),
+		return GRH{}, &ArgError{Arg: "grh", Got: fmt.Sprintf("%d bytes", len(b)),
 			Want: "the 40 bytes before the message"}
 	}
 	ip4 := b[20:40]
 	isIP6, isIP4 := b[0]>>4 == 6, ip4[0]>>4 == 4
 	switch {
 	case isIP4 && (!isIP6 || ip4[0] == 0x45 && checksum(ip4) == 0):
-		g := grhInfo{roceV2: true, hopLimit: ip4[8], class: ip4[1]}
-		g.from = mapped([4]byte(ip4[12:16]))
-		g.to = mapped([4]byte(ip4[16:20]))
+		g := GRH{RoCEv2: true, HopLimit: ip4[8], TrafficClass: ip4[1]}
+		g.From = mapped([4]byte(ip4[12:16]))
+		g.To = mapped([4]byte(ip4[16:20]))
 		return g, nil
 	case !isIP6:
-		return grhInfo{}, &ArgError{Arg: "grh", Got: fmt.Sprintf("IP versions %d and %d", b[0]>>4, ip4[0]>>4),
+		return GRH{}, &ArgError{Arg: "grh", Got: fmt.Sprintf("IP versions %d and %d", b[0]>>4, ip4[0]>>4),
 			Want: "6 in the first byte, or 4 in byte 20"}
 	}
 	flow := binary.BigEndian.Uint32(b)
-	g := grhInfo{from: GID(b[8:24]), to: GID(b[24:40]), flowLabel: flow & 0xfffff, class: uint8(flow >> 20),
-		hopLimit: b[7]}
+	g := GRH{From: GID(b[8:24]), To: GID(b[24:40]), FlowLabel: flow & 0xfffff, TrafficClass: uint8(flow >> 20),
+		HopLimit: b[7]}
 	switch b[6] {
 	case nextUDP:
-		g.roceV2 = true
+		g.RoCEv2 = true
 	case nextIBA: // InfiniBand, or RoCE v1
 	default:
-		return grhInfo{}, &ArgError{Arg: "grh", Got: fmt.Sprintf("next header %d", b[6]),
+		return GRH{}, &ArgError{Arg: "grh", Got: fmt.Sprintf("next header %d", b[6]),
 			Want: "27 (InfiniBand, RoCE v1) or 17 (RoCE v2)"}
 	}
 	return g, nil

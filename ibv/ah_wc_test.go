@@ -40,7 +40,7 @@ func TestParseGRH(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g, err := parseGRH(header)
+			g, err := ParseGRH(header)
 			if tt.want != "" {
 				var e *ArgError
 				if !errors.As(err, &e) || !strings.Contains(err.Error(), tt.want) {
@@ -48,7 +48,7 @@ func TestParseGRH(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || g.from.String() != tt.from || g.to.String() != tt.to || g.roceV2 != tt.v2 {
+			if err != nil || g.From.String() != tt.from || g.To.String() != tt.to || g.RoCEv2 != tt.v2 {
 				t.Errorf("%+v, %v", g, err)
 			}
 		})

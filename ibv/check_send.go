@@ -36,6 +36,19 @@ func plainOf(t QPType) (set uint32) {
 	return set
 }
 
+// plainOps returns the opcodes whose work requests checkSend takes on the ops engine, and which
+// have nothing but data, a remote address and 32 bits.
+func (qp *QP) plainOps() uint32 {
+	set := plainOf(qp.typ)
+	if qp.typ == RawPacket {
+		set = 1 << OpSend
+	}
+	if qp.dev.legacy {
+		set &^= 1 << OpSendInv
+	}
+	return set & qp.ops
+}
+
 // checkSend reports what is wrong with a work request, whichever engine posts it. It returns
 // the number of bytes to copy into the work request: those of Inline or, with that flag, of the
 // SGEs.
@@ -151,9 +164,9 @@ func (qp *QP) wantAddress() string {
 	return qp.typ.String() + " QP: use SendTo, or set SendWR.AH"
 }
 
-// mayChecksum reports whether the QP takes the flag IPCsum. The direct data path does not.
+// mayChecksum reports whether the QP takes the flag IPCsum. A UD QP of the direct data path does not.
 func (qp *QP) mayChecksum() bool {
-	return qp.direct == nil && (qp.typ == UD || qp.typ == RawPacket)
+	return qp.typ == RawPacket || qp.typ == UD && qp.direct == nil
 }
 
 func (qp *QP) wantFlags() string {

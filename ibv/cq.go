@@ -50,6 +50,7 @@ type CQ struct {
 	dcts   int                  // DCTs whose receives complete here, on the direct data path
 	xrc    *SRQ                 // XRC SRQ of the direct data path; nil without
 	wq     *WQ                  // of the direct data path, then the only queue; nil without
+	frames *QP                  // raw packet QP whose receives complete here, on the direct data path; nil without
 	rooms  map[uint32]*ops.Room // of send queues, by QPN; nil while no QP on the CQ has one
 	cqe    int
 
@@ -61,12 +62,13 @@ type CQ struct {
 	moved    *dma.Mem       // the ring since Resize on the direct data path
 	tagged   *tagTable      // nil while no SRQ on the CQ matches tags
 
-	waitMu  sync.Mutex
-	waiters []*waiter
-	events  atomic.Uint32
-	unacked int       // events that were read without C; under channel.mu
-	ackEach bool      // the CQ is being closed; under channel.mu
-	idle    []*waiter // for reuse
+	waitMu    sync.Mutex
+	waiters   []*waiter
+	events    atomic.Uint32
+	solicited bool      // CQOptions.Solicited
+	unacked   int       // events that were read without C; under channel.mu
+	ackEach   bool      // the CQ is being closed; under channel.mu
+	idle      []*waiter // for reuse
 }
 
 // waiter is a goroutine asleep in Wait.
@@ -80,6 +82,10 @@ type CQOptions struct {
 	DataPath   DataPath      // engine of this CQ and of all QPs and SRQs on it
 	Spin       time.Duration // how long Wait polls before it sleeps; 0 means 20 µs, below 0 not at all
 	NoEvents   bool          // no channel: Wait polls all the time
+
+	// Solicited lets Wait sleep until a completion is solicited, by the peer's flag of that name, or has
+	// failed. It then returns all that are there. Others do not wake it, sends among them.
+	Solicited bool
 
 	// Fields are what completions carry beside ID, Status, Opcode, VendorErr, QPN and Flags; fields
 	// that are not asked for may be 0. Without Fields they have FieldsStandard, by the shortest way.
@@ -141,7 +147,11 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	if d.table.PollCQ == 0 || d.table.ReqNotifyCQ == 0 {
 		return fail(&UnsupportedError{Feature: "poll_cq", Need: "a provider that polls", Have: d.Name()})
 	}
-	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}), fields: opt.Fields}
+	if opt.Solicited && opt.NoEvents {
+		return fail(&ArgError{Arg: "Solicited", Got: "true with NoEvents", Want: "a CQ with events"})
+	}
+	cq := &CQ{dev: d, path: path, pathWhy: why, spin: opt.Spin, done: make(chan struct{}), fields: opt.Fields,
+		solicited: opt.Solicited}
 	if cq.spin == 0 {
 		cq.spin = defaultSpin
 	}
@@ -281,6 +291,17 @@ func (cq *CQ) Poll(wcs []WC) (int, error) {
 		}
 		return n, nil
 	}
+	if p := cq.poller; p != nil && cq.held == nil && cq.rooms == nil && len(wcs) > 0 {
+		n := p.Poll(len(wcs))
+		if uint(n) >= ops.PollBatch {
+			n, err := cq.pollRest(wcs, n)
+			cq.mu.Unlock()
+			return n, err
+		}
+		fromC(&wcs[0], cq.poller.First(), n)
+		cq.mu.Unlock()
+		return n, nil
+	}
 	n, err := cq.pollLocked(wcs)
 	cq.mu.Unlock()
 	if err != nil {
@@ -328,8 +349,8 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		}
 	}
 	if cq.direct != nil {
-		if cq.tags {
-			return cq.direct.PollTags(mlx5WCs(wcs))
+		if cq.tags || cq.frames != nil {
+			return cq.direct.PollTags(mlx5WCs(wcs), cq.tags)
 		}
 		return cq.direct.PollInto(firstWC(wcs), len(wcs))
 	}
@@ -342,27 +363,7 @@ func (cq *CQ) pollLocked(wcs []WC) (int, error) {
 		}
 		return 0, cq.errGone
 	}
-	n := 0
-	for n < len(wcs) {
-		got, ret := cq.poller.Poll(len(wcs) - n)
-		if ret < 0 {
-			if n > 0 {
-				return n, nil // the provider will say it again
-			}
-			return 0, cq.errPoll
-		}
-		for i := range got {
-			wcs[n+i].fromC(&got[i])
-		}
-		n += len(got)
-		if len(got) < ops.PollBatch {
-			break
-		}
-	}
-	if cq.rooms != nil {
-		cq.freeRoom(wcs[:n])
-	}
-	return n, nil
+	return cq.pollOps(wcs)
 }
 
 // held is what was taken out of a CQ before anybody polled it.
@@ -439,7 +440,7 @@ func (cq *CQ) heldNothing() {
 
 // usual is the ring that Poll polls at once, nil if there is more to do.
 func (cq *CQ) usual() *mlx5.CQ {
-	if cq.tags {
+	if cq.tags || cq.frames != nil {
 		return nil
 	}
 	return cq.direct
@@ -511,7 +512,7 @@ func wait[T WC | WCEx](ctx context.Context, cq *CQ, wcs []T, poll func(*CQ, []T)
 		gone = cq.channel.stop
 	}
 	for {
-		if err := cq.Arm(false); err != nil {
+		if err := cq.Arm(cq.solicited); err != nil {
 			return 0, err
 		}
 		// A completion that came before the arming gives no event.

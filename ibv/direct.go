@@ -82,7 +82,7 @@ func (d *Device) takeCQ(handle uintptr) (*mlx5.CQ, error) {
 // directType refuses QP types that the direct data path does not drive.
 func directType(t QPType) error {
 	switch t {
-	case RC, UC, UD, XRCSend, DCI, DCT:
+	case RC, UC, UD, XRCSend, DCI, DCT, RawPacket:
 		return nil
 	}
 	return &UnsupportedError{Feature: "a " + t.String() + " QP on the direct data path",
@@ -110,6 +110,9 @@ func (qp *QP) takeQP(signalAll bool) error {
 	}
 	sq, rq := qpConfig(v, qp, signalAll)
 	qp.pathWhy += "; " + qp.doorbells(v.BF.Size, sq)
+	if qp.typ == RawPacket {
+		return qp.takeRaw(sq, rq)
+	}
 	qp.direct = mlx5.NewQP(qp.Num(), qp.typ == RC, sq, rq, srq)
 	return nil
 }
@@ -159,7 +162,7 @@ func (qp *QP) suspended(f func() error) error {
 		d.qps.Suspend(qp.direct)
 		qp.cqs(func(cq *CQ) { cq.direct.Leave(qp.direct) })
 	}
-	if err := f(); err != nil {
+	if err := qp.withoutPollers(f); err != nil {
 		switch {
 		case qp.direct == nil:
 		case qp.Num() == 0: // a DCT that is not there yet
@@ -170,6 +173,9 @@ func (qp *QP) suspended(f func() error) error {
 		return err
 	}
 	qp.cqs(func(cq *CQ) {
+		if cq.frames == qp {
+			cq.emptyFrames()
+		}
 		if qp.direct != nil {
 			cq.direct.Purge(qp.direct)
 		} else {
@@ -190,7 +196,9 @@ func (qp *QP) reset(modify func() error) error {
 	if err := qp.suspended(modify); err != nil {
 		return err
 	}
-	qp.unsignaled = 0
+	if qp.sq != nil {
+		qp.sq.Reset()
+	}
 	if qp.room != nil {
 		qp.room.Reset()
 	}

@@ -131,9 +131,9 @@ func (cq *CQ) pollExp(wcs []WC) (int, error) {
 
 // fromExp copies a completion, as fromC does.
 func (wc *WC) fromExp(e *abi.ExpWC) {
-	wc.fromC(&abi.WC{WRID: e.WRID, Status: e.Status, Opcode: expWCOpcode(e.ExpOpcode), VendorErr: e.VendorErr,
+	fromC(wc, &abi.WC{WRID: e.WRID, Status: e.Status, Opcode: expWCOpcode(e.ExpOpcode), VendorErr: e.VendorErr,
 		ByteLen: e.ByteLen, ImmData: abi.Be32(e.ImmData), QPNum: e.QPNum, SrcQP: e.SrcQP,
-		WCFlags: uint32(e.ExpWCFlags), PKeyIndex: e.PKeyIndex, SLID: e.SLID, SL: e.SL, DLIDPathBits: e.DLIDPathBits})
+		WCFlags: uint32(e.ExpWCFlags), PKeyIndex: e.PKeyIndex, SLID: e.SLID, SL: e.SL, DLIDPathBits: e.DLIDPathBits}, 1)
 	if e.Status == 0 && e.ExpWCFlags&abi.IBV_EXP_WC_WITH_TIMESTAMP != 0 {
 		wc.Timestamp, wc.SLID, wc.SL = e.Timestamp, 0, 0
 	}

@@ -64,6 +64,8 @@ type MLX5SendOps struct {
 	MkeySetup bool
 	MostCopy  uint64
 	Notes     *MR // of the device about copies, on the direct data path; the QP closes it
+
+	ScatterToCQE bool // completions may carry the results of reads and atomics, whatever SignalAll is
 }
 
 // CreateMLX5 is CreateQP for a QP with such work requests.

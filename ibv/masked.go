@@ -42,12 +42,22 @@ func (qp *QP) checkMasked(wr *SendWR) error {
 	case qp.maxAtomic > 0 && n > qp.maxAtomic:
 		return &LimitError{What: "Masked.Size", Asked: uint64(n), Limit: uint64(qp.maxAtomic),
 			Where: "qp " + qp.name + " (mlx5dv.QPOptions.MaxAtomic)"}
-	case qp.signalAll && qp.maxAtomic == 0:
-		return &UnsupportedError{Feature: "posting " + wr.Opcode.String() + " on a QP with SignalAll",
-			Need: "the flag Signaled instead, with which no completion carries the previous value",
-			Have: "a QP whose completions may carry it, in an order of bytes that is not known"}
+	case qp.maxAtomic > 0:
+		return nil
+	case qp.signalAll:
+		return qp.maskedInCQE(wr.Opcode, "SignalAll", "the flag Signaled instead")
+	case qp.scatterToCQE:
+		return qp.maskedInCQE(wr.Opcode, "mlx5dv.AllowScatterToCQE", "a QP without it")
 	}
 	return nil
+}
+
+// maskedInCQE says that a QP takes no atomics with masks because of an option: no source tells the order of bytes
+// of a previous value that is in a completion.
+func (qp *QP) maskedInCQE(op Opcode, option, instead string) error {
+	return &UnsupportedError{Feature: "posting " + op.String() + " on a QP with " + option,
+		Need: instead + ", with which no completion carries the previous value",
+		Have: "a QP whose completions may carry it, in an order of bytes that is not known"}
 }
 
 // maskedError says what an atomic with masks needs.

@@ -75,7 +75,7 @@ func (qp *QP) bindOps(id uint64, flags SendFlags, w *work.Bind) error {
 	var errno syscall.Errno
 	switch {
 	case err == nil:
-		qp.countSignaled([]SendWR{{Flags: flags}})
+		qp.sq.CountBind(uint32(flags))
 		return nil
 	case unsupported(err):
 		return &OpError{Op: "bind mw", Object: qp.name, Err: &UnsupportedError{Feature: "binding a window of type 1",

@@ -95,6 +95,9 @@ func (qp *QP) addDirect(wr *SendWR) error {
 		}
 		return nil
 	}
+	if qp.typ == RawPacket {
+		return qp.addFrame(wr, inline)
+	}
 	var av uintptr
 	if wr.AH != nil {
 		if !wr.AH.acquire() {

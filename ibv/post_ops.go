@@ -4,11 +4,15 @@ import (
 	"errors"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
-	"github.com/pureverbs/pureverbs/internal/work"
 )
 
-// noOpcode is a value that no Opcode has.
-const noOpcode = 1 << 32
+// refused returns the error of the last Run of qp.sq.
+// Preconditions: qp.sqMu is held. refused unlocks it.
+func (qp *QP) refused() error {
+	err := qp.sendErrno(qp.sq.Errno())
+	qp.sqMu.Unlock()
+	return err
+}
 
 // postOps posts through the provider's post_send.
 // Preconditions: qp.sqMu is held, the QP is open and may send.
@@ -64,7 +68,6 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 				return 0, bad
 			}
 		}
-		qp.countSignaled(wrs[done : done+took])
 		done += took
 		switch {
 		case errno != 0:
@@ -76,18 +79,6 @@ func (qp *QP) postOps(wrs []SendWR, whole bool) (int, error) {
 	return done, nil
 }
 
-// countSignaled updates the number of work requests posted since the last one with a
-// completion.
-func (qp *QP) countSignaled(wrs []SendWR) {
-	for i := len(wrs) - 1; i >= 0; i-- {
-		if qp.signalAll || wrs[i].Flags&Signaled != 0 {
-			qp.unsignaled = len(wrs) - 1 - i
-			return
-		}
-	}
-	qp.unsignaled += len(wrs)
-}
-
 // errEndRun is what fill returns for a work request that must be the last of a call: providers
 // find a window by the key in its struct ibv_mw, which changes with each bind.
 var errEndRun = errors.New("a bind ends the call")
@@ -95,13 +86,6 @@ var errEndRun = errors.New("a bind ends the call")
 // fill writes wr into slot i of the chain and acquires its AH or window, which the caller releases.
 // Preconditions: qp.sqMu is held, the QP is open.
 func (qp *QP) fill(i int, wr *SendWR) error {
-	// For a work request of one SGE checkSend depends only on opcode and flags. These are
-	// usually those of the previous one, which passed.
-	if uint64(wr.Opcode) == qp.passed.op && wr.Flags == qp.passed.flags && wr.AH == nil && wr.Inline == nil &&
-		len(wr.SGEs) == 1 && wr.SGEs[0].Length <= MaxSGELength && wr.Remote.outside == 0 {
-		qp.sq.Fill(i, request(wr), 0)
-		return nil
-	}
 	if _, err := qp.checkSend(wr); err != nil {
 		return err
 	}
@@ -126,9 +110,6 @@ func (qp *QP) fill(i int, wr *SendWR) error {
 			return wr.AH.errClosed()
 		}
 		ah = wr.AH.handle
-	} else if len(wr.SGEs) == 1 && qp.typ != XRCSend && wr.Flags&Inline == 0 &&
-		work.FieldsOf(uint32(wr.Opcode))&(work.Atomic|work.TSO|work.Masked) == 0 {
-		qp.passed.op, qp.passed.flags = uint64(wr.Opcode), wr.Flags
 	}
 	qp.sq.Fill(i, request(wr), ah)
 	return nil
@@ -148,7 +129,7 @@ func (qp *QP) sendErrno(e int) error {
 		return qp.sendState(s) // from v40 on libmlx5 posts by ibv_wr_* in RTS alone
 	}
 	if isQueueFull(err) {
-		if qp.unsignaled >= qp.cap.MaxSendWR {
+		if !qp.signalAll && qp.sq.Unsignaled() >= qp.cap.MaxSendWR {
 			return qp.errSend.unsignaled
 		}
 		return qp.errSend.full

@@ -32,6 +32,7 @@ func (e *recvErrors) init(qp *QP) {
 //
 // C: ibv_post_recv(3).
 func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
+	wrs = wrs[:len(wrs):len(wrs)] // a capacity would be one more word to keep on the stack
 	qp.rqMu.Lock()
 	n := 0
 	switch d := qp.direct; {
@@ -65,6 +66,10 @@ func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
 		}
 	case n == 0 && qp.direct.Broken():
 		err = qp.recvFailed(0, ErrBroken)
+	case qp.frames != nil:
+		if n = qp.frames.Post(mlx5Recvs(wrs)); n < len(wrs) {
+			err = qp.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))
+		}
 	default:
 		if n += qp.direct.RQ.Post(mlx5Recvs(wrs[n:])); n < len(wrs) {
 			err = qp.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))

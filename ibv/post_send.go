@@ -55,7 +55,20 @@ func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 	wrs = wrs[:len(wrs):len(wrs)] // a capacity would be one more word to keep on the stack
 	qp.sqMu.Lock()
 	d := qp.direct
-	if d == nil || qp.loadState() != StateRTS || d.Broken() || len(wrs) == 0 {
+	if d == nil {
+		if q := qp.sq; q != nil && qp.loadState() == StateRTS {
+			n := q.Run(first(wrs), len(wrs))
+			if n == len(wrs) {
+				qp.sqMu.Unlock()
+				return n, nil
+			}
+			if n >= 0 {
+				return n, qp.refused()
+			}
+		}
+		return qp.postRest(wrs, 0, false)
+	}
+	if qp.loadState() != StateRTS || d.Broken() || len(wrs) == 0 {
 		return qp.postRest(wrs, 0, false)
 	}
 	if !d.SQ.Post(first(wrs), len(wrs)) {
@@ -75,7 +88,18 @@ func (b *Batch) post() (int, error) {
 			return n, nil
 		}
 	}
-	return qp.postRest(b.expand(), n, true)
+	wrs := b.expand()
+	if q := qp.sq; q != nil && qp.loadState() == StateRTS {
+		if n = q.Run(first(wrs), len(wrs)); n >= 0 && n < len(wrs) {
+			return n, qp.refused()
+		}
+		if n > 0 {
+			qp.sqMu.Unlock()
+			return n, nil
+		}
+		n = 0
+	}
+	return qp.postRest(wrs, n, true)
 }
 
 // ready returns the send queue of the direct data path, nil if there is none or it may not

@@ -62,20 +62,18 @@ type QP struct {
 	room        *ops.Room // of the send queue, where this library has to count it; else nil
 
 	maxTSOHeader int    // bytes of TSO.Header
+	frameHead    int    // bytes of a frame that the device wants in the work request, on the direct data path
 	maxAtomic    uint32 // bytes of an atomic with masks, on MLNX_OFED 4; else 0
 
 	mkeySetup bool   // any change of an Mkey may be posted
 	mostCopy  uint64 // bytes that OpMemcpy copies
 
-	signalAll  bool
-	unsignaled int // ops engine: work requests posted since the last one with a completion
-	passed     struct {
-		op    uint64 // an Opcode, or noOpcode
-		flags SendFlags
-	} // ops engine: opcode and flags of the last valid work request with one SGE, not an atomic
+	signalAll    bool
+	scatterToCQE bool // the results of reads and atomics, whatever signalAll is
 
 	rqMu    lock
 	rq      *ops.RecvChain // nil once closed, or with an SRQ
+	frames  *mlx5.RawRQ    // of a raw packet QP on the direct data path; nil once closed
 	errRecv recvErrors
 }
 
@@ -254,13 +252,13 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	}
 	qp.ops |= maker.mlx5.Opcodes
 	qp.mkeySetup, qp.mostCopy = maker.mlx5.MkeySetup, maker.mlx5.MostCopy
-	qp.maxAtomic = maker.maxAtomic
+	qp.maxAtomic, qp.scatterToCQE = maker.maxAtomic, maker.mlx5.ScatterToCQE
+	qp.maxTSOHeader = o.Raw.MaxTSOHeader
 	if path == DataPathDirect && o.SendOps == 0 || qp.maxAtomic > 0 {
 		qp.ops |= work.MLX5OpcodesOf(workType(o.Type)) & work.MaskedAtomics
 	}
 	qp.num.Store(libibverbs.QPNum(h))
 	qp.sqMu.Off, qp.rqMu.Off, qp.pathWhy = o.SingleThreaded, o.SingleThreaded, send.pathWhy
-	qp.passed.op = noOpcode
 	undo := func(err error) (*QP, error) { return fail(errors.Join(err, maker.destroy(h))) }
 	if err := checkGranted(name, o.grants(&dev.attr, &qp.cap)...); err != nil {
 		return undo(err)
@@ -279,6 +277,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 			qp.cap.MaxInline); err != nil {
 			return undo(err)
 		}
+		qp.sq.Plain(qp.plainOps())
 		if o.Type == XRCSend {
 			qp.sq.XRC()
 		}
@@ -291,7 +290,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 		if err != nil {
 			return undo(errors.Join(err, qp.sq.Free()))
 		}
-		if qp.maxTSOHeader = o.Raw.MaxTSOHeader; qp.maxTSOHeader > 0 {
+		if qp.maxTSOHeader > 0 {
 			if err := qp.sq.Headers(qp.maxTSOHeader); err != nil {
 				return undo(errors.Join(err, qp.sq.Free()))
 			}
@@ -518,6 +517,7 @@ func (qp *QP) Close() error {
 		}
 		if qp.direct != nil {
 			qp.dev.direct.qps.Forget(qp.direct)
+			qp.dropFrames()
 			qp.direct = nil
 			if qp.typ == DCT {
 				qp.recv.mu.Lock()

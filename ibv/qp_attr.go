@@ -151,6 +151,8 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	switch {
 	case mask&MaskState != 0 && attr.State == StateReset:
 		err = qp.reset(call)
+	case qp.frames != nil && mask&MaskState != 0 && attr.State == StateRTR:
+		err = qp.announce(call)
 	case qp.typ == DCT && mask&MaskState != 0 && attr.State == StateRTR:
 		err = qp.openDCT(call)
 	default:

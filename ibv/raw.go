@@ -8,9 +8,10 @@ import (
 )
 
 // RawOptions are the options of a QP of type RawPacket, which sends and receives whole Ethernet
-// frames, without their check sequence. It needs CAP_NET_RAW, and CQs made with DataPathOps. To
-// bring it into use, Modify it to INIT with MaskPort, to RTR and to RTS without attributes; it has
-// no peer. CreateFlow says which frames it receives.
+// frames, without their check sequence. It needs CAP_NET_RAW. To bring it into use, Modify it to INIT
+// with MaskPort, to RTR and to RTS without attributes; it has no peer. CreateFlow says which frames it
+// receives. On the direct data path no other QP or WQ uses the CQ of its receives: they have the tag of
+// their steering rule where others have the number of a QP.
 //
 // C: fields of struct ibv_qp_init_attr_ex.
 type RawOptions struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -38,7 +39,7 @@ func rawPair(t *testing.T, a, b RawOptions) (*rawSide, *rawSide) {
 		return nil, nil
 	}
 	if os.Geteuid() != 0 {
-		s := newSide(t, 0, &CQOptions{DataPath: DataPathOps})
+		s := newSide(t, 0, nil)
 		_, err := s.pd.CreateQP(s.cq, s.cq, &QPOptions{Type: RawPacket})
 		wantErr(t, err, syscall.EPERM, "CAP_NET_RAW")
 		return nil, nil
@@ -46,9 +47,12 @@ func rawPair(t *testing.T, a, b RawOptions) (*rawSide, *rawSide) {
 	return newRawSide(t, 0, a), newRawSide(t, 1, b)
 }
 
-func newRawSide(t *testing.T, i int, o RawOptions) *rawSide {
+func newRawSide(t *testing.T, i int, o RawOptions) *rawSide { return newRawSideOn(t, i, o, nil) }
+
+// newRawSideOn is newRawSide with a CQ of these options.
+func newRawSideOn(t *testing.T, i int, o RawOptions, cq *CQOptions) *rawSide {
 	t.Helper()
-	s := &rawSide{side: newSide(t, i, &CQOptions{DataPath: DataPathOps})}
+	s := &rawSide{side: newSide(t, i, cq)}
 	s.newQP(t, &QPOptions{Type: RawPacket, MaxSendSGE: 3, MaxInline: 200, MaxRecvWR: rawRecvs, Raw: o})
 	rawReady(t, s.qp)
 	s.mac = macOf(t, s.dev)
@@ -216,7 +220,7 @@ func TestRXE_Raw(t *testing.T) {
 		}
 	}
 	t.Run("padded", func(t *testing.T) {
-		want := ethernet(b.mac, a.mac, 0x88b5, 1, 1)
+		want := ethernet(b.mac, a.mac, 0x88b5, 4, 1)
 		a.send(t, want, 0)
 		if got, _ := b.frame(t); !bytes.Equal(got, append(want, make([]byte, 60-len(want))...)) {
 			t.Errorf("%x", got)
@@ -263,6 +267,30 @@ func TestRXE_Raw(t *testing.T) {
 		b.none(t)
 		a.none(t)
 	})
+	t.Run("allocations", func(t *testing.T) {
+		send := []SendWR{{ID: 99, Opcode: OpSend, Flags: Signaled | IPCsum, SGEs: []SGE{a.mr.SGE(rawSend, 60)}}}
+		again := []RecvWR{{SGEs: []SGE{b.mr.SGE(0, rawSlot)}}}
+		wait := func(cq *CQ) {
+			for wcs := make([]WC, 1); ; {
+				switch n, err := cq.Poll(wcs); {
+				case err != nil || n > 0 && wcs[0].Status != WCSuccess:
+					t.Fatalf("%+v, %v", wcs[0], err)
+				case n > 0:
+					return
+				}
+				runtime.Gosched()
+			}
+		}
+		copy(a.mr.Bytes()[rawSend:], ethernet(b.mac, a.mac, 0x88b5, 46, 1))
+		if n := testing.AllocsPerRun(50, func() {
+			post(t, a.qp, send...)
+			wait(a.cq)
+			wait(b.cq)
+			recv(t, b.qp, again...)
+		}); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
 	t.Run("reset", func(t *testing.T) {
 		ok(t, b.qp.Modify(&QPAttr{State: StateReset}, MaskState))
 		a.send(t, ethernet(b.mac, a.mac, 0x88b5, 50, 0), 0)
@@ -288,14 +316,90 @@ func wantBusy(t testing.TB, qp *QP) {
 	}
 }
 
-// The direct data path has no raw packet QPs, and says what to use instead.
-func TestRXE_RawDirect(t *testing.T) {
-	s := newSide(t, 0, nil)
-	if path, _ := s.cq.DataPath(); path != DataPathDirect {
-		return // TestRXE_Raw
+// TestRXE_RawCQs: frames whose tag is the number of the QP, or of another one, complete as what they are, with one CQ
+// and with two. On the direct data path the CQ that they complete on has no other queue.
+func TestRXE_RawCQs(t *testing.T) {
+	a, b := rawPair(t, RawOptions{}, RawOptions{})
+	if a == nil {
+		return
 	}
-	_, err := s.pd.CreateQP(s.cq, s.cq, &QPOptions{Type: RawPacket})
-	wantErr(t, err, ErrNotSupported, "RawPacket", "DataPathOps")
+	direct := false
+	if path, _ := b.cq.DataPath(); path == DataPathDirect {
+		direct = true
+	}
+	sends := closing(t, must(b.dev.CreateCQ(64, nil))(t))
+	rc := closing(t, must(b.pd.CreateQP(sends, sends, nil))(t))
+	ok(t, b.qp.Close())
+	for _, c := range []struct {
+		name string
+		send *CQ
+	}{{"one CQ", b.cq}, {"two", sends}} {
+		t.Run(c.name, func(t *testing.T) {
+			b.qp = must(b.pd.CreateQP(c.send, b.cq, &QPOptions{Type: RawPacket, MaxRecvWR: rawRecvs}))(t)
+			ok(t, b.qp.Modify(&QPAttr{State: StateInit, Port: 1}, MaskState|MaskPort))
+			b.next = 0
+			for id := range uint64(rawRecvs) {
+				b.post(t, id) // the device learns of them in RTR
+			}
+			ok(t, b.qp.Modify(&QPAttr{State: StateRTR}, MaskState))
+			ok(t, b.qp.Modify(&QPAttr{State: StateRTS}, MaskState))
+			all := MAC{255, 255, 255, 255, 255, 255}
+			kinds := map[uint16]uint32{0x88b5: b.qp.Num(), 0x88b6: 1, 0x88b7: 0xfffffe, 0x88b8: rc.Num()}
+			for kind, tag := range kinds {
+				f := must(b.qp.CreateFlow(&FlowAttr{Port: 1, Specs: []FlowSpec{FlowEth{
+					Value: FlowEthFields{DstMAC: b.mac, EtherType: kind},
+					Mask:  FlowEthFields{DstMAC: all, EtherType: 0xffff}}, FlowTag(tag)}}))(t)
+				defer func() { ok(t, f.Close()) }()
+			}
+			for i := range 40 {
+				kind := uint16(0x88b5 + i*i%4)
+				want := ethernet(b.mac, a.mac, kind, 60, i)
+				a.send(t, want, 0)
+				got, wc := b.frame(t)
+				if !bytes.Equal(got, want) || wc.QPN != kinds[kind] || wc.Opcode != WCRecv {
+					t.Errorf("%d: %+v, want the tag %#x", i, wc, kinds[kind])
+				}
+				post(t, b.qp, SendWR{ID: 5, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{b.mr.SGE(rawSend, 60)}})
+				var wcs [1]WC
+				if must(c.send.Wait(timeout(t), wcs[:]))(t); wcs[0].ID != 5 || wcs[0].QPN != b.qp.Num() ||
+					wcs[0].Opcode != WCSend || wcs[0].Status != WCSuccess {
+					t.Errorf("%d: %+v of QP %#x", i, wcs[0], b.qp.Num())
+				}
+			}
+			if direct {
+				for _, o := range []*QPOptions{nil, {Type: RawPacket}} {
+					_, err := b.pd.CreateQP(b.cq, b.cq, o)
+					wantErr(t, err, ErrNotSupported, "a CQ for each", "DataPathOps")
+				}
+				_, err := b.pd.CreateQP(sends, sends, &QPOptions{Type: RawPacket})
+				wantErr(t, err, ErrNotSupported, "a CQ for each", "in use")
+				_, err = b.pd.CreateWQ(b.cq, nil)
+				wantErr(t, err, ErrNotSupported, "a CQ for each", "in use")
+			}
+		})
+		// Receives that are flushed, and that nobody polls, go with the QP.
+		ok(t, b.qp.Modify(&QPAttr{State: StateErr}, MaskState))
+		if wc := b.cq; direct && c.send == b.cq {
+			var wcs [1]WC
+			if must(wc.Wait(timeout(t), wcs[:]))(t); wcs[0].Status != WCWRFlushErr {
+				t.Errorf("%+v", wcs[0])
+			}
+		}
+		ok(t, b.qp.Close())
+		b.none(t)
+		ok(t, must(b.pd.CreateQP(b.cq, b.cq, nil))(t).Close())
+	}
+	// A QP that only sends needs no CQ of its own.
+	qp := must(b.pd.CreateQP(sends, sends, &QPOptions{Type: RawPacket, MaxRecvWR: None}))(t)
+	rawReady(t, qp)
+	post(t, qp, SendWR{ID: 6, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{b.mr.SGE(rawSend, 60)}})
+	var wcs [1]WC
+	if must(sends.Wait(timeout(t), wcs[:]))(t); wcs[0].ID != 6 || wcs[0].QPN != qp.Num() {
+		t.Errorf("%+v of QP %#x", wcs[0], qp.Num())
+	}
+	_, err := qp.PostSend([]SendWR{{Opcode: OpSend}})
+	wantErr(t, err, syscall.EINVAL)
+	ok(t, qp.Close())
 }
 
 func TestRXE_RawTSO(t *testing.T) {
@@ -400,6 +504,27 @@ func TestRXE_RawOffloads(t *testing.T) {
 	b.frame(t)
 }
 
+// A CQ with fields returns the tag of the rule beside the number, and the VLAN tag that was taken out of the frame.
+func TestRXE_RawFields(t *testing.T) {
+	a, _ := rawPair(t, RawOptions{}, RawOptions{})
+	if a == nil {
+		return
+	}
+	b := newRawSideOn(t, 1, RawOptions{StripVLAN: true}, &CQOptions{Fields: FieldsStandard | FieldCVLAN | FieldFlowTag})
+	b.rule(t, FlowAttr{Specs: []FlowSpec{b.own(), FlowTag(0x123456)}})
+	want := packet(b.mac, a.mac, false, true, 100)
+	tagged := append(append(bytes.Clone(want[:12]), 0x81, 0, 0x60, 42), want[12:]...)
+	for i, f := range [][]byte{want, tagged} {
+		a.send(t, f, IPCsum)
+		got, wc := b.frame(t)
+		checksums(t, got)
+		if wc.FlowTag != 0x123456 || wc.CVLAN != []uint16{0, 0x602a}[i] || wc.Flags&WCIPCsumOK == 0 ||
+			len(got) != len(want) {
+			t.Errorf("%d: %+v, %x", i, wc, got[:20])
+		}
+	}
+}
+
 // Frames, and TSO, by the functions behind ibv_wr_*.
 func TestRXE_RawSendOps(t *testing.T) {
 	a, b := rawPair(t, RawOptions{}, RawOptions{})
@@ -410,6 +535,7 @@ func TestRXE_RawSendOps(t *testing.T) {
 	if _, err := a.dev.v.QPToQPEx(a.qp.handle); errors.Is(err, ErrNotSupported) {
 		return // a library before v24
 	}
+	ok(t, a.qp.Close())
 	a.newQP(t, &QPOptions{Type: RawPacket, SendOps: SendOpSend | SendOpTSO, Raw: RawOptions{MaxTSOHeader: 64}})
 	rawReady(t, a.qp)
 	want := packet(b.mac, a.mac, false, true, 200)

@@ -425,7 +425,7 @@ func TestRXE_WQBad(t *testing.T) {
 
 	if path == DataPathDirect {
 		_, err := pd.CreateWQ(b.cqs[0], nil)
-		wantErr(t, err, ErrNotSupported, "a CQ for each WQ", "DataPathOps")
+		wantErr(t, err, ErrNotSupported, "a CQ for each", "DataPathOps")
 		_, err = pd.CreateQP(b.cqs[0], b.cqs[0], nil)
 		wantErr(t, err, ErrNotSupported, "has a WQ")
 		qp := must(pd.CreateQP(cq, cq, nil))(t)

@@ -11,12 +11,16 @@ func (cq *CQ) roomForWQ() error {
 	if len(cq.life.Children()) == 0 {
 		return nil
 	}
-	return cq.inUse()
+	return cq.inUse("a WQ")
 }
 
-func (cq *CQ) inUse() error {
-	return &UnsupportedError{Feature: "a WQ and other queues on one CQ of the direct data path",
-		Need: "a CQ for each WQ, or a CQ made with DataPathOps", Have: cq.node.String() + ", which is in use"}
+func (cq *CQ) inUse(what string) error { return cq.notShared(what, "is in use") }
+
+// notShared is the error of a CQ of the direct data path whose completions would be of more queues than
+// can be told apart.
+func (cq *CQ) notShared(what, why string) error {
+	return &UnsupportedError{Feature: what + " and other queues on one CQ of the direct data path",
+		Need: "a CQ for each, or a CQ made with DataPathOps", Have: cq.node.String() + ", which " + why}
 }
 
 // directQP reports why there is no QP of a type on CQs of the direct data path.
@@ -30,7 +34,7 @@ func directQP(t QPType, send, recv *CQ) error {
 	return recv.noWQ()
 }
 
-// noWQ reports that a CQ of the direct data path has a WQ, and so cannot have another queue.
+// noWQ reports that a CQ of the direct data path has a WQ, or receives frames, and so cannot have another queue.
 func (cq *CQ) noWQ() error {
 	if cq == nil {
 		return nil
@@ -42,11 +46,13 @@ func (cq *CQ) noWQ() error {
 
 // Preconditions: cq.mu is held.
 func (cq *CQ) noWQLocked() error {
-	if cq.wq == nil {
-		return nil
+	switch {
+	case cq.wq != nil:
+		return cq.notShared("a WQ", "has a WQ")
+	case cq.frames != nil:
+		return cq.notShared("a raw packet QP", "receives its frames")
 	}
-	return &UnsupportedError{Feature: "a WQ and other queues on one CQ of the direct data path",
-		Need: "a CQ for each WQ, or a CQ made with DataPathOps", Have: cq.node.String() + ", which has a WQ"}
+	return nil
 }
 
 // takeWQ takes over the ring of a new WQ, and makes it the one of its CQ.
@@ -63,7 +69,7 @@ func (w *WQ) takeWQ() error {
 	w.cq.mu.Lock()
 	defer w.cq.mu.Unlock()
 	if w.cq.xrc != nil { // an SRQ that is being made is nobody's child yet
-		return w.cq.inUse()
+		return w.cq.inUse("a WQ")
 	}
 	w.cq.wq = w
 	w.direct = w.cq.ring.AddWQ(wqConfig(v, w.cap.MaxSGE))

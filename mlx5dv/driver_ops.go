@@ -64,6 +64,7 @@ func (o *QPOptions) sendOps(pd *ibv.PD, path ibv.DataPath) (s ibv.MLX5SendOps, e
 		s.Opcodes |= 1 << ibv.OpRawWQE
 	}
 	s.MkeySetup = ops&WithMkeyConfigure != 0
+	s.ScatterToCQE = o.Flags&AllowScatterToCQE != 0
 	if ops&WithMemcpy == 0 {
 		return s, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // Rights and layout change one by one, and go with an invalidation.
@@ -85,6 +86,82 @@ func TestRXEMemcpy(t *testing.T) {
 	} {
 		if n, err := s.qp.PostSend([]ibv.SendWR{wr}); n != 0 || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d, %v, want an error with %q", n, err, want)
+		}
+	}
+}
+
+// A DCI copies without the address of a DCT, between work requests that have one.
+func TestRXEMemcpy_DCI(t *testing.T) {
+	dev := open(t, 0)
+	if dev == nil {
+		return
+	}
+	for _, path := range dcPaths {
+		t.Run(path.String(), func(t *testing.T) {
+			s := newDCSide(t, dev, path)
+			o := &QPOptions{QPOptions: ibv.QPOptions{Type: ibv.DCI, MaxInline: 64}, DriverOps: WithMemcpy}
+			if path == ibv.DataPathOps {
+				o.SendOps = ibv.SendOpWrite
+			}
+			dci, err := CreateQP(s.pd, s.cq, nil, o)
+			if old := must(QueryDevice(dev))(t).MaxWRMemcpy == 0; old || err != nil {
+				if !old || !errors.Is(err, ibv.ErrNotSupported) {
+					t.Errorf("a library or a device without copies, %v: %v", old, err)
+				}
+				return
+			}
+			closing(t, dci)
+			s.up(dci, nil)
+			dct := s.dct(s.srq(), nil)
+			ah, m := s.reach(dci, dct), s.mr.Bytes()
+			for i := range m {
+				m[i] = byte(i*7 + i>>8)
+			}
+			for i, n := range []int{1, 100, 9000} {
+				write := ibv.SendWR{ID: uint64(i), Opcode: ibv.OpWrite, SGEs: []ibv.SGE{s.mr.SGE(n, 50)},
+					Remote: s.mr.Remote().At(uint64(60_000 + 100*i)), AH: ah, RemoteQPN: dct.Num(), DCKey: dcKey}
+				post(t, dci, write, Memcpy(uint64(n), ibv.Signaled, s.mr.SGE(33_000, n), s.mr.SGE(5, n)), write)
+				if wc := s.wait(); wc.ID != uint64(n) || wc.Status != 0 || wc.Opcode != ibv.WCDriver3 ||
+					!bytes.Equal(m[33_000:][:n], m[5:][:n]) || !bytes.Equal(m[60_000+100*i:][:50], m[n:][:50]) {
+					t.Errorf("%d bytes: %+v", n, wc)
+				}
+			}
+			wr := Memcpy(1, 0, s.mr.SGE(0, 8), s.mr.SGE(8, 8))
+			wr.AH, wr.RemoteQPN, wr.DCKey = ah, dct.Num(), dcKey
+			var arg *ibv.ArgError
+			if n, err := dci.PostSend([]ibv.SendWR{wr}); n != 0 || !errors.As(err, &arg) || arg.Arg != "AH" {
+				t.Errorf("a copy with an address: %d, %v", n, err)
+			}
+		})
+	}
+}
+
+// A QP whose completions may carry results takes no atomics with masks.
+func TestRXEMasked_ScatterToCQE(t *testing.T) {
+	dev := open(t, 0)
+	if dev == nil {
+		return
+	}
+	s := newDCSide(t, dev, ibv.DataPathDirect)
+	rxe := testutil.NeedRXE(t)
+	for flags, refused := range map[QPCreateFlags]bool{0: false, DisableScatterToCQE: false, AllowScatterToCQE: true} {
+		q := closing(t, must(CreateQP(s.pd, s.cq, s.cq, &QPOptions{Flags: flags}))(t))
+		ok(t, q.Connect(must(q.Endpoint(rxe.Port, rxe.GID))(t), nil))
+		clear(s.mr.Bytes())
+		n, err := q.PostSend([]ibv.SendWR{{ID: 1, Opcode: ibv.OpMaskedFetchAdd, Flags: ibv.Signaled,
+			SGEs: []ibv.SGE{s.mr.SGE(0, 8)}, Remote: s.mr.Remote().At(64),
+			Masked: &ibv.MaskedAtomic{SwapAdd: [4]uint64{5}}}})
+		var u *ibv.UnsupportedError
+		if refused {
+			if n != 0 || !errors.As(err, &u) || !strings.Contains(u.Feature, "AllowScatterToCQE") {
+				t.Errorf("%v: %d, %v, want an UnsupportedError that names the flag", flags, n, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%v: %v", flags, err)
+		} else if wc := s.wait(); wc.Status != 0 || s.mr.Bytes()[64] != 5 {
+			t.Errorf("%v: %+v, % x", flags, wc, s.mr.Bytes()[64:72])
 		}
 	}
 }

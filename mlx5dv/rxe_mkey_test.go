@@ -41,8 +41,12 @@ func newMkeySide(t testing.TB, ops DriverOps, opt *MkeyOptions) *mkeySide {
 		lacks := ops & (WithMkeyConfigure | WithRawWQE | WithMemcpy) // of older libraries
 		if path, _ := s.cq.DataPath(); path == ibv.DataPathDirect {
 			lacks = ops & WithRawWQE
-			if must(QueryDevice(dev))(t).MaxWRMemcpy == 0 {
+			attr := must(QueryDevice(dev))(t)
+			if attr.MaxWRMemcpy == 0 {
 				lacks |= ops & WithMemcpy
+			}
+			if attr.Has&HasSignature == 0 { // of v36, as MkeyConfigure
+				lacks |= ops & WithMkeyConfigure
 			}
 		}
 		if lacks == 0 {

@@ -65,7 +65,7 @@ func newRawSide(t *testing.T, dev *ibv.Device) *rawSide {
 	t.Helper()
 	s := &rawSide{dev: dev}
 	pd := closing(t, must(dev.AllocPD())(t))
-	s.cq = closing(t, must(dev.CreateCQ(64, &ibv.CQOptions{DataPath: ibv.DataPathOps}))(t))
+	s.cq = closing(t, must(dev.CreateCQ(64, nil))(t))
 	s.mr = closing(t, must(pd.AllocMR(rawSend+rawSlot, ibv.LocalWrite, nil))(t))
 	s.qp = closing(t, must(pd.CreateQP(s.cq, s.cq, &ibv.QPOptions{Type: ibv.RawPacket, MaxSendWR: 4,
 		MaxRecvWR: rawRecvs}))(t))

@@ -25,6 +25,9 @@ const slabSize = 4 << 20
 // addSlab registers another slab, unless the budget is spent.
 // Preconditions: e.mu is held.
 func (e *Engine) addSlab() error {
+	if !e.maySlab() {
+		return errNoBlock
+	}
 	if !e.budget.addBlocks(e.slabBytes) && (!e.pool.trim() || !e.budget.addBlocks(e.slabBytes)) {
 		return errNoBlock
 	}
@@ -159,13 +162,16 @@ func (e *Engine) refill() {
 func (e *Engine) block(id uint64) *block { return (*e.blocks.Load())[id&^recvID] }
 
 // recvMost is how many blocks may be posted or held.
-func (e *Engine) recvMost() int { return min(int(e.budget.receivable()/int64(e.stride)), e.srqDepth) }
+func (e *Engine) recvMost() int {
+	return min(int(e.budget.receivable(e.opt.Pollers)/int64(e.stride)), e.srqDepth)
+}
 
 // grant makes room for n more frames of a connection, and reports whether there is.
 func (e *Engine) grant(n int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.want+n > e.srqDepth || !e.budget.offer(int64(n)*int64(e.stride)) {
+	if e.want+n > e.recvMost() || !e.budget.offer(int64(n)*int64(e.stride)) {
+		e.crowded.Store(true)
 		return false
 	}
 	e.want += n

@@ -73,11 +73,12 @@ func (m *budget) offer(n int64) bool {
 	return true
 }
 
-// receivable is how many bytes of blocks may be posted or held: what is left is for sending.
-func (m *budget) receivable() int64 {
+// receivable is how many bytes of blocks each of some pollers may have posted or held: what is left is
+// for sending.
+func (m *budget) receivable(pollers int) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.receivableOf(m.most - m.buffers)
+	return m.receivableOf((m.most - m.buffers) / int64(pollers))
 }
 
 func (m *budget) receivableOf(n int64) int64 { return n / m.slab * m.slab / 4 * 3 }

@@ -90,52 +90,24 @@ func (c *Conn) fail(op string, err error) error {
 // Send sends a copy of p as a message. It returns as soon as the message is staged; it waits while
 // the peer does not read. If ctx ends meanwhile, the peer does not get the message.
 func (c *Conn) Send(ctx context.Context, p []byte) error {
-	return c.fail("send", c.l.sendMessage(ctx, p, 0, 0))
+	return c.fail("send", c.l.sendMessage(ctx, outgoing{p: p, n: len(p)}))
 }
 
 // SendImm is Send with a number for Message.Imm.
 func (c *Conn) SendImm(ctx context.Context, imm uint32, p []byte) error {
-	return c.fail("send", c.l.sendMessage(ctx, p, flagImm, imm))
+	return c.fail("send", c.l.sendMessage(ctx, outgoing{p: p, n: len(p), flags: flagImm, imm: imm}))
 }
 
-func (l *link) sendMessage(ctx context.Context, p []byte, last uint8, imm uint32) error {
-	if most := int(l.peer.maxMessage); len(p) > most {
-		return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a message", Asked: uint64(len(p)),
-			Limit: uint64(most), Where: "the peer, by its Options.MaxMessage"})
+func (l *link) sendMessage(ctx context.Context, m outgoing) error {
+	if err := l.check(&m); err != nil {
+		return err
 	}
 	b := bound{ctx: ctx}
 	if err := b.enter(l.writeTurn); err != nil {
 		return err
 	}
 	defer leave(l.writeTurn)
-	most, total, staged := l.frameMost(), len(p), 0
-	for {
-		buf, err := l.waitBlock(b)
-		if err != nil {
-			l.takeBack(staged)
-			return err
-		}
-		n := copy(buf.payload()[:most], p)
-		p = p[n:]
-		f := frame{b: buf, n: int32(n)}
-		if staged == 0 {
-			f.aux = uint32(total)
-		}
-		if len(p) > 0 {
-			f.flags = flagMore
-		} else {
-			f.flags = last
-			if last&flagImm != 0 {
-				f.aux = imm
-			}
-		}
-		if err := l.stage(f); err != nil {
-			return err
-		}
-		if staged++; len(p) == 0 {
-			return nil
-		}
-	}
+	return l.stageMessage(b, &m)
 }
 
 // takeBack takes the staged frames of an unfinished message back. If some have been posted, the
@@ -149,12 +121,13 @@ func (l *link) takeBack(staged int) {
 	defer l.mu.Unlock()
 	waiting := min(staged, l.out.len())
 	for range waiting {
-		l.e.put(l.out.popLast().b)
+		l.dropFrame(l.out.popLast())
 	}
 	if waiting < staged && l.writeError() == nil {
 		l.out.push(frame{flags: flagCancel})
-		l.pump()
 	}
+	l.staged(frame{})
+	l.pump()
 }
 
 // Message is a message that has arrived. Its bytes lie in blocks of the engine, unless it is long:
@@ -173,12 +146,11 @@ type Message struct {
 // Recv waits for the next message. After the last one of a peer that has closed in order the error
 // is io.EOF. Each message goes to one goroutine.
 func (c *Conn) Recv(ctx context.Context) (*Message, error) {
-	m, err := c.l.recvMessage(ctx)
+	m, err := c.l.recvMessage(bound{ctx: ctx})
 	return m, c.fail("recv", err)
 }
 
-func (l *link) recvMessage(ctx context.Context) (*Message, error) {
-	b := bound{ctx: ctx}
+func (l *link) recvMessage(b bound) (*Message, error) {
 	if err := b.enter(l.readTurn); err != nil {
 		return nil, err
 	}
@@ -209,7 +181,7 @@ func (l *link) recvMessage(ctx context.Context) (*Message, error) {
 
 // isWait reports whether an error ended a wait, and not the connection.
 func isWait(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return err == errWouldWait || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // assemble adds a frame to the message that has begun, and returns the message when it is whole.
@@ -228,9 +200,10 @@ func (l *link) assemble(f frame) (*Message, error) {
 			}
 			l.partial, l.partialLen = m, int(f.aux)
 			l.mu.Lock()
-			window := l.window
+			l.assembling = int(f.aux) <= l.frameMost()*int(l.target)/2
+			gather := !l.assembling
 			l.mu.Unlock()
-			if int(f.aux) > l.e.opt.Block*int(window)/2 {
+			if gather {
 				m.buf = make([]byte, 0, f.aux)
 			}
 		}
@@ -271,7 +244,7 @@ func (l *link) assemble(f frame) (*Message, error) {
 		l.dropPartial()
 		return nil, err
 	}
-	l.partial, l.partialLen = nil, 0
+	l.endPartial()
 	if f.flags&flagImm != 0 {
 		m.imm, m.hasImm = f.aux, true
 	}
@@ -282,8 +255,19 @@ func (l *link) assemble(f frame) (*Message, error) {
 // Preconditions: the caller has readTurn.
 func (l *link) dropPartial() {
 	m := l.partial
-	l.partial, l.partialLen = nil, 0
+	l.endPartial()
 	m.Release()
+}
+
+// endPartial forgets the message that has begun, if there is one.
+// Preconditions: the caller has readTurn.
+func (l *link) endPartial() {
+	if l.partial != nil {
+		l.mu.Lock()
+		l.assembling = false
+		l.mu.Unlock()
+	}
+	l.partial, l.partialLen = nil, 0
 }
 
 // giveBack gives the block and the credit of a frame back.
@@ -382,7 +366,7 @@ func (l *link) flush(ctx context.Context) error {
 			break
 		}
 		l.mu.Unlock()
-		if err := b.wait(l.writeWake); err != nil {
+		if err := l.e.wait(b, l.writeWake); err != nil {
 			return err
 		}
 	}
@@ -398,7 +382,7 @@ func (l *link) flush(ctx context.Context) error {
 		l.pump()
 	}
 	l.mu.Unlock()
-	if err := b.wait(w.ch); err != nil {
+	if err := l.e.wait(b, w.ch); err != nil {
 		return err
 	}
 	l.mu.Lock()

@@ -16,6 +16,8 @@ type attempt struct {
 	opt  *Options
 	e    *Engine
 	link *link
+
+	leases *LeaseOptions // nil: no remote memory, whatever the peer says
 }
 
 // options are those of the connection manager: everything about the QP is set once the device is
@@ -24,7 +26,11 @@ func (a *attempt) options() *rdmacm.Options {
 	o := a.opt.CM
 	o.Use = a.use
 	o.Prepare = func(c *rdmacm.Conn) error {
-		a.link = newLink(a.e, a.kind, a.opt)
+		var leases *leasing
+		if a.leases != nil {
+			leases = newLeasing(a.leases)
+		}
+		a.link = newLink(a.e, a.kind, a.opt, leases)
 		return a.link.prepare(c)
 	}
 	o.Access = ibv.NoRemoteAccess
@@ -38,14 +44,19 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	if err != nil {
 		return err
 	}
+	e = e.shard()
 	if err := e.reserve(); err != nil {
 		return err
 	}
 	a.e = e
 	o.PD, o.SendCQ, o.RecvCQ = e.pd, e.cq, e.cq
-	o.QP = ibv.QPOptions{SRQ: e.srq, MaxSendWR: sqDepth, MaxInline: maxInline}
+	o.QP = ibv.QPOptions{SRQ: e.srq, MaxSendWR: sqDepth, MaxSendSGE: 2, MaxInline: maxInline}
 	h := hello{min: minVersion, max: maxVersion, kind: a.kind, block: uint32(e.opt.Block), limit: startWindow,
 		maxMessage: uint32(a.opt.maxMessage())}
+	if a.leases != nil {
+		h.flags = helloLeases
+		o.ResponderResources, o.InitiatorDepth = 0, 0 // what both devices support
+	}
 	copy(h.app[:], a.opt.PrivateData)
 	o.PrivateData = h.encode()
 	return nil
@@ -67,10 +78,10 @@ func dial(ctx context.Context, addr string, kind connKind, opt *Options) (*link,
 		opt = &Options{}
 	}
 	fail := func(err error) (*link, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
-	if err := opt.check(); err != nil {
+	if err := opt.check(kind); err != nil {
 		return fail(err)
 	}
-	a := &attempt{kind: kind, opt: opt}
+	a := &attempt{kind: kind, opt: opt, leases: opt.leases(kind)}
 	c, err := rdmacm.Dial(ctx, addr, a.options())
 	if err != nil {
 		a.undo()
@@ -115,7 +126,7 @@ func listen(ctx context.Context, addr string, kind connKind, opt *Options) (*lis
 	if opt == nil {
 		opt = &Options{}
 	}
-	if err := opt.check(); err != nil {
+	if err := opt.check(kind); err != nil {
 		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
 	}
 	cm, err := rdmacm.Listen(ctx, addr, &opt.CM)
@@ -169,6 +180,9 @@ func (l *listener) handshake(r *rdmacm.Request) bool {
 		return false
 	}
 	a := &attempt{kind: l.kind, opt: &l.opt}
+	if peer.flags&helloLeases != 0 {
+		a.leases = l.opt.leases(l.kind)
+	}
 	if _, err := r.Accept(l.ctx, a.options()); err != nil {
 		a.undo()
 		return false

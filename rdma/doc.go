@@ -1,4 +1,4 @@
-// Package rdma moves messages and streams of bytes over RDMA.
+// Package rdma moves messages, streams of bytes and datagrams over RDMA.
 //
 //	l, err := rdma.Listen(ctx, "10.8.0.1:7471", nil)
 //	c, err := l.Accept(ctx)
@@ -13,12 +13,26 @@
 // Conn carries messages, Stream carries bytes and is a net.Conn. Both are connections by rdma_cm, made
 // with an address of the peer's device. Buffers, their registration, queues, completions and flow
 // control are an Engine's, which connections share: one for each device, unless Options name another.
-// docs/rdma.md has the model and the protocol.
+// PacketConn is a net.PacketConn. docs/rdma.md has the model and the protocol. Buffers of Engine.Pool are
+// sent without a copy.
+//
+// # Remote memory
+//
+// With Options.Leases at both ends, a Conn lends memory, for a while and with certain rights:
+//
+//	b, err := engine.Pool().Get(1 << 20)
+//	lease, err := c.Lend(ctx, b, rdma.MayRead|rdma.MayWrite, time.Minute)
+//	b, err = lease.Wait(ctx)  // or lease.Revoke(ctx)
+//	…
+//	region, err := c.Borrow(ctx)
+//	err = region.Write(ctx, local, 0)
+//	err = region.Return(ctx)
 //
 // # Goroutines
 //
 // All methods are safe for concurrent use, and end when their context or deadline does, except for
-// those of Message, which belongs to one goroutine. Sending and receiving do not allocate.
+// those of Message, Buffer and Transfer, which belong to one goroutine. Sending, receiving, and reading
+// and writing remote memory do not allocate.
 //
 // # Lifetime
 //

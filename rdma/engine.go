@@ -19,14 +19,22 @@ type EngineOptions struct {
 	Memory   int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
 	Spin     time.Duration  // how long the poller polls before it sleeps; 0 means 20 µs, below 0 not at all
 	MaxConns int            // most connections; 0 means 4096
+	Pollers  int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
 	DataPath ibv.DataPath   // of its CQ
 	Mem      ibv.MemOptions // where blocks and buffers lie
+
+	// Manual engines have no poller: for programs with a loop of their own, which calls Engine.Poll.
+	// A method that waits polls, too, and after Spin without a completion looks every 100 µs. While
+	// nobody polls, nothing arrives and nothing is acknowledged.
+	Manual bool
 }
 
 const (
 	defaultBlock    = 32 << 10
+	defaultSpin     = 20 * time.Microsecond
 	defaultMemory   = 256 << 20
 	defaultMaxConns = 4096
+	maxPollers      = 64
 	startConns      = 32 // that the CQ has room for at first
 )
 
@@ -40,6 +48,9 @@ func (o EngineOptions) withDefaults() EngineOptions {
 	if o.MaxConns == 0 {
 		o.MaxConns = defaultMaxConns
 	}
+	if o.Pollers == 0 {
+		o.Pollers = 1
+	}
 	return o
 }
 
@@ -51,11 +62,17 @@ func (o *EngineOptions) check() error {
 	if o.Block < minBlock || o.Block > maxBlock || o.Block%64 != 0 {
 		bad("Block", o.Block, fmt.Sprintf("%d to %d, a multiple of 64", minBlock, maxBlock))
 	}
-	if o.Memory < slabSize {
-		bad("Memory", o.Memory, fmt.Sprintf("%d or more", slabSize))
+	if least := int64(max(o.Pollers, 1)) * slabSize; o.Memory < least {
+		bad("Memory", o.Memory, fmt.Sprintf("%d or more", least))
 	}
 	if o.MaxConns < 1 || o.MaxConns > 1<<20 {
 		bad("MaxConns", o.MaxConns, fmt.Sprintf("1 to %d", 1<<20))
+	}
+	if o.Pollers < 1 || o.Pollers > maxPollers {
+		bad("Pollers", o.Pollers, fmt.Sprintf("1 to %d", maxPollers))
+	}
+	if o.Manual && o.Pollers > 1 {
+		bad("Pollers", o.Pollers, "1 with Manual")
 	}
 	return errors.Join(errs...)
 }
@@ -69,6 +86,7 @@ func (o *EngineOptions) check() error {
 type Engine struct {
 	opt       EngineOptions
 	dev       *ibv.Device
+	attr      *ibv.DeviceAttr
 	pd        *ibv.PD
 	cq        *ibv.CQ
 	srq       *ibv.SRQ
@@ -76,11 +94,13 @@ type Engine struct {
 	stride    int // bytes of a block with its headroom
 	perSlab   int
 	slabBytes int64
-	budget    budget
+	budget    *budget
 	pool      *Pool
+	shards    []*Engine // of EngineOptions.Pollers, beginning with the engine; the others have no shards
 
 	blocks  atomic.Pointer[[]*block] // by index; grows
 	links   linkTable
+	packets [maxPackets]atomic.Pointer[PacketConn]
 	arrived atomic.Uint64 // receives that have completed
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
@@ -93,8 +113,15 @@ type Engine struct {
 	starving []*link
 	conns    map[*link]struct{}
 	closed   bool
-	recvs    [refillMost]ibv.RecvWR
-	sges     [refillMost]ibv.SGE
+
+	packetConns int
+	recvs       [refillMost]ibv.RecvWR
+	sges        [refillMost]ibv.SGE
+
+	crowded atomic.Bool   // a window could not grow, in this tick
+	share   atomic.Uint32 // most of a window
+	active  int           // connections that had data frames; with tickMu
+	tickMu  sync.Mutex
 
 	cqMu    sync.Mutex // held while the CQ grows
 	cqConns int        // that it has room for
@@ -104,6 +131,9 @@ type Engine struct {
 	isGone    bool          // under mu
 	restless  atomic.Bool   // the device raises no event for a QP that has come to rest
 	idleLinks []*link       // used by tick
+
+	pollTurn chan struct{} // of who polls; with it
+	wcs      []ibv.WC
 
 	stop context.CancelFunc
 	done sync.WaitGroup // poller, watcher, ticker
@@ -128,37 +158,32 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}),
-		gone: make(chan struct{})}
-	e.perSlab = max(slabSize/e.stride, 1)
-	e.slabBytes = int64(e.perSlab * e.stride)
-	e.budget = budget{most: o.Memory, slab: e.slabBytes}
+	e := newShard(o, dev)
+	e.budget = &budget{most: o.Memory, slab: e.slabBytes}
 	e.pool = newPool(e)
-	if err := e.open(); err != nil {
+	if err := e.openShards(); err != nil {
 		return fail(errors.Join(err, e.release()))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
-	e.done.Go(func() { e.poll(ctx) })
+	if !o.Manual {
+		for _, s := range e.shards {
+			e.done.Go(func() { s.poll(ctx, e.failAll) })
+		}
+	}
 	e.done.Go(func() { e.watch(ctx) })
 	e.done.Go(func() { e.tick(ctx) })
 	return e, nil
 }
 
-// open makes the engine's objects and posts the first receives.
-func (e *Engine) open() error {
-	attr, err := e.dev.QueryDevice()
-	if err != nil {
-		return err
-	}
-	if e.pd, err = e.dev.AllocPD(); err != nil {
-		return err
-	}
+// open makes the objects of a shard and posts the first receives.
+func (e *Engine) open(attr *ibv.DeviceAttr, vector int) (err error) {
+	e.attr = attr
 	budget := int(e.opt.Memory / int64(e.stride))
 	e.srqDepth = min(attr.MaxSRQWR, budget, attr.MaxCQE/2)
 	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sqDepth)
 	e.cqConns = min(startConns, e.opt.MaxConns)
-	opt := &ibv.CQOptions{Spin: e.opt.Spin, DataPath: e.opt.DataPath}
+	opt := &ibv.CQOptions{Spin: e.opt.Spin, DataPath: e.opt.DataPath, CompVector: vector}
 	if e.cq, err = e.dev.CreateCQ(e.srqDepth+e.cqConns*sqDepth, opt); err != nil {
 		return err
 	}
@@ -180,14 +205,8 @@ func (e *Engine) open() error {
 // release closes the engine's objects.
 func (e *Engine) release() error {
 	errs := []error{e.pool.release()}
-	if e.srq != nil {
-		errs = append(errs, e.srq.Close())
-	}
-	for _, mr := range e.slabs {
-		errs = append(errs, mr.Close())
-	}
-	if e.cq != nil {
-		errs = append(errs, e.cq.Close())
+	for _, s := range e.shards {
+		errs = append(errs, s.closeShard())
 	}
 	if e.pd != nil {
 		errs = append(errs, e.pd.Close())
@@ -201,45 +220,61 @@ func (e *Engine) Device() *ibv.Device { return e.dev }
 // Close closes the engine. While connections are open, or messages or buffers are not released, it fails
 // with an *ibv.BusyError. It waits for connections that were closed and still have something to send.
 func (e *Engine) Close() error {
-	e.cqMu.Lock() // no connection begins meanwhile
-	e.mu.Lock()
-	open := e.used
-	for l := range e.conns {
-		if l.shut.Load() {
-			open--
-		}
-	}
-	e.mu.Unlock()
 	busy := func(n int, what string) error {
-		e.cqMu.Unlock()
 		return &ibv.OpError{Op: "close", Object: "engine of " + e.dev.Name(),
 			Err: &ibv.BusyError{Children: []string{fmt.Sprintf("%d %s", n, what)}}}
 	}
-	if open > 0 {
-		return busy(open, "connections")
-	}
-	for _, l := range e.all() {
-		<-l.gone
-	}
-	e.mu.Lock()
-	closed, held := e.closed, e.held()
-	e.mu.Unlock()
-	if held > 0 {
-		return busy(held, "blocks of messages that were not released")
-	}
-	if n := e.pool.close(); n > 0 {
-		return busy(n, "buffers that were not released")
-	}
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
-	e.cqMu.Unlock()
-	if closed {
-		return nil
+	closed, err := e.end(busy)
+	if closed || err != nil {
+		return err
 	}
 	e.stop()
 	e.done.Wait()
 	return e.release()
+}
+
+// end lets no more connections begin, unless something is in use. It reports whether that was so before.
+func (e *Engine) end(busy func(n int, what string) error) (closed bool, err error) {
+	open, packets, held := 0, 0, 0
+	for _, s := range e.shards {
+		s.cqMu.Lock() // no connection begins meanwhile
+		defer s.cqMu.Unlock()
+		s.mu.Lock()
+		open += s.used - packetPlaces*s.packetConns
+		packets += s.packetConns
+		for l := range s.conns {
+			if l.shut.Load() {
+				open--
+			}
+		}
+		s.mu.Unlock()
+	}
+	switch {
+	case open > 0:
+		return false, busy(open, "connections")
+	case packets > 0:
+		return false, busy(packets, "sockets for datagrams")
+	}
+	for _, l := range e.all() {
+		<-l.gone
+	}
+	for _, s := range e.shards {
+		s.mu.Lock()
+		held += s.held()
+		s.mu.Unlock()
+	}
+	if held > 0 {
+		return false, busy(held, "blocks of messages that were not released")
+	}
+	if n := e.pool.close(); n > 0 {
+		return false, busy(n, "buffers that were not released")
+	}
+	for _, s := range e.shards {
+		s.mu.Lock()
+		closed, s.closed = s.closed, true
+		s.mu.Unlock()
+	}
+	return closed, nil
 }
 
 // held is how many blocks were received and not given back.
@@ -248,11 +283,9 @@ func (e *Engine) held() int { return e.have - int(e.posted-e.arrived.Load()) }
 
 // all returns the connections.
 func (e *Engine) all() []*link {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	list := make([]*link, 0, len(e.conns))
-	for l := range e.conns {
-		list = append(list, l)
+	var list []*link
+	for _, s := range e.shards {
+		list = s.appendLinks(list)
 	}
 	return list
 }

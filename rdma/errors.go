@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"syscall"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -19,19 +20,19 @@ var (
 	// matches net.ErrClosed.
 	ErrClosed = ibv.ErrClosed
 	// ErrPeerClosed is returned by what sends when the peer has closed the connection and reads no
-	// more.
-	ErrPeerClosed = errors.New("the peer has closed the connection")
+	// more. It matches syscall.EPIPE.
+	ErrPeerClosed error = brokenPipe("the peer has closed the connection")
 	// ErrNoMemory is returned for a buffer that EngineOptions.Memory or this process's limit of locked
 	// memory does not admit. The error has an *ibv.LimitError or an *ibv.MemlockError.
 	ErrNoMemory = errors.New("no memory for buffers")
 )
 
 // PeerError reports a connection that has broken, and what is known of what was sent. It matches
-// ErrPeerGone.
+// ErrPeerGone and syscall.ECONNRESET.
 type PeerError struct {
 	Peer netip.AddrPort
-	// Sent counts the frames that were given to the device, and Acked those of them that are in the
-	// peer's memory. The peer may have got those between.
+	// Sent counts the frames, and work requests of regions, that were given to the device, and Acked
+	// those of them that are in the peer's memory. The peer may have got those between.
 	Sent, Acked uint32
 	Err         error // the cause: an *ibv.WCError, rdmacm.ErrDisconnected, rdmacm.ErrDeviceRemoved …
 }
@@ -40,8 +41,10 @@ func (e *PeerError) Error() string {
 	return fmt.Sprintf("%v: %v (%d frames sent, %d acknowledged): %v", e.Peer, ErrPeerGone, e.Sent, e.Acked, e.Err)
 }
 
-// Is reports whether target is ErrPeerGone.
-func (e *PeerError) Is(target error) bool { return target == ErrPeerGone }
+// Is reports whether target is ErrPeerGone or syscall.ECONNRESET, as which programs know the same of TCP.
+func (e *PeerError) Is(target error) bool {
+	return target == ErrPeerGone || target == syscall.ECONNRESET
+}
 
 // Unwrap returns the cause.
 func (e *PeerError) Unwrap() error { return e.Err }
@@ -67,3 +70,9 @@ type resetError uint32
 func (e resetError) Error() string {
 	return fmt.Sprintf("the peer reset the connection, reason %d", uint32(e))
 }
+
+// brokenPipe is an error for which TCP has EPIPE, which programs look for.
+type brokenPipe string
+
+func (e brokenPipe) Error() string        { return string(e) }
+func (e brokenPipe) Is(target error) bool { return target == syscall.EPIPE }

@@ -21,10 +21,19 @@ const (
 	kindFIN   // the last frame; aux is finClosed if its sender reads no more either
 	kindReset // the connection is broken; aux is the reason
 	kindPing
+
+	// About leases; only on connections with leases.
+	kindLend    // aux is the number of the lease in the frames about it, from 0 on
+	kindExtend  // by its owner
+	kindRevoke  // its holder is to return it
+	kindReturn  // its holder does not use it any more
+	kindRequest // for a lease; aux is the number of the request
+	kindRefuse  // the answer, if it is not a LEND
 	kindCount
 )
 
-var kindNames = [kindCount]string{"DATA", "LIMIT", "FIN", "RESET", "PING"}
+var kindNames = [kindCount]string{"DATA", "LIMIT", "FIN", "RESET", "PING", "LEND", "EXTEND", "REVOKE", "RETURN",
+	"REQUEST", "REFUSE"}
 
 func (k frameKind) String() string {
 	if k < kindCount {
@@ -35,12 +44,14 @@ func (k frameKind) String() string {
 
 // Flags of a frame.
 const (
-	flagMore   = 1 << iota // the message goes on in the next data frame
-	flagImm                // aux is the immediate; only in the last frame of a message
-	flagIgnore             // a receiver that does not know the kind ignores the frame
-	flagCancel             // the message ends here and is to be dropped
+	flagMore    = 1 << iota // the message goes on in the next data frame
+	flagImm                 // aux is the immediate; only in the last frame of a message
+	flagIgnore              // a receiver that does not know the kind ignores the frame
+	flagCancel              // the message ends here and is to be dropped
+	flagLower               // of LIMIT: the limit may be lower than before, and is to be answered
+	flagLowered             // of LIMIT: that answer
 
-	knownFlags = flagMore | flagImm | flagIgnore | flagCancel
+	knownFlags = flagMore | flagImm | flagIgnore | flagCancel | flagLower | flagLowered
 )
 
 const finClosed = 1

@@ -34,6 +34,8 @@ type connKind uint8
 const (
 	kindMessages connKind = 1
 	kindStream   connKind = 2
+	// kindDatagrams has no connection.
+	kindDatagrams connKind = 0
 )
 
 func (k connKind) String() string {
@@ -46,10 +48,14 @@ func (k connKind) String() string {
 	return fmt.Sprintf("connection kind %d", uint8(k))
 }
 
+// helloLeases says that the sender allows leases, if the other side does.
+const helloLeases = 1 << 0
+
 // hello is the private data of a request and of its answer.
 type hello struct {
 	min, max   uint8
 	kind       connKind
+	flags      uint8  // helloLeases
 	block      uint32 // most payload of a frame that its sender takes
 	limit      uint32 // data frames with a number below it may be sent to its sender
 	maxMessage uint32
@@ -59,7 +65,7 @@ type hello struct {
 func (h *hello) encode() []byte {
 	b := make([]byte, helloLen)
 	copy(b, helloMagic)
-	b[4], b[5], b[6] = h.min, h.max, byte(h.kind)
+	b[4], b[5], b[6], b[7] = h.min, h.max, byte(h.kind), h.flags
 	binary.LittleEndian.PutUint32(b[8:], h.block)
 	binary.LittleEndian.PutUint32(b[12:], h.limit)
 	binary.LittleEndian.PutUint32(b[16:], h.maxMessage)
@@ -76,7 +82,7 @@ func parseHello(b []byte, want connKind) (h hello, reason byte, err error) {
 		return bad(reasonOther, "private data", fmt.Sprintf("%.4q", b), fmt.Sprintf("%q: a peer with this package",
 			helloMagic))
 	}
-	h.min, h.max, h.kind = b[4], b[5], connKind(b[6])
+	h.min, h.max, h.kind, h.flags = b[4], b[5], connKind(b[6]), b[7]
 	h.block, h.limit = binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
 	h.maxMessage = binary.LittleEndian.Uint32(b[16:])
 	copy(h.app[:], b[24:helloLen])

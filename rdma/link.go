@@ -20,7 +20,6 @@ const (
 	startWindow = minLimit    // at first
 	maxInline   = 44          // header and payload that fit into one basic block of a WQE
 	stageMost   = 4           // frames that a stream keeps while it may not send
-	postMost    = 4           // frames that are posted with one doorbell
 	lingerTime  = 5 * time.Second
 	drainTime   = time.Second // most that a device may need to tell that a QP has come to rest
 )
@@ -28,8 +27,9 @@ const (
 // frame is a data frame that was received, or is to be sent.
 type frame struct {
 	b     *block
-	off   int32 // of what is left of the payload
-	n     int32 // bytes left from off; of a frame to be sent, its payload
+	buf   *Buffer // to be sent: has the payload, and b only the header
+	off   int32   // of what is left of the payload
+	n     int32   // bytes left from off; of a frame to be sent, its payload
 	aux   uint32
 	flags uint8
 }
@@ -56,11 +56,18 @@ type link struct {
 	consumed uint32 // data frames that the application has taken
 	told     uint32 // limit that the peer knows of
 	window   uint32
-	granted  int  // blocks of the engine beyond base
-	grow     bool // the peer has used its window up
-	finIn    bool // the peer's FIN has come
-	peerDone bool // and it reads no more
-	shutRead bool // this side reads no more: what comes is dropped
+	target   uint32 // what the window is to be: less than window while it shrinks
+	granted  int    // blocks of the engine beyond base
+	grow     bool   // the peer has used its window up
+	finIn    bool   // the peer's FIN has come
+	peerDone bool   // and it reads no more
+	shutRead bool   // this side reads no more: what comes is dropped
+
+	dataTick   uint32 // tick of the last data frame
+	lower      bool   // a LIMIT that is lower is due
+	lowering   bool   // it was sent, and not answered
+	toldBefore uint32 // the limit before that
+	assembling bool   // a message is begun whose frames stay in their blocks
 
 	// Sending.
 	started   bool   // the peer's hello is known, and the QP is ready
@@ -72,8 +79,10 @@ type link struct {
 	ackedWR   uint32 // of them completed with success
 	signaled  uint32 // posted when the last signaled one was posted
 	data      uint32 // data frames under way
+	buffers   uint32 // of them from buffers
 	slots     [sqDepth]slot
 	owed      bool   // a LIMIT is due
+	answer    bool   // an answer to a lower LIMIT is due
 	ping      bool   // a PING is due
 	pinging   bool   // by keep, and has not completed
 	pingWR    uint32 // the last PING's work request
@@ -89,7 +98,8 @@ type link struct {
 
 	// The end.
 	ending     bool
-	drained    bool // nothing will come any more
+	drained    bool  // nothing will come any more
+	closeErr   error // of the QP
 	cause      error
 	closed     bool          // by this side
 	shut       atomic.Bool   // the same, for who does not hold mu
@@ -102,23 +112,27 @@ type link struct {
 	gone       chan struct{} // closed when the engine has forgotten it
 	open       atomic.Int32  // ends of its life that are to come: teardown, and Close
 
+	leasing *leasing // nil: no remote memory
+	leases0 int      // blocks for frames about leases
+	staging bool     // a message is staged in part
+
 	partial             *Message      // a message that has begun; with readTurn
 	partialLen          int           // its announced length
 	current             frame         // what a reader has begun; with readTurn
 	readTurn, writeTurn chan struct{} // one goroutine at a time reads, and one writes
 	readWake, writeWake chan struct{}
 
-	// What is being posted.
-	wrs      [postMost]ibv.SendWR
-	sges     [postMost]ibv.SGE
-	controls [postMost][headerLen]byte
-	inlined  [postMost]*block // free once posted
+	post posting
+	held bool // staged frames wait for more
 }
 
 // slot is a work request under way.
 type slot struct {
 	b    *block
+	buf  *Buffer
+	op   *op
 	data bool
+	read bool // a read or atomic
 }
 
 // flushWait is a goroutine in Flush.
@@ -163,21 +177,30 @@ func (q *frames) popLast() frame {
 	return f
 }
 
-func newLink(e *Engine, kind connKind, o *Options) *link {
+func newLink(e *Engine, kind connKind, o *Options, leases *leasing) *link {
+	posts := postMost
+	if leases != nil {
+		posts = opPosts
+	}
 	l := &link{
-		e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, told: startWindow,
+		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, target: startWindow,
+		told:      startWindow,
 		keepAlive: o.keepAliveTicks(),
 		lastWQE:   make(chan struct{}), marker: make(chan struct{}), finAcked: make(chan struct{}),
 		done: make(chan struct{}), gone: make(chan struct{}),
+		post:     newPosting(posts),
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
 		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
+	}
+	if leases != nil {
+		l.leases0 = controlWindow
 	}
 	l.open.Store(2)
 	return l
 }
 
 // base is how many blocks a connection is given without asking.
-func (l *link) base() int { return startWindow }
+func (l *link) base() int { return startWindow + l.leases0 }
 
 func (l *link) wakeReader() { wake(l.readWake) }
 func (l *link) wakeWriter() { wake(l.writeWake) }
@@ -193,6 +216,7 @@ func wake(ch chan struct{}) {
 func (l *link) prepare(c *rdmacm.Conn) error {
 	l.cm, l.qp, l.qpn = c, c.QP(), c.QP().Num()
 	l.touched = l.e.ticks.Load()
+	l.dataTick = l.touched
 	l.e.add(l)
 	return nil
 }
@@ -202,6 +226,7 @@ func (l *link) start(peer hello) {
 	l.peer = peer
 	l.remote, l.local = l.cm.RemoteAddr(), l.cm.LocalAddr()
 	l.mu.Lock()
+	l.startLeases()
 	l.started = true
 	if before(l.limit, peer.limit) {
 		l.limit = peer.limit
@@ -235,17 +260,22 @@ func (l *link) pump() {
 	}
 	for {
 		n := 0
-		for n < postMost && l.next(n) {
+		for n < len(l.post.wrs) && l.next(n) {
 			n++
 		}
 		if n == 0 {
 			return
 		}
-		_, err := l.qp.PostSend(l.wrs[:n])
-		for i, b := range l.inlined[:n] {
-			if b != nil {
-				l.e.put(b)
-				l.inlined[i] = nil
+		_, err := l.qp.PostSend(l.post.wrs[:n])
+		l.e.stat.doorbells.Add(1)
+		for i, s := range l.post.inlined[:n] {
+			if s.b != nil {
+				l.e.put(s.b)
+				l.post.inlined[i] = slot{}
+			}
+			if s.buf != nil {
+				s.buf.unpin()
+				l.post.inlined[i] = slot{}
 			}
 		}
 		if err != nil {
@@ -263,60 +293,81 @@ func (l *link) next(n int) bool {
 	}
 	var (
 		h            header
-		b            *block
+		f            frame
 		data, forced bool // forced: signaled
+		about        []byte
 	)
 	switch {
 	case l.resetAux != 0:
 		h.kind, h.aux, forced = kindReset, l.resetAux, true
 		l.resetAux = 0
-	case l.out.len() > 0 && l.room():
-		f := l.out.pop()
+	case l.lower:
+		h.kind, h.flags = kindLimit, flagLower
+		l.lower, l.lowering, l.toldBefore = false, true, l.told
+		l.told = l.consumed + l.target
+		l.limitLeases(&h)
+	case l.answer:
+		h.kind, h.flags = kindLimit, flagLowered
+		l.answer = false
+		l.limitLeases(&h)
+	case l.out.len() > 0 && l.room() && !l.opFirst():
+		f = l.out.pop()
 		h.seq = uint16(l.sent)
 		h.kind, h.flags, h.length, h.aux = kindData, f.flags, uint32(f.n), f.aux
-		b, data = f.b, true
+		data, forced = true, l.wantBack(&f)
 		l.sent++
 		if l.out.len() < stageMost {
 			l.wakeWriter()
 		}
-	case l.owed:
+	case l.controlReady():
+		about = l.nextControl(&h)
+	case l.owed, l.leasing != nil && l.leasing.owed:
 		h.kind = kindLimit
+		l.limitLeases(&h)
 	case l.finWant && !l.finSent && l.out.len() == 0:
 		h.kind, h.aux, forced = kindFIN, l.finAux, true
 		l.finSent, l.finWR = true, l.posted
 	case l.ping:
 		h.kind, h.flags, forced = kindPing, flagIgnore, true
 		l.ping, l.pingWR = false, l.posted
+	case l.opReady():
+		l.nextOp(n)
+		return true
 	default:
 		return false
 	}
-	h.limit = l.consumed + l.window
+	h.limit = l.newLimit()
 	l.told, l.owed = h.limit, false
 	if !data {
 		h.seq = uint16(l.sent)
 	}
 
-	l.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpSend}
-	wr := &l.wrs[n]
+	l.post.wrs[n] = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpSend}
+	wr := &l.post.wrs[n]
 	at := &l.slots[l.posted%sqDepth]
 	*at = slot{data: data}
 	size := headerLen + int(h.length)
-	if b == nil {
-		h.put(l.controls[n][:])
-		wr.Inline = l.controls[n][:]
-	} else {
+	switch b := f.b; {
+	case f.buf != nil:
+		l.fromBuffer(n, &h, &f)
+	case b == nil:
+		h.put(l.post.controls[n][:])
+		copy(l.post.controls[n][headerLen:], about)
+		wr.Inline = l.post.controls[n][:size]
+	default:
 		h.put(b.header())
 		if size <= maxInline {
 			wr.Inline = b.mem[headerAt : headerAt+size]
-			l.inlined[n] = b
+			l.post.inlined[n].b = b
 		} else {
 			at.b = b
-			l.sges[n] = ibv.SGE{Addr: b.sge.Addr, Length: uint32(size), LKey: b.sge.LKey}
-			wr.SGEs = l.sges[n : n+1 : n+1]
+			l.post.sges[2*n] = ibv.SGE{Addr: b.sge.Addr, Length: uint32(size), LKey: b.sge.LKey}
+			wr.SGEs = l.post.sges[2*n : 2*n+1 : 2*n+1]
 		}
 	}
 	if data {
 		l.data++
+		l.dataPosted()
 	}
 	l.posted++
 	if forced || l.posted-l.signaled >= sqSignal {
@@ -336,14 +387,16 @@ func (l *link) complete(wc *ibv.WC) {
 			close(l.marker)
 		}
 	}
+	upTo := uint32(wc.ID) + 1
+	okUpTo := upTo
 	if err := wc.Err(); err != nil {
 		l.failLocked(err)
+		okUpTo--
 	}
-	upTo := uint32(wc.ID) + 1
 	if before(l.posted, upTo) {
 		return // the marker
 	}
-	l.release(upTo)
+	l.release(upTo, okUpTo)
 	if wc.Status == ibv.WCSuccess {
 		l.ackedWR = l.doneWR
 		if l.pinging && !l.ping && before(l.pingWR, l.doneWR) {
@@ -369,9 +422,9 @@ func (l *link) complete(wc *ibv.WC) {
 	l.pump()
 }
 
-// release frees what work requests before upTo have sent.
-// Preconditions: l.mu is held.
-func (l *link) release(upTo uint32) {
+// release frees what work requests before upTo have sent. Those from okUpTo on have failed.
+// Preconditions: l.mu is held; l.ending, if some have failed.
+func (l *link) release(upTo, okUpTo uint32) {
 	e := l.e
 	e.mu.Lock()
 	for ; before(l.doneWR, upTo); l.doneWR++ {
@@ -379,12 +432,20 @@ func (l *link) release(upTo uint32) {
 		if s.b != nil {
 			e.give(s.b)
 		}
+		if s.buf != nil {
+			s.buf.unpin()
+			l.buffers--
+		}
 		if s.data {
 			l.data--
+		}
+		if s.op != nil {
+			l.opDone(s, !before(l.doneWR, okUpTo))
 		}
 		*s = slot{}
 	}
 	e.mu.Unlock()
+	l.finishOps()
 }
 
 // receive handles a frame. It takes the block over.
@@ -407,6 +468,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 	}
 	switch h.kind {
 	case kindData:
+		l.dataTick = l.touched
 		l.received++
 		if l.received == l.told {
 			l.grow = true
@@ -425,13 +487,28 @@ func (l *link) receive(b *block, byteLen uint32) {
 		if h.aux&finClosed != 0 {
 			l.peerDone = true
 			l.dropStaged()
+			l.stopOps()
 			l.wakeWriter()
 		}
 	case kindReset:
 		l.e.consumed(b)
 		l.failLocked(resetError(h.aux))
+	case kindLend, kindExtend, kindRevoke, kindReturn, kindRequest, kindRefuse:
+		if l.leasing != nil {
+			l.receiveControl(&h, b.payload())
+		}
+		l.e.consumed(b)
 	default: // LIMIT, PING, and kinds to be ignored
 		l.e.consumed(b)
+		if h.kind == kindLimit && h.flags&flagLower != 0 {
+			l.limit, l.answer = h.limit, true
+		}
+		if h.kind == kindLimit && h.flags&flagLowered != 0 {
+			l.lowered()
+		}
+		if h.kind == kindLimit && l.leasing != nil {
+			l.limitControls(h.aux)
+		}
 	}
 	l.pump()
 }
@@ -439,9 +516,9 @@ func (l *link) receive(b *block, byteLen uint32) {
 // checkFrame reports what is wrong with a frame.
 func (l *link) checkFrame(h *header, byteLen uint32) error {
 	switch {
-	case h.kind >= kindCount && h.flags&flagIgnore == 0:
+	case !l.knows(h.kind) && h.flags&flagIgnore == 0:
 		return &ProtocolError{"frame", h.kind.String(), "a kind that is known, or a flag to ignore it"}
-	case h.kind >= kindCount:
+	case !l.knows(h.kind):
 		return nil
 	case h.length != byteLen-headerLen:
 		return &ProtocolError{"length of " + h.kind.String(), fmt.Sprint(h.length), fmt.Sprint(byteLen - headerLen)}
@@ -450,17 +527,23 @@ func (l *link) checkFrame(h *header, byteLen uint32) error {
 			fmt.Sprintf("%d: a frame was lost", uint16(l.received))}
 	case h.flags&^knownFlags != 0:
 		return &ProtocolError{"flags of " + h.kind.String(), fmt.Sprintf("%#x", h.flags), "known ones"}
-	case before(h.limit, l.limit):
+	case h.flags&(flagLower|flagLowered) != 0 && h.kind != kindLimit:
+		return &ProtocolError{"flags of " + h.kind.String(), fmt.Sprintf("%#x", h.flags), "none about a lower limit"}
+	case h.flags&flagLowered != 0 && !l.lowering:
+		return &ProtocolError{"LIMIT", "an answer to a lower limit", "none: there was no such limit"}
+	case before(h.limit, l.limit) && (h.flags&flagLower == 0 || before(h.limit, l.limit-maxWindow)):
 		return &ProtocolError{"limit of " + h.kind.String(), fmt.Sprint(h.limit), fmt.Sprintf("%d or more", l.limit)}
 	case before(l.sent+maxWindow, h.limit):
 		return &ProtocolError{"limit of " + h.kind.String(), fmt.Sprint(h.limit),
 			fmt.Sprintf("at most %d", l.sent+maxWindow)}
-	case h.kind == kindData && !before(l.received, l.told):
+	case h.kind == kindData && !l.mayCome():
 		return &ProtocolError{"DATA", fmt.Sprintf("frame %d", l.received), fmt.Sprintf("a number below %d", l.told)}
 	case h.kind == kindData && l.kind == kindStream && h.flags&^flagIgnore != 0:
 		return &ProtocolError{"flags of DATA", fmt.Sprintf("%#x", h.flags), "none, in a stream"}
 	case l.finIn && (h.kind == kindData || h.kind == kindFIN && (l.peerDone || h.aux&finClosed == 0)):
 		return &ProtocolError{h.kind.String(), "one after FIN", "none"}
+	case h.kind >= kindLend:
+		return l.checkControl(h)
 	}
 	return nil
 }
@@ -471,12 +554,12 @@ func (l *link) took(n uint32) {
 	l.consumed += n
 	if l.grow {
 		l.grow = false
-		if more := min(l.window, maxWindow-l.window); more > 0 && l.e.grant(int(more)) {
-			l.window += more
-			l.granted += int(more)
-		}
+		l.widen()
 	}
-	if untold := l.consumed + l.window - l.told; !before(untold, max(l.window/2, 1)) && untold>>31 == 0 {
+	if l.target < l.window {
+		l.narrow()
+	}
+	if untold := l.consumed + l.target - l.told; !before(untold, max(l.target/2, 1)) && untold>>31 == 0 {
 		l.owed = !l.finIn
 	}
 }
@@ -494,6 +577,7 @@ func (l *link) dropInput() {
 // Preconditions: l.mu is held.
 func (l *link) dropStaged() {
 	for l.out.len() > 0 {
-		l.e.put(l.out.pop().b)
+		l.dropFrame(l.out.pop())
 	}
+	l.dropNotes()
 }

@@ -19,11 +19,21 @@ type Options struct {
 	// KeepAlive is how long the connection may be idle before the peer's adapter is asked whether
 	// it is there, in whole seconds. 0 means 15 s, below 0 never.
 	KeepAlive time.Duration
+	// Leases allow remote memory on a Conn, if the peer's Options have them, too. nil: its QP refuses
+	// every read, write and atomic of the peer.
+	Leases *LeaseOptions
 	// PrivateData is the program's own, at most 16 bytes: the peer's Conn.Peer returns it.
 	PrivateData []byte
+	// Fallback, for streams only, lets TCP carry what RDMA cannot. ListenStream also listens on the
+	// same port of TCP, for any client. DialStream tries TCP as soon as RDMA has failed, or 300 ms
+	// after it has begun; the first connection is taken, and the other attempt ended.
+	// Stream.Transport says which it is, and the log once.
+	Fallback bool
 	// CM are options of the connection manager: LocalAddr, Timeout, TOS, Backlog and the like. What
 	// is about the QP and its queues is set by this package.
 	CM rdmacm.Options
+
+	fallbackAfter time.Duration // in place of the 300 ms
 }
 
 const (
@@ -48,16 +58,27 @@ func (o *Options) keepAliveTicks() uint32 {
 	return uint32(max(o.KeepAlive/time.Second, 1))
 }
 
-func (o *Options) check() error {
-	if o.MaxMessage < 0 || int64(o.MaxMessage) > 1<<31-1 {
+func (o *Options) check(kind connKind) error {
+	if o.Fallback && kind != kindStream {
+		return &ibv.ArgError{Arg: "Fallback", Got: "true", Want: "false: TCP carries streams only"}
+	}
+	if o.MaxMessage < 0 || int64(o.MaxMessage) > longestMessage {
 		return &ibv.ArgError{Arg: "MaxMessage", Got: fmt.Sprint(o.MaxMessage),
-			Want: fmt.Sprintf("1 to %d, or 0 for the default", 1<<31-1)}
+			Want: fmt.Sprintf("1 to %d, or 0 for the default", longestMessage)}
 	}
 	if len(o.PrivateData) > appDataLen {
 		return &ibv.LimitError{What: "bytes of PrivateData", Asked: uint64(len(o.PrivateData)), Limit: appDataLen,
 			Where: "the handshake"}
 	}
-	return nil
+	return o.Leases.check()
+}
+
+// leases returns the LeaseOptions of a connection. Streams have none.
+func (o *Options) leases(kind connKind) *LeaseOptions {
+	if kind != kindMessages {
+		return nil
+	}
+	return o.Leases
 }
 
 // engine returns the engine for a device.

@@ -11,19 +11,18 @@ import (
 // pollMost is how many completions are taken at a time.
 const pollMost = 64
 
-// poll handles completions until ctx ends. It is the only consumer of the CQ.
-func (e *Engine) poll(ctx context.Context) {
-	wcs := make([]ibv.WC, pollMost)
+// poll handles a shard's completions until ctx ends. It is the only consumer of the CQ.
+func (e *Engine) poll(ctx context.Context, fail func(error)) {
 	for {
-		n, err := e.cq.Wait(ctx, wcs)
+		n, err := e.cq.Wait(ctx, e.wcs)
 		if err != nil {
 			if ctx.Err() == nil {
-				e.failAll(err)
+				fail(err)
 				<-ctx.Done()
 			}
 			return
 		}
-		e.handle(wcs[:n])
+		e.handle(e.wcs[:n])
 	}
 }
 
@@ -43,14 +42,19 @@ func (e *Engine) handle(wcs []ibv.WC) {
 		if wc.ID&recvID == 0 {
 			if l != nil {
 				l.complete(wc)
+			} else if wc.ID&packetID != 0 {
+				e.packet(wc)
 			}
 			continue
 		}
 		b := e.block(wc.ID)
 		e.arrived.Add(1)
 		switch {
-		case wc.Status == ibv.WCSuccess && l != nil:
+		case wc.Status == ibv.WCSuccess && l != nil && wc.Opcode == ibv.WCRecv:
 			l.receive(b, wc.ByteLen)
+		case wc.Status == ibv.WCSuccess && l != nil:
+			e.consumed(b)
+			l.protocol("receive", wc.Opcode.String(), ibv.WCRecv.String())
 		case l != nil:
 			e.consumed(b)
 			l.failLocked(wc.Err())
@@ -70,7 +74,7 @@ func (e *Engine) handle(wcs []ibv.WC) {
 	e.mu.Unlock()
 }
 
-// tick asks the peers' adapters of idle connections whether they are there.
+// tick asks the peers' adapters of idle connections whether they are there, and makes windows fit, each second.
 func (e *Engine) tick(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -80,18 +84,22 @@ func (e *Engine) tick(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		now := e.ticks.Add(1)
-		e.mu.Lock()
-		idle := e.idleLinks[:0]
-		for l := range e.conns {
-			idle = append(idle, l)
+		for _, s := range e.shards {
+			s.beat()
 		}
-		e.idleLinks = idle
-		e.mu.Unlock()
-		for i, l := range idle {
-			l.keep(now)
-			idle[i] = nil
-		}
+	}
+}
+
+// beat is a tick of a shard.
+func (e *Engine) beat() {
+	e.tickMu.Lock()
+	defer e.tickMu.Unlock()
+	now := e.ticks.Add(1)
+	e.idleLinks = e.appendLinks(e.idleLinks[:0])
+	e.fit(now, e.idleLinks)
+	for i, l := range e.idleLinks {
+		l.keep(now)
+		e.idleLinks[i] = nil
 	}
 }
 
@@ -107,11 +115,14 @@ const (
 func (l *link) keep(now uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if now-l.touched > 1 {
+		l.askBack()
+	}
 	if l.keepAlive == 0 || l.ending {
 		return
 	}
 	if l.pinging {
-		if now-l.pingTick >= max(stuckAfter*l.keepAlive, stuckLeast) {
+		if !l.e.opt.Manual && now-l.pingTick >= max(stuckAfter*l.keepAlive, stuckLeast) {
 			l.failLocked(errStuck)
 		}
 		return

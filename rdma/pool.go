@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -22,7 +23,7 @@ type Pool struct {
 	mu      sync.Mutex
 	classes [maxClass + 1]class
 	out     int           // buffers that were not given back
-	waiting int           // goroutines in GetWait
+	waiting atomic.Int32  // goroutines in GetWait; changes under mu
 	freed   chan struct{} // closed when memory was given back, for those
 	closed  bool
 	stuck   []*ibv.MR // that could not be closed
@@ -66,6 +67,7 @@ func newPool(e *Engine) *Pool { return &Pool{e: e, freed: make(chan struct{})} }
 func (p *Pool) Get(n int) (*Buffer, error) {
 	b, err := p.get(n)
 	if err == errSpent {
+		p.e.hurry() // for who tries again
 		err = fmt.Errorf("%w: %w", ErrNoMemory, p.tooMuch(n))
 	}
 	return b, p.fail("get buffer", err)
@@ -80,8 +82,9 @@ func (p *Pool) GetWait(ctx context.Context, n int) (*Buffer, error) {
 	b, err := p.get(n)
 	for err == errSpent {
 		freed := p.await()
+		p.e.hurry()
 		if b, err = p.get(n); err == errSpent { // else it was given back meanwhile
-			if err := w.wait(freed); err != nil {
+			if err := p.e.wait(w, freed); err != nil {
 				p.awaited()
 				return nil, err
 			}
@@ -95,21 +98,21 @@ func (p *Pool) GetWait(ctx context.Context, n int) (*Buffer, error) {
 func (p *Pool) await() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiting++
+	p.waiting.Add(1)
 	return p.freed
 }
 
 // awaited ends await.
 func (p *Pool) awaited() {
 	p.mu.Lock()
-	p.waiting--
+	p.waiting.Add(-1)
 	p.mu.Unlock()
 }
 
 // gotBack wakes those who wait for memory.
 // Preconditions: p.mu is held.
 func (p *Pool) gotBack() {
-	if p.waiting > 0 {
+	if p.waiting.Load() > 0 {
 		close(p.freed)
 		p.freed = make(chan struct{})
 	}

@@ -32,6 +32,28 @@ func TestRXE_Allocs(t *testing.T) {
 			}
 		})
 	}
+	batch, small := a.Batch(), make([]byte, 8)
+	for _, n := range []int{8, 20_000, 50_000} {
+		none("SendBuffer and a Batch", func() {
+			for range 2 {
+				buf, err := client.Pool().Get(n)
+				ok(t, err)
+				ok(t, a.SendBuffer(ctx, buf))
+			}
+			if buf, err := client.Pool().Get(n); err == nil {
+				batch.SendBuffer(buf)
+			}
+			batch.SendImm(1, small)
+			if _, err := batch.Post(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for range 4 {
+				m, err := b.Recv(ctx)
+				ok(t, err)
+				m.Release()
+			}
+		})
+	}
 	s, r := streams(t, server, client)
 	defer s.Close()
 	defer r.Close()
@@ -49,5 +71,29 @@ func TestRXE_Allocs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRXE_LeaseAllocs reads and writes memory of the peer without allocating.
+func TestRXE_LeaseAllocs(t *testing.T) {
+	skipLogic(t)
+	server, client := newEngines(t, nil)
+	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
+	defer a.Close()
+	defer b.Close()
+	ctx := context.Background()
+	local := buffer(t, server, 8192)
+	_, r := lend(t, a, b, buffer(t, client, 8192), allAccess, 0)
+	for name, f := range map[string]func() error{
+		"Read":     func() error { return r.Read(ctx, local, 0) },
+		"Write":    func() error { return r.Write(ctx, local, 0) },
+		"FetchAdd": func() error { _, err := r.FetchAdd(ctx, 0, 1); return err },
+	} {
+		for range 100 {
+			ok(t, f())
+		}
+		if n := testing.AllocsPerRun(200, func() { ok(t, f()) }); n != 0 {
+			t.Errorf("%s: %v allocations, want none", name, n)
+		}
 	}
 }

@@ -133,6 +133,9 @@ const childEnv = "PUREVERBS_TEST_RDMA_SERVER"
 
 // child is the process of TestRXE_Killed: it echoes streams until it is killed.
 func child(addr string) int {
+	if at, found := strings.CutPrefix(addr, "borrow "); found {
+		return borrower(at)
+	}
 	l, err := ListenStream(context.Background(), addr, nil)
 	if err != nil {
 		fmt.Println(err)

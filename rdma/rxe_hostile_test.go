@@ -120,6 +120,12 @@ func TestRXE_HostileFrames(t *testing.T) {
 		}, "DATA: got one after FIN"},
 		{"a limit that goes back", several(1, header{kind: kindLimit, limit: startWindow - 1}, 0), "limit of LIMIT"},
 		{"a limit without bound", several(1, header{kind: kindLimit, limit: 1 << 30}, 0), "limit of LIMIT"},
+		{"a lower limit that is too low", several(1, header{kind: kindLimit, flags: flagLower, limit: 1<<32 - 100}, 0),
+			"limit of LIMIT"},
+		{"an answer to no lower limit", several(1, header{kind: kindLimit, flags: flagLowered, limit: startWindow}, 0),
+			"there was no such limit"},
+		{"a lower limit in DATA", several(1, data(flagLower, 0, 0), 0), "flags of DATA"},
+		{"a flood of lower limits", several(3000, header{kind: kindLimit, flags: flagLower, limit: 1}, 0), "none"},
 		{"a message that is announced too long", several(1, data(flagMore, 8, 1<<31), 8), "at most"},
 		{"a message longer than announced", several(2, data(flagMore, 8, 9), 8), "16 bytes of a message"},
 		{"MORE without an end", several(2, data(flagMore, 0, 99), 0), "0 bytes of a message"},
@@ -170,7 +176,14 @@ func TestRXE_HostileFrames(t *testing.T) {
 				}
 				return
 			}
-			go c.do(a)
+			sent := make(chan struct{})
+			go func() {
+				c.do(a)
+				close(sent)
+			}()
+			if c.want == "DATA: got frame" {
+				<-sent // who reads as fast as it sends grants it more
+			}
 			for err = nil; err == nil; {
 				var m *Message
 				if m, err = victim.Recv(timeout(t)); err == nil {

@@ -166,11 +166,7 @@ func TestRXE_PoolMemory(t *testing.T) {
 			got <- err
 		}
 		go wait(ctx, 12<<20)
-		testutil.Eventually(t, "GetWait waits", func() bool {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return p.waiting > 0
-		})
+		testutil.Eventually(t, "GetWait waits", func() bool { return p.waiting.Load() > 0 })
 		cancel()
 		if err := <-got; err != context.Canceled {
 			t.Errorf("GetWait: %v, want its context's error", err)

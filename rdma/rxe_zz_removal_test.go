@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"errors"
+	"net"
 	"testing"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
@@ -18,7 +19,13 @@ func TestRXE_ZZRemoval(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	echo(t, a, b)
+	p, err := ListenPacket(timeout(t), net.JoinHostPort(r.IP[1], "0"), &Options{Engine: client})
+	ok(t, err)
+	defer func() { ok(t, p.Close()) }()
 	r.Fault(t, "device-removal:count=1,device="+r.Dev[1])
+	if _, _, err := p.ReadFrom(make([]byte, 1)); err == nil || errors.Is(err, net.ErrClosed) {
+		t.Errorf("a datagram: %v", err)
+	}
 	for err := error(nil); err == nil; {
 		err = a.Send(timeout(t), make([]byte, 1000))
 	}

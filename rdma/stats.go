@@ -2,8 +2,8 @@ package rdma
 
 import "sync/atomic"
 
-// stats counts what the poller does.
-type stats struct{ batches, completions atomic.Uint64 }
+// stats counts what is done.
+type stats struct{ batches, completions, doorbells atomic.Uint64 }
 
 // Stats are the counters of an engine.
 type Stats struct {
@@ -16,17 +16,29 @@ type Stats struct {
 	Buffers      int    // of the pool, that were not given back
 	Batches      uint64 // turns of the poller in which there was something
 	Completions  uint64 // handled in them
+	Doorbells    uint64 // postings of frames, of several at a time
 }
 
 // Stats returns the counters. When no connection is open, every block is free or
 // posted.
 func (e *Engine) Stats() Stats {
+	sum := Stats{Memory: e.budget.used(), Buffers: e.pool.inUse()}
+	for _, s := range e.shards {
+		s.addStats(&sum)
+	}
+	return sum
+}
+
+// addStats adds the counters of a shard.
+func (e *Engine) addStats(sum *Stats) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return Stats{
-		Conns: len(e.conns), Blocks: len(e.slabs) * e.perSlab, BlocksFree: len(e.free),
-		BlocksHeld: e.held(), BlocksPosted: e.have - e.held(), Memory: e.budget.used(),
-		Buffers: e.pool.inUse(),
-		Batches: e.stat.batches.Load(), Completions: e.stat.completions.Load(),
-	}
+	sum.Conns += len(e.conns)
+	sum.Blocks += len(e.slabs) * e.perSlab
+	sum.BlocksFree += len(e.free)
+	sum.BlocksHeld += e.held()
+	sum.BlocksPosted += e.have - e.held()
+	sum.Batches += e.stat.batches.Load()
+	sum.Completions += e.stat.completions.Load()
+	sum.Doorbells += e.stat.doorbells.Load()
 }

@@ -14,12 +14,21 @@ import (
 // Write has accepted arrives in order, unless the connection breaks; Close waits in the background,
 // for up to five seconds, until the peer's adapter has all of it.
 type Stream struct {
-	l           *link
+	l           *link        // nil if TCP carries it
+	tcp         *net.TCPConn // with Options.Fallback
+	why         string       // TCP
 	read, write deadline
 }
 
 // DialStream connects to host:port, where ListenStream listens. opt may be nil.
 func DialStream(ctx context.Context, addr string, opt *Options) (*Stream, error) {
+	if opt != nil && opt.Fallback {
+		return dialEither(ctx, addr, opt)
+	}
+	return dialRDMA(ctx, addr, opt)
+}
+
+func dialRDMA(ctx context.Context, addr string, opt *Options) (*Stream, error) {
 	l, err := dial(ctx, addr, kindStream, opt)
 	if err != nil {
 		return nil, err
@@ -28,16 +37,26 @@ func DialStream(ctx context.Context, addr string, opt *Options) (*Stream, error)
 }
 
 // StreamListener is a net.Listener of Streams.
-type StreamListener struct{ l *listener }
+type StreamListener struct {
+	l      *listener
+	either *eitherListener // with Options.Fallback, in place of l
+}
 
 // ListenStream listens on host:port for DialStream. An empty host means every address, port 0 any
 // free port. opt may be nil; it also applies to the connections.
 func ListenStream(ctx context.Context, addr string, opt *Options) (*StreamListener, error) {
+	if opt != nil && opt.Fallback {
+		l, err := listenEither(ctx, addr, opt)
+		if err != nil {
+			return nil, err
+		}
+		return &StreamListener{either: l}, nil
+	}
 	l, err := listen(ctx, addr, kindStream, opt)
 	if err != nil {
 		return nil, err
 	}
-	return &StreamListener{l}, nil
+	return &StreamListener{l: l}, nil
 }
 
 // Accept waits for the next connection, which is a *Stream.
@@ -51,6 +70,9 @@ func (l *StreamListener) Accept() (net.Conn, error) {
 
 // AcceptStream waits for the next connection, or until ctx ends.
 func (l *StreamListener) AcceptStream(ctx context.Context) (*Stream, error) {
+	if l.either != nil {
+		return l.either.accept(ctx)
+	}
 	c, err := l.l.accept(ctx)
 	if err != nil {
 		return nil, err
@@ -59,10 +81,20 @@ func (l *StreamListener) AcceptStream(ctx context.Context) (*Stream, error) {
 }
 
 // Close ends listening. Connections that nobody has accepted are closed, others stay open.
-func (l *StreamListener) Close() error { return l.l.close() }
+func (l *StreamListener) Close() error {
+	if l.either != nil {
+		return l.either.close()
+	}
+	return l.l.close()
+}
 
 // Addr returns the address that it listens on.
-func (l *StreamListener) Addr() net.Addr { return Addr(l.l.addr()) }
+func (l *StreamListener) Addr() net.Addr {
+	if l.either != nil {
+		return l.either.addr()
+	}
+	return Addr(l.l.addr())
+}
 
 // Addr is the address of an end of a connection.
 type Addr netip.AddrPort
@@ -74,10 +106,20 @@ func (Addr) Network() string { return "rdma" }
 func (a Addr) String() string { return netip.AddrPort(a).String() }
 
 // LocalAddr returns the address of this side.
-func (s *Stream) LocalAddr() net.Addr { return Addr(s.l.local) }
+func (s *Stream) LocalAddr() net.Addr {
+	if s.tcp != nil {
+		return s.tcp.LocalAddr()
+	}
+	return Addr(s.l.local)
+}
 
 // RemoteAddr returns the address of the peer.
-func (s *Stream) RemoteAddr() net.Addr { return Addr(s.l.remote) }
+func (s *Stream) RemoteAddr() net.Addr {
+	if s.tcp != nil {
+		return s.tcp.RemoteAddr()
+	}
+	return Addr(s.l.remote)
+}
 
 // fail makes a *net.OpError, as other net.Conns do. io.EOF stays as it is.
 func (s *Stream) fail(op string, err error) error {
@@ -129,7 +171,7 @@ func (l *link) nextFrame(b bound) (frame, error) {
 			return frame{}, err
 		}
 		l.mu.Unlock()
-		if err := b.wait(l.readWake); err != nil {
+		if err := l.e.wait(b, l.readWake); err != nil {
 			return frame{}, err
 		}
 	}
@@ -151,6 +193,9 @@ func (l *link) finish() {
 // Read reads what has arrived, at least one byte, and waits for it. At the end of what the peer
 // sends the error is io.EOF, after the deadline it is os.ErrDeadlineExceeded.
 func (s *Stream) Read(p []byte) (int, error) {
+	if s.tcp != nil {
+		return s.tcp.Read(p)
+	}
 	n, err := s.readSome(p)
 	return n, s.fail("read", err)
 }
@@ -200,6 +245,9 @@ func (l *link) more() bool {
 
 // WriteTo writes to w what arrives, until the peer has sent all. Nothing is copied on this side.
 func (s *Stream) WriteTo(w io.Writer) (total int64, err error) {
+	if s.tcp != nil {
+		return s.tcp.WriteTo(w)
+	}
 	b := bound{deadline: &s.read}
 	if err := b.enter(s.l.readTurn); err != nil {
 		return 0, s.fail("read", err)
@@ -230,6 +278,9 @@ func (s *Stream) WriteTo(w io.Writer) (total int64, err error) {
 
 // Write sends p. It waits while the peer does not read, and returns how much of p was accepted.
 func (s *Stream) Write(p []byte) (int, error) {
+	if s.tcp != nil {
+		return s.tcp.Write(p)
+	}
 	b := bound{deadline: &s.write}
 	if err := b.enter(s.l.writeTurn); err != nil {
 		return 0, s.fail("write", err)
@@ -255,7 +306,7 @@ func (l *link) writeBytes(b bound, p []byte) (n int, err error) {
 			f.n += int32(c)
 			n += c
 		}
-		room := l.out.len() < stageMost
+		room := l.out.len() < l.stageRoom()
 		l.mu.Unlock()
 		if n == len(p) {
 			return n, nil
@@ -274,7 +325,7 @@ func (l *link) writeBytes(b bound, p []byte) (n int, err error) {
 				continue
 			}
 		}
-		if err := b.wait(l.writeWake); err != nil {
+		if err := l.waitWrite(b); err != nil {
 			return n, err
 		}
 	}
@@ -289,16 +340,22 @@ func (l *link) stage(f frame) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.writeError(); err != nil {
-		l.e.put(f.b)
+		l.dropFrame(f)
 		return err
 	}
 	l.out.push(f)
-	l.pump()
+	l.staged(f)
+	if !l.held || l.out.len() == batchMost {
+		l.pump()
+	}
 	return nil
 }
 
 // ReadFrom sends what r has, until its end. Nothing is copied on this side.
 func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
+	if s.tcp != nil {
+		return s.tcp.ReadFrom(r)
+	}
 	b := bound{deadline: &s.write}
 	if err := b.enter(s.l.writeTurn); err != nil {
 		return 0, s.fail("write", err)
@@ -331,26 +388,50 @@ func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
 // Preconditions: the caller has writeTurn.
 func (l *link) waitBlock(b bound) (*block, error) {
 	for {
-		l.mu.Lock()
-		err, room := l.writeError(), l.out.len() < stageMost
-		l.mu.Unlock()
-		if err != nil {
+		if err := l.waitRoom(b); err != nil {
 			return nil, err
 		}
-		if room {
-			buf, err := l.e.sendBlock(l)
-			if buf != nil || err != nil {
-				return buf, err
-			}
+		if buf, err := l.e.sendBlock(l); buf != nil || err != nil {
+			return buf, err
 		}
-		if err := b.wait(l.writeWake); err != nil {
+		if err := l.waitWrite(b); err != nil {
 			return nil, err
 		}
 	}
 }
 
+// waitRoom waits until a frame may be staged.
+// Preconditions: the caller has writeTurn.
+func (l *link) waitRoom(b bound) error {
+	for {
+		l.mu.Lock()
+		err, room := l.writeError(), l.out.len() < l.stageRoom()
+		l.mu.Unlock()
+		if err != nil || room {
+			return err
+		}
+		if err := l.waitWrite(b); err != nil {
+			return err
+		}
+	}
+}
+
+// waitWrite waits until there may be room or a block. What is held is posted before.
+// Preconditions: the caller has writeTurn.
+func (l *link) waitWrite(b bound) error {
+	l.mu.Lock()
+	if l.held {
+		l.pump()
+	}
+	l.mu.Unlock()
+	return l.e.wait(b, l.writeWake)
+}
+
 // SetDeadline sets the deadlines of reading and writing; the zero time means none.
 func (s *Stream) SetDeadline(t time.Time) error {
+	if s.tcp != nil {
+		return s.tcp.SetDeadline(t)
+	}
 	s.read.set(t)
 	s.write.set(t)
 	return nil
@@ -358,21 +439,35 @@ func (s *Stream) SetDeadline(t time.Time) error {
 
 // SetReadDeadline sets the deadline of Read, also of one that waits.
 func (s *Stream) SetReadDeadline(t time.Time) error {
+	if s.tcp != nil {
+		return s.tcp.SetReadDeadline(t)
+	}
 	s.read.set(t)
 	return nil
 }
 
 // SetWriteDeadline sets the deadline of Write, also of one that waits.
 func (s *Stream) SetWriteDeadline(t time.Time) error {
+	if s.tcp != nil {
+		return s.tcp.SetWriteDeadline(t)
+	}
 	s.write.set(t)
 	return nil
 }
 
 // CloseWrite ends sending: the peer reads io.EOF after all that was written.
-func (s *Stream) CloseWrite() error { return s.fail("close", s.l.closeSend()) }
+func (s *Stream) CloseWrite() error {
+	if s.tcp != nil {
+		return s.tcp.CloseWrite()
+	}
+	return s.fail("close", s.l.closeSend())
+}
 
 // CloseRead ends reading: what arrives is dropped.
 func (s *Stream) CloseRead() error {
+	if s.tcp != nil {
+		return s.tcp.CloseRead()
+	}
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
 	if s.l.closed {
@@ -389,15 +484,19 @@ func (s *Stream) CloseRead() error {
 // It returns at once; a program that is about to end calls Engine.Close or CloseIdle, which wait until
 // the peer has all.
 func (s *Stream) Close() error {
+	if s.tcp != nil {
+		return s.tcp.Close()
+	}
 	s.l.close()
 	return nil
 }
 
-// closeSend sends a FIN after all that was staged.
+// closeSend sends a FIN after all that was staged. Once is enough, and a peer that has closed needs none, but it is no
+// mistake.
 func (l *link) closeSend() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.writeError(); err != nil {
+	if err := l.writeError(); err != nil && err != errShutWrite && err != ErrPeerClosed {
 		return err
 	}
 	l.finWant = true
@@ -406,12 +505,19 @@ func (l *link) closeSend() error {
 	return nil
 }
 
-// Transport says what carries the stream, as in "rdma mlx5_0 direct".
-func (s *Stream) Transport() string { return s.l.transport() }
+// Transport says what carries the stream, as in "rdma mlx5_0 direct", or with Options.Fallback "tcp: " and why.
+func (s *Stream) Transport() string {
+	if s.tcp != nil {
+		return "tcp: " + s.why
+	}
+	return s.l.transport()
+}
 
-func (l *link) transport() string {
-	path, _ := l.e.cq.DataPath()
-	return "rdma " + l.e.dev.Name() + " " + path.String()
+func (l *link) transport() string { return l.e.transport() }
+
+func (e *Engine) transport() string {
+	path, _ := e.cq.DataPath()
+	return "rdma " + e.dev.Name() + " " + path.String()
 }
 
 var _ net.Listener = (*StreamListener)(nil)

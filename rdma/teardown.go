@@ -39,12 +39,24 @@ func (l *link) fail(err error) {
 // Preconditions: l.mu is held.
 func (l *link) failLocked(err error) {
 	if l.ending {
+		l.explain(err)
 		return
 	}
 	l.ending = true
 	l.cause = err
+	l.stopOps()
 	l.wakeWriter()
 	go l.teardown()
+}
+
+// explain replaces a cause that says nothing: work requests were flushed, and err is why.
+// Preconditions: l.mu is held.
+func (l *link) explain(err error) {
+	var wc *ibv.WCError
+	var p *ProtocolError
+	if !l.drained && errors.As(l.cause, &wc) && wc.Status == ibv.WCWRFlushErr && errors.As(err, &p) {
+		l.cause = err
+	}
 }
 
 // teardown ends the connection in the order that loses no block. Receives of the QP that were taken
@@ -66,8 +78,10 @@ func (l *link) teardown() {
 	l.mu.Lock()
 	l.drained = true
 	l.dropStaged()
-	if err == nil { // else the device may still read them
-		l.release(l.posted)
+	if l.closeErr = err; err == nil { // else the device may still use what is under way
+		l.release(l.posted, l.doneWR)
+	} else {
+		l.loseOps()
 	}
 	granted := l.granted
 	l.granted = 0
@@ -80,6 +94,7 @@ func (l *link) teardown() {
 	close(l.done)
 	l.wakeReader()
 	l.wakeWriter()
+	l.endLeases()
 	l.over()
 }
 
@@ -93,6 +108,7 @@ func (l *link) over() {
 
 // await waits for ch, the end of the device, or a while. It reports whether ch was closed.
 func (l *link) await(ch <-chan struct{}, most time.Duration) bool {
+	defer l.e.pollMeanwhile()()
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
@@ -120,8 +136,8 @@ func (l *link) mark() bool {
 	for pause := time.Microsecond; pause < drainTime; pause *= 2 {
 		l.mu.Lock()
 		l.markerWR, l.markerSent = l.posted+1, true
-		l.wrs[0] = ibv.SendWR{ID: uint64(l.markerWR), Opcode: ibv.OpSend, Flags: ibv.Signaled}
-		_, err := l.qp.PostSend(l.wrs[:1])
+		l.post.wrs[0] = ibv.SendWR{ID: uint64(l.markerWR), Opcode: ibv.OpSend, Flags: ibv.Signaled}
+		_, err := l.qp.PostSend(l.post.wrs[:1])
 		l.mu.Unlock()
 		if !errors.Is(err, ibv.ErrQueueFull) {
 			return err == nil
@@ -143,6 +159,7 @@ func (l *link) close() {
 	l.wakeReader()
 	l.wakeWriter()
 	l.dropInput()
+	l.stopOps()
 	go l.dropCurrent()
 	if l.ending {
 		return
@@ -160,6 +177,7 @@ func (l *link) close() {
 
 // linger ends a closed connection when the peer has everything, or after a while.
 func (l *link) linger(finAcked <-chan struct{}) {
+	defer l.e.pollMeanwhile()()
 	timer := time.NewTimer(lingerTime)
 	defer timer.Stop()
 	select {
@@ -212,7 +230,7 @@ func (l *link) reason() error {
 	return &PeerError{Peer: l.remote, Sent: l.posted, Acked: l.ackedWR, Err: l.cause}
 }
 
-var errShutWrite = errors.New("writing was closed")
+var errShutWrite error = brokenPipe("writing was closed")
 
 // watch reads the device's events.
 func (e *Engine) watch(ctx context.Context) {
@@ -231,8 +249,11 @@ func (e *Engine) watch(ctx context.Context) {
 		if ev.QP == nil {
 			continue
 		}
-		l := e.links.get(ev.QP.Num())
+		l := e.link(ev.QP.Num())
 		if l == nil {
+			if ev.Type == ibv.EventQPFatal {
+				e.failPackets(errors.New(ev.String()), ev.QP)
+			}
 			continue
 		}
 		switch ev.Type {
@@ -244,21 +265,26 @@ func (e *Engine) watch(ctx context.Context) {
 				close(l.lastWQE)
 			}
 			l.mu.Unlock()
-		case ibv.EventQPFatal, ibv.EventQPReqErr, ibv.EventQPAccessErr:
+		case ibv.EventQPFatal:
 			l.fail(errors.New(ev.String()))
+		case ibv.EventQPReqErr, ibv.EventQPAccessErr:
+			l.fail(&ProtocolError{Frame: "remote access", Got: ev.Type.String(), Want: "what leases permit"})
 		}
 	}
 }
 
 // failAll ends all connections: the device is gone.
 func (e *Engine) failAll(err error) {
-	e.mu.Lock()
-	if !e.isGone {
-		e.isGone = true
-		close(e.gone)
+	for _, s := range e.shards {
+		s.mu.Lock()
+		if !s.isGone {
+			s.isGone = true
+			close(s.gone)
+		}
+		s.mu.Unlock()
 	}
-	e.mu.Unlock()
 	for _, l := range e.all() {
 		l.fail(err)
 	}
+	e.failPackets(err, nil)
 }

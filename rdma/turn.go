@@ -11,6 +11,7 @@ import (
 type bound struct {
 	ctx      context.Context // may be nil
 	deadline *deadline       // may be nil
+	now      bool            // nothing is waited for
 }
 
 // expired returns the error of a bound that has ended.
@@ -52,6 +53,9 @@ func (b bound) enter(turn chan struct{}) error {
 	case turn <- struct{}{}:
 		return nil
 	default:
+	}
+	if b.now {
+		return errWouldWait
 	}
 	var done, late <-chan struct{}
 	if b.ctx != nil {

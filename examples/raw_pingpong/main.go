@@ -97,7 +97,7 @@ func play(ctx context.Context, o *options, out io.Writer) (err error) {
 		return err
 	}
 	defer closing(mr)
-	cq, err := dev.CreateCQ(o.rxFrames+1, &ibv.CQOptions{DataPath: ibv.DataPathOps})
+	cq, err := dev.CreateCQ(o.rxFrames+1, nil)
 	if err != nil {
 		return err
 	}

@@ -13,3 +13,9 @@
 //
 // PUREVERBS_CCALL=fallback makes Hot call as Slow does.
 package ccall
+
+// Call is a call that is made again and again.
+type Call struct {
+	Fn         uintptr // a C function, not 0
+	A1, A2, A3 uintptr // its arguments
+}

@@ -34,6 +34,11 @@ func Hot(fn, a1, a2, a3 uintptr) uintptr
 // Hot6 is Hot with six arguments. It is Slow6 unless useG0.
 func Hot6(fn, a1, a2, a3, a4, a5, a6 uintptr) uintptr
 
+// Do is Hot with what c says.
+//
+//go:noescape
+func Do(c *Call) uintptr
+
 // getg returns the current g, and the stack pointer.
 //
 //go:noescape

@@ -1,5 +1,6 @@
 //go:build linux && go1.25 && !go1.28
 
+#include "go_asm.h"
 #include "textflag.h"
 
 // func Hot(fn, a1, a2, a3 uintptr) uintptr
@@ -63,6 +64,34 @@ TEXT ·Hot6(SB), NOSPLIT|NOFRAME, $0-64
 
 slow:
 	JMP ·Slow6(SB)
+
+// func Do(c *Call) uintptr
+//
+// As Hot.
+TEXT ·Do(SB), NOSPLIT|NOFRAME, $0-16
+	CMPB ·useG0(SB), $0
+	JEQ  slow
+	MOVQ c+0(FP), R8
+	MOVQ TLS, CX
+	MOVQ 0(CX)(TLS*1), BX // g
+	MOVQ Call_A1(R8), DI
+	MOVQ Call_A2(R8), SI
+	MOVQ Call_A3(R8), DX
+	MOVQ 48(BX), R13 // g.m
+	MOVQ 0(R13), R13 // m.g0
+	MOVQ SP, R12
+	MOVQ R13, 0(CX)(TLS*1)
+	MOVQ 56(R13), SP // g0.sched.sp
+	ANDQ $~15, SP
+	CALL Call_Fn(R8)
+	MOVQ R12, SP
+	MOVQ TLS, CX
+	MOVQ BX, 0(CX)(TLS*1)
+	MOVQ AX, ret+8(FP)
+	RET
+
+slow:
+	JMP ·slowDo(SB)
 
 // func getg() (gp, sp uintptr)
 TEXT ·getg(SB), NOSPLIT, $0-16

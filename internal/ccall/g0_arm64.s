@@ -1,5 +1,6 @@
 //go:build linux && go1.25 && !go1.28
 
+#include "go_asm.h"
 #include "textflag.h"
 
 // func Hot(fn, a1, a2, a3 uintptr) uintptr
@@ -58,6 +59,33 @@ TEXT ·Hot6(SB), NOSPLIT|NOFRAME, $0-64
 
 slow:
 	JMP ·Slow6(SB)
+
+// func Do(c *Call) uintptr
+//
+// As Hot.
+TEXT ·Do(SB), NOSPLIT|NOFRAME, $0-16
+	MOVBU ·useG0(SB), R8
+	CBZ   R8, slow
+	MOVD  c+0(FP), R8
+	MOVD  Call_Fn(R8), R9
+	MOVD  Call_A1(R8), R0
+	MOVD  Call_A2(R8), R1
+	MOVD  Call_A3(R8), R2
+	MOVD  48(g), R10   // g.m
+	MOVD  0(R10), R10  // m.g0
+	MOVD  RSP, R19
+	MOVD  R30, R20
+	MOVD  56(R10), R11 // g0.sched.sp
+	BIC   $15, R11
+	MOVD  R11, RSP
+	CALL  (R9)
+	MOVD  R19, RSP
+	MOVD  R20, R30
+	MOVD  R0, ret+8(FP)
+	RET
+
+slow:
+	JMP ·slowDo(SB)
 
 // func getg() (gp, sp uintptr)
 TEXT ·getg(SB), NOSPLIT, $0-16

@@ -42,6 +42,9 @@ type thunkArgs struct{ fn, a1, a2, a3, a4, a5, a6, ret uintptr }
 // manage. fn must not be 0.
 func Slow(fn, a1, a2, a3 uintptr) uintptr { return Slow6(fn, a1, a2, a3, 0, 0, 0) }
 
+// slowDo is Slow with what c says.
+func slowDo(c *Call) uintptr { return Slow(c.Fn, c.A1, c.A2, c.A3) }
+
 // Slow6 is Slow with six arguments.
 func Slow6(fn, a1, a2, a3, a4, a5, a6 uintptr) uintptr {
 	args := thunkArgs{fn: fn, a1: a1, a2: a2, a3: a3, a4: a4, a5: a5, a6: a6}

@@ -11,6 +11,9 @@ func HotPath() (way, why string) { return "none", reasonSystem }
 // Hot returns -1 on this operating system.
 func Hot(_, _, _, _ uintptr) uintptr { return ^uintptr(0) }
 
+// Do is Hot with what c says.
+func Do(c *Call) uintptr { return Hot(c.Fn, c.A1, c.A2, c.A3) }
+
 // Hot6 returns -1 on this operating system.
 func Hot6(_, _, _, _, _, _, _ uintptr) uintptr { return ^uintptr(0) }
 

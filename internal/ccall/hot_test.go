@@ -15,11 +15,13 @@ import (
 	"time"
 )
 
-// callers are the two ways that take three words.
+// callers are the ways that take three words.
 var callers = []struct {
 	name string
 	call func(fn, a1, a2, a3 uintptr) uintptr
-}{{"Hot", Hot}, {"Slow", Slow}}
+}{{"Hot", Hot}, {"Slow", Slow}, {"Do", func(fn, a1, a2, a3 uintptr) uintptr {
+	return Do(&Call{Fn: fn, A1: a1, A2: a2, A3: a3})
+}}}
 
 // TestHotPath fails where Hot is not what it should be here, so that nobody
 // takes the fallback for the trampoline.

@@ -30,7 +30,8 @@ type CQ struct {
 	ci      atomic.Uint32  // consumer index, free running: entries consumed; the poller writes it
 	short   atomic.Uint32  // how many more completions the last Poll asked for than it got; the poller writes it
 	armSN   atomic.Uint32  // events read; the reader of the channel writes it
-	last    *QP            // QP of the last completion, or nobody; the poller writes it
+	like    uint64         // header of the last completion if the next one needs no other checks, or noHeader
+	last    *QP            // QP of the last completion, or nobody; the poller writes it, and like
 	qps     *Table
 	dbrec   unsafe.Pointer // consumer index and arm word; the poller and Arm write them
 	uar     unsafe.Pointer
@@ -44,6 +45,10 @@ type CQ struct {
 	received bool // receives of the QP were completed and not yet published
 
 	aside [2]uint32 // dbrec within PollTags
+
+	raw    bool // xrc stands for the receives of a raw packet QP, see raw_unsafe.go
+	sender *QP  // that QP, if its sends complete here as well
+	other  *QP  // xrc or sender: the QP of the entry, when unusual returns ofOther
 }
 
 // nobody is a QP that no completion names.
@@ -54,6 +59,7 @@ func NewCQ(c *CQConfig) *CQ {
 	cq := &CQ{
 		buf: c.Buf, mask: c.Entries - 1, log: uint8(bits.TrailingZeros32(c.Entries)), stride: uintptr(c.Size),
 		dbrec: c.DBRec, uar: c.UAR, num: c.Num, qps: c.QPs, last: nobody,
+		like: noHeader,
 	}
 	if c.Size == 128 {
 		cq.buf = unsafe.Add(c.Buf, 64)
@@ -65,8 +71,15 @@ func NewCQ(c *CQConfig) *CQ {
 // Leave drops the reference that the CQ may hold to qp, which is suspended.
 func (cq *CQ) Leave(qp *QP) {
 	if cq.last == qp {
-		cq.last = nobody
+		cq.last, cq.like = nobody, noHeader
 	}
+}
+
+// moveTo sets the consumer index to ci, on behalf of what was removed or is in another ring.
+func (cq *CQ) moveTo(ci uint32) {
+	cq.like = noHeader // of another lap, perhaps
+	publish32(&cq.ci, ci)
+	mmio.Moved(cq.dbrec, bits.ReverseBytes32(ci&numberMask))
 }
 
 // entry returns the address of the 64 bytes of entry ci that are read.

@@ -7,13 +7,14 @@ import (
 	"github.com/pureverbs/pureverbs/internal/mmio"
 )
 
-// PollTags is Poll, and sets CVLAN and FlowTag of receives as well. The device gets the entries back when these have
-// been read: until then the consumer index is written where the device does not look.
+// PollTags is Poll, and sets what else is in the entries of receives: with tags CVLAN and FlowTag, on the CQ of a raw
+// packet QP the flag of verified checksums. The device gets the entries back when these have been read: until then the
+// consumer index is written where the device does not look.
 //
-// C: mlx5_cq_read_wc_cvlan, mlx5_cq_read_flow_tag (rdma-core v44.0, providers/mlx5/cq.c).
+// C: mlx5_cq_read_wc_cvlan, mlx5_cq_read_flow_tag, get_csum_ok (rdma-core v44.0, providers/mlx5/cq.c).
 //
 //go:norace
-func (cq *CQ) PollTags(out []WC) (int, error) {
+func (cq *CQ) PollTags(out []WC, tags bool) (int, error) {
 	record, first := cq.dbrec, cq.ci.Load()
 	cq.dbrec = unsafe.Pointer(&cq.aside)
 	n, err := cq.Poll(out)
@@ -25,10 +26,16 @@ func (cq *CQ) PollTags(out []WC) (int, error) {
 			continue
 		}
 		if wc := &out[i]; wc.Status == 0 && wc.Opcode&wcRecv != 0 {
-			if tail := get64(p, offTail); tail&scatter32 == 0 { // else there is payload
+			there := get64(p, offTail)&scatter32 == 0 // else there is payload
+			if tags && there {
 				wc.CVLAN = uint16(get32(p, offVLAN-2))
 			}
-			wc.FlowTag = get32(p, offTail) & numberMask
+			if tags {
+				wc.FlowTag = get32(p, offTail) & numberMask
+			}
+			if cq.raw && there && get32(p, offVLAN-2)&csumMask == csumOK {
+				wc.Flags |= wcCsumOK
+			}
 		}
 		i++
 	}
@@ -47,3 +54,10 @@ func (cq *CQ) silent(p unsafe.Pointer) bool {
 	qp := cq.qps.Find(uint32(tail >> 32))
 	return qp != nil && qp.SRQ != nil && isPageFault(p)
 }
+
+// The word before the VLAN tells of the checksums of layers 3 and 4, and in its next bits which header layer 3 has. As
+// libmlx5, the poller reports those of IPv4 alone.
+const (
+	csumMask = 2<<24 | 4<<24 | 3<<18
+	csumOK   = 2<<24 | 4<<24 | 2<<18
+)

@@ -10,137 +10,146 @@ import (
 // Poll is PollInto for a slice.
 func (cq *CQ) Poll(out []WC) (int, error) { return cq.PollInto(unsafe.SliceData(out), len(out)) }
 
-// PollInto takes completions that are there, at most the size of the array at out. An error is of the entry behind the
+// PollInto takes completions that are there, at most the size of the array at wc. An error is of the entry behind the
 // completions that were delivered: a *CQEError is returned once, and the next call goes on behind its entry;
 // ErrSuspended is returned while the entry's QP is suspended.
 //
-// One loop decodes what succeeded, of all kinds and QPs; unusual takes the rest. What is rarely needed is kept in cq
-// and not in variables, so that the loop's stay in registers.
+// One loop decodes what succeeded, of all kinds and QPs. An entry whose header is that of the one before it needs no
+// other check of it. The loop has one call, of unusual, which takes the rest: variables are then kept on the stack
+// around that call, and nowhere else.
 //
 //go:norace
-func (cq *CQ) PollInto(out *WC, size int) (int, error) {
+func (cq *CQ) PollInto(wc *WC, size int) (int, error) {
 	if cq.pending != nil {
 		return cq.stopped(0)
 	}
-	ci, qp, n := cq.ci.Load(), cq.last, 0
-	for most := cq.ready(ci, size); n < most; n, ci = n+1, ci+1 {
-		p := cq.entry(ci)
+	if s := cq.last.SRQ; s != nil && cq.like&opcodeBits != 0 {
+		cq.lock(s)
+	}
+	ci, qp, like := cq.ci.Load(), cq.last, cq.like
+	left := cq.ready(ci, size)
+	late := size - left // entries that the device had not written
+	for left > 0 {
+		at := ci & cq.mask
+		p := unsafe.Add(cq.buf, uintptr(at)*cq.stride)
 		tail := cq.tail(p)
-		if !cq.ours(tail, ci) {
-			break
-		}
-		wc := (*[8]uint64)(unsafe.Pointer(nth(out, n)))
-		op, i := uint8(tail)>>4, uint32(tail>>16)&0xffff // of the WQE
-		if (uint32(tail>>32)^qp.Num)&numberMask != 0 {
-			qp.publish(cq)
-			next := cq.qps.Find(uint32(tail >> 32))
-			if next == nil {
-				goto unusual
+		decoded := false
+		if tail&header != like || at == 0 { // the owner bit flips at 0
+			if !cq.ours(tail, ci) || tail&opcodeBits == cqeInvalid<<4 {
+				break
 			}
-			qp = next
-		}
-		if op == cqeReq {
-			kind := uint64(sent[tail>>56])
-			if kind == 0 {
-				goto unusual
-			}
-			s := qp.SQ.slot(i)
-			if !qp.SQ.complete(s) {
-				goto unusual
-			}
-			wc[0] = s.id
-			wc[1] = kind & 0xff << 32
-			wc[2] = 0
-			wc[3] = 0
-			wc[4] = uint64(qp.Num)
-			wc[5] = kind >> 8 & wcWithImm
-			wc[6] = 0
-			wc[7] = get64(p, offTimestamp)
-			if kind >= sentLen || tail&(scatter32|scatter64) != 0 {
-				if !cq.result(qp, nth(out, n), p, ci) {
-					ci++
-					break
+			like = noHeader
+			if (uint32(tail>>32)^qp.Num)&numberMask != 0 {
+				qp.publish(cq)
+				next := cq.qps.Find(uint32(tail >> 32))
+				if next == nil {
+					goto unusual
 				}
+				qp = next
 			}
-			continue
-		} else if op-1 < cqeRespSendInv && (tail&scatter64 == 0 || cq.carries(uint8(tail))) {
+			if !cq.usual(qp, tail) {
+				goto unusual
+			}
+			like = tail & header
+		}
+		if like&opcodeBits == cqeReq<<4 {
+			kind := uint64(sent[tail>>56])
+			s := qp.SQ.slot(uint32(tail >> 16))
+			if !qp.SQ.posted(s.mark) || kind&noResult == 0 {
+				goto unusual
+			}
+			qp.SQ.polled = s.mark
+			w := (*[8]uint64)(unsafe.Pointer(wc))
+			w[0] = s.id
+			w[1] = kind & 0xff << 32
+			w[2] = 0
+			w[3] = 0
+			w[4] = uint64(qp.Num)
+			w[5] = kind >> 8 & wcWithImm
+			w[6] = 0
+			w[7] = get64(p, offTimestamp)
+		} else {
+			i := uint32(tail>>16) & 0xffff // of the WQE
+			w := (*[8]uint64)(unsafe.Pointer(wc))
 			if s := qp.SRQ; s == nil {
 				if !qp.RQ.complete(i) {
 					goto unusual
 				}
 				cq.received = true
-				wc[0] = *qp.RQ.id(i)
-			} else if s != cq.locked {
-				cq.lock(s)
-				n, ci = n-1, ci-1
-				continue
+				w[0] = *qp.RQ.id(i)
 			} else {
 				if !s.complete(i) {
 					goto unusual
 				}
-				wc[0] = s.ids[i]
+				w[0] = s.ids[i]
 			}
-			kind := &received[op&7]
-			wc[1] = uint64(kind.opcode) << 32
+			kind := &received[like>>4&7]
+			w[1] = uint64(kind.opcode) << 32
 			length := get32(p, offByteCnt)
-			wc[2] = uint64(length) << 32
-			wc[7] = get64(p, offTimestamp)
+			w[2] = uint64(length) << 32
+			w[7] = get64(p, offTimestamp)
 			imm := uint64(get32(p, offImm))
-			wc[3] = imm&kind.imm | imm<<32&kind.inv
+			w[3] = imm&kind.imm | imm<<32&kind.inv
 			// The address fields mean something for UD only. A payload in the entry overwrites them, as in libmlx5;
 			// those of UD have none.
 			from := get32(p, offFlagsRQPN)
-			wc[4] = uint64(from&numberMask)<<32 | uint64(qp.Num)
+			w[4] = uint64(from&numberMask)<<32 | uint64(qp.Num)
 			path := get64(p, offMLPath-1)
-			wc[6] = path>>48&0x7f<<8 | uint64(from>>24&0xf)
-			wc[5] = path&0xffff<<48 | imm&0xffff<<32 | uint64(kind.flags) | uint64((from>>28|from>>29)&wcGRH)
-			if tail&(scatter32|scatter64) != 0 {
+			w[6] = path>>48&0x7f<<8 | uint64(from>>24&0xf)
+			w[5] = path&0xffff<<48 | imm&0xffff<<32 | uint64(kind.flags) | uint64((from>>28|from>>29)&wcGRH)
+			if like&formatBits != 0 {
 				list, segs := qp.list(i)
-				// 16 to 32 bytes, and one SGE has room
-				if tail&scatter32 != 0 && length <= get32(list, 0) && length-16 <= 32-16 {
-					to, last := addrAt(get64(list, 8)), uintptr(length)-16
-					*(*[2]uint64)(to) = *(*[2]uint64)(p)
-					*(*[2]uint64)(unsafe.Add(to, last)) = *(*[2]uint64)(unsafe.Add(p, last))
-				} else {
-					nth(out, n).Status = scatter(list, segs, length, carried(p, uint8(tail)))
+				if like&scatter32 == 0 || length > get32(list, 0) || length-16 > 32-16 || segs == 0 {
+					decoded = true
+					goto unusual
 				}
+				// 16 to 32 bytes, and one SGE has room
+				to, last := addrAt(get64(list, 8)), uintptr(length)-16
+				*(*[2]uint64)(to) = *(*[2]uint64)(p)
+				*(*[2]uint64)(unsafe.Add(to, last)) = *(*[2]uint64)(unsafe.Add(p, last))
 			}
-			continue
 		}
+	next:
+		ci++
+		if left--; left == 0 {
+			break
+		}
+		wc = nth(wc, 1)
+		continue
 	unusual:
-		switch cq.unusual(nth(out, n), qp, ci, tail) {
+		switch cq.unusual(wc, qp, ci, decoded) {
 		case completed:
-			continue
+			goto next
 		case stays:
-			n, ci = n-1, ci-1
 			continue
-		case ofXRC:
-			qp, n, ci = cq.xrc, n-1, ci-1
+		case ofOther:
+			qp = cq.other
 			continue
 		case reposted:
-			n--
-			most = n + 1 + cq.ready(ci+1, most-n-1)
+			ci++
+			more := cq.ready(ci, left)
+			left, late = more, late+left-more
 			continue
 		case isCorrupt:
 			ci++
 		}
 		break
 	}
-	if cq.locked != nil {
-		cq.lock(nil)
-	}
+	short := late + left
+	n := size - short
 	qp.publish(cq)
-	if cq.last != qp {
+	if cq.like != like {
+		cq.like = like
 		cq.last = qp
 	}
-	if ci != cq.ci.Load() {
+	if ci != own32(&cq.ci) {
 		publish32(&cq.ci, ci)
 		mmio.Consumed(cq.dbrec, bits.ReverseBytes32(ci&numberMask))
 	}
-	if short := uint32(size - n); short != cq.short.Load() {
-		publish32(&cq.short, short)
+	if uint32(short) != own32(&cq.short) {
+		publish32(&cq.short, uint32(short))
 	}
-	if cq.pending != nil {
+	if cq.pending != nil || cq.locked != nil {
 		return cq.stopped(n)
 	}
 	return n, nil
@@ -154,7 +163,23 @@ func nth(out *WC, n int) *WC {
 // ours reports whether the owner bit of entry ci, which ends with tail, is that of this lap: the entry is written, or
 // none ever was.
 func (cq *CQ) ours(tail uint64, ci uint32) bool {
-	return (uint32(tail)^ci>>(cq.log&31))&1 == 0
+	return (-(uint32(tail)&1)^ci)&(cq.mask+1) == 0
+}
+
+const (
+	opcodeBits = 0xf << 4 // of the last 8 bytes of an entry
+	formatBits = scatter64 | scatter32
+
+	// header is what entries that need the same checks have in common there: QPN, opcode, format, owner.
+	header   = numberMask<<32 | opcodeBits | formatBits | 1
+	noHeader = 1<<64 - 1 // is no entry's
+)
+
+// usual reports whether Poll's loop is for entries of qp that end with tail, if all else is right.
+func (cq *CQ) usual(qp *QP, tail uint64) bool {
+	op := uint8(tail) >> 4
+	return op == cqeReq && tail&formatBits == 0 || op-1 < cqeRespSendInv && (qp.SRQ == nil || qp.SRQ == cq.locked) &&
+		(tail&scatter64 == 0 || cq.carries(uint8(tail)))
 }
 
 // What unusual did with an entry.
@@ -164,24 +189,33 @@ const (
 	completed outcome = iota
 	reposted          // it is no completion
 	stays             // it is usual now
-	ofXRC             // it is usual for cq.xrc
+	ofOther           // it is usual for cq.other
 	isCorrupt         // pending says so
-	none              // it is not written yet
-	suspended         // and its QP, too
+	suspended         // its QP is
 )
 
-// unusual takes entry ci, of qp or of a QP that Find did not find, where it is not for Poll's loop. tail is what Poll
-// saw: the device may write the entry now.
+// unusual takes entry ci, of qp or of a QP that Find did not find, or only its payload, if the rest was decoded.
 //
 //go:norace
-func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
+func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, decoded bool) outcome {
+	p := cq.entry(ci)
+	tail := get64(p, offTail)
 	num, counter, op := uint32(tail>>32)&numberMask, uint32(tail>>16)&0xffff, uint8(tail)>>4
-	if op == cqeInvalid {
-		return none
+	if decoded {
+		list, segs := qp.list(counter)
+		wc.Status = scatter(list, segs, wc.ByteLen, carried(p, uint8(tail)))
+		return completed
 	}
 	if op == cqeSigErr { // it names a key, and no QP
 		cq.corrupt(nil, ci, tail, noSigErr)
 		return isCorrupt
+	}
+	if cq.sender != nil {
+		if to := cq.side(op, num); to != nil && (to != qp || to.Num != num) {
+			qp.publish(cq)
+			to.Num, cq.other = num, to
+			return ofOther
+		}
 	}
 	if num != qp.Num {
 		switch {
@@ -190,13 +224,16 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 			return suspended
 		case cq.qps.Find(num) == nil: // it may have been suspended a moment ago
 			if cq.xrc != nil && fromPeer(op) {
-				cq.xrc.Num = num
-				return ofXRC
+				cq.xrc.Num, cq.other = num, cq.xrc
+				return ofOther
 			}
 			cq.corrupt(nil, ci, tail, noQP)
 			return isCorrupt
 		}
 		return stays
+	}
+	if op == cqeReq {
+		return cq.send(wc, qp, ci, tail)
 	}
 	receive := op-1 < cqeRespSendInv
 	if receive && qp.SRQ != cq.locked && cq.carries(uint8(tail)) {
@@ -212,12 +249,8 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 		wrong = noPayload
 	case receive:
 		wrong = noRecv
-	case op == cqeReq && sent[tail>>56] == 0:
-		wrong = noSendOp
-	case op == cqeReq:
-		wrong = noSend
 	case op == cqeReqErr || op == cqeRespErr:
-		if got := qp.failed(wc, op, counter, cq.entry(ci)); got != isCorrupt {
+		if got := qp.failed(wc, op, counter, p); got != isCorrupt {
 			return got
 		}
 		wrong = noFailed
@@ -238,10 +271,13 @@ func (cq *CQ) lock(s *SRQ) {
 	}
 }
 
-// stopped returns what Poll returns after n completions, when pending is set.
+// stopped returns what Poll returns after n completions, when pending is set or the lock of an SRQ is held.
 func (cq *CQ) stopped(n int) (int, error) {
+	if cq.locked != nil {
+		cq.lock(nil)
+	}
 	err := cq.pending
-	if n > 0 && err != ErrSuspended {
+	if err == nil || n > 0 && err != ErrSuspended {
 		return n, nil // the next call returns it
 	}
 	cq.pending = nil
@@ -256,7 +292,7 @@ func (cq *CQ) stopped(n int) (int, error) {
 //
 //go:norace
 func (q *QP) publish(cq *CQ) {
-	if s := &q.SQ; s.polled != s.done.Load() {
+	if s := &q.SQ; s.polled != own64(&s.done) {
 		publish64(&s.done, s.polled)
 	}
 	if cq.received {
@@ -278,45 +314,44 @@ func (q *SQ) slot(counter uint32) *slot {
 	return (*slot)(unsafe.Add(unsafe.Pointer(q.slots), uintptr(counter&q.mask)*unsafe.Sizeof(slot{})))
 }
 
-// complete completes the send WQE of s and all before it, or returns false if it is not posted.
-//
-//go:norace
-func (q *SQ) complete(s *slot) bool {
-	// Between the last completed and the last built.
-	if uint32(s.mark)-uint32(q.polled)-1 >= q.maxWR {
-		return false
-	}
-	q.polled = s.mark
-	return true
-}
+// posted reports whether the send WQE with this mark is between the last completed and the last built. If so, it
+// completes when polled gets the mark, and all before it.
+func (q *SQ) posted(mark uint64) bool { return uint32(mark)-uint32(q.polled)-1 < q.maxWR }
 
-// result adds what the completion of a send has beyond the common: the opcode of a UMR, the length, and the data of a
-// read or atomic that the entry carries, which goes where the WQE says. It returns false, with pending set, if the WQE
-// has no result.
+// send takes the completion of a send that may have a result: the opcode of a UMR, a length, or the data of a read or
+// atomic that the entry carries, which goes where the WQE says.
 //
 //go:norace
-func (cq *CQ) result(qp *QP, wc *WC, p unsafe.Pointer, ci uint32) bool {
-	tail := get64(p, offTail)
-	switch kind := sent[tail>>56]; {
-	case tail>>56 == opUMR:
-		wc.Opcode = qp.SQ.umrOpcode(uint32(tail>>16) & 0xffff)
-	case kind >= sent8:
-		wc.ByteLen = 8
-	case kind >= sentLen:
-		wc.ByteLen = get32(p, offByteCnt)
+func (cq *CQ) send(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
+	wrong := noSend
+	p, counter, kind, op := cq.entry(ci), uint32(tail>>16)&0xffff, sent[tail>>56], uint8(tail)
+	s := qp.SQ.slot(counter)
+	switch {
+	case kind == 0:
+		wrong = noSendOp
+	case qp.SQ.posted(s.mark):
+		qp.SQ.polled = s.mark
+		*wc = WC{ID: s.id, Opcode: uint32(kind & 0xff), QPN: qp.Num, Flags: uint32(kind >> 8 & wcWithImm),
+			Timestamp: get64(p, offTimestamp)}
+		switch {
+		case tail>>56 == opUMR:
+			wc.Opcode = qp.SQ.umrOpcode(counter)
+		case kind&sent8 != 0:
+			wc.ByteLen = 8
+		case kind&sentLen != 0:
+			wc.ByteLen = get32(p, offByteCnt)
+		}
+		ok := op&formatBits == 0
+		if !ok && cq.carries(op) {
+			wc.Status, ok = qp.scatterSend(counter, wc.ByteLen, carried(p, op))
+		}
+		if ok {
+			return completed
+		}
+		wrong = noPayload
 	}
-	op := uint8(tail)
-	if op&(scatter32|scatter64) == 0 {
-		return true
-	}
-	ok := false
-	if cq.carries(op) {
-		wc.Status, ok = qp.scatterSend(uint32(tail>>16)&0xffff, wc.ByteLen, carried(p, op))
-	}
-	if !ok {
-		cq.corrupt(qp, ci, tail, noPayload)
-	}
-	return ok
+	cq.corrupt(qp, ci, tail, wrong)
+	return isCorrupt
 }
 
 // carries reports whether an entry can carry the payload that its format says: both bits would be a compressed entry,
@@ -350,7 +385,8 @@ func (q *QP) failed(wc *WC, op uint8, counter uint32, p unsafe.Pointer) outcome 
 	switch {
 	case op == cqeReqErr:
 		s := q.SQ.slot(counter)
-		if ok = q.SQ.complete(s); ok {
+		if ok = q.SQ.posted(s.mark); ok {
+			q.SQ.polled = s.mark
 			wc.ID = s.id
 		}
 	case q.SRQ == nil:

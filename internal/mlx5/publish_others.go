@@ -9,3 +9,9 @@ import "sync/atomic"
 func publish64(to *atomic.Uint64, v uint64) { to.Store(v) }
 
 func publish32(to *atomic.Uint32, v uint32) { to.Store(v) }
+
+// The poller reads what only it writes.
+
+func own64(of *atomic.Uint64) uint64 { return of.Load() }
+
+func own32(of *atomic.Uint32) uint32 { return of.Load() }

@@ -47,8 +47,7 @@ func (cq *CQ) purge(gone func(tail uint64) bool) {
 		}
 	}
 	if freed != 0 {
-		publish32(&cq.ci, first+freed)
-		mmio.Moved(cq.dbrec, bits.ReverseBytes32((first+freed)&numberMask))
+		cq.moveTo(first + freed)
 	}
 }
 

@@ -61,7 +61,6 @@ func (cq *CQ) Move(buf unsafe.Pointer, entries uint32) bool {
 		cq.move(p, from)
 	}
 	become(to)
-	publish32(&cq.ci, ci+1)
-	mmio.Moved(cq.dbrec, bits.ReverseBytes32((ci+1)&numberMask))
+	cq.moveTo(ci + 1)
 	return ended
 }

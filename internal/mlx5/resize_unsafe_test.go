@@ -125,7 +125,7 @@ func TestPollTags(t *testing.T) {
 		vlan(0x41)
 		d.put(cqe{op: 2, qpn: qpn, counter: 3, bytes: 8, format: 1, data: []byte{31: 0xff, 30: 0xee}})
 		wcs := make([]mlx5.WC, 8)
-		n, err := cq.PollTags(wcs)
+		n, err := cq.PollTags(wcs, true)
 		if n != 3 || err != nil || d.consumed() != 4 {
 			t.Fatalf("%d completions, %v, %d consumed", n, err, d.consumed())
 		}
@@ -136,7 +136,7 @@ func TestPollTags(t *testing.T) {
 				t.Errorf("%d-byte entry %d is %+v, want %+v", cqeSize, i, wc, want)
 			}
 		}
-		if n := testing.AllocsPerRun(100, func() { _, _ = cq.PollTags(wcs) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { _, _ = cq.PollTags(wcs, true) }); n != 0 {
 			t.Errorf("allocates %v times", n)
 		}
 	}

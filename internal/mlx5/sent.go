@@ -3,13 +3,13 @@ package mlx5
 import "github.com/pureverbs/pureverbs/internal/work"
 
 // sent describes the completion of a send WQE by the device's opcode: the verbs opcode in the low 8 bits, completion
-// flags in the next 8, and then where the length is. It is 0 for opcodes that are not posted here.
+// flags in the next 8, and then what else it has. It is 0 for opcodes that are not posted here.
 var sent = sentOf()
 
 const (
-	known   = 1 << 13
-	sentLen = 1 << 14 // in the CQE; of a UMR, which completes as one of several opcodes, nothing is there
-	sent8   = 1 << 15 // always 8 bytes
+	noResult = 1 << 13
+	sentLen  = 1 << 14 // a length in the CQE; of a UMR, which completes as one of several opcodes, nothing is there
+	sent8    = 1 << 15 // always 8 bytes
 )
 
 func sentOf() (sent [256]uint16) {
@@ -18,7 +18,7 @@ func sentOf() (sent [256]uint16) {
 		if f == 0 {
 			continue
 		}
-		kind := known | uint16(o.completion)
+		kind := uint16(o.completion)
 		if f&work.Imm != 0 {
 			kind |= wcWithImm << 8
 		}
@@ -27,6 +27,8 @@ func sentOf() (sent [256]uint16) {
 			kind |= sent8
 		case f&work.Data != 0 && f&work.Inline == 0, o.device == opUMR: // it receives data, or needs another look
 			kind |= sentLen
+		default:
+			kind |= noResult
 		}
 		sent[o.device] = kind
 	}

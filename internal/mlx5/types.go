@@ -52,6 +52,7 @@ const (
 	wcFetchAdd    = 4
 	wcBindMW      = 5
 	wcLocalInv    = 6
+	wcTSO         = 7
 	wcDriver1     = 135 // a change of a memory key. C: MLX5DV_WC_UMR
 	wcMemcpy      = 137 // C: MLX5DV_WC_MEMCPY
 	wcRecv        = 1 << 7
@@ -62,6 +63,7 @@ const (
 const (
 	wcGRH     = 1 << 0
 	wcWithImm = 1 << 1
+	wcCsumOK  = 1 << 2 // C: IBV_WC_IP_CSUM_OK
 	wcWithInv = 1 << 3
 )
 

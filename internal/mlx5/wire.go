@@ -12,6 +12,7 @@ const (
 	opWriteImm = 0x09
 	opSend     = 0x0a
 	opSendImm  = 0x0b
+	opTSO      = 0x0e
 	opRead     = 0x10
 	opAtomicCS = 0x11
 	opAtomicFA = 0x12
@@ -87,6 +88,7 @@ var sendOps = [32]struct {
 	abi.IBV_WR_LOCAL_INV: {device: opUMR, completion: wcLocalInv,
 		fields: work.FieldsOf(abi.IBV_WR_LOCAL_INV)},
 	abi.IBV_WR_BIND_MW: {device: opUMR, completion: wcBindMW, fields: work.FieldsOf(abi.IBV_WR_BIND_MW)},
+	abi.IBV_WR_TSO:     {device: opTSO, completion: wcTSO, fields: work.FieldsOf(abi.IBV_WR_TSO)},
 	work.Mkey:          {device: opUMR, completion: wcLocalInv, fields: work.FieldsOf(work.Mkey)},
 	work.Memcpy:        {device: opMMO, completion: wcMemcpy, fields: work.FieldsOf(work.Memcpy)},
 	work.MaskedCompareSwap: {device: opMaskedCS, completion: wcCompareSwap,
@@ -100,6 +102,7 @@ const (
 	sendSignaled  = 1 << 1
 	sendSolicited = 1 << 2
 	sendInline    = 1 << 3
+	sendIPCsum    = 1 << 4
 )
 
 // ctrlFlags holds fm_ce_se by the send flags that affect it.

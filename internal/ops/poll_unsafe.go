@@ -14,11 +14,9 @@ const PollBatch = 64
 
 // Poller fetches completions of one CQ into its own array of struct ibv_wc.
 type Poller struct {
-	poll   uintptr
+	call   ccall.Call // poll_cq
 	notify uintptr
-	cq     uintptr
-	wcs    []abi.WC
-	first  uintptr
+	first  *abi.WC // of PollBatch
 	mem    *dma.Mem
 }
 
@@ -29,28 +27,24 @@ func NewPoller(t Table, cq uintptr) (*Poller, error) {
 		return nil, err
 	}
 	return &Poller{
-		poll:   t.PollCQ,
+		call:   ccall.Call{Fn: t.PollCQ, A1: cq, A3: mem.Addr()},
 		notify: t.ReqNotifyCQ,
-		cq:     cq,
-		wcs:    cmem.Slice[abi.WC](mem.Addr(), PollBatch),
-		first:  mem.Addr(),
+		first:  cmem.At[abi.WC](mem.Addr()),
 		mem:    mem,
 	}, nil
 }
 
-// Poll fetches up to n completions, at most PollBatch. They are valid until the next call. The second result is 0, or
-// the negative result of the provider.
-func (p *Poller) Poll(n int) ([]abi.WC, int) {
-	n = min(n, PollBatch)
-	got := int(int32(ccall.Hot(p.poll, p.cq, uintptr(n), p.first)))
-	if got < 0 {
-		return nil, got
-	}
-	return p.wcs[:min(got, n)], 0
+// Poll fetches up to n completions, at most PollBatch. It returns how many, or the negative result of the provider.
+func (p *Poller) Poll(n int) int {
+	p.call.A2 = uintptr(min(n, PollBatch))
+	return min(int(int32(ccall.Do(&p.call))), int(p.call.A2))
 }
 
+// First returns the first completion of the last Poll. The others follow it; they are valid until the next Poll.
+func (p *Poller) First() *abi.WC { return p.first }
+
 // Arm requests one event on the CQ's channel, for the next completion or the next solicited one. It returns an errno.
-func (p *Poller) Arm(solicitedOnly bool) int { return arm(p.notify, p.cq, solicitedOnly) }
+func (p *Poller) Arm(solicitedOnly bool) int { return arm(p.notify, p.call.A1, solicitedOnly) }
 
 func arm(notify, cq uintptr, solicitedOnly bool) int {
 	var s uintptr

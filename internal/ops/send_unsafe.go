@@ -42,6 +42,11 @@ type SendChain struct {
 	headMem   *dma.Mem
 	wqes      []byte // maxWQE for each slot; see WQEs
 	wqeMem    *dma.Mem
+
+	call       ccall.Call
+	plain      uint32 // opcodes that Run takes
+	errno      int
+	unsignaled int
 }
 
 // NewSendChain returns a chain of up to depth slots for the ibv_qp at qp. Inline data is copied into the chain, because
@@ -76,6 +81,7 @@ func NewSendChain(t Table, qp uintptr, depth, maxSGE, maxInline int) (*SendChain
 		maxInline: inlineStride,
 		mem:       mem,
 	}
+	c.call = ccall.Call{Fn: c.post, A1: c.qp, A2: c.first, A3: c.badAddr}
 	return c, nil
 }
 
@@ -182,11 +188,14 @@ func (c *SendChain) Inline(i int, data []byte) {
 
 // Post posts slots [0,n) with one call, or one session. It returns how many the provider accepted, and its errno, 0 if
 // it accepted all.
-func (c *SendChain) Post(n int) (int, int) {
+func (c *SendChain) Post(n int) (done, errno int) {
 	if c.ex != nil {
-		return c.ex.post(c, n)
+		done, errno = c.ex.post(c, n)
+	} else {
+		done, errno = c.postClassic(0, n)
 	}
-	return c.postClassic(0, n)
+	c.count(done)
+	return done, errno
 }
 
 // postClassic posts slots [i,end) by post_send.

@@ -3,9 +3,9 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// TAKE goes to taken with the lock, by steps 1 to 4 of owner.go or by a locked instruction; to often, with the lock as
-// well, when the goroutine came often enough to own it; to busy without the lock. The Lock is in DI, g comes into DX.
-#define TAKE \
+// OWNED goes on with the lock, by steps 1 to 4 of owner.go; to others if the goroutine does not own it; to lost without
+// the lock after step 4; to busy if it is held. The Lock is in DI, g comes into DX.
+#define OWNED \
 	MOVQ TLS, CX                         \
 	MOVQ 0(CX)(TLS*1), DX                \
 	MOVQ Lock_owner(DI), CX              \
@@ -17,7 +17,12 @@
 	MOVL $1, Lock_flags(DI)(CX*4)        \
 	LEAQ (DX)(CX*1), BX                  \
 	CMPQ BX, Lock_owner(DI)              \
-	JEQ  taken                           \
+	JNE  lost
+
+// OTHERS goes to taken with the lock, by a locked instruction; to often, with the lock as well, when the goroutine came
+// often enough to own it; to busy without the lock.
+#define OTHERS \
+lost:                                    \
 	MOVL $0, Lock_flags(DI)(CX*4)        \
 	JMP  busy                            \
 others:                                  \
@@ -36,14 +41,16 @@ others:                                  \
 	JMP  taken                           \
 new:                                     \
 	MOVQ DX, Lock_last(DI)               \
-	MOVL $0, Lock_streak(DI)
+	MOVL $0, Lock_streak(DI)             \
+	JMP  taken
 
 // func take(l *Lock)
 TEXT ·take(SB), NOSPLIT|NOFRAME, $0-8
 	MOVQ l+0(FP), DI
-	TAKE
+	OWNED
 taken:
 	RET
+	OTHERS
 often:
 	JMP ·own(SB)
 busy:
@@ -52,10 +59,11 @@ busy:
 // func tryTake(l *Lock) bool
 TEXT ·tryTake(SB), NOSPLIT|NOFRAME, $0-9
 	MOVQ l+0(FP), DI
-	TAKE
+	OWNED
 taken:
 	MOVB $1, ret+8(FP)
 	RET
+	OTHERS
 often:
 	JMP ·tryOwn(SB)
 busy:

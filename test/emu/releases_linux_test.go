@@ -13,7 +13,8 @@ import (
 )
 
 // TestEmuReleaseTests runs the packages' own tests with the libraries of other Debian releases: the oldest with one
-// data path, a newer one with the other, and in a full run each with both.
+// data path, a newer one with the other, and in a full run each with both. Those of frames run once more on devices that
+// want the first bytes of each in the work request.
 func TestEmuReleaseTests(t *testing.T) {
 	// The root of a release contains neither the program emu, which changes links, injects faults and removes devices,
 	// nor this test binary, nor /proc/self.
@@ -25,6 +26,9 @@ func TestEmuReleaseTests(t *testing.T) {
 		c.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("go test -c: %v\n%s", err, out)
+		}
+		if pkg != "rdmacm" {
+			framesInline(t, pkg, bin)
 		}
 		for _, w := range ways {
 			if w.release == "" || w.nobody {
@@ -49,5 +53,21 @@ func TestEmuReleaseTests(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// framesInline runs a package's tests of frames on devices that want the first 18 bytes of each in the work request, as
+// old adapters do. The devices of other tests want none.
+func framesInline(t *testing.T, pkg, bin string) {
+	devices := []string{"--device", "mlx5_0,min_inline=18", "--device", "mlx5_1,min_inline=18"}
+	for _, path := range []string{"ops", "direct"} {
+		t.Run(pkg+" min_inline=18 "+path, func(t *testing.T) {
+			t.Setenv(testutil.TierEnv, "emu")
+			t.Setenv("PUREVERBS_DATAPATH", path)
+			out, err := here.emulate(t, devices, bin, "-test.run=^TestRXE_?Raw", "-test.v")
+			if err != nil || !strings.Contains(out, "\n--- PASS: TestRXE") {
+				t.Errorf("%v\n%s", err, tail(out))
+			}
+		})
 	}
 }

@@ -33,7 +33,8 @@ type mistake struct {
 const (
 	extendedOps = 1<<ibv.OpFlush | 1<<ibv.OpAtomicWrite // no mlx5 device has them
 	inlineOps   = 1<<ibv.OpWrite | 1<<ibv.OpWriteImm | 1<<ibv.OpSend | 1<<ibv.OpSendImm | 1<<ibv.OpSendInv
-	atomicOps   = 1<<ibv.OpCompareSwap | 1<<ibv.OpFetchAdd
+	maskedOps   = 1<<ibv.OpMaskedCompareSwap | 1<<ibv.OpMaskedFetchAdd
+	atomicOps   = 1<<ibv.OpCompareSwap | 1<<ibv.OpFetchAdd | maskedOps
 	dataOps     = inlineOps | 1<<ibv.OpRead | atomicOps
 	remoteOps   = 1<<ibv.OpWrite | 1<<ibv.OpWriteImm | 1<<ibv.OpRead | atomicOps
 )
@@ -54,6 +55,15 @@ func (p *pair) mistakes(j *job) (ms []mistake) {
 	if !slices.Contains(takes[p.typ], wr.Opcode) {
 		arg("Opcode", wr.Opcode.String())
 		return ms // what the other fields mean is not known
+	}
+	if in(wr.Opcode, maskedOps) {
+		feature := "posting " + wr.Opcode.String()
+		if p.engine.path == ibv.DataPathDirect && p.signalAll {
+			feature += " on a QP with SignalAll"
+		}
+		if p.engine.path != ibv.DataPathDirect || p.signalAll {
+			ms = append(ms, mistake{what: feature, unsupported: true})
+		}
 	}
 	known := ibv.Fence | ibv.Signaled | ibv.Solicited | ibv.Inline
 	if p.engine.path == ibv.DataPathOps && p.typ == ibv.UD {
@@ -206,10 +216,34 @@ func (p *pair) execute(j *job) {
 		}
 		binary.NativeEndian.PutUint64(p.a.image[wr.SGEs[0].Addr-p.a.mr.Addr():], old)
 		binary.NativeEndian.PutUint64(p.b.image[to:], now)
+	case ibv.OpMaskedCompareSwap, ibv.OpMaskedFetchAdd:
+		wc.Opcode, wc.ByteLen = ibv.WCCompareSwap, 8
+		old, m := word(), wr.Masked
+		now := old
+		if wr.Opcode == ibv.OpMaskedFetchAdd {
+			wc.Opcode, now = ibv.WCFetchAdd, addFields(old, m.SwapAdd[0], m.Mask[0])
+		} else if (old^m.Compare[0])&m.CompareMask[0] == 0 {
+			now = old&^m.Mask[0] | m.SwapAdd[0]&m.Mask[0]
+		}
+		binary.NativeEndian.PutUint64(p.a.image[wr.SGEs[0].Addr-p.a.mr.Addr():], old)
+		binary.NativeEndian.PutUint64(p.b.image[to:], now)
 	}
 	if p.signalAll || wr.Flags&ibv.Signaled != 0 {
 		p.a.want = append(p.a.want, wc)
 	}
+}
+
+// addFields adds bit by bit, and carries nothing over the last bit of a field.
+func addFields(a, b, ends uint64) (sum uint64) {
+	carry := uint64(0)
+	for i := range 64 {
+		s := a>>i&1 + b>>i&1 + carry
+		sum |= s & 1 << i
+		if carry = s >> 1; ends>>i&1 != 0 {
+			carry = 0
+		}
+	}
+	return sum
 }
 
 // fail completes the work request with an error, even if it is unsignaled, and stops the QP.
@@ -290,6 +324,8 @@ type wqe struct {
 	RKey    string `json:"rkey"`
 	SwapAdd string `json:"swap_add"`
 	Compare string `json:"compare"`
+	Size    int    `json:"atomic_size"`
+	Atomic  string `json:"atomic"` // the operands of one with masks
 	Inline  int    `json:"inline"`
 	SGEs    []sge  `json:"sges"`
 }
@@ -304,7 +340,7 @@ var wireOps = map[ibv.Opcode]string{
 	ibv.OpWrite: "RDMA_WRITE", ibv.OpWriteImm: "RDMA_WRITE_IMM", ibv.OpSend: "SEND", ibv.OpSendImm: "SEND_IMM",
 	ibv.OpSendInv: "SEND_INVAL",
 	ibv.OpRead:    "RDMA_READ", ibv.OpCompareSwap: "ATOMIC_CS", ibv.OpFetchAdd: "ATOMIC_FA", ibv.OpLocalInv: "UMR",
-	ibv.OpBindMW: "UMR",
+	ibv.OpBindMW: "UMR", ibv.OpMaskedCompareSwap: "MASKED_CS", ibv.OpMaskedFetchAdd: "MASKED_FA",
 }
 
 // onWire records the work requests that the device must read.
@@ -360,6 +396,14 @@ func (p *pair) onWire(j *job, n int) {
 	case ibv.OpFetchAdd:
 		w.DS++
 		w.SwapAdd, w.Compare = hex(wr.CompareAdd), "0x0"
+	case ibv.OpMaskedCompareSwap:
+		m := wr.Masked
+		w.DS += 2
+		w.Size, w.Atomic = 8, fmt.Sprintf("%016x%016x%016x%016x", m.SwapAdd[0], m.Compare[0], m.Mask[0],
+			m.CompareMask[0])
+	case ibv.OpMaskedFetchAdd:
+		w.DS++
+		w.Size, w.Atomic = 8, fmt.Sprintf("%016x%016x", wr.Masked.SwapAdd[0], wr.Masked.Mask[0]|1<<63)
 	}
 	switch {
 	case n == 0:

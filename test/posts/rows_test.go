@@ -28,6 +28,7 @@ func (r row) String() string {
 var opcodes = []ibv.Opcode{
 	ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd,
 	ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv,
+	ibv.OpMaskedCompareSwap, ibv.OpMaskedFetchAdd,
 	ibv.OpTSO, ibv.OpDriver1, 12, 13, ibv.OpFlush, ibv.OpAtomicWrite, 16, 34, 258, 1<<32 - 1,
 }
 
@@ -35,11 +36,11 @@ var opcodes = []ibv.Opcode{
 // without those that this library does not support.
 var takes = map[ibv.QPType][]ibv.Opcode{
 	ibv.RC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd,
-		ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv},
+		ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv, ibv.OpMaskedCompareSwap, ibv.OpMaskedFetchAdd},
 	ibv.XRCSend: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap,
-		ibv.OpFetchAdd, ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv},
+		ibv.OpFetchAdd, ibv.OpLocalInv, ibv.OpBindMW, ibv.OpSendInv, ibv.OpMaskedCompareSwap, ibv.OpMaskedFetchAdd},
 	ibv.DCI: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd,
-		ibv.OpLocalInv, ibv.OpSendInv},
+		ibv.OpLocalInv, ibv.OpSendInv, ibv.OpMaskedCompareSwap, ibv.OpMaskedFetchAdd},
 	ibv.UC: {ibv.OpWrite, ibv.OpWriteImm, ibv.OpSend, ibv.OpSendImm, ibv.OpLocalInv, ibv.OpBindMW},
 	ibv.UD: {ibv.OpSend, ibv.OpSendImm},
 }
@@ -163,8 +164,8 @@ type trial struct {
 // Quick uses these rows of the product. Where the transport takes the opcode:
 //   - on two kinds of QP: what differs from the plain row of its opcode in its data, its remote side or its way, or not
 //     at all;
-//   - on one kind: what differs in its flags, one in 12 of those that differ in two respects, and one in 400 of the
-//     others;
+//   - on one kind: what differs in its flags (of atomics with masks one in 6 of these), one in 12 of those that differ
+//     in two respects, and one in 400 of the others;
 //
 // of XRC and a DCI only one kind in the first two cases; and where it does not, one in 40 of those that differ in
 // one respect at most, and one in 2000 of the others. Which they are, and which kinds of QP, is chosen by a hash of
@@ -180,6 +181,8 @@ func quick(r row, salt string) (kinds uint8) {
 	}
 	p := plain(r.typ, r.op)
 	switch off := r.off(); {
+	case in(r.op, maskedOps) && r.known() && off == 1 && r.flags != p.flags: // as those of the other atomics
+		return one(6)
 	case (r.typ == ibv.DCI || r.typ == ibv.XRCSend) && r.known() && off <= 1: // they differ from RC in their way only
 		return kind
 	case !r.known():

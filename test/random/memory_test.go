@@ -31,11 +31,14 @@ func (k memKind) String() string {
 // paged reports whether the device handles page faults of the memory.
 func (k memKind) paged() bool { return k == onDemand || k == implicit }
 
-// offer is what a device has beside pinned memory, and XRC.
+// offer is what a device has beside pinned memory, XRC and DC.
 type offer struct {
 	kinds []memKind
 	dm    int // bytes of device memory for a program
 	xrc   bool
+	dc    bool
+	// log2 of the most streams of a DCI
+	streams uint8
 }
 
 // offersOf asks a device which kinds of memory it has. That an emulated one has too few is an error.
@@ -65,6 +68,9 @@ func offersOf(name string, emulated, mapsMemfd bool) (o offer, err error) {
 	}
 	if o.xrc = attr.CapFlags&ibv.DeviceXRC != 0; emulated && !o.xrc {
 		return o, fmt.Errorf("%s has no XRC", d.Name())
+	}
+	if err := o.askDC(d, emulated); err != nil {
+		return o, err
 	}
 	pd, err := d.AllocPD()
 	if err != nil {
@@ -107,7 +113,8 @@ func (p *program) placeMemory() {
 				g.srqMem[e] = choose(e, 0, func(k memKind) bool { return k != inDevice && (all || !k.paged()) })
 			}
 			for _, l := range g.links {
-				l.mem[e] = choose(e, l.size(), func(k memKind) bool { return l.reliable() || !k.paged() })
+				paged := l.typ == ibv.RC || l.typ == ibv.XRCSend
+				l.mem[e] = choose(e, l.size(), func(k memKind) bool { return paged || !k.paged() })
 			}
 		}
 		for _, l := range g.links {
@@ -119,10 +126,10 @@ func (p *program) placeMemory() {
 	}
 }
 
-// drawn counts the memory of ends by its kind, and the ends of XRC links.
+// drawn counts the memory of ends by its kind, and the ends of XRC and DC links.
 type drawn struct {
-	kinds [memKinds]int
-	xrc   int
+	kinds            [memKinds]int
+	xrc, dc, streams int
 }
 
 func (n *drawn) add(p *program) {
@@ -133,8 +140,13 @@ func (n *drawn) add(p *program) {
 			}
 			for _, l := range g.links {
 				n.kinds[l.mem[e]]++
-				if l.typ == ibv.XRCSend {
+				switch l.typ {
+				case ibv.XRCSend:
 					n.xrc++
+				case ibv.DCI:
+					if n.dc++; l.streams > 0 {
+						n.streams++
+					}
 				}
 			}
 		}
@@ -149,10 +161,15 @@ func (n *drawn) check(t testing.TB, b bed) {
 		all += k
 	}
 	k := n.kinds
-	t.Logf("memory of ends: %d pinned, %d on demand, %d implicit, %d of dma-bufs, %d in the device; %d ends of XRC",
-		k[pinned], k[onDemand], k[implicit], k[dmabuf], k[inDevice], n.xrc)
+	t.Logf("memory of ends: %d pinned, %d on demand, %d implicit, %d of dma-bufs, %d in the device; %d ends of XRC, "+
+		"%d of DC, %d of these with streams", k[pinned], k[onDemand], k[implicit], k[dmabuf], k[inDevice], n.xrc, n.dc,
+		n.streams)
 	if n.xrc == 0 && all >= 100 && !b.wire && b.offers[0].xrc && b.offers[1].xrc {
 		t.Errorf("none of %d ends is of an XRC link", all)
+	}
+	if o := b.offers; all >= 100 && !b.wire && o[0].dc && o[1].dc && (n.dc == 0 ||
+		n.streams == 0 && min(o[0].streams, o[1].streams) > 0) {
+		t.Errorf("of %d ends %d are of a DC link, %d with streams", all, n.dc, n.streams)
 	}
 	for _, o := range b.offers {
 		for _, k := range o.kinds {

@@ -74,7 +74,8 @@ type op struct {
 	imm       uint32
 	add, swap uint64
 	masked    *ibv.MaskedAtomic
-	to        int // link, for UD
+	to        int // link, for UD and DC
+	stream    uint16
 	bad       kind
 	consumes  bool
 }
@@ -152,6 +153,9 @@ type fate struct {
 	events  []ibv.AsyncEventType
 	renew   bool // afterwards: by reset, or a new one
 	rebuild bool
+	failed  uint16 // stream of a DCI
+	stream  bool   // only that
+	from    int    // the link that the messages come by
 	toErr   bool
 	goneBy  bool // reset before the peer sends
 }
@@ -170,6 +174,7 @@ type round struct {
 	limit     [2]int // of the SRQ; 0 for none
 	fires     [2]bool
 	kinds     []kind
+	to        []int // for each link the one whose far ends its ends address; of DC alone another one
 	fates     [][2]*fate
 	srqUsed   [2]int
 	arms      [2][2]arming
@@ -321,8 +326,9 @@ func (m *model) length(most int) int {
 // lane is one direction of a link during planning.
 type lane struct {
 	i, e   int // link, sending end
+	to     int // the link of the peer
 	k      kind
-	l      *link
+	l, t   *link   // and that of the peer
 	reads  []piece // of the peer's memory, outstanding and not fenced
 	sinks  []piece // where results go
 	credit func(to int) int
@@ -331,7 +337,7 @@ type lane struct {
 // op invents a work request. It executes nothing.
 func (m *model) op(d *lane) *op {
 	r, l := m.r, d.l
-	o := &op{id: m.id(), to: d.i, imm: r.Uint32()}
+	o := &op{id: m.id(), to: d.to, imm: r.Uint32()}
 	if l.typ == ibv.UD {
 		o.code = pick(r, ibv.OpSend, ibv.OpSendImm)
 		var peers []int
@@ -363,6 +369,9 @@ func (m *model) finish(d *lane, o *op) {
 	if one(r, 3) {
 		o.flags |= ibv.Signaled
 	}
+	if l.streams > 0 {
+		o.stream = uint16(r.IntN(1 << l.streams))
+	}
 	if one(r, 10) && l.reliable() {
 		o.flags |= ibv.Fence
 	}
@@ -373,19 +382,20 @@ func (m *model) finish(d *lane, o *op) {
 			o.flags |= ibv.Solicited
 		}
 	}
-	most := l.area
+	t := d.t
+	most := min(l.area, t.area)
 	switch {
 	case l.typ == ibv.UD:
 		most = min(m.g.links[o.to].slot-40, m.p.mtu)
 	case o.code == ibv.OpSend || o.code == ibv.OpSendImm || o.code == ibv.OpSendInv:
-		if most = l.slot; l.typ == ibv.UC && !m.p.emulated {
+		if most = t.slot; l.typ == ibv.UC && !m.p.emulated {
 			most = min(most, m.p.mtu)
 		}
 	}
 	o.n = m.length(most)
 	switch o.code {
 	case ibv.OpRead:
-		o.n = min(o.n, l.area/64)
+		o.n = min(o.n, l.area/64, t.area/64)
 		o.from = m.split(m.result(d, o.n, 1), o.n, l.opt.MaxSendSGE, true)
 	case ibv.OpCompareSwap, ibv.OpFetchAdd:
 		if m.p.masked && !m.p.wire && l.typ == ibv.RC && !l.opt.SignalAll && l.opt.SendOps == 0 && one(r, 2) {
@@ -394,10 +404,10 @@ func (m *model) finish(d *lane, o *op) {
 		}
 		o.n = 8
 		o.from = []piece{{m.result(d, 8, 8), 8}}
-		o.at = l.target() + 8*r.IntN(l.area/8)
+		o.at = t.target() + 8*r.IntN(t.area/8)
 		o.add, o.swap = r.Uint64(), r.Uint64()
 		if one(r, 2) {
-			o.add = binary.LittleEndian.Uint64(m.mem[d.i][1-d.e][o.at:])
+			o.add = binary.LittleEndian.Uint64(m.mem[d.to][1-d.e][o.at:])
 		}
 		return
 	default:
@@ -421,7 +431,7 @@ func (m *model) finish(d *lane, o *op) {
 			o.from = nil
 		}
 	}
-	o.at = l.target() + r.IntN(l.area-o.n+1)
+	o.at = t.target() + r.IntN(t.area-o.n+1)
 	if !slices.Contains([]ibv.Opcode{ibv.OpWrite, ibv.OpWriteImm, ibv.OpRead}, o.code) {
 		o.at = 0
 	}
@@ -443,7 +453,7 @@ func overlap(a, b piece) bool { return a.off < b.off+b.n && b.off < a.off+a.n }
 
 // exec executes a work request in the model, at both ends.
 func (m *model) exec(d *lane, o *op, rd *round) {
-	own, peer := m.mem[d.i][d.e], m.mem[d.i][1-d.e]
+	own, peer := m.mem[d.i][d.e], m.mem[d.to][1-d.e]
 	at := piece{o.at, o.n}
 	if !m.p.emulated {
 		o.flags &^= ibv.Fence
@@ -536,7 +546,7 @@ func (m *model) plan() *round {
 	rd := &round{kinds: make([]kind, len(g.links)), fates: make([][2]*fate, len(g.links))}
 	for i := range g.links {
 		for e := range 2 {
-			rd.fates[i][e] = &fate{msgs: make(map[int][]message)}
+			rd.fates[i][e] = &fate{msgs: make(map[int][]message), from: i}
 		}
 	}
 	culprit, from := -1, r.IntN(2)
@@ -544,6 +554,7 @@ func (m *model) plan() *round {
 		culprit = r.IntN(len(g.links))
 		rd.kinds[culprit] = m.kind(culprit, from)
 	}
+	m.address(rd)
 	for i, l := range g.links {
 		for e := range 2 {
 			for range r.IntN(3) {
@@ -571,7 +582,7 @@ func (m *model) plan() *round {
 	}
 	for e := range 2 {
 		for i, l := range g.links {
-			d := &lane{i: i, e: e, l: l, k: rd.kinds[i]}
+			d := &lane{i: i, e: e, to: rd.to[i], l: l, t: g.links[rd.to[i]], k: rd.kinds[i]}
 			d.credit = func(to int) int {
 				if g.links[to].srq {
 					return srqLeft[1-e]
@@ -614,7 +625,8 @@ func (m *model) kind(i, from int) kind {
 	if !m.p.emulated && k != toErr && !effects[k].rxe {
 		return normal
 	}
-	if l.typ != ibv.RC && (k != badLKey || !m.p.emulated || l.typ == ibv.XRCSend) {
+	if l.typ == ibv.DCI && !k.onDC() || l.typ != ibv.RC && l.typ != ibv.DCI &&
+		(k != badLKey || !m.p.emulated || l.typ == ibv.XRCSend) {
 		return normal
 	}
 	switch k {
@@ -657,7 +669,7 @@ func (m *model) planRecvs(rd *round, e, from int) {
 		if k == noRecv && e != from && one(r, 2) {
 			n = 0
 		}
-		late := l.reliable() && !l.rnrZero && k == normal && !m.p.wire && one(r, 4)
+		late := l.reliable() && !g.links[rd.fates[i][e].from].rnrZero && k == normal && !m.p.wire && one(r, 4)
 		var bufs []*rbuf
 		for range n {
 			s := m.free[i][e][0]
@@ -757,7 +769,7 @@ func (m *model) planSends(rd *round, d *lane, use func(to int), k kind, from int
 		}
 	}
 	if fault {
-		ops = m.fail(d, k, ops)
+		ops = m.fail(rd, d, k, ops)
 	}
 	return ops
 }
@@ -790,13 +802,13 @@ func (m *model) signal(cs []chunk, l *link, f *fate) {
 
 // code returns an op of a given code.
 func (m *model) code(d *lane, c ibv.Opcode) *op {
-	o := &op{id: m.id(), code: c, to: d.i, imm: m.r.Uint32()}
+	o := &op{id: m.id(), code: c, to: d.to, imm: m.r.Uint32()}
 	m.finish(d, o)
 	return o
 }
 
 // fail ends a lane with a work request that fails, and some that are flushed.
-func (m *model) fail(d *lane, k kind, ops []*op) []*op {
+func (m *model) fail(rd *round, d *lane, k kind, ops []*op) []*op {
 	r, l := m.r, d.l
 	c := ibv.OpSend
 	switch k {
@@ -837,12 +849,20 @@ func (m *model) fail(d *lane, k kind, ops []*op) []*op {
 	o.data = m.gather(d, o)
 	o.bad = k
 	ops = append(ops, o)
+	rd.fates[d.i][d.e].failed = o.stream
 	for range r.IntN(5) {
-		o := m.op(d)
-		o.flags &^= ibv.Inline
-		o.data = m.gather(d, o)
-		o.bad = kinds
-		ops = append(ops, o)
+		after := m.op(d)
+		if after.stream != o.stream { // that stream goes on
+			if !after.consumes {
+				m.exec(d, after, rd)
+				ops = append(ops, after)
+			}
+			continue
+		}
+		after.flags &^= ibv.Inline
+		after.data = m.gather(d, after)
+		after.bad = kinds
+		ops = append(ops, after)
 	}
 	return ops
 }
@@ -852,6 +872,10 @@ func (m *model) planFault(rd *round, i, from int, left [2]int) {
 	l, k := m.g.links[i], rd.kinds[i]
 	a, b := rd.fates[i][from], rd.fates[i][1-from]
 	x := effects[k]
+	if l.typ == ibv.DCI {
+		m.planDCFault(k, i, a, b)
+		return
+	}
 	if l.typ == ibv.RC && (x.status != 0 || k == toErr) {
 		if !l.srq {
 			a.flushed = left[from]

@@ -57,6 +57,8 @@ type link struct {
 	mem     [2]memKind // at each end
 	lends   ibv.MWType // of the window that the peer gets in place of the memory; 0 for none
 	binds   bool       // and binds another one again and again
+	streams uint8      // of the DCIs, a base-2 logarithm
+	key     [2]uint64  // of the DCTs
 }
 
 func (l *link) sink() int   { return l.area }
@@ -66,8 +68,8 @@ func (l *link) size() int   { return 3*l.area + l.slot*l.slots }
 
 func (l *link) String() string {
 	return fmt.Sprintf("%d:%v sq %d×%d inline %d rq %d×%d of %d area %d srq %v all %v rnr0 %v lends %d binds %v "+
-		"memory %v", l.num, l.typ, l.opt.MaxSendWR, l.opt.MaxSendSGE, l.opt.MaxInline, l.slots, l.opt.MaxRecvSGE,
-		l.slot, l.area, l.srq, l.opt.SignalAll, l.rnrZero, l.lends, l.binds, l.mem)
+		"streams %d memory %v", l.num, l.typ, l.opt.MaxSendWR, l.opt.MaxSendSGE, l.opt.MaxInline, l.slots,
+		l.opt.MaxRecvSGE, l.slot, l.area, l.srq, l.opt.SignalAll, l.rnrZero, l.lends, l.binds, l.streams, l.mem)
 }
 
 func (p *program) String() string {
@@ -101,6 +103,8 @@ var sendOps = map[ibv.QPType]ibv.SendOps{
 	ibv.UC: ibv.SendOpWrite | ibv.SendOpWriteImm | ibv.SendOpSend | ibv.SendOpSendImm,
 	ibv.UD: ibv.SendOpSend | ibv.SendOpSendImm,
 	ibv.XRCSend: ibv.SendOpWrite | ibv.SendOpWriteImm | ibv.SendOpSend | ibv.SendOpSendImm | ibv.SendOpRead |
+		ibv.SendOpCompareSwap | ibv.SendOpFetchAdd,
+	ibv.DCI: ibv.SendOpWrite | ibv.SendOpWriteImm | ibv.SendOpSend | ibv.SendOpSendImm | ibv.SendOpRead |
 		ibv.SendOpCompareSwap | ibv.SendOpFetchAdd,
 }
 
@@ -165,6 +169,7 @@ func newProgram(seed uint64, b bed) *program {
 		p.groups = append(p.groups, g)
 	}
 	p.drawXRC()
+	p.drawDC()
 	p.placeMemory()
 	return p
 }

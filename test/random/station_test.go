@@ -58,14 +58,14 @@ type end struct {
 	left []sent  // completions that are to come
 
 	windows windows
-	target  target // of an XRC link
+	target  target // of a link of XRC or DC
 }
 
 // peer is what the other end reports about itself.
 type peer struct {
 	Endpoint ibv.Endpoint
 	Memory   ibv.RemoteMemory
-	Target   *ibv.Endpoint // of an XRC link
+	Target   *ibv.Endpoint // of a link of XRC or DC
 	SRQ      uint32
 }
 
@@ -211,11 +211,14 @@ func (s *station) make(q *end) (err error) {
 		}
 	}
 	opt.SingleThreaded = s.g.single
-	if q.l.mem[s.e] == inDevice {
+	switch {
+	case q.l.typ == ibv.DCI:
+		q.qp, err = s.newDCI(q, opt)
+	case q.l.mem[s.e] == inDevice:
 		// The CPU cannot copy to that memory what comes in a completion.
 		q.qp, err = mlx5dv.CreateQP(s.pd, s.send.cq, recv, &mlx5dv.QPOptions{QPOptions: opt,
 			Flags: mlx5dv.DisableScatterToCQE})
-	} else {
+	default:
 		q.qp, err = s.pd.CreateQP(s.send.cq, recv, &opt)
 	}
 	if err != nil {
@@ -263,15 +266,12 @@ func (s *station) connect(these func(i int) bool) error {
 			continue
 		}
 		q.peer = *theirs[i]
-		opt := &ibv.ConnectOptions{RNRTimer: ibv.RNRTimer(1).Duration()}
-		if q.l.rnrZero {
-			opt.RNRRetry = ibv.Zero
+		if q.fate != nil && q.fate.stream { // it is connected
+			continue
 		}
-		if s.p.emulated {
-			opt.AckTimeout, opt.RetryCount = ibv.TimeCode(8).Duration(), 1
-		}
+		opt := s.options(q.l)
 		to := q.peer.Endpoint
-		if q.target.qp != nil {
+		if q.target.qp != nil && q.l.typ == ibv.XRCSend {
 			if err := q.target.qp.Connect(to, opt); err != nil {
 				return err
 			}
@@ -280,7 +280,7 @@ func (s *station) connect(these func(i int) bool) error {
 		if err := q.qp.Connect(to, opt); err != nil {
 			return err
 		}
-		if q.l.typ == ibv.UD && q.ah == nil {
+		if (q.l.typ == ibv.UD || q.l.typ == ibv.DCI) && q.ah == nil {
 			// Without a flow label libmlx5 chooses a random UDP source port.
 			attr, err := q.qp.Address(q.peer.Endpoint, &ibv.ConnectOptions{FlowLabel: uint32(1 + q.l.num)})
 			if err != nil {
@@ -292,6 +292,18 @@ func (s *station) connect(these func(i int) bool) error {
 		}
 	}
 	return s.lend(these)
+}
+
+// options returns how a link is connected.
+func (s *station) options(l *link) *ibv.ConnectOptions {
+	opt := &ibv.ConnectOptions{RNRTimer: ibv.RNRTimer(1).Duration()}
+	if l.rnrZero {
+		opt.RNRRetry = ibv.Zero
+	}
+	if s.p.emulated {
+		opt.AckTimeout, opt.RetryCount = ibv.TimeCode(8).Duration(), 1
+	}
+	return opt
 }
 
 // lend gives the ends of links that were connected their windows, and tells the peers' what to use.
@@ -570,7 +582,7 @@ func (s *station) wr(q *end, o *op) ibv.SendWR {
 	switch o.code {
 	case ibv.OpWrite, ibv.OpWriteImm, ibv.OpRead, ibv.OpCompareSwap, ibv.OpFetchAdd, ibv.OpMaskedCompareSwap,
 		ibv.OpMaskedFetchAdd:
-		w.Remote = q.peer.Memory.At(uint64(o.at))
+		w.Remote = s.qps[o.to].peer.Memory.At(uint64(o.at))
 		if o.bad == badRKey {
 			w.Remote.RKey ^= 0x55
 		}
@@ -582,6 +594,9 @@ func (s *station) wr(q *end, o *op) ibv.SendWR {
 	if q.l.typ == ibv.UD {
 		to := s.qps[o.to].peer.Endpoint
 		w.AH, w.RemoteQPN, w.RemoteQKey = q.ah, to.QPN, to.QKey
+	}
+	if q.l.typ == ibv.DCI {
+		s.addressDC(&w, q, o)
 	}
 	return w
 }
@@ -791,7 +806,7 @@ func (s *station) received(i int, q *end, wc *ibv.WC) error {
 	if q.fate.skip {
 		return nil
 	}
-	from := i
+	from := q.fate.from
 	if q.l.typ == ibv.UD {
 		from = slices.IndexFunc(s.qps, func(x *end) bool {
 			return x.l.typ == ibv.UD && x.peer.Endpoint.QPN == wc.SrcQPN
@@ -982,7 +997,12 @@ func (s *station) renew(rd *round) error {
 			continue
 		}
 		any = true
-		if q.fate.rebuild {
+		if q.fate.stream {
+			s.note("reset of a stream", i, nil, nil)
+			if err := mlx5dv.ResetDCIStream(q.qp, q.fate.failed); err != nil {
+				return err
+			}
+		} else if q.fate.rebuild {
 			s.note("close", i, nil, nil)
 			num := q.qp.Num()
 			if err := q.qp.Close(); err != nil {
@@ -1011,7 +1031,7 @@ func (s *station) renew(rd *round) error {
 				continue
 			}
 			s.m.bound[i][e] = false
-			if !s.g.links[i].srq {
+			if l := s.g.links[i]; !l.srq && l.typ != ibv.DCI {
 				s.m.drop(i, e)
 			}
 		}

@@ -33,9 +33,9 @@ func (p *program) drawXRC() {
 }
 
 // reliable reports whether the link's transport has reads, fences and retries.
-func (l *link) reliable() bool { return l.typ == ibv.RC || l.typ == ibv.XRCSend }
+func (l *link) reliable() bool { return l.typ == ibv.RC || l.typ == ibv.XRCSend || l.typ == ibv.DCI }
 
-// target is the receiving half of an end of an XRC link.
+// target is the receiving half of an end of a link of XRC or DC.
 type target struct {
 	qp  *ibv.QP
 	srq *ibv.SRQ
@@ -52,11 +52,10 @@ func (s *station) newTarget(q *end) (err error) {
 		}
 	}
 	x := &q.target
-	cq, err := s.h.dev.CreateCQ(2*q.l.slots+64, &ibv.CQOptions{SingleThreaded: s.g.single})
+	cq, err := s.newTargetCQ(q)
 	if err != nil {
 		return err
 	}
-	x.hub, x.box = &hub{cq: cq, box: make(map[uint32]*box)}, &box{}
 	if x.srq, err = s.base.CreateSRQ(&ibv.SRQOptions{Type: ibv.SRQXRC, XRCD: s.xrcd, CQ: cq, MaxWR: q.l.slots,
 		MaxSGE: q.l.opt.MaxRecvSGE, SingleThreaded: s.g.single}); err != nil {
 		return err
@@ -70,6 +69,15 @@ func (s *station) newTarget(q *end) (err error) {
 	return err
 }
 
+// newTargetCQ creates the CQ of what receives at an end.
+func (s *station) newTargetCQ(q *end) (*ibv.CQ, error) {
+	cq, err := s.h.dev.CreateCQ(2*q.l.slots+64, &ibv.CQOptions{SingleThreaded: s.g.single})
+	if err == nil {
+		q.target.hub, q.target.box = &hub{cq: cq, box: make(map[uint32]*box)}, &box{}
+	}
+	return cq, err
+}
+
 // close destroys it, and fails if a completion is left.
 func (x *target) close() error {
 	if x.qp == nil {
@@ -77,7 +85,7 @@ func (x *target) close() error {
 	}
 	err := errors.Join(x.qp.Close(), x.srq.Close())
 	if n, e := x.hub.cq.Poll(x.hub.wcs[:]); e != nil || n != 0 {
-		err = errors.Join(err, fmt.Errorf("%d completions after an XRC SRQ was closed: %w", n, e))
+		err = errors.Join(err, fmt.Errorf("%d completions after an SRQ was closed: %w", n, e))
 	}
 	return errors.Join(err, x.hub.cq.Close())
 }

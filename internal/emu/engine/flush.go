@@ -35,7 +35,11 @@ func (e *Engine) flush(qp *hca.QP) {
 			break
 		}
 		w := &e.w
-		if w.size == 0 || w.blocks > r.Announced-r.Tail || qp.SendCQ == nil {
+		rule := badControl(qp, w)
+		if rule != "" {
+			e.strict.badControl(qp, w, rule)
+		}
+		if rule == RuleWQESize || qp.SendCQ == nil { // where the next one begins is not known
 			r.Tail = r.Announced
 			break
 		}

@@ -167,6 +167,33 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestRules_Flushed damages WQEs of a QP in ERR: none executes them, and all are told.
+func TestRules_Flushed(t *testing.T) {
+	for _, c := range []struct {
+		rule    string
+		at      int // the byte that is damaged
+		flushed int // completions
+	}{{RuleWQEIndex, 2, 3}, {RuleWQEQPN, 6, 3}, {RuleWQESize, 7, 1}} {
+		t.Run(c.rule, func(t *testing.T) {
+			p := newPair(t, qpOpts{}, nil)
+			p.qa.modify(&hca.QPAttr{}, 0, hca.Err)
+			for range 3 {
+				p.qa.post(opNOP, signaled, 0)
+			}
+			p.qa.sq[64+c.at] ^= 0x39 // of the second
+			p.qa.ring()
+			p.r.settle()
+			for range c.flushed {
+				p.acq.wantErr(cqeReqErr, synFlush)
+			}
+			p.acq.none()
+			if !p.r.violated(c.rule) {
+				t.Errorf("not noticed; noticed: %v", p.r.broken)
+			}
+		})
+	}
+}
+
 // TestBlueFlameTorn sends copies that lack what lies behind the end of the ring: the first may be one under way, all of
 // them are not.
 func TestBlueFlameTorn(t *testing.T) {

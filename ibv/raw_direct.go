@@ -1,0 +1,118 @@
+package ibv
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/internal/bind/libibverbs"
+	"github.com/pureverbs/pureverbs/internal/mlx5"
+	"github.com/pureverbs/pureverbs/internal/uverbs"
+)
+
+// takeRaw takes over the rings of a new raw packet QP. Completions of its receives have the tag of a
+// steering rule where others have the number of their QP: their CQ has no other queue but its sends.
+// Preconditions: no QP or WQ is being made on the CQs.
+func (qp *QP) takeRaw(sq *mlx5.SQConfig, rq *mlx5.RQConfig) error {
+	if rq == nil {
+		return qp.takeRawSends(sq)
+	}
+	cq := qp.recv
+	if len(cq.life.Children()) > 0 {
+		return cq.inUse("a raw packet QP")
+	}
+	if err := qp.takeRawSends(sq); err != nil {
+		return err
+	}
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	if cq.xrc != nil { // an SRQ that is being made is nobody's child yet
+		return cq.inUse("a raw packet QP")
+	}
+	qp.frames = cq.direct.AddRaw(qp.direct, rq, qp.send == cq)
+	cq.frames = qp
+	if cq.held == nil {
+		cq.fast = cq.usual()
+	}
+	return nil
+}
+
+func (qp *QP) takeRawSends(sq *mlx5.SQConfig) error {
+	qp.frameHead = mlx5.MaxFrameHead // what every device takes
+	if none, err := uverbs.NoInlineHeaders(libibverbs.CommandFD(qp.dev.handle)); err == nil && none {
+		qp.frameHead = 0
+	}
+	qp.direct = mlx5.NewQP(qp.Num(), false, sq, nil, nil)
+	return nil
+}
+
+// withoutPollers runs f, which takes the receive queue of a raw packet QP away: its pollers do not look
+// for it in the table of QPs.
+func (qp *QP) withoutPollers(f func() error) error {
+	if qp.frames == nil {
+		return f()
+	}
+	qp.recv.mu.Lock()
+	defer qp.recv.mu.Unlock()
+	return f()
+}
+
+// emptyFrames empties the receive queue of the CQ's raw packet QP, and the CQ.
+// Preconditions: cq.mu and the QP's locks are held.
+func (cq *CQ) emptyFrames() {
+	if cq.held != nil {
+		cq.heldNothing()
+	}
+	cq.frames.frames.Reset()
+}
+
+// dropFrames forgets the receive queue of a raw packet QP, which has been destroyed.
+// Preconditions: qp.rqMu is held.
+func (qp *QP) dropFrames() {
+	if qp.frames == nil {
+		return
+	}
+	cq := qp.recv
+	cq.mu.Lock()
+	defer cq.mu.Unlock()
+	qp.frames.Drop()
+	qp.frames, cq.frames = nil, nil
+	if cq.held == nil {
+		cq.fast = cq.usual()
+	}
+}
+
+// announce runs modify, which moves a raw packet QP to RTR, and tells the device of the receives.
+func (qp *QP) announce(modify func() error) error {
+	if err := modify(); err != nil {
+		return err
+	}
+	qp.rqMu.Lock()
+	defer qp.rqMu.Unlock()
+	if qp.frames != nil {
+		qp.frames.Announce()
+	}
+	return nil
+}
+
+// addFrame builds a work request of a raw packet QP.
+// Preconditions: qp.sqMu is held, checkSend found nothing.
+func (qp *QP) addFrame(wr *SendWR, inline int) error {
+	head := qp.frameHead
+	if wr.Flags&IPCsum != 0 && qp.dev.attr.CapFlags&DeviceRawIPCsum == 0 {
+		return &UnsupportedError{Feature: "checksums of a raw packet QP", Need: "a device with RawIPCsum",
+			Have: qp.dev.Name() + " without it"}
+	}
+	if wr.Opcode == OpSend {
+		n := uint64(len(wr.Inline))
+		for i := range wr.SGEs {
+			n += uint64(wr.SGEs[i].Length)
+		}
+		if n == 0 || n < uint64(head) {
+			return &ArgError{Arg: "frame", Got: fmt.Sprintf("%d bytes", n),
+				Want: fmt.Sprintf("at least %d: the device wants so many in the work request", max(head, 1))}
+		}
+	}
+	if !qp.direct.SQ.Frame(request(wr), inline, head) {
+		return ErrQueueFull
+	}
+	return nil
+}

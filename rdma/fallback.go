@@ -1,0 +1,247 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// fallbackAfter is how long RDMA is tried alone. SYN packets that are lost come again after a second, so a path
+// without RDMA is known before that.
+const fallbackAfter = 300 * time.Millisecond
+
+// cameByTCP is the reason of a listener's streams that TCP carries.
+const cameByTCP = "the peer came by TCP"
+
+// fallbackLogged is set when the log has a line about TCP.
+var fallbackLogged atomic.Bool
+
+func logFallback(addr, why string) {
+	if !fallbackLogged.Swap(true) {
+		slog.Warn("rdma: TCP carries a stream, because Options.Fallback is set; this is said once", "address", addr,
+			"why", why)
+	}
+}
+
+// dialEither dials by RDMA, and by TCP as well once that has failed or takes long. The first connection wins.
+func dialEither(ctx context.Context, addr string, opt *Options) (*Stream, error) {
+	fail := func(err error) (*Stream, error) { return nil, &ibv.OpError{Op: "dial", Object: addr, Err: err} }
+	if err := opt.check(kindStream); err != nil {
+		return fail(err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		s   *Stream
+		err error
+	}
+	over := make(chan struct{}) // one has won, or both have failed
+	defer close(over)
+	try := func(dial func() (*Stream, error)) <-chan result {
+		ch := make(chan result)
+		go func() {
+			s, err := dial()
+			select {
+			case ch <- result{s, err}:
+			case <-over:
+				if err == nil {
+					_ = s.Close()
+				}
+			}
+		}()
+		return ch
+	}
+	byRDMA := try(func() (*Stream, error) { return dialRDMA(ctx, addr, opt) })
+	after := opt.fallbackAfter
+	if after == 0 {
+		after = fallbackAfter
+	}
+	timer := time.NewTimer(after)
+	defer timer.Stop()
+	var (
+		byTCP           <-chan result
+		rdmaErr, tcpErr error
+	)
+	why := fmt.Sprintf("no connection by RDMA within %v", after)
+	for {
+		select {
+		case r := <-byRDMA:
+			if r.err == nil {
+				return r.s, nil
+			}
+			byRDMA, rdmaErr, why = nil, r.err, r.err.Error()
+		case r := <-byTCP:
+			if r.err == nil {
+				r.s.why = why
+				logFallback(addr, why)
+				return r.s, nil
+			}
+			byTCP, tcpErr = nil, r.err
+		case <-timer.C:
+		}
+		switch {
+		case rdmaErr != nil && tcpErr != nil:
+			return fail(fmt.Errorf("%w; and by TCP: %w", rdmaErr, tcpErr))
+		case byTCP == nil && tcpErr == nil:
+			byTCP = try(func() (*Stream, error) { return dialTCP(ctx, addr, opt) })
+		}
+	}
+}
+
+func dialTCP(ctx context.Context, addr string, opt *Options) (*Stream, error) {
+	var d net.Dialer
+	if from := opt.CM.LocalAddr; from.Addr().IsValid() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from.Addr(), 0))
+	}
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{tcp: c.(*net.TCPConn)}, nil
+}
+
+// eitherListener is the listener of streams with Options.Fallback: RDMA, if there is any, and TCP on the same port.
+type eitherListener struct {
+	rdma  *listener // nil if there is no RDMA
+	tcp   net.Listener
+	ready chan *Stream
+	errs  chan error // of TCP: another accept may succeed
+	ctx   context.Context
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+}
+
+// samePortTries is how often a free port of RDMA is tried whose number is not free for TCP.
+const samePortTries = 32
+
+func listenEither(ctx context.Context, addr string, opt *Options) (*eitherListener, error) {
+	fail := func(err error) (*eitherListener, error) {
+		return nil, &ibv.OpError{Op: "listen", Object: addr, Err: err}
+	}
+	if err := opt.check(kindStream); err != nil {
+		return fail(err)
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fail(err)
+	}
+	l := &eitherListener{ready: make(chan *Stream), errs: make(chan error)}
+	var lc net.ListenConfig
+	for try := 1; ; try++ {
+		var rdmaErr error
+		l.rdma, rdmaErr = listen(ctx, addr, kindStream, opt)
+		at := addr
+		switch {
+		case errors.Is(rdmaErr, syscall.EADDRINUSE): // clients would reach somebody else by RDMA
+			return nil, rdmaErr
+		case rdmaErr == nil:
+			at = net.JoinHostPort(host, strconv.Itoa(int(l.rdma.addr().Port())))
+		}
+		if l.tcp, err = lc.Listen(ctx, "tcp", at); err == nil {
+			if rdmaErr != nil {
+				logFallback(addr, rdmaErr.Error())
+			}
+			break
+		}
+		if rdmaErr != nil {
+			return fail(fmt.Errorf("%w; and by TCP: %w", rdmaErr, err))
+		}
+		err = errors.Join(err, l.rdma.close())
+		if port != "0" || try == samePortTries {
+			return fail(err)
+		}
+	}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	l.done.Go(l.acceptTCP)
+	if l.rdma != nil {
+		l.done.Go(l.acceptRDMA)
+	}
+	return l, nil
+}
+
+func (l *eitherListener) acceptTCP() {
+	for {
+		c, err := l.tcp.Accept()
+		if err != nil {
+			select {
+			case l.errs <- err:
+				continue
+			case <-l.ctx.Done():
+				return
+			}
+		}
+		logFallback(c.RemoteAddr().String(), cameByTCP)
+		l.offer(&Stream{tcp: c.(*net.TCPConn), why: cameByTCP})
+	}
+}
+
+// acceptRDMA ends with the device; TCP goes on.
+func (l *eitherListener) acceptRDMA() {
+	for {
+		c, err := l.rdma.accept(l.ctx)
+		if err != nil {
+			if l.ctx.Err() == nil {
+				slog.Warn("rdma: a listener goes on by TCP alone", "address", l.rdma.addr(), "why", err)
+			}
+			return
+		}
+		l.offer(&Stream{l: c})
+	}
+}
+
+func (l *eitherListener) offer(s *Stream) {
+	select {
+	case l.ready <- s:
+	case <-l.ctx.Done():
+		_ = s.Close()
+	}
+}
+
+func (l *eitherListener) accept(ctx context.Context) (*Stream, error) {
+	fail := func(err error) (*Stream, error) {
+		return nil, &ibv.OpError{Op: "accept", Object: l.addr().String(), Err: err}
+	}
+	if l.ctx.Err() != nil {
+		return fail(ErrClosed)
+	}
+	select {
+	case s := <-l.ready:
+		return s, nil
+	case err := <-l.errs:
+		return fail(err)
+	case <-l.ctx.Done():
+		return fail(ErrClosed)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *eitherListener) addr() net.Addr {
+	if l.rdma == nil {
+		return l.tcp.Addr()
+	}
+	return Addr(l.rdma.addr())
+}
+
+func (l *eitherListener) close() error {
+	l.stop()
+	err := l.tcp.Close()
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
+	}
+	if l.rdma != nil {
+		err = errors.Join(err, l.rdma.close())
+	}
+	l.done.Wait()
+	return err
+}

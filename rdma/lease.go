@@ -1,0 +1,520 @@
+package rdma
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// leasing is what a connection with leases has beyond others. link.mu guards it.
+type leasing struct {
+	opt LeaseOptions
+
+	// Frames about leases.
+	controls []control // to be sent
+	sent     uint32
+	limit    uint32 // those with a number below it may be sent
+	received uint32
+	told     uint32 // limit that the peer knows of
+	owed     bool   // a LIMIT is due
+
+	// What this side lends.
+	leases    map[*Lease]struct{} // those that have not ended
+	lent      map[uint32]*Lease   // of them, those that the peer knows of
+	nextLease uint32
+	bytes     int64          // of all leases
+	gone      sync.WaitGroup // of leases
+	requests  int            // that wait for an answer
+	requested []*LeaseRequest
+	accessMu  sync.Mutex // held while the QP's access changes; taken before link.mu
+	access    ibv.AccessFlags
+
+	// What it borrows.
+	regions     map[uint32]*Region
+	nextRegion  uint32
+	offered     []*Region // that nobody has borrowed
+	borrowWake  chan struct{}
+	stopped     chan struct{} // closed when nothing can be borrowed any more
+	asked       map[uint16]*asking
+	askSlots    chan struct{}
+	lastRequest uint16
+
+	// Operations on the peer's memory.
+	ops      opQueue
+	opTurn   bool    // a data frame was the last
+	reads    int     // reads and atomics under way
+	depth    int     // most of them
+	results  *block  // where atomics put what was there
+	notes    []frame // that wait for a message to be staged
+	finished []*op   // used by release
+}
+
+func newLeasing(o *LeaseOptions) *leasing {
+	return &leasing{
+		opt: o.withDefaults(), limit: controlWindow, told: controlWindow,
+		leases: make(map[*Lease]struct{}), lent: make(map[uint32]*Lease),
+		regions: make(map[uint32]*Region), asked: make(map[uint16]*asking), borrowWake: make(chan struct{}, 1),
+		stopped:  make(chan struct{}),
+		askSlots: make(chan struct{}, requestsMost),
+	}
+}
+
+// leases returns the leasing of a connection where both ends allow it.
+func (l *link) leases() (*leasing, error) {
+	if l.leasing == nil {
+		have := "a side without"
+		if l.peer.flags&helloLeases == 0 {
+			have = "a peer without"
+		}
+		return nil, &ibv.UnsupportedError{Feature: "remote memory on this connection",
+			Need: "Options.Leases at both ends", Have: have}
+	}
+	return l.leasing, nil
+}
+
+type leaseState uint8
+
+const (
+	leaseOpening leaseState = iota // the peer does not know of it yet
+	leaseLive
+	leaseRevoking // the peer was told to stop
+	leaseEnding   // its memory is being deregistered
+	leaseEnded
+)
+
+// Lease is memory of this side that the peer may access, until it returns it, or until the lease ends.
+//
+// Its methods are safe for concurrent use. It keeps the buffer: a Release of it takes effect when the
+// lease has ended. Until then this side may read and write the bytes, too, at its own risk.
+type Lease struct {
+	l      *link
+	number uint32
+	buf    *Buffer
+	n      int64
+	access Access
+	mr     *ibv.MR
+
+	// Under link.mu.
+	state leaseState
+	end   time.Time
+	timer *time.Timer
+	cause error // why it ended, nil if the peer returned it by itself
+
+	done   chan struct{} // closed when the peer has no access any more
+	once   sync.Once
+	failed error // why it may still have; before done
+}
+
+// Lend lets the peer access the bytes of b, with the rights a, for the duration d; a d of 0 means
+// LeaseOptions.Longest. The peer's Borrow returns the region.
+func (c *Conn) Lend(ctx context.Context, b *Buffer, a Access, d time.Duration) (*Lease, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s, err := c.l.lend(b, a, d, 0)
+	return s, c.fail("lend", err)
+}
+
+func (l *link) lend(b *Buffer, a Access, d time.Duration, request uint16) (*Lease, error) {
+	m, err := l.leases()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if d, err = m.opt.duration(d); err != nil {
+		return nil, err
+	}
+	if err := l.checkLocal(b, 0, -1); err != nil {
+		return nil, err
+	}
+	if a&MayAtomic != 0 && l.e.attr.AtomicCap == ibv.AtomicNone {
+		return nil, &ibv.UnsupportedError{Feature: "a lease with " + MayAtomic.String(), Need: "a device with atomics",
+			Have: l.e.dev.Name()}
+	}
+	s := &Lease{l: l, buf: b, n: int64(len(b.Bytes())), access: a, done: make(chan struct{})}
+	b.pin()
+	l.mu.Lock()
+	err = l.addLease(s)
+	l.mu.Unlock()
+	if err != nil {
+		b.unpin()
+		return nil, err
+	}
+	if s.mr, err = l.e.register(b, a.mr()); err == nil {
+		err = l.setAccess()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		err = l.leaseError()
+	}
+	if err != nil { // the lease has not begun
+		s.state = leaseEnding
+		go s.close()
+		return nil, err
+	}
+	s.state, s.number, s.end = leaseLive, m.nextLease, time.Now().Add(d)
+	m.lent[s.number] = s
+	m.nextLease++
+	s.timer = time.AfterFunc(d, s.expire)
+	f := lendFrame{addr: s.mr.Addr(), length: uint64(s.n), rkey: s.mr.RKey(), milliseconds: milliseconds(d), access: a,
+		request: request}
+	l.tell(f.encode(s.number))
+	return s, nil
+}
+
+// register makes the MR of a lease. Its addresses are not those of the process, but random above bit 30: its
+// key is valid for other connections with leases, too, whose peers would have to guess both, and lose
+// the connection by the first wrong guess.
+func (e *Engine) register(b *Buffer, access ibv.AccessFlags) (*ibv.MR, error) {
+	var r [8]byte
+	_, _ = rand.Read(r[:]) // never fails
+	const low = 1<<30 - 1  // the device may map huge pages only where these bits are those of the address
+	iova := binary.NativeEndian.Uint64(r[:])>>2&^low | b.addr&low
+	mr, err := e.pd.RegMemory(uintptr(b.addr), len(b.Bytes()), iova, access)
+	if errors.Is(err, ibv.ErrNotSupported) { // libraries before v25
+		return e.pd.RegMR(b.Bytes(), access)
+	}
+	return mr, err
+}
+
+// leaseError is why nothing can be lent or borrowed any more, or nil.
+// Preconditions: l.mu is held.
+func (l *link) leaseError() error {
+	switch {
+	case l.closed:
+		return ErrClosed
+	case l.ending:
+		return l.reason()
+	case l.peerDone:
+		return ErrPeerClosed
+	}
+	return nil
+}
+
+// addLease counts a lease, unless it is one too many.
+// Preconditions: l.mu is held.
+func (l *link) addLease(s *Lease) error {
+	m := l.leasing
+	if err := l.leaseError(); err != nil {
+		return err
+	}
+	if most := max(m.opt.Most, 0); s.n > most-m.bytes {
+		return &ibv.LimitError{What: "bytes lent to the peer", Asked: uint64(m.bytes + s.n), Limit: uint64(most),
+			Where: "this side, by LeaseOptions.Most"}
+	}
+	if len(m.leases) >= m.opt.Count {
+		return &ibv.LimitError{What: "leases of the peer", Asked: uint64(m.opt.Count + 1), Limit: uint64(m.opt.Count),
+			Where: "this side, by LeaseOptions.Count"}
+	}
+	m.leases[s] = struct{}{}
+	m.gone.Add(1)
+	m.bytes += s.n
+	return nil
+}
+
+// setAccess gives the QP the rights of all leases together, so that without any it refuses all access.
+func (l *link) setAccess() error {
+	m := l.leasing
+	m.accessMu.Lock()
+	defer m.accessMu.Unlock()
+	l.mu.Lock()
+	var all Access
+	for s := range m.leases {
+		if s.state < leaseEnding {
+			all |= s.access
+		}
+	}
+	ended := l.ending
+	l.mu.Unlock()
+	want := all.qp()
+	if want == m.access || ended {
+		return nil
+	}
+	if err := l.qp.Modify(&ibv.QPAttr{Access: want}, ibv.MaskAccessFlags); err != nil {
+		return err
+	}
+	m.access = want
+	return nil
+}
+
+// expire revokes the lease at its end.
+func (s *Lease) expire() {
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	if s.state == leaseLive && time.Until(s.end) <= 0 { // else it was extended
+		s.revoke(ErrExpired)
+	}
+}
+
+// revoke tells the peer to stop, and ends the lease by force if the peer does not answer in time.
+// Preconditions: link.mu is held.
+func (s *Lease) revoke(cause error) {
+	if s.state != leaseLive {
+		return
+	}
+	s.state, s.cause = leaseRevoking, cause
+	s.timer.Stop()
+	s.timer = time.AfterFunc(s.l.leasing.opt.Grace, s.force)
+	s.l.tell(numberFrame(kindRevoke, s.number, reasonOf(cause)))
+}
+
+func (s *Lease) force() {
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	s.beginEnd()
+}
+
+// beginEnd ends the lease in the background.
+// Preconditions: link.mu is held.
+func (s *Lease) beginEnd() {
+	if s.state != leaseLive && s.state != leaseRevoking {
+		return
+	}
+	s.state = leaseEnding
+	s.timer.Stop()
+	delete(s.l.leasing.lent, s.number)
+	go s.close()
+}
+
+// Reasons in a REVOKE and a RETURN.
+const (
+	reasonDone = iota
+	reasonRevoked
+	reasonExpired
+)
+
+func reasonOf(cause error) uint32 {
+	switch cause {
+	case ErrRevoked:
+		return reasonRevoked
+	case ErrExpired:
+		return reasonExpired
+	}
+	return reasonDone
+}
+
+// returned handles the peer's RETURN: it has no operation under way.
+// Preconditions: link.mu is held.
+func (s *Lease) returned(reason uint32) {
+	switch reason {
+	case reasonRevoked:
+	case reasonExpired:
+		s.cause = ErrExpired
+	default:
+		s.cause = nil
+	}
+	s.beginEnd()
+}
+
+// hangs says that the device does not take memory back.
+var errHangs = errors.New("the device does not take back the memory of a lease")
+
+// close takes the memory from the peer. If the device does not let go of it, the connection has to go.
+func (s *Lease) close() {
+	l := s.l
+	if s.mr != nil {
+		hung := time.AfterFunc(drainTime, func() { s.sever(errHangs) })
+		err := s.mr.Close()
+		hung.Stop()
+		if err != nil {
+			s.sever(fmt.Errorf("%w: %w", errHangs, err))
+			err = s.mr.Close() // without the QP it may work
+		}
+		if err != nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.forget(s) // and the buffer stays pinned
+			return
+		}
+	}
+	_ = l.setAccess() // fails when the connection ends
+	s.finish(nil)
+	s.buf.unpin()
+	l.mu.Lock()
+	l.forget(s)
+	l.mu.Unlock()
+}
+
+// forget takes the lease out of the count.
+// Preconditions: link.mu is held.
+func (l *link) forget(s *Lease) {
+	m := l.leasing
+	s.state = leaseEnded
+	delete(m.leases, s)
+	m.bytes -= s.n
+	m.gone.Done()
+}
+
+// sever ends the connection; the lease ends when nothing can arrive through it any more.
+func (s *Lease) sever(err error) {
+	s.l.fail(err)
+	<-s.l.done
+	s.l.mu.Lock()
+	if s.cause == nil {
+		s.cause = err
+	}
+	closing := s.l.closeErr
+	s.l.mu.Unlock()
+	if closing != nil {
+		closing = fmt.Errorf("the peer may still have access: %w: %w", closing, err)
+	}
+	s.finish(closing)
+}
+
+// finish ends the lease.
+func (s *Lease) finish(failed error) {
+	s.once.Do(func() {
+		s.failed = failed
+		close(s.done)
+	})
+}
+
+// endLeases ends all leases of a connection whose QP is gone, and waits for it.
+func (l *link) endLeases() {
+	m := l.leasing
+	if m == nil {
+		return
+	}
+	l.mu.Lock()
+	for s := range m.leases {
+		if s.state == leaseLive {
+			s.cause = l.reason()
+		}
+		s.beginEnd()
+	}
+	for _, r := range m.regions {
+		r.end(l.reason())
+	}
+	for _, a := range m.asked {
+		a.answer(nil, l.reason())
+	}
+	clear(m.asked)
+	if m.results != nil && l.closeErr == nil {
+		l.e.put(m.results)
+		m.results = nil
+	}
+	l.mu.Unlock()
+	m.gone.Wait()
+}
+
+// Wait waits until the peer has no access any more, and returns the buffer, with what the peer wrote.
+// The error is nil if the peer returned it by itself; it matches ErrRevoked or ErrExpired if the lease
+// ended otherwise, and ErrPeerGone or the like if the connection did: what was being written then may
+// be there in part. Without the buffer, the error is ctx's, or the device failed and the peer may
+// still have access.
+func (s *Lease) Wait(ctx context.Context) (*Buffer, error) {
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c := &Conn{s.l}
+	if s.failed != nil {
+		return nil, c.fail("wait for lease", s.failed)
+	}
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	return s.buf, c.fail("wait for lease", s.cause)
+}
+
+// Done returns a channel that is closed when Wait does not wait any more.
+func (s *Lease) Done() <-chan struct{} { return s.done }
+
+// Revoke ends the lease. When it returns nil, not one byte is read or written by the peer any more. It
+// asks the peer to return the memory; if that takes longer than LeaseOptions.Grace, the access ends by
+// force. If ctx ends first, the revocation goes on without it.
+func (s *Lease) Revoke(ctx context.Context) error {
+	s.l.mu.Lock()
+	s.revoke(ErrRevoked)
+	s.l.mu.Unlock()
+	select {
+	case <-s.done:
+		return (&Conn{s.l}).fail("revoke", s.failed)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Extend makes the lease end after d from now, which must not be earlier than it would. 0 means
+// LeaseOptions.Longest.
+func (s *Lease) Extend(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return (&Conn{s.l}).fail("extend lease", s.extend(d))
+}
+
+func (s *Lease) extend(d time.Duration) error {
+	d, err := s.l.leasing.opt.duration(d)
+	if err != nil {
+		return err
+	}
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	if s.state != leaseLive {
+		if s.cause == nil {
+			return ErrReturned
+		}
+		return s.cause
+	}
+	end := time.Now().Add(d)
+	if left := time.Until(s.end); d < left {
+		return &ibv.ArgError{Arg: "duration", Got: d.String(), Want: fmt.Sprintf("%v or more, which are left: Revoke "+
+			"ends a lease early", left.Round(time.Millisecond))}
+	}
+	s.end = end
+	s.timer.Stop()
+	s.timer = time.AfterFunc(d, s.expire)
+	s.l.tell(numberFrame(kindExtend, s.number, milliseconds(d)))
+	return nil
+}
+
+// requested has OnRequest decide about a request of the peer.
+// Preconditions: l.mu is held.
+func (l *link) requested(r *LeaseRequest) {
+	m := l.leasing
+	m.requested = append(m.requested, r)
+	if m.requests++; m.requests == 1 {
+		go l.decide()
+	}
+}
+
+// decide answers requests until there is none.
+func (l *link) decide() {
+	m := l.leasing
+	for {
+		l.mu.Lock()
+		r := m.requested[0]
+		m.requested = m.requested[1:]
+		l.mu.Unlock()
+		reason := RefusedNoHandler
+		if m.opt.OnRequest != nil {
+			reason = RefusedByHandler
+			_, err := m.opt.OnRequest(r)
+			var limit *ibv.LimitError
+			if errors.As(err, &limit) {
+				reason = RefusedLimit
+			}
+		}
+		l.mu.Lock()
+		if !r.answered {
+			r.answered = true
+			l.tell(numberFrame(kindRefuse, uint32(r.number), uint32(reason)))
+		}
+		m.requests--
+		last := m.requests == 0
+		l.mu.Unlock()
+		if last {
+			return
+		}
+	}
+}

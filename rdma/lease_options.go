@@ -1,0 +1,119 @@
+package rdma
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// LeaseOptions allow remote memory on a connection, if the peer's Options have them, too. The zero
+// value selects the defaults.
+type LeaseOptions struct {
+	// Most is how many bytes may be lent to the peer at a time. 0 means 1 GiB; below 0 nothing may be
+	// lent: this side only borrows.
+	Most int64
+	// Count is how many leases the peer may have at a time, at most 1024. 0 means 64.
+	Count int
+	// Longest is the longest duration of a lease, at most 30 days. 0 means an hour.
+	Longest time.Duration
+	// Grace is how long after the end of a lease, or after Revoke, the peer may take to return the
+	// memory. After that its access is ended by force, and with it the connection, should it use it.
+	// 0 means a second.
+	Grace time.Duration
+	// OnRequest decides about a Request of the peer: it answers with r.Lend, or with an error, which
+	// refuses; the peer is not told its text. It runs on a goroutine of the connection, one call at a
+	// time. nil refuses all.
+	OnRequest func(r *LeaseRequest) (*Lease, error)
+}
+
+const (
+	defaultLeaseMost    = 1 << 30
+	defaultLeaseCount   = 64
+	defaultLeaseLongest = time.Hour
+	defaultGrace        = time.Second
+
+	leasesMost  = 1024 // of an owner, at a time
+	longestMost = 30 * 24 * time.Hour
+)
+
+func (o LeaseOptions) withDefaults() LeaseOptions {
+	if o.Most == 0 {
+		o.Most = defaultLeaseMost
+	}
+	if o.Count == 0 {
+		o.Count = defaultLeaseCount
+	}
+	if o.Longest == 0 {
+		o.Longest = defaultLeaseLongest
+	}
+	if o.Grace == 0 {
+		o.Grace = defaultGrace
+	}
+	return o
+}
+
+func (o *LeaseOptions) check() error {
+	if o == nil {
+		return nil
+	}
+	if o.Count < 0 || o.Count > leasesMost {
+		return &ibv.ArgError{Arg: "Leases.Count", Got: fmt.Sprint(o.Count),
+			Want: fmt.Sprintf("1 to %d, or 0 for the default", leasesMost)}
+	}
+	if o.Longest < 0 || o.Longest > longestMost || o.Longest%time.Millisecond != 0 {
+		return &ibv.ArgError{Arg: "Leases.Longest", Got: o.Longest.String(),
+			Want: fmt.Sprintf("1ms to %v in whole milliseconds, or 0 for the default", longestMost)}
+	}
+	if o.Grace < 0 {
+		return &ibv.ArgError{Arg: "Leases.Grace", Got: o.Grace.String(), Want: "more than 0, or 0 for the default"}
+	}
+	return nil
+}
+
+// duration checks the duration of a lease; 0 means the longest.
+func (o *LeaseOptions) duration(d time.Duration) (time.Duration, error) {
+	switch {
+	case d == 0:
+		return o.Longest, nil
+	case d < time.Millisecond:
+		return 0, &ibv.ArgError{Arg: "duration", Got: d.String(), Want: "1ms or more, or 0 for the longest"}
+	case d > o.Longest:
+		return 0, &ibv.LimitError{What: "milliseconds of a lease", Asked: uint64(d.Milliseconds()),
+			Limit: uint64(o.Longest.Milliseconds()), Where: "this side, by LeaseOptions.Longest"}
+	}
+	return d, nil
+}
+
+// LeaseRequest is what a peer's Request asks for.
+type LeaseRequest struct {
+	Peer     netip.AddrPort
+	Conn     *Conn
+	Bytes    uint64
+	Access   Access
+	Duration time.Duration // 0: the peer leaves it to this side
+
+	number   uint16
+	answered bool
+}
+
+// Lend lends b to the peer, as the answer to its request. Its length, rights and duration may be less
+// than asked for; a duration of 0 is the one asked for, or else the longest.
+func (r *LeaseRequest) Lend(b *Buffer, a Access, d time.Duration) (*Lease, error) {
+	l := r.Conn.l
+	if d == 0 && l.leasing != nil {
+		d = min(r.Duration, l.leasing.opt.Longest)
+	}
+	if r.answered {
+		return nil, r.Conn.fail("lend", &ibv.ArgError{Arg: "request", Got: "one that was answered",
+			Want: "one answer"})
+	}
+	s, err := l.lend(b, a, d, r.number)
+	r.answered = err == nil
+	return s, r.Conn.fail("lend", err)
+}
+
+// milliseconds returns a duration as it is told to the peer.
+func milliseconds(d time.Duration) uint32 { return uint32(min(d.Milliseconds(), math.MaxUint32)) }

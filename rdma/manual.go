@@ -1,0 +1,129 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// manualPause is how often an engine with EngineOptions.Manual looks for completions while a method waits, or a
+// connection ends.
+const manualPause = 100 * time.Microsecond
+
+// Poll handles the completions that are there, and returns how many. It does not wait. While another
+// goroutine is in Poll or Wait, it returns 0. The engine has EngineOptions.Manual; if the device has
+// failed, the connections say so.
+func (e *Engine) Poll() (int, error) {
+	if err := e.manual("poll"); err != nil {
+		return 0, err
+	}
+	select {
+	case e.pollTurn <- struct{}{}:
+	default:
+		return 0, nil
+	}
+	defer leave(e.pollTurn)
+	n, err := e.cq.Poll(e.wcs)
+	return n, e.polled(n, err)
+}
+
+// Wait is Poll, and waits until there is a completion or ctx ends.
+func (e *Engine) Wait(ctx context.Context) (int, error) {
+	if err := e.manual("wait"); err != nil {
+		return 0, err
+	}
+	if err := (bound{ctx: ctx}).enter(e.pollTurn); err != nil {
+		return 0, err
+	}
+	defer leave(e.pollTurn)
+	n, err := e.cq.Wait(ctx, e.wcs)
+	if ctx.Err() != nil && n == 0 {
+		return 0, ctx.Err()
+	}
+	return n, e.polled(n, err)
+}
+
+func (e *Engine) manual(op string) error {
+	if e.opt.Manual {
+		return nil
+	}
+	return &ibv.OpError{Op: op, Object: "engine of " + e.dev.Name(), Err: &ibv.ArgError{Arg: "engine",
+		Got: "one with a poller of its own", Want: "one with EngineOptions.Manual"}}
+}
+
+// polled handles n completions, or the error that there was instead.
+// Preconditions: the caller has pollTurn.
+func (e *Engine) polled(n int, err error) error {
+	if err != nil {
+		e.failAll(err)
+		return err
+	}
+	if n > 0 {
+		e.handle(e.wcs[:n])
+	}
+	return nil
+}
+
+// wait waits for ch. If nobody else polls, it does.
+func (e *Engine) wait(b bound, ch <-chan struct{}) error {
+	switch {
+	case b.now:
+		return errWouldWait
+	case !e.opt.Manual:
+		return b.wait(ch)
+	}
+	idle := time.Now()
+	for {
+		select {
+		case <-ch:
+			return nil
+		default:
+		}
+		if err := b.expired(); err != nil {
+			return err
+		}
+		n, err := e.Poll()
+		switch {
+		case n > 0:
+			idle = time.Now()
+		case err != nil || e.opt.Spin < 0 || time.Since(idle) > max(e.opt.Spin, defaultSpin):
+			time.Sleep(manualPause)
+		default:
+			runtime.Gosched()
+		}
+	}
+}
+
+// pollMeanwhile polls an engine with EngineOptions.Manual until stop is called.
+func (e *Engine) pollMeanwhile() (stop func()) {
+	if !e.opt.Manual {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(manualPause):
+				_, _ = e.Poll() // an error is the connections'
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// errWouldWait is returned instead of waiting.
+var errWouldWait = errors.New("nothing yet")
+
+// TryRecv is Recv, but returns nil without an error when no message is there.
+func (c *Conn) TryRecv() (*Message, error) {
+	m, err := c.l.recvMessage(bound{now: true})
+	if err == errWouldWait {
+		return nil, nil
+	}
+	return m, c.fail("recv", err)
+}

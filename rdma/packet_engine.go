@@ -1,0 +1,396 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/rdmacm"
+)
+
+// IDs of a PacketConn's work requests: packetID, its index, packetSend, and the slot.
+const (
+	packetID      = 1 << 62
+	packetIndexAt = 40
+	packetSend    = 1 << 32
+)
+
+func (c *PacketConn) wrID(kind uint64, slot uint32) uint64 {
+	return packetID | uint64(c.index)<<packetIndexAt | kind | uint64(slot)
+}
+
+func newPacketConn(opt *Options) (*PacketConn, error) {
+	c := &PacketConn{
+		peers: make(map[source]*packetPeer), named: make(map[netip.AddrPort]*packetPeer),
+		groups: make(map[netip.Addr]*packetPeer), waiting: make(map[*rdmacm.ID]chan *rdmacm.Event),
+		over: make(chan struct{}), rested: make(chan struct{}), qkey: rdmacm.UDPQKey,
+		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
+		readWake: make(chan struct{}, 1), writeWake: make(chan struct{}, 1),
+	}
+	if opt != nil {
+		c.opt = *opt
+	}
+	if err := c.opt.check(kindDatagrams); err != nil {
+		return nil, err
+	}
+	ch, err := rdmacm.NewEventChannel()
+	if err != nil {
+		return nil, err
+	}
+	c.ch = ch
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stop = cancel
+	c.events.Go(func() { c.watch(ctx) })
+	return c, nil
+}
+
+// open makes the queue pair at an address, and answers who asks for it.
+func (c *PacketConn) open(at netip.AddrPort) error {
+	id, err := c.ch.CreateID(rdmacm.PortSpaceUDP)
+	if err != nil {
+		return err
+	}
+	c.id = id
+	if c.opt.CM.ReuseAddr {
+		if err := id.SetReuseAddr(true); err != nil {
+			return err
+		}
+	}
+	if err := id.Bind(at); err != nil {
+		return err
+	}
+	c.local, c.port = id.LocalAddr(), id.Port()
+	dev, err := id.Verbs()
+	if err != nil {
+		return err
+	}
+	e, err := c.opt.engine(dev)
+	if err != nil {
+		return err
+	}
+	if err := c.look(e); err != nil {
+		return err
+	}
+	if err := e.addPacket(c); err != nil {
+		return err
+	}
+	qp, err := e.pd.CreateQP(e.cq, e.cq, &ibv.QPOptions{Type: ibv.UD, MaxSendWR: packetSends, MaxRecvWR: packetRecvs})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.qp = qp
+	c.mu.Unlock()
+	if err := id.InitQP(qp); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	for i := range c.recvs {
+		c.unposted = append(c.unposted, uint32(i))
+	}
+	for i := range c.sends {
+		c.free = append(c.free, uint32(i))
+	}
+	c.post() // before a peer can send
+	err = c.err
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := id.BringUp(qp, nil); err != nil {
+		return err
+	}
+	return id.Listen(0)
+}
+
+// look finds out what the device's port has.
+func (c *PacketConn) look(e *Engine) error {
+	attr, err := e.dev.QueryPort(c.port)
+	if err != nil {
+		return err
+	}
+	c.mtu = attr.ActiveMTU.Bytes()
+	table, err := e.dev.GIDTable()
+	if err != nil {
+		return err
+	}
+	local, _ := c.id.GIDs()
+	if local.IsZero() {
+		local = ibv.GID(c.local.Addr().As16())
+	}
+	c.sgid = make(map[bool]uint8)
+	for _, g := range table {
+		v2 := g.Type == ibv.GIDTypeRoCEv2
+		if _, known := c.sgid[v2]; g.Port == c.port && g.GID == local && !known && g.Index < 256 {
+			c.sgid[v2] = uint8(g.Index)
+		}
+	}
+	return nil
+}
+
+// addPacket gives c a place among the engine's, with room in the CQ, and memory.
+func (e *Engine) addPacket(c *PacketConn) error {
+	if stride := packetStride(c.mtu); stride > e.stride {
+		return &ibv.ArgError{Arg: "Engine", Got: fmt.Sprintf("blocks of %d bytes", e.opt.Block),
+			Want: fmt.Sprintf("at least %d, so that a datagram fits", stride)}
+	}
+	for n := range packetPlaces {
+		if err := e.reserve(); err != nil {
+			for range n {
+				e.unreserve()
+			}
+			return err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := error(&ibv.LimitError{What: "sockets for datagrams", Asked: maxPackets + 1, Limit: maxPackets,
+		Where: "the engine of " + e.dev.Name()})
+	for i := range e.packets {
+		if e.packets[i].Load() != nil {
+			continue
+		}
+		if err = e.takeSlots(c); err != nil {
+			break
+		}
+		c.e, c.index = e, i
+		e.packets[i].Store(c)
+		e.packetConns++
+		return nil
+	}
+	e.used -= packetPlaces
+	return err
+}
+
+// packetStride is the space of a datagram: its header ends where the payload begins, at a line of the cache.
+func packetStride(mtu int) int { return headroom + mtu }
+
+// takeSlots cuts blocks into slots. They count as promised: nobody else can have them.
+// Preconditions: e.mu is held.
+func (e *Engine) takeSlots(c *PacketConn) error {
+	const total = packetRecvs + packetSends
+	stride := packetStride(c.mtu)
+	perBlock := e.stride / stride
+	n := (total + perBlock - 1) / perBlock
+	spent := fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes for datagrams",
+		Asked: uint64(n * e.stride), Limit: uint64(e.opt.Memory),
+		Where: "the engine, by its EngineOptions.Memory, of which connections and buffers have the rest"})
+	if !e.budget.offer(int64(n * e.stride)) {
+		return spent
+	}
+	slots := make([]packetSlot, 0, n*perBlock)
+	for range n {
+		b, err := e.take()
+		if err != nil {
+			e.dropSlots(c, n)
+			if err == errNoBlock {
+				err = spent
+			}
+			return err
+		}
+		c.blocks = append(c.blocks, b)
+		for at := 0; at+stride <= len(b.mem); at += stride {
+			begin, end := at+headroom-grhLen, at+stride
+			slots = append(slots, packetSlot{mem: b.mem[begin:end:end], sge: ibv.SGE{
+				Addr: b.sge.Addr - headerAt + uint64(begin), Length: uint32(end - begin), LKey: b.sge.LKey}})
+		}
+	}
+	c.recvs, c.sends = slots[:packetRecvs:packetRecvs], slots[packetRecvs:total]
+	return nil
+}
+
+// dropSlots gives blocks back, and the promise of n.
+// Preconditions: e.mu is held.
+func (e *Engine) dropSlots(c *PacketConn, n int) {
+	for _, b := range c.blocks {
+		e.give(b)
+	}
+	c.blocks = nil
+	e.budget.promise(-int64(n * e.stride))
+}
+
+// removePacket undoes addPacket.
+func (e *Engine) removePacket(c *PacketConn) {
+	e.packets[c.index].Store(nil)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dropSlots(c, len(c.blocks))
+	e.packetConns--
+	e.used -= packetPlaces
+}
+
+// packet handles a completion of a PacketConn.
+func (e *Engine) packet(wc *ibv.WC) {
+	if c := e.packets[wc.ID>>packetIndexAt%maxPackets].Load(); c != nil {
+		c.complete(wc)
+	}
+}
+
+// complete handles a completion.
+func (c *PacketConn) complete(wc *ibv.WC) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outstanding--
+	slot := uint32(wc.ID)
+	switch {
+	case wc.ID&packetSend != 0:
+		s := &c.sends[slot]
+		s.peer.busy--
+		s.peer = nil
+		c.free = append(c.free, slot)
+		wake(c.writeWake)
+	case wc.Status == ibv.WCSuccess && wc.ByteLen >= grhLen:
+		c.in[(c.head+c.count)%packetRecvs] = *wc
+		if c.count++; c.count == packetRecvs {
+			c.stats.Full++
+		}
+		wake(c.readWake)
+	default:
+		c.unposted = append(c.unposted, slot)
+	}
+	if err := wc.Err(); err != nil && !c.ending {
+		c.failLocked(err)
+	}
+	if c.ending && c.outstanding == 0 {
+		close(c.rested)
+	}
+}
+
+// failAs ends the socket because of the device; err is why. What was received before stays readable.
+func (c *PacketConn) failAs(err error) {
+	c.mu.Lock()
+	c.failLocked(err)
+	c.mu.Unlock()
+}
+
+// failLocked is failAs.
+// Preconditions: c.mu is held.
+func (c *PacketConn) failLocked(err error) {
+	if c.err == nil {
+		c.err = err
+		c.end()
+	}
+}
+
+// end wakes everybody.
+// Preconditions: c.mu is held.
+func (c *PacketConn) end() {
+	if !c.isOver {
+		c.isOver = true
+		close(c.over)
+	}
+	wake(c.readWake)
+	wake(c.writeWake)
+}
+
+// failPackets ends the socket for datagrams of a queue pair, or with nil all of them.
+func (e *Engine) failPackets(err error, qp *ibv.QP) {
+	for i := range e.packets {
+		c := e.packets[i].Load()
+		if c == nil {
+			continue
+		}
+		c.mu.Lock()
+		if qp == nil || c.qp == qp {
+			c.failLocked(err)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// Close closes the socket. Datagrams that were accepted have left; those that were not read are dropped.
+func (c *PacketConn) Close() error {
+	c.closing.Lock()
+	defer c.closing.Unlock()
+	c.mu.Lock()
+	c.closed = true
+	c.end()
+	c.mu.Unlock()
+	c.asking.Wait()
+	c.readTurn <- struct{}{} // nobody uses a slot after this
+	c.writeTurn <- struct{}{}
+	err := c.release()
+	leave(c.readTurn)
+	leave(c.writeTurn)
+	return err
+}
+
+// release frees what there is.
+// Preconditions: c.closed; the caller has both turns and closing.
+func (c *PacketConn) release() error {
+	c.stop()
+	c.events.Wait()
+	if c.qp != nil {
+		c.drain()
+		for _, p := range c.groups { // only Join and Leave change them, and these have ended
+			_ = c.qp.DetachMcast(p.addr.attr.DGID, p.addr.attr.DLID)
+		}
+		if err := c.qp.Close(); err != nil {
+			return err // the device may still use the slots
+		}
+	}
+	c.mu.Lock()
+	c.qp = nil
+	var ahs []*ibv.AH
+	for _, p := range c.peers {
+		if p.ah != nil {
+			ahs = append(ahs, p.ah)
+		}
+	}
+	for _, p := range c.groups {
+		if p.ah != nil {
+			ahs = append(ahs, p.ah)
+		}
+	}
+	clear(c.peers)
+	clear(c.named)
+	clear(c.groups)
+	c.mu.Unlock()
+	closeAHs(ahs)
+	var errs []error
+	if c.e != nil && c.blocks != nil {
+		c.e.removePacket(c)
+	}
+	for _, id := range []*rdmacm.ID{c.member, c.id} {
+		if id != nil {
+			errs = append(errs, id.Close())
+		}
+	}
+	return errors.Join(append(errs, c.ch.Close())...)
+}
+
+// drain waits until what was sent has left, and then until the device uses no slot.
+func (c *PacketConn) drain() {
+	timer := time.NewTimer(drainTime)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		left := len(c.free) == packetSends || c.err != nil
+		c.mu.Unlock()
+		if left {
+			break
+		}
+		select {
+		case <-c.writeWake:
+			continue
+		case <-c.e.gone:
+		case <-timer.C:
+		}
+		break
+	}
+	c.mu.Lock()
+	c.ending = true
+	rested := c.outstanding == 0
+	c.mu.Unlock()
+	if c.qp.Modify(&ibv.QPAttr{State: ibv.StateErr}, ibv.MaskState) != nil || rested {
+		return
+	}
+	select {
+	case <-c.rested:
+	case <-c.e.gone:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,377 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Region is memory of the peer that this side may access, until Return, or until the lease ends.
+//
+// Its methods are safe for concurrent use. Operations on it run in the order in which they are
+// started, but those that wait at the same time may complete together; they are not ordered with
+// messages, unless they have completed or the message is a Transfer's Notify. If ctx ends, an
+// operation that has begun may still read or write: the buffer is kept until it has ended, whatever
+// is released.
+type Region struct {
+	l      *link
+	number uint32
+	addr   uint64
+	rkey   uint32
+	n      int64
+	access Access
+
+	// Under link.mu.
+	ends  time.Time
+	timer *time.Timer
+	err   error         // why it may not be accessed any more
+	under int           // operations that are queued or under way
+	done  chan struct{} // closed when the peer is told that there are none any more
+}
+
+// margin is how long before the end of a lease its holder stops: for what is under way then.
+func margin(d time.Duration) time.Duration { return min(20*time.Millisecond, d/4) }
+
+// borrowed makes a region of what the peer lends.
+// Preconditions: l.mu is held.
+func (l *link) borrowed(number uint32, f *lendFrame) {
+	m := l.leasing
+	r := &Region{l: l, number: number, addr: f.addr, rkey: f.rkey, n: int64(f.length), access: f.access,
+		done: make(chan struct{})}
+	m.regions[number] = r
+	m.nextRegion++
+	r.extend(time.Duration(f.milliseconds) * time.Millisecond)
+	if f.request == 0 {
+		m.offered = append(m.offered, r)
+		wake(m.borrowWake)
+		return
+	}
+	a := m.asked[f.request]
+	delete(m.asked, f.request)
+	if !a.answer(r, nil) {
+		r.end(ErrReturned)
+	}
+}
+
+// extend makes the region end after d.
+// Preconditions: link.mu is held.
+func (r *Region) extend(d time.Duration) {
+	if r.err != nil {
+		return
+	}
+	d -= margin(d)
+	r.ends = time.Now().Add(d)
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.timer = time.AfterFunc(d, r.expire)
+}
+
+func (r *Region) expire() {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	if time.Until(r.ends) <= 0 { // else it was extended
+		r.end(ErrExpired)
+	}
+}
+
+// end begins no operation any more, and gives the region back when none is under way.
+// Preconditions: link.mu is held.
+func (r *Region) end(cause error) {
+	if r.err != nil {
+		return
+	}
+	r.err = cause
+	r.timer.Stop()
+	m := r.l.leasing
+	m.offered = slices.DeleteFunc(m.offered, func(o *Region) bool { return o == r })
+	r.under++
+	r.l.dropOps(r, cause)
+	r.left()
+}
+
+// left counts an operation as ended.
+// Preconditions: link.mu is held.
+func (r *Region) left() {
+	if r.under--; r.under > 0 || r.err == nil {
+		return
+	}
+	delete(r.l.leasing.regions, r.number)
+	r.l.tell(numberFrame(kindReturn, r.number, reasonOf(r.err)))
+	close(r.done)
+}
+
+// Borrow waits for memory that the peer lends. Each lease goes to one goroutine.
+func (c *Conn) Borrow(ctx context.Context) (*Region, error) {
+	r, err := c.l.borrow(ctx)
+	return r, c.fail("borrow", err)
+}
+
+func (l *link) borrow(ctx context.Context) (*Region, error) {
+	m, err := l.leases()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		l.mu.Lock()
+		var r *Region
+		if err = l.leaseError(); err == nil && len(m.offered) > 0 {
+			r = m.offered[0]
+			m.offered = slices.Delete(m.offered, 0, 1)
+		}
+		if err != nil || len(m.offered) > 0 {
+			wake(m.borrowWake) // others wait, too
+		}
+		l.mu.Unlock()
+		if r != nil || err != nil {
+			return r, err
+		}
+		if err := (bound{ctx: ctx}).wait(m.borrowWake); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// asking is a Request that waits for its answer.
+type asking struct {
+	ch   chan asked // with room for the answer
+	slot chan struct{}
+	gone bool // nobody waits any more
+}
+
+type asked struct {
+	r   *Region
+	err error
+}
+
+// answer passes the answer on, and reports whether somebody takes it.
+// Preconditions: link.mu is held.
+func (a *asking) answer(r *Region, err error) bool {
+	<-a.slot
+	a.ch <- asked{r, err}
+	return !a.gone
+}
+
+// Request asks the peer for n bytes of its memory, with the rights a, for the duration d; a d of 0
+// leaves that to the peer. What the peer grants may be less: see Region.Len and Access. If it
+// refuses, the error is a *RefusedError. If ctx ends, what the peer lends is returned.
+func (c *Conn) Request(ctx context.Context, n int64, a Access, d time.Duration) (*Region, error) {
+	r, err := c.l.request(ctx, n, a, d)
+	return r, c.fail("request", err)
+}
+
+func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) (*Region, error) {
+	m, err := l.leases()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	if n < 1 {
+		return nil, &ibv.ArgError{Arg: "n", Got: fmt.Sprint(n), Want: "1 or more"}
+	}
+	if d < 0 || d > 0 && d < time.Millisecond || d > longestMost {
+		return nil, &ibv.ArgError{Arg: "duration", Got: d.String(), Want: fmt.Sprintf("1ms to %v, or 0", longestMost)}
+	}
+	b := bound{ctx: ctx}
+	if err := b.enter(m.askSlots); err != nil {
+		return nil, err
+	}
+	w := &asking{ch: make(chan asked, 1), slot: m.askSlots}
+	l.mu.Lock()
+	if err := l.leaseError(); err != nil {
+		l.mu.Unlock()
+		leave(m.askSlots)
+		return nil, err
+	}
+	for m.lastRequest++; m.lastRequest == 0 || m.asked[m.lastRequest] != nil; m.lastRequest++ {
+	}
+	m.asked[m.lastRequest] = w
+	l.tell(requestFrame(m.lastRequest, uint64(n), a, milliseconds(d)))
+	l.mu.Unlock()
+	select {
+	case got := <-w.ch:
+		return got.r, got.err
+	case <-m.stopped:
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.gone = true
+	select {
+	case got := <-w.ch: // it came meanwhile
+		if got.r != nil {
+			got.r.end(ErrReturned)
+		}
+	default:
+	}
+	if err := l.leaseError(); err != nil {
+		return nil, err
+	}
+	return nil, ctx.Err()
+}
+
+// Len returns how many bytes the region has.
+func (r *Region) Len() int64 { return r.n }
+
+// Access returns what may be done with the region.
+func (r *Region) Access() Access { return r.access }
+
+// Ends returns when operations are not begun any more, unless the peer revokes or extends the lease.
+func (r *Region) Ends() time.Time {
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	return r.ends
+}
+
+// Done returns a channel that is closed when the region was returned, by Return, or because the lease
+// has ended and no operation is under way any more.
+func (r *Region) Done() <-chan struct{} { return r.done }
+
+// Return gives the memory back to the peer, once the operations that are under way have completed;
+// others fail with ErrReturned. If ctx ends first, it is still given back.
+func (r *Region) Return(ctx context.Context) error {
+	r.l.mu.Lock()
+	err := r.l.leaseError()
+	if err == nil {
+		r.end(ErrReturned)
+	}
+	r.l.mu.Unlock()
+	if err != nil {
+		return r.fail("return", err)
+	}
+	select {
+	case <-r.done:
+		return nil
+	case <-r.l.done:
+		r.l.mu.Lock()
+		defer r.l.mu.Unlock()
+		return r.fail("return", r.l.reason())
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *Region) fail(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	return &ibv.OpError{Op: op + " region", Object: "of " + r.l.remote.String(), Err: err}
+}
+
+// Read reads the region from byte off on into b, all of its length.
+func (r *Region) Read(ctx context.Context, b *Buffer, off int64) error {
+	_, err := r.single(ctx, step{op: ibv.OpRead, buf: b, off: off, to: -1})
+	return r.fail("read", err)
+}
+
+// Write writes the bytes of b to the region, from byte off on. When it returns nil, they are there.
+func (r *Region) Write(ctx context.Context, b *Buffer, off int64) error {
+	_, err := r.single(ctx, step{op: ibv.OpWrite, buf: b, off: off, to: -1})
+	return r.fail("write", err)
+}
+
+// WriteImm is Write; afterwards the peer receives a message of no bytes with the number imm, which is
+// sent behind the bytes.
+func (r *Region) WriteImm(ctx context.Context, b *Buffer, off int64, imm uint32) error {
+	t := r.Transfer()
+	t.Write(b, 0, len(b.Bytes()), off)
+	t.NotifyImm(imm, nil)
+	return t.Do(ctx)
+}
+
+// CompareSwap replaces the 8 bytes at off by swap if they are old, as one step, and returns what they
+// were: numbers in the peer's byte order. off leads to an address that is a multiple of 8.
+func (r *Region) CompareSwap(ctx context.Context, off int64, old, swap uint64) (was uint64, err error) {
+	was, err = r.single(ctx, step{op: ibv.OpCompareSwap, off: off, to: 8, add: old, swap: swap})
+	return was, r.fail("compare and swap", err)
+}
+
+// FetchAdd adds to the 8 bytes at off, as one step, and returns what they were.
+func (r *Region) FetchAdd(ctx context.Context, off int64, add uint64) (was uint64, err error) {
+	was, err = r.single(ctx, step{op: ibv.OpFetchAdd, off: off, to: 8, add: add})
+	return was, r.fail("fetch and add", err)
+}
+
+// single runs one operation.
+func (r *Region) single(ctx context.Context, st step) (uint64, error) {
+	if err := r.check(&st); err != nil {
+		return 0, err
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	o := ops.Get().(*op)
+	o.r, o.steps = r, append(o.steps, st)
+	if err := r.l.submit(o); err != nil {
+		o.recycle()
+		return 0, err
+	}
+	finished, err := r.l.await1(ctx, o)
+	if !finished {
+		return 0, err // whoever finishes it recycles it
+	}
+	was := o.result
+	o.recycle()
+	return was, err
+}
+
+// check checks an operation, and fills in its length.
+func (r *Region) check(st *step) error {
+	need := MayAtomic
+	switch st.op {
+	case ibv.OpRead:
+		need = MayRead
+	case ibv.OpWrite:
+		need = MayWrite
+	}
+	if r.access&need == 0 {
+		return &RightError{need, r.access}
+	}
+	if need == MayAtomic {
+		if (r.addr+uint64(st.off))%8 != 0 {
+			return &ibv.ArgError{Arg: "off", Got: fmt.Sprintf("%d, address %#x", st.off, r.addr+uint64(st.off)),
+				Want: "an address that is a multiple of 8"}
+		}
+	} else {
+		if err := r.l.checkLocal(st.buf, st.from, st.to); err != nil {
+			return err
+		}
+		if st.to < 0 {
+			st.to = len(st.buf.Bytes())
+		}
+	}
+	if n := int64(st.to - st.from); st.off < 0 || st.off > r.n || n > r.n-st.off {
+		return &ibv.ArgError{Arg: "off", Got: fmt.Sprintf("%d bytes at %d", n, st.off),
+			Want: fmt.Sprintf("a range of the region, which has %d bytes", r.n)}
+	}
+	return nil
+}
+
+// checkLocal checks a range of a buffer of this side. A to below 0 means its end.
+func (l *link) checkLocal(b *Buffer, from, to int) error {
+	if b == nil {
+		return &ibv.ArgError{Arg: "buffer", Got: "nil", Want: "one of Pool"}
+	}
+	n := len(b.Bytes())
+	if to < 0 {
+		to = n
+	}
+	if b.p.e != l.e {
+		return &ibv.ArgError{Arg: "buffer", Got: "one of the engine of " + b.p.e.dev.Name(),
+			Want: "one of the connection's engine, of " + l.e.dev.Name()}
+	}
+	if from < 0 || from >= to || to > n {
+		return &ibv.ArgError{Arg: "buffer", Got: fmt.Sprintf("bytes %d to %d", from, to),
+			Want: fmt.Sprintf("1 byte or more of its %d", n)}
+	}
+	return nil
+}

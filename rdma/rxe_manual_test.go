@@ -1,0 +1,116 @@
+package rdma
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// TestRXE_Manual sends messages both ways on a single goroutine, which polls.
+func TestRXE_Manual(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Manual: true, Memory: 16 << 20})
+	a, b := conns(t, server, client)
+	ctx := timeout(t)
+	turn := func() {
+		t.Helper()
+		for _, e := range []*Engine{server, client} {
+			_, err := e.Poll()
+			ok(t, err)
+		}
+		ok(t, ctx.Err())
+	}
+	next := func(c *Conn) *Message {
+		t.Helper()
+		for {
+			m, err := c.TryRecv()
+			ok(t, err)
+			if m != nil {
+				return m
+			}
+			turn()
+		}
+	}
+	if m, err := b.TryRecv(); m != nil || err != nil {
+		t.Errorf("TryRecv before something was sent: %v, %v", m, err)
+	}
+	for i := range 300 {
+		p := bytes.Repeat([]byte{byte(i)}, i*200)
+		for _, way := range [][2]*Conn{{a, b}, {b, a}} {
+			ok(t, way[0].Send(ctx, p))
+			m := next(way[1])
+			if !bytes.Equal(m.Bytes(), p) {
+				t.Errorf("%d bytes that differ from the %d sent", m.Len(), len(p))
+			}
+			m.Release()
+		}
+	}
+	if _, err := a.Recv(canceled()); err != context.Canceled {
+		t.Errorf("Recv with an ended context: %v", err)
+	}
+
+	// Methods that wait poll, each its own engine.
+	big := make([]byte, 3<<20)
+	done := make(chan error)
+	go func() { done <- errors.Join(a.Send(ctx, big), a.Flush(ctx)) }()
+	m, err := b.Recv(ctx)
+	ok(t, err)
+	if m.Len() != len(big) {
+		t.Errorf("%d bytes, want %d", m.Len(), len(big))
+	}
+	m.Release()
+	ok(t, <-done)
+	go func() {
+		_, err := client.Wait(ctx)
+		done <- err
+	}()
+	ok(t, b.Send(ctx, nil))
+	ok(t, <-done)
+	next(a).Release()
+	if _, err := client.Wait(canceled()); err != context.Canceled {
+		t.Errorf("Wait with an ended context: %v", err)
+	}
+	ok(t, a.Close())
+	for {
+		m, err := b.TryRecv()
+		if err == io.EOF {
+			break
+		}
+		if err != nil || m != nil {
+			t.Fatalf("after Close: %v, %v", m, err)
+		}
+		turn()
+	}
+	ok(t, b.Close())
+
+	s, r := streams(t, server, client)
+	go func() {
+		_, err := s.Write(big)
+		done <- errors.Join(err, s.Close())
+	}()
+	if n, err := io.Copy(io.Discard, r); n != int64(len(big)) || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	ok(t, <-done)
+	ok(t, r.Close())
+}
+
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+func TestRXE_NotManual(t *testing.T) {
+	e := poolEngine(t, 0)
+	var arg *ibv.ArgError
+	if _, err := e.Poll(); !errors.As(err, &arg) {
+		t.Errorf("Poll of an engine with a poller: %v", err)
+	}
+	if _, err := e.Wait(t.Context()); !errors.As(err, &arg) {
+		t.Errorf("Wait for an engine with a poller: %v", err)
+	}
+}

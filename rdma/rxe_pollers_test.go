@@ -1,0 +1,29 @@
+package rdma
+
+import (
+	"sync"
+	"testing"
+)
+
+// TestRXE_Pollers spreads connections over the pollers of an engine, and sends on all at once.
+func TestRXE_Pollers(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Pollers: 3, Memory: 24 << 20})
+	var wg sync.WaitGroup
+	for range 6 {
+		a, b := conns(t, server, client)
+		defer a.Close()
+		defer b.Close()
+		wg.Go(func() { echo(t, a, b) })
+	}
+	wg.Wait()
+	for _, e := range []*Engine{server, client} {
+		for i, s := range e.shards {
+			if n := len(s.appendLinks(nil)); n != 2 || s.stat.completions.Load() == 0 {
+				t.Errorf("poller %d: %d connections, %d completions; want 2, and some", i, n, s.stat.completions.Load())
+			}
+		}
+		if s := e.Stats(); s.Conns != 6 || s.Blocks < 3*e.perSlab || s.BlocksPosted < 3*controlBlocks {
+			t.Errorf("the sums: %+v", s)
+		}
+	}
+}

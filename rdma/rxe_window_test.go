@@ -1,0 +1,163 @@
+package rdma
+
+import (
+	"net"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// burst sends n messages that the receiver takes only when the window is used up, so that it grows.
+func burst(t *testing.T, a, b *Conn, n int) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		for range n {
+			if err := a.Send(timeout(t), make([]byte, 100)); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for range n {
+		m, err := b.Recv(timeout(t))
+		ok(t, err)
+		if m.Len() != 100 {
+			t.Errorf("%d bytes, want 100", m.Len())
+		}
+		m.Release()
+	}
+	ok(t, <-done)
+}
+
+// windowOf returns the window, which the poller may change.
+func windowOf(c *Conn) uint32 {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	return c.l.window
+}
+
+// grow sends until the window is n or the shard has no more.
+func grow(t *testing.T, a, b *Conn, n uint32) uint32 {
+	t.Helper()
+	for range 200 {
+		burst(t, a, b, 3*maxWindow)
+		if windowOf(b) >= n {
+			break
+		}
+	}
+	return windowOf(b)
+}
+
+// TestRXE_WindowsShrink uses all blocks for connections that then are idle. A new one gets its window, and those work
+// on.
+func TestRXE_WindowsShrink(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
+	idle := 10
+	if testutil.Full() {
+		idle = 1000
+	}
+	l, err := Listen(timeout(t), net.JoinHostPort(testutil.NeedRXE(t).IP[0], "0"), &Options{Engine: server})
+	ok(t, err)
+	defer l.Close()
+	pair := func() [2]*Conn {
+		a, err := Dial(timeout(t), l.Addr().String(), from(testutil.NeedRXE(t), client))
+		ok(t, err)
+		b, err := l.Accept(timeout(t))
+		ok(t, err)
+		t.Cleanup(func() {
+			ok(t, a.Close())
+			ok(t, b.Close())
+		})
+		return [2]*Conn{a, b}
+	}
+	pairs := make([][2]*Conn, idle)
+	for i := range pairs {
+		pairs[i] = pair()
+		burst(t, pairs[i][0], pairs[i][1], maxWindow)
+	}
+	for _, p := range pairs[:10] {
+		for range 5 {
+			burst(t, p[0], p[1], 2*maxWindow)
+		}
+	}
+	last := pair()
+	burst(t, last[0], last[1], 5*maxWindow)
+	before := windowOf(last[1])
+	if before == maxWindow {
+		t.Fatal("there are blocks for all: the test tells nothing")
+	}
+	for range idleTicks {
+		server.beat()
+	}
+	burst(t, last[0], last[1], maxWindow) // it wants more, and is not idle
+	server.beat()
+	if idle == 10 {
+		for i, p := range pairs {
+			testutil.Eventually(t, "the window of an idle connection shrinks", func() bool {
+				return windowOf(p[1]) == startWindow
+			})
+			p[1].l.mu.Lock()
+			if p[1].l.lowering || p[1].l.granted != 0 {
+				t.Errorf("connection %d has %d blocks, and waits for an answer: %v", i, p[1].l.granted, p[1].l.lowering)
+			}
+			p[1].l.mu.Unlock()
+		}
+		server.beat() // nobody wants more: the share is whole again
+		if got := grow(t, last[0], last[1], maxWindow); got != maxWindow {
+			t.Errorf("a new connection has a window of %d, and had %d before the others gave theirs back", got, before)
+		}
+	}
+	for _, p := range pairs[:10] {
+		echo(t, p[0], p[1])
+		burst(t, p[0], p[1], 2*maxWindow)
+	}
+}
+
+// TestRXE_ActiveWindows lets connections that are all active want more than there is: each gets a share.
+func TestRXE_ActiveWindows(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
+	var pairs [][2]*Conn
+	for range 8 {
+		a, b := conns(t, server, client)
+		defer a.Close()
+		defer b.Close()
+		pairs = append(pairs, [2]*Conn{a, b})
+	}
+	share := uint32(server.recvMost() / len(pairs))
+	testutil.Eventually(t, "each has no more than its share", func() bool {
+		for _, p := range pairs {
+			burst(t, p[0], p[1], 2*maxWindow)
+		}
+		server.beat()
+		for _, p := range pairs {
+			burst(t, p[0], p[1], maxWindow)
+			if n := windowOf(p[1]); n > share {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// TestRXE_SmallBlocks sends messages of many frames from an engine whose blocks are smaller than the receiver's.
+func TestRXE_SmallBlocks(t *testing.T) {
+	server, _ := newEngines(t, nil)
+	client, err := NewEngine(testutil.NeedRXE(t).Dev[1], &EngineOptions{Block: 1 << 10})
+	ok(t, err)
+	defer func() { ok(t, client.Close()) }()
+	a, b := conns(t, server, client)
+	defer a.Close()
+	defer b.Close()
+	grow(t, a, b, maxWindow)
+	done := make(chan error, 1)
+	go func() { done <- a.Send(timeout(t), make([]byte, 1<<20)) }()
+	m, err := b.Recv(timeout(t))
+	ok(t, err)
+	if m.Len() != 1<<20 {
+		t.Errorf("%d bytes, want %d", m.Len(), 1<<20)
+	}
+	m.Release()
+	ok(t, <-done)
+}

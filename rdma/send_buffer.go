@@ -1,0 +1,102 @@
+package rdma
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+const (
+	// copyMost is how many bytes of a buffer are copied when a block is needed for their header anyway.
+	copyMost = 256
+	// signalBuffer is the size of a buffer whose last frame is signaled: the pool has it back soon.
+	signalBuffer = 64 << 10
+)
+
+// longestMessage is the longest of all MaxMessages.
+const longestMessage = 1<<31 - 1
+
+// outgoing is a message to be sent: a slice, or a buffer that was given away.
+type outgoing struct {
+	p     []byte
+	buf   *Buffer
+	n     int
+	flags uint8 // of the last frame
+	imm   uint32
+}
+
+// SendBuffer sends b as a message, without a copy. It gives b away, even if it fails: b is released when
+// the device has sent it. Otherwise it is like Send.
+func (c *Conn) SendBuffer(ctx context.Context, b *Buffer) error {
+	b.giveAway()
+	defer b.unpin()
+	return c.fail("send", c.l.sendMessage(ctx, outgoing{buf: b, n: b.n}))
+}
+
+// check reports what is wrong with a message.
+func (l *link) check(m *outgoing) error {
+	if most := min(int(l.peer.maxMessage), longestMessage); m.n > most {
+		return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a message", Asked: uint64(m.n),
+			Limit: uint64(most), Where: "the peer, by its Options.MaxMessage"})
+	}
+	if m.buf != nil && m.buf.p != l.e.pool {
+		return &ibv.ArgError{Arg: "b", Got: "a buffer of another engine", Want: "one of the connection's engine"}
+	}
+	return nil
+}
+
+// stageMessage stages the frames of a message.
+// Preconditions: the caller has writeTurn.
+func (l *link) stageMessage(b bound, m *outgoing) error {
+	most := l.frameMost()
+	for off, staged := 0, 0; ; staged++ {
+		n := min(m.n-off, most)
+		f, err := l.piece(b, m, off, n)
+		if err != nil {
+			l.takeBack(staged)
+			return err
+		}
+		if off == 0 {
+			f.aux = uint32(m.n)
+		}
+		if off += n; off < m.n {
+			f.flags = flagMore
+		} else if f.flags = m.flags; m.flags&flagImm != 0 {
+			f.aux = m.imm
+		}
+		if err := l.stage(f); err != nil {
+			return err
+		}
+		if off == m.n {
+			return nil
+		}
+	}
+}
+
+// piece makes a frame of n bytes of a message, as soon as one may be staged.
+// Preconditions: the caller has writeTurn.
+func (l *link) piece(b bound, m *outgoing, off, n int) (frame, error) {
+	if m.buf != nil && off == 0 && m.buf.start == headroom {
+		if err := l.waitRoom(b); err != nil {
+			return frame{}, err
+		}
+		m.buf.pin()
+		return frame{buf: m.buf, n: int32(n)}, nil
+	}
+	block, err := l.waitBlock(b)
+	if err != nil {
+		return frame{}, err
+	}
+	f := frame{b: block, n: int32(n)}
+	switch {
+	case m.buf == nil:
+		copy(block.payload(), m.p[off:off+n])
+	case n <= copyMost:
+		copy(block.payload(), m.buf.mem[m.buf.start+off:][:n])
+	default:
+		m.buf.pin()
+		f.buf, f.off = m.buf, int32(off)
+	}
+	return f, nil
+}

@@ -1,0 +1,100 @@
+package rdma
+
+import (
+	"errors"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// An engine consists of shards: itself, and with EngineOptions.Pollers others, which have a CQ, an SRQ,
+// blocks, a poller and connections of their own, and share the device, the PD, the budget and the pool.
+
+// newShard makes a shard without its objects.
+func newShard(o EngineOptions, dev *ibv.Device) *Engine {
+	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}),
+		gone: make(chan struct{}), pollTurn: make(chan struct{}, 1), wcs: make([]ibv.WC, pollMost)}
+	e.share.Store(maxWindow)
+	e.perSlab = max(slabSize/e.stride, 1)
+	e.slabBytes = int64(e.perSlab * e.stride)
+	return e
+}
+
+// openShards makes the engine's objects.
+func (e *Engine) openShards() error {
+	e.shards = []*Engine{e}
+	attr, err := e.dev.QueryDevice()
+	if err != nil {
+		return err
+	}
+	if e.pd, err = e.dev.AllocPD(); err != nil {
+		return err
+	}
+	o := e.opt
+	o.MaxConns = (o.MaxConns + o.Pollers - 1) / o.Pollers
+	e.opt.MaxConns = o.MaxConns
+	for len(e.shards) < o.Pollers {
+		s := newShard(o, e.dev)
+		s.pd, s.budget, s.pool = e.pd, e.budget, e.pool
+		e.shards = append(e.shards, s)
+	}
+	for i, s := range e.shards {
+		if err := s.open(attr, i%max(e.dev.NumCompVectors(), 1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeShard closes the objects of a shard.
+func (e *Engine) closeShard() error {
+	var errs []error
+	if e.srq != nil {
+		errs = append(errs, e.srq.Close())
+	}
+	for _, mr := range e.slabs {
+		errs = append(errs, mr.Close())
+	}
+	if e.cq != nil {
+		errs = append(errs, e.cq.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// shard returns the one with the fewest connections.
+func (e *Engine) shard() *Engine {
+	best, least := e, 0
+	for i, s := range e.shards {
+		s.mu.Lock()
+		used := s.used
+		s.mu.Unlock()
+		if i == 0 || used < least {
+			best, least = s, used
+		}
+	}
+	return best
+}
+
+// appendLinks appends the connections of a shard.
+func (e *Engine) appendLinks(list []*link) []*link {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for l := range e.conns {
+		list = append(list, l)
+	}
+	return list
+}
+
+// link returns the connection of a QPN, or nil.
+func (e *Engine) link(qpn uint32) *link {
+	for _, s := range e.shards {
+		if l := s.links.get(qpn); l != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// maySlab reports whether the shard's part of the memory has room for another slab. The first is always there.
+func (e *Engine) maySlab() bool {
+	return len(e.slabs) == 0 || int64(len(e.slabs)+1)*e.slabBytes <= e.opt.Memory/int64(e.opt.Pollers)
+}

@@ -1,0 +1,148 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// Transfer is a list of reads and writes of a region that are done together: with one doorbell and one
+// completion for up to 24 work requests of at most 1 MiB, while the queue has room. They are ordered
+// only as reads and writes of RC are: a write comes after the writes before it.
+//
+// It belongs to the caller, and is not safe for concurrent use. After Do or Wait it is empty, and may
+// be filled again.
+type Transfer struct {
+	r    *Region
+	o    *op // nil: nothing was added
+	p    []byte
+	imm  uint32
+	last uint8 // flags of the message
+	tell bool
+	err  error // of what was added
+	runs bool
+}
+
+// Transfer returns an empty transfer.
+func (r *Region) Transfer() *Transfer { return &Transfer{r: r} }
+
+func (t *Transfer) add(st step) {
+	if t.runs {
+		panic("rdma: the transfer has begun")
+	}
+	if t.o == nil {
+		t.o = ops.Get().(*op)
+		t.o.r = t.r
+	}
+	if st.to < 0 {
+		st.to = 0 // an error: only Region.Read and Write take all of a buffer
+	}
+	if err := t.r.check(&st); err != nil {
+		t.err = errors.Join(t.err, fmt.Errorf("descriptor %d: %w", len(t.o.steps), err))
+	}
+	t.o.steps = append(t.o.steps, st)
+}
+
+// Read adds reading the region from byte off on into the bytes of b from from to to.
+func (t *Transfer) Read(b *Buffer, from, to int, off int64) {
+	t.add(step{op: ibv.OpRead, buf: b, from: from, to: to, off: off})
+}
+
+// Write adds writing the bytes of b from from to to to the region, from byte off on.
+func (t *Transfer) Write(b *Buffer, from, to int, off int64) {
+	t.add(step{op: ibv.OpWrite, buf: b, from: from, to: to, off: off})
+}
+
+// Notify has the peer receive a message after the writes: when its Recv returns it, they are there. A
+// copy of p is sent, of at most a block (PeerInfo.Block).
+func (t *Transfer) Notify(p []byte) { t.notify(p, 0, 0) }
+
+// NotifyImm is Notify with a number for Message.Imm.
+func (t *Transfer) NotifyImm(imm uint32, p []byte) { t.notify(p, flagImm, imm) }
+
+func (t *Transfer) notify(p []byte, last uint8, imm uint32) {
+	if most := min(t.r.l.frameMost(), int(t.r.l.peer.maxMessage)); len(p) > most {
+		t.err = errors.Join(t.err, &ibv.LimitError{What: "bytes of a notification", Asked: uint64(len(p)),
+			Limit: uint64(most), Where: "one frame"})
+	}
+	t.p, t.last, t.imm, t.tell = append(t.p[:0], p...), last, imm, true
+}
+
+// Do runs the transfer and waits for it.
+func (t *Transfer) Do(ctx context.Context) error {
+	if err := t.Start(ctx); err != nil {
+		return err
+	}
+	return t.Wait(ctx)
+}
+
+// Start begins the transfer. If that fails, the transfer is empty.
+func (t *Transfer) Start(ctx context.Context) error {
+	if t.runs {
+		panic("rdma: the transfer has begun")
+	}
+	err := t.start(ctx)
+	if err != nil && t.o != nil {
+		t.o.recycle()
+		t.o = nil
+	}
+	t.err, t.tell = nil, false
+	t.runs = err == nil
+	return t.r.fail("transfer of", err)
+}
+
+func (t *Transfer) start(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case t.err != nil:
+		return t.err
+	case t.o == nil:
+		return &ibv.ArgError{Arg: "transfer", Got: "no reads or writes", Want: "one or more; Conn.Send sends a message"}
+	}
+	if t.tell {
+		b, err := t.r.l.noteBlock(ctx)
+		if err != nil {
+			return err
+		}
+		t.o.note = frame{b: b, n: int32(copy(b.payload(), t.p)), flags: t.last, aux: t.imm}
+		if t.last&flagImm == 0 {
+			t.o.note.aux = uint32(len(t.p))
+		}
+		t.o.noting = true
+	}
+	if err := t.r.l.submit(t.o); err != nil {
+		if t.o.noting {
+			t.r.l.e.put(t.o.note.b)
+		}
+		return err
+	}
+	return nil
+}
+
+// noteBlock waits for a block.
+func (l *link) noteBlock(ctx context.Context) (*block, error) {
+	b := bound{ctx: ctx}
+	if err := b.enter(l.writeTurn); err != nil {
+		return nil, err
+	}
+	defer leave(l.writeTurn)
+	return l.waitBlock(b)
+}
+
+// Wait waits for a transfer that has begun. If ctx ends first, what is under way goes on, and the rest
+// is not begun; the notification is sent if all of it has been begun.
+func (t *Transfer) Wait(ctx context.Context) error {
+	if !t.runs {
+		panic("rdma: the transfer has not begun")
+	}
+	o := t.o
+	t.o, t.runs = nil, false
+	finished, err := t.r.l.await1(ctx, o)
+	if finished {
+		o.recycle()
+	}
+	return t.r.fail("transfer of", err)
+}

@@ -1,0 +1,98 @@
+package rdma
+
+// A window grows when the peer has used it up. When a shard has no blocks left to promise, windows
+// shrink again: those of idle connections to what they began with, those of others to an equal share.
+// A promise holds until the peer knows better. An active connection's limit therefore stands still until
+// enough was consumed. An idle one's peer is told of a lower limit, and its answer comes after all
+// frames that it sent before it knew: only then the blocks are free for others.
+
+// idleTicks is after how many ticks without a data frame a connection is idle.
+const idleTicks = 2
+
+// newLimit returns the limit to tell the peer. It does not go back.
+// Preconditions: l.mu is held.
+func (l *link) newLimit() uint32 {
+	limit := l.consumed + l.target
+	if before(limit, l.told) {
+		return l.told
+	}
+	return limit
+}
+
+// mayCome reports whether the next data frame is one that the peer may send.
+// Preconditions: l.mu is held.
+func (l *link) mayCome() bool {
+	return before(l.received, l.told) || l.lowering && before(l.received, l.toldBefore)
+}
+
+// widen makes the window larger, if the shard has blocks.
+// Preconditions: l.mu is held.
+func (l *link) widen() {
+	if l.target < l.window || l.ending {
+		return
+	}
+	more := min(l.window, max(l.e.share.Load(), l.window)-l.window)
+	if more > 0 && l.e.grant(int(more)) {
+		l.window += more
+		l.target = l.window
+		l.granted += int(more)
+	}
+}
+
+// shrink makes the window smaller, as far as it is larger than to.
+// Preconditions: l.mu is held.
+func (l *link) shrink(to uint32, idle bool) {
+	if l.window <= to || l.lowering || l.assembling || !l.started || l.ending || l.finIn {
+		return
+	}
+	l.target = to
+	if l.narrow(); idle && l.target < l.window {
+		l.lower = true
+		l.pump()
+	}
+}
+
+// narrow gives back the blocks beyond a lower target, once the peer can no longer fill them.
+// Preconditions: l.mu is held.
+func (l *link) narrow() {
+	if l.target == l.window || l.lowering || l.drained || before(l.consumed+l.target, l.told) ||
+		before(l.consumed+l.target, l.received) {
+		return
+	}
+	l.lower = false
+	n := int(l.window - l.target)
+	l.window = l.target
+	l.granted -= n
+	l.e.ungrant(n)
+}
+
+// lowered handles the peer's answer to a lower limit.
+// Preconditions: l.mu is held.
+func (l *link) lowered() {
+	l.lowering = false
+	l.narrow()
+}
+
+// fit makes the windows of a shard fit to its blocks.
+func (e *Engine) fit(now uint32, links []*link) {
+	crowded, share := e.crowded.Swap(false), maxWindow
+	if crowded {
+		share = min(max(e.recvMost()/max(e.active, 1), startWindow), maxWindow)
+	}
+	e.share.Store(uint32(share))
+	e.active = 0
+	for _, l := range links {
+		l.mu.Lock()
+		idle := now-l.dataTick >= idleTicks
+		switch {
+		case crowded && idle:
+			l.shrink(startWindow, true)
+		case crowded:
+			l.shrink(uint32(share), false)
+		}
+		if !idle {
+			e.active++
+		}
+		l.mu.Unlock()
+	}
+}
