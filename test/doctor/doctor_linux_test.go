@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -81,7 +82,12 @@ func TestEmuDoctor(t *testing.T) {
 	}
 	t.Run("two ends", func(t *testing.T) {
 		t.Parallel()
-		const port = "21990"
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close() // the port is free, most likely
+		_, port, _ := net.SplitHostPort(l.Addr().String())
 		srv := exec.Command(bin+"emu", "--net=host", "--device", "mlx5_0,mtu=4096", "--", bin+"perf", "doctor",
 			"--serve",
 			"--bind", "127.0.0.1", "-p", port)

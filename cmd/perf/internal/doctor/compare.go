@@ -67,7 +67,7 @@ func (r *Report) Compare(p *Peer) {
 		if a.link.MTU != b.link.MTU && a.link.MTU > 0 && b.link.MTU > 0 {
 			small, mtu := a.link.Netdev+"    # here", max(a.link.MTU, b.link.MTU)
 			if b.link.MTU < a.link.MTU {
-				small = "NETDEV    # at the peer: that of " + b.name
+				small = "NETDEV    # at the peer"
 			}
 			remedy := fmt.Sprintf("ip link set mtu %d dev %s", mtu+headers+8, small)
 			add(Warning, a.name, fmt.Sprintf("the active MTUs differ; programs that ask the peer use %d, others fail",
