@@ -10,9 +10,12 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// TestRXE_Doctor looks at the machine with all in order, and on the emulated device with a port down.
+// TestRXE_Doctor looks at the machine with all in order, and with a port down.
 func TestRXE_Doctor(t *testing.T) {
 	vm := testutil.NeedRXE(t)
+	if !vm.Emulated && !testutil.Full() {
+		t.Skip("takes seconds in the VM: runs in full (make test-full)")
+	}
 	look := func() (r doctor.Report, code int) {
 		t.Helper()
 		var out, diag bytes.Buffer
@@ -29,12 +32,9 @@ func TestRXE_Doctor(t *testing.T) {
 	}
 	port := vm.Dev[1] + "/1"
 	r, code := look()
-	if !has(r, doctor.OK, port, "port") || !has(r, doctor.OK, port, "gid") || !has(r, doctor.OK, vm.Dev[1], "permission") ||
-		has(r, doctor.Error, vm.Dev[1], "open") || code == exitUsage || code == exitFailure {
+	if !has(r, doctor.OK, port, "port") || !has(r, doctor.OK, port, "gid") ||
+		!has(r, doctor.OK, vm.Dev[1], "permission") || has(r, doctor.Error, vm.Dev[1], "open") || code == exitUsage || code == exitFailure {
 		t.Errorf("in order: exit code %d, %+v", code, r.Findings)
-	}
-	if !vm.Emulated {
-		return // a look takes seconds in the VM
 	}
 	vm.SetLink(t, 1, false)
 	if r, code = look(); !has(r, doctor.Warning, port, "port") || code != exitLimit && code != exitError {
