@@ -33,7 +33,8 @@ func TestRXE_Doctor(t *testing.T) {
 	port := vm.Dev[1] + "/1"
 	r, code := look()
 	if !has(r, doctor.OK, port, "port") || !has(r, doctor.OK, port, "gid") ||
-		!has(r, doctor.OK, vm.Dev[1], "permission") || has(r, doctor.Error, vm.Dev[1], "open") || code == exitUsage || code == exitFailure {
+		!has(r, doctor.OK, vm.Dev[1], "permission") || has(r, doctor.Error, vm.Dev[1], "open") ||
+		code == exitUsage || code == exitFailure {
 		t.Errorf("in order: exit code %d, %+v", code, r.Findings)
 	}
 	vm.SetLink(t, 1, false)
