@@ -237,6 +237,7 @@ programs have to be given -R as well, and know IPv4 addresses only.
 ` + flagSet(&options{}).FlagUsages() + `
 perf compare --help says how two runs are compared.
 perf report --help says how charts are made of runs.
+perf doctor --help says how this machine is looked at, and what is wrong with it.
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 a limit (-w, -y, --min-bw, --max-lat,
 --max-p99) was missed.

@@ -137,6 +137,13 @@ func TestUsageErrors(t *testing.T) {
 		"compare --tolerance 100% a b": "below 100%",
 		"compare --tolerance x a b":    "below 100%",
 		"compare --tolerance -1% a b":  "below 100%",
+		"doctor a b":                   "2 hosts",
+		"doctor --serve a":             "do not give a host",
+		"doctor --serve --json":        "prints no report",
+		"doctor --bind 127.0.0.1":      "for --serve",
+		"doctor -p 0":                  "0 < 1",
+		"doctor -p 65536 a":            "65536",
+		"doctor --nonsense":            "nonsense",
 	} {
 		var out, diag bytes.Buffer
 		if rc := run(t.Context(), strings.Fields(line), &out, &diag); rc != exitUsage {
@@ -221,5 +228,13 @@ func TestNoDevice(t *testing.T) {
 	var d struct{ Error string }
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil || d.Error == "" {
 		t.Errorf("%v in %s", err, out.String())
+	}
+}
+
+func TestDoctorHelp(t *testing.T) {
+	var out, diag bytes.Buffer
+	rc := run(t.Context(), []string{"doctor", "--help"}, &out, &diag)
+	if rc != exitOK || diag.Len() > 0 || !strings.Contains(out.String(), "3 warnings, 4 errors") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", rc, &out, &diag)
 	}
 }

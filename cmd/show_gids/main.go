@@ -46,6 +46,7 @@ Examples:
   show_gids --up --netdev eth2         what can be used on eth2 now
   show_gids --json | jq '.gids[].gid'
   ib_write_bw -d mlx5_0 -x $(show_gids --best -d mlx5_0)
+  show_gids --why                      which is the best of each port, and why not the others
   show_gids --best --why               the choice, and why not the others
   show_gids --format=mlnx              same text as the script of the Mellanox tools
 `
@@ -86,7 +87,8 @@ func parse(args []string, help io.Writer) (*config, error) {
 		"...")
 	f.BoolVarP(&c.filter.up, "up", "u", false, "only where the port is ACTIVE and the interface is up")
 	f.BoolVarP(&c.best, "best", "b", false, "print nothing but the index of the GID to use")
-	f.BoolVarP(&c.why, "why", "w", false, "with --best: tell on stderr why, and why not the others")
+	f.BoolVarP(&c.why, "why", "w", false,
+		"why each GID is or is not the best of its port; with --best: of all, on stderr")
 	f.StringVarP(&c.format, "format", "f", "table", "`one` of table, json, mlnx")
 	f.BoolVarP(&json, "json", "j", false, "same as --format=json")
 	f.StringVar(&root, "sysfs", "", "read the tree at `DIR` instead of /sys")
@@ -115,8 +117,8 @@ func parse(args []string, help io.Writer) (*config, error) {
 	if !slices.Contains([]string{"table", "json", "mlnx"}, c.format) {
 		bad("--format=%q: want table, json or mlnx", c.format)
 	}
-	if c.why && !c.best {
-		bad("--why explains --best: give both")
+	if c.why && !c.best && c.format != "table" {
+		bad("--why adds a column to the table, or explains --best: --format=%s has no place for it", c.format)
 	}
 	if c.best && c.format == "mlnx" {
 		bad("--best prints an index, or a GID as --json: --format=mlnx has no place for it")
@@ -231,7 +233,11 @@ func show(args []string, stdout, stderr io.Writer) int {
 	if c.format == "json" {
 		writeJSON(stdout, l)
 	} else if len(l.rows) > 0 {
-		writeTable(stdout, l.rows)
+		var why []string
+		if c.why {
+			why = reasons(l.rows)
+		}
+		writeTable(stdout, l.rows, why)
 	}
 	return code
 }

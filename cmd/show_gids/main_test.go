@@ -201,6 +201,11 @@ func TestShowGIDs_Best(t *testing.T) {
 		t.Errorf("--why: code %d, stdout %q", code, out)
 	}
 	golden(t, "why.golden", stderr)
+	code, out, _ = runOn(tr, "--why")
+	if code != exitOK {
+		t.Errorf("--why alone: code %d", code)
+	}
+	golden(t, "why-table.golden", out)
 }
 
 func TestShowGIDs_Usage(t *testing.T) {
@@ -213,7 +218,7 @@ func TestShowGIDs_Usage(t *testing.T) {
 		{"--state=up", "--state=\"up\": want one of nop, down, init, armed, active, active_defer"},
 		{"--format=yaml", "--format=\"yaml\": want table, json or mlnx"},
 		{"--json --format=mlnx", "--json and --format=mlnx exclude each other"},
-		{"--why", "--why explains --best: give both"},
+		{"--why --json", "--format=json has no place for it"},
 		{"--best --format=mlnx", "--format=mlnx has no place for it"},
 		{"-d ,", "the name of the device is empty"},
 		{"--ver=v3 -p 0", "--ver=\"v3\""}, // all that is wrong, not just the first

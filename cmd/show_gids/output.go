@@ -15,10 +15,15 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-func writeTable(w io.Writer, rows []*row) {
+// writeTable prints a line for each GID; why may be nil.
+func writeTable(w io.Writer, rows []*row, why []string) {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "DEVICE\tPORT\tINDEX\tGID\tIP\tVERSION\tNETDEV\tSTATE")
-	for _, r := range rows {
+	head := "DEVICE\tPORT\tINDEX\tGID\tIP\tVERSION\tNETDEV\tSTATE"
+	if why != nil {
+		head += "\tWHY"
+	}
+	fmt.Fprintln(t, head)
+	for i, r := range rows {
 		ip := ""
 		if r.isIP() {
 			ip = r.entry.GID.Addr().String()
@@ -31,6 +36,9 @@ func writeTable(w io.Writer, rows []*row) {
 			if cells[i] = printable.Name(s); s == "" {
 				cells[i] = "-"
 			}
+		}
+		if why != nil {
+			cells = append(cells, why[i])
 		}
 		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
@@ -194,30 +202,50 @@ func writeBest(stdout, stderr io.Writer, c *config, l *listing) int {
 	return code
 }
 
+// reasons says of each GID why it is or is not the best one of its port.
+func reasons(rows []*row) []string {
+	out := make([]string, 0, len(rows))
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].device == rows[0].device && rows[n].port.Number == rows[0].port.Number {
+			n++
+		}
+		cands := make([]gid.Candidate, n)
+		for i, r := range rows[:n] {
+			cands[i] = r.candidate()
+		}
+		best := gid.Best(cands)
+		if best >= 0 && gid.Down(cands[best]) != "" {
+			best = -1
+		}
+		for i := range cands {
+			out = append(out, because(cands, best, i))
+		}
+		rows = rows[n:]
+	}
+	return out
+}
+
+func because(c []gid.Candidate, best, i int) string {
+	if i == best {
+		return "chosen"
+	}
+	if why := gid.Why(c, best, i); why != "" {
+		return "no: " + why
+	}
+	return ""
+}
+
 // explain says of each GID why it was or was not chosen; best is -1 for none.
 func explain(w io.Writer, rows []*row, cands []gid.Candidate, best int) {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for i, r := range rows {
-		why := ""
-		switch {
-		case i == best:
-			why = "chosen"
-		case gid.Unusable(cands[i]) != "":
-			why = "no: " + gid.Unusable(cands[i])
-		case gid.Down(cands[i]) != "":
-			why = "no: " + gid.Down(cands[i])
-		case best >= 0:
-			if _, why = gid.Compare(cands[best], cands[i]); why == "" {
-				why = "as good, but later in the list"
-			}
-			why = "no: " + why
-		}
 		netdev := r.entry.Netdev
 		if netdev == "" {
 			netdev = "-"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", printable.Name(r.name()), r.entry.GID.Addr(), r.entry.Type,
-			printable.Name(netdev), why)
+			printable.Name(netdev), because(cands, best, i))
 	}
 	t.Flush()
 }

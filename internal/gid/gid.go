@@ -232,3 +232,20 @@ func Best(c []Candidate) int {
 	}
 	return best
 }
+
+// Why returns why c[i] was not chosen; best is the index of the chosen one, -1 for none. It is "" if there is no reason
+// against c[i].
+func Why(c []Candidate, best, i int) string {
+	switch {
+	case Unusable(c[i]) != "":
+		return Unusable(c[i])
+	case Down(c[i]) != "":
+		return Down(c[i])
+	case best < 0 || i == best:
+		return ""
+	}
+	if _, why := Compare(c[best], c[i]); why != "" {
+		return why
+	}
+	return "as good, but later in the list"
+}

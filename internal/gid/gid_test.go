@@ -127,3 +127,23 @@ func TestDown(t *testing.T) {
 		}
 	}
 }
+
+func TestWhy(t *testing.T) {
+	v4 := [16]byte{10: 0xff, 11: 0xff, 12: 10, 15: 1}
+	c := []Candidate{
+		{GID: v4, Type: TypeRoCEv2, PortActive: true, Netdev: LinkUp},
+		{GID: v4, Index: 1, Type: TypeRoCEv1, PortActive: true, Netdev: LinkUp},
+		{GID: v4, Index: 2, Type: TypeRoCEv2, PortActive: true, Netdev: LinkDown},
+		{PortActive: true},
+		{GID: v4, Type: TypeRoCEv2, PortActive: true, Netdev: LinkUp},
+	}
+	for i, want := range []string{"", "RoCE v1, which no router forwards", "netdev is down", "empty entry",
+		"as good, but later in the list"} {
+		if got := Why(c, 0, i); got != want {
+			t.Errorf("%d: %q, want %q", i, got, want)
+		}
+	}
+	if got := Why(c, -1, 1); got != "" {
+		t.Errorf("none is chosen: %q", got)
+	}
+}

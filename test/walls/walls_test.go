@@ -203,8 +203,8 @@ var few = []struct {
 	{module + "internal/bind", []string{"internal/bind", "ibv", "mlx5dv", "efadv", "rdmacm"},
 		"programs use the packages above it"},
 	{module + "internal/friend", []string{"ibv", "mlx5dv", "efadv", "rdmacm"}, "it is the key to ibv.Internal"},
-	{module + "loader", []string{"loader", "internal/bind", "internal/testutil", "ibv/errors.go"},
-		"symbols are looked up in internal/bind"},
+	{module + "loader", []string{"loader", "internal/bind", "internal/testutil", "ibv/errors.go",
+		"cmd/perf/internal/doctor"}, "symbols are looked up in internal/bind"},
 }
 
 // crossed returns the forbidden imports of a file.

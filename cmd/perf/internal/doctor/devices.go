@@ -1,0 +1,167 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+func (x *examination) devices() {
+	devs, err := x.Sys.Devices()
+	if err != nil {
+		return // modules said so
+	}
+	active := false
+	for i := range devs {
+		d := Device{Device: devs[i], Links: []Link{}}
+		x.identify(&d)
+		for _, p := range d.Ports {
+			active = active || p.StateName == sysfs.StateActive
+		}
+		x.device(&d)
+		x.Devices = append(x.Devices, d)
+	}
+	if len(devs) > 0 && !active {
+		x.add(Finding{Severity: Error, Subject: "host", Check: "port", Text: "no port of any device is ACTIVE",
+			Evidence: x.Sys.ClassDir() + "/*/ports/*/state", Remedy: "rdma link    # then bring a link up"})
+	}
+}
+
+func (x *examination) device(d *Device) {
+	what := d.Model
+	for _, s := range []string{d.Function, d.Driver} {
+		if s != "" {
+			what = strings.TrimSpace(what + " " + s)
+		}
+	}
+	if d.FirmwareVersion != "" {
+		what += ", firmware " + d.FirmwareVersion
+	}
+	x.add(Finding{Subject: d.Name, Check: "device", Text: what,
+		Evidence: fmt.Sprintf("%s %s %s, %s", d.PCIAddress, d.PCIID, d.BoardID, x.Sys.ClassDir()+"/"+d.Name)})
+	usable := x.node(d)
+	x.pcie(d)
+	if d.PCIAddress != "" {
+		x.acs(d)
+	}
+	x.numa(d)
+	x.cgroup(d)
+	var mtus map[int]int
+	if usable && !x.noVerbs {
+		mtus = x.open(d)
+	}
+	for _, p := range d.Ports {
+		l := Link{Port: p.Number, MTU: mtus[p.Number], Lossless: map[string]string{}}
+		x.port(d, p, &l)
+		d.Links = append(d.Links, l)
+	}
+}
+
+// open opens the device, and returns the active MTU by port.
+func (x *examination) open(d *Device) map[int]int {
+	mtus, err := x.MTUs(d.Name)
+	if errors.Is(err, fs.ErrPermission) {
+		x.denied(d, err)
+	} else if err != nil {
+		x.add(Finding{Severity: Error, Subject: d.Name, Check: "open", Text: "the device cannot be opened",
+			Evidence: err.Error(), Remedy: "ibv_devinfo -d " + d.Name + "    # does it see more?"})
+	}
+	return mtus
+}
+
+// node looks at the device's file, and reports whether the device can be opened as far as that is concerned.
+func (x *examination) node(d *Device) bool {
+	if d.Uverbs == "" {
+		return false // ib_uverbs is not loaded: modules said so
+	}
+	path := filepath.Join(x.Dev, "infiniband", d.Uverbs)
+	if err := x.Access(path); err != nil {
+		x.denied(d, err)
+		return false
+	}
+	x.add(Finding{Subject: d.Name, Check: "permission", Text: "this user may open the device's file", Evidence: path})
+	return true
+}
+
+// denied says that the device may not be used.
+func (x *examination) denied(d *Device, err error) {
+	path := filepath.Join(x.Dev, "infiniband", d.Uverbs)
+	f := Finding{Severity: Error, Subject: d.Name, Check: "permission", Text: "this user may not use the device",
+		Evidence: err.Error(),
+		Remedy:   "chmod 666 " + path + "    # for good: KERNEL==\"uverbs*\", MODE=\"0666\" in /etc/udev/rules.d"}
+	if x.Container != "" {
+		f.Remedy = "give the container the device: --device=" + path + ", or a resource of the RDMA device plugin"
+		f.Evidence += "; a container (" + x.Container + ")"
+	}
+	x.add(f)
+}
+
+func (x *examination) numa(d *Device) {
+	if d.PCIAddress == "" {
+		return
+	}
+	nodes, _ := x.Sys.Names("devices", "system", "node")
+	count := 0
+	for _, n := range nodes {
+		if digits, ok := strings.CutPrefix(n, "node"); ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
+			count++
+		}
+	}
+	f := Finding{Subject: d.Name, Check: "numa", Evidence: x.Sys.ClassDir() + "/" + d.Name + "/device/numa_node"}
+	switch {
+	case d.NUMANode < 0 && count > 1:
+		f.Severity, f.Text = Warning,
+			fmt.Sprintf("the machine has %d NUMA nodes and does not say which the device is at",
+				count)
+		f.Remedy = "dmesg | grep -i numa    # firmware settings of the slot"
+	case d.NUMANode >= 0 && count > 1:
+		f.Severity, f.Text = Note, fmt.Sprintf("the device is at NUMA node %d of %d", d.NUMANode, count)
+		f.Remedy = fmt.Sprintf("numactl --cpunodebind=%d --membind=%d perf ...", d.NUMANode, d.NUMANode)
+	default:
+		return
+	}
+	x.add(f)
+}
+
+// cgroup looks whether the control group, or one above it, bounds how many objects may be made.
+func (x *examination) cgroup(d *Device) {
+	for line := range strings.Lines(x.file("self/cgroup")) {
+		group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !ok {
+			continue
+		}
+		elem := []string{"fs", "cgroup"}
+		for e := range strings.SplitSeq(group, "/") {
+			if e != "" {
+				elem = append(elem, e)
+			}
+		}
+		for ; len(elem) > 2; elem = elem[:len(elem)-1] {
+			x.bounds(d, elem)
+		}
+	}
+}
+
+// bounds looks at the bounds of one control group.
+func (x *examination) bounds(d *Device, group []string) {
+	path := append(slices.Clone(group), "rdma.max")
+	limits, err := x.Sys.Attr(path...)
+	if err != nil {
+		return
+	}
+	file := x.Sys.String() + "/" + strings.Join(path, "/")
+	for line := range strings.Lines(limits) {
+		dev, bound, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if dev != d.Name || bound == "hca_handle=max hca_object=max" {
+			continue
+		}
+		x.add(Finding{Severity: Warning, Subject: d.Name, Check: "cgroup",
+			Text:     "the control group bounds the objects of the device: " + bound,
+			Evidence: file, Remedy: "echo '" + d.Name + " hca_handle=max hca_object=max' > " + file})
+	}
+}

@@ -1,0 +1,117 @@
+// Package doctor looks for what keeps RDMA on this machine from working, or from being fast. It reads sysfs, procfs and
+// the libraries, and says for everything what it found, where it read it, and which command mends it.
+package doctor
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// Severity says how bad a finding is.
+type Severity uint8
+
+// The severities.
+const (
+	OK      Severity = 0
+	Note    Severity = 1 // worth knowing; nothing to do
+	Warning Severity = 2 // it works, but not for all or not at full speed
+	Error   Severity = 3 // it does not work
+)
+
+var severityNames = [...]string{"ok", "note", "warning", "error"}
+
+// String returns ok, note, warning or error.
+func (s Severity) String() string {
+	if int(s) < len(severityNames) {
+		return severityNames[s]
+	}
+	return "Severity(" + strconv.Itoa(int(s)) + ")"
+}
+
+// MarshalText implements [encoding.TextMarshaler] with [Severity.String].
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *Severity) UnmarshalText(b []byte) error {
+	for i, name := range severityNames {
+		if string(b) == name {
+			*s = Severity(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("severity %.20q, want ok, note, warning or error", b)
+}
+
+// Finding is one thing that was looked at.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Subject  string   `json:"subject"`            // host, or a device, or a port: mlx5_0/1
+	Check    string   `json:"check"`              // what was looked at: memlock, gid, pcie
+	Text     string   `json:"text"`               // what was found
+	Evidence string   `json:"evidence,omitempty"` // what was read, and where
+	Remedy   string   `json:"remedy,omitempty"`   // the command that mends it
+}
+
+// Device is a device with what [sysfs.Device] does not have.
+type Device struct {
+	sysfs.Device
+	Model    string `json:"model"`    // ConnectX-7; empty if it is not known
+	PCIID    string `json:"pci_id"`   // 15b3:1021
+	Function string `json:"function"` // PF, VF, SF, or empty for software
+	PCIe     *PCIe  `json:"pcie"`     // nil for software
+	Links    []Link `json:"links"`
+}
+
+// Link is what a port runs with.
+type Link struct {
+	Port      int               `json:"port"`
+	MTU       int               `json:"active_mtu_bytes"` // 0 if it is not known
+	GID       *int              `json:"best_gid_index"`   // nil if there is no good one
+	GIDType   string            `json:"best_gid_type"`    // RoCEv2
+	Netdev    string            `json:"netdev"`
+	NetdevMTU int               `json:"netdev_mtu_bytes"`
+	Lossless  map[string]string `json:"flow_control"` // trust, pfc, ecn, as far as sysfs tells
+}
+
+// Report is the result of [Examine].
+type Report struct {
+	Tool          string       `json:"tool"`
+	SchemaVersion int          `json:"schema_version"`
+	Program       string       `json:"program"`
+	Hostname      string       `json:"hostname"`
+	Kernel        string       `json:"kernel"`
+	Worst         Severity     `json:"worst"`
+	Findings      []Finding    `json:"findings"`
+	Devices       []Device     `json:"devices"`
+	Libraries     *loader.Info `json:"libraries,omitempty"`
+}
+
+// Examine looks at everything.
+func Examine(h *Host, program string) *Report {
+	x := &examination{Host: h, Report: &Report{Tool: "perf doctor", SchemaVersion: 1, Program: program,
+		Findings: []Finding{}, Devices: []Device{}}}
+	x.Hostname, x.Kernel = h.text("sys/kernel/hostname"), h.text("sys/kernel/osrelease")
+	x.libraries()
+	x.modules()
+	x.memlock()
+	x.processor()
+	x.iommu()
+	x.devices()
+	x.firewall()
+	return x.Report
+}
+
+type examination struct {
+	*Host
+	*Report
+	noVerbs bool // libibverbs cannot be loaded: what needs it fails for that reason
+}
+
+// add adds a finding.
+func (r *Report) add(f Finding) {
+	r.Findings = append(r.Findings, f)
+	r.Worst = max(r.Worst, f.Severity)
+}

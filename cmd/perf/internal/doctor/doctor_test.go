@@ -1,0 +1,379 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/internal/sysfs/sysfstest"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+const (
+	pci   = "0000:3b:00.0"
+	dev   = "class/infiniband/mlx5_0/"
+	bus   = "bus/pci/devices/" + pci + "/"
+	v4    = "0000:0000:0000:0000:0000:ffff:0a0a:0a01"
+	local = "fe80:0000:0000:0000:0e42:a1ff:fe65:1a2e"
+)
+
+// bed is a machine on which all is well.
+type bed struct {
+	*Host
+	tree *sysfstest.Tree
+	info loader.Info
+	mtus map[int]int
+	open error
+}
+
+func (b *bed) proc(name, text string) {
+	path := filepath.Join(b.Proc, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		panic(err)
+	}
+}
+
+func newBed(t *testing.T) *bed {
+	tr := sysfstest.New(t)
+	tr.Netdev("eth2", "up", "0x1003", 4, 9000, "")
+	tr.Device("mlx5_0", "pci0000:3a/0000:3a:00.0/"+pci, "mlx5_core", "0c42:a103:0065:1a2e")
+	tr.Port("mlx5_0", 1, "4: ACTIVE", "Ethernet", "100 Gb/sec (4X EDR)", 4)
+	tr.GID("mlx5_0", 1, 0, local, sysfstest.V2, "eth2")
+	tr.GID("mlx5_0", 1, 3, v4, sysfstest.V2, "eth2")
+	tr.Symlink("../../../devices/pci0000:3a/0000:3a:00.0/"+pci, "bus/pci/devices/"+pci)
+	tr.Symlink("../../../devices/pci0000:3a/0000:3a:00.0", "bus/pci/devices/0000:3a:00.0")
+	for name, text := range map[string]string{"vendor": "0x15b3", "device": "0x101d", "class": "0x020000",
+		"current_link_speed": "16.0 GT/s PCIe", "max_link_speed": "16.0 GT/s PCIe", "current_link_width": "16",
+		"max_link_width": "16"} {
+		tr.Write(bus+name, text)
+	}
+	tr.Write("class/infiniband_verbs/uverbs0/ibdev", "mlx5_0")
+	tr.Write("devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance")
+	tr.Write("class/net/eth2/qos/trust", "dscp")
+	tr.Write("class/net/eth2/qos/pfc", "0 0 0 1 0 0 0 0")
+
+	b := &bed{tree: tr, mtus: map[int]int{1: 4096}}
+	b.info.Libraries = []loader.LibraryInfo{{Name: loader.IBVerbs, Version: "44.0", Path: "/lib/libibverbs.so.1"},
+		{Name: loader.RDMACM, Version: "44.0", Path: "/lib/librdmacm.so.1"}}
+	b.Host = &Host{Sys: sysfs.Root(tr.Root), Proc: t.TempDir(), Dev: "/nowhere",
+		Access:   func(string) error { return nil },
+		Load:     func() *loader.Info { return &b.info },
+		Unlisted: func() error { return nil },
+		MTUs:     func(string) (map[int]int, error) { return b.mtus, b.open },
+		Rules:    func() (string, string, error) { return "", "[nft list ruleset]", nil }}
+	b.proc("sys/kernel/hostname", "node1\n")
+	b.proc("sys/kernel/osrelease", "6.1.0\n")
+	b.proc("self/limits", limits("unlimited"))
+	b.proc("self/uid_map", "         0          0 4294967295\n")
+	b.proc("self/status", "Name:\tperf\nCapEff:\t0000000000000000\n")
+	b.proc("self/cgroup", "0::/a/b\n")
+	return b
+}
+
+func limits(locked string) string {
+	return "Limit                     Soft Limit           Hard Limit           Units     \n" +
+		"Max processes             127               127               processes \n" +
+		"Max locked memory         " + locked + "              unlimited              bytes     \n"
+}
+
+func TestHealthy(t *testing.T) {
+	b := newBed(t)
+	r := Examine(b.Host, "perf")
+	if r.Worst > Note || r.Hostname != "node1" || r.Kernel != "6.1.0" || len(r.Devices) != 1 {
+		t.Errorf("%+v", r)
+	}
+	for _, f := range r.Findings {
+		if f.Severity > Note || f.Text == "" || f.Evidence == "" {
+			t.Errorf("%+v", f)
+		}
+	}
+	d := r.Devices[0]
+	if d.Model != "ConnectX-6 Dx" || d.Function != "PF" || d.PCIe.Width != 16 || d.PCIe.Bits()/1e9 != 252 ||
+		d.Links[0].MTU != 4096 || *d.Links[0].GID != 3 || d.Links[0].GIDType != "RoCEv2" ||
+		d.Links[0].NetdevMTU != 9000 ||
+		d.Links[0].Lossless["trust"] != "dscp" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestFindings changes one thing at a time on a healthy machine.
+func TestFindings(t *testing.T) {
+	acs := make([]byte, 0x160)
+	acs[0x100], acs[0x102], acs[0x103] = 0x01, 0x01, 0x15 // AER, the next at 0x150
+	acs[0x150], acs[0x152] = 0x0d, 0x01
+	acs[0x156] = 0x1d
+	for name, tc := range map[string]struct {
+		change func(b *bed)
+		want   Severity
+		check  string
+		text   string // of text, evidence or remedy
+	}{
+		"no libibverbs": {func(b *bed) {
+			b.info.Libraries[0] = loader.LibraryInfo{Name: loader.IBVerbs, Error: "no such file"}
+		},
+			Error, "library", "apt install libibverbs1"},
+		"no librdmacm": {func(b *bed) {
+			b.info.Libraries[1] = loader.LibraryInfo{Name: loader.RDMACM, Error: "no such file"}
+		},
+			Warning, "library", "apt install librdmacm1"},
+		"a list without the library": {func(b *bed) {
+			b.info.Libraries[0] = loader.LibraryInfo{Name: loader.IBVerbs,
+				Error: "PUREVERBS_LIBRARY_PATH=/x: no such file"}
+		}, Error, "library", "unset PUREVERBS_LIBRARY_PATH"},
+		"setuid": {func(b *bed) { b.info.Ignored = []string{"SYSFS_PATH"} }, Note, "library", "SYSFS_PATH"},
+		"no provider": {func(b *bed) { b.Unlisted = func() error { return errors.New("mlx5_0: no driver") } }, Error,
+			"provider", "mlx5_0: no driver"},
+		"no class": {func(b *bed) { b.tree.Remove("class/infiniband") }, Error, "device", pci + " of vendor 0x15b3"},
+		"no device": {func(b *bed) { b.tree.Remove("class/infiniband/mlx5_0"); b.tree.Remove("bus") }, Error, "device",
+			"modprobe mlx5_ib"},
+		"no device in a container": {func(b *bed) {
+			b.tree.Remove("class/infiniband/mlx5_0")
+			b.tree.Remove("bus")
+			b.Container = "/.dockerenv"
+		}, Error, "device", "--device=/dev/infiniband"},
+		"no ib_uverbs": {func(b *bed) { b.tree.Remove("class/infiniband_verbs") }, Error, "module",
+			"modprobe ib_uverbs"},
+		"no rdma_ucm": {func(b *bed) { b.Access = denied("rdma_cm", fs.ErrNotExist) }, Warning, "module",
+			"modprobe rdma_ucm"},
+		"no permission": {func(b *bed) { b.Access = denied("uverbs0", fs.ErrPermission) }, Error, "permission",
+			"chmod 666 /nowhere/infiniband/uverbs0"},
+		"no permission in a container": {func(b *bed) {
+			b.Access, b.Container = denied("uverbs0", fs.ErrPermission), "/.dockerenv"
+		}, Error, "permission", "--device=/nowhere/infiniband/uverbs0"},
+		"not opened": {func(b *bed) { b.open, b.mtus = errors.New("get_context: EIO"), nil }, Error, "open", "EIO"},
+		"opening not permitted": {func(b *bed) { b.open, b.mtus = fs.ErrPermission, nil }, Error, "permission",
+			"chmod 666 /nowhere/infiniband/uverbs0"},
+		"little room": {func(b *bed) { b.tree.Netdev("eth2", "up", "0x1003", 4, 4170, "") }, Warning, "mtu",
+			"leaves 74 of the 4170 bytes"},
+		"little memory": {func(b *bed) { b.proc("self/limits", limits("65536")) }, Error, "memlock", "at most 64 KiB"},
+		"no memory":     {func(b *bed) { b.proc("self/limits", limits("0")) }, Error, "memlock", "at most 0 KiB"},
+		"some memory": {func(b *bed) { b.proc("self/limits", limits("8388608")) }, Warning, "memlock",
+			"ulimit -l unlimited"},
+		"much memory": {func(b *bed) { b.proc("self/limits", limits("1073741824")) }, Note, "memlock", "1024 MiB"},
+		"memory of a container": {func(b *bed) { b.proc("self/limits", limits("65536")); b.Container = "/.dockerenv" },
+			Error, "memlock", "--ulimit memlock=-1"},
+		"CAP_IPC_LOCK": {func(b *bed) {
+			b.proc("self/limits", limits("65536"))
+			b.proc("self/status", "CapEff:\t0000000000004000\n")
+		}, OK, "memlock", "CAP_IPC_LOCK"},
+		"CAP_IPC_LOCK of a user namespace": {func(b *bed) {
+			b.proc("self/limits", limits("65536"))
+			b.proc("self/status", "CapEff:\t0000000000004000\n")
+			b.proc("self/uid_map", "0 1000 1\n")
+		}, Error, "memlock", "at most 64 KiB"},
+		"governor": {func(b *bed) { b.tree.Write("devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave") },
+			Warning,
+			"governor", "1 of 2 CPUs is powersave"},
+		"port down": {func(b *bed) { b.tree.Write(dev+"ports/1/state", "1: DOWN") }, Error, "port",
+			"no port of any device"},
+		"one of two ports down": {func(b *bed) {
+			b.tree.Port("mlx5_0", 2, "1: DOWN", "Ethernet", "100 Gb/sec (4X EDR)", 0)
+		},
+			Warning, "port", "the port is DOWN"},
+		"no subnet manager": {func(b *bed) {
+			b.tree.Port("mlx5_0", 2, "2: INIT", "InfiniBand", "10 Gb/sec (4X SDR)", 0)
+		},
+			Warning, "port", "opensm"},
+		"RoCE v1": {func(b *bed) {
+			b.tree.GID("mlx5_0", 1, 0, local, sysfstest.V1, "eth2")
+			b.tree.GID("mlx5_0", 1, 3, v4, sysfstest.V1, "eth2")
+		}, Warning, "gid", "is RoCE v1"},
+		"link-local": {func(b *bed) { b.tree.Remove(dev + "ports/1/gids/3") }, Warning, "gid", "ip addr add"},
+		"no GID": {func(b *bed) {
+			b.tree.Remove(dev + "ports/1/gids/0")
+			b.tree.Remove(dev + "ports/1/gids/3")
+		}, Error, "gid", "no GID can be used"},
+		"no GID table": {func(b *bed) { b.tree.Remove(dev + "ports/1/gids") }, Error, "gid", "cannot be read"},
+		"netdev down": {func(b *bed) { b.tree.Netdev("eth2", "down", "0x1002", 4, 9000, "") }, Error, "gid",
+			"no GID can"},
+		"why not": {func(b *bed) {}, Note, "gid",
+			"GID 0, fe80::e42:a1ff:fe65:1a2e RoCEv2, is no choice: link-local"},
+		"MTU too large": {func(b *bed) { b.tree.Netdev("eth2", "up", "0x1003", 4, 1500, "") }, Error, "mtu",
+			"mtu 4200"},
+		"MTU too small": {func(b *bed) { b.mtus[1] = 1024 }, Warning, "mtu", "1024, although 4096 fits"},
+		"small netdev": {func(b *bed) { b.mtus[1] = 1024; b.tree.Netdev("eth2", "up", "0x1003", 4, 1500, "") },
+			Note, "mtu", "4200"},
+		"PCIe speed": {func(b *bed) { b.tree.Write(bus+"current_link_speed", "8.0 GT/s PCIe") }, Warning, "pcie",
+			"below"},
+		"PCIe width": {func(b *bed) { b.tree.Write(bus+"current_link_width", "4") }, Warning, "pcie",
+			"carries 63 Gb/s, the ports 100"},
+		"PCIe not known": {func(b *bed) { b.tree.Write(bus+"current_link_speed", "Unknown") }, Note, "pcie",
+			"not known"},
+		"PCIe of garbage": {func(b *bed) { b.tree.Write(bus+"current_link_width", "-3") }, Note, "pcie", "not known"},
+		"VF": {func(b *bed) { b.tree.Symlink("../"+pci, "devices/pci0000:3a/0000:3a:00.0/"+pci+"/physfn") }, OK,
+			"device",
+			"ConnectX-6 Dx VF"},
+		"two nodes": {func(b *bed) {
+			b.tree.Mkdir("devices/system/node/node0")
+			b.tree.Mkdir("devices/system/node/node1")
+		}, Note, "numa", "numactl --cpunodebind=1"},
+		"node not known": {func(b *bed) {
+			b.tree.Mkdir("devices/system/node/node0")
+			b.tree.Mkdir("devices/system/node/node1")
+			b.tree.Write(bus+"numa_node", "-1")
+		}, Warning, "numa", "does not say"},
+		"IOMMU":         {func(b *bed) { b.iommu("DMA-FQ") }, Warning, "iommu", "iommu=pt"},
+		"IOMMU through": {func(b *bed) { b.iommu("identity") }, OK, "iommu", "identity"},
+		"ACS": {func(b *bed) { b.tree.Write("devices/pci0000:3a/0000:3a:00.0/config", string(acs)) }, Note, "acs",
+			"setpci -s 0000:3a:00.0"},
+		"cgroup": {func(b *bed) { b.tree.Write("fs/cgroup/a/b/rdma.max", "mlx5_0 hca_handle=2 hca_object=2000") },
+			Warning,
+			"cgroup", "hca_object=2000"},
+		"cgroup above": {func(b *bed) { b.tree.Write("fs/cgroup/a/rdma.max", "mlx5_0 hca_handle=2 hca_object=max") },
+			Warning, "cgroup", "hca_handle=2"},
+		"RoCE of rdma_cm": {func(b *bed) {
+			b.tree.Write("kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode", "IB/RoCE v1")
+		}, Warning, "roce", "cma_roce_mode -d mlx5_0 -p 1 -m 2"},
+		"trust": {func(b *bed) { b.tree.Write("class/net/eth2/qos/trust", "pcp") }, Warning, "qos", "--trust dscp"},
+		"no PFC, no ECN": {func(b *bed) {
+			b.tree.Write("class/net/eth2/qos/pfc", "0 0 0 0 0 0 0 0")
+			b.tree.Write("class/net/eth2/ecn/roce_np/enable/3", "0")
+		}, Warning, "qos", "neither PFC nor ECN"},
+		"no qos": {func(b *bed) { b.tree.Remove("class/net/eth2/qos") }, Note, "qos", "dcb pfc show dev eth2"},
+		"filter of an adapter": {func(b *bed) { b.Rules = ruleset("type filter hook input priority 0; policy drop;") },
+			Note,
+			"firewall", "policy drop"},
+		"filter of software": {func(b *bed) { b.rxe(); b.Rules = ruleset("udp dport 4791 drop") }, Warning, "firewall",
+			"udp dport 4791 drop"},
+		"filter that accepts": {func(b *bed) {
+			b.rxe()
+			b.Rules = ruleset(":INPUT DROP [0:0]\n-A INPUT -p udp --dport 4791 -j ACCEPT")
+		}, OK, "firewall", "no rule"},
+		"filter not readable": {func(b *bed) {
+			b.Rules = func() (string, string, error) { return "", "", fs.ErrPermission }
+		}, Note, "firewall", "nft list ruleset"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t)
+			tc.change(b)
+			r := Examine(b.Host, "perf")
+			for _, f := range r.Findings {
+				if f.Check == tc.check && f.Severity == tc.want &&
+					strings.Contains(f.Text+"\n"+f.Evidence+"\n"+f.Remedy, tc.text) {
+					if f.Severity >= Warning && f.Remedy == "" && f.Check != "gid" {
+						t.Errorf("no remedy: %+v", f)
+					}
+					return
+				}
+			}
+			t.Errorf("no %v of %s with %q in %+v", tc.want, tc.check, tc.text, r.Findings)
+		})
+	}
+}
+
+func denied(base string, err error) func(string) error {
+	return func(path string) error {
+		if filepath.Base(path) == base {
+			return &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+		return nil
+	}
+}
+
+func (b *bed) iommu(kind string) {
+	b.tree.Mkdir("class/iommu/dmar0")
+	b.tree.Symlink("../../../../kernel/iommu_groups/12", "devices/pci0000:3a/0000:3a:00.0/"+pci+"/iommu_group")
+	b.tree.Write("kernel/iommu_groups/12/type", kind)
+}
+
+func (b *bed) rxe() {
+	b.tree.Device("rxe0", "", "", "0c42:a103:0065:1a2f")
+	b.tree.Port("rxe0", 1, "4: ACTIVE", "Ethernet", "2.5 Gb/sec (1X SDR)", 0)
+}
+
+func ruleset(text string) func() (string, string, error) {
+	return func() (string, string, error) { return text, "[nft list ruleset]", nil }
+}
+
+func TestPrint(t *testing.T) {
+	b := newBed(t)
+	b.tree.Write(dev+"fw_ver", "28\x1b[2J")
+	b.mtus[1] = 1024
+	r := Examine(b.Host, "perf")
+	var short, all, object bytes.Buffer
+	if err := errors.Join(r.Text(&short, false), r.Text(&all, true), r.JSON(&object)); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{short.String(), all.String(), object.String()} {
+		if strings.Contains(s, "\x1b") || !strings.Contains(s, "1024, although 4096 fits") {
+			t.Errorf("%q", s)
+		}
+	}
+	if strings.Contains(short.String(), "is no choice") || !strings.Contains(all.String(), "is no choice") ||
+		!strings.Contains(short.String(), "0 errors, 1 warnings, ") {
+		t.Errorf("%s\n%s", &short, &all)
+	}
+	if p, err := parsePeer(object.Bytes()); err != nil || p.Hostname != "node1" || p.Worst != Warning ||
+		p.Devices[0].Links[0].MTU != 1024 || p.Devices[0].Model != "ConnectX-6 Dx" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(b *bed)
+		want   Severity
+		text   string
+	}{
+		"alike":     {func(b *bed) {}, OK, "goes with mlx5_0/1 at node1"},
+		"MTU":       {func(b *bed) { b.mtus[1] = 1024 }, Warning, "the active MTUs differ"},
+		"their own": {func(b *bed) { b.mtus[1] = 1024 }, Warning, "has findings of its own"},
+		"down":      {func(b *bed) { b.tree.Write(dev+"ports/1/state", "1: DOWN") }, Error, "has no ACTIVE port"},
+		"link layer": {func(b *bed) { b.tree.Write(dev+"ports/1/link_layer", "InfiniBand") }, Error,
+			"the link layers differ"},
+		"rate": {func(b *bed) { b.tree.Write(dev+"ports/1/rate", "25 Gb/sec (1X EDR)") }, Note,
+			"the rates differ"},
+		"firmware":     {func(b *bed) { b.tree.Write(dev+"fw_ver", "20.1.1") }, Note, "20.1.1 of mlx5_0/1 at node1"},
+		"kernel":       {func(b *bed) { b.proc("sys/kernel/osrelease", "5.15\n") }, Note, "5.15 at node1"},
+		"flow control": {func(b *bed) { b.tree.Write("class/net/eth2/qos/trust", "pcp") }, Warning, "trust differs"},
+		"GID type": {func(b *bed) {
+			b.tree.GID("mlx5_0", 1, 0, local, sysfstest.V1, "eth2")
+			b.tree.GID("mlx5_0", 1, 3, v4, sysfstest.V1, "eth2")
+		}, Error, "RoCEv2 of mlx5_0/1 here, RoCEv1 of mlx5_0/1 at node1"},
+		"no GID": {func(b *bed) {
+			b.tree.Remove(dev + "ports/1/gids/0")
+			b.tree.Remove(dev + "ports/1/gids/3")
+		}, Error, "no GID that can be used"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			here, there := newBed(t), newBed(t)
+			tc.change(there)
+			var b bytes.Buffer
+			if err := Examine(there.Host, "perf").JSON(&b); err != nil {
+				t.Fatal(err)
+			}
+			p, err := parsePeer(b.Bytes())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := Examine(here.Host, "perf")
+			r.Compare(p)
+			for _, f := range r.Findings {
+				if f.Check == "peer" && f.Severity == tc.want && strings.Contains(f.Text+"\n"+f.Evidence, tc.text) {
+					return
+				}
+			}
+			t.Errorf("no %v with %q in %+v", tc.want, tc.text, r.Findings)
+		})
+	}
+}
+
+func TestSeverity(t *testing.T) {
+	for s := OK; s <= Error; s++ {
+		b, _ := json.Marshal(s)
+		var back Severity
+		if err := json.Unmarshal(b, &back); err != nil || back != s {
+			t.Errorf("%v became %s, then %v, %v", s, b, back, err)
+		}
+	}
+	if s := fmt.Sprint(Severity(17)); s != "Severity(17)" {
+		t.Error(s)
+	}
+}

@@ -1,0 +1,42 @@
+package doctor
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+	"github.com/pureverbs/pureverbs/loader"
+)
+
+// Host is where a machine is read. Tests give another one.
+type Host struct {
+	Sys  sysfs.Root
+	Proc string // /proc
+	Dev  string // /dev
+
+	Access    func(path string) error                  // whether this process may read and write the file
+	Load      func() *loader.Info                      // which libraries are there
+	Unlisted  func() error                             // why the library does not list devices of the kernel
+	MTUs      func(device string) (map[int]int, error) // opens the device; active MTU by port
+	Rules     func() (rules, from string, _ error)     // the packet filter's
+	Container string                                   // the sign of a container, empty outside
+}
+
+// text reads a file of procfs that has one line; empty if it cannot be read.
+func (h *Host) text(name string) string { return strings.TrimSpace(h.file(name)) }
+
+// file reads a file of procfs.
+func (h *Host) file(name string) string {
+	f, err := os.Open(filepath.Join(h.Proc, name))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, 1<<20))
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}

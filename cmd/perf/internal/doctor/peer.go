@@ -1,0 +1,125 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+const (
+	// DefaultPort is the TCP port on which a report is given.
+	DefaultPort = 18518
+
+	request    = "perf doctor 1\n"
+	maxReport  = 4 << 20
+	maxDevices = 256
+	maxPorts   = 256
+	maxClients = 8
+	// patience bounds the talk with a client, which has nothing to say but its request.
+	patience = 10 * time.Second
+	// askPatience bounds the talk with a server, which looks at its machine meanwhile.
+	askPatience = 60 * time.Second
+)
+
+// Peer is what is believed of another machine's report: facts, no text to act on.
+type Peer struct {
+	Tool          string   `json:"tool"`
+	SchemaVersion int      `json:"schema_version"`
+	Program       string   `json:"program"`
+	Hostname      string   `json:"hostname"`
+	Kernel        string   `json:"kernel"`
+	Worst         Severity `json:"worst"`
+	Devices       []Device `json:"devices"`
+}
+
+// Serve gives a report to everyone who asks, until ctx is done. What asks for something else is sent away.
+func Serve(ctx context.Context, l net.Listener, examine func() *Report) error {
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	free := make(chan struct{}, maxClients)
+	looking := make(chan struct{}, 1)
+	for {
+		c, err := l.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		if err != nil { // out of descriptors, perhaps
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		select {
+		case free <- struct{}{}:
+		default: // a flood
+			c.Close()
+			continue
+		}
+		go func() {
+			defer func() { c.Close(); <-free }()
+			c.SetDeadline(time.Now().Add(patience))
+			var got [len(request)]byte
+			if _, err := io.ReadFull(c, got[:]); err != nil || string(got[:]) != request {
+				return
+			}
+			looking <- struct{}{}
+			r := examine()
+			<-looking
+			c.SetDeadline(time.Now().Add(patience))
+			r.JSON(c) // a client that has gone does not matter
+		}()
+	}
+}
+
+// Ask asks another machine for its report.
+func Ask(ctx context.Context, address string) (*Peer, error) {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%w; start perf doctor --serve there", err)
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := io.WriteString(c, request); err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(c, maxReport+1))
+	if err != nil {
+		return nil, err
+	}
+	return parsePeer(b)
+}
+
+func parsePeer(b []byte) (*Peer, error) {
+	if len(b) > maxReport {
+		return nil, fmt.Errorf("the peer's report is longer than %d bytes", maxReport)
+	}
+	p := new(Peer)
+	if err := json.Unmarshal(b, p); err != nil {
+		return nil, fmt.Errorf("the peer's answer of %d bytes is no report of perf doctor: %w", len(b), err)
+	}
+	if p.Tool != "perf doctor" || p.SchemaVersion != 1 {
+		return nil, fmt.Errorf("the peer's answer is of %.40q, version %d; want perf doctor, version 1", p.Tool,
+			p.SchemaVersion)
+	}
+	if len(p.Devices) > maxDevices {
+		return nil, fmt.Errorf("the peer has %d devices, more than %d", len(p.Devices), maxDevices)
+	}
+	for _, d := range p.Devices {
+		if len(d.Ports) > maxPorts || len(d.Links) != len(d.Ports) {
+			return nil, fmt.Errorf("the peer's device %.40q has %d ports and %d links", d.Name, len(d.Ports),
+				len(d.Links))
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,229 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/gid"
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// headers is what the kernel leaves for headers when it chooses the MTU of a port from that of its netdev.
+const headers = 96
+
+// minHeaders is what a write needs over IPv4: IP, UDP, BTH, RETH and ICRC.
+const minHeaders = 60
+
+// largestMTU returns the largest MTU of RDMA that fits into one of a netdev; 0 if none does.
+func largestMTU(netdev int) int {
+	for mtu := 4096; mtu >= 256; mtu /= 2 {
+		if mtu+headers <= netdev {
+			return mtu
+		}
+	}
+	return 0
+}
+
+func (x *examination) port(d *Device, p sysfs.Port, l *Link) {
+	name := fmt.Sprintf("%s/%d", d.Name, p.Number)
+	f := Finding{Subject: name, Check: "port", Text: fmt.Sprintf("%s, %s, %s", p.LinkLayer, p.StateName, p.Rate),
+		Evidence: fmt.Sprintf("%s/%s/ports/%d/state", x.Sys.ClassDir(), d.Name, p.Number)}
+	if p.StateName != sysfs.StateActive {
+		f.Severity, f.Text = Warning, fmt.Sprintf("the port is %s (%s)", p.StateName, p.PhysStateName)
+		f.Evidence += ": " + p.StateName
+		f.Remedy = "look at cable and switch"
+		if p.LinkLayer == sysfs.LinkInfiniBand && p.StateName == "INIT" {
+			f.Remedy = "start a subnet manager: systemctl start opensm"
+		} else if p.LinkLayer == sysfs.LinkEthernet {
+			f.Remedy = "ip link set dev " + x.netdevOf(d, p.Number) + " up    # then cable and switch"
+		}
+	}
+	x.add(f)
+	x.gids(d, p, name, l)
+	if p.LinkLayer != sysfs.LinkEthernet {
+		return
+	}
+	x.mtu(name, l)
+	x.congestion(d, p, name, l)
+}
+
+// netdevOf returns the netdev of a port.
+func (x *examination) netdevOf(d *Device, port int) string {
+	entries, _ := x.Sys.GIDs(d.Name, port)
+	for _, e := range entries {
+		if e.Netdev != "" {
+			return e.Netdev
+		}
+	}
+	return "NETDEV"
+}
+
+// gids says of each GID why it is a good choice or not.
+func (x *examination) gids(d *Device, p sysfs.Port, name string, l *Link) {
+	entries, err := x.Sys.GIDs(d.Name, p.Number)
+	evidence := fmt.Sprintf("%s/%s/ports/%d/gids", x.Sys.ClassDir(), d.Name, p.Number)
+	if err != nil {
+		x.add(Finding{Severity: Error, Subject: name, Check: "gid", Text: "the GID table cannot be read",
+			Evidence: err.Error()})
+		return
+	}
+	var c []gid.Candidate
+	var list []sysfs.GIDEntry
+	for _, e := range entries {
+		if e.Err != nil {
+			continue
+		}
+		n, ok := x.Sys.Netdev(e.Netdev)
+		k := gid.Candidate{GID: e.GID, Index: e.Index, Type: gid.Type(e.Type), VLAN: n.VLAN,
+			PortActive: p.StateName == sysfs.StateActive}
+		if ok {
+			k.Netdev = gid.LinkDown
+			if n.Up() {
+				k.Netdev = gid.LinkUp
+			}
+		}
+		c, list = append(c, k), append(list, e)
+	}
+	best := gid.Best(c)
+	good := best >= 0 && gid.Down(c[best]) == ""
+	if !good {
+		f := Finding{Severity: Error, Subject: name, Check: "gid", Text: "no GID can be used", Evidence: evidence,
+			Remedy: "show_gids -d " + d.Name}
+		if p.StateName != sysfs.StateActive {
+			f.Severity = Note // the port's finding is the cause
+		}
+		x.add(f)
+	} else {
+		x.bestGID(d, p, name, evidence, list[best], l)
+	}
+	for i, e := range list {
+		if good && i == best {
+			continue
+		}
+		x.add(Finding{Severity: Note, Subject: name, Check: "gid", Text: fmt.Sprintf("GID %d, %s %v, is no choice: %s",
+			e.Index, e.GID.Addr(), e.Type, gid.Why(c, best, i)), Evidence: fmt.Sprintf("%s/%d", evidence, e.Index)})
+	}
+}
+
+// bestGID says what is the matter with the best GID.
+func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, e sysfs.GIDEntry, l *Link) {
+	l.GID, l.GIDType, l.Netdev = &e.Index, e.Type.String(), e.Netdev
+	text := fmt.Sprintf("GID %d, %s %v on %s, is the best", e.Index, e.GID.Addr(), e.Type, e.Netdev)
+	f := Finding{Subject: name, Check: "gid", Text: text, Evidence: fmt.Sprintf("%s/%d", evidence, e.Index)}
+	if e.Type == sysfs.GIDTypeIB {
+		f.Text = fmt.Sprintf("GID %d, %v, is the best", e.Index, e.GID)
+	}
+	scope := gid.ScopeOf(e.GID)
+	switch {
+	case e.Type == sysfs.GIDTypeRoCEv1:
+		f.Severity = Warning
+		f.Text = fmt.Sprintf("the best GID, %d, is RoCE v1, which no router forwards and no RoCE v2 peer answers",
+			e.Index)
+		f.Remedy = "ip addr show dev " + e.Netdev +
+			"    # RoCE v2 needs roce_enable of the driver: devlink dev param show"
+	case e.Type == sysfs.GIDTypeRoCEv2 && (scope == gid.ScopeLinkLocal || scope == gid.ScopeIPv4LinkLocal):
+		f.Severity = Warning
+		f.Text = fmt.Sprintf("the best GID, %d, is link-local: no router forwards it", e.Index)
+		f.Remedy = "ip addr add ADDRESS/PREFIX dev " + e.Netdev
+	}
+	x.add(f)
+
+	// Which RoCE rdma_cm uses.
+	mode, err := x.Sys.Attr("kernel", "config", "rdma_cm", d.Name, "ports", fmt.Sprint(p.Number), "default_roce_mode")
+	if err == nil && mode != "RoCE v2" {
+		x.add(Finding{Severity: Warning, Subject: name, Check: "roce", Text: "rdma_cm connects by " + mode,
+			Evidence: fmt.Sprintf("%s/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode: %s", x.Sys, d.Name,
+				p.Number, mode),
+			Remedy: fmt.Sprintf("cma_roce_mode -d %s -p %d -m 2", d.Name, p.Number)})
+	}
+}
+
+// mtu compares the port's MTU with its netdev's.
+func (x *examination) mtu(name string, l *Link) {
+	n, ok := x.Sys.Netdev(l.Netdev)
+	if !ok || n.MTU == 0 {
+		return
+	}
+	l.NetdevMTU = n.MTU
+	fits := largestMTU(n.MTU)
+	f := Finding{Subject: name, Check: "mtu", Text: fmt.Sprintf("active MTU %d", l.MTU),
+		Evidence: fmt.Sprintf("%s/class/net/%s/mtu: %d, active MTU of the port: %d", x.Sys, n.Name, n.MTU, l.MTU)}
+	switch {
+	case l.MTU == 0:
+		return // it could not be opened
+	case l.MTU > fits && l.MTU+minHeaders <= n.MTU:
+		f.Severity = Warning
+		f.Text = fmt.Sprintf("active MTU %d leaves %d of the %d bytes of %s for headers, which may need %d", l.MTU,
+			n.MTU-l.MTU, n.MTU, n.Name, headers)
+		f.Remedy = fmt.Sprintf("ip link set dev %s mtu %d", n.Name, l.MTU+headers+8)
+	case l.MTU > fits:
+		f.Severity = Error
+		f.Text = fmt.Sprintf("active MTU %d does not fit into the %d bytes of %s: large messages are lost", l.MTU,
+			n.MTU,
+			n.Name)
+		f.Remedy = fmt.Sprintf("ip link set dev %s mtu %d", n.Name, l.MTU+headers+8)
+	case l.MTU < fits:
+		f.Severity = Warning
+		f.Text = fmt.Sprintf("active MTU %d, although %d fits into the %d bytes of %s", l.MTU, fits, n.MTU, n.Name)
+		f.Remedy = "ip link set dev " + n.Name + " down && ip link set dev " + n.Name + " up"
+	case fits < 4096:
+		f.Severity = Note
+		f.Text = fmt.Sprintf("active MTU %d, as %s has %d: 4200 or more give 4096", l.MTU, n.Name, n.MTU)
+		f.Remedy = "ip link set dev " + n.Name + " mtu 9000    # and of every switch on the way"
+	}
+	x.add(f)
+}
+
+// congestion looks at flow and congestion control, which sysfs has with the vendor's drivers only.
+func (x *examination) congestion(d *Device, p sysfs.Port, name string, l *Link) {
+	if l.Netdev == "" || d.PCIAddress == "" {
+		return
+	}
+	var seen []string
+	read := func(key string, elem ...string) string {
+		s, err := x.Sys.Attr(append([]string{"class", "net", l.Netdev}, elem...)...)
+		if err != nil {
+			return ""
+		}
+		s = strings.TrimSpace(s)
+		l.Lossless[key] = s
+		seen = append(seen, key+" "+s)
+		return s
+	}
+	trust, pfc := read("trust", "qos", "trust"), read("pfc", "qos", "pfc")
+	ecn := true
+	for prio := range 8 {
+		for _, side := range []string{"roce_np", "roce_rp"} {
+			if v, err := x.Sys.Attr("class", "net", l.Netdev, "ecn", side, "enable", fmt.Sprint(prio)); err == nil {
+				l.Lossless[fmt.Sprintf("%s_%d", side, prio)] = v
+				ecn = ecn && v != "0"
+			}
+		}
+	}
+	if class, err := x.Sys.Attr("class", "infiniband", d.Name, "tc", fmt.Sprint(p.Number),
+		"traffic_class"); err == nil {
+		l.Lossless["traffic_class"] = class
+		seen = append(seen, "traffic_class "+class)
+	}
+	evidence := x.Sys.String() + "/class/net/" + l.Netdev + "/{qos,ecn}"
+	if len(l.Lossless) == 0 {
+		x.add(Finding{Severity: Note, Subject: name, Check: "qos", Text: "PFC, ECN and trust cannot be told from sysfs",
+			Evidence: evidence + " do not exist", Remedy: fmt.Sprintf("dcb pfc show dev %s; dcb app show dev %s",
+				l.Netdev,
+				l.Netdev)})
+		return
+	}
+	f := Finding{Severity: OK, Subject: name, Check: "qos", Text: strings.Join(seen, ", "), Evidence: evidence}
+	switch {
+	case trust == "pcp":
+		f.Severity, f.Text = Warning, "the port trusts the PCP of VLAN tags, but RoCE v2 marks the DSCP"
+		f.Remedy = "mlnx_qos -i " + l.Netdev + " --trust dscp"
+	case pfc != "" && !strings.Contains(pfc, "1") && !ecn:
+		f.Severity, f.Text = Warning, "neither PFC nor ECN is on: a congested switch drops packets"
+		f.Remedy = "mlnx_qos -i " + l.Netdev + " --pfc 0,0,0,1,0,0,0,0"
+	case !ecn:
+		f.Severity, f.Text = Note, "ECN is off for some priority"
+		f.Remedy = "echo 1 > /sys/class/net/" + l.Netdev + "/ecn/roce_np/enable/3    # and roce_rp"
+	}
+	x.add(f)
+}

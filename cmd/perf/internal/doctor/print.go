@@ -1,0 +1,53 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
+
+// Text prints the findings. all prints also those that are ok and those of what is only worth knowing.
+func (r *Report) Text(w io.Writer, all bool) error {
+	var b bytes.Buffer
+	var count [Error + 1]int
+	for _, f := range r.Findings {
+		if f.Severity > Error {
+			f.Severity = Error
+		}
+		count[f.Severity]++
+		if f.Severity < Warning && !all && !(f.Severity == OK && (f.Check == "device" || f.Check == "gid")) {
+			continue
+		}
+		fmt.Fprintf(&b, "%-8s%-10s %-11s%s\n", f.Severity, printable.Message(f.Subject), printable.Message(f.Check),
+			printable.Message(f.Text))
+		if f.Severity != OK && f.Evidence != "" {
+			fmt.Fprintf(&b, "%30s%s\n", "read: ", printable.Message(f.Evidence))
+		}
+		if f.Severity != OK && f.Remedy != "" {
+			fmt.Fprintf(&b, "%30s%s\n", "mend: ", printable.Message(f.Remedy))
+		}
+	}
+	fmt.Fprintf(&b, "%d errors, %d warnings, %d notes, %d ok", count[Error], count[Warning], count[Note], count[OK])
+	if !all {
+		fmt.Fprint(&b, " (-v shows all)")
+	}
+	fmt.Fprintln(&b)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// JSON prints the report as one object.
+func (r *Report) JSON(w io.Writer) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return err
+	}
+	_, err := w.Write(printable.JSON(b.Bytes()))
+	return err
+}

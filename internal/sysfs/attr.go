@@ -1,0 +1,69 @@
+package sysfs
+
+import "slices"
+
+// Attr reads the attribute with this path below the root, without the line end. No element but the last may be a file,
+// and the last is not followed as a symbolic link.
+func (r Root) Attr(elem ...string) (string, error) {
+	d, err := r.parent(elem)
+	if err != nil {
+		return "", err
+	}
+	defer d.close()
+	return d.attr(elem[len(elem)-1])
+}
+
+// Number reads an attribute that holds one number.
+func (r Root) Number(elem ...string) (n int64, ok bool) {
+	d, err := r.parent(elem)
+	if err != nil {
+		return 0, false
+	}
+	defer d.close()
+	return d.number(elem[len(elem)-1])
+}
+
+// Link returns where the symbolic link with this path leads to.
+func (r Root) Link(elem ...string) (string, error) {
+	d, err := r.parent(elem)
+	if err != nil {
+		return "", err
+	}
+	defer d.close()
+	return d.readlink(elem[len(elem)-1])
+}
+
+// Names lists the directory with this path in numeric order.
+func (r Root) Names(elem ...string) ([]string, error) {
+	if err := validPath(elem); err != nil {
+		return nil, err
+	}
+	d, err := openDir(r.path(elem...))
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	names, err := d.names()
+	slices.SortFunc(names, NaturalCompare)
+	return names, err
+}
+
+// parent opens the directory in which the last element is.
+func (r Root) parent(elem []string) (*dir, error) {
+	if err := validPath(elem); err != nil {
+		return nil, err
+	}
+	return openDir(r.path(elem[:len(elem)-1]...))
+}
+
+func validPath(elem []string) error {
+	for _, e := range elem {
+		if !validName(e) {
+			return badName("element", e)
+		}
+	}
+	if len(elem) == 0 {
+		return badName("element", "")
+	}
+	return nil
+}
