@@ -44,6 +44,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "compare" {
 		return runCompare(args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == "serve" {
+		return runServe(ctx, args[1:], stdout, stderr)
+	}
+	if len(args) > 0 && args[0] == "mesh" {
+		return runMesh(ctx, args[1:], stdout, stderr)
+	}
 	o, err := parse(args)
 	if errors.Is(err, errHelp) {
 		fmt.Fprint(stdout, usage())
@@ -59,6 +65,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		fmt.Fprintln(stderr, "perf --help shows how it is used")
 		return exitUsage
+	}
+	if o.agentPort != 0 {
+		c, err := o.askAgent(ctx)
+		if err != nil {
+			say(stderr, err)
+			return exitFailure
+		}
+		defer c.Close()
 	}
 	table := report.Table{W: stdout, Plan: &o.plan, Histogram: o.histogram}
 	bar := &report.Progress{W: stderr}
