@@ -213,7 +213,8 @@ func parse(args []string) (*options, error) {
 			"give them to the client", o.asked.Verb)
 	}
 	if f.Changed("agent") && (o.agentPort < 1 || o.agentPort > 65535 || o.asked.Host == "" || o.asked.RDMACM) {
-		return nil, fmt.Errorf("--agent %d: give a client the TCP port of the agent, 1 to 65535, and not -R", o.agentPort)
+		return nil, fmt.Errorf("--agent %d: give a client the TCP port of the agent, 1 to 65535, and not -R",
+			o.agentPort)
 	} else if f.Changed("token-file") && !f.Changed("agent") {
 		return nil, errors.New("--token-file needs --agent")
 	}

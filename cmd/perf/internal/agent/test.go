@@ -35,7 +35,8 @@ func CheckTest(p wire.Params) error {
 	add(p.Size < 1 || p.Size > mostBytes/uint64(min(max(p.QPs, 1), mostQPs)),
 		"size %d, allowed are 1 to %d bytes in all queue pairs", p.Size, mostBytes)
 	add(p.Duration < 0 || p.Duration > mostDuration, "duration %v, allowed are up to %v", p.Duration, mostDuration)
-	add(p.Duration == 0 && (p.Iters < 1 || p.Iters > mostIters), "%d iterations, allowed are 1 to %d", p.Iters, mostIters)
+	add(p.Duration == 0 && (p.Iters < 1 || p.Iters > mostIters), "%d iterations, allowed are 1 to %d", p.Iters,
+		mostIters)
 	if wrong != nil {
 		return fmt.Errorf("the agent refuses: %s", strings.Join(wrong, "; "))
 	}

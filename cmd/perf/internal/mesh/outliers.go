@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Outliers says when a figure is slow: worse than the median by more than Deviations times the median absolute
-// deviation (scaled to a standard deviation), and by more than Share of the median, as the deviation of quiet hosts is
-// nearly nothing.
+// Outliers says when a figure is slow: worse than the median by more than Share of it, and its logarithm by more than
+// Deviations times the median absolute deviation of the logarithms (scaled to a standard deviation). Logarithms, as
+// bandwidth cannot fall below nothing: of figures that scatter, not even a hundredth would be far from the median.
 type Outliers struct {
 	Deviations float64
 	Share      float64
@@ -33,9 +33,15 @@ func mad(v []float64) float64 {
 	return 1.4826 * median(d)
 }
 
-// slow returns a function that reports whether a value is slow among v. sign is 1 where more is worse, or -1.
+// slow returns a function that reports whether a value is slow among v, which are above 0. sign is 1 where more is
+// worse, or -1.
 func (o Outliers) slow(v []float64, sign float64) func(float64) bool {
-	m := median(v)
-	limit := max(o.Deviations*mad(v), o.Share*m)
-	return func(x float64) bool { return len(v) > 2 && sign*(x-m) > limit }
+	logs := make([]float64, len(v))
+	for i := range v {
+		logs[i] = math.Log(v[i])
+	}
+	m, deviation, middle := median(logs), mad(logs), median(v)
+	return func(x float64) bool {
+		return len(v) > 2 && sign*(math.Log(x)-m) > o.Deviations*deviation && sign*(x-middle) > o.Share*middle
+	}
 }

@@ -59,6 +59,7 @@ type SlowPair struct {
 // SlowHost is a host whose pairs are outliers together.
 type SlowHost struct {
 	Host   string  `json:"host"`
+	Part   string  `json:"part"` // sends or receives
 	Figure string  `json:"figure"`
 	Value  float64 `json:"median_of_host"`
 	Median float64 `json:"median_of_hosts"`
@@ -89,13 +90,13 @@ func (r *Result) judge(o Outliers) {
 	})
 	for _, f := range figuresOfPair {
 		var all []float64
-		byHost := make([][]float64, len(r.Hosts))
+		ends := [2][][]float64{make([][]float64, len(r.Hosts)), make([][]float64, len(r.Hosts))}
 		for i := range r.Pairs {
 			p := &r.Pairs[i]
 			if v := f.of(p); v > 0 {
 				all = append(all, v)
-				byHost[p.from] = append(byHost[p.from], v)
-				byHost[p.to] = append(byHost[p.to], v)
+				ends[0][p.from] = append(ends[0][p.from], v)
+				ends[1][p.to] = append(ends[1][p.to], v)
 			}
 		}
 		isSlow := o.slow(all, f.worse)
@@ -105,17 +106,24 @@ func (r *Result) judge(o Outliers) {
 				r.SlowPairs = append(r.SlowPairs, SlowPair{p.From, p.To, f.name, v, median(all)})
 			}
 		}
-		var hosts []float64
-		for _, v := range byHost {
-			if len(v) > 0 {
-				hosts = append(hosts, median(v))
-			}
+		for end, does := range []string{"sends", "receives"} {
+			r.judgeHosts(f, does, ends[end], o)
 		}
-		isSlow = o.slow(hosts, f.worse)
-		for i, v := range byHost {
-			if len(v) > 0 && isSlow(median(v)) {
-				r.SlowHosts = append(r.SlowHosts, SlowHost{r.Hosts[i], f.name, median(v), median(hosts)})
-			}
+	}
+}
+
+// judgeHosts compares the medians of the hosts in one part. A host may be slow in one part only.
+func (r *Result) judgeHosts(f figure, does string, values [][]float64, o Outliers) {
+	var hosts []float64
+	for _, v := range values {
+		if len(v) > 0 {
+			hosts = append(hosts, median(v))
+		}
+	}
+	isSlow := o.slow(hosts, f.worse)
+	for i, v := range values {
+		if len(v) > 0 && isSlow(median(v)) {
+			r.SlowHosts = append(r.SlowHosts, SlowHost{r.Hosts[i], does, f.name, median(v), median(hosts)})
 		}
 	}
 }

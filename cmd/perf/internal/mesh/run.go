@@ -105,8 +105,8 @@ func (m *coordinator) hold(ctx context.Context) ([]*agent.Client, error) {
 				most, err = cl.Hold(m.Timeout)
 			}
 			if need := m.together(); err == nil && most < need {
-				err = fmt.Errorf("it runs %d tests at a time, this mesh needs %d: give it --max-clients %d, or the mesh "+
-					"--order rounds", most, need, need)
+				err = fmt.Errorf("it runs %d tests at a time, this mesh needs %d: give it --max-clients %d, "+
+					"or the mesh --order rounds", most, need, need)
 			}
 			if err != nil {
 				errs[i] = fmt.Errorf("host %s: %w", h.Name, err)

@@ -28,8 +28,8 @@ func (r *Result) Text(w io.Writer) {
 	units := map[string]string{figuresOfPair[0].name: "Gb/s", figuresOfPair[1].name: "us"}
 	per := map[string]float64{figuresOfPair[0].name: 1e9, figuresOfPair[1].name: 1e3}
 	for _, s := range r.SlowHosts {
-		fmt.Fprintf(w, "slow host %s: median %.4g %s, that of the hosts is %.4g\n", printable.Name(s.Host),
-			s.Value/per[s.Figure], units[s.Figure], s.Median/per[s.Figure])
+		fmt.Fprintf(w, "slow host %s, where it %s: median %.4g %s, that of the hosts is %.4g\n",
+			printable.Name(s.Host), s.Part, s.Value/per[s.Figure], units[s.Figure], s.Median/per[s.Figure])
 	}
 	ofHost := 0
 	for _, s := range r.SlowPairs {

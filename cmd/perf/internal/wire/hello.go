@@ -14,9 +14,9 @@ const Version = "6.27"
 
 const (
 	versionLen = 16
-	busyText   = "busy" // in place of a version; a stock peer calls it too old
-	agentText  = "pureverbs-agent"
-	minVersion = 5.70 // older ones report in another format
+	busyText   = "busy"            // in place of a version; a stock peer calls it too old
+	agentText  = "pureverbs-agent" // in its place too, of a perf serve
+	minVersion = 5.70              // older ones report in another format
 
 	// A page is also the unit in which senders walk through the peer's memory: each
 	// queue pair has two of them. No system that runs Linux has larger ones.
