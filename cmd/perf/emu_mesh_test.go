@@ -25,7 +25,7 @@ func TestEmuMesh(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		args := []string{"--fault", fmt.Sprintf("cqe-delayed:device=mlx5_%d,us=100000,count=0", slow)}
+		args := []string{"--fault", fmt.Sprintf("cqe-delayed:device=mlx5_%d,us=50000,count=0", slow)}
 		for i := range 8 {
 			args = append(args, "--device", fmt.Sprintf("mlx5_%d", i))
 		}
@@ -47,7 +47,9 @@ func TestEmuMesh(t *testing.T) {
 			"--bind", "127.0.0.1"))
 		hosts = append(hosts, "127.0.0.1:"+port)
 	}
-	m := start(t, perf, "mesh", "--json", "--slow", "60%", "--deviations", "3", "-n", "5", "--hosts", strings.Join(hosts, ","))
+	// Processes without end compete for few processors here: the figures of hosts that are well scatter much.
+	m := start(t, perf, "mesh", "--json", "--slow", "60%", "--deviations", "1.5", "-n", "5",
+		"--hosts", strings.Join(hosts, ","))
 	testutil.Eventually(t, "the agent that dies has run tests", func() bool {
 		return strings.Count(agents[dies].diag.String(), "server of write lat") > 1
 	})
