@@ -46,7 +46,6 @@ type meshOptions struct {
 	failSlow bool
 	size     uint64
 	latSize  uint64
-	slow     float64
 	limits   mesh.Outliers
 	test     wire.Params
 	timeout  time.Duration
