@@ -55,7 +55,7 @@ func TestEmuMesh(t *testing.T) {
 	var hosts []string
 	log := func(i int) string { return filepath.Join(dir, strconv.Itoa(i)) }
 	for i := range 8 {
-		p := strconv.Itoa(18600 + i) // the network is the emulator's own
+		p := strconv.Itoa(21900 + i)
 		c := exec.Command(perf, "serve", "-d", fmt.Sprintf("mlx5_%d", i), "-p", p, "--bind", "127.0.0.1")
 		f, err := os.Create(log(i))
 		if err != nil {

@@ -157,7 +157,11 @@ func (m *coordinator) pair(ctx context.Context, p Pair) PairResult {
 	}
 	if err != nil {
 		r.Error = err.Error()
-		time.Sleep(lossSettles) // of a host and its test, the test may be known to be dead first
+		select { // of a host and its test, the test may be known to be dead first
+		case <-from.ctx.Done():
+		case <-to.ctx.Done():
+		case <-time.After(lossSettles):
+		}
 	}
 	for _, h := range []*member{from, to} {
 		if err != nil && h.ctx.Err() != nil {
@@ -167,7 +171,7 @@ func (m *coordinator) pair(ctx context.Context, p Pair) PairResult {
 	return r
 }
 
-const lossSettles = 100 * time.Millisecond
+const lossSettles = time.Second
 
 // test runs one test between two agents.
 func (m *coordinator) test(ctx context.Context, from, to *member, p wire.Params) (f figures, err error) {
