@@ -27,6 +27,8 @@ type options struct {
 	jsonFile  string // where the JSON object goes, too
 	limits    measure.Limits
 	histogram bool
+	agentPort int          // of perf serve, which is asked for the server; 0: the server is there
+	tokenFile string       // of that agent
 	named     func() error // reads what flags give by name
 }
 
@@ -106,6 +108,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.BoolVarP(&o.histogram, "report-histogram", "H", false, "show the latency histogram (lat)")
 	f.Var((*seconds)(&c.Timeout), "timeout", "give up when the peer is silent, or nothing completes, for that long")
 	f.Var((*seconds)(&c.Patience), "retry", "how long a client tries to reach a server")
+	f.IntVar(&o.agentPort, "agent", 0, "ask the perf serve at this TCP `port` of SERVER to be the server")
+	f.StringVar(&o.tokenFile, "token-file", "", "`file` with that agent's token")
 	f.BoolVar(&c.ShortNeg, "short-6-28", false, "as client of a perftest 6.28 that was built without mlx5")
 	f.BoolP("cpu-freq", "F", false, "accepted and ignored, as the clock needs no help")
 	f.Lookup("cpu-freq").Hidden = true
@@ -208,6 +212,12 @@ func parse(args []string) (*options, error) {
 		return nil, fmt.Errorf("limits (--max-lat, --max-p99): the server of %v lat measures nothing, "+
 			"give them to the client", o.asked.Verb)
 	}
+	if f.Changed("agent") && (o.agentPort < 1 || o.agentPort > 65535 || o.asked.Host == "" || o.asked.RDMACM) {
+		return nil, fmt.Errorf("--agent %d: give a client the TCP port of the agent, 1 to 65535, and not -R",
+			o.agentPort)
+	} else if f.Changed("token-file") && !f.Changed("agent") {
+		return nil, errors.New("--token-file needs --agent")
+	}
 	if o.histogram && o.asked.Metric != wire.Latency {
 		return nil, errors.New("histogram (-H): only latency tests have it")
 	}
@@ -238,6 +248,8 @@ programs have to be given -R as well, and know IPv4 addresses only.
 perf compare --help says how two runs are compared.
 perf report --help says how charts are made of runs.
 perf doctor --help says how this machine is looked at, and what is wrong with it.
+perf serve --help says how an agent serves many clients.
+perf mesh --help says how all pairs of many hosts are measured.
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 a limit (-w, -y, --min-bw, --max-lat,
 --max-p99) was missed.

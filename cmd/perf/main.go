@@ -42,17 +42,23 @@ func main() {
 
 // run is the program: arguments in, an exit code out.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && (args[0] == string(layer.Stream) || args[0] == string(layer.Message)) {
+	command := ""
+	if len(args) > 0 {
+		command = args[0]
+	}
+	switch command {
+	case string(layer.Stream), string(layer.Message):
 		return runLayer(ctx, args, stdout, stderr)
-	}
-	if len(args) > 0 && args[0] == "compare" {
+	case "compare":
 		return runCompare(args[1:], stdout, stderr)
-	}
-	if len(args) > 0 && args[0] == "report" {
+	case "report":
 		return runReport(args[1:], stdout, stderr)
-	}
-	if len(args) > 0 && args[0] == "doctor" {
+	case "doctor":
 		return runDoctor(ctx, args[1:], stdout, stderr)
+	case "serve":
+		return runServe(ctx, args[1:], stdout, stderr)
+	case "mesh":
+		return runMesh(ctx, args[1:], stdout, stderr)
 	}
 	o, err := parse(args)
 	if errors.Is(err, errHelp) {
@@ -69,6 +75,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		fmt.Fprintln(stderr, "perf --help shows how it is used")
 		return exitUsage
+	}
+	if o.agentPort != 0 {
+		c, err := o.askAgent(ctx)
+		if err != nil {
+			say(stderr, err)
+			return exitFailure
+		}
+		defer c.Close()
 	}
 	table := report.Table{W: stdout, Plan: &o.plan, Histogram: o.histogram}
 	bar := &report.Progress{W: stderr}

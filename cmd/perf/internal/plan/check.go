@@ -163,7 +163,8 @@ func (p *Plan) checkPath(c *complaints) {
 	if p.IBPort < 1 {
 		c.add("device port (-i) %d < 1", p.IBPort)
 	}
-	if p.Port < 1 || p.Port > 65535 {
+	anyPort := p.Port == 0 && !p.Client() && !p.RDMACM // a free one, which the server prints
+	if !anyPort && (p.Port < 1 || p.Port > 65535) {
 		c.add("tcp port (-p) %d, allowed are 1 to 65535", p.Port)
 	}
 }

@@ -95,7 +95,7 @@ func TestNewRefuses(t *testing.T) {
 			"power of two"},
 		{"mtu", wire.Bandwidth, wire.Write, func(c *Options) { c.MTU = 1500 }, "1500"},
 		{"timeout", wire.Bandwidth, wire.Write, func(c *Options) { c.QPTimeout = 32 }, "32 > 31"},
-		{"port", wire.Bandwidth, wire.Write, func(c *Options) { c.Port = 0 }, "tcp port"},
+		{"port", wire.Bandwidth, wire.Write, func(c *Options) { c.Port, c.Host = 0, "host" }, "tcp port"},
 		{"inline read", wire.Bandwidth, wire.Read, func(c *Options) { c.Inline = 8 }, "read sends nothing"},
 		{"outs of write", wire.Bandwidth, wire.Write, func(c *Options) { c.OutReads = 4 }, "only read"},
 		{"definition of bw", wire.Bandwidth, wire.Write, func(c *Options) { c.LatencyDef = ToCompletion },

@@ -15,6 +15,9 @@ var (
 	ErrGarbage = errors.New("the peer does not speak perftest's protocol")
 	// ErrBusy means that the server is serving another client.
 	ErrBusy = errors.New("the server is busy with another client")
+	// ErrAgent means that perf serve listens there, which has to be asked for a server.
+	ErrAgent = errors.New("a perf serve listens there, not a server: give its port to --agent instead of -p; stock " +
+		"programs need a server of their own")
 )
 
 // ExchangeError says at which step of the exchange with whom something failed.

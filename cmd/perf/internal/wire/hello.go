@@ -14,8 +14,9 @@ const Version = "6.27"
 
 const (
 	versionLen = 16
-	busyText   = "busy" // in place of a version; a stock peer calls it too old
-	minVersion = 5.70   // older ones report in another format
+	busyText   = "busy"            // in place of a version; a stock peer calls it too old
+	agentText  = "pureverbs-agent" // in its place too, of a perf serve
+	minVersion = 5.70              // older ones report in another format
 
 	// A page is also the unit in which senders walk through the peer's memory: each
 	// queue pair has two of them. No system that runs Linux has larger ones.
@@ -61,6 +62,9 @@ func (w *Conn) Hello(h Hello) (Agreed, error) {
 	a.PeerVersion = string(text)
 	if a.PeerVersion == busyText {
 		return a, w.fail(step, ErrBusy)
+	}
+	if bytes.HasPrefix(in, []byte(agentText)) {
+		return a, w.fail(step, ErrAgent)
 	}
 	if !versionForm.Match(text) {
 		return a, w.fail(step, fmt.Errorf("%w: its version is %s, expected something like %q", ErrGarbage, quote(in),

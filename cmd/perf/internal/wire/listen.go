@@ -99,23 +99,40 @@ func (l *Listener) Close() error {
 // Dial connects to a server. While nobody listens it tries again for patience,
 // so that both ends can be started together.
 func Dial(ctx context.Context, host string, port int, timeout, patience time.Duration) (*Conn, error) {
+	c, err := DialTCP(ctx, host, port, timeout, patience)
+	if err != nil {
+		return nil, err
+	}
+	return NewConn(ctx, c, Client, timeout), nil
+}
+
+// DialTCP connects a socket. It tries again for patience while nobody listens, or while the name is not known yet.
+func DialTCP(ctx context.Context, host string, port int, timeout, patience time.Duration) (net.Conn, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	end := time.Now().Add(patience)
 	for {
 		d := net.Dialer{Timeout: timeout}
 		c, err := d.DialContext(ctx, "tcp", addr)
 		if err == nil {
-			return NewConn(ctx, c, Client, timeout), nil
+			return c, nil
 		}
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("connect to %s: %w", addr, context.Cause(ctx))
 		}
-		if !isRefused(err) {
-			return nil, fmt.Errorf("connect to %s: %w", addr, err)
+		hint, again := "", false
+		var dns *net.DNSError
+		var timed net.Error
+		switch {
+		case isRefused(err):
+			hint, again = "; no server is listening there, or a stock one is serving another client", true
+		case errors.As(err, &dns):
+			again = dns.IsNotFound || dns.IsTemporary || dns.IsTimeout
+		case errors.As(err, &timed) && timed.Timeout():
+			hint = fmt.Sprintf("; nothing answered for %v: the host is down, or a firewall drops TCP port %d", timeout,
+				port)
 		}
-		if time.Now().After(end) {
-			return nil, fmt.Errorf("connect to %s: %w; "+
-				"no server is listening there, or a stock one is serving another client", addr, err)
+		if !again || time.Now().After(end) {
+			return nil, fmt.Errorf("connect to %s: %w%s", addr, err, hint)
 		}
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,301 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// asPerf acts as the perf that an agent starts: a server stays, a client prints its arguments.
+const asPerf = `case "$*" in
+*" -p 0") echo "perf: waiting for a client on TCP port 4711" >&2; exec sleep 600 ;;
+*bad.host) echo "perf: it is broken" >&2; exit 1 ;;
+*) printf '{"args": "%s"}\n' "$*" ;;
+esac`
+
+var (
+	good = Token{[]byte("0123456789abcdef")}
+	test = wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 4096, Iters: 100, QPs: 2}
+)
+
+// startAgent starts an agent and returns its port.
+func startAgent(t *testing.T, c Config) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Token, c.Program = good, []string{"/bin/sh", "-c", asPerf, "perf"}
+	if c.Log == nil {
+		c.Log = t.Logf
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- Serve(ctx, ln, c) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+func dial(t *testing.T, port int) *Client {
+	t.Helper()
+	c, err := Dial(context.Background(), "127.0.0.1", port, good, testutil.Patience, testutil.Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func TestAgentRunsTests(t *testing.T) {
+	port := startAgent(t, Config{MaxClients: 2})
+	if most, err := dial(t, port).Hold(testutil.Patience); err != nil || most != 2 {
+		t.Errorf("Hold: %d, %v", most, err)
+	}
+	if p, err := dial(t, port).Server(test, testutil.Patience); err != nil || p != 4711 {
+		t.Errorf("Server: port %d, %v", p, err)
+	}
+	out, err := dial(t, port).Client(test, "a.host", 99, testutil.Patience)
+	want := `{"args":"write bw --json -c RC -q 2 -s 4096 -n 100 -p 99 -- a.host"}`
+	if err != nil || string(out) != want {
+		t.Errorf("Client: %s, %v, want %s", out, err, want)
+	}
+	var refused *RefusedError
+	if _, err := dial(t, port).Client(test, "bad.host", 99, testutil.Patience); !errors.As(err, &refused) ||
+		refused.Message != "it is broken" {
+		t.Errorf("Client that fails: %v", err)
+	}
+}
+
+// TestAgentQueues has one place: who comes second waits until the first one leaves, which ends its test.
+func TestAgentQueues(t *testing.T) {
+	waits := make(chan struct{})
+	port := startAgent(t, Config{MaxClients: 1})
+	first, second := dial(t, port), dial(t, port)
+	if _, err := first.Server(test, testutil.Patience); err != nil {
+		t.Fatal(err)
+	}
+	var left atomic.Bool
+	go func() {
+		defer close(waits)
+		if _, err := second.Client(test, "a.host", 1, testutil.Patience); err != nil {
+			t.Errorf("the second client: %v", err)
+		}
+		if !left.Load() {
+			t.Error("the second client did not wait for the first one")
+		}
+	}()
+	time.Sleep(20 * time.Millisecond) // long enough to find an agent that does not queue, most times
+	left.Store(true)
+	first.Close()
+	<-waits
+}
+
+func TestAgentRefuses(t *testing.T) {
+	port := startAgent(t, Config{MaxClients: 4})
+	params := func(f func(*wire.Params)) wire.Params { p := test; f(&p); return p }
+	for name, tc := range map[string]struct {
+		r    request
+		want string
+	}{
+		"size":      {request{Op: opServer, Test: params(func(p *wire.Params) { p.Size = mostBytes })}, "size"},
+		"no size":   {request{Op: opServer, Test: params(func(p *wire.Params) { p.Size = 0 })}, "size 0"},
+		"overflow":  {request{Op: opServer, Test: params(func(p *wire.Params) { p.Size = math.MaxUint64 })}, "size"},
+		"qps":       {request{Op: opServer, Test: params(func(p *wire.Params) { p.QPs = 1e6 })}, "1000000 queue pairs"},
+		"no qps":    {request{Op: opServer, Test: params(func(p *wire.Params) { p.QPs = -1 })}, "-1 queue pairs"},
+		"iters":     {request{Op: opClient, Test: params(func(p *wire.Params) { p.Iters = 1e18 })}, "iterations"},
+		"duration":  {request{Op: opServer, Test: params(func(p *wire.Params) { p.Duration = time.Hour })}, "1h0m0s"},
+		"verb":      {request{Op: opServer, Test: params(func(p *wire.Params) { p.Verb = 9 })}, "Verb(9)"},
+		"metric":    {request{Op: opServer, Test: params(func(p *wire.Params) { p.Metric = 9 })}, "Metric(9)"},
+		"transport": {request{Op: opServer, Test: params(func(p *wire.Params) { p.Transport = 9 })}, "Transport(9)"},
+		"operation": {request{Op: "reboot"}, `"reboot"`},
+		"option":    {request{Op: opClient, Test: test, Host: "--version", Port: 1}, `host "--version"`},
+		"no host":   {request{Op: opClient, Test: test, Port: 1}, `host ""`},
+		"shell":     {request{Op: opClient, Test: test, Host: "a;reboot", Port: 1}, "neither a name nor"},
+		"port":      {request{Op: opClient, Test: test, Host: "a", Port: 70000}, "port 70000"},
+	} {
+		var refused *RefusedError
+		if _, err := dial(t, port).ask(tc.r, testutil.Patience); !errors.As(err, &refused) ||
+			!strings.Contains(refused.Message, tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// TestAgentAndStrangers sends what no client sends. The agent answers nothing, and works on.
+func TestAgentAndStrangers(t *testing.T) {
+	port := startAgent(t, Config{MaxClients: 1, Log: func(string, ...any) {}})
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	raw := func() net.Conn {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(testutil.Patience))
+		return c
+	}
+	raw().Close() // a probe
+	for _, text := range []string{"GET / HTTP/1.1\r\nHost: x\r\nAccept: text/html,*/*\r\n\r\n", "\x00",
+		strings.Repeat("x", 1<<16)} {
+		c := raw()
+		io.WriteString(c, text)
+		c.(*net.TCPConn).CloseWrite()
+		got, _ := io.ReadAll(c)
+		if len(got) > len(greeting)+2*nonceLen+2 {
+			t.Errorf("the agent answers %q to %.20q", got, text)
+		}
+	}
+	wrong := Token{[]byte("fedcba9876543210")}
+	if _, err := Dial(context.Background(), "127.0.0.1", port, wrong, testutil.Patience, 0); !errors.Is(err, ErrToken) {
+		t.Errorf("another token: %v", err)
+	}
+	for range 2 * mostStrange { // a flood of connections that say nothing
+		raw()
+	}
+	if _, err := dial(t, port).Hold(testutil.Patience); err != nil {
+		t.Errorf("behind a flood: %v", err)
+	}
+	c := dial(t, port)
+	c.f.Write(bytes.Repeat([]byte{0xff}, 1000)) // a frame of 4 GiB
+	if _, err := c.reply(testutil.Patience); err == nil {
+		t.Error("a reply to a frame of 4 GiB")
+	}
+	c = dial(t, port)
+	c.f.key = []byte("another one")
+	if _, err := c.ask(request{Op: opHold}, testutil.Patience); err == nil {
+		t.Error("a reply to a frame with a wrong signature")
+	}
+}
+
+// TestFrames changes what travels between two ends that know the token.
+func TestFrames(t *testing.T) {
+	for name, change := range map[string]func(a, b []byte) []byte{
+		"repeated":  func(a, _ []byte) []byte { return append(a, a...) },
+		"left out":  func(_, b []byte) []byte { return append(b, b...) },
+		"exchanged": func(a, b []byte) []byte { return append(b, a...) },
+		"bit":       func(a, b []byte) []byte { a[len(a)-3] ^= 1; return append(a, b...) },
+		"unchanged": func(a, b []byte) []byte { return append(a, b...) },
+	} {
+		var sent pipe
+		f := &frames{Conn: &sent, key: []byte("key"), end: 'a'}
+		f.send(reply{Port: 1})
+		a := bytes.Clone(sent.Bytes())
+		sent.Reset()
+		f.send(reply{Port: 2})
+		b := bytes.Clone(sent.Bytes())
+		var got pipe
+		got.Write(change(a, b))
+		to := &frames{Conn: &got, key: []byte("key"), end: 'c'}
+		var r reply
+		err := errors.Join(to.receive(&r, maxReply), to.receive(&r, maxReply))
+		if (err == nil) != (name == "unchanged") || err != nil && !errors.Is(err, ErrFrame) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var back pipe
+	f := &frames{Conn: &back, key: []byte("key"), end: 'a'}
+	f.send(reply{Port: 1})
+	if err := f.receive(&reply{}, maxReply); !errors.Is(err, ErrFrame) {
+		t.Errorf("sent back: %v", err)
+	}
+}
+
+type pipe struct {
+	bytes.Buffer
+	net.Conn
+}
+
+func (p *pipe) Read(b []byte) (int, error)       { return p.Buffer.Read(b) }
+func (p *pipe) Write(b []byte) (int, error)      { return p.Buffer.Write(b) }
+func (p *pipe) SetWriteDeadline(time.Time) error { return nil }
+
+// TestAnotherServer connects to what is no agent.
+func TestAnotherServer(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		c, err := ln.Accept()
+		if err == nil {
+			io.WriteString(c, strings.Repeat("SSH-2.0 ", 20))
+			io.Copy(io.Discard, c)
+		}
+	}()
+	_, err = Dial(context.Background(), "127.0.0.1", ln.Addr().(*net.TCPAddr).Port, good, testutil.Patience, 0)
+	if !errors.Is(err, ErrNoAgent) {
+		t.Errorf("%v, want %v", err, ErrNoAgent)
+	}
+}
+
+func TestToken(t *testing.T) {
+	dir := t.TempDir()
+	file := func(text string) string {
+		name := filepath.Join(dir, "token")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	t.Setenv(TokenEnv, "")
+	for text, want := range map[string]string{"short": "5 bytes", strings.Repeat("x", 2000): "2000 bytes",
+		"": "no token"} {
+		if _, err := ReadToken(file(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("token %.10q: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := ReadToken(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	if tok, err := ReadToken(file("0123456789abcdef\n")); err != nil || string(tok.secret) != string(good.secret) {
+		t.Errorf("%q, %v", tok.secret, err)
+	}
+	t.Setenv(TokenEnv, "0123456789abcdef")
+	if tok, err := ReadToken(""); err != nil || string(tok.secret) != string(good.secret) {
+		t.Errorf("environment: %q, %v", tok.secret, err)
+	}
+}
+
+func TestNotify(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
+	if err := Notify(); err != nil {
+		t.Errorf("without systemd: %v", err)
+	}
+	name := filepath.Join(t.TempDir(), "s")
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	t.Setenv("NOTIFY_SOCKET", name)
+	if err := Notify(); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 64)
+	if n, err := c.Read(b); err != nil || string(b[:n]) != "READY=1" {
+		t.Errorf("systemd is told %q, %v", b[:n], err)
+	}
+	t.Setenv("NOTIFY_SOCKET", name+"-gone")
+	if err := Notify(); err == nil {
+		t.Error("no error from a socket that is gone")
+	}
+}

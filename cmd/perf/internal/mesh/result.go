@@ -1,0 +1,139 @@
+package mesh
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Schema and Version name the form of the JSON object.
+const (
+	Schema  = "pureverbs.perf.mesh"
+	Version = 1
+)
+
+// Result is what a mesh measured; its JSON is the program's.
+type Result struct {
+	Schema    string       `json:"schema"`
+	Version   int          `json:"version"`
+	Program   string       `json:"program"`
+	Started   time.Time    `json:"started"`
+	Elapsed   float64      `json:"elapsed_seconds"`
+	Order     Order        `json:"order"`
+	Test      Test         `json:"test"`
+	Hosts     []string     `json:"hosts"`
+	Pairs     []PairResult `json:"pairs"`
+	SlowPairs []SlowPair   `json:"slow_pairs"`
+	SlowHosts []SlowHost   `json:"slow_hosts"`
+	LostHosts []LostHost   `json:"lost_hosts"`
+	Error     string       `json:"error,omitempty"`
+}
+
+// Test is what was run between two hosts.
+type Test struct {
+	Verb           string `json:"verb"`
+	BandwidthBytes uint64 `json:"bandwidth_bytes"`
+	LatencyBytes   uint64 `json:"latency_bytes"`
+}
+
+// PairResult is one direction between two hosts.
+type PairResult struct {
+	From  string  `json:"from"`
+	To    string  `json:"to"`
+	Bits  float64 `json:"bandwidth_bits_per_second,omitempty"`
+	P50   float64 `json:"latency_p50_ns,omitempty"`
+	Error string  `json:"error,omitempty"`
+
+	from, to int
+}
+
+// SlowPair is a direction whose figure is an outlier.
+type SlowPair struct {
+	From   string  `json:"from"`
+	To     string  `json:"to"`
+	Figure string  `json:"figure"`
+	Value  float64 `json:"value"`
+	Median float64 `json:"median_of_all"`
+}
+
+// SlowHost is a host whose pairs are outliers together.
+type SlowHost struct {
+	Host   string  `json:"host"`
+	Part   string  `json:"part"` // sends or receives
+	Figure string  `json:"figure"`
+	Value  float64 `json:"median_of_host"`
+	Median float64 `json:"median_of_hosts"`
+}
+
+// LostHost is a host whose agent ended before the mesh did.
+type LostHost struct {
+	Host  string `json:"host"`
+	Error string `json:"error"`
+}
+
+// figure is one of the two that a pair has.
+type figure struct {
+	name  string
+	worse float64 // 1 where more is worse, else -1
+	of    func(*PairResult) float64
+}
+
+var figuresOfPair = []figure{
+	{"bandwidth_bits_per_second", -1, func(p *PairResult) float64 { return p.Bits }},
+	{"latency_p50_ns", 1, func(p *PairResult) float64 { return p.P50 }},
+}
+
+// judge sorts the pairs and names what is slow.
+func (r *Result) judge(o Outliers) {
+	slices.SortFunc(r.Pairs, func(a, b PairResult) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+	})
+	for _, f := range figuresOfPair {
+		var all []float64
+		ends := [2][][]float64{make([][]float64, len(r.Hosts)), make([][]float64, len(r.Hosts))}
+		for i := range r.Pairs {
+			p := &r.Pairs[i]
+			if v := f.of(p); v > 0 {
+				all = append(all, v)
+				ends[0][p.from] = append(ends[0][p.from], v)
+				ends[1][p.to] = append(ends[1][p.to], v)
+			}
+		}
+		isSlow := o.slow(all, f.worse)
+		for i := range r.Pairs {
+			p := &r.Pairs[i]
+			if v := f.of(p); v > 0 && isSlow(v) {
+				r.SlowPairs = append(r.SlowPairs, SlowPair{p.From, p.To, f.name, v, median(all)})
+			}
+		}
+		for end, does := range []string{"sends", "receives"} {
+			r.judgeHosts(f, does, ends[end], o)
+		}
+	}
+}
+
+// judgeHosts compares the medians of the hosts in one part. A host may be slow in one part only.
+func (r *Result) judgeHosts(f figure, does string, values [][]float64, o Outliers) {
+	var hosts []float64
+	for _, v := range values {
+		if len(v) > 0 {
+			hosts = append(hosts, median(v))
+		}
+	}
+	isSlow := o.slow(hosts, f.worse)
+	for i, v := range values {
+		if len(v) > 0 && isSlow(median(v)) {
+			r.SlowHosts = append(r.SlowHosts, SlowHost{r.Hosts[i], does, f.name, median(v), median(hosts)})
+		}
+	}
+}
+
+// Failed counts the pairs that have no figures.
+func (r *Result) Failed() (n int) {
+	for i := range r.Pairs {
+		if r.Pairs[i].Error != "" {
+			n++
+		}
+	}
+	return n
+}

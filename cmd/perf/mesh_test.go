@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"gopkg.in/yaml.v3"
+)
+
+func TestMeshUsage(t *testing.T) {
+	for _, name := range []string{"SLURM_PROCID", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "PERF_TOKEN"} {
+		t.Setenv(name, "")
+	}
+	for line, want := range map[string]string{
+		"serve x":                           "arguments too many",
+		"serve -p 0":                        "tcp port (-p) 0",
+		"serve --max-clients 0":             "--max-clients 0",
+		"mesh":                              "give --hosts",
+		"mesh --hosts a,b --hostfile x":     "one of them",
+		"mesh --hosts a,b x":                "arguments too many",
+		"mesh --service x":                  "--expect 0",
+		"mesh --hosts a,b --order none":     `--order "none"`,
+		"mesh --hosts a,b --verb atomic":    "--verb atomic",
+		"mesh --hosts a,b --verb none":      `verb "none"`,
+		"mesh --hosts a,b -n 0":             "0 messages",
+		"mesh --hosts a,b -D -1":            "-1s",
+		"mesh --hosts a,b -D 3600":          "1h0m0s",
+		"mesh --hosts a,b -q 0":             "0 queue pairs",
+		"mesh --hosts a,b -s 1G -q 2":       "size 1073741824",
+		"mesh --hosts a,b --deviations NaN": "--deviations NaN",
+		"mesh --hosts a,b --slow 200%":      "is not a share",
+	} {
+		var diag bytes.Buffer
+		if rc := run(context.Background(), strings.Fields(line), io.Discard, &diag); rc != exitUsage ||
+			!strings.Contains(diag.String(), want) {
+			t.Errorf("perf %s: exit code %d, %q, want %q", line, rc, &diag, want)
+		}
+	}
+	for line, want := range map[string]string{
+		"serve": "no token", "mesh --hosts a,b": "no token",
+		"mesh --hosts a,b --token-file /nowhere": "/nowhere",
+		"write bw --agent 5 host":                "no token",
+	} {
+		var diag bytes.Buffer
+		if rc := run(context.Background(), strings.Fields(line), io.Discard, &diag); rc != exitFailure ||
+			!strings.Contains(diag.String(), want) {
+			t.Errorf("perf %s: exit code %d, %q, want %q", line, rc, &diag, want)
+		}
+	}
+	t.Setenv("PERF_TOKEN", "0123456789abcdef")
+	for line, want := range map[string]string{
+		"mesh --hosts a": "2 at least", "mesh --hostfile /nowhere": "/nowhere",
+		"mesh --hosts 127.0.0.1:1,127.0.0.1:2 --retry 0": "refused",
+	} {
+		var diag bytes.Buffer
+		if rc := run(context.Background(), strings.Fields(line), io.Discard, &diag); rc != exitFailure ||
+			!strings.Contains(diag.String(), want) {
+			t.Errorf("perf %s: exit code %d, %q, want %q", line, rc, &diag, want)
+		}
+	}
+}
+
+// TestDeploy reads what stands in deploy, and its command lines.
+func TestDeploy(t *testing.T) {
+	file, err := os.Open("../../deploy/perf-mesh.yaml")
+	if err != nil {
+		t.Skip("the sources are not here")
+	}
+	defer file.Close()
+	type container struct {
+		Command        []string `yaml:"command"`
+		ReadinessProbe struct {
+			TCPSocket struct {
+				Port int `yaml:"port"`
+			} `yaml:"tcpSocket"`
+		} `yaml:"readinessProbe"`
+	}
+	kinds := map[string]*container{}
+	for d := yaml.NewDecoder(file); ; {
+		var doc struct {
+			Kind string `yaml:"kind"`
+			Spec struct {
+				Template struct {
+					Spec struct {
+						Containers []container `yaml:"containers"`
+					} `yaml:"spec"`
+				} `yaml:"template"`
+			} `yaml:"spec"`
+		}
+		if err := d.Decode(&doc); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		kinds[doc.Kind] = nil
+		for _, c := range doc.Spec.Template.Spec.Containers {
+			kinds[doc.Kind] = &c
+		}
+	}
+	if _, ok := kinds["Service"]; !ok || kinds["DaemonSet"] == nil || kinds["Job"] == nil {
+		t.Fatalf("perf-mesh.yaml has %v", kinds)
+	}
+	var a agentOptions
+	f := pflag.NewFlagSet("perf serve", pflag.ContinueOnError)
+	a.flags(f)
+	agent := kinds["DaemonSet"]
+	probed := agent.ReadinessProbe.TCPSocket.Port
+	if err := errors.Join(f.Parse(agent.Command[2:]), a.check()); err != nil || a.port != probed {
+		t.Errorf("the agent's command %q: %v, port %d, probed %d", agent.Command, err, a.port, probed)
+	}
+	var m meshOptions
+	f = pflag.NewFlagSet("perf mesh", pflag.ContinueOnError)
+	m.flags(f)
+	none := func(string) string { return "" }
+	if err := errors.Join(f.Parse(kinds["Job"].Command[2:]), m.check(f, none)); err != nil {
+		t.Errorf("the mesh's command %q: %v", kinds["Job"].Command, err)
+	}
+	script := filepath.Join("..", "..", "deploy", "perf-mesh.sbatch")
+	if out, err := exec.Command("bash", "-n", script).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", script, err, out)
+	}
+	if _, err := exec.LookPath("shellcheck"); err == nil {
+		if out, err := exec.Command("shellcheck", script).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", script, err, out)
+		}
+	}
+}

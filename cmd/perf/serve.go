@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
+
+const serveUsage = `perf serve is an agent: it runs one end of a test for each client that knows its
+token, many at a time, until it is stopped. Its clients are perf mesh, and perf with
+--agent. Stock programs cannot say what they want, and need a server of their own.
+
+  perf serve [options]
+
+%s
+The token is in --token-file, or in the environment as PERF_TOKEN. The agent is ready
+when its port takes connections; systemd is told (Type=notify).
+
+Exit status: 0 stopped, 1 failed, 2 wrong usage.
+`
+
+// agentOptions is what an agent needs, alone or as a part of perf mesh.
+type agentOptions struct {
+	port       int
+	bind       string
+	tokenFile  string
+	maxClients int
+	device     string
+	ibPort     uint8
+	gidIndex   int
+}
+
+func (a *agentOptions) flags(f *pflag.FlagSet) {
+	f.IntVarP(&a.port, "port", "p", agent.DefaultPort, "TCP `port` of agents")
+	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token that all ends know")
+	f.StringVar(&a.bind, "bind", "", "`address` that an agent listens on; all if not given")
+	f.IntVar(&a.maxClients, "max-clients", 16, "`tests` at a time; others wait")
+	f.StringVarP(&a.device, "ib-dev", "d", "", "RDMA `device` of this agent's tests")
+	f.Uint8VarP(&a.ibPort, "ib-port", "i", 1, "`port` of the device")
+	f.IntVarP(&a.gidIndex, "gid-index", "x", plan.Auto, "`index` of the GID; the best one if negative")
+	f.Lookup("gid-index").DefValue = "0"
+}
+
+func (a *agentOptions) check() error {
+	if a.port < 1 || a.port > 65535 {
+		return fmt.Errorf("tcp port (-p) %d, allowed are 1 to 65535", a.port)
+	}
+	if a.maxClients < 1 || a.maxClients > 4096 {
+		return fmt.Errorf("--max-clients %d, allowed are 1 to 4096", a.maxClients)
+	}
+	return nil
+}
+
+// serve runs an agent until ctx ends, or as Once says.
+func (a *agentOptions) serve(ctx context.Context, t agent.Token, once bool, stderr io.Writer) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	log := func(format string, v ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(stderr, "perf: %s\n", printable.Message(fmt.Sprintf(format, v...)))
+	}
+	ln, err := net.Listen("tcp", net.JoinHostPort(a.bind, strconv.Itoa(a.port)))
+	if err != nil {
+		return fmt.Errorf("%w; another agent may be using the port, choose one with -p", err)
+	}
+	log("agent on %v, %d tests at a time", ln.Addr(), a.maxClients)
+	if err := agent.Notify(); err != nil {
+		ln.Close()
+		return err
+	}
+	return agent.Serve(ctx, ln, agent.Config{Token: t, MaxClients: a.maxClients, Once: once, Log: log,
+		Program: []string{self, "-i", strconv.Itoa(int(a.ibPort)), "-x", strconv.Itoa(a.gidIndex), "-d", a.device}})
+}
+
+// subcommand reads the flags of a subcommand without arguments; code is -1 if it is to run.
+func subcommand(f *pflag.FlagSet, args []string, text string, check func() error, stdout, stderr io.Writer) (code int) {
+	f.Usage = func() {}
+	err := f.Parse(args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Fprintf(stdout, text, f.FlagUsages())
+		return exitOK
+	case err == nil && f.NArg() != 0:
+		err = fmt.Errorf("%d arguments too many: %.100q", f.NArg(), f.Args())
+	case err == nil:
+		err = check()
+	}
+	if err != nil {
+		say(stderr, err)
+		fmt.Fprintf(stderr, "%s --help shows how it is used\n", f.Name())
+		return exitUsage
+	}
+	return -1
+}
+
+// runServe is perf serve.
+func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var a agentOptions
+	f := pflag.NewFlagSet("perf serve", pflag.ContinueOnError)
+	a.flags(f)
+	if code := subcommand(f, args, serveUsage, a.check, stdout, stderr); code >= 0 {
+		return code
+	}
+	t, err := agent.ReadToken(a.tokenFile)
+	if err == nil {
+		err = a.serve(ctx, t, false, stderr)
+	}
+	if err != nil {
+		say(stderr, err)
+		return exitFailure
+	}
+	return exitOK
+}
+
+// askAgent makes an agent the server of the test, whose port goes into the plan.
+func (o *options) askAgent(ctx context.Context) (*agent.Client, error) {
+	t, err := agent.ReadToken(o.tokenFile)
+	if err != nil {
+		return nil, err
+	}
+	c, err := agent.Dial(ctx, o.plan.Host, o.agentPort, t, o.plan.Timeout, o.plan.Patience)
+	if err != nil {
+		return nil, err
+	}
+	if o.plan.Port, err = c.Server(o.plan.Params(), o.plan.Timeout+time.Hour); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}

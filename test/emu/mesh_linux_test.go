@@ -1,0 +1,128 @@
+//go:build linux && amd64 && !race
+
+package emu
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// meshResult is what the test reads of the JSON object of perf mesh.
+type meshResult struct {
+	Schema  string   `json:"schema"`
+	Version int      `json:"version"`
+	Hosts   []string `json:"hosts"`
+	Pairs   []struct {
+		From  string  `json:"from"`
+		To    string  `json:"to"`
+		Bits  float64 `json:"bandwidth_bits_per_second"`
+		P50   float64 `json:"latency_p50_ns"`
+		Error string  `json:"error"`
+	} `json:"pairs"`
+	SlowHosts []struct {
+		Host   string  `json:"host"`
+		Part   string  `json:"part"`
+		Figure string  `json:"figure"`
+		Value  float64 `json:"median_of_host"`
+	} `json:"slow_hosts"`
+	LostHosts []struct {
+		Host string `json:"host"`
+	} `json:"lost_hosts"`
+}
+
+// TestEmuMesh has eight hosts. The completions of one come late, and another one dies in the middle: the first is named
+// as slow, the second as lost, and the pairs of the others all have figures.
+func TestEmuMesh(t *testing.T) {
+	const slow, dies = 5, 2
+	flags := []string{"--fault", fmt.Sprintf("cqe-delayed:device=mlx5_%d,us=50000,count=0", slow)}
+	for i := range 8 {
+		flags = append(flags, "--device", fmt.Sprintf("mlx5_%d", i))
+	}
+	if !inside(t, flags...) {
+		return
+	}
+	t.Setenv("PERF_TOKEN", "0123456789abcdef")
+	perf, dir := filepath.Join(root, ".build/bin/perf"), t.TempDir()
+	var agents []*exec.Cmd
+	var hosts []string
+	log := func(i int) string { return filepath.Join(dir, strconv.Itoa(i)) }
+	for i := range 8 {
+		p := strconv.Itoa(21900 + i)
+		c := exec.Command(perf, "serve", "-d", fmt.Sprintf("mlx5_%d", i), "-p", p, "--bind", "127.0.0.1")
+		f, err := os.Create(log(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Stderr = f
+		err = c.Start()
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+		agents, hosts = append(agents, c), append(hosts, "127.0.0.1:"+p)
+	}
+	// Processes without end compete for few processors here: the figures of hosts that are well scatter much.
+	m := exec.Command(perf, "mesh", "--json", "--slow", "60%", "--deviations", "1.5", "-n", "5",
+		"--hosts", strings.Join(hosts, ","))
+	var out, diag strings.Builder
+	m.Stdout, m.Stderr = &out, &diag
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { m.Wait(); close(ended) }()
+	t.Cleanup(func() { m.Process.Kill(); <-ended })
+	testutil.Eventually(t, "the agent that dies has run tests", func() bool {
+		b, _ := os.ReadFile(log(dies))
+		return strings.Count(string(b), "server of write lat") > 1
+	})
+	agents[dies].Process.Kill()
+	testutil.Eventually(t, "the mesh ends", func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+	if rc := m.ProcessState.ExitCode(); rc != 1 || !strings.Contains(diag.String(), "1 hosts were lost") {
+		t.Errorf("exit code %d, want 1; %s", rc, &diag)
+	}
+	var r meshResult
+	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	if r.Schema != "pureverbs.perf.mesh" || r.Version != 1 || len(r.Pairs) != 8*7 || len(r.Hosts) != 8 {
+		t.Errorf("%s %d, %d pairs of %d hosts", r.Schema, r.Version, len(r.Pairs), len(r.Hosts))
+	}
+	if len(r.LostHosts) != 1 || r.LostHosts[0].Host != hosts[dies] {
+		t.Errorf("lost: %v, want %s alone\n%s", r.LostHosts, hosts[dies], &diag)
+	}
+	for _, p := range r.Pairs {
+		lost := p.From == hosts[dies] || p.To == hosts[dies]
+		switch {
+		case lost && p.Error != "" && !strings.Contains(p.Error, "host "+hosts[dies]+" "):
+			t.Errorf("%s > %s: %q does not name %s", p.From, p.To, p.Error, hosts[dies])
+		case !lost && (p.Error != "" || p.Bits <= 0 || p.P50 <= 0):
+			t.Errorf("%s > %s has no figures: %+v", p.From, p.To, p)
+		}
+	}
+	worst, least := "", 0.0
+	for _, h := range r.SlowHosts {
+		if h.Figure == "bandwidth_bits_per_second" && h.Part == "sends" && (worst == "" || h.Value < least) {
+			worst, least = h.Host, h.Value
+		}
+	}
+	if worst != hosts[slow] {
+		t.Errorf("%s is not named as the slowest sender: %+v", hosts[slow], r.SlowHosts)
+	}
+}
