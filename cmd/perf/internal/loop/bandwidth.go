@@ -26,9 +26,14 @@ type Bandwidth struct {
 	Stamps *measure.Stamps
 	Sample *measure.Sampler // nil: by iterations
 	Count  *atomic.Uint64   // messages so far, for others to read; may be nil
+	Pace   *measure.Pacer   // nil: as fast as the depth admits
+	Refill int              // receives that are posted at once; 0: as many as were used up
+	Most   int              // completions that are taken at once; 0: PollBatch
 
 	wcs        [PollBatch]ibv.WC
-	total      uint64 // messages completed, both directions
+	take       []ibv.WC // of wcs
+	turn       int      // paced: the link whose turn it is
+	total      uint64   // messages completed, both directions
 	sent, got  uint64
 	begun, end int64 // ticks: the first posting (or arrival) and the last completion
 	recvMoved  int64 // ticks: the last arrival
@@ -40,8 +45,12 @@ func (b *Bandwidth) Run() error {
 	for _, l := range b.Links {
 		want += l.Messages
 	}
-	if b.Sample != nil {
+	if b.Sample != nil || b.Links[0].Messages == math.MaxUint64 {
 		want = math.MaxUint64
+	}
+	b.take = b.wcs[:]
+	if b.Most > 0 {
+		b.take = b.wcs[:b.Most]
 	}
 	b.quiet = nil
 	if b.Lossy {
@@ -55,7 +64,7 @@ func (b *Bandwidth) Run() error {
 			return b.err()
 		}
 		if b.Sends != nil && !b.Gated {
-			if err := b.fill(); err != nil {
+			if err := b.send(); err != nil {
 				return err
 			}
 		}
@@ -172,6 +181,14 @@ func (b *Bandwidth) begin() {
 	}
 }
 
+// send posts what may go out.
+func (b *Bandwidth) send() error {
+	if b.Pace != nil {
+		return b.pace()
+	}
+	return b.fill()
+}
+
 // fill posts what the depth admits.
 func (b *Bandwidth) fill() error {
 	for _, l := range b.Links {
@@ -190,9 +207,37 @@ func (b *Bandwidth) fill() error {
 	return nil
 }
 
+// pace posts what the depth and the rate admit, on one link after the other.
+func (b *Bandwidth) pace() error {
+	for full := 0; full < len(b.Links); {
+		l := b.Links[b.turn]
+		if list := uint64(len(l.WRs)); l.posted < l.Messages && l.posted-l.done+list <= b.Depth {
+			now := b.clk.Now()
+			if !b.Pace.Admit(now, list) {
+				return nil
+			}
+			if b.Stamps != nil {
+				b.Stamps.Post(now)
+			}
+			if err := l.post(); err != nil {
+				return err
+			}
+			b.Busy() // completions may be far apart
+			b.rest(now)
+			full = 0
+		} else {
+			full++
+		}
+		if b.turn++; b.turn == len(b.Links) {
+			b.turn = 0
+		}
+	}
+	return nil
+}
+
 // reap takes completions of what was sent.
 func (b *Bandwidth) reap() error {
-	n, err := b.Sends.Poll(b.wcs[:])
+	n, err := b.Sends.Poll(b.take)
 	if n == 0 || err != nil {
 		return err
 	}
@@ -200,13 +245,15 @@ func (b *Bandwidth) reap() error {
 	for i := range b.wcs[:n] {
 		wc := &b.wcs[i]
 		l := b.Links[wc.ID>>ordinalBits]
-		ord := wc.ID & (1<<ordinalBits - 1)
+		ord := wc.ID & ordinalMask
 		if wc.Status != ibv.WCSuccess {
 			return failed(l, "message", ord, wc)
 		}
-		b.total += ord - l.done
-		b.sent += ord - l.done
-		l.done, l.moved = ord, b.end
+		n := (ord - l.done) & ordinalMask
+		b.total += n
+		b.sent += n
+		l.done += n
+		l.moved = b.end
 	}
 	if b.Stamps != nil {
 		b.Stamps.Done(int64(b.sent), b.end)
@@ -216,7 +263,7 @@ func (b *Bandwidth) reap() error {
 
 // receive takes messages that came, and posts their receives again.
 func (b *Bandwidth) receive() error {
-	n, err := b.Recvs.Poll(b.wcs[:])
+	n, err := b.Recvs.Poll(b.take)
 	if n == 0 || err != nil {
 		return err
 	}
@@ -245,7 +292,7 @@ func (b *Bandwidth) receive() error {
 		b.recvMoved = b.clk.Now()
 	}
 	for _, l := range b.Links {
-		if l.refill > 0 {
+		if l.refill > 0 && l.refill >= b.Refill {
 			if err := l.PostRecv(l.refill); err != nil {
 				return err
 			}

@@ -79,6 +79,11 @@ func options(p *plan.Plan, s session.Setup) string {
 	add(p.Verb.Fetches(), "outstanding reads %d", s.OutReads)
 	add(p.Verb == wire.Atomic, "%v", p.Atomic)
 	add(p.Events, "events")
+	add(p.Rate.Limit > 0, "at most %g %v in bursts of %d", p.Rate.Limit, p.Rate.Unit, p.Rate.Burst)
+	add(p.RecvList > 0, "receive list %d", p.RecvList)
+	add(p.PollMax > 0, "polls for %d", p.PollMax)
+	add(p.FlowLabel > 0, "flow label %d", p.FlowLabel)
+	add(p.Infinite, "until interrupted")
 	if p.Metric == wire.Latency {
 		trip := "half"
 		if p.Verb.Fetches() {
@@ -124,6 +129,13 @@ func (t Table) Size(r measure.Size) {
 		fmt.Fprintf(t.W, "%10s %12d lost: they were sent, and no receive was posted, or the network dropped them\n", "",
 			r.Lost)
 	}
+}
+
+// Interval prints a line for a part of a run.
+func (t Table) Interval(size uint64, i measure.Interval) {
+	unit := measure.Units(t.Plan.Gbits)
+	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s  in %.1f s\n", size, i.Messages, "",
+		rate(i.BitsPerSecond/unit, 2), rate(i.MessagesPerSecond/1e6, 6), i.Seconds)
 }
 
 // buckets prints a distribution: how many samples, and the share of those up to here.
