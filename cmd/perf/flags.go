@@ -102,6 +102,9 @@ func flagSet(o *options) *pflag.FlagSet {
 	lat := f.String("lat-def", "perftest",
 		"latency `definition`: perftest (half round trip; read: whole) or cqe (post to completion)")
 	f.BoolVarP(&c.NoPeak, "no-peak", "N", false, "do not look for the peak (bw)")
+	f.BoolVar(&c.Counters, "counters", false,
+		"show by how much the counters of the port rose, and which tell of trouble")
+	f.BoolVar(&c.CPUUtil, "cpu-util", false, "show what the processor of this end had to do")
 	f.BoolVar(&c.Gbits, "report-gbits", false, "Gb/s instead of MiB/s; give it to both ends")
 	f.BoolVar(&c.Verify, "verify", false, "check the payload; both ends must be this program")
 	asJSON := f.Bool("json", false, "one JSON object with all results instead of a table")

@@ -21,7 +21,8 @@ type Result struct {
 	Setup    session.Setup
 	Sizes    []measure.Size
 	Parts    []measure.Interval // of the size that failed
-	Verified bool               // the payload was checked, and was right
+	Used     measure.Usage
+	Verified bool // the payload was checked, and was right
 	Clock    string
 	Started  time.Time
 	Elapsed  time.Duration
@@ -90,7 +91,8 @@ func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error)
 	}
 	defer r.watchDevice(cancel)()
 	if p.SizeList != nil && !r.Terms().Ours {
-		return r.res, errors.New("list of sizes (--sizes): the peer is a stock perftest, which knows only all sizes (-a)")
+		return r.res, errors.New("list of sizes (--sizes): " +
+			"the peer is a stock perftest, which knows only all sizes (-a)")
 	}
 	r.makeLinks()
 	if hooks.Ready != nil {
@@ -102,6 +104,12 @@ func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var counters func() map[string]uint64
+	if p.Counters {
+		counters = r.Counters
+	}
+	gauge := measure.NewGauge(counters)
+	defer func() { r.res.Used = gauge.Used() }()
 	steps := r.bandwidth
 	if !p.Bandwidth() {
 		steps = r.latency

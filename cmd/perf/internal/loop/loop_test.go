@@ -200,7 +200,7 @@ func TestBWLoopPaced(t *testing.T) {
 		t.Errorf("%d messages took %v, want at least %v", 2*iters, took, least)
 	}
 	if b.sent != 2*iters || b.Links[0].done != iters || b.Links[1].done != iters {
-		t.Errorf("%d messages, %d and %d of the links; want %d of each", b.sent, b.Links[0].done, b.Links[1].done, iters)
+		t.Errorf("%d messages, %d and %d of the links; want %d each", b.sent, b.Links[0].done, b.Links[1].done, iters)
 	}
 }
 

@@ -77,6 +77,8 @@ type Options struct {
 	Bidirectional bool
 	Events        bool // sleep for completions
 	NoPeak        bool
+	Counters      bool // look at the port's counters
+	CPUUtil       bool // print what this end's processor did
 	Gbits         bool
 	Verify        bool
 	LatencyDef    LatencyDef

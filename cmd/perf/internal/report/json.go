@@ -21,23 +21,25 @@ const (
 )
 
 type document struct {
-	Schema   string    `json:"schema"`
-	Version  int       `json:"version"`
-	Started  string    `json:"started"`
-	Elapsed  float64   `json:"elapsed_seconds"`
-	Clock    string    `json:"clock"`
-	Program  string    `json:"program"`
-	Command  []string  `json:"command,omitempty"`
-	Host     *Host     `json:"host,omitempty"`
-	Test     testDoc   `json:"test"`
-	Local    *sideDoc  `json:"local,omitempty"`
-	Peer     *peerDoc  `json:"peer,omitempty"`
-	Results  []any     `json:"results"`
-	Parts    []partDoc `json:"intervals_before_error,omitempty"`
-	Verified bool      `json:"payload_verified"`
-	Notes    []string  `json:"notes,omitempty"`
-	Missed   []string  `json:"limits_missed,omitempty"`
-	Error    string    `json:"error,omitempty"`
+	Schema   string            `json:"schema"`
+	Version  int               `json:"version"`
+	Started  string            `json:"started"`
+	Elapsed  float64           `json:"elapsed_seconds"`
+	Clock    string            `json:"clock"`
+	Program  string            `json:"program"`
+	Command  []string          `json:"command,omitempty"`
+	Host     *Host             `json:"host,omitempty"`
+	Test     testDoc           `json:"test"`
+	Local    *sideDoc          `json:"local,omitempty"`
+	Peer     *peerDoc          `json:"peer,omitempty"`
+	Results  []any             `json:"results"`
+	Parts    []partDoc         `json:"intervals_before_error,omitempty"`
+	Verified bool              `json:"payload_verified"`
+	CPU      float64           `json:"cpu_percent,omitempty"` // of one processor, of this end
+	Counters map[string]uint64 `json:"counters,omitempty"`
+	Notes    []string          `json:"notes,omitempty"`
+	Missed   []string          `json:"limits_missed,omitempty"`
+	Error    string            `json:"error,omitempty"`
 }
 
 type testDoc struct {
@@ -172,7 +174,8 @@ func (o *Outcome) JSON(w io.Writer) error {
 			QPs: c.QPs, TxDepth: c.TxDepth, RxDepth: c.RxDepth, PostList: c.PostList, CQMod: c.CQMod,
 			Inline: max(res.Setup.Local.Inline, 0), Events: c.Events,
 		},
-		Results: []any{}, Parts: partsOf(res.Parts), Verified: res.Verified, Notes: Notes(res),
+		Results: []any{}, Parts: partsOf(res.Parts), Verified: res.Verified,
+		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res),
 	}
 	d.Test.Infinite = c.Infinite
 	if c.Infinite {

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -163,6 +165,7 @@ func (t Table) Footer(res *engine.Result) {
 	if c := t.Plan; c.Verb.Fetches() && c.Metric == wire.Latency && !c.Client() && res.Setup.Local.Device != "" {
 		fmt.Fprintln(t.W, "the client measures, and does not report")
 	}
+	t.usage(&res.Used)
 	if res.Verified {
 		fmt.Fprintln(t.W, "payload checked: right")
 	}
@@ -173,12 +176,36 @@ func (t Table) Footer(res *engine.Result) {
 	}
 }
 
+// usage prints what the test cost this end.
+func (t Table) usage(u *measure.Usage) {
+	if p := u.CPUPercent(); t.Plan.CPUUtil && p > 0 {
+		fmt.Fprintf(t.W, "processor: %.1f %% of one\n", p)
+	}
+	if u.Counters == nil {
+		return
+	}
+	if len(u.Counters) == 0 {
+		fmt.Fprintln(t.W, "counters: none of the port rose")
+		return
+	}
+	fmt.Fprintln(t.W, "counters that rose:")
+	for _, name := range slices.Sorted(maps.Keys(u.Counters)) {
+		fmt.Fprintf(t.W, "  %-34s %d\n", printable.Name(name), u.Counters[name])
+	}
+}
+
 // Notes lists what a reader of the figures has to know.
 func Notes(res *engine.Result) []string {
+	var notes []string
 	if n := res.Setup.Local.Software; n != "" {
-		return []string{n}
+		notes = append(notes, n)
 	}
-	return nil
+	for _, name := range slices.Sorted(maps.Keys(res.Used.Counters)) {
+		if why := measure.Trouble[name]; why != "" {
+			notes = append(notes, fmt.Sprintf("%s rose by %d: %s", name, res.Used.Counters[name], why))
+		}
+	}
+	return notes
 }
 
 // micros prints nanoseconds as microseconds, in a column of nine.
