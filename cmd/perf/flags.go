@@ -94,6 +94,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint8VarP(&c.QPTimeout, "qp-timeout", "u", plan.DefaultQPTimeout, "ACK timeout, 4.096 us x 2^`n`; 0 never")
 	f.Uint8VarP(&c.SL, "sl", "S", 0, "service `level`")
 	f.Uint8Var(&c.TClass, "tclass", 0, "traffic `class`")
+	f.Uint8P("tos", "T", 0, "with -R: type of `service`, which is the traffic class")
 	f.Uint32Var(&c.FlowLabel, "flow-label", 0, "flow `label`")
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
 	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC or UD")
@@ -210,6 +211,9 @@ func parse(args []string) (*options, error) {
 	}
 	if err := together(f); err != nil {
 		return nil, err
+	}
+	if f.Changed("tos") {
+		o.asked.TClass, _ = f.GetUint8("tos")
 	}
 	if f.Changed("iters") && o.asked.Iters == 0 {
 		return nil, errors.New("iterations (-n) 0 < 5")

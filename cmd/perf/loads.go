@@ -84,6 +84,10 @@ func together(f *pflag.FlagSet) error {
 	if f.Changed("sizes") && (f.Changed("size") || f.Changed("all")) {
 		return errors.New("give a list of sizes (--sizes), or -s or -a, not both")
 	}
+	if f.Changed("tos") && (!f.Changed("rdma-cm") || f.Changed("tclass")) {
+		return errors.New("type of service (--tos, -T): it needs rdma_cm (-R), and does not go with --tclass; " +
+			"without rdma_cm give --tclass")
+	}
 	if f.Changed("rate-units") && !f.Changed("rate-limit") {
 		return errors.New("unit of rate (--rate-units): it needs a rate (--rate-limit)")
 	}

@@ -60,6 +60,7 @@ func TestParse(t *testing.T) {
 				o.histogram
 		}},
 		{"write bw -R -d a -x 3 host", func(o *options) bool { return o.plan.RDMACM && o.plan.GIDIndex == 3 }},
+		{"write bw -R -T 104", func(o *options) bool { return o.plan.TClass == 104 }},
 		{"write bw --rdma_cm", func(o *options) bool { return o.plan.RDMACM }},
 		{"write bw -w 10 -y 2 --report-gbits --csv", func(o *options) bool {
 			return o.limits == measure.Limits{MinBits: 10e9, MinRate: 2e6} && o.format == formatCSV
@@ -164,6 +165,8 @@ func TestUsageErrors(t *testing.T) {
 		"write bw --sizes 2:8:4":          "+512",
 		"write bw --sizes 2:8::":          "not a range",
 		"write bw --sizes 1:1G:+1":        "more than 1000 sizes",
+		"write bw -T 5":                   "--tclass",
+		"write bw -R -T 5 --tclass 5":     "--tclass",
 		"write bw --rate-units g":         "needs a rate",
 		"write bw --rate-units x":         "allowed are M",
 		"write bw --rate-limit 0 a":       "--rate-limit 0 < 1",
