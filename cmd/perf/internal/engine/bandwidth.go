@@ -130,7 +130,7 @@ func (r *run) exchange(s *measure.Size) error {
 func (r *run) moveBW(size uint64) (measure.Size, error) {
 	p := &r.plan
 	l := &loop.Bandwidth{Monitor: r.mon, Links: r.links, Depth: uint64(p.TxDepth), Lossy: p.Lossy()}
-	l.Refill, l.Most = p.RecvList, p.PollMax
+	l.Held = max(p.RecvList-1, 0)
 	if r.hooks.Progress != nil || p.Events || p.Interval > 0 {
 		l.Count = &r.count
 	}
@@ -165,6 +165,9 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		} else if directions == 1 {
 			l.Recvs = r.poller(ctx, r.RecvCQ())
 		}
+		if p.PollMax > 0 {
+			l.Sends, l.Recvs = few(l.Sends, p.PollMax), few(l.Recvs, p.PollMax)
+		}
 		if err := l.Run(); err != nil {
 			return err
 		}
@@ -194,4 +197,12 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		return s, errOver
 	}
 	return s, nil
+}
+
+// few limits how many completions are taken at once. No queue stays none.
+func few(c loop.Completions, n int) loop.Completions {
+	if c == nil {
+		return nil
+	}
+	return loop.Few{Completions: c, N: n}
 }

@@ -27,13 +27,11 @@ type Bandwidth struct {
 	Sample *measure.Sampler // nil: by iterations
 	Count  *atomic.Uint64   // messages so far, for others to read; may be nil
 	Pace   *measure.Pacer   // nil: as fast as the depth admits
-	Refill int              // receives that are posted at once; 0: as many as were used up
-	Most   int              // completions that are taken at once; 0: PollBatch
+	Held   int              // receives of a link that may be used up and not posted again yet
 
 	wcs        [PollBatch]ibv.WC
-	take       []ibv.WC // of wcs
-	turn       int      // paced: the link whose turn it is
-	total      uint64   // messages completed, both directions
+	turn       int    // paced: the link whose turn it is
+	total      uint64 // messages completed, both directions
 	sent, got  uint64
 	begun, end int64 // ticks: the first posting (or arrival) and the last completion
 	recvMoved  int64 // ticks: the last arrival
@@ -47,10 +45,6 @@ func (b *Bandwidth) Run() error {
 	}
 	if b.Sample != nil || b.Links[0].Messages == math.MaxUint64 {
 		want = math.MaxUint64
-	}
-	b.take = b.wcs[:]
-	if b.Most > 0 {
-		b.take = b.wcs[:b.Most]
 	}
 	b.quiet = nil
 	if b.Lossy {
@@ -237,7 +231,7 @@ func (b *Bandwidth) pace() error {
 
 // reap takes completions of what was sent.
 func (b *Bandwidth) reap() error {
-	n, err := b.Sends.Poll(b.take)
+	n, err := b.Sends.Poll(b.wcs[:])
 	if n == 0 || err != nil {
 		return err
 	}
@@ -263,7 +257,7 @@ func (b *Bandwidth) reap() error {
 
 // receive takes messages that came, and posts their receives again.
 func (b *Bandwidth) receive() error {
-	n, err := b.Recvs.Poll(b.take)
+	n, err := b.Recvs.Poll(b.wcs[:])
 	if n == 0 || err != nil {
 		return err
 	}
@@ -292,7 +286,7 @@ func (b *Bandwidth) receive() error {
 		b.recvMoved = b.clk.Now()
 	}
 	for _, l := range b.Links {
-		if l.refill > 0 && l.refill >= b.Refill {
+		if l.refill > b.Held {
 			if err := l.PostRecv(l.refill); err != nil {
 				return err
 			}
