@@ -58,7 +58,13 @@ func (b *Bandwidth) Run() error {
 			return b.err()
 		}
 		if b.Sends != nil && !b.Gated {
-			if err := b.send(); err != nil {
+			var err error
+			if b.Pace == nil {
+				err = b.fill()
+			} else {
+				err = b.pace()
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -173,14 +179,6 @@ func (b *Bandwidth) begin() {
 	if b.Sample != nil {
 		b.Sample.Start(b.begun)
 	}
-}
-
-// send posts what may go out.
-func (b *Bandwidth) send() error {
-	if b.Pace != nil {
-		return b.pace()
-	}
-	return b.fill()
 }
 
 // fill posts what the depth admits.

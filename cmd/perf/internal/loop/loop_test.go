@@ -397,7 +397,7 @@ func TestLoopsDoNotAllocate(t *testing.T) {
 	b.Sends = fakeSendCQ{f}
 	b.Pace = measure.NewPacer(b.clk, 1e9, 16)
 	if n := testing.AllocsPerRun(100, func() {
-		if err := errors.Join(b.send(), b.reap()); err != nil {
+		if err := errors.Join(b.pace(), b.reap()); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 || f.wrs == 0 {
