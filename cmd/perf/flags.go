@@ -72,6 +72,15 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint64VarP(&c.Iters, "iters", "n", 0, "`messages` per queue pair and size (write bw 5000, others 1000)")
 	f.VarP((*seconds)(&c.Duration), "duration", "D", "run for that long instead of a number of messages")
 	f.VarP((*seconds)(&c.Margin), "margin", "f", "time before and after what -D measures (a quarter of it)")
+	f.BoolVar(&c.Infinite, "run-infinitely", false,
+		"until it is interrupted, with figures every 5 s, or every -D (bw)")
+	f.Var((*seconds)(&c.Interval), "report-interval", "figures in between, every so often (bw)")
+	f.Float64Var(&c.Rate.Limit, "rate-limit", 0, "send no more than this `rate`, in --rate-units (bw)")
+	rateUnit := f.String("rate-units", "M", "`unit` of --rate-limit: M (MiB/s), g (Gb/s) or p (messages/s)")
+	f.IntVar(&c.Rate.Burst, "burst-size", 0, "`messages` that --rate-limit lets out at once (as -t)")
+	f.Var((*sizes)(&c.SizeList), "sizes", "these message sizes, as 64,4K,1M, or 2:8M:x4 in steps (bw, lat)")
+	f.IntVar(&c.RecvList, "recv-post-list", 0, "post receives in lists of `n` (send bw)")
+	f.IntVar(&c.PollMax, "cqe-poll", 0, "take at most `n` completions at once, up to 16 (bw)")
 	f.BoolVarP(&c.Bidirectional, "bidirectional", "b", false, "both ends send (bw)")
 	f.IntVarP(&c.QPs, "qp", "q", 1, "number of `queue pairs` (bw)")
 	f.IntVarP(&c.TxDepth, "tx-depth", "t", 0, "`depth` of the send queue (bw 128, lat 1)")
@@ -87,6 +96,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint8VarP(&c.QPTimeout, "qp-timeout", "u", plan.DefaultQPTimeout, "ACK timeout, 4.096 us x 2^`n`; 0 never")
 	f.Uint8VarP(&c.SL, "sl", "S", 0, "service `level`")
 	f.Uint8Var(&c.TClass, "tclass", 0, "traffic `class`")
+	f.Uint8P("tos", "T", 0, "with -R: type of `service`, which is the traffic class")
+	f.Uint32Var(&c.FlowLabel, "flow-label", 0, "flow `label`")
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
 	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC or UD")
 
@@ -94,6 +105,9 @@ func flagSet(o *options) *pflag.FlagSet {
 	lat := f.String("lat-def", "perftest",
 		"latency `definition`: perftest (half round trip; read: whole) or cqe (post to completion)")
 	f.BoolVarP(&c.NoPeak, "no-peak", "N", false, "do not look for the peak (bw)")
+	f.BoolVar(&c.Counters, "counters", false,
+		"show by how much the counters of the port rose, and which tell of trouble")
+	f.BoolVar(&c.CPUUtil, "cpu-util", false, "show what the processor of this end had to do")
 	f.BoolVar(&c.Gbits, "report-gbits", false, "Gb/s instead of MiB/s; give it to both ends")
 	f.BoolVar(&c.Verify, "verify", false, "check the payload; both ends must be this program")
 	asJSON := f.Bool("json", false, "one JSON object with all results instead of a table")
@@ -114,7 +128,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.BoolP("cpu-freq", "F", false, "accepted and ignored, as the clock needs no help")
 	f.Lookup("cpu-freq").Hidden = true
 	for _, n := range []string{"gid-index", "margin", "inline-size", "duration", "limit-bw", "limit-msgrate", "min-bw",
-		"max-lat", "max-p99"} {
+		"max-lat", "max-p99", "report-interval", "sizes"} {
 		f.Lookup(n).DefValue = "0" // the text says what happens without it
 	}
 	f.BoolP("version", "V", false, "print the version")
@@ -125,6 +139,9 @@ func flagSet(o *options) *pflag.FlagSet {
 			return err
 		}
 		if c.Atomic, err = wire.ParseAtomicType(*atomic); err != nil {
+			return err
+		}
+		if c.Rate.Unit, err = plan.ParseRateUnit(*rateUnit); err != nil {
 			return err
 		}
 		switch *lat {
@@ -196,12 +213,19 @@ func parse(args []string) (*options, error) {
 	default:
 		return nil, fmt.Errorf("%d arguments too many: %s", len(a)-3, strings.Join(a[3:], " "))
 	}
+	if err := together(f); err != nil {
+		return nil, err
+	}
+	if f.Changed("tos") {
+		o.asked.TClass, _ = f.GetUint8("tos")
+	}
 	if f.Changed("iters") && o.asked.Iters == 0 {
 		return nil, errors.New("iterations (-n) 0 < 5")
 	}
-	for _, n := range []string{"tx-depth", "rx-depth", "cq-mod", "outs"} {
+	for _, n := range []string{"tx-depth", "rx-depth", "cq-mod", "outs", "rate-limit", "burst-size",
+		"recv-post-list", "cqe-poll"} {
 		if fl := f.Lookup(n); fl.Changed && fl.Value.String() == "0" {
-			return nil, fmt.Errorf("--%s (-%s) 0 < 1", n, fl.Shorthand)
+			return nil, fmt.Errorf("--%s%s 0 < 1", n, short(fl))
 		}
 	}
 	if l := o.limits; o.asked.Metric == wire.Latency && (l.MinBits > 0 || l.MinRate > 0) {

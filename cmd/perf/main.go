@@ -104,6 +104,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			locked(func() { bar.Clear(); table.Size(r) })
 		}
 	}
+	if o.format == formatText {
+		hooks.Interval = func(size uint64, i measure.Interval) {
+			locked(func() { bar.Clear(); table.Interval(size, i) })
+		}
+	}
 	if isTerminal(stderr) {
 		hooks.Progress = func(size, done, want uint64) {
 			locked(func() { bar.Update(size, done, want) })

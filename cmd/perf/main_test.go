@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,7 @@ func TestParse(t *testing.T) {
 				o.histogram
 		}},
 		{"write bw -R -d a -x 3 host", func(o *options) bool { return o.plan.RDMACM && o.plan.GIDIndex == 3 }},
+		{"write bw -R -T 104", func(o *options) bool { return o.plan.TClass == 104 }},
 		{"write bw --rdma_cm", func(o *options) bool { return o.plan.RDMACM }},
 		{"write bw -w 10 -y 2 --report-gbits --csv", func(o *options) bool {
 			return o.limits == measure.Limits{MinBits: 10e9, MinRate: 2e6} && o.format == formatCSV
@@ -68,6 +70,23 @@ func TestParse(t *testing.T) {
 			return o.limits == measure.Limits{MaxP50Ns: 3000, MaxP99Ns: 7500} && o.jsonFile == "perftest_out.json"
 		}},
 		{"send lat --out_json --out_json_file=x", func(o *options) bool { return o.jsonFile == "x" }},
+		{"write bw --run_infinitely", func(o *options) bool {
+			return o.plan.Infinite && o.plan.Interval == 5*time.Second && !o.plan.ByCount()
+		}},
+		{"write bw --run_infinitely -D 2", func(o *options) bool {
+			return o.plan.Infinite && o.plan.Interval == 2*time.Second && o.plan.Duration == 0
+		}},
+		{"write bw --rate_limit=2 --rate_units=g --burst_size=32 a", func(o *options) bool {
+			return o.plan.Rate == plan.Rate{Limit: 2, Unit: plan.GbitPerSecond, Burst: 32} && o.plan.CQMod == 1 &&
+				o.plan.Rate.Messages(1000) == 250000
+		}},
+		{"write bw --sizes 64,4K,1:9:x3,1K:2K:+512", func(o *options) bool {
+			return slices.Equal(o.plan.Sizes(), []uint64{64, 4096, 1, 3, 9, 1024, 1536, 2048}) && o.plan.Size == 4096
+		}},
+		{"write lat --sizes 2:8M", func(o *options) bool { return len(o.plan.Sizes()) == 23 }},
+		{"send bw --recv_post_list=16 --cqe_poll=8 --flow_label=77", func(o *options) bool {
+			return o.plan.RecvList == 16 && o.plan.PollMax == 8 && o.plan.FlowLabel == 77
+		}},
 		{"write bw -e", func(o *options) bool { return o.plan.Events }},
 		{"read lat -H host", func(o *options) bool { return o.histogram }},
 		{"write bw -u 0 -c rc --verify", func(o *options) bool { return o.plan.QPTimeout == 0 && o.plan.Verify }},
@@ -149,6 +168,24 @@ func TestUsageErrors(t *testing.T) {
 		"doctor -p 0":                  "0 < 1",
 		"doctor -p 65536 a":            "65536",
 		"doctor --nonsense":            "nonsense",
+
+		"write bw --sizes 64 -s 4":        "not both",
+		"write bw --sizes 64,":            "not a number of bytes",
+		"write bw --sizes 8:2":            "from more to less",
+		"write bw --sizes 2:8:x1":         "x2 to x65535",
+		"write bw --sizes 2:8:+0":         "0 bytes",
+		"write bw --sizes 2:8:4":          "+512",
+		"write bw --sizes 2:8::":          "not a range",
+		"write bw --sizes 1:1G:+1":        "more than 1000 sizes",
+		"write bw -T 5":                   "--tclass",
+		"write bw -R -T 5 --tclass 5":     "--tclass",
+		"write bw --rate-units g":         "needs a rate",
+		"write bw --rate-units x":         "allowed are M",
+		"write bw --rate-limit 0 a":       "--rate-limit 0 < 1",
+		"write bw --recv-post-list 0":     "--recv-post-list 0 < 1",
+		"write bw --cqe-poll 0":           "--cqe-poll 0 < 1",
+		"write bw --run-infinitely -n5":   "not both",
+		"write bw --report-interval 0.01": "< 100ms",
 	} {
 		var out, diag bytes.Buffer
 		if rc := run(t.Context(), strings.Fields(line), &out, &diag); rc != exitUsage {

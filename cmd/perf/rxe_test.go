@@ -757,6 +757,33 @@ func TestRXE_InterruptedSweep(t *testing.T) {
 	}
 }
 
+// TestRXE_Endless: an endless run shows figures, and ends well by a signal. The server of write goes with it.
+func TestRXE_Endless(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	port := freshPort()
+	args := []string{"write", "bw", "--run-infinitely", "--report-interval", "0.1", "-s", "4096", "-p", port}
+	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, port)
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], "--counters", vm.Host[0])...)
+	for deadline := time.Now().Add(testutil.Patience); strings.Count(cli.out.String(), " in 0.") < 3; {
+		select {
+		case <-cli.done:
+			t.Fatalf("it ended by itself\n%s", cli.output())
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no figures after %v\n%s", testutil.Patience, cli.output())
+		}
+	}
+	cli.Process.Signal(syscall.SIGINT)
+	if rc := cli.wait(t); rc != 0 || !strings.Contains(cli.out.String(), "counters that rose") {
+		t.Errorf("exit code %d\n%s", rc, cli.output())
+	}
+	if rc := srv.wait(t); rc != 0 {
+		t.Errorf("server: exit code %d\n%s", rc, srv.output())
+	}
+}
+
 // TestRXE_TwoClients: the second client is turned away, the first is served.
 func TestRXE_TwoClients(t *testing.T) {
 	vm := testutil.NeedRXE(t)

@@ -108,6 +108,9 @@ func perftest(program string, args []string, out string, client bool, number fun
 			want = 10 // up to the MTU
 		}
 	}
+	if i := slices.Index(args, "--sizes"); i >= 0 {
+		want = strings.Count(args[i+1], ",") + 1
+	}
 	if len(sizes) != want {
 		return fmt.Errorf("%s: results for %d sizes, want %d", program, len(sizes), want)
 	}

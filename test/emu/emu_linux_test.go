@@ -119,6 +119,8 @@ var once = []row{
 	{command: "perf:send:bw/ib_send_bw -n 100 -s 4096 -e"},
 	{command: "ib_send_lat/perf:send:lat -n 200 -s 64"},
 	{command: "perf:send:bw -n 100 -s 65536 --verify"},
+	{command: "perf:send:bw -n 480 --sizes 64,1K,4096 --recv-post-list 16 --cqe-poll 8"},
+	{command: "perf:write:bw -b -n 800 -s 4096 --rate-limit 4000 --rate-units p --burst-size 8 --report-interval 0.1"},
 	{command: "perf:write:bw/ib_write_bw -R -n 100 -s 4096 -q 4", host: loopback[2]},
 	{command: "ib_write_bw/perf:write:bw -R -n 100 -s 65536 -b", host: loopback[2]},
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
@@ -49,6 +50,9 @@ func (r *run) oneWayBW() error {
 // passiveBW is the server of write and read: its software only waits.
 func (r *run) passiveBW() error {
 	if err := r.Barrier("wait for the client to finish", wire.Forever); err != nil {
+		if r.over(err) || r.plan.Infinite && errors.Is(err, wire.ErrClosed) {
+			return errOver
+		}
 		return err
 	}
 	rep, err := r.Reports(wire.Report{}, r.patience())
@@ -98,7 +102,7 @@ func (r *run) sendBW() error {
 		if err != nil {
 			return err
 		}
-		if r.plan.Bidirectional && r.plan.Duration == 0 {
+		if r.plan.Bidirectional && r.plan.ByCount() {
 			if err := r.exchange(&s); err != nil {
 				return err
 			}
@@ -126,13 +130,17 @@ func (r *run) exchange(s *measure.Size) error {
 func (r *run) moveBW(size uint64) (measure.Size, error) {
 	p := &r.plan
 	l := &loop.Bandwidth{Monitor: r.mon, Links: r.links, Depth: uint64(p.TxDepth), Lossy: p.Lossy()}
-	if r.hooks.Progress != nil || p.Events {
+	l.Held = max(p.RecvList-1, 0)
+	if r.hooks.Progress != nil || p.Events || p.Interval > 0 {
 		l.Count = &r.count
 	}
 	directions := uint64(0)
 	if p.Sends() {
 		directions++
 		l.Sends = r.SendCQ()
+		if p.Rate.Limit > 0 {
+			l.Pace = measure.NewPacer(r.clk, p.Rate.Messages(size), p.Rate.Burst)
+		}
 	}
 	if p.Receives() {
 		directions++
@@ -143,18 +151,22 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 	var want uint64
 	if p.Duration > 0 {
 		l.Sample = measure.NewSampler(r.clk, p.Duration, p.Margin)
-	} else {
+	} else if p.ByCount() {
 		n := p.Iters * uint64(p.QPs)
 		want = n * directions
 		if p.Sends() && !p.NoPeak && n <= peakMessages {
 			l.Stamps = measure.NewStamps(int(n)/p.PostList, int(n), p.PostList)
 		}
 	}
+	stopIntervals := r.intervals(size)
 	err := r.guard(size, want, func(ctx context.Context) error {
 		if directions == 1 && p.Sends() {
 			l.Sends = r.poller(ctx, r.SendCQ())
 		} else if directions == 1 {
 			l.Recvs = r.poller(ctx, r.RecvCQ())
+		}
+		if p.PollMax > 0 {
+			l.Sends, l.Recvs = few(l.Sends, p.PollMax), few(l.Recvs, p.PollMax)
 		}
 		if err := l.Run(); err != nil {
 			return err
@@ -164,7 +176,10 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		}
 		return nil
 	})
-	if err != nil {
+	parts := stopIntervals()
+	over := r.over(err)
+	if err != nil && !over {
+		r.res.Parts = parts
 		return measure.Size{}, err
 	}
 	messages, ticks := l.Moved()
@@ -173,8 +188,21 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		peak = l.Stamps.PeakTicks()
 	}
 	s := measure.Moved(size, messages, ticks, r.clk.Rate()/1e9, peak)
-	if p.Lossy() && p.Duration == 0 {
+	s.Parts = parts
+	if p.Lossy() && p.ByCount() {
 		s.Lost = p.Iters*uint64(p.QPs) - l.Received()
 	}
+	if over {
+		r.done(s)
+		return s, errOver
+	}
 	return s, nil
+}
+
+// few limits how many completions are taken at once. No queue stays none.
+func few(c loop.Completions, n int) loop.Completions {
+	if c == nil {
+		return nil
+	}
+	return loop.Few{Completions: c, N: n}
 }

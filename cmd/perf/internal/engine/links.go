@@ -29,7 +29,7 @@ func (r *run) makeLinks() {
 			})
 		}
 		if p.Receives() {
-			for range min(p.RxDepth, loop.PollBatch) {
+			for range min(p.RxDepth, max(p.RecvList, loop.PollBatch)) {
 				l.RecvWRs = append(l.RecvWRs, ibv.RecvWR{SGEs: []ibv.SGE{{LKey: q.LKey}}})
 			}
 		}

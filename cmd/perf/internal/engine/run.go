@@ -20,6 +20,8 @@ import (
 type Result struct {
 	Setup    session.Setup
 	Sizes    []measure.Size
+	Parts    []measure.Interval // of the size that failed
+	Used     measure.Usage
 	Verified bool // the payload was checked, and was right
 	Clock    string
 	Started  time.Time
@@ -28,9 +30,10 @@ type Result struct {
 
 // Hooks let the caller follow a test; each may be nil.
 type Hooks struct {
-	Waiting  func(port int)                // a server listens
-	Ready    func(session.Setup)           // the queue pairs are connected
-	Size     func(measure.Size)            // one size is done
+	Waiting  func(port int)      // a server listens
+	Ready    func(session.Setup) // the queue pairs are connected
+	Size     func(measure.Size)  // one size is done
+	Interval func(size uint64, i measure.Interval)
 	Progress func(size, done, want uint64) // now and then; want is 0 in a run by time
 }
 
@@ -38,6 +41,7 @@ type Hooks struct {
 type run struct {
 	*session.Session
 	plan  plan.Plan
+	asked context.Context // ends when the run is interrupted
 	ctx   context.Context
 	hooks Hooks
 	clk   *tsc.Clock
@@ -64,10 +68,11 @@ const grace = 2 * time.Second
 // Run runs one test to its end. The Result is there even with an error, with what was measured before.
 func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error) {
 	clk := tsc.New()
+	asked := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &run{
-		Session: session.New(ctx, p), plan: p, ctx: ctx, hooks: hooks, clk: clk,
+		Session: session.New(ctx, p), plan: p, asked: asked, ctx: ctx, hooks: hooks, clk: clk,
 		mon: loop.NewMonitor(clk, p.Timeout, !p.Bandwidth()),
 		res: &Result{Started: time.Now()},
 	}
@@ -85,6 +90,10 @@ func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error)
 		return r.res, err
 	}
 	defer r.watchDevice(cancel)()
+	if p.SizeList != nil && !r.Terms().Ours {
+		return r.res, errors.New("list of sizes (--sizes): " +
+			"the peer is a stock perftest, which knows only all sizes (-a)")
+	}
 	r.makeLinks()
 	if hooks.Ready != nil {
 		hooks.Ready(r.Setup())
@@ -95,11 +104,19 @@ func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var counters func() map[string]uint64
+	if p.Counters {
+		counters = r.Counters
+	}
+	gauge := measure.NewGauge(counters)
+	defer func() { r.res.Used = gauge.Used() }()
 	steps := r.bandwidth
 	if !p.Bandwidth() {
 		steps = r.latency
 	}
-	if err := steps(); err != nil {
+	if err := steps(); err == errOver {
+		return r.res, nil
+	} else if err != nil {
 		return r.res, err
 	}
 	return r.res, r.verify()

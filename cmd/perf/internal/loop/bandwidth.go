@@ -26,8 +26,11 @@ type Bandwidth struct {
 	Stamps *measure.Stamps
 	Sample *measure.Sampler // nil: by iterations
 	Count  *atomic.Uint64   // messages so far, for others to read; may be nil
+	Pace   *measure.Pacer   // nil: as fast as the depth admits
+	Held   int              // receives of a link that may be used up and not posted again yet
 
 	wcs        [PollBatch]ibv.WC
+	turn       int    // paced: the link whose turn it is
 	total      uint64 // messages completed, both directions
 	sent, got  uint64
 	begun, end int64 // ticks: the first posting (or arrival) and the last completion
@@ -40,7 +43,7 @@ func (b *Bandwidth) Run() error {
 	for _, l := range b.Links {
 		want += l.Messages
 	}
-	if b.Sample != nil {
+	if b.Sample != nil || b.Links[0].Messages == math.MaxUint64 {
 		want = math.MaxUint64
 	}
 	b.quiet = nil
@@ -55,7 +58,13 @@ func (b *Bandwidth) Run() error {
 			return b.err()
 		}
 		if b.Sends != nil && !b.Gated {
-			if err := b.fill(); err != nil {
+			var err error
+			if b.Pace == nil {
+				err = b.fill()
+			} else {
+				err = b.pace()
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -190,6 +199,34 @@ func (b *Bandwidth) fill() error {
 	return nil
 }
 
+// pace posts what the depth and the rate admit, on one link after the other.
+func (b *Bandwidth) pace() error {
+	for full := 0; full < len(b.Links); {
+		l := b.Links[b.turn]
+		if list := uint64(len(l.WRs)); l.posted < l.Messages && l.posted-l.done+list <= b.Depth {
+			now := b.clk.Now()
+			if !b.Pace.Admit(now, list) {
+				return nil
+			}
+			if b.Stamps != nil {
+				b.Stamps.Post(now)
+			}
+			if err := l.post(); err != nil {
+				return err
+			}
+			b.Busy() // completions may be far apart
+			b.rest(now)
+			full = 0
+		} else {
+			full++
+		}
+		if b.turn++; b.turn == len(b.Links) {
+			b.turn = 0
+		}
+	}
+	return nil
+}
+
 // reap takes completions of what was sent.
 func (b *Bandwidth) reap() error {
 	n, err := b.Sends.Poll(b.wcs[:])
@@ -200,13 +237,15 @@ func (b *Bandwidth) reap() error {
 	for i := range b.wcs[:n] {
 		wc := &b.wcs[i]
 		l := b.Links[wc.ID>>ordinalBits]
-		ord := wc.ID & (1<<ordinalBits - 1)
+		ord := wc.ID & ordinalMask
 		if wc.Status != ibv.WCSuccess {
 			return failed(l, "message", ord, wc)
 		}
-		b.total += ord - l.done
-		b.sent += ord - l.done
-		l.done, l.moved = ord, b.end
+		n := (ord - l.done) & ordinalMask
+		b.total += n
+		b.sent += n
+		l.done += n
+		l.moved = b.end
 	}
 	if b.Stamps != nil {
 		b.Stamps.Done(int64(b.sent), b.end)
@@ -245,7 +284,7 @@ func (b *Bandwidth) receive() error {
 		b.recvMoved = b.clk.Now()
 	}
 	for _, l := range b.Links {
-		if l.refill > 0 {
+		if l.refill > b.Held {
 			if err := l.PostRecv(l.refill); err != nil {
 				return err
 			}

@@ -8,7 +8,11 @@ import (
 )
 
 // A work request's ID is the number of its link and, below, the ordinal of the message on that link.
-const ordinalBits = 40
+// Ordinals start over when the bits are used up.
+const (
+	ordinalBits = 40
+	ordinalMask = 1<<ordinalBits - 1
+)
 
 // Link is one queue pair at work. All its memory is there before the loop: exported fields are set
 // before it, the others are the loop's.
@@ -73,7 +77,7 @@ func (l *Link) post() error {
 	for i := range l.WRs {
 		wr := &l.WRs[i]
 		l.posted++
-		wr.ID = l.id<<ordinalBits | l.posted
+		wr.ID = l.id<<ordinalBits | l.posted&ordinalMask
 		wr.Flags = l.flags
 		if l.unsig--; l.unsig == 0 || l.posted == l.Messages {
 			wr.Flags |= ibv.Signaled

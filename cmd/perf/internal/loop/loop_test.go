@@ -18,6 +18,8 @@ type fake struct {
 	sent    []uint64 // IDs that asked for a completion, not polled yet
 	posts   int
 	wrs     int
+	most    int // arrivals in a poll
+	short   int // by which posts were shorter than four
 	recvs   int // posted and not used up
 	toCome  int // messages still to arrive
 	delay   int
@@ -48,6 +50,7 @@ func (f *fake) PostSend(wrs []ibv.SendWR) (int, error) {
 
 func (f *fake) PostRecv(wrs []ibv.RecvWR) (int, error) {
 	f.recvs += len(wrs)
+	f.short += 4 - len(wrs)
 	return len(wrs), nil
 }
 
@@ -86,6 +89,7 @@ func (c fakeRecvCQ) Poll(wcs []ibv.WC) (int, error) {
 		f.toCome--
 		n++
 	}
+	f.most = max(f.most, n)
 	return n, nil
 }
 
@@ -100,7 +104,8 @@ func newFakeLoop(iters uint64, list, mod, depth int) (*Bandwidth, *fake) {
 		l.RecvWRs = append(l.RecvWRs, ibv.RecvWR{SGEs: []ibv.SGE{{}}})
 	}
 	l.Begin(64, 64, 4096, 64, 0)
-	return &Bandwidth{Monitor: NewMonitor(clk, 200*time.Millisecond, false), Links: []*Link{l}, Depth: uint64(depth)}, f
+	b := &Bandwidth{Monitor: NewMonitor(clk, 200*time.Millisecond, false), Links: []*Link{l}, Depth: uint64(depth)}
+	return b, f
 }
 
 func TestBWLoopSends(t *testing.T) {
@@ -154,6 +159,63 @@ func TestBWLoopReceives(t *testing.T) {
 	if b.got != 1000 || b.Links[0].recvPosted != 1000 || f.recvs != 0 {
 		t.Errorf("%d messages, %d receives posted, %d left over; want 1000, 1000, 0", b.got, b.Links[0].recvPosted,
 			f.recvs)
+	}
+}
+
+// TestBWLoopReceiveLists: receives are posted in lists, and all of them are.
+func TestBWLoopReceiveLists(t *testing.T) {
+	b, f := newFakeLoop(1000, 1, 1, 8)
+	b.Recvs, b.Held = Few{fakeRecvCQ{f}, 7}, 29
+	f.toCome = 1000
+	if err := b.Links[0].PostRecv(64); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if b.got != 1000 || f.most != 7 {
+		t.Errorf("%d messages, at most %d at once; want 1000, 7", b.got, f.most)
+	}
+	// Polls find 4 and 7: without lists each refill would be short.
+	if f.short > 2*1000/30+4 {
+		t.Errorf("posts were too short by %d receives, want lists of 30", f.short)
+	}
+}
+
+// TestBWLoopPaced: messages keep to the rate, and each link has its turn.
+func TestBWLoopPaced(t *testing.T) {
+	const iters, rate = 100, 10000
+	b, f := newFakeLoop(iters, 1, 1, 64)
+	other, g := newFakeLoop(iters, 1, 1, 64)
+	g.sent, other.Links[0].Send = nil, f
+	b.Links = append(b.Links, other.Links[0])
+	Number(b.Links)
+	b.Sends = fakeSendCQ{f}
+	b.Pace = measure.NewPacer(b.clk, rate, 10)
+	begun := time.Now()
+	if err := b.Run(); err != nil {
+		t.Fatal(err)
+	}
+	// The first burst goes at once.
+	if took, least := time.Since(begun), (2*iters-10)*time.Second/rate-2*time.Millisecond; took < least {
+		t.Errorf("%d messages took %v, want at least %v", 2*iters, took, least)
+	}
+	if b.sent != 2*iters || b.Links[0].done != iters || b.Links[1].done != iters {
+		t.Errorf("%d messages, %d and %d of the links; want %d each", b.sent, b.Links[0].done, b.Links[1].done, iters)
+	}
+}
+
+// TestOrdinalsStartOver: a run goes on when the bits of its ordinals are used up.
+func TestOrdinalsStartOver(t *testing.T) {
+	const from, iters = 1<<ordinalBits - 50, 100
+	b, f := newFakeLoop(from+iters, 1, 1, 8)
+	b.Links[0].posted, b.Links[0].done, b.sent = from, from, from
+	b.Sends = fakeSendCQ{f}
+	if err := b.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if f.wrs != iters || b.Links[0].done != from+iters || b.Links[0].id != 0 {
+		t.Errorf("%d messages posted, %d done; want %d, %d", f.wrs, b.Links[0].done, iters, uint64(from+iters))
 	}
 }
 
@@ -329,6 +391,17 @@ func TestLoopsDoNotAllocate(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("receiving allocates %v times", n)
+	}
+
+	b, f = newFakeLoop(1<<63, 1, 4, 16)
+	b.Sends = fakeSendCQ{f}
+	b.Pace = measure.NewPacer(b.clk, 1e9, 16)
+	if n := testing.AllocsPerRun(100, func() {
+		if err := errors.Join(b.pace(), b.reap()); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 || f.wrs == 0 {
+		t.Errorf("posting %d messages at a rate allocates %v times", f.wrs, n)
 	}
 
 	lat, f := newFakeLat(1 << 62)

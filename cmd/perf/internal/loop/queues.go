@@ -22,6 +22,15 @@ type (
 	}
 )
 
+// Few takes fewer completions at once than a loop would.
+type Few struct {
+	Completions
+	N int
+}
+
+// Poll returns at most N completions.
+func (f Few) Poll(wcs []ibv.WC) (int, error) { return f.Completions.Poll(wcs[:f.N]) }
+
 // Sleeping makes a CQ sleep for completions instead of looking again and again.
 type Sleeping struct {
 	CQ  *ibv.CQ

@@ -24,6 +24,7 @@ type Size struct {
 	Received *Bandwidth // bidirectional: the peer's part, as it reported
 	ByPeer   bool       // BW is what the peer reported
 	Lat      *Summary
+	Parts    []Interval // if they were asked for
 	Buckets  []Bucket
 }
 

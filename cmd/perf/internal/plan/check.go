@@ -31,6 +31,7 @@ func (p *Plan) check() error {
 	var c complaints
 	for _, check := range []func(*complaints){
 		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
+		p.checkEndless, p.checkRate, p.checkLists,
 	} {
 		check(&c)
 	}
@@ -38,7 +39,7 @@ func (p *Plan) check() error {
 }
 
 func (p *Plan) checkSize(c *complaints) {
-	if p.All && (p.Size < 2 || p.Size&(p.Size-1) != 0) {
+	if p.All && p.SizeList == nil && (p.Size < 2 || p.Size&(p.Size-1) != 0) {
 		c.add("size (-s) %d: a sweep over all sizes (-a) ends at a power of two, from 2", p.Size)
 	}
 	if p.Size > maxSize {
@@ -100,7 +101,7 @@ func (p *Plan) checkPostList(c *complaints) {
 		c.add("post list (-l) %d: only bandwidth tests have it", p.PostList)
 	case p.PostList > p.TxDepth:
 		c.add("post list (-l) %d > send queue depth (-t) %d", p.PostList, p.TxDepth)
-	case p.Iters%uint64(p.PostList) != 0:
+	case p.ByCount() && p.Iters%uint64(p.PostList) != 0:
 		c.add("iterations (-n) %d is not a multiple of the post list (-l) %d", p.Iters, p.PostList)
 	case p.CQMod > 0 && p.PostList%p.CQMod != 0:
 		c.add("post list (-l) %d is not a multiple of the cq moderation (-Q) %d", p.PostList, p.CQMod)
@@ -152,6 +153,9 @@ func (p *Plan) checkPath(c *complaints) {
 	if p.QPTimeout > 31 {
 		c.add("qp timeout (-u) %d > 31; it is 4.096 us x 2^n", p.QPTimeout)
 	}
+	if p.FlowLabel >= 1<<20 {
+		c.add("flow label (--flow-label) %d > %d", p.FlowLabel, 1<<20-1)
+	}
 	if p.SL > 15 {
 		c.add("service level (-S) %d > 15", p.SL)
 	}
@@ -179,6 +183,8 @@ func (p *Plan) checkCM(c *complaints) {
 		c.add("connection type (-c) %v: by rdma_cm (-R) only RC is there", p.Transport)
 	case p.MTU != 0:
 		c.add("mtu (-m) %d: with rdma_cm (-R) the path decides", p.MTU)
+	case p.FlowLabel != 0:
+		c.add("flow label (--flow-label) %d: with rdma_cm (-R) the path decides", p.FlowLabel)
 	case p.SL != 0:
 		c.add("service level (-S) %d: with rdma_cm (-R) the traffic class (--tclass) decides", p.SL)
 	case p.PKeyIndex != 0:

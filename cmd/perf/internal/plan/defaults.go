@@ -1,6 +1,12 @@
 package plan
 
-import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
 
 // What perftest does where it is not told otherwise: both ends have to reckon with the same numbers.
 const (
@@ -24,6 +30,9 @@ const (
 
 // DefaultQPTimeout is the command line's, and near to that of rdma_cm's paths.
 const DefaultQPTimeout = 14
+
+// DefaultInterval is that of an endless run.
+const DefaultInterval = 5 * time.Second
 
 // AutoInline returns the inline size that perftest asks for. The device may refuse it.
 func (p *Plan) AutoInline() int {
@@ -68,8 +77,14 @@ func (p *Plan) defaultTxDepth() int {
 
 // fill sets what was left open and does not depend on the rest.
 func (p *Plan) fill() {
+	if p.SizeList != nil {
+		p.Size, p.All = slices.Max(p.SizeList), true
+	}
 	if p.Size == 0 {
 		p.Size = p.defaultSize()
+	}
+	if p.Infinite && p.Interval == 0 {
+		p.Interval, p.Duration = cmp.Or(p.Duration, DefaultInterval), 0 // as perftest
 	}
 	if p.Duration > 0 && p.Margin < 0 {
 		p.Margin = p.Duration / 4
@@ -87,7 +102,7 @@ func (p *Plan) fill() {
 
 // fit brings depths and completions into line with the rest.
 func (p *Plan) fit() {
-	if p.Duration == 0 {
+	if p.ByCount() {
 		p.TxDepth = int(min(uint64(p.TxDepth), p.Iters))
 		p.RxDepth = int(min(uint64(p.RxDepth), p.Iters))
 	}
@@ -102,6 +117,12 @@ func (p *Plan) fit() {
 		}
 	}
 	p.CQMod = min(p.CQMod, p.TxDepth)
+	if p.Rate.Limit > 0 {
+		if p.Rate.Burst == 0 {
+			p.Rate.Burst = p.TxDepth // as perftest
+		}
+		p.CQMod = min(p.CQMod, max(1, p.Rate.Burst/max(p.QPs, 1)))
+	}
 	if p.Verb.Fetches() {
 		p.Inline = 0
 	}

@@ -52,6 +52,7 @@ type Options struct {
 	QPTimeout uint8
 	SL        uint8
 	TClass    uint8
+	FlowLabel uint32
 	PKeyIndex uint16
 	OutReads  int // outstanding reads; 0: what the device can
 
@@ -60,16 +61,24 @@ type Options struct {
 	Iters    uint64 // messages per queue pair and size; 0: 5000 for write bw, else 1000
 	Duration time.Duration
 	Margin   time.Duration // before and after the sample; Auto: a quarter of Duration
+	Infinite bool          // until it is interrupted
+	Interval time.Duration // of figures in between; 0: none, or DefaultInterval if Infinite
+	Rate     Rate          // no more than that
+	SizeList []uint64      // the sizes, one after the other; with All
 	QPs      int
 	TxDepth  int // 0: 128 for bandwidth, 1 for latency
 	RxDepth  int // 0: 512, send only
 	PostList int
+	RecvList int // receives that are posted at once; 0: as many as were used up
+	PollMax  int // completions that are taken at once; 0: 16
 	CQMod    int // 0: 100, or less where that would mislead
 	Inline   int // bytes; Auto: perftest's choice for latency, 0 for bandwidth
 
 	Bidirectional bool
 	Events        bool // sleep for completions
 	NoPeak        bool
+	Counters      bool // look at the port's counters
+	CPUUtil       bool // print what this end's processor did
 	Gbits         bool
 	Verify        bool
 	LatencyDef    LatencyDef

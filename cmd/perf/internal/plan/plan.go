@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -91,7 +92,10 @@ func (p *Plan) Lossy() bool { return p.Receives() && !p.Transport.Reliable() }
 
 // Sizes lists the message sizes of the test, in order.
 func (p *Plan) Sizes() []uint64 {
-	if !p.All {
+	switch {
+	case p.SizeList != nil:
+		return p.SizeList
+	case !p.All:
 		return []uint64{p.Size}
 	}
 	var s []uint64
@@ -101,9 +105,20 @@ func (p *Plan) Sizes() []uint64 {
 	return s
 }
 
+// sizeNames returns the list of sizes for the peer to compare, "" without one.
+func (p *Plan) sizeNames() string {
+	if p.SizeList == nil {
+		return ""
+	}
+	return fmt.Sprint(p.SizeList)
+}
+
+// ByCount reports whether the number of messages ends a run.
+func (p *Plan) ByCount() bool { return p.Duration == 0 && !p.Infinite }
+
 // Messages returns how many messages one queue pair carries per size.
 func (p *Plan) Messages() uint64 {
-	if p.Duration > 0 {
+	if !p.ByCount() {
 		return math.MaxUint64
 	}
 	return p.Iters
@@ -113,5 +128,6 @@ func (p *Plan) Messages() uint64 {
 func (p *Plan) Params() wire.Params {
 	return wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic,
 		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
-		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify}
+		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify,
+		Infinite: p.Infinite, Sizes: p.sizeNames()}
 }

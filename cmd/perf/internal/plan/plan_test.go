@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +100,40 @@ func TestNewRefuses(t *testing.T) {
 		{"port", wire.Bandwidth, wire.Write, func(c *Options) { c.Port, c.Host = 0, "host" }, "tcp port"},
 		{"inline read", wire.Bandwidth, wire.Read, func(c *Options) { c.Inline = 8 }, "read sends nothing"},
 		{"outs of write", wire.Bandwidth, wire.Write, func(c *Options) { c.OutReads = 4 }, "only read"},
+		{"endless latency", wire.Latency, wire.Send, func(c *Options) { c.Infinite = true }, "only bandwidth"},
+		{"endless sweep", wire.Bandwidth, wire.Write, func(c *Options) { c.Infinite, c.All = true, true }, "one size"},
+		{"endless and checked", wire.Bandwidth, wire.Write, func(c *Options) { c.Infinite, c.Verify = true, true },
+			"does not come to it"},
+		{"endless with both", wire.Bandwidth, wire.Write, func(c *Options) {
+			c.Infinite, c.Interval, c.Duration, c.Margin = true, time.Second, time.Second, 0
+		}, "no duration"},
+		{"short interval", wire.Bandwidth, wire.Write, func(c *Options) { c.Interval = time.Millisecond }, "< 100ms"},
+		{"negative rate", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Limit = -1 }, "above 0"},
+		{"rate that is none", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Limit = math.NaN() }, "above 0"},
+		{"burst of nothing", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Burst = 4 }, "needs a rate"},
+		{"burst below the list", wire.Bandwidth, wire.Write, func(c *Options) {
+			c.Host, c.PostList, c.Rate = "a", 8, Rate{Limit: 1000, Burst: 4}
+		}, "allowed are 8"},
+		{"rate of latency", wire.Latency, wire.Send, func(c *Options) { c.Rate.Limit = 1000 }, "only bandwidth"},
+		{"rate of a server", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Limit = 1000 }, "to the client"},
+		{"rate by events", wire.Bandwidth, wire.Write, func(c *Options) {
+			c.Host, c.Events, c.Rate.Limit = "a", true, 1000
+		}, "give no -e"},
+		{"rate too low for the timeout", wire.Bandwidth, wire.Write, func(c *Options) {
+			c.Host, c.Rate = "a", Rate{Limit: 0.1, Unit: MessagesPerSecond}
+		}, "half of --timeout"},
+		{"rate too low for the sample", wire.Bandwidth, wire.Write, func(c *Options) {
+			c.Host, c.Rate = "a", Rate{Limit: 10, Unit: MessagesPerSecond, Burst: 5}
+			c.Duration, c.Margin = time.Second, 0
+		}, "a quarter of what -D"},
+		{"receive list of write", wire.Bandwidth, wire.Write, func(c *Options) { c.RecvList = 4 }, "only send"},
+		{"receive list of latency", wire.Latency, wire.Send, func(c *Options) { c.RecvList = 4 }, "only bandwidth"},
+		{"receive list too long", wire.Bandwidth, wire.Send, func(c *Options) { c.RecvList = 513 }, "1 to 512"},
+		{"poll for many", wire.Bandwidth, wire.Write, func(c *Options) { c.PollMax = 17 }, "1 to 16"},
+		{"poll of latency", wire.Latency, wire.Send, func(c *Options) { c.PollMax = 4 }, "only bandwidth"},
+		{"flow label", wire.Bandwidth, wire.Write, func(c *Options) { c.FlowLabel = 1 << 20 }, "> 1048575"},
+		{"flow label by rdma_cm", wire.Bandwidth, wire.Write, func(c *Options) { c.RDMACM, c.FlowLabel = true, 5 },
+			"the path decides"},
 		{"definition of bw", wire.Bandwidth, wire.Write, func(c *Options) { c.LatencyDef = ToCompletion },
 			"only latency"},
 	} {
@@ -129,10 +165,10 @@ func TestNewTakesEveryTest(t *testing.T) {
 			if err != nil {
 				t.Errorf("%v %v: %v", v, m, err)
 			}
-			if o != base(v, m) {
+			if !reflect.DeepEqual(o, base(v, m)) {
 				t.Errorf("%v %v: New changed the options", v, m)
 			}
-			if again, err := New(p.Options); err != nil || again != p {
+			if again, err := New(p.Options); err != nil || !reflect.DeepEqual(again, p) {
 				t.Errorf("%v %v: %+v planned again is %+v, %v", v, m, p, again, err)
 			}
 		}

@@ -21,22 +21,25 @@ const (
 )
 
 type document struct {
-	Schema   string   `json:"schema"`
-	Version  int      `json:"version"`
-	Started  string   `json:"started"`
-	Elapsed  float64  `json:"elapsed_seconds"`
-	Clock    string   `json:"clock"`
-	Program  string   `json:"program"`
-	Command  []string `json:"command,omitempty"`
-	Host     *Host    `json:"host,omitempty"`
-	Test     testDoc  `json:"test"`
-	Local    *sideDoc `json:"local,omitempty"`
-	Peer     *peerDoc `json:"peer,omitempty"`
-	Results  []any    `json:"results"`
-	Verified bool     `json:"payload_verified"`
-	Notes    []string `json:"notes,omitempty"`
-	Missed   []string `json:"limits_missed,omitempty"`
-	Error    string   `json:"error,omitempty"`
+	Schema   string            `json:"schema"`
+	Version  int               `json:"version"`
+	Started  string            `json:"started"`
+	Elapsed  float64           `json:"elapsed_seconds"`
+	Clock    string            `json:"clock"`
+	Program  string            `json:"program"`
+	Command  []string          `json:"command,omitempty"`
+	Host     *Host             `json:"host,omitempty"`
+	Test     testDoc           `json:"test"`
+	Local    *sideDoc          `json:"local,omitempty"`
+	Peer     *peerDoc          `json:"peer,omitempty"`
+	Results  []any             `json:"results"`
+	Parts    []partDoc         `json:"intervals_before_error,omitempty"`
+	Verified bool              `json:"payload_verified"`
+	CPU      float64           `json:"cpu_percent,omitempty"` // of one processor, of this end
+	Counters map[string]uint64 `json:"counters,omitempty"`
+	Notes    []string          `json:"notes,omitempty"`
+	Missed   []string          `json:"limits_missed,omitempty"`
+	Error    string            `json:"error,omitempty"`
 }
 
 type testDoc struct {
@@ -59,6 +62,10 @@ type testDoc struct {
 	Inline        int     `json:"inline_bytes"`
 	OutReads      int     `json:"outstanding_reads,omitempty"`
 	Events        bool    `json:"events"`
+	Infinite      bool    `json:"endless,omitempty"`
+	RateLimit     float64 `json:"rate_limit,omitempty"`
+	RateUnit      string  `json:"rate_limit_unit,omitempty"`
+	Burst         int     `json:"burst_messages,omitempty"`
 	LatencyDef    string  `json:"latency_definition,omitempty"`
 }
 
@@ -96,9 +103,24 @@ type bwSize struct {
 	Messages uint64 `json:"messages"`
 	Lost     uint64 `json:"lost,omitempty"`
 	bwDoc
-	Sent     *bwDoc `json:"sent,omitempty"`
-	Received *bwDoc `json:"received,omitempty"`
-	ByPeer   bool   `json:"reported_by_peer,omitempty"`
+	Sent     *bwDoc    `json:"sent,omitempty"`
+	Received *bwDoc    `json:"received,omitempty"`
+	ByPeer   bool      `json:"reported_by_peer,omitempty"`
+	Parts    []partDoc `json:"intervals,omitempty"`
+}
+
+// partDoc is a part of a run; seconds is its length.
+type partDoc struct {
+	Seconds float64 `json:"seconds"`
+	Bits    float64 `json:"bandwidth_bits_per_second"`
+	Rate    float64 `json:"messages_per_second"`
+}
+
+func partsOf(parts []measure.Interval) (docs []partDoc) {
+	for _, i := range parts {
+		docs = append(docs, partDoc{i.Seconds, i.BitsPerSecond, i.MessagesPerSecond})
+	}
+	return docs
 }
 
 type latSize struct {
@@ -152,7 +174,15 @@ func (o *Outcome) JSON(w io.Writer) error {
 			QPs: c.QPs, TxDepth: c.TxDepth, RxDepth: c.RxDepth, PostList: c.PostList, CQMod: c.CQMod,
 			Inline: max(res.Setup.Local.Inline, 0), Events: c.Events,
 		},
-		Results: []any{}, Verified: res.Verified, Notes: Notes(res),
+		Results: []any{}, Parts: partsOf(res.Parts), Verified: res.Verified,
+		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res),
+	}
+	d.Test.Infinite = c.Infinite
+	if c.Infinite {
+		d.Test.Iterations = 0
+	}
+	if r := c.Rate; r.Limit > 0 {
+		d.Test.RateLimit, d.Test.RateUnit, d.Test.Burst = r.Limit, r.Unit.String(), r.Burst
 	}
 	if c.Verb == wire.Atomic {
 		d.Test.Atomic = c.Atomic.String()
@@ -183,7 +213,8 @@ func (o *Outcome) JSON(w io.Writer) error {
 			continue
 		}
 		d.Results = append(d.Results, bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost, bwDoc: *bwOf(r.BW),
-			Sent: bwOf(r.Sent), Received: bwOf(r.Received), ByPeer: r.ByPeer})
+			Sent: bwOf(r.Sent), Received: bwOf(r.Received), ByPeer: r.ByPeer,
+			Parts: partsOf(r.Parts)})
 	}
 	for _, err := range o.Missed {
 		d.Missed = append(d.Missed, err.Error())

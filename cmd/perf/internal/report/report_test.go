@@ -65,6 +65,49 @@ func bandwidth() (*plan.Plan, *engine.Result) {
 	}
 }
 
+func TestParts(t *testing.T) {
+	c, res := bandwidth()
+	c.CPUUtil, c.Counters, c.Infinite = true, true, true
+	res.Used = measure.Usage{Elapsed: time.Second, CPU: time.Second / 2,
+		Counters: map[string]uint64{"out_of_buffer": 3, "port_xmit_data": 9}}
+	res.Sizes = res.Sizes[:1]
+	part := measure.NewInterval(2, 1000, 0.5)
+	res.Sizes[0].Parts = []measure.Interval{part}
+	var b bytes.Buffer
+	tab := Table{W: &b, Plan: c}
+	tab.Interval(2, part)
+	tab.Footer(res)
+	for _, want := range []string{" 1000 ", "0.002000  in 0.5 s", "processor: 50.0 %", "port_xmit_data ",
+		"note: out_of_buffer rose by 3: "} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	b.Reset()
+	o := Outcome{Plan: c, Result: res}
+	if err := o.JSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		CPU      float64           `json:"cpu_percent"`
+		Counters map[string]uint64 `json:"counters"`
+		Results  []struct {
+			Intervals []struct {
+				Seconds float64 `json:"seconds"`
+				Bits    float64 `json:"bandwidth_bits_per_second"`
+				Rate    float64 `json:"messages_per_second"`
+			} `json:"intervals"`
+		} `json:"results"`
+	}
+	if err := json.Unmarshal(b.Bytes(), &d); err != nil {
+		t.Fatal(err)
+	}
+	if i := d.Results[0].Intervals; len(i) != 1 || i[0].Seconds != 0.5 || i[0].Bits != 32000 || i[0].Rate != 2000 ||
+		d.CPU != 50 || d.Counters["out_of_buffer"] != 3 {
+		t.Errorf("JSON is %+v", d)
+	}
+}
+
 func latency() (*plan.Plan, *engine.Result) {
 	c := &plan.Plan{Options: plan.Options{Verb: wire.Send, Metric: wire.Latency, Iters: 1000, QPs: 1, TxDepth: 1,
 		RxDepth: 512, PostList: 1, CQMod: 1, LatencyDef: plan.RoundTrip}}

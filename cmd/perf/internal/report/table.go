@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,6 +81,11 @@ func options(p *plan.Plan, s session.Setup) string {
 	add(p.Verb.Fetches(), "outstanding reads %d", s.OutReads)
 	add(p.Verb == wire.Atomic, "%v", p.Atomic)
 	add(p.Events, "events")
+	add(p.Rate.Limit > 0, "at most %g %v in bursts of %d", p.Rate.Limit, p.Rate.Unit, p.Rate.Burst)
+	add(p.RecvList > 0, "receive list %d", p.RecvList)
+	add(p.PollMax > 0, "polls for %d", p.PollMax)
+	add(p.FlowLabel > 0, "flow label %d", p.FlowLabel)
+	add(p.Infinite, "until interrupted")
 	if p.Metric == wire.Latency {
 		trip := "half"
 		if p.Verb.Fetches() {
@@ -126,6 +133,13 @@ func (t Table) Size(r measure.Size) {
 	}
 }
 
+// Interval prints a line for a part of a run.
+func (t Table) Interval(size uint64, i measure.Interval) {
+	unit := measure.Units(t.Plan.Gbits)
+	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s  in %.1f s\n", size, i.Messages, "",
+		rate(i.BitsPerSecond/unit, 2), rate(i.MessagesPerSecond/1e6, 6), i.Seconds)
+}
+
 // buckets prints a distribution: how many samples, and the share of those up to here.
 func (t Table) buckets(list []measure.Bucket) {
 	var all, sum int64
@@ -151,6 +165,7 @@ func (t Table) Footer(res *engine.Result) {
 	if c := t.Plan; c.Verb.Fetches() && c.Metric == wire.Latency && !c.Client() && res.Setup.Local.Device != "" {
 		fmt.Fprintln(t.W, "the client measures, and does not report")
 	}
+	t.usage(&res.Used)
 	if res.Verified {
 		fmt.Fprintln(t.W, "payload checked: right")
 	}
@@ -161,12 +176,36 @@ func (t Table) Footer(res *engine.Result) {
 	}
 }
 
+// usage prints what the test cost this end.
+func (t Table) usage(u *measure.Usage) {
+	if p := u.CPUPercent(); t.Plan.CPUUtil && p > 0 {
+		fmt.Fprintf(t.W, "processor: %.1f %% of one\n", p)
+	}
+	if u.Counters == nil {
+		return
+	}
+	if len(u.Counters) == 0 {
+		fmt.Fprintln(t.W, "counters: none of the port rose")
+		return
+	}
+	fmt.Fprintln(t.W, "counters that rose:")
+	for _, name := range slices.Sorted(maps.Keys(u.Counters)) {
+		fmt.Fprintf(t.W, "  %-34s %d\n", printable.Name(name), u.Counters[name])
+	}
+}
+
 // Notes lists what a reader of the figures has to know.
 func Notes(res *engine.Result) []string {
+	var notes []string
 	if n := res.Setup.Local.Software; n != "" {
-		return []string{n}
+		notes = append(notes, n)
 	}
-	return nil
+	for _, name := range slices.Sorted(maps.Keys(res.Used.Counters)) {
+		if why := measure.Trouble[name]; why != "" {
+			notes = append(notes, fmt.Sprintf("%s rose by %d: %s", name, res.Used.Counters[name], why))
+		}
+	}
+	return notes
 }
 
 // micros prints nanoseconds as microseconds, in a column of nine.

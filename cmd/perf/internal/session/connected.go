@@ -46,6 +46,7 @@ func (s *Session) connectPairs() error {
 		MaxDestRdAtomic: uint8(s.setup.OutReads),
 		SL:              p.SL,
 		TrafficClass:    p.TClass,
+		FlowLabel:       p.FlowLabel,
 	}
 	if p.QPTimeout == 0 {
 		opt.AckTimeout = ibv.Forever

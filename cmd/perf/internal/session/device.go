@@ -42,6 +42,11 @@ func (s *Session) openDevice(device string, port uint8) error {
 // Device returns the device, or nil while none is open.
 func (s *Session) Device() *ibv.Device { return s.dev }
 
+// Counters returns the counters of the port.
+func (s *Session) Counters() map[string]uint64 {
+	return sysfs.DefaultRoot().Counters(s.dev.Name(), s.ibPort)
+}
+
 // PortDown returns an error that names the port if it is not active any more: the peer cannot be reached then, and
 // what fails tells of the peer only.
 func (s *Session) PortDown() error {

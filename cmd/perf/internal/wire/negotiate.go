@@ -36,6 +36,7 @@ const (
 	negUnitMiB      = 1
 	negMethodOne    = 0
 	negMethodAll    = 1
+	negMethodNoEnd  = 2
 	negTypeIters    = 0
 	negTypeDuration = 1
 	negDuration     = 5 // what perftest has there without -D
@@ -54,7 +55,7 @@ func (p Params) appendNegotiate(b []byte, maxReads int, long bool) []byte {
 		return no
 	}
 	be := binary.BigEndian
-	be.PutUint32(m[0:], pick(p.All, negMethodAll, negMethodOne))
+	be.PutUint32(m[0:], pick(p.Infinite, negMethodNoEnd, pick(p.All, negMethodAll, negMethodOne)))
 	verb := map[Verb]uint32{Send: negVerbSend, Write: negVerbWrite, Read: negVerbRead, Atomic: negVerbAtomic}[p.Verb]
 	be.PutUint32(m[4:], uint32(p.Transport))
 	be.PutUint32(m[8:], verb)
@@ -85,6 +86,7 @@ func parseNegotiate(b []byte, ours Params) (Params, error) {
 		QPs:           int(int32(be.Uint32(b[52:]))),
 		Bidirectional: ours.Bidirectional, // not told
 		Verify:        ours.Verify,
+		Infinite:      be.Uint32(b[0:]) == negMethodNoEnd,
 		Gbits:         be.Uint32(b[24:]) == negUnitGbit,
 	}
 	switch v := be.Uint32(b[8:]); v {

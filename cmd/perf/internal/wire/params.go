@@ -2,8 +2,10 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"time"
 )
@@ -23,6 +25,9 @@ type Params struct {
 	Bidirectional bool
 	Gbits         bool // report in Gb/s; a stock peer reads our report in its own unit
 	Verify        bool
+	Infinite      bool   // no end; Iters and Duration say nothing
+	Sizes         string // of a sweep, if they are no powers of two; a peer tells only whether they are the same
+	sizesSum      uint64 // of Sizes, as a peer tells it
 }
 
 // The message that two of us exchange as step 5, all big endian:
@@ -34,14 +39,16 @@ type Params struct {
 //	24  messages u64
 //	32  duration u64, nanoseconds
 //	40  atomic operation
-//	41  zeros up to 128, for later
+//	41  sum of the list of sizes u64, 0 without one
+//	49  zeros up to 128, for later
 const (
 	ourMagic  = "pverbs1\x00"
 	paramsLen = 128
 
-	flagAll    = 1 << 0
-	flagBidir  = 1 << 1
-	flagVerify = 1 << 2
+	flagAll     = 1 << 0
+	flagBidir   = 1 << 1
+	flagVerify  = 1 << 2
+	flagEndless = 1 << 3
 )
 
 func (p Params) append(b []byte) []byte {
@@ -51,7 +58,7 @@ func (p Params) append(b []byte) []byte {
 	for _, f := range []struct {
 		on  bool
 		bit byte
-	}{{p.All, flagAll}, {p.Bidirectional, flagBidir}, {p.Verify, flagVerify}} {
+	}{{p.All, flagAll}, {p.Bidirectional, flagBidir}, {p.Verify, flagVerify}, {p.Infinite, flagEndless}} {
 		if f.on {
 			flags |= f.bit
 		}
@@ -62,6 +69,7 @@ func (p Params) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, p.Iters)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.Duration))
 	b = append(b, byte(p.Atomic))
+	b = binary.BigEndian.AppendUint64(b, p.sum())
 	return append(b, make([]byte, paramsLen-(len(b)-start))...)
 }
 
@@ -77,6 +85,8 @@ func parseParams(b []byte) (Params, error) {
 		All:           b[10]&flagAll != 0,
 		Bidirectional: b[10]&flagBidir != 0,
 		Verify:        b[10]&flagVerify != 0,
+		Infinite:      b[10]&flagEndless != 0,
+		sizesSum:      binary.BigEndian.Uint64(b[41:]),
 		QPs:           int(binary.BigEndian.Uint32(b[12:])),
 		Size:          binary.BigEndian.Uint64(b[16:]),
 		Iters:         binary.BigEndian.Uint64(b[24:]),
@@ -90,6 +100,16 @@ func parseParams(b []byte) (Params, error) {
 		return Params{}, fmt.Errorf("negative duration %v", p.Duration)
 	}
 	return p, nil
+}
+
+// sum returns a number that tells lists of sizes apart, 0 without one.
+func (p Params) sum() uint64 {
+	if p.Sizes == "" {
+		return p.sizesSum
+	}
+	h := fnv.New64a()
+	h.Write([]byte(p.Sizes))
+	return h.Sum64()
 }
 
 // Difference is one parameter in which the two ends differ.
@@ -131,8 +151,12 @@ func (p Params) Check(peer Params) error {
 	} else {
 		add("size (-s)", p.Size, peer.Size)
 	}
+	if p.sum() != peer.sizesSum {
+		add("list of sizes (--sizes)", cmp.Or(p.Sizes, "not given"), "another one")
+	}
+	add("endless (--run-infinitely)", p.Infinite, peer.Infinite)
 	add("duration (-D)", p.Duration, peer.Duration)
-	if (p.Duration == 0) == (peer.Duration == 0) {
+	if !p.Infinite && (p.Duration == 0) == (peer.Duration == 0) {
 		add("iterations (-n)", p.Iters, peer.Iters)
 	}
 	add("number of queue pairs (-q)", p.QPs, peer.QPs)

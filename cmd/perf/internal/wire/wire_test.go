@@ -130,6 +130,24 @@ func FuzzParseParams(f *testing.F) {
 	})
 }
 
+// TestSizesDiffer: ends with different lists of sizes do not go together, nor does one with a list and one without.
+func TestSizesDiffer(t *testing.T) {
+	lists := []string{"", "[2 4]", "[2 8]"}
+	for _, a := range lists {
+		for _, b := range lists {
+			ours, peer := testParams, testParams
+			ours.Sizes, peer.Sizes = a, b
+			told, err := parseParams(peer.append(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := ours.Check(told); (err == nil) != (a == b) {
+				t.Errorf("list %q here, %q at the peer: %v", a, b, err)
+			}
+		}
+	}
+}
+
 var testParams = Params{Verb: Write, Metric: Bandwidth, Size: 65536, Iters: 5000, QPs: 2, Bidirectional: true}
 
 func TestParamsCheck(t *testing.T) {

@@ -1,0 +1,19 @@
+package measure
+
+// Interval is what moved in a part of a run.
+type Interval struct {
+	Seconds           float64 // its length
+	Messages          uint64
+	BitsPerSecond     float64
+	MessagesPerSecond float64
+}
+
+// NewInterval returns what messages of a size come to in that many seconds.
+func NewInterval(size, messages uint64, seconds float64) Interval {
+	i := Interval{Seconds: seconds, Messages: messages}
+	if seconds > 0 {
+		i.MessagesPerSecond = float64(messages) / seconds
+		i.BitsPerSecond = i.MessagesPerSecond * float64(size) * 8
+	}
+	return i
+}

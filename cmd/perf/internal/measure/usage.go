@@ -1,0 +1,84 @@
+package measure
+
+import "time"
+
+// Usage is what a test cost this end.
+type Usage struct {
+	Elapsed  time.Duration
+	CPU      time.Duration     // of all threads; 0: not known
+	Counters map[string]uint64 // by how much the port's counters rose, those that did; nil: not asked for
+}
+
+// CPUPercent returns the share of one processor, 0 if it is not known.
+func (u *Usage) CPUPercent() float64 {
+	if u.Elapsed <= 0 {
+		return 0
+	}
+	return 100 * u.CPU.Seconds() / u.Elapsed.Seconds()
+}
+
+// Gauge remembers how things stood before a test.
+type Gauge struct {
+	read     func() map[string]uint64
+	began    time.Time
+	cpu      time.Duration
+	counters map[string]uint64
+}
+
+// NewGauge looks at the processor, and at counters if there is a function that reads them.
+func NewGauge(read func() map[string]uint64) *Gauge {
+	g := &Gauge{read: read, began: time.Now(), cpu: cpuTime()}
+	if read != nil {
+		g.counters = read()
+	}
+	return g
+}
+
+// Used returns what the test has cost since then.
+func (g *Gauge) Used() Usage {
+	u := Usage{Elapsed: time.Since(g.began), CPU: cpuTime() - g.cpu}
+	if g.read == nil {
+		return u
+	}
+	u.Counters = map[string]uint64{}
+	for name, v := range g.read() {
+		if was, ok := g.counters[name]; ok && v > was {
+			u.Counters[name] = v - was
+		}
+	}
+	return u
+}
+
+// Trouble says what is wrong where a counter rises, by the names of mlx5, bnxt, irdma and rxe. All others are traffic,
+// or not known here.
+var Trouble = map[string]string{
+	"out_of_buffer":                   "messages came and no receive was posted: -r is too small, or this end too slow",
+	"out_of_sequence":                 "packets came out of order or were lost",
+	"packet_seq_err":                  "the peer asked for packets again",
+	"duplicate_request":               "the peer sent again what had come: acknowledgements were lost, or too late",
+	"implied_nak_seq_err":             "answers of the peer were lost",
+	"local_ack_timeout_err":           "packets, or their acknowledgements, were lost: the timeout (-u) was over",
+	"rnr_nak_retry_err":               "the peer had no receive posted",
+	"rnr_retry":                       "the peer had no receive posted",
+	"rnr_nak_retries":                 "the peer had no receive posted",
+	"roce_adp_retrans":                "packets were sent again",
+	"roce_adp_retrans_to":             "packets were sent again, after a timeout",
+	"retry_exceeded_err":              "the peer was not reached",
+	"completer_retry_err":             "packets were sent again",
+	"np_cnp_sent":                     "congestion: this end told the peer to slow down",
+	"rp_cnp_handled":                  "congestion: this end was told to slow down",
+	"rp_cnp_ignored":                  "congestion: this end was told to slow down, and did not",
+	"np_ecn_marked_roce_packets":      "congestion: switches marked packets for this end",
+	"cnpSent":                         "congestion: this end told the peer to slow down",
+	"cnpHandled":                      "congestion: this end was told to slow down",
+	"RxECNMrkd":                       "congestion: switches marked packets for this end",
+	"rx_icrc_encapsulated":            "packets came damaged",
+	"port_xmit_discards":              "the port dropped what it should have sent",
+	"port_xmit_wait":                  "the port had to wait with sending: its link is full, or paused",
+	"port_rcv_errors":                 "packets came damaged",
+	"symbol_error":                    "the link has errors: look at cable and transceiver",
+	"link_downed":                     "the link went down",
+	"link_error_recovery":             "the link had to recover: look at cable and transceiver",
+	"excessive_buffer_overrun_errors": "the port's buffers ran over: look at flow control (PFC)",
+	"VL15_dropped":                    "the port dropped management packets",
+}

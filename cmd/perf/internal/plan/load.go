@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+// Rate is a limit of what this end sends, kept to by its software. The zero Rate is no limit.
+type Rate struct {
+	Limit float64 // in Unit
+	Unit  RateUnit
+	Burst int // messages that go out without a pause; 0: as deep as the send queue is
+}
+
+// RateUnit is what a rate is given in.
+type RateUnit uint8
+
+// The units, and the letters that perftest has for them.
+const (
+	MiBPerSecond      RateUnit = iota // M
+	GbitPerSecond                     // g
+	MessagesPerSecond                 // p
+)
+
+// ParseRateUnit reads a unit's letter.
+func ParseRateUnit(s string) (RateUnit, error) {
+	switch s {
+	case "M":
+		return MiBPerSecond, nil
+	case "g":
+		return GbitPerSecond, nil
+	case "p":
+		return MessagesPerSecond, nil
+	}
+	return 0, fmt.Errorf("unit of rate (--rate-units) %q, allowed are M (MiB/s), g (Gb/s) and p (messages/s)", s)
+}
+
+// String returns the unit for people.
+func (u RateUnit) String() string {
+	switch u {
+	case MiBPerSecond:
+		return "MiB/s"
+	case GbitPerSecond:
+		return "Gb/s"
+	case MessagesPerSecond:
+		return "messages/s"
+	}
+	return fmt.Sprintf("RateUnit(%d)", uint8(u))
+}
+
+// Messages returns how many messages of a size go out in a second.
+func (r Rate) Messages(size uint64) float64 {
+	switch r.Unit {
+	case MiBPerSecond:
+		return r.Limit * (1 << 20) / float64(size)
+	case GbitPerSecond:
+		return r.Limit * 1e9 / 8 / float64(size)
+	}
+	return r.Limit
+}
+
+// checkEndless looks at runs without an end, and at the figures in between.
+func (p *Plan) checkEndless(c *complaints) {
+	if (p.Infinite || p.Interval != 0) && !p.Bandwidth() {
+		c.add("endless runs and intervals (--run-infinitely, --report-interval): only bandwidth tests have them")
+	}
+	if p.Infinite && p.All {
+		c.add("an endless run (--run-infinitely) has one size, not several (-a, --sizes)")
+	}
+	if p.Infinite && p.Duration > 0 {
+		c.add("an endless run (--run-infinitely) has no duration (-D) beside --report-interval")
+	}
+	if p.Infinite && p.Verify {
+		c.add("payload check (--verify): an endless run (--run-infinitely) does not come to it")
+	}
+	if p.Interval < 0 || p.Interval > 0 && p.Interval < minInterval {
+		c.add("interval (--report-interval) %v < %v", p.Interval, minInterval)
+	}
+}
+
+const minInterval = 100 * time.Millisecond
+
+// checkRate looks at the limit of what is sent.
+func (p *Plan) checkRate(c *complaints) {
+	r := p.Rate
+	if r.Limit == 0 {
+		if r.Burst != 0 {
+			c.add("burst size (--burst-size) %d: it needs a rate (--rate-limit)", r.Burst)
+		}
+		return
+	}
+	if !(r.Limit > 0 && r.Limit < 1e12) {
+		c.add("rate (--rate-limit) %v is not a limit: give a number above 0", r.Limit)
+		return
+	}
+	if r.Burst < 0 || r.Burst > 0 && (r.Burst < p.PostList || r.Burst > maxDepth) {
+		c.add("burst size (--burst-size) %d, allowed are %d (the post list, -l) to %d", r.Burst, p.PostList, maxDepth)
+		return
+	}
+	switch {
+	case !p.Bandwidth():
+		c.add("rate (--rate-limit): only bandwidth tests have it")
+	case !p.Sends():
+		c.add("rate (--rate-limit): this end sends nothing, give it to the client")
+	case p.Events:
+		c.add("rate (--rate-limit): it needs polling, give no -e")
+	}
+	burst := max(r.Burst, 1)
+	if r.Burst == 0 {
+		burst = max(p.TxDepth, 1)
+	}
+	burst = max(burst, p.QPs*p.PostList) // each queue pair has its turn
+	every := float64(burst) / r.Messages(p.Size)
+	if most := p.Timeout.Seconds() / 2; every > most {
+		c.add("rate (--rate-limit): %d messages take %.3g s, allowed are %.3g s (half of --timeout); "+
+			"give a higher rate, or a smaller --burst-size", burst, every, most)
+	}
+	if most := (p.Duration - 2*p.Margin).Seconds() / 4; p.Duration > 0 && every > most {
+		c.add("rate (--rate-limit): %d messages take %.3g s, allowed are %.3g s (a quarter of what -D "+
+			"measures); give a higher rate, or a smaller --burst-size", burst, every, most)
+	}
+}
+
+// checkLists looks at what is posted and taken at once.
+func (p *Plan) checkLists(c *complaints) {
+	switch {
+	case p.RecvList == 0:
+	case p.Verb != wire.Send:
+		c.add("list of receives (--recv-post-list) %d: only send has receives", p.RecvList)
+	case !p.Bandwidth():
+		c.add("list of receives (--recv-post-list) %d: only bandwidth tests have it", p.RecvList)
+	case p.RecvList < 1 || p.RecvList > p.RxDepth:
+		c.add("list of receives (--recv-post-list) %d, allowed are 1 to %d, the receive queue depth (-r)", p.RecvList,
+			p.RxDepth)
+	}
+	if p.PollMax < 0 || p.PollMax > MaxPoll {
+		c.add("completions at once (--cqe-poll) %d, allowed are 1 to %d", p.PollMax, MaxPoll)
+	}
+	if p.PollMax > 0 && !p.Bandwidth() {
+		c.add("completions at once (--cqe-poll) %d: only bandwidth tests have it", p.PollMax)
+	}
+}
+
+// MaxPoll is the most completions that a bandwidth loop takes at once.
+const MaxPoll = 16
