@@ -61,8 +61,9 @@ type Options struct {
 	Duration time.Duration
 	Margin   time.Duration // before and after the sample; Auto: a quarter of Duration
 	QPs      int
-	TxDepth  int // 0: 128 for bandwidth, 1 for latency
-	RxDepth  int // 0: 512, send only
+	TxDepth  int  // 0: 128 for bandwidth, 1 for latency
+	RxDepth  int  // 0: 512, send only
+	UseSRQ   bool // one queue of depth RxDepth for all receives; with XRC always
 	PostList int
 	CQMod    int // 0: 100, or less where that would mislead
 	Inline   int // bytes; Auto: perftest's choice for latency, 0 for bandwidth
