@@ -16,7 +16,7 @@ V ?=
 TIERS := .build/bin/tiers $(if $(RUN),-run '$(RUN)') $(if $(PKG),-pkg '$(PKG)') $(if $(V)$(RUN),-v)
 ALL := lint unit race releases arm64 bench emu rxe
 
-.PHONY: all setup build test test-full soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-rxe demo clean
+.PHONY: all setup build test test-full soak $(addprefix test-,$(ALL) hw) bench bench-cm bench-emu bench-layer bench-rxe demo clean
 
 all: build
 
@@ -45,7 +45,11 @@ bench: setup .build/bin/tiers
 	.build/bin/tiers -figures -quiet 30m $(if $(PKG),-pkg '$(PKG)') unit $(if $(shell grep -rl '^func TestRXEFigures' --include=*_test.go cmd examples ibv internal loader),rxe)
 
 bench-emu: setup .build/bin/tiers
-	.build/bin/tiers -ratios -quiet 14m -timeout 14m emu
+	.build/bin/tiers -ratios -pkg ./test/emubench -quiet 14m -timeout 14m emu
+
+# Package rdma beside raw verbs, TCP and copying.
+bench-layer: setup .build/bin/tiers
+	.build/bin/tiers -ratios -pkg ./test/layerbench -quiet 14m -timeout 14m emu
 
 # Memory of idle connections, and connections a second beside cmtime.
 bench-cm: setup .build/bin/tiers

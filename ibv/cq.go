@@ -194,9 +194,6 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	if err := checkGranted(d.Name(), grant{limit{"cqe", cqe, d.attr.MaxCQE}, cq.cqe}); err != nil {
 		return undo(errors.Join(err, d.v.DestroyCQ(cq.handle)))
 	}
-	if cq.channel != nil {
-		cq.channel.know(cq)
-	}
 	switch path {
 	case DataPathDirect:
 		cq.direct, err = d.takeCQ(cq.handle)
@@ -213,6 +210,9 @@ func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	}
 	if err != nil {
 		return undo(errors.Join(err, d.v.DestroyCQ(cq.handle)))
+	}
+	if cq.channel != nil {
+		cq.channel.know(cq) // its reader uses what was set until here
 	}
 	cq.node.initNumbered("cq", d.Name(), parents...)
 	cq.errGone = &OpError{Op: "poll cq", Object: cq.name, Err: ErrClosed}

@@ -181,7 +181,7 @@ func randomFrame(r *rand.Rand, mac, src MAC) *rawFrame {
 		n = r.IntN(1400)
 	}
 	if f.ip == 0 {
-		f.bytes = ethernet(f.mac, src, 0x88b5, n, r.IntN(256))
+		f.bytes = ethernet(f.mac, src, 0x88b5, max(n, 4), r.IntN(256)) // an adapter may want 18 bytes
 		f.tcp = false
 	} else {
 		f.bytes = packet(f.mac, src, f.ip == 6, f.tcp, n)

@@ -79,10 +79,38 @@ func (e *Engine) sendBlock(l *link) (*block, error) {
 	defer e.mu.Unlock()
 	b, err := e.take()
 	if err == errNoBlock {
-		e.starving = append(e.starving, l)
+		if !l.starving {
+			l.starving = true
+			e.starving.push(l)
+		}
+		e.scarce.Store(true)
+		wake(e.short)
 		return nil, nil
 	}
+	l.starving = false
 	return b, err
+}
+
+// feed wakes the connection that has waited for a block for longest: one for each block that comes back.
+// Preconditions: e.mu is held.
+func (e *Engine) feed() {
+	for e.starving.len() > 0 {
+		if l := e.starving.pop(); l.starving {
+			l.starving = false
+			l.wakeWriter()
+			return
+		}
+	}
+}
+
+// passOn is called when l no longer needs a block. If it was woken for one, another connection is.
+func (e *Engine) passOn(l *link) {
+	e.mu.Lock()
+	l.starving = false
+	if len(e.free) > 0 {
+		e.feed()
+	}
+	e.mu.Unlock()
 }
 
 // put gives back a block that was sent or not used.
@@ -99,13 +127,7 @@ func (e *Engine) give(b *block) {
 		return
 	}
 	e.free = append(e.free, b)
-	if len(e.starving) > 0 {
-		for i, l := range e.starving {
-			l.wakeWriter()
-			e.starving[i] = nil
-		}
-		e.starving = e.starving[:0]
-	}
+	e.feed()
 }
 
 // consumed gives back a block that was received.

@@ -64,6 +64,9 @@ func (c *Conn) RemoteAddr() netip.AddrPort { return c.l.remote }
 // Transport says what carries the messages, as in "rdma mlx5_0 direct".
 func (c *Conn) Transport() string { return c.l.transport() }
 
+// Engine returns the engine that the connection belongs to.
+func (c *Conn) Engine() *Engine { return c.l.e.shards[0] }
+
 // PeerInfo is what the peer has told of itself.
 type PeerInfo struct {
 	Block       int    // most payload of a frame

@@ -17,7 +17,7 @@ import (
 type EngineOptions struct {
 	Block    int            // most payload of a frame, in bytes, a multiple of 64; 0 means 32 KiB
 	Memory   int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
-	Spin     time.Duration  // how long the poller polls before it sleeps; 0 means 20 µs, below 0 not at all
+	Spin     time.Duration  // most that the poller polls for an answer before it sleeps; 0 means 100 µs
 	MaxConns int            // most connections; 0 means 4096
 	Pollers  int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
 	DataPath ibv.DataPath   // of its CQ
@@ -31,7 +31,7 @@ type EngineOptions struct {
 
 const (
 	defaultBlock    = 32 << 10
-	defaultSpin     = 20 * time.Microsecond
+	defaultSpin     = 100 * time.Microsecond
 	defaultMemory   = 256 << 20
 	defaultMaxConns = 4096
 	maxPollers      = 64
@@ -50,6 +50,9 @@ func (o EngineOptions) withDefaults() EngineOptions {
 	}
 	if o.Pollers == 0 {
 		o.Pollers = 1
+	}
+	if o.Spin == 0 {
+		o.Spin = defaultSpin
 	}
 	return o
 }
@@ -102,15 +105,18 @@ type Engine struct {
 	links   linkTable
 	packets [maxPackets]atomic.Pointer[PacketConn]
 	arrived atomic.Uint64 // receives that have completed
+	sent    atomic.Uint64 // data frames that were posted
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
 	mu       sync.Mutex
 	free     []*block
 	slabs    []*ibv.MR
-	want     int    // receives that are to be posted or held
-	have     int    // that are
-	posted   uint64 // ever
-	starving []*link
+	want     int           // receives that are to be posted or held
+	have     int           // that are
+	posted   uint64        // ever
+	starving queue[*link]  // that wait for a block
+	short    chan struct{} // has a token when some began to
+	scarce   atomic.Bool   // some did, in this tick: every frame is signaled
 	conns    map[*link]struct{}
 	closed   bool
 
@@ -121,7 +127,7 @@ type Engine struct {
 	crowded atomic.Bool   // a window could not grow, in this tick
 	share   atomic.Uint32 // most of a window
 	active  int           // connections that had data frames; with tickMu
-	tickMu  sync.Mutex
+	tickMu  sync.Mutex    // held by who keeps the time
 
 	cqMu    sync.Mutex // held while the CQ grows
 	cqConns int        // that it has room for
@@ -130,7 +136,11 @@ type Engine struct {
 	gone      chan struct{} // closed when the device is gone
 	isGone    bool          // under mu
 	restless  atomic.Bool   // the device raises no event for a QP that has come to rest
-	idleLinks []*link       // used by tick
+	idleLinks []*link       // used by beat
+	collected []*link       // used by collect
+
+	idle     idle   // the poller's
+	received uint64 // data frames; the poller's
 
 	pollTurn chan struct{} // of who polls; with it
 	wcs      []ibv.WC
@@ -183,7 +193,7 @@ func (e *Engine) open(attr *ibv.DeviceAttr, vector int) (err error) {
 	e.srqDepth = min(attr.MaxSRQWR, budget, attr.MaxCQE/2)
 	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sqDepth)
 	e.cqConns = min(startConns, e.opt.MaxConns)
-	opt := &ibv.CQOptions{Spin: e.opt.Spin, DataPath: e.opt.DataPath, CompVector: vector}
+	opt := &ibv.CQOptions{Spin: -1, DataPath: e.opt.DataPath, CompVector: vector} // see idle
 	if e.cq, err = e.dev.CreateCQ(e.srqDepth+e.cqConns*sqDepth, opt); err != nil {
 		return err
 	}

@@ -57,7 +57,16 @@ func TestFallback(t *testing.T) {
 // exchange sends both ways, with each method of a net.Conn and of *net.TCPConn.
 func exchange(t *testing.T, a, b net.Conn) {
 	t.Helper()
-	_, err := a.Write([]byte("hello"))
+	var err error
+	if s, ours := a.(*Stream); ours {
+		pieces := net.Buffers{[]byte("hel"), nil, []byte("lo")}
+		_, err = s.WriteBuffers(pieces)
+		if string(pieces[0]) != "hel" {
+			t.Errorf("WriteBuffers has changed what it was given: %q", pieces)
+		}
+	} else {
+		_, err = a.Write([]byte("hello"))
+	}
 	ok(t, err)
 	got := make([]byte, 5)
 	_, err = io.ReadFull(b, got)

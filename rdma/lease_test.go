@@ -38,7 +38,8 @@ func TestLeaseOptions(t *testing.T) {
 	for _, o := range []LeaseOptions{{Count: -1}, {Count: leasesMost + 1}, {Longest: -1},
 		{Longest: 31 * 24 * time.Hour}, {Longest: time.Microsecond}, {Grace: -1}} {
 		var arg *ibv.ArgError
-		if err := (&Options{Leases: &o}).check(kindMessages); !errors.As(err, &arg) || !strings.Contains(err.Error(), "Leases.") {
+		err := (&Options{Leases: &o}).check(kindMessages)
+		if !errors.As(err, &arg) || !strings.Contains(err.Error(), "Leases.") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}

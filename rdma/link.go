@@ -51,7 +51,7 @@ type link struct {
 	mu sync.Mutex
 
 	// Receiving. Data frames are numbered from 0.
-	in       frames
+	in       queue[frame]
 	received uint32 // number of the next data frame
 	consumed uint32 // data frames that the application has taken
 	told     uint32 // limit that the peer knows of
@@ -70,16 +70,16 @@ type link struct {
 	assembling bool   // a message is begun whose frames stay in their blocks
 
 	// Sending.
-	started   bool   // the peer's hello is known, and the QP is ready
-	limit     uint32 // data frames with a number below it may be sent
-	sent      uint32 // number of the next data frame
-	out       frames // staged
-	posted    uint32 // work requests
-	doneWR    uint32 // of them completed
-	ackedWR   uint32 // of them completed with success
-	signaled  uint32 // posted when the last signaled one was posted
-	data      uint32 // data frames under way
-	buffers   uint32 // of them from buffers
+	started   bool         // the peer's hello is known, and the QP is ready
+	limit     uint32       // data frames with a number below it may be sent
+	sent      uint32       // number of the next data frame
+	out       queue[frame] // staged
+	posted    uint32       // work requests
+	doneWR    uint32       // of them completed
+	ackedWR   uint32       // of them completed with success
+	signaled  uint32       // posted when the last signaled one was posted
+	data      uint32       // data frames under way
+	buffers   uint32       // of them from buffers
 	slots     [sqDepth]slot
 	owed      bool   // a LIMIT is due
 	answer    bool   // an answer to a lower LIMIT is due
@@ -112,6 +112,8 @@ type link struct {
 	gone       chan struct{} // closed when the engine has forgotten it
 	open       atomic.Int32  // ends of its life that are to come: teardown, and Close
 
+	starving bool // waits for a block; under the engine's mu
+
 	leasing *leasing // nil: no remote memory
 	leases0 int      // blocks for frames about leases
 	staging bool     // a message is staged in part
@@ -139,42 +141,6 @@ type slot struct {
 type flushWait struct {
 	upTo uint32 // work requests
 	ch   chan struct{}
-}
-
-// frames is a queue of frames.
-type frames struct {
-	list []frame
-	head int
-}
-
-func (q *frames) len() int     { return len(q.list) - q.head }
-func (q *frames) last() *frame { return &q.list[len(q.list)-1] }
-
-func (q *frames) push(f frame) {
-	if len(q.list) == cap(q.list) && q.head > 0 {
-		n := copy(q.list, q.list[q.head:])
-		clear(q.list[n:])
-		q.list, q.head = q.list[:n], 0
-	}
-	q.list = append(q.list, f)
-}
-
-func (q *frames) pop() frame {
-	f := q.list[q.head]
-	q.list[q.head] = frame{}
-	q.head++
-	if q.head == len(q.list) {
-		q.list, q.head = q.list[:0], 0
-	}
-	return f
-}
-
-// popLast removes the last frame.
-func (q *frames) popLast() frame {
-	f := q.list[len(q.list)-1]
-	q.list[len(q.list)-1] = frame{}
-	q.list = q.list[:len(q.list)-1]
-	return f
 }
 
 func newLink(e *Engine, kind connKind, o *Options, leases *leasing) *link {
@@ -258,6 +224,7 @@ func (l *link) pump() {
 	if !l.started || l.ending {
 		return
 	}
+	sent := l.sent
 	for {
 		n := 0
 		for n < len(l.post.wrs) && l.next(n) {
@@ -266,6 +233,8 @@ func (l *link) pump() {
 		if n == 0 {
 			return
 		}
+		l.e.sent.Add(uint64(l.sent - sent))
+		sent = l.sent
 		_, err := l.qp.PostSend(l.post.wrs[:n])
 		l.e.stat.doorbells.Add(1)
 		for i, s := range l.post.inlined[:n] {
@@ -370,7 +339,7 @@ func (l *link) next(n int) bool {
 		l.dataPosted()
 	}
 	l.posted++
-	if forced || l.posted-l.signaled >= sqSignal {
+	if forced || l.posted-l.signaled >= sqSignal || data && l.e.scarce.Load() {
 		wr.Flags |= ibv.Signaled
 		l.signaled = l.posted
 	}
@@ -470,6 +439,7 @@ func (l *link) receive(b *block, byteLen uint32) {
 	case kindData:
 		l.dataTick = l.touched
 		l.received++
+		l.e.received++
 		if l.received == l.told {
 			l.grow = true
 		}

@@ -39,7 +39,7 @@ func (e *Engine) Wait(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	defer leave(e.pollTurn)
-	n, err := e.cq.Wait(ctx, e.wcs)
+	n, err := e.arrivals(ctx, e.wcs)
 	if ctx.Err() != nil && n == 0 {
 		return 0, ctx.Err()
 	}
@@ -73,6 +73,7 @@ func (e *Engine) wait(b bound, ch <-chan struct{}) error {
 	case b.now:
 		return errWouldWait
 	case !e.opt.Manual:
+		e.stat.wakes.Add(1)
 		return b.wait(ch)
 	}
 	idle := time.Now()

@@ -364,6 +364,7 @@ func (c *PacketConn) release() error {
 
 // drain waits until what was sent has left, and then until the device uses no slot.
 func (c *PacketConn) drain() {
+	defer c.e.pollMeanwhile()()
 	timer := time.NewTimer(drainTime)
 	defer timer.Stop()
 	for {

@@ -14,7 +14,7 @@ const pollMost = 64
 // poll handles a shard's completions until ctx ends. It is the only consumer of the CQ.
 func (e *Engine) poll(ctx context.Context, fail func(error)) {
 	for {
-		n, err := e.cq.Wait(ctx, e.wcs)
+		n, err := e.arrivals(ctx, e.wcs)
 		if err != nil {
 			if ctx.Err() == nil {
 				fail(err)
@@ -74,27 +74,40 @@ func (e *Engine) handle(wcs []ibv.WC) {
 	e.mu.Unlock()
 }
 
-// tick asks the peers' adapters of idle connections whether they are there, and makes windows fit, each second.
+// tick asks the peers' adapters of idle connections whether they are there, and makes windows fit, each second. When
+// there are no blocks, it collects some.
 func (e *Engine) tick(ctx context.Context) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
+		what := (*Engine).beat
 		select {
 		case <-ctx.Done():
 			return
+		case <-e.short:
+			time.Sleep(collectPause)
+			what = (*Engine).collect
 		case <-t.C:
 		}
 		for _, s := range e.shards {
-			s.beat()
+			what(s)
 		}
 	}
 }
 
 // beat is a tick of a shard.
 func (e *Engine) beat() {
-	e.tickMu.Lock()
+	if !e.tickMu.TryLock() {
+		return // a test keeps the time
+	}
 	defer e.tickMu.Unlock()
+	e.beatLocked()
+}
+
+// Preconditions: e.tickMu is held.
+func (e *Engine) beatLocked() {
 	now := e.ticks.Add(1)
+	e.scarce.Store(false)
 	e.idleLinks = e.appendLinks(e.idleLinks[:0])
 	e.fit(now, e.idleLinks)
 	for i, l := range e.idleLinks {
@@ -102,6 +115,31 @@ func (e *Engine) beat() {
 		e.idleLinks[i] = nil
 	}
 }
+
+// collect has idle connections give their blocks back.
+func (e *Engine) collect() {
+	e.collected = e.appendLinks(e.collected[:0])
+	for i, l := range e.collected {
+		l.collect()
+		e.collected[i] = nil
+	}
+}
+
+// collect asks for a completion, if blocks have been sent without: an idle connection would keep them.
+func (l *link) collect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for wr := l.signaled; wr != l.posted; wr++ {
+		if s := &l.slots[wr%sqDepth]; (s.b != nil || s.buf != nil) && !l.ending {
+			l.ping = true
+			l.pump()
+			return
+		}
+	}
+}
+
+// collectPause is between two looks for blocks. Connections that send meanwhile give theirs back by themselves.
+const collectPause = time.Millisecond
 
 // stuckAfter is for how many times KeepAlive, and at least how many ticks, a PING may be under way.
 // RC gives up earlier: after that nothing completes any more.

@@ -132,6 +132,19 @@ func forget(t *testing.T, c *PacketConn) {
 	}
 }
 
+// TestRXE_PacketManual has engines that only their users poll.
+func TestRXE_PacketManual(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20, Manual: true})
+	a, b := packets(t, server, client)
+	for range 2 * packetSends {
+		_, err := b.WriteTo([]byte("hello"), a.LocalAddr())
+		ok(t, err)
+		_, err = a.WriteTo([]byte("good day"), expect(t, a, []byte("hello")))
+		ok(t, err)
+		expect(t, b, []byte("good day"))
+	}
+}
+
 // TestRXE_PacketDial has a socket for one peer, which hears nobody else.
 func TestRXE_PacketDial(t *testing.T) {
 	r := testutil.NeedRXE(t)

@@ -58,6 +58,8 @@ func TestRXE_WindowsShrink(t *testing.T) {
 	if testutil.Full() {
 		idle = 1000
 	}
+	server.tickMu.Lock() // time goes on when the test says so
+	defer server.tickMu.Unlock()
 	l, err := Listen(timeout(t), net.JoinHostPort(testutil.NeedRXE(t).IP[0], "0"), &Options{Engine: server})
 	ok(t, err)
 	defer l.Close()
@@ -89,14 +91,19 @@ func TestRXE_WindowsShrink(t *testing.T) {
 		t.Fatal("there are blocks for all: the test tells nothing")
 	}
 	for range idleTicks {
-		server.beat()
+		server.beatLocked()
 	}
 	burst(t, last[0], last[1], maxWindow) // it wants more, and is not idle
-	server.beat()
+	server.beatLocked()
 	if idle == 10 {
 		for i, p := range pairs {
 			testutil.Eventually(t, "the window of an idle connection shrinks", func() bool {
-				return windowOf(p[1]) == startWindow
+				if windowOf(p[1]) == startWindow {
+					return true
+				}
+				burst(t, last[0], last[1], maxWindow) // a reader who kept up has not made it want more
+				server.beatLocked()
+				return false
 			})
 			p[1].l.mu.Lock()
 			if p[1].l.lowering || p[1].l.granted != 0 {
@@ -104,7 +111,8 @@ func TestRXE_WindowsShrink(t *testing.T) {
 			}
 			p[1].l.mu.Unlock()
 		}
-		server.beat() // nobody wants more: the share is whole again
+		server.beatLocked()
+		server.beatLocked() // nobody wants more: the share is whole again
 		if got := grow(t, last[0], last[1], maxWindow); got != maxWindow {
 			t.Errorf("a new connection has a window of %d, and had %d before the others gave theirs back", got, before)
 		}

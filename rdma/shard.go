@@ -12,7 +12,8 @@ import (
 // newShard makes a shard without its objects.
 func newShard(o EngineOptions, dev *ibv.Device) *Engine {
 	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}),
-		gone: make(chan struct{}), pollTurn: make(chan struct{}, 1), wcs: make([]ibv.WC, pollMost)}
+		gone: make(chan struct{}), pollTurn: make(chan struct{}, 1), wcs: make([]ibv.WC, pollMost),
+		short: make(chan struct{}, 1), idle: idle{most: o.Spin}}
 	e.share.Store(maxWindow)
 	e.perSlab = max(slabSize/e.stride, 1)
 	e.slabBytes = int64(e.perSlab * e.stride)
@@ -34,10 +35,11 @@ func (e *Engine) openShards() error {
 	e.opt.MaxConns = o.MaxConns
 	for len(e.shards) < o.Pollers {
 		s := newShard(o, e.dev)
-		s.pd, s.budget, s.pool = e.pd, e.budget, e.pool
+		s.pd, s.budget, s.pool, s.short = e.pd, e.budget, e.pool, e.short
 		e.shards = append(e.shards, s)
 	}
 	for i, s := range e.shards {
+		s.shards = e.shards
 		if err := s.open(attr, i%max(e.dev.NumCompVectors(), 1)); err != nil {
 			return err
 		}

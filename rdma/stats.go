@@ -3,7 +3,7 @@ package rdma
 import "sync/atomic"
 
 // stats counts what is done.
-type stats struct{ batches, completions, doorbells atomic.Uint64 }
+type stats struct{ batches, completions, doorbells, wakes atomic.Uint64 }
 
 // Stats are the counters of an engine.
 type Stats struct {
@@ -16,6 +16,8 @@ type Stats struct {
 	Buffers      int    // of the pool, that were not given back
 	Batches      uint64 // turns of the poller in which there was something
 	Completions  uint64 // handled in them
+	Frames       uint64 // received
+	Wakes        uint64 // of goroutines that waited to send or to receive
 	Doorbells    uint64 // postings of frames, of several at a time
 }
 
@@ -41,4 +43,6 @@ func (e *Engine) addStats(sum *Stats) {
 	sum.Batches += e.stat.batches.Load()
 	sum.Completions += e.stat.completions.Load()
 	sum.Doorbells += e.stat.doorbells.Load()
+	sum.Frames += e.arrived.Load()
+	sum.Wakes += e.stat.wakes.Load()
 }

@@ -293,12 +293,22 @@ func (s *Stream) Write(p []byte) (int, error) {
 // writeBytes stages p. What does not leave at once is filled up by later writes.
 // Preconditions: the caller has writeTurn.
 func (l *link) writeBytes(b bound, p []byte) (n int, err error) {
+	n, starved, err := l.stageBytes(b, p)
+	if starved {
+		l.e.passOn(l)
+	}
+	return n, err
+}
+
+// stageBytes is writeBytes, and reports whether there was no block at some time.
+// Preconditions: the caller has writeTurn.
+func (l *link) stageBytes(b bound, p []byte) (n int, starved bool, err error) {
 	most := l.frameMost()
 	for {
 		l.mu.Lock()
 		if err := l.writeError(); err != nil {
 			l.mu.Unlock()
-			return n, err
+			return n, starved, err
 		}
 		if l.out.len() > 0 && n < len(p) {
 			f := l.out.last()
@@ -309,24 +319,25 @@ func (l *link) writeBytes(b bound, p []byte) (n int, err error) {
 		room := l.out.len() < l.stageRoom()
 		l.mu.Unlock()
 		if n == len(p) {
-			return n, nil
+			return n, starved, nil
 		}
 		if room {
 			buf, err := l.e.sendBlock(l)
 			if err != nil {
-				return n, err
+				return n, starved, err
 			}
 			if buf != nil {
 				c := copy(buf.payload()[:most], p[n:])
 				if err := l.stage(frame{b: buf, n: int32(c)}); err != nil {
-					return n, err
+					return n, starved, err
 				}
 				n += c
 				continue
 			}
+			starved = true
 		}
 		if err := l.waitWrite(b); err != nil {
-			return n, err
+			return n, starved, err
 		}
 	}
 }
@@ -387,14 +398,21 @@ func (s *Stream) ReadFrom(r io.Reader) (total int64, err error) {
 // waitBlock waits until a frame may be staged, and returns a block for it.
 // Preconditions: the caller has writeTurn.
 func (l *link) waitBlock(b bound) (*block, error) {
+	starved := false
 	for {
-		if err := l.waitRoom(b); err != nil {
-			return nil, err
+		err := l.waitRoom(b)
+		if err == nil {
+			buf, berr := l.e.sendBlock(l)
+			if buf != nil || berr != nil {
+				return buf, berr
+			}
+			starved = true
+			err = l.waitWrite(b)
 		}
-		if buf, err := l.e.sendBlock(l); buf != nil || err != nil {
-			return buf, err
-		}
-		if err := l.waitWrite(b); err != nil {
+		if err != nil {
+			if starved {
+				l.e.passOn(l)
+			}
 			return nil, err
 		}
 	}
@@ -503,6 +521,14 @@ func (l *link) closeSend() error {
 	l.pump()
 	l.wakeWriter()
 	return nil
+}
+
+// Engine returns the engine that the stream belongs to, or nil if it is TCP.
+func (s *Stream) Engine() *Engine {
+	if s.tcp != nil {
+		return nil
+	}
+	return s.l.e.shards[0]
 }
 
 // Transport says what carries the stream, as in "rdma mlx5_0 direct", or with Options.Fallback "tcp: " and why.

@@ -84,7 +84,7 @@ func TestHello(t *testing.T) {
 }
 
 func TestFrames(t *testing.T) {
-	var q frames
+	var q queue[frame]
 	next, want := int32(0), int32(0)
 	for round := range 1000 {
 		for range round % 7 {

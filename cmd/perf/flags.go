@@ -228,6 +228,8 @@ ib_atomic_bw and ib_atomic_lat may stand at the other end, as server or as clien
   perf {write|read|send|atomic} {bw|lat} [options]            server: waits for one client
   perf {write|read|send|atomic} {bw|lat} [options] SERVER     client
 
+  perf {stream|message} {bw|lat} --help                       package rdma's streams and messages
+
 Give both ends the same test and the same -s -a -n -D -q -b -R -c -A (-m -p).
 
 With -R the exchange goes over a queue pair too, and there is no TCP; stock

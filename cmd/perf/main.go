@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 	"github.com/pureverbs/pureverbs/ibv"
@@ -41,6 +42,9 @@ func main() {
 
 // run is the program: arguments in, an exit code out.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && (args[0] == string(layer.Stream) || args[0] == string(layer.Message)) {
+		return runLayer(ctx, args, stdout, stderr)
+	}
 	if len(args) > 0 && args[0] == "compare" {
 		return runCompare(args[1:], stdout, stderr)
 	}

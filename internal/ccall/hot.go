@@ -43,6 +43,8 @@ type thunkArgs struct{ fn, a1, a2, a3, a4, a5, a6, ret uintptr }
 func Slow(fn, a1, a2, a3 uintptr) uintptr { return Slow6(fn, a1, a2, a3, 0, 0, 0) }
 
 // slowDo is Slow with what c says.
+//
+//lint:ignore U1000 called in assembly
 func slowDo(c *Call) uintptr { return Slow(c.Fn, c.A1, c.A2, c.A3) }
 
 // Slow6 is Slow with six arguments.

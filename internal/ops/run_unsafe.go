@@ -19,8 +19,8 @@ func (c *SendChain) Plain(set uint32) { c.plain = set }
 // opcode of the set of Plain, and no flag or field but those that the caller need not check. It returns how many the
 // provider accepted, and Errno says why these are not all; or -1 if Run does not take all of them. Then none is posted.
 //
-// Run is flat and writes only what C reads, because the locked instruction with which a provider takes its lock waits for
-// every store before it, those of calls included.
+// Run is flat and writes only what C reads, because the locked instruction with which a provider takes its lock waits
+// for every store before it, those of calls included.
 func (c *SendChain) Run(wr *work.SendWR, n int) int {
 	if uint(n-1) >= uint(len(c.wrs)) {
 		return -1

@@ -24,7 +24,7 @@ func dupNonblock(fd int) (int, error) {
 // ReadEvent reads one event of a completion channel, which is a number: struct ib_uverbs_comp_event_desc of
 // kernel-headers/rdma/ib_user_verbs.h (v44.0). buf is for reuse.
 func ReadEvent(fd uintptr, buf *[8]byte) (uint64, error) {
-	switch n, err := unix.Read(int(fd), buf[:]); {
+	switch n, err := readNow(fd, buf); {
 	case err != nil:
 		return 0, err
 	case n != len(buf):

@@ -1,0 +1,162 @@
+package layer
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/pureverbs/pureverbs/rdma"
+)
+
+// Hooks let the caller follow a test; each may be nil.
+type Hooks struct {
+	Waiting func(port int) // a server listens
+	Run     func(Run)      // one run is done
+}
+
+// Measure runs one test, as client or server, to its end. The Result is there even with an error, with what was
+// measured before.
+func Measure(ctx context.Context, o Options, hooks Hooks) (*Result, error) {
+	res := &Result{Started: time.Now()}
+	defer func() { res.Elapsed = time.Since(res.Started) }()
+	opt := &rdma.Options{}
+	if o.Device != "" || o.Spin != 0 || o.Block != 0 {
+		e, err := rdma.NewEngine(o.Device, &rdma.EngineOptions{Spin: o.Spin, Block: o.Block})
+		if err != nil {
+			return res, err
+		}
+		defer e.Close()
+		opt.Engine = e
+	}
+	defer rdma.CloseIdle()
+	if !o.Client() {
+		return res, serve(ctx, &o, opt, hooks, res)
+	}
+	return res, request(ctx, &o, opt, hooks, res)
+}
+
+// request is the client: it has the server take part in each run.
+func request(ctx context.Context, o *Options, opt *rdma.Options, hooks Hooks, res *Result) error {
+	c, err := reach(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	res.Peer = c.RemoteAddr().String()
+	ctl := newControl(c)
+	for _, size := range o.sizes() {
+		for round := range o.Rounds {
+			carriers := o.carriers()
+			for i := range carriers {
+				// The order alternates, so that none always finds the warmer machine.
+				carrier := carriers[i]
+				if round%2 == 1 {
+					carrier = carriers[len(carriers)-1-i]
+				}
+				run, err := o.run(ctx, ctl, o.order(carrier, size), opt, res)
+				if err != nil {
+					return fmt.Errorf("%s, %d bytes: %w", carrier, size, cause(ctx, err))
+				}
+				run.Round = round
+				res.Runs = append(res.Runs, run)
+				if hooks.Run != nil {
+					hooks.Run(run)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// run runs an order.
+func (o *Options) run(ctx context.Context, ctl *control, what order, opt *rdma.Options, res *Result) (Run, error) {
+	if what.Carrier == Raw {
+		return o.runRaw(ctx, ctl, what)
+	}
+	w, ctx, done := newWork(ctx, what, o.Timeout)
+	defer done()
+	defer w.close()
+	// What ends the run ends the waiting for the server, too.
+	defer context.AfterFunc(ctx, func() { ctl.conn.SetDeadline(time.Now()) })()
+	fail := func(err error) (Run, error) { return Run{}, cause(ctx, err) }
+	if err := ctl.send(what); err != nil {
+		return fail(err)
+	}
+	at, err := ctl.answered()
+	if err != nil {
+		return fail(err)
+	}
+	if _, err := netip.ParseAddrPort(at.Address); err != nil {
+		return fail(fmt.Errorf("the server's address: %w", err))
+	}
+	var mem Memory
+	for i := range what.Conns {
+		p, err := dial(ctx, what.Carrier, at.Address, opt)
+		if err != nil {
+			return fail(err)
+		}
+		w.add(p)
+		if i == 0 {
+			res.note(p)
+		}
+		if i == 0 && what.Conns > 1 {
+			mem = memory(p.engine())
+		}
+	}
+	if _, err = ctl.answered(); err != nil { // all are there
+		return fail(err)
+	}
+	run := Run{Carrier: what.Carrier, Bytes: what.Size, Conns: what.Conns, Messages: what.Messages * what.Conns}
+	if what.Conns > 1 {
+		run.ClientMemory = memory(w.engine()).beyond(mem)
+	}
+	w.buffers()
+	loop := w.send
+	switch {
+	case what.Latency:
+		loop = w.ping
+	case what.Carrier == Copy:
+		loop = w.sendCopy
+	}
+	if err := w.each(ctx, what.Warm, loop); err != nil {
+		return fail(err)
+	}
+	if _, err = ctl.answered(); err != nil { // it is warm
+		return fail(err)
+	}
+	before := now(w.engine())
+	if err := w.each(ctx, what.Messages, loop); err != nil {
+		return fail(err)
+	}
+	end, err := ctl.answered()
+	if err != nil {
+		return fail(err)
+	}
+	used := now(w.engine()).since(before)
+	used.Copying = w.copying()
+	run.Client, run.Server, run.ServerMemory = &used, end.Usage, end.Memory
+	if what.Latency {
+		s := w.lat.Summary()
+		run.Lat = &s
+	}
+	return run.over(end.Seconds), nil
+}
+
+// runRaw runs perf send with the server.
+func (o *Options) runRaw(ctx context.Context, ctl *control, what order) (Run, error) {
+	if err := ctl.send(what); err != nil {
+		return Run{}, err
+	}
+	if _, err := ctl.answered(); err != nil { // it listens
+		return Run{}, err
+	}
+	run, err := raw(ctx, o, what, nil)
+	if err != nil {
+		return Run{}, err
+	}
+	end, err := ctl.answered()
+	run.Server = end.Usage
+	return run, err
+}

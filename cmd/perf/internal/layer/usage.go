@@ -1,0 +1,77 @@
+package layer
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/pureverbs/pureverbs/rdma"
+)
+
+// Usage is what a run has cost a process.
+type Usage struct {
+	CPU    float64 `json:"cpu_seconds"` // of all its threads
+	Allocs uint64  `json:"allocations"`
+	Frames uint64  `json:"frames_received"`
+	Turns  uint64  `json:"poller_turns"` // in which the poller found something
+	Wakes  uint64  `json:"wakes"`        // of goroutines that waited to send or to receive
+
+	Copying float64 `json:"copying_seconds,omitempty"` // of the carrier copy: the part of it that is copying
+}
+
+// now returns the counters up to now.
+func now(e *rdma.Engine) Usage {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	u := Usage{Allocs: m.Mallocs}
+	if e != nil {
+		s := e.Stats()
+		u.Frames, u.Turns, u.Wakes = s.Frames, s.Batches, s.Wakes
+	}
+	u.CPU = cpuSeconds()
+	return u
+}
+
+// since returns what was used from before to u.
+func (u Usage) since(before Usage) Usage {
+	return Usage{CPU: u.CPU - before.CPU, Allocs: u.Allocs - before.Allocs, Frames: u.Frames - before.Frames,
+		Turns: u.Turns - before.Turns, Wakes: u.Wakes - before.Wakes}
+}
+
+// Memory is what connections take, beside the blocks of their engine.
+type Memory struct {
+	Conns    int   `json:"connections"` // that were added
+	Heap     int64 `json:"heap_bytes"`  // of the Go heap and of stacks
+	Resident int64 `json:"resident_bytes"`
+}
+
+// memory returns what the process has now. Blocks are not part of it.
+func memory(e *rdma.Engine) Memory {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	s := e.Stats()
+	return Memory{Conns: s.Conns, Heap: int64(m.HeapAlloc + m.StackInuse), Resident: resident() - s.Memory}
+}
+
+// beyond returns what was added since before, or nil if nothing can be said: a system does not tell.
+func (m Memory) beyond(before Memory) *Memory {
+	m = Memory{m.Conns - before.Conns, m.Heap - before.Heap, m.Resident - before.Resident}
+	if m.Conns <= 0 {
+		return nil
+	}
+	return &m
+}
+
+// resident returns the bytes of this process that are in memory, or 0 if the system does not tell.
+func resident() int64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var all, in int64
+	if _, err := fmt.Sscan(string(text), &all, &in); err != nil {
+		return 0
+	}
+	return in * int64(os.Getpagesize())
+}

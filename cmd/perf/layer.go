@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+// layerFlags declares the flags of perf stream and perf message.
+func layerFlags(o *layer.Options, json *bool) *pflag.FlagSet {
+	f := pflag.NewFlagSet("perf", pflag.ContinueOnError)
+	f.SortFlags = false
+	f.Usage = func() {}
+	o.Timeout, o.Patience = 30*time.Second, 3*time.Second
+	f.IntVarP(&o.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange; raw verbs take the next one")
+	f.StringVar(&o.Bind, "bind", "", "`address` that a server's exchange listens on; all if not given")
+	f.StringVar(&o.Address, "address", "",
+		"`address` of the server's device; the one that the client has reached by TCP if not given")
+	f.StringVarP(&o.Device, "ib-dev", "d", "",
+		"RDMA `device` of this end; the one that the address leads to if not given")
+	o.Size = 0
+	f.VarP((*length)(&o.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, lat 8)")
+	f.BoolVarP(&o.All, "all", "a", false, "all sizes, powers of two from 2 to 8M, or to -s")
+	f.IntVarP(&o.Messages, "iters", "n", 0, "`messages` per size, on all connections together (what takes a moment)")
+	f.IntVarP(&o.Conns, "connections", "q", 1, "number of `connections` (bw)")
+	f.Var((*carriers)(&o.Compare), "compare", "`what` takes turns with it: send (perf send: raw verbs), tcp, copy "+
+		"(timed copies of a stream), buffer (messages that are not copied), stream, message; "+
+		"without a list the first three that go with it")
+	f.Lookup("compare").NoOptDefVal = "all"
+	f.IntVar(&o.Rounds, "rounds", 0, "`number` of times that each is run, of which the median counts (1; compare 5)")
+	f.Var((*length)(&o.Block), "block", "size of this end's blocks (what package rdma does)")
+	f.DurationVar(&o.Spin, "spin", 0, "how `long` this end's poller polls before it sleeps (what package rdma does)")
+	f.BoolVar(json, "json", false, "one JSON object with all runs instead of a table")
+	f.Var((*seconds)(&o.Timeout), "timeout", "give up when nothing moves for that long")
+	f.Var((*seconds)(&o.Patience), "retry", "how long a client tries to reach a server")
+	f.BoolP("help", "h", false, "this text")
+	return f
+}
+
+// carriers is a list of what runs.
+type carriers []layer.Carrier
+
+func (c *carriers) String() string { return "" }
+func (c *carriers) Type() string   { return "what" }
+
+func (c *carriers) Set(t string) error {
+	*c = nil
+	for s := range strings.SplitSeq(t, ",") {
+		*c = append(*c, layer.Carrier(s))
+	}
+	return nil
+}
+
+// length is a size that fits an int.
+type length int
+
+func (l *length) String() string { return strconv.Itoa(int(*l)) }
+func (l *length) Type() string   { return "bytes" }
+
+func (l *length) Set(t string) error {
+	var s size
+	if err := s.Set(t); err != nil {
+		return err
+	}
+	if s > 1<<31-1 {
+		return fmt.Errorf("%q is too much for a message", t)
+	}
+	*l = length(s)
+	return nil
+}
+
+// parseLayer reads the command line of perf stream and perf message.
+func parseLayer(args []string) (o layer.Options, json bool, err error) {
+	f := layerFlags(&o, &json)
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			err = errHelp
+		}
+		return o, json, err
+	}
+	if h, _ := f.GetBool("help"); h {
+		return o, json, errHelp
+	}
+	a := f.Args()
+	if len(a) < 2 {
+		return o, json, errors.New("say what to do: perf {stream|message} {bw|lat} [options] [server]")
+	}
+	o.Carrier = layer.Carrier(a[0])
+	if o.Metric, err = wire.ParseMetric(a[1]); err != nil {
+		return o, json, err
+	}
+	switch len(a) {
+	case 2:
+	case 3:
+		o.Host = a[2]
+	default:
+		return o, json, fmt.Errorf("%d arguments too many: %s", len(a)-3, strings.Join(a[3:], " "))
+	}
+	for _, n := range []string{"iters", "connections", "rounds"} {
+		if fl := f.Lookup(n); fl.Changed && fl.Value.String() == "0" {
+			return o, json, fmt.Errorf("--%s 0 < 1", n)
+		}
+	}
+	if slices.Equal(o.Compare, []layer.Carrier{"all"}) {
+		o.Compare = []layer.Carrier{layer.Raw, layer.TCP, layer.Copy}
+		if o.Metric == wire.Latency {
+			o.Compare = o.Compare[:2]
+		}
+	}
+	o, err = layer.New(o)
+	return o, json, err
+}
+
+func layerUsage() string {
+	return `perf stream and perf message measure package rdma between two ends: bandwidth and
+latency, the processor time of both ends, allocations, and wakes. Beside them, if
+asked, raw verbs, TCP, and copying, in alternating rounds.
+
+  perf {stream|message} {bw|lat} [options]             server: waits for one client
+  perf {stream|message} {bw|lat} [options] SERVER      client
+
+The server does what its client asks for: sizes and numbers need not be given there.
+
+` + layerFlags(&layer.Options{}, new(bool)).FlagUsages() + `
+Exit status: 0 done, 1 failed, 2 wrong usage.
+`
+}
+
+// runLayer is perf stream and perf message: arguments in, an exit code out.
+func runLayer(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, json, err := parseLayer(args)
+	if errors.Is(err, errHelp) {
+		fmt.Fprint(stdout, layerUsage())
+		return exitOK
+	}
+	if err != nil {
+		for _, e := range split(err) {
+			say(stderr, e)
+		}
+		fmt.Fprintf(stderr, "perf %s --help shows how it is used\n", args[0])
+		return exitUsage
+	}
+	res, err := layer.Measure(ctx, o, layer.Hooks{Waiting: func(port int) {
+		fmt.Fprintf(stderr, "perf: waiting for a client on TCP port %d\n", port)
+	}})
+	if json {
+		if jerr := report.LayerJSON(stdout, &o, res, err); jerr != nil {
+			err = errors.Join(err, jerr)
+		}
+	} else if len(res.Runs) > 0 {
+		report.Layer(stdout, &o, res)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("interrupted: %w", err)
+		}
+		for _, e := range split(err) {
+			say(stderr, e)
+		}
+		return exitFailure
+	}
+	return exitOK
+}

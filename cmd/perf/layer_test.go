@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestLayerUsageErrors(t *testing.T) {
+	for line, want := range map[string]string{
+		"stream":                         "say what to do",
+		"stream speed":                   `metric "speed"`,
+		"stream bw a b":                  "1 arguments too many: b",
+		"stream bw -s 0":                 "0 bytes",
+		"stream bw -s 1G":                "allowed are 1 to 16777216",
+		"stream bw -s 4G":                "too much for a message",
+		"stream bw -n 0":                 "--iters 0 < 1",
+		"stream bw -n 2":                 "2 messages (-n)",
+		"message bw -q 0":                "--connections 0 < 1",
+		"message bw -q 100000":           "100000 connections (-q)",
+		"message lat -q 2":               "go with bw only",
+		"message bw -p 65535":            "raw verbs take the next one",
+		"message bw --compare=udp":       "--compare udp",
+		"message bw --compare=message":   "runs already",
+		"message lat --compare=copy":     "bw only",
+		"message bw --rounds -1":         "-1 rounds",
+		"message bw --timeout 0":         "not positive",
+		"stream bw --bind 10.0.0.1 host": "for a server",
+	} {
+		var out, diag bytes.Buffer
+		if rc := run(t.Context(), strings.Fields(line), &out, &diag); rc != exitUsage {
+			t.Errorf("perf %s: exit code %d, want %d", line, rc, exitUsage)
+		}
+		if !strings.Contains(diag.String(), want) || out.Len() > 0 {
+			t.Errorf("perf %s: stderr %q, want it to say %q; stdout %q", line, diag.String(), want, out.String())
+		}
+	}
+}

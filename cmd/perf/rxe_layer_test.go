@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// TestRXE_Layer runs perf stream and perf message, beside all that they are compared with.
+func TestRXE_Layer(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for _, tc := range []struct {
+		line string
+		over string // what runs, in order of its first run
+	}{
+		{"stream bw -s 4K -n 40 --compare --rounds 2", "stream send tcp copy"},
+		{"message lat -n 20 --compare --rounds 1", "message send tcp"},
+		{"message bw -s 100 -n 60 -q 3", "message"},
+		{"message bw -s 5000 -n 60 --compare=buffer --rounds 1", "message buffer"},
+	} {
+		t.Run(tc.line, func(t *testing.T) {
+			args := strings.Fields(tc.line)
+			port := freshPort()
+			freshPort() // raw verbs take the next one
+			srv := start(t, "perf", args[0], args[1], "-p", port, "--address", vm.IP[0], "-d", vm.Dev[0], "--json")
+			says(t, srv, "waiting for a client on TCP port "+port)
+			cli := start(t, "perf", append(slices.Clone(args), "-p", port, "--json", vm.Host[0])...)
+			if rc := cli.wait(t); rc != 0 {
+				t.Fatalf("client: exit code %d\n%s\nserver:\n%s", rc, cli.output(), srv.output())
+			}
+			if rc := srv.wait(t); rc != 0 {
+				t.Fatalf("server: exit code %d\n%s", rc, srv.output())
+			}
+			var doc struct {
+				Results []struct {
+					Over     string   `json:"over"`
+					Messages int      `json:"messages"`
+					Rate     *float64 `json:"messages_per_second"`
+					Client   *struct {
+						CPU float64 `json:"cpu_seconds"`
+					} `json:"client"`
+					Server *struct {
+						Frames int `json:"frames_received"`
+					} `json:"server"`
+					Lat *struct {
+						P50 float64 `json:"latency_p50_ns"`
+					} `json:"latency"`
+				} `json:"results"`
+			}
+			if err := json.Unmarshal([]byte(cli.out.String()), &doc); err != nil {
+				t.Fatalf("%v in\n%s", err, cli.output())
+			}
+			var over []string
+			for _, r := range doc.Results {
+				if !slices.Contains(over, r.Over) {
+					over = append(over, r.Over)
+				}
+				if r.Client == nil || r.Server == nil || r.Messages == 0 {
+					t.Errorf("%s: %+v", r.Over, r)
+					continue
+				}
+				if bw := args[1] == "bw"; bw && r.Rate == nil || !bw && (r.Lat == nil || r.Lat.P50 <= 0) {
+					t.Errorf("%s has no figure: %+v", r.Over, r)
+				}
+				if r.Over == args[0] && r.Server.Frames == 0 {
+					t.Errorf("%s: the server received no frame", r.Over)
+				}
+			}
+			if got := strings.Join(over, " "); got != tc.over {
+				t.Errorf("%s ran, want %s", got, tc.over)
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package rdma
+
+import (
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// TestRXE_BlocksOfIdleSenders has connections send a little and fall idle. The blocks of what they sent must not stay
+// with them until their next completion: there are fewer blocks than that.
+func TestRXE_BlocksOfIdleSenders(t *testing.T) {
+	server, _ := newEngines(t, nil)
+	_, small := newEngines(t, &EngineOptions{Memory: slabSize}) // 126 blocks, some of them for receiving
+	r := testutil.NeedRXE(t)
+	ctx := timeout(t)
+	opt := from(r, small)
+	opt.KeepAlive = -1 // its PINGs would bring the completions
+	l, err := Listen(ctx, net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server})
+	ok(t, err)
+	defer l.Close()
+	p := make([]byte, 100)
+	for range 30 {
+		a, err := Dial(ctx, l.Addr().String(), opt)
+		ok(t, err)
+		defer a.Close()
+		b, err := l.Accept(ctx)
+		ok(t, err)
+		defer b.Close()
+		for range 5 {
+			ok(t, a.Send(ctx, p))
+			m, err := b.Recv(ctx)
+			ok(t, err)
+			m.Release()
+		}
+	}
+}
+
+// TestRXE_ManyConns has many connections send at once, more than there is memory for their windows. None may wait for a
+// PING to bring completions.
+func TestRXE_ManyConns(t *testing.T) {
+	count, each, opts := 40, 50, &EngineOptions{Memory: 2 * slabSize}
+	if testutil.Full() {
+		count, each, opts = 1000, 100, nil
+	}
+	server, client := newEngines(t, opts)
+	r := testutil.NeedRXE(t)
+	ctx := timeout(t)
+	opt := from(r, client)
+	opt.KeepAlive = -1
+	l, err := Listen(ctx, net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, KeepAlive: -1})
+	ok(t, err)
+	defer l.Close()
+	pairs := make([][2]*Conn, count)
+	for i := range pairs {
+		for k, open := range []func() (*Conn, error){
+			func() (*Conn, error) { return Dial(ctx, l.Addr().String(), opt) },
+			func() (*Conn, error) { return l.Accept(ctx) },
+		} {
+			c, err := open()
+			ok(t, err)
+			defer c.Close()
+			pairs[i][k] = c
+		}
+	}
+	t.Log("connected")
+	var all sync.WaitGroup
+	p := make([]byte, 4<<10)
+	for _, pair := range pairs {
+		all.Go(func() {
+			for range each {
+				if err := pair[0].Send(ctx, p); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		all.Go(func() {
+			for range each {
+				m, err := pair[1].Recv(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				m.Release()
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,143 @@
+//go:build linux && amd64 && !race
+
+package layerbench
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/test/compare"
+)
+
+// all prints all figures.
+func (b *bench) all() error {
+	fmt.Fprintln(b.out, "# emulated device, which shares the processors with both ends: ratios and counts only")
+	return errors.Join(b.large(), b.tcp(), b.frames(), b.latency(), b.idle(), b.many())
+}
+
+// large compares a stream of 1 MiB writes with copying the same bytes.
+func (b *bench) large() error {
+	r, err := b.turns("copy", "stream", "bw", "-s", "1M", "-n", b.messages(2000))
+	if err != nil {
+		return err
+	}
+	b.cpu("stream_cpu_vs_memcpy", "at most 1.35", r, "stream", "copy", func(u *usage) float64 { return u.Copying })
+	return nil
+}
+
+// tcp compares the processor time of streams with that of TCP over loopback.
+func (b *bench) tcp() error {
+	cpu := func(u *usage) float64 { return u.CPU }
+	r, err := b.turns("tcp", "stream", "bw", "-s", "64K", "-n", b.messages(10_000))
+	if err != nil {
+		return err
+	}
+	b.cpu("stream_cpu_vs_tcp_64k", "at most 1.0", r, "stream", "tcp", cpu)
+	if r, err = b.turns("tcp", "stream", "bw", "-s", "64", "-n", b.messages(200_000)); err != nil {
+		return err
+	}
+	b.cpu("stream_cpu_vs_tcp_64", "at most 0.25", r, "stream", "tcp", cpu)
+	return nil
+}
+
+// frames compares 32 KiB, a block, with perf send, and counts wakes and allocations.
+func (b *bench) frames() error {
+	rate := func(x, y *result) float64 { return x.Rate / y.Rate }
+	r, err := b.turns("send,message,buffer", "stream", "bw", "-s", "32K", "-n", b.messages(10_000))
+	if err != nil {
+		return err
+	}
+	b.figure("stream_vs_raw_send_32k", "ratio", "at least 0.5", r.median("stream", "send", rate), "")
+	b.figure("msg_zero_copy_vs_raw_32k", "ratio", "at least 0.9", r.median("buffer", "send", rate),
+		fmt.Sprintf("copied by the sender %.3f", r.median("message", "send", rate)))
+	wakes := func(x, _ *result) float64 { return x.Server.Frames / max(x.Server.Wakes, 1) }
+	small, err := b.turns("stream", "message", "bw", "-s", "64", "-n", b.messages(500_000))
+	if err != nil {
+		return err
+	}
+	b.figure("msgs_per_wake", "frames", "at least 10", r.median("stream", "stream", wakes),
+		fmt.Sprintf("stream of 32 KiB; messages of 32 KiB %.1f, of 64 bytes %.1f",
+			r.median("message", "message", wakes), small.median("message", "message", wakes)))
+	allocs := func(x, _ *result) float64 { return (x.Client.Allocs + x.Server.Allocs) / x.Messages }
+	b.figure("allocs", "allocations/message", "0", small.median("message", "message", allocs),
+		fmt.Sprintf("messages of 64 bytes; stream %.3f; a run's beginning and end count", small.median("stream",
+			"stream", allocs)))
+	return nil
+}
+
+// latency compares 8 bytes, there and back, with perf send.
+func (b *bench) latency() error {
+	r, err := b.turns("send,tcp", "message", "lat", "-s", "8", "-n", b.messages(5000))
+	if err != nil {
+		return err
+	}
+	p50 := func(x, y *result) float64 { return x.Lat.P50 / y.Lat.P50 }
+	us := func(x, _ *result) float64 { return x.Lat.P50 / 1000 }
+	b.figure("msg_lat_vs_raw_8", "ratio", "at most 1.5", r.median("message", "send", p50),
+		fmt.Sprintf("medians %.1f us, perf send %.1f us, TCP %.1f us", r.median("message", "message", us),
+			r.median("send", "send", us), r.median("tcp", "tcp", us)))
+	return nil
+}
+
+// idle measures what an idle connection takes. Blocks are small, so that those of the connections are in the slab that
+// is there before.
+func (b *bench) idle() error {
+	conns := 501
+	if !b.whole {
+		conns = 21
+	}
+	var list, heap []float64
+	for range b.times() {
+		n := fmt.Sprint(conns)
+		r, err := b.run("message", "bw", "-s", "8", "-q", n, "-n", n, "--block", "1K")
+		if err != nil {
+			return err
+		}
+		for _, x := range r["message"] {
+			c, s := x.ClientMemory, x.ServerMemory
+			list = append(list, max(c.Resident/c.Conns, s.Resident/s.Conns))
+			heap = append(heap, max(c.Heap/c.Conns, s.Heap/s.Conns))
+		}
+	}
+	b.figure("conn_bytes", "bytes", "at most 26000", compare.Median(list),
+		fmt.Sprintf("the larger end's, resident, %d connections; %.0f of them of the Go heap", conns-1,
+			compare.Median(heap)))
+	return nil
+}
+
+// many compares the rate of 1,000 connections with that of 10.
+func (b *bench) many() error {
+	few, lots := "10", "1000"
+	if !b.whole {
+		few, lots = "2", "20"
+	}
+	for _, size := range []string{"32K", "4K"} {
+		var list []float64
+		for i := range b.times() {
+			var rates [2]float64
+			for k := range 2 {
+				which := k ^ i&1
+				r, err := b.run("message", "bw", "-s", size, "-q", []string{few, lots}[which], "-n", b.messages(50_000))
+				if err != nil {
+					return err
+				}
+				rates[which] = r["message"][0].Rate
+			}
+			list = append(list, rates[1]/rates[0])
+		}
+		goal := "at least 0.9"
+		if size != "32K" {
+			goal = "none"
+		}
+		b.figure("conns_1000_vs_10_"+size, "ratio", goal, compare.Median(list), "")
+	}
+	return nil
+}
+
+// times is how often a figure that is made of whole runs is measured.
+func (b *bench) times() int {
+	if b.whole {
+		return 5
+	}
+	return 1
+}
