@@ -344,7 +344,7 @@ func TestRXE_InteropStock(t *testing.T) {
 			"write bw, read bw, send bw", "1024"},
 		{"shared receives", []string{"--use-srq", "-q", "2", "-r", "64", "-s", "1024", "-n", "300"}, "send bw",
 			"1024"},
-		{"shared receives, UD", []string{"--use-srq", "-c", "UD", "-s", "1024", "-n", "50"}, "send bw, send lat", "1024"},
+		{"shared receives, UD", []string{"--use-srq", "-c", "UD", "-s", "512", "-n", "50"}, "send bw, send lat", "512"},
 		{"compare and swap", []string{"-A", "CMP_AND_SWAP", "-n", "50"}, "atomic bw, atomic lat", "8"},
 		{"atomics both directions", []string{"-b", "-q", "2", "-n", "50"}, "atomic bw", "8"},
 		{"gigabits", []string{"--report_gbits", "-m", "1024", "-s", "8192", "-n", "50"}, "write bw", "8192"},
