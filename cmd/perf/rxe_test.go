@@ -420,7 +420,9 @@ func TestRXE_InteropStock(t *testing.T) {
 					t.Errorf("stock printed %v, we %.3f", row, mine)
 				}
 			}
-			if v.name != "all sizes" || k.verb == "write" { // send is symmetric, and long
+			// Of what each end does alike in both roles, a short run has one.
+			both := testutil.Full() || !strings.Contains(v.name, "XRC") && !strings.Contains(v.name, "shared")
+			if (both || n%2 == 0) && (v.name != "all sizes" || k.verb == "write") { // send is symmetric, and long
 				t.Run(stock+"/"+v.name+"/we serve", func(t *testing.T) {
 					tab.note(t, stock, v.args, "we serve")
 					srv, cli := runPair(t, vm, ours, theirs)
@@ -429,6 +431,9 @@ func TestRXE_InteropStock(t *testing.T) {
 						same(t, row, last.Bits)
 					}
 				})
+			}
+			if !both && n%2 == 0 {
+				continue
 			}
 			t.Run(stock+"/"+v.name+"/stock serves", func(t *testing.T) {
 				tab.note(t, stock, v.args, "stock serves")
@@ -517,12 +522,13 @@ func TestRXE_InteropOurs(t *testing.T) {
 }
 
 // TestRXE_Transports runs what InteropOurs leaves out: it has no payload that can be checked.
+// SoftRoCE loses messages of several packets where both ends run out of receives, between stock programs too.
 func TestRXE_Transports(t *testing.T) {
 	vm := testutil.NeedRXE(t)
 	for n, line := range []string{
 		"atomic bw -A CMP_AND_SWAP -b -q 2 -n 40", "atomic lat -n 40", "atomic bw -D 1", "write lat -c UC -n 40",
 		"write bw -c UC -D 1", "send bw -c UD -b -q 2 -n 40", "send bw -c UD -D 1", "send lat -c UD -n 40",
-		"send bw -c XRC -b -q 2 -n 40", "send bw --use-srq -q 3 -r 10 -b -n 90", "send lat -c XRC --verify -n 40",
+		"send bw -c XRC -b -q 2 -n 40", "send bw --use-srq -q 3 -r 10 -b -s 512 -n 90", "send lat -c XRC --verify -n 40",
 	} {
 		if !here(vm, n) {
 			continue
