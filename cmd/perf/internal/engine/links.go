@@ -18,6 +18,9 @@ func (r *run) makeLinks() {
 			Send: q.QP, Recv: q.QP, Messages: p.Messages(), Moderate: p.CQMod,
 			Local: q.Local, Remote: q.Remote, Landing: q.Landing,
 		}
+		if q.SRQ != nil {
+			l.Recv = q.SRQ
+		}
 		if !p.Bandwidth() {
 			l.Moderate = 1 // every message is waited for
 		}
@@ -25,11 +28,12 @@ func (r *run) makeLinks() {
 			l.WRs = append(l.WRs, ibv.SendWR{
 				Opcode: p.Opcode(), SGEs: []ibv.SGE{{LKey: q.LKey}}, Remote: ibv.RemoteAddr{RKey: q.RKey},
 				AH: q.AH, RemoteQPN: q.PeerQPN, RemoteQKey: ibv.DefaultQKey, // of a datagram
-				CompareAdd: 1, // of an atomic: adds one, or compares with what is rarely there
+				RemoteSRQN: q.SRQN, // of XRC
+				CompareAdd: 1,      // of an atomic: adds one, or compares with what is rarely there
 			})
 		}
 		if p.Receives() {
-			for range min(p.RxDepth, max(p.RecvList, loop.PollBatch)) {
+			for range min(p.RxEach(), max(p.RecvList, loop.PollBatch)) {
 				l.RecvWRs = append(l.RecvWRs, ibv.RecvWR{SGEs: []ibv.SGE{{LKey: q.LKey}}})
 			}
 		}
@@ -62,7 +66,7 @@ func (r *run) postReceives() error {
 		return nil
 	}
 	for _, l := range r.links {
-		if err := l.PostRecv(r.plan.RxDepth); err != nil {
+		if err := l.PostRecv(r.plan.RxEach()); err != nil {
 			return err
 		}
 	}

@@ -83,6 +83,8 @@ func (p *Plan) checkQueues(c *complaints) {
 	switch {
 	case p.Verb == wire.Send && (p.RxDepth < 1 || p.RxDepth > maxDepth):
 		c.add("receive queue depth (-r) %d, allowed are 1 to %d", p.RxDepth, maxDepth)
+	case p.Shares() && p.RxDepth < p.QPs:
+		c.add("receive queue depth (-r) %d < %d, the queue pairs (-q) that share it", p.RxDepth, p.QPs)
 	case p.Verb != wire.Send && p.RxDepth != 0:
 		c.add("receive queue depth (-r) %d: only send has receives", p.RxDepth)
 	}
@@ -131,6 +133,12 @@ func (p *Plan) checkVerb(c *complaints) {
 	}
 	if p.Transport == wire.UD && p.Verb != wire.Send {
 		c.add("connection type (-c) UD: it can only send; use RC")
+	}
+	if p.UseSRQ && p.Verb != wire.Send {
+		c.add("shared receive queue (--use-srq): only send has receives")
+	}
+	if p.Verify && p.Shares() && p.QPs > 1 {
+		c.add("payload check (--verify): %d queue pairs (-q) share receives (--use-srq, -c XRC), use one", p.QPs)
 	}
 	if p.Verify && !p.Transport.Reliable() {
 		c.add("payload check (--verify): %v (-c) may lose messages", p.Transport)
@@ -181,6 +189,8 @@ func (p *Plan) checkCM(c *complaints) {
 	switch {
 	case p.Transport != wire.RC:
 		c.add("connection type (-c) %v: by rdma_cm (-R) only RC is there", p.Transport)
+	case p.UseSRQ:
+		c.add("shared receive queue (--use-srq): by rdma_cm (-R) each queue pair has its own receives")
 	case p.MTU != 0:
 		c.add("mtu (-m) %d: with rdma_cm (-R) the path decides", p.MTU)
 	case p.FlowLabel != 0:

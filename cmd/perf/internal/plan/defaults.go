@@ -104,7 +104,7 @@ func (p *Plan) fill() {
 func (p *Plan) fit() {
 	if p.ByCount() {
 		p.TxDepth = int(min(uint64(p.TxDepth), p.Iters))
-		p.RxDepth = int(min(uint64(p.RxDepth), p.Iters))
+		p.RxDepth = p.sharers() * int(min(uint64(p.RxDepth/p.sharers()), p.Iters))
 	}
 	if p.CQMod == 0 {
 		switch {

@@ -6,7 +6,7 @@
 //	plan.go       the Plan, and what follows from it
 //	defaults.go   what perftest does without an option
 //	check.go      what does not go together
-//	transport.go  types of queue pairs
+//	shared.go     queue pairs of one direction, and receives that are shared
 //
 // What only the device or the peer can decide (the path MTU, outstanding reads, the inline size) is
 // not here: see session.Setup.

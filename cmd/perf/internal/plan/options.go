@@ -66,8 +66,9 @@ type Options struct {
 	Rate     Rate          // no more than that
 	SizeList []uint64      // the sizes, one after the other; with All
 	QPs      int
-	TxDepth  int // 0: 128 for bandwidth, 1 for latency
-	RxDepth  int // 0: 512, send only
+	TxDepth  int  // 0: 128 for bandwidth, 1 for latency
+	RxDepth  int  // 0: 512, send only
+	UseSRQ   bool // one queue of depth RxDepth for all receives; with XRC always
 	PostList int
 	RecvList int // receives that are posted at once; 0: as many as were used up
 	PollMax  int // completions that are taken at once; 0: 16

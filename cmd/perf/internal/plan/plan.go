@@ -65,13 +65,15 @@ func (p *Plan) Opcode() ibv.Opcode {
 	return ibv.OpSend
 }
 
-// QPType returns the type of the queue pairs.
+// QPType returns the type of the queue pairs, of those that send where they differ.
 func (p *Plan) QPType() ibv.QPType {
 	switch p.Transport {
 	case wire.UC:
 		return ibv.UC
 	case wire.UD:
 		return ibv.UD
+	case wire.XRC:
+		return ibv.XRCSend
 	}
 	return ibv.RC
 }

@@ -213,3 +213,49 @@ func TestRoles(t *testing.T) {
 		}
 	}
 }
+
+// TestEnds: an XRC queue pair has one direction, and is connected to one of the other kind.
+func TestEnds(t *testing.T) {
+	for _, tc := range []struct {
+		verb      wire.Verb
+		metric    wire.Metric
+		transport wire.Transport
+		both      bool
+		ends      int
+	}{
+		{wire.Write, wire.Bandwidth, wire.XRC, false, 3},
+		{wire.Send, wire.Bandwidth, wire.XRC, true, 6},
+		{wire.Read, wire.Latency, wire.XRC, false, 2},
+		{wire.Send, wire.Bandwidth, wire.RC, true, 3},
+	} {
+		var ends [2]Plan
+		for i, host := range []string{"", "host"} {
+			o := base(tc.verb, tc.metric)
+			o.Host, o.Bidirectional, o.Transport = host, tc.both, tc.transport
+			if tc.metric == wire.Bandwidth {
+				o.QPs = 3
+			}
+			var err error
+			if ends[i], err = New(o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		server, client := &ends[0], &ends[1]
+		if server.Ends() != tc.ends || client.Ends() != tc.ends {
+			t.Fatalf("%+v: %d and %d ends", tc, server.Ends(), client.Ends())
+		}
+		for i := range tc.ends {
+			p := client.Partner(i)
+			if server.Partner(p) != i {
+				t.Errorf("%+v: partner of %d is %d, whose partner is %d", tc, i, p, server.Partner(p))
+			}
+			if tc.transport == wire.XRC && server.Target(p) == client.Target(i) || tc.transport != wire.XRC &&
+				(server.Target(p) || client.Target(i)) {
+				t.Errorf("%+v: number %d only receives %v, its partner %v", tc, i, client.Target(i), server.Target(p))
+			}
+		}
+		if n := server.RxEach() * server.sharers(); tc.verb == wire.Send && (n != server.RxDepth || n < server.QPs) {
+			t.Errorf("%+v: %d receives in a queue of %d", tc, n, server.RxDepth)
+		}
+	}
+}

@@ -8,17 +8,17 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// makeConnected makes queue pairs of RC or UC that rdma_cm has no part in, and what the peer has to know of them.
+// makeConnected makes queue pairs that rdma_cm has no part in, and what the peer has to know of them.
 func (s *Session) makeConnected(qo ibv.QPOptions) error {
 	p := &s.plan
-	for i := range p.QPs {
-		qp, err := s.pd.CreateQP(s.scq, s.rcq, &qo)
+	for i := range p.Ends() {
+		qp, err := s.makeQP(i, &qo)
 		if err != nil && p.Inline == plan.Auto && qo.MaxInline > 0 {
 			qo.MaxInline = 0
-			qp, err = s.pd.CreateQP(s.scq, s.rcq, &qo)
+			qp, err = s.makeQP(i, &qo)
 		}
 		if err != nil {
-			return fmt.Errorf("queue pair %d of %d: %w", i+1, p.QPs, err)
+			return fmt.Errorf("queue pair %d of %d: %w", i+1, p.Ends(), err)
 		}
 		s.qps = append(s.qps, qp)
 	}
@@ -30,7 +30,7 @@ func (s *Session) makeConnected(qo ibv.QPOptions) error {
 		}
 		s.own = append(s.own, wire.Dest{
 			LID: ep.LID, OutReads: uint16(s.setup.OutReads), QPN: ep.QPN, PSN: ep.PSN,
-			RKey: s.mr.RKey(), VAddr: s.mr.Addr() + s.recvOff(i), GID: ep.GID,
+			RKey: s.mr.RKey(), VAddr: s.mr.Addr() + s.recvOff(i%p.QPs), GID: ep.GID, SRQN: s.srqn,
 		})
 	}
 	return nil
@@ -55,9 +55,9 @@ func (s *Session) connectPairs() error {
 		opt.AckTimeout, opt.MaxDestRdAtomic = 0, 0 // it knows neither
 	}
 	for i, qp := range s.qps {
-		d := s.peer[i]
+		d := s.peer[p.Partner(i)]
 		opt.MaxRdAtomic = uint8(max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, plan.MaxOutReads)))
-		ep := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu, Type: p.QPType()}
+		ep := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu}
 		if err := qp.Connect(ep, opt); err != nil {
 			return err
 		}

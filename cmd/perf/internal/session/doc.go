@@ -5,7 +5,8 @@
 //	session.go   Open and Close: the order of it all
 //	device.go    the device, and what it decides
 //	memory.go    where messages come from and go to
-//	rc.go        queue pairs of RC: how they are made and connected. Another transport is a file like it
+//	connected.go queue pairs of a connection: how they are made and connected; datagram.go has those of UD
+//	shared.go    what queue pairs share: a queue of receives, the domain of XRC
 //	way.go       the two ways to meet: sockets.go, cm.go
 //	exchange.go  the steps with the peer
 //	setup.go     what was agreed on, for people

@@ -76,7 +76,7 @@ func (s *Session) RecvArea(i int) []byte { return s.mr.Bytes()[s.recvOff(i):][:s
 
 // fill puts the payload where the verb takes it from.
 func (s *Session) fill() {
-	for i := range s.qps {
+	for i := range s.plan.QPs {
 		if s.plan.Verb.Fetches() {
 			payload.Fill(s.RecvArea(i), i)
 		} else {
@@ -98,6 +98,8 @@ type Pair struct {
 	QP      *ibv.QP
 	AH      *ibv.AH // UD: the peer's address
 	PeerQPN uint32
+	SRQ     *ibv.SRQ // of its receives, if they are shared
+	SRQN    uint32   // XRC: the peer's
 
 	Local   uint64 // what is sent, or read to
 	Landing uint64 // where the peer's messages arrive
@@ -108,12 +110,13 @@ type Pair struct {
 
 // Pairs lists the queue pairs.
 func (s *Session) Pairs() []Pair {
-	out := make([]Pair, len(s.qps))
-	for i, qp := range s.qps {
+	out := make([]Pair, s.plan.QPs)
+	for i := range out {
+		peer := &s.peer[s.plan.Partner(i)]
 		out[i] = Pair{
-			QP: qp, PeerQPN: s.peer[i].QPN,
+			QP: s.qps[i], PeerQPN: peer.QPN, SRQ: s.srq, SRQN: peer.SRQN,
 			Local: s.mr.Addr() + s.sendOff(i), Landing: s.mr.Addr() + s.recvOff(i), LKey: s.mr.LKey(),
-			Remote: s.peer[i].VAddr, RKey: s.peer[i].RKey,
+			Remote: peer.VAddr, RKey: peer.RKey,
 		}
 		if s.ahs != nil {
 			out[i].AH = s.ahs[i]

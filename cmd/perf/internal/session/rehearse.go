@@ -18,11 +18,17 @@ func (s *Session) rehearse() error {
 	if try.rcq == try.scq {
 		try.rcq = nil
 	}
+	if try.srq != nil {
+		err = errors.Join(err, try.srq.Close())
+	}
 	if try.rcq != nil {
 		err = errors.Join(err, try.rcq.Close())
 	}
 	if try.scq != nil {
 		err = errors.Join(err, try.scq.Close())
+	}
+	if try.xrcd != nil {
+		err = errors.Join(err, try.xrcd.Close())
 	}
 	if try.pd != nil {
 		err = errors.Join(err, try.pd.Close())
@@ -37,11 +43,14 @@ func (s *Session) tryQP() (err error) {
 	if err = s.makeCQs(); err != nil {
 		return err
 	}
+	if err = s.makeShared(); err != nil {
+		return err
+	}
 	qo := s.qpOptions()
-	qp, err := s.pd.CreateQP(s.scq, s.rcq, &qo)
+	qp, err := s.makeQP(0, &qo)
 	if err != nil && s.plan.Inline == plan.Auto {
 		qo.MaxInline = 0
-		qp, err = s.pd.CreateQP(s.scq, s.rcq, &qo)
+		qp, err = s.makeQP(0, &qo)
 	}
 	if err != nil {
 		return err

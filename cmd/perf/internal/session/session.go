@@ -33,6 +33,9 @@ type Session struct {
 	rcq  *ibv.CQ
 	qps  []*ibv.QP
 	ahs  []*ibv.AH // UD
+	xrcd *ibv.XRCD // XRC
+	srq  *ibv.SRQ  // of receives that are shared
+	srqn uint32    // its number, XRC
 	own  []wire.Dest
 	peer []wire.Dest
 }
@@ -75,10 +78,13 @@ func (s *Session) build() error {
 	if err = s.makeCQs(); err != nil {
 		return err
 	}
+	if err = s.makeShared(); err != nil {
+		return err
+	}
 	if err := s.way.makeQPs(s.qpOptions()); err != nil {
 		return err
 	}
-	s.peer = make([]wire.Dest, p.QPs)
+	s.peer = make([]wire.Dest, p.Ends())
 	s.conn.UseGID(s.useGID())
 	s.fill()
 	return nil
@@ -112,6 +118,11 @@ func (s *Session) qpOptions() ibv.QPOptions {
 	if p.Inline == plan.Auto {
 		qo.MaxInline = p.AutoInline()
 	}
+	if p.Transport == wire.XRC {
+		qo.MaxRecvWR = 0
+	} else {
+		qo.SRQ = s.srq
+	}
 	return qo
 }
 
@@ -136,8 +147,10 @@ func (s *Session) Close() error {
 			errs = append(errs, c.Close())
 		}
 	}
+	add(s.srq != nil, s.srq)
 	add(s.rcq != nil && s.rcq != s.scq, s.rcq)
 	add(s.scq != nil, s.scq)
+	add(s.xrcd != nil, s.xrcd)
 	add(s.mr != nil, s.mr)
 	add(s.pd != nil, s.pd)
 	add(s.dev != nil, s.dev)

@@ -10,32 +10,32 @@ type Transport uint8
 
 // The transports.
 const (
-	RC Transport = 0
-	UC Transport = 1
-	UD Transport = 2
+	RC  Transport = 0
+	UC  Transport = 1
+	UD  Transport = 2
+	XRC Transport = 4
 )
 
 // Reliable reports whether a message that completes has arrived.
-func (t Transport) Reliable() bool { return t == RC }
+func (t Transport) Reliable() bool { return t == RC || t == XRC }
 
 // notHere says why perftest's other transports are refused.
 var notHere = map[string]string{
-	"XRC": "not there yet",
 	"DC":  "not there yet",
 	"SRD": "not there yet",
 }
 
 // ParseTransport reads the name of a transport, in any case.
 func ParseTransport(name string) (Transport, error) {
-	for _, t := range []Transport{RC, UC, UD} {
+	for _, t := range []Transport{RC, UC, UD, XRC} {
 		if strings.EqualFold(name, t.String()) {
 			return t, nil
 		}
 	}
 	if why, ok := notHere[strings.ToUpper(name)]; ok {
-		return 0, fmt.Errorf("connection type (-c) %s: %s, allowed are RC, UC and UD", strings.ToUpper(name), why)
+		return 0, fmt.Errorf("connection type (-c) %s: %s, allowed are RC, UC, UD and XRC", strings.ToUpper(name), why)
 	}
-	return 0, fmt.Errorf("connection type (-c) %q, allowed are RC, UC and UD", name)
+	return 0, fmt.Errorf("connection type (-c) %q, allowed are RC, UC, UD and XRC", name)
 }
 
 // String returns the name as the command line has it.
@@ -47,6 +47,8 @@ func (t Transport) String() string {
 		return "UC"
 	case UD:
 		return "UD"
+	case XRC:
+		return "XRC"
 	}
 	return fmt.Sprintf("Transport(%d)", uint8(t))
 }

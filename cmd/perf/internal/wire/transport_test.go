@@ -6,12 +6,12 @@ import (
 )
 
 func TestTransport(t *testing.T) {
-	for name, want := range map[string]Transport{"RC": RC, "rc": RC, "Uc": UC, "UD": UD} {
+	for name, want := range map[string]Transport{"RC": RC, "rc": RC, "Uc": UC, "UD": UD, "xrc": XRC} {
 		if tr, err := ParseTransport(name); err != nil || tr != want {
 			t.Errorf("%s: %v, %v", name, tr, err)
 		}
 	}
-	for name, want := range map[string]string{"xrc": "XRC: not there yet", "RD": `"RD", allowed are RC, UC and UD`} {
+	for name, want := range map[string]string{"dc": "DC: not there yet", "RD": `"RD", allowed are RC, UC, UD and XRC`} {
 		if _, err := ParseTransport(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}

@@ -1,0 +1,41 @@
+package plan
+
+import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+
+// Shares reports whether all receives of this end come from one queue.
+func (p *Plan) Shares() bool {
+	return p.Receives() && (p.UseSRQ || p.Transport == wire.XRC)
+}
+
+// sharers returns how many queue pairs receive from one queue.
+func (p *Plan) sharers() int {
+	if p.Shares() {
+		return p.QPs
+	}
+	return 1
+}
+
+// RxEach returns how many receives each queue pair brings along.
+func (p *Plan) RxEach() int { return p.RxDepth / p.sharers() }
+
+// Ends returns how many queue pairs this end makes. An XRC queue pair has one direction: where both
+// are needed there are twice as many, first those that send.
+func (p *Plan) Ends() int {
+	if p.Transport == wire.XRC && (p.Bidirectional || !p.Bandwidth()) {
+		return 2 * p.QPs
+	}
+	return p.QPs
+}
+
+// Partner returns which of the peer's queue pairs number i is connected to.
+func (p *Plan) Partner(i int) int {
+	if n := p.Ends(); n > p.QPs {
+		return (i + p.QPs) % n
+	}
+	return i
+}
+
+// Target reports whether number i only receives, as one end of an XRC connection does.
+func (p *Plan) Target(i int) bool {
+	return p.Transport == wire.XRC && (i >= p.QPs || p.Ends() == p.QPs && !p.Client())
+}

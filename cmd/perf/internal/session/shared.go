@@ -1,0 +1,39 @@
+package session
+
+import (
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// makeShared makes what queue pairs share: the queue of receives, and XRC's domain. XRC has the queue
+// for writes and reads too: perftest tells its number.
+func (s *Session) makeShared() (err error) {
+	p := &s.plan
+	target := p.Target(p.Ends() - 1)
+	if !p.Shares() && !target {
+		return nil
+	}
+	opt := &ibv.SRQOptions{MaxWR: max(p.RxDepth, 1)}
+	if target {
+		if s.xrcd, err = s.dev.OpenXRCD(nil, 0); err != nil {
+			return err
+		}
+		opt.Type, opt.CQ, opt.XRCD = ibv.SRQXRC, s.rcq, s.xrcd
+	}
+	if s.srq, err = s.pd.CreateSRQ(opt); err != nil || !target {
+		return err
+	}
+	s.srqn, err = s.srq.Num()
+	return err
+}
+
+// makeQP makes queue pair i.
+func (s *Session) makeQP(i int, qo *ibv.QPOptions) (*ibv.QP, error) {
+	switch {
+	case s.plan.Target(i):
+		return s.xrcd.CreateQP()
+	case s.plan.Transport == wire.XRC:
+		return s.pd.CreateQP(s.scq, nil, qo)
+	}
+	return s.pd.CreateQP(s.scq, s.rcq, qo)
+}
