@@ -98,8 +98,8 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 	if given > 1 || given == 0 && !m.ranked {
 		return errors.New("give --hosts, --hostfile or --service, one of them, or start it by srun or mpirun")
 	}
-	if given == 1 && !m.ranked || f.Changed("service") {
-		m.ranked = false // the launcher is about something else
+	if f.Changed("service") {
+		m.ranked = false // its agents are others
 	}
 	if m.service != "" && (m.expect < 2 || m.expect > mesh.MostHosts) {
 		return fmt.Errorf("--expect %d addresses of --service, allowed are 2 to %d", m.expect, mesh.MostHosts)
