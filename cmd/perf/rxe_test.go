@@ -528,7 +528,8 @@ func TestRXE_Transports(t *testing.T) {
 	for n, line := range []string{
 		"atomic bw -A CMP_AND_SWAP -b -q 2 -n 40", "atomic lat -n 40", "atomic bw -D 1", "write lat -c UC -n 40",
 		"write bw -c UC -D 1", "send bw -c UD -b -q 2 -n 40", "send bw -c UD -D 1", "send lat -c UD -n 40",
-		"send bw -c XRC -b -q 2 -n 40", "send bw --use-srq -q 3 -r 10 -b -s 512 -n 90", "send lat -c XRC --verify -n 40",
+		"send bw -c XRC -b -q 2 -n 40",
+		"send bw --use-srq -q 3 -r 10 -b -s 512 -n 90", "send lat -c XRC --verify -n 40",
 	} {
 		if !here(vm, n) {
 			continue
