@@ -90,7 +90,7 @@ func (e *Engine) wait(b bound, ch <-chan struct{}) error {
 		switch {
 		case n > 0:
 			idle = time.Now()
-		case err != nil || e.opt.Spin < 0 || time.Since(idle) > max(e.opt.Spin, defaultSpin):
+		case err != nil || e.opt.Spin < 0 || time.Since(idle) > e.opt.Spin:
 			time.Sleep(manualPause)
 		default:
 			runtime.Gosched()

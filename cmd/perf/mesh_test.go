@@ -127,9 +127,10 @@ func TestDeploy(t *testing.T) {
 	if out, err := exec.Command("bash", "-n", script).CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s", script, err, out)
 	}
-	if _, err := exec.LookPath("shellcheck"); err == nil {
-		if out, err := exec.Command("shellcheck", script).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", script, err, out)
-		}
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		t.Skipf("%s was not looked at: %v (make setup installs it)", script, err)
+	}
+	if out, err := exec.Command("shellcheck", script).CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", script, err, out)
 	}
 }

@@ -9,13 +9,8 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/mesh"
 	"github.com/pureverbs/pureverbs/internal/printable"
-)
-
-// MeshSchema names the JSON object of perf mesh.
-const (
-	MeshSchema        = "pureverbs.perf.mesh"
-	MeshSchemaVersion = 1
 )
 
 // Saved is a JSON object as read from a file: of a run, or of a mesh if Mesh is there.
@@ -112,15 +107,15 @@ func Read(r io.Reader) (*Saved, error) {
 	version := SchemaVersion
 	switch s.Schema {
 	case Schema:
-	case MeshSchema:
-		version = MeshSchemaVersion
+	case mesh.Schema:
+		version = mesh.Version
 	default:
 		return nil, fmt.Errorf("its schema is %q, not %q: it was not written by perf --json", s.Schema, Schema)
 	}
 	if s.Version != version {
 		return nil, fmt.Errorf("its schema has version %d, this perf reads %d", s.Version, version)
 	}
-	if s.Schema == MeshSchema {
+	if s.Schema == mesh.Schema {
 		s.Mesh = &savedMesh{}
 		if err := json.Unmarshal(b, s.Mesh); err != nil {
 			return nil, fmt.Errorf("it is no JSON object of perf mesh: %w", err)
