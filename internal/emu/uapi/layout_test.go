@@ -251,7 +251,8 @@ var numbers = func() map[string]uint64 {
 		"MLX5_QP_FLAG_ALLOW_SCATTER_CQE":        QPFlagAllowScatter,
 		"MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE": QPFlagPacketCredit, "MLX5_QP_FLAG_UAR_PAGE_INDEX": QPFlagUARPage,
 		"MLX5_SRQ_FLAG_SIGNATURE": SRQFlagSignature, "MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD": DevRespPad128,
-		"MLX5_IB_MMAP_CORE_CLOCK": MmapCoreClock, "MLX5_IB_MMAP_CLOCK_INFO": MmapClockInfo,
+		"MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_COMP": DevRespComp128,
+		"MLX5_IB_MMAP_CORE_CLOCK":                    MmapCoreClock, "MLX5_IB_MMAP_CLOCK_INFO": MmapClockInfo,
 		"MLX5_IB_MMAP_DEVICE_MEM + 1": MmapUAR,
 	}
 	plain := map[uint32]string{0: "GET_CONTEXT", 1: "QUERY_DEVICE", 2: "QUERY_PORT", 3: "ALLOC_PD", 4: "DEALLOC_PD",
