@@ -17,14 +17,22 @@ func (s *checks) wroteBlock(title *pending) {
 // consumed looks at the entries of blocks that the consumer index has passed.
 func (s *checks) consumed(cq *hca.CQ) {
 	r := &cq.Run
-	for len(r.Blocks) > 0 && int32(r.CI-r.Blocks[0].At-r.Blocks[0].Count) >= 0 {
-		b := r.Blocks[0]
-		r.Blocks = r.Blocks[1:]
-		s.givenBack(cq, b)
+	for len(r.Blocks) > 0 {
+		b := &r.Blocks[0]
+		n := int32(r.CI - b.At)
+		if n <= 0 {
+			return
+		}
+		part := hca.Block{At: b.At, Count: min(uint32(n), b.Count)}
+		b.At, b.Count = b.At+part.Count, b.Count-part.Count
+		if b.Count == 0 {
+			r.Blocks = r.Blocks[1:]
+		}
+		s.givenBack(cq, part)
 	}
 }
 
-// givenBack checks that no entry of a block passes for a new one on the next lap: it is invalid, or has the owner bit of
+// givenBack checks that no entry of this part of a block passes for a new one on the next lap: it is invalid, or has the owner bit of
 // its own lap.
 func (s *checks) givenBack(cq *hca.CQ, b hca.Block) {
 	const invalid = 0xf0
@@ -39,8 +47,7 @@ func (s *checks) givenBack(cq *hca.CQ, b hca.Block) {
 	}
 	for i, o := range opOwn[:b.Count] {
 		if at := b.At + uint32(i); o < invalid && o&1 != ownerBit(at, cq.Entries) {
-			s.violateCQ(cq, RuleCQBlock, "entry "+u(at&0xffffff)+" of the block at "+u(b.At&0xffffff)+
-				" was given back with op_own 0x"+hex(uint32(o)))
+			s.violateCQ(cq, RuleCQBlock, "entry "+u(at&0xffffff)+" of a block was given back with op_own 0x"+hex(uint32(o)))
 			return
 		}
 	}
