@@ -411,4 +411,5 @@ uint16_t *mlx5dv_pp_alloc(void *c, size_t n, const void *context, uint32_t flags
 
 void mlx5dv_pp_free(uint16_t *p) { drop(p, PP); }
 
+#include "mkey.c"
 #include "steering.c"
