@@ -111,6 +111,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.BoolVar(&c.CPUUtil, "cpu-util", false, "show what the processor of this end had to do")
 	f.BoolVar(&c.Gbits, "report-gbits", false, "Gb/s instead of MiB/s; give it to both ends")
 	f.BoolVar(&c.Verify, "verify", false, "check the payload; both ends must be this program")
+	f.Bool("write-with-imm", false, "write with immediate data, which takes receives of the peer (write)")
 	asJSON := f.Bool("json", false, "one JSON object with all results instead of a table")
 	asCSV := f.Bool("csv", false, "lines of comma-separated values instead of a table")
 	outJSON := f.Bool("out-json", false, "write the JSON object to a file, too")
@@ -203,6 +204,11 @@ func parse(args []string) (*options, error) {
 	var err error
 	if o.asked.Verb, err = wire.ParseVerb(a[0]); err != nil {
 		return nil, err
+	}
+	if imm, _ := f.GetBool("write-with-imm"); imm && o.asked.Verb == wire.Write {
+		o.asked.Verb = wire.WriteImm
+	} else if imm && o.asked.Verb != wire.WriteImm {
+		return nil, fmt.Errorf("--write-with-imm: only write has it, not %v", o.asked.Verb)
 	}
 	if o.asked.Metric, err = wire.ParseMetric(a[1]); err != nil {
 		return nil, err

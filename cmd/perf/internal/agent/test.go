@@ -27,7 +27,7 @@ func CheckTest(p wire.Params) error {
 			wrong = append(wrong, fmt.Sprintf(format, v...))
 		}
 	}
-	add(p.Verb < wire.Send || p.Verb > wire.Atomic, "verb %v", p.Verb)
+	add(p.Verb < wire.Send || p.Verb > wire.WriteImm, "verb %v", p.Verb)
 	add(p.Metric != wire.Bandwidth && p.Metric != wire.Latency, "metric %v", p.Metric)
 	add(p.Transport > wire.UD, "connection type %v", p.Transport)
 	add(p.Atomic > wire.FetchAdd, "atomic type %v", p.Atomic)

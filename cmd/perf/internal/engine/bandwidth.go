@@ -16,7 +16,7 @@ const peakMessages = 1 << 20
 func (r *run) bandwidth() error {
 	p := &r.plan
 	switch {
-	case p.Verb == wire.Send:
+	case p.Verb.Consumes():
 		return r.sendBW()
 	case p.Bidirectional:
 		return r.bothBW()
@@ -88,7 +88,7 @@ func (r *run) bothBW() error {
 	return r.Finish(r.patience())
 }
 
-// sendBW is send, in all roles.
+// sendBW is send and write with immediate data, in all roles.
 func (r *run) sendBW() error {
 	for _, size := range r.plan.Sizes() {
 		r.begin(size)
@@ -102,13 +102,18 @@ func (r *run) sendBW() error {
 		if err != nil {
 			return err
 		}
+		if r.plan.All && r.plan.Verb == wire.WriteImm {
+			if err := r.Barrier("end of a size", r.patience()); err != nil {
+				return err
+			}
+		}
 		if r.plan.Bidirectional && r.plan.ByCount() {
 			if err := r.exchange(&s); err != nil {
 				return err
 			}
 		}
 		r.done(s)
-		if r.plan.All {
+		if r.plan.All && r.plan.Verb == wire.Send {
 			if err := r.Barrier("end of a size", r.patience()); err != nil {
 				return err
 			}
@@ -171,7 +176,7 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		if err := l.Run(); err != nil {
 			return err
 		}
-		if p.Duration > 0 && p.Verb != wire.Send {
+		if p.Duration > 0 && !p.Verb.Consumes() {
 			return l.Drain()
 		}
 		return nil

@@ -19,7 +19,7 @@ func (r *run) latency() error {
 	}
 	for _, size := range p.Sizes() {
 		r.begin(size)
-		if p.Verb == wire.Send {
+		if p.Verb.Consumes() {
 			if err := r.postReceives(); err != nil {
 				return err
 			}
@@ -33,7 +33,7 @@ func (r *run) latency() error {
 		}
 		r.done(s)
 	}
-	if p.Verb == wire.Write && !r.Terms().Ours {
+	if (p.Verb == wire.Write || p.Verb == wire.WriteImm) && !r.Terms().Ours {
 		// Here the stock exchange just stops. The peer may still wait for an
 		// acknowledgement of its last message, so it leaves first.
 		return r.AwaitClose(grace)
@@ -45,7 +45,7 @@ func (r *run) latency() error {
 func (r *run) runLat(size uint64) (measure.Size, error) {
 	p := &r.plan
 	l := &loop.Latency{
-		Monitor: r.mon, Link: r.links[0], Sends: r.SendCQ(), Recvs: r.RecvCQ(), Server: !p.Client(),
+		Monitor: r.mon, Link: r.links[0], Sends: r.SendCQ(), Recvs: r.RecvCQ(), Begins: p.Client() == (p.Verb == wire.Send),
 		ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5,
 	}
 	if p.Verb.Fetches() {

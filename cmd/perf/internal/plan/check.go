@@ -81,12 +81,12 @@ func (p *Plan) checkQueues(c *complaints) {
 		c.add("send queue depth (-t) %d, allowed are 1 to %d", p.TxDepth, maxDepth)
 	}
 	switch {
-	case p.Verb == wire.Send && (p.RxDepth < 1 || p.RxDepth > maxDepth):
+	case p.Verb.Consumes() && (p.RxDepth < 1 || p.RxDepth > maxDepth):
 		c.add("receive queue depth (-r) %d, allowed are 1 to %d", p.RxDepth, maxDepth)
 	case p.Shares() && p.RxDepth < p.QPs:
 		c.add("receive queue depth (-r) %d < %d, the queue pairs (-q) that share it", p.RxDepth, p.QPs)
-	case p.Verb != wire.Send && p.RxDepth != 0:
-		c.add("receive queue depth (-r) %d: only send has receives", p.RxDepth)
+	case !p.Verb.Consumes() && p.RxDepth != 0:
+		c.add("receive queue depth (-r) %d: only send and --write-with-imm have receives", p.RxDepth)
 	}
 }
 
@@ -134,8 +134,8 @@ func (p *Plan) checkVerb(c *complaints) {
 	if p.Transport == wire.UD && p.Verb != wire.Send {
 		c.add("connection type (-c) UD: it can only send; use RC")
 	}
-	if p.UseSRQ && p.Verb != wire.Send {
-		c.add("shared receive queue (--use-srq): only send has receives")
+	if p.UseSRQ && !p.Verb.Consumes() {
+		c.add("shared receive queue (--use-srq): only send and --write-with-imm have receives")
 	}
 	if p.Verify && p.Shares() && p.QPs > 1 {
 		c.add("payload check (--verify): %d queue pairs (-q) share receives (--use-srq, -c XRC), use one", p.QPs)

@@ -39,7 +39,7 @@ func (p *Plan) AutoInline() int {
 	switch {
 	case p.Bandwidth() || p.Verb.Fetches():
 		return 0
-	case p.Verb == wire.Write:
+	case p.Verb == wire.Write || p.Verb == wire.WriteImm:
 		return writeLatInline
 	case p.Transport == wire.UD:
 		return udLatInline
@@ -62,7 +62,7 @@ func (p *Plan) defaultSize() uint64 {
 }
 
 func (p *Plan) defaultIters() uint64 {
-	if p.Bandwidth() && p.Verb == wire.Write {
+	if p.Bandwidth() && (p.Verb == wire.Write || p.Verb == wire.WriteImm) {
 		return writeBWIters
 	}
 	return otherIters
@@ -95,7 +95,7 @@ func (p *Plan) fill() {
 	if p.TxDepth == 0 {
 		p.TxDepth = p.defaultTxDepth()
 	}
-	if p.RxDepth == 0 && p.Verb == wire.Send {
+	if p.RxDepth == 0 && p.Verb.Consumes() {
 		p.RxDepth = sendRx
 	}
 }

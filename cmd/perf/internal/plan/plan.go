@@ -38,7 +38,7 @@ func (p *Plan) Sends() bool {
 
 // Receives reports whether this end posts receives.
 func (p *Plan) Receives() bool {
-	return p.Verb == wire.Send && (!p.Client() || p.Bidirectional || p.Metric == wire.Latency)
+	return p.Verb.Consumes() && (!p.Client() || p.Bidirectional || p.Metric == wire.Latency)
 }
 
 // Lands reports whether the peer's payload comes to rest in this end's memory.
@@ -54,6 +54,8 @@ func (p *Plan) Opcode() ibv.Opcode {
 	switch p.Verb {
 	case wire.Write:
 		return ibv.OpWrite
+	case wire.WriteImm:
+		return ibv.OpWriteImm
 	case wire.Read:
 		return ibv.OpRead
 	case wire.Atomic:

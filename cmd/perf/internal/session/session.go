@@ -105,7 +105,7 @@ func (s *Session) makeCQs() (err error) {
 		return err
 	}
 	s.rcq = s.scq
-	if p.Verb == wire.Send {
+	if p.Verb.Consumes() {
 		s.rcq, err = s.dev.CreateCQ(max(p.RxDepth*p.QPs, 1), opt)
 	}
 	return err
