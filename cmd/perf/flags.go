@@ -99,8 +99,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint8P("tos", "T", 0, "with -R: type of `service`, which is the traffic class")
 	f.Uint32Var(&c.FlowLabel, "flow-label", 0, "flow `label`")
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
-	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC, UD or XRC")
-	f.BoolVar(&c.UseSRQ, "use-srq", false, "receive from one shared receive queue of depth -r (send; XRC always does)")
+	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC, UD, XRC or DC")
+	f.BoolVar(&c.UseSRQ, "use-srq", false, "receive from one shared receive queue of depth -r (send; XRC and DC always do)")
 
 	atomic := f.StringP("atomic-type", "A", "FETCH_AND_ADD", "`operation` of atomic: FETCH_AND_ADD or CMP_AND_SWAP")
 	lat := f.String("lat-def", "perftest",

@@ -29,7 +29,8 @@ func (r *run) makeLinks() {
 				Opcode: p.Opcode(), SGEs: []ibv.SGE{{LKey: q.LKey}}, Remote: ibv.RemoteAddr{RKey: q.RKey},
 				AH: q.AH, RemoteQPN: q.PeerQPN, RemoteQKey: ibv.DefaultQKey, // of a datagram
 				RemoteSRQN: q.SRQN, // of XRC
-				CompareAdd: 1,      // of an atomic: adds one, or compares with what is rarely there
+				DCKey:      q.DCKey,
+				CompareAdd: 1, // of an atomic: adds one, or compares with what is rarely there
 			})
 		}
 		if p.Receives() {

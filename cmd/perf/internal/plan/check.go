@@ -138,7 +138,7 @@ func (p *Plan) checkVerb(c *complaints) {
 		c.add("shared receive queue (--use-srq): only send and --write-with-imm have receives")
 	}
 	if p.Verify && p.Shares() && p.QPs > 1 {
-		c.add("payload check (--verify): %d queue pairs (-q) share receives (--use-srq, -c XRC), use one", p.QPs)
+		c.add("payload check (--verify): %d queue pairs (-q) share receives (--use-srq, -c XRC, -c DC), use one", p.QPs)
 	}
 	if p.Verify && !p.Transport.Reliable() {
 		c.add("payload check (--verify): %v (-c) may lose messages", p.Transport)

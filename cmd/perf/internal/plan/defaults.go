@@ -26,6 +26,7 @@ const (
 	writeLatInline = 220
 	sendLatInline  = 236
 	udLatInline    = 188
+	dcLatInline    = 150
 )
 
 // DefaultQPTimeout is the command line's, and near to that of rdma_cm's paths.
@@ -39,6 +40,8 @@ func (p *Plan) AutoInline() int {
 	switch {
 	case p.Bandwidth() || p.Verb.Fetches():
 		return 0
+	case p.Transport == wire.DC:
+		return dcLatInline
 	case p.Verb == wire.Write || p.Verb == wire.WriteImm:
 		return writeLatInline
 	case p.Transport == wire.UD:

@@ -76,6 +76,8 @@ func (p *Plan) QPType() ibv.QPType {
 		return ibv.UD
 	case wire.XRC:
 		return ibv.XRCSend
+	case wire.DC:
+		return ibv.DCI
 	}
 	return ibv.RC
 }

@@ -73,7 +73,7 @@ func (s *Session) connect() error {
 			return err
 		}
 	}
-	if err := round("keys again", false); err != nil {
+	if err := round("keys again", s.tellsTwice()); err != nil {
 		return err
 	}
 	if p.Verb != wire.Send {

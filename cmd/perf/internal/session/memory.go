@@ -96,7 +96,8 @@ func (s *Session) Landed(i int) []byte {
 // Pair is one queue pair with the addresses that its messages have.
 type Pair struct {
 	QP      *ibv.QP
-	AH      *ibv.AH // UD: the peer's address
+	AH      *ibv.AH // UD, DC: the peer's address
+	DCKey   uint64  // DC
 	PeerQPN uint32
 	SRQ     *ibv.SRQ // of its receives, if they are shared
 	SRQN    uint32   // XRC: the peer's
@@ -120,6 +121,9 @@ func (s *Session) Pairs() []Pair {
 		}
 		if s.ahs != nil {
 			out[i].AH = s.ahs[i]
+		}
+		if s.plan.Transport == wire.DC {
+			out[i].DCKey = dcKey
 		}
 	}
 	return out

@@ -32,7 +32,7 @@ type Session struct {
 	scq  *ibv.CQ
 	rcq  *ibv.CQ
 	qps  []*ibv.QP
-	ahs  []*ibv.AH // UD
+	ahs  []*ibv.AH // UD, DC
 	xrcd *ibv.XRCD // XRC
 	srq  *ibv.SRQ  // of receives that are shared
 	srqn uint32    // its number, XRC
@@ -118,7 +118,7 @@ func (s *Session) qpOptions() ibv.QPOptions {
 	if p.Inline == plan.Auto {
 		qo.MaxInline = p.AutoInline()
 	}
-	if p.Transport == wire.XRC {
+	if p.Transport.OneWay() {
 		qo.MaxRecvWR = 0
 	} else {
 		qo.SRQ = s.srq
@@ -140,7 +140,9 @@ func (s *Session) Close() error {
 	}
 	errs = append(errs, s.way.closeQPs())
 	for _, ah := range s.ahs {
-		errs = append(errs, ah.Close())
+		if ah != nil {
+			errs = append(errs, ah.Close())
+		}
 	}
 	add := func(open bool, c io.Closer) {
 		if open {

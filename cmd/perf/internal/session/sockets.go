@@ -42,8 +42,11 @@ func (s *sockets) bringUp() error {
 	if err := s.checkPeer(); err != nil {
 		return err
 	}
-	if s.plan.Transport == wire.UD {
+	switch s.plan.Transport {
+	case wire.UD:
 		return s.connectDatagrams()
+	case wire.DC:
+		return s.connectDC()
 	}
 	return s.connectPairs()
 }

@@ -14,28 +14,31 @@ const (
 	UC  Transport = 1
 	UD  Transport = 2
 	XRC Transport = 4
+	DC  Transport = 5
 )
 
 // Reliable reports whether a message that completes has arrived.
-func (t Transport) Reliable() bool { return t == RC || t == XRC }
+func (t Transport) Reliable() bool { return t == RC || t == XRC || t == DC }
+
+// OneWay reports whether a queue pair either sends or receives, and all that receive share one queue.
+func (t Transport) OneWay() bool { return t == XRC || t == DC }
 
 // notHere says why perftest's other transports are refused.
 var notHere = map[string]string{
-	"DC":  "not there yet",
 	"SRD": "not there yet",
 }
 
 // ParseTransport reads the name of a transport, in any case.
 func ParseTransport(name string) (Transport, error) {
-	for _, t := range []Transport{RC, UC, UD, XRC} {
+	for _, t := range []Transport{RC, UC, UD, XRC, DC} {
 		if strings.EqualFold(name, t.String()) {
 			return t, nil
 		}
 	}
 	if why, ok := notHere[strings.ToUpper(name)]; ok {
-		return 0, fmt.Errorf("connection type (-c) %s: %s, allowed are RC, UC, UD and XRC", strings.ToUpper(name), why)
+		return 0, fmt.Errorf("connection type (-c) %s: %s, allowed are RC, UC, UD, XRC and DC", strings.ToUpper(name), why)
 	}
-	return 0, fmt.Errorf("connection type (-c) %q, allowed are RC, UC, UD and XRC", name)
+	return 0, fmt.Errorf("connection type (-c) %q, allowed are RC, UC, UD, XRC and DC", name)
 }
 
 // String returns the name as the command line has it.
@@ -49,6 +52,8 @@ func (t Transport) String() string {
 		return "UD"
 	case XRC:
 		return "XRC"
+	case DC:
+		return "DC"
 	}
 	return fmt.Sprintf("Transport(%d)", uint8(t))
 }
