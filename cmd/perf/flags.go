@@ -99,7 +99,17 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint8P("tos", "T", 0, "with -R: type of `service`, which is the traffic class")
 	f.Uint32Var(&c.FlowLabel, "flow-label", 0, "flow `label`")
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
-	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC, UD, XRC or DC")
+	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC, UD, XRC, DC or RawEth")
+	fr := &c.Frames
+	f.BoolVarP(&fr.Connects, "client", "P", false, "RawEth: be the client, which needs no SERVER")
+	f.BoolP("server", "Z", false, "RawEth: be the server, as without --client")
+	f.VarP((*mac)(&fr.Own), "source-mac", "B", "RawEth: Ethernet `address` of this end")
+	f.VarP((*mac)(&fr.Peer), "dest-mac", "E", "RawEth: Ethernet `address` of the peer")
+	f.Uint16VarP(&fr.EtherType, "ethertype", "Y", 0, "RawEth: `type` of the frames (with -J IPv4's, else their length)")
+	f.VarP((*ip)(&fr.Server), "dest-ip", "J", "RawEth: IPv4 `address` of the server; the frames have a header then")
+	f.VarP((*ip)(&fr.Client), "source-ip", "j", "RawEth: IPv4 `address` of the client")
+	f.Uint16VarP(&fr.ServerPort, "dest-port", "K", 0, "RawEth: UDP `port` of the server; the frames have a header then")
+	f.Uint16VarP(&fr.ClientPort, "source-port", "k", 0, "RawEth: UDP `port` of the client")
 	f.BoolVar(&c.UseSRQ, "use-srq", false, "receive from one shared receive queue of depth -r (send; XRC and DC always do)")
 
 	atomic := f.StringP("atomic-type", "A", "FETCH_AND_ADD", "`operation` of atomic: FETCH_AND_ADD or CMP_AND_SWAP")
@@ -130,7 +140,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.BoolP("cpu-freq", "F", false, "accepted and ignored, as the clock needs no help")
 	f.Lookup("cpu-freq").Hidden = true
 	for _, n := range []string{"gid-index", "margin", "inline-size", "duration", "limit-bw", "limit-msgrate", "min-bw",
-		"max-lat", "max-p99", "report-interval", "sizes"} {
+		"max-lat", "max-p99", "report-interval", "sizes", "source-mac", "dest-mac", "dest-ip", "source-ip"} {
 		f.Lookup(n).DefValue = "0" // the text says what happens without it
 	}
 	f.BoolP("version", "V", false, "print the version")

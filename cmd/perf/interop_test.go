@@ -17,6 +17,9 @@ func interopKinds() []struct{ verb, metric string } {
 	return slices.Concat(kinds, atomicKinds, immKinds)
 }
 
+// rawEthernet begins the names of the stock programs that send Ethernet frames.
+const rawEthernet = "raw_ethernet"
+
 // newer is the Debian release whose perftest is compared beside this system's, Debian 12's. scripts/debian-root has
 // unpacked it.
 const newer = "trixie"
@@ -40,7 +43,9 @@ func interopReleases(vm testutil.RXE, verb string, n int) []string {
 // stockName is what the table and the names of tests call a stock program.
 func stockName(release, verb, metric string) string {
 	name := "ib_" + verb + "_" + metric
-	if verb == withImm {
+	if verb == rawEthernet {
+		name = verb + "_" + metric
+	} else if verb == withImm {
 		name = "ib_write_" + metric + " imm"
 	}
 	if release == "" {
@@ -53,7 +58,9 @@ func stockName(release, verb, metric string) string {
 func stockOf(t *testing.T, release, verb, metric string) []string {
 	t.Helper()
 	program, flags := "ib_"+verb+"_"+metric, []string{"-F"}
-	if verb == withImm {
+	if verb == rawEthernet {
+		program = verb + "_" + metric
+	} else if verb == withImm {
 		program, flags = "ib_write_"+metric, []string{"-F", "--write_with_imm"}
 	}
 	if release == "" {
@@ -90,19 +97,19 @@ func (tab interop) note(t *testing.T, program string, args []string, role string
 
 // print logs the table. A combination that we refuse shows the reason. In a full run each other one
 // must have run in both roles.
-func (tab interop) print(t *testing.T, vm testutil.RXE) {
+func (tab interop) print(t *testing.T, vm testutil.RXE, kinds []struct{ verb, metric string }, transports ...string) {
 	whole := testutil.Full() && !strings.Contains(flag.Lookup("test.run").Value.String(), "/")
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%-15s %-9s  %-25s   %s\n", "", "", "Debian 12's perftest", "Debian 13's perftest")
-	fmt.Fprintf(&b, "%-15s %-9s", "program", "transport")
+	fmt.Fprintf(&b, "\n%-16s %-9s  %-28s %s\n", "", "", "Debian 12's perftest", "Debian 13's perftest")
+	fmt.Fprintf(&b, "%-16s %-9s", "program", "transport")
 	for range 2 {
-		fmt.Fprintf(&b, "  %-12s %-12s", "perf serves", "perf is client")
+		fmt.Fprintf(&b, "  %-12s  %-13s", "perf serves", "perf is client")
 	}
-	for _, k := range interopKinds() {
-		for _, transport := range []string{"RC", "UC", "UD", "XRC", "DC", "SRD"} {
-			fmt.Fprintf(&b, "\n%-15s %-9s", stockName("", k.verb, k.metric), transport)
+	for _, k := range kinds {
+		for _, transport := range transports {
+			fmt.Fprintf(&b, "\n%-16s %-9s", stockName("", k.verb, k.metric), transport)
 			_, err := parse([]string{k.verb, k.metric, "-c", transport})
-			if err != nil {
+			if err != nil && k.verb != rawEthernet {
 				fmt.Fprintf(&b, "  refused: %v", err)
 				continue
 			}

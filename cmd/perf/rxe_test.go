@@ -461,6 +461,9 @@ func TestRXE_InteropStock(t *testing.T) {
 				serve = false
 			}
 			for _, release := range interopReleases(vm, k.verb, n) {
+				if release == newer && v.name == "shared receives, UD" {
+					continue // its server fails against itself, too: its receives end beyond its memory
+				}
 				stock := stockName(release, k.verb, k.metric)
 				theirs := append(stockOf(t, release, k.verb, k.metric), v.args...)
 				if serve {
@@ -485,7 +488,7 @@ func TestRXE_InteropStock(t *testing.T) {
 			}
 		}
 	}
-	tab.print(t, vm)
+	tab.print(t, vm, interopKinds(), "RC", "UC", "UD", "XRC", "DC", "SRD")
 }
 
 // TestRXE_InteropOurs runs both ends of ours and checks every payload byte.

@@ -95,7 +95,7 @@ func (r *run) sendBW() error {
 		if err := r.postReceives(); err != nil {
 			return err
 		}
-		if err := r.Barrier("start", r.patience()); err != nil {
+		if err := r.start(); err != nil {
 			return err
 		}
 		s, err := r.moveBW(size)
@@ -134,7 +134,8 @@ func (r *run) exchange(s *measure.Size) error {
 // moveBW moves the messages of one size.
 func (r *run) moveBW(size uint64) (measure.Size, error) {
 	p := &r.plan
-	l := &loop.Bandwidth{Monitor: r.mon, Links: r.links, Depth: uint64(p.TxDepth), Lossy: p.Lossy()}
+	l := &loop.Bandwidth{Monitor: r.mon, Links: r.links, Depth: uint64(p.TxDepth), Lossy: p.Lossy(),
+		Alone: !r.Meets()}
 	l.Held = max(p.RecvList-1, 0)
 	if r.hooks.Progress != nil || p.Events || p.Interval > 0 {
 		l.Count = &r.count

@@ -23,7 +23,7 @@ func (r *run) latency() error {
 			if err := r.postReceives(); err != nil {
 				return err
 			}
-			if err := r.Barrier("start", r.patience()); err != nil {
+			if err := r.start(); err != nil {
 				return err
 			}
 		}
@@ -46,7 +46,7 @@ func (r *run) runLat(size uint64) (measure.Size, error) {
 	p := &r.plan
 	l := &loop.Latency{
 		Monitor: r.mon, Link: r.links[0], Sends: r.SendCQ(), Recvs: r.RecvCQ(), Begins: p.Client() == (p.Verb == wire.Send),
-		ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5,
+		Alone: !r.Meets(), ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5,
 	}
 	if p.Verb.Fetches() {
 		l.Half = 1

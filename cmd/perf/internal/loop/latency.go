@@ -15,6 +15,7 @@ type Latency struct {
 	Sends  Completions
 	Recvs  Completions    // PingPong only
 	Begins bool           // this end sends the first message of a game
+	Alone  bool           // no exchange tells when the peer has begun
 	Count  *atomic.Uint64 // messages so far, for others to read; may be nil
 
 	ToCQE bool    // a sample ends with the completion of its message
@@ -175,6 +176,9 @@ func (t *Latency) Write(own, mem []byte) error {
 // PingPong is the same with messages.
 func (t *Latency) PingPong() error {
 	l := t.Link
+	if t.early = nil; t.Alone && !t.Begins {
+		t.early = func() bool { return l.recvDone == 0 }
+	}
 	for l.posted < l.Messages || l.recvDone < l.Messages {
 		if l.recvDone < l.Messages && (!t.Begins || l.posted > 0) {
 			for {

@@ -31,7 +31,7 @@ func (p *Plan) check() error {
 	var c complaints
 	for _, check := range []func(*complaints){
 		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
-		p.checkEndless, p.checkRate, p.checkLists,
+		p.checkEndless, p.checkRate, p.checkLists, p.checkFrames,
 	} {
 		check(&c)
 	}
@@ -175,7 +175,7 @@ func (p *Plan) checkPath(c *complaints) {
 	if p.IBPort < 1 {
 		c.add("device port (-i) %d < 1", p.IBPort)
 	}
-	anyPort := p.Port == 0 && !p.Client() && !p.RDMACM // a free one, which the server prints
+	anyPort := p.Transport == wire.RawEth || p.Port == 0 && !p.Client() && !p.RDMACM // a free one, which the server prints
 	if !anyPort && (p.Port < 1 || p.Port > 65535) {
 		c.add("tcp port (-p) %d, allowed are 1 to 65535", p.Port)
 	}

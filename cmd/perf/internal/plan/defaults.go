@@ -15,6 +15,7 @@ const (
 	latencySize   = 2
 	atomicSize    = 8
 	datagramSize  = 1024 // fits into the smallest path MTU of RoCE; perftest has that of the port
+	frameSize     = 1518 // the longest without a tag, unless the MTU is larger
 	writeBWIters  = 5000
 	otherIters    = 1000
 	bandwidthTx   = 128
@@ -38,7 +39,7 @@ const DefaultInterval = 5 * time.Second
 // AutoInline returns the inline size that perftest asks for. The device may refuse it.
 func (p *Plan) AutoInline() int {
 	switch {
-	case p.Bandwidth() || p.Verb.Fetches():
+	case p.Bandwidth() || p.Verb.Fetches() || p.Transport == wire.RawEth:
 		return 0
 	case p.Transport == wire.DC:
 		return dcLatInline
@@ -56,6 +57,10 @@ func (p *Plan) defaultSize() uint64 {
 		return atomicSize
 	case p.Transport == wire.UD && (p.All || p.Bandwidth()):
 		return datagramSize
+	case p.Transport == wire.RawEth && p.Bandwidth():
+		return frameSize
+	case p.Transport == wire.RawEth:
+		return leastFrame
 	case p.All:
 		return maxSweep
 	case p.Bandwidth():

@@ -40,6 +40,8 @@ type Options struct {
 	Transport wire.Transport
 	Atomic    wire.AtomicType // of atomic
 
+	Frames Frames // RawEth
+
 	Host string // of the server; empty: be the server
 	Bind string // address that a server listens on; empty: all
 	Port int    // TCP, or rdma_cm

@@ -26,7 +26,7 @@ func New(o Options) (Plan, error) {
 }
 
 // Client reports whether this end connects.
-func (p *Plan) Client() bool { return p.Host != "" }
+func (p *Plan) Client() bool { return p.Host != "" || p.Frames.Connects }
 
 // Bandwidth reports whether the test measures bandwidth, and not latency.
 func (p *Plan) Bandwidth() bool { return p.Metric == wire.Bandwidth }
@@ -78,6 +78,8 @@ func (p *Plan) QPType() ibv.QPType {
 		return ibv.XRCSend
 	case wire.DC:
 		return ibv.DCI
+	case wire.RawEth:
+		return ibv.RawPacket
 	}
 	return ibv.RC
 }

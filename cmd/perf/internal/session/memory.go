@@ -15,7 +15,7 @@ import (
 func (s *Session) allocate() error {
 	slot, total, err := areas(&s.plan, os.Getpagesize(), s.terms)
 	if err != nil {
-		return &wire.ExchangeError{Peer: s.conn.Peer(), Step: "memory", Err: err}
+		return &wire.ExchangeError{Peer: s.peerName(), Step: "memory", Err: err}
 	}
 	s.slot = slot
 	if s.pd, err = s.dev.AllocPD(); err != nil {

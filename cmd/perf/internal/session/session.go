@@ -48,6 +48,9 @@ func New(ctx context.Context, p plan.Plan) *Session {
 	if p.RDMACM {
 		s.way = &rdmaCM{Session: s}
 	}
+	if p.Transport == wire.RawEth {
+		s.way = &frames{Session: s}
+	}
 	return s
 }
 
@@ -59,7 +62,11 @@ func (s *Session) Open(waiting func(port int)) error {
 	if err := s.way.meet(waiting); err != nil {
 		return err
 	}
-	for _, step := range []func() error{s.hello, s.build, s.connect} {
+	steps := []func() error{s.hello, s.build, s.connect}
+	if !s.Meets() {
+		steps = []func() error{s.build, s.way.bringUp}
+	}
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
@@ -85,7 +92,9 @@ func (s *Session) build() error {
 		return err
 	}
 	s.peer = make([]wire.Dest, p.Ends())
-	s.conn.UseGID(s.useGID())
+	if s.Meets() {
+		s.conn.UseGID(s.useGID())
+	}
 	s.fill()
 	return nil
 }

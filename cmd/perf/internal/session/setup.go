@@ -47,7 +47,7 @@ func (s *Session) describe() {
 			Software: software(sysfs.DefaultRoot(), s.dev.Name(), s.attr.VendorID),
 		},
 		OutReads:    s.setup.OutReads,
-		PeerAddress: s.conn.Peer(),
+		PeerAddress: s.peerName(),
 		PeerVersion: s.terms.PeerVersion,
 		PeerOurs:    s.terms.Ours,
 		PeerLID:     s.peer[0].LID,

@@ -10,11 +10,12 @@ type Transport uint8
 
 // The transports.
 const (
-	RC  Transport = 0
-	UC  Transport = 1
-	UD  Transport = 2
-	XRC Transport = 4
-	DC  Transport = 5
+	RC     Transport = 0
+	UC     Transport = 1
+	UD     Transport = 2
+	RawEth Transport = 3 // Ethernet frames, of which no exchange tells
+	XRC    Transport = 4
+	DC     Transport = 5
 )
 
 // Reliable reports whether a message that completes has arrived.
@@ -30,15 +31,15 @@ var notHere = map[string]string{
 
 // ParseTransport reads the name of a transport, in any case.
 func ParseTransport(name string) (Transport, error) {
-	for _, t := range []Transport{RC, UC, UD, XRC, DC} {
+	for _, t := range []Transport{RC, UC, UD, XRC, DC, RawEth} {
 		if strings.EqualFold(name, t.String()) {
 			return t, nil
 		}
 	}
 	if why, ok := notHere[strings.ToUpper(name)]; ok {
-		return 0, fmt.Errorf("connection type (-c) %s: %s, allowed are RC, UC, UD, XRC and DC", strings.ToUpper(name), why)
+		return 0, fmt.Errorf("connection type (-c) %s: %s, allowed are RC, UC, UD, XRC, DC and RawEth", strings.ToUpper(name), why)
 	}
-	return 0, fmt.Errorf("connection type (-c) %q, allowed are RC, UC, UD, XRC and DC", name)
+	return 0, fmt.Errorf("connection type (-c) %q, allowed are RC, UC, UD, XRC, DC and RawEth", name)
 }
 
 // String returns the name as the command line has it.
@@ -54,6 +55,8 @@ func (t Transport) String() string {
 		return "XRC"
 	case DC:
 		return "DC"
+	case RawEth:
+		return "RawEth"
 	}
 	return fmt.Sprintf("Transport(%d)", uint8(t))
 }
