@@ -99,7 +99,9 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint8P("tos", "T", 0, "with -R: type of `service`, which is the traffic class")
 	f.Uint32Var(&c.FlowLabel, "flow-label", 0, "flow `label`")
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
-	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC, UD, XRC, DC or RawEth")
+	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC, UD, XRC, DC, SRD or RawEth")
+	f.BoolVarP(&c.Multicast, "mcg", "g", false, "send to a multicast group (-c UD; RoCE)")
+	group := f.StringP("MGID", "M", "", "`GID` of the group of -g")
 	fr := &c.Frames
 	f.BoolVarP(&fr.Connects, "client", "P", false, "RawEth: be the client, which needs no SERVER")
 	f.BoolP("server", "Z", false, "RawEth: be the server, as without --client")
@@ -110,7 +112,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.VarP((*ip)(&fr.Client), "source-ip", "j", "RawEth: IPv4 `address` of the client")
 	f.Uint16VarP(&fr.ServerPort, "dest-port", "K", 0, "RawEth: UDP `port` of the server; the frames have a header then")
 	f.Uint16VarP(&fr.ClientPort, "source-port", "k", 0, "RawEth: UDP `port` of the client")
-	f.BoolVar(&c.UseSRQ, "use-srq", false, "receive from one shared receive queue of depth -r (send; XRC and DC always do)")
+	f.BoolVar(&c.UseSRQ, "use-srq", false,
+		"receive from one shared receive queue of depth -r (send; XRC and DC always do)")
 
 	atomic := f.StringP("atomic-type", "A", "FETCH_AND_ADD", "`operation` of atomic: FETCH_AND_ADD or CMP_AND_SWAP")
 	lat := f.String("lat-def", "perftest",
@@ -149,6 +152,14 @@ func flagSet(o *options) *pflag.FlagSet {
 	o.named = func() (err error) {
 		if c.Transport, err = wire.ParseTransport(*conn); err != nil {
 			return err
+		}
+		if c.Multicast && !f.Changed("connection") {
+			c.Transport = wire.UD // as perftest
+		}
+		if *group != "" {
+			if c.Group, err = plan.ParseGroup(*group); err != nil {
+				return err
+			}
 		}
 		if c.Atomic, err = wire.ParseAtomicType(*atomic); err != nil {
 			return err

@@ -139,6 +139,8 @@ func (tab interop) cell(vm testutil.RXE, stock, transport, role string) string {
 		return fmt.Sprintf("%d of %d", c.good, c.good+c.bad)
 	case c != nil:
 		return fmt.Sprintf("ok (%d)", c.good)
+	case transport == "SRD" && !vm.Hardware:
+		return "no EFA here"
 	case (transport == "XRC" || transport == "DC") && !vm.Emulated && !vm.Hardware:
 		return "no " + transport + " here"
 	}

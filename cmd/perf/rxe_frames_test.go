@@ -62,7 +62,7 @@ func TestRXE_InteropFrames(t *testing.T) {
 	ip := []string{"-J", "10.88.0.1", "-j", "10.88.1.1", "-K", "5000", "-k", "5001"}
 	n := 0
 	for _, metric := range []string{"bw", "lat"} {
-		for _, args := range [][]string{{"-s", "1000", "-n", "200"}, append([]string{"-s", "200", "-n", "100"}, ip...)} {
+		for _, args := range [][]string{{"-s", "1000", "-n", "100"}, append([]string{"-s", "200", "-n", "100"}, ip...)} {
 			size := args[1]
 			for _, release := range []string{"", newer} {
 				stock := stockName(release, rawEthernet, metric)
@@ -85,7 +85,7 @@ func TestRXE_InteropFrames(t *testing.T) {
 						}
 						stockRow(t, peer, size)
 						o := mine.outcome(t)
-						if len(o.Results) != 1 || o.Results[0].Lost != 0 || o.Results[0].Count != map[string]uint64{"1000": 200, "200": 100}[size] {
+						if len(o.Results) != 1 || o.Results[0].Lost != 0 || o.Results[0].Count != 100 {
 							t.Errorf("%+v", o)
 						}
 					})

@@ -364,6 +364,7 @@ func TestRXE_InteropStock(t *testing.T) {
 		{"immediate, DC", []string{"-c", "DC", "-s", "1024", "-n", "50"}, imm, "1024"},
 		{"immediate, both directions", []string{"-b", "-q", "2", "-s", "64", "-n", "50"}, "write_imm bw", "64"},
 		{"immediate, all sizes", []string{"-a", "-n", "5"}, "write_imm bw", "8388608"},
+		{"multicast", []string{"-c", "UD", "-g", "-x", "0", "-s", "512", "-n", "50"}, "send bw, send lat", "512"},
 		{"shared receives", []string{"--use-srq", "-q", "2", "-r", "64", "-s", "1024", "-n", "300"}, "send bw",
 			"1024"},
 		{"shared receives, UD", []string{"--use-srq", "-c", "UD", "-s", "512", "-n", "50"}, "send bw, send lat", "512"},
@@ -380,7 +381,7 @@ func TestRXE_InteropStock(t *testing.T) {
 				continue
 			}
 			n++
-			rare := slices.Contains(v.args, "DC") || k.verb == withImm
+			rare := slices.Contains(v.args, "DC") || k.verb == withImm || v.name == "multicast"
 			if place := n; v.name != "default size" {
 				if rare {
 					place = n % (2 * places)
@@ -949,6 +950,7 @@ func TestRXE_Mismatch(t *testing.T) {
 			{[]string{"write", "bw", "-d", "nothere"}, "nothere"},
 			{[]string{"write", "bw", "-d", vm.Dev[0], "-i", "9"}, "port"},
 			{[]string{"write", "bw", "-d", vm.Dev[0], "-o", "1"}, "only read"},
+			{[]string{"send", "lat", "-d", vm.Dev[0], "-c", "SRD"}, "libefa"},
 			{[]string{"read", "bw", "-d", vm.Dev[0], "-o", "200"},
 				map[bool]string{true: "200 > 16", false: "200 > 128"}[vm.Emulated]},
 		} {
@@ -956,6 +958,13 @@ func TestRXE_Mismatch(t *testing.T) {
 			if rc := p.wait(t); rc == 0 || !strings.Contains(p.diag.String(), tc.want) {
 				t.Errorf("%v: exit code %d, want a complaint about %q\n%s", tc.args, rc, tc.want, p.output())
 			}
+		}
+		if vm.Emulated || vm.Hardware {
+			return
+		}
+		p := start(t, "perf", "send", "lat", "-d", vm.Dev[0], "-c", "DC", "-p", freshPort())
+		if rc := p.wait(t); rc != 1 || !strings.Contains(p.diag.String(), "connection type (-c) DC") {
+			t.Errorf("DC: exit code %d, want a refusal\n%s", rc, p.output())
 		}
 	})
 }

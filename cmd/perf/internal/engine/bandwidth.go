@@ -174,6 +174,9 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		if p.PollMax > 0 {
 			l.Sends, l.Recvs = few(l.Sends, p.PollMax), few(l.Recvs, p.PollMax)
 		}
+		if p.Transport == wire.SRD && l.Sends != nil {
+			l.Sends = loop.NewUnordered(l.Sends, len(r.links))
+		}
 		if err := l.Run(); err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func (p *Plan) check() error {
 	var c complaints
 	for _, check := range []func(*complaints){
 		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
-		p.checkEndless, p.checkRate, p.checkLists, p.checkFrames,
+		p.checkEndless, p.checkRate, p.checkLists, p.checkFrames, p.checkMulticast,
 	} {
 		check(&c)
 	}
@@ -134,6 +134,17 @@ func (p *Plan) checkVerb(c *complaints) {
 	if p.Transport == wire.UD && p.Verb != wire.Send {
 		c.add("connection type (-c) UD: it can only send; use RC")
 	}
+	if p.Transport == wire.SRD {
+		if p.Verb == wire.Atomic {
+			c.add("connection type (-c) SRD: it has no atomics; use RC")
+		}
+		if p.UseSRQ {
+			c.add("shared receive queue (--use-srq): SRD (-c) has receive queues of its own")
+		}
+		if p.CQMod > 1 {
+			c.add("cq moderation (-Q) %d: SRD (-c) completes each message", p.CQMod)
+		}
+	}
 	if p.UseSRQ && !p.Verb.Consumes() {
 		c.add("shared receive queue (--use-srq): only send and --write-with-imm have receives")
 	}
@@ -175,7 +186,8 @@ func (p *Plan) checkPath(c *complaints) {
 	if p.IBPort < 1 {
 		c.add("device port (-i) %d < 1", p.IBPort)
 	}
-	anyPort := p.Transport == wire.RawEth || p.Port == 0 && !p.Client() && !p.RDMACM // a free one, which the server prints
+	// 0 is a free one, which the server prints.
+	anyPort := p.Transport == wire.RawEth || p.Port == 0 && !p.Client() && !p.RDMACM
 	if !anyPort && (p.Port < 1 || p.Port > 65535) {
 		c.add("tcp port (-p) %d, allowed are 1 to 65535", p.Port)
 	}

@@ -124,6 +124,9 @@ func (p *Plan) fit() {
 			p.CQMod = defaultCQMod
 		}
 	}
+	if p.Transport == wire.SRD {
+		p.CQMod = 1 // EFA completes each message, in any order
+	}
 	p.CQMod = min(p.CQMod, p.TxDepth)
 	if p.Rate.Limit > 0 {
 		if p.Rate.Burst == 0 {

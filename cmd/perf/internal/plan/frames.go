@@ -53,8 +53,8 @@ func (p *Plan) checkFrames(c *complaints) {
 	case p.Verb != wire.Send:
 		c.add("connection type (-c) RawEth: it can only send; use RC")
 	case p.Host != "":
-		c.add("server %q: raw Ethernet (-c RawEth) connects to nobody; name the peer by its address (-E) and give --client",
-			p.Host)
+		c.add("server %q: raw Ethernet (-c RawEth) connects to nobody; name the peer by its address (-E) and give "+
+			"--client", p.Host)
 	case p.RDMACM:
 	case p.Bidirectional:
 		c.add("bidirectional (-b): the ends of raw Ethernet (-c RawEth) cannot tell each other what they sent")

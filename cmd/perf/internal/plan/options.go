@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
 )
 
 // LatencyDef says what one latency sample is.
@@ -41,6 +42,9 @@ type Options struct {
 	Atomic    wire.AtomicType // of atomic
 
 	Frames Frames // RawEth
+
+	Multicast bool    // UD, to a group
+	Group     ibv.GID // zero: perftest's
 
 	Host string // of the server; empty: be the server
 	Bind string // address that a server listens on; empty: all

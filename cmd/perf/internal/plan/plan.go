@@ -80,6 +80,8 @@ func (p *Plan) QPType() ibv.QPType {
 		return ibv.DCI
 	case wire.RawEth:
 		return ibv.RawPacket
+	case wire.SRD:
+		return ibv.SRD
 	}
 	return ibv.RC
 }
@@ -137,5 +139,5 @@ func (p *Plan) Params() wire.Params {
 	return wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic,
 		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
 		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify,
-		Infinite: p.Infinite, Sizes: p.sizeNames()}
+		Infinite: p.Infinite, Sizes: p.sizeNames(), Multicast: p.Multicast}
 }

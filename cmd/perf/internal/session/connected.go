@@ -33,7 +33,7 @@ func (s *Session) makeConnected(qo ibv.QPOptions) error {
 			RKey: s.mr.RKey(), VAddr: s.mr.Addr() + s.recvOff(i%p.QPs), GID: ep.GID, SRQN: s.srqn,
 		})
 	}
-	return nil
+	return s.join()
 }
 
 // connectOptions are those of all queue pairs.

@@ -51,5 +51,6 @@ func (s *Session) connectDC() error {
 	return nil
 }
 
-// tellsTwice reports whether what the peer tells first of its queue pairs is not all: a DCT has no number before it is up.
+// tellsTwice reports whether what the peer tells first of its queue pairs is not all: a DCT has its number when it is
+// up.
 func (s *Session) tellsTwice() bool { return s.plan.Transport == wire.DC }

@@ -26,18 +26,19 @@ type Session struct {
 	conn  *wire.Conn
 	terms wire.Agreed
 
-	pd   *ibv.PD
-	mr   *ibv.MR
-	slot uint64 // bytes of one send or receive area
-	scq  *ibv.CQ
-	rcq  *ibv.CQ
-	qps  []*ibv.QP
-	ahs  []*ibv.AH // UD, DC
-	xrcd *ibv.XRCD // XRC
-	srq  *ibv.SRQ  // of receives that are shared
-	srqn uint32    // its number, XRC
-	own  []wire.Dest
-	peer []wire.Dest
+	pd             *ibv.PD
+	mr             *ibv.MR
+	slot           uint64 // bytes of one send or receive area
+	scq            *ibv.CQ
+	rcq            *ibv.CQ
+	qps            []*ibv.QP
+	ahs            []*ibv.AH // UD, DC
+	xrcd           *ibv.XRCD // XRC
+	srq            *ibv.SRQ  // of receives that are shared
+	srqn           uint32    // its number, XRC
+	own            []wire.Dest
+	group, unicast ibv.GID // of a member of a group
+	peer           []wire.Dest
 }
 
 // New returns a session of which nothing is open yet. It has to be closed.

@@ -69,7 +69,7 @@ func (s *Session) gidIndex() int {
 		return best
 	}
 	for _, e := range table {
-		if e.Port == s.ibPort && e.GID == ibv.GID(s.own[0].GID) && (best < 0 || e.Type == ibv.GIDTypeRoCEv2) {
+		if e.Port == s.ibPort && e.GID == s.localGID() && (best < 0 || e.Type == ibv.GIDTypeRoCEv2) {
 			best = e.Index
 		}
 	}

@@ -33,6 +33,8 @@ func (s *Session) makeQP(i int, qo *ibv.QPOptions) (*ibv.QP, error) {
 	switch {
 	case s.plan.Transport == wire.DC:
 		return s.makeDC(i, qo)
+	case s.plan.Transport == wire.SRD:
+		return s.makeSRD(qo)
 	case s.plan.Target(i):
 		return s.xrcd.CreateQP()
 	case s.plan.Transport == wire.XRC:

@@ -43,7 +43,7 @@ func (s *sockets) bringUp() error {
 		return err
 	}
 	switch s.plan.Transport {
-	case wire.UD:
+	case wire.UD, wire.SRD:
 		return s.connectDatagrams()
 	case wire.DC:
 		return s.connectDC()
@@ -53,7 +53,7 @@ func (s *sockets) bringUp() error {
 
 // checkPeer refuses pairs of addresses that no packet can travel between.
 func (s *sockets) checkPeer() error {
-	if !s.useGID() {
+	if !s.useGID() || s.plan.Multicast {
 		return nil
 	}
 	own, peer := ibv.GID(s.own[0].GID), ibv.GID(s.peer[0].GID)
@@ -68,7 +68,7 @@ func (s *sockets) describe() {
 	if !s.useGID() {
 		return
 	}
-	s.setup.Local.GID = ibv.GID(s.own[0].GID).String()
+	s.setup.Local.GID = s.localGID().String()
 	s.setup.Local.GIDIndex = s.plan.GIDIndex
 	if s.plan.GIDIndex == plan.Auto {
 		s.setup.Local.GIDIndex = s.gidIndex()
@@ -79,7 +79,7 @@ func (s *sockets) describe() {
 func (s *sockets) lost() (int, error) { return 0, nil }
 
 func (s *sockets) closeQPs() error {
-	var errs []error
+	errs := []error{s.leave()}
 	for _, qp := range s.qps {
 		errs = append(errs, qp.Close())
 	}

@@ -16,30 +16,26 @@ const (
 	RawEth Transport = 3 // Ethernet frames, of which no exchange tells
 	XRC    Transport = 4
 	DC     Transport = 5
+	SRD    Transport = 6 // EFA
 )
 
 // Reliable reports whether a message that completes has arrived.
-func (t Transport) Reliable() bool { return t == RC || t == XRC || t == DC }
+func (t Transport) Reliable() bool { return t == RC || t == XRC || t == DC || t == SRD }
 
 // OneWay reports whether a queue pair either sends or receives, and all that receive share one queue.
 func (t Transport) OneWay() bool { return t == XRC || t == DC }
 
-// notHere says why perftest's other transports are refused.
-var notHere = map[string]string{
-	"SRD": "not there yet",
-}
+// Datagrams reports whether each message names its peer.
+func (t Transport) Datagrams() bool { return t == UD || t == SRD }
 
 // ParseTransport reads the name of a transport, in any case.
 func ParseTransport(name string) (Transport, error) {
-	for _, t := range []Transport{RC, UC, UD, XRC, DC, RawEth} {
+	for _, t := range []Transport{RC, UC, UD, XRC, DC, SRD, RawEth} {
 		if strings.EqualFold(name, t.String()) {
 			return t, nil
 		}
 	}
-	if why, ok := notHere[strings.ToUpper(name)]; ok {
-		return 0, fmt.Errorf("connection type (-c) %s: %s, allowed are RC, UC, UD, XRC, DC and RawEth", strings.ToUpper(name), why)
-	}
-	return 0, fmt.Errorf("connection type (-c) %q, allowed are RC, UC, UD, XRC, DC and RawEth", name)
+	return 0, fmt.Errorf("connection type (-c) %q, allowed are RC, UC, UD, XRC, DC, SRD and RawEth", name)
 }
 
 // String returns the name as the command line has it.
@@ -55,6 +51,8 @@ func (t Transport) String() string {
 		return "XRC"
 	case DC:
 		return "DC"
+	case SRD:
+		return "SRD"
 	case RawEth:
 		return "RawEth"
 	}
