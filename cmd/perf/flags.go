@@ -140,6 +140,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.IntVar(&o.agentPort, "agent", 0, "ask the perf serve at this TCP `port` of SERVER to be the server")
 	f.StringVar(&o.tokenFile, "token-file", "", "`file` with that agent's token")
 	f.BoolVar(&c.ShortNeg, "short-6-28", false, "as client of a perftest 6.28 that was built without mlx5")
+	f.IntVar(&c.ListenFD, "listen-fd", 0, "`descriptor` of a socket that listens already")
+	f.Lookup("listen-fd").Hidden = true
 	f.BoolP("cpu-freq", "F", false, "accepted and ignored, as the clock needs no help")
 	f.Lookup("cpu-freq").Hidden = true
 	for _, n := range []string{"gid-index", "margin", "inline-size", "duration", "limit-bw", "limit-msgrate", "min-bw",

@@ -62,7 +62,8 @@ func TestRXE_InteropFrames(t *testing.T) {
 	ip := []string{"-J", "10.88.0.1", "-j", "10.88.1.1", "-K", "5000", "-k", "5001"}
 	n := 0
 	for _, metric := range []string{"bw", "lat"} {
-		for _, args := range [][]string{{"-s", "1000", "-n", "100"}, append([]string{"-s", "200", "-n", "100"}, ip...)} {
+		rows := [][]string{{"-s", "1000", "-n", "100"}, append([]string{"-s", "200", "-n", "100"}, ip...)}
+		for _, args := range rows {
 			size := args[1]
 			for _, release := range []string{"", newer} {
 				stock := stockName(release, rawEthernet, metric)

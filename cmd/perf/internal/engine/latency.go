@@ -47,7 +47,7 @@ func (r *run) runLat(size uint64) (measure.Size, error) {
 	l := &loop.Latency{
 		Monitor: r.mon, Link: r.links[0], Sends: r.SendCQ(), Recvs: r.RecvCQ(),
 		Begins: p.Client() == (p.Verb == wire.Send),
-		Alone: !r.Meets(), ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5,
+		Alone:  !r.Meets(), ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5,
 	}
 	if p.Verb.Fetches() {
 		l.Half = 1

@@ -46,9 +46,10 @@ type Options struct {
 	Multicast bool    // UD, to a group
 	Group     ibv.GID // zero: perftest's
 
-	Host string // of the server; empty: be the server
-	Bind string // address that a server listens on; empty: all
-	Port int    // TCP, or rdma_cm
+	Host     string // of the server; empty: be the server
+	Bind     string // address that a server listens on; empty: all
+	Port     int    // TCP, or rdma_cm
+	ListenFD int    // of a socket that listens already, in place of Bind and Port; 0: none
 
 	RDMACM    bool   // connect by rdma_cm
 	Device    string // empty: the first one with an active port; with RDMACM the one that the address leads to

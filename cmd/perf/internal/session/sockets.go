@@ -28,7 +28,11 @@ func (s *sockets) meet(waiting func(port int)) error {
 	if err := s.rehearse(); err != nil {
 		return err
 	}
-	if s.listener, err = wire.Listen(s.ctx, p.Bind, p.Port, p.Timeout); err != nil {
+	listen := func() (*wire.Listener, error) { return wire.Listen(s.ctx, p.Bind, p.Port, p.Timeout) }
+	if p.ListenFD != 0 {
+		listen = func() (*wire.Listener, error) { return wire.ListenFD(s.ctx, p.ListenFD, p.Timeout) }
+	}
+	if s.listener, err = listen(); err != nil {
 		return err
 	}
 	waiting(s.listener.Port())
