@@ -89,7 +89,8 @@ func TestStockUsage(t *testing.T) {
 	}
 	a = &agentOptions{stock: []string{"write bw -d other"}, device: "mlx5_0", ibPort: 2, gidIndex: 3}
 	list, err := a.stockServers()
-	if err != nil || strings.Join(list[0].Args, " ") != "write bw -d mlx5_0 -i 2 -x 3 -d other" || list[0].Port != 18515 {
+	if err != nil || list[0].Port != 18515 ||
+		strings.Join(list[0].Args, " ") != "write bw -d mlx5_0 -i 2 -x 3 -d other" {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -28,7 +28,7 @@ func (r *run) makeLinks() {
 		for range p.PostList {
 			l.WRs = append(l.WRs, ibv.SendWR{
 				Opcode: p.Opcode(), SGEs: []ibv.SGE{{LKey: q.LKey}}, Remote: ibv.RemoteAddr{RKey: q.RKey},
-				AH: q.AH, RemoteQPN: q.PeerQPN, RemoteQKey: ibv.DefaultQKey, // of a datagram
+				AH: q.AH, RemoteQPN: q.PeerQPN, RemoteQKey: q.QKey, // of a datagram
 				RemoteSRQN: q.SRQN, // of XRC
 				DCKey:      q.DCKey,
 				CompareAdd: 1, // of an atomic: adds one, or compares with what is rarely there

@@ -199,8 +199,8 @@ func (p *Plan) checkCM(c *complaints) {
 		return
 	}
 	switch {
-	case p.Transport != wire.RC:
-		c.add("connection type (-c) %v: by rdma_cm (-R) only RC is there", p.Transport)
+	case p.Transport != wire.RC && p.Transport != wire.UD:
+		c.add("connection type (-c) %v: by rdma_cm (-R) only RC and UD are there", p.Transport)
 	case p.UseSRQ:
 		c.add("shared receive queue (--use-srq): by rdma_cm (-R) each queue pair has its own receives")
 	case p.MTU != 0:

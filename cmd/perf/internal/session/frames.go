@@ -170,6 +170,8 @@ func frame(b []byte, p *plan.Plan) {
 	be.PutUint16(ip[10:], ^uint16(sum))
 }
 
+func (s *frames) toward(int) *reach { return nil }
+
 func (s *frames) describe() {}
 
 func (s *frames) lost() (int, error) { return 0, nil }

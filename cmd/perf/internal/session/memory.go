@@ -98,6 +98,7 @@ type Pair struct {
 	QP      *ibv.QP
 	AH      *ibv.AH // UD, DC: the peer's address
 	DCKey   uint64  // DC
+	QKey    uint32  // UD, SRD
 	PeerQPN uint32
 	SRQ     *ibv.SRQ // of its receives, if they are shared
 	SRQN    uint32   // XRC: the peer's
@@ -115,11 +116,13 @@ func (s *Session) Pairs() []Pair {
 	for i := range out {
 		peer := &s.peer[s.plan.Partner(i)]
 		out[i] = Pair{
-			QP: s.qps[i], PeerQPN: peer.QPN, SRQ: s.srq, SRQN: peer.SRQN,
+			QP: s.qps[i], PeerQPN: peer.QPN, QKey: ibv.DefaultQKey, SRQ: s.srq, SRQN: peer.SRQN,
 			Local: s.mr.Addr() + s.sendOff(i), Landing: s.mr.Addr() + s.recvOff(i), LKey: s.mr.LKey(),
 			Remote: peer.VAddr, RKey: peer.RKey,
 		}
-		if s.ahs != nil {
+		if r := s.way.toward(i); r != nil {
+			out[i].AH, out[i].PeerQPN, out[i].QKey = r.ah, r.qpn, r.qkey
+		} else if s.ahs != nil {
 			out[i].AH = s.ahs[i]
 		}
 		if s.plan.Transport == wire.DC {

@@ -68,6 +68,8 @@ func (s *sockets) checkPeer() error {
 	return nil
 }
 
+func (s *sockets) toward(int) *reach { return nil }
+
 func (s *sockets) describe() {
 	if !s.useGID() {
 		return
