@@ -40,6 +40,9 @@ func Listen(ctx context.Context, addr string, port int, timeout time.Duration) (
 // them.
 func ListenFD(ctx context.Context, fd int, timeout time.Duration) (*Listener, error) {
 	f := os.NewFile(uintptr(fd), "listening socket")
+	if f == nil {
+		return nil, fmt.Errorf("listen on descriptor %d: it is none", fd)
+	}
 	ln, err := net.FileListener(f)
 	f.Close()
 	if err != nil {
