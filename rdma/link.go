@@ -279,6 +279,9 @@ func (l *link) next(n int) bool {
 		h.kind, h.flags = kindLimit, flagLowered
 		l.answer = false
 		l.limitLeases(&h)
+	case l.leasing != nil && len(l.leasing.windows) > 0:
+		l.nextWindow(n)
+		return true
 	case l.out.len() > 0 && l.room() && !l.opFirst():
 		f = l.out.pop()
 		h.seq = uint16(l.sent)
