@@ -307,18 +307,18 @@ func (s *Lease) returned(reason uint32) {
 // close takes the memory from the peer.
 func (s *Lease) close() {
 	l := s.l
-	if !s.takeKey() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.forget(s) // and the buffer stays pinned
-		return
+	defer l.leasing.gone.Done()
+	taken := s.takeKey()
+	if taken {
+		_ = l.setAccess() // fails when the connection ends
 	}
-	_ = l.setAccess() // fails when the connection ends
-	s.finish(nil)
-	s.buf.unpin()
 	l.mu.Lock()
-	l.forget(s)
+	l.forget(s) // before Wait returns: another may be lent then
 	l.mu.Unlock()
+	if taken { // else the buffer stays pinned
+		s.finish(nil)
+		s.buf.unpin()
+	}
 }
 
 // forget takes the lease out of the count.
@@ -329,7 +329,6 @@ func (l *link) forget(s *Lease) {
 	delete(m.leases, s)
 	m.bytes -= s.n
 	l.e.stat.leases.Add(-1)
-	m.gone.Done()
 }
 
 // sever ends the connection; the lease ends when nothing can arrive through it any more.
