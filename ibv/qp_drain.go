@@ -3,6 +3,7 @@ package ibv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -200,7 +201,10 @@ func (m *marks) poll(take func([]WC)) error {
 func (m *marks) pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
-	fail := func(err error) error { return &OpError{Op: "drain", Object: m.qp.name, Err: err} }
+	fail := func(err error) error {
+		return &OpError{Op: "drain", Object: m.qp.name, Err: err,
+			Detail: fmt.Sprintf("%d of its last work requests are posted, %d have completed", m.posted, m.seen)}
+	}
 	select {
 	case <-t.C:
 		return nil
