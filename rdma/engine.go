@@ -105,7 +105,6 @@ type Engine struct {
 	links   linkTable
 	packets [maxPackets]atomic.Pointer[PacketConn]
 	arrived atomic.Uint64 // receives that have completed
-	sent    atomic.Uint64 // data frames that were posted
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
 	mu       sync.Mutex
@@ -139,11 +138,12 @@ type Engine struct {
 	idleLinks []*link       // used by beat
 	collected []*link       // used by collect
 
-	idle     idle   // the poller's
-	received uint64 // data frames; the poller's
-
-	pollTurn chan struct{} // of who polls; with it
-	wcs      []ibv.WC
+	pollTurn  chan struct{} // of who polls; with it
+	wcs       []ibv.WC
+	baton     baton
+	away      atomic.Bool  // who has polled last comes back, and the CQ is not armed
+	asleep    atomic.Int32 // goroutines that wait and do not poll
+	lookTimer *time.Timer
 
 	stop context.CancelFunc
 	done sync.WaitGroup // poller, watcher, ticker
@@ -240,6 +240,9 @@ func (e *Engine) Close() error {
 	}
 	e.stop()
 	e.done.Wait()
+	for _, s := range e.shards {
+		s.stopLooking()
+	}
 	return e.release()
 }
 
