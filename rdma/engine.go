@@ -17,7 +17,7 @@ import (
 type EngineOptions struct {
 	Block    int            // most payload of a frame, in bytes, a multiple of 64; 0 means 32 KiB
 	Memory   int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
-	Spin     time.Duration  // most that the poller polls for an answer before it sleeps; 0 means 100 µs
+	Spin     time.Duration  // most that who waits for an answer polls before it sleeps; 0 means 100 µs, below 0 never
 	MaxConns int            // most connections; 0 means 4096
 	Pollers  int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
 	DataPath ibv.DataPath   // of its CQ
@@ -80,8 +80,8 @@ func (o *EngineOptions) check() error {
 	return errors.Join(errs...)
 }
 
-// Engine is what the connections of a device share: a PD, an SRQ of blocks, a CQ, and the goroutine
-// that polls it. The poller makes all progress, so that no connection waits for what another one's
+// Engine is what the connections of a device share: a PD, an SRQ of blocks, a CQ, and a goroutine
+// that polls it when nobody does who waits for an answer: no connection waits for what another one's
 // goroutines do.
 //
 // It belongs to the caller and is safe for concurrent use. Connections without an engine share one

@@ -285,8 +285,8 @@ func (l *link) next(n int) bool {
 		h.kind, h.flags, h.length, h.aux = kindData, f.flags, uint32(f.n), f.aux
 		data, forced = true, l.wantBack(&f)
 		l.sent++
-		if l.out.len() < stageMost {
-			l.wakeWriter()
+		if n := l.out.len(); n == 0 || n == l.stageRoom()/2 {
+			l.wakeWriter() // for several at a time
 		}
 	case l.controlReady():
 		about = l.nextControl(&h)

@@ -22,6 +22,8 @@ const (
 	lookChunk  = 1024     // doorbell records read by one call
 	lookBytes  = 64 << 10 // with what lies between them
 	recordPage = 4096
+
+	fewReady = 8 // QPs with work, above which nobody looks for more: looking at many costs as much as some messages
 )
 
 // scan empties the doorbells of a page. A slot keeps only the last of several doorbells, so that each hit means: look
@@ -43,7 +45,9 @@ func (e *Engine) scan(page *hca.UAR) (hit bool) {
 		sent = true
 		e.strict.doorbell(page, s, v)
 	}
-	if sent {
+	page.Run.Rung = page.Run.Rung || sent
+	if page.Run.Rung && len(e.ready) <= fewReady {
+		page.Run.Rung = false
 		e.look(page)
 		hit = true
 	}
