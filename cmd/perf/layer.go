@@ -41,7 +41,7 @@ func layerFlags(o *layer.Options, json *bool) *pflag.FlagSet {
 	f.Lookup("compare").NoOptDefVal = "all"
 	f.IntVar(&o.Rounds, "rounds", 0, "`number` of times that each is run, of which the median counts (1; compare 5)")
 	f.Var((*length)(&o.Block), "block", "size of this end's blocks (what package rdma does)")
-	f.DurationVar(&o.Spin, "spin", 0, "how `long` this end polls for an answer before it sleeps (what package rdma does)")
+	f.DurationVar(&o.Spin, "spin", 0, "how `long` this end polls for an answer, then sleeps (what package rdma does)")
 	f.BoolVar(json, "json", false, "one JSON object with all runs instead of a table")
 	f.Var((*seconds)(&o.Timeout), "timeout", "give up when nothing moves for that long")
 	f.Var((*seconds)(&o.Patience), "retry", "how long a client tries to reach a server")
