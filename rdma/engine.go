@@ -21,7 +21,7 @@ type EngineOptions struct {
 	MaxConns int            // most connections; 0 means 4096
 	Pollers  int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
 	DataPath ibv.DataPath   // of its CQ
-	Mem      ibv.MemOptions // where blocks and buffers lie
+	Mem      ibv.MemOptions // where blocks and buffers lie; blocks have huge pages if they can
 
 	// Manual engines have no poller: for programs with a loop of their own, which calls Engine.Poll.
 	// A method that waits polls, too, and after Spin without a completion looks every 100 µs. While

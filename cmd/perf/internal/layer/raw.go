@@ -17,7 +17,8 @@ func raw(ctx context.Context, o *Options, what order, waiting func(port int)) (R
 	}
 	p, err := plan.New(plan.Options{
 		Verb: wire.Send, Metric: metric, Transport: wire.RC, Host: o.Host, Bind: o.Bind, Port: o.Port + 1,
-		Device: o.Device, IBPort: 1, Events: what.Carrier == RawWait, GIDIndex: plan.Auto, QPTimeout: plan.DefaultQPTimeout,
+		Events: what.Carrier == RawWait, Device: o.Device, IBPort: 1,
+		GIDIndex: plan.Auto, QPTimeout: plan.DefaultQPTimeout,
 		Size: uint64(what.Size), Iters: uint64(what.Messages), Margin: plan.Auto, QPs: 1, PostList: 1,
 		Inline: plan.Auto, NoPeak: true, LatencyDef: plan.RoundTrip, Timeout: o.Timeout, Patience: o.Patience,
 	})
