@@ -41,11 +41,11 @@ func TestRXE_LeaseKeys(t *testing.T) {
 	} else if !errors.As(err, &unsupported) || !strings.Contains(err.Error(), "bounds") {
 		t.Errorf("windows without bounds: %v", err)
 	}
-	server, client := newEngines(t, nil)
-	if got := client.windows != nil; got != r.Emulated {
+	_, other := newEngines(t, nil)
+	if got := other.windows != nil; got != r.Emulated {
 		t.Errorf("KeysAuto uses windows: %v, want %v", got, r.Emulated)
 	}
-	server, client = keyEngines(t, EngineOptions{}, KeysMR, KeysWindow)
+	server, client := keyEngines(t, EngineOptions{}, KeysMR, KeysWindow)
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
 	defer a.Close()
 	defer b.Close()
