@@ -20,7 +20,8 @@ func TestRXE_Drain(t *testing.T) {
 		{false, false, QPOptions{}}, {false, true, QPOptions{}}, {true, false, QPOptions{}}, {true, true, QPOptions{}},
 		{false, false, QPOptions{Type: UC}}, {false, false, QPOptions{SendOps: SendOpWrite}},
 	} {
-		t.Run(fmt.Sprintf("SRQ %v, two CQs %v, %v, %v", c.srq, c.apart, max(c.opt.Type, RC), c.opt.SendOps), func(t *testing.T) {
+		typ := max(c.opt.Type, RC)
+		t.Run(fmt.Sprintf("SRQ %v, two CQs %v, %v, %v", c.srq, c.apart, typ, c.opt.SendOps), func(t *testing.T) {
 			rxe := testutil.NeedRXE(t)
 			ctx, cancel := context.WithCancel(timeout(t))
 			a, b := newSide(t, 0, nil), newSide(t, 1, nil)
