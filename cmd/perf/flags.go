@@ -83,6 +83,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.IntVar(&c.PollMax, "cqe-poll", 0, "take at most `n` completions at once, up to 16 (bw)")
 	f.BoolVarP(&c.Bidirectional, "bidirectional", "b", false, "both ends send (bw)")
 	f.IntVarP(&c.QPs, "qp", "q", 1, "number of `queue pairs` (bw)")
+	f.IntVar(&c.Threads, "threads", 1, "`number` of threads, each with as many of the queue pairs and a CQ of its own")
 	f.IntVarP(&c.TxDepth, "tx-depth", "t", 0, "`depth` of the send queue (bw 128, lat 1)")
 	f.IntVarP(&c.RxDepth, "rx-depth", "r", 0, "`depth` of the receive queue (send 512)")
 	f.IntVarP(&c.PostList, "post-list", "l", 1, "post `n` messages at once (bw)")
@@ -223,7 +224,7 @@ func parse(args []string) (*options, error) {
 	if f.Changed("iters") && o.asked.Iters == 0 {
 		return nil, errors.New("iterations (-n) 0 < 5")
 	}
-	for _, n := range []string{"tx-depth", "rx-depth", "cq-mod", "outs", "rate-limit", "burst-size",
+	for _, n := range []string{"threads", "tx-depth", "rx-depth", "cq-mod", "outs", "rate-limit", "burst-size",
 		"recv-post-list", "cqe-poll"} {
 		if fl := f.Lookup(n); fl.Changed && fl.Value.String() == "0" {
 			return nil, fmt.Errorf("--%s%s 0 < 1", n, short(fl))

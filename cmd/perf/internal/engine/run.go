@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
@@ -40,16 +39,16 @@ type Hooks struct {
 // run is a session at work.
 type run struct {
 	*session.Session
-	plan  plan.Plan
-	asked context.Context // ends when the run is interrupted
-	ctx   context.Context
-	hooks Hooks
-	clk   *tsc.Clock
-	mon   *loop.Monitor
-	links []*loop.Link
-	count atomic.Uint64
-	ran   time.Duration // how long the last loop took
-	res   *Result
+	plan    plan.Plan
+	asked   context.Context // ends when the run is interrupted
+	ctx     context.Context
+	hooks   Hooks
+	clk     *tsc.Clock
+	links   []*loop.Link
+	threads []*thread
+	window  *measure.Window // of the threads
+	ran     time.Duration   // how long the last loop took
+	res     *Result
 }
 
 // patience is how late the peer may be to a meeting. One that works beside this end may need as
@@ -73,10 +72,12 @@ func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error)
 	defer cancel(nil)
 	r := &run{
 		Session: session.New(ctx, p), plan: p, asked: asked, ctx: ctx, hooks: hooks, clk: clk,
-		mon: loop.NewMonitor(clk, p.Timeout, !p.Bandwidth()),
-		res: &Result{Started: time.Now()},
+		window: &measure.Window{}, res: &Result{Started: time.Now()},
 	}
-	defer context.AfterFunc(ctx, func() { r.mon.Abort(context.Cause(ctx)) })()
+	for range p.ThreadCount() {
+		r.threads = append(r.threads, &thread{mon: loop.NewMonitor(clk, p.Timeout, !p.Bandwidth())})
+	}
+	defer context.AfterFunc(ctx, func() { r.abort(context.Cause(ctx)) })()
 	defer func() {
 		if err != nil && r.links != nil {
 			err = errors.Join(err, r.PortDown())
@@ -101,7 +102,11 @@ func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error)
 	// With one processor no idle one is woken when the loop passes through the
 	// scheduler, only to find that there is nothing to do; and the collector has
 	// no business in a measurement.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	procs := 1
+	if n := len(r.threads); n > 1 {
+		procs = n + 1 // and one for what watches them
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var counters func() map[string]uint64

@@ -31,7 +31,7 @@ func (p *Plan) check() error {
 	var c complaints
 	for _, check := range []func(*complaints){
 		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
-		p.checkEndless, p.checkRate, p.checkLists,
+		p.checkEndless, p.checkRate, p.checkLists, p.checkThreads,
 	} {
 		check(&c)
 	}
@@ -74,8 +74,8 @@ func (p *Plan) checkQueues(c *complaints) {
 	if p.QPs < 1 || p.QPs > maxQPs {
 		c.add("queue pairs (-q) %d, allowed are 1 to %d", p.QPs, maxQPs)
 	}
-	if !p.Bandwidth() && p.QPs > 1 {
-		c.add("queue pairs (-q) %d: latency is measured on one", p.QPs)
+	if !p.Bandwidth() && p.QPs > 1 && p.Threads != p.QPs && !p.alone() {
+		c.add("queue pairs (-q) %d: latency is measured on one, or by as many threads (--threads)", p.QPs)
 	}
 	if p.TxDepth < 1 || p.TxDepth > maxDepth {
 		c.add("send queue depth (-t) %d, allowed are 1 to %d", p.TxDepth, maxDepth)

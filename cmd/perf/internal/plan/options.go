@@ -66,6 +66,7 @@ type Options struct {
 	Rate     Rate          // no more than that
 	SizeList []uint64      // the sizes, one after the other; with All
 	QPs      int
+	Threads  int  // each with as many of the queue pairs, and CQs of its own; 0: one
 	TxDepth  int  // 0: 128 for bandwidth, 1 for latency
 	RxDepth  int  // 0: 512, send only
 	UseSRQ   bool // one queue of depth RxDepth for all receives; with XRC always

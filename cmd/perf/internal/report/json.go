@@ -55,6 +55,7 @@ type testDoc struct {
 	Duration      float64 `json:"duration_seconds,omitempty"`
 	Margin        float64 `json:"margin_seconds,omitempty"`
 	QPs           int     `json:"queue_pairs"`
+	Threads       int     `json:"threads,omitempty"` // if there are several
 	TxDepth       int     `json:"send_depth"`
 	RxDepth       int     `json:"receive_depth,omitempty"`
 	PostList      int     `json:"post_list"`
@@ -107,6 +108,20 @@ type bwSize struct {
 	Received *bwDoc    `json:"received,omitempty"`
 	ByPeer   bool      `json:"reported_by_peer,omitempty"`
 	Parts    []partDoc `json:"intervals,omitempty"`
+	shares
+}
+
+// shares are the parts of a result that is a sum.
+type shares struct {
+	Threads []any     `json:"threads,omitempty"`
+	Rails   []railDoc `json:"rails,omitempty"`
+}
+
+// railDoc is what one of several connections did of a size; error is why it did not.
+type railDoc struct {
+	Name   string `json:"rail"`
+	Error  string `json:"error,omitempty"`
+	Result any    `json:"result,omitempty"`
 }
 
 // partDoc is a part of a run; seconds is its length.
@@ -128,6 +143,34 @@ type latSize struct {
 	Messages uint64 `json:"messages"`
 	measure.Summary
 	Histogram []measure.Bucket `json:"histogram,omitempty"`
+	shares
+}
+
+// size returns what there is to tell of one size, or of a part of it.
+func (o *Outcome) size(r *measure.Size) any {
+	var parts shares
+	for i := range r.Threads {
+		parts.Threads = append(parts.Threads, o.size(&r.Threads[i]))
+	}
+	for i := range r.Rails {
+		rail := &r.Rails[i]
+		d := railDoc{Name: rail.Name}
+		if rail.Err != nil {
+			d.Error = rail.Err.Error()
+		} else {
+			d.Result = o.size(&rail.Size)
+		}
+		parts.Rails = append(parts.Rails, d)
+	}
+	if r.Lat != nil {
+		s := latSize{Bytes: r.Bytes, Messages: r.Messages, Summary: *r.Lat, shares: parts}
+		if o.Histogram {
+			s.Histogram = r.Buckets
+		}
+		return s
+	}
+	return bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost, bwDoc: *bwOf(r.BW), Sent: bwOf(r.Sent),
+		Received: bwOf(r.Received), ByPeer: r.ByPeer, Parts: partsOf(r.Parts), shares: parts}
 }
 
 func bwOf(b *measure.Bandwidth) *bwDoc {
@@ -177,6 +220,9 @@ func (o *Outcome) JSON(w io.Writer) error {
 		Results: []any{}, Parts: partsOf(res.Parts), Verified: res.Verified,
 		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res),
 	}
+	if c.Threads > 1 {
+		d.Test.Threads = c.Threads
+	}
 	d.Test.Infinite = c.Infinite
 	if c.Infinite {
 		d.Test.Iterations = 0
@@ -203,18 +249,8 @@ func (o *Outcome) JSON(w io.Writer) error {
 		d.Peer = &peerDoc{Address: res.Setup.PeerAddress, Version: res.Setup.PeerVersion, Ours: res.Setup.PeerOurs,
 			LID: res.Setup.PeerLID, GID: res.Setup.PeerGID}
 	}
-	for _, r := range res.Sizes {
-		if r.Lat != nil {
-			s := latSize{Bytes: r.Bytes, Messages: r.Messages, Summary: *r.Lat}
-			if o.Histogram {
-				s.Histogram = r.Buckets
-			}
-			d.Results = append(d.Results, s)
-			continue
-		}
-		d.Results = append(d.Results, bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost, bwDoc: *bwOf(r.BW),
-			Sent: bwOf(r.Sent), Received: bwOf(r.Received), ByPeer: r.ByPeer,
-			Parts: partsOf(r.Parts)})
+	for i := range res.Sizes {
+		d.Results = append(d.Results, o.size(&res.Sizes[i]))
 	}
 	for _, err := range o.Missed {
 		d.Missed = append(d.Missed, err.Error())

@@ -73,6 +73,7 @@ func options(p *plan.Plan, s session.Setup) string {
 		}
 	}
 	add(true, "qps %d", p.QPs)
+	add(p.Threads > 1, "threads %d", p.Threads)
 	add(true, "send depth %d", p.TxDepth)
 	add(p.RxDepth > 0, "receive depth %d", p.RxDepth)
 	add(p.PostList > 1, "post list %d", p.PostList)

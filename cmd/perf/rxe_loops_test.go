@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// parts are the shares of a result that is a sum.
+type parts struct {
+	Results []struct {
+		result
+		Threads []result `json:"threads"`
+		Rails   []struct {
+			Name   string `json:"rail"`
+			Error  string `json:"error"`
+			Result result `json:"result"`
+		} `json:"rails"`
+	} `json:"results"`
+}
+
+func (p *proc) parts(t *testing.T) (o parts) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(p.out.String()), &o); err != nil || len(o.Results) == 0 {
+		t.Fatalf("%v: %v, %d results in\n%s", p.Args, err, len(o.Results), p.output())
+	}
+	return o
+}
+
+// TestRXE_LoopsStock has options that are ours alone, beside a stock peer that knows nothing of them.
+func TestRXE_LoopsStock(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	n := 0
+	for _, tc := range []struct {
+		kind, size string
+		args, own  []string // of both ends, of ours
+	}{
+		{"write bw", "1024", []string{"-q", "4", "-n", "50"}, []string{"--threads", "2"}},
+		{"send bw", "1024", []string{"-q", "2", "-b", "-n", "50"}, []string{"--threads", "2"}},
+		{"read bw", "4096", []string{"-q", "2", "-n", "50"}, []string{"--threads", "2"}},
+	} {
+		k := strings.Fields(tc.kind)
+		both := append([]string{"-s", tc.size}, tc.args...)
+		ours := slices.Concat([]string{"perf", k[0], k[1], "--json"}, both, tc.own)
+		stock := append([]string{"ib_" + k[0] + "_" + k[1], "-F"}, both...)
+		for _, serves := range []string{"we serve", "stock serves"} {
+			if n++; !here(vm, n) {
+				continue
+			}
+			t.Run(tc.kind+" "+strings.Join(tc.own, " ")+"/"+serves, func(t *testing.T) {
+				server, client := ours, stock
+				if serves == "stock serves" {
+					server, client = stock, ours
+				}
+				srv, cli := runPair(t, vm, server, client)
+				perf, other := srv, cli
+				if serves == "stock serves" {
+					perf, other = cli, srv
+				}
+				stockRow(t, other, tc.size)
+				o := perf.parts(t).Results[0]
+				if o.ByPeer {
+					return
+				}
+				if slices.Contains(tc.own, "--threads") && len(o.Threads) != 2 {
+					t.Errorf("%d threads, want 2\n%s", len(o.Threads), perf.output())
+				}
+			})
+		}
+	}
+}
+
+// TestRXE_Threads: what threads do adds up, and the payload is right.
+func TestRXE_Threads(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	n := 0
+	for _, line := range []string{
+		"write bw -q 4 --threads 2 -s 300 -n 100 --verify",
+		"send bw -q 3 --threads 3 -s 5000 -n 50 -b --verify",
+		"send bw -q 4 --threads 2 -s 64 -n 60 -l 4 -c UC",
+		"read bw -q 2 --threads 2 -D 1 -s 4K",
+		"write lat -q 2 --threads 2 -n 50 -s 8",
+		"send lat -q 3 --threads 3 -n 50 -s 8 -e",
+		"read lat -q 2 --threads 2 -n 50 -s 8",
+	} {
+		if n++; !here(vm, n) {
+			continue
+		}
+		t.Run(line, func(t *testing.T) {
+			args := append([]string{"perf", "--json"}, strings.Fields(line)...)
+			_, cli := runPair(t, vm, args, args)
+			o := cli.parts(t).Results[0]
+			sum, samples := uint64(0), uint64(0)
+			for _, part := range o.Threads {
+				sum += part.Count
+				samples += part.Samples
+			}
+			if len(o.Threads) < 2 || sum != o.Count || samples != o.Samples || o.Count == 0 {
+				t.Errorf("%d messages, %d samples; of %d threads %d and %d", o.Count, o.Samples, len(o.Threads), sum, samples)
+			}
+		})
+	}
+	if !vm.Emulated {
+		return
+	}
+	// A thread that fails ends the others, and is named.
+	port := freshPort()
+	args := []string{"write", "bw", "-q", "2", "--threads", "2", "-s", "4K", "-D", "100", "--timeout", "4", "-p", port}
+	start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+	listening(t, port)
+	vm.Fault(t, "cqe-lost:device="+vm.Dev[1]+",after=1,count=0")
+	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
+	if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), " of 2: ") {
+		t.Errorf("exit code %d, want 1 and the thread\n%s", rc, cli.output())
+	}
+}
