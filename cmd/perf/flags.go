@@ -22,7 +22,8 @@ const (
 
 type options struct {
 	asked     plan.Options
-	plan      plan.Plan // what was asked for, checked and completed
+	plan      plan.Plan   // what was asked for, checked and completed
+	rails     []plan.Plan // one for each of several devices and servers
 	format    string
 	jsonFile  string // where the JSON object goes, too
 	limits    measure.Limits
@@ -57,7 +58,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	c.Timeout, c.Patience = 30*time.Second, 3*time.Second
 
 	f.StringVarP(&c.Device, "ib-dev", "d", "",
-		"RDMA `device`; the first one with an active port if not given, with -R that of the address")
+		"RDMA `device`; the first one with an active port if not given, with -R that of the address; "+
+			"a,b are two rails, with TCP ports -p and the next")
 	f.Uint8VarP(&c.IBPort, "ib-port", "i", 1, "`port` of the device")
 	f.IntVarP(&c.GIDIndex, "gid-index", "x", plan.Auto,
 		"`index` of the GID; the best one if negative (show_gids lists them)")
@@ -250,8 +252,14 @@ func parse(args []string) (*options, error) {
 	if f.Changed("margin") && !f.Changed("duration") {
 		return nil, errors.New("margin (-f) needs a duration (-D)")
 	}
-	o.plan, err = plan.New(o.asked)
-	return o, err
+	if o.rails, err = plan.Rails(o.asked); err != nil {
+		return o, err
+	}
+	o.plan = o.rails[0]
+	if len(o.rails) > 1 && f.Changed("agent") {
+		return nil, errors.New("--agent: it serves one connection; give one device (-d) and one server")
+	}
+	return o, nil
 }
 
 // usage is the help text.
@@ -261,7 +269,7 @@ to itself: ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat, ib_send_bw, ib_se
 ib_atomic_bw and ib_atomic_lat may stand at the other end, as server or as client.
 
   perf {write|read|send|atomic} {bw|lat} [options]            server: waits for one client
-  perf {write|read|send|atomic} {bw|lat} [options] SERVER     client
+  perf {write|read|send|atomic} {bw|lat} [options] SERVER     client; A,B: of several servers at once
 
   perf {stream|message} {bw|lat} --help                       package rdma's streams and messages
 

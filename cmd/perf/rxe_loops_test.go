@@ -117,3 +117,64 @@ func TestRXE_Threads(t *testing.T) {
 		t.Errorf("exit code %d, want 1 and the thread\n%s", rc, cli.output())
 	}
 }
+
+// TestRXE_Rails: several devices and several servers at once add up, and one that fails is named.
+func TestRXE_Rails(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	ports := func() (string, string) { // two that follow each other
+		a := freshPort()
+		return a, freshPort()
+	}
+	devices := func(i int) string { return vm.Dev[i] + "," + vm.Dev[1-i] }
+	check := func(t *testing.T, p *proc, each, all uint64) {
+		t.Helper()
+		o := p.parts(t).Results[0]
+		if len(o.Rails) != 2 || o.Count != all || o.Rails[0].Result.Count != each || o.Rails[1].Result.Count != each {
+			t.Errorf("%v: %+v, want two rails of %d, %d in all", p.Args, o, each, all)
+		}
+	}
+	t.Run("devices", func(t *testing.T) {
+		port, second := ports()
+		args := []string{"send", "bw", "-b", "-q", "2", "--threads", "2", "-s", "1K", "-n", "50", "--json", "-p", port,
+			"--verify"}
+		srv := start(t, "perf", append(slices.Clone(args), "-d", devices(0))...)
+		listening(t, port)
+		listening(t, second)
+		cli := start(t, "perf", append(slices.Clone(args), "-d", devices(1), vm.Host[0])...)
+		for _, p := range []*proc{cli, srv} {
+			if rc := p.wait(t); rc != 0 {
+				t.Fatalf("%v: exit code %d\n%s", p.Args, rc, p.output())
+			}
+			check(t, p, 100, 200)
+			if !p.outcome(t).Verified {
+				t.Errorf("%v: the payload was not checked", p.Args)
+			}
+		}
+	})
+	t.Run("stock servers", func(t *testing.T) {
+		port, second := ports()
+		args := []string{"-s", "1024", "-n", "50"}
+		for i, p := range []string{port, second} {
+			start(t, "ib_write_bw", append(slices.Clone(args), "-F", "-d", vm.Dev[i], "-p", p)...)
+			listening(t, p)
+		}
+		cli := start(t, "perf", append(args, "write", "bw", "--json", "-d", devices(1), "-p", port, vm.Host[0])...)
+		if rc := cli.wait(t); rc != 0 {
+			t.Fatalf("exit code %d\n%s", rc, cli.output())
+		}
+		check(t, cli, 50, 100)
+	})
+	t.Run("one fails", func(t *testing.T) {
+		port, second := ports()
+		args := []string{"write", "bw", "-s", "1K", "-n", "50", "--retry", "0", "-p", port}
+		start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+		listening(t, port)
+		cli := start(t, "perf", append(slices.Clone(args), "--json", "-d", vm.Dev[1], vm.Host[0]+","+vm.Host[0])...)
+		rc := cli.wait(t)
+		o := cli.parts(t).Results[0]
+		if want := vm.Host[0] + " port " + second; rc != 1 || !strings.Contains(cli.diag.String(), want) ||
+			len(o.Rails) != 2 || o.Rails[0].Result.Count != 50 || o.Rails[1].Error == "" || o.Bits != 0 {
+			t.Errorf("exit code %d, want 1, %q and a figure of the other one alone\n%s", rc, want, cli.output())
+		}
+	})
+}

@@ -204,10 +204,10 @@ func (r *run) bandwidthLoop(t *thread, size uint64) *loop.Bandwidth {
 	return l
 }
 
-// sampler returns what ends a loop by time. Those of several threads share a window.
+// sampler returns what ends a loop by time. Those of several threads and rails share a window.
 func (r *run) sampler() *measure.Sampler {
 	s := measure.NewSampler(r.clk, r.plan.Duration, r.plan.Margin)
-	if len(r.threads) > 1 {
+	if len(r.threads) > 1 || r.rails != nil {
 		r.window.Add(s)
 	}
 	return s

@@ -11,6 +11,11 @@ import (
 // guard runs a loop in each thread while it watches the connection to the peer, and reports
 // progress. The context ends when the loop is to end.
 func (r *run) guard(size, want uint64, loop func(ctx context.Context, i int) error) error {
+	if r.rails != nil {
+		if err := r.rails.meet(r.ctx, r.patience()); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
 	var timer atomic.Pointer[time.Timer]

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
@@ -18,6 +16,7 @@ import (
 // or until the error that Run returned.
 type Result struct {
 	Setup    session.Setup
+	Rails    []Rail // if there are several; Setup is the first one's
 	Sizes    []measure.Size
 	Parts    []measure.Interval // of the size that failed
 	Used     measure.Usage
@@ -31,6 +30,7 @@ type Result struct {
 type Hooks struct {
 	Waiting  func(port int)      // a server listens
 	Ready    func(session.Setup) // the queue pairs are connected
+	Rails    func([]Rail)        // of several, those of each that could
 	Size     func(measure.Size)  // one size is done
 	Interval func(size uint64, i measure.Interval)
 	Progress func(size, done, want uint64) // now and then; want is 0 in a run by time
@@ -46,6 +46,7 @@ type run struct {
 	clk     *tsc.Clock
 	links   []*loop.Link
 	threads []*thread
+	rails   *rails          // nil: there is one
 	window  *measure.Window // of the threads
 	ran     time.Duration   // how long the last loop took
 	res     *Result
@@ -65,18 +66,31 @@ func (r *run) patience() time.Duration {
 const grace = 2 * time.Second
 
 // Run runs one test to its end. The Result is there even with an error, with what was measured before.
-func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error) {
-	clk := tsc.New()
-	asked := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r := &run{
-		Session: session.New(ctx, p), plan: p, asked: asked, ctx: ctx, hooks: hooks, clk: clk,
-		window: &measure.Window{}, res: &Result{Started: time.Now()},
+func Run(ctx context.Context, p plan.Plan, hooks Hooks) (*Result, error) {
+	r := newRun(ctx, p, hooks, tsc.New(), nil)
+	err := r.run()
+	return r.res, err
+}
+
+// newRun prepares a test, which is one of several if there are rails.
+func newRun(ctx context.Context, p plan.Plan, hooks Hooks, clk *tsc.Clock, rails *rails) *run {
+	r := &run{plan: p, asked: ctx, hooks: hooks, clk: clk, rails: rails, window: &measure.Window{},
+		res: &Result{Started: time.Now()}}
+	if rails != nil {
+		r.window = &rails.window
 	}
 	for range p.ThreadCount() {
 		r.threads = append(r.threads, &thread{mon: loop.NewMonitor(clk, p.Timeout, !p.Bandwidth())})
 	}
+	return r
+}
+
+// run opens the session, takes the steps, and closes it.
+func (r *run) run() (err error) {
+	p := &r.plan
+	ctx, cancel := context.WithCancelCause(r.asked)
+	defer cancel(nil)
+	r.ctx, r.Session = ctx, session.New(ctx, r.plan)
 	defer context.AfterFunc(ctx, func() { r.abort(context.Cause(ctx)) })()
 	defer func() {
 		if err != nil && r.links != nil {
@@ -85,30 +99,26 @@ func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error)
 		err = errors.Join(err, r.Close())
 		r.res.Setup = r.Setup()
 		r.res.Elapsed = time.Since(r.res.Started)
-		r.res.Clock = clk.String()
+		r.res.Clock = r.clk.String()
 	}()
-	if err := r.Open(hooks.Waiting); err != nil {
-		return r.res, err
+	if err := r.Open(r.hooks.Waiting); err != nil {
+		return err
 	}
 	defer r.watchDevice(cancel)()
 	if p.SizeList != nil && !r.Terms().Ours {
-		return r.res, errors.New("list of sizes (--sizes): " +
-			"the peer is a stock perftest, which knows only all sizes (-a)")
+		return errors.New("list of sizes (--sizes): the peer is a stock perftest, which knows only all sizes (-a)")
 	}
 	r.makeLinks()
-	if hooks.Ready != nil {
-		hooks.Ready(r.Setup())
+	if r.hooks.Ready != nil {
+		r.hooks.Ready(r.Setup())
 	}
-	// With one processor no idle one is woken when the loop passes through the
-	// scheduler, only to find that there is nothing to do; and the collector has
-	// no business in a measurement.
-	procs := 1
-	if n := len(r.threads); n > 1 {
-		procs = n + 1 // and one for what watches them
+	if r.rails == nil {
+		procs := 1
+		if n := len(r.threads); n > 1 {
+			procs = n + 1 // and one for what watches them
+		}
+		defer calm(procs)()
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var counters func() map[string]uint64
 	if p.Counters {
 		counters = r.Counters
@@ -120,11 +130,11 @@ func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error)
 		steps = r.latency
 	}
 	if err := steps(); err == errOver {
-		return r.res, nil
+		return nil
 	} else if err != nil {
-		return r.res, err
+		return err
 	}
-	return r.res, r.verify()
+	return r.verify()
 }
 
 // done takes the result of a size.

@@ -68,3 +68,11 @@ func (b *Bandwidth) add(o *Bandwidth) {
 	b.BitsPerSecond += o.BitsPerSecond
 	b.MessagesPerSecond += o.MessagesPerSecond
 }
+
+// Unknown returns a size of which no figure is known.
+func (s *Size) Unknown() Size {
+	if s.Lat != nil {
+		return Waited(s.Bytes, 0, NewLatency())
+	}
+	return Size{Bytes: s.Bytes, BW: &Bandwidth{}}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -32,6 +33,7 @@ type document struct {
 	Test     testDoc           `json:"test"`
 	Local    *sideDoc          `json:"local,omitempty"`
 	Peer     *peerDoc          `json:"peer,omitempty"`
+	Rails    []connDoc         `json:"rails,omitempty"` // if there are several; local and peer are the first one's
 	Results  []any             `json:"results"`
 	Parts    []partDoc         `json:"intervals_before_error,omitempty"`
 	Verified bool              `json:"payload_verified"`
@@ -186,6 +188,29 @@ func bwOf(b *measure.Bandwidth) *bwDoc {
 	return &bwDoc{known(&b.BitsPerSecond), known(&b.PeakBitsPerSecond), known(&b.MessagesPerSecond)}
 }
 
+// connDoc is one of several connections.
+type connDoc struct {
+	Name  string   `json:"rail"`
+	Local *sideDoc `json:"local,omitempty"`
+	Peer  *peerDoc `json:"peer,omitempty"`
+	Error string   `json:"error,omitempty"`
+}
+
+// ends returns both ends of a connection, nil before it stands.
+func ends(s *session.Setup) (local *sideDoc, peer *peerDoc) {
+	if l := s.Local; l.Device != "" {
+		local = &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer,
+			Rate:     l.RateGbps * 1e9,
+			DataPath: l.DataPath, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software != ""}
+		if l.GIDIndex >= 0 {
+			local.GIDIndex = &l.GIDIndex
+		}
+		peer = &peerDoc{Address: s.PeerAddress, Version: s.PeerVersion, Ours: s.PeerOurs,
+			LID: s.PeerLID, GID: s.PeerGID}
+	}
+	return local, peer
+}
+
 // Outcome is all there is to tell of a run.
 type Outcome struct {
 	Plan      *plan.Plan
@@ -239,15 +264,14 @@ func (o *Outcome) JSON(w io.Writer) error {
 	if c.Metric == wire.Latency {
 		d.Test.LatencyDef = c.LatencyDef.String()
 	}
-	if l := res.Setup.Local; l.Device != "" {
-		d.Local = &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer,
-			Rate:     l.RateGbps * 1e9,
-			DataPath: l.DataPath, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software != ""}
-		if l.GIDIndex >= 0 {
-			d.Local.GIDIndex = &l.GIDIndex
+	d.Local, d.Peer = ends(&res.Setup)
+	for i := range res.Rails {
+		c := connDoc{Name: res.Rails[i].Name}
+		c.Local, c.Peer = ends(&res.Rails[i].Setup)
+		if err := res.Rails[i].Err; err != nil {
+			c.Error = err.Error()
 		}
-		d.Peer = &peerDoc{Address: res.Setup.PeerAddress, Version: res.Setup.PeerVersion, Ours: res.Setup.PeerOurs,
-			LID: res.Setup.PeerLID, GID: res.Setup.PeerGID}
+		d.Rails = append(d.Rails, c)
 	}
 	for i := range res.Sizes {
 		d.Results = append(d.Results, o.size(&res.Sizes[i]))

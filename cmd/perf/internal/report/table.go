@@ -26,6 +26,34 @@ type Table struct {
 // Header prints what is about to run, and the head of the columns.
 func (t Table) Header(s session.Setup) {
 	p := t.Plan
+	t.kind()
+	t.end(s)
+	fmt.Fprintf(t.W, "  options  %s\n", options(p, s))
+	t.columns()
+}
+
+// Rails prints what is about to run side by side.
+func (t Table) Rails(rails []engine.Rail) {
+	t.kind()
+	var shape string
+	for _, r := range rails {
+		fmt.Fprintf(t.W, "rail %s\n", printable.Name(r.Name))
+		if r.Err != nil {
+			fmt.Fprintln(t.W, "  failed")
+			continue
+		}
+		t.end(r.Setup)
+		shape = options(t.Plan, r.Setup)
+	}
+	if shape != "" {
+		fmt.Fprintf(t.W, "  options  %s\n", shape)
+		t.columns()
+	}
+}
+
+// kind prints which test it is.
+func (t Table) kind() {
+	p := t.Plan
 	role := "server"
 	if p.Client() {
 		role = "client"
@@ -35,6 +63,10 @@ func (t Table) Header(s session.Setup) {
 		kind += ", both directions"
 	}
 	fmt.Fprintf(t.W, "%s, %s, %s\n", kind, p.Transport, role)
+}
+
+// end prints the two ends of a connection.
+func (t Table) end(s session.Setup) {
 	fmt.Fprintf(t.W, "  device   %s\n", device(s.Local))
 	if l := s.Local; l.GID != "" {
 		fmt.Fprintf(t.W, "  address  gid %d %s, peer %s\n", l.GIDIndex, l.GID, s.PeerGID)
@@ -49,8 +81,6 @@ func (t Table) Header(s session.Setup) {
 		peer += ", by rdma_cm"
 	}
 	fmt.Fprintf(t.W, "  peer     %s, %s\n", printable.Name(s.PeerAddress), peer)
-	fmt.Fprintf(t.W, "  options  %s\n", options(p, s))
-	t.columns()
 }
 
 func device(l session.Side) string {
@@ -112,8 +142,21 @@ func (t Table) columns() {
 		"BW average["+unit+"]", "MsgRate[Mpps]")
 }
 
-// Size prints one line.
+// Size prints one line, and one for each rail if there are several.
 func (t Table) Size(r measure.Size) {
+	t.line(r)
+	for i := range r.Rails {
+		rail := &r.Rails[i]
+		if rail.Err != nil {
+			fmt.Fprintf(t.W, "%10s %12s  %s: failed\n", "", "-", printable.Name(rail.Name))
+			continue
+		}
+		fmt.Fprintf(t.W, "  %s:\n", printable.Name(rail.Name))
+		t.line(rail.Size)
+	}
+}
+
+func (t Table) line(r measure.Size) {
 	if l := r.Lat; l != nil {
 		fmt.Fprintf(t.W, "%10d %12d", r.Bytes, r.Messages)
 		for _, v := range []float64{l.Min, l.P50, l.P90, l.P99, l.P999, l.P9999, l.Max, l.Mean, l.Stdev} {
@@ -137,8 +180,12 @@ func (t Table) Size(r measure.Size) {
 // Interval prints a line for a part of a run.
 func (t Table) Interval(size uint64, i measure.Interval) {
 	unit := measure.Units(t.Plan.Gbits)
-	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s  in %.1f s\n", size, i.Messages, "",
-		rate(i.BitsPerSecond/unit, 2), rate(i.MessagesPerSecond/1e6, 6), i.Seconds)
+	of := ""
+	if i.Rail != "" {
+		of = ", " + printable.Name(i.Rail)
+	}
+	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s  in %.1f s%s\n", size, i.Messages, "",
+		rate(i.BitsPerSecond/unit, 2), rate(i.MessagesPerSecond/1e6, 6), i.Seconds, of)
 }
 
 // buckets prints a distribution: how many samples, and the share of those up to here.
