@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,6 +69,8 @@ func flagSet(o *options) *pflag.FlagSet {
 		"connect by rdma_cm, to an address of the server's device; give it to both ends")
 	f.StringVar(&c.Bind, "bind", "", "`address` that a server listens on; all if not given")
 
+	source := f.String("bind-source-ip", "", "`address` that a client comes from (a server: --bind)")
+
 	f.VarP((*size)(&c.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, UD 1K, lat 2)")
 	f.BoolVarP(&c.All, "all", "a", false,
 		"all sizes, powers of two from 2 to 8M, or to -s (a stock peer always goes to 8M)")
@@ -80,12 +83,17 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Float64Var(&c.Rate.Limit, "rate-limit", 0, "send no more than this `rate`, in --rate-units (bw)")
 	rateUnit := f.String("rate-units", "M", "`unit` of --rate-limit: M (MiB/s), g (Gb/s) or p (messages/s)")
 	f.IntVar(&c.Rate.Burst, "burst-size", 0, "`messages` that --rate-limit lets out at once (as -t)")
+	rateType := f.String("rate-limit-type", "SW",
+		"`who` keeps to --rate-limit: SW, or HW, the adapter by packet pacing")
+	f.IntVar(&c.Rate.Packet, "typical-pkt-size", 0, "`bytes` of a packet, for --rate-limit-type HW to reckon with")
 	f.Var((*sizes)(&c.SizeList), "sizes", "these message sizes, as 64,4K,1M, or 2:8M:x4 in steps (bw, lat)")
 	f.IntVar(&c.RecvList, "recv-post-list", 0, "post receives in lists of `n` (send bw)")
 	f.IntVar(&c.PollMax, "cqe-poll", 0, "take at most `n` completions at once, up to 16 (bw)")
 	f.BoolVarP(&c.Bidirectional, "bidirectional", "b", false, "both ends send (bw)")
+	f.BoolVar(&c.ReportBoth, "report-both", false, "show both directions of -b by themselves, in a run by time, too")
 	f.IntVarP(&c.QPs, "qp", "q", 1, "number of `queue pairs` (bw)")
 	f.IntVar(&c.Threads, "threads", 1, "`number` of threads, each with as many of the queue pairs and a CQ of its own")
+	f.BoolVar(&c.MRPerQP, "mr-per-qp", false, "memory and a registration of its own for each queue pair")
 	f.IntVarP(&c.TxDepth, "tx-depth", "t", 0, "`depth` of the send queue (bw 128, lat 1)")
 	f.IntVarP(&c.RxDepth, "rx-depth", "r", 0, "`depth` of the receive queue (send 512)")
 	f.IntVarP(&c.PostList, "post-list", "l", 1, "post `n` messages at once (bw)")
@@ -148,6 +156,17 @@ func flagSet(o *options) *pflag.FlagSet {
 		if c.Rate.Unit, err = plan.ParseRateUnit(*rateUnit); err != nil {
 			return err
 		}
+		switch *rateType {
+		case "SW":
+		case "HW", "PP":
+			c.Rate.Hardware = true
+		default:
+			return fmt.Errorf("type of rate (--rate-limit-type) %q, allowed are SW, HW and PP (as HW)", *rateType)
+		}
+		if *source != "" && c.Bind != "" {
+			return errors.New("give --bind or --bind-source-ip, not both")
+		}
+		c.Bind = cmp.Or(c.Bind, *source)
 		switch *lat {
 		case "perftest":
 			c.LatencyDef = plan.RoundTrip
@@ -227,7 +246,7 @@ func parse(args []string) (*options, error) {
 		return nil, errors.New("iterations (-n) 0 < 5")
 	}
 	for _, n := range []string{"threads", "tx-depth", "rx-depth", "cq-mod", "outs", "rate-limit", "burst-size",
-		"recv-post-list", "cqe-poll"} {
+		"typical-pkt-size", "recv-post-list", "cqe-poll"} {
 		if fl := f.Lookup(n); fl.Changed && fl.Value.String() == "0" {
 			return nil, fmt.Errorf("--%s%s 0 < 1", n, short(fl))
 		}

@@ -41,6 +41,9 @@ func TestRXE_LoopsStock(t *testing.T) {
 		{"write bw", "1024", []string{"-q", "4", "-n", "50"}, []string{"--threads", "2"}},
 		{"send bw", "1024", []string{"-q", "2", "-b", "-n", "50"}, []string{"--threads", "2"}},
 		{"read bw", "4096", []string{"-q", "2", "-n", "50"}, []string{"--threads", "2"}},
+		{"write bw", "2048", []string{"-q", "3", "-n", "50"}, []string{"--mr-per-qp"}},
+		{"send bw", "2048", []string{"-q", "2", "-b", "-n", "50"}, 
+			[]string{"--mr-per-qp", "--threads", "2", "--report-both"}},
 	} {
 		k := strings.Fields(tc.kind)
 		both := append([]string{"-s", tc.size}, tc.args...)
@@ -79,7 +82,7 @@ func TestRXE_Threads(t *testing.T) {
 	n := 0
 	for _, line := range []string{
 		"write bw -q 4 --threads 2 -s 300 -n 100 --verify",
-		"send bw -q 3 --threads 3 -s 5000 -n 50 -b --verify",
+		"send bw -q 3 --threads 3 -s 5000 -n 50 -b --verify --mr-per-qp",
 		"send bw -q 4 --threads 2 -s 64 -n 60 -l 4 -c UC",
 		"read bw -q 2 --threads 2 -D 1 -s 4K",
 		"write lat -q 2 --threads 2 -n 50 -s 8",
@@ -177,4 +180,34 @@ func TestRXE_Rails(t *testing.T) {
 			t.Errorf("exit code %d, want 1, %q and a figure of the other one alone\n%s", rc, want, cli.output())
 		}
 	})
+}
+
+// TestRXE_ReportBoth: both directions are told, in a run by time, too; both ends have to be asked for it.
+func TestRXE_ReportBoth(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	args := []string{"send", "bw", "-b", "-D", "1", "-s", "1K", "--report-both", "--mr-per-qp", "-q", "2"}
+	_, cli := runPair(t, vm, append([]string{"perf"}, args...), append([]string{"perf"}, args...))
+	for _, want := range []string{" sent ", " received "} {
+		if !strings.Contains(cli.out.String(), want) {
+			t.Errorf("no %q in\n%s", want, cli.output())
+		}
+	}
+	fails := func(server, client []string, want string) {
+		t.Helper()
+		port := freshPort()
+		start(t, server[0], append(slices.Clone(server[1:]), "-d", vm.Dev[0], "-p", port)...)
+		listening(t, port)
+		cli := start(t, client[0], append(slices.Clone(client[1:]), "-d", vm.Dev[1], "-p", port, vm.Host[0])...)
+		if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), want) {
+			t.Errorf("%v: exit code %d, want 1 and %q\n%s", client, rc, want, cli.output())
+		}
+	}
+	fails([]string{"perf", "send", "bw", "-b", "-D", "1", "-s", "1K", "-q", "2"}, append([]string{"perf"}, args...),
+		"(--report-both) is true here, false at the peer")
+	fails([]string{"ib_send_bw", "-F", "-b", "-D", "1", "-s", "1024", "-q", "2"}, append([]string{"perf"}, args...),
+		"reports no send by time")
+	fails([]string{"perf", "write", "bw"},
+		[]string{"perf", "write", "bw", "--rate-limit", "5", "--rate-limit-type", "HW"}, "let the software do it")
+	fails([]string{"perf", "write", "bw"}, []string{"perf", "write", "bw", "--bind-source-ip", "192.0.2.1"},
+		"connect to")
 }

@@ -102,7 +102,7 @@ func (r *run) sendBW() error {
 		if err != nil {
 			return err
 		}
-		if r.plan.Bidirectional && r.plan.ByCount() {
+		if r.plan.Bidirectional && (r.plan.ByCount() || r.plan.ReportBoth) {
 			if err := r.exchange(&s); err != nil {
 				return err
 			}
@@ -185,7 +185,7 @@ func (r *run) bandwidthLoop(t *thread, size uint64) *loop.Bandwidth {
 	}
 	if p.Sends() {
 		l.Sends = t.sends
-		if p.Rate.Limit > 0 {
+		if p.Rate.Limit > 0 && !p.Rate.Hardware {
 			n := len(r.threads) // each has its part
 			l.Pace = measure.NewPacer(r.clk, p.Rate.Messages(size)/float64(n), max(p.Rate.Burst/n, p.PostList))
 		}

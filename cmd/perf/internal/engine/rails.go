@@ -127,8 +127,9 @@ func sumRails(runs []*run, errs []error, k int, perTick float64) measure.Size {
 
 // calm keeps the runtime from meddling with loops until the function that it returns.
 //
-// With one processor no idle one is woken when the loop passes through the scheduler, only to find that there is nothing
-// to do; and the collector has no business in a measurement.
+// With one processor no idle one is woken when the loop passes through the
+// scheduler, only to find that there is nothing to do; and the collector has
+// no business in a measurement.
 func calm(procs int) (restore func()) {
 	procs = runtime.GOMAXPROCS(procs)
 	runtime.GC()

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -31,7 +32,7 @@ func (p *Plan) check() error {
 	var c complaints
 	for _, check := range []func(*complaints){
 		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
-		p.checkEndless, p.checkRate, p.checkLists, p.checkThreads,
+		p.checkEndless, p.checkRate, p.checkPacing, p.checkLists, p.checkThreads,
 	} {
 		check(&c)
 	}
@@ -116,6 +117,9 @@ func (p *Plan) checkVerb(c *complaints) {
 	if p.Bidirectional && !bw {
 		c.add("bidirectional (-b): only bandwidth tests have it")
 	}
+	if p.ReportBoth && !p.Bidirectional {
+		c.add("reports of both ends (--report-both): only a test in both directions (-b) has them")
+	}
 	if p.Events && p.Verb == wire.Write && !bw {
 		c.add("events (-e): write lat waits for memory, not for completions")
 	}
@@ -171,6 +175,9 @@ func (p *Plan) checkPath(c *complaints) {
 	case 0, 256, 512, 1024, 2048, 4096:
 	default:
 		c.add("mtu (-m) %d, allowed are 256, 512, 1024, 2048 and 4096", p.MTU)
+	}
+	if _, err := netip.ParseAddr(p.Bind); p.Client() && p.Bind != "" && err != nil {
+		c.add("source address (--bind-source-ip) %q is not an IP address", p.Bind)
 	}
 	if p.IBPort < 1 {
 		c.add("device port (-i) %d < 1", p.IBPort)

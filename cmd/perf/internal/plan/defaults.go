@@ -117,7 +117,7 @@ func (p *Plan) fit() {
 		}
 	}
 	p.CQMod = min(p.CQMod, p.TxDepth)
-	if p.Rate.Limit > 0 {
+	if p.Rate.Limit > 0 && !p.Rate.Hardware {
 		if p.Rate.Burst == 0 {
 			p.Rate.Burst = p.TxDepth // as perftest
 		}

@@ -41,7 +41,7 @@ type Options struct {
 	Atomic    wire.AtomicType // of atomic
 
 	Host string // of the server; empty: be the server
-	Bind string // address that a server listens on; empty: all
+	Bind string // address that a server listens on, and a client comes from; empty: any
 	Port int    // TCP, or rdma_cm
 
 	RDMACM    bool   // connect by rdma_cm
@@ -71,12 +71,14 @@ type Options struct {
 	RxDepth  int  // 0: 512, send only
 	UseSRQ   bool // one queue of depth RxDepth for all receives; with XRC always
 	PostList int
-	RecvList int // receives that are posted at once; 0: as many as were used up
-	PollMax  int // completions that are taken at once; 0: 16
-	CQMod    int // 0: 100, or less where that would mislead
-	Inline   int // bytes; Auto: perftest's choice for latency, 0 for bandwidth
+	RecvList int  // receives that are posted at once; 0: as many as were used up
+	PollMax  int  // completions that are taken at once; 0: 16
+	CQMod    int  // 0: 100, or less where that would mislead
+	MRPerQP  bool // memory of its own for each queue pair
+	Inline   int  // bytes; Auto: perftest's choice for latency, 0 for bandwidth
 
 	Bidirectional bool
+	ReportBoth    bool // show both directions by themselves
 	Events        bool // sleep for completions
 	NoPeak        bool
 	Counters      bool // look at the port's counters

@@ -280,7 +280,11 @@ func TestRails(t *testing.T) {
 		for i := range rails {
 			names = append(names, rails[i].Rail())
 		}
-		if got := strings.Join(names, "; "); err == nil && got != tc.want || err != nil && !strings.Contains(err.Error(), tc.want) {
+		got := strings.Join(names, "; ")
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, tc.want) || err == nil && got != tc.want {
 			t.Errorf("devices %q, servers %q: %q, %v; want %q", tc.device, tc.host, got, err, tc.want)
 		}
 	}

@@ -28,7 +28,8 @@ func (o *Outcome) CSV(w io.Writer) error {
 		head = []string{"bytes", "messages", "latency_min_ns", "latency_p50_ns", "latency_p90_ns", "latency_p99_ns",
 			"latency_p99_9_ns", "latency_p99_99_ns", "latency_max_ns", "latency_mean_ns", "latency_stdev_ns"}
 	}
-	parts := slices.ContainsFunc(o.Result.Sizes, func(s measure.Size) bool { return s.Threads != nil || s.Rails != nil })
+	summed := func(s measure.Size) bool { return s.Threads != nil || s.Rails != nil }
+	parts := slices.ContainsFunc(o.Result.Sizes, summed)
 	if parts {
 		head = append(head, "part")
 	}

@@ -69,6 +69,8 @@ type testDoc struct {
 	RateLimit     float64 `json:"rate_limit,omitempty"`
 	RateUnit      string  `json:"rate_limit_unit,omitempty"`
 	Burst         int     `json:"burst_messages,omitempty"`
+	Hardware      bool    `json:"rate_limit_by_adapter,omitempty"`
+	MRPerQP       bool    `json:"mr_per_qp,omitempty"`
 	LatencyDef    string  `json:"latency_definition,omitempty"`
 }
 
@@ -245,6 +247,7 @@ func (o *Outcome) JSON(w io.Writer) error {
 		Results: []any{}, Parts: partsOf(res.Parts), Verified: res.Verified,
 		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res),
 	}
+	d.Test.Hardware, d.Test.MRPerQP = c.Rate.Hardware, c.MRPerQP
 	if c.Threads > 1 {
 		d.Test.Threads = c.Threads
 	}

@@ -112,7 +112,9 @@ func options(p *plan.Plan, s session.Setup) string {
 	add(p.Verb.Fetches(), "outstanding reads %d", s.OutReads)
 	add(p.Verb == wire.Atomic, "%v", p.Atomic)
 	add(p.Events, "events")
-	add(p.Rate.Limit > 0, "at most %g %v in bursts of %d", p.Rate.Limit, p.Rate.Unit, p.Rate.Burst)
+	add(p.Rate.Hardware, "at most %g %v, kept to by the adapter", p.Rate.Limit, p.Rate.Unit)
+	add(p.MRPerQP, "memory of its own for each")
+	add(p.Rate.Limit > 0 && !p.Rate.Hardware, "at most %g %v in bursts of %d", p.Rate.Limit, p.Rate.Unit, p.Rate.Burst)
 	add(p.RecvList > 0, "receive list %d", p.RecvList)
 	add(p.PollMax > 0, "polls for %d", p.PollMax)
 	add(p.FlowLabel > 0, "flow label %d", p.FlowLabel)
@@ -171,10 +173,21 @@ func (t Table) line(r measure.Size) {
 	unit := measure.Units(t.Plan.Gbits)
 	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s\n", r.Bytes, r.Messages, rate(r.BW.PeakBitsPerSecond/unit, 2),
 		rate(r.BW.BitsPerSecond/unit, 2), rate(r.BW.MessagesPerSecond/1e6, 6))
+	if t.Plan.ReportBoth && r.Sent != nil {
+		t.direction("sent", r.Sent)
+		t.direction("received", r.Received)
+	}
 	if r.Lost > 0 {
 		fmt.Fprintf(t.W, "%10s %12d lost: they were sent, and no receive was posted, or the network dropped them\n", "",
 			r.Lost)
 	}
+}
+
+// direction prints one direction of both.
+func (t Table) direction(name string, b *measure.Bandwidth) {
+	unit := measure.Units(t.Plan.Gbits)
+	fmt.Fprintf(t.W, "%10s %12s %18s %20s %15s\n", "", name, rate(b.PeakBitsPerSecond/unit, 2),
+		rate(b.BitsPerSecond/unit, 2), rate(b.MessagesPerSecond/1e6, 6))
 }
 
 // Interval prints a line for a part of a run.

@@ -61,6 +61,9 @@ func (s *rdmaCM) dial(opt cm.Options, _ func(port int)) error {
 		}
 		opt.Local = s.addressFor
 	}
+	if a, err := netip.ParseAddr(p.Bind); err == nil {
+		opt.Local = func(netip.Addr) netip.Addr { return a }
+	}
 	var err error
 	if s.cm, err = cm.Dial(s.ctx, p.Host, p.Port, opt); err != nil {
 		return err
@@ -147,7 +150,7 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 		gid, _ := conn.ID().GIDs()
 		s.own = append(s.own, wire.Dest{
 			LID: s.port.LID, OutReads: uint16(s.setup.OutReads), QPN: conn.QP().Num(),
-			RKey: s.mr.RKey(), VAddr: s.mr.Addr() + s.recvOff(i), GID: gid,
+			RKey: s.region(i).RKey(), VAddr: s.landing(i), GID: gid,
 		})
 	}
 	s.setup.Local.Inline = qo.MaxInline

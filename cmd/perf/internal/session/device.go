@@ -33,6 +33,9 @@ func (s *Session) openDevice(device string, port uint8) error {
 	if err := s.checkDatagram(); err != nil {
 		return err
 	}
+	if err := s.checkPacing(); err != nil {
+		return err
+	}
 	if size := s.plan.Size; s.port.MaxMsgSize != 0 && size > uint64(s.port.MaxMsgSize) {
 		return fmt.Errorf("size (-s) %d > %d, the largest message of %s", size, s.port.MaxMsgSize, name)
 	}

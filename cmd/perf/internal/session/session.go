@@ -27,9 +27,9 @@ type Session struct {
 	terms wire.Agreed
 
 	pd   *ibv.PD
-	mr   *ibv.MR
-	slot uint64   // bytes of one send or receive area
-	cqs  []queues // of each thread
+	mrs  []*ibv.MR // one, or one for each queue pair
+	slot uint64    // bytes of one send or receive area
+	cqs  []queues  // of each thread
 	qps  []*ibv.QP
 	ahs  []*ibv.AH // UD
 	xrcd *ibv.XRCD // XRC
@@ -130,7 +130,9 @@ func (s *Session) Close() error {
 	add(s.srq != nil, s.srq)
 	errs = append(errs, s.closeCQs())
 	add(s.xrcd != nil, s.xrcd)
-	add(s.mr != nil, s.mr)
+	for _, mr := range s.mrs {
+		errs = append(errs, mr.Close())
+	}
 	add(s.pd != nil, s.pd)
 	add(s.dev != nil, s.dev)
 	return errors.Join(errs...)
