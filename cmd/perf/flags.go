@@ -62,6 +62,7 @@ func flagSet(o *options) *pflag.FlagSet {
 		"RDMA `device`; the first one with an active port if not given, with -R that of the address; "+
 			"a,b are two rails, with TCP ports -p and the next")
 	f.Uint8VarP(&c.IBPort, "ib-port", "i", 1, "`port` of the device")
+	f.BoolVarP(&c.DualPort, "dualport", "O", false, "-q queue pairs on port 1 of the device, and as many on port 2 (bw)")
 	f.IntVarP(&c.GIDIndex, "gid-index", "x", plan.Auto,
 		"`index` of the GID; the best one if negative (show_gids lists them)")
 	f.IntVarP(&c.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange; with -R rdma_cm's")
@@ -103,6 +104,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.IntVarP(&c.OutReads, "outs", "o", 0, "outstanding `reads` (what the device can)")
 	f.BoolVarP(&c.Events, "events", "e", false, "sleep for completions instead of polling (not write lat)")
 
+	f.IntVarP(&c.Vector, "vector", "X", 0, "completion `vector` of -e")
 	f.IntVarP(&c.MTU, "mtu", "m", 0, "path MTU in `bytes` (that of the port)")
 	f.Uint8VarP(&c.QPTimeout, "qp-timeout", "u", plan.DefaultQPTimeout, "ACK timeout, 4.096 us x 2^`n`; 0 never")
 	f.Uint8VarP(&c.SL, "sl", "S", 0, "service `level`")

@@ -33,6 +33,7 @@ func (p *Plan) check() error {
 	for _, check := range []func(*complaints){
 		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
 		p.checkEndless, p.checkRate, p.checkPacing, p.checkLists, p.checkThreads,
+		p.checkDualPort,
 	} {
 		check(&c)
 	}
@@ -122,6 +123,9 @@ func (p *Plan) checkVerb(c *complaints) {
 	}
 	if p.Events && p.Verb == wire.Write && !bw {
 		c.add("events (-e): write lat waits for memory, not for completions")
+	}
+	if p.Vector != 0 && !p.Events {
+		c.add("vector (-X) %d: only events (-e) come by one", p.Vector)
 	}
 	if p.OutReads != 0 && !p.Verb.Fetches() {
 		c.add("outstanding reads (-o) %d: only read and atomic have them", p.OutReads)

@@ -77,6 +77,9 @@ func (p *Plan) defaultTxDepth() int {
 
 // fill sets what was left open and does not depend on the rest.
 func (p *Plan) fill() {
+	if p.DualPort {
+		p.QPs *= 2 // as perftest
+	}
 	if p.SizeList != nil {
 		p.Size, p.All = slices.Max(p.SizeList), true
 	}

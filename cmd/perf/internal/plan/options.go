@@ -47,8 +47,9 @@ type Options struct {
 	RDMACM    bool   // connect by rdma_cm
 	Device    string // empty: the first one with an active port; with RDMACM the one that the address leads to
 	IBPort    uint8
-	GIDIndex  int // Auto: the best one
-	MTU       int // bytes; 0: that of the port
+	DualPort  bool // QPs on port 1, and as many on port 2
+	GIDIndex  int  // Auto: the best one
+	MTU       int  // bytes; 0: that of the port
 	QPTimeout uint8
 	SL        uint8
 	TClass    uint8
@@ -80,6 +81,7 @@ type Options struct {
 	Bidirectional bool
 	ReportBoth    bool // show both directions by themselves
 	Events        bool // sleep for completions
+	Vector        int  // interrupt vector of those
 	NoPeak        bool
 	Counters      bool // look at the port's counters
 	CPUUtil       bool // print what this end's processor did

@@ -57,7 +57,8 @@ type testDoc struct {
 	Duration      float64 `json:"duration_seconds,omitempty"`
 	Margin        float64 `json:"margin_seconds,omitempty"`
 	QPs           int     `json:"queue_pairs"`
-	Threads       int     `json:"threads,omitempty"` // if there are several
+	DualPort      bool    `json:"dual_port,omitempty"` // half of the queue pairs are on port 2
+	Threads       int     `json:"threads,omitempty"`   // if there are several
 	TxDepth       int     `json:"send_depth"`
 	RxDepth       int     `json:"receive_depth,omitempty"`
 	PostList      int     `json:"post_list"`
@@ -247,7 +248,7 @@ func (o *Outcome) JSON(w io.Writer) error {
 		Results: []any{}, Parts: partsOf(res.Parts), Verified: res.Verified,
 		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res),
 	}
-	d.Test.Hardware, d.Test.MRPerQP = c.Rate.Hardware, c.MRPerQP
+	d.Test.Hardware, d.Test.MRPerQP, d.Test.DualPort = c.Rate.Hardware, c.MRPerQP, c.DualPort
 	if c.Threads > 1 {
 		d.Test.Threads = c.Threads
 	}

@@ -103,6 +103,7 @@ func options(p *plan.Plan, s session.Setup) string {
 		}
 	}
 	add(true, "qps %d", p.QPs)
+	add(p.DualPort, "half of them on port 2")
 	add(p.Threads > 1, "threads %d", p.Threads)
 	add(true, "send depth %d", p.TxDepth)
 	add(p.RxDepth > 0, "receive depth %d", p.RxDepth)

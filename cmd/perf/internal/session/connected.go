@@ -24,7 +24,7 @@ func (s *Session) makeConnected(qo ibv.QPOptions) error {
 	}
 	s.setup.Local.Inline = qo.MaxInline
 	for i, qp := range s.qps {
-		ep, err := qp.Endpoint(s.ibPort, p.GIDIndex)
+		ep, err := qp.Endpoint(s.portOf(i), p.GIDIndex)
 		if err != nil {
 			return err
 		}

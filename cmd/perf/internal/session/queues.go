@@ -13,7 +13,7 @@ type queues struct{ send, recv *ibv.CQ }
 // makeCQs makes the CQs of each thread.
 func (s *Session) makeCQs() error {
 	p := &s.plan
-	opt := &ibv.CQOptions{NoEvents: !p.Events}
+	opt := &ibv.CQOptions{NoEvents: !p.Events, CompVector: p.Vector}
 	each := p.QPs / p.ThreadCount()
 	for range p.ThreadCount() {
 		send, err := s.dev.CreateCQ(s.sendDepth()*each, opt)
