@@ -62,7 +62,8 @@ func flagSet(o *options) *pflag.FlagSet {
 		"RDMA `device`; the first one with an active port if not given, with -R that of the address; "+
 			"a,b are two rails, with TCP ports -p and the next")
 	f.Uint8VarP(&c.IBPort, "ib-port", "i", 1, "`port` of the device")
-	f.BoolVarP(&c.DualPort, "dualport", "O", false, "-q queue pairs on port 1 of the device, and as many on port 2 (bw)")
+	f.BoolVarP(&c.DualPort, "dualport", "O", false,
+		"-q queue pairs on port 1 of the device, and as many on port 2 (bw)")
 	f.IntVarP(&c.GIDIndex, "gid-index", "x", plan.Auto,
 		"`index` of the GID; the best one if negative (show_gids lists them)")
 	f.IntVarP(&c.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange; with -R rdma_cm's")

@@ -102,7 +102,8 @@ func TestRXE_Threads(t *testing.T) {
 				samples += part.Samples
 			}
 			if len(o.Threads) < 2 || sum != o.Count || samples != o.Samples || o.Count == 0 {
-				t.Errorf("%d messages, %d samples; of %d threads %d and %d", o.Count, o.Samples, len(o.Threads), sum, samples)
+				t.Errorf("%d messages, %d samples; of %d threads %d and %d", o.Count, o.Samples, len(o.Threads), sum,
+					samples)
 			}
 		})
 	}

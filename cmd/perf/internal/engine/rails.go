@@ -164,7 +164,7 @@ func (g *rails) meet(ctx context.Context, limit time.Duration) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return fmt.Errorf("the other rails were not ready within %v: is their peer there, with as many devices (-d)?", limit)
+	return fmt.Errorf("the other rails were not ready within %v: is each one's peer there?", limit)
 }
 
 // settled notes that a rail is connected, or will not be.

@@ -26,7 +26,7 @@ type cacheLine struct {
 func (c *cacheLines) span(thread int, what string, from, n uintptr) {
 	for a := from / c.line; n > 0 && a <= (from+n-1)/c.line; a++ {
 		if had, ok := c.has[a]; ok && had.thread != thread {
-			c.t.Errorf("thread %d's %s and thread %d's %s have a cache line in common", had.thread, had.what, thread, what)
+			c.t.Errorf("thread %d's %s and thread %d's %s share a cache line", had.thread, had.what, thread, what)
 		}
 		c.has[a] = cacheLine{thread, what}
 	}

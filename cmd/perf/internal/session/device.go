@@ -69,8 +69,8 @@ func (s *Session) PortDown() error {
 	var errs []error
 	for _, port := range s.ports() {
 		if p, err := s.dev.QueryPort(port); err == nil && p.State != ibv.PortActive {
-			errs = append(errs, fmt.Errorf("%s port %d of this end is %v: its link went down during the test", s.dev.Name(),
-				port, p.State))
+			errs = append(errs, fmt.Errorf("%s port %d of this end is %v: its link went down during the test",
+				s.dev.Name(), port, p.State))
 		}
 	}
 	return errors.Join(errs...)
@@ -98,7 +98,8 @@ func (s *Session) checkSecondPort() error {
 		return nil
 	}
 	if n := s.attr.PhysPortCnt; n < 2 {
-		return fmt.Errorf("dual port (-O): %s has %d port; give two devices (-d a,b) for two adapters", s.dev.Name(), n)
+		return fmt.Errorf("dual port (-O): %s has %d port; give two devices (-d a,b) for two adapters",
+			s.dev.Name(), n)
 	}
 	second, err := s.dev.QueryPort(2)
 	if err != nil {

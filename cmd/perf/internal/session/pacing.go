@@ -39,8 +39,8 @@ func (s *Session) checkPacing() error {
 		return fmt.Errorf("rate (--rate-limit) by the adapter: %s paces no packets (it tells of 0 to 0 kb/s); %s",
 			s.dev.Name(), instead)
 	case !caps.QPTypes.Has(t):
-		return fmt.Errorf("rate (--rate-limit) by the adapter: %s paces %v, not %v (-c); %s", s.dev.Name(), caps.QPTypes,
-			t, instead)
+		return fmt.Errorf("rate (--rate-limit) by the adapter: %s paces %v, not %v (-c); %s", s.dev.Name(),
+			caps.QPTypes, t, instead)
 	case each < uint64(caps.Min) || each > uint64(caps.Max):
 		return fmt.Errorf("rate (--rate-limit) by the adapter: %d kb/s for each queue pair, %s can %d to %d; %s", each,
 			s.dev.Name(), caps.Min, caps.Max, instead)
