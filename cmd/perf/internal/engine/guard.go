@@ -73,7 +73,7 @@ func (r *run) watchdog(cancel context.CancelCauseFunc) (stop func()) {
 	return every(r.plan.Timeout, func() {
 		for i, t := range r.threads {
 			now := t.count.Load()
-			if now == last[i] && !t.over.Load() {
+			if now == last[i] && !t.over.Load() && (now > 0 || r.Meets() || r.plan.Client()) {
 				cancel(t.mon.Stalled())
 			}
 			last[i] = now

@@ -10,7 +10,6 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/tsc"
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // Result is the outcome of a test. Sizes holds what was measured until the end,
@@ -109,7 +108,7 @@ func (r *run) run() (err error) {
 	if p.SizeList != nil && !r.Terms().Ours {
 		return errors.New("list of sizes (--sizes): the peer is a stock perftest, which knows only all sizes (-a)")
 	}
-	if p.ReportBoth && p.Verb == wire.Send && !p.ByCount() && !r.Terms().Ours {
+	if p.ReportBoth && p.Verb.Consumes() && !p.ByCount() && !r.Terms().Ours {
 		return errors.New("reports of both ends (--report-both): the peer is a stock perftest, which reports no " +
 			"send by time (-D); give iterations (-n)")
 	}

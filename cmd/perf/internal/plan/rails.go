@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // maxRails bounds a mistake.
@@ -22,6 +24,10 @@ func Rails(o Options) ([]Plan, error) {
 	case len(devices) > 1 && len(hosts) > 1 && len(devices) != len(hosts):
 		return nil, fmt.Errorf("%d devices (-d) and %d servers: give as many of both, or one of either", len(devices),
 			len(hosts))
+	case o.Transport == wire.RawEth:
+		return nil, fmt.Errorf("%d devices (-d) or servers: frames (-c RawEth) meet no peer, run a test of each", n)
+	case o.ListenFD != 0:
+		return nil, fmt.Errorf("%d devices (-d): the socket that was handed over leads to one", n)
 	case len(devices) > 1 && o.RDMACM:
 		return nil, fmt.Errorf("devices (-d) %s: with rdma_cm (-R) the address leads to a device; give one address, "+
 			"or several, and no -d", o.Device)

@@ -19,8 +19,10 @@ func (p *Plan) checkThreads(c *complaints) {
 	case n <= 1:
 	case p.QPs%n != 0:
 		c.add("threads (--threads) %d: each has as many queue pairs, and %d (-q) is not a multiple", n, p.QPs)
-	case p.UseSRQ || p.Transport == wire.XRC:
-		c.add("threads (--threads) %d: each has receives of its own, they cannot be shared (--use-srq, -c XRC)", n)
+	case p.UseSRQ || p.Transport == wire.XRC || p.Transport == wire.DC:
+		c.add("threads (--threads) %d: each has receives of its own, they cannot be shared (--use-srq, -c XRC, DC)", n)
+	case p.RDMACM && p.Transport == wire.UD:
+		c.add("threads (--threads) %d: by rdma_cm (-R) queue pairs of UD (-c) introduce themselves on one CQ", n)
 	}
 }
 

@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
@@ -21,7 +20,7 @@ func (s *Session) makeCQs() error {
 			return err
 		}
 		s.cqs = append(s.cqs, queues{send, send})
-		if p.Verb == wire.Send {
+		if p.Verb.Consumes() {
 			q := &s.cqs[len(s.cqs)-1]
 			if q.recv, err = s.dev.CreateCQ(max(p.RxDepth*each, 1), opt); err != nil {
 				q.recv = send

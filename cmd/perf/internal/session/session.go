@@ -26,17 +26,18 @@ type Session struct {
 	conn  *wire.Conn
 	terms wire.Agreed
 
-	pd   *ibv.PD
-	mrs  []*ibv.MR // one, or one for each queue pair
-	slot uint64    // bytes of one send or receive area
-	cqs  []queues  // of each thread
-	qps  []*ibv.QP
-	ahs  []*ibv.AH // UD
-	xrcd *ibv.XRCD // XRC
-	srq  *ibv.SRQ  // of receives that are shared
-	srqn uint32    // its number, XRC
-	own  []wire.Dest
-	peer []wire.Dest
+	pd             *ibv.PD
+	mrs            []*ibv.MR // one, or one for each queue pair
+	slot           uint64    // bytes of one send or receive area
+	cqs            []queues  // of each thread
+	qps            []*ibv.QP
+	ahs            []*ibv.AH // UD, DC
+	xrcd           *ibv.XRCD // XRC
+	srq            *ibv.SRQ  // of receives that are shared
+	srqn           uint32    // its number, XRC
+	own            []wire.Dest
+	group, unicast ibv.GID // of a member of a group
+	peer           []wire.Dest
 }
 
 // New returns a session of which nothing is open yet. It has to be closed.
@@ -46,6 +47,9 @@ func New(ctx context.Context, p plan.Plan) *Session {
 	s.way = &sockets{Session: s}
 	if p.RDMACM {
 		s.way = &rdmaCM{Session: s}
+	}
+	if p.Transport == wire.RawEth {
+		s.way = &frames{Session: s}
 	}
 	return s
 }
@@ -58,7 +62,11 @@ func (s *Session) Open(waiting func(port int)) error {
 	if err := s.way.meet(waiting); err != nil {
 		return err
 	}
-	for _, step := range []func() error{s.hello, s.build, s.connect} {
+	steps := []func() error{s.hello, s.build, s.connect}
+	if !s.Meets() {
+		steps = []func() error{s.build, s.way.bringUp}
+	}
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
@@ -84,7 +92,9 @@ func (s *Session) build() error {
 		return err
 	}
 	s.peer = make([]wire.Dest, p.Ends())
-	s.conn.UseGID(s.useGID())
+	if s.Meets() {
+		s.conn.UseGID(s.useGID())
+	}
 	s.fill()
 	return nil
 }
@@ -104,7 +114,7 @@ func (s *Session) qpOptions() ibv.QPOptions {
 	if p.Inline == plan.Auto {
 		qo.MaxInline = p.AutoInline()
 	}
-	if p.Transport == wire.XRC {
+	if p.Transport.OneWay() {
 		qo.MaxRecvWR = 0
 	} else {
 		qo.SRQ = s.srq
@@ -120,7 +130,9 @@ func (s *Session) Close() error {
 	}
 	errs = append(errs, s.way.closeQPs())
 	for _, ah := range s.ahs {
-		errs = append(errs, ah.Close())
+		if ah != nil {
+			errs = append(errs, ah.Close())
+		}
 	}
 	add := func(open bool, c io.Closer) {
 		if open {

@@ -26,6 +26,7 @@ type Params struct {
 	ReportBoth    bool // the ends report in a run by time, too
 	Gbits         bool // report in Gb/s; a stock peer reads our report in its own unit
 	Verify        bool
+	Multicast     bool
 	Infinite      bool   // no end; Iters and Duration say nothing
 	Sizes         string // of a sweep, if they are no powers of two; a peer tells only whether they are the same
 	sizesSum      uint64 // of Sizes, as a peer tells it
@@ -51,6 +52,7 @@ const (
 	flagVerify  = 1 << 2
 	flagEndless = 1 << 3
 	flagBoth    = 1 << 4
+	flagGroup   = 1 << 5
 )
 
 func (p Params) append(b []byte) []byte {
@@ -61,7 +63,7 @@ func (p Params) append(b []byte) []byte {
 		on  bool
 		bit byte
 	}{{p.All, flagAll}, {p.Bidirectional, flagBidir}, {p.Verify, flagVerify}, {p.Infinite, flagEndless},
-		{p.ReportBoth, flagBoth}} {
+		{p.ReportBoth, flagBoth}, {p.Multicast, flagGroup}} {
 		if f.on {
 			flags |= f.bit
 		}
@@ -90,6 +92,7 @@ func parseParams(b []byte) (Params, error) {
 		Verify:        b[10]&flagVerify != 0,
 		Infinite:      b[10]&flagEndless != 0,
 		ReportBoth:    b[10]&flagBoth != 0,
+		Multicast:     b[10]&flagGroup != 0,
 		sizesSum:      binary.BigEndian.Uint64(b[41:]),
 		QPs:           int(binary.BigEndian.Uint32(b[12:])),
 		Size:          binary.BigEndian.Uint64(b[16:]),
@@ -166,6 +169,7 @@ func (p Params) Check(peer Params) error {
 	add("number of queue pairs (-q)", p.QPs, peer.QPs)
 	add("bidirectional (-b)", p.Bidirectional, peer.Bidirectional)
 	add("reports of both ends (--report-both)", p.ReportBoth, peer.ReportBoth)
+	add("multicast (-g)", p.Multicast, peer.Multicast)
 	add("payload check (--verify)", p.Verify, peer.Verify)
 	if diff != nil {
 		return &MismatchError{diff}
