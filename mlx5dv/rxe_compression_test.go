@@ -23,8 +23,8 @@ func blocks(t *testing.T, dev *ibv.Device) (n int) {
 	return n
 }
 
-// TestRXECompression sends the same random messages with and without compression of both CQs, in each format and size of
-// entries, to a receive queue and to an SRQ: completions and memory are the same.
+// TestRXECompression sends the same random messages with and without compression of both CQs, in each format and size
+// of entries, to a receive queue and to an SRQ: completions and memory are the same.
 func TestRXECompression(t *testing.T) {
 	dev := open(t, 0)
 	if dev == nil {
