@@ -32,8 +32,8 @@ func (s *checks) consumed(cq *hca.CQ) {
 	}
 }
 
-// givenBack checks that no entry of this part of a block passes for a new one on the next lap: it is invalid, or has the
-// owner bit of its own lap.
+// givenBack checks that no entry of this part of a block passes for a new one on the next lap: it is invalid, or has
+// the owner bit of its own lap.
 func (s *checks) givenBack(cq *hca.CQ, b hca.Block) {
 	const invalid = 0xf0
 	var opOwn [hca.MaxBlock]byte
