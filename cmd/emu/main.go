@@ -23,6 +23,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/engine"
 	"github.com/pureverbs/pureverbs/internal/emu/fault"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
+	"github.com/pureverbs/pureverbs/internal/emu/nldev"
 	"github.com/pureverbs/pureverbs/internal/emu/notify"
 	"github.com/pureverbs/pureverbs/internal/emu/strict"
 	"github.com/pureverbs/pureverbs/internal/emu/sysfs"
@@ -108,7 +109,7 @@ func serve(o *options, stderr io.Writer) (int, error) {
 	}
 	fabric.Engine = m.eng
 	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), opens: m.opens}
-	f.netlink = &rdmaNetlink{fabric: fabric}
+	f.netlink = &rdmaNetlink{server: nldev.Server{Fabric: fabric, CM: f.cm}}
 	nw.routes(f.cm)
 	m.watch(f.verbs, f.cm)
 	tree.OnCounters = m.counters

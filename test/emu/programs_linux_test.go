@@ -16,6 +16,7 @@ type program struct {
 	name    string
 	server  string // "" if there is one end; PORT is replaced in both
 	client  string
+	script  string // for bash, in place of a command
 	emu     []string
 	env     []string
 	cm      bool     // the server listens in rdma_cm, not in TCP
@@ -33,6 +34,45 @@ const (
 		"rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add"
 )
 
+// What programs hold, as rdma tells it while they run.
+const (
+	await = `await() { for i in $(seq 2000); do eval "$1" && return; sleep .05; done; echo "never: $1"; exit 1; }
+`
+	resources = await + `t=$(mktemp -d)
+stdbuf -oL ibv_rc_pingpong -d mlx5_0 -g 3 -n 100000000 >$t/out & s=$!
+await 'grep -q local $t/out'
+n=$((0x$(sed 's/.*QPN 0x\([0-9a-f]*\).*/\1/;q' $t/out)))
+echo "qp INIT: $(rdma resource show qp |
+	grep -c "link mlx5_0/1 lqpn $n rqpn 0 type RC state INIT .* pid $s comm ibv_rc_pingpong")"
+echo "qp of that number: $(rdma resource show qp link mlx5_0/1 lqpn $n | grep -c "lqpn $n ")"
+ibv_rc_pingpong -d mlx5_0 -g 3 -n 100000000 127.0.0.1 >$t/client & c=$!
+rping -s -a 10.88.0.1 -p 7471 & r=$!
+await '[ $(rdma resource show qp state RTS | wc -l) = 2 ] && [ $(rdma resource show cm_id | grep -c LISTEN) = 1 ]'
+echo "qp RTS: $(rdma resource show qp | grep -c "lqpn $n .* state RTS .* pid $s\|rqpn $n .* state RTS .* pid $c")"
+rdma resource show
+for k in mr cq pd ctx; do
+	echo "$k: $(rdma resource show $k | grep -c "pid \($s\|$c\) comm ibv_rc_pingpong")"
+done
+echo "cm_id: $(rdma resource show cm_id | grep -c "link mlx5_0/1 .* state LISTEN ps TCP pid $r comm rping\
+ src-addr 10.88.0.1:7471 dst-addr 0.0.0.0:0")"
+keys='rdma resource show mr'
+nobody="$(chroot --userspec=65534:65534 / $keys)"
+echo "keys: $($keys | grep -c 'rkey 0x.* lkey'),\
+ for nobody $(grep -c 'mrn .* mrlen 4096' <<<"$nobody") without$(grep -o key <<<"$nobody")"
+kill $s $c $r
+wait
+await '[ "$(rdma resource show qp; rdma resource show cm_id; rdma resource show ctx)" = "" ]'
+rdma resource show
+rm -r $t`
+	statistics = await + `b='ib_write_bw -d mlx5_0 -n 100 -s 1024 -F'
+$b >/dev/null & await '$b 127.0.0.1 >/dev/null 2>&1'
+wait
+n=$(cat /sys/class/infiniband/mlx5_0/ports/1/hw_counters/rx_write_requests)
+echo "rx_write_requests: $n and $(rdma statistic show link mlx5_0/1 | grep -c " rx_write_requests $n ")"
+rdma statistic qp mode
+echo "modes: $(rdma statistic mode | wc -l)"`
+)
+
 // programs lists what docs/emulator.md says that runs, and what it says that stops the others.
 func programs() []program {
 	rows := []program{
@@ -43,6 +83,12 @@ func programs() []program {
 		{name: "rdma dev", client: "rdma dev show", want: []string{`mlx5_0: node_type ca`}},
 		{name: "rdma link", client: "rdma link show", want: []string{`link mlx5_0/1 state ACTIVE .* netdev emu0`}},
 		{name: "rdma system", client: "rdma system show", want: []string{`netns shared`}},
+		{name: "rdma resource", script: resources, want: []string{`(?m)^qp INIT: 1$`, `(?m)^qp of that number: 1$`,
+			`(?m)^qp RTS: 2$`, `(?m)^0: mlx5_0: pd 3 cq 2 qp 2 cm_id 1 mr 2 ctx 3 srq 0 $`, `(?m)^mr: 2$`, `(?m)^cq: 2$`,
+			`(?m)^pd: 2$`, `(?m)^ctx: 2$`, `(?m)^cm_id: 1$`, `(?m)^keys: 2, for nobody 2 without$`,
+			`(?m)^0: mlx5_0: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0 $`}, bytes: 4096},
+		{name: "rdma statistic", script: statistics, want: []string{`(?m)^rx_write_requests: 100 and 1$`, `mode qp auto off`,
+			`(?m)^modes: 0$`}, bytes: 100 << 10},
 		{name: "ibstat", client: "ibstat", want: []string{`CA type: MT4129`, `State: Active`, `Link layer: Ethernet`}},
 		{name: "ibstatus", client: "ibstatus", want: []string{`'mlx5_0' port 1`, `state:\s+4: ACTIVE`}},
 		{name: "ibaddr", client: "ibaddr", refused: true, want: []string{`can't open UMAD port`}},
@@ -118,6 +164,9 @@ func (p program) run(t *testing.T, w way) {
 		return w.command(f[0], f[1:]...)
 	}
 	run := line(p.client)
+	if p.script != "" {
+		run = w.command("bash", "-c", p.script)
+	}
 	if p.server != "" {
 		run = append([]string{filepath.Join(root, ".build/bin/pair"), "-t", limit.String(), "-p", at}, line(p.server)...)
 		if p.cm {
