@@ -28,6 +28,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/strict"
 	"github.com/pureverbs/pureverbs/internal/emu/sysfs"
 	"github.com/pureverbs/pureverbs/internal/emu/trace"
+	"github.com/pureverbs/pureverbs/internal/emu/umad"
 	"github.com/pureverbs/pureverbs/internal/emu/verbs"
 )
 
@@ -108,7 +109,7 @@ func serve(o *options, stderr io.Writer) (int, error) {
 		return exitCannot, err
 	}
 	fabric.Engine = m.eng
-	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), opens: m.opens}
+	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), umad: umad.New(fabric), opens: m.opens}
 	f.netlink = &rdmaNetlink{server: nldev.Server{Fabric: fabric, CM: f.cm}}
 	nw.routes(f.cm)
 	m.watch(f.verbs, f.cm)
@@ -120,7 +121,7 @@ func serve(o *options, stderr io.Writer) (int, error) {
 		Net:         nw.net,
 		Scratch:     tree.Root(),
 		Env:         append(os.Environ(), control.Env+"="+ctl.Address()),
-		IoctlCmds:   []uint32{verbsIoctl},
+		IoctlCmds:   []uint32{verbsIoctl, umad.RegisterAgent, umad.UnregisterAgent, umad.EnablePKey, umad.RegisterAgent2},
 		TrapNetlink: []int{unix.NETLINK_RDMA},
 		Forward:     []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM},
 		OnPanic: func(_ *notify.Call, v any, stack []byte) {

@@ -326,3 +326,31 @@ func BenchmarkProc(b *testing.B) {
 		}
 	})
 }
+
+// TestPackets reads record by record, and loses what does not fit.
+func TestPackets(t *testing.T) {
+	p, r, err := NewPackets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	defer r.Close()
+	for i := 1; i <= 3; i++ {
+		if err := p.Datagram(make([]byte, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	buf := make([]byte, 512)
+	for i := 1; i <= 3; i++ {
+		if n, err := r.Read(buf); n != i || err != nil {
+			t.Errorf("%d bytes, %v; want %d", n, err, i)
+		}
+	}
+	for i := 0; ; i++ {
+		if err := p.Datagram(buf); errors.Is(err, unix.EAGAIN) {
+			break
+		} else if err != nil || i > 1<<16 {
+			t.Fatalf("record %d: %v", i, err)
+		}
+	}
+}

@@ -55,6 +55,30 @@ func NewPipe() (p *Pipe, readEnd *os.File, err error) {
 	return p, os.NewFile(uintptr(fds[0]), "pipe"), nil
 }
 
+// NewPackets makes a pipe of which each read returns one record, to be written by Datagram.
+func NewPackets() (p *Pipe, readEnd *os.File, err error) {
+	if p, readEnd, err = NewPipe(); err != nil {
+		return nil, nil, err
+	}
+	if _, err = unix.FcntlInt(uintptr(p.fd), unix.F_SETFL, unix.O_NONBLOCK|unix.O_DIRECT); err != nil {
+		readEnd.Close()
+		p.Close()
+		return nil, nil, os.NewSyscallError("fcntl", err)
+	}
+	return p, readEnd, nil
+}
+
+// Datagram writes rec, of at most a page, as one record. It never waits: what does not fit is lost, with an error.
+func (p *Pipe) Datagram(rec []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dead {
+		return ErrGone
+	}
+	_, err := unix.Write(p.fd, rec)
+	return os.NewSyscallError("write", err)
+}
+
 // Name returns what FDName returns for the program's descriptor.
 func (p *Pipe) Name() string { return p.name }
 
