@@ -121,7 +121,8 @@ func serve(o *options, stderr io.Writer) (int, error) {
 		Net:         nw.net,
 		Scratch:     tree.Root(),
 		Env:         append(os.Environ(), control.Env+"="+ctl.Address()),
-		IoctlCmds:   []uint32{verbsIoctl, umad.RegisterAgent, umad.UnregisterAgent, umad.EnablePKey, umad.RegisterAgent2},
+		IoctlCmds: []uint32{verbsIoctl, umad.RegisterAgent, umad.UnregisterAgent, umad.EnablePKey,
+			umad.RegisterAgent2},
 		TrapNetlink: []int{unix.NETLINK_RDMA},
 		Forward:     []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM},
 		OnPanic: func(_ *notify.Call, v any, stack []byte) {

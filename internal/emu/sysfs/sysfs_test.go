@@ -560,7 +560,8 @@ func TestUmad(t *testing.T) {
 	tr := newTree(t, "mlx5_0", "mlx5_1,link=ib,ports=2")
 	for n, want := range []string{"mlx5_0 1", "mlx5_1 1", "mlx5_1 2"} {
 		dir := "/sys/class/infiniband_mad/umad" + strconv.Itoa(n)
-		if got := strings.TrimSpace(read(t, tr, dir+"/ibdev")) + " " + strings.TrimSpace(read(t, tr, dir+"/port")); got != want {
+		got := strings.TrimSpace(read(t, tr, dir+"/ibdev")) + " " + strings.TrimSpace(read(t, tr, dir+"/port"))
+		if got != want {
 			t.Errorf("umad%d: %s, want %s", n, got, want)
 		}
 		dev := "/dev/infiniband/umad" + strconv.Itoa(n)

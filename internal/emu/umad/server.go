@@ -163,7 +163,8 @@ func (s *Server) register(m memory, f *file, second bool, arg uint64) unix.Errno
 		return unix.ENOMEM
 	case second && class != 0 && binary.NativeEndian.Uint32(b[32:])>>24 != 0: // OUI
 		return unix.EINVAL
-	case rmpp > 1, class != 0 && version >= maxVersion, class >= maxClass && !subnet, class != 0 && subnet != (qpn == 0):
+	case rmpp > 1, class != 0 && version >= maxVersion, class >= maxClass && !subnet,
+		class != 0 && subnet != (qpn == 0):
 		return unix.EINVAL
 	case qpn == 0 && f.port.Config.LinkLayer != config.InfiniBand:
 		return unix.EPROTONOSUPPORT // RoCE has no subnet management

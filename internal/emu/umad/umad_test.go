@@ -153,8 +153,8 @@ func TestAnswers(t *testing.T) {
 			"\x00\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x4d\x00\x00\x00\x00"},
 		{"wide counters", mad{class: classCounter, method: 1, attr: 0x1d, lid: 3, sel: 1, agent: 2}, 0, 72,
 			u64(0) + u64(1<<40) + u64(77)},
-		{"counters of no port", mad{class: classCounter, method: 1, attr: 0x12, lid: 3, sel: 3, agent: 2}, noAttribute, 3,
-			"\x81"},
+		{"counters of no port", mad{class: classCounter, method: 1, attr: 0x12, lid: 3, sel: 3, agent: 2}, noAttribute,
+			3, "\x81"},
 		{"counters' class", mad{class: classCounter, method: 1, attr: 1, lid: 3, agent: 2}, 0, 64, "\x01\x01\x02\x00"},
 	} {
 		got, e := r.send(tt.q)
@@ -281,7 +281,8 @@ func TestGarbage(t *testing.T) {
 			clear(r.m[:20])
 			r.m[0] = byte(rnd.IntN(3))
 			head := r.f.header()
-			copy(r.m[head:], []byte{1, []byte{classLID, classDirected, classCounter, 7}[rnd.IntN(4)], 1, byte(1 + rnd.IntN(3))})
+			class := []byte{classLID, classDirected, classCounter, 7}[rnd.IntN(4)]
+			copy(r.m[head:], []byte{1, class, 1, byte(1 + rnd.IntN(3))})
 			binary.BigEndian.PutUint16(r.m[head+offAttr:], uint16(rnd.IntN(32)))
 			addr, n := uint64(base), uint64(rnd.IntN(400))
 			if rnd.IntN(20) == 0 {
