@@ -23,6 +23,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/engine"
 	"github.com/pureverbs/pureverbs/internal/emu/fault"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
+	"github.com/pureverbs/pureverbs/internal/emu/netdev"
 	"github.com/pureverbs/pureverbs/internal/emu/nldev"
 	"github.com/pureverbs/pureverbs/internal/emu/notify"
 	"github.com/pureverbs/pureverbs/internal/emu/strict"
@@ -117,10 +118,10 @@ func serve(o *options, stderr io.Writer) (int, error) {
 	go m.eng.Run()
 	defer m.eng.Stop()
 	s, err := notify.Start(notify.Config{
-		Argv:        o.argv,
-		Net:         nw.net,
-		Scratch:     tree.Root(),
-		Env:         append(os.Environ(), control.Env+"="+ctl.Address()),
+		Argv:    o.argv,
+		Net:     nw.net,
+		Scratch: tree.Root(),
+		Env:     append(os.Environ(), control.Env+"="+ctl.Address()),
 		IoctlCmds: []uint32{verbsIoctl, umad.RegisterAgent, umad.UnregisterAgent, umad.EnablePKey,
 			umad.RegisterAgent2},
 		TrapNetlink: []int{unix.NETLINK_RDMA},
@@ -174,6 +175,7 @@ type options struct {
 	raw     bool
 	control string
 	network string
+	links   []string // kinds of interfaces
 }
 
 const usage = `Emu runs a program, and what it starts, on emulated ConnectX adapters. The program's own
@@ -223,6 +225,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		"`address` of the control socket: a path or @name; programs find it in "+control.Env)
 	f.StringVar(&o.network, "net", "auto", "`own`: a network of the program's own, with the devices' interfaces and "+
 		"no way out; host: the machine's, without them; auto: own where that can be had")
+	links := f.String("links", "", "`kind` of the interfaces in the program's own network: "+
+		strings.Join(netdev.Kinds, ", ")+"; without it the first of these that the kernel has")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -237,6 +241,13 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	o.config.MemlockLimit = *memlock
 	if !slices.Contains([]string{"auto", "own", "host"}, o.network) {
 		return nil, fmt.Errorf("--net %q: want own, host or auto", o.network)
+	}
+	o.links = netdev.Kinds
+	if *links != "" {
+		if !slices.Contains(netdev.Kinds, *links) {
+			return nil, fmt.Errorf("--links %q: want one of %s", *links, strings.Join(netdev.Kinds, ", "))
+		}
+		o.links = []string{*links}
 	}
 	for _, l := range *limits {
 		if err := o.config.SetLimit(l); err != nil {

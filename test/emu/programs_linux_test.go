@@ -29,7 +29,6 @@ const (
 	mpi       = "mpirun.openmpi -np 2 --oversubscribe --bind-to none "
 	netpipe   = " NPopenmpi -i -u 512 -o /dev/null"
 	integrity = `385 bytes +\d+ times --> +Integrity check passed`
-	testpmd   = "dpdk-testpmd -l 0,1 --no-huge -m 512 -a 00e0:01:00.0 --file-prefix emu -- --total-num-mbufs=2048"
 	qperfs    = "rc_bw rc_lat uc_bw ud_bw ud_lat rc_rdma_read_bw rc_rdma_write_lat rc_rdma_write_poll_lat " +
 		"rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add"
 )
@@ -73,6 +72,17 @@ n=$(cat /sys/class/infiniband/mlx5_0/ports/1/hw_counters/rx_write_requests)
 echo "rx_write_requests: $n and $(rdma statistic show link mlx5_0/1 | grep -c " rx_write_requests $n ")"
 rdma statistic qp mode
 echo "modes: $(rdma statistic mode | wc -l)"`
+	// A burst of 32 frames goes round between two ports.
+	testpmd = await + `t=$(mktemp -d)
+stdbuf -oL dpdk-testpmd -l 0,1 --no-huge -m 1024 -a 00e0:01:00.0,rxq_cqe_comp_en=0 -a 00e0:02:00.0,rxq_cqe_comp_en=0 \
+	--file-prefix emu$$ -- --total-num-mbufs=16384 --disable-link-check --tx-first --stats-period=1 >$t/out 2>&1 & p=$!
+await "[ \$(grep -c 'RX-packets: [0-9]\{4,\}' $t/out) -ge 2 ] || ! kill -0 $p"
+kill -INT $p
+wait $p
+rc=$?
+cat $t/out
+rm -r $t
+exit $rc`
 	countersByMAD = await + `b='ib_write_bw -d mlx5_0 -n 50 -s 2048 -F'
 $b >/dev/null & await '$b 127.0.0.1 >/dev/null 2>&1'
 wait
@@ -129,7 +139,12 @@ func programs() []program {
 			want: []string{`can't open UMAD port`}},
 		{name: "ibstat", client: "ibstat", want: []string{`CA type: MT4129`, `State: Active`, `Link layer: Ethernet`}},
 		{name: "ibstatus", client: "ibstatus", want: []string{`'mlx5_0' port 1`, `state:\s+4: ACTIVE`}},
-		{name: "testpmd", client: testpmd, want: []string{`No probed ethernet devices`}},
+		{name: "testpmd", script: testpmd, emu: []string{"--device", "mlx5_0,devx=off", "--device", "mlx5_1,devx=off",
+			"--links=bridge"}, want: []string{
+			`for port 0  -+\s+RX-packets: \d{4,} .*\s+TX-packets: \d{4,} `,
+			`for port 1  -+\s+RX-packets: \d{4,} .*\s+TX-packets: \d{4,} `}},
+		{name: "testpmd with DevX", client: "dpdk-testpmd -l 0,1 --no-huge -m 512 -a 00e0:01:00.0 --file-prefix emu " +
+			"-- --total-num-mbufs=2048", want: []string{`DevX create TIS failed`, `No probed ethernet devices`}},
 
 		{name: "qperf", server: "qperf -lp PORT", client: "qperf 127.0.0.1 -lp PORT -t 1 " + qperfs + " quit", emu: ib,
 			want:  []string{`rc_bw:\s+bw`, `uc_bw:\s+send_bw`, `ud_lat:\s+latency`, `ver_rc_fetch_add:\s+msg_rate`},
