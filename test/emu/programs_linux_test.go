@@ -33,6 +33,10 @@ const (
 		"rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add"
 )
 
+// forwarded is what testpmd says of two ports that have both sent and received.
+var forwarded = []string{`for port 0  -+\s+RX-packets: \d{4,} .*\s+TX-packets: \d{4,} `,
+	`for port 1  -+\s+RX-packets: \d{4,} .*\s+TX-packets: \d{4,} `}
+
 var mixed = []string{"--device", "mlx5_0", "--device", "mlx5_1,link=ib,ports=2"}
 
 // What programs hold, as rdma tells it while they run.
@@ -140,11 +144,12 @@ func programs() []program {
 		{name: "ibstat", client: "ibstat", want: []string{`CA type: MT4129`, `State: Active`, `Link layer: Ethernet`}},
 		{name: "ibstatus", client: "ibstatus", want: []string{`'mlx5_0' port 1`, `state:\s+4: ACTIVE`}},
 		{name: "testpmd", script: testpmd, emu: []string{"--device", "mlx5_0,devx=off", "--device", "mlx5_1,devx=off",
-			"--links=bridge"}, want: []string{
-			`for port 0  -+\s+RX-packets: \d{4,} .*\s+TX-packets: \d{4,} `,
-			`for port 1  -+\s+RX-packets: \d{4,} .*\s+TX-packets: \d{4,} `}},
-		{name: "testpmd with DevX", client: "dpdk-testpmd -l 0,1 --no-huge -m 512 -a 00e0:01:00.0 --file-prefix emu " +
-			"-- --total-num-mbufs=2048", want: []string{`DevX create TIS failed`, `No probed ethernet devices`}},
+			"--links=bridge"}, want: forwarded},
+		{name: "testpmd with DevX", script: strings.ReplaceAll(testpmd, "rxq_cqe", "dv_flow_en=0,rxq_cqe"), want: forwarded,
+			emu: []string{"--device", "mlx5_0", "--device", "mlx5_1", "--links=bridge"}},
+		{name: "testpmd with steering by DevX", client: "dpdk-testpmd -l 0,1 --no-huge -m 512 -a 00e0:01:00.0 " +
+			"--file-prefix emu -- --total-num-mbufs=2048", emu: []string{"--links=bridge"},
+			want: []string{`Cannot create drop RX queue`, `No probed ethernet devices`}},
 
 		{name: "qperf", server: "qperf -lp PORT", client: "qperf 127.0.0.1 -lp PORT -t 1 " + qperfs + " quit", emu: ib,
 			want:  []string{`rc_bw:\s+bw`, `uc_bw:\s+send_bw`, `ud_lat:\s+latency`, `ver_rc_fetch_add:\s+msg_rate`},

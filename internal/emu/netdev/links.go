@@ -13,8 +13,8 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 )
 
-// Kinds are the interfaces of the kernel's that only exist, the best first: not every kernel has every one. Of these only
-// a bridge answers ethtool and has a greatest MTU, but it has no carrier.
+// Kinds are the interfaces of the kernel's that only exist, the best first: not every kernel has every one. Only a
+// bridge answers ethtool and has a greatest MTU, but it has no carrier.
 var Kinds = []string{"dummy", "ifb", "bridge"}
 
 const genModeNone = 1 // IN6_ADDR_GEN_MODE_NONE
@@ -31,8 +31,8 @@ type Links struct {
 	kinds []string // of interfaces, to be tried in order
 }
 
-// New makes the interfaces of c's ports, through a socket that was opened in the namespace with the right to do so. They
-// are of the first of these kinds that the kernel has. fd stays the caller's.
+// New makes the interfaces of c's ports, through a socket that was opened in the namespace with the right to do so.
+// They are of the first of these kinds that the kernel has. fd stays the caller's.
 func New(fd int, c *config.Config, kinds []string) (*Links, error) {
 	l := &Links{fd: fd, index: map[string]int{"lo": loIndex}, kinds: kinds}
 	if err := l.change(loIndex, unix.IFF_UP, unix.IFF_UP, nil); err != nil {

@@ -126,7 +126,8 @@ func TestNew_Refused(t *testing.T) {
 	if _, err := New(fd, c, Kinds); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(fd, c, Kinds); !errors.Is(err, unix.EEXIST) || !strings.HasPrefix(err.Error(), "interface emu0: ") {
+	if _, err := New(fd, c, Kinds); !errors.Is(err, unix.EEXIST) ||
+		!strings.HasPrefix(err.Error(), "interface emu0: ") {
 		t.Errorf("the same interfaces again: %v", err)
 	}
 }
