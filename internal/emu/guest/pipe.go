@@ -65,6 +65,7 @@ func NewPackets() (p *Pipe, readEnd *os.File, err error) {
 		p.Close()
 		return nil, nil, os.NewSyscallError("fcntl", err)
 	}
+	_, _ = unix.FcntlInt(uintptr(p.fd), unix.F_SETPIPE_SZ, 1<<20) // each record takes a page; fewer will do
 	return p, readEnd, nil
 }
 

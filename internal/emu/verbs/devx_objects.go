@@ -63,8 +63,8 @@ func devxCreatable(in []byte) bool {
 	switch uapi.CmdOpcode.Get(in) {
 	case uapi.OpCreateGeneralObject, uapi.OpCreateMKey, uapi.OpCreateCQ, uapi.OpAllocPD, uapi.OpAllocTransportDomain,
 		uapi.OpCreateQP, createRMP, createSQ, createRQ, createRQT, createTIR, uapi.OpCreateTIS, allocQCounter,
-		createFlowTable, createFlowGroup, uapi.OpAllocFlowCounter, allocReformat, allocModifyHeader, createSched, addVXLAN, setL2,
-		createSRQ, createXSRQ, createDCT, createXRQ, attachMCG, allocXRCD:
+		createFlowTable, createFlowGroup, uapi.OpAllocFlowCounter, allocReformat, allocModifyHeader, createSched,
+		addVXLAN, setL2, createSRQ, createXSRQ, createDCT, createXRQ, attachMCG, allocXRCD:
 		return true
 	case setFlowTableEntry:
 		return uapi.CmdOpMod.Get(in) == 0
