@@ -23,14 +23,33 @@ type Pipe struct {
 	close  func()
 }
 
-// NewPipe makes a pipe. The caller closes readEnd after it was installed in the program.
-func NewPipe() (p *Pipe, readEnd *os.File, err error) {
+// NewPipe makes a pipe of bytes. The caller closes readEnd after it was installed in the program.
+func NewPipe() (p *Pipe, readEnd *os.File, err error) { return newPipe(0) }
+
+// NewPackets makes a pipe of packets: each read gets one.
+func NewPackets() (p *Pipe, readEnd *os.File, err error) { return newPipe(unix.O_DIRECT) }
+
+// MaxPacket is the longest packet, PIPE_BUF.
+const MaxPacket = 4096
+
+// Packet writes a packet, and reports whether there was room for it.
+func (p *Pipe) Packet(b []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dead {
+		return false
+	}
+	n, err := unix.Write(p.fd, b)
+	return err == nil && n == len(b)
+}
+
+func newPipe(flags int) (p *Pipe, readEnd *os.File, err error) {
 	w, err := watch()
 	if err != nil {
 		return nil, nil, err
 	}
 	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|flags); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
 	}
 	var st unix.Stat_t
@@ -53,31 +72,6 @@ func NewPipe() (p *Pipe, readEnd *os.File, err error) {
 		return nil, nil, os.NewSyscallError("pipe", err)
 	}
 	return p, os.NewFile(uintptr(fds[0]), "pipe"), nil
-}
-
-// NewPackets makes a pipe of which each read returns one record, to be written by Datagram.
-func NewPackets() (p *Pipe, readEnd *os.File, err error) {
-	if p, readEnd, err = NewPipe(); err != nil {
-		return nil, nil, err
-	}
-	if _, err = unix.FcntlInt(uintptr(p.fd), unix.F_SETFL, unix.O_NONBLOCK|unix.O_DIRECT); err != nil {
-		readEnd.Close()
-		p.Close()
-		return nil, nil, os.NewSyscallError("fcntl", err)
-	}
-	_, _ = unix.FcntlInt(uintptr(p.fd), unix.F_SETPIPE_SZ, 1<<20) // each record takes a page; fewer will do
-	return p, readEnd, nil
-}
-
-// Datagram writes rec, of at most a page, as one record. It never waits: what does not fit is lost, with an error.
-func (p *Pipe) Datagram(rec []byte) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.dead {
-		return ErrGone
-	}
-	_, err := unix.Write(p.fd, rec)
-	return os.NewSyscallError("write", err)
 }
 
 // Name returns what FDName returns for the program's descriptor.

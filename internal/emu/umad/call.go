@@ -36,6 +36,7 @@ func (s *Server) Open(c *notify.Call, n int) {
 		c.Errno(unix.ENFILE)
 		return
 	}
+	_, _ = unix.FcntlInt(r.Fd(), unix.F_SETPIPE_SZ, 1<<20) // each packet takes a page; fewer will do
 	s.f.Lock()
 	port := s.portAt(n)
 	if port != nil && !port.Device.Gone {

@@ -69,7 +69,7 @@ type agent struct {
 
 // receiver is where the program reads. What does not fit is lost, as datagrams are.
 type receiver interface {
-	Datagram(b []byte) error
+	Packet(b []byte) bool
 	Close() error
 }
 
@@ -213,7 +213,7 @@ func (s *Server) write(m memory, f *file, addr, n uint64) unix.Errno {
 		binary.NativeEndian.PutUint32(r[16:], uint32(head+madSize))
 		binary.BigEndian.PutUint32(r[20:], uint32(a.qp))
 		binary.BigEndian.PutUint16(r[28:], from)
-		_ = f.out.Datagram(append(r, answer...))
+		f.out.Packet(append(r, answer...))
 		return 0
 	}
 	timeout, tries := binary.NativeEndian.Uint32(b[8:]), binary.NativeEndian.Uint32(b[12:])
@@ -228,7 +228,7 @@ func (s *Server) write(m memory, f *file, addr, n uint64) unix.Errno {
 		defer s.f.Unlock()
 		delete(f.pending, tid)
 		if !f.closed && f.agents[id] == a {
-			_ = f.out.Datagram(back)
+			f.out.Packet(back)
 		}
 	})
 	return 0

@@ -43,8 +43,8 @@ func (m *space) Write(addr uint64, b []byte) error {
 // inbox is what a program could read.
 type inbox struct{ got [][]byte }
 
-func (i *inbox) Datagram(b []byte) error { i.got = append(i.got, b); return nil }
-func (i *inbox) Close() error            { return nil }
+func (i *inbox) Packet(b []byte) bool { i.got = append(i.got, b); return true }
+func (i *inbox) Close() error         { return nil }
 
 // rig is port n of mlx5_0 on Ethernet, and of mlx5_1 on InfiniBand with two ports, opened.
 type rig struct {
