@@ -78,7 +78,7 @@ rdma statistic qp mode
 echo "modes: $(rdma statistic mode | wc -l)"`
 	// A burst of 32 frames goes round between two ports.
 	testpmd = await + `t=$(mktemp -d)
-stdbuf -oL dpdk-testpmd -l 0,1 --no-huge -m 1024 -a 00e0:01:00.0,rxq_cqe_comp_en=0 -a 00e0:02:00.0,rxq_cqe_comp_en=0 \
+stdbuf -oL dpdk-testpmd -l 0,1 --no-huge -m 1024 -a 00e0:01:00.0 -a 00e0:02:00.0 \
 	--file-prefix emu$$ -- --total-num-mbufs=16384 --disable-link-check --tx-first --stats-period=1 >$t/out 2>&1 & p=$!
 await "[ \$(grep -c 'RX-packets: [0-9]\{4,\}' $t/out) -ge 2 ] || ! kill -0 $p"
 kill -INT $p
@@ -145,7 +145,7 @@ func programs() []program {
 		{name: "ibstatus", client: "ibstatus", want: []string{`'mlx5_0' port 1`, `state:\s+4: ACTIVE`}},
 		{name: "testpmd", script: testpmd, emu: []string{"--device", "mlx5_0,devx=off", "--device", "mlx5_1,devx=off",
 			"--links=bridge"}, want: forwarded},
-		{name: "testpmd with DevX", script: strings.ReplaceAll(testpmd, "rxq_cqe", "dv_flow_en=0,rxq_cqe"), want: forwarded,
+		{name: "testpmd with DevX", script: strings.ReplaceAll(testpmd, ":00.0", ":00.0,dv_flow_en=0"), want: forwarded,
 			emu: []string{"--device", "mlx5_0", "--device", "mlx5_1", "--links=bridge"}},
 		{name: "testpmd with steering by DevX", client: "dpdk-testpmd -l 0,1 --no-huge -m 512 -a 00e0:01:00.0 " +
 			"--file-prefix emu -- --total-num-mbufs=2048", emu: []string{"--links=bridge"},
