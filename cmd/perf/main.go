@@ -16,10 +16,12 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/buildinfo"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -76,6 +78,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "perf --help shows how it is used")
 		return exitUsage
 	}
+	if o.asked.Memory.OutOfReach() {
+		if err := keepOut(); err != nil {
+			say(stderr, err)
+			return exitFailure
+		}
+	}
 	if o.agentPort != 0 {
 		c, err := o.askAgent(ctx)
 		if err != nil {
@@ -98,8 +106,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintf(stderr, "perf: waiting for a client on %s port %d\n", kind, port)
 		},
 	}
+	var warnings []doctor.Finding
+	hooks.Ready = func(s session.Setup) {
+		l := &s.Local
+		warnings = doctor.Spoilers(doctor.This(), l.Device, int(l.Port), l.GIDIndex, l.ActiveMTU)
+		if o.format == formatText {
+			table.Header(s)
+		}
+		for _, w := range warnings {
+			say(stderr, w.Warning())
+		}
+	}
 	if o.format == formatText {
-		hooks.Ready = table.Header
 		hooks.Size = func(r measure.Size) {
 			locked(func() { bar.Clear(); table.Size(r) })
 		}
@@ -121,7 +139,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		missed = append(missed, o.limits.Missed(&res.Sizes[i])...)
 	}
 	outcome := report.Outcome{Plan: &o.plan, Result: res, Program: program(), Command: args, Host: report.ThisHost(),
-		Histogram: o.histogram, Failure: err, Missed: missed}
+		Histogram: o.histogram, Failure: err, Missed: missed, Warnings: warnings}
 	switch o.format {
 	case formatJSON:
 		err = errors.Join(err, outcome.JSON(stdout))
@@ -149,6 +167,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitLimit
 	}
 	return exitOK
+}
+
+// keepOut has libmlx5 keep short messages out of completions: it copies them to where they belong with the processor,
+// which does not reach memory of a device or of a GPU. The library reads the environment that the program was started
+// with, so that the program starts again.
+func keepOut() error {
+	const name, off = "MLX5_SCATTER_TO_CQE", "0"
+	if os.Getenv(name) == off {
+		return nil
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.Setenv(name, off); err != nil {
+		return err
+	}
+	return fmt.Errorf("start again with %s=%s, which memory out of the processor's reach needs: %w", name, off,
+		syscall.Exec(exe, os.Args, os.Environ()))
 }
 
 // program is the name and the version of this program.

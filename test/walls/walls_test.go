@@ -197,8 +197,9 @@ var few = []struct {
 	who  []string
 	why  string
 }{
-	{"github.com/ebitengine/purego", []string{"internal/ccall", "loader"}, "internal/ccall calls C, loader opens it"},
-	{module + "internal/ccall", []string{"internal/bind", "internal/ops", "loader"},
+	{"github.com/ebitengine/purego", []string{"internal/ccall", "internal/cuda", "loader"},
+		"internal/ccall calls C, loader opens it, internal/cuda opens NVIDIA's"},
+	{module + "internal/ccall", []string{"internal/bind", "internal/cuda", "internal/ops", "loader"},
 		"C is called by name in internal/bind, by pointer in internal/ops"},
 	{module + "internal/bind", []string{"internal/bind", "ibv", "mlx5dv", "efadv", "rdmacm"},
 		"programs use the packages above it"},

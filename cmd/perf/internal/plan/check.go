@@ -31,7 +31,7 @@ func (p *Plan) check() error {
 	var c complaints
 	for _, check := range []func(*complaints){
 		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
-		p.checkEndless, p.checkRate, p.checkLists,
+		p.checkEndless, p.checkRate, p.checkLists, p.checkMemory,
 	} {
 		check(&c)
 	}

@@ -75,6 +75,10 @@ type Options struct {
 	CQMod    int // 0: 100, or less where that would mislead
 	Inline   int // bytes; Auto: perftest's choice for latency, 0 for bandwidth
 
+	Memory Memory
+	CPUs   []int // that this end may run on; nil: those near the device
+	NoPin  bool  // leave the choice of CPUs and memory to the kernel
+
 	Bidirectional bool
 	Events        bool // sleep for completions
 	NoPeak        bool

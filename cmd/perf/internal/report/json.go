@@ -6,8 +6,10 @@ import (
 	"io"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -38,6 +40,7 @@ type document struct {
 	CPU      float64           `json:"cpu_percent,omitempty"` // of one processor, of this end
 	Counters map[string]uint64 `json:"counters,omitempty"`
 	Notes    []string          `json:"notes,omitempty"`
+	Warnings []doctor.Finding  `json:"warnings,omitempty"` // what spoils the figures
 	Missed   []string          `json:"limits_missed,omitempty"`
 	Error    string            `json:"error,omitempty"`
 }
@@ -67,6 +70,10 @@ type testDoc struct {
 	RateUnit      string  `json:"rate_limit_unit,omitempty"`
 	Burst         int     `json:"burst_messages,omitempty"`
 	LatencyDef    string  `json:"latency_definition,omitempty"`
+	Memory        string  `json:"memory"`
+	OnDemand      bool    `json:"on_demand,omitempty"`
+	NullMR        bool    `json:"null_mr,omitempty"`
+	Relaxed       bool    `json:"relaxed_ordering"`
 }
 
 type sideDoc struct {
@@ -81,6 +88,10 @@ type sideDoc struct {
 	GIDIndex  *int    `json:"gid_index,omitempty"`
 	GID       string  `json:"gid,omitempty"`
 	Software  bool    `json:"software_device"`
+	NUMANode  *int    `json:"numa_node,omitempty"`  // of the device, if it is known
+	NUMANodes int     `json:"numa_nodes,omitempty"` // of the machine
+	CPUs      string  `json:"cpus,omitempty"`       // that the test might run on
+	Pinned    bool    `json:"pinned"`
 }
 
 type peerDoc struct {
@@ -150,8 +161,9 @@ type Outcome struct {
 	Program   string // and its version
 	Command   []string
 	Host      *Host
-	Histogram bool    // with the distribution of latencies
-	Failure   error   // what ended the run, or nil
+	Histogram bool  // with the distribution of latencies
+	Failure   error // what ended the run, or nil
+	Warnings  []doctor.Finding
 	Missed    []error // limits
 }
 
@@ -175,8 +187,10 @@ func (o *Outcome) JSON(w io.Writer) error {
 			Inline: max(res.Setup.Local.Inline, 0), Events: c.Events,
 		},
 		Results: []any{}, Parts: partsOf(res.Parts), Verified: res.Verified,
-		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res),
+		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res), Warnings: o.Warnings,
 	}
+	d.Test.Memory, d.Test.OnDemand, d.Test.NullMR, d.Test.Relaxed = c.Memory.Kind.String(), c.Memory.OnDemand,
+		c.Memory.Null, c.Relaxed()
 	d.Test.Infinite = c.Infinite
 	if c.Infinite {
 		d.Test.Iterations = 0
@@ -197,6 +211,11 @@ func (o *Outcome) JSON(w io.Writer) error {
 		d.Local = &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer,
 			Rate:     l.RateGbps * 1e9,
 			DataPath: l.DataPath, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software != ""}
+		pl := &res.Setup.Place
+		d.Local.NUMANodes, d.Local.CPUs, d.Local.Pinned = pl.Nodes, place.FormatList(pl.CPUs), pl.Pinned
+		if pl.Node >= 0 && pl.Nodes > 0 {
+			d.Local.NUMANode = &pl.Node
+		}
 		if l.GIDIndex >= 0 {
 			d.Local.GIDIndex = &l.GIDIndex
 		}

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/memory"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/payload"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// allocate makes the memory: a send area for each queue pair, then a receive area for each. Memory
-// of another kind, as a GPU's, is allocated here instead.
+// allocate makes the memory: a send area for each queue pair, then a receive area for each.
 func (s *Session) allocate() error {
 	slot, total, err := areas(&s.plan, os.Getpagesize(), s.terms)
 	if err != nil {
@@ -21,8 +21,44 @@ func (s *Session) allocate() error {
 	if s.pd, err = s.dev.AllocPD(); err != nil {
 		return err
 	}
-	s.mr, err = s.pd.AllocMR(int(total), s.access(), nil)
+	return s.openMemory(total)
+}
+
+// openMemory makes the memory that was asked for.
+func (s *Session) openMemory(size uint64) (err error) {
+	access := s.access()
+	if s.plan.Relaxed() {
+		access |= ibv.RelaxedOrdering
+	}
+	s.mr, err = memory.Open(s.pd, int(size), access, &s.plan.Memory, !s.plan.NoPin)
 	return err
+}
+
+// checkPaging refuses memory on demand that the device does not have for this test.
+func (s *Session) checkPaging() error {
+	p := &s.plan
+	if !p.Memory.OnDemand {
+		return nil
+	}
+	var ops ibv.ODPOps
+	switch p.Verb {
+	case wire.Write:
+		ops = ibv.ODPWrite
+	case wire.Read:
+		ops = ibv.ODPRead
+	case wire.Atomic:
+		ops = ibv.ODPAtomic
+	default:
+		if p.Sends() {
+			ops |= ibv.ODPSend
+		}
+		if p.Shares() {
+			ops |= ibv.ODPSRQRecv
+		} else if p.Receives() {
+			ops |= ibv.ODPRecv
+		}
+	}
+	return memory.CheckPaging(s.dev.Name(), s.attr, p.QPType(), ops, p.Memory.Implicit)
 }
 
 // access is what the peer may do to the memory. Not every device has atomics.
@@ -68,29 +104,45 @@ func areas(p *plan.Plan, page int, terms wire.Agreed) (slot, total uint64, err e
 func (s *Session) sendOff(i int) uint64 { return uint64(i) * s.slot }
 func (s *Session) recvOff(i int) uint64 { return uint64(s.plan.QPs+i) * s.slot }
 
-// SendArea returns the memory that queue pair i sends from, or reads to.
+// SendArea returns the memory that queue pair i sends from, or reads to. The processor has to reach it.
 func (s *Session) SendArea(i int) []byte { return s.mr.Bytes()[s.sendOff(i):][:s.slot] }
 
 // RecvArea returns the memory of queue pair i that the peer's messages go to, or come from when it reads.
+// The processor has to reach it.
 func (s *Session) RecvArea(i int) []byte { return s.mr.Bytes()[s.recvOff(i):][:s.slot] }
 
 // fill puts the payload where the verb takes it from.
-func (s *Session) fill() {
+func (s *Session) fill() error {
+	area, at := s.sendOff, s.SendArea
+	if s.plan.Verb.Fetches() {
+		area, at = s.recvOff, s.RecvArea
+	}
 	for i := range s.plan.QPs {
-		if s.plan.Verb.Fetches() {
-			payload.Fill(s.RecvArea(i), i)
-		} else {
-			payload.Fill(s.SendArea(i), i)
+		if !s.plan.Memory.OutOfReach() {
+			payload.Fill(at(i), i)
+			continue
+		}
+		b := make([]byte, s.slot)
+		payload.Fill(b, i)
+		if _, err := s.mr.WriteAt(b, int64(area(i))); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-// Landed returns where the peer's payload has come to rest.
-func (s *Session) Landed(i int) []byte {
+// Landed returns what the peer's payload has left here.
+func (s *Session) Landed(i int) ([]byte, error) {
+	area, at := s.recvOff, s.RecvArea
 	if s.plan.Verb.Fetches() {
-		return s.SendArea(i)
+		area, at = s.sendOff, s.SendArea
 	}
-	return s.RecvArea(i)
+	if !s.plan.Memory.OutOfReach() {
+		return at(i), nil
+	}
+	b := make([]byte, s.slot)
+	_, err := s.mr.ReadAt(b, int64(area(i)))
+	return b, err
 }
 
 // Pair is one queue pair with the addresses that its messages have.
