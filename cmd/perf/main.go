@@ -109,12 +109,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var warnings []doctor.Finding
 	hooks.Ready = func(s session.Setup) {
 		l := &s.Local
-		warnings = doctor.Spoilers(doctor.This(), l.Device, int(l.Port), l.GIDIndex, l.ActiveMTU)
-		if o.format == formatText {
-			table.Header(s)
+		mtu := l.ActiveMTU
+		if o.plan.Size <= uint64(mtu) {
+			mtu = 0 // messages fit into a packet
 		}
+		warnings = doctor.Spoilers(doctor.This(), l.Device, int(l.Port), l.GIDIndex, mtu)
 		for _, w := range warnings {
 			say(stderr, w.Warning())
+		}
+		if o.format == formatText {
+			table.Header(s)
 		}
 	}
 	if o.format == formatText {

@@ -1,8 +1,9 @@
 /*
  * A libcuda.so.1 with FAKE_GPUS GPUs, 2 if it is not set. Their memory is of memfds, of which Export gives a duplicate:
  * to a device that takes a memfd for a dma-buf it is one. FAKE_NO_DMABUF makes GPUs without. FAKE_FAIL names a function
- * that fails with code FAKE_CODE, 999 if it is not set. FAKE_MEMORY bounds an allocation. Each call of a function that
- * works on memory needs a current context, as CUDA does.
+ * that fails with code FAKE_CODE, 999 if it is not set. FAKE_MEMORY bounds an allocation. FAKE_LOG names a file that
+ * gets a line for each object that comes or goes. Each call of a function that works on memory needs a current context,
+ * as CUDA does.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -32,6 +33,17 @@ static int fails(const char *name)
 		if (!(cond)) \
 			return code; \
 	} while (0)
+
+static void note(const char *what)
+{
+	const char *f = getenv("FAKE_LOG");
+	FILE *log = f ? fopen(f, "a") : NULL;
+
+	if (log) {
+		fprintf(log, "%s\n", what);
+		fclose(log);
+	}
+}
 
 static int count(void)
 {
@@ -98,6 +110,7 @@ int cuDevicePrimaryCtxRetain(void **ctx, int dev)
 	CALL(dev >= 40, 101);
 	*ctx = (void *)(intptr_t)(dev * 16);
 	retained++;
+	note("+context");
 	return 0;
 }
 
@@ -105,6 +118,7 @@ int cuDevicePrimaryCtxRelease_v2(int dev)
 {
 	CALL(dev >= 40 && retained > 0, 101);
 	retained--;
+	note("-context");
 	return 0;
 }
 
@@ -140,6 +154,7 @@ int cuMemAlloc_v2(ptr *p, size_t size)
 	blocks[i].size = size;
 	blocks[i].fd = fd;
 	allocated++;
+	note("+memory");
 	return 0;
 }
 
@@ -169,6 +184,7 @@ int cuMemFree_v2(ptr p)
 	close(blocks[i].fd);
 	memset(&blocks[i], 0, sizeof blocks[i]);
 	allocated--;
+	note("-memory");
 	return 0;
 }
 
@@ -197,6 +213,7 @@ int cuMemGetHandleForAddressRange(void *handle, ptr p, size_t size, int type, un
 	if (getenv("FAKE_NO_DMABUF"))
 		return 801;
 	*(int *)handle = dup(blocks[i].fd);
+	note("export");
 	return 0;
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // Spoilers returns what makes the figures of a test on a port worse than those of the device: CPUs, IOMMU, PCIe, MTU.
-// gid is the index of the test's GID, or negative, and mtu that of the port.
+// gid is the index of the test's GID, or negative; mtu is that of the port, or 0 where it does not matter.
 func Spoilers(h *Host, device string, port, gid, mtu int) []Finding {
 	x := &examination{Host: h, Report: &Report{}}
 	x.processor()

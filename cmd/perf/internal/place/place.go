@@ -94,7 +94,10 @@ func (p *Place) String() string {
 		s += ", not pinned"
 	}
 	if p.Node >= 0 {
-		return fmt.Sprintf("%s; the device is at numa node %d of %d", s, p.Node, p.Nodes)
+		s += fmt.Sprintf("; the device is at numa node %d", p.Node)
+	}
+	if p.Nodes > 1 {
+		s += fmt.Sprintf(", there are %d", p.Nodes)
 	}
 	return s
 }
