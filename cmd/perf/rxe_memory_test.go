@@ -17,62 +17,68 @@ import (
 // perftest, in both roles, with the same option where perftest has it.
 func TestRXE_Memory(t *testing.T) {
 	vm := testutil.NeedRXE(t)
-	file := filepath.Join(t.TempDir(), "memory")
-	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
-		t.Fatal(err)
+	files := [2]string{filepath.Join(t.TempDir(), "server"), filepath.Join(t.TempDir(), "client")}
+	for _, f := range files {
+		if err := os.WriteFile(f, make([]byte, 1<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	type row struct {
-		args  string
-		kinds string
-		where func(testutil.RXE) bool
-		stock string // perftest's option, "-" if it takes none
-		says  string // the JSON object
-	}
-	soft := func(vm testutil.RXE) bool { return !vm.Emulated && !vm.Hardware } // there are huge pages
-	mlx5 := func(vm testutil.RXE) bool { return !soft(vm) }
-	all := func(testutil.RXE) bool { return true }
-	rows := []row{
-		{"--use-hugepages", "write bw, send lat", soft, "--use_hugepages", "huge pages"},
-		{"--mmap " + file + " --mmap-offset 8192", "write lat, read bw", all, "--mmap=" + file + " --mmap-offset=8192",
-			"file"},
-		{"--odp", "send bw, read lat", mlx5, "--odp", "pages"},
-		{"--odp-implicit", "write bw, send lat", mlx5, "-", "pages"},
-		{"--use-dm", "write bw, read lat, send lat", mlx5, "-", "device memory"},
-		{"--disable-pcie-relaxed", "write bw", all, "--disable_pcie_relaxed", "pages"},
-		{"--use-null-mr", "write bw, read lat", mlx5, "-", "pages"},
-	}
+	soft := !vm.Emulated && !vm.Hardware
+	direct := os.Getenv("PUREVERBS_DATAPATH") != "ops"
 	n := 0
-	for _, r := range rows {
-		for k := range strings.SplitSeq(r.kinds, ", ") {
-			if n++; !r.where(vm) || !here(vm, n) && !soft(vm) {
+	for _, r := range []struct {
+		args  string // FILE is each end's own
+		kinds string // a short run has the first one
+		here  bool
+		stock string // what perftest is given beside it; "" runs none
+		says  string // the JSON object
+	}{
+		{"--use-hugepages", "write bw, send lat", soft, "--use_hugepages", "huge pages"},
+		{"--mmap FILE --mmap-offset 8192", "write lat, read bw", here(vm, 1), "--mmap=FILE --mmap-offset=8192", "file"},
+		{"--disable-pcie-relaxed", "write bw", here(vm, 2), "--disable_pcie_relaxed", "pages"},
+		{"--odp", "send bw, read lat, send lat", !soft && direct, "--odp", "pages"},
+		{"--odp-implicit", "write bw, send lat", !soft && !direct, "", "pages"},
+		{"--use-dm", "read lat, write bw, send lat", !soft && !direct, "-m 1024", "device memory"},
+		{"--use-null-mr", "write bw, read lat", !soft && direct, "", "pages"},
+	} {
+		for i, k := range strings.Split(r.kinds, ", ") {
+			if !r.here && (soft || !testutil.Full()) || i > 0 && !testutil.Full() {
 				continue
 			}
+			n++
 			verb, metric, _ := strings.Cut(k, " ")
 			size := map[string]string{"bw": "3000", "lat": "16"}[metric]
-			ours := append([]string{"perf", verb, metric, "--json", "-s", size, "-n", "60"}, strings.Fields(r.args)...)
-			t.Run(k+" "+r.args[2:], func(t *testing.T) {
-				verify := append(slices.Clone(ours), "--verify")
-				if strings.Contains(r.args, "null") {
-					verify = ours
-				}
-				srv, cli := runPair(t, vm, verify, verify)
-				for _, p := range []*proc{srv, cli} {
-					if o := p.outcome(t); o.Test.Memory != r.says || o.Error != "" {
-						t.Errorf("%v: %+v", p.Args, o)
+			ends := func(args ...string) (both [2][]string) {
+				for i := range both {
+					for _, a := range append(slices.Clone(args), "-s", size, "-n", "60") {
+						both[i] = append(both[i], strings.ReplaceAll(a, "FILE", files[i]))
 					}
 				}
-				if o, s := cli.outcome(t), srv.outcome(t); !o.Verified && !s.Verified && !strings.Contains(r.args, "null") {
-					t.Error("no end has checked the payload")
+				return both
+			}
+			ours := ends(append([]string{"perf", verb, metric, "--json"}, strings.Fields(r.args)...)...)
+			t.Run(k+" "+r.args[2:], func(t *testing.T) {
+				checks := ours
+				for i := range checks {
+					if r.args != "--use-null-mr" {
+						checks[i] = append(slices.Clip(ours[i]), "--verify")
+					}
 				}
-				theirs := []string{"ib_" + verb + "_" + metric, "-F", "-s", size, "-n", "60"}
-				if r.stock != "-" {
-					theirs = append(theirs, strings.Fields(r.stock)...)
+				srv, cli := runPair(t, vm, checks[0], checks[1])
+				s, c := srv.outcome(t), cli.outcome(t)
+				if s.Test.Memory != r.says || c.Test.Memory != r.says ||
+					r.args != "--use-null-mr" && !s.Verified && !c.Verified {
+					t.Errorf("server %+v, client %+v", s, c)
 				}
+				if r.stock == "" {
+					return
+				}
+				theirs := ends(append([]string{"ib_" + verb + "_" + metric, "-F"}, strings.Fields(r.stock)...)...)
 				if n%2 == 0 || testutil.Full() {
-					runPair(t, vm, ours, theirs)
+					runPair(t, vm, ours[0], theirs[1])
 				}
 				if n%2 == 1 || testutil.Full() {
-					runPair(t, vm, theirs, ours)
+					runPair(t, vm, theirs[0], ours[1])
 				}
 			})
 		}
@@ -179,6 +185,9 @@ func TestRXE_CUDA(t *testing.T) {
 		})
 	}
 	t.Run("stock peer", func(t *testing.T) {
+		if !testutil.Full() && vm.Emulated && os.Getenv("PUREVERBS_DATAPATH") == "ops" {
+			return // as with the other data path
+		}
 		args := strings.Fields("perf write bw -s 5000 -n 60 --json --use-cuda 0" + dmabuf)
 		runPair(t, vm, args, strings.Fields("ib_write_bw -F -s 5000 -n 60"))
 		freed(t)
