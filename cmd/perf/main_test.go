@@ -91,7 +91,8 @@ func TestParse(t *testing.T) {
 		{"write bw", func(o *options) bool { return o.plan.Memory == plan.Memory{} && o.plan.Relaxed() }},
 		{"write lat", func(o *options) bool { return !o.plan.Relaxed() }},
 		{"send lat --disable_pcie_relaxed --use_hugepages --odp", func(o *options) bool {
-			return o.plan.Memory == plan.Memory{Kind: plan.HugePages, OnDemand: true, Ordered: true} && !o.plan.Relaxed()
+			return o.plan.Memory == plan.Memory{Kind: plan.HugePages, OnDemand: true, Ordered: true} &&
+				!o.plan.Relaxed()
 		}},
 		{"write bw --mmap=a --mmap-offset=4096", func(o *options) bool {
 			return o.plan.Memory == plan.Memory{Kind: plan.File, File: "a", Offset: 4096}

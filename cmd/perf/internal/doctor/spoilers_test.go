@@ -21,7 +21,8 @@ func TestSpoilers(t *testing.T) {
 			b.tree.Symlink("../../kernel/iommu_groups/7", "devices/pci0000:3a/0000:3a:00.0/"+pci+"/iommu_group")
 			b.tree.Write("kernel/iommu_groups/7/type", "DMA")
 		}, 0, "mlx5_0 iommu the IOMMU translates"},
-		"pcie width": {func(b *bed) { b.tree.Write(bus+"current_link_width", "4") }, 0, "mlx5_0 pcie PCIe carries 63 Gb/s"},
+		"pcie width": {func(b *bed) { b.tree.Write(bus+"current_link_width", "4") }, 0,
+			"mlx5_0 pcie PCIe carries 63 Gb/s"},
 		"pcie speed": {func(b *bed) { b.tree.Write(bus+"current_link_speed", "2.5 GT/s PCIe") }, 0,
 			"mlx5_0 pcie PCIe carries 32 Gb/s"},
 		"mtu": {func(*bed) {}, 1024, "mlx5_0/1 mtu active MTU 1024, although 4096 fits"},

@@ -103,7 +103,8 @@ func TestGPU(t *testing.T) {
 	if _, err := p.WriteAt(want, 50); err != nil {
 		t.Error(err)
 	}
-	if n, err := p.ReadAt(got, 50); n != 3 || err != nil || !bytes.Equal(got, want) || !bytes.Equal(g.mem[50:53], want) {
+	if n, err := p.ReadAt(got, 50); n != 3 || err != nil || !bytes.Equal(got, want) ||
+		!bytes.Equal(g.mem[50:53], want) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, off := range []int64{-1, gpuPage - 2, gpuPage + 1} {
@@ -129,8 +130,8 @@ func TestGPU(t *testing.T) {
 	} {
 		_, err := allocGPU(tt.gpu, 100, tt.dmabuf, false)
 		var ge *GPUError
-		if !errors.As(err, &ge) || tt.err != nil && !errors.Is(err, tt.err) || !strings.Contains(err.Error(), tt.want) ||
-			tt.gpu.open != 0 || tt.gpu.allocated != 0 {
+		if !errors.As(err, &ge) || tt.err != nil && !errors.Is(err, tt.err) ||
+			!strings.Contains(err.Error(), tt.want) || tt.gpu.open != 0 || tt.gpu.allocated != 0 {
 			t.Errorf("%v, want %q; left %+v", err, tt.want, tt.gpu)
 		}
 	}

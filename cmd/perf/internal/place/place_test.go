@@ -35,7 +35,8 @@ func TestChoose(t *testing.T) {
 		pinned         bool
 		says           string // note, or the text
 	}{
-		{"near", "1", all, nil, false, []int{1, 3, 5, 7}, true, "near the device; the device is at numa node 1, there are 2"},
+		{"near", "1", all, nil, false, []int{1, 3, 5, 7}, true,
+			"near the device; the device is at numa node 1, there are 2"},
 		{"near, in a cpuset", "1", []int{2, 3, 4, 5}, nil, false, []int{3, 5}, true, "cpus 3,5, near"},
 		{"a cpuset elsewhere", "1", []int{0, 2}, nil, false, []int{0, 2}, false, "no CPU of NUMA node 1"},
 		{"asked", "1", all, []int{0, 1}, false, []int{0, 1}, true, "cpus 0-1 as asked for"},
