@@ -316,10 +316,15 @@ func reason(output string) string {
 	return strings.Join(out, " ")
 }
 
+// message is a line that a test has logged, which says where.
+var message = regexp.MustCompile(`(?m)^\s*\w+_test\.go:\d+: .*\n`)
+
+// indent returns the output of a test: its ends if it is long, and of what lies between the test's messages.
 func indent(s string) string {
 	const most = 16 << 10
 	if len(s) > most {
-		s = s[:most/2] + "\n[...]\n" + s[len(s)-most/2:]
+		between := strings.Join(message.FindAllString(s[most/2:len(s)-most/2], most/256), "")
+		s = s[:most/2] + "\n[...]\n" + between + "[...]\n" + s[len(s)-most/2:]
 	}
 	s = strings.TrimRight(s, "\n")
 	if s == "" {

@@ -283,3 +283,16 @@ func TestUsage(t *testing.T) {
 		}
 	}
 }
+
+func TestIndentLong(t *testing.T) {
+	stack := strings.Repeat("goroutine 1 [running]:\n\ta/b/c_test.go:5 +0x1\n", 1000)
+	got := indent("first\n" + stack + "    x_test.go:7: 3 completions are missing\n" + stack + "last\n")
+	for _, want := range []string{"    first\n", "\n        x_test.go:7: 3 completions are missing\n", "\n    last\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not there", want)
+		}
+	}
+	if len(got) > 24<<10 {
+		t.Errorf("%d bytes are left", len(got))
+	}
+}

@@ -348,6 +348,23 @@ func TestUnmap(t *testing.T) {
 	}
 }
 
+// A heap that grows between the filter and the exec waits for an answer that nobody gives.
+func TestUnmapLargeEnvironment(t *testing.T) {
+	env := append(os.Environ(), "NOTIFY_PROGRAM=unmapping")
+	for i := range 15 {
+		env = append(env, "LARGE"+strconv.Itoa(i)+"="+strings.Repeat("x", 120<<10))
+	}
+	for range 8 {
+		s, err := Start(Config{Argv: []string{"/proc/self/exe"}, Env: env, Unmap: true}, (*Call).Continue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, err := s.Wait(); code != 0 || err != nil {
+			t.Errorf("exit code %d, %v", code, err)
+		}
+	}
+}
+
 func TestStartErrors(t *testing.T) {
 	y := newToy(t)
 	if _, err := Start(Config{}, y.handle); err == nil {
