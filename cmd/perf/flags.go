@@ -50,6 +50,10 @@ func flagSet(o *options) *pflag.FlagSet {
 			name = "no-peak"
 		case "CPU-freq":
 			name = "cpu-freq"
+		case "pin_cores", "pin-cores":
+			name = "cpus"
+		case "disable_numa", "disable-numa":
+			name = "no-pin"
 		}
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})

@@ -104,7 +104,8 @@ func TestParse(t *testing.T) {
 		{"write bw --use-cuda-bus-id 0000:3b:00.0 --odp-implicit=false", func(o *options) bool {
 			return o.plan.Memory == plan.Memory{Kind: plan.CUDA, BusID: "0000:3b:00.0"}
 		}},
-		{"read lat --use-null-mr --cpus 2-5,8", func(o *options) bool {
+		{"write bw --disable_numa", func(o *options) bool { return o.plan.NoPin }},
+		{"read lat --use-null-mr --pin_cores=2-5,8", func(o *options) bool {
 			return o.plan.Memory == plan.Memory{Null: true} && slices.Equal(o.plan.CPUs, []int{2, 3, 4, 5, 8})
 		}},
 		{"read lat -H host", func(o *options) bool { return o.histogram }},
