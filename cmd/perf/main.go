@@ -115,7 +115,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		warnings = doctor.Spoilers(doctor.This(), l.Device, int(l.Port), l.GIDIndex, mtu)
 		for _, w := range warnings {
-			say(stderr, w.Warning())
+			if o.format != formatJSON { // the object has them
+				say(stderr, w.Warning())
+			}
 		}
 		if o.format == formatText {
 			table.Header(s)
