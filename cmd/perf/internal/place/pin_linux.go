@@ -4,13 +4,32 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// Allowed lists the CPUs that this process may use.
+// pinned are the places that the process is confined to: several devices may be at several nodes.
+var pinned struct {
+	sync.Mutex
+	places []*Place
+	before []int // what it might use without
+}
+
+// Allowed lists the CPUs that this process may use, or might before Pin.
 func Allowed() ([]int, error) {
+	pinned.Lock()
+	defer pinned.Unlock()
+	if len(pinned.places) > 0 {
+		return pinned.before, nil
+	}
+	return affinity()
+}
+
+// affinity lists the CPUs that this thread may use.
+func affinity() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return nil, err
@@ -24,20 +43,43 @@ func Allowed() ([]int, error) {
 	return list, nil
 }
 
-// Pin has all threads of this process run on the place's CPUs, and those that they start, too. undo lets them run where
-// they might before.
+// Pin has all threads of this process run on the place's CPUs, and those that they start, too. Places that are pinned
+// at the same time share theirs. undo ends it.
 func (p *Place) Pin() (undo func(), err error) {
 	if !p.Pinned {
 		return func() {}, nil
 	}
-	before, err := Allowed()
-	if err != nil {
-		return nil, err
+	pinned.Lock()
+	defer pinned.Unlock()
+	if len(pinned.places) == 0 {
+		if pinned.before, err = affinity(); err != nil {
+			return nil, err
+		}
 	}
-	if err := confine(p.CPUs); err != nil {
+	all := slices.Clone(p.CPUs)
+	for _, other := range pinned.places {
+		all = append(all, other.CPUs...)
+	}
+	if err := confine(all); err != nil {
 		return nil, fmt.Errorf("cpus %s: %w", FormatList(p.CPUs), err)
 	}
-	return func() { _ = confine(before) }, nil
+	pinned.places = append(pinned.places, p)
+	return p.unpin, nil
+}
+
+// unpin ends what Pin began.
+func (p *Place) unpin() {
+	pinned.Lock()
+	defer pinned.Unlock()
+	pinned.places = slices.DeleteFunc(pinned.places, func(other *Place) bool { return other == p })
+	all := pinned.before
+	if len(pinned.places) > 0 {
+		all = nil
+		for _, other := range pinned.places {
+			all = append(all, other.CPUs...)
+		}
+	}
+	_ = confine(all)
 }
 
 // confine sets the CPUs of each thread, until there is none that has come meanwhile.

@@ -118,6 +118,17 @@ func TestPin(t *testing.T) {
 		}
 	}
 	check(last)
+	first := Place{CPUs: before[:1], Pinned: true}
+	other, err := first.Pin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(slices.Compact([]int{before[0], last[0]})) // both at once
+	if got, err := Allowed(); err != nil || !slices.Equal(got, before) {
+		t.Errorf("allowed are %v, %v, want %v", got, err, before)
+	}
+	other()
+	check(last)
 	undo()
 	check(before)
 	if undo, err = (&Place{CPUs: []int{1023}, Pinned: true}).Pin(); err == nil {
