@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -107,20 +108,36 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		},
 	}
 	var warnings []doctor.Finding
-	hooks.Ready = func(s session.Setup) {
+	warn := func(s *session.Setup) {
 		l := &s.Local
 		mtu := l.ActiveMTU
 		if o.plan.Size <= uint64(mtu) {
 			mtu = 0 // messages fit into a packet
 		}
-		warnings = doctor.Spoilers(doctor.This(), l.Device, int(l.Port), l.GIDIndex, mtu)
-		for _, w := range warnings {
+		for _, w := range doctor.Spoilers(doctor.This(), l.Device, int(l.Port), l.GIDIndex, mtu) {
+			if slices.Contains(warnings, w) {
+				continue // of the host, by another device
+			}
+			warnings = append(warnings, w)
 			if o.format != formatJSON { // the object has them
 				say(stderr, w.Warning())
 			}
 		}
+	}
+	hooks.Ready = func(s session.Setup) {
+		warn(&s)
 		if o.format == formatText {
 			table.Header(s)
+		}
+	}
+	hooks.Rails = func(list []engine.Rail) {
+		for i := range list {
+			if list[i].Err == nil {
+				warn(&list[i].Setup)
+			}
+		}
+		if o.format == formatText {
+			table.Rails(list)
 		}
 	}
 	if o.format == formatText {
@@ -138,7 +155,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			locked(func() { bar.Update(size, done, want) })
 		}
 	}
-	res, err := engine.Run(ctx, o.plan, hooks)
+	start := func() (*engine.Result, error) { return engine.Run(ctx, o.plan, hooks) }
+	if len(o.rails) > 1 {
+		start = func() (*engine.Result, error) { return engine.RunRails(ctx, o.rails, hooks) }
+	}
+	res, err := start()
 	locked(bar.Clear)
 	var missed []error
 	for i := range res.Sizes {

@@ -63,6 +63,9 @@ func (p *Plan) checkMemory(c *complaints) {
 	if p.NoPin && p.CPUs != nil {
 		c.add("give CPUs (--cpus) or leave the choice to the kernel (--no-pin), not both")
 	}
+	if p.MRPerQP && m.Kind == File {
+		c.add("memory per queue pair (--mr-per-qp): each would begin at the same byte of the file (--mmap)")
+	}
 	if m.GPU < 0 {
 		c.add("gpu (--use-cuda) %d is negative", m.GPU)
 	}

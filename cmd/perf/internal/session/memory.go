@@ -11,7 +11,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// allocate makes the memory: a send area for each queue pair, then a receive area for each.
+// allocate makes the memory: a send area and a receive area for each queue pair.
 func (s *Session) allocate() error {
 	slot, total, err := areas(&s.plan, os.Getpagesize(), s.terms)
 	if err != nil {
@@ -21,16 +21,28 @@ func (s *Session) allocate() error {
 	if s.pd, err = s.dev.AllocPD(); err != nil {
 		return err
 	}
-	return s.openMemory(total)
+	n := 1
+	if s.plan.MRPerQP {
+		n = s.plan.QPs
+	}
+	for range n {
+		if err := s.openMemory(total / uint64(n)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// openMemory makes the memory that was asked for.
-func (s *Session) openMemory(size uint64) (err error) {
+// openMemory makes memory of the kind that was asked for.
+func (s *Session) openMemory(size uint64) error {
 	access := s.access()
 	if s.plan.Relaxed() {
 		access |= ibv.RelaxedOrdering
 	}
-	s.mr, err = memory.Open(s.pd, int(size), access, &s.plan.Memory, !s.plan.NoPin)
+	m, err := memory.Open(s.pd, int(size), access, &s.plan.Memory, !s.plan.NoPin)
+	if err == nil {
+		s.mrs = append(s.mrs, m)
+	}
 	return err
 }
 
@@ -60,6 +72,12 @@ func (s *Session) checkPaging() error {
 	}
 	return memory.CheckPaging(s.dev.Name(), s.attr, p.QPType(), ops, p.Memory.Implicit)
 }
+
+// region returns the memory that queue pair i has its areas in.
+func (s *Session) region(i int) *memory.Memory { return s.mrs[min(i, len(s.mrs)-1)] }
+
+// landing is the address of a receive area.
+func (s *Session) landing(i int) uint64 { return s.region(i).Addr() + s.recvOff(i) }
 
 // access is what the peer may do to the memory. Not every device has atomics.
 func (s *Session) access() ibv.AccessFlags {
@@ -101,15 +119,22 @@ func areas(p *plan.Plan, page int, terms wire.Agreed) (slot, total uint64, err e
 	return slot, total, nil
 }
 
-func (s *Session) sendOff(i int) uint64 { return uint64(i) * s.slot }
-func (s *Session) recvOff(i int) uint64 { return uint64(s.plan.QPs+i) * s.slot }
+// sendOff and recvOff are where the areas of queue pair i are in its region.
+func (s *Session) sendOff(i int) uint64 {
+	if s.plan.MRPerQP {
+		return 0
+	}
+	return 2 * uint64(i) * s.slot
+}
+
+func (s *Session) recvOff(i int) uint64 { return s.sendOff(i) + s.slot }
 
 // SendArea returns the memory that queue pair i sends from, or reads to. The processor has to reach it.
-func (s *Session) SendArea(i int) []byte { return s.mr.Bytes()[s.sendOff(i):][:s.slot] }
+func (s *Session) SendArea(i int) []byte { return s.region(i).Bytes()[s.sendOff(i):][:s.slot] }
 
 // RecvArea returns the memory of queue pair i that the peer's messages go to, or come from when it reads.
 // The processor has to reach it.
-func (s *Session) RecvArea(i int) []byte { return s.mr.Bytes()[s.recvOff(i):][:s.slot] }
+func (s *Session) RecvArea(i int) []byte { return s.region(i).Bytes()[s.recvOff(i):][:s.slot] }
 
 // fill puts the payload where the verb takes it from.
 func (s *Session) fill() error {
@@ -124,7 +149,7 @@ func (s *Session) fill() error {
 		}
 		b := make([]byte, s.slot)
 		payload.Fill(b, i)
-		if _, err := s.mr.WriteAt(b, int64(area(i))); err != nil {
+		if _, err := s.region(i).WriteAt(b, int64(area(i))); err != nil {
 			return err
 		}
 	}
@@ -141,7 +166,7 @@ func (s *Session) Landed(i int) ([]byte, error) {
 		return at(i), nil
 	}
 	b := make([]byte, s.slot)
-	_, err := s.mr.ReadAt(b, int64(area(i)))
+	_, err := s.region(i).ReadAt(b, int64(area(i)))
 	return b, err
 }
 
@@ -167,7 +192,7 @@ func (s *Session) Pairs() []Pair {
 		peer := &s.peer[s.plan.Partner(i)]
 		out[i] = Pair{
 			QP: s.qps[i], PeerQPN: peer.QPN, SRQ: s.srq, SRQN: peer.SRQN,
-			Local: s.mr.Addr() + s.sendOff(i), Landing: s.mr.Addr() + s.recvOff(i), LKey: s.mr.LKey(),
+			Local: s.region(i).Addr() + s.sendOff(i), Landing: s.landing(i), LKey: s.region(i).LKey(),
 			Remote: peer.VAddr, RKey: peer.RKey,
 		}
 		if s.ahs != nil {

@@ -17,23 +17,15 @@ func (s *Session) rehearse() error {
 	}
 	try := &Session{plan: s.plan, dev: s.dev}
 	err := try.tryQP()
-	if try.rcq == try.scq {
-		try.rcq = nil
-	}
 	if try.srq != nil {
 		err = errors.Join(err, try.srq.Close())
 	}
-	if try.rcq != nil {
-		err = errors.Join(err, try.rcq.Close())
-	}
-	if try.scq != nil {
-		err = errors.Join(err, try.scq.Close())
-	}
+	err = errors.Join(err, try.closeCQs())
 	if try.xrcd != nil {
 		err = errors.Join(err, try.xrcd.Close())
 	}
-	if try.mr != nil {
-		err = errors.Join(err, try.mr.Close())
+	for _, m := range try.mrs {
+		err = errors.Join(err, m.Close())
 	}
 	if try.pd != nil {
 		err = errors.Join(err, try.pd.Close())

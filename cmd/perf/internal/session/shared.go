@@ -18,7 +18,7 @@ func (s *Session) makeShared() (err error) {
 		if s.xrcd, err = s.dev.OpenXRCD(nil, 0); err != nil {
 			return err
 		}
-		opt.Type, opt.CQ, opt.XRCD = ibv.SRQXRC, s.rcq, s.xrcd
+		opt.Type, opt.CQ, opt.XRCD = ibv.SRQXRC, s.cqs[0].recv, s.xrcd
 	}
 	if s.srq, err = s.pd.CreateSRQ(opt); err != nil || !target {
 		return err
@@ -33,7 +33,7 @@ func (s *Session) makeQP(i int, qo *ibv.QPOptions) (*ibv.QP, error) {
 	case s.plan.Target(i):
 		return s.xrcd.CreateQP()
 	case s.plan.Transport == wire.XRC:
-		return s.pd.CreateQP(s.scq, nil, qo)
+		return s.pd.CreateQP(s.queues(i).send, nil, qo)
 	}
-	return s.pd.CreateQP(s.scq, s.rcq, qo)
+	return s.pd.CreateQP(s.queues(i).send, s.queues(i).recv, qo)
 }
