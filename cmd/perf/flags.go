@@ -52,6 +52,10 @@ func flagSet(o *options) *pflag.FlagSet {
 			name = "no-peak"
 		case "CPU-freq":
 			name = "cpu-freq"
+		case "pin_cores", "pin-cores":
+			name = "cpus"
+		case "disable_numa", "disable-numa":
+			name = "no-pin"
 		}
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
@@ -129,6 +133,22 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.BoolVar(&c.UseSRQ, "use-srq", false,
 		"receive from one shared receive queue of depth -r (send; XRC and DC always do)")
 
+	hugePages := f.Bool("use-hugepages", false, "messages stand in huge pages")
+	f.StringVar(&c.Memory.File, "mmap", "", "messages stand in this `file`, which they overwrite")
+	f.Int64Var(&c.Memory.Offset, "mmap-offset", 0, "and begin at this `byte` of it")
+	useDM := f.Bool("use-dm", false, "messages stand in memory of the device")
+	f.IntVar(&c.Memory.GPU, "use-cuda", 0, "messages stand in memory of GPU `n`, from 0, by nvidia_peermem")
+	f.StringVar(&c.Memory.BusID, "use-cuda-bus-id", "", "the same by the GPU's PCI `address`, as 0000:3b:00.0")
+	f.BoolVar(&c.Memory.Dmabuf, "use-cuda-dmabuf", false, "the GPU's memory is a dma-buf, without nvidia_peermem")
+	f.BoolVar(&c.Memory.DataDirect, "use-data-direct", false, "and reached by the data-direct function of mlx5")
+	f.BoolVar(&c.Memory.OnDemand, "odp", false, "register on demand (on-demand paging) instead of pinning")
+	f.BoolVar(&c.Memory.Implicit, "odp-implicit", false, "the same by one registration of the whole address space")
+	f.BoolVar(&c.Memory.Null, "use-null-mr", false, "what this end posts names a null MR (write bw, read)")
+	f.BoolVar(&c.Memory.Ordered, "disable-pcie-relaxed", false,
+		"no relaxed ordering on PCIe (perftest has it on, too, but in write lat)")
+	f.Var((*cpus)(&c.CPUs), "cpus", "run on these `CPUs`, as 2-5,8 (those of the device's NUMA node)")
+	f.BoolVar(&c.NoPin, "no-pin", false, "leave the choice of CPUs, and of the memory's node, to the kernel")
+
 	atomic := f.StringP("atomic-type", "A", "FETCH_AND_ADD", "`operation` of atomic: FETCH_AND_ADD or CMP_AND_SWAP")
 	lat := f.String("lat-def", "perftest",
 		"latency `definition`: perftest (half round trip; read: whole) or cqe (post to completion)")
@@ -159,7 +179,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.BoolP("cpu-freq", "F", false, "accepted and ignored, as the clock needs no help")
 	f.Lookup("cpu-freq").Hidden = true
 	for _, n := range []string{"gid-index", "margin", "inline-size", "duration", "limit-bw", "limit-msgrate", "min-bw",
-		"max-lat", "max-p99", "report-interval", "sizes", "source-mac", "dest-mac", "dest-ip", "source-ip"} {
+		"max-lat", "max-p99", "report-interval", "sizes", "source-mac", "dest-mac", "dest-ip", "source-ip", "cpus",
+		"use-cuda"} {
 		f.Lookup(n).DefValue = "0" // the text says what happens without it
 	}
 	f.BoolP("version", "V", false, "print the version")
@@ -181,6 +202,9 @@ func flagSet(o *options) *pflag.FlagSet {
 			return err
 		}
 		if c.Rate.Unit, err = plan.ParseRateUnit(*rateUnit); err != nil {
+			return err
+		}
+		if err := o.place(f, *hugePages, *useDM); err != nil {
 			return err
 		}
 		switch *rateType {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 )
 
 // sizes is a list of message sizes: with commas between them, or from, to and a factor or a step.
@@ -100,6 +102,37 @@ func together(f *pflag.FlagSet) error {
 	if f.Changed("run-infinitely") && f.Changed("iters") {
 		return errors.New("give iterations (-n) or no end (--run-infinitely), not both")
 	}
+	return nil
+}
+
+// place sets the kind of memory: at most one is given.
+func (o *options) place(f *pflag.FlagSet, hugePages, dm bool) error {
+	m := &o.asked.Memory
+	var given []string
+	for _, k := range []struct {
+		name string
+		on   bool
+		kind plan.MemoryKind
+	}{
+		{"use-hugepages", hugePages, plan.HugePages},
+		{"mmap", f.Changed("mmap"), plan.File},
+		{"use-dm", dm, plan.DeviceMemory},
+		{"use-cuda", f.Changed("use-cuda"), plan.CUDA},
+		{"use-cuda-bus-id", f.Changed("use-cuda-bus-id"), plan.CUDA},
+	} {
+		if k.on {
+			m.Kind, given = k.kind, append(given, "--"+k.name)
+		}
+	}
+	if len(given) > 1 {
+		return fmt.Errorf("messages stand in one place: give one of %s", strings.Join(given, ", "))
+	}
+	for _, name := range []string{"mmap", "use-cuda-bus-id", "cpus"} {
+		if fl := f.Lookup(name); fl.Changed && (fl.Value.String() == "" || fl.Value.String() == "[]") {
+			return fmt.Errorf("--%s is empty", name)
+		}
+	}
+	m.OnDemand = m.OnDemand || m.Implicit
 	return nil
 }
 

@@ -10,16 +10,19 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 
 	"golang.org/x/term"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/layer"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/buildinfo"
@@ -77,6 +80,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "perf --help shows how it is used")
 		return exitUsage
 	}
+	if o.asked.Memory.OutOfReach() {
+		if err := keepOut(); err != nil {
+			say(stderr, err)
+			return exitFailure
+		}
+	}
 	if o.agentPort != 0 {
 		c, err := o.askAgent(ctx)
 		if err != nil {
@@ -103,8 +112,40 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintf(stderr, "perf: waiting for a client on %s port %d\n", kind, port)
 		},
 	}
+	var warnings []doctor.Finding
+	warn := func(s *session.Setup) {
+		l := &s.Local
+		mtu := l.ActiveMTU
+		if o.plan.Size <= uint64(mtu) {
+			mtu = 0 // messages fit into a packet
+		}
+		for _, w := range doctor.Spoilers(doctor.This(), l.Device, int(l.Port), l.GIDIndex, mtu) {
+			if slices.Contains(warnings, w) {
+				continue // of the host, by another device
+			}
+			warnings = append(warnings, w)
+			if o.format != formatJSON { // the object has them
+				say(stderr, w.Warning())
+			}
+		}
+	}
+	hooks.Ready = func(s session.Setup) {
+		warn(&s)
+		if o.format == formatText {
+			table.Header(s)
+		}
+	}
+	hooks.Rails = func(list []engine.Rail) {
+		for i := range list {
+			if list[i].Err == nil {
+				warn(&list[i].Setup)
+			}
+		}
+		if o.format == formatText {
+			table.Rails(list)
+		}
+	}
 	if o.format == formatText {
-		hooks.Ready, hooks.Rails = table.Header, table.Rails
 		hooks.Size = func(r measure.Size) {
 			locked(func() { bar.Clear(); table.Size(r) })
 		}
@@ -130,7 +171,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		missed = append(missed, o.limits.Missed(&res.Sizes[i])...)
 	}
 	outcome := report.Outcome{Plan: &o.plan, Result: res, Program: program(), Command: args, Host: report.ThisHost(),
-		Histogram: o.histogram, Failure: err, Missed: missed}
+		Histogram: o.histogram, Failure: err, Missed: missed, Warnings: warnings}
 	switch o.format {
 	case formatJSON:
 		err = errors.Join(err, outcome.JSON(stdout))
@@ -158,6 +199,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitLimit
 	}
 	return exitOK
+}
+
+// keepOut has libmlx5 keep short messages out of completions: it copies them to where they belong with the processor,
+// which does not reach memory of a device or of a GPU. The library reads the environment that the program was started
+// with, so that the program starts again.
+func keepOut() error {
+	const name, off = "MLX5_SCATTER_TO_CQE", "0"
+	if os.Getenv(name) == off {
+		return nil
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.Setenv(name, off); err != nil {
+		return err
+	}
+	return fmt.Errorf("start again with %s=%s, which memory out of the processor's reach needs: %w", name, off,
+		syscall.Exec(exe, os.Args, os.Environ()))
 }
 
 // program is the name and the version of this program.

@@ -88,6 +88,26 @@ func TestParse(t *testing.T) {
 			return o.plan.RecvList == 16 && o.plan.PollMax == 8 && o.plan.FlowLabel == 77
 		}},
 		{"write bw -e", func(o *options) bool { return o.plan.Events }},
+		{"write bw", func(o *options) bool { return o.plan.Memory == plan.Memory{} && o.plan.Relaxed() }},
+		{"write lat", func(o *options) bool { return !o.plan.Relaxed() }},
+		{"send lat --disable_pcie_relaxed --use_hugepages --odp", func(o *options) bool {
+			return o.plan.Memory == plan.Memory{Kind: plan.HugePages, OnDemand: true, Ordered: true} &&
+				!o.plan.Relaxed()
+		}},
+		{"write bw --mmap=a --mmap-offset=4096", func(o *options) bool {
+			return o.plan.Memory == plan.Memory{Kind: plan.File, File: "a", Offset: 4096}
+		}},
+		{"send lat --use_cuda=3 --use_cuda_dmabuf --use_data_direct", func(o *options) bool {
+			return o.plan.Memory == plan.Memory{Kind: plan.CUDA, GPU: 3, Dmabuf: true, DataDirect: true} &&
+				o.plan.Inline == 0
+		}},
+		{"write bw --use-cuda-bus-id 0000:3b:00.0 --odp-implicit=false", func(o *options) bool {
+			return o.plan.Memory == plan.Memory{Kind: plan.CUDA, BusID: "0000:3b:00.0"}
+		}},
+		{"write bw --disable_numa", func(o *options) bool { return o.plan.NoPin }},
+		{"read lat --use-null-mr --pin_cores=2-5,8", func(o *options) bool {
+			return o.plan.Memory == plan.Memory{Null: true} && slices.Equal(o.plan.CPUs, []int{2, 3, 4, 5, 8})
+		}},
 		{"read lat -H host", func(o *options) bool { return o.histogram }},
 		{"write bw -u 0 -c rc --verify", func(o *options) bool { return o.plan.QPTimeout == 0 && o.plan.Verify }},
 	} {
@@ -255,6 +275,32 @@ func TestUsageErrors(t *testing.T) {
 		"write bw --cqe-poll 0":           "--cqe-poll 0 < 1",
 		"write bw --run-infinitely -n5":   "not both",
 		"write bw --report-interval 0.01": "< 100ms",
+
+		"write bw --use-dm --mmap a":                     "one place: give one of --mmap, --use-dm",
+		"write bw --use-cuda 0 --use-cuda-bus-id 0:1:0.": "one of --use-cuda, --use-cuda-bus-id",
+		"write bw --mmap a --mr-per-qp -q 2":             "the same byte of the file",
+		"write bw --use-cuda -1":                         "(--use-cuda) -1 is negative",
+		"write bw --use-cuda x":                          "invalid",
+		"write bw --use-cuda-bus-id=":                    "--use-cuda-bus-id is empty",
+		"write bw --use-cuda-dmabuf":                     "give --use-cuda or --use-cuda-bus-id",
+		"write bw --use-cuda 0 --use-data-direct":        "needs a dma-buf (--use-cuda-dmabuf)",
+		"write bw --mmap=":                               "--mmap is empty",
+		"write bw --mmap-offset 5":                       "one of a file (--mmap)",
+		"write bw --mmap a --mmap-offset -5":             "(--mmap-offset) -5",
+		"write bw --use-dm --odp":                        "device memory has no pages",
+		"write bw --use-cuda 1 --odp-implicit":           "cuda has no pages",
+		"write lat --use-dm":                             "use send lat",
+		"send lat --use-cuda 0 -I 8":                     "past the cuda",
+		"write bw --use-null-mr -I 8":                    "past the null MR",
+		"send bw --use-null-mr":                          "needs what it sends",
+		"write lat --use-null-mr":                        "needs what it sends",
+		"atomic lat --use-null-mr":                       "needs what it sends",
+		"write bw --use-null-mr --verify":                "holds none",
+		"write bw --use-null-mr --use-dm":                "takes the place of device memory",
+		"write bw --cpus=":                               "not a list of CPUs",
+		"write bw --cpus 3-1":                            "not a list of CPUs",
+		"write bw --cpus 99999999":                       "not a list of CPUs",
+		"write bw --cpus 0 --no-pin":                     "not both",
 	} {
 		var out, diag bytes.Buffer
 		if rc := run(t.Context(), strings.Fields(line), &out, &diag); rc != exitUsage {

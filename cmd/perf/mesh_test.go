@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 func TestMeshUsage(t *testing.T) {
@@ -65,6 +67,17 @@ func TestMeshUsage(t *testing.T) {
 			!strings.Contains(diag.String(), want) {
 			t.Errorf("perf %s: exit code %d, %q, want %q", line, rc, &diag, want)
 		}
+	}
+}
+
+// TestDeploySchema has the module that knows Kubernetes' types look at the manifests.
+func TestDeploySchema(t *testing.T) {
+	if !testutil.Full() {
+		t.Skip("a full run downloads Kubernetes' types")
+	}
+	out, err := exec.Command("go", "test", "-C", "../../test/deploy", "./...").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -172,7 +172,8 @@ type outcome struct {
 	Notes    []string `json:"notes"`
 	Error    string   `json:"error"`
 	Test     struct {
-		RDMACM bool `json:"rdma_cm"`
+		RDMACM bool   `json:"rdma_cm"`
+		Memory string `json:"memory"`
 	} `json:"test"`
 	Peer struct {
 		Version string `json:"perftest_version"`

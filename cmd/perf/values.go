@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 )
 
 // size is a number of bytes with an optional K, M or G (of 1024).
@@ -61,6 +63,21 @@ func (s *seconds) Set(t string) error {
 		return fmt.Errorf("%q is not a number of seconds, nor a duration such as 1500ms", t)
 	}
 	*s = seconds(d)
+	return nil
+}
+
+// cpus is a list of CPUs, with commas and ranges between them.
+type cpus []int
+
+func (c *cpus) String() string { return fmt.Sprint([]int(*c)) }
+func (c *cpus) Type() string   { return "list" }
+
+func (c *cpus) Set(t string) error {
+	list, err := place.ParseList(t)
+	if err != nil {
+		return err
+	}
+	*c = list
 	return nil
 }
 

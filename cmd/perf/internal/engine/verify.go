@@ -29,7 +29,11 @@ func (r *run) verify() error {
 		skip = int(p.Size) - 1 // the number of the message
 	}
 	for i := range p.QPs {
-		if err := payload.Check(r.Landed(i), i, p.Size, r.cycle(), uint64(r.Terms().CacheLine), n, skip); err != nil {
+		got, err := r.Landed(i)
+		if err != nil {
+			return err
+		}
+		if err := payload.Check(got, i, p.Size, r.cycle(), uint64(r.Terms().CacheLine), n, skip); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ func (p *Plan) check() error {
 	for _, check := range []func(*complaints){
 		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
 		p.checkEndless, p.checkRate, p.checkPacing, p.checkLists, p.checkThreads, p.checkDualPort, p.checkFrames,
-		p.checkMulticast,
+		p.checkMulticast, p.checkMemory,
 	} {
 		check(&c)
 	}

@@ -137,7 +137,7 @@ func (p *Plan) fit() {
 		}
 		p.CQMod = min(p.CQMod, max(1, p.Rate.Burst/max(p.QPs, 1)))
 	}
-	if p.Verb.Fetches() {
+	if p.Verb.Fetches() || p.Memory.OutOfReach() || p.Memory.Null {
 		p.Inline = 0
 	}
 }

@@ -85,6 +85,10 @@ type Options struct {
 	MRPerQP  bool // memory of its own for each queue pair
 	Inline   int  // bytes; Auto: perftest's choice for latency, 0 for bandwidth
 
+	Memory Memory
+	CPUs   []int // that this end may run on; nil: those near the device
+	NoPin  bool  // leave the choice of CPUs and memory to the kernel
+
 	Bidirectional bool
 	ReportBoth    bool // show both directions by themselves
 	Events        bool // sleep for completions

@@ -6,8 +6,10 @@ import (
 	"io"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -40,6 +42,7 @@ type document struct {
 	CPU      float64           `json:"cpu_percent,omitempty"` // of one processor, of this end
 	Counters map[string]uint64 `json:"counters,omitempty"`
 	Notes    []string          `json:"notes,omitempty"`
+	Warnings []doctor.Finding  `json:"warnings,omitempty"` // what spoils the figures
 	Missed   []string          `json:"limits_missed,omitempty"`
 	Error    string            `json:"error,omitempty"`
 }
@@ -73,6 +76,10 @@ type testDoc struct {
 	Hardware      bool    `json:"rate_limit_by_adapter,omitempty"`
 	MRPerQP       bool    `json:"mr_per_qp,omitempty"`
 	LatencyDef    string  `json:"latency_definition,omitempty"`
+	Memory        string  `json:"memory"`
+	OnDemand      bool    `json:"on_demand,omitempty"`
+	NullMR        bool    `json:"null_mr,omitempty"`
+	Relaxed       bool    `json:"relaxed_ordering"`
 }
 
 type sideDoc struct {
@@ -87,6 +94,10 @@ type sideDoc struct {
 	GIDIndex  *int    `json:"gid_index,omitempty"`
 	GID       string  `json:"gid,omitempty"`
 	Software  bool    `json:"software_device"`
+	NUMANode  *int    `json:"numa_node,omitempty"`  // of the device, if it is known
+	NUMANodes int     `json:"numa_nodes,omitempty"` // of the machine
+	CPUs      string  `json:"cpus,omitempty"`       // that the test might run on
+	Pinned    bool    `json:"pinned"`
 }
 
 type peerDoc struct {
@@ -205,6 +216,11 @@ func ends(s *session.Setup) (local *sideDoc, peer *peerDoc) {
 		local = &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer,
 			Rate:     l.RateGbps * 1e9,
 			DataPath: l.DataPath, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software != ""}
+		pl := &s.Place
+		local.NUMANodes, local.CPUs, local.Pinned = pl.Nodes, place.FormatList(pl.CPUs), pl.Pinned
+		if pl.Node >= 0 && pl.Nodes > 0 {
+			local.NUMANode = &pl.Node
+		}
 		if l.GIDIndex >= 0 {
 			local.GIDIndex = &l.GIDIndex
 		}
@@ -221,8 +237,9 @@ type Outcome struct {
 	Program   string // and its version
 	Command   []string
 	Host      *Host
-	Histogram bool    // with the distribution of latencies
-	Failure   error   // what ended the run, or nil
+	Histogram bool  // with the distribution of latencies
+	Failure   error // what ended the run, or nil
+	Warnings  []doctor.Finding
 	Missed    []error // limits
 }
 
@@ -246,8 +263,10 @@ func (o *Outcome) JSON(w io.Writer) error {
 			Inline: max(res.Setup.Local.Inline, 0), Events: c.Events,
 		},
 		Results: []any{}, Parts: partsOf(res.Parts), Verified: res.Verified,
-		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res),
+		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res), Warnings: o.Warnings,
 	}
+	d.Test.Memory, d.Test.OnDemand, d.Test.NullMR, d.Test.Relaxed = c.Memory.Kind.String(), c.Memory.OnDemand,
+		c.Memory.Null, c.Relaxed()
 	d.Test.Hardware, d.Test.MRPerQP, d.Test.DualPort = c.Rate.Hardware, c.MRPerQP, c.DualPort
 	if c.Threads > 1 {
 		d.Test.Threads = c.Threads

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -45,6 +46,7 @@ func setup() session.Setup {
 		Local: session.Side{Device: "rxe0", Firmware: "1.0", Port: 1, LinkLayer: "Ethernet", RateGbps: 10,
 			DataPath: "ops",
 			GIDIndex: 1, GID: "::ffff:10.8.0.1", MTU: 1024, Software: session.SoftRoCENote},
+		Place:       place.Place{Node: 1, Nodes: 2, CPUs: []int{8, 9, 10, 14}, Pinned: true},
 		PeerAddress: "10.8.0.2:18515", PeerVersion: "6.06", PeerGID: "::ffff:10.8.0.2",
 	}
 }
@@ -110,7 +112,8 @@ func TestParts(t *testing.T) {
 
 func latency() (*plan.Plan, *engine.Result) {
 	c := &plan.Plan{Options: plan.Options{Verb: wire.Send, Metric: wire.Latency, Iters: 1000, QPs: 1, TxDepth: 1,
-		RxDepth: 512, PostList: 1, CQMod: 1, LatencyDef: plan.RoundTrip}}
+		RxDepth: 512, PostList: 1, CQMod: 1, LatencyDef: plan.RoundTrip,
+		Memory: plan.Memory{Kind: plan.HugePages, Ordered: true}}}
 	s := setup()
 	s.PeerOurs, s.Local.Software = true, ""
 	return c, &engine.Result{

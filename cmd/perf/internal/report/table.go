@@ -83,6 +83,9 @@ func (t Table) end(s session.Setup) {
 		peer += ", by rdma_cm"
 	}
 	fmt.Fprintf(t.W, "  peer     %s, %s\n", printable.Name(s.PeerAddress), peer)
+	if s.Place.Nodes > 0 {
+		fmt.Fprintf(t.W, "  place    %s\n", s.Place.String())
+	}
 }
 
 func device(l session.Side) string {
@@ -121,6 +124,10 @@ func options(p *plan.Plan, s session.Setup) string {
 	add(p.RecvList > 0, "receive list %d", p.RecvList)
 	add(p.PollMax > 0, "polls for %d", p.PollMax)
 	add(p.FlowLabel > 0, "flow label %d", p.FlowLabel)
+	add(p.Memory.Kind != plan.Pages, "memory %v", p.Memory.Kind)
+	add(p.Memory.Null, "null mr")
+	add(p.Memory.OnDemand, "on demand")
+	add(p.Memory.Ordered, "no relaxed ordering")
 	add(p.Infinite, "until interrupted")
 	if p.Metric == wire.Latency {
 		trip := "half"
@@ -262,6 +269,9 @@ func (t Table) usage(u *measure.Usage) {
 func Notes(res *engine.Result) []string {
 	var notes []string
 	if n := res.Setup.Local.Software; n != "" {
+		notes = append(notes, n)
+	}
+	if n := res.Setup.Place.Note; n != "" {
 		notes = append(notes, n)
 	}
 	for _, name := range slices.Sorted(maps.Keys(res.Used.Counters)) {

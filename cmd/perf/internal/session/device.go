@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
@@ -14,6 +15,9 @@ import (
 func (s *Session) openDevice(device string, port uint8) error {
 	var err error
 	if s.dev, err = ibv.Open(device); err != nil {
+		return err
+	}
+	if err = s.pin(); err != nil {
 		return err
 	}
 	if s.attr, err = s.dev.QueryDevice(); err != nil {
@@ -37,6 +41,9 @@ func (s *Session) openDevice(device string, port uint8) error {
 	if err := s.checkDatagram(); err != nil {
 		return err
 	}
+	if err := s.checkPaging(); err != nil {
+		return err
+	}
 	if err := s.checkPacing(); err != nil {
 		return err
 	}
@@ -44,6 +51,20 @@ func (s *Session) openDevice(device string, port uint8) error {
 		return fmt.Errorf("size (-s) %d > %d, the largest message of %s", size, s.port.MaxMsgSize, name)
 	}
 	return s.chooseOutReads()
+}
+
+// pin has this process run near the device, before it allocates anything for it.
+func (s *Session) pin() error {
+	allowed, err := place.Allowed()
+	if err != nil {
+		return err
+	}
+	s.place, err = place.Choose(sysfs.DefaultRoot(), s.dev.Name(), allowed, s.plan.CPUs, s.plan.NoPin)
+	if err != nil {
+		return err
+	}
+	s.unpin, err = s.place.Pin()
+	return err
 }
 
 // Device returns the device, or nil while none is open.

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/memory"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/payload"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// allocate makes the memory: a send area and a receive area for each queue pair. Memory
-// of another kind, as a GPU's, is allocated here instead.
+// allocate makes the memory: a send area and a receive area for each queue pair.
 func (s *Session) allocate() error {
 	slot, total, err := areas(&s.plan, os.Getpagesize(), s.terms)
 	if err != nil {
@@ -26,17 +26,55 @@ func (s *Session) allocate() error {
 		n = s.plan.QPs
 	}
 	for range n {
-		mr, err := s.pd.AllocMR(int(total)/n, s.access(), nil)
-		if err != nil {
+		if err := s.openMemory(total / uint64(n)); err != nil {
 			return err
 		}
-		s.mrs = append(s.mrs, mr)
 	}
 	return nil
 }
 
+// openMemory makes memory of the kind that was asked for.
+func (s *Session) openMemory(size uint64) error {
+	access := s.access()
+	if s.plan.Relaxed() {
+		access |= ibv.RelaxedOrdering
+	}
+	m, err := memory.Open(s.pd, int(size), access, &s.plan.Memory, !s.plan.NoPin)
+	if err == nil {
+		s.mrs = append(s.mrs, m)
+	}
+	return err
+}
+
+// checkPaging refuses memory on demand that the device does not have for this test.
+func (s *Session) checkPaging() error {
+	p := &s.plan
+	if !p.Memory.OnDemand {
+		return nil
+	}
+	var ops ibv.ODPOps
+	switch p.Verb {
+	case wire.Write:
+		ops = ibv.ODPWrite
+	case wire.Read:
+		ops = ibv.ODPRead
+	case wire.Atomic:
+		ops = ibv.ODPAtomic
+	default:
+		if p.Sends() {
+			ops |= ibv.ODPSend
+		}
+		if p.Shares() {
+			ops |= ibv.ODPSRQRecv
+		} else if p.Receives() {
+			ops |= ibv.ODPRecv
+		}
+	}
+	return memory.CheckPaging(s.dev.Name(), s.attr, p.QPType(), ops, p.Memory.Implicit)
+}
+
 // region returns the memory that queue pair i has its areas in.
-func (s *Session) region(i int) *ibv.MR { return s.mrs[min(i, len(s.mrs)-1)] }
+func (s *Session) region(i int) *memory.Memory { return s.mrs[min(i, len(s.mrs)-1)] }
 
 // landing is the address of a receive area.
 func (s *Session) landing(i int) uint64 { return s.region(i).Addr() + s.recvOff(i) }
@@ -91,29 +129,45 @@ func (s *Session) sendOff(i int) uint64 {
 
 func (s *Session) recvOff(i int) uint64 { return s.sendOff(i) + s.slot }
 
-// SendArea returns the memory that queue pair i sends from, or reads to.
+// SendArea returns the memory that queue pair i sends from, or reads to. The processor has to reach it.
 func (s *Session) SendArea(i int) []byte { return s.region(i).Bytes()[s.sendOff(i):][:s.slot] }
 
 // RecvArea returns the memory of queue pair i that the peer's messages go to, or come from when it reads.
+// The processor has to reach it.
 func (s *Session) RecvArea(i int) []byte { return s.region(i).Bytes()[s.recvOff(i):][:s.slot] }
 
 // fill puts the payload where the verb takes it from.
-func (s *Session) fill() {
+func (s *Session) fill() error {
+	area, at := s.sendOff, s.SendArea
+	if s.plan.Verb.Fetches() {
+		area, at = s.recvOff, s.RecvArea
+	}
 	for i := range s.plan.QPs {
-		if s.plan.Verb.Fetches() {
-			payload.Fill(s.RecvArea(i), i)
-		} else {
-			payload.Fill(s.SendArea(i), i)
+		if !s.plan.Memory.OutOfReach() {
+			payload.Fill(at(i), i)
+			continue
+		}
+		b := make([]byte, s.slot)
+		payload.Fill(b, i)
+		if _, err := s.region(i).WriteAt(b, int64(area(i))); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-// Landed returns where the peer's payload has come to rest.
-func (s *Session) Landed(i int) []byte {
+// Landed returns what the peer's payload has left here.
+func (s *Session) Landed(i int) ([]byte, error) {
+	area, at := s.recvOff, s.RecvArea
 	if s.plan.Verb.Fetches() {
-		return s.SendArea(i)
+		area, at = s.sendOff, s.SendArea
 	}
-	return s.RecvArea(i)
+	if !s.plan.Memory.OutOfReach() {
+		return at(i), nil
+	}
+	b := make([]byte, s.slot)
+	_, err := s.region(i).ReadAt(b, int64(area(i)))
+	return b, err
 }
 
 // Pair is one queue pair with the addresses that its messages have.

@@ -3,12 +3,14 @@ package session
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-// rehearse makes the CQs and one queue pair and closes them again: what the device refuses is told before a client has
-// to come for it.
+// rehearse makes the CQs, one queue pair and memory that is not ordinary, and closes them again: what the device
+// refuses is told before a client has to come for it.
 func (s *Session) rehearse() error {
 	if most := s.attr.MaxQP; s.plan.QPs > most {
 		return fmt.Errorf("queue pairs (-q) %d > %d, the limit of %s", s.plan.QPs, most, s.dev.Name())
@@ -22,6 +24,9 @@ func (s *Session) rehearse() error {
 	if try.xrcd != nil {
 		err = errors.Join(err, try.xrcd.Close())
 	}
+	for _, m := range try.mrs {
+		err = errors.Join(err, m.Close())
+	}
 	if try.pd != nil {
 		err = errors.Join(err, try.pd.Close())
 	}
@@ -31,6 +36,16 @@ func (s *Session) rehearse() error {
 func (s *Session) tryQP() (err error) {
 	if s.pd, err = s.dev.AllocPD(); err != nil {
 		return err
+	}
+	if m := &s.plan.Memory; m.Kind != plan.Pages || m.OnDemand || m.Null {
+		page := os.Getpagesize()
+		_, total, err := areas(&s.plan, page, wire.Agreed{PageSize: page, CacheLine: cacheLine()})
+		if err != nil {
+			return err
+		}
+		if err := s.openMemory(total); err != nil {
+			return err
+		}
 	}
 	if err = s.makeCQs(); err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/memory"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
@@ -17,6 +19,9 @@ type Session struct {
 	way   way
 	setup Setup // Setup.Local.Inline and Setup.OutReads are what the session works with
 
+	place place.Place
+	unpin func()
+
 	dev    *ibv.Device
 	ibPort uint8
 	attr   *ibv.DeviceAttr
@@ -27,9 +32,9 @@ type Session struct {
 	terms wire.Agreed
 
 	pd             *ibv.PD
-	mrs            []*ibv.MR // one, or one for each queue pair
-	slot           uint64    // bytes of one send or receive area
-	cqs            []queues  // of each thread
+	mrs            []*memory.Memory // one, or one for each queue pair
+	slot           uint64           // bytes of one send or receive area
+	cqs            []queues         // of each thread
 	qps            []*ibv.QP
 	ahs            []*ibv.AH // UD, DC
 	xrcd           *ibv.XRCD // XRC
@@ -95,8 +100,7 @@ func (s *Session) build() error {
 	if s.Meets() {
 		s.conn.UseGID(s.useGID())
 	}
-	s.fill()
-	return nil
+	return s.fill()
 }
 
 // sendDepth is the depth of a send queue.
@@ -147,5 +151,8 @@ func (s *Session) Close() error {
 	}
 	add(s.pd != nil, s.pd)
 	add(s.dev != nil, s.dev)
+	if s.unpin != nil {
+		s.unpin()
+	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
@@ -18,6 +19,7 @@ type Side struct {
 	GIDIndex  int // -1: none
 	GID       string
 	MTU       int    // bytes, of the path
+	ActiveMTU int    // of the port
 	Inline    int    // bytes; plan.Auto before the queue pairs are made
 	Software  string // the note about a device that is none, "" for a NIC
 }
@@ -25,6 +27,7 @@ type Side struct {
 // Setup is what the two ends and their devices agreed on.
 type Setup struct {
 	Local       Side
+	Place       place.Place
 	OutReads    int // outstanding reads
 	PeerAddress string
 	PeerVersion string
@@ -43,9 +46,11 @@ func (s *Session) describe() {
 		Local: Side{
 			Device: s.dev.Name(), Firmware: s.attr.FirmwareVersion, Port: s.ibPort,
 			LinkLayer: s.port.LinkLayer.String(), RateGbps: s.port.RateGbps(), DataPath: path.String(),
-			LID: s.own[0].LID, GIDIndex: -1, MTU: s.mtu.Bytes(), Inline: s.setup.Local.Inline,
+			LID: s.own[0].LID, GIDIndex: -1, MTU: s.mtu.Bytes(), ActiveMTU: s.port.ActiveMTU.Bytes(),
+			Inline:   s.setup.Local.Inline,
 			Software: software(sysfs.DefaultRoot(), s.dev.Name(), s.attr.VendorID),
 		},
+		Place:       s.place,
 		OutReads:    s.setup.OutReads,
 		PeerAddress: s.peerName(),
 		PeerVersion: s.terms.PeerVersion,

@@ -1,0 +1,41 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Spoilers returns what makes the figures of a test on a port worse than those of the device: CPUs, IOMMU, PCIe, MTU.
+// gid is the index of the test's GID, or negative; mtu is that of the port, or 0 where it does not matter.
+func Spoilers(h *Host, device string, port, gid, mtu int) []Finding {
+	x := &examination{Host: h, Report: &Report{}}
+	x.processor()
+	x.iommu()
+	if dev, err := h.Sys.Device(device); err == nil {
+		d := &Device{Device: dev}
+		x.identify(d)
+		x.pcie(d)
+	}
+	if gid >= 0 && port >= 0 && port < 256 {
+		if netdev, ok := h.Sys.GIDNetdev(device, uint8(port), gid); ok {
+			x.mtu(fmt.Sprintf("%s/%d", device, port), &Link{Port: port, MTU: mtu, Netdev: netdev})
+		}
+	}
+	var out []Finding
+	for _, f := range x.Findings {
+		about := f.Subject == "host" || f.Subject == device || f.Subject == fmt.Sprintf("%s/%d", device, port)
+		if about && (f.Severity >= Warning || f.Check == "mtu" && f.Severity == Note) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Warning returns the finding as an error that says how to mend it.
+func (f *Finding) Warning() error {
+	s := fmt.Sprintf("warning: %s: %s", f.Subject, f.Text)
+	if f.Remedy != "" {
+		s += "; " + f.Remedy
+	}
+	return errors.New(s)
+}

@@ -1,0 +1,55 @@
+package place
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mostCPUs is more than Linux can be built for.
+const mostCPUs = 1 << 14
+
+// ParseList reads a list of CPUs as the kernel writes it, 0-3,8. The result is in order, each CPU once.
+func ParseList(s string) ([]int, error) {
+	var list []int
+	for part := range strings.SplitSeq(strings.TrimSpace(s), ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		a, err := strconv.ParseUint(first, 10, 31)
+		b := a
+		if err == nil && isRange {
+			b, err = strconv.ParseUint(last, 10, 31)
+		}
+		if err != nil || b < a || b >= mostCPUs {
+			return nil, fmt.Errorf("%.40q is not a list of CPUs, such as 2-5,8", s)
+		}
+		for ; a <= b; a++ {
+			list = append(list, int(a))
+		}
+		if len(list) > mostCPUs {
+			return nil, fmt.Errorf("%.40q... names more than %d CPUs", s, mostCPUs)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// FormatList writes a list of CPUs as the kernel does.
+func FormatList(list []int) string {
+	var b strings.Builder
+	for i := 0; i < len(list); {
+		j := i
+		for j+1 < len(list) && list[j+1] == list[j]+1 {
+			j++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(list[i]))
+		if j > i {
+			b.WriteString("-" + strconv.Itoa(list[j]))
+		}
+		i = j + 1
+	}
+	return b.String()
+}

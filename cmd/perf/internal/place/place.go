@@ -1,0 +1,103 @@
+package place
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/sysfs"
+)
+
+// Place is where a test runs.
+type Place struct {
+	Node   int   // of the device; -1 if it is not known
+	Nodes  int   // of the machine
+	CPUs   []int // that the test may run on
+	Pinned bool  // they were chosen; otherwise they are all that this process may use
+	Asked  bool  // by --cpus
+	Note   string
+}
+
+// A CPUError is a CPU that this process may not use.
+type CPUError struct {
+	Asked   []int // those that it may not use
+	Allowed []int
+}
+
+// Error returns one line.
+func (e *CPUError) Error() string {
+	return fmt.Sprintf("cpus (--cpus): this process may not use %s, but %s (taskset -cp, the cgroup's cpuset.cpus)",
+		FormatList(e.Asked), FormatList(e.Allowed))
+}
+
+// Choose returns where a test on a device runs: on the CPUs that were asked for, or on those of the device's node, as
+// far as they are among those that are allowed. free leaves the choice to the kernel.
+func Choose(root sysfs.Root, device string, allowed, asked []int, free bool) (Place, error) {
+	p := Place{Node: -1, CPUs: allowed, Nodes: max(len(nodes(root)), 1)}
+	if n, ok := root.NUMANode(device); ok {
+		p.Node = n
+	} else if p.Nodes == 1 {
+		p.Node = 0
+	}
+	not := func(list []int) []int {
+		return slices.DeleteFunc(slices.Clone(list), func(c int) bool { return slices.Contains(allowed, c) })
+	}
+	switch {
+	case len(asked) > 0:
+		if bad := not(asked); allowed != nil && len(bad) > 0 {
+			return p, &CPUError{bad, allowed}
+		}
+		p.CPUs, p.Pinned, p.Asked = asked, true, true
+	case free || p.Nodes == 1 || allowed == nil:
+	case p.Node < 0:
+		p.Note = fmt.Sprintf("the machine has %d NUMA nodes and does not say which %s is at; give --cpus", p.Nodes,
+			device)
+	default:
+		text, err := root.Attr("devices", "system", "node", fmt.Sprintf("node%d", p.Node), "cpulist")
+		if err != nil {
+			p.Note = fmt.Sprintf("the CPUs of NUMA node %d are not known: %v", p.Node, err)
+			break
+		}
+		near, _ := ParseList(text)
+		near = slices.DeleteFunc(near, func(c int) bool { return !slices.Contains(allowed, c) })
+		if len(near) == 0 {
+			p.Note = fmt.Sprintf("no CPU of NUMA node %d, which %s is at, may be used: allowed are %s", p.Node, device,
+				FormatList(allowed))
+			break
+		}
+		p.CPUs, p.Pinned = near, true
+	}
+	return p, nil
+}
+
+// nodes lists the NUMA nodes.
+func nodes(root sysfs.Root) []string {
+	names, _ := root.Names("devices", "system", "node")
+	return slices.DeleteFunc(names, func(n string) bool {
+		digits, ok := strings.CutPrefix(n, "node")
+		return !ok || digits == "" || strings.Trim(digits, "0123456789") != ""
+	})
+}
+
+// String returns the place for people.
+func (p *Place) String() string {
+	s := "cpus not known"
+	if p.CPUs != nil {
+		s = "cpus " + FormatList(p.CPUs)
+	}
+	switch {
+	case p.Asked:
+		s += " as asked for"
+	case p.Pinned:
+		s += ", near the device"
+	default:
+		s += ", not pinned"
+	}
+	if p.Node >= 0 {
+		s += fmt.Sprintf("; the device is at numa node %d", p.Node)
+	}
+	if p.Nodes > 1 {
+		s += fmt.Sprintf(", there are %d", p.Nodes)
+	}
+	return s
+}

@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+// MemoryKind says where the messages of an end stand.
+type MemoryKind uint8
+
+// The kinds. The flags of which none is given choose Pages.
+const (
+	Pages        MemoryKind = 0 // ordinary memory
+	HugePages    MemoryKind = 1
+	File         MemoryKind = 2 // mapped
+	DeviceMemory MemoryKind = 3 // of the RDMA device
+	CUDA         MemoryKind = 4 // of a GPU
+)
+
+var memoryNames = [...]string{"pages", "huge pages", "file", "device memory", "cuda"}
+
+// String returns the kind for people.
+func (k MemoryKind) String() string {
+	if int(k) < len(memoryNames) {
+		return memoryNames[k]
+	}
+	return fmt.Sprintf("MemoryKind(%d)", uint8(k))
+}
+
+// Memory is where the messages of an end stand, and how that is registered. The peer need not know.
+type Memory struct {
+	Kind   MemoryKind
+	File   string
+	Offset int64 // in the file
+
+	GPU        int    // its number
+	BusID      string // its PCI address; "": GPU says which
+	Dmabuf     bool   // the GPU's memory is registered as a dma-buf, and not by peer memory
+	DataDirect bool   // past the root complex
+
+	OnDemand bool
+	Implicit bool // on demand, by a registration of the whole address space
+	Null     bool // what this end posts names a null MR
+	Ordered  bool // no relaxed ordering on PCIe
+}
+
+// OutOfReach reports whether the processor cannot read and write the memory like its own.
+func (m *Memory) OutOfReach() bool { return m.Kind == DeviceMemory || m.Kind == CUDA }
+
+// Relaxed reports whether the device may write to memory in any order. In write lat the last byte of a message stands
+// for all of it.
+func (p *Plan) Relaxed() bool {
+	return !p.Memory.Ordered && (p.Verb != wire.Write || p.Bandwidth())
+}
+
+// checkMemory looks at where messages stand, and where the test runs.
+func (p *Plan) checkMemory(c *complaints) {
+	m := &p.Memory
+	if m.Offset < 0 || m.Offset > 0 && m.Kind != File {
+		c.add("offset (--mmap-offset) %d: it is one of a file (--mmap), from 0", m.Offset)
+	}
+	if p.NoPin && p.CPUs != nil {
+		c.add("give CPUs (--cpus) or leave the choice to the kernel (--no-pin), not both")
+	}
+	if p.MRPerQP && m.Kind == File {
+		c.add("memory per queue pair (--mr-per-qp): each would begin at the same byte of the file (--mmap)")
+	}
+	if m.GPU < 0 {
+		c.add("gpu (--use-cuda) %d is negative", m.GPU)
+	}
+	if (m.Dmabuf || m.DataDirect) && m.Kind != CUDA {
+		c.add("a dma-buf (--use-cuda-dmabuf, --use-data-direct) is one of a gpu: give --use-cuda or --use-cuda-bus-id")
+	} else if m.DataDirect && !m.Dmabuf {
+		c.add("data direct (--use-data-direct): it needs a dma-buf (--use-cuda-dmabuf)")
+	}
+	if (m.OnDemand || m.Implicit) && m.OutOfReach() {
+		c.add("on-demand paging (--odp, --odp-implicit): %v has no pages of this process", m.Kind)
+	}
+	if m.OutOfReach() && p.Verb == wire.Write && !p.Bandwidth() {
+		c.add("write lat waits for a byte to change in memory, which the processor does not see in %v; use send lat",
+			m.Kind)
+	}
+	if (m.OutOfReach() || m.Null) && p.Inline > 0 {
+		c.add("inline size (-I) %d: inline messages are copied by the processor, past %s", p.Inline, m.posted())
+	}
+	switch {
+	case !m.Null:
+	case p.Verb != wire.Write && p.Verb != wire.Read || p.Verb == wire.Write && !p.Bandwidth():
+		c.add("null MR (--use-null-mr): %v %v needs what it sends and receives; write bw, read bw and read lat do not",
+			p.Verb, p.Metric)
+	case p.Verify:
+		c.add("payload check (--verify): a null MR (--use-null-mr) holds none")
+	case m.OutOfReach():
+		c.add("null MR (--use-null-mr): it takes the place of %v", m.Kind)
+	}
+}
+
+// posted names what work requests point to.
+func (m *Memory) posted() string {
+	if m.Null {
+		return "the null MR (--use-null-mr)"
+	}
+	return "the " + m.Kind.String()
+}
