@@ -62,6 +62,9 @@ func (d *Device) readAsyncEvent() (AsyncEvent, error) {
 	case eventOfPort:
 		ev.Port = uint8(raw.PortNum())
 	}
+	if ev.Type == EventQPLastWQEReached && ev.QP != nil {
+		ev.QP.rest.note()
+	}
 	if ev.Type == EventDeviceFatal {
 		d.removed.note(ErrDeviceRemoved)
 	}

@@ -20,6 +20,10 @@ var errNotMoved = errors.New("the device did not end the old ring as it should: 
 // Preconditions: cq.mu is held.
 func (cq *CQ) resizeDirect(cqe int) error {
 	r := cq.ring
+	if r.Compressed() {
+		return &UnsupportedError{Feature: "resizing a CQ with compression", Need: "a CQ that is large enough",
+			Have: "a device that may be writing a block of completions"}
+	}
 	if cqe+1 > 1<<24 { // a consumer index has 24 bits
 		return limit{"cqe", cqe, 1<<24 - 1}.error(cq.dev.Name())
 	}

@@ -127,8 +127,15 @@ func (friends) CreateCQ(d *Device, cqe int, opt *CQOptions,
 
 // ChoosePath returns the data path that a CQ with these options would have.
 func (friends) ChoosePath(d *Device, opt *CQOptions) (DataPath, error) {
-	path, _, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), d.directError)
+	path, _, err := chooseDataPath(opt.DataPath, os.Getenv(DataPathEnv), d.directFor(opt))
 	return path, err
+}
+
+// SetCompression says in which format the device may compress completions of a new CQ.
+func (friends) SetCompression(cq *CQ, format uint32) {
+	if cq.direct != nil {
+		cq.direct.Compress(format)
+	}
 }
 
 // Enter keeps an object open until leave, and returns the address of its C object.

@@ -103,8 +103,7 @@ func (pd *PD) AllocMW(t MWType) (*MW, error) {
 	}
 	defer pd.leave()
 	if pd.dev.legacy {
-		return fail(&UnsupportedError{Feature: "a memory window", Need: "libibverbs of rdma-core or MLNX_OFED 5",
-			Have: "MLNX_OFED 4"})
+		return fail(errLegacyMW())
 	}
 	h, err := pd.dev.v.AllocMW(pd.dev.handle, pd.handle, uint32(t))
 	if err != nil {
@@ -118,16 +117,29 @@ func (pd *PD) AllocMW(t MWType) (*MW, error) {
 	return mw, nil
 }
 
+func errLegacyMW() error {
+	return &UnsupportedError{Feature: "a memory window", Need: "libibverbs of rdma-core or MLNX_OFED 5",
+		Have: "MLNX_OFED 4"}
+}
+
+// caps returns the capabilities of which a window of type t needs one.
+func (t MWType) caps() DeviceCapFlags {
+	if t == MWType2 {
+		return DeviceMemWindowType2A | DeviceMemWindowType2B
+	}
+	return DeviceMemWindow
+}
+
+// errNeedsMW says that the device has no windows of a type.
+func errNeedsMW(d *Device, t MWType) error {
+	return &UnsupportedError{Feature: "a memory window of " + t.String(), Need: "a device with " + t.caps().String(),
+		Have: fmt.Sprintf("%s with %v", d.Name(), d.attr.CapFlags&(MWType1.caps()|MWType2.caps()))}
+}
+
 // explainMW adds to a refusal what the device says of windows.
 func explainMW(d *Device, t MWType, err error) error {
-	need := DeviceMemWindow
-	if t == MWType2 {
-		need = DeviceMemWindowType2A | DeviceMemWindowType2B
-	}
-	if unsupported(err) || errors.Is(err, errInvalid) && d.attr.CapFlags&need == 0 {
-		return &UnsupportedError{Feature: "a memory window of " + t.String(), Need: "a device with " + need.String(),
-			Have: fmt.Sprintf("%s with %v", d.Name(), d.attr.CapFlags&(DeviceMemWindow|
-				DeviceMemWindowType2A|DeviceMemWindowType2B))}
+	if unsupported(err) || errors.Is(err, errInvalid) && d.attr.CapFlags&t.caps() == 0 {
+		return errNeedsMW(d, t)
 	}
 	return err
 }

@@ -34,3 +34,22 @@ func (d *Device) bindError() error {
 			"before",
 		Have: fmt.Sprintf("version %s; use DataPathDirect", version)}
 }
+
+// CanBindMW returns why windows of a type cannot be bound on the device's QPs with that data path, nil if they can.
+func (d *Device) CanBindMW(t MWType, path DataPath) error {
+	switch {
+	case t != MWType1 && t != MWType2:
+		return &ArgError{Arg: "type", Got: t.String(), Want: "MWType1 or MWType2"}
+	case d.legacy:
+		return errLegacyMW()
+	case d.attr.CapFlags&t.caps() == 0:
+		return errNeedsMW(d, t)
+	case path == DataPathOps:
+		return d.bindError()
+	}
+	return nil
+}
+
+// MWBounds reports whether the device refuses accesses by the key of a memory window that are outside of it. SoftRoCE
+// refuses only those outside of its MR.
+func (d *Device) MWBounds() bool { return !d.softRoCE() }

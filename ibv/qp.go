@@ -75,6 +75,7 @@ type QP struct {
 	rq      *ops.RecvChain // nil once closed, or with an SRQ
 	frames  *mlx5.RawRQ    // of a raw packet QP on the direct data path; nil once closed
 	errRecv recvErrors
+	rest    rest
 }
 
 // QPCap is the size of a QP's queues.

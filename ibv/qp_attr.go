@@ -150,7 +150,9 @@ func (qp *QP) modify(attr *QPAttr, mask QPAttrMask) error {
 	var err error
 	switch {
 	case mask&MaskState != 0 && attr.State == StateReset:
-		err = qp.reset(call)
+		if err = qp.reset(call); err == nil {
+			qp.rest.forget()
+		}
 	case qp.frames != nil && mask&MaskState != 0 && attr.State == StateRTR:
 		err = qp.announce(call)
 	case qp.typ == DCT && mask&MaskState != 0 && attr.State == StateRTR:

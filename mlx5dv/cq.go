@@ -17,8 +17,10 @@ type CQOptions struct {
 	EntrySize int  // bytes of a completion, 64 or 128; 0 is libmlx5's default, 64
 	Padding   bool // pads each completion to its full 128 bytes; needs CQE128Padding
 
-	// Compression lets the device write several completions as one, in one of these formats. It
-	// needs ibv.DataPathRaw: the caller reads the ring.
+	// Compression lets the device write several completions as one, in one of these formats
+	// (DeviceAttr.CQECompression), which saves bandwidth of PCIe. They cost more to poll, have no
+	// times of their own, and the CQ cannot be resized. It needs ibv.DataPathDirect, or
+	// ibv.DataPathRaw with a caller that expands them.
 	Compression CQEFormats
 }
 
@@ -55,21 +57,51 @@ func CreateCQ(dev *ibv.Device, cqe int, opt *CQOptions) (*ibv.CQ, error) {
 		dv.Flags = abi.MLX5DV_CQ_INIT_ATTR_FLAGS_CQE_PAD
 	}
 	if opt.Compression != 0 {
-		path, err := verbs.ChoosePath(dev, &opt.CQOptions)
-		if err != nil {
+		if err := opt.checkCompression(dev); err != nil {
 			return fail(err)
-		}
-		if path != ibv.DataPathRaw {
-			return fail(&ibv.UnsupportedError{Feature: "compression of completions",
-				Need: "DataPathRaw, with a caller that reads the ring",
-				Have: fmt.Sprintf("the data path %v, which does not expand them", path)})
-		}
-		if f := opt.Compression; f&(f-1) != 0 || f > CQEChecksumStride {
-			return fail(&ibv.ArgError{Arg: "Compression", Got: f.String(), Want: "one format"})
 		}
 		dv.CompMask |= abi.MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE
 		dv.CQECompResFormat = uint8(opt.Compression)
 	}
 	create := func(h uintptr, attr *abi.CQInitAttrEx) (uintptr, error) { return lib.CreateCQ(h, attr, dv) }
-	return verbs.CreateCQ(dev, cqe, &opt.CQOptions, create)
+	cq, err := verbs.CreateCQ(dev, cqe, &opt.CQOptions, create)
+	if err == nil {
+		verbs.SetCompression(cq, uint32(opt.Compression))
+	}
+	return cq, err
+}
+
+// checkCompression refuses a compression that the device does not have, or that nobody would expand: libmlx5 takes the
+// first entry of a block for a completion with a payload (rdma-core v44.0, providers/mlx5/cq.c:287 and 383).
+func (o *CQOptions) checkCompression(dev *ibv.Device) error {
+	const feature = "compression of completions"
+	f := o.Compression
+	if f&(f-1) != 0 || f > CQEChecksumStride {
+		return &ibv.ArgError{Arg: "Compression", Got: f.String(), Want: "one format"}
+	}
+	if times := o.Fields & (ibv.FieldTimestamp | ibv.FieldWallClock); times != 0 {
+		return &ibv.ArgError{Arg: "Fields", Got: times.String() + " with Compression",
+			Want: "no times: completions of a block have that of the first one"}
+	}
+	path, err := verbs.ChoosePath(dev, &o.CQOptions)
+	if err != nil {
+		return err
+	}
+	if path == ibv.DataPathOps {
+		return &ibv.UnsupportedError{Feature: feature,
+			Need: "DataPathDirect, or DataPathRaw with a caller that reads the ring",
+			Have: "DataPathOps: libmlx5's poll does not expand them"}
+	}
+	attr, err := QueryDevice(dev)
+	switch {
+	case err != nil:
+		return err
+	case attr.CQECompression.MaxEntries == 0 || attr.CQECompression.Formats&f == 0:
+		return &ibv.UnsupportedError{Feature: feature, Need: "a device with the format " + f.String(),
+			Have: fmt.Sprintf("%s, with the formats %v", dev.Name(), attr.CQECompression.Formats)}
+	case o.EntrySize == 128 && attr.Flags&CQE128Compression == 0:
+		return &ibv.UnsupportedError{Feature: feature + " of 128 bytes", Need: "EntrySize 64",
+			Have: dev.Name() + ", without CQE128Compression"}
+	}
+	return nil
 }

@@ -70,6 +70,10 @@ func TestFakeDevX(t *testing.T) {
 		withFake(t, "umem", fakeUmem)
 		withFake(t, "uar", fakeUAR)
 		withFake(t, "events", fakeEvents)
+		withFake(t, "queries", fakeQueries)
+		withFake(t, "mkeys", fakeMkeys)
+		withFake(t, "crypto", fakeCrypto)
+		withFake(t, "capabilities", fakeCapabilities)
 		withFake(t, "path", fakePath)
 		withFake(t, "scheduler", fakeScheduler)
 		withFake(t, "pacing", fakePacing)
@@ -299,5 +303,64 @@ func TestDevXStrings(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("%s, want %s", c.got, c.want)
 		}
+	}
+}
+
+func fakeQueries(t *testing.T, dev *ibv.Device) {
+	o := closing(t, must(CreateDevXObject(dev, cmd(0x80d, 16), make([]byte, 16)))(t))
+	q := closing(t, must(CreateDevXQueries(dev))(t))
+	read := func() DevXAnswer {
+		t.Helper()
+		return must(q.Read(t.Context()))(t)
+	}
+	// Answers of several lengths, one of which was asked for while somebody waits already.
+	waits := make(chan DevXAnswer)
+	go func() { a, _ := q.Read(context.Background()); waits <- a }()
+	ok(t, q.Start(o, 1<<40, cmd(0x80d, 512), 500))
+	if a := <-waits; a.Cookie != 1<<40 || len(a.Out) != 500 || a.Out[499] != byte(499&0xff) || a.Err != nil {
+		t.Errorf("%+v", a)
+	}
+	for i, n := range []int{16, 1000, 20} {
+		ok(t, q.Start(o, uint64(i), cmd(0x80d, 24), n))
+	}
+	for i, n := range []int{16, 1000, 20} {
+		if a := read(); a.Cookie != uint64(i) || len(a.Out) != n || n == 20 && a.Out[19] != 19 || a.Err != nil {
+			t.Errorf("answer %d: %+v", i, a)
+		}
+	}
+	ok(t, q.Start(o, 5, cmd(0x100, 16), 32))
+	var e *CommandError
+	if a := read(); a.Cookie != 5 || !errors.As(a.Err, &e) || e.Opcode != 0x100 || e.Status != CommandBadParameter ||
+		e.Syndrome != 0x11223344 || !errors.Is(a.Err, syscall.Errno(121)) {
+		t.Errorf("refused by the device: %+v", a)
+	}
+	if err := q.Start(o, 6, cmd(0x101, 16), 16); !errors.As(err, &e) || e.Status != 0 || e.Err != syscall.EINVAL {
+		t.Errorf("refused by the kernel: %v", err)
+	}
+	wantArg(t, "no object", "obj", q.Start(nil, 0, cmd(0x80d, 16), 16))
+	wantArg(t, "without a header", "in", q.Start(o, 0, make([]byte, 15), 16))
+	wantArg(t, "without room", "out", q.Start(o, 0, cmd(0x80d, 16), 15))
+	wantArg(t, "negative room", "out", q.Start(o, 0, cmd(0x80d, 16), -1))
+	var l *ibv.LimitError
+	if err := q.Start(o, 0, cmd(0x80d, 16), 1<<40); !errors.As(err, &l) || l.Limit != 1<<16-1 {
+		t.Errorf("an answer of a terabyte: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := q.Read(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("read, canceled: %v", err)
+	}
+	closed := must(CreateDevXObject(dev, cmd(0x80d, 16), make([]byte, 16)))(t)
+	ok(t, closed.Close())
+	if err := q.Start(closed, 0, cmd(0x80d, 16), 16); !errors.Is(err, ibv.ErrClosed) {
+		t.Errorf("about a closed object: %v", err)
+	}
+	go func() { _, err := q.Read(context.Background()); waits <- DevXAnswer{Err: err} }()
+	ok(t, q.Close())
+	if a := <-waits; !errors.Is(a.Err, ibv.ErrClosed) {
+		t.Errorf("read while it is closed: %v", a.Err)
+	}
+	if err := q.Start(o, 0, cmd(0x80d, 16), 16); !errors.Is(err, ibv.ErrClosed) {
+		t.Errorf("start after Close: %v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,15 +30,8 @@ func onFake(t *testing.T, body func(t *testing.T)) {
 		}
 		t.Fatal(err)
 	}
-	cc := strings.Fields(os.Getenv("CC"))
-	if len(cc) == 0 {
-		cc = []string{"cc"}
-	}
-	lib := string(loader.MLX5)
-	args := append(cc[1:], "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-Wl,-soname,"+lib,
-		"-o", filepath.Join(dir, lib), "testdata/fakemlx5/fakemlx5.c")
-	if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := fakeverbs.BuildMLX5(dir, "testdata/fakemlx5"); err != nil {
+		t.Fatal(err)
 	}
 	exe, err := os.Executable()
 	if err != nil {

@@ -1,6 +1,8 @@
 package mlx5dv
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -154,4 +156,56 @@ func TestRXEDevX_Path(t *testing.T) {
 func missing(err error) bool {
 	var e *ibv.UnsupportedError
 	return errors.As(err, &e) && strings.Contains(e.Have, "without mlx5dv_")
+}
+
+// Queries that nobody waits for have the answers of those that somebody waits for.
+func TestRXEDevX_Async(t *testing.T) {
+	dev := open(t, 0)
+	if dev == nil {
+		return
+	}
+	c := newCounter(t, dev, 1)
+	q := closing(t, must(CreateDevXQueries(dev))(t))
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
+	defer cancel()
+	query := func(counters uint16) []byte {
+		in := make([]byte, 32)
+		binary.BigEndian.PutUint16(in, 0x93b)
+		binary.BigEndian.PutUint16(in[26:], counters)
+		binary.BigEndian.PutUint32(in[28:], c.id)
+		return in
+	}
+	for n := uint16(1); n <= 4; n++ { // counters; answers of different lengths wait at the same time
+		ok(t, q.Start(c.DevXObject, uint64(n), query(n), 16+16*int(n)))
+	}
+	for n := 1; n <= 4; n++ {
+		want := make([]byte, 16+16*n)
+		ok(t, c.Query(query(uint16(n)), want))
+		if a := must(q.Read(ctx))(t); a.Cookie != uint64(n) || a.Err != nil || !bytes.Equal(a.Out, want) {
+			t.Errorf("%d counters: %+v, want % x", n, a, want)
+		}
+	}
+	ok(t, q.Start(c.DevXObject, 9, query(0xffff), 32)) // more counters than there are
+	a := must(q.Read(ctx))(t)
+	wantStatus(t, "more counters than there are", CommandBadParameter, a.Err)
+	var e *CommandError
+	if err := q.Start(c.DevXObject, 1, header(opNop, 0, 0), 16); !errors.As(err, &e) || e.Err != syscall.EINVAL {
+		t.Errorf("no query: %v", err)
+	}
+	read := make(chan error)
+	go func() { _, err := q.Read(ctx); read <- err }()
+	ok(t, q.Start(c.DevXObject, 1, query(1), 32))
+	ok(t, <-read)
+	started := 0
+	var err error
+	for ; err == nil && started < 1<<16; started++ {
+		err = q.Start(c.DevXObject, 1, query(1), 32)
+	}
+	if !errors.Is(err, syscall.EAGAIN) {
+		t.Errorf("after %d queries: %v", started, err)
+	}
+	for ; started > 1; started-- {
+		must(q.Read(ctx))(t)
+	}
+	ok(t, q.Start(c.DevXObject, 1, query(1), 32))
 }

@@ -15,13 +15,14 @@ import (
 
 // EngineOptions are the choices of NewEngine. The zero value selects the defaults.
 type EngineOptions struct {
-	Block    int            // most payload of a frame, in bytes, a multiple of 64; 0 means 32 KiB
-	Memory   int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
-	Spin     time.Duration  // most that the poller polls for an answer before it sleeps; 0 means 100 µs
-	MaxConns int            // most connections; 0 means 4096
-	Pollers  int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
-	DataPath ibv.DataPath   // of its CQ
-	Mem      ibv.MemOptions // where blocks and buffers lie
+	Block     int            // most payload of a frame, in bytes, a multiple of 64; 0 means 32 KiB
+	Memory    int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
+	Spin      time.Duration  // most that the poller polls for an answer before it sleeps; 0 means 100 µs
+	MaxConns  int            // most connections; 0 means 4096
+	Pollers   int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
+	DataPath  ibv.DataPath   // of its CQ
+	Mem       ibv.MemOptions // where blocks and buffers lie
+	LeaseKeys LeaseKeys      // what leases are made of; 0 means windows where that is safe
 
 	// Manual engines have no poller: for programs with a loop of their own, which calls Engine.Poll.
 	// A method that waits polls, too, and after Spin without a completion looks every 100 µs. While
@@ -74,6 +75,9 @@ func (o *EngineOptions) check() error {
 	if o.Pollers < 1 || o.Pollers > maxPollers {
 		bad("Pollers", o.Pollers, fmt.Sprintf("1 to %d", maxPollers))
 	}
+	if o.LeaseKeys > KeysWindow {
+		bad("LeaseKeys", o.LeaseKeys, "KeysAuto, KeysMR or KeysWindow")
+	}
 	if o.Manual && o.Pollers > 1 {
 		bad("Pollers", o.Pollers, "1 with Manual")
 	}
@@ -99,6 +103,7 @@ type Engine struct {
 	slabBytes int64
 	budget    *budget
 	pool      *Pool
+	windows   *windows  // nil: each lease has an MR of its own
 	shards    []*Engine // of EngineOptions.Pollers, beginning with the engine; the others have no shards
 
 	blocks  atomic.Pointer[[]*block] // by index; grows
@@ -198,6 +203,9 @@ func (e *Engine) open(attr *ibv.DeviceAttr, vector int) (err error) {
 		return err
 	}
 	path, _ := e.cq.DataPath()
+	if err := e.openWindows(path); err != nil {
+		return err
+	}
 	e.srq, err = e.pd.CreateSRQ(&ibv.SRQOptions{MaxWR: e.srqDepth, DataPath: path})
 	if err != nil {
 		return err
@@ -214,7 +222,7 @@ func (e *Engine) open(attr *ibv.DeviceAttr, vector int) (err error) {
 
 // release closes the engine's objects.
 func (e *Engine) release() error {
-	errs := []error{e.pool.release()}
+	errs := []error{e.windows.release(), e.pool.release()}
 	for _, s := range e.shards {
 		errs = append(errs, s.closeShard())
 	}

@@ -2,8 +2,6 @@ package rdma
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -23,6 +21,8 @@ type leasing struct {
 	received uint32
 	told     uint32 // limit that the peer knows of
 	owed     bool   // a LIMIT is due
+
+	windows []windowWork // to be posted
 
 	// What this side lends.
 	leases    map[*Lease]struct{} // those that have not ended
@@ -98,13 +98,14 @@ type Lease struct {
 	buf    *Buffer
 	n      int64
 	access Access
-	mr     *ibv.MR
+	key    leaseKey
 
 	// Under link.mu.
-	state leaseState
-	end   time.Time
-	timer *time.Timer
-	cause error // why it ended, nil if the peer returned it by itself
+	state  leaseState
+	end    time.Time
+	timer  *time.Timer
+	cause  error // why it ended, nil if the peer returned it by itself
+	forced bool  // the peer did not return it in time
 
 	done   chan struct{} // closed when the peer has no access any more
 	once   sync.Once
@@ -148,7 +149,7 @@ func (l *link) lend(b *Buffer, a Access, d time.Duration, request uint16) (*Leas
 		b.unpin()
 		return nil, err
 	}
-	if s.mr, err = l.e.register(b, a.mr()); err == nil {
+	if err = s.makeKey(); err == nil {
 		err = l.setAccess()
 	}
 	l.mu.Lock()
@@ -165,25 +166,11 @@ func (l *link) lend(b *Buffer, a Access, d time.Duration, request uint16) (*Leas
 	m.lent[s.number] = s
 	m.nextLease++
 	s.timer = time.AfterFunc(d, s.expire)
-	f := lendFrame{addr: s.mr.Addr(), length: uint64(s.n), rkey: s.mr.RKey(), milliseconds: milliseconds(d), access: a,
-		request: request}
+	s.grant()
+	f := lendFrame{addr: s.key.remote.Addr, length: uint64(s.n), rkey: s.key.remote.RKey, milliseconds: milliseconds(d),
+		access: a, request: request}
 	l.tell(f.encode(s.number))
 	return s, nil
-}
-
-// register makes the MR of a lease. Its addresses are not those of the process, but random above bit 30: its
-// key is valid for other connections with leases, too, whose peers would have to guess both, and lose
-// the connection by the first wrong guess.
-func (e *Engine) register(b *Buffer, access ibv.AccessFlags) (*ibv.MR, error) {
-	var r [8]byte
-	_, _ = rand.Read(r[:]) // never fails
-	const low = 1<<30 - 1  // the device may map huge pages only where these bits are those of the address
-	iova := binary.NativeEndian.Uint64(r[:])>>2&^low | b.addr&low
-	mr, err := e.pd.RegMemory(uintptr(b.addr), len(b.Bytes()), iova, access)
-	if errors.Is(err, ibv.ErrNotSupported) { // libraries before v25
-		return e.pd.RegMR(b.Bytes(), access)
-	}
-	return mr, err
 }
 
 // leaseError is why nothing can be lent or borrowed any more, or nil.
@@ -218,6 +205,7 @@ func (l *link) addLease(s *Lease) error {
 	m.leases[s] = struct{}{}
 	m.gone.Add(1)
 	m.bytes += s.n
+	l.e.stat.leases.Add(1)
 	return nil
 }
 
@@ -270,6 +258,7 @@ func (s *Lease) revoke(cause error) {
 func (s *Lease) force() {
 	s.l.mu.Lock()
 	defer s.l.mu.Unlock()
+	s.forced = true
 	s.beginEnd()
 }
 
@@ -315,33 +304,21 @@ func (s *Lease) returned(reason uint32) {
 	s.beginEnd()
 }
 
-// hangs says that the device does not take memory back.
-var errHangs = errors.New("the device does not take back the memory of a lease")
-
-// close takes the memory from the peer. If the device does not let go of it, the connection has to go.
+// close takes the memory from the peer.
 func (s *Lease) close() {
 	l := s.l
-	if s.mr != nil {
-		hung := time.AfterFunc(drainTime, func() { s.sever(errHangs) })
-		err := s.mr.Close()
-		hung.Stop()
-		if err != nil {
-			s.sever(fmt.Errorf("%w: %w", errHangs, err))
-			err = s.mr.Close() // without the QP it may work
-		}
-		if err != nil {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.forget(s) // and the buffer stays pinned
-			return
-		}
+	defer l.leasing.gone.Done()
+	taken := s.takeKey()
+	if taken {
+		_ = l.setAccess() // fails when the connection ends
 	}
-	_ = l.setAccess() // fails when the connection ends
-	s.finish(nil)
-	s.buf.unpin()
 	l.mu.Lock()
-	l.forget(s)
+	l.forget(s) // before Wait returns: another may be lent then
 	l.mu.Unlock()
+	if taken { // else the buffer stays pinned
+		s.finish(nil)
+		s.buf.unpin()
+	}
 }
 
 // forget takes the lease out of the count.
@@ -351,7 +328,7 @@ func (l *link) forget(s *Lease) {
 	s.state = leaseEnded
 	delete(m.leases, s)
 	m.bytes -= s.n
-	m.gone.Done()
+	l.e.stat.leases.Add(-1)
 }
 
 // sever ends the connection; the lease ends when nothing can arrive through it any more.
@@ -425,6 +402,9 @@ func (s *Lease) Wait(ctx context.Context) (*Buffer, error) {
 	defer s.l.mu.Unlock()
 	return s.buf, c.fail("wait for lease", s.cause)
 }
+
+// Window reports whether the peer's access is by a memory window of the buffer's MR, not by an MR of the lease's own.
+func (s *Lease) Window() bool { return s.key.mw != nil }
 
 // Done returns a channel that is closed when Wait does not wait any more.
 func (s *Lease) Done() <-chan struct{} { return s.done }

@@ -103,7 +103,6 @@ type link struct {
 	cause      error
 	closed     bool          // by this side
 	shut       atomic.Bool   // the same, for who does not hold mu
-	lastWQE    chan struct{} // closed when the device has told of the QP's last receive
 	marker     chan struct{} // closed when the marker has completed
 	markerWR   uint32
 	markerSent bool
@@ -152,7 +151,7 @@ func newLink(e *Engine, kind connKind, o *Options, leases *leasing) *link {
 		leasing: leases, e: e, kind: kind, maxMessage: o.maxMessage(), window: startWindow, target: startWindow,
 		told:      startWindow,
 		keepAlive: o.keepAliveTicks(),
-		lastWQE:   make(chan struct{}), marker: make(chan struct{}), finAcked: make(chan struct{}),
+		marker:    make(chan struct{}), finAcked: make(chan struct{}),
 		done: make(chan struct{}), gone: make(chan struct{}),
 		post:     newPosting(posts),
 		readTurn: make(chan struct{}, 1), writeTurn: make(chan struct{}, 1),
@@ -279,6 +278,9 @@ func (l *link) next(n int) bool {
 		h.kind, h.flags = kindLimit, flagLowered
 		l.answer = false
 		l.limitLeases(&h)
+	case l.leasing != nil && len(l.leasing.windows) > 0:
+		l.nextWindow(n)
+		return true
 	case l.out.len() > 0 && l.room() && !l.opFirst():
 		f = l.out.pop()
 		h.seq = uint16(l.sent)

@@ -42,6 +42,8 @@ type op struct {
 	result    uint64
 	err       error
 	ch        chan struct{} // with room for the news that it has finished
+
+	freed chan bool // of an invalidation, which has nothing else: gets whether it succeeded
 }
 
 // ops are ops for reuse.
@@ -290,6 +292,10 @@ func (l *link) staged(f frame) {
 // Preconditions: l.mu is held.
 func (l *link) opDone(s *slot, failed bool) {
 	m, o := l.leasing, s.op
+	if o.freed != nil {
+		o.freed <- !failed
+		return
+	}
 	if s.read {
 		m.reads--
 	}

@@ -50,11 +50,11 @@ func (e *Engine) handle(wcs []ibv.WC) {
 		b := e.block(wc.ID)
 		e.arrived.Add(1)
 		switch {
-		case wc.Status == ibv.WCSuccess && l != nil && wc.Opcode == ibv.WCRecv:
+		case wc.Status == ibv.WCSuccess && l != nil && wc.Opcode == ibv.WCRecv && wc.Flags&ibv.WCWithInv == 0:
 			l.receive(b, wc.ByteLen)
 		case wc.Status == ibv.WCSuccess && l != nil:
 			e.consumed(b)
-			l.protocol("receive", wc.Opcode.String(), ibv.WCRecv.String())
+			l.protocol("receive", wc.Opcode.String()+" "+wc.Flags.String(), ibv.WCRecv.String())
 		case l != nil:
 			e.consumed(b)
 			l.failLocked(wc.Err())

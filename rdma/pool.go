@@ -126,7 +126,7 @@ func (p *Pool) Register(mem []byte) (*Buffer, error) {
 	if err := p.begin(); err != nil {
 		return nil, p.fail(op, err)
 	}
-	mr, err := p.e.pd.RegMR(mem, ibv.LocalWrite)
+	mr, err := p.e.pd.RegMR(mem, p.e.bufferAccess())
 	if err != nil {
 		p.end()
 		return nil, p.fail(op, err)
@@ -277,7 +277,7 @@ func (p *Pool) alloc(n int) (*ibv.MR, error) {
 			return nil, errSpent
 		}
 	}
-	mr, err := e.pd.AllocMR(n, ibv.LocalWrite, &e.opt.Mem)
+	mr, err := e.pd.AllocMR(n, e.bufferAccess(), &e.opt.Mem)
 	if err != nil {
 		p.spare(int64(n))
 		return nil, fmt.Errorf("%w: %w", ErrNoMemory, err)

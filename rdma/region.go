@@ -365,7 +365,7 @@ func (l *link) checkLocal(b *Buffer, from, to int) error {
 	if to < 0 {
 		to = n
 	}
-	if b.p.e != l.e {
+	if b.p != l.e.pool {
 		return &ibv.ArgError{Arg: "buffer", Got: "one of the engine of " + b.p.e.dev.Name(),
 			Want: "one of the connection's engine, of " + l.e.dev.Name()}
 	}

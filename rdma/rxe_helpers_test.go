@@ -28,10 +28,16 @@ func ok(t testing.TB, err error) {
 // engines makes an engine on each device, which must hold all their blocks when the test ends.
 func newEngines(t testing.TB, opt *EngineOptions) (server, client *Engine) {
 	t.Helper()
+	return newEnginesOf(t, func(int) *EngineOptions { return opt })
+}
+
+// newEnginesOf is newEngines with options for each.
+func newEnginesOf(t testing.TB, opt func(i int) *EngineOptions) (server, client *Engine) {
+	t.Helper()
 	r := testutil.NeedRXE(t)
 	var list [2]*Engine
 	for i, dev := range r.Dev {
-		e, err := NewEngine(dev, opt)
+		e, err := NewEngine(dev, opt(i))
 		ok(t, err)
 		list[i] = e
 		t.Cleanup(func() {
@@ -39,8 +45,9 @@ func newEngines(t testing.TB, opt *EngineOptions) (server, client *Engine) {
 				time.Sleep(time.Millisecond)
 			}
 			s := e.Stats()
-			if s.Conns > 0 || s.BlocksFree+s.BlocksPosted != s.Blocks || s.BlocksHeld > 0 {
-				t.Errorf("engine of %s at the end: %+v; want no connections, all blocks free or posted", dev, s)
+			if s.Conns > 0 || s.BlocksFree+s.BlocksPosted != s.Blocks || s.BlocksHeld > 0 ||
+				s.Leases > 0 || s.Windows > 0 {
+				t.Errorf("engine of %s at the end: %+v; want no connections and leases, all blocks free or posted", dev, s)
 			}
 			ok(t, e.Close())
 		})

@@ -57,11 +57,10 @@ func TestRXE_HostileLeases(t *testing.T) {
 		return func(a *attacker, _ *Lease) { _ = a.post(header{kind: kindLimit, limit: startWindow, aux: aux}, 0) }
 	}
 	touch := func(op ibv.Opcode, off uint64, key uint32) func(*attacker, *Lease) {
-		return func(a *attacker, s *Lease) { _ = a.access(op, s.mr.Addr()+off, s.mr.RKey()+key) }
+		return func(a *attacker, s *Lease) { _ = a.access(op, s.key.remote.Addr+off, s.key.remote.RKey+key) }
 	}
 	const remote = "remote access: got"
-	server, client := newEngines(t, &EngineOptions{Memory: 16 << 20})
-	for _, c := range []struct {
+	rows := []struct {
 		name   string
 		rights Access
 		do     func(*attacker, *Lease)
@@ -92,7 +91,7 @@ func TestRXE_HostileLeases(t *testing.T) {
 		{"an atomic that is not aligned", MayAtomic, touch(ibv.OpFetchAdd, 4, 0), remote},
 		{"a key that was guessed", allAccess, touch(ibv.OpRead, 0, 1), remote},
 		{"the address in the process", allAccess, func(a *attacker, s *Lease) {
-			_ = a.access(ibv.OpRead, s.buf.addr, s.mr.RKey())
+			_ = a.access(ibv.OpRead, s.buf.addr, s.key.remote.RKey)
 		}, remote},
 		{"the key of a block", allAccess, func(a *attacker, s *Lease) {
 			mr := a.victim.slabs[0]
@@ -102,63 +101,72 @@ func TestRXE_HostileLeases(t *testing.T) {
 		{"a write after the return", MayWrite, func(a *attacker, s *Lease) {
 			if a.about(numberFrame(kindReturn, 0, 0)) == nil {
 				<-s.Done()
-				_ = a.access(ibv.OpWrite, s.mr.Addr(), s.mr.RKey())
+				_ = a.access(ibv.OpWrite, s.key.remote.Addr, s.key.remote.RKey)
 			}
 		}, remote},
 		{"a write after the revocation", MayWrite, func(a *attacker, s *Lease) {
-			for a.access(ibv.OpWrite, s.mr.Addr()+8, s.mr.RKey()) == nil {
-				if s.mr.Addr() != 0 && a.n == 3 {
+			for a.access(ibv.OpWrite, s.key.remote.Addr+8, s.key.remote.RKey) == nil {
+				if a.n == 3 {
 					go func() { _ = s.Revoke(timeout(t)) }()
 				}
 			}
 		}, remote},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server,
-				Leases: &LeaseOptions{Grace: 50 * time.Millisecond}})
-			ok(t, err)
-			defer l.Close()
-			a, err := attack(t, l.Addr().String(), leaseHello())
-			ok(t, err)
-			a.victim = server
-			victim, err := l.Accept(timeout(t))
-			ok(t, err)
-			defer victim.Close()
-			mem := buffer(t, server, 3*4096)
-			mem.Truncate(4096)
-			was := scramble(mem, 7)
-			s, err := victim.Lend(timeout(t), mem, c.rights, 0)
-			ok(t, err)
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				c.do(a, s)
-			}()
-			<-victim.Done()
-			<-done
-			if err := victim.Err(); err == nil || !strings.Contains(err.Error(), c.want) || !isProtocol(err) {
-				t.Errorf("the victim's error: %v, want a *ProtocolError with %q", err, c.want)
-			}
-			if _, err := s.Wait(timeout(t)); c.name != "a write after the return" && err == nil {
-				t.Error("the lease has ended without an error")
-			}
-			if c.rights&MayWrite == 0 && !bytes.Equal(mem.Bytes(), was) {
-				t.Error("the memory has changed")
-			}
-		})
 	}
-	x, y := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
-	echo(t, x, y)
-	ok(t, x.Close())
-	ok(t, y.Close())
+	eachKeys(t, func(t *testing.T, keys LeaseKeys) {
+		server, client := keyEngines(t, EngineOptions{Memory: 16 << 20}, keys, keys)
+		for _, c := range rows {
+			t.Run(c.name, func(t *testing.T) {
+				l, err := Listen(timeout(t), testutil.NeedRXE(t).IP[0]+":0", &Options{Engine: server,
+					Leases: &LeaseOptions{Grace: 50 * time.Millisecond}})
+				ok(t, err)
+				defer l.Close()
+				a, err := attack(t, l.Addr().String(), leaseHello())
+				ok(t, err)
+				a.victim = server
+				victim, err := l.Accept(timeout(t))
+				ok(t, err)
+				defer victim.Close()
+				mem := buffer(t, server, 3*4096)
+				mem.Truncate(4096)
+				was := scramble(mem, 7)
+				s, err := victim.Lend(timeout(t), mem, c.rights, 0)
+				ok(t, err)
+				ok(t, victim.Flush(timeout(t))) // a window is bound
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					c.do(a, s)
+				}()
+				<-victim.Done()
+				<-done
+				if err := victim.Err(); err == nil || !strings.Contains(err.Error(), c.want) || !isProtocol(err) {
+					t.Errorf("the victim's error: %v, want a *ProtocolError with %q", err, c.want)
+				}
+				if _, err := s.Wait(timeout(t)); c.name != "a write after the return" && err == nil {
+					t.Error("the lease has ended without an error")
+				}
+				if c.rights&MayWrite == 0 && !bytes.Equal(mem.Bytes(), was) {
+					t.Error("the memory has changed")
+				}
+			})
+		}
+		x, y := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
+		echo(t, x, y)
+		ok(t, x.Close())
+		ok(t, y.Close())
+	})
 }
 
 // TestRXE_HostileHolder revokes leases of a peer that does not return them, and goes on writing: not a byte changes
 // when Revoke has returned.
 func TestRXE_HostileHolder(t *testing.T) {
 	skipLogic(t) // SoftRoCE passes, slowly: without an event the victim ends by KeepAlive
-	server, _ := newEngines(t, &EngineOptions{Memory: 16 << 20})
-	rounds := 5
+	eachKeys(t, hostileHolder)
+}
+
+func hostileHolder(t *testing.T, keys LeaseKeys) {
+	server, _ := keyEngines(t, EngineOptions{Memory: 16 << 20}, keys, keys)
+	rounds := 3
 	if testutil.Full() {
 		rounds = 1000
 	}
@@ -175,6 +183,7 @@ func TestRXE_HostileHolder(t *testing.T) {
 		scramble(mem, 1)
 		s, err := victim.Lend(timeout(t), mem, MayWrite, 0)
 		ok(t, err)
+		ok(t, victim.Flush(timeout(t))) // a window is bound
 		ended, began := make(chan error), make(chan struct{})
 		go func() {
 			var err error
@@ -184,7 +193,7 @@ func TestRXE_HostileHolder(t *testing.T) {
 				}
 				a.mr.Bytes()[0]++
 				err = a.send(ibv.SendWR{Opcode: ibv.OpWrite, SGEs: []ibv.SGE{a.mr.SGE(0, 16<<10)},
-					Remote: ibv.RemoteAddr{Addr: s.mr.Addr(), RKey: s.mr.RKey()}})
+					Remote: ibv.RemoteAddr{Addr: s.key.remote.Addr, RKey: s.key.remote.RKey}})
 			}
 			ended <- err
 		}()

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -22,7 +23,7 @@ func TestRXE_LeaseFaults(t *testing.T) {
 	if !r.Emulated {
 		t.Skip("injects faults: runs on the emulated device only (make test-emu)")
 	}
-	for _, f := range []struct {
+	for i, f := range []struct {
 		spec string
 		want outcome
 		long bool
@@ -37,7 +38,8 @@ func TestRXE_LeaseFaults(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s at %s", f.spec, r.Dev[end]), func(t *testing.T) {
-				server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
+				keys := KeysMR + LeaseKeys(end^i&1)
+				server, client := keyEngines(t, EngineOptions{Memory: 8 << 20}, keys, keys)
 				a, b := leaseConnsAlive(t, server, client, &LeaseOptions{}, &LeaseOptions{}, time.Second)
 				defer a.Close()
 				defer b.Close()
@@ -89,8 +91,12 @@ func TestRXE_LeaseFaults(t *testing.T) {
 // TestRXE_LeaseKilled kills the process of a peer that writes to this side's memory.
 func TestRXE_LeaseKilled(t *testing.T) {
 	skipLogic(t)
+	eachKeys(t, leaseKilled)
+}
+
+func leaseKilled(t *testing.T, keys LeaseKeys) {
 	r := testutil.NeedRXE(t)
-	server, _ := newEngines(t, nil)
+	server, _ := keyEngines(t, EngineOptions{}, keys, keys)
 	l, err := Listen(timeout(t), r.IP[0]+":0", &Options{Engine: server, Leases: &LeaseOptions{}})
 	ok(t, err)
 	defer l.Close()
@@ -167,21 +173,37 @@ func TestRXE_LeaseStuck(t *testing.T) {
 	if !r.Emulated {
 		t.Skip("injects faults: runs on the emulated device only (make test-emu)")
 	}
-	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
-	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
-	defer a.Close()
-	defer b.Close()
-	ctx := timeout(t)
-	mem, local := buffer(t, client, 64<<10), buffer(t, server, 64<<10)
-	s, region := lend(t, a, b, mem, MayWrite, 0)
-	ok(t, region.Write(ctx, local, 0))
-	r.Fault(t, "eio:cmd=dereg_mr,count=1,device="+r.Dev[1])
-	ok(t, s.Revoke(ctx))
-	<-a.Done()
-	if _, err := s.Wait(ctx); !errors.Is(err, ErrRevoked) {
-		t.Errorf("Wait: %v", err)
-	}
-	if err := a.Err(); !errors.Is(err, errHangs) || !errors.Is(err, ErrPeerGone) {
-		t.Errorf("the connection's end: %v", err)
+	for _, c := range []struct {
+		keys   LeaseKeys
+		faults []string
+	}{
+		{KeysMR, []string{"eio:cmd=dereg_mr,count=1"}},
+		{KeysWindow, []string{"mw-bind:count=1,opcode=UMR"}},
+		{KeysWindow, []string{"mw-bind:count=1,opcode=UMR", "eio:cmd=dealloc_mw,count=1"}},
+	} {
+		t.Run(fmt.Sprint(c.keys, c.faults), func(t *testing.T) {
+			server, client := keyEngines(t, EngineOptions{Memory: 8 << 20}, c.keys, c.keys)
+			a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
+			defer a.Close()
+			defer b.Close()
+			ctx := timeout(t)
+			mem, local := buffer(t, client, 64<<10), buffer(t, server, 64<<10)
+			s, region := lend(t, a, b, mem, MayWrite, 0)
+			ok(t, region.Write(ctx, local, 0))
+			for _, f := range c.faults {
+				r.Fault(t, f+",device="+r.Dev[1])
+			}
+			ok(t, s.Revoke(ctx))
+			<-a.Done()
+			if _, err := s.Wait(ctx); !errors.Is(err, ErrRevoked) {
+				t.Errorf("Wait: %v", err)
+			}
+			var wc *ibv.WCError
+			err := a.Err()
+			if is := errors.Is(err, errHangs) || errors.As(err, &wc) && c.keys == KeysWindow; !is ||
+				!errors.Is(err, ErrPeerGone) {
+				t.Errorf("the connection's end: %v", err)
+			}
+		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 // TestRXE_RandomLeases runs random operations of many leases in both directions, among messages, and compares each with
 // a model of the memory. Leases end in every way; afterwards their memory must stay as it is.
 func TestRXE_RandomLeases(t *testing.T) {
-	server, client := newEngines(t, &EngineOptions{Memory: 64 << 20})
+	server, client := keyEngines(t, EngineOptions{Memory: 64 << 20}, KeysMR, KeysWindow)
 	leases, most := 24, 60
 	switch {
 	case testutil.Full():

@@ -79,7 +79,7 @@ func lend(t testing.TB, owner, holder *Conn, b *Buffer, a Access, d time.Duratio
 
 // TestRXE_Lease does each operation in both directions, and compares the memory.
 func TestRXE_Lease(t *testing.T) {
-	server, client := newEngines(t, nil)
+	server, client := keyEngines(t, EngineOptions{}, KeysMR, KeysWindow)
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
 	defer a.Close()
 	defer b.Close()
@@ -435,24 +435,29 @@ func TestRXE_LeaseExpires(t *testing.T) {
 // TestRXE_LeaseRevoked revokes leases while the peer writes, and compares the memory afterwards. The connection goes
 // on, as the peer is honest.
 func TestRXE_LeaseRevoked(t *testing.T) {
-	server, client := newEngines(t, nil)
-	rounds := 200
+	server, client := keyEngines(t, EngineOptions{}, KeysWindow, KeysMR)
+	rounds := 100
 	switch {
 	case testutil.Full():
 		rounds = 10_000
 	case !testutil.NeedRXE(t).Emulated:
-		rounds = 10
+		rounds = 5
 	}
 	for _, how := range []string{"Revoke", "expiry"} {
 		if how == "expiry" && rounds >= 100 {
 			rounds /= 10
 		}
-		t.Run(how, func(t *testing.T) {
-			a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
-			defer a.Close()
-			defer b.Close()
-			writer(t, a, b, rounds, how)
-			echo(t, a, b)
+		eachKeys(t, func(t *testing.T, keys LeaseKeys) {
+			t.Run(how, func(t *testing.T) {
+				a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
+				defer a.Close()
+				defer b.Close()
+				if keys == KeysWindow {
+					a, b = b, a
+				}
+				writer(t, a, b, rounds, how)
+				echo(t, a, b)
+			})
 		})
 	}
 }
@@ -562,7 +567,7 @@ func TestRXE_LeaseCancel(t *testing.T) {
 // TestRXE_LeaseEnds ends connections while leases are in use: the operations and the leases end, and then the memory
 // does not change.
 func TestRXE_LeaseEnds(t *testing.T) {
-	server, client := newEngines(t, nil)
+	server, client := keyEngines(t, EngineOptions{}, KeysWindow, KeysMR)
 	rounds := 8
 	switch {
 	case testutil.Full():
@@ -574,7 +579,10 @@ func TestRXE_LeaseEnds(t *testing.T) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			ctx := timeout(t)
 			a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
-			mem, local := buffer(t, client, 1<<20), buffer(t, server, 1<<20)
+			if round/4%2 == 1 {
+				a, b = b, a
+			}
+			mem, local := buffer(t, a.l.e, 1<<20), buffer(t, b.l.e, 1<<20)
 			s, r := lend(t, a, b, mem, MayWrite, 0)
 			began, ended := make(chan struct{}), make(chan error)
 			go func() {

@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"bytes"
 	"sync"
 	"testing"
 )
@@ -9,11 +10,21 @@ import (
 func TestRXE_Pollers(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{Pollers: 3, Memory: 24 << 20})
 	var wg sync.WaitGroup
-	for range 6 {
-		a, b := conns(t, server, client)
+	for i := range 6 {
+		a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
 		defer a.Close()
 		defer b.Close()
-		wg.Go(func() { echo(t, a, b) })
+		mem, local := buffer(t, client, 64), buffer(t, server, 64)
+		want := scramble(mem, uint64(i))
+		wg.Go(func() {
+			echo(t, a, b)
+			s, r := lend(t, a, b, mem, MayRead, 0)
+			ok(t, r.Read(timeout(t), local, 0))
+			ok(t, r.Return(timeout(t)))
+			if _, err := s.Wait(timeout(t)); err != nil || !bytes.Equal(local.Bytes(), want) {
+				t.Errorf("connection %d: %v, or what was read differs", i, err)
+			}
+		})
 	}
 	wg.Wait()
 	for _, e := range []*Engine{server, client} {

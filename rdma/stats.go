@@ -3,7 +3,10 @@ package rdma
 import "sync/atomic"
 
 // stats counts what is done.
-type stats struct{ batches, completions, doorbells, wakes atomic.Uint64 }
+type stats struct {
+	batches, completions, doorbells, wakes atomic.Uint64
+	leases                                 atomic.Int64
+}
 
 // Stats are the counters of an engine.
 type Stats struct {
@@ -14,6 +17,8 @@ type Stats struct {
 	BlocksPosted int    // receives that are posted
 	Memory       int64  // bytes registered, of blocks and buffers
 	Buffers      int    // of the pool, that were not given back
+	Leases       int    // that have not ended, of this side's memory
+	Windows      int    // memory windows that leases use
 	Batches      uint64 // turns of the poller in which there was something
 	Completions  uint64 // handled in them
 	Frames       uint64 // received
@@ -24,7 +29,7 @@ type Stats struct {
 // Stats returns the counters. When no connection is open, every block is free or
 // posted.
 func (e *Engine) Stats() Stats {
-	sum := Stats{Memory: e.budget.used(), Buffers: e.pool.inUse()}
+	sum := Stats{Memory: e.budget.used(), Buffers: e.pool.inUse(), Windows: e.windows.inUse()}
 	for _, s := range e.shards {
 		s.addStats(&sum)
 	}
@@ -40,6 +45,7 @@ func (e *Engine) addStats(sum *Stats) {
 	sum.BlocksFree += len(e.free)
 	sum.BlocksHeld += e.held()
 	sum.BlocksPosted += e.have - e.held()
+	sum.Leases += int(e.stat.leases.Load())
 	sum.Batches += e.stat.batches.Load()
 	sum.Completions += e.stat.completions.Load()
 	sum.Doorbells += e.stat.doorbells.Load()

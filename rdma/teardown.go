@@ -68,7 +68,6 @@ func (l *link) teardown() {
 	if reset != nil {
 		l.await(reset, drainTime)
 	}
-	_ = l.qp.Modify(&ibv.QPAttr{State: ibv.StateErr}, ibv.MaskState)
 	l.e.rest(l)
 	if l.mark() {
 		l.await(l.marker, drainTime)
@@ -120,31 +119,28 @@ func (l *link) await(ch <-chan struct{}, most time.Duration) bool {
 	return false
 }
 
-// rest waits for the last event of a QP in the state ERR. Devices that never raise it, such as
-// SoftRoCE, are known after the first QP.
+// rest moves the QP to ERR, and waits for its last event. Devices that never raise it are known after the first QP.
 func (e *Engine) rest(l *link) {
 	most := drainTime / 4
 	if e.restless.Load() {
 		most = drainTime / 100
 	}
-	e.restless.Store(!l.await(l.lastWQE, most))
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	e.restless.Store(l.qp.Rest(ctx) != nil)
 }
 
 // mark posts a work request whose completion follows all others of the QP, and reports whether it
 // could. The queue may be full until the poller has seen completions.
 func (l *link) mark() bool {
-	for pause := time.Microsecond; pause < drainTime; pause *= 2 {
-		l.mu.Lock()
-		l.markerWR, l.markerSent = l.posted+1, true
-		l.post.wrs[0] = ibv.SendWR{ID: uint64(l.markerWR), Opcode: ibv.OpSend, Flags: ibv.Signaled}
-		_, err := l.qp.PostSend(l.post.wrs[:1])
-		l.mu.Unlock()
-		if !errors.Is(err, ibv.ErrQueueFull) {
-			return err == nil
-		}
-		time.Sleep(pause)
-	}
-	return false
+	l.mu.Lock()
+	l.markerWR, l.markerSent = l.posted+1, true
+	l.mu.Unlock()
+	defer l.e.pollMeanwhile()()
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	_, err := l.qp.Mark(ctx, uint64(l.markerWR))
+	return err == nil
 }
 
 // close closes the connection: what was sent still leaves, what was received is dropped.
@@ -257,14 +253,6 @@ func (e *Engine) watch(ctx context.Context) {
 			continue
 		}
 		switch ev.Type {
-		case ibv.EventQPLastWQEReached:
-			l.mu.Lock()
-			select {
-			case <-l.lastWQE:
-			default:
-				close(l.lastWQE)
-			}
-			l.mu.Unlock()
 		case ibv.EventQPFatal:
 			l.fail(errors.New(ev.String()))
 		case ibv.EventQPReqErr, ibv.EventQPAccessErr:

@@ -103,8 +103,21 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint8P("tos", "T", 0, "with -R: type of `service`, which is the traffic class")
 	f.Uint32Var(&c.FlowLabel, "flow-label", 0, "flow `label`")
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
-	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC, UD or XRC")
-	f.BoolVar(&c.UseSRQ, "use-srq", false, "receive from one shared receive queue of depth -r (send; XRC always does)")
+	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC, UD, XRC, DC, SRD or RawEth")
+	f.BoolVarP(&c.Multicast, "mcg", "g", false, "send to a multicast group (-c UD; RoCE)")
+	group := f.StringP("MGID", "M", "", "`GID` of the group of -g")
+	fr := &c.Frames
+	f.BoolVarP(&fr.Connects, "client", "P", false, "RawEth: be the client, which needs no SERVER")
+	f.BoolP("server", "Z", false, "RawEth: be the server, as without --client")
+	f.VarP((*mac)(&fr.Own), "source-mac", "B", "RawEth: Ethernet `address` of this end")
+	f.VarP((*mac)(&fr.Peer), "dest-mac", "E", "RawEth: Ethernet `address` of the peer")
+	f.Uint16VarP(&fr.EtherType, "ethertype", "Y", 0, "RawEth: `type` of the frames (with -J IPv4's, else their length)")
+	f.VarP((*ip)(&fr.Server), "dest-ip", "J", "RawEth: IPv4 `address` of the server; the frames have a header then")
+	f.VarP((*ip)(&fr.Client), "source-ip", "j", "RawEth: IPv4 `address` of the client")
+	f.Uint16VarP(&fr.ServerPort, "dest-port", "K", 0, "RawEth: UDP `port` of the server; the frames have a header then")
+	f.Uint16VarP(&fr.ClientPort, "source-port", "k", 0, "RawEth: UDP `port` of the client")
+	f.BoolVar(&c.UseSRQ, "use-srq", false,
+		"receive from one shared receive queue of depth -r (send; XRC and DC always do)")
 
 	hugePages := f.Bool("use-hugepages", false, "messages stand in huge pages")
 	f.StringVar(&c.Memory.File, "mmap", "", "messages stand in this `file`, which they overwrite")
@@ -131,6 +144,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.BoolVar(&c.CPUUtil, "cpu-util", false, "show what the processor of this end had to do")
 	f.BoolVar(&c.Gbits, "report-gbits", false, "Gb/s instead of MiB/s; give it to both ends")
 	f.BoolVar(&c.Verify, "verify", false, "check the payload; both ends must be this program")
+	f.Bool("write-with-imm", false, "write with immediate data, which takes receives of the peer (write)")
 	asJSON := f.Bool("json", false, "one JSON object with all results instead of a table")
 	asCSV := f.Bool("csv", false, "lines of comma-separated values instead of a table")
 	outJSON := f.Bool("out-json", false, "write the JSON object to a file, too")
@@ -146,10 +160,13 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.IntVar(&o.agentPort, "agent", 0, "ask the perf serve at this TCP `port` of SERVER to be the server")
 	f.StringVar(&o.tokenFile, "token-file", "", "`file` with that agent's token")
 	f.BoolVar(&c.ShortNeg, "short-6-28", false, "as client of a perftest 6.28 that was built without mlx5")
+	f.IntVar(&c.ListenFD, "listen-fd", 0, "`descriptor` of a socket that listens already")
+	f.Lookup("listen-fd").Hidden = true
 	f.BoolP("cpu-freq", "F", false, "accepted and ignored, as the clock needs no help")
 	f.Lookup("cpu-freq").Hidden = true
 	for _, n := range []string{"gid-index", "margin", "inline-size", "duration", "limit-bw", "limit-msgrate", "min-bw",
-		"max-lat", "max-p99", "report-interval", "sizes", "cpus", "use-cuda"} {
+		"max-lat", "max-p99", "report-interval", "sizes", "source-mac", "dest-mac", "dest-ip", "source-ip", "cpus",
+		"use-cuda"} {
 		f.Lookup(n).DefValue = "0" // the text says what happens without it
 	}
 	f.BoolP("version", "V", false, "print the version")
@@ -158,6 +175,14 @@ func flagSet(o *options) *pflag.FlagSet {
 	o.named = func() (err error) {
 		if c.Transport, err = wire.ParseTransport(*conn); err != nil {
 			return err
+		}
+		if c.Multicast && !f.Changed("connection") {
+			c.Transport = wire.UD // as perftest
+		}
+		if *group != "" {
+			if c.Group, err = plan.ParseGroup(*group); err != nil {
+				return err
+			}
 		}
 		if c.Atomic, err = wire.ParseAtomicType(*atomic); err != nil {
 			return err
@@ -226,6 +251,11 @@ func parse(args []string) (*options, error) {
 	var err error
 	if o.asked.Verb, err = wire.ParseVerb(a[0]); err != nil {
 		return nil, err
+	}
+	if imm, _ := f.GetBool("write-with-imm"); imm && o.asked.Verb == wire.Write {
+		o.asked.Verb = wire.WriteImm
+	} else if imm && o.asked.Verb != wire.WriteImm {
+		return nil, fmt.Errorf("--write-with-imm: only write has it, not %v", o.asked.Verb)
 	}
 	if o.asked.Metric, err = wire.ParseMetric(a[1]); err != nil {
 		return nil, err

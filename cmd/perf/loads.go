@@ -90,6 +90,12 @@ func together(f *pflag.FlagSet) error {
 		return errors.New("type of service (--tos, -T): it needs rdma_cm (-R), and does not go with --tclass; " +
 			"without rdma_cm give --tclass")
 	}
+	if f.Changed("server") && f.Changed("client") {
+		return errors.New("raw Ethernet: give --server or --client, not both")
+	}
+	if f.Changed("server") && len(f.Args()) > 2 {
+		return errors.New("--server needs no SERVER to connect to")
+	}
 	if f.Changed("rate-units") && !f.Changed("rate-limit") {
 		return errors.New("unit of rate (--rate-units): it needs a rate (--rate-limit)")
 	}

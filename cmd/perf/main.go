@@ -22,6 +22,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/buildinfo"
 	"github.com/pureverbs/pureverbs/internal/printable"
@@ -99,6 +100,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 	hooks := engine.Hooks{
 		Waiting: func(port int) {
+			if o.plan.Transport == wire.RawEth {
+				fmt.Fprintln(stderr, "perf: waiting for frames")
+				return
+			}
 			kind := "TCP"
 			if o.plan.RDMACM {
 				kind = "rdma_cm"

@@ -70,13 +70,19 @@ func TestRXE_StockCM(t *testing.T) {
 		{"three queue pairs", "write bw, read bw", "1024", []string{"-q", "3", "-s", "1024", "-n", "50"}},
 		{"both directions", "write bw, send bw", "1024", []string{"-b", "-q", "2", "-s", "1024", "-n", "50"}},
 		{"events", "send bw, read bw", "4096", []string{"-e", "-s", "4096", "-n", "50"}},
+		{"UD", "send bw, send lat", "512", []string{"-c", "UD", "-s", "512", "-n", "50"}},
+		{"UD both directions", "send bw", "512", []string{"-c", "UD", "-b", "-q", "2", "-s", "512", "-n", "50"}},
+		{"atomics", "atomic bw, atomic lat", "8", []string{"-n", "50"}},
+		{"immediate", "write_imm bw, write_imm lat", "1024", []string{"-s", "1024", "-n", "50"}},
 	} {
-		for _, k := range kinds {
+		for _, k := range interopKinds() {
 			kind := k.verb + " " + k.metric
 			if !strings.Contains(v.kinds, kind) {
 				continue
 			}
-			if n++; !here(vm, n) {
+			n++
+			newest := k.verb == withImm // which SoftRoCE's perftest lacks
+			if !here(vm, n) || newest && !vm.Emulated || v.name == "atomics" && !testutil.Full() {
 				continue
 			}
 			size := v.size
@@ -84,15 +90,19 @@ func TestRXE_StockCM(t *testing.T) {
 				size = map[string]string{"bw": "65536", "lat": "2"}[k.metric]
 			}
 			ours := append([]string{"perf", k.verb, k.metric, "--json"}, v.args...)
-			stock := "ib_" + k.verb + "_" + k.metric
-			theirs := append([]string{stock, "-F"}, v.args...)
+			release := ""
+			if newest {
+				release = newer
+			}
+			stock := stockName(release, k.verb, k.metric)
+			theirs := append(stockOf(t, release, k.verb, k.metric), v.args...)
 			check := func(t *testing.T, p *proc, client bool) {
 				o := p.outcome(t)
 				if o.Error != "" || o.Peer.Ours || !strings.HasPrefix(o.Peer.Version, "6.") || !o.Test.RDMACM {
 					t.Errorf("%+v", o)
 				}
 				if len(o.Results) == 0 {
-					if client || kind != "read lat" {
+					if client || kind != "read lat" && kind != "atomic lat" {
 						t.Fatal("no results")
 					}
 					return // the server of read lat measures nothing

@@ -8,19 +8,19 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
-	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
 const serveUsage = `perf serve is an agent: it runs one end of a test for each client that knows its
 token, many at a time, until it is stopped. Its clients are perf mesh, and perf with
---agent. Stock programs cannot say what they want, and need a server of their own.
+--agent. Stock programs cannot say what they want: for each of their tests there is a
+--stock with its options and a port of its own, which take anybody. Sizes, numbers and
+queue pairs have to be the client's; for write, read and atomic a larger -s will do.
 
   perf serve [options]
 
@@ -40,6 +40,7 @@ type agentOptions struct {
 	device     string
 	ibPort     uint8
 	gidIndex   int
+	stock      []string // tests for clients that cannot say what they want
 }
 
 func (a *agentOptions) flags(f *pflag.FlagSet) {
@@ -51,6 +52,12 @@ func (a *agentOptions) flags(f *pflag.FlagSet) {
 	f.Uint8VarP(&a.ibPort, "ib-port", "i", 1, "`port` of the device")
 	f.IntVarP(&a.gidIndex, "gid-index", "x", plan.Auto, "`index` of the GID; the best one if negative")
 	f.Lookup("gid-index").DefValue = "0"
+}
+
+// stockFlag declares what only perf serve has.
+func (a *agentOptions) stockFlag(f *pflag.FlagSet) {
+	f.StringArrayVar(&a.stock, "stock", nil, "serve stock clients of this `test`, one after the other, as "+
+		"\"write bw -s 8M -p 18515\"; may be given again")
 }
 
 func (a *agentOptions) check() error {
@@ -69,12 +76,7 @@ func (a *agentOptions) serve(ctx context.Context, t agent.Token, once bool, stde
 	if err != nil {
 		return err
 	}
-	var mu sync.Mutex
-	log := func(format string, v ...any) {
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Fprintf(stderr, "perf: %s\n", printable.Message(fmt.Sprintf(format, v...)))
-	}
+	log := logTo(stderr)
 	ln, err := net.Listen("tcp", net.JoinHostPort(a.bind, strconv.Itoa(a.port)))
 	if err != nil {
 		return fmt.Errorf("%w; another agent may be using the port, choose one with -p", err)
@@ -86,6 +88,23 @@ func (a *agentOptions) serve(ctx context.Context, t agent.Token, once bool, stde
 	}
 	return agent.Serve(ctx, ln, agent.Config{Token: t, MaxClients: a.maxClients, Once: once, Log: log,
 		Program: []string{self, "-i", strconv.Itoa(int(a.ibPort)), "-x", strconv.Itoa(a.gidIndex), "-d", a.device}})
+}
+
+// serveBoth is an agent with servers for stock clients beside it. One that fails ends the other.
+func (a *agentOptions) serveBoth(ctx context.Context, t agent.Token, list []agent.Stock, stderr io.Writer) error {
+	if len(list) == 0 {
+		return a.serve(ctx, t, false, stderr)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		defer cancel()
+		ended <- serveStock(ctx, a.bind, list, func() error { return nil }, logTo(stderr))
+	}()
+	err := a.serve(ctx, t, false, stderr)
+	cancel()
+	return errors.Join(err, <-ended)
 }
 
 // subcommand reads the flags of a subcommand without arguments; code is -1 if it is to run.
@@ -114,12 +133,23 @@ func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	var a agentOptions
 	f := pflag.NewFlagSet("perf serve", pflag.ContinueOnError)
 	a.flags(f)
-	if code := subcommand(f, args, serveUsage, a.check, stdout, stderr); code >= 0 {
+	a.stockFlag(f)
+	var list []agent.Stock
+	check := func() (err error) {
+		if err = a.check(); err == nil {
+			list, err = a.stockServers()
+		}
+		return err
+	}
+	if code := subcommand(f, args, serveUsage, check, stdout, stderr); code >= 0 {
 		return code
 	}
 	t, err := agent.ReadToken(a.tokenFile)
-	if err == nil {
-		err = a.serve(ctx, t, false, stderr)
+	switch {
+	case err == nil:
+		err = a.serveBoth(ctx, t, list, stderr)
+	case len(list) > 0 && a.tokenFile == "" && os.Getenv("PERF_TOKEN") == "":
+		err = serveStock(ctx, a.bind, list, agent.Notify, logTo(stderr))
 	}
 	if err != nil {
 		say(stderr, err)

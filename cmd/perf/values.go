@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -77,4 +79,31 @@ func (c *cpus) Set(t string) error {
 	}
 	*c = list
 	return nil
+}
+
+// mac is an Ethernet address.
+type mac [6]byte
+
+func (m *mac) String() string { return net.HardwareAddr(m[:]).String() }
+func (m *mac) Type() string   { return "address" }
+
+func (m *mac) Set(t string) error {
+	a, err := net.ParseMAC(t)
+	if err != nil || len(a) != len(m) {
+		return errors.New("not an Ethernet address, as e4:1d:2d:00:00:01")
+	}
+	copy(m[:], a)
+	return nil
+}
+
+// ip is an IP address.
+type ip netip.Addr
+
+func (a *ip) String() string { return (*netip.Addr)(a).String() }
+func (a *ip) Type() string   { return "address" }
+
+func (a *ip) Set(t string) error {
+	v, err := netip.ParseAddr(t)
+	*a = ip(v)
+	return err
 }

@@ -49,6 +49,8 @@ type CQ struct {
 	raw    bool // xrc stands for the receives of a raw packet QP, see raw_unsafe.go
 	sender *QP  // that QP, if its sends complete here as well
 	other  *QP  // xrc or sender: the QP of the entry, when unusual returns ofOther
+
+	format uint32 // of receives in blocks, see block_unsafe.go; 0 without compression
 }
 
 // nobody is a QP that no completion names.

@@ -36,6 +36,7 @@ const (
 	noFailed  = "a WQE that is not posted, in error"
 	noPayload = "a payload that it cannot carry"
 	noOpcode  = "an opcode that this CQ was not made for"
+	noBlock   = "as many completions as no block has; close the cq as well"
 	noSigErr  = "a wrong signature, of which only libmlx5 can tell: use the mkey on QPs made with DataPathOps"
 )
 

@@ -192,6 +192,7 @@ const (
 	ofOther           // it is usual for cq.other
 	isCorrupt         // pending says so
 	suspended         // its QP is
+	isLost            // pending says so, and where the next entry begins is not known
 )
 
 // unusual takes entry ci, of qp or of a QP that Find did not find, or only its payload, if the rest was decoded.
@@ -205,6 +206,13 @@ func (cq *CQ) unusual(wc *WC, qp *QP, ci uint32, decoded bool) outcome {
 		list, segs := qp.list(counter)
 		wc.Status = scatter(list, segs, wc.ByteLen, carried(p, uint8(tail)))
 		return completed
+	}
+	if cq.titles(tail) {
+		if !cq.expand(ci) {
+			cq.corrupt(nil, ci, tail, noBlock)
+			return isLost
+		}
+		return stays
 	}
 	if op == cqeSigErr { // it names a key, and no QP
 		cq.corrupt(nil, ci, tail, noSigErr)
@@ -354,7 +362,7 @@ func (cq *CQ) send(wc *WC, qp *QP, ci uint32, tail uint64) outcome {
 	return isCorrupt
 }
 
-// carries reports whether an entry can carry the payload that its format says: both bits would be a compressed entry,
+// carries reports whether an entry can carry the payload that its format says: both bits would be the title of a block,
 // which nobody asked for, and 64 bytes come before an entry of 128 bytes only.
 func (cq *CQ) carries(op uint8) bool {
 	return op&scatter64 == 0 || op&scatter32 == 0 && cq.stride == 128

@@ -29,8 +29,9 @@ func (cq *CQ) purge(gone func(tail uint64) bool) {
 	first := cq.ci.Load()
 	end := first
 	for end-first <= cq.mask {
-		op := uint8(bits.ReverseBytes64(mmio.LoadCQE(unsafe.Add(cq.entry(end), offTail))))
-		if op>>4 == cqeInvalid || op&1 != cq.owner(end) {
+		tail := bits.ReverseBytes64(mmio.LoadCQE(unsafe.Add(cq.entry(end), offTail)))
+		op := uint8(tail)
+		if op>>4 == cqeInvalid || op&1 != cq.owner(end) || cq.titles(tail) && !cq.expand(end) {
 			break
 		}
 		end++

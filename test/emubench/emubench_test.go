@@ -72,6 +72,12 @@ var comparisons = []comparison{
 		stock: "ib_write_bw", size: 8, iters: 200_000, args: []string{"-l", "16"}, column: 4,
 		key: bwKey, unit: "Mpps", scale: 8 * 8 * 1e6, raw: "ib_write_mrate_8_l16", rawBy: 1, rawTo: "Mpps",
 	},
+	{figure: "read_bw_ratio_65536", ours: []string{"read", "bw"}, stock: "ib_read_bw", size: 65536, iters: 10_000,
+		column: 3, key: bwKey, unit: "MiB/s", scale: 8 << 20},
+	{figure: "atomic_mrate_ratio", ours: []string{"atomic", "bw"}, stock: "ib_atomic_bw", size: 8, iters: 50_000,
+		column: 4, key: bwKey, unit: "Mpps", scale: 8 * 8 * 1e6},
+	{figure: "ud_send_mrate_ratio", ours: []string{"send", "bw"}, stock: "ib_send_bw", size: 64, iters: 50_000,
+		args: []string{"-c", "UD"}, column: 4, key: bwKey, unit: "Mpps", scale: 64 * 8 * 1e6},
 }
 
 func TestMain(m *testing.M) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
 // hub is a CQ that distributes its completions to their QPs.
@@ -86,4 +87,24 @@ func (h *hub) pump(wait context.Context) (n int, err error) {
 		}
 	}
 	return n, err
+}
+
+// newHub makes a CQ. On the emulated devices' direct data path, three of four have compressed completions, in one of the
+// three formats.
+func (s *station) newHub(opt *ibv.CQOptions, turn int) (*hub, error) {
+	n := s.g.completions()
+	formats := []mlx5dv.CQEFormats{0, mlx5dv.CQEHash, mlx5dv.CQEChecksum, mlx5dv.CQEChecksumStride}
+	format := formats[(n+turn)%len(formats)]
+	var cq *ibv.CQ
+	var err error
+	if s.p.masked && format != 0 {
+		cq, err = mlx5dv.CreateCQ(s.h.dev, n, &mlx5dv.CQOptions{CQOptions: *opt, Compression: format})
+	} else {
+		format = 0
+		cq, err = s.h.dev.CreateCQ(n, opt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &hub{cq: cq, box: make(map[uint32]*box), fixed: s.p.wire || format != 0}, nil
 }

@@ -146,20 +146,15 @@ func (s *station) open() (err error) {
 		if s.g.sleep {
 			opt.Spin = -1
 		}
-		var cq *ibv.CQ
-		if cq, err = s.h.dev.CreateCQ(s.g.completions(), opt); err != nil {
+		if s.send, err = s.newHub(opt, 0); err != nil {
 			return err
 		}
-		s.send = &hub{cq: cq, box: make(map[uint32]*box), fixed: s.p.wire}
 	}
 	s.recv = s.send
 	if s.g.split && !s.g.shared {
-		var cq *ibv.CQ
-		if cq, err = s.h.dev.CreateCQ(s.g.completions(), &ibv.CQOptions{SingleThreaded: s.g.single,
-			Spin: -1}); err != nil {
+		if s.recv, err = s.newHub(&ibv.CQOptions{SingleThreaded: s.g.single, Spin: -1}, 1); err != nil {
 			return err
 		}
-		s.recv = &hub{cq: cq, box: make(map[uint32]*box), fixed: s.p.wire}
 	}
 	s.used = make(map[*rbuf]bool)
 	if n := s.g.srqWR; n > 0 {

@@ -184,3 +184,29 @@ func (l Lib) DevXGetEvent(ch uintptr, event []byte) (int, error) {
 	return l.lib.Size("mlx5dv_devx_get_event", ch,
 		uintptr(unsafe.Pointer(unsafe.SliceData(event))), uintptr(len(event)))
 }
+
+// struct mlx5dv_devx_cmd_comp *mlx5dv_devx_create_cmd_comp(struct ibv_context *context);
+// Absent before v23, like the three that follow. It begins with its descriptor.
+func (l Lib) DevXCreateCmdComp(ctx uintptr) (comp uintptr, fd int, err error) {
+	comp, n, err := number(l.lib.Ptr("mlx5dv_devx_create_cmd_comp", ctx))
+	return comp, int(int32(n)), err
+}
+
+// void mlx5dv_devx_destroy_cmd_comp(struct mlx5dv_devx_cmd_comp *cmd_comp);
+func (l Lib) DevXDestroyCmdComp(comp uintptr) error {
+	return l.lib.Void("mlx5dv_devx_destroy_cmd_comp", comp)
+}
+
+// int mlx5dv_devx_obj_query_async(struct mlx5dv_devx_obj *obj, const void *in, size_t inlen, size_t outlen,
+// uint64_t wr_id, struct mlx5dv_devx_cmd_comp *cmd_comp);
+func (l Lib) DevXObjQueryAsync(obj uintptr, in []byte, outlen int, id uint64, comp uintptr) error {
+	return l.lib.Err("mlx5dv_devx_obj_query_async", obj, uintptr(unsafe.Pointer(unsafe.SliceData(in))),
+		uintptr(len(in)), uintptr(outlen), uintptr(id), comp)
+}
+
+// int mlx5dv_devx_get_async_cmd_comp(struct mlx5dv_devx_cmd_comp *cmd_comp, struct mlx5dv_devx_async_cmd_hdr *cmd_resp,
+// size_t cmd_resp_len);
+func (l Lib) DevXGetAsyncCmdComp(comp uintptr, resp []byte) error {
+	return l.lib.Err("mlx5dv_devx_get_async_cmd_comp", comp, uintptr(unsafe.Pointer(unsafe.SliceData(resp))),
+		uintptr(len(resp)))
+}

@@ -231,7 +231,7 @@ func (e *Engine) commit() int {
 	n, k := b.n, len(b.siov)
 	e.number()
 	for i := range b.cqes {
-		if p := &b.cqes[i]; !p.drop && n > 0 && p.cq.Mem == b.dst {
+		if p := &b.cqes[i]; !p.drop && !p.inBlock && n > 0 && p.cq.Mem == b.dst {
 			b.n += p.image(b.buf[b.n:])
 			b.siov = p.spans(b.siov)
 		}
@@ -250,11 +250,16 @@ func (e *Engine) commit() int {
 		}
 	}
 	for i := 0; i < len(b.cqes); {
-		if p := &b.cqes[i]; p.drop || n > 0 && p.cq.Mem == b.dst {
+		if p := &b.cqes[i]; p.drop || p.inBlock || n > 0 && p.cq.Mem == b.dst {
 			i++
 			continue
 		}
 		i = e.writeCQEs(b.cqes, i, n > 0)
+	}
+	for i := range b.cqes {
+		if b.cqes[i].block > 0 {
+			e.writeBlock(i)
+		}
 	}
 	for i := range b.cqes {
 		if p := &b.cqes[i]; !p.drop {
@@ -275,7 +280,7 @@ func (e *Engine) writeCQEs(cqes []pending, i int, skipDst bool) int {
 	j := i
 	for ; j < len(cqes); j++ {
 		p := &cqes[j]
-		if p.drop || skipDst && p.cq.Mem == e.b.dst {
+		if p.drop || p.inBlock || skipDst && p.cq.Mem == e.b.dst {
 			continue
 		}
 		if p.cq.Mem != m || len(s.cbuf)+128 > cap(s.cbuf) {

@@ -15,6 +15,7 @@ func (e *Engine) number() {
 	for i := range b.cqes {
 		e.place(&b.cqes[i])
 	}
+	e.pack()
 }
 
 func (e *Engine) place(p *pending) {
@@ -91,6 +92,7 @@ func (e *Engine) consumer(cq *hca.CQ, v uint32) {
 		behind = 0
 	}
 	r.CI = r.PI - behind
+	e.strict.consumed(cq)
 	const far = 1 << 30 // half of what a comparison of indices bears
 	if r.PI-r.Told > far {
 		r.Told = r.PI - far

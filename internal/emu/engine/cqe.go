@@ -74,6 +74,10 @@ type pending struct {
 	sol  bool
 	drop bool
 	swap bool // wrong owner bit (injected)
+
+	inBlock bool   // written with others
+	block   uint32 // so many, of which this is the title
+	next    int    // the next one of the block, in the batch
 }
 
 func ownerBit(pi, entries uint32) byte {

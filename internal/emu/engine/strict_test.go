@@ -128,6 +128,18 @@ func TestRules(t *testing.T) {
 			}
 			p.qa.ring()
 		},
+		RuleCQBlock: func(p *pair) {
+			p.acq.q.Format = hca.FormatHash
+			for range p.acq.ents / 2 { // three laps
+				for range 6 {
+					p.qa.post(opNOP, signaled, 0)
+				}
+				p.qa.ring()
+				p.r.settle()
+				p.acq.ci += 6
+				be.PutUint32(p.acq.db, p.acq.ci&0xffffff)
+			}
+		},
 		RuleCQArmSequence: func(p *pair) { p.acq.sn = 2; p.acq.arm(false) },
 		RuleRingUnmapped: func(p *pair) {
 			off := va(p.qb.db) - va(p.r.a.mem)

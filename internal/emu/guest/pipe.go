@@ -23,14 +23,33 @@ type Pipe struct {
 	close  func()
 }
 
-// NewPipe makes a pipe. The caller closes readEnd after it was installed in the program.
-func NewPipe() (p *Pipe, readEnd *os.File, err error) {
+// NewPipe makes a pipe of bytes. The caller closes readEnd after it was installed in the program.
+func NewPipe() (p *Pipe, readEnd *os.File, err error) { return newPipe(0) }
+
+// NewPackets makes a pipe of packets: each read gets one.
+func NewPackets() (p *Pipe, readEnd *os.File, err error) { return newPipe(unix.O_DIRECT) }
+
+// MaxPacket is the longest packet, PIPE_BUF.
+const MaxPacket = 4096
+
+// Packet writes a packet, and reports whether there was room for it.
+func (p *Pipe) Packet(b []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dead {
+		return false
+	}
+	n, err := unix.Write(p.fd, b)
+	return err == nil && n == len(b)
+}
+
+func newPipe(flags int) (p *Pipe, readEnd *os.File, err error) {
 	w, err := watch()
 	if err != nil {
 		return nil, nil, err
 	}
 	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|flags); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
 	}
 	var st unix.Stat_t

@@ -27,3 +27,19 @@ func (c *Context) CreateChannel(p *guest.Pipe) *CompChannel {
 
 // Channel returns the completion channel of a name, as the program's descriptor has it, or nil.
 func (c *Context) Channel(name string) *CompChannel { return c.channels[name] }
+
+// AddAnswers makes a pipe known that the answers of asynchronous queries go to. It is gone when the program has closed
+// its end.
+func (c *Context) AddAnswers(p *guest.Pipe) {
+	c.answers[p.Name()] = p
+	p.OnClose(func() {
+		c.Device.Fabric.Lock()
+		defer c.Device.Fabric.Unlock()
+		if c.answers[p.Name()] == p {
+			delete(c.answers, p.Name())
+		}
+	})
+}
+
+// Answers returns the pipe of a name, as the program's descriptor has it, or nil.
+func (c *Context) Answers(name string) *guest.Pipe { return c.answers[name] }

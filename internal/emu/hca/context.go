@@ -30,7 +30,8 @@ type Context struct {
 
 	objects  map[uint32]any // by handle
 	channels map[string]*CompChannel
-	dmPages  [dmPages]bool // of the file's pages for device memory: those in use
+	answers  map[string]*guest.Pipe // of asynchronous queries
+	dmPages  [dmPages]bool          // of the file's pages for device memory: those in use
 	next     uint32
 	Dead     bool
 }
@@ -39,7 +40,8 @@ type Context struct {
 func (d *Device) Open(pid int, f *guest.File) *Context {
 	d.Fabric.nextCtx++
 	c := &Context{Device: d, ID: d.Fabric.nextCtx, PID: pid, Mem: guest.Mem{PID: pid}, File: f,
-		CQEVersion: uint8(d.Config.CQEVersion), objects: map[uint32]any{}, channels: map[string]*CompChannel{}}
+		CQEVersion: uint8(d.Config.CQEVersion), objects: map[uint32]any{}, channels: map[string]*CompChannel{},
+		answers: map[string]*guest.Pipe{}}
 	d.Contexts[c.ID] = c
 	return c
 }
@@ -244,6 +246,9 @@ func (c *Context) Release() {
 	c.DropRegisters()
 	for _, ch := range c.channels {
 		ch.Pipe.Close()
+	}
+	for _, p := range c.answers {
+		p.Close()
 	}
 	if c.Async != nil {
 		c.Async.Close()

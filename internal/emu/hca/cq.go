@@ -26,6 +26,7 @@ type CQ struct {
 	Buf     uint64 // the ring, which the engine writes
 	Entries uint32 // of the ring, a power of two
 	CQESize uint32 // 64 or 128
+	Format  uint32 // of receives in blocks, one of Format*; 0 without compression
 	Pad     bool   // all 128 bytes are written, of those in front of a plain completion as zeros
 
 	// Written by modify_cq. Moderation: announce after this many completions or this many microseconds; without either,
@@ -49,9 +50,20 @@ type CQInit struct {
 	Flags   uint32
 	Buf, DB uint64
 	CQESize uint32
+	Format  uint32
 	Pad     bool
 	UAR     int // page index, -1 for the first static one
 }
+
+// Formats of receives in blocks of compressed completions. C: enum mlx5_ib_cqe_comp_res_format.
+const (
+	FormatHash     = 1 << 0
+	FormatChecksum = 1 << 1
+	FormatStride   = 1 << 2
+)
+
+// MaxBlock is how many completions a block has at most. C: cqe_compression_max_num.
+const MaxBlock = 64
 
 // Flags of CQInit. C: IB_UVERBS_CQ_FLAGS_*.
 const (
@@ -81,7 +93,8 @@ func (c *Context) CreateCQ(i *CQInit) (*CQ, unix.Errno) {
 	if !c.Mem.Mapped(i.Buf, uint64(n)*uint64(i.CQESize), true) || !c.Mem.Mapped(i.DB, cqBuffers, true) {
 		return nil, unix.EFAULT
 	}
-	cq := &CQ{Context: c, User: i.User, Mem: c.Mem, Buf: i.Buf, DB: i.DB, Entries: n, CQESize: i.CQESize, Pad: i.Pad,
+	cq := &CQ{Context: c, User: i.User, Mem: c.Mem, Buf: i.Buf, DB: i.DB, Entries: n, CQESize: i.CQESize,
+		Format: i.Format, Pad: i.Pad,
 		Channel: i.Channel, Vector: i.Vector,
 		IgnoreOverrun: i.Flags&cqIgnoreOverrun != 0}
 	switch {
@@ -113,6 +126,8 @@ func (c *Context) ResizeCQ(handle, entries uint32, buf uint64, size uint32) (*CQ
 		return nil, e
 	case entries == 0 || entries > uint32(c.Device.Config.Limits.MaxCQE) || size != 64 && size != 128:
 		return nil, unix.EINVAL
+	case cq.Format != 0: // what becomes of blocks is not documented
+		return nil, unix.EOPNOTSUPP
 	}
 	n := roundUp(entries + 1)
 	if n == cq.Entries {

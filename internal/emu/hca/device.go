@@ -13,6 +13,7 @@ type Device struct {
 	Contexts map[int]*Context
 	Gone     bool // removed: commands answer EIO
 	Paged    PageCounts
+	Blocks   int    // of compressed completions that were written
 	dmUsed   uint64 // bytes of device memory that are allocated
 
 	qps    []*QP   // by QPN - FirstQPN

@@ -144,5 +144,8 @@ func (d *Device) Remove() {
 		for _, ch := range c.channels {
 			ch.Pipe.Close()
 		}
+		for _, p := range c.answers {
+			p.Close()
+		}
 	}
 }

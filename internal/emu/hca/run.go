@@ -76,7 +76,12 @@ type CQRun struct {
 	Dead    bool   // destroyed, or in error: gets no completions
 	Held    bool   // completions are delayed
 	Timed   bool   // the moderation timer runs
+
+	Blocks []Block // strict mode: that were written and are not consumed, in order
 }
+
+// Block is completions that were written as one.
+type Block struct{ At, Count uint32 }
 
 // SRQRun is the engine's state of an SRQ.
 type SRQRun struct {

@@ -238,6 +238,7 @@ var numbers = func() map[string]uint64 {
 		"UVERBS_OBJECT_ASYNC_EVENT": ObjAsyncEvent, "MLX5_IB_OBJECT_DEVX": ObjDevx,
 		"MLX5_IB_OBJECT_DEVX_OBJ": ObjDevxObj, "MLX5_IB_OBJECT_DEVX_UMEM": ObjDevxUmem,
 		"MLX5_IB_OBJECT_DEVX_ASYNC_EVENT_FD": ObjDevxEvents,
+		"MLX5_IB_OBJECT_DEVX_ASYNC_CMD_FD":   ObjDevxAnswer,
 		"MLX5_IB_OBJECT_UAR":                 ObjUAR, "UVERBS_ATTR_UHW_IN": UHWIn, "UVERBS_ATTR_UHW_OUT": UHWOut,
 		"UVERBS_ATTR_CORE_IN": CoreIn, "UVERBS_ATTR_CORE_OUT": CoreOut, "UVERBS_ATTR_WRITE_CMD": WriteCmd,
 		"IB_USER_VERBS_CMD_FLAG_EXTENDED": CmdExtended, "IB_USER_VERBS_CMD_COMMAND_MASK": cmdMask,
@@ -251,7 +252,8 @@ var numbers = func() map[string]uint64 {
 		"MLX5_QP_FLAG_ALLOW_SCATTER_CQE":        QPFlagAllowScatter,
 		"MLX5_QP_FLAG_PACKET_BASED_CREDIT_MODE": QPFlagPacketCredit, "MLX5_QP_FLAG_UAR_PAGE_INDEX": QPFlagUARPage,
 		"MLX5_SRQ_FLAG_SIGNATURE": SRQFlagSignature, "MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_PAD": DevRespPad128,
-		"MLX5_IB_MMAP_CORE_CLOCK": MmapCoreClock, "MLX5_IB_MMAP_CLOCK_INFO": MmapClockInfo,
+		"MLX5_IB_QUERY_DEV_RESP_FLAGS_CQE_128B_COMP": DevRespComp128,
+		"MLX5_IB_MMAP_CORE_CLOCK":                    MmapCoreClock, "MLX5_IB_MMAP_CLOCK_INFO": MmapClockInfo,
 		"MLX5_IB_MMAP_DEVICE_MEM + 1": MmapUAR,
 	}
 	plain := map[uint32]string{0: "GET_CONTEXT", 1: "QUERY_DEVICE", 2: "QUERY_PORT", 3: "ALLOC_PD", 4: "DEALLOC_PD",

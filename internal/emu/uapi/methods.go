@@ -23,6 +23,7 @@ const (
 	ObjDevx       = DriverNS
 	ObjDevxObj    = DriverNS + 1
 	ObjDevxUmem   = DriverNS + 2
+	ObjDevxAnswer = DriverNS + 4
 	ObjDevxEvents = DriverNS + 5
 	ObjMatcher    = DriverNS + 3
 	ObjUAR        = DriverNS + 8
@@ -125,6 +126,9 @@ var Methods = []Method{
 	{ObjDevxObj, DriverNS + 1, "devx_destroy", []Spec{handle(DriverNS)}},
 	{ObjDevxObj, DriverNS + 2, "devx_modify", []Spec{handle(DriverNS), cmdIn(DriverNS + 1), cmdOut(DriverNS + 2)}},
 	{ObjDevxObj, DriverNS + 3, "devx_query", []Spec{handle(DriverNS), cmdIn(DriverNS + 1), cmdOut(DriverNS + 2)}},
+	{ObjDevxObj, DriverNS + 4, "devx_query_async", []Spec{handle(DriverNS), cmdIn(DriverNS + 1), fd(DriverNS + 2),
+		in(DriverNS+3, 8), in(DriverNS+4, 8)}},
+	{ObjDevxAnswer, DriverNS, "devx_async_alloc", []Spec{newID(DriverNS)}},
 	{ObjDevxUmem, DriverNS, "umem_reg", []Spec{newID(DriverNS), in(DriverNS+1, 8), in(DriverNS+2, 8),
 		flags(DriverNS + 3), out(DriverNS+4, 4), opt(in(DriverNS+5, 8)), fd(DriverNS + 6)}},
 	{ObjDevxUmem, DriverNS + 1, "umem_dereg", []Spec{handle(DriverNS)}},

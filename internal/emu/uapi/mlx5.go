@@ -39,7 +39,8 @@ const (
 
 	SRQFlagSignature = 1 << 0
 
-	DevRespPad128     = 1 << 1 // mlx5_ib_query_dev_resp_flags
+	DevRespComp128    = 1 << 0 // mlx5_ib_query_dev_resp_flags
+	DevRespPad128     = 1 << 1
 	DevRespScatterDCT = 1 << 3
 
 	MmapRegular   = 0 // mlx5_ib_mmap_cmd

@@ -35,6 +35,8 @@ func init() {
 		"devx_destroy":        destroy(silent((*hca.Context).DestroyDevx)),
 		"devx_modify":         devxChange(&devxModifies),
 		"devx_query":          devxChange(&devxQueries),
+		"devx_query_async":    devxQueryAsync,
+		"devx_async_alloc":    devxAsyncAlloc,
 		"umem_reg":            umemReg,
 		"umem_dereg":          destroy(silent((*hca.Context).DeregUmem)),
 		"devx_query_uar":      devxQuery((*call).hasUAR),

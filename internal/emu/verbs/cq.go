@@ -34,6 +34,11 @@ func takeCQ(c *call) (q uapi.ExCreateCQ, e unix.Errno) {
 	return q, e
 }
 
+// isFormat reports whether f is one format of compressed completions.
+func isFormat(f uint8) bool {
+	return f == hca.FormatHash || f == hca.FormatChecksum || f == hca.FormatStride
+}
+
 func createCQ(c *call) unix.Errno {
 	q, e := takeCQ(c)
 	if e != 0 {
@@ -45,12 +50,17 @@ func createCQ(c *call) unix.Errno {
 	switch {
 	case e != 0, d.Flags&^known != 0, d.CQESize != 64 && d.CQESize != 128, d.Reserved0 != 0, d.Reserved1 != 0:
 		return unix.EINVAL
-	case d.CQECompEn != 0, d.Flags&^offered != 0, d.Flags&uapi.CQFlag128BPad != 0 && d.CQESize != 128:
+	case d.CQECompEn == 1 && !isFormat(d.CQECompResFormat):
+		return unix.EINVAL
+	case d.Flags&^offered != 0, d.Flags&uapi.CQFlag128BPad != 0 && d.CQESize != 128:
 		return unix.EOPNOTSUPP
 	}
 	i := hca.CQInit{User: q.UserHandle, Entries: q.CQE, Vector: q.CompVector, Flags: q.Flags, Buf: d.BufAddr,
 		DB: d.DbAddr, CQESize: d.CQESize, Pad: d.Flags&uapi.CQFlag128BPad != 0,
 		UAR: -1}
+	if d.CQECompEn == 1 {
+		i.Format = uint32(d.CQECompResFormat)
+	}
 	if d.Flags&uapi.CQFlagUAR != 0 {
 		i.UAR = int(d.UARPageIndex)
 	}

@@ -90,7 +90,8 @@ func queryDeviceEx(c *call, q *uapi.ExQueryDevice) unix.Errno {
 		DeviceCapFlagsEx: uint64(v.DeviceCapFlags) | raw.device, RawPacketCaps: raw.packet, CQModerationCount: 0xffff,
 		CQModerationPeriod: hca.MaxCQPeriod, TmCaps: tagCaps}
 	d := uapi.Mlx5QueryDeviceResp{ResponseLength: fits[uapi.Mlx5QueryDeviceResp](c.r.DrvOut), MaxTso: raw.maxTSO,
-		TsoQpts: raw.tsoTypes, Flags: uapi.DevRespPad128 | uapi.DevRespScatterDCT}
+		TsoQpts: raw.tsoTypes, Flags: uapi.DevRespComp128 | uapi.DevRespPad128 | uapi.DevRespScatterDCT,
+		CQECompMaxNum: hca.MaxBlock, CQECompFormat: hca.FormatHash | hca.FormatChecksum | hca.FormatStride}
 	if raw.packet != 0 {
 		x.RssCaps = [4]uint32{1 << hca.RawPacket, hca.MaxIndTables, hca.MaxIndTableSize}
 		x.MaxWqTypeRq = hca.MaxWQ

@@ -3,8 +3,11 @@
 package verbs
 
 import (
+	"encoding/binary"
+
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 )
@@ -34,13 +37,20 @@ func devxCmd(c *call, in, out uint16, f func(*command) (uapi.Status, unix.Errno)
 		return e
 	}
 	if s != uapi.StatusOK {
+		e = unix.EREMOTEIO
+	}
+	d.finish(op, s)
+	return first(c.b.Room(out).Put(d.out, false), e)
+}
+
+// finish puts what the adapter answers to a command that it refuses.
+func (d *command) finish(op uint16, s uapi.Status) {
+	if s != uapi.StatusOK {
 		clear(d.out)
 		uapi.OutStatus.Put(d.out, uint64(s))
 		uapi.OutSyndrome.Put(d.out, syndrome(op, s))
-		e = unix.EREMOTEIO
 	}
-	c.resp = devxRecord{Opcode: op, Len: len(d.out), Status: uint8(s)}
-	return first(c.b.Room(out).Put(d.out, false), e)
+	d.resp = devxRecord{Opcode: op, Len: len(d.out), Status: uint8(s)}
 }
 
 // devxRecord is what the trace shows of a command.
@@ -90,6 +100,56 @@ func devxChange(table *map[uint16]func(*command, any) uapi.Status) func(*call) u
 			return f(d, o), 0
 		})
 	}
+}
+
+func devxAsyncAlloc(c *call) unix.Errno {
+	e := c.do(func() unix.Errno {
+		if !c.ctx.DevX {
+			return unix.EINVAL
+		}
+		return 0
+	})
+	if e = first(e, c.b.SetID(uapi.DriverNS, 0)); e != 0 {
+		return e
+	}
+	fd, e := c.readFile(guest.NewPackets, func(c *call, p *guest.Pipe) { c.ctx.AddAnswers(p) })
+	return first(e, c.b.SetID(uapi.DriverNS, uint64(fd)))
+}
+
+// devxQueryAsync is a query whose answer is read from a file, behind the program's number for it. Here it is there when
+// the call returns. What the adapter refuses is in the answer alone.
+func devxQueryAsync(c *call) unix.Errno {
+	const number = 8
+	n := c.b.Uint(uapi.DriverNS + 4)
+	switch {
+	case n < uapi.OutHeader:
+		return unix.EINVAL
+	case n > guest.MaxPacket-number:
+		return unix.EOPNOTSUPP // the kernel takes them
+	case !c.b.Has(uapi.DriverNS+2) || c.b.Uint(uapi.DriverNS+2)>>31 != 0:
+		return unix.EBADF
+	}
+	file := c.who.link(int32(c.b.Uint(uapi.DriverNS + 2)))
+	answer := binary.NativeEndian.AppendUint64(nil, c.b.Uint(uapi.DriverNS+3))
+	answer = append(answer, make([]byte, n)...)
+	d := &command{call: c, in: c.b.Bytes(uapi.DriverNS + 1), out: answer[number:]}
+	op := uint16(uapi.CmdOpcode.Get(d.in))
+	c.req = devxRecord{Opcode: op, Len: len(d.in)}
+	return c.do(func() unix.Errno {
+		o := c.ctx.Object(uint32(c.b.Uint(uapi.DriverNS)))
+		f, p := devxQueries[op], c.ctx.Answers(file)
+		switch {
+		case !c.ctx.DevX || f == nil || !devxNames(o, d.in):
+			return unix.EINVAL
+		case p == nil:
+			return unix.EBADF
+		}
+		d.finish(op, f(d, o))
+		if !p.Packet(answer) {
+			return unix.EAGAIN // too many answers that nobody has read
+		}
+		return 0
+	})
 }
 
 // devxQuery translates a number of the program's to the device's, which is the same: of a doorbell page, of a

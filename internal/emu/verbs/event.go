@@ -3,6 +3,8 @@
 package verbs
 
 import (
+	"os"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
@@ -11,7 +13,12 @@ import (
 // eventFile makes an event file, gives the program its reading end, and attach the other one. The descriptor cannot be
 // taken back, so nothing that can fail may be left for later.
 func (c *call) eventFile(attach func(*call, *guest.Pipe)) (int, unix.Errno) {
-	p, r, err := guest.NewPipe()
+	return c.readFile(guest.NewPipe, attach)
+}
+
+// readFile is eventFile for a pipe that open makes.
+func (c *call) readFile(open func() (*guest.Pipe, *os.File, error), attach func(*call, *guest.Pipe)) (int, unix.Errno) {
+	p, r, err := open()
 	if err != nil {
 		return 0, unix.EMFILE
 	}

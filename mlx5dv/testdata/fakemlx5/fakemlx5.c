@@ -1,6 +1,8 @@
 /* A libmlx5 without a device, on the fake libibverbs: the calls of DevX and their like, with the rules that a binding
  * can break. What breaks one ends the process. */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +14,7 @@
 #define MUST(x) do { if (!(x)) { fprintf(stderr, "fakemlx5: %s: not so: %s\n", __func__, #x); abort(); } } while (0)
 
 enum kind { OBJ = 0x51a7e001, UMEM, UAR, EVENTS, VAR, NODE, LEAF, PP, MATCHER, ANCHOR, DOMAIN, TABLE, DMATCHER, RULE,
-	ACTION };
+	ACTION, ANSWERS, MKEY, DEK };
 
 static int live;        /* objects that were not destroyed */
 static int busy;        /* how often destroying an object or a umem is refused */
@@ -237,6 +239,43 @@ ssize_t mlx5dv_devx_get_event(struct events *e, void *rec, size_t n)
 	return read(e->fd, rec, n);
 }
 
+#ifndef NO_ASYNC
+/* Each query is carried out at once. Its answer is a packet. */
+struct events *mlx5dv_devx_create_cmd_comp(void *c)
+{
+	of_context(c);
+	struct events *e = make(ANSWERS, sizeof *e);
+	MUST(!pipe2((int *)e, O_DIRECT));
+	return e;
+}
+
+void mlx5dv_devx_destroy_cmd_comp(struct events *e)
+{
+	close(e->fd), close(e->write);
+	drop(e, ANSWERS);
+}
+
+int mlx5dv_devx_obj_query_async(void *obj, const void *in, size_t inlen, size_t outlen, uint64_t id, struct events *e)
+{
+	unsigned char answer[8 + 1024] = { 0 };
+	is(obj, OBJ), is(e, ANSWERS);
+	MUST(outlen <= 1024);
+	int err = command(in, inlen, answer + 8, outlen);
+	if (err == EINVAL)
+		return err;
+	memcpy(answer, &id, 8);
+	MUST(write(e->write, answer, 8 + outlen) == (ssize_t)(8 + outlen));
+	return 0;
+}
+
+int mlx5dv_devx_get_async_cmd_comp(struct events *e, void *resp, size_t n)
+{
+	is(e, ANSWERS);
+	MUST(n >= 8);
+	return read(e->fd, resp, n) < 0 ? errno : 0;
+}
+#endif
+
 int mlx5dv_query_qp_lag_port(void *qp, uint8_t *port, uint8_t *active)
 {
 	of_verbs(qp);
@@ -372,4 +411,5 @@ uint16_t *mlx5dv_pp_alloc(void *c, size_t n, const void *context, uint32_t flags
 
 void mlx5dv_pp_free(uint16_t *p) { drop(p, PP); }
 
+#include "mkey.c"
 #include "steering.c"

@@ -38,6 +38,16 @@ func (d *diagnosis) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// told returns what a test that failed said, in a line.
+func (d *diagnosis) told(err error) string {
+	said := strings.TrimSpace(listens.ReplaceAllString(d.text.String(), ""))
+	said = strings.Join(strings.Fields(strings.ReplaceAll(said, "perf: ", "")), " ")
+	if said == "" {
+		said = err.Error()
+	}
+	return said
+}
+
 // output keeps what a test prints.
 type output struct{ bytes.Buffer }
 
@@ -68,12 +78,7 @@ func (s *server) run(ctx context.Context, r request, listening func(port int) er
 	cmd.WaitDelay = time.Second
 	dieWithParent(cmd)
 	if err := cmd.Run(); err != nil {
-		said := strings.TrimSpace(listens.ReplaceAllString(diag.text.String(), ""))
-		said = strings.Join(strings.Fields(strings.ReplaceAll(said, "perf: ", "")), " ")
-		if said == "" {
-			said = err.Error()
-		}
-		return nil, fmt.Errorf("%s", said)
+		return nil, fmt.Errorf("%s", diag.told(err))
 	}
 	return json.RawMessage(bytes.TrimSpace(out.Bytes())), nil
 }

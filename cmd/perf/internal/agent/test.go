@@ -27,9 +27,9 @@ func CheckTest(p wire.Params) error {
 			wrong = append(wrong, fmt.Sprintf(format, v...))
 		}
 	}
-	add(p.Verb < wire.Send || p.Verb > wire.Atomic, "verb %v", p.Verb)
+	add(p.Verb < wire.Send || p.Verb > wire.WriteImm, "verb %v", p.Verb)
 	add(p.Metric != wire.Bandwidth && p.Metric != wire.Latency, "metric %v", p.Metric)
-	add(p.Transport > wire.UD, "connection type %v", p.Transport)
+	add(p.Transport > wire.SRD || p.Transport == wire.RawEth, "connection type %v", p.Transport)
 	add(p.Atomic > wire.FetchAdd, "atomic type %v", p.Atomic)
 	add(p.QPs < 1 || p.QPs > mostQPs, "%d queue pairs, allowed are 1 to %d", p.QPs, mostQPs)
 	add(p.Size < 1 || p.Size > mostBytes/uint64(min(max(p.QPs, 1), mostQPs)),
@@ -58,7 +58,8 @@ func arguments(p wire.Params) []string {
 	for _, f := range []struct {
 		on   bool
 		flag string
-	}{{p.All, "-a"}, {p.Bidirectional, "-b"}, {p.Verify, "--verify"}, {p.Gbits, "--report-gbits"}} {
+	}{{p.All, "-a"}, {p.Bidirectional, "-b"}, {p.Verify, "--verify"}, {p.Gbits, "--report-gbits"},
+		{p.Multicast, "-g"}} {
 		if f.on {
 			a = append(a, f.flag)
 		}

@@ -14,6 +14,7 @@ import (
 // Listener waits for one client and turns others away while it is served.
 type Listener struct {
 	ln   *rdmacm.Listener
+	data *rdmacm.Listener // of queue pairs of UD
 	opt  Options
 	ctx  context.Context
 	stop context.CancelFunc
@@ -29,8 +30,24 @@ func Listen(ctx context.Context, addr string, port int, o Options) (*Listener, e
 			port, err)
 	}
 	l := &Listener{ln: ln, opt: o}
+	if o.Datagrams {
+		at := net.JoinHostPort(addr, strconv.Itoa(int(ln.Addr().Port())))
+		opt := rdmacm.Options{PortSpace: rdmacm.PortSpaceUDP, Timeout: o.Timeout}
+		if l.data, err = rdmacm.Listen(ctx, at, &opt); err != nil {
+			err = fmt.Errorf("listen on rdma_cm port %d for datagrams: %w", ln.Addr().Port(), err)
+			return nil, errors.Join(err, ln.Close())
+		}
+	}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	return l, nil
+}
+
+// queues is where the requests for queue pairs come.
+func (l *Listener) queues() *rdmacm.Listener {
+	if l.data != nil {
+		return l.data
+	}
+	return l.ln
 }
 
 // Port returns the port.
@@ -85,5 +102,9 @@ func (l *Listener) refuse() {
 func (l *Listener) Close() error {
 	l.stop()
 	l.wg.Wait()
-	return l.ln.Close()
+	var err error
+	if l.data != nil {
+		err = l.data.Close()
+	}
+	return errors.Join(err, l.ln.Close())
 }

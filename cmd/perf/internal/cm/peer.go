@@ -54,6 +54,7 @@ type Options struct {
 	Patience   time.Duration // how long a client tries to reach a server
 	TOS        uint8
 	AckTimeout uint8 // 0: the path's
+	Datagrams  bool  // the queue pairs are of UD, the exchange is not
 	// Local is where a client comes from, for a server at an address; zero lets the
 	// kernel choose. It may be nil.
 	Local func(server netip.Addr) netip.Addr
@@ -153,6 +154,9 @@ func (p *Peer) retry(ctx context.Context, patience time.Duration, dial dialer) (
 func (p *Peer) QP(ctx context.Context, i int, o rdmacm.Options) (*rdmacm.Conn, error) {
 	c := p.opt.common()
 	o.Timeout, o.TOS, o.AckTimeout = c.Timeout, c.TOS, c.AckTimeout
+	if p.opt.Datagrams {
+		o.PortSpace, o.AckTimeout = rdmacm.PortSpaceUDP, 0
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer p.Watch(func() { cancel(wire.ErrClosed) })()
@@ -178,7 +182,7 @@ func (p *Peer) accept(ctx context.Context, i int, o *rdmacm.Options) (*rdmacm.Co
 	wait, cancel := context.WithTimeoutCause(ctx, p.opt.Timeout, fmt.Errorf("%w for %v", wire.ErrSilent, p.opt.Timeout))
 	defer cancel()
 	for {
-		r, err := p.ln.ln.Next(wait)
+		r, err := p.ln.queues().Next(wait)
 		if err != nil {
 			if wait.Err() != nil {
 				err = context.Cause(wait)

@@ -16,7 +16,7 @@ const peakMessages = 1 << 20
 func (r *run) bandwidth() error {
 	p := &r.plan
 	switch {
-	case p.Verb == wire.Send:
+	case p.Verb.Consumes():
 		return r.sendBW()
 	case p.Bidirectional:
 		return r.bothBW()
@@ -88,19 +88,24 @@ func (r *run) bothBW() error {
 	return r.Finish(r.patience())
 }
 
-// sendBW is send, in all roles.
+// sendBW is send and write with immediate data, in all roles.
 func (r *run) sendBW() error {
 	for _, size := range r.plan.Sizes() {
 		r.begin(size)
 		if err := r.postReceives(); err != nil {
 			return err
 		}
-		if err := r.Barrier("start", r.patience()); err != nil {
+		if err := r.start(); err != nil {
 			return err
 		}
 		s, err := r.moveBW(size)
 		if err != nil {
 			return err
+		}
+		if r.plan.All && r.plan.Verb == wire.WriteImm {
+			if err := r.Barrier("end of a size", r.patience()); err != nil {
+				return err
+			}
 		}
 		if r.plan.Bidirectional && r.plan.ByCount() {
 			if err := r.exchange(&s); err != nil {
@@ -108,7 +113,7 @@ func (r *run) sendBW() error {
 			}
 		}
 		r.done(s)
-		if r.plan.All {
+		if r.plan.All && r.plan.Verb == wire.Send {
 			if err := r.Barrier("end of a size", r.patience()); err != nil {
 				return err
 			}
@@ -129,7 +134,8 @@ func (r *run) exchange(s *measure.Size) error {
 // moveBW moves the messages of one size.
 func (r *run) moveBW(size uint64) (measure.Size, error) {
 	p := &r.plan
-	l := &loop.Bandwidth{Monitor: r.mon, Links: r.links, Depth: uint64(p.TxDepth), Lossy: p.Lossy()}
+	l := &loop.Bandwidth{Monitor: r.mon, Links: r.links, Depth: uint64(p.TxDepth), Lossy: p.Lossy(),
+		Alone: !r.Meets()}
 	l.Held = max(p.RecvList-1, 0)
 	if r.hooks.Progress != nil || p.Events || p.Interval > 0 {
 		l.Count = &r.count
@@ -168,10 +174,13 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		if p.PollMax > 0 {
 			l.Sends, l.Recvs = few(l.Sends, p.PollMax), few(l.Recvs, p.PollMax)
 		}
+		if p.Transport == wire.SRD && l.Sends != nil {
+			l.Sends = loop.NewUnordered(l.Sends, len(r.links))
+		}
 		if err := l.Run(); err != nil {
 			return err
 		}
-		if p.Duration > 0 && p.Verb != wire.Send {
+		if p.Duration > 0 && !p.Verb.Consumes() {
 			return l.Drain()
 		}
 		return nil

@@ -58,7 +58,7 @@ func (r *run) watchdog(cancel context.CancelCauseFunc) (stop func()) {
 	last := r.count.Load()
 	return every(r.plan.Timeout, func() {
 		now := r.count.Load()
-		if now == last {
+		if now == last && (now > 0 || r.Meets() || r.plan.Client()) {
 			cancel(r.mon.Stalled())
 		}
 		last = now

@@ -19,11 +19,11 @@ func (r *run) latency() error {
 	}
 	for _, size := range p.Sizes() {
 		r.begin(size)
-		if p.Verb == wire.Send {
+		if p.Verb.Consumes() {
 			if err := r.postReceives(); err != nil {
 				return err
 			}
-			if err := r.Barrier("start", r.patience()); err != nil {
+			if err := r.start(); err != nil {
 				return err
 			}
 		}
@@ -33,7 +33,7 @@ func (r *run) latency() error {
 		}
 		r.done(s)
 	}
-	if p.Verb == wire.Write && !r.Terms().Ours {
+	if (p.Verb == wire.Write || p.Verb == wire.WriteImm) && !r.Terms().Ours {
 		// Here the stock exchange just stops. The peer may still wait for an
 		// acknowledgement of its last message, so it leaves first.
 		return r.AwaitClose(grace)
@@ -45,8 +45,9 @@ func (r *run) latency() error {
 func (r *run) runLat(size uint64) (measure.Size, error) {
 	p := &r.plan
 	l := &loop.Latency{
-		Monitor: r.mon, Link: r.links[0], Sends: r.SendCQ(), Recvs: r.RecvCQ(), Server: !p.Client(),
-		ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5,
+		Monitor: r.mon, Link: r.links[0], Sends: r.SendCQ(), Recvs: r.RecvCQ(),
+		Begins: p.Client() == (p.Verb == wire.Send),
+		Alone:  !r.Meets(), ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5,
 	}
 	if p.Verb.Fetches() {
 		l.Half = 1

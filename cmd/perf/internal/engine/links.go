@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
@@ -27,9 +28,10 @@ func (r *run) makeLinks() {
 		for range p.PostList {
 			l.WRs = append(l.WRs, ibv.SendWR{
 				Opcode: p.Opcode(), SGEs: []ibv.SGE{{LKey: q.LKey}}, Remote: ibv.RemoteAddr{RKey: q.RKey},
-				AH: q.AH, RemoteQPN: q.PeerQPN, RemoteQKey: ibv.DefaultQKey, // of a datagram
+				AH: q.AH, RemoteQPN: q.PeerQPN, RemoteQKey: q.QKey, // of a datagram
 				RemoteSRQN: q.SRQN, // of XRC
-				CompareAdd: 1,      // of an atomic: adds one, or compares with what is rarely there
+				DCKey:      q.DCKey,
+				CompareAdd: 1, // of an atomic: adds one, or compares with what is rarely there
 			})
 		}
 		if p.Receives() {
@@ -49,16 +51,24 @@ func (r *run) begin(size uint64) {
 		flags |= ibv.Inline
 	}
 	for _, l := range r.links {
-		l.Begin(size, r.plan.Arrives(size), r.cycle(), uint64(r.Terms().CacheLine), flags)
+		l.Begin(r.plan.Posted(size), r.plan.Arrives(size), r.cycle(), uint64(r.Terms().CacheLine), flags)
 	}
 }
 
 // cycle is how many bytes small messages are spread over; 0: they always have the same place.
 func (r *run) cycle() uint64 {
-	if !r.plan.Bandwidth() {
+	if !r.plan.Bandwidth() || r.plan.Transport == wire.RawEth {
 		return 0
 	}
 	return uint64(r.Terms().PageSize)
+}
+
+// start meets the peer before the first message. Without an exchange a server says that it is ready.
+func (r *run) start() error {
+	if !r.Meets() && !r.plan.Client() && r.hooks.Waiting != nil {
+		r.hooks.Waiting(0)
+	}
+	return r.Barrier("start", r.patience())
 }
 
 func (r *run) postReceives() error {

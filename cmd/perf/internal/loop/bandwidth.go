@@ -23,6 +23,7 @@ type Bandwidth struct {
 	Depth  uint64      // messages of a link that may be on their way
 	Gated  bool        // do not send before the first message came
 	Lossy  bool        // what is received may have been lost
+	Alone  bool        // no exchange tells when the peer has begun, or is done
 	Stamps *measure.Stamps
 	Sample *measure.Sampler // nil: by iterations
 	Count  *atomic.Uint64   // messages so far, for others to read; may be nil
@@ -46,7 +47,10 @@ func (b *Bandwidth) Run() error {
 	if b.Sample != nil || b.Links[0].Messages == math.MaxUint64 {
 		want = math.MaxUint64
 	}
-	b.quiet = nil
+	b.quiet, b.early = nil, nil
+	if b.Alone && b.Sends == nil {
+		b.early = func() bool { return b.got == 0 }
+	}
 	if b.Lossy {
 		b.quiet = func(now int64) bool { return b.isQuiet(now, want) }
 	}
@@ -106,7 +110,7 @@ func (b *Bandwidth) isQuiet(now int64, want uint64) bool {
 	if spoke := b.spoke.Load(); spoke != 0 {
 		return now-max(spoke, b.recvMoved) > b.clk.Ticks(quietAfter)
 	}
-	return b.Sends != nil && b.recvMoved != 0 && now-b.recvMoved > b.clk.Ticks(quietLeast)
+	return (b.Sends != nil || b.Alone) && b.recvMoved != 0 && now-b.recvMoved > b.clk.Ticks(quietLeast)
 }
 
 // Received returns how many messages arrived.

@@ -13,8 +13,9 @@ type Latency struct {
 	*Monitor
 	Link   *Link
 	Sends  Completions
-	Recvs  Completions // PingPong only
-	Server bool
+	Recvs  Completions    // PingPong only
+	Begins bool           // this end sends the first message of a game
+	Alone  bool           // no exchange tells when the peer has begun
 	Count  *atomic.Uint64 // messages so far, for others to read; may be nil
 
 	ToCQE bool    // a sample ends with the completion of its message
@@ -140,15 +141,14 @@ func (t *Latency) Read() error {
 }
 
 // Write is a game of ping-pong through memory: each end puts the number of its message in the last
-// byte of own, and waits for that number in the last byte of mem. The server begins, unlike in
-// PingPong.
+// byte of own, and waits for that number in the last byte of mem.
 func (t *Latency) Write(own, mem []byte) error {
 	l := t.Link
 	var seen uint64
 	last := len(own) - 1
 	arrival := watchByte(mem, len(mem)-1)
 	for l.posted < l.Messages || seen < l.Messages {
-		if seen < l.Messages && (!t.Server || l.posted > 0) {
+		if seen < l.Messages && (!t.Begins || l.posted > 0) {
 			seen++
 			for !arrival.spin(byte(seen)) {
 				if t.over() {
@@ -173,11 +173,14 @@ func (t *Latency) Write(own, mem []byte) error {
 	return t.settle(0)
 }
 
-// PingPong is the same with messages; the client begins.
+// PingPong is the same with messages.
 func (t *Latency) PingPong() error {
 	l := t.Link
+	if t.early = nil; t.Alone && !t.Begins {
+		t.early = func() bool { return l.recvDone == 0 }
+	}
 	for l.posted < l.Messages || l.recvDone < l.Messages {
-		if l.recvDone < l.Messages && (t.Server || l.posted > 0) {
+		if l.recvDone < l.Messages && (!t.Begins || l.posted > 0) {
 			for {
 				n, err := t.Recvs.Poll(t.wcs[:])
 				if err != nil {

@@ -426,7 +426,7 @@ func newFakeLat(iters uint64) (*Latency, *fake) {
 	b, f := newFakeLoop(iters, 1, 1, 1)
 	n := min(iters, 1<<16)
 	return &Latency{Monitor: b.Monitor, Link: b.Links[0], Sends: fakeSendCQ{f}, Recvs: fakeRecvCQ{f},
-		Half: 0.5, rate: b.clk.Rate(), posts: make([]int64, n)}, f
+		Begins: true, Half: 0.5, rate: b.clk.Rate(), posts: make([]int64, n)}, f
 }
 
 func TestLatLoopRead(t *testing.T) {
@@ -465,7 +465,7 @@ func TestLatLoopWrite(t *testing.T) {
 	const iters = 600 // the byte wraps around
 	l, f := newFakeLat(iters)
 	e := &echo{fake: f, own: make([]byte, 8), mem: make([]byte, 8)}
-	l.Link.Send, l.Server = e, true
+	l.Link.Send = e
 	if err := l.Write(e.own, e.mem); err != nil {
 		t.Fatal(err)
 	}
@@ -476,8 +476,9 @@ func TestLatLoopWrite(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 
-	// Here the server begins, and the client waits for its first message.
+	// The other end begins, and this one waits for its first message.
 	l, f = newFakeLat(5)
+	l.Begins = false
 	if err := l.Write(make([]byte, 4), make([]byte, 4)); !errors.Is(err, ErrStalled) || f.wrs != 0 {
 		t.Errorf("write = %v after %d messages, want it to stall at once", err, f.wrs)
 	}

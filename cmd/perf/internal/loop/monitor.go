@@ -17,6 +17,7 @@ type Monitor struct {
 	limit time.Duration
 	turns bool // the ends take turns
 
+	early func() bool          // if there is one: whether the peer may not have begun
 	quiet func(now int64) bool // if there is one: whether nothing more is to be waited for
 	spoke atomic.Int64         // ticks: when the peer came to its next step; 0: not yet
 
@@ -113,7 +114,7 @@ func (m *Monitor) look() error {
 	if m.quiet != nil && m.quiet(now) {
 		return errQuiet
 	}
-	if m.since == 0 {
+	if m.since == 0 || m.early != nil && m.early() {
 		m.since = now
 	} else if now-m.since > m.stall {
 		return m.Stalled()

@@ -80,6 +80,11 @@ func (m *Memory) LKey() uint32 {
 	return m.mr.LKey()
 }
 
+// SGE returns an SGE of n bytes from offset off.
+func (m *Memory) SGE(off, n int) ibv.SGE {
+	return ibv.SGE{Addr: m.addr + uint64(off), Length: uint32(n), LKey: m.LKey()}
+}
+
 // RKey returns the peer's key.
 func (m *Memory) RKey() uint32 { return m.mr.RKey() }
 

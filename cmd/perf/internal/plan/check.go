@@ -31,7 +31,7 @@ func (p *Plan) check() error {
 	var c complaints
 	for _, check := range []func(*complaints){
 		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
-		p.checkEndless, p.checkRate, p.checkLists, p.checkMemory,
+		p.checkEndless, p.checkRate, p.checkLists, p.checkFrames, p.checkMulticast, p.checkMemory,
 	} {
 		check(&c)
 	}
@@ -81,12 +81,12 @@ func (p *Plan) checkQueues(c *complaints) {
 		c.add("send queue depth (-t) %d, allowed are 1 to %d", p.TxDepth, maxDepth)
 	}
 	switch {
-	case p.Verb == wire.Send && (p.RxDepth < 1 || p.RxDepth > maxDepth):
+	case p.Verb.Consumes() && (p.RxDepth < 1 || p.RxDepth > maxDepth):
 		c.add("receive queue depth (-r) %d, allowed are 1 to %d", p.RxDepth, maxDepth)
 	case p.Shares() && p.RxDepth < p.QPs:
 		c.add("receive queue depth (-r) %d < %d, the queue pairs (-q) that share it", p.RxDepth, p.QPs)
-	case p.Verb != wire.Send && p.RxDepth != 0:
-		c.add("receive queue depth (-r) %d: only send has receives", p.RxDepth)
+	case !p.Verb.Consumes() && p.RxDepth != 0:
+		c.add("receive queue depth (-r) %d: only send and --write-with-imm have receives", p.RxDepth)
 	}
 }
 
@@ -134,11 +134,22 @@ func (p *Plan) checkVerb(c *complaints) {
 	if p.Transport == wire.UD && p.Verb != wire.Send {
 		c.add("connection type (-c) UD: it can only send; use RC")
 	}
-	if p.UseSRQ && p.Verb != wire.Send {
-		c.add("shared receive queue (--use-srq): only send has receives")
+	if p.Transport == wire.SRD {
+		if p.Verb == wire.Atomic {
+			c.add("connection type (-c) SRD: it has no atomics; use RC")
+		}
+		if p.UseSRQ {
+			c.add("shared receive queue (--use-srq): SRD (-c) has receive queues of its own")
+		}
+		if p.CQMod > 1 {
+			c.add("cq moderation (-Q) %d: SRD (-c) completes each message", p.CQMod)
+		}
+	}
+	if p.UseSRQ && !p.Verb.Consumes() {
+		c.add("shared receive queue (--use-srq): only send and --write-with-imm have receives")
 	}
 	if p.Verify && p.Shares() && p.QPs > 1 {
-		c.add("payload check (--verify): %d queue pairs (-q) share receives (--use-srq, -c XRC), use one", p.QPs)
+		c.add("payload check (--verify): %d queue pairs (-q) share receives (--use-srq, -c XRC, -c DC), use one", p.QPs)
 	}
 	if p.Verify && !p.Transport.Reliable() {
 		c.add("payload check (--verify): %v (-c) may lose messages", p.Transport)
@@ -175,7 +186,8 @@ func (p *Plan) checkPath(c *complaints) {
 	if p.IBPort < 1 {
 		c.add("device port (-i) %d < 1", p.IBPort)
 	}
-	anyPort := p.Port == 0 && !p.Client() && !p.RDMACM // a free one, which the server prints
+	// 0 is a free one, which the server prints.
+	anyPort := p.Transport == wire.RawEth || p.Port == 0 && !p.Client() && !p.RDMACM
 	if !anyPort && (p.Port < 1 || p.Port > 65535) {
 		c.add("tcp port (-p) %d, allowed are 1 to 65535", p.Port)
 	}
@@ -187,8 +199,8 @@ func (p *Plan) checkCM(c *complaints) {
 		return
 	}
 	switch {
-	case p.Transport != wire.RC:
-		c.add("connection type (-c) %v: by rdma_cm (-R) only RC is there", p.Transport)
+	case p.Transport != wire.RC && p.Transport != wire.UD:
+		c.add("connection type (-c) %v: by rdma_cm (-R) only RC and UD are there", p.Transport)
 	case p.UseSRQ:
 		c.add("shared receive queue (--use-srq): by rdma_cm (-R) each queue pair has its own receives")
 	case p.MTU != 0:

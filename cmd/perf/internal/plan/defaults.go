@@ -15,6 +15,7 @@ const (
 	latencySize   = 2
 	atomicSize    = 8
 	datagramSize  = 1024 // fits into the smallest path MTU of RoCE; perftest has that of the port
+	frameSize     = 1518 // the longest without a tag, unless the MTU is larger
 	writeBWIters  = 5000
 	otherIters    = 1000
 	bandwidthTx   = 128
@@ -26,6 +27,7 @@ const (
 	writeLatInline = 220
 	sendLatInline  = 236
 	udLatInline    = 188
+	dcLatInline    = 150
 )
 
 // DefaultQPTimeout is the command line's, and near to that of rdma_cm's paths.
@@ -37,9 +39,11 @@ const DefaultInterval = 5 * time.Second
 // AutoInline returns the inline size that perftest asks for. The device may refuse it.
 func (p *Plan) AutoInline() int {
 	switch {
-	case p.Bandwidth() || p.Verb.Fetches():
+	case p.Bandwidth() || p.Verb.Fetches() || p.Transport == wire.RawEth:
 		return 0
-	case p.Verb == wire.Write:
+	case p.Transport == wire.DC:
+		return dcLatInline
+	case p.Verb == wire.Write || p.Verb == wire.WriteImm:
 		return writeLatInline
 	case p.Transport == wire.UD:
 		return udLatInline
@@ -53,6 +57,10 @@ func (p *Plan) defaultSize() uint64 {
 		return atomicSize
 	case p.Transport == wire.UD && (p.All || p.Bandwidth()):
 		return datagramSize
+	case p.Transport == wire.RawEth && p.Bandwidth():
+		return frameSize
+	case p.Transport == wire.RawEth:
+		return leastFrame
 	case p.All:
 		return maxSweep
 	case p.Bandwidth():
@@ -62,7 +70,7 @@ func (p *Plan) defaultSize() uint64 {
 }
 
 func (p *Plan) defaultIters() uint64 {
-	if p.Bandwidth() && p.Verb == wire.Write {
+	if p.Bandwidth() && (p.Verb == wire.Write || p.Verb == wire.WriteImm) {
 		return writeBWIters
 	}
 	return otherIters
@@ -95,7 +103,7 @@ func (p *Plan) fill() {
 	if p.TxDepth == 0 {
 		p.TxDepth = p.defaultTxDepth()
 	}
-	if p.RxDepth == 0 && p.Verb == wire.Send {
+	if p.RxDepth == 0 && p.Verb.Consumes() {
 		p.RxDepth = sendRx
 	}
 }
@@ -115,6 +123,9 @@ func (p *Plan) fit() {
 		default:
 			p.CQMod = defaultCQMod
 		}
+	}
+	if p.Transport == wire.SRD {
+		p.CQMod = 1 // EFA completes each message, in any order
 	}
 	p.CQMod = min(p.CQMod, p.TxDepth)
 	if p.Rate.Limit > 0 {

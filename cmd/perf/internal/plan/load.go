@@ -3,8 +3,6 @@ package plan
 import (
 	"fmt"
 	"time"
-
-	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // Rate is a limit of what this end sends, kept to by its software. The zero Rate is no limit.
@@ -127,8 +125,8 @@ func (p *Plan) checkRate(c *complaints) {
 func (p *Plan) checkLists(c *complaints) {
 	switch {
 	case p.RecvList == 0:
-	case p.Verb != wire.Send:
-		c.add("list of receives (--recv-post-list) %d: only send has receives", p.RecvList)
+	case !p.Verb.Consumes():
+		c.add("list of receives (--recv-post-list) %d: only send and --write-with-imm have receives", p.RecvList)
 	case !p.Bandwidth():
 		c.add("list of receives (--recv-post-list) %d: only bandwidth tests have it", p.RecvList)
 	case p.RecvList < 1 || p.RecvList > p.RxDepth:

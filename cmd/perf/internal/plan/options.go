@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
 )
 
 // LatencyDef says what one latency sample is.
@@ -40,9 +41,15 @@ type Options struct {
 	Transport wire.Transport
 	Atomic    wire.AtomicType // of atomic
 
-	Host string // of the server; empty: be the server
-	Bind string // address that a server listens on; empty: all
-	Port int    // TCP, or rdma_cm
+	Frames Frames // RawEth
+
+	Multicast bool    // UD, to a group
+	Group     ibv.GID // zero: perftest's
+
+	Host     string // of the server; empty: be the server
+	Bind     string // address that a server listens on; empty: all
+	Port     int    // TCP, or rdma_cm
+	ListenFD int    // of a socket that listens already, in place of Bind and Port; 0: none
 
 	RDMACM    bool   // connect by rdma_cm
 	Device    string // empty: the first one with an active port; with RDMACM the one that the address leads to

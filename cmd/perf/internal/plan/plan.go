@@ -26,7 +26,7 @@ func New(o Options) (Plan, error) {
 }
 
 // Client reports whether this end connects.
-func (p *Plan) Client() bool { return p.Host != "" }
+func (p *Plan) Client() bool { return p.Host != "" || p.Frames.Connects }
 
 // Bandwidth reports whether the test measures bandwidth, and not latency.
 func (p *Plan) Bandwidth() bool { return p.Metric == wire.Bandwidth }
@@ -38,7 +38,7 @@ func (p *Plan) Sends() bool {
 
 // Receives reports whether this end posts receives.
 func (p *Plan) Receives() bool {
-	return p.Verb == wire.Send && (!p.Client() || p.Bidirectional || p.Metric == wire.Latency)
+	return p.Verb.Consumes() && (!p.Client() || p.Bidirectional || p.Metric == wire.Latency)
 }
 
 // Lands reports whether the peer's payload comes to rest in this end's memory.
@@ -54,6 +54,8 @@ func (p *Plan) Opcode() ibv.Opcode {
 	switch p.Verb {
 	case wire.Write:
 		return ibv.OpWrite
+	case wire.WriteImm:
+		return ibv.OpWriteImm
 	case wire.Read:
 		return ibv.OpRead
 	case wire.Atomic:
@@ -74,6 +76,12 @@ func (p *Plan) QPType() ibv.QPType {
 		return ibv.UD
 	case wire.XRC:
 		return ibv.XRCSend
+	case wire.DC:
+		return ibv.DCI
+	case wire.RawEth:
+		return ibv.RawPacket
+	case wire.SRD:
+		return ibv.SRD
 	}
 	return ibv.RC
 }
@@ -131,5 +139,5 @@ func (p *Plan) Params() wire.Params {
 	return wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic,
 		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
 		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify,
-		Infinite: p.Infinite, Sizes: p.sizeNames()}
+		Infinite: p.Infinite, Sizes: p.sizeNames(), Multicast: p.Multicast}
 }

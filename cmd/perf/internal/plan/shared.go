@@ -1,10 +1,8 @@
 package plan
 
-import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
-
 // Shares reports whether all receives of this end come from one queue.
 func (p *Plan) Shares() bool {
-	return p.Receives() && (p.UseSRQ || p.Transport == wire.XRC)
+	return p.Receives() && (p.UseSRQ || p.Transport.OneWay())
 }
 
 // sharers returns how many queue pairs receive from one queue.
@@ -18,10 +16,10 @@ func (p *Plan) sharers() int {
 // RxEach returns how many receives each queue pair brings along.
 func (p *Plan) RxEach() int { return p.RxDepth / p.sharers() }
 
-// Ends returns how many queue pairs this end makes. An XRC queue pair has one direction: where both
-// are needed there are twice as many, first those that send.
+// Ends returns how many queue pairs this end makes. Where a queue pair has one direction (XRC, DC)
+// and both are needed, there are twice as many, first those that send.
 func (p *Plan) Ends() int {
-	if p.Transport == wire.XRC && (p.Bidirectional || !p.Bandwidth()) {
+	if p.Transport.OneWay() && (p.Bidirectional || !p.Bandwidth()) {
 		return 2 * p.QPs
 	}
 	return p.QPs
@@ -35,7 +33,7 @@ func (p *Plan) Partner(i int) int {
 	return i
 }
 
-// Target reports whether number i only receives, as one end of an XRC connection does.
+// Target reports whether number i only receives, as one end of XRC and of DC does.
 func (p *Plan) Target(i int) bool {
-	return p.Transport == wire.XRC && (i >= p.QPs || p.Ends() == p.QPs && !p.Client())
+	return p.Transport.OneWay() && (i >= p.QPs || p.Ends() == p.QPs && !p.Client())
 }

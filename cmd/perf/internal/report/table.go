@@ -42,7 +42,9 @@ func (t Table) Header(s session.Setup) {
 		fmt.Fprintf(t.W, "  address  lid %d, peer %d\n", l.LID, s.PeerLID)
 	}
 	peer := "perftest " + printable.Name(s.PeerVersion)
-	if s.PeerOurs {
+	if s.PeerVersion == "" {
+		peer = "by Ethernet frames"
+	} else if s.PeerOurs {
 		peer = "pureverbs perf"
 	}
 	if s.RDMACM {

@@ -32,12 +32,13 @@ type rdmaCM struct {
 	listener *cm.Listener // of a server
 	cm       *cm.Peer     // the connection of the exchange
 	conns    []*rdmacm.Conn
+	reaches  []reach // UD
 }
 
 // meet meets the peer by rdma_cm and opens the device that its address leads to.
 func (s *rdmaCM) meet(waiting func(port int)) error {
 	p := &s.plan
-	opt := cm.Options{Timeout: p.Timeout, Patience: p.Patience, TOS: p.TClass}
+	opt := cm.Options{Timeout: p.Timeout, Patience: p.Patience, TOS: p.TClass, Datagrams: p.Transport == wire.UD}
 	if p.QPTimeout != plan.DefaultQPTimeout {
 		opt.AckTimeout = p.QPTimeout
 	}
@@ -132,7 +133,7 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 	if _, err := s.conn.Keys("meeting before the queue pairs", wire.Dest{}); err != nil {
 		return err
 	}
-	opt := rdmacm.Options{PD: s.pd, SendCQ: s.scq, RecvCQ: s.rcq, QP: qo}
+	opt := rdmacm.Options{PD: s.pd, SendCQ: s.scq, RecvCQ: s.rcq, QP: qo, Prepare: s.expectGreeting}
 	if p.Verb.Fetches() {
 		opt.ResponderResources = uint8(s.setup.OutReads)
 	}
@@ -143,6 +144,13 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 			return &wire.ExchangeError{Peer: s.conn.Peer(), Step: step, Err: err}
 		}
 		s.conns, s.qps = append(s.conns, conn), append(s.qps, conn.QP())
+		if p.Transport == wire.UD {
+			r, err := s.address(conn)
+			if err != nil {
+				return &wire.ExchangeError{Peer: s.conn.Peer(), Step: step, Err: err}
+			}
+			s.reaches = append(s.reaches, r)
+		}
 		gid, _ := conn.ID().GIDs()
 		s.own = append(s.own, wire.Dest{
 			LID: s.port.LID, OutReads: uint16(s.setup.OutReads), QPN: conn.QP().Num(),
@@ -153,6 +161,14 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 	s.cm.Ready()
 	_, err := s.conn.Keys("meeting after the queue pairs", s.own[0])
 	return err
+}
+
+// toward returns where the datagrams of a queue pair go.
+func (s *rdmaCM) toward(i int) *reach {
+	if s.reaches == nil {
+		return nil
+	}
+	return &s.reaches[i]
 }
 
 // bringUp has nothing to do: rdma_cm connected the queue pairs when they were made.

@@ -33,11 +33,11 @@ func (s *Session) makeConnected(qo ibv.QPOptions) error {
 			RKey: s.mr.RKey(), VAddr: s.mr.Addr() + s.recvOff(i%p.QPs), GID: ep.GID, SRQN: s.srqn,
 		})
 	}
-	return nil
+	return s.join()
 }
 
-// connectPairs connects them to the peer's.
-func (s *Session) connectPairs() error {
+// connectOptions are those of all queue pairs.
+func (s *Session) connectOptions() *ibv.ConnectOptions {
 	p := &s.plan
 	opt := &ibv.ConnectOptions{
 		MTU:             s.mtu,
@@ -51,12 +51,23 @@ func (s *Session) connectPairs() error {
 	if p.QPTimeout == 0 {
 		opt.AckTimeout = ibv.Forever
 	}
+	return opt
+}
+
+// readsAt is how many reads and atomics may be outstanding at a peer.
+func (s *Session) readsAt(d wire.Dest) uint8 {
+	return uint8(max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, plan.MaxOutReads)))
+}
+
+// connectPairs connects them to the peer's.
+func (s *Session) connectPairs() error {
+	p, opt := &s.plan, s.connectOptions()
 	if p.Transport == wire.UC {
 		opt.AckTimeout, opt.MaxDestRdAtomic = 0, 0 // it knows neither
 	}
 	for i, qp := range s.qps {
 		d := s.peer[p.Partner(i)]
-		opt.MaxRdAtomic = uint8(max(1, min(int(d.OutReads), s.attr.MaxQPInitRdAtom, plan.MaxOutReads)))
+		opt.MaxRdAtomic = s.readsAt(d)
 		ep := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu}
 		if err := qp.Connect(ep, opt); err != nil {
 			return err

@@ -15,7 +15,7 @@ func (s *Session) connectDatagrams() error {
 			return err
 		}
 		d := s.peer[i]
-		attr, err := qp.Address(ibv.Endpoint{QPN: d.QPN, LID: d.LID, GID: d.GID, Type: ibv.UD}, opt)
+		attr, err := qp.Address(ibv.Endpoint{QPN: d.QPN, LID: d.LID, GID: d.GID, Type: s.plan.QPType()}, opt)
 		if err != nil {
 			return err
 		}

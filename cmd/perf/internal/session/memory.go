@@ -15,7 +15,7 @@ import (
 func (s *Session) allocate() error {
 	slot, total, err := areas(&s.plan, os.Getpagesize(), s.terms)
 	if err != nil {
-		return &wire.ExchangeError{Peer: s.conn.Peer(), Step: "memory", Err: err}
+		return &wire.ExchangeError{Peer: s.peerName(), Step: "memory", Err: err}
 	}
 	s.slot = slot
 	if s.pd, err = s.dev.AllocPD(); err != nil {
@@ -44,6 +44,8 @@ func (s *Session) checkPaging() error {
 	switch p.Verb {
 	case wire.Write:
 		ops = ibv.ODPWrite
+	case wire.WriteImm:
+		ops = ibv.ODPWrite // its receives have no memory
 	case wire.Read:
 		ops = ibv.ODPRead
 	case wire.Atomic:
@@ -148,7 +150,9 @@ func (s *Session) Landed(i int) ([]byte, error) {
 // Pair is one queue pair with the addresses that its messages have.
 type Pair struct {
 	QP      *ibv.QP
-	AH      *ibv.AH // UD: the peer's address
+	AH      *ibv.AH // UD, DC: the peer's address
+	DCKey   uint64  // DC
+	QKey    uint32  // UD, SRD
 	PeerQPN uint32
 	SRQ     *ibv.SRQ // of its receives, if they are shared
 	SRQN    uint32   // XRC: the peer's
@@ -166,12 +170,17 @@ func (s *Session) Pairs() []Pair {
 	for i := range out {
 		peer := &s.peer[s.plan.Partner(i)]
 		out[i] = Pair{
-			QP: s.qps[i], PeerQPN: peer.QPN, SRQ: s.srq, SRQN: peer.SRQN,
+			QP: s.qps[i], PeerQPN: peer.QPN, QKey: ibv.DefaultQKey, SRQ: s.srq, SRQN: peer.SRQN,
 			Local: s.mr.Addr() + s.sendOff(i), Landing: s.mr.Addr() + s.recvOff(i), LKey: s.mr.LKey(),
 			Remote: peer.VAddr, RKey: peer.RKey,
 		}
-		if s.ahs != nil {
+		if r := s.way.toward(i); r != nil {
+			out[i].AH, out[i].PeerQPN, out[i].QKey = r.ah, r.qpn, r.qkey
+		} else if s.ahs != nil {
 			out[i].AH = s.ahs[i]
+		}
+		if s.plan.Transport == wire.DC {
+			out[i].DCKey = dcKey
 		}
 	}
 	return out

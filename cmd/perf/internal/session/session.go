@@ -31,18 +31,19 @@ type Session struct {
 	conn  *wire.Conn
 	terms wire.Agreed
 
-	pd   *ibv.PD
-	mr   *memory.Memory
-	slot uint64 // bytes of one send or receive area
-	scq  *ibv.CQ
-	rcq  *ibv.CQ
-	qps  []*ibv.QP
-	ahs  []*ibv.AH // UD
-	xrcd *ibv.XRCD // XRC
-	srq  *ibv.SRQ  // of receives that are shared
-	srqn uint32    // its number, XRC
-	own  []wire.Dest
-	peer []wire.Dest
+	pd             *ibv.PD
+	mr             *memory.Memory
+	slot           uint64 // bytes of one send or receive area
+	scq            *ibv.CQ
+	rcq            *ibv.CQ
+	qps            []*ibv.QP
+	ahs            []*ibv.AH // UD, DC
+	xrcd           *ibv.XRCD // XRC
+	srq            *ibv.SRQ  // of receives that are shared
+	srqn           uint32    // its number, XRC
+	own            []wire.Dest
+	group, unicast ibv.GID // of a member of a group
+	peer           []wire.Dest
 }
 
 // New returns a session of which nothing is open yet. It has to be closed.
@@ -52,6 +53,9 @@ func New(ctx context.Context, p plan.Plan) *Session {
 	s.way = &sockets{Session: s}
 	if p.RDMACM {
 		s.way = &rdmaCM{Session: s}
+	}
+	if p.Transport == wire.RawEth {
+		s.way = &frames{Session: s}
 	}
 	return s
 }
@@ -64,7 +68,11 @@ func (s *Session) Open(waiting func(port int)) error {
 	if err := s.way.meet(waiting); err != nil {
 		return err
 	}
-	for _, step := range []func() error{s.hello, s.build, s.connect} {
+	steps := []func() error{s.hello, s.build, s.connect}
+	if !s.Meets() {
+		steps = []func() error{s.build, s.way.bringUp}
+	}
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
@@ -90,7 +98,9 @@ func (s *Session) build() error {
 		return err
 	}
 	s.peer = make([]wire.Dest, p.Ends())
-	s.conn.UseGID(s.useGID())
+	if s.Meets() {
+		s.conn.UseGID(s.useGID())
+	}
 	return s.fill()
 }
 
@@ -109,7 +119,7 @@ func (s *Session) makeCQs() (err error) {
 		return err
 	}
 	s.rcq = s.scq
-	if p.Verb == wire.Send {
+	if p.Verb.Consumes() {
 		s.rcq, err = s.dev.CreateCQ(max(p.RxDepth*p.QPs, 1), opt)
 	}
 	return err
@@ -122,7 +132,7 @@ func (s *Session) qpOptions() ibv.QPOptions {
 	if p.Inline == plan.Auto {
 		qo.MaxInline = p.AutoInline()
 	}
-	if p.Transport == wire.XRC {
+	if p.Transport.OneWay() {
 		qo.MaxRecvWR = 0
 	} else {
 		qo.SRQ = s.srq
@@ -144,7 +154,9 @@ func (s *Session) Close() error {
 	}
 	errs = append(errs, s.way.closeQPs())
 	for _, ah := range s.ahs {
-		errs = append(errs, ah.Close())
+		if ah != nil {
+			errs = append(errs, ah.Close())
+		}
 	}
 	add := func(open bool, c io.Closer) {
 		if open {

@@ -52,7 +52,7 @@ func (s *Session) describe() {
 		},
 		Place:       s.place,
 		OutReads:    s.setup.OutReads,
-		PeerAddress: s.conn.Peer(),
+		PeerAddress: s.peerName(),
 		PeerVersion: s.terms.PeerVersion,
 		PeerOurs:    s.terms.Ours,
 		PeerLID:     s.peer[0].LID,
@@ -74,7 +74,7 @@ func (s *Session) gidIndex() int {
 		return best
 	}
 	for _, e := range table {
-		if e.Port == s.ibPort && e.GID == ibv.GID(s.own[0].GID) && (best < 0 || e.Type == ibv.GIDTypeRoCEv2) {
+		if e.Port == s.ibPort && e.GID == s.localGID() && (best < 0 || e.Type == ibv.GIDTypeRoCEv2) {
 			best = e.Index
 		}
 	}

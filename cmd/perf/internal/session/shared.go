@@ -5,8 +5,8 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// makeShared makes what queue pairs share: the queue of receives, and XRC's domain. XRC has the queue
-// for writes and reads too: perftest tells its number.
+// makeShared makes what queue pairs share: the queue of receives, and XRC's domain. XRC and DC have the queue
+// for writes and reads too: perftest tells XRC's number, and a DCT cannot be without.
 func (s *Session) makeShared() (err error) {
 	p := &s.plan
 	target := p.Target(p.Ends() - 1)
@@ -14,13 +14,14 @@ func (s *Session) makeShared() (err error) {
 		return nil
 	}
 	opt := &ibv.SRQOptions{MaxWR: max(p.RxDepth, 1)}
-	if target {
+	xrc := target && p.Transport == wire.XRC
+	if xrc {
 		if s.xrcd, err = s.dev.OpenXRCD(nil, 0); err != nil {
 			return err
 		}
 		opt.Type, opt.CQ, opt.XRCD = ibv.SRQXRC, s.rcq, s.xrcd
 	}
-	if s.srq, err = s.pd.CreateSRQ(opt); err != nil || !target {
+	if s.srq, err = s.pd.CreateSRQ(opt); err != nil || !xrc {
 		return err
 	}
 	s.srqn, err = s.srq.Num()
@@ -30,6 +31,10 @@ func (s *Session) makeShared() (err error) {
 // makeQP makes queue pair i.
 func (s *Session) makeQP(i int, qo *ibv.QPOptions) (*ibv.QP, error) {
 	switch {
+	case s.plan.Transport == wire.DC:
+		return s.makeDC(i, qo)
+	case s.plan.Transport == wire.SRD:
+		return s.makeSRD(qo)
 	case s.plan.Target(i):
 		return s.xrcd.CreateQP()
 	case s.plan.Transport == wire.XRC:

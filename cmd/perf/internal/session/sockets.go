@@ -28,7 +28,11 @@ func (s *sockets) meet(waiting func(port int)) error {
 	if err := s.rehearse(); err != nil {
 		return err
 	}
-	if s.listener, err = wire.Listen(s.ctx, p.Bind, p.Port, p.Timeout); err != nil {
+	listen := func() (*wire.Listener, error) { return wire.Listen(s.ctx, p.Bind, p.Port, p.Timeout) }
+	if p.ListenFD != 0 {
+		listen = func() (*wire.Listener, error) { return wire.ListenFD(s.ctx, p.ListenFD, p.Timeout) }
+	}
+	if s.listener, err = listen(); err != nil {
 		return err
 	}
 	waiting(s.listener.Port())
@@ -42,15 +46,18 @@ func (s *sockets) bringUp() error {
 	if err := s.checkPeer(); err != nil {
 		return err
 	}
-	if s.plan.Transport == wire.UD {
+	switch s.plan.Transport {
+	case wire.UD, wire.SRD:
 		return s.connectDatagrams()
+	case wire.DC:
+		return s.connectDC()
 	}
 	return s.connectPairs()
 }
 
 // checkPeer refuses pairs of addresses that no packet can travel between.
 func (s *sockets) checkPeer() error {
-	if !s.useGID() {
+	if !s.useGID() || s.plan.Multicast {
 		return nil
 	}
 	own, peer := ibv.GID(s.own[0].GID), ibv.GID(s.peer[0].GID)
@@ -61,11 +68,13 @@ func (s *sockets) checkPeer() error {
 	return nil
 }
 
+func (s *sockets) toward(int) *reach { return nil }
+
 func (s *sockets) describe() {
 	if !s.useGID() {
 		return
 	}
-	s.setup.Local.GID = ibv.GID(s.own[0].GID).String()
+	s.setup.Local.GID = s.localGID().String()
 	s.setup.Local.GIDIndex = s.plan.GIDIndex
 	if s.plan.GIDIndex == plan.Auto {
 		s.setup.Local.GIDIndex = s.gidIndex()
@@ -76,7 +85,7 @@ func (s *sockets) describe() {
 func (s *sockets) lost() (int, error) { return 0, nil }
 
 func (s *sockets) closeQPs() error {
-	var errs []error
+	errs := []error{s.leave()}
 	for _, qp := range s.qps {
 		errs = append(errs, qp.Close())
 	}

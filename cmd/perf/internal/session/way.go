@@ -10,6 +10,8 @@ type way interface {
 	makeQPs(ibv.QPOptions) error
 	// bringUp connects them to those that the peer has told of.
 	bringUp() error
+	// toward returns where the datagrams of a queue pair go, nil if the keys tell.
+	toward(i int) *reach
 	// describe adds what it knows to the setup.
 	describe()
 	// lost returns why the connection of a queue pair is gone, with its number, or nil.

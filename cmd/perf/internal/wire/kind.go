@@ -10,15 +10,19 @@ type Verb uint8
 
 // The verbs.
 const (
-	Send   Verb = 1
-	Write  Verb = 2
-	Read   Verb = 3
-	Atomic Verb = 4
+	Send     Verb = 1
+	Write    Verb = 2
+	Read     Verb = 3
+	Atomic   Verb = 4
+	WriteImm Verb = 5
 )
 
 // Fetches reports whether the adapter of the peer answers with data: its software has no part in
 // the test, and the answers take up what an adapter can have outstanding.
 func (v Verb) Fetches() bool { return v == Read || v == Atomic }
+
+// Consumes reports whether each message takes a receive of the peer.
+func (v Verb) Consumes() bool { return v == Send || v == WriteImm }
 
 // String returns the name as the command line has it.
 func (v Verb) String() string {
@@ -31,18 +35,20 @@ func (v Verb) String() string {
 		return "read"
 	case Atomic:
 		return "atomic"
+	case WriteImm:
+		return "write_imm"
 	}
 	return fmt.Sprintf("Verb(%d)", uint8(v))
 }
 
 // ParseVerb reads a name of the command line.
 func ParseVerb(name string) (Verb, error) {
-	for _, v := range []Verb{Write, Read, Send, Atomic} {
+	for _, v := range []Verb{Write, Read, Send, Atomic, WriteImm} {
 		if name == v.String() {
 			return v, nil
 		}
 	}
-	return 0, fmt.Errorf("verb %q, allowed are write, read, send and atomic", name)
+	return 0, fmt.Errorf("verb %q, allowed are write, write_imm, read, send and atomic", name)
 }
 
 // AtomicType is the operation of an atomic test, numbered as in perftest.

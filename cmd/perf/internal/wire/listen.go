@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ type Listener struct {
 	wg      sync.WaitGroup
 	stop    context.CancelFunc
 	ctx     context.Context
+	queues  bool // further clients wait for another server on the same socket
 }
 
 // Listen listens on a TCP port of all addresses, or of one if addr names it.
@@ -31,10 +33,35 @@ func Listen(ctx context.Context, addr string, port int, timeout time.Duration) (
 		return nil, fmt.Errorf("listen on TCP port %d: %w; another server may be using it, choose one with -p", port,
 			err)
 	}
+	return newListener(ctx, ln, timeout), nil
+}
+
+// ListenFD listens on a socket that listens already, which others use after this process. Further clients wait for
+// them.
+func ListenFD(ctx context.Context, fd int, timeout time.Duration) (*Listener, error) {
+	f := os.NewFile(uintptr(fd), "listening socket")
+	if f == nil {
+		return nil, fmt.Errorf("listen on descriptor %d: it is none", fd)
+	}
+	ln, err := net.FileListener(f)
+	f.Close()
+	if err != nil {
+		return nil, fmt.Errorf("listen on descriptor %d: %w", fd, err)
+	}
+	if _, ok := ln.Addr().(*net.TCPAddr); !ok {
+		ln.Close()
+		return nil, fmt.Errorf("listen on descriptor %d: it is no TCP socket", fd)
+	}
+	l := newListener(ctx, ln, timeout)
+	l.queues = true
+	return l, nil
+}
+
+func newListener(ctx context.Context, ln net.Listener, timeout time.Duration) *Listener {
 	l := &Listener{ln: ln, timeout: timeout}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	context.AfterFunc(l.ctx, func() { ln.Close() })
-	return l, nil
+	return l
 }
 
 // Port returns the TCP port.
@@ -50,8 +77,10 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 		}
 		return nil, fmt.Errorf("wait for a client: %w", err)
 	}
-	l.wg.Add(1)
-	go l.refuse()
+	if !l.queues {
+		l.wg.Add(1)
+		go l.refuse()
+	}
 	return NewConn(ctx, c, Server, l.timeout), nil
 }
 

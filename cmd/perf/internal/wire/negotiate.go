@@ -28,6 +28,7 @@ const (
 	negMaxQPRdAtom  = negAttr + 144 // ibv_device_attr.max_qp_rd_atom
 	negVerbSend     = 0
 	negVerbWrite    = 2
+	negVerbWriteImm = 3
 	negVerbRead     = 4
 	negVerbAtomic   = 5
 	negTestLat      = 0
@@ -56,7 +57,8 @@ func (p Params) appendNegotiate(b []byte, maxReads int, long bool) []byte {
 	}
 	be := binary.BigEndian
 	be.PutUint32(m[0:], pick(p.Infinite, negMethodNoEnd, pick(p.All, negMethodAll, negMethodOne)))
-	verb := map[Verb]uint32{Send: negVerbSend, Write: negVerbWrite, Read: negVerbRead, Atomic: negVerbAtomic}[p.Verb]
+	verb := map[Verb]uint32{Send: negVerbSend, Write: negVerbWrite, Read: negVerbRead, Atomic: negVerbAtomic,
+		WriteImm: negVerbWriteImm}[p.Verb]
 	be.PutUint32(m[4:], uint32(p.Transport))
 	be.PutUint32(m[8:], verb)
 	be.PutUint32(m[16:], uint32(p.Atomic))
@@ -67,6 +69,7 @@ func (p Params) appendNegotiate(b []byte, maxReads int, long bool) []byte {
 	be.PutUint64(m[40:], p.Iters)
 	be.PutUint32(m[52:], uint32(p.QPs))
 	be.PutUint32(m[56:], pick(p.Duration != 0, uint32(p.Duration/time.Second), negDuration))
+	be.PutUint32(m[64:], pick(p.Verb == WriteImm, 1, 0))
 	binary.NativeEndian.PutUint32(m[negMaxQPRdAtom:], uint32(maxReads))
 	return append(b, m...)
 }
@@ -86,6 +89,7 @@ func parseNegotiate(b []byte, ours Params) (Params, error) {
 		QPs:           int(int32(be.Uint32(b[52:]))),
 		Bidirectional: ours.Bidirectional, // not told
 		Verify:        ours.Verify,
+		Multicast:     ours.Multicast,
 		Infinite:      be.Uint32(b[0:]) == negMethodNoEnd,
 		Gbits:         be.Uint32(b[24:]) == negUnitGbit,
 	}
@@ -94,6 +98,8 @@ func parseNegotiate(b []byte, ours Params) (Params, error) {
 		p.Verb = Send
 	case negVerbWrite:
 		p.Verb = Write
+	case negVerbWriteImm:
+		p.Verb = WriteImm
 	case negVerbRead:
 		p.Verb = Read
 	case negVerbAtomic:

@@ -25,6 +25,7 @@ type Params struct {
 	Bidirectional bool
 	Gbits         bool // report in Gb/s; a stock peer reads our report in its own unit
 	Verify        bool
+	Multicast     bool
 	Infinite      bool   // no end; Iters and Duration say nothing
 	Sizes         string // of a sweep, if they are no powers of two; a peer tells only whether they are the same
 	sizesSum      uint64 // of Sizes, as a peer tells it
@@ -49,6 +50,7 @@ const (
 	flagBidir   = 1 << 1
 	flagVerify  = 1 << 2
 	flagEndless = 1 << 3
+	flagGroup   = 1 << 4
 )
 
 func (p Params) append(b []byte) []byte {
@@ -58,7 +60,8 @@ func (p Params) append(b []byte) []byte {
 	for _, f := range []struct {
 		on  bool
 		bit byte
-	}{{p.All, flagAll}, {p.Bidirectional, flagBidir}, {p.Verify, flagVerify}, {p.Infinite, flagEndless}} {
+	}{{p.All, flagAll}, {p.Bidirectional, flagBidir}, {p.Verify, flagVerify}, {p.Infinite, flagEndless},
+		{p.Multicast, flagGroup}} {
 		if f.on {
 			flags |= f.bit
 		}
@@ -86,6 +89,7 @@ func parseParams(b []byte) (Params, error) {
 		Bidirectional: b[10]&flagBidir != 0,
 		Verify:        b[10]&flagVerify != 0,
 		Infinite:      b[10]&flagEndless != 0,
+		Multicast:     b[10]&flagGroup != 0,
 		sizesSum:      binary.BigEndian.Uint64(b[41:]),
 		QPs:           int(binary.BigEndian.Uint32(b[12:])),
 		Size:          binary.BigEndian.Uint64(b[16:]),
@@ -161,6 +165,7 @@ func (p Params) Check(peer Params) error {
 	}
 	add("number of queue pairs (-q)", p.QPs, peer.QPs)
 	add("bidirectional (-b)", p.Bidirectional, peer.Bidirectional)
+	add("multicast (-g)", p.Multicast, peer.Multicast)
 	add("payload check (--verify)", p.Verify, peer.Verify)
 	if diff != nil {
 		return &MismatchError{diff}

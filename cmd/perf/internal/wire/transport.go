@@ -10,32 +10,32 @@ type Transport uint8
 
 // The transports.
 const (
-	RC  Transport = 0
-	UC  Transport = 1
-	UD  Transport = 2
-	XRC Transport = 4
+	RC     Transport = 0
+	UC     Transport = 1
+	UD     Transport = 2
+	RawEth Transport = 3 // Ethernet frames, of which no exchange tells
+	XRC    Transport = 4
+	DC     Transport = 5
+	SRD    Transport = 6 // EFA
 )
 
 // Reliable reports whether a message that completes has arrived.
-func (t Transport) Reliable() bool { return t == RC || t == XRC }
+func (t Transport) Reliable() bool { return t == RC || t == XRC || t == DC || t == SRD }
 
-// notHere says why perftest's other transports are refused.
-var notHere = map[string]string{
-	"DC":  "not there yet",
-	"SRD": "not there yet",
-}
+// OneWay reports whether a queue pair either sends or receives, and all that receive share one queue.
+func (t Transport) OneWay() bool { return t == XRC || t == DC }
+
+// Datagrams reports whether each message names its peer.
+func (t Transport) Datagrams() bool { return t == UD || t == SRD }
 
 // ParseTransport reads the name of a transport, in any case.
 func ParseTransport(name string) (Transport, error) {
-	for _, t := range []Transport{RC, UC, UD, XRC} {
+	for _, t := range []Transport{RC, UC, UD, XRC, DC, SRD, RawEth} {
 		if strings.EqualFold(name, t.String()) {
 			return t, nil
 		}
 	}
-	if why, ok := notHere[strings.ToUpper(name)]; ok {
-		return 0, fmt.Errorf("connection type (-c) %s: %s, allowed are RC, UC, UD and XRC", strings.ToUpper(name), why)
-	}
-	return 0, fmt.Errorf("connection type (-c) %q, allowed are RC, UC, UD and XRC", name)
+	return 0, fmt.Errorf("connection type (-c) %q, allowed are RC, UC, UD, XRC, DC, SRD and RawEth", name)
 }
 
 // String returns the name as the command line has it.
@@ -49,6 +49,12 @@ func (t Transport) String() string {
 		return "UD"
 	case XRC:
 		return "XRC"
+	case DC:
+		return "DC"
+	case SRD:
+		return "SRD"
+	case RawEth:
+		return "RawEth"
 	}
 	return fmt.Sprintf("Transport(%d)", uint8(t))
 }

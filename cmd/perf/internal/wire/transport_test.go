@@ -6,12 +6,13 @@ import (
 )
 
 func TestTransport(t *testing.T) {
-	for name, want := range map[string]Transport{"RC": RC, "rc": RC, "Uc": UC, "UD": UD, "xrc": XRC} {
+	for name, want := range map[string]Transport{"RC": RC, "rc": RC, "Uc": UC, "UD": UD, "xrc": XRC, "Dc": DC,
+		"srd": SRD, "rawEth": RawEth} {
 		if tr, err := ParseTransport(name); err != nil || tr != want {
 			t.Errorf("%s: %v, %v", name, tr, err)
 		}
 	}
-	for name, want := range map[string]string{"dc": "DC: not there yet", "RD": `"RD", allowed are RC, UC, UD and XRC`} {
+	for name, want := range map[string]string{"RD": `"RD", allowed are RC, UC, UD, XRC, DC, SRD and RawEth`} {
 		if _, err := ParseTransport(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}

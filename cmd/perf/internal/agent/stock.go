@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Stock is a server for clients that cannot say what they want, as perftest's: its test is settled beforehand.
+type Stock struct {
+	Name string   // of the test, for the log
+	Args []string // of perf
+	Port int      // TCP
+}
+
+// StockError is a server that could not even begin.
+type StockError struct{ Name, Said string }
+
+// Error returns one line.
+func (e *StockError) Error() string { return fmt.Sprintf("--stock %q: %s", e.Name, e.Said) }
+
+// ServeStock serves one client of each after the other until ctx ends, or until one of them cannot begin. Clients that
+// come meanwhile wait in the queue of the port, which stays open. ready is called when all ports take connections.
+func ServeStock(ctx context.Context, program, bind string, list []Stock, ready func(),
+	log func(format string, v ...any)) error {
+	var ports []*os.File
+	defer func() {
+		for _, f := range ports {
+			f.Close()
+		}
+	}()
+	for _, s := range list {
+		ln, err := net.Listen("tcp", net.JoinHostPort(bind, strconv.Itoa(s.Port)))
+		if err != nil {
+			return &StockError{s.Name, err.Error() + "; another server may be using the port, choose one with -p"}
+		}
+		f, err := ln.(*net.TCPListener).File()
+		ln.Close()
+		if err != nil {
+			return &StockError{s.Name, err.Error()}
+		}
+		ports = append(ports, f)
+		log("stock clients of %s on TCP port %d, one after the other", s.Name, s.Port)
+	}
+	ready()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error)
+	for i, s := range list {
+		go func() { ended <- s.serve(ctx, program, ports[i], log) }()
+	}
+	var errs []error
+	for range list {
+		if err := <-ended; err != nil {
+			errs = append(errs, err)
+			cancel()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// serve serves one client after the other.
+func (s *Stock) serve(ctx context.Context, program string, port *os.File, log func(format string, v ...any)) error {
+	for {
+		said, began, err := s.once(ctx, program, port)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			log("%s: %s", s.Name, said)
+		case !began:
+			return &StockError{s.Name, said}
+		default:
+			log("%s failed: %s", s.Name, said)
+			select { // a flood of strangers is not to keep this machine busy
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// once serves one client, and returns what came of it. began is false if it could not wait for one.
+func (s *Stock) once(ctx context.Context, program string, port *os.File) (said string, began bool, err error) {
+	runtime.LockOSThread() // the process is told when the thread that started it ends
+	defer runtime.UnlockOSThread()
+	diag := &diagnosis{found: func(int) error { began = true; return nil }}
+	var out output
+	cmd := exec.CommandContext(ctx, program, slices.Concat(s.Args, []string{"--json", "--listen-fd", "3"})...)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &out, diag, []*os.File{port}
+	cmd.WaitDelay = time.Second
+	dieWithParent(cmd)
+	if err = cmd.Run(); err != nil {
+		return diag.told(err), began, err
+	}
+	return summary(out.Bytes()), began, nil
+}
+
+// summary says in a line what a test measured.
+func summary(text []byte) string {
+	var r struct {
+		Peer struct {
+			Address string `json:"address"`
+			Version string `json:"perftest_version"`
+		} `json:"peer"`
+		Results []struct {
+			Bytes uint64  `json:"bytes"`
+			Bits  float64 `json:"bandwidth_bits_per_second"`
+			P50   float64 `json:"latency_p50_ns"`
+		} `json:"results"`
+	}
+	if err := json.Unmarshal(bytes.TrimSpace(text), &r); err != nil {
+		return "done"
+	}
+	line := fmt.Sprintf("%s, perftest %s", r.Peer.Address, r.Peer.Version)
+	if n := len(r.Results); n > 0 && r.Results[n-1].P50 > 0 {
+		line += fmt.Sprintf(": %d bytes, %.2f us", r.Results[n-1].Bytes, r.Results[n-1].P50/1e3)
+	} else if n > 0 {
+		line += fmt.Sprintf(": %d bytes, %.2f Gb/s", r.Results[n-1].Bytes, r.Results[n-1].Bits/1e9)
+	}
+	return strings.ReplaceAll(line, "\n", " ")
+}

@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// checkMulticast looks at what does not go with a group.
+func (p *Plan) checkMulticast(c *complaints) {
+	if !p.Multicast {
+		if p.Group != (ibv.GID{}) {
+			c.add("group (-M) %v: it needs multicast (-g)", p.Group)
+		}
+		return
+	}
+	switch {
+	case p.Transport != wire.UD:
+		c.add("multicast (-g): only datagrams have it, give -c UD and no other")
+	case p.Bidirectional:
+		c.add("multicast (-g) does not go with both directions (-b)")
+	case p.QPs > 1:
+		c.add("multicast (-g): queue pairs (-q) %d, one is a member of the group", p.QPs)
+	case p.RDMACM:
+		c.add("multicast (-g) does not go with rdma_cm (-R): perftest has none")
+	case p.Group != (ibv.GID{}) && !p.Group.IsMulticast() && !mappedGroup(p.Group):
+		c.add("group (-M) %v is no multicast address", p.Group)
+	}
+}
+
+// mappedGroup reports whether a GID is a group of IPv4.
+func mappedGroup(g ibv.GID) bool { return g.IsIPv4Mapped() && g[12]>>4 == 0xe }
+
+// ParseGroup reads the GID of a group as text, or as perftest writes it: 16 numbers between colons.
+func ParseGroup(s string) (ibv.GID, error) {
+	parts := strings.Split(s, ":")
+	if len(parts) != 16 {
+		g, err := ibv.ParseGID(s)
+		if err != nil {
+			return g, fmt.Errorf("group (-M) %q is neither a GID nor 16 numbers between colons", s)
+		}
+		return g, nil
+	}
+	var g ibv.GID
+	for i, t := range parts {
+		n, err := strconv.ParseUint(t, 0, 8)
+		if err != nil {
+			return ibv.GID{}, fmt.Errorf("group (-M): number %d, %q, is not from 0 to 255", i+1, t)
+		}
+		g[i] = byte(n)
+	}
+	return g, nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/internal/printable"
+)
+
+var logging sync.Mutex
+
+// logTo returns what writes lines for people.
+func logTo(w io.Writer) func(format string, v ...any) {
+	return func(format string, v ...any) {
+		logging.Lock()
+		defer logging.Unlock()
+		fmt.Fprintf(w, "perf: %s\n", printable.Message(fmt.Sprintf(format, v...)))
+	}
+}
+
+// serveStock serves stock clients until ctx ends.
+func serveStock(ctx context.Context, bind string, list []agent.Stock, ready func() error,
+	log func(format string, v ...any)) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var notified error
+	err = agent.ServeStock(ctx, self, bind, list, func() {
+		if notified = ready(); notified != nil {
+			cancel()
+		}
+	}, log)
+	return errors.Join(notified, err)
+}
+
+// stockServers reads the tests of --stock. The device of the agent is theirs, unless they name one.
+func (a *agentOptions) stockServers() ([]agent.Stock, error) {
+	var list []agent.Stock
+	used := map[int]string{}
+	for _, line := range a.stock {
+		words := strings.Fields(line)
+		if len(words) < 2 {
+			return nil, fmt.Errorf("--stock %q: say a test, as \"write bw -p 18515\"", line)
+		}
+		device := []string{"-d", a.device, "-i", strconv.Itoa(int(a.ibPort)), "-x", strconv.Itoa(a.gidIndex)}
+		args := append(append(append([]string{}, words[:2]...), device...), words[2:]...)
+		o, err := parse(args)
+		if err == nil {
+			err = o.stockable()
+		}
+		if errors.Is(err, errHelp) || errors.Is(err, errVersion) {
+			err = errors.New("it is a test, without --help and --version")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--stock %q: %w", line, err)
+		}
+		if other := used[o.plan.Port]; other != "" {
+			return nil, fmt.Errorf("--stock %q: TCP port (-p) %d is that of %q: perftest's exchange does not tell its "+
+				"test, so each needs a port", line, o.plan.Port, other)
+		}
+		used[o.plan.Port] = line
+		list = append(list, agent.Stock{Name: strings.Join(words, " "), Args: args, Port: o.plan.Port})
+	}
+	return list, nil
+}
+
+// stockable returns why a test cannot wait for stock clients, or nil.
+func (o *options) stockable() error {
+	p := &o.plan
+	switch {
+	case p.Client():
+		return fmt.Errorf("server %q: it waits for clients, and connects to nobody", p.Host)
+	case p.Port == 0:
+		return errors.New("tcp port (-p) 0: a stock client has to know it")
+	case p.RDMACM:
+		return errors.New("rdma_cm (-R): only the exchange by TCP is there")
+	case p.Transport == wire.RawEth:
+		return errors.New("connection type (-c) RawEth: its ends do not meet; start perf send by itself")
+	case p.Verify:
+		return errors.New("payload check (--verify): a stock client sends no known payload")
+	case p.SizeList != nil:
+		return errors.New("list of sizes (--sizes): a stock client knows only all sizes (-a)")
+	case p.Infinite:
+		return errors.New("endless run (--run-infinitely): the next client would never come")
+	case o.format != formatText || o.jsonFile != "":
+		return errors.New("--json, --csv and --out-json: what is measured goes to the log")
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package ibv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// rest is what the device has told of the last receive of a QP with an SRQ.
+type rest struct {
+	mu   sync.Mutex
+	told bool
+	ch   chan struct{} // of who waits; closed when it is told
+}
+
+func (r *rest) note() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.told && r.ch != nil {
+		close(r.ch)
+	}
+	r.told = true
+}
+
+// forget begins anew: the QP was reset.
+func (r *rest) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.told {
+		r.told, r.ch = false, nil
+	}
+}
+
+// await returns a channel that is closed when the device has told.
+func (r *rest) await() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ch == nil {
+		r.ch = make(chan struct{})
+		if r.told {
+			close(r.ch)
+		}
+	}
+	return r.ch
+}
+
+// Rest moves the QP to ERR, where its work requests complete. If it has an SRQ, Rest waits for the event that its last
+// receive from there has completed, EventQPLastWQEReached, which some goroutine has to read by Device.AsyncEvent.
+// SoftRoCE has no such event: Rest does not wait there.
+func (qp *QP) Rest(ctx context.Context) error {
+	const op = "rest"
+	before := qp.State()
+	if err := qp.Modify(&QPAttr{State: StateErr}, MaskState); err != nil {
+		return err
+	}
+	if qp.srq == nil || before == StateReset || before == StateInit || qp.dev.softRoCE() {
+		return nil
+	}
+	select {
+	case <-qp.rest.await():
+		return nil
+	case <-qp.dev.removed.ch:
+		return &OpError{Op: op, Object: qp.name, Err: qp.dev.removed.err}
+	case <-ctx.Done():
+		return &OpError{Op: op, Object: qp.name, Err: ctx.Err(), Detail: "the event " +
+			EventQPLastWQEReached.String() + " has not come: is a goroutine in Device.AsyncEvent?"}
+	}
+}
+
+// Mark posts a work request to the send queue of a QP in ERR, and one to the receive queue, unless it has an SRQ, both
+// with this ID. Their completions come after all others of their queues; Mark returns how many there will be. While a
+// queue is full it waits for who polls. After Rest nothing else comes, except from an SRQ's receives that were taken
+// before.
+//
+// The QP is of type RC or UC.
+func (qp *QP) Mark(ctx context.Context, id uint64) (int, error) {
+	m := marks{qp: qp, id: id}
+	err := m.await(ctx, func() error { return nil })
+	return m.posted, err
+}
+
+// Drain moves the QP to ERR and waits until nothing of it is under way any more. It polls the QP's CQs, and passes
+// what it finds to take, also of other QPs, unless take is nil. Nobody else polls them meanwhile; programs with a
+// poller of their own call Rest and Mark. After an error something may still be under way.
+func (qp *QP) Drain(ctx context.Context, take func(wcs []WC)) error {
+	if err := qp.Rest(ctx); err != nil {
+		return err
+	}
+	m := marks{qp: qp, id: rand.Uint64()}
+	poll := func() error { return m.poll(take) }
+	if err := m.await(ctx, poll); err != nil {
+		return err
+	}
+	for pause := time.Microsecond; m.seen < m.posted; pause = min(2*pause, time.Millisecond) {
+		if err := poll(); err != nil {
+			return err
+		}
+		if m.seen == m.posted {
+			break
+		}
+		if err := m.pause(ctx, pause); err != nil {
+			return err
+		}
+	}
+	return poll() // what came by other CQEs than the marks': of a CQ for receives from an SRQ
+}
+
+// marks are the last work requests of a QP.
+type marks struct {
+	qp             *QP
+	id             uint64
+	sent, received bool
+	posted, seen   int
+}
+
+// await posts what can be posted, with polls in between.
+func (m *marks) await(ctx context.Context, poll func() error) error {
+	qp := m.qp
+	fail := func(err error) error { return &OpError{Op: "mark", Object: qp.name, Err: err} }
+	if qp.typ != RC && qp.typ != UC {
+		return fail(&UnsupportedError{Feature: "draining a QP of type " + qp.typ.String(), Need: "RC or UC; Close " +
+			"ends others", Have: qp.typ.String()})
+	}
+	if s := qp.State(); s != StateErr {
+		return fail(&StateError{Op: "the last work request", State: s, Need: "ERR, as after Rest"})
+	}
+	for pause := time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
+		err := m.post()
+		if err == nil || !errors.Is(err, ErrQueueFull) {
+			return err
+		}
+		if err := poll(); err != nil {
+			return err
+		}
+		if err := m.pause(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// post posts what is missing.
+func (m *marks) post() error {
+	qp := m.qp
+	if !m.sent {
+		op := OpSend
+		if qp.ops>>OpSend&1 == 0 {
+			op = OpWrite
+		}
+		if _, err := qp.PostSend([]SendWR{{ID: m.id, Opcode: op, Flags: Signaled}}); err != nil {
+			return err
+		}
+		m.sent = true
+		m.posted++
+	}
+	if !m.received && qp.srq == nil && qp.cap.MaxRecvWR > 0 {
+		if _, err := qp.PostRecv([]RecvWR{{ID: m.id}}); err != nil {
+			return err
+		}
+		m.posted++
+	}
+	m.received = true
+	return nil
+}
+
+// poll takes what is in the CQs.
+func (m *marks) poll(take func([]WC)) error {
+	cqs := []*CQ{m.qp.send, m.qp.recv}
+	if cqs[0] == cqs[1] {
+		cqs = cqs[:1]
+	}
+	var wcs [64]WC
+	for _, cq := range cqs {
+		for {
+			n, err := cq.Poll(wcs[:])
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				break
+			}
+			others := wcs[:0]
+			for i := range wcs[:n] {
+				if wcs[i].ID == m.id && wcs[i].QPN == m.qp.Num() {
+					m.seen++
+				} else {
+					others = append(others, wcs[i])
+				}
+			}
+			if take != nil && len(others) > 0 {
+				take(others)
+			}
+		}
+	}
+	return nil
+}
+
+// pause waits, unless there is nothing to wait for any more.
+func (m *marks) pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	fail := func(err error) error {
+		return &OpError{Op: "drain", Object: m.qp.name, Err: err,
+			Detail: fmt.Sprintf("%d of its last work requests are posted, %d have completed", m.posted, m.seen)}
+	}
+	select {
+	case <-t.C:
+		return nil
+	case <-m.qp.dev.removed.ch:
+		return fail(m.qp.dev.removed.err)
+	case <-ctx.Done():
+		return fail(ctx.Err())
+	}
+}

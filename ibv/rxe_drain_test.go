@@ -1,0 +1,148 @@
+package ibv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// TestRXE_Drain ends QPs whose queues are full: each work request completes once, and nothing comes afterwards.
+func TestRXE_Drain(t *testing.T) {
+	const depth = 32
+	for _, c := range []struct {
+		srq, apart bool // apart: two CQs
+		opt        QPOptions
+	}{
+		{false, false, QPOptions{}}, {false, true, QPOptions{}}, {true, false, QPOptions{}}, {true, true, QPOptions{}},
+		{false, false, QPOptions{Type: UC}}, {false, false, QPOptions{SendOps: SendOpWrite}},
+	} {
+		t.Run(fmt.Sprintf("SRQ %v, two CQs %v, %v, %v", c.srq, c.apart, max(c.opt.Type, RC), c.opt.SendOps), func(t *testing.T) {
+			rxe := testutil.NeedRXE(t)
+			ctx, cancel := context.WithCancel(timeout(t))
+			a, b := newSide(t, 0, nil), newSide(t, 1, nil)
+			recvCQ := a.cq
+			if c.apart {
+				recvCQ = closing(t, must(a.dev.CreateCQ(512, nil))(t))
+			}
+			o := c.opt
+			o.MaxSendWR, o.MaxRecvWR = depth, depth
+			var srq *SRQ
+			if c.srq {
+				path, _ := a.cq.DataPath()
+				srq = closing(t, must(a.pd.CreateSRQ(&SRQOptions{MaxWR: depth, DataPath: path}))(t))
+				o.SRQ = srq
+			}
+			a.qp = closing(t, must(a.pd.CreateQP(a.cq, recvCQ, &o))(t))
+			b.newQP(t, &QPOptions{Type: c.opt.Type})
+			ea, eb := must(a.qp.Endpoint(rxe.Port, rxe.GID))(t), must(b.qp.Endpoint(rxe.Port, rxe.GID))(t)
+			ok(t, a.qp.Connect(eb, nil))
+			ok(t, b.qp.Connect(ea, nil))
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for {
+					if _, err := a.dev.AsyncEvent(ctx); err != nil {
+						return
+					}
+				}
+			}()
+			defer func() { cancel(); <-done }()
+
+			// Receives that the peer takes some of, and sends for which it has none.
+			const taken = 3
+			want := make(map[uint64]int)
+			for i := range uint64(depth) {
+				wr := RecvWR{ID: 1000 + i, SGEs: []SGE{a.mr.SGE(0, 64)}}
+				if c.srq {
+					must(srq.PostRecv([]RecvWR{wr}))(t)
+				} else {
+					recv(t, a.qp, wr)
+				}
+				if !c.srq || i < taken {
+					want[wr.ID] = 1
+				}
+			}
+			for i := range uint64(taken) {
+				post(t, b.qp, SendWR{ID: i, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{b.mr.SGE(0, 64)}})
+				b.good(t, i)
+			}
+			op := OpSend
+			if c.opt.SendOps != 0 {
+				op = OpWrite
+			}
+			for n := uint64(0); ; n++ {
+				_, err := a.qp.PostSend([]SendWR{{ID: n, Opcode: op, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 64)},
+					Remote: b.mr.Remote().At(0)}})
+				if errors.Is(err, ErrQueueFull) || n == 4*depth { // SoftRoCE's is as long as the kernel is slow
+					break
+				}
+				ok(t, err)
+				want[n] = 1
+			}
+			take := func(wcs []WC) {
+				for _, wc := range wcs {
+					want[wc.ID]--
+				}
+			}
+			short, stop := context.WithTimeout(ctx, 20*time.Second)
+			defer stop()
+			if err := a.qp.Drain(short, take); err != nil {
+				left := 0
+				for _, n := range want {
+					left += n
+				}
+				t.Fatalf("%v; %d of %d have not completed: %v", err, left, len(want), want)
+			}
+			for _, cq := range []*CQ{a.cq, recvCQ} {
+				if n, err := cq.Poll(make([]WC, 1)); n != 0 || err != nil {
+					t.Errorf("%d completions afterwards, %v", n, err)
+				}
+			}
+			for id, n := range want {
+				if n != 0 {
+					t.Errorf("work request %d: %d completions, want 1", id, 1-n)
+				}
+			}
+			ok(t, a.qp.Drain(ctx, nil)) // again
+		})
+	}
+}
+
+// TestRXE_DrainRefuses has what cannot be drained.
+func TestRXE_DrainRefuses(t *testing.T) {
+	a, b := newPair(t, nil, nil)
+	var state *StateError
+	if _, err := a.qp.Mark(timeout(t), 1); !errors.As(err, &state) {
+		t.Errorf("Mark in RTS: %v", err)
+	}
+	var unsupported *UnsupportedError
+	ud := closing(t, must(a.pd.CreateQP(a.cq, a.cq, &QPOptions{Type: UD}))(t))
+	must(ud.Endpoint(testutil.NeedRXE(t).Port, testutil.NeedRXE(t).GID))(t)
+	ok(t, ud.Init(nil))
+	if err := ud.Drain(timeout(t), nil); !errors.As(err, &unsupported) {
+		t.Errorf("a UD QP: %v", err)
+	}
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	ok(t, a.qp.Rest(over)) // which does not wait
+	ok(t, a.qp.Rest(over))
+	if !soft(testutil.NeedRXE(t)) { // which has no such event
+		path, _ := b.cq.DataPath()
+		srq := closing(t, must(b.pd.CreateSRQ(&SRQOptions{DataPath: path}))(t))
+		qp := closing(t, must(b.pd.CreateQP(b.cq, b.cq, &QPOptions{SRQ: srq}))(t))
+		e := must(qp.Endpoint(testutil.NeedRXE(t).Port, testutil.NeedRXE(t).GID))(t)
+		ok(t, qp.Connect(e, nil))
+		short, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
+		defer cancel()
+		wantErr(t, qp.Drain(short, nil), context.DeadlineExceeded, "AsyncEvent")
+		must(b.dev.AsyncEvent(timeout(t)))(t)
+		ok(t, qp.Drain(timeout(t), nil))
+	}
+	gone := must(a.pd.CreateQP(a.cq, a.cq, nil))(t)
+	ok(t, gone.Close())
+	wantErr(t, gone.Drain(timeout(t), nil), ErrClosed)
+}

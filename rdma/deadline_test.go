@@ -1,0 +1,174 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fakeLink is a connection with leases that never started: what it would send stays in its queues.
+func fakeLink(grace time.Duration) *link {
+	m := newLeasing(&LeaseOptions{Grace: grace})
+	return &link{e: &Engine{pool: &Pool{}}, leasing: m, done: make(chan struct{})}
+}
+
+// told returns the kinds of the frames about leases that wait to be sent, and forgets them.
+func (l *link) toldKinds() (kinds []frameKind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.leasing.controls {
+		kinds = append(kinds, c.kind)
+	}
+	l.leasing.controls = nil
+	return kinds
+}
+
+func wantKinds(t *testing.T, l *link, want ...frameKind) {
+	t.Helper()
+	got := l.toldKinds()
+	if len(got) != len(want) {
+		t.Fatalf("frames %v, want %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("frames %v, want %v", got, want)
+		}
+	}
+}
+
+// fakeLease lends nothing for d, as lend does.
+func fakeLease(l *link, d time.Duration) *Lease {
+	s := &Lease{l: l, buf: &Buffer{p: l.e.pool}, n: 1, access: MayRead, done: make(chan struct{})}
+	s.buf.pins.Store(2)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.addLease(s); err != nil {
+		panic(err)
+	}
+	s.state, s.end = leaseLive, time.Now().Add(d)
+	s.timer = time.AfterFunc(d, s.expire)
+	return s
+}
+
+// TestLeaseTimes looks at when a lease ends, to the nanosecond.
+func TestLeaseTimes(t *testing.T) {
+	const d, grace = time.Minute, 3 * time.Second
+	ctx := context.Background()
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, *link, *Lease)
+	}{
+		{"expiry", func(t *testing.T, l *link, s *Lease) {
+			time.Sleep(d - 1)
+			synctest.Wait()
+			wantKinds(t, l)
+			time.Sleep(1)
+			synctest.Wait()
+			wantKinds(t, l, kindRevoke)
+			time.Sleep(grace - 1)
+			synctest.Wait()
+			if isClosed(s.done) {
+				t.Error("the lease has ended before Grace")
+			}
+			time.Sleep(1)
+			if _, err := s.Wait(ctx); !errors.Is(err, ErrExpired) || !s.forced {
+				t.Errorf("Wait: %v", err)
+			}
+		}},
+		{"extended", func(t *testing.T, l *link, s *Lease) {
+			time.Sleep(d / 2)
+			ok(t, s.Extend(ctx, d))
+			wantKinds(t, l, kindExtend)
+			time.Sleep(d - 1)
+			synctest.Wait()
+			wantKinds(t, l)
+			if err := s.Extend(ctx, 0); err != nil { // the longest, an hour
+				t.Error(err)
+			}
+			wantKinds(t, l, kindExtend)
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			wantKinds(t, l, kindRevoke)
+			if err := s.Extend(ctx, d); !errors.Is(err, ErrExpired) {
+				t.Errorf("extending after the end: %v", err)
+			}
+		}},
+		{"returned in time", func(t *testing.T, l *link, s *Lease) {
+			done := make(chan error)
+			go func() { done <- s.Revoke(ctx) }()
+			synctest.Wait()
+			wantKinds(t, l, kindRevoke)
+			time.Sleep(grace - 1)
+			l.mu.Lock()
+			s.returned(reasonRevoked)
+			l.mu.Unlock()
+			ok(t, <-done)
+			if s.forced {
+				t.Error("it was forced")
+			}
+		}},
+		{"a context that ends while it is revoked", func(t *testing.T, l *link, s *Lease) {
+			short, cancel := context.WithTimeout(ctx, grace/2)
+			defer cancel()
+			began := time.Now()
+			if err := s.Revoke(short); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != grace/2 {
+				t.Errorf("Revoke: %v after %v", err, time.Since(began))
+			}
+			if _, err := s.Wait(ctx); !errors.Is(err, ErrRevoked) || time.Since(began) != grace {
+				t.Errorf("Wait: %v after %v", err, time.Since(began))
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := fakeLink(grace)
+				s := fakeLease(l, d)
+				c.run(t, l, s)
+				s.timer.Stop()
+			})
+		})
+	}
+}
+
+// TestRegionTimes looks at when the holder stops: before the owner's end, by a margin.
+func TestRegionTimes(t *testing.T) {
+	for d, stops := range map[time.Duration]time.Duration{
+		time.Minute: time.Minute - 20*time.Millisecond, 40 * time.Millisecond: 30 * time.Millisecond,
+		time.Millisecond: 750 * time.Microsecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := fakeLink(time.Second)
+			l.mu.Lock()
+			l.borrowed(0, &lendFrame{length: 8, milliseconds: milliseconds(d), access: MayRead})
+			r := l.leasing.regions[0]
+			l.mu.Unlock()
+			time.Sleep(stops - 1)
+			synctest.Wait()
+			wantKinds(t, l)
+			time.Sleep(1)
+			synctest.Wait()
+			wantKinds(t, l, kindReturn)
+			if !errors.Is(r.err, ErrExpired) || !isClosed(r.done) {
+				t.Errorf("a region of %v: %v", d, r.err)
+			}
+		})
+	}
+}
+
+// TestBoundTimes has waits that end by a context, by a deadline, and by both.
+func TestBoundTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never := make(chan struct{})
+		for _, after := range []time.Duration{1, time.Millisecond, time.Hour} {
+			ctx, cancel := context.WithTimeout(context.Background(), after)
+			began := time.Now()
+			if err := (bound{ctx: ctx}).wait(never); !errors.Is(err, context.DeadlineExceeded) ||
+				time.Since(began) != after {
+				t.Errorf("a wait of %v: %v after %v", after, err, time.Since(began))
+			}
+			cancel()
+		}
+	})
+}

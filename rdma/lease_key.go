@@ -1,0 +1,291 @@
+package rdma
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// LeaseKeys says how a lease gives the peer access to the memory.
+type LeaseKeys uint8
+
+const (
+	// KeysAuto means KeysWindow where the device holds to the bounds of windows, else KeysMR.
+	KeysAuto LeaseKeys = iota
+	// KeysMR registers the memory for each lease, which every device can.
+	KeysMR
+	// KeysWindow binds a memory window of type 2 to the memory. Only the connection's own queue pair takes its key, and
+	// nothing is registered. Where a window cannot do it, the lease still has an MR: see Lease.Window.
+	KeysWindow
+)
+
+// String returns the name, as in "KeysMR".
+func (k LeaseKeys) String() string {
+	switch k {
+	case KeysAuto:
+		return "KeysAuto"
+	case KeysMR:
+		return "KeysMR"
+	case KeysWindow:
+		return "KeysWindow"
+	}
+	return fmt.Sprintf("LeaseKeys(%d)", uint8(k))
+}
+
+// longestWindow is how long a window may be: mlx5 has 31 bits for it.
+const longestWindow = 1 << 31
+
+// windows are the memory windows of an engine. One that was taken from the peer by its queue pair can be bound again.
+type windows struct {
+	pd *ibv.PD
+
+	mu    sync.Mutex
+	free  []*ibv.MW
+	used  int
+	stuck []*ibv.MW // that could not be closed
+}
+
+// openWindows lets leases use memory windows, if the device and the options do.
+func (e *Engine) openWindows(path ibv.DataPath) error {
+	if first := e.shards[0]; first != e {
+		e.windows = first.windows
+		return nil
+	}
+	if e.opt.LeaseKeys == KeysMR {
+		return nil
+	}
+	err := e.dev.CanBindMW(ibv.MWType2, path)
+	if err == nil && !e.dev.MWBounds() && !(trustWindows && e.opt.LeaseKeys == KeysWindow) {
+		err = &ibv.UnsupportedError{Feature: "leases by memory windows", Need: "a device that holds to their bounds, " +
+			"or KeysMR", Have: e.dev.Name() + ", SoftRoCE, which lets the peer access the whole MR"}
+	}
+	switch {
+	case err == nil:
+		e.windows = &windows{pd: e.pd}
+	case e.opt.LeaseKeys == KeysWindow:
+		return err
+	}
+	return nil
+}
+
+// trustWindows is set by tests of what else windows do.
+var trustWindows bool
+
+// bufferAccess are the rights of the memory of buffers.
+func (e *Engine) bufferAccess() ibv.AccessFlags {
+	if e.windows != nil {
+		return ibv.LocalWrite | ibv.MWBind
+	}
+	return ibv.LocalWrite
+}
+
+// get returns a window that is not bound.
+func (w *windows) get() (*ibv.MW, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := len(w.free) - 1; last >= 0 {
+		mw := w.free[last]
+		w.free = w.free[:last]
+		w.used++
+		return mw, nil
+	}
+	mw, err := w.pd.AllocMW(ibv.MWType2)
+	if err == nil {
+		w.used++
+	}
+	return mw, err
+}
+
+// put takes back a window that is not bound.
+func (w *windows) put(mw *ibv.MW) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.free = append(w.free, mw)
+	w.used--
+}
+
+// lost counts a window as closed, or keeps one that could not be, until the engine is closed.
+func (w *windows) lost(mw *ibv.MW, closed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.used--
+	if !closed {
+		w.stuck = append(w.stuck, mw)
+	}
+}
+
+func (w *windows) inUse() int {
+	if w == nil {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.used
+}
+
+// release closes the windows.
+func (w *windows) release() error {
+	if w == nil {
+		return nil
+	}
+	var errs []error
+	for _, mw := range append(w.free, w.stuck...) {
+		errs = append(errs, mw.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// leaseKey is what gives the peer access: an MR of the lease's own, or a memory window.
+type leaseKey struct {
+	mr *ibv.MR
+	mw *ibv.MW
+
+	remote ibv.RemoteMemory
+	bind   ibv.BindMW
+	queued bool      // the bind; under link.mu
+	posted bool      // it was; under link.mu
+	freed  chan bool // gets what became of the invalidation
+}
+
+// makeKey makes the key of a lease. A window's bind is not posted yet.
+func (s *Lease) makeKey() error {
+	e, b := s.l.e, s.buf
+	if e.windows != nil && s.n <= longestWindow && (s.access&MayAtomic == 0 || b.addr%8 == 0) {
+		if mw, err := e.windows.get(); err == nil { // else the device has no more
+			s.key.mw, s.key.freed = mw, make(chan bool, 1)
+			s.key.bind = ibv.BindMW{MW: mw, RKey: ibv.NextRKey(mw.RKey()), MR: b.mr, Addr: b.addr, Length: uint64(s.n),
+				Access: s.access.qp() | ibv.ZeroBased}
+			s.key.remote = s.key.bind.Remote()
+			return nil
+		}
+	}
+	mr, err := e.register(b, s.access.mr())
+	if err != nil {
+		return err
+	}
+	s.key.mr, s.key.remote = mr, mr.Remote()
+	return nil
+}
+
+// register makes the MR of a lease. Its addresses are not those of the process, but random above bit 30: its
+// key is valid for other connections with leases, too, whose peers would have to guess both, and lose
+// the connection by the first wrong guess.
+func (e *Engine) register(b *Buffer, access ibv.AccessFlags) (*ibv.MR, error) {
+	var r [8]byte
+	_, _ = rand.Read(r[:]) // never fails
+	const low = 1<<30 - 1  // the device may map huge pages only where these bits are those of the address
+	iova := binary.NativeEndian.Uint64(r[:])>>2&^low | b.addr&low
+	mr, err := e.pd.RegMemory(uintptr(b.addr), len(b.Bytes()), iova, access)
+	if errors.Is(err, ibv.ErrNotSupported) { // libraries before v25
+		return e.pd.RegMR(b.Bytes(), access)
+	}
+	return mr, err
+}
+
+// windowWork is a bind or an invalidation that is to be posted.
+type windowWork struct {
+	s          *Lease
+	invalidate bool
+}
+
+// nextWindow prepares work request n of a doorbell: a bind, or an invalidation.
+// Preconditions: l.mu is held, there is one.
+func (l *link) nextWindow(n int) {
+	m := l.leasing
+	w := m.windows[0]
+	m.windows = m.windows[1:]
+	l.slots[l.posted%sqDepth] = slot{}
+	wr := &l.post.wrs[n]
+	if w.invalidate {
+		*wr = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpLocalInv, Flags: ibv.Signaled,
+			InvalidateRKey: w.s.key.remote.RKey}
+		l.slots[l.posted%sqDepth].op = &op{freed: w.s.key.freed}
+	} else {
+		*wr = ibv.SendWR{ID: uint64(l.posted), Opcode: ibv.OpBindMW, Bind: &w.s.key.bind}
+		w.s.key.posted = true
+	}
+	l.posted++
+	if w.invalidate || l.posted-l.signaled >= sqSignal {
+		wr.Flags = ibv.Signaled
+		l.signaled = l.posted
+	}
+}
+
+// grant lets the peer use the key. A bind comes before the frame that tells the peer.
+// Preconditions: link.mu is held.
+func (s *Lease) grant() {
+	if s.key.mw != nil {
+		s.key.queued = true
+		s.l.leasing.windows = append(s.l.leasing.windows, windowWork{s: s})
+	}
+}
+
+// hangs says that the device does not take memory back.
+var errHangs = errors.New("the device does not take back the memory of a lease")
+
+// takeKey takes the memory from the peer, and reports whether it could. If the device does not let go of it, the
+// connection has to go.
+func (s *Lease) takeKey() bool {
+	if s.key.mr == nil && s.key.mw == nil {
+		return true
+	}
+	if s.key.mw != nil && s.invalidate() {
+		s.l.e.windows.put(s.key.mw)
+		return true
+	}
+	destroy := func() error {
+		if s.key.mw != nil {
+			return s.key.mw.Close()
+		}
+		return s.key.mr.Close()
+	}
+	hung := time.AfterFunc(drainTime, func() { s.sever(errHangs) })
+	err := destroy()
+	hung.Stop()
+	if err != nil {
+		s.sever(fmt.Errorf("%w: %w", errHangs, err))
+		err = destroy() // without the QP it may work
+	}
+	if s.key.mw != nil {
+		s.l.e.windows.lost(s.key.mw, err == nil)
+	}
+	return err == nil
+}
+
+// invalidateTime is how long an invalidation may wait behind what was posted before, which ends when RC gives up.
+const invalidateTime = 4 * drainTime
+
+// invalidate has the queue pair take the window from the peer, and reports whether it has. It has not if the
+// connection has ended. It is not asked if the peer did not return the memory in time: what was posted before, and may
+// wait for the peer, would come first, while destroying the window needs no queue pair.
+func (s *Lease) invalidate() bool {
+	l := s.l
+	l.mu.Lock()
+	if !s.key.queued {
+		l.mu.Unlock()
+		return true
+	}
+	if l.ending || s.forced && s.key.posted {
+		l.mu.Unlock()
+		return false
+	}
+	l.leasing.windows = append(l.leasing.windows, windowWork{s, true})
+	l.pump()
+	l.mu.Unlock()
+	defer l.e.pollMeanwhile()()
+	timer := time.NewTimer(invalidateTime)
+	defer timer.Stop()
+	select {
+	case done := <-s.key.freed:
+		return done
+	case <-l.done:
+	case <-timer.C:
+		l.fail(errHangs)
+	}
+	return false
+}
