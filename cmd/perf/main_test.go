@@ -289,6 +289,7 @@ func TestUsageErrors(t *testing.T) {
 		"write bw --mmap a --mmap-offset -5":             "(--mmap-offset) -5",
 		"write bw --use-dm --odp":                        "device memory has no pages",
 		"write bw --use-cuda 1 --odp-implicit":           "cuda has no pages",
+		"send bw -c UD -R --use-dm":                      "out of reach",
 		"write lat --use-dm":                             "use send lat",
 		"send lat --use-cuda 0 -I 8":                     "past the cuda",
 		"write bw --use-null-mr -I 8":                    "past the null MR",

@@ -81,6 +81,10 @@ func (p *Plan) checkMemory(c *complaints) {
 		c.add("write lat waits for a byte to change in memory, which the processor does not see in %v; use send lat",
 			m.Kind)
 	}
+	if m.OutOfReach() && (p.Transport == wire.RawEth || p.Transport == wire.UD && p.RDMACM) {
+		c.add("connection type (-c) %v: its headers are the processor's to write and read, which %v is out of reach of",
+			p.Transport, m.Kind)
+	}
 	if (m.OutOfReach() || m.Null) && p.Inline > 0 {
 		c.add("inline size (-I) %d: inline messages are copied by the processor, past %s", p.Inline, m.posted())
 	}

@@ -56,6 +56,8 @@ func (s *Session) checkPaging() error {
 	switch p.Verb {
 	case wire.Write:
 		ops = ibv.ODPWrite
+	case wire.WriteImm:
+		ops = ibv.ODPWrite // its receives have no memory
 	case wire.Read:
 		ops = ibv.ODPRead
 	case wire.Atomic:
