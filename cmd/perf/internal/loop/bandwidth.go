@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -57,6 +58,8 @@ func (b *Bandwidth) Run() error {
 	}
 	if b.Lossy {
 		b.quiet = func(now int64) bool { return b.isQuiet(now, want) }
+	} else if b.Sample != nil && b.Sends == nil {
+		b.quiet = b.isOver
 	}
 	if b.Sends != nil && !b.Gated {
 		b.begin()
@@ -81,10 +84,12 @@ func (b *Bandwidth) Run() error {
 			return err
 		}
 		if b.Sample != nil && b.Sample.Tick(b.clk.Now(), b.total) {
-			return b.await(b.silent)
+			return b.finish()
 		}
 		if b.total == before {
-			if err := b.idle(); err == errQuiet {
+			if err := b.idle(); err == errQuiet && b.Sample != nil {
+				return b.finish()
+			} else if err == errQuiet {
 				return nil
 			} else if err != nil {
 				return b.stalled(err)
@@ -115,6 +120,27 @@ func (b *Bandwidth) isQuiet(now int64, want uint64) bool {
 		return now-max(spoke, b.recvMoved) > b.clk.Ticks(quietAfter)
 	}
 	return (b.Sends != nil || b.Alone) && b.recvMoved != 0 && now-b.recvMoved > b.clk.Ticks(quietLeast)
+}
+
+// isOver reports whether nothing more will come because the peer's time is over.
+func (b *Bandwidth) isOver(now int64) bool {
+	spoke := b.spoke.Load()
+	return spoke != 0 && now-max(spoke, b.recvMoved) > b.clk.Ticks(quietAfter)
+}
+
+// ErrLate means that a sample did not begin before the peer's was over.
+var ErrLate = errors.New("the peer's time was over before this end had a sample: " +
+	"the machine is too busy for so short a run")
+
+// finish ends a run by time. An end that only receives has what the peer has sent in its time.
+func (b *Bandwidth) finish() error {
+	if err := b.await(b.silent); err != nil || b.Sends != nil {
+		return err
+	}
+	if spoke := b.spoke.Load(); spoke != 0 && !b.Sample.Cut(spoke, b.recvMoved, b.total) {
+		return fmt.Errorf("after %d messages received: %w", b.got, ErrLate)
+	}
+	return nil
 }
 
 // Received returns how many messages arrived.
@@ -165,10 +191,10 @@ func (b *Bandwidth) stalled(err error) error {
 // open reports whether a completion of a link is to come. The last few messages may not have asked for one.
 func (b *Bandwidth) open(l *Link) bool { return l.posted-l.done >= uint64(l.Moderate) }
 
-// silent reports whether something did not move any more when the sample ended: a link that sends,
-// or all that is received. Then it is waited for until it does, or has stalled.
+// silent reports whether something did not move any more when the sample ended: a link that sends, or all that is
+// received before the peer came to its next step. Then it is waited for until it does, or has stalled.
 func (b *Bandwidth) silent() bool {
-	if b.Recvs != nil && b.Sample.Silent(b.recvMoved) {
+	if b.Recvs != nil && b.spoke.Load() == 0 && b.Sample.Silent(b.recvMoved) {
 		return true
 	}
 	if b.Sends == nil {

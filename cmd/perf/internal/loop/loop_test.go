@@ -303,6 +303,54 @@ func TestBWLoopByTime(t *testing.T) {
 	}
 }
 
+// endingPeer sends for a while, and then comes to its next step.
+type endingPeer struct {
+	b     *Bandwidth
+	f     *fake
+	until time.Time
+}
+
+func (p endingPeer) Poll(wcs []ibv.WC) (int, error) {
+	if p.f.recvs > 0 && (p.f.done == 0 || time.Now().Before(p.until)) {
+		wcs[0] = ibv.WC{Status: ibv.WCSuccess}
+		p.f.recvs--
+		p.f.done++
+		return 1, nil
+	}
+	if p.b.spoke.Load() == 0 && time.Now().After(p.until) {
+		p.b.Spoke()
+	}
+	return 0, nil
+}
+
+// TestByTimeReceiverLate: an end that began late has the messages that came while the peer's time was not over.
+func TestByTimeReceiverLate(t *testing.T) {
+	run := func(sends, lasts, margin time.Duration) (*Bandwidth, *fake, error) {
+		b, f := newFakeLoop(1<<39, 1, 1, 8)
+		b.Monitor = NewMonitor(b.clk, time.Minute, false)
+		b.Recvs = endingPeer{b, f, time.Now().Add(sends)}
+		b.Sample = measure.NewSampler(b.clk, lasts, margin)
+		if err := b.Links[0].PostRecv(8); err != nil {
+			t.Fatal(err)
+		}
+		return b, f, b.Run()
+	}
+	for _, lasts := range []time.Duration{200 * time.Millisecond, time.Hour} { // whose end is seen first
+		b, f, err := run(60*time.Millisecond, lasts, time.Microsecond)
+		if err != nil {
+			t.Fatalf("lasts %v: %v", lasts, err)
+		}
+		messages, from, to := b.Sample.Sample()
+		if to != b.recvMoved || from >= to || messages == 0 || messages > uint64(f.done) {
+			t.Errorf("lasts %v: %d messages of %d from %d to %d, the last came at %d", lasts, messages, f.done, from,
+				to, b.recvMoved)
+		}
+	}
+	if _, _, err := run(0, time.Hour, time.Minute); !errors.Is(err, ErrLate) {
+		t.Errorf("without a sample: %v, want ErrLate", err)
+	}
+}
+
 // TestByTimeSilence: a run by time of which nothing completes any more is no result, however long it was to last.
 func TestByTimeSilence(t *testing.T) {
 	sampler := func(m *Monitor) *measure.Sampler {

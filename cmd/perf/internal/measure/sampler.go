@@ -71,7 +71,22 @@ func (s *Sampler) Tick(now int64, count uint64) bool {
 // Silent reports whether what moved last at some time was still for the second half of the sample.
 func (s *Sampler) Silent(moved int64) bool { return moved < s.begun+(s.ended-s.begun)/2 }
 
+// Cut lets the sample end with what moved last, if the peer came to its end, at over, before it did: this end was held
+// up, and began late. It reports whether that leaves a sample.
+func (s *Sampler) Cut(over, moved int64, count uint64) bool {
+	if s.window != nil {
+		return s.window.cut(s, over, moved, count)
+	}
+	if s.begun != 0 && (s.ended == 0 || over < s.ended) {
+		s.ended, s.countTo = moved, count
+	}
+	return s.begun != 0 && s.ended > s.begun
+}
+
 // Sample returns the messages of the sample, and the ticks at which it began and ended.
 func (s *Sampler) Sample() (messages uint64, from, to int64) {
+	if s.window != nil {
+		return s.countTo - s.countFrom, s.window.begun, s.window.ended
+	}
 	return s.countTo - s.countFrom, s.begun, s.ended
 }

@@ -57,3 +57,18 @@ func (w *Window) end(s *Sampler, now int64) {
 	}
 	s.ended = w.ended
 }
+
+// cut is Sampler.Cut: the first loop that finds the peer at its end ends the sample of all.
+func (w *Window) cut(s *Sampler, over, moved int64, count uint64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.count.Store(count)
+	if w.begun != 0 && (w.ended == 0 || over < w.ended) {
+		w.ended = moved
+		for _, m := range w.members {
+			m.countTo = m.count.Load()
+		}
+	}
+	s.ended = w.ended
+	return w.begun != 0 && w.ended > w.begun
+}
