@@ -64,12 +64,13 @@ func (b *Batch) resetFull() {
 
 // brief adds a work request with one SGE. remote is that of an earlier one. Callers inline brief.
 func (b *Batch) brief(id uint64, op Opcode, flags SendFlags, s SGE) *brief {
-	n := b.n
-	if n == len(b.briefs) {
-		b.briefs = append(b.briefs, brief{})
+	n, list := b.n, b.briefs
+	if n == len(list) {
+		list = append(list, brief{})
+		b.briefs = list
 	}
 	b.n = n + 1
-	w := &b.briefs[n]
+	w := &list[n]
 	w.imm, w.full = 0, 0
 	w.id, w.op, w.flags, w.sge[0] = id, op, flags, s
 	return w
@@ -311,7 +312,10 @@ func (b *Batch) Post() error {
 	}
 	n, err := b.post()
 	if err == nil {
-		b.Reset()
+		b.n = 0
+		if len(b.full) > 0 {
+			b.resetFull()
+		}
 		return nil
 	}
 	return b.incomplete(n, err)

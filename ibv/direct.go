@@ -193,6 +193,7 @@ func (qp *QP) reset(modify func() error) error {
 	defer qp.sqMu.Unlock()
 	qp.rqMu.Lock()
 	defer qp.rqMu.Unlock()
+	qp.sending, qp.receiving = false, false
 	if err := qp.suspended(modify); err != nil {
 		return err
 	}

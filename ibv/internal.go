@@ -1,7 +1,6 @@
 package ibv
 
 import (
-	"context"
 	"os"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
@@ -171,14 +170,6 @@ func (friends) NextHalf(qp *QP) *uintptr {
 		return &pd.td.nextHalf
 	}
 	return nil
-}
-
-// Events returns the number of events that the CQ has received.
-func (friends) Events(cq *CQ) uint32 { return cq.events.Load() }
-
-// WaitEvent sleeps until the CQ has received more than seen events.
-func (friends) WaitEvent(ctx context.Context, cq *CQ, seen uint32) error {
-	return cq.waitEvent(ctx, seen)
 }
 
 // OrZero returns v, or def for 0, or 0 for Zero.

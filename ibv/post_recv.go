@@ -35,9 +35,7 @@ func (qp *QP) PostRecv(wrs []RecvWR) (int, error) {
 	wrs = wrs[:len(wrs):len(wrs)] // a capacity would be one more word to keep on the stack
 	qp.rqMu.Lock()
 	n := 0
-	switch d := qp.direct; {
-	case d == nil, d.Broken(), !mayReceive(qp.loadState()):
-	default:
+	if d := qp.direct; d != nil && qp.receiving && !d.Broken() {
 		if n = d.RQ.Run(firstRecv(wrs), len(wrs)); n == len(wrs) && n > 0 {
 			qp.rqMu.Unlock()
 			return n, nil
@@ -71,6 +69,7 @@ func (qp *QP) postRecvRest(wrs []RecvWR, n int) (int, error) {
 			err = qp.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))
 		}
 	default:
+		qp.receiving = true
 		if n += qp.direct.RQ.Post(mlx5Recvs(wrs[n:])); n < len(wrs) {
 			err = qp.recvFailed(n, recvError(&wrs[n], qp.cap.MaxRecvSGE))
 		}

@@ -68,7 +68,7 @@ func (qp *QP) PostSend(wrs []SendWR) (int, error) {
 		}
 		return qp.postRest(wrs, 0, false)
 	}
-	if qp.loadState() != StateRTS || d.Broken() || len(wrs) == 0 {
+	if !qp.sending || d.Broken() || len(wrs) == 0 {
 		return qp.postRest(wrs, 0, false)
 	}
 	if !d.SQ.Post(first(wrs), len(wrs)) {
@@ -106,7 +106,7 @@ func (b *Batch) post() (int, error) {
 // send.
 func (qp *QP) ready() *mlx5.SQ {
 	d := qp.direct
-	if d == nil || qp.loadState() != StateRTS || d.Broken() {
+	if d == nil || !qp.sending || d.Broken() {
 		return nil
 	}
 	return &d.SQ
@@ -129,6 +129,7 @@ func (qp *QP) postRest(wrs []SendWR, n int, whole bool) (int, error) {
 	case qp.direct.Broken():
 		err = qp.errSend.broken
 	default:
+		qp.sending = true
 		n, err = qp.postDirect(wrs, 0, whole)
 	}
 	qp.sqMu.Unlock()

@@ -35,9 +35,10 @@ type QP struct {
 	sq   *ops.SendChain // nil once closed, or on the direct data path; guarded by sqMu
 
 	// What PostSend uses fills one cache line; TestPostSendLayout checks it.
-	direct *mlx5.QP // nil once closed, or on the ops engine; changed with sqMu and rqMu held
-	state  *uint32  // in struct ibv_qp; libibverbs writes it on modify and query
-	sqMu   lock
+	direct  *mlx5.QP // nil once closed, or on the ops engine; changed with sqMu and rqMu held
+	sending bool     // RTS or later was seen, and no reset followed; guarded by sqMu
+	sqMu    lock
+	state   *uint32 // in struct ibv_qp; libibverbs writes it on modify and query
 
 	node
 	rss     *RWQIndTable // of an RSS QP
@@ -71,11 +72,12 @@ type QP struct {
 	signalAll    bool
 	scatterToCQE bool // the results of reads and atomics, whatever signalAll is
 
-	rqMu    lock
-	rq      *ops.RecvChain // nil once closed, or with an SRQ
-	frames  *mlx5.RawRQ    // of a raw packet QP on the direct data path; nil once closed
-	errRecv recvErrors
-	rest    rest
+	receiving bool // INIT or later was seen, and no reset followed; guarded by rqMu
+	rqMu      lock
+	rq        *ops.RecvChain // nil once closed, or with an SRQ
+	frames    *mlx5.RawRQ    // of a raw packet QP on the direct data path; nil once closed
+	errRecv   recvErrors
+	rest      rest
 }
 
 // QPCap is the size of a QP's queues.

@@ -160,6 +160,10 @@ func (m *marks) post() error {
 			return err
 		}
 		m.posted++
+		m.received = true
+		if qp.dev.softRoCE() { // looks at receives of a QP in ERR only when it is told of the state
+			return qp.Modify(&QPAttr{State: StateErr}, MaskState)
+		}
 	}
 	m.received = true
 	return nil

@@ -20,7 +20,8 @@ func TestRXE_Drain(t *testing.T) {
 		{false, false, QPOptions{}}, {false, true, QPOptions{}}, {true, false, QPOptions{}}, {true, true, QPOptions{}},
 		{false, false, QPOptions{Type: UC}}, {false, false, QPOptions{SendOps: SendOpWrite}},
 	} {
-		t.Run(fmt.Sprintf("SRQ %v, two CQs %v, %v, %v", c.srq, c.apart, max(c.opt.Type, RC), c.opt.SendOps), func(t *testing.T) {
+		typ := max(c.opt.Type, RC)
+		t.Run(fmt.Sprintf("SRQ %v, two CQs %v, %v, %v", c.srq, c.apart, typ, c.opt.SendOps), func(t *testing.T) {
 			rxe := testutil.NeedRXE(t)
 			ctx, cancel := context.WithCancel(timeout(t))
 			a, b := newSide(t, 0, nil), newSide(t, 1, nil)
@@ -74,10 +75,10 @@ func TestRXE_Drain(t *testing.T) {
 			if c.opt.SendOps != 0 {
 				op = OpWrite
 			}
-			for n := uint64(0); ; n++ {
+			for n := uint64(0); n < 4*depth; n++ { // SoftRoCE's queue is as long as the kernel is slow
 				_, err := a.qp.PostSend([]SendWR{{ID: n, Opcode: op, Flags: Signaled, SGEs: []SGE{a.mr.SGE(0, 64)},
 					Remote: b.mr.Remote().At(0)}})
-				if errors.Is(err, ErrQueueFull) || n == 4*depth { // SoftRoCE's is as long as the kernel is slow
+				if errors.Is(err, ErrQueueFull) {
 					break
 				}
 				ok(t, err)
@@ -88,15 +89,7 @@ func TestRXE_Drain(t *testing.T) {
 					want[wc.ID]--
 				}
 			}
-			short, stop := context.WithTimeout(ctx, 20*time.Second)
-			defer stop()
-			if err := a.qp.Drain(short, take); err != nil {
-				left := 0
-				for _, n := range want {
-					left += n
-				}
-				t.Fatalf("%v; %d of %d have not completed: %v", err, left, len(want), want)
-			}
+			ok(t, a.qp.Drain(ctx, take))
 			for _, cq := range []*CQ{a.cq, recvCQ} {
 				if n, err := cq.Poll(make([]WC, 1)); n != 0 || err != nil {
 					t.Errorf("%d completions afterwards, %v", n, err)

@@ -50,7 +50,17 @@ func TestRXE_MWOldLibrary(t *testing.T) {
 	s.newQP(t, nil)
 	ok(t, s.qp.Connect(must(s.qp.Endpoint(rxe.Port, rxe.GID))(t), nil))
 	mr := closing(t, must(s.pd.AllocMR(4096, LocalWrite|MWBind, nil))(t))
+	if s.dev.MWBounds() == soft(rxe) {
+		t.Errorf("MWBounds is %v", s.dev.MWBounds())
+	}
+	var ae *ArgError
+	if err := s.dev.CanBindMW(3, DataPathAuto); !errors.As(err, &ae) {
+		t.Errorf("windows of type 3: %v", err)
+	}
 	for _, typ := range []MWType{MWType1, MWType2} {
+		if err := s.dev.CanBindMW(typ, DataPathOps); (err != nil) != old {
+			t.Errorf("CanBindMW of %v: %v", typ, err)
+		}
 		mw := closing(t, must(s.pd.AllocMW(typ))(t))
 		bind := func(n uint64) (err error) {
 			b := &BindMW{MW: mw, RKey: NextRKey(mw.RKey()), MR: mr, Addr: mr.Addr(), Length: n}

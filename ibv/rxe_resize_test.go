@@ -70,7 +70,7 @@ func TestRXE_Resize(t *testing.T) {
 			seen := s.cq.events.Load()
 			ok(t, s.cq.Arm(false))
 			posts(0)
-			ok(t, s.cq.waitEvent(timeout(t), seen))
+			ok(t, s.cq.WaitEvent(timeout(t), seen))
 		}
 		wantErr(t, s.cq.Resize(5), syscall.EINVAL)
 		wantErr(t, s.cq.Resize(0), nil, "cqe is 0")

@@ -2,8 +2,18 @@ package ibv
 
 import "context"
 
-// waitEvent sleeps until the CQ has received more than seen events.
-func (cq *CQ) waitEvent(ctx context.Context, seen uint32) error {
+// Events counts the completion events of the CQ, and wraps around.
+func (cq *CQ) Events() uint32 { return cq.events.Load() }
+
+// WaitEvent sleeps until the CQ has had other than seen events. It is for programs that arm and poll themselves; Wait
+// does all of it:
+//
+//	seen := cq.Events()
+//	err := cq.Arm(false) // then Poll: what came before the arming raises no event
+//	err = cq.WaitEvent(ctx, seen)
+//
+// C: ibv_get_cq_event(3), without acknowledgement, which is done already.
+func (cq *CQ) WaitEvent(ctx context.Context, seen uint32) error {
 	const op = "wait for event"
 	if cq.channel == nil {
 		return &OpError{Op: op, Object: cq.name, Err: &ArgError{

@@ -23,8 +23,8 @@ func blocks(t *testing.T, dev *ibv.Device) (n int) {
 	return n
 }
 
-// TestRXECompression sends the same random messages with and without compression of both CQs, in each format and size of
-// entries, to a receive queue and to an SRQ: completions and memory are the same.
+// TestRXECompression sends the same random messages with and without compression of both CQs, in each format and size
+// of entries, to a receive queue and to an SRQ: completions and memory are the same.
 func TestRXECompression(t *testing.T) {
 	dev := open(t, 0)
 	if dev == nil {
@@ -107,7 +107,8 @@ func messages(t *testing.T, pd *ibv.PD, o *CQOptions, shared bool) (out outcome)
 		for range 2 + r.IntN(depth-2) {
 			id++
 			at := int(id) % depth * room
-			wr := ibv.SendWR{ID: id, Opcode: ibv.OpSend, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(at, 65+r.IntN(room-64))}}
+			wr := ibv.SendWR{ID: id, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+				SGEs: []ibv.SGE{mr.SGE(at, 65+r.IntN(room-64))}}
 			switch r.IntN(20) {
 			case 0:
 				wr.Opcode, wr.Imm = ibv.OpSendImm, uint32(id)

@@ -100,9 +100,9 @@ func (q *CQView) Arm(ci uint32, solicitedOnly bool) {
 }
 
 // Events returns the number of events so far.
-func (q *CQView) Events() uint32 { return verbs.Events(q.cq) }
+func (q *CQView) Events() uint32 { return q.cq.Events() }
 
 // Wait waits until there have been more than seen events, ctx ends or the CQ is closed.
 func (q *CQView) Wait(ctx context.Context, seen uint32) error {
-	return verbs.WaitEvent(ctx, q.cq, seen)
+	return q.cq.WaitEvent(ctx, seen)
 }

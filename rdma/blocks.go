@@ -31,7 +31,11 @@ func (e *Engine) addSlab() error {
 	if !e.budget.addBlocks(e.slabBytes) && (!e.pool.trim() || !e.budget.addBlocks(e.slabBytes)) {
 		return errNoBlock
 	}
-	mr, err := e.pd.AllocMR(int(e.slabBytes), ibv.LocalWrite, &e.opt.Mem)
+	mem := e.opt.Mem
+	if mem.HugePages == ibv.HugeNone {
+		mem.HugePages = ibv.HugeTry // a slab is used as a whole, from its beginning
+	}
+	mr, err := e.pd.AllocMR(int(e.slabBytes), ibv.LocalWrite, &mem)
 	if err != nil {
 		e.budget.dropBlocks(e.slabBytes)
 		return err

@@ -64,7 +64,7 @@ func TestLeaseTimes(t *testing.T) {
 			time.Sleep(d - 1)
 			synctest.Wait()
 			wantKinds(t, l)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			wantKinds(t, l, kindRevoke)
 			time.Sleep(grace - 1)
@@ -72,7 +72,7 @@ func TestLeaseTimes(t *testing.T) {
 			if isClosed(s.done) {
 				t.Error("the lease has ended before Grace")
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			if _, err := s.Wait(ctx); !errors.Is(err, ErrExpired) || !s.forced {
 				t.Errorf("Wait: %v", err)
 			}
@@ -147,7 +147,7 @@ func TestRegionTimes(t *testing.T) {
 			time.Sleep(stops - 1)
 			synctest.Wait()
 			wantKinds(t, l)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			wantKinds(t, l, kindReturn)
 			if !errors.Is(r.err, ErrExpired) || !isClosed(r.done) {

@@ -17,11 +17,11 @@ import (
 type EngineOptions struct {
 	Block     int            // most payload of a frame, in bytes, a multiple of 64; 0 means 32 KiB
 	Memory    int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
-	Spin      time.Duration  // most that the poller polls for an answer before it sleeps; 0 means 100 µs
+	Spin      time.Duration  // most that who waits for an answer polls before it sleeps; 0 means 100 µs, below 0 never
 	MaxConns  int            // most connections; 0 means 4096
 	Pollers   int            // each with its CQ, SRQ, part of the blocks, and connections; 0 means 1
 	DataPath  ibv.DataPath   // of its CQ
-	Mem       ibv.MemOptions // where blocks and buffers lie
+	Mem       ibv.MemOptions // where blocks and buffers lie; blocks have huge pages if they can
 	LeaseKeys LeaseKeys      // what leases are made of; 0 means windows where that is safe
 
 	// Manual engines have no poller: for programs with a loop of their own, which calls Engine.Poll.
@@ -84,8 +84,8 @@ func (o *EngineOptions) check() error {
 	return errors.Join(errs...)
 }
 
-// Engine is what the connections of a device share: a PD, an SRQ of blocks, a CQ, and the goroutine
-// that polls it. The poller makes all progress, so that no connection waits for what another one's
+// Engine is what the connections of a device share: a PD, an SRQ of blocks, a CQ, and a goroutine
+// that polls it when nobody does who waits for an answer: no connection waits for what another one's
 // goroutines do.
 //
 // It belongs to the caller and is safe for concurrent use. Connections without an engine share one
@@ -110,7 +110,6 @@ type Engine struct {
 	links   linkTable
 	packets [maxPackets]atomic.Pointer[PacketConn]
 	arrived atomic.Uint64 // receives that have completed
-	sent    atomic.Uint64 // data frames that were posted
 	ticks   atomic.Uint32 // seconds since the engine began, for KeepAlive
 
 	mu       sync.Mutex
@@ -144,11 +143,12 @@ type Engine struct {
 	idleLinks []*link       // used by beat
 	collected []*link       // used by collect
 
-	idle     idle   // the poller's
-	received uint64 // data frames; the poller's
-
-	pollTurn chan struct{} // of who polls; with it
-	wcs      []ibv.WC
+	pollTurn  chan struct{} // of who polls; with it
+	wcs       []ibv.WC
+	baton     baton
+	away      atomic.Bool  // who has polled last comes back, and the CQ is not armed
+	asleep    atomic.Int32 // goroutines that wait and do not poll
+	lookTimer *time.Timer
 
 	stop context.CancelFunc
 	done sync.WaitGroup // poller, watcher, ticker
@@ -248,6 +248,9 @@ func (e *Engine) Close() error {
 	}
 	e.stop()
 	e.done.Wait()
+	for _, s := range e.shards {
+		s.stopLooking()
+	}
 	return e.release()
 }
 

@@ -60,6 +60,7 @@ type link struct {
 	granted  int    // blocks of the engine beyond base
 	grow     bool   // the peer has used its window up
 	finIn    bool   // the peer's FIN has come
+	readable bool   // the reader is to be woken when the poller is done with what has come
 	peerDone bool   // and it reads no more
 	shutRead bool   // this side reads no more: what comes is dropped
 
@@ -122,6 +123,8 @@ type link struct {
 	current             frame         // what a reader has begun; with readTurn
 	readTurn, writeTurn chan struct{} // one goroutine at a time reads, and one writes
 	readWake, writeWake chan struct{}
+	reading             patience // with readTurn
+	sentBefore          uint32   // sent, when reading waited last
 
 	post posting
 	held bool // staged frames wait for more
@@ -223,7 +226,6 @@ func (l *link) pump() {
 	if !l.started || l.ending {
 		return
 	}
-	sent := l.sent
 	for {
 		n := 0
 		for n < len(l.post.wrs) && l.next(n) {
@@ -232,8 +234,6 @@ func (l *link) pump() {
 		if n == 0 {
 			return
 		}
-		l.e.sent.Add(uint64(l.sent - sent))
-		sent = l.sent
 		_, err := l.qp.PostSend(l.post.wrs[:n])
 		l.e.stat.doorbells.Add(1)
 		for i, s := range l.post.inlined[:n] {
@@ -287,8 +287,8 @@ func (l *link) next(n int) bool {
 		h.kind, h.flags, h.length, h.aux = kindData, f.flags, uint32(f.n), f.aux
 		data, forced = true, l.wantBack(&f)
 		l.sent++
-		if l.out.len() < stageMost {
-			l.wakeWriter()
+		if n := l.out.len(); n == 0 || n == l.stageRoom()/2 {
+			l.wakeWriter() // for several at a time
 		}
 	case l.controlReady():
 		about = l.nextControl(&h)
@@ -441,7 +441,6 @@ func (l *link) receive(b *block, byteLen uint32) {
 	case kindData:
 		l.dataTick = l.touched
 		l.received++
-		l.e.received++
 		if l.received == l.told {
 			l.grow = true
 		}
@@ -451,11 +450,10 @@ func (l *link) receive(b *block, byteLen uint32) {
 			break
 		}
 		l.in.push(frame{b: b, n: int32(h.length), aux: h.aux, flags: h.flags})
-		l.wakeReader()
+		l.readable = true
 	case kindFIN:
 		l.e.consumed(b)
-		l.finIn = true
-		l.wakeReader()
+		l.finIn, l.readable = true, true
 		if h.aux&finClosed != 0 {
 			l.peerDone = true
 			l.dropStaged()

@@ -39,7 +39,7 @@ func (e *Engine) Wait(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	defer leave(e.pollTurn)
-	n, err := e.arrivals(ctx, e.wcs)
+	n, err := e.cq.Wait(ctx, e.wcs)
 	if ctx.Err() != nil && n == 0 {
 		return 0, ctx.Err()
 	}
@@ -67,15 +67,8 @@ func (e *Engine) polled(n int, err error) error {
 	return nil
 }
 
-// wait waits for ch. If nobody else polls, it does.
-func (e *Engine) wait(b bound, ch <-chan struct{}) error {
-	switch {
-	case b.now:
-		return errWouldWait
-	case !e.opt.Manual:
-		e.stat.wakes.Add(1)
-		return b.wait(ch)
-	}
+// waitManual waits for ch. If nobody else polls, it does.
+func (e *Engine) waitManual(b bound, ch <-chan struct{}) error {
 	idle := time.Now()
 	for {
 		select {

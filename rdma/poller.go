@@ -11,21 +11,6 @@ import (
 // pollMost is how many completions are taken at a time.
 const pollMost = 64
 
-// poll handles a shard's completions until ctx ends. It is the only consumer of the CQ.
-func (e *Engine) poll(ctx context.Context, fail func(error)) {
-	for {
-		n, err := e.arrivals(ctx, e.wcs)
-		if err != nil {
-			if ctx.Err() == nil {
-				fail(err)
-				<-ctx.Done()
-			}
-			return
-		}
-		e.handle(e.wcs[:n])
-	}
-}
-
 // handle handles completions. Consecutive ones of a connection take its lock once.
 func (e *Engine) handle(wcs []ibv.WC) {
 	var l *link
@@ -33,7 +18,7 @@ func (e *Engine) handle(wcs []ibv.WC) {
 		wc := &wcs[i]
 		if l == nil || l.qpn != wc.QPN {
 			if l != nil {
-				l.mu.Unlock()
+				l.handled()
 			}
 			if l = e.links.get(wc.QPN); l != nil {
 				l.mu.Lock()
@@ -63,7 +48,7 @@ func (e *Engine) handle(wcs []ibv.WC) {
 		}
 	}
 	if l != nil {
-		l.mu.Unlock()
+		l.handled()
 	}
 	e.stat.batches.Add(1)
 	e.stat.completions.Add(uint64(len(wcs)))
@@ -72,6 +57,16 @@ func (e *Engine) handle(wcs []ibv.WC) {
 		e.refill()
 	}
 	e.mu.Unlock()
+}
+
+// handled unlocks a connection after consecutive completions. It wakes the reader once for all of them.
+// Preconditions: l.mu is held.
+func (l *link) handled() {
+	if l.readable {
+		l.readable = false
+		l.wakeReader()
+	}
+	l.mu.Unlock()
 }
 
 // tick asks the peers' adapters of idle connections whether they are there, and makes windows fit, each second. When

@@ -47,7 +47,8 @@ func newEnginesOf(t testing.TB, opt func(i int) *EngineOptions) (server, client 
 			s := e.Stats()
 			if s.Conns > 0 || s.BlocksFree+s.BlocksPosted != s.Blocks || s.BlocksHeld > 0 ||
 				s.Leases > 0 || s.Windows > 0 {
-				t.Errorf("engine of %s at the end: %+v; want no connections and leases, all blocks free or posted", dev, s)
+				t.Errorf("engine of %s at the end: %+v; want no connections, no leases, all "+
+					"blocks free or posted", dev, s)
 			}
 			ok(t, e.Close())
 		})

@@ -1,11 +1,9 @@
 package rdma
 
-import (
-	"testing"
-)
+import "testing"
 
-// BenchmarkRXE_Lease lends 64 KiB and gets it back, by each kind of key. "alone" is the connection's only lease, so that
-// its queue pair's rights change, too.
+// BenchmarkRXE_Lease lends 64 KiB and gets it back, by each kind of key. "alone" is the connection's only lease, so
+// that its queue pair's rights change, too.
 func BenchmarkRXE_Lease(b *testing.B) {
 	for _, keys := range []LeaseKeys{KeysMR, KeysWindow} {
 		for _, how := range []string{"alone", "with another"} {

@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"errors"
+	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -13,10 +14,12 @@ import (
 func newShard(o EngineOptions, dev *ibv.Device) *Engine {
 	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}),
 		gone: make(chan struct{}), pollTurn: make(chan struct{}, 1), wcs: make([]ibv.WC, pollMost),
-		short: make(chan struct{}, 1), idle: idle{most: o.Spin}}
+		short: make(chan struct{}, 1)}
+	e.lookTimer = time.AfterFunc(time.Hour, e.look)
+	e.lookTimer.Stop()
 	e.share.Store(maxWindow)
 	e.perSlab = max(slabSize/e.stride, 1)
-	e.slabBytes = int64(e.perSlab * e.stride)
+	e.slabBytes = slabSize
 	return e
 }
 

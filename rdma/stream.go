@@ -170,8 +170,12 @@ func (l *link) nextFrame(b bound) (frame, error) {
 			l.mu.Unlock()
 			return frame{}, err
 		}
+		var p *patience
+		if l.sent != l.sentBefore { // a dialog: each end waits for the other's next frame
+			p, l.sentBefore = &l.reading, l.sent
+		}
 		l.mu.Unlock()
-		if err := l.e.wait(b, l.readWake); err != nil {
+		if err := l.e.wait(b, l.readWake, p); err != nil {
 			return frame{}, err
 		}
 	}
@@ -442,7 +446,7 @@ func (l *link) waitWrite(b bound) error {
 		l.pump()
 	}
 	l.mu.Unlock()
-	return l.e.wait(b, l.writeWake)
+	return l.e.wait(b, l.writeWake, nil)
 }
 
 // SetDeadline sets the deadlines of reading and writing; the zero time means none.

@@ -13,6 +13,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/notify"
 	"github.com/pureverbs/pureverbs/internal/emu/sysfs"
+	"github.com/pureverbs/pureverbs/internal/emu/umad"
 	"github.com/pureverbs/pureverbs/internal/emu/verbs"
 )
 
@@ -21,6 +22,7 @@ type files struct {
 	tree    *sysfs.Tree
 	verbs   *verbs.Server
 	cm      *cm.Server
+	umad    *umad.Server
 	opens   func(tid int) // called when a program opens a device
 	netlink *rdmaNetlink
 }
@@ -131,12 +133,15 @@ func (f *files) opened(c *notify.Call, p string) (t sysfs.Target, ok bool) {
 	case f.cm.Owns(name):
 		return sysfs.Target{Kind: sysfs.RDMACM}, true
 	}
+	if i, ok := f.umad.Owns(guest.FDName(tid, n)); ok {
+		return sysfs.Target{Kind: sysfs.Umad, Umad: i}, true
+	}
 	return t, false
 }
 
 // path answers a call on a path of the emulated machine.
 func (f *files) path(c *notify.Call, t sysfs.Target) {
-	device := t.Kind == sysfs.Uverbs || t.Kind == sysfs.RDMACM
+	device := t.Kind == sysfs.Uverbs || t.Kind == sysfs.RDMACM || t.Kind == sysfs.Umad
 	nofollow := c.Op == notify.OpReadlink ||
 		c.Op == notify.OpStat && c.Args[2]&unix.AT_SYMLINK_NOFOLLOW != 0 ||
 		c.Op == notify.OpOpen && c.Args[2]&unix.O_NOFOLLOW != 0
@@ -163,6 +168,8 @@ func (f *files) path(c *notify.Call, t sysfs.Target) {
 			st = f.tree.StatUverbs(t.Device)
 		case t.Kind == sysfs.RDMACM:
 			st = f.tree.StatRDMACM()
+		case t.Kind == sysfs.Umad:
+			st = f.tree.StatUmad(t.Umad)
 		default:
 			err = unix.Stat(t.RealPath, &st)
 		}
@@ -176,6 +183,8 @@ func (f *files) path(c *notify.Call, t sysfs.Target) {
 		mode := uint32(c.Args[2])
 		switch {
 		case device && mode&unix.X_OK != 0:
+			c.Errno(unix.EACCES)
+		case t.Kind == sysfs.Umad && mode != unix.F_OK && !overrides(c):
 			c.Errno(unix.EACCES)
 		case device:
 			c.Return(0)
@@ -317,6 +326,13 @@ func (f *files) open(c *notify.Call, t sysfs.Target) {
 		f.opens(c.TID)
 		f.cm.Open(c)
 		return
+	case sysfs.Umad:
+		if !overrides(c) {
+			c.Errno(unix.EACCES)
+			return
+		}
+		f.umad.Open(c, t.Umad)
+		return
 	case sysfs.File:
 		if flags&unix.O_ACCMODE != unix.O_RDONLY {
 			c.Errno(unix.EACCES) // as sysfs answers for files that only show something
@@ -365,6 +381,23 @@ func (f *files) descriptor(c *notify.Call, name string) {
 		default:
 			c.Continue()
 		}
+	default:
+		f.umadDescriptor(c, name)
+	}
+}
+
+func (f *files) umadDescriptor(c *notify.Call, name string) {
+	n, ok := f.umad.Owns(name)
+	switch {
+	case ok && c.Op == notify.OpIoctl:
+		f.umad.Ioctl(c, name)
+	case ok && c.Op == notify.OpWrite:
+		f.umad.Write(c, name)
+	case ok && c.Op == notify.OpMmap:
+		c.Errno(unix.ENODEV)
+	case ok && c.Op == notify.OpFstat:
+		st := f.tree.StatUmad(n)
+		c.ReturnStat(&st)
 	default:
 		c.Continue()
 	}

@@ -23,10 +23,13 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/engine"
 	"github.com/pureverbs/pureverbs/internal/emu/fault"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
+	"github.com/pureverbs/pureverbs/internal/emu/netdev"
+	"github.com/pureverbs/pureverbs/internal/emu/nldev"
 	"github.com/pureverbs/pureverbs/internal/emu/notify"
 	"github.com/pureverbs/pureverbs/internal/emu/strict"
 	"github.com/pureverbs/pureverbs/internal/emu/sysfs"
 	"github.com/pureverbs/pureverbs/internal/emu/trace"
+	"github.com/pureverbs/pureverbs/internal/emu/umad"
 	"github.com/pureverbs/pureverbs/internal/emu/verbs"
 )
 
@@ -107,19 +110,20 @@ func serve(o *options, stderr io.Writer) (int, error) {
 		return exitCannot, err
 	}
 	fabric.Engine = m.eng
-	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), opens: m.opens}
-	f.netlink = &rdmaNetlink{fabric: fabric}
+	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), umad: umad.New(fabric), opens: m.opens}
+	f.netlink = &rdmaNetlink{server: nldev.Server{Fabric: fabric, CM: f.cm}}
 	nw.routes(f.cm)
 	m.watch(f.verbs, f.cm)
 	tree.OnCounters = m.counters
 	go m.eng.Run()
 	defer m.eng.Stop()
 	s, err := notify.Start(notify.Config{
-		Argv:        o.argv,
-		Net:         nw.net,
-		Scratch:     tree.Root(),
-		Env:         append(os.Environ(), control.Env+"="+ctl.Address()),
-		IoctlCmds:   []uint32{verbsIoctl},
+		Argv:    o.argv,
+		Net:     nw.net,
+		Scratch: tree.Root(),
+		Env:     append(os.Environ(), control.Env+"="+ctl.Address()),
+		IoctlCmds: []uint32{verbsIoctl, umad.RegisterAgent, umad.UnregisterAgent, umad.EnablePKey,
+			umad.RegisterAgent2},
 		TrapNetlink: []int{unix.NETLINK_RDMA},
 		Forward:     []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM},
 		OnPanic: func(_ *notify.Call, v any, stack []byte) {
@@ -171,6 +175,7 @@ type options struct {
 	raw     bool
 	control string
 	network string
+	links   []string // kinds of interfaces
 }
 
 const usage = `Emu runs a program, and what it starts, on emulated ConnectX adapters. The program's own
@@ -220,6 +225,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		"`address` of the control socket: a path or @name; programs find it in "+control.Env)
 	f.StringVar(&o.network, "net", "auto", "`own`: a network of the program's own, with the devices' interfaces and "+
 		"no way out; host: the machine's, without them; auto: own where that can be had")
+	links := f.String("links", "", "`kind` of the interfaces in the program's own network: "+
+		strings.Join(netdev.Kinds, ", ")+"; without it the first of these that the kernel has")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -234,6 +241,13 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	o.config.MemlockLimit = *memlock
 	if !slices.Contains([]string{"auto", "own", "host"}, o.network) {
 		return nil, fmt.Errorf("--net %q: want own, host or auto", o.network)
+	}
+	o.links = netdev.Kinds
+	if *links != "" {
+		if !slices.Contains(netdev.Kinds, *links) {
+			return nil, fmt.Errorf("--links %q: want one of %s", *links, strings.Join(netdev.Kinds, ", "))
+		}
+		o.links = []string{*links}
 	}
 	for _, l := range *limits {
 		if err := o.config.SetLimit(l); err != nil {

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
-	"github.com/pureverbs/pureverbs/internal/emu/hca"
 	"github.com/pureverbs/pureverbs/internal/emu/nldev"
 	"github.com/pureverbs/pureverbs/internal/emu/notify"
 )
@@ -16,7 +15,7 @@ import (
 // rdmaNetlink stands for the kernel's side of RDMA netlink. Programs get sockets of NETLINK_USERSOCK, on which
 // processes may send to each other: all is the kernel's business but what is sent to port 0, where nobody is.
 type rdmaNetlink struct {
-	fabric *hca.Fabric
+	server nldev.Server
 	once   sync.Once
 	fd     int
 }
@@ -39,9 +38,9 @@ func (r *rdmaNetlink) socket(c *notify.Call) {
 
 // sendto answers a request to the kernel, on such a socket.
 func (r *rdmaNetlink) sendto(c *notify.Call) {
-	to := make([]byte, unix.SizeofSockaddrNetlink) // family, pad, port id, groups
-	if c.Args[5] != uint64(len(to)) || c.Mem().Read(c.Args[4], to) != nil ||
-		[2]byte(to[:2]) != [2]byte{unix.AF_NETLINK} || [8]byte(to[4:]) != [8]byte{} {
+	addr := make([]byte, unix.SizeofSockaddrNetlink) // family, pad, port id, groups
+	if c.Args[5] != uint64(len(addr)) || c.Mem().Read(c.Args[4], addr) != nil ||
+		[2]byte(addr[:2]) != [2]byte{unix.AF_NETLINK} || [8]byte(addr[4:]) != [8]byte{} {
 		c.Continue()
 		return
 	}
@@ -72,16 +71,44 @@ func (r *rdmaNetlink) sendto(c *notify.Call) {
 			r.fd = -1
 		}
 	})
-	r.fabric.Lock()
-	answer := nldev.Answer(r.fabric, port, req)
-	r.fabric.Unlock()
-	for _, m := range answer {
-		if unix.Sendto(r.fd, m, unix.MSG_DONTWAIT, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: port}) != nil {
+	who, err := guest.RightsOf(c.TID)
+	admin := err == nil && who.Caps&(1<<unix.CAP_NET_ADMIN) != 0
+	r.server.Fabric.Lock()
+	answer := r.server.Answer(port, admin, req)
+	r.server.Fabric.Unlock()
+	to := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: port}
+	for i, m := range answer {
+		switch err := unix.Sendto(r.fd, m, unix.MSG_DONTWAIT, to); {
+		case err == unix.EAGAIN: // the rest of a long dump as the program reads it
+			go r.rest(answer[i:], to)
+			c.Return(int64(size))
+			return
+		case err != nil:
 			c.Errno(unix.ENOBUFS)
 			return
 		}
 	}
 	c.Return(int64(size))
+}
+
+// rest sends what did not fit, until the program has it, closes its socket or reads nothing for a while.
+func (r *rdmaNetlink) rest(answer [][]byte, to unix.Sockaddr) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_USERSOCK)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 60})
+	for _, m := range answer {
+		for {
+			if err = unix.Sendto(fd, m, 0, to); err != unix.EINTR {
+				break
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
 }
 
 // descriptor is a duplicate of a thread's.

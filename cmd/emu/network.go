@@ -45,7 +45,7 @@ func ownNetwork(o *options) (*network, error) {
 		return nil, err
 	}
 	nw := &network{net: n}
-	if nw.links, err = netdev.New(int(n.Route.Fd()), o.config); err != nil {
+	if nw.links, err = netdev.New(int(n.Route.Fd()), o.config, o.links); err != nil {
 		nw.close()
 		return nil, fmt.Errorf("make a network: %w", err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -22,7 +23,8 @@ const (
 
 type options struct {
 	asked     plan.Options
-	plan      plan.Plan // what was asked for, checked and completed
+	plan      plan.Plan   // what was asked for, checked and completed
+	rails     []plan.Plan // one for each of several devices and servers
 	format    string
 	jsonFile  string // where the JSON object goes, too
 	limits    measure.Limits
@@ -57,14 +59,19 @@ func flagSet(o *options) *pflag.FlagSet {
 	c.Timeout, c.Patience = 30*time.Second, 3*time.Second
 
 	f.StringVarP(&c.Device, "ib-dev", "d", "",
-		"RDMA `device`; the first one with an active port if not given, with -R that of the address")
+		"RDMA `device`; the first one with an active port if not given, with -R that of the address; "+
+			"a,b are two rails, with TCP ports -p and the next")
 	f.Uint8VarP(&c.IBPort, "ib-port", "i", 1, "`port` of the device")
+	f.BoolVarP(&c.DualPort, "dualport", "O", false,
+		"-q queue pairs on port 1 of the device, and as many on port 2 (bw)")
 	f.IntVarP(&c.GIDIndex, "gid-index", "x", plan.Auto,
 		"`index` of the GID; the best one if negative (show_gids lists them)")
 	f.IntVarP(&c.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange; with -R rdma_cm's")
 	f.BoolVarP(&c.RDMACM, "rdma-cm", "R", false,
 		"connect by rdma_cm, to an address of the server's device; give it to both ends")
 	f.StringVar(&c.Bind, "bind", "", "`address` that a server listens on; all if not given")
+
+	source := f.String("bind-source-ip", "", "`address` that a client comes from (a server: --bind)")
 
 	f.VarP((*size)(&c.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, UD 1K, lat 2)")
 	f.BoolVarP(&c.All, "all", "a", false,
@@ -78,11 +85,17 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Float64Var(&c.Rate.Limit, "rate-limit", 0, "send no more than this `rate`, in --rate-units (bw)")
 	rateUnit := f.String("rate-units", "M", "`unit` of --rate-limit: M (MiB/s), g (Gb/s) or p (messages/s)")
 	f.IntVar(&c.Rate.Burst, "burst-size", 0, "`messages` that --rate-limit lets out at once (as -t)")
+	rateType := f.String("rate-limit-type", "SW",
+		"`who` keeps to --rate-limit: SW, or HW, the adapter by packet pacing")
+	f.IntVar(&c.Rate.Packet, "typical-pkt-size", 0, "`bytes` of a packet, for --rate-limit-type HW to reckon with")
 	f.Var((*sizes)(&c.SizeList), "sizes", "these message sizes, as 64,4K,1M, or 2:8M:x4 in steps (bw, lat)")
 	f.IntVar(&c.RecvList, "recv-post-list", 0, "post receives in lists of `n` (send bw)")
 	f.IntVar(&c.PollMax, "cqe-poll", 0, "take at most `n` completions at once, up to 16 (bw)")
 	f.BoolVarP(&c.Bidirectional, "bidirectional", "b", false, "both ends send (bw)")
+	f.BoolVar(&c.ReportBoth, "report-both", false, "show both directions of -b by themselves, in a run by time, too")
 	f.IntVarP(&c.QPs, "qp", "q", 1, "number of `queue pairs` (bw)")
+	f.IntVar(&c.Threads, "threads", 1, "`number` of threads, each with as many of the queue pairs and a CQ of its own")
+	f.BoolVar(&c.MRPerQP, "mr-per-qp", false, "memory and a registration of its own for each queue pair")
 	f.IntVarP(&c.TxDepth, "tx-depth", "t", 0, "`depth` of the send queue (bw 128, lat 1)")
 	f.IntVarP(&c.RxDepth, "rx-depth", "r", 0, "`depth` of the receive queue (send 512)")
 	f.IntVarP(&c.PostList, "post-list", "l", 1, "post `n` messages at once (bw)")
@@ -92,6 +105,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.IntVarP(&c.OutReads, "outs", "o", 0, "outstanding `reads` (what the device can)")
 	f.BoolVarP(&c.Events, "events", "e", false, "sleep for completions instead of polling (not write lat)")
 
+	f.IntVarP(&c.Vector, "vector", "X", 0, "completion `vector` of -e")
 	f.IntVarP(&c.MTU, "mtu", "m", 0, "path MTU in `bytes` (that of the port)")
 	f.Uint8VarP(&c.QPTimeout, "qp-timeout", "u", plan.DefaultQPTimeout, "ACK timeout, 4.096 us x 2^`n`; 0 never")
 	f.Uint8VarP(&c.SL, "sl", "S", 0, "service `level`")
@@ -169,6 +183,17 @@ func flagSet(o *options) *pflag.FlagSet {
 		if c.Rate.Unit, err = plan.ParseRateUnit(*rateUnit); err != nil {
 			return err
 		}
+		switch *rateType {
+		case "SW":
+		case "HW", "PP":
+			c.Rate.Hardware = true
+		default:
+			return fmt.Errorf("type of rate (--rate-limit-type) %q, allowed are SW, HW and PP (as HW)", *rateType)
+		}
+		if *source != "" && c.Bind != "" {
+			return errors.New("give --bind or --bind-source-ip, not both")
+		}
+		c.Bind = cmp.Or(c.Bind, *source)
 		switch *lat {
 		case "perftest":
 			c.LatencyDef = plan.RoundTrip
@@ -252,8 +277,8 @@ func parse(args []string) (*options, error) {
 	if f.Changed("iters") && o.asked.Iters == 0 {
 		return nil, errors.New("iterations (-n) 0 < 5")
 	}
-	for _, n := range []string{"tx-depth", "rx-depth", "cq-mod", "outs", "rate-limit", "burst-size",
-		"recv-post-list", "cqe-poll"} {
+	for _, n := range []string{"threads", "tx-depth", "rx-depth", "cq-mod", "outs", "rate-limit", "burst-size",
+		"typical-pkt-size", "recv-post-list", "cqe-poll"} {
 		if fl := f.Lookup(n); fl.Changed && fl.Value.String() == "0" {
 			return nil, fmt.Errorf("--%s%s 0 < 1", n, short(fl))
 		}
@@ -278,8 +303,14 @@ func parse(args []string) (*options, error) {
 	if f.Changed("margin") && !f.Changed("duration") {
 		return nil, errors.New("margin (-f) needs a duration (-D)")
 	}
-	o.plan, err = plan.New(o.asked)
-	return o, err
+	if o.rails, err = plan.Rails(o.asked); err != nil {
+		return o, err
+	}
+	o.plan = o.rails[0]
+	if len(o.rails) > 1 && f.Changed("agent") {
+		return nil, errors.New("--agent: it serves one connection; give one device (-d) and one server")
+	}
+	return o, nil
 }
 
 // usage is the help text.
@@ -289,7 +320,7 @@ to itself: ib_write_bw, ib_write_lat, ib_read_bw, ib_read_lat, ib_send_bw, ib_se
 ib_atomic_bw and ib_atomic_lat may stand at the other end, as server or as client.
 
   perf {write|read|send|atomic} {bw|lat} [options]            server: waits for one client
-  perf {write|read|send|atomic} {bw|lat} [options] SERVER     client
+  perf {write|read|send|atomic} {bw|lat} [options] SERVER     client; A,B: of several servers at once
 
   perf {stream|message} {bw|lat} --help                       package rdma's streams and messages
 

@@ -34,13 +34,14 @@ func layerFlags(o *layer.Options, json *bool) *pflag.FlagSet {
 	f.BoolVarP(&o.All, "all", "a", false, "all sizes, powers of two from 2 to 8M, or to -s")
 	f.IntVarP(&o.Messages, "iters", "n", 0, "`messages` per size, on all connections together (what takes a moment)")
 	f.IntVarP(&o.Conns, "connections", "q", 1, "number of `connections` (bw)")
-	f.Var((*carriers)(&o.Compare), "compare", "`what` takes turns with it: send (perf send: raw verbs), tcp, copy "+
+	f.Var((*carriers)(&o.Compare), "compare", "`what` takes turns with it: send (perf send: raw verbs), send-e (which "+
+		"sleeps), tcp, copy "+
 		"(timed copies of a stream), buffer (messages that are not copied), stream, message; "+
 		"without a list the first three that go with it")
 	f.Lookup("compare").NoOptDefVal = "all"
 	f.IntVar(&o.Rounds, "rounds", 0, "`number` of times that each is run, of which the median counts (1; compare 5)")
 	f.Var((*length)(&o.Block), "block", "size of this end's blocks (what package rdma does)")
-	f.DurationVar(&o.Spin, "spin", 0, "how `long` this end's poller polls before it sleeps (what package rdma does)")
+	f.DurationVar(&o.Spin, "spin", 0, "how `long` this end polls for an answer, then sleeps (what package rdma does)")
 	f.BoolVar(json, "json", false, "one JSON object with all runs instead of a table")
 	f.Var((*seconds)(&o.Timeout), "timeout", "give up when nothing moves for that long")
 	f.Var((*seconds)(&o.Patience), "retry", "how long a client tries to reach a server")

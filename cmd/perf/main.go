@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		},
 	}
 	if o.format == formatText {
-		hooks.Ready = table.Header
+		hooks.Ready, hooks.Rails = table.Header, table.Rails
 		hooks.Size = func(r measure.Size) {
 			locked(func() { bar.Clear(); table.Size(r) })
 		}
@@ -119,7 +119,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			locked(func() { bar.Update(size, done, want) })
 		}
 	}
-	res, err := engine.Run(ctx, o.plan, hooks)
+	start := func() (*engine.Result, error) { return engine.Run(ctx, o.plan, hooks) }
+	if len(o.rails) > 1 {
+		start = func() (*engine.Result, error) { return engine.RunRails(ctx, o.rails, hooks) }
+	}
+	res, err := start()
 	locked(bar.Clear)
 	var missed []error
 	for i := range res.Sizes {

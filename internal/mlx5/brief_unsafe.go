@@ -1,8 +1,10 @@
 package mlx5
 
 import (
+	"math/bits"
 	"unsafe"
 
+	"github.com/pureverbs/pureverbs/internal/mmio"
 	"github.com/pureverbs/pureverbs/internal/work"
 )
 
@@ -17,11 +19,14 @@ func (q *SQ) PostBriefs(list []work.Brief) int {
 		}
 		n += k
 	}
-	q.Ring()
+	if q.pending > 0 {
+		q.Ring()
+	}
 	return n
 }
 
-// briefs builds those of the n briefs at b that have the opcode and flags of the first.
+// briefs builds those of the n briefs at b that have the opcode and flags of the first. If it builds all and nothing
+// else is pending, it rings the doorbell, which takes less than in Ring.
 //
 //go:norace
 func (q *SQ) briefs(b *work.Brief, n int) int {
@@ -34,13 +39,15 @@ func (q *SQ) briefs(b *work.Brief, n int) int {
 	if left == 0 {
 		return 0
 	}
-	cur, head, fields := q.cur, q.head, q.fields
-	for opcodeFlags(&b.Opcode) == q.template.key {
+	cur, head, fields, key := q.cur, q.head, q.fields, q.template.key
+	doorbell := uint64(0)
+	for opcodeFlags(&b.Opcode) == key {
 		s := &b.SGE[0]
 		if !plain(s) {
 			break
 		}
-		p := unsafe.Add(q.buf, uintptr(cur&q.mask)<<blockShift)
+		at := uintptr(cur & q.mask)
+		p := unsafe.Add(q.buf, at<<blockShift)
 		seg := unsafe.Add(p, segSize)
 		if fields&work.Remote != 0 {
 			if b.Remote.Outside != 0 {
@@ -54,16 +61,22 @@ func (q *SQ) briefs(b *work.Brief, n int) int {
 		if fields&(work.Imm|work.InvalidateRKey) != 0 {
 			tail |= ctrlTail(0, b.Imm)
 		}
-		putControl(p, q.template.head|uint64(cur&0xffff)<<40, tail)
+		doorbell = putControl(p, q.template.head|uint64(cur&0xffff)<<40, tail)
 		head++
-		q.remember(cur, b.ID, head)
 		cur++
+		slot := (*slot)(unsafe.Add(unsafe.Pointer(q.slots), at*unsafe.Sizeof(slot{})))
+		slot.id, slot.mark = b.ID, uint64(cur)<<32|uint64(head)
 		if left--; left == 0 {
 			break
 		}
 		b = (*work.Brief)(unsafe.Add(unsafe.Pointer(b), unsafe.Sizeof(*b)))
 	}
 	built := int(head - q.head)
+	if built == n && q.pending == 0 && q.bf == 0 {
+		q.cur, q.head = cur, head
+		mmio.RingSend(q.dbrec, bits.ReverseBytes32(cur&0xffff), q.reg, doorbell)
+		return built
+	}
 	q.built(cur, head, false)
 	return built
 }

@@ -67,7 +67,7 @@ func (b *bench) frames() error {
 
 // latency compares 8 bytes, there and back, with perf send.
 func (b *bench) latency() error {
-	r, err := b.turns("send,tcp", "message", "lat", "-s", "8", "-n", b.messages(5000))
+	r, err := b.turns("send,send-e,tcp", "message", "lat", "-s", "8", "-n", b.messages(5000))
 	if err != nil {
 		return err
 	}
@@ -76,6 +76,8 @@ func (b *bench) latency() error {
 	b.figure("msg_lat_vs_raw_8", "ratio", "at most 1.5", r.median("message", "send", p50),
 		fmt.Sprintf("medians %.1f us, perf send %.1f us, TCP %.1f us", r.median("message", "message", us),
 			r.median("send", "send", us), r.median("tcp", "tcp", us)))
+	b.figure("msg_lat_vs_raw_sleeping_8", "ratio", "none", r.median("message", "send-e", p50),
+		fmt.Sprintf("perf send lat -e %.1f us", r.median("send-e", "send-e", us)))
 	return nil
 }
 

@@ -89,8 +89,8 @@ func (h *hub) pump(wait context.Context) (n int, err error) {
 	return n, err
 }
 
-// newHub makes a CQ. On the emulated devices' direct data path, three of four have compressed completions, in one of the
-// three formats.
+// newHub makes a CQ. On the emulated devices' direct data path, three of four have compressed completions, in one of
+// the three formats.
 func (s *station) newHub(opt *ibv.CQOptions, turn int) (*hub, error) {
 	n := s.g.completions()
 	formats := []mlx5dv.CQEFormats{0, mlx5dv.CQEHash, mlx5dv.CQEChecksum, mlx5dv.CQEChecksumStride}

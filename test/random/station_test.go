@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/friend"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 	"github.com/pureverbs/pureverbs/mlx5dv"
 )
@@ -450,11 +449,10 @@ func (s *station) eventsRead() error {
 	if !s.rxe.Emulated {
 		return nil
 	}
-	events := ibv.Internal.Show(friend.Mine).Events
 	n := 0
 	for end := time.Now().Add(testutil.Patience); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
-		if n = int(events(s.send.cq)); s.recv != s.send {
-			n += int(events(s.recv.cq))
+		if n = int(s.send.cq.Events()); s.recv != s.send {
+			n += int(s.recv.cq.Events())
 		}
 		if n >= s.events {
 			return nil

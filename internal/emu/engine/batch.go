@@ -11,13 +11,14 @@ func spans(n int) []guest.IOV { return make([]guest.IOV, 0, n) }
 
 // scratch is memory for reading and writing that is no message.
 type scratch struct {
-	cbuf []byte
-	civ  []guest.IOV
-	rec  []byte
-	riov []guest.IOV
-	win  [3]guest.IOV
-	look []byte // a doorbell record and the blocks behind it
-	tmp  [8]byte
+	cbuf   []byte
+	civ    []guest.IOV
+	rec    []byte
+	riov   []guest.IOV
+	places []int // in rec, of each record
+	win    [3]guest.IOV
+	look   []byte // a doorbell record and the blocks behind it
+	tmp    [8]byte
 
 	notes []piece // of a copy: where the adapter may write
 }

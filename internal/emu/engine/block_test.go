@@ -52,8 +52,8 @@ func (c *cq) zipped() (list []cqe, block int) {
 	}
 }
 
-// Messages of one batch complete as blocks at both ends, whose bytes a reader of its own expands; an error, an immediate
-// and a solicited event have entries of their own.
+// Messages of one batch complete as blocks at both ends, whose bytes a reader of its own expands; immediate data and a
+// solicited event have entries of their own.
 func TestBlock(t *testing.T) {
 	for _, format := range []uint32{hca.FormatHash, hca.FormatChecksum, hca.FormatStride} {
 		for _, size := range []int{64, 128} {

@@ -18,7 +18,13 @@ const (
 	slots     = 8
 )
 
-const lookChunk = 256 // doorbell records read by one call
+const (
+	lookChunk  = 1024     // doorbell records read by one call
+	lookBytes  = 64 << 10 // with what lies between them
+	recordPage = 4096
+
+	fewReady = 8 // QPs with work, above which nobody looks for more: looking at many costs as much as some messages
+)
 
 // scan empties the doorbells of a page. A slot keeps only the last of several doorbells, so that each hit means: look
 // at every queue of the page.
@@ -39,7 +45,9 @@ func (e *Engine) scan(page *hca.UAR) (hit bool) {
 		sent = true
 		e.strict.doorbell(page, s, v)
 	}
-	if sent {
+	page.Run.Rung = page.Run.Rung || sent
+	if page.Run.Rung && len(e.ready) <= fewReady {
+		page.Run.Rung = false
 		e.look(page)
 		hit = true
 	}
@@ -62,23 +70,54 @@ func (e *Engine) look(page *hca.UAR) {
 
 // records reads the doorbell records of QPs.
 func (e *Engine) records(qps []*hca.QP, do func(qp *hca.QP, rq, sq uint16)) {
+	eachRecord(e, qps, func(qp *hca.QP) (guest.Mem, uint64) { return qp.Mem, qp.DB }, func(qp *hca.QP, rec []byte) {
+		do(qp, binary.BigEndian.Uint16(rec[2:]), binary.BigEndian.Uint16(rec[6:]))
+	})
+}
+
+// eachRecord reads the doorbell records of objects, in few pieces: libraries put them side by side, and what a piece
+// costs is finding its page. Objects are best in the order of their records.
+func eachRecord[T any](e *Engine, list []T, of func(T) (guest.Mem, uint64), do func(o T, rec []byte)) {
 	s := &e.io
-	for len(qps) > 0 {
-		m := qps[0].Mem
+	for len(list) > 0 {
+		m, _ := of(list[0])
 		s.riov = s.riov[:0]
-		n := 0
-		for ; n < len(qps) && n < lookChunk && qps[n].Mem == m; n++ {
-			s.riov = append(s.riov, guest.IOV{Base: qps[n].DB, Len: 8})
-		}
-		err := m.ReadV(s.rec[:8*n], s.riov)
-		for i, qp := range qps[:n] {
-			rec := s.rec[8*i : 8*i+8]
-			if err != nil && m.Read(qp.DB, rec) != nil {
-				continue
+		n, size := 0, 0
+		for ; n < len(list) && n < lookChunk; n++ {
+			own, at := of(list[n])
+			if own != m {
+				break
 			}
-			do(qp, binary.BigEndian.Uint16(rec[2:]), binary.BigEndian.Uint16(rec[6:]))
+			if k := len(s.riov) - 1; k >= 0 {
+				if p := &s.riov[k]; at >= p.Base && at+8-p.Base <= recordPage && p.Base/recordPage == at/recordPage {
+					grown := max(p.Len, at+8-p.Base)
+					if size+int(grown-p.Len) > len(s.rec) {
+						break
+					}
+					size += int(grown - p.Len)
+					p.Len, s.places[n] = grown, size-int(grown)+int(at-p.Base)
+					continue
+				}
+			}
+			if size+8 > len(s.rec) {
+				break
+			}
+			s.riov = append(s.riov, guest.IOV{Base: at, Len: 8})
+			s.places[n] = size
+			size += 8
 		}
-		qps = qps[n:]
+		err := m.ReadV(s.rec[:size], s.riov)
+		for i, o := range list[:n] {
+			rec := s.rec[s.places[i] : s.places[i]+8]
+			if err != nil {
+				rec = s.tmp[:]
+				if _, at := of(o); m.Read(at, rec) != nil {
+					continue
+				}
+			}
+			do(o, rec)
+		}
+		list = list[n:]
 	}
 }
 
@@ -119,23 +158,10 @@ func (e *Engine) arms(c *hca.Context) {
 	cqs := e.cqs[:0]
 	c.EachCQ(func(cq *hca.CQ) { cqs = append(cqs, cq) })
 	e.cqs = cqs
-	s := &e.io
-	for len(cqs) > 0 {
-		m := cqs[0].Mem // another than the context's for a process that imported it
-		s.riov = s.riov[:0]
-		n := 0
-		for ; n < len(cqs) && n < lookChunk && cqs[n].Mem == m; n++ {
-			s.riov = append(s.riov, guest.IOV{Base: cqs[n].DB, Len: 8})
-		}
-		err := m.ReadV(s.rec[:8*n], s.riov)
-		for i, cq := range cqs[:n] {
-			rec := s.rec[8*i : 8*i+8]
-			if err != nil && m.Read(cq.DB, rec) != nil {
-				continue
-			}
-			e.arm(cq, binary.BigEndian.Uint32(rec), binary.BigEndian.Uint32(rec[4:]))
-		}
-		cqs = cqs[n:]
-	}
+	eachRecord(e, cqs, func(cq *hca.CQ) (guest.Mem, uint64) {
+		return cq.Mem, cq.DB // another than the context's for a process that imported it
+	}, func(cq *hca.CQ, rec []byte) {
+		e.arm(cq, binary.BigEndian.Uint32(rec), binary.BigEndian.Uint32(rec[4:]))
+	})
 	e.notify()
 }

@@ -64,8 +64,8 @@ var Rules = []Rule{
 		"old pages"},
 	{RuleCQConsumer, "the consumer index of a CQ passed what was produced"},
 	{RuleCQOverrun, "a completion found its CQ full"},
-	{RuleCQBlock, "an entry of a block of compressed completions was given back so that it passes for a new one on the " +
-		"next lap"},
+	{RuleCQBlock, "an entry of a block of compressed completions was given back so that it passes for a new one on " +
+		"the next lap"},
 	{RuleCQArmSequence, "a CQ was armed with a sequence number that is neither the next nor the last one"},
 	{RuleRingUnmapped, "a ring or doorbell record could not be read or written"},
 	{RuleTagCount, "a program handled more unexpected messages than there were"},

@@ -32,8 +32,8 @@ func (s *checks) consumed(cq *hca.CQ) {
 	}
 }
 
-// givenBack checks that no entry of this part of a block passes for a new one on the next lap: it is invalid, or has the owner bit of
-// its own lap.
+// givenBack checks that no entry of this part of a block passes for a new one on the next lap: it is invalid, or has
+// the owner bit of its own lap.
 func (s *checks) givenBack(cq *hca.CQ, b hca.Block) {
 	const invalid = 0xf0
 	var opOwn [hca.MaxBlock]byte
@@ -47,7 +47,8 @@ func (s *checks) givenBack(cq *hca.CQ, b hca.Block) {
 	}
 	for i, o := range opOwn[:b.Count] {
 		if at := b.At + uint32(i); o < invalid && o&1 != ownerBit(at, cq.Entries) {
-			s.violateCQ(cq, RuleCQBlock, "entry "+u(at&0xffffff)+" of a block was given back with op_own 0x"+hex(uint32(o)))
+			s.violateCQ(cq, RuleCQBlock,
+				"entry "+u(at&0xffffff)+" of a block was given back with op_own 0x"+hex(uint32(o)))
 			return
 		}
 	}

@@ -326,3 +326,29 @@ func BenchmarkProc(b *testing.B) {
 		}
 	})
 }
+
+// TestPackets reads packet by packet, and is told when there is no room.
+func TestPackets(t *testing.T) {
+	p, r, err := NewPackets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	defer r.Close()
+	for i := 1; i <= 3; i++ {
+		if !p.Packet(make([]byte, i)) {
+			t.Fatal("no room")
+		}
+	}
+	buf := make([]byte, 512)
+	for i := 1; i <= 3; i++ {
+		if n, err := r.Read(buf); n != i || err != nil {
+			t.Errorf("%d bytes, %v; want %d", n, err, i)
+		}
+	}
+	for i := 0; p.Packet(buf); i++ {
+		if i > 1<<16 {
+			t.Fatal("there is always room")
+		}
+	}
+}

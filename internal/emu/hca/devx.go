@@ -16,6 +16,9 @@ type DevxObject struct {
 	// Counters are those of a flow counter, or of a bulk of them.
 	Counters []FrameCounter
 
+	Domain  uint32 // of a TIS: the number of its transport domain
+	LAGPort uint8  // of a TIS: the port of a bond that it sends from, or 0
+
 	// Inner is the handle of the object of the same context that does the work, as if a verb had made it, or 0. It goes
 	// with this one.
 	Inner uint32

@@ -11,10 +11,11 @@ import (
 // Paging is which pages of a region on demand the adapter has: all others fault when it first needs them. The emulator
 // reaches the memory in any case; that the program gave a page back is found when that fails.
 type Paging struct {
+	Counts PageCounts
 	blocks map[uint64]*[blockPages / 64]uint64 // bits of the pages there, by address / 2 MiB
 }
 
-// PageCounts is what a device counts of on-demand paging, in pages. A kernel tells it for each region, by netlink.
+// PageCounts is what a device, and each region, counts of on-demand paging, in pages.
 type PageCounts struct {
 	Faults        uint64 `json:"page_faults"`
 	Invalidations uint64 `json:"page_invalidations"`
@@ -71,8 +72,10 @@ func (k *MKey) PageIn(d *Device, va, n uint64, prefetch bool) bool {
 		}
 		if prefetch {
 			d.Paged.Prefetched += uint64(miss)
+			p.Counts.Prefetched += uint64(miss)
 		} else {
 			d.Paged.Faults += uint64(miss)
+			p.Counts.Faults += uint64(miss)
 		}
 	}
 	return true
@@ -90,6 +93,7 @@ func (k *MKey) PageOut(d *Device, va, n uint64) {
 		if w != nil && *w&bit != 0 && k.Mem.Read(max(page*pageSize, va), b[:]) != nil {
 			*w &^= bit
 			d.Paged.Invalidations++
+			p.Counts.Invalidations++
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package hca
 
 import (
+	"cmp"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -194,7 +195,8 @@ func (c *Context) CreateQP(i *QPInit) (*QP, unix.Errno) {
 		d.dealt++
 	}
 	if qp.UAR != nil {
-		qp.UAR.QPs = append(qp.UAR.QPs, qp)
+		at, _ := slices.BinarySearchFunc(qp.UAR.QPs, qp.DB, func(o *QP, db uint64) int { return cmp.Compare(o.DB, db) })
+		qp.UAR.QPs = slices.Insert(qp.UAR.QPs, at, qp) // in the order of their doorbell records
 	}
 	qp.Handle = c.add(qp)
 	d.Fabric.Engine.QPCreated(qp)

@@ -7,6 +7,7 @@ package hca
 
 // UARRun is the engine's state of a doorbell page.
 type UARRun struct {
+	Rung bool         // and its queues were not looked at
 	Last [8][256]byte // strict mode: the WQE that was rung last on each slot
 }
 

@@ -13,8 +13,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 )
 
-// kinds are the interfaces of the kernel's that only exist, the best first: not every kernel has every one.
-var kinds = []string{"dummy", "ifb", "bridge"}
+// Kinds are the interfaces of the kernel's that only exist, the best first: not every kernel has every one. Only a
+// bridge answers ethtool and has a greatest MTU, but it has no carrier.
+var Kinds = []string{"dummy", "ifb", "bridge"}
 
 const genModeNone = 1 // IN6_ADDR_GEN_MODE_NONE
 
@@ -27,12 +28,13 @@ type Links struct {
 	fd    int
 	seq   uint32
 	index map[string]int
+	kinds []string // of interfaces, to be tried in order
 }
 
-// New makes the interfaces of c's ports, through a socket that was opened in the namespace with the right to do so. fd
-// stays the caller's.
-func New(fd int, c *config.Config) (*Links, error) {
-	l := &Links{fd: fd, index: map[string]int{"lo": loIndex}}
+// New makes the interfaces of c's ports, through a socket that was opened in the namespace with the right to do so.
+// They are of the first of these kinds that the kernel has. fd stays the caller's.
+func New(fd int, c *config.Config, kinds []string) (*Links, error) {
+	l := &Links{fd: fd, index: map[string]int{"lo": loIndex}, kinds: kinds}
 	if err := l.change(loIndex, unix.IFF_UP, unix.IFF_UP, nil); err != nil {
 		return nil, fmt.Errorf("interface lo: %w", err)
 	}
@@ -85,10 +87,10 @@ func (l *Links) add(n *config.Netdev) error {
 		return nil // lo
 	}
 	var err error
-	try := kinds
+	try := l.kinds
 	if n.VLAN != 0 {
 		// where the kernel knows none, one without a tag will do: nothing is sent
-		try = append([]string{"vlan"}, kinds...)
+		try = append([]string{"vlan"}, l.kinds...)
 	}
 	for _, kind := range try {
 		m := newMessage(unix.RTM_NEWLINK, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_EXCL, info(n.IfIndex, 0, 0))
@@ -111,7 +113,7 @@ func (l *Links) add(n *config.Netdev) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("make one of the kinds %v: %w", kinds, err)
+		return fmt.Errorf("make one of the kinds %v: %w", l.kinds, err)
 	}
 	l.index[n.Name] = n.IfIndex
 	// The link-local address is one of the GID table's.

@@ -36,7 +36,7 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := New(fd, c)
+	l, err := New(fd, c, Kinds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,10 +123,11 @@ func TestNew_Refused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(fd, c); err != nil {
+	if _, err := New(fd, c, Kinds); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(fd, c); !errors.Is(err, unix.EEXIST) || !strings.HasPrefix(err.Error(), "interface emu0: ") {
+	if _, err := New(fd, c, Kinds); !errors.Is(err, unix.EEXIST) ||
+		!strings.HasPrefix(err.Error(), "interface emu0: ") {
 		t.Errorf("the same interfaces again: %v", err)
 	}
 }

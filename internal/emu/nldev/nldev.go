@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/internal/emu/cm"
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 )
@@ -19,6 +20,9 @@ const (
 	cmdGet     = 1
 	cmdPortGet = 5
 	cmdSysGet  = 6
+	cmdResGet  = 9
+	cmdStatGet = 17
+	cmdStatus  = 24
 )
 
 // Attributes. C: enum rdma_nldev_attr.
@@ -46,19 +50,29 @@ const (
 // MaxRequest is the length of a request that is looked at.
 const MaxRequest = 4096
 
-// Answer returns the messages, one or more in each, that the kernel would send to the socket with a port id for what
-// was sent by it. The fabric's lock is held.
-func Answer(f *hca.Fabric, port uint32, sent []byte) (out [][]byte) {
+// most is the length of a datagram of a dump: the kernel's, which programs have room for.
+const most = 3776
+
+// Server answers for the devices of a fabric.
+type Server struct {
+	Fabric *hca.Fabric
+	CM     *cm.Server // nil without ids
+}
+
+// Answer returns the datagrams that the kernel would send to the socket with a port id for what was sent by it. Only
+// who has CAP_NET_ADMIN, admin, sees keys. The fabric's lock is held.
+func (s *Server) Answer(port uint32, admin bool, sent []byte) (out [][]byte) {
 	for len(sent) >= unix.SizeofNlMsghdr {
 		n := int(binary.NativeEndian.Uint32(sent))
 		if n < unix.SizeofNlMsghdr || n > len(sent) {
 			break
 		}
-		r := request{f: f, port: port, seq: binary.NativeEndian.Uint32(sent[8:])}
+		r := request{s: s, f: s.Fabric, admin: admin, port: port, seq: binary.NativeEndian.Uint32(sent[8:])}
 		r.typ, r.flags = binary.NativeEndian.Uint16(sent[4:]), binary.NativeEndian.Uint16(sent[6:])
 		if r.flags&unix.NLM_F_REQUEST != 0 && r.typ >= unix.NLMSG_MIN_TYPE {
 			r.attrs(sent[unix.SizeofNlMsghdr:n])
-			out = append(out, r.answer(sent[:unix.SizeofNlMsghdr])...)
+			r.answer(sent[:unix.SizeofNlMsghdr])
+			out = append(out, r.out...)
 		}
 		sent = sent[min((n+3)&^3, len(sent)):]
 	}
@@ -66,11 +80,14 @@ func Answer(f *hca.Fabric, port uint32, sent []byte) (out [][]byte) {
 }
 
 type request struct {
+	s          *Server
 	f          *hca.Fabric
+	admin      bool
 	port, seq  uint32
 	typ, flags uint16
 	num        map[uint16]int // attributes that are a number
-	buf        []byte
+	buf        []byte         // the datagram that is being filled
+	out        [][]byte       // those that are full
 }
 
 func (r *request) attrs(b []byte) {
@@ -88,44 +105,63 @@ func (r *request) attrs(b []byte) {
 	}
 }
 
-func (r *request) answer(header []byte) [][]byte {
-	dump := r.flags&unix.NLM_F_DUMP == unix.NLM_F_DUMP
-	e := r.run(int(r.typ)&0x3ff, dump)
-	if dump && e == 0 {
-		r.message(unix.NLMSG_DONE, unix.NLM_F_MULTI, func() { r.buf = append(r.buf, 0, 0, 0, 0) })
-		return [][]byte{r.buf}
+func (r *request) dumps() bool { return r.flags&unix.NLM_F_DUMP == unix.NLM_F_DUMP }
+
+func (r *request) answer(header []byte) {
+	e := r.run(int(r.typ) & 0x3ff)
+	if r.dumps() && e == 0 {
+		r.message(unix.NLMSG_DONE, func() { r.buf = append(r.buf, 0, 0, 0, 0) })
+		r.flush()
+		return
 	}
-	var out [][]byte
 	if e == 0 {
-		out = append(out, r.buf)
+		r.flush()
 	}
 	if e != 0 || r.flags&unix.NLM_F_ACK != 0 {
-		r.buf = nil
-		r.message(unix.NLMSG_ERROR, 0, func() {
+		r.buf, r.flags = nil, r.flags&^unix.NLM_F_DUMP
+		r.message(unix.NLMSG_ERROR, func() {
 			r.buf = binary.NativeEndian.AppendUint32(r.buf, uint32(-int32(e)))
 			r.buf = append(r.buf, header...)
 		})
-		out = append(out, r.buf)
+		r.flush()
 	}
-	return out
 }
 
-func (r *request) run(cmd int, dump bool) unix.Errno {
+func (r *request) flush() {
+	if len(r.buf) > 0 {
+		r.out = append(r.out, r.buf)
+	}
+	r.buf = nil
+}
+
+func (r *request) run(cmd int) unix.Errno {
 	if r.typ>>10 != client {
 		return unix.EINVAL
 	}
+	dump := r.dumps()
 	switch {
 	case cmd == cmdSysGet && !dump:
-		r.message(r.typ, 0, func() { r.attr(attrNetnsMode, []byte{1}) }) // shared
+		r.message(r.typ, func() { r.attr(attrNetnsMode, []byte{1}) }) // shared
 		return 0
-	case cmd == cmdGet && dump:
+	case cmd == cmdGet && dump, cmd == cmdResGet && dump:
 		for _, d := range r.f.Devices {
-			if !d.Gone {
+			if d.Gone {
+				continue
+			}
+			if cmd == cmdGet {
 				r.device(d)
+			} else {
+				r.summary(d)
 			}
 		}
 		return 0
-	case cmd != cmdGet && cmd != cmdPortGet:
+	case cmd == cmdStatGet && dump:
+		return r.statistics()
+	}
+	t, isTable := tables[cmd]
+	switch {
+	case isTable, cmd == cmdGet, cmd == cmdPortGet, cmd == cmdResGet, cmd == cmdStatGet, cmd == cmdStatus && !dump:
+	default:
 		return unix.EOPNOTSUPP
 	}
 	i, ok := r.num[attrDevIndex]
@@ -133,27 +169,48 @@ func (r *request) run(cmd int, dump bool) unix.Errno {
 		return unix.EINVAL
 	}
 	d := r.f.Devices[i]
-	if cmd == cmdGet {
-		r.device(d)
-		return 0
+	port, told := r.num[attrPortIndex]
+	if told && (port < 1 || port > len(d.Ports)) || cmd == cmdPortGet && !dump && !told {
+		return unix.EINVAL
 	}
-	if dump {
+	switch {
+	case isTable:
+		return r.table(d, t, port)
+	case cmd == cmdGet:
+		r.device(d)
+	case cmd == cmdResGet:
+		r.summary(d)
+	case cmd == cmdStatGet:
+		return r.statistic(d, port)
+	case cmd == cmdStatus:
+		return r.optional(d, port)
+	case dump:
 		for _, p := range d.Ports {
 			r.link(p)
 		}
-		return 0
+	default:
+		r.link(d.Ports[port-1])
 	}
-	n := r.num[attrPortIndex]
-	if n < 1 || n > len(d.Ports) {
-		return unix.EINVAL
-	}
-	r.link(d.Ports[n-1])
 	return 0
 }
 
-// message appends one.
-func (r *request) message(typ uint16, flags int, body func()) {
-	at := len(r.buf)
+// message appends one, to a datagram of its own if this one has no room for it.
+func (r *request) message(typ uint16, body func()) {
+	before := r.buf
+	r.buf = nil
+	r.write(typ, body)
+	if len(before)+len(r.buf) <= most {
+		r.buf = append(before, r.buf...)
+	} else if len(before) > 0 {
+		r.out = append(r.out, before)
+	}
+}
+
+func (r *request) write(typ uint16, body func()) {
+	at, flags := len(r.buf), 0
+	if r.dumps() {
+		flags = unix.NLM_F_MULTI
+	}
 	r.buf = append(r.buf, make([]byte, unix.SizeofNlMsghdr)...)
 	body()
 	h := r.buf[at:]
@@ -176,16 +233,24 @@ func (r *request) attr(typ uint16, v []byte) {
 func (r *request) text(typ uint16, s string) { r.attr(typ, append([]byte(s), 0)) }
 func (r *request) u32(typ uint16, v uint32)  { r.attr(typ, binary.NativeEndian.AppendUint32(nil, v)) }
 func (r *request) u64(typ uint16, v uint64)  { r.attr(typ, binary.NativeEndian.AppendUint64(nil, v)) }
-func (r *request) handle(d *hca.Device, n int) {
+
+// nest puts what body appends into one attribute.
+func (r *request) nest(typ uint16, body func()) {
+	at := len(r.buf)
+	r.attr(typ, nil)
+	body()
+	binary.NativeEndian.PutUint16(r.buf[at:], uint16(len(r.buf)-at))
+}
+
+func (r *request) handle(d *hca.Device) {
 	r.u32(attrDevIndex, uint32(d.Index))
 	r.text(attrDevName, d.Config.Name)
-	r.u32(attrPortIndex, uint32(n))
 }
 
 func (r *request) device(d *hca.Device) {
-	multi := int(r.flags&unix.NLM_F_DUMP) / unix.NLM_F_DUMP * unix.NLM_F_MULTI
-	r.message(r.typ, multi, func() {
-		r.handle(d, len(d.Ports))
+	r.message(r.typ, func() {
+		r.handle(d)
+		r.u32(attrPortIndex, uint32(len(d.Ports)))
 		r.text(attrFWVersion, d.Config.FirmwareVersion)
 		r.u64(attrNodeGUID, uint64(d.Config.NodeGUID))
 		r.u64(attrSysImageGUID, uint64(d.Config.NodeGUID))
@@ -199,10 +264,10 @@ func (r *request) device(d *hca.Device) {
 }
 
 func (r *request) link(p *hca.Port) {
-	multi := int(r.flags&unix.NLM_F_DUMP) / unix.NLM_F_DUMP * unix.NLM_F_MULTI
 	c := p.Config
-	r.message(r.typ, multi, func() {
-		r.handle(p.Device, p.Number)
+	r.message(r.typ, func() {
+		r.handle(p.Device)
+		r.u32(attrPortIndex, uint32(p.Number))
 		if c.LinkLayer == config.InfiniBand {
 			r.u64(attrCapFlags, uint64(c.CapFlags))
 			if g := p.GID(0); g != nil {

@@ -37,7 +37,10 @@ func ask(t *testing.T, f *hca.Fabric, cmd uint16, flags int, attrs ...uint32) (m
 	}
 	binary.NativeEndian.PutUint32(b, uint32(len(b)))
 	done := false
-	for _, out := range Answer(f, 4711, b) {
+	for _, out := range (&Server{Fabric: f}).Answer(4711, true, b) {
+		if len(out) > most {
+			t.Errorf("a datagram of %d bytes", len(out))
+		}
 		for len(out) > 0 {
 			n, typ := binary.NativeEndian.Uint32(out), binary.NativeEndian.Uint16(out[4:])
 			if seq, port := binary.NativeEndian.Uint32(out[8:]), binary.NativeEndian.Uint32(out[12:]); seq != 77 ||
@@ -96,7 +99,18 @@ func TestAnswer(t *testing.T) {
 		{"one port", cmdPortGet, unix.NLM_F_ACK, []uint32{attrDevIndex, 1, attrPortIndex, 2}, "mlx5_1:2"},
 		{"no port", cmdPortGet, 0, []uint32{attrDevIndex, 1, attrPortIndex, 3}, "invalid argument"},
 		{"a change", 2, unix.NLM_F_ACK, []uint32{attrDevIndex, 1}, "operation not supported"},
-		{"resources", 9, unix.NLM_F_DUMP, nil, "operation not supported"},
+		{"a raw resource", 19, unix.NLM_F_DUMP, nil, "operation not supported"},
+		{"no resources of any", 10, unix.NLM_F_DUMP, nil, "invalid argument"},
+		{"a QP that is not there", 10, unix.NLM_F_ACK, []uint32{attrDevIndex, 0, attrLQPN, 77},
+			"no such file or directory"},
+		{"a QP of no number", 10, unix.NLM_F_ACK, []uint32{attrDevIndex, 0}, "invalid argument"},
+		{"QPs of no port", 10, unix.NLM_F_DUMP, []uint32{attrDevIndex, 0, attrPortIndex, 2}, "invalid argument"},
+		{"a PD of a port", 14, unix.NLM_F_ACK, []uint32{attrDevIndex, 0, attrPDN, 2, attrPortIndex, 1},
+			"invalid argument"},
+		{"counters of no port", cmdStatGet, unix.NLM_F_ACK, []uint32{attrDevIndex, 0}, "invalid argument"},
+		{"counters of PDs", cmdStatGet, unix.NLM_F_DUMP, []uint32{attrDevIndex, 0, attrStatRes, attrPD},
+			"invalid argument"},
+		{"switches of no port", cmdStatus, unix.NLM_F_ACK, []uint32{attrDevIndex, 0}, "invalid argument"},
 	} {
 		if got := names(ask(t, f, tt.cmd, tt.flags, tt.attrs...)); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.what, got, tt.want)
@@ -116,9 +130,57 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// TestAnswer_Long reads all of a list that fits into no datagram.
+func TestAnswer_Long(t *testing.T) {
+	f := newFabric(t)
+	c := f.Devices[0].Open(4321, nil)
+	c.Ready = true
+	for range 500 {
+		if _, e := c.AllocPD(); e != 0 {
+			t.Fatal(e)
+		}
+	}
+	msgs, e := ask(t, f, 14, unix.NLM_F_DUMP, attrDevIndex, 0)
+	seen := map[uint32]bool{}
+	for _, m := range msgs {
+		for b := []byte(m[attrPD]); len(b) > 0; {
+			n := binary.NativeEndian.Uint16(b)
+			for in := b[4:n]; len(in) > 0; {
+				k := binary.NativeEndian.Uint16(in)
+				switch v := in[4:k]; binary.NativeEndian.Uint16(in[2:]) {
+				case attrPDN:
+					seen[binary.NativeEndian.Uint32(v)] = true
+				case attrPID:
+					if pid := binary.NativeEndian.Uint32(v); pid != 4321 {
+						t.Errorf("pid %d", pid)
+					}
+				}
+				in = in[(k+3)&^3:]
+			}
+			b = b[n:]
+		}
+	}
+	if len(seen) != 500 || len(msgs) < 2 || e != 0 {
+		t.Errorf("%d PDs in %d messages: %v", len(seen), len(msgs), e)
+	}
+	if one, e := ask(t, f, 14, unix.NLM_F_ACK, attrDevIndex, 0, attrPDN, 400); e != 0 || len(one) != 1 ||
+		binary.NativeEndian.Uint32([]byte(one[0][attrPDN])) != 400 {
+		t.Errorf("one PD: %q, %v", one, e)
+	}
+	if sum, e := ask(t, f, cmdResGet, 0, attrDevIndex, 0); e != 0 || len(sum) != 1 ||
+		!strings.Contains(sum[0][attrSummary], "pd\x00\x00\x0c\x00\x12\x00\xf4\x01\x00\x00") {
+		t.Errorf("sum: %q, %v", sum, e)
+	}
+}
+
 // TestAnswer_Garbage sends what no program means.
 func TestAnswer_Garbage(t *testing.T) {
 	f := newFabric(t)
+	c := f.Devices[0].Open(1, nil)
+	c.Ready = true
+	if _, e := c.AllocPD(); e != 0 {
+		t.Fatal(e)
+	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {
 		b := make([]byte, r.IntN(80))
@@ -127,8 +189,8 @@ func TestAnswer_Garbage(t *testing.T) {
 		}
 		if len(b) >= 16 {
 			binary.NativeEndian.PutUint32(b, uint32(r.IntN(len(b)+4)))
-			binary.NativeEndian.PutUint16(b[4:], uint16(client<<10|r.IntN(8)))
+			binary.NativeEndian.PutUint16(b[4:], uint16(client<<10|r.IntN(26)))
 		}
-		Answer(f, 1, b)
+		(&Server{Fabric: f}).Answer(1, false, b)
 	}
 }

@@ -63,7 +63,8 @@ var Rules = []Rule{
 	{"cq-overrun", "breaks the CQ: CQ_ERR event, and all its QPs stop",
 		"a CQ holds all work requests of its queues that may complete between two polls"},
 	{"cq-block", "nothing; the program takes the old entry for a completion when it comes to it again",
-		"give each entry of a block the owner bit of its lap, or make it invalid (0xf0), before the consumer index passes it"},
+		"each entry of a block gets the owner bit of its lap, or becomes invalid (0xf0), before the consumer index " +
+			"passes it"},
 	{"cq-arm-sequence", "ignores the request: the event never comes",
 		"the sequence number goes up by one for each event that was fetched, modulo 4"},
 	{"ring-unmapped", "reads and writes pages that the program has given back",

@@ -21,11 +21,12 @@ const (
 	Dir
 	Uverbs
 	RDMACM
+	Umad
 )
 
 // String returns the lower-case name.
 func (k Kind) String() string {
-	if names := [...]string{"missing", "file", "dir", "uverbs", "rdma_cm"}; int(k) < len(names) {
+	if names := [...]string{"missing", "file", "dir", "uverbs", "rdma_cm", "umad"}; int(k) < len(names) {
 		return names[k]
 	}
 	return "Kind(" + strconv.Itoa(int(k)) + ")"
@@ -36,8 +37,9 @@ func (k Kind) String() string {
 type Target struct {
 	RealPath string
 	Kind     Kind
-	Device   int  // of Uverbs
-	Link     bool // of Uverbs and RDMACM: RealPath is a symbolic link to the device file, for lstat and readlink
+	Device   int  // of Uverbs and Umad
+	Umad     int  // N of umadN
+	Link     bool // of Uverbs, RDMACM and Umad: RealPath is a symbolic link to the device file, for lstat and readlink
 	// Outside, if not "", is where the path leads in the machine's own files: whoever asks needs the right to see them.
 	Outside string
 	Own     bool // with Outside: RealPath is a link of the tree's that leads there
@@ -82,7 +84,7 @@ func (t *Tree) lookup(path string) (target Target, ok bool) {
 	if target, ok := t.nodes[path]; ok {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if target.Kind == Uverbs && t.gone[target.Device] {
+		if target.Kind != RDMACM && t.gone[target.Device] {
 			target.Kind, target.Link = Missing, false
 		}
 		return target, true

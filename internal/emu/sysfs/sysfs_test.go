@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -149,7 +150,8 @@ func TestLookup_Kinds(t *testing.T) {
 		{"/sys/class/infiniband/mlx5_0/../..", Dir, 0, false},
 		{"/sys/class/infiniband/mlx5_0/node_guid/", Missing, 0, false}, // ENOTDIR
 		{"/sys/class/infiniband/mlx5_9", Missing, 0, false},
-		{"/sys/class/infiniband_mad", Missing, 0, false},
+		{"/sys/class/infiniband_mad", Dir, 0, false},
+		{"/sys/class/infiniband_cm", Missing, 0, false},
 		{"/sys/class/infiniband_verbs/uverbs1", Dir, 0, false},
 		{"/dev/infiniband", Dir, 0, false},
 		{"/dev/infiniband/uverbs0", Uverbs, 0, false},
@@ -222,7 +224,7 @@ func TestNative(t *testing.T) {
 		}
 	}
 	for dir, want := range map[string]string{"/sys/class/infiniband": "mlx5_0 mlx5_1",
-		"/dev/infiniband":             "rdma_cm uverbs0 uverbs1",
+		"/dev/infiniband":             "rdma_cm umad0 umad1 uverbs0 uverbs1",
 		"/sys/class/infiniband_verbs": "abi_version uverbs0 uverbs1", "/sys/class/infiniband/mlx5_0/ports": "1"} {
 		target, _ := tr.Lookup(dir)
 		entries, err := os.ReadDir(target.RealPath)
@@ -333,7 +335,8 @@ func TestUpdates(t *testing.T) {
 	ok(tr.Remove(0))
 	ok(tr.SetPortState(0, 1, config.PortActive, config.PhysLinkUp))
 	for _, path := range []string{"/sys/class/infiniband/mlx5_0", "/sys/class/infiniband_verbs/uverbs0",
-		"/dev/infiniband/uverbs0", "/dev/char/231:192"} {
+		"/dev/infiniband/uverbs0", "/dev/char/231:192", "/sys/class/infiniband_mad/umad0", "/dev/infiniband/umad0",
+		"/dev/char/231:0"} {
 		if got, ok := tr.Lookup(path); !ok || got.Kind != Missing {
 			t.Errorf("%s is still there: %+v, %v", path, got, ok)
 		} else if _, err := os.Stat(got.RealPath); err == nil {
@@ -550,4 +553,23 @@ func FuzzLookup(f *testing.F) {
 			t.Errorf("%q leads out of the tree: %q", path, target.RealPath)
 		}
 	})
+}
+
+// TestUmad looks at the device files of ports.
+func TestUmad(t *testing.T) {
+	tr := newTree(t, "mlx5_0", "mlx5_1,link=ib,ports=2")
+	for n, want := range []string{"mlx5_0 1", "mlx5_1 1", "mlx5_1 2"} {
+		dir := "/sys/class/infiniband_mad/umad" + strconv.Itoa(n)
+		got := strings.TrimSpace(read(t, tr, dir+"/ibdev")) + " " + strings.TrimSpace(read(t, tr, dir+"/port"))
+		if got != want {
+			t.Errorf("umad%d: %s, want %s", n, got, want)
+		}
+		dev := "/dev/infiniband/umad" + strconv.Itoa(n)
+		if got, ok := tr.Lookup(dev); !ok || got.Kind != Umad || got.Umad != n {
+			t.Errorf("%s: %+v, %v", dev, got, ok)
+		}
+		if st := tr.StatUmad(n); st.Mode != unix.S_IFCHR|0o600 || st.Rdev != unix.Mkdev(231, uint32(n)) {
+			t.Errorf("%s: mode %o, device %d", dev, st.Mode, st.Rdev)
+		}
+	}
 }

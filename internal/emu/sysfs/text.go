@@ -28,6 +28,9 @@ var (
 		rx_icrc_encapsulated rx_read_requests rx_write_requests`)
 )
 
+// HWCounters returns the names of the driver's counters of a port, in order.
+func HWCounters() []string { return hwCounters }
+
 func stateText(s config.PortState) string { return fmt.Sprintf("%d: %v", s, s) }
 
 func physText(s config.PhysState) string { return fmt.Sprintf("%d: %v", s, s) }

@@ -100,6 +100,7 @@ func (t *Tree) build() {
 	t.class("misc", cm)
 	t.node(MiscMajor, t.rdmacm, cm, Target{Kind: RDMACM})
 	t.files("/sys/class/infiniband_verbs", "abi_version", "6")
+	t.files("/sys/class/infiniband_mad", "abi_version", "5")
 	t.dir("/sys/class/infiniband")
 	t.dir("/sys/bus/pci/drivers/mlx5_core")
 	// A name without slash at its end claims all that begins so: infiniband_verbs, infiniband_mad.
@@ -187,6 +188,7 @@ func (t *Tree) device(i int, d *config.Device) {
 	t.link(ib+"/device", base)
 	t.class("infiniband", ib)
 	for j := range d.Ports {
+		t.umad(i, j)
 		t.port(fmt.Sprintf("%s/ports/%d", ib, j+1), &d.Ports[j])
 	}
 }

@@ -69,6 +69,7 @@ func (t *Tree) Remove(device int) error {
 			t.devices[device] + "/infiniband", t.devices[device] + "/infiniband_verbs"} {
 			t.remove(path)
 		}
+		t.removeUmads(device)
 		for _, n := range t.netdevs {
 			if n.Device != device || n.Real {
 				continue

@@ -20,6 +20,7 @@ func init() {
 	devxCreates = map[uint16]func(*command) (*hca.DevxObject, uapi.Status){
 		uapi.OpAllocPD:              devxAllocPD,
 		uapi.OpAllocTransportDomain: allocTransportDomain,
+		uapi.OpCreateTIS:            createTIS,
 		uapi.OpCreateCQ:             devxCreateCQ,
 		uapi.OpCreateQP:             devxCreateQP,
 		uapi.OpCreateGeneralObject:  createGeneral,
@@ -51,19 +52,19 @@ func init() {
 // devxCreatable reports whether the kernel passes a command on as one that makes an object. C: devx_is_obj_create_cmd.
 func devxCreatable(in []byte) bool {
 	const (
-		createRMP, createSQ, createRQ, createRQT, createTIR, createTIS = 0x90c, 0x904, 0x908, 0x916, 0x900, 0x912
-		allocQCounter, createFlowTable, createFlowGroup                = 0x771, 0x930, 0x933
-		setFlowTableEntry, allocReformat                               = 0x936, 0x93d
-		allocModifyHeader, createSched, addVXLAN, setL2                = 0x940, 0x782, 0x827, 0x829
-		createSRQ, createXSRQ, createDCT, createXRQ, attachMCG         = 0x700, 0x705, 0x710, 0x717, 0x806
-		allocXRCD                                                      = 0x80e
+		createRMP, createSQ, createRQ, createRQT, createTIR    = 0x90c, 0x904, 0x908, 0x916, 0x900
+		allocQCounter, createFlowTable, createFlowGroup        = 0x771, 0x930, 0x933
+		setFlowTableEntry, allocReformat                       = 0x936, 0x93d
+		allocModifyHeader, createSched, addVXLAN, setL2        = 0x940, 0x782, 0x827, 0x829
+		createSRQ, createXSRQ, createDCT, createXRQ, attachMCG = 0x700, 0x705, 0x710, 0x717, 0x806
+		allocXRCD                                              = 0x80e
 	)
 	numPSV := uapi.Bits{At: 0x40, Len: 4}
 	switch uapi.CmdOpcode.Get(in) {
 	case uapi.OpCreateGeneralObject, uapi.OpCreateMKey, uapi.OpCreateCQ, uapi.OpAllocPD, uapi.OpAllocTransportDomain,
-		uapi.OpCreateQP, createRMP, createSQ, createRQ, createRQT, createTIR, createTIS, allocQCounter, createFlowTable,
-		createFlowGroup, uapi.OpAllocFlowCounter, allocReformat, allocModifyHeader, createSched, addVXLAN, setL2,
-		createSRQ, createXSRQ, createDCT, createXRQ, attachMCG, allocXRCD:
+		uapi.OpCreateQP, createRMP, createSQ, createRQ, createRQT, createTIR, uapi.OpCreateTIS, allocQCounter,
+		createFlowTable, createFlowGroup, uapi.OpAllocFlowCounter, allocReformat, allocModifyHeader, createSched,
+		addVXLAN, setL2, createSRQ, createXSRQ, createDCT, createXRQ, attachMCG, allocXRCD:
 		return true
 	case setFlowTableEntry:
 		return uapi.CmdOpMod.Get(in) == 0
@@ -128,12 +129,4 @@ func statusOf(e unix.Errno) uapi.Status {
 		return uapi.StatusBadResource
 	}
 	return uapi.StatusBadParam
-}
-
-// allocTransportDomain gives a number. What a transport domain is for, to keep frames of a context from others, is
-// what this adapter does for each context anyway.
-func allocTransportDomain(d *command) (*hca.DevxObject, uapi.Status) {
-	num := d.ctx.Device.NextNumber()
-	uapi.CmdNum.Put(d.out, uint64(num))
-	return &hca.DevxObject{Name: "DevX transport domain", Num: num}, uapi.StatusOK
 }

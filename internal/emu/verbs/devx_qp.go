@@ -199,34 +199,3 @@ func rts2rts(d *command, o any) uapi.Status {
 	}
 	return uapi.StatusOK
 }
-
-// Fields of a transport interface send, which a raw packet QP has. C: struct mlx5_ifc_tisc_bits.
-var (
-	tisLAGPort    = uapi.Bits{At: 0x80 + 0x04, Len: 4}
-	tisNewLAGPort = uapi.Bits{At: 0x100 + 0x04, Len: 4}
-	tisMask       = uapi.Bits{At: 0x80, Len: 64}
-)
-
-const tisMaskLAGPort = 1 << 2
-
-func queryTIS(d *command, o any) uapi.Status {
-	qp := d.devxQP(o)
-	if qp == nil || qp.Type != hca.RawPacket {
-		return uapi.StatusBadResource
-	}
-	tisLAGPort.Put(d.out, uint64(qp.LAGPort))
-	return uapi.StatusOK
-}
-
-func modifyTIS(d *command, o any) uapi.Status {
-	qp := d.devxQP(o)
-	port := uint8(tisNewLAGPort.Get(d.in))
-	switch v := d.ctx.Device; {
-	case qp == nil || qp.Type != hca.RawPacket:
-		return uapi.StatusBadResource
-	case tisMask.Get(d.in)&^tisMaskLAGPort != 0, !bonded(v), int(port) > v.Config.LAGPorts:
-		return uapi.StatusBadParam
-	}
-	qp.LAGPort = port
-	return uapi.StatusOK
-}

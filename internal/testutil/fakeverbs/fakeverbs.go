@@ -1,5 +1,5 @@
-// Package fakeverbs builds fake libraries, such as the libibverbs in ibv/testdata/fakeverbs, which let tests run without
-// a device.
+// Package fakeverbs builds fake libraries, such as the libibverbs in ibv/testdata/fakeverbs, which let tests run
+// without a device.
 package fakeverbs
 
 import (

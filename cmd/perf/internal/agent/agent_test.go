@@ -125,7 +125,7 @@ func TestAgentRefuses(t *testing.T) {
 		"verb":      {request{Op: opServer, Test: params(func(p *wire.Params) { p.Verb = 9 })}, "Verb(9)"},
 		"metric":    {request{Op: opServer, Test: params(func(p *wire.Params) { p.Metric = 9 })}, "Metric(9)"},
 		"transport": {request{Op: opServer, Test: params(func(p *wire.Params) { p.Transport = 9 })}, "Transport(9)"},
-		"frames":    {request{Op: opServer, Test: params(func(p *wire.Params) { p.Transport = wire.RawEth })}, "RawEth"},
+		"frames":    {request{Op: opServer, Test: params(func(p *wire.Params) { p.Transport = 3 })}, "RawEth"},
 		"operation": {request{Op: "reboot"}, `"reboot"`},
 		"option":    {request{Op: opClient, Test: test, Host: "--version", Port: 1}, `host "--version"`},
 		"no host":   {request{Op: opClient, Test: test, Port: 1}, `host ""`},

@@ -29,7 +29,7 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("agent %s: %s", e.Age
 func Dial(ctx context.Context, host string, port int, t Token, timeout, patience time.Duration) (*Client, error) {
 	end := time.Now().Add(patience)
 	for {
-		c, err := wire.DialTCP(ctx, host, port, timeout, max(0, time.Until(end)))
+		c, err := wire.DialTCP(ctx, "", host, port, timeout, max(0, time.Until(end)))
 		if err != nil {
 			return nil, err
 		}

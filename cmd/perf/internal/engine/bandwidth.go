@@ -107,7 +107,7 @@ func (r *run) sendBW() error {
 				return err
 			}
 		}
-		if r.plan.Bidirectional && r.plan.ByCount() {
+		if r.plan.Bidirectional && (r.plan.ByCount() || r.plan.ReportBoth) {
 			if err := r.exchange(&s); err != nil {
 				return err
 			}
@@ -134,42 +134,25 @@ func (r *run) exchange(s *measure.Size) error {
 // moveBW moves the messages of one size.
 func (r *run) moveBW(size uint64) (measure.Size, error) {
 	p := &r.plan
-	l := &loop.Bandwidth{Monitor: r.mon, Links: r.links, Depth: uint64(p.TxDepth), Lossy: p.Lossy(),
-		Alone: !r.Meets()}
-	l.Held = max(p.RecvList-1, 0)
-	if r.hooks.Progress != nil || p.Events || p.Interval > 0 {
-		l.Count = &r.count
+	loops := make([]*loop.Bandwidth, len(r.threads))
+	for i, t := range r.threads {
+		loops[i] = r.bandwidthLoop(t, size)
 	}
-	directions := uint64(0)
-	if p.Sends() {
-		directions++
-		l.Sends = r.SendCQ()
-		if p.Rate.Limit > 0 {
-			l.Pace = measure.NewPacer(r.clk, p.Rate.Messages(size), p.Rate.Burst)
-		}
-	}
-	if p.Receives() {
-		directions++
-		l.Recvs = r.RecvCQ()
-		// As perftest: a server that also sends waits for the client's first.
-		l.Gated = p.Sends() && !p.Client()
-	}
+	both := p.Sends() && p.Receives()
 	var want uint64
-	if p.Duration > 0 {
-		l.Sample = measure.NewSampler(r.clk, p.Duration, p.Margin)
-	} else if p.ByCount() {
-		n := p.Iters * uint64(p.QPs)
-		want = n * directions
-		if p.Sends() && !p.NoPeak && n <= peakMessages {
-			l.Stamps = measure.NewStamps(int(n)/p.PostList, int(n), p.PostList)
+	if p.ByCount() {
+		want = p.Iters * uint64(p.QPs)
+		if both {
+			want *= 2
 		}
 	}
 	stopIntervals := r.intervals(size)
-	err := r.guard(size, want, func(ctx context.Context) error {
-		if directions == 1 && p.Sends() {
-			l.Sends = r.poller(ctx, r.SendCQ())
-		} else if directions == 1 {
-			l.Recvs = r.poller(ctx, r.RecvCQ())
+	err := r.guard(size, want, func(ctx context.Context, i int) error {
+		l, t := loops[i], r.threads[i]
+		if !both && p.Sends() {
+			l.Sends = r.poller(ctx, t.sends)
+		} else if !both {
+			l.Recvs = r.poller(ctx, t.recvs)
 		}
 		if p.PollMax > 0 {
 			l.Sends, l.Recvs = few(l.Sends, p.PollMax), few(l.Recvs, p.PollMax)
@@ -191,21 +174,77 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		r.res.Parts = parts
 		return measure.Size{}, err
 	}
-	messages, ticks := l.Moved()
-	var peak float64
-	if l.Stamps != nil {
-		peak = l.Stamps.PeakTicks()
-	}
-	s := measure.Moved(size, messages, ticks, r.clk.Rate()/1e9, peak)
+	s := r.outcome(size, loops)
 	s.Parts = parts
-	if p.Lossy() && p.ByCount() {
-		s.Lost = p.Iters*uint64(p.QPs) - l.Received()
-	}
 	if over {
 		r.done(s)
 		return s, errOver
 	}
 	return s, nil
+}
+
+// bandwidthLoop makes the loop of a thread.
+func (r *run) bandwidthLoop(t *thread, size uint64) *loop.Bandwidth {
+	p := &r.plan
+	l := &loop.Bandwidth{Monitor: t.mon, Links: t.links, Depth: uint64(p.TxDepth), Lossy: p.Lossy(),
+		Alone: !r.Meets()}
+	l.Held = max(p.RecvList-1, 0)
+	if r.hooks.Progress != nil || p.Events || p.Interval > 0 {
+		l.Count = &t.count
+	}
+	if p.Sends() {
+		l.Sends = t.sends
+		if p.Rate.Limit > 0 && !p.Rate.Hardware {
+			n := len(r.threads) // each has its part
+			l.Pace = measure.NewPacer(r.clk, p.Rate.Messages(size)/float64(n), max(p.Rate.Burst/n, p.PostList))
+		}
+	}
+	if p.Receives() {
+		l.Recvs = t.recvs
+		// As perftest: a server that also sends waits for the client's first.
+		l.Gated = p.Sends() && !p.Client()
+	}
+	if p.Duration > 0 {
+		l.Sample = r.sampler()
+	} else if n := p.Iters * uint64(len(t.links)); p.ByCount() && p.Sends() && !p.NoPeak &&
+		p.Iters*uint64(p.QPs) <= peakMessages {
+		l.Stamps = measure.NewStamps(int(n)/p.PostList, int(n), p.PostList)
+	}
+	return l
+}
+
+// sampler returns what ends a loop by time. Those of several threads and rails share a window.
+func (r *run) sampler() *measure.Sampler {
+	s := measure.NewSampler(r.clk, r.plan.Duration, r.plan.Margin)
+	if len(r.threads) > 1 || r.rails != nil {
+		r.window.Add(s)
+	}
+	return s
+}
+
+// outcome returns what the loops of all threads moved.
+func (r *run) outcome(size uint64, loops []*loop.Bandwidth) measure.Size {
+	p := &r.plan
+	var parts []measure.Size
+	var stamps []*measure.Stamps
+	for i, l := range loops {
+		peak := 0.0
+		if l.Stamps != nil {
+			peak = l.Stamps.PeakTicks()
+			stamps = append(stamps, l.Stamps)
+		}
+		messages, from, to := l.Moved()
+		s := measure.Moved(size, messages, from, to, r.perTick(), peak)
+		if p.Lossy() && p.ByCount() {
+			s.Lost = p.Iters*uint64(len(r.threads[i].links)) - l.Received()
+		}
+		parts = append(parts, s)
+	}
+	s := r.sum(parts)
+	if len(parts) > 1 && stamps != nil {
+		s.SetPeak(measure.MergeStamps(stamps).PeakTicks(), r.perTick())
+	}
+	return s
 }
 
 // few limits how many completions are taken at once. No queue stays none.

@@ -8,23 +8,35 @@ import (
 	"time"
 )
 
-// guard runs a loop while it watches the connection to the peer, and reports
+// guard runs a loop in each thread while it watches the connection to the peer, and reports
 // progress. The context ends when the loop is to end.
-func (r *run) guard(size, want uint64, loop func(ctx context.Context) error) error {
+func (r *run) guard(size, want uint64, loop func(ctx context.Context, i int) error) error {
+	if r.rails != nil {
+		if err := r.rails.meet(r.ctx, r.patience()); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	defer cancel(nil)
 	var timer atomic.Pointer[time.Timer]
 	stopWatch := r.Watch(func(err error) {
 		timer.Store(time.AfterFunc(grace, func() {
-			r.mon.Abort(err)
+			r.abort(err)
 			cancel(err)
 		}))
-	}, r.mon.Spoke)
+	}, func() {
+		for _, t := range r.threads {
+			t.mon.Spoke()
+		}
+	})
+	r.restart()
 	stopProgress := r.progress(size, want)
 	stopWatchdog := r.watchdog(cancel)
-	r.mon.Begin()
+	for _, t := range r.threads {
+		t.mon.Begin()
+	}
 	began := time.Now()
-	err := loop(ctx) // not locked to its thread: it passes through Go's scheduler by itself
+	err := r.each(cancel, func(i int) error { return loop(ctx, i) })
 	r.ran = time.Since(began)
 	stopProgress()
 	stopWatchdog()
@@ -46,8 +58,7 @@ func (r *run) progress(size, want uint64) (stop func()) {
 	if r.hooks.Progress == nil {
 		return func() {}
 	}
-	r.count.Store(0)
-	return every(200*time.Millisecond, func() { r.hooks.Progress(size, r.count.Load(), want) })
+	return every(200*time.Millisecond, func() { r.hooks.Progress(size, r.moved(), want) })
 }
 
 // watchdog ends a run by events that stalls: a loop that sleeps cannot see it.
@@ -55,13 +66,18 @@ func (r *run) watchdog(cancel context.CancelCauseFunc) (stop func()) {
 	if !r.plan.Events {
 		return func() {}
 	}
-	last := r.count.Load()
+	last := make([]uint64, len(r.threads))
+	for i, t := range r.threads {
+		last[i] = t.count.Load()
+	}
 	return every(r.plan.Timeout, func() {
-		now := r.count.Load()
-		if now == last && (now > 0 || r.Meets() || r.plan.Client()) {
-			cancel(r.mon.Stalled())
+		for i, t := range r.threads {
+			now := t.count.Load()
+			if now == last[i] && !t.over.Load() && (now > 0 || r.Meets() || r.plan.Client()) {
+				cancel(t.mon.Stalled())
+			}
+			last[i] = now
 		}
-		last = now
 	})
 }
 

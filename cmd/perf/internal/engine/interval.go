@@ -12,12 +12,12 @@ func (r *run) intervals(size uint64) (stop func() []measure.Interval) {
 	if r.plan.Interval == 0 {
 		return func() []measure.Interval { return nil }
 	}
-	r.count.Store(0)
+	r.restart()
 	var parts []measure.Interval
 	var last uint64
 	var begun time.Time
 	look := func(now time.Time) {
-		n := r.count.Load()
+		n := r.moved()
 		if n == 0 {
 			begun = now // the peer has not come yet
 			return

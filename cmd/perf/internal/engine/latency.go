@@ -44,8 +44,41 @@ func (r *run) latency() error {
 // runLat measures one size.
 func (r *run) runLat(size uint64) (measure.Size, error) {
 	p := &r.plan
+	loops := make([]*loop.Latency, len(r.threads))
+	for i, t := range r.threads {
+		loops[i] = r.latencyLoop(t)
+	}
+	err := r.guard(size, p.Iters*uint64(len(loops)), func(ctx context.Context, i int) error {
+		l, t := loops[i], r.threads[i]
+		if p.Verb == wire.Write {
+			return l.Write(r.SendArea(t.first)[:size], r.RecvArea(t.first)[:size])
+		}
+		l.Sends = r.poller(ctx, t.sends)
+		if p.Verb.Fetches() {
+			return l.Read()
+		}
+		l.Recvs = r.poller(ctx, t.recvs)
+		return l.PingPong()
+	})
+	if err != nil {
+		return measure.Size{}, err
+	}
+	var parts []measure.Size
+	for i, t := range r.threads {
+		if p.Verb == wire.Write {
+			// The number of the last message is in the way of the next size.
+			payload.Fill(r.SendArea(t.first), t.first)
+		}
+		parts = append(parts, measure.Waited(size, t.links[0].Done(), loops[i].Collect(r.clk.Rate())))
+	}
+	return r.sum(parts), nil
+}
+
+// latencyLoop makes the loop of a thread.
+func (r *run) latencyLoop(t *thread) *loop.Latency {
+	p := &r.plan
 	l := &loop.Latency{
-		Monitor: r.mon, Link: r.links[0], Sends: r.SendCQ(), Recvs: r.RecvCQ(),
+		Monitor: t.mon, Link: t.links[0], Sends: t.sends, Recvs: t.recvs,
 		Begins: p.Client() == (p.Verb == wire.Send),
 		Alone:  !r.Meets(), ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5,
 	}
@@ -55,32 +88,12 @@ func (r *run) runLat(size uint64) (measure.Size, error) {
 		l.Lag = 1
 	}
 	if r.hooks.Progress != nil || p.Events {
-		l.Count = &r.count
+		l.Count = &t.count
 	}
 	if p.Duration > 0 {
-		l.ByTime(measure.NewSampler(r.clk, p.Duration, p.Margin), r.clk.Rate())
+		l.ByTime(r.sampler(), r.clk.Rate())
 	} else {
 		l.ByCount(p.Iters)
 	}
-	err := r.guard(size, p.Iters, func(ctx context.Context) error {
-		if p.Verb == wire.Write {
-			return l.Write(r.SendArea(0)[:size], r.RecvArea(0)[:size])
-		}
-		l.Sends = r.poller(ctx, r.SendCQ())
-		if p.Verb.Fetches() {
-			return l.Read()
-		}
-		l.Recvs = r.poller(ctx, r.RecvCQ())
-		return l.PingPong()
-	})
-	if err != nil {
-		return measure.Size{}, err
-	}
-	if p.Verb == wire.Write {
-		// The number of the last message is in the way of the next size.
-		payload.Fill(r.SendArea(0), 0)
-	}
-	h := l.Collect(r.clk.Rate())
-	sum := h.Summary()
-	return measure.Size{Bytes: size, Messages: r.links[0].Done(), Lat: &sum, Buckets: h.Buckets()}, nil
+	return l
 }

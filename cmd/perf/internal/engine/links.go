@@ -9,39 +9,37 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// makeLinks makes a link of each queue pair. What a transport or a verb needs in each work request
-// (an address handle, an operand) goes in here, once.
+// makeLinks makes a link of each queue pair, and gives each thread its own. What a transport or a verb needs in each
+// work request (an address handle, an operand) goes in here, once.
 func (r *run) makeLinks() {
 	p := &r.plan
+	recvs := 0
+	if p.Receives() {
+		recvs = min(p.RxEach(), max(p.RecvList, loop.PollBatch))
+	}
 	for i, q := range r.Pairs() {
-		l := &loop.Link{
-			Name: fmt.Sprintf("queue pair %d (number %#x, peer %#x)", i+1, q.QP.Num(), q.PeerQPN),
-			Send: q.QP, Recv: q.QP, Messages: p.Messages(), Moderate: p.CQMod,
-			Local: q.Local, Remote: q.Remote, Landing: q.Landing,
-		}
+		l := loop.NewLink(p.PostList, recvs, q.LKey)
+		l.Name = fmt.Sprintf("queue pair %d (number %#x, peer %#x)", i+1, q.QP.Num(), q.PeerQPN)
+		l.Send, l.Recv, l.Messages, l.Moderate = q.QP, q.QP, p.Messages(), p.CQMod
+		l.Local, l.Remote, l.Landing = q.Local, q.Remote, q.Landing
 		if q.SRQ != nil {
 			l.Recv = q.SRQ
 		}
 		if !p.Bandwidth() {
 			l.Moderate = 1 // every message is waited for
 		}
-		for range p.PostList {
-			l.WRs = append(l.WRs, ibv.SendWR{
-				Opcode: p.Opcode(), SGEs: []ibv.SGE{{LKey: q.LKey}}, Remote: ibv.RemoteAddr{RKey: q.RKey},
+		for k := range l.WRs {
+			l.WRs[k] = ibv.SendWR{
+				Opcode: p.Opcode(), SGEs: l.WRs[k].SGEs, Remote: ibv.RemoteAddr{RKey: q.RKey},
 				AH: q.AH, RemoteQPN: q.PeerQPN, RemoteQKey: q.QKey, // of a datagram
 				RemoteSRQN: q.SRQN, // of XRC
 				DCKey:      q.DCKey,
 				CompareAdd: 1, // of an atomic: adds one, or compares with what is rarely there
-			})
-		}
-		if p.Receives() {
-			for range min(p.RxEach(), max(p.RecvList, loop.PollBatch)) {
-				l.RecvWRs = append(l.RecvWRs, ibv.RecvWR{SGEs: []ibv.SGE{{LKey: q.LKey}}})
 			}
 		}
 		r.links = append(r.links, l)
 	}
-	loop.Number(r.links)
+	r.makeThreads(r.links)
 }
 
 // begin prepares the links for messages of a size.

@@ -3,9 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"runtime"
-	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
@@ -19,6 +16,7 @@ import (
 // or until the error that Run returned.
 type Result struct {
 	Setup    session.Setup
+	Rails    []Rail // if there are several; Setup is the first one's
 	Sizes    []measure.Size
 	Parts    []measure.Interval // of the size that failed
 	Used     measure.Usage
@@ -32,6 +30,7 @@ type Result struct {
 type Hooks struct {
 	Waiting  func(port int)      // a server listens
 	Ready    func(session.Setup) // the queue pairs are connected
+	Rails    func([]Rail)        // of several, those of each that could
 	Size     func(measure.Size)  // one size is done
 	Interval func(size uint64, i measure.Interval)
 	Progress func(size, done, want uint64) // now and then; want is 0 in a run by time
@@ -40,16 +39,17 @@ type Hooks struct {
 // run is a session at work.
 type run struct {
 	*session.Session
-	plan  plan.Plan
-	asked context.Context // ends when the run is interrupted
-	ctx   context.Context
-	hooks Hooks
-	clk   *tsc.Clock
-	mon   *loop.Monitor
-	links []*loop.Link
-	count atomic.Uint64
-	ran   time.Duration // how long the last loop took
-	res   *Result
+	plan    plan.Plan
+	asked   context.Context // ends when the run is interrupted
+	ctx     context.Context
+	hooks   Hooks
+	clk     *tsc.Clock
+	links   []*loop.Link
+	threads []*thread
+	rails   *rails          // nil: there is one
+	window  *measure.Window // of the threads
+	ran     time.Duration   // how long the last loop took
+	res     *Result
 }
 
 // patience is how late the peer may be to a meeting. One that works beside this end may need as
@@ -66,17 +66,32 @@ func (r *run) patience() time.Duration {
 const grace = 2 * time.Second
 
 // Run runs one test to its end. The Result is there even with an error, with what was measured before.
-func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error) {
-	clk := tsc.New()
-	asked := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	r := &run{
-		Session: session.New(ctx, p), plan: p, asked: asked, ctx: ctx, hooks: hooks, clk: clk,
-		mon: loop.NewMonitor(clk, p.Timeout, !p.Bandwidth()),
-		res: &Result{Started: time.Now()},
+func Run(ctx context.Context, p plan.Plan, hooks Hooks) (*Result, error) {
+	r := newRun(ctx, p, hooks, tsc.New(), nil)
+	err := r.run()
+	return r.res, err
+}
+
+// newRun prepares a test, which is one of several if there are rails.
+func newRun(ctx context.Context, p plan.Plan, hooks Hooks, clk *tsc.Clock, rails *rails) *run {
+	r := &run{plan: p, asked: ctx, hooks: hooks, clk: clk, rails: rails, window: &measure.Window{},
+		res: &Result{Started: time.Now()}}
+	if rails != nil {
+		r.window = &rails.window
 	}
-	defer context.AfterFunc(ctx, func() { r.mon.Abort(context.Cause(ctx)) })()
+	for range p.ThreadCount() {
+		r.threads = append(r.threads, &thread{mon: loop.NewMonitor(clk, p.Timeout, !p.Bandwidth())})
+	}
+	return r
+}
+
+// run opens the session, takes the steps, and closes it.
+func (r *run) run() (err error) {
+	p := &r.plan
+	ctx, cancel := context.WithCancelCause(r.asked)
+	defer cancel(nil)
+	r.ctx, r.Session = ctx, session.New(ctx, r.plan)
+	defer context.AfterFunc(ctx, func() { r.abort(context.Cause(ctx)) })()
 	defer func() {
 		if err != nil && r.links != nil {
 			err = errors.Join(err, r.PortDown())
@@ -84,26 +99,30 @@ func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error)
 		err = errors.Join(err, r.Close())
 		r.res.Setup = r.Setup()
 		r.res.Elapsed = time.Since(r.res.Started)
-		r.res.Clock = clk.String()
+		r.res.Clock = r.clk.String()
 	}()
-	if err := r.Open(hooks.Waiting); err != nil {
-		return r.res, err
+	if err := r.Open(r.hooks.Waiting); err != nil {
+		return err
 	}
 	defer r.watchDevice(cancel)()
 	if p.SizeList != nil && !r.Terms().Ours {
-		return r.res, errors.New("list of sizes (--sizes): " +
-			"the peer is a stock perftest, which knows only all sizes (-a)")
+		return errors.New("list of sizes (--sizes): the peer is a stock perftest, which knows only all sizes (-a)")
+	}
+	if p.ReportBoth && p.Verb.Consumes() && !p.ByCount() && !r.Terms().Ours {
+		return errors.New("reports of both ends (--report-both): the peer is a stock perftest, which reports no " +
+			"send by time (-D); give iterations (-n)")
 	}
 	r.makeLinks()
-	if hooks.Ready != nil {
-		hooks.Ready(r.Setup())
+	if r.hooks.Ready != nil {
+		r.hooks.Ready(r.Setup())
 	}
-	// With one processor no idle one is woken when the loop passes through the
-	// scheduler, only to find that there is nothing to do; and the collector has
-	// no business in a measurement.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	if r.rails == nil {
+		procs := 1
+		if n := len(r.threads); n > 1 {
+			procs = n + 1 // and one for what watches them
+		}
+		defer calm(procs)()
+	}
 	var counters func() map[string]uint64
 	if p.Counters {
 		counters = r.Counters
@@ -115,11 +134,11 @@ func Run(ctx context.Context, p plan.Plan, hooks Hooks) (res *Result, err error)
 		steps = r.latency
 	}
 	if err := steps(); err == errOver {
-		return r.res, nil
+		return nil
 	} else if err != nil {
-		return r.res, err
+		return err
 	}
-	return r.res, r.verify()
+	return r.verify()
 }
 
 // done takes the result of a size.

@@ -72,7 +72,7 @@ func request(ctx context.Context, o *Options, opt *rdma.Options, hooks Hooks, re
 
 // run runs an order.
 func (o *Options) run(ctx context.Context, ctl *control, what order, opt *rdma.Options, res *Result) (Run, error) {
-	if what.Carrier == Raw {
+	if what.Carrier.raw() {
 		return o.runRaw(ctx, ctl, what)
 	}
 	w, ctx, done := newWork(ctx, what, o.Timeout)

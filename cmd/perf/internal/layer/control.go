@@ -34,7 +34,7 @@ func (o *order) check() error {
 	case o.Version != protocolVersion:
 		return fmt.Errorf("the client speaks version %d, this server %d: give both ends the same perf", o.Version,
 			protocolVersion)
-	case o.Carrier != Stream && o.Carrier != Message && o.Carrier != Buffer && o.Carrier != TCP && o.Carrier != Raw &&
+	case o.Carrier != Stream && o.Carrier != Message && o.Carrier != Buffer && o.Carrier != TCP && !o.Carrier.raw() &&
 		o.Carrier != Copy, o.Carrier == Copy && o.Latency:
 		return fmt.Errorf("the client asks for %.20q, which this server does not have", string(o.Carrier))
 	case o.Size < 1 || o.Size > maxSize, o.Conns < 1 || o.Conns > maxConns, o.Messages < 1 || o.Messages > maxMessages,

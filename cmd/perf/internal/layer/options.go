@@ -18,9 +18,13 @@ const (
 	Message Carrier = "message"
 	Buffer  Carrier = "buffer" // messages that are not copied
 	Raw     Carrier = "send"   // perf send: raw verbs
+	RawWait Carrier = "send-e" // perf send -e, which sleeps for completions
 	TCP     Carrier = "tcp"
 	Copy    Carrier = "copy" // a stream whose copying is timed
 )
+
+// raw reports whether c is raw verbs.
+func (c Carrier) raw() bool { return c == Raw || c == RawWait }
 
 // Options is one test as one end asks for it. A server uses what is about itself; the rest is the client's.
 type Options struct {
@@ -92,8 +96,8 @@ func New(o Options) (Options, error) {
 	}
 	for i, c := range o.Compare {
 		switch {
-		case c != Stream && c != Message && c != Buffer && c != Raw && c != TCP && c != Copy:
-			bad("--compare %s: allowed are stream, message, buffer, send, tcp and copy", string(c))
+		case c != Stream && c != Message && c != Buffer && !c.raw() && c != TCP && c != Copy:
+			bad("--compare %s: allowed are stream, message, buffer, send, send-e, tcp and copy", string(c))
 		case c == o.Carrier || slices.Contains(o.Compare[:i], c):
 			bad("--compare %s: it runs already", string(c))
 		case c == Copy && o.Metric == wire.Latency:

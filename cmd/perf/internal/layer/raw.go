@@ -17,7 +17,8 @@ func raw(ctx context.Context, o *Options, what order, waiting func(port int)) (R
 	}
 	p, err := plan.New(plan.Options{
 		Verb: wire.Send, Metric: metric, Transport: wire.RC, Host: o.Host, Bind: o.Bind, Port: o.Port + 1,
-		Device: o.Device, IBPort: 1, GIDIndex: plan.Auto, QPTimeout: plan.DefaultQPTimeout,
+		Events: what.Carrier == RawWait, Device: o.Device, IBPort: 1,
+		GIDIndex: plan.Auto, QPTimeout: plan.DefaultQPTimeout,
 		Size: uint64(what.Size), Iters: uint64(what.Messages), Margin: plan.Auto, QPs: 1, PostList: 1,
 		Inline: plan.Auto, NoPeak: true, LatencyDef: plan.RoundTrip, Timeout: o.Timeout, Patience: o.Patience,
 	})
@@ -34,7 +35,7 @@ func raw(ctx context.Context, o *Options, what order, waiting func(port int)) (R
 	}
 	used := now(nil).since(before)
 	used.Allocs = 0 // the exchange's
-	run := Run{Carrier: Raw, Bytes: what.Size, Conns: 1, Messages: what.Messages, Client: &used}
+	run := Run{Carrier: what.Carrier, Bytes: what.Size, Conns: 1, Messages: what.Messages, Client: &used}
 	if len(res.Sizes) > 0 {
 		s := res.Sizes[0]
 		run.Lat = s.Lat

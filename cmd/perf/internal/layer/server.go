@@ -58,7 +58,7 @@ func (o *Options) serveRun(ctx context.Context, ctl *control, what order, opt *r
 	if err := what.check(); err != nil {
 		return Run{}, err
 	}
-	if what.Carrier == Raw {
+	if what.Carrier.raw() {
 		return o.serveRaw(ctx, ctl, what)
 	}
 	w, ctx, done := newWork(ctx, what, o.Timeout)

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/cpu"
+
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -16,6 +18,7 @@ const PollBatch = 16
 
 // Bandwidth moves messages of one size: out, in, or both.
 type Bandwidth struct {
+	_ cpu.CacheLinePad // another thread's may be beside it
 	*Monitor
 	Links  []*Link     // numbered
 	Sends  Completions // nil: this end does not send
@@ -36,6 +39,7 @@ type Bandwidth struct {
 	sent, got  uint64
 	begun, end int64 // ticks: the first posting (or arrival) and the last completion
 	recvMoved  int64 // ticks: the last arrival
+	_          cpu.CacheLinePad
 }
 
 // Run is the loop. It does not allocate, unless it fails.
@@ -304,10 +308,10 @@ func (b *Bandwidth) Drain() error {
 	return b.await(func() bool { return slices.ContainsFunc(b.Links, b.open) })
 }
 
-// Moved returns how many messages count, and the ticks that they took.
-func (b *Bandwidth) Moved() (messages uint64, ticks int64) {
+// Moved returns how many messages count, and the ticks from the first to the last.
+func (b *Bandwidth) Moved() (messages uint64, from, to int64) {
 	if b.Sample != nil {
 		return b.Sample.Sample()
 	}
-	return max(b.sent, b.got), b.end - b.begun
+	return max(b.sent, b.got), b.begun, b.end
 }

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"golang.org/x/sys/cpu"
+
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
 // Latency sends one message at a time and notes when.
 type Latency struct {
+	_ cpu.CacheLinePad // another thread's may be beside it
 	*Monitor
 	Link   *Link
 	Sends  Completions
@@ -31,6 +34,7 @@ type Latency struct {
 
 	wcs  [1]ibv.WC
 	last int64 // ticks of the previous posting
+	_    cpu.CacheLinePad
 }
 
 // ByCount makes room for the times of n messages.

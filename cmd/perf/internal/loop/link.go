@@ -3,6 +3,8 @@ package loop
 import (
 	"fmt"
 
+	"golang.org/x/sys/cpu"
+
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/payload"
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -17,7 +19,8 @@ const (
 // Link is one queue pair at work. All its memory is there before the loop: exported fields are set
 // before it, the others are the loop's.
 type Link struct {
-	Name     string // for errors
+	_        cpu.CacheLinePad // another thread's may be beside it
+	Name     string           // for errors
 	Send     SendQueue
 	Recv     RecvQueue
 	Messages uint64 // in each direction
@@ -42,6 +45,29 @@ type Link struct {
 	recvPosted uint64
 	recvDone   uint64
 	refill     int // receives used up and not posted again yet
+	_          cpu.CacheLinePad
+}
+
+// NewLink returns a link whose lists have so many work requests, with one SGE of that key each.
+func NewLink(sends, recvs int, lkey uint32) *Link {
+	l := &Link{WRs: apart[ibv.SendWR](sends), RecvWRs: apart[ibv.RecvWR](recvs)}
+	sges := apart[ibv.SGE](sends + recvs)
+	for i := range sges {
+		sges[i].LKey = lkey
+	}
+	for i := range l.WRs {
+		l.WRs[i].SGEs = sges[i : i+1]
+	}
+	for i := range l.RecvWRs {
+		l.RecvWRs[i].SGEs = sges[sends+i : sends+i+1]
+	}
+	return l
+}
+
+// apart returns n elements of 16 bytes or more that share no cache line with anything else.
+func apart[T any](n int) []T {
+	const pad = 8
+	return make([]T, n+2*pad)[pad : pad+n]
 }
 
 // Number gives links their numbers, by which completions find them.

@@ -292,7 +292,8 @@ func TestBWLoopByTime(t *testing.T) {
 	if err := b.Run(); err != nil {
 		t.Fatal(err)
 	}
-	messages, ticks := b.Sample.Sample()
+	messages, from, to := b.Sample.Sample()
+	ticks := to - from
 	ms := float64(ticks) * b.clk.Rate() / 1e6
 	if d := time.Since(start); d < 90*time.Millisecond || ms < 40 {
 		t.Errorf("ran for %v, sampled for %.1f ms; want 100 and 60", d, ms)

@@ -7,11 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/cpu"
+
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/tsc"
 )
 
 // Monitor lets others end a loop, and ends it when nothing comes any more.
 type Monitor struct {
+	_     cpu.CacheLinePad // another thread's may be beside it
 	clk   *tsc.Clock
 	stall int64 // ticks without a completion
 	limit time.Duration
@@ -28,6 +31,7 @@ type Monitor struct {
 	since int64 // when idling began; 0: not yet known
 
 	slice, rested int64 // ticks
+	_             cpu.CacheLinePad
 }
 
 // NewMonitor returns a monitor that bears silence for limit. turns says that the two ends take turns.

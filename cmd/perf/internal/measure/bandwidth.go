@@ -26,20 +26,31 @@ type Size struct {
 	Lat      *Summary
 	Parts    []Interval // if they were asked for
 	Buckets  []Bucket
+	Threads  []Size // what each thread did of it, if there are several
+	Rails    []Rail // and each rail
+
+	dist     *Latency // of Lat and Buckets
+	from, to int64    // ticks in which what was sent here moved
 }
 
-// Moved returns what messages of a size come to, in the ticks from the first to the last. A tick
-// has perTick seconds; peak is the smallest number of ticks a message took, or 0.
-func Moved(size, messages uint64, ticks int64, perTick, peak float64) Size {
+// Moved returns what messages of a size come to, between two ticks. A tick has perTick seconds; peak is
+// the smallest number of ticks a message took, or 0.
+func Moved(size, messages uint64, from, to int64, perTick, peak float64) Size {
 	var bw Bandwidth
-	if secs := float64(ticks) * perTick; secs > 0 {
+	if secs := float64(to-from) * perTick; secs > 0 {
 		bw.MessagesPerSecond = float64(messages) / secs
 		bw.BitsPerSecond = bw.MessagesPerSecond * float64(size) * 8
 	}
-	if peak > 0 {
-		bw.PeakBitsPerSecond = float64(size) * 8 / (peak * perTick)
+	s := Size{Bytes: size, Messages: messages, BW: &bw, from: from, to: to}
+	s.SetPeak(peak, perTick)
+	return s
+}
+
+// SetPeak sets the peak to a message in so many ticks, of perTick seconds.
+func (s *Size) SetPeak(ticks, perTick float64) {
+	if ticks > 0 {
+		s.BW.PeakBitsPerSecond = float64(s.Bytes) * 8 / (ticks * perTick)
 	}
-	return Size{Bytes: size, Messages: messages, BW: &bw}
 }
 
 // Units is perftest's unit of bandwidth, in bits per second.

@@ -6,6 +6,7 @@ type Interval struct {
 	Messages          uint64
 	BitsPerSecond     float64
 	MessagesPerSecond float64
+	Rail              string // which of several did it; empty: all there is
 }
 
 // NewInterval returns what messages of a size come to in that many seconds.

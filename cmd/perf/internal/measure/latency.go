@@ -43,6 +43,20 @@ func (l *Latency) Record(ns float64) {
 	}
 }
 
+// Merge adds the samples of another distribution.
+func (l *Latency) Merge(o *Latency) {
+	if o.n == 0 {
+		return
+	}
+	n, d := float64(l.n+o.n), o.mean-l.mean
+	l.m2 += o.m2 + d*d*float64(l.n)*float64(o.n)/n
+	l.mean += d * float64(o.n) / n
+	l.n += o.n
+	l.min, l.max = min(l.min, o.min), max(l.max, o.max)
+	l.outOfRange += o.outOfRange
+	l.hist.Merge(o.hist) // both count the same range
+}
+
 // Summary is a latency distribution in figures, all in nanoseconds.
 type Summary struct {
 	Count      uint64  `json:"samples"`

@@ -3,16 +3,20 @@ package measure
 import (
 	"time"
 
+	"golang.org/x/sys/cpu"
+
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/tsc"
 )
 
 // Pacer lets messages out at a rate, in bursts.
 type Pacer struct {
-	every int64  // ticks from one burst to the next
-	slack int64  // ticks by which a late burst may be made up for
-	burst uint64 // messages
-	left  uint64 // of this burst
-	next  int64  // ticks: when the next one begins; 0: at once
+	_     cpu.CacheLinePad // each loop has its own
+	every int64            // ticks from one burst to the next
+	slack int64            // ticks by which a late burst may be made up for
+	burst uint64           // messages
+	left  uint64           // of this burst
+	next  int64            // ticks: when the next one begins; 0: at once
+	_     cpu.CacheLinePad
 }
 
 // NewPacer returns a pacer of rate messages per second. No list that is posted is longer than a burst.

@@ -1,15 +1,23 @@
 package measure
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"golang.org/x/sys/cpu"
+)
 
 // Stamps records the times of a stream of messages: when each group was posted
 // and when completions told that a number of messages was done. The slices have
 // their room beforehand, so that recording does not allocate; what does not fit
 // is dropped.
 type Stamps struct {
-	step   int // messages per posted stamp
+	_      cpu.CacheLinePad // each loop has its own
+	step   int              // messages per posted stamp
 	posted []int64
 	done   []doneStamp
+	_      cpu.CacheLinePad
 }
 
 type doneStamp struct {
@@ -20,7 +28,9 @@ type doneStamp struct {
 // NewStamps makes room for the given numbers of posts and completions. Every
 // post is of step messages.
 func NewStamps(posts, completions, step int) *Stamps {
-	return &Stamps{step: step, posted: make([]int64, 0, posts), done: make([]doneStamp, 0, completions)}
+	const pad = 8 // elements, which are no other loop's cache line
+	return &Stamps{step: step, posted: make([]int64, posts+2*pad)[pad : pad : pad+posts],
+		done: make([]doneStamp, completions+2*pad)[pad : pad : pad+completions]}
 }
 
 // Post records that the next step messages are being posted.
@@ -35,6 +45,30 @@ func (s *Stamps) Done(count, at int64) {
 	if len(s.done) < cap(s.done) {
 		s.done = append(s.done, doneStamp{count, at})
 	}
+}
+
+// MergeStamps returns the stamps of several streams as those of one.
+func MergeStamps(streams []*Stamps) *Stamps {
+	all := &Stamps{}
+	type step struct{ at, more int64 }
+	var steps []step
+	for _, s := range streams {
+		all.step = s.step
+		all.posted = append(all.posted, s.posted...)
+		last := int64(0)
+		for _, d := range s.done {
+			steps = append(steps, step{d.at, d.count - last})
+			last = d.count
+		}
+	}
+	slices.Sort(all.posted)
+	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
+	sum := int64(0)
+	for _, s := range steps {
+		sum += s.more
+		all.done = append(all.done, doneStamp{sum, s.at})
+	}
+	return all
 }
 
 // PeakTicks returns the smallest number of ticks per message over all spans

@@ -1,17 +1,24 @@
 package measure
 
 import (
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/cpu"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/tsc"
 )
 
 // Sampler is a run by time: a margin, the sample, a margin.
 type Sampler struct {
-	margin, length     int64 // ticks
+	_                  cpu.CacheLinePad // each loop has its own
+	window             *Window          // nil: it is alone
+	count              atomic.Uint64    // so far, for the others of the window
+	margin, length     int64            // ticks
 	from, to, last     int64
 	begun, ended       int64
 	countFrom, countTo uint64
+	_                  cpu.CacheLinePad
 }
 
 // NewSampler returns a run that lasts for duration, of which the margins at both ends do not count.
@@ -21,6 +28,10 @@ func NewSampler(clk *tsc.Clock, duration, margin time.Duration) *Sampler {
 
 // Start begins the run.
 func (s *Sampler) Start(now int64) {
+	if s.window != nil {
+		s.window.start(s, now)
+		return
+	}
 	s.from = now + s.margin
 	s.to = now + s.length - s.margin
 	s.last = now + s.length
@@ -36,14 +47,21 @@ func (s *Sampler) Sampling() bool { return s.begun != 0 && s.ended == 0 }
 // Tick takes the time and the count so far, and reports whether the run is over. A run whose processor was taken away
 // when the sample should have begun goes on for longer: a sample has its length, or it would be a figure of nothing.
 func (s *Sampler) Tick(now int64, count uint64) bool {
+	if s.window != nil {
+		s.count.Store(count)
+	}
 	switch {
 	case s.from == 0 || now < s.from:
 		return false
+	case s.begun == 0 && s.window != nil:
+		s.window.begin(s, now)
 	case s.begun == 0:
 		s.begun, s.countFrom = now, count
 		late := now - s.from
 		s.to += late
 		s.last += late
+	case now >= s.to && s.ended == 0 && s.window != nil:
+		s.window.end(s, now)
 	case now >= s.to && s.ended == 0:
 		s.ended, s.countTo = now, count
 	}
@@ -53,7 +71,7 @@ func (s *Sampler) Tick(now int64, count uint64) bool {
 // Silent reports whether what moved last at some time was still for the second half of the sample.
 func (s *Sampler) Silent(moved int64) bool { return moved < s.begun+(s.ended-s.begun)/2 }
 
-// Sample returns the messages of the sample, and the ticks that it lasted.
-func (s *Sampler) Sample() (messages uint64, ticks int64) {
-	return s.countTo - s.countFrom, s.ended - s.begun
+// Sample returns the messages of the sample, and the ticks at which it began and ended.
+func (s *Sampler) Sample() (messages uint64, from, to int64) {
+	return s.countTo - s.countFrom, s.begun, s.ended
 }

@@ -24,8 +24,39 @@ func TestSampler(t *testing.T) {
 			}
 			over = s.Tick(now, uint64(i))
 		}
-		if n, d := s.Sample(); !over || n != tt.count || d != tt.len {
-			t.Errorf("%s: over is %v, %d messages in %d; want %d in %d", tt.name, over, n, d, tt.count, tt.len)
+		if n, from, to := s.Sample(); !over || n != tt.count || to-from != tt.len {
+			t.Errorf("%s: over is %v, %d messages in %d; want %d in %d", tt.name, over, n, to-from, tt.count, tt.len)
+		}
+	}
+}
+
+// Loops that share a window count what all of them did between the same two moments.
+func TestWindow(t *testing.T) {
+	w := &Window{}
+	a, b := &Sampler{margin: 20, length: 100}, &Sampler{margin: 20, length: 100}
+	w.Add(a)
+	w.Add(b)
+	a.Start(0)
+	a.Tick(10, 1)
+	b.Start(9) // later, yet its sample begins with that of a
+	b.Tick(15, 100)
+	a.Tick(30, 2) // late by 10, so that all goes on for longer
+	b.Tick(31, 150)
+	b.Tick(80, 300)
+	a.Tick(85, 5)
+	b.Tick(90, 400) // the end of both
+	if over := a.Tick(111, 8); !over {
+		t.Error("a goes on")
+	}
+	if over := b.Tick(112, 600); !over {
+		t.Error("b goes on")
+	}
+	for _, tt := range []struct {
+		s *Sampler
+		n uint64
+	}{{a, 5 - 2}, {b, 400 - 100}} {
+		if n, from, to := tt.s.Sample(); n != tt.n || from != 30 || to != 90 {
+			t.Errorf("%d messages from %d to %d, want %d from 30 to 90", n, from, to, tt.n)
 		}
 	}
 }

@@ -9,6 +9,19 @@ type Usage struct {
 	Counters map[string]uint64 // by how much the port's counters rose, those that did; nil: not asked for
 }
 
+// AddCounters adds those of another device.
+func (u *Usage) AddCounters(more map[string]uint64) {
+	if more == nil {
+		return
+	}
+	if u.Counters == nil {
+		u.Counters = map[string]uint64{}
+	}
+	for name, v := range more {
+		u.Counters[name] += v
+	}
+}
+
 // CPUPercent returns the share of one processor, 0 if it is not known.
 func (u *Usage) CPUPercent() float64 {
 	if u.Elapsed <= 0 {

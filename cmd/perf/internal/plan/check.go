@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -31,7 +32,8 @@ func (p *Plan) check() error {
 	var c complaints
 	for _, check := range []func(*complaints){
 		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
-		p.checkEndless, p.checkRate, p.checkLists, p.checkFrames, p.checkMulticast,
+		p.checkEndless, p.checkRate, p.checkPacing, p.checkLists, p.checkThreads, p.checkDualPort, p.checkFrames,
+		p.checkMulticast,
 	} {
 		check(&c)
 	}
@@ -74,8 +76,8 @@ func (p *Plan) checkQueues(c *complaints) {
 	if p.QPs < 1 || p.QPs > maxQPs {
 		c.add("queue pairs (-q) %d, allowed are 1 to %d", p.QPs, maxQPs)
 	}
-	if !p.Bandwidth() && p.QPs > 1 {
-		c.add("queue pairs (-q) %d: latency is measured on one", p.QPs)
+	if !p.Bandwidth() && p.QPs > 1 && p.Threads != p.QPs && !p.alone() {
+		c.add("queue pairs (-q) %d: latency is measured on one, or by as many threads (--threads)", p.QPs)
 	}
 	if p.TxDepth < 1 || p.TxDepth > maxDepth {
 		c.add("send queue depth (-t) %d, allowed are 1 to %d", p.TxDepth, maxDepth)
@@ -116,8 +118,14 @@ func (p *Plan) checkVerb(c *complaints) {
 	if p.Bidirectional && !bw {
 		c.add("bidirectional (-b): only bandwidth tests have it")
 	}
+	if p.ReportBoth && !p.Bidirectional {
+		c.add("reports of both ends (--report-both): only a test in both directions (-b) has them")
+	}
 	if p.Events && p.Verb == wire.Write && !bw {
 		c.add("events (-e): write lat waits for memory, not for completions")
+	}
+	if p.Vector != 0 && !p.Events {
+		c.add("vector (-X) %d: only events (-e) come by one", p.Vector)
 	}
 	if p.OutReads != 0 && !p.Verb.Fetches() {
 		c.add("outstanding reads (-o) %d: only read and atomic have them", p.OutReads)
@@ -182,6 +190,9 @@ func (p *Plan) checkPath(c *complaints) {
 	case 0, 256, 512, 1024, 2048, 4096:
 	default:
 		c.add("mtu (-m) %d, allowed are 256, 512, 1024, 2048 and 4096", p.MTU)
+	}
+	if _, err := netip.ParseAddr(p.Bind); p.Client() && p.Bind != "" && err != nil {
+		c.add("source address (--bind-source-ip) %q is not an IP address", p.Bind)
 	}
 	if p.IBPort < 1 {
 		c.add("device port (-i) %d < 1", p.IBPort)

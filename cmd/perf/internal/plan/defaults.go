@@ -85,6 +85,9 @@ func (p *Plan) defaultTxDepth() int {
 
 // fill sets what was left open and does not depend on the rest.
 func (p *Plan) fill() {
+	if p.DualPort {
+		p.QPs *= 2 // as perftest
+	}
 	if p.SizeList != nil {
 		p.Size, p.All = slices.Max(p.SizeList), true
 	}
@@ -128,7 +131,7 @@ func (p *Plan) fit() {
 		p.CQMod = 1 // EFA completes each message, in any order
 	}
 	p.CQMod = min(p.CQMod, p.TxDepth)
-	if p.Rate.Limit > 0 {
+	if p.Rate.Limit > 0 && !p.Rate.Hardware {
 		if p.Rate.Burst == 0 {
 			p.Rate.Burst = p.TxDepth // as perftest
 		}

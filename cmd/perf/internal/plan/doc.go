@@ -6,6 +6,9 @@
 //	plan.go       the Plan, and what follows from it
 //	defaults.go   what perftest does without an option
 //	check.go      what does not go together
+//	threads.go    how queue pairs are divided among threads
+//	rails.go      several devices and servers
+//	dualport.go   both ports of a device
 //	shared.go     queue pairs of one direction, and receives that are shared
 //
 // What only the device or the peer can decide (the path MTU, outstanding reads, the inline size) is

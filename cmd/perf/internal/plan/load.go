@@ -9,7 +9,36 @@ import (
 type Rate struct {
 	Limit float64 // in Unit
 	Unit  RateUnit
-	Burst int // messages that go out without a pause; 0: as deep as the send queue is
+	Burst int // messages that go out without a pause; 0: as deep as the send queue is, or what the adapter does
+
+	Hardware bool // the adapter keeps to it
+	Packet   int  // bytes that a packet has, for the adapter to reckon with; 0: not told
+}
+
+// Kbits returns the rate of one of n queue pairs with messages of a size, as an adapter is told it.
+func (r Rate) Kbits(size uint64, n int) uint64 {
+	return uint64(r.Messages(size) * float64(size) * 8 / 1000 / float64(n))
+}
+
+// checkPacing looks at the limit that the adapter keeps to.
+func (p *Plan) checkPacing(c *complaints) {
+	r := p.Rate
+	switch {
+	case !r.Hardware && r.Packet != 0:
+		c.add("packet size (--typical-pkt-size) %d: only an adapter reckons with it (--rate-limit-type HW)", r.Packet)
+	case !r.Hardware:
+	case r.Limit == 0:
+		c.add("type of rate (--rate-limit-type) HW: it needs a rate (--rate-limit)")
+	case p.All:
+		c.add("rate (--rate-limit) by the adapter: it is set for one size, not for several (-a, --sizes)")
+	case r.Packet < 0 || r.Packet > 1<<16-1:
+		c.add("packet size (--typical-pkt-size) %d, allowed are 1 to %d", r.Packet, 1<<16-1)
+	case uint64(r.Burst)*p.Size > 1<<32-1:
+		c.add("burst size (--burst-size) %d messages of %d bytes: an adapter takes %d bytes at most", r.Burst, p.Size,
+			uint32(1<<32-1))
+	case r.Kbits(p.Size, max(p.QPs, 1)) < 1:
+		c.add("rate (--rate-limit) %v: less than 1 kb/s for each queue pair", r.Limit)
+	}
 }
 
 // RateUnit is what a rate is given in.
@@ -102,8 +131,11 @@ func (p *Plan) checkRate(c *complaints) {
 		c.add("rate (--rate-limit): only bandwidth tests have it")
 	case !p.Sends():
 		c.add("rate (--rate-limit): this end sends nothing, give it to the client")
-	case p.Events:
+	case p.Events && !r.Hardware:
 		c.add("rate (--rate-limit): it needs polling, give no -e")
+	}
+	if r.Hardware {
+		return
 	}
 	burst := max(r.Burst, 1)
 	if r.Burst == 0 {

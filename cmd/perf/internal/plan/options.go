@@ -47,15 +47,16 @@ type Options struct {
 	Group     ibv.GID // zero: perftest's
 
 	Host     string // of the server; empty: be the server
-	Bind     string // address that a server listens on; empty: all
+	Bind     string // address that a server listens on, and a client comes from; empty: any
 	Port     int    // TCP, or rdma_cm
 	ListenFD int    // of a socket that listens already, in place of Bind and Port; 0: none
 
 	RDMACM    bool   // connect by rdma_cm
 	Device    string // empty: the first one with an active port; with RDMACM the one that the address leads to
 	IBPort    uint8
-	GIDIndex  int // Auto: the best one
-	MTU       int // bytes; 0: that of the port
+	DualPort  bool // QPs on port 1, and as many on port 2
+	GIDIndex  int  // Auto: the best one
+	MTU       int  // bytes; 0: that of the port
 	QPTimeout uint8
 	SL        uint8
 	TClass    uint8
@@ -73,17 +74,21 @@ type Options struct {
 	Rate     Rate          // no more than that
 	SizeList []uint64      // the sizes, one after the other; with All
 	QPs      int
+	Threads  int  // each with as many of the queue pairs, and CQs of its own; 0: one
 	TxDepth  int  // 0: 128 for bandwidth, 1 for latency
 	RxDepth  int  // 0: 512, send only
 	UseSRQ   bool // one queue of depth RxDepth for all receives; with XRC always
 	PostList int
-	RecvList int // receives that are posted at once; 0: as many as were used up
-	PollMax  int // completions that are taken at once; 0: 16
-	CQMod    int // 0: 100, or less where that would mislead
-	Inline   int // bytes; Auto: perftest's choice for latency, 0 for bandwidth
+	RecvList int  // receives that are posted at once; 0: as many as were used up
+	PollMax  int  // completions that are taken at once; 0: 16
+	CQMod    int  // 0: 100, or less where that would mislead
+	MRPerQP  bool // memory of its own for each queue pair
+	Inline   int  // bytes; Auto: perftest's choice for latency, 0 for bandwidth
 
 	Bidirectional bool
+	ReportBoth    bool // show both directions by themselves
 	Events        bool // sleep for completions
+	Vector        int  // interrupt vector of those
 	NoPeak        bool
 	Counters      bool // look at the port's counters
 	CPUUtil       bool // print what this end's processor did

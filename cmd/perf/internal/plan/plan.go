@@ -139,5 +139,5 @@ func (p *Plan) Params() wire.Params {
 	return wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic,
 		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
 		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify,
-		Infinite: p.Infinite, Sizes: p.sizeNames(), Multicast: p.Multicast}
+		ReportBoth: p.ReportBoth, Infinite: p.Infinite, Sizes: p.sizeNames(), Multicast: p.Multicast}
 }

@@ -259,3 +259,38 @@ func TestEnds(t *testing.T) {
 		}
 	}
 }
+
+func TestRails(t *testing.T) {
+	for _, tc := range []struct{ device, host, want string }{
+		{"a", "h", "a to h port 18515"},
+		{"a,b", "h", "a to h port 18515; b to h port 18516"},
+		{"a", "h,i,h", "a to h port 18515; a to i port 18515; a to h port 18516"},
+		{"a,b", "h,i", "a to h port 18515; b to i port 18515"},
+		{"a,b", "", "a at port 18515; b at port 18516"},
+		{"", "h,i", "default device to h port 18515; default device to i port 18515"},
+		{"a,b", "h,i,k", "2 devices (-d) and 3 servers"},
+		{"a,", "h", "number 2 has no name"},
+		{"a", "h,,i", "number 2 has no name"},
+		{strings.Repeat("a,", 64) + "a", "h", "65 devices"},
+	} {
+		o := base(wire.Write, wire.Bandwidth)
+		o.Device, o.Host = tc.device, tc.host
+		rails, err := Rails(o)
+		var names []string
+		for i := range rails {
+			names = append(names, rails[i].Rail())
+		}
+		got := strings.Join(names, "; ")
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, tc.want) || err == nil && got != tc.want {
+			t.Errorf("devices %q, servers %q: %q, %v; want %q", tc.device, tc.host, got, err, tc.want)
+		}
+	}
+	o := base(wire.Write, wire.Bandwidth)
+	o.Device, o.Port = "a,b", 65535
+	if _, err := Rails(o); err == nil {
+		t.Error("port 65536 is accepted")
+	}
+}

@@ -2,13 +2,18 @@ package report
 
 import (
 	"encoding/csv"
+	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
-// CSV writes a head and a line for each size. A figure that is not known is empty.
+// CSV writes a head and a line for each size, and for each thread and rail if there are several. A figure that is not
+// known is empty.
 func (o *Outcome) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	num := func(v float64) string {
@@ -23,8 +28,13 @@ func (o *Outcome) CSV(w io.Writer) error {
 		head = []string{"bytes", "messages", "latency_min_ns", "latency_p50_ns", "latency_p90_ns", "latency_p99_ns",
 			"latency_p99_9_ns", "latency_p99_99_ns", "latency_max_ns", "latency_mean_ns", "latency_stdev_ns"}
 	}
+	summed := func(s measure.Size) bool { return s.Threads != nil || s.Rails != nil }
+	parts := slices.ContainsFunc(o.Result.Sizes, summed)
+	if parts {
+		head = append(head, "part")
+	}
 	c.Write(head)
-	for _, s := range o.Result.Sizes {
+	write := func(s *measure.Size, part string) {
 		line := []string{strconv.FormatUint(s.Bytes, 10), strconv.FormatUint(s.Messages, 10)}
 		if l := s.Lat; l != nil {
 			for _, v := range []float64{l.Min, l.P50, l.P90, l.P99, l.P999, l.P9999, l.Max, l.Mean, l.Stdev} {
@@ -33,7 +43,29 @@ func (o *Outcome) CSV(w io.Writer) error {
 		} else {
 			line = append(line, num(s.BW.BitsPerSecond), num(s.BW.PeakBitsPerSecond), num(s.BW.MessagesPerSecond))
 		}
+		if parts {
+			line = append(line, part)
+		}
 		c.Write(line)
+	}
+	threads := func(s *measure.Size, of string) {
+		for i := range s.Threads {
+			write(&s.Threads[i], fmt.Sprintf("%sthread %d", of, i+1))
+		}
+	}
+	for i := range o.Result.Sizes {
+		s := &o.Result.Sizes[i]
+		write(s, "all")
+		threads(s, "")
+		for k := range s.Rails {
+			rail := &s.Rails[k]
+			if rail.Err != nil {
+				c.Write(append(make([]string, len(head)-1), printable.Message(rail.Name+": "+rail.Err.Error())))
+				continue
+			}
+			write(&rail.Size, printable.Name(rail.Name))
+			threads(&rail.Size, printable.Name(rail.Name)+" ")
+		}
 	}
 	c.Flush()
 	return c.Error()

@@ -9,6 +9,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/engine"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
@@ -32,6 +33,7 @@ type document struct {
 	Test     testDoc           `json:"test"`
 	Local    *sideDoc          `json:"local,omitempty"`
 	Peer     *peerDoc          `json:"peer,omitempty"`
+	Rails    []connDoc         `json:"rails,omitempty"` // if there are several; local and peer are the first one's
 	Results  []any             `json:"results"`
 	Parts    []partDoc         `json:"intervals_before_error,omitempty"`
 	Verified bool              `json:"payload_verified"`
@@ -55,6 +57,8 @@ type testDoc struct {
 	Duration      float64 `json:"duration_seconds,omitempty"`
 	Margin        float64 `json:"margin_seconds,omitempty"`
 	QPs           int     `json:"queue_pairs"`
+	DualPort      bool    `json:"dual_port,omitempty"` // half of the queue pairs are on port 2
+	Threads       int     `json:"threads,omitempty"`   // if there are several
 	TxDepth       int     `json:"send_depth"`
 	RxDepth       int     `json:"receive_depth,omitempty"`
 	PostList      int     `json:"post_list"`
@@ -66,6 +70,8 @@ type testDoc struct {
 	RateLimit     float64 `json:"rate_limit,omitempty"`
 	RateUnit      string  `json:"rate_limit_unit,omitempty"`
 	Burst         int     `json:"burst_messages,omitempty"`
+	Hardware      bool    `json:"rate_limit_by_adapter,omitempty"`
+	MRPerQP       bool    `json:"mr_per_qp,omitempty"`
 	LatencyDef    string  `json:"latency_definition,omitempty"`
 }
 
@@ -107,6 +113,20 @@ type bwSize struct {
 	Received *bwDoc    `json:"received,omitempty"`
 	ByPeer   bool      `json:"reported_by_peer,omitempty"`
 	Parts    []partDoc `json:"intervals,omitempty"`
+	shares
+}
+
+// shares are the parts of a result that is a sum.
+type shares struct {
+	Threads []any     `json:"threads,omitempty"`
+	Rails   []railDoc `json:"rails,omitempty"`
+}
+
+// railDoc is what one of several connections did of a size; error is why it did not.
+type railDoc struct {
+	Name   string `json:"rail"`
+	Error  string `json:"error,omitempty"`
+	Result any    `json:"result,omitempty"`
 }
 
 // partDoc is a part of a run; seconds is its length.
@@ -128,6 +148,34 @@ type latSize struct {
 	Messages uint64 `json:"messages"`
 	measure.Summary
 	Histogram []measure.Bucket `json:"histogram,omitempty"`
+	shares
+}
+
+// size returns what there is to tell of one size, or of a part of it.
+func (o *Outcome) size(r *measure.Size) any {
+	var parts shares
+	for i := range r.Threads {
+		parts.Threads = append(parts.Threads, o.size(&r.Threads[i]))
+	}
+	for i := range r.Rails {
+		rail := &r.Rails[i]
+		d := railDoc{Name: rail.Name}
+		if rail.Err != nil {
+			d.Error = rail.Err.Error()
+		} else {
+			d.Result = o.size(&rail.Size)
+		}
+		parts.Rails = append(parts.Rails, d)
+	}
+	if r.Lat != nil {
+		s := latSize{Bytes: r.Bytes, Messages: r.Messages, Summary: *r.Lat, shares: parts}
+		if o.Histogram {
+			s.Histogram = r.Buckets
+		}
+		return s
+	}
+	return bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost, bwDoc: *bwOf(r.BW), Sent: bwOf(r.Sent),
+		Received: bwOf(r.Received), ByPeer: r.ByPeer, Parts: partsOf(r.Parts), shares: parts}
 }
 
 func bwOf(b *measure.Bandwidth) *bwDoc {
@@ -141,6 +189,29 @@ func bwOf(b *measure.Bandwidth) *bwDoc {
 		return nil
 	}
 	return &bwDoc{known(&b.BitsPerSecond), known(&b.PeakBitsPerSecond), known(&b.MessagesPerSecond)}
+}
+
+// connDoc is one of several connections.
+type connDoc struct {
+	Name  string   `json:"rail"`
+	Local *sideDoc `json:"local,omitempty"`
+	Peer  *peerDoc `json:"peer,omitempty"`
+	Error string   `json:"error,omitempty"`
+}
+
+// ends returns both ends of a connection, nil before it stands.
+func ends(s *session.Setup) (local *sideDoc, peer *peerDoc) {
+	if l := s.Local; l.Device != "" {
+		local = &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer,
+			Rate:     l.RateGbps * 1e9,
+			DataPath: l.DataPath, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software != ""}
+		if l.GIDIndex >= 0 {
+			local.GIDIndex = &l.GIDIndex
+		}
+		peer = &peerDoc{Address: s.PeerAddress, Version: s.PeerVersion, Ours: s.PeerOurs,
+			LID: s.PeerLID, GID: s.PeerGID}
+	}
+	return local, peer
 }
 
 // Outcome is all there is to tell of a run.
@@ -177,6 +248,10 @@ func (o *Outcome) JSON(w io.Writer) error {
 		Results: []any{}, Parts: partsOf(res.Parts), Verified: res.Verified,
 		CPU: res.Used.CPUPercent(), Counters: res.Used.Counters, Notes: Notes(res),
 	}
+	d.Test.Hardware, d.Test.MRPerQP, d.Test.DualPort = c.Rate.Hardware, c.MRPerQP, c.DualPort
+	if c.Threads > 1 {
+		d.Test.Threads = c.Threads
+	}
 	d.Test.Infinite = c.Infinite
 	if c.Infinite {
 		d.Test.Iterations = 0
@@ -193,28 +268,17 @@ func (o *Outcome) JSON(w io.Writer) error {
 	if c.Metric == wire.Latency {
 		d.Test.LatencyDef = c.LatencyDef.String()
 	}
-	if l := res.Setup.Local; l.Device != "" {
-		d.Local = &sideDoc{Device: l.Device, Firmware: l.Firmware, Port: l.Port, LinkLayer: l.LinkLayer,
-			Rate:     l.RateGbps * 1e9,
-			DataPath: l.DataPath, MTU: l.MTU, LID: l.LID, GID: l.GID, Software: l.Software != ""}
-		if l.GIDIndex >= 0 {
-			d.Local.GIDIndex = &l.GIDIndex
+	d.Local, d.Peer = ends(&res.Setup)
+	for i := range res.Rails {
+		c := connDoc{Name: res.Rails[i].Name}
+		c.Local, c.Peer = ends(&res.Rails[i].Setup)
+		if err := res.Rails[i].Err; err != nil {
+			c.Error = err.Error()
 		}
-		d.Peer = &peerDoc{Address: res.Setup.PeerAddress, Version: res.Setup.PeerVersion, Ours: res.Setup.PeerOurs,
-			LID: res.Setup.PeerLID, GID: res.Setup.PeerGID}
+		d.Rails = append(d.Rails, c)
 	}
-	for _, r := range res.Sizes {
-		if r.Lat != nil {
-			s := latSize{Bytes: r.Bytes, Messages: r.Messages, Summary: *r.Lat}
-			if o.Histogram {
-				s.Histogram = r.Buckets
-			}
-			d.Results = append(d.Results, s)
-			continue
-		}
-		d.Results = append(d.Results, bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost, bwDoc: *bwOf(r.BW),
-			Sent: bwOf(r.Sent), Received: bwOf(r.Received), ByPeer: r.ByPeer,
-			Parts: partsOf(r.Parts)})
+	for i := range res.Sizes {
+		d.Results = append(d.Results, o.size(&res.Sizes[i]))
 	}
 	for _, err := range o.Missed {
 		d.Missed = append(d.Missed, err.Error())

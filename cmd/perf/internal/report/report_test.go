@@ -214,3 +214,72 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 }
+
+// What threads and rails did of a size is in the table, the lines of CSV and the JSON object.
+func TestShares(t *testing.T) {
+	c, res := bandwidth()
+	c.Bidirectional, c.Threads = false, 2
+	part := measure.Size{Bytes: 65536, Messages: 5000, BW: &measure.Bandwidth{BitsPerSecond: 2e9}}
+	rail := part
+	rail.Threads = []measure.Size{part, part}
+	all := measure.Size{Bytes: 65536, BW: &measure.Bandwidth{}, Rails: []measure.Rail{{Name: "a to h", Size: rail},
+		{Name: "b to\x1b h", Err: errors.New("gone")}}}
+	res.Sizes = []measure.Size{all}
+	res.Rails = []engine.Rail{{Name: "a to h", Setup: setup()}, {Name: "b to\x1b h", Err: errors.New("gone")}}
+	o := Outcome{Plan: c, Result: res}
+	var b bytes.Buffer
+	if err := o.CSV(&b); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	for i, want := range []string{",part", "65536,0,,,,all", "65536,5000,2e+09,,,a to h", ",a to h thread 1",
+		",a to h thread 2", ": gone"} {
+		if i >= len(lines) || !strings.HasSuffix(lines[i], want) || strings.Contains(lines[i], "\x1b") {
+			t.Errorf("line %d of %q, want %q at its end", i, lines, want)
+		}
+	}
+	b.Reset()
+	tab := Table{W: &b, Plan: c}
+	tab.Rails(res.Rails)
+	tab.Size(all)
+	for _, want := range []string{"rail a to h\n  device   rxe0", "  failed\n", "threads 2", "  a to h:\n     65536"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	b.Reset()
+	if err := o.JSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Test struct {
+			Threads int `json:"threads"`
+		} `json:"test"`
+		Rails []struct {
+			Name  string `json:"rail"`
+			Local struct {
+				Device string `json:"device"`
+			} `json:"local"`
+			Error string `json:"error"`
+		} `json:"rails"`
+		Results []struct {
+			Bits  *float64 `json:"bandwidth_bits_per_second"`
+			Rails []struct {
+				Error  string `json:"error"`
+				Result struct {
+					Threads []struct {
+						Bits float64 `json:"bandwidth_bits_per_second"`
+					} `json:"threads"`
+				} `json:"result"`
+			} `json:"rails"`
+		} `json:"results"`
+	}
+	if err := json.Unmarshal(b.Bytes(), &d); err != nil {
+		t.Fatal(err)
+	}
+	if r := d.Results[0]; d.Test.Threads != 2 || d.Rails[0].Local.Device != "rxe0" || d.Rails[1].Error != "gone" ||
+		r.Bits != nil || len(r.Rails[0].Result.Threads) != 2 || r.Rails[0].Result.Threads[1].Bits != 2e9 ||
+		r.Rails[1].Error != "gone" {
+		t.Errorf("JSON is %s", b.Bytes())
+	}
+}

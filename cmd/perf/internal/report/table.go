@@ -26,6 +26,34 @@ type Table struct {
 // Header prints what is about to run, and the head of the columns.
 func (t Table) Header(s session.Setup) {
 	p := t.Plan
+	t.kind()
+	t.end(s)
+	fmt.Fprintf(t.W, "  options  %s\n", options(p, s))
+	t.columns()
+}
+
+// Rails prints what is about to run side by side.
+func (t Table) Rails(rails []engine.Rail) {
+	t.kind()
+	var shape string
+	for _, r := range rails {
+		fmt.Fprintf(t.W, "rail %s\n", printable.Name(r.Name))
+		if r.Err != nil {
+			fmt.Fprintln(t.W, "  failed")
+			continue
+		}
+		t.end(r.Setup)
+		shape = options(t.Plan, r.Setup)
+	}
+	if shape != "" {
+		fmt.Fprintf(t.W, "  options  %s\n", shape)
+		t.columns()
+	}
+}
+
+// kind prints which test it is.
+func (t Table) kind() {
+	p := t.Plan
 	role := "server"
 	if p.Client() {
 		role = "client"
@@ -35,6 +63,10 @@ func (t Table) Header(s session.Setup) {
 		kind += ", both directions"
 	}
 	fmt.Fprintf(t.W, "%s, %s, %s\n", kind, p.Transport, role)
+}
+
+// end prints the two ends of a connection.
+func (t Table) end(s session.Setup) {
 	fmt.Fprintf(t.W, "  device   %s\n", device(s.Local))
 	if l := s.Local; l.GID != "" {
 		fmt.Fprintf(t.W, "  address  gid %d %s, peer %s\n", l.GIDIndex, l.GID, s.PeerGID)
@@ -51,8 +83,6 @@ func (t Table) Header(s session.Setup) {
 		peer += ", by rdma_cm"
 	}
 	fmt.Fprintf(t.W, "  peer     %s, %s\n", printable.Name(s.PeerAddress), peer)
-	fmt.Fprintf(t.W, "  options  %s\n", options(p, s))
-	t.columns()
 }
 
 func device(l session.Side) string {
@@ -75,6 +105,8 @@ func options(p *plan.Plan, s session.Setup) string {
 		}
 	}
 	add(true, "qps %d", p.QPs)
+	add(p.DualPort, "half of them on port 2")
+	add(p.Threads > 1, "threads %d", p.Threads)
 	add(true, "send depth %d", p.TxDepth)
 	add(p.RxDepth > 0, "receive depth %d", p.RxDepth)
 	add(p.PostList > 1, "post list %d", p.PostList)
@@ -83,7 +115,9 @@ func options(p *plan.Plan, s session.Setup) string {
 	add(p.Verb.Fetches(), "outstanding reads %d", s.OutReads)
 	add(p.Verb == wire.Atomic, "%v", p.Atomic)
 	add(p.Events, "events")
-	add(p.Rate.Limit > 0, "at most %g %v in bursts of %d", p.Rate.Limit, p.Rate.Unit, p.Rate.Burst)
+	add(p.Rate.Hardware, "at most %g %v, kept to by the adapter", p.Rate.Limit, p.Rate.Unit)
+	add(p.MRPerQP, "memory of its own for each")
+	add(p.Rate.Limit > 0 && !p.Rate.Hardware, "at most %g %v in bursts of %d", p.Rate.Limit, p.Rate.Unit, p.Rate.Burst)
 	add(p.RecvList > 0, "receive list %d", p.RecvList)
 	add(p.PollMax > 0, "polls for %d", p.PollMax)
 	add(p.FlowLabel > 0, "flow label %d", p.FlowLabel)
@@ -113,8 +147,21 @@ func (t Table) columns() {
 		"BW average["+unit+"]", "MsgRate[Mpps]")
 }
 
-// Size prints one line.
+// Size prints one line, and one for each rail if there are several.
 func (t Table) Size(r measure.Size) {
+	t.line(r)
+	for i := range r.Rails {
+		rail := &r.Rails[i]
+		if rail.Err != nil {
+			fmt.Fprintf(t.W, "%10s %12s  %s: failed\n", "", "-", printable.Name(rail.Name))
+			continue
+		}
+		fmt.Fprintf(t.W, "  %s:\n", printable.Name(rail.Name))
+		t.line(rail.Size)
+	}
+}
+
+func (t Table) line(r measure.Size) {
 	if l := r.Lat; l != nil {
 		fmt.Fprintf(t.W, "%10d %12d", r.Bytes, r.Messages)
 		for _, v := range []float64{l.Min, l.P50, l.P90, l.P99, l.P999, l.P9999, l.Max, l.Mean, l.Stdev} {
@@ -129,17 +176,32 @@ func (t Table) Size(r measure.Size) {
 	unit := measure.Units(t.Plan.Gbits)
 	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s\n", r.Bytes, r.Messages, rate(r.BW.PeakBitsPerSecond/unit, 2),
 		rate(r.BW.BitsPerSecond/unit, 2), rate(r.BW.MessagesPerSecond/1e6, 6))
+	if t.Plan.ReportBoth && r.Sent != nil {
+		t.direction("sent", r.Sent)
+		t.direction("received", r.Received)
+	}
 	if r.Lost > 0 {
 		fmt.Fprintf(t.W, "%10s %12d lost: they were sent, and no receive was posted, or the network dropped them\n", "",
 			r.Lost)
 	}
 }
 
+// direction prints one direction of both.
+func (t Table) direction(name string, b *measure.Bandwidth) {
+	unit := measure.Units(t.Plan.Gbits)
+	fmt.Fprintf(t.W, "%10s %12s %18s %20s %15s\n", "", name, rate(b.PeakBitsPerSecond/unit, 2),
+		rate(b.BitsPerSecond/unit, 2), rate(b.MessagesPerSecond/1e6, 6))
+}
+
 // Interval prints a line for a part of a run.
 func (t Table) Interval(size uint64, i measure.Interval) {
 	unit := measure.Units(t.Plan.Gbits)
-	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s  in %.1f s\n", size, i.Messages, "",
-		rate(i.BitsPerSecond/unit, 2), rate(i.MessagesPerSecond/1e6, 6), i.Seconds)
+	of := ""
+	if i.Rail != "" {
+		of = ", " + printable.Name(i.Rail)
+	}
+	fmt.Fprintf(t.W, "%10d %12d %18s %20s %15s  in %.1f s%s\n", size, i.Messages, "",
+		rate(i.BitsPerSecond/unit, 2), rate(i.MessagesPerSecond/1e6, 6), i.Seconds, of)
 }
 
 // buckets prints a distribution: how many samples, and the share of those up to here.

@@ -62,6 +62,9 @@ func (s *rdmaCM) dial(opt cm.Options, _ func(port int)) error {
 		}
 		opt.Local = s.addressFor
 	}
+	if a, err := netip.ParseAddr(p.Bind); err == nil {
+		opt.Local = func(netip.Addr) netip.Addr { return a }
+	}
 	var err error
 	if s.cm, err = cm.Dial(s.ctx, p.Host, p.Port, opt); err != nil {
 		return err
@@ -124,7 +127,7 @@ func (s *rdmaCM) addressFor(server netip.Addr) netip.Addr {
 func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 	p := &s.plan
 	if p.Inline == plan.Auto {
-		if qp, err := s.pd.CreateQP(s.scq, s.rcq, &qo); err != nil {
+		if qp, err := s.pd.CreateQP(s.cqs[0].send, s.cqs[0].recv, &qo); err != nil {
 			qo.MaxInline = 0
 		} else if err := qp.Close(); err != nil {
 			return err
@@ -133,12 +136,13 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 	if _, err := s.conn.Keys("meeting before the queue pairs", wire.Dest{}); err != nil {
 		return err
 	}
-	opt := rdmacm.Options{PD: s.pd, SendCQ: s.scq, RecvCQ: s.rcq, QP: qo, Prepare: s.expectGreeting}
+	opt := rdmacm.Options{PD: s.pd, QP: qo, Prepare: s.expectGreeting}
 	if p.Verb.Fetches() {
 		opt.ResponderResources = uint8(s.setup.OutReads)
 	}
 	for i := range p.QPs {
 		step := fmt.Sprintf("connection of queue pair %d of %d", i+1, p.QPs)
+		opt.SendCQ, opt.RecvCQ = s.queues(i).send, s.queues(i).recv
 		conn, err := s.cm.QP(s.ctx, i, opt)
 		if err != nil {
 			return &wire.ExchangeError{Peer: s.conn.Peer(), Step: step, Err: err}
@@ -154,7 +158,7 @@ func (s *rdmaCM) makeQPs(qo ibv.QPOptions) error {
 		gid, _ := conn.ID().GIDs()
 		s.own = append(s.own, wire.Dest{
 			LID: s.port.LID, OutReads: uint16(s.setup.OutReads), QPN: conn.QP().Num(),
-			RKey: s.mr.RKey(), VAddr: s.mr.Addr() + s.recvOff(i), GID: gid,
+			RKey: s.region(i).RKey(), VAddr: s.landing(i), GID: gid,
 		})
 	}
 	s.setup.Local.Inline = qo.MaxInline

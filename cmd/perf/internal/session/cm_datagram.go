@@ -30,7 +30,7 @@ func (s *rdmaCM) expectGreeting(c *rdmacm.Conn) error {
 	if !s.introduces() || s.plan.Client() {
 		return nil
 	}
-	_, err := c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.mr.SGE(0, greeted)}}})
+	_, err := c.QP().PostRecv([]ibv.RecvWR{{SGEs: []ibv.SGE{s.region(0).SGE(0, greeted)}}})
 	return err
 }
 
@@ -47,10 +47,10 @@ func (s *rdmaCM) address(conn *rdmacm.Conn) (r reach, err error) {
 		return r, nil
 	}
 	var wcs [1]ibv.WC
-	if err := s.await(s.rcq, wcs[:]); err != nil {
+	if err := s.await(s.cqs[0].recv, wcs[:]); err != nil {
 		return r, fmt.Errorf("the client's first datagram: %w", err)
 	}
-	to, err := s.dev.AddressOfWC(s.ibPort, &wcs[0], s.mr.Bytes()[:greeted])
+	to, err := s.dev.AddressOfWC(s.ibPort, &wcs[0], s.region(0).Bytes()[:greeted])
 	if err != nil {
 		return r, err
 	}
@@ -69,12 +69,12 @@ func (s *rdmaCM) address(conn *rdmacm.Conn) (r reach, err error) {
 // greet tells the server the number of a queue pair.
 func (s *rdmaCM) greet(qp *ibv.QP, to reach) error {
 	_, err := qp.PostSend([]ibv.SendWR{{Opcode: ibv.OpSendImm, Imm: qp.Num(), Flags: ibv.Signaled,
-		SGEs: []ibv.SGE{s.mr.SGE(0, greeted-40)}, AH: to.ah, RemoteQPN: to.qpn, RemoteQKey: to.qkey}})
+		SGEs: []ibv.SGE{s.region(0).SGE(0, greeted-40)}, AH: to.ah, RemoteQPN: to.qpn, RemoteQKey: to.qkey}})
 	if err != nil {
 		return err
 	}
 	var wcs [1]ibv.WC
-	return s.await(s.scq, wcs[:])
+	return s.await(s.cqs[0].send, wcs[:])
 }
 
 // await waits for a completion.

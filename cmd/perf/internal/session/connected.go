@@ -24,13 +24,13 @@ func (s *Session) makeConnected(qo ibv.QPOptions) error {
 	}
 	s.setup.Local.Inline = qo.MaxInline
 	for i, qp := range s.qps {
-		ep, err := qp.Endpoint(s.ibPort, p.GIDIndex)
+		ep, err := qp.Endpoint(s.portOf(i), p.GIDIndex)
 		if err != nil {
 			return err
 		}
 		s.own = append(s.own, wire.Dest{
 			LID: ep.LID, OutReads: uint16(s.setup.OutReads), QPN: ep.QPN, PSN: ep.PSN,
-			RKey: s.mr.RKey(), VAddr: s.mr.Addr() + s.recvOff(i%p.QPs), GID: ep.GID, SRQN: s.srqn,
+			RKey: s.region(i % p.QPs).RKey(), VAddr: s.landing(i % p.QPs), GID: ep.GID, SRQN: s.srqn,
 		})
 	}
 	return s.join()

@@ -14,10 +14,10 @@ const dcKey = 0xffeeddcc
 // makeDC makes a DCT, or a DCI.
 func (s *Session) makeDC(i int, qo *ibv.QPOptions) (qp *ibv.QP, err error) {
 	if s.plan.Target(i) {
-		qp, err = mlx5dv.CreateQP(s.pd, nil, s.rcq, &mlx5dv.QPOptions{
+		qp, err = mlx5dv.CreateQP(s.pd, nil, s.cqs[0].recv, &mlx5dv.QPOptions{
 			QPOptions: ibv.QPOptions{Type: ibv.DCT, SRQ: s.srq}, DC: &mlx5dv.DCOptions{AccessKey: dcKey}})
 	} else {
-		qp, err = mlx5dv.CreateQP(s.pd, s.scq, nil, &mlx5dv.QPOptions{QPOptions: *qo})
+		qp, err = mlx5dv.CreateQP(s.pd, s.cqs[0].send, nil, &mlx5dv.QPOptions{QPOptions: *qo})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connection type (-c) DC: %w", err)

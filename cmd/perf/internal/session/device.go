@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -27,10 +28,16 @@ func (s *Session) openDevice(device string, port uint8) error {
 		return fmt.Errorf("%s is %v, not active; bring its link up, or choose another one with -d and -i", name,
 			s.port.State)
 	}
+	if err := s.checkSecondPort(); err != nil {
+		return err
+	}
 	if err := s.chooseMTU(name); err != nil {
 		return err
 	}
 	if err := s.checkDatagram(); err != nil {
+		return err
+	}
+	if err := s.checkPacing(); err != nil {
 		return err
 	}
 	if size := s.plan.Size; s.port.MaxMsgSize != 0 && size > uint64(s.port.MaxMsgSize) {
@@ -42,9 +49,15 @@ func (s *Session) openDevice(device string, port uint8) error {
 // Device returns the device, or nil while none is open.
 func (s *Session) Device() *ibv.Device { return s.dev }
 
-// Counters returns the counters of the port.
+// Counters returns the counters of the port, or the sums of both.
 func (s *Session) Counters() map[string]uint64 {
-	return sysfs.DefaultRoot().Counters(s.dev.Name(), s.ibPort)
+	sum := map[string]uint64{}
+	for _, port := range s.ports() {
+		for name, n := range sysfs.DefaultRoot().Counters(s.dev.Name(), port) {
+			sum[name] += n
+		}
+	}
+	return sum
 }
 
 // PortDown returns an error that names the port if it is not active any more: the peer cannot be reached then, and
@@ -53,12 +66,51 @@ func (s *Session) PortDown() error {
 	if s.dev == nil {
 		return nil
 	}
-	p, err := s.dev.QueryPort(s.ibPort)
-	if err != nil || p.State == ibv.PortActive {
+	var errs []error
+	for _, port := range s.ports() {
+		if p, err := s.dev.QueryPort(port); err == nil && p.State != ibv.PortActive {
+			errs = append(errs, fmt.Errorf("%s port %d of this end is %v: its link went down during the test",
+				s.dev.Name(), port, p.State))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ports are those of the device that are used; rdma_cm chooses one.
+func (s *Session) ports() []uint8 {
+	if s.plan.DualPort {
+		return s.plan.IBPorts()
+	}
+	return []uint8{s.ibPort}
+}
+
+// portOf returns the port of queue pair i.
+func (s *Session) portOf(i int) uint8 {
+	if s.plan.DualPort {
+		return s.plan.IBPortOf(i)
+	}
+	return s.ibPort
+}
+
+// checkSecondPort looks at the other port of a test on both: it is like the first one.
+func (s *Session) checkSecondPort() error {
+	if !s.plan.DualPort {
 		return nil
 	}
-	return fmt.Errorf("%s port %d of this end is %v: its link went down during the test", s.dev.Name(), s.ibPort,
-		p.State)
+	if n := s.attr.PhysPortCnt; n < 2 {
+		return fmt.Errorf("dual port (-O): %s has %d port; give two devices (-d a,b) for two adapters",
+			s.dev.Name(), n)
+	}
+	second, err := s.dev.QueryPort(2)
+	if err != nil {
+		return err
+	}
+	if second.State != ibv.PortActive || second.LinkLayer != s.port.LinkLayer {
+		return fmt.Errorf("dual port (-O): %s port 1 is %v, %v, and port 2 is %v, %v: both have to be active and alike",
+			s.dev.Name(), s.port.LinkLayer, s.port.State, second.LinkLayer, second.State)
+	}
+	s.port.ActiveMTU = min(s.port.ActiveMTU, second.ActiveMTU)
+	return nil
 }
 
 func (s *Session) chooseMTU(name string) error {

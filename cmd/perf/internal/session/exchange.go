@@ -69,6 +69,9 @@ func (s *Session) connect() error {
 	if err := s.way.bringUp(); err != nil {
 		return err
 	}
+	if err := s.pace(); err != nil {
+		return err
+	}
 	if p.Verb == wire.Send {
 		if err := meet("meeting when ready"); err != nil {
 			return err

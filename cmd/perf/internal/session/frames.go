@@ -55,7 +55,7 @@ func (s *frames) netdevMTU() int {
 func (s *frames) makeQPs(qo ibv.QPOptions) error {
 	qo.MaxInline = 0
 	s.setup.Local.Inline = 0
-	qp, err := s.pd.CreateQP(s.scq, s.rcq, &qo)
+	qp, err := s.pd.CreateQP(s.cqs[0].send, s.cqs[0].recv, &qo)
 	if err != nil {
 		return fmt.Errorf("connection type (-c) RawEth: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// allocate makes the memory: a send area for each queue pair, then a receive area for each. Memory
+// allocate makes the memory: a send area and a receive area for each queue pair. Memory
 // of another kind, as a GPU's, is allocated here instead.
 func (s *Session) allocate() error {
 	slot, total, err := areas(&s.plan, os.Getpagesize(), s.terms)
@@ -21,9 +21,25 @@ func (s *Session) allocate() error {
 	if s.pd, err = s.dev.AllocPD(); err != nil {
 		return err
 	}
-	s.mr, err = s.pd.AllocMR(int(total), s.access(), nil)
-	return err
+	n := 1
+	if s.plan.MRPerQP {
+		n = s.plan.QPs
+	}
+	for range n {
+		mr, err := s.pd.AllocMR(int(total)/n, s.access(), nil)
+		if err != nil {
+			return err
+		}
+		s.mrs = append(s.mrs, mr)
+	}
+	return nil
 }
+
+// region returns the memory that queue pair i has its areas in.
+func (s *Session) region(i int) *ibv.MR { return s.mrs[min(i, len(s.mrs)-1)] }
+
+// landing is the address of a receive area.
+func (s *Session) landing(i int) uint64 { return s.region(i).Addr() + s.recvOff(i) }
 
 // access is what the peer may do to the memory. Not every device has atomics.
 func (s *Session) access() ibv.AccessFlags {
@@ -65,14 +81,21 @@ func areas(p *plan.Plan, page int, terms wire.Agreed) (slot, total uint64, err e
 	return slot, total, nil
 }
 
-func (s *Session) sendOff(i int) uint64 { return uint64(i) * s.slot }
-func (s *Session) recvOff(i int) uint64 { return uint64(s.plan.QPs+i) * s.slot }
+// sendOff and recvOff are where the areas of queue pair i are in its region.
+func (s *Session) sendOff(i int) uint64 {
+	if s.plan.MRPerQP {
+		return 0
+	}
+	return 2 * uint64(i) * s.slot
+}
+
+func (s *Session) recvOff(i int) uint64 { return s.sendOff(i) + s.slot }
 
 // SendArea returns the memory that queue pair i sends from, or reads to.
-func (s *Session) SendArea(i int) []byte { return s.mr.Bytes()[s.sendOff(i):][:s.slot] }
+func (s *Session) SendArea(i int) []byte { return s.region(i).Bytes()[s.sendOff(i):][:s.slot] }
 
 // RecvArea returns the memory of queue pair i that the peer's messages go to, or come from when it reads.
-func (s *Session) RecvArea(i int) []byte { return s.mr.Bytes()[s.recvOff(i):][:s.slot] }
+func (s *Session) RecvArea(i int) []byte { return s.region(i).Bytes()[s.recvOff(i):][:s.slot] }
 
 // fill puts the payload where the verb takes it from.
 func (s *Session) fill() {
@@ -117,7 +140,7 @@ func (s *Session) Pairs() []Pair {
 		peer := &s.peer[s.plan.Partner(i)]
 		out[i] = Pair{
 			QP: s.qps[i], PeerQPN: peer.QPN, QKey: ibv.DefaultQKey, SRQ: s.srq, SRQN: peer.SRQN,
-			Local: s.mr.Addr() + s.sendOff(i), Landing: s.mr.Addr() + s.recvOff(i), LKey: s.mr.LKey(),
+			Local: s.region(i).Addr() + s.sendOff(i), Landing: s.landing(i), LKey: s.region(i).LKey(),
 			Remote: peer.VAddr, RKey: peer.RKey,
 		}
 		if r := s.way.toward(i); r != nil {

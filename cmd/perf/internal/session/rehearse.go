@@ -15,18 +15,10 @@ func (s *Session) rehearse() error {
 	}
 	try := &Session{plan: s.plan, dev: s.dev}
 	err := try.tryQP()
-	if try.rcq == try.scq {
-		try.rcq = nil
-	}
 	if try.srq != nil {
 		err = errors.Join(err, try.srq.Close())
 	}
-	if try.rcq != nil {
-		err = errors.Join(err, try.rcq.Close())
-	}
-	if try.scq != nil {
-		err = errors.Join(err, try.scq.Close())
-	}
+	err = errors.Join(err, try.closeCQs())
 	if try.xrcd != nil {
 		err = errors.Join(err, try.xrcd.Close())
 	}

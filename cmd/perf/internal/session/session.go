@@ -27,10 +27,9 @@ type Session struct {
 	terms wire.Agreed
 
 	pd             *ibv.PD
-	mr             *ibv.MR
-	slot           uint64 // bytes of one send or receive area
-	scq            *ibv.CQ
-	rcq            *ibv.CQ
+	mrs            []*ibv.MR // one, or one for each queue pair
+	slot           uint64    // bytes of one send or receive area
+	cqs            []queues  // of each thread
 	qps            []*ibv.QP
 	ahs            []*ibv.AH // UD, DC
 	xrcd           *ibv.XRCD // XRC
@@ -108,19 +107,6 @@ func (s *Session) sendDepth() int {
 	return max(s.plan.TxDepth, 2) // the next one is posted before the last one is done with
 }
 
-func (s *Session) makeCQs() (err error) {
-	p := &s.plan
-	opt := &ibv.CQOptions{NoEvents: !p.Events}
-	if s.scq, err = s.dev.CreateCQ(s.sendDepth()*p.QPs, opt); err != nil {
-		return err
-	}
-	s.rcq = s.scq
-	if p.Verb.Consumes() {
-		s.rcq, err = s.dev.CreateCQ(max(p.RxDepth*p.QPs, 1), opt)
-	}
-	return err
-}
-
 func (s *Session) qpOptions() ibv.QPOptions {
 	p := &s.plan
 	qo := ibv.QPOptions{Type: p.QPType(), MaxSendWR: s.sendDepth(), MaxRecvWR: max(p.RxDepth, 1),
@@ -135,12 +121,6 @@ func (s *Session) qpOptions() ibv.QPOptions {
 	}
 	return qo
 }
-
-// SendCQ returns the CQ of what is sent.
-func (s *Session) SendCQ() *ibv.CQ { return s.scq }
-
-// RecvCQ returns the CQ of what is received.
-func (s *Session) RecvCQ() *ibv.CQ { return s.rcq }
 
 // Close closes everything, children first, and returns what went wrong.
 func (s *Session) Close() error {
@@ -160,10 +140,11 @@ func (s *Session) Close() error {
 		}
 	}
 	add(s.srq != nil, s.srq)
-	add(s.rcq != nil && s.rcq != s.scq, s.rcq)
-	add(s.scq != nil, s.scq)
+	errs = append(errs, s.closeCQs())
 	add(s.xrcd != nil, s.xrcd)
-	add(s.mr != nil, s.mr)
+	for _, mr := range s.mrs {
+		errs = append(errs, mr.Close())
+	}
 	add(s.pd != nil, s.pd)
 	add(s.dev != nil, s.dev)
 	return errors.Join(errs...)

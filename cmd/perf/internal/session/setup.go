@@ -38,7 +38,7 @@ type Setup struct {
 func (s *Session) Setup() Setup { return s.setup }
 
 func (s *Session) describe() {
-	path, _ := s.scq.DataPath()
+	path, _ := s.cqs[0].send.DataPath()
 	s.setup = Setup{
 		Local: Side{
 			Device: s.dev.Name(), Firmware: s.attr.FirmwareVersion, Port: s.ibPort,

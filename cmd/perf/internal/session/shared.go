@@ -19,7 +19,7 @@ func (s *Session) makeShared() (err error) {
 		if s.xrcd, err = s.dev.OpenXRCD(nil, 0); err != nil {
 			return err
 		}
-		opt.Type, opt.CQ, opt.XRCD = ibv.SRQXRC, s.rcq, s.xrcd
+		opt.Type, opt.CQ, opt.XRCD = ibv.SRQXRC, s.cqs[0].recv, s.xrcd
 	}
 	if s.srq, err = s.pd.CreateSRQ(opt); err != nil || !xrc {
 		return err
@@ -34,11 +34,11 @@ func (s *Session) makeQP(i int, qo *ibv.QPOptions) (*ibv.QP, error) {
 	case s.plan.Transport == wire.DC:
 		return s.makeDC(i, qo)
 	case s.plan.Transport == wire.SRD:
-		return s.makeSRD(qo)
+		return s.makeSRD(i, qo)
 	case s.plan.Target(i):
 		return s.xrcd.CreateQP()
 	case s.plan.Transport == wire.XRC:
-		return s.pd.CreateQP(s.scq, nil, qo)
+		return s.pd.CreateQP(s.queues(i).send, nil, qo)
 	}
-	return s.pd.CreateQP(s.scq, s.rcq, qo)
+	return s.pd.CreateQP(s.queues(i).send, s.queues(i).recv, qo)
 }

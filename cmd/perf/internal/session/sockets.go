@@ -22,7 +22,7 @@ func (s *sockets) meet(waiting func(port int)) error {
 	}
 	var err error
 	if p.Client() {
-		s.conn, err = wire.Dial(s.ctx, p.Host, p.Port, p.Timeout, p.Patience)
+		s.conn, err = wire.Dial(s.ctx, p.Bind, p.Host, p.Port, p.Timeout, p.Patience)
 		return err
 	}
 	if err := s.rehearse(); err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // makeSRD makes a queue pair of EFA's reliable datagrams.
-func (s *Session) makeSRD(qo *ibv.QPOptions) (*ibv.QP, error) {
-	qp, err := efadv.CreateQP(s.pd, s.scq, s.rcq, &efadv.QPOptions{QPOptions: *qo})
+func (s *Session) makeSRD(i int, qo *ibv.QPOptions) (*ibv.QP, error) {
+	qp, err := efadv.CreateQP(s.pd, s.queues(i).send, s.queues(i).recv, &efadv.QPOptions{QPOptions: *qo})
 	if err != nil {
 		return nil, fmt.Errorf("connection type (-c) SRD: %w", err)
 	}

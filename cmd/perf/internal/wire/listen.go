@@ -127,20 +127,24 @@ func (l *Listener) Close() error {
 
 // Dial connects to a server. While nobody listens it tries again for patience,
 // so that both ends can be started together.
-func Dial(ctx context.Context, host string, port int, timeout, patience time.Duration) (*Conn, error) {
-	c, err := DialTCP(ctx, host, port, timeout, patience)
+func Dial(ctx context.Context, from, host string, port int, timeout, patience time.Duration) (*Conn, error) {
+	c, err := DialTCP(ctx, from, host, port, timeout, patience)
 	if err != nil {
 		return nil, err
 	}
 	return NewConn(ctx, c, Client, timeout), nil
 }
 
-// DialTCP connects a socket. It tries again for patience while nobody listens, or while the name is not known yet.
-func DialTCP(ctx context.Context, host string, port int, timeout, patience time.Duration) (net.Conn, error) {
+// DialTCP connects a socket, from an address of this machine if one is named. It tries again for patience while nobody
+// listens, or while the name is not known yet.
+func DialTCP(ctx context.Context, from, host string, port int, timeout, patience time.Duration) (net.Conn, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	end := time.Now().Add(patience)
 	for {
 		d := net.Dialer{Timeout: timeout}
+		if from != "" {
+			d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+		}
 		c, err := d.DialContext(ctx, "tcp", addr)
 		if err == nil {
 			return c, nil

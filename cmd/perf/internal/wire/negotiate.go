@@ -89,6 +89,7 @@ func parseNegotiate(b []byte, ours Params) (Params, error) {
 		QPs:           int(int32(be.Uint32(b[52:]))),
 		Bidirectional: ours.Bidirectional, // not told
 		Verify:        ours.Verify,
+		ReportBoth:    ours.ReportBoth,
 		Multicast:     ours.Multicast,
 		Infinite:      be.Uint32(b[0:]) == negMethodNoEnd,
 		Gbits:         be.Uint32(b[24:]) == negUnitGbit,

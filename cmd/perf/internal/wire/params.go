@@ -23,6 +23,7 @@ type Params struct {
 	Duration      time.Duration // 0: by iterations
 	All           bool          // sweep over the sizes
 	Bidirectional bool
+	ReportBoth    bool // the ends report in a run by time, too
 	Gbits         bool // report in Gb/s; a stock peer reads our report in its own unit
 	Verify        bool
 	Multicast     bool
@@ -50,7 +51,8 @@ const (
 	flagBidir   = 1 << 1
 	flagVerify  = 1 << 2
 	flagEndless = 1 << 3
-	flagGroup   = 1 << 4
+	flagBoth    = 1 << 4
+	flagGroup   = 1 << 5
 )
 
 func (p Params) append(b []byte) []byte {
@@ -61,7 +63,7 @@ func (p Params) append(b []byte) []byte {
 		on  bool
 		bit byte
 	}{{p.All, flagAll}, {p.Bidirectional, flagBidir}, {p.Verify, flagVerify}, {p.Infinite, flagEndless},
-		{p.Multicast, flagGroup}} {
+		{p.ReportBoth, flagBoth}, {p.Multicast, flagGroup}} {
 		if f.on {
 			flags |= f.bit
 		}
@@ -89,6 +91,7 @@ func parseParams(b []byte) (Params, error) {
 		Bidirectional: b[10]&flagBidir != 0,
 		Verify:        b[10]&flagVerify != 0,
 		Infinite:      b[10]&flagEndless != 0,
+		ReportBoth:    b[10]&flagBoth != 0,
 		Multicast:     b[10]&flagGroup != 0,
 		sizesSum:      binary.BigEndian.Uint64(b[41:]),
 		QPs:           int(binary.BigEndian.Uint32(b[12:])),
@@ -165,6 +168,7 @@ func (p Params) Check(peer Params) error {
 	}
 	add("number of queue pairs (-q)", p.QPs, peer.QPs)
 	add("bidirectional (-b)", p.Bidirectional, peer.Bidirectional)
+	add("reports of both ends (--report-both)", p.ReportBoth, peer.ReportBoth)
 	add("multicast (-g)", p.Multicast, peer.Multicast)
 	add("payload check (--verify)", p.Verify, peer.Verify)
 	if diff != nil {

@@ -347,7 +347,7 @@ func TestOursMeetOurs(t *testing.T) {
 		defer ln.Close()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			c, err := Dial(t.Context(), "127.0.0.1", ln.Port(), testutil.Patience, 0)
+			c, err := Dial(t.Context(), "", "127.0.0.1", ln.Port(), testutil.Patience, 0)
 			if err != nil {
 				errC = err
 				return
@@ -449,7 +449,7 @@ func TestSecondClientIsTurnedAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	dial := func() *Conn {
-		c, err := Dial(t.Context(), "127.0.0.1", ln.Port(), testutil.Patience, 0)
+		c, err := Dial(t.Context(), "", "127.0.0.1", ln.Port(), testutil.Patience, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -549,7 +549,7 @@ func TestDialNobody(t *testing.T) {
 	}
 	port := ln.Addr().(*net.TCPAddr).Port
 	ln.Close()
-	_, err = Dial(t.Context(), "127.0.0.1", port, time.Second, 100*time.Millisecond)
+	_, err = Dial(t.Context(), "", "127.0.0.1", port, time.Second, 100*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "no server is listening") {
 		t.Errorf("Dial = %v", err)
 	}

@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/tsc"
+)
+
+// Rail is one of several connections: its own device, or its own server.
+type Rail struct {
+	Name  string
+	Setup session.Setup
+	Err   error // why it failed, or nil
+}
+
+// rails are tests that run side by side. They begin each size together.
+type rails struct {
+	window measure.Window // of all loops
+
+	mu      sync.Mutex
+	members int // that have not ended
+	waiting int
+	round   chan struct{} // closed when all wait
+	open    int           // that may still connect
+	ready   []Rail
+	tell    func([]Rail) // what connected, once all have or have failed
+}
+
+// RunRails runs a test on each rail, all at once, and sums them up. A rail that fails is named, and the others go on.
+func RunRails(ctx context.Context, plans []plan.Plan, hooks Hooks) (*Result, error) {
+	clk := tsc.New()
+	all := &rails{members: len(plans), round: make(chan struct{}), open: len(plans), tell: hooks.Rails}
+	procs := 1
+	var runs []*run
+	for _, p := range plans {
+		name, own := p.Rail(), Hooks{Waiting: hooks.Waiting}
+		own.Ready = func(s session.Setup) { all.settled(Rail{Name: name, Setup: s}) }
+		if hooks.Interval != nil {
+			own.Interval = func(size uint64, i measure.Interval) {
+				i.Rail = name
+				hooks.Interval(size, i)
+			}
+		}
+		r := newRun(ctx, p, own, clk, all)
+		procs += len(r.threads)
+		runs = append(runs, r)
+	}
+	defer calm(procs)()
+	gauge := measure.NewGauge(nil)
+	began := time.Now()
+	errs := make([]error, len(runs))
+	var wg sync.WaitGroup
+	for i, r := range runs {
+		wg.Go(func() {
+			errs[i] = r.run()
+			if r.links == nil {
+				all.settled(Rail{Name: r.plan.Rail(), Err: errs[i]})
+			}
+			all.leave()
+		})
+	}
+	wg.Wait()
+	res := &Result{Started: began, Elapsed: time.Since(began), Clock: clk.String(), Used: gauge.Used(), Verified: true}
+	seen := map[string]bool{}
+	var failed []error
+	for i, r := range runs {
+		name := r.plan.Rail()
+		res.Rails = append(res.Rails, Rail{name, r.res.Setup, errs[i]})
+		if res.Setup.Local.Device == "" {
+			res.Setup = r.res.Setup
+		}
+		res.Verified = res.Verified && r.res.Verified
+		if device := r.res.Setup.Local.Device; !seen[device] {
+			seen[device] = true
+			res.Used.AddCounters(r.res.Used.Counters)
+		}
+		if errs[i] != nil {
+			failed = append(failed, fmt.Errorf("rail %s: %w", name, errs[i]))
+		}
+	}
+	for k := range mostSizes(runs) {
+		res.Sizes = append(res.Sizes, sumRails(runs, errs, k, clk.Rate()/1e9))
+		if hooks.Size != nil {
+			hooks.Size(res.Sizes[k])
+		}
+	}
+	return res, errors.Join(failed...)
+}
+
+func mostSizes(runs []*run) (n int) {
+	for _, r := range runs {
+		n = max(n, len(r.res.Sizes))
+	}
+	return n
+}
+
+// sumRails sums up size k. Without one of the rails there is no sum.
+func sumRails(runs []*run, errs []error, k int, perTick float64) measure.Size {
+	var parts []measure.Size
+	var list []measure.Rail
+	for i, r := range runs {
+		rail := measure.Rail{Name: r.plan.Rail()}
+		if k < len(r.res.Sizes) {
+			rail.Size = r.res.Sizes[k]
+			parts = append(parts, rail.Size)
+		} else if rail.Err = errs[i]; rail.Err == nil {
+			rail.Err = errors.New("it has no figure of this size")
+		}
+		list = append(list, rail)
+	}
+	s := measure.Sum(parts, perTick)
+	if len(parts) < len(runs) {
+		s = s.Unknown()
+	}
+	s.Rails = list
+	return s
+}
+
+// calm keeps the runtime from meddling with loops until the function that it returns.
+//
+// With one processor no idle one is woken when the loop passes through the
+// scheduler, only to find that there is nothing to do; and the collector has
+// no business in a measurement.
+func calm(procs int) (restore func()) {
+	procs = runtime.GOMAXPROCS(procs)
+	runtime.GC()
+	percent := debug.SetGCPercent(-1)
+	return func() {
+		debug.SetGCPercent(percent)
+		runtime.GOMAXPROCS(procs)
+	}
+}
+
+// meet waits until all rails are there, for so long at most.
+func (g *rails) meet(ctx context.Context, limit time.Duration) error {
+	g.mu.Lock()
+	g.waiting++
+	round := g.round
+	g.release()
+	g.mu.Unlock()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-round:
+		return nil
+	case <-ctx.Done():
+	case <-late.C:
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.round != round {
+		return nil
+	}
+	g.waiting--
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return fmt.Errorf("the other rails were not ready within %v: is each one's peer there?", limit)
+}
+
+// settled notes that a rail is connected, or will not be.
+func (g *rails) settled(r Rail) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ready = append(g.ready, r)
+	if g.open--; g.open == 0 && g.tell != nil {
+		g.tell(g.ready)
+	}
+}
+
+// leave takes a rail away that has ended.
+func (g *rails) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.members--
+	g.release()
+}
+
+// release lets all go if all wait.
+func (g *rails) release() {
+	if g.waiting == 0 || g.waiting < g.members {
+		return
+	}
+	g.waiting = 0
+	close(g.round)
+	g.round = make(chan struct{})
+}

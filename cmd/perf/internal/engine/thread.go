@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/cpu"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// thread is what one loop works with, and no other: CQs, queue pairs, and who ends it.
+type thread struct {
+	_     cpu.CacheLinePad // another thread's may be beside it
+	mon   *loop.Monitor
+	sends *ibv.CQ
+	recvs *ibv.CQ
+	first int // its first queue pair
+	links []*loop.Link
+	count atomic.Uint64 // messages so far, for others to read
+	over  atomic.Bool
+	_     cpu.CacheLinePad
+}
+
+// makeThreads divides the links among threads.
+func (r *run) makeThreads(links []*loop.Link) {
+	each := len(links) / r.plan.ThreadCount()
+	for i, t := range r.threads {
+		t.sends, t.recvs = r.SendCQ(i), r.RecvCQ(i)
+		t.first, t.links = i*each, links[i*each:][:each]
+		loop.Number(t.links)
+	}
+}
+
+// abort ends all loops with an error; the first one counts.
+func (r *run) abort(err error) {
+	for _, t := range r.threads {
+		t.mon.Abort(err)
+	}
+}
+
+// moved returns how many messages all threads have moved so far.
+func (r *run) moved() (sum uint64) {
+	for _, t := range r.threads {
+		sum += t.count.Load()
+	}
+	return sum
+}
+
+// restart makes the threads ready for another size.
+func (r *run) restart() {
+	for _, t := range r.threads {
+		t.count.Store(0)
+		t.over.Store(false)
+	}
+}
+
+// each runs a loop in every thread. The first that fails ends the others, and is the one that is told.
+func (r *run) each(cancel context.CancelCauseFunc, run func(i int) error) error {
+	if len(r.threads) == 1 {
+		return run(0) // not locked to its thread: it passes through Go's scheduler by itself
+	}
+	var wg sync.WaitGroup
+	var once sync.Once
+	var first error
+	for i, t := range r.threads {
+		wg.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			err := run(i)
+			t.over.Store(true)
+			if err == nil {
+				return
+			}
+			once.Do(func() {
+				first = fmt.Errorf("thread %d of %d: %w", i+1, len(r.threads), err)
+				r.abort(first)
+				cancel(first)
+			})
+		})
+	}
+	wg.Wait()
+	return first
+}
+
+// sum returns what the threads did of a size.
+func (r *run) sum(parts []measure.Size) measure.Size {
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	s := measure.Sum(parts, r.perTick())
+	s.Threads = parts
+	return s
+}
+
+// perTick is how many seconds a tick has.
+func (r *run) perTick() float64 { return r.clk.Rate() / 1e9 }

@@ -1,0 +1,32 @@
+package plan
+
+import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+
+// IBPorts returns the ports of the device that are used.
+func (p *Plan) IBPorts() []uint8 {
+	if p.DualPort {
+		return []uint8{1, 2}
+	}
+	return []uint8{p.IBPort}
+}
+
+// IBPortOf returns the port of queue pair i: the first half has the first one, as in perftest.
+func (p *Plan) IBPortOf(i int) uint8 {
+	ports := p.IBPorts()
+	return ports[i%p.QPs*len(ports)/p.QPs]
+}
+
+// checkDualPort looks at what both ports of a device can do together.
+func (p *Plan) checkDualPort(c *complaints) {
+	switch {
+	case !p.DualPort:
+	case !p.Bandwidth():
+		c.add("dual port (-O): only bandwidth tests have it")
+	case p.IBPort != 1:
+		c.add("dual port (-O): it is ports 1 and 2; give no port (-i)")
+	case p.RDMACM:
+		c.add("dual port (-O): with rdma_cm (-R) the address leads to one port")
+	case p.Transport != wire.RC && p.Transport != wire.UC:
+		c.add("dual port (-O): connection type (-c) %v does not have it; use RC or UC", p.Transport)
+	}
+}

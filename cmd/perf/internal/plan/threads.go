@@ -1,0 +1,30 @@
+package plan
+
+import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+
+// maxThreads bounds a mistake; each thread is one that polls.
+const maxThreads = 1024
+
+// ThreadCount returns how many threads there are, at least one.
+func (p *Plan) ThreadCount() int { return max(p.Threads, 1) }
+
+// Thread returns which thread has queue pair i. Each has as many, one after the other.
+func (p *Plan) Thread(i int) int { return i % p.QPs / (p.QPs / p.ThreadCount()) }
+
+// checkThreads looks at how queue pairs are divided among threads.
+func (p *Plan) checkThreads(c *complaints) {
+	switch n := p.Threads; {
+	case n < 0 || n > maxThreads:
+		c.add("threads (--threads) %d, allowed are 1 to %d", n, maxThreads)
+	case n <= 1:
+	case p.QPs%n != 0:
+		c.add("threads (--threads) %d: each has as many queue pairs, and %d (-q) is not a multiple", n, p.QPs)
+	case p.UseSRQ || p.Transport == wire.XRC || p.Transport == wire.DC:
+		c.add("threads (--threads) %d: each has receives of its own, they cannot be shared (--use-srq, -c XRC, DC)", n)
+	case p.RDMACM && p.Transport == wire.UD:
+		c.add("threads (--threads) %d: by rdma_cm (-R) queue pairs of UD (-c) introduce themselves on one CQ", n)
+	}
+}
+
+// alone reports whether this end's software has nothing to do in a test of latency.
+func (p *Plan) alone() bool { return p.Metric == wire.Latency && p.Verb.Fetches() && !p.Client() }

@@ -1,0 +1,52 @@
+package session
+
+import (
+	"errors"
+
+	"github.com/pureverbs/pureverbs/ibv"
+)
+
+// queues are the CQs of one thread, which no other thread polls. Both are one where nothing is received.
+type queues struct{ send, recv *ibv.CQ }
+
+// makeCQs makes the CQs of each thread.
+func (s *Session) makeCQs() error {
+	p := &s.plan
+	opt := &ibv.CQOptions{NoEvents: !p.Events, CompVector: p.Vector}
+	each := p.QPs / p.ThreadCount()
+	for range p.ThreadCount() {
+		send, err := s.dev.CreateCQ(s.sendDepth()*each, opt)
+		if err != nil {
+			return err
+		}
+		s.cqs = append(s.cqs, queues{send, send})
+		if p.Verb.Consumes() {
+			q := &s.cqs[len(s.cqs)-1]
+			if q.recv, err = s.dev.CreateCQ(max(p.RxDepth*each, 1), opt); err != nil {
+				q.recv = send
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// queues returns the CQs of queue pair i.
+func (s *Session) queues(i int) queues { return s.cqs[s.plan.Thread(i)] }
+
+// SendCQ returns the CQ of what a thread sends.
+func (s *Session) SendCQ(thread int) *ibv.CQ { return s.cqs[thread].send }
+
+// RecvCQ returns the CQ of what a thread receives.
+func (s *Session) RecvCQ(thread int) *ibv.CQ { return s.cqs[thread].recv }
+
+func (s *Session) closeCQs() error {
+	var errs []error
+	for _, q := range s.cqs {
+		if q.recv != q.send {
+			errs = append(errs, q.recv.Close())
+		}
+		errs = append(errs, q.send.Close())
+	}
+	return errors.Join(errs...)
+}

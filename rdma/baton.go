@@ -1,0 +1,250 @@
+package rdma
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+// The completions of a shard are taken by one goroutine at a time: by who has pollTurn. That is the poller, which
+// sleeps until the device raises an event, or a goroutine that waits for the peer's answer and polls meanwhile, which
+// saves it two wake-ups and the device an event. When that one leaves, either the CQ is armed, and the poller sleeps
+// until there is an event; or it is away: it will be back soon, nobody else waits, and a timer looks after absence
+// whether it was.
+
+// absence is for how long nobody may poll, with the CQ not armed, while no goroutine waits.
+const absence = time.Millisecond
+
+// baton is what who polls leaves to the next.
+// Preconditions: pollTurn, except for away and asleep, which others may look at.
+type baton struct {
+	armed   bool   // no completion was seen since the CQ was armed
+	events  uint32 // that there had been before
+	turns   uint32 // how often a goroutine that waits has polled
+	looked  uint32 // turns, at the last look
+	looking bool   // a look is to come
+}
+
+// pollSome polls once, and handles what is there.
+// Preconditions: the caller has pollTurn.
+func (e *Engine) pollSome() (int, error) {
+	n, err := e.cq.Poll(e.wcs)
+	if n > 0 {
+		e.baton.armed = false // an event has come, or is about to
+		e.handle(e.wcs[:n])
+	}
+	return n, err
+}
+
+// arm handles what is there, and sees to it that the poller is woken by what comes.
+// Preconditions: the caller has pollTurn.
+func (e *Engine) arm() error {
+	e.away.Store(false)
+	for patient := true; ; {
+		switch n, err := e.pollSome(); {
+		case err != nil:
+			return err
+		case n > 0:
+		case e.armed():
+			return nil
+		case patient:
+			patient = false
+			runtime.Gosched() // while those that were woken work, more comes
+		default:
+			e.baton.events = e.cq.Events()
+			if err := e.cq.Arm(false); err != nil {
+				return err
+			}
+			e.baton.armed = true // and polls again: an event is only for what comes after
+		}
+	}
+}
+
+// armed reports whether the poller is woken by what comes. An event that was under way when the CQ was armed has undone
+// that: the device takes no notice of an arming before it is read.
+// Preconditions: the caller has pollTurn.
+func (e *Engine) armed() bool { return e.baton.armed && e.baton.events == e.cq.Events() }
+
+// tryTurn takes pollTurn if it is free, and reports whether it did.
+func (e *Engine) tryTurn() bool {
+	select {
+	case e.pollTurn <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// poll handles a shard's completions until ctx ends, but for those that goroutines take that wait.
+func (e *Engine) poll(ctx context.Context, fail func(error)) {
+	for {
+		seen := e.cq.Events()
+		var err error
+		if e.tryTurn() { // else it is up to who polls
+			if !e.away.Load() {
+				err = e.arm()
+			}
+			leave(e.pollTurn)
+		}
+		if err == nil {
+			err = e.cq.WaitEvent(ctx, seen)
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				fail(err)
+				<-ctx.Done()
+			}
+			return
+		}
+	}
+}
+
+// look is called after absence. It arms the CQ if nobody has polled meanwhile.
+func (e *Engine) look() {
+	turn := e.tryTurn()
+	if turn && (!e.away.Load() || e.baton.turns == e.baton.looked) {
+		e.baton.looking = false
+		e.handOn(false)
+		return
+	}
+	e.mu.Lock()
+	if !e.closed {
+		e.lookTimer.Reset(absence)
+	}
+	e.mu.Unlock()
+	if turn {
+		e.baton.looked = e.baton.turns
+		leave(e.pollTurn)
+	}
+}
+
+// stopLooking lets nobody poll any more.
+func (e *Engine) stopLooking() {
+	e.lookTimer.Stop()
+	e.pollTurn <- struct{}{}
+}
+
+// wait waits for ch. p, which may be nil, decides whether it polls meanwhile.
+func (e *Engine) wait(b bound, ch <-chan struct{}, p *patience) error {
+	switch {
+	case b.now:
+		return errWouldWait
+	case e.opt.Manual:
+		return e.waitManual(b, ch)
+	}
+	if p != nil && e.opt.Spin > 0 && p.spins() && e.tryTurn() {
+		done, err := e.spin(b, ch)
+		e.handOn(done)
+		p.learn(done)
+		if done || err != nil {
+			return err
+		}
+	}
+	e.asleep.Add(1)
+	defer e.asleep.Add(-1)
+	e.rearm()
+	e.stat.wakes.Add(1)
+	return b.wait(ch)
+}
+
+// spin polls until ch has a token, and reports whether it has.
+// Preconditions: the caller has pollTurn.
+func (e *Engine) spin(b bound, ch <-chan struct{}) (done bool, err error) {
+	e.baton.turns++
+	start := time.Now()
+	for {
+		for range spinPolls {
+			n, err := e.pollSome()
+			if err != nil {
+				e.failAll(err)
+				return false, nil // the connection tells
+			}
+			if n == 0 {
+				continue
+			}
+			select {
+			case <-ch:
+				return true, nil
+			default:
+				runtime.Gosched() // it was for others
+			}
+		}
+		select {
+		case <-ch:
+			return true, nil
+		default:
+		}
+		if err := b.expired(); err != nil {
+			return false, err
+		}
+		if time.Since(start) > e.opt.Spin {
+			return false, nil
+		}
+		if runtime.GOMAXPROCS(0) == 1 {
+			runtime.Gosched() // nobody else lets others run
+		} else {
+			yield()
+		}
+	}
+}
+
+// spinPolls is after how many polls without a completion others may have the processor: more than any adapter takes.
+const spinPolls = 256
+
+// handOn gives pollTurn back. soon says that the caller is likely to poll again.
+func (e *Engine) handOn(soon bool) {
+	if soon && e.asleep.Load() == 0 {
+		if !e.armed() {
+			e.away.Store(true)
+			if !e.baton.looking {
+				e.baton.looking, e.baton.looked = true, e.baton.turns
+				e.lookTimer.Reset(absence)
+			}
+		}
+		leave(e.pollTurn)
+		if e.asleep.Load() > 0 { // since it was looked at
+			e.rearm()
+		}
+		return
+	}
+	err := e.arm()
+	leave(e.pollTurn)
+	if err != nil {
+		e.failAll(err)
+	}
+}
+
+// rearm arms the CQ if who has polled last did not. If somebody polls now, that is up to it.
+func (e *Engine) rearm() {
+	if e.away.Load() && e.tryTurn() {
+		e.handOn(false)
+	}
+}
+
+// patience decides whether a goroutine polls while it waits: while the answer mostly comes before it would give up.
+type patience struct {
+	luck int // below 1: it seldom came
+	idle int // waits without polling since the last try
+}
+
+const (
+	luckMost  = 8
+	trialEach = 16 // waits after which it polls once, whatever was before
+)
+
+func (p *patience) spins() bool {
+	if p.luck > 0 {
+		return true
+	}
+	p.idle++
+	return p.idle >= trialEach
+}
+
+func (p *patience) learn(came bool) {
+	p.idle = 0
+	if came {
+		p.luck = min(p.luck+1, luckMost)
+	} else {
+		p.luck = max(p.luck-2, 0)
+	}
+}

@@ -1,0 +1,153 @@
+package rdma
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// TestRXE_WaitersPoll has a connection in a dialog, whose ends poll while they wait, beside one that sleeps, and sees
+// that the poller takes over from them.
+func TestRXE_WaitersPoll(t *testing.T) {
+	server, client := newEngines(t, nil)
+	ctx := timeout(t)
+	a, b := conns(t, server, client)
+	defer a.Close()
+	defer b.Close()
+	quiet, sleeper := conns(t, server, client)
+	defer quiet.Close()
+	defer sleeper.Close()
+
+	p := make([]byte, 8)
+	turn := func() {
+		for _, way := range [][2]*Conn{{a, b}, {b, a}} {
+			ok(t, way[0].Send(ctx, p))
+			m, err := way[1].Recv(ctx)
+			ok(t, err)
+			m.Release()
+		}
+	}
+	talk := func() {
+		t.Helper()
+		var all sync.WaitGroup
+		all.Go(func() {
+			for range 300 {
+				m, err := b.Recv(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				m.Release()
+				if err := b.Send(ctx, p); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		for range 300 {
+			ok(t, a.Send(ctx, p))
+			m, err := a.Recv(ctx)
+			ok(t, err)
+			m.Release()
+		}
+		all.Wait()
+	}
+	talk()
+	atRest(t, server, client)
+	for _, e := range []*Engine{server, client} {
+		if e.baton.turns == 0 { // at rest: nobody changes it
+			t.Error("nobody has polled while waiting")
+		}
+	}
+
+	got := make(chan error)
+	go func() {
+		m, err := sleeper.Recv(ctx)
+		if err == nil {
+			m.Release()
+		}
+		got <- err
+	}()
+	talk()
+	ok(t, quiet.Send(ctx, p))
+	ok(t, <-got)
+	turn()
+	atRest(t, server, client)
+}
+
+// atRest waits until the CQs are armed and no timer runs: who is idle takes no processor time.
+func atRest(t *testing.T, engines ...*Engine) {
+	t.Helper()
+	for _, e := range engines {
+		for end := time.Now().Add(testutil.Patience); ; time.Sleep(absence) {
+			e.pollTurn <- struct{}{}
+			rest := e.armed() && !e.baton.looking && !e.away.Load()
+			leave(e.pollTurn)
+			if rest {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%+v, away %v: want it armed, and nobody to look", e.baton, e.away.Load())
+			}
+		}
+	}
+}
+
+// TestRXE_WaitersStress mixes dialogs, with pauses about as long as what decides who polls, and one-way traffic.
+func TestRXE_WaitersStress(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Spin: 30 * time.Microsecond})
+	ctx := timeout(t)
+	rounds := 100
+	if testutil.Full() {
+		rounds = 10_000
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	pauses := []time.Duration{0, 0, 0, 0, 20 * time.Microsecond, absence / 2, absence, 2 * absence}
+	var all sync.WaitGroup
+	for i := range 6 {
+		a, b := conns(t, server, client)
+		defer a.Close()
+		defer b.Close()
+		oneWay := i >= 4
+		end := func(c *Conn, sends bool, r *rand.Rand) {
+			p := make([]byte, 8)
+			for n := range uint64(rounds) {
+				for range 2 {
+					if sends {
+						binary.LittleEndian.PutUint64(p, n)
+						if err := c.Send(ctx, p); err != nil {
+							t.Error(err)
+							return
+						}
+					} else {
+						m, err := c.Recv(ctx)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if got := binary.LittleEndian.Uint64(m.Bytes()); got != n {
+							t.Errorf("message %d, want %d", got, n)
+						}
+						m.Release()
+					}
+					if oneWay {
+						break
+					}
+					sends = !sends
+				}
+				if d := pauses[r.IntN(len(pauses))]; d > 0 {
+					time.Sleep(d)
+				}
+			}
+		}
+		all.Go(func() { end(a, true, rand.New(rand.NewPCG(seed, uint64(i)))) })
+		all.Go(func() { end(b, false, rand.New(rand.NewPCG(seed, uint64(i)+100))) })
+	}
+	all.Wait()
+	atRest(t, server, client)
+}

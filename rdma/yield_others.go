@@ -1,0 +1,7 @@
+//go:build !linux
+
+package rdma
+
+import "runtime"
+
+func yield() { runtime.Gosched() }
