@@ -77,8 +77,8 @@ func (o *RawOptions) request(d *Device, path DataPath, typ QPType, init *abi.QPI
 		// Where the header goes round the end of its ring, libmlx5 puts the data 32 bytes too far (rdma-core v64.0,
 		// providers/mlx5/qp.c, line 647). Near that end there is room for 34 bytes; no TCP header is as short.
 		if path == DataPathOps && d.mayBeMLX5() {
-			return &UnsupportedError{Feature: "TSO on the ops data path", Need: "CQs of the direct data path: libmlx5 " +
-				"damages frames whose header goes round the end of its ring", Have: "CQs of the ops data path"}
+			return &UnsupportedError{Feature: "TSO on the ops data path", Need: "CQs of the direct data path: " +
+				"libmlx5 damages frames whose header goes round the end of its ring", Have: "CQs of the ops data path"}
 		}
 		init.CompMask |= abi.IBV_QP_INIT_ATTR_MAX_TSO_HEADER
 		init.MaxTSOHeader = uint16(o.MaxTSOHeader)

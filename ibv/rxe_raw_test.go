@@ -404,8 +404,8 @@ func TestRXE_RawCQs(t *testing.T) {
 	ok(t, qp.Close())
 }
 
-// tsoPair is rawPair with a sender that posts TSO. On the ops data path, where libmlx5 would damage some of the frames, it
-// looks at the refusal and returns nil.
+// tsoPair is rawPair with a sender that posts TSO. On the ops data path, where libmlx5 would damage some of the frames,
+// it looks at the refusal and returns nil.
 func tsoPair(t *testing.T, o QPOptions) (*rawSide, *rawSide) {
 	t.Helper()
 	a, b := rawPair(t, RawOptions{}, RawOptions{})
@@ -462,7 +462,8 @@ func (s *rawSide) tso(t *testing.T, to *rawSide, head []byte, mss int, data []by
 		copy(got[l4+16:], []byte{0, 0})
 		want = append(want, make([]byte, max(0, 60-len(want)))...)
 		if !bytes.Equal(got, want) {
-			t.Fatalf("header of %d bytes, at %d of %d:\n%x\n%x, %+v", len(head), off, len(data), got[:60], want[:60], wc)
+			t.Fatalf("header of %d bytes, at %d of %d:\n%x\n%x, %+v", len(head), off, len(data), got[:60], want[:60],
+				wc)
 		}
 	}
 }
@@ -541,7 +542,8 @@ func TestRXE_RawTSORing(t *testing.T) {
 				a.tso(t, b, head, 200, data, list...)
 				at += used
 				if used%2 == 0 { // an odd step comes to each place
-					post(t, a.qp, SendWR{ID: 99, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(rawSend+300, 60)}})
+					post(t, a.qp, SendWR{ID: 99, Opcode: OpSend, Flags: Signaled,
+						SGEs: []SGE{a.mr.SGE(rawSend+300, 60)}})
 					a.sent(t, WCSend)
 					at++
 				}
