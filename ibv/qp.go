@@ -236,7 +236,7 @@ func (pd *PD) createQP(send, recv *CQ, opt *QPOptions, maker qpMaker) (*QP, erro
 	if err := dev.askSendOps(&o, path, init); err != nil {
 		return fail(err)
 	}
-	if err := o.Raw.request(dev, o.Type, init); err != nil {
+	if err := o.Raw.request(dev, path, o.Type, init); err != nil {
 		return fail(err)
 	}
 	h, err := maker.create(pd.handle, init)

@@ -22,6 +22,7 @@ type RawOptions struct {
 	// C: IBV_QP_CREATE_SCATTER_FCS.
 	ScatterFCS bool
 	// MaxTSOHeader is the longest TSO.Header that will be posted. 0 means that OpTSO is not posted.
+	// On mlx5 it needs the direct data path.
 	MaxTSOHeader int
 }
 
@@ -36,7 +37,7 @@ type TSO struct {
 }
 
 // request makes init ask for what o says.
-func (o *RawOptions) request(d *Device, typ QPType, init *abi.QPInitAttrEx) error {
+func (o *RawOptions) request(d *Device, path DataPath, typ QPType, init *abi.QPInitAttrEx) error {
 	if *o == (RawOptions{}) {
 		return nil
 	}
@@ -73,11 +74,22 @@ func (o *RawOptions) request(d *Device, typ QPType, init *abi.QPInitAttrEx) erro
 			return &UnsupportedError{Feature: "TSO", Need: "a device with RawPacket among its TSOQPTypes",
 				Have: d.Name() + " without it"}
 		}
+		// Where the header goes round the end of its ring, libmlx5 puts the data 32 bytes too far (rdma-core v64.0,
+		// providers/mlx5/qp.c, line 647). Near that end there is room for 34 bytes; no TCP header is as short.
+		if path == DataPathOps && d.mayBeMLX5() {
+			return &UnsupportedError{Feature: "TSO on the ops data path", Need: "CQs of the direct data path: " +
+				"libmlx5 damages frames whose header goes round the end of its ring", Have: "CQs of the ops data path"}
+		}
 		init.CompMask |= abi.IBV_QP_INIT_ATTR_MAX_TSO_HEADER
 		init.MaxTSOHeader = uint16(o.MaxTSOHeader)
 	}
 	return nil
 }
+
+// mayBeMLX5 reports whether libmlx5 drives the device, as far as a library before v22 tells.
+func (d *Device) mayBeMLX5() bool { return d.attr.VendorID == vendorMellanox || d.isMLX5() }
+
+const vendorMellanox = 0x2c9
 
 // checkTSO reports what is wrong with a work request of OpTSO.
 func (qp *QP) checkTSO(wr *SendWR) error {

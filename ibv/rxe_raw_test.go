@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -192,8 +193,9 @@ func checksums(t testing.TB, b []byte) {
 	ip := b[14:]
 	l4, proto, addrs := ip[40:], ip[6], ip[8:40]
 	if ip[0]>>4 == 4 {
-		l4, proto, addrs = ip[20:binary.BigEndian.Uint16(ip[2:])], ip[9], ip[12:20]
-		if s := onesSum(ip[:20]); s != 0xffff {
+		n := int(ip[0]&15) * 4
+		l4, proto, addrs = ip[n:binary.BigEndian.Uint16(ip[2:])], ip[9], ip[12:20]
+		if s := onesSum(ip[:n]); s != 0xffff {
 			t.Errorf("the sum of the IPv4 header is %#04x", s)
 		}
 	} else {
@@ -402,53 +404,82 @@ func TestRXE_RawCQs(t *testing.T) {
 	ok(t, qp.Close())
 }
 
+// tsoPair is rawPair with a sender that posts TSO. On the ops data path, where libmlx5 would damage some of the frames,
+// it looks at the refusal and returns nil.
+func tsoPair(t *testing.T, o QPOptions) (*rawSide, *rawSide) {
+	t.Helper()
+	a, b := rawPair(t, RawOptions{}, RawOptions{})
+	if a == nil {
+		return nil, nil
+	}
+	o.Type = RawPacket
+	if path, _ := a.cq.DataPath(); path == DataPathOps {
+		for _, n := range []int{1, 34, o.Raw.MaxTSOHeader} {
+			o.Raw.MaxTSOHeader = n
+			_, err := a.pd.CreateQP(a.cq, a.cq, &o)
+			wantErr(t, err, ErrNotSupported, "TSO", "direct data path", "goes round the end")
+		}
+		return nil, nil
+	}
+	ok(t, a.qp.Close())
+	a.newQP(t, &o)
+	rawReady(t, a.qp)
+	b.rule(t, FlowAttr{Specs: []FlowSpec{b.own()}})
+	return a, b
+}
+
+// tso posts data with a header, and compares the frames that come of it with a model.
+func (s *rawSide) tso(t *testing.T, to *rawSide, head []byte, mss int, data []byte, list ...SGE) {
+	t.Helper()
+	post(t, s.qp, SendWR{ID: 99, Opcode: OpTSO, Flags: Signaled | IPCsum, TSO: &TSO{Header: head, MSS: uint16(mss)},
+		SGEs: list})
+	s.sent(t, WCTSO)
+	ip, l4 := head[14:], 14+40
+	if ip[0]>>4 == 4 {
+		l4 = 14 + int(ip[0]&15)*4
+	}
+	for off, id := 0, binary.BigEndian.Uint16(ip[4:]); off < len(data); off, id = off+mss, id+1 {
+		part := data[off:min(len(data), off+mss)]
+		want := append(bytes.Clone(head), part...)
+		if ip[0]>>4 == 4 {
+			binary.BigEndian.PutUint16(want[14+2:], uint16(len(ip)+len(part)))
+			binary.BigEndian.PutUint16(want[14+4:], id)
+		} else {
+			binary.BigEndian.PutUint16(want[14+4:], uint16(len(ip)-40+len(part)))
+		}
+		binary.BigEndian.PutUint32(want[l4+4:], binary.BigEndian.Uint32(head[l4+4:])+uint32(off))
+		if off > 0 {
+			want[l4+13] &^= 0x80
+		}
+		if off+mss < len(data) {
+			want[l4+13] &^= 0x09
+		}
+		got, wc := to.frame(t)
+		checksums(t, got)
+		if ip[0]>>4 == 4 {
+			copy(got[14+10:], []byte{0, 0})
+		}
+		copy(got[l4+16:], []byte{0, 0})
+		want = append(want, make([]byte, max(0, 60-len(want)))...)
+		if !bytes.Equal(got, want) {
+			t.Fatalf("header of %d bytes, at %d of %d:\n%x\n%x, %+v", len(head), off, len(data), got[:60], want[:60],
+				wc)
+		}
+	}
+}
+
 func TestRXE_RawTSO(t *testing.T) {
-	a, b := rawPair(t, RawOptions{MaxTSOHeader: 128}, RawOptions{})
+	a, b := tsoPair(t, QPOptions{MaxSendSGE: 3, MaxInline: 200, Raw: RawOptions{MaxTSOHeader: 128}})
 	if a == nil {
 		return
 	}
-	b.rule(t, FlowAttr{Specs: []FlowSpec{b.own()}})
 	for _, v6 := range []bool{false, true} {
 		for _, n := range []int{1, 1000, 1001, 5000, 30001} {
 			t.Run(fmt.Sprint(v6, n), func(t *testing.T) {
-				const mss = 1000
-				head := packet(b.mac, a.mac, v6, true, 0)
 				data := a.mr.Bytes()[rawSend:][:n]
 				fill(data, n)
-				post(t, a.qp, SendWR{ID: 99, Opcode: OpTSO, Flags: Signaled | IPCsum, TSO: &TSO{Header: head, MSS: mss},
-					SGEs: []SGE{a.mr.SGE(rawSend, n/2), a.mr.SGE(rawSend+n/2, n-n/2)}})
-				a.sent(t, WCTSO)
-				ip, tcp := head[14:], head[len(head)-20:]
-				for off, id := 0, uint16(0x1234); off < n; off, id = off+mss, id+1 {
-					part := data[off:min(n, off+mss)]
-					want := append(bytes.Clone(head), part...)
-					if v6 {
-						binary.BigEndian.PutUint16(want[14+4:], uint16(20+len(part)))
-					} else {
-						binary.BigEndian.PutUint16(want[14+2:], uint16(40+len(part)))
-						binary.BigEndian.PutUint16(want[14+4:], id)
-					}
-					seq := want[len(head)-16:]
-					binary.BigEndian.PutUint32(seq, binary.BigEndian.Uint32(tcp[4:])+uint32(off))
-					flags := tcp[13]
-					if off > 0 {
-						flags &^= 0x80
-					}
-					if off+mss < n {
-						flags &^= 0x09
-					}
-					want[len(head)-7] = flags
-					got, wc := b.frame(t)
-					checksums(t, got)
-					if ip[0]>>4 == 4 {
-						copy(got[14+10:], []byte{0, 0})
-					}
-					copy(got[len(head)-4:], []byte{0, 0})
-					want = append(want, make([]byte, max(0, 60-len(want)))...)
-					if !bytes.Equal(got, want) {
-						t.Errorf("at %d:\n%x\n%x, %+v", off, got[:80], want[:80], wc)
-					}
-				}
+				a.tso(t, b, packet(b.mac, a.mac, v6, true, 0), 1000, data, a.mr.SGE(rawSend, n/2),
+					a.mr.SGE(rawSend+n/2, n-n/2))
 				b.none(t)
 			})
 		}
@@ -471,6 +502,59 @@ func TestRXE_RawTSO(t *testing.T) {
 			wantErr(t, err, syscall.EINVAL, c.want)
 		}
 	})
+}
+
+// TSO with each length that the headers of IPv4 and TCP have, at each place of the send ring. Many of them go round its
+// end.
+func TestRXE_RawTSORing(t *testing.T) {
+	a, b := tsoPair(t, QPOptions{MaxSendWR: 4, MaxSendSGE: 2, Raw: RawOptions{MaxTSOHeader: 134}})
+	if a == nil {
+		return
+	}
+	lib := must(libmlx5.Open())(t)
+	places := int(must(lib.InitQP(a.qp.handle, 0))(t).SQ.WQECnt)
+	if places > 64 || places&(places-1) != 0 {
+		t.Fatalf("a ring of %d places", places)
+	}
+	plain := ethernet(MAC{2, 9, 9, 9, 9, 9}, a.mac, 0x88b5, 46, 1) // for nobody
+	data := a.mr.Bytes()[rawSend:][:300]
+	fill(data, 5)
+	copy(a.mr.Bytes()[rawSend+300:], plain)
+	at, round := 0, 0
+	for size := 54; size <= 134; size += 4 {
+		head := packet(b.mac, a.mac, false, true, 0)
+		options := min(size-54, 40)
+		head = append(head[:34], append(make([]byte, size-54-options), head[34:]...)...) // of IP
+		head = append(head, make([]byte, options)...)                                    // of TCP
+		head[14] = 0x45 + byte(size-54-options)/4
+		head[len(head)-20-options+12] = byte(20+options) / 4 << 4
+		for sges := 1; sges <= 2; sges++ {
+			used := (16*((30+size+15)/16+sges) + 63) / 64
+			for seen := 0; seen != 1<<places-1; {
+				seen |= 1 << at
+				if 64*at+30+size > 64*places {
+					round++
+				}
+				list := []SGE{a.mr.SGE(rawSend, 300)}
+				if sges == 2 {
+					list = []SGE{a.mr.SGE(rawSend, 100), a.mr.SGE(rawSend+100, 200)}
+				}
+				a.tso(t, b, head, 200, data, list...)
+				at += used
+				if used%2 == 0 { // an odd step comes to each place
+					post(t, a.qp, SendWR{ID: 99, Opcode: OpSend, Flags: Signaled,
+						SGEs: []SGE{a.mr.SGE(rawSend+300, 60)}})
+					a.sent(t, WCSend)
+					at++
+				}
+				at %= places
+			}
+		}
+	}
+	b.none(t)
+	if round < 50 {
+		t.Errorf("%d headers went round the end of the ring", round)
+	}
 }
 
 func TestRXE_RawOffloads(t *testing.T) {
@@ -525,7 +609,7 @@ func TestRXE_RawFields(t *testing.T) {
 	}
 }
 
-// Frames, and TSO, by the functions behind ibv_wr_*.
+// Frames by the functions behind ibv_wr_*, and TSO with SendOps where it is posted.
 func TestRXE_RawSendOps(t *testing.T) {
 	a, b := rawPair(t, RawOptions{}, RawOptions{})
 	if a == nil {
@@ -535,8 +619,13 @@ func TestRXE_RawSendOps(t *testing.T) {
 	if _, err := a.dev.v.QPToQPEx(a.qp.handle); errors.Is(err, ErrNotSupported) {
 		return // a library before v24
 	}
+	o := &QPOptions{Type: RawPacket, SendOps: SendOpSend | SendOpTSO, Raw: RawOptions{MaxTSOHeader: 64}}
+	path, _ := a.cq.DataPath()
+	if path == DataPathOps { // TestRXE_RawTSO looks at the refusal
+		o.SendOps, o.Raw = SendOpSend, RawOptions{}
+	}
 	ok(t, a.qp.Close())
-	a.newQP(t, &QPOptions{Type: RawPacket, SendOps: SendOpSend | SendOpTSO, Raw: RawOptions{MaxTSOHeader: 64}})
+	a.newQP(t, o)
 	rawReady(t, a.qp)
 	want := packet(b.mac, a.mac, false, true, 200)
 	a.send(t, want, IPCsum)
@@ -544,6 +633,9 @@ func TestRXE_RawSendOps(t *testing.T) {
 	checksums(t, got)
 	if !bytes.Equal(got[54:], want[54:]) {
 		t.Errorf("%x", got)
+	}
+	if path == DataPathOps {
+		return
 	}
 	post(t, a.qp, SendWR{ID: 99, Opcode: OpTSO, Flags: Signaled | IPCsum, TSO: &TSO{Header: want[:54], MSS: 150},
 		SGEs: []SGE{a.mr.SGE(rawSend+54, 200)}})

@@ -10,7 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 )
 
-// Both data paths write the same WQEs of frames, byte for byte.
+// Both data paths write the same WQEs of frames, byte for byte. TSO is posted on the direct data path alone.
 func TestRXERawBytes(t *testing.T) {
 	dev := open(t, 0)
 	if dev == nil || os.Geteuid() != 0 {
@@ -30,7 +30,7 @@ func TestRXERawBytes(t *testing.T) {
 	for i, path := range paths {
 		cqs[i] = closing(t, must(dev.CreateCQ(64, &ibv.CQOptions{DataPath: path}))(t))
 		qp := closing(t, must(pd.CreateQP(cqs[i], cqs[i], &ibv.QPOptions{Type: ibv.RawPacket, MaxSendWR: 8,
-			MaxInline: 200, MaxSendSGE: 5, Raw: ibv.RawOptions{MaxTSOHeader: 100}}))(t))
+			MaxInline: 200, MaxSendSGE: 5}))(t))
 		ok(t, qp.Modify(&ibv.QPAttr{State: ibv.StateInit, Port: 1}, ibv.MaskState|ibv.MaskPort))
 		ok(t, qp.Modify(&ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState))
 		ok(t, qp.Modify(&ibv.QPAttr{State: ibv.StateRTS}, ibv.MaskState))
@@ -43,12 +43,11 @@ func TestRXERawBytes(t *testing.T) {
 	if len(rings[0]) != len(rings[1]) {
 		t.Fatalf("rings of %d and %d bytes", len(rings[0]), len(rings[1]))
 	}
-	at, wraps, skipped := 0, 0, 0
+	at, wraps := 0, 0
 	for i := range 600 {
 		flags := ibv.Signaled | []ibv.SendFlags{0, ibv.Fence, ibv.Solicited, ibv.IPCsum}[i%4]
 		wr := ibv.SendWR{ID: uint64(i), Opcode: ibv.OpSend, Flags: flags}
-		pad := 0 // where the WQE has bytes that mean nothing, before the data
-		switch i % 3 {
+		switch i / 4 % 2 {
 		case 0: // pieces, of which some are empty
 			left := 18 + r.IntN(1400)
 			for k := range 5 {
@@ -61,17 +60,6 @@ func TestRXERawBytes(t *testing.T) {
 			}
 		case 1:
 			wr.Inline = mr.Bytes()[i:][:18+r.IntN(183)]
-		case 2:
-			if len(rings[0])-at == 64 {
-				// libmlx5, in all releases up to v64, puts the data 32 bytes too far where the header of TSO
-				// goes round the end of the ring, and the device takes for it what stands before.
-				wr.Inline = mr.Bytes()[i:][:100]
-				skipped++
-				break
-			}
-			wr.Opcode, wr.TSO = ibv.OpTSO, &ibv.TSO{Header: tcpHeader(4 * r.IntN(11)), MSS: uint16(500 + r.IntN(900))}
-			wr.SGEs = []ibv.SGE{mr.SGE(0, r.IntN(5000)), mr.SGE(5000, 1)}
-			pad = (16 - (len(wr.TSO.Header)-2)%16) % 16
 		}
 		var wqe [2][]byte
 		for k := range paths {
@@ -87,10 +75,6 @@ func TestRXERawBytes(t *testing.T) {
 			w := append(bytes.Clone(rings[k][at:]), rings[k][:at]...)
 			wqe[k] = w[:int(w[7]&0x3f)*16]
 			copy(wqe[k][4:7], "QPN")
-			if pad > 0 {
-				end := 30 + len(wr.TSO.Header)
-				clear(wqe[k][end : end+pad]) // libmlx5 leaves what stood in the ring
-			}
 			if head := int(wqe[k][29]); len(wr.Inline) > head { // of the frame, in the Ethernet segment
 				start := 32 + max(head-2, 0)
 				clear(wqe[k][start+4+len(wr.Inline)-head:])
@@ -103,15 +87,7 @@ func TestRXERawBytes(t *testing.T) {
 			at, wraps = at-len(rings[0]), wraps+1
 		}
 	}
-	if wraps < 5 || skipped > 30 {
-		t.Errorf("the ring began anew %d times; %d headers would have gone round", wraps, skipped)
+	if wraps < 5 {
+		t.Errorf("the ring began anew %d times", wraps)
 	}
-}
-
-// tcpHeader returns the header of a TCP packet with n bytes of options.
-func tcpHeader(n int) []byte {
-	h := make([]byte, 54+n)
-	h[0], h[6], h[12], h[14], h[22], h[23], h[46] = 2, 2, 8, 0x45, 64, 6, byte(5+n/4)<<4
-	h[26], h[30] = 10, 10
-	return h
 }

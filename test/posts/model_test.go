@@ -328,6 +328,9 @@ type wqe struct {
 	Atomic  string `json:"atomic"` // the operands of one with masks
 	Inline  int    `json:"inline"`
 	SGEs    []sge  `json:"sges"`
+	L3      bool   `json:"L3_CSUM"`
+	L4      bool   `json:"L4_CSUM"`
+	Header  int    `json:"header"` // bytes of a frame in the Ethernet segment
 }
 
 type sge struct {
@@ -418,7 +421,7 @@ func (p *pair) onWire(j *job, n int) {
 			}
 		}
 	}
-	p.t.wire(p, &w)
+	p.t.wire(p.a.dev, p.a.qp, p.cell, &w)
 }
 
 // reliable reports whether a is told what became of its work requests at the peer.

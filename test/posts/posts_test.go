@@ -74,11 +74,22 @@ var explanations = [...]string{
 
 func (t *table) explain(i int) { t.explained[i]++ }
 
-func (t *table) wire(p *pair, w *wqe) {
-	w.Device, w.QP, w.Cell = p.a.dev.Name(), fmt.Sprintf("%#x", p.a.qp.Num()), p.cell
-	if err := t.posted.Encode(w); err != nil {
-		t.Fatal(err)
+// record makes the table record what it posts, if package wire asks for it. It reports whether it does.
+func (t *table) record() bool {
+	name := os.Getenv(wireEnv)
+	if name == "" {
+		return false
 	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	t.must(err)
+	t.Cleanup(func() { t.must(f.Close()) })
+	t.posted, t.recording = json.NewEncoder(f), true
+	return true
+}
+
+func (t *table) wire(dev *ibv.Device, qp *ibv.QP, cell string, w *wqe) {
+	w.Device, w.QP, w.Cell = dev.Name(), fmt.Sprintf("%#x", qp.Num()), cell
+	t.must(t.posted.Encode(w))
 }
 
 // TestRXE_Posts compares all ways to post with one another, with the model, and the data paths with each other.
@@ -90,11 +101,8 @@ func TestRXE_Posts(t *testing.T) {
 	tab := newTable(t, rxe)
 	defer tab.close()
 	salt := os.Getenv(ibv.DataPathEnv) // other rows in the tier's other run
-	if name := os.Getenv(wireEnv); name != "" {
-		f, err := os.Create(name)
-		tab.must(err)
-		defer func() { tab.must(f.Close()) }()
-		tab.posted, tab.recording, salt = json.NewEncoder(f), true, "wire"
+	if tab.record() {
+		salt = "wire"
 	}
 	pairs := make(map[ibv.QPType][][]*pair) // by transport and kind, one for each of engines
 	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD, ibv.XRCSend, ibv.DCI} {

@@ -4,6 +4,7 @@ package posts
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -21,6 +22,7 @@ func TestRXE_PostsRaw(t *testing.T) {
 	}
 	tab := newTable(t, rxe)
 	defer tab.close()
+	tab.record()
 	if os.Geteuid() != 0 {
 		return // TestRXE_RawNobody of package ibv
 	}
@@ -59,6 +61,7 @@ func postRaw(t *testing.T, tab *table, path, other ibv.DataPath) {
 					continue
 				}
 				taken++
+				tab.frameOnWire(a.qp, &wr, fmt.Sprintf("%v %v, form %d", op, flags, form))
 				if wc := a.next(tab); wc.Status != ibv.WCSuccess || wc.Opcode != ibv.WCSend {
 					t.Fatalf("%v %v, form %d: %+v", op, flags, form, wc)
 				}
@@ -75,6 +78,28 @@ func postRaw(t *testing.T, tab *table, path, other ibv.DataPath) {
 	}
 	a.close(tab)
 	b.close(tab)
+}
+
+// frameOnWire records the work request that the device must read of a frame.
+func (t *table) frameOnWire(qp *ibv.QP, wr *ibv.SendWR, cell string) {
+	if !t.recording {
+		return
+	}
+	sums := wr.Flags&ibv.IPCsum != 0
+	w := wqe{Op: wireOps[wr.Opcode], DS: 2, CE: true, SE: wr.Flags&ibv.Solicited != 0,
+		FENCE: wr.Flags&ibv.Fence != 0, L3: sums, L4: sums, Inline: len(wr.Inline)}
+	for _, s := range wr.SGEs {
+		if wr.Flags&ibv.Inline != 0 {
+			w.Inline += int(s.Length)
+			continue
+		}
+		w.SGEs = append(w.SGEs, sge{fmt.Sprintf("%#x", s.LKey), fmt.Sprintf("%#x", s.Addr), s.Length})
+		w.DS++
+	}
+	if w.Inline > 0 {
+		w.DS += (4 + w.Inline + 15) / 16
+	}
+	t.wire(t.hosts[0].dev, qp, cell, &w)
 }
 
 // rawEnd is a raw packet QP with a rule that leads the frames to its port there.
