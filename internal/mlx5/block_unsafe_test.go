@@ -260,8 +260,12 @@ func TestBlockNoAllocation(t *testing.T) {
 			at++
 		}
 		d.block(formatHash, cs)
-		if n, err := cq.Poll(wcs[:]); n != 16 || err != nil {
-			t.Fatal(n, err)
+		for got := 0; got < 16; { // arm64 looks ahead for what it takes at once, and a block ends that
+			n, err := cq.Poll(wcs[:])
+			if n == 0 || err != nil {
+				t.Fatal(got, n, err)
+			}
+			got += n
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -281,8 +285,12 @@ func BenchmarkPollBlock16(b *testing.B) {
 			at++
 		}
 		d.block(formatHash, cs)
-		if n, err := cq.Poll(wcs[:]); n != 16 || err != nil {
-			b.Fatal(n, err)
+		for got := 0; got < 16; {
+			n, err := cq.Poll(wcs[:])
+			if n == 0 || err != nil {
+				b.Fatal(got, n, err)
+			}
+			got += n
 		}
 	}
 }

@@ -351,7 +351,7 @@ func TestUnmap(t *testing.T) {
 // A heap that grows between the filter and the exec waits for an answer that nobody gives.
 func TestUnmapLargeEnvironment(t *testing.T) {
 	env := append(os.Environ(), "NOTIFY_PROGRAM=unmapping")
-	for i := range 15 {
+	for i := range largest {
 		env = append(env, "LARGE"+strconv.Itoa(i)+"="+strings.Repeat("x", 120<<10))
 	}
 	for range 8 {
