@@ -726,7 +726,7 @@ func TestRXE_Limits(t *testing.T) {
 func TestRXE_LinkDown(t *testing.T) {
 	vm := testutil.NeedRXE(t)
 	port := freshPort()
-	args := []string{"write", "bw", "-D", "100", "-s", "4K", "--timeout", "20", "-u", "10", "-p", port}
+	args := []string{"write", "bw", "-D", "100", "-s", "4K", "--timeout", "10", "-u", "10", "-p", port}
 	start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
 	listening(t, port)
 	cli := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[1], vm.Host[0])...)
