@@ -78,6 +78,8 @@ var comparisons = []comparison{
 		column: 4, key: bwKey, unit: "Mpps", scale: 8 * 8 * 1e6},
 	{figure: "ud_send_mrate_ratio", ours: []string{"send", "bw"}, stock: "ib_send_bw", size: 64, iters: 50_000,
 		args: []string{"-c", "UD"}, column: 4, key: bwKey, unit: "Mpps", scale: 64 * 8 * 1e6},
+	{figure: "write_bw_ratio_65536_q8_t2", ours: []string{"write", "bw", "--threads", "2"}, stock: "ib_write_bw",
+		size: 65536, iters: 2_000, args: []string{"-q", "8"}, column: 3, key: bwKey, unit: "MiB/s", scale: 8 << 20},
 }
 
 func TestMain(m *testing.M) {

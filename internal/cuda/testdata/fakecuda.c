@@ -3,9 +3,10 @@
  * to a device that takes a memfd for a dma-buf it is one. FAKE_NO_DMABUF makes GPUs without. FAKE_FAIL names a function
  * that fails with code FAKE_CODE, 999 if it is not set. FAKE_MEMORY bounds an allocation. FAKE_LOG names a file that
  * gets a line for each object that comes or goes. Each call of a function that works on memory needs a current context,
- * as CUDA does.
+ * as CUDA does, and any thread may make it.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,14 +131,14 @@ int cuCtxSetCurrent(void *ctx)
 }
 
 static struct { ptr at; size_t size; int fd; } blocks[16];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-int cuMemAlloc_v2(ptr *p, size_t size)
+static int take(ptr *p, size_t size)
 {
 	const char *most = getenv("FAKE_MEMORY");
 	void *at;
 	int i, fd;
 
-	CALL(current && size, current ? 1 : 201);
 	if (most && size > strtoull(most, NULL, 10))
 		return 2;
 	for (i = 0; i < 16 && blocks[i].at; i++)
@@ -158,12 +159,33 @@ int cuMemAlloc_v2(ptr *p, size_t size)
 	return 0;
 }
 
-static int block(ptr p, size_t n)
+int cuMemAlloc_v2(ptr *p, size_t size)
+{
+	int e;
+
+	CALL(current && size, current ? 1 : 201);
+	pthread_mutex_lock(&lock);
+	e = take(p, size);
+	pthread_mutex_unlock(&lock);
+	return e;
+}
+
+static int find(ptr p, size_t n)
 {
 	for (int i = 0; i < 16; i++)
 		if (blocks[i].at && p >= blocks[i].at && p + n <= blocks[i].at + blocks[i].size)
 			return i;
 	return -1;
+}
+
+static int block(ptr p, size_t n)
+{
+	int i;
+
+	pthread_mutex_lock(&lock);
+	i = find(p, n);
+	pthread_mutex_unlock(&lock);
+	return i;
 }
 
 int cuPointerSetAttribute(const void *v, int attr, ptr p)
@@ -177,15 +199,19 @@ int cuMemFree_v2(ptr p)
 	int i;
 
 	CALL(current, 201);
-	i = block(p, 0);
-	if (i < 0 || blocks[i].at != p)
-		return 1;
-	munmap((void *)(uintptr_t)p, blocks[i].size);
-	close(blocks[i].fd);
-	memset(&blocks[i], 0, sizeof blocks[i]);
-	allocated--;
-	note("-memory");
-	return 0;
+	pthread_mutex_lock(&lock);
+	i = find(p, 0);
+	if (i >= 0 && blocks[i].at == p) {
+		munmap((void *)(uintptr_t)p, blocks[i].size);
+		close(blocks[i].fd);
+		memset(&blocks[i], 0, sizeof blocks[i]);
+		allocated--;
+		note("-memory");
+	} else {
+		i = -1;
+	}
+	pthread_mutex_unlock(&lock);
+	return i < 0;
 }
 
 int cuMemcpyHtoD_v2(ptr dst, const void *src, size_t n)
