@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // promptly fails the test if f does not return.
@@ -207,7 +209,7 @@ func TestFake_BatchReuse(t *testing.T) {
 		opt := &QPOptions{MaxSendWR: 16, MaxRecvWR: 128, MaxInline: 64, MaxSendSGE: 3, MaxRecvSGE: 1}
 		a, b := fakePair(t, opt)
 		c, d := fakePair(t, opt)
-		testBatchReuse(t, seed, 7, [2]*side{a, b}, [2]*side{c, d})
+		testBatchReuse(t, seed, 7, false, [2]*side{a, b}, [2]*side{c, d})
 	}
 }
 
@@ -215,8 +217,10 @@ var batchOps = []Opcode{OpSend, OpSendImm, OpWrite, OpWriteImm, OpRead, OpCompar
 
 // testBatchReuse posts random work requests on two pairs of QPs, on the first by
 // one Batch that is used for all, on the other by PostSend: everything that comes
-// of it is the same. Batches are often larger than the queue.
-func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, batch, plain [2]*side) {
+// of it is the same. Batches are often larger than the queue. With resent, reads
+// are of what nothing writes: a response that was lost, or came too late, is read
+// again, after the writes that were posted behind it.
+func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, resent bool, batch, plain [2]*side) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 11))
 	pairs := [2][2]*side{batch, plain}
@@ -235,6 +239,9 @@ func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, batch, plain [2]
 			wr := SendWR{ID: id, Opcode: batchOps[r.IntN(len(batchOps))], Flags: Signaled | SendFlags(r.IntN(8))&flags,
 				Imm: r.Uint32(), CompareAdd: r.Uint64(), Swap: r.Uint64()}
 			at := uint64(1024 + 8*r.IntN(64))
+			if resent && wr.Opcode == OpRead {
+				at += 2048
+			}
 			var ranges [][2]int
 			n, get := r.IntN(4), wr.Opcode == OpRead
 			switch {
@@ -304,7 +311,7 @@ func testBatchReuse(t *testing.T, seed uint64, flags SendFlags, batch, plain [2]
 			}
 			clear(wr.SGEs)
 		}
-		patience := time.Now().Add(60 * time.Second)
+		patience := time.Now().Add(testutil.Patience)
 		grown := 0
 		for left := len(wrs[0]); left > 0; {
 			err := b.Post()

@@ -376,17 +376,18 @@ func testHeld(t *testing.T, a, b *side, connect func(x, y *QP)) {
 			recv(t, y, RecvWR{ID: id, SGEs: []SGE{b.mr.SGE(int(id)*64, 64)}})
 			fill(a.mr.Bytes()[int(id)*64:][:24], int(id))
 			post(t, x, SendWR{ID: id, Opcode: OpSend, Flags: Signaled, SGEs: []SGE{a.mr.SGE(int(id)*64, 24)}})
-			b.good(t, id) // so it has come here, too
+			b.good(t, id)
 			same(t, b.mr.Bytes()[int(id)*64:][:24], int(id))
 		}
 	}
 	poll := func(size int, want ...uint64) {
 		t.Helper()
 		var got []uint64
-		for wcs := make([]WC, size); len(got) < len(want); {
+		end := time.Now().Add(testutil.Patience)
+		for wcs := make([]WC, size); len(got) < len(want) && time.Now().Before(end); {
 			n := must(a.cq.Poll(wcs))(t)
 			if n == 0 {
-				break
+				time.Sleep(100 * time.Microsecond) // the receiver's completion may have come before this end's
 			}
 			for _, wc := range wcs[:n] {
 				ok(t, wc.Err())
