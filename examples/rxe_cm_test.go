@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -224,7 +225,12 @@ func TestRXECM_UDAddy(t *testing.T) {
 			if r.stockServer {
 				server = append(server, "-b", rxe.IP[0])
 			}
-			s, c := pair(t, r.stockServer, r.stockClient, server, client, "-c", "3", "-C", "25", "-S", "1000")
+			conns := 3
+			if r.stockServer {
+				conns = 1 // of several the first may come too early, and the others not
+			}
+			s, c := pair(t, r.stockServer, r.stockClient, server, client, "-c", strconv.Itoa(conns), "-C", "25", "-S",
+				"1000")
 			c.succeeds()
 			s.succeeds()
 			for i, p := range []*process{s, c} {
@@ -234,7 +240,7 @@ func TestRXECM_UDAddy(t *testing.T) {
 				case i == 0 && r.stockServer || i == 1 && r.stockClient:
 					p.says("data transfers complete", "return status 0")
 				default:
-					p.says("75 datagrams sent and as many received")
+					p.says(strconv.Itoa(25*conns) + " datagrams sent and as many received")
 				}
 			}
 		})
