@@ -588,10 +588,10 @@ func (cq *CQ) Completions(ctx context.Context) iter.Seq2[WC, error] {
 
 // event takes note of an event from the channel.
 func (cq *CQ) event() {
-	cq.events.Add(1)
 	if cq.ring != nil {
 		cq.ring.Event() // without the lock: Close holds it until all events are acknowledged
 	}
+	cq.events.Add(1) // behind it: who arms after having seen this count arms with the new one
 	cq.wake()
 }
 

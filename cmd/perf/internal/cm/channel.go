@@ -32,6 +32,7 @@ type Channel struct {
 
 	inbox chan []byte
 	sent  chan error
+	stop  func()        // ends the pump
 	over  chan struct{} // closed when nothing comes any more
 	err   error         // why; before over is closed it is the pump's
 
@@ -75,6 +76,7 @@ func newChannel() *Channel {
 // start begins to receive.
 func (c *Channel) start() {
 	ctx, cancel := context.WithCancel(context.Background())
+	c.stop = cancel
 	go func() {
 		<-c.conn.Done()
 		cancel()
@@ -130,6 +132,8 @@ func (c *Channel) complete(wc *ibv.WC) error {
 func (c *Channel) end() error {
 	err := c.conn.Err()
 	switch {
+	case err == nil && errors.Is(c.err, context.Canceled): // Close has begun
+		return net.ErrClosed
 	case err == nil:
 		return c.err
 	case errors.Is(err, rdmacm.ErrDisconnected):
@@ -226,9 +230,9 @@ func (c *Channel) Watch(gone func()) (stop func()) {
 
 // Close ends the connection.
 func (c *Channel) Close() error {
-	err := c.conn.Close()
+	c.stop() // before the memory goes that pump reads
 	<-c.over
-	return err
+	return c.conn.Close()
 }
 
 // Conn returns the connection.
