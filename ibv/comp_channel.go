@@ -73,11 +73,11 @@ func (ch *CompChannel) read() {
 	defer close(ch.stop)
 	_ = ch.poll.WaitFD(func(fd uintptr) bool {
 		for {
-			err := ch.readEvent(fd)
-			if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR) {
+			switch err := ch.readEvent(fd); {
+			case err == nil, errors.Is(err, syscall.EINTR): // the netpoller would wait for further events
+			case errors.Is(err, syscall.EAGAIN):
 				return false // drained
-			}
-			if err != nil {
+			default:
 				// The device was removed: channelError wakes the waiters.
 				ch.err = ch.dev.channelError(err)
 				return true

@@ -86,10 +86,13 @@ func (qp *QP) Mark(ctx context.Context, id uint64) (int, error) {
 // what it finds to take, also of other QPs, unless take is nil. Nobody else polls them meanwhile; programs with a
 // poller of their own call Rest and Mark. After an error something may still be under way.
 func (qp *QP) Drain(ctx context.Context, take func(wcs []WC)) error {
+	m := marks{qp: qp, id: rand.Uint64()}
+	if err := m.check(); err != nil {
+		return err
+	}
 	if err := qp.Rest(ctx); err != nil {
 		return err
 	}
-	m := marks{qp: qp, id: rand.Uint64()}
 	poll := func() error { return m.poll(take) }
 	if err := m.await(ctx, poll); err != nil {
 		return err
@@ -116,16 +119,25 @@ type marks struct {
 	posted, seen   int
 }
 
+func (m *marks) fail(err error) error { return &OpError{Op: "mark", Object: m.qp.name, Err: err} }
+
+// check reports why a QP cannot be marked in any state.
+func (m *marks) check() error {
+	t := m.qp.typ
+	if t == RC || t == UC {
+		return nil
+	}
+	return m.fail(&UnsupportedError{Feature: "draining a QP of type " + t.String(), Need: "RC or UC; Close ends others",
+		Have: t.String()})
+}
+
 // await posts what can be posted, with polls in between.
 func (m *marks) await(ctx context.Context, poll func() error) error {
-	qp := m.qp
-	fail := func(err error) error { return &OpError{Op: "mark", Object: qp.name, Err: err} }
-	if qp.typ != RC && qp.typ != UC {
-		return fail(&UnsupportedError{Feature: "draining a QP of type " + qp.typ.String(), Need: "RC or UC; Close " +
-			"ends others", Have: qp.typ.String()})
+	if err := m.check(); err != nil {
+		return err
 	}
-	if s := qp.State(); s != StateErr {
-		return fail(&StateError{Op: "the last work request", State: s, Need: "ERR, as after Rest"})
+	if s := m.qp.State(); s != StateErr {
+		return m.fail(&StateError{Op: "the last work request", State: s, Need: "ERR, as after Rest"})
 	}
 	for pause := time.Microsecond; ; pause = min(2*pause, time.Millisecond) {
 		err := m.post()

@@ -36,24 +36,31 @@ func (e *Engine) pollSome() (int, error) {
 	return n, err
 }
 
-// arm handles what is there, and sees to it that the poller is woken by what comes.
+// handOnMost is for how many polls with completions who leaves still handles those of others.
+const handOnMost = 8
+
+// arm handles what is there, and sees to it that the poller is woken by what comes. It reports whether it did, or gave
+// up after most polls with completions; 0 means never.
 // Preconditions: the caller has pollTurn.
-func (e *Engine) arm() error {
+func (e *Engine) arm(most int) (done bool, err error) {
 	e.away.Store(false)
 	for patient := true; ; {
 		switch n, err := e.pollSome(); {
 		case err != nil:
-			return err
+			return false, err
 		case n > 0:
+			if most--; most == 0 {
+				return false, nil
+			}
 		case e.armed():
-			return nil
+			return true, nil
 		case patient:
 			patient = false
 			runtime.Gosched() // while those that were woken work, more comes
 		default:
 			e.baton.events = e.cq.Events()
 			if err := e.cq.Arm(false); err != nil {
-				return err
+				return false, err
 			}
 			e.baton.armed = true // and polls again: an event is only for what comes after
 		}
@@ -82,7 +89,7 @@ func (e *Engine) poll(ctx context.Context, fail func(error)) {
 		var err error
 		if e.tryTurn() { // else it is up to who polls
 			if !e.away.Load() {
-				err = e.arm()
+				_, err = e.arm(0)
 			}
 			leave(e.pollTurn)
 		}
@@ -207,7 +214,19 @@ func (e *Engine) handOn(soon bool) {
 		}
 		return
 	}
-	err := e.arm()
+	done, err := e.arm(handOnMost)
+	if !done && err == nil { // more and more comes for others: the caller has something else to do
+		go func() {
+			_, err := e.arm(0)
+			e.handedOn(err)
+		}()
+		return
+	}
+	e.handedOn(err)
+}
+
+// handedOn gives pollTurn back after arm.
+func (e *Engine) handedOn(err error) {
 	leave(e.pollTurn)
 	if err != nil {
 		e.failAll(err)

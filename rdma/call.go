@@ -71,12 +71,13 @@ func (r *Caller) answer(m *Message) {
 	r.mu.Lock()
 	ch := r.waiting[id]
 	delete(r.waiting, id)
+	if ch != nil {
+		ch <- m // there is room for one; who gives up looks for it after having had the lock
+	}
 	r.mu.Unlock()
 	if ch == nil {
 		m.Release()
-		return
 	}
-	ch <- m // there is room for one
 }
 
 // Call sends a request and waits for the answer, which the caller releases. If ctx ends first, the
@@ -165,10 +166,16 @@ func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, reque
 		running.Go(func() {
 			defer func() { <-slots }()
 			answer, err := handler(ctx, m)
-			if err != nil {
-				answer, id = []byte(err.Error()), id|callFailed
+			if err == nil {
+				err = c.SendImm(ctx, id, answer)
+				if !errors.Is(err, ErrTooLarge) {
+					err = nil // the connection has ended: Recv says why
+				}
 			}
-			_ = c.SendImm(ctx, id, answer) // the connection has ended: Recv says why
+			if err != nil {
+				text := err.Error()
+				_ = c.SendImm(ctx, id|callFailed, []byte(text[:min(len(text), c.Peer().MaxMessage)]))
+			}
 			m.Release()
 		})
 	}

@@ -3,9 +3,12 @@ package rdma
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/deadline"
 )
 
 // fakeLink is a connection with leases that never started: what it would send stays in its queues.
@@ -69,7 +72,7 @@ func TestLeaseTimes(t *testing.T) {
 			wantKinds(t, l, kindRevoke)
 			time.Sleep(grace - 1)
 			synctest.Wait()
-			if isClosed(s.done) {
+			if deadline.IsClosed(s.done) {
 				t.Error("the lease has ended before Grace")
 			}
 			time.Sleep(time.Nanosecond)
@@ -150,25 +153,45 @@ func TestRegionTimes(t *testing.T) {
 			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			wantKinds(t, l, kindReturn)
-			if !errors.Is(r.err, ErrExpired) || !isClosed(r.done) {
+			if !errors.Is(r.err, ErrExpired) || !deadline.IsClosed(r.done) {
 				t.Errorf("a region of %v: %v", d, r.err)
 			}
 		})
 	}
 }
 
-// TestBoundTimes has waits that end by a context, by a deadline, and by both.
+// TestBoundTimes has waits that end by a context, by a deadline, and by the first of both.
 func TestBoundTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := make(chan struct{})
-		for _, after := range []time.Duration{1, time.Millisecond, time.Hour} {
-			ctx, cancel := context.WithTimeout(context.Background(), after)
+		for _, c := range []struct {
+			ctx, deadline time.Duration // 0: none
+			want          error
+			after         time.Duration
+		}{
+			{1, 0, context.DeadlineExceeded, 1},
+			{time.Hour, 0, context.DeadlineExceeded, time.Hour},
+			{0, time.Millisecond, os.ErrDeadlineExceeded, time.Millisecond},
+			{time.Second, time.Second - 1, os.ErrDeadlineExceeded, time.Second - 1},
+			{time.Second, time.Second + 1, context.DeadlineExceeded, time.Second},
+		} {
+			var b bound
 			began := time.Now()
-			if err := (bound{ctx: ctx}).wait(never); !errors.Is(err, context.DeadlineExceeded) ||
-				time.Since(began) != after {
-				t.Errorf("a wait of %v: %v after %v", after, err, time.Since(began))
+			if c.ctx > 0 {
+				ctx, cancel := context.WithTimeout(t.Context(), c.ctx)
+				defer cancel()
+				b.ctx = ctx
 			}
-			cancel()
+			if c.deadline > 0 {
+				b.deadline = new(deadline.Deadline)
+				b.deadline.Set(began.Add(c.deadline))
+			}
+			if err := b.wait(never); err != c.want || time.Since(began) != c.after {
+				t.Errorf("%+v: %v after %v", c, err, time.Since(began))
+			}
+			if err := b.expired(); err != c.want {
+				t.Errorf("%+v: then %v", c, err)
+			}
 		}
 	})
 }

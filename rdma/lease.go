@@ -389,10 +389,8 @@ func (l *link) endLeases() {
 // be there in part. Without the buffer, the error is ctx's, or the device failed and the peer may
 // still have access.
 func (s *Lease) Wait(ctx context.Context) (*Buffer, error) {
-	select {
-	case <-s.done:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := s.l.e.wait(bound{ctx: ctx}, s.done, nil); err != nil {
+		return nil, err
 	}
 	c := &Conn{s.l}
 	if s.failed != nil {
@@ -416,12 +414,10 @@ func (s *Lease) Revoke(ctx context.Context) error {
 	s.l.mu.Lock()
 	s.revoke(ErrRevoked)
 	s.l.mu.Unlock()
-	select {
-	case <-s.done:
-		return (&Conn{s.l}).fail("revoke", s.failed)
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := s.l.e.wait(bound{ctx: ctx}, s.done, nil); err != nil {
+		return err
 	}
+	return (&Conn{s.l}).fail("revoke", s.failed)
 }
 
 // Extend makes the lease end after d from now, which must not be earlier than it would. 0 means

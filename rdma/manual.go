@@ -91,10 +91,13 @@ func (e *Engine) waitManual(b bound, ch <-chan struct{}) error {
 	}
 }
 
-// pollMeanwhile polls an engine with EngineOptions.Manual until stop is called.
+// pollMeanwhile has completions handled at once until stop is called, for who waits for what wait does not know: by
+// the poller, or on an engine with EngineOptions.Manual by a goroutine of its own.
 func (e *Engine) pollMeanwhile() (stop func()) {
 	if !e.opt.Manual {
-		return func() {}
+		e.asleep.Add(1)
+		e.rearm()
+		return func() { e.asleep.Add(-1) }
 	}
 	done := make(chan struct{})
 	go func() {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/deadline"
 )
 
 const (
@@ -121,10 +122,8 @@ func (l *link) submit(o *op) error {
 
 // await1 waits for an operation, and reports whether it has finished. If it has not, it is abandoned.
 func (l *link) await1(ctx context.Context, o *op) (finished bool, err error) {
-	select {
-	case <-o.ch:
+	if l.e.wait(bound{ctx: ctx}, o.ch, nil) == nil {
 		return true, o.err
-	case <-ctx.Done():
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +146,7 @@ func (l *link) stopOps() {
 	if m == nil {
 		return
 	}
-	if !isClosed(m.stopped) {
+	if !deadline.IsClosed(m.stopped) {
 		close(m.stopped)
 	}
 	wake(m.borrowWake)

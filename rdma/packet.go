@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -61,7 +62,7 @@ type PacketConn struct {
 	over                chan struct{} // closed with closed, or when it has failed
 	isOver              bool
 	rested              chan struct{} // closed when the device uses nothing any more
-	read, write         deadline
+	read, write         deadline.Deadline
 	readTurn, writeTurn chan struct{}
 	readWake, writeWake chan struct{}
 	closing, joining    sync.Mutex
@@ -417,20 +418,20 @@ func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {
 
 // SetDeadline sets the deadlines of reading and writing; the zero time means none.
 func (c *PacketConn) SetDeadline(t time.Time) error {
-	c.read.set(t)
-	c.write.set(t)
+	c.read.Set(t)
+	c.write.Set(t)
 	return nil
 }
 
 // SetReadDeadline sets the deadline of ReadFrom and Read, also of one that waits.
 func (c *PacketConn) SetReadDeadline(t time.Time) error {
-	c.read.set(t)
+	c.read.Set(t)
 	return nil
 }
 
 // SetWriteDeadline sets the deadline of WriteTo and Write, also of one that waits.
 func (c *PacketConn) SetWriteDeadline(t time.Time) error {
-	c.write.set(t)
+	c.write.Set(t)
 	return nil
 }
 

@@ -83,13 +83,7 @@ func (c *PacketConn) ask() (id *rdmacm.ID, events chan *rdmacm.Event, done func(
 // await waits for an event.
 func (c *PacketConn) await(b bound, events <-chan *rdmacm.Event, want rdmacm.EventType,
 	timeout <-chan time.Time) (*rdmacm.Event, error) {
-	var done, late <-chan struct{}
-	if b.ctx != nil {
-		done = b.ctx.Done()
-	}
-	if b.deadline != nil {
-		late = b.deadline.wait()
-	}
+	done, late := b.ends()
 	select {
 	case ev := <-events:
 		if err := ev.Err(); err != nil {

@@ -389,6 +389,7 @@ func (c *PacketConn) drain() {
 	if c.qp.Modify(&ibv.QPAttr{State: ibv.StateErr}, ibv.MaskState) != nil || rested {
 		return
 	}
+	timer.Reset(drainTime)
 	select {
 	case <-c.rested:
 	case <-c.e.gone:

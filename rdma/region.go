@@ -130,7 +130,7 @@ func (l *link) borrow(ctx context.Context) (*Region, error) {
 		if r != nil || err != nil {
 			return r, err
 		}
-		if err := (bound{ctx: ctx}).wait(m.borrowWake); err != nil {
+		if err := l.e.wait(bound{ctx: ctx}, m.borrowWake, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -194,6 +194,7 @@ func (l *link) request(ctx context.Context, n int64, a Access, d time.Duration) 
 	m.asked[m.lastRequest] = w
 	l.tell(requestFrame(m.lastRequest, uint64(n), a, milliseconds(d)))
 	l.mu.Unlock()
+	defer l.e.pollMeanwhile()()
 	select {
 	case got := <-w.ch:
 		return got.r, got.err
@@ -245,6 +246,7 @@ func (r *Region) Return(ctx context.Context) error {
 	if err != nil {
 		return r.fail("return", err)
 	}
+	defer r.l.e.pollMeanwhile()()
 	select {
 	case <-r.done:
 		return nil

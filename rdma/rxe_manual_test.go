@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/deadline"
 )
 
 // TestRXE_Manual sends messages both ways on a single goroutine, which polls.
@@ -96,6 +97,44 @@ func TestRXE_Manual(t *testing.T) {
 	}
 	ok(t, <-done)
 	ok(t, r.Close())
+}
+
+// TestRXE_ManualLease lends memory between engines that nobody polls but who waits.
+func TestRXE_ManualLease(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Manual: true, Memory: 16 << 20})
+	ctx := timeout(t)
+	holder, owner := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
+	mem, local := buffer(t, server, 4096), buffer(t, client, 4096)
+	want := scramble(mem, 1)
+	for _, revoked := range []bool{false, true} {
+		s, err := owner.Lend(ctx, mem, MayRead|MayWrite, 0)
+		ok(t, err)
+		ended := make(chan error)
+		go func() {
+			if _, err := s.Wait(ctx); revoked != errors.Is(err, ErrRevoked) {
+				t.Errorf("Wait: %v, revoked: %v", err, revoked)
+			}
+			ended <- nil
+		}()
+		r, err := holder.Borrow(ctx)
+		ok(t, err)
+		ok(t, r.Read(ctx, local, 0))
+		if !bytes.Equal(local.Bytes(), want) {
+			t.Error("read other bytes")
+		}
+		if revoked {
+			go func() {
+				for !deadline.IsClosed(r.Done()) {
+					_, _ = client.Poll()
+				}
+			}()
+			ok(t, s.Revoke(ctx))
+		} else {
+			ok(t, r.Return(ctx))
+		}
+		ok(t, <-ended)
+	}
+	ok(t, errors.Join(holder.Close(), owner.Close()))
 }
 
 func canceled() context.Context {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/deadline"
 )
 
 // Stream is a connection that carries bytes, like TCP: a net.Conn.
@@ -17,7 +19,7 @@ type Stream struct {
 	l           *link        // nil if TCP carries it
 	tcp         *net.TCPConn // with Options.Fallback
 	why         string       // TCP
-	read, write deadline
+	read, write deadline.Deadline
 }
 
 // DialStream connects to host:port, where ListenStream listens. opt may be nil.
@@ -454,8 +456,8 @@ func (s *Stream) SetDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetDeadline(t)
 	}
-	s.read.set(t)
-	s.write.set(t)
+	s.read.Set(t)
+	s.write.Set(t)
 	return nil
 }
 
@@ -464,7 +466,7 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetReadDeadline(t)
 	}
-	s.read.set(t)
+	s.read.Set(t)
 	return nil
 }
 
@@ -473,7 +475,7 @@ func (s *Stream) SetWriteDeadline(t time.Time) error {
 	if s.tcp != nil {
 		return s.tcp.SetWriteDeadline(t)
 	}
-	s.write.set(t)
+	s.write.Set(t)
 	return nil
 }
 

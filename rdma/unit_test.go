@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/deadline"
 )
 
 func TestHeader(t *testing.T) {
@@ -117,30 +118,30 @@ func TestFrames(t *testing.T) {
 
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d deadline
+		var d deadline.Deadline
 		b := bound{deadline: &d}
 		never := make(chan struct{})
 		begin := time.Now()
-		d.set(begin.Add(time.Second))
+		d.Set(begin.Add(time.Second))
 		if err := b.wait(never); err != os.ErrDeadlineExceeded || time.Since(begin) != time.Second {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
 		if err := b.expired(); err != os.ErrDeadlineExceeded {
 			t.Errorf("afterwards: %v", err)
 		}
-		d.set(time.Time{})
+		d.Set(time.Time{})
 		if err := b.expired(); err != nil {
 			t.Errorf("without a deadline: %v", err)
 		}
-		d.set(time.Now().Add(time.Hour)) // moved while somebody waits
+		d.Set(time.Now().Add(time.Hour)) // moved while somebody waits
 		done := make(chan error)
 		go func() { done <- b.wait(never) }()
 		synctest.Wait()
-		d.set(time.Now().Add(-time.Second))
+		d.Set(time.Now().Add(-time.Second))
 		if err := <-done; err != os.ErrDeadlineExceeded {
 			t.Errorf("moved to the past: %v", err)
 		}
-		d.set(time.Now().Add(time.Minute))
+		d.Set(time.Now().Add(time.Minute))
 		turn := make(chan struct{}, 1)
 		turn <- struct{}{}
 		begin = time.Now()

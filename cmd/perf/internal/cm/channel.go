@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/deadline"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
@@ -36,8 +37,9 @@ type Channel struct {
 	over  chan struct{} // closed when nothing comes any more
 	err   error         // why; before over is closed it is the pump's
 
-	rest        []byte // of the message that Read is at
-	read, write deadline
+	mu          sync.Mutex // held by Write while it uses the memory, and by Close
+	rest        []byte     // of the message that Read is at
+	read, write deadline.Deadline
 }
 
 // prepare makes the memory and posts the receives, before the peer can send.
@@ -155,7 +157,7 @@ func (c *Channel) Read(b []byte) (int, error) {
 		}
 		select {
 		case c.rest = <-c.inbox:
-		case <-c.read.wait():
+		case <-c.read.Past():
 			return 0, os.ErrDeadlineExceeded
 		case <-c.over:
 			select {
@@ -175,13 +177,10 @@ func (c *Channel) Write(b []byte) (int, error) {
 	if len(b) > maxMessage {
 		return 0, fmt.Errorf("message of %d bytes > %d", len(b), maxMessage)
 	}
-	if isClosed(c.write.wait()) {
+	if deadline.IsClosed(c.write.Past()) {
 		return 0, os.ErrDeadlineExceeded
 	}
-	copy(c.mr.Bytes()[slots*maxMessage:], b)
-	wr := ibv.SendWR{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
-		SGEs: []ibv.SGE{c.mr.SGE(slots*maxMessage, len(b))}}
-	if _, err := c.conn.QP().PostSend([]ibv.SendWR{wr}); err != nil {
+	if err := c.send(b); err != nil {
 		if c.conn.Err() != nil {
 			return 0, io.EOF
 		}
@@ -190,7 +189,7 @@ func (c *Channel) Write(b []byte) (int, error) {
 	var err error
 	select {
 	case err = <-c.sent:
-	case <-c.write.wait():
+	case <-c.write.Past():
 		return 0, os.ErrDeadlineExceeded
 	case <-c.over:
 		select {
@@ -206,6 +205,19 @@ func (c *Channel) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	return len(b), nil
+}
+
+// send posts a message.
+func (c *Channel) send(b []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if deadline.IsClosed(c.over) { // and the memory may be gone
+		return c.end()
+	}
+	copy(c.mr.Bytes()[slots*maxMessage:], b)
+	_, err := c.conn.QP().PostSend([]ibv.SendWR{{ID: sendID, Opcode: ibv.OpSend, Flags: ibv.Signaled,
+		SGEs: []ibv.SGE{c.mr.SGE(slots*maxMessage, len(b))}}})
+	return err
 }
 
 // Watch calls gone once when the connection ends, unless there is a message to
@@ -232,6 +244,8 @@ func (c *Channel) Watch(gone func()) (stop func()) {
 func (c *Channel) Close() error {
 	c.stop() // before the memory goes that pump reads
 	<-c.over
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.conn.Close()
 }
 
@@ -246,19 +260,19 @@ func (c *Channel) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.conn.
 
 // SetDeadline bounds Read and Write.
 func (c *Channel) SetDeadline(t time.Time) error {
-	c.read.set(t)
-	c.write.set(t)
+	c.read.Set(t)
+	c.write.Set(t)
 	return nil
 }
 
 // SetReadDeadline bounds Read.
 func (c *Channel) SetReadDeadline(t time.Time) error {
-	c.read.set(t)
+	c.read.Set(t)
 	return nil
 }
 
 // SetWriteDeadline bounds Write.
 func (c *Channel) SetWriteDeadline(t time.Time) error {
-	c.write.set(t)
+	c.write.Set(t)
 	return nil
 }

@@ -3,9 +3,6 @@ package cm
 import (
 	"bytes"
 	"testing"
-	"time"
-
-	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 func TestPrivateData(t *testing.T) {
@@ -25,31 +22,4 @@ func TestPrivateData(t *testing.T) {
 			t.Errorf("%q passes for ours", b)
 		}
 	}
-}
-
-func TestDeadline(t *testing.T) {
-	var d deadline
-	early := d.wait()
-	d.set(time.Now().Add(10 * time.Millisecond))
-	select {
-	case <-early:
-	case <-time.After(testutil.Patience):
-		t.Fatal("a deadline does not reach who waited before it was set")
-	}
-	d.set(time.Unix(1, 0))
-	if !isClosed(d.wait()) {
-		t.Error("a deadline in the past is not past")
-	}
-	d.set(time.Time{})
-	if isClosed(d.wait()) {
-		t.Error("no deadline is past")
-	}
-	for range 1000 { // moved just as it comes
-		d.set(time.Now().Add(time.Microsecond))
-		d.set(time.Now().Add(time.Hour))
-		if isClosed(d.wait()) {
-			t.Fatal("a deadline of an hour is past at once")
-		}
-	}
-	d.set(time.Time{})
 }

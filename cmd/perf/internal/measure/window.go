@@ -50,12 +50,18 @@ func (w *Window) end(s *Sampler, now int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended == 0 {
-		w.ended = now
-		for _, m := range w.members {
-			m.countTo = m.count.Load()
-		}
+		w.close(now)
 	}
 	s.ended = w.ended
+}
+
+// close ends the sample at a moment.
+// Preconditions: w.mu is held.
+func (w *Window) close(at int64) {
+	w.ended = at
+	for _, m := range w.members {
+		m.countTo = m.count.Load()
+	}
 }
 
 // cut is Sampler.Cut: the first loop that finds the peer at its end ends the sample of all.
@@ -64,10 +70,7 @@ func (w *Window) cut(s *Sampler, over, moved int64, count uint64) bool {
 	defer w.mu.Unlock()
 	s.count.Store(count)
 	if w.begun != 0 && (w.ended == 0 || over < w.ended) {
-		w.ended = moved
-		for _, m := range w.members {
-			m.countTo = m.count.Load()
-		}
+		w.close(moved)
 	}
 	s.ended = w.ended
 	return w.begun != 0 && w.ended > w.begun

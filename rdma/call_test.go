@@ -1,0 +1,151 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fakeCaller is a caller on a connection that never started: its requests stay staged, and a test answers them.
+func fakeCaller() *Caller {
+	e := &Engine{}
+	for range stageMost + 1 {
+		e.free = append(e.free, &block{mem: make([]byte, headroom+64)})
+	}
+	e.opt.Block = 64
+	l := newLink(e, kindMessages, &Options{}, nil)
+	l.peer = hello{block: 64, maxMessage: 64}
+	return NewCaller(&Conn{l})
+}
+
+// reply is what the peer sends as the answer to call id.
+func (r *Caller) reply(id uint32, err bool) *Message {
+	m := messages.Get().(*Message)
+	m.l, m.imm, m.hasImm = r.c.l, id, true
+	if err {
+		m.imm |= callFailed
+	}
+	return m
+}
+
+// end ends the caller as if the connection had ended, and looks at what is left.
+func (r *Caller) end(t *testing.T) {
+	t.Helper()
+	r.cancel()
+	<-r.done
+	if len(r.waiting) != 0 {
+		t.Errorf("%d calls still wait", len(r.waiting))
+	}
+}
+
+// TestCallTimes looks at when a call ends that waits for its answer.
+func TestCallTimes(t *testing.T) {
+	const limit = time.Second
+	for _, c := range []struct {
+		name   string
+		answer time.Duration // when it comes; 0: never
+		close  time.Duration // when the connection ends; 0: never
+		want   error
+		after  time.Duration
+	}{
+		{"no answer", 0, 0, context.DeadlineExceeded, limit},
+		{"an answer in time", limit - 1, 0, nil, limit - 1},
+		{"a late answer", limit + 1, 0, context.DeadlineExceeded, limit},
+		{"the connection ends", 0, limit / 2, net.ErrClosed, limit / 2},
+		{"an answer before the connection ends", limit / 4, limit / 2, nil, limit / 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := fakeCaller()
+				defer r.end(t)
+				reply := r.reply(1, false)
+				if c.answer > 0 {
+					go func() {
+						time.Sleep(c.answer)
+						r.answer(reply)
+					}()
+				}
+				if c.close > 0 {
+					time.AfterFunc(c.close, r.cancel)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				began := time.Now()
+				m, err := r.Call(ctx, []byte("request"))
+				if !errors.Is(err, c.want) || (m != nil) != (c.want == nil) || time.Since(began) != c.after {
+					t.Errorf("%v, %v after %v; want %v after %v", m, err, time.Since(began), c.want, c.after)
+				}
+				if m != nil {
+					m.Release()
+				}
+				time.Sleep(limit)
+				synctest.Wait()
+				if c.answer > 0 && reply.l != nil {
+					t.Error("nobody has released the answer")
+				}
+			})
+		})
+	}
+}
+
+// TestCallAnswerInTime has answers come at the moment at which calls are given up: each is returned or released.
+func TestCallAnswerInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := fakeCaller()
+		defer r.end(t)
+		for i := range uint32(10_000) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			reply := r.reply(i+1, i%2 == 0)
+			time.AfterFunc(time.Second, func() { r.answer(reply) })
+			m, err := r.Call(ctx, nil)
+			var failed *CallError
+			if m == nil && !errors.As(err, &failed) && err != context.DeadlineExceeded {
+				t.Fatal(err)
+			}
+			if m != nil {
+				m.Release()
+			}
+			synctest.Wait()
+			if reply.l != nil {
+				t.Fatalf("nobody has released answer %d: the call said %v", i, err)
+			}
+			cancel()
+			r.c.l.mu.Lock()
+			r.c.l.dropStaged()
+			r.c.l.mu.Unlock()
+		}
+	})
+}
+
+// TestCallWithoutRoom gives up calls that were not even sent: the peer does not read.
+func TestCallWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := fakeCaller()
+		defer r.end(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		for range stageMost {
+			go func() { _, _ = r.Call(ctx, nil) }()
+		}
+		synctest.Wait()
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := r.Call(short, nil); err != context.DeadlineExceeded || time.Since(began) != time.Millisecond {
+			t.Errorf("a call without room: %v after %v", err, time.Since(began))
+		}
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := r.Call(over, nil); err != context.Canceled || time.Since(began) != time.Millisecond {
+			t.Errorf("a call with an ended context: %v after %v", err, time.Since(began))
+		}
+		if n := r.c.l.out.len(); n != stageMost {
+			t.Errorf("%d requests are staged, want %d", n, stageMost)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+	})
+}
