@@ -82,7 +82,7 @@ func (e *Engine) poll(ctx context.Context, fail func(error)) {
 		seen := e.cq.Events()
 		err := bound{ctx: ctx}.enter(e.pollTurn)
 		if err == nil {
-			if !e.away.Load() {
+			if !e.away.Load() || e.asleep.Load() > 0 {
 				err = e.arm()
 			}
 			leave(e.pollTurn)
