@@ -82,16 +82,25 @@ func (e *Engine) tryTurn() bool {
 	}
 }
 
-// poll handles a shard's completions until ctx ends, but for those that goroutines take that wait.
+// leaveTurn gives pollTurn back, and sees to who has fallen asleep meanwhile.
+func (e *Engine) leaveTurn() {
+	leave(e.pollTurn)
+	if e.asleep.Load() > 0 {
+		e.rearm()
+	}
+}
+
+// poll handles a shard's completions until ctx ends, but for those that goroutines take that wait. After an event it
+// waits for its turn, if somebody polls: that one may have looked before the event whether the CQ is armed.
 func (e *Engine) poll(ctx context.Context, fail func(error)) {
 	for {
 		seen := e.cq.Events()
-		var err error
-		if e.tryTurn() { // else it is up to who polls
+		err := bound{ctx: ctx}.enter(e.pollTurn)
+		if err == nil {
 			if !e.away.Load() {
 				_, err = e.arm(0)
 			}
-			leave(e.pollTurn)
+			e.leaveTurn()
 		}
 		if err == nil {
 			err = e.cq.WaitEvent(ctx, seen)
@@ -121,7 +130,7 @@ func (e *Engine) look() {
 	e.mu.Unlock()
 	if turn {
 		e.baton.looked = e.baton.turns
-		leave(e.pollTurn)
+		e.leaveTurn()
 	}
 }
 
@@ -208,10 +217,7 @@ func (e *Engine) handOn(soon bool) {
 				e.lookTimer.Reset(absence)
 			}
 		}
-		leave(e.pollTurn)
-		if e.asleep.Load() > 0 { // since it was looked at
-			e.rearm()
-		}
+		e.leaveTurn()
 		return
 	}
 	done, err := e.arm(handOnMost)
