@@ -116,8 +116,8 @@ func TestRXE_DrainRefuses(t *testing.T) {
 	ud := closing(t, must(a.pd.CreateQP(a.cq, a.cq, &QPOptions{Type: UD}))(t))
 	must(ud.Endpoint(testutil.NeedRXE(t).Port, testutil.NeedRXE(t).GID))(t)
 	ok(t, ud.Init(nil))
-	if err := ud.Drain(timeout(t), nil); !errors.As(err, &unsupported) {
-		t.Errorf("a UD QP: %v", err)
+	if err := ud.Drain(timeout(t), nil); !errors.As(err, &unsupported) || ud.State() != StateInit {
+		t.Errorf("a UD QP: %v, and it is in %v", err, ud.State())
 	}
 	over, cancel := context.WithCancel(context.Background())
 	cancel()

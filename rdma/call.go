@@ -142,7 +142,7 @@ func (r *Caller) Close() error {
 // Serve answers the calls of the peer's Caller until the peer closes the connection, which returns
 // nil, or ctx ends. handler runs on a goroutine of its own for each call, on up to 256 at a time; the
 // request is valid until it returns, and what it returns is sent back. Its error goes to the caller
-// as a *CallError.
+// as a *CallError, as does that of an answer that is larger than the caller takes.
 func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, request *Message) ([]byte, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

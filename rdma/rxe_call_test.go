@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestRXE_Calls makes many calls at a time over one connection: some fail, some are given up, some take long.
@@ -75,4 +78,41 @@ func TestRXE_Calls(t *testing.T) {
 	if _, err := r.Call(timeout(t), []byte("1")); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
+}
+
+// TestRXE_CallTooLarge has a handler with more to say than the caller takes: the call fails, and does not wait.
+func TestRXE_CallTooLarge(t *testing.T) {
+	const most = 100
+	server, client := newEngines(t, nil)
+	r := testutil.NeedRXE(t)
+	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server})
+	ok(t, err)
+	defer l.Close()
+	o := from(r, client)
+	o.MaxMessage = most
+	a, err := Dial(timeout(t), l.Addr().String(), o)
+	ok(t, err)
+	b, err := l.Accept(timeout(t))
+	ok(t, err)
+	defer b.Close()
+	served := make(chan error, 1)
+	long := strings.Repeat("x", most+1)
+	go func() {
+		served <- Serve(timeout(t), b, func(_ context.Context, m *Message) ([]byte, error) {
+			if m.Len() == 0 {
+				return nil, errors.New(long)
+			}
+			return []byte(long), nil
+		})
+	}()
+	c := NewCaller(a)
+	for request, want := range map[string]string{"": long[:most], "request": ErrTooLarge.Error()} {
+		var failed *CallError
+		if _, err := c.Call(timeout(t), []byte(request)); !errors.As(err, &failed) ||
+			!strings.Contains(failed.Text, want) {
+			t.Errorf("%q: %v, want %q", request, err, want)
+		}
+	}
+	ok(t, c.Close())
+	ok(t, <-served)
 }
