@@ -72,6 +72,7 @@ func TestFakeDevX(t *testing.T) {
 		withFake(t, "events", fakeEvents)
 		withFake(t, "queries", fakeQueries)
 		withFake(t, "mkeys", fakeMkeys)
+		withFake(t, "posting", fakePosting)
 		withFake(t, "crypto", fakeCrypto)
 		withFake(t, "capabilities", fakeCapabilities)
 		withFake(t, "path", fakePath)

@@ -15,6 +15,7 @@ const (
 	capSignature = 1 << iota
 	capCrypto
 	capCompression
+	capCopy
 )
 
 func fakeMkeys(t *testing.T, dev *ibv.Device) {

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -412,4 +414,5 @@ uint16_t *mlx5dv_pp_alloc(void *c, size_t n, const void *context, uint32_t flags
 void mlx5dv_pp_free(uint16_t *p) { drop(p, PP); }
 
 #include "mkey.c"
+#include "post.c"
 #include "steering.c"

@@ -1,6 +1,6 @@
 /* Capabilities of the device, mkeys and encryption. */
 
-static int caps; /* 1: signatures, 2: encryption, 4: compression, of 64 bytes by hash */
+static int caps; /* 1: signatures, 2: encryption, 4: compression, of 64 bytes by hash, 8: copies of 4096 bytes */
 
 void fake_caps(int c) { caps = c; }
 
@@ -13,7 +13,7 @@ struct context {
 	uint32_t most, formats;
 	uint64_t pad[9];
 	struct sig_caps sig;
-	uint64_t pad2[2];
+	uint64_t streams, copy;
 	uint16_t failed;
 	uint8_t engines, wrapped;
 };
@@ -25,13 +25,15 @@ int mlx5dv_query_device(void *c, struct context *a)
 	of_context(c);
 	uint64_t asked = a->comp_mask;
 	memset(a, 0, 200);
-	a->comp_mask = asked & (1 | 1 << 10 | 1 << 13);
+	a->comp_mask = asked & (1 | 1 << 10 | 1 << 12 | 1 << 13);
 	if (caps & 1)
 		a->sig = (struct sig_caps){ 1, 3, 3, 7 };
 	if (caps & 2)
 		a->engines = 1;
 	if (caps & 4)
 		a->most = 64, a->formats = 1;
+	if (caps & 8)
+		a->copy = 4096;
 	return 0;
 }
 
