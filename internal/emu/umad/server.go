@@ -222,7 +222,7 @@ func (s *Server) write(m memory, f *file, addr, n uint64) unix.Errno {
 	}
 	back := append([]byte(nil), b[:head+echoed]...)
 	binary.NativeEndian.PutUint32(back[4:], uint32(unix.ETIMEDOUT))
-	wait := min(time.Duration(timeout)*time.Millisecond*time.Duration(uint64(tries)+1), time.Hour)
+	wait := time.Duration(min(uint64(timeout)*(uint64(tries)+1), uint64(time.Hour/time.Millisecond))) * time.Millisecond
 	f.pending[tid] = time.AfterFunc(wait, func() {
 		s.f.Lock()
 		defer s.f.Unlock()
