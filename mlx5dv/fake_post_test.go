@@ -32,7 +32,8 @@ func fakePosting(t *testing.T, dev *ibv.Device) {
 		wr     ibv.SendWR
 		say    string
 	}{
-		{MkeyConfig{Access: ibv.LocalWrite | ibv.RemoteRead, List: sges}, ibv.SendWR{ID: 1}, "1/8 list 123400 5" + list},
+		{MkeyConfig{Access: ibv.LocalWrite | ibv.RemoteRead, List: sges}, ibv.SendWR{ID: 1},
+			"1/8 list 123400 5" + list},
 		{MkeyConfig{Access: ibv.RemoteWrite, Blocks: blocks, Repeat: 5}, ibv.SendWR{ID: 2, Flags: ibv.Signaled},
 			"2/a interleaved 123400 2" + repeated},
 		{MkeyConfig{Access: ibv.RemoteAtomic}, ibv.SendWR{ID: 3}, "3/8 configure 123400 0 access 8"},
