@@ -109,9 +109,11 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &PortError{Device: d.Name(), Port: port,
 				State: pa.State}}
 		}
-		if gidIndex, err = d.bestGID(port, pa); err != nil {
+		best, err := d.bestGID(port, pa)
+		if err != nil {
 			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: err}
 		}
+		gidIndex = best.Index
 	}
 	index := limit{gidEntry, gidIndex, min(max(pa.GIDTableLen, 1), 256) - 1} // address vectors have 8 bits for it
 	where := fmt.Sprintf("%s port %d", d.Name(), port)
