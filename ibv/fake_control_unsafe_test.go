@@ -80,8 +80,8 @@ func TestFake_ControlMore(t *testing.T) {
 	ah := must(s.pd.CreateAH(must(s.qp.Address(ep, nil))(t)))(t)
 	mw := must(s.pd.AllocMW(MWType2))(t)
 	ch := must(s.dev.CreateCompChannel())(t)
-	for what, lend := range map[string]func(func(unsafe.Pointer)) error{"control ah": ah.Control, "control mw": mw.Control,
-		"control comp channel": ch.Control} {
+	for what, lend := range map[string]func(func(unsafe.Pointer)) error{"control ah": ah.Control,
+		"control mw": mw.Control, "control comp channel": ch.Control} {
 		var handle unsafe.Pointer
 		ok(t, lend(func(h unsafe.Pointer) { handle = h }))
 		if context := *(*uintptr)(handle); context != s.dev.handle { // the first field of each

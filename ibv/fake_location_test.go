@@ -132,7 +132,8 @@ func TestFake_BestGID(t *testing.T) {
 	for i := range 10 {
 		c.add("fake0", GIDEntry{GID: GID{0: 0xff, 15: byte(i)}, Index: i}, true)
 	}
-	if why := c.why(); c.best() >= 0 || !strings.HasPrefix(why, "none of 10 entries is usable; 0, ff00::: not a unicast") ||
+	const first = "none of 10 entries is usable; 0, ff00::: not a unicast"
+	if why := c.why(); c.best() >= 0 || !strings.HasPrefix(why, first) ||
 		strings.Count(why, "unicast") != 8 || !strings.HasSuffix(why, "…") {
 		t.Errorf("%q", why)
 	}

@@ -31,8 +31,8 @@ func (d DeviceInfo) Location() (Location, error) {
 }
 
 // Counters reads the counters of a port, those that all drivers have and the driver's own, by their names in sysfs:
-// "port_xmit_data", "out_of_sequence", "symbol_error". They count from the driver's start, not from that of the program;
-// port_xmit_data and port_rcv_data count 4 bytes each. A device without any has an empty map.
+// "port_xmit_data", "out_of_sequence", "symbol_error". They count from the driver's start, not from that of the
+// program; port_xmit_data and port_rcv_data count 4 bytes each. A device without any has an empty map.
 func (d *Device) Counters(port uint8) (map[string]uint64, error) {
 	const op = "read counters"
 	if err := d.enter(op); err != nil {

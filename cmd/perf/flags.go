@@ -272,8 +272,8 @@ func parse(args []string) (*options, error) {
 	a := f.Args()
 	if len(a) == 1 {
 		if _, err := wire.ParseVerb(a[0]); err != nil {
-			return nil, fmt.Errorf("%.100q is no command: there are write, read, send, atomic, stream, message, compare, "+
-				"report, doctor, serve and mesh", a[0])
+			return nil, fmt.Errorf("%.100q is no command: there are write, read, send, atomic, stream, message, "+
+				"compare, report, doctor, serve and mesh", a[0])
 		}
 	}
 	if len(a) < 2 {

@@ -335,8 +335,8 @@ func TestHelp(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	for _, a := range []string{"-V", "--version", "doctor --version", "compare -V", "report --version", "serve --version",
-		"mesh --version", "stream --version", "write --version"} {
+	for _, a := range []string{"-V", "--version", "doctor --version", "compare -V", "report --version",
+		"serve --version", "mesh --version", "stream --version", "write --version"} {
 		var out, diag bytes.Buffer
 		if rc := run(t.Context(), strings.Fields(a), &out, &diag); rc != exitOK || diag.Len() > 0 {
 			t.Errorf("%s: exit code %d, stderr %q", a, rc, diag.String())
