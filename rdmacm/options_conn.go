@@ -49,7 +49,7 @@ type Options struct {
 	// AckTimeout is the QP's ACK timeout, rounded up as in ibv.ConnectOptions. 0 is the path's,
 	// ibv.Forever none.
 	AckTimeout time.Duration
-	ReuseAddr  bool // bind to an address of which a connection is left: see ID.SetReuseAddr
+	ReuseAddr  bool // see ID.SetReuseAddr
 	AFOnly     bool // a listener on [::] refuses IPv4
 
 	// LocalAddr is the source address of Dial; zero lets the kernel choose.

@@ -333,6 +333,7 @@ func parse(args []string) (*options, error) {
 	if f.Changed("margin") && !f.Changed("duration") {
 		return nil, errors.New("margin (-f) needs a duration (-D)")
 	}
+	o.asked.GIDIndex = max(o.asked.GIDIndex, plan.Auto) // any negative one
 	if o.rails, err = plan.Rails(o.asked); err != nil {
 		return o, err
 	}

@@ -28,6 +28,7 @@ func TestParse(t *testing.T) {
 				c.GIDIndex == plan.Auto &&
 				c.Inline == plan.Auto && c.Timeout == 30*time.Second && c.LatencyDef == plan.RoundTrip
 		}},
+		{"write bw -x -5", func(o *options) bool { return o.plan.GIDIndex == plan.Auto }},
 		{"send lat 10.8.0.1", func(o *options) bool {
 			c := o.plan
 			return c.Verb == wire.Send && c.Metric == wire.Latency && c.Host == "10.8.0.1" && c.Size == 2 &&
