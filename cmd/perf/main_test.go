@@ -85,9 +85,30 @@ func TestParse(t *testing.T) {
 		}},
 		{"write lat --sizes 2:8M", func(o *options) bool { return len(o.plan.Sizes()) == 23 }},
 		{"send bw --recv_post_list=16 --cqe_poll=8 --flow_label=77", func(o *options) bool {
-			return o.plan.RecvList == 16 && o.plan.PollMax == 8 && o.plan.FlowLabel == 77
+			return o.plan.RecvList == 16 && o.plan.PollMax == 8 && o.plan.FlowLabel(1) == 77
 		}},
 		{"write bw -e", func(o *options) bool { return o.plan.Events }},
+		{"write bw --reversed host", func(o *options) bool {
+			return o.plan.Connects() && !o.plan.Client() && !o.plan.Sends() && o.plan.Lands()
+		}},
+		{"read lat --reversed --max-lat 5", func(o *options) bool { return o.plan.Sends() && !o.plan.Connects() }},
+		{"write bw --perform_warm_up -O -D 2 --report-per-port", func(o *options) bool {
+			return o.plan.WarmUp && o.plan.PerPort && o.plan.QPs == 2
+		}},
+		{"send lat --latency_gap=20 -U", func(o *options) bool {
+			return o.plan.Gap == 20*time.Microsecond && o.plan.Unsorted
+		}},
+		{"send lat --latency-gap 5ms --report_unsorted", func(o *options) bool {
+			return o.plan.Gap == 5*time.Millisecond && o.plan.Unsorted
+		}},
+		{"write bw --numa_node=1", func(o *options) bool { return o.plan.Node == 1 }},
+		{"write bw -q 3 --flow_label=5,0x10", func(o *options) bool {
+			return o.plan.FlowLabel(0) == 5 && o.plan.FlowLabel(1) == 16 && o.plan.FlowLabel(2) == 5
+		}},
+		{"write bw -W counters/port_xmit_data,hw_counters/out_of_buffer", func(o *options) bool {
+			return slices.Equal(o.plan.CounterNames, []string{"port_xmit_data", "out_of_buffer"})
+		}},
+		{"write bw --output=message_rate --ipv6-addr", func(o *options) bool { return o.only == "message_rate" }},
 		{"write bw", func(o *options) bool { return o.plan.Memory == plan.Memory{} && o.plan.Relaxed() }},
 		{"write lat", func(o *options) bool { return !o.plan.Relaxed() }},
 		{"send lat --disable_pcie_relaxed --use_hugepages --odp", func(o *options) bool {
@@ -152,100 +173,100 @@ func TestUsageErrors(t *testing.T) {
 		"write bw -c RawEth":           "it can only send",
 		"send bw -c RawEth -B 1:2":     "not an Ethernet address",
 		"send bw -c RawEth":            "own address (-B)",
-		"send lat -c RawEth -B 02:00:00:00:00:01":                  "address of the peer (-E)",
-		"send bw -c RawEth -B 02:00:00:00:00:01 --client":          "address of the peer (-E)",
-		"send bw -c RawEth -B 02:00:00:00:00:01 host":              "connects to nobody",
-		"send bw -c RawEth -B 02:00:00:00:00:01 --server --client": "not both",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -s 63":             "63 < 64",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -a":                "cannot meet between",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -b":                "cannot tell each other",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -q 2":              "steers its frames to one",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -R":                "only RC and UD are there",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -x 1":              "no GIDs",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -J 10.0.0.1":       "give both",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -J ::1 -j ::2":     "only IPv4's",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -J x":              "unable to parse IP",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -K 5":              "give both",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -K 5 -k 6":         "IP addresses, too",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -K 70000":          "70000",
-		"send bw -B 02:00:00:00:00:01":                             "only raw Ethernet",
-		"atomic bw -c SRD":                                         "has no atomics",
-		"send bw -c SRD --use-srq":                                 "receive queues of its own",
-		"write bw -c SRD -Q 4":                                     "completes each message",
-		"send bw -c SRD -R":                                        "only RC and UD are there",
-		"send bw -g -c RC":                                         "only datagrams have it",
-		"send bw -g -b":                                            "both directions",
-		"send bw -g -q 2":                                          "one is a member",
-		"send bw -g -R":                                            "perftest has none",
-		"write bw -g":                                              "it can only send",
-		"send bw -M ff0e::1":                                       "needs multicast",
-		"send bw -g -M fe80::1":                                    "no multicast address",
-		"send bw -g -M 1:2:3":                                      "neither a GID nor 16 numbers",
-		"send bw -g -M 255:1:0:0:0:0:0:0:0:0:0:0:0:0:0:256":        "number 16",
-		"send bw --client":                                         "only raw Ethernet",
-		"send bw -c XRC -R":                                        "only RC and UD are there",
-		"write bw --use-srq":                                       "only send and --write-with-imm have receives",
-		"read bw --write-with-imm":                                 "only write has it, not read",
-		"send bw --use-srq -R":                                     "its own receives",
-		"send bw --use-srq -r 3 -q 4":                              "3 < 4",
-		"send bw -c XRC --verify -q 2":                             "share receives",
-		"read bw -c UC":                                            "needs answers",
-		"send bw -c UC -R":                                         "only RC and UD are there",
-		"send bw -c UD --verify":                                   "may lose",
-		"atomic bw -s 16":                                          "an atomic has 8 bytes",
-		"atomic bw -a":                                             "an atomic has 8 bytes",
-		"atomic bw -I 8":                                           "sends nothing",
-		"atomic bw -A SWAP":                                        "FETCH_AND_ADD",
-		"write lat --lat-def rtt":                                  "perftest and cqe",
-		"write bw -D x":                                            "not a number of seconds",
-		"write bw -D 1e300":                                        "too many",
-		"write bw -f 1":                                            "needs a duration",
-		"write bw -D 5 -n 5":                                       "not both",
-		"write bw --timeout 0":                                     "not positive",
-		"write bw --nonsense":                                      "nonsense",
-		"write bw -R -m 1024":                                      "the path decides",
-		"write bw -R -S 3":                                         "--tclass",
-		"write bw -R -u 0":                                         "1 to 31",
-		"write bw -R -x 3":                                         "needs a device",
-		"write lat -q 2 -l 2":                                      "post list",
-		"write bw -H":                                              "only latency tests",
-		"write lat -e":                                             "waits for memory",
-		"write bw --json --csv":                                    "not both",
-		"write bw -w 0":                                            "above 0",
-		"write bw --min-bw -1":                                     "above 0",
-		"write bw -y NaN":                                          "above 0",
-		"write lat -w 5":                                           "only bandwidth tests",
-		"write bw --max-p99 5":                                     "only latency tests",
-		"read lat --max-lat 5":                                     "to the client",
-		"compare a":                                                "1 files",
-		"compare --tolerance 100% a b":                             "below 100%",
-		"compare --tolerance x a b":                                "below 100%",
-		"compare --tolerance -1% a b":                              "below 100%",
-		"doctor a b":                                               "2 hosts",
-		"doctor --serve a":                                         "do not give a host",
-		"doctor --serve --json":                                    "prints no report",
-		"doctor --bind 127.0.0.1":                                  "for --serve",
-		"doctor -p 0":                                              "0 < 1",
-		"doctor -p 65536 a":                                        "65536",
-		"doctor --nonsense":                                        "nonsense",
-		"write bw -d a,b -R h":                                     "leads to a device",
-		"send bw -c RawEth -d a,b":                                 "meet no peer",
-		"write bw -c DC -q 2 --threads 2":                          "receives of its own",
-		"send bw -c UD -R -q 2 --threads 2":                        "introduce themselves",
-		"write bw -d a,b h,i,k":                                    "2 devices (-d) and 3 servers",
-		"write bw -d a,,b h":                                       "has no name",
-		"write bw -d a,b --agent 5 h":                              "serves one connection",
-		"write lat -O":                                             "only bandwidth tests",
-		"write bw -O -i 2":                                         "ports 1 and 2",
-		"write bw -O -R":                                           "leads to one port",
-		"send bw -O -c UD":                                         "use RC or UC",
-		"write bw -X 1":                                            "only events",
-		"write bw --report-both":                                   "in both directions (-b)",
-		"write bw --rate-limit-type X h":                           "SW, HW and PP",
-		"write bw --rate-limit-type HW h":                          "needs a rate",
-		"write bw --typical-pkt-size 9 h":                          "--rate-limit-type HW",
-		"write bw --typical-pkt-size 0 h":                          "0 < 1",
-		"write bw --rate-limit 1 --rate-limit-type HW -a h":        "set for one size",
+		"send lat -c RawEth -B 02:00:00:00:00:01":                   "address of the peer (-E)",
+		"send bw -c RawEth -B 02:00:00:00:00:01 --client":           "address of the peer (-E)",
+		"send bw -c RawEth -B 02:00:00:00:00:01 host":               "connects to nobody",
+		"send bw -c RawEth -B 02:00:00:00:00:01 --server --client":  "not both",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -s 63":              "63 < 64",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -a":                 "cannot meet between",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -b -D 2":            "cannot tell each other",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -q 2":               "tells their frames apart by ports",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -R":                 "only RC and UD are there",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -x 1":               "no GIDs",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -J 10.0.0.1":        "give both",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -J ::1 -j 10.0.0.1": "both of IPv6",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -J x":               "unable to parse IP",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -K 5":               "give both",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -K 5 -k 6":          "IP addresses, too",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -K 70000":           "70000",
+		"send bw -B 02:00:00:00:00:01":                              "only raw Ethernet",
+		"atomic bw -c SRD":                                          "has no atomics",
+		"send bw -c SRD --use-srq":                                  "receive queues of its own",
+		"write bw -c SRD -Q 4":                                      "completes each message",
+		"send bw -c SRD -R":                                         "only RC and UD are there",
+		"send bw -g -c RC":                                          "only datagrams have it",
+		"send bw -g -b":                                             "both directions",
+		"send bw -g -q 2":                                           "one is a member",
+		"send bw -g -R":                                             "perftest has none",
+		"write bw -g":                                               "it can only send",
+		"send bw -M ff0e::1":                                        "needs multicast",
+		"send bw -g -M fe80::1":                                     "no multicast address",
+		"send bw -g -M 1:2:3":                                       "neither a GID nor 16 numbers",
+		"send bw -g -M 255:1:0:0:0:0:0:0:0:0:0:0:0:0:0:256":         "number 16",
+		"send bw --client":                                          "only raw Ethernet",
+		"send bw -c XRC -R":                                         "only RC and UD are there",
+		"write bw --use-srq":                                        "only send and --write-with-imm have receives",
+		"read bw --write-with-imm":                                  "only write has it, not read",
+		"send bw --use-srq -R":                                      "its own receives",
+		"send bw --use-srq -r 3 -q 4":                               "3 < 4",
+		"send bw -c XRC --verify -q 2":                              "share receives",
+		"read bw -c UC":                                             "needs answers",
+		"send bw -c UC -R":                                          "only RC and UD are there",
+		"send bw -c UD --verify":                                    "may lose",
+		"atomic bw -s 16":                                           "an atomic has 8 bytes",
+		"atomic bw -a":                                              "an atomic has 8 bytes",
+		"atomic bw -I 8":                                            "sends nothing",
+		"atomic bw -A SWAP":                                         "FETCH_AND_ADD",
+		"write lat --lat-def rtt":                                   "perftest and cqe",
+		"write bw -D x":                                             "not a number of seconds",
+		"write bw -D 1e300":                                         "too many",
+		"write bw -f 1":                                             "needs a duration",
+		"write bw -D 5 -n 5":                                        "not both",
+		"write bw --timeout 0":                                      "not positive",
+		"write bw --nonsense":                                       "nonsense",
+		"write bw -R -m 1024":                                       "the path decides",
+		"write bw -R -S 3":                                          "--tclass",
+		"write bw -R -u 0":                                          "1 to 31",
+		"write bw -R -x 3":                                          "needs a device",
+		"write lat -q 2 -l 2":                                       "post list",
+		"write bw -H":                                               "only latency tests",
+		"write lat -e":                                              "waits for memory",
+		"write bw --json --csv":                                     "not both",
+		"write bw -w 0":                                             "above 0",
+		"write bw --min-bw -1":                                      "above 0",
+		"write bw -y NaN":                                           "above 0",
+		"write lat -w 5":                                            "only bandwidth tests",
+		"write bw --max-p99 5":                                      "only latency tests",
+		"read lat --max-lat 5":                                      "to the client",
+		"compare a":                                                 "1 files",
+		"compare --tolerance 100% a b":                              "below 100%",
+		"compare --tolerance x a b":                                 "below 100%",
+		"compare --tolerance -1% a b":                               "below 100%",
+		"doctor a b":                                                "2 hosts",
+		"doctor --serve a":                                          "do not give a host",
+		"doctor --serve --json":                                     "prints no report",
+		"doctor --bind 127.0.0.1":                                   "for --serve",
+		"doctor -p 0":                                               "0 < 1",
+		"doctor -p 65536 a":                                         "65536",
+		"doctor --nonsense":                                         "nonsense",
+		"write bw -d a,b -R h":                                      "leads to a device",
+		"send bw -c RawEth -d a,b":                                  "meet no peer",
+		"write bw -c DC -q 2 --threads 2":                           "receives of its own",
+		"send bw -c UD -R -q 2 --threads 2":                         "introduce themselves",
+		"write bw -d a,b h,i,k":                                     "2 devices (-d) and 3 servers",
+		"write bw -d a,,b h":                                        "has no name",
+		"write bw -d a,b --agent 5 h":                               "serves one connection",
+		"write lat -O":                                              "only bandwidth tests",
+		"write bw -O -i 2":                                          "ports 1 and 2",
+		"write bw -O -R":                                            "leads to one port",
+		"send bw -O -c UD":                                          "use RC or UC",
+		"write bw -X 1":                                             "only events",
+		"write bw --report-both":                                    "in both directions (-b)",
+		"write bw --rate-limit-type X h":                            "SW, HW and PP",
+		"write bw --rate-limit-type HW h":                           "needs a rate",
+		"write bw --typical-pkt-size 9 h":                           "--rate-limit-type HW",
+		"write bw --typical-pkt-size 0 h":                           "0 < 1",
+		"write bw --rate-limit 1 --rate-limit-type HW -a h":         "set for one size",
 		"write bw --rate-limit 1 --rate-limit-type HW --typical-pkt-size 65536 h": "1 to 65535",
 		"write bw --rate-limit 1 --rate-limit-type HW --rate-units p -s 8 h":      "less than 1 kb/s",
 		"write bw --rate-limit 1 --rate-limit-type HW --burst-size 9000 -s 1M h":  "4294967295 bytes at most",
@@ -276,32 +297,58 @@ func TestUsageErrors(t *testing.T) {
 		"write bw --run-infinitely -n5":   "not both",
 		"write bw --report-interval 0.01": "< 100ms",
 
-		"write bw --use-dm --mmap a":                     "one place: give one of --mmap, --use-dm",
-		"write bw --use-cuda 0 --use-cuda-bus-id 0:1:0.": "one of --use-cuda, --use-cuda-bus-id",
-		"write bw --mmap a --mr-per-qp -q 2":             "the same byte of the file",
-		"write bw --use-cuda -1":                         "(--use-cuda) -1 is negative",
-		"write bw --use-cuda x":                          "invalid",
-		"write bw --use-cuda-bus-id=":                    "--use-cuda-bus-id is empty",
-		"write bw --use-cuda-dmabuf":                     "give --use-cuda or --use-cuda-bus-id",
-		"write bw --use-cuda 0 --use-data-direct":        "needs a dma-buf (--use-cuda-dmabuf)",
-		"write bw --mmap=":                               "--mmap is empty",
-		"write bw --mmap-offset 5":                       "one of a file (--mmap)",
-		"write bw --mmap a --mmap-offset -5":             "(--mmap-offset) -5",
-		"write bw --use-dm --odp":                        "device memory has no pages",
-		"write bw --use-cuda 1 --odp-implicit":           "cuda has no pages",
-		"send bw -c UD -R --use-dm":                      "out of reach",
-		"write lat --use-dm":                             "use send lat",
-		"send lat --use-cuda 0 -I 8":                     "past the cuda",
-		"write bw --use-null-mr -I 8":                    "past the null MR",
-		"send bw --use-null-mr":                          "needs what it sends",
-		"write lat --use-null-mr":                        "needs what it sends",
-		"atomic lat --use-null-mr":                       "needs what it sends",
-		"write bw --use-null-mr --verify":                "holds none",
-		"write bw --use-null-mr --use-dm":                "takes the place of device memory",
-		"write bw --cpus=":                               "not a list of CPUs",
-		"write bw --cpus 3-1":                            "not a list of CPUs",
-		"write bw --cpus 99999999":                       "not a list of CPUs",
-		"write bw --cpus 0 --no-pin":                     "not both",
+		"write bw --use-dm --mmap a":                        "one place: give one of --mmap, --use-dm",
+		"write bw --use-cuda 0 --use-cuda-bus-id 0:1:0.":    "one of --use-cuda, --use-cuda-bus-id",
+		"write bw --mmap a --mr-per-qp -q 2":                "the same byte of the file",
+		"write bw --use-cuda -1":                            "(--use-cuda) -1 is negative",
+		"write bw --use-cuda x":                             "invalid",
+		"write bw --use-cuda-bus-id=":                       "--use-cuda-bus-id is empty",
+		"write bw --use-cuda-dmabuf":                        "give --use-cuda or --use-cuda-bus-id",
+		"write bw --use-cuda 0 --use-data-direct":           "needs a dma-buf (--use-cuda-dmabuf)",
+		"write bw --mmap=":                                  "--mmap is empty",
+		"write bw --mmap-offset 5":                          "one of a file (--mmap)",
+		"write bw --mmap a --mmap-offset -5":                "(--mmap-offset) -5",
+		"write bw --use-dm --odp":                           "device memory has no pages",
+		"write bw --use-cuda 1 --odp-implicit":              "cuda has no pages",
+		"send bw -c UD -R --use-dm":                         "out of reach",
+		"write lat --use-dm":                                "use send lat",
+		"send lat --use-cuda 0 -I 8":                        "past the cuda",
+		"write bw --use-null-mr -I 8":                       "past the null MR",
+		"send bw --use-null-mr":                             "needs what it sends",
+		"write lat --use-null-mr":                           "needs what it sends",
+		"atomic lat --use-null-mr":                          "needs what it sends",
+		"write bw --use-null-mr --verify":                   "holds none",
+		"write bw --use-null-mr --use-dm":                   "takes the place of device memory",
+		"write bw --cpus=":                                  "not a list of CPUs",
+		"write bw --reversed -R":                            "the other way round",
+		"send bw --reversed -g":                             "the server receives",
+		"send bw --reversed -c RawEth -B 02:00:00:00:00:01": "exchange --client and --server",
+		"read lat --reversed --max-lat 5 h":                 "with --reversed to the server",
+		"write bw --reversed --rate-limit 1 h":              "sends nothing",
+		"write lat --perform-warm-up":                       "only bandwidth tests",
+		"send bw --perform_warm_up":                         "post receives",
+		"write bw --latency-gap 5":                          "bandwidth tests have --rate-limit",
+		"write lat --latency-gap -5":                        "is negative",
+		"write lat --latency-gap 20s":                       "half of --timeout",
+		"write lat --latency-gap x":                         "not a number of microseconds",
+		"write lat --latency-gap 1e300":                     "too many",
+		"write bw -U":                                       "only latency tests",
+		"write lat -U -D 1":                                 "keeps the distribution alone",
+		"write lat -U -q 2 --threads 2":                     "have no order",
+		"write lat -U --csv":                                "no room",
+		"write bw -D 1 --report-per-port":                   "two ports (-O)",
+		"write bw -O --report-per-port":                     "only runs by time (-D)",
+		"write bw --numa-node -2":                           "is negative",
+		"write bw --numa-node 0 --cpus 0":                   "one of them",
+		"write bw --numa-node 0 --no-pin":                   "one of them",
+		"write bw --flow-label 5,":                          "not a flow label",
+		"write bw --output latency":                         "bandwidth and message_rate of bw",
+		"write lat --output bandwidth":                      "latency of lat",
+		"write lat --output latency --json":                 "--json and --csv replace",
+		"write lat --output latency -H":                     "no histogram",
+		"write bw --cpus 3-1":                               "not a list of CPUs",
+		"write bw --cpus 99999999":                          "not a list of CPUs",
+		"write bw --cpus 0 --no-pin":                        "not both",
 	} {
 		var out, diag bytes.Buffer
 		if rc := run(t.Context(), strings.Fields(line), &out, &diag); rc != exitUsage {
@@ -309,6 +356,60 @@ func TestUsageErrors(t *testing.T) {
 		}
 		if !strings.Contains(diag.String(), want) || out.Len() > 0 {
 			t.Errorf("perf %s: stderr %q, want it to say %q; stdout %q", line, diag.String(), want, out.String())
+		}
+	}
+}
+
+// perftestNames are the options of perftest 6.06 to 6.29.
+const perftestNames = `CPU-freq MGID aes_block_size aes_xts all atomic_type bidirectional bind_source_ip burst_size
+	client comm_rdma_cm congest_type connection connectionless cpu_id cpu_util cq-mod cqe_poll credentials_path
+	cuda_mem_type data_enc_key_app_path data_enc_keys_number data_validation data_validation_debug dest_ip dest_mac
+	dest_port disable_dynamic_polling disable_numa disable_pcie_relaxed dlid dont_xchg_versions dualport duration
+	encrypt_on_tx ethertype events flow_label flows flows_burst force-link gid-index gpu_touch help hop_limit ib-dev
+	ib-port inline_recv inline_size ipv6 ipv6-addr iters kek_path latency_gap limit_bw limit_msgrate local_ip
+	local_mac local_port log_active_dci_streams log_dci_streams mac_fwd margin mcg mmap mmap-offset mr_per_qp mtu
+	noPeak no_ddp no_enhanced_reorder no_lock numa_node odp opencl_platform_id out_json out_json_file output outs
+	payload_file_path perform_warm_up ph pin_cores pkey_index port post_list promiscuous qp qp-timeout rate_limit
+	rate_limit_type rate_units raw_ipv6 raw_mcast rdma_cm recv_post_list remote_ip remote_mac remote_port reply_every
+	report-both report-counters report-cycles report-histogrm report-per-port report-unsorted report_gbits
+	retry_count reversed run_infinitely rx-depth send_with_imm server sig_before sig_offload size sl sniffer source_ip
+	source_mac source_port tclass tcp tos tph_mem tx-depth typical_pkt_size unsolicited_write use-null-mr use-srq
+	use_cuda use_cuda_bus_id use_cuda_dmabuf use_cuda_pcie_mapping use_data_direct use_hl use_hugepages
+	use_ib_dm_dmabuf use_mlu use_mlu_dmabuf use_neuron use_neuron_dmabuf use_old_post_send use_ooo use_opencl use_rocm
+	use_rocm_dmabuf use_rss vector version vlan_en vlan_pcp wait_destroy write_with_imm`
+
+// TestPerftestOptions: each option of perftest is one here, or is refused with the reason, however it is spelled.
+func TestPerftestOptions(t *testing.T) {
+	f := flagSet(&options{})
+	for name := range strings.FieldsSeq(perftestNames) {
+		for _, spelled := range []string{name, strings.ReplaceAll(name, "_", "-"), strings.ReplaceAll(name, "-", "_")} {
+			if f.Lookup(spelled) != nil {
+				continue
+			}
+			_, err := parse([]string{"write", "bw", "--" + spelled + "=5"})
+			if err == nil || !strings.HasPrefix(err.Error(), "--"+spelled+": ") {
+				t.Errorf("--%s: %v, want the reason why there is none", spelled, err)
+			}
+		}
+	}
+	for _, letter := range strings.Split("wypdimsntuSxcqIoMrQAlDfBTLEJjKkXWaFegzRvhbNVCHUOZPGY", "") {
+		if f.ShorthandLookup(letter) != nil {
+			continue
+		}
+		_, err := parse([]string{"write", "bw", "-" + letter})
+		if err == nil || !strings.HasPrefix(err.Error(), "-"+letter+": ") {
+			t.Errorf("-%s: %v, want the reason why there is none", letter, err)
+		}
+	}
+	for name := range perftestRefused {
+		if f.Lookup(name) != nil {
+			t.Errorf("--%s is refused, and is there", name)
+		}
+	}
+	for name, want := range map[string]string{"--bidir": "say --bidirectional", "--wait_des": "say --wait-destroy",
+		"--nonsense": "unknown flag"} {
+		if _, err := parse([]string{"write", "bw", name}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
 }
