@@ -108,7 +108,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint8VarP(&c.QPTimeout, "qp-timeout", "u", plan.DefaultQPTimeout, "ACK timeout, 4.096 us x 2^`n`; 0 never")
 	f.Uint8VarP(&c.SL, "sl", "S", 0, "service `level`")
 	f.Uint8Var(&c.TClass, "tclass", 0, "traffic `class`")
-	f.Uint8P("tos", "T", 0, "with -R: type of `service`, which is the traffic class")
+	f.Uint8P("tos", "T", 0, "with -R and RawEth: type of `service`, which is the traffic class")
 	f.Var((*labels)(&c.FlowLabels), "flow-label", "flow `label`, or one for each queue pair in turn, as 5,6,7")
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
 	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC, UD, XRC, DC, SRD or RawEth")
