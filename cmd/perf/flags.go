@@ -87,7 +87,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.IntVar(&c.RecvList, "recv-post-list", 0, "post receives in lists of `n` (send bw)")
 	f.IntVar(&c.PollMax, "cqe-poll", 0, "take at most `n` completions at once, up to 16 (bw)")
 	f.BoolVarP(&c.Bidirectional, "bidirectional", "b", false, "both ends send (bw)")
-	f.BoolVar(&c.Reversed, "reversed", false, "the server has the client's part: it sends, or reads; give it to both ends")
+	f.BoolVar(&c.Reversed, "reversed", false,
+		"the server has the client's part: it sends, or reads; give it to both ends")
 	f.BoolVar(&c.ReportBoth, "report-both", false, "show both directions of -b by themselves, in a run by time, too")
 	f.BoolVar(&c.PerPort, "report-per-port", false, "show both ports of -O by themselves, in a run by time (-D)")
 	f.BoolVar(&c.WarmUp, "perform-warm-up", false, "move -t messages first that do not count (write, read, atomic bw)")

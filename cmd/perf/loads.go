@@ -89,8 +89,8 @@ func together(f *pflag.FlagSet) error {
 	}
 	frames := strings.EqualFold(f.Lookup("connection").Value.String(), wire.RawEth.String())
 	if f.Changed("tos") && (!f.Changed("rdma-cm") && !frames || f.Changed("tclass")) {
-		return errors.New("type of service (--tos, -T): it needs rdma_cm (-R) or frames (-c RawEth), and does not go with " +
-			"--tclass; without them give --tclass")
+		return errors.New("type of service (--tos, -T): it needs rdma_cm (-R) or frames (-c RawEth), and does not go " +
+			"with --tclass; without them give --tclass")
 	}
 	if f.Changed("server") && f.Changed("client") {
 		return errors.New("raw Ethernet: give --server or --client, not both")

@@ -24,9 +24,9 @@ var perftestAliases = map[string]string{
 var perftestLetters = map[string]string{"C": "report-cycles", "G": "use-rss", "v": "mac-fwd", "z": "comm-rdma-cm"}
 
 const (
-	noCrypto   = "encryption by the adapter is not there; a program makes its keys by mlx5dv (CreateDEK, CreateMkey)"
+	noCrypto   = "encryption by the adapter is not there; a program makes keys by mlx5dv (CreateDEK, CreateMkey)"
 	noRate     = "the rate of making flow rules is not measured; raw_ethernet_fs_rate does that"
-	noGPU      = "of accelerators only NVIDIA's GPUs are there (--use-cuda); for another one, register its dma-buf: --mmap"
+	noGPU      = "of accelerators only NVIDIA's GPUs are there (--use-cuda), and what a file maps (--mmap)"
 	noHints    = "hints for PCIe's TPH are not there; place the test near the device instead (--cpus, --numa-node)"
 	noPolling  = "it makes no difference to perf, which posts and polls in one way; leave it out"
 	noStreams  = "DC initiators have one stream; use more queue pairs (-q)"
@@ -65,8 +65,8 @@ var perftestRefused = map[string]string{
 	"ipv6":         "the GID is chosen by -x; show_gids lists them, those of IPv6 as well",
 	"force-link":   "the port says itself what its link is; leave it out",
 	"dlid":         "the peer tells its LID in the exchange; leave it out",
-	"dont-xchg-versions": "the versions are how two ends know what they may say; a perftest that is older than 5.70 is " +
-		"not spoken to",
+	"dont-xchg-versions": "the versions are how two ends know what they may say; a perftest that is older than 5.70 " +
+		"is not spoken to",
 	"retry-count":           "a client tries for as long as --retry says, in seconds",
 	"wait-destroy":          "nothing is destroyed before the peer is done; leave it out",
 	"report-cycles":         "the clock's rate is measured, and figures are in microseconds; --json has nanoseconds",

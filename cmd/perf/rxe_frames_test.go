@@ -70,7 +70,7 @@ func TestRXE_InteropFrames(t *testing.T) {
 	n := 0
 	for _, metric := range []string{"bw", "lat"} {
 		rows := [][]string{{"-s", "1000", "-n", "100"}, append([]string{"-s", "200", "-n", "100"}, ip...),
-			{"-s", "300", "-n", "100", "--tcp", "--raw_ipv6", "-J", "fd00::1", "-j", "fd00::2", "-K", "5000", "-k", "5001"},
+			{"-s", "300", "-n", "100", "--tcp", "--raw_ipv6", "-J", "fd00::1", "-j", "fd00::2", "-K", "50", "-k", "51"},
 			append([]string{"-s", "400", "-n", "100", "--vlan_en", "--vlan_pcp=3"}, ip...)}
 		if metric == "bw" {
 			rows = append(rows, []string{"-s", "500", "-n", "100", "-b"},
@@ -143,12 +143,16 @@ func TestRXE_Frames(t *testing.T) {
 			if tc.client != nil && tc.server == nil {
 				tc.server = []string{"-B", tc.client[1]}
 			}
-			args := append([]string{"perf", "send"}, append(strings.Fields(tc.line), "-c", "RawEth", "-n", "100", "--json")...)
+			args := slices.Concat([]string{"perf", "send"}, strings.Fields(tc.line),
+				[]string{"-c", "RawEth", "-n", "100", "--json"})
 			srv, cli := runFramesWith(t, vm, args, args, tc.server, tc.client)
 			for _, p := range []*proc{srv, cli} {
-				if o := p.outcome(t); len(o.Results) != 1 || o.Results[0].Count != tc.count || o.Results[0].Lost != 0 ||
-					strings.Contains(tc.line, "-b ") && (o.Results[0].Sent == nil || o.Results[0].Bits <= o.Results[0].Sent.Bits) {
-					t.Errorf("%v: %+v, want %d frames", p.Args, o, tc.count)
+				o := p.outcome(t)
+				if len(o.Results) != 1 || o.Results[0].Count != tc.count || o.Results[0].Lost != 0 {
+					t.Fatalf("%v: %+v, want %d frames", p.Args, o, tc.count)
+				}
+				if r := o.Results[0]; strings.Contains(tc.line, "-b ") && (r.Sent == nil || r.Bits <= r.Sent.Bits) {
+					t.Errorf("%v: %+v, want both directions", p.Args, r)
 				}
 			}
 		})

@@ -32,14 +32,19 @@ func TestRXE_Options(t *testing.T) {
 				t.Errorf("the payload is not right\n%s", cli.output())
 			}
 		}},
-		{"read bw --perform-warm-up -q 2 --threads 2 -t 8 -l 4 -n 40 --verify --json", func(t *testing.T, _, cli *proc) {
-			if r := cli.outcome(t).Results; len(r) != 1 || r[0].Count != 80 {
+		{"read bw --perform-warm-up -q 2 --threads 2 -t 8 -l 4 -n 40 --verify --json", func(t *testing.T, _, c *proc) {
+			if r := c.outcome(t).Results; len(r) != 1 || r[0].Count != 80 {
 				t.Errorf("%+v, want 80 messages", r)
 			}
 		}},
 		{"write bw --perform-warm-up -b -a -s 4K -n 10 -e --json", func(t *testing.T, _, cli *proc) {
 			if r := cli.outcome(t).Results; len(r) != 12 || r[11].Count != 10 {
 				t.Errorf("%+v, want 12 sizes of 10 messages", r)
+			}
+		}},
+		{"send bw --send-with-imm -s 64 -n 50 --verify --json", func(t *testing.T, srv, _ *proc) {
+			if !srv.outcome(t).Verified {
+				t.Errorf("the payload is not right\n%s", srv.output())
 			}
 		}},
 		{"send lat -U -n 20 --json", func(t *testing.T, srv, cli *proc) {

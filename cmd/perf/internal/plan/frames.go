@@ -110,8 +110,8 @@ func (p *Plan) checkFrames(c *complaints) {
 	f := &p.Frames
 	if p.Transport != wire.RawEth {
 		if *f != (Frames{}) {
-			c.add("fields of frames (-B -E -J -j -K -k -L -Y --client --tcp --vlan-en --flows --promiscuous --sniffer): " +
-				"only raw Ethernet (-c RawEth) has them")
+			c.add("fields of frames (-B -E -J -j -K -k -L -Y --client --tcp --vlan-en --flows --promiscuous " +
+				"--sniffer): only raw Ethernet (-c RawEth) has them")
 		}
 		return
 	}
@@ -123,11 +123,11 @@ func (p *Plan) checkFrames(c *complaints) {
 			"--client", p.Host)
 	case p.RDMACM:
 	case p.Bidirectional && p.Duration > 0:
-		c.add("bidirectional (-b) for a time (-D): the ends of raw Ethernet (-c RawEth) cannot tell each other when it " +
-			"is over; give iterations (-n)")
+		c.add("bidirectional (-b) for a time (-D): the ends of raw Ethernet (-c RawEth) cannot tell each other when " +
+			"it is over; give iterations (-n)")
 	case p.QPs > 1 && !f.Ports():
-		c.add("queue pairs (-q) %d: raw Ethernet (-c RawEth) tells their frames apart by ports; give them (-J -j -K -k)",
-			p.QPs)
+		c.add("queue pairs (-q) %d: raw Ethernet (-c RawEth) tells their frames apart by ports; "+
+			"give them (-J -j -K -k)", p.QPs)
 	case p.QPs > 1 && p.Threads != p.QPs:
 		c.add("queue pairs (-q) %d: those of raw Ethernet (-c RawEth) have a CQ each; give as many --threads", p.QPs)
 	case p.All:

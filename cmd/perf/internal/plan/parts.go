@@ -11,8 +11,8 @@ func (p *Plan) checkReversed(c *complaints) {
 	switch {
 	case !p.Reversed:
 	case p.RDMACM:
-		c.add("reversed (--reversed): with rdma_cm (-R) the end that connects is the client; start the ends the other " +
-			"way round")
+		c.add("reversed (--reversed): with rdma_cm (-R) the end that connects is the client; start the ends the " +
+			"other way round")
 	case p.Multicast:
 		c.add("reversed (--reversed): of multicast (-g) the server receives; start the ends the other way round")
 	case p.Transport == wire.RawEth:
@@ -59,8 +59,8 @@ func (p *Plan) checkPerPort(c *complaints) {
 	switch {
 	case !p.PerPort:
 	case !p.DualPort:
-		c.add("figures of each port (--report-per-port): they need two ports (-O); a test of two devices (-d a,b) has " +
-			"those of each device")
+		c.add("figures of each port (--report-per-port): they need two ports (-O); a test of two devices (-d a,b) " +
+			"has those of each device")
 	case p.Duration < time.Second:
 		c.add("figures of each port (--report-per-port): only runs by time (-D) have them, as perftest's")
 	}

@@ -287,9 +287,10 @@ func TestGoldenExchange(t *testing.T) {
 			if err != nil || d != peerDest {
 				t.Fatalf("Keys = %+v, %v", d, err)
 			}
-			r, err := w.Reports(Report{65536, 1000, 12.5, 11.5, 0.0002, true, [2]PortReport{{6, 0.0001}, {5.5, 0.0001}}},
-				time.Minute)
-			if wr := (Report{65536, 1000, 70.5, 60.25, 0.0009, true, [2]PortReport{{40.25, 0.0006}, {20, 0.0003}}}); err != nil || r != wr {
+			own := Report{65536, 1000, 12.5, 11.5, 0.0002, true, [2]PortReport{{6, 0.0001}, {5.5, 0.0001}}}
+			r, err := w.Reports(own, time.Minute)
+			ports := [2]PortReport{{40.25, 0.0006}, {20, 0.0003}}
+			if wr := (Report{65536, 1000, 70.5, 60.25, 0.0009, true, ports}); err != nil || r != wr {
 				t.Errorf("Reports = %+v, %v; want %+v", r, err, wr)
 			}
 			wg.Wait()
