@@ -275,7 +275,8 @@ func (e *Engine) commit() int {
 	return okSide
 }
 
-// postpone takes the requester's completions out of the batch, to be written with those of other queue pairs.
+// postpone takes the requester's completions of a batch with data out of it, to be written with those of other queue
+// pairs.
 func (e *Engine) postpone() {
 	b := &e.b
 	for i := range b.cqes {
@@ -291,8 +292,8 @@ func (e *Engine) postpone() {
 	}
 }
 
-// writeLater writes the completions that were postponed: before an event is raised, and before others have the
-// fabric's lock.
+// writeLater writes the completions that were postponed: before an event is raised or a queue is flushed, and before
+// others have the fabric's lock.
 func (e *Engine) writeLater() {
 	list := e.later
 	e.later = e.later[:0]

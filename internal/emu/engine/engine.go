@@ -53,7 +53,7 @@ type Engine struct {
 
 	// What follows a batch.
 	held     []pending  // delayed completions
-	later    []pending  // of requesters, which are written together
+	later    []pending  // completions of several requesters, which are written together
 	toNotify []*hca.CQ  // events to send when the batch is in memory
 	limits   []*hca.SRQ // whose limit is to be checked when the batch is through
 
