@@ -127,7 +127,8 @@ func (b *bench) many() error {
 			var rates [2]float64
 			for k := range 2 {
 				which := k ^ i&1
-				r, err := b.run("message", "bw", "-s", size, "-q", []string{few, lots}[which], "-n", b.messages(200_000))
+				conns := []string{few, lots}[which]
+				r, err := b.run("message", "bw", "-s", size, "-q", conns, "-n", b.messages(200_000))
 				if err != nil {
 					return err
 				}

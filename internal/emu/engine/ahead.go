@@ -11,8 +11,8 @@ const (
 	aheadBlocks = 8  // of each; a QP that has more is worth a call of its own
 )
 
-// wqesAhead is WQEs of the QPs whose turn is next. Where many QPs have one or two WQEs each, reading them one by one costs
-// as much as a small message. What was announced does not change before it completes.
+// wqesAhead is WQEs of the QPs whose turn is next. Where many QPs have one or two WQEs each, reading them one by one
+// costs as much as a small message. What was announced does not change before it completes.
 type wqesAhead struct {
 	list  [aheadQPs]aheadQP // in turn
 	n     int
