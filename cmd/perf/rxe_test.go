@@ -371,6 +371,11 @@ func TestRXE_InteropStock(t *testing.T) {
 		{"shared receives, UD", []string{"--use-srq", "-c", "UD", "-s", "512", "-n", "50"}, "send bw, send lat", "512"},
 		{"compare and swap", []string{"-A", "CMP_AND_SWAP", "-n", "50"}, "atomic bw, atomic lat", "8"},
 		{"atomics both directions", []string{"-b", "-q", "2", "-n", "50"}, "atomic bw", "8"},
+		// With completions moderated stock waits for ever, against itself, too.
+		{"warm-up", []string{"--perform_warm_up", "-b", "-q", "2", "-Q", "1", "-t", "16", "-s", "1024", "-n", "60"},
+			"write bw, read bw", "1024"},
+		{"reversed", []string{"--reversed", "-s", "1024", "-n", "50"}, "write bw, write lat, read bw, send bw", "1024"},
+		{"gap", []string{"--latency_gap=50", "-s", "64", "-n", "50"}, "read lat, send lat", "64"},
 		{"gigabits", []string{"--report_gbits", "-m", "1024", "-s", "8192", "-n", "50"}, "write bw", "8192"},
 	}
 	tab := interop{}
@@ -752,7 +757,8 @@ func TestRXE_StoppedPeer(t *testing.T) {
 // TestRXE_ServerChecks: a server says what its device refuses before a client comes.
 func TestRXE_ServerChecks(t *testing.T) {
 	vm := testutil.NeedRXE(t)
-	for _, a := range [][]string{{"-I", "60000"}, {"-q", "16384", "-t", "15000"}} {
+	for _, a := range [][]string{{"-I", "60000"}, {"-q", "16384", "-t", "15000"}, {"-x", "200"},
+		{"-x", "4000"}, {"--pkey-index", "60000"}} {
 		srv := start(t, "perf", append([]string{"write", "bw", "-d", vm.Dev[0], "-p", freshPort()}, a...)...)
 		if rc := srv.wait(t); rc != 1 || strings.Contains(srv.diag.String(), "waiting") {
 			t.Errorf("%v: exit code %d\n%s", a, rc, srv.output())
