@@ -16,6 +16,7 @@ const (
 	sqDepth     = 32          // work requests of a connection that are under way
 	sqData      = sqDepth - 4 // of them data frames, so that a control frame always finds room
 	sqSignal    = sqDepth / 4 // every so many work requests one is signaled
+	sqScarce    = 2           // the same, while there are not enough blocks
 	maxWindow   = 64          // most data frames that the peer may send ahead of the application
 	startWindow = minLimit    // at first
 	maxInline   = 44          // header and payload that fit into one basic block of a WQE
@@ -341,7 +342,7 @@ func (l *link) next(n int) bool {
 		l.dataPosted()
 	}
 	l.posted++
-	if forced || l.posted-l.signaled >= sqSignal || data && l.e.scarce.Load() {
+	if forced || l.posted-l.signaled >= sqSignal || data && l.posted-l.signaled >= sqScarce && l.e.scarce.Load() {
 		wr.Flags |= ibv.Signaled
 		l.signaled = l.posted
 	}

@@ -250,6 +250,9 @@ func (e *Engine) commit() int {
 			}
 		}
 	}
+	if n > 0 && len(e.ready) >= fewReady {
+		e.postpone()
+	}
 	for i := 0; i < len(b.cqes); {
 		if p := &b.cqes[i]; p.drop || p.inBlock || n > 0 && p.cq.Mem == b.dst {
 			i++
@@ -270,6 +273,45 @@ func (e *Engine) commit() int {
 	b.clear()
 	e.notify()
 	return okSide
+}
+
+// postpone takes the requester's completions of a batch with data out of it, to be written with those of other queue
+// pairs.
+func (e *Engine) postpone() {
+	b := &e.b
+	for i := range b.cqes {
+		p := &b.cqes[i]
+		if p.drop || p.inBlock || p.block > 0 || p.cq.Mem == b.dst {
+			continue
+		}
+		if len(e.later) == cap(e.later) {
+			e.writeLater()
+		}
+		e.later = append(e.later, *p)
+		p.drop = true
+	}
+}
+
+// writeLater writes the completions that were postponed: before an event is raised or a queue is flushed, and before
+// others have the fabric's lock.
+func (e *Engine) writeLater() {
+	list := e.later
+	e.later = e.later[:0]
+	for i := range list {
+		list[i].drop = list[i].cq.Run.Dead // since then
+	}
+	for i := 0; i < len(list); {
+		if list[i].drop {
+			i++
+			continue
+		}
+		i = e.writeCQEs(list, i, false)
+	}
+	for i := range list {
+		if p := &list[i]; !p.drop {
+			e.written(p)
+		}
+	}
 }
 
 // writeCQEs writes the completions from i on that are for the same process as it, and returns the first one that is

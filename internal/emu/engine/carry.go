@@ -119,6 +119,8 @@ func (e *Engine) yield() bool {
 	if e.restarts > 3 || nanos() < e.limit {
 		return false
 	}
+	e.writeLater()
+	e.notify()
 	epoch := e.epoch
 	e.yielding = true
 	e.f.Mutex.Unlock()

@@ -83,6 +83,10 @@ func (e *Engine) fire(cq *hca.CQ) {
 }
 
 func (e *Engine) notify() {
+	if len(e.toNotify) == 0 {
+		return
+	}
+	e.writeLater() // it may be among what the event is for
 	for _, cq := range e.toNotify {
 		if e.Hooks.Trace != nil {
 			e.traceEvent(cq)

@@ -44,6 +44,7 @@ type Engine struct {
 	restarts int  // of a large message, because others changed something
 	paged    bool // a region on demand was used in the batch
 	win      window
+	ahead    wqesAhead
 	w        wqe
 	x        exchange
 	frames   frames
@@ -52,6 +53,7 @@ type Engine struct {
 
 	// What follows a batch.
 	held     []pending  // delayed completions
+	later    []pending  // completions of several requesters, which are written together
 	toNotify []*hca.CQ  // events to send when the batch is in memory
 	limits   []*hca.SRQ // whose limit is to be checked when the batch is through
 
@@ -71,6 +73,7 @@ func New(f *hca.Fabric, c Config) *Engine {
 	e.b.buf = make([]byte, c.Bounce+128*(2*c.Batch+2))
 	e.b.giov, e.b.siov = spans(2*c.Batch+64), spans(6*c.Batch+64)
 	e.b.cqes = make([]pending, 0, 2*c.Batch+2)
+	e.later = make([]pending, 0, cap(e.b.cqes))
 	e.io.cbuf, e.io.civ = make([]byte, 0, 128*(2*c.Batch+2)), spans(4*c.Batch+4)
 	e.io.look = make([]byte, 4+len(e.win.buf))
 	e.io.rec, e.io.riov = make([]byte, lookBytes), spans(lookChunk)
@@ -149,12 +152,15 @@ func (e *Engine) turn() (worked bool) {
 		copy(e.ready, e.ready[1:])
 		e.ready = e.ready[:len(e.ready)-1]
 		qp.Run.Queued = false
+		e.foresee(qp)
 		e.exec(qp)
 		worked = true
 		if nanos() > e.limit {
 			break
 		}
 	}
+	e.writeLater()
+	e.notify()
 	if len(e.timers) > 0 && e.expire() { // after what was rung for: events of it come first
 		worked = true
 	}

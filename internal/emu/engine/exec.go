@@ -92,6 +92,7 @@ func (e *Engine) settle(qp *hca.QP, done int) {
 	}
 	e.limits = e.limits[:0]
 	if done > 0 && qp.Run.Drain {
+		e.writeLater()
 		e.drained(qp)
 	}
 }

@@ -12,6 +12,7 @@ func (e *Engine) flush(qp *hca.QP) {
 	first := r.Flush
 	r.Flush = false
 	e.begin(qp)
+	e.writeLater()
 	room := func() bool { return len(e.b.cqes) < cap(e.b.cqes) }
 	more := !e.cancelRendezvous(qp)
 	e.records([]*hca.QP{qp}, func(_ *hca.QP, rq, sq uint16) {
