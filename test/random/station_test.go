@@ -703,7 +703,7 @@ func (s *station) collect(lacks func(q *end) bool) error {
 func (s *station) missing() string {
 	var b strings.Builder
 	for i, q := range s.qps {
-		if s.lacks(q) {
+		if q.fate != nil && s.lacks(q) {
 			fmt.Fprintf(&b, "link %d: %d sends", i, len(q.left))
 			if len(q.left) > 0 {
 				fmt.Fprintf(&b, " from %#x", q.left[0].id)
