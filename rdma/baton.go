@@ -75,13 +75,14 @@ func (e *Engine) tryTurn() bool {
 	}
 }
 
-// poll handles a shard's completions until ctx ends, but for those that goroutines take that wait.
+// poll handles a shard's completions until ctx ends, but for those that goroutines take that wait. After an event it
+// waits for its turn, if somebody polls: that one may have looked before the event whether the CQ is armed.
 func (e *Engine) poll(ctx context.Context, fail func(error)) {
 	for {
 		seen := e.cq.Events()
-		var err error
-		if e.tryTurn() { // else it is up to who polls
-			if !e.away.Load() {
+		err := bound{ctx: ctx}.enter(e.pollTurn)
+		if err == nil {
+			if !e.away.Load() || e.asleep.Load() > 0 {
 				err = e.arm()
 			}
 			leave(e.pollTurn)

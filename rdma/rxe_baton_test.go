@@ -79,6 +79,32 @@ func TestRXE_WaitersPoll(t *testing.T) {
 	atRest(t, server, client)
 }
 
+// TestRXE_EventWhilePolling has an event come while somebody polls who has looked already whether the CQ is armed: it
+// was. The poller has to take over.
+func TestRXE_EventWhilePolling(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Spin: -1})
+	ctx := timeout(t)
+	a, b := conns(t, server, client)
+	defer a.Close()
+	defer b.Close()
+	for range 20 {
+		atRest(t, server)
+		server.pollTurn <- struct{}{}
+		seen := server.cq.Events()
+		if !server.armed() {
+			leave(server.pollTurn)
+			continue // an acknowledgement has come
+		}
+		ok(t, a.Send(ctx, []byte("wake")))
+		ok(t, server.cq.WaitEvent(ctx, seen))
+		time.Sleep(absence) // the poller has had the event, too
+		leave(server.pollTurn)
+		m, err := b.Recv(ctx)
+		ok(t, err)
+		m.Release()
+	}
+}
+
 // atRest waits until the CQs are armed and no timer runs: who is idle takes no processor time.
 func atRest(t *testing.T, engines ...*Engine) {
 	t.Helper()

@@ -240,13 +240,14 @@ func touch(where string) {
 }
 
 // TestRXEHugePages runs in the VM because it sets huge pages aside for the whole
-// system.
+// system: others would take them.
 func TestRXEHugePages(t *testing.T) {
 	if where := os.Getenv("DMA_TEST_TOUCH"); where != "" {
 		touch(where)
 		return
 	}
-	testutil.NeedRXE(t)
+	rxe := testutil.NeedRXE(t)
+	rxe.NeedKernel(t)
 	const nr = "/proc/sys/vm/nr_hugepages"
 	old, err := os.ReadFile(nr)
 	if err != nil {

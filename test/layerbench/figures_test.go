@@ -21,7 +21,14 @@ func (b *bench) large() error {
 	if err != nil {
 		return err
 	}
-	b.cpu("stream_cpu_vs_memcpy", "at most 1.35", r, "stream", "copy", func(u *usage) float64 { return u.Copying })
+	copying := func(u *usage) float64 { return u.Copying }
+	b.cpu("stream_cpu_vs_memcpy", "at most 1.35", r, "stream", "copy", copying)
+	perWrite := func(of func(*usage) float64) func(x, _ *result) float64 {
+		return func(x, _ *result) float64 { return (of(&x.Client) + of(&x.Server)) / 2 / x.Messages * 1e6 }
+	}
+	cpu := func(u *usage) float64 { return u.CPU }
+	b.figure("stream_cpu_1M", "us", "none", r.median("stream", "copy", perWrite(cpu)),
+		fmt.Sprintf("of an end, for each MiB; copying it %.1f us", r.median("copy", "copy", perWrite(copying))))
 	return nil
 }
 
