@@ -13,6 +13,8 @@
 //	_, err = qp.PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, SGEs: sges, AH: ah, RemoteQPN: peer.QPN,
 //		RemoteQKey: peer.QKey}})
 //
+// All functions are safe for concurrent use, and errors are *ibv.OpError, as those of package ibv.
+//
 // Functions return ibv.ErrNotSupported for devices of other providers, and if the library is too old:
 // rdma-core v26 has the first of them.
 package efadv

@@ -58,6 +58,22 @@ func (dm *DM) Control(f func(handle unsafe.Pointer)) error {
 	return dm.node.control("control dm", &dm.handle, f)
 }
 
+// Control calls f with the struct ibv_ah * of the address: see Device.Control.
+func (ah *AH) Control(f func(handle unsafe.Pointer)) error {
+	return ah.node.control("control ah", &ah.handle, f)
+}
+
+// Control calls f with the struct ibv_mw * of the window: see Device.Control. C must not bind it.
+func (mw *MW) Control(f func(handle unsafe.Pointer)) error {
+	return mw.node.control("control mw", &mw.handle, f)
+}
+
+// Control calls f with the struct ibv_comp_channel * of the channel: see Device.Control. Its events are read by a
+// goroutine of this package, so that C must read none.
+func (ch *CompChannel) Control(f func(handle unsafe.Pointer)) error {
+	return ch.node.control("control comp channel", &ch.handle, f)
+}
+
 func (n *node) control(op string, handle *uintptr, f func(unsafe.Pointer)) error {
 	if err := n.enter(op); err != nil {
 		return err

@@ -72,3 +72,32 @@ func TestFake_Control(t *testing.T) {
 	ok(t, other.Close())
 	wantErr(t, other.Control(never), ErrClosed, "control pd")
 }
+
+// C finds what Control lends, and nobody closes it meanwhile.
+func TestFake_ControlMore(t *testing.T) {
+	s := fakeSide(t, nil)
+	ep := must(s.newQP(t, nil).Endpoint(1, 1))(t)
+	ah := must(s.pd.CreateAH(must(s.qp.Address(ep, nil))(t)))(t)
+	mw := must(s.pd.AllocMW(MWType2))(t)
+	ch := must(s.dev.CreateCompChannel())(t)
+	for what, lend := range map[string]func(func(unsafe.Pointer)) error{"control ah": ah.Control,
+		"control mw": mw.Control, "control comp channel": ch.Control} {
+		var handle unsafe.Pointer
+		ok(t, lend(func(h unsafe.Pointer) { handle = h }))
+		if context := *(*uintptr)(handle); context != s.dev.handle { // the first field of each
+			t.Errorf("%s: a context at %#x, want %#x", what, context, s.dev.handle)
+		}
+	}
+	ok(t, mw.Control(func(h unsafe.Pointer) {
+		if c := (*abi.MW)(h); c.RKey != mw.RKey() {
+			t.Errorf("%+v", c)
+		}
+	}))
+	never := func(unsafe.Pointer) { t.Error("called with a closed object") }
+	ok(t, ah.Close())
+	wantErr(t, ah.Control(never), ErrClosed, "control ah")
+	ok(t, mw.Close())
+	wantErr(t, mw.Control(never), ErrClosed, "control mw")
+	ok(t, ch.Close())
+	wantErr(t, ch.Control(never), ErrClosed, "control comp channel")
+}

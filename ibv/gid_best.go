@@ -2,46 +2,88 @@ package ibv
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/gid"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// bestGID returns the index of the GID that a connection should use on a port.
+// BestGID returns the entry of a port's GID table that a connection should use: the one that Endpoint
+// chooses for the index BestGID, and that show_gids --best prints. If none can be used, the error, which
+// is ErrNotFound, tells of each why. Unlike Endpoint it takes a port that is not active, too.
+func (d *Device) BestGID(port uint8) (GIDEntry, error) {
+	pa, err := d.QueryPort(port)
+	if err != nil {
+		return GIDEntry{}, err
+	}
+	return d.bestGID(port, pa)
+}
+
 // Preconditions: nothing is entered.
-func (d *Device) bestGID(port uint8, pa *PortAttr) (int, error) {
+func (d *Device) bestGID(port uint8, pa *PortAttr) (GIDEntry, error) {
 	table, err := d.GIDTable()
 	if err != nil {
-		return 0, err
+		return GIDEntry{}, err
 	}
-	root := sysfs.DefaultRoot()
-	links := make(map[string]sysfs.Netdev)
-	var candidates []gid.Candidate
+	c := newGIDChoice()
 	for _, e := range table {
-		if e.Port != port {
-			continue
+		if e.Port == port {
+			c.add(d.Name(), e, pa.State.active())
 		}
-		dev, known := links[e.Netdev]
-		if !known && e.Netdev != "" {
-			dev, _ = root.Netdev(e.Netdev)
-			links[e.Netdev] = dev
-		}
-		candidates = append(candidates, gid.Candidate{
-			GID:        e.GID,
-			Index:      e.Index,
-			Type:       gid.Type(e.Type),
-			PortActive: pa.State.active(),
-			Netdev:     linkOf(dev),
-			VLAN:       dev.VLAN,
-		})
 	}
-	best := gid.Best(candidates)
+	best := c.best()
 	if best < 0 {
-		return 0, &OpError{Op: "choose gid", Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: ErrNotFound,
-			Detail: fmt.Sprintf("none of %d entries is usable; does the network device have an address?",
-				len(candidates))}
+		return GIDEntry{}, &OpError{Op: "choose gid", Object: fmt.Sprintf("%s/%d", d.Name(), port), Err: ErrNotFound,
+			Detail: c.why() + "; does the network device have an address?"}
 	}
-	return candidates[best].Index, nil
+	return c.entries[best], nil
+}
+
+// gidChoice is a list of GIDs to choose from.
+type gidChoice struct {
+	root       sysfs.Root
+	devices    []string // by entry
+	entries    []GIDEntry
+	candidates []gid.Candidate
+	links      map[string]sysfs.Netdev
+}
+
+func newGIDChoice() *gidChoice {
+	return &gidChoice{root: sysfs.DefaultRoot(), links: make(map[string]sysfs.Netdev)}
+}
+
+func (c *gidChoice) add(device string, e GIDEntry, active bool) {
+	link := c.netdev(e.Netdev)
+	c.devices, c.entries = append(c.devices, device), append(c.entries, e)
+	c.candidates = append(c.candidates, gid.Candidate{GID: e.GID, Index: e.Index, Type: gid.Type(e.Type),
+		PortActive: active, Netdev: linkOf(link), VLAN: link.VLAN})
+}
+
+// netdev returns the network interface, the zero value if there is none.
+func (c *gidChoice) netdev(name string) sysfs.Netdev {
+	link, known := c.links[name]
+	if !known && name != "" {
+		link, _ = c.root.Netdev(name)
+		c.links[name] = link
+	}
+	return link
+}
+
+// best returns the index of the best entry, -1 if none can be used.
+func (c *gidChoice) best() int { return gid.Best(c.candidates) }
+
+// why says why each entry cannot be used.
+func (c *gidChoice) why() string {
+	const most = 8
+	var b strings.Builder
+	fmt.Fprintf(&b, "none of %d entries is usable", len(c.entries))
+	for i, e := range c.entries[:min(len(c.entries), most)] {
+		fmt.Fprintf(&b, "; %d, %v: %s", e.Index, e.GID, gid.Unusable(c.candidates[i]))
+	}
+	if len(c.entries) > most {
+		b.WriteString("; …")
+	}
+	return b.String()
 }
 
 func linkOf(d sysfs.Netdev) gid.Link {

@@ -31,7 +31,7 @@ type ConnectOptions struct {
 	// but sends.
 	Access AccessFlags
 
-	PKeyIndex uint16
+	PKeyIndex uint16 // of the entry of the port's P_Key table; Device.PKeyIndex finds it
 
 	// AckTimeout is how long the QP waits for an acknowledgement before it resends a packet. It
 	// is rounded up to 4.096 µs·2^n, n from 0 to 31: TimeCode(n).Duration() is exact. 0 means
@@ -49,10 +49,10 @@ type ConnectOptions struct {
 	// the 32 times from 0.01 ms to 655.36 ms; RNRTimer(n).Duration() is exact. 0 means 0.64 ms.
 	RNRTimer time.Duration
 
-	MaxRdAtomic     uint8 // reads and atomics outstanding to the peer; 0 means what both ends support
-	MaxDestRdAtomic uint8 // reads and atomics outstanding from the peer; 0 means what the device supports
-	SL              uint8
-	TrafficClass    uint8
+	MaxRdAtomic     uint8  // reads and atomics outstanding to the peer; 0 means what both ends support
+	MaxDestRdAtomic uint8  // reads and atomics outstanding from the peer; 0 means what the device supports
+	SL              uint8  // service level, 4 bits
+	TrafficClass    uint8  // on RoCE v2 the DSCP, shifted left by 2, and the bits of ECN
 	HopLimit        uint8  // 0 means 64
 	FlowLabel       uint32 // 20 bits
 	QKey            uint32 // UD; 0 means the Q_Key of the Endpoint
@@ -109,9 +109,11 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &PortError{Device: d.Name(), Port: port,
 				State: pa.State}}
 		}
-		if gidIndex, err = d.bestGID(port, pa); err != nil {
+		best, err := d.bestGID(port, pa)
+		if err != nil {
 			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: err}
 		}
+		gidIndex = best.Index
 	}
 	index := limit{gidEntry, gidIndex, min(max(pa.GIDTableLen, 1), 256) - 1} // address vectors have 8 bits for it
 	where := fmt.Sprintf("%s port %d", d.Name(), port)

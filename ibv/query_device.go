@@ -13,17 +13,17 @@ import (
 type DeviceAttr struct {
 	FirmwareVersion       string
 	NodeGUID              GUID
-	SysImageGUID          GUID
-	MaxMRSize             uint64
-	PageSizeCap           uint64
-	VendorID              uint32
-	VendorPartID          uint32
+	SysImageGUID          GUID   // the same for all devices of an adapter
+	MaxMRSize             uint64 // bytes
+	PageSizeCap           uint64 // page sizes, each of which is a bit: 4096 for 4 KiB
+	VendorID              uint32 // IEEE's, 0x2c9 for mlx5
+	VendorPartID          uint32 // the PCI device ID
 	HWVersion             uint32
 	MaxQP                 int
-	MaxQPWR               int
+	MaxQPWR               int // of a send or receive queue; less with many SGEs or much inline data
 	CapFlags              DeviceCapFlags
-	MaxSGE                int
-	MaxSGERead            int
+	MaxSGE                int // of a work request
+	MaxSGERead            int // of a read
 	MaxCQ                 int
 	MaxCQE                int
 	MaxMR                 int
@@ -32,18 +32,18 @@ type DeviceAttr struct {
 	MaxResRdAtom          int // and that all QPs together can answer
 	MaxQPInitRdAtom       int // reads and atomics that a QP can have outstanding
 	AtomicCap             AtomicCap
-	MaxMW                 int
+	MaxMW                 int // 0: no memory windows
 	MaxRawEthyQP          int
 	MaxMcastGroups        int
-	MaxMcastQPAttach      int
+	MaxMcastQPAttach      int // QPs in one group
 	MaxTotalMcastQPAttach int
 	MaxAH                 int
 	MaxSRQ                int
 	MaxSRQWR              int
 	MaxSRQSGE             int
-	MaxPKeys              int
-	LocalCAAckDelay       TimeCode
-	PhysPortCnt           uint8
+	MaxPKeys              int           // of a port's table
+	LocalCAAckDelay       TimeCode      // longest time from a packet to its acknowledgement
+	PhysPortCnt           uint8         // ports are numbered from 1 to this
 	Ex                    *DeviceAttrEx // nil if the library or the provider has no extended query
 }
 
@@ -53,22 +53,22 @@ type DeviceAttr struct {
 type DeviceAttrEx struct {
 	ODP                     ODPCaps
 	CompletionTimestampMask uint64 // valid bits of a completion's timestamp, 0 if there is none
-	HCACoreClockKHz         uint64
+	HCACoreClockKHz         uint64 // of the timestamps
 	CapFlagsEx              DeviceCapFlags
-	TSOMaxBytes             uint32
+	TSOMaxBytes             uint32 // of the data of one TSO, 0 if there is none
 	TSOQPTypes              QPTypes
 	RSS                     RSSCaps
-	MaxWQTypeRQ             uint32
+	MaxWQTypeRQ             uint32 // receive WQs
 	PacketPacing            PacketPacingCaps
 	RawPacketCaps           RawPacketCaps
 	TagMatching             TagMatchingCaps
-	CQModerationMaxCount    uint16
+	CQModerationMaxCount    uint16 // completions
 	CQModerationMaxPeriod   uint16 // µs
 	MaxDMSize               uint64 // bytes of device memory
 	PCIAtomicFetchAdd       AtomicSizes
 	PCIAtomicSwap           AtomicSizes
 	PCIAtomicCompareSwap    AtomicSizes
-	PhysPortCntEx           uint32
+	PhysPortCntEx           uint32 // ports, with those beyond 255; Go's calls take the first 255
 }
 
 // ODPCaps are the capabilities of on-demand paging. C: struct ibv_odp_caps.

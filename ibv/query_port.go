@@ -14,23 +14,23 @@ type PortAttr struct {
 	State         PortState
 	MaxMTU        MTU
 	ActiveMTU     MTU
-	GIDTableLen   int
+	GIDTableLen   int // with the empty entries
 	CapFlags      PortCap
 	CapFlags2     PortCap2
-	MaxMsgSize    uint32
-	BadPKeyCntr   uint32
-	QKeyViolCntr  uint32
+	MaxMsgSize    uint32 // bytes
+	BadPKeyCntr   uint32 // packets with a wrong P_Key
+	QKeyViolCntr  uint32 // packets with a wrong Q_Key
 	PKeyTableLen  int
-	LID           uint16
-	SMLID         uint16
-	LMC           uint8
-	MaxVLNum      uint8
-	SMSL          uint8
+	LID           uint16 // 0 on Ethernet, as are the subnet manager's fields
+	SMLID         uint16 // of the subnet manager
+	LMC           uint8  // base-2 logarithm of the LIDs of the port
+	MaxVLNum      uint8  // virtual lanes, in C's code: 1, 2, 3, 4, 5 for 1, 2, 4, 8, 15
+	SMSL          uint8  // service level to the subnet manager
 	SubnetTimeout TimeCode
 	InitTypeReply uint8
 	PhysState     PhysState
 	LinkLayer     LinkLayer
-	Flags         uint8
+	Flags         uint8  // C: IBV_QPF_GRH_REQUIRED is 1
 	ActiveWidth   uint8  // one bit: 1 for 1X, 2 for 4X, 4 for 8X, 8 for 12X, 16 for 2X
 	ActiveSpeed   uint32 // one bit for the speed of a lane, from active_speed_ex if the library has it
 }

@@ -1,4 +1,4 @@
-// Package loader finds and opens libibverbs, librdmacm and libmlx5 at run time, and reports what it
+// Package loader finds and opens libibverbs, librdmacm, libmlx5 and libefa at run time, and reports what it
 // found. Users of package ibv need it only for a [Report] when something is wrong.
 //
 // A program that imports it starts without any of these libraries; [Open] then

@@ -37,6 +37,12 @@
 // change frames. Match has the fields, in the device's layout. The rules stand in the kernel's tables, with those of
 // ibv's CreateFlow. CreateDRDomain is libmlx5's own steering, by tables that lead to each other.
 //
+// # Goroutines, lifetime, errors
+//
+// Everything is safe for concurrent use, but views of rings, whose comments say so. Objects belong to the Device, PD or
+// object that they are made of, which cannot be closed before them. Errors are *ibv.OpError, as those of package ibv;
+// what the device refused by itself is a *CommandError.
+//
 // # Devices
 //
 // Functions return ibv.ErrNotSupported for devices of other providers, and if the library is too

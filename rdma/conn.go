@@ -61,7 +61,7 @@ func (c *Conn) LocalAddr() netip.AddrPort { return c.l.local }
 // RemoteAddr returns the address of the peer.
 func (c *Conn) RemoteAddr() netip.AddrPort { return c.l.remote }
 
-// Transport says what carries the messages, as in "rdma mlx5_0 direct".
+// Transport says what carries the messages, as in "rdma mlx5_0 Direct".
 func (c *Conn) Transport() string { return c.l.transport() }
 
 // Engine returns the engine that the connection belongs to.

@@ -198,7 +198,7 @@ func (c *PacketConn) RemoteAddr() net.Addr {
 // have less, and then loses longer ones.
 func (c *PacketConn) MaxDatagram() int { return c.mtu }
 
-// Transport says what carries the datagrams, as in "rdma mlx5_0 direct".
+// Transport says what carries the datagrams, as in "rdma mlx5_0 Direct".
 func (c *PacketConn) Transport() string { return c.e.transport() }
 
 // Stats returns the counters.

@@ -535,7 +535,7 @@ func (s *Stream) Engine() *Engine {
 	return s.l.e.shards[0]
 }
 
-// Transport says what carries the stream, as in "rdma mlx5_0 direct", or with Options.Fallback "tcp: " and why.
+// Transport says what carries the stream, as in "rdma mlx5_0 Direct", or with Options.Fallback "tcp: " and why.
 func (s *Stream) Transport() string {
 	if s.tcp != nil {
 		return "tcp: " + s.why

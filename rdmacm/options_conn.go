@@ -38,8 +38,8 @@ type Options struct {
 	Prepare func(*Conn) error
 
 	ResponderResources uint8 // see ConnParam
-	InitiatorDepth     uint8
-	RetryCount         uint8
+	InitiatorDepth     uint8 // see ConnParam
+	RetryCount         uint8 // see ConnParam
 	RNRRetryCount      uint8 // 0: a send waits forever for the peer's receive; see ConnParam
 	// Access is what the peer may do through the QP. 0 permits all, ibv.NoRemoteAccess sends only;
 	// see ConnParam. A value other than 0 needs rdma-core v23.
@@ -49,7 +49,7 @@ type Options struct {
 	// AckTimeout is the QP's ACK timeout, rounded up as in ibv.ConnectOptions. 0 is the path's,
 	// ibv.Forever none.
 	AckTimeout time.Duration
-	ReuseAddr  bool
+	ReuseAddr  bool // see ID.SetReuseAddr
 	AFOnly     bool // a listener on [::] refuses IPv4
 
 	// LocalAddr is the source address of Dial; zero lets the kernel choose.

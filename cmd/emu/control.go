@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -267,8 +268,13 @@ func status(key string) uint64 {
 
 // ask is `emu control`: it sends a request to the emulator that it runs below, and prints the answer.
 func ask(args []string, stdout io.Writer) error {
-	if len(args) == 0 {
-		args = []string{"help"}
+	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--help"}, args[0]) {
+		for _, r := range requests {
+			if _, err := fmt.Fprintf(stdout, "emu control %-40s %s\n", r.usage, r.text); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	v, err := control.Do(os.Getenv(control.Env), args...)
 	if err != nil {

@@ -197,6 +197,9 @@ The emulated device says nothing about an adapter's speed or its memory ordering
 Usage: emu [flags] -- program args…
        emu control REQUEST                  ask the emulator that this runs below; "help" lists requests
 
+Exit status: the program's; 99 if that is 0 and --strict has found something; 125 wrong usage,
+126 the program cannot be run. emu control: 0 done, 1 refused.
+
 `
 
 func parse(args []string, stdout io.Writer) (*options, error) {
@@ -264,7 +267,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	if o.trace == "" && (o.json || o.raw) {
 		o.trace = "-"
 	}
-	if len(o.argv) == 0 && !o.list && !o.rules {
+	if len(o.argv) == 0 && !o.list && !o.rules && !o.version {
 		return nil, errors.New("no program to run: emu [flags] -- program args…; emu --help tells the flags")
 	}
 	return o, nil

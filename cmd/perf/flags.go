@@ -270,6 +270,12 @@ func parse(args []string) (*options, error) {
 		return nil, err
 	}
 	a := f.Args()
+	if len(a) == 1 {
+		if _, err := wire.ParseVerb(a[0]); err != nil {
+			return nil, fmt.Errorf("%.100q is no command: there are write, read, send, atomic, stream, message, "+
+				"compare, report, doctor, serve and mesh", a[0])
+		}
+	}
 	if len(a) < 2 {
 		return nil, errors.New("say what to do: perf {write|read|send|atomic} {bw|lat} [options] [server]")
 	}
@@ -327,6 +333,7 @@ func parse(args []string) (*options, error) {
 	if f.Changed("margin") && !f.Changed("duration") {
 		return nil, errors.New("margin (-f) needs a duration (-D)")
 	}
+	o.asked.GIDIndex = max(o.asked.GIDIndex, plan.Auto) // any negative one
 	if o.rails, err = plan.Rails(o.asked); err != nil {
 		return o, err
 	}

@@ -50,7 +50,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 {
 		command = args[0]
 	}
+	if len(args) == 2 && (args[1] == "-V" || args[1] == "--version") {
+		command, args = "", args[1:] // of any subcommand
+	}
 	switch command {
+	case "help":
+		fmt.Fprint(stdout, usage())
+		return exitOK
 	case string(layer.Stream), string(layer.Message):
 		return runLayer(ctx, args, stdout, stderr)
 	case "compare":

@@ -28,6 +28,7 @@ func TestParse(t *testing.T) {
 				c.GIDIndex == plan.Auto &&
 				c.Inline == plan.Auto && c.Timeout == 30*time.Second && c.LatencyDef == plan.RoundTrip
 		}},
+		{"write bw -x -5", func(o *options) bool { return o.plan.GIDIndex == plan.Auto }},
 		{"send lat 10.8.0.1", func(o *options) bool {
 			c := o.plan
 			return c.Verb == wire.Send && c.Metric == wire.Latency && c.Host == "10.8.0.1" && c.Size == 2 &&
@@ -126,6 +127,7 @@ func TestUsageErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                             "say what to do",
 		"write":                        "say what to do",
+		"docter":                       `"docter" is no command`,
 		"bw write":                     `verb "bw"`,
 		"write speed":                  `metric "speed"`,
 		"write bw a b":                 "1 arguments too many: b",
@@ -314,7 +316,7 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, a := range []string{"-h", "--help"} {
+	for _, a := range []string{"-h", "--help", "help"} {
 		var out, diag bytes.Buffer
 		if rc := run(t.Context(), []string{a}, &out, &diag); rc != exitOK || diag.Len() > 0 {
 			t.Errorf("%s: exit code %d, stderr %q", a, rc, diag.String())
@@ -334,9 +336,10 @@ func TestHelp(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	for _, a := range []string{"-V", "--version"} {
+	for _, a := range []string{"-V", "--version", "doctor --version", "compare -V", "report --version",
+		"serve --version", "mesh --version", "stream --version", "write --version"} {
 		var out, diag bytes.Buffer
-		if rc := run(t.Context(), []string{a}, &out, &diag); rc != exitOK || diag.Len() > 0 {
+		if rc := run(t.Context(), strings.Fields(a), &out, &diag); rc != exitOK || diag.Len() > 0 {
 			t.Errorf("%s: exit code %d, stderr %q", a, rc, diag.String())
 		}
 		if want := "perf of pureverbs " + buildinfo.Version() + "\n"; out.String() != want {

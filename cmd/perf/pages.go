@@ -18,7 +18,9 @@ perf mesh --json did: charts, and tables of all figures. It needs nothing but a 
 
   perf report [-o report.html] FILE.json...
 
-%s`
+%s
+Exit status: 0 written, 1 a file cannot be read or written, 2 wrong usage.
+`
 
 // runReport is perf report.
 func runReport(args []string, stdout, stderr io.Writer) int {

@@ -39,6 +39,7 @@ func TestRXE_Memory(t *testing.T) {
 		{"--odp", "send bw, read lat, send lat", !soft && direct, "--odp", "pages"},
 		{"--odp-implicit", "write bw, send lat", !soft && !direct, "", "pages"},
 		{"--use-dm", "read lat, write bw, send lat", !soft && !direct, "-m 1024", "device memory"},
+		{"--use-dm --write-with-imm", "write lat", !soft && direct, "", "device memory"},
 		{"--use-null-mr", "write bw, read lat", !soft && direct, "", "pages"},
 	} {
 		for i, k := range strings.Split(r.kinds, ", ") {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,6 +24,7 @@ type filter struct {
 	netdevs []string
 	states  []string
 	up      bool
+	source  netip.Addr // the address of the GIDs; the zero Addr for any
 }
 
 func (f *filter) setTypes(ib, v1, v2 bool) {
@@ -48,7 +50,8 @@ func (f *filter) row(r *row) bool {
 	return (len(f.types) == 0 || slices.Contains(f.types, r.entry.Type)) &&
 		(!f.v4 && !f.v6 || f.v4 && r.isIPv4() || f.v6 && r.isIPv6()) &&
 		(len(f.netdevs) == 0 || slices.Contains(f.netdevs, r.entry.Netdev)) &&
-		(!f.up || r.link != gid.LinkDown)
+		(!f.up || r.link != gid.LinkDown) &&
+		(!f.source.IsValid() || r.isIP() && r.entry.GID.Addr() == f.source)
 }
 
 // row is one GID and its properties.
@@ -151,6 +154,10 @@ func (l *listing) nothing(c *config) error {
 		return fmt.Errorf("no RDMA devices: %s is empty", c.root.ClassDir())
 	case l.gids == 0:
 		return fmt.Errorf("no GIDs: the tables of %d device(s) are empty", len(l.devices))
+	}
+	if s := c.filter.source; s.IsValid() {
+		return fmt.Errorf("no GID matches: %d without the filters; --to wants one of %v, from which this host sends",
+			l.gids, s)
 	}
 	return fmt.Errorf("no GID matches: %d without the filters", l.gids)
 }

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -46,6 +48,7 @@ Examples:
   show_gids --up --netdev eth2         what can be used on eth2 now
   show_gids --json | jq '.gids[].gid'
   ib_write_bw -d mlx5_0 -x $(show_gids --best -d mlx5_0)
+  show_gids --best --to server1        the index for a connection to server1
   show_gids --why                      which is the best of each port, and why not the others
   show_gids --best --why               the choice, and why not the others
   show_gids --format=mlnx              same text as the script of the Mellanox tools
@@ -56,6 +59,7 @@ type config struct {
 	best, why bool
 	root      sysfs.Root
 	devices   []string // as given; empty: all
+	peer      string   // of --to
 	filter    filter
 }
 
@@ -86,6 +90,7 @@ func parse(args []string, help io.Writer) (*config, error) {
 	f.StringSliceVarP(&c.filter.states, "state", "s", nil, "only ports in these `states`: active, down, init, armed, "+
 		"...")
 	f.BoolVarP(&c.filter.up, "up", "u", false, "only where the port is ACTIVE and the interface is up")
+	f.StringVar(&c.peer, "to", "", "only GIDs of the address from which this host sends to `PEER`, by its routes")
 	f.BoolVarP(&c.best, "best", "b", false, "print nothing but the index of the GID to use")
 	f.BoolVarP(&c.why, "why", "w", false,
 		"why each GID is or is not the best of its port; with --best: of all, on stderr")
@@ -162,7 +167,21 @@ func parse(args []string, help io.Writer) (*config, error) {
 	}
 	c.filter.setTypes(ib, v1, v2)
 	c.filter.v4, c.filter.v6 = ipv4, ipv6
+	if f.Changed("to") && c.peer == "" {
+		bad("--to is empty: want a host's name or address")
+	}
 	return &c, errors.Join(errs...)
+}
+
+// source returns the address from which this host would send to a peer. Nothing is sent.
+func source(peer string) (netip.Addr, error) {
+	c, err := net.Dial("udp", net.JoinHostPort(peer, "9"))
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	defer c.Close()
+	a, _ := netip.AddrFromSlice(c.LocalAddr().(*net.UDPAddr).IP)
+	return a.Unmap(), nil
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
@@ -193,6 +212,12 @@ func show(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 
+	if c.peer != "" {
+		if c.filter.source, err = source(c.peer); err != nil {
+			say(stderr, fmt.Errorf("cannot find from where to send to %s: %w", c.peer, err))
+			return exitNothing
+		}
+	}
 	code := exitOK
 	devs, err := c.root.Devices()
 	switch {

@@ -208,6 +208,23 @@ func TestShowGIDs_Best(t *testing.T) {
 	golden(t, "why-table.golden", out)
 }
 
+// --to leaves the GIDs of the address that a packet to the peer would come from.
+func TestShowGIDs_To(t *testing.T) {
+	tr := sysfstest.Standard(t)
+	code, out, stderr := runOn(tr, "--to", "127.0.0.1")
+	if code != exitNothing || out != "" || !strings.Contains(stderr, "127.0.0.1, from which this host sends") {
+		t.Errorf("code %d, stdout %q, stderr %q", code, out, stderr)
+	}
+	code, out, stderr = runOn(tr, "--to", "127.0.0.1:80")
+	if code != exitNothing || out != "" || !strings.Contains(stderr, "from where to send to 127.0.0.1:80: ") {
+		t.Errorf("code %d, stdout %q, stderr %q", code, out, stderr)
+	}
+	tr.GID("mlx5_0", 1, 12, "0000:0000:0000:0000:0000:ffff:7f00:0001", sysfstest.V2, "eth2")
+	if code, got, _ := names(t, tr, "--to", "127.0.0.1"); code != exitOK || got != "mlx5_0/1/12" && got != "0/1/12" {
+		t.Errorf("code %d, %q", code, got)
+	}
+}
+
 func TestShowGIDs_Usage(t *testing.T) {
 	tr := sysfstest.Standard(t)
 	for _, tc := range []struct{ args, want string }{
@@ -221,6 +238,7 @@ func TestShowGIDs_Usage(t *testing.T) {
 		{"--why --json", "--format=json has no place for it"},
 		{"--best --format=mlnx", "--format=mlnx has no place for it"},
 		{"-d ,", "the name of the device is empty"},
+		{"--to=", "--to is empty: want a host's name or address"},
 		{"--ver=v3 -p 0", "--ver=\"v3\""}, // all that is wrong, not just the first
 	} {
 		code, out, stderr := runOn(tr, strings.Fields(tc.args)...)

@@ -104,6 +104,12 @@ func TestRXE_ShowGIDs(t *testing.T) {
 			stdout.String() != fmt.Sprintln(rxe.GID) {
 			t.Errorf("best of %s: code %d, %q, want %d", dev, code, stdout.String(), rxe.GID)
 		}
+		stdout.Reset() // who sends to an address of his own comes from there
+		if code := run([]string{"--best", "--json", "--to", rxe.IP[i]}, &stdout, &stderr); code != 0 ||
+			!strings.Contains(stdout.String(), fmt.Sprintf("%q: %q", "device", dev)) ||
+			!strings.Contains(stdout.String(), fmt.Sprintf("%q: %q", "ip", rxe.IP[i])) {
+			t.Errorf("best to %s: code %d, %s", rxe.IP[i], code, &stdout)
+		}
 	}
 	stdout.Reset()
 	run([]string{"--format=mlnx"}, &stdout, &stderr)

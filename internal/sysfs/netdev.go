@@ -3,6 +3,7 @@ package sysfs
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -53,4 +54,11 @@ func (r Root) Netdev(name string) (n Netdev, ok bool) {
 		n.Master = filepath.Base(link)
 	}
 	return n, true
+}
+
+// Below reports whether a network interface belongs to the same function of the bus as an RDMA device, as those of
+// InfiniBand do, which no GID names.
+func (r Root) Below(netdev, device string) bool {
+	names, err := r.Names("class", "net", netdev, "device", "infiniband")
+	return err == nil && slices.Contains(names, device)
 }

@@ -78,7 +78,8 @@ func (p *Plan) checkMemory(c *complaints) {
 		c.add("on-demand paging (--odp, --odp-implicit): %v has no pages of this process", m.Kind)
 	}
 	if m.OutOfReach() && p.Verb == wire.Write && !p.Bandwidth() {
-		c.add("write lat waits for a byte to change in memory, which the processor does not see in %v; use send lat",
+		c.add("write lat waits for a byte to change in memory, which the processor does not see in %v; give "+
+			"--write-with-imm, whose completions tell, or use send lat",
 			m.Kind)
 	}
 	if m.OutOfReach() && (p.Transport == wire.RawEth || p.Transport == wire.UD && p.RDMACM) {

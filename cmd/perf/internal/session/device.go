@@ -35,6 +35,9 @@ func (s *Session) openDevice(device string, port uint8) error {
 	if err := s.checkSecondPort(); err != nil {
 		return err
 	}
+	if err := s.checkIndices(); err != nil {
+		return err
+	}
 	if err := s.chooseMTU(name); err != nil {
 		return err
 	}

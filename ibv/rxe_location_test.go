@@ -1,0 +1,46 @@
+package ibv
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// A device is found by its address, and its counters tell of what was sent.
+func TestRXE_OpenByAddress(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	for i, ip := range rxe.IP {
+		dev, e, err := OpenAddr(netip.MustParseAddr(ip))
+		ok(t, err)
+		if dev.Name() != rxe.Dev[i] || e.Port != rxe.Port || e.Index != rxe.GID || e.Netdev != rxe.Net[i] {
+			t.Errorf("%s is %s, %+v", ip, dev.Name(), e)
+		}
+		if best := must(dev.BestGID(rxe.Port))(t); best != e {
+			t.Errorf("best is %+v, of the address %+v", best, e)
+		}
+		ok(t, dev.Close())
+		dev, same, err := OpenNetdev(rxe.Net[i])
+		ok(t, err)
+		if dev.Name() != rxe.Dev[i] || same != e {
+			t.Errorf("%s is %s, %+v, want %+v", rxe.Net[i], dev.Name(), same, e)
+		}
+		ok(t, dev.Close())
+	}
+	_, _, err := OpenNetdev("lo")
+	wantErr(t, err, ErrNoDevice, "lo", rxe.Dev[0])
+
+	a, b := newPair(t, nil, nil)
+	before := must(a.dev.Counters(rxe.Port))(t)
+	batch := a.qp.Batch()
+	batch.Write(1, Signaled, a.mr.SGE(0, 4096), b.mr.Remote().At(0))
+	ok(t, batch.Post())
+	a.good(t, 1)
+	rose := false
+	for name, n := range must(a.dev.Counters(rxe.Port))(t) {
+		rose = rose || n > before[name]
+	}
+	if !rose {
+		t.Errorf("no counter of %d has risen by a write", len(before))
+	}
+}
