@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
@@ -26,6 +28,7 @@ type options struct {
 	plan      plan.Plan   // what was asked for, checked and completed
 	rails     []plan.Plan // one for each of several devices and servers
 	format    string
+	only      string // the one figure that the text is
 	jsonFile  string // where the JSON object goes, too
 	limits    measure.Limits
 	histogram bool
@@ -46,20 +49,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	f := pflag.NewFlagSet("perf", pflag.ContinueOnError)
 	f.SortFlags = false
 	f.Usage = func() {}
-	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		switch name {
-		case "noPeak":
-			name = "no-peak"
-		case "CPU-freq":
-			name = "cpu-freq"
-		case "pin_cores", "pin-cores":
-			name = "cpus"
-		case "disable_numa", "disable-numa":
-			name = "no-pin"
-		}
-		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
-	})
-	c.GIDIndex, c.Inline, c.Margin = plan.Auto, plan.Auto, plan.Auto
+	f.SetNormalizeFunc(normal)
+	c.GIDIndex, c.Inline, c.Margin, c.Node = plan.Auto, plan.Auto, plan.Auto, plan.Auto
 	c.Timeout, c.Patience = 30*time.Second, 3*time.Second
 
 	f.StringVarP(&c.Device, "ib-dev", "d", "",
@@ -87,7 +78,7 @@ func flagSet(o *options) *pflag.FlagSet {
 		"until it is interrupted, with figures every 5 s, or every -D (bw)")
 	f.Var((*seconds)(&c.Interval), "report-interval", "figures in between, every so often (bw)")
 	f.Float64Var(&c.Rate.Limit, "rate-limit", 0, "send no more than this `rate`, in --rate-units (bw)")
-	rateUnit := f.String("rate-units", "M", "`unit` of --rate-limit: M (MiB/s), g (Gb/s) or p (messages/s)")
+	rateUnit := f.String("rate-units", "g", "`unit` of --rate-limit: g (Gb/s), M (MiB/s) or p (messages/s)")
 	f.IntVar(&c.Rate.Burst, "burst-size", 0, "`messages` that --rate-limit lets out at once (as -t)")
 	rateType := f.String("rate-limit-type", "SW",
 		"`who` keeps to --rate-limit: SW, or HW, the adapter by packet pacing")
@@ -96,7 +87,11 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.IntVar(&c.RecvList, "recv-post-list", 0, "post receives in lists of `n` (send bw)")
 	f.IntVar(&c.PollMax, "cqe-poll", 0, "take at most `n` completions at once, up to 16 (bw)")
 	f.BoolVarP(&c.Bidirectional, "bidirectional", "b", false, "both ends send (bw)")
+	f.BoolVar(&c.Reversed, "reversed", false,
+		"the server has the client's part: it sends, or reads; give it to both ends")
 	f.BoolVar(&c.ReportBoth, "report-both", false, "show both directions of -b by themselves, in a run by time, too")
+	f.BoolVar(&c.PerPort, "report-per-port", false, "show both ports of -O by themselves, in a run by time (-D)")
+	f.BoolVar(&c.WarmUp, "perform-warm-up", false, "move -t messages first that do not count (write, read, atomic bw)")
 	f.IntVarP(&c.QPs, "qp", "q", 1, "number of `queue pairs` (bw)")
 	f.IntVar(&c.Threads, "threads", 1, "`number` of threads, each with as many of the queue pairs and a CQ of its own")
 	f.BoolVar(&c.MRPerQP, "mr-per-qp", false, "memory and a registration of its own for each queue pair")
@@ -114,8 +109,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Uint8VarP(&c.QPTimeout, "qp-timeout", "u", plan.DefaultQPTimeout, "ACK timeout, 4.096 us x 2^`n`; 0 never")
 	f.Uint8VarP(&c.SL, "sl", "S", 0, "service `level`")
 	f.Uint8Var(&c.TClass, "tclass", 0, "traffic `class`")
-	f.Uint8P("tos", "T", 0, "with -R: type of `service`, which is the traffic class")
-	f.Uint32Var(&c.FlowLabel, "flow-label", 0, "flow `label`")
+	f.Uint8P("tos", "T", 0, "with -R and RawEth: type of `service`, which is the traffic class")
+	f.Var((*labels)(&c.FlowLabels), "flow-label", "flow `label`, or one for each queue pair in turn, as 5,6,7")
 	f.Uint16Var(&c.PKeyIndex, "pkey-index", 0, "`index` of the partition key")
 	conn := f.StringP("connection", "c", "RC", "connection `type`: RC, UC, UD, XRC, DC, SRD or RawEth")
 	f.BoolVarP(&c.Multicast, "mcg", "g", false, "send to a multicast group (-c UD; RoCE)")
@@ -126,10 +121,20 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.VarP((*mac)(&fr.Own), "source-mac", "B", "RawEth: Ethernet `address` of this end")
 	f.VarP((*mac)(&fr.Peer), "dest-mac", "E", "RawEth: Ethernet `address` of the peer")
 	f.Uint16VarP(&fr.EtherType, "ethertype", "Y", 0, "RawEth: `type` of the frames (with -J IPv4's, else their length)")
-	f.VarP((*ip)(&fr.Server), "dest-ip", "J", "RawEth: IPv4 `address` of the server; the frames have a header then")
-	f.VarP((*ip)(&fr.Client), "source-ip", "j", "RawEth: IPv4 `address` of the client")
+	f.VarP((*ip)(&fr.Server), "dest-ip", "J", "RawEth: IP `address` of the server; the frames have a header then")
+	f.VarP((*ip)(&fr.Client), "source-ip", "j", "RawEth: IP `address` of the client")
 	f.Uint16VarP(&fr.ServerPort, "dest-port", "K", 0, "RawEth: UDP `port` of the server; the frames have a header then")
 	f.Uint16VarP(&fr.ClientPort, "source-port", "k", 0, "RawEth: UDP `port` of the client")
+	f.BoolVar(&fr.TCP, "tcp", false, "RawEth: the ports are TCP's")
+	rawIPv6 := f.Bool("raw-ipv6", false, "RawEth: the addresses are of IPv6, which they say themselves")
+	f.Uint8VarP(&fr.HopLimit, "hop-limit", "L", 0, "RawEth: hop `limit`, or time to live (64)")
+	f.BoolVar(&fr.VLAN, "vlan-en", false, "RawEth: the frames have a tag, of VLAN 1")
+	pcp := f.Uint8("vlan-pcp", 1, "RawEth: `priority` in that tag; 8 for each in turn")
+	f.IntVar(&fr.Flows, "flows", 0, "RawEth: frames of `n` pairs of ports in turn, from -K and -k on (bw)")
+	f.IntVar(&fr.Burst, "flows-burst", 0, "RawEth: `n` frames of each before the next one's")
+	f.BoolVar(&fr.Promiscuous, "promiscuous", false, "RawEth: receive all frames that nobody else does")
+	f.BoolVar(&fr.Sniffer, "sniffer", false, "RawEth: receive a copy of all frames")
+	f.BoolVar(&c.SendImm, "send-with-imm", false, "the messages carry immediate data (send)")
 	f.BoolVar(&c.UseSRQ, "use-srq", false,
 		"receive from one shared receive queue of depth -r (send; XRC and DC always do)")
 
@@ -147,18 +152,22 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.BoolVar(&c.Memory.Ordered, "disable-pcie-relaxed", false,
 		"no relaxed ordering on PCIe (perftest has it on, too, but in write lat)")
 	f.Var((*cpus)(&c.CPUs), "cpus", "run on these `CPUs`, as 2-5,8 (those of the device's NUMA node)")
+	f.IntVar(&c.Node, "numa-node", plan.Auto, "run on the CPUs and in the memory of this NUMA `node` (the device's)")
 	f.BoolVar(&c.NoPin, "no-pin", false, "leave the choice of CPUs, and of the memory's node, to the kernel")
 
 	atomic := f.StringP("atomic-type", "A", "FETCH_AND_ADD", "`operation` of atomic: FETCH_AND_ADD or CMP_AND_SWAP")
 	lat := f.String("lat-def", "perftest",
 		"latency `definition`: perftest (half round trip; read: whole) or cqe (post to completion)")
+	f.Var((*microseconds)(&c.Gap), "latency-gap", "wait before each message, which does not count (lat)")
 	f.BoolVarP(&c.NoPeak, "no-peak", "N", false, "do not look for the peak (bw)")
 	f.BoolVar(&c.Counters, "counters", false,
 		"show by how much the counters of the port rose, and which tell of trouble")
+	f.StringSliceVarP(&c.CounterNames, "report-counters", "W", nil, "the same of these counters alone, as `a,b`")
 	f.BoolVar(&c.CPUUtil, "cpu-util", false, "show what the processor of this end had to do")
 	f.BoolVar(&c.Gbits, "report-gbits", false, "Gb/s instead of MiB/s; give it to both ends")
 	f.BoolVar(&c.Verify, "verify", false, "check the payload; both ends must be this program")
 	f.Bool("write-with-imm", false, "write with immediate data, which takes receives of the peer (write)")
+	f.StringVar(&o.only, "output", "", "print nothing but one `figure`: bandwidth, message_rate or latency (the mean)")
 	asJSON := f.Bool("json", false, "one JSON object with all results instead of a table")
 	asCSV := f.Bool("csv", false, "lines of comma-separated values instead of a table")
 	outJSON := f.Bool("out-json", false, "write the JSON object to a file, too")
@@ -169,10 +178,13 @@ func flagSet(o *options) *pflag.FlagSet {
 	maxLat := f.Float64("max-lat", 0, "fail above this median latency, in `microseconds`")
 	maxP99 := f.Float64("max-p99", 0, "fail above this 99th percentile of latency, in `microseconds`")
 	f.BoolVarP(&o.histogram, "report-histogram", "H", false, "show the latency histogram (lat)")
+	f.BoolVarP(&c.Unsorted, "report-unsorted", "U", false, "show each sample, in order (lat)")
 	f.Var((*seconds)(&c.Timeout), "timeout", "give up when the peer is silent, or nothing completes, for that long")
 	f.Var((*seconds)(&c.Patience), "retry", "how long a client tries to reach a server")
 	f.IntVar(&o.agentPort, "agent", 0, "ask the perf serve at this TCP `port` of SERVER to be the server")
 	f.StringVar(&o.tokenFile, "token-file", "", "`file` with that agent's token")
+	f.Bool("ipv6-addr", false, "accepted and ignored, as SERVER says itself what it is")
+	f.Lookup("ipv6-addr").Hidden = true
 	f.BoolVar(&c.ShortNeg, "short-6-28", false, "as client of a perftest 6.28 that was built without mlx5")
 	f.IntVar(&c.ListenFD, "listen-fd", 0, "`descriptor` of a socket that listens already")
 	f.Lookup("listen-fd").Hidden = true
@@ -180,7 +192,7 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Lookup("cpu-freq").Hidden = true
 	for _, n := range []string{"gid-index", "margin", "inline-size", "duration", "limit-bw", "limit-msgrate", "min-bw",
 		"max-lat", "max-p99", "report-interval", "sizes", "source-mac", "dest-mac", "dest-ip", "source-ip", "cpus",
-		"use-cuda"} {
+		"use-cuda", "numa-node", "latency-gap", "flow-label", "report-counters"} {
 		f.Lookup(n).DefValue = "0" // the text says what happens without it
 	}
 	f.BoolP("version", "V", false, "print the version")
@@ -201,8 +213,20 @@ func flagSet(o *options) *pflag.FlagSet {
 		if c.Atomic, err = wire.ParseAtomicType(*atomic); err != nil {
 			return err
 		}
+		for i, n := range c.CounterNames {
+			c.CounterNames[i] = path.Base(n) // perftest's have their folder in front
+		}
 		if c.Rate.Unit, err = plan.ParseRateUnit(*rateUnit); err != nil {
 			return err
+		}
+		switch {
+		case fr.VLAN:
+			fr.Priority = *pcp
+		case f.Changed("vlan-pcp"):
+			return errors.New("priority (--vlan-pcp): it stands in a tag (--vlan-en)")
+		}
+		if *rawIPv6 && !fr.IPv6() {
+			return errors.New("--raw-ipv6: give addresses of IPv6 (-J, -j)")
 		}
 		if err := o.place(f, *hugePages, *useDM); err != nil {
 			return err
@@ -250,6 +274,23 @@ func flagSet(o *options) *pflag.FlagSet {
 	return f
 }
 
+// checkOnly looks at the one figure that is to be printed.
+func (o *options) checkOnly() error {
+	bw := o.asked.Metric == wire.Bandwidth
+	switch {
+	case o.only == "":
+		return nil
+	case o.format != formatText:
+		return errors.New("--output: it is the text, which --json and --csv replace")
+	case bw && o.only != report.OnlyBandwidth && o.only != report.OnlyRate, !bw && o.only != report.OnlyLatency:
+		return fmt.Errorf("--output %q, allowed are %s and %s of bw, %s of lat", o.only, report.OnlyBandwidth,
+			report.OnlyRate, report.OnlyLatency)
+	case o.histogram || o.asked.Unsorted:
+		return errors.New("--output: one figure is no histogram (-H) and no samples (-U)")
+	}
+	return nil
+}
+
 // parse reads the command line and makes a plan of it.
 func parse(args []string) (*options, error) {
 	o := &options{}
@@ -258,7 +299,7 @@ func parse(args []string) (*options, error) {
 		if errors.Is(err, pflag.ErrHelp) {
 			return nil, errHelp
 		}
-		return nil, err
+		return nil, unknown(err, f)
 	}
 	if h, _ := f.GetBool("help"); h {
 		return nil, errHelp
@@ -308,7 +349,7 @@ func parse(args []string) (*options, error) {
 		return nil, errors.New("iterations (-n) 0 < 5")
 	}
 	for _, n := range []string{"threads", "tx-depth", "rx-depth", "cq-mod", "outs", "rate-limit", "burst-size",
-		"typical-pkt-size", "recv-post-list", "cqe-poll"} {
+		"typical-pkt-size", "recv-post-list", "cqe-poll", "hop-limit", "flows", "flows-burst"} {
 		if fl := f.Lookup(n); fl.Changed && fl.Value.String() == "0" {
 			return nil, fmt.Errorf("--%s%s 0 < 1", n, short(fl))
 		}
@@ -317,15 +358,22 @@ func parse(args []string) (*options, error) {
 		return nil, errors.New("limits of bandwidth and rate (-w, -y, --min-bw): only bandwidth tests have them")
 	} else if o.asked.Metric == wire.Bandwidth && (l.MaxP50Ns > 0 || l.MaxP99Ns > 0) {
 		return nil, errors.New("limits of latency (--max-lat, --max-p99): only latency tests have them")
-	} else if (l.MaxP50Ns > 0 || l.MaxP99Ns > 0) && o.asked.Verb.Fetches() && o.asked.Host == "" {
-		return nil, fmt.Errorf("limits (--max-lat, --max-p99): the server of %v lat measures nothing, "+
-			"give them to the client", o.asked.Verb)
+	} else if (l.MaxP50Ns > 0 || l.MaxP99Ns > 0) && o.asked.Verb.Fetches() &&
+		(o.asked.Host == "") != o.asked.Reversed {
+		return nil, fmt.Errorf("limits (--max-lat, --max-p99): this end of %v lat measures nothing, "+
+			"give them to the client (with --reversed to the server)", o.asked.Verb)
 	}
 	if f.Changed("agent") && (o.agentPort < 1 || o.agentPort > 65535 || o.asked.Host == "" || o.asked.RDMACM) {
 		return nil, fmt.Errorf("--agent %d: give a client the TCP port of the agent, 1 to 65535, and not -R",
 			o.agentPort)
 	} else if f.Changed("token-file") && !f.Changed("agent") {
 		return nil, errors.New("--token-file needs --agent")
+	}
+	if o.format == formatCSV && (o.histogram || o.asked.Unsorted) {
+		return nil, errors.New("histogram and samples (-H, -U): --csv has no room for them, --json has")
+	}
+	if err := o.checkOnly(); err != nil {
+		return nil, err
 	}
 	if o.histogram && o.asked.Metric != wire.Latency {
 		return nil, errors.New("histogram (-H): only latency tests have it")

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // sizes is a list of message sizes: with commas between them, or from, to and a factor or a step.
@@ -86,9 +87,10 @@ func together(f *pflag.FlagSet) error {
 	if f.Changed("sizes") && (f.Changed("size") || f.Changed("all")) {
 		return errors.New("give a list of sizes (--sizes), or -s or -a, not both")
 	}
-	if f.Changed("tos") && (!f.Changed("rdma-cm") || f.Changed("tclass")) {
-		return errors.New("type of service (--tos, -T): it needs rdma_cm (-R), and does not go with --tclass; " +
-			"without rdma_cm give --tclass")
+	frames := strings.EqualFold(f.Lookup("connection").Value.String(), wire.RawEth.String())
+	if f.Changed("tos") && (!f.Changed("rdma-cm") && !frames || f.Changed("tclass")) {
+		return errors.New("type of service (--tos, -T): it needs rdma_cm (-R) or frames (-c RawEth), and does not go " +
+			"with --tclass; without them give --tclass")
 	}
 	if f.Changed("server") && f.Changed("client") {
 		return errors.New("raw Ethernet: give --server or --client, not both")

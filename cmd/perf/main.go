@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		defer c.Close()
 	}
-	table := report.Table{W: stdout, Plan: &o.plan, Histogram: o.histogram}
+	table := report.Table{W: stdout, Plan: &o.plan, Histogram: o.histogram, Only: o.only}
 	bar := &report.Progress{W: stderr}
 	var mu sync.Mutex // the progress line is written from another goroutine
 	locked := func(f func()) { mu.Lock(); defer mu.Unlock(); f() }

@@ -86,9 +86,30 @@ func TestParse(t *testing.T) {
 		}},
 		{"write lat --sizes 2:8M", func(o *options) bool { return len(o.plan.Sizes()) == 23 }},
 		{"send bw --recv_post_list=16 --cqe_poll=8 --flow_label=77", func(o *options) bool {
-			return o.plan.RecvList == 16 && o.plan.PollMax == 8 && o.plan.FlowLabel == 77
+			return o.plan.RecvList == 16 && o.plan.PollMax == 8 && o.plan.FlowLabel(1) == 77
 		}},
 		{"write bw -e", func(o *options) bool { return o.plan.Events }},
+		{"write bw --reversed host", func(o *options) bool {
+			return o.plan.Connects() && !o.plan.Client() && !o.plan.Sends() && o.plan.Lands()
+		}},
+		{"read lat --reversed --max-lat 5", func(o *options) bool { return o.plan.Sends() && !o.plan.Connects() }},
+		{"write bw --perform_warm_up -O -D 2 --report-per-port", func(o *options) bool {
+			return o.plan.WarmUp && o.plan.PerPort && o.plan.QPs == 2
+		}},
+		{"send lat --latency_gap=20 -U", func(o *options) bool {
+			return o.plan.Gap == 20*time.Microsecond && o.plan.Unsorted
+		}},
+		{"send lat --latency-gap 5ms --report_unsorted", func(o *options) bool {
+			return o.plan.Gap == 5*time.Millisecond && o.plan.Unsorted
+		}},
+		{"write bw --numa_node=1", func(o *options) bool { return o.plan.Node == 1 }},
+		{"write bw -q 3 --flow_label=5,0x10", func(o *options) bool {
+			return o.plan.FlowLabel(0) == 5 && o.plan.FlowLabel(1) == 16 && o.plan.FlowLabel(2) == 5
+		}},
+		{"write bw -W counters/port_xmit_data,hw_counters/out_of_buffer", func(o *options) bool {
+			return slices.Equal(o.plan.CounterNames, []string{"port_xmit_data", "out_of_buffer"})
+		}},
+		{"write bw --output=message_rate --ipv6-addr", func(o *options) bool { return o.only == "message_rate" }},
 		{"write bw", func(o *options) bool { return o.plan.Memory == plan.Memory{} && o.plan.Relaxed() }},
 		{"write lat", func(o *options) bool { return !o.plan.Relaxed() }},
 		{"send lat --disable_pcie_relaxed --use_hugepages --odp", func(o *options) bool {
@@ -124,6 +145,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestUsageErrors(t *testing.T) {
+	const raw = "send bw -c RawEth -B 02:00:00:00:00:01 "
 	for line, want := range map[string]string{
 		"":                             "say what to do",
 		"write":                        "say what to do",
@@ -160,12 +182,9 @@ func TestUsageErrors(t *testing.T) {
 		"send bw -c RawEth -B 02:00:00:00:00:01 --server --client": "not both",
 		"send bw -c RawEth -B 02:00:00:00:00:01 -s 63":             "63 < 64",
 		"send bw -c RawEth -B 02:00:00:00:00:01 -a":                "cannot meet between",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -b":                "cannot tell each other",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -q 2":              "steers its frames to one",
 		"send bw -c RawEth -B 02:00:00:00:00:01 -R":                "only RC and UD are there",
 		"send bw -c RawEth -B 02:00:00:00:00:01 -x 1":              "no GIDs",
 		"send bw -c RawEth -B 02:00:00:00:00:01 -J 10.0.0.1":       "give both",
-		"send bw -c RawEth -B 02:00:00:00:00:01 -J ::1 -j ::2":     "only IPv4's",
 		"send bw -c RawEth -B 02:00:00:00:00:01 -J x":              "unable to parse IP",
 		"send bw -c RawEth -B 02:00:00:00:00:01 -K 5":              "give both",
 		"send bw -c RawEth -B 02:00:00:00:00:01 -K 5 -k 6":         "IP addresses, too",
@@ -304,6 +323,54 @@ func TestUsageErrors(t *testing.T) {
 		"write bw --cpus 3-1":                            "not a list of CPUs",
 		"write bw --cpus 99999999":                       "not a list of CPUs",
 		"write bw --cpus 0 --no-pin":                     "not both",
+
+		"send bw -c RawEth -B 02:00:00:00:00:01 -b -D 2":      "cannot tell each other",
+		"send bw -c RawEth -B 02:00:00:00:00:01 -q 2":         "tells their frames apart by ports",
+		raw + "-J ::1 -j 10.0.0.1":                            "both of IPv6",
+		raw + "--tcp":                                         "give its ports",
+		raw + "--vlan-pcp 3":                                  "in a tag (--vlan-en)",
+		raw + "--vlan-en --vlan-pcp 9":                        "0 to 7",
+		raw + "--flows 2":                                     "differ by ports",
+		raw + "--flows 0":                                     "--flows 0 < 1",
+		raw + "--flows 99999":                                 "1 to 16384 frames",
+		raw + "--flows-burst 2":                               "no flows (--flows)",
+		raw + "-L 0":                                          "(-L) 0 < 1",
+		raw + "-L 256":                                        "256",
+		raw + "--raw-ipv6 -J 10.0.0.1 -j 10.0.0.2":            "addresses of IPv6",
+		raw + "-J 1.1.1.1 -j 1.1.1.2 -K 65534 -k 5 --flows 3": "beyond 65535",
+		raw + "-J 1.1.1.1 -j 1.1.1.2 -K 5 -k 5 -q 2":          "as many --threads",
+		raw + "-J ::1 -j ::2 -K 5 -k 5 --tcp -s 77":           "77 < 78, the headers",
+		"send lat -c RawEth -B 02:00:00:00:00:01 -E 02:00:00:00:00:02 --vlan-en --vlan-pcp 8": "only bandwidth tests",
+		raw + "--send-with-imm":                             "RawEth) has none",
+		"send bw --promiscuous":                             "only raw Ethernet",
+		"send bw --reversed -c RawEth -B 02:00:00:00:00:01": "exchange --client and --server",
+
+		"write bw --send-with-imm":             "write has --write-with-imm",
+		"write bw --reversed -R":               "the other way round",
+		"send bw --reversed -g":                "the server receives",
+		"read lat --reversed --max-lat 5 h":    "with --reversed to the server",
+		"write bw --reversed --rate-limit 1 h": "sends nothing",
+		"write lat --perform-warm-up":          "only bandwidth tests",
+		"send bw --perform_warm_up":            "post receives",
+		"write bw --latency-gap 5":             "bandwidth tests have --rate-limit",
+		"write lat --latency-gap -5":           "is negative",
+		"write lat --latency-gap 20s":          "half of --timeout",
+		"write lat --latency-gap x":            "not a number of microseconds",
+		"write lat --latency-gap 1e300":        "too many",
+		"write bw -U":                          "only latency tests",
+		"write lat -U -D 1":                    "keeps the distribution alone",
+		"write lat -U -q 2 --threads 2":        "have no order",
+		"write lat -U --csv":                   "no room",
+		"write bw -D 1 --report-per-port":      "two ports (-O)",
+		"write bw -O --report-per-port":        "only runs by time (-D)",
+		"write bw --numa-node -2":              "is negative",
+		"write bw --numa-node 0 --cpus 0":      "one of them",
+		"write bw --numa-node 0 --no-pin":      "one of them",
+		"write bw --flow-label 5,":             "not a flow label",
+		"write bw --output latency":            "bandwidth and message_rate of bw",
+		"write lat --output bandwidth":         "latency of lat",
+		"write lat --output latency --json":    "--json and --csv replace",
+		"write lat --output latency -H":        "no histogram",
 	} {
 		var out, diag bytes.Buffer
 		if rc := run(t.Context(), strings.Fields(line), &out, &diag); rc != exitUsage {
@@ -311,6 +378,60 @@ func TestUsageErrors(t *testing.T) {
 		}
 		if !strings.Contains(diag.String(), want) || out.Len() > 0 {
 			t.Errorf("perf %s: stderr %q, want it to say %q; stdout %q", line, diag.String(), want, out.String())
+		}
+	}
+}
+
+// perftestNames are the options of perftest 6.06 to 6.29.
+const perftestNames = `CPU-freq MGID aes_block_size aes_xts all atomic_type bidirectional bind_source_ip burst_size
+	client comm_rdma_cm congest_type connection connectionless cpu_id cpu_util cq-mod cqe_poll credentials_path
+	cuda_mem_type data_enc_key_app_path data_enc_keys_number data_validation data_validation_debug dest_ip dest_mac
+	dest_port disable_dynamic_polling disable_numa disable_pcie_relaxed dlid dont_xchg_versions dualport duration
+	encrypt_on_tx ethertype events flow_label flows flows_burst force-link gid-index gpu_touch help hop_limit ib-dev
+	ib-port inline_recv inline_size ipv6 ipv6-addr iters kek_path latency_gap limit_bw limit_msgrate local_ip
+	local_mac local_port log_active_dci_streams log_dci_streams mac_fwd margin mcg mmap mmap-offset mr_per_qp mtu
+	noPeak no_ddp no_enhanced_reorder no_lock numa_node odp opencl_platform_id out_json out_json_file output outs
+	payload_file_path perform_warm_up ph pin_cores pkey_index port post_list promiscuous qp qp-timeout rate_limit
+	rate_limit_type rate_units raw_ipv6 raw_mcast rdma_cm recv_post_list remote_ip remote_mac remote_port reply_every
+	report-both report-counters report-cycles report-histogrm report-per-port report-unsorted report_gbits
+	retry_count reversed run_infinitely rx-depth send_with_imm server sig_before sig_offload size sl sniffer source_ip
+	source_mac source_port tclass tcp tos tph_mem tx-depth typical_pkt_size unsolicited_write use-null-mr use-srq
+	use_cuda use_cuda_bus_id use_cuda_dmabuf use_cuda_pcie_mapping use_data_direct use_hl use_hugepages
+	use_ib_dm_dmabuf use_mlu use_mlu_dmabuf use_neuron use_neuron_dmabuf use_old_post_send use_ooo use_opencl use_rocm
+	use_rocm_dmabuf use_rss vector version vlan_en vlan_pcp wait_destroy write_with_imm`
+
+// TestPerftestOptions: each option of perftest is one here, or is refused with the reason, however it is spelled.
+func TestPerftestOptions(t *testing.T) {
+	f := flagSet(&options{})
+	for name := range strings.FieldsSeq(perftestNames) {
+		for _, spelled := range []string{name, strings.ReplaceAll(name, "_", "-"), strings.ReplaceAll(name, "-", "_")} {
+			if f.Lookup(spelled) != nil {
+				continue
+			}
+			_, err := parse([]string{"write", "bw", "--" + spelled + "=5"})
+			if err == nil || !strings.HasPrefix(err.Error(), "--"+spelled+": ") {
+				t.Errorf("--%s: %v, want the reason why there is none", spelled, err)
+			}
+		}
+	}
+	for _, letter := range strings.Split("wypdimsntuSxcqIoMrQAlDfBTLEJjKkXWaFegzRvhbNVCHUOZPGY", "") {
+		if f.ShorthandLookup(letter) != nil {
+			continue
+		}
+		_, err := parse([]string{"write", "bw", "-" + letter})
+		if err == nil || !strings.HasPrefix(err.Error(), "-"+letter+": ") {
+			t.Errorf("-%s: %v, want the reason why there is none", letter, err)
+		}
+	}
+	for name := range perftestRefused {
+		if f.Lookup(name) != nil {
+			t.Errorf("--%s is refused, and is there", name)
+		}
+	}
+	for name, want := range map[string]string{"--bidir": "say --bidirectional", "--wait_des": "say --wait-destroy",
+		"--nonsense": "unknown flag"} {
+		if _, err := parse([]string{"write", "bw", name}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
 }

@@ -29,7 +29,14 @@ func framesBetween(t *testing.T, vm testutil.RXE) (server, client []string) {
 // runFrames runs a server and a client that do not meet, and wants both to exit with 0.
 func runFrames(t *testing.T, vm testutil.RXE, server, client []string) (srv, cli *proc) {
 	t.Helper()
+	return runFramesWith(t, vm, server, client, nil, nil)
+}
+
+// runFramesWith has other addresses than those of the ports.
+func runFramesWith(t *testing.T, vm testutil.RXE, server, client, ofServer, ofClient []string) (srv, cli *proc) {
+	t.Helper()
 	s, c := framesBetween(t, vm)
+	s, c = append(s, ofServer...), append(c, ofClient...)
 	srv = start(t, server[0], append(slices.Clone(server[1:]), s...)...)
 	testutil.Eventually(t, "the server receives frames", func() bool {
 		out, err := exec.Command("emu", "control", "receivers").CombinedOutput()
@@ -62,7 +69,13 @@ func TestRXE_InteropFrames(t *testing.T) {
 	ip := []string{"-J", "10.88.0.1", "-j", "10.88.1.1", "-K", "5000", "-k", "5001"}
 	n := 0
 	for _, metric := range []string{"bw", "lat"} {
-		rows := [][]string{{"-s", "1000", "-n", "100"}, append([]string{"-s", "200", "-n", "100"}, ip...)}
+		rows := [][]string{{"-s", "1000", "-n", "100"}, append([]string{"-s", "200", "-n", "100"}, ip...),
+			{"-s", "300", "-n", "100", "--tcp", "--raw_ipv6", "-J", "fd00::1", "-j", "fd00::2", "-K", "50", "-k", "51"},
+			append([]string{"-s", "400", "-n", "100", "--vlan_en", "--vlan_pcp=3"}, ip...)}
+		if metric == "bw" {
+			rows = append(rows, []string{"-s", "500", "-n", "100", "-b"},
+				append([]string{"-s", "600", "-n", "100", "--flows=4", "--flows_burst=5"}, ip...))
+		}
 		for _, args := range rows {
 			size := args[1]
 			for _, release := range []string{"", newer} {
@@ -70,7 +83,7 @@ func TestRXE_InteropFrames(t *testing.T) {
 				theirs := append(stockOf(t, release, rawEthernet, metric), args...)
 				ours := append([]string{"perf", "send", metric, "-c", "RawEth", "--json"}, args...)
 				for _, serve := range []bool{true, false} {
-					if n++; !testutil.Full() && n%4 != placeOf(vm) {
+					if n++; !testutil.Full() && n%10 != placeOf(vm) {
 						continue
 					}
 					server, client, role := ours, theirs, "we serve"
@@ -110,6 +123,40 @@ func TestRXE_Frames(t *testing.T) {
 			t.Errorf("%+v, want 3 lost frames", o)
 		}
 	})
+	ip := []string{"-J", "10.88.0.1", "-j", "10.88.1.1", "-K", "5000", "-k", "5001"}
+	for n, tc := range []struct {
+		line           string
+		server, client []string // besides
+		count          uint64
+	}{
+		{"bw -q 2 --threads 2 --flows 3", ip, ip, 200},
+		{"lat -q 2 --threads 2 --tcp --vlan-en", ip, ip, 200},
+		{"bw -b -q 2 --threads 2 -L 9 -T 8", ip, ip, 200},
+		{"bw --vlan-en --vlan-pcp 8 --promiscuous", []string{"-B", "02:00:00:00:00:77"}, nil, 100},
+		{"bw --sniffer", []string{"-B", "02:00:00:00:00:77"}, nil, 100},
+		{"bw -e", nil, []string{"-E", "01:00:5e:00:00:05"}, 100},
+	} {
+		if !testutil.Full() && n%3 != placeOf(vm)%3 {
+			continue
+		}
+		t.Run(tc.line, func(t *testing.T) {
+			if tc.client != nil && tc.server == nil {
+				tc.server = []string{"-B", tc.client[1]}
+			}
+			args := slices.Concat([]string{"perf", "send"}, strings.Fields(tc.line),
+				[]string{"-c", "RawEth", "-n", "100", "--json"})
+			srv, cli := runFramesWith(t, vm, args, args, tc.server, tc.client)
+			for _, p := range []*proc{srv, cli} {
+				o := p.outcome(t)
+				if len(o.Results) != 1 || o.Results[0].Count != tc.count || o.Results[0].Lost != 0 {
+					t.Fatalf("%v: %+v, want %d frames", p.Args, o, tc.count)
+				}
+				if r := o.Results[0]; strings.Contains(tc.line, "-b ") && (r.Sent == nil || r.Bits <= r.Sent.Bits) {
+					t.Errorf("%v: %+v, want both directions", p.Args, r)
+				}
+			}
+		})
+	}
 	t.Run("interrupted before the first frame", func(t *testing.T) {
 		s, _ := framesBetween(t, vm)
 		srv := start(t, "perf", append([]string{"send", "lat", "-c", "RawEth", "--timeout", "1"}, s...)...)

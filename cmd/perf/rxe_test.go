@@ -371,6 +371,11 @@ func TestRXE_InteropStock(t *testing.T) {
 		{"shared receives, UD", []string{"--use-srq", "-c", "UD", "-s", "512", "-n", "50"}, "send bw, send lat", "512"},
 		{"compare and swap", []string{"-A", "CMP_AND_SWAP", "-n", "50"}, "atomic bw, atomic lat", "8"},
 		{"atomics both directions", []string{"-b", "-q", "2", "-n", "50"}, "atomic bw", "8"},
+		// With completions moderated stock waits for ever, against itself, too.
+		{"warm-up", []string{"--perform_warm_up", "-b", "-q", "2", "-Q", "1", "-t", "16", "-s", "1024", "-n", "60"},
+			"write bw, read bw", "1024"},
+		{"reversed", []string{"--reversed", "-s", "1024", "-n", "50"}, "write bw, write lat, read bw, send bw", "1024"},
+		{"gap", []string{"--latency_gap=50", "-s", "64", "-n", "50"}, "read lat, send lat", "64"},
 		{"gigabits", []string{"--report_gbits", "-m", "1024", "-s", "8192", "-n", "50"}, "write bw", "8192"},
 	}
 	tab := interop{}

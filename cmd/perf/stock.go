@@ -79,7 +79,7 @@ func (a *agentOptions) stockServers() ([]agent.Stock, error) {
 func (o *options) stockable() error {
 	p := &o.plan
 	switch {
-	case p.Client():
+	case p.Connects():
 		return fmt.Errorf("server %q: it waits for clients, and connects to nobody", p.Host)
 	case p.Port == 0:
 		return errors.New("tcp port (-p) 0: a stock client has to know it")

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
@@ -66,6 +67,28 @@ func (s *seconds) Set(t string) error {
 	return nil
 }
 
+// microseconds is a duration: a number of microseconds, or with a unit as 5ms.
+type microseconds time.Duration
+
+func (m *microseconds) String() string { return time.Duration(*m).String() }
+func (m *microseconds) Type() string   { return "microseconds" }
+
+func (m *microseconds) Set(t string) error {
+	if v, err := strconv.ParseFloat(t, 64); err == nil {
+		if math.IsNaN(v) || math.Abs(v) > 1e14 {
+			return fmt.Errorf("%q microseconds are too many", t)
+		}
+		*m = microseconds(v * float64(time.Microsecond))
+		return nil
+	}
+	d, err := time.ParseDuration(t)
+	if err != nil {
+		return fmt.Errorf("%q is not a number of microseconds, nor a duration such as 5ms", t)
+	}
+	*m = microseconds(d)
+	return nil
+}
+
 // cpus is a list of CPUs, with commas and ranges between them.
 type cpus []int
 
@@ -78,6 +101,24 @@ func (c *cpus) Set(t string) error {
 		return err
 	}
 	*c = list
+	return nil
+}
+
+// labels are flow labels, with commas between them.
+type labels []uint32
+
+func (l *labels) String() string { return fmt.Sprint([]uint32(*l)) }
+func (l *labels) Type() string   { return "list" }
+
+func (l *labels) Set(t string) error {
+	*l = nil
+	for s := range strings.SplitSeq(t, ",") {
+		v, err := strconv.ParseUint(s, 0, 20)
+		if err != nil {
+			return fmt.Errorf("%q is not a flow label, from 0 to %d", s, 1<<20-1)
+		}
+		*l = append(*l, uint32(v))
+	}
 	return nil
 }
 

@@ -59,7 +59,7 @@ func arguments(p wire.Params) []string {
 		on   bool
 		flag string
 	}{{p.All, "-a"}, {p.Bidirectional, "-b"}, {p.Verify, "--verify"}, {p.Gbits, "--report-gbits"},
-		{p.Multicast, "-g"}} {
+		{p.Multicast, "-g"}, {p.Reversed, "--reversed"}} {
 		if f.on {
 			a = append(a, f.flag)
 		}

@@ -31,6 +31,9 @@ func (r *run) oneWayBW() error {
 	var last measure.Size
 	for _, size := range r.plan.Sizes() {
 		r.begin(size)
+		if err := r.warmUp(size); err != nil {
+			return err
+		}
 		s, err := r.moveBW(size)
 		if err != nil {
 			return err
@@ -55,22 +58,27 @@ func (r *run) passiveBW() error {
 		}
 		return err
 	}
-	rep, err := r.Reports(wire.Report{}, r.patience())
+	rep, err := r.Reports(wire.Report{PerPort: r.plan.PerPort}, r.patience())
 	if err != nil {
 		return err
 	}
 	bw := measure.FromPeer(rep, r.plan.Gbits)
-	r.done(measure.Size{Bytes: rep.Size, Messages: rep.Iters, BW: &bw, ByPeer: true})
+	s := measure.Size{Bytes: rep.Size, Messages: rep.Iters, BW: &bw, ByPeer: true}
+	s.PortsFromPeer(rep, r.plan.Gbits)
+	r.done(s)
 	return r.Finish(r.patience())
 }
 
 // bothBW is write and read with both ends at work.
 func (r *run) bothBW() error {
 	for _, size := range r.plan.Sizes() {
+		r.begin(size)
+		if err := r.warmUp(size); err != nil {
+			return err
+		}
 		if err := r.Barrier("start", r.patience()); err != nil {
 			return err
 		}
-		r.begin(size)
 		s, err := r.moveBW(size)
 		if err != nil {
 			return err
@@ -107,7 +115,7 @@ func (r *run) sendBW() error {
 				return err
 			}
 		}
-		if r.plan.Bidirectional && (r.plan.ByCount() || r.plan.ReportBoth) {
+		if r.plan.Bidirectional && r.Meets() && (r.plan.ByCount() || r.plan.ReportBoth) {
 			if err := r.exchange(&s); err != nil {
 				return err
 			}
@@ -157,9 +165,7 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		if p.PollMax > 0 {
 			l.Sends, l.Recvs = few(l.Sends, p.PollMax), few(l.Recvs, p.PollMax)
 		}
-		if p.Transport == wire.SRD && l.Sends != nil {
-			l.Sends = loop.NewUnordered(l.Sends, len(r.links))
-		}
+		l.Sends = r.ordered(l.Sends)
 		if err := l.Run(); err != nil {
 			return err
 		}
@@ -181,6 +187,14 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		return s, errOver
 	}
 	return s, nil
+}
+
+// ordered returns completions in the order of their messages.
+func (r *run) ordered(sends loop.Completions) loop.Completions {
+	if r.plan.Transport == wire.SRD && sends != nil {
+		return loop.NewUnordered(sends, len(r.links))
+	}
+	return sends
 }
 
 // bandwidthLoop makes the loop of a thread.
@@ -206,6 +220,9 @@ func (r *run) bandwidthLoop(t *thread, size uint64) *loop.Bandwidth {
 	}
 	if p.Duration > 0 {
 		l.Sample = r.sampler()
+		if p.PerPort {
+			l.CountLinks()
+		}
 	} else if n := p.Iters * uint64(len(t.links)); p.ByCount() && p.Sends() && !p.NoPeak &&
 		p.Iters*uint64(p.QPs) <= peakMessages {
 		l.Stamps = measure.NewStamps(int(n)/p.PostList, int(n), p.PostList)
@@ -235,12 +252,20 @@ func (r *run) outcome(size uint64, loops []*loop.Bandwidth) measure.Size {
 		}
 		messages, from, to := l.Moved()
 		s := measure.Moved(size, messages, from, to, r.perTick(), peak)
+		if p.Bidirectional && !r.Meets() {
+			got, end := l.Arrived()
+			s.AddReceived(got, end, r.perTick())
+		}
 		if p.Lossy() && p.ByCount() {
-			s.Lost = p.Iters*uint64(len(r.threads[i].links)) - l.Received()
+			got, _ := l.Arrived()
+			s.Lost = p.Iters*uint64(len(r.threads[i].links)) - got
 		}
 		parts = append(parts, s)
 	}
 	s := r.sum(parts)
+	if p.PerPort {
+		s.Ports = r.ports(size, loops)
+	}
 	if len(parts) > 1 && stamps != nil {
 		s.SetPeak(measure.MergeStamps(stamps).PeakTicks(), r.perTick())
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
@@ -69,7 +70,11 @@ func (r *run) runLat(size uint64) (measure.Size, error) {
 			// The number of the last message is in the way of the next size.
 			payload.Fill(r.SendArea(t.first), t.first)
 		}
-		parts = append(parts, measure.Waited(size, t.links[0].Done(), loops[i].Collect(r.clk.Rate())))
+		part := measure.Waited(size, t.links[0].Done(), loops[i].Collect(r.clk.Rate()))
+		if p.Unsorted {
+			part.Samples = slices.Collect(loops[i].Samples(r.clk.Rate()))
+		}
+		parts = append(parts, part)
 	}
 	return r.sum(parts), nil
 }
@@ -80,7 +85,7 @@ func (r *run) latencyLoop(t *thread) *loop.Latency {
 	l := &loop.Latency{
 		Monitor: t.mon, Link: t.links[0], Sends: t.sends, Recvs: t.recvs,
 		Begins: p.Client() == (p.Verb == wire.Send),
-		Alone:  !r.Meets(), ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5,
+		Alone:  !r.Meets(), ToCQE: p.LatencyDef == plan.ToCompletion, Half: 0.5, Gap: r.clk.Ticks(p.Gap),
 	}
 	if p.Verb.Fetches() {
 		l.Half = 1

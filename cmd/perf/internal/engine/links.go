@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/payload"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -55,7 +56,12 @@ func (r *run) begin(size uint64) {
 
 // cycle is how many bytes small messages are spread over; 0: they always have the same place.
 func (r *run) cycle() uint64 {
-	if !r.plan.Bandwidth() || r.plan.Transport == wire.RawEth {
+	switch p := &r.plan; {
+	case !p.Bandwidth():
+		return 0
+	case p.Transport == wire.RawEth && p.Frames.Kinds() > 1:
+		return uint64(p.Frames.Kinds()) * payload.RoundUp(p.Posted(p.Size), uint64(r.Terms().CacheLine))
+	case p.Transport == wire.RawEth:
 		return 0
 	}
 	return uint64(r.Terms().PageSize)

@@ -55,7 +55,7 @@ func RunRails(ctx context.Context, plans []plan.Plan, hooks Hooks) (*Result, err
 		runs = append(runs, r)
 	}
 	defer calm(procs)()
-	gauge := measure.NewGauge(nil)
+	gauge := measure.NewGauge(nil, nil)
 	began := time.Now()
 	errs := make([]error, len(runs))
 	var wg sync.WaitGroup

@@ -124,10 +124,10 @@ func (r *run) run() (err error) {
 		defer calm(procs)()
 	}
 	var counters func() map[string]uint64
-	if p.Counters {
+	if p.Counters || p.CounterNames != nil {
 		counters = r.Counters
 	}
-	gauge := measure.NewGauge(counters)
+	gauge := measure.NewGauge(counters, p.CounterNames)
 	defer func() { r.res.Used = gauge.Used() }()
 	steps := r.bandwidth
 	if !p.Bandwidth() {

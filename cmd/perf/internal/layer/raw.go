@@ -20,7 +20,8 @@ func raw(ctx context.Context, o *Options, what order, waiting func(port int)) (R
 		Events: what.Carrier == RawWait, Device: o.Device, IBPort: 1,
 		GIDIndex: plan.Auto, QPTimeout: plan.DefaultQPTimeout,
 		Size: uint64(what.Size), Iters: uint64(what.Messages), Margin: plan.Auto, QPs: 1, PostList: 1,
-		Inline: plan.Auto, NoPeak: true, LatencyDef: plan.RoundTrip, Timeout: o.Timeout, Patience: o.Patience,
+		Inline: plan.Auto, Node: plan.Auto, NoPeak: true,
+		LatencyDef: plan.RoundTrip, Timeout: o.Timeout, Patience: o.Patience,
 	})
 	if err != nil {
 		return Run{}, err

@@ -38,8 +38,9 @@ type Bandwidth struct {
 	turn       int    // paced: the link whose turn it is
 	total      uint64 // messages completed, both directions
 	sent, got  uint64
-	begun, end int64 // ticks: the first posting (or arrival) and the last completion
-	recvMoved  int64 // ticks: the last arrival
+	begun, end int64       // ticks: the first posting (or arrival) and the last completion
+	recvMoved  int64       // ticks: the last arrival
+	counts     [2][]uint64 // of each link when the sample began, and when it ended; nil: not asked for
 	_          cpu.CacheLinePad
 }
 
@@ -53,7 +54,7 @@ func (b *Bandwidth) Run() error {
 		want = math.MaxUint64
 	}
 	b.quiet, b.early = nil, nil
-	if b.Alone && b.Sends == nil {
+	if b.Alone && (b.Sends == nil || b.Gated) {
 		b.early = func() bool { return b.got == 0 }
 	}
 	if b.Lossy {
@@ -143,8 +144,8 @@ func (b *Bandwidth) finish() error {
 	return nil
 }
 
-// Received returns how many messages arrived.
-func (b *Bandwidth) Received() uint64 { return b.got }
+// Arrived returns how many messages arrived, and the ticks of the last one if they may be lost.
+func (b *Bandwidth) Arrived() (messages uint64, last int64) { return b.got, b.recvMoved }
 
 // poll takes completions of both kinds.
 func (b *Bandwidth) poll() error {
@@ -332,6 +333,27 @@ func (b *Bandwidth) receive() error {
 // hears that the run is over.
 func (b *Bandwidth) Drain() error {
 	return b.await(func() bool { return slices.ContainsFunc(b.Links, b.open) })
+}
+
+// CountLinks has the loop note, when the sample begins and when it ends, how many messages each link has moved.
+func (b *Bandwidth) CountLinks() {
+	for i := range b.counts {
+		b.counts[i] = make([]uint64, len(b.Links))
+	}
+	b.Sample.Mark = func(at int) {
+		for i, l := range b.Links {
+			b.counts[at][i] = l.done + l.recvDone
+		}
+	}
+}
+
+// Counted returns how many messages of each link are in the sample, after CountLinks.
+func (b *Bandwidth) Counted() []uint64 {
+	each := make([]uint64, len(b.Links))
+	for i := range each {
+		each[i] = b.counts[1][i] - b.counts[0][i]
+	}
+	return each
 }
 
 // Moved returns how many messages count, and the ticks from the first to the last.

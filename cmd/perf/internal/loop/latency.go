@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"iter"
 	"sync/atomic"
 
 	"golang.org/x/sys/cpu"
@@ -24,9 +25,11 @@ type Latency struct {
 	ToCQE bool    // a sample ends with the completion of its message
 	Half  float64 // 0.5 where a sample is half of the time measured
 	Lag   uint64  // messages that may be on their way when the next one is posted
+	Gap   int64   // ticks to wait before each message, which do not count
 
-	posts []int64 // ticks of each posting; nil: by time
-	cqes  []int64 // ticks of each completion, if asked for
+	posts  []int64 // ticks of each posting, without all gaps up to it; nil: by time
+	cqes   []int64 // the same of each completion, if asked for
+	paused int64   // ticks of all gaps
 
 	sample *measure.Sampler // by time
 	hist   *measure.Latency
@@ -66,15 +69,23 @@ func (t *Latency) send() error {
 	if t.flag.Load() != 0 {
 		return t.err()
 	}
-	now := t.clk.Now()
+	now, gap := t.clk.Now(), int64(0)
+	if t.Gap > 0 {
+		began := now
+		if now = t.pause(now); t.flag.Load() != 0 {
+			return t.err()
+		}
+		gap = now - began
+		t.paused += gap
+	}
 	if t.posts != nil {
-		t.posts[t.Link.posted] = now
+		t.posts[t.Link.posted] = now - t.paused
 	} else if t.sample != nil {
 		if !t.sample.Started() {
 			t.sample.Start(now)
 		}
 		if !t.ToCQE && t.last != 0 && t.sample.Sampling() {
-			t.hist.Record(float64(now-t.last) * t.rate * t.Half)
+			t.hist.Record(float64(now-t.last-gap) * t.rate * t.Half)
 		}
 	}
 	t.last = now
@@ -89,6 +100,15 @@ func (t *Latency) send() error {
 	}
 	t.rest(now)
 	return t.settle(t.Lag)
+}
+
+// pause waits for the gap from now on, and returns the ticks after it.
+func (t *Latency) pause(now int64) int64 {
+	for end := now + t.Gap; now < end && t.flag.Load() == 0; now = t.clk.Now() {
+		t.rest(now)
+	}
+	t.Busy()
+	return now
 }
 
 // settle waits until at most lag messages have not completed.
@@ -112,7 +132,7 @@ func (t *Latency) settle(lag uint64) error {
 		if t.ToCQE {
 			end := t.clk.Now()
 			if t.cqes != nil {
-				t.cqes[t.Link.done-1] = end
+				t.cqes[t.Link.done-1] = end - t.paused
 			} else if t.sample.Sampling() {
 				t.hist.Record(float64(end-t.last) * t.rate)
 			}
@@ -234,14 +254,27 @@ func (t *Latency) Collect(rate float64) *measure.Latency {
 		return t.hist
 	}
 	h := measure.NewLatency()
-	if t.ToCQE {
-		for i, end := range t.cqes {
-			h.Record(float64(end-t.posts[i]) * rate)
-		}
-		return h
-	}
-	for i := 1; i < len(t.posts); i++ {
-		h.Record(float64(t.posts[i]-t.posts[i-1]) * rate * t.Half)
+	for ns := range t.Samples(rate) {
+		h.Record(ns)
 	}
 	return h
+}
+
+// Samples returns the samples of a run by count, in order, in nanoseconds.
+func (t *Latency) Samples(rate float64) iter.Seq[float64] {
+	return func(yield func(float64) bool) {
+		if t.ToCQE {
+			for i, end := range t.cqes {
+				if !yield(float64(end-t.posts[i]) * rate) {
+					return
+				}
+			}
+			return
+		}
+		for i := 1; i < len(t.posts); i++ {
+			if !yield(float64(t.posts[i]-t.posts[i-1]) * rate * t.Half) {
+				return
+			}
+		}
+	}
 }

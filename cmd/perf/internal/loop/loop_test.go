@@ -288,6 +288,7 @@ func TestBWLoopByTime(t *testing.T) {
 	b, f := newFakeLoop(1<<63, 1, 100, 128)
 	b.Sends = fakeSendCQ{f}
 	b.Sample = measure.NewSampler(b.clk, 100*time.Millisecond, 20*time.Millisecond)
+	b.CountLinks()
 	start := time.Now()
 	if err := b.Run(); err != nil {
 		t.Fatal(err)
@@ -298,8 +299,8 @@ func TestBWLoopByTime(t *testing.T) {
 	if d := time.Since(start); d < 90*time.Millisecond || ms < 40 {
 		t.Errorf("ran for %v, sampled for %.1f ms; want 100 and 60", d, ms)
 	}
-	if messages == 0 || messages > b.total {
-		t.Errorf("the sample has %d messages of %d", messages, b.total)
+	if messages == 0 || messages > b.total || b.Counted()[0] != messages {
+		t.Errorf("the sample has %d messages of %d, the link %v", messages, b.total, b.Counted())
 	}
 }
 
@@ -494,6 +495,33 @@ func TestLatLoopRead(t *testing.T) {
 		}
 		if s := l.Collect(l.clk.Rate()).Summary(); s.Count != want || f.wrs != 50 {
 			t.Errorf("toCQE %v: %d samples of %d messages, want %d of 50", toCQE, s.Count, f.wrs, want)
+		}
+	}
+}
+
+// TestLatLoopGap: what an end waits before each message is in no sample.
+func TestLatLoopGap(t *testing.T) {
+	const gap, n = 5 * time.Millisecond, 10
+	for _, how := range []string{"by count", "by time", "to completion"} {
+		l, _ := newFakeLat(n)
+		l.Gap = l.clk.Ticks(gap)
+		switch how {
+		case "by time":
+			l.posts = nil
+			l.ByTime(measure.NewSampler(l.clk, n*gap, 0), l.clk.Rate())
+			l.Link.Messages = 1 << 40
+		case "to completion":
+			l.ToCQE, l.cqes = true, make([]int64, n)
+		}
+		start := time.Now()
+		if err := l.Read(); err != nil {
+			t.Fatal(err)
+		}
+		if s := l.Collect(l.clk.Rate()).Summary(); s.Count == 0 || s.Min < 0 || s.Min > float64(gap)/4 {
+			t.Errorf("%s: %d samples, the least is %v ns: it has the gap of %v", how, s.Count, s.Min, gap)
+		}
+		if d := time.Since(start); d < (n-1)*gap {
+			t.Errorf("%s: %d gaps took %v", how, n, d)
 		}
 	}
 }

@@ -26,8 +26,10 @@ type Size struct {
 	Lat      *Summary
 	Parts    []Interval // if they were asked for
 	Buckets  []Bucket
-	Threads  []Size // what each thread did of it, if there are several
-	Rails    []Rail // and each rail
+	Samples  []float64   // of Lat, in order, in nanoseconds, if they were asked for
+	Threads  []Size      // what each thread did of it, if there are several
+	Rails    []Rail      // and each rail
+	Ports    []Bandwidth // what each port did of BW, or of Sent, if it was asked for
 
 	dist     *Latency // of Lat and Buckets
 	from, to int64    // ticks in which what was sent here moved
@@ -64,10 +66,15 @@ func Units(gbits bool) float64 {
 // Report puts a size into perftest's words.
 func (s *Size) Report(gbits bool) wire.Report {
 	unit := Units(gbits)
-	return wire.Report{
+	rep := wire.Report{
 		Size: s.Bytes, Iters: s.Messages,
 		PeakBW: s.BW.PeakBitsPerSecond / unit, AvgBW: s.BW.BitsPerSecond / unit, MsgRate: s.BW.MessagesPerSecond / 1e6,
 	}
+	for i, p := range s.Ports {
+		rep.PerPort = true
+		rep.Ports[i] = wire.PortReport{AvgBW: p.BitsPerSecond / unit, MsgRate: p.MessagesPerSecond / 1e6}
+	}
+	return rep
 }
 
 // FromPeer reads the peer's report. Its unit is not told, but follows from the message rate, whose
@@ -82,6 +89,25 @@ func FromPeer(p wire.Report, gbits bool) Bandwidth {
 	bw.PeakBitsPerSecond = p.PeakBW * unit
 	// Large numbers become infinite, which JSON does not have.
 	return Bandwidth{known(bw.BitsPerSecond), known(bw.PeakBitsPerSecond), known(bw.MessagesPerSecond)}
+}
+
+// AddReceived adds what arrived beside what was sent, until some ticks.
+func (s *Size) AddReceived(messages uint64, last int64, perTick float64) {
+	own := *s.BW
+	s.Sent, s.Received = &own, Moved(s.Bytes, messages, s.from, last, perTick, 0).BW
+	s.BW = &Bandwidth{}
+	s.BW.add(s.Sent)
+	s.BW.add(s.Received)
+}
+
+// PortsFromPeer takes the peer's figures of its ports, if it told any.
+func (s *Size) PortsFromPeer(rep wire.Report, gbits bool) {
+	if !rep.PerPort {
+		return
+	}
+	for _, p := range rep.Ports {
+		s.Ports = append(s.Ports, FromPeer(wire.Report{Size: rep.Size, AvgBW: p.AvgBW, MsgRate: p.MsgRate}, gbits))
+	}
 }
 
 // known returns v where it is a rate, or 0.

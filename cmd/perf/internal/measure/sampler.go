@@ -18,6 +18,7 @@ type Sampler struct {
 	from, to, last     int64
 	begun, ended       int64
 	countFrom, countTo uint64
+	Mark               func(at int) // if there is one, called when the sample begins (0), and when it ends (1)
 	_                  cpu.CacheLinePad
 }
 
@@ -55,17 +56,27 @@ func (s *Sampler) Tick(now int64, count uint64) bool {
 		return false
 	case s.begun == 0 && s.window != nil:
 		s.window.begin(s, now)
+		s.mark(0)
 	case s.begun == 0:
+		s.mark(0)
 		s.begun, s.countFrom = now, count
 		late := now - s.from
 		s.to += late
 		s.last += late
 	case now >= s.to && s.ended == 0 && s.window != nil:
 		s.window.end(s, now)
+		s.mark(1)
 	case now >= s.to && s.ended == 0:
+		s.mark(1)
 		s.ended, s.countTo = now, count
 	}
 	return now >= s.last && s.ended != 0
+}
+
+func (s *Sampler) mark(at int) {
+	if s.Mark != nil {
+		s.Mark(at)
+	}
 }
 
 // Silent reports whether what moved last at some time was still for the second half of the sample.
@@ -74,6 +85,9 @@ func (s *Sampler) Silent(moved int64) bool { return moved < s.begun+(s.ended-s.b
 // Cut lets the sample end with what moved last, if the peer came to its end, at over, before it did: this end was held
 // up, and began late. It reports whether that leaves a sample.
 func (s *Sampler) Cut(over, moved int64, count uint64) bool {
+	if s.ended == 0 || over < s.ended {
+		s.mark(1)
+	}
 	if s.window != nil {
 		return s.window.cut(s, over, moved, count)
 	}

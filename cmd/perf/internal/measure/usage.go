@@ -6,7 +6,7 @@ import "time"
 type Usage struct {
 	Elapsed  time.Duration
 	CPU      time.Duration     // of all threads; 0: not known
-	Counters map[string]uint64 // by how much the port's counters rose, those that did; nil: not asked for
+	Counters map[string]uint64 // by how much the port's counters rose, those that did or were named; nil: not asked for
 }
 
 // AddCounters adds those of another device.
@@ -33,14 +33,16 @@ func (u *Usage) CPUPercent() float64 {
 // Gauge remembers how things stood before a test.
 type Gauge struct {
 	read     func() map[string]uint64
+	names    []string
 	began    time.Time
 	cpu      time.Duration
 	counters map[string]uint64
 }
 
-// NewGauge looks at the processor, and at counters if there is a function that reads them.
-func NewGauge(read func() map[string]uint64) *Gauge {
-	g := &Gauge{read: read, began: time.Now(), cpu: cpuTime()}
+// NewGauge looks at the processor, and at counters if there is a function that reads them: at those of some names, or
+// at all.
+func NewGauge(read func() map[string]uint64, names []string) *Gauge {
+	g := &Gauge{read: read, names: names, began: time.Now(), cpu: cpuTime()}
 	if read != nil {
 		g.counters = read()
 	}
@@ -54,7 +56,14 @@ func (g *Gauge) Used() Usage {
 		return u
 	}
 	u.Counters = map[string]uint64{}
-	for name, v := range g.read() {
+	now := g.read()
+	for _, name := range g.names {
+		u.Counters[name] = now[name] - g.counters[name]
+	}
+	if g.names != nil {
+		return u
+	}
+	for name, v := range now {
 		if was, ok := g.counters[name]; ok && v > was {
 			u.Counters[name] = v - was
 		}

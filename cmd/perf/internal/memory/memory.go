@@ -28,9 +28,9 @@ type Memory struct {
 	addr uint64
 }
 
-// Open allocates and registers memory; near places it at the NUMA node of the device.
-func Open(pd *ibv.PD, size int, access ibv.AccessFlags, opt *plan.Memory, near bool) (*Memory, error) {
-	p, err := allocate(pd, size, opt, near)
+// Open allocates and registers memory, pages at a NUMA node.
+func Open(pd *ibv.PD, size int, access ibv.AccessFlags, opt *plan.Memory, node ibv.NUMA) (*Memory, error) {
+	p, err := allocate(pd, size, opt, node)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func Open(pd *ibv.PD, size int, access ibv.AccessFlags, opt *plan.Memory, near b
 	return m, nil
 }
 
-func allocate(pd *ibv.PD, size int, opt *plan.Memory, near bool) (place, error) {
+func allocate(pd *ibv.PD, size int, opt *plan.Memory, node ibv.NUMA) (place, error) {
 	switch opt.Kind {
 	case plan.File:
 		return mapFile(opt.File, opt.Offset, size)
@@ -56,12 +56,9 @@ func allocate(pd *ibv.PD, size int, opt *plan.Memory, near bool) (place, error) 
 	case plan.CUDA:
 		return allocCUDA(size, opt)
 	}
-	p := &pages{size: size, implicit: opt.Implicit}
+	p := &pages{size: size, implicit: opt.Implicit, opt: ibv.MemOptions{NUMA: node}}
 	if opt.Kind == plan.HugePages {
 		p.opt.HugePages = ibv.HugeRequire
-	}
-	if near {
-		p.opt.NUMA = ibv.NUMADevice
 	}
 	return p, nil
 }

@@ -30,6 +30,20 @@ func (e *CPUError) Error() string {
 		FormatList(e.Asked), FormatList(e.Allowed))
 }
 
+// CPUsOf lists the CPUs of a NUMA node that are among those that are allowed.
+func CPUsOf(root sysfs.Root, node int, allowed []int) ([]int, error) {
+	text, err := root.Attr("devices", "system", "node", fmt.Sprintf("node%d", node), "cpulist")
+	if err != nil {
+		return nil, fmt.Errorf("the CPUs of NUMA node %d are not known: %w", node, err)
+	}
+	list, _ := ParseList(text)
+	list = slices.DeleteFunc(list, func(c int) bool { return !slices.Contains(allowed, c) })
+	if len(list) == 0 {
+		return nil, fmt.Errorf("no CPU of NUMA node %d may be used: allowed are %s", node, FormatList(allowed))
+	}
+	return list, nil
+}
+
 // Choose returns where a test on a device runs: on the CPUs that were asked for, or on those of the device's node, as
 // far as they are among those that are allowed. free leaves the choice to the kernel.
 func Choose(root sysfs.Root, device string, allowed, asked []int, free bool) (Place, error) {
@@ -53,16 +67,9 @@ func Choose(root sysfs.Root, device string, allowed, asked []int, free bool) (Pl
 		p.Note = fmt.Sprintf("the machine has %d NUMA nodes and does not say which %s is at; give --cpus", p.Nodes,
 			device)
 	default:
-		text, err := root.Attr("devices", "system", "node", fmt.Sprintf("node%d", p.Node), "cpulist")
+		near, err := CPUsOf(root, p.Node, allowed)
 		if err != nil {
-			p.Note = fmt.Sprintf("the CPUs of NUMA node %d are not known: %v", p.Node, err)
-			break
-		}
-		near, _ := ParseList(text)
-		near = slices.DeleteFunc(near, func(c int) bool { return !slices.Contains(allowed, c) })
-		if len(near) == 0 {
-			p.Note = fmt.Sprintf("no CPU of NUMA node %d, which %s is at, may be used: allowed are %s", p.Node, device,
-				FormatList(allowed))
+			p.Note = fmt.Sprintf("%s is at NUMA node %d: %v", device, p.Node, err)
 			break
 		}
 		p.CPUs, p.Pinned = near, true

@@ -53,6 +53,14 @@ func TestChoose(t *testing.T) {
 			}
 		})
 	}
+	if list, err := CPUsOf(twoNodes(t, "1"), 0, []int{2, 3, 4}); err != nil || !slices.Equal(list, []int{2, 4}) {
+		t.Errorf("CPUs of node 0: %v, %v", list, err)
+	}
+	for node, want := range map[int]string{1: "no CPU of NUMA node 1", 2: "CPUs of NUMA node 2 are not known"} {
+		if _, err := CPUsOf(twoNodes(t, "1"), node, []int{2, 4}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("CPUs of node %d: %v, want %q", node, err, want)
+		}
+	}
 	_, err := Choose(twoNodes(t, "1"), "mlx5_0", []int{0, 2}, []int{2, 3, 4}, false)
 	var ce *CPUError
 	if !errors.As(err, &ce) || !slices.Equal(ce.Asked, []int{3, 4}) || !strings.Contains(err.Error(), "but 0,2") {

@@ -33,7 +33,7 @@ func (p *Plan) check() error {
 	for _, check := range []func(*complaints){
 		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
 		p.checkEndless, p.checkRate, p.checkPacing, p.checkLists, p.checkThreads, p.checkDualPort, p.checkFrames,
-		p.checkMulticast, p.checkMemory,
+		p.checkMulticast, p.checkMemory, p.checkReversed, p.checkWarmUp, p.checkSamples, p.checkPerPort,
 	} {
 		check(&c)
 	}
@@ -153,6 +153,9 @@ func (p *Plan) checkVerb(c *complaints) {
 			c.add("cq moderation (-Q) %d: SRD (-c) completes each message", p.CQMod)
 		}
 	}
+	if p.SendImm && p.Verb != wire.Send {
+		c.add("immediate data (--send-with-imm): only send has it; write has --write-with-imm")
+	}
 	if p.UseSRQ && !p.Verb.Consumes() {
 		c.add("shared receive queue (--use-srq): only send and --write-with-imm have receives")
 	}
@@ -180,8 +183,10 @@ func (p *Plan) checkPath(c *complaints) {
 	if p.QPTimeout > 31 {
 		c.add("qp timeout (-u) %d > 31; it is 4.096 us x 2^n", p.QPTimeout)
 	}
-	if p.FlowLabel >= 1<<20 {
-		c.add("flow label (--flow-label) %d > %d", p.FlowLabel, 1<<20-1)
+	for _, l := range p.FlowLabels {
+		if l >= 1<<20 {
+			c.add("flow label (--flow-label) %d > %d", l, 1<<20-1)
+		}
 	}
 	if p.SL > 15 {
 		c.add("service level (-S) %d > 15", p.SL)
@@ -191,14 +196,14 @@ func (p *Plan) checkPath(c *complaints) {
 	default:
 		c.add("mtu (-m) %d, allowed are 256, 512, 1024, 2048 and 4096", p.MTU)
 	}
-	if _, err := netip.ParseAddr(p.Bind); p.Client() && p.Bind != "" && err != nil {
+	if _, err := netip.ParseAddr(p.Bind); p.Connects() && p.Bind != "" && err != nil {
 		c.add("source address (--bind-source-ip) %q is not an IP address", p.Bind)
 	}
 	if p.IBPort < 1 {
 		c.add("device port (-i) %d < 1", p.IBPort)
 	}
 	// 0 is a free one, which the server prints.
-	anyPort := p.Transport == wire.RawEth || p.Port == 0 && !p.Client() && !p.RDMACM
+	anyPort := p.Transport == wire.RawEth || p.Port == 0 && !p.Connects() && !p.RDMACM
 	if !anyPort && (p.Port < 1 || p.Port > 65535) {
 		c.add("tcp port (-p) %d, allowed are 1 to 65535", p.Port)
 	}
@@ -216,8 +221,8 @@ func (p *Plan) checkCM(c *complaints) {
 		c.add("shared receive queue (--use-srq): by rdma_cm (-R) each queue pair has its own receives")
 	case p.MTU != 0:
 		c.add("mtu (-m) %d: with rdma_cm (-R) the path decides", p.MTU)
-	case p.FlowLabel != 0:
-		c.add("flow label (--flow-label) %d: with rdma_cm (-R) the path decides", p.FlowLabel)
+	case p.FlowLabels != nil:
+		c.add("flow label (--flow-label) %d: with rdma_cm (-R) the path decides", p.FlowLabels[0])
 	case p.SL != 0:
 		c.add("service level (-S) %d: with rdma_cm (-R) the traffic class (--tclass) decides", p.SL)
 	case p.PKeyIndex != 0:

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+import (
+	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
 
 // IBPorts returns the ports of the device that are used.
 func (p *Plan) IBPorts() []uint8 {
@@ -28,5 +32,17 @@ func (p *Plan) checkDualPort(c *complaints) {
 		c.add("dual port (-O): with rdma_cm (-R) the address leads to one port")
 	case p.Transport != wire.RC && p.Transport != wire.UC:
 		c.add("dual port (-O): connection type (-c) %v does not have it; use RC or UC", p.Transport)
+	}
+}
+
+// checkPerPort looks at figures of each port.
+func (p *Plan) checkPerPort(c *complaints) {
+	switch {
+	case !p.PerPort:
+	case !p.DualPort:
+		c.add("figures of each port (--report-per-port): they need two ports (-O); a test of two devices (-d a,b) " +
+			"has those of each device")
+	case p.Duration < time.Second:
+		c.add("figures of each port (--report-per-port): only runs by time (-D) have them, as perftest's")
 	}
 }

@@ -10,23 +10,88 @@ import (
 type Frames struct {
 	Connects   bool // this end begins: the client, which has no server to connect to
 	Own, Peer  [6]byte
-	EtherType  uint16 // 0: IPv4's with addresses, else the length as of 802.3
+	EtherType  uint16 // 0: that of the IP addresses, else the length as of 802.3
 	Server     netip.Addr
 	Client     netip.Addr
-	ServerPort uint16 // UDP, both or none
+	ServerPort uint16 // UDP or TCP, both or none; those of further flows and queue pairs follow
 	ClientPort uint16
+	TCP        bool
+	HopLimit   uint8 // 0: 64
+
+	VLAN     bool  // frames have a tag, of VLAN 1 as perftest's
+	Priority uint8 // in the tag; EachPriority: all of them in turn
+
+	Flows int // pairs of ports that the frames have in turn; 0: one
+	Burst int // frames of a flow before those of the next; 0: one
+
+	Promiscuous bool // receive also what no other rule takes
+	Sniffer     bool // receive a copy of all that the port receives
 }
 
-// IP reports whether the frames have headers of IPv4.
+// EachPriority has frames of one priority after the other.
+const EachPriority = 8
+
+// IP reports whether the frames have headers of IP.
 func (f *Frames) IP() bool { return f.Server.IsValid() }
 
-// UDP reports whether they have headers of UDP.
-func (f *Frames) UDP() bool { return f.ServerPort != 0 }
+// IPv6 reports whether those are of IPv6.
+func (f *Frames) IPv6() bool { return f.Server.Is6() }
+
+// Ports reports whether they have headers of UDP or TCP.
+func (f *Frames) Ports() bool { return f.ServerPort != 0 }
+
+// Kinds returns how many different frames a queue pair sends in turn.
+func (f *Frames) Kinds() int {
+	n := f.flows() * max(f.Burst, 1)
+	if f.Priority == EachPriority {
+		n *= EachPriority
+	}
+	return n
+}
+
+// Kind returns the flow and the priority of frame k of a queue pair.
+func (f *Frames) Kind(k int) (flow int, priority uint8) {
+	flow = k / max(f.Burst, 1) % f.flows()
+	if f.Priority == EachPriority {
+		return flow, uint8(k % EachPriority)
+	}
+	return flow, f.Priority
+}
+
+func (f *Frames) flows() int { return max(f.Flows, 1) }
+
+// FlowsOf returns the numbers of the flows of queue pair i, by which their ports differ.
+func (f *Frames) FlowsOf(i int) (first, n int) { return i * f.flows(), f.flows() }
+
+// headers returns how many bytes of a frame are headers.
+func (f *Frames) headers() uint64 {
+	n := uint64(14)
+	if f.VLAN {
+		n += tagLen
+	}
+	switch {
+	case !f.IP():
+		return n
+	case f.IPv6():
+		n += 40
+	default:
+		n += 20
+	}
+	switch {
+	case f.Ports() && f.TCP:
+		n += 20
+	case f.Ports():
+		n += 8
+	}
+	return n
+}
 
 const (
 	leastFrame  = 64
 	frameCRC    = 4  // counted among a frame's bytes, written by the adapter
 	frameAround = 18 // what a frame has around its payload
+	tagLen      = 4  // of a VLAN's tag, counted among the payload as perftest does
+	mostKinds   = 1 << 14
 )
 
 // Posted returns how many bytes of a message of a size are posted.
@@ -45,7 +110,8 @@ func (p *Plan) checkFrames(c *complaints) {
 	f := &p.Frames
 	if p.Transport != wire.RawEth {
 		if *f != (Frames{}) {
-			c.add("addresses of frames (-B -E -J -j -K -k -Y --client): only raw Ethernet (-c RawEth) has them")
+			c.add("fields of frames (-B -E -J -j -K -k -L -Y --client --tcp --vlan-en --flows --promiscuous " +
+				"--sniffer): only raw Ethernet (-c RawEth) has them")
 		}
 		return
 	}
@@ -56,14 +122,20 @@ func (p *Plan) checkFrames(c *complaints) {
 		c.add("server %q: raw Ethernet (-c RawEth) connects to nobody; name the peer by its address (-E) and give "+
 			"--client", p.Host)
 	case p.RDMACM:
-	case p.Bidirectional:
-		c.add("bidirectional (-b): the ends of raw Ethernet (-c RawEth) cannot tell each other what they sent")
-	case p.QPs > 1:
-		c.add("queue pairs (-q) %d: raw Ethernet (-c RawEth) steers its frames to one", p.QPs)
+	case p.Bidirectional && p.Duration > 0:
+		c.add("bidirectional (-b) for a time (-D): the ends of raw Ethernet (-c RawEth) cannot tell each other when " +
+			"it is over; give iterations (-n)")
+	case p.QPs > 1 && !f.Ports():
+		c.add("queue pairs (-q) %d: raw Ethernet (-c RawEth) tells their frames apart by ports; "+
+			"give them (-J -j -K -k)", p.QPs)
+	case p.QPs > 1 && p.Threads != p.QPs:
+		c.add("queue pairs (-q) %d: those of raw Ethernet (-c RawEth) have a CQ each; give as many --threads", p.QPs)
 	case p.All:
 		c.add("sizes (-a, --sizes): the ends of raw Ethernet (-c RawEth) cannot meet between them; give one (-s)")
 	case p.UseSRQ:
 		c.add("shared receive queue (--use-srq): raw Ethernet (-c RawEth) has none")
+	case p.SendImm:
+		c.add("immediate data (--send-with-imm): raw Ethernet (-c RawEth) has none")
 	case p.GIDIndex != Auto:
 		c.add("gid index (-x) %d: raw Ethernet (-c RawEth) has no GIDs", p.GIDIndex)
 	case p.Inline > 0:
@@ -71,22 +143,49 @@ func (p *Plan) checkFrames(c *complaints) {
 	}
 	if p.Size < leastFrame {
 		c.add("size (-s) %d < %d, the smallest Ethernet frame", p.Size, leastFrame)
+	} else if n := f.headers() + frameCRC; p.Size < n {
+		c.add("size (-s) %d < %d, the headers of the frame and its checksum", p.Size, n)
 	}
 	if f.Own == ([6]byte{}) {
 		c.add("own address (-B): raw Ethernet (-c RawEth) needs it, as e4:1d:2d:00:00:01")
 	}
-	if f.Peer == ([6]byte{}) && (p.Client() || !p.Bandwidth()) {
+	if f.Peer == ([6]byte{}) && (p.Client() || p.Bidirectional || !p.Bandwidth()) {
 		c.add("address of the peer (-E): raw Ethernet (-c RawEth) needs it, as e4:1d:2d:00:00:02")
 	}
 	if f.Server.IsValid() != f.Client.IsValid() {
 		c.add("IP addresses (-J, -j): give both or none")
+	} else if f.Server.Is4() != f.Client.Is4() {
+		c.add("IP addresses (-J %v, -j %v): both are of IPv4, or both of IPv6", f.Server, f.Client)
 	}
-	if f.Server.IsValid() && !f.Server.Is4() || f.Client.IsValid() && !f.Client.Is4() {
-		c.add("IP addresses (-J %v, -j %v): only IPv4's are there", f.Server, f.Client)
+	switch {
+	case (f.ServerPort == 0) != (f.ClientPort == 0):
+		c.add("ports (-K, -k): give both or none")
+	case f.Ports() && !f.IP():
+		c.add("ports (-K, -k): give the IP addresses, too (-J, -j)")
+	case f.TCP && !f.Ports():
+		c.add("TCP (--tcp): give its ports (-K, -k)")
 	}
-	if (f.ServerPort == 0) != (f.ClientPort == 0) {
-		c.add("UDP ports (-K, -k): give both or none")
-	} else if f.UDP() && !f.IP() {
-		c.add("UDP ports (-K, -k): give the IP addresses, too (-J, -j)")
+	p.checkFlows(c)
+}
+
+// checkFlows looks at frames that differ from one another.
+func (p *Plan) checkFlows(c *complaints) {
+	f := &p.Frames
+	if f.Priority > EachPriority {
+		c.add("priority (--vlan-pcp) %d, allowed are 0 to 7, and 8 for each in turn", f.Priority)
+	}
+	last := max(f.ServerPort, f.ClientPort)
+	switch {
+	case f.Flows < 0 || f.Burst < 0 || f.Flows > mostKinds || f.Burst > mostKinds || f.Kinds() > mostKinds:
+		c.add("flows (--flows) %d in bursts (--flows-burst) of %d, allowed are 1 to %d frames in all", f.Flows, f.Burst,
+			mostKinds)
+	case f.Flows > 1 && !f.Ports():
+		c.add("flows (--flows) %d: they differ by ports; give them (-J -j -K -k)", f.Flows)
+	case f.Burst > 1 && f.Flows < 2:
+		c.add("burst (--flows-burst) %d: there are no flows (--flows) to burst in turn", f.Burst)
+	case f.Ports() && int(last)+p.QPs*f.flows()-1 > 65535:
+		c.add("ports (-K, -k): %d flows of %d queue pairs from port %d go beyond 65535", f.flows(), p.QPs, last)
+	case f.Kinds() > 1 && !p.Bandwidth():
+		c.add("flows and priorities (--flows, --vlan-pcp 8): only bandwidth tests have several")
 	}
 }

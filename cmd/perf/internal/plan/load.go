@@ -175,3 +175,15 @@ func (p *Plan) checkLists(c *complaints) {
 
 // MaxPoll is the most completions that a bandwidth loop takes at once.
 const MaxPoll = 16
+
+// checkWarmUp looks at messages that do not count.
+func (p *Plan) checkWarmUp(c *complaints) {
+	switch {
+	case !p.WarmUp:
+	case !p.Bandwidth():
+		c.add("warm-up (--perform-warm-up): only bandwidth tests have it")
+	case p.Verb.Consumes():
+		c.add("warm-up (--perform-warm-up): the peer would have to post receives for it; write, read and atomic do " +
+			"without")
+	}
+}

@@ -63,6 +63,12 @@ func (p *Plan) checkMemory(c *complaints) {
 	if p.NoPin && p.CPUs != nil {
 		c.add("give CPUs (--cpus) or leave the choice to the kernel (--no-pin), not both")
 	}
+	if p.Node != Auto && (p.CPUs != nil || p.NoPin) {
+		c.add("give a NUMA node (--numa-node), CPUs (--cpus) or leave the choice to the kernel (--no-pin): one of them")
+	}
+	if p.Node < Auto {
+		c.add("NUMA node (--numa-node) %d is negative", p.Node)
+	}
 	if p.MRPerQP && m.Kind == File {
 		c.add("memory per queue pair (--mr-per-qp): each would begin at the same byte of the file (--mmap)")
 	}

@@ -51,18 +51,18 @@ type Options struct {
 	Port     int    // TCP, or rdma_cm
 	ListenFD int    // of a socket that listens already, in place of Bind and Port; 0: none
 
-	RDMACM    bool   // connect by rdma_cm
-	Device    string // empty: the first one with an active port; with RDMACM the one that the address leads to
-	IBPort    uint8
-	DualPort  bool // QPs on port 1, and as many on port 2
-	GIDIndex  int  // Auto: the best one
-	MTU       int  // bytes; 0: that of the port
-	QPTimeout uint8
-	SL        uint8
-	TClass    uint8
-	FlowLabel uint32
-	PKeyIndex uint16
-	OutReads  int // outstanding reads; 0: what the device can
+	RDMACM     bool   // connect by rdma_cm
+	Device     string // empty: the first one with an active port; with RDMACM the one that the address leads to
+	IBPort     uint8
+	DualPort   bool // QPs on port 1, and as many on port 2
+	GIDIndex   int  // Auto: the best one
+	MTU        int  // bytes; 0: that of the port
+	QPTimeout  uint8
+	SL         uint8
+	TClass     uint8
+	FlowLabels []uint32 // of the queue pairs, in turn; nil: 0
+	PKeyIndex  uint16
+	OutReads   int // outstanding reads; 0: what the device can
 
 	Size     uint64 // 0: 64 KiB for bandwidth, 2 for latency, 8 MiB with All
 	All      bool   // powers of two from 2 to Size; stock peers always go to 8 MiB
@@ -77,6 +77,7 @@ type Options struct {
 	Threads  int  // each with as many of the queue pairs, and CQs of its own; 0: one
 	TxDepth  int  // 0: 128 for bandwidth, 1 for latency
 	RxDepth  int  // 0: 512, send only
+	SendImm  bool // messages of send carry immediate data
 	UseSRQ   bool // one queue of depth RxDepth for all receives; with XRC always
 	PostList int
 	RecvList int  // receives that are posted at once; 0: as many as were used up
@@ -88,17 +89,24 @@ type Options struct {
 	Memory Memory
 	CPUs   []int // that this end may run on; nil: those near the device
 	NoPin  bool  // leave the choice of CPUs and memory to the kernel
+	Node   int   // the NUMA node to run on; Auto: that of the device
 
 	Bidirectional bool
+	Reversed      bool // the server has the client's part, and the client the server's
 	ReportBoth    bool // show both directions by themselves
+	PerPort       bool // show both ports of DualPort by themselves
+	WarmUp        bool // move messages first that do not count
 	Events        bool // sleep for completions
 	Vector        int  // interrupt vector of those
 	NoPeak        bool
-	Counters      bool // look at the port's counters
-	CPUUtil       bool // print what this end's processor did
+	Counters      bool     // look at the port's counters
+	CounterNames  []string // at these alone; nil: at all
+	CPUUtil       bool     // print what this end's processor did
 	Gbits         bool
 	Verify        bool
 	LatencyDef    LatencyDef
+	Gap           time.Duration // of a test of latency: before each message, which does not count
+	Unsorted      bool          // keep the samples of latency, in order
 
 	Timeout  time.Duration // of a step of the exchange, and without any completion
 	Patience time.Duration // how long a client tries to reach a server

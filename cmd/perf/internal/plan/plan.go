@@ -25,8 +25,11 @@ func New(o Options) (Plan, error) {
 	return p, nil
 }
 
-// Client reports whether this end connects.
-func (p *Plan) Client() bool { return p.Host != "" || p.Frames.Connects }
+// Connects reports whether this end goes to the other, which waits for it.
+func (p *Plan) Connects() bool { return p.Host != "" || p.Frames.Connects }
+
+// Client reports whether this end has the client's part in the traffic: it connects, unless the test is reversed.
+func (p *Plan) Client() bool { return p.Connects() != p.Reversed }
 
 // Bandwidth reports whether the test measures bandwidth, and not latency.
 func (p *Plan) Bandwidth() bool { return p.Metric == wire.Bandwidth }
@@ -64,6 +67,9 @@ func (p *Plan) Opcode() ibv.Opcode {
 		}
 		return ibv.OpCompareSwap
 	}
+	if p.SendImm {
+		return ibv.OpSendImm
+	}
 	return ibv.OpSend
 }
 
@@ -99,6 +105,14 @@ func (p *Plan) Arrives(size uint64) uint64 {
 
 // Lossy reports whether messages for this end may be lost, so that it cannot wait for all.
 func (p *Plan) Lossy() bool { return p.Receives() && !p.Transport.Reliable() }
+
+// FlowLabel returns the flow label of queue pair i.
+func (p *Plan) FlowLabel(i int) uint32 {
+	if len(p.FlowLabels) == 0 {
+		return 0
+	}
+	return p.FlowLabels[i%p.QPs%len(p.FlowLabels)]
+}
 
 // Sizes lists the message sizes of the test, in order.
 func (p *Plan) Sizes() []uint64 {
@@ -139,5 +153,6 @@ func (p *Plan) Params() wire.Params {
 	return wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic,
 		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
 		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify,
-		ReportBoth: p.ReportBoth, Infinite: p.Infinite, Sizes: p.sizeNames(), Multicast: p.Multicast}
+		ReportBoth: p.ReportBoth, Reversed: p.Reversed, PerPort: p.PerPort, Infinite: p.Infinite, Sizes: p.sizeNames(),
+		Multicast: p.Multicast}
 }

@@ -12,7 +12,7 @@ import (
 
 func base(v wire.Verb, m wire.Metric) Options {
 	return Options{Verb: v, Metric: m, Port: wire.DefaultPort, IBPort: 1, GIDIndex: Auto, QPs: 1, PostList: 1,
-		Inline: Auto, Margin: Auto, QPTimeout: 14, Timeout: time.Second, LatencyDef: RoundTrip}
+		Inline: Auto, Margin: Auto, Node: Auto, QPTimeout: 14, Timeout: time.Second, LatencyDef: RoundTrip}
 }
 
 // TestResolveDefaults pins the numbers that a stock peer reckons with.
@@ -131,9 +131,11 @@ func TestNewRefuses(t *testing.T) {
 		{"receive list too long", wire.Bandwidth, wire.Send, func(c *Options) { c.RecvList = 513 }, "1 to 512"},
 		{"poll for many", wire.Bandwidth, wire.Write, func(c *Options) { c.PollMax = 17 }, "1 to 16"},
 		{"poll of latency", wire.Latency, wire.Send, func(c *Options) { c.PollMax = 4 }, "only bandwidth"},
-		{"flow label", wire.Bandwidth, wire.Write, func(c *Options) { c.FlowLabel = 1 << 20 }, "> 1048575"},
-		{"flow label by rdma_cm", wire.Bandwidth, wire.Write, func(c *Options) { c.RDMACM, c.FlowLabel = true, 5 },
-			"the path decides"},
+		{"flow label", wire.Bandwidth, wire.Write, func(c *Options) { c.FlowLabels = []uint32{1, 1 << 20} },
+			"> 1048575"},
+		{"flow label by rdma_cm", wire.Bandwidth, wire.Write, func(c *Options) {
+			c.RDMACM, c.FlowLabels = true, []uint32{5}
+		}, "the path decides"},
 		{"definition of bw", wire.Bandwidth, wire.Write, func(c *Options) { c.LatencyDef = ToCompletion },
 			"only latency"},
 	} {

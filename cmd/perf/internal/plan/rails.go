@@ -62,7 +62,7 @@ func (p *Plan) Rail() string {
 	if device == "" {
 		device = "default device"
 	}
-	if p.Client() {
+	if p.Connects() {
 		return fmt.Sprintf("%s to %s port %d", device, p.Host, p.Port)
 	}
 	return fmt.Sprintf("%s at port %d", device, p.Port)

@@ -55,6 +55,7 @@ type testDoc struct {
 	Connection    string  `json:"connection"`
 	RDMACM        bool    `json:"rdma_cm"`
 	Bidirectional bool    `json:"bidirectional"`
+	Reversed      bool    `json:"reversed,omitempty"` // the server has the client's part
 	AllSizes      bool    `json:"all_sizes"`
 	Iterations    uint64  `json:"iterations,omitempty"`
 	Duration      float64 `json:"duration_seconds,omitempty"`
@@ -75,7 +76,9 @@ type testDoc struct {
 	Burst         int     `json:"burst_messages,omitempty"`
 	Hardware      bool    `json:"rate_limit_by_adapter,omitempty"`
 	MRPerQP       bool    `json:"mr_per_qp,omitempty"`
+	WarmUp        bool    `json:"warm_up,omitempty"`
 	LatencyDef    string  `json:"latency_definition,omitempty"`
+	Gap           float64 `json:"latency_gap_ns,omitempty"` // before each message, not in the figures
 	Memory        string  `json:"memory"`
 	OnDemand      bool    `json:"on_demand,omitempty"`
 	NullMR        bool    `json:"null_mr,omitempty"`
@@ -123,6 +126,7 @@ type bwSize struct {
 	Sent     *bwDoc    `json:"sent,omitempty"`
 	Received *bwDoc    `json:"received,omitempty"`
 	ByPeer   bool      `json:"reported_by_peer,omitempty"`
+	Ports    []*bwDoc  `json:"ports,omitempty"` // of a device with two
 	Parts    []partDoc `json:"intervals,omitempty"`
 	shares
 }
@@ -159,6 +163,7 @@ type latSize struct {
 	Messages uint64 `json:"messages"`
 	measure.Summary
 	Histogram []measure.Bucket `json:"histogram,omitempty"`
+	Samples   []float64        `json:"samples_ns,omitempty"` // in order
 	shares
 }
 
@@ -179,14 +184,18 @@ func (o *Outcome) size(r *measure.Size) any {
 		parts.Rails = append(parts.Rails, d)
 	}
 	if r.Lat != nil {
-		s := latSize{Bytes: r.Bytes, Messages: r.Messages, Summary: *r.Lat, shares: parts}
+		s := latSize{Bytes: r.Bytes, Messages: r.Messages, Summary: *r.Lat, Samples: r.Samples, shares: parts}
 		if o.Histogram {
 			s.Histogram = r.Buckets
 		}
 		return s
 	}
-	return bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost, bwDoc: *bwOf(r.BW), Sent: bwOf(r.Sent),
+	s := bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost, bwDoc: *bwOf(r.BW), Sent: bwOf(r.Sent),
 		Received: bwOf(r.Received), ByPeer: r.ByPeer, Parts: partsOf(r.Parts), shares: parts}
+	for i := range r.Ports {
+		s.Ports = append(s.Ports, bwOf(&r.Ports[i]))
+	}
+	return s
 }
 
 func bwOf(b *measure.Bandwidth) *bwDoc {
@@ -247,7 +256,7 @@ type Outcome struct {
 func (o *Outcome) JSON(w io.Writer) error {
 	c, res := o.Plan, o.Result
 	role := wire.Server
-	if c.Client() {
+	if c.Connects() {
 		role = wire.Client
 	}
 	d := document{
@@ -267,6 +276,7 @@ func (o *Outcome) JSON(w io.Writer) error {
 	}
 	d.Test.Memory, d.Test.OnDemand, d.Test.NullMR, d.Test.Relaxed = c.Memory.Kind.String(), c.Memory.OnDemand,
 		c.Memory.Null, c.Relaxed()
+	d.Test.Reversed, d.Test.WarmUp, d.Test.Gap = c.Reversed, c.WarmUp, float64(c.Gap)
 	d.Test.Hardware, d.Test.MRPerQP, d.Test.DualPort = c.Rate.Hardware, c.MRPerQP, c.DualPort
 	if c.Threads > 1 {
 		d.Test.Threads = c.Threads

@@ -20,11 +20,22 @@ import (
 type Table struct {
 	W         io.Writer
 	Plan      *plan.Plan
-	Histogram bool // also print the distribution of latencies
+	Histogram bool   // also print the distribution of latencies
+	Only      string // nothing but this figure, one line for each size; "": all
 }
+
+// What Only may be, as perftest has it.
+const (
+	OnlyBandwidth = "bandwidth"    // in the unit of the table
+	OnlyRate      = "message_rate" // in millions a second
+	OnlyLatency   = "latency"      // the mean, in microseconds
+)
 
 // Header prints what is about to run, and the head of the columns.
 func (t Table) Header(s session.Setup) {
+	if t.Only != "" {
+		return
+	}
 	p := t.Plan
 	t.kind()
 	t.end(s)
@@ -34,6 +45,9 @@ func (t Table) Header(s session.Setup) {
 
 // Rails prints what is about to run side by side.
 func (t Table) Rails(rails []engine.Rail) {
+	if t.Only != "" {
+		return
+	}
 	t.kind()
 	var shape string
 	for _, r := range rails {
@@ -55,12 +69,15 @@ func (t Table) Rails(rails []engine.Rail) {
 func (t Table) kind() {
 	p := t.Plan
 	role := "server"
-	if p.Client() {
+	if p.Connects() {
 		role = "client"
 	}
 	kind := fmt.Sprintf("%s %s", p.Verb, p.Metric)
 	if p.Bidirectional {
 		kind += ", both directions"
+	}
+	if p.Reversed {
+		kind += ", reversed"
 	}
 	fmt.Fprintf(t.W, "%s, %s, %s\n", kind, p.Transport, role)
 }
@@ -110,6 +127,7 @@ func options(p *plan.Plan, s session.Setup) string {
 	add(true, "qps %d", p.QPs)
 	add(p.DualPort, "half of them on port 2")
 	add(p.Threads > 1, "threads %d", p.Threads)
+	add(p.WarmUp, "warm-up")
 	add(true, "send depth %d", p.TxDepth)
 	add(p.RxDepth > 0, "receive depth %d", p.RxDepth)
 	add(p.PostList > 1, "post list %d", p.PostList)
@@ -123,12 +141,13 @@ func options(p *plan.Plan, s session.Setup) string {
 	add(p.Rate.Limit > 0 && !p.Rate.Hardware, "at most %g %v in bursts of %d", p.Rate.Limit, p.Rate.Unit, p.Rate.Burst)
 	add(p.RecvList > 0, "receive list %d", p.RecvList)
 	add(p.PollMax > 0, "polls for %d", p.PollMax)
-	add(p.FlowLabel > 0, "flow label %d", p.FlowLabel)
+	add(p.FlowLabels != nil, "flow label %s", strings.Trim(fmt.Sprint(p.FlowLabels), "[]"))
 	add(p.Memory.Kind != plan.Pages, "memory %v", p.Memory.Kind)
 	add(p.Memory.Null, "null mr")
 	add(p.Memory.OnDemand, "on demand")
 	add(p.Memory.Ordered, "no relaxed ordering")
 	add(p.Infinite, "until interrupted")
+	add(p.Gap > 0, "a gap of %v before each message", p.Gap)
 	if p.Metric == wire.Latency {
 		trip := "half"
 		if p.Verb.Fetches() {
@@ -156,6 +175,10 @@ func (t Table) columns() {
 
 // Size prints one line, and one for each rail if there are several.
 func (t Table) Size(r measure.Size) {
+	if t.Only != "" {
+		t.figure(r)
+		return
+	}
 	t.line(r)
 	for i := range r.Rails {
 		rail := &r.Rails[i]
@@ -165,6 +188,18 @@ func (t Table) Size(r measure.Size) {
 		}
 		fmt.Fprintf(t.W, "  %s:\n", printable.Name(rail.Name))
 		t.line(rail.Size)
+	}
+}
+
+// figure prints the one that was asked for, a dash if it is not known.
+func (t Table) figure(r measure.Size) {
+	switch t.Only {
+	case OnlyBandwidth:
+		fmt.Fprintln(t.W, rate(r.BW.BitsPerSecond/measure.Units(t.Plan.Gbits), 2))
+	case OnlyRate:
+		fmt.Fprintln(t.W, rate(r.BW.MessagesPerSecond/1e6, 6))
+	case OnlyLatency:
+		fmt.Fprintln(t.W, micros(r.Lat.Mean))
 	}
 }
 
@@ -178,6 +213,9 @@ func (t Table) line(r measure.Size) {
 		if t.Histogram {
 			t.buckets(r.Buckets)
 		}
+		for i, ns := range r.Samples {
+			fmt.Fprintf(t.W, "%10d %12s\n", i+1, micros(ns))
+		}
 		return
 	}
 	unit := measure.Units(t.Plan.Gbits)
@@ -187,13 +225,16 @@ func (t Table) line(r measure.Size) {
 		t.direction("sent", r.Sent)
 		t.direction("received", r.Received)
 	}
+	for i := range r.Ports {
+		t.direction(fmt.Sprintf("port %d", i+1), &r.Ports[i])
+	}
 	if r.Lost > 0 {
 		fmt.Fprintf(t.W, "%10s %12d lost: they were sent, and no receive was posted, or the network dropped them\n", "",
 			r.Lost)
 	}
 }
 
-// direction prints one direction of both.
+// direction prints a part of the figures: one direction of both, or one port.
 func (t Table) direction(name string, b *measure.Bandwidth) {
 	unit := measure.Units(t.Plan.Gbits)
 	fmt.Fprintf(t.W, "%10s %12s %18s %20s %15s\n", "", name, rate(b.PeakBitsPerSecond/unit, 2),
@@ -202,6 +243,9 @@ func (t Table) direction(name string, b *measure.Bandwidth) {
 
 // Interval prints a line for a part of a run.
 func (t Table) Interval(size uint64, i measure.Interval) {
+	if t.Only != "" {
+		return
+	}
 	unit := measure.Units(t.Plan.Gbits)
 	of := ""
 	if i.Rail != "" {
@@ -226,6 +270,9 @@ func (t Table) buckets(list []measure.Bucket) {
 
 // Footer prints what there is to say at the end.
 func (t Table) Footer(res *engine.Result) {
+	if t.Only != "" {
+		return
+	}
 	if n := len(res.Sizes); n > 0 && res.Sizes[n-1].ByPeer {
 		what := "as the client measured it"
 		if t.Plan.All {
@@ -259,7 +306,11 @@ func (t Table) usage(u *measure.Usage) {
 		fmt.Fprintln(t.W, "counters: none of the port rose")
 		return
 	}
-	fmt.Fprintln(t.W, "counters that rose:")
+	if t.Plan.CounterNames != nil {
+		fmt.Fprintln(t.W, "counters rose by:")
+	} else {
+		fmt.Fprintln(t.W, "counters that rose:")
+	}
 	for _, name := range slices.Sorted(maps.Keys(u.Counters)) {
 		fmt.Fprintf(t.W, "  %-34s %d\n", printable.Name(name), u.Counters[name])
 	}

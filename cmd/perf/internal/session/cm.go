@@ -43,7 +43,7 @@ func (s *rdmaCM) meet(waiting func(port int)) error {
 		opt.AckTimeout = p.QPTimeout
 	}
 	role, meet := wire.Server, s.accept
-	if p.Client() {
+	if p.Connects() {
 		role, meet = wire.Client, s.dial
 	}
 	if err := meet(opt, waiting); err != nil {

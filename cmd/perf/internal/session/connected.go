@@ -46,7 +46,6 @@ func (s *Session) connectOptions() *ibv.ConnectOptions {
 		MaxDestRdAtomic: uint8(s.setup.OutReads),
 		SL:              p.SL,
 		TrafficClass:    p.TClass,
-		FlowLabel:       p.FlowLabel,
 	}
 	if p.QPTimeout == 0 {
 		opt.AckTimeout = ibv.Forever
@@ -67,7 +66,7 @@ func (s *Session) connectPairs() error {
 	}
 	for i, qp := range s.qps {
 		d := s.peer[p.Partner(i)]
-		opt.MaxRdAtomic = s.readsAt(d)
+		opt.MaxRdAtomic, opt.FlowLabel = s.readsAt(d), p.FlowLabel(i)
 		ep := ibv.Endpoint{QPN: d.QPN, PSN: d.PSN, LID: d.LID, GID: d.GID, MTU: s.mtu}
 		if err := qp.Connect(ep, opt); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 func (s *Session) connectDatagrams() error {
 	opt := &ibv.ConnectOptions{SL: s.plan.SL, TrafficClass: s.plan.TClass, PKeyIndex: s.plan.PKeyIndex}
 	for i, qp := range s.qps {
+		opt.FlowLabel = s.plan.FlowLabel(i)
 		if err := qp.Connect(ibv.Endpoint{}, opt); err != nil {
 			return err
 		}

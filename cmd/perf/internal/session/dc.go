@@ -32,7 +32,7 @@ func (s *Session) connectDC() error {
 	s.ahs = make([]*ibv.AH, len(s.qps))
 	for i, qp := range s.qps {
 		d := s.peer[s.plan.Partner(i)]
-		opt.MaxRdAtomic = s.readsAt(d)
+		opt.MaxRdAtomic, opt.FlowLabel = s.readsAt(d), s.plan.FlowLabel(i)
 		if err := qp.Connect(ibv.Endpoint{}, opt); err != nil {
 			return err
 		}

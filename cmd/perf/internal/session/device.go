@@ -3,6 +3,8 @@ package session
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
@@ -50,6 +52,9 @@ func (s *Session) openDevice(device string, port uint8) error {
 	if err := s.checkPacing(); err != nil {
 		return err
 	}
+	if err := s.checkCounters(); err != nil {
+		return err
+	}
 	if size := s.plan.Size; s.port.MaxMsgSize != 0 && size > uint64(s.port.MaxMsgSize) {
 		return fmt.Errorf("size (-s) %d > %d, the largest message of %s", size, s.port.MaxMsgSize, name)
 	}
@@ -62,7 +67,13 @@ func (s *Session) pin() error {
 	if err != nil {
 		return err
 	}
-	s.place, err = place.Choose(sysfs.DefaultRoot(), s.dev.Name(), allowed, s.plan.CPUs, s.plan.NoPin)
+	asked := s.plan.CPUs
+	if n := s.plan.Node; n != plan.Auto {
+		if asked, err = place.CPUsOf(sysfs.DefaultRoot(), n, allowed); err != nil {
+			return fmt.Errorf("numa node (--numa-node): %w", err)
+		}
+	}
+	s.place, err = place.Choose(sysfs.DefaultRoot(), s.dev.Name(), allowed, asked, s.plan.NoPin)
 	if err != nil {
 		return err
 	}
@@ -82,6 +93,21 @@ func (s *Session) Counters() map[string]uint64 {
 		}
 	}
 	return sum
+}
+
+// checkCounters looks for the counters that were named.
+func (s *Session) checkCounters() error {
+	if s.plan.CounterNames == nil {
+		return nil
+	}
+	all := s.Counters()
+	for _, n := range s.plan.CounterNames {
+		if _, ok := all[n]; !ok {
+			return fmt.Errorf("counter (--report-counters) %q: %s has none of that name, but %s", n, s.dev.Name(),
+				strings.Join(slices.Sorted(maps.Keys(all)), ", "))
+		}
+	}
+	return nil
 }
 
 // PortDown returns an error that names the port if it is not active any more: the peer cannot be reached then, and

@@ -1,14 +1,18 @@
 package session
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/payload"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/ibv"
@@ -18,7 +22,7 @@ import (
 // frames is the way of Ethernet frames: the ends do not meet, and a steering rule says what comes in.
 type frames struct {
 	*Session
-	flow *ibv.Flow
+	flows []*ibv.Flow
 }
 
 func (s *frames) meet(func(port int)) error {
@@ -55,17 +59,41 @@ func (s *frames) netdevMTU() int {
 func (s *frames) makeQPs(qo ibv.QPOptions) error {
 	qo.MaxInline = 0
 	s.setup.Local.Inline = 0
-	qp, err := s.pd.CreateQP(s.cqs[0].send, s.cqs[0].recv, &qo)
-	if err != nil {
-		return fmt.Errorf("connection type (-c) RawEth: %w", err)
+	for i := range s.plan.QPs {
+		qp, err := s.pd.CreateQP(s.queues(i).send, s.queues(i).recv, &qo)
+		if err != nil {
+			return fmt.Errorf("connection type (-c) RawEth: %w", err)
+		}
+		s.qps = append(s.qps, qp)
+		s.own = append(s.own, wire.Dest{})
 	}
-	s.qps = append(s.qps, qp)
-	s.own = []wire.Dest{{}}
 	return nil
 }
 
-// bringUp lets frames in, and writes the one that goes out.
-func (s *frames) bringUp() (err error) {
+// bringUp lets frames in, and writes those that go out.
+func (s *frames) bringUp() error {
+	for i, qp := range s.qps {
+		if err := s.ready(qp); err != nil {
+			return err
+		}
+		if s.plan.Receives() {
+			if err := s.listen(i); err != nil {
+				return err
+			}
+		}
+		if !s.plan.Sends() {
+			continue
+		}
+		step := payload.RoundUp(s.plan.Posted(s.plan.Size), uint64(s.terms.CacheLine))
+		for k := range s.plan.Frames.Kinds() {
+			frame(s.SendArea(i)[uint64(k)*step:], &s.plan, i, k)
+		}
+	}
+	return nil
+}
+
+// ready brings a queue pair up.
+func (s *frames) ready(qp *ibv.QP) error {
 	for _, m := range []struct {
 		attr ibv.QPAttr
 		mask ibv.QPAttrMask
@@ -74,21 +102,40 @@ func (s *frames) bringUp() (err error) {
 		{ibv.QPAttr{State: ibv.StateRTR}, ibv.MaskState},
 		{ibv.QPAttr{State: ibv.StateRTS}, ibv.MaskState},
 	} {
-		if err := s.qps[0].Modify(&m.attr, m.mask); err != nil {
+		if err := qp.Modify(&m.attr, m.mask); err != nil {
 			return err
 		}
 	}
-	if s.plan.Receives() {
-		if s.flow, err = s.qps[0].CreateFlow(&ibv.FlowAttr{Port: s.ibPort, Specs: rule(&s.plan)}); err != nil {
-			return err
-		}
-	}
-	frame(s.SendArea(0), &s.plan)
 	return nil
 }
 
-// rule matches what comes from the peer.
-func rule(p *plan.Plan) []ibv.FlowSpec {
+// listen makes the rules by which frames come to queue pair i.
+func (s *frames) listen(i int) error {
+	f := &s.plan.Frames
+	first, n := f.FlowsOf(i)
+	var rules []ibv.FlowAttr
+	for k := range n {
+		rules = append(rules, ibv.FlowAttr{Specs: rule(&s.plan, first+k)})
+	}
+	if f.Promiscuous && i == 0 {
+		rules = append(rules, ibv.FlowAttr{Type: ibv.FlowAllDefault})
+	}
+	if f.Sniffer && i == 0 {
+		rules = append(rules, ibv.FlowAttr{Type: ibv.FlowSniffer})
+	}
+	for k := range rules {
+		rules[k].Port = s.ibPort
+		flow, err := s.qps[i].CreateFlow(&rules[k])
+		if err != nil {
+			return err
+		}
+		s.flows = append(s.flows, flow)
+	}
+	return nil
+}
+
+// rule matches what comes from the peer in a flow.
+func rule(p *plan.Plan, flow int) []ibv.FlowSpec {
 	f := &p.Frames
 	eth := ibv.FlowEth{Value: ibv.FlowEthFields{DstMAC: f.Own, EtherType: f.EtherType}}
 	for i := range eth.Mask.DstMAC {
@@ -98,68 +145,123 @@ func rule(p *plan.Plan) []ibv.FlowSpec {
 		eth.Mask.EtherType = 0xffff
 	}
 	specs := []ibv.FlowSpec{eth}
-	own, peer, ownPort, peerPort := endsOf(p)
-	if f.IP() {
+	own, peer := endsOf(p, flow)
+	switch {
+	case f.IPv6():
+		all := [16]byte(bytes.Repeat([]byte{0xff}, 16))
+		specs = append(specs, ibv.FlowIPv6{Value: ibv.FlowIPv6Fields{Src: peer.Addr().As16(), Dst: own.Addr().As16()},
+			Mask: ibv.FlowIPv6Fields{Src: all, Dst: all}})
+	case f.IP():
 		all := [4]byte{0xff, 0xff, 0xff, 0xff}
-		specs = append(specs, ibv.FlowIPv4{Value: ibv.FlowIPv4Fields{Src: peer, Dst: own},
+		specs = append(specs, ibv.FlowIPv4{Value: ibv.FlowIPv4Fields{Src: peer.Addr().As4(), Dst: own.Addr().As4()},
 			Mask: ibv.FlowIPv4Fields{Src: all, Dst: all}})
 	}
-	if f.UDP() {
-		specs = append(specs, ibv.FlowUDP{Value: ibv.FlowPorts{Dst: ownPort, Src: peerPort},
-			Mask: ibv.FlowPorts{Dst: 0xffff, Src: 0xffff}})
+	if f.Ports() {
+		value, mask := ibv.FlowPorts{Dst: own.Port(), Src: peer.Port()}, ibv.FlowPorts{Dst: 0xffff, Src: 0xffff}
+		if f.TCP {
+			specs = append(specs, ibv.FlowTCP{Value: value, Mask: mask})
+		} else {
+			specs = append(specs, ibv.FlowUDP{Value: value, Mask: mask})
+		}
 	}
 	return specs
 }
 
-// endsOf returns the addresses of both ends.
-func endsOf(p *plan.Plan) (own, peer [4]byte, ownPort, peerPort uint16) {
+// endsOf returns the addresses of both ends in a flow.
+func endsOf(p *plan.Plan, flow int) (own, peer netip.AddrPort) {
 	f := &p.Frames
-	if !f.IP() {
-		return
-	}
+	server := netip.AddrPortFrom(f.Server, f.ServerPort+uint16(flow))
+	client := netip.AddrPortFrom(f.Client, f.ClientPort+uint16(flow))
 	if p.Client() {
-		return f.Client.As4(), f.Server.As4(), f.ClientPort, f.ServerPort
+		return client, server
 	}
-	return f.Server.As4(), f.Client.As4(), f.ServerPort, f.ClientPort
+	return server, client
 }
 
-// frame writes the headers of what is sent, those that raw_ethernet_bw writes.
-func frame(b []byte, p *plan.Plan) {
+// frame writes the headers of frame k that queue pair i sends, those that raw_ethernet_bw writes.
+func frame(b []byte, p *plan.Plan, i, k int) {
 	const (
+		typeVLAN = 0x8100
 		typeIPv4 = 0x0800
-		udp      = 17
-		ttl      = 64
+		typeIPv6 = 0x86dd
+		vlan     = 1
 	)
 	f := &p.Frames
+	flow, priority := f.Kind(k)
+	first, _ := f.FlowsOf(i)
+	own, peer := endsOf(p, first+flow)
 	n := plan.FramePayload(p.Size)
-	kind := uint16(n)
-	if f.IP() {
-		kind = typeIPv4
-	}
-	if f.EtherType != 0 {
-		kind = f.EtherType
-	}
 	be := binary.BigEndian
+	b = b[:p.Posted(p.Size)]
 	copy(b, f.Peer[:])
 	copy(b[6:], f.Own[:])
-	be.PutUint16(b[12:], kind)
-	own, peer, ownPort, peerPort := endsOf(p)
-	if !f.IP() {
+	b = b[12:]
+	if f.VLAN {
+		be.PutUint16(b, typeVLAN)
+		be.PutUint16(b[2:], uint16(priority)<<13|vlan)
+		b, n = b[4:], n-4
+	}
+	kind := uint16(n)
+	switch {
+	case f.EtherType != 0:
+		kind = f.EtherType
+	case f.IPv6():
+		kind = typeIPv6
+	case f.IP():
+		kind = typeIPv4
+	}
+	be.PutUint16(b, kind)
+	b = b[2:]
+	switch {
+	case f.IPv6():
+		ipv6(b, p, n, own.Addr(), peer.Addr(), p.FlowLabel(i))
+		b, n = b[40:], n-40
+	case f.IP():
+		ipv4(b, p, n, own.Addr(), peer.Addr())
+		b, n = b[20:], n-20
+	}
+	if !f.Ports() {
 		return
 	}
-	ip := b[14:34]
-	clear(ip)
-	ip[0], ip[1], ip[8] = 0x45, p.TClass, ttl
-	be.PutUint16(ip[2:], uint16(n))
-	copy(ip[12:], own[:])
-	copy(ip[16:], peer[:])
-	if f.UDP() {
-		ip[9] = udp
-		be.PutUint16(b[34:], ownPort)
-		be.PutUint16(b[36:], peerPort)
-		be.PutUint16(b[38:], uint16(n-len(ip)))
-		be.PutUint16(b[40:], 0) // no sum
+	be.PutUint16(b, own.Port())
+	be.PutUint16(b[2:], peer.Port())
+	if !f.TCP {
+		be.PutUint16(b[4:], uint16(n))
+		be.PutUint16(b[6:], 0) // no sum
+		return
 	}
+	clear(b[4:20])
+	b[12] = 5 << 4             // words of the header
+	be.PutUint16(b[14:], 8192) // window
+}
+
+// Protocols of IP, and what a header of IPv6 says where there is none of them.
+const (
+	protoTCP  = 6
+	protoUDP  = 17
+	protoNone = 59
+)
+
+// proto returns the protocol of what comes after IP, or none.
+func proto(f *plan.Frames, none uint8) uint8 {
+	switch {
+	case f.Ports() && f.TCP:
+		return protoTCP
+	case f.Ports():
+		return protoUDP
+	}
+	return none
+}
+
+// ipv4 writes a header of IPv4 in a packet of n bytes.
+func ipv4(b []byte, p *plan.Plan, n int, own, peer netip.Addr) {
+	be := binary.BigEndian
+	ip := b[:20]
+	clear(ip)
+	ip[0], ip[1], ip[8], ip[9] = 0x45, p.TClass, cmp.Or(p.Frames.HopLimit, 64), proto(&p.Frames, 0)
+	be.PutUint16(ip[2:], uint16(n))
+	copy(ip[12:], own.AsSlice())
+	copy(ip[16:], peer.AsSlice())
 	var sum uint32
 	for i := 0; i < len(ip); i += 2 {
 		sum += uint32(be.Uint16(ip[i:]))
@@ -170,6 +272,16 @@ func frame(b []byte, p *plan.Plan) {
 	be.PutUint16(ip[10:], ^uint16(sum))
 }
 
+// ipv6 writes a header of IPv6 in a packet of n bytes.
+func ipv6(b []byte, p *plan.Plan, n int, own, peer netip.Addr, label uint32) {
+	be := binary.BigEndian
+	be.PutUint32(b, 6<<28|uint32(p.TClass)<<20|label)
+	be.PutUint16(b[4:], uint16(n-40))
+	b[6], b[7] = proto(&p.Frames, protoNone), cmp.Or(p.Frames.HopLimit, 64)
+	copy(b[8:], own.AsSlice())
+	copy(b[24:], peer.AsSlice())
+}
+
 func (s *frames) toward(int) *reach { return nil }
 
 func (s *frames) describe() {}
@@ -178,8 +290,8 @@ func (s *frames) lost() (int, error) { return 0, nil }
 
 func (s *frames) closeQPs() error {
 	var errs []error
-	if s.flow != nil {
-		errs = append(errs, s.flow.Close())
+	for _, f := range s.flows {
+		errs = append(errs, f.Close())
 	}
 	for _, qp := range s.qps {
 		errs = append(errs, qp.Close())

@@ -39,7 +39,14 @@ func (s *Session) openMemory(size uint64) error {
 	if s.plan.Relaxed() {
 		access |= ibv.RelaxedOrdering
 	}
-	m, err := memory.Open(s.pd, int(size), access, &s.plan.Memory, !s.plan.NoPin)
+	node := ibv.NUMADevice
+	switch {
+	case s.plan.NoPin:
+		node = ibv.NUMAAny
+	case s.plan.Node != plan.Auto:
+		node = ibv.NUMANode(s.plan.Node)
+	}
+	m, err := memory.Open(s.pd, int(size), access, &s.plan.Memory, node)
 	if err == nil {
 		s.mrs = append(s.mrs, m)
 	}
@@ -110,7 +117,11 @@ func (e *PeerMemoryError) Error() string {
 // areas returns how many bytes one send or receive area takes, and all of them. page is this machine's.
 func areas(p *plan.Plan, page int, terms wire.Agreed) (slot, total uint64, err error) {
 	n := 2 * uint64(p.QPs)
-	slot = payload.RoundUp(max(p.Arrives(p.Size), uint64(terms.PageSize)), uint64(terms.CacheLine))
+	slot = payload.RoundUp(p.Arrives(p.Size), uint64(terms.CacheLine))
+	if p.Transport == wire.RawEth {
+		slot *= uint64(p.Frames.Kinds())
+	}
+	slot = payload.RoundUp(max(slot, uint64(terms.PageSize)), uint64(terms.CacheLine))
 	total = slot * n
 	if total > 1<<40 {
 		return 0, 0, fmt.Errorf("%d queue pairs of %d bytes need %d bytes of memory", p.QPs, p.Size, total)

@@ -21,7 +21,7 @@ func (s *sockets) meet(waiting func(port int)) error {
 		return err
 	}
 	var err error
-	if p.Client() {
+	if p.Connects() {
 		s.conn, err = wire.Dial(s.ctx, p.Bind, p.Host, p.Port, p.Timeout, p.Patience)
 		return err
 	}

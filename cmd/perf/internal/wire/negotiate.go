@@ -91,6 +91,8 @@ func parseNegotiate(b []byte, ours Params) (Params, error) {
 		Verify:        ours.Verify,
 		ReportBoth:    ours.ReportBoth,
 		Multicast:     ours.Multicast,
+		Reversed:      ours.Reversed,
+		PerPort:       ours.PerPort,
 		Infinite:      be.Uint32(b[0:]) == negMethodNoEnd,
 		Gbits:         be.Uint32(b[24:]) == negUnitGbit,
 	}

@@ -24,6 +24,8 @@ type Params struct {
 	All           bool          // sweep over the sizes
 	Bidirectional bool
 	ReportBoth    bool // the ends report in a run by time, too
+	Reversed      bool // the client has the server's part
+	PerPort       bool // the reports have figures of each port
 	Gbits         bool // report in Gb/s; a stock peer reads our report in its own unit
 	Verify        bool
 	Multicast     bool
@@ -53,6 +55,8 @@ const (
 	flagEndless = 1 << 3
 	flagBoth    = 1 << 4
 	flagGroup   = 1 << 5
+	flagReverse = 1 << 6
+	flagPorts   = 1 << 7
 )
 
 func (p Params) append(b []byte) []byte {
@@ -63,7 +67,7 @@ func (p Params) append(b []byte) []byte {
 		on  bool
 		bit byte
 	}{{p.All, flagAll}, {p.Bidirectional, flagBidir}, {p.Verify, flagVerify}, {p.Infinite, flagEndless},
-		{p.ReportBoth, flagBoth}, {p.Multicast, flagGroup}} {
+		{p.ReportBoth, flagBoth}, {p.Multicast, flagGroup}, {p.Reversed, flagReverse}, {p.PerPort, flagPorts}} {
 		if f.on {
 			flags |= f.bit
 		}
@@ -93,6 +97,8 @@ func parseParams(b []byte) (Params, error) {
 		Infinite:      b[10]&flagEndless != 0,
 		ReportBoth:    b[10]&flagBoth != 0,
 		Multicast:     b[10]&flagGroup != 0,
+		Reversed:      b[10]&flagReverse != 0,
+		PerPort:       b[10]&flagPorts != 0,
 		sizesSum:      binary.BigEndian.Uint64(b[41:]),
 		QPs:           int(binary.BigEndian.Uint32(b[12:])),
 		Size:          binary.BigEndian.Uint64(b[16:]),
@@ -169,6 +175,8 @@ func (p Params) Check(peer Params) error {
 	add("number of queue pairs (-q)", p.QPs, peer.QPs)
 	add("bidirectional (-b)", p.Bidirectional, peer.Bidirectional)
 	add("reports of both ends (--report-both)", p.ReportBoth, peer.ReportBoth)
+	add("reversed (--reversed)", p.Reversed, peer.Reversed)
+	add("figures of each port (--report-per-port)", p.PerPort, peer.PerPort)
 	add("multicast (-g)", p.Multicast, peer.Multicast)
 	add("payload check (--verify)", p.Verify, peer.Verify)
 	if diff != nil {

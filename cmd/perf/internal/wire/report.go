@@ -15,29 +15,56 @@ type Report struct {
 	PeakBW  float64
 	AvgBW   float64
 	MsgRate float64
+	PerPort bool // with Ports; both ends have it or none
+	Ports   [2]PortReport
 }
+
+// PortReport is a port's part of a Report.
+type PortReport struct{ AvgBW, MsgRate float64 }
 
 // Reports exchanges the reports.
 func (w *Conn) Reports(own Report, limit time.Duration) (Report, error) {
-	var peer Report
-	f := math.Float64bits
-	for _, x := range []struct {
-		name string
-		own  uint64
-		set  func(uint64)
-	}{
-		{"size", own.Size, func(v uint64) { peer.Size = v }},
-		{"messages", own.Iters, func(v uint64) { peer.Iters = v }},
-		{"peak", f(own.PeakBW), func(v uint64) { peer.PeakBW = math.Float64frombits(v) }},
-		{"average", f(own.AvgBW), func(v uint64) { peer.AvgBW = math.Float64frombits(v) }},
-		{"rate", f(own.MsgRate), func(v uint64) { peer.MsgRate = math.Float64frombits(v) }},
-	} {
+	peer := Report{PerPort: own.PerPort}
+	whole := func(name string, own uint64, peer *uint64) error {
 		out, in := make([]byte, 8), make([]byte, 8)
-		binary.BigEndian.PutUint64(out, x.own)
-		if err := w.exchange("report of "+x.name, out, in, limit); err != nil {
+		binary.BigEndian.PutUint64(out, own)
+		if err := w.exchange("report of "+name, out, in, limit); err != nil {
+			return err
+		}
+		*peer = binary.BigEndian.Uint64(in)
+		return nil
+	}
+	figure := func(name string, own float64, peer *float64) error {
+		var bits uint64
+		err := whole(name, math.Float64bits(own), &bits)
+		*peer = math.Float64frombits(bits)
+		return err
+	}
+	if err := whole("size", own.Size, &peer.Size); err != nil {
+		return peer, err
+	}
+	if err := whole("messages", own.Iters, &peer.Iters); err != nil {
+		return peer, err
+	}
+	if err := figure("peak", own.PeakBW, &peer.PeakBW); err != nil {
+		return peer, err
+	}
+	if err := figure("average", own.AvgBW, &peer.AvgBW); err != nil {
+		return peer, err
+	}
+	if err := figure("rate", own.MsgRate, &peer.MsgRate); err != nil {
+		return peer, err
+	}
+	if !own.PerPort {
+		return peer, nil
+	}
+	for i := range own.Ports {
+		if err := figure("average of a port", own.Ports[i].AvgBW, &peer.Ports[i].AvgBW); err != nil {
 			return peer, err
 		}
-		x.set(binary.BigEndian.Uint64(in))
+		if err := figure("rate of a port", own.Ports[i].MsgRate, &peer.Ports[i].MsgRate); err != nil {
+			return peer, err
+		}
 	}
 	return peer, nil
 }

@@ -267,6 +267,7 @@ func TestGoldenExchange(t *testing.T) {
 		{f(70.5), f(12.5)},
 		{f(60.25), f(11.5)},
 		{f(0.0009), f(0.0002)},
+		{f(40.25), f(6)}, {f(0.0006), f(0.0001)}, {f(20), f(5.5)}, {f(0.0003), f(0.0001)},
 	}
 	for _, role := range []Role{Client, Server} {
 		t.Run(role.String(), func(t *testing.T) {
@@ -286,8 +287,10 @@ func TestGoldenExchange(t *testing.T) {
 			if err != nil || d != peerDest {
 				t.Fatalf("Keys = %+v, %v", d, err)
 			}
-			r, err := w.Reports(Report{65536, 1000, 12.5, 11.5, 0.0002}, time.Minute)
-			if wr := (Report{65536, 1000, 70.5, 60.25, 0.0009}); err != nil || r != wr {
+			own := Report{65536, 1000, 12.5, 11.5, 0.0002, true, [2]PortReport{{6, 0.0001}, {5.5, 0.0001}}}
+			r, err := w.Reports(own, time.Minute)
+			ports := [2]PortReport{{40.25, 0.0006}, {20, 0.0003}}
+			if wr := (Report{65536, 1000, 70.5, 60.25, 0.0009, true, ports}); err != nil || r != wr {
 				t.Errorf("Reports = %+v, %v; want %+v", r, err, wr)
 			}
 			wg.Wait()

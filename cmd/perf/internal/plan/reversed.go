@@ -1,0 +1,17 @@
+package plan
+
+import "github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+
+// checkReversed looks at what does not go with the parts of the ends exchanged.
+func (p *Plan) checkReversed(c *complaints) {
+	switch {
+	case !p.Reversed:
+	case p.RDMACM:
+		c.add("reversed (--reversed): with rdma_cm (-R) the end that connects is the client; start the ends the " +
+			"other way round")
+	case p.Multicast:
+		c.add("reversed (--reversed): of multicast (-g) the server receives; start the ends the other way round")
+	case p.Transport == wire.RawEth:
+		c.add("reversed (--reversed): the ends of raw Ethernet (-c RawEth) do not meet; exchange --client and --server")
+	}
+}

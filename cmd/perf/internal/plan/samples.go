@@ -1,0 +1,23 @@
+package plan
+
+// checkSamples looks at how samples of latency are taken, and which are kept.
+func (p *Plan) checkSamples(c *complaints) {
+	switch {
+	case p.Gap == 0:
+	case p.Gap < 0:
+		c.add("gap (--latency-gap) %v is negative", p.Gap)
+	case p.Bandwidth():
+		c.add("gap (--latency-gap): only latency tests have it; bandwidth tests have --rate-limit")
+	case p.Gap > p.Timeout/2:
+		c.add("gap (--latency-gap) %v > %v, half of --timeout: the peer would take it for silence", p.Gap, p.Timeout/2)
+	}
+	switch {
+	case !p.Unsorted:
+	case p.Bandwidth():
+		c.add("samples (-U): only latency tests have them")
+	case !p.ByCount():
+		c.add("samples (-U): a run by time (-D) keeps the distribution alone (-H); give iterations (-n)")
+	case p.ThreadCount() > 1:
+		c.add("samples (-U): those of %d threads (--threads) have no order; use one", p.ThreadCount())
+	}
+}
