@@ -470,6 +470,18 @@ func (m *model) result(d *lane, n, align int) int {
 
 func overlap(a, b piece) bool { return a.off < b.off+b.n && b.off < a.off+a.n }
 
+// writes reports whether o changes the peer's memory.
+func (o *op) writes() bool {
+	return o.code == ibv.OpWrite || o.code == ibv.OpWriteImm || o.code == ibv.OpCompareSwap ||
+		o.code == ibv.OpFetchAdd || o.masked != nil
+}
+
+// overtakes reports whether o changes what is still being read: a read that is asked for again would see it.
+func (d *lane) overtakes(o *op) bool {
+	at := piece{o.at, o.n}
+	return o.writes() && slices.ContainsFunc(d.reads, func(p piece) bool { return overlap(p, at) })
+}
+
 // exec executes a work request in the model, at both ends.
 func (m *model) exec(d *lane, o *op, rd *round) {
 	own, peer := m.mem[d.i][d.e], m.mem[d.to][1-d.e]
@@ -478,9 +490,8 @@ func (m *model) exec(d *lane, o *op, rd *round) {
 		o.flags &^= ibv.Fence
 		defer func() { o.flags &^= ibv.Fence }()
 	}
-	writes := o.code == ibv.OpWrite || o.code == ibv.OpWriteImm || o.code == ibv.OpCompareSwap ||
-		o.code == ibv.OpFetchAdd || o.masked != nil
-	if writes && slices.ContainsFunc(d.reads, func(p piece) bool { return overlap(p, at) }) {
+	writes := o.writes()
+	if d.overtakes(o) {
 		o.flags |= ibv.Fence // else the read may see it
 	}
 	if o.flags&ibv.Fence != 0 {
@@ -759,6 +770,9 @@ func (m *model) planSends(rd *round, d *lane, use func(to int), k kind, from int
 	}
 	do := func(o *op) {
 		if o.consumes && (d.credit(o.to) <= least || k == badRecvKey) {
+			return
+		}
+		if !m.p.emulated && d.overtakes(o) { // it would need a fence
 			return
 		}
 		if o.consumes {
