@@ -5,7 +5,7 @@
 // must occur.
 //
 // The rows are a product. A run uses the rows of quick (see rows_test.go). A full run uses all rows, those with more
-// than two mistakes on one kind of QP each:
+// than two mistakes on one kind of QP each. Its runs with PUREVERBS_DATAPATH=ops and direct have half of them each:
 //
 //	PUREVERBS_FULL=1    every row; make test-full, or with RUN=TestRXE_Posts
 package posts

@@ -299,18 +299,9 @@ func (p *pair) shuffle() {
 	}
 }
 
-// end waits for the expected results of the cell and compares them. It posts a marker, which shows that there are no
-// others.
+// end waits for the expected results of the cell and of the marker behind it, which shows that there are no others.
 func (p *pair) end() error {
 	for try := 0; ; try++ {
-		m := p.marker()
-		if !names(p.typ, m.wr.Opcode) {
-			m.wr.AH = nil
-		}
-		if n, err := p.a.qp.PostSend([]ibv.SendWR{m.wr}); n != 1 || err != nil {
-			return fmt.Errorf("a good work request after it: %d, %v", n, err)
-		}
-		p.execute(m)
 		if err := p.compare(); err != nil {
 			return fmt.Errorf("try %d: %v", try, err)
 		}
@@ -321,7 +312,23 @@ func (p *pair) end() error {
 		if err := p.renew(); err != nil {
 			return err
 		}
+		if err := p.mark(); err != nil {
+			return err
+		}
 	}
+}
+
+// mark posts a good work request.
+func (p *pair) mark() error {
+	m := p.marker()
+	if !names(p.typ, m.wr.Opcode) {
+		m.wr.AH = nil
+	}
+	if n, err := p.a.qp.PostSend([]ibv.SendWR{m.wr}); n != 1 || err != nil {
+		return fmt.Errorf("a good work request after it: %d, %v", n, err)
+	}
+	p.execute(m)
+	return nil
 }
 
 // renew connects the QPs again.
@@ -375,7 +382,7 @@ func (p *pair) compare() error {
 func (p *pair) collect(e *end) error {
 	var wcs [8]ibv.WC
 	var deadline time.Time
-	for len(e.got) < len(e.want) {
+	for spins := 0; len(e.got) < len(e.want); spins++ {
 		n, err := e.cq.Poll(wcs[:])
 		if err != nil {
 			return err
@@ -384,7 +391,9 @@ func (p *pair) collect(e *end) error {
 		if n > 0 {
 			continue
 		}
-		runtime.Gosched()
+		if runtime.Gosched(); spins > 200 {
+			time.Sleep(20 * time.Microsecond)
+		}
 		if deadline.IsZero() {
 			deadline = time.Now().Add(patience)
 		} else if time.Now().After(deadline) {

@@ -129,7 +129,10 @@ func TestRXE_Posts(t *testing.T) {
 	full := os.Getenv("PUREVERBS_FULL") != ""
 	rows := trials(full, salt)
 	texts := 0
-	for _, tr := range rows {
+	for i, tr := range rows {
+		if i%10_000 == 9999 { // who is silent for long is ended
+			t.Logf("%d of %d rows", i+1, len(rows))
+		}
 		texts += len(tab.texts)
 		clear(tab.texts)
 		for _, m := range manners {
@@ -152,9 +155,7 @@ func TestRXE_Posts(t *testing.T) {
 	}
 	for _, of := range pairs {
 		for _, each := range of {
-			for _, p := range each {
-				tab.finish(p)
-			}
+			tab.finish(each)
 		}
 	}
 	for i, n := range tab.explained {
@@ -231,14 +232,23 @@ func (t *table) cell(at []*pair, r row, m manner, alone bool) {
 			busy = append(busy, p)
 		}
 	}
-	for _, p := range busy {
-		t.finish(p)
-	}
+	t.finish(busy)
 }
 
-func (t *table) finish(p *pair) {
-	if err := p.end(); err != nil {
-		t.fail(p, err)
+// finish lets pairs post one more work request each, and compares the results.
+func (t *table) finish(ps []*pair) {
+	var marked []*pair
+	for _, p := range ps {
+		if err := p.mark(); err != nil {
+			t.fail(p, err)
+		} else {
+			marked = append(marked, p)
+		}
+	}
+	for _, p := range marked {
+		if err := p.end(); err != nil {
+			t.fail(p, err)
+		}
 	}
 }
 

@@ -197,6 +197,9 @@ func quick(r row, salt string) (kinds uint8) {
 	return one(400)
 }
 
+// halves are the parts of a full run: the tier's two runs post on the same QPs.
+var halves = map[string]uint32{"ops": 0, "direct": 1}
+
 // trials returns the rows of a run, in a random order that is always the same.
 func trials(full bool, salt string) (ts []trial) {
 	for _, typ := range []ibv.QPType{ibv.RC, ibv.UC, ibv.UD, ibv.XRCSend, ibv.DCI} {
@@ -217,6 +220,10 @@ func trials(full bool, salt string) (ts []trial) {
 							}
 							if typ == ibv.XRCSend { // always with an SRQ: of two kinds, one is enough
 								t.kinds = (t.kinds | t.kinds>>1) & 0x55
+							}
+							half, divided := halves[salt]
+							if full && divided && t.hash("half")%2 != half {
+								continue
 							}
 							if t.kinds != 0 {
 								ts = append(ts, t)

@@ -35,7 +35,7 @@ func (o *offer) askDC(d *ibv.Device, emulated bool) error {
 // drawDC turns some of the RC links with receive queues into links of two DCIs and two DCTs. An end has an SRQ of its
 // own in place of the receive queue.
 func (p *program) drawDC() {
-	if !p.offers[0].dc || !p.offers[1].dc || p.wire { // the SRQ's CQ is one that nobody arms
+	if !p.offers[0].dc || !p.offers[1].dc {
 		return
 	}
 	r := rand.New(rand.NewPCG(p.seed, 3<<32))

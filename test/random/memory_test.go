@@ -164,10 +164,10 @@ func (n *drawn) check(t testing.TB, b bed) {
 	t.Logf("memory of ends: %d pinned, %d on demand, %d implicit, %d of dma-bufs, %d in the device; %d ends of XRC, "+
 		"%d of DC, %d of these with streams", k[pinned], k[onDemand], k[implicit], k[dmabuf], k[inDevice], n.xrc, n.dc,
 		n.streams)
-	if n.xrc == 0 && all >= 100 && !b.wire && b.offers[0].xrc && b.offers[1].xrc {
+	if n.xrc == 0 && all >= 100 && b.offers[0].xrc && b.offers[1].xrc {
 		t.Errorf("none of %d ends is of an XRC link", all)
 	}
-	if o := b.offers; all >= 100 && !b.wire && o[0].dc && o[1].dc && (n.dc == 0 ||
+	if o := b.offers; all >= 100 && o[0].dc && o[1].dc && (n.dc == 0 ||
 		n.streams == 0 && min(o[0].streams, o[1].streams) > 0) {
 		t.Errorf("of %d ends %d are of a DC link, %d with streams", all, n.dc, n.streams)
 	}

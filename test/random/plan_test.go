@@ -177,11 +177,11 @@ type round struct {
 	to        []int // for each link the one whose far ends its ends address; of DC alone another one
 	fates     [][2]*fate
 	srqUsed   [2]int
-	arms      [2][2]arming
+	arms      [2][]arming // by group.cqs
 	ops       int
 }
 
-// arming says how a CQ is armed before any completion comes. Sends have the first CQ of an end.
+// arming says how a CQ is armed before any completion comes.
 type arming uint8
 
 const (
@@ -190,29 +190,47 @@ const (
 	armSolicited
 )
 
+// cqs are the places of an end's CQs: of sends, of receives, and of what link i receives at 2+i.
+func (g *group) cqs() int { return 2 + len(g.links) }
+
+// recvCQ returns the place of the CQ that has the receives of link i.
+func (g *group) recvCQ(i int) int {
+	switch {
+	case g.links[i].ownCQ():
+		return 2 + i
+	case g.split:
+		return 1
+	}
+	return 0
+}
+
+// has reports whether an end has a CQ at a place.
+func (g *group) has(cq int) bool {
+	if cq < 2 {
+		return cq == 0 || g.split
+	}
+	return g.links[cq-2].ownCQ()
+}
+
 // events counts the completion events of a round at an end.
 func (m *model) events(rd *round, e int) (n int) {
-	var any, sol [2]bool
+	any, sol := make([]bool, m.g.cqs()), make([]bool, m.g.cqs())
 	for i := range m.g.links {
-		f := rd.fates[i][e]
+		f, at := rd.fates[i][e], m.g.recvCQ(i)
 		for _, x := range f.sent {
 			any[0], sol[0] = true, sol[0] || x.status != 0
 		}
 		for _, ms := range f.msgs {
 			for _, x := range ms {
-				any[1], sol[1] = true, sol[1] || x.status != 0 || x.sol
+				any[at], sol[at] = true, sol[at] || x.status != 0 || x.sol
 			}
 		}
 		if f.flushed > 0 {
-			any[1], sol[1] = true, true
+			any[at], sol[at] = true, true
 		}
 	}
-	if !m.g.split {
-		any[0], sol[0] = any[0] || any[1], sol[0] || sol[1]
-		any[1], sol[1] = false, false
-	}
-	for k := range 2 {
-		if a := rd.arms[e][k]; a != armNot {
+	for k, a := range rd.arms[e] {
+		if a != armNot {
 			m.armed[e][k] = a
 		}
 		if m.armed[e][k] == armAny && any[k] || m.armed[e][k] == armSolicited && sol[k] {
@@ -236,7 +254,7 @@ type model struct {
 	srqF [2][]int
 	next uint64
 
-	armed [2][2]arming
+	armed [2][]arming
 	bound [][2]bool // the window that a link's end binds
 }
 
@@ -252,6 +270,7 @@ func newModel(p *program, g *group) *model {
 		}
 	}
 	for e := range 2 {
+		m.armed[e] = make([]arming, g.cqs())
 		for i := range g.srqWR {
 			m.srqF[e] = append(m.srqF[e], i)
 		}
@@ -451,6 +470,18 @@ func (m *model) result(d *lane, n, align int) int {
 
 func overlap(a, b piece) bool { return a.off < b.off+b.n && b.off < a.off+a.n }
 
+// writes reports whether o changes the peer's memory.
+func (o *op) writes() bool {
+	return o.code == ibv.OpWrite || o.code == ibv.OpWriteImm || o.code == ibv.OpCompareSwap ||
+		o.code == ibv.OpFetchAdd || o.masked != nil
+}
+
+// overtakes reports whether o changes what is still being read: a read that is asked for again would see it.
+func (d *lane) overtakes(o *op) bool {
+	at := piece{o.at, o.n}
+	return o.writes() && slices.ContainsFunc(d.reads, func(p piece) bool { return overlap(p, at) })
+}
+
 // exec executes a work request in the model, at both ends.
 func (m *model) exec(d *lane, o *op, rd *round) {
 	own, peer := m.mem[d.i][d.e], m.mem[d.to][1-d.e]
@@ -459,9 +490,8 @@ func (m *model) exec(d *lane, o *op, rd *round) {
 		o.flags &^= ibv.Fence
 		defer func() { o.flags &^= ibv.Fence }()
 	}
-	writes := o.code == ibv.OpWrite || o.code == ibv.OpWriteImm || o.code == ibv.OpCompareSwap ||
-		o.code == ibv.OpFetchAdd || o.masked != nil
-	if writes && slices.ContainsFunc(d.reads, func(p piece) bool { return overlap(p, at) }) {
+	writes := o.writes()
+	if d.overtakes(o) {
 		o.flags |= ibv.Fence // else the read may see it
 	}
 	if o.flags&ibv.Fence != 0 {
@@ -607,8 +637,9 @@ func (m *model) plan() *round {
 		m.planFault(rd, culprit, from, left[culprit])
 	}
 	for e := range 2 {
-		for k := range 2 {
-			if m.p.wire && (k == 0 || g.split) {
+		rd.arms[e] = make([]arming, g.cqs())
+		for k := range rd.arms[e] {
+			if m.p.wire && g.has(k) {
 				rd.arms[e][k] = arming(r.IntN(3))
 			}
 		}
@@ -739,6 +770,9 @@ func (m *model) planSends(rd *round, d *lane, use func(to int), k kind, from int
 	}
 	do := func(o *op) {
 		if o.consumes && (d.credit(o.to) <= least || k == badRecvKey) {
+			return
+		}
+		if !m.p.emulated && d.overtakes(o) { // it would need a fence
 			return
 		}
 		if o.consumes {

@@ -174,8 +174,11 @@ func run(t testing.TB, p *program, rxe testutil.RXE, ends []int, x *exchange, to
 				tot.events += s.events
 				if err != nil {
 					good = false
-					if !errors.Is(err, errAborted) {
-						t.Errorf("%v\ngroup %d, end %d: %v\nthe last operations:\n%s", p, g.num, e, err, s.last(60))
+					if errors.Is(err, errAborted) {
+						t.Logf("group %d, end %d: %v; missing: %s\n%s", g.num, e, err, s.missing(), s.stalled())
+					} else {
+						t.Errorf("%v\ngroup %d, end %d: %v\nthe last operations:\n%s%s", p, g.num, e, err, s.last(60),
+							s.stalled())
 					}
 				}
 			}()

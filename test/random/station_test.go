@@ -433,7 +433,11 @@ func (s *station) arm(rd *round) error {
 		return err
 	}
 	s.events += s.m.events(rd, s.e)
-	for k, h := range []*hub{s.send, s.recv} {
+	hubs := []*hub{s.send, s.recv}
+	for _, q := range s.qps {
+		hubs = append(hubs, q.target.hub)
+	}
+	for k, h := range hubs {
 		if a := rd.arms[s.e][k]; a != armNot {
 			if err := h.cq.Arm(a == armSolicited); err != nil {
 				return err
@@ -453,6 +457,11 @@ func (s *station) eventsRead() error {
 	for end := time.Now().Add(testutil.Patience); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 		if n = int(s.send.cq.Events()); s.recv != s.send {
 			n += int(s.recv.cq.Events())
+		}
+		for _, q := range s.qps {
+			if q.target.hub != nil {
+				n += int(q.target.hub.cq.Events())
+			}
 		}
 		if n >= s.events {
 			return nil
@@ -694,7 +703,7 @@ func (s *station) collect(lacks func(q *end) bool) error {
 func (s *station) missing() string {
 	var b strings.Builder
 	for i, q := range s.qps {
-		if s.lacks(q) {
+		if q.fate != nil && s.lacks(q) {
 			fmt.Fprintf(&b, "link %d: %d sends", i, len(q.left))
 			if len(q.left) > 0 {
 				fmt.Fprintf(&b, " from %#x", q.left[0].id)

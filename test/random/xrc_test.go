@@ -14,7 +14,7 @@ import (
 // drawXRC turns some of the RC links with receive queues into links of two XRC connections, one in each direction. An
 // end has an XRC SRQ of its own in place of the receive queue.
 func (p *program) drawXRC() {
-	if !p.offers[0].xrc || !p.offers[1].xrc || p.wire { // the SRQ's CQ is one that nobody arms
+	if !p.offers[0].xrc || !p.offers[1].xrc {
 		return
 	}
 	r := rand.New(rand.NewPCG(p.seed, 2<<32))
@@ -34,6 +34,9 @@ func (p *program) drawXRC() {
 
 // reliable reports whether the link's transport has reads, fences and retries.
 func (l *link) reliable() bool { return l.typ == ibv.RC || l.typ == ibv.XRCSend || l.typ == ibv.DCI }
+
+// ownCQ reports whether an end of the link has a CQ of its own for what it receives.
+func (l *link) ownCQ() bool { return l.typ == ibv.XRCSend || l.typ == ibv.DCI }
 
 // target is the receiving half of an end of a link of XRC or DC.
 type target struct {
@@ -73,7 +76,7 @@ func (s *station) newTarget(q *end) (err error) {
 func (s *station) newTargetCQ(q *end) (*ibv.CQ, error) {
 	cq, err := s.h.dev.CreateCQ(2*q.l.slots+64, &ibv.CQOptions{SingleThreaded: s.g.single})
 	if err == nil {
-		q.target.hub, q.target.box = &hub{cq: cq, box: make(map[uint32]*box)}, &box{}
+		q.target.hub, q.target.box = &hub{cq: cq, box: make(map[uint32]*box), fixed: s.p.wire}, &box{}
 	}
 	return cq, err
 }

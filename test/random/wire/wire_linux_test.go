@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type line struct {
 	Solicited             bool `json:"solicited_only"`
 	Inline                int
 	Op, Raw               string
+	SRQN                  string // of XRC
 }
 
 func (l *line) String() string {
@@ -59,8 +61,17 @@ func build(t *testing.T) string {
 	return bin
 }
 
+// summary is what the program says about itself.
+type summary struct {
+	events, xrc, dc int // completion events, ends of links
+	single          bool
+}
+
+var summaryLines = regexp.MustCompile(`(\d+) ends of XRC, (\d+) of DC(?s:.*)` +
+	`completion events: (\d+), thread domains: (\w+)`)
+
 // record runs the program of a seed, in turn, on the emulated device.
-func record(t *testing.T, bin, path string, seed int) (rec recording, events int, single bool) {
+func record(t *testing.T, bin, path string, seed int) (rec recording, sum summary) {
 	t.Helper()
 	wd, err := os.Getwd()
 	if err != nil {
@@ -80,11 +91,14 @@ func record(t *testing.T, bin, path string, seed int) (rec recording, events int
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", path, err, out)
 	}
-	m := regexp.MustCompile(`completion events: (\d+), thread domains: (\w+)`).FindSubmatch(out)
+	m := summaryLines.FindSubmatch(out)
 	if m == nil {
 		t.Fatalf("%s: no number of events in\n%s", path, out)
 	}
-	events, _ = strconv.Atoi(string(m[1]))
+	for i, n := range []*int{&sum.xrc, &sum.dc, &sum.events} {
+		*n, _ = strconv.Atoi(string(m[1+i]))
+	}
+	sum.single = string(m[4]) == "true"
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +125,7 @@ func record(t *testing.T, bin, path string, seed int) (rec recording, events int
 	if err := s.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return rec, events, string(m[2]) == "true"
+	return rec, sum
 }
 
 func (r recording) count(kind string) (n int) {
@@ -135,8 +149,9 @@ var explained = []struct {
 	}},
 	{"a fetch-and-add compares nothing: libmlx5 leaves what stood in that field, the direct path writes 0",
 		func(a, b *line, _ bool) bool {
-			return a.Kind == "wqe" && a.Op == "ATOMIC_FA" && a.Op == b.Op && a.Raw[:80] == b.Raw[:80] &&
-				b.Raw[80:96] == "0000000000000000" && a.Raw[96:] == b.Raw[96:]
+			at := len(a.Raw) - 48 // before the one address
+			return a.Kind == "wqe" && a.Op == "ATOMIC_FA" && a.Op == b.Op && len(a.Raw) == len(b.Raw) &&
+				a.Raw[:at] == b.Raw[:at] && b.Raw[at:][:16] == "0000000000000000" && a.Raw[at+16:] == b.Raw[at+16:]
 		}},
 	{"behind inline data, up to the next 16 bytes, stands whatever stood there before", func(a, b *line, _ bool) bool {
 		pad := 2 * ((a.Inline+4+15)&^15 - (a.Inline + 4))
@@ -164,6 +179,19 @@ func staleImm(ops, direct *line) *line {
 	return &c
 }
 
+// staleXRC returns the work request of libmlx5 with the direct path's zeros behind the number of an XRC SRQ, where
+// libmlx5 leaves what stood there.
+func staleXRC(ops, direct *line) *line {
+	a, b := ops, direct
+	if a.Kind != "wqe" || a.SRQN == "" || b.SRQN == "" || len(a.Raw) != len(b.Raw) ||
+		b.Raw[40:64] != strings.Repeat("0", 24) {
+		return ops
+	}
+	c := *a
+	c.Raw = a.Raw[:40] + b.Raw[40:64] + a.Raw[64:]
+	return &c
+}
+
 // tornCopy must be rare.
 const tornCopy = "the emulator looked at a register while a work request was being copied there: the thread lost its " +
 	"processor"
@@ -174,10 +202,13 @@ const tornCopy = "the emulator looked at a register while a work request was bei
 func TestEmuSameWire(t *testing.T) {
 	bin := build(t)
 	var sum [5]int
-	seen := make([]int, len(explained)+1) // the last is for staleImm
+	xrc, dc := 0, 0
+	seen := make([]int, len(explained)+2) // the last are for staleImm and staleXRC
 	for seed := 1; seed <= 12; seed++ {
-		a, na, single := record(t, bin, "ops", seed)
-		b, nb, _ := record(t, bin, "direct", seed)
+		a, its := record(t, bin, "ops", seed)
+		b, other := record(t, bin, "direct", seed)
+		na, nb := its.events, other.events
+		xrc, dc = xrc+its.xrc, dc+its.dc
 		if na != nb || a.count("comp_event") != na || b.count("comp_event") != nb {
 			t.Errorf("seed %d: %d events with ops, %d with direct; the model says %d and %d", seed,
 				a.count("comp_event"), b.count("comp_event"), na, nb)
@@ -196,7 +227,7 @@ func TestEmuSameWire(t *testing.T) {
 		}
 		slices.Sort(keys)
 		for _, k := range keys {
-			compareLines(t, fmt.Sprintf("seed %d: %s", seed, k), a[k], b[k], single, seen)
+			compareLines(t, fmt.Sprintf("seed %d: %s", seed, k), a[k], b[k], its.single, seen)
 			if t.Failed() {
 				return
 			}
@@ -209,12 +240,16 @@ func TestEmuSameWire(t *testing.T) {
 				seen[i], sum[1])
 		}
 	}
-	t.Logf("%d times: immediate data where there is none", seen[len(explained)])
+	t.Logf("%d times: immediate data where there is none; %d times: bytes behind an XRC SRQ's number",
+		seen[len(explained)], seen[len(explained)+1])
 	if seen[len(explained)] == 0 {
 		t.Error("nothing was posted by ibv_wr_*")
 	}
 	t.Logf("the same on both data paths: %d work requests, %d doorbells, %d armings, %d receives used, %d completion "+
 		"events", sum[0], sum[1], sum[2], sum[3], sum[4])
+	if t.Logf("%d ends of XRC, %d of DC", xrc, dc); xrc == 0 || dc == 0 {
+		t.Error("XRC or DC was not drawn")
+	}
 	for i, n := range sum {
 		if n < 20 {
 			t.Errorf("only %d of kind %d: nothing was tested", n, i)
@@ -229,9 +264,11 @@ func compareLines(t *testing.T, what string, a, b []*line, single bool, seen []i
 	}
 next:
 	for i := range min(len(a), len(b)) {
-		if same := staleImm(a[i], b[i]); same.Raw != a[i].Raw {
-			a[i] = same
-			seen[len(explained)]++
+		for k, f := range []func(ops, direct *line) *line{staleImm, staleXRC} {
+			if same := f(a[i], b[i]); same.Raw != a[i].Raw {
+				a[i] = same
+				seen[len(explained)+k]++
+			}
 		}
 		if a[i].String() == b[i].String() {
 			continue
