@@ -239,6 +239,19 @@ func (e *Engine) handedOn(err error) {
 	}
 }
 
+// catchUp handles what has come, unless stop is closed before it is its turn.
+func (e *Engine) catchUp(stop <-chan struct{}) {
+	if e.opt.Manual {
+		_, _ = e.Poll() // an error is the connections'
+		return
+	}
+	select {
+	case e.pollTurn <- struct{}{}:
+		e.handOn(false)
+	case <-stop:
+	}
+}
+
 // rearm arms the CQ if who has polled last did not. If somebody polls now, that is up to it.
 func (e *Engine) rearm() {
 	if e.away.Load() && e.tryTurn() {

@@ -202,7 +202,7 @@ func (l *link) start(peer hello) {
 	}
 	l.pump()
 	l.mu.Unlock()
-	l.cm.OnDone(l.fail)
+	l.cm.OnDone(l.disconnected)
 }
 
 // abandon undoes prepare: there is no connection. The QP is closed.

@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -102,6 +103,37 @@ func TestRXE_EventWhilePolling(t *testing.T) {
 		m, err := b.Recv(ctx)
 		ok(t, err)
 		m.Release()
+	}
+}
+
+// TestRXE_ClosedBeforeHandled has a peer close the connection, of which rdma_cm tells before anybody polls.
+func TestRXE_ClosedBeforeHandled(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Spin: -1})
+	ctx := timeout(t)
+	a, b := conns(t, server, client)
+	defer a.Close()
+	done := make(chan error, 1)
+	go func() {
+		for {
+			if err := a.Send(ctx, make([]byte, 100_000)); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	testutil.Eventually(t, "the window is used up", func() bool { return server.Stats().BlocksHeld >= startWindow })
+	client.pollTurn <- struct{}{}
+	ok(t, b.Close())
+	<-a.l.cm.Done()
+	select {
+	case err := <-done:
+		t.Errorf("%v, before what had come was handled", err)
+		done <- err
+	case <-time.After(10 * absence):
+	}
+	leave(client.pollTurn)
+	if err := <-done; !errors.Is(err, ErrPeerClosed) {
+		t.Errorf("a peer that closes: %v", err)
 	}
 }
 

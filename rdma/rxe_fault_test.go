@@ -61,16 +61,8 @@ func TestRXE_Faults(t *testing.T) {
 func faulty(t *testing.T, spec string, want outcome, busy bool) {
 	r := testutil.NeedRXE(t)
 	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
-	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, KeepAlive: time.Second})
-	ok(t, err)
-	defer l.Close()
-	o := from(r, client)
-	o.KeepAlive = time.Second
-	a, err := Dial(timeout(t), l.Addr().String(), o)
-	ok(t, err)
+	a, b := connsAlive(t, server, client, time.Second)
 	defer a.Close()
-	b, err := l.Accept(timeout(t))
-	ok(t, err)
 	defer b.Close()
 	echo(t, a, b)
 

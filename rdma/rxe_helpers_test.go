@@ -73,11 +73,19 @@ func streams(t testing.TB, server, client *Engine) (a, b *Stream) {
 // conns makes a pair of connections.
 func conns(t testing.TB, server, client *Engine) (a, b *Conn) {
 	t.Helper()
+	return connsAlive(t, server, client, 0)
+}
+
+// connsAlive is conns with Options.KeepAlive.
+func connsAlive(t testing.TB, server, client *Engine, keepAlive time.Duration) (a, b *Conn) {
+	t.Helper()
 	r := testutil.NeedRXE(t)
-	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server})
+	l, err := Listen(timeout(t), net.JoinHostPort(r.IP[0], "0"), &Options{Engine: server, KeepAlive: keepAlive})
 	ok(t, err)
 	defer l.Close()
-	a, err = Dial(timeout(t), l.Addr().String(), from(r, client))
+	o := from(r, client)
+	o.KeepAlive = keepAlive
+	a, err = Dial(timeout(t), l.Addr().String(), o)
 	ok(t, err)
 	b, err = l.Accept(timeout(t))
 	ok(t, err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
@@ -15,7 +16,7 @@ func TestRXE_ZZRemoval(t *testing.T) {
 		t.Skip("takes a device away: runs on the emulated device only (make test-emu)")
 	}
 	server, client := newEngines(t, nil)
-	a, b := conns(t, server, client)
+	a, b := connsAlive(t, server, client, time.Second) // of the removal b hears nothing but that
 	defer a.Close()
 	defer b.Close()
 	echo(t, a, b)

@@ -35,6 +35,17 @@ func (l *link) fail(err error) {
 	l.mu.Unlock()
 }
 
+// disconnected ends the connection after it has handled what had come: a FIN, which says that the peer has closed it.
+func (l *link) disconnected(err error) {
+	l.mu.Lock()
+	ending := l.ending
+	l.mu.Unlock()
+	if !ending {
+		l.e.catchUp(l.done)
+	}
+	l.fail(err)
+}
+
 // failLocked is fail. What was received before stays readable.
 // Preconditions: l.mu is held.
 func (l *link) failLocked(err error) {
