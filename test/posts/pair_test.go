@@ -391,7 +391,7 @@ func (p *pair) collect(e *end) error {
 		if n > 0 {
 			continue
 		}
-		if runtime.Gosched(); spins > 200 {
+		if runtime.Gosched(); spins > 2000 {
 			time.Sleep(20 * time.Microsecond)
 		}
 		if deadline.IsZero() {
