@@ -80,24 +80,41 @@ func (ch *EventChannel) next() (*Event, error) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	for {
-		r, err := ch.lib.GetEvent(ch.handle)
-		if err != nil {
-			return nil, err
+		var ev *Event
+		var refused uintptr
+		err := ch.lib.GetEvent(ch.handle, func(r *librdmacm.Event) {
+			if ev = ch.event(r); ev == nil && EventType(r.Event) == EventConnectRequest {
+				refused = r.ID
+			}
+		})
+		if err != nil || ev != nil {
+			return ev, err
 		}
-		if EventType(r.Event) == EventConnectRequest {
-			// If the listener or its channel is gone, the listener is being closed.
-			if listener := ids.find(r.ListenID); listener != nil && ch.life.TryEnter() {
-				defer ch.life.Leave()
-				return newEvent(r, newID(ch, r.ID, listener.ps), listener), nil
-			}
-			_ = ch.lib.DestroyID(r.ID)
-		} else if id := ids.find(r.ID); id != nil {
-			if EventType(r.Event) == EventDeviceRemoval {
-				id.removed()
-			}
-			return newEvent(r, id, nil), nil
+		if refused != 0 {
+			_ = ch.lib.DestroyID(refused)
 		}
 	}
+}
+
+// event returns the Event for r, or nil if nobody is there for it.
+func (ch *EventChannel) event(r *librdmacm.Event) *Event {
+	if EventType(r.Event) == EventConnectRequest {
+		// If the listener or its channel is gone, the listener is being closed.
+		listener := ids.find(r.ListenID)
+		if listener == nil || !ch.life.TryEnter() {
+			return nil
+		}
+		defer ch.life.Leave()
+		return newEvent(r, newID(ch, r.ID, listener.ps), listener)
+	}
+	id := ids.find(r.ID)
+	if id == nil {
+		return nil
+	}
+	if EventType(r.Event) == EventDeviceRemoval {
+		id.removed()
+	}
+	return newEvent(r, id, nil)
 }
 
 // Close closes the channel. It fails with an *ibv.BusyError while IDs use it.

@@ -3,6 +3,7 @@ package rdmacm
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os/exec"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -274,4 +276,32 @@ func TestRXE_CM_CloseFailsOnce(t *testing.T) {
 			ok(t, l.Close())
 		})
 	}
+}
+
+// TestRXE_CM_CloseWhileEventIsRead closes an ID while an event of it is read. Before it is known whose the event is, no
+// other ID may get the address.
+func TestRXE_CM_CloseWhileEventIsRead(t *testing.T) {
+	ch := newChannel(t)
+	_, addr := listener(t, ch, PortSpaceTCP, 4)
+	id := newIDOn(t, ch, PortSpaceTCP)
+	handle := id.handle
+	ok(t, id.ResolveAddr(netip.AddrPort{}, addr, wait))
+	closed := make(chan error, 1)
+	read := func() error {
+		return ch.lib.GetEvent(ch.handle, func(r *librdmacm.Event) {
+			if r.ID != handle {
+				t.Errorf("an event of %#x, want one of %#x", r.ID, handle)
+			}
+			go func() { closed <- id.Close() }()
+			testutil.Eventually(t, "the ID is not found any more", func() bool { return ids.find(handle) == nil })
+			select {
+			case err := <-closed:
+				t.Errorf("the ID was closed meanwhile: %v", err)
+				closed <- err
+			case <-time.After(20 * time.Millisecond):
+			}
+		})
+	}
+	ok(t, ch.events.Read(timeout(t), read))
+	ok(t, <-closed)
 }

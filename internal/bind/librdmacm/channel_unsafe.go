@@ -26,15 +26,16 @@ type Event struct {
 
 // int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event);
 // int rdma_ack_cm_event(struct rdma_cm_event *event);
-// GetEvent, the only function that reads events, copies and acknowledges the event at once.
-func (l Lib) GetEvent(ch uintptr) (*Event, error) {
+// GetEvent, the only function that reads events, copies the event, calls do, and acknowledges it. Until then
+// rdma_destroy_id waits, so that no other ID has the address of the event's: do looks up whose it is.
+func (l Lib) GetEvent(ch uintptr, do func(*Event)) error {
 	ack, err := l.lib.Symbol("rdma_ack_cm_event")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	out := new(uintptr)
 	if err := l.lib.Minus1("rdma_get_cm_event", ch, uintptr(unsafe.Pointer(out))); err != nil {
-		return nil, err
+		return err
 	}
 	ev := &Event{RDMACMEvent: *cmem.At[abi.RDMACMEvent](*out)}
 	switch ev.Event {
@@ -46,6 +47,7 @@ func (l Lib) GetEvent(ch uintptr) (*Event, error) {
 		ev.UD = cmem.At[abi.RDMACMID](ev.ID).QPType == abi.IBV_QPT_UD
 		ev.Data = cmem.Clone[byte](ev.Conn().PrivateData, int(ev.Conn().PrivateDataLen))
 	}
+	do(ev)
 	_ = ccall.Minus1(ack, *out)
-	return ev, nil
+	return nil
 }
