@@ -82,21 +82,26 @@ func (e *Engine) tryTurn() bool {
 	}
 }
 
-// leaveTurn gives pollTurn back, and sees to who has fallen asleep meanwhile.
+// leaveTurn gives pollTurn back, and sees to who has fallen asleep meanwhile, and to an event that has come since it
+// was looked at whether the CQ is armed: the poller found the turn taken. If it waited for its turn instead, who polls
+// in a dialog would find it taken each time.
 func (e *Engine) leaveTurn() {
+	armed, events := e.baton.armed && !e.away.Load(), e.baton.events
 	leave(e.pollTurn)
 	if e.asleep.Load() > 0 {
 		e.rearm()
 	}
+	if armed && events != e.cq.Events() && e.tryTurn() {
+		e.handOn(false)
+	}
 }
 
-// poll handles a shard's completions until ctx ends, but for those that goroutines take that wait. After an event it
-// waits for its turn, if somebody polls: that one may have looked before the event whether the CQ is armed.
+// poll handles a shard's completions until ctx ends, but for those that goroutines take that wait.
 func (e *Engine) poll(ctx context.Context, fail func(error)) {
 	for {
 		seen := e.cq.Events()
-		err := bound{ctx: ctx}.enter(e.pollTurn)
-		if err == nil {
+		var err error
+		if e.tryTurn() { // else it is up to who polls
 			if !e.away.Load() {
 				_, err = e.arm(0)
 			}
@@ -233,10 +238,12 @@ func (e *Engine) handOn(soon bool) {
 
 // handedOn gives pollTurn back after arm.
 func (e *Engine) handedOn(err error) {
-	leave(e.pollTurn)
 	if err != nil {
+		leave(e.pollTurn)
 		e.failAll(err)
+		return
 	}
+	e.leaveTurn()
 }
 
 // catchUp handles what has come, unless stop is closed before it is its turn.

@@ -93,13 +93,13 @@ func TestRXE_EventWhilePolling(t *testing.T) {
 		server.pollTurn <- struct{}{}
 		seen := server.cq.Events()
 		if !server.armed() {
-			leave(server.pollTurn)
+			server.leaveTurn()
 			continue // an acknowledgement has come
 		}
 		ok(t, a.Send(ctx, []byte("wake")))
 		ok(t, server.cq.WaitEvent(ctx, seen))
 		time.Sleep(absence) // the poller has had the event, too
-		leave(server.pollTurn)
+		server.leaveTurn()
 		m, err := b.Recv(ctx)
 		ok(t, err)
 		m.Release()
@@ -131,7 +131,7 @@ func TestRXE_ClosedBeforeHandled(t *testing.T) {
 		done <- err
 	case <-time.After(10 * absence):
 	}
-	leave(client.pollTurn)
+	client.leaveTurn()
 	if err := <-done; !errors.Is(err, ErrPeerClosed) {
 		t.Errorf("a peer that closes: %v", err)
 	}
@@ -144,7 +144,7 @@ func atRest(t *testing.T, engines ...*Engine) {
 		for end := time.Now().Add(testutil.Patience); ; time.Sleep(absence) {
 			e.pollTurn <- struct{}{}
 			rest := e.armed() && !e.baton.looking && !e.away.Load()
-			leave(e.pollTurn)
+			e.leaveTurn()
 			if rest {
 				break
 			}
