@@ -52,19 +52,25 @@ func (s *seconds) String() string { return time.Duration(*s).String() }
 func (s *seconds) Type() string   { return "seconds" }
 
 func (s *seconds) Set(t string) error {
+	d, err := inUnits(t, time.Second, "seconds", "1500ms")
+	*s = seconds(d)
+	return err
+}
+
+// inUnits parses a number of units, whose name is what, or a duration with a unit of its own, such as example.
+func inUnits(t string, unit time.Duration, what, example string) (time.Duration, error) {
+	const most = 1e17 // ns: three years
 	if v, err := strconv.ParseFloat(t, 64); err == nil {
-		if math.IsNaN(v) || math.Abs(v) > 1e8 {
-			return fmt.Errorf("%q seconds are too many", t)
+		if math.IsNaN(v) || math.Abs(v) > most/float64(unit) {
+			return 0, fmt.Errorf("%q %s are too many", t, what)
 		}
-		*s = seconds(v * float64(time.Second))
-		return nil
+		return time.Duration(v * float64(unit)), nil
 	}
 	d, err := time.ParseDuration(t)
 	if err != nil {
-		return fmt.Errorf("%q is not a number of seconds, nor a duration such as 1500ms", t)
+		return 0, fmt.Errorf("%q is not a number of %s, nor a duration such as %s", t, what, example)
 	}
-	*s = seconds(d)
-	return nil
+	return d, nil
 }
 
 // microseconds is a duration: a number of microseconds, or with a unit as 5ms.
@@ -74,19 +80,9 @@ func (m *microseconds) String() string { return time.Duration(*m).String() }
 func (m *microseconds) Type() string   { return "microseconds" }
 
 func (m *microseconds) Set(t string) error {
-	if v, err := strconv.ParseFloat(t, 64); err == nil {
-		if math.IsNaN(v) || math.Abs(v) > 1e14 {
-			return fmt.Errorf("%q microseconds are too many", t)
-		}
-		*m = microseconds(v * float64(time.Microsecond))
-		return nil
-	}
-	d, err := time.ParseDuration(t)
-	if err != nil {
-		return fmt.Errorf("%q is not a number of microseconds, nor a duration such as 5ms", t)
-	}
+	d, err := inUnits(t, time.Microsecond, "microseconds", "5ms")
 	*m = microseconds(d)
-	return nil
+	return err
 }
 
 // cpus is a list of CPUs, with commas and ranges between them.
