@@ -9,8 +9,17 @@ import (
 	"testing"
 )
 
+func listen(t *testing.T, h Handler) *Server {
+	t.Helper()
+	s := New(h)
+	if err := s.Listen(Name()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func TestDo(t *testing.T) {
-	s, err := Listen("", func(w []string) (any, error) {
+	s := listen(t, func(w []string) (any, error) {
 		switch w[0] {
 		case "echo":
 			return w[1:], nil
@@ -19,9 +28,6 @@ func TestDo(t *testing.T) {
 		}
 		return nil, errors.New("no " + w[0])
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, tt := range []struct{ ask, want, wantErr string }{
 		{"echo a  b", `["a","b"]`, ""},
 		{"nothing", "true", ""},
@@ -47,10 +53,7 @@ func TestDo(t *testing.T) {
 
 // TestServer_BadPeers: long lines end their connection, too many connections are refused, and the others go on.
 func TestServer_BadPeers(t *testing.T) {
-	s, err := Listen("", func([]string) (any, error) { return nil, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := listen(t, func([]string) (any, error) { return nil, nil })
 	defer s.Close()
 	c, err := net.Dial("unix", s.Address())
 	if err != nil {

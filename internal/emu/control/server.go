@@ -45,19 +45,7 @@ func Name() string { return "@emu-" + rand.Text() }
 // New returns a server that does not listen yet. Only the own user and root are served.
 func New(h Handler) *Server { return &Server{h: h, conns: map[net.Conn]bool{}} }
 
-// Listen serves requests at address, a path or, with a leading @, an abstract name; "" chooses a name.
-func Listen(address string, h Handler) (*Server, error) {
-	if address == "" {
-		address = Name()
-	}
-	s := New(h)
-	if err := s.Listen(address); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// Listen serves requests at one more address.
+// Listen serves requests at an address: a path or, with a leading @, an abstract name. A server has any number of them.
 func (s *Server) Listen(address string) error {
 	l, err := net.Listen("unix", address)
 	if errors.Is(err, unix.EADDRINUSE) && removeLeftover(address) {

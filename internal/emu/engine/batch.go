@@ -23,8 +23,9 @@ type scratch struct {
 	notes []piece // of a copy: where the adapter may write
 }
 
-// batch is messages of one queue pair on their way from one process (src) to one process (dst): gathered by one call,
-// scattered by one call together with the completions for dst. Nothing of it is visible to a program before commit.
+// batch is messages on their way from one process (src) to one process (dst): gathered by one call, scattered by one
+// call together with the completions for dst. They are of one queue pair, or, where many are ready, of several: see
+// merge.go. Nothing of it is visible to a program before commit.
 type batch struct {
 	src, dst guest.Mem
 	buf      []byte
@@ -41,30 +42,41 @@ type batch struct {
 	err      error // why the last commit failed
 
 	// What commit undoes when memory turns out to be bad.
-	qp, peer   *hca.QP
+	part
+	before     []part // of other queue pairs
 	srq        *hca.SRQ
+	next, used uint32
+	wqes       int
+}
+
+// part is where the queues of a queue pair and of its peer were before a batch.
+type part struct {
+	qp, peer   *hca.QP
 	tail, psn  uint32
 	signaled   uint32
 	count      uint64
 	asked      bool
 	tries, rnr uint8
 	epsn, head uint32
-	next, used uint32
-	wqes       int
 }
 
-// begin starts an empty batch of qp.
+// begin starts an empty batch of qp, or goes on with one that was left open.
 func (e *Engine) begin(qp *hca.QP) {
 	b, r := &e.b, &qp.Run
-	b.clear()
-	b.qp, b.peer, b.srq, b.wqes, b.flip = qp, nil, nil, 0, -1
-	e.paged = false
-	b.tail, b.psn, b.signaled, b.count, b.asked = r.Tail, r.PSN, r.Signaled, r.Count, r.Asked
-	b.tries, b.rnr = r.Tries, r.RNRTries
+	if b.wqes > 0 {
+		b.before = append(b.before, b.part)
+	} else {
+		b.clear()
+		b.srq, b.flip = nil, -1
+		e.paged = false
+	}
+	b.part = part{qp: qp, tail: r.Tail, psn: r.PSN, signaled: r.Signaled, count: r.Count, asked: r.Asked,
+		tries: r.Tries, rnr: r.RNRTries}
 }
 
 func (b *batch) clear() {
-	b.n, b.gfrom, b.lo, b.hi, b.moved = 0, 0, ^uint64(0), 0, false
+	b.n, b.gfrom, b.lo, b.hi, b.moved, b.wqes = 0, 0, ^uint64(0), 0, false, 0
+	b.before = b.before[:0]
 	b.giov, b.siov, b.cqes = b.giov[:0], b.siov[:0], b.cqes[:0]
 }
 
@@ -85,16 +97,23 @@ func (b *batch) join(peer *hca.QP, srq *hca.SRQ) bool {
 // undo puts the queues back to where the batch began.
 func (e *Engine) undo() {
 	b := &e.b
-	r := &b.qp.Run
-	r.Tail, r.PSN, r.Signaled, r.Count, r.Asked = b.tail, b.psn, b.signaled, b.count, b.asked
-	r.Tries, r.RNRTries = b.tries, b.rnr
-	if b.peer != nil {
-		b.peer.Run.EPSN, b.peer.Run.Head = b.epsn, b.head
+	b.part.undo()
+	for i := len(b.before) - 1; i >= 0; i-- {
+		b.before[i].undo()
 	}
 	if b.srq != nil {
 		b.srq.Run.Next, b.srq.Run.Used, b.srq.Run.Valid = b.next, b.used, 0
 	}
 	b.clear()
+}
+
+func (p *part) undo() {
+	r := &p.qp.Run
+	r.Tail, r.PSN, r.Signaled, r.Count, r.Asked = p.tail, p.psn, p.signaled, p.count, p.asked
+	r.Tries, r.RNRTries = p.tries, p.rnr
+	if p.peer != nil {
+		p.peer.Run.EPSN, p.peer.Run.Head = p.epsn, p.head
+	}
 }
 
 // fits reports whether a message of n bytes may join: the same two processes, room, and nothing read that the batch has
@@ -250,8 +269,8 @@ func (e *Engine) commit() int {
 			}
 		}
 	}
-	if n > 0 && len(e.ready) >= fewReady {
-		e.postpone()
+	if (n > 0 || b.wqes > 0) && len(e.ready) >= fewReady {
+		e.postpone(n > 0)
 	}
 	for i := 0; i < len(b.cqes); {
 		if p := &b.cqes[i]; p.drop || p.inBlock || n > 0 && p.cq.Mem == b.dst {
@@ -275,13 +294,13 @@ func (e *Engine) commit() int {
 	return okSide
 }
 
-// postpone takes the requester's completions of a batch with data out of it, to be written with those of other queue
-// pairs.
-func (e *Engine) postpone() {
+// postpone takes the completions of a batch out of it that did not go with its data, to be written with those of other
+// queue pairs: the requester's, and where no data was moved the responder's, too.
+func (e *Engine) postpone(moved bool) {
 	b := &e.b
 	for i := range b.cqes {
 		p := &b.cqes[i]
-		if p.drop || p.inBlock || p.block > 0 || p.cq.Mem == b.dst {
+		if p.drop || p.inBlock || p.block > 0 || moved && p.cq.Mem == b.dst {
 			continue
 		}
 		if len(e.later) == cap(e.later) {

@@ -46,7 +46,7 @@ func (e *Engine) written(p *pending) {
 		e.traceCQE(p)
 	}
 	countCQE(p)
-	if p.sol {
+	if p.sol && int32(p.at+1-r.LastSol) > 0 { // what is postponed comes after later ones
 		r.LastSol = p.at + 1
 	}
 	if !r.Armed || r.SolOnly && !p.sol {

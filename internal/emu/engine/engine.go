@@ -40,6 +40,7 @@ type Engine struct {
 	// The batch, and the WQE at hand.
 	b        batch
 	badSide  int  // side of the last batch that failed
+	merging  bool // a batch may be left open
 	yielding bool // others have the lock in the middle of a large message
 	restarts int  // of a large message, because others changed something
 	paged    bool // a region on demand was used in the batch
@@ -72,6 +73,7 @@ func New(f *hca.Fabric, c Config) *Engine {
 	e.strict.e = e
 	e.b.buf = make([]byte, c.Bounce+128*(2*c.Batch+2))
 	e.b.giov, e.b.siov = spans(2*c.Batch+64), spans(6*c.Batch+64)
+	e.b.before = make([]part, 0, c.Batch)
 	e.b.cqes = make([]pending, 0, 2*c.Batch+2)
 	e.later = make([]pending, 0, cap(e.b.cqes))
 	e.io.cbuf, e.io.civ = make([]byte, 0, 128*(2*c.Batch+2)), spans(4*c.Batch+4)
@@ -153,12 +155,14 @@ func (e *Engine) turn() (worked bool) {
 		e.ready = e.ready[:len(e.ready)-1]
 		qp.Run.Queued = false
 		e.foresee(qp)
+		e.merging = true
 		e.exec(qp)
 		worked = true
 		if nanos() > e.limit {
 			break
 		}
 	}
+	e.close()
 	e.writeLater()
 	e.notify()
 	if len(e.timers) > 0 && e.expire() { // after what was rung for: events of it come first

@@ -25,6 +25,9 @@ func (e *Engine) exec(qp *hca.QP) {
 	if r.Dead || qp.Context.Dead || qp.Context.Device.Gone {
 		return
 	}
+	if e.b.wqes > 0 && !e.joins(qp) {
+		e.close()
+	}
 	if r.Look && !e.fetch(qp, r.Tail) {
 		return
 	}
@@ -57,25 +60,35 @@ func (e *Engine) runs(qp *hca.QP) bool {
 func (e *Engine) run(qp *hca.QP, n int) int {
 	e.begin(qp)
 	b := &e.b
-	v := executed
-	for v == executed && b.wqes < n && qp.Run.Tail != qp.Run.Announced {
+	v, first, again := executed, b.wqes, true
+	n = min(n, e.c.Batch-first)
+	for v == executed && b.wqes-first < n && qp.Run.Tail != qp.Run.Announced {
+		from := b.n
 		if v = e.next(qp); v == executed {
+			again = again && e.w.again(b.n-from)
 			if b.wqes++; qp.Run.Drain {
 				break
 			}
 		}
 	}
-	done := b.wqes
+	done := b.wqes - first
 	switch v {
 	case halt:
 		e.settle(qp, done)
 		return -1
 	case executed, alone:
 		e.strict.unchanged(qp, b.tail)
+		if v == executed && again && e.leavesOpen(qp) {
+			return done
+		}
 		if e.badSide = e.commit(); e.badSide == okSide {
 			e.settle(qp, done)
 			return max(done, 1)
 		}
+	}
+	if len(b.before) > 0 {
+		e.apart()
+		return -1
 	}
 	e.undo()
 	if done <= 1 && v != broken {
@@ -87,6 +100,9 @@ func (e *Engine) run(qp *hca.QP, n int) int {
 
 // settle follows a batch: what was to be told when it is through.
 func (e *Engine) settle(qp *hca.QP, done int) {
+	if len(e.limits) > 0 {
+		e.writeLater()
+	}
 	for _, s := range e.limits {
 		e.srqLimit(s)
 	}

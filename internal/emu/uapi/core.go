@@ -8,9 +8,6 @@ package uapi
 // …).
 type HandleOnly struct{ Handle uint32 }
 
-// ResponseOnly is the request of the commands that only ask (get_context, query_device, alloc_pd, create_comp_channel).
-type ResponseOnly struct{ Response uint64 }
-
 // Destroy is the request of destroy_cq, destroy_qp and destroy_srq.
 type Destroy struct {
 	Response uint64

@@ -296,16 +296,17 @@ func TestInvoke(t *testing.T) {
 }
 
 func TestTake(t *testing.T) {
+	type ask struct{ Response uint64 }
 	r := &Request{Core: append(u64(5), 0, 0, 0, 0)}
-	if q, e := Take[ResponseOnly](r); e != 0 || q.Response != 5 {
+	if q, e := Take[ask](r); e != 0 || q.Response != 5 {
 		t.Errorf("a longer request with a zero tail: %v, %v", q, e)
 	}
 	r.Core[10] = 1
-	if _, e := Take[ResponseOnly](r); e != unix.EOPNOTSUPP {
+	if _, e := Take[ask](r); e != unix.EOPNOTSUPP {
 		t.Errorf("a longer request with something in its tail: %v", e)
 	}
 	r.Core = []byte{7}
-	if q, e := Take[ResponseOnly](r); e != 0 || q.Response != 7 {
+	if q, e := Take[ask](r); e != 0 || q.Response != 7 {
 		t.Errorf("a shorter request: %v, %v", q, e)
 	}
 }
