@@ -10,6 +10,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/life"
 	"github.com/pureverbs/pureverbs/internal/ops"
 	"github.com/pureverbs/pureverbs/internal/pollfd"
+	"github.com/pureverbs/pureverbs/internal/spin"
 )
 
 // Device is an open device.
@@ -55,6 +56,7 @@ func (v *verbs) openContext(d DeviceInfo, dev uintptr) (*Device, error) {
 }
 
 func (v *verbs) newContext(d DeviceInfo, h uintptr) (*Device, error) {
+	spin.Prepare() // of all that posts and polls, nothing has begun yet
 	c := &Device{v: v, handle: h, info: d, objects: make(map[uintptr]any), removed: removal{ch: make(chan struct{})}}
 	size := libibverbs.ContextSize(h)
 	if size == 0 { // every release since 2013 has the extended ops

@@ -127,24 +127,33 @@ func tryOwn(l *Lock) bool {
 	return true
 }
 
-// registered reports whether the process may use membarrier. Registering with the kernel takes milliseconds, so the
-// first call starts a goroutine that does it and returns false.
+// registered reports whether the process may use membarrier. Without an earlier Prepare the first call asks.
 func registered() bool {
 	switch canOwn.Load() {
 	case yes:
 		return true
 	case unknown:
-		if canOwn.CompareAndSwap(unknown, asking) {
-			go func() {
-				if membarrier(registerPrivateExpedited) {
-					canOwn.Store(yes)
-				} else {
-					canOwn.Store(no)
-				}
-			}()
-		}
+		Prepare()
 	}
 	return false
+}
+
+// Prepare has the kernel, in the background, prepare the process for goroutines that own locks, and returns at once.
+//
+// It takes the kernel milliseconds. Where GOMAXPROCS is 1, the goroutine that waits for it keeps the others from
+// running until Go's scheduler looks, which is every 10 ms in a program that makes no system calls. So call it before
+// posting and polling begin.
+func Prepare() {
+	if !canOwn.CompareAndSwap(unknown, asking) {
+		return
+	}
+	go func() {
+		if membarrier(registerPrivateExpedited) {
+			canOwn.Store(yes)
+		} else {
+			canOwn.Store(no)
+		}
+	}()
 }
 
 // Commands of membarrier(2), include/uapi/linux/membarrier.h.

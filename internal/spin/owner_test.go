@@ -324,3 +324,19 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 }
+
+// TestPrepare checks that the kernel is asked once, and that its answer comes without a lock's asking.
+func TestPrepare(t *testing.T) {
+	needOwners(t)
+	defer canOwn.Store(canOwn.Swap(unknown))
+	Prepare()
+	if canOwn.Load() == unknown {
+		t.Fatal("Prepare did not ask")
+	}
+	for canOwn.Load() == asking {
+		time.Sleep(time.Millisecond)
+	}
+	if canOwn.Load() != yes {
+		t.Error("the kernel said yes before, and no now")
+	}
+}
