@@ -1,6 +1,11 @@
 package efadv
 
 import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/flags"
@@ -67,6 +72,9 @@ type SendDepth struct {
 // C: efadv_get_max_sq_depth(3).
 func MaxSendDepth(dev *ibv.Device, d SendDepth) (int, error) {
 	const op = "efadv max send depth"
+	if err := errors.Join(fits("SGEs", d.SGEs), fits("RDMASGEs", d.RDMASGEs), fits("Inline", d.Inline)); err != nil {
+		return 0, opError(op, "", err)
+	}
 	lib, _, err := query(dev, op)
 	if err != nil {
 		return 0, err
@@ -91,6 +99,9 @@ func MaxSendDepth(dev *ibv.Device, d SendDepth) (int, error) {
 // C: efadv_get_max_rq_depth(3).
 func MaxRecvDepth(dev *ibv.Device, sges int) (int, error) {
 	const op = "efadv max recv depth"
+	if err := fits("sges", sges); err != nil {
+		return 0, opError(op, "", err)
+	}
 	lib, _, err := query(dev, op)
 	if err != nil {
 		return 0, err
@@ -102,4 +113,12 @@ func MaxRecvDepth(dev *ibv.Device, sges int) (int, error) {
 	defer leave()
 	n, err := lib.GetMaxRQDepth(h, &abi.EFADVRQDepthAttr{MaxRecvSGE: uint32(sges)})
 	return n, explain(dev, op, "the depth of a receive queue", err)
+}
+
+// fits returns an error if a number is negative, or too large for C's field.
+func fits(arg string, n int) error {
+	if n < 0 || n > math.MaxInt32 {
+		return &ibv.ArgError{Arg: arg, Got: strconv.Itoa(n), Want: fmt.Sprintf("0 to %d", math.MaxInt32)}
+	}
+	return nil
 }

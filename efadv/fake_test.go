@@ -273,6 +273,12 @@ func TestFake_Queries(t *testing.T) {
 	wantErr(t, err, syscall.EINVAL)
 	_, err = MaxRecvDepth(e.dev, 4)
 	wantErr(t, err, syscall.EINVAL)
+	for _, d := range []SendDepth{{SGEs: -1}, {RDMASGEs: 1<<32 + 1}, {Inline: -1}} {
+		_, err = MaxSendDepth(e.dev, d)
+		wantErr(t, err, syscall.EINVAL, "0 to 2147483647")
+	}
+	_, err = MaxRecvDepth(e.dev, int(int64(1)<<32+2)) // 2 in C's field
+	wantErr(t, err, syscall.EINVAL, "sges is 4294967298")
 }
 
 // TestFake_Refused has what no SRD QP or CQ can have, and what this adapter lacks.

@@ -145,9 +145,9 @@ func (d *Device) ResolveMAC(attr *AHAttr) (mac net.HardwareAddr, vlan int, err e
 	if err := d.enter(op); err != nil {
 		return nil, 0, err
 	}
-	defer d.leave()
 	c := attr.toC()
 	m, vid, err := d.v.ResolveEthL2FromGID(d.handle, &c)
+	d.leave() // explainPath enters again
 	if err != nil {
 		var errno syscall.Errno
 		if errors.As(err, &errno) {

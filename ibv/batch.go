@@ -266,7 +266,8 @@ func (b *Batch) last(method string) *SendWR {
 	return &b.full[w.full-1]
 }
 
-// Add adds a copy of a work request of any kind.
+// Add adds a copy of a work request of any kind, with its SGEs, Inline and Flush. What Bind, TSO, Masked and Mkey point
+// to is kept, and must not change before Post.
 func (b *Batch) Add(wr *SendWR) {
 	if wr == nil {
 		if b.err == nil {

@@ -44,7 +44,7 @@ func (cq *CQ) resizeDirect(cqe int) error {
 	if !cq.mu.Off {
 		mlx5.Quiesce() // who looks at the ring without the lock
 	}
-	err = uverbs.ResizeCQ(libibverbs.CommandFD(cq.dev.handle), libibverbs.CQKernelHandle(cq.handle), mem.Addr(),
+	err = uverbs.ResizeCQ(libibverbs.CmdFD(cq.dev.handle), libibverbs.CQKernelHandle(cq.handle), mem.Addr(),
 		entries, r.Size())
 	if err == nil {
 		if !r.Move(cmem.Pointer(mem.Addr()), entries) {

@@ -61,7 +61,7 @@
 // Failed work requests are completions, not errors: WC.Err returns a *WCError,
 // whose "%+v" also prints what to check, and errors.Is(err,
 // ibv.WCRetryExcErr.Err()) tests for one status. A WCStatus is not an error
-// itself.
+// itself. QP.Explain adds what was posted before and after it.
 //
 // # Environment
 //

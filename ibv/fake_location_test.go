@@ -128,6 +128,14 @@ func TestFake_BestGID(t *testing.T) {
 	}
 	_, err := s.dev.BestGID(9)
 	wantErr(t, err, errInvalid, "port")
+	other := must(s.dev.BestGIDFunc(1, func(e GIDEntry) bool { return e.Index != best.Index }))(t)
+	if other.Index == best.Index || other.Port != 1 || other.GID.IsZero() {
+		t.Errorf("%+v, want another than %+v", other, best)
+	}
+	_, err = s.dev.BestGIDFunc(1, func(GIDEntry) bool { return false })
+	wantErr(t, err, ErrNotFound, "none of 0 entries")
+	_, err = s.dev.BestGIDFunc(9, func(GIDEntry) bool { return true })
+	wantErr(t, err, errInvalid, "port")
 	c := newGIDChoice()
 	for i := range 10 {
 		c.add("fake0", GIDEntry{GID: GID{0: 0xff, 15: byte(i)}, Index: i}, true)

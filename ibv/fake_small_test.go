@@ -3,6 +3,7 @@ package ibv
 import (
 	"encoding/hex"
 	"errors"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -124,6 +125,24 @@ func TestFake_ResolveMAC(t *testing.T) {
 	failing(t, "ibv_resolve_eth_l2_from_gid", syscall.EHOSTUNREACH)
 	_, _, err = s.dev.ResolveMAC(to)
 	wantErr(t, err, syscall.EHOSTUNREACH, "resolve mac fake0")
+	// A Close that comes while it is in C waits for it, and it must not wait for the Close.
+	dev := must(Open("fake0"))(t)
+	set(t, "resolve.inside", 0)
+	set(t, "resolve.hold", 1)
+	done := make(chan error)
+	go func() { _, _, err := dev.ResolveMAC(to); done <- err }()
+	for get(t, "resolve.inside") == 0 {
+		runtime.Gosched()
+	}
+	go func() { done <- dev.Close() }()
+	for dev.life.TryEnter() {
+		dev.life.Leave()
+		runtime.Gosched()
+	}
+	unset(t, "resolve.hold")
+	if err := errors.Join(<-done, <-done); !errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
 	_, _, err = s.dev.ResolveMAC(nil)
 	wantErr(t, err, syscall.EINVAL, "attr is nil")
 }

@@ -16,18 +16,27 @@ func (d *Device) BestGID(port uint8) (GIDEntry, error) {
 	if err != nil {
 		return GIDEntry{}, err
 	}
-	return d.bestGID(port, pa)
+	return d.bestGID(port, pa, func(GIDEntry) bool { return true })
+}
+
+// BestGIDFunc is BestGID among the entries for which ok returns true, as those of one network interface, or of IPv6.
+func (d *Device) BestGIDFunc(port uint8, ok func(GIDEntry) bool) (GIDEntry, error) {
+	pa, err := d.QueryPort(port)
+	if err != nil {
+		return GIDEntry{}, err
+	}
+	return d.bestGID(port, pa, ok)
 }
 
 // Preconditions: nothing is entered.
-func (d *Device) bestGID(port uint8, pa *PortAttr) (GIDEntry, error) {
+func (d *Device) bestGID(port uint8, pa *PortAttr, ok func(GIDEntry) bool) (GIDEntry, error) {
 	table, err := d.GIDTable()
 	if err != nil {
 		return GIDEntry{}, err
 	}
 	c := newGIDChoice()
 	for _, e := range table {
-		if e.Port == port {
+		if e.Port == port && ok(e) {
 			c.add(d.Name(), e, pa.State.active())
 		}
 	}

@@ -434,8 +434,8 @@ func (qp *QP) PD() *PD { return qp.pd }
 func (qp *QP) Device() *Device { return qp.dev }
 
 // DataPath returns the engine of the QP, which is that of its CQs, and why it was selected. On
-// the direct data path the reason also says how the QP rings the device. An XRCRecv QP, which
-// has no CQ, has DataPathAuto.
+// the direct data path the reason also says how the QP rings the device. An XRCRecv or RSS QP,
+// which has no CQ, has DataPathAuto.
 func (qp *QP) DataPath() (DataPath, string) { return qp.path(), qp.pathWhy }
 
 func (qp *QP) path() DataPath {

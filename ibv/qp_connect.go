@@ -109,7 +109,7 @@ func (qp *QP) Endpoint(port uint8, gidIndex int) (Endpoint, error) {
 			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: &PortError{Device: d.Name(), Port: port,
 				State: pa.State}}
 		}
-		best, err := d.bestGID(port, pa)
+		best, err := d.bestGID(port, pa, func(GIDEntry) bool { return true })
 		if err != nil {
 			return Endpoint{}, &OpError{Op: op, Object: qp.name, Err: err}
 		}

@@ -37,7 +37,7 @@ func (qp *QP) takeRaw(sq *mlx5.SQConfig, rq *mlx5.RQConfig) error {
 
 func (qp *QP) takeRawSends(sq *mlx5.SQConfig) error {
 	qp.frameHead = mlx5.MaxFrameHead // what every device takes
-	if none, err := uverbs.NoInlineHeaders(libibverbs.CommandFD(qp.dev.handle)); err == nil && none {
+	if none, err := uverbs.NoInlineHeaders(libibverbs.CmdFD(qp.dev.handle)); err == nil && none {
 		qp.frameHead = 0
 	}
 	qp.direct = mlx5.NewQP(qp.Num(), false, sq, nil, nil)

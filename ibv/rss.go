@@ -90,7 +90,8 @@ func (r *RSSOptions) check(pd *PD, send, recv *CQ, opt *QPOptions) error {
 		return bad("CQs", "set", "nil with RSS: frames complete on the CQs of the WQs")
 	case opt.SRQ != nil:
 		return bad("SRQ", "set", "nil with RSS: frames go to the WQs")
-	case opt.Raw != RawOptions{}, opt.SendOps != 0, opt.MaxSendWR > 0, opt.MaxRecvWR > 0, opt.MaxInline > 0:
+	case opt.Raw != RawOptions{}, opt.SendOps != 0, opt.MaxSendWR > 0, opt.MaxRecvWR > 0, opt.MaxInline > 0,
+		opt.MaxSendSGE > 0, opt.MaxRecvSGE > 0, opt.SignalAll:
 		return bad("QPOptions", "sizes or options of queues", "Type and RSS alone: an RSS QP has no queues")
 	case r.Table == nil:
 		return bad("RSS.Table", "nil", "an RWQIndTable of the same Device")

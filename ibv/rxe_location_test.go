@@ -19,6 +19,10 @@ func TestRXE_OpenByAddress(t *testing.T) {
 		if best := must(dev.BestGID(rxe.Port))(t); best != e {
 			t.Errorf("best is %+v, of the address %+v", best, e)
 		}
+		v6 := must(dev.BestGIDFunc(rxe.Port, func(e GIDEntry) bool { return !e.GID.IsIPv4Mapped() }))(t)
+		if v6.GID.IsIPv4Mapped() || v6.Type != GIDTypeRoCEv2 || v6.Netdev != e.Netdev {
+			t.Errorf("best of IPv6 is %+v", v6)
+		}
 		ok(t, dev.Close())
 		dev, same, err := OpenNetdev(rxe.Net[i])
 		ok(t, err)

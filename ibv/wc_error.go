@@ -14,6 +14,7 @@ type WCError struct {
 	QPN       uint32   // the local queue pair
 	ID        uint64   // the ID of the work request
 	Opcode    WCOpcode // as the device left it; devices need not set it on failure
+	Posted    *Posted  // the work requests around it, from QP.Explain where the rings tell; else nil
 }
 
 func newWCError(wc *WC) error {
@@ -21,7 +22,7 @@ func newWCError(wc *WC) error {
 }
 
 // Error returns one line with the work request and its status. "%+v" adds what the status means
-// and what to check: see Advice.
+// and what to check: see Advice. With Posted it adds lines with that too.
 func (e *WCError) Error() string {
 	s := fmt.Sprintf("work request %#x of qp %#06x failed with %v", e.ID, e.QPN, e.Status)
 	if e.VendorErr != 0 {
@@ -47,7 +48,9 @@ func (e *WCError) Format(f fmt.State, verb rune) {
 	s := e.Error()
 	switch {
 	case verb == 'v' && f.Flag('+'):
-		s += ": " + e.Advice()
+		if s += ": " + e.Advice(); e.Posted != nil {
+			s += "\n" + e.Posted.String()
+		}
 	case verb == 'q':
 		s = strconv.Quote(s)
 	}

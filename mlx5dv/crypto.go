@@ -42,7 +42,7 @@ func (s CryptoState) String() string {
 
 // encrypts returns an error if the device does not encrypt.
 func (c *call) encrypts() error {
-	attr, err := QueryDevice(c.dev)
+	attr, err := queryDevice(c.lib, c.ctx)
 	if err == nil && attr.Crypto.Engines == 0 {
 		err = noCrypto(c.dev.Name())
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/bind/libmlx5"
 )
 
 // IsSupported reports whether this package works with a device: whether the libmlx5 of this process
@@ -122,9 +123,18 @@ func QueryDevice(dev *ibv.Device) (*DeviceAttr, error) {
 		return nil, err
 	}
 	defer leave()
-	c := &abi.MLX5DVContext{CompMask: uint64(allFeatures)}
-	if err := lib.QueryDevice(h, c); err != nil {
+	attr, err := queryDevice(lib, h)
+	if err != nil {
 		return nil, opError(op, dev.Name(), err)
+	}
+	return attr, nil
+}
+
+// queryDevice is QueryDevice for a device that is entered.
+func queryDevice(lib libmlx5.Lib, ctx uintptr) (*DeviceAttr, error) {
+	c := &abi.MLX5DVContext{CompMask: uint64(allFeatures)}
+	if err := lib.QueryDevice(ctx, c); err != nil {
+		return nil, err
 	}
 	return deviceAttr(c), nil
 }

@@ -76,6 +76,8 @@ func TestFakeDevX(t *testing.T) {
 		withFake(t, "crypto", fakeCrypto)
 		withFake(t, "capabilities", fakeCapabilities)
 		withFake(t, "path", fakePath)
+		withFake(t, "closing", fakeClosing)
+		fakeClosingDevice(t)
 		withFake(t, "scheduler", fakeScheduler)
 		withFake(t, "pacing", fakePacing)
 	})
@@ -293,6 +295,35 @@ func fakePath(t *testing.T, dev *ibv.Device) {
 	wantArg(t, "no QP", "qp", err)
 	_, err = CancelSends(qp, 1)
 	wantArg(t, "canceling on a QP in RESET", "qp", err)
+}
+
+// fakeClosingDevice has the fake library know one device after the other.
+func fakeClosingDevice(t *testing.T) {
+	for _, f := range []func(dev *ibv.Device) error{
+		func(dev *ibv.Device) error { _, err := QueryEQN(dev, 0); return err },
+		func(dev *ibv.Device) error { _, err := QueryCrypto(dev); return err },
+	} {
+		closeMeanwhile(t, func() *ibv.Device {
+			fakeCall(t, "fake_reset")
+			fakeCall(t, "fake_caps", capCrypto)
+			return must(ibv.Open(""))(t)
+		}, f)
+	}
+}
+
+func fakeClosing(t *testing.T, dev *ibv.Device) {
+	cq := closing(t, must(dev.CreateCQ(4, &ibv.CQOptions{DataPath: ibv.DataPathOps}))(t))
+	pd := closing(t, must(dev.AllocPD())(t))
+	leaf := closing(t, must(closing(t, must(CreateSchedRoot(dev))(t)).CreateLeaf(nil))(t))
+	fakeCall(t, "fake_lacking", uintptr(int(syscall.EOPNOTSUPP)))
+	defer fakeCall(t, "fake_lacking", 0)
+	for _, f := range []func(qp *ibv.QP) error{
+		func(qp *ibv.QP) error { _, err := QueryLAGPort(qp); return err },
+		func(qp *ibv.QP) error { return ModifyUDPPort(qp, 0xc123) },
+		func(qp *ibv.QP) error { return ScheduleQP(qp, leaf, nil) },
+	} {
+		closeMeanwhile(t, func() *ibv.QP { return must(pd.CreateQP(cq, cq, nil))(t) }, f)
+	}
 }
 
 func TestDevXStrings(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -60,6 +61,27 @@ func fakeCall(t *testing.T, name string, args ...uintptr) int {
 }
 
 func lastArg(t *testing.T, i int) int { return fakeCall(t, "fake_arg", uintptr(i)) }
+
+// closeMeanwhile closes objects while f is in C with them: who is in an object must not enter it again, and wait for
+// the Close that waits for it.
+func closeMeanwhile[T interface{ Close() error }](t *testing.T, create func() T, f func(T) error) {
+	t.Helper()
+	for range 6 { // not each is in C with the object when it is closed
+		obj, done := create(), make(chan struct{})
+		fakeCall(t, "fake_slow", 1000)
+		go func() {
+			defer close(done)
+			for !errors.Is(f(obj), ibv.ErrClosed) {
+			}
+		}()
+		for fakeCall(t, "fake_inside") == 0 {
+			runtime.Gosched()
+		}
+		ok(t, obj.Close())
+		<-done
+		fakeCall(t, "fake_slow", 0)
+	}
+}
 
 // withFake runs body with a device of the fake libraries, and looks at what it leaves.
 func withFake(t *testing.T, name string, body func(t *testing.T, dev *ibv.Device)) {

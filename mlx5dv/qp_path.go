@@ -9,13 +9,15 @@ import (
 	"github.com/pureverbs/pureverbs/internal/life"
 )
 
-// onQP calls do with the handle of a QP that is kept open meanwhile.
-func onQP(op string, qp *ibv.QP, do func(c *call, h uintptr) error) error {
+// onQP calls do with the handle of a QP that is kept open meanwhile, and with its state: QP.State within do would enter
+// the QP again.
+func onQP(op string, qp *ibv.QP, do func(c *call, h uintptr, s ibv.QPState) error) error {
 	if qp == nil {
 		return opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "an open QP"})
 	}
 	ref, dev := verbs.Ref(qp)
-	return onObject(op, ref, dev, do)
+	state := qp.State()
+	return onObject(op, ref, dev, func(c *call, h uintptr) error { return do(c, h, state) })
 }
 
 func onObject(op string, ref life.Ref, dev *ibv.Device, do func(c *call, h uintptr) error) error {
@@ -45,9 +47,9 @@ type LAGPort struct {
 //
 // C: mlx5dv_query_qp_lag_port(3), of libmlx5 v30.
 func QueryLAGPort(qp *ibv.QP) (p LAGPort, err error) {
-	err = onQP("mlx5dv query qp lag port", qp, func(c *call, h uintptr) (err error) {
+	err = onQP("mlx5dv query qp lag port", qp, func(c *call, h uintptr, s ibv.QPState) (err error) {
 		p.Configured, p.Active, err = c.lib.QueryQPLAGPort(h)
-		return explainLAG(c, qp, err)
+		return explainLAG(c, qp, s, err)
 	})
 	return p, err
 }
@@ -57,7 +59,7 @@ func QueryLAGPort(qp *ibv.QP) (p LAGPort, err error) {
 //
 // C: mlx5dv_modify_qp_lag_port(3), of libmlx5 v30.
 func ModifyLAGPort(qp *ibv.QP, port uint8) error {
-	return onQP("mlx5dv modify qp lag port", qp, func(c *call, h uintptr) error {
+	return onQP("mlx5dv modify qp lag port", qp, func(c *call, h uintptr, s ibv.QPState) error {
 		if port == 0 {
 			return &ibv.ArgError{Arg: "port", Got: "0", Want: "1 or more"}
 		}
@@ -65,13 +67,13 @@ func ModifyLAGPort(qp *ibv.QP, port uint8) error {
 		if errors.Is(err, syscall.EINVAL) {
 			return &ibv.ArgError{Arg: "port", Got: fmt.Sprint(port), Want: "a port of the bond"}
 		}
-		return explainLAG(c, qp, err)
+		return explainLAG(c, qp, s, err)
 	})
 }
 
-func explainLAG(c *call, qp *ibv.QP, err error) error {
+func explainLAG(c *call, qp *ibv.QP, s ibv.QPState, err error) error {
 	return verbs.ExplainUnsupported(err, "a port of a bond", "a bonded device (DeviceAttr.LAGPorts), and a QP in RTS",
-		fmt.Sprintf("%v QP in %v of %s", qp.Type(), qp.State(), c.dev.Name()))
+		fmt.Sprintf("%v QP in %v of %s", qp.Type(), s, c.dev.Name()))
 }
 
 // ModifyUDPPort sets the source port of a QP's RoCE v2 packets, by which switches choose among equal
@@ -79,10 +81,10 @@ func explainLAG(c *call, qp *ibv.QP, err error) error {
 //
 // C: mlx5dv_modify_qp_udp_sport(3), of libmlx5 v33.
 func ModifyUDPPort(qp *ibv.QP, port uint16) error {
-	return onQP("mlx5dv modify qp udp port", qp, func(c *call, h uintptr) error {
+	return onQP("mlx5dv modify qp udp port", qp, func(c *call, h uintptr, s ibv.QPState) error {
 		return verbs.ExplainUnsupported(c.lib.ModifyQPUDPSport(h, port), "a UDP source port",
 			"a device that can change it, and an RC or UC QP in RTS",
-			fmt.Sprintf("%v QP in %v of %s", qp.Type(), qp.State(), c.dev.Name()))
+			fmt.Sprintf("%v QP in %v of %s", qp.Type(), s, c.dev.Name()))
 	})
 }
 
@@ -112,14 +114,14 @@ func MapAHToQP(ah *ibv.AH, qpn uint32) error {
 //
 // C: mlx5dv_qp_cancel_posted_send_wrs(3), of libmlx5 v36.
 func CancelSends(qp *ibv.QP, id uint64) (n int, err error) {
-	err = onQP("mlx5dv cancel sends", qp, func(c *call, _ uintptr) error {
+	err = onQP("mlx5dv cancel sends", qp, func(c *call, _ uintptr, s ibv.QPState) error {
 		if path, _ := qp.DataPath(); path != ibv.DataPathOps {
 			return &ibv.UnsupportedError{Feature: "canceling sends", Need: "CQs made with DataPathOps",
 				Have: fmt.Sprintf("the data path %v, whose rings libmlx5 does not follow", path)}
 		}
 		ex, err := verbs.QPEx(qp)
-		if err != nil || qp.State() != ibv.StateSQD {
-			return &ibv.ArgError{Arg: "qp", Got: "a QP in " + qp.State().String(),
+		if err != nil || s != ibv.StateSQD {
+			return &ibv.ArgError{Arg: "qp", Got: "a QP in " + s.String(),
 				Want: "one with SendOps, in SQD"}
 		}
 		if ex, err = c.lib.QPExFromIBVQPEx(ex); err == nil {

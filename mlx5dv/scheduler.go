@@ -214,6 +214,7 @@ func ScheduleQP(qp *ibv.QP, send, answer *SchedLeaf) error {
 		return opError(op, "", &ibv.ArgError{Arg: "qp", Got: "nil", Want: "an open QP"})
 	}
 	ref, dev := verbs.Ref(qp)
+	s := qp.State() // not below, where the QP is entered
 	c, err := begin(dev, op)
 	if err != nil {
 		return err
@@ -238,7 +239,7 @@ func ScheduleQP(qp *ibv.QP, send, answer *SchedLeaf) error {
 		leaves[i] = l.handle
 	}
 	if err := c.lib.ModifyQPSchedElem(h, leaves[0], leaves[1]); err != nil {
-		if s := qp.State(); errors.Is(err, syscall.EOPNOTSUPP) && s != ibv.StateRTS && s != ibv.StateInit {
+		if errors.Is(err, syscall.EOPNOTSUPP) && s != ibv.StateRTS && s != ibv.StateInit {
 			err = &ibv.StateError{Op: op, State: s, Need: "INIT or RTS"}
 		}
 		return c.fail(explainSched(dev, err))

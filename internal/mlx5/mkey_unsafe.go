@@ -62,18 +62,31 @@ func (q *SQ) Mkey(id uint64, flags uint32, m *work.MkeyUpdate) bool {
 	return true
 }
 
+// rights are those of a key as verbs and as a key context have them.
+var rights = [...]struct {
+	verbs uint32
+	bit   uint64
+}{
+	{abi.IBV_ACCESS_LOCAL_WRITE, mkeyLocalWrite}, {abi.IBV_ACCESS_REMOTE_READ, mkeyRemoteRead},
+	{abi.IBV_ACCESS_REMOTE_WRITE, mkeyRemoteWrite}, {abi.IBV_ACCESS_REMOTE_ATOMIC, mkeyAtomic},
+}
+
 // umrAccess returns the rights of a key as a key context has them.
 func umrAccess(access uint32) (bits uint64) {
-	for _, r := range [...]struct {
-		verbs uint32
-		bit   uint64
-	}{
-		{abi.IBV_ACCESS_LOCAL_WRITE, mkeyLocalWrite}, {abi.IBV_ACCESS_REMOTE_READ, mkeyRemoteRead},
-		{abi.IBV_ACCESS_REMOTE_WRITE, mkeyRemoteWrite}, {abi.IBV_ACCESS_REMOTE_ATOMIC, mkeyAtomic},
-	} {
+	for _, r := range rights {
 		if access&r.verbs != 0 {
 			bits |= r.bit
 		}
 	}
 	return bits
+}
+
+// verbsAccess is the inverse of umrAccess.
+func verbsAccess(bits uint8) (access uint32) {
+	for _, r := range rights {
+		if uint64(bits)&r.bit != 0 {
+			access |= r.verbs
+		}
+	}
+	return access
 }

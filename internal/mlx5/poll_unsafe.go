@@ -387,8 +387,8 @@ func isPageFault(p unsafe.Pointer) bool {
 //
 //go:norace
 func (q *QP) failed(wc *WC, op uint8, counter uint32, p unsafe.Pointer) outcome {
-	*wc = WC{QPN: q.Num, Status: statusOf(*(*uint8)(unsafe.Add(p, offSyndrome))),
-		VendorErr: uint32(*(*uint8)(unsafe.Add(p, offVendor)))}
+	syndrome, vendor := *(*uint8)(unsafe.Add(p, offSyndrome)), *(*uint8)(unsafe.Add(p, offVendor))
+	*wc = WC{QPN: q.Num, Status: statusOf(syndrome), VendorErr: uint32(vendor)}
 	ok := false
 	switch {
 	case op == cqeReqErr:
@@ -396,9 +396,11 @@ func (q *QP) failed(wc *WC, op uint8, counter uint32, p unsafe.Pointer) outcome 
 		if ok = q.SQ.posted(s.mark); ok {
 			q.SQ.polled = s.mark
 			wc.ID = s.id
+			q.faults.note(uint32(s.mark), syndrome, vendor)
 		}
 	case q.SRQ == nil:
 		if ok = q.RQ.complete(counter); ok {
+			q.RQ.faults.note(q.RQ.ci, syndrome, vendor)
 			wc.ID = *q.RQ.id(counter)
 			publish32(&q.RQ.done, q.RQ.ci)
 		}

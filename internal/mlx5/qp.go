@@ -13,8 +13,8 @@ type QP struct {
 	SRQ    *SRQ // nil without
 	SQ     SQ   // begins with the poller's fields, in the same cache line
 	RC     bool
-	RQ     RQ // unused with an SRQ
-	_      [48]byte
+	RQ     RQ     // unused with an SRQ
+	faults faults // of sends; the poller writes them
 }
 
 // NewQP returns a QP with these queues. sq and rq may be nil; rq must be nil if srq is not.
@@ -38,6 +38,7 @@ func (q *QP) Broken() bool { return q.broken.Load() }
 // purged.
 func (q *QP) Reset() {
 	q.SQ.reset()
+	q.faults = faults{}
 	if q.RQ.buf != nil {
 		q.RQ.reset()
 	}

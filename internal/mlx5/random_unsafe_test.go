@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -33,6 +34,9 @@ type want struct {
 	opcode byte
 	bytes  []byte
 	op     int
+
+	form    mlx5.Form // of the model's log, as the outcome
+	outcome mlx5.Outcome
 }
 
 // model is a send queue as the PRM describes it, with the results that a poster may expect.
@@ -54,6 +58,9 @@ type model struct {
 	announced int    // of all
 	small     bool   // the next one carries the small fence
 	half      int
+
+	log  []want // all that were built and not discarded
+	high uint32 // cur as it was at most
 }
 
 var wireOps = [...]byte{0x08, 0x09, 0x0a, 0x0b, 0x10, 0x11, 0x12, 0x25, 0x25, 0x01}
@@ -69,9 +76,11 @@ func (m *model) add(op, flags int, imm uint32, segs []byte) {
 	b = binary.BigEndian.AppendUint32(b, qpn<<8|uint32(ds))
 	b = append(b, 0, 0, 0, fm)
 	b = binary.BigEndian.AppendUint32(b, imm)
-	w := want{m.id, m.cur, m.cur + uint32(ds+3)/4, wireOps[op], append(b, segs...), op}
+	w := want{m.id, m.cur, m.cur + uint32(ds+3)/4, wireOps[op], append(b, segs...), op, 0, mlx5.Pending}
 	m.all = append(m.all, w)
+	m.log = append(m.log, w)
 	m.cur = w.end
+	m.high = max(m.high, m.cur)
 	m.id++
 	m.small = op == wrLocalInv || op == wrBindMW
 }
@@ -210,6 +219,7 @@ func (m *model) post() {
 		binary.BigEndian.PutUint32(a, 0x789)
 		binary.BigEndian.PutUint32(a[8:], 0x80123456)
 		m.add(wrSend, flags, 0, append(a, segData(s...)...))
+		m.log[len(m.log)-1].form = mlx5.FormDatagram
 	case 7:
 		key := uint32(src.next())
 		if m.took("LocalInv", q.LocalInv(m.id, uint32(flags), key), m.room(8)) {
@@ -411,8 +421,17 @@ func (m *model) complete() {
 	k := m.src.n(m.announced)
 	w := m.all[k]
 	c := cqe{sendOp: w.opcode, qpn: qpn, counter: uint16(w.at)}
+	done := m.log[len(m.log)-len(m.all):][:k+1]
+	for i := range done {
+		done[i].outcome = mlx5.Completed
+	}
 	if m.src.n(8) == 0 {
 		c.op, c.syndrome = 13, 5
+		done[k].outcome = mlx5.Flushed
+		if k%2 == 0 {
+			c.syndrome, c.vendor = 0x13, 0x88
+			done[k].outcome = mlx5.Failed
+		}
 	}
 	m.d.put(c)
 	if wc := poll(m.t, m.cq, 1)[0]; wc.ID != w.id {
@@ -442,6 +461,10 @@ func (m *model) rollback() {
 		return // it stays
 	}
 	m.q.SQ.Rollback(mark)
+	if len(m.all) < m.maxWR && m.cur-m.done < m.blocks { // something may have been written there
+		m.high = max(m.high, m.cur+1)
+	}
+	m.log = m.log[:len(before.log)]
 	m.all, m.cur, m.small, m.id = m.all[:len(before.all)], before.cur, before.small, before.id
 }
 
@@ -491,6 +514,66 @@ func posts(t testing.TB, d *device, mem, data []byte) {
 				same(t, "wqe", got, w.bytes)
 				t.FailNow()
 			}
+		}
+		m.remembers(m.src.n(20))
+	}
+	m.remembers(1 << 20)
+}
+
+// remembers compares the last n work requests that the ring has with those of the log.
+func (m *model) remembers(n int) {
+	log := m.log[max(len(m.log)-n, 0):]
+	for len(log) > 0 && (m.high-log[0].at > m.blocks || m.cur-log[0].at == m.blocks) { // overwritten, or soon
+		log = log[1:]
+	}
+	got, to := m.q.LastSends(mlx5.FormConnected, n), m.q.LastSends(mlx5.FormDatagram, n)
+	if len(got) != len(log) {
+		m.t.Fatalf("the ring has %d work requests, want %d of %d", len(got), len(log), len(m.log))
+	}
+	errors := 0 // later ones
+	for i := len(got) - 1; i >= 0; i-- {
+		s, w := &got[i], &log[i]
+		if w.form == mlx5.FormDatagram {
+			s = &to[i]
+		}
+		if w.outcome == mlx5.Failed || w.outcome == mlx5.Flushed {
+			errors++
+		}
+		if s.ID != w.id || s.Index != uint16(w.at) || s.Device != w.opcode || s.QPN != qpn || s.Damaged || s.Short ||
+			s.Outcome != w.outcome && (s.Outcome != mlx5.Unknown || errors < 2) ||
+			s.Outcome == mlx5.Failed && (s.Status != 10 || s.VendorErr != 0x88) {
+			m.t.Fatalf("work request %d of %d: %+v, want %+v", i, len(got), s, w)
+		}
+		if w.opcode == 0x25 {
+			if want := uint32(w.op); s.Opcode != want {
+				m.t.Fatalf("a UMR of opcode %d: %+v", want, s)
+			}
+			continue
+		}
+		segs := segData(s.SGEs...)
+		if s.InlineLen > 0 {
+			at := len(w.bytes) - int(s.InlineLen)
+			segs = segInline(w.bytes[at:])
+		}
+		switch w.op {
+		case wrCS:
+			segs = slices.Concat(binary.BigEndian.AppendUint64(nil, s.Swap),
+				binary.BigEndian.AppendUint64(nil, s.CompareAdd), segs)
+		case wrFA:
+			segs = slices.Concat(binary.BigEndian.AppendUint64(nil, s.CompareAdd), w.bytes[40:48], segs)
+		}
+		switch {
+		case w.form == mlx5.FormDatagram:
+			a := av()
+			binary.BigEndian.PutUint32(a, s.RemoteQKey)
+			binary.BigEndian.PutUint32(a[8:], s.RemoteQPN|1<<31)
+			segs = append(a, segs...)
+		case w.op != wrSend && w.op != wrSendImm && w.op != wrSendInv:
+			segs = append(segRemote(&s.Remote), segs...)
+		}
+		if !bytes.Equal(segs, w.bytes[16:]) {
+			same(m.t, "segments that were read", segs, w.bytes[16:])
+			m.t.Fatalf("%+v", s)
 		}
 	}
 }

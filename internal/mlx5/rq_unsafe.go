@@ -29,9 +29,10 @@ type RQ struct {
 	maxSGE uint32
 
 	// The poller writes these, in the next cache line.
-	done atomic.Uint32 // ci as it was when all that a poster may overwrite had been read
-	ci   uint32        // consumer index: receives completed
-	seen uint32        // pi as it was when the poller last looked
+	done   atomic.Uint32 // ci as it was when all that a poster may overwrite had been read
+	ci     uint32        // consumer index: receives completed
+	seen   uint32        // pi as it was when the poller last looked
+	faults faults
 }
 
 func (q *RQ) init(c *RQConfig) {
@@ -169,6 +170,6 @@ func putList(p unsafe.Pointer, sges []SGE, segs int, skipEmpty bool) {
 }
 
 func (q *RQ) reset() {
-	q.pi, q.ci, q.seen = 0, 0, 0
+	q.pi, q.ci, q.seen, q.faults = 0, 0, 0, faults{}
 	q.done.Store(0)
 }

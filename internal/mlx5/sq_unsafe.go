@@ -147,6 +147,9 @@ func (q *SQ) MarkBefore(n int) Mark {
 
 // Rollback discards the work requests built since m. Preconditions: Ring was not called since.
 func (q *SQ) Rollback(m Mark) {
+	if q.room(1) {
+		q.forget(q.cur) // Build may have written to it what was then refused
+	}
 	for ; q.cur != m.cur; q.cur-- {
 		q.forget(q.cur - 1)
 	}

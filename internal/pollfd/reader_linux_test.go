@@ -2,6 +2,7 @@ package pollfd
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"sync"
@@ -178,5 +179,22 @@ func TestReader_Many(t *testing.T) {
 	wg.Wait()
 	if stray.Load() != 0 || read.Load() != n {
 		t.Errorf("%d calls beside another or after Close, %d bytes read of %d", stray.Load(), read.Load(), n)
+	}
+}
+
+// TestReadEvent reads numbers; what is shorter is what a removed device leaves.
+func TestReadEvent(t *testing.T) {
+	_, fd, w := pipe(t)
+	var buf [8]byte
+	if n, err := ReadEvent(uintptr(fd), &buf); n != 0 || err != syscall.EAGAIN {
+		t.Errorf("of nothing: %d, %v", n, err)
+	}
+	_, _ = w.Write(binary.NativeEndian.AppendUint64(nil, 1<<40|7))
+	if n, err := ReadEvent(uintptr(fd), &buf); n != 1<<40|7 || err != nil {
+		t.Errorf("%#x, %v", n, err)
+	}
+	_, _ = w.Write([]byte{1, 2, 3})
+	if n, err := ReadEvent(uintptr(fd), &buf); n != 0 || err != syscall.EIO {
+		t.Errorf("of 3 bytes: %d, %v", n, err)
 	}
 }

@@ -104,6 +104,7 @@ type pair struct {
 	small   bool   // the next work request has the small fence
 	srqn    uint32 // of b's SRQ, with XRC
 	failed  bool   // a's QP, in the model
+	starts  int    // how often something was posted
 	headers []recv // receives of datagrams since the last look, whose first 40 bytes are not compared
 	id      uint64
 	idle    int // refused cells since anything was posted

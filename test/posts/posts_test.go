@@ -304,6 +304,11 @@ func (p *pair) start(r row, m manner, alone bool) (bool, error) {
 	if err != nil || n != accepted {
 		return false, fmt.Errorf("%d posted, want %d: %v", n, accepted, err)
 	}
+	if p.starts++; accepted > 0 && (testutil.Full() || p.starts%3 == 0) {
+		if err := p.remembered(jobs[:accepted]); err != nil {
+			return false, err
+		}
+	}
 	for _, j := range jobs[:accepted] {
 		p.execute(j)
 	}

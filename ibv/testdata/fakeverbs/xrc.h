@@ -218,6 +218,10 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *c, struct ibv_ah_attr *a, ui
 {
 	(void)c;
 	long e;
+	while (knob("resolve.hold", 0)) {
+		fv_set("resolve.inside", 1);
+		usleep(100);
+	}
 	if (failing(__func__, &e))
 		return (int)-e;
 	for (int i = 0; i < 6; i++)

@@ -99,9 +99,6 @@ func CmdFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).CmdFD) }
 // AsyncFD returns the descriptor of async events.
 func AsyncFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).AsyncFD) }
 
-// CommandFD returns the descriptor of commands.
-func CommandFD(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).CmdFD) }
-
 // NumCompVectors returns the number of completion vectors.
 func NumCompVectors(ctx uintptr) int { return int(cmem.At[abi.Context](ctx).NumCompVectors) }
 

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/pureverbs/pureverbs/internal/abi"
+	"github.com/pureverbs/pureverbs/internal/cmem"
 )
 
 // struct ibv_xrcd *(*open_xrcd)(struct ibv_context *, struct ibv_xrcd_init_attr *);
@@ -51,7 +52,7 @@ func (l Lib) PostSRQOps(ctx, srq uintptr, ops []abi.OpsWR, lists [][]abi.SGE) (d
 		if i > 0 {
 			ops[i-1].Next = first + uintptr(i)*size
 		}
-		ops[i].TM.SGList = uintptr(unsafe.Pointer(unsafe.SliceData(lists[i])))
+		ops[i].TM.SGList = cmem.Heap(unsafe.Pointer(unsafe.SliceData(lists[i])))
 		ops[i].TM.NumSGE = int32(len(lists[i]))
 	}
 	bad := new(uintptr)

@@ -22,8 +22,21 @@ static int live;        /* objects that were not destroyed */
 static int busy;        /* how often destroying an object or a umem is refused */
 static void *ctx;       /* of all objects */
 static uint64_t args[4]; /* of the last call that has no answer */
+static int slow;        /* microseconds that a call takes */
+static volatile int inside; /* calls that take them */
 
 void fake_reset(void) { ctx = NULL; }
+void fake_slow(int us) { slow = us; }
+int fake_inside(void) { return inside; }
+
+static void take_time(void)
+{
+	if (!slow)
+		return;
+	inside = 1;
+	usleep(slow);
+	inside = 0;
+}
 int fake_live(void) { return live; }
 void fake_busy(int n) { busy = n; }
 uint64_t fake_arg(int i) { return args[i]; }
@@ -31,6 +44,7 @@ uint64_t fake_arg(int i) { return args[i]; }
 static void of_context(void *c)
 {
 	MUST(c);
+	take_time();
 	if (!ctx)
 		ctx = c;
 	MUST(c == ctx);
@@ -64,7 +78,7 @@ static int drop(void *obj, enum kind k)
 	return 0;
 }
 
-bool mlx5dv_is_supported(void *device) { MUST(device); return true; }
+bool mlx5dv_is_supported(void *device) { MUST(device); take_time(); return true; }
 
 /* Of the objects to view, only an address handle is here. */
 struct view { void *in, **out; };

@@ -1,0 +1,232 @@
+package ibv
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/pureverbs/pureverbs/internal/mlx5"
+)
+
+// Posted is what the rings of a QP still have of the work requests that were posted last, the
+// oldest first.
+type Posted struct {
+	QP    string // "mlx5_0/0x000041"
+	Type  QPType
+	Sends []PostedSend
+	Recvs []PostedRecv // nil with an SRQ, whose receives belong to no QP
+}
+
+// PostedState is what became of a work request.
+type PostedState uint8
+
+// The states.
+const (
+	PostedUnknown     PostedState = 0 // the rings are not those of the direct data path, or more failed after it
+	PostedOutstanding PostedState = 1 // no completion of it, or of a later one, was polled
+	PostedCompleted   PostedState = 2 // it succeeded
+	PostedFailed      PostedState = 3 // it is the cause
+	PostedFlushed     PostedState = 4 // it was not executed, because of another failure or of a change to ERR
+)
+
+// PostedSend is a work request of a send queue, as the device reads it in the ring.
+//
+// Of SendWR it has what the opcode uses; ID on the direct data path alone. Opcode is ^Opcode(0) if
+// the entry is none that PostSend makes; DeviceOpcode then tells what it is. SGEs lacks those of no
+// bytes. Inline, AH, Bind, Mkey and TSO.Header are nil; the flag Inline means that data was copied
+// into the entry. The flag Signaled is also set by QPOptions.SignalAll.
+type PostedSend struct {
+	SendWR
+	Index     uint16 // where it begins in the ring, in blocks of 64 bytes: the wqe_counter of its completion
+	State     PostedState
+	Status    WCStatus // of its completion, if State is PostedFailed or PostedFlushed
+	VendorErr uint32   // likewise
+
+	InlineLen    int // bytes of data that were copied into it
+	HeaderLen    int // bytes of a frame that were copied before them, or of TSO.Header
+	Change       *PostedChange
+	DeviceOpcode uint8
+	Damaged      bool // something overwrote it: it is not as it was posted
+}
+
+// PostedChange is what a work request does to a key: OpBindMW, or OpDriver1 of an Mkey.
+type PostedChange struct {
+	Key, NewKey uint32
+	LKey        uint32 // OpBindMW: of the memory
+	Addr        uint64 // OpBindMW
+	Length      uint64 // 0: bound to nothing, or not changed
+	Access      AccessFlags
+}
+
+// PostedRecv is a work request of a receive queue. Its fields are as in PostedSend.
+type PostedRecv struct {
+	RecvWR
+	Index     uint16 // its entry, counted from the first receive on
+	State     PostedState
+	Status    WCStatus
+	VendorErr uint32
+}
+
+// LastPosted returns the last n work requests of each of the QP's queues, or as many as the rings
+// still have. It is for finding out what failed, when a completion with an error was polled and
+// before more is posted: Explain returns what is around the work request that failed.
+//
+// Nothing is recorded for it: an mlx5 device's rings keep what was posted until the queue has come
+// around, and Modify to RESET empties them. On other devices the error is ErrNotSupported. On the
+// direct data path IDs and outcomes are known too. On the others libmlx5 keeps those to itself,
+// entries may be from before the last reset, and posting by C meanwhile makes the result
+// meaningless. Payload is never read, only its length. Posting and polling of the QP wait
+// meanwhile; with SingleThreaded the goroutine that posts and polls has to call it.
+func (qp *QP) LastPosted(n int) (*Posted, error) {
+	const op = "last posted"
+	fail := func(err error) (*Posted, error) { return nil, &OpError{Op: op, Object: qp.name, Err: err} }
+	if n < 1 {
+		return fail(&ArgError{Arg: "n", Got: fmt.Sprint(n), Want: "1 or more"})
+	}
+	if err := qp.enter(op); err != nil {
+		return nil, err
+	}
+	defer qp.leave()
+	if qp.send == nil || qp.typ == DCT {
+		return fail(&UnsupportedError{Feature: "a record of work requests",
+			Need: "a QP that work requests are posted to", Have: "one of type " + qp.typ.String()})
+	}
+	p := &Posted{QP: qp.name, Type: qp.typ}
+	if qp.path() == DataPathDirect {
+		qp.lastDirect(p, n)
+		return p, nil
+	}
+	if err := qp.dev.directError(); err != nil {
+		have := err.Error()
+		if u := (*UnsupportedError)(nil); errors.As(err, &u) {
+			have = u.Have
+		}
+		return fail(&UnsupportedError{Feature: "a record of work requests",
+			Need: "a device of libmlx5, whose rings have them; elsewhere, keep what is posted under its ID, " +
+				"which the completion has", Have: have})
+	}
+	if err := qp.lastOfRings(p, n); err != nil {
+		return fail(err)
+	}
+	return p, nil
+}
+
+// Around returns the part of p around the send that failed, and around the receive that did: up to n
+// work requests before it, and as many after it. Where none failed, these are the last ones.
+func (p *Posted) Around(n int) *Posted {
+	sends, recvs := len(p.Sends)-1, len(p.Recvs)-1
+	for i := range p.Sends {
+		if p.Sends[i].State == PostedFailed {
+			sends = i
+		}
+	}
+	for i := range p.Recvs {
+		if p.Recvs[i].State == PostedFailed {
+			recvs = i
+		}
+	}
+	q := *p
+	q.Sends, q.Recvs = around(p.Sends, sends, n), around(p.Recvs, recvs, n)
+	return &q
+}
+
+func around[T any](list []T, i, n int) []T {
+	n = min(max(n, 0), len(list))
+	return list[max(i-n, 0):min(i+1+n, len(list))]
+}
+
+// Explain returns the error of a completion of the QP, as WC.Err. On the direct data path its Posted
+// has up to n work requests before the one that failed, and as many after it. Print it with "%+v",
+// before more is posted. Of a completion with WCWRFlushErr it shows the cause too.
+//
+//	if err := qp.Explain(&wc, 4); err != nil {
+//		log.Printf("%+v", err)
+//	}
+func (qp *QP) Explain(wc *WC, n int) error {
+	err := wc.Err()
+	if e, ok := err.(*WCError); ok && qp.path() == DataPathDirect {
+		if p, bad := qp.LastPosted(math.MaxInt32); bad == nil {
+			e.Posted = p.Around(n)
+		}
+	}
+	return err
+}
+
+// form is what the QP's send WQEs have beside what an opcode adds.
+func (qp *QP) form() mlx5.Form {
+	switch qp.typ {
+	case UD:
+		return mlx5.FormDatagram
+	case DCI:
+		return mlx5.FormDC
+	case XRCSend:
+		return mlx5.FormXRC
+	case RawPacket:
+		return mlx5.FormFrame
+	}
+	return mlx5.FormConnected
+}
+
+// lastDirect reads the rings of the direct data path.
+func (qp *QP) lastDirect(p *Posted, n int) {
+	qp.sqMu.Lock()
+	qp.send.mu.Lock()
+	sends := qp.direct.LastSends(qp.form(), n)
+	qp.send.mu.Unlock()
+	qp.sqMu.Unlock()
+	p.addSends(sends)
+	if qp.recv == nil {
+		return
+	}
+	rq := &qp.direct.RQ
+	if qp.frames != nil {
+		rq = qp.frames.RQ
+	}
+	qp.rqMu.Lock()
+	qp.recv.mu.Lock()
+	recvs := rq.Last(n)
+	qp.recv.mu.Unlock()
+	qp.rqMu.Unlock()
+	p.addRecvs(recvs)
+}
+
+// lastOfRings reads the rings that libmlx5 or the program writes.
+func (qp *QP) lastOfRings(p *Posted, n int) error {
+	v, err := qp.dev.direct.dv.InitQP(qp.handle, 0)
+	if err != nil {
+		return err
+	}
+	r := ringsOf(v, qp.srq == nil)
+	qp.sqMu.Lock()
+	sends := mlx5.LastSends(r.sq, r.sent(), qp.Num(), qp.form(), n)
+	qp.sqMu.Unlock()
+	p.addSends(sends)
+	qp.rqMu.Lock()
+	recvs := mlx5.LastRecvs(r.rq, r.stride, r.received(), n)
+	qp.rqMu.Unlock()
+	p.addRecvs(recvs)
+	return nil
+}
+
+func (p *Posted) addSends(sends []mlx5.Sent) {
+	p.Sends = make([]PostedSend, len(sends))
+	for i := range sends {
+		s, to := &sends[i], &p.Sends[i]
+		*to = PostedSend{Index: s.Index, State: PostedState(s.Outcome), Status: WCStatus(s.Status),
+			VendorErr: s.VendorErr, InlineLen: int(s.InlineLen), HeaderLen: int(s.HeaderLen), DeviceOpcode: s.Device,
+			Damaged: s.Damaged || s.Short}
+		*request(&to.SendWR) = s.SendWR
+		if c := s.Change; c != nil {
+			to.Change = &PostedChange{Key: c.Key, NewKey: c.NewKey, LKey: c.LKey, Addr: c.Addr, Length: c.Length,
+				Access: AccessFlags(c.Access)}
+		}
+	}
+}
+
+func (p *Posted) addRecvs(recvs []mlx5.Received) {
+	for i := range recvs {
+		r := &recvs[i]
+		p.Recvs = append(p.Recvs, PostedRecv{RecvWR: recvOf(&r.RecvWR), Index: r.Index, State: PostedState(r.Outcome),
+			Status: WCStatus(r.Status), VendorErr: r.VendorErr})
+	}
+}

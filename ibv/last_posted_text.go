@@ -1,0 +1,155 @@
+package ibv
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pureverbs/pureverbs/internal/work"
+)
+
+var postedStateNames = []string{"Unknown", "Outstanding", "Completed", "Failed", "Flushed"}
+
+// String returns the name, as in "Failed".
+func (s PostedState) String() string { return enumString("PostedState", int64(s), postedStateNames) }
+
+// String returns a line for the QP, and one for each work request.
+func (p *Posted) String() string {
+	if p == nil {
+		return "no record of work requests"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "qp %s (%v): %d sends and %d receives, the oldest first", p.QP, p.Type, len(p.Sends),
+		len(p.Recvs))
+	for i := range p.Sends {
+		fmt.Fprintf(&b, "\nsend %v", p.Sends[i])
+	}
+	for i := range p.Recvs {
+		fmt.Fprintf(&b, "\nrecv %v", p.Recvs[i])
+	}
+	return b.String()
+}
+
+// place describes which work request it is, and what became of it.
+func (s PostedState) place(b *strings.Builder, index uint16, id uint64, status WCStatus, vendor uint32) {
+	fmt.Fprintf(b, "%d", index)
+	if s != PostedUnknown || id != 0 {
+		fmt.Fprintf(b, " id %#x", id)
+	}
+	switch s {
+	case PostedUnknown:
+	case PostedFailed:
+		fmt.Fprintf(b, " FAILED with %v", status)
+		if vendor != 0 {
+			fmt.Fprintf(b, " (vendor syndrome %#x)", vendor)
+		}
+	default:
+		b.WriteString(" " + strings.ToLower(s.String()))
+	}
+	b.WriteString(": ")
+}
+
+// String returns one line, without any payload, as in
+//
+//	17 id 0x2a FAILED with RemAccessErr (vendor syndrome 0x88): Write Signaled, 64 bytes,
+//	remote 0x7f3a44000000 rkey 0x1872, sge 0x7f3a45000000 64 bytes lkey 0x1871
+//
+// without the break.
+func (s PostedSend) String() string {
+	var b strings.Builder
+	s.State.place(&b, s.Index, s.ID, s.Status, s.VendorErr)
+	if s.Opcode == ^Opcode(0) {
+		fmt.Fprintf(&b, "device opcode %#02x", s.DeviceOpcode)
+	} else {
+		b.WriteString(s.Opcode.String())
+	}
+	if s.Flags != 0 {
+		fmt.Fprintf(&b, " %v", s.Flags)
+	}
+	say := func(format string, args ...any) { fmt.Fprintf(&b, ", "+format, args...) }
+	if s.Damaged {
+		say("DAMAGED: something overwrote it")
+	}
+	if n := s.Len(); n > 0 || work.FieldsOf(uint32(s.Opcode))&work.Data != 0 {
+		say("%d bytes", n)
+	}
+	if s.InlineLen > 0 || s.HeaderLen > 0 {
+		b.WriteString(" (")
+		if s.HeaderLen > 0 {
+			fmt.Fprintf(&b, "header %d, ", s.HeaderLen)
+		}
+		fmt.Fprintf(&b, "inline %d)", s.InlineLen)
+	}
+	if s.TSO != nil {
+		say("mss %d", s.TSO.MSS)
+	}
+	if s.RemoteQPN != 0 {
+		say("to qp %#x", s.RemoteQPN)
+	}
+	if s.RemoteQKey != 0 {
+		say("qkey %#x", s.RemoteQKey)
+	}
+	if s.RemoteSRQN != 0 {
+		say("to srq %#x", s.RemoteSRQN)
+	}
+	if s.DCStream != 0 {
+		say("stream %d", s.DCStream)
+	}
+	if work.FieldsOf(uint32(s.Opcode))&work.Remote != 0 {
+		say("remote %#x rkey %#x", s.Remote.Addr, s.Remote.RKey)
+	}
+	switch s.Opcode {
+	case OpSendImm, OpWriteImm:
+		say("imm %#x", s.Imm)
+	case OpSendInv, OpLocalInv:
+		say("invalidates rkey %#x", s.InvalidateRKey)
+	case OpCompareSwap:
+		say("compare %#x swap %#x", s.CompareAdd, s.Swap)
+	case OpFetchAdd:
+		say("add %#x", s.CompareAdd)
+	case OpMaskedCompareSwap, OpMaskedFetchAdd:
+		say("operands of %d bytes", s.Masked.Size)
+	}
+	if c := s.Change; c != nil {
+		say("key %#x becomes %#x", c.Key, c.NewKey)
+		if c.Length > 0 {
+			say("%d bytes", c.Length)
+			if s.Opcode == OpBindMW {
+				say("at %#x lkey %#x", c.Addr, c.LKey)
+			}
+			say("access %v", c.Access)
+		}
+	}
+	describeList(&b, s.SGEs)
+	return b.String()
+}
+
+// Len returns how many bytes the work request moves, results of reads and atomics included.
+func (s PostedSend) Len() uint64 {
+	if s.Opcode == OpMemcpy && len(s.SGEs) > 1 {
+		return uint64(s.SGEs[0].Length)
+	}
+	return uint64(s.InlineLen+s.HeaderLen) + lengthOf(s.SGEs)
+}
+
+// String returns one line, as in "3 id 0x7 outstanding: 4096 bytes, sge 0x7f3a45000000 4096 bytes lkey 0x1871".
+func (r PostedRecv) String() string {
+	var b strings.Builder
+	r.State.place(&b, r.Index, r.ID, r.Status, r.VendorErr)
+	fmt.Fprintf(&b, "%d bytes", lengthOf(r.SGEs))
+	describeList(&b, r.SGEs)
+	return b.String()
+}
+
+func describeList(b *strings.Builder, sges []SGE) {
+	for i := range sges {
+		s := &sges[i]
+		fmt.Fprintf(b, ", sge %#x %d bytes lkey %#x", s.Addr, s.Length, s.LKey)
+	}
+}
+
+func lengthOf(sges []SGE) (n uint64) {
+	for i := range sges {
+		n += uint64(sges[i].Length)
+	}
+	return n
+}
