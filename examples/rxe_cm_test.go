@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,23 +13,6 @@ import (
 
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
-
-// stock finds a stock program in PATH, where ours of the same name comes first.
-func stock(t *testing.T, name string) string {
-	t.Helper()
-	ours, err := os.Stat(testutil.NeedProgram(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && !os.SameFile(info, ours) && info.Mode()&0o111 != 0 {
-			return path
-		}
-	}
-	t.Fatalf("no stock %s in PATH", name)
-	return ""
-}
 
 // roles are who plays what.
 var roles = []struct {
@@ -43,7 +25,7 @@ var roles = []struct {
 }
 
 // refused is what programs say of a server that does not listen yet.
-var refused = regexp.MustCompile(`(?i)reject|unreachable`)
+var refused = regexp.MustCompile(`(?i)reject|unreachable|refused`)
 
 // pair starts a server, and a client once somebody listens. Ours says so; a stock
 // one does not, so a client that was refused has to come again. Both get the flags.
@@ -51,10 +33,10 @@ func pair(t *testing.T, stockServer, stockClient bool, server, client []string, 
 	t.Helper()
 	server, client = append(server, flags...), append(client, flags...)
 	if stockServer {
-		server[0] = stock(t, server[0])
+		server[0] = testutil.NeedStock(t, server[0])
 	}
 	if stockClient {
-		client[0] = stock(t, client[0])
+		client[0] = testutil.NeedStock(t, client[0])
 	}
 	s = launch(t, server...)
 	if !stockServer {
@@ -175,7 +157,7 @@ func TestRXECM_RPingPersistent(t *testing.T) {
 	victim.sees("ping data: rdma-ping-3:")
 	var all []*process
 	for range 3 {
-		all = append(all, client("rping", "-C", "30"), client(stock(t, "rping"), "-C", "30"))
+		all = append(all, client("rping", "-C", "30"), client(testutil.NeedStock(t, "rping"), "-C", "30"))
 	}
 	victim.cmd.Process.Kill()
 	for _, c := range all {
@@ -247,6 +229,42 @@ func TestRXECM_UDAddy(t *testing.T) {
 	}
 }
 
+// TestRXECM_Ucmatose sends messages both ways over several connections, which one goroutine follows, and with -m moves
+// to another channel.
+func TestRXECM_Ucmatose(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	for _, r := range roles {
+		t.Run(r.name, func(t *testing.T) {
+			conns := 5
+			if r.stockServer {
+				conns = 1 // of several the first may come too early, and the others not
+			}
+			server, client := []string{"ucmatose", "-b", rxe.IP[0]}, []string{"ucmatose", "-s", rxe.IP[0]}
+			flags := []string{"-c", strconv.Itoa(conns), "-C", "20", "-S", "3000", "-p", nextPort()}
+			switch r.name {
+			case "ours":
+				flags = append(flags, "-V", "-m")
+				client = append(client, "-b", rxe.IP[1], "-t", "32", "-a", "14")
+			case "stock server":
+				flags = append(flags, "-m")
+			}
+			s, c := pair(t, r.stockServer, r.stockClient, server, client, flags...)
+			c.succeeds()
+			s.succeeds()
+			for i, p := range []*process{s, c} {
+				switch {
+				case r.name == "ours":
+					p.says("100 messages sent and as many received, every byte as it should be")
+				case i == 0 && r.stockServer || i == 1 && r.stockClient:
+					p.says("data transfers complete", "return status 0")
+				default:
+					p.says(strconv.Itoa(20*conns) + " messages sent and as many received")
+				}
+			}
+		})
+	}
+}
+
 // TestRXECM_MCKey sends to a group. All are on one device: what the network
 // between two does with multicast is its own affair.
 func TestRXECM_MCKey(t *testing.T) {
@@ -272,13 +290,13 @@ func TestRXECM_MCKey(t *testing.T) {
 	t.Run("stock sender", func(t *testing.T) {
 		r := launch(t, append([]string{"mckey"}, group(2)...)...)
 		r.sees("receiving")
-		s := launch(t, append([]string{stock(t, "mckey"), "-s"}, group(2)...)...)
+		s := launch(t, append([]string{testutil.NeedStock(t, "mckey"), "-s"}, group(2)...)...)
 		r.succeeds()
 		r.says("12 datagrams received")
 		s.succeeds()
 	})
 	t.Run("stock receiver", func(t *testing.T) {
-		r := launch(t, append([]string{stock(t, "mckey")}, group(3)...)...)
+		r := launch(t, append([]string{testutil.NeedStock(t, "mckey")}, group(3)...)...)
 		for sent := false; ; {
 			select {
 			case <-r.ended: // it counts what came, whoever sent it
@@ -307,21 +325,33 @@ func TestRXECM_CheckIsReal(t *testing.T) {
 	t.Run("mckey", func(t *testing.T) {
 		r := launch(t, "mckey", "-V", "-m", "239.7.1.4", "-b", rxe.IP[0])
 		r.sees("receiving")
-		s := launch(t, stock(t, "mckey"), "-s", "-m", "239.7.1.4", "-b", rxe.IP[0])
+		s := launch(t, testutil.NeedStock(t, "mckey"), "-s", "-m", "239.7.1.4", "-b", rxe.IP[0])
 		r.fails("mckey: message 0: byte 0 is ")
 		s.succeeds()
+	})
+	t.Run("ucmatose", func(t *testing.T) {
+		s, c := pair(t, false, true, []string{"ucmatose", "-V"}, []string{"ucmatose", "-s", rxe.IP[0]}, "-p",
+			nextPort())
+		s.fails("ucmatose: message 0: byte ")
+		c.succeeds()
+	})
+	t.Run("size of messages", func(t *testing.T) {
+		s, c := pair(t, false, false, []string{"ucmatose", "-S", "100"}, []string{"ucmatose", "-S", "200", "-s",
+			rxe.IP[0]}, "-p", nextPort())
+		c.fails("message 0 has 100 bytes, want 200: give both sides the same -S")
+		s.cmd.Process.Kill() // it waits for the messages
 	})
 	t.Run("size", func(t *testing.T) {
 		s, c := pair(t, false, false, []string{"udaddy", "-S", "200"}, []string{"udaddy", "-S", "100", "-s", rxe.IP[0],
 			"--timeout", "1s"}, "-p", nextPort())
 		s.fails("datagram 0 has 100 bytes, want 200: give both sides the same -S")
-		c.fails("0 datagrams received of 10: no completion for 1s")
+		c.fails("0 datagrams received of 10: nothing for 1s")
 	})
 	t.Run("count", func(t *testing.T) {
 		s, c := pair(t, false, false, []string{"udaddy", "-C", "20"}, []string{"udaddy", "-C", "10", "-s", rxe.IP[0]},
 			"-p", nextPort(), "--timeout", "1s")
-		s.fails("10 datagrams received of 20: no completion for 1s")
-		c.fails("0 datagrams received of 10: no completion for 1s")
+		s.fails("10 datagrams received of 20: nothing for 1s")
+		c.fails("0 datagrams received of 10: nothing for 1s")
 		if e := s.errs.String(); strings.Count(e, "\n") != 1 {
 			t.Errorf("more is wrong than that: %s", e)
 		}
@@ -401,6 +431,8 @@ func TestRXECM_Refuses(t *testing.T) {
 	}{
 		{"nobody listens", []string{"rping", "-c", "-a", rxe.IP[0], "-p", port, "-C", "1"}, "rejected"},
 		{"nobody listens for datagrams", []string{"udaddy", "-s", rxe.IP[0], "-p", port}, "nobody listens"},
+		{"nobody listens to messages", []string{"ucmatose", "-s", rxe.IP[0], "-p", port, "-c", "3"},
+			"rejected: connection rejected"},
 		{"nobody listens to many", []string{"cmtime", "-s", rxe.IP[0], "-p", port, "-c", "20"}, "connect: "},
 		{"address of nobody", []string{"rdma_server", "-s", "192.0.2.77", "-p", port}, "192.0.2.77"},
 		{"datagram over the MTU", []string{"mckey", "-m", "239.7.1.5", "-b", rxe.IP[0], "-S", "4097"},
@@ -415,7 +447,7 @@ func TestRXECM_Refuses(t *testing.T) {
 // TestRXECM_Interrupted ends servers that nobody came to.
 func TestRXECM_Interrupted(t *testing.T) {
 	testutil.NeedRXE(t)
-	for _, command := range []string{"rping -s", "udaddy", "rdma_server"} {
+	for _, command := range []string{"rping -s", "udaddy", "rdma_server", "ucmatose"} {
 		t.Run(command, func(t *testing.T) {
 			s := launch(t, append(strings.Fields(command), "-p", nextPort())...)
 			s.sees("listening on ")

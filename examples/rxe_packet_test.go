@@ -57,7 +57,7 @@ func TestRXE_PacketStock(t *testing.T) {
 
 	t.Run("udaddy", func(t *testing.T) {
 		c := open(t, "7174") // the program's own port
-		p := launch(t, stock(t, "udaddy"), "-s", r.IP[0], "-b", r.IP[1])
+		p := launch(t, testutil.NeedStock(t, "udaddy"), "-s", r.IP[0], "-b", r.IP[1])
 		send(t, c, receive(t, c))
 		p.succeeds()
 	})
@@ -71,7 +71,7 @@ func TestRXE_PacketStock(t *testing.T) {
 		if err := c.Join(ctx, group); err != nil {
 			t.Fatal(err)
 		}
-		p := launch(t, stock(t, "mckey"), "-s", "-m", group.String(), "-b", r.IP[0])
+		p := launch(t, testutil.NeedStock(t, "mckey"), "-s", "-m", group.String(), "-b", r.IP[0])
 		receive(t, c)
 		p.succeeds()
 	})
@@ -80,7 +80,7 @@ func TestRXE_PacketStock(t *testing.T) {
 		if err := c.Join(ctx, group); err != nil {
 			t.Fatal(err)
 		}
-		p := launch(t, stock(t, "mckey"), "-m", group.String(), "-b", r.IP[0])
+		p := launch(t, testutil.NeedStock(t, "mckey"), "-m", group.String(), "-b", r.IP[0])
 		for p.running() { // it does not say when it has joined
 			send(t, c, to)
 			time.Sleep(10 * time.Millisecond)

@@ -36,11 +36,13 @@ type ConnParam struct {
 
 	// SRQ and QPN describe the caller's QP. They are not used with ID.CreateQP.
 	SRQ bool
-	QPN uint32
+	QPN uint32 // 24 bits
 }
 
 // maxRetry is the largest retry count: the field has three bits.
 const maxRetry = 7
+
+const maxQPN = 1<<24 - 1
 
 // check rejects values that no device accepts or that the wire format cannot hold.
 func (p *ConnParam) check() error {
@@ -53,6 +55,9 @@ func (p *ConnParam) check() error {
 			errs = append(errs, &ibv.ArgError{Arg: f.name, Got: fmt.Sprint(f.v),
 				Want: "1 to 7, 0 for the default or ibv.Zero"})
 		}
+	}
+	if p.QPN > maxQPN {
+		errs = append(errs, &ibv.LimitError{What: "qpn", Asked: uint64(p.QPN), Limit: maxQPN, Where: "a 24-bit field"})
 	}
 	if remote := p.Access &^ (ibv.NoRemoteAccess | ibv.LocalWrite); p.Access&ibv.NoRemoteAccess != 0 && remote != 0 {
 		errs = append(errs, &ibv.ArgError{Arg: "Access", Got: p.Access.String(),

@@ -134,7 +134,7 @@ func (id *ID) endpoint(ctx context.Context, info *AddrInfo) error {
 	}
 	src, dst := info.rawSockaddrs()
 	if info.Flags&AddrInfoPassive != 0 {
-		return id.do("bind", func() error { return id.bind(src, info.Src.String()) })
+		return id.do("bind", func() error { return id.bind(src, info.Src.String(), info.Src.Addr().IsUnspecified()) })
 	}
 	wait := resolveTimeout
 	err := id.do("resolve address", func() error { return id.resolve(src, dst, wait, info.Dst.String()) })

@@ -23,7 +23,7 @@ func (id *ID) Bind(addr netip.AddrPort) error {
 		if err != nil {
 			return err
 		}
-		return id.bind(&a, addr.String())
+		return id.bind(&a, addr.String(), addr.Addr().IsUnspecified())
 	})
 }
 
@@ -31,20 +31,22 @@ func (id *ID) Bind(addr netip.AddrPort) error {
 func (id *ID) BindIB(addr IBAddr) error {
 	return id.do("bind", func() error {
 		a := addr.sockaddr()
-		return id.bind(&a, addr.GID.String())
+		return id.bind(&a, addr.GID.String(), false)
 	})
 }
 
-func (id *ID) bind(a *sockaddr.Addr, text string) error {
+func (id *ID) bind(a *sockaddr.Addr, text string, wildcard bool) error {
 	if err := id.lib.BindAddr(id.handle, a); err != nil {
-		return &ibv.OpError{Op: "bind", Object: id.name, Err: err, Detail: text + bindHint(err)}
+		return &ibv.OpError{Op: "bind", Object: id.name, Err: err, Detail: text + bindHint(err, wildcard)}
 	}
 	return nil
 }
 
-func bindHint(err error) string {
+// bindHint says what an errno means. For a port that is in use the kernel has EADDRNOTAVAIL if one of the two addresses
+// is unspecified.
+func bindHint(err error, wildcard bool) string {
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
+	case errors.Is(err, syscall.EADDRINUSE), wildcard && errors.Is(err, syscall.EADDRNOTAVAIL):
 		return ": the port is in use in this port space"
 	case errors.Is(err, syscall.ENODEV), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return ": no RDMA device of this host has the address"
@@ -164,7 +166,8 @@ func (id *ID) Listen(backlog int) error {
 			return &ibv.ArgError{Arg: "backlog", Got: fmt.Sprint(backlog), Want: fmt.Sprintf("0 to %d", math.MaxInt32)}
 		}
 		if err := id.lib.Listen(id.handle, backlog); err != nil {
-			return &ibv.OpError{Op: "listen", Object: id.name, Err: err, Detail: id.text(librdmacm.Src) + bindHint(err)}
+			return &ibv.OpError{Op: "listen", Object: id.name, Err: err, Detail: id.text(librdmacm.Src) +
+				bindHint(err, true)} // an address that was bound is there
 		}
 		return nil
 	})

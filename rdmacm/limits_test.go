@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
@@ -93,4 +94,24 @@ func TestRejectErrorData(t *testing.T) {
 			t.Errorf("with %q: %s", data, err)
 		}
 	}
+}
+
+// TestAcceptPassesOn: who was told that a handshake has ended, and returns with a connection, tells the next one: it
+// may have seen no room, while requests wait.
+func TestAcceptPassesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &Listener{requests: make(chan *Request, 1), ready: make(chan accepted, 1), ended: make(chan struct{}, 1)}
+		l.wake()
+		go func() {
+			if c, err := l.Accept(context.Background()); c == nil || err != nil {
+				t.Errorf("accepted %v, %v", c, err)
+			}
+		}()
+		synctest.Wait() // until it sleeps
+		l.ready <- accepted{conn: &Conn{}}
+		synctest.Wait()
+		if len(l.ended) != 1 {
+			t.Error("the next one sleeps on")
+		}
+	})
 }

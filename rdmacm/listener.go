@@ -31,7 +31,7 @@ type Listener struct {
 	done     chan struct{}
 	open     context.Context // done when Close begins
 	end      context.CancelFunc
-	ended    chan struct{} // has a token when a handshake has ended
+	ended    chan struct{} // has a token when a handshake has ended, for one of those in Accept
 
 	mu         sync.Mutex
 	err        error // why there are no more requests
@@ -165,6 +165,7 @@ func (l *Listener) ID() *ID { return l.id }
 // skipped. An error is therefore local: a resource is missing, ctx has ended, or the Listener is
 // closed (ErrClosed).
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
+	defer l.wake() // another Accept, whose token this one may have taken
 	for {
 		select {
 		case a := <-l.ready:
@@ -191,6 +192,14 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	}
 }
 
+// wake makes a goroutine in Accept look again whether there is room for a handshake.
+func (l *Listener) wake() {
+	select {
+	case l.ended <- struct{}{}:
+	default:
+	}
+}
+
 // handshake starts the handshake of a request.
 func (l *Listener) handshake(r *Request) {
 	if !l.life.TryEnter() {
@@ -206,10 +215,7 @@ func (l *Listener) handshake(r *Request) {
 			l.mu.Lock()
 			l.handshakes--
 			l.mu.Unlock()
-			select {
-			case l.ended <- struct{}{}:
-			default:
-			}
+			l.wake()
 		}()
 		c, err := r.Accept(l.open, nil)
 		if err != nil && (peerFault(err) || l.open.Err() != nil) {

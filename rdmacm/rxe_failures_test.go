@@ -323,6 +323,10 @@ func TestRXE_CM_PortInUse(t *testing.T) {
 	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("error %v", err)
 	}
+	everywhere := netip.AddrPortFrom(netip.IPv6Unspecified(), l.Addr().Port()).String()
+	if _, err := Listen(timeout(t), everywhere, nil); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("at all addresses: error %v", err)
+	}
 	// Other port spaces have other ports.
 	u, err := Listen(timeout(t), l.Addr().String(), &Options{PortSpace: PortSpaceUDP})
 	ok(t, err)

@@ -187,6 +187,15 @@ func TestConnParam(t *testing.T) {
 		back.QPN != want.QPN {
 		t.Errorf("%+v became %+v", p, back)
 	}
+	var limit *ibv.LimitError
+	p.QPN = maxQPN
+	if err := p.check(); err != nil {
+		t.Errorf("the largest number: %v", err)
+	}
+	p.QPN++ // the kernel would cut it
+	if err := p.check(); !errors.As(err, &limit) || limit.Asked != 1<<24 {
+		t.Errorf("a number of 25 bits: %v", err)
+	}
 }
 
 // TestNoDevice is what a machine without the library, or without a device, says.

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -64,11 +63,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 func client(ctx context.Context, o *options, out io.Writer) (err error) {
 	b := &bench{o: o}
-	if b.dst, err = resolve(ctx, o.server, o.port); err != nil {
+	if b.dst, err = cm.Resolve(ctx, o.server, o.port); err != nil {
 		return err
 	}
 	if o.bind != "" {
-		if b.src, err = resolve(ctx, o.bind, "0"); err != nil {
+		if b.src, err = cm.Resolve(ctx, o.bind, "0"); err != nil {
 			return err
 		}
 	}
@@ -82,16 +81,6 @@ func client(ctx context.Context, o *options, out io.Writer) (err error) {
 	}
 	b.report(out)
 	return nil
-}
-
-// resolve looks up a name, or reads an address.
-func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	n, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
-	return netip.AddrPortFrom(ips[0].Unmap(), uint16(n)), err
 }
 
 // server accepts all connections, and closes each when its client has.

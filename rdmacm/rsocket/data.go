@@ -16,7 +16,7 @@ type direction struct {
 }
 
 // Recv receives available bytes, at most len(b). The error is EAGAIN if there are none, and io.EOF
-// after the last. It allocates nothing, except that b is moved to the heap if it is on the stack.
+// after the last of a stream. It allocates nothing, except that b is moved to the heap if it is on the stack.
 //
 // C: rread.
 func (s *Socket) Recv(b []byte) (int, error) {
@@ -33,7 +33,7 @@ func (s *Socket) Recv(b []byte) (int, error) {
 	case errno != 0:
 		return 0, &Error{Op: "rread", Errno: errno}
 	}
-	return eof(n, len(b), nil)
+	return s.eof(n, len(b), nil)
 }
 
 // Send sends as many bytes of b as there is room for and returns their number. The error is EAGAIN
@@ -42,6 +42,11 @@ func (s *Socket) Recv(b []byte) (int, error) {
 //
 // C: rwrite.
 func (s *Socket) Send(b []byte) (int, error) {
+	if s.typ == Datagram {
+		if err := s.checkDatagram("rwrite", len(b), s.peer.Load()); err != nil {
+			return 0, err
+		}
+	}
 	if err := s.begin(); err != nil {
 		return 0, err
 	}
@@ -66,13 +71,18 @@ func (s *Socket) RecvFlags(b []byte, f Flags) (n int, err error) {
 		n, err = s.lib.Recv(fd, b, int(f))
 		return err
 	})
-	return eof(n, len(b), err)
+	return s.eof(n, len(b), err)
 }
 
 // SendFlags is Send with flags.
 //
 // C: rsend.
 func (s *Socket) SendFlags(b []byte, f Flags) (n int, err error) {
+	if s.typ == Datagram {
+		if err := s.checkDatagram("rsend", len(b), s.peer.Load()); err != nil {
+			return 0, err
+		}
+	}
 	err = s.with(func(fd int) (err error) {
 		n, err = s.lib.Send(fd, b, int(f))
 		return err
@@ -95,10 +105,15 @@ func (s *Socket) RecvFrom(b []byte, f Flags) (n int, from netip.AddrPort, err er
 	return n, from, err
 }
 
-// SendTo sends a datagram.
+// SendTo sends a datagram, and makes its destination that of Send.
 //
 // C: rsendto.
 func (s *Socket) SendTo(b []byte, f Flags, to netip.AddrPort) (n int, err error) {
+	if s.typ == Datagram {
+		if err := s.checkDatagram("rsendto", len(b), true); err != nil {
+			return 0, err
+		}
+	}
 	a, err := newSockaddr(to)
 	if err != nil {
 		return 0, err
@@ -107,6 +122,9 @@ func (s *Socket) SendTo(b []byte, f Flags, to netip.AddrPort) (n int, err error)
 		n, err = s.lib.SendTo(fd, b, int(f), a)
 		return err
 	})
+	if err == nil {
+		s.peer.Store(true)
+	}
 	return n, err
 }
 
@@ -119,13 +137,16 @@ func (s *Socket) RecvMsg(bufs [][]byte, f Flags) (n int, err error) {
 		n, err = s.lib.RecvMsg(fd, bufs, int(f))
 		return err
 	})
-	return eof(n, total(bufs), err)
+	return s.eof(n, total(bufs), err)
 }
 
-// SendMsg sends from several buffers, in order.
+// SendMsg sends from several buffers, in order. It is for streams only.
 //
 // C: rsendmsg.
 func (s *Socket) SendMsg(bufs [][]byte, f Flags) (n int, err error) {
+	if err := s.stream("rsendmsg"); err != nil {
+		return 0, err
+	}
 	err = s.with(func(fd int) (err error) {
 		n, err = s.lib.SendMsg(fd, bufs, int(f))
 		return err
@@ -141,13 +162,16 @@ func (s *Socket) ReadV(bufs [][]byte) (n int, err error) {
 		n, err = s.lib.ReadV(fd, bufs)
 		return err
 	})
-	return eof(n, total(bufs), err)
+	return s.eof(n, total(bufs), err)
 }
 
 // WriteV is SendMsg without flags.
 //
 // C: rwritev.
 func (s *Socket) WriteV(bufs [][]byte) (n int, err error) {
+	if err := s.stream("rwritev"); err != nil {
+		return 0, err
+	}
 	err = s.with(func(fd int) (err error) {
 		n, err = s.lib.WriteV(fd, bufs)
 		return err

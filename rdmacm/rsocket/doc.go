@@ -32,8 +32,10 @@
 // accepted or are non-blocking; a [ServiceError] is returned instead. A client whose sockets block
 // until they are connected has no such limit.
 //
-// A datagram socket must not use an address that no RDMA device has, such as 127.0.0.1: some
-// versions of the library crash.
+// Datagram sockets need InfiniBand. On RoCE, Connect and SendTo fail with ENOENT: the library makes
+// addresses without the header that RoCE wants (v44.0:librdmacm/rsocket.c:1572; so does v64). They must
+// not use an address that no RDMA device has, such as 127.0.0.1: some versions of the library crash.
 //
-// The library supports neither datagrams of more than 64 KiB nor ancillary data.
+// A datagram has at most 2,040 bytes, or 2,024 between IPv6 sockets, and is lost if it does not fit in
+// a packet. There is no ancillary data.
 package rsocket

@@ -59,6 +59,8 @@ func (e *Error) hint() string {
 		return "wait for PollOut with a Poller, then call ConnectError"
 	case syscall.ENODEV:
 		return "no RDMA device has the address"
+	case syscall.ENOENT:
+		return "on RoCE rsockets have streams only: their datagrams need InfiniBand"
 	case syscall.ECONNREFUSED:
 		return "no rsocket listens there"
 	case syscall.EADDRINUSE:

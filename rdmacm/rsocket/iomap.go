@@ -24,6 +24,9 @@ func (s *Socket) Map(b []byte, p Prot, offset int64) (*IOMap, error) {
 	if len(b) == 0 {
 		return nil, &ibv.ArgError{Arg: "memory", Got: "0 bytes", Want: "at least 1"}
 	}
+	if err := s.stream("riomap"); err != nil {
+		return nil, err
+	}
 	m := &IOMap{s: s, b: b}
 	err := s.with(func(fd int) (err error) {
 		m.pin = dma.Pin(b)
@@ -67,11 +70,14 @@ func (m *IOMap) Unmap() error {
 }
 
 // WriteAt writes b at an offset of memory that the peer has mapped, and returns how many bytes
-// there was room for. The error is EAGAIN if there was none. Data sent afterwards arrives
-// afterwards.
+// there was room for: 0 if the peer has not mapped the offset. The error is EAGAIN if there was no
+// room to send. Data sent afterwards arrives afterwards.
 //
 // C: riowrite.
 func (s *Socket) WriteAt(b []byte, offset int64, f Flags) (n int, err error) {
+	if err := s.stream("riowrite"); err != nil {
+		return 0, err
+	}
 	err = s.with(func(fd int) (err error) {
 		n, err = s.lib.IOWrite(fd, b, offset, int(f))
 		return err

@@ -111,13 +111,7 @@ func Select(read, write, except []*Socket, timeout time.Duration) (r, w, e []*So
 	case timeout < 0:
 		tv = nil
 	case timeout > 0: // as in pollFor
-		var items []Item
-		for i, list := range lists {
-			for _, s := range list {
-				items = append(items, Item{Socket: s, Events: [3]Events{PollIn, PollOut, 0}[i]})
-			}
-		}
-		if _, err := Poll(items, timeout); err != nil {
+		if _, err := Poll(items(lists), timeout); err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -133,4 +127,19 @@ func Select(read, write, except []*Socket, timeout time.Duration) (r, w, e []*So
 		}
 	}
 	return out[0], out[1], out[2], nil
+}
+
+// items returns an item for each socket in the lists to read, write and except.
+func items(lists [3][]*Socket) (list []Item) {
+	at := map[*Socket]int{}
+	for i, events := range [3]Events{PollIn, PollOut, 0} {
+		for _, s := range lists[i] {
+			if _, ok := at[s]; !ok {
+				at[s] = len(list)
+				list = append(list, Item{Socket: s})
+			}
+			list[at[s]].Events |= events
+		}
+	}
+	return list
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -424,16 +425,63 @@ func TestRXERsocketIOMap(t *testing.T) {
 	if !bytes.Equal(mem[:len(want)], want) {
 		t.Error("other bytes were written")
 	}
+	for i, b := range want[:9] {
+		if got := m.Load(i); got != b {
+			t.Errorf("byte %d is %#x, want %#x", i, got, b)
+		}
+	}
 	ok(t, m.Unmap())
 	if err := m.Unmap(); !errors.Is(err, ErrClosed) {
 		t.Errorf("unmapped again: %v", err)
 	}
+	must(b.Map(make([]byte, 100), ProtWrite, 0))(t) // Close unmaps it: the library's rclose would wait for ever
 }
 
 // TestRXERsocketDatagram_Unbound: the library's rclose would wait for ever.
 func TestRXERsocketDatagram_Unbound(t *testing.T) {
 	newTest(t, Datagram)
 }
+
+// TestRXERsocketDatagram_Refuses: what would crash in the library is refused.
+func TestRXERsocketDatagram_Refuses(t *testing.T) {
+	s, addr := newTest(t, Datagram)
+	ok(t, s.Bind(addr))
+	small, long := make([]byte, 8), make([]byte, 2041)
+	for name, tt := range map[string]struct {
+		err  error
+		want error
+	}{
+		"rwrite without a peer": {second(s.Send(small)), syscall.ENOTCONN},
+		"rsend without a peer":  {second(s.SendFlags(small, 0)), syscall.ENOTCONN},
+		"rwritev":               {second(s.WriteV([][]byte{small})), ErrNotSupported},
+		"rsendmsg":              {second(s.SendMsg([][]byte{small}, 0)), ErrNotSupported},
+		"riomap":                {second(s.Map(small, ProtWrite, 0)), ErrNotSupported},
+		"riowrite":              {second(s.WriteAt(small, 0, 0)), ErrNotSupported},
+		"rlisten":               {s.Listen(1), ErrNotSupported},
+		"rconnect on RoCE":      {s.Connect(must(s.LocalAddr())(t)), syscall.ENOENT},
+		"rsendto on RoCE":       {second(s.SendTo(small, 0, must(s.LocalAddr())(t))), syscall.ENOENT},
+	} {
+		if !errors.Is(tt.err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, tt.err, tt.want)
+		}
+	}
+	s.peer.Store(true)
+	var limit *ibv.LimitError
+	for name, err := range map[string]error{
+		"rwrite": second(s.Send(long)), "rsend": second(s.SendFlags(long, 0)),
+		"rsendto": second(s.SendTo(long, 0, must(s.LocalAddr())(t))),
+	} {
+		if !errors.As(err, &limit) || limit.Limit != 2040 {
+			t.Errorf("%s of %d bytes: %v", name, len(long), err)
+		}
+	}
+	six := &Socket{typ: Datagram, domain: DomainINET6}
+	if err := six.checkDatagram("rwrite", 2025, true); !errors.As(err, &limit) || limit.Limit != 2024 {
+		t.Errorf("2025 bytes over IPv6: %v", err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
 
 // TestRXERsocketSelect selects.
 func TestRXERsocketSelect(t *testing.T) {
@@ -482,7 +530,7 @@ func TestRXERsocketAllocs(t *testing.T) {
 func TestRXERsocketStream_Stock(t *testing.T) {
 	const size, count, iters = 5000, 10, 7
 	rxe := testutil.NeedRXE(t)
-	tool := testutil.NeedProgram(t, "rstream")
+	tool := testutil.NeedStock(t, "rstream")
 	flags := []string{"-S", fmt.Sprint(size), "-C", fmt.Sprint(count), "-I", fmt.Sprint(iters), "-T", "v"}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -28,6 +28,7 @@ type Socket struct {
 	typ    Type
 
 	blocks  atomic.Bool
+	peer    atomic.Bool // of a datagram socket: it has one
 	reading direction
 	writing direction
 
@@ -97,7 +98,11 @@ func (s *Socket) Connect(addr netip.AddrPort) error {
 			return err
 		}
 	}
-	return s.withAddr((*librdmacm.Sockets).Connect, addr)
+	err := s.withAddr((*librdmacm.Sockets).Connect, addr)
+	if err == nil {
+		s.peer.Store(true)
+	}
+	return err
 }
 
 // enter counts the socket in a service, once, until Close.
@@ -133,7 +138,7 @@ func (s *Socket) withAddr(call func(c *librdmacm.Sockets, fd int, a *sockaddr.Ad
 //
 // C: rlisten.
 func (s *Socket) Listen(backlog int) error {
-	if err := checkInt("backlog", backlog, 0); err != nil {
+	if err := errors.Join(checkInt("backlog", backlog, 0), s.stream("rlisten")); err != nil {
 		return err
 	}
 	if s.lib != nil && s.typ == Stream {
@@ -233,10 +238,19 @@ func (s *Socket) destroy() error {
 	if s.serving == &s.lib.listening && !s.blocks.Load() {
 		s.closePending()
 	}
-	err := s.lib.Close(s.fd)
 	s.mu.Lock()
 	maps := s.maps
 	s.maps = nil
+	s.mu.Unlock()
+	if len(maps) > 0 {
+		// rclose of a socket that has mappings never returns (rdma-core v44.0:librdmacm/rsocket.c:971).
+		_ = s.lib.Shutdown(s.fd, int(ShutBoth))
+	}
+	for m := range maps {
+		_ = s.lib.IOUnmap(s.fd, m.b)
+	}
+	err := s.lib.Close(s.fd)
+	s.mu.Lock()
 	if s.serving != nil {
 		s.serving.leave()
 	}
@@ -350,12 +364,12 @@ func (s *Socket) SetNonblock(on bool) error {
 	return err
 }
 
-// eof turns a read of 0 bytes into io.EOF.
-func eof(n, want int, err error) (int, error) {
+// eof turns a read of 0 bytes from a stream into io.EOF. A datagram may be empty.
+func (s *Socket) eof(n, want int, err error) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if n == 0 && want > 0 {
+	if n == 0 && want > 0 && s.typ != Datagram {
 		return 0, io.EOF
 	}
 	return n, nil

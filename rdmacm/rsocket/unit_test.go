@@ -2,8 +2,10 @@ package rsocket
 
 import (
 	"errors"
+	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -148,5 +150,28 @@ func TestIntBounds(t *testing.T) {
 		if !errors.As(err, &bad) || !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// TestEOF: a stream ends with 0 bytes, a datagram may have none.
+func TestEOF(t *testing.T) {
+	for _, c := range []struct {
+		typ  Type
+		n    int
+		want int
+		err  error
+	}{{Stream, 0, 8, io.EOF}, {Stream, 0, 0, nil}, {Stream, 3, 8, nil}, {Datagram, 0, 8, nil}} {
+		if n, err := (&Socket{typ: c.typ}).eof(c.n, c.want, nil); n != c.n || err != c.err {
+			t.Errorf("%d of %d bytes of a %v: %d, %v", c.n, c.want, c.typ, n, err)
+		}
+	}
+}
+
+// TestSelectItems: a socket in several lists has the events of all.
+func TestSelectItems(t *testing.T) {
+	a, b := &Socket{}, &Socket{}
+	got := items([3][]*Socket{{a, b}, {b}, {a}})
+	if want := []Item{{Socket: a, Events: PollIn}, {Socket: b, Events: PollIn | PollOut}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -57,15 +57,22 @@ func Flags(name string) *pflag.FlagSet {
 // Parse reads the command line; check looks at the values. forms are the ways to
 // call the program, for -h.
 func Parse(f *pflag.FlagSet, args []string, forms string, check func() error) error {
+	return ParseArgs(f, args, forms, func(args []string) error {
+		if len(args) > 0 {
+			return fmt.Errorf("%q: no arguments beside the flags", args[0])
+		}
+		return check()
+	})
+}
+
+// ParseArgs is Parse for a program that has arguments beside the flags.
+func ParseArgs(f *pflag.FlagSet, args []string, forms string, check func(args []string) error) error {
 	err := f.Parse(args)
 	if errors.Is(err, pflag.ErrHelp) {
 		return &HelpError{Text: forms + "\n" + f.FlagUsages()}
 	}
-	if err == nil && f.NArg() > 0 {
-		err = fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
-	}
 	if err == nil {
-		err = check()
+		err = check(f.Args())
 	}
 	if err != nil {
 		return &UsageError{Err: err}

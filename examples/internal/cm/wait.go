@@ -13,7 +13,7 @@ import (
 type SilenceError struct{ After time.Duration }
 
 func (e *SilenceError) Error() string {
-	return fmt.Sprintf("no completion for %v: the peer is gone or stuck, or a datagram was lost (--timeout waits "+
+	return fmt.Sprintf("nothing for %v: the peer is gone or stuck, or a datagram was lost (--timeout waits "+
 		"longer)", e.After)
 }
 

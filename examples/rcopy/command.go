@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+)
+
+// Kinds of commands. Each is answered.
+const (
+	openFile  = 1 // data is the file's mode, and its name follows
+	closeFile = 2
+	writeFile = 3 // the file's size follows, and the file
+
+	answered = 0x80 // added to the kind of an answer, whose data is an errno
+)
+
+const (
+	headerSize  = 16
+	longestName = 4096
+)
+
+// command is a command or an answer. On the wire it is a version (0), the kind, the length of all in two bytes, the
+// data in four, eight bytes that the answer brings back, and the rest. Numbers are in the byte order of the hosts.
+type command struct {
+	kind byte
+	data uint32
+	id   uint64
+	rest []byte
+}
+
+var errOrder = errors.New("a command that is unknown, or out of order")
+
+// MessageError reports a header that is none.
+type MessageError struct {
+	Version byte
+	Length  uint16
+}
+
+func (e *MessageError) Error() string {
+	return fmt.Sprintf("a command of version %d with %d bytes, want version 0 and %d to %d bytes: the peer is no rcopy",
+		e.Version, e.Length, headerSize, headerSize+longestName+8)
+}
+
+// read reads a command, or an answer.
+func read(r io.Reader) (*command, error) {
+	b := make([]byte, headerSize)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, err
+	}
+	n := binary.NativeEndian.Uint16(b[2:])
+	if b[0] != 0 || n < headerSize || n > headerSize+longestName+8 {
+		return nil, &MessageError{Version: b[0], Length: n}
+	}
+	c := &command{kind: b[1], data: binary.NativeEndian.Uint32(b[4:]), id: binary.NativeEndian.Uint64(b[8:]),
+		rest: make([]byte, n-headerSize)}
+	_, err := io.ReadFull(r, c.rest)
+	return c, err
+}
+
+func (c *command) write(w io.Writer) error {
+	b := make([]byte, headerSize, headerSize+len(c.rest))
+	b[1] = c.kind
+	binary.NativeEndian.PutUint16(b[2:], uint16(headerSize+len(c.rest)))
+	binary.NativeEndian.PutUint32(b[4:], c.data)
+	binary.NativeEndian.PutUint64(b[8:], c.id)
+	_, err := w.Write(append(b, c.rest...))
+	return err
+}
+
+// text is the rest as a name, which a zero byte ends.
+func (c *command) text() string {
+	s, _, _ := strings.Cut(string(c.rest), "\x00")
+	return s
+}
+
+// number is the rest as a size.
+func (c *command) number() int64 { return int64(binary.NativeEndian.Uint64(c.rest)) }
+
+// name makes the rest of openFile: a multiple of eight bytes, at least one of them zero.
+func name(s string) []byte { return append([]byte(s), make([]byte, 8-len(s)%8)...) }
+
+// size makes the rest of writeFile.
+func size(n int64) []byte { return binary.NativeEndian.AppendUint64(nil, uint64(n)) }
+
+// tell sends a command.
+func tell(w io.Writer, kind byte, data uint32, rest []byte) error {
+	return (&command{kind: kind, data: data, rest: rest}).write(w)
+}
+
+// result waits for the answer to a command.
+func result(r io.Reader, kind byte) error {
+	c, err := read(r)
+	switch {
+	case err != nil:
+		return err
+	case c.kind != kind|answered:
+		return fmt.Errorf("an answer to command %#x, want one to %#x", c.kind&^answered, kind)
+	case c.data != 0:
+		return fmt.Errorf("the server says: %w", syscall.Errno(c.data))
+	}
+	return nil
+}
+
+// request sends a command and waits for the answer.
+func request(rw io.ReadWriter, kind byte, data uint32, rest []byte) error {
+	if err := tell(rw, kind, data, rest); err != nil {
+		return err
+	}
+	return result(rw, kind)
+}
+
+// answer answers a command: with the errno of what failed, or that of an invalid argument.
+func answer(w io.Writer, c *command, failed error) error {
+	errno := syscall.EINVAL
+	if failed == nil {
+		errno = 0
+	}
+	_ = errors.As(failed, &errno)
+	return (&command{kind: c.kind | answered, data: uint32(errno), id: c.id}).write(w)
+}

@@ -1,0 +1,194 @@
+// Rcopy copies a file to another host over an rsocket, with itself or with the stock rcopy, as server or as client.
+//
+//	rcopy -d DIRECTORY                  # on one host: waits, until interrupted
+//	rcopy FILE HOST:NAME                # on the other
+//
+// A server writes files in its directory and below it, nowhere else, for whoever asks: it is for a network that you
+// trust.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pureverbs/pureverbs/examples/internal/cm"
+	"github.com/pureverbs/pureverbs/examples/internal/pingpong"
+	"github.com/pureverbs/pureverbs/examples/internal/rs"
+)
+
+func main() { cm.Main("rcopy", run) }
+
+type options struct {
+	rs.Options
+	directory    string
+	source, dest string // of a client
+}
+
+const usage = "rcopy -d DIRECTORY [options]\nrcopy FILE HOST[:NAME] [options]\n"
+
+func parse(args []string) (*options, error) {
+	o := &options{}
+	f := cm.Flags("rcopy")
+	f.StringVarP(&o.directory, "directory", "d", ".", "where a server writes")
+	o.CommonFlags(f, "7427")
+	err := cm.ParseArgs(f, args, usage, func(args []string) error {
+		switch len(args) {
+		case 0:
+		case 2:
+			o.source = args[0]
+			o.Server, o.dest = split(args[1])
+			if o.dest == "" {
+				o.dest = filepath.Base(o.source)
+			}
+			if len(o.dest) > longestName {
+				return fmt.Errorf("a name of %d bytes: want at most %d", len(o.dest), longestName)
+			}
+		default:
+			return fmt.Errorf("%d arguments: want FILE and HOST:NAME, or none", len(args))
+		}
+		return o.Check()
+	})
+	return o, err
+}
+
+// split divides HOST:NAME. An IPv6 address is in brackets.
+func split(s string) (host, name string) {
+	if rest, ok := strings.CutPrefix(s, "["); ok {
+		host, name, _ = strings.Cut(rest, "]")
+		return host, strings.TrimPrefix(name, ":")
+	}
+	host, name, _ = strings.Cut(s, ":")
+	return host, name
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args)
+	switch {
+	case err != nil:
+		return err
+	case o.Server != "":
+		return send(ctx, o, out)
+	default:
+		return serve(ctx, o, out)
+	}
+}
+
+// send is the whole of a client.
+func send(ctx context.Context, o *options, out io.Writer) (err error) {
+	f, err := os.Open(o.source)
+	if err != nil {
+		return err
+	}
+	defer pingpong.Close(f, &err)
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", o.source)
+	}
+	s, err := rs.Dial(ctx, &o.Options)
+	if err != nil {
+		return err
+	}
+	defer pingpong.Close(s, &err)
+	if err := request(s, openFile, uint32(info.Mode().Perm()), name(o.dest)); err != nil {
+		return fmt.Errorf("%s: %w", o.dest, err)
+	}
+	start := time.Now()
+	if err := tell(s, writeFile, 0, size(info.Size())); err != nil {
+		return err
+	}
+	n, err := io.Copy(s, io.LimitReader(f, info.Size()))
+	if err == nil && n < info.Size() {
+		err = errors.New("the file became shorter")
+	}
+	if err != nil {
+		return err
+	}
+	if err := result(s, writeFile); err != nil { // all is there
+		return err
+	}
+	took := max(time.Since(start).Seconds(), 1e-9)
+	if err := request(s, closeFile, 0, nil); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d bytes in %.3f s: %.2f Gb/s\n", n, took, float64(n)*8/took/1e9)
+	return nil
+}
+
+// serve serves one client after the other until interrupted.
+func serve(ctx context.Context, o *options, out io.Writer) (err error) {
+	root, err := os.OpenRoot(o.directory)
+	if err != nil {
+		return err
+	}
+	defer pingpong.Close(root, &err)
+	l, err := rs.Listen(ctx, &o.Options, out)
+	if err != nil {
+		return err
+	}
+	defer pingpong.Close(l, &err)
+	for {
+		s, err := l.Accept()
+		if ctx.Err() != nil {
+			return nil // interrupted, as intended
+		}
+		if err != nil {
+			return err
+		}
+		peer, _ := s.RemoteAddr()
+		if err := errors.Join(receive(s, root, out), s.Close()); err != nil {
+			fmt.Fprintf(out, "%v: %v\n", peer.Addr(), err)
+		}
+	}
+}
+
+// receive does what a client asks for until it ends the connection.
+func receive(s io.ReadWriter, root *os.Root, out io.Writer) (err error) {
+	var f *os.File
+	defer func() {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	for {
+		c, err := read(s)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var failed error // which the client is told
+		switch {
+		case c.kind == openFile && f == nil:
+			f, failed = root.OpenFile(c.text(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fs.FileMode(c.data).Perm())
+		case c.kind == writeFile && f != nil && len(c.rest) == 8 && c.number() >= 0:
+			var n int64
+			n, failed = io.Copy(f, io.LimitReader(s, c.number()))
+			if failed == nil && n < c.number() {
+				failed = io.ErrUnexpectedEOF
+			}
+			fmt.Fprintf(out, "%s: %d bytes of %d\n", f.Name(), n, c.number())
+		case c.kind == closeFile && f != nil:
+			failed = f.Close()
+			f = nil
+		default:
+			failed = errOrder
+		}
+		if err := answer(s, c, failed); err != nil {
+			return err
+		}
+		if failed != nil {
+			return failed
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pureverbs/pureverbs/examples/internal/cm"
+)
+
+func TestUsage(t *testing.T) {
+	for args, want := range map[string]string{
+		"file":                                "1 arguments: want FILE and HOST:NAME, or none",
+		"file host more":                      "3 arguments",
+		"file h:" + strings.Repeat("x", 4097): "a name of 4097 bytes: want at most 4096",
+		"file host --timeout 0s":              "--timeout 0s: want more than 0",
+		"file host -B 2000000000":             "-B 2000000000: want 0 to",
+	} {
+		var usage *cm.UsageError
+		if err := run(t.Context(), strings.Fields(args), io.Discard); !errors.As(err, &usage) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("rcopy %s: %v, want %q", args, err, want)
+		}
+	}
+	for in, want := range map[string][2]string{
+		"host": {"host", ""}, "host:a:b": {"host", "a:b"},
+		"[fe80::1]:a": {"fe80::1", "a"}, "[fe80::1]": {"fe80::1", ""},
+	} {
+		if host, name := split(in); host != want[0] || name != want[1] {
+			t.Errorf("%s is %q, %q", in, host, name)
+		}
+	}
+}
+
+// conn is a client that has said everything.
+type conn struct {
+	io.Reader
+	bytes.Buffer // what the server answers
+}
+
+func (c *conn) Read(b []byte) (int, error) { return c.Reader.Read(b) }
+
+// TestReceive gives a server what a client must not say.
+func TestReceive(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	header := func(version, kind byte, length int) []byte {
+		b := make([]byte, headerSize)
+		b[0], b[1] = version, kind
+		binary.NativeEndian.PutUint16(b[2:], uint16(length))
+		return b
+	}
+	say := func(commands ...*command) []byte {
+		var b bytes.Buffer
+		for _, c := range commands {
+			_ = c.write(&b)
+		}
+		return b.Bytes()
+	}
+	open := &command{kind: openFile, data: 0o600, rest: name("a")}
+	write := &command{kind: writeFile, rest: size(3)}
+	for _, tt := range []struct {
+		name  string
+		says  []byte
+		want  error
+		errno syscall.Errno // of the last answer
+	}{
+		{"nothing", nil, nil, 0},
+		{"a file", append(say(open, write), "abc"...), nil, 0},
+		{"another version", header(1, openFile, headerSize), &MessageError{1, headerSize}, 0},
+		{"too short", header(0, openFile, 3), &MessageError{0, 3}, 0},
+		{"too long", header(0, openFile, 9999), &MessageError{0, 9999}, 0},
+		{"unknown", say(&command{kind: 9}), errOrder, syscall.EINVAL},
+		{"no file", say(write), errOrder, syscall.EINVAL},
+		{"two files", say(open, open), errOrder, syscall.EINVAL},
+		{"negative size", say(open, &command{kind: writeFile, rest: size(-1)}), errOrder, syscall.EINVAL},
+		{"no size", say(open, &command{kind: writeFile}), errOrder, syscall.EINVAL},
+		{"too few bytes", append(say(open, write), "ab"...), io.ErrUnexpectedEOF, syscall.EINVAL},
+		{"elsewhere", say(&command{kind: openFile, rest: name("../a")}), nil, syscall.EINVAL},
+		{"nowhere", say(&command{kind: openFile, rest: name("b/a")}), syscall.ENOENT, syscall.ENOENT},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := &conn{Reader: bytes.NewReader(tt.says)}
+			err := receive(c, root, io.Discard)
+			var message *MessageError
+			switch {
+			case tt.name == "elsewhere":
+				if err == nil {
+					t.Error("written")
+				}
+			case errors.As(tt.want, &message):
+				if !errors.As(err, &message) || *message != *tt.want.(*MessageError) {
+					t.Errorf("got %v, want %v", err, tt.want)
+				}
+			case !errors.Is(err, tt.want):
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+			var last uint32
+			for b := c.Buffer.Bytes(); len(b) >= headerSize; b = b[headerSize:] {
+				last = binary.NativeEndian.Uint32(b[4:])
+			}
+			if last != uint32(tt.errno) {
+				t.Errorf("the answer is %v, want %v", syscall.Errno(last), tt.errno)
+			}
+		})
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "a")); err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(dir), "a")); err == nil {
+		t.Error("there is a file outside the directory")
+	}
+}
