@@ -35,6 +35,10 @@ func (b *Batch) SendImm(imm uint32, p []byte) {
 
 // SendBuffer adds buf as a message that is not copied. It gives buf away, also if Post fails.
 func (b *Batch) SendBuffer(buf *Buffer) {
+	if buf == nil {
+		b.list = append(b.list, noBuffer)
+		return
+	}
 	buf.giveAway()
 	b.list = append(b.list, outgoing{buf: buf, n: buf.n})
 }

@@ -15,7 +15,10 @@ import (
 
 // EngineOptions are the choices of NewEngine. The zero value selects the defaults.
 type EngineOptions struct {
-	Block     int            // most payload of a frame, in bytes, a multiple of 64; 0 means 32 KiB
+	// Block is the most payload of a frame, in bytes, a multiple of 64; 0 means 32 KiB. With larger ones writes of that
+	// size take less processor time. A connection begins with two, and a message takes at least one.
+	Block int
+
 	Memory    int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
 	Spin      time.Duration  // most that who waits for an answer polls before it sleeps; 0 means 100 µs, below 0 never
 	MaxConns  int            // most connections; 0 means 4096

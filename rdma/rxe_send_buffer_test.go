@@ -92,6 +92,15 @@ func TestRXE_SendBuffer(t *testing.T) {
 	if err := a.SendBuffer(ctx, other); !errors.As(err, &arg) {
 		t.Errorf("a buffer of another engine: %v", err)
 	}
+	if err := a.SendBuffer(ctx, nil); !errors.As(err, &arg) {
+		t.Errorf("no buffer: %v", err)
+	}
+	none := a.Batch()
+	none.Send([]byte("a"))
+	none.SendBuffer(nil)
+	if n, err := none.Post(ctx); n != 0 || !errors.As(err, &arg) || none.Len() != 0 {
+		t.Errorf("a batch with no buffer: %d, %v", n, err)
+	}
 	short, cancel := context.WithCancel(ctx)
 	go func() { done <- a.SendBuffer(short, get(8<<20)) }()
 	testutil.Eventually(t, "the window is used up", func() bool { return server.Stats().BlocksHeld > 1 })

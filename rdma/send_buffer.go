@@ -29,13 +29,22 @@ type outgoing struct {
 // SendBuffer sends b as a message, without a copy. It gives b away, even if it fails: b is released when
 // the device has sent it. Otherwise it is like Send.
 func (c *Conn) SendBuffer(ctx context.Context, b *Buffer) error {
+	if b == nil {
+		return c.fail("send", c.l.check(&noBuffer))
+	}
 	b.giveAway()
 	defer b.unpin()
 	return c.fail("send", c.l.sendMessage(ctx, outgoing{buf: b, n: b.n}))
 }
 
+// noBuffer is what stands for a buffer that is nil; check refuses it.
+var noBuffer = outgoing{n: -1}
+
 // check reports what is wrong with a message.
 func (l *link) check(m *outgoing) error {
+	if m.n < 0 {
+		return &ibv.ArgError{Arg: "buffer", Got: "nil", Want: "one of Pool"}
+	}
 	if most := min(int(l.peer.maxMessage), longestMessage); m.n > most {
 		return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a message", Asked: uint64(m.n),
 			Limit: uint64(most), Where: "the peer, by its Options.MaxMessage"})

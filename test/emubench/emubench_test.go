@@ -89,8 +89,8 @@ func TestMain(m *testing.M) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()
-	var p processors
-	_, err := fmt.Sscan(os.Getenv(cpuEnv), &p.server, &p.client)
+	var p compare.Processors
+	_, err := fmt.Sscan(os.Getenv(cpuEnv), &p.Server, &p.Client)
 	if err == nil {
 		err = drive(ctx, os.Stdout, perf, p)
 	}
@@ -110,22 +110,22 @@ func TestEmuRatios(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	cpus, err := allowed()
+	cpus, err := compare.Allowed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := place(cpus)
-	c := exec.CommandContext(t.Context(), "taskset", "-c", p.emulator,
+	p := compare.Place(cpus)
+	c := exec.CommandContext(t.Context(), "taskset", "-c", p.Emulator,
 		filepath.Join(dir, "emu"), "--device", device, "--", os.Args[0])
 	c.Env = append(os.Environ(), roleEnv+"="+filepath.Join(dir, "perf"),
-		fmt.Sprintf("%s=%d %d", cpuEnv, p.server, p.client))
+		fmt.Sprintf("%s=%d %d", cpuEnv, p.Server, p.Client))
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func drive(ctx context.Context, w io.Writer, perf string, p processors) error {
+func drive(ctx context.Context, w io.Writer, perf string, p compare.Processors) error {
 	rounds, runs, divide := 1, 1, 20
 	if os.Getenv("PUREVERBS_FIGURES") != "" {
 		rounds, runs, divide = 7, 3, 1
@@ -186,14 +186,11 @@ func drive(ctx context.Context, w io.Writer, perf string, p processors) error {
 }
 
 // pair runs a server and its client, each on its processor, and returns what the client printed.
-func pair(ctx context.Context, p processors, program string, args []string) ([]byte, error) {
+func pair(ctx context.Context, p compare.Processors, program string, args []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, testutil.Patience)
 	defer cancel()
 	var serverOut, out, diag bytes.Buffer
-	on := func(cpu int, args ...string) *exec.Cmd {
-		return exec.CommandContext(ctx, "taskset", append([]string{"-c", strconv.Itoa(cpu), program}, args...)...)
-	}
-	server := on(p.server, args...)
+	server := compare.On(ctx, p.Server, program, args...)
 	server.Stdout, server.Stderr = &serverOut, &serverOut
 	if err := server.Start(); err != nil {
 		return nil, err
@@ -202,7 +199,7 @@ func pair(ctx context.Context, p processors, program string, args []string) ([]b
 		cancel()
 		return nil, errors.Join(err, server.Wait(), errors.New(serverOut.String()))
 	}
-	client := on(p.client, append(slices.Clone(args), "127.0.0.1")...)
+	client := compare.On(ctx, p.Client, program, append(slices.Clone(args), "127.0.0.1")...)
 	client.Stdout, client.Stderr = &out, &diag
 	if err := client.Run(); err != nil {
 		cancel()

@@ -15,20 +15,26 @@ func (b *bench) all() error {
 	return errors.Join(b.large(), b.tcp(), b.frames(), b.latency(), b.idle(), b.many())
 }
 
-// large compares a stream of 1 MiB writes with copying the same bytes.
+// large compares a stream of 1 MiB writes with copying the same bytes, with blocks of 32 KiB and with larger ones, of
+// which fewer are sent and waited for.
 func (b *bench) large() error {
-	r, err := b.turns("copy", "stream", "bw", "-s", "1M", "-n", b.messages(2000))
-	if err != nil {
-		return err
-	}
 	copying := func(u *usage) float64 { return u.Copying }
-	b.cpu("stream_cpu_vs_memcpy", "at most 1.35", r, "stream", "copy", copying)
+	cpu := func(u *usage) float64 { return u.CPU }
 	perWrite := func(of func(*usage) float64) func(x, _ *result) float64 {
 		return func(x, _ *result) float64 { return (of(&x.Client) + of(&x.Server)) / 2 / x.Messages * 1e6 }
 	}
-	cpu := func(u *usage) float64 { return u.CPU }
-	b.figure("stream_cpu_1M", "us", "none", r.median("stream", "copy", perWrite(cpu)),
-		fmt.Sprintf("of an end, for each MiB; copying it %.1f us", r.median("copy", "copy", perWrite(copying))))
+	for _, with := range []struct{ suffix, goal, block string }{
+		{"", "at most 1.35", "32K"},
+		{"_blocks_256K", "none", "256K"},
+	} {
+		r, err := b.turns("copy", "stream", "bw", "-s", "1M", "-n", b.messages(2000), "--block", with.block)
+		if err != nil {
+			return err
+		}
+		b.cpu("stream_cpu_vs_memcpy"+with.suffix, with.goal, r, "stream", "copy", copying)
+		b.figure("stream_cpu_1M"+with.suffix, "us", "none", r.median("stream", "copy", perWrite(cpu)),
+			fmt.Sprintf("of an end, for each MiB; copying it %.1f us", r.median("copy", "copy", perWrite(copying))))
+	}
 	return nil
 }
 
@@ -72,8 +78,11 @@ func (b *bench) frames() error {
 	return nil
 }
 
-// latency compares 8 bytes, there and back, with perf send.
+// latency compares 8 bytes, there and back, with perf send. Each end has a processor of its own (see
+// compare.Processors).
 func (b *bench) latency() error {
+	b.apart = true
+	defer func() { b.apart = false }()
 	r, err := b.turns("send,send-e,tcp", "message", "lat", "-s", "8", "-n", b.messages(5000))
 	if err != nil {
 		return err

@@ -34,7 +34,12 @@ func TestMain(m *testing.M) {
 	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()
 	b := bench{ctx: ctx, out: os.Stdout, perf: perf, port: 31000, whole: os.Getenv("PUREVERBS_FIGURES") != ""}
-	if err := b.all(); err != nil {
+	cpus, err := compare.Allowed()
+	if err == nil {
+		b.place = compare.Place(cpus)
+		err = b.all()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "layerbench:", err)
 		os.Exit(1)
 	}
@@ -65,6 +70,8 @@ type bench struct {
 	perf  string
 	port  int
 	whole bool
+	apart bool // each end has a processor of its own
+	place compare.Processors
 }
 
 // usage is what a run has cost one end.
@@ -116,12 +123,18 @@ func (b *bench) run(args ...string) (rounds, error) {
 	b.port += 2 // a fresh one, and the next for raw verbs, because the last may be in TIME_WAIT
 	args = append(args, "-p", strconv.Itoa(b.port))
 	var said, out, diag bytes.Buffer
-	server := exec.CommandContext(ctx, b.perf, args...)
+	on := func(cpu int, args ...string) *exec.Cmd {
+		if !b.apart {
+			return exec.CommandContext(ctx, b.perf, args...)
+		}
+		return compare.On(ctx, cpu, b.perf, args...)
+	}
+	server := on(b.place.Server, args...)
 	server.Stdout, server.Stderr = io.Discard, &said
 	if err := server.Start(); err != nil {
 		return nil, err
 	}
-	client := exec.CommandContext(ctx, b.perf, append(slices.Clone(args), "--json", host)...)
+	client := on(b.place.Client, append(slices.Clone(args), "--json", host)...)
 	client.Stdout, client.Stderr = &out, &diag
 	if err := client.Run(); err != nil {
 		cancel()
