@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // exitError is perf doctor's exit code if something does not work; exitLimit is that of warnings.
@@ -38,6 +39,7 @@ func runDoctor(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	serve := f.Bool("serve", false, "give the report to everyone who asks, until interrupted")
 	port := f.Uint16P("port", "p", doctor.DefaultPort, "TCP `port` of --serve")
 	bind := f.String("bind", "", "`address` that --serve listens on; all if not given")
+	host := ""
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
@@ -52,8 +54,8 @@ func runDoctor(ctx context.Context, args []string, stdout, stderr io.Writer) int
 		err = errors.New("--serve prints no report: do not give --json or -v")
 	case *bind != "" && !*serve:
 		err = errors.New("--bind is for --serve")
-	case f.NArg() == 1 && f.Arg(0) == "":
-		err = errors.New("the host is empty")
+	case f.NArg() == 1:
+		host, err = serverName(f.Arg(0))
 	case *port == 0:
 		err = errors.New("port (-p) 0 < 1")
 	}
@@ -66,7 +68,7 @@ func runDoctor(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	if *serve {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(*bind, strconv.Itoa(int(*port))))
 		if err != nil {
-			say(stderr, err)
+			say(stderr, wire.ListenHint(err, "another perf doctor"))
 			return exitFailure
 		}
 		fmt.Fprintf(stderr, "perf: doctor waits on TCP port %d\n", *port)
@@ -77,19 +79,20 @@ func runDoctor(ctx context.Context, args []string, stdout, stderr io.Writer) int
 		return exitOK
 	}
 	r := examine()
-	if f.NArg() == 1 {
-		peer, err := doctor.Ask(ctx, net.JoinHostPort(f.Arg(0), strconv.Itoa(int(*port))))
-		if err != nil {
-			say(stderr, err)
-			return exitFailure
+	var unheard error // from the other end: what is known of this one is told all the same
+	if host != "" {
+		var peer *doctor.Peer
+		peer, unheard = doctor.Ask(ctx, net.JoinHostPort(host, strconv.Itoa(int(*port))))
+		if unheard == nil {
+			r.Compare(peer)
 		}
-		r.Compare(peer)
 	}
 	if *asJSON {
 		err = r.JSON(stdout)
 	} else {
 		err = r.Text(stdout, *all)
 	}
+	err = errors.Join(unheard, err)
 	switch {
 	case err != nil:
 		say(stderr, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/payload"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -64,6 +65,11 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.IntVarP(&c.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange; with -R rdma_cm's")
 	f.BoolVarP(&c.RDMACM, "rdma-cm", "R", false,
 		"connect by rdma_cm, to an address of the server's device; give it to both ends")
+	f.BoolVarP(&c.CMExchange, "comm-rdma-cm", "z", false,
+		"meet by rdma_cm, at an address of one of the server's devices, and connect the rest as over TCP; "+
+			"give it to both ends")
+	f.BoolVar(&c.GIDv6, "ipv6", false, "the best GID of an IPv6 address; give it to both ends")
+	f.BoolVar(&c.IPv6, "ipv6-addr", false, "meet at an IPv6 address of SERVER")
 	f.StringVar(&c.Bind, "bind", "", "`address` that a server listens on; all if not given")
 
 	source := f.String("bind-source-ip", "", "`address` that a client comes from (a server: --bind)")
@@ -141,6 +147,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	hugePages := f.Bool("use-hugepages", false, "messages stand in huge pages")
 	f.StringVar(&c.Memory.File, "mmap", "", "messages stand in this `file`, which they overwrite")
 	f.Int64Var(&c.Memory.Offset, "mmap-offset", 0, "and begin at this `byte` of it")
+	payloadFile := f.String("payload-file-path", "",
+		"messages are made of this `file`: 0x03020100,0x07060504,…, the lowest byte first")
 	useDM := f.Bool("use-dm", false, "messages stand in memory of the device")
 	f.IntVar(&c.Memory.GPU, "use-cuda", 0, "messages stand in memory of GPU `n`, from 0, by nvidia_peermem")
 	f.StringVar(&c.Memory.BusID, "use-cuda-bus-id", "", "the same by the GPU's PCI `address`, as 0000:3b:00.0")
@@ -159,6 +167,8 @@ func flagSet(o *options) *pflag.FlagSet {
 	lat := f.String("lat-def", "perftest",
 		"latency `definition`: perftest (half round trip; read: whole) or cqe (post to completion)")
 	f.Var((*microseconds)(&c.Gap), "latency-gap", "wait before each message, which does not count (lat)")
+	f.BoolVar(&c.HWTimestamps, "hw-timestamps", false,
+		"show the times between completions, by the adapter's clock (bw)")
 	f.BoolVarP(&c.NoPeak, "no-peak", "N", false, "do not look for the peak (bw)")
 	f.BoolVar(&c.Counters, "counters", false,
 		"show by how much the counters of the port rose, and which tell of trouble")
@@ -183,8 +193,6 @@ func flagSet(o *options) *pflag.FlagSet {
 	f.Var((*seconds)(&c.Patience), "retry", "how long a client tries to reach a server")
 	f.IntVar(&o.agentPort, "agent", 0, "ask the perf serve at this TCP `port` of SERVER to be the server")
 	f.StringVar(&o.tokenFile, "token-file", "", "`file` with that agent's token")
-	f.Bool("ipv6-addr", false, "accepted and ignored, as SERVER says itself what it is")
-	f.Lookup("ipv6-addr").Hidden = true
 	f.BoolVar(&c.ShortNeg, "short-6-28", false, "as client of a perftest 6.28 that was built without mlx5")
 	f.IntVar(&c.ListenFD, "listen-fd", 0, "`descriptor` of a socket that listens already")
 	f.Lookup("listen-fd").Hidden = true
@@ -230,6 +238,11 @@ func flagSet(o *options) *pflag.FlagSet {
 		}
 		if err := o.place(f, *hugePages, *useDM); err != nil {
 			return err
+		}
+		if f.Changed("payload-file-path") {
+			if c.Payload, err = payload.Read(*payloadFile); err != nil {
+				return fmt.Errorf("payload (--payload-file-path): %w", err)
+			}
 		}
 		switch *rateType {
 		case "SW":
@@ -285,8 +298,8 @@ func (o *options) checkOnly() error {
 	case bw && o.only != report.OnlyBandwidth && o.only != report.OnlyRate, !bw && o.only != report.OnlyLatency:
 		return fmt.Errorf("--output %q, allowed are %s and %s of bw, %s of lat", o.only, report.OnlyBandwidth,
 			report.OnlyRate, report.OnlyLatency)
-	case o.histogram || o.asked.Unsorted:
-		return errors.New("--output: one figure is no histogram (-H) and no samples (-U)")
+	case o.histogram || o.asked.Unsorted || o.asked.HWTimestamps:
+		return errors.New("--output: one figure is no histogram (-H), no samples (-U) and no --hw-timestamps")
 	}
 	return nil
 }
@@ -335,7 +348,9 @@ func parse(args []string) (*options, error) {
 	switch len(a) {
 	case 2:
 	case 3:
-		o.asked.Host = a[2]
+		if o.asked.Host, err = serverName(a[2]); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, fmt.Errorf("%d arguments too many: %s", len(a)-3, strings.Join(a[3:], " "))
 	}
@@ -363,14 +378,18 @@ func parse(args []string) (*options, error) {
 		return nil, fmt.Errorf("limits (--max-lat, --max-p99): this end of %v lat measures nothing, "+
 			"give them to the client (with --reversed to the server)", o.asked.Verb)
 	}
-	if f.Changed("agent") && (o.agentPort < 1 || o.agentPort > 65535 || o.asked.Host == "" || o.asked.RDMACM) {
-		return nil, fmt.Errorf("--agent %d: give a client the TCP port of the agent, 1 to 65535, and not -R",
+	byCM := o.asked.RDMACM || o.asked.CMExchange
+	if f.Changed("agent") && (o.agentPort < 1 || o.agentPort > 65535 || o.asked.Host == "" || byCM) {
+		return nil, fmt.Errorf("--agent %d: give a client the TCP port of the agent, 1 to 65535, and neither -R nor -z",
 			o.agentPort)
 	} else if f.Changed("token-file") && !f.Changed("agent") {
 		return nil, errors.New("--token-file needs --agent")
 	}
 	if o.format == formatCSV && (o.histogram || o.asked.Unsorted) {
 		return nil, errors.New("histogram and samples (-H, -U): --csv has no room for them, --json has")
+	}
+	if o.format == formatCSV && o.asked.HWTimestamps {
+		return nil, errors.New("timestamps of the adapter (--hw-timestamps): --csv has no room for them, --json has")
 	}
 	if err := o.checkOnly(); err != nil {
 		return nil, err
@@ -405,8 +424,9 @@ ib_atomic_bw and ib_atomic_lat may stand at the other end, as server or as clien
 
 Give both ends the same test and the same -s -a -n -D -q -b -R -c -A (-m -p).
 
-With -R the exchange goes over a queue pair too, and there is no TCP; stock
-programs have to be given -R as well, and know IPv4 addresses only.
+With -R the exchange goes over a queue pair too, and there is no TCP; with -z
+only the exchange does. Stock programs have to be given the same, and --ipv6-addr
+for addresses of IPv6, which those before 6.16 do not know.
 
 ` + flagSet(&options{}).FlagUsages() + `
 perf compare --help says how two runs are compared.

@@ -104,7 +104,9 @@ func parseLayer(args []string) (o layer.Options, json bool, err error) {
 	switch len(a) {
 	case 2:
 	case 3:
-		o.Host = a[2]
+		if o.Host, err = serverName(a[2]); err != nil {
+			return o, json, err
+		}
 	default:
 		return o, json, fmt.Errorf("%d arguments too many: %s", len(a)-3, strings.Join(a[3:], " "))
 	}
@@ -156,7 +158,7 @@ func runLayer(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		fmt.Fprintf(stderr, "perf: waiting for a client on TCP port %d\n", port)
 	}})
 	if json {
-		if jerr := report.LayerJSON(stdout, &o, res, err); jerr != nil {
+		if jerr := report.LayerJSON(stdout, &o, res, program(), args, report.ThisHost(), err); jerr != nil {
 			err = errors.Join(err, jerr)
 		}
 	} else if len(res.Runs) > 0 {

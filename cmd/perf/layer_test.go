@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,5 +36,25 @@ func TestLayerUsageErrors(t *testing.T) {
 		if !strings.Contains(diag.String(), want) || out.Len() > 0 {
 			t.Errorf("perf %s: stderr %q, want it to say %q; stdout %q", line, diag.String(), want, out.String())
 		}
+	}
+}
+
+// TestLayerJSON: the object says what ran where, also if nothing did.
+func TestLayerJSON(t *testing.T) {
+	var out, diag bytes.Buffer
+	args := strings.Fields("stream bw --json --retry 0 -p 1 127.0.0.1")
+	rc := run(t.Context(), args, &out, &diag)
+	var o struct {
+		Program string
+		Command []string
+		Host    struct{ Name string }
+		Error   string
+	}
+	if err := json.Unmarshal(out.Bytes(), &o); err != nil {
+		t.Fatal(err)
+	}
+	if rc != exitFailure || o.Program != program() || !slices.Equal(o.Command, args) || o.Host.Name == "" ||
+		!strings.Contains(o.Error, "no perf stream is waiting there") {
+		t.Errorf("exit code %d, %s", rc, &out)
 	}
 }

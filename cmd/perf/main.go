@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -46,6 +45,16 @@ func main() {
 
 // run is the program: arguments in, an exit code out.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	out := &output{w: stdout}
+	code := runCommand(ctx, args, out, stderr)
+	if out.err != nil && code != exitFailure {
+		say(stderr, out.err)
+		return exitFailure
+	}
+	return code
+}
+
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	command := ""
 	if len(args) > 0 {
 		command = args[0]
@@ -86,10 +95,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "perf --help shows how it is used")
 		return exitUsage
 	}
+	if o.jsonFile != "" {
+		if err := writable(o.jsonFile); err != nil {
+			say(stderr, err)
+			return exitFailure
+		}
+	}
 	if o.asked.Memory.OutOfReach() {
 		if err := keepOut(); err != nil {
 			say(stderr, err)
 			return exitFailure
+		}
+	}
+	if len(o.rails) > 1 && o.asked.Device != "" {
+		for _, p := range o.rails {
+			if err := session.Try(ctx, p); err != nil {
+				say(stderr, fmt.Errorf("device (-d) %s: %w", p.Device, err))
+				return exitFailure
+			}
 		}
 	}
 	if o.agentPort != 0 {
@@ -112,7 +135,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 				return
 			}
 			kind := "TCP"
-			if o.plan.RDMACM {
+			if o.plan.ByCM() {
 				kind = "rdma_cm"
 			}
 			fmt.Fprintf(stderr, "perf: waiting for a client on %s port %d\n", kind, port)
@@ -229,22 +252,6 @@ func keepOut() error {
 // program is the name and the version of this program.
 func program() string { return "perf of pureverbs " + buildinfo.Version() }
 
-// save writes a file, which is there whole or not at all.
-func save(name string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
-}
-
 // say prints an error, in which may stand what came from the peer or from sysfs, one message for each of its lines.
 func say(w io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
@@ -252,6 +259,9 @@ func say(w io.Writer, err error) {
 	}
 	if wc := (*ibv.WCError)(nil); errors.As(err, &wc) {
 		fmt.Fprintf(w, "perf: %s\n", wc.Advice())
+		if wc.Posted != nil {
+			fmt.Fprintf(w, "perf: %s\n", strings.ReplaceAll(wc.Posted.String(), "\n", "\nperf:   "))
+		}
 	}
 }
 

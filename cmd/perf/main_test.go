@@ -51,6 +51,7 @@ func TestParse(t *testing.T) {
 			c := o.plan
 			return c.PostList == 4 && c.CQMod == 4 && c.Inline == 0 && c.Device == "a" && c.NoPeak
 		}},
+		{"write bw [fe80::1]", func(o *options) bool { return o.plan.Host == "fe80::1" }},
 		{"write bw -a -n 5", func(o *options) bool { return o.plan.All && o.plan.Size == 8<<20 }},
 		{"write bw -D 2 -f 0.5", func(o *options) bool {
 			return o.plan.Duration == 2*time.Second && o.plan.Margin == 500*time.Millisecond
@@ -63,6 +64,14 @@ func TestParse(t *testing.T) {
 		{"write bw -R -d a -x 3 host", func(o *options) bool { return o.plan.RDMACM && o.plan.GIDIndex == 3 }},
 		{"write bw -R -T 104", func(o *options) bool { return o.plan.TClass == 104 }},
 		{"write bw --rdma_cm", func(o *options) bool { return o.plan.RDMACM }},
+		{"send bw -z -c XRC --bind-source-ip ::1 fe80::2", func(o *options) bool {
+			return o.plan.CMExchange && o.plan.ByCM() && !o.plan.RDMACM
+		}},
+		{"write bw -R --comm_rdma_cm", func(o *options) bool { return o.plan.RDMACM && !o.plan.CMExchange }},
+		{"write bw --ipv6 --ipv6-addr host", func(o *options) bool { return o.plan.GIDv6 && o.plan.IPv6 }},
+		{"write bw --payload_file_path=testdata/payload.txt", func(o *options) bool {
+			return slices.Equal(o.plan.Payload, []byte{0, 1, 2, 3, 4, 5, 6, 7}) && o.plan.Params().Payload != 0
+		}},
 		{"write bw -w 10 -y 2 --report-gbits --csv", func(o *options) bool {
 			return o.limits == measure.Limits{MinBits: 10e9, MinRate: 2e6} && o.format == formatCSV
 		}},
@@ -153,6 +162,9 @@ func TestUsageErrors(t *testing.T) {
 		"bw write":                     `verb "bw"`,
 		"write speed":                  `metric "speed"`,
 		"write bw a b":                 "1 arguments too many: b",
+		"write bw 10.0.0.1:99":         `server "10.0.0.1:99": give the TCP port with -p`,
+		"write bw a,[::1]:99":          "give the TCP port with -p",
+		"stream bw a:99":               "give the TCP port with -p",
 		"write bw -s 0":                "0 bytes",
 		"write bw -s -1":               "not a number of bytes",
 		"write bw -s 4T":               "not a number of bytes",
@@ -169,7 +181,7 @@ func TestUsageErrors(t *testing.T) {
 		"write bw -p 0 host":           "tcp port",
 		"write bw --agent 5":           "--agent 5",
 		"write bw --agent 0 host":      "--agent 0",
-		"write bw --agent 5 -R host":   "not -R",
+		"write bw --agent 5 -R host":   "neither -R",
 		"write bw --token-file x host": "needs --agent",
 		"write bw -c UD":               "it can only send",
 		"write bw -c DC -R":            "only RC and UD are there",
@@ -243,6 +255,7 @@ func TestUsageErrors(t *testing.T) {
 		"compare --tolerance x a b":                                "below 100%",
 		"compare --tolerance -1% a b":                              "below 100%",
 		"doctor a b":                                               "2 hosts",
+		"doctor a:99":                                              "give the TCP port with -p",
 		"doctor --serve a":                                         "do not give a host",
 		"doctor --serve --json":                                    "prints no report",
 		"doctor --bind 127.0.0.1":                                  "for --serve",
@@ -278,6 +291,26 @@ func TestUsageErrors(t *testing.T) {
 		"write lat -q 4 --threads 2":                                              "as many threads",
 		"write lat -q 4":                                                          "as many threads",
 		"send bw -q 2 --threads 2 --use-srq":                                      "receives of its own",
+
+		"write bw --agent 5 -z host":                                      "nor -z",
+		"write lat --hw-timestamps":                                       "does not tell when",
+		"write bw --hw-timestamps":                                        "has no completions",
+		"write bw --hw-timestamps --csv host":                             "no room",
+		"write bw --hw-timestamps --output bandwidth host":                "no --hw-timestamps",
+		"write bw -z -p 0":                                                "tcp port (-p) 0",
+		"send bw -z -c RawEth":                                            "do not meet",
+		"write bw -z --listen-fd 5":                                       "one of TCP",
+		"write bw --ipv6 -x 3":                                            "not both",
+		"write bw --ipv6 -R host":                                         "the address decides",
+		"send bw --ipv6 -c RawEth":                                        "no GIDs",
+		"send bw --ipv6-addr -c RawEth":                                   "do not meet",
+		"write bw --ipv6-addr 10.8.0.1":                                   "10.8.0.1 is one of IPv4",
+		"write bw --ipv6-addr --bind 10.8.0.1":                            "10.8.0.1 is one of IPv4",
+		"write bw --payload-file-path nosuch":                             "no such file",
+		"write bw --payload-file-path main.go":                            `number 1 is "//"`,
+		"write bw --payload-file-path=":                                   "no such file",
+		"atomic bw --payload-file-path testdata/payload.txt":              "carries none",
+		"write bw --use-null-mr --payload-file-path testdata/payload.txt": "holds none",
 
 		"write bw --sizes 64 -s 4":        "not both",
 		"write bw --sizes 64,":            "not a number of bytes",
@@ -518,5 +551,15 @@ func TestDoctorHelp(t *testing.T) {
 	rc := run(t.Context(), []string{"doctor", "--help"}, &out, &diag)
 	if rc != exitOK || diag.Len() > 0 || !strings.Contains(out.String(), "3 warnings, 4 errors") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", rc, &out, &diag)
+	}
+}
+
+// TestDoctorAlone tells of this machine though the other one does not answer.
+func TestDoctorAlone(t *testing.T) {
+	var out, diag bytes.Buffer
+	rc := run(t.Context(), []string{"doctor", "-p", "1", "127.0.0.1"}, &out, &diag)
+	if rc != exitFailure || !strings.Contains(out.String(), " warnings, ") ||
+		!strings.Contains(diag.String(), "start perf doctor --serve there") {
+		t.Errorf("exit code %d, %q, %q", rc, &out, &diag)
 	}
 }

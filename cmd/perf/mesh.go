@@ -28,6 +28,7 @@ names the pairs and the hosts that are slow. On each host an agent (perf serve) 
   mpirun ... perf mesh --hostfile FILE      the same
 
 %s
+A host that cannot be reached is named and left out, as long as two can.
 All ends need the same token: --token-file, or PERF_TOKEN in the environment.
 
 Exit status: 0 done, 1 failed, or a host or a pair did, 2 wrong usage, 3 something is slow and
@@ -97,6 +98,11 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 	}
 	if given > 1 || given == 0 && !m.ranked {
 		return errors.New("give --hosts, --hostfile or --service, one of them, or start it by srun or mpirun")
+	}
+	if f.Changed("hosts") {
+		if _, err := mesh.ParseHosts(m.hosts, m.port); err != nil {
+			return err
+		}
 	}
 	if f.Changed("service") {
 		m.ranked = false // its agents are others
@@ -212,7 +218,13 @@ func runMesh(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if m.ranked {
 		agentCtx, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- m.serve(agentCtx, t, false, io.Discard) }()
+		go func() {
+			err := m.serve(agentCtx, t, false, io.Discard)
+			if err != nil {
+				say(stderr, fmt.Errorf("the agent of rank 0: %w", err))
+			}
+			ended <- err
+		}()
 		defer func() { stop(); <-ended }()
 	}
 	hosts, err := m.find(ctx)
@@ -223,18 +235,20 @@ func runMesh(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	n, of := 0, len(hosts)*(len(hosts)-1)
 	done := func(p mesh.PairResult) {
 		n++
-		if p.Error != "" {
+		if p.Error != "" && !p.Skipped {
 			say(stderr, fmt.Errorf("%s > %s: %s", p.From, p.To, p.Error))
 		} else if isTerminal(stderr) {
 			fmt.Fprintf(stderr, "\r%d of %d pairs", n, of)
 		}
 	}
-	res, err := mesh.Run(ctx, mesh.Config{Hosts: hosts, Order: mesh.Order(m.order), Bandwidth: m.bandwidth(),
-		Latency: m.latency(), Token: t, Timeout: m.timeout, Patience: m.patience, Outliers: m.limits, Done: done})
+	lost := func(h mesh.LostHost) { say(stderr, fmt.Errorf("host %s is left out: %s", h.Host, h.Error)) }
+	res, err := mesh.Run(ctx, mesh.Config{Program: program(), Lost: lost, Hosts: hosts,
+		Order: mesh.Order(m.order), Bandwidth: m.bandwidth(), Latency: m.latency(), Token: t, Timeout: m.timeout,
+		Patience: m.patience, Outliers: m.limits, Done: done})
 	if isTerminal(stderr) && n > 0 {
 		fmt.Fprintln(stderr)
 	}
-	res.Program = program()
+	res.Command = append([]string{"mesh"}, args...)
 	if err != nil {
 		res.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}

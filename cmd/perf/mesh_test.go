@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
 
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -26,6 +27,9 @@ func TestMeshUsage(t *testing.T) {
 		"serve -p 0":                        "tcp port (-p) 0",
 		"serve --max-clients 0":             "--max-clients 0",
 		"mesh":                              "give --hosts",
+		"mesh --hosts a":                    "2 at least",
+		"mesh --hosts a,,b":                 `host ""`,
+		"mesh --hosts=":                     "0 hosts",
 		"mesh --hosts a,b --hostfile x":     "one of them",
 		"mesh --hosts a,b x":                "arguments too many",
 		"mesh --service x":                  "--expect 0",
@@ -59,14 +63,34 @@ func TestMeshUsage(t *testing.T) {
 	}
 	t.Setenv("PERF_TOKEN", "0123456789abcdef")
 	for line, want := range map[string]string{
-		"mesh --hosts a": "2 at least", "mesh --hostfile /nowhere": "/nowhere",
+		"serve -d none": "open device", "write bw -d none,more": "device (-d) none: open device",
+		"mesh --hostfile /nowhere":                       "/nowhere",
 		"mesh --hosts 127.0.0.1:1,127.0.0.1:2 --retry 0": "refused",
 	} {
 		var diag bytes.Buffer
-		if rc := run(context.Background(), strings.Fields(line), io.Discard, &diag); rc != exitFailure ||
+		if rc := run(timeLimit(t), strings.Fields(line), io.Discard, &diag); rc != exitFailure ||
 			!strings.Contains(diag.String(), want) {
 			t.Errorf("perf %s: exit code %d, %q, want %q", line, rc, &diag, want)
 		}
+	}
+}
+
+// timeLimit ends what should not have begun to wait.
+func timeLimit(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestServerWithoutDevice: perf stream needs not wait for a client where no device is.
+func TestServerWithoutDevice(t *testing.T) {
+	if list, err := ibv.Devices(); err == nil && len(list) > 0 {
+		return // it waits for a client, as other tests see
+	}
+	var diag bytes.Buffer
+	rc := run(timeLimit(t), []string{"stream", "bw"}, io.Discard, &diag)
+	if rc != exitFailure || strings.Contains(diag.String(), "waiting") {
+		t.Errorf("exit code %d, %q", rc, &diag)
 	}
 }
 

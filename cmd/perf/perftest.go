@@ -21,7 +21,7 @@ var perftestAliases = map[string]string{
 }
 
 // perftestLetters are perftest's short options that are no flags here.
-var perftestLetters = map[string]string{"C": "report-cycles", "G": "use-rss", "v": "mac-fwd", "z": "comm-rdma-cm"}
+var perftestLetters = map[string]string{"C": "report-cycles", "G": "use-rss", "v": "mac-fwd"}
 
 const (
 	noCrypto   = "encryption by the adapter is not there; a program makes keys by mlx5dv (CreateDEK, CreateMkey)"
@@ -61,16 +61,13 @@ var perftestRefused = map[string]string{
 		"ports of its own (-p)",
 	"congest-type": "the congestion control of hns is not chosen here; set it by the device's sysfs",
 
-	"comm-rdma-cm": "the exchange goes by TCP, or all of the test by rdma_cm (-R); give that to both ends",
-	"ipv6":         "the GID is chosen by -x; show_gids lists them, those of IPv6 as well",
-	"force-link":   "the port says itself what its link is; leave it out",
-	"dlid":         "the peer tells its LID in the exchange; leave it out",
+	"force-link": "the port says itself what its link is; leave it out",
+	"dlid":       "the peer tells its LID in the exchange; leave it out",
 	"dont-xchg-versions": "the versions are how two ends know what they may say; a perftest that is older than 5.70 " +
 		"is not spoken to",
 	"retry-count":           "a client tries for as long as --retry says, in seconds",
 	"wait-destroy":          "nothing is destroyed before the peer is done; leave it out",
 	"report-cycles":         "the clock's rate is measured, and figures are in microseconds; --json has nanoseconds",
-	"payload-file-path":     "the payload is perf's own; its check is --verify, and --mmap sends what a file holds",
 	"data-validation":       noValidity,
 	"data-validation-debug": noValidity,
 

@@ -15,17 +15,23 @@ import (
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-// pairCM runs a server and a client with -R, and wants both to exit with 0. A stock
-// client does not try again, so it waits for its server; a stock server says when
-// it listens to a terminal only, but our client tries again.
+// pairCM runs a server and a client with -R, and wants both to exit with 0.
 func pairCM(t *testing.T, vm testutil.RXE, server, client []string) (srv, cli *proc) {
 	t.Helper()
+	return pairBy(t, vm, vm.IP[0], append(slices.Clone(server), "-R"), append(slices.Clone(client), "-R"))
+}
+
+// pairBy runs a server and a client that meet at an address by rdma_cm, and wants both to exit with 0. A stock
+// client does not try again, so it waits for its server; a stock server says when it listens to a terminal only, but
+// our client tries again.
+func pairBy(t *testing.T, vm testutil.RXE, addr string, server, client []string) (srv, cli *proc) {
+	t.Helper()
 	port := freshPort()
-	srv = start(t, server[0], append(slices.Clone(server[1:]), "-R", "-d", vm.Dev[0], "-p", port)...)
+	srv = start(t, server[0], append(slices.Clone(server[1:]), "-d", vm.Dev[0], "-p", port)...)
 	if server[0] == "perf" {
 		says(t, srv, "waiting for a client on rdma_cm port "+port)
 	}
-	cli = start(t, client[0], append(slices.Clone(client[1:]), "-R", "-p", port, vm.IP[0])...)
+	cli = start(t, client[0], append(slices.Clone(client[1:]), "-p", port, addr)...)
 	if rc := cli.wait(t); rc != 0 {
 		srv.Process.Kill()
 		<-srv.done

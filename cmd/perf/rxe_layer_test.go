@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -73,5 +75,49 @@ func TestRXE_Layer(t *testing.T) {
 				t.Errorf("%s ran, want %s", got, tc.over)
 			}
 		})
+	}
+}
+
+// TestRXE_LayerStrangers: a server says who came that was no client, and who left in the middle.
+func TestRXE_LayerStrangers(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	const order = `{"version":1,"carrier":"tcp","size":1,"conns":1,"messages":1}` + "\n"
+	for _, tc := range []struct{ says, want string }{
+		{"", "the client left without asking for anything"}, // a probe
+		{"6.27", "the peer is no perf stream or message"},
+		{order, "the client has gone"},
+		{"silence", "the client asked for nothing for 1s"},
+	} {
+		port := freshPort()
+		args := []string{"stream", "bw", "-p", port, "-d", vm.Dev[0]}
+		if tc.says == "silence" {
+			args = append(args, "--timeout", "1")
+		}
+		srv := start(t, "perf", args...)
+		says(t, srv, "waiting for a client on TCP port "+port)
+		c, err := net.Dial("tcp", net.JoinHostPort(vm.Host[0], port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tc.says != "silence" {
+			io.WriteString(c, tc.says)
+			if tc.says == order { // a run in which it gets as far as the first connection
+				var a struct{ Address string }
+				if err := json.NewDecoder(c).Decode(&a); err != nil {
+					t.Fatal(err)
+				}
+				data, err := net.Dial("tcp", a.Address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				data.Close()
+			}
+			c.Close()
+		}
+		rc := srv.wait(t)
+		c.Close()
+		if rc != 1 || !strings.Contains(srv.diag.String(), tc.want) {
+			t.Errorf("%q: exit code %d, want 1 and %q\n%s", tc.says, rc, tc.want, srv.output())
+		}
 	}
 }

@@ -94,3 +94,56 @@ func TestRXE_Options(t *testing.T) {
 		}
 	}
 }
+
+// TestRXE_HWTimestamps: the times between completions by the adapter's clock come to what the processor's measures.
+func TestRXE_HWTimestamps(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	const line = "send bw --hw-timestamps -Q 1 -s 4K -n 200"
+	if !vm.Emulated && !vm.Hardware {
+		p := start(t, "perf", append(strings.Fields(line), "-d", vm.Dev[0], "-p", freshPort())...)
+		if rc := p.wait(t); rc != 1 || !strings.Contains(p.diag.String(), "does not tell the rate of its clock") {
+			t.Errorf("exit code %d\n%s", rc, p.output())
+		}
+		return
+	}
+	type spacing struct {
+		Samples uint64
+		Mean    float64 `json:"mean_ns"`
+		Max     float64 `json:"max_ns"`
+	}
+	for _, both := range []string{"", "-b -q 2 --threads 2"} {
+		args := append([]string{"perf", "--json"}, strings.Fields(line+" "+both)...)
+		srv, cli := runPair(t, vm, args, args)
+		for _, p := range []*proc{srv, cli} {
+			var o struct {
+				Results []struct {
+					Messages uint64
+					Rate     float64  `json:"messages_per_second"`
+					Sent     *spacing `json:"send_spacing"`
+					Received *spacing `json:"receive_spacing"`
+				}
+			}
+			if err := json.Unmarshal([]byte(p.out.String()), &o); err != nil || len(o.Results) != 1 {
+				t.Fatalf("%v\n%s", err, p.output())
+			}
+			r := o.Results[0]
+			if both != "" {
+				if r.Sent == nil || r.Received == nil || r.Sent.Samples != 2*199 || r.Received.Samples != 2*199 {
+					t.Errorf("%+v, want 398 of what was sent, and of what was received", r)
+				}
+				continue
+			}
+			s := r.Sent
+			if p == srv {
+				s = r.Received
+			}
+			if s == nil || s.Samples != 199 || (r.Sent == nil) == (r.Received == nil) {
+				t.Fatalf("%+v, want 199", r)
+			}
+			// The first posting comes before the first completion, and the last is seen after it came.
+			if all, most := s.Mean*199, 200/r.Rate*1e9; p == cli && all > 1.01*most || s.Max < s.Mean || s.Mean <= 0 {
+				t.Errorf("%v ns in all, %v by the processor's clock: %+v", all, most, *s)
+			}
+		}
+	}
+}

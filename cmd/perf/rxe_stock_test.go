@@ -70,6 +70,7 @@ func TestStockUsage(t *testing.T) {
 		"write bw host":                          "connects to nobody",
 		"write bw -p 0":                          "has to know it",
 		"write bw -R":                            "only the exchange by TCP",
+		"write bw -z":                            "only the exchange by TCP",
 		"write bw --verify":                      "no known payload",
 		"write bw --sizes 64,128":                "only all sizes",
 		"write bw --run-infinitely":              "would never come",

@@ -14,6 +14,8 @@ import (
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/agent"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 const serveUsage = `perf serve is an agent: it runs one end of a test for each client that knows its
@@ -76,18 +78,30 @@ func (a *agentOptions) serve(ctx context.Context, t agent.Token, once bool, stde
 	if err != nil {
 		return err
 	}
+	tests, err := parse(append([]string{"write", "bw"}, a.near()...))
+	if err == nil {
+		err = session.Try(ctx, tests.plan)
+	}
+	if err != nil {
+		return err
+	}
 	log := logTo(stderr)
 	ln, err := net.Listen("tcp", net.JoinHostPort(a.bind, strconv.Itoa(a.port)))
 	if err != nil {
-		return fmt.Errorf("%w; another agent may be using the port, choose one with -p", err)
+		return wire.ListenHint(err, "another agent")
 	}
 	log("agent on %v, %d tests at a time", ln.Addr(), a.maxClients)
 	if err := agent.Notify(); err != nil {
 		ln.Close()
 		return err
 	}
-	return agent.Serve(ctx, ln, agent.Config{Token: t, MaxClients: a.maxClients, Once: once, Log: log,
-		Program: []string{self, "-i", strconv.Itoa(int(a.ibPort)), "-x", strconv.Itoa(a.gidIndex), "-d", a.device}})
+	return agent.Serve(ctx, ln, agent.Config{Token: t, MaxClients: a.maxClients, Once: once, Name: program(), Log: log,
+		Program: append([]string{self}, a.near()...)})
+}
+
+// near returns the options of a test of this agent.
+func (a *agentOptions) near() []string {
+	return []string{"-d", a.device, "-i", strconv.Itoa(int(a.ibPort)), "-x", strconv.Itoa(a.gidIndex)}
 }
 
 // serveBoth is an agent with servers for stock clients beside it. One that fails ends the other.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -53,8 +52,7 @@ func (a *agentOptions) stockServers() ([]agent.Stock, error) {
 		if len(words) < 2 {
 			return nil, fmt.Errorf("--stock %q: say a test, as \"write bw -p 18515\"", line)
 		}
-		device := []string{"-d", a.device, "-i", strconv.Itoa(int(a.ibPort)), "-x", strconv.Itoa(a.gidIndex)}
-		args := append(append(append([]string{}, words[:2]...), device...), words[2:]...)
+		args := append(append(append([]string{}, words[:2]...), a.near()...), words[2:]...)
 		o, err := parse(args)
 		if err == nil {
 			err = o.stockable()
@@ -83,8 +81,8 @@ func (o *options) stockable() error {
 		return fmt.Errorf("server %q: it waits for clients, and connects to nobody", p.Host)
 	case p.Port == 0:
 		return errors.New("tcp port (-p) 0: a stock client has to know it")
-	case p.RDMACM:
-		return errors.New("rdma_cm (-R): only the exchange by TCP is there")
+	case p.ByCM():
+		return errors.New("rdma_cm (-R, -z): only the exchange by TCP is there")
 	case p.Transport == wire.RawEth:
 		return errors.New("connection type (-c) RawEth: its ends do not meet; start perf send by itself")
 	case p.Verify:

@@ -144,3 +144,20 @@ func (a *ip) Set(t string) error {
 	*a = ip(v)
 	return err
 }
+
+// serverName reads the names of servers, with commas between: host names and addresses, which may have brackets.
+func serverName(text string) (string, error) {
+	names := strings.Split(text, ",")
+	for i, n := range names {
+		if strings.HasPrefix(n, "[") && strings.HasSuffix(n, "]") {
+			names[i] = n[1 : len(n)-1]
+		}
+		switch {
+		case len(names) == 1 && strings.TrimSpace(n) == "":
+			return "", errors.New("the name of the server is empty")
+		case strings.Count(n, ":") == 1 || strings.Contains(n, "]:"):
+			return "", fmt.Errorf("server %.100q: give the TCP port with -p", n)
+		}
+	}
+	return strings.Join(names, ","), nil
+}

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +14,11 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -30,7 +34,20 @@ const (
 	exitUsage   = 2
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+// Formats of the output.
+const (
+	formatTable = "table"
+	formatJSON  = "json"
+	formatCSV   = "csv"
+	formatMlnx  = "mlnx"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
 
 const usage = `Usage: show_gids [flags] [DEVICE...]
 
@@ -39,6 +56,8 @@ out. Reads sysfs only: needs no library, no open device and no privilege.
 
 Flags:
 %s
+Columns: %s.
+
 Exit status: 0, 1 when nothing matches, 2 for wrong usage.
 SYSFS_PATH names another place than /sys, as for libibverbs; --sysfs wins.
 
@@ -51,12 +70,17 @@ Examples:
   show_gids --best --to server1        the index for a connection to server1
   show_gids --why                      which is the best of each port, and why not the others
   show_gids --best --why               the choice, and why not the others
+  show_gids --columns=ip,index,netdev  these columns, in this order
+  show_gids --csv --columns=gid,why    the same for a spreadsheet
+  show_gids --watch                    again whenever something has changed
   show_gids --format=mlnx              same text as the script of the Mellanox tools
 `
 
 type config struct {
 	format    string
+	columns   []string // of the table and of CSV
 	best, why bool
+	interval  time.Duration // of --watch; 0: once
 	root      sysfs.Root
 	devices   []string // as given; empty: all
 	peer      string   // of --to
@@ -71,7 +95,8 @@ func parse(args []string, help io.Writer) (*config, error) {
 		c                   config
 		f                   = pflag.NewFlagSet("show_gids", pflag.ContinueOnError)
 		devices, vers       []string
-		json, v1, v2, ib    bool
+		json, csv           bool
+		v1, v2, ib          bool
 		ipv4, ipv6          bool
 		showHelp, showBuild bool
 		root                string
@@ -94,8 +119,14 @@ func parse(args []string, help io.Writer) (*config, error) {
 	f.BoolVarP(&c.best, "best", "b", false, "print nothing but the index of the GID to use")
 	f.BoolVarP(&c.why, "why", "w", false,
 		"why each GID is or is not the best of its port; with --best: of all, on stderr")
-	f.StringVarP(&c.format, "format", "f", "table", "`one` of table, json, mlnx")
+	f.StringVarP(&c.format, "format", "f", formatTable, "`one` of table, csv, json, mlnx")
 	f.BoolVarP(&json, "json", "j", false, "same as --format=json")
+	f.BoolVar(&csv, "csv", false, "same as --format=csv")
+	f.StringSliceVarP(&c.columns, "columns", "c", usualColumns, "these `columns` of a table or of CSV, in this order")
+	f.Lookup("columns").DefValue = "[]" // the table shows them
+	f.DurationVar(&c.interval, "watch", 0,
+		"print again whenever something has changed, until interrupted; sysfs is read every `interval`")
+	f.Lookup("watch").NoOptDefVal = "1s"
 	f.StringVar(&root, "sysfs", "", "read the tree at `DIR` instead of /sys")
 	f.BoolVar(&showBuild, "version", false, "print the version of show_gids")
 	f.BoolVarP(&showHelp, "help", "h", false, "print this help")
@@ -103,7 +134,7 @@ func parse(args []string, help io.Writer) (*config, error) {
 		return nil, err
 	}
 	if showHelp {
-		fmt.Fprintf(help, usage, f.FlagUsages())
+		fmt.Fprintf(help, usage, f.FlagUsages(), strings.Join(columnNames(), " "))
 		return nil, errHelp
 	}
 	if showBuild {
@@ -113,20 +144,49 @@ func parse(args []string, help io.Writer) (*config, error) {
 
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if json {
-		if f.Changed("format") && c.format != "json" {
-			bad("--json and --format=%s exclude each other", c.format)
+	for _, same := range []struct {
+		given  bool
+		format string
+	}{{json, formatJSON}, {csv, formatCSV}} {
+		if !same.given {
+			continue
 		}
-		c.format = "json"
+		if (f.Changed("format") || json && csv) && c.format != same.format {
+			bad("--%s and --format=%s exclude each other", same.format, c.format)
+		}
+		c.format = same.format
 	}
-	if !slices.Contains([]string{"table", "json", "mlnx"}, c.format) {
-		bad("--format=%q: want table, json or mlnx", c.format)
+	if !slices.Contains([]string{formatTable, formatCSV, formatJSON, formatMlnx}, c.format) {
+		bad("--format=%q: want table, csv, json or mlnx", c.format)
 	}
-	if c.why && !c.best && c.format != "table" {
+	lines := c.format == formatTable || c.format == formatCSV
+	if c.why && !c.best && !lines {
 		bad("--why adds a column to the table, or explains --best: --format=%s has no place for it", c.format)
 	}
-	if c.best && c.format == "mlnx" {
-		bad("--best prints an index, or a GID as --json: --format=mlnx has no place for it")
+	if c.best && (c.format == formatMlnx || c.format == formatCSV) {
+		bad("--best prints an index, or a GID as --json: --format=%s has no place for it", c.format)
+	}
+	if f.Changed("columns") {
+		if !lines || c.best {
+			bad("--columns: only a table and CSV have them")
+		}
+		if len(c.columns) == 0 {
+			bad("--columns is empty: want some of %s", strings.Join(columnNames(), ", "))
+		}
+	}
+	if n := unknownColumn(c.columns); n != "" || slices.Contains(c.columns, "") {
+		bad("--columns=%q: there are %s", n, strings.Join(columnNames(), ", "))
+	}
+	if c.why && lines && !slices.Contains(c.columns, whyColumn) {
+		c.columns = append(slices.Clip(c.columns), whyColumn)
+	}
+	if f.Changed("watch") {
+		if c.interval < leastInterval || c.interval > mostInterval {
+			bad("--watch=%v: want an interval from %v to %v", c.interval, leastInterval, mostInterval)
+		}
+		if c.format == formatCSV {
+			bad("--watch prints all again: --format=csv has no place for it, --json has")
+		}
 	}
 	for _, v := range vers {
 		switch strings.ToLower(v) {
@@ -184,9 +244,22 @@ func source(peer string) (netip.Addr, error) {
 	return a.Unmap(), nil
 }
 
-func run(args []string, stdout, stderr io.Writer) int {
+// run is the program: arguments in, an exit code out.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var out bytes.Buffer
-	code := show(args, &out, stderr)
+	c, err := parse(args, &out)
+	code := exitOK
+	switch {
+	case errors.Is(err, errHelp):
+	case err != nil:
+		say(stderr, err)
+		fmt.Fprintln(stderr, "Try: show_gids --help")
+		return exitUsage
+	case c.interval > 0:
+		return c.watch(ctx, stdout, stderr)
+	default:
+		code = c.show(&out, stderr)
+	}
 	if _, err := stdout.Write(out.Bytes()); err != nil {
 		say(stderr, err)
 		return exitNothing
@@ -201,18 +274,10 @@ func say(w io.Writer, err error) {
 	}
 }
 
-func show(args []string, stdout, stderr io.Writer) int {
-	c, err := parse(args, stdout)
-	if errors.Is(err, errHelp) {
-		return exitOK
-	}
-	if err != nil {
-		say(stderr, err)
-		fmt.Fprintln(stderr, "Try: show_gids --help")
-		return exitUsage
-	}
-
+// show prints the list once.
+func (c *config) show(stdout, stderr io.Writer) int {
 	if c.peer != "" {
+		var err error
 		if c.filter.source, err = source(c.peer); err != nil {
 			say(stderr, fmt.Errorf("cannot find from where to send to %s: %w", c.peer, err))
 			return exitNothing
@@ -235,7 +300,7 @@ func show(args []string, stdout, stderr io.Writer) int {
 		}
 	}
 
-	if c.format == "mlnx" {
+	if c.format == formatMlnx {
 		n := writeMlnx(stdout, c, devs)
 		if n == 0 {
 			code = exitNothing
@@ -255,14 +320,13 @@ func show(args []string, stdout, stderr io.Writer) int {
 		}
 		code = exitNothing
 	}
-	if c.format == "json" {
+	switch {
+	case c.format == formatJSON:
 		writeJSON(stdout, l)
-	} else if len(l.rows) > 0 {
-		var why []string
-		if c.why {
-			why = reasons(l.rows)
-		}
-		writeTable(stdout, l.rows, why)
+	case c.format == formatCSV:
+		writeCSV(stdout, l.rows, c.columns)
+	case len(l.rows) > 0:
+		writeTable(stdout, l.rows, c.columns)
 	}
 	return code
 }

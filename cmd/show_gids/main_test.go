@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -24,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite testdata")
 // runOn runs show_gids on a tree; its path in messages becomes ROOT.
 func runOn(tr *sysfstest.Tree, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = run(append([]string{"--sysfs", tr.Root}, args...), &out, &err)
+	code = run(context.Background(), append([]string{"--sysfs", tr.Root}, args...), &out, &err)
 	return code, out.String(), strings.ReplaceAll(err.String(), tr.Root, "ROOT")
 }
 
@@ -53,6 +54,9 @@ func TestShowGIDs_Golden(t *testing.T) {
 	}{
 		{"table", "table.golden", nil},
 		{"json", "json.golden", []string{"--json"}},
+		{"csv", "csv.golden", []string{"--csv"}},
+		{"csv why", "csv_why.golden", []string{"--format=csv", "--why", "--columns", "gid,netdev", "-c", "device"}},
+		{"columns", "columns.golden", []string{"--columns=" + strings.Join(columnNames(), ",")}},
 		{"mlnx", "mlnx.golden", []string{"--format=mlnx"}},
 		{"mlnx named", "mlnx_named.golden", []string{"--format=mlnx", "mlx5_2 mlx5_0"}},
 	} {
@@ -233,7 +237,19 @@ func TestShowGIDs_Usage(t *testing.T) {
 		{"-p 0", "--port=0: ports are numbered from 1"},
 		{"--ver=v3", "--ver=\"v3\": want ib, v1 or v2"},
 		{"--state=up", "--state=\"up\": want one of nop, down, init, armed, active, active_defer"},
-		{"--format=yaml", "--format=\"yaml\": want table, json or mlnx"},
+		{"--format=yaml", "--format=\"yaml\": want table, csv, json or mlnx"},
+		{"--csv --format=table", "--csv and --format=table exclude each other"},
+		{"--csv --json", "exclude each other"},
+		{"--csv --best", "--format=csv has no place for it"},
+		{"--columns=ip,mac", "--columns=\"mac\": there are device, port"},
+		{"--columns=", "--columns is empty"},
+		{"--columns=ip,,gid", "--columns=\"\": there are"},
+		{"--columns=ip --json", "only a table and CSV have them"},
+		{"--columns=ip --best", "only a table and CSV have them"},
+		{"--watch=5", "missing unit"},
+		{"--watch=50ms", "--watch=50ms: want an interval from 100ms to 1h0m0s"},
+		{"--watch=0s", "--watch=0s: want"},
+		{"--watch --csv", "--json has"},
 		{"--json --format=mlnx", "--json and --format=mlnx exclude each other"},
 		{"--why --json", "--format=json has no place for it"},
 		{"--best --format=mlnx", "--format=mlnx has no place for it"},
@@ -262,7 +278,7 @@ func TestShowGIDs_Environment(t *testing.T) {
 	tr := sysfstest.Standard(t)
 	t.Setenv("SYSFS_PATH", tr.Root+"/")
 	var out, stderr bytes.Buffer
-	if code := run([]string{"--ib", "-p", "2", "--format=mlnx"}, &out, &stderr); code != 0 ||
+	if code := run(context.Background(), []string{"--ib", "-p", "2", "--format=mlnx"}, &out, &stderr); code != 0 ||
 		!strings.Contains(out.String(), "n_gids_found=1\n") {
 		t.Errorf("code %d, stdout %q, stderr %q", code, out.String(), stderr.String())
 	}
@@ -274,7 +290,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestShowGIDs_WriteError(t *testing.T) {
 	var stderr bytes.Buffer
-	code := run([]string{"--sysfs", sysfstest.Standard(t).Root, "mlx5_2"}, full{}, &stderr)
+	code := run(context.Background(), []string{"--sysfs", sysfstest.Standard(t).Root, "mlx5_2"}, full{}, &stderr)
 	if code != 1 || stderr.String() != "show_gids: no space left\n" {
 		t.Errorf("code %d, stderr %q", code, stderr.String())
 	}
@@ -289,8 +305,8 @@ func TestShowGIDs_ControlCharacters(t *testing.T) {
 	tr.Port(device, 1, "4: ACTIVE", "Ethernet", "", 0)
 	tr.GID(device, 1, 0, "fe80:0000:0000:0000:0000:0000:0000:0001", sysfstest.V2, netdev)
 	tr.GID(device, 1, 1, "\x1b[31m", sysfstest.V2, "eth0")
-	for _, args := range [][]string{nil, {"--json"}, {"--best", "--json"}, {"--format=mlnx"}, {"--best", "--why"},
-		{"\x1bno\u202e"}} {
+	for _, args := range [][]string{nil, {"--json"}, {"--csv"}, {"--columns=netdev,why"}, {"--best", "--json"},
+		{"--format=mlnx"}, {"--best", "--why"}, {"\x1bno\u202e"}} {
 		_, out, stderr := runOn(tr, args...)
 		for _, r := range out + stderr {
 			if r == unicode.ReplacementChar || !unicode.IsPrint(r) && r != '\n' && r != '\t' {

@@ -15,36 +15,6 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// writeTable prints a line for each GID; why may be nil.
-func writeTable(w io.Writer, rows []*row, why []string) {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	head := "DEVICE\tPORT\tINDEX\tGID\tIP\tVERSION\tNETDEV\tSTATE"
-	if why != nil {
-		head += "\tWHY"
-	}
-	fmt.Fprintln(t, head)
-	for i, r := range rows {
-		ip := ""
-		if r.isIP() {
-			ip = r.entry.GID.Addr().String()
-		}
-		cells := []string{
-			r.device, strconv.Itoa(r.port.Number), strconv.Itoa(r.entry.Index), r.entry.GID.String(),
-			ip, r.entry.Type.String(), r.entry.Netdev, r.port.StateName,
-		}
-		for i, s := range cells {
-			if cells[i] = printable.Name(s); s == "" {
-				cells[i] = "-"
-			}
-		}
-		if why != nil {
-			cells = append(cells, why[i])
-		}
-		fmt.Fprintln(t, strings.Join(cells, "\t"))
-	}
-	t.Flush()
-}
-
 // writeMlnx prints what the script of the Mellanox tools prints, and returns
 // the number of GIDs. Devices are in the order of the command line, everything
 // else in the order of ls. An entry that cannot be read still has a row.
@@ -125,6 +95,8 @@ type (
 		NetdevUp   *bool         `json:"netdev_up"`
 		NetdevMTU  *int          `json:"netdev_mtu_bytes"`
 		NetdevVLAN *bool         `json:"netdev_vlan"`
+
+		why string // of the column alone
 	}
 )
 
@@ -194,7 +166,7 @@ func writeBest(stdout, stderr io.Writer, c *config, l *listing) int {
 	if best >= 0 {
 		chosen.rows = l.rows[best : best+1]
 	}
-	if c.format == "json" {
+	if c.format == formatJSON {
 		writeJSON(stdout, chosen)
 	} else if best >= 0 {
 		fmt.Fprintln(stdout, l.rows[best].entry.Index)

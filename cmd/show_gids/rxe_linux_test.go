@@ -58,7 +58,7 @@ func devinfoGIDs(t *testing.T, dev string) []string {
 func TestRXE_ShowGIDs(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	var stdout, stderr bytes.Buffer
-	if code := run([]string{"--json"}, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+	if code := run(t.Context(), []string{"--json"}, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
 		t.Fatalf("code %d, stderr %s", code, &stderr)
 	}
 	var rows struct {
@@ -100,19 +100,19 @@ func TestRXE_ShowGIDs(t *testing.T) {
 			t.Errorf("%s (-ibv_devinfo +ours):\n%s", dev, d)
 		}
 		stdout.Reset()
-		if code := run([]string{"--best", "-d", dev}, &stdout, &stderr); code != 0 ||
+		if code := run(t.Context(), []string{"--best", "-d", dev}, &stdout, &stderr); code != 0 ||
 			stdout.String() != fmt.Sprintln(rxe.GID) {
 			t.Errorf("best of %s: code %d, %q, want %d", dev, code, stdout.String(), rxe.GID)
 		}
 		stdout.Reset() // who sends to an address of his own comes from there
-		if code := run([]string{"--best", "--json", "--to", rxe.IP[i]}, &stdout, &stderr); code != 0 ||
+		if code := run(t.Context(), []string{"--best", "--json", "--to", rxe.IP[i]}, &stdout, &stderr); code != 0 ||
 			!strings.Contains(stdout.String(), fmt.Sprintf("%q: %q", "device", dev)) ||
 			!strings.Contains(stdout.String(), fmt.Sprintf("%q: %q", "ip", rxe.IP[i])) {
 			t.Errorf("best to %s: code %d, %s", rxe.IP[i], code, &stdout)
 		}
 	}
 	stdout.Reset()
-	run([]string{"--format=mlnx"}, &stdout, &stderr)
+	run(t.Context(), []string{"--format=mlnx"}, &stdout, &stderr)
 	a := netip.MustParseAddr(rxe.IP[0]).As4()
 	line := fmt.Sprintf("%s\t1\t%d\t0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x\t%s  \tv2\t%s\n", rxe.Dev[0],
 		rxe.GID, a[0], a[1], a[2], a[3], rxe.IP[0], rxe.Net[0])
@@ -121,7 +121,7 @@ func TestRXE_ShowGIDs(t *testing.T) {
 		t.Errorf("mlnx: got %q, want %q at the end", stdout.String(), want)
 	}
 	stdout.Reset()
-	run(nil, &stdout, &stderr)
+	run(t.Context(), nil, &stdout, &stderr)
 	t.Logf("the table:\n%s", &stdout)
 }
 
@@ -159,6 +159,25 @@ func TestRXE_ShowGIDs_Nobody(t *testing.T) {
 	}
 }
 
+// TestRXE_ShowGIDs_Watch adds and removes an address, as the kernel's table shows it.
+func TestRXE_ShowGIDs_Watch(t *testing.T) {
+	rxe := testutil.NeedRXE(t)
+	rxe.NeedKernel(t)
+	const added = "10.8.77.1"
+	table, _, stop := watching(t, "-d", rxe.Dev[0], "--columns=ip")
+	comes(t, table, rxe.IP[0]+"\n", 1)
+	for i, do := range []string{"add", "del"} {
+		if _, err := command(t, false, "/bin/ip", "addr", do, added+"/32", "dev", rxe.Net[0]); err != nil {
+			t.Fatal(err)
+		}
+		comes(t, table, rxe.IP[0]+"\n", 2+i)
+	}
+	stop()
+	if out := table.String(); strings.Count(out, added) != 1 {
+		t.Errorf("%q has not been there once in\n%s", added, out)
+	}
+}
+
 func TestRXE_ShowGIDs_LinkDown(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
 	if !rxe.Emulated {
@@ -168,20 +187,25 @@ func TestRXE_ShowGIDs_LinkDown(t *testing.T) {
 			}
 		})
 	}
+	table, _, stop := watching(t, "-d", rxe.Dev[1], "-4")
+	comes(t, table, "ACTIVE\n", 1)
 	rxe.SetLink(t, 1, false)
+	comes(t, table, "DOWN\n", 1)
+	stop()
 	for want, args := range map[string][]string{
 		"DOWN\n": {"-d", rxe.Dev[1], "-4"},
 		"":       {"-d", rxe.Dev[1], "--up"},
 	} {
 		var stdout, stderr bytes.Buffer
-		code := run(args, &stdout, &stderr)
+		code := run(t.Context(), args, &stdout, &stderr)
 		if !strings.HasSuffix(stdout.String(), want) || (code == 0) != (want != "") ||
 			(stdout.Len() == 0) != (want == "") {
 			t.Errorf("%v: code %d, stdout %q, stderr %q; want %q", args, code, &stdout, &stderr, want)
 		}
 	}
 	var stdout, stderr bytes.Buffer
-	if code := run([]string{"--best", "-d", rxe.Dev[1]}, &stdout, &stderr); code != 1 || stdout.Len() > 0 ||
+	code := run(t.Context(), []string{"--best", "-d", rxe.Dev[1]}, &stdout, &stderr)
+	if code != 1 || stdout.Len() > 0 ||
 		!strings.Contains(stderr.String(), "port is not ACTIVE") {
 		t.Errorf("best: code %d, stdout %q, stderr %q", code, &stdout, &stderr)
 	}

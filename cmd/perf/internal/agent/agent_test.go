@@ -66,14 +66,25 @@ func dial(t *testing.T, port int) *Client {
 
 func TestAgentRunsTests(t *testing.T) {
 	port := startAgent(t, Config{MaxClients: 2})
-	if most, err := dial(t, port).Hold(testutil.Patience); err != nil || most != 2 {
-		t.Errorf("Hold: %d, %v", most, err)
+	first, err := dial(t, port).Hold(testutil.Patience)
+	if err != nil || first.Most != 2 || first.ID == "" {
+		t.Errorf("Hold: %+v, %v", first, err)
+	}
+	if again, err := dial(t, port).Hold(testutil.Patience); err != nil || again != first {
+		t.Errorf("Hold: %+v, %v, before %+v", again, err, first)
 	}
 	if p, err := dial(t, port).Server(test, testutil.Patience); err != nil || p != 4711 {
 		t.Errorf("Server: port %d, %v", p, err)
 	}
 	out, err := dial(t, port).Client(test, "a.host", 99, testutil.Patience)
 	want := `{"args":"write bw --json -c RC -q 2 -s 4096 -n 100 -p 99 -- a.host"}`
+	if err != nil || string(out) != want {
+		t.Errorf("Client: %s, %v, want %s", out, err, want)
+	}
+	endless := wire.Params{Verb: wire.Write, Metric: wire.Bandwidth, Size: 128, QPs: 1, All: true, Infinite: true,
+		Bidirectional: true, ReportBoth: true, Sizes: "[64 128]"}
+	out, err = dial(t, port).Client(endless, "a.host", 99, testutil.Patience)
+	want = `{"args":"write bw --json -c RC -q 1 --sizes 64,128 --run-infinitely -b --report-both -p 99 -- a.host"}`
 	if err != nil || string(out) != want {
 		t.Errorf("Client: %s, %v, want %s", out, err, want)
 	}
@@ -118,6 +129,8 @@ func TestAgentRefuses(t *testing.T) {
 		"size":      {request{Op: opServer, Test: params(func(p *wire.Params) { p.Size = mostBytes })}, "size"},
 		"no size":   {request{Op: opServer, Test: params(func(p *wire.Params) { p.Size = 0 })}, "size 0"},
 		"overflow":  {request{Op: opServer, Test: params(func(p *wire.Params) { p.Size = math.MaxUint64 })}, "size"},
+		"a list":    {request{Op: opServer, Test: params(func(p *wire.Params) { p.Sizes = "[1 --x]" })}, "list of"},
+		"its size":  {request{Op: opServer, Test: params(func(p *wire.Params) { p.Sizes = "[64 99999]" })}, "list of"},
 		"qps":       {request{Op: opServer, Test: params(func(p *wire.Params) { p.QPs = 1e6 })}, "1000000 queue pairs"},
 		"no qps":    {request{Op: opServer, Test: params(func(p *wire.Params) { p.QPs = -1 })}, "-1 queue pairs"},
 		"iters":     {request{Op: opClient, Test: params(func(p *wire.Params) { p.Iters = 1e18 })}, "iterations"},
@@ -228,8 +241,15 @@ func (p *pipe) Read(b []byte) (int, error)       { return p.Buffer.Read(b) }
 func (p *pipe) Write(b []byte) (int, error)      { return p.Buffer.Write(b) }
 func (p *pipe) SetWriteDeadline(time.Time) error { return nil }
 
-// TestAnotherServer connects to what is no agent.
+// TestAnotherServer connects to what is no agent, or one of another version.
 func TestAnotherServer(t *testing.T) {
+	for greeting, want := range map[string]error{"SSH-2.0 ": ErrNoAgent, "pureverbs-agent 12 ": ErrVersion} {
+		testAnotherServer(t, greeting, want)
+	}
+}
+
+func testAnotherServer(t *testing.T, greeting string, want error) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -238,13 +258,13 @@ func TestAnotherServer(t *testing.T) {
 	go func() {
 		c, err := ln.Accept()
 		if err == nil {
-			io.WriteString(c, strings.Repeat("SSH-2.0 ", 20))
+			io.WriteString(c, strings.Repeat(greeting, 20))
 			io.Copy(io.Discard, c)
 		}
 	}()
 	_, err = Dial(context.Background(), "127.0.0.1", ln.Addr().(*net.TCPAddr).Port, good, testutil.Patience, 0)
-	if !errors.Is(err, ErrNoAgent) {
-		t.Errorf("%v, want %v", err, ErrNoAgent)
+	if !errors.Is(err, want) {
+		t.Errorf("%v, want %v", err, want)
 	}
 }
 

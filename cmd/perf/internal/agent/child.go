@@ -62,8 +62,11 @@ func (o *output) Write(b []byte) (int, error) {
 func (s *server) run(ctx context.Context, r request, listening func(port int) error) (json.RawMessage, error) {
 	runtime.LockOSThread() // the process is told when the thread that started it ends
 	defer runtime.UnlockOSThread()
-	ctx, cancel := context.WithTimeout(ctx, r.Test.Duration*2+mostDuration)
-	defer cancel()
+	if !r.Test.Infinite { // that one ends when its client leaves
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.Test.Duration*2+mostDuration)
+		defer cancel()
+	}
 	args := slices.Concat(s.Program[1:], arguments(r.Test))
 	diag := &diagnosis{}
 	if r.Op == opServer {

@@ -29,7 +29,8 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("agent %s: %s", e.Age
 func Dial(ctx context.Context, host string, port int, t Token, timeout, patience time.Duration) (*Client, error) {
 	end := time.Now().Add(patience)
 	for {
-		c, err := wire.DialTCP(ctx, "", host, port, timeout, max(0, time.Until(end)))
+		c, err := wire.DialTCP(ctx, wire.TCP, "", host, port, timeout, max(0, time.Until(end)),
+			"no perf serve is listening there")
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +44,8 @@ func Dial(ctx context.Context, host string, port int, t Token, timeout, patience
 		}
 		c.Close()
 		// An agent in a flood turns connections away.
-		if errors.Is(err, ErrToken) || errors.Is(err, ErrNoAgent) || time.Now().After(end) || ctx.Err() != nil {
+		if errors.Is(err, ErrToken) || errors.Is(err, ErrNoAgent) || errors.Is(err, ErrVersion) ||
+			time.Now().After(end) || ctx.Err() != nil {
 			return nil, fmt.Errorf("agent %s: %w", c.RemoteAddr(), err)
 		}
 		select {
@@ -82,10 +84,17 @@ func (c *Client) reply(limit time.Duration) (r reply, err error) {
 	return r, nil
 }
 
-// Hold keeps the connection open, and returns how many tests the agent runs at a time.
-func (c *Client) Hold(limit time.Duration) (most int, err error) {
+// About is what an agent tells about itself.
+type About struct {
+	Most    int    // tests at a time
+	ID      string // differs between agents; empty if it is too old to have one
+	Program string // and its version; empty likewise
+}
+
+// Hold keeps the connection open, and returns what the agent tells about itself.
+func (c *Client) Hold(limit time.Duration) (About, error) {
 	r, err := c.ask(request{Op: opHold}, limit)
-	return r.Most, err
+	return About{r.Most, r.ID, r.Program}, err
 }
 
 // Gone waits until a held connection ends.

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	greeting   = "pureverbs-agent 1 "
+	agentName  = "pureverbs-agent "
+	greeting   = agentName + "1 "
 	nonceLen   = 16
 	maxRequest = 4 << 10 // bytes of JSON that an agent reads
 	maxReply   = 1 << 20 // bytes of JSON that it answers with
@@ -28,6 +29,8 @@ var (
 	ErrToken = errors.New("the token is another one there; give both ends the same")
 	// ErrNoAgent means that something else listens there.
 	ErrNoAgent = errors.New("no perf serve answers there")
+	// ErrVersion means that the agent's protocol is not this one.
+	ErrVersion = errors.New("the perf serve there is of another version; use the same release at all ends")
 	// ErrFrame means that a frame was too long, or not made by the other end.
 	ErrFrame = errors.New("frame that the other end cannot have sent")
 )
@@ -72,6 +75,9 @@ func introduce(c net.Conn, t Token) (*frames, error) {
 		return nil, err
 	}
 	text, ok := strings.CutPrefix(string(line), greeting)
+	if !ok && strings.HasPrefix(text, agentName) {
+		return nil, ErrVersion
+	}
 	peer, err := hex.DecodeString(strings.TrimSuffix(text, "\n"))
 	if !ok || err != nil || len(peer) != nonceLen {
 		return nil, ErrNoAgent

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -22,12 +23,14 @@ type Config struct {
 	Token      Token
 	MaxClients int      // tests at a time; others wait
 	Program    []string // the perf that runs a test, with options of its own such as a device
+	Name       string   // of this program, with its version
 	Log        func(format string, v ...any)
 	Once       bool // end with the first client that holds a connection
 }
 
 type server struct {
 	Config
+	id      string
 	slots   chan struct{}
 	waiting chan struct{}
 	mu      sync.Mutex
@@ -38,7 +41,8 @@ type server struct {
 
 // Serve runs an agent until ctx ends. It closes the listener.
 func Serve(ctx context.Context, ln net.Listener, c Config) error {
-	s := &server{Config: c, slots: make(chan struct{}, c.MaxClients), waiting: make(chan struct{}, mostWaiting)}
+	s := &server{Config: c, id: rand.Text(), slots: make(chan struct{}, c.MaxClients),
+		waiting: make(chan struct{}, mostWaiting)}
 	ctx, s.stop = context.WithCancel(ctx)
 	defer s.wg.Wait()
 	defer s.stop()
@@ -134,7 +138,7 @@ func (s *server) serve(ctx context.Context, f *frames, r request) error {
 		if s.Once {
 			defer s.stop()
 		}
-		err := f.send(reply{Most: s.MaxClients})
+		err := f.send(reply{Most: s.MaxClients, ID: s.id, Program: s.Name})
 		if err == nil {
 			<-ctx.Done()
 		}

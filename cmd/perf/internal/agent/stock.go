@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
 // Stock is a server for clients that cannot say what they want, as perftest's: its test is settled beforehand.
@@ -42,7 +44,7 @@ func ServeStock(ctx context.Context, program, bind string, list []Stock, ready f
 	for _, s := range list {
 		ln, err := net.Listen("tcp", net.JoinHostPort(bind, strconv.Itoa(s.Port)))
 		if err != nil {
-			return &StockError{s.Name, err.Error() + "; another server may be using the port, choose one with -p"}
+			return &StockError{s.Name, wire.ListenHint(err, "another server").Error()}
 		}
 		f, err := ln.(*net.TCPListener).File()
 		ln.Close()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ const (
 	mostBytes    = 1 << 30 // of all queue pairs
 	mostIters    = 100_000_000
 	mostDuration = 10 * time.Minute
+	mostSizes    = 256
 )
 
 // CheckTest returns what an agent refuses in a test.
@@ -35,21 +37,45 @@ func CheckTest(p wire.Params) error {
 	add(p.Size < 1 || p.Size > mostBytes/uint64(min(max(p.QPs, 1), mostQPs)),
 		"size %d, allowed are 1 to %d bytes in all queue pairs", p.Size, mostBytes)
 	add(p.Duration < 0 || p.Duration > mostDuration, "duration %v, allowed are up to %v", p.Duration, mostDuration)
-	add(p.Duration == 0 && (p.Iters < 1 || p.Iters > mostIters), "%d iterations, allowed are 1 to %d", p.Iters,
-		mostIters)
+	list, err := sizes(p)
+	add(err != nil || len(list) > mostSizes || list != nil && slices.Max(list) != p.Size,
+		"list of sizes %.60q, allowed are up to %d, of which the largest is the size", p.Sizes, mostSizes)
+	add(!p.Infinite && p.Duration == 0 && (p.Iters < 1 || p.Iters > mostIters), "%d iterations, allowed are 1 to %d",
+		p.Iters, mostIters)
 	if wrong != nil {
 		return fmt.Errorf("the agent refuses: %s", strings.Join(wrong, "; "))
 	}
 	return nil
 }
 
+// sizes returns the sizes of a list such as [64 128], nil if there is none.
+func sizes(p wire.Params) (list []uint64, err error) {
+	for _, f := range strings.Fields(strings.Trim(p.Sizes, "[]")) {
+		n, err := strconv.ParseUint(f, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
 // arguments returns the command line of one end of a test.
 func arguments(p wire.Params) []string {
-	a := []string{p.Verb.String(), p.Metric.String(), "--json", "-c", p.Transport.String(), "-q", strconv.Itoa(p.QPs),
-		"-s", strconv.FormatUint(p.Size, 10)}
-	if p.Duration > 0 {
-		a = append(a, "-D", p.Duration.String())
+	a := []string{p.Verb.String(), p.Metric.String(), "--json", "-c", p.Transport.String(),
+		"-q", strconv.Itoa(p.QPs)}
+	if p.Sizes != "" {
+		a = append(a, "--sizes", strings.Join(strings.Fields(strings.Trim(p.Sizes, "[]")), ","))
+		p.All = false
 	} else {
+		a = append(a, "-s", strconv.FormatUint(p.Size, 10))
+	}
+	switch {
+	case p.Infinite:
+		a = append(a, "--run-infinitely")
+	case p.Duration > 0:
+		a = append(a, "-D", p.Duration.String())
+	default:
 		a = append(a, "-n", strconv.FormatUint(p.Iters, 10))
 	}
 	if p.Verb == wire.Atomic {
@@ -59,7 +85,7 @@ func arguments(p wire.Params) []string {
 		on   bool
 		flag string
 	}{{p.All, "-a"}, {p.Bidirectional, "-b"}, {p.Verify, "--verify"}, {p.Gbits, "--report-gbits"},
-		{p.Multicast, "-g"}, {p.Reversed, "--reversed"}} {
+		{p.Multicast, "-g"}, {p.Reversed, "--reversed"}, {p.ReportBoth, "--report-both"}} {
 		if f.on {
 			a = append(a, f.flag)
 		}
@@ -98,8 +124,10 @@ type request struct {
 }
 
 type reply struct {
-	Most   int             `json:"max_clients,omitempty"`
-	Port   int             `json:"port,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"` // as perf --json prints it
-	Error  string          `json:"error,omitempty"`
+	Most    int             `json:"max_clients,omitempty"`
+	ID      string          `json:"id,omitempty"`
+	Program string          `json:"program,omitempty"`
+	Port    int             `json:"port,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"` // as perf --json prints it
+	Error   string          `json:"error,omitempty"`
 }

@@ -1,10 +1,11 @@
-// Package cm meets the peer by rdma_cm, as perftest does with -R.
+// Package cm meets the peer by rdma_cm, as perftest does with -R and -z.
 //
 // The client first opens one connection for the exchange itself: each message
 // that would go over TCP is one send there. Then both ends meet, and the client
 // opens one more connection to the same port for each queue pair of the test; the
 // private data of all of them is empty. A stock server listens for those only
-// after the meeting, so a client has to try more than once.
+// after the meeting, so a client has to try more than once. With -z there is the
+// connection for the exchange alone.
 //
 // Two of us put private data into each request, by which a server tells its own
 // client from others:

@@ -55,6 +55,7 @@ type Options struct {
 	TOS        uint8
 	AckTimeout uint8 // 0: the path's
 	Datagrams  bool  // the queue pairs are of UD, the exchange is not
+	IPv6       bool  // of a name, addresses of IPv6 alone
 	// Local is where a client comes from, for a server at an address; zero lets the
 	// kernel choose. It may be nil.
 	Local func(server netip.Addr) netip.Addr
@@ -89,7 +90,11 @@ func Dial(ctx context.Context, host string, port int, o Options) (*Peer, error) 
 		}
 		return nil, fmt.Errorf("connect to %s by rdma_cm: %w", name, err)
 	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	network := "ip"
+	if o.IPv6 {
+		network = "ip6"
+	}
+	ips, err := wire.LookUp(ctx, network, host, o.Patience)
 	if err != nil {
 		return fail(err)
 	}
@@ -139,7 +144,8 @@ func (p *Peer) retry(ctx context.Context, patience time.Duration, dial dialer) (
 		case bytes.HasPrefix(no.PrivateData, []byte(refusal)):
 			return nil, ErrRefused
 		case time.Now().After(end):
-			return nil, fmt.Errorf("%w; no server is listening there with -R, or it is serving another client", err)
+			return nil, fmt.Errorf("%w; no server is listening there with -R (or -z), or it is serving another client",
+				err)
 		}
 		select {
 		case <-ctx.Done():

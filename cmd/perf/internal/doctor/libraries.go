@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/loader"
@@ -10,6 +11,17 @@ import (
 var packages = map[loader.Name]string{
 	loader.IBVerbs: "apt install libibverbs1 ibverbs-providers    # RHEL: dnf install libibverbs",
 	loader.RDMACM:  "apt install librdmacm1    # RHEL: dnf install librdmacm",
+}
+
+// Versions returns the versions of the libraries that are there, by name.
+func Versions() map[string]string {
+	v := map[string]string{}
+	for _, l := range loader.Report().Libraries {
+		if l.Error == "" {
+			v[string(l.Name)] = cmp.Or(l.Version, "unknown")
+		}
+	}
+	return v
 }
 
 func (x *examination) libraries() {

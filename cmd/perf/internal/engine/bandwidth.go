@@ -143,6 +143,7 @@ func (r *run) exchange(s *measure.Size) error {
 func (r *run) moveBW(size uint64) (measure.Size, error) {
 	p := &r.plan
 	loops := make([]*loop.Bandwidth, len(r.threads))
+	times := make([]spacing, len(r.threads))
 	for i, t := range r.threads {
 		loops[i] = r.bandwidthLoop(t, size)
 	}
@@ -162,6 +163,7 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 		} else if !both {
 			l.Recvs = r.poller(ctx, t.recvs)
 		}
+		times[i].of(r, l)
 		if p.PollMax > 0 {
 			l.Sends, l.Recvs = few(l.Sends, p.PollMax), few(l.Recvs, p.PollMax)
 		}
@@ -182,6 +184,7 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 	}
 	s := r.outcome(size, loops)
 	s.Parts = parts
+	s.SendSpacing, s.RecvSpacing = summary(times)
 	if over {
 		r.done(s)
 		return s, errOver

@@ -68,7 +68,7 @@ func (r *run) runLat(size uint64) (measure.Size, error) {
 	for i, t := range r.threads {
 		if p.Verb == wire.Write {
 			// The number of the last message is in the way of the next size.
-			payload.Fill(r.SendArea(t.first), t.first)
+			payload.Fill(r.SendArea(t.first), r.Payload(t.first))
 		}
 		part := measure.Waited(size, t.links[0].Done(), loops[i].Collect(r.clk.Rate()))
 		if p.Unsorted {

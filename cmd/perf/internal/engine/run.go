@@ -94,7 +94,7 @@ func (r *run) run() (err error) {
 	defer context.AfterFunc(ctx, func() { r.abort(context.Cause(ctx)) })()
 	defer func() {
 		if err != nil && r.links != nil {
-			err = errors.Join(err, r.PortDown())
+			err = errors.Join(err, r.PortDown(err))
 		}
 		err = errors.Join(err, r.Close())
 		r.res.Setup = r.Setup()

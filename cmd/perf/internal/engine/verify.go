@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/payload"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
@@ -33,8 +34,9 @@ func (r *run) verify() error {
 		if err != nil {
 			return err
 		}
-		if err := payload.Check(got, i, p.Size, r.cycle(), uint64(r.Terms().CacheLine), n, skip); err != nil {
-			return err
+		err = payload.Check(got, r.Payload(i), p.Size, r.cycle(), uint64(r.Terms().CacheLine), n, skip)
+		if err != nil {
+			return fmt.Errorf("payload of queue pair %d is wrong: %w", i, err)
 		}
 	}
 	r.res.Verified = true

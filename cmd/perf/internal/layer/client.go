@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
@@ -31,14 +33,29 @@ func Measure(ctx context.Context, o Options, hooks Hooks) (*Result, error) {
 	}
 	defer rdma.CloseIdle()
 	if !o.Client() {
+		if opt.Engine == nil {
+			if err := anyDevice(); err != nil { // which it is, the client's address tells
+				return res, err
+			}
+		}
 		return res, serve(ctx, &o, opt, hooks, res)
 	}
 	return res, request(ctx, &o, opt, hooks, res)
 }
 
+// anyDevice returns why a server need not wait for a client.
+func anyDevice() error {
+	list, err := ibv.Devices()
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("this host has none (perf doctor says why): %w", ibv.ErrNoDevice)
+	}
+	return err
+}
+
 // request is the client: it has the server take part in each run.
 func request(ctx context.Context, o *Options, opt *rdma.Options, hooks Hooks, res *Result) error {
-	c, err := reach(ctx, o)
+	c, err := wire.DialTCP(ctx, wire.TCP, "", o.Host, o.Port, o.Timeout, o.Patience,
+		fmt.Sprintf("no perf %s is waiting there for a client", o.Carrier))
 	if err != nil {
 		return err
 	}

@@ -2,14 +2,11 @@ package layer
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"strconv"
-	"time"
 )
 
 // protocolVersion is that of the lines below.
@@ -101,19 +98,4 @@ func (c *control) answered() (a answer, err error) {
 		return a, fmt.Errorf("server: %s", a.Error)
 	}
 	return a, nil
-}
-
-// reach connects to a server, which may not listen yet.
-func reach(ctx context.Context, o *Options) (net.Conn, error) {
-	var d net.Dialer
-	for end := time.Now().Add(o.Patience); ; {
-		c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)))
-		if err == nil || ctx.Err() != nil || time.Now().After(end) {
-			return c, err
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }

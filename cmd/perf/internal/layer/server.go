@@ -3,11 +3,15 @@ package layer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
+	"syscall"
 	"time"
 
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
@@ -16,7 +20,7 @@ func serve(ctx context.Context, o *Options, opt *rdma.Options, hooks Hooks, res 
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(o.Bind, strconv.Itoa(o.Port)))
 	if err != nil {
-		return err
+		return wire.ListenHint(err, "another server")
 	}
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	if hooks.Waiting != nil {
@@ -34,15 +38,26 @@ func serve(ctx context.Context, o *Options, opt *rdma.Options, hooks Hooks, res 
 	ctl := newControl(c)
 	for {
 		var what order
-		if err := ctl.receive(&what); err != nil {
-			if err == io.EOF {
-				err = nil
-			}
+		c.SetReadDeadline(time.Now().Add(o.Timeout)) // who has nothing to ask for is no client
+		err := ctl.receive(&what)
+		switch {
+		case err == io.EOF && len(res.Runs) > 0:
+			return nil
+		case err == io.EOF:
+			err = errors.New("the client left without asking for anything; it is another program, or was stopped")
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			err = fmt.Errorf("the client asked for nothing for %v; is it the same test?", o.Timeout)
+		}
+		if err != nil {
 			return cause(ctx, err)
 		}
+		c.SetReadDeadline(time.Time{})
 		run, err := o.serveRun(ctx, ctl, what, opt, res)
 		if err != nil {
 			err = cause(ctx, err)
+			if err == io.EOF || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+				err = fmt.Errorf("the client has gone: %w", err)
+			}
 			_ = ctl.send(answer{Error: err.Error()}) // the client may be gone
 			return err
 		}

@@ -137,5 +137,9 @@ func (l *Link) PostRecv(n int) error {
 
 // failed explains a completion that is none.
 func failed(l *Link, what string, ord uint64, wc *ibv.WC) error {
-	return fmt.Errorf("%s, %s %d: %w", l.Name, what, ord, wc.Err())
+	err := wc.Err()
+	if qp, ok := l.Send.(interface{ Explain(*ibv.WC, int) error }); ok {
+		err = qp.Explain(wc, 2)
+	}
+	return fmt.Errorf("%s, %s %d: %w", l.Name, what, ord, err)
 }

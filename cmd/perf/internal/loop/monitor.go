@@ -20,6 +20,9 @@ type Monitor struct {
 	limit time.Duration
 	turns bool // the ends take turns
 
+	seldom uint32 // bits of spins that are 0 when it is time to yield, beside the lowest
+	alone  int64  // ticks
+
 	early func() bool          // if there is one: whether the peer may not have begun
 	quiet func(now int64) bool // if there is one: whether nothing more is to be waited for
 	spoke atomic.Int64         // ticks: when the peer came to its next step; 0: not yet
@@ -36,7 +39,8 @@ type Monitor struct {
 
 // NewMonitor returns a monitor that bears silence for limit. turns says that the two ends take turns.
 func NewMonitor(clk *tsc.Clock, limit time.Duration, turns bool) *Monitor {
-	return &Monitor{clk: clk, stall: clk.Ticks(limit), limit: limit, turns: turns, slice: clk.Ticks(slice)}
+	return &Monitor{clk: clk, stall: clk.Ticks(limit), limit: limit, turns: turns, alone: clk.Ticks(alone),
+		slice: clk.Ticks(slice)}
 }
 
 // slice is how long a loop runs before it passes through Go's scheduler. After 10 ms the scheduler
@@ -85,8 +89,8 @@ func (m *Monitor) idle() error {
 	if m.spins%yieldEvery != 0 {
 		return nil
 	}
-	if m.turns {
-		yield()
+	if m.turns && m.spins&m.seldom == 0 {
+		m.giveWay()
 	}
 	if m.spins%lookEvery != 0 {
 		return nil
@@ -94,9 +98,23 @@ func (m *Monitor) idle() error {
 	return m.look()
 }
 
+// giveWay lets others have the processor. While nobody wants it, it does so less and less often: on the emulator, where
+// each end had a processor, a median latency of 22 µs was 1 µs longer otherwise.
+func (m *Monitor) giveWay() {
+	before := m.clk.Now()
+	yield()
+	if m.clk.Now()-before > m.alone {
+		m.seldom = 0
+	} else if m.seldom < yieldLeast-yieldEvery {
+		m.seldom = m.seldom<<1 | yieldEvery
+	}
+}
+
 // A wait of yieldEvery polls is longer than the latency of any NIC, so that there the loop never yields.
 const (
-	yieldEvery = 256
+	yieldEvery = 256                  // polls between two yields, at least
+	yieldLeast = 16 * yieldEvery      // and at most
+	alone      = 2 * time.Microsecond // what a yield takes at most if nobody else wants the processor
 	lookEvery  = 1024
 )
 

@@ -31,6 +31,8 @@ type Size struct {
 	Rails    []Rail      // and each rail
 	Ports    []Bandwidth // what each port did of BW, or of Sent, if it was asked for
 
+	SendSpacing, RecvSpacing *SpacingSummary // of the completions of this end, if they were asked for
+
 	dist     *Latency // of Lat and Buckets
 	from, to int64    // ticks in which what was sent here moved
 }

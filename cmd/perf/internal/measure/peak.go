@@ -29,8 +29,14 @@ type doneStamp struct {
 // post is of step messages.
 func NewStamps(posts, completions, step int) *Stamps {
 	const pad = 8 // elements, which are no other loop's cache line
-	return &Stamps{step: step, posted: make([]int64, posts+2*pad)[pad : pad : pad+posts],
-		done: make([]doneStamp, completions+2*pad)[pad : pad : pad+completions]}
+	posted, done := make([]int64, posts+2*pad), make([]doneStamp, completions+2*pad)
+	for i := range posted { // all memory is there now, and does not come page by page in the middle of a run
+		posted[i] = 1
+	}
+	for i := range done {
+		done[i].at = 1
+	}
+	return &Stamps{step: step, posted: posted[pad : pad : pad+posts], done: done[pad : pad : pad+completions]}
 }
 
 // Post records that the next step messages are being posted.

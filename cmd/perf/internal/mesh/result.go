@@ -14,19 +14,21 @@ const (
 
 // Result is what a mesh measured; its JSON is the program's.
 type Result struct {
-	Schema    string       `json:"schema"`
-	Version   int          `json:"version"`
-	Program   string       `json:"program"`
-	Started   time.Time    `json:"started"`
-	Elapsed   float64      `json:"elapsed_seconds"`
-	Order     Order        `json:"order"`
-	Test      Test         `json:"test"`
-	Hosts     []string     `json:"hosts"`
-	Pairs     []PairResult `json:"pairs"`
-	SlowPairs []SlowPair   `json:"slow_pairs"`
-	SlowHosts []SlowHost   `json:"slow_hosts"`
-	LostHosts []LostHost   `json:"lost_hosts"`
-	Error     string       `json:"error,omitempty"`
+	Schema    string         `json:"schema"`
+	Version   int            `json:"version"`
+	Program   string         `json:"program"`
+	Command   []string       `json:"command,omitempty"`
+	Started   time.Time      `json:"started"`
+	Elapsed   float64        `json:"elapsed_seconds"`
+	Order     Order          `json:"order"`
+	Test      Test           `json:"test"`
+	Hosts     []string       `json:"hosts"`
+	Pairs     []PairResult   `json:"pairs"`
+	SlowPairs []SlowPair     `json:"slow_pairs"`
+	SlowHosts []SlowHost     `json:"slow_hosts"`
+	LostHosts []LostHost     `json:"lost_hosts"`
+	Others    []OtherProgram `json:"other_programs,omitempty"`
+	Error     string         `json:"error,omitempty"`
 }
 
 // Test is what was run between two hosts.
@@ -43,6 +45,8 @@ type PairResult struct {
 	Bits  float64 `json:"bandwidth_bits_per_second,omitempty"`
 	P50   float64 `json:"latency_p50_ns,omitempty"`
 	Error string  `json:"error,omitempty"`
+
+	Skipped bool `json:"-"` // nothing is wrong with the pair: a host is lost, or the mesh was interrupted
 
 	from, to int
 }
@@ -65,7 +69,13 @@ type SlowHost struct {
 	Median float64 `json:"median_of_hosts"`
 }
 
-// LostHost is a host whose agent ended before the mesh did.
+// OtherProgram is an agent that is not of the coordinator's release.
+type OtherProgram struct {
+	Host    string `json:"host"`
+	Program string `json:"program"`
+}
+
+// LostHost is a host whose agent could not be reached, or ended before the mesh did.
 type LostHost struct {
 	Host  string `json:"host"`
 	Error string `json:"error"`

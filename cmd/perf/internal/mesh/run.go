@@ -23,7 +23,9 @@ type Config struct {
 	Timeout   time.Duration
 	Patience  time.Duration
 	Outliers  Outliers
+	Program   string           // this one, with its version
 	Done      func(PairResult) // may be nil; never called twice at a time
+	Lost      func(LostHost)   // may be nil; of those that could not be reached, before the first pair
 }
 
 // coordinator is a mesh at work.
@@ -41,12 +43,12 @@ type member struct {
 	lose context.CancelCauseFunc
 }
 
-// Run measures all pairs. The error is about what keeps it from beginning, or ctx; what fails in the middle stands in
-// the Result.
+// Run measures all pairs. The error is about what keeps it from beginning, or ctx; what fails in the middle, and hosts
+// that cannot be reached as long as two can, stand in the Result.
 func Run(ctx context.Context, c Config) (*Result, error) {
-	m := &coordinator{Config: c, res: &Result{Schema: Schema, Version: Version, Order: c.Order, Started: time.Now(),
-		Test: Test{c.Bandwidth.Verb.String(), c.Bandwidth.Size, c.Latency.Size}, Pairs: []PairResult{},
-		SlowPairs: []SlowPair{}, SlowHosts: []SlowHost{}, LostHosts: []LostHost{}}}
+	m := &coordinator{Config: c, res: &Result{Schema: Schema, Version: Version, Order: c.Order, Program: c.Program,
+		Started: time.Now(), Test: Test{c.Bandwidth.Verb.String(), c.Bandwidth.Size, c.Latency.Size},
+		Pairs: []PairResult{}, SlowPairs: []SlowPair{}, SlowHosts: []SlowHost{}, LostHosts: []LostHost{}}}
 	ctx, end := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
 	defer watchers.Wait()
@@ -61,6 +63,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return m.res, err
 	}
 	for i, cl := range clients {
+		if cl == nil {
+			continue
+		}
 		watchers.Go(func() {
 			cl.Gone()
 			if ctx.Err() == nil {
@@ -80,7 +85,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	}
 	for _, h := range m.hosts {
 		m.res.Hosts = append(m.res.Hosts, h.Name)
-		if err := context.Cause(h.ctx); err != nil && ctx.Err() == nil {
+		if err := context.Cause(h.ctx); err != nil && err != context.Cause(ctx) {
 			m.res.LostHosts = append(m.res.LostHosts, LostHost{h.Name, err.Error()})
 		}
 	}
@@ -89,9 +94,11 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	return m.res, context.Cause(ctx)
 }
 
-// hold meets all agents, and keeps a connection to each that shows when it dies.
+// hold meets all agents, and keeps a connection to each that shows when it dies. A host that cannot be reached has
+// none.
 func (m *coordinator) hold(ctx context.Context) ([]*agent.Client, error) {
 	clients, errs := make([]*agent.Client, len(m.Hosts)), make([]error, len(m.Hosts))
+	about := make([]agent.About, len(m.Hosts))
 	var wg sync.WaitGroup
 	for i, h := range m.Hosts {
 		mb := &member{Host: h}
@@ -99,22 +106,70 @@ func (m *coordinator) hold(ctx context.Context) ([]*agent.Client, error) {
 		m.hosts = append(m.hosts, mb)
 		wg.Go(func() {
 			cl, err := agent.Dial(ctx, h.Addr, h.Port, m.Token, m.Timeout, m.Patience)
-			clients[i] = cl
-			most := 0
 			if err == nil {
-				most, err = cl.Hold(m.Timeout)
-			}
-			if need := m.together(); err == nil && most < need {
-				err = fmt.Errorf("it runs %d tests at a time, this mesh needs %d: give it --max-clients %d, "+
-					"or the mesh --order rounds", most, need, need)
+				if about[i], err = cl.Hold(m.Timeout); err != nil {
+					cl.Close()
+				}
 			}
 			if err != nil {
-				errs[i] = fmt.Errorf("host %s: %w", h.Name, err)
+				errs[i] = err
+				return
 			}
+			clients[i] = cl
 		})
 	}
 	wg.Wait()
-	return clients, errors.Join(errs...)
+	if err := context.Cause(ctx); err != nil {
+		return clients, err
+	}
+	var wrong, lost []error
+	for i, err := range errs {
+		h := m.hosts[i]
+		if need := m.together(); err == nil && about[i].Most < need {
+			err = fmt.Errorf("host %s: it runs %d tests at a time, this mesh needs %d: give it --max-clients %d, "+
+				"or the mesh --order rounds", h.Name, about[i].Most, need, need)
+			wrong = append(wrong, err)
+		} else if errors.Is(err, agent.ErrToken) || errors.Is(err, agent.ErrNoAgent) ||
+			errors.Is(err, agent.ErrVersion) {
+			wrong = append(wrong, fmt.Errorf("host %s: %w", h.Name, err))
+		} else if err != nil {
+			h.lose(err)
+			lost = append(lost, fmt.Errorf("host %s: %w", h.Name, err))
+		}
+	}
+	if len(m.hosts)-len(lost) < 2 {
+		wrong = append(wrong, lost...)
+	}
+	wrong = append(wrong, m.twice(about)...)
+	if wrong != nil {
+		return clients, errors.Join(wrong...)
+	}
+	for i, err := range errs {
+		if err != nil && m.Lost != nil {
+			m.Lost(LostHost{m.hosts[i].Name, err.Error()})
+		}
+		if p := about[i].Program; err == nil && p != m.Program {
+			m.res.Others = append(m.res.Others, OtherProgram{m.hosts[i].Name, p})
+		}
+	}
+	return clients, nil
+}
+
+// twice names hosts that are one agent by two names.
+func (m *coordinator) twice(about []agent.About) (errs []error) {
+	seen := map[string]string{}
+	for i, a := range about {
+		if a.ID == "" {
+			continue
+		}
+		if first, ok := seen[a.ID]; ok {
+			errs = append(errs, fmt.Errorf("hosts %s and %s are one agent: leave one of them out", first,
+				m.hosts[i].Name))
+			continue
+		}
+		seen[a.ID] = m.hosts[i].Name
+	}
+	return errs
 }
 
 // together is how many tests one host has at a time.
@@ -139,10 +194,11 @@ func (m *coordinator) pair(ctx context.Context, p Pair) PairResult {
 	r := PairResult{From: from.Name, To: to.Name, from: p.From, to: p.To}
 	for _, h := range []*member{from, to} {
 		if h.ctx.Err() != nil {
-			r.Error = "host " + h.Name + " is lost"
+			r.Error, r.Skipped = "host "+h.Name+" is lost", true
 			return r
 		}
 	}
+	whole := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(from.ctx, cancel)()
@@ -162,6 +218,10 @@ func (m *coordinator) pair(ctx context.Context, p Pair) PairResult {
 		case <-to.ctx.Done():
 		case <-time.After(lossSettles):
 		}
+	}
+	if err != nil && whole.Err() != nil {
+		r.Error, r.Skipped = "interrupted", true
+		return r
 	}
 	for _, h := range []*member{from, to} {
 		if err != nil && h.ctx.Err() != nil {

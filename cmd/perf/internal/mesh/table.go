@@ -43,6 +43,10 @@ func (r *Result) Text(w io.Writer) {
 	if ofHost > 0 {
 		fmt.Fprintf(w, "%d slow figures of pairs belong to slow hosts\n", ofHost)
 	}
+	for _, o := range r.Others {
+		fmt.Fprintf(w, "host %s runs %.60q, not %q as here: releases may measure differently\n", printable.Name(o.Host),
+			o.Program, r.Program)
+	}
 	for _, l := range r.LostHosts {
 		fmt.Fprintf(w, "lost host %s: %s\n", printable.Name(l.Host), printable.Message(l.Error))
 	}

@@ -9,7 +9,8 @@ import (
 // misplaced or of another queue pair does not look right.
 const patternLen = 251
 
-func pattern(qp int) []byte {
+// Pattern returns the payload of a queue pair, unless there is another.
+func Pattern(qp int) []byte {
 	p := make([]byte, patternLen)
 	for i := range p {
 		p[i] = byte(1 + (i*7+qp*31)%patternLen)
@@ -17,20 +18,22 @@ func pattern(qp int) []byte {
 	return p
 }
 
-// Fill writes the payload of a queue pair.
-func Fill(mem []byte, qp int) {
-	n := copy(mem, pattern(qp))
+// Fill writes unit again and again.
+// Preconditions: unit is not empty.
+func Fill(mem, unit []byte) {
+	n := copy(mem, unit)
 	for n < len(mem) {
-		// Whole repetitions of the pattern, doubling.
-		n += copy(mem[n:], mem[:n/patternLen*patternLen])
+		// Whole repetitions, doubling.
+		n += copy(mem[n:], mem[:n/len(unit)*len(unit)])
 	}
 }
 
-// Check compares what n messages of a size must have left in mem. skip is a byte that means something else, or -1.
-func Check(mem []byte, qp int, size, cycle, line, n uint64, skip int) error {
+// Check compares what n messages of a size must have left in mem with repetitions of unit. skip is a byte that means
+// something else, or -1.
+func Check(mem, unit []byte, size, cycle, line, n uint64, skip int) error {
 	w := NewWalker(size, cycle, line)
 	want := make([]byte, len(mem))
-	Fill(want, qp)
+	Fill(want, unit)
 	for range min(n, w.Places()) {
 		off := w.Next()
 		got, exp := mem[off:off+size], want[off:off+size]
@@ -39,8 +42,7 @@ func Check(mem []byte, qp int, size, cycle, line, n uint64, skip int) error {
 		}
 		for i := range got {
 			if got[i] != exp[i] && int(off)+i != skip {
-				return fmt.Errorf("payload of queue pair %d is wrong: byte %d is %#02x, sent was %#02x", qp,
-					int(off)+i, got[i], exp[i])
+				return fmt.Errorf("byte %d is %#02x, sent was %#02x", int(off)+i, got[i], exp[i])
 			}
 		}
 	}

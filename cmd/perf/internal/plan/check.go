@@ -34,6 +34,7 @@ func (p *Plan) check() error {
 		p.checkSize, p.checkLength, p.checkQueues, p.checkPostList, p.checkVerb, p.checkPath, p.checkCM, p.checkMeasure,
 		p.checkEndless, p.checkRate, p.checkPacing, p.checkLists, p.checkThreads, p.checkDualPort, p.checkFrames,
 		p.checkMulticast, p.checkMemory, p.checkReversed, p.checkWarmUp, p.checkSamples, p.checkPerPort,
+		p.checkAddress, p.checkPayload,
 	} {
 		check(&c)
 	}
@@ -203,7 +204,7 @@ func (p *Plan) checkPath(c *complaints) {
 		c.add("device port (-i) %d < 1", p.IBPort)
 	}
 	// 0 is a free one, which the server prints.
-	anyPort := p.Transport == wire.RawEth || p.Port == 0 && !p.Connects() && !p.RDMACM
+	anyPort := p.Transport == wire.RawEth || p.Port == 0 && !p.Connects() && !p.ByCM()
 	if !anyPort && (p.Port < 1 || p.Port > 65535) {
 		c.add("tcp port (-p) %d, allowed are 1 to 65535", p.Port)
 	}

@@ -88,6 +88,7 @@ func (p *Plan) fill() {
 	if p.DualPort {
 		p.QPs *= 2 // as perftest
 	}
+	p.CMExchange = p.CMExchange && !p.RDMACM
 	if p.SizeList != nil {
 		p.Size, p.All = slices.Max(p.SizeList), true
 	}

@@ -52,10 +52,13 @@ type Options struct {
 	ListenFD int    // of a socket that listens already, in place of Bind and Port; 0: none
 
 	RDMACM     bool   // connect by rdma_cm
+	CMExchange bool   // meet by rdma_cm, and connect the queue pairs as over TCP; RDMACM has it in it
+	IPv6       bool   // meet at an address of IPv6
 	Device     string // empty: the first one with an active port; with RDMACM the one that the address leads to
 	IBPort     uint8
 	DualPort   bool // QPs on port 1, and as many on port 2
 	GIDIndex   int  // Auto: the best one
+	GIDv6      bool // of IPv6, where GIDIndex is Auto
 	MTU        int  // bytes; 0: that of the port
 	QPTimeout  uint8
 	SL         uint8
@@ -80,11 +83,12 @@ type Options struct {
 	SendImm  bool // messages of send carry immediate data
 	UseSRQ   bool // one queue of depth RxDepth for all receives; with XRC always
 	PostList int
-	RecvList int  // receives that are posted at once; 0: as many as were used up
-	PollMax  int  // completions that are taken at once; 0: 16
-	CQMod    int  // 0: 100, or less where that would mislead
-	MRPerQP  bool // memory of its own for each queue pair
-	Inline   int  // bytes; Auto: perftest's choice for latency, 0 for bandwidth
+	RecvList int    // receives that are posted at once; 0: as many as were used up
+	PollMax  int    // completions that are taken at once; 0: 16
+	CQMod    int    // 0: 100, or less where that would mislead
+	MRPerQP  bool   // memory of its own for each queue pair
+	Payload  []byte // what messages are made of, again and again; nil: a pattern
+	Inline   int    // bytes; Auto: perftest's choice for latency, 0 for bandwidth
 
 	Memory Memory
 	CPUs   []int // that this end may run on; nil: those near the device
@@ -107,6 +111,7 @@ type Options struct {
 	LatencyDef    LatencyDef
 	Gap           time.Duration // of a test of latency: before each message, which does not count
 	Unsorted      bool          // keep the samples of latency, in order
+	HWTimestamps  bool          // the times between completions, by the adapter's clock
 
 	Timeout  time.Duration // of a step of the exchange, and without any completion
 	Patience time.Duration // how long a client tries to reach a server

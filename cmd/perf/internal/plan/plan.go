@@ -150,9 +150,13 @@ func (p *Plan) Messages() uint64 {
 
 // Params returns what the ends compare.
 func (p *Plan) Params() wire.Params {
-	return wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic,
+	params := wire.Params{Verb: p.Verb, Metric: p.Metric, Transport: p.Transport, Atomic: p.Atomic,
 		Size: p.Size, Iters: p.Iters, QPs: p.QPs,
 		Duration: p.Duration, All: p.All, Bidirectional: p.Bidirectional, Gbits: p.Gbits, Verify: p.Verify,
 		ReportBoth: p.ReportBoth, Reversed: p.Reversed, PerPort: p.PerPort, Infinite: p.Infinite, Sizes: p.sizeNames(),
 		Multicast: p.Multicast}
+	if p.Payload != nil {
+		params.Payload = wire.Sum(p.Payload)
+	}
+	return params
 }

@@ -12,6 +12,15 @@ func (p *Plan) checkSamples(c *complaints) {
 		c.add("gap (--latency-gap) %v > %v, half of --timeout: the peer would take it for silence", p.Gap, p.Timeout/2)
 	}
 	switch {
+	case !p.HWTimestamps:
+	case !p.Bandwidth():
+		c.add("timestamps of the adapter (--hw-timestamps): only bandwidth tests have them; its clock does not tell " +
+			"when a message was posted")
+	case !p.Sends() && !p.Receives():
+		c.add("timestamps of the adapter (--hw-timestamps): this end of %v bw has no completions, give it to the other",
+			p.Verb)
+	}
+	switch {
 	case !p.Unsorted:
 	case p.Bandwidth():
 		c.add("samples (-U): only latency tests have them")

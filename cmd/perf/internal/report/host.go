@@ -4,6 +4,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
 )
 
 // Host is the machine that a run was on.
@@ -12,11 +14,13 @@ type Host struct {
 	Kernel string `json:"kernel,omitempty"`
 	Arch   string `json:"architecture"`
 	CPUs   int    `json:"processors"`
+	// Libraries are the versions of libibverbs and the like, by name.
+	Libraries map[string]string `json:"libraries,omitempty"`
 }
 
 // ThisHost describes this machine.
 func ThisHost() *Host {
-	h := &Host{Arch: runtime.GOARCH, CPUs: runtime.NumCPU()}
+	h := &Host{Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Libraries: doctor.Versions()}
 	h.Name, _ = os.Hostname()
 	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		h.Kernel = strings.TrimSpace(string(b))

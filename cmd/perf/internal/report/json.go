@@ -3,7 +3,9 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/doctor"
@@ -13,6 +15,7 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/session"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
@@ -45,6 +48,7 @@ type document struct {
 	Warnings []doctor.Finding  `json:"warnings,omitempty"` // what spoils the figures
 	Missed   []string          `json:"limits_missed,omitempty"`
 	Error    string            `json:"error,omitempty"`
+	Posted   []string          `json:"posted_around_error,omitempty"` // a line for each work request
 }
 
 type testDoc struct {
@@ -54,6 +58,7 @@ type testDoc struct {
 	Role          string  `json:"role"`
 	Connection    string  `json:"connection"`
 	RDMACM        bool    `json:"rdma_cm"`
+	CMExchange    bool    `json:"exchange_by_rdma_cm,omitempty"` // and the queue pairs are not
 	Bidirectional bool    `json:"bidirectional"`
 	Reversed      bool    `json:"reversed,omitempty"` // the server has the client's part
 	AllSizes      bool    `json:"all_sizes"`
@@ -128,7 +133,29 @@ type bwSize struct {
 	ByPeer   bool      `json:"reported_by_peer,omitempty"`
 	Ports    []*bwDoc  `json:"ports,omitempty"` // of a device with two
 	Parts    []partDoc `json:"intervals,omitempty"`
+	// between completions of this end, by the adapter's clock
+	SendSpacing *spacingDoc `json:"send_spacing,omitempty"`
+	RecvSpacing *spacingDoc `json:"receive_spacing,omitempty"`
 	shares
+}
+
+// spacingDoc is the distribution of the times between completions.
+type spacingDoc struct {
+	Count  uint64  `json:"samples"`
+	Behind uint64  `json:"out_of_order,omitempty"`
+	Min    float64 `json:"min_ns"`
+	Mean   float64 `json:"mean_ns"`
+	P50    float64 `json:"p50_ns"`
+	P99    float64 `json:"p99_ns"`
+	P999   float64 `json:"p99_9_ns"`
+	Max    float64 `json:"max_ns"`
+}
+
+func spacingOf(s *measure.SpacingSummary) *spacingDoc {
+	if s == nil {
+		return nil
+	}
+	return &spacingDoc{s.Count, s.Behind, s.Min, s.Mean, s.P50, s.P99, s.P999, s.Max}
 }
 
 // shares are the parts of a result that is a sum.
@@ -191,7 +218,8 @@ func (o *Outcome) size(r *measure.Size) any {
 		return s
 	}
 	s := bwSize{Bytes: r.Bytes, Messages: r.Messages, Lost: r.Lost, bwDoc: *bwOf(r.BW), Sent: bwOf(r.Sent),
-		Received: bwOf(r.Received), ByPeer: r.ByPeer, Parts: partsOf(r.Parts), shares: parts}
+		Received: bwOf(r.Received), ByPeer: r.ByPeer, Parts: partsOf(r.Parts),
+		SendSpacing: spacingOf(r.SendSpacing), RecvSpacing: spacingOf(r.RecvSpacing), shares: parts}
 	for i := range r.Ports {
 		s.Ports = append(s.Ports, bwOf(&r.Ports[i]))
 	}
@@ -265,7 +293,7 @@ func (o *Outcome) JSON(w io.Writer) error {
 		Program: o.Program, Command: o.Command, Host: o.Host,
 		Test: testDoc{
 			Verb: c.Verb.String(), Metric: c.Metric.String(), Role: role.String(),
-			Connection: c.Transport.String(), RDMACM: c.RDMACM,
+			Connection: c.Transport.String(), RDMACM: c.RDMACM, CMExchange: c.CMExchange,
 			Bidirectional: c.Bidirectional, AllSizes: c.All, Iterations: c.Iters,
 			Duration: c.Duration.Seconds(), Margin: max(c.Margin, 0).Seconds(),
 			QPs: c.QPs, TxDepth: c.TxDepth, RxDepth: c.RxDepth, PostList: c.PostList, CQMod: c.CQMod,
@@ -314,6 +342,9 @@ func (o *Outcome) JSON(w io.Writer) error {
 	}
 	if o.Failure != nil {
 		d.Error = o.Failure.Error()
+	}
+	if wc := (*ibv.WCError)(nil); errors.As(o.Failure, &wc) && wc.Posted != nil {
+		d.Posted = strings.Split(wc.Posted.String(), "\n")[1:]
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

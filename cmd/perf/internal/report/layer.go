@@ -105,6 +105,9 @@ type layerDoc struct {
 	Version   int         `json:"version"`
 	Started   string      `json:"started"`
 	Elapsed   float64     `json:"elapsed_seconds"`
+	Program   string      `json:"program"`
+	Command   []string    `json:"command,omitempty"`
+	Host      *Host       `json:"host,omitempty"`
 	Test      layerTest   `json:"test"`
 	Transport string      `json:"transport,omitempty"`
 	Peer      string      `json:"peer,omitempty"`
@@ -120,7 +123,8 @@ type layerTest struct {
 }
 
 // LayerJSON writes every run as part of one object, with an error if there was one.
-func LayerJSON(w io.Writer, o *layer.Options, res *layer.Result, failure error) error {
+func LayerJSON(w io.Writer, o *layer.Options, res *layer.Result, program string, command []string, host *Host,
+	failure error) error {
 	role := wire.Server
 	if o.Client() {
 		role = wire.Client
@@ -128,6 +132,7 @@ func LayerJSON(w io.Writer, o *layer.Options, res *layer.Result, failure error) 
 	d := layerDoc{
 		Schema: Schema, Version: SchemaVersion,
 		Started: res.Started.UTC().Format(time.RFC3339), Elapsed: res.Elapsed.Seconds(),
+		Program: program, Command: command, Host: host,
 		Test:      layerTest{string(o.Carrier), o.Metric.String(), role.String(), o.Rounds},
 		Transport: res.Transport, Peer: res.Peer, Results: append([]layer.Run{}, res.Runs...),
 	}

@@ -151,8 +151,9 @@ func TestJSON(t *testing.T) {
 			var b bytes.Buffer
 			o := Outcome{Plan: c, Result: res, Program: "perf of pureverbs v1.2.3", Histogram: true,
 				Command: []string{c.Verb.String(), c.Metric.String()},
-				Host:    &Host{Name: "node1", Kernel: "6.1.0", Arch: "amd64", CPUs: 64},
-				Missed:  (&measure.Limits{MinBits: 2e9, MaxP50Ns: 1000}).Missed(&res.Sizes[0])}
+				Host: &Host{Name: "node1", Kernel: "6.1.0", Arch: "amd64", CPUs: 64,
+					Libraries: map[string]string{"libibverbs.so.1": "44.0"}},
+				Missed: (&measure.Limits{MinBits: 2e9, MaxP50Ns: 1000}).Missed(&res.Sizes[0])}
 			if err := o.JSON(&b); err != nil {
 				t.Fatal(err)
 			}

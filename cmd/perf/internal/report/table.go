@@ -98,6 +98,8 @@ func (t Table) end(s session.Setup) {
 	}
 	if s.RDMACM {
 		peer += ", by rdma_cm"
+	} else if t.Plan.CMExchange {
+		peer += ", exchange by rdma_cm"
 	}
 	fmt.Fprintf(t.W, "  peer     %s, %s\n", printable.Name(s.PeerAddress), peer)
 	if s.Place.Nodes > 0 {
@@ -180,6 +182,8 @@ func (t Table) Size(r measure.Size) {
 		return
 	}
 	t.line(r)
+	t.spacing("sent", r.SendSpacing)
+	t.spacing("received", r.RecvSpacing)
 	for i := range r.Rails {
 		rail := &r.Rails[i]
 		if rail.Err != nil {
@@ -188,7 +192,23 @@ func (t Table) Size(r measure.Size) {
 		}
 		fmt.Fprintf(t.W, "  %s:\n", printable.Name(rail.Name))
 		t.line(rail.Size)
+		t.spacing("sent", rail.SendSpacing)
+		t.spacing("received", rail.RecvSpacing)
 	}
+}
+
+// spacing prints the times between completions.
+func (t Table) spacing(what string, s *measure.SpacingSummary) {
+	if s == nil {
+		return
+	}
+	fmt.Fprintf(t.W, "%10s between completions of what was %s, %d times by the adapter's clock [usec]:\n%10s min %s, "+
+		"p50 %s, p99 %s, p99.9 %s, max %s, mean %s", "", what, s.Count, "", micros(s.Min), micros(s.P50), micros(s.P99),
+		micros(s.P999), micros(s.Max), micros(s.Mean))
+	if s.Behind > 0 {
+		fmt.Fprintf(t.W, "; %d out of order", s.Behind)
+	}
+	fmt.Fprintln(t.W)
 }
 
 // figure prints the one that was asked for, a dash if it is not known.

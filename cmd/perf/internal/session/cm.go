@@ -38,7 +38,8 @@ type rdmaCM struct {
 // meet meets the peer by rdma_cm and opens the device that its address leads to.
 func (s *rdmaCM) meet(waiting func(port int)) error {
 	p := &s.plan
-	opt := cm.Options{Timeout: p.Timeout, Patience: p.Patience, TOS: p.TClass, Datagrams: p.Transport == wire.UD}
+	opt := cm.Options{Timeout: p.Timeout, Patience: p.Patience, TOS: p.TClass, Datagrams: p.Transport == wire.UD,
+		IPv6: p.IPv6}
 	if p.QPTimeout != plan.DefaultQPTimeout {
 		opt.AckTimeout = p.QPTimeout
 	}

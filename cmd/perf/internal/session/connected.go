@@ -24,7 +24,11 @@ func (s *Session) makeConnected(qo ibv.QPOptions) error {
 	}
 	s.setup.Local.Inline = qo.MaxInline
 	for i, qp := range s.qps {
-		ep, err := qp.Endpoint(s.portOf(i), p.GIDIndex)
+		index, err := s.gidFor(s.portOf(i))
+		if err != nil {
+			return err
+		}
+		ep, err := qp.Endpoint(s.portOf(i), index)
 		if err != nil {
 			return err
 		}

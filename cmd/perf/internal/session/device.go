@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/place"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/plan"
@@ -111,19 +112,28 @@ func (s *Session) checkCounters() error {
 }
 
 // PortDown returns an error that names the port if it is not active any more: the peer cannot be reached then, and
-// what fails tells of the peer only.
-func (s *Session) PortDown() error {
+// what has failed tells of the peer only. On software devices a work request fails a moment before its port is said to
+// be down.
+func (s *Session) PortDown(failed error) error {
 	if s.dev == nil {
 		return nil
 	}
-	var errs []error
-	for _, port := range s.ports() {
-		if p, err := s.dev.QueryPort(port); err == nil && p.State != ibv.PortActive {
-			errs = append(errs, fmt.Errorf("%s port %d of this end is %v: its link went down during the test",
-				s.dev.Name(), port, p.State))
+	patience := time.Duration(0)
+	if wc := (*ibv.WCError)(nil); errors.As(failed, &wc) && wc.Status == ibv.WCLocQPOpErr {
+		patience = time.Second
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		var errs []error
+		for _, port := range s.ports() {
+			if p, err := s.dev.QueryPort(port); err == nil && p.State != ibv.PortActive {
+				errs = append(errs, fmt.Errorf("%s port %d of this end is %v: its link went down during the test",
+					s.dev.Name(), port, p.State))
+			}
+		}
+		if errs != nil || !time.Now().Before(end) {
+			return errors.Join(errs...)
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // ports are those of the device that are used; rdma_cm chooses one.

@@ -24,6 +24,9 @@ func (s *Session) checkIndices() error {
 				return fmt.Errorf("gid index (-x) %d: %s has no such GID, show_gids lists them: %w", x, name, err)
 			}
 		}
+		if _, err := s.gidFor(port); err != nil {
+			return err
+		}
 		if i := int(s.plan.PKeyIndex); i > 0 {
 			if _, err := s.dev.QueryPKey(port, i); err != nil {
 				return fmt.Errorf("partition key (--pkey-index) %d: %s has none there: %w", i, name, err)
@@ -31,4 +34,18 @@ func (s *Session) checkIndices() error {
 		}
 	}
 	return nil
+}
+
+// gidFor returns the index of the GID of a port, plan.Auto for the best one.
+func (s *Session) gidFor(port uint8) (int, error) {
+	if !s.plan.GIDv6 {
+		return s.plan.GIDIndex, nil
+	}
+	best, err := s.dev.BestGIDFunc(port, func(e ibv.GIDEntry) bool {
+		return e.Type != ibv.GIDTypeIB && !e.GID.IsIPv4Mapped()
+	})
+	if err != nil {
+		return 0, fmt.Errorf("GID of IPv6 (--ipv6): %w", err)
+	}
+	return best.Index, nil
 }

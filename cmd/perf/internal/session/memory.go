@@ -149,6 +149,14 @@ func (s *Session) SendArea(i int) []byte { return s.region(i).Bytes()[s.sendOff(
 // The processor has to reach it.
 func (s *Session) RecvArea(i int) []byte { return s.region(i).Bytes()[s.recvOff(i):][:s.slot] }
 
+// Payload returns what is repeated in the memory that queue pair i sends from.
+func (s *Session) Payload(i int) []byte {
+	if p := s.plan.Payload; p != nil {
+		return p[:min(uint64(len(p)), s.plan.Size)] // as perftest
+	}
+	return payload.Pattern(i)
+}
+
 // fill puts the payload where the verb takes it from.
 func (s *Session) fill() error {
 	area, at := s.sendOff, s.SendArea
@@ -157,11 +165,11 @@ func (s *Session) fill() error {
 	}
 	for i := range s.plan.QPs {
 		if !s.plan.Memory.OutOfReach() {
-			payload.Fill(at(i), i)
+			payload.Fill(at(i), s.Payload(i))
 			continue
 		}
 		b := make([]byte, s.slot)
-		payload.Fill(b, i)
+		payload.Fill(b, s.Payload(i))
 		if _, err := s.region(i).WriteAt(b, int64(area(i))); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -13,6 +14,12 @@ type queues struct{ send, recv *ibv.CQ }
 func (s *Session) makeCQs() error {
 	p := &s.plan
 	opt := &ibv.CQOptions{NoEvents: !p.Events, CompVector: p.Vector}
+	if p.HWTimestamps {
+		opt.Fields = ibv.FieldsStandard | ibv.FieldTimestamp
+		if err := s.checkClock(); err != nil {
+			return err
+		}
+	}
 	each := p.QPs / p.ThreadCount()
 	for range p.ThreadCount() {
 		send, err := s.dev.CreateCQ(s.sendDepth()*each, opt)
@@ -49,4 +56,23 @@ func (s *Session) closeCQs() error {
 		errs = append(errs, q.send.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// checkClock refuses a device that does not tell what a timestamp means.
+func (s *Session) checkClock() error {
+	if tick, _ := s.Clock(); tick == 0 {
+		return fmt.Errorf("timestamps of the adapter (--hw-timestamps): %s does not tell the rate of its clock",
+			s.dev.Name())
+	}
+	return nil
+}
+
+// Clock returns how many nanoseconds a tick of the device's clock has, and which bits of a timestamp count; zeros if
+// the device does not tell.
+func (s *Session) Clock() (tick float64, mask uint64) {
+	ex := s.attr.Ex
+	if ex == nil || ex.HCACoreClockKHz == 0 || ex.CompletionTimestampMask == 0 {
+		return 0, 0
+	}
+	return 1e6 / float64(ex.HCACoreClockKHz), ex.CompletionTimestampMask
 }

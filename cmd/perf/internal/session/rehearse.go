@@ -15,7 +15,7 @@ func (s *Session) rehearse() error {
 	if most := s.attr.MaxQP; s.plan.QPs > most {
 		return fmt.Errorf("queue pairs (-q) %d > %d, the limit of %s", s.plan.QPs, most, s.dev.Name())
 	}
-	try := &Session{plan: s.plan, dev: s.dev}
+	try := &Session{plan: s.plan, dev: s.dev, attr: s.attr}
 	err := try.tryQP()
 	if try.srq != nil {
 		err = errors.Join(err, try.srq.Close())

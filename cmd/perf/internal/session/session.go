@@ -49,7 +49,10 @@ type Session struct {
 func New(ctx context.Context, p plan.Plan) *Session {
 	s := &Session{plan: p, ctx: ctx}
 	s.setup.Local.Inline, s.setup.OutReads = p.Inline, p.OutReads
-	s.way = &sockets{Session: s}
+	s.way = &sockets{Session: s, meeting: &tcpMeeting{Session: s}}
+	if p.CMExchange {
+		s.way = &sockets{Session: s, meeting: &cmMeeting{Session: s}}
+	}
 	if p.RDMACM {
 		s.way = &rdmaCM{Session: s}
 	}
@@ -57,6 +60,13 @@ func New(ctx context.Context, p plan.Plan) *Session {
 		s.way = &frames{Session: s}
 	}
 	return s
+}
+
+// Try opens the device of a plan and checks what it asks of it, and closes it again: what cannot be is told before
+// anything waits for it.
+func Try(ctx context.Context, p plan.Plan) error {
+	s := New(ctx, p)
+	return errors.Join(s.openDevice(p.Device, p.IBPort), s.Close())
 }
 
 // Open meets the peer and connects the queue pairs. waiting, if there is one, is told where a server listens.

@@ -9,10 +9,10 @@ import (
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-// sockets is the way over TCP: each end sends the numbers of its queue pairs and connects its own.
+// sockets is the way of perftest without -R: each end sends the numbers of its queue pairs and connects its own.
 type sockets struct {
 	*Session
-	listener *wire.Listener // of a server
+	meeting meeting
 }
 
 func (s *sockets) meet(waiting func(port int)) error {
@@ -22,21 +22,13 @@ func (s *sockets) meet(waiting func(port int)) error {
 	}
 	var err error
 	if p.Connects() {
-		s.conn, err = wire.Dial(s.ctx, p.Bind, p.Host, p.Port, p.Timeout, p.Patience)
+		s.conn, err = s.meeting.dial()
 		return err
 	}
 	if err := s.rehearse(); err != nil {
 		return err
 	}
-	listen := func() (*wire.Listener, error) { return wire.Listen(s.ctx, p.Bind, p.Port, p.Timeout) }
-	if p.ListenFD != 0 {
-		listen = func() (*wire.Listener, error) { return wire.ListenFD(s.ctx, p.ListenFD, p.Timeout) }
-	}
-	if s.listener, err = listen(); err != nil {
-		return err
-	}
-	waiting(s.listener.Port())
-	s.conn, err = s.listener.Accept(s.ctx)
+	s.conn, err = s.meeting.accept(waiting)
 	return err
 }
 
@@ -63,7 +55,7 @@ func (s *sockets) checkPeer() error {
 	own, peer := ibv.GID(s.own[0].GID), ibv.GID(s.peer[0].GID)
 	if own.IsIPv4Mapped() != peer.IsIPv4Mapped() {
 		return fmt.Errorf("the GID here is %v, that of the peer %v: one is IPv4, the other is not; "+
-			"choose a matching pair with -x (show_gids lists them)", own, peer)
+			"choose a matching pair with -x (show_gids lists them), or give --ipv6 to both or to none", own, peer)
 	}
 	return nil
 }
@@ -92,9 +84,4 @@ func (s *sockets) closeQPs() error {
 	return errors.Join(errs...)
 }
 
-func (s *sockets) closeListener() error {
-	if s.listener == nil {
-		return nil
-	}
-	return s.listener.Close()
-}
+func (s *sockets) closeListener() error { return s.meeting.close() }

@@ -112,8 +112,8 @@ func (d Dest) appendStruct(b []byte, long bool) []byte {
 	return be.AppendUint32(b, 0)
 }
 
-// parseStruct reads the struct back. What follows the addresses means nothing for
-// reliable connections, and some stock peers leave it undefined.
+// parseStruct reads the struct back. What follows the GID means something only where queue pairs share receives (XRC).
+// Otherwise some stock peers leave it undefined.
 func parseStruct(b []byte) (Dest, error) {
 	be := binary.BigEndian
 	d := Dest{
@@ -124,6 +124,7 @@ func parseStruct(b []byte) (Dest, error) {
 		return Dest{}, fmt.Errorf("%s: qp number %#x has more than 24 bits", hexdump(b), d.QPN)
 	}
 	copy(d.GID[:], b[len(b)-24:])
+	d.SRQN = be.Uint32(b[len(b)-8:])
 	return d, nil
 }
 

@@ -25,15 +25,31 @@ type Listener struct {
 	queues  bool // further clients wait for another server on the same socket
 }
 
+// Networks of Listen and Dial.
+const (
+	TCP  = "tcp"  // of both families
+	TCP6 = "tcp6" // of IPv6 alone
+)
+
 // Listen listens on a TCP port of all addresses, or of one if addr names it.
-func Listen(ctx context.Context, addr string, port int, timeout time.Duration) (*Listener, error) {
+func Listen(ctx context.Context, network, addr string, port int, timeout time.Duration) (*Listener, error) {
 	var lc net.ListenConfig
-	ln, err := lc.Listen(ctx, "tcp", net.JoinHostPort(addr, strconv.Itoa(port)))
+	ln, err := lc.Listen(ctx, network, net.JoinHostPort(addr, strconv.Itoa(port)))
 	if err != nil {
-		return nil, fmt.Errorf("listen on TCP port %d: %w; another server may be using it, choose one with -p", port,
-			err)
+		return nil, fmt.Errorf("listen on TCP port %d: %w", port, ListenHint(err, "another server"))
 	}
 	return newListener(ctx, ln, timeout), nil
+}
+
+// ListenHint adds what may be the matter, and the way out; other is what uses the port, if somebody does.
+func ListenHint(err error, other string) error {
+	switch {
+	case isInUse(err):
+		return fmt.Errorf("%w; %s may be using the port, choose one with -p", err, other)
+	case isNotOurs(err):
+		return fmt.Errorf("%w; no interface of this host has the address (--bind)", err)
+	}
+	return err
 }
 
 // ListenFD listens on a socket that listens already, which others use after this process. Further clients wait for
@@ -123,53 +139,4 @@ func (l *Listener) Close() error {
 		return nil
 	}
 	return err
-}
-
-// Dial connects to a server. While nobody listens it tries again for patience,
-// so that both ends can be started together.
-func Dial(ctx context.Context, from, host string, port int, timeout, patience time.Duration) (*Conn, error) {
-	c, err := DialTCP(ctx, from, host, port, timeout, patience)
-	if err != nil {
-		return nil, err
-	}
-	return NewConn(ctx, c, Client, timeout), nil
-}
-
-// DialTCP connects a socket, from an address of this machine if one is named. It tries again for patience while nobody
-// listens, or while the name is not known yet.
-func DialTCP(ctx context.Context, from, host string, port int, timeout, patience time.Duration) (net.Conn, error) {
-	addr := net.JoinHostPort(host, strconv.Itoa(port))
-	end := time.Now().Add(patience)
-	for {
-		d := net.Dialer{Timeout: timeout}
-		if from != "" {
-			d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
-		}
-		c, err := d.DialContext(ctx, "tcp", addr)
-		if err == nil {
-			return c, nil
-		}
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("connect to %s: %w", addr, context.Cause(ctx))
-		}
-		hint, again := "", false
-		var dns *net.DNSError
-		var timed net.Error
-		switch {
-		case isRefused(err):
-			hint, again = "; no server is listening there, or a stock one is serving another client", true
-		case errors.As(err, &dns):
-			again = dns.IsNotFound || dns.IsTemporary || dns.IsTimeout
-		case errors.As(err, &timed) && timed.Timeout():
-			hint = fmt.Sprintf("; nothing answered for %v: the host is down, or a firewall drops TCP port %d", timeout,
-				port)
-		}
-		if !again || time.Now().After(end) {
-			return nil, fmt.Errorf("connect to %s: %w%s", addr, err, hint)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }

@@ -1,9 +1,16 @@
 package wire
 
 import (
+	"context"
+	"io"
+	"net"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestListenFD refuses what is no socket. TestRXE_ServeStock has those that are.
@@ -12,6 +19,57 @@ func TestListenFD(t *testing.T) {
 		_, err := ListenFD(t.Context(), fd, time.Minute)
 		if err == nil || !strings.Contains(err.Error(), "descriptor") {
 			t.Errorf("descriptor %d: %v", fd, err)
+		}
+	}
+}
+
+// TestNameNotYetKnown: a name server that cannot be reached, or does not know a name, is asked again.
+func TestNameNotYetKnown(t *testing.T) {
+	for name, look := range map[string]func(context.Context) error{
+		"tcp": func(ctx context.Context) error {
+			_, err := DialTCP(ctx, TCP, "", "host.invalid.", 1, testutil.Patience, testutil.Patience, "nobody")
+			return err
+		},
+		"rdma_cm": func(ctx context.Context) error {
+			_, err := LookUp(ctx, "ip", "host.invalid.", testutil.Patience)
+			return err
+		},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var asked atomic.Int32
+		old := net.DefaultResolver
+		r := &net.Resolver{PreferGo: true}
+		r.Dial = func(context.Context, string, string) (net.Conn, error) {
+			if asked.Add(1) == 20 { // one time it asks each server twice for both families
+				cancel(io.EOF)
+			}
+			return nil, syscall.ENETUNREACH
+		}
+		net.DefaultResolver = r
+		err := look(ctx)
+		net.DefaultResolver = old
+		if err == nil || context.Cause(ctx) != io.EOF {
+			t.Errorf("%s: %v, asked %d times", name, err, asked.Load())
+		}
+		cancel(nil)
+	}
+}
+
+// TestListenHint tells a port that is in use from an address that is not there.
+func TestListenHint(t *testing.T) {
+	l, err := Listen(t.Context(), TCP, "127.0.0.1", 0, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, tc := range []struct {
+		addr string
+		want string
+	}{{"127.0.0.1", "another server may be using the port"},
+		{"192.0.2.1", "no interface of this host has the address"}} {
+		if _, err := Listen(t.Context(), TCP, tc.addr, l.Port(), time.Minute); err == nil ||
+			!strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.addr, err, tc.want)
 		}
 	}
 }

@@ -32,6 +32,7 @@ type Params struct {
 	Infinite      bool   // no end; Iters and Duration say nothing
 	Sizes         string // of a sweep, if they are no powers of two; a peer tells only whether they are the same
 	sizesSum      uint64 // of Sizes, as a peer tells it
+	Payload       uint64 // Sum of a payload from a file; 0: perf's own
 }
 
 // The message that two of us exchange as step 5, all big endian:
@@ -44,7 +45,8 @@ type Params struct {
 //	32  duration u64, nanoseconds
 //	40  atomic operation
 //	41  sum of the list of sizes u64, 0 without one
-//	49  zeros up to 128, for later
+//	49  sum of the payload u64, 0 without a file
+//	57  zeros up to 128, for later
 const (
 	ourMagic  = "pverbs1\x00"
 	paramsLen = 128
@@ -79,6 +81,7 @@ func (p Params) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(p.Duration))
 	b = append(b, byte(p.Atomic))
 	b = binary.BigEndian.AppendUint64(b, p.sum())
+	b = binary.BigEndian.AppendUint64(b, p.Payload)
 	return append(b, make([]byte, paramsLen-(len(b)-start))...)
 }
 
@@ -100,6 +103,7 @@ func parseParams(b []byte) (Params, error) {
 		Reversed:      b[10]&flagReverse != 0,
 		PerPort:       b[10]&flagPorts != 0,
 		sizesSum:      binary.BigEndian.Uint64(b[41:]),
+		Payload:       binary.BigEndian.Uint64(b[49:]),
 		QPs:           int(binary.BigEndian.Uint32(b[12:])),
 		Size:          binary.BigEndian.Uint64(b[16:]),
 		Iters:         binary.BigEndian.Uint64(b[24:]),
@@ -120,8 +124,13 @@ func (p Params) sum() uint64 {
 	if p.Sizes == "" {
 		return p.sizesSum
 	}
+	return Sum([]byte(p.Sizes))
+}
+
+// Sum returns a number by which two ends tell whether they have the same.
+func Sum(b []byte) uint64 {
 	h := fnv.New64a()
-	h.Write([]byte(p.Sizes))
+	h.Write(b)
 	return h.Sum64()
 }
 
@@ -179,8 +188,20 @@ func (p Params) Check(peer Params) error {
 	add("figures of each port (--report-per-port)", p.PerPort, peer.PerPort)
 	add("multicast (-g)", p.Multicast, peer.Multicast)
 	add("payload check (--verify)", p.Verify, peer.Verify)
+	if p.Verify && peer.Verify && p.Payload != peer.Payload {
+		add("payload to check (--payload-file-path)", nameOf(p.Payload, "one file"),
+			nameOf(peer.Payload, "another file"))
+	}
 	if diff != nil {
 		return &MismatchError{diff}
 	}
 	return nil
+}
+
+// nameOf names a payload by its sum.
+func nameOf(sum uint64, file string) string {
+	if sum == 0 {
+		return "perf's own"
+	}
+	return file
 }

@@ -10,6 +10,14 @@ import (
 
 func isRefused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
+func isInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
+
+func isNotOurs(err error) bool { return errors.Is(err, syscall.EADDRNOTAVAIL) }
+
+func isUnreachable(err error) bool {
+	return errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
+}
+
 func isReset(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -148,6 +148,30 @@ func TestSizesDiffer(t *testing.T) {
 	}
 }
 
+// TestPayloadsDiffer: where both check the payload, both have it from the same file.
+func TestPayloadsDiffer(t *testing.T) {
+	for _, tc := range []struct {
+		ours, peer uint64
+		verify     bool
+		want       string
+	}{
+		{0, 0, true, ""}, {5, 5, true, ""}, {5, 6, false, ""}, {0, 6, false, ""},
+		{5, 6, true, "one file here, another file at the peer"}, {0, 6, true, "perf's own here, another file"},
+		{5, 0, true, "one file here, perf's own at the peer"},
+	} {
+		ours, peer := testParams, testParams
+		ours.Payload, peer.Payload, ours.Verify, peer.Verify = tc.ours, tc.peer, tc.verify, tc.verify
+		told, err := parseParams(peer.append(nil))
+		if err != nil || told != peer {
+			t.Fatalf("%+v, %v", told, err)
+		}
+		err = ours.Check(told)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v: %v", tc, err)
+		}
+	}
+}
+
 var testParams = Params{Verb: Write, Metric: Bandwidth, Size: 65536, Iters: 5000, QPs: 2, Bidirectional: true}
 
 func TestParamsCheck(t *testing.T) {
@@ -343,14 +367,14 @@ func TestVersion628(t *testing.T) {
 
 func TestOursMeetOurs(t *testing.T) {
 	run := func(p, q Params) (a Agreed, errC, errS error) {
-		ln, err := Listen(t.Context(), "127.0.0.1", 0, testutil.Patience)
+		ln, err := Listen(t.Context(), TCP, "127.0.0.1", 0, testutil.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer ln.Close()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			c, err := Dial(t.Context(), "", "127.0.0.1", ln.Port(), testutil.Patience, 0)
+			c, err := Dial(t.Context(), TCP, "", "127.0.0.1", ln.Port(), testutil.Patience, 0)
 			if err != nil {
 				errC = err
 				return
@@ -447,12 +471,12 @@ func TestStrangers(t *testing.T) {
 }
 
 func TestSecondClientIsTurnedAway(t *testing.T) {
-	ln, err := Listen(t.Context(), "127.0.0.1", 0, testutil.Patience)
+	ln, err := Listen(t.Context(), TCP, "127.0.0.1", 0, testutil.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dial := func() *Conn {
-		c, err := Dial(t.Context(), "", "127.0.0.1", ln.Port(), testutil.Patience, 0)
+		c, err := Dial(t.Context(), TCP, "", "127.0.0.1", ln.Port(), testutil.Patience, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -552,7 +576,7 @@ func TestDialNobody(t *testing.T) {
 	}
 	port := ln.Addr().(*net.TCPAddr).Port
 	ln.Close()
-	_, err = Dial(t.Context(), "", "127.0.0.1", port, time.Second, 100*time.Millisecond)
+	_, err = Dial(t.Context(), TCP, "", "127.0.0.1", port, time.Second, 100*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "no server is listening") {
 		t.Errorf("Dial = %v", err)
 	}

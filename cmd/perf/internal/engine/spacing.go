@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
+)
+
+// spacing takes the times between the completions of a loop. What the loop does not do has none.
+type spacing struct{ sends, recvs *measure.Spacing }
+
+// of has a loop take them, if they were asked for.
+func (s *spacing) of(r *run, l *loop.Bandwidth) {
+	if !r.plan.HWTimestamps {
+		return
+	}
+	tick, mask := r.Clock()
+	stamped := func(c loop.Completions, s **measure.Spacing) loop.Completions {
+		if c == nil {
+			return nil
+		}
+		*s = measure.NewSpacing(tick, mask)
+		return loop.Stamped{Completions: c, Spacing: *s}
+	}
+	l.Sends, l.Recvs = stamped(l.Sends, &s.sends), stamped(l.Recvs, &s.recvs)
+}
+
+// summary returns the figures of all loops.
+func summary(times []spacing) (sends, recvs *measure.SpacingSummary) {
+	var s, r []*measure.Spacing
+	for _, t := range times {
+		if t.sends != nil {
+			s = append(s, t.sends)
+		}
+		if t.recvs != nil {
+			r = append(r, t.recvs)
+		}
+	}
+	return measure.SpacingOf(s), measure.SpacingOf(r)
+}

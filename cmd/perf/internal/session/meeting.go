@@ -1,0 +1,107 @@
+package session
+
+import (
+	"net/netip"
+
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/cm"
+	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
+)
+
+// meeting is where the exchange goes: over TCP, or over a connection of rdma_cm.
+type meeting interface {
+	dial() (*wire.Conn, error)
+	// accept waits for a client. waiting is told where.
+	accept(waiting func(port int)) (*wire.Conn, error)
+	// close ends the refusal of further clients.
+	close() error
+}
+
+// tcpMeeting is a meeting over TCP.
+type tcpMeeting struct {
+	*Session
+	listener *wire.Listener // of a server
+}
+
+func (m *tcpMeeting) network() string {
+	if m.plan.IPv6 {
+		return wire.TCP6
+	}
+	return wire.TCP
+}
+
+func (m *tcpMeeting) dial() (*wire.Conn, error) {
+	p := &m.plan
+	return wire.Dial(m.ctx, m.network(), p.Bind, p.Host, p.Port, p.Timeout, p.Patience)
+}
+
+func (m *tcpMeeting) accept(waiting func(port int)) (*wire.Conn, error) {
+	p := &m.plan
+	listen := func() (*wire.Listener, error) { return wire.Listen(m.ctx, m.network(), p.Bind, p.Port, p.Timeout) }
+	if p.ListenFD != 0 {
+		listen = func() (*wire.Listener, error) { return wire.ListenFD(m.ctx, p.ListenFD, p.Timeout) }
+	}
+	var err error
+	if m.listener, err = listen(); err != nil {
+		return nil, err
+	}
+	waiting(m.listener.Port())
+	return m.listener.Accept(m.ctx)
+}
+
+func (m *tcpMeeting) close() error {
+	if m.listener == nil {
+		return nil
+	}
+	return m.listener.Close()
+}
+
+// cmMeeting is a meeting over a connection of rdma_cm. Its device need not be that of the test.
+type cmMeeting struct {
+	*Session
+	listener *cm.Listener // of a server
+	peer     *cm.Peer
+}
+
+func (m *cmMeeting) options() cm.Options {
+	p := &m.plan
+	o := cm.Options{Timeout: p.Timeout, Patience: p.Patience, IPv6: p.IPv6}
+	if a, err := netip.ParseAddr(p.Bind); err == nil {
+		o.Local = func(netip.Addr) netip.Addr { return a }
+	}
+	return o
+}
+
+func (m *cmMeeting) dial() (*wire.Conn, error) {
+	var err error
+	if m.peer, err = cm.Dial(m.ctx, m.plan.Host, m.plan.Port, m.options()); err != nil {
+		return nil, err
+	}
+	return m.conn(wire.Client), nil
+}
+
+func (m *cmMeeting) accept(waiting func(port int)) (*wire.Conn, error) {
+	var err error
+	if m.listener, err = cm.Listen(m.ctx, m.plan.Bind, m.plan.Port, m.options()); err != nil {
+		return nil, err
+	}
+	waiting(m.listener.Port())
+	anyDevice := func(string, uint8) error { return nil }
+	if m.peer, err = m.listener.Accept(m.ctx, anyDevice); err != nil {
+		return nil, err
+	}
+	m.peer.Ready()
+	return m.conn(wire.Server), nil
+}
+
+func (m *cmMeeting) conn(role wire.Role) *wire.Conn {
+	c := wire.NewConn(m.ctx, m.peer, role, m.plan.Timeout)
+	c.UseStructs()
+	return c
+}
+
+func (m *cmMeeting) close() error {
+	if m.listener == nil {
+		return nil
+	}
+	return m.listener.Close()
+}

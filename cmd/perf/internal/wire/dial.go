@@ -1,0 +1,83 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+)
+
+// Dial connects to a server. While nobody listens it tries again for patience,
+// so that both ends can be started together.
+func Dial(ctx context.Context, network, from, host string, port int, timeout, patience time.Duration) (*Conn, error) {
+	c, err := DialTCP(ctx, network, from, host, port, timeout, patience,
+		"no server is listening there, or a stock one is serving another client")
+	if err != nil {
+		return nil, err
+	}
+	return NewConn(ctx, c, Client, timeout), nil
+}
+
+const betweenTries = 50 * time.Millisecond
+
+// DialTCP connects a socket, from an address of this machine if one is named. It tries again for patience while nobody
+// listens, the name is not known yet, or nothing leads there yet; nobody says what may be the matter if nobody listens.
+func DialTCP(ctx context.Context, network, from, host string, port int, timeout, patience time.Duration,
+	nobody string) (net.Conn, error) {
+	addr := net.JoinHostPort(host, strconv.Itoa(port))
+	end := time.Now().Add(patience)
+	for {
+		d := net.Dialer{Timeout: timeout}
+		if from != "" {
+			d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+		}
+		c, err := d.DialContext(ctx, network, addr)
+		if err == nil {
+			return c, nil
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("connect to %s: %w", addr, context.Cause(ctx))
+		}
+		hint, again := "", false
+		var dns *net.DNSError
+		var timed net.Error
+		switch {
+		case isRefused(err):
+			hint, again = "; "+nobody, true
+		case errors.As(err, &dns):
+			again = true
+		case isUnreachable(err):
+			again = true
+			hint = fmt.Sprintf("; the host is down, no route leads to it, or a firewall refuses TCP port %d", port)
+		case errors.As(err, &timed) && timed.Timeout():
+			hint = fmt.Sprintf("; nothing answered for %v: the host is down, or a firewall drops TCP port %d", timeout,
+				port)
+		}
+		if !again || time.Now().After(end) {
+			return nil, fmt.Errorf("connect to %s: %w%s", addr, err, hint)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(betweenTries):
+		}
+	}
+}
+
+// LookUp returns the addresses of a host, of both families ("ip") or of one ("ip6"), and tries again for patience while
+// the name is not known yet.
+func LookUp(ctx context.Context, network, host string, patience time.Duration) ([]netip.Addr, error) {
+	end := time.Now().Add(patience)
+	for {
+		ips, err := net.DefaultResolver.LookupNetIP(ctx, network, host)
+		if err == nil || ctx.Err() != nil || time.Now().After(end) {
+			return ips, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(betweenTries):
+		}
+	}
+}
