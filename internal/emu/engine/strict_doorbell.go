@@ -79,8 +79,14 @@ func (s *checks) blueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32, size
 	if size < 16 || n > qp.SQ.Count {
 		return
 	}
-	v := sendBlocks(s.e.io.win[:0], &qp.SQ, idx, n)
-	if qp.Mem.ReadV(ring[:n<<blockShift], v) != nil || !bytes.Equal(ring[:8], first[:]) {
+	if t := qp.Run.Strict.Ring; int16(uint16(idx)-uint16(qp.Run.Tail)) < 0 && t != nil {
+		// Executed before its doorbell was seen, as the record said so: it may be overwritten at this moment.
+		from := t[(idx&(qp.SQ.Count-1))<<blockShift:]
+		copy(ring[copy(ring[:n<<blockShift], from):n<<blockShift], t)
+	} else if qp.Mem.ReadV(ring[:n<<blockShift], sendBlocks(s.e.io.win[:0], &qp.SQ, idx, n)) != nil {
+		return
+	}
+	if !bytes.Equal(ring[:8], first[:]) {
 		return // overwritten already: nothing to compare with
 	}
 	if hole := missingFrom(reg[:size], ring[:size], at); hole > 0 && tornTooOften(qp) {
@@ -89,7 +95,7 @@ func (s *checks) blueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32, size
 	}
 	for o := 8; o+8 <= size; o += 8 {
 		got := copied[o : o+8]
-		if bytes.Equal(got, ring[o:o+8]) || zeros(got) || bytes.Equal(got, last[o:o+8]) || leftOver(page, o&63, got) {
+		if bytes.Equal(got, ring[o:o+8]) || zeros(got) || bytes.Equal(got, last[o:o+8]) || leftOver(page, qp, idx, n, o&63, got) {
 			continue
 		}
 		if tornTooOften(qp) {
@@ -117,15 +123,21 @@ func tornTooOften(qp *hca.QP) bool {
 }
 
 // leftOver reports whether 8 bytes of a slot, at off in their block, are of any WQE of the page's queues: of a copy
-// that an 8-byte doorbell followed before anybody looked.
-func leftOver(page *hca.UAR, off int, b []byte) bool {
-	for _, qp := range page.QPs {
-		ring := make([]byte, qp.SQ.Count<<blockShift)
-		if len(ring) == 0 || qp.Mem.Read(qp.SQ.Base, ring) != nil {
+// that an 8-byte doorbell followed before anybody looked. That WQE may be overwritten: what was executed last is kept.
+// What was where the WQE of qp lies, n blocks at idx, is no explanation: a copy that was made too early has it.
+func leftOver(page *hca.UAR, qp *hca.QP, idx, n uint32, off int, b []byte) bool {
+	for _, q := range page.QPs {
+		if q.SQ.Count == 0 {
 			continue
 		}
-		for ; len(ring) > 0; ring = ring[1<<blockShift:] {
-			if bytes.Equal(ring[off:off+8], b) {
+		ring, was := make([]byte, q.SQ.Count<<blockShift), q.Run.Strict.Ring
+		if q.Mem.Read(q.SQ.Base, ring) != nil {
+			continue
+		}
+		for i := range q.SQ.Count {
+			at := int(i)<<blockShift + off
+			own := q == qp && (i-idx)&(q.SQ.Count-1) < n
+			if bytes.Equal(ring[at:at+8], b) || !own && at < len(was) && bytes.Equal(was[at:at+8], b) {
 				return true
 			}
 		}

@@ -249,3 +249,56 @@ func TestBlueFlameGood(t *testing.T) {
 	}
 	p.r.clean()
 }
+
+// TestBlueFlameOverwritten rings by copies that nobody sees, because an 8-byte doorbell in the same slot follows, and
+// overwrites their WQEs, which are executed, before anybody looks at the slot.
+func TestBlueFlameOverwritten(t *testing.T) {
+	p := newPair(t, qpOpts{sq: 16}, nil)
+	a, k := p.mb.at(0)
+	post := func() []byte {
+		data := make([]byte, 28)
+		fill(data, byte(p.qa.pi))
+		at := int(p.qa.post(opWrite, signaled, 0, raddr(a, k), inlineSeg(data))) % 16
+		return p.qa.sq[at*64:][:64]
+	}
+	for range 10 {
+		copy(p.a.uar.Page[0x808:0x840], post()[8:])
+		p.a.slot = 1
+		p.qa.ring()
+		p.acq.want(0, -1)
+		p.a.slot = 0
+		first := int(p.qa.pi-1) % 16
+		post()
+		p.qa.ring()
+		fill(p.qa.sq[first*64+8:][:56], 0xee) // as the next WQE that comes there
+		p.acq.want(0, -1)
+	}
+	p.r.clean()
+}
+
+// TestBlueFlameLate has WQEs executed, because the record announced them, and half overwritten before their copies are
+// looked at: the control segment is written last.
+func TestBlueFlameLate(t *testing.T) {
+	p := newPair(t, qpOpts{sq: 16}, nil)
+	a, k := p.mb.at(0)
+	for range 10 {
+		data := make([]byte, 28)
+		fill(data, byte(p.qa.pi))
+		p.qa.post(opWrite, signaled, 0, raddr(a, k), inlineSeg(data))
+		first := p.qa.last
+		fill(data, byte(p.qa.pi+100))
+		p.qa.post(opWrite, signaled, 0, raddr(a, k), inlineSeg(data))
+		second := p.qa.last
+		p.qa.last = first
+		p.qa.ring()
+		p.acq.want(0, -1)
+		p.acq.want(0, -1)
+		p.qa.last = second
+		late := p.qa.sq[int(p.qa.pi-1)%16*64:][:64]
+		copy(p.a.uar.Page[0x808+p.a.slot*0x100:], late[8:])
+		fill(late[16:], 0xee)
+		p.qa.ring()
+		p.r.settle()
+	}
+	p.r.clean()
+}

@@ -65,6 +65,7 @@ func (s *checks) unchanged(qp *hca.QP, tail uint32) {
 		return
 	}
 	was := w.buf[from<<blockShift:][:len(now)]
+	keepExecuted(qp, tail, was)
 	if bytes.Equal(now, was) {
 		return
 	}
@@ -75,4 +76,14 @@ func (s *checks) unchanged(qp *hca.QP, tail uint32) {
 			return
 		}
 	}
+}
+
+// keepExecuted keeps blocks of the send queue, from tail on, as they were executed: the program may overwrite them.
+func keepExecuted(qp *hca.QP, tail uint32, blocks []byte) {
+	t := &qp.Run.Strict
+	if size := int(qp.SQ.Count) << blockShift; len(t.Ring) != size {
+		t.Ring = make([]byte, size)
+	}
+	n := copy(t.Ring[(tail&(qp.SQ.Count-1))<<blockShift:], blocks)
+	copy(t.Ring, blocks[n:])
 }

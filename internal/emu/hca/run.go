@@ -60,6 +60,7 @@ type QPStrict struct {
 	ResetPost uint8  // looks in turn that found receives posted in RESET
 	Blue      bool   // a register held a whole WQE since the last record
 	Torn      uint64 // copies of which a part never came
+	Ring      []byte // the send queue's blocks as they were executed last
 }
 
 // CQRun is the engine's state of a CQ.
