@@ -95,7 +95,8 @@ func (s *checks) blueFlame(page *hca.UAR, qp *hca.QP, slot int, idx uint32, size
 	}
 	for o := 8; o+8 <= size; o += 8 {
 		got := copied[o : o+8]
-		if bytes.Equal(got, ring[o:o+8]) || zeros(got) || bytes.Equal(got, last[o:o+8]) || leftOver(page, qp, idx, n, o&63, got) {
+		if bytes.Equal(got, ring[o:o+8]) || zeros(got) || bytes.Equal(got, last[o:o+8]) ||
+			leftOver(page, qp, idx, n, o&63, got) {
 			continue
 		}
 		if tornTooOften(qp) {
