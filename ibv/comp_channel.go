@@ -24,6 +24,7 @@ type CompChannel struct {
 	poll   *pollfd.FD
 	stop   chan struct{} // closed when the reader has returned
 	err    error         // why it returned, if not because of Close; set before stop is closed
+	manual *manualReader // nil: the goroutine reads
 
 	mu   sync.Mutex
 	next uintptr
@@ -50,7 +51,16 @@ func (d *Device) CreateCompChannel() (*CompChannel, error) {
 	return d.newCompChannel(&d.node)
 }
 
+// newCompChannel makes a channel and the goroutine that reads it.
 func (d *Device) newCompChannel(parents ...*node) (*CompChannel, error) {
+	ch, err := d.makeCompChannel(parents...)
+	if err == nil {
+		go ch.read()
+	}
+	return ch, err
+}
+
+func (d *Device) makeCompChannel(parents ...*node) (*CompChannel, error) {
 	h, err := d.v.CreateCompChannel(d.handle)
 	if err != nil {
 		return nil, &OpError{Op: "create comp channel", Object: d.Name(), Err: err}
@@ -64,7 +74,6 @@ func (d *Device) newCompChannel(parents ...*node) (*CompChannel, error) {
 		direct: make(map[uintptr]*CQ)}
 	ch.node.initNumbered("comp channel", d.Name(), parents...)
 	life.Watch(ch, &ch.life)
-	go ch.read()
 	return ch, nil
 }
 
@@ -170,6 +179,9 @@ func (ch *CompChannel) remove(cq *CQ) {
 func (ch *CompChannel) Close() error {
 	return ch.node.close(func() error {
 		ch.poll.Close()
+		if ch.manual != nil {
+			ch.manual.finish(ch)
+		}
 		<-ch.stop
 		return ch.dev.v.DestroyCompChannel(ch.handle)
 	})

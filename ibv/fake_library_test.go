@@ -230,6 +230,7 @@ func TestRemovedDevice(t *testing.T) {
 		td := must(c.AllocThreadDomain())(t)
 		parent := must(c.AllocParentDomain(pd, td))(t)
 		ch := must(c.CreateCompChannel())(t)
+		manual := must(c.CreateManualCompChannel())(t)
 		cq := must(c.CreateCQ(8, &CQOptions{Channel: ch}))(t)
 		srq := must(pd.CreateSRQ(nil))(t)
 		qp := must(parent.CreateQP(cq, cq, &QPOptions{SRQ: srq}))(t)
@@ -241,7 +242,8 @@ func TestRemovedDevice(t *testing.T) {
 		}{
 			{"ibv_destroy_ah", ah}, {"ibv_dereg_mr", mr}, {"ibv_destroy_qp", qp}, {"ibv_destroy_srq", srq},
 			{"ibv_destroy_cq", cq},
-			{"ibv_destroy_comp_channel", ch}, {"ibv_dealloc_pd", parent}, {"dealloc_td", td}, {"ibv_dealloc_pd", pd},
+			{"ibv_destroy_comp_channel", ch}, {"ibv_destroy_comp_channel", manual}, {"ibv_dealloc_pd", parent},
+			{"dealloc_td", td}, {"ibv_dealloc_pd", pd},
 		}
 		for _, d := range destroys {
 			for _, e := range []syscall.Errno{syscall.EIO, syscall.ENODEV, syscall.EBUSY} {
