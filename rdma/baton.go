@@ -98,6 +98,7 @@ func (e *Engine) leaveTurn() {
 
 // poll handles a shard's completions until ctx ends, but for those that goroutines take that wait.
 func (e *Engine) poll(ctx context.Context, fail func(error)) {
+	defer context.AfterFunc(ctx, e.channel.Interrupt)()
 	for {
 		seen := e.cq.Events()
 		var err error
@@ -108,7 +109,7 @@ func (e *Engine) poll(ctx context.Context, fail func(error)) {
 			e.leaveTurn()
 		}
 		if err == nil {
-			err = e.cq.WaitEvent(ctx, seen)
+			err = e.readOrWait(ctx, seen)
 		}
 		if err != nil {
 			if ctx.Err() == nil {
@@ -120,12 +121,23 @@ func (e *Engine) poll(ctx context.Context, fail func(error)) {
 	}
 }
 
+// lookLater has look called after absence.
+// Preconditions: the caller has pollTurn.
+func (e *Engine) lookLater() {
+	if !e.baton.looking {
+		e.baton.looking, e.baton.looked = true, e.baton.turns
+		e.lookTimer.Reset(absence)
+	}
+}
+
 // look is called after absence. It arms the CQ if nobody has polled meanwhile.
 func (e *Engine) look() {
 	turn := e.tryTurn()
-	if turn && (!e.away.Load() || e.baton.turns == e.baton.looked) {
+	away := e.away.Load() || e.lead.reading.Load() == readAway
+	if turn && (!away || e.baton.turns == e.baton.looked) {
 		e.baton.looking = false
 		e.handOn(false)
+		e.promote()
 		return
 	}
 	e.mu.Lock()
@@ -145,21 +157,33 @@ func (e *Engine) stopLooking() {
 	e.pollTurn <- struct{}{}
 }
 
-// wait waits for ch. p, which may be nil, decides whether it polls meanwhile.
-func (e *Engine) wait(b bound, ch <-chan struct{}, p *patience) error {
-	switch {
-	case b.now:
-		return errWouldWait
-	case e.opt.Manual:
-		return e.waitManual(b, ch)
+// waitData waits for the token of a connection's reader or writer. p, which may be nil, decides whether it polls
+// meanwhile.
+func (e *Engine) waitData(b bound, ch *chan struct{}, p *patience) error {
+	if b.now || e.opt.Manual {
+		return e.wait(b, *ch)
 	}
 	if p != nil && e.opt.Spin > 0 && p.spins() && e.tryTurn() {
-		done, err := e.spin(b, ch)
+		done, err := e.spin(b, *ch)
 		e.handOn(done)
 		p.learn(done)
 		if done || err != nil {
 			return err
 		}
+	}
+	if e.leads(b.ends()) && e.read(b, ch) {
+		return nil
+	}
+	return e.wait(b, *ch)
+}
+
+// wait waits for ch.
+func (e *Engine) wait(b bound, ch <-chan struct{}) error {
+	switch {
+	case b.now:
+		return errWouldWait
+	case e.opt.Manual:
+		return e.waitManual(b, ch)
 	}
 	e.asleep.Add(1)
 	defer e.asleep.Add(-1)
@@ -217,10 +241,7 @@ func (e *Engine) handOn(soon bool) {
 	if soon && e.asleep.Load() == 0 {
 		if !e.armed() {
 			e.away.Store(true)
-			if !e.baton.looking {
-				e.baton.looking, e.baton.looked = true, e.baton.turns
-				e.lookTimer.Reset(absence)
-			}
+			e.lookLater()
 		}
 		e.leaveTurn()
 		return
@@ -259,11 +280,13 @@ func (e *Engine) catchUp(stop <-chan struct{}) {
 	}
 }
 
-// rearm arms the CQ if who has polled last did not. If somebody polls now, that is up to it.
+// rearm arms the CQ if who has polled last did not, and has the poller read events if nobody does. If somebody polls
+// now, arming is up to it.
 func (e *Engine) rearm() {
 	if e.away.Load() && e.tryTurn() {
 		e.handOn(false)
 	}
+	e.promote()
 }
 
 // patience decides whether a goroutine polls while it waits: while the answer mostly comes before it would give up.

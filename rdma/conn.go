@@ -369,7 +369,7 @@ func (l *link) flush(ctx context.Context) error {
 			break
 		}
 		l.mu.Unlock()
-		if err := l.e.wait(b, l.writeWake, nil); err != nil {
+		if err := l.e.waitData(b, &l.writeWake, nil); err != nil {
 			return err
 		}
 	}
@@ -385,7 +385,7 @@ func (l *link) flush(ctx context.Context) error {
 		l.pump()
 	}
 	l.mu.Unlock()
-	if err := l.e.wait(b, w.ch, nil); err != nil {
+	if err := l.e.wait(b, w.ch); err != nil {
 		return err
 	}
 	l.mu.Lock()

@@ -100,6 +100,7 @@ type Engine struct {
 	pd        *ibv.PD
 	cq        *ibv.CQ
 	srq       *ibv.SRQ
+	channel   *ibv.CompChannel // of cq; nil with EngineOptions.Manual
 	srqDepth  int
 	stride    int // bytes of a block with its headroom
 	perSlab   int
@@ -149,6 +150,7 @@ type Engine struct {
 	pollTurn  chan struct{} // of who polls; with it
 	wcs       []ibv.WC
 	baton     baton
+	lead      lead
 	away      atomic.Bool  // who has polled last comes back, and the CQ is not armed
 	asleep    atomic.Int32 // goroutines that wait and do not poll
 	lookTimer *time.Timer
@@ -202,6 +204,12 @@ func (e *Engine) open(attr *ibv.DeviceAttr, vector int) (err error) {
 	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sqDepth)
 	e.cqConns = min(startConns, e.opt.MaxConns)
 	opt := &ibv.CQOptions{Spin: -1, DataPath: e.opt.DataPath, CompVector: vector} // see idle
+	if !e.opt.Manual {
+		if e.channel, err = e.dev.CreateManualCompChannel(); err != nil {
+			return err
+		}
+		opt.Channel = e.channel
+	}
 	if e.cq, err = e.dev.CreateCQ(e.srqDepth+e.cqConns*sqDepth, opt); err != nil {
 		return err
 	}

@@ -389,7 +389,7 @@ func (l *link) endLeases() {
 // be there in part. Without the buffer, the error is ctx's, or the device failed and the peer may
 // still have access.
 func (s *Lease) Wait(ctx context.Context) (*Buffer, error) {
-	if err := s.l.e.wait(bound{ctx: ctx}, s.done, nil); err != nil {
+	if err := s.l.e.wait(bound{ctx: ctx}, s.done); err != nil {
 		return nil, err
 	}
 	c := &Conn{s.l}
@@ -414,7 +414,7 @@ func (s *Lease) Revoke(ctx context.Context) error {
 	s.l.mu.Lock()
 	s.revoke(ErrRevoked)
 	s.l.mu.Unlock()
-	if err := s.l.e.wait(bound{ctx: ctx}, s.done, nil); err != nil {
+	if err := s.l.e.wait(bound{ctx: ctx}, s.done); err != nil {
 		return err
 	}
 	return (&Conn{s.l}).fail("revoke", s.failed)

@@ -171,8 +171,15 @@ func newLink(e *Engine, kind connKind, o *Options, leases *leasing) *link {
 // base is how many blocks a connection is given without asking.
 func (l *link) base() int { return startWindow + l.leases0 }
 
-func (l *link) wakeReader() { wake(l.readWake) }
-func (l *link) wakeWriter() { wake(l.writeWake) }
+func (l *link) wakeReader() {
+	wake(l.readWake)
+	l.e.kick(&l.readWake)
+}
+
+func (l *link) wakeWriter() {
+	wake(l.writeWake)
+	l.e.kick(&l.writeWake)
+}
 
 func wake(ch chan struct{}) {
 	select {

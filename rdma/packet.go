@@ -263,7 +263,7 @@ func (c *PacketConn) receive(p []byte) (int, *PacketAddr, error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		if err := c.e.wait(b, c.readWake, nil); err != nil {
+		if err := c.e.wait(b, c.readWake); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -362,7 +362,7 @@ func (c *PacketConn) send(b bound, p []byte, to *packetPeer) (int, error) {
 	c.mu.Lock()
 	for len(c.free) == 0 && !c.closed && c.err == nil {
 		c.mu.Unlock()
-		if err := c.e.wait(b, c.writeWake, nil); err != nil {
+		if err := c.e.wait(b, c.writeWake); err != nil {
 			return 0, err
 		}
 		c.mu.Lock()

@@ -130,7 +130,7 @@ func (l *link) borrow(ctx context.Context) (*Region, error) {
 		if r != nil || err != nil {
 			return r, err
 		}
-		if err := l.e.wait(bound{ctx: ctx}, m.borrowWake, nil); err != nil {
+		if err := l.e.wait(bound{ctx: ctx}, m.borrowWake); err != nil {
 			return nil, err
 		}
 	}

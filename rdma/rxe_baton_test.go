@@ -137,19 +137,20 @@ func TestRXE_ClosedBeforeHandled(t *testing.T) {
 	}
 }
 
-// atRest waits until the CQs are armed and no timer runs: who is idle takes no processor time.
+// atRest waits until the CQs are armed, the poller sleeps, and no timer runs: who is idle takes no processor time.
 func atRest(t *testing.T, engines ...*Engine) {
 	t.Helper()
 	for _, e := range engines {
 		for end := time.Now().Add(testutil.Patience); ; time.Sleep(absence) {
 			e.pollTurn <- struct{}{}
-			rest := e.armed() && !e.baton.looking && !e.away.Load()
+			rest := e.armed() && !e.baton.looking && !e.away.Load() && e.lead.reading.Load() == readPoller
 			e.leaveTurn()
 			if rest {
 				break
 			}
 			if time.Now().After(end) {
-				t.Fatalf("%+v, away %v: want it armed, and nobody to look", e.baton, e.away.Load())
+				t.Fatalf("%+v, away %v, %d reads: want it armed, nobody to look, and the poller to read", e.baton,
+					e.away.Load(), e.lead.reading.Load())
 			}
 		}
 	}

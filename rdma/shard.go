@@ -15,6 +15,7 @@ func newShard(o EngineOptions, dev *ibv.Device) *Engine {
 	e := &Engine{opt: o, dev: dev, stride: o.Block + headroom, conns: make(map[*link]struct{}),
 		gone: make(chan struct{}), pollTurn: make(chan struct{}, 1), wcs: make([]ibv.WC, pollMost),
 		short: make(chan struct{}, 1)}
+	e.lead = newLead()
 	e.lookTimer = time.AfterFunc(time.Hour, e.look)
 	e.lookTimer.Stop()
 	e.share.Store(maxWindow)
@@ -61,6 +62,9 @@ func (e *Engine) closeShard() error {
 	}
 	if e.cq != nil {
 		errs = append(errs, e.cq.Close())
+	}
+	if e.channel != nil {
+		errs = append(errs, e.channel.Close())
 	}
 	return errors.Join(errs...)
 }

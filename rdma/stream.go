@@ -177,7 +177,7 @@ func (l *link) nextFrame(b bound) (frame, error) {
 			p, l.sentBefore = &l.reading, l.sent
 		}
 		l.mu.Unlock()
-		if err := l.e.wait(b, l.readWake, p); err != nil {
+		if err := l.e.waitData(b, &l.readWake, p); err != nil {
 			return frame{}, err
 		}
 	}
@@ -448,7 +448,7 @@ func (l *link) waitWrite(b bound) error {
 		l.pump()
 	}
 	l.mu.Unlock()
-	return l.e.wait(b, l.writeWake, nil)
+	return l.e.waitData(b, &l.writeWake, nil)
 }
 
 // SetDeadline sets the deadlines of reading and writing; the zero time means none.

@@ -1,0 +1,260 @@
+package rdma
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
+)
+
+// mayLead lets the next wait for a frame or for room evict the poller.
+func mayLead(e *Engine) {
+	e.lead.streak.Store(evictAfter)
+	e.lead.last.Store(math.MaxInt64)
+}
+
+// noPings has nothing but its peer wake a connection.
+func noPings(links ...*link) {
+	for _, l := range links {
+		l.mu.Lock()
+		l.keepAlive = 0
+		l.mu.Unlock()
+	}
+}
+
+// leading has f, which waits for ch, read the events of its engine, which is at rest. It returns when f sleeps, and
+// what f will return.
+func leading(t *testing.T, e *Engine, ch *chan struct{}, f func() error) (got chan error) {
+	t.Helper()
+	atRest(t, e)
+	mayLead(e)
+	got = make(chan error, 1)
+	go func() { got <- f() }()
+	for end := time.Now().Add(testutil.Patience); e.lead.asleep.Load() != ch; time.Sleep(absence / 10) {
+		if time.Now().After(end) {
+			t.Fatalf("%d reads: want who waits", e.lead.reading.Load())
+		}
+	}
+	return got
+}
+
+// TestRXE_LeadEnds has a reader that reads the device's events be woken by all that may end its wait.
+func TestRXE_LeadEnds(t *testing.T) {
+	tests := []struct {
+		name string
+		ends func(a, b *Stream)
+		want error
+	}{
+		{"a frame", func(a, _ *Stream) { _, _ = a.Write([]byte("x")) }, nil},
+		{"the peer's FIN", func(a, _ *Stream) { _ = a.CloseWrite() }, io.EOF},
+		{"the peer's Close", func(a, _ *Stream) { _ = a.Close() }, io.EOF},
+		{"the peer's end", func(a, _ *Stream) { a.l.fail(errors.New("a test")) }, ErrPeerGone},
+		{"CloseRead", func(_, b *Stream) { _ = b.CloseRead() }, io.EOF},
+		{"Close", func(_, b *Stream) { _ = b.Close() }, net.ErrClosed},
+		{"a deadline", func(_, b *Stream) { _ = b.SetReadDeadline(time.Now()) }, os.ErrDeadlineExceeded},
+		{"a deadline that comes", func(_, b *Stream) {
+			_ = b.SetReadDeadline(time.Now().Add(absence))
+		}, os.ErrDeadlineExceeded},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server, client := newEngines(t, &EngineOptions{Spin: -1})
+			a, b := streams(t, server, client)
+			defer a.Close()
+			defer b.Close()
+			noPings(a.l, b.l)
+			got := leading(t, server, &b.l.readWake, func() error {
+				_, err := b.Read(make([]byte, 10))
+				return err
+			})
+			tt.ends(a, b)
+			if err := <-got; !errors.Is(err, tt.want) {
+				t.Errorf("%v, want %v", err, tt.want)
+			}
+			atRest(t, server)
+		})
+	}
+}
+
+// TestRXE_LeadContext has contexts end the waits of who reads the device's events: one that it has begun to read with,
+// and another one, with which it does not.
+func TestRXE_LeadContext(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Spin: -1})
+	a, b := conns(t, server, client)
+	defer a.Close()
+	defer b.Close()
+	noPings(a.l, b.l)
+	recv := func(ctx context.Context) func() error {
+		return func() error {
+			m, err := b.Recv(ctx)
+			if err == nil {
+				m.Release()
+			}
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(timeout(t))
+	got := leading(t, server, &b.l.readWake, func() error {
+		for range 3 {
+			ok(t, recv(ctx)())
+		}
+		return recv(ctx)()
+	})
+	for range 3 {
+		ok(t, a.Send(ctx, []byte("x")))
+		time.Sleep(absence / 4)
+	}
+	ok(t, a.Send(ctx, []byte("x")))
+	ok(t, <-got)
+	got = leading(t, server, &b.l.readWake, recv(ctx))
+	cancel()
+	if err := <-got; err != context.Canceled {
+		t.Errorf("%v, want %v", err, context.Canceled)
+	}
+	atRest(t, server)
+
+	got = leading(t, server, &b.l.readWake, func() error {
+		ok(t, recv(timeout(t))())
+		other, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(2*absence, cancel)
+		return recv(other)()
+	})
+	ok(t, a.Send(timeout(t), []byte("x")))
+	if err := <-got; err != context.Canceled {
+		t.Errorf("another context: %v, want %v", err, context.Canceled)
+	}
+	atRest(t, server)
+}
+
+// TestRXE_LeadOthers has others wait while one reads the device's events, and after it has left.
+func TestRXE_LeadOthers(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Spin: -1})
+	ctx := timeout(t)
+	var a, b [2]*Stream
+	for i := range a {
+		a[i], b[i] = streams(t, server, client)
+		defer a[i].Close()
+		defer b[i].Close()
+	}
+	read := func(s *Stream) func() error {
+		return func() error {
+			_, err := s.Read(make([]byte, 1))
+			return err
+		}
+	}
+	write := func(s *Stream) { _, _ = s.Write([]byte("x")) }
+	waiter := func(f func() error) chan error {
+		got := make(chan error, 1)
+		go func() { got <- f() }()
+		for server.asleep.Load() < 2 && ctx.Err() == nil {
+			time.Sleep(absence / 10)
+		}
+		return got
+	}
+	first := leading(t, server, &b[0].l.readWake, read(b[0]))
+	second := waiter(read(b[1]))
+	write(a[1])
+	ok(t, <-second) // it is told by the first
+	if server.lead.reading.Load() != readWaiter {
+		t.Errorf("%d reads, want the first", server.lead.reading.Load())
+	}
+	second = waiter(read(b[1]))
+	write(a[0])
+	ok(t, <-first)
+	write(a[1])
+	ok(t, <-second) // by the poller
+	atRest(t, server)
+
+	// Who comes while the one that reads is away.
+	first = leading(t, server, &b[0].l.readWake, read(b[0]))
+	write(a[0])
+	ok(t, <-first)
+	second = make(chan error, 1)
+	go func() { second <- read(b[1])() }()
+	write(a[1])
+	ok(t, <-second)
+	atRest(t, server)
+}
+
+// TestRXE_LeadWriter has a writer that waits for room read the device's events, and a reader of the same stream beside
+// it.
+func TestRXE_LeadWriter(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Spin: -1})
+	a, b := streams(t, server, client)
+	defer a.Close()
+	defer b.Close()
+	const size = 8 << 20 // more than fits before somebody reads
+	wrote := leading(t, client, &a.l.writeWake, func() error {
+		_, err := a.Write(make([]byte, size))
+		return err
+	})
+	answer := make(chan error, 1)
+	go func() {
+		_, err := io.ReadFull(a, make([]byte, 1))
+		answer <- err
+	}()
+	if _, err := io.ReadFull(b, make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	ok(t, <-wrote)
+	_, err := b.Write([]byte("x"))
+	ok(t, err)
+	ok(t, <-answer)
+	atRest(t, server, client)
+}
+
+// TestRXE_LeadOften has who waits often read events by itself, and who waits seldom, or with others, not.
+func TestRXE_LeadOften(t *testing.T) {
+	server, client := newEngines(t, &EngineOptions{Spin: -1})
+	a, b := streams(t, server, client)
+	defer a.Close()
+	defer b.Close()
+	p := make([]byte, 1)
+	turn := func() {
+		_, err := a.Write(p)
+		ok(t, err)
+		_, err = b.Read(p)
+		ok(t, err)
+	}
+	atRest(t, server)
+	for range evictAfter + 2 {
+		time.Sleep(2 * soon)
+		turn()
+	}
+	if got := server.lead.reading.Load(); got == readAway {
+		t.Errorf("%d reads, which seldom waits", got)
+	}
+	c, d := streams(t, server, client)
+	defer c.Close()
+	defer d.Close()
+	other := make(chan error, 1)
+	go func() {
+		_, err := d.Read(make([]byte, 1))
+		other <- err
+	}()
+	for server.asleep.Load() == 0 {
+		time.Sleep(absence / 10)
+	}
+	for range 10 * evictAfter {
+		turn()
+		if got := server.lead.reading.Load(); got == readAway {
+			t.Errorf("%d reads, while another one waits", got)
+		}
+	}
+	_, err := c.Write(p)
+	ok(t, err)
+	ok(t, <-other)
+	for end := time.Now().Add(testutil.Patience); server.lead.reading.Load() != readAway; {
+		turn()
+		if time.Now().After(end) {
+			t.Fatal("nobody but the poller reads")
+		}
+	}
+	atRest(t, server, client)
+}
