@@ -14,6 +14,8 @@ import (
 type lib struct {
 	*librdmacm.Sockets
 	listening, connecting service
+
+	finding sync.Mutex // held by a Listen while it compares the descriptors before and after
 }
 
 // library opens librdmacm once.

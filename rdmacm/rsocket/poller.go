@@ -34,7 +34,7 @@ type Poller struct {
 	changed bool // socks has changed since fds was made
 
 	// Used only by the goroutine in Wait.
-	fds   []librdmacm.PollFD // the pipe, then one for each of list
+	fds   []librdmacm.PollFD // the pipe, one for each of list, the queues of those that listen
 	list  []*Socket
 	held  []*Socket
 	ready []Ready
@@ -224,6 +224,11 @@ func (p *Poller) refresh() {
 	for s, ev := range p.socks {
 		p.fds = append(p.fds, librdmacm.PollFD{FD: int32(s.fd), Events: int16(ev)})
 		p.list = append(p.list, s)
+	}
+	for _, s := range p.list { // what rpoll does not watch by itself
+		if q := s.queue.Load(); q != 0 && p.socks[s]&PollIn != 0 {
+			p.fds = append(p.fds, librdmacm.PollFD{FD: q, Events: int16(PollIn)})
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pureverbs/pureverbs/ibv"
+	"github.com/pureverbs/pureverbs/internal/bind/librdmacm"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -298,6 +300,55 @@ func TestRXERsocketMany(t *testing.T) {
 	}
 	if n := runtime.NumGoroutine(); n > before+2 {
 		t.Errorf("%d goroutines, %d before", n, before)
+	}
+}
+
+// TestRXERsocketPoller_Accept: a poller watches what raccept reads from, since the library's rpoll does not. It would
+// find a request only when it wakes up on its own, after up to five seconds.
+func TestRXERsocketPoller_Accept(t *testing.T) {
+	other, _ := listen(t)
+	l, addr := listen(t)
+	p := closing(t, must(NewPoller())(t))
+	ok(t, p.Add(other, PollIn))
+	ok(t, p.Add(l, PollIn))
+	waiting := func(s *Socket) int {
+		return must(l.lib.Poll([]librdmacm.PollFD{{FD: s.queue.Load(), Events: int16(PollIn)}}, 0))(t)
+	}
+	if l.queue.Load() == 0 || l.queue.Load() == other.queue.Load() {
+		t.Fatalf("the queues are %d and %d", l.queue.Load(), other.queue.Load())
+	}
+	for range 2 {
+		if n := waiting(l) + waiting(other); n != 0 {
+			t.Fatalf("%d queues have something before there is a request", n)
+		}
+		s, _ := newTest(t, Stream)
+		ok(t, s.SetNonblock(false)) // an old library counts those that do not block
+		done := make(chan error)
+		go func() { done <- s.Connect(addr) }()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ready, err := p.Wait(ctx)
+		cancel()
+		ok(t, err)
+		if len(ready) != 1 || ready[0].Socket != l {
+			t.Fatalf("ready are %v, want the listener", ready)
+		}
+		if waiting(l) != 1 || waiting(other) != 0 {
+			t.Errorf("%d and %d wait for the listener and for the other, want 1 and 0", waiting(l), waiting(other))
+		}
+		if !slices.ContainsFunc(p.fds, func(f librdmacm.PollFD) bool { return f.FD == l.queue.Load() }) {
+			t.Error("the poller does not watch the queue")
+		}
+		n, _, err := l.Accept()
+		ok(t, err)
+		ok(t, <-done)
+		ok(t, s.Close())
+		ok(t, n.Close())
+	}
+	ok(t, p.Add(l, PollOut)) // then the queue must not end every wait at once
+	ok(t, p.Add(other, 0))
+	p.refresh()
+	if len(p.fds) != 3 {
+		t.Errorf("a poller that accepts nothing watches %d descriptors, want its own and two sockets", len(p.fds))
 	}
 }
 

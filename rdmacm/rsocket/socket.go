@@ -28,7 +28,8 @@ type Socket struct {
 	typ    Type
 
 	blocks  atomic.Bool
-	peer    atomic.Bool // of a datagram socket: it has one
+	peer    atomic.Bool  // of a datagram socket: it has one
+	queue   atomic.Int32 // of a listening socket: the descriptor that is readable while requests wait, or 0
 	reading direction
 	writing direction
 
@@ -134,7 +135,9 @@ func (s *Socket) withAddr(call func(c *librdmacm.Sockets, fd int, a *sockaddr.Ad
 	})
 }
 
-// Listen makes a bound socket accept connections. PollIn reports that one is pending.
+// Listen makes a bound socket accept connections. PollIn reports that one is pending: a Poller may
+// be 200 ms late if the socket blocked during Listen, was added to it before, or there is no /proc.
+// [Poll] without a timeout may be late by five seconds, or half a second from rdma-core v63 on.
 //
 // C: rlisten.
 func (s *Socket) Listen(backlog int) error {
@@ -146,7 +149,28 @@ func (s *Socket) Listen(backlog int) error {
 			return err
 		}
 	}
-	return s.with(func(fd int) error { return s.lib.Listen(fd, backlog) })
+	return s.with(func(fd int) error { return s.listen(fd, backlog) })
+}
+
+// listen calls rlisten and finds the descriptor from which raccept will read. rpoll does not watch it: it watches the
+// descriptor of rdma_cm's events, which a thread of librdmacm has emptied by the time there is anything to accept.
+func (s *Socket) listen(fd, backlog int) error {
+	s.lib.finding.Lock()
+	defer s.lib.finding.Unlock()
+	before := sockets()
+	if err := s.lib.Listen(fd, backlog); err != nil {
+		return err
+	}
+	var found []int
+	for name, q := range sockets() {
+		if _, old := before[name]; !old && isQueue(q) {
+			found = append(found, q)
+		}
+	}
+	if len(found) == 1 {
+		s.queue.Store(int32(found[0]))
+	}
+	return nil
 }
 
 // Accept returns a pending connection, which is non-blocking. The error is EAGAIN if none is
