@@ -816,6 +816,68 @@ func TestRXE_Interrupt(t *testing.T) {
 	}
 }
 
+// TestRXE_InterruptPartial: a run that a signal ends tells what it did until then, and that this is not all.
+func TestRXE_InterruptPartial(t *testing.T) {
+	vm := testutil.NeedRXE(t)
+	for _, args := range [][]string{
+		{"write", "bw", "-D", "1000"},
+		{"send", "bw", "-D", "1000", "-f", "0", "--threads", "2", "-q", "2"},
+		{"read", "lat", "-D", "1000"},
+		{"send", "lat", "-n", "4000000", "-s", "8"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			for wait := 100 * time.Millisecond; ; wait *= 2 { // until something has moved
+				port, file := freshPort(), filepath.Join(t.TempDir(), "out.json")
+				args := append(slices.Clone(args), "--timeout", "10", "-p", port)
+				srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
+				listening(t, port)
+				cli := start(t, "perf", append(args, "-d", vm.Dev[1], "--out-json-file", file, vm.Host[0])...)
+				begun(t, cli)
+				time.Sleep(wait)
+				cli.Process.Signal(syscall.SIGINT)
+				if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), "interrupted") {
+					t.Errorf("exit code %d\n%s", rc, cli.output())
+				}
+				srv.wait(t)
+				var d struct {
+					Error   string
+					Results []struct{}
+					Partial *struct {
+						Messages  uint64
+						Rate, P50 float64
+					} `json:"partial_result"`
+				}
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for key, as := range map[string]string{"messages_per_second": "rate", "latency_p50_ns": "p50"} {
+					text = bytes.ReplaceAll(text, []byte(key), []byte(as))
+				}
+				if err := json.Unmarshal(text, &d); err != nil {
+					t.Fatalf("%v in %s", err, text)
+				}
+				if len(d.Results) > 0 || !strings.Contains(d.Error, "interrupt") {
+					t.Errorf("%d results, error %q", len(d.Results), d.Error)
+				}
+				if said := strings.Contains(cli.out.String(), "partial: "); said != (d.Partial != nil) {
+					t.Errorf("the object has a partial result: %v\n%s", d.Partial != nil, cli.output())
+				}
+				if p := d.Partial; p != nil {
+					if p.Messages == 0 || p.Rate <= 0 && p.P50 <= 0 ||
+						!strings.Contains(cli.out.String(), fmt.Sprintf(" %d ", p.Messages)) {
+						t.Errorf("%+v\n%s", *p, cli.output())
+					}
+					return
+				}
+				if wait > testutil.Patience {
+					t.Fatalf("nothing moved in %v\n%s", wait, cli.output())
+				}
+			}
+		})
+	}
+}
+
 // TestRXE_InterruptedSweep: the JSON object of a run that a signal ends has the sizes before.
 func TestRXE_InterruptedSweep(t *testing.T) {
 	vm := testutil.NeedRXE(t)

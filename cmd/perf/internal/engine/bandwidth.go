@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/loop"
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/measure"
@@ -180,9 +181,13 @@ func (r *run) moveBW(size uint64) (measure.Size, error) {
 	over := r.over(err)
 	if err != nil && !over {
 		r.res.Parts = parts
+		if !slices.ContainsFunc(loops, func(l *loop.Bandwidth) bool { return !l.Cut() }) {
+			s := r.outcome(size, loops, false)
+			r.res.Partial = &s
+		}
 		return measure.Size{}, err
 	}
-	s := r.outcome(size, loops)
+	s := r.outcome(size, loops, true)
 	s.Parts = parts
 	s.SendSpacing, s.RecvSpacing = summary(times)
 	if over {
@@ -242,14 +247,15 @@ func (r *run) sampler() *measure.Sampler {
 	return s
 }
 
-// outcome returns what the loops of all threads moved.
-func (r *run) outcome(size uint64, loops []*loop.Bandwidth) measure.Size {
+// outcome returns what the loops of all threads moved. If that is not the whole of it, there is no peak, nothing is
+// lost, and ports have no figures of their own.
+func (r *run) outcome(size uint64, loops []*loop.Bandwidth, whole bool) measure.Size {
 	p := &r.plan
 	var parts []measure.Size
 	var stamps []*measure.Stamps
 	for i, l := range loops {
 		peak := 0.0
-		if l.Stamps != nil {
+		if l.Stamps != nil && whole {
 			peak = l.Stamps.PeakTicks()
 			stamps = append(stamps, l.Stamps)
 		}
@@ -259,14 +265,14 @@ func (r *run) outcome(size uint64, loops []*loop.Bandwidth) measure.Size {
 			got, end := l.Arrived()
 			s.AddReceived(got, end, r.perTick())
 		}
-		if p.Lossy() && p.ByCount() {
+		if p.Lossy() && p.ByCount() && whole {
 			got, _ := l.Arrived()
 			s.Lost = p.Iters*uint64(len(r.threads[i].links)) - got
 		}
 		parts = append(parts, s)
 	}
 	s := r.sum(parts)
-	if p.PerPort {
+	if p.PerPort && whole {
 		s.Ports = r.ports(size, loops)
 	}
 	if len(parts) > 1 && stamps != nil {

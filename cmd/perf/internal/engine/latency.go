@@ -62,8 +62,18 @@ func (r *run) runLat(size uint64) (measure.Size, error) {
 		return l.PingPong()
 	})
 	if err != nil {
+		if !slices.ContainsFunc(loops, func(l *loop.Latency) bool { return !l.Cut() }) {
+			s := r.waited(size, loops)
+			r.res.Partial = &s
+		}
 		return measure.Size{}, err
 	}
+	return r.waited(size, loops), nil
+}
+
+// waited returns what the loops of all threads measured.
+func (r *run) waited(size uint64, loops []*loop.Latency) measure.Size {
+	p := &r.plan
 	var parts []measure.Size
 	for i, t := range r.threads {
 		if p.Verb == wire.Write {
@@ -76,7 +86,7 @@ func (r *run) runLat(size uint64) (measure.Size, error) {
 		}
 		parts = append(parts, part)
 	}
-	return r.sum(parts), nil
+	return r.sum(parts)
 }
 
 // latencyLoop makes the loop of a thread.

@@ -93,7 +93,24 @@ func RunRails(ctx context.Context, plans []plan.Plan, hooks Hooks) (*Result, err
 			hooks.Size(res.Sizes[k])
 		}
 	}
+	res.Partial = sumPartial(runs, clk.Rate()/1e9)
 	return res, errors.Join(failed...)
+}
+
+// sumPartial sums up what the rails did of the size at which all failed, or were interrupted.
+func sumPartial(runs []*run, perTick float64) *measure.Size {
+	var parts []measure.Size
+	var list []measure.Rail
+	for _, r := range runs {
+		if r.res.Partial == nil {
+			return nil
+		}
+		parts = append(parts, *r.res.Partial)
+		list = append(list, measure.Rail{Name: r.plan.Rail(), Size: *r.res.Partial})
+	}
+	s := measure.Sum(parts, perTick)
+	s.Rails = list
+	return &s
 }
 
 func mostSizes(runs []*run) (n int) {

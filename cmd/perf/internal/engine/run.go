@@ -19,6 +19,7 @@ type Result struct {
 	Rails    []Rail // if there are several; Setup is the first one's
 	Sizes    []measure.Size
 	Parts    []measure.Interval // of the size that failed
+	Partial  *measure.Size      // what moved of that size before it failed, if enough did for a figure
 	Used     measure.Usage
 	Verified bool // the payload was checked, and was right
 	Clock    string

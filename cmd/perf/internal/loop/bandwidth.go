@@ -329,6 +329,19 @@ func (b *Bandwidth) receive() error {
 	return nil
 }
 
+// Cut makes what has moved the outcome of a run that failed. It reports whether there is any.
+func (b *Bandwidth) Cut() bool {
+	moved := max(b.end, b.recvMoved)
+	if b.Sample == nil {
+		return b.begun != 0 && b.end > b.begun
+	}
+	if b.Sample.Cut(b.clk.Now(), moved, b.total) {
+		return true
+	}
+	b.Sample.Whole(b.begun, moved, b.total)
+	return b.begun != 0 && moved > b.begun
+}
+
 // Drain waits for what is posted, after a run by time: the peer may free its memory as soon as it
 // hears that the run is over.
 func (b *Bandwidth) Drain() error {

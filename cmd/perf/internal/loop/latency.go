@@ -33,7 +33,8 @@ type Latency struct {
 
 	sample *measure.Sampler // by time
 	hist   *measure.Latency
-	rate   float64 // ns per tick, for hist
+	ahead  *measure.Latency // before the sample: the figure of a run that ends there
+	rate   float64          // ns per tick, for hist
 
 	wcs  [1]ibv.WC
 	last int64 // ticks of the previous posting
@@ -59,7 +60,16 @@ func touched(n uint64) []int64 {
 
 // ByTime runs for as long as the sampler says. A tick has rate nanoseconds.
 func (t *Latency) ByTime(s *measure.Sampler, rate float64) {
-	t.sample, t.hist, t.rate = s, measure.NewLatency(), rate
+	t.sample, t.hist, t.ahead, t.rate = s, measure.NewLatency(), measure.NewLatency(), rate
+}
+
+// record takes a sample of a run by time.
+func (t *Latency) record(ns float64) {
+	if t.sample.Sampling() {
+		t.hist.Record(ns)
+	} else if t.sample.Ahead() {
+		t.ahead.Record(ns)
+	}
 }
 
 // send posts the next message. Between the arrival of the peer's message and this posting there is
@@ -84,8 +94,8 @@ func (t *Latency) send() error {
 		if !t.sample.Started() {
 			t.sample.Start(now)
 		}
-		if !t.ToCQE && t.last != 0 && t.sample.Sampling() {
-			t.hist.Record(float64(now-t.last-gap) * t.rate * t.Half)
+		if !t.ToCQE && t.last != 0 {
+			t.record(float64(now-t.last-gap) * t.rate * t.Half)
 		}
 	}
 	t.last = now
@@ -133,8 +143,8 @@ func (t *Latency) settle(lag uint64) error {
 			end := t.clk.Now()
 			if t.cqes != nil {
 				t.cqes[t.Link.done-1] = end - t.paused
-			} else if t.sample.Sampling() {
-				t.hist.Record(float64(end-t.last) * t.rate)
+			} else {
+				t.record(float64(end-t.last) * t.rate)
 			}
 		}
 		t.Busy()
@@ -245,6 +255,22 @@ func (t *Latency) PingPong() error {
 		}
 	}
 	return t.settle(0)
+}
+
+// Cut makes what was measured the outcome of a run that failed. It reports whether there is any.
+func (t *Latency) Cut() bool {
+	if t.posts == nil {
+		if t.sample.Ahead() {
+			t.hist = t.ahead
+		}
+		return t.hist.Summary().Count > 0
+	}
+	t.posts = t.posts[:min(t.Link.posted, uint64(len(t.posts)))]
+	if t.ToCQE {
+		t.cqes = t.cqes[:min(t.Link.done, uint64(len(t.cqes)))]
+		return len(t.cqes) > 0
+	}
+	return len(t.posts) > 1
 }
 
 // Collect returns the distribution. In a run by count a tick has rate nanoseconds: the clock knows

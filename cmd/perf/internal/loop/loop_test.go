@@ -561,6 +561,106 @@ func TestLatLoopWrite(t *testing.T) {
 	}
 }
 
+// TestCut: a run that ends early has a figure of what moved until then, whether its sample has begun or not.
+func TestCut(t *testing.T) {
+	why := errors.New("over")
+	for name, tc := range map[string]struct {
+		duration, margin time.Duration // 0: by count
+		share            bool          // the window of several loops
+	}{
+		"by count":            {},
+		"in the sample":       {duration: time.Hour},
+		"after a margin":      {duration: time.Hour, margin: time.Millisecond},
+		"before the sample":   {duration: time.Hour, margin: 20 * time.Minute},
+		"a window":            {duration: time.Hour, share: true},
+		"before a window":     {duration: time.Hour, margin: 20 * time.Minute, share: true},
+		"nothing has come":    {duration: time.Hour},
+		"nothing, by count":   {},
+		"nothing in a window": {duration: time.Hour, share: true},
+	} {
+		nothing := strings.HasPrefix(name, "nothing")
+		t.Run(name+"/bw", func(t *testing.T) {
+			b, f := newFakeLoop(1<<39, 1, 1, 8)
+			f.silent, b.stall = nothing, b.clk.Ticks(time.Hour)
+			end := b.clk.Now() + b.clk.Ticks(5*time.Millisecond)
+			b.Sends = during{fakeSendCQ{f}, func() {
+				from := int64(1)
+				if tc.margin == time.Millisecond {
+					_, from, _ = b.Sample.Sample()
+				}
+				if b.clk.Now() > end && (nothing || b.total > 2 && from > 0 && b.end > from) {
+					b.Abort(why)
+				}
+			}}
+			if tc.duration > 0 {
+				b.Sample = measure.NewSampler(b.clk, tc.duration, tc.margin)
+			}
+			if tc.share {
+				(&measure.Window{}).Add(b.Sample)
+			}
+			if err := b.Run(); !errors.Is(err, why) {
+				t.Fatalf("run = %v, want %v", err, why)
+			}
+			if some := b.Cut(); some == nothing {
+				t.Fatalf("there is a figure: %v", some)
+			}
+			n, from, to := b.Moved()
+			all := tc.margin > time.Minute
+			if !nothing && (n == 0 || n > b.total || all && n != b.total || from >= to || to != b.end) {
+				t.Errorf("%d messages of %d from %d to %d, the last one came at %d", n, b.total, from, to, b.end)
+			}
+			if tc.margin == time.Millisecond && from < b.begun+b.clk.Ticks(tc.margin/2) {
+				t.Errorf("the figure begins %d ticks after the run: it has some of the margin", from-b.begun)
+			}
+		})
+		if tc.share {
+			continue
+		}
+		for _, toCQE := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/lat %v", name, toCQE), func(t *testing.T) {
+				l, f := newFakeLat(1 << 16)
+				f.silent, l.stall = nothing, l.clk.Ticks(time.Hour)
+				l.ToCQE = toCQE
+				if toCQE {
+					l.cqes = make([]int64, 1<<16)
+				}
+				if tc.duration > 0 {
+					l.posts, l.cqes = nil, nil
+					l.ByTime(measure.NewSampler(l.clk, tc.duration, tc.margin), l.clk.Rate())
+				}
+				polls := 0
+				l.Sends = during{fakeSendCQ{f}, func() {
+					if polls++; polls == 3000 {
+						l.Abort(why)
+					}
+				}}
+				if err := l.Read(); !errors.Is(err, why) {
+					t.Fatalf("read = %v, want %v", err, why)
+				}
+				if some := l.Cut(); some == nothing {
+					t.Fatalf("there is a figure: %v", some)
+				}
+				s := l.Collect(l.clk.Rate()).Summary()
+				// Some polls find nothing, and the first ones are over before the sample begins.
+				if n := l.Link.done; !nothing && (s.Count < n-3 || s.Count > n || s.Min <= 0) {
+					t.Errorf("%+v of %d messages", s, n)
+				}
+			})
+		}
+	}
+}
+
+// during does something in each poll.
+type during struct {
+	Completions
+	f func()
+}
+
+func (d during) Poll(wcs []ibv.WC) (int, error) {
+	d.f()
+	return d.Completions.Poll(wcs)
+}
+
 func TestLatLoopPingPong(t *testing.T) {
 	l, f := newFakeLat(100)
 	f.toCome = 100

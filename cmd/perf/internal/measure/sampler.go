@@ -42,6 +42,9 @@ func (s *Sampler) Start(now int64) {
 // Started reports whether the run has begun.
 func (s *Sampler) Started() bool { return s.from != 0 }
 
+// Ahead reports whether the sample is still to begin.
+func (s *Sampler) Ahead() bool { return s.begun == 0 }
+
 // Sampling reports whether the run is inside the sample.
 func (s *Sampler) Sampling() bool { return s.begun != 0 && s.ended == 0 }
 
@@ -95,6 +98,12 @@ func (s *Sampler) Cut(over, moved int64, count uint64) bool {
 		s.ended, s.countTo = moved, count
 	}
 	return s.begun != 0 && s.ended > s.begun
+}
+
+// Whole makes all of a run that failed before its sample began the sample.
+func (s *Sampler) Whole(from, to int64, count uint64) {
+	s.window = nil
+	s.begun, s.ended, s.countFrom, s.countTo = from, to, 0, count
 }
 
 // Sample returns the messages of the sample, and the ticks at which it began and ended.

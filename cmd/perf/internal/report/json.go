@@ -41,6 +41,7 @@ type document struct {
 	Rails    []connDoc         `json:"rails,omitempty"` // if there are several; local and peer are the first one's
 	Results  []any             `json:"results"`
 	Parts    []partDoc         `json:"intervals_before_error,omitempty"`
+	Partial  any               `json:"partial_result,omitempty"` // of that size, too
 	Verified bool              `json:"payload_verified"`
 	CPU      float64           `json:"cpu_percent,omitempty"` // of one processor, of this end
 	Counters map[string]uint64 `json:"counters,omitempty"`
@@ -336,6 +337,9 @@ func (o *Outcome) JSON(w io.Writer) error {
 	}
 	for i := range res.Sizes {
 		d.Results = append(d.Results, o.size(&res.Sizes[i]))
+	}
+	if res.Partial != nil {
+		d.Partial = o.size(res.Partial)
 	}
 	for _, err := range o.Missed {
 		d.Missed = append(d.Missed, err.Error())

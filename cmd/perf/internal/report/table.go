@@ -293,6 +293,10 @@ func (t Table) Footer(res *engine.Result) {
 	if t.Only != "" {
 		return
 	}
+	if s := res.Partial; s != nil {
+		t.Size(*s)
+		fmt.Fprintln(t.W, "partial: the run ended early, and the last figures are of what this end did until then")
+	}
 	if n := len(res.Sizes); n > 0 && res.Sizes[n-1].ByPeer {
 		what := "as the client measured it"
 		if t.Plan.All {
@@ -307,7 +311,7 @@ func (t Table) Footer(res *engine.Result) {
 	if res.Verified {
 		fmt.Fprintln(t.W, "payload checked: right")
 	}
-	if len(res.Sizes) > 0 {
+	if len(res.Sizes) > 0 || res.Partial != nil {
 		for _, n := range Notes(res) {
 			fmt.Fprintln(t.W, "note: "+n)
 		}
