@@ -41,6 +41,8 @@ type batch struct {
 	moved    bool
 	err      error // why the last commit failed
 
+	uncounted []uncounted
+
 	// What commit undoes when memory turns out to be bad.
 	part
 	before     []part // of other queue pairs
@@ -77,7 +79,7 @@ func (e *Engine) begin(qp *hca.QP) {
 func (b *batch) clear() {
 	b.n, b.gfrom, b.lo, b.hi, b.moved, b.wqes = 0, 0, ^uint64(0), 0, false, 0
 	b.before = b.before[:0]
-	b.giov, b.siov, b.cqes = b.giov[:0], b.siov[:0], b.cqes[:0]
+	b.giov, b.siov, b.cqes, b.uncounted = b.giov[:0], b.siov[:0], b.cqes[:0], b.uncounted[:0]
 }
 
 // join makes the responder part of the batch. It reports whether the batch has no other one.
@@ -288,6 +290,9 @@ func (e *Engine) commit() int {
 		if p := &b.cqes[i]; !p.drop {
 			e.written(p)
 		}
+	}
+	for i := range b.uncounted {
+		b.uncounted[i].count()
 	}
 	b.clear()
 	e.notify()

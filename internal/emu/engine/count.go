@@ -21,35 +21,45 @@ func move(from, to *hca.Port, n, mtu uint64) {
 	}
 }
 
-// count updates the ports' counters after a work request of n bytes.
-func (e *Engine) count(qp *hca.QP, opcode uint8, n uint64) {
+// uncounted is a work request in a batch. It counts when the batch is through: one that is undone is executed again.
+type uncounted struct {
+	here, there *hca.Port // may be nil
+	n, mtu      uint64
+	opcode      uint8
+}
+
+// count has the ports' counters updated after a work request of n bytes.
+func (b *batch) count(qp *hca.QP, opcode uint8, n uint64) {
 	if qp.Type == hca.RawPacket {
 		return // the counters of RDMA do not count frames
 	}
-	var there *hca.Port
+	u := uncounted{here: qp.Port(), n: n, mtu: uint64(128) << (qp.Attr.PathMTU & 7), opcode: opcode}
 	if qp.Run.Peer != nil {
-		there = qp.Run.Peer.Port()
+		u.there = qp.Run.Peer.Port()
 	}
-	here, mtu := qp.Port(), uint64(128)<<(qp.Attr.PathMTU&7)
+	b.uncounted = append(b.uncounted, u)
+}
+
+func (u *uncounted) count() {
 	asked := func(c hca.Counter) {
-		if there != nil {
-			there.Count[c]++
+		if u.there != nil {
+			u.there.Count[c]++
 		}
 	}
-	switch opcode {
+	switch u.opcode {
 	case opWrite, opWriteImm:
 		asked(hca.RxWriteRequests)
-		move(here, there, n, mtu)
+		move(u.here, u.there, u.n, u.mtu)
 	case opSend, opSendImm, opSendInval:
-		move(here, there, n, mtu)
+		move(u.here, u.there, u.n, u.mtu)
 	case opRead:
 		asked(hca.RxReadRequests)
-		move(here, there, 0, mtu)
-		move(there, here, n, mtu)
+		move(u.here, u.there, 0, u.mtu)
+		move(u.there, u.here, u.n, u.mtu)
 	case opAtomicCS, opAtomicFA, opMaskedCS, opMaskedFA:
 		asked(hca.RxAtomicRequests)
-		move(here, there, n, mtu)
-		move(there, here, n, mtu)
+		move(u.here, u.there, u.n, u.mtu)
+		move(u.there, u.here, u.n, u.mtu)
 	}
 }
 

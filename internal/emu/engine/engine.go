@@ -73,7 +73,7 @@ func New(f *hca.Fabric, c Config) *Engine {
 	e.strict.e = e
 	e.b.buf = make([]byte, c.Bounce+128*(2*c.Batch+2))
 	e.b.giov, e.b.siov = spans(2*c.Batch+64), spans(6*c.Batch+64)
-	e.b.before = make([]part, 0, c.Batch)
+	e.b.before, e.b.uncounted = make([]part, 0, c.Batch), make([]uncounted, 0, c.Batch+1)
 	e.b.cqes = make([]pending, 0, 2*c.Batch+2)
 	e.later = make([]pending, 0, cap(e.b.cqes))
 	e.io.cbuf, e.io.civ = make([]byte, 0, 128*(2*c.Batch+2)), spans(4*c.Batch+4)

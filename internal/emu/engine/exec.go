@@ -178,7 +178,7 @@ func (e *Engine) finish(qp *hca.QP, w *wqe, n uint64, packets uint32) *pending {
 	if e.Hooks.Trace != nil {
 		e.traceWQE(qp, w)
 	}
-	e.count(qp, w.opcode, n)
+	e.b.count(qp, w.opcode, n)
 	r.Tail += w.blocks
 	r.PSN = (r.PSN + packets) & 0xffffff
 	r.Count++

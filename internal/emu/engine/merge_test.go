@@ -11,7 +11,7 @@ import (
 )
 
 // TestMerge has the messages of many queue pairs go as one batch. Where memory of one of them is bad, only that one
-// fails, and what the others have sent arrives once and whole.
+// fails, and what the others have sent arrives once and whole, and is counted once.
 func TestMerge(t *testing.T) {
 	const pairs, each, size, page = 24, 2, 100, 4096
 	for _, tt := range []struct {
@@ -101,6 +101,14 @@ func TestMerge(t *testing.T) {
 			if s, g := sent[qs[i].q.Num], arrived[peers[i].q.Num]; s != want || g != want {
 				t.Errorf("%+v: QP %d: %d sent, %d arrived, want %d", tt, i, s, g, want)
 			}
+		}
+		good := uint64(pairs * each)
+		if tt.bad >= 0 {
+			good -= each
+		}
+		count := &r.f.Devices[0].Ports[0].Count
+		if data, packets := count[hca.XmitData], count[hca.XmitPackets]; data != good*size/4 || packets != good {
+			t.Errorf("%+v: %d bytes in %d packets were counted, want %d in %d", tt, 4*data, packets, good*size, good)
 		}
 		if tt.bad >= 0 && qs[tt.bad].q.State != hca.Err {
 			t.Errorf("%+v: QP %d is in %v", tt, tt.bad, qs[tt.bad].q.State)
