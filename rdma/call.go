@@ -17,11 +17,13 @@ const callFailed = 1 << 31
 const callsMost = 256
 
 // Caller makes calls over a connection: messages that are answered, any number at a time. The peer
-// runs Serve. It takes the connection over: nobody else may send or receive there.
+// runs Serve. It takes the connection over: nobody else may send or receive there. Any number of
+// goroutines may use it.
 type Caller struct {
-	c      *Conn
-	cancel context.CancelFunc
-	done   chan struct{} // closed when no answer comes any more
+	c       *Conn
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when no answer comes any more
+	refused error         // why it has no connection, or nil
 
 	mu      sync.Mutex
 	next    uint32
@@ -34,12 +36,27 @@ type CallError struct{ Text string }
 
 func (e *CallError) Error() string { return "the peer's handler: " + e.Text }
 
-// NewCaller makes a caller of a connection.
+// NewCaller makes a caller of a connection, which can have one. Calls of a second one, which would
+// take each other's answers, fail with an *ibv.ArgError, as do those of one that is made while this
+// side serves the peer there. The Close of such a Caller leaves the connection open.
 func NewCaller(c *Conn) *Caller {
+	if !c.calls.CompareAndSwap(0, -1) {
+		got := "one that has a Caller"
+		if c.calls.Load() > 0 {
+			got = "one that this side serves"
+		}
+		return &Caller{c: c, refused: c.taken("call", got)}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Caller{c: c, cancel: cancel, done: make(chan struct{}), waiting: make(map[uint32]chan *Message)}
 	go r.receive(ctx)
 	return r
+}
+
+// taken is the error of a second use of a connection for calls.
+func (c *Conn) taken(op, got string) error {
+	return &ibv.OpError{Op: op, Object: "connection to " + c.RemoteAddr().String(), Err: &ibv.ArgError{Arg: "Conn",
+		Got: got, Want: "one of its own (any number of goroutines may use one Caller)"}}
 }
 
 // receive gives each answer to the call that waits for it.
@@ -83,6 +100,9 @@ func (r *Caller) answer(m *Message) {
 // Call sends a request and waits for the answer, which the caller releases. If ctx ends first, the
 // peer may have handled the request or not.
 func (r *Caller) Call(ctx context.Context, request []byte) (*Message, error) {
+	if r.refused != nil {
+		return nil, r.refused
+	}
 	ch := make(chan *Message, 1)
 	r.mu.Lock()
 	for r.next++; r.waiting[r.next&^callFailed] != nil; r.next++ { // a call may outlast all numbers
@@ -134,6 +154,9 @@ func result(m *Message) (*Message, error) {
 
 // Close closes the connection. Calls that wait return an error that matches net.ErrClosed.
 func (r *Caller) Close() error {
+	if r.refused != nil {
+		return nil
+	}
 	r.cancel()
 	<-r.done
 	return r.c.Close()
@@ -142,8 +165,18 @@ func (r *Caller) Close() error {
 // Serve answers the calls of the peer's Caller until the peer closes the connection, which returns
 // nil, or ctx ends. handler runs on a goroutine of its own for each call, on up to 256 at a time; the
 // request is valid until it returns, and what it returns is sent back. Its error goes to the caller
-// as a *CallError, as does that of an answer that is larger than the caller takes.
+// as a *CallError, as does that of an answer that is larger than the caller takes. On a connection with
+// a Caller of this side it fails with an *ibv.ArgError.
 func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, request *Message) ([]byte, error)) error {
+	for n := c.calls.Load(); ; n = c.calls.Load() {
+		if n < 0 {
+			return c.taken("serve", "one that has a Caller")
+		}
+		if c.calls.CompareAndSwap(n, n+1) {
+			break
+		}
+	}
+	defer c.calls.Add(-1)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()

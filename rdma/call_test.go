@@ -7,10 +7,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pureverbs/pureverbs/ibv"
 )
 
 // fakeCaller is a caller on a connection that never started: its requests stay staged, and a test answers them.
-func fakeCaller() *Caller {
+func fakeCaller() *Caller { return NewCaller(fakeConn()) }
+
+func fakeConn() *Conn {
 	e := &Engine{}
 	for range stageMost + 1 {
 		e.free = append(e.free, &block{mem: make([]byte, headroom+64)})
@@ -18,7 +22,7 @@ func fakeCaller() *Caller {
 	e.opt.Block = 64
 	l := newLink(e, kindMessages, &Options{}, nil)
 	l.peer = hello{block: 64, maxMessage: 64}
-	return NewCaller(&Conn{l})
+	return &Conn{l: l}
 }
 
 // reply is what the peer sends as the answer to call id.
@@ -89,6 +93,58 @@ func TestCallTimes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCallersOne: a connection has one Caller, and whoever else would take its answers is refused.
+func TestCallersOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := fakeCaller()
+		defer r.end(t)
+		refused := func(what string, err error) {
+			t.Helper()
+			var arg *ibv.ArgError
+			if !errors.As(err, &arg) {
+				t.Errorf("%s: %v, want an *ibv.ArgError", what, err)
+			}
+		}
+		second := NewCaller(r.c)
+		_, err := second.Call(t.Context(), []byte("request"))
+		refused("a second Caller", err)
+		if n := r.c.l.out.len(); n != 0 {
+			t.Errorf("%d requests of it are staged", n)
+		}
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+		refused("Serve beside a Caller", Serve(t.Context(), r.c, nil))
+		time.AfterFunc(time.Second, func() { r.answer(r.reply(1, false)) })
+		m, err := r.Call(t.Context(), []byte("request"))
+		if err != nil {
+			t.Fatalf("the first Caller: %v", err)
+		}
+		m.Release()
+
+		c := fakeConn()
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error)
+		for range 2 { // requests come one by one: any number may serve them
+			go func() { served <- Serve(ctx, c, nil) }()
+		}
+		synctest.Wait()
+		_, err = NewCaller(c).Call(t.Context(), nil)
+		refused("a Caller beside Serve", err)
+		cancel()
+		for range 2 {
+			if err := <-served; err != context.Canceled {
+				t.Errorf("serve = %v", err)
+			}
+		}
+		last := NewCaller(c)
+		if last.refused != nil {
+			t.Errorf("a Caller after Serve: %v", last.refused)
+		}
+		last.end(t)
+	})
 }
 
 // TestCallAnswerInTime has answers come at the moment at which calls are given up: each is returned or released.

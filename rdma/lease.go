@@ -392,7 +392,7 @@ func (s *Lease) Wait(ctx context.Context) (*Buffer, error) {
 	if err := s.l.e.wait(bound{ctx: ctx}, s.done); err != nil {
 		return nil, err
 	}
-	c := &Conn{s.l}
+	c := &Conn{l: s.l}
 	if s.failed != nil {
 		return nil, c.fail("wait for lease", s.failed)
 	}
@@ -417,7 +417,7 @@ func (s *Lease) Revoke(ctx context.Context) error {
 	if err := s.l.e.wait(bound{ctx: ctx}, s.done); err != nil {
 		return err
 	}
-	return (&Conn{s.l}).fail("revoke", s.failed)
+	return (&Conn{l: s.l}).fail("revoke", s.failed)
 }
 
 // Extend makes the lease end after d from now, which must not be earlier than it would. 0 means
@@ -426,7 +426,7 @@ func (s *Lease) Extend(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return (&Conn{s.l}).fail("extend lease", s.extend(d))
+	return (&Conn{l: s.l}).fail("extend lease", s.extend(d))
 }
 
 func (s *Lease) extend(d time.Duration) error {
