@@ -246,6 +246,31 @@ func TestBlockCorrupt(t *testing.T) {
 	}
 }
 
+// Each completion of a block has its own hash or checksum, where an entry has it that is in no block.
+func TestBlockWords(t *testing.T) {
+	for _, c := range []struct {
+		format uint32
+		at, n  int
+	}{{formatHash, 12, 4}, {formatChecksum, 20, 2}, {formatStride, 20, 2}} {
+		d, q, cq := newPair(t, 16, 64)
+		cq.Compress(c.format)
+		if q.RQ.Post(recvs(1, 3)) != 3 {
+			t.Fatal("full")
+		}
+		d.block(c.format, []cqe{{op: 2, qpn: qpn}, {op: 2, qpn: qpn, counter: 1}, {op: 2, qpn: qpn, counter: 2}})
+		word := func(i int) []byte { return []byte{byte(0x10 + i), byte(0x20 + i), byte(0x30 + i), byte(0x40 + i)} }
+		for i := range 3 {
+			copy(d.cq[64+8*i:][:c.n], word(i))
+		}
+		if wcs := poll(t, cq, 3); wcs[2].ID != 3 {
+			t.Errorf("%d: %+v", c.format, wcs)
+		}
+		for i := range 3 {
+			same(t, fmt.Sprint("entry ", i), d.cq[64*i+c.at:][:c.n], word(i)[:c.n])
+		}
+	}
+}
+
 // Blocks are expanded without an allocation.
 func TestBlockNoAllocation(t *testing.T) {
 	d, q, cq := newPair(t, 16, 64)

@@ -108,6 +108,33 @@ func TestPurge(t *testing.T) {
 	}
 }
 
+// An XRC SRQ that goes takes its receives with it, those of QPs that are not in the table, and nothing else.
+func TestDropXRC(t *testing.T) {
+	d := newDevice(t, size{blocks: 8, rqWQEs: 8, rqStride: 16, srqWQEs: 8, srqStride: 32, cqes: 8, cqeSize: 64})
+	s := d.newSRQ(32, 1, new(spin.Lock))
+	q := mlx5.NewQP(qpn, true, d.sqConfig(), d.rqConfig(16, 1), nil)
+	tab := new(mlx5.Table)
+	tab.Add(q)
+	cq := d.newCQ(tab)
+	cq.AddXRC(s)
+	if s.Post(recvs(1, 3)) != 3 || q.RQ.Post(recvs(11, 1)) != 1 || !q.SQ.Send(21, wrSend, signaled, 0, local) {
+		t.Fatal("full")
+	}
+	q.SQ.Ring()
+	d.got(0x77, 0, 1)
+	if wc := poll(t, cq, 1)[0]; wc.ID != 1 || wc.QPN != 0x77 {
+		t.Errorf("a receive of the XRC SRQ: %+v", wc)
+	}
+	d.got(0x77, 1, 1)
+	d.sent(qpn, 0x0a, 0)
+	d.got(0x78, 2, 1)
+	d.got(qpn, 0, 1)
+	cq.DropXRC()
+	if got := poll(t, cq, 2); got[0].ID != 21 || got[1].ID != 11 || cq.Unpolled() != 0 {
+		t.Errorf("after the XRC SRQ is gone: %+v, %d more", got, cq.Unpolled())
+	}
+}
+
 // The first half of a 128-byte entry carries payload and moves with it.
 func TestPurgeMovesPayload(t *testing.T) {
 	mem := alloc(t, 256)

@@ -181,11 +181,18 @@ func TestRawCQ(t *testing.T) {
 	if before := d.recvRecord(); rq.Post([]mlx5.RecvWR{{ID: 1, SGEs: sge}}) != 1 || d.recvRecord() != before {
 		t.Error("the device knows of receives after a reset")
 	}
-	rq.Drop() // the CQ finds its QPs by their number again
-	if wr := (mlx5.SendWR{ID: 77, Opcode: wrSend, SGEs: sge}); !q.SQ.Frame(&wr, 0, 0) {
-		t.Fatal("no room")
+	for _, id := range []uint64{76, 77} {
+		if wr := (mlx5.SendWR{ID: id, Opcode: wrSend, Flags: signaled, SGEs: sge}); !q.SQ.Frame(&wr, 0, 0) {
+			t.Fatal("no room")
+		}
 	}
+	d.got(5, 0, 60)
 	d.sent(qpn, 0x0a, 0)
+	rq.Drop() // the CQ finds its QPs by their number again, and has nothing from before
+	if got := poll(t, cq, 0); cq.Unpolled() != 0 || len(got) != 0 {
+		t.Errorf("what came before Drop: %+v, %d more", got, cq.Unpolled())
+	}
+	d.sent(qpn, 0x0a, 1)
 	if wc := poll(t, cq, 1)[0]; wc.ID != 77 || wc.QPN != qpn {
 		t.Errorf("%+v", wc)
 	}

@@ -529,6 +529,26 @@ func TestFullByBlocks(t *testing.T) {
 	}
 }
 
+// Operands of atomics with masks take room: as many fit as there are blocks for.
+func TestFullByMasked(t *testing.T) {
+	for _, c := range []struct {
+		op, size uint32
+		want     int
+	}{
+		{work.MaskedCompareSwap, 32, 2}, // 11 segments, 3 blocks
+		{work.MaskedCompareSwap, 16, 4}, // 7
+		{work.MaskedFetchAdd, 32, 4},    // 7
+		{work.MaskedFetchAdd, 8, 8},     // 4, a block
+	} {
+		_, q := newSQ(t, 8, nil)
+		wr := mlx5.SendWR{Opcode: c.op, SGEs: []mlx5.SGE{*local}, Remote: *remote}
+		wr.Masked = &work.MaskedAtomic{Size: c.size}
+		if n := fits(func() bool { return q.SQ.Add(&wr, 0, 0) }); n != c.want {
+			t.Errorf("%+v: %d fit in 8 blocks", c, n)
+		}
+	}
+}
+
 // fits returns how often f succeeds.
 func fits(f func() bool) int {
 	n := 0

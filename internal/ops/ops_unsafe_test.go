@@ -13,7 +13,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/abi"
 	"github.com/pureverbs/pureverbs/internal/ccall"
 	"github.com/pureverbs/pureverbs/internal/cmem"
+	"github.com/pureverbs/pureverbs/internal/dma"
 	"github.com/pureverbs/pureverbs/internal/testutil/fakeverbs"
+	"github.com/pureverbs/pureverbs/internal/work"
 )
 
 // The fake library records what its post functions are given.
@@ -264,6 +266,60 @@ func TestAccepted(t *testing.T) {
 		{^uintptr(0), 8}} {
 		if got := accepted(c.bad, first, size, 8); got != c.want {
 			t.Errorf("bad at %#x: %d taken, want %d", c.bad, got, c.want)
+		}
+	}
+}
+
+// mkeySetters is a global so that it does not move, like C's memory.
+var mkeySetters abi.MLX5DVQPEx
+
+// A change of a memory key calls a setter for each thing that it changes, and no others.
+func TestMkeySetters(t *testing.T) {
+	fn := symbol(t, "fv_record_notify") // counts calls
+	x := &extended{Extended: Extended{DV: uintptr(unsafe.Pointer(&mkeySetters))}}
+	mkeySetters = abi.MLX5DVQPEx{WRMRInterleaved: fn, WRMRList: fn, WRMkeyConfigure: fn, WRSetMkeyAccessFlags: fn,
+		WRSetMkeyLayoutList: fn, WRSetMkeyLayoutInterleaved: fn, WRSetMkeySigBlock: fn, WRSetMkeyCrypto: fn}
+	list, blocks := make([]work.SGE, 1), make([]work.MkeyBlock, 1)
+	for _, c := range []struct {
+		name string
+		m    work.MkeyUpdate
+		want uintptr
+	}{
+		{"a list", work.MkeyUpdate{List: list}, 1},
+		{"blocks", work.MkeyUpdate{Blocks: blocks}, 1},
+		{"nothing", work.MkeyUpdate{Setup: true}, 1},
+		{"access", work.MkeyUpdate{Setup: true, SetAccess: true}, 2},
+		{"a list, set up", work.MkeyUpdate{Setup: true, List: list}, 2},
+		{"blocks, set up", work.MkeyUpdate{Setup: true, Blocks: blocks}, 2},
+		{"a signature", work.MkeyUpdate{Setup: true, Signature: new(work.Signature)}, 2},
+		{"encryption", work.MkeyUpdate{Setup: true, Crypto: new(abi.MLX5DVCryptoAttr)}, 2},
+		{"all", work.MkeyUpdate{Setup: true, SetAccess: true, List: list, Signature: new(work.Signature),
+			Crypto: new(abi.MLX5DVCryptoAttr)}, 5},
+	} {
+		record(t, 0, 0)
+		x.mkey(&mkeySetters, &c.m)
+		if n := call(t, "fv_calls"); n != c.want {
+			t.Errorf("%s: %d calls, want %d", c.name, n, c.want)
+		}
+	}
+}
+
+// Free frees all that a chain has.
+func TestSendChainFree(t *testing.T) {
+	c, err := NewSendChain(Table{}, queue, 4, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.Headers(64), c.WQEs(), c.Experimental(1, true, true)); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*dma.Mem{"chain": c.mem, "headers": c.headMem, "WQEs": c.wqeMem, "experimental": c.ex.exp.mem}
+	if err := c.Free(); err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range all {
+		if m.Addr() != 0 {
+			t.Errorf("the memory of %s is not free", name)
 		}
 	}
 }
