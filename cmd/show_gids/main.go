@@ -43,10 +43,7 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 const usage = `Usage: show_gids [flags] [DEVICE...]
@@ -234,8 +231,8 @@ func parse(args []string, help io.Writer) (*config, error) {
 }
 
 // source returns the address from which this host would send to a peer. Nothing is sent.
-func source(peer string) (netip.Addr, error) {
-	c, err := net.Dial("udp", net.JoinHostPort(peer, "9"))
+func source(ctx context.Context, peer string) (netip.Addr, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(peer, "9"))
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -256,9 +253,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "Try: show_gids --help")
 		return exitUsage
 	case c.interval > 0:
+		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
 		return c.watch(ctx, stdout, stderr)
 	default:
-		code = c.show(&out, stderr)
+		code = c.show(ctx, &out, stderr)
 	}
 	if _, err := stdout.Write(out.Bytes()); err != nil {
 		say(stderr, err)
@@ -275,10 +274,10 @@ func say(w io.Writer, err error) {
 }
 
 // show prints the list once.
-func (c *config) show(stdout, stderr io.Writer) int {
+func (c *config) show(ctx context.Context, stdout, stderr io.Writer) int {
 	if c.peer != "" {
 		var err error
-		if c.filter.source, err = source(c.peer); err != nil {
+		if c.filter.source, err = source(ctx, c.peer); err != nil {
 			say(stderr, fmt.Errorf("cannot find from where to send to %s: %w", c.peer, err))
 			return exitNothing
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 )
 
@@ -18,16 +17,22 @@ const (
 // watch prints what show does, and again whenever it has become something else, until ctx ends. sysfs tells nobody of a
 // change, so it is read every so often.
 func (c *config) watch(ctx context.Context, stdout, stderr io.Writer) int {
-	var last []byte
+	var lastOut, lastDiag []byte
 	tick := time.NewTicker(c.interval)
 	defer tick.Stop()
 	for first := true; ; first = false {
 		var out, diag bytes.Buffer
-		c.show(&out, &diag)
-		if now := slices.Concat(out.Bytes(), []byte{0}, diag.Bytes()); first || !bytes.Equal(now, last) {
-			last = now
-			stderr.Write(diag.Bytes())
-			if err := c.again(stdout, out.Bytes(), first); err != nil {
+		c.show(ctx, &out, &diag)
+		if ctx.Err() != nil {
+			return exitOK // in the midst of looking up a name, perhaps
+		}
+		if !bytes.Equal(diag.Bytes(), lastDiag) {
+			lastDiag = diag.Bytes()
+			stderr.Write(lastDiag)
+		}
+		if first || !bytes.Equal(out.Bytes(), lastOut) {
+			lastOut = out.Bytes()
+			if err := c.again(stdout, lastOut, first); err != nil {
 				say(stderr, err)
 				return exitNothing
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"regexp"
 	"strings"
 	"sync"
@@ -101,6 +102,42 @@ func TestShowGIDs_Watch(t *testing.T) {
 	}
 	if strings.Contains(best.String(), "-") || strings.HasPrefix(objects.String(), "2") {
 		t.Errorf("there are times in %q or %q", best.String(), objects.String())
+	}
+}
+
+// TestShowGIDs_WatchEntry: an entry that cannot be read is an error, and no reason to print the same table again.
+func TestShowGIDs_WatchEntry(t *testing.T) {
+	tr := sysfstest.New(t)
+	tr.Netdev("eth2", "up", "0x1003", 2, 1500, "")
+	tr.Device("mlx5_0", "", "", "")
+	tr.Port("mlx5_0", 1, "4: ACTIVE", "Ethernet", "", 1)
+	tr.GID("mlx5_0", 1, 0, "fe80:0000:0000:0000:0000:0000:0000:0001", sysfstest.V2, "eth2")
+	out, diag, stop := watching(t, "--sysfs", tr.Root)
+	comes(t, out, "ACTIVE", 1)
+	for _, text := range []string{"short", "other"} {
+		tr.Write("class/infiniband/mlx5_0/ports/1/gids/3", text)
+		comes(t, diag, text, 1)
+	}
+	stop()
+	if n := strings.Count(out.String(), "DEVICE"); n != 1 {
+		t.Errorf("%d tables, want 1:\n%s", n, out)
+	}
+}
+
+// TestShowGIDs_WatchInterrupted: it does not wait for an answer of a name server.
+func TestShowGIDs_WatchInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	old := net.DefaultResolver
+	defer func() { net.DefaultResolver = old }()
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		cancel()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	var stdout, stderr bytes.Buffer
+	args := []string{"--sysfs", sysfstest.Standard(t).Root, "--watch", "--to", "host.invalid."}
+	if code := run(ctx, args, &stdout, &stderr); code != exitOK || stdout.Len()+stderr.Len() > 0 {
+		t.Errorf("code %d, %q, %q", code, &stdout, &stderr)
 	}
 }
 
