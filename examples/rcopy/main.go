@@ -44,6 +44,9 @@ func parse(args []string) (*options, error) {
 		case 2:
 			o.source = args[0]
 			o.Server, o.dest = split(args[1])
+			if o.Server == "" {
+				return fmt.Errorf("%q has no host", args[1])
+			}
 			if o.dest == "" {
 				o.dest = filepath.Base(o.source)
 			}

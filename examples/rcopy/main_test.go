@@ -18,6 +18,7 @@ func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"file":                                "1 arguments: want FILE and HOST:NAME, or none",
 		"file host more":                      "3 arguments",
+		"file :name":                          `":name" has no host`, // is no server
 		"file h:" + strings.Repeat("x", 4097): "a name of 4097 bytes: want at most 4096",
 		"file host --timeout 0s":              "--timeout 0s: want more than 0",
 		"file host -B 2000000000":             "-B 2000000000: want 0 to",
