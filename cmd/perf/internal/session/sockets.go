@@ -53,6 +53,9 @@ func (s *sockets) checkPeer() error {
 		return nil
 	}
 	own, peer := ibv.GID(s.own[0].GID), ibv.GID(s.peer[0].GID)
+	if peer.IsZero() && s.port.LinkLayer == ibv.LinkEthernet {
+		return errors.New("the peer has told no GID: if it connects by rdma_cm (-R), give that to both ends")
+	}
 	if own.IsIPv4Mapped() != peer.IsIPv4Mapped() {
 		return fmt.Errorf("the GID here is %v, that of the peer %v: one is IPv4, the other is not; "+
 			"choose a matching pair with -x (show_gids lists them), or give --ipv6 to both or to none", own, peer)
