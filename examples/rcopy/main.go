@@ -174,13 +174,16 @@ func receive(s io.ReadWriter, root *os.Root, out io.Writer) (err error) {
 		switch {
 		case c.kind == openFile && f == nil:
 			f, failed = root.OpenFile(c.text(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fs.FileMode(c.data).Perm())
+			if e := (*fs.PathError)(nil); errors.As(failed, &e) {
+				failed = fmt.Errorf("%q: %w", c.text(), e.Err) // a terminal might obey what it prints
+			}
 		case c.kind == writeFile && f != nil && len(c.rest) == 8 && c.number() >= 0:
 			var n int64
 			n, failed = io.Copy(f, io.LimitReader(s, c.number()))
 			if failed == nil && n < c.number() {
 				failed = io.ErrUnexpectedEOF
 			}
-			fmt.Fprintf(out, "%s: %d bytes of %d\n", f.Name(), n, c.number())
+			fmt.Fprintf(out, "%q: %d bytes of %d\n", f.Name(), n, c.number())
 		case c.kind == closeFile && f != nil:
 			failed = f.Close()
 			f = nil

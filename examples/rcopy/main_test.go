@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -69,6 +70,7 @@ func TestReceive(t *testing.T) {
 		return b.Bytes()
 	}
 	open := &command{kind: openFile, data: 0o600, rest: name("a")}
+	escape := &command{kind: openFile, data: 0o600, rest: name("\x1b[2J")}
 	write := &command{kind: writeFile, rest: size(3)}
 	for _, tt := range []struct {
 		name  string
@@ -88,11 +90,17 @@ func TestReceive(t *testing.T) {
 		{"no size", say(open, &command{kind: writeFile}), errOrder, syscall.EINVAL},
 		{"too few bytes", append(say(open, write), "ab"...), io.ErrUnexpectedEOF, syscall.EINVAL},
 		{"elsewhere", say(&command{kind: openFile, rest: name("../a")}), nil, syscall.EINVAL},
+		{"an escape", append(say(escape, write), "abc"...), nil, 0},
+		{"an escape nowhere", say(&command{kind: openFile, rest: name("b/\x1b[2J")}), syscall.ENOENT, syscall.ENOENT},
 		{"nowhere", say(&command{kind: openFile, rest: name("b/a")}), syscall.ENOENT, syscall.ENOENT},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := &conn{Reader: bytes.NewReader(tt.says)}
-			err := receive(c, root, io.Discard)
+			var out bytes.Buffer
+			err := receive(c, root, &out)
+			if text := fmt.Sprint(&out, err); strings.Contains(text, "\x1b") {
+				t.Errorf("it prints %q", text)
+			}
 			var message *MessageError
 			switch {
 			case tt.name == "elsewhere":
