@@ -174,15 +174,9 @@ func receive(s io.ReadWriter, root *os.Root, out io.Writer) (err error) {
 		switch {
 		case c.kind == openFile && f == nil:
 			f, failed = root.OpenFile(c.text(), os.O_RDWR|os.O_CREATE|os.O_TRUNC, fs.FileMode(c.data).Perm())
-			if e := (*fs.PathError)(nil); errors.As(failed, &e) {
-				failed = fmt.Errorf("%q: %w", c.text(), e.Err) // a terminal might obey what it prints
-			}
 		case c.kind == writeFile && f != nil && len(c.rest) == 8 && c.number() >= 0:
 			var n int64
-			n, failed = io.Copy(f, io.LimitReader(s, c.number()))
-			if failed == nil && n < c.number() {
-				failed = io.ErrUnexpectedEOF
-			}
+			n, failed = store(f, s, c.number())
 			fmt.Fprintf(out, "%q: %d bytes of %d\n", f.Name(), n, c.number())
 		case c.kind == closeFile && f != nil:
 			failed = f.Close()
@@ -193,8 +187,25 @@ func receive(s io.ReadWriter, root *os.Root, out io.Writer) (err error) {
 		if err := answer(s, c, failed); err != nil {
 			return err
 		}
+		if e := (*fs.PathError)(nil); errors.As(failed, &e) {
+			return fmt.Errorf("%s %q: %w", e.Op, e.Path, e.Err) // a terminal might obey a name
+		}
 		if failed != nil {
 			return failed
 		}
 	}
+}
+
+// store writes a file of that size. If it cannot be written the rest is dropped: the client does not look for an answer
+// before it has sent all.
+func store(f io.Writer, s io.Reader, size int64) (int64, error) {
+	all := &io.LimitedReader{R: s, N: size}
+	n, err := io.Copy(f, all)
+	switch {
+	case errors.As(err, new(*fs.PathError)):
+		_, _ = io.Copy(io.Discard, all)
+	case err == nil && n < size:
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }

@@ -130,3 +130,23 @@ func TestReceive(t *testing.T) {
 		t.Error("there is a file outside the directory")
 	}
 }
+
+// TestStoreFails: a file that cannot be written does not keep the client from sending all, and then from reading why.
+func TestStoreFails(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name) // to read
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sent := strings.NewReader(strings.Repeat("x", 1<<20) + "the next command")
+	if _, err := store(f, sent, 1<<20); !errors.Is(err, syscall.EBADF) {
+		t.Errorf("got %v, want %v", err, syscall.EBADF)
+	}
+	if rest, _ := io.ReadAll(sent); string(rest) != "the next command" {
+		t.Errorf("%d bytes are left", len(rest))
+	}
+}
