@@ -31,7 +31,11 @@ func pairBy(t *testing.T, vm testutil.RXE, addr string, server, client []string)
 	if server[0] == "perf" {
 		says(t, srv, "waiting for a client on rdma_cm port "+port)
 	}
-	cli = start(t, client[0], append(slices.Clone(client[1:]), "-p", port, addr)...)
+	args := append(slices.Clone(client[1:]), "-p", port)
+	if client[0] == "perf" && server[0] != "perf" { // a busy machine takes its time to start a server
+		args = append(args, "--retry", strconv.Itoa(int(testutil.Patience.Seconds())))
+	}
+	cli = start(t, client[0], append(args, addr)...)
 	if rc := cli.wait(t); rc != 0 {
 		srv.Process.Kill()
 		<-srv.done
