@@ -76,9 +76,9 @@ func TestRunWithoutOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := ln.Addr().String()
-	ln.Close()
 	quiet := func(string) {}
 	a, b := startAgent(t, "perf 1", "fast", quiet), startAgent(t, "perf 2", "fast", quiet)
+	ln.Close() // now that no agent gets its port
 	c := config(t, a, gone, b)
 	var left []string
 	c.Lost = func(h LostHost) { left = append(left, h.Host) }
