@@ -153,7 +153,7 @@ type spacingDoc struct {
 }
 
 func spacingOf(s *measure.SpacingSummary) *spacingDoc {
-	if s == nil {
+	if s == nil || s.Count == 0 {
 		return nil
 	}
 	return &spacingDoc{s.Count, s.Behind, s.Min, s.Mean, s.P50, s.P99, s.P999, s.Max}

@@ -23,6 +23,13 @@ func TestSpacing(t *testing.T) {
 		t.Errorf("%s\nwant at its end\n%s", &b, below)
 	}
 	b.Reset()
+	res.Sizes[0].RecvSpacing = &measure.SpacingSummary{} // a single completion has no figures
+	tab.Size(res.Sizes[0])
+	const none = "           no times between completions of what was received: -Q 1 gives each message one\n"
+	if !bytes.HasSuffix(b.Bytes(), []byte(none)) {
+		t.Errorf("%s\nwant at its end\n%s", &b, none)
+	}
+	b.Reset()
 	o := Outcome{Plan: c, Result: res}
 	if err := o.JSON(&b); err != nil {
 		t.Fatal(err)
@@ -37,7 +44,7 @@ func TestSpacing(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := spacingDoc{99, 2, 10, 250.5, 240, 900, 1000, 2500}
-	if r := d.Results; r[0].SendSpacing != nil || r[1].RecvSpacing != nil || *r[1].SendSpacing != want {
+	if r := d.Results; r[0].SendSpacing != nil || r[0].RecvSpacing != nil || r[1].RecvSpacing != nil || *r[1].SendSpacing != want {
 		t.Errorf("%s", &b)
 	}
 }

@@ -202,6 +202,10 @@ func (t Table) spacing(what string, s *measure.SpacingSummary) {
 	if s == nil {
 		return
 	}
+	if s.Count == 0 {
+		fmt.Fprintf(t.W, "%10s no times between completions of what was %s: -Q 1 gives each message one\n", "", what)
+		return
+	}
 	fmt.Fprintf(t.W, "%10s between completions of what was %s, %d times by the adapter's clock [usec]:\n%10s min %s, "+
 		"p50 %s, p99 %s, p99.9 %s, max %s, mean %s", "", what, s.Count, "", micros(s.Min), micros(s.P50), micros(s.P99),
 		micros(s.P999), micros(s.Max), micros(s.Mean))
