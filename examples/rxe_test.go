@@ -308,7 +308,7 @@ func TestRXEPingPong_PeerKilled(t *testing.T) {
 func packets(t *testing.T) int {
 	t.Helper()
 	rxe, counter := testutil.NeedRXE(t), "hw_counters/rcvd_pkts"
-	if rxe.Emulated {
+	if rxe.Emulated || rxe.Hardware {
 		counter = "counters/port_rcv_packets"
 	}
 	b, err := os.ReadFile("/sys/class/infiniband/" + rxe.Dev[1] + "/ports/1/" + counter)
