@@ -180,7 +180,7 @@ func TestRXE_ShowGIDs_Watch(t *testing.T) {
 
 func TestRXE_ShowGIDs_LinkDown(t *testing.T) {
 	rxe := testutil.NeedRXE(t)
-	if !rxe.Emulated {
+	if !rxe.Emulated && !rxe.Hardware {
 		t.Cleanup(func() {
 			if _, err := command(t, false, "rxe-net"); err != nil {
 				t.Error(err)
