@@ -44,7 +44,8 @@ func TestSpacing(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := spacingDoc{99, 2, 10, 250.5, 240, 900, 1000, 2500}
-	if r := d.Results; r[0].SendSpacing != nil || r[0].RecvSpacing != nil || r[1].RecvSpacing != nil || *r[1].SendSpacing != want {
+	r := d.Results
+	if r[0].SendSpacing != nil || r[0].RecvSpacing != nil || r[1].RecvSpacing != nil || *r[1].SendSpacing != want {
 		t.Errorf("%s", &b)
 	}
 }
