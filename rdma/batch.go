@@ -54,7 +54,7 @@ func (b *Batch) Post(ctx context.Context) (int, error) {
 		b.list[i] = outgoing{}
 	}
 	b.list = b.list[:0]
-	return n, (&Conn{l: b.l}).fail("send", err)
+	return n, (&Conn{b.l}).fail("send", err)
 }
 
 func (b *Batch) post(ctx context.Context) (int, error) {

@@ -40,9 +40,9 @@ func (e *CallError) Error() string { return "the peer's handler: " + e.Text }
 // take each other's answers, fail with an *ibv.ArgError, as do those of one that is made while this
 // side serves the peer there. The Close of such a Caller leaves the connection open.
 func NewCaller(c *Conn) *Caller {
-	if !c.calls.CompareAndSwap(0, -1) {
+	if !c.l.calls.CompareAndSwap(0, -1) {
 		got := "one that has a Caller"
-		if c.calls.Load() > 0 {
+		if c.l.calls.Load() > 0 {
 			got = "one that this side serves"
 		}
 		return &Caller{c: c, refused: c.taken("call", got)}
@@ -168,15 +168,15 @@ func (r *Caller) Close() error {
 // as a *CallError, as does that of an answer that is larger than the caller takes. On a connection with
 // a Caller of this side it fails with an *ibv.ArgError.
 func Serve(ctx context.Context, c *Conn, handler func(ctx context.Context, request *Message) ([]byte, error)) error {
-	for n := c.calls.Load(); ; n = c.calls.Load() {
+	for n := c.l.calls.Load(); ; n = c.l.calls.Load() {
 		if n < 0 {
 			return c.taken("serve", "one that has a Caller")
 		}
-		if c.calls.CompareAndSwap(n, n+1) {
+		if c.l.calls.CompareAndSwap(n, n+1) {
 			break
 		}
 	}
-	defer c.calls.Add(-1)
+	defer c.l.calls.Add(-1)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -22,7 +22,7 @@ func fakeConn() *Conn {
 	e.opt.Block = 64
 	l := newLink(e, kindMessages, &Options{}, nil)
 	l.peer = hello{block: 64, maxMessage: 64}
-	return &Conn{l: l}
+	return &Conn{l}
 }
 
 // reply is what the peer sends as the answer to call id.

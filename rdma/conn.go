@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -17,10 +16,7 @@ import (
 // It belongs to the caller and is safe for concurrent use. Messages arrive whole, once, and in the
 // order in which they were sent, unless the connection breaks. A peer that does not call Recv stops
 // its own senders only.
-type Conn struct {
-	l     *link
-	calls atomic.Int32 // the number of Serves at work, or -1: a Caller has it
-}
+type Conn struct{ l *link }
 
 // Dial connects to host:port, where Listen listens. opt may be nil.
 func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
@@ -28,7 +24,7 @@ func Dial(ctx context.Context, addr string, opt *Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{l: l}, nil
+	return &Conn{l}, nil
 }
 
 // Listener accepts connections for messages.

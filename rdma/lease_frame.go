@@ -174,7 +174,7 @@ func (l *link) receiveControl(h *header, p []byte) {
 			s.returned(binary.LittleEndian.Uint32(p))
 		}
 	case kindRequest:
-		r := &LeaseRequest{Peer: l.remote, Conn: &Conn{l: l}, Bytes: binary.LittleEndian.Uint64(p),
+		r := &LeaseRequest{Peer: l.remote, Conn: &Conn{l}, Bytes: binary.LittleEndian.Uint64(p),
 			Access: Access(p[12]), number: uint16(h.aux),
 			Duration: time.Duration(binary.LittleEndian.Uint32(p[8:])) * time.Millisecond}
 		switch {

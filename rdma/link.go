@@ -129,6 +129,8 @@ type link struct {
 
 	post posting
 	held bool // staged frames wait for more
+
+	calls atomic.Int32 // the number of Serves at work, or -1: a Caller has the connection
 }
 
 // slot is a work request under way.
