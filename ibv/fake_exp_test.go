@@ -1,13 +1,11 @@
 package ibv
 
 import (
-	"context"
 	"errors"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pureverbs/pureverbs/loader"
 )
@@ -80,8 +78,7 @@ func expReceive(t *testing.T, s *side) {
 func expWait(t *testing.T, s *side) {
 	t.Helper()
 	done := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := timeout(t)
 	go func() {
 		var wcs [1]WC
 		_, err := s.cq.Wait(ctx, wcs[:])

@@ -22,7 +22,7 @@ func promptly(t *testing.T, what string, f func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(60 * time.Second):
+	case <-time.After(testutil.Patience):
 		t.Fatalf("%s does not return", what)
 	}
 }

@@ -111,7 +111,7 @@ func TestStress(t *testing.T) {
 
 	time.Sleep(d)
 	// Each has its turn, on a busy machine too.
-	for limit := time.Now().Add(time.Minute); s.idle() != "" && time.Now().Before(limit); {
+	for limit := time.Now().Add(4 * time.Minute); s.idle() != "" && time.Now().Before(limit); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	close(s.stop)

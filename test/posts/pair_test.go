@@ -14,8 +14,7 @@ import (
 	"github.com/pureverbs/pureverbs/mlx5dv"
 )
 
-// patience is how long an expected completion may take; it only ends a test that hangs.
-const patience = 60 * time.Second
+const patience = testutil.Patience // for an expected completion; it only ends a test that hangs
 
 const (
 	grh = 40

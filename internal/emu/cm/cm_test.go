@@ -15,6 +15,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // world is a fabric of two devices: 10.0.0.1 and fd00::1 on mlx5_0, 10.0.0.2 and fd00::2 on mlx5_1. 192.0.2.1 is a
@@ -272,16 +273,11 @@ func (p *prog) exit() {
 // soon waits for a condition that a timer brings about.
 func soon(t testing.TB, s *Server, what string, f func() bool) {
 	t.Helper()
-	for range 500 {
+	testutil.Eventually(t, what, func() bool {
 		s.f.Lock()
-		ok := f()
-		s.f.Unlock()
-		if ok {
-			return
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	t.Fatalf("%s did not happen within a second", what)
+		defer s.f.Unlock()
+		return f()
+	})
 }
 
 func TestLayout(t *testing.T) {

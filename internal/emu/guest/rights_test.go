@@ -9,9 +9,10 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 func TestRights(t *testing.T) {
@@ -57,12 +58,10 @@ func TestRights(t *testing.T) {
 				_ = c.Process.Kill()
 				_ = c.Wait()
 			}()
-			for range 2000 { // until it has become what it is to be
-				if b, _ := os.ReadFile(procPath(c.Process.Pid, "comm")); string(b) == "sleep\n" {
-					break
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
+			testutil.Eventually(t, "it has become what it is to be", func() bool {
+				b, _ := os.ReadFile(procPath(c.Process.Pid, "comm"))
+				return string(b) == "sleep\n"
+			})
 			r, err := RightsOf(c.Process.Pid)
 			if err != nil || r.UID != tt.uid || !slices.Equal(r.Groups, tt.groups) {
 				t.Fatalf("%+v, %v; want user %d of groups %v", r, err, tt.uid, tt.groups)

@@ -549,16 +549,9 @@ func TestSupervisorSignals(t *testing.T) {
 		if code := c.ProcessState.ExitCode(); code != 21 && sig != unix.SIGKILL {
 			t.Errorf("%v: %v, want exit code 21", sig, err)
 		}
-		var left []string
-		for range 200 {
-			if left = running(mark); len(left) == 0 {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		if len(left) != 0 {
-			t.Errorf("%v: %v are left", sig, left)
-		}
+		testutil.Eventually(t, fmt.Sprintf("nothing is left after %v", sig), func() bool {
+			return len(running(mark)) == 0
+		})
 	}
 }
 
