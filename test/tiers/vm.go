@@ -194,11 +194,7 @@ func (r *runner) buildPrograms(ctx context.Context, dir string) ([]Result, error
 
 // quietly runs a command and returns what it prints.
 func (r *runner) quietly(ctx context.Context, name string, args ...string) (string, error) {
-	var out bytes.Buffer
-	c := r.command(ctx, name, args...)
-	c.Stdout, c.Stderr = &out, &out
-	err := c.Run()
-	return out.String(), err
+	return r.withEnv(ctx, nil, append([]string{name}, args...)...)
 }
 
 // inParallel calls f with 0 to n-1, as many calls at a time as there are processors.
