@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -63,6 +64,7 @@ func (r *run) restart() {
 // each runs a loop in every thread. The first that fails ends the others, and is the one that is told.
 func (r *run) each(cancel context.CancelCauseFunc, run func(i int) error) error {
 	if len(r.threads) == 1 {
+		wakeScheduler()
 		return run(0) // not locked to its thread: it passes through Go's scheduler by itself
 	}
 	var wg sync.WaitGroup
@@ -72,6 +74,7 @@ func (r *run) each(cancel context.CancelCauseFunc, run func(i int) error) error 
 		wg.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
+			wakeScheduler()
 			err := run(i)
 			t.over.Store(true)
 			if err == nil {
@@ -87,6 +90,11 @@ func (r *run) each(cancel context.CancelCauseFunc, run func(i int) error) error 
 	wg.Wait()
 	return first
 }
+
+// wakeScheduler wakes the thread of Go's scheduler that reads from the network while all processors are busy. It
+// sleeps, for up to a minute, once all were idle, and what came from the network does not wake it: a loop that begins
+// to poll then, and makes no system call that the scheduler knows of, hears of no peer that leaves.
+func wakeScheduler() { _, _ = os.Lstat("/") }
 
 // sum returns what the threads did of a size.
 func (r *run) sum(parts []measure.Size) measure.Size {
