@@ -262,7 +262,15 @@ func TestBlockWords(t *testing.T) {
 		for i := range 3 {
 			copy(d.cq[64+8*i:][:c.n], word(i))
 		}
-		if wcs := poll(t, cq, 3); wcs[2].ID != 3 {
+		var wcs [4]mlx5.WC
+		for got := 0; got < 3; { // arm64 looks ahead for what it takes at once, and a block ends that
+			n, err := cq.Poll(wcs[got:])
+			if n == 0 || err != nil {
+				t.Fatal(n, err)
+			}
+			got += n
+		}
+		if wcs[2].ID != 3 {
 			t.Errorf("%d: %+v", c.format, wcs)
 		}
 		for i := range 3 {
