@@ -139,18 +139,16 @@ func (e *Engine) consumed(b *block) {
 	e.mu.Lock()
 	e.have--
 	e.give(b)
-	if e.want-e.have >= refillAt {
+	if e.want-e.have >= e.most.control/2 {
 		e.refill()
 	}
 	e.mu.Unlock()
 }
 
 const (
-	// controlBlocks are posted beside those that are granted: for frames that take no credit.
+	// controlBlocks are posted beside those that are granted: for frames that take no credit. When half as many are
+	// missing, others than the poller post them, too.
 	controlBlocks = 16
-	// refillAt is how many receives may be missing, less than controlBlocks, before somebody other
-	// than the poller posts them.
-	refillAt = 8
 	// refillMost is the most that are posted at a time.
 	refillMost = 64
 )
@@ -196,6 +194,8 @@ func (e *Engine) recvMost() int {
 func (e *Engine) grant(n int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for e.want+n > e.recvMost() && e.budget.from != nil && e.addSlab() == nil {
+	}
 	if e.want+n > e.recvMost() || !e.budget.offer(int64(n)*int64(e.stride)) {
 		e.crowded.Store(true)
 		return false

@@ -6,17 +6,24 @@ import "sync"
 type budget struct {
 	mu       sync.Mutex
 	most     int64
-	slab     int64 // blocks are registered by so many bytes
-	blocks   int64 // registered bytes
-	buffers  int64 // the same
-	promised int64 // bytes of the blocks that peers may fill
+	slab     int64   // blocks are registered by so many bytes
+	blocks   int64   // registered bytes
+	buffers  int64   // the same
+	promised int64   // bytes of the blocks that peers may fill
+	from     *budget // of large blocks: most is what is registered, and counts as buffers there
 }
 
 // addBlocks makes room for n bytes of blocks, and reports whether there is. The first ones are always there.
 func (m *budget) addBlocks(n int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.blocks > 0 && m.blocks+m.buffers+n > m.most {
+	switch {
+	case m.from != nil:
+		if !m.from.addBuffers(n) {
+			return false
+		}
+		m.most += n
+	case m.blocks > 0 && m.blocks+m.buffers+n > m.most:
 		return false
 	}
 	m.blocks += n
@@ -26,8 +33,12 @@ func (m *budget) addBlocks(n int64) bool {
 // dropBlocks undoes addBlocks.
 func (m *budget) dropBlocks(n int64) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.blocks -= n
-	m.mu.Unlock()
+	if m.from != nil {
+		m.from.dropBuffers(n)
+		m.most -= n
+	}
 }
 
 // addBuffers makes room for n bytes of buffers, and reports whether there is: what was promised to peers stays.

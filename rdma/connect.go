@@ -44,8 +44,7 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	if err != nil {
 		return err
 	}
-	e = e.shard()
-	if err := e.reserve(); err != nil {
+	if e, err = e.shard().reserve(a.kind); err != nil {
 		return err
 	}
 	a.e = e

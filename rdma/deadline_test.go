@@ -14,7 +14,7 @@ import (
 // fakeLink is a connection with leases that never started: what it would send stays in its queues.
 func fakeLink(grace time.Duration) *link {
 	m := newLeasing(&LeaseOptions{Grace: grace})
-	return &link{e: &Engine{pool: &Pool{}}, leasing: m, done: make(chan struct{})}
+	return &link{e: &Engine{pool: &Pool{}, most: mostSmall}, leasing: m, done: make(chan struct{})}
 }
 
 // told returns the kinds of the frames about leases that wait to be sent, and forgets them.

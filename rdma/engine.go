@@ -15,8 +15,9 @@ import (
 
 // EngineOptions are the choices of NewEngine. The zero value selects the defaults.
 type EngineOptions struct {
-	// Block is the most payload of a frame, in bytes, a multiple of 64; 0 means 32 KiB. With larger ones writes of that
-	// size take less processor time. A connection begins with two, and a message takes at least one.
+	// Block is the most payload of a frame, in bytes, a multiple of 64. With larger ones writes of that size take less
+	// processor time; a connection begins with two, and a message takes at least one. 0 means 32 KiB, and 256 KiB for
+	// streams while half of Memory has room for them (61 by default), unless Manual is set.
 	Block int
 
 	Memory    int64          // most bytes of blocks and buffers, registered as needed; 0 means 256 MiB
@@ -108,7 +109,12 @@ type Engine struct {
 	budget    *budget
 	pool      *Pool
 	windows   *windows  // nil: each lease has an MR of its own
-	shards    []*Engine // of EngineOptions.Pollers, beginning with the engine; the others have no shards
+	shards    []*Engine // of EngineOptions.Pollers, beginning with the engine, then those of large blocks
+	large     *Engine   // the shard of large blocks that goes with this one, or nil
+	unusable  bool      // one of large blocks, which could not be opened
+	start     func()    // starts the poller
+	vector    int       // completion vector
+	most      most
 
 	blocks  atomic.Pointer[[]*block] // by index; grows
 	links   linkTable
@@ -167,6 +173,7 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	if opt != nil {
 		o = *opt
 	}
+	large := o.hasLarge()
 	o = o.withDefaults()
 	fail := func(err error) (*Engine, error) {
 		return nil, &ibv.OpError{Op: "new engine", Object: device, Err: err}
@@ -181,14 +188,17 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 	e := newShard(o, dev)
 	e.budget = &budget{most: o.Memory, slab: e.slabBytes}
 	e.pool = newPool(e)
-	if err := e.openShards(); err != nil {
+	if err := e.openShards(large); err != nil {
 		return fail(errors.Join(err, e.release()))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
 	if !o.Manual {
 		for _, s := range e.shards {
-			e.done.Go(func() { s.poll(ctx, e.failAll) })
+			s.start = func() { e.done.Go(func() { s.poll(ctx, e.failAll) }) }
+		}
+		for _, s := range e.shards[:o.Pollers] {
+			s.start()
 		}
 	}
 	e.done.Go(func() { e.watch(ctx) })
@@ -197,13 +207,12 @@ func NewEngine(device string, opt *EngineOptions) (*Engine, error) {
 }
 
 // open makes the objects of a shard and posts the first receives.
-func (e *Engine) open(attr *ibv.DeviceAttr, vector int) (err error) {
-	e.attr = attr
-	budget := int(e.opt.Memory / int64(e.stride))
+func (e *Engine) open() (err error) {
+	attr, budget := e.attr, int(e.opt.Memory/int64(e.stride))
 	e.srqDepth = min(attr.MaxSRQWR, budget, attr.MaxCQE/2)
 	e.opt.MaxConns = min(e.opt.MaxConns, (attr.MaxCQE-e.srqDepth)/sqDepth)
 	e.cqConns = min(startConns, e.opt.MaxConns)
-	opt := &ibv.CQOptions{Spin: -1, DataPath: e.opt.DataPath, CompVector: vector} // see idle
+	opt := &ibv.CQOptions{Spin: -1, DataPath: e.opt.DataPath, CompVector: e.vector} // see idle
 	if !e.opt.Manual {
 		if e.channel, err = e.dev.CreateManualCompChannel(); err != nil {
 			return err
@@ -223,9 +232,11 @@ func (e *Engine) open(attr *ibv.DeviceAttr, vector int) (err error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.promise(controlBlocks)
-	if err := e.addSlab(); err != nil {
-		return err
+	e.promise(e.most.control)
+	if len(e.slabs) == 0 {
+		if err := e.addSlab(); err != nil {
+			return err
+		}
 	}
 	e.refill()
 	return nil
@@ -322,22 +333,35 @@ func (e *Engine) all() []*link {
 	return list
 }
 
-// reserve makes room for a connection.
-func (e *Engine) reserve() error {
+// reserve makes room for a connection, and returns the shard that it belongs to: e, or that of large blocks.
+func (e *Engine) reserve(kind connKind) (*Engine, error) {
 	e.cqMu.Lock()
 	defer e.cqMu.Unlock()
 	e.mu.Lock()
-	closed, gone, used := e.closed, e.isGone, e.used
+	closed, gone := e.closed, e.isGone
 	e.mu.Unlock()
+	used := e.places()
 	switch {
 	case gone:
-		return &ibv.OpError{Op: "connect", Object: "engine of " + e.dev.Name(), Err: errGone}
+		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.dev.Name(), Err: errGone}
 	case closed:
-		return &ibv.OpError{Op: "connect", Object: "engine of " + e.dev.Name(), Err: ErrClosed}
-	case used == e.opt.MaxConns:
-		return &ibv.LimitError{What: "connections", Asked: uint64(used + 1), Limit: uint64(e.opt.MaxConns),
+		return nil, &ibv.OpError{Op: "connect", Object: "engine of " + e.dev.Name(), Err: ErrClosed}
+	case used >= e.opt.MaxConns:
+		return nil, &ibv.LimitError{What: "connections", Asked: uint64(used + 1), Limit: uint64(e.opt.MaxConns),
 			Where: "the engine of " + e.dev.Name()}
-	case used == e.cqConns:
+	case kind == kindStream && e.large.admit():
+		return e.large, nil
+	}
+	return e, e.place()
+}
+
+// place takes a place for a connection, of which MaxConns allows another.
+// Preconditions: cqMu is held, of large blocks that of the shard that they go with.
+func (e *Engine) place() error {
+	e.mu.Lock()
+	full := e.used == e.cqConns
+	e.mu.Unlock()
+	if full {
 		n := min(2*e.cqConns, e.opt.MaxConns)
 		if err := e.cq.Resize(e.srqDepth + n*sqDepth); err != nil {
 			return err

@@ -15,9 +15,9 @@ import (
 const (
 	sqDepth     = 32          // work requests of a connection that are under way
 	sqData      = sqDepth - 4 // of them data frames, so that a control frame always finds room
-	sqSignal    = sqDepth / 4 // every so many work requests one is signaled
+	sqSignal    = sqDepth / 4 // every so many work requests one is signaled; see most
 	sqScarce    = 2           // the same, while there are not enough blocks
-	maxWindow   = 64          // most data frames that the peer may send ahead of the application
+	maxWindow   = 64          // most data frames that a peer may send ahead of the application; see most
 	startWindow = minLimit    // at first
 	maxInline   = 44          // header and payload that fit into one basic block of a WQE
 	stageMost   = 4           // frames that a stream keeps while it may not send
@@ -351,7 +351,8 @@ func (l *link) next(n int) bool {
 		l.dataPosted()
 	}
 	l.posted++
-	if forced || l.posted-l.signaled >= sqSignal || data && l.posted-l.signaled >= sqScarce && l.e.scarce.Load() {
+	since := l.posted - l.signaled
+	if forced || since >= l.e.most.signal || data && since >= sqScarce && l.e.scarce.Load() {
 		wr.Flags |= ibv.Signaled
 		l.signaled = l.posted
 	}

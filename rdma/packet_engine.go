@@ -138,7 +138,7 @@ func (e *Engine) addPacket(c *PacketConn) error {
 			Want: fmt.Sprintf("at least %d, so that a datagram fits", stride)}
 	}
 	for n := range packetPlaces {
-		if err := e.reserve(); err != nil {
+		if _, err := e.reserve(kindDatagrams); err != nil {
 			for range n {
 				e.unreserve()
 			}

@@ -45,7 +45,7 @@ func (l *link) stageRoom() int {
 	if l.held {
 		return batchMost
 	}
-	return stageMost
+	return l.e.most.stage
 }
 
 // fromBuffer makes work request n send a frame of a buffer: with its header in front of the buffer's

@@ -66,6 +66,7 @@ func TestRXE_LeadEnds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			server, client := newEngines(t, &EngineOptions{Spin: -1})
 			a, b := streams(t, server, client)
+			server = b.l.e // that of large blocks
 			defer a.Close()
 			defer b.Close()
 			noPings(a.l, b.l)
@@ -142,6 +143,7 @@ func TestRXE_LeadOthers(t *testing.T) {
 		defer a[i].Close()
 		defer b[i].Close()
 	}
+	server = b[0].l.e
 	read := func(s *Stream) func() error {
 		return func() error {
 			_, err := s.Read(make([]byte, 1))
@@ -187,6 +189,7 @@ func TestRXE_LeadOthers(t *testing.T) {
 func TestRXE_LeadWriter(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{Spin: -1})
 	a, b := streams(t, server, client)
+	server, client = b.l.e, a.l.e // those of large blocks
 	defer a.Close()
 	defer b.Close()
 	const size = 8 << 20 // more than fits before somebody reads
@@ -213,6 +216,7 @@ func TestRXE_LeadWriter(t *testing.T) {
 func TestRXE_LeadOften(t *testing.T) {
 	server, client := newEngines(t, &EngineOptions{Spin: -1})
 	a, b := streams(t, server, client)
+	server, client = b.l.e, a.l.e // those of large blocks
 	defer a.Close()
 	defer b.Close()
 	p := make([]byte, 1)
@@ -230,7 +234,7 @@ func TestRXE_LeadOften(t *testing.T) {
 	if got := server.lead.reading.Load(); got == readAway {
 		t.Errorf("%d reads, which seldom waits", got)
 	}
-	c, d := streams(t, server, client)
+	c, d := streams(t, b.Engine(), a.Engine())
 	defer c.Close()
 	defer d.Close()
 	other := make(chan error, 1)

@@ -8,12 +8,16 @@ import (
 )
 
 func TestRXE_NetConn(t *testing.T) {
-	server, client := newEngines(t, nil)
-	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
-		a, b := streams(t, server, client)
-		return a, b, func() {
-			_ = a.Close()
-			_ = b.Close()
-		}, nil
-	})
+	for name, opt := range map[string]*EngineOptions{"large blocks": nil, "small blocks": {Block: defaultBlock}} {
+		t.Run(name, func(t *testing.T) {
+			server, client := newEngines(t, opt)
+			nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
+				a, b := streams(t, server, client)
+				return a, b, func() {
+					_ = a.Close()
+					_ = b.Close()
+				}, nil
+			})
+		})
+	}
 }

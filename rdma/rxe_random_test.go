@@ -18,7 +18,10 @@ import (
 // TestRXE_RandomTransfers sends random amounts in random pieces both ways at once, over connections that share the
 // engines, with deadlines that pass in between, and compares the hashes.
 func TestRXE_RandomTransfers(t *testing.T) {
-	server, client := newEngines(t, &EngineOptions{Memory: 16 << 20})
+	var servers, clients [2]*Engine // of small blocks and of large ones
+	for i, opt := range []*EngineOptions{{Memory: 16 << 20}, {Memory: largeLeast}} {
+		servers[i], clients[i] = newEngines(t, opt)
+	}
 	r := testutil.NeedRXE(t)
 	transfers := 40
 	switch {
@@ -33,7 +36,7 @@ func TestRXE_RandomTransfers(t *testing.T) {
 	slots := make(chan struct{}, 8)
 	for i := range transfers {
 		slots <- struct{}{}
-		a, b := streams(t, server, client)
+		a, b := streams(t, servers[i%2], clients[i%2])
 		wg.Go(func() {
 			defer func() { <-slots }()
 			rnd := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(i)<<8|n)) }

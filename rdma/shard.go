@@ -18,14 +18,29 @@ func newShard(o EngineOptions, dev *ibv.Device) *Engine {
 	e.lead = newLead()
 	e.lookTimer = time.AfterFunc(time.Hour, e.look)
 	e.lookTimer.Stop()
-	e.share.Store(maxWindow)
+	e.setMost(mostSmall)
 	e.perSlab = max(slabSize/e.stride, 1)
 	e.slabBytes = slabSize
 	return e
 }
 
-// openShards makes the engine's objects.
-func (e *Engine) openShards() error {
+// most is how much of a thing there may be in a shard.
+type most struct {
+	window  uint32 // data frames that a peer may send ahead of the application
+	stage   int    // frames that a stream keeps while it may not send
+	signal  uint32 // every so many work requests one is signaled
+	control int    // receives beside those that are granted: for frames that take no credit
+}
+
+var mostSmall = most{window: maxWindow, stage: stageMost, signal: sqSignal, control: controlBlocks}
+
+func (e *Engine) setMost(m most) {
+	e.most = m
+	e.share.Store(m.window)
+}
+
+// openShards makes the engine's objects; large says whether streams may have larger blocks.
+func (e *Engine) openShards(large bool) error {
 	e.shards = []*Engine{e}
 	attr, err := e.dev.QueryDevice()
 	if err != nil {
@@ -42,9 +57,17 @@ func (e *Engine) openShards() error {
 		s.pd, s.budget, s.pool, s.short = e.pd, e.budget, e.pool, e.short
 		e.shards = append(e.shards, s)
 	}
+	for _, s := range e.shards[:o.Pollers] {
+		if large {
+			s.large = s.newLarge()
+			e.shards = append(e.shards, s.large)
+		}
+	}
 	for i, s := range e.shards {
-		s.shards = e.shards
-		if err := s.open(attr, i%max(e.dev.NumCompVectors(), 1)); err != nil {
+		s.shards, s.attr, s.vector = e.shards, attr, i%max(e.dev.NumCompVectors(), 1)
+	}
+	for _, s := range e.shards[:o.Pollers] {
+		if err := s.open(); err != nil {
 			return err
 		}
 	}
@@ -72,15 +95,23 @@ func (e *Engine) closeShard() error {
 // shard returns the one with the fewest connections.
 func (e *Engine) shard() *Engine {
 	best, least := e, 0
-	for i, s := range e.shards {
-		s.mu.Lock()
-		used := s.used
-		s.mu.Unlock()
-		if i == 0 || used < least {
+	for i, s := range e.shards[:e.opt.Pollers] {
+		if used := s.places(); i == 0 || used < least {
 			best, least = s, used
 		}
 	}
 	return best
+}
+
+// places is how many places for connections are reserved, also those of streams with large blocks.
+func (e *Engine) places() int {
+	if e == nil {
+		return 0
+	}
+	e.mu.Lock()
+	used := e.used
+	e.mu.Unlock()
+	return used + e.large.places()
 }
 
 // appendLinks appends the connections of a shard.

@@ -75,11 +75,11 @@ func (l *link) lowered() {
 
 // fit makes the windows of a shard fit to its blocks.
 func (e *Engine) fit(now uint32, links []*link) {
-	crowded, share := e.crowded.Swap(false), maxWindow
+	crowded, share := e.crowded.Swap(false), e.most.window
 	if crowded {
-		share = min(max(e.recvMost()/max(e.active, 1), startWindow), maxWindow)
+		share = min(uint32(max(e.recvMost()/max(e.active, 1), startWindow)), share)
 	}
-	e.share.Store(uint32(share))
+	e.share.Store(share)
 	e.active = 0
 	for _, l := range links {
 		l.mu.Lock()
@@ -88,7 +88,7 @@ func (e *Engine) fit(now uint32, links []*link) {
 		case crowded && idle:
 			l.shrink(startWindow, true)
 		case crowded:
-			l.shrink(uint32(share), false)
+			l.shrink(share, false)
 		}
 		if !idle {
 			e.active++

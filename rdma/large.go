@@ -1,0 +1,68 @@
+package rdma
+
+// With EngineOptions.Block left open, streams have larger blocks than messages while memory permits: a frame costs
+// the same for many bytes as for few. They belong to a second shard beside each, with a CQ and a poller of its own,
+// which is opened for the first stream. What it registers counts as buffers do, at most largeShare of the memory, so
+// it takes nothing that was promised to peers of the others; and it gives its own peers only what is registered.
+
+const (
+	largeBlock = 256 << 10
+	largeSlab  = 8 << 20
+	largeEach  = 8        // blocks that are registered for a stream before it begins: a quarter is for sending
+	largeShare = 2        // what part of the memory they may take, as a divisor
+	largeLeast = 64 << 20 // memory of an engine that has them
+)
+
+// A stream keeps at most as many blocks as there are for sending, so those that wait for their peers leave some for the
+// others. Few blocks are in turn, for the sake of the caches.
+var mostLarge = most{window: 32, stage: largeEach / 4, signal: 2, control: 8}
+
+// hasLarge reports whether streams may have larger blocks.
+func (o EngineOptions) hasLarge() bool {
+	unset := o.Block == 0
+	o = o.withDefaults()
+	return unset && !o.Manual && o.Memory/int64(o.Pollers) >= largeLeast
+}
+
+// newLarge makes the shard of large blocks that goes with e. Nothing uses it before it is opened.
+func (e *Engine) newLarge() *Engine {
+	o := e.opt
+	o.Block = largeBlock
+	o.Memory = o.Memory / int64(o.Pollers) / largeShare / largeSlab * largeSlab
+	o.Pollers = 1
+	s := newShard(o, e.dev)
+	s.slabBytes, s.perSlab = largeSlab, largeSlab/s.stride
+	s.opt.MaxConns = min(o.MaxConns, (int(o.Memory/largeSlab)*s.perSlab-mostLarge.control)/largeEach)
+	s.setMost(mostLarge)
+	s.pd, s.pool, s.short = e.pd, e.pool, e.short
+	s.budget = &budget{slab: largeSlab, from: e.budget}
+	return s
+}
+
+// admit takes a place for a stream, and reports whether there is one.
+// Preconditions: the cqMu of the shard that s goes with is held.
+func (s *Engine) admit() bool {
+	if s == nil || s.unusable || s.places() >= s.opt.MaxConns || !s.registerFor(s.places()+1) {
+		return false
+	}
+	if s.cq == nil {
+		if err := s.open(); err != nil {
+			s.unusable = true // streams do without
+			return false
+		}
+		s.start()
+	}
+	return s.place() == nil
+}
+
+// registerFor has enough blocks for so many streams, and reports whether it could.
+func (s *Engine) registerFor(streams int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.slabs)*s.perSlab < s.most.control+streams*largeEach {
+		if s.addSlab() != nil {
+			return false
+		}
+	}
+	return true
+}
