@@ -64,9 +64,40 @@ func TestVM_Hang(t *testing.T) {
 
 func TestVM_Panic(t *testing.T) {
 	t.Parallel()
+	if os.Getenv("PUREVERBS_FULL") == "" {
+		t.Skip("full runs only (PUREVERBS_FULL=1): boots two VMs")
+	}
 	code, out, diag := boot(t, "echo started; echo c >/proc/sysrq-trigger; sleep 1000", []string{"-t", "900"})
 	if code != 126 || strings.Count(diag, "the guest died") != 2 || !strings.Contains(diag, "trying once more") {
 		t.Errorf("exit code %d, want 126 after one retry\n%s%s", code, out, diag)
+	}
+}
+
+// TestVM_NoBoot has a QEMU whose guest never begins: it is ended and started once more. As the real one it returns 0
+// when it is asked to end.
+func TestVM_NoBoot(t *testing.T) {
+	dir := t.TempDir()
+	starts := filepath.Join(dir, "starts")
+	const qemu = `#!/bin/sh
+echo start >>"$STARTS"
+while [ "$1" != -pidfile ]; do shift; done
+echo $$ >"$2"
+trap 'kill $!; exit 0' TERM
+sleep 1000 &
+wait
+`
+	if err := os.WriteFile(filepath.Join(dir, "qemu-system-x86_64"), []byte(qemu), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	t.Setenv("STARTS", starts)
+	t.Setenv("VM_BEGIN", "1")
+	code, out, diag := boot(t, "echo started", []string{"-t", "900"})
+	if code != 126 || !strings.Contains(diag, "the kernel did not boot, trying once more") {
+		t.Errorf("exit code %d, want 126 after one retry\n%s%s", code, out, diag)
+	}
+	if b, err := os.ReadFile(starts); err != nil || strings.Count(string(b), "start") != 2 {
+		t.Errorf("started %q, want twice: %v", b, err)
 	}
 }
 
