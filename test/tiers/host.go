@@ -118,8 +118,10 @@ func (r *runner) unit(ctx context.Context) ([]Result, error) {
 	return r.gotest(ctx, "unit", nil, nil, append(args, "-shuffle=on", r.pattern())...)
 }
 
+// race has no process wait for a second when it ends: the tests start many.
 func (r *runner) race(ctx context.Context) ([]Result, error) {
-	return r.gotest(ctx, "race", nil, []string{"CGO_ENABLED=1"}, append(r.selection(), "-race", r.pattern())...)
+	env := []string{"CGO_ENABLED=1", "GORACE=atexit_sleep_ms=0 " + os.Getenv("GORACE")}
+	return r.gotest(ctx, "race", nil, env, append(r.selection(), "-race", r.pattern())...)
 }
 
 // releases tests the packages that depend on the internals of the Go runtime, with every release that they claim to
