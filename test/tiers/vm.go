@@ -198,10 +198,13 @@ func (r *runner) quietly(ctx context.Context, name string, args ...string) (stri
 }
 
 // inParallel calls f with 0 to n-1, as many calls at a time as there are processors.
-func inParallel(n int, f func(int)) {
+func inParallel(n int, f func(int)) { inLanes(runtime.NumCPU(), n, f) }
+
+// inLanes calls f with 0 to n-1, so many calls at a time.
+func inLanes(lanes, n int, f func(int)) {
 	var wg sync.WaitGroup
 	var next atomic.Int32
-	for range min(runtime.NumCPU(), n) {
+	for range min(lanes, n) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				f(i)
