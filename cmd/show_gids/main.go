@@ -184,6 +184,11 @@ func parse(args []string, help io.Writer) (*config, error) {
 		if c.format == formatCSV {
 			bad("--watch prints all again: --format=csv has no place for it, --json has")
 		}
+		for _, d := range f.Args() {
+			if _, err := time.ParseDuration(d); err == nil {
+				bad("%q is taken for a device: write --watch=%s", d, d)
+			}
+		}
 	}
 	for _, v := range vers {
 		switch strings.ToLower(v) {

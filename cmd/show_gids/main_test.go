@@ -249,6 +249,7 @@ func TestShowGIDs_Usage(t *testing.T) {
 		{"--watch=5", "missing unit"},
 		{"--watch=50ms", "--watch=50ms: want an interval from 100ms to 1h0m0s"},
 		{"--watch=0s", "--watch=0s: want"},
+		{"--watch 5s", "\"5s\" is taken for a device: write --watch=5s"},
 		{"--watch --csv", "--json has"},
 		{"--json --format=mlnx", "--json and --format=mlnx exclude each other"},
 		{"--why --json", "--format=json has no place for it"},
