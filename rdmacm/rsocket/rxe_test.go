@@ -704,6 +704,10 @@ func BenchmarkRXERsocketSendRecv(b *testing.B) {
 
 // TestRXERsocketHammer: calls race with Close, and with a poller that waits.
 func TestRXERsocketHammer(t *testing.T) {
+	if r := testutil.NeedRXE(t); !r.Emulated && !r.Hardware {
+		// Linux 6.1's rxe now and then takes up to four minutes to destroy a QP, even if the peer's is gone.
+		t.Skip("closing under traffic stalls SoftRoCE: runs on the emulated device only")
+	}
 	l, addr := listen(t)
 	for range 10 {
 		a, b := pairWith(t, l, addr)

@@ -99,12 +99,18 @@ func (r *runner) rxe(ctx context.Context) ([]Result, error) {
 // shards divides packages among VMs that run at the same time: with one VM, which waits for much of the time, half of
 // two processors would be idle. A package that measures has the machine for itself.
 func (r *runner) shards(dirs []string) [][]string {
-	const most = "cmd/perf" // takes as long as the others together
-	i := slices.Index(dirs, most)
-	if r.figures || r.ratios || i < 0 || len(dirs) == 1 || runtime.NumCPU() < 2 || !memory(8<<30) {
+	var shards [2][]string
+	for _, d := range dirs {
+		at := 0
+		if d == "cmd/perf" || d == "rdma" { // take as long as the others together
+			at = 1
+		}
+		shards[at] = append(shards[at], d)
+	}
+	if r.figures || r.ratios || len(shards[0]) == 0 || len(shards[1]) == 0 || runtime.NumCPU() < 2 || !memory(8<<30) {
 		return [][]string{dirs}
 	}
-	return [][]string{{most}, slices.Delete(slices.Clone(dirs), i, i+1)}
+	return shards[:]
 }
 
 // memory reports whether the machine can spare this many bytes.
