@@ -2,6 +2,7 @@ package rdma
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/pureverbs/pureverbs/ibv"
 )
@@ -12,6 +13,8 @@ type block struct {
 	mem []byte
 	sge ibv.SGE // header and payload, at full length
 	id  uint64  // recvID|index
+
+	holders atomic.Int32 // of a frame that several messages share: they, and the reader while there are more
 }
 
 func (b *block) header() []byte  { return b.mem[headerAt:headroom] }
@@ -50,12 +53,11 @@ func (e *Engine) addSlab() error {
 	fresh := make([]block, e.perSlab)
 	for i := range fresh {
 		at := i * e.stride
-		fresh[i] = block{
-			mem: mr.Bytes()[at : at+e.stride : at+e.stride], sge: mr.SGE(at+headerAt, e.stride-headerAt),
-			id: recvID | uint64(len(list)),
-		}
-		list = append(list, &fresh[i])
-		e.free = append(e.free, &fresh[i])
+		b := &fresh[i]
+		b.mem, b.sge = mr.Bytes()[at:at+e.stride:at+e.stride], mr.SGE(at+headerAt, e.stride-headerAt)
+		b.id = recvID | uint64(len(list))
+		list = append(list, b)
+		e.free = append(e.free, b)
 	}
 	e.blocks.Store(&list)
 	return nil

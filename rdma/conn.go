@@ -134,7 +134,8 @@ func (l *link) takeBack(staged int) {
 }
 
 // Message is a message that has arrived. Its bytes lie in blocks of the engine, unless it is long:
-// until Release they count against what the peer may send.
+// until Release they count against what the peer may send. Short messages may share a block, which goes back with the
+// last of them.
 //
 // It belongs to the caller, and is not safe for concurrent use.
 type Message struct {
@@ -159,6 +160,9 @@ func (l *link) recvMessage(b bound) (*Message, error) {
 	}
 	defer leave(l.readTurn)
 	for {
+		if l.current.b != nil && !l.shut.Load() {
+			return l.unpack(), nil
+		}
 		f, err := l.nextFrame(b)
 		if err != nil {
 			if l.partial != nil && (err == io.EOF || !isWait(err)) {
@@ -191,6 +195,9 @@ func isWait(err error) bool {
 // Preconditions: the caller has readTurn.
 func (l *link) assemble(f frame) (*Message, error) {
 	m := l.partial
+	if f.flags&flagPacked != 0 {
+		return l.split(f)
+	}
 	if m == nil {
 		m = messages.Get().(*Message)
 		m.l = l
@@ -231,7 +238,7 @@ func (l *link) assemble(f frame) (*Message, error) {
 		return nil, err
 	}
 	if m.buf != nil {
-		m.buf = append(m.buf, f.b.payload()[:f.n]...)
+		m.buf = append(m.buf, f.bytes()...)
 		l.giveBack(f)
 	} else {
 		m.frames = append(m.frames, f)
@@ -275,6 +282,9 @@ func (l *link) endPartial() {
 
 // giveBack gives the block and the credit of a frame back.
 func (l *link) giveBack(f frame) {
+	if f.flags&flagPacked != 0 && f.b.holders.Add(-1) > 0 {
+		return
+	}
 	l.e.consumed(f.b)
 	l.mu.Lock()
 	l.took(1)
@@ -294,11 +304,11 @@ func (m *Message) Bytes() []byte {
 	switch {
 	case m.buf == nil && len(m.frames) == 1:
 		f := &m.frames[0]
-		return f.b.payload()[:f.n:f.n]
+		return f.bytes()
 	case m.buf == nil:
 		m.buf = make([]byte, 0, m.n)
 		for _, f := range m.frames {
-			m.buf = append(m.buf, f.b.payload()[:f.n]...)
+			m.buf = append(m.buf, f.bytes()...)
 		}
 		m.free()
 	}
@@ -314,7 +324,7 @@ func (m *Message) Blocks() net.Buffers {
 	}
 	list := make(net.Buffers, len(m.frames))
 	for i, f := range m.frames {
-		list[i] = f.b.payload()[:f.n:f.n]
+		list[i] = f.bytes()
 	}
 	return list
 }

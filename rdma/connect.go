@@ -51,9 +51,9 @@ func (a *attempt) use(dev *ibv.Device, o *rdmacm.Options) error {
 	o.PD, o.SendCQ, o.RecvCQ = e.pd, e.cq, e.cq
 	o.QP = ibv.QPOptions{SRQ: e.srq, MaxSendWR: sqDepth, MaxSendSGE: 2, MaxInline: maxInline}
 	h := hello{min: minVersion, max: maxVersion, kind: a.kind, block: uint32(e.opt.Block), limit: startWindow,
-		maxMessage: uint32(a.opt.maxMessage())}
+		flags: helloPacks, maxMessage: uint32(a.opt.maxMessage())}
 	if a.leases != nil {
-		h.flags = helloLeases
+		h.flags |= helloLeases
 		o.ResponderResources, o.InitiatorDepth = 0, 0 // what both devices support
 	}
 	copy(h.app[:], a.opt.PrivateData)

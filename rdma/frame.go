@@ -50,8 +50,9 @@ const (
 	flagCancel              // the message ends here and is to be dropped
 	flagLower               // of LIMIT: the limit may be lower than before, and is to be answered
 	flagLowered             // of LIMIT: that answer
+	flagPacked              // several messages, each in a record
 
-	knownFlags = flagMore | flagImm | flagIgnore | flagCancel | flagLower | flagLowered
+	knownFlags = flagMore | flagImm | flagIgnore | flagCancel | flagLower | flagLowered | flagPacked
 )
 
 const finClosed = 1

@@ -48,14 +48,17 @@ func (k connKind) String() string {
 	return fmt.Sprintf("connection kind %d", uint8(k))
 }
 
-// helloLeases says that the sender allows leases, if the other side does.
-const helloLeases = 1 << 0
+// Flags of a hello.
+const (
+	helloLeases = 1 << iota // its sender allows leases, if the other side does
+	helloPacks              // its sender takes frames of several messages
+)
 
 // hello is the private data of a request and of its answer.
 type hello struct {
 	min, max   uint8
 	kind       connKind
-	flags      uint8  // helloLeases
+	flags      uint8
 	block      uint32 // most payload of a frame that its sender takes
 	limit      uint32 // data frames with a number below it may be sent to its sender
 	maxMessage uint32

@@ -29,11 +29,15 @@ const (
 type frame struct {
 	b     *block
 	buf   *Buffer // to be sent: has the payload, and b only the header
-	off   int32   // of what is left of the payload
+	off   int32   // of what is left of the payload; of a frame to be sent, where it begins
 	n     int32   // bytes left from off; of a frame to be sent, its payload
 	aux   uint32
 	flags uint8
+	alone bool // to be sent: a whole message in a block, to which others may be added
 }
+
+// bytes is what is left of the payload of a frame that was received.
+func (f *frame) bytes() []byte { return f.b.payload()[f.off : f.off+f.n : f.off+f.n] }
 
 // link is a connection: credits, frames, and the state of its end. Messages and streams are views
 // of it.
@@ -336,13 +340,14 @@ func (l *link) next(n int) bool {
 		copy(l.post.controls[n][headerLen:], about)
 		wr.Inline = l.post.controls[n][:size]
 	default:
-		h.put(b.header())
+		from := headerAt + int(f.off)
+		h.put(b.mem[from:])
 		if size <= maxInline {
-			wr.Inline = b.mem[headerAt : headerAt+size]
+			wr.Inline = b.mem[from : from+size]
 			l.post.inlined[n].b = b
 		} else {
 			at.b = b
-			l.post.sges[2*n] = ibv.SGE{Addr: b.sge.Addr, Length: uint32(size), LKey: b.sge.LKey}
+			l.post.sges[2*n] = ibv.SGE{Addr: b.sge.Addr + uint64(f.off), Length: uint32(size), LKey: b.sge.LKey}
 			wr.SGEs = l.post.sges[2*n : 2*n+1 : 2*n+1]
 		}
 	}
@@ -517,6 +522,9 @@ func (l *link) checkFrame(h *header, byteLen uint32) error {
 	case before(l.sent+maxWindow, h.limit):
 		return &ProtocolError{"limit of " + h.kind.String(), fmt.Sprint(h.limit),
 			fmt.Sprintf("at most %d", l.sent+maxWindow)}
+	case h.flags&flagPacked != 0 && (h.kind != kindData || h.flags&(flagMore|flagImm|flagCancel) != 0):
+		return &ProtocolError{"flags of " + h.kind.String(), fmt.Sprintf("%#x", h.flags),
+			"PACKED in DATA only, and without MORE, IMM and CANCEL"}
 	case h.kind == kindData && !l.mayCome():
 		return &ProtocolError{"DATA", fmt.Sprintf("frame %d", l.received), fmt.Sprintf("a number below %d", l.told)}
 	case h.kind == kindData && l.kind == kindStream && h.flags&^flagIgnore != 0:

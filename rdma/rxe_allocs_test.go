@@ -54,6 +54,19 @@ func TestRXE_Allocs(t *testing.T) {
 			}
 		})
 	}
+	none("messages that share a frame", func() {
+		for range 20 {
+			batch.Send(small)
+		}
+		if _, err := batch.Post(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			m, err := b.Recv(ctx)
+			ok(t, err)
+			m.Release()
+		}
+	})
 	s, r := streams(t, server, client)
 	defer s.Close()
 	defer r.Close()

@@ -69,6 +69,7 @@ func (a *attacker) send(wr ibv.SendWR) error {
 	}
 }
 
+// goodHello is that of a peer which takes no frames of several messages.
 func goodHello(kind connKind) []byte {
 	h := hello{min: minVersion, max: maxVersion, kind: kind, block: defaultBlock, limit: startWindow,
 		maxMessage: defaultMaxMessage}
@@ -91,6 +92,12 @@ func TestRXE_HostileFrames(t *testing.T) {
 					h.seq++
 				}
 			}
+		}
+	}
+	packed := func(p string) func(*attacker) {
+		return func(a *attacker) {
+			copy(a.mr.Bytes()[headerLen:], p)
+			_ = a.post(data(flagPacked, uint32(len(p)), 0), len(p))
 		}
 	}
 	if r := testutil.NeedRXE(t); !r.Emulated && !testutil.Full() {
@@ -141,6 +148,20 @@ func TestRXE_HostileFrames(t *testing.T) {
 				_ = a.post(header{kind: kindFIN, limit: startWindow, seq: 1}, 0)
 			}
 		}, "one within a message"},
+		{"a record longer than its frame", packed("\x09\x00\x00\x00\x00\x00\x00\x00too short"), "a record of 24 bytes"},
+		{"a record of 2 GiB", packed("\xff\xff\xff\x7f\x00\x00\x00\x00"), "a message of 2147483647 bytes"},
+		{"half a record", packed("\x00\x00\x00\x00\x00\x00\x00\x00half"), "4 bytes of a record"},
+		{"no record", packed(""), "0 bytes of a record"},
+		{"messages within a message", func(a *attacker) {
+			if a.post(data(flagMore, 8, 99), 8) == nil {
+				h := data(flagPacked, 8, 0)
+				h.seq = 1
+				_ = a.post(h, 8)
+			}
+		}, "several messages within a message"},
+		{"records and MORE", several(1, data(flagPacked|flagMore, 8, 8), 8), "PACKED in DATA only"},
+		{"records in LIMIT", several(1, header{kind: kindLimit, flags: flagPacked, limit: startWindow}, 0),
+			"PACKED in DATA only"},
 		{"more than a block", several(1, data(0, 40<<10, 0), 40<<10), ""},
 		{"RESET", several(1, header{kind: kindReset, limit: startWindow, aux: 5}, 0), "reason 5"},
 		{"a write to a block, with its address and key", func(a *attacker) {

@@ -58,6 +58,9 @@ func (l *link) check(m *outgoing) error {
 // stageMessage stages the frames of a message.
 // Preconditions: the caller has writeTurn.
 func (l *link) stageMessage(b bound, m *outgoing) error {
+	if l.pack(m) {
+		return nil
+	}
 	most := l.frameMost()
 	for off, staged := 0, 0; ; staged++ {
 		n := min(m.n-off, most)
@@ -74,6 +77,7 @@ func (l *link) stageMessage(b bound, m *outgoing) error {
 		} else if f.flags = m.flags; m.flags&flagImm != 0 {
 			f.aux = m.imm
 		}
+		f.alone = off == m.n && staged == 0 && f.buf == nil
 		if err := l.stage(f); err != nil {
 			return err
 		}

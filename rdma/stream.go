@@ -186,14 +186,9 @@ func (l *link) nextFrame(b bound) (frame, error) {
 // finish gives l.current back.
 // Preconditions: the caller has readTurn.
 func (l *link) finish() {
-	l.e.consumed(l.current.b)
+	f := l.current
 	l.current = frame{}
-	l.mu.Lock()
-	l.took(1)
-	if l.owed {
-		l.pump()
-	}
-	l.mu.Unlock()
+	l.giveBack(f)
 }
 
 // Read reads what has arrived, at least one byte, and waits for it. At the end of what the peer
@@ -227,7 +222,7 @@ func (s *Stream) readSome(p []byte) (n int, err error) {
 			}
 			continue
 		}
-		c := copy(p[n:], f.b.payload()[f.off:f.off+f.n])
+		c := copy(p[n:], f.bytes())
 		n += c
 		f.off, f.n = f.off+int32(c), f.n-int32(c)
 	}
@@ -267,7 +262,7 @@ func (s *Stream) WriteTo(w io.Writer) (total int64, err error) {
 			return total, s.fail("read", err)
 		}
 		f := &s.l.current
-		n, err := w.Write(f.b.payload()[f.off : f.off+f.n])
+		n, err := w.Write(f.bytes())
 		if n < 0 || n > int(f.n) {
 			n = int(f.n)
 		}

@@ -1,0 +1,182 @@
+package rdma
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+)
+
+// sender is a link that stages and does not send; its frames take up to most bytes.
+func sender(most int) *link {
+	e := &Engine{opt: EngineOptions{Block: most}}
+	return &link{e: e, peer: hello{block: uint32(most), flags: helloPacks}}
+}
+
+// staged makes a frame of a message in a block that is full of others' data.
+func staged(l *link, p []byte, flags uint8, imm uint32) frame {
+	b := &block{mem: bytes.Repeat([]byte{0xa5}, l.e.opt.Block+headroom)}
+	f := frame{b: b, n: int32(copy(b.payload(), p)), aux: uint32(len(p)), flags: flags, alone: true}
+	if flags&flagImm != 0 {
+		f.aux = imm
+	}
+	return f
+}
+
+// TestRecords packs random messages until a frame is full, and takes it apart again.
+func TestRecords(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for range 300 {
+		most := 64 * (16 + rnd.IntN(100))
+		l := sender(most)
+		var want []outgoing
+		for {
+			m := outgoing{p: bytes.Repeat([]byte{byte(len(want)) | 0x80}, rnd.IntN(most/8)), imm: rnd.Uint32() | 1}
+			m.n, m.flags = len(m.p), uint8(rnd.IntN(2)*flagImm)
+			if len(want) == 0 {
+				l.out.push(staged(l, m.p, m.flags, m.imm))
+			} else if !l.pack(&m) {
+				if f := l.out.last(); int(f.n)+recordSize(m.n) <= most {
+					t.Fatalf("seed %d: %d bytes do not fit behind %d of %d", seed, m.n, f.n, most)
+				}
+				break
+			}
+			want = append(want, m)
+		}
+		f := l.out.pop()
+		if f.flags != flagPacked || int(f.n) > most {
+			t.Fatalf("seed %d: a frame of %d bytes with flags %#x; want at most %d, PACKED", seed, f.n, f.flags, most)
+		}
+		// What is sent goes into another block.
+		got := frame{b: &block{mem: make([]byte, most+headroom)}, n: f.n, flags: f.flags}
+		copy(got.b.payload(), f.b.mem[headroom+int(f.off):][:f.n])
+		l.maxMessage = most
+		rest := got.bytes()
+		m, err := l.split(got)
+		for i := range want {
+			w := &want[i]
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			imm, has := m.Imm()
+			if !bytes.Equal(m.Bytes(), w.p) || len(m.Blocks()) != 1 || m.Len() != w.n || has != (w.flags == flagImm) ||
+				has && imm != w.imm || !has && imm != 0 {
+				t.Fatalf("seed %d, message %d of %d: %d bytes, immediate %d %v; want %d bytes, %d, flags %#x", seed, i,
+					len(want), m.Len(), imm, has, w.n, w.imm, w.flags)
+			}
+			if pad := rest[recordLen+w.n : recordSize(w.n)]; !bytes.Equal(pad, make([]byte, len(pad))) {
+				t.Fatalf("seed %d: others' data behind a message: % x", seed, pad)
+			}
+			if rest = rest[recordSize(w.n):]; len(rest) > 0 {
+				m = l.unpack()
+			}
+		}
+		if l.current.b != nil || got.b.holders.Load() != int32(len(want)) {
+			t.Fatalf("seed %d: %d holders of %d messages, %d bytes left", seed, got.b.holders.Load(), len(want),
+				l.current.n)
+		}
+	}
+}
+
+// TestPackNot stages what no message may be added to.
+func TestPackNot(t *testing.T) {
+	m := &outgoing{p: []byte("next"), n: 4}
+	for name, do := range map[string]func(*link, *frame){
+		"a peer that does not take it": func(l *link, _ *frame) { l.peer.flags = helloLeases },
+		"the end of a long message":    func(_ *link, f *frame) { f.alone = false },
+		"a full frame":                 func(l *link, f *frame) { f.n = int32(l.frameMost()) },
+		"no room for a second record":  func(l *link, f *frame) { f.n = int32(l.frameMost() - 3*recordLen + 1) },
+		"a peer with smaller blocks":   func(l *link, _ *frame) { l.peer.block = 31 },
+		"a closed connection":          func(l *link, _ *frame) { l.closed = true },
+	} {
+		l := sender(1024)
+		f := staged(l, []byte("first"), 0, 0)
+		do(l, &f)
+		l.out.push(f)
+		if l.pack(m) || *l.out.last() != f {
+			t.Errorf("%s: a message was added", name)
+		}
+	}
+	l := sender(1024)
+	if l.pack(m) {
+		t.Error("with nothing staged: a message was added")
+	}
+	l.out.push(staged(l, make([]byte, 1024-3*recordLen), 0, 0))
+	if !l.pack(m) {
+		t.Error("a message that fits was not added")
+	}
+}
+
+// FuzzRecords takes frames apart as a hostile peer may send them.
+func FuzzRecords(f *testing.F) {
+	f.Add([]byte("\x05\x00\x00\x80\x01\x00\x00\x00hello\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
+	f.Add([]byte("\x09\x00\x00\x00\x00\x00\x00\x00too short"))
+	f.Add([]byte("\xff\xff\xff\x7f\x00\x00\x00\x00"))
+	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x00half a"))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, p []byte) {
+		const most = 512
+		err := checkRecords(p, most)
+		var bad *ProtocolError
+		if err != nil {
+			if !errors.As(err, &bad) {
+				t.Errorf("%v, want a *ProtocolError", err)
+			}
+			return
+		}
+		l := sender(1024)
+		b := &block{mem: append(make([]byte, headroom), p...)}
+		b.holders.Store(1)
+		l.current = frame{b: b, n: int32(len(p)), flags: flagPacked}
+		size := 0
+		for l.current.b != nil {
+			m := l.unpack()
+			if m.Len() > most || len(m.Bytes()) != m.Len() {
+				t.Errorf("a message of %d bytes in %d", m.Len(), len(m.Bytes()))
+			}
+			size += recordSize(m.Len())
+		}
+		if size != len(p) {
+			t.Errorf("records of %d bytes in a frame of %d", size, len(p))
+		}
+	})
+}
+
+// BenchmarkPack appends messages of 64 bytes to frames of 32 KiB.
+func BenchmarkPack(b *testing.B) {
+	l := sender(defaultBlock)
+	m := &outgoing{p: make([]byte, 64), n: 64}
+	first := staged(l, m.p, 0, 0)
+	l.out.push(first)
+	b.ReportAllocs()
+	for b.Loop() {
+		if !l.pack(m) {
+			*l.out.last() = first
+		}
+	}
+}
+
+// BenchmarkUnpack takes such frames apart.
+func BenchmarkUnpack(b *testing.B) {
+	l := sender(defaultBlock)
+	m := &outgoing{p: make([]byte, 64), n: 64}
+	l.out.push(staged(l, m.p, 0, 0))
+	for l.pack(m) {
+	}
+	f := l.out.pop()
+	copy(f.b.payload(), f.b.mem[headroom-recordLen:][:f.n])
+	f.off, l.maxMessage = 0, defaultMaxMessage
+	b.ReportAllocs()
+	for b.Loop() {
+		if l.current.b == nil {
+			got, err := l.split(f)
+			if err != nil {
+				b.Fatal(err)
+			}
+			got.recycle()
+			continue
+		}
+		l.unpack().recycle()
+	}
+}
