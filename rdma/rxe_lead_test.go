@@ -193,8 +193,21 @@ func TestRXE_LeadWriter(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	const size = 8 << 20 // more than fits before somebody reads
+	filled := make(chan int, 1)
+	go func() {
+		n, _ := a.Write(make([]byte, size))
+		filled <- n
+	}()
+	testutil.Eventually(t, "there is no room", func() bool {
+		a.l.mu.Lock()
+		defer a.l.mu.Unlock()
+		return a.l.out.len() == a.l.stageRoom() && !a.l.room()
+	})
+	ok(t, a.SetWriteDeadline(time.Now()))
+	n := <-filled
+	ok(t, a.SetWriteDeadline(time.Time{}))
 	wrote := leading(t, client, &a.l.writeWake, func() error {
-		_, err := a.Write(make([]byte, size))
+		_, err := a.Write(make([]byte, size-n)) // waits once
 		return err
 	})
 	answer := make(chan error, 1)
