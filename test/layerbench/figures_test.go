@@ -68,6 +68,7 @@ func (b *bench) frames() error {
 	b.figure("msg_zero_copy_vs_raw_32k", "ratio", "at least 0.9", r.median("buffer", "send", rate),
 		fmt.Sprintf("copied by the sender %.3f", r.median("message", "send", rate)))
 	wakes := func(x, _ *result) float64 { return x.Server.Frames / max(x.Server.Wakes, 1) }
+	writes := func(x, _ *result) float64 { return x.Messages / max(x.Server.Wakes, 1) }
 	small, err := b.turns("stream,send", "message", "bw", "-s", "64", "-n", b.messages(500_000))
 	if err != nil {
 		return err
@@ -75,8 +76,9 @@ func (b *bench) frames() error {
 	b.figure("msg_vs_raw_send_64", "ratio", "none", small.median("message", "send", rate),
 		"messages of 64 bytes share frames; perf send has a work request for each")
 	b.figure("msgs_per_wake", "frames", "at least 10", r.median("stream", "stream", wakes),
-		fmt.Sprintf("stream of 32 KiB; messages of 32 KiB %.1f, of 64 bytes %.1f",
-			r.median("message", "message", wakes), small.median("message", "message", wakes)))
+		fmt.Sprintf("stream of 32 KiB, %.1f writes; messages of 32 KiB %.1f; of 64 bytes %.1f, %.0f messages",
+			r.median("stream", "stream", writes), r.median("message", "message", wakes),
+			small.median("message", "message", wakes), small.median("message", "message", writes)))
 	allocs := func(x, _ *result) float64 { return (x.Client.Allocs + x.Server.Allocs) / x.Messages }
 	b.figure("allocs", "allocations/message", "0", small.median("message", "message", allocs),
 		fmt.Sprintf("messages of 64 bytes; stream %.3f; a run's beginning and end count", small.median("stream",
