@@ -10,20 +10,9 @@ import (
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
-// needLayer is testutil.NeedRXE, but skips the test in the VM: TestRXE_FileTransfer is there, and each start of a
-// program takes a second.
-func needLayer(t *testing.T) testutil.RXE {
-	t.Helper()
-	r := testutil.NeedRXE(t)
-	if !r.Emulated && !r.Hardware && !testutil.Full() {
-		t.Skip("tells nothing of the device: runs on the emulated device only, but in a full run")
-	}
-	return r
-}
-
 // TestRXE_Chat has each of three clients say something, which the other two read.
 func TestRXE_Chat(t *testing.T) {
-	r := needLayer(t)
+	r := testutil.NeedLogic(t)
 	server := launch(t, "chat", "-b", r.IP[0], "-p", "21961")
 	server.sees("the room is at ")
 	names := []string{"Ada", "Grace", "Hedy"}
@@ -60,7 +49,7 @@ func TestRXE_Chat(t *testing.T) {
 
 // TestRXE_KV has many clients set and get keys at a time.
 func TestRXE_KV(t *testing.T) {
-	r := needLayer(t)
+	r := testutil.NeedLogic(t)
 	server := launch(t, "kv", "-b", r.IP[0], "-p", "21962")
 	server.sees("serving at ")
 	clients, count := "8", "50"
@@ -82,7 +71,7 @@ func TestRXE_KV(t *testing.T) {
 
 // TestRXE_RPC has net/rpc multiply over a stream.
 func TestRXE_RPC(t *testing.T) {
-	r := needLayer(t)
+	r := testutil.NeedLogic(t)
 	server := launch(t, "rpc", "--bind", r.IP[0], "-p", "21963")
 	server.sees("serving at ")
 	c := launch(t, "rpc", "-s", r.IP[0], "-p", "21963", "-a", "-12", "-b", "12")
@@ -95,7 +84,7 @@ func TestRXE_RPC(t *testing.T) {
 
 // TestRXE_HTTP gets a file over HTTP, and one that is not there.
 func TestRXE_HTTP(t *testing.T) {
-	r := needLayer(t)
+	r := testutil.NeedLogic(t)
 	dir := t.TempDir()
 	text := strings.Repeat("all that is sent over RDMA\n", 5000)
 	if err := os.WriteFile(filepath.Join(dir, "text"), []byte(text), 0o600); err != nil {

@@ -3,10 +3,13 @@ package rdma
 import (
 	"context"
 	"testing"
+
+	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestRXE_Allocs sends and receives without allocating. The poller's goroutine is counted, too.
 func TestRXE_Allocs(t *testing.T) {
+	testutil.NeedLogic(t)
 	server, client := newEngines(t, nil)
 	ctx := context.Background()
 	none := func(what string, f func()) {
@@ -89,7 +92,7 @@ func TestRXE_Allocs(t *testing.T) {
 
 // TestRXE_LeaseAllocs reads and writes memory of the peer without allocating.
 func TestRXE_LeaseAllocs(t *testing.T) {
-	skipLogic(t)
+	testutil.NeedLogic(t)
 	server, client := newEngines(t, nil)
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
 	defer a.Close()

@@ -100,9 +100,7 @@ func TestRXE_HostileFrames(t *testing.T) {
 			_ = a.post(data(flagPacked, uint32(len(p)), 0), len(p))
 		}
 	}
-	if r := testutil.NeedRXE(t); !r.Emulated && !testutil.Full() {
-		t.Skip("tells nothing of the device: runs on the emulated device only, but in a full run")
-	}
+	testutil.NeedLogic(t)
 	server, client := newEngines(t, &EngineOptions{Memory: 16 << 20})
 	for _, c := range []struct {
 		name string

@@ -90,7 +90,7 @@ func TestRXE_LeaseFaults(t *testing.T) {
 
 // TestRXE_LeaseKilled kills the process of a peer that writes to this side's memory.
 func TestRXE_LeaseKilled(t *testing.T) {
-	skipLogic(t)
+	testutil.NeedLogic(t)
 	eachKeys(t, leaseKilled)
 }
 

@@ -37,14 +37,6 @@ func leaseConnsAlive(t testing.TB, server, client *Engine, so, co *LeaseOptions,
 	return a, b
 }
 
-// skipLogic skips what SoftRoCE does not make different.
-func skipLogic(t *testing.T) {
-	t.Helper()
-	if r := testutil.NeedRXE(t); !r.Emulated && !testutil.Full() {
-		t.Skip("tells nothing of the device: runs on the emulated device only, but in a full run")
-	}
-}
-
 // buffer returns a buffer of an engine, which is released when the test ends.
 func buffer(t testing.TB, e *Engine, n int) *Buffer {
 	t.Helper()
@@ -209,7 +201,7 @@ func leaseTransfer(t *testing.T, owner, holder *Conn) {
 
 // TestRXE_LeaseRefuses has bad input, and what rights, caps and ends of leases refuse.
 func TestRXE_LeaseRefuses(t *testing.T) {
-	skipLogic(t)
+	testutil.NeedLogic(t)
 	server, client := newEngines(t, nil)
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{Most: 10_000, Count: 2, Longest: time.Minute})
 	defer a.Close()
@@ -309,7 +301,7 @@ func TestRXE_LeaseRefuses(t *testing.T) {
 
 // TestRXE_LeaseRequest asks the peer for memory, which its handler grants or refuses.
 func TestRXE_LeaseRequest(t *testing.T) {
-	skipLogic(t)
+	testutil.NeedLogic(t)
 	server, client := newEngines(t, nil)
 	mem := buffer(t, server, 5000)
 	leases := make(chan *Lease, 100)
@@ -401,7 +393,7 @@ func TestRXE_LeaseRequest(t *testing.T) {
 
 // TestRXE_LeaseExpires lets leases end by time, extends one, and revokes them while operations wait.
 func TestRXE_LeaseExpires(t *testing.T) {
-	skipLogic(t)
+	testutil.NeedLogic(t)
 	server, client := newEngines(t, nil)
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
 	defer a.Close()
@@ -527,7 +519,7 @@ func writer(t *testing.T, owner, holder *Conn, rounds int, how string) {
 
 // TestRXE_LeaseCancel ends the contexts of operations: the buffers stay registered until the device has let go.
 func TestRXE_LeaseCancel(t *testing.T) {
-	skipLogic(t)
+	testutil.NeedLogic(t)
 	server, client := newEngines(t, nil)
 	a, b := leaseConns(t, server, client, &LeaseOptions{}, &LeaseOptions{})
 	defer a.Close()

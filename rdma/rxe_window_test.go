@@ -54,6 +54,7 @@ func grow(t *testing.T, a, b *Conn, n uint32) uint32 {
 // TestRXE_WindowsShrink uses all blocks for connections that then are idle. A new one gets its window, and those work
 // on.
 func TestRXE_WindowsShrink(t *testing.T) {
+	testutil.NeedLogic(t)
 	server, client := newEngines(t, &EngineOptions{Memory: 8 << 20})
 	idle := 10
 	if testutil.Full() {

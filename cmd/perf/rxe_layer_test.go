@@ -80,7 +80,7 @@ func TestRXE_Layer(t *testing.T) {
 
 // TestRXE_LayerStrangers: a server says who came that was no client, and who left in the middle.
 func TestRXE_LayerStrangers(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	const order = `{"version":1,"carrier":"tcp","size":1,"conns":1,"messages":1}` + "\n"
 	for _, tc := range []struct{ says, want string }{
 		{"", "the client left without asking for anything"}, // a probe

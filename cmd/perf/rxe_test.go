@@ -764,7 +764,7 @@ func TestRXE_LinkDown(t *testing.T) {
 
 // TestRXE_StoppedPeer: --timeout bounds the last meeting, too.
 func TestRXE_StoppedPeer(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	port := freshPort()
 	args := []string{"write", "bw", "-D", "1", "-f", "0", "-s", "4K", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
@@ -955,7 +955,7 @@ func TestRXE_Endless(t *testing.T) {
 
 // TestRXE_TwoClients: the second client is turned away, the first is served.
 func TestRXE_TwoClients(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	port := freshPort()
 	args := []string{"write", "bw", "-D", "4", "-s", "4K", "-p", port}
 	srv := start(t, "perf", append(slices.Clone(args), "-d", vm.Dev[0])...)
@@ -982,7 +982,7 @@ func TestRXE_TwoClients(t *testing.T) {
 
 // TestRXE_Strangers: what comes to the port of a server with a device open.
 func TestRXE_Strangers(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	for _, tc := range []struct{ name, say, want string }{
 		{"garbage", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "does not speak perftest's protocol"},
 		{"silence", "", "said nothing for 2s"},
@@ -1011,7 +1011,7 @@ func TestRXE_Strangers(t *testing.T) {
 
 // TestRXE_Mismatch: ends that were started differently say in what.
 func TestRXE_Mismatch(t *testing.T) {
-	vm := testutil.NeedRXE(t)
+	vm := testutil.NeedLogic(t)
 	for _, tc := range []struct {
 		name           string
 		server, client []string

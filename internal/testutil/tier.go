@@ -37,6 +37,16 @@ type RXE struct {
 	Hardware bool // real adapters, whose links and addresses must not be changed
 }
 
+// NeedLogic is NeedRXE for what SoftRoCE cannot make different, and takes long in the VM: it runs there in a full run.
+func NeedLogic(t testing.TB) RXE {
+	t.Helper()
+	r := NeedRXE(t)
+	if !r.Emulated && !r.Hardware && !Full() {
+		t.Skip("tells nothing of the device: not in the VM, but in a full run")
+	}
+	return r
+}
+
 // NeedRXE returns two connected devices, or skips the test if there are none.
 func NeedRXE(t testing.TB) RXE {
 	t.Helper()
