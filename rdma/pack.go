@@ -69,16 +69,15 @@ func (l *link) pack(m *outgoing) bool {
 // split makes a frame of several messages l.current, and returns the first of them. It takes the frame over.
 // Preconditions: the caller has readTurn.
 func (l *link) split(f frame) (*Message, error) {
+	f.b.holders.Store(1)
 	err := checkRecords(f.bytes(), min(l.e.opt.Block, l.maxMessage))
 	if l.partial != nil {
 		err = &ProtocolError{"DATA", "several messages within a message", "the rest of it"}
 	}
 	if err != nil {
-		f.flags = 0 // nobody else has it
 		l.giveBack(f)
 		return nil, err
 	}
-	f.b.holders.Store(1)
 	l.current = f
 	return l.unpack(), nil
 }

@@ -56,6 +56,83 @@ func TestRXE_Packed(t *testing.T) {
 	}
 }
 
+// TestRXE_PackedWays has each way to send a message between two short ones, while there are no credits. Those that copy
+// share a frame with both, those of buffers do not, and all arrive as they were sent.
+func TestRXE_PackedWays(t *testing.T) {
+	testutil.NeedLogic(t)
+	server, client := newEngines(t, nil)
+	ctx := timeout(t)
+	batch := func(a *Conn, add func(*Batch)) error {
+		list := a.Batch()
+		add(list)
+		_, err := list.Post(ctx)
+		return err
+	}
+	filled := func(buf *Buffer, err error) func(p []byte) *Buffer {
+		ok(t, err)
+		return func(p []byte) *Buffer {
+			copy(buf.Bytes(), p)
+			return buf
+		}
+	}
+	for _, w := range []struct {
+		name        string
+		send        func(a *Conn, p []byte) error
+		hasImm      bool
+		short, long int // frames, with up to copyMost bytes and with more
+	}{
+		{"Send", func(a *Conn, p []byte) error { return a.Send(ctx, p) }, false, 1, 1},
+		{"SendImm", func(a *Conn, p []byte) error { return a.SendImm(ctx, 7, p) }, true, 1, 1},
+		{"Batch.Send", func(a *Conn, p []byte) error {
+			return batch(a, func(b *Batch) { b.Send(p) })
+		}, false, 1, 1},
+		{"Batch.SendImm", func(a *Conn, p []byte) error {
+			return batch(a, func(b *Batch) { b.SendImm(7, p) })
+		}, true, 1, 1},
+		{"SendBuffer", func(a *Conn, p []byte) error {
+			return a.SendBuffer(ctx, filled(client.Pool().Get(len(p)))(p))
+		}, false, 3, 3},
+		{"SendBuffer of registered memory", func(a *Conn, p []byte) error {
+			return a.SendBuffer(ctx, filled(client.Pool().Register(make([]byte, len(p))))(p))
+		}, false, 2, 3}, // a short one is copied, and shares with the one behind it
+		{"Batch.SendBuffer", func(a *Conn, p []byte) error {
+			return batch(a, func(b *Batch) { b.SendBuffer(filled(client.Pool().Get(len(p)))(p)) })
+		}, false, 3, 3},
+	} {
+		for n, frames := range map[int]int{1: w.short, copyMost: w.short, copyMost + 1: w.long, 5000: w.long} {
+			a, b := conns(t, server, client)
+			full := make([]byte, client.opt.Block)
+			for range startWindow + 1 { // the last one waits, and has no room
+				ok(t, a.Send(ctx, full))
+			}
+			p := bytes.Repeat([]byte{byte(n)}, n)
+			ok(t, a.Send(ctx, []byte("before")))
+			if err := w.send(a, p); err != nil {
+				t.Fatalf("%s of %d bytes: %v", w.name, n, err)
+			}
+			ok(t, a.Send(ctx, []byte("after")))
+			a.l.mu.Lock()
+			got := a.l.out.len() - 1
+			a.l.mu.Unlock()
+			if got != frames {
+				t.Errorf("%s of %d bytes: %d frames, want %d", w.name, n, got, frames)
+			}
+			want := [][]byte{full, full, full, []byte("before"), p, []byte("after")}
+			for i := range want {
+				m, err := b.Recv(ctx)
+				ok(t, err)
+				imm, has := m.Imm()
+				if !bytes.Equal(m.Bytes(), want[i]) || has != (w.hasImm && i == 4) || has && imm != 7 {
+					t.Errorf("%s of %d bytes, message %d: %d bytes, immediate %d %v", w.name, n, i, m.Len(), imm, has)
+				}
+				m.Release()
+			}
+			ok(t, a.Close())
+			ok(t, b.Close())
+		}
+	}
+}
+
 // TestRXE_PackedHeld releases the messages of a frame in another order: the frame's block stays with the last of them.
 func TestRXE_PackedHeld(t *testing.T) {
 	server, client := newEngines(t, nil)
