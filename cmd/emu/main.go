@@ -8,29 +8,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 
 	"github.com/pureverbs/pureverbs/internal/buildinfo"
-	"github.com/pureverbs/pureverbs/internal/emu/cm"
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/control"
-	"github.com/pureverbs/pureverbs/internal/emu/engine"
 	"github.com/pureverbs/pureverbs/internal/emu/fault"
-	"github.com/pureverbs/pureverbs/internal/emu/hca"
+	"github.com/pureverbs/pureverbs/internal/emu/machine"
 	"github.com/pureverbs/pureverbs/internal/emu/netdev"
-	"github.com/pureverbs/pureverbs/internal/emu/nldev"
 	"github.com/pureverbs/pureverbs/internal/emu/notify"
 	"github.com/pureverbs/pureverbs/internal/emu/strict"
-	"github.com/pureverbs/pureverbs/internal/emu/sysfs"
 	"github.com/pureverbs/pureverbs/internal/emu/trace"
-	"github.com/pureverbs/pureverbs/internal/emu/umad"
-	"github.com/pureverbs/pureverbs/internal/emu/verbs"
 )
 
 func main() {
@@ -65,7 +56,7 @@ func run(args []string, stdout, stderr io.Writer) (int, error) {
 		_, err := fmt.Fprintln(stdout, "emu of pureverbs", buildinfo.Version())
 		return 0, err
 	case o.list:
-		_, err := fmt.Fprint(stdout, o.config)
+		_, err := fmt.Fprint(stdout, o.Config)
 		return 0, err
 	case o.rules:
 		return 0, strict.List(stdout)
@@ -73,26 +64,11 @@ func run(args []string, stdout, stderr io.Writer) (int, error) {
 	return serve(o, stderr)
 }
 
+// serve runs the program.
 func serve(o *options, stderr io.Writer) (int, error) {
-	nw, err := newNetwork(o)
-	if err != nil {
-		return exitCannot, err
-	}
-	defer nw.close()
-	tree, err := sysfs.New(o.config)
-	if err != nil {
-		// Under another emulator, the machine has its devices.
-		if missing := notify.Probe(); missing != nil {
-			err = missing
-		}
-		return exitCannot, err
-	}
-	defer tree.Close()
-	fabric := hca.New(o.config)
-	eng := engine.New(fabric, engine.Config{Strict: o.strict})
-	m := &machine{tree: tree, links: nw.links, fabric: fabric, eng: eng, faults: o.faults}
+	var err error
 	if o.strict {
-		if m.report, err = strict.New(stderr, o.ignore); err != nil {
+		if o.Report, err = strict.New(stderr, o.ignore); err != nil {
 			return exitUsage, err
 		}
 	}
@@ -102,80 +78,25 @@ func serve(o *options, stderr io.Writer) (int, error) {
 			return exitCannot, err
 		}
 		defer w.Close()
-		m.trace = trace.New(w, trace.Options{JSON: o.json, Raw: o.raw})
+		o.Trace = trace.New(w, trace.Options{JSON: o.json, Raw: o.raw})
 	}
-	ctl := control.New(m.control)
-	defer ctl.Close()
-	if err := nw.listen(ctl, o.control); err != nil {
-		return exitCannot, err
-	}
-	fabric.Engine = m.eng
-	f := &files{tree: tree, verbs: verbs.New(fabric), cm: cm.New(fabric), umad: umad.New(fabric), opens: m.opens}
-	f.netlink = &rdmaNetlink{server: nldev.Server{Fabric: fabric, CM: f.cm}}
-	nw.routes(f.cm)
-	m.watch(f.verbs, f.cm)
-	tree.OnCounters = m.counters
-	go m.eng.Run()
-	defer m.eng.Stop()
-	s, err := notify.Start(notify.Config{
-		Argv:    o.argv,
-		Net:     nw.net,
-		Scratch: tree.Root(),
-		Env:     append(os.Environ(), control.Env+"="+ctl.Address()),
-		IoctlCmds: []uint32{verbsIoctl, umad.RegisterAgent, umad.UnregisterAgent, umad.EnablePKey,
-			umad.RegisterAgent2},
-		TrapNetlink: []int{unix.NETLINK_RDMA},
-		Forward:     []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM},
-		OnPanic: func(_ *notify.Call, v any, stack []byte) {
-			fmt.Fprintf(stderr, "emu: internal error: %v\n%s", v, stack)
-		},
-	}, f.handle)
+	s, err := machine.Start(&o.Options, stderr)
 	if err != nil {
 		return exitCannot, err
 	}
-	code, err := s.Wait()
-	if err != nil {
-		return code, err
-	}
-	// Files whose last user has just ended are still to be released.
-	f.verbs.Settle()
-	return m.finish(code)
-}
-
-// verbsIoctl is RDMA_VERBS_IOCTL.
-const verbsIoctl = 0xc0181b01
-
-// niceness is that of the programs. The emulator gets three times as much of a processor that it shares with one. More
-// would starve programs on a busy machine: at 19, a ping-pong of 100 messages took 110 s beside a load of 45, at 5 it
-// took 40 s, and on a quiet machine both took the same time.
-const niceness = 5
-
-// calm makes a program give way to the emulator where both want a processor: programs poll without end, and what they
-// wait for happens here.
-func calm(tid int) {
-	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(tid) + "/task/*")
-	for _, t := range tasks {
-		if id, err := strconv.Atoi(filepath.Base(t)); err == nil {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, id, niceness)
-		}
-	}
+	return s.Wait()
 }
 
 type options struct {
-	config  *config.Config
-	argv    []string
+	machine.Options
 	list    bool
 	version bool
 	rules   bool
 	strict  bool
 	ignore  []string
-	faults  *fault.Set
 	trace   string // a file; "-" for stderr
 	json    bool
 	raw     bool
-	control string
-	network string
-	links   []string // kinds of interfaces
 }
 
 const usage = `Emu runs a program, and what it starts, on emulated ConnectX adapters. The program's own
@@ -224,50 +145,50 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.Lookup("trace").NoOptDefVal = "-"
 	f.BoolVar(&o.json, "trace-json", false, "print the trace as JSON lines; implies --trace")
 	f.BoolVar(&o.raw, "trace-raw", false, "print the bytes of WQEs, CQEs and doorbells in the trace; implies --trace")
-	f.StringVar(&o.control, "control", "",
+	f.StringVar(&o.Control, "control", "",
 		"`address` of the control socket: a path or @name; programs find it in "+control.Env)
-	f.StringVar(&o.network, "net", "auto", "`own`: a network of the program's own, with the devices' interfaces and "+
+	f.StringVar(&o.Network, "net", "auto", "`own`: a network of the program's own, with the devices' interfaces and "+
 		"no way out; host: the machine's, without them; auto: own where that can be had")
 	links := f.String("links", "", "`kind` of the interfaces in the program's own network: "+
 		strings.Join(netdev.Kinds, ", ")+"; without it the first of these that the kernel has")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	o.argv = f.Args()
+	o.Argv = f.Args()
 	var err error
-	o.config = config.Default()
+	o.Config = config.Default()
 	if len(*devices) > 0 {
-		if o.config, err = config.Parse(*devices); err != nil {
+		if o.Config, err = config.Parse(*devices); err != nil {
 			return nil, err
 		}
 	}
-	o.config.MemlockLimit = *memlock
-	if !slices.Contains([]string{"auto", "own", "host"}, o.network) {
-		return nil, fmt.Errorf("--net %q: want own, host or auto", o.network)
+	o.Config.MemlockLimit = *memlock
+	if !slices.Contains(machine.Networks, o.Network) {
+		return nil, fmt.Errorf("--net %q: want own, host or auto", o.Network)
 	}
-	o.links = netdev.Kinds
+	o.Links = netdev.Kinds
 	if *links != "" {
 		if !slices.Contains(netdev.Kinds, *links) {
 			return nil, fmt.Errorf("--links %q: want one of %s", *links, strings.Join(netdev.Kinds, ", "))
 		}
-		o.links = []string{*links}
+		o.Links = []string{*links}
 	}
 	for _, l := range *limits {
-		if err := o.config.SetLimit(l); err != nil {
+		if err := o.Config.SetLimit(l); err != nil {
 			return nil, err
 		}
 	}
-	if err := o.config.Validate(); err != nil {
+	if err := o.Config.Validate(); err != nil {
 		return nil, err
 	}
-	if o.faults, err = fault.Parse(*faults); err != nil {
+	if o.Faults, err = fault.Parse(*faults); err != nil {
 		return nil, err
 	}
 	o.strict = o.strict || len(o.ignore) > 0
 	if o.trace == "" && (o.json || o.raw) {
 		o.trace = "-"
 	}
-	if len(o.argv) == 0 && !o.list && !o.rules && !o.version {
+	if len(o.Argv) == 0 && !o.list && !o.rules && !o.version {
 		return nil, errors.New("no program to run: emu [flags] -- program args…; emu --help tells the flags")
 	}
 	return o, nil
@@ -299,3 +220,21 @@ func (o *options) traceFile(stderr io.Writer) (io.WriteCloser, error) {
 type keep struct{ io.Writer }
 
 func (keep) Close() error { return nil }
+
+// ask is `emu control`: it sends a request to the emulator that it runs below, and prints the reply.
+func ask(args []string, stdout io.Writer) error {
+	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--help"}, args[0]) {
+		for _, r := range machine.Requests() {
+			if _, err := fmt.Fprintf(stdout, "emu control %-40s %s\n", r[0], r[1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	v, err := control.Do(os.Getenv(control.Env), args...)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s\n", v)
+	return err
+}

@@ -1,19 +1,16 @@
 //go:build linux && (amd64 || arm64)
 
-package main
+package machine
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pureverbs/pureverbs/internal/emu/config"
-	"github.com/pureverbs/pureverbs/internal/emu/control"
 	"github.com/pureverbs/pureverbs/internal/emu/fault"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 	"github.com/pureverbs/pureverbs/internal/emu/strict"
@@ -26,6 +23,15 @@ type request struct {
 	text  string
 	args  [2]int // how many, at least and at most
 	do    func(m *machine, args []string) (any, error)
+}
+
+// Requests returns the usage of each request that the control socket accepts, and what it does.
+func Requests() [][2]string {
+	list := make([][2]string, len(requests))
+	for i, r := range requests {
+		list[i] = [2]string{r.usage, r.text}
+	}
+	return list
 }
 
 const faultRequest = "fault add SPEC | list | clear [ID]"
@@ -264,22 +270,4 @@ func status(key string) uint64 {
 		}
 	}
 	return 0
-}
-
-// ask is `emu control`: it sends a request to the emulator that it runs below, and prints the answer.
-func ask(args []string, stdout io.Writer) error {
-	if len(args) == 0 || slices.Contains([]string{"help", "-h", "--help"}, args[0]) {
-		for _, r := range requests {
-			if _, err := fmt.Fprintf(stdout, "emu control %-40s %s\n", r.usage, r.text); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	v, err := control.Do(os.Getenv(control.Env), args...)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(stdout, "%s\n", v)
-	return err
 }

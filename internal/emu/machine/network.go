@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package main
+package machine
 
 import (
 	"fmt"
@@ -20,23 +20,23 @@ type network struct {
 }
 
 // newNetwork makes the network that was asked for, and adapts the configuration to it.
-func newNetwork(o *options) (*network, error) {
-	if o.network != "host" {
+func newNetwork(o *Options) (*network, error) {
+	if o.Network != "host" {
 		nw, err := ownNetwork(o)
 		if err == nil {
 			return nw, nil
 		}
-		if o.network == "own" {
+		if o.Network == "own" {
 			return nil, fmt.Errorf("%w: it takes CAP_SYS_ADMIN or, for a user other than root, user namespaces;"+
 				" --net=host does without", err)
 		}
 	}
-	o.config.UseHost()
+	o.Config.UseHost()
 	return &network{}, nil
 }
 
-func ownNetwork(o *options) (*network, error) {
-	name := o.control
+func ownNetwork(o *Options) (*network, error) {
+	name := o.Control
 	if !strings.HasPrefix(name, "@") {
 		name = control.Name()
 	}
@@ -45,7 +45,7 @@ func ownNetwork(o *options) (*network, error) {
 		return nil, err
 	}
 	nw := &network{net: n}
-	if nw.links, err = netdev.New(int(n.Route.Fd()), o.config, o.links); err != nil {
+	if nw.links, err = netdev.New(int(n.Route.Fd()), o.Config, o.Links); err != nil {
 		nw.close()
 		return nil, fmt.Errorf("make a network: %w", err)
 	}
