@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
-	"github.com/pureverbs/pureverbs/internal/buildinfo"
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/control"
 	"github.com/pureverbs/pureverbs/internal/emu/fault"
@@ -53,7 +53,7 @@ func run(args []string, stdout, stderr io.Writer) (int, error) {
 	case err != nil:
 		return exitUsage, err
 	case o.version:
-		_, err := fmt.Fprintln(stdout, "emu of pureverbs", buildinfo.Version())
+		_, err := fmt.Fprintln(stdout, "emu of pureverbs", version())
 		return 0, err
 	case o.list:
 		_, err := fmt.Fprint(stdout, o.Config)
@@ -237,4 +237,12 @@ func ask(args []string, stdout io.Writer) error {
 	}
 	_, err = fmt.Fprintf(stdout, "%s\n", v)
 	return err
+}
+
+// version returns the version of the main module, "(devel)" where it has none.
+func version() string {
+	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
+		return b.Main.Version
+	}
+	return "(devel)"
 }

@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/internal/emu/await"
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
-	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // world is a fabric of two devices: 10.0.0.1 and fd00::1 on mlx5_0, 10.0.0.2 and fd00::2 on mlx5_1. 192.0.2.1 is a
@@ -273,7 +273,7 @@ func (p *prog) exit() {
 // soon waits for a condition that a timer brings about.
 func soon(t testing.TB, s *Server, what string, f func() bool) {
 	t.Helper()
-	testutil.Eventually(t, what, func() bool {
+	await.Eventually(t, what, func() bool {
 		s.f.Lock()
 		defer s.f.Unlock()
 		return f()

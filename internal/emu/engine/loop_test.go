@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pureverbs/pureverbs/internal/emu/await"
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
-	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestLoop runs the real loop: latency, idleness, stopping, and commands that want the lock while it works.
@@ -24,7 +24,7 @@ func TestLoop(t *testing.T) {
 	go e.Run()
 	p.r.f.Unlock()
 	poll := func() {
-		for end := time.Now().Add(testutil.Patience); ; runtime.Gosched() {
+		for end := time.Now().Add(await.Limit); ; runtime.Gosched() {
 			if _, ok := p.acq.poll(); ok {
 				return
 			}

@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/internal/emu/await"
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
-	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // The tests are programs of their own: they write rings, WQEs and doorbells by themselves and read CQEs; process_vm
@@ -104,7 +104,7 @@ func (r *rig) settle() {
 // wait runs the engine until ok.
 func (r *rig) wait(what string, ok func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(testutil.Patience); !ok(); time.Sleep(50 * time.Microsecond) {
+	for end := time.Now().Add(await.Limit); !ok(); time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(end) {
 			r.t.Fatal(what)
 		}

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/internal/emu/await"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
-	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // TestRules breaks each rule of strict mode once.
@@ -168,7 +168,7 @@ func TestRules(t *testing.T) {
 		t.Run(r.Name, func(t *testing.T) {
 			p := newPair(t, qpOpts{}, nil)
 			tests[r.Name](p)
-			end := time.Now().Add(testutil.Patience)
+			end := time.Now().Add(await.Limit)
 			for ; !p.r.violated(r.Name) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 				p.r.e.turn()
 			}

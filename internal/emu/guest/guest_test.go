@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/internal/emu/await"
 )
 
 func TestMem(t *testing.T) {
@@ -139,7 +139,7 @@ func wait(t *testing.T, c <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(testutil.Patience):
+	case <-time.After(await.Limit):
 		t.Fatal(what)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/internal/emu/await"
 )
 
 func TestRights(t *testing.T) {
@@ -58,7 +58,7 @@ func TestRights(t *testing.T) {
 				_ = c.Process.Kill()
 				_ = c.Wait()
 			}()
-			testutil.Eventually(t, "it has become what it is to be", func() bool {
+			await.Eventually(t, "it has become what it is to be", func() bool {
 				b, _ := os.ReadFile(procPath(c.Process.Pid, "comm"))
 				return string(b) == "sleep\n"
 			})

@@ -22,8 +22,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/internal/emu/await"
 	"github.com/pureverbs/pureverbs/internal/emu/guest"
-	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // The test binary is supervisor, init, shim, and the programs as well.
@@ -138,7 +138,7 @@ func answerAfter(c *Call, event chan struct{}) {
 	select {
 	case <-event:
 		c.Return(0)
-	case <-time.After(testutil.Patience / 2):
+	case <-time.After(await.Limit / 2):
 		c.Errno(unix.ETIMEDOUT)
 	}
 }
@@ -251,7 +251,7 @@ func TestExitCode(t *testing.T) {
 		if code, out := r.wait(t); code != want || out != "" {
 			t.Errorf("%s: exit code %d, want %d; output %q", script, code, want, out)
 		}
-		if d := time.Since(start); d > testutil.Patience {
+		if d := time.Since(start); d > await.Limit {
 			t.Errorf("%s: took %v", script, d)
 		}
 		if left := descendants(os.Getpid()); len(left) != 0 {
@@ -276,7 +276,7 @@ func TestForkBomb(t *testing.T) {
 	if left := descendants(os.Getpid()); len(left) != 0 {
 		t.Errorf("processes %v are left", left)
 	}
-	if d := time.Since(start); d > testutil.Patience {
+	if d := time.Since(start); d > await.Limit {
 		t.Errorf("took %v", d)
 	}
 }
@@ -284,7 +284,7 @@ func TestForkBomb(t *testing.T) {
 func TestSignals(t *testing.T) {
 	y := newToy(t)
 	r := launch(t, y, "/bin/sh", "-c", "trap 'echo got; exit 4' INT; echo ready; while :; do sleep 0.01; done")
-	testutil.Eventually(t, "the shell is ready", func() bool {
+	await.Eventually(t, "the shell is ready", func() bool {
 		r.outMu.Lock()
 		defer r.outMu.Unlock()
 		return r.out.Len() > 0
@@ -549,7 +549,7 @@ func TestSupervisorSignals(t *testing.T) {
 		if code := c.ProcessState.ExitCode(); code != 21 && sig != unix.SIGKILL {
 			t.Errorf("%v: %v, want exit code 21", sig, err)
 		}
-		testutil.Eventually(t, fmt.Sprintf("nothing is left after %v", sig), func() bool {
+		await.Eventually(t, fmt.Sprintf("nothing is left after %v", sig), func() bool {
 			return len(running(mark)) == 0
 		})
 	}
@@ -575,9 +575,9 @@ func TestLeaks(t *testing.T) {
 			t.Fatal(code, out)
 		}
 	}
-	testutil.Eventually(t, fmt.Sprintf("at most %d descriptors after %d programs", before, n),
+	await.Eventually(t, fmt.Sprintf("at most %d descriptors after %d programs", before, n),
 		func() bool { return fds() <= before })
-	testutil.Eventually(t, fmt.Sprintf("at most %d goroutines after %d programs", goroutines, n),
+	await.Eventually(t, fmt.Sprintf("at most %d goroutines after %d programs", goroutines, n),
 		func() bool { return runtime.NumGoroutine() <= goroutines })
 }
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pureverbs/pureverbs/internal/testutil"
+	"github.com/pureverbs/pureverbs/internal/emu/await"
 	"golang.org/x/sys/unix"
 )
 
@@ -138,7 +138,7 @@ func TestReport_NeverWaits(t *testing.T) {
 	for i := range 5000 {
 		r.Violation(i, "leak", "x")
 	}
-	if d := time.Since(start); d > testutil.Patience {
+	if d := time.Since(start); d > await.Limit {
 		t.Errorf("5000 violations took %v", d)
 	}
 	close(s)

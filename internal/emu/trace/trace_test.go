@@ -16,13 +16,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/internal/emu/await"
 	"github.com/pureverbs/pureverbs/internal/emu/cm"
 	"github.com/pureverbs/pureverbs/internal/emu/config"
 	"github.com/pureverbs/pureverbs/internal/emu/engine"
 	"github.com/pureverbs/pureverbs/internal/emu/hca"
 	"github.com/pureverbs/pureverbs/internal/emu/uapi"
 	"github.com/pureverbs/pureverbs/internal/emu/verbs"
-	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 func context() *hca.Context {
@@ -289,14 +289,14 @@ func TestTrace_Waits(t *testing.T) {
 func TestTrace_Stuck(t *testing.T) {
 	w := &slow{go1: make(chan struct{})}
 	tr := New(w, Options{})
-	tr.farewell = testutil.Patience
+	tr.farewell = await.Limit
 	start := time.Now()
 	spec := strings.Repeat("x", 1<<16)
 	const n = 300
 	for range n {
 		tr.Fault(0, "", spec)
 	}
-	if d := time.Since(start); d > patience+testutil.Patience {
+	if d := time.Since(start); d > patience+await.Limit {
 		t.Errorf("held up for %v", d)
 	}
 	lost := tr.Dropped()
