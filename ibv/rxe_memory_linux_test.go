@@ -2,7 +2,6 @@ package ibv
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -13,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/pureverbs/pureverbs/emu/emutest"
 	"github.com/pureverbs/pureverbs/internal/cmem"
-	"github.com/pureverbs/pureverbs/internal/emu/control"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
@@ -204,13 +203,8 @@ func TestRXE_Dmabuf(t *testing.T) {
 // paged returns what the emulated device has counted.
 func paged(t *testing.T, device string) (faults, gone, prefetched int) {
 	t.Helper()
-	var c struct {
-		F int `json:"page_faults"`
-		I int `json:"page_invalidations"`
-		P int `json:"page_prefetch"`
-	}
-	ok(t, json.Unmarshal(must(control.Do(os.Getenv(control.Env), "paging", device))(t), &c))
-	return c.F, c.I, c.P
+	c := must(emutest.Need(t).Paging(device))(t)
+	return int(c.Faults), int(c.Invalidations), int(c.Prefetched)
 }
 
 func TestRXE_OnDemand(t *testing.T) {

@@ -3,24 +3,21 @@ package mlx5dv
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/pureverbs/pureverbs/emu/emutest"
 	"github.com/pureverbs/pureverbs/ibv"
-	"github.com/pureverbs/pureverbs/internal/emu/control"
 	"github.com/pureverbs/pureverbs/internal/testutil"
 )
 
 // blocks returns how many blocks the emulated device has written.
-func blocks(t *testing.T, dev *ibv.Device) (n int) {
+func blocks(t *testing.T, dev *ibv.Device) int {
 	t.Helper()
-	ok(t, json.Unmarshal(must(control.Do(os.Getenv(control.Env), "blocks", dev.Name()))(t), &n))
-	return n
+	return must(emutest.Need(t).Blocks(dev.Name()))(t)
 }
 
 // TestRXECompression sends the same random messages with and without compression of both CQs, in each format and size

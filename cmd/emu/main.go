@@ -156,13 +156,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	}
 	o.Argv = f.Args()
 	var err error
-	o.Config = config.Default()
-	if len(*devices) > 0 {
-		if o.Config, err = config.Parse(*devices); err != nil {
-			return nil, err
-		}
+	if o.Config, err = machine.Configure(*devices, *limits, *memlock); err != nil {
+		return nil, err
 	}
-	o.Config.MemlockLimit = *memlock
 	if !slices.Contains(machine.Networks, o.Network) {
 		return nil, fmt.Errorf("--net %q: want own, host or auto", o.Network)
 	}
@@ -172,14 +168,6 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 			return nil, fmt.Errorf("--links %q: want one of %s", *links, strings.Join(netdev.Kinds, ", "))
 		}
 		o.Links = []string{*links}
-	}
-	for _, l := range *limits {
-		if err := o.Config.SetLimit(l); err != nil {
-			return nil, err
-		}
-	}
-	if err := o.Config.Validate(); err != nil {
-		return nil, err
 	}
 	if o.Faults, err = fault.Parse(*faults); err != nil {
 		return nil, err

@@ -1,34 +1,32 @@
 package emutree
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pureverbs/pureverbs/internal/emu/config"
-	emu "github.com/pureverbs/pureverbs/internal/emu/sysfs"
+	"github.com/pureverbs/pureverbs/emu/emutest"
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
+func TestMain(m *testing.M) {
+	emutest.Run(m, emutest.Devices("mlx5_0", "mlx5_1,model=cx5,link=ib,ports=2,state=down,numa=0"))
+}
+
 func TestDevices(t *testing.T) {
-	c, err := config.Parse([]string{"mlx5_0", "mlx5_1,model=cx5,link=ib,ports=2,state=down,numa=0"})
+	emulated, err := emutest.Need(t).Devices()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := emu.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := tree.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	root := sysfs.Root(tree.Root() + "/sys")
+	root := sysfs.Root("/sys")
 	got, err := root.Devices()
 	if err != nil {
 		t.Fatal(err)
 	}
+	got = slices.DeleteFunc(got, func(d sysfs.Device) bool { // those of the machine
+		return !slices.ContainsFunc(emulated, func(e emutest.Device) bool { return e.Name == d.Name })
+	})
 	ib := func(n int, lid uint16) sysfs.Port {
 		return sysfs.Port{Number: n, State: 1, StateName: "DOWN", PhysState: 3, PhysStateName: "Disabled",
 			LinkLayer: "InfiniBand", Rate: "100 Gb/sec (4X EDR)",
@@ -51,16 +49,16 @@ func TestDevices(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	for i := range c.Devices {
-		for j, p := range c.Devices[i].Ports {
-			gids, err := root.GIDs(c.Devices[i].Name, j+1)
+	for _, d := range emulated {
+		for _, p := range d.Ports {
+			gids, err := root.GIDs(d.Name, p.Number)
 			if err != nil || len(gids) != len(p.GIDs) {
-				t.Fatalf("%s port %d: %d GIDs, %v; want %d", c.Devices[i].Name, j+1, len(gids), err, len(p.GIDs))
+				t.Fatalf("%s port %d: %d GIDs, %v; want %d", d.Name, p.Number, len(gids), err, len(p.GIDs))
 			}
 			for k, g := range gids {
-				if w := p.GIDs[k]; g.Index != k || g.GID != sysfs.GID(w.GID) || g.Type != sysfs.GIDType(w.Type) ||
+				if w := p.GIDs[k]; g.Index != w.Index || g.GID != sysfs.GID(w.GID.As16()) || g.Type.String() != w.Type ||
 					g.Netdev != w.Netdev || g.Err != nil {
-					t.Errorf("%s port %d: %+v, want %+v", c.Devices[i].Name, j+1, g, w)
+					t.Errorf("%s port %d: %+v, want %+v", d.Name, p.Number, g, w)
 				}
 			}
 		}

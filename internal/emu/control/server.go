@@ -17,9 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Env is the variable in which programs find the socket's address.
-const Env = "EMU_CONTROL"
-
 const (
 	maxLine        = 64 << 10
 	maxConnections = 64

@@ -5,6 +5,7 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"runtime"
 	"strconv"
@@ -40,6 +41,7 @@ var requests = []request{
 	{"fault", faultRequest, "inject faults", [2]int{1, 2}, (*machine).controlFault},
 	{"port", "port DEVICE PORT up|down", "take a port up or down", [2]int{3, 3}, (*machine).controlPort},
 	{"gid", "gid DEVICE PORT INDEX GID|none", "change an entry of a GID table", [2]int{4, 4}, (*machine).controlGID},
+	{"devices", "devices", "the devices with their ports and GID tables", [2]int{0, 0}, (*machine).controlDevices},
 	{"remove", "remove DEVICE", "take a device away", [2]int{1, 1}, (*machine).controlRemove},
 	{"paging", "paging DEVICE", "pages that came and went on demand", [2]int{1, 1}, (*machine).controlPaging},
 	{"blocks", "blocks DEVICE", "blocks of compressed completions that were written", [2]int{1, 1},
@@ -171,6 +173,50 @@ func (m *machine) controlGID(args []string) (any, error) {
 		gid = a.As16()
 	}
 	return nil, m.setGID(d, n, index, gid)
+}
+
+// device, port and gid are how the control socket shows the devices that are there.
+type device struct {
+	Name  string `json:"name"`
+	Ports []port `json:"ports"`
+}
+
+type port struct {
+	Number int    `json:"number"`
+	Link   string `json:"link"` // Ethernet or InfiniBand
+	Up     bool   `json:"up"`
+	Netdev string `json:"netdev"`
+	GIDs   []gid  `json:"gids"`
+}
+
+type gid struct {
+	Index  int        `json:"index"`
+	GID    netip.Addr `json:"gid"`
+	Type   string     `json:"type"`
+	Netdev string     `json:"netdev"`
+	VLAN   int        `json:"vlan"`
+}
+
+func (m *machine) controlDevices([]string) (any, error) {
+	list := []device{}
+	for _, d := range m.fabric.Devices {
+		if d.Gone {
+			continue
+		}
+		out := device{Name: d.Config.Name}
+		for i, p := range d.Ports {
+			o := port{Number: i + 1, Link: p.Config.LinkLayer.String(), Up: p.Active,
+				Netdev: p.Config.Netdev, GIDs: []gid{}}
+			for k := range p.Config.GIDTableLen {
+				if g := p.GID(k); g != nil {
+					o.GIDs = append(o.GIDs, gid{k, netip.AddrFrom16(g.GID), g.Type.String(), g.Netdev, g.VLAN})
+				}
+			}
+			out.Ports = append(out.Ports, o)
+		}
+		list = append(list, out)
+	}
+	return list, nil
 }
 
 func (m *machine) controlRemove(args []string) (any, error) {

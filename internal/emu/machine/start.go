@@ -41,6 +41,25 @@ type Options struct {
 	Links   []string     // kinds of interfaces, the preferred one first
 }
 
+// Configure returns the machine with devices, the default ones if there are none, and their limits. memlock bounds the
+// bytes that a process may register, unless it is 0.
+func Configure(devices, limits []string, memlock uint64) (*config.Config, error) {
+	c := config.Default()
+	if len(devices) > 0 {
+		var err error
+		if c, err = config.Parse(devices); err != nil {
+			return nil, err
+		}
+	}
+	c.MemlockLimit = memlock
+	for _, l := range limits {
+		if err := c.SetLimit(l); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.Validate()
+}
+
 // Session is a program that runs on the emulated machine.
 type Session struct {
 	m     *machine

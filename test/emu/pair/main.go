@@ -12,7 +12,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pureverbs/pureverbs/internal/emu/control"
+	"github.com/pureverbs/pureverbs/emu/emutest"
 )
 
 type end struct {
@@ -94,16 +93,22 @@ func listening(port int) bool {
 
 // listeningCM reports whether a process listens on the port of rdma_cm, according to the emulator.
 func listeningCM(port int) bool {
-	var ports []int
-	v, err := control.Do(os.Getenv(control.Env), "listeners")
-	return err == nil && json.Unmarshal(v, &ports) == nil && slices.Contains(ports, port)
+	e, err := emutest.Connect()
+	if err != nil {
+		return false
+	}
+	ports, err := e.Listeners()
+	return err == nil && slices.Contains(ports, port)
 }
 
 // receiving reports whether a raw packet QP can receive frames, according to the emulator.
 func receiving() bool {
-	var n int
-	v, err := control.Do(os.Getenv(control.Env), "receivers")
-	return err == nil && json.Unmarshal(v, &n) == nil && n > 0
+	e, err := emutest.Connect()
+	if err != nil {
+		return false
+	}
+	n, err := e.Receivers()
+	return err == nil && n > 0
 }
 
 // wrappers start the program by exec.

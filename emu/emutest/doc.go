@@ -1,0 +1,34 @@
+// Package emutest runs the tests of a package on emulated ConnectX adapters, so that code that uses RDMA is tested
+// on a machine without one. The code under test loads its own libibverbs, libmlx5 and librdmacm and drives the
+// emulated adapters with them; it may use any RDMA binding, or C. No emulator has to be installed.
+//
+//	func TestMain(m *testing.M) { emutest.Run(m) }
+//
+//	func TestServer(t *testing.T) {
+//		emutest.Need(t)
+//		l, err := rdma.Listen("10.88.0.1:7471", nil)
+//		…
+//	}
+//
+// # Adapters
+//
+// Without options there is one adapter, mlx5_0, whose port is the interface emu0 with address 10.88.0.1.
+// [Devices] replaces it. [Strict] makes the run fail if the code does something that a real adapter would punish.
+// [Fault] injects faults, and [Trace] prints what the code does to the adapter. [Emulator], which [Need] returns,
+// changes the adapters while a test runs: it takes a port down or injects a fault.
+//
+// # Requirements
+//
+// The emulator runs on Linux 5.19 or later, on amd64 and arm64, as root or as a user who may create user namespaces.
+// On any other machine the package still builds. There [Run] runs the tests without the emulator, and each test that
+// calls [Need] is skipped with the reason. In CI set EMUTEST_REQUIRE=1: then [Run] fails instead.
+//
+// # Processes
+//
+// Run starts the test binary a second time, with the same arguments, below the emulator. The first process is the
+// emulator; the second one runs the tests. So what package initialization and TestMain do before Run happens in both.
+// Flags of go test, the exit code, coverage, signals and time limits apply to the second process.
+//
+// The tests run in a network namespace that contains the adapters' interfaces and lo, and leads nowhere else.
+// [HostNetwork] keeps the network of the machine. They run with no_new_privs and cannot use setuid programs.
+package emutest
