@@ -56,7 +56,8 @@ func TestDevices(t *testing.T) {
 				t.Fatalf("%s port %d: %d GIDs, %v; want %d", d.Name, p.Number, len(gids), err, len(p.GIDs))
 			}
 			for k, g := range gids {
-				if w := p.GIDs[k]; g.Index != w.Index || g.GID != sysfs.GID(w.GID.As16()) || g.Type.String() != w.Type ||
+				w := p.GIDs[k]
+				if g.Index != w.Index || g.GID != sysfs.GID(w.GID.As16()) || g.Type.String() != w.Type ||
 					g.Netdev != w.Netdev || g.Err != nil {
 					t.Errorf("%s port %d: %+v, want %+v", d.Name, p.Number, g, w)
 				}
