@@ -24,7 +24,7 @@ setup:
 	@scripts/setup
 
 build:
-	CGO_ENABLED=0 go build -trimpath -o .build/bin/ ./cmd/... $(if $(wildcard examples/*/*.go),./examples/...) ./test/tiers
+	CGO_ENABLED=0 go build -trimpath -o .build/bin/ ./cmd/... ./emu $(if $(wildcard examples/*/*.go),./examples/...) ./test/tiers
 
 .build/bin/tiers: $(wildcard test/tiers/*.go)
 	@CGO_ENABLED=0 go build -trimpath -o .build/bin/ ./test/tiers

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/pureverbs/pureverbs/internal/emu/control"
+	"github.com/pureverbs/pureverbs/emu/internal/control"
 )
 
 // Emulator is the emulator that this process runs on. It is safe for concurrent use. What it changes stays changed

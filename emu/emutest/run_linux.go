@@ -7,12 +7,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/pureverbs/pureverbs/internal/emu/fault"
-	"github.com/pureverbs/pureverbs/internal/emu/machine"
-	"github.com/pureverbs/pureverbs/internal/emu/netdev"
-	"github.com/pureverbs/pureverbs/internal/emu/notify"
-	"github.com/pureverbs/pureverbs/internal/emu/strict"
-	"github.com/pureverbs/pureverbs/internal/emu/trace"
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
+	"github.com/pureverbs/pureverbs/emu/internal/machine"
+	"github.com/pureverbs/pureverbs/emu/internal/netdev"
+	"github.com/pureverbs/pureverbs/emu/internal/notify"
+	"github.com/pureverbs/pureverbs/emu/internal/strict"
+	"github.com/pureverbs/pureverbs/emu/internal/trace"
 )
 
 // The emulator starts this binary as the launcher of its program. That is decided here and not in Run, so that the

@@ -24,7 +24,7 @@ func programs(t *testing.T) []string {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("looks at linux/amd64 programs")
 	}
-	list := exec.Command("go", "list", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...",
+	list := exec.Command("go", "list", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./cmd/...", "./emu",
 		"./examples/...")
 	list.Dir = "../.."
 	out, err := list.Output()

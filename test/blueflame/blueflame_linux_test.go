@@ -28,7 +28,7 @@ func TestEmuBlueFlame(t *testing.T) {
 			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	build("build", "-trimpath", "-o", emu, "./cmd/emu")
+	build("build", "-trimpath", "-o", emu, "./emu")
 	build("test", "-c", "-trimpath", "-o", ibv, "./ibv")
 
 	const domain, plain = "TestRXEThreadDomain", "TestRXEDoorbells"

@@ -42,7 +42,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	root = filepath.Dir(filepath.Dir(wd))
-	build := exec.Command("go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./examples/...",
+	build := exec.Command("go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/...", "./emu", "./examples/...",
 		"./test/emu/pair")
 	build.Dir = root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -1,4 +1,4 @@
-// Package emu runs unmodified programs under cmd/emu and checks what they print: Debian's tools, ours, and one against
+// Package emu runs unmodified programs under emu and checks what they print: Debian's tools, ours, and one against
 // the other, as root and as nobody, with the libraries of several Debian releases.
 //
 //	go test ./test/emu/...              what CI runs

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 // be had. It asserts no speeds, since the device is emulated.
 func TestEmuRatios(t *testing.T) {
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", dir+"/", "../../cmd/emu",
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", dir+"/", "../../emu",
 		"../../cmd/perf")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

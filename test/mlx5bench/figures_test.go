@@ -68,7 +68,7 @@ func figures(t *testing.T, role string) {
 	}
 	run("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", bench, "testdata/bench.c", "testdata/many.c",
 		"testdata/hand.c", "-libverbs", "-lmlx5")
-	run("go", "build", "-trimpath", "-o", emu, "../../cmd/emu")
+	run("go", "build", "-trimpath", "-o", emu, "../../emu")
 	// The device has a CPU of its own, so that it never takes the CPU from a side that measures.
 	c := exec.CommandContext(t.Context(), "taskset", "-c", "0", emu, "--device", device, "--", os.Args[0])
 	c.Env = append(os.Environ(), roleEnv+"="+role, cEnv+"="+bench, cpuEnv+"="+strconv.Itoa(runtime.NumCPU()-1))

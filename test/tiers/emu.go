@@ -17,7 +17,7 @@ const emulator = ".build/bin/emu"
 // emu runs on the emulated ConnectX what the VM's tests run on SoftRoCE, with libmlx5's data path and with our own, and
 // the stock programs.
 func (r *runner) emu(ctx context.Context) ([]Result, error) {
-	if out, err := r.quietly(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./cmd/emu"); err != nil {
+	if out, err := r.quietly(ctx, "go", "build", "-trimpath", "-o", ".build/bin/", "./emu"); err != nil {
 		return nil, fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	var results []Result

@@ -210,7 +210,7 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 	compile := []string{"go", "list", "-export", "-f={{/**/}}", "./..."}
 	compileTests := []string{"go", "list", "-export", "-test", "-f={{/**/}}", "./..."}
 	// These programs use all packages of the library.
-	link := []string{"go", "build", "-o", os.DevNull, "./cmd/...", "./examples/rstream"}
+	link := []string{"go", "build", "-o", os.DevNull, "./cmd/...", "./emu/...", "./examples/rstream"}
 	type check struct {
 		name string
 		args []string

@@ -1,3 +1,3 @@
 package rdmacm
 
-import _ "github.com/pureverbs/pureverbs/internal/emu/hca"
+import _ "github.com/pureverbs/pureverbs/emu/internal/hca"

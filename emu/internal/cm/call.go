@@ -1,0 +1,132 @@
+//go:build linux
+
+package cm
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
+	"github.com/pureverbs/pureverbs/emu/internal/notify"
+)
+
+// call answers a trapped system call: exactly one of Return and Errno is called, at once or when an event comes.
+type call interface {
+	Valid() bool
+	Return(v int64)
+	Errno(e unix.Errno)
+}
+
+// Open answers an open of /dev/infiniband/rdma_cm.
+func (s *Server) Open(c *notify.Call) {
+	pid, err := guest.TGID(c.TID)
+	if err != nil {
+		c.Errno(unix.ESRCH)
+		return
+	}
+	r, err := s.pipe(pid, int(c.Args[2]))
+	if err != nil {
+		c.Errno(unix.ENFILE)
+		return
+	}
+	_, _ = c.AddFD(int(r.Fd()), int(c.Args[2])&unix.O_CLOEXEC)
+	r.Close() // if the program did not get it, this was the last, and the file is released
+}
+
+// Owns reports whether a descriptor that leads to name, as /proc has it ("pipe:[7]"), is an open rdma_cm device.
+func (s *Server) Owns(name string) bool {
+	_, ok := s.names.Load(name)
+	return ok
+}
+
+// Write answers a write() to an open rdma_cm device, sooner or later.
+func (s *Server) Write(c *notify.Call) { s.write(c, c.TID, c.FD(), c.Args[1], c.Args[2]) }
+
+// pipe makes a file for process pid: the reading end of a pipe, for the caller to close.
+func (s *Server) pipe(pid, flags int) (*os.File, error) {
+	p, r, err := guest.NewPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(int(r.Fd()), flags&unix.O_NONBLOCK != 0); err != nil {
+		r.Close()
+		p.Close()
+		return nil, err
+	}
+	s.f.Lock()
+	s.open(p.Name(), &signalPipe{p}).pid = pid
+	s.f.Unlock()
+	p.OnClose(func() {
+		s.f.Lock()
+		defer s.f.Unlock()
+		s.release(p.Name())
+	})
+	return r, nil
+}
+
+func (s *Server) write(c call, tid, fd int, addr, n uint64) {
+	t := &thread{Mem: guest.Mem{PID: tid}, call: c, desc: fd}
+	name := t.file(fd)
+	s.f.Lock()
+	defer s.f.Unlock()
+	if fl := s.files[name]; fl != nil {
+		s.execute(t, fl, addr, n)
+	} else {
+		c.Errno(unix.EBADF)
+	}
+}
+
+// signalPipe is the signal of a file.
+type signalPipe struct{ p *guest.Pipe }
+
+// a program that has closed its end is noticed elsewhere
+func (p *signalPipe) put(n int)                { _ = p.p.Put(make([]byte, n)) }
+func (p *signalPipe) take(c caller, fd, n int) { p.p.Take(c.tid(), fd, n) }
+func (p *signalPipe) close()                   { _ = p.p.Close() }
+
+// thread is a caller of the real world.
+type thread struct {
+	guest.Mem
+	call call
+	desc int
+}
+
+func (t *thread) tid() int           { return t.PID }
+func (t *thread) fd() int            { return t.desc }
+func (t *thread) alive() bool        { return t.call.Valid() }
+func (t *thread) file(fd int) string { return guest.FDName(t.PID, fd) }
+
+func (t *thread) nonblock() bool {
+	f, err := guest.FDFlags(t.PID, t.desc)
+	return err == nil && f&unix.O_NONBLOCK != 0
+}
+
+// signaled reads what the thread's status says of signals: SigPnd, those for the thread, beyond SigBlk.
+func (t *thread) signaled() bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(t.PID) + "/status")
+	if err != nil {
+		return false
+	}
+	mask := func(key string) uint64 {
+		_, rest, _ := bytes.Cut(b, []byte("\n"+key+":\t"))
+		line, _, _ := bytes.Cut(rest, []byte("\n"))
+		v, _ := strconv.ParseUint(string(line), 16, 64)
+		return v
+	}
+	pending := mask("SigPnd")
+	if n := bytes.Index(b, []byte("\nThreads:\t1\n")); n >= 0 {
+		pending |= mask("ShdPnd") // nobody else can take it
+	}
+	return pending&^mask("SigBlk") != 0
+}
+
+func (t *thread) answer(n int, e unix.Errno) {
+	if e != 0 {
+		t.call.Errno(e)
+	} else {
+		t.call.Return(int64(n))
+	}
+}

@@ -1,0 +1,331 @@
+//go:build linux
+
+package cm
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/uapi"
+)
+
+// The kernel's timing of connection messages: an answer is awaited for 1<<12 = 4096 ms, which is
+// what the kernel takes for 4.096 µs·2^20, and asked for again fifteen times.
+const (
+	responseTime = 4096 * time.Millisecond
+	retries      = 15
+	watchTime    = 50 * time.Millisecond
+)
+
+// Limits that the kernel does not know: what a program may make the supervisor keep.
+const (
+	maxIDs     = 1 << 16
+	maxEvents  = 1 << 16 // of one file
+	maxBacklog = 1024
+	maxOption  = 1 << 16 // bytes
+)
+
+// Server is the emulated /dev/infiniband/rdma_cm. The fabric's lock guards it.
+type Server struct {
+	// Trace, if not nil, is called for each command after it was executed, and for each event as it comes up, lock
+	// held.
+	Trace func(Record)
+	// IB lets an id be bound to the AF_IB wildcard. That is how librdmacm finds out that the kernel knows BIND,
+	// RESOLVE_ADDR, QUERY and JOIN_MCAST, and all there is of AF_IB here: nothing can be reached by such an address.
+	IB bool
+
+	f     *hca.Fabric
+	files map[string]*file // by the pipe's name
+	names sync.Map         // of files, for those who ask without the lock: each write of a program's
+	ids   table[*id]
+	mcs   table[*mcast]
+	ports map[portKey][]*id // the ids that are bound
+	last  uint16            // ephemeral port handed out last
+
+	watching bool // watch runs
+
+	// What tests shorten, and pretend.
+	response time.Duration
+	timewait time.Duration // 0: from the QP's timeout, as the kernel
+	local    func(netip.Addr) bool
+	routed   func(netip.Addr) unix.Errno
+}
+
+// New returns a server whose ids live on the devices of f.
+func New(f *hca.Fabric) *Server {
+	return &Server{f: f, files: map[string]*file{}, ports: map[portKey][]*id{}, response: responseTime, local: hostAddr,
+		routed: route}
+}
+
+// Record is a command of a thread, or an event of a file.
+type Record struct {
+	TID    int    // 0 for an event
+	Name   string // CM_CONNECT; EVENT ESTABLISHED
+	ID     uint32 // of the communication identifier
+	Status int32  // of an event
+	Errno  unix.Errno
+}
+
+// file is one open of the device.
+type file struct {
+	s       *Server
+	pid     int
+	sig     signal
+	ids     map[*id]struct{}
+	events  []*event
+	waiters []waiter
+	owed    int // bytes of the signal whose events were dropped
+	closed  bool
+	ends    bool // its process ends by itself, not by a signal
+}
+
+// signal makes a file readable: it holds a byte for each event.
+type signal interface {
+	put(n int)
+	// drain removes n bytes, through the caller's descriptor fd.
+	take(c caller, fd int, n int)
+	close()
+}
+
+// caller is the thread whose write() is executed.
+type caller interface {
+	uapi.Memory
+	tid() int
+	alive() bool
+	// signaled reports whether a signal waits for the thread itself that it does not block.
+	signaled() bool
+	nonblock() bool
+	fd() int
+	// file returns the name of what a descriptor of the caller leads to, or "".
+	file(fd int) string
+	answer(n int, e unix.Errno)
+}
+
+// request is one command on its way.
+type request struct {
+	c       caller
+	fl      *file
+	addr    uint64 // of the command's body
+	in, out int
+	len     int // of the whole write
+	id      uint32
+}
+
+// get copies a command's body as the kernel does: all of it, whatever length the header gives.
+func get[T any](r *request) (v T, e unix.Errno) {
+	if r.c.Read(r.addr, uapi.Bytes(&v)) != nil {
+		e = unix.EFAULT
+	}
+	return v, e
+}
+
+// put writes an answer, or what fits of it where the program knows a shorter one of at least least bytes.
+func put[T any](r *request, addr uint64, v *T, least int) unix.Errno {
+	b := uapi.Bytes(v)
+	if r.out < least {
+		return unix.ENOSPC
+	}
+	if r.c.Write(addr, b[:min(len(b), r.out)]) != nil {
+		return unix.EFAULT
+	}
+	return 0
+}
+
+// on is a command about one id, whose number is at offset at of the body; on a device, or before it has one.
+func on[T any](
+	at int, device bool, run func(*Server, *request, *id, *T) unix.Errno,
+) func(*Server, *request) unix.Errno {
+	return func(s *Server, r *request) unix.Errno {
+		v, e := get[T](r)
+		if e != 0 {
+			return e
+		}
+		r.id = binary.NativeEndian.Uint32(uapi.Bytes(&v)[at:])
+		i, e := s.find(r.fl, r.id)
+		if e == 0 && device && i.port == nil {
+			e = unix.EINVAL
+		}
+		if e != 0 {
+			return e
+		}
+		return run(s, r, i, &v)
+	}
+}
+
+// pending means that the answer comes later.
+const pending = unix.Errno(1 << 20)
+
+type command struct {
+	name string
+	run  func(*Server, *request) unix.Errno
+}
+
+// commands is indexed by RDMA_USER_CM_CMD_*.
+var commands = [...]command{
+	0:  {"CM_CREATE_ID", (*Server).createID},
+	1:  {"CM_DESTROY_ID", (*Server).destroyID},
+	2:  {"CM_BIND_IP", on(36, false, (*Server).bindIP)},
+	3:  {"CM_RESOLVE_IP", on(56, false, (*Server).resolveIP)},
+	4:  {"CM_RESOLVE_ROUTE", on(0, true, (*Server).resolveRoute)},
+	5:  {"CM_QUERY_ROUTE", on(8, false, (*Server).queryRoute)},
+	6:  {"CM_CONNECT", on(272, true, (*Server).connect)},
+	7:  {"CM_LISTEN", on(0, false, (*Server).listen)},
+	8:  {"CM_ACCEPT", on(280, true, (*Server).accept)},
+	9:  {"CM_REJECT", on(0, true, (*Server).reject)},
+	10: {"CM_DISCONNECT", on(0, true, (*Server).disconnect)},
+	11: {"CM_INIT_QP_ATTR", on(8, true, (*Server).initQPAttr)},
+	12: {"CM_GET_EVENT", (*Server).getEvent},
+	13: {"CM_GET_OPTION", nil},
+	14: {"CM_SET_OPTION", on(8, false, (*Server).setOption)},
+	15: {"CM_NOTIFY", on(0, true, (*Server).notify)},
+	16: {"CM_JOIN_IP_MCAST", on(44, true, (*Server).joinIPMcast)},
+	17: {"CM_LEAVE_MCAST", (*Server).leaveMcast},
+	18: {"CM_MIGRATE_ID", (*Server).migrateID},
+	19: {"CM_QUERY", on(8, false, (*Server).query)},
+	20: {"CM_BIND", on(0, false, (*Server).bind)},
+	21: {"CM_RESOLVE_ADDR", on(0, false, (*Server).resolveAddr)},
+	22: {"CM_JOIN_MCAST", on(16, true, (*Server).joinMcast)},
+	23: {"CM_RESOLVE_IB_SERVICE", nil},
+	24: {"CM_WRITE_CM_EVENT", on(0, false, (*Server).writeEvent)},
+}
+
+// execute runs one write() of n bytes at addr, lock held. It answers the caller, at once or later.
+func (s *Server) execute(c caller, fl *file, addr, n uint64) {
+	if e := s.run(c, fl, addr, n); e == 0 {
+		c.answer(int(n), 0)
+	} else if e != pending {
+		c.answer(0, e)
+	}
+}
+
+func (s *Server) run(c caller, fl *file, addr, n uint64) unix.Errno {
+	if n < headerSize {
+		return unix.EINVAL
+	}
+	var h header
+	if c.Read(addr, uapi.Bytes(&h)) != nil {
+		return unix.EFAULT
+	}
+	if h.Cmd >= uint32(len(commands)) || uint64(h.In)+headerSize > n {
+		return unix.EINVAL
+	}
+	cmd := &commands[h.Cmd]
+	if cmd.run == nil {
+		return unix.ENOSYS
+	}
+	fl.settle(c)
+	if s.f.Watch != nil {
+		if e := s.f.Watch.Command(nil, cmd.name); e != 0 {
+			return e
+		}
+	}
+	r := &request{c: c, fl: fl, addr: addr + headerSize, in: int(h.In), out: int(h.Out), len: int(n)}
+	e := cmd.run(s, r)
+	if s.Trace != nil && e != pending {
+		s.Trace(Record{TID: c.tid(), Name: cmd.name, ID: r.id, Errno: e})
+	}
+	return e
+}
+
+// open makes a file whose events sig announces.
+func (s *Server) open(name string, sig signal) *file {
+	fl := &file{s: s, sig: sig, ids: map[*id]struct{}{}}
+	s.files[name] = fl
+	s.names.Store(name, nil)
+	return fl
+}
+
+// release is the last close: all ids go, their peers hear of it.
+func (s *Server) release(name string) {
+	fl := s.files[name]
+	if fl == nil {
+		return
+	}
+	delete(s.files, name)
+	s.names.Delete(name)
+	fl.closed = true
+	left := 0
+	for i := range fl.ids {
+		if !i.hidden {
+			left++
+		}
+		s.destroy(i)
+	}
+	if left > 0 && s.f.Watch != nil && (fl.ends || guest.Lives(fl.pid)) {
+		s.f.Watch.Violation(fl.pid, "leak", "rdma_cm: not destroyed: "+strconv.Itoa(left)+" ids")
+	}
+	// Threads that wait for an event keep waiting, as in the kernel, where they hold the file: programs close it under
+	// them when they end.
+	fl.events, fl.waiters = nil, nil
+	fl.sig.close()
+}
+
+// Exits is called when a process ends by itself.
+func (s *Server) Exits(pid int) {
+	s.f.Lock()
+	defer s.f.Unlock()
+	for _, fl := range s.files {
+		if fl.pid == pid {
+			fl.ends = true
+		}
+	}
+}
+
+// find returns the id with a number, as the kernel lets a file see it.
+func (s *Server) find(fl *file, num uint32) (*id, unix.Errno) {
+	i, ok := s.ids.get(num)
+	switch {
+	case !ok || i.hidden:
+		return nil, unix.ENOENT
+	case i.file != fl:
+		return nil, unix.EINVAL
+	case i.closing:
+		return i, unix.EIO
+	}
+	return i, 0
+}
+
+// table hands out the lowest free number.
+type table[T any] struct {
+	slots []*T
+	low   int // nothing is free below
+	used  int
+}
+
+func (t *table[T]) add(v T) (uint32, bool) {
+	if t.used >= maxIDs {
+		return 0, false
+	}
+	for t.low < len(t.slots) && t.slots[t.low] != nil {
+		t.low++
+	}
+	if t.low == len(t.slots) {
+		t.slots = append(t.slots, nil)
+	}
+	t.slots[t.low] = &v
+	t.used++
+	return uint32(t.low), true
+}
+
+func (t *table[T]) get(n uint32) (v T, ok bool) {
+	if uint64(n) >= uint64(len(t.slots)) || t.slots[n] == nil {
+		return v, false
+	}
+	return *t.slots[n], true
+}
+
+func (t *table[T]) drop(n uint32) {
+	if uint64(n) >= uint64(len(t.slots)) || t.slots[n] == nil {
+		return
+	}
+	t.slots[n] = nil
+	t.used--
+	t.low = min(t.low, int(n))
+}

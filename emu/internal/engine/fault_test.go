@@ -1,0 +1,118 @@
+//go:build linux
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
+
+func TestFaults(t *testing.T) {
+	addr := func(p *pair) []byte { a, k := p.mb.at(0); return raddr(a, k) }
+	for _, c := range []struct {
+		name string
+		f    Fault
+		syn  uint8
+	}{{"retry", FaultRetry, synRetry}, {"access", FaultAccess, synRemoteAccess}, {"flush", FaultFlush, synFlush},
+		{"fatal", FaultQPFatal, synFlush}} {
+		p := newPair(t, qpOpts{}, nil)
+		p.r.e.Hooks.AtWQE = func(q *hca.QP, op uint8, n uint64) Fault {
+			if n == 1 && q == p.qa.q && op == opWrite {
+				return c.f
+			}
+			return FaultNone
+		}
+		for range 3 {
+			p.qa.post(opWrite, signaled, 0, addr(p), p.ma.sge(0, 8))
+		}
+		p.qa.ring()
+		p.acq.want(0, -1)
+		p.acq.wantErr(cqeReqErr, c.syn)
+		p.acq.wantErr(cqeReqErr, synFlush)
+		p.acq.none()
+		if got := p.r.event(hca.EventQPFatal); got != 0 != (c.f == FaultQPFatal) {
+			t.Errorf("%s: events %v", c.name, p.r.events)
+		}
+	}
+	at := func(f Fault) (*pair, func()) {
+		p := newPair(t, qpOpts{}, nil)
+		once := true
+		p.r.e.Hooks.AtWQE = func(*hca.QP, uint8, uint64) Fault {
+			if once {
+				once = false
+				return f
+			}
+			return FaultNone
+		}
+		return p, func() { fill(p.ma.buf[:100], 4); p.qa.send(opWrite, signaled, 0, addr(p), p.ma.sge(0, 100)) }
+	}
+	p, send := at(FaultRNR)
+	start := nanos()
+	send()
+	p.acq.want(0, -1)
+	if nanos()-start < 10e3 {
+		t.Error("no wait for the receiver")
+	}
+	p, send = at(FaultBitFlip)
+	send()
+	p.acq.want(0, -1)
+	if p.ma.buf[0]^1 != p.mb.buf[0] || string(p.ma.buf[1:100]) != string(p.mb.buf[1:100]) {
+		t.Error("not one bit was flipped")
+	}
+}
+
+func TestFaults_CQE(t *testing.T) {
+	cqf := func(f Fault, delay uint32) *pair {
+		p := newPair(t, qpOpts{}, nil)
+		once := true
+		p.r.e.Hooks.AtCQE = func(*hca.CQ, *hca.QP) (Fault, uint32) {
+			if once {
+				once = false
+				return f, delay
+			}
+			return FaultNone, 0
+		}
+		p.qa.post(opNOP, signaled, 0)
+		p.qa.post(opNOP, signaled, 0)
+		p.qa.ring()
+		p.r.settle()
+		return p
+	}
+	p := cqf(FaultLost, 0)
+	if v := p.acq.want(0, -1); v.counter() != 1 {
+		t.Errorf("completion of WQE %d", v.counter())
+	}
+	p.acq.none()
+	p = cqf(FaultOwner, 0)
+	p.acq.none()
+	p = cqf(FaultDelay, 300_000)
+	p.acq.none()
+	for i := range 2 {
+		if v := p.acq.want(0, -1); v.counter() != uint16(i) {
+			t.Errorf("completion of WQE %d", v.counter())
+		}
+	}
+	p = cqf(FaultCQError, 0)
+	p.acq.none()
+	if p.r.event(hca.EventCQErr) != 1 {
+		t.Errorf("events %v", p.r.events)
+	}
+}
+
+func TestFaults_Doorbell(t *testing.T) {
+	p := newPair(t, qpOpts{}, nil)
+	lost := 1
+	p.r.e.Hooks.AtDoorbell = func(*hca.QP) Fault {
+		if lost--; lost == 0 {
+			return FaultLost
+		}
+		return FaultNone
+	}
+	p.qa.send(opNOP, signaled, 0)
+	p.acq.none()
+	p.qa.send(opNOP, signaled, 0) // its doorbell covers both
+	p.acq.want(0, -1)
+	p.acq.want(0, -1)
+	p.r.clean()
+}

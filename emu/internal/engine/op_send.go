@@ -1,0 +1,60 @@
+//go:build linux
+
+package engine
+
+import "github.com/pureverbs/pureverbs/emu/internal/hca"
+
+// send executes a SEND between connected QPs, with immediate, with invalidate or plain.
+func (e *Engine) send(x *exchange) verdict {
+	b, w := &e.b, x.w
+	if x.srq != nil && x.srq.Tags > 0 {
+		return e.tagged(x)
+	}
+	if v := e.nextReceive(x); v != proceed {
+		return v
+	}
+	op := uint8(cqeRespSend)
+	switch w.opcode {
+	case opSendImm:
+		op = cqeRespSendImm
+	case opSendInval:
+		op = cqeRespSendInv
+		if b.wqes > 0 {
+			return alone
+		}
+		if !invalidate(x.peer, w.imm) {
+			return e.refused(x, synRemoteAccess, 0)
+		}
+	}
+	switch e.scatterList(x.peer.Context.Device, x.pd, x.recv.segs, 0, w.n) {
+	case synLocalProt:
+		return e.refused(x, synRemoteOp, synLocalProt)
+	case synLocalLength:
+		return e.refused(x, synRemoteInval, synLocalLength)
+	}
+	inCQE := x.payloadInCQE()
+	if inCQE {
+		if b.dirty(e.src) {
+			return alone
+		}
+		if !b.small(e.src) {
+			if b.wqes > 0 {
+				return alone
+			}
+			e.badMemory(x.qp, badSource)
+			return halt
+		}
+	} else if v := e.carry(x.qp, w, x.qp.Mem, x.mem, w.n); v != proceed {
+		return v
+	}
+	e.received(x, op, inCQE)
+	e.acknowledged(x)
+	return executed
+}
+
+// payloadInCQE reports whether the payload of a SEND goes into the responder's completion.
+func (x *exchange) payloadInCQE() bool {
+	n := x.w.n
+	return n > 0 && n <= 64 && x.cq != nil && n <= uint64(x.cq.CQESize/2) &&
+		x.peer.Flags&qpScatterCQE != 0 && x.peer.Type != hca.XRCRecv && (x.peer.Type != hca.DCT || x.cq.CQESize == 128)
+}

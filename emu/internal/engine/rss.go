@@ -1,0 +1,89 @@
+//go:build linux
+
+package engine
+
+import (
+	"encoding/binary"
+
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
+
+// What was hashed, in a completion: two bits each for IP and for the ports. C: CQE_RSS_HTYPE_*.
+const (
+	hashedIPv4, hashedIPv6 = 1 << 2, 2 << 2
+	hashedTCP, hashedUDP   = 1 << 6, 2 << 6
+)
+
+// spread returns the queue that the frame is for by its hash, and the hash.
+func (e *Engine) spread(r *hca.RSS) (q *hca.QP, hash uint32, kind uint8) {
+	var buf [2*16 + 4]byte
+	in, kind := e.frames.heads.hashed(buf[:0], r.Fields)
+	if kind != 0 {
+		hash = toeplitz(r.Key, in)
+	}
+	return r.Table.WQs[hash&uint32(len(r.Table.WQs)-1)].Queue, hash, kind
+}
+
+// hashed appends the fields of a frame that are hashed, in the order of the headers, and tells which they are. A frame
+// that lacks one kind of them has none.
+func (h *headers) hashed(b []byte, fields uint64) ([]byte, uint8) {
+	l := &h.outer
+	kind := uint8(0)
+	address := func(src, dst uint64, ip []byte, n int, is uint8) bool {
+		if fields&(src|dst) == 0 {
+			return true
+		}
+		if ip == nil {
+			return false
+		}
+		if fields&src != 0 {
+			b = append(b, ip[:n]...)
+		}
+		if fields&dst != 0 {
+			b = append(b, ip[n:2*n]...)
+		}
+		kind |= is
+		return true
+	}
+	port := func(src, dst uint64, proto, is uint8) bool {
+		if fields&(src|dst) == 0 {
+			return true
+		}
+		if l.proto != proto || l.ports == nil {
+			return false
+		}
+		if fields&src != 0 {
+			b = append(b, l.ports[2:4]...) // a rule's filter has the destination first
+		}
+		if fields&dst != 0 {
+			b = append(b, l.ports[:2]...)
+		}
+		kind |= is
+		return true
+	}
+	if !address(hca.HashSrcIPv4, hca.HashDstIPv4, l.ipv4, 4, hashedIPv4) ||
+		!address(hca.HashSrcIPv6, hca.HashDstIPv6, l.ipv6, 16, hashedIPv6) ||
+		!port(hca.HashSrcPortTCP, hca.HashDstPortTCP, protoTCP, hashedTCP) ||
+		!port(hca.HashSrcPortUDP, hca.HashDstPortUDP, protoUDP, hashedUDP) {
+		return nil, 0
+	}
+	return b, kind
+}
+
+// toeplitz is the hash: for each bit of the input that is set, the 32 bits of the key from that bit's place on.
+func toeplitz(key, in []byte) (hash uint32) {
+	window, rest := binary.BigEndian.Uint32(key), key[4:]
+	for i, b := range in {
+		next := byte(0)
+		if i < len(rest) {
+			next = rest[i]
+		}
+		for bit := 7; bit >= 0; bit-- {
+			if b>>bit&1 != 0 {
+				hash ^= window
+			}
+			window = window<<1 | uint32(next>>bit&1)
+		}
+	}
+	return hash
+}

@@ -1,0 +1,87 @@
+//go:build linux
+
+package engine
+
+import (
+	"encoding/binary"
+
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
+
+// window is a stretch of a send queue as last read.
+type window struct {
+	buf  [64 << blockShift]byte
+	qp   *hca.QP
+	from uint32
+	n    uint32 // blocks
+}
+
+const speculate = 24 // blocks read together with the doorbell record
+
+// sendBlocks appends where n blocks of a send queue are from block at on, around its end.
+func sendBlocks(v []guest.IOV, q *hca.Ring, at, n uint32) []guest.IOV {
+	i := at & (q.Count - 1)
+	first := min(n, q.Count-i)
+	v = append(v, guest.IOV{Base: q.Base + uint64(i)<<blockShift, Len: uint64(first) << blockShift})
+	if first < n {
+		v = append(v, guest.IOV{Base: q.Base, Len: uint64(n-first) << blockShift})
+	}
+	return v
+}
+
+// fetch reads blocks of the send queue from at on, and the doorbell record before them if a doorbell was seen.
+func (e *Engine) fetch(qp *hca.QP, at uint32) bool {
+	r, w := &qp.Run, &e.win
+	n := min(qp.SQ.Count, uint32(len(w.buf))>>blockShift)
+	if r.Look {
+		n = min(n, speculate)
+	} else {
+		n = min(n, max(r.Announced-at, maxWQE>>blockShift+1))
+	}
+	v := e.io.win[:0]
+	b := w.buf[:n<<blockShift]
+	if r.Look {
+		v = append(v, guest.IOV{Base: qp.DB + 4, Len: 4})
+		b = e.io.look[:4+len(b)]
+	}
+	v = sendBlocks(v, &qp.SQ, at, n)
+	w.qp, w.from, w.n = qp, at, 0
+	if err := qp.Mem.ReadV(b, v); err != nil {
+		r.Look = false
+		if err == guest.ErrFault && qp.State > hca.Init {
+			e.strict.unreadable(qp, "send")
+			e.fatal(qp)
+		}
+		return false
+	}
+	w.n = n
+	if r.Look {
+		r.Look = false
+		copy(w.buf[:], b[4:])
+		e.announce(qp, binary.BigEndian.Uint16(b[2:]))
+	}
+	w.n = min(n, r.Announced-at) // what comes after may be written yet
+	return true
+}
+
+// load puts the WQE at a block of the send queue in e.w.raw, in one piece, and reads its control segment. Its size may
+// be bad.
+func (e *Engine) load(qp *hca.QP, at uint32) bool {
+	win, w := &e.win, &e.w
+	for try := 0; ; try++ {
+		have := at - win.from
+		if win.qp == qp && have < win.n {
+			b := win.buf[have<<blockShift : win.n<<blockShift]
+			size := int(b[7]&0x3f) * 16
+			if size <= len(b) || uint32(size+63)>>blockShift > qp.Run.Announced-at {
+				copy(w.raw[:max(size, 16)], b)
+				w.control()
+				return true
+			}
+		}
+		if try > 0 || !e.fetch(qp, at) {
+			return false
+		}
+	}
+}

@@ -1,0 +1,189 @@
+//go:build linux
+
+package engine
+
+import (
+	"encoding/binary"
+
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
+
+// signed is memory under a key with a signature: at is where it lies, and the piece of which it is part counts bytes on
+// the wire.
+type signed struct {
+	key *hca.MKey
+	at  []piece
+}
+
+const (
+	cqeSigErr = 12
+
+	// maxSigned bounds a message through a key with a signature, which is not moved in pieces.
+	maxSigned = 64 << 20
+
+	domainWire   = 0
+	domainMemory = 1
+)
+
+// signed appends the n bytes at addr, as on the wire, of a key with a signature: whole blocks, in memory and there.
+func (e *Engine) signed(d *hca.Device, k *hca.MKey, addr, n uint64, under hca.Access, list []piece) ([]piece, bool) {
+	m, w := &k.Sig.Memory, &k.Sig.Wire
+	raw := func(v uint64, d *hca.SigDomain) (uint64, bool) {
+		if d.Block == 0 {
+			return v, true
+		}
+		size := uint64(d.Block + sigSize(d))
+		return v / size * uint64(d.Block), v%size == 0
+	}
+	inMemory := func(v uint64) (uint64, bool) {
+		if m.Block == 0 {
+			return v, true
+		}
+		return v / uint64(m.Block) * uint64(m.Block+sigSize(m)), v%uint64(m.Block) == 0
+	}
+	from, ok1 := raw(addr, w)
+	size, ok2 := raw(n, w)
+	from, ok3 := inMemory(from)
+	size, ok4 := inMemory(size)
+	if !ok1 || !ok2 || !ok3 || !ok4 || n > maxSigned {
+		return list, false
+	}
+	key := *k
+	key.Sig, key.Access = nil, key.Access|under
+	at, ok := e.indirect(d, &key, from, size, under, under, nil, 0)
+	return append(list, piece{n: n, mem: k.Mem, sig: &signed{k, at}}), ok
+}
+
+func hasSigned(list []piece) bool {
+	for i := range list {
+		if list[i].sig != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// carrySigned is carry where a side has a signature: in a batch of its own, and at once.
+func (e *Engine) carrySigned(qp *hca.QP, w *wqe, n uint64) verdict {
+	b := &e.b
+	switch {
+	case b.wqes > 0:
+		return alone
+	case n > maxSigned:
+		return e.failed(qp, w, synLocalLength)
+	}
+	at := [2]*hca.QP{qp, qp} // whose keys source and target are of
+	if far := 1; b.peer != nil {
+		if w.is&isRead != 0 {
+			far = 0
+		}
+		at[far] = b.peer
+	}
+	var data []byte
+	for i := range e.src {
+		p := &e.src[i]
+		if s := p.sig; s != nil {
+			in, err := gather(s.at)
+			if b.err = err; err != nil {
+				e.badMemory(qp, badSource)
+				return halt
+			}
+			sig := s.key.Sig
+			out, bad := translate(sig, &sig.Memory, &sig.Wire, in)
+			e.tellSigError(at[0], s.key, bad, domainMemory)
+			data = append(data, out...)
+			continue
+		}
+		d, err := gather(e.src[i : i+1])
+		if b.err = err; err != nil {
+			e.badMemory(qp, badSource)
+			return halt
+		}
+		data = append(data, d...)
+	}
+	for i := range e.dst {
+		p := &e.dst[i]
+		part := data[:min(p.n, uint64(len(data)))]
+		data = data[len(part):]
+		to := e.dst[i : i+1]
+		if s := p.sig; s != nil {
+			sig := s.key.Sig
+			out, bad := translate(sig, &sig.Wire, &sig.Memory, part)
+			e.tellSigError(at[1], s.key, bad, domainWire)
+			part, to = out, s.at
+		}
+		if b.err = scatter(to, part); b.err != nil {
+			e.badMemory(qp, badTarget)
+			return halt
+		}
+	}
+	return proceed
+}
+
+// gather reads pieces.
+func gather(list []piece) (data []byte, err error) {
+	for i := range list {
+		p := &list[i]
+		d := make([]byte, p.n)
+		switch {
+		case p.zero || p.n == 0:
+		case p.inl != nil:
+			copy(d, p.inl)
+		default:
+			err = p.mem.Read(p.va, d)
+		}
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, d...)
+	}
+	return data, nil
+}
+
+// scatter writes to pieces.
+func scatter(list []piece, data []byte) error {
+	for i := range list {
+		p := &list[i]
+		part := data[:min(p.n, uint64(len(data)))]
+		data = data[len(part):]
+		if p.zero || len(part) == 0 {
+			continue
+		}
+		if err := p.mem.Write(p.va, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellSigError completes a signature that is not what it has to be, once until the program says that it knows. qp is
+// the one of the key's program that used it.
+func (e *Engine) tellSigError(qp *hca.QP, k *hca.MKey, bad *sigError, domain byte) {
+	cq := qp.SendCQ
+	if cq == nil {
+		cq = qp.RecvCQ
+	}
+	if bad == nil || k.SigTold || cq == nil {
+		return
+	}
+	k.SigTold = true
+	p := e.cqe(cq, qp, cqeSigErr, 0, 0, 0)
+	clear(p.img[:63])
+	copy(p.img[16:20], bad.want[:4])
+	copy(p.img[20:24], bad.got[:4])
+	copy(p.img[24:28], bad.want[4:])
+	copy(p.img[28:32], bad.got[4:])
+	binary.BigEndian.PutUint16(p.img[32:], bad.syndrome)
+	p.img[35] = domain
+	put32(p.img[36:], k.Key)
+	binary.BigEndian.PutUint64(p.img[40:], bad.offset)
+}
+
+// setPSV sets the state of a signature before a message. What it says is in the key as well, so nothing is kept.
+func (e *Engine) setPSV(qp *hca.QP, w *wqe) verdict {
+	if !qp.Context.Device.HasPSV(binary.BigEndian.Uint32(w.umr), qp.PD) {
+		return e.failed(qp, w, synLocalQPOp)
+	}
+	e.finish(qp, w, 0, 0)
+	return executed
+}

@@ -1,0 +1,259 @@
+//go:build linux
+
+package engine
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/pureverbs/pureverbs/emu/internal/config"
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
+
+// Fields of the completion of a frame.
+const (
+	cqeL2OK, cqeL3OK, cqeL4OK = 1 << 0, 1 << 1, 1 << 2 // hds_ip_ext
+	cqeVLAN                   = 1 << 0                 // l4_hdr_type_etc: a tag was stripped
+	cqeIPv6, cqeIPv4          = 1 << 2, 2 << 2
+	cqeTCP, cqeUDP            = 4 << 4, 2 << 4
+	cqeTCPNoData              = 3 << 4
+)
+
+// transmit takes the frame in e.frames.out from a port to all others that it is for, as a switch between them would: to
+// the port with its address, and to all where none has it. A rule may keep it from leaving.
+func (e *Engine) transmit(qp *hca.QP, from *hca.Port) {
+	f := &e.frames
+rules:
+	for _, r := range from.Device.Flows() {
+		switch {
+		case int(r.Port) != from.Number:
+		case r.Sniffs():
+			e.arrive(qp, r.To, 0)
+		case r.Egress && e.matches(r):
+			r.Hit(len(f.out))
+			if r.Drop || !f.change(r) || len(f.out) > from.MaxFrame() {
+				return
+			}
+			if r.By != nil {
+				break rules
+			}
+		}
+	}
+	if !from.Active {
+		return
+	}
+	mac := config.MAC(f.out[:6])
+	known := e.portOf(mac)
+	for _, d := range e.f.Devices {
+		for _, to := range d.Ports {
+			if !d.Gone && linked(from, to) && (known == nil || known == to) && (to != from || known == to ||
+				mac[0]&1 != 0) {
+				e.steer(qp, to, to == from)
+			}
+		}
+	}
+}
+
+// portOf returns the port that has an address, or nil.
+func (e *Engine) portOf(mac config.MAC) *hca.Port {
+	for _, d := range e.f.Devices {
+		for _, p := range d.Ports {
+			if p.Config.LinkLayer == config.Ethernet && p.Config.MAC == mac && !d.Gone {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// steer gives the frame to those that the rules of a port name. own is a frame that the port sent itself.
+func (e *Engine) steer(qp *hca.QP, to *hca.Port, own bool) {
+	f := &e.frames
+	self := uint32(hca.SelfUnicast)
+	if f.out[0]&1 != 0 {
+		self = hca.SelfMulticast
+	}
+	rules := to.Device.Flows()
+	missed := false
+	for i := 0; i < len(rules); i++ {
+		r := rules[i]
+		if missed && !r.Default() || int(r.Port) != to.Number || r.Egress || r.Sniffs() && own || !e.matches(r) {
+			continue
+		}
+		for _, o := range rules[i:] { // those of the same matches, this one first
+			if o != r && !o.Same(r) || r.Sniffs() && o != r {
+				continue
+			}
+			o.Hit(len(f.out))
+			if o.To != nil && !o.Drop && (!own || o.To.Flags&self != 0) {
+				e.arriveBy(qp, o)
+			}
+		}
+		if missed = missed || r.Miss; r.Sniffs() || r.Miss {
+			continue
+		}
+		if !r.DontTrap {
+			return
+		}
+		for i+1 < len(rules) && rules[i+1].Table() == r.Table() {
+			i++
+		}
+	}
+}
+
+// arriveBy gives the frame to the receiver of a rule, changed as the rule says.
+func (e *Engine) arriveBy(qp *hca.QP, r *hca.Flow) {
+	f := &e.frames
+	if len(r.Changes) == 0 {
+		e.arrive(qp, r.To, r.Tag)
+		return
+	}
+	f.was = append(f.was[:0], f.out...)
+	if f.change(r) {
+		e.arrive(qp, r.To, r.Tag)
+	}
+	f.out = append(f.out[:0], f.was...)
+	f.parse()
+}
+
+// matches reports whether a rule is about the frame.
+func (e *Engine) matches(r *hca.Flow) bool {
+	f := &e.frames
+	if r.By != nil {
+		return r.MatchesParam(f.params())
+	}
+	if r.Type == hca.FlowMCDefault && f.out[0]&1 == 0 {
+		return false
+	}
+	for i := range r.Matches {
+		m := &r.Matches[i]
+		if h := f.heads.fields(m.Spec); h == nil || !m.Matches(h) {
+			return false
+		}
+	}
+	return true
+}
+
+// arrive puts the frame in a receive of peer. The batch is qp's, and has no other work.
+func (e *Engine) arrive(qp, peer *hca.QP, tag uint32) {
+	b := &e.b
+	var hash uint32
+	var hashed uint8
+	if peer.RSS != nil {
+		peer, hash, hashed = e.spread(peer.RSS)
+	}
+	if peer.State < hca.RTR || peer.State == hca.Err || peer.Run.Dead || peer.Context.Dead || peer.RecvCQ == nil ||
+		peer.RQ.Count == 0 {
+		return
+	}
+	rcv, ok := e.receive(peer, nil)
+	if !ok {
+		countAt(peer, hca.OutOfBuffer)
+		return
+	}
+	in, tci, stripped := e.frameFor(peer)
+	b.peer, b.srq, b.epsn, b.head = peer, nil, peer.Run.EPSN, peer.Run.Head
+	defer func() { b.peer = nil }()
+	place, was := strides{}, peer.Run.Stride
+	if peer.Striding.Count > 0 {
+		if place, ok = e.stride(peer, &rcv, uint32(len(in))); !ok {
+			countAt(peer, hca.OutOfBuffer)
+			return
+		}
+	}
+	if syndrome := e.scatterList(peer.Context.Device, peer.PD, rcv.segs, place.skip, uint64(len(in))); syndrome != 0 {
+		e.badReceive(peer, rcv, syndrome)
+		return
+	}
+	for i := range e.dst {
+		p := &e.dst[i]
+		if !p.zero {
+			b.single[0] = piece{n: p.n, inl: in[:p.n]}
+			b.add(qp.Mem, peer.Mem, b.single[:], e.dst[i:i+1], 0, p.n)
+		}
+		in = in[p.n:]
+	}
+	p := e.cqe(peer.RecvCQ, peer, cqeRespSend, peer.RecvIdx, 0, rcv.counter)
+	e.describe(p.img[:], tci, stripped)
+	put32(p.img[12:], hash)
+	p.img[16] = hashed
+	put32(p.img[44:], uint32(len(e.frames.in))|place.used<<16)
+	binary.BigEndian.PutUint16(p.img[2:], place.wqe)
+	put32(p.img[56:], tag)
+	if e.Hooks.Trace != nil {
+		e.traceRecv(peer, nil, rcv, uint64(len(e.frames.in)))
+	}
+	if place.used == 0 || place.last {
+		e.consume(peer, nil)
+	}
+	if e.commit() == okSide {
+		return
+	}
+	b.clear()
+	peer.Run.Head, peer.Run.Stride = b.head, was
+	if b.err != guest.ErrGone {
+		e.strict.memoryGone(qp, &e.w, peer.Mem)
+		e.badReceive(peer, rcv, synLocalProt)
+	}
+}
+
+// badReceive ends a receive that cannot take a frame, and the receive queue with it.
+func (e *Engine) badReceive(peer *hca.QP, rcv recvEntry, syndrome uint8) {
+	e.cqe(peer.RecvCQ, peer, cqeRespErr, peer.RecvIdx, 0, rcv.counter).failReceive(syndrome)
+	e.consume(peer, nil)
+	e.commit()
+	if peer.Type == hca.WorkQueue {
+		peer.Fatal()
+	}
+	e.toErr(peer)
+}
+
+// frameFor makes e.frames.in what a QP wants of the frame, and returns it, with the tag that was stripped.
+func (e *Engine) frameFor(peer *hca.QP) (in []byte, tci uint16, stripped bool) {
+	f := &e.frames
+	f.in = f.in[:0]
+	if peer.Offloads&hca.StripVLAN != 0 && binary.BigEndian.Uint16(f.out[12:]) == etherVLAN {
+		tci, stripped = binary.BigEndian.Uint16(f.out[14:]), true
+		f.in = append(append(f.in, f.out[:12]...), f.out[16:]...)
+	} else {
+		f.in = append(f.in, f.out...)
+	}
+	if peer.Offloads&hca.ScatterFCS != 0 {
+		f.in = binary.LittleEndian.AppendUint32(f.in, crc32.ChecksumIEEE(f.out))
+	}
+	return f.in, tci, stripped
+}
+
+// describe writes what the device found in the frame to its completion.
+func (e *Engine) describe(img []byte, tci uint16, stripped bool) {
+	f := &e.frames
+	l := &f.heads.outer
+	ip, transport := l.good(f.out)
+	img[28] = cqeL2OK
+	if ip {
+		img[28] |= cqeL3OK
+	}
+	if transport {
+		img[28] |= cqeL4OK
+	}
+	switch l.version {
+	case 4:
+		img[29] |= cqeIPv4
+	case 6:
+		img[29] |= cqeIPv6
+	}
+	switch b, _, _, ok := l.transport(f.out); {
+	case !ok:
+	case l.proto == protoUDP:
+		img[29] |= cqeUDP
+	case len(b) <= int(b[12]>>4)*4:
+		img[29] |= cqeTCPNoData
+	default:
+		img[29] |= cqeTCP
+	}
+	if stripped {
+		img[29] |= cqeVLAN
+		binary.BigEndian.PutUint16(img[30:], tci)
+	}
+}

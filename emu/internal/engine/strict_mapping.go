@@ -1,0 +1,90 @@
+//go:build linux
+
+package engine
+
+import (
+	"time"
+
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
+
+const compareEvery = int64(100 * time.Millisecond) // a mapping that is used all the time
+
+// Values of a key's Print that are no fingerprint.
+const (
+	printNone     = 0 // not looked at
+	printUnmapped = 1 // reported
+)
+
+// used compares the mapping under a key with the one at the first look, now and then.
+func (s *checks) used(k *hca.MKey) {
+	if !s.on() {
+		return
+	}
+	if r := &k.Run; r.Print == printNone || nanos()-r.At >= compareEvery {
+		s.compareMapping(k)
+	}
+}
+
+// revoked compares the mapping under a key for the last time.
+func (s *checks) revoked(k *hca.MKey) {
+	if s.on() && k.Run.Print != printNone {
+		s.compareMapping(k)
+	}
+}
+
+func (s *checks) compareMapping(k *hca.MKey) {
+	if k.Kind != hca.KeyMR || k.Len == 0 || !k.Pins() {
+		return
+	}
+	r := &k.Run
+	r.At = nanos()
+	maps, err := k.Mem.Maps(k.Addr, k.Len)
+	if err != nil {
+		return
+	}
+	var b []byte // device, inode and offset of each
+	at := k.Addr
+	for _, m := range maps {
+		if m.Start > at {
+			break
+		}
+		at = m.End
+		b = append(b, m.Dev...)
+		for _, v := range [...]uint64{m.Inode, m.Offset - m.Start} {
+			for i := range 8 {
+				b = append(b, byte(v>>(8*i)))
+			}
+			if m.Inode == 0 {
+				break
+			}
+		}
+	}
+	if at-k.Addr < k.Len {
+		if k.Mem.Read(at, s.e.io.tmp[:1]) != guest.ErrFault {
+			return // the program has ended
+		}
+		if r.Print != printUnmapped {
+			s.violate(k.Mem.PID, RuleMRUnmapped,
+				"key 0x"+hex(k.Key)+": address 0x"+hex64(at)+" of the region is not mapped")
+		}
+		r.Print = printUnmapped
+		return
+	}
+	now := hash(b) | 2
+	if r.Print != printNone && r.Print != now {
+		s.violate(k.Mem.PID, RuleMRRemapped,
+			"key 0x"+hex(k.Key)+": the mapping at 0x"+hex64(k.Addr)+" is another one than before")
+	}
+	r.Print = now
+}
+
+// memoryGone is memory of a region that was not there when a WQE moved data: the program's own, or the responder's.
+func (s *checks) memoryGone(qp *hca.QP, w *wqe, owner guest.Mem) {
+	if !s.on() {
+		return
+	}
+	s.violate(owner.PID, RuleMRUnmapped,
+		"QP 0x"+hex(qp.Num)+", WQE "+u(uint32(w.idx))+": memory of a registered region is gone")
+}

@@ -1,0 +1,76 @@
+//go:build linux
+
+package engine
+
+import "github.com/pureverbs/pureverbs/emu/internal/hca"
+
+// sendState is a send that was posted before its QP is ready to send.
+func (s *checks) sendState(qp *hca.QP) {
+	if s.on() {
+		s.violateQP(qp, RulePostState, " is in "+qp.State.String()+", a send needs RTS")
+	}
+}
+
+// sendAhead is a send doorbell record that is too far ahead.
+func (s *checks) sendAhead(qp *hca.QP) {
+	if s.on() {
+		ahead := qp.Run.Announced - qp.Run.Tail
+		s.violateQP(qp, RuleSQAhead, ": "+u(ahead)+" blocks are announced, the send queue has "+u(qp.SQ.Count))
+	}
+}
+
+// receives comes when a receive doorbell record moved.
+func (s *checks) receives(qp *hca.QP) {
+	if !s.on() {
+		return
+	}
+	switch out := qp.Run.Posted - qp.Run.Head; {
+	case out > qp.RQ.Count:
+		s.violateQP(qp, RuleRQAhead, ": "+u(out)+" receives are announced, the queue has "+u(qp.RQ.Count))
+	case qp.RecvCQ != nil && out > qp.RecvCQ.Entries:
+		s.violateQP(qp, RuleRQNoRoom,
+			": "+u(out)+" receives are posted, their CQ has "+u(qp.RecvCQ.Entries)+" entries")
+	}
+}
+
+// unreadable is a queue, send or receive, that cannot be read.
+func (s *checks) unreadable(qp *hca.QP, queue string) {
+	if s.on() {
+		s.violateQP(qp, RuleRingUnmapped, ": its "+queue+" queue or doorbell record cannot be read")
+	}
+}
+
+func (s *checks) unreadableSRQ(srq *hca.SRQ) {
+	if s.on() {
+		s.violate(srq.Mem.PID, RuleRingUnmapped,
+			"SRQ 0x"+hex(srq.Num)+": its ring or doorbell record cannot be read")
+	}
+}
+
+func (s *checks) unwritable(cq *hca.CQ) {
+	if s.on() {
+		s.violateCQ(cq, RuleRingUnmapped, "its ring cannot be written")
+	}
+}
+
+// overrun is a completion that finds its CQ full.
+func (s *checks) overrun(cq *hca.CQ) {
+	if s.on() {
+		s.violateCQ(cq, RuleCQOverrun, u(cq.Entries)+" entries are taken: poll more often or create it larger")
+	}
+}
+
+// consumer is a consumer index that passed the producer's.
+func (s *checks) consumer(cq *hca.CQ, v uint32) {
+	if s.on() {
+		s.violateCQ(cq, RuleCQConsumer, "consumer index "+u(v)+" is beyond the producer's "+u(cq.Run.PI&0xffffff))
+	}
+}
+
+// armed comes with an arming whose sequence number is not the next. One behind is a program that arms again before it
+// read the event: the event is its answer.
+func (s *checks) armed(cq *hca.CQ, sn uint8) {
+	if want := cq.Run.SN; s.on() && sn != (want-1)&3 {
+		s.violateCQ(cq, RuleCQArmSequence, "armed with sequence number "+u(uint32(sn))+", want "+u(uint32(want)))
+	}
+}

@@ -1,0 +1,37 @@
+//go:build linux
+
+package hca
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
+)
+
+// accessDmabuf are the rights that a region of a dma-buf may have.
+const accessDmabuf = AccessLocalWrite | AccessRemoteWrite | AccessRemoteRead | AccessRemoteAtomic
+
+// RegDmabuf registers n bytes of a dma-buf at offset off, whose descriptor is the calling process's.
+func (c *Context) RegDmabuf(pd uint32, fd int, off, n, iova uint64, access Access) (*MKey, unix.Errno) {
+	p, e := c.PD(pd)
+	switch {
+	case e != 0:
+		return nil, e
+	case access&^(accessDmabuf|accessOptional) != 0, n == 0, off%pageSize != iova%pageSize, iova+n < iova,
+		access&(AccessRemoteWrite|AccessRemoteAtomic) != 0 && access&AccessLocalWrite == 0:
+		return nil, unix.EINVAL
+	}
+	b, skip, e := guest.MapBuffer(c.Mem.PID, fd, off, n, c.Device.Config.MemfdDmabuf)
+	if e != 0 {
+		return nil, e
+	}
+	k := &MKey{PD: p, Kind: KeyMR, dmabuf: b}
+	var base uint64
+	k.Mem, base = guest.Own(b)
+	k.set(base+skip, n, iova, access)
+	if e := c.addMR(k); e != 0 {
+		_ = unix.Munmap(b)
+		return nil, e
+	}
+	return k, 0
+}

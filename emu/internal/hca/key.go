@@ -1,0 +1,108 @@
+//go:build linux
+
+package hca
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
+)
+
+// KeyKind says what a memory key stands for.
+type KeyKind uint8
+
+// Kinds of memory keys.
+const (
+	KeyMR KeyKind = iota
+	KeyMW1
+	KeyMW2
+	KeyNull
+	KeyIndirect
+)
+
+// NullKey is the device's own key: reads give zeros, writes go nowhere. It fits any PD, locally only. Null MRs are of
+// it, and libmlx5's NOPs.
+const NullKey = 0x700
+
+// Access is the set of rights of a memory key, as in IB_ACCESS_*.
+type Access uint32
+
+// Rights.
+const (
+	AccessLocalWrite   Access = 1 << 0
+	AccessRemoteWrite  Access = 1 << 1
+	AccessRemoteRead   Access = 1 << 2
+	AccessRemoteAtomic Access = 1 << 3
+	AccessMWBind       Access = 1 << 4
+	AccessZeroBased    Access = 1 << 5
+	AccessOnDemand     Access = 1 << 6
+	AccessHugeTLB      Access = 1 << 7
+	AccessRelaxed      Access = 1 << 20
+)
+
+// MKey is a memory region or window. lkey and rkey of mlx5 are the same number.
+type MKey struct {
+	PD     *PD
+	Handle uint32
+	Kind   KeyKind
+	Key    uint32 // index<<8 | variant; the variant of a type 2 window changes with each bind
+	Mem    guest.Mem
+	Addr   uint64 // first byte in the program's memory
+	Base   uint64 // first address on the wire: Addr, the IOVA that was asked for, or 0 (zero based)
+	Len    uint64
+	Access Access
+	Free   bool // a window that is not bound, or a key that was invalidated
+
+	MR   *MKey  // a bound window: the region under it
+	QPN  uint32 // a type 2 window: the QP that it is bound to
+	refs int    // windows bound to this region
+	room uint64 // pages that fit into the region's translation table
+
+	dm     *DM     // a region of device memory
+	dmabuf []byte  // a region of a dma-buf: its mapping
+	Paging *Paging // a region on demand
+
+	Indirect IndirectKey // of KeyIndirect: what does not change
+	Layout   Layout      // and what it stands for
+	Sig      *Signature  // nil without
+	SigTold  bool        // an error was told since the program said that it knows of the last
+
+	Run KeyRun
+}
+
+// newKey gives a key a number. The low byte of a number goes up with each use of the place, so that an old key does not
+// fit.
+func (d *Device) newKey(k *MKey) unix.Errno {
+	i, ok := place(&d.keys, &d.nextKey, firstKey, firstKey+d.Config.Limits.MaxMR+d.Config.Limits.MaxMW, k)
+	if !ok {
+		return unix.ENOMEM
+	}
+	d.variant++
+	k.Key = uint32(i)<<8 | uint32(d.variant)
+	return 0
+}
+
+func (d *Device) freeKey(k *MKey) {
+	if e := d.Fabric.Engine; e != nil {
+		e.KeyRevoked(k)
+	}
+	d.keys[k.Key>>8] = nil
+}
+
+// Key returns the memory key with this number, its low byte included, or nil.
+func (d *Device) Key(key uint32) *MKey {
+	if k := at(d.keys, key>>8); k != nil && k.Key == key {
+		return k
+	}
+	return nil
+}
+
+// Resolve turns an address on the wire into one of the program's memory, if the key allows n bytes there and has all
+// rights of need.
+func (k *MKey) Resolve(addr, n uint64, need Access) (va uint64, ok bool) {
+	off := addr - k.Base
+	if k.Free || k.Access&need != need || addr < k.Base || off > k.Len || n > k.Len-off {
+		return 0, false
+	}
+	return k.Addr + off, true
+}

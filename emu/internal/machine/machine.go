@@ -1,0 +1,275 @@
+//go:build linux && (amd64 || arm64)
+
+package machine
+
+import (
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/cm"
+	"github.com/pureverbs/pureverbs/emu/internal/config"
+	"github.com/pureverbs/pureverbs/emu/internal/engine"
+	"github.com/pureverbs/pureverbs/emu/internal/fault"
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/netdev"
+	"github.com/pureverbs/pureverbs/emu/internal/strict"
+	"github.com/pureverbs/pureverbs/emu/internal/sysfs"
+	"github.com/pureverbs/pureverbs/emu/internal/trace"
+	"github.com/pureverbs/pureverbs/emu/internal/verbs"
+)
+
+// machine is the emulated machine and what watches it: it passes what happens to the report, the trace and the faults,
+// and does to the devices what these ask for. The fabric's lock guards it.
+type machine struct {
+	tree   *sysfs.Tree
+	links  *netdev.Links // nil without a network of the programs' own
+	fabric *hca.Fabric
+	eng    *engine.Engine
+	cm     *cm.Server
+	faults *fault.Set
+	report *strict.Report // nil without strict mode
+	trace  *trace.Trace   // nil without a trace
+}
+
+// watch connects them all. The engine asks only at the points where a fault is active.
+func (m *machine) watch(v *verbs.Server, c *cm.Server) {
+	m.fabric.Lock()
+	defer m.fabric.Unlock()
+	m.fabric.Watch = m
+	m.cm = c
+	if m.trace != nil {
+		m.eng.Hooks.Trace = m.trace.Engine
+		v.Trace = m.trace.Command
+		c.Trace = func(r cm.Record) { m.trace.CM(&r) }
+	}
+	m.hook()
+}
+
+// hook follows a change of the active faults.
+func (m *machine) hook() {
+	h := &m.eng.Hooks
+	h.AtWQE, h.AtCQE, h.AtDoorbell = nil, nil, nil
+	if m.faults.Active(fault.AtWQE) {
+		h.AtWQE = m.atWQE
+	}
+	if m.faults.Active(fault.AtCQE) {
+		h.AtCQE = m.atCQE
+	}
+	if m.faults.Active(fault.AtDoorbell) {
+		h.AtDoorbell = m.atDoorbell
+	}
+}
+
+// carriedOut is what the engine does for each kind of fault.
+var carriedOut = map[fault.Kind]engine.Fault{
+	fault.RNR:           engine.FaultRNR,
+	fault.RetryExceeded: engine.FaultRetry,
+	fault.RemoteAccess:  engine.FaultAccess,
+	fault.Flush:         engine.FaultFlush,
+	fault.BitFlip:       engine.FaultBitFlip,
+	fault.MWBind:        engine.FaultBind,
+	fault.QPFatal:       engine.FaultQPFatal,
+	fault.WrongOwner:    engine.FaultOwner,
+	fault.CQELost:       engine.FaultLost,
+	fault.CQEDelayed:    engine.FaultDelay,
+	fault.CQError:       engine.FaultCQError,
+	fault.DoorbellLost:  engine.FaultLost,
+}
+
+// at returns the fault that befalls an operation on device d.
+func (m *machine) at(p fault.Point, d *hca.Device, op fault.Op) *fault.Spec {
+	if d != nil {
+		op.Device = d.Config.Name
+	}
+	f := m.faults.At(p, &op, func(f *fault.Spec) {
+		m.tell(op.PID, op.Device, f)
+		m.act(d, f)
+	})
+	if f != nil {
+		m.tell(op.PID, op.Device, f)
+	}
+	return f
+}
+
+func (m *machine) tell(pid int, device string, f *fault.Spec) {
+	if m.trace != nil {
+		m.trace.Fault(pid, device, f.Text)
+	}
+}
+
+func (m *machine) atWQE(qp *hca.QP, opcode uint8, _ uint64) engine.Fault {
+	if f := m.at(fault.AtWQE, qp.Context.Device, fault.Op{PID: qp.Context.PID, QP: qp.Num,
+		Opcode: int(opcode)}); f != nil {
+		return carriedOut[f.Kind]
+	}
+	return engine.FaultNone
+}
+
+func (m *machine) atDoorbell(qp *hca.QP) engine.Fault {
+	if f := m.at(fault.AtDoorbell, qp.Context.Device, fault.Op{PID: qp.Context.PID, QP: qp.Num, Opcode: -1}); f != nil {
+		return carriedOut[f.Kind]
+	}
+	return engine.FaultNone
+}
+
+func (m *machine) atCQE(cq *hca.CQ, qp *hca.QP) (engine.Fault, uint32) {
+	op := fault.Op{PID: cq.Context.PID, CQ: cq.Num, Opcode: -1}
+	if qp != nil {
+		op.QP = qp.Num
+	}
+	f := m.at(fault.AtCQE, cq.Context.Device, op)
+	if f == nil {
+		return engine.FaultNone, 0
+	}
+	return carriedOut[f.Kind], uint32(f.Delay.Microseconds())
+}
+
+// Command is the hca.Watcher's.
+func (m *machine) Command(c *hca.Context, name string) unix.Errno {
+	if !m.faults.Active(fault.AtCommand) {
+		return 0
+	}
+	op := fault.Op{Cmd: strings.ToLower(name), Opcode: -1}
+	var d *hca.Device
+	if c != nil {
+		d, op.PID = c.Device, c.PID
+	}
+	if f := m.at(fault.AtCommand, d, op); f != nil {
+		return f.Errno
+	}
+	if d != nil && d.Gone {
+		return unix.EIO
+	}
+	return 0
+}
+
+// Violation is the hca.Watcher's.
+func (m *machine) Violation(pid int, rule, detail string) {
+	if m.report != nil {
+		m.report.Violation(pid, rule, detail)
+	}
+}
+
+// Event is the hca.Watcher's.
+func (m *machine) Event(c *hca.Context, typ hca.EventType, element uint64) {
+	if m.trace != nil {
+		m.trace.Event(c, typ, element)
+	}
+}
+
+// act carries out a fault of a port or a device; d is where it was noticed, nil for all devices.
+func (m *machine) act(d *hca.Device, f *fault.Spec) {
+	devices := m.fabric.Devices
+	if d != nil {
+		devices = []*hca.Device{d}
+	}
+	for _, d := range devices {
+		// What a device does not have cannot fail there.
+		switch f.Kind {
+		case fault.PortDown, fault.PortUp:
+			_ = m.setPort(d, f.Port, f.Kind == fault.PortUp)
+		case fault.GIDChange:
+			var g config.Addr
+			if f.GID.IsValid() {
+				g = f.GID.As16()
+			}
+			_ = m.setGID(d, f.Port, f.Index, g)
+		case fault.DeviceRemoval:
+			_ = m.remove(d)
+		}
+	}
+}
+
+func (m *machine) setPort(d *hca.Device, port int, up bool) error {
+	state, phys := config.PortDown, config.PhysDisabled
+	if up {
+		state, phys = config.PortActive, config.PhysLinkUp
+	}
+	if err := m.tree.SetPortState(d.Index, port, state, phys); err != nil {
+		return err
+	}
+	d.SetPort(port, up)
+	if m.links != nil {
+		m.links.SetCarrier(d.Ports[port-1].Config.Netdev, up)
+	}
+	return nil
+}
+
+// setGID changes an entry and keeps what else it says; a zero GID empties it.
+func (m *machine) setGID(d *hca.Device, port, index int, gid config.Addr) error {
+	var g, old config.GID
+	if port >= 1 && port <= len(d.Ports) && !gid.IsZero() {
+		p := d.Ports[port-1]
+		if v := p.GID(index); v != nil {
+			g = *v
+		} else {
+			g = config.GID{Type: config.GIDTypeRoCEv2, Netdev: p.Config.Netdev}
+		}
+		g.GID = gid
+	}
+	if port >= 1 && port <= len(d.Ports) {
+		if v := d.Ports[port-1].GID(index); v != nil {
+			old = *v
+		}
+	}
+	if err := m.tree.SetGID(d.Index, port, index, g); err != nil {
+		return err
+	}
+	if e := d.SetGID(port, index, g); e != 0 {
+		return e
+	}
+	if m.links != nil {
+		m.address(d.Ports[port-1], old, g)
+	}
+	return nil
+}
+
+// address follows a change of a GID table: an address goes when no entry has it any more.
+func (m *machine) address(p *hca.Port, old, g config.GID) {
+	for i := range p.Config.GIDTableLen {
+		if v := p.GID(i); v != nil && v.GID == old.GID && v.Netdev == old.Netdev {
+			old = config.GID{}
+		}
+	}
+	m.links.SetGID(old, false)
+	m.links.SetGID(g, true)
+}
+
+func (m *machine) remove(d *hca.Device) error {
+	if err := m.tree.Remove(d.Index); err != nil {
+		return err
+	}
+	d.Remove()
+	if m.links != nil {
+		m.links.Remove(m.fabric.Config, d.Index)
+	}
+	m.cm.DeviceRemoved(d)
+	return nil
+}
+
+// finish ends what watches and returns the exit code.
+func (m *machine) finish(code int) (int, error) {
+	var err error
+	if m.trace != nil {
+		err = m.trace.Close()
+	}
+	if m.report != nil {
+		if strictCode := m.report.Finish(); code == 0 {
+			code = strictCode
+		}
+	}
+	return code, err
+}
+
+// opens is called when a thread opens a device.
+func (m *machine) opens(tid int) {
+	if pid, err := guest.TGID(tid); err == nil && m.report != nil {
+		m.report.Opened(pid)
+	}
+	if runtime.NumCPU() < 4 {
+		calm(tid)
+	}
+}

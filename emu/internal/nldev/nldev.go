@@ -1,0 +1,291 @@
+//go:build linux
+
+package nldev
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/cm"
+	"github.com/pureverbs/pureverbs/emu/internal/config"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
+
+// client is RDMA_NL_NLDEV, which leads a message's type.
+const client = 5
+
+// Commands. C: enum rdma_nldev_command.
+const (
+	cmdGet     = 1
+	cmdPortGet = 5
+	cmdSysGet  = 6
+	cmdResGet  = 9
+	cmdStatGet = 17
+	cmdStatus  = 24
+)
+
+// Attributes. C: enum rdma_nldev_attr.
+const (
+	attrDevIndex     = 1
+	attrDevName      = 2
+	attrPortIndex    = 3
+	attrCapFlags     = 4
+	attrFWVersion    = 5
+	attrNodeGUID     = 6
+	attrSysImageGUID = 7
+	attrSubnetPrefix = 8
+	attrLID          = 9
+	attrSMLID        = 10
+	attrLMC          = 11
+	attrPortState    = 12
+	attrPhysState    = 13
+	attrNodeType     = 14
+	attrNdevIndex    = 50
+	attrNdevName     = 51
+	attrNetnsMode    = 66
+	attrProtocol     = 67
+)
+
+// MaxRequest is the length of a request that is looked at.
+const MaxRequest = 4096
+
+// most is the length of a datagram of a dump: the kernel's, which programs have room for.
+const most = 3776
+
+// Server answers for the devices of a fabric.
+type Server struct {
+	Fabric *hca.Fabric
+	CM     *cm.Server // nil without ids
+}
+
+// Answer returns the datagrams that the kernel would send to the socket with a port id for what was sent by it. Only
+// who has CAP_NET_ADMIN, admin, sees keys. The fabric's lock is held.
+func (s *Server) Answer(port uint32, admin bool, sent []byte) (out [][]byte) {
+	for len(sent) >= unix.SizeofNlMsghdr {
+		n := int(binary.NativeEndian.Uint32(sent))
+		if n < unix.SizeofNlMsghdr || n > len(sent) {
+			break
+		}
+		r := request{s: s, f: s.Fabric, admin: admin, port: port, seq: binary.NativeEndian.Uint32(sent[8:])}
+		r.typ, r.flags = binary.NativeEndian.Uint16(sent[4:]), binary.NativeEndian.Uint16(sent[6:])
+		if r.flags&unix.NLM_F_REQUEST != 0 && r.typ >= unix.NLMSG_MIN_TYPE {
+			r.attrs(sent[unix.SizeofNlMsghdr:n])
+			r.answer(sent[:unix.SizeofNlMsghdr])
+			out = append(out, r.out...)
+		}
+		sent = sent[min((n+3)&^3, len(sent)):]
+	}
+	return out
+}
+
+type request struct {
+	s          *Server
+	f          *hca.Fabric
+	admin      bool
+	port, seq  uint32
+	typ, flags uint16
+	num        map[uint16]int // attributes that are a number
+	buf        []byte         // the datagram that is being filled
+	out        [][]byte       // those that are full
+}
+
+func (r *request) attrs(b []byte) {
+	r.num = map[uint16]int{}
+	for len(b) >= unix.SizeofNlAttr {
+		n := int(binary.NativeEndian.Uint16(b))
+		if n < unix.SizeofNlAttr || n > len(b) {
+			return
+		}
+		if n == unix.SizeofNlAttr+4 {
+			typ := binary.NativeEndian.Uint16(b[2:]) &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
+			r.num[typ] = int(binary.NativeEndian.Uint32(b[4:]))
+		}
+		b = b[min((n+3)&^3, len(b)):]
+	}
+}
+
+func (r *request) dumps() bool { return r.flags&unix.NLM_F_DUMP == unix.NLM_F_DUMP }
+
+func (r *request) answer(header []byte) {
+	e := r.run(int(r.typ) & 0x3ff)
+	if r.dumps() && e == 0 {
+		r.message(unix.NLMSG_DONE, func() { r.buf = append(r.buf, 0, 0, 0, 0) })
+		r.flush()
+		return
+	}
+	if e == 0 {
+		r.flush()
+	}
+	if e != 0 || r.flags&unix.NLM_F_ACK != 0 {
+		r.buf, r.flags = nil, r.flags&^unix.NLM_F_DUMP
+		r.message(unix.NLMSG_ERROR, func() {
+			r.buf = binary.NativeEndian.AppendUint32(r.buf, uint32(-int32(e)))
+			r.buf = append(r.buf, header...)
+		})
+		r.flush()
+	}
+}
+
+func (r *request) flush() {
+	if len(r.buf) > 0 {
+		r.out = append(r.out, r.buf)
+	}
+	r.buf = nil
+}
+
+func (r *request) run(cmd int) unix.Errno {
+	if r.typ>>10 != client {
+		return unix.EINVAL
+	}
+	dump := r.dumps()
+	switch {
+	case cmd == cmdSysGet && !dump:
+		r.message(r.typ, func() { r.attr(attrNetnsMode, []byte{1}) }) // shared
+		return 0
+	case cmd == cmdGet && dump, cmd == cmdResGet && dump:
+		for _, d := range r.f.Devices {
+			if d.Gone {
+				continue
+			}
+			if cmd == cmdGet {
+				r.device(d)
+			} else {
+				r.summary(d)
+			}
+		}
+		return 0
+	case cmd == cmdStatGet && dump:
+		return r.statistics()
+	}
+	t, isTable := tables[cmd]
+	switch {
+	case isTable, cmd == cmdGet, cmd == cmdPortGet, cmd == cmdResGet, cmd == cmdStatGet, cmd == cmdStatus && !dump:
+	default:
+		return unix.EOPNOTSUPP
+	}
+	i, ok := r.num[attrDevIndex]
+	if !ok || i < 0 || i >= len(r.f.Devices) || r.f.Devices[i].Gone {
+		return unix.EINVAL
+	}
+	d := r.f.Devices[i]
+	port, told := r.num[attrPortIndex]
+	if told && (port < 1 || port > len(d.Ports)) || cmd == cmdPortGet && !dump && !told {
+		return unix.EINVAL
+	}
+	switch {
+	case isTable:
+		return r.table(d, t, port)
+	case cmd == cmdGet:
+		r.device(d)
+	case cmd == cmdResGet:
+		r.summary(d)
+	case cmd == cmdStatGet:
+		return r.statistic(d, port)
+	case cmd == cmdStatus:
+		return r.optional(d, port)
+	case dump:
+		for _, p := range d.Ports {
+			r.link(p)
+		}
+	default:
+		r.link(d.Ports[port-1])
+	}
+	return 0
+}
+
+// message appends one, to a datagram of its own if this one has no room for it.
+func (r *request) message(typ uint16, body func()) {
+	before := r.buf
+	r.buf = nil
+	r.write(typ, body)
+	if len(before)+len(r.buf) <= most {
+		r.buf = append(before, r.buf...)
+	} else if len(before) > 0 {
+		r.out = append(r.out, before)
+	}
+}
+
+func (r *request) write(typ uint16, body func()) {
+	at, flags := len(r.buf), 0
+	if r.dumps() {
+		flags = unix.NLM_F_MULTI
+	}
+	r.buf = append(r.buf, make([]byte, unix.SizeofNlMsghdr)...)
+	body()
+	h := r.buf[at:]
+	binary.NativeEndian.PutUint32(h, uint32(len(h)))
+	binary.NativeEndian.PutUint16(h[4:], typ)
+	binary.NativeEndian.PutUint16(h[6:], uint16(flags))
+	binary.NativeEndian.PutUint32(h[8:], r.seq)
+	binary.NativeEndian.PutUint32(h[12:], r.port)
+}
+
+func (r *request) attr(typ uint16, v []byte) {
+	r.buf = binary.NativeEndian.AppendUint16(r.buf, uint16(unix.SizeofNlAttr+len(v)))
+	r.buf = binary.NativeEndian.AppendUint16(r.buf, typ)
+	r.buf = append(r.buf, v...)
+	for len(r.buf)%unix.NLA_ALIGNTO != 0 {
+		r.buf = append(r.buf, 0)
+	}
+}
+
+func (r *request) text(typ uint16, s string) { r.attr(typ, append([]byte(s), 0)) }
+func (r *request) u32(typ uint16, v uint32)  { r.attr(typ, binary.NativeEndian.AppendUint32(nil, v)) }
+func (r *request) u64(typ uint16, v uint64)  { r.attr(typ, binary.NativeEndian.AppendUint64(nil, v)) }
+
+// nest puts what body appends into one attribute.
+func (r *request) nest(typ uint16, body func()) {
+	at := len(r.buf)
+	r.attr(typ, nil)
+	body()
+	binary.NativeEndian.PutUint16(r.buf[at:], uint16(len(r.buf)-at))
+}
+
+func (r *request) handle(d *hca.Device) {
+	r.u32(attrDevIndex, uint32(d.Index))
+	r.text(attrDevName, d.Config.Name)
+}
+
+func (r *request) device(d *hca.Device) {
+	r.message(r.typ, func() {
+		r.handle(d)
+		r.u32(attrPortIndex, uint32(len(d.Ports)))
+		r.text(attrFWVersion, d.Config.FirmwareVersion)
+		r.u64(attrNodeGUID, uint64(d.Config.NodeGUID))
+		r.u64(attrSysImageGUID, uint64(d.Config.NodeGUID))
+		r.attr(attrNodeType, []byte{1}) // a channel adapter
+		protocol := "roce"
+		if d.Ports[0].Config.LinkLayer == config.InfiniBand {
+			protocol = "ib"
+		}
+		r.text(attrProtocol, protocol)
+	})
+}
+
+func (r *request) link(p *hca.Port) {
+	c := p.Config
+	r.message(r.typ, func() {
+		r.handle(p.Device)
+		r.u32(attrPortIndex, uint32(p.Number))
+		if c.LinkLayer == config.InfiniBand {
+			r.u64(attrCapFlags, uint64(c.CapFlags))
+			if g := p.GID(0); g != nil {
+				r.u64(attrSubnetPrefix, binary.BigEndian.Uint64(g.GID[:]))
+			}
+			r.u32(attrLID, uint32(c.LID))
+			r.u32(attrSMLID, uint32(c.SMLID))
+			r.attr(attrLMC, []byte{c.LMC})
+		}
+		state, phys := config.PortDown, config.PhysDisabled
+		if p.Active {
+			state, phys = config.PortActive, config.PhysLinkUp
+		}
+		r.attr(attrPortState, []byte{byte(state)})
+		r.attr(attrPhysState, []byte{byte(phys)})
+		if i := r.f.Config.IfIndex(c.Netdev); i != 0 {
+			r.u32(attrNdevIndex, uint32(i))
+			r.text(attrNdevName, c.Netdev)
+		}
+	})
+}

@@ -1,0 +1,329 @@
+//go:build linux
+
+package nldev
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/cm"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+)
+
+// Attributes of resources. C: enum rdma_nldev_attr.
+const (
+	attrSummary      = 15
+	attrSummaryEntry = 16
+	attrSummaryName  = 17
+	attrSummaryCurr  = 18
+	attrQP           = 19
+	attrQPEntry      = 20
+	attrLQPN         = 21
+	attrRQPN         = 22
+	attrRQPSN        = 23
+	attrSQPSN        = 24
+	attrPathMigState = 25
+	attrType         = 26
+	attrState        = 27
+	attrPID          = 28
+	attrCMID         = 30
+	attrCMIDEntry    = 31
+	attrPS           = 32
+	attrSrcAddr      = 33
+	attrDstAddr      = 34
+	attrCQ           = 35
+	attrCQEntry      = 36
+	attrCQE          = 37
+	attrUses         = 38
+	attrMR           = 40
+	attrMREntry      = 41
+	attrRKey         = 42
+	attrLKey         = 43
+	attrMRLen        = 45
+	attrPD           = 46
+	attrPDEntry      = 47
+	attrLocalDMAKey  = 48
+	attrPDN          = 60
+	attrCQN          = 61
+	attrMRN          = 62
+	attrCMIDN        = 63
+	attrCtxN         = 64
+	attrDIM          = 84
+	attrCtx          = 86
+	attrCtxEntry     = 87
+	attrSRQ          = 88
+	attrSRQEntry     = 89
+	attrSRQN         = 90
+)
+
+// table is a kind of resource: the attributes of the list, of an entry, and of the number that names one. An entry's
+// function returns nil for an object that is none, or is not of the port, unless that is 0.
+type table struct {
+	name            string
+	list, entry, id uint16
+	one             func(r *request, o any, port int) (number uint32, put func())
+	ofPort          bool // a request for one may name a port
+}
+
+// tables are the kinds by the command that asks for them.
+var tables = map[int]*table{
+	10: {"qp", attrQP, attrQPEntry, attrLQPN, (*request).qp, true},
+	11: {"cm_id", attrCMID, attrCMIDEntry, attrCMIDN, (*request).cmID, true},
+	12: {"cq", attrCQ, attrCQEntry, attrCQN, (*request).cq, false},
+	13: {"mr", attrMR, attrMREntry, attrMRN, (*request).mr, false},
+	14: {"pd", attrPD, attrPDEntry, attrPDN, (*request).pd, false},
+	22: {"ctx", attrCtx, attrCtxEntry, attrCtxN, (*request).ctx, false},
+	23: {"srq", attrSRQ, attrSRQEntry, attrSRQN, (*request).srq, false},
+}
+
+// each calls do for all objects that may be resources.
+func (r *request) each(d *hca.Device, do func(o any)) {
+	var last *hca.Context
+	d.Tracked(func(c *hca.Context, o any) {
+		if c != last {
+			last = c
+			do(c)
+		}
+		do(o)
+	})
+	if r.s.CM != nil {
+		r.s.CM.Each(func(i *cm.Info) {
+			if i.Port != nil && i.Port.Device == d || i.Port == nil && i.Listens {
+				do(i)
+			}
+		})
+	}
+}
+
+// summary counts the resources of a device, in the kernel's order.
+func (r *request) summary(d *hca.Device) {
+	r.message(r.typ, func() {
+		r.handle(d)
+		r.nest(attrSummary, func() {
+			for _, cmd := range []int{14, 12, 10, 11, 13, 22, 23} {
+				t, n := tables[cmd], uint64(0)
+				r.each(d, func(o any) {
+					if _, put := t.one(r, o, 0); put != nil {
+						n++
+					}
+				})
+				r.nest(attrSummaryEntry, func() {
+					r.text(attrSummaryName, t.name)
+					r.u64(attrSummaryCurr, n)
+				})
+			}
+		})
+	})
+}
+
+// table answers for all resources of a kind, in messages that fit, or for the one whose number the request names.
+func (r *request) table(d *hca.Device, t *table, port int) unix.Errno {
+	if !r.dumps() {
+		id, ok := r.num[t.id]
+		if !ok || port != 0 && !t.ofPort {
+			return unix.EINVAL
+		}
+		var found func()
+		r.each(d, func(o any) {
+			if n, put := t.one(r, o, port); put != nil && n == uint32(id) {
+				found = put
+			}
+		})
+		if found == nil {
+			return unix.ENOENT
+		}
+		r.message(r.typ, func() {
+			r.handle(d)
+			found()
+		})
+		return 0
+	}
+	var entries []byte
+	flush := func() {
+		if len(entries) > 0 {
+			r.message(r.typ, func() {
+				r.handle(d)
+				r.attr(t.list, entries)
+			})
+		}
+		entries = nil
+	}
+	r.each(d, func(o any) {
+		_, put := t.one(r, o, port)
+		if put == nil {
+			return
+		}
+		kept := r.buf
+		r.buf = nil
+		r.nest(t.entry, put)
+		one := r.buf
+		r.buf = kept
+		if len(entries)+len(one) > most-200 { // the header and the device
+			flush()
+		}
+		entries = append(entries, one...)
+	})
+	flush()
+	return 0
+}
+
+func (r *request) pid(pid int) {
+	if pid != 0 {
+		r.u32(attrPID, uint32(pid))
+	}
+}
+
+func (r *request) qp(o any, port int) (uint32, func()) {
+	qp, ok := o.(*hca.QP)
+	at := 0
+	if ok {
+		at = int(qp.Attr.Port)
+	}
+	if !ok || port != 0 && at != port {
+		return 0, nil
+	}
+	return qp.Num, func() {
+		a := &qp.Attr
+		if at != 0 {
+			r.u32(attrPortIndex, uint32(at))
+		}
+		r.u32(attrLQPN, qp.Num)
+		if qp.PD != nil {
+			r.u32(attrPDN, qp.PD.Num)
+		}
+		r.pid(qp.Context.PID)
+		connected := qp.Type == hca.RC || qp.Type == hca.UC
+		if connected {
+			r.u32(attrRQPN, a.DestQPN)
+			r.u32(attrRQPSN, a.RQPSN)
+		}
+		r.u32(attrSQPSN, a.SQPSN)
+		if connected || qp.Type == hca.XRCSend || qp.Type == hca.XRCRecv {
+			r.attr(attrPathMigState, []byte{a.PathMigState})
+		}
+		typ := qp.Type
+		if typ == hca.DCI || typ == hca.DCT {
+			typ = hca.DriverQP
+		}
+		r.attr(attrType, []byte{byte(typ)})
+		r.attr(attrState, []byte{byte(qp.State)})
+	}
+}
+
+func (r *request) cmID(o any, port int) (uint32, func()) {
+	i, ok := o.(*cm.Info)
+	at := 0
+	if ok && i.Port != nil {
+		at = i.Port.Number
+	}
+	if !ok || port != 0 && at != port {
+		return 0, nil
+	}
+	return i.Num, func() {
+		if at != 0 {
+			r.u32(attrPortIndex, uint32(at))
+		}
+		if i.QPN != 0 {
+			r.u32(attrLQPN, i.QPN)
+			r.attr(attrType, []byte{byte(i.Type)})
+		}
+		r.u32(attrPS, uint32(i.PS))
+		r.attr(attrState, []byte{i.State})
+		if i.Src != nil {
+			r.attr(attrSrcAddr, i.Src)
+		}
+		if i.Dst != nil {
+			r.attr(attrDstAddr, i.Dst)
+		}
+		r.u32(attrCMIDN, i.Num)
+		r.pid(i.PID)
+	}
+}
+
+func (r *request) cq(o any, _ int) (uint32, func()) {
+	cq, ok := o.(*hca.CQ)
+	if !ok {
+		return 0, nil
+	}
+	return cq.Num, func() {
+		r.u32(attrCQE, cq.Entries-1)
+		r.u64(attrUses, uint64(cq.Uses()))
+		r.attr(attrDIM, []byte{0})
+		r.u32(attrCQN, cq.Num)
+		r.u32(attrCtxN, uint32(cq.Context.ID))
+		r.pid(cq.Context.PID)
+	}
+}
+
+func (r *request) mr(o any, _ int) (uint32, func()) {
+	k, ok := o.(*hca.MKey)
+	if !ok || k.Kind != hca.KeyMR {
+		return 0, nil
+	}
+	return k.Key >> 8, func() {
+		if r.admin {
+			r.u32(attrRKey, k.Key)
+			r.u32(attrLKey, k.Key)
+		}
+		r.u64(attrMRLen, k.Len)
+		r.u32(attrMRN, k.Key>>8)
+		r.u32(attrPDN, k.PD.Num)
+		r.pid(k.PD.Context.PID)
+	}
+}
+
+func (r *request) pd(o any, _ int) (uint32, func()) {
+	pd, ok := o.(*hca.PD)
+	if !ok {
+		return 0, nil
+	}
+	return pd.Num, func() {
+		if r.admin {
+			r.u32(attrLocalDMAKey, 0) // a program's has none
+		}
+		r.u64(attrUses, uint64(pd.Uses()))
+		r.u32(attrPDN, pd.Num)
+		r.u32(attrCtxN, uint32(pd.Context.ID))
+		r.pid(pd.Context.PID)
+	}
+}
+
+func (r *request) ctx(o any, _ int) (uint32, func()) {
+	c, ok := o.(*hca.Context)
+	if !ok || !c.Ready {
+		return 0, nil
+	}
+	return uint32(c.ID), func() {
+		r.u32(attrCtxN, uint32(c.ID))
+		r.pid(c.PID)
+	}
+}
+
+func (r *request) srq(o any, _ int) (uint32, func()) {
+	s, ok := o.(*hca.SRQ)
+	if !ok {
+		return 0, nil
+	}
+	return s.Num, func() {
+		r.u32(attrSRQN, s.Num)
+		var typ byte // basic
+		switch {
+		case s.XRC:
+			typ = 1
+		case s.Tags != 0:
+			typ = 2
+		}
+		r.attr(attrType, []byte{typ})
+		r.u32(attrPDN, s.PD.Num)
+		if s.CQ != nil {
+			r.u32(attrCQN, s.CQ.Num)
+		}
+		r.nest(attrQP, func() {
+			s.Context.Device.EachQP(func(qp *hca.QP) {
+				if qp.SRQ == s && len(r.buf) < most/2 {
+					r.nest(attrQPEntry, func() { r.u32(attrLQPN, qp.Num) })
+				}
+			})
+		})
+		r.pid(s.Context.PID)
+	}
+}

@@ -1,0 +1,101 @@
+//go:build linux
+
+package umad
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/guest"
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/notify"
+)
+
+// portAt returns the port of umadN, or nil.
+func (s *Server) portAt(n int) *hca.Port {
+	for _, d := range s.f.Devices {
+		if n < len(d.Ports) {
+			return d.Ports[n]
+		}
+		n -= len(d.Ports)
+	}
+	return nil
+}
+
+// Open answers an open of umadN.
+func (s *Server) Open(c *notify.Call, n int) {
+	p, r, err := guest.NewPackets()
+	if err != nil {
+		c.Errno(unix.ENFILE)
+		return
+	}
+	if err := unix.SetNonblock(int(r.Fd()), int(c.Args[2])&unix.O_NONBLOCK != 0); err != nil {
+		r.Close()
+		p.Close()
+		c.Errno(unix.ENFILE)
+		return
+	}
+	_, _ = unix.FcntlInt(r.Fd(), unix.F_SETPIPE_SZ, 1<<20) // each packet takes a page; fewer will do
+	s.f.Lock()
+	port := s.portAt(n)
+	if port != nil && !port.Device.Gone {
+		s.open(p.Name(), port, n, p)
+	} else {
+		port = nil
+	}
+	s.f.Unlock()
+	if port == nil {
+		r.Close()
+		p.Close()
+		c.Errno(unix.ENXIO)
+		return
+	}
+	p.OnClose(func() {
+		s.f.Lock()
+		defer s.f.Unlock()
+		s.close(p.Name())
+	})
+	_, _ = c.AddFD(int(r.Fd()), int(c.Args[2])&unix.O_CLOEXEC)
+	r.Close() // if the program did not get it, this was the last, and the file is closed
+}
+
+func (s *Server) open(name string, port *hca.Port, n int, out receiver) *file {
+	f := &file{port: port, index: n, out: out, pending: map[uint64]*time.Timer{}}
+	s.files[name] = f
+	s.names.Store(name, n)
+	return f
+}
+
+// Owns reports whether a descriptor that leads to name, as /proc has it ("pipe:[7]"), is an open device, and which.
+func (s *Server) Owns(name string) (n int, ok bool) {
+	v, ok := s.names.Load(name)
+	if !ok {
+		return 0, false
+	}
+	return v.(int), true
+}
+
+// Ioctl answers an ioctl of a descriptor that leads to name.
+func (s *Server) Ioctl(c *notify.Call, name string) {
+	s.do(c, name, 0, func(f *file) unix.Errno { return s.ioctl(c.Mem(), f, uint32(c.Args[1]), c.Args[2]) })
+}
+
+// Write answers a write to a descriptor that leads to name.
+func (s *Server) Write(c *notify.Call, name string) {
+	s.do(c, name, int64(c.Args[2]), func(f *file) unix.Errno { return s.write(c.Mem(), f, c.Args[1], c.Args[2]) })
+}
+
+func (s *Server) do(c *notify.Call, name string, result int64, run func(*file) unix.Errno) {
+	s.f.Lock()
+	f, e := s.files[name], unix.EBADF
+	if f != nil {
+		e = run(f)
+	}
+	s.f.Unlock()
+	if e != 0 {
+		c.Errno(e)
+		return
+	}
+	c.Return(result)
+}

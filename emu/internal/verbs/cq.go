@@ -1,0 +1,125 @@
+//go:build linux
+
+package verbs
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/uapi"
+)
+
+// takeCQ reads create_cq from all its forms.
+func takeCQ(c *call) (q uapi.ExCreateCQ, e unix.Errno) {
+	switch {
+	case c.b != nil:
+		q = uapi.ExCreateCQ{UserHandle: c.b.Uint(2), CQE: uint32(c.b.Uint(1)), CompVector: uint32(c.b.Uint(4)),
+			CompChannel: -1, Flags: uint32(c.b.Uint(5))}
+		if c.b.Uint(5)>>32 != 0 {
+			return q, unix.EINVAL
+		}
+		if c.b.Has(3) {
+			if q.CompChannel = int32(c.b.Uint(3)); c.b.Uint(3)>>31 != 0 {
+				return q, unix.EBADF
+			}
+		}
+	case c.r.Extends:
+		q, e = uapi.Take[uapi.ExCreateCQ](c.r)
+	default:
+		q = uapi.Decode[uapi.ExCreateCQ](c.r.Core[8:28])
+	}
+	if q.CompMask != 0 || q.Reserved != 0 || q.CompVector >= compVectors || q.Flags&^3 != 0 {
+		e = first(e, unix.EINVAL)
+	}
+	return q, e
+}
+
+// isFormat reports whether f is one format of compressed completions.
+func isFormat(f uint8) bool {
+	return f == hca.FormatHash || f == hca.FormatChecksum || f == hca.FormatStride
+}
+
+func createCQ(c *call) unix.Errno {
+	q, e := takeCQ(c)
+	if e != 0 {
+		return e
+	}
+	d, e := driver[uapi.Mlx5CreateCQ](c, 24)
+	const offered = uapi.CQFlagUAR | uapi.CQFlag128BPad
+	const known = offered | uapi.CQFlagRealTime
+	switch {
+	case e != 0, d.Flags&^known != 0, d.CQESize != 64 && d.CQESize != 128, d.Reserved0 != 0, d.Reserved1 != 0:
+		return unix.EINVAL
+	case d.CQECompEn == 1 && !isFormat(d.CQECompResFormat):
+		return unix.EINVAL
+	case d.Flags&^offered != 0, d.Flags&uapi.CQFlag128BPad != 0 && d.CQESize != 128:
+		return unix.EOPNOTSUPP
+	}
+	i := hca.CQInit{User: q.UserHandle, Entries: q.CQE, Vector: q.CompVector, Flags: q.Flags, Buf: d.BufAddr,
+		DB: d.DbAddr, CQESize: d.CQESize, Pad: d.Flags&uapi.CQFlag128BPad != 0,
+		UAR: -1}
+	if d.CQECompEn == 1 {
+		i.Format = uint32(d.CQECompResFormat)
+	}
+	if d.Flags&uapi.CQFlagUAR != 0 {
+		i.UAR = int(d.UARPageIndex)
+	}
+	var channel string
+	if q.CompChannel >= 0 {
+		channel = c.who.link(q.CompChannel)
+	}
+	c.req = q
+	cq, e := create(c, func() (*hca.CQ, unix.Errno) {
+		if i.UAR < 0 && c.ctx.Static() == 0 {
+			return nil, unix.EINVAL
+		}
+		if q.CompChannel >= 0 {
+			if i.Channel = c.ctx.Channel(channel); i.Channel == nil {
+				return nil, unix.EBADF
+			}
+		}
+		return c.ctx.CreateCQ(&i)
+	}, func(cq *hca.CQ) { c.ctx.DestroyCQ(cq.Handle) })
+	if e != 0 {
+		return e
+	}
+	v := uapi.CreateCQResp{CQHandle: cq.Handle, CQE: cq.Entries - 1}
+	e = replyDriver(c, uapi.Mlx5NumResp{Num: cq.Num})
+	switch {
+	case c.b != nil:
+		c.resp = v
+		return first(e, c.b.SetID(0, uint64(cq.Handle)), out(c, 6, v.CQE))
+	case c.r.Extends:
+		return first(e, reply(c, uapi.ExCreateCQResp{Base: v, ResponseLength: fits[uapi.ExCreateCQResp](c.r.Out)}))
+	}
+	return first(e, reply(c, v))
+}
+
+func resizeCQ(c *call, q *uapi.ResizeCQ) unix.Errno {
+	d, e := driver[uapi.Mlx5ResizeCQ](c, 10)
+	if e != 0 || d.Reserved0 != 0 || d.Reserved1 != 0 || d.CQESize != 64 && d.CQESize != 128 {
+		return unix.EINVAL
+	}
+	cq, e := get(c, func() (*hca.CQ, unix.Errno) {
+		return c.ctx.ResizeCQ(q.CQHandle, q.CQE, d.BufAddr, uint32(d.CQESize))
+	})
+	if e != 0 {
+		return e
+	}
+	return reply(c, uapi.ResizeCQResp{CQE: cq.Entries - 1})
+}
+
+func modifyCQ(c *call, q *uapi.ExModifyCQ) unix.Errno {
+	switch {
+	case q.AttrMask == 0, q.Reserved != 0:
+		return unix.EINVAL
+	case q.AttrMask != 1:
+		return unix.EOPNOTSUPP
+	}
+	return c.do(func() unix.Errno { return c.ctx.ModifyCQ(q.CQHandle, q.CQCount, q.CQPeriod) })
+}
+
+func destroyCQ(x *hca.Context, h uint32) (v uapi.DestroyCQResp, e unix.Errno) {
+	v.CompEventsReported, v.AsyncEventsReported, e = x.DestroyCQ(h)
+	return v, e
+}

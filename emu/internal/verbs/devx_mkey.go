@@ -1,0 +1,98 @@
+//go:build linux
+
+package verbs
+
+import (
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/uapi"
+)
+
+// Fields of a memory key's context. C: struct mlx5_ifc_mkc_bits.
+const mkeyContext = 0x80
+
+func mkeyField(at, n int) uapi.Bits { return uapi.Bits{At: mkeyContext + at, Len: n} }
+
+var (
+	mkcFree       = mkeyField(0x01, 1)
+	mkcModeHigh   = mkeyField(0x03, 3)
+	mkcUMR        = mkeyField(0x10, 1)
+	mkcMode       = mkeyField(0x16, 2)
+	mkcQPN        = mkeyField(0x20, 24)
+	mkcVariant    = mkeyField(0x38, 8)
+	mkcPeerFrees  = mkeyField(0x67, 1)
+	mkcPD         = mkeyField(0x68, 24)
+	mkcBSF        = mkeyField(0x100, 32)
+	mkcOctowords  = mkeyField(0x1a0, 32)
+	mkcEncryption = mkeyField(0x1e3, 2)
+
+	mkeyUmem = uapi.Bits{At: 0x61, Len: 1}
+	psvPD    = uapi.Bits{At: 0x48, Len: 24}
+	psvIndex = uapi.Bits{At: 0x88, Len: 24}
+)
+
+const (
+	modeKLM      = 2 // C: MLX5_MKC_ACCESS_MODE_KLMS
+	mostIndirect = 1 << 16
+	noQPN        = 0xffffff
+)
+
+// createMkey makes an indirect key, which is what libmlx5 makes of keys by DevX.
+func createMkey(d *command) (*hca.DevxObject, uapi.Status) {
+	n, bsf := mkcOctowords.Get(d.in), mkcBSF.Get(d.in)
+	switch {
+	case mkcMode.Get(d.in) != modeKLM || mkcModeHigh.Get(d.in) != 0, mkcFree.Get(d.in) == 0, mkcUMR.Get(d.in) == 0,
+		mkcQPN.Get(d.in) != noQPN, mkcEncryption.Get(d.in) != 0, mkeyUmem.Get(d.in) != 0, n == 0, n > mostIndirect,
+		bsf > 4:
+		return nil, uapi.StatusBadParam
+	}
+	k, destroy, e := d.ctx.CreateIndirect(uint32(mkcPD.Get(d.in)), hca.IndirectKey{Octowords: uint32(n),
+		Variant: uint8(mkcVariant.Get(d.in)), PeerMayFree: mkcPeerFrees.Get(d.in) != 0, BSFOctowords: uint32(bsf)})
+	if e != 0 {
+		return nil, statusOf(e)
+	}
+	uapi.CmdNum.Put(d.out, uint64(k.Key>>8))
+	return &hca.DevxObject{Name: "DevX mkey", Num: k.Key >> 8, Destroy: destroy}, uapi.StatusOK
+}
+
+// createPSV makes the place where the state of a signature is kept.
+func createPSV(d *command) (*hca.DevxObject, uapi.Status) {
+	num, destroy, e := d.ctx.CreatePSV(uint32(psvPD.Get(d.in)))
+	if e != 0 {
+		return nil, statusOf(e)
+	}
+	psvIndex.Put(d.out, uint64(num))
+	return &hca.DevxObject{Name: "DevX PSV", Num: num, Destroy: destroy}, uapi.StatusOK
+}
+
+// init2init changes a QP in INIT: it may be allowed to copy memory.
+func init2init(d *command, o any) uapi.Status {
+	qp := d.devxQP(o)
+	switch {
+	case qp == nil || qp.Type != hca.RC && qp.Type != hca.DCI:
+		return uapi.StatusBadResource
+	case qp.State != hca.Init:
+		return uapi.StatusBadQPState
+	case qpMask.Get(d.in) != 0, initMoreMask.Get(d.in) != moreMMO, qpExtends.Get(d.in) == 0:
+		return uapi.StatusBadParam
+	}
+	qp.MayCopy = initMMO.Get(d.in) != 0
+	return uapi.StatusOK
+}
+
+// logMaxCopy is the base-2 logarithm of the most bytes that a work request copies.
+const logMaxCopy = 25
+
+// copies reports whether a device copies memory.
+func copies(d *hca.Device) bool { return streams(d) }
+
+func yesTimes(f func(*hca.Device) bool, v uint64) func(*hca.Device) uint64 {
+	return func(d *hca.Device) uint64 { return v * uint64(bit(f(d))) }
+}
+
+// C: struct mlx5_ifc_init2init_qp_in_bits, qpc_ext; MLX5_QPC_OPT_MASK_32_INIT2INIT_MMO.
+var (
+	initMoreMask = uapi.Bits{At: 0x840, Len: 64}
+	initMMO      = uapi.Bits{At: 0x880 + 0x02, Len: 1}
+)
+
+const moreMMO = 1 << 3

@@ -1,0 +1,138 @@
+//go:build linux
+
+package verbs
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/uapi"
+)
+
+// Rights that are hints, ignored where not known, and those that must be known.
+const (
+	accessOptional = 0x3ff << 20
+	accessKnown    = 0xff
+)
+
+// access checks rights as the kernel does before it asks the driver.
+func access(v uint32) unix.Errno {
+	a := hca.Access(v) &^ accessOptional
+	if a&^accessKnown != 0 || a&(hca.AccessRemoteWrite|hca.AccessRemoteAtomic) != 0 && a&hca.AccessLocalWrite == 0 {
+		return unix.EINVAL
+	}
+	return 0
+}
+
+// unaligned means that a region's address and its address on the wire lie differently in their pages.
+func unaligned(start, iova uint64) bool { return (start^iova)&(pageSize-1) != 0 }
+
+func regMR(c *call) (e unix.Errno) {
+	var q uapi.RegMR
+	switch {
+	case c.b == nil:
+		q, e = uapi.Take[uapi.RegMR](c.r)
+	case c.b.Has(2), c.b.Has(7), c.b.Has(8): // a DMA handle, or memory of a dma-buf
+		return refuse(c)
+	case !c.b.Has(4), c.b.Uint(6)>>32 != 0:
+		return unix.EINVAL
+	default:
+		q = uapi.RegMR{PDHandle: uint32(c.b.Uint(1)), HcaVa: c.b.Uint(3), Start: c.b.Uint(4), Length: c.b.Uint(5),
+			AccessFlags: uint32(c.b.Uint(6))}
+	}
+	if e == 0 && unaligned(q.Start, q.HcaVa) {
+		e = unix.EINVAL
+	}
+	if e = first(e, access(q.AccessFlags)); e != 0 {
+		return e
+	}
+	c.req = q
+	k, e := create(c, func() (*hca.MKey, unix.Errno) {
+		return c.ctx.RegMR(q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
+	}, func(k *hca.MKey) { c.ctx.DeregMR(k.Handle) })
+	if e != 0 {
+		return e
+	}
+	v := uapi.MRResp{MRHandle: k.Handle, Lkey: k.Key, Rkey: k.Key}
+	if c.b == nil {
+		return reply(c, v)
+	}
+	c.resp = v
+	return first(c.b.SetID(0, uint64(k.Handle)), out(c, 9, k.Key), out(c, 10, k.Key))
+}
+
+// What rereg_mr changes. C: enum ib_mr_rereg_flags.
+const (
+	reregTrans = 1 << iota
+	_
+	reregAccess
+	reregAll = 7
+)
+
+func reregMR(c *call, q *uapi.ReregMR) unix.Errno {
+	switch {
+	case q.Flags == 0, q.Flags&reregTrans != 0 && unaligned(q.Start, q.HcaVa):
+		return unix.EINVAL
+	case q.Flags&^reregAll != 0:
+		return unix.EOPNOTSUPP
+	case q.Flags&reregAccess != 0 && access(q.AccessFlags) != 0:
+		return access(q.AccessFlags)
+	}
+	k, e := get(c, func() (*hca.MKey, unix.Errno) {
+		return c.ctx.ReregMR(q.MRHandle, q.Flags, q.PDHandle, q.Start, q.Length, q.HcaVa, hca.Access(q.AccessFlags))
+	})
+	if e != 0 {
+		return e
+	}
+	return reply(c, uapi.ReregMRResp{Lkey: k.Key, Rkey: k.Key})
+}
+
+func queryMR(c *call) unix.Errno {
+	k, e := get(c, func() (v hca.MKey, e unix.Errno) {
+		if k, _ := c.ctx.Object(uint32(c.b.Uint(0))).(*hca.MKey); k != nil && k.Kind == hca.KeyMR {
+			return *k, 0
+		}
+		return v, unix.EINVAL
+	})
+	return first(e, out(c, 1, k.Key), out(c, 2, k.Key), out(c, 3, k.Len), out(c, 4, k.Base))
+}
+
+func adviseMR(c *call) unix.Errno {
+	b, size := c.b.Bytes(3), uapi.Size[uapi.SGE]()
+	if len(b)%size != 0 {
+		return unix.EINVAL
+	}
+	var all []hca.Advised
+	for ; len(b) > 0; b = b[size:] {
+		s := uapi.Decode[uapi.SGE](b[:size])
+		all = append(all, hca.Advised{LKey: s.Lkey, Addr: s.Addr, N: uint64(s.Length)})
+	}
+	return c.do(func() unix.Errno {
+		return c.ctx.Advise(uint32(c.b.Uint(0)), c.b.Uint(1), uint32(c.b.Uint(2)), all)
+	})
+}
+
+func regDmabuf(c *call) unix.Errno {
+	b := c.b
+	const dataDirect = 1 // there is no such function
+	switch own := b.Uint(uapi.DriverNS); {
+	case b.Uint(6)>>32 != 0, own&^dataDirect != 0:
+		return unix.EINVAL
+	case own != 0:
+		return refuse(c)
+	}
+	return newMR(c, 0, 7, 8, func() (*hca.MKey, unix.Errno) {
+		return c.ctx.RegDmabuf(uint32(b.Uint(1)), int(int32(b.Uint(5))), b.Uint(2), b.Uint(3), b.Uint(4),
+			hca.Access(b.Uint(6)))
+	})
+}
+
+// newMR makes a region and tells its handle and keys in the attributes id, lkey and rkey.
+func newMR(c *call, id, lkey, rkey uint16, f func() (*hca.MKey, unix.Errno)) unix.Errno {
+	k, e := create(c, f, func(k *hca.MKey) { c.ctx.DeregMR(k.Handle) })
+	if e != 0 {
+		return e
+	}
+	c.resp = uapi.MRResp{MRHandle: k.Handle, Lkey: k.Key, Rkey: k.Key}
+	return first(c.b.SetID(id, uint64(k.Handle)), out(c, lkey, k.Key), out(c, rkey, k.Key))
+}

@@ -1,0 +1,26 @@
+//go:build linux
+
+package verbs
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/uapi"
+)
+
+func allocMW(c *call, q *uapi.AllocMW) unix.Errno {
+	d, e := driver[uapi.Mlx5AllocMW](c, 0)
+	switch {
+	case e != 0, d.CompMask != 0, d.Reserved1 != 0, d.Reserved2 != 0:
+		return unix.EOPNOTSUPP
+	case q.MwType != 1 && q.MwType != 2:
+		return unix.EINVAL
+	}
+	k, e := create(c, func() (*hca.MKey, unix.Errno) { return c.ctx.AllocMW(q.PDHandle, q.MwType) },
+		func(k *hca.MKey) { c.ctx.DeallocMW(k.Handle) })
+	if e != 0 {
+		return e
+	}
+	return reply(c, uapi.AllocMWResp{MwHandle: k.Handle, Rkey: k.Key})
+}

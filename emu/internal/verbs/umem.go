@@ -1,0 +1,34 @@
+//go:build linux
+
+package verbs
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/uapi"
+)
+
+func umemReg(c *call) unix.Errno {
+	b := c.b
+	const dmabuf, sizes = uapi.DriverNS + 6, uapi.DriverNS + 5
+	fd, pages := -1, ^uint64(pageSize-1)
+	if b.Has(dmabuf) {
+		fd = int(int32(b.Uint(dmabuf)))
+	}
+	if b.Has(sizes) {
+		pages = b.Uint(sizes)
+	}
+	if b.Uint(uapi.DriverNS+3)>>32 != 0 {
+		return unix.EINVAL
+	}
+	u, e := create(c, func() (*hca.Umem, unix.Errno) {
+		return c.ctx.RegUmem(b.Uint(uapi.DriverNS+1), b.Uint(uapi.DriverNS+2), pages,
+			hca.Access(b.Uint(uapi.DriverNS+3)), fd)
+	}, func(u *hca.Umem) { c.ctx.DeregUmem(u.Handle) })
+	if e != 0 {
+		return e
+	}
+	c.resp = uapi.HandleOnly{Handle: u.Handle}
+	return first(b.SetID(uapi.DriverNS, uint64(u.Handle)), out(c, uapi.DriverNS+4, u.ID))
+}

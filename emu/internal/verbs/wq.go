@@ -1,0 +1,185 @@
+//go:build linux
+
+package verbs
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/pureverbs/pureverbs/emu/internal/hca"
+	"github.com/pureverbs/pureverbs/emu/internal/uapi"
+)
+
+// takeWQ reads create_wq from both its forms.
+func takeWQ(c *call) (q uapi.CreateWQ, e unix.Errno) {
+	if c.b == nil {
+		q, e = uapi.Take[uapi.CreateWQ](c.r)
+		if q.CompMask != 0 {
+			e = first(e, unix.EOPNOTSUPP)
+		}
+		return q, e
+	}
+	q = uapi.CreateWQ{PDHandle: uint32(c.b.Uint(1)), CQHandle: uint32(c.b.Uint(2)), UserHandle: c.b.Uint(3),
+		WqType: uint32(c.b.Uint(4)), MaxWR: uint32(c.b.Uint(6)), MaxSGE: uint32(c.b.Uint(7)),
+		CreateFlags: uint32(c.b.Uint(8))}
+	if c.b.Uint(4)>>32 != 0 || c.b.Uint(8)>>32 != 0 {
+		e = unix.EINVAL
+	}
+	return q, e
+}
+
+const knownWQFlags = 1<<4 - 1
+
+func createWQ(c *call) unix.Errno {
+	q, e := takeWQ(c)
+	if e == 0 && (q.Reserved != 0 || q.CreateFlags&^knownWQFlags != 0) {
+		e = unix.EINVAL
+	}
+	if e != 0 {
+		return e
+	}
+	d, e := driver[uapi.Mlx5CreateWQ](c, 40)
+	if e != 0 {
+		return e
+	}
+	i := hca.WQInit{User: q.UserHandle, PD: q.PDHandle, CQ: q.CQHandle, MaxWR: q.MaxWR, MaxSGE: q.MaxSGE,
+		Flags: q.CreateFlags, DriverFlags: d.Flags, Buf: d.BufAddr, DB: d.DbAddr, Count: d.RqWqeCount,
+		Shift: d.RqWqeShift, UIdx: d.UserIndex, Type: q.WqType, CompMask: d.CompMask,
+		LogStride: d.SingleStrideLogNumOfBytes, LogStrides: d.SingleWqeLogNumOfStrides, Shifted: d.TwoByteShiftEn != 0}
+	c.req = q
+	w, e := create(c, func() (*hca.WQ, unix.Errno) { return c.ctx.CreateWQ(&i) },
+		func(w *hca.WQ) { c.ctx.DestroyWQ(w.Handle) })
+	if e != 0 {
+		return e
+	}
+	v := uapi.CreateWQResp{WqHandle: w.Handle, MaxWR: q.MaxWR, MaxSGE: q.MaxSGE, Wqn: w.Queue.Num}
+	e = replyDriver(c, uapi.Mlx5LengthResp{ResponseLength: 4})
+	if c.b == nil {
+		v.ResponseLength = fits[uapi.CreateWQResp](c.r.Out)
+		return first(e, reply(c, v))
+	}
+	c.resp = v
+	return first(e, c.b.SetID(0, uint64(w.Handle)), out(c, 9, v.MaxWR), out(c, 10, v.MaxSGE), out(c, 11, v.Wqn))
+}
+
+func modifyWQ(c *call, q *uapi.ModifyWQ) unix.Errno {
+	d, e := driver[uapi.Mlx5ModifyWQ](c, 8)
+	if e == 0 && d != (uapi.Mlx5ModifyWQ{}) {
+		e = unix.EOPNOTSUPP
+	}
+	if e != 0 {
+		return e
+	}
+	return c.do(func() unix.Errno {
+		return c.ctx.ModifyWQ(q.WqHandle, &hca.WQModify{Mask: q.AttrMask, State: hca.WQState(q.WqState),
+			CurState: hca.WQState(q.CurrWqState), Flags: q.Flags, FlagsMask: q.FlagsMask})
+	})
+}
+
+func destroyWQ(c *call) unix.Errno {
+	var h uint32
+	if c.b != nil {
+		h = uint32(c.b.Uint(0))
+	} else if q := uapi.Decode[uapi.DestroyWQ](c.r.Core); q.CompMask == 0 {
+		h = q.WqHandle
+	} else {
+		return unix.EOPNOTSUPP
+	}
+	c.req = uapi.HandleOnly{Handle: h}
+	var user uint64
+	v, e := get(c, func() (v uapi.DestroyWQResp, e unix.Errno) {
+		if o := c.ctx.Object(h); o != nil {
+			user = userOf(o)
+		}
+		v.EventsReported, e = c.ctx.DestroyWQ(h)
+		return v, e
+	})
+	if e != 0 {
+		return e
+	}
+	c.watchAcks(user, v)
+	if c.b != nil {
+		c.resp = v
+		return out(c, 1, v.EventsReported)
+	}
+	v.ResponseLength = fits[uapi.DestroyWQResp](c.r.Out)
+	return reply(c, v)
+}
+
+// maxLogIndTable is the kernel's own bound. C: IB_USER_VERBS_MAX_LOG_IND_TBL_SIZE.
+const maxLogIndTable = 13
+
+func createIndTable(c *call) unix.Errno {
+	q := uapi.Decode[uapi.CreateIndTable](c.r.Core)
+	list := c.r.Core[min(len(c.r.Core), uapi.Size[uapi.CreateIndTable]()):]
+	switch {
+	case q.CompMask != 0:
+		return unix.EOPNOTSUPP
+	case q.LogIndTblSize > maxLogIndTable:
+		return unix.EINVAL
+	}
+	n := 1 << q.LogIndTblSize
+	if len(list) < 4*n || !uapi.Cleared(list, 4*n) { // one handle is padded to two
+		return unix.EINVAL
+	}
+	handles := make([]uint32, n)
+	for k := range handles {
+		handles[k] = uapi.Decode[uint32](list[4*k:])
+	}
+	c.req = q
+	t, e := create(c, func() (*hca.IndTable, unix.Errno) { return c.ctx.CreateIndTable(q.LogIndTblSize, handles) },
+		func(t *hca.IndTable) { c.ctx.DestroyIndTable(t.Handle) })
+	if e != 0 {
+		return e
+	}
+	return first(replyDriver(c, uapi.Mlx5LengthResp{ResponseLength: 4}),
+		reply(c, uapi.CreateIndTableResp{ResponseLength: fits[uapi.CreateIndTableResp](c.r.Out), IndTblHandle: t.Handle,
+			IndTblNum: t.Num}))
+}
+
+func destroyIndTable(c *call) unix.Errno {
+	var h uint32
+	if c.b != nil {
+		h = uint32(c.b.Uint(0))
+	} else if q := uapi.Decode[uapi.DestroyWQ](c.r.Core); q.CompMask == 0 {
+		h = q.WqHandle
+	} else {
+		return unix.EOPNOTSUPP
+	}
+	c.req = uapi.HandleOnly{Handle: h}
+	return c.do(func() unix.Errno { return c.ctx.DestroyIndTable(h) })
+}
+
+// createRSS is create_qp with an indirection table.
+func createRSS(c *call, q *uapi.ExCreateQP, i *hca.QPInit) unix.Errno {
+	switch {
+	case i.Type != hca.RawPacket:
+		return unix.EOPNOTSUPP
+	case q.CreateFlags != 0, q.MaxRecvWR|q.MaxRecvSGE|q.MaxSendWR != 0, q.IsSRQ != 0:
+		return unix.EINVAL
+	}
+	d, e := driver[uapi.Mlx5CreateQPRSS](c, uapi.Size[uapi.Mlx5CreateQPRSS]())
+	switch {
+	case e != 0:
+		return e
+	case d.CompMask != 0, d.Flags&^rawFlags != 0:
+		return unix.EOPNOTSUPP
+	case int(d.RxKeyLen) > len(d.RxHashKey):
+		return unix.EINVAL
+	}
+	i.SendCQ, i.RecvCQ = 0, 0
+	i.Flags, i.IndTable = d.Flags, q.RwqIndTblHandle
+	i.RSS = &hca.RSS{Function: d.RxHashFunction, Fields: d.RxHashFieldsMask, Key: d.RxHashKey[:d.RxKeyLen]}
+	c.req = *q
+	qp, e := create(c, func() (*hca.QP, unix.Errno) { return c.ctx.CreateQP(i) },
+		func(qp *hca.QP) { c.ctx.DestroyQP(qp.Handle) })
+	if e != 0 {
+		return e
+	}
+	v := uapi.CreateQPResp{QPHandle: qp.Handle}
+	e = replyDriver(c, uapi.Mlx5CreateQPResp{})
+	if c.b == nil {
+		return first(e, reply(c, uapi.ExCreateQPResp{Base: v, ResponseLength: fits[uapi.ExCreateQPResp](c.r.Out)}))
+	}
+	c.resp = v
+	return first(e, c.b.SetID(0, uint64(qp.Handle)), out(c, 13, uapi.QPCap{}), out(c, 14, v.QPN))
+}
