@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// A frame is one SEND: a header, and at most a block of payload. docs/rdma.md has the format.
+// A frame is one SEND: a header, and at most a block of payload. docs/rdma-protocol.md has the format.
 const (
 	headerLen = 16
 	headroom  = 64 // bytes of a block before its payload, so that the payload is aligned; the header is their end
