@@ -10,9 +10,15 @@ import (
 	"testing"
 )
 
-const perfRooms = "cmd/perf/internal/"
+// Trees whose packages have an order, and the files with their tables.
+const (
+	perfRooms  = "cmd/perf/internal/"
+	perfReadme = "cmd/perf/README.md"
+	emuRooms   = "emu/internal/"
+	emuReadme  = "emu/internal/README.md"
+)
 
-// room is a package below cmd/perf/internal, as cmd/perf/README.md has it.
+// room is a package of such a tree, as the table has it.
 type room struct {
 	name    string
 	imports []string
@@ -20,16 +26,16 @@ type room struct {
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// rooms reads the table of packages, in its order.
-func rooms(t *testing.T) []room {
+// rooms reads the table of packages in a file, in its order.
+func rooms(t *testing.T, path string) []room {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "cmd", "perf", "README.md"))
+	text, err := os.ReadFile(filepath.Join(repository, filepath.FromSlash(path)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, ok := strings.Cut(string(text), "| package | holds | imports |\n")
 	if !ok {
-		t.Fatal("cmd/perf/README.md has no table of packages")
+		t.Fatalf("%s has no table of packages", path)
 	}
 	var out []room
 	for line := range strings.Lines(table) {
@@ -50,8 +56,8 @@ func rooms(t *testing.T) []room {
 	return out
 }
 
-// crossings returns the contradictions between files and rooms.
-func crossings(rooms []room, files []file) []string {
+// crossings returns the contradictions between the files of a tree and its rooms.
+func crossings(tree string, rooms []room, files []file) []string {
 	var out []string
 	allowed, used := map[string][]string{}, map[string]map[string]bool{}
 	for _, r := range rooms {
@@ -63,7 +69,7 @@ func crossings(rooms []room, files []file) []string {
 		allowed[r.name], used[r.name] = r.imports, map[string]bool{}
 	}
 	for _, f := range files {
-		name, ok := strings.CutPrefix(f.dir, perfRooms)
+		name, ok := strings.CutPrefix(f.dir, tree)
 		if !ok || strings.HasSuffix(f.name, "_test.go") {
 			continue
 		}
@@ -72,7 +78,7 @@ func crossings(rooms []room, files []file) []string {
 			continue
 		}
 		for _, p := range f.imports {
-			to, ok := strings.CutPrefix(p, module+perfRooms)
+			to, ok := strings.CutPrefix(p, module+tree)
 			if !ok {
 				continue
 			}
@@ -92,19 +98,21 @@ func crossings(rooms []room, files []file) []string {
 	return out
 }
 
-// TestPerfRooms holds perf's packages to the table in its README.
-func TestPerfRooms(t *testing.T) {
-	table := rooms(t)
-	if len(table) < 5 {
-		t.Fatalf("the table has %d packages", len(table))
-	}
-	for _, c := range crossings(table, files(t)) {
-		t.Error(c)
+// TestRooms compares the packages of perf and of the emulator with the tables in their READMEs.
+func TestRooms(t *testing.T) {
+	for tree, readme := range map[string]string{perfRooms: perfReadme, emuRooms: emuReadme} {
+		table := rooms(t, readme)
+		if len(table) < 5 {
+			t.Fatalf("the table in %s has %d packages", readme, len(table))
+		}
+		for _, c := range crossings(tree, table, files(t)) {
+			t.Errorf("%s: %s", readme, c)
+		}
 	}
 }
 
-// TestPerfRoomsFails checks that TestPerfRooms can fail.
-func TestPerfRoomsFails(t *testing.T) {
+// TestRoomsFails checks that TestRooms can fail.
+func TestRoomsFails(t *testing.T) {
 	path := func(name string) []string { return []string{module + perfRooms + name} }
 	table := []room{{"wire", nil}, {"loop", nil}, {"session", []string{"wire"}}}
 	good := []file{{perfRooms + "wire", "a.go", nil}, {perfRooms + "session", "a.go", path("wire")}}
@@ -123,7 +131,7 @@ func TestPerfRoomsFails(t *testing.T) {
 		"a circle of rows": {[]room{table[0], {"loop", []string{"loop"}}, table[2]}, nil,
 			"loop, which is not above it"},
 	} {
-		got := crossings(tc.table, slices.Concat(good, tc.more))
+		got := crossings(perfRooms, tc.table, slices.Concat(good, tc.more))
 		if tc.want == "" && got != nil || tc.want != "" && !strings.Contains(strings.Join(got, "\n"), tc.want) {
 			t.Errorf("%s: %q, want one that says %q", name, got, tc.want)
 		}
