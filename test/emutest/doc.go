@@ -1,0 +1,2 @@
+// Package emutest tests package emu/emutest as a module outside this one uses it.
+package emutest
