@@ -15,6 +15,8 @@ import (
 //
 // It belongs to its Device. A QP remains attached until it is closed. It needs rdma-core v65.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct ibv_comp_cntr.
 type CompCounter struct {
 	node
@@ -23,6 +25,8 @@ type CompCounter struct {
 }
 
 // CompCounterType is what a CompCounter adds up.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: enum ibv_comp_cntr_type.
 type CompCounterType uint32
@@ -42,6 +46,8 @@ func (t CompCounterType) String() string {
 
 // CompCounterOps are the operations whose completions a CompCounter counts. The last two are those of
 // the peer: reads and writes of this side's memory.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: enum ibv_qp_attach_comp_cntr_op.
 type CompCounterOps uint32
@@ -65,6 +71,8 @@ func (o CompCounterOps) String() string { return flags.String(o, compCounterOpNa
 
 // CompCounterCaps are the limits of a device's CompCounters.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct ibv_comp_cntr_caps.
 type CompCounterCaps struct {
 	MaxValue    uint64
@@ -73,6 +81,8 @@ type CompCounterCaps struct {
 }
 
 // QueryCompCounters returns the limits of the device's CompCounters.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: ibv_query_comp_cntr_caps(3).
 func (d *Device) QueryCompCounters() (*CompCounterCaps, error) {
@@ -90,13 +100,15 @@ func (d *Device) QueryCompCounters() (*CompCounterCaps, error) {
 
 // CreateCompCounter makes a counter of two zeros.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: ibv_create_comp_cntr(3).
 func (d *Device) CreateCompCounter(t CompCounterType) (*CompCounter, error) {
 	return d.createCompCounter("create comp counter", t, d.v.CreateCompCntr)
 }
 
 func (d *Device) createCompCounter(op string, t CompCounterType,
-	create func(ctx uintptr, attr *abi.CompCntrInitAttr) (uintptr, error)) (*CompCounter, error) {
+	create func(dev uintptr, attr *abi.CompCntrInitAttr) (uintptr, error)) (*CompCounter, error) {
 	if t > CompCounterBytes {
 		return nil, &OpError{Op: op, Object: d.Name(), Err: &ArgError{Arg: "type", Got: t.String(),
 			Want: "CompCounterWRs or CompCounterBytes"}}

@@ -110,7 +110,7 @@ func (d *Device) CreateCQ(cqe int, opt *CQOptions) (*CQ, error) {
 }
 
 // cqMaker makes the C object of a CQ where libibverbs does not.
-type cqMaker func(ctx uintptr, attr *abi.CQInitAttrEx) (uintptr, error)
+type cqMaker func(dev uintptr, attr *abi.CQInitAttrEx) (uintptr, error)
 
 func (d *Device) createCQ(cqe int, opt *CQOptions, maker cqMaker) (*CQ, error) {
 	const op = "create cq"

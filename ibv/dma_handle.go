@@ -11,6 +11,8 @@ import (
 
 // TPHint is how a PCIe device will use what it reads and writes: the processing hint of TPH, the
 // PCI Express specification's TLP processing hints.
+//
+// Experimental: no device has run this. See docs/stability.md.
 type TPHint uint8
 
 const (
@@ -22,6 +24,8 @@ const (
 
 // TPHMemory is the kind of memory that a TPHSteering is about.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: enum ibv_tph_mem_type.
 type TPHMemory uint8
 
@@ -31,6 +35,8 @@ const (
 )
 
 // TPHSteering names the processor whose cache is to receive what the device writes.
+//
+// Experimental: no device has run this. See docs/stability.md.
 type TPHSteering struct {
 	CPU    int // as the kernel numbers them
 	Memory TPHMemory
@@ -40,6 +46,8 @@ type TPHSteering struct {
 //
 // It belongs to its Device. Close fails while an MR uses it.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct ibv_dmah.
 type DMAHandle struct {
 	node
@@ -48,6 +56,8 @@ type DMAHandle struct {
 }
 
 // AllocDMAHandle makes a DMA handle with a hint; steer may be nil.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: ibv_alloc_dmah(3).
 func (d *Device) AllocDMAHandle(hint TPHint, steer *TPHSteering) (*DMAHandle, error) {

@@ -30,6 +30,8 @@ const (
 	// SRD is EFA's scalable reliable datagrams: each work request names its peer by an AH, and none is
 	// lost; they may overtake each other. Package efadv creates it. C: IBV_QPT_DRIVER with
 	// EFADV_QP_DRIVER_TYPE_SRD; the number is this package's.
+	//
+	// Experimental: no device has run this. See docs/stability.md.
 	SRD QPType = 252
 	// DCT is the receiving side of mlx5's dynamically connected transport: one for all peers that
 	// know its key, with an SRQ. Package mlx5dv creates it. C: IBV_QPT_DRIVER with

@@ -24,6 +24,8 @@ type FlowAction struct {
 // ESPFlags say how a device treats ESP packets. Without flags it decrypts them in tunnel mode, and
 // the program does the rest.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: IBV_FLOW_ACTION_ESP_FLAGS_*.
 type ESPFlags uint32
 
@@ -42,6 +44,8 @@ func (f ESPFlags) String() string { return flags.String(f, espFlagNames) }
 
 // ESPAction is what CreateESPAction makes an action of.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct ibv_flow_action_esp_attr and what it leads to.
 type ESPAction struct {
 	SPI              uint32
@@ -56,6 +60,8 @@ type ESPAction struct {
 
 // ESPKey is a key of AES-GCM.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct ibv_flow_action_esp_aes_keymat_aes_gcm.
 type ESPKey struct {
 	IV     uint64
@@ -65,7 +71,9 @@ type ESPKey struct {
 }
 
 // CreateESPAction makes an action that encrypts or decrypts ESP packets. Linux had it for mlx5 up to
-// 5.17, on adapters with such an engine; it has never run against a device in this module's tests.
+// 5.17, on adapters with such an engine.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: ibv_create_flow_action_esp(3).
 func (d *Device) CreateESPAction(a *ESPAction) (*FlowAction, error) {
@@ -106,6 +114,8 @@ func (d *Device) newFlowAction(op string, create func(dev uintptr) (uintptr, err
 }
 
 // ModifyESP changes an action of CreateESPAction: its ESN, for example.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: ibv_modify_flow_action_esp(3).
 func (f *FlowAction) ModifyESP(a *ESPAction) error {

@@ -1,23 +1,32 @@
 // Package loader finds and opens libibverbs, librdmacm, libmlx5 and libefa at run time, and reports what it
 // found. Users of package ibv need it only for a [Report] when something is wrong.
 //
-// A program that imports it starts without any of these libraries; [Open] then
-// returns a [*LibraryError] that names the package to install.
+//	fmt.Print(loader.Report()) // for a bug report: libraries, versions, drivers, what they lack
+//
+// A program that imports it starts without any of these libraries. [Open] then returns a [*LibraryError] that names
+// the package to install.
+//
+// # Names by task
+//
+//   - Reporting: [Report] returns an [Info] with a [LibraryInfo] for each library, what it lacks ([Lack]), and the
+//     drivers ([Provider]).
+//   - Calling a C function that this module does not bind: [Open] a [Library] by its [Name], and [Library.Symbol].
+//     [Names] lists the libraries.
+//   - Choosing the libraries: [SetPath], or the environment variable [PathEnv].
+//   - Errors: [LibraryError] with each [Try] and the [Package] to install, [InstanceError], [SymbolError].
 //
 // # Where it looks
 //
 //   - The list given to [SetPath], or else in the environment variable
-//     PUREVERBS_LIBRARY_PATH: folders and library files, separated by colons. A
-//     folder applies to all libraries, a file to the library that it is named after.
-//     No other place is tried for a library that the list applies to. The list does
-//     not change where libibverbs looks for its drivers.
+//     PUREVERBS_LIBRARY_PATH: folders and library files, separated by colons. A folder applies to all libraries, a
+//     file to the library that it is named after. No other place is tried for a library that the list applies to.
+//     The list does not change where libibverbs looks for its drivers.
 //   - The dynamic linker's own search, by soname.
 //   - Folders where OFED, DOCA and manual installations put libraries.
 //
-// Libraries are opened with RTLD_NOW|RTLD_LOCAL and never closed: drivers register
-// themselves in them, and threads may be inside. libmlx5 is always the file that
-// libibverbs loaded as its driver; a second copy would not know the first one's
-// devices.
+// Libraries are opened with RTLD_NOW|RTLD_LOCAL and never closed, because drivers register themselves in them and
+// threads may be inside. libmlx5 is always the file that libibverbs loaded as its driver: a second copy would not
+// know the first one's devices.
 //
 // A file is checked before the linker loads it. The error says if it is truncated or of another
 // architecture.
@@ -47,8 +56,10 @@
 //
 // # Missing functions
 //
-// Symbols are looked up when they are first used. If a library is older than a function, only that
-// function is missing: [Library.Symbol] returns a [*SymbolError], which matches [ErrNotSupported].
+// Symbols are looked up when they are first used. If a library is older than a function, only that function is
+// missing: [Library.Symbol] returns a [*SymbolError], which matches [ErrNotSupported].
 //
-// Everything here is safe for concurrent use.
+// # Goroutines
+//
+// Everything is safe for concurrent use.
 package loader

@@ -12,6 +12,8 @@ import (
 
 // Allocators are C functions that libmlx5 allocates rings with, instead of its own.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct mlx5dv_ctx_allocators.
 type Allocators struct {
 	Alloc uintptr // void *(*)(size_t size, void *data)
@@ -21,6 +23,8 @@ type Allocators struct {
 
 // SetAllocators has libmlx5 allocate the rings of objects that are made from now on, on either data
 // path, with functions of the caller. They are called on the thread that makes or closes an object.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_set_context_attr(3).
 func SetAllocators(dev *ibv.Device, a Allocators) error {
@@ -41,6 +45,8 @@ func SetAllocators(dev *ibv.Device, a Allocators) error {
 
 // DataDirectPath returns the folder in sysfs of the PCI function by which a device reaches memory of
 // a GPU directly: RegDmabuf with DataDirect uses it.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_get_data_direct_sysfs_path(3), of libmlx5 v54.
 func DataDirectPath(dev *ibv.Device) (string, error) {

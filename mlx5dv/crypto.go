@@ -11,6 +11,8 @@ import (
 
 // CryptoLogin is what an application logs in to a device with, before it makes keys that are wrapped.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct mlx5dv_crypto_login_attr.
 type CryptoLogin struct {
 	CredentialID uint32
@@ -19,6 +21,8 @@ type CryptoLogin struct {
 }
 
 // CryptoState is whether an application is logged in.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: enum mlx5dv_crypto_login_state.
 type CryptoState uint32
@@ -49,7 +53,7 @@ func (c *call) encrypts() error {
 	return err
 }
 
-// crypto calls f if the device encrypts. It was never run against a device that does.
+// crypto calls f if the device encrypts.
 func crypto(dev *ibv.Device, op string, f func(lib libmlx5.Lib, ctx uintptr) error) error {
 	c, err := begin(dev, op)
 	if err != nil {
@@ -72,6 +76,8 @@ func noCrypto(device string) error {
 
 // LoginCrypto logs in to the device.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_crypto_login(3), of libmlx5 v37.
 func LoginCrypto(dev *ibv.Device, login CryptoLogin) error {
 	return crypto(dev, "mlx5dv crypto login", func(lib libmlx5.Lib, ctx uintptr) error {
@@ -81,6 +87,8 @@ func LoginCrypto(dev *ibv.Device, login CryptoLogin) error {
 }
 
 // QueryCrypto returns whether the login is valid.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_crypto_login_query_state(3), of libmlx5 v37.
 func QueryCrypto(dev *ibv.Device) (s CryptoState, err error) {
@@ -93,12 +101,16 @@ func QueryCrypto(dev *ibv.Device) (s CryptoState, err error) {
 
 // LogoutCrypto ends the login.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_crypto_logout(3), of libmlx5 v37.
 func LogoutCrypto(dev *ibv.Device) error {
 	return crypto(dev, "mlx5dv crypto logout", libmlx5.Lib.CryptoLogout)
 }
 
 // DEKOptions are the options of CreateDEK.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: struct mlx5dv_dek_init_attr.
 type DEKOptions struct {
@@ -110,10 +122,14 @@ type DEKOptions struct {
 
 // DEK is a key to encrypt data with. It belongs to its PD.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct mlx5dv_dek.
 type DEK struct{ node }
 
-// CreateDEK gives the device a key. It was never run against a device that takes one.
+// CreateDEK gives the device a key.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_dek_create(3), of libmlx5 v37.
 func CreateDEK(pd *ibv.PD, opt *DEKOptions) (*DEK, error) {
@@ -157,6 +173,8 @@ func CreateDEK(pd *ibv.PD, opt *DEKOptions) (*DEK, error) {
 
 // DEKInfo is what a device knows of a DEK.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct mlx5dv_dek_attr.
 type DEKInfo struct {
 	Ready  bool // not in error
@@ -185,7 +203,9 @@ func (d *DEK) Query() (DEKInfo, error) {
 func (d *DEK) Close() error { return d.close(func() error { return d.lib.DEKDestroy(d.handle) }) }
 
 // BlockCrypto says how data under an Mkey is encrypted and decrypted, by AES-XTS. The DEK has to stay open as long as
-// the key is used. It was never run against a device that encrypts.
+// the key is used.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: struct mlx5dv_crypto_attr.
 type BlockCrypto struct {

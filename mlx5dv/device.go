@@ -16,7 +16,7 @@ import (
 func IsSupported(dev *ibv.Device) (bool, error) {
 	const op = "mlx5dv is supported"
 	if dev == nil {
-		return false, opError(op, "", &ibv.ArgError{Arg: "ctx", Got: "nil", Want: "an open device"})
+		return false, opError(op, "", &ibv.ArgError{Arg: "dev", Got: "nil", Want: "an open device"})
 	}
 	h, leave, err := verbs.Enter(dev, op)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 
 // EventType is what an event of the device tells.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: enum mlx5_event of the kernel.
 type EventType uint16
 
@@ -52,6 +54,8 @@ func (t EventType) String() string {
 // the device itself. It belongs to its Device and is safe for concurrent use; one goroutine at a
 // time reads, on Go's netpoller.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct mlx5dv_devx_event_channel.
 type DevXEvents struct {
 	node
@@ -60,6 +64,8 @@ type DevXEvents struct {
 }
 
 // DevXEvent is an event.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: struct mlx5dv_devx_async_event_hdr.
 type DevXEvent struct {
@@ -72,6 +78,8 @@ const eventEntry = 64
 
 // CreateDevXEvents makes a channel of events. With omitData an event is its cookie alone, and events
 // with the same cookie that nobody has read yet are one.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_devx_create_event_channel(3), of libmlx5 v25.
 func CreateDevXEvents(dev *ibv.Device, omitData bool) (*DevXEvents, error) {

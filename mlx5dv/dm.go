@@ -12,8 +12,13 @@ import (
 // C: enum mlx5dv_alloc_dm_type.
 type DMType uint32
 
+// DMMemic is memory for data, as ibv's Device.AllocDM allocates it.
+const DMMemic DMType = abi.MLX5DV_DM_TYPE_MEMIC
+
+// Memory for what the device reads when it steers packets.
+//
+// Experimental: no device has run this. See docs/stability.md.
 const (
-	DMMemic               DMType = abi.MLX5DV_DM_TYPE_MEMIC // for data, as Device.AllocDM gives
 	DMSteering            DMType = abi.MLX5DV_DM_TYPE_STEERING_SW_ICM
 	DMHeaderModify        DMType = abi.MLX5DV_DM_TYPE_HEADER_MODIFY_SW_ICM
 	DMHeaderModifyPattern DMType = abi.MLX5DV_DM_TYPE_HEADER_MODIFY_PATTERN_SW_ICM
@@ -59,6 +64,8 @@ func AllocDM(dev *ibv.Device, size int, opt *DMOptions) (*ibv.DM, error) {
 // MapDMOp maps the address at which a store of the processor into device memory has the effect of
 // an operation, op, of the device's own numbering. The result is as long as the DM, and stays mapped
 // until the process ends; it is device memory, not for sync/atomic.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_dm_map_op_addr(3), of libmlx5 v35.
 func MapDMOp(dm *ibv.DM, op uint8) ([]byte, error) {

@@ -9,6 +9,8 @@ import (
 // buffer over its data-direct function, past the host's root complex, which is faster for memory of
 // a GPU behind the same switch.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_reg_dmabuf_mr(3), of libmlx5 v54.
 func RegDmabuf(pd *ibv.PD, fd int, off uint64, length int, iova uint64, access ibv.AccessFlags,
 	dataDirect bool) (*ibv.MR, error) {

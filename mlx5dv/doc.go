@@ -1,19 +1,84 @@
-// Package mlx5dv is libmlx5's mlx5dv API for objects of package ibv: device queries, CQs and QPs
-// with options of mlx5 alone, device memory, the device clock, direct access to rings, and commands
-// to the device (DevX).
+// Package mlx5dv is libmlx5's mlx5dv API for objects of package ibv: what only mlx5 devices (ConnectX, BlueField) have.
 //
-// It is not needed for speed: on these devices ibv posts and polls without libmlx5.
+// It is not needed for speed: on these devices package ibv posts and polls without libmlx5.
+//
+//	attr, err := mlx5dv.QueryDevice(dev)
+//	cq, err := mlx5dv.CreateCQ(dev, 256, &mlx5dv.CQOptions{EntrySize: 128}) // an ibv.CQ
+//	qp, err := mlx5dv.CreateQP(pd, cq, cq, nil)                           // an ibv.QP
+//
+// The objects that this package creates are objects of ibv, or belong to one. Data moves through ibv.
+//
+// # Devices
+//
+//   - [IsSupported] reports whether a device is of mlx5. [QueryDevice] returns [DeviceAttr]: [Features],
+//     [DeviceFlags], [CQECompression], [CQEFormats], [SWParsingCaps], [SWParsing], [StridingRQ], [TunnelOffloads],
+//     [FlowActions], [Signature], [SigProtections], [T10DIFGuards], [CRCs], [BlockSizes], [DCIStreams], [Crypto],
+//     [CryptoEngines], [CryptoImports], [CryptoFlags], [Register], [OOORecv].
+//   - [ReadClock] returns a [Clock], which converts the times of completions.
+//   - [SetAllocators] and [Allocators]: memory for rings. [DataDirectPath] and [RegDmabuf]: data direct.
+//   - [AllocDM] with [DMOptions] and [DMType], [MapDMOp]: memory of the device.
+//
+// # Queues
+//
+//   - [CreateCQ] with [CQOptions]: padding, 128-byte and compressed completions.
+//   - [CreateQP] with [QPOptions]: [QPCreateFlags], [DriverOps].
+//   - [CreateWQ] with [WQOptions]: striding receives, [StridingOptions].
+//   - DC, the dynamically connected transport: [DCOptions], [ResetDCIStream].
+//   - Paths: [QueryLAGPort], [ModifyLAGPort] and [LAGPort] of a bond; [ModifyUDPPort]; [MapAHToQP]; [ReserveQPN] and
+//     [ReservedQPN]. [CancelSends].
+//   - Atomics with masks of MLNX_OFED 4: [QueryMaskedAtomics], [MaskedAtomicCaps], [AtomicSizes].
+//   - Rates: [CreateSchedRoot], [SchedNode], [SchedLeaf], [SchedOptions], [ScheduleQP]; [AllocPacketPacing],
+//     [PacketPacing], [PacketPacingFlags].
+//
+// # Work requests
+//
+//   - [CreateMkey] with [MkeyOptions] and [MkeyFlags] makes an [Mkey], an indirect key. [Mkey.Change] posts a
+//     [MkeyConfig]: lists, interleaved blocks ([Block]), rights.
+//   - Signatures: [BlockSignature], [SigDomain], [BlockT10DIF], [BlockCRC], [T10DIFFlags], [SigBytes]. [Mkey.Check]
+//     returns a [SigError] with a [SigErrorKind].
+//   - Encryption: [LoginCrypto], [LogoutCrypto], [QueryCrypto], [CryptoLogin], [CryptoState], [CreateDEK], [DEK],
+//     [DEKOptions], [DEKInfo], [BlockCrypto].
+//   - [Memcpy] has the device copy memory. [RawWQE] posts a WQE that the program built.
+//
+// # Steering
+//
+// [CreateFlowMatcher] makes rules that compare any field that the device can parse. They are in the kernel's tables,
+// with those of ibv's CreateFlow. [CreateDRDomain] is libmlx5's own steering, with tables that lead to each other.
+//
+//   - Fields: [Match], [MatchHeaders], [MatchMisc], [MatchMisc2], [MatchMisc3], [MatchMisc4], [MatchMisc5].
+//   - Rules: [FlowMatcher], [FlowMatcherOptions], [FlowTable], [Flow]. Each [FlowAction] of a rule is one of
+//     [FlowToQP], [FlowToDevX], [FlowDrop], [FlowMiss], [FlowTag], [FlowCount], [FlowApply].
+//   - Actions to apply: [CreateHeaderAction] changes headers by each [HeaderAction] of a [HeaderField] ([SetHeader], [SetHeaderBits],
+//     [AddHeader], [CopyHeader]); [CreateReformatAction] and [Reformat] for tunnels; [CreateESPAction].
+//   - Direct rules: [DRDomain], [DRDomainType], [DRSync], [DRTable], [DRMatcher], [DRLayout], [DRRule], [DRAction],
+//     [DRDest], [DRMeter], [DRSampler], [DRASO], [DRASOFlags].
+//   - [CreateSteeringAnchor] makes a [SteeringAnchor], for steering by DevX.
+//
+// # Commands
+//
+// DevX sends commands of the device's programming manual.
+//
+//   - [DevXCommand], [CreateDevXObject] and [DevXObject]; [DevXQuery] and [DevXModify] for [Commandable] objects of
+//     ibv. [CommandError] has a [CommandStatus].
+//   - Without waiting: [CreateDevXQueries], [DevXQueries], [DevXAnswer].
+//   - Events: [CreateDevXEvents], [DevXEvents], [DevXEvent], [EventType].
+//   - Memory and doorbells: [RegUmem], [RegUmemDmabuf], [Umem], [UmemOptions]; [AllocUAR], [UAR], [UARType];
+//     [AllocVAR], [VAR]; [QueryEQN].
 //
 // # Rings
 //
-// A ring has one writer for the life of its CQ. Create CQs, and SRQs used with them, with the
-// option DataPath: ibv.DataPathRaw, and QPs on these CQs. ViewQP, ViewCQ and ViewSRQ then return
-// the rings, doorbell records and registers. Neither ibv nor libmlx5 touches these; ibv still
-// connects, modifies and closes the QPs. Objects of other data paths are rejected.
+// A program can build WQEs and read CQEs itself. A ring has one writer for the life of its CQ: create CQs, and SRQs
+// used with them, with the option DataPath: ibv.DataPathRaw, and QPs on these CQs. Neither ibv nor libmlx5 then
+// touches the rings, doorbell records and registers. ibv still connects, modifies and closes the QPs. Objects of
+// other data paths are refused.
 //
-//	cq, err := ctx.CreateCQ(64, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
-//	qp, err := pd.CreateQP(cq, cq, nil)
-//	…                                                     // connect, as ever
+//   - [ViewQP] and [QPView], [ViewCQ] and [CQView], [ViewSRQ] and [SRQView], [ViewWQ] and [WQView]; [Ring].
+//   - [WQEOpcode] and [WQEFlags] of a WQE. [StridesOf] and [Strides] of a completion.
+//
+// For example, a send of 64 bytes:
+//
+//	cq, err := dev.CreateCQ(64, &ibv.CQOptions{DataPath: ibv.DataPathRaw})
+//	qp, err := pd.CreateQP(cq, cq, nil)                   // connect it as usual
 //	q, err := mlx5dv.ViewQP(qp)
 //	c, err := mlx5dv.ViewCQ(cq)
 //	q.Control(0, mlx5dv.OpSend, mlx5dv.WQESignaled, 2, 0) // two segments of 16 bytes
@@ -26,26 +91,21 @@
 //	}
 //	c.Consumed(1)
 //
-// The library owns the memory, which is valid until the object is closed; an access after that ends
-// the process. Build WQEs with plain stores. RingSend, RingRecv and the like order them before the
-// doorbell. Never use sync/atomic on a register: on amd64 that is a locked instruction, which
-// device memory does not support.
-//
-// # Steering
-//
-// CreateFlowMatcher makes rules that compare any field of a frame that the device can parse, and that may
-// change frames. Match has the fields, in the device's layout. The rules stand in the kernel's tables, with those of
-// ibv's CreateFlow. CreateDRDomain is libmlx5's own steering, by tables that lead to each other.
+// The library owns the memory, which is valid until the object is closed. An access after that ends the process.
+// Build WQEs with plain stores: RingSend, RingRecv and the like order them before the doorbell. Never use
+// sync/atomic on a register: on amd64 that is a locked instruction, which device memory does not support.
 //
 // # Goroutines, lifetime, errors
 //
-// Everything is safe for concurrent use, but views of rings, whose comments say so. Objects belong to the Device, PD or
-// object that they are made of, which cannot be closed before them. Errors are *ibv.OpError, as those of package ibv;
-// what the device refused by itself is a *CommandError.
+// Everything is safe for concurrent use except views of rings, whose comments state the rule. Objects belong to the
+// Device, PD or object from which they were made, which cannot be closed before them. Errors are [*ibv.OpError]; a
+// command that the device refused is a [*CommandError].
 //
-// # Devices
+// Functions return [ibv.ErrNotSupported] for devices of other providers, and if the library is too old. libmlx5 must
+// be from rdma-core v22 or later. Functions that need a later release name it. DC QPs on the ops data path need v24,
+// streams of a DCI v37.
 //
-// Functions return ibv.ErrNotSupported for devices of other providers, and if the library is too
-// old. libmlx5 must be from rdma-core v22 or later; functions that need a later release say so. DC
-// QPs on the ops engine need v24, streams of a DCI v37.
+// # Environment
+//
+// Packages ibv and loader list the variables. This package adds none.
 package mlx5dv

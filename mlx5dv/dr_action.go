@@ -100,6 +100,9 @@ func (c *call) table(t *DRTable, d *DRDomain, root bool) (uintptr, error) {
 }
 
 // ToTable has frames go on in a table above level 0.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_action_create_dest_table(3).
 func (d *DRDomain) ToTable(t *DRTable) (*DRAction, error) {
 	return d.action("to table", func(c *call) (uintptr, error) {
@@ -112,6 +115,9 @@ func (d *DRDomain) ToTable(t *DRTable) (*DRAction, error) {
 }
 
 // ToRootTable has frames go on in a table of level 0, at a priority.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_action_create_dest_root_table(3), of libmlx5 v42.
 func (d *DRDomain) ToRootTable(t *DRTable, priority int) (*DRAction, error) {
 	return d.action("to root table", func(c *call) (uintptr, error) {
@@ -136,6 +142,9 @@ func fits(what string, n, bits int) error {
 }
 
 // ToVport has frames go on at a port of the e-switch; in a domain of DRDomainFDB.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_action_create_dest_vport(3).
 func (d *DRDomain) ToVport(vport int) (*DRAction, error) {
 	return d.action("to vport", func(c *call) (uintptr, error) {
@@ -147,6 +156,9 @@ func (d *DRDomain) ToVport(vport int) (*DRAction, error) {
 }
 
 // ToIBPort has frames go on at a port of the device; in a domain of DRDomainFDB.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_action_create_dest_ib_port(3), of libmlx5 v37.
 func (d *DRDomain) ToIBPort(port int) (*DRAction, error) {
 	return d.action("to IB port", func(c *call) (uintptr, error) {
@@ -166,6 +178,9 @@ func (c *call) devx(o *DevXObject) (uintptr, error) {
 }
 
 // ToTIR leads frames to a TIR that was made by DevX; in a domain of DRDomainNICRx.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_action_create_dest_devx_tir(3), of libmlx5 v31.
 func (d *DRDomain) ToTIR(tir *DevXObject) (*DRAction, error) {
 	return d.action("to TIR", func(c *call) (uintptr, error) {
@@ -190,12 +205,17 @@ func (d *DRDomain) Count(counter *DevXObject, offset uint32) (*DRAction, error) 
 }
 
 // DRDest is a destination of ToArray.
+//
+// Experimental: no device has run this. See docs/stability.md.
 type DRDest struct {
 	Action   *DRAction // where frames go
 	Reformat *DRAction // what is done with them before; nil for nothing
 }
 
 // ToArray gives each of several destinations a copy. There are two at least.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_action_create_dest_array(3), of libmlx5 v32.
 func (d *DRDomain) ToArray(dests ...DRDest) (*DRAction, error) {
 	return d.action("to array", func(c *call) (uintptr, error) {
@@ -253,6 +273,8 @@ func (d *DRDomain) Reformat(root bool, way Reformat, data []byte) (*DRAction, er
 
 // DRMeter is what a meter is made of. Param is a flow_meter_parameters of the device's programming manual.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct mlx5dv_dr_flow_meter_attr.
 type DRMeter struct {
 	Next      *DRTable // above level 0: where frames go on
@@ -277,6 +299,8 @@ func (m *DRMeter) check() error {
 }
 
 // Meter measures frames. C: mlx5dv_dr_action_create_flow_meter(3), of libmlx5 v28.
+//
+// Experimental: no device has run this. See docs/stability.md.
 func (d *DRDomain) Meter(m *DRMeter) (*DRAction, error) {
 	return d.action("meter", func(c *call) (uintptr, error) {
 		if err := m.check(); err != nil {
@@ -294,6 +318,8 @@ func (d *DRDomain) Meter(m *DRMeter) (*DRAction, error) {
 
 // ModifyMeter changes a meter: the fields of Param that a bit of fields names, by the device's numbering. Next
 // stays as it is.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_dr_action_modify_flow_meter(3).
 func (a *DRAction) ModifyMeter(m *DRMeter, fields uint64) error {
@@ -315,6 +341,8 @@ func be64(v uint64) uint64 {
 
 // DRSampler is what a sampler is made of.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct mlx5dv_dr_flow_sampler_attr.
 type DRSampler struct {
 	Ratio   uint32       // about one frame of so many is sampled
@@ -324,6 +352,8 @@ type DRSampler struct {
 }
 
 // Sample does something with some of the frames. C: mlx5dv_dr_action_create_flow_sampler(3), of libmlx5 v32.
+//
+// Experimental: no device has run this. See docs/stability.md.
 func (d *DRDomain) Sample(s *DRSampler) (*DRAction, error) {
 	return d.action("sample", func(c *call) (uintptr, error) {
 		if s == nil || s.Ratio == 0 || len(s.Actions) == 0 {
@@ -349,11 +379,16 @@ func (d *DRDomain) Sample(s *DRSampler) (*DRAction, error) {
 }
 
 // PopVLAN takes the outermost VLAN tag off. C: mlx5dv_dr_action_create_pop_vlan(3), of libmlx5 v33.
+//
+// Experimental: no device has run this. See docs/stability.md.
 func (d *DRDomain) PopVLAN() (*DRAction, error) {
 	return d.action("pop VLAN", func(c *call) (uintptr, error) { return c.lib.DRActionPopVLAN() })
 }
 
 // PushVLAN puts a VLAN tag on: the EtherType, 0x8100 or 0x88a8, and the tag.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_action_create_push_vlan(3), of libmlx5 v33.
 func (d *DRDomain) PushVLAN(etherType, tag uint16) (*DRAction, error) {
 	return d.action("push VLAN", func(c *call) (uintptr, error) {
@@ -369,6 +404,8 @@ func (d *DRDomain) PushVLAN(etherType, tag uint16) (*DRAction, error) {
 
 // DRASO is the use of an object of the device's "advanced steering operations": a first-hit bit, a meter, or the
 // tracking of connections.
+//
+// Experimental: no device has run this. See docs/stability.md.
 type DRASO struct {
 	Offset uint32 // in the bulk of the object
 	Flags  DRASOFlags
@@ -376,6 +413,8 @@ type DRASO struct {
 }
 
 // DRASOFlags say what happens to the object. What a bit means depends on what the object is.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: enum mlx5dv_dr_action_aso_*_flags.
 type DRASOFlags uint32
@@ -392,6 +431,9 @@ const (
 )
 
 // ASO uses an object that was made by DevX.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_action_create_aso(3), of libmlx5 v33.
 func (d *DRDomain) ASO(o *DevXObject, use DRASO) (*DRAction, error) {
 	return d.action("ASO", func(c *call) (uintptr, error) {
@@ -404,6 +446,9 @@ func (d *DRDomain) ASO(o *DevXObject, use DRASO) (*DRAction, error) {
 }
 
 // ModifyASO changes an action of ASO, for rules that are made later.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_action_modify_aso(3), of libmlx5 v33.
 func (a *DRAction) ModifyASO(use DRASO) error {
 	return a.do("modify dr aso", func() error {
@@ -412,6 +457,9 @@ func (a *DRAction) ModifyASO(use DRASO) error {
 }
 
 // LinkASO lets a domain use an ASO object of another: that of a TX domain in an RX one, for example.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_aso_other_domain_link(3), of libmlx5 v38.
 func (d *DRDomain) LinkASO(o *DevXObject, peer *DRDomain, use DRASO) error {
 	c, err := beginOn(&d.node, "link dr aso")
@@ -433,6 +481,9 @@ func (d *DRDomain) LinkASO(o *DevXObject, peer *DRDomain, use DRASO) error {
 }
 
 // UnlinkASO undoes LinkASO.
+//
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_aso_other_domain_unlink(3), of libmlx5 v38.
 func (d *DRDomain) UnlinkASO(o *DevXObject) error {
 	c, err := beginOn(&d.node, "unlink dr aso")

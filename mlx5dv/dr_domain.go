@@ -36,7 +36,7 @@ func (t DRDomainType) String() string { return enumName("DRDomainType", uint32(t
 //	a, err := d.ToQP(qp)
 //	r, err := m.CreateRule(&mlx5dv.Match{Outer: mlx5dv.MatchHeaders{UDPDstPort: 4789}}, a)
 //
-// Tables of a level above 0, and what needs them, have never run in this module's tests: no adapter there has them.
+// Tables of a level above 0, and what needs them, are experimental: no adapter in this module's tests has them.
 //
 // It belongs to its Device. Close fails while it has tables or actions.
 //
@@ -125,6 +125,8 @@ func (n *node) do(op string, f func() error) error {
 // SetReclaimDeviceMemory says whether the domain gives memory of the device back that it does not use. At
 // first it does not.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_domain_set_reclaim_device_memory(3), of libmlx5 v30.
 func (d *DRDomain) SetReclaimDeviceMemory(enable bool) error {
 	return d.do("set reclaim device memory", func() error {
@@ -133,6 +135,8 @@ func (d *DRDomain) SetReclaimDeviceMemory(enable bool) error {
 }
 
 // AllowDuplicateRules says whether a table above level 0 may have two rules with the same matches. At first it may.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_dr_domain_allow_duplicate_rules(3), of libmlx5 v36.
 func (d *DRDomain) AllowDuplicateRules(allow bool) error {

@@ -102,6 +102,8 @@ type DRLayout struct {
 
 // SetLayout chooses a layout, in a table above level 0.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_dr_matcher_set_layout(3), of libmlx5 v37.
 func (m *DRMatcher) SetLayout(l DRLayout) error {
 	const op = "set dr matcher layout"

@@ -101,10 +101,14 @@ const (
 type CRCs uint16
 
 const (
-	CRC32     CRCs = abi.MLX5DV_SIG_CRC_TYPE_CAP_CRC32
-	CRC32C    CRCs = abi.MLX5DV_SIG_CRC_TYPE_CAP_CRC32C
-	CRC64XP10 CRCs = abi.MLX5DV_SIG_CRC_TYPE_CAP_CRC64_XP10
+	CRC32  CRCs = abi.MLX5DV_SIG_CRC_TYPE_CAP_CRC32
+	CRC32C CRCs = abi.MLX5DV_SIG_CRC_TYPE_CAP_CRC32C
 )
+
+// CRC64XP10 is the 64-bit checksum of NVMe.
+//
+// Experimental: no device has run this. See docs/stability.md.
+const CRC64XP10 CRCs = abi.MLX5DV_SIG_CRC_TYPE_CAP_CRC64_XP10
 
 // BlockSizes are sizes of signed blocks, in bytes. C: enum mlx5dv_block_size_caps.
 type BlockSizes uint64

@@ -9,6 +9,8 @@ import (
 // CreateESPAction is ibv's CreateESPAction for an adapter that takes keys by metadata before the
 // frame: such a one says FlowESPAESGCMReqMetadata.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_create_flow_action_esp(3) with MLX5_IB_UAPI_FLOW_ACTION_FLAGS_REQUIRE_METADATA.
 func CreateESPAction(dev *ibv.Device, a *ibv.ESPAction) (*ibv.FlowAction, error) {
 	const op = "mlx5dv create esp action"

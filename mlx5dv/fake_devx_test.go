@@ -147,7 +147,7 @@ func fakeCommands(t *testing.T, dev *ibv.Device) {
 		t.Errorf("query of a closed QP: %v", err)
 	}
 	wantArg(t, "query of nothing", "obj", DevXQuery((*ibv.CQ)(nil), cmd(0x80d, 16), make([]byte, 16)))
-	wantArg(t, "general command on nothing", "ctx", DevXCommand(nil, cmd(0x80d, 16), make([]byte, 16)))
+	wantArg(t, "general command on nothing", "dev", DevXCommand(nil, cmd(0x80d, 16), make([]byte, 16)))
 }
 
 func fakeUmem(t *testing.T, dev *ibv.Device) {

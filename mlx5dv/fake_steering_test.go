@@ -208,7 +208,7 @@ func fakeSteeringRefusals(t *testing.T, dev *ibv.Device) {
 		func() error { _, err := CreateSteeringAnchor(nil, 0, 0); return err },
 		func() error { _, err := CreateDRDomain(nil, 0); return err },
 	} {
-		wantError(t, f(), syscall.EINVAL, "ctx is nil")
+		wantError(t, f(), syscall.EINVAL, "dev is nil")
 	}
 }
 

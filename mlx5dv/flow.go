@@ -42,6 +42,8 @@ type FlowTag uint32
 type FlowApply struct{ Action *ibv.FlowAction }
 
 // FlowToDevX leads frames to a TIR or a table that was made by DevX. C: MLX5DV_FLOW_ACTION_DEST_DEVX.
+//
+// Experimental: no device has run this. See docs/stability.md.
 type FlowToDevX struct{ Object *DevXObject }
 
 // FlowCount counts frames in a counter that was made by DevX. An Offset in its bulk needs libmlx5 v60.

@@ -15,9 +15,13 @@ type FlowTable uint32
 const (
 	TableNICRx FlowTable = abi.MLX5DV_FLOW_TABLE_TYPE_NIC_RX // what a port receives
 	TableNICTx FlowTable = abi.MLX5DV_FLOW_TABLE_TYPE_NIC_TX // what it sends
-	TableFDB   FlowTable = abi.MLX5DV_FLOW_TABLE_TYPE_FDB    // what the e-switch forwards
+)
 
-	// The tables of RoCE packets.
+// The tables of what the e-switch forwards, and of RoCE packets.
+//
+// Experimental: no device has run this. See docs/stability.md.
+const (
+	TableFDB             FlowTable = abi.MLX5DV_FLOW_TABLE_TYPE_FDB
 	TableRDMARx          FlowTable = abi.MLX5DV_FLOW_TABLE_TYPE_RDMA_RX
 	TableRDMATx          FlowTable = abi.MLX5DV_FLOW_TABLE_TYPE_RDMA_TX
 	TableRDMATransportRx FlowTable = abi.MLX5DV_FLOW_TABLE_TYPE_RDMA_TRANSPORT_RX

@@ -23,7 +23,7 @@ func opError(op, object string, err error) error {
 // enter keeps dev open until leave. It fails if libmlx5 does not drive dev.
 func enter(dev *ibv.Device, op string) (lib libmlx5.Lib, handle uintptr, leave func(), err error) {
 	if dev == nil {
-		return lib, 0, nil, opError(op, "", &ibv.ArgError{Arg: "ctx", Got: "nil", Want: "an open device"})
+		return lib, 0, nil, opError(op, "", &ibv.ArgError{Arg: "dev", Got: "nil", Want: "an open device"})
 	}
 	h, leave, err := verbs.Enter(dev, op)
 	if err != nil {

@@ -12,6 +12,8 @@ type AtomicSizes uint32
 
 // MaskedAtomicCaps says which atomics with masks (ibv.MaskedAtomic) a device executes.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct ibv_exp_ext_atomics_params and struct ibv_exp_masked_atomic_params of MLNX_OFED 4.
 type MaskedAtomicCaps struct {
 	Sizes AtomicSizes
@@ -22,11 +24,13 @@ type MaskedAtomicCaps struct {
 
 // QueryMaskedAtomics asks MLNX_OFED 4 for its atomics with masks; other libraries do not tell.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: ibv_exp_query_device of MLNX_OFED 4.
 func QueryMaskedAtomics(dev *ibv.Device) (*MaskedAtomicCaps, error) {
 	const op = "query masked atomics"
 	if dev == nil {
-		return nil, opError(op, "", &ibv.ArgError{Arg: "ctx", Got: "nil", Want: "an open device"})
+		return nil, opError(op, "", &ibv.ArgError{Arg: "dev", Got: "nil", Want: "an open device"})
 	}
 	ext, masked, err := verbs.ExpAtomics(dev, op)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 )
 
 // PacketPacingFlags modify AllocPacketPacing.
+//
+// Experimental: no device has run this. See docs/stability.md.
 type PacketPacingFlags uint32
 
 // PacingDedicated gives an entry that nobody else has, even with the same contents.
@@ -23,6 +25,8 @@ func (f PacketPacingFlags) String() string { return flags.String(f, []string{"De
 //
 // It belongs to its Device.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct mlx5dv_pp.
 type PacketPacing struct {
 	node
@@ -35,6 +39,8 @@ const pacingContext = 0x30
 // AllocPacketPacing makes an entry; context is in the device's own format, up to 48 bytes that begin
 // with the rate in kb/s as a big-endian uint32. The device has to be opened with DevX, and the
 // program needs CAP_NET_RAW.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_pp_alloc(3), of libmlx5 v29.
 func AllocPacketPacing(dev *ibv.Device, context []byte, f PacketPacingFlags) (*PacketPacing, error) {

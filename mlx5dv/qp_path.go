@@ -112,6 +112,8 @@ func MapAHToQP(ah *ibv.AH, qpn uint32) error {
 // that was begun completed, and made with SendOps and SignaturePipelining; it completes the work
 // requests as usual. It works on the data path of libmlx5, which knows where each work request is.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_qp_cancel_posted_send_wrs(3), of libmlx5 v36.
 func CancelSends(qp *ibv.QP, id uint64) (n int, err error) {
 	err = onQP("mlx5dv cancel sends", qp, func(c *call, _ uintptr, s ibv.QPState) error {

@@ -13,6 +13,8 @@ import (
 // SchedOptions are the options of a node or a leaf of the tree by which a device divides its
 // bandwidth. The root has none.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct mlx5dv_sched_attr.
 type SchedOptions struct {
 	// Share is what the element gets of its parent's bandwidth, relative to the other children of
@@ -55,6 +57,8 @@ func (o *SchedOptions) attr(parent uintptr, all bool) (*abi.MLX5DVSchedAttr, err
 //
 // It belongs to its parent, the root to the Device.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct mlx5dv_sched_node.
 type SchedNode struct {
 	node
@@ -62,6 +66,8 @@ type SchedNode struct {
 }
 
 // CreateSchedRoot makes the root of a tree.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_sched_node_create(3), of libmlx5 v33.
 func CreateSchedRoot(dev *ibv.Device) (*SchedNode, error) {
@@ -140,6 +146,8 @@ func (n *SchedNode) Close() error {
 //
 // It belongs to its parent. Close it after the QPs that use it, or move these away first.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct mlx5dv_sched_leaf.
 type SchedLeaf struct {
 	node
@@ -206,6 +214,8 @@ func modifySched(n *node, parent *SchedNode, op string, opt *SchedOptions,
 // ScheduleQP makes a QP send by leaves of the tree: what it requests by send, and what it answers to
 // a peer's reads by answer, which only RC has. nil is the default, to send beside the tree. The QP is
 // in INIT or RTS; one of type RawPacket in RTS.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_modify_qp_sched_elem(3).
 func ScheduleQP(qp *ibv.QP, send, answer *SchedLeaf) error {

@@ -61,6 +61,8 @@ func RegUmem(dev *ibv.Device, mem []byte, opt *UmemOptions) (*Umem, error) {
 
 // RegUmemDmabuf registers length bytes at offset off of a dma-buf, whose descriptor is fd.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: mlx5dv_devx_umem_reg_ex(3), of libmlx5 v44.
 func RegUmemDmabuf(dev *ibv.Device, fd int, off uint64, length int, access ibv.AccessFlags) (*Umem, error) {
 	return regUmem(dev, func(in *abi.MLX5DVDevXUmemIn) (*Umem, error) {

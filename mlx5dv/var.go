@@ -9,6 +9,8 @@ import (
 //
 // It belongs to its Device.
 //
+// Experimental: no device has run this. See docs/stability.md.
+//
 // C: struct mlx5dv_var.
 type VAR struct {
 	node
@@ -16,6 +18,8 @@ type VAR struct {
 }
 
 // AllocVAR allocates a doorbell page of emulated virtio devices.
+//
+// Experimental: no device has run this. See docs/stability.md.
 //
 // C: mlx5dv_alloc_var(3), of libmlx5 v28.
 func AllocVAR(dev *ibv.Device) (*VAR, error) {

@@ -1,47 +1,94 @@
-// Package rdma moves messages, streams of bytes and datagrams over RDMA.
+// Package rdma moves messages, byte streams and datagrams over RDMA.
 //
-//	l, err := rdma.Listen(ctx, "10.8.0.1:7471", nil)
+//	// server
+//	l, err := rdma.Listen(ctx, "10.8.0.1:7471", nil) // an address of an RDMA device
 //	c, err := l.Accept(ctx)
-//	m, err := c.Recv(ctx)
+//	m, err := c.Recv(ctx)                            // io.EOF after the peer's Close
 //	fmt.Printf("%s", m.Bytes())
 //	m.Release()
-//	…
+//
+//	// client
+//	defer rdma.CloseIdle()                           // Close returns before the peer has everything
 //	c, err := rdma.Dial(ctx, "10.8.0.1:7471", nil)
 //	err = c.Send(ctx, []byte("hello"))
 //	err = c.Close()
 //
-// Conn carries messages, Stream carries bytes and is a net.Conn. Both are connections by rdma_cm, made
-// with an address of the peer's device. Buffers, their registration, queues, completions and flow
-// control are an Engine's, which connections share: one for each device, unless Options name another.
-// PacketConn is a net.PacketConn. docs/rdma.md has the model and the protocol. Buffers of Engine.Pool are
-// sent without a copy.
+// Connections are made by rdma_cm, with an address of the peer's device. They share an [Engine], which owns the
+// buffers, their registration, the queues and the poller, and limits what each peer may send. There is one Engine
+// for each device, unless [Options] name another. docs/rdma.md describes the model and the protocol.
 //
-// # Remote memory
+// # Messages
 //
-// With Options.Leases at both ends, a Conn lends memory, for a while and with certain rights:
+//   - [Dial], [Listen] and [Listener] make a [Conn]. [Conn.Send], [Conn.Recv], [Conn.Flush]; [Message] is what
+//     arrived, [PeerInfo] what the peer said of itself.
+//   - [Conn.Batch] returns a [Batch], for several messages at once.
+//
+// # Calls
+//
+//   - [NewCaller] makes a [Caller] on a Conn; the peer runs [Serve]. [CallError] is an error of the peer's handler.
+//
+// # Byte streams
+//
+//   - [DialStream] makes a [Stream], a net.Conn. [ListenStream] makes a [StreamListener], a net.Listener. [Addr] is
+//     their net.Addr.
+//   - [Options].Fallback allows TCP where RDMA does not work.
+//
+// # Datagrams
+//
+//   - [ListenPacket] and [DialPacket] make a [PacketConn], a net.PacketConn with multicast: [PacketAddr],
+//     [PacketStats].
+//
+// # Sending without a copy
+//
+//   - [Engine.Pool] is a [Pool]. It returns registered memory, each a [Buffer], which [Conn.SendBuffer] and
+//     [Stream.WriteBuffers] send.
+//
+// # Lending memory
+//
+// With Options.Leases at both ends, a Conn lends memory to its peer, for a limited time and with limited rights:
 //
 //	b, err := engine.Pool().Get(1 << 20)
 //	lease, err := c.Lend(ctx, b, rdma.MayRead|rdma.MayWrite, time.Minute)
 //	b, err = lease.Wait(ctx)  // or lease.Revoke(ctx)
-//	…
+//
+//	// the peer
 //	region, err := c.Borrow(ctx)
 //	err = region.Write(ctx, local, 0)
 //	err = region.Return(ctx)
 //
+// The names are:
+//
+//   - The owner: [Conn.Lend] returns a [Lease] with [Access] rights. [LeaseOptions] permit it; a [LeaseRequest]
+//     is what a peer asks for. [LeaseKeys] selects how the device enforces the bounds.
+//   - The user: [Conn.Borrow] and [Conn.Request] return a [Region]. [Region.Transfer] returns a [Transfer], a list
+//     of reads and writes with one completion.
+//   - Errors: [RefusedError] and [RefuseReason], [RightError], [ErrRevoked].
+//
+// # Engines
+//
+//   - [NewEngine] makes an [Engine] with [EngineOptions]: block size, memory, pollers. [Stats] are its counters.
+//   - [CloseIdle] closes the shared engines that no connection uses.
+//
 // # Goroutines
 //
-// All methods are safe for concurrent use, and end when their context or deadline does, except for
-// those of Message, Buffer and Transfer, which belong to one goroutine. Sending, receiving, and reading
-// and writing remote memory do not allocate.
+// All methods are safe for concurrent use, except those of [Message], [Buffer] and [Transfer], which belong to one
+// goroutine. A method that waits returns when its context or deadline ends. Sending, receiving, and reading and
+// writing remote memory do not allocate.
 //
 // # Lifetime
 //
-// Close ends a connection in order: the peer gets what was sent, and then io.EOF. An Engine is closed
-// after its connections; CloseIdle closes the shared ones that no connection uses.
+// Close ends a connection in order: the peer receives what was sent, and then io.EOF. Close returns before that has
+// happened. A program must call [CloseIdle], or [Engine.Close] for an Engine of its own, before it ends: both wait
+// until the peers have everything, up to five seconds each. Close an Engine after its connections.
 //
 // # Errors
 //
-// A connection that breaks returns a *PeerError, which matches ErrPeerGone, a peer that breaks the
-// protocol a *ProtocolError. After a deadline the error is os.ErrDeadlineExceeded, after Close it
-// matches net.ErrClosed. Errors of a Stream are *net.OpError around these.
+// A broken connection returns a [*PeerError], which matches [ErrPeerGone] and says what is known of the data that was
+// sent. A peer that violates the protocol causes a [*ProtocolError], a peer without a common protocol version a
+// [*VersionError]. After a deadline the error is os.ErrDeadlineExceeded; after Close it matches net.ErrClosed.
+// Errors of a Stream are *net.OpError around these.
+//
+// # Environment
+//
+// Package ibv lists the variables. PUREVERBS_DATAPATH=ops selects the engine of CQs here too.
 package rdma

@@ -1,42 +1,66 @@
 // Package rdmacm connects queue pairs by IP address. It is librdmacm for goroutines, without cgo.
 //
-// # Connections
-//
-// [Dial] and [Listen] give connections whose queue pair is ready to use:
-//
 //	l, err := rdmacm.Listen(ctx, "10.8.0.1:7471", nil)
 //	c, err := l.Accept(ctx)
-//	…
+//
 //	c, err := rdmacm.Dial(ctx, "10.8.0.1:7471", nil)
 //	mr, err := c.PD().AllocMR(4096, ibv.LocalWrite, nil)
 //	c.QP().PostSend(…)
 //	c.CQ().Wait(ctx, wcs)
 //	<-c.Done() // the peer has disconnected, or the device is gone: c.Err()
 //
-// A waiting goroutine costs no thread and honours its context. All connections share one event
-// channel, which one goroutine reads.
+// Data moves through package ibv: a [Conn] is a queue pair that is ready to use.
+//
+// # Connections
+//
+//   - [Dial] and [DialAddr] return a [Conn]; [Options] configure it.
+//   - [Listen] returns a [Listener]. [Listener.Accept] returns a Conn, [Listener.Next] a [Request] to accept or to
+//     reject.
 //
 // # Identifiers and events
 //
-// [EventChannel] and [ID] are struct rdma_event_channel and struct rdma_cm_id. They are
-// asynchronous: a call starts an operation, and [EventChannel.Event] returns its result. Events are
-// copied and acknowledged before they are returned. In C, an event that is never acknowledged
-// blocks the destruction of its ID forever.
+// [EventChannel] and [ID] are struct rdma_event_channel and struct rdma_cm_id. They are asynchronous: a call starts
+// an operation, and [EventChannel.Event] returns its result.
 //
 //	ch, err := rdmacm.NewEventChannel()
 //	id, err := ch.CreateID(rdmacm.PortSpaceTCP)
 //	id.ResolveAddr(netip.AddrPort{}, dst, time.Second) // EventAddrResolved
 //	id.ResolveRoute(time.Second)                       // EventRouteResolved
-//	ctx, err := id.Verbs()                             // the device: PD, CQ
+//	dev, err := id.Verbs()                             // the device: create a PD, a CQ
 //	qp, err := pd.CreateQP(cq, cq, nil)
 //	id.Connect(&rdmacm.ConnParam{QPN: qp.Num()})       // EventConnectResponse
 //	id.BringUp(qp, nil)                                // INIT, RTR, RTS
 //	id.Establish()                                     // the peer's EventEstablished
 //
-// Queue pairs of the direct data path are connected in the same way. With [ID.CreateQP], librdmacm
-// changes the queue pair's states instead, as in C programs.
+// Queue pairs of the direct data path are connected in the same way. With [ID.CreateQP], librdmacm changes the queue
+// pair's states instead, as in C programs.
 //
-// Everything is safe for concurrent use. Errors are *ibv.OpError around the cause:
-// a [*RejectError] with the peer's private data, an [*EventError], a
-// [*PrivateDataError], a syscall.Errno, or a sentinel of package ibv.
+//   - [NewEventChannel] opens an [EventChannel]; [PortSpace] determines the kind of an [ID].
+//   - [Event] and [EventType]: a copy, already acknowledged. In C, an event that is never acknowledged blocks the
+//     destruction of its ID forever.
+//   - [ConnParam], [UDParam] and [ECE] are parameters of a connection, [Path] a path of InfiniBand.
+//   - [JoinFlags]: multicast, by [ID.JoinMulticast].
+//   - [Devices] opens all devices.
+//
+// # Names and addresses
+//
+//   - [GetAddrInfo] resolves a name, each address to an [AddrInfo]: [Hints], [AddrInfoFlags]. [CreateEP] makes an ID of one.
+//   - [Family] is an address family, [IBAddr] an address of InfiniBand.
+//
+// # Goroutines
+//
+// Everything is safe for concurrent use. A goroutine that waits holds no thread and returns when its context ends.
+// All connections share one event channel, which one goroutine reads.
+//
+// # Errors
+//
+// Errors are [*ibv.OpError] around the cause: a syscall.Errno, a sentinel such as [ErrClosed], or one of these:
+//
+//   - the peer: [RejectError] with [RejectReason] and private data, [SIDRStatus]
+//   - events: [EventError], [EventReadError]
+//   - arguments: [AddrInfoError], [PrivateDataError], [StateError]
+//
+// # Environment
+//
+// Packages ibv and loader list the variables. This package adds none.
 package rdmacm

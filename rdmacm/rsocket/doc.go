@@ -1,8 +1,16 @@
 // Package rsocket binds librdmacm's rsockets: the socket calls over RDMA, with a protocol that both
 // ends must use. The peer may be any program that uses rsockets, in C or through librspreload.
 //
-// Each method of [Socket] is one C call, which its comment names. Only types are added: addresses
-// are those of package netip, failures are *[Error] with the errno.
+// Each method of [Socket] is one C call, which its comment names. Only types are added: addresses are those of
+// package netip, failures are [*Error] with the errno. Data moves by the library's own protocol and threads.
+//
+// # Sockets
+//
+//   - [New] creates a [Socket]: [Domain], [Type].
+//   - [Flags] modify a single call. [How] selects what Shutdown ends.
+//   - Options: [Level], [Option].
+//   - [Socket.Map] makes an [IOMap], memory that the peer may write to: [Prot].
+//   - [ServiceError] is returned in place of a crash of the library; see Limits.
 //
 // # Many sockets, one goroutine
 //
@@ -18,13 +26,16 @@
 //		}
 //	}
 //
-// A waiting Poller holds one thread, in C, however many sockets it has. The kernel's poll and
-// epoll, and hence Go's netpoller, do not know descriptors of rsockets.
+// A waiting Poller holds one thread, in C, for all of its sockets. The kernel's poll and epoll, and hence Go's
+// netpoller, do not know descriptors of rsockets.
+//
+//   - [NewPoller] returns a [Poller], whose Wait returns [Ready] sockets with their [Events].
+//   - [Poll] and [Select] are C's functions. An [Item] is a socket to wait for.
 //
 // # Goroutines
 //
-// Everything is safe for concurrent use. Close waits for the calls that are in C; these return soon
-// unless the socket is blocking. Idle connections cost no goroutine.
+// Everything is safe for concurrent use. Close waits for the calls that are in C, which return soon unless the socket
+// is blocking. Idle connections cost no goroutine.
 //
 // # Limits
 //
@@ -32,10 +43,14 @@
 // accepted or are non-blocking; a [ServiceError] is returned instead. A client whose sockets block
 // until they are connected has no such limit.
 //
-// Datagram sockets need InfiniBand. On RoCE, Connect and SendTo fail with ENOENT: the library makes
-// addresses without the header that RoCE wants (v44.0:librdmacm/rsocket.c:1572; so does v64). They must
-// not use an address that no RDMA device has, such as 127.0.0.1: some versions of the library crash.
+// Datagram sockets need InfiniBand. On RoCE, Connect and SendTo fail with ENOENT, because the library makes addresses
+// without the header that RoCE requires (v44.0:librdmacm/rsocket.c:1572; v64 also does). Do not use an address that
+// no RDMA device has, such as 127.0.0.1: some versions of the library crash.
 //
-// A datagram has at most 2,040 bytes, or 2,024 between IPv6 sockets, and is lost if it does not fit in
-// a packet. There is no ancillary data.
+// A datagram has at most 2,040 bytes, or 2,024 between IPv6 sockets, and is lost if it does not fit in a packet.
+// There is no ancillary data.
+//
+// # Environment
+//
+// Package loader lists the variables. This package adds none.
 package rsocket
