@@ -229,6 +229,7 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 			{"ineffassign", []string{filepath.Join(tools, "ineffassign"), "./..."}},
 			{"misspell", misspell},
 			{"mod-verify", []string{"go", "mod", "verify"}},
+			{"api", []string{"go", "run", "./test/api"}},
 		}},
 		{arm64, []check{
 			{"build-arm64", compileTests},
@@ -263,6 +264,9 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 				}
 			}
 			fmt.Fprintf(r.note, "%s lint     %s (%.1fs)\n", word, c.name, time.Since(start).Seconds())
+			if c.name == "api" && err == nil {
+				fmt.Fprint(r.note, out)
+			}
 			results[i] = append(results[i], res)
 		}
 	})
