@@ -70,7 +70,8 @@ func TestList(t *testing.T) {
 // TestDifference changes a value, a result, a field and a method. The names of parameters do not count.
 func TestDifference(t *testing.T) {
 	after := strings.NewReplacer("Slow Mode = iota; Fast", "Slow Mode = iota; Medium; Fast", "(by int)", "(more int)",
-		"*Thing, error) { return nil, nil }", "*Thing, int) { return nil, 0 }", "Size int", "Size int64", "(Thing) Name", "(Thing) Title").Replace(before)
+		"*Thing, error) { return nil, nil }", "*Thing, int) { return nil, 0 }", "Size int",
+		"Size int64", "(Thing) Name", "(Thing) Title").Replace(before)
 	old := map[string][]string{"x": lines(t, before), "gone": {"type T struct"}}
 	got := difference(old, map[string][]string{"x": lines(t, after), "y/z": {"type U struct"}})
 	want := []string{
