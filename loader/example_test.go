@@ -13,6 +13,12 @@ func ExampleReport() {
 	fmt.Print(loader.Report())
 }
 
+func ExampleNames() {
+	fmt.Println(loader.Names())
+	// Output:
+	// [libibverbs.so.1 librdmacm.so.1 libmlx5.so.1 libefa.so.1]
+}
+
 // A C function that this module does not bind is called by its address. ibv's Control methods lend the C objects that
 // such functions take.
 func ExampleLibrary_Symbol() {

@@ -31,7 +31,7 @@ func CreateSteeringAnchor(dev *ibv.Device, table FlowTable, priority int) (*Stee
 	if err := errors.Join(o.checkTable(), checkPriority(priority)); err != nil {
 		return nil, c.fail(err)
 	}
-	h, id, err := c.lib.CreateSteeringAnchor(c.ctx, &abi.MLX5DVSteeringAnchorAttr{FTType: uint32(table),
+	h, id, err := c.lib.CreateSteeringAnchor(c.handle, &abi.MLX5DVSteeringAnchorAttr{FTType: uint32(table),
 		Priority: uint16(priority)})
 	if err != nil {
 		return nil, c.fail(explainSteering(err, dev, "an anchor of table "+table.String(), priority))

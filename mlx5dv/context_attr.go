@@ -35,7 +35,7 @@ func SetAllocators(dev *ibv.Device, a Allocators) error {
 	if a.Alloc == 0 || a.Free == 0 {
 		return c.fail(&ibv.ArgError{Arg: "a", Got: "no address", Want: "the addresses of two C functions"})
 	}
-	err = c.lib.SetContextAllocators(c.ctx, &abi.MLX5DVCtxAllocators{Alloc: a.Alloc, Free: a.Free, Data: a.Data})
+	err = c.lib.SetContextAllocators(c.handle, &abi.MLX5DVCtxAllocators{Alloc: a.Alloc, Free: a.Free, Data: a.Data})
 	if err != nil {
 		return c.fail(err)
 	}
@@ -56,7 +56,7 @@ func DataDirectPath(dev *ibv.Device) (string, error) {
 	}
 	const longest = 4096 // C: PATH_MAX
 	b := make([]byte, longest)
-	err = c.lib.GetDataDirectSysfsPath(c.ctx, b)
+	err = c.lib.GetDataDirectSysfsPath(c.handle, b)
 	if errors.Is(err, syscall.ENODEV) {
 		err = syscall.EOPNOTSUPP
 	}

@@ -46,7 +46,7 @@ func (s CryptoState) String() string {
 
 // encrypts returns an error if the device does not encrypt.
 func (c *call) encrypts() error {
-	attr, err := queryDevice(c.lib, c.ctx)
+	attr, err := queryDevice(c.lib, c.handle)
 	if err == nil && attr.Crypto.Engines == 0 {
 		err = noCrypto(c.dev.Name())
 	}
@@ -54,13 +54,13 @@ func (c *call) encrypts() error {
 }
 
 // crypto calls f if the device encrypts.
-func crypto(dev *ibv.Device, op string, f func(lib libmlx5.Lib, ctx uintptr) error) error {
+func crypto(dev *ibv.Device, op string, f func(lib libmlx5.Lib, handle uintptr) error) error {
 	c, err := begin(dev, op)
 	if err != nil {
 		return err
 	}
 	if err = c.encrypts(); err == nil {
-		err = f(c.lib, c.ctx)
+		err = f(c.lib, c.handle)
 	}
 	if err != nil {
 		return c.fail(err)
@@ -80,8 +80,8 @@ func noCrypto(device string) error {
 //
 // C: mlx5dv_crypto_login(3), of libmlx5 v37.
 func LoginCrypto(dev *ibv.Device, login CryptoLogin) error {
-	return crypto(dev, "mlx5dv crypto login", func(lib libmlx5.Lib, ctx uintptr) error {
-		return lib.CryptoLogin(ctx, &abi.MLX5DVCryptoLoginAttr{CredentialID: login.CredentialID,
+	return crypto(dev, "mlx5dv crypto login", func(lib libmlx5.Lib, handle uintptr) error {
+		return lib.CryptoLogin(handle, &abi.MLX5DVCryptoLoginAttr{CredentialID: login.CredentialID,
 			ImportKEKID: login.ImportKEK, Credential: login.Credential})
 	})
 }
@@ -93,8 +93,8 @@ func LoginCrypto(dev *ibv.Device, login CryptoLogin) error {
 // C: mlx5dv_crypto_login_query_state(3), of libmlx5 v37.
 func QueryCrypto(dev *ibv.Device) (s CryptoState, err error) {
 	state := new(uint32)
-	err = crypto(dev, "mlx5dv query crypto login", func(lib libmlx5.Lib, ctx uintptr) error {
-		return lib.CryptoLoginQueryState(ctx, state)
+	err = crypto(dev, "mlx5dv query crypto login", func(lib libmlx5.Lib, handle uintptr) error {
+		return lib.CryptoLoginQueryState(handle, state)
 	})
 	return CryptoState(*state), err
 }
@@ -163,7 +163,7 @@ func CreateDEK(pd *ibv.PD, opt *DEKOptions) (*DEK, error) {
 	}
 	attr.Opaque = opt.Opaque
 	copy(attr.Key[:], opt.Key)
-	h, err := c.lib.DEKCreate(c.ctx, attr)
+	h, err := c.lib.DEKCreate(c.handle, attr)
 	if err != nil {
 		return nil, c.fail(err)
 	}

@@ -131,9 +131,9 @@ func QueryDevice(dev *ibv.Device) (*DeviceAttr, error) {
 }
 
 // queryDevice is QueryDevice for a device that is entered.
-func queryDevice(lib libmlx5.Lib, ctx uintptr) (*DeviceAttr, error) {
+func queryDevice(lib libmlx5.Lib, handle uintptr) (*DeviceAttr, error) {
 	c := &abi.MLX5DVContext{CompMask: uint64(allFeatures)}
-	if err := lib.QueryDevice(ctx, c); err != nil {
+	if err := lib.QueryDevice(handle, c); err != nil {
 		return nil, err
 	}
 	return deviceAttr(c), nil

@@ -26,7 +26,7 @@ func DevXCommand(dev *ibv.Device, in, out []byte) error {
 	if err != nil {
 		return err
 	}
-	err = command(in, out, func() error { return c.lib.DevXGeneralCmd(c.ctx, in, out) })
+	err = command(in, out, func() error { return c.lib.DevXGeneralCmd(c.handle, in, out) })
 	if err != nil {
 		return c.fail(err)
 	}

@@ -91,7 +91,7 @@ func CreateDevXEvents(dev *ibv.Device, omitData bool) (*DevXEvents, error) {
 	if omitData {
 		flags = abi.MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA
 	}
-	h, fd, err := c.lib.DevXCreateEventChannel(c.ctx, flags)
+	h, fd, err := c.lib.DevXCreateEventChannel(c.handle, flags)
 	if err != nil {
 		return nil, c.fail(explainDevX(err))
 	}

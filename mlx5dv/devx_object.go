@@ -25,7 +25,7 @@ func CreateDevXObject(dev *ibv.Device, in, out []byte) (*DevXObject, error) {
 	}
 	var h uintptr
 	err = command(in, out, func() (err error) {
-		h, err = c.lib.DevXObjCreate(c.ctx, in, out)
+		h, err = c.lib.DevXObjCreate(c.handle, in, out)
 		return err
 	})
 	if err != nil {

@@ -47,7 +47,7 @@ func CreateDevXQueries(dev *ibv.Device) (*DevXQueries, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, fd, err := c.lib.DevXCreateCmdComp(c.ctx)
+	h, fd, err := c.lib.DevXCreateCmdComp(c.handle)
 	if err != nil {
 		return nil, c.fail(explainDevX(err))
 	}

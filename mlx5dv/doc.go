@@ -48,8 +48,9 @@
 //   - Fields: [Match], [MatchHeaders], [MatchMisc], [MatchMisc2], [MatchMisc3], [MatchMisc4], [MatchMisc5].
 //   - Rules: [FlowMatcher], [FlowMatcherOptions], [FlowTable], [Flow]. Each [FlowAction] of a rule is one of
 //     [FlowToQP], [FlowToDevX], [FlowDrop], [FlowMiss], [FlowTag], [FlowCount], [FlowApply].
-//   - Actions to apply: [CreateHeaderAction] changes headers by each [HeaderAction] of a [HeaderField] ([SetHeader], [SetHeaderBits],
-//     [AddHeader], [CopyHeader]); [CreateReformatAction] and [Reformat] for tunnels; [CreateESPAction].
+//   - Actions to apply: [CreateHeaderAction] changes headers by each [HeaderAction] of a [HeaderField] ([SetHeader],
+//     [SetHeaderBits], [AddHeader], [CopyHeader]); [CreateReformatAction] and [Reformat] are for tunnels;
+//     [CreateESPAction].
 //   - Direct rules: [DRDomain], [DRDomainType], [DRSync], [DRTable], [DRMatcher], [DRLayout], [DRRule], [DRAction],
 //     [DRDest], [DRMeter], [DRSampler], [DRASO], [DRASOFlags].
 //   - [CreateSteeringAnchor] makes a [SteeringAnchor], for steering by DevX.

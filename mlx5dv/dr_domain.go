@@ -60,7 +60,7 @@ func CreateDRDomain(dev *ibv.Device, typ DRDomainType) (*DRDomain, error) {
 		return nil, c.fail(&ibv.ArgError{Arg: "type", Got: typ.String(),
 			Want: "DRDomainNICRx, DRDomainNICTx or DRDomainFDB"})
 	}
-	h, err := c.lib.DRDomainCreate(c.ctx, uint32(typ))
+	h, err := c.lib.DRDomainCreate(c.handle, uint32(typ))
 	if err != nil {
 		return nil, c.fail(explainDR(err, dev, "direct rules of "+typ.String()))
 	}

@@ -19,9 +19,9 @@ func CreateESPAction(dev *ibv.Device, a *ibv.ESPAction) (*ibv.FlowAction, error)
 		return nil, err
 	}
 	leave()
-	return verbs.NewESPAction(dev, op, a, func(ctx uintptr, e *libibverbs.ESP) (uintptr, error) {
+	return verbs.NewESPAction(dev, op, a, func(handle uintptr, e *libibverbs.ESP) (uintptr, error) {
 		attr := &abi.MLX5DVFlowActionESP{CompMask: abi.MLX5DV_FLOW_ACTION_ESP_MASK_FLAGS,
 			ActionFlags: abi.MLX5DV_FLOW_ACTION_FLAGS_REQUIRE_METADATA}
-		return lib.CreateFlowActionESP(ctx, e, attr)
+		return lib.CreateFlowActionESP(handle, e, attr)
 	})
 }

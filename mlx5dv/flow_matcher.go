@@ -72,7 +72,7 @@ func CreateFlowMatcher(dev *ibv.Device, opt *FlowMatcherOptions) (*FlowMatcher, 
 		attr.CompMask |= abi.MLX5DV_FLOW_MATCHER_MASK_IB_PORT
 		attr.IBPort = uint32(opt.IBPort)
 	}
-	h, err := c.lib.CreateFlowMatcher(c.ctx, attr, mask)
+	h, err := c.lib.CreateFlowMatcher(c.handle, attr, mask)
 	if err != nil {
 		return nil, c.fail(explainSteering(err, dev, "a matcher of table "+opt.Table.String(), opt.Priority))
 	}

@@ -159,8 +159,8 @@ func CreateHeaderAction(dev *ibv.Device, table FlowTable, actions ...HeaderActio
 		return nil, err
 	}
 	leave()
-	return verbs.NewFlowAction(dev, op, func(ctx uintptr) (uintptr, error) {
-		h, err := lib.CreateFlowActionModifyHeader(ctx, words, uint32(table))
+	return verbs.NewFlowAction(dev, op, func(handle uintptr) (uintptr, error) {
+		h, err := lib.CreateFlowActionModifyHeader(handle, words, uint32(table))
 		if err != nil {
 			err = explainSteering(err, dev, fmt.Sprintf("%d changes of headers in table %v", len(words), table), -1)
 		}

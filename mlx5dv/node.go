@@ -51,7 +51,7 @@ type call struct {
 	object  string // for errors
 	dev     *ibv.Device
 	lib     libmlx5.Lib
-	ctx     uintptr // struct ibv_context of dev
+	handle  uintptr // struct ibv_context of dev
 	leaves  []func()
 	parents []*life.Object
 }
@@ -62,7 +62,7 @@ func begin(dev *ibv.Device, op string) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &call{op: op, object: dev.Name(), dev: dev, lib: lib, ctx: h, leaves: []func(){leave}}
+	c := &call{op: op, object: dev.Name(), dev: dev, lib: lib, handle: h, leaves: []func(){leave}}
 	ref, _ := verbs.Ref(dev)
 	c.parents = append(c.parents, ref.Object)
 	return c, nil

@@ -57,7 +57,7 @@ func AllocPacketPacing(dev *ibv.Device, context []byte, f PacketPacingFlags) (*P
 	case f&^PacingDedicated != 0:
 		return nil, c.fail(&ibv.ArgError{Arg: "flags", Got: f.String(), Want: fmt.Sprint("of ", PacingDedicated)})
 	}
-	h, index, err := c.lib.PPAlloc(c.ctx, context, uint32(f))
+	h, index, err := c.lib.PPAlloc(c.handle, context, uint32(f))
 	if err != nil {
 		return nil, c.fail(verbs.ExplainUnsupported(err, "packet pacing", "a device with it, opened with DevX",
 			dev.Name()+" without"))

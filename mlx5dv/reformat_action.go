@@ -63,8 +63,8 @@ func CreateReformatAction(dev *ibv.Device, table FlowTable, way Reformat, data [
 		return nil, err
 	}
 	leave()
-	return verbs.NewFlowAction(dev, op, func(ctx uintptr) (uintptr, error) {
-		h, err := lib.CreateFlowActionPacketReformat(ctx, data, uint32(way), uint32(table))
+	return verbs.NewFlowAction(dev, op, func(handle uintptr) (uintptr, error) {
+		h, err := lib.CreateFlowActionPacketReformat(handle, data, uint32(way), uint32(table))
 		if err != nil {
 			err = explainSteering(err, dev, fmt.Sprintf("%v in table %v", way, table), -1)
 		}

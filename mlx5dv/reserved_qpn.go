@@ -19,13 +19,13 @@ func ReserveQPN(dev *ibv.Device) (*ReservedQPN, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := c.lib.ReservedQPNAlloc(c.ctx)
+	n, err := c.lib.ReservedQPNAlloc(c.handle)
 	if err != nil {
 		return nil, c.fail(verbs.ExplainUnsupported(err, "reserved QPNs", "a device with them, opened with DevX",
 			dev.Name()+" without"))
 	}
 	q := &ReservedQPN{num: n}
-	made(c, q, &q.node, "reserved qpn", c.ctx)
+	made(c, q, &q.node, "reserved qpn", c.handle)
 	return q, nil
 }
 

@@ -96,7 +96,7 @@ func (n *SchedNode) child(op string) (*call, error) {
 		return nil, err
 	}
 	ref, _ := verbs.Ref(n.dev)
-	c.ctx = ref.Handle
+	c.handle = ref.Handle
 	return c, nil
 }
 
@@ -105,7 +105,7 @@ func (c *call) schedNode(parent *SchedNode, opt *SchedOptions) (*SchedNode, erro
 	if err != nil {
 		return nil, c.fail(err)
 	}
-	h, err := c.lib.SchedNodeCreate(c.ctx, attr)
+	h, err := c.lib.SchedNodeCreate(c.handle, attr)
 	if err != nil {
 		return nil, c.fail(explainSched(c.dev, err))
 	}
@@ -166,7 +166,7 @@ func (n *SchedNode) CreateLeaf(opt *SchedOptions) (*SchedLeaf, error) {
 	if err != nil {
 		return nil, c.fail(err)
 	}
-	h, err := c.lib.SchedLeafCreate(c.ctx, attr)
+	h, err := c.lib.SchedLeafCreate(c.handle, attr)
 	if err != nil {
 		return nil, c.fail(explainSched(c.dev, err))
 	}

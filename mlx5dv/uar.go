@@ -49,7 +49,7 @@ func AllocUAR(dev *ibv.Device, t UARType) (*UAR, error) {
 	if _, ok := uarTypeNames[t]; !ok {
 		return nil, c.fail(&ibv.ArgError{Arg: "t", Got: t.String(), Want: "a type of UAR"})
 	}
-	attr, h, err := c.lib.DevXAllocUAR(c.ctx, uint32(t))
+	attr, h, err := c.lib.DevXAllocUAR(c.handle, uint32(t))
 	if err != nil {
 		return nil, c.fail(verbs.ExplainUnsupported(err, "a UAR of type "+t.String(),
 			"a newer libmlx5 and kernel", dev.Name()+" without them; use UARBlueFlame"))
@@ -83,10 +83,10 @@ func QueryEQN(dev *ibv.Device, vector int) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	if n := libibverbs.NumCompVectors(c.ctx); vector < 0 || vector >= n {
+	if n := libibverbs.NumCompVectors(c.handle); vector < 0 || vector >= n {
 		return 0, c.fail(&ibv.ArgError{Arg: "vector", Got: fmt.Sprint(vector), Want: fmt.Sprintf("0 to %d", n-1)})
 	}
-	n, err := c.lib.DevXQueryEQN(c.ctx, uint32(vector))
+	n, err := c.lib.DevXQueryEQN(c.handle, uint32(vector))
 	if err != nil {
 		return 0, c.fail(explainDevX(err))
 	}

@@ -91,12 +91,12 @@ func regUmem(dev *ibv.Device, prepare func(*abi.MLX5DVDevXUmemIn) (*Umem, error)
 	}
 	var h uintptr
 	if in.PgszBitmap == 0 && in.CompMask == 0 {
-		h, u.id, err = c.lib.DevXUmemReg(c.ctx, in.Addr, int(in.Size), in.Access)
+		h, u.id, err = c.lib.DevXUmemReg(c.handle, in.Addr, int(in.Size), in.Access)
 	} else {
 		if in.PgszBitmap == 0 {
 			in.PgszBitmap = ^uint64(4095)
 		}
-		h, u.id, err = c.lib.DevXUmemRegEx(c.ctx, in)
+		h, u.id, err = c.lib.DevXUmemRegEx(c.handle, in)
 	}
 	if err != nil {
 		u.pin.Unpin()

@@ -27,7 +27,7 @@ func AllocVAR(dev *ibv.Device) (*VAR, error) {
 	if err != nil {
 		return nil, err
 	}
-	attr, h, err := c.lib.AllocVAR(c.ctx)
+	attr, h, err := c.lib.AllocVAR(c.handle)
 	if err != nil {
 		return nil, c.fail(verbs.ExplainUnsupported(err, "a VAR",
 			"a device that emulates virtio, and a kernel with VARs", dev.Name()+" without"))

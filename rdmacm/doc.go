@@ -44,7 +44,8 @@
 //
 // # Names and addresses
 //
-//   - [GetAddrInfo] resolves a name, each address to an [AddrInfo]: [Hints], [AddrInfoFlags]. [CreateEP] makes an ID of one.
+//   - [GetAddrInfo] resolves a name, each address to an [AddrInfo]: [Hints], [AddrInfoFlags]. [CreateEP] makes an ID
+//     of one.
 //   - [Family] is an address family, [IBAddr] an address of InfiniBand.
 //
 // # Goroutines
