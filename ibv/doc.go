@@ -41,21 +41,23 @@
 //
 // # What a device has
 //
-//   - Device: [DeviceAttr] and [DeviceAttrEx] by [Device.QueryDevice]. Their parts are [DeviceCapFlags],
+//   - Device: [Device.QueryDevice] returns [DeviceAttr], with [DeviceAttrEx]. Their parts are [DeviceCapFlags],
 //     [AtomicCap], [AtomicSizes], [ODPCaps], [ODPFlags], [ODPOps], [PacketPacingCaps], [QPTypes],
-//     [RawPacketCaps], [RSSCaps], [TagMatchingCaps], [TagMatchingFlags] and [TSO]. [RTValues] is its clock.
-//   - Port: [PortAttr] by [Device.QueryPort], with [PortState], [PhysState], [LinkLayer], [PortCap], [PortCap2],
+//     [RawPacketCaps], [RSSCaps], [TagMatchingCaps], [TagMatchingFlags] and [TSO]. [Device.QueryRTValues] reads its
+//     clock: [RTValues].
+//   - Port: [Device.QueryPort] returns [PortAttr], with [PortState], [PhysState], [LinkLayer], [PortCap], [PortCap2],
 //     [MTU] and [MTUFromBytes]. [Device.Counters] returns the port counters of the kernel.
 //   - GIDs: [Device.GIDTable] returns each [GIDEntry], with its [GID] and [GIDType]. [Device.BestGID] chooses one.
 //     [ParseGID] and [GIDFromAddr] make a [GID], [ParseGUID] a [GUID].
-//   - Events that are not completions: [AsyncEvent] and [AsyncEventType], by [Device.AsyncEvent].
+//   - Events that are not completions: [Device.AsyncEvent] returns an [AsyncEvent] with its [AsyncEventType].
 //
 // # Memory
 //
 //   - [PD] is a protection domain, [MR] registered memory. [PD.AllocMR] allocates outside of the Go heap as
 //     [MemOptions] say, with [NUMA], [NUMANode] and [HugePages]. [PD.RegMR] pins a []byte.
 //   - [AccessFlags] are the rights. [RemoteMemory] and [RemoteAddr] are what a peer needs to read and write.
-//   - Other registrations: [MROptions], [ReregOptions], [Dmabuf], [Advice] about memory paged on demand.
+//   - Other registrations: [PD.RegMREx] with [MROptions] and [Dmabuf], [MR.Rereg] with [ReregOptions]. [PD.Advise]
+//     takes [Advice] about memory that is paged on demand.
 //   - [MW] is a memory window: [MWType], [BindMW], [NextRKey].
 //   - [DM] is memory in the device, allocated with [DMOptions].
 //   - [Mkey] is an indirect key of mlx5, made by package mlx5dv: [MkeyChange], [MkeyInfo].

@@ -4,7 +4,7 @@
 //
 //	attr, err := mlx5dv.QueryDevice(dev)
 //	cq, err := mlx5dv.CreateCQ(dev, 256, &mlx5dv.CQOptions{EntrySize: 128}) // an ibv.CQ
-//	qp, err := mlx5dv.CreateQP(pd, cq, cq, nil)                           // an ibv.QP
+//	qp, err := mlx5dv.CreateQP(pd, cq, cq, nil)                             // an ibv.QP
 //
 // The objects that this package creates are objects of ibv, or belong to one. Data moves through ibv.
 //
@@ -32,8 +32,8 @@
 //
 // # Work requests
 //
-//   - [CreateMkey] with [MkeyOptions] and [MkeyFlags] makes an [Mkey], an indirect key. [Mkey.Change] posts a
-//     [MkeyConfig]: lists, interleaved blocks ([Block]), rights.
+//   - [CreateMkey] with [MkeyOptions] and [MkeyFlags] makes an [Mkey], an indirect key. [Mkey.Change] makes
+//     a work request of a [MkeyConfig]: lists, interleaved blocks ([Block]), rights.
 //   - Signatures: [BlockSignature], [SigDomain], [BlockT10DIF], [BlockCRC], [T10DIFFlags], [SigBytes]. [Mkey.Check]
 //     returns a [SigError] with a [SigErrorKind].
 //   - Encryption: [LoginCrypto], [LogoutCrypto], [QueryCrypto], [CryptoLogin], [CryptoState], [CreateDEK], [DEK],

@@ -2,7 +2,7 @@
 // ends must use. The peer may be any program that uses rsockets, in C or through librspreload.
 //
 // Each method of [Socket] is one C call, which its comment names. Only types are added: addresses are those of
-// package netip, failures are [*Error] with the errno. Data moves by the library's own protocol and threads.
+// package netip, failures are [*Error] with the errno. Data moves by the library's own protocol.
 //
 // # Sockets
 //
