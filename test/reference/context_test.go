@@ -43,7 +43,8 @@ func TestContextNames(t *testing.T) {
 			t.Error(s)
 		}
 	}
-	p := load(t, "efadv")
+	d := *load(t, "efadv").Package
+	p := &pkg{Package: &d}
 	p.Doc += "\n\tctx, err := id.Verbs()\n\tcq, err := ctx.CreateCQ(1, nil)\n\tn, err := cq.Wait(ctx, wcs)\n"
 	p.files = append(p.files, &ast.File{Name: ast.NewIdent("efadv"), Decls: []ast.Decl{&ast.FuncDecl{
 		Name: ast.NewIdent("f"), Type: &ast.FuncType{Params: &ast.FieldList{List: []*ast.Field{

@@ -21,9 +21,14 @@ type pkg struct {
 	files []*ast.File // without its tests
 }
 
-// load reads a package; dir is its folder in the repository.
+var loaded = map[string]*pkg{} // by folder
+
+// load reads a package, once; dir is its folder in the repository.
 func load(t *testing.T, dir string) *pkg {
 	t.Helper()
+	if p := loaded[dir]; p != nil {
+		return p
+	}
 	c := build.Default
 	c.GOOS, c.GOARCH, c.CgoEnabled = "linux", "amd64", false
 	folder := filepath.Join("..", "..", filepath.FromSlash(dir))
@@ -44,5 +49,6 @@ func load(t *testing.T, dir string) *pkg {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &pkg{Package: p, files: files}
+	loaded[dir] = &pkg{Package: p, files: files}
+	return loaded[dir]
 }
