@@ -1,47 +1,72 @@
 // Chat is a room: what somebody in it says, all others read. Each line is a message of package rdma.
 //
-//	chat                        keeps the room
-//	chat -s HOST -n NAME        says the lines of its input, and prints what others say
+//	chat                    keeps the room
+//	chat -s HOST -n NAME    says the lines of its input, and prints what others say
 package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
-func main() { cm.Main("chat", run) }
+const synopsis = `chat                    keeps the room
+chat -s HOST -n NAME    says the lines of its input, and prints what others say
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	f := cm.Flags("chat")
-	host := f.StringP("server", "s", "", "`address` of the room; without it, keep one")
-	bind := f.StringP("bind", "b", "", "`address` to keep the room at; without it, all")
-	port := f.StringP("port", "p", "7472", "`port` of the room")
-	name := f.StringP("name", "n", "somebody", "`name` to speak under")
-	if err := cm.Parse(f, args, "chat\nchat -s HOST -n NAME\n", func() error { return nil }); err != nil {
-		return err
+`
+
+var (
+	server = flag.String("s", "", "`address` of the room; without it, keep one")
+	bind   = flag.String("b", "", "`address` to keep the room at; without it, all")
+	port   = flag.String("p", "7472", "`port` of the room")
+	name   = flag.String("n", "somebody", "`name` to speak under")
+)
+
+func main() {
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), synopsis)
+		flag.PrintDefaults()
 	}
-	defer func() { err = errors.Join(err, rdma.CloseIdle()) }()
-	if *host == "" {
-		return keep(ctx, net.JoinHostPort(*bind, *port), out)
+	flag.Parse()
+	if flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
 	}
-	return visit(ctx, net.JoinHostPort(*host, *port), *name, os.Stdin, out)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Stdout)
+	// Close returns before the peer has everything. CloseIdle waits until it has.
+	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
+		fmt.Fprintln(os.Stderr, "chat:", err)
+		os.Exit(1)
+	}
 }
 
-// room passes messages on. Each member has a queue of lines, so that nobody waits for a slow one.
+func run(ctx context.Context, out io.Writer) error {
+	if *server == "" {
+		return keep(ctx, net.JoinHostPort(*bind, *port), out)
+	}
+	return visit(ctx, net.JoinHostPort(*server, *port), *name, os.Stdin, out)
+}
+
+// room forwards messages. Each member has a queue of lines, so that nobody waits for a slow one.
 type room struct {
 	mu      sync.Mutex
 	members map[*rdma.Conn]chan []byte
 }
 
+// keep keeps the room until ctx ends.
 func keep(ctx context.Context, addr string, out io.Writer) error {
 	l, err := rdma.Listen(ctx, addr, nil)
 	if err != nil {
@@ -50,42 +75,49 @@ func keep(ctx context.Context, addr string, out io.Writer) error {
 	defer l.Close()
 	fmt.Fprintf(out, "the room is at %v\n", l.Addr())
 	r := room{members: make(map[*rdma.Conn]chan []byte)}
+	var members sync.WaitGroup
+	defer members.Wait()
 	for {
 		c, err := l.Accept(ctx)
+		if ctx.Err() != nil {
+			return nil // interrupted, as intended
+		}
 		if err != nil {
 			return err
 		}
-		go r.hear(ctx, c)
+		members.Go(func() { r.hear(ctx, c) })
 	}
 }
 
-// hear passes on what a member says, until it leaves.
+// hear forwards what a member says, until it leaves.
 func (r *room) hear(ctx context.Context, c *rdma.Conn) {
+	defer c.Close()
 	queue := make(chan []byte, 100)
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		for line := range queue {
+			_ = c.Send(ctx, line) // Recv reports that the member has left
+		}
+	})
+	defer sender.Wait()
 	r.mu.Lock()
 	r.members[c] = queue
 	r.mu.Unlock()
-	go func() {
-		for line := range queue {
-			_ = c.Send(ctx, line) // Recv tells that the member has left
-		}
-	}()
 	for {
 		m, err := c.Recv(ctx)
 		if err != nil {
 			break
 		}
-		r.tell(c, append([]byte(nil), m.Bytes()...))
+		r.tell(c, bytes.Clone(m.Bytes()))
 		m.Release()
 	}
 	r.mu.Lock()
 	delete(r.members, c)
 	r.mu.Unlock()
 	close(queue)
-	_ = c.Close()
 }
 
-// tell gives a line to all but who said it. Who does not keep up misses lines.
+// tell queues a line for all members but the one that said it. A member whose queue is full misses it.
 func (r *room) tell(from *rdma.Conn, line []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

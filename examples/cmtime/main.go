@@ -13,16 +13,32 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
-	"github.com/pureverbs/pureverbs/examples/internal/pingpong"
+	"github.com/spf13/pflag"
+
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() { cm.Main("cmtime", run) }
+func main() {
+	o, err := parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "cmtime: %v\ncmtime -h lists the options\n", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "cmtime:", err)
+		os.Exit(1)
+	}
+}
 
 type options struct {
 	server, bind, port   string
@@ -32,28 +48,35 @@ type options struct {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	f := cm.Flags("cmtime")
+	f := pflag.NewFlagSet("cmtime", pflag.ExitOnError)
+	f.SortFlags = false
 	f.StringVarP(&o.server, "server", "s", "", "`address` of the server (default: be the server)")
 	f.StringVarP(&o.bind, "bind", "b", "", "`address` to come from, or to listen on (default all)")
 	f.IntVarP(&o.connections, "connections", "c", 100, "`number` of connections of a client")
 	f.StringVarP(&o.port, "port", "p", "7471", "`port` of the server")
 	f.IntVarP(&o.retries, "retries", "r", 2, "`times` to resolve again what could not be resolved")
 	ms := f.IntP("timeout", "t", 2000, "longest time to resolve an address or a route, in `ms`")
-	err := cm.Parse(f, args, "cmtime [options]\ncmtime -s HOST [options]\n", func() error {
-		o.timeout = time.Duration(*ms) * time.Millisecond
-		return errors.Join(
-			cm.Within("-c", o.connections, 1, 1<<20),
-			cm.Within("-r", o.retries, 0, 100),
-			cm.Within("-t", *ms, 1, 1<<30))
-	})
-	return o, err
+	f.Usage = func() { fmt.Fprint(f.Output(), "cmtime [options]\ncmtime -s HOST [options]\n\n", f.FlagUsages()) }
+	_ = f.Parse(args) // it exits when it fails
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
+	}
+	o.timeout = time.Duration(*ms) * time.Millisecond
+	return o, errors.Join(
+		within("-c", o.connections, 1, 1<<20),
+		within("-r", o.retries, 0, 100),
+		within("-t", *ms, 1, 1<<30))
 }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
-	o, err := parse(args)
+func within(flag string, n, least, most int) error {
+	if n < least || n > most {
+		return fmt.Errorf("%s %d: want %d to %d", flag, n, least, most)
+	}
+	return nil
+}
+
+func run(ctx context.Context, o *options, out io.Writer) error {
 	switch {
-	case err != nil:
-		return err
 	case o.server != "":
 		return client(ctx, o, out)
 	default:
@@ -63,18 +86,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 func client(ctx context.Context, o *options, out io.Writer) (err error) {
 	b := &bench{o: o}
-	if b.dst, err = cm.Resolve(ctx, o.server, o.port); err != nil {
+	if b.dst, err = resolve(ctx, o.server, o.port); err != nil {
 		return err
 	}
 	if o.bind != "" {
-		if b.src, err = cm.Resolve(ctx, o.bind, "0"); err != nil {
+		if b.src, err = resolve(ctx, o.bind, "0"); err != nil {
 			return err
 		}
 	}
 	if b.ch, err = rdmacm.NewEventChannel(); err != nil {
 		return err
 	}
-	defer pingpong.Close(b.ch, &err)
+	defer func() { err = errors.Join(err, b.ch.Close()) }()
 	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.run(ctx); err != nil {
 		return err
@@ -91,7 +114,7 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(l, &err)
+	defer func() { err = errors.Join(err, l.Close()) }()
 	fmt.Fprintf(out, "listening on %v\n", l.Addr())
 	var clients sync.WaitGroup
 	defer clients.Wait()
@@ -116,4 +139,18 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 			}
 		})
 	}
+}
+
+// resolve looks up a name, or reads an address, and a port. An empty host is any address of this machine.
+func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
+	ip := netip.IPv4Unspecified()
+	if host != "" {
+		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil {
+			return netip.AddrPort{}, err
+		}
+		ip = ips[0].Unmap()
+	}
+	n, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
+	return netip.AddrPortFrom(ip, uint16(n)), err
 }

@@ -1,48 +1,68 @@
-// File_transfer sends a file over RDMA with package rdma:
+// File_transfer sends a file over RDMA with package rdma.
 //
-//	file_transfer -o COPY              waits for a peer and writes what it sends
-//	file_transfer -s HOST -f FILE      sends FILE to it
+//	file_transfer -o COPY            waits for a peer, and writes what it sends
+//	file_transfer -s HOST -f FILE    sends FILE to it
 package main
 
 import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"flag"
 	"fmt"
 	"hash"
 	"io"
 	"net"
 	"os"
+	"os/signal"
+	"syscall"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
-func main() { cm.Main("file_transfer", run) }
+const synopsis = `file_transfer -o COPY            waits for a peer, and writes what it sends
+file_transfer -s HOST -f FILE    sends FILE to it
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	f := cm.Flags("file_transfer")
-	host := f.StringP("server", "s", "", "`address` of the peer; without it, wait for one")
-	bind := f.StringP("bind", "b", "", "`address` to wait at; without it, all")
-	port := f.StringP("port", "p", "7471", "`port` of who waits")
-	file := f.StringP("file", "f", "", "`file` to send")
-	name := f.StringP("output", "o", "", "`file` to write")
-	err = cm.Parse(f, args, "file_transfer -o COPY\nfile_transfer -s HOST -f FILE\n", func() error {
-		if (*file == "") == (*name == "") || (*host == "") != (*file == "") {
-			return errors.New("want -o, or -s and -f")
-		}
-		return nil
-	})
-	if err != nil {
-		return err
+`
+
+var (
+	server = flag.String("s", "", "`address` of the peer; without it, wait for one")
+	bind   = flag.String("b", "", "`address` to wait at; without it, all")
+	port   = flag.String("p", "7471", "`port` of the side that waits")
+	file   = flag.String("f", "", "`file` to send")
+	output = flag.String("o", "", "`file` to write")
+)
+
+func main() {
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), synopsis)
+		flag.PrintDefaults()
 	}
-	defer func() { err = errors.Join(err, rdma.CloseIdle()) }() // waits until Close has told the peer
+	flag.Parse()
+	if flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Stdout)
+	// Close returns before the peer has everything. CloseIdle waits until it has.
+	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
+		fmt.Fprintln(os.Stderr, "file_transfer:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) (err error) {
 	sum := sha256.New()
 	var n int64
-	if *host == "" {
-		n, err = receive(ctx, net.JoinHostPort(*bind, *port), *name, sum)
-	} else {
-		n, err = send(ctx, net.JoinHostPort(*host, *port), *file, sum)
+	switch {
+	case *server == "" && *output != "":
+		n, err = receive(ctx, net.JoinHostPort(*bind, *port), *output, sum)
+	case *server != "" && *file != "":
+		n, err = send(ctx, net.JoinHostPort(*server, *port), *file, sum)
+	default:
+		return errors.New("want -o, or -s and -f")
 	}
 	if err != nil {
 		return fmt.Errorf("after %d bytes: %w", n, err)
@@ -68,7 +88,8 @@ func receive(ctx context.Context, addr, name string, sum hash.Hash) (n int64, er
 		return 0, err
 	}
 	defer s.Close()
-	return io.Copy(io.MultiWriter(f, sum), s) // from the blocks in which it came
+	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+	return io.Copy(io.MultiWriter(f, sum), s) // from the blocks in which it arrived
 }
 
 // send sends a file and waits until the peer has closed, which it does after the last byte.
@@ -83,7 +104,8 @@ func send(ctx context.Context, addr, name string, sum hash.Hash) (int64, error) 
 		return 0, err
 	}
 	defer s.Close()
-	n, err := io.Copy(s, io.TeeReader(f, sum)) // into the blocks in which it leaves
+	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+	n, err := io.Copy(s, io.TeeReader(f, sum)) // into the blocks from which it is sent
 	if err != nil {
 		return n, err
 	}

@@ -1,49 +1,82 @@
 // Http serves a folder over RDMA, and gets files of one: net/http on streams of package rdma.
 //
-//	http -d FOLDER             serves any number of clients
-//	http -s HOST -g NAME       prints a file
+//	http -d FOLDER          serves any number of clients
+//	http -s HOST -g NAME    prints a file
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
-func main() { cm.Main("http", run) }
+const synopsis = `http -d FOLDER          serves any number of clients
+http -s HOST -g NAME    prints a file
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	f := cm.Flags("http")
-	host := f.StringP("server", "s", "", "`address` of the server; without it, be one")
-	bind := f.StringP("bind", "b", "", "`address` to serve at; without it, all")
-	port := f.StringP("port", "p", "7475", "`port` of the server")
-	folder := f.StringP("dir", "d", ".", "`folder` to serve")
-	name := f.StringP("get", "g", "", "`name` of the file to get")
-	if err := cm.Parse(f, args, "http -d FOLDER\nhttp -s HOST -g NAME\n", func() error { return nil }); err != nil {
-		return err
+`
+
+var (
+	server = flag.String("s", "", "`address` of the server; without it, be one")
+	bind   = flag.String("b", "", "`address` to serve at; without it, all")
+	port   = flag.String("p", "7475", "`port` of the server")
+	folder = flag.String("d", ".", "`folder` to serve")
+	name   = flag.String("g", "", "`name` of the file to get")
+)
+
+func main() {
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), synopsis)
+		flag.PrintDefaults()
 	}
-	defer func() { err = errors.Join(err, rdma.CloseIdle()) }()
-	if *host == "" {
-		return serve(ctx, net.JoinHostPort(*bind, *port), http.FileServer(http.Dir(*folder)), out)
+	flag.Parse()
+	if flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
 	}
-	return get(ctx, url.URL{Scheme: "http", Host: net.JoinHostPort(*host, *port), Path: *name}, out)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Stdout)
+	// Close returns before the peer has everything. CloseIdle waits until it has.
+	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
+		fmt.Fprintln(os.Stderr, "http:", err)
+		os.Exit(1)
+	}
 }
 
+func run(ctx context.Context, out io.Writer) error {
+	if *server == "" {
+		return serve(ctx, net.JoinHostPort(*bind, *port), http.FileServer(http.Dir(*folder)), out)
+	}
+	return get(ctx, url.URL{Scheme: "http", Host: net.JoinHostPort(*server, *port), Path: *name}, out)
+}
+
+// serve serves clients until ctx ends.
 func serve(ctx context.Context, addr string, h http.Handler, out io.Writer) error {
 	l, err := rdma.ListenStream(ctx, addr, nil)
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	fmt.Fprintf(out, "serving at %v\n", l.Addr())
-	return http.Serve(l, h)
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done(): // interrupted, as intended: replies that have begun are sent
+		return srv.Shutdown(context.WithoutCancel(ctx))
+	}
 }
 
 func get(ctx context.Context, from url.URL, out io.Writer) error {

@@ -1,45 +1,68 @@
 // Kv is a key-value store in memory, and its client. A request is a call of package rdma.
 //
-//	kv                             serves any number of clients
-//	kv -s HOST -k KEY -v VALUE     sets a key
-//	kv -s HOST -k KEY              prints its value
-//	kv -s HOST -c 100 -C 1000      sets and gets 1000 keys with each of 100 clients
+//	kv                            serves any number of clients
+//	kv -s HOST -k KEY -v VALUE    sets a key
+//	kv -s HOST -k KEY             prints its value
+//	kv -s HOST -c 100 -C 1000     sets and gets 1000 keys with each of 100 clients
 package main
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
-func main() { cm.Main("kv", run) }
+const synopsis = `kv                            serves any number of clients
+kv -s HOST -k KEY -v VALUE    sets a key
+kv -s HOST -k KEY             prints its value
+kv -s HOST -c 100 -C 1000     sets and gets 1000 keys with each of 100 clients
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	f := cm.Flags("kv")
-	host := f.StringP("server", "s", "", "`address` of the server; without it, be one")
-	bind := f.StringP("bind", "b", "", "`address` to serve at; without it, all")
-	port := f.StringP("port", "p", "7473", "`port` of the server")
-	key := f.StringP("key", "k", "", "`key` to set or get")
-	value := f.StringP("value", "v", "", "`value` to set it to")
-	clients := f.IntP("clients", "c", 1, "`number` of clients, without -k")
-	count := f.IntP("count", "C", 1000, "`number` of keys of each client, without -k")
-	err = cm.Parse(f, args, "kv\nkv -s HOST -k KEY [-v VALUE]\nkv -s HOST [-c CLIENTS] [-C COUNT]\n", func() error {
-		return errors.Join(cm.Within("-c", *clients, 1, 1000), cm.Within("-C", *count, 1, 1<<20))
-	})
-	if err != nil {
-		return err
+`
+
+var (
+	server  = flag.String("s", "", "`address` of the server; without it, be one")
+	bind    = flag.String("b", "", "`address` to serve at; without it, all")
+	port    = flag.String("p", "7473", "`port` of the server")
+	key     = flag.String("k", "", "`key` to set or get")
+	value   = flag.String("v", "", "`value` to set it to")
+	clients = flag.Int("c", 1, "`number` of clients, without -k")
+	count   = flag.Int("C", 1000, "`number` of keys of each client, without -k")
+)
+
+func main() {
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), synopsis)
+		flag.PrintDefaults()
 	}
-	defer func() { err = errors.Join(err, rdma.CloseIdle()) }()
-	addr := net.JoinHostPort(*host, *port)
+	flag.Parse()
+	if flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Stdout)
+	// Close returns before the peer has everything. CloseIdle waits until it has.
+	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
+		fmt.Fprintln(os.Stderr, "kv:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	addr := net.JoinHostPort(*server, *port)
 	switch {
-	case *host == "":
+	case *server == "":
 		return serve(ctx, net.JoinHostPort(*bind, *port), out)
 	case *key == "":
 		return load(ctx, addr, *clients, *count, out)
@@ -49,7 +72,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	defer c.Close()
-	if f.Changed("value") {
+	if *value != "" {
 		return c.set(ctx, *key, []byte(*value))
 	}
 	got, err := c.get(ctx, *key)
@@ -65,6 +88,7 @@ type store struct {
 	values map[string][]byte
 }
 
+// serve serves clients until ctx ends.
 func serve(ctx context.Context, addr string, out io.Writer) error {
 	l, err := rdma.Listen(ctx, addr, nil)
 	if err != nil {
@@ -73,15 +97,22 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	defer l.Close()
 	fmt.Fprintf(out, "serving at %v\n", l.Addr())
 	s := store{values: make(map[string][]byte)}
+	var clients sync.WaitGroup
+	defer clients.Wait()
 	for {
 		c, err := l.Accept(ctx)
+		if ctx.Err() != nil {
+			return nil // interrupted, as intended
+		}
 		if err != nil {
 			return err
 		}
-		go func() {
-			_ = rdma.Serve(ctx, c, s.answer) // it has ended: the client has left or is gone
-			_ = c.Close()
-		}()
+		clients.Go(func() {
+			defer c.Close()
+			if err := rdma.Serve(ctx, c, s.answer); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(os.Stderr, "%v: %v\n", c.RemoteAddr(), err)
+			}
+		})
 	}
 }
 
@@ -94,12 +125,12 @@ func (s *store) answer(_ context.Context, m *rdma.Message) ([]byte, error) {
 		if v, ok := s.values[string(rest)]; ok {
 			return v, nil // set replaces values, and changes none
 		}
-		return nil, fmt.Errorf("no key %q", rest)
+		return nil, fmt.Errorf("no key %q", rest) // the caller gets a *rdma.CallError
 	case "set":
 		key, value, _ := bytes.Cut(rest, []byte{0})
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.values[string(key)] = bytes.Clone(value)
+		s.values[string(key)] = bytes.Clone(value) // the message's memory is used again
 		return nil, nil
 	}
 	return nil, fmt.Errorf("operation %q: want get or set", op)
@@ -133,7 +164,7 @@ func (c client) set(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-// load sets and gets keys with many clients at a time, and looks at what it gets.
+// load sets and gets keys with many clients at a time, and checks the values.
 func load(ctx context.Context, addr string, clients, count int, out io.Writer) error {
 	errs := make(chan error)
 	for n := range clients {

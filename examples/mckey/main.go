@@ -12,15 +12,33 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
-	"github.com/pureverbs/pureverbs/examples/internal/pingpong"
+	"github.com/spf13/pflag"
+
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() { cm.Main("mckey", run) }
+func main() {
+	o, err := parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "mckey: %v\nmckey -h lists the options\n", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "mckey:", err)
+		os.Exit(1)
+	}
+}
+
+// grh is the size of the header in front of each datagram that is received.
+const grh = 40
 
 type options struct {
 	group             netip.Addr
@@ -34,7 +52,8 @@ type options struct {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	f := cm.Flags("mckey")
+	f := pflag.NewFlagSet("mckey", pflag.ExitOnError)
+	f.SortFlags = false
 	f.StringVarP(&o.groupArg, "group", "m", "", "multicast `address`")
 	f.BoolVarP(&o.send, "send", "s", false, "send to the group (default: receive)")
 	f.StringVarP(&o.fromArg, "bind", "b", "", "local `address` (default: chosen by the route to the group)")
@@ -44,42 +63,52 @@ func parse(args []string) (*options, error) {
 	f.BoolVarP(&o.verify, "verify", "V", false, "check every byte; the sender has to be one of these examples")
 	f.DurationVar(&o.settle, "settle", 3*time.Second, "`time` for switches to learn of the group, before sending")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a datagram")
-	err := cm.Parse(f, args, "mckey -m GROUP [options]\nmckey -m GROUP -s [options]\n", func() (err error) {
-		if o.group, err = netip.ParseAddr(o.groupArg); err != nil || !o.group.IsMulticast() {
-			return fmt.Errorf("-m %q: want a multicast address, as 239.1.2.3", o.groupArg)
+	f.Usage = func() {
+		fmt.Fprint(f.Output(), "mckey -m GROUP [options]\nmckey -m GROUP -s [options]\n\n", f.FlagUsages())
+	}
+	_ = f.Parse(args) // it exits when it fails
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
+	}
+	var err error
+	if o.group, err = netip.ParseAddr(o.groupArg); err != nil || !o.group.IsMulticast() {
+		return nil, fmt.Errorf("-m %q: want a multicast address, as 239.1.2.3", o.groupArg)
+	}
+	if o.fromArg != "" {
+		ip, err := netip.ParseAddr(o.fromArg)
+		if err != nil {
+			return nil, fmt.Errorf("-b: %w", err)
 		}
-		if o.fromArg != "" {
-			ip, err := netip.ParseAddr(o.fromArg)
-			if err != nil {
-				return fmt.Errorf("-b: %w", err)
-			}
-			o.from = netip.AddrPortFrom(ip, 0)
-		}
-		if o.sendOnly && !o.send {
-			return errors.New("-o: want -s too")
-		}
-		return errors.Join(
-			cm.Within("-C", o.count, 1, 1<<14),
-			cm.Within("-S", o.size, 1, 1<<16))
-	})
-	return o, err
+		o.from = netip.AddrPortFrom(ip, 0)
+	}
+	if o.sendOnly && !o.send {
+		return nil, errors.New("-o: want -s too")
+	}
+	return o, errors.Join(
+		within("-C", o.count, 1, 1<<14),
+		within("-S", o.size, 1, 1<<16))
 }
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	o, err := parse(args)
-	if err != nil {
-		return err
+func within(flag string, n, least, most int) error {
+	if n < least || n > most {
+		return fmt.Errorf("%s %d: want %d to %d", flag, n, least, most)
 	}
+	return nil
+}
+
+func run(ctx context.Context, o *options, out io.Writer) (err error) {
+	// Each object is closed at the end, children before parents.
+	closing := func(c io.Closer) { err = errors.Join(err, c.Close()) }
 	ch, err := rdmacm.NewEventChannel()
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(ch, &err)
+	defer closing(ch)
 	id, err := ch.CreateID(rdmacm.PortSpaceUDP)
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(id, &err)
+	defer closing(id)
 
 	// The address determines the device.
 	if err := id.ResolveAddr(o.from, netip.AddrPortFrom(o.group, 0), 2*time.Second); err != nil {
@@ -92,30 +121,30 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := cm.FitsMTU(dev, id.Port(), o.size); err != nil {
+	if err := fitsMTU(dev, id.Port(), o.size); err != nil {
 		return err
 	}
 	pd, err := dev.AllocPD()
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(pd, &err)
-	slot := cm.GRHSize + o.size
+	defer closing(pd)
+	slot := grh + o.size
 	mr, err := pd.AllocMR(o.count*slot, ibv.LocalWrite, nil)
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(mr, &err)
+	defer closing(mr)
 	cq, err := dev.CreateCQ(o.count, nil)
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(cq, &err)
+	defer closing(cq)
 	qp, err := pd.CreateQP(cq, cq, &ibv.QPOptions{Type: ibv.UD, MaxSendWR: o.count, MaxRecvWR: o.count})
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(qp, &err)
+	defer closing(qp)
 	if err := id.BringUp(qp, nil); err != nil {
 		return err
 	}
@@ -148,14 +177,14 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		if err != nil {
 			return err
 		}
-		defer pingpong.Close(ah, &err)
+		defer closing(ah)
 		select {
 		case <-time.After(o.settle):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		for n := range o.count {
-			cm.Fill(mr.Bytes()[n*slot:][:o.size], n)
+			copy(mr.Bytes()[n*slot:], pattern(o.size, n))
 			if _, err := qp.PostSend([]ibv.SendWR{{
 				Opcode: ibv.OpSendImm, Flags: ibv.Signaled, SGEs: []ibv.SGE{mr.SGE(n*slot, o.size)}, Imm: qp.Num(),
 				AH: ah, RemoteQPN: group.QPN, RemoteQKey: group.QKey,
@@ -172,20 +201,20 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 
 	for n := range o.count {
-		wc, err := cm.NextOf(ctx, cq, o.timeout)
+		wc, err := o.next(ctx, cq)
 		if err != nil {
 			return fmt.Errorf("datagram %d: %w", n, err)
 		}
 		if o.send {
 			continue
 		}
-		datagram := mr.Bytes()[int(wc.ID)*slot:][cm.GRHSize:wc.ByteLen]
+		datagram := mr.Bytes()[int(wc.ID)*slot:][grh:wc.ByteLen]
 		if len(datagram) != o.size {
 			return fmt.Errorf("datagram %d has %d bytes, want %d: give both sides the same -S", n,
 				len(datagram), o.size)
 		}
 		if o.verify {
-			if err := cm.Check(datagram, n); err != nil {
+			if err := verify(datagram, n); err != nil {
 				return err
 			}
 		}
@@ -218,4 +247,50 @@ func report(out io.Writer, o *options) {
 	default:
 		fmt.Fprintf(out, "%d datagrams received\n", o.count)
 	}
+}
+
+// next waits for the next completion, which must be a success, for as long as --timeout says.
+func (o *options) next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("nothing for %v: the peer is gone or stuck, or a "+
+		"datagram was lost (--timeout waits longer)", o.timeout))
+	defer cancel()
+	var wc [1]ibv.WC
+	if _, err := cq.Wait(ctx, wc[:]); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return wc[0], err
+	}
+	return wc[0], wc[0].Err()
+}
+
+// pattern returns the contents of message n: different from byte to byte and from message to message.
+func pattern(size, n int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(i)*7 + byte(i>>8)*13 + byte(n)*29 + byte(n>>8)*31 + 1
+	}
+	return b
+}
+
+func verify(b []byte, n int) error {
+	for i, want := range pattern(len(b), n) {
+		if b[i] != want {
+			return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples too?)", n, i,
+				b[i], want)
+		}
+	}
+	return nil
+}
+
+// fitsMTU checks that a datagram fits in one packet.
+func fitsMTU(dev *ibv.Device, port uint8, size int) error {
+	p, err := dev.QueryPort(port)
+	if err != nil {
+		return err
+	}
+	if mtu := p.ActiveMTU.Bytes(); size > mtu {
+		return fmt.Errorf("-S %d: a datagram fits in one packet, and the MTU of the port is %d", size, mtu)
+	}
+	return nil
 }

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"errors"
-	"io"
 	"strings"
 	"testing"
-
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
 )
 
 func TestRun_Usage(t *testing.T) {
@@ -19,9 +15,7 @@ func TestRun_Usage(t *testing.T) {
 		"-m 239.1.2.3 -C 16385":  "-C 16385: want 1 to 16384",
 		"-m 239.1.2.3 elsewhere": `"elsewhere": no arguments`,
 	} {
-		var usage *cm.UsageError
-		if err := run(t.Context(), strings.Fields(args), io.Discard); !errors.As(err, &usage) ||
-			!strings.Contains(err.Error(), want) {
+		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("mckey %s: %v, want %q", args, err, want)
 		}
 	}

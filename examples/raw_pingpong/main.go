@@ -16,8 +16,12 @@ import (
 	"io"
 	"math"
 	"net"
+	"os"
+	"os/signal"
+	"syscall"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
+	"github.com/spf13/pflag"
+
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
@@ -31,11 +35,24 @@ type options struct {
 	rxFrames        int
 }
 
-func main() { cm.Main("raw_pingpong", run) }
+func main() {
+	o, err := parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "raw_pingpong: %v\nraw_pingpong -h lists the options\n", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "raw_pingpong:", err)
+		os.Exit(1)
+	}
+}
 
 func parse(args []string) (*options, error) {
 	o := &options{rxFrames: 16}
-	f := cm.Flags("raw_pingpong")
+	f := pflag.NewFlagSet("raw_pingpong", pflag.ExitOnError)
+	f.SortFlags = false
 	f.StringVarP(&o.device, "ib-dev", "d", "", "`device` (default the first)")
 	f.Uint8VarP(&o.port, "ib-port", "i", 1, "`port` of the device")
 	f.StringVarP(&o.ownArg, "source_mac", "B", "", "own Ethernet `address`")
@@ -45,21 +62,26 @@ func parse(args []string) (*options, error) {
 	f.IntVarP(&o.n, "iters", "n", 1000, "`number` of frames each way")
 	f.IntVarP(&o.size, "size", "s", 64, "`bytes` of a frame, with its header")
 	forms := "raw_pingpong -B MAC -E MAC --server [options]\nraw_pingpong -B MAC -E MAC --client [options]\n"
-	err := cm.Parse(f, args, forms, func() error {
-		if o.server == o.client {
-			return errors.New("want one of --server and --client")
-		}
-		return errors.Join(address("-B", o.ownArg, &o.own), address("-E", o.peerArg, &o.peer),
-			cm.Within("-n", o.n, 1, math.MaxInt32), cm.Within("-s", o.size, header, slot))
-	})
-	return o, err
+	f.Usage = func() { fmt.Fprint(f.Output(), forms, f.FlagUsages()) }
+	_ = f.Parse(args) // it exits when it fails
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
+	}
+	if o.server == o.client {
+		return nil, errors.New("want one of --server and --client")
+	}
+	return o, errors.Join(address("-B", o.ownArg, &o.own), address("-E", o.peerArg, &o.peer),
+		within("-n", o.n, 1, math.MaxInt32), within("-s", o.size, header, slot))
 }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
-	o, err := parse(args)
-	if err != nil {
-		return err
+func within(flag string, n, least, most int) error {
+	if n < least || n > most {
+		return fmt.Errorf("%s %d: want %d to %d", flag, n, least, most)
 	}
+	return nil
+}
+
+func run(ctx context.Context, o *options, out io.Writer) error {
 	return play(ctx, o, out)
 }
 

@@ -7,30 +7,40 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
-	"github.com/pureverbs/pureverbs/examples/internal/pingpong"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() { cm.Main("rdma_client", run) }
+var (
+	host  = flag.String("s", "127.0.0.1", "`address` of the server")
+	port  = flag.String("p", "7471", "`port` of the server")
+	limit = flag.Duration("timeout", 30*time.Second, "longest `time` without a reply")
+)
+
+func main() {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "rdma_client:", err)
+		os.Exit(1)
+	}
+}
 
 // Messages have this size on both sides.
 const size = 16
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	f := cm.Flags("rdma_client")
-	host := f.StringP("server", "s", "127.0.0.1", "`address` of the server")
-	port := f.StringP("port", "p", "7471", "`port` of the server")
-	limit := f.Duration("timeout", 30*time.Second, "longest `time` without an answer")
-	if err := cm.Parse(f, args, "rdma_client [options]\n", func() error { return nil }); err != nil {
-		return err
-	}
+func run(ctx context.Context, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, *limit)
 	defer cancel()
 
@@ -50,7 +60,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(c, &err)
+	defer func() { err = errors.Join(err, c.Close()) }()
 
 	// A short message goes into the work request itself, and needs no MR.
 	hello := make([]byte, size)
@@ -59,7 +69,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	for range 2 { // the completion of the send, and the answer
-		wc, err := cm.Next(ctx, c, *limit)
+		wc, err := next(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -69,4 +79,17 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		}
 	}
 	return c.Shutdown(ctx)
+}
+
+// next waits for the next completion, which must be a success.
+func next(ctx context.Context, c *rdmacm.Conn) (ibv.WC, error) {
+	var wc [1]ibv.WC
+	_, err := c.CQ().Wait(ctx, wc[:])
+	if err == nil {
+		err = wc[0].Err()
+	}
+	if err != nil && c.Err() != nil {
+		err = c.Err() // the connection has ended, which flushes work requests
+	}
+	return wc[0], err
 }

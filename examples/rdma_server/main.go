@@ -6,35 +6,45 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
-	"github.com/pureverbs/pureverbs/examples/internal/pingpong"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() { cm.Main("rdma_server", run) }
+var (
+	host  = flag.String("s", "", "`address` to listen on (default all)")
+	port  = flag.String("p", "7471", "`port` to listen on")
+	limit = flag.Duration("timeout", 30*time.Second, "longest `time` without a message, once a client is there")
+)
+
+func main() {
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "rdma_server:", err)
+		os.Exit(1)
+	}
+}
 
 // Messages have this size on both sides.
 const size = 16
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	f := cm.Flags("rdma_server")
-	host := f.StringP("server", "s", "", "`address` to listen on (default all)")
-	port := f.StringP("port", "p", "7471", "`port` to listen on")
-	limit := f.Duration("timeout", 30*time.Second, "longest `time` without a message, once a client is there")
-	if err := cm.Parse(f, args, "rdma_server [options]\n", func() error { return nil }); err != nil {
-		return err
-	}
+func run(ctx context.Context, out io.Writer) (err error) {
 	l, err := rdmacm.Listen(ctx, net.JoinHostPort(*host, *port), nil)
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(l, &err)
+	defer func() { err = errors.Join(err, l.Close()) }()
 	fmt.Fprintf(out, "listening on %v\n", l.Addr())
 	request, err := l.Next(ctx)
 	if err != nil {
@@ -57,9 +67,11 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(c, &err)
+	defer func() { err = errors.Join(err, c.Close()) }()
 
-	wc, err := cm.Next(ctx, c, *limit)
+	ctx, cancel := context.WithTimeout(ctx, *limit)
+	defer cancel()
+	wc, err := next(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -72,6 +84,19 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if _, err := c.QP().PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled, Inline: hello}}); err != nil {
 		return err
 	}
-	_, err = cm.Next(ctx, c, *limit) // complete: the client has it
+	_, err = next(ctx, c) // complete: the client has it
 	return err
+}
+
+// next waits for the next completion, which must be a success.
+func next(ctx context.Context, c *rdmacm.Conn) (ibv.WC, error) {
+	var wc [1]ibv.WC
+	_, err := c.CQ().Wait(ctx, wc[:])
+	if err == nil {
+		err = wc[0].Err()
+	}
+	if err != nil && c.Err() != nil {
+		err = c.Err() // the connection has ended, which flushes work requests
+	}
+	return wc[0], err
 }

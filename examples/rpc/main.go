@@ -1,54 +1,79 @@
-// Rpc calls functions of another process with net/rpc, over a stream of package rdma: what speaks through a net.Conn
-// needs no change.
+// Rpc calls functions of another process with net/rpc, over a stream of package rdma. A protocol that
+// needs only a net.Conn needs no change.
 //
-//	rpc                        serves any number of clients
-//	rpc -s HOST -a 6 -b 7      has the server multiply
+//	rpc                      serves any number of clients
+//	rpc -s HOST -a 6 -b 7    has the server multiply
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/rpc"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
 	"github.com/pureverbs/pureverbs/rdma"
 )
 
-func main() { cm.Main("rpc", run) }
+const synopsis = `rpc                      serves any number of clients
+rpc -s HOST -a 6 -b 7    has the server multiply
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	f := cm.Flags("rpc")
-	host := f.StringP("server", "s", "", "`address` of the server; without it, be one")
-	bind := f.String("bind", "", "`address` to serve at; without it, all")
-	port := f.StringP("port", "p", "7474", "`port` of the server")
-	var factors Factors
-	f.IntVarP(&factors.A, "first", "a", 6, "first `factor`")
-	f.IntVarP(&factors.B, "second", "b", 7, "second `factor`")
-	if err := cm.Parse(f, args, "rpc\nrpc -s HOST -a NUMBER -b NUMBER\n", func() error { return nil }); err != nil {
-		return err
+`
+
+var (
+	server = flag.String("s", "", "`address` of the server; without it, be one")
+	bind   = flag.String("bind", "", "`address` to serve at; without it, all")
+	port   = flag.String("p", "7474", "`port` of the server")
+	first  = flag.Int("a", 6, "first `factor`")
+	second = flag.Int("b", 7, "second `factor`")
+)
+
+func main() {
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), synopsis)
+		flag.PrintDefaults()
 	}
-	defer func() { err = errors.Join(err, rdma.CloseIdle()) }()
-	if *host == "" {
+	flag.Parse()
+	if flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Stdout)
+	// Close returns before the peer has everything. CloseIdle waits until it has.
+	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
+		fmt.Fprintln(os.Stderr, "rpc:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	if *server == "" {
 		return serve(ctx, net.JoinHostPort(*bind, *port), out)
 	}
-	s, err := rdma.DialStream(ctx, net.JoinHostPort(*host, *port), nil)
+	s, err := rdma.DialStream(ctx, net.JoinHostPort(*server, *port), nil)
 	if err != nil {
 		return err
 	}
 	c := rpc.NewClient(s)
 	defer c.Close()
 	var product int
-	if err := c.Call("Arith.Multiply", factors, &product); err != nil {
+	if err := c.Call("Arith.Multiply", Factors{*first, *second}, &product); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d times %d is %d\n", factors.A, factors.B, product)
+	fmt.Fprintf(out, "%d times %d is %d\n", *first, *second, product)
 	return nil
 }
 
+// serve serves clients until ctx ends.
 func serve(ctx context.Context, addr string, out io.Writer) error {
 	l, err := rdma.ListenStream(ctx, addr, nil)
 	if err != nil {
@@ -60,12 +85,20 @@ func serve(ctx context.Context, addr string, out io.Writer) error {
 	if err := srv.Register(Arith{}); err != nil {
 		return err
 	}
+	var clients sync.WaitGroup
+	defer clients.Wait()
 	for {
 		s, err := l.AcceptStream(ctx)
+		if ctx.Err() != nil {
+			return nil // interrupted, as intended
+		}
 		if err != nil {
 			return err
 		}
-		go srv.ServeConn(s) // which closes it
+		clients.Go(func() {
+			defer context.AfterFunc(ctx, func() { _ = s.Close() })()
+			srv.ServeConn(s) // it closes s
+		})
 	}
 }
 

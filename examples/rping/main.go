@@ -24,32 +24,49 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
-	"github.com/pureverbs/pureverbs/examples/internal/pingpong"
+	"github.com/spf13/pflag"
+
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() { cm.Main("rping", run) }
+func main() {
+	o, err := parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "rping: %v\nrping -h lists the options\n", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "rping:", err)
+		os.Exit(1)
+	}
+}
 
 type options struct {
-	server, client     bool
-	addr, source, port string
-	count, size        int
-	persistent         bool
-	verbose, verify    bool
-	timeout            time.Duration
+	server, client  bool
+	addr, port      string
+	source          netip.Addr
+	count, size     int
+	persistent      bool
+	verbose, verify bool
+	timeout         time.Duration
 }
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	f := cm.Flags("rping")
+	f := pflag.NewFlagSet("rping", pflag.ExitOnError)
+	f.SortFlags = false
 	f.BoolVarP(&o.server, "server", "s", false, "wait for a client")
 	f.BoolVarP(&o.client, "client", "c", false, "connect to a server")
 	f.StringVarP(&o.addr, "address", "a", "", "`address` of the server, or to listen on (default all)")
-	f.StringVarP(&o.source, "source", "I", "", "`address` that the client comes from")
+	source := f.StringP("source", "I", "", "`address` that the client comes from")
 	f.StringVarP(&o.port, "port", "p", "7174", "`port` of the server")
 	f.IntVarP(&o.count, "count", "C", 0, "`number` of pings of a client (default for ever)")
 	f.IntVarP(&o.size, "size", "S", 64, "`bytes` in a ping of a client; a server takes any")
@@ -57,29 +74,41 @@ func parse(args []string) (*options, error) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show the pings")
 	f.BoolVarP(&o.verify, "verify", "V", false, "check every byte: a client what comes back, a server what it reads")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without an answer")
-	err := cm.Parse(f, args, "rping -s [options]\nrping -c -a HOST [options]\n", func() error {
-		switch {
-		case o.server == o.client:
-			return errors.New("want either -s or -c")
-		case o.client && o.addr == "":
-			return errors.New("-c: want -a with the address of the server")
-		case o.client && o.persistent:
-			return errors.New("-P is for -s")
-		case o.timeout <= 0:
-			return fmt.Errorf("--timeout %v: want more than 0", o.timeout)
+	f.Usage = func() { fmt.Fprint(f.Output(), "rping -s [options]\nrping -c -a HOST [options]\n\n", f.FlagUsages()) }
+	_ = f.Parse(args) // it exits when it fails
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
+	}
+	switch {
+	case o.server == o.client:
+		return nil, errors.New("want either -s or -c")
+	case o.client && o.addr == "":
+		return nil, errors.New("-c: want -a with the address of the server")
+	case o.client && o.persistent:
+		return nil, errors.New("-P is for -s")
+	case o.timeout <= 0:
+		return nil, fmt.Errorf("--timeout %v: want more than 0", o.timeout)
+	}
+	if *source != "" {
+		var err error
+		if o.source, err = netip.ParseAddr(*source); err != nil {
+			return nil, fmt.Errorf("-I: %w", err)
 		}
-		return errors.Join(
-			cm.Within("-S", o.size, minSize, maxSize),
-			cm.Within("-C", o.count, 0, math.MaxInt32))
-	})
-	return o, err
+	}
+	return o, errors.Join(
+		within("-S", o.size, minSize, maxSize),
+		within("-C", o.count, 0, math.MaxInt32))
 }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
-	o, err := parse(args)
+func within(flag string, n, least, most int) error {
+	if n < least || n > most {
+		return fmt.Errorf("%s %d: want %d to %d", flag, n, least, most)
+	}
+	return nil
+}
+
+func run(ctx context.Context, o *options, out io.Writer) error {
 	switch {
-	case err != nil:
-		return err
 	case o.client:
 		return ping(ctx, o, out)
 	default:
@@ -90,18 +119,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 func ping(ctx context.Context, o *options, out io.Writer) (err error) {
 	s := &session{o: o, out: out}
 	opt := s.options()
-	if o.source != "" {
-		ip, err := netip.ParseAddr(o.source)
-		if err != nil {
-			return &cm.UsageError{Err: fmt.Errorf("-I: %w", err)}
-		}
-		opt.LocalAddr = netip.AddrPortFrom(ip, 0)
+	if o.source.IsValid() {
+		opt.LocalAddr = netip.AddrPortFrom(o.source, 0)
 	}
 	c, err := rdmacm.Dial(ctx, net.JoinHostPort(o.addr, o.port), opt)
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(c, &err)
+	defer func() { err = errors.Join(err, c.Close()) }()
 	n := 0
 	for ; o.count == 0 || n < o.count; n++ {
 		if err := s.ping(ctx, n); err != nil {
@@ -122,7 +147,7 @@ func serve(ctx context.Context, o *options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(l, &err)
+	defer func() { err = errors.Join(err, l.Close()) }()
 	fmt.Fprintf(out, "listening on %v\n", l.Addr())
 	var clients sync.WaitGroup
 	defer clients.Wait()
@@ -152,7 +177,7 @@ func answer(ctx context.Context, request *rdmacm.Request, o *options, out io.Wri
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(c, &err)
+	defer func() { err = errors.Join(err, c.Close()) }()
 	for n := 0; ; n++ {
 		switch err := s.answer(ctx, n); {
 		case errors.Is(err, errEnd):

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"errors"
-	"io"
 	"strings"
 	"testing"
-
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
 )
 
 func TestRun_Usage(t *testing.T) {
@@ -22,9 +18,7 @@ func TestRun_Usage(t *testing.T) {
 		"-c -a 10.0.0.1 -I somewhere": "-I: ",
 		"-s here":                     `"here": no arguments`,
 	} {
-		var usage *cm.UsageError
-		if err := run(t.Context(), strings.Fields(args), io.Discard); !errors.As(err, &usage) ||
-			!strings.Contains(err.Error(), want) {
+		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rping %s: %v, want %q", args, err, want)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -172,7 +171,7 @@ func (s *session) rdma(ctx context.Context, op ibv.Opcode, r region) error {
 
 // completion waits for a completion, and copies a received message out of its buffer.
 func (s *session) completion(ctx context.Context) (ibv.WC, error) {
-	wc, err := cm.Next(ctx, s.c, s.o.timeout)
+	wc, err := s.next(ctx)
 	if err != nil || wc.Opcode != ibv.WCRecv {
 		return wc, err
 	}
@@ -185,6 +184,25 @@ func (s *session) completion(ctx context.Context) (ibv.WC, error) {
 		size: int(binary.BigEndian.Uint32(b[12:])),
 	})
 	return wc, s.expect()
+}
+
+// next waits for a completion of the connection, which must be a success, for as long as --timeout says.
+func (s *session) next(ctx context.Context) (ibv.WC, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.o.timeout, fmt.Errorf("nothing for %v: the peer is gone or stuck ("+
+		"--timeout waits longer)", s.o.timeout))
+	defer cancel()
+	var wc [1]ibv.WC
+	_, err := s.c.CQ().Wait(ctx, wc[:])
+	switch {
+	case ctx.Err() != nil:
+		return wc[0], context.Cause(ctx)
+	case err == nil:
+		err = wc[0].Err()
+	}
+	if err != nil && s.c.Err() != nil {
+		err = s.c.Err() // the connection has ended, which flushes work requests
+	}
+	return wc[0], err
 }
 
 // text returns the bytes before the first zero byte.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"time"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
@@ -27,13 +27,13 @@ type matose struct {
 }
 
 func (m *matose) client(ctx context.Context) error {
-	to, err := cm.Resolve(ctx, m.o.server, m.o.port)
+	to, err := resolve(ctx, m.o.server, m.o.port)
 	if err != nil {
 		return err
 	}
 	var from netip.AddrPort
 	if m.o.bind != "" {
-		if from, err = cm.Resolve(ctx, m.o.bind, "0"); err != nil {
+		if from, err = resolve(ctx, m.o.bind, "0"); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (m *matose) client(ctx context.Context) error {
 }
 
 func (m *matose) server(ctx context.Context, out io.Writer) (err error) {
-	at, err := cm.Resolve(ctx, m.o.bind, m.o.port)
+	at, err := resolve(ctx, m.o.bind, m.o.port)
 	if err != nil {
 		return err
 	}
@@ -240,4 +240,18 @@ func (m *matose) close() (err error) {
 		err = errors.Join(err, m.ch.Close())
 	}
 	return err
+}
+
+// resolve looks up a name, or reads an address, and a port. An empty host is any address of this machine.
+func resolve(ctx context.Context, host, port string) (netip.AddrPort, error) {
+	ip := netip.IPv4Unspecified()
+	if host != "" {
+		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		if err != nil {
+			return netip.AddrPort{}, err
+		}
+		ip = ips[0].Unmap()
+	}
+	n, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
+	return netip.AddrPortFrom(ip, uint16(n)), err
 }

@@ -13,13 +13,29 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
+	"github.com/spf13/pflag"
+
 	"github.com/pureverbs/pureverbs/ibv"
 )
 
-func main() { cm.Main("ucmatose", run) }
+func main() {
+	o, err := parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "ucmatose: %v\nucmatose -h lists the options\n", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "ucmatose:", err)
+		os.Exit(1)
+	}
+}
 
 type options struct {
 	server, bind, port       string
@@ -31,7 +47,8 @@ type options struct {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	f := cm.Flags("ucmatose")
+	f := pflag.NewFlagSet("ucmatose", pflag.ExitOnError)
+	f.SortFlags = false
 	f.StringVarP(&o.server, "server", "s", "", "`address` of the server (default: be the server)")
 	f.StringVarP(&o.bind, "bind", "b", "", "`address` to come from, or to listen on (default all)")
 	f.StringVarP(&o.port, "port", "p", "7471", "`port` of the server")
@@ -44,23 +61,28 @@ func parse(args []string) (*options, error) {
 	f.BoolVarP(&o.migrate, "migrate", "m", false, "move the connections to a second event channel")
 	f.BoolVarP(&o.verify, "verify", "V", false, "check every byte; the peer has to be one of these examples")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a message")
-	err := cm.Parse(f, args, "ucmatose [options]\nucmatose -s HOST [options]\n", func() error {
-		return errors.Join(
-			cm.Within("-c", o.connections, 1, 1<<16),
-			cm.Within("-C", o.count, 0, 1<<14),
-			cm.Within("-S", o.size, 1, 1<<20),
-			cm.Within("-C times -S", o.count*o.size, 0, 1<<30),
-			cm.Within("-t", o.tos, -1, math.MaxUint8),
-			cm.Within("-a", o.ackTimeout, -1, 31))
-	})
-	return o, err
+	f.Usage = func() { fmt.Fprint(f.Output(), "ucmatose [options]\nucmatose -s HOST [options]\n\n", f.FlagUsages()) }
+	_ = f.Parse(args) // it exits when it fails
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
+	}
+	return o, errors.Join(
+		within("-c", o.connections, 1, 1<<16),
+		within("-C", o.count, 0, 1<<14),
+		within("-S", o.size, 1, 1<<20),
+		within("-C times -S", o.count*o.size, 0, 1<<30),
+		within("-t", o.tos, -1, math.MaxUint8),
+		within("-a", o.ackTimeout, -1, 31))
 }
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	o, err := parse(args)
-	if err != nil {
-		return err
+func within(flag string, n, least, most int) error {
+	if n < least || n > most {
+		return fmt.Errorf("%s %d: want %d to %d", flag, n, least, most)
 	}
+	return nil
+}
+
+func run(ctx context.Context, o *options, out io.Writer) (err error) {
 	m := &matose{o: o}
 	defer func() { err = errors.Join(err, m.close()) }()
 	if o.server != "" {
@@ -126,7 +148,7 @@ func (c *conn) expect() error {
 func (c *conn) send() error {
 	for n := range c.o.count {
 		at := (c.o.count + n) * c.o.size
-		cm.Fill(c.mr.Bytes()[at:][:c.o.size], n)
+		copy(c.mr.Bytes()[at:], pattern(c.o.size, n))
 		if _, err := c.qp.PostSend([]ibv.SendWR{{Opcode: ibv.OpSend, Flags: ibv.Signaled,
 			SGEs: []ibv.SGE{c.mr.SGE(at, c.o.size)}}}); err != nil {
 			return err
@@ -138,7 +160,7 @@ func (c *conn) send() error {
 // complete waits until that many messages have been sent and received.
 func (c *conn) complete(ctx context.Context, sent, received int) error {
 	for c.sent < sent || c.received < received {
-		wc, err := cm.NextOf(ctx, c.cq, c.o.timeout)
+		wc, err := c.o.next(ctx, c.cq)
 		if err != nil {
 			return fmt.Errorf("%d messages received and %d sent of %d: %w", c.received, c.sent, c.o.count, err)
 		}
@@ -152,7 +174,7 @@ func (c *conn) complete(ctx context.Context, sent, received int) error {
 				c.o.size)
 		}
 		if c.o.verify {
-			if err := cm.Check(message, c.received); err != nil {
+			if err := verify(message, c.received); err != nil {
 				return err
 			}
 		}
@@ -167,4 +189,38 @@ func (c *conn) close() (err error) {
 		err = errors.Join(err, c.opened[i].Close())
 	}
 	return err
+}
+
+// next waits for the next completion, which must be a success, for as long as --timeout says.
+func (o *options) next(ctx context.Context, cq *ibv.CQ) (ibv.WC, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("nothing for %v: the peer is gone or stuck ("+
+		"--timeout waits longer)", o.timeout))
+	defer cancel()
+	var wc [1]ibv.WC
+	if _, err := cq.Wait(ctx, wc[:]); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return wc[0], err
+	}
+	return wc[0], wc[0].Err()
+}
+
+// pattern returns the contents of message n: different from byte to byte and from message to message.
+func pattern(size, n int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(i)*7 + byte(i>>8)*13 + byte(n)*29 + byte(n>>8)*31 + 1
+	}
+	return b
+}
+
+func verify(b []byte, n int) error {
+	for i, want := range pattern(len(b), n) {
+		if b[i] != want {
+			return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples too?)", n, i,
+				b[i], want)
+		}
+	}
+	return nil
 }

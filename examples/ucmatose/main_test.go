@@ -1,12 +1,8 @@
 package main
 
 import (
-	"errors"
-	"io"
 	"strings"
 	"testing"
-
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
 )
 
 func TestUsage(t *testing.T) {
@@ -19,9 +15,7 @@ func TestUsage(t *testing.T) {
 		"-a 32":               "-a 32: want -1 to 31",
 		"-s h there":          `"there": no arguments`,
 	} {
-		var usage *cm.UsageError
-		if err := run(t.Context(), strings.Fields(args), io.Discard); !errors.As(err, &usage) ||
-			!strings.Contains(err.Error(), want) {
+		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ucmatose %s: %v, want %q", args, err, want)
 		}
 	}

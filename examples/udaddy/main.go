@@ -15,17 +15,33 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
-	"github.com/pureverbs/pureverbs/examples/internal/pingpong"
+	"github.com/spf13/pflag"
+
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
 
-func main() { cm.Main("udaddy", run) }
+func main() {
+	o, err := parse(os.Args[1:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "udaddy: %v\nudaddy -h lists the options\n", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "udaddy:", err)
+		os.Exit(1)
+	}
+}
 
 type options struct {
 	server, bind, port       string
+	from                     netip.AddrPort // of a client
 	connections, count, size int
 	verify                   bool
 	timeout                  time.Duration
@@ -33,7 +49,8 @@ type options struct {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	f := cm.Flags("udaddy")
+	f := pflag.NewFlagSet("udaddy", pflag.ExitOnError)
+	f.SortFlags = false
 	f.StringVarP(&o.server, "server", "s", "", "`address` of the server (default: be the server)")
 	f.StringVarP(&o.bind, "bind", "b", "", "`address` to come from, or to listen on (default all)")
 	f.StringVarP(&o.port, "port", "p", "7174", "`port` of the server")
@@ -42,20 +59,33 @@ func parse(args []string) (*options, error) {
 	f.IntVarP(&o.size, "size", "S", 100, "`bytes` in a datagram, the same on both sides")
 	f.BoolVarP(&o.verify, "verify", "V", false, "check every byte; the peer has to be one of these examples")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "longest `time` without a datagram")
-	err := cm.Parse(f, args, "udaddy [options]\nudaddy -s HOST [options]\n", func() error {
-		return errors.Join(
-			cm.Within("-c", o.connections, 1, 1<<16),
-			cm.Within("-C", o.count, 1, 1<<14),
-			cm.Within("-S", o.size, 1, 1<<16))
-	})
-	return o, err
+	f.Usage = func() { fmt.Fprint(f.Output(), "udaddy [options]\nudaddy -s HOST [options]\n\n", f.FlagUsages()) }
+	_ = f.Parse(args) // it exits when it fails
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("%q: no arguments beside the flags", f.Arg(0))
+	}
+	if o.server != "" && o.bind != "" {
+		ip, err := netip.ParseAddr(o.bind)
+		if err != nil {
+			return nil, fmt.Errorf("-b: %w", err)
+		}
+		o.from = netip.AddrPortFrom(ip, 0)
+	}
+	return o, errors.Join(
+		within("-c", o.connections, 1, 1<<16),
+		within("-C", o.count, 1, 1<<14),
+		within("-S", o.size, 1, 1<<16))
 }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
-	o, err := parse(args)
+func within(flag string, n, least, most int) error {
+	if n < least || n > most {
+		return fmt.Errorf("%s %d: want %d to %d", flag, n, least, most)
+	}
+	return nil
+}
+
+func run(ctx context.Context, o *options, out io.Writer) error {
 	switch {
-	case err != nil:
-		return err
 	case o.server != "":
 		return client(ctx, o, out)
 	default:
@@ -64,22 +94,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 func client(ctx context.Context, o *options, out io.Writer) error {
-	var from netip.AddrPort
-	if o.bind != "" {
-		ip, err := netip.ParseAddr(o.bind)
-		if err != nil {
-			return &cm.UsageError{Err: fmt.Errorf("-b: %w", err)}
-		}
-		from = netip.AddrPortFrom(ip, 0)
-	}
 	return o.all(out, func(p *peer) (err error) {
 		opt := p.options()
-		opt.LocalAddr = from
+		opt.LocalAddr = o.from
 		c, err := rdmacm.Dial(ctx, net.JoinHostPort(o.server, o.port), opt)
 		if err != nil {
 			return err
 		}
-		defer pingpong.Close(c, &err)
+		defer func() { err = errors.Join(err, c.Close()) }()
 		p.ah, p.qpn, p.qkey = c.Peer()
 		if err := p.send(); err != nil {
 			return err
@@ -93,7 +115,7 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer pingpong.Close(l, &err)
+	defer func() { err = errors.Join(err, l.Close()) }()
 	fmt.Fprintf(out, "listening on %v\n", l.Addr())
 	return o.all(out, func(p *peer) (err error) {
 		request, err := l.Next(ctx)
@@ -104,10 +126,10 @@ func server(ctx context.Context, o *options, out io.Writer) (err error) {
 		if err != nil {
 			return err
 		}
-		defer pingpong.Close(c, &err)
+		defer func() { err = errors.Join(err, c.Close()) }()
 		defer func() {
 			if p.ah != nil {
-				pingpong.Close(p.ah, &err)
+				err = errors.Join(err, p.ah.Close())
 			}
 		}()
 		if err := p.receive(ctx); err != nil {

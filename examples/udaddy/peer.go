@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/pureverbs/pureverbs/examples/internal/cm"
 	"github.com/pureverbs/pureverbs/ibv"
 	"github.com/pureverbs/pureverbs/rdmacm"
 )
+
+// grh is the size of the header in front of each datagram that is received: a GRH, or with RoCE v2
+// over IPv4 an IPv4 header in its last 20 bytes.
+const grh = 40
 
 // peer is the queue pair for one peer. It is not safe for concurrent use.
 type peer struct {
@@ -21,17 +24,6 @@ type peer struct {
 	gone int // sends that have completed
 }
 
-// DatagramError reports a datagram that is not as expected.
-type DatagramError struct {
-	Number int
-	Got    string
-	Want   string
-}
-
-func (e *DatagramError) Error() string {
-	return fmt.Sprintf("datagram %d has %s, want %s", e.Number, e.Got, e.Want)
-}
-
 func (p *peer) options() *rdmacm.Options {
 	return &rdmacm.Options{
 		PortSpace: rdmacm.PortSpaceUDP,
@@ -41,12 +33,12 @@ func (p *peer) options() *rdmacm.Options {
 }
 
 // slot is the size of the buffer for a received datagram.
-func (p *peer) slot() int { return cm.GRHSize + p.o.size }
+func (p *peer) slot() int { return grh + p.o.size }
 
 // prepare posts a receive for every datagram before the other side can send.
 func (p *peer) prepare(c *rdmacm.Conn) (err error) {
 	p.c = c
-	if err := cm.FitsMTU(c.PD().Device(), c.ID().Port(), p.o.size); err != nil {
+	if err := fitsMTU(c.PD().Device(), c.ID().Port(), p.o.size); err != nil {
 		return err
 	}
 	if p.mr, err = c.PD().AllocMR(p.o.count*(p.slot()+p.o.size), ibv.LocalWrite, nil); err != nil {
@@ -65,7 +57,7 @@ func (p *peer) prepare(c *rdmacm.Conn) (err error) {
 func (p *peer) send() error {
 	for n := range p.o.count {
 		at := p.o.count*p.slot() + n*p.o.size
-		cm.Fill(p.mr.Bytes()[at:][:p.o.size], n)
+		copy(p.mr.Bytes()[at:], pattern(p.o.size, n))
 		if _, err := p.c.QP().PostSend([]ibv.SendWR{{
 			Opcode: ibv.OpSendImm, Flags: ibv.Signaled, SGEs: []ibv.SGE{p.mr.SGE(at, p.o.size)}, Imm: p.c.QP().Num(),
 			AH: p.ah, RemoteQPN: p.qpn, RemoteQKey: p.qkey,
@@ -79,7 +71,7 @@ func (p *peer) send() error {
 // receive waits for all datagrams. A server learns from the first where to answer.
 func (p *peer) receive(ctx context.Context) error {
 	for n := 0; n < p.o.count; {
-		wc, err := cm.Next(ctx, p.c, p.o.timeout)
+		wc, err := p.next(ctx)
 		if err != nil {
 			return fmt.Errorf("%d datagrams received of %d: %w", n, p.o.count, err)
 		}
@@ -103,17 +95,17 @@ func (p *peer) receive(ctx context.Context) error {
 
 func (p *peer) check(n int, wc *ibv.WC, datagram []byte) error {
 	if wc.Flags&ibv.WCWithImm == 0 || wc.Imm != wc.SrcQPN {
-		return &DatagramError{n, fmt.Sprintf("the immediate data %#x (%v)", wc.Imm, wc.Flags),
-			fmt.Sprintf("%#x, its sender's queue pair", wc.SrcQPN)}
+		return fmt.Errorf("datagram %d has the immediate data %#x (%v), want %#x, its sender's queue pair", n, wc.Imm,
+			wc.Flags, wc.SrcQPN)
 	}
 	if len(datagram) != p.slot() {
-		return &DatagramError{n, fmt.Sprintf("%d bytes", len(datagram)-cm.GRHSize),
-			fmt.Sprintf("%d: give both sides the same -S", p.o.size)}
+		return fmt.Errorf("datagram %d has %d bytes, want %d: give both sides the same -S", n, len(datagram)-grh,
+			p.o.size)
 	}
 	if !p.o.verify {
 		return nil
 	}
-	return cm.Check(datagram[cm.GRHSize:], n)
+	return verify(datagram[grh:], n)
 }
 
 func (p *peer) answerTo(wc *ibv.WC, datagram []byte) error {
@@ -126,9 +118,59 @@ func (p *peer) answerTo(wc *ibv.WC, datagram []byte) error {
 // sent waits until all datagrams are on their way.
 func (p *peer) sent(ctx context.Context) error {
 	for ; p.gone < p.o.count; p.gone++ {
-		if _, err := cm.Next(ctx, p.c, p.o.timeout); err != nil {
+		if _, err := p.next(ctx); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// next waits for a completion of the connection, which must be a success, for as long as --timeout says.
+func (p *peer) next(ctx context.Context) (ibv.WC, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.o.timeout, fmt.Errorf("nothing for %v: the peer is gone or stuck, or "+
+		"a datagram was lost (--timeout waits longer)", p.o.timeout))
+	defer cancel()
+	var wc [1]ibv.WC
+	_, err := p.c.CQ().Wait(ctx, wc[:])
+	switch {
+	case ctx.Err() != nil:
+		return wc[0], context.Cause(ctx)
+	case err == nil:
+		err = wc[0].Err()
+	}
+	if err != nil && p.c.Err() != nil {
+		err = p.c.Err() // the connection has ended, which flushes work requests
+	}
+	return wc[0], err
+}
+
+// pattern returns the contents of message n: different from byte to byte and from message to message.
+func pattern(size, n int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(i)*7 + byte(i>>8)*13 + byte(n)*29 + byte(n>>8)*31 + 1
+	}
+	return b
+}
+
+func verify(b []byte, n int) error {
+	for i, want := range pattern(len(b), n) {
+		if b[i] != want {
+			return fmt.Errorf("message %d: byte %d is %#02x, want %#02x (is the peer one of these examples too?)", n, i,
+				b[i], want)
+		}
+	}
+	return nil
+}
+
+// fitsMTU checks that a datagram fits in one packet.
+func fitsMTU(dev *ibv.Device, port uint8, size int) error {
+	p, err := dev.QueryPort(port)
+	if err != nil {
+		return err
+	}
+	if mtu := p.ActiveMTU.Bytes(); size > mtu {
+		return fmt.Errorf("-S %d: a datagram fits in one packet, and the MTU of the port is %d", size, mtu)
 	}
 	return nil
 }

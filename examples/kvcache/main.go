@@ -1,0 +1,226 @@
+// Kvcache moves the key-value cache of a language model from the host that computes it to the host that
+// decodes with it, layer by layer. The decoding host lends memory, and the other writes into it while it
+// computes the next layer: one write for each layer, without a copy and without the decoding host's
+// processor.
+//
+//	kvcache            lends memory to any number of clients
+//	kvcache -s HOST    writes a cache into it
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pureverbs/pureverbs/rdma"
+)
+
+const synopsis = `kvcache            lends memory to any number of clients
+kvcache -s HOST    writes a cache into it
+
+`
+
+var (
+	server = flag.String("s", "", "`address` of the decoding host; without it, be one")
+	bind   = flag.String("b", "", "`address` to serve at; without it, all")
+	port   = flag.String("p", "7478", "`port` of the decoding host")
+	layers = flag.Int("l", 32, "`number` of layers")
+	size   = flag.Int("S", 256<<10, "`bytes` of a layer")
+)
+
+func main() {
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), synopsis)
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Stdout)
+	// Close returns before the peer has everything. CloseIdle waits until it has.
+	if err := errors.Join(err, rdma.CloseIdle()); err != nil {
+		fmt.Fprintln(os.Stderr, "kvcache:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	if *server == "" {
+		return decode(ctx, net.JoinHostPort(*bind, *port), out)
+	}
+	return prefill(ctx, net.JoinHostPort(*server, *port), out)
+}
+
+// lender knows what each client has borrowed.
+type lender struct {
+	mu     sync.Mutex
+	leases map[*rdma.Conn]*rdma.Lease
+}
+
+// decode lends memory until ctx ends.
+func decode(ctx context.Context, addr string, out io.Writer) error {
+	d := &lender{leases: make(map[*rdma.Conn]*rdma.Lease)}
+	l, err := rdma.Listen(ctx, addr, &rdma.Options{Leases: &rdma.LeaseOptions{
+		Count: 1, Most: 64 << 20, Longest: time.Minute, OnRequest: d.lend,
+	}})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	fmt.Fprintf(out, "serving at %v\n", l.Addr())
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	for {
+		c, err := l.Accept(ctx)
+		if ctx.Err() != nil {
+			return nil // interrupted, as intended
+		}
+		if err != nil {
+			return err
+		}
+		clients.Go(func() {
+			defer c.Close()
+			if err := d.receive(ctx, c, out); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(os.Stderr, "%v: %v\n", c.RemoteAddr(), err)
+			}
+		})
+	}
+}
+
+// lend replies to a client's Request.
+func (d *lender) lend(r *rdma.LeaseRequest) (*rdma.Lease, error) {
+	b, err := r.Conn.Engine().Pool().Get(int(r.Bytes))
+	if err != nil {
+		return nil, err
+	}
+	lease, err := r.Lend(b, rdma.MayWrite, r.Duration)
+	if err != nil {
+		b.Release()
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.leases[r.Conn] = lease
+	return lease, nil
+}
+
+// receive follows the layers of one cache, and returns its checksum to the client.
+func (d *lender) receive(ctx context.Context, c *rdma.Conn, out io.Writer) error {
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.leases, c)
+	}()
+	n := 0
+	for left := uint32(1); left > 0; n++ {
+		m, err := c.Recv(ctx) // the layer is in memory before its message: a model could start with it
+		if err != nil {
+			return err
+		}
+		left, _ = m.Imm()
+		m.Release()
+	}
+	d.mu.Lock()
+	lease := d.leases[c]
+	d.mu.Unlock()
+	if lease == nil {
+		return errors.New("a message from a client that has borrowed nothing")
+	}
+	b, err := lease.Wait(ctx) // from here on the client writes nothing
+	if err != nil {
+		return err
+	}
+	defer b.Release()
+	sum := sha256.Sum256(b.Bytes())
+	fmt.Fprintf(out, "%d layers, %d bytes, SHA-256 %x\n", n, len(b.Bytes()), sum)
+	if err := c.Send(ctx, sum[:]); err != nil {
+		return err
+	}
+	if _, err := c.Recv(ctx); err != io.EOF { // the client closes first
+		return err
+	}
+	return nil
+}
+
+// prefill writes a cache into memory of the decoding host.
+func prefill(ctx context.Context, addr string, out io.Writer) error {
+	c, err := rdma.Dial(ctx, addr, &rdma.Options{Leases: &rdma.LeaseOptions{Most: -1}}) // it lends nothing
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	total := int64(*layers) * int64(*size)
+	region, err := c.Request(ctx, total, rdma.MayWrite, time.Minute)
+	if err != nil {
+		return err
+	}
+	if region.Len() < total {
+		return fmt.Errorf("%d bytes granted, want %d", region.Len(), total)
+	}
+
+	// Two layers: one is computed while the other is written.
+	var buffers [2]*rdma.Buffer
+	var transfers [2]*rdma.Transfer
+	for i := range buffers {
+		if buffers[i], err = c.Engine().Pool().Get(*size); err != nil {
+			return err
+		}
+		defer buffers[i].Release()
+		transfers[i] = region.Transfer()
+	}
+	sum := sha256.New()
+	for layer := range *layers {
+		b, t := buffers[layer%2], transfers[layer%2]
+		if layer >= 2 {
+			if err := t.Wait(ctx); err != nil {
+				return err
+			}
+		}
+		compute(b.Bytes(), layer)
+		sum.Write(b.Bytes())
+		t.Write(b, 0, *size, int64(layer)*int64(*size))
+		t.NotifyImm(uint32(*layers-1-layer), nil) // a message behind the bytes: how many layers are left
+		if err := t.Start(ctx); err != nil {
+			return err
+		}
+	}
+	for i := range min(2, *layers) {
+		if err := transfers[i].Wait(ctx); err != nil {
+			return err
+		}
+	}
+	if err := region.Return(ctx); err != nil {
+		return err
+	}
+	m, err := c.Recv(ctx)
+	if err != nil {
+		return err
+	}
+	defer m.Release()
+	if !bytes.Equal(m.Bytes(), sum.Sum(nil)) {
+		return errors.New("other bytes arrived than were written")
+	}
+	fmt.Fprintf(out, "%d bytes written over %s, SHA-256 %x\n", total, c.Transport(), m.Bytes())
+	return nil
+}
+
+// compute stands for the model.
+func compute(b []byte, layer int) {
+	for i := range b {
+		b[i] = byte(i*layer + i>>8)
+	}
+}

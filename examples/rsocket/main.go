@@ -1,0 +1,60 @@
+// Rsocket is four programs on sockets of rdma_cm, each with itself or with the stock program of its
+// name, as server or as client.
+//
+//	rsocket rstream -T verify                 # on one host: waits
+//	rsocket rstream -T verify -s HOST         # on the other, or: rstream -T v -s HOST
+//
+// Each has a file of its own; what they share is in options.go and socket.go: connecting, and three
+// ways of waiting for a socket that is not ready.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// task is what a command line asks for.
+type task func(ctx context.Context, out io.Writer) error
+
+var programs = map[string]func(args []string) (task, error){
+	"rstream": rstream, "riostream": riostream, "rcopy": rcopy, "udpong": udpong,
+}
+
+const synopsis = `rsocket rstream [options]       a stream of bytes, back and forth
+rsocket riostream [options]     writes into the memory of the peer, back and forth
+rsocket rcopy [options]         copies a file
+rsocket udpong [options]        datagrams, on InfiniBand only
+
+With -h each of them lists its options.
+`
+
+func main() {
+	name := ""
+	if len(os.Args) > 1 {
+		name = os.Args[1]
+	}
+	if name == "-h" || name == "--help" {
+		fmt.Fprint(os.Stderr, synopsis)
+		return
+	}
+	program, ok := programs[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "rsocket: program %q: want one of these\n%s", name, synopsis)
+		os.Exit(2)
+	}
+	run, err := program(os.Args[2:])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\nrsocket %[1]s -h lists the options\n", name, err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}

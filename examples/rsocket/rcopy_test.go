@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestParseCopy(t *testing.T) {
+	for args, want := range map[string]string{
+		"file":                                "1 argument: want FILE and HOST:NAME, or none",
+		"file host more":                      "3 arguments beside the flags",
+		"file :name":                          `":name" has no host`, // is no server
+		"file h:" + strings.Repeat("x", 4097): "a name of 4097 bytes: want at most 4096",
+		"file host --timeout 0s":              "--timeout 0s: want more than 0",
+		"file host -B 2000000000":             "-B 2000000000: want 0 to",
+	} {
+		if _, err := parseCopy(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("rcopy %s: %v, want %q", args, err, want)
+		}
+	}
+	for in, want := range map[string][2]string{
+		"host": {"host", ""}, "host:a:b": {"host", "a:b"},
+		"[fe80::1]:a": {"fe80::1", "a"}, "[fe80::1]": {"fe80::1", ""},
+	} {
+		if host, name := split(in); host != want[0] || name != want[1] {
+			t.Errorf("%s is %q, %q", in, host, name)
+		}
+	}
+}
+
+// conn is a client that has said everything.
+type conn struct {
+	io.Reader
+	bytes.Buffer // what the server answers
+}
+
+func (c *conn) Read(b []byte) (int, error) { return c.Reader.Read(b) }
+
+// TestReceive gives a server what a client must not say.
+func TestReceive(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	header := func(version, kind byte, length int) []byte {
+		b := make([]byte, headerSize)
+		b[0], b[1] = version, kind
+		binary.NativeEndian.PutUint16(b[2:], uint16(length))
+		return b
+	}
+	say := func(commands ...*command) []byte {
+		var b bytes.Buffer
+		for _, c := range commands {
+			_ = c.write(&b)
+		}
+		return b.Bytes()
+	}
+	open := &command{kind: openFile, data: 0o600, rest: name("a")}
+	escape := &command{kind: openFile, data: 0o600, rest: name("\x1b[2J")}
+	write := &command{kind: writeFile, rest: size(3)}
+	for _, tt := range []struct {
+		name  string
+		says  []byte
+		want  error
+		errno syscall.Errno // of the last answer
+	}{
+		{"nothing", nil, nil, 0},
+		{"a file", append(say(open, write), "abc"...), nil, 0},
+		{"another version", header(1, openFile, headerSize), &MessageError{1, headerSize}, 0},
+		{"too short", header(0, openFile, 3), &MessageError{0, 3}, 0},
+		{"too long", header(0, openFile, 9999), &MessageError{0, 9999}, 0},
+		{"unknown", say(&command{kind: 9}), errOrder, syscall.EINVAL},
+		{"no file", say(write), errOrder, syscall.EINVAL},
+		{"two files", say(open, open), errOrder, syscall.EINVAL},
+		{"negative size", say(open, &command{kind: writeFile, rest: size(-1)}), errOrder, syscall.EINVAL},
+		{"no size", say(open, &command{kind: writeFile}), errOrder, syscall.EINVAL},
+		{"too few bytes", append(say(open, write), "ab"...), io.ErrUnexpectedEOF, syscall.EINVAL},
+		{"elsewhere", say(&command{kind: openFile, rest: name("../a")}), nil, syscall.EINVAL},
+		{"an escape", append(say(escape, write), "abc"...), nil, 0},
+		{"an escape nowhere", say(&command{kind: openFile, rest: name("b/\x1b[2J")}), syscall.ENOENT, syscall.ENOENT},
+		{"nowhere", say(&command{kind: openFile, rest: name("b/a")}), syscall.ENOENT, syscall.ENOENT},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := &conn{Reader: bytes.NewReader(tt.says)}
+			var out bytes.Buffer
+			err := receive(c, root, &out)
+			if text := fmt.Sprint(&out, err); strings.Contains(text, "\x1b") {
+				t.Errorf("it prints %q", text)
+			}
+			var message *MessageError
+			switch {
+			case tt.name == "elsewhere":
+				if err == nil {
+					t.Error("written")
+				}
+			case errors.As(tt.want, &message):
+				if !errors.As(err, &message) || *message != *tt.want.(*MessageError) {
+					t.Errorf("got %v, want %v", err, tt.want)
+				}
+			case !errors.Is(err, tt.want):
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+			var last uint32
+			for b := c.Buffer.Bytes(); len(b) >= headerSize; b = b[headerSize:] {
+				last = binary.NativeEndian.Uint32(b[4:])
+			}
+			if last != uint32(tt.errno) {
+				t.Errorf("the answer is %v, want %v", syscall.Errno(last), tt.errno)
+			}
+		})
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "a")); err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(dir), "a")); err == nil {
+		t.Error("there is a file outside the directory")
+	}
+}
+
+// TestStoreFails: a file that cannot be written does not keep the client from sending all, and then from reading why.
+func TestStoreFails(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name) // to read
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sent := strings.NewReader(strings.Repeat("x", 1<<20) + "the next command")
+	if _, err := store(f, sent, 1<<20); !errors.Is(err, syscall.EBADF) {
+		t.Errorf("got %v, want %v", err, syscall.EBADF)
+	}
+	if rest, _ := io.ReadAll(sent); string(rest) != "the next command" {
+		t.Errorf("%d bytes are left", len(rest))
+	}
+}
