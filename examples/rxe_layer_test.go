@@ -2,6 +2,8 @@ package examples
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,6 +47,7 @@ func TestRXE_Chat(t *testing.T) {
 		_ = says[i].Close()
 		p.succeeds()
 	}
+	server.ends()
 }
 
 // TestRXE_KV has many clients set and get keys at a time.
@@ -67,6 +70,7 @@ func TestRXE_KV(t *testing.T) {
 	}
 	a.sees("keys set")
 	a.succeeds()
+	server.ends()
 }
 
 // TestRXE_RPC has net/rpc multiply over a stream.
@@ -80,6 +84,7 @@ func TestRXE_RPC(t *testing.T) {
 	if c = launch(t, "rpc", "-s", r.IP[0], "-p", "21963", "-a", "9223372036854775807", "-b", "2"); c.wait() != 1 {
 		t.Errorf("a product that is too large: %v", c)
 	}
+	server.ends()
 }
 
 // TestRXE_HTTP gets a file over HTTP, and one that is not there.
@@ -100,4 +105,109 @@ func TestRXE_HTTP(t *testing.T) {
 	if c = launch(t, "http", "-s", r.IP[0], "-p", "21964", "-g", "picture"); c.wait() != 1 {
 		t.Errorf("a file that is not there: %v", c)
 	}
+	server.ends()
+}
+
+// TestRXE_Proxy gets a file by TCP from a proxy, which gets it by RDMA.
+func TestRXE_Proxy(t *testing.T) {
+	r := testutil.NeedLogic(t)
+	dir := t.TempDir()
+	text := strings.Repeat("half of the way over RDMA\n", 5000)
+	if err := os.WriteFile(filepath.Join(dir, "text"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := launch(t, "http", "-b", r.IP[0], "-p", "21965", "-d", dir)
+	server.sees("serving at ")
+	proxy := launch(t, "proxy", "-l", "127.0.0.1:0", "-s", r.IP[0]+":21965")
+	_, addr, _ := strings.Cut(proxy.sees("serving at "), "serving at ")
+	client := http.Client{Transport: &http.Transport{}, Timeout: patience}
+	defer client.CloseIdleConnections()
+	for _, tt := range []struct {
+		name string
+		code int
+		want string
+	}{{"text", 200, text}, {"picture", 404, "404 page not found\n"}} {
+		resp, err := client.Get("http://" + addr + "/" + tt.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != tt.code || string(body) != tt.want {
+			t.Errorf("%s: %s, %d bytes, %v", tt.name, resp.Status, len(body), err)
+		}
+	}
+	server.ends()
+	if resp, err := client.Get("http://" + addr + "/text"); err != nil || resp.StatusCode != 502 {
+		t.Errorf("without a server: %v, %v", resp, err)
+	}
+	proxy.ends()
+}
+
+// TestRXE_TLS sends a line and gets it back, but not from a server with another certificate.
+func TestRXE_TLS(t *testing.T) {
+	r := testutil.NeedLogic(t)
+	cert := filepath.Join(t.TempDir(), "cert")
+	server := launch(t, "tls", "-b", r.IP[0], "-p", "21966", "-c", cert)
+	server.sees("serving at ")
+	c := launch(t, "tls", "-s", r.IP[0], "-p", "21966", "-c", cert, "-m", "a secret")
+	c.sees("a secret")
+	c.sees("TLS 1.3 over rdma ")
+	c.succeeds()
+	other := launch(t, "tls", "-b", r.IP[0], "-p", "21967", "-c", cert)
+	other.sees("serving at ")
+	launch(t, "tls", "-s", r.IP[0], "-p", "21966", "-c", cert).fails("tls: ", "certificate")
+	server.ends()
+	other.ends()
+}
+
+// TestRXE_PubSub has two subscribers of one topic, one of another, and a publisher.
+func TestRXE_PubSub(t *testing.T) {
+	r := testutil.NeedLogic(t)
+	broker := launch(t, "pubsub", "-b", r.IP[0], "-p", "21968")
+	broker.sees("serving at ")
+	run := func(args ...string) *process {
+		return launch(t, append([]string{"pubsub", "-s", r.IP[0], "-p", "21968"}, args...)...)
+	}
+	a, b := run("-t", "sports", "-n", "1"), run("-t", "sports", "-n", "1")
+	weather := run("-t", "weather")
+	publish := func(topic, text string, want int) {
+		t.Helper()
+		testutil.Eventually(t, "all have subscribed", func() bool {
+			p := run("-t", topic, "-m", text)
+			p.succeeds()
+			return p.out.String() == fmt.Sprintf("sent to %d subscribers\n", want)
+		})
+	}
+	publish("weather", "rain", 1)
+	weather.sees("weather: rain")
+	weather.ends()
+	publish("weather", "sun", 0)
+	// Either may get a message before the other has subscribed, and ends after one.
+	for _, p := range []*process{a, b} {
+		for p.running() {
+			run("-t", "sports", "-m", "goal").succeeds()
+		}
+		p.succeeds()
+		p.says("sports: goal\n")
+	}
+	broker.ends()
+}
+
+// TestRXE_KVCache writes two caches at a time, and refuses what is too large.
+func TestRXE_KVCache(t *testing.T) {
+	r := testutil.NeedLogic(t)
+	server := launch(t, "kvcache", "-b", r.IP[0], "-p", "21969")
+	server.sees("serving at ")
+	run := func(layers, size string) *process {
+		return launch(t, "kvcache", "-s", r.IP[0], "-p", "21969", "-l", layers, "-S", size)
+	}
+	a, b := run("40", "65536"), run("1", "5000001")
+	a.sees("2621440 bytes written over rdma ")
+	b.sees("5000001 bytes written over rdma ")
+	a.succeeds()
+	b.succeeds()
+	run("65", "1048576").fails("kvcache: ", "more than it lends")
+	server.ends()
+	server.says("40 layers", "1 layers", "2621440 bytes, SHA-256 ", "5000001 bytes, SHA-256 ")
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -30,6 +31,13 @@ type process struct {
 	code      int
 }
 
+// commands are our programs that have another name than their stock peers.
+var commands = map[string][]string{
+	"rc_pingpong": {"pingpong", "rc"}, "uc_pingpong": {"pingpong", "uc"}, "ud_pingpong": {"pingpong", "ud"},
+	"srq_pingpong": {"pingpong", "srq"}, "xsrq_pingpong": {"pingpong", "xsrq"}, "rstream": {"rsocket", "rstream"},
+	"riostream": {"rsocket", "riostream"}, "rcopy": {"rsocket", "rcopy"}, "udpong": {"rsocket", "udpong"},
+}
+
 // launch starts a program and kills it at the end of the test.
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
@@ -39,6 +47,9 @@ func launch(t *testing.T, args ...string) *process {
 // launchWith is launch with an input.
 func launchWith(t *testing.T, in *os.File, args ...string) *process {
 	t.Helper()
+	if c, ok := commands[args[0]]; ok {
+		args = append(slices.Clone(c), args[1:]...)
+	}
 	path := testutil.NeedProgram(t, args[0])
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, path, args[1:]...), ended: make(chan struct{})}
@@ -289,7 +300,7 @@ func TestRXEPingPong_PeerKilled(t *testing.T) {
 				}
 			}
 			s.cmd.Process.Kill()
-			c.fails("_pingpong: ")
+			c.fails("pingpong: ")
 			e := c.errs.String()
 			if !strings.Contains(e, "the peer is gone") && !strings.Contains(e, "RetryExcErr") {
 				t.Errorf("the error does not tell\n%v", c)
@@ -334,7 +345,7 @@ func TestRXEPingPong_OtherSize(t *testing.T) {
 	t.Run("client sends less", func(t *testing.T) {
 		s, c := play(t, "rc_pingpong -s 200", "rc_pingpong -s 100", "--timeout", "3s")
 		s.fails("message 0 has 100 bytes, want 200")
-		c.fails("rc_pingpong: ")
+		c.fails("pingpong: ")
 	})
 }
 
@@ -351,13 +362,13 @@ func TestRXEPingPong_Refuses(t *testing.T) {
 		{"datagram over the MTU", []string{"ud_pingpong", "-d", rxe.Dev[0], "-s", "4097"},
 			"-s 4097: a datagram fits in one packet, and the MTU of the port is " + map[bool]string{true: "1024",
 				false: "4096"}[rxe.Emulated]},
-		{"receives", []string{"rc_pingpong", "-d", rxe.Dev[0], "-r", "1000000"},
+		{"receives", []string{"rc_pingpong", "-d", rxe.Dev[0], "-s", "1", "-r", "1000000"},
 			map[bool]string{true: "max_recv_wr 1000000", false: "1000001"}[rxe.Emulated]},
 		{"nobody there", []string{"rc_pingpong", "-d", rxe.Dev[0], "-p", nextPort(), "127.0.0.1"},
 			"connection refused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			launch(t, tt.args...).fails(tt.args[0]+": ", tt.want)
+			launch(t, tt.args...).fails("pingpong: ", tt.want)
 		})
 	}
 }
@@ -380,7 +391,7 @@ func TestRXEPingPong_Exchange(t *testing.T) {
 		{"garbage", strings.Repeat("?", 80), "want LID:QPN:PSN:GID"},
 		{"early close", "", "EOF"},
 		{"queue pair that is none", "0000:000000:000000:00000000000000000000ffff0a080002\x00",
-			"queue pairs: got 0, want 1"},
+			"the peer has 0 queue pairs, want 1"},
 		{"address that is none", "0000:000011:000000:00000000000000000000000000000000\x00",
 			"there is neither a GID nor a LID"},
 	} {

@@ -65,25 +65,36 @@ func run(ctx context.Context, out io.Writer) error {
 	return prefill(ctx, net.JoinHostPort(*server, *port), out)
 }
 
-// lender knows what each client has borrowed.
-type lender struct {
-	mu     sync.Mutex
-	leases map[*rdma.Conn]*rdma.Lease
-}
-
 // decode lends memory until ctx ends.
 func decode(ctx context.Context, addr string, out io.Writer) error {
-	d := &lender{leases: make(map[*rdma.Conn]*rdma.Lease)}
+	var running sync.WaitGroup
+	defer running.Wait()
+	// lend replies to a client's Request.
+	lend := func(r *rdma.LeaseRequest) (*rdma.Lease, error) {
+		b, err := r.Conn.Engine().Pool().Get(int(r.Bytes))
+		if err != nil {
+			return nil, err
+		}
+		lease, err := r.Lend(b, rdma.MayWrite, r.Duration)
+		if err != nil {
+			b.Release()
+			return nil, err
+		}
+		running.Go(func() {
+			if err := use(ctx, r.Conn, lease, out); err != nil {
+				fmt.Fprintf(os.Stderr, "%v: %v\n", r.Conn.RemoteAddr(), err)
+			}
+		})
+		return lease, nil
+	}
 	l, err := rdma.Listen(ctx, addr, &rdma.Options{Leases: &rdma.LeaseOptions{
-		Count: 1, Most: 64 << 20, Longest: time.Minute, OnRequest: d.lend,
+		Count: 1, Most: 64 << 20, Longest: time.Minute, OnRequest: lend,
 	}})
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	fmt.Fprintf(out, "serving at %v\n", l.Addr())
-	var clients sync.WaitGroup
-	defer clients.Wait()
 	for {
 		c, err := l.Accept(ctx)
 		if ctx.Err() != nil {
@@ -92,68 +103,47 @@ func decode(ctx context.Context, addr string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		clients.Go(func() {
+		running.Go(func() {
 			defer c.Close()
-			if err := d.receive(ctx, c, out); err != nil && ctx.Err() == nil {
+			if err := follow(ctx, c, out); err != nil && ctx.Err() == nil {
 				fmt.Fprintf(os.Stderr, "%v: %v\n", c.RemoteAddr(), err)
 			}
 		})
 	}
 }
 
-// lend replies to a client's Request.
-func (d *lender) lend(r *rdma.LeaseRequest) (*rdma.Lease, error) {
-	b, err := r.Conn.Engine().Pool().Get(int(r.Bytes))
-	if err != nil {
-		return nil, err
-	}
-	lease, err := r.Lend(b, rdma.MayWrite, r.Duration)
-	if err != nil {
-		b.Release()
-		return nil, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.leases[r.Conn] = lease
-	return lease, nil
-}
-
-// receive follows the layers of one cache, and returns its checksum to the client.
-func (d *lender) receive(ctx context.Context, c *rdma.Conn, out io.Writer) error {
-	defer func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.leases, c)
-	}()
-	n := 0
-	for left := uint32(1); left > 0; n++ {
-		m, err := c.Recv(ctx) // the layer is in memory before its message: a model could start with it
+// follow reports when a client's layers have arrived: each is in memory before its message, and a model
+// could start with it.
+func follow(ctx context.Context, c *rdma.Conn, out io.Writer) error {
+	for n := 1; ; n++ {
+		m, err := c.Recv(ctx)
+		if err == io.EOF {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		left, _ = m.Imm()
+		if left, _ := m.Imm(); left == 0 {
+			fmt.Fprintf(out, "%d layers\n", n)
+		}
 		m.Release()
 	}
-	d.mu.Lock()
-	lease := d.leases[c]
-	d.mu.Unlock()
-	if lease == nil {
-		return errors.New("a message from a client that has borrowed nothing")
-	}
-	b, err := lease.Wait(ctx) // from here on the client writes nothing
-	if err != nil {
+}
+
+// use waits until the client has returned the memory, and sends it the checksum.
+func use(ctx context.Context, c *rdma.Conn, lease *rdma.Lease, out io.Writer) error {
+	// It ends with the connection at the latest. From then on the client writes nothing.
+	b, err := lease.Wait(context.WithoutCancel(ctx))
+	if b == nil {
 		return err
 	}
 	defer b.Release()
+	if err != nil {
+		return err
+	}
 	sum := sha256.Sum256(b.Bytes())
-	fmt.Fprintf(out, "%d layers, %d bytes, SHA-256 %x\n", n, len(b.Bytes()), sum)
-	if err := c.Send(ctx, sum[:]); err != nil {
-		return err
-	}
-	if _, err := c.Recv(ctx); err != io.EOF { // the client closes first
-		return err
-	}
-	return nil
+	fmt.Fprintf(out, "%d bytes, SHA-256 %x\n", len(b.Bytes()), sum)
+	return c.Send(ctx, sum[:])
 }
 
 // prefill writes a cache into memory of the decoding host.
