@@ -412,10 +412,10 @@ func TestRXECM_ClientServer(t *testing.T) {
 				answer = ""
 			}
 			if !r.stockServer {
-				s.says(fmt.Sprintf("says 16 bytes: %q", question))
+				s.says(fmt.Sprintf("says %q", question))
 			}
 			if !r.stockClient {
-				c.says(fmt.Sprintf("answers with 16 bytes: %q", answer))
+				c.says(fmt.Sprintf("replies %q", answer))
 			}
 		})
 	}
@@ -434,7 +434,7 @@ func TestRXECM_Refuses(t *testing.T) {
 		{"nobody listens to messages", []string{"ucmatose", "-s", rxe.IP[0], "-p", port, "-c", "3"},
 			"rejected: connection rejected"},
 		{"nobody listens to many", []string{"cmtime", "-s", rxe.IP[0], "-p", port, "-c", "20"}, "connect: "},
-		{"address of nobody", []string{"rdma_server", "-s", "192.0.2.77", "-p", port}, "192.0.2.77"},
+		{"address of nobody", []string{"hello", "-b", "192.0.2.77", "-p", port}, "192.0.2.77"},
 		{"datagram over the MTU", []string{"mckey", "-m", "239.7.1.5", "-b", rxe.IP[0], "-S", "4097"},
 			"-S 4097: a datagram fits in one packet, and the MTU of the port is "},
 	} {
@@ -447,7 +447,7 @@ func TestRXECM_Refuses(t *testing.T) {
 // TestRXECM_Interrupted ends servers that nobody came to.
 func TestRXECM_Interrupted(t *testing.T) {
 	testutil.NeedRXE(t)
-	for _, command := range []string{"rping -s", "udaddy", "rdma_server", "ucmatose"} {
+	for _, command := range []string{"rping -s", "udaddy", "hello", "ucmatose"} {
 		t.Run(command, func(t *testing.T) {
 			s := launch(t, append(strings.Fields(command), "-p", nextPort())...)
 			s.sees("listening on ")

@@ -36,6 +36,7 @@ var commands = map[string][]string{
 	"rc_pingpong": {"pingpong", "rc"}, "uc_pingpong": {"pingpong", "uc"}, "ud_pingpong": {"pingpong", "ud"},
 	"srq_pingpong": {"pingpong", "srq"}, "xsrq_pingpong": {"pingpong", "xsrq"}, "rstream": {"rsocket", "rstream"},
 	"riostream": {"rsocket", "riostream"}, "rcopy": {"rsocket", "rcopy"}, "udpong": {"rsocket", "udpong"},
+	"rdma_server": {"hello"}, "rdma_client": {"hello"},
 }
 
 // launch starts a program and kills it at the end of the test.

@@ -66,11 +66,13 @@ var (
 		{"sid", "sid", false}, {"trixie-nobody", "trixie", true}}
 )
 
-var ours = []string{"perf", "show_gids", "devinfo", "asyncwatch", "rc_pingpong", "uc_pingpong", "ud_pingpong",
-	"srq_pingpong", "xsrq_pingpong", "raw_pingpong"}
+var ours = []string{"perf", "show_gids", "devinfo", "asyncwatch", "pingpong", "raw_pingpong", "rsocket"}
 
-// command returns the command that starts a program.
+// command returns the command that starts a program. A row names the programs of pingpong by their stock peers.
 func (w way) command(program string, args ...string) []string {
+	if kind, ok := strings.CutSuffix(program, "_pingpong"); ok && !strings.HasPrefix(kind, "ibv_") && kind != "raw" {
+		program, args = "pingpong", append([]string{kind}, args...)
+	}
 	if slices.Contains(ours, program) {
 		program = filepath.Join(root, ".build/bin", program)
 	}

@@ -12,10 +12,10 @@ import (
 // so that it is that of the first device, which is InfiniBand: elsewhere rsockets have no datagrams.
 const udpong = `
 ip addr add 10.99.0.1/32 dev lo || exit
-"$1" -b 10.99.0.1 -p 7200 &
+$1 -b 10.99.0.1 -p 7200 &
 until grep -q ':1C20 ' /proc/net/udp; do sleep 0.01; done
-"$2" -s 10.99.0.1 -p 7200 -C 100 -S 500 -T async &&
-"$2" -s 10.99.0.1 -p 7200 -C 100 -S 500 -T nonblocking -T echo
+$2 -s 10.99.0.1 -p 7200 -C 100 -S 500 -T async &&
+$2 -s 10.99.0.1 -p 7200 -C 100 -S 500 -T nonblocking -T echo
 code=$?
 kill $!
 wait $!
@@ -24,7 +24,7 @@ exit $code
 
 // TestEmuUDPong sends datagrams of rsockets, with stock programs in both roles.
 func TestEmuUDPong(t *testing.T) {
-	own, stock := filepath.Join(root, ".build/bin/udpong"), "/usr/bin/udpong"
+	own, stock := filepath.Join(root, ".build/bin/rsocket")+" udpong", "/usr/bin/udpong"
 	for _, tt := range []struct{ name, server, client, want string }{
 		{"ours", own, own, `(?s)client 0 is 10\.99\.0\.1:.*; 100 have arrived\n.*200 transfers .* every byte as it should be`},
 		{"stock client", own, stock, `(?s)custom +500 +100 .*custom +500 +200 `},

@@ -18,7 +18,7 @@ until grep -qi ':%04[5]X .* 0A ' /proc/net/tcp /proc/net/tcp6; do kill -0 $! || 
 start %[2]s -d mlx5_1 %[4]s 127.0.0.1
 start %[3]s -d mlx5_1 %[4]s 127.0.0.1
 for p in $pids; do wait $p || { echo "exit code $?"; exit 1; }; done`
-	ours, stock := here.command("xsrq_pingpong")[0], "ibv_xsrq_pingpong"
+	ours, stock := strings.Join(here.command("xsrq_pingpong"), " "), "ibv_xsrq_pingpong"
 	for _, programs := range [][3]string{{ours, ours, ours}, {ours, stock, ours}, {stock, ours, ours}} {
 		for _, path := range []string{"direct", "ops"} {
 			t.Run(strings.NewReplacer(ours, "ours", stock, "stock").Replace(strings.Join(programs[:], "-"))+"-"+path,

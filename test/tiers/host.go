@@ -210,7 +210,7 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 	compile := []string{"go", "list", "-export", "-f={{/**/}}", "./..."}
 	compileTests := []string{"go", "list", "-export", "-test", "-f={{/**/}}", "./..."}
 	// These programs use all packages of the library.
-	link := []string{"go", "build", "-o", os.DevNull, "./cmd/...", "./emu/...", "./examples/rstream"}
+	link := []string{"go", "build", "-o", os.DevNull, "./cmd/...", "./emu/...", "./examples/rsocket"}
 	type check struct {
 		name string
 		args []string
@@ -225,6 +225,7 @@ func (r *runner) lint(ctx context.Context) ([]Result, error) {
 			{"gofmt", []string{"gofmt", "-l", "."}},
 			{"vet", []string{"go", "vet", "./..."}},
 			{"vet-grpc", []string{"go", "vet", "-C", "test/grpc", "./..."}},
+			{"vet-example-grpc", []string{"go", "vet", "-C", "examples/grpc", "./..."}},
 			{"staticcheck", []string{staticcheck, "./..."}},
 			{"ineffassign", []string{filepath.Join(tools, "ineffassign"), "./..."}},
 			{"misspell", misspell},
