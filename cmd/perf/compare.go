@@ -13,13 +13,13 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 )
 
-const compareUsage = `perf compare prints the figures of two runs beside each other, as perf --json wrote
-them, and fails if one of the new figures is worse than the tolerance allows.
+const compareUsage = `perf compare prints the figures of two runs, which perf --json or --out-json saved, and the
+change from the old to the new ones. It exits with 3 if a figure is worse by more than the tolerance.
 
   perf compare [--tolerance 3%%] OLD.json NEW.json
 
 %s
-Exit status: 0 none is worse, 1 the files cannot be compared, 2 wrong usage, 3 some are worse.
+Exit status: 0 no figure is worse, 1 the files cannot be compared, 2 wrong usage, 3 a figure is worse.
 `
 
 // runCompare is perf compare.
@@ -27,7 +27,7 @@ func runCompare(args []string, stdout, stderr io.Writer) int {
 	f := pflag.NewFlagSet("perf compare", pflag.ContinueOnError)
 	f.Usage = func() {}
 	tolerance := percent(0.03)
-	f.Var(&tolerance, "tolerance", "how much `worse` a figure may be")
+	f.Var(&tolerance, "tolerance", "largest accepted loss, as a `share` such as 3% or 0.03")
 	f.Lookup("tolerance").DefValue = "3%"
 	err := f.Parse(args)
 	switch {
@@ -35,11 +35,11 @@ func runCompare(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stdout, compareUsage, f.FlagUsages())
 		return exitOK
 	case err == nil && f.NArg() != 2:
-		err = fmt.Errorf("%d files, perf compare takes two: OLD.json NEW.json", f.NArg())
+		err = fmt.Errorf("%d files; perf compare needs two: OLD.json NEW.json", f.NArg())
 	}
 	if err != nil {
 		say(stderr, err)
-		fmt.Fprintln(stderr, "perf compare --help shows how it is used")
+		fmt.Fprintln(stderr, "perf compare --help shows the usage")
 		return exitUsage
 	}
 	var runs [2]*report.Saved

@@ -17,16 +17,16 @@ import (
 // exitError is perf doctor's exit code if something does not work; exitLimit is that of warnings.
 const exitError = 4
 
-const doctorUsage = `perf doctor looks for what keeps RDMA on this machine from working, or from being fast:
-libraries, modules, permissions, limits, ports, GIDs, MTU, PCIe, NUMA, IOMMU, CPUs, flow control.
-It says what it found, where it read it, and the command that mends it. It changes nothing.
+const doctorUsage = `perf doctor checks what RDMA on this host needs to work, and to be fast: libraries,
+kernel modules, permissions, limits, ports, GIDs, MTU, PCIe, NUMA, IOMMU, CPUs and flow control.
+For each problem it prints what it found, where, and the command that fixes it. It changes nothing.
 
-  perf doctor                     this machine
-  perf doctor --serve             gives its report to the other end
-  perf doctor HOST                this machine, and whether it goes with HOST
+  perf doctor                     check this host
+  perf doctor --serve             send this host's report to clients that ask for it
+  perf doctor HOST                check this host, and compare it with HOST, where --serve runs
 
 %s
-Exit status: 0 nothing but notes, 1 the report cannot be made, 2 wrong usage, 3 warnings, 4 errors.
+Exit status: 0 only notes, 1 no report, 2 wrong usage, 3 warnings, 4 errors.
 `
 
 // runDoctor is perf doctor.
@@ -35,10 +35,10 @@ func runDoctor(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	f.SortFlags = false
 	f.Usage = func() {}
 	asJSON := f.Bool("json", false, "one JSON object with all findings, devices and libraries")
-	all := f.BoolP("verbose", "v", false, "what is in order, too, and for each GID why it is no choice")
-	serve := f.Bool("serve", false, "give the report to everyone who asks, until interrupted")
+	all := f.BoolP("verbose", "v", false, "also list what is in order, and why each GID is not the best one")
+	serve := f.Bool("serve", false, "send the report to every client that asks, until interrupted")
 	port := f.Uint16P("port", "p", doctor.DefaultPort, "TCP `port` of --serve")
-	bind := f.String("bind", "", "`address` that --serve listens on; all if not given")
+	bind := f.String("bind", "", "`address` that --serve listens on (default: all)")
 	host := ""
 	err := f.Parse(args)
 	switch {
@@ -47,13 +47,13 @@ func runDoctor(ctx context.Context, args []string, stdout, stderr io.Writer) int
 		return exitOK
 	case err != nil:
 	case f.NArg() > 1:
-		err = fmt.Errorf("%d hosts, perf doctor takes one at most", f.NArg())
+		err = fmt.Errorf("%d hosts; perf doctor takes at most one", f.NArg())
 	case *serve && f.NArg() > 0:
-		err = errors.New("--serve waits for the other end: do not give a host")
+		err = errors.New("--serve waits for the other end: give no host")
 	case *serve && (*asJSON || *all):
-		err = errors.New("--serve prints no report: do not give --json or -v")
+		err = errors.New("--serve prints no report: give neither --json nor -v")
 	case *bind != "" && !*serve:
-		err = errors.New("--bind is for --serve")
+		err = errors.New("--bind: only with --serve")
 	case f.NArg() == 1:
 		host, err = serverName(f.Arg(0))
 	case *port == 0:
@@ -61,7 +61,7 @@ func runDoctor(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	}
 	if err != nil {
 		say(stderr, err)
-		fmt.Fprintln(stderr, "perf doctor --help shows how it is used")
+		fmt.Fprintln(stderr, "perf doctor --help shows the usage")
 		return exitUsage
 	}
 	examine := func() *doctor.Report { return doctor.Examine(doctor.This(), program()) }
@@ -71,7 +71,7 @@ func runDoctor(ctx context.Context, args []string, stdout, stderr io.Writer) int
 			say(stderr, wire.ListenHint(err, "another perf doctor"))
 			return exitFailure
 		}
-		fmt.Fprintf(stderr, "perf: doctor waits on TCP port %d\n", *port)
+		fmt.Fprintf(stderr, "perf: doctor is listening on TCP port %d\n", *port)
 		if err := doctor.Serve(ctx, l, examine); err != nil {
 			say(stderr, err)
 			return exitFailure

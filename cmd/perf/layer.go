@@ -23,29 +23,31 @@ func layerFlags(o *layer.Options, json *bool) *pflag.FlagSet {
 	f.SortFlags = false
 	f.Usage = func() {}
 	o.Timeout, o.Patience = 30*time.Second, 3*time.Second
-	f.IntVarP(&o.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange; raw verbs take the next one")
-	f.StringVar(&o.Bind, "bind", "", "`address` that a server's exchange listens on; all if not given")
+	f.IntVarP(&o.Port, "port", "p", wire.DefaultPort, "TCP `port` of the exchange; raw verbs use the next port")
+	f.StringVar(&o.Bind, "bind", "", "`address` that the server's exchange listens on (default: all)")
 	f.StringVar(&o.Address, "address", "",
-		"`address` of the server's device; the one that the client has reached by TCP if not given")
+		"`address` of the server's device (default: the address that the client reached over TCP)")
 	f.StringVarP(&o.Device, "ib-dev", "d", "",
-		"RDMA `device` of this end; the one that the address leads to if not given")
+		"RDMA `device` of this end (default: the device that has the address)")
 	o.Size = 0
-	f.VarP((*length)(&o.Size), "size", "s", "message size, as 64, 4K or 1M (bw 64K, lat 8)")
-	f.BoolVarP(&o.All, "all", "a", false, "all sizes, powers of two from 2 to 8M, or to -s")
-	f.IntVarP(&o.Messages, "iters", "n", 0, "`messages` per size, on all connections together (what takes a moment)")
+	f.VarP((*length)(&o.Size), "size", "s", "message size, such as 64, 4K or 1M (default: bw 64K, lat 8)")
+	f.BoolVarP(&o.All, "all", "a", false, "all powers of two from 2 to 8M, or to -s")
+	f.IntVarP(&o.Messages, "iters", "n", 0,
+		"`messages` per size, over all connections (default: enough for a short run)")
 	f.IntVarP(&o.Conns, "connections", "q", 1, "number of `connections` (bw)")
-	f.Var((*carriers)(&o.Compare), "compare", "`what` takes turns with it: send (perf send: raw verbs), send-e (which "+
-		"sleeps), tcp, copy "+
-		"(timed copies of a stream), buffer (messages that are not copied), stream, message; "+
-		"without a list the first three that go with it")
+	f.Var((*carriers)(&o.Compare), "compare", "`carriers` to compare with: send (perf send, raw verbs), send-e (the "+
+		"same, sleeping), tcp, copy (copies of a stream), buffer (messages without a copy), stream, message "+
+		"(without a list: send, tcp and, for bw, copy)")
 	f.Lookup("compare").NoOptDefVal = "all"
-	f.IntVar(&o.Rounds, "rounds", 0, "`number` of times that each is run, of which the median counts (1; compare 5)")
-	f.Var((*length)(&o.Block), "block", "size of this end's blocks (what package rdma does)")
-	f.DurationVar(&o.Spin, "spin", 0, "how `long` this end polls for an answer, then sleeps (what package rdma does)")
+	f.IntVar(&o.Rounds, "rounds", 0,
+		"`number` of runs of each; the table shows the median run (default: 1; 5 with --compare)")
+	f.Var((*length)(&o.Block), "block", "block size of this end (default: that of package rdma)")
+	f.DurationVar(&o.Spin, "spin", 0,
+		"`time` that this end polls for a reply before it sleeps (default: that of package rdma)")
 	f.BoolVar(json, "json", false, "one JSON object with all runs instead of a table")
-	f.Var((*seconds)(&o.Timeout), "timeout", "give up when nothing moves for that long")
-	f.Var((*seconds)(&o.Patience), "retry", "how long a client tries to reach a server")
-	f.BoolP("help", "h", false, "this text")
+	f.Var((*seconds)(&o.Timeout), "timeout", "time without progress after which the run fails")
+	f.Var((*seconds)(&o.Patience), "retry", "time for which the client tries to reach the server")
+	f.BoolP("help", "h", false, "print this help")
 	return f
 }
 
@@ -53,7 +55,7 @@ func layerFlags(o *layer.Options, json *bool) *pflag.FlagSet {
 type carriers []layer.Carrier
 
 func (c *carriers) String() string { return "" }
-func (c *carriers) Type() string   { return "what" }
+func (c *carriers) Type() string   { return "carriers" }
 
 func (c *carriers) Set(t string) error {
 	*c = nil
@@ -75,7 +77,7 @@ func (l *length) Set(t string) error {
 		return err
 	}
 	if s > 1<<31-1 {
-		return fmt.Errorf("%q is too much for a message", t)
+		return fmt.Errorf("%q: too large for a message", t)
 	}
 	*l = length(s)
 	return nil
@@ -95,7 +97,7 @@ func parseLayer(args []string) (o layer.Options, json bool, err error) {
 	}
 	a := f.Args()
 	if len(a) < 2 {
-		return o, json, errors.New("say what to do: perf {stream|message} {bw|lat} [options] [server]")
+		return o, json, errors.New("no command; usage: perf {stream|message} {bw|lat} [options] [SERVER]")
 	}
 	o.Carrier = layer.Carrier(a[0])
 	if o.Metric, err = wire.ParseMetric(a[1]); err != nil {
@@ -126,17 +128,17 @@ func parseLayer(args []string) (o layer.Options, json bool, err error) {
 }
 
 func layerUsage() string {
-	return `perf stream and perf message measure package rdma between two ends: bandwidth and
-latency, the processor time of both ends, allocations, and wakes. Beside them, if
-asked, raw verbs, TCP, and copying, in alternating rounds.
+	return `perf stream and perf message measure package rdma between two hosts: bandwidth or latency,
+and for both ends CPU time, allocations and wake-ups. With --compare they measure
+raw verbs, TCP or a plain copy in alternating rounds.
 
-  perf {stream|message} {bw|lat} [options]             server: waits for one client
+  perf {stream|message} {bw|lat} [options]             server: serves one client
   perf {stream|message} {bw|lat} [options] SERVER      client
 
-The server does what its client asks for: sizes and numbers need not be given there.
+The client sends its options to the server: give sizes and numbers to the client only.
 
 ` + layerFlags(&layer.Options{}, new(bool)).FlagUsages() + `
-Exit status: 0 done, 1 failed, 2 wrong usage.
+Exit status: 0 success, 1 failure, 2 wrong usage.
 `
 }
 
@@ -151,7 +153,7 @@ func runLayer(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		for _, e := range split(err) {
 			say(stderr, e)
 		}
-		fmt.Fprintf(stderr, "perf %s --help shows how it is used\n", args[0])
+		fmt.Fprintf(stderr, "perf %s --help shows the usage\n", args[0])
 		return exitUsage
 	}
 	res, err := layer.Measure(ctx, o, layer.Hooks{Waiting: func(port int) {

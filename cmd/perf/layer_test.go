@@ -10,12 +10,12 @@ import (
 
 func TestLayerUsageErrors(t *testing.T) {
 	for line, want := range map[string]string{
-		"stream":                         "say what to do",
+		"stream":                         "no command",
 		"stream speed":                   `metric "speed"`,
 		"stream bw a b":                  "1 arguments too many: b",
 		"stream bw -s 0":                 "0 bytes",
-		"stream bw -s 1G":                "allowed are 1 to 16777216",
-		"stream bw -s 4G":                "too much for a message",
+		"stream bw -s 1G":                "allowed: 1 to 16777216",
+		"stream bw -s 4G":                "too large for a message",
 		"stream bw -n 0":                 "--iters 0 < 1",
 		"stream bw -n 2":                 "2 messages (-n)",
 		"message bw -q 0":                "--connections 0 < 1",

@@ -51,7 +51,7 @@ func parseRange(t string) ([]uint64, error) {
 		return nil, err
 	}
 	if from > to {
-		return nil, fmt.Errorf("%q is a range from more to less", t)
+		return nil, fmt.Errorf("%q: the range starts above its end", t)
 	}
 	factor, step := uint64(2), uint64(0)
 	if len(p) == 3 {
@@ -59,7 +59,7 @@ func parseRange(t string) ([]uint64, error) {
 		switch num := p[2][min(1, len(p[2])):]; {
 		case strings.HasPrefix(p[2], "x"):
 			if factor, err = strconv.ParseUint(num, 10, 16); err != nil || factor < 2 {
-				return nil, fmt.Errorf("factor %q of sizes, allowed are x2 to x65535", p[2])
+				return nil, fmt.Errorf("factor %q of sizes; allowed: x2 to x65535", p[2])
 			}
 		case strings.HasPrefix(p[2], "+"):
 			if err := (*size)(&step).Set(num); err != nil {
@@ -67,7 +67,7 @@ func parseRange(t string) ([]uint64, error) {
 			}
 			factor = 1
 		default:
-			return nil, fmt.Errorf("step %q of sizes, allowed are a factor such as x4 and a number such as +512", p[2])
+			return nil, fmt.Errorf("step %q of sizes; allowed: a factor such as x4 and a number such as +512", p[2])
 		}
 	}
 	var list []uint64
@@ -89,20 +89,20 @@ func together(f *pflag.FlagSet) error {
 	}
 	frames := strings.EqualFold(f.Lookup("connection").Value.String(), wire.RawEth.String())
 	if f.Changed("tos") && (!f.Changed("rdma-cm") && !frames || f.Changed("tclass")) {
-		return errors.New("type of service (--tos, -T): it needs rdma_cm (-R) or frames (-c RawEth), and does not go " +
-			"with --tclass; without them give --tclass")
+		return errors.New("type of service (--tos, -T): needs rdma_cm (-R) or frames (-c RawEth), and not " +
+			"--tclass; without them use --tclass")
 	}
 	if f.Changed("server") && f.Changed("client") {
 		return errors.New("raw Ethernet: give --server or --client, not both")
 	}
 	if f.Changed("server") && len(f.Args()) > 2 {
-		return errors.New("--server needs no SERVER to connect to")
+		return errors.New("--server: give no SERVER")
 	}
 	if f.Changed("rate-units") && !f.Changed("rate-limit") {
-		return errors.New("unit of rate (--rate-units): it needs a rate (--rate-limit)")
+		return errors.New("unit of rate (--rate-units): needs a rate (--rate-limit)")
 	}
 	if f.Changed("run-infinitely") && f.Changed("iters") {
-		return errors.New("give iterations (-n) or no end (--run-infinitely), not both")
+		return errors.New("give iterations (-n) or --run-infinitely, not both")
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (o *options) place(f *pflag.FlagSet, hugePages, dm bool) error {
 		}
 	}
 	if len(given) > 1 {
-		return fmt.Errorf("messages stand in one place: give one of %s", strings.Join(given, ", "))
+		return fmt.Errorf("more than one kind of memory: give only one of %s", strings.Join(given, ", "))
 	}
 	for _, name := range []string{"mmap", "use-cuda-bus-id", "cpus"} {
 		if fl := f.Lookup(name); fl.Changed && (fl.Value.String() == "" || fl.Value.String() == "[]") {

@@ -92,7 +92,7 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		for _, e := range split(err) {
 			say(stderr, e)
 		}
-		fmt.Fprintln(stderr, "perf --help shows how it is used")
+		fmt.Fprintln(stderr, "perf --help shows the usage")
 		return exitUsage
 	}
 	if o.jsonFile != "" {

@@ -18,21 +18,21 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-const meshUsage = `perf mesh measures bandwidth and latency of each pair of hosts, in both directions, and
-names the pairs and the hosts that are slow. On each host an agent (perf serve) runs.
+const meshUsage = `perf mesh measures bandwidth and latency between all pairs of hosts, in both directions,
+and names the slow pairs and hosts. Each host runs an agent (perf serve).
 
-  perf mesh --hosts a,b,c [options]         hosts, with :PORT where it is another one
-  perf mesh --hostfile FILE [options]       the first word of each line
-  perf mesh --service NAME --expect N       the addresses of a DNS name (a headless service)
-  srun --ntasks-per-node=1 perf mesh        no agents: rank 0 measures, all ranks serve
+  perf mesh --hosts a,b,c [options]         hosts; a:PORT for an agent on another port
+  perf mesh --hostfile FILE [options]       hosts from a file: the first word of each line
+  perf mesh --service NAME --expect N       all addresses of a DNS name (a headless service)
+  srun --ntasks-per-node=1 perf mesh        no agents needed: rank 0 measures, all ranks serve
   mpirun ... perf mesh --hostfile FILE      the same
 
 %s
-A host that cannot be reached is named and left out, as long as two can.
-All ends need the same token: --token-file, or PERF_TOKEN in the environment.
+A host that cannot be reached is reported and left out, if at least two remain.
+All hosts need the same token: --token-file, or PERF_TOKEN in the environment.
 
-Exit status: 0 done, 1 failed, or a host or a pair did, 2 wrong usage, 3 something is slow and
---fail-slow was given.
+Exit status: 0 success, 1 failure, also of a host or a pair, 2 wrong usage, 3 a host or pair is slow
+and --fail-slow was given.
 `
 
 type meshOptions struct {
@@ -57,29 +57,30 @@ type meshOptions struct {
 
 func (m *meshOptions) flags(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringSliceVar(&m.hosts, "hosts", nil, "the `hosts`, with commas between")
-	f.StringVar(&m.hostfile, "hostfile", "", "`file` with a host in each line")
-	f.StringVar(&m.service, "service", "", "DNS `name` with the addresses of all hosts")
-	f.IntVar(&m.expect, "expect", 0, "wait until --service has so many `addresses`")
+	f.StringSliceVar(&m.hosts, "hosts", nil, "`hosts`, separated by commas")
+	f.StringVar(&m.hostfile, "hostfile", "", "`file` with one host per line")
+	f.StringVar(&m.service, "service", "", "DNS `name` that has the addresses of all hosts")
+	f.IntVar(&m.expect, "expect", 0, "number of `addresses` of --service to wait for")
 	f.StringVar(&m.order, "order", string(mesh.Rounds),
-		"rounds (disjoint pairs beside each other), single (one at a time) or all (at once)")
+		"`order` of the pairs: rounds (disjoint pairs at the same time), single (one at a time) or all (all at once)")
 	f.StringVar(&m.verb, "verb", "write", "`verb`: write, read or send")
 	m.size, m.latSize = 64<<10, 2
-	f.VarP((*size)(&m.size), "size", "s", "message size of bandwidth")
-	f.Var((*size)(&m.latSize), "lat-size", "message size of latency")
-	f.Uint64VarP(&m.test.Iters, "iters", "n", 1000, "`messages` of a test")
-	f.VarP((*seconds)(&m.test.Duration), "duration", "D", "run each test for that long instead of a number of messages")
-	f.IntVarP(&m.test.QPs, "qp", "q", 1, "number of `queue pairs` of bandwidth")
+	f.VarP((*size)(&m.size), "size", "s", "message size of the bandwidth tests")
+	f.Var((*size)(&m.latSize), "lat-size", "message size of the latency tests")
+	f.Uint64VarP(&m.test.Iters, "iters", "n", 1000, "`messages` per test")
+	f.VarP((*seconds)(&m.test.Duration), "duration", "D", "run time of each test, instead of a number of messages")
+	f.IntVarP(&m.test.QPs, "qp", "q", 1, "number of `queue pairs` of the bandwidth tests")
 	share := percent(0.1)
-	f.Var(&share, "slow", "how much `worse` than the median a slow figure is at least")
-	f.Float64Var(&m.limits.Deviations, "deviations", 5, "median absolute `deviations` that it is away at least")
-	f.BoolVar(&m.failSlow, "fail-slow", false, "exit with 3 if something is slow")
-	f.BoolVar(&m.json, "json", false, "one JSON object instead of the matrices")
+	f.Var(&share, "slow", "smallest distance of a slow figure from the median, as a `share`")
+	f.Float64Var(&m.limits.Deviations, "deviations", 5,
+		"smallest distance of a slow figure from the median, in median absolute `deviations`")
+	f.BoolVar(&m.failSlow, "fail-slow", false, "exit with 3 if a host or pair is slow")
+	f.BoolVar(&m.json, "json", false, "one JSON object instead of the tables")
 	m.timeout, m.patience = 30*time.Second, 10*time.Second
-	f.Var((*seconds)(&m.timeout), "timeout", "give up when an agent is silent for that long")
-	f.Var((*seconds)(&m.patience), "retry", "how long to try to reach agents")
+	f.Var((*seconds)(&m.timeout), "timeout", "time without a message from an agent, after which it is lost")
+	f.Var((*seconds)(&m.patience), "retry", "time for which agents are tried")
 	m.agentOptions.flags(f)
-	for name, v := range map[string]string{"hosts": "", "duration": "0", "slow": "10%"} {
+	for name, v := range map[string]string{"hosts": "[]", "duration": "0", "slow": "10%"} {
 		f.Lookup(name).DefValue = v
 	}
 }
@@ -97,7 +98,7 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 		}
 	}
 	if given > 1 || given == 0 && !m.ranked {
-		return errors.New("give --hosts, --hostfile or --service, one of them, or start it by srun or mpirun")
+		return errors.New("give one of --hosts, --hostfile and --service, or start perf mesh with srun or mpirun")
 	}
 	if f.Changed("hosts") {
 		if _, err := mesh.ParseHosts(m.hosts, m.port); err != nil {
@@ -108,24 +109,24 @@ func (m *meshOptions) check(f *pflag.FlagSet, getenv func(string) string) (err e
 		m.ranked = false // its agents are others
 	}
 	if m.service != "" && (m.expect < 2 || m.expect > mesh.MostHosts) {
-		return fmt.Errorf("--expect %d addresses of --service, allowed are 2 to %d", m.expect, mesh.MostHosts)
+		return fmt.Errorf("--expect %d addresses of --service; allowed: 2 to %d", m.expect, mesh.MostHosts)
 	}
 	if !slices.Contains(mesh.Orders, mesh.Order(m.order)) {
-		return fmt.Errorf("--order %q, allowed are rounds, single and all", m.order)
+		return fmt.Errorf("--order %q; allowed: rounds, single and all", m.order)
 	}
 	if m.test.Verb, err = wire.ParseVerb(m.verb); err != nil {
 		return err
 	}
 	if m.test.Verb == wire.Atomic {
-		return errors.New("--verb atomic, allowed are write, read and send")
+		return errors.New("--verb atomic; allowed: write, read and send")
 	}
 	if m.limits.Deviations < 0 || m.limits.Deviations > 1e6 || m.limits.Deviations != m.limits.Deviations {
-		return fmt.Errorf("--deviations %v, allowed are 0 to 1e6", m.limits.Deviations)
+		return fmt.Errorf("--deviations %v; allowed: 0 to 1e6", m.limits.Deviations)
 	}
 	if m.test.Duration > 0 {
 		m.test.Iters = 0
 	} else if m.test.Duration < 0 || m.test.Iters < 5 {
-		return fmt.Errorf("%d messages (-n) for %v (-D), allowed are 5 at least, or a duration", m.test.Iters,
+		return fmt.Errorf("%d messages (-n) for %v (-D); allowed: at least 5, or a duration", m.test.Iters,
 			m.test.Duration)
 	}
 	for _, p := range []wire.Params{m.bandwidth(), m.latency()} {
@@ -183,7 +184,7 @@ func (m *meshOptions) resolve(ctx context.Context) ([]string, error) {
 		}
 		if time.Now().After(end) || ctx.Err() != nil {
 			if err == nil {
-				err = fmt.Errorf("it has %d addresses, --expect %d: are all agents ready?", len(addrs), m.expect)
+				err = fmt.Errorf("%d addresses, --expect is %d; check that all agents are ready", len(addrs), m.expect)
 			}
 			return nil, fmt.Errorf("service %s, after %v: %w", m.service, m.patience, err)
 		}
@@ -259,7 +260,7 @@ func runMesh(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		res.Text(stdout)
 	}
 	if err == nil && (res.Failed() > 0 || len(res.LostHosts) > 0) {
-		err = fmt.Errorf("%d of %d pairs have no figures, %d hosts were lost", res.Failed(), of, len(res.LostHosts))
+		err = fmt.Errorf("%d of %d pairs have no figures; %d hosts were lost", res.Failed(), of, len(res.LostHosts))
 	}
 	if err != nil {
 		for _, e := range split(err) {

@@ -13,20 +13,20 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/report"
 )
 
-const reportUsage = `perf report makes one HTML file of runs, as perf --json wrote them, and of meshes, as
-perf mesh --json did: charts, and tables of all figures. It needs nothing but a browser.
+const reportUsage = `perf report writes one HTML file with charts and tables of saved runs (perf --json) and
+meshes (perf mesh --json). The file needs only a browser.
 
   perf report [-o report.html] FILE.json...
 
 %s
-Exit status: 0 written, 1 a file cannot be read or written, 2 wrong usage.
+Exit status: 0 success, 1 a file cannot be read or written, 2 wrong usage.
 `
 
 // runReport is perf report.
 func runReport(args []string, stdout, stderr io.Writer) int {
 	f := pflag.NewFlagSet("perf report", pflag.ContinueOnError)
 	f.Usage = func() {}
-	out := f.StringP("output", "o", "report.html", "`file` to write; - is standard output")
+	out := f.StringP("output", "o", "report.html", "output `file`; -: standard output")
 	err := f.Parse(args)
 	switch n := f.NArg(); {
 	case errors.Is(err, pflag.ErrHelp):
@@ -34,15 +34,15 @@ func runReport(args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	case err != nil:
 	case n == 0:
-		err = errors.New("perf report needs files that perf --json wrote")
+		err = errors.New("no files; perf report needs files that perf --json wrote")
 	case n > report.MostRuns:
-		err = fmt.Errorf("%d files, perf report shows at most %d", n, report.MostRuns)
+		err = fmt.Errorf("%d files; perf report shows at most %d", n, report.MostRuns)
 	case *out == "":
-		err = errors.New("no name of a file (-o)")
+		err = errors.New("output file (-o) has no name")
 	}
 	if err != nil {
 		say(stderr, err)
-		fmt.Fprintln(stderr, "perf report --help shows how it is used")
+		fmt.Fprintln(stderr, "perf report --help shows the usage")
 		return exitUsage
 	}
 	runs := make([]report.Named, f.NArg())
@@ -54,7 +54,7 @@ func runReport(args []string, stdout, stderr io.Writer) int {
 			}
 		}
 		if err == nil && sameFile(name, *out) {
-			err = fmt.Errorf("%s: it would be overwritten, give -o another name", name)
+			err = fmt.Errorf("%s: is an input; give another output file (-o)", name)
 		}
 		if err != nil {
 			say(stderr, err)

@@ -43,13 +43,13 @@ func TestReportFiles(t *testing.T) {
 		{savedBW + " --output - testdata/intervals.json", exitOK, ""},
 		{"--help", exitOK, ""},
 		{"", exitUsage, "needs files"},
-		{many, exitUsage, "33 files, perf report shows at most 32"},
-		{"--output= " + savedBW, exitUsage, "no name of a file"},
+		{many, exitUsage, "33 files; perf report shows at most 32"},
+		{"--output= " + savedBW, exitUsage, "has no name"},
 		{"--port 5 " + savedBW, exitUsage, "unknown flag"},
 		{"-o " + out + " nowhere.json", exitFailure, "no such file"},
-		{"-o " + out + " " + savedBW + " README.md", exitFailure, "README.md: it is no JSON object"},
+		{"-o " + out + " " + savedBW + " README.md", exitFailure, "README.md: not a JSON object"},
 		{"-o " + out + " " + stream, exitFailure, "stream.json: it is of perf stream"},
-		{"-o " + same + " " + same, exitFailure, "it would be overwritten"},
+		{"-o " + same + " " + same, exitFailure, "is an input"},
 		{"-o " + filepath.Join(dir, "none", "r.html") + " " + savedBW, exitFailure, "no such file"},
 	} {
 		var stdout, diag bytes.Buffer
@@ -75,7 +75,7 @@ func TestReportFiles(t *testing.T) {
 	var stdout, diag bytes.Buffer
 	args := []string{"compare", "testdata/mesh.json", "testdata/mesh.json"}
 	rc := run(t.Context(), args, &stdout, &diag)
-	if rc != exitFailure || !strings.Contains(diag.String(), "of a mesh") {
+	if rc != exitFailure || !strings.Contains(diag.String(), "a mesh; perf compare") {
 		t.Errorf("compare of meshes: exit code %d, %q", rc, diag.String())
 	}
 }

@@ -24,14 +24,14 @@ var perftestAliases = map[string]string{
 var perftestLetters = map[string]string{"C": "report-cycles", "G": "use-rss", "v": "mac-fwd"}
 
 const (
-	noCrypto   = "encryption by the adapter is not there; a program makes keys by mlx5dv (CreateDEK, CreateMkey)"
-	noRate     = "the rate of making flow rules is not measured; raw_ethernet_fs_rate does that"
-	noGPU      = "of accelerators only NVIDIA's GPUs are there (--use-cuda), and what a file maps (--mmap)"
-	noHints    = "hints for PCIe's TPH are not there; place the test near the device instead (--cpus, --numa-node)"
-	noPolling  = "it makes no difference to perf, which posts and polls in one way; leave it out"
-	noStreams  = "DC initiators have one stream; use more queue pairs (-q)"
-	noReorder  = "perf leaves the order of packets to the device's configuration; leave it out"
-	noValidity = "perf checks the payload by --verify, between two of its own"
+	noCrypto   = "not supported: encryption by the adapter; programs can make keys with mlx5dv (CreateDEK, CreateMkey)"
+	noRate     = "not supported: the rate of creating flow rules; use perftest's raw_ethernet_fs_rate"
+	noGPU      = "not supported: accelerators other than NVIDIA GPUs (--use-cuda) and mapped files (--mmap)"
+	noHints    = "not supported: PCIe TPH hints; place the test near the device (--cpus, --numa-node)"
+	noPolling  = "no effect: perf posts and polls in one way only; leave it out"
+	noStreams  = "not supported: several streams of a DC initiator; use more queue pairs (-q)"
+	noReorder  = "not supported: the device's configuration decides on packet order; leave it out"
+	noValidity = "not supported: perf checks the payload with --verify, if both ends are perf"
 )
 
 // perftestRefused are perftest's options that perf does not have, with the reason and the way out.
@@ -39,43 +39,43 @@ var perftestRefused = map[string]string{
 	"aes-xts": noCrypto, "encrypt-on-tx": noCrypto, "sig-before": noCrypto, "aes-block-size": noCrypto,
 	"kek-path": noCrypto, "credentials-path": noCrypto, "data-enc-keys-number": noCrypto,
 	"data-enc-key-app-path": noCrypto,
-	"sig-offload":           "signatures by the adapter are not there; a program makes them by mlx5dv (CreateMkey)",
+	"sig-offload":           "not supported: signatures by the adapter; programs can use mlx5dv (CreateMkey)",
 
 	"use-rocm": noGPU, "use-rocm-dmabuf": noGPU, "use-neuron": noGPU, "use-neuron-dmabuf": noGPU, "use-hl": noGPU,
 	"use-mlu": noGPU, "use-mlu-dmabuf": noGPU, "use-opencl": noGPU, "opencl-platform-id": noGPU, "use-musa": noGPU,
 	"use-musa-dmabuf": noGPU, "use-musa-bus-id": noGPU,
-	"use-cuda-pcie-mapping": "a dma-buf of a GPU has the default mapping; --use-data-direct chooses the other path",
-	"cuda-mem-type":         "a GPU's memory is that of cuMemAlloc; leave it out",
-	"gpu-touch":             "nothing runs on the GPU beside the test; leave it out",
-	"use-ib-dm-dmabuf":      "the device's memory is used directly: --use-dm",
+	"use-cuda-pcie-mapping": "not supported: a GPU's dma-buf has the default mapping; see --use-data-direct",
+	"cuda-mem-type":         "not supported: GPU memory comes from cuMemAlloc; leave it out",
+	"gpu-touch":             "not supported: perf runs no code on the GPU; leave it out",
+	"use-ib-dm-dmabuf":      "not supported: device memory as a dma-buf; use --use-dm",
 
 	"tph-mem": noHints, "cpu-id": noHints, "ph": noHints,
 
 	"no-lock": noPolling, "use-old-post-send": noPolling, "disable-dynamic-polling": noPolling,
-	"inline-recv": "completions carry short messages where the device does so by itself; leave it out",
+	"inline-recv": "no effect: the device decides whether completions carry short messages; leave it out",
 
 	"log-dci-streams": noStreams, "log-active-dci-streams": noStreams,
 	"use-ooo": noReorder, "no-ddp": noReorder, "no-enhanced-reorder": noReorder,
-	"unsolicited-write": "receives of write with immediate data are always posted; leave it out",
-	"connectionless": "a server of multicast (-g) meets its client; to receive from many, start one for each, on " +
-		"ports of its own (-p)",
-	"congest-type": "the congestion control of hns is not chosen here; set it by the device's sysfs",
+	"unsolicited-write": "not supported: write with immediate data always posts receives; leave it out",
+	"connectionless": "not supported: a multicast (-g) server serves one client; to receive from many, start one " +
+		"server for each, on different ports (-p)",
+	"congest-type": "not supported: the congestion control of hns; set it in the device's sysfs",
 
-	"force-link": "the port says itself what its link is; leave it out",
-	"dlid":       "the peer tells its LID in the exchange; leave it out",
-	"dont-xchg-versions": "the versions are how two ends know what they may say; a perftest that is older than 5.70 " +
-		"is not spoken to",
-	"retry-count":           "a client tries for as long as --retry says, in seconds",
-	"wait-destroy":          "nothing is destroyed before the peer is done; leave it out",
-	"report-cycles":         "the clock's rate is measured, and figures are in microseconds; --json has nanoseconds",
+	"force-link":            "not needed: perf reads the link layer from the port; leave it out",
+	"dlid":                  "not needed: the peer sends its LID; leave it out",
+	"dont-xchg-versions":    "not supported: the exchange depends on the versions; use perftest 5.70 or later",
+	"retry-count":           "not supported: use --retry, the time in seconds for which a client tries",
+	"wait-destroy":          "not needed: perf destroys nothing before the peer is done; leave it out",
+	"report-cycles":         "not supported: figures are in microseconds; --json has nanoseconds",
 	"data-validation":       noValidity,
 	"data-validation-debug": noValidity,
 
 	"local-ip": noRate, "remote-ip": noRate, "local-port": noRate, "remote-port": noRate,
-	"use-rss":     "frames are spread over queue pairs by their ports: -q with as many --threads, and -K, -k",
-	"raw-mcast":   "give the group's Ethernet address, as 01:00:5e:00:00:05, by -E to the client, by -B to the server",
-	"mac-fwd":     "frames are not forwarded; raw_ethernet_bw -v does that",
-	"reply-every": "each frame is answered; raw_ethernet_burst_lat does without",
+	"use-rss": "not supported: spread frames over queue pairs by port: -q, as many --threads, -K and -k",
+	"raw-mcast": "not supported: give the group's Ethernet address, such as 01:00:5e:00:00:05, to the client as -E " +
+		"and to the server as -B",
+	"mac-fwd":     "not supported: forwarding of frames; use perftest's raw_ethernet_bw -v",
+	"reply-every": "not supported: each frame is answered; use perftest's raw_ethernet_burst_lat",
 }
 
 // normal returns a flag's name as perf has it: perftest's may be written with - or _.
@@ -103,7 +103,7 @@ func unknown(err error, f *pflag.FlagSet) error {
 		return fmt.Errorf("%s: %s", said, why)
 	}
 	if whole := completions(name, f); len(whole) > 0 {
-		return fmt.Errorf("%s: there are no abbreviations; say --%s", said, strings.Join(whole, " or --"))
+		return fmt.Errorf("%s: abbreviations are not accepted; write --%s", said, strings.Join(whole, " or --"))
 	}
 	return err
 }

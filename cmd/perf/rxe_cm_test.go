@@ -307,9 +307,9 @@ func TestRXE_StrangersCM(t *testing.T) {
 	}{
 		{"garbage", []int{16}, "does not speak perftest's protocol"},
 		{"too long", []int{4000}, "exchange with"},
-		{"too many", []int{16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16},
+		{"too long", []int{16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16},
 			"exchange with"},
-		{"silence", nil, "said nothing for 2s"},
+		{"silence", nil, "no message from the peer for 2s"},
 		{"close", nil, "closed the connection"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

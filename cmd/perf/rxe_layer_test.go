@@ -83,10 +83,10 @@ func TestRXE_LayerStrangers(t *testing.T) {
 	vm := testutil.NeedLogic(t)
 	const order = `{"version":1,"carrier":"tcp","size":1,"conns":1,"messages":1}` + "\n"
 	for _, tc := range []struct{ says, want string }{
-		{"", "the client left without asking for anything"}, // a probe
-		{"6.27", "the peer is no perf stream or message"},
-		{order, "the client has gone"},
-		{"silence", "the client asked for nothing for 1s"},
+		{"", "the client sent no request"}, // a probe
+		{"6.27", "the peer is not perf stream or perf message"},
+		{order, "the client closed the connection"},
+		{"silence", "no request from the client for 1s"},
 	} {
 		port := freshPort()
 		args := []string{"stream", "bw", "-p", port, "-d", vm.Dev[0]}

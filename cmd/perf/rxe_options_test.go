@@ -101,7 +101,7 @@ func TestRXE_HWTimestamps(t *testing.T) {
 	const line = "send bw --hw-timestamps -Q 1 -s 4K -n 200"
 	if !vm.Emulated && !vm.Hardware {
 		p := start(t, "perf", append(strings.Fields(line), "-d", vm.Dev[0], "-p", freshPort())...)
-		if rc := p.wait(t); rc != 1 || !strings.Contains(p.diag.String(), "does not tell the rate of its clock") {
+		if rc := p.wait(t); rc != 1 || !strings.Contains(p.diag.String(), "does not report the rate of its clock") {
 			t.Errorf("exit code %d\n%s", rc, p.output())
 		}
 		return

@@ -66,18 +66,18 @@ func TestRXE_ServeStock(t *testing.T) {
 // TestStockUsage: a test that cannot wait for stock clients is refused with the reason.
 func TestStockUsage(t *testing.T) {
 	for line, want := range map[string]string{
-		"write":                                  "say a test",
-		"write bw host":                          "connects to nobody",
-		"write bw -p 0":                          "has to know it",
-		"write bw -R":                            "only the exchange by TCP",
-		"write bw -z":                            "only the exchange by TCP",
+		"write":                                  "no test",
+		"write bw host":                          "only waits for clients",
+		"write bw -p 0":                          "must know the port",
+		"write bw -R":                            "exchange over TCP",
+		"write bw -z":                            "exchange over TCP",
 		"write bw --verify":                      "no known payload",
 		"write bw --sizes 64,128":                "only all sizes",
-		"write bw --run-infinitely":              "would never come",
-		"write bw --json":                        "goes to the log",
+		"write bw --run-infinitely":              "no other client",
+		"write bw --json":                        "written to the log",
 		"write bw --help":                        "without --help",
 		"write bw -q 0":                          "queue pairs",
-		"send bw -c RawEth -B 02:00:00:00:00:01": "do not meet",
+		"send bw -c RawEth -B 02:00:00:00:00:01": "do not connect",
 	} {
 		a := &agentOptions{stock: []string{line}, ibPort: 1, gidIndex: -1}
 		if _, err := a.stockServers(); err == nil || !strings.Contains(err.Error(), want) {

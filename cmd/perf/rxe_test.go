@@ -681,8 +681,8 @@ func TestRXE_ByTimeFails(t *testing.T) {
 		t.Skip("faults: runs on the emulated device only (make test-emu)")
 	}
 	for _, tc := range []struct{ fault, verb, metric, want string }{
-		{"cqe-lost:device=%s,after=1,count=0", "write", "bw", "nothing completes any more"},
-		{"cqe-lost:device=%s,after=1,count=0", "send", "lat", "nothing completes any more"},
+		{"cqe-lost:device=%s,after=1,count=0", "write", "bw", "no completion"},
+		{"cqe-lost:device=%s,after=1,count=0", "send", "lat", "no completion"},
 		{"remote-access:device=%s,after=300", "write", "bw", "RemAccessErr"},
 	} {
 		t.Run(tc.fault[:strings.Index(tc.fault, ":")]+" "+tc.verb+" "+tc.metric, func(t *testing.T) {
@@ -773,7 +773,7 @@ func TestRXE_StoppedPeer(t *testing.T) {
 	begun(t, cli)
 	begun(t, srv)
 	pause(t, srv)
-	if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), "was it not stopped?") {
+	if rc := cli.wait(t); rc != 1 || !strings.Contains(cli.diag.String(), "and was not stopped") {
 		t.Errorf("exit code %d, want 1 and the stopped peer\n%s", rc, cli.output())
 	}
 }
@@ -985,7 +985,7 @@ func TestRXE_Strangers(t *testing.T) {
 	vm := testutil.NeedLogic(t)
 	for _, tc := range []struct{ name, say, want string }{
 		{"garbage", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "does not speak perftest's protocol"},
-		{"silence", "", "said nothing for 2s"},
+		{"silence", "", "no message from the peer for 2s"},
 		{"close", "close", "closed the connection"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -1040,7 +1040,7 @@ func TestRXE_Mismatch(t *testing.T) {
 		}{
 			{[]string{"write", "bw", "-d", "nothere"}, "nothere"},
 			{[]string{"write", "bw", "-d", vm.Dev[0], "-i", "9"}, "port"},
-			{[]string{"write", "bw", "-d", vm.Dev[0], "-o", "1"}, "only read"},
+			{[]string{"write", "bw", "-d", vm.Dev[0], "-o", "1"}, "only for read"},
 			{[]string{"send", "lat", "-d", vm.Dev[0], "-c", "SRD"}, "libefa"},
 			{[]string{"read", "bw", "-d", vm.Dev[0], "-o", "200"},
 				map[bool]string{true: "200 > 16", false: "200 > 128"}[vm.Emulated]},

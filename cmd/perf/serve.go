@@ -18,19 +18,20 @@ import (
 	"github.com/pureverbs/pureverbs/cmd/perf/internal/wire"
 )
 
-const serveUsage = `perf serve is an agent: it runs one end of a test for each client that knows its
-token, many at a time, until it is stopped. Its clients are perf mesh, and perf with
---agent. Stock programs cannot say what they want: for each of their tests there is a
---stock with its options and a port of its own, which take anybody. Sizes, numbers and
-queue pairs have to be the client's; for write, read and atomic a larger -s will do.
+const serveUsage = `perf serve is an agent: it runs servers for clients that have its token (perf mesh, and perf
+with --agent), several at a time, until it is stopped.
+
+perftest's programs cannot request a server. With --stock, the agent keeps a server for one test
+on a TCP port, for any client. The client must use the same sizes, numbers and queue pairs; for
+write, read and atomic, -s may be larger than the client's.
 
   perf serve [options]
 
 %s
-The token is in --token-file, or in the environment as PERF_TOKEN. The agent is ready
-when its port takes connections; systemd is told (Type=notify).
+The token is read from --token-file, or from PERF_TOKEN in the environment. The agent is ready
+when its port accepts connections; it notifies systemd (Type=notify).
 
-Exit status: 0 stopped, 1 failed, 2 wrong usage.
+Exit status: 0 stopped, 1 failure, 2 wrong usage.
 `
 
 // agentOptions is what an agent needs, alone or as a part of perf mesh.
@@ -46,28 +47,29 @@ type agentOptions struct {
 }
 
 func (a *agentOptions) flags(f *pflag.FlagSet) {
-	f.IntVarP(&a.port, "port", "p", agent.DefaultPort, "TCP `port` of agents")
-	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token that all ends know")
-	f.StringVar(&a.bind, "bind", "", "`address` that an agent listens on; all if not given")
-	f.IntVar(&a.maxClients, "max-clients", 16, "`tests` at a time; others wait")
-	f.StringVarP(&a.device, "ib-dev", "d", "", "RDMA `device` of this agent's tests")
+	f.IntVarP(&a.port, "port", "p", agent.DefaultPort, "TCP `port` of the agents")
+	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token, the same on all hosts")
+	f.StringVar(&a.bind, "bind", "", "`address` that the agent listens on (default: all)")
+	f.IntVar(&a.maxClients, "max-clients", 16, "maximum number of `tests` at a time; others wait")
+	f.StringVarP(&a.device, "ib-dev", "d", "",
+		"RDMA `device` for the tests of this agent (default: the first with an active port)")
 	f.Uint8VarP(&a.ibPort, "ib-port", "i", 1, "`port` of the device")
-	f.IntVarP(&a.gidIndex, "gid-index", "x", plan.Auto, "`index` of the GID; the best one if negative")
+	f.IntVarP(&a.gidIndex, "gid-index", "x", plan.Auto, "GID `index` (default, and if negative: the best one)")
 	f.Lookup("gid-index").DefValue = "0"
 }
 
-// stockFlag declares what only perf serve has.
+// stockFlag declares --stock, which only perf serve has.
 func (a *agentOptions) stockFlag(f *pflag.FlagSet) {
-	f.StringArrayVar(&a.stock, "stock", nil, "serve stock clients of this `test`, one after the other, as "+
-		"\"write bw -s 8M -p 18515\"; may be given again")
+	f.StringArrayVar(&a.stock, "stock", nil, "keep a server for perftest clients of this `test`, one client at a time, "+
+		"such as \"write bw -s 8M -p 18515\"; repeatable")
 }
 
 func (a *agentOptions) check() error {
 	if a.port < 1 || a.port > 65535 {
-		return fmt.Errorf("tcp port (-p) %d, allowed are 1 to 65535", a.port)
+		return fmt.Errorf("tcp port (-p) %d; allowed: 1 to 65535", a.port)
 	}
 	if a.maxClients < 1 || a.maxClients > 4096 {
-		return fmt.Errorf("--max-clients %d, allowed are 1 to 4096", a.maxClients)
+		return fmt.Errorf("--max-clients %d; allowed: 1 to 4096", a.maxClients)
 	}
 	return nil
 }
@@ -136,7 +138,7 @@ func subcommand(f *pflag.FlagSet, args []string, text string, check func() error
 	}
 	if err != nil {
 		say(stderr, err)
-		fmt.Fprintf(stderr, "%s --help shows how it is used\n", f.Name())
+		fmt.Fprintf(stderr, "%s --help shows the usage\n", f.Name())
 		return exitUsage
 	}
 	return -1

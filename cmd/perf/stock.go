@@ -50,7 +50,7 @@ func (a *agentOptions) stockServers() ([]agent.Stock, error) {
 	for _, line := range a.stock {
 		words := strings.Fields(line)
 		if len(words) < 2 {
-			return nil, fmt.Errorf("--stock %q: say a test, as \"write bw -p 18515\"", line)
+			return nil, fmt.Errorf("--stock %q: no test; write, for example, \"write bw -p 18515\"", line)
 		}
 		args := append(append(append([]string{}, words[:2]...), a.near()...), words[2:]...)
 		o, err := parse(args)
@@ -58,14 +58,14 @@ func (a *agentOptions) stockServers() ([]agent.Stock, error) {
 			err = o.stockable()
 		}
 		if errors.Is(err, errHelp) || errors.Is(err, errVersion) {
-			err = errors.New("it is a test, without --help and --version")
+			err = errors.New("only a test, without --help and --version")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--stock %q: %w", line, err)
 		}
 		if other := used[o.plan.Port]; other != "" {
-			return nil, fmt.Errorf("--stock %q: TCP port (-p) %d is that of %q: perftest's exchange does not tell its "+
-				"test, so each needs a port", line, o.plan.Port, other)
+			return nil, fmt.Errorf("--stock %q: TCP port (-p) %d is also that of %q: perftest's exchange does not name "+
+				"the test, so each needs a port", line, o.plan.Port, other)
 		}
 		used[o.plan.Port] = line
 		list = append(list, agent.Stock{Name: strings.Join(words, " "), Args: args, Port: o.plan.Port})
@@ -78,21 +78,21 @@ func (o *options) stockable() error {
 	p := &o.plan
 	switch {
 	case p.Connects():
-		return fmt.Errorf("server %q: it waits for clients, and connects to nobody", p.Host)
+		return fmt.Errorf("server %q: a stock server only waits for clients; give no SERVER", p.Host)
 	case p.Port == 0:
-		return errors.New("tcp port (-p) 0: a stock client has to know it")
+		return errors.New("tcp port (-p) 0: a stock client must know the port; give one")
 	case p.ByCM():
-		return errors.New("rdma_cm (-R, -z): only the exchange by TCP is there")
+		return errors.New("rdma_cm (-R, -z): not supported; stock clients exchange over TCP")
 	case p.Transport == wire.RawEth:
-		return errors.New("connection type (-c) RawEth: its ends do not meet; start perf send by itself")
+		return errors.New("connection type (-c) RawEth: its ends do not connect; run perf send separately")
 	case p.Verify:
 		return errors.New("payload check (--verify): a stock client sends no known payload")
 	case p.SizeList != nil:
-		return errors.New("list of sizes (--sizes): a stock client knows only all sizes (-a)")
+		return errors.New("list of sizes (--sizes): a stock client has only all sizes (-a)")
 	case p.Infinite:
-		return errors.New("endless run (--run-infinitely): the next client would never come")
+		return errors.New("endless run (--run-infinitely): no other client could be served")
 	case o.format != formatText || o.jsonFile != "":
-		return errors.New("--json, --csv and --out-json: what is measured goes to the log")
+		return errors.New("--json, --csv and --out-json: not with --stock; results are written to the log")
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (s *size) Set(t string) error {
 		return fmt.Errorf("%q is not a number of bytes, such as 64, 4K or 1M", t)
 	}
 	if v == 0 {
-		return errors.New("0 bytes; the smallest message has 1")
+		return errors.New("0 bytes; the smallest message has 1 byte")
 	}
 	*s = size(v << shift)
 	return nil
@@ -62,7 +62,7 @@ func inUnits(t string, unit time.Duration, what, example string) (time.Duration,
 	const most = 1e17 // ns: three years
 	if v, err := strconv.ParseFloat(t, 64); err == nil {
 		if math.IsNaN(v) || math.Abs(v) > most/float64(unit) {
-			return 0, fmt.Errorf("%q %s are too many", t, what)
+			return 0, fmt.Errorf("%q %s: too long", t, what)
 		}
 		return time.Duration(v * float64(unit)), nil
 	}
@@ -127,7 +127,7 @@ func (m *mac) Type() string   { return "address" }
 func (m *mac) Set(t string) error {
 	a, err := net.ParseMAC(t)
 	if err != nil || len(a) != len(m) {
-		return errors.New("not an Ethernet address, as e4:1d:2d:00:00:01")
+		return errors.New("not an Ethernet address, such as e4:1d:2d:00:00:01")
 	}
 	copy(m[:], a)
 	return nil

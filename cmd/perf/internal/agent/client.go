@@ -73,7 +73,7 @@ func (c *Client) reply(limit time.Duration) (r reply, err error) {
 	c.f.SetReadDeadline(time.Now().Add(limit))
 	err = c.f.receive(&r, maxReply)
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
-		err = errors.New("the connection ended; the agent stopped, or died")
+		err = errors.New("the agent closed the connection; it was stopped, or failed")
 	}
 	if err != nil {
 		return r, fmt.Errorf("agent %s: %w", c.addr, err)

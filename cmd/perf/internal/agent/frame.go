@@ -26,13 +26,13 @@ const (
 // What can go wrong between the two ends.
 var (
 	// ErrToken means that the other end does not know the token.
-	ErrToken = errors.New("the token is another one there; give both ends the same")
+	ErrToken = errors.New("the other end has a different token; give both ends the same")
 	// ErrNoAgent means that something else listens there.
-	ErrNoAgent = errors.New("no perf serve answers there")
+	ErrNoAgent = errors.New("no perf serve is listening there")
 	// ErrVersion means that the agent's protocol is not this one.
-	ErrVersion = errors.New("the perf serve there is of another version; use the same release at all ends")
+	ErrVersion = errors.New("perf serve of another version; use the same release on all hosts")
 	// ErrFrame means that a frame was too long, or not made by the other end.
-	ErrFrame = errors.New("frame that the other end cannot have sent")
+	ErrFrame = errors.New("invalid frame")
 )
 
 // frames is a control connection. Its end is 'a' at the agent and 'c' at the client.
@@ -129,7 +129,7 @@ func (f *frames) receive(v any, most int) error {
 	}
 	n := binary.BigEndian.Uint32(head)
 	if n > uint32(most) {
-		return fmt.Errorf("%w: %d bytes, allowed are %d", ErrFrame, n, most)
+		return fmt.Errorf("%w: %d bytes; allowed: %d", ErrFrame, n, most)
 	}
 	body := make([]byte, n)
 	if _, err := io.ReadFull(f, body); err != nil {

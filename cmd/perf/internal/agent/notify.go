@@ -18,7 +18,7 @@ func Notify() error {
 		c.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("tell systemd (NOTIFY_SOCKET): %w", err)
+		return fmt.Errorf("notify systemd (NOTIFY_SOCKET): %w", err)
 	}
 	return nil
 }

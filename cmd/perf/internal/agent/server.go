@@ -155,7 +155,7 @@ func (s *server) serve(ctx context.Context, f *frames, r request) error {
 			return err
 		}
 		if r.Port < 1 || r.Port > 65535 {
-			return fmt.Errorf("port %d, allowed are 1 to 65535", r.Port)
+			return fmt.Errorf("port %d; allowed: 1 to 65535", r.Port)
 		}
 	}
 	select {

@@ -33,14 +33,14 @@ func CheckTest(p wire.Params) error {
 	add(p.Metric != wire.Bandwidth && p.Metric != wire.Latency, "metric %v", p.Metric)
 	add(p.Transport > wire.SRD || p.Transport == wire.RawEth, "connection type %v", p.Transport)
 	add(p.Atomic > wire.FetchAdd, "atomic type %v", p.Atomic)
-	add(p.QPs < 1 || p.QPs > mostQPs, "%d queue pairs, allowed are 1 to %d", p.QPs, mostQPs)
+	add(p.QPs < 1 || p.QPs > mostQPs, "%d queue pairs; allowed: 1 to %d", p.QPs, mostQPs)
 	add(p.Size < 1 || p.Size > mostBytes/uint64(min(max(p.QPs, 1), mostQPs)),
-		"size %d, allowed are 1 to %d bytes in all queue pairs", p.Size, mostBytes)
-	add(p.Duration < 0 || p.Duration > mostDuration, "duration %v, allowed are up to %v", p.Duration, mostDuration)
+		"size %d; allowed: 1 to %d bytes in all queue pairs", p.Size, mostBytes)
+	add(p.Duration < 0 || p.Duration > mostDuration, "duration %v; allowed: up to %v", p.Duration, mostDuration)
 	list, err := sizes(p)
 	add(err != nil || len(list) > mostSizes || list != nil && slices.Max(list) != p.Size,
-		"list of sizes %.60q, allowed are up to %d, of which the largest is the size", p.Sizes, mostSizes)
-	add(!p.Infinite && p.Duration == 0 && (p.Iters < 1 || p.Iters > mostIters), "%d iterations, allowed are 1 to %d",
+		"list of sizes %.60q; allowed: up to %d, of which the largest is the size", p.Sizes, mostSizes)
+	add(!p.Infinite && p.Duration == 0 && (p.Iters < 1 || p.Iters > mostIters), "%d iterations; allowed: 1 to %d",
 		p.Iters, mostIters)
 	if wrong != nil {
 		return fmt.Errorf("the agent refuses: %s", strings.Join(wrong, "; "))

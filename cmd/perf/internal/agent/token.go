@@ -28,12 +28,12 @@ func ReadToken(file string) (Token, error) {
 		text, from = string(b), file
 	}
 	if text == "" {
-		return Token{}, errors.New("no token: an agent takes nothing from strangers; give all ends the same " +
-			"--token-file, or the same " + TokenEnv + " in the environment (openssl rand -hex 16 makes one)")
+		return Token{}, errors.New("no token; give all ends the same --token-file, or the same " + TokenEnv + " in the " +
+			"environment (openssl rand -hex 16 makes one)")
 	}
 	text = strings.TrimSpace(text)
 	if len(text) < minToken || len(text) > maxToken {
-		return Token{}, fmt.Errorf("token of %d bytes in %s, allowed are %d to %d", len(text), from, minToken, maxToken)
+		return Token{}, fmt.Errorf("token of %d bytes in %s; allowed: %d to %d", len(text), from, minToken, maxToken)
 	}
 	return Token{[]byte(text)}, nil
 }

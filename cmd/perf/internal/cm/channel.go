@@ -124,7 +124,7 @@ func (c *Channel) complete(wc *ibv.WC) error {
 	select {
 	case c.inbox <- m:
 	default:
-		return fmt.Errorf("more than %d messages that nobody asked for", slots)
+		return fmt.Errorf("more than %d unexpected messages", slots)
 	}
 	return c.post(slot)
 }

@@ -106,10 +106,10 @@ func parsePeer(b []byte) (*Peer, error) {
 	}
 	p := new(Peer)
 	if err := json.Unmarshal(b, p); err != nil {
-		return nil, fmt.Errorf("the peer's answer of %d bytes is no report of perf doctor: %w", len(b), err)
+		return nil, fmt.Errorf("the peer's reply of %d bytes is not a report of perf doctor: %w", len(b), err)
 	}
 	if p.Tool != "perf doctor" || p.SchemaVersion != 1 {
-		return nil, fmt.Errorf("the peer's answer is of %.40q, version %d; want perf doctor, version 1", p.Tool,
+		return nil, fmt.Errorf("the peer's reply is from %.40q, version %d; want perf doctor, version 1", p.Tool,
 			p.SchemaVersion)
 	}
 	if len(p.Devices) > maxDevices {

@@ -61,8 +61,8 @@ func TestServe(t *testing.T) {
 func TestAskHostile(t *testing.T) {
 	const head = `{"tool":"perf doctor","schema_version":1,`
 	for name, tc := range map[string]struct{ answer, want string }{
-		"nothing":    {"", "no report"},
-		"garbage":    {"\x00\xff\x1b", "no report"},
+		"nothing":    {"", "not a report"},
+		"garbage":    {"\x00\xff\x1b", "not a report"},
 		"other tool": {`{"tool":"show_gids","schema_version":1}`, `"show_gids"`},
 		"newer":      {`{"tool":"perf doctor","schema_version":2}`, "version 2"},
 		"severity":   {head + `"worst":"fatal"}`, "fatal"},

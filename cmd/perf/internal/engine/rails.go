@@ -130,7 +130,7 @@ func sumRails(runs []*run, errs []error, k int, perTick float64) measure.Size {
 			rail.Size = r.res.Sizes[k]
 			parts = append(parts, rail.Size)
 		} else if rail.Err = errs[i]; rail.Err == nil {
-			rail.Err = errors.New("it has no figure of this size")
+			rail.Err = errors.New("no figure for this size")
 		}
 		list = append(list, rail)
 	}
@@ -181,7 +181,7 @@ func (g *rails) meet(ctx context.Context, limit time.Duration) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return fmt.Errorf("the other rails were not ready within %v: is each one's peer there?", limit)
+	return fmt.Errorf("the other rails were not ready within %v: check that the peer of each is running", limit)
 }
 
 // settled notes that a rail is connected, or will not be.

@@ -107,7 +107,7 @@ func (r *run) run() (err error) {
 	}
 	defer r.watchDevice(cancel)()
 	if p.SizeList != nil && !r.Terms().Ours {
-		return errors.New("list of sizes (--sizes): the peer is a stock perftest, which knows only all sizes (-a)")
+		return errors.New("list of sizes (--sizes): the peer is a stock perftest, which has only all sizes (-a)")
 	}
 	if p.ReportBoth && p.Verb.Consumes() && !p.ByCount() && !r.Terms().Ours {
 		return errors.New("reports of both ends (--report-both): the peer is a stock perftest, which reports no " +

@@ -47,7 +47,7 @@ func Measure(ctx context.Context, o Options, hooks Hooks) (*Result, error) {
 func anyDevice() error {
 	list, err := ibv.Devices()
 	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("this host has none (perf doctor says why): %w", ibv.ErrNoDevice)
+		err = fmt.Errorf("no device on this host (perf doctor shows why): %w", ibv.ErrNoDevice)
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func (o *order) check() error {
 		return fmt.Errorf("the client asks for %.20q, which this server does not have", string(o.Carrier))
 	case o.Size < 1 || o.Size > maxSize, o.Conns < 1 || o.Conns > maxConns, o.Messages < 1 || o.Messages > maxMessages,
 		o.Warm < 0 || o.Warm > maxMessages:
-		return fmt.Errorf("the client asks for what is out of bounds: %+v", *o)
+		return fmt.Errorf("client options out of range: %+v", *o)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (c *control) receive(v any) error {
 		return io.EOF
 	}
 	if err := json.Unmarshal(c.in.Bytes(), v); err != nil {
-		return fmt.Errorf("the peer is no perf stream or message: %w", err)
+		return fmt.Errorf("the peer is not perf stream or perf message: %w", err)
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (c *control) receive(v any) error {
 func (c *control) answered() (a answer, err error) {
 	if err := c.receive(&a); err != nil {
 		if err == io.EOF {
-			err = errors.New("the server has gone")
+			err = errors.New("the server closed the connection")
 		}
 		return a, err
 	}

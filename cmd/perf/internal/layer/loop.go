@@ -38,7 +38,7 @@ func newWork(ctx context.Context, o order, timeout time.Duration) (*work, contex
 			}
 			moved := w.moved.Load()
 			if moved == last {
-				cancel(fmt.Errorf("nothing has moved for %v", timeout))
+				cancel(fmt.Errorf("no progress for %v", timeout))
 			}
 			last = moved
 		}

@@ -74,7 +74,7 @@ func New(o Options) (Options, error) {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if o.Carrier != Stream && o.Carrier != Message {
-		bad("%q carries nothing, allowed are stream and message", string(o.Carrier))
+		bad("%q carries nothing; allowed: stream and message", string(o.Carrier))
 	}
 	if o.Size == 0 {
 		o.Size = bandwidthSize
@@ -86,18 +86,18 @@ func New(o Options) (Options, error) {
 		}
 	}
 	if o.Size < 1 || o.Size > maxSize {
-		bad("size (-s) of %d bytes, allowed are 1 to %d", o.Size, maxSize)
+		bad("size (-s) of %d bytes; allowed: 1 to %d", o.Size, maxSize)
 	}
 	if o.Conns == 0 {
 		o.Conns = 1
 	}
 	if o.Conns < 1 || o.Conns > maxConns {
-		bad("%d connections (-q), allowed are 1 to %d", o.Conns, maxConns)
+		bad("%d connections (-q); allowed: 1 to %d", o.Conns, maxConns)
 	}
 	for i, c := range o.Compare {
 		switch {
 		case c != Stream && c != Message && c != Buffer && !c.raw() && c != TCP && c != Copy:
-			bad("--compare %s: allowed are stream, message, buffer, send, send-e, tcp and copy", string(c))
+			bad("--compare %s; allowed: stream, message, buffer, send, send-e, tcp and copy", string(c))
 		case c == o.Carrier || slices.Contains(o.Compare[:i], c):
 			bad("--compare %s: it runs already", string(c))
 		case c == Copy && o.Metric == wire.Latency:
@@ -108,7 +108,7 @@ func New(o Options) (Options, error) {
 		bad("%d connections (-q) go with bw only, and not with --compare", o.Conns)
 	}
 	if o.Messages != 0 && o.Messages < max(o.Conns, 5) || o.Messages > maxMessages {
-		bad("%d messages (-n), allowed are %d to %d", o.Messages, max(o.Conns, 5), maxMessages)
+		bad("%d messages (-n); allowed: %d to %d", o.Messages, max(o.Conns, 5), maxMessages)
 	}
 	if o.Rounds == 0 {
 		o.Rounds = 1
@@ -117,10 +117,10 @@ func New(o Options) (Options, error) {
 		}
 	}
 	if o.Rounds < 1 || o.Rounds > mostRounds {
-		bad("%d rounds, allowed are 1 to %d", o.Rounds, mostRounds)
+		bad("%d rounds; allowed: 1 to %d", o.Rounds, mostRounds)
 	}
 	if o.Port < 1 || o.Port >= largestPort {
-		bad("tcp port (-p) %d, allowed are 1 to %d: raw verbs take the next one", o.Port, largestPort-1)
+		bad("tcp port (-p) %d; allowed: 1 to %d: raw verbs take the next one", o.Port, largestPort-1)
 	}
 	if o.Timeout <= 0 {
 		bad("timeout of %v is not positive", o.Timeout)

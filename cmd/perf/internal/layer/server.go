@@ -44,9 +44,9 @@ func serve(ctx context.Context, o *Options, opt *rdma.Options, hooks Hooks, res 
 		case err == io.EOF && len(res.Runs) > 0:
 			return nil
 		case err == io.EOF:
-			err = errors.New("the client left without asking for anything; it is another program, or was stopped")
+			err = errors.New("the client sent no request; it is another program, or was stopped")
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			err = fmt.Errorf("the client asked for nothing for %v; is it the same test?", o.Timeout)
+			err = fmt.Errorf("no request from the client for %v; check that it runs the same test", o.Timeout)
 		}
 		if err != nil {
 			return cause(ctx, err)
@@ -56,7 +56,7 @@ func serve(ctx context.Context, o *Options, opt *rdma.Options, hooks Hooks, res 
 		if err != nil {
 			err = cause(ctx, err)
 			if err == io.EOF || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
-				err = fmt.Errorf("the client has gone: %w", err)
+				err = fmt.Errorf("the client closed the connection: %w", err)
 			}
 			_ = ctl.send(answer{Error: err.Error()}) // the client may be gone
 			return err

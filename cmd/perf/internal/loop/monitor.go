@@ -125,7 +125,7 @@ func (m *Monitor) Spoke() { m.spoke.Store(m.clk.Now()) }
 var errQuiet = errors.New("quiet")
 
 // ErrStalled means that completions stopped coming.
-var ErrStalled = errors.New("nothing completes any more")
+var ErrStalled = errors.New("no completion")
 
 func (m *Monitor) look() error {
 	if m.flag.Load() != 0 {
@@ -146,6 +146,5 @@ func (m *Monitor) look() error {
 
 // Stalled returns the error of a loop whose completions stopped coming.
 func (m *Monitor) Stalled() error {
-	return fmt.Errorf("%w, for %v; the peer does not do its part (was it started with the same options, or stopped?), "+
-		"or the device has lost completions", ErrStalled, m.limit)
+	return fmt.Errorf("%w for %v; the peer was stopped or runs with other options, or the device has lost completions", ErrStalled, m.limit)
 }

@@ -123,7 +123,7 @@ func known(v float64) float64 {
 // AddPeer adds the peer's part of a bidirectional run.
 func (s *Size) AddPeer(rep wire.Report, gbits bool) error {
 	if rep.Size != s.Bytes {
-		return fmt.Errorf("the peer reports messages of %d bytes, here they had %d: give both ends the same -s",
+		return fmt.Errorf("the peer reports messages of %d bytes, this end sent %d: give both ends the same -s",
 			rep.Size, s.Bytes)
 	}
 	own, peer := *s.BW, FromPeer(rep, gbits)

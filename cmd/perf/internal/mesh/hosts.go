@@ -35,7 +35,7 @@ func ParseHost(text string, port int) (Host, error) {
 		}
 		n, err := strconv.ParseUint(p, 10, 16)
 		if err != nil || n == 0 {
-			return h, fmt.Errorf("host %q: port %q, allowed are 1 to 65535", text, p)
+			return h, fmt.Errorf("host %q: port %q; allowed: 1 to 65535", text, p)
 		}
 		h.Addr, h.Port = addr, int(n)
 	}
@@ -48,7 +48,7 @@ func ParseHost(text string, port int) (Host, error) {
 // ParseHosts reads a list of hosts, none of which stands there twice.
 func ParseHosts(names []string, port int) ([]Host, error) {
 	if len(names) > MostHosts {
-		return nil, fmt.Errorf("%d hosts, allowed are %d", len(names), MostHosts)
+		return nil, fmt.Errorf("%d hosts; allowed: %d", len(names), MostHosts)
 	}
 	var hosts []Host
 	for _, n := range names {
@@ -57,12 +57,12 @@ func ParseHosts(names []string, port int) ([]Host, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(hosts, func(o Host) bool { return o.Addr == h.Addr && o.Port == h.Port }) {
-			return nil, fmt.Errorf("host %s is there twice", h.Name)
+			return nil, fmt.Errorf("host %s is listed twice", h.Name)
 		}
 		hosts = append(hosts, h)
 	}
 	if len(hosts) < 2 {
-		return nil, fmt.Errorf("%d hosts, a mesh has 2 at least", len(hosts))
+		return nil, fmt.Errorf("%d hosts; a mesh needs at least 2", len(hosts))
 	}
 	return hosts, nil
 }
@@ -77,7 +77,7 @@ func ReadHostfile(r io.Reader) (names []string, err error) {
 		}
 	}
 	if s.Err() == nil && names == nil {
-		return nil, errors.New("no host in it")
+		return nil, errors.New("no hosts")
 	}
 	return names, s.Err()
 }

@@ -118,8 +118,8 @@ func TestHosts(t *testing.T) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
 	for list, want := range map[string]string{
-		"a": "2 at least", "a b a": "a is there twice", "a:0 b": "port", "a:x b": "port", "-d b": `"-d"`,
-		"[x b": `"[x"`, "a:70000 b": "port", strings.Repeat("a ", MostHosts+1): "allowed are 4096",
+		"a": "at least 2", "a b a": "a is listed twice", "a:0 b": "port", "a:x b": "port", "-d b": `"-d"`,
+		"[x b": `"[x"`, "a:70000 b": "port", strings.Repeat("a ", MostHosts+1): "allowed: 4096",
 	} {
 		if _, err := ParseHosts(strings.Fields(list), 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want %q", list, err, want)

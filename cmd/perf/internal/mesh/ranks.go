@@ -37,7 +37,7 @@ func FindRank(getenv func(string) string) (r Rank, ok bool, err error) {
 // Hosts returns the names of the nodes of a job of Slurm.
 func (r Rank) Hosts() ([]string, error) {
 	if r.Nodes == "" {
-		return nil, errors.New("ranks, but no SLURM_JOB_NODELIST: give --hosts or --hostfile, too")
+		return nil, errors.New("ranks without SLURM_JOB_NODELIST: also give --hosts or --hostfile")
 	}
 	names, err := ExpandNodes(r.Nodes)
 	if err == nil && len(names) != r.Of {

@@ -69,7 +69,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		watchers.Go(func() {
 			cl.Gone()
 			if ctx.Err() == nil {
-				m.hosts[i].lose(errors.New("its agent stopped, or died"))
+				m.hosts[i].lose(errors.New("its agent was stopped, or failed"))
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func (m *coordinator) twice(about []agent.About) (errs []error) {
 			continue
 		}
 		if first, ok := seen[a.ID]; ok {
-			errs = append(errs, fmt.Errorf("hosts %s and %s are one agent: leave one of them out", first,
+			errs = append(errs, fmt.Errorf("hosts %s and %s are the same agent; remove one of them", first,
 				m.hosts[i].Name))
 			continue
 		}

@@ -116,7 +116,7 @@ func TestRunTwice(t *testing.T) {
 	a := startAgent(t, "perf 1", "fast", func(string) {})
 	_, port, _ := net.SplitHostPort(a)
 	_, err := Run(t.Context(), config(t, a, "[::ffff:127.0.0.1]:"+port))
-	if err == nil || !strings.Contains(err.Error(), "are one agent") {
+	if err == nil || !strings.Contains(err.Error(), "are the same agent") {
 		t.Errorf("%v", err)
 	}
 }

@@ -41,7 +41,7 @@ func Read(name string) ([]byte, error) {
 		out = binary.LittleEndian.AppendUint32(out, uint32(n))
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s: no number in it; it has to begin as 0x03020100,0x07060504", name)
+		return nil, fmt.Errorf("%s: no number; the file must start like 0x03020100,0x07060504", name)
 	}
 	return out, nil
 }

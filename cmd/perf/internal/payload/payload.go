@@ -42,7 +42,7 @@ func Check(mem, unit []byte, size, cycle, line, n uint64, skip int) error {
 		}
 		for i := range got {
 			if got[i] != exp[i] && int(off)+i != skip {
-				return fmt.Errorf("byte %d is %#02x, sent was %#02x", int(off)+i, got[i], exp[i])
+				return fmt.Errorf("byte %d is %#02x, sent as %#02x", int(off)+i, got[i], exp[i])
 			}
 		}
 	}

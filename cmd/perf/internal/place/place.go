@@ -39,7 +39,7 @@ func CPUsOf(root sysfs.Root, node int, allowed []int) ([]int, error) {
 	list, _ := ParseList(text)
 	list = slices.DeleteFunc(list, func(c int) bool { return !slices.Contains(allowed, c) })
 	if len(list) == 0 {
-		return nil, fmt.Errorf("no CPU of NUMA node %d may be used: allowed are %s", node, FormatList(allowed))
+		return nil, fmt.Errorf("no CPU of NUMA node %d may be used; allowed: %s", node, FormatList(allowed))
 	}
 	return list, nil
 }

@@ -14,28 +14,28 @@ func (p *Plan) checkAddress(c *complaints) {
 	switch {
 	case !p.CMExchange:
 	case p.Transport == wire.RawEth:
-		c.add("exchange by rdma_cm (-z): the ends of raw Ethernet (-c RawEth) do not meet")
+		c.add("exchange by rdma_cm (-z): the ends of raw Ethernet (-c RawEth) do not connect")
 	case p.ListenFD != 0:
-		c.add("exchange by rdma_cm (-z): the socket that was handed over is one of TCP")
+		c.add("exchange by rdma_cm (-z): an inherited socket (--listen-fd) uses TCP")
 	}
 	switch {
 	case !p.GIDv6:
 	case p.GIDIndex != Auto:
-		c.add("give a GID by its index (-x) or one of IPv6 (--ipv6), not both")
+		c.add("give a GID index (-x) or --ipv6, not both")
 	case p.RDMACM:
-		c.add("GID of IPv6 (--ipv6): with rdma_cm (-R) the address decides; give one of IPv6 to the client")
+		c.add("IPv6 GID (--ipv6): with rdma_cm (-R) the address decides; give the client an IPv6 address")
 	case p.Transport == wire.RawEth:
-		c.add("GID of IPv6 (--ipv6): frames (-c RawEth) have no GIDs; give addresses of IPv6 by -J and -j")
+		c.add("IPv6 GID (--ipv6): raw Ethernet (-c RawEth) has no GIDs; give IPv6 addresses (-J, -j)")
 	}
 	if !p.IPv6 {
 		return
 	}
 	if p.Transport == wire.RawEth {
-		c.add("address of IPv6 (--ipv6-addr): the ends of raw Ethernet (-c RawEth) do not meet")
+		c.add("IPv6 address (--ipv6-addr): the ends of raw Ethernet (-c RawEth) do not connect")
 	}
 	for _, a := range []string{p.Host, p.Bind} {
 		if ip, err := netip.ParseAddr(a); err == nil && ip.Unmap().Is4() {
-			c.add("address of IPv6 (--ipv6-addr): %s is one of IPv4", a)
+			c.add("IPv6 address (--ipv6-addr): %s is an IPv4 address", a)
 		}
 	}
 }
@@ -45,8 +45,8 @@ func (p *Plan) checkPayload(c *complaints) {
 	switch {
 	case p.Payload == nil:
 	case p.Verb == wire.Atomic:
-		c.add("payload (--payload-file-path): an atomic carries none")
+		c.add("payload (--payload-file-path): an atomic has no payload")
 	case p.Memory.Null:
-		c.add("payload (--payload-file-path): a null MR (--use-null-mr) holds none")
+		c.add("payload (--payload-file-path): a null MR (--use-null-mr) has no payload")
 	}
 }

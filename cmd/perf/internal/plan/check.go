@@ -63,7 +63,7 @@ func (p *Plan) checkLength(c *complaints) {
 			c.add("give iterations (-n) or a duration (-D), not both")
 		}
 		if p.All {
-			c.add("a duration (-D) does not go with all sizes (-a)")
+			c.add("duration (-D): not with all sizes (-a)")
 		}
 		if p.Duration <= 2*p.Margin {
 			c.add("duration (-D) %v <= 2 x margin (-f) %v leaves no time to measure", p.Duration, p.Margin)
@@ -75,17 +75,17 @@ func (p *Plan) checkLength(c *complaints) {
 
 func (p *Plan) checkQueues(c *complaints) {
 	if p.QPs < 1 || p.QPs > maxQPs {
-		c.add("queue pairs (-q) %d, allowed are 1 to %d", p.QPs, maxQPs)
+		c.add("queue pairs (-q) %d; allowed: 1 to %d", p.QPs, maxQPs)
 	}
 	if !p.Bandwidth() && p.QPs > 1 && p.Threads != p.QPs && !p.alone() {
-		c.add("queue pairs (-q) %d: latency is measured on one, or by as many threads (--threads)", p.QPs)
+		c.add("queue pairs (-q) %d: latency is measured on one, or on as many as there are threads (--threads)", p.QPs)
 	}
 	if p.TxDepth < 1 || p.TxDepth > maxDepth {
-		c.add("send queue depth (-t) %d, allowed are 1 to %d", p.TxDepth, maxDepth)
+		c.add("send queue depth (-t) %d; allowed: 1 to %d", p.TxDepth, maxDepth)
 	}
 	switch {
 	case p.Verb.Consumes() && (p.RxDepth < 1 || p.RxDepth > maxDepth):
-		c.add("receive queue depth (-r) %d, allowed are 1 to %d", p.RxDepth, maxDepth)
+		c.add("receive queue depth (-r) %d; allowed: 1 to %d", p.RxDepth, maxDepth)
 	case p.Shares() && p.RxDepth < p.QPs:
 		c.add("receive queue depth (-r) %d < %d, the queue pairs (-q) that share it", p.RxDepth, p.QPs)
 	case !p.Verb.Consumes() && p.RxDepth != 0:
@@ -98,12 +98,12 @@ func (p *Plan) checkPostList(c *complaints) {
 		c.add("post list (-l) %d < 1", p.PostList)
 	}
 	if p.CQMod < 0 || p.CQMod > maxDepth {
-		c.add("cq moderation (-Q) %d, allowed are 1 to %d", p.CQMod, maxDepth)
+		c.add("cq moderation (-Q) %d; allowed: 1 to %d", p.CQMod, maxDepth)
 	}
 	switch {
 	case p.PostList <= 1:
 	case !p.Bandwidth():
-		c.add("post list (-l) %d: only bandwidth tests have it", p.PostList)
+		c.add("post list (-l) %d: only for bandwidth tests", p.PostList)
 	case p.PostList > p.TxDepth:
 		c.add("post list (-l) %d > send queue depth (-t) %d", p.PostList, p.TxDepth)
 	case p.ByCount() && p.Iters%uint64(p.PostList) != 0:
@@ -117,51 +117,51 @@ func (p *Plan) checkPostList(c *complaints) {
 func (p *Plan) checkVerb(c *complaints) {
 	bw := p.Bandwidth()
 	if p.Bidirectional && !bw {
-		c.add("bidirectional (-b): only bandwidth tests have it")
+		c.add("bidirectional (-b): only for bandwidth tests")
 	}
 	if p.ReportBoth && !p.Bidirectional {
-		c.add("reports of both ends (--report-both): only a test in both directions (-b) has them")
+		c.add("reports of both ends (--report-both): only for tests in both directions (-b)")
 	}
 	if p.Events && p.Verb == wire.Write && !bw {
 		c.add("events (-e): write lat waits for memory, not for completions")
 	}
 	if p.Vector != 0 && !p.Events {
-		c.add("vector (-X) %d: only events (-e) come by one", p.Vector)
+		c.add("completion vector (-X) %d: only with events (-e)", p.Vector)
 	}
 	if p.OutReads != 0 && !p.Verb.Fetches() {
-		c.add("outstanding reads (-o) %d: only read and atomic have them", p.OutReads)
+		c.add("outstanding reads (-o) %d: only for read and atomic", p.OutReads)
 	}
 	if p.OutReads < 0 || p.OutReads > MaxOutReads {
-		c.add("outstanding reads (-o) %d, allowed are 1 to %d", p.OutReads, MaxOutReads)
+		c.add("outstanding reads (-o) %d; allowed: 1 to %d", p.OutReads, MaxOutReads)
 	}
 	if p.Inline > 0 && p.Verb.Fetches() {
 		c.add("inline size (-I) %d: %v sends nothing", p.Inline, p.Verb)
 	}
 	if p.Transport == wire.UC && p.Verb.Fetches() {
-		c.add("connection type (-c) UC: %v needs answers, which UC does not have; use RC", p.Verb)
+		c.add("connection type (-c) UC: %v needs responses, which UC does not have; use RC", p.Verb)
 	}
 	if p.Transport == wire.UD && p.Verb != wire.Send {
-		c.add("connection type (-c) UD: it can only send; use RC")
+		c.add("connection type (-c) UD: only for send; use RC")
 	}
 	if p.Transport == wire.SRD {
 		if p.Verb == wire.Atomic {
-			c.add("connection type (-c) SRD: it has no atomics; use RC")
+			c.add("connection type (-c) SRD: has no atomics; use RC")
 		}
 		if p.UseSRQ {
-			c.add("shared receive queue (--use-srq): SRD (-c) has receive queues of its own")
+			c.add("shared receive queue (--use-srq): SRD (-c) has its own receive queues")
 		}
 		if p.CQMod > 1 {
-			c.add("cq moderation (-Q) %d: SRD (-c) completes each message", p.CQMod)
+			c.add("cq moderation (-Q) %d: SRD (-c) has a completion for each message", p.CQMod)
 		}
 	}
 	if p.SendImm && p.Verb != wire.Send {
-		c.add("immediate data (--send-with-imm): only send has it; write has --write-with-imm")
+		c.add("immediate data (--send-with-imm): only for send; use --write-with-imm for write")
 	}
 	if p.UseSRQ && !p.Verb.Consumes() {
 		c.add("shared receive queue (--use-srq): only send and --write-with-imm have receives")
 	}
 	if p.Verify && p.Shares() && p.QPs > 1 {
-		c.add("payload check (--verify): %d queue pairs (-q) share receives (--use-srq, -c XRC, -c DC), use one", p.QPs)
+		c.add("payload check (--verify): %d queue pairs (-q) share receives (--use-srq, -c XRC, -c DC); use one", p.QPs)
 	}
 	if p.Verify && !p.Transport.Reliable() {
 		c.add("payload check (--verify): %v (-c) may lose messages", p.Transport)
@@ -171,7 +171,7 @@ func (p *Plan) checkVerb(c *complaints) {
 			c.add("size (-s, -a): an atomic has %d bytes", atomicSize)
 		}
 		if p.Verify {
-			c.add("payload check (--verify): an atomic carries no payload")
+			c.add("payload check (--verify): an atomic has no payload")
 		}
 	}
 	if p.Inline < Auto {
@@ -182,7 +182,7 @@ func (p *Plan) checkVerb(c *complaints) {
 // checkPath looks at the way to the peer.
 func (p *Plan) checkPath(c *complaints) {
 	if p.QPTimeout > 31 {
-		c.add("qp timeout (-u) %d > 31; it is 4.096 us x 2^n", p.QPTimeout)
+		c.add("qp timeout (-u) %d > 31; the timeout is 4.096 us x 2^n", p.QPTimeout)
 	}
 	for _, l := range p.FlowLabels {
 		if l >= 1<<20 {
@@ -195,7 +195,7 @@ func (p *Plan) checkPath(c *complaints) {
 	switch p.MTU {
 	case 0, 256, 512, 1024, 2048, 4096:
 	default:
-		c.add("mtu (-m) %d, allowed are 256, 512, 1024, 2048 and 4096", p.MTU)
+		c.add("mtu (-m) %d; allowed: 256, 512, 1024, 2048 and 4096", p.MTU)
 	}
 	if _, err := netip.ParseAddr(p.Bind); p.Connects() && p.Bind != "" && err != nil {
 		c.add("source address (--bind-source-ip) %q is not an IP address", p.Bind)
@@ -206,7 +206,7 @@ func (p *Plan) checkPath(c *complaints) {
 	// 0 is a free one, which the server prints.
 	anyPort := p.Transport == wire.RawEth || p.Port == 0 && !p.Connects() && !p.ByCM()
 	if !anyPort && (p.Port < 1 || p.Port > 65535) {
-		c.add("tcp port (-p) %d, allowed are 1 to 65535", p.Port)
+		c.add("tcp port (-p) %d; allowed: 1 to 65535", p.Port)
 	}
 }
 
@@ -217,9 +217,9 @@ func (p *Plan) checkCM(c *complaints) {
 	}
 	switch {
 	case p.Transport != wire.RC && p.Transport != wire.UD:
-		c.add("connection type (-c) %v: by rdma_cm (-R) only RC and UD are there", p.Transport)
+		c.add("connection type (-c) %v: rdma_cm (-R) supports only RC and UD", p.Transport)
 	case p.UseSRQ:
-		c.add("shared receive queue (--use-srq): by rdma_cm (-R) each queue pair has its own receives")
+		c.add("shared receive queue (--use-srq): with rdma_cm (-R) each queue pair has its own receives")
 	case p.MTU != 0:
 		c.add("mtu (-m) %d: with rdma_cm (-R) the path decides", p.MTU)
 	case p.FlowLabels != nil:
@@ -229,9 +229,9 @@ func (p *Plan) checkCM(c *complaints) {
 	case p.PKeyIndex != 0:
 		c.add("pkey index %d: with rdma_cm (-R) the address decides", p.PKeyIndex)
 	case p.QPTimeout == 0:
-		c.add("qp timeout (-u) 0: rdma_cm (-R) has no connection that waits for ever; allowed are 1 to 31")
+		c.add("qp timeout (-u) 0: rdma_cm (-R) has no connection without a timeout; allowed: 1 to 31")
 	case p.GIDIndex != Auto && p.Device == "":
-		c.add("gid index (-x) %d: with rdma_cm (-R) it needs a device (-d)", p.GIDIndex)
+		c.add("gid index (-x) %d: with rdma_cm (-R) needs a device (-d)", p.GIDIndex)
 	}
 }
 
@@ -241,7 +241,7 @@ func (p *Plan) checkMeasure(c *complaints) {
 		c.add("timeout %v is not positive", p.Timeout)
 	}
 	if p.LatencyDef == ToCompletion && p.Bandwidth() {
-		c.add("latency definition (--lat-def): only latency tests have it")
+		c.add("latency definition (--lat-def): only for latency tests")
 	}
 	if !p.Bandwidth() && p.Iters > maxSamples {
 		c.add("iterations (-n) %d > %d samples; use a duration (-D)", p.Iters, maxSamples)

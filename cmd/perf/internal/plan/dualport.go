@@ -25,9 +25,9 @@ func (p *Plan) checkDualPort(c *complaints) {
 	switch {
 	case !p.DualPort:
 	case !p.Bandwidth():
-		c.add("dual port (-O): only bandwidth tests have it")
+		c.add("dual port (-O): only for bandwidth tests")
 	case p.IBPort != 1:
-		c.add("dual port (-O): it is ports 1 and 2; give no port (-i)")
+		c.add("dual port (-O): uses ports 1 and 2; give no port (-i)")
 	case p.RDMACM:
 		c.add("dual port (-O): with rdma_cm (-R) the address leads to one port")
 	case p.Transport != wire.RC && p.Transport != wire.UC:
@@ -40,9 +40,9 @@ func (p *Plan) checkPerPort(c *complaints) {
 	switch {
 	case !p.PerPort:
 	case !p.DualPort:
-		c.add("figures of each port (--report-per-port): they need two ports (-O); a test of two devices (-d a,b) " +
+		c.add("figures of each port (--report-per-port): need two ports (-O); a test of two devices (-d a,b) " +
 			"has those of each device")
 	case p.Duration < time.Second:
-		c.add("figures of each port (--report-per-port): only runs by time (-D) have them, as perftest's")
+		c.add("figures of each port (--report-per-port): only for runs by time (-D), as in perftest")
 	}
 }

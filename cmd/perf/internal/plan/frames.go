@@ -117,21 +117,21 @@ func (p *Plan) checkFrames(c *complaints) {
 	}
 	switch {
 	case p.Verb != wire.Send:
-		c.add("connection type (-c) RawEth: it can only send; use RC")
+		c.add("connection type (-c) RawEth: only for send; use RC")
 	case p.Host != "":
-		c.add("server %q: raw Ethernet (-c RawEth) connects to nobody; name the peer by its address (-E) and give "+
+		c.add("server %q: raw Ethernet (-c RawEth) does not connect; name the peer by its address (-E) and give "+
 			"--client", p.Host)
 	case p.RDMACM:
 	case p.Bidirectional && p.Duration > 0:
-		c.add("bidirectional (-b) for a time (-D): the ends of raw Ethernet (-c RawEth) cannot tell each other when " +
+		c.add("bidirectional (-b) for a time (-D): the ends of raw Ethernet (-c RawEth) cannot notify each other when " +
 			"it is over; give iterations (-n)")
 	case p.QPs > 1 && !f.Ports():
 		c.add("queue pairs (-q) %d: raw Ethernet (-c RawEth) tells their frames apart by ports; "+
 			"give them (-J -j -K -k)", p.QPs)
 	case p.QPs > 1 && p.Threads != p.QPs:
-		c.add("queue pairs (-q) %d: those of raw Ethernet (-c RawEth) have a CQ each; give as many --threads", p.QPs)
+		c.add("queue pairs (-q) %d: raw Ethernet (-c RawEth) has a CQ for each; give as many --threads", p.QPs)
 	case p.All:
-		c.add("sizes (-a, --sizes): the ends of raw Ethernet (-c RawEth) cannot meet between them; give one (-s)")
+		c.add("sizes (-a, --sizes): the ends of raw Ethernet (-c RawEth) cannot synchronize between sizes; give one (-s)")
 	case p.UseSRQ:
 		c.add("shared receive queue (--use-srq): raw Ethernet (-c RawEth) has none")
 	case p.SendImm:
@@ -147,23 +147,23 @@ func (p *Plan) checkFrames(c *complaints) {
 		c.add("size (-s) %d < %d, the headers of the frame and its checksum", p.Size, n)
 	}
 	if f.Own == ([6]byte{}) {
-		c.add("own address (-B): raw Ethernet (-c RawEth) needs it, as e4:1d:2d:00:00:01")
+		c.add("own address (-B): required by raw Ethernet (-c RawEth), such as e4:1d:2d:00:00:01")
 	}
 	if f.Peer == ([6]byte{}) && (p.Client() || p.Bidirectional || !p.Bandwidth()) {
-		c.add("address of the peer (-E): raw Ethernet (-c RawEth) needs it, as e4:1d:2d:00:00:02")
+		c.add("address of the peer (-E): required by raw Ethernet (-c RawEth), such as e4:1d:2d:00:00:02")
 	}
 	if f.Server.IsValid() != f.Client.IsValid() {
 		c.add("IP addresses (-J, -j): give both or none")
 	} else if f.Server.Is4() != f.Client.Is4() {
-		c.add("IP addresses (-J %v, -j %v): both are of IPv4, or both of IPv6", f.Server, f.Client)
+		c.add("IP addresses (-J %v, -j %v): must be both IPv4 or both IPv6", f.Server, f.Client)
 	}
 	switch {
 	case (f.ServerPort == 0) != (f.ClientPort == 0):
 		c.add("ports (-K, -k): give both or none")
 	case f.Ports() && !f.IP():
-		c.add("ports (-K, -k): give the IP addresses, too (-J, -j)")
+		c.add("ports (-K, -k): also give the IP addresses (-J, -j)")
 	case f.TCP && !f.Ports():
-		c.add("TCP (--tcp): give its ports (-K, -k)")
+		c.add("TCP (--tcp): needs ports (-K, -k)")
 	}
 	p.checkFlows(c)
 }
@@ -172,20 +172,20 @@ func (p *Plan) checkFrames(c *complaints) {
 func (p *Plan) checkFlows(c *complaints) {
 	f := &p.Frames
 	if f.Priority > EachPriority {
-		c.add("priority (--vlan-pcp) %d, allowed are 0 to 7, and 8 for each in turn", f.Priority)
+		c.add("priority (--vlan-pcp) %d; allowed: 0 to 7, or 8 for all in turn", f.Priority)
 	}
 	last := max(f.ServerPort, f.ClientPort)
 	switch {
 	case f.Flows < 0 || f.Burst < 0 || f.Flows > mostKinds || f.Burst > mostKinds || f.Kinds() > mostKinds:
-		c.add("flows (--flows) %d in bursts (--flows-burst) of %d, allowed are 1 to %d frames in all", f.Flows, f.Burst,
+		c.add("flows (--flows) %d in bursts (--flows-burst) of %d; allowed: 1 to %d frames in all", f.Flows, f.Burst,
 			mostKinds)
 	case f.Flows > 1 && !f.Ports():
-		c.add("flows (--flows) %d: they differ by ports; give them (-J -j -K -k)", f.Flows)
+		c.add("flows (--flows) %d: need ports, by which they differ (-J -j -K -k)", f.Flows)
 	case f.Burst > 1 && f.Flows < 2:
-		c.add("burst (--flows-burst) %d: there are no flows (--flows) to burst in turn", f.Burst)
+		c.add("burst (--flows-burst) %d: needs flows (--flows)", f.Burst)
 	case f.Ports() && int(last)+p.QPs*f.flows()-1 > 65535:
 		c.add("ports (-K, -k): %d flows of %d queue pairs from port %d go beyond 65535", f.flows(), p.QPs, last)
 	case f.Kinds() > 1 && !p.Bandwidth():
-		c.add("flows and priorities (--flows, --vlan-pcp 8): only bandwidth tests have several")
+		c.add("flows and priorities (--flows, --vlan-pcp 8): only for bandwidth tests")
 	}
 }

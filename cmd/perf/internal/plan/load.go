@@ -25,16 +25,16 @@ func (p *Plan) checkPacing(c *complaints) {
 	r := p.Rate
 	switch {
 	case !r.Hardware && r.Packet != 0:
-		c.add("packet size (--typical-pkt-size) %d: only an adapter reckons with it (--rate-limit-type HW)", r.Packet)
+		c.add("packet size (--typical-pkt-size) %d: needs --rate-limit-type HW", r.Packet)
 	case !r.Hardware:
 	case r.Limit == 0:
-		c.add("type of rate (--rate-limit-type) HW: it needs a rate (--rate-limit)")
+		c.add("type of rate (--rate-limit-type) HW: needs a rate (--rate-limit)")
 	case p.All:
-		c.add("rate (--rate-limit) by the adapter: it is set for one size, not for several (-a, --sizes)")
+		c.add("rate (--rate-limit) by the adapter: set for one size, not for several (-a, --sizes)")
 	case r.Packet < 0 || r.Packet > 1<<16-1:
-		c.add("packet size (--typical-pkt-size) %d, allowed are 1 to %d", r.Packet, 1<<16-1)
+		c.add("packet size (--typical-pkt-size) %d; allowed: 1 to %d", r.Packet, 1<<16-1)
 	case uint64(r.Burst)*p.Size > 1<<32-1:
-		c.add("burst size (--burst-size) %d messages of %d bytes: an adapter takes %d bytes at most", r.Burst, p.Size,
+		c.add("burst size (--burst-size) %d messages of %d bytes: the limit of adapters is %d bytes", r.Burst, p.Size,
 			uint32(1<<32-1))
 	case r.Kbits(p.Size, max(p.QPs, 1)) < 1:
 		c.add("rate (--rate-limit) %v: less than 1 kb/s for each queue pair", r.Limit)
@@ -61,7 +61,7 @@ func ParseRateUnit(s string) (RateUnit, error) {
 	case "p":
 		return MessagesPerSecond, nil
 	}
-	return 0, fmt.Errorf("unit of rate (--rate-units) %q, allowed are M (MiB/s), g (Gb/s) and p (messages/s)", s)
+	return 0, fmt.Errorf("unit of rate (--rate-units) %q; allowed: M (MiB/s), g (Gb/s) and p (messages/s)", s)
 }
 
 // String returns the unit for people.
@@ -91,16 +91,16 @@ func (r Rate) Messages(size uint64) float64 {
 // checkEndless looks at runs without an end, and at the figures in between.
 func (p *Plan) checkEndless(c *complaints) {
 	if (p.Infinite || p.Interval != 0) && !p.Bandwidth() {
-		c.add("endless runs and intervals (--run-infinitely, --report-interval): only bandwidth tests have them")
+		c.add("endless runs and intervals (--run-infinitely, --report-interval): only for bandwidth tests")
 	}
 	if p.Infinite && p.All {
 		c.add("an endless run (--run-infinitely) has one size, not several (-a, --sizes)")
 	}
 	if p.Infinite && p.Duration > 0 {
-		c.add("an endless run (--run-infinitely) has no duration (-D) beside --report-interval")
+		c.add("an endless run (--run-infinitely) takes a duration (-D) or --report-interval, not both")
 	}
 	if p.Infinite && p.Verify {
-		c.add("payload check (--verify): an endless run (--run-infinitely) does not come to it")
+		c.add("payload check (--verify): not with an endless run (--run-infinitely)")
 	}
 	if p.Interval < 0 || p.Interval > 0 && p.Interval < minInterval {
 		c.add("interval (--report-interval) %v < %v", p.Interval, minInterval)
@@ -114,7 +114,7 @@ func (p *Plan) checkRate(c *complaints) {
 	r := p.Rate
 	if r.Limit == 0 {
 		if r.Burst != 0 {
-			c.add("burst size (--burst-size) %d: it needs a rate (--rate-limit)", r.Burst)
+			c.add("burst size (--burst-size) %d: needs a rate (--rate-limit)", r.Burst)
 		}
 		return
 	}
@@ -123,16 +123,16 @@ func (p *Plan) checkRate(c *complaints) {
 		return
 	}
 	if r.Burst < 0 || r.Burst > 0 && (r.Burst < p.PostList || r.Burst > maxDepth) {
-		c.add("burst size (--burst-size) %d, allowed are %d (the post list, -l) to %d", r.Burst, p.PostList, maxDepth)
+		c.add("burst size (--burst-size) %d; allowed: %d (the post list, -l) to %d", r.Burst, p.PostList, maxDepth)
 		return
 	}
 	switch {
 	case !p.Bandwidth():
-		c.add("rate (--rate-limit): only bandwidth tests have it")
+		c.add("rate (--rate-limit): only for bandwidth tests")
 	case !p.Sends():
-		c.add("rate (--rate-limit): this end sends nothing, give it to the client")
+		c.add("rate (--rate-limit): this end sends nothing; give it to the client")
 	case p.Events && !r.Hardware:
-		c.add("rate (--rate-limit): it needs polling, give no -e")
+		c.add("rate (--rate-limit): needs polling; give no -e")
 	}
 	if r.Hardware {
 		return
@@ -144,11 +144,11 @@ func (p *Plan) checkRate(c *complaints) {
 	burst = max(burst, p.QPs*p.PostList) // each queue pair has its turn
 	every := float64(burst) / r.Messages(p.Size)
 	if most := p.Timeout.Seconds() / 2; every > most {
-		c.add("rate (--rate-limit): %d messages take %.3g s, allowed are %.3g s (half of --timeout); "+
+		c.add("rate (--rate-limit): %d messages take %.3g s; allowed: %.3g s (half of --timeout); "+
 			"give a higher rate, or a smaller --burst-size", burst, every, most)
 	}
 	if most := (p.Duration - 2*p.Margin).Seconds() / 4; p.Duration > 0 && every > most {
-		c.add("rate (--rate-limit): %d messages take %.3g s, allowed are %.3g s (a quarter of what -D "+
+		c.add("rate (--rate-limit): %d messages take %.3g s; allowed: %.3g s (a quarter of what -D "+
 			"measures); give a higher rate, or a smaller --burst-size", burst, every, most)
 	}
 }
@@ -160,16 +160,16 @@ func (p *Plan) checkLists(c *complaints) {
 	case !p.Verb.Consumes():
 		c.add("list of receives (--recv-post-list) %d: only send and --write-with-imm have receives", p.RecvList)
 	case !p.Bandwidth():
-		c.add("list of receives (--recv-post-list) %d: only bandwidth tests have it", p.RecvList)
+		c.add("list of receives (--recv-post-list) %d: only for bandwidth tests", p.RecvList)
 	case p.RecvList < 1 || p.RecvList > p.RxDepth:
-		c.add("list of receives (--recv-post-list) %d, allowed are 1 to %d, the receive queue depth (-r)", p.RecvList,
+		c.add("list of receives (--recv-post-list) %d; allowed: 1 to %d, the receive queue depth (-r)", p.RecvList,
 			p.RxDepth)
 	}
 	if p.PollMax < 0 || p.PollMax > MaxPoll {
-		c.add("completions at once (--cqe-poll) %d, allowed are 1 to %d", p.PollMax, MaxPoll)
+		c.add("completions at once (--cqe-poll) %d; allowed: 1 to %d", p.PollMax, MaxPoll)
 	}
 	if p.PollMax > 0 && !p.Bandwidth() {
-		c.add("completions at once (--cqe-poll) %d: only bandwidth tests have it", p.PollMax)
+		c.add("completions at once (--cqe-poll) %d: only for bandwidth tests", p.PollMax)
 	}
 }
 
@@ -181,7 +181,7 @@ func (p *Plan) checkWarmUp(c *complaints) {
 	switch {
 	case !p.WarmUp:
 	case !p.Bandwidth():
-		c.add("warm-up (--perform-warm-up): only bandwidth tests have it")
+		c.add("warm-up (--perform-warm-up): only for bandwidth tests")
 	case p.Verb.Consumes():
 		c.add("warm-up (--perform-warm-up): the peer would have to post receives for it; write, read and atomic do " +
 			"without")

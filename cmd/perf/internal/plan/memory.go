@@ -58,13 +58,13 @@ func (p *Plan) Relaxed() bool {
 func (p *Plan) checkMemory(c *complaints) {
 	m := &p.Memory
 	if m.Offset < 0 || m.Offset > 0 && m.Kind != File {
-		c.add("offset (--mmap-offset) %d: it is one of a file (--mmap), from 0", m.Offset)
+		c.add("offset (--mmap-offset) %d: needs a file (--mmap) and is at least 0", m.Offset)
 	}
 	if p.NoPin && p.CPUs != nil {
-		c.add("give CPUs (--cpus) or leave the choice to the kernel (--no-pin), not both")
+		c.add("give --cpus or --no-pin, not both")
 	}
 	if p.Node != Auto && (p.CPUs != nil || p.NoPin) {
-		c.add("give a NUMA node (--numa-node), CPUs (--cpus) or leave the choice to the kernel (--no-pin): one of them")
+		c.add("give only one of --numa-node, --cpus and --no-pin")
 	}
 	if p.Node < Auto {
 		c.add("NUMA node (--numa-node) %d is negative", p.Node)
@@ -76,9 +76,9 @@ func (p *Plan) checkMemory(c *complaints) {
 		c.add("gpu (--use-cuda) %d is negative", m.GPU)
 	}
 	if (m.Dmabuf || m.DataDirect) && m.Kind != CUDA {
-		c.add("a dma-buf (--use-cuda-dmabuf, --use-data-direct) is one of a gpu: give --use-cuda or --use-cuda-bus-id")
+		c.add("dma-buf (--use-cuda-dmabuf, --use-data-direct): needs a gpu; give --use-cuda or --use-cuda-bus-id")
 	} else if m.DataDirect && !m.Dmabuf {
-		c.add("data direct (--use-data-direct): it needs a dma-buf (--use-cuda-dmabuf)")
+		c.add("data direct (--use-data-direct): needs a dma-buf (--use-cuda-dmabuf)")
 	}
 	if (m.OnDemand || m.Implicit) && m.OutOfReach() {
 		c.add("on-demand paging (--odp, --odp-implicit): %v has no pages of this process", m.Kind)
@@ -101,9 +101,9 @@ func (p *Plan) checkMemory(c *complaints) {
 		c.add("null MR (--use-null-mr): %v %v needs what it sends and receives; write bw, read bw and read lat do not",
 			p.Verb, p.Metric)
 	case p.Verify:
-		c.add("payload check (--verify): a null MR (--use-null-mr) holds none")
+		c.add("payload check (--verify): a null MR (--use-null-mr) has no payload")
 	case m.OutOfReach():
-		c.add("null MR (--use-null-mr): it takes the place of %v", m.Kind)
+		c.add("null MR (--use-null-mr): not with %v", m.Kind)
 	}
 }
 

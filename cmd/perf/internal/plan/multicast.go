@@ -13,19 +13,19 @@ import (
 func (p *Plan) checkMulticast(c *complaints) {
 	if !p.Multicast {
 		if p.Group != (ibv.GID{}) {
-			c.add("group (-M) %v: it needs multicast (-g)", p.Group)
+			c.add("group (-M) %v: needs multicast (-g)", p.Group)
 		}
 		return
 	}
 	switch {
 	case p.Transport != wire.UD:
-		c.add("multicast (-g): only datagrams have it, give -c UD and no other")
+		c.add("multicast (-g): only for -c UD")
 	case p.Bidirectional:
-		c.add("multicast (-g) does not go with both directions (-b)")
+		c.add("multicast (-g): not with both directions (-b)")
 	case p.QPs > 1:
-		c.add("multicast (-g): queue pairs (-q) %d, one is a member of the group", p.QPs)
+		c.add("multicast (-g): %d queue pairs (-q); allowed: 1", p.QPs)
 	case p.RDMACM:
-		c.add("multicast (-g) does not go with rdma_cm (-R): perftest has none")
+		c.add("multicast (-g): not with rdma_cm (-R), as in perftest")
 	case p.Group != (ibv.GID{}) && !p.Group.IsMulticast() && !mappedGroup(p.Group):
 		c.add("group (-M) %v is no multicast address", p.Group)
 	}

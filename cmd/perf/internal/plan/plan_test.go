@@ -78,7 +78,7 @@ func TestNewRefuses(t *testing.T) {
 		{"receive depth of write", wire.Bandwidth, wire.Write, func(c *Options) { c.RxDepth = 4 }, "only send"},
 		{"queue pairs", wire.Bandwidth, wire.Write, func(c *Options) { c.QPs = 0 }, "1 to 16384"},
 		{"queue pairs of latency", wire.Latency, wire.Write, func(c *Options) { c.QPs = 2 }, "measured on one"},
-		{"post list of latency", wire.Latency, wire.Write, func(c *Options) { c.PostList = 2 }, "only bandwidth"},
+		{"post list of latency", wire.Latency, wire.Write, func(c *Options) { c.PostList = 2 }, "only for bandwidth"},
 		{"post list and iterations", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 3 }, "multiple"},
 		{"post list and moderation", wire.Bandwidth, wire.Write, func(c *Options) { c.PostList = 4; c.CQMod = 3 },
 			"multiple"},
@@ -99,22 +99,22 @@ func TestNewRefuses(t *testing.T) {
 		{"timeout", wire.Bandwidth, wire.Write, func(c *Options) { c.QPTimeout = 32 }, "32 > 31"},
 		{"port", wire.Bandwidth, wire.Write, func(c *Options) { c.Port, c.Host = 0, "host" }, "tcp port"},
 		{"inline read", wire.Bandwidth, wire.Read, func(c *Options) { c.Inline = 8 }, "read sends nothing"},
-		{"outs of write", wire.Bandwidth, wire.Write, func(c *Options) { c.OutReads = 4 }, "only read"},
-		{"endless latency", wire.Latency, wire.Send, func(c *Options) { c.Infinite = true }, "only bandwidth"},
+		{"outs of write", wire.Bandwidth, wire.Write, func(c *Options) { c.OutReads = 4 }, "only for read"},
+		{"endless latency", wire.Latency, wire.Send, func(c *Options) { c.Infinite = true }, "only for bandwidth"},
 		{"endless sweep", wire.Bandwidth, wire.Write, func(c *Options) { c.Infinite, c.All = true, true }, "one size"},
 		{"endless and checked", wire.Bandwidth, wire.Write, func(c *Options) { c.Infinite, c.Verify = true, true },
-			"does not come to it"},
+			"not with an endless run"},
 		{"endless with both", wire.Bandwidth, wire.Write, func(c *Options) {
 			c.Infinite, c.Interval, c.Duration, c.Margin = true, time.Second, time.Second, 0
-		}, "no duration"},
+		}, "not both"},
 		{"short interval", wire.Bandwidth, wire.Write, func(c *Options) { c.Interval = time.Millisecond }, "< 100ms"},
 		{"negative rate", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Limit = -1 }, "above 0"},
 		{"rate that is none", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Limit = math.NaN() }, "above 0"},
 		{"burst of nothing", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Burst = 4 }, "needs a rate"},
 		{"burst below the list", wire.Bandwidth, wire.Write, func(c *Options) {
 			c.Host, c.PostList, c.Rate = "a", 8, Rate{Limit: 1000, Burst: 4}
-		}, "allowed are 8"},
-		{"rate of latency", wire.Latency, wire.Send, func(c *Options) { c.Rate.Limit = 1000 }, "only bandwidth"},
+		}, "allowed: 8"},
+		{"rate of latency", wire.Latency, wire.Send, func(c *Options) { c.Rate.Limit = 1000 }, "only for bandwidth"},
 		{"rate of a server", wire.Bandwidth, wire.Write, func(c *Options) { c.Rate.Limit = 1000 }, "to the client"},
 		{"rate by events", wire.Bandwidth, wire.Write, func(c *Options) {
 			c.Host, c.Events, c.Rate.Limit = "a", true, 1000
@@ -127,17 +127,17 @@ func TestNewRefuses(t *testing.T) {
 			c.Duration, c.Margin = time.Second, 0
 		}, "a quarter of what -D"},
 		{"receive list of write", wire.Bandwidth, wire.Write, func(c *Options) { c.RecvList = 4 }, "only send"},
-		{"receive list of latency", wire.Latency, wire.Send, func(c *Options) { c.RecvList = 4 }, "only bandwidth"},
+		{"receive list of latency", wire.Latency, wire.Send, func(c *Options) { c.RecvList = 4 }, "only for bandwidth"},
 		{"receive list too long", wire.Bandwidth, wire.Send, func(c *Options) { c.RecvList = 513 }, "1 to 512"},
 		{"poll for many", wire.Bandwidth, wire.Write, func(c *Options) { c.PollMax = 17 }, "1 to 16"},
-		{"poll of latency", wire.Latency, wire.Send, func(c *Options) { c.PollMax = 4 }, "only bandwidth"},
+		{"poll of latency", wire.Latency, wire.Send, func(c *Options) { c.PollMax = 4 }, "only for bandwidth"},
 		{"flow label", wire.Bandwidth, wire.Write, func(c *Options) { c.FlowLabels = []uint32{1, 1 << 20} },
 			"> 1048575"},
 		{"flow label by rdma_cm", wire.Bandwidth, wire.Write, func(c *Options) {
 			c.RDMACM, c.FlowLabels = true, []uint32{5}
 		}, "the path decides"},
 		{"definition of bw", wire.Bandwidth, wire.Write, func(c *Options) { c.LatencyDef = ToCompletion },
-			"only latency"},
+			"only for latency"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := base(tc.v, tc.m)

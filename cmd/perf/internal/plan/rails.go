@@ -20,14 +20,14 @@ func Rails(o Options) ([]Plan, error) {
 		p, err := New(o)
 		return []Plan{p}, err
 	case n > maxRails:
-		return nil, fmt.Errorf("%d devices (-d) or servers, allowed are 1 to %d", n, maxRails)
+		return nil, fmt.Errorf("%d devices (-d) or servers; allowed: 1 to %d", n, maxRails)
 	case len(devices) > 1 && len(hosts) > 1 && len(devices) != len(hosts):
 		return nil, fmt.Errorf("%d devices (-d) and %d servers: give as many of both, or one of either", len(devices),
 			len(hosts))
 	case o.Transport == wire.RawEth:
-		return nil, fmt.Errorf("%d devices (-d) or servers: frames (-c RawEth) meet no peer, run a test of each", n)
+		return nil, fmt.Errorf("%d devices (-d) or servers: raw Ethernet (-c RawEth) has one; run one test for each", n)
 	case o.ListenFD != 0:
-		return nil, fmt.Errorf("%d devices (-d): the socket that was handed over leads to one", n)
+		return nil, fmt.Errorf("%d devices (-d): an inherited socket (--listen-fd) has one", n)
 	case len(devices) > 1 && o.RDMACM:
 		return nil, fmt.Errorf("devices (-d) %s: with rdma_cm (-R) the address leads to a device; give one address, "+
 			"or several, and no -d", o.Device)

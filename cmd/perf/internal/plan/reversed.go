@@ -10,8 +10,8 @@ func (p *Plan) checkReversed(c *complaints) {
 		c.add("reversed (--reversed): with rdma_cm (-R) the end that connects is the client; start the ends the " +
 			"other way round")
 	case p.Multicast:
-		c.add("reversed (--reversed): of multicast (-g) the server receives; start the ends the other way round")
+		c.add("reversed (--reversed): in multicast (-g) the server receives; start the ends the other way round")
 	case p.Transport == wire.RawEth:
-		c.add("reversed (--reversed): the ends of raw Ethernet (-c RawEth) do not meet; exchange --client and --server")
+		c.add("reversed (--reversed): the ends of raw Ethernet (-c RawEth) do not connect; swap --client and --server")
 	}
 }

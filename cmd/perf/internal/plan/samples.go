@@ -7,25 +7,25 @@ func (p *Plan) checkSamples(c *complaints) {
 	case p.Gap < 0:
 		c.add("gap (--latency-gap) %v is negative", p.Gap)
 	case p.Bandwidth():
-		c.add("gap (--latency-gap): only latency tests have it; bandwidth tests have --rate-limit")
+		c.add("gap (--latency-gap): only for latency tests; bandwidth tests have --rate-limit")
 	case p.Gap > p.Timeout/2:
-		c.add("gap (--latency-gap) %v > %v, half of --timeout: the peer would take it for silence", p.Gap, p.Timeout/2)
+		c.add("gap (--latency-gap) %v > %v, half of --timeout, after which the peer gives up", p.Gap, p.Timeout/2)
 	}
 	switch {
 	case !p.HWTimestamps:
 	case !p.Bandwidth():
-		c.add("timestamps of the adapter (--hw-timestamps): only bandwidth tests have them; its clock does not tell " +
+		c.add("timestamps of the adapter (--hw-timestamps): only for bandwidth tests; its clock does not show " +
 			"when a message was posted")
 	case !p.Sends() && !p.Receives():
-		c.add("timestamps of the adapter (--hw-timestamps): this end of %v bw has no completions, give it to the other",
+		c.add("timestamps of the adapter (--hw-timestamps): this end of %v bw has no completions; give it to the other",
 			p.Verb)
 	}
 	switch {
 	case !p.Unsorted:
 	case p.Bandwidth():
-		c.add("samples (-U): only latency tests have them")
+		c.add("samples (-U): only for latency tests")
 	case !p.ByCount():
-		c.add("samples (-U): a run by time (-D) keeps the distribution alone (-H); give iterations (-n)")
+		c.add("samples (-U): a run by time (-D) keeps only the distribution (-H); give iterations (-n)")
 	case p.ThreadCount() > 1:
 		c.add("samples (-U): those of %d threads (--threads) have no order; use one", p.ThreadCount())
 	}

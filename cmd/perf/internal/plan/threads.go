@@ -15,14 +15,14 @@ func (p *Plan) Thread(i int) int { return i % p.QPs / (p.QPs / p.ThreadCount()) 
 func (p *Plan) checkThreads(c *complaints) {
 	switch n := p.Threads; {
 	case n < 0 || n > maxThreads:
-		c.add("threads (--threads) %d, allowed are 1 to %d", n, maxThreads)
+		c.add("threads (--threads) %d; allowed: 1 to %d", n, maxThreads)
 	case n <= 1:
 	case p.QPs%n != 0:
-		c.add("threads (--threads) %d: each has as many queue pairs, and %d (-q) is not a multiple", n, p.QPs)
+		c.add("threads (--threads) %d: queue pairs %d (-q) is not a multiple", n, p.QPs)
 	case p.UseSRQ || p.Transport == wire.XRC || p.Transport == wire.DC:
-		c.add("threads (--threads) %d: each has receives of its own, they cannot be shared (--use-srq, -c XRC, DC)", n)
+		c.add("threads (--threads) %d: each has its own receives, so no --use-srq, -c XRC or -c DC", n)
 	case p.RDMACM && p.Transport == wire.UD:
-		c.add("threads (--threads) %d: by rdma_cm (-R) queue pairs of UD (-c) introduce themselves on one CQ", n)
+		c.add("threads (--threads) %d: not with rdma_cm (-R) and UD (-c), whose queue pairs share one CQ", n)
 	}
 }
 

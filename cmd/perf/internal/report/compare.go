@@ -11,7 +11,7 @@ import (
 // tolerance allows (0.03: by 3 %). Runs of different tests are not compared.
 func Compare(w io.Writer, old, cur *Saved, tolerance float64) (worse int, err error) {
 	if what, a, b := difference(&old.Test, &cur.Test); what != "" {
-		return 0, fmt.Errorf("the runs are not of the same test: %s was %v, and is %v", what, a, b)
+		return 0, fmt.Errorf("the runs are different tests: %s was %v, and is %v", what, a, b)
 	}
 	fmt.Fprintf(w, "%10s  %-14s %14s %14s %9s\n", "#bytes", "figure", "old", "new", "change")
 	common := 0

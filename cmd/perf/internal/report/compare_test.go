@@ -89,18 +89,18 @@ func TestReadRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		"":   "no JSON object",
-		"[]": "no JSON object",
-		"{}": `its schema is ""`,
-		`{"schema":"pureverbs.perf","version":2}`: "has version 2",
+		"":   "not a JSON object",
+		"[]": "not a JSON object",
+		"{}": `schema ""`,
+		`{"schema":"pureverbs.perf","version":2}`: "schema version 2",
 		`{"schema":"pureverbs.perf","version":1}`: "no results",
-		failed.String():                                                     "its run failed: it broke",
-		strings.Repeat(" ", mostSaved+1):                                    "more than",
-		`{"schema":"pureverbs.perf.mesh","version":2}`:                      "has version 2",
+		failed.String():                                                     "the run failed: it broke",
+		strings.Repeat(" ", mostSaved+1):                                    "longer than",
+		`{"schema":"pureverbs.perf.mesh","version":2}`:                      "schema version 2",
 		`{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a"]}`:        "1 hosts",
-		`{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a","b"]}`:    "of a mesh",
-		`{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a",{}]}`:     "no JSON object of perf mesh",
-		`{"schema":"pureverbs.perf","version":1,"results":[{"bytes":"a"}]}`: "no JSON object",
+		`{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a","b"]}`:    "a mesh; perf compare",
+		`{"schema":"pureverbs.perf.mesh","version":1,"hosts":["a",{}]}`:     "not a JSON object of perf mesh",
+		`{"schema":"pureverbs.perf","version":1,"results":[{"bytes":"a"}]}`: "not a JSON object",
 	} {
 		s, err := Read(strings.NewReader(text))
 		if err == nil {

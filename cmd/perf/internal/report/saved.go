@@ -98,11 +98,11 @@ func Read(r io.Reader) (*Saved, error) {
 	case err != nil:
 		return nil, err
 	case len(b) > mostSaved:
-		return nil, fmt.Errorf("it has more than %d bytes", mostSaved)
+		return nil, fmt.Errorf("file longer than %d bytes", mostSaved)
 	}
 	s := &Saved{}
 	if err := json.Unmarshal(b, s); err != nil {
-		return nil, fmt.Errorf("it is no JSON object of perf: %w", err)
+		return nil, fmt.Errorf("not a JSON object of perf: %w", err)
 	}
 	version := SchemaVersion
 	switch s.Schema {
@@ -110,18 +110,18 @@ func Read(r io.Reader) (*Saved, error) {
 	case mesh.Schema:
 		version = mesh.Version
 	default:
-		return nil, fmt.Errorf("its schema is %q, not %q: it was not written by perf --json", s.Schema, Schema)
+		return nil, fmt.Errorf("schema %q, not %q; not written by perf --json", s.Schema, Schema)
 	}
 	if s.Version != version {
-		return nil, fmt.Errorf("its schema has version %d, this perf reads %d", s.Version, version)
+		return nil, fmt.Errorf("schema version %d; this perf reads version %d", s.Version, version)
 	}
 	if s.Schema == mesh.Schema {
 		s.Mesh = &savedMesh{}
 		if err := json.Unmarshal(b, s.Mesh); err != nil {
-			return nil, fmt.Errorf("it is no JSON object of perf mesh: %w", err)
+			return nil, fmt.Errorf("not a JSON object of perf mesh: %w", err)
 		}
 		if n := len(s.Mesh.Hosts); n < 2 || n > mostHosts {
-			return nil, fmt.Errorf("its mesh has %d hosts, it should have 2 to %d", n, mostHosts)
+			return nil, fmt.Errorf("mesh of %d hosts; allowed: 2 to %d", n, mostHosts)
 		}
 	}
 	return s, nil
@@ -148,11 +148,11 @@ func (s *Saved) Drawable() error {
 func (s *Saved) Whole() error {
 	switch {
 	case s.Mesh != nil:
-		return errors.New("it is of a mesh: give two runs of one test")
+		return errors.New("a mesh; perf compare needs two runs of one test")
 	case s.Error != "":
-		return fmt.Errorf("its run failed: %s", printable.Message(s.Error))
+		return fmt.Errorf("the run failed: %s", printable.Message(s.Error))
 	case len(s.Results) == 0:
-		return errors.New("it has no results")
+		return errors.New("no results")
 	}
 	return nil
 }

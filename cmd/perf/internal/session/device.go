@@ -166,7 +166,7 @@ func (s *Session) checkSecondPort() error {
 		return err
 	}
 	if second.State != ibv.PortActive || second.LinkLayer != s.port.LinkLayer {
-		return fmt.Errorf("dual port (-O): %s port 1 is %v, %v, and port 2 is %v, %v: both have to be active and alike",
+		return fmt.Errorf("dual port (-O): %s port 1 is %v, %v, and port 2 is %v, %v: both must be active and have the same link layer and rate",
 			s.dev.Name(), s.port.LinkLayer, s.port.State, second.LinkLayer, second.State)
 	}
 	s.port.ActiveMTU = min(s.port.ActiveMTU, second.ActiveMTU)

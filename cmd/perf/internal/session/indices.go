@@ -45,7 +45,7 @@ func (s *Session) gidFor(port uint8) (int, error) {
 		return e.Type != ibv.GIDTypeIB && !e.GID.IsIPv4Mapped()
 	})
 	if err != nil {
-		return 0, fmt.Errorf("GID of IPv6 (--ipv6): %w", err)
+		return 0, fmt.Errorf("IPv6 GID (--ipv6): %w", err)
 	}
 	return best.Index, nil
 }

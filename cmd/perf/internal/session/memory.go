@@ -110,7 +110,7 @@ type PeerMemoryError struct {
 // Error returns one line.
 func (e *PeerMemoryError) Error() string {
 	return fmt.Sprintf("the peer's pages of %d bytes make %d queue pairs take %d bytes of memory, "+
-		"%d more than this machine's pages: allowed are %d more; use fewer queue pairs (-q)",
+		"%d more than this machine's pages; allowed: %d more; use fewer queue pairs (-q)",
 		e.PageSize, e.QPs, e.Bytes, e.Bytes-e.Own, mostForPeer)
 }
 

@@ -36,13 +36,13 @@ func (s *Session) checkPacing() error {
 	t, each := s.plan.QPType(), r.Kbits(s.plan.Size, s.plan.QPs)
 	switch {
 	case caps.Max == 0:
-		return fmt.Errorf("rate (--rate-limit) by the adapter: %s paces no packets (it tells of 0 to 0 kb/s); %s",
+		return fmt.Errorf("rate (--rate-limit) by the adapter: %s paces no packets (it reports 0 to 0 kb/s); %s",
 			s.dev.Name(), instead)
 	case !caps.QPTypes.Has(t):
 		return fmt.Errorf("rate (--rate-limit) by the adapter: %s paces %v, not %v (-c); %s", s.dev.Name(),
 			caps.QPTypes, t, instead)
 	case each < uint64(caps.Min) || each > uint64(caps.Max):
-		return fmt.Errorf("rate (--rate-limit) by the adapter: %d kb/s for each queue pair, %s can %d to %d; %s", each,
+		return fmt.Errorf("rate (--rate-limit) by the adapter: %d kb/s for each queue pair, the range of %s is %d to %d; %s", each,
 			s.dev.Name(), caps.Min, caps.Max, instead)
 	}
 	return nil

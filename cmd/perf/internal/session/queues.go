@@ -61,7 +61,7 @@ func (s *Session) closeCQs() error {
 // checkClock refuses a device that does not tell what a timestamp means.
 func (s *Session) checkClock() error {
 	if tick, _ := s.Clock(); tick == 0 {
-		return fmt.Errorf("timestamps of the adapter (--hw-timestamps): %s does not tell the rate of its clock",
+		return fmt.Errorf("timestamps of the adapter (--hw-timestamps): %s does not report the rate of its clock",
 			s.dev.Name())
 	}
 	return nil

@@ -54,7 +54,7 @@ func (s *sockets) checkPeer() error {
 	}
 	own, peer := ibv.GID(s.own[0].GID), ibv.GID(s.peer[0].GID)
 	if peer.IsZero() && s.port.LinkLayer == ibv.LinkEthernet {
-		return errors.New("the peer has told no GID: if it connects by rdma_cm (-R), give that to both ends")
+		return errors.New("the peer sent no GID; if it uses rdma_cm (-R), give -R to both ends")
 	}
 	if own.IsIPv4Mapped() != peer.IsIPv4Mapped() {
 		return fmt.Errorf("the GID here is %v, that of the peer %v: one is IPv4, the other is not; "+

@@ -19,7 +19,7 @@ func TestCheckPeer(t *testing.T) {
 	}{
 		{ibv.LinkEthernet, v4, v4, ""},
 		{ibv.LinkEthernet, v4, v6, "one is IPv4, the other is not"},
-		{ibv.LinkEthernet, v4, wire.Dest{}, "connects by rdma_cm (-R)"},
+		{ibv.LinkEthernet, v4, wire.Dest{}, "uses rdma_cm (-R)"},
 		{ibv.LinkInfiniBand, v6, wire.Dest{}, ""}, // there are LIDs
 	} {
 		s := &sockets{Session: &Session{port: &ibv.PortAttr{LinkLayer: tc.link}, own: []wire.Dest{tc.own},

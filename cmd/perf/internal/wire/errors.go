@@ -8,7 +8,7 @@ import (
 // What can go wrong, besides a *MismatchError.
 var (
 	// ErrSilent means that the peer said nothing for too long.
-	ErrSilent = errors.New("the peer said nothing")
+	ErrSilent = errors.New("no message from the peer")
 	// ErrClosed means that the peer closed the connection too early.
 	ErrClosed = errors.New("the peer closed the connection")
 	// ErrGarbage means that the peer said something that is not perftest's.

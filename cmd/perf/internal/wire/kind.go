@@ -48,7 +48,7 @@ func ParseVerb(name string) (Verb, error) {
 			return v, nil
 		}
 	}
-	return 0, fmt.Errorf("verb %q, allowed are write, write_imm, read, send and atomic", name)
+	return 0, fmt.Errorf("verb %q; allowed: write, write_imm, read, send and atomic", name)
 }
 
 // AtomicType is the operation of an atomic test, numbered as in perftest.
@@ -78,7 +78,7 @@ func ParseAtomicType(name string) (AtomicType, error) {
 			return a, nil
 		}
 	}
-	return 0, fmt.Errorf("atomic type (-A) %q, allowed are CMP_AND_SWAP and FETCH_AND_ADD", name)
+	return 0, fmt.Errorf("atomic type (-A) %q; allowed: CMP_AND_SWAP and FETCH_AND_ADD", name)
 }
 
 // Metric is what a test measures.
@@ -108,5 +108,5 @@ func ParseMetric(name string) (Metric, error) {
 			return m, nil
 		}
 	}
-	return 0, fmt.Errorf("metric %q, allowed are bw and lat", name)
+	return 0, fmt.Errorf("metric %q; allowed: bw and lat", name)
 }

@@ -57,7 +57,7 @@ func ListenHint(err error, other string) error {
 func ListenFD(ctx context.Context, fd int, timeout time.Duration) (*Listener, error) {
 	f := os.NewFile(uintptr(fd), "listening socket")
 	if f == nil {
-		return nil, fmt.Errorf("listen on descriptor %d: it is none", fd)
+		return nil, fmt.Errorf("listen on descriptor %d: not a descriptor", fd)
 	}
 	ln, err := net.FileListener(f)
 	f.Close()
@@ -66,7 +66,7 @@ func ListenFD(ctx context.Context, fd int, timeout time.Duration) (*Listener, er
 	}
 	if _, ok := ln.Addr().(*net.TCPAddr); !ok {
 		ln.Close()
-		return nil, fmt.Errorf("listen on descriptor %d: it is no TCP socket", fd)
+		return nil, fmt.Errorf("listen on descriptor %d: not a TCP socket", fd)
 	}
 	l := newListener(ctx, ln, timeout)
 	l.queues = true

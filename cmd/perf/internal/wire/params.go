@@ -111,7 +111,7 @@ func parseParams(b []byte) (Params, error) {
 	}
 	const most = 1 << 14 // perftest's limit too
 	if p.QPs < 1 || p.QPs > most {
-		return Params{}, fmt.Errorf("%d queue pairs, allowed are 1 to %d", p.QPs, most)
+		return Params{}, fmt.Errorf("%d queue pairs; allowed: 1 to %d", p.QPs, most)
 	}
 	if p.Duration < 0 {
 		return Params{}, fmt.Errorf("negative duration %v", p.Duration)

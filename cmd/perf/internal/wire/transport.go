@@ -35,7 +35,7 @@ func ParseTransport(name string) (Transport, error) {
 			return t, nil
 		}
 	}
-	return 0, fmt.Errorf("connection type (-c) %q, allowed are RC, UC, UD, XRC, DC, SRD and RawEth", name)
+	return 0, fmt.Errorf("connection type (-c) %q; allowed: RC, UC, UD, XRC, DC, SRD and RawEth", name)
 }
 
 // String returns the name as the command line has it.

@@ -12,7 +12,7 @@ func TestTransport(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, tr, err)
 		}
 	}
-	for name, want := range map[string]string{"RD": `"RD", allowed are RC, UC, UD, XRC, DC, SRD and RawEth`} {
+	for name, want := range map[string]string{"RD": `"RD"; allowed: RC, UC, UD, XRC, DC, SRD and RawEth`} {
 		if _, err := ParseTransport(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
