@@ -373,7 +373,7 @@ func TestUsageErrors(t *testing.T) {
 		raw + "-J 1.1.1.1 -j 1.1.1.2 -K 65534 -k 5 --flows 3": "beyond 65535",
 		raw + "-J 1.1.1.1 -j 1.1.1.2 -K 5 -k 5 -q 2":          "as many --threads",
 		raw + "-J ::1 -j ::2 -K 5 -k 5 --tcp -s 77":           "77 < 78, the headers",
-		"send lat -c RawEth -B 02:00:00:00:00:01 -E 02:00:00:00:00:02 --vlan-en --vlan-pcp 8": "only for bandwidth tests",
+		"send lat -c RawEth -B 02:00:00:00:00:01 -E 02:00:00:00:00:02 --vlan-en --vlan-pcp 8": "only for bandwidth",
 		raw + "--send-with-imm":                             "RawEth) has none",
 		"send bw --promiscuous":                             "only raw Ethernet",
 		"send bw --reversed -c RawEth -B 02:00:00:00:00:01": "swap --client and --server",

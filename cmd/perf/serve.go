@@ -60,7 +60,7 @@ func (a *agentOptions) flags(f *pflag.FlagSet) {
 
 // stockFlag declares --stock, which only perf serve has.
 func (a *agentOptions) stockFlag(f *pflag.FlagSet) {
-	f.StringArrayVar(&a.stock, "stock", nil, "keep a server for perftest clients of this `test`, one client at a time, "+
+	f.StringArrayVar(&a.stock, "stock", nil, "keep a server for perftest clients of this `test`, one at a time, "+
 		"such as \"write bw -s 8M -p 18515\"; repeatable")
 }
 

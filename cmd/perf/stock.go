@@ -64,8 +64,8 @@ func (a *agentOptions) stockServers() ([]agent.Stock, error) {
 			return nil, fmt.Errorf("--stock %q: %w", line, err)
 		}
 		if other := used[o.plan.Port]; other != "" {
-			return nil, fmt.Errorf("--stock %q: TCP port (-p) %d is also that of %q: perftest's exchange does not name "+
-				"the test, so each needs a port", line, o.plan.Port, other)
+			return nil, fmt.Errorf("--stock %q: TCP port (-p) %d is also that of %q: perftest's exchange does not "+
+				"name the test, so each needs a port", line, o.plan.Port, other)
 		}
 		used[o.plan.Port] = line
 		list = append(list, agent.Stock{Name: strings.Join(words, " "), Args: args, Port: o.plan.Port})

@@ -28,8 +28,8 @@ func ReadToken(file string) (Token, error) {
 		text, from = string(b), file
 	}
 	if text == "" {
-		return Token{}, errors.New("no token; give all ends the same --token-file, or the same " + TokenEnv + " in the " +
-			"environment (openssl rand -hex 16 makes one)")
+		return Token{}, errors.New("no token; give all ends the same --token-file, or the same " +
+			TokenEnv + " in the environment (openssl rand -hex 16 makes one)")
 	}
 	text = strings.TrimSpace(text)
 	if len(text) < minToken || len(text) > maxToken {

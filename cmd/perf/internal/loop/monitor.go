@@ -146,5 +146,6 @@ func (m *Monitor) look() error {
 
 // Stalled returns the error of a loop whose completions stopped coming.
 func (m *Monitor) Stalled() error {
-	return fmt.Errorf("%w for %v; the peer was stopped or runs with other options, or the device has lost completions", ErrStalled, m.limit)
+	return fmt.Errorf("%w for %v; the peer was stopped or runs with other options, or the device has lost "+
+		"completions", ErrStalled, m.limit)
 }

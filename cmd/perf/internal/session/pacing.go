@@ -42,8 +42,8 @@ func (s *Session) checkPacing() error {
 		return fmt.Errorf("rate (--rate-limit) by the adapter: %s paces %v, not %v (-c); %s", s.dev.Name(),
 			caps.QPTypes, t, instead)
 	case each < uint64(caps.Min) || each > uint64(caps.Max):
-		return fmt.Errorf("rate (--rate-limit) by the adapter: %d kb/s for each queue pair, the range of %s is %d to %d; %s", each,
-			s.dev.Name(), caps.Min, caps.Max, instead)
+		return fmt.Errorf("rate (--rate-limit) by the adapter: %d kb/s for each queue pair, the range of "+
+			"%s is %d to %d; %s", each, s.dev.Name(), caps.Min, caps.Max, instead)
 	}
 	return nil
 }

@@ -120,8 +120,8 @@ func (w *Conn) explain(err error, limit time.Duration, got, want int) error {
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("%w for %v%s; check that it runs the same test on the same port, and was not stopped", ErrSilent,
-			limit, part)
+		return fmt.Errorf("%w for %v%s; check that it runs the same test on the same port, "+
+			"and was not stopped", ErrSilent, limit, part)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), isReset(err):
 		return fmt.Errorf("%w%s; it failed, was stopped, or runs another test (see its output)", ErrClosed, part)
 	}
