@@ -123,7 +123,7 @@ func (p *Plan) checkFrames(c *complaints) {
 			"--client", p.Host)
 	case p.RDMACM:
 	case p.Bidirectional && p.Duration > 0:
-		c.add("bidirectional (-b) for a time (-D): the ends of raw Ethernet (-c RawEth) cannot notify each other "+
+		c.add("bidirectional (-b) for a time (-D): the ends of raw Ethernet (-c RawEth) cannot notify each other " +
 			"when it is over; give iterations (-n)")
 	case p.QPs > 1 && !f.Ports():
 		c.add("queue pairs (-q) %d: raw Ethernet (-c RawEth) tells their frames apart by ports; "+
@@ -131,7 +131,7 @@ func (p *Plan) checkFrames(c *complaints) {
 	case p.QPs > 1 && p.Threads != p.QPs:
 		c.add("queue pairs (-q) %d: raw Ethernet (-c RawEth) has a CQ for each; give as many --threads", p.QPs)
 	case p.All:
-		c.add("sizes (-a, --sizes): the ends of raw Ethernet (-c RawEth) cannot synchronize between sizes; "+
+		c.add("sizes (-a, --sizes): the ends of raw Ethernet (-c RawEth) cannot synchronize between sizes; " +
 			"give one (-s)")
 	case p.UseSRQ:
 		c.add("shared receive queue (--use-srq): raw Ethernet (-c RawEth) has none")

@@ -167,7 +167,8 @@ func (s *Session) checkSecondPort() error {
 	}
 	if second.State != ibv.PortActive || second.LinkLayer != s.port.LinkLayer {
 		return fmt.Errorf("dual port (-O): %s port 1 is %v, %v, and port 2 is %v, %v: both must be active "+
-			"and have the same link layer", s.dev.Name(), s.port.LinkLayer, s.port.State, second.LinkLayer, second.State)
+			"and have the same link layer", s.dev.Name(), s.port.LinkLayer, s.port.State, second.LinkLayer,
+			second.State)
 	}
 	s.port.ActiveMTU = min(s.port.ActiveMTU, second.ActiveMTU)
 	return nil
