@@ -442,7 +442,7 @@ Other commands, each with its own --help:
   perf serve                        servers for many clients
   perf mesh                         all pairs of many hosts
 
-Give both ends the same command and the same -s -a -n -D -q -b -R -c -A (-m -p).
+Give both ends the same command and the same -s -a -n -D -q -b -R -c -A, and -m -p if given.
 
 The two ends exchange their parameters over TCP. With -R they connect and exchange through
 rdma_cm, and use no TCP; with -z only the exchange uses rdma_cm. Give perftest the same
