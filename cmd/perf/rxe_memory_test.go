@@ -227,7 +227,7 @@ func TestRXE_CPUs(t *testing.T) {
 	if want := "place    cpus " + cpu + " as asked for"; len(tasks) == 0 || !strings.Contains(cli.out.String(), want) {
 		t.Errorf("%d threads, want %q\n%s", len(tasks), want, cli.output())
 	}
-	if want := "warning: " + vm.Dev[1] + "/1: active MTU 1024, as "; vm.Emulated &&
+	if want := "warning: " + vm.Dev[1] + "/1: active MTU 1024, because "; vm.Emulated &&
 		!strings.Contains(cli.diag.String(), want) {
 		t.Errorf("no %q\n%s", want, cli.output())
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/printable"
 )
 
-// A column has the name and the value of a field of the JSON output; "" is what does not exist or is not known.
+// A column has the name and the value of a field of the JSON output; "" if it does not exist or is not known.
 type column struct {
 	name string
 	cell func(g *jsonGID) string
@@ -20,7 +20,7 @@ type column struct {
 
 const whyColumn = "why"
 
-// columns lists what there is to choose from, in the order of the JSON output.
+// columns lists all columns, in the order of the JSON output.
 var columns = []column{
 	{"device", func(g *jsonGID) string { return g.Device }},
 	{"port", func(g *jsonGID) string { return strconv.Itoa(g.Port) }},

@@ -48,29 +48,29 @@ func main() {
 
 const usage = `Usage: show_gids [flags] [DEVICE...]
 
-Lists the GIDs of all RDMA devices, or of those named. Empty entries are left
-out. Reads sysfs only: needs no library, no open device and no privilege.
+Lists the GIDs of all RDMA devices, or of the named ones, without empty entries.
+Reads sysfs only: needs no library, no open device and no privilege.
 
 Flags:
 %s
 Columns: %s.
 
-Exit status: 0, 1 when nothing matches, 2 for wrong usage.
-SYSFS_PATH names another place than /sys, as for libibverbs; --sysfs wins.
+Exit status: 0 success, 1 nothing matches, 2 wrong usage.
+Environment: SYSFS_PATH replaces /sys, as for libibverbs; --sysfs takes precedence.
 
 Examples:
   show_gids                            all GIDs
   show_gids mlx5_0 mlx5_1 --v2 --ipv4  RoCE v2 with an IPv4 address, two devices
-  show_gids --up --netdev eth2         what can be used on eth2 now
+  show_gids --up --netdev eth2         usable GIDs of eth2
   show_gids --json | jq '.gids[].gid'
   ib_write_bw -d mlx5_0 -x $(show_gids --best -d mlx5_0)
   show_gids --best --to server1        the index for a connection to server1
-  show_gids --why                      which is the best of each port, and why not the others
-  show_gids --best --why               the choice, and why not the others
+  show_gids --why                      the best GID of each port, and why the others are not
+  show_gids --best --why               the best GID, and why the others are not
   show_gids --columns=ip,index,netdev  these columns, in this order
-  show_gids --csv --columns=gid,why    the same for a spreadsheet
-  show_gids --watch                    again whenever something has changed
-  show_gids --format=mlnx              same text as the script of the Mellanox tools
+  show_gids --csv --columns=gid,why    columns for a spreadsheet
+  show_gids --watch                    print again after each change
+  show_gids --format=mlnx              the output of the Mellanox script
 `
 
 type config struct {
@@ -106,25 +106,25 @@ func parse(args []string, help io.Writer) (*config, error) {
 	f.BoolVar(&ib, "ib", false, "same as --ver=ib")
 	f.BoolVar(&v1, "v1", false, "same as --ver=v1")
 	f.BoolVar(&v2, "v2", false, "same as --ver=v2")
-	f.BoolVarP(&ipv4, "ipv4", "4", false, "only GIDs of an IPv4 address")
-	f.BoolVarP(&ipv6, "ipv6", "6", false, "only GIDs of an IPv6 address")
+	f.BoolVarP(&ipv4, "ipv4", "4", false, "only GIDs that are IPv4 addresses")
+	f.BoolVarP(&ipv6, "ipv6", "6", false, "only GIDs that are IPv6 addresses")
 	f.StringSliceVarP(&c.filter.netdevs, "netdev", "n", nil, "only GIDs of these `interfaces`")
 	f.StringSliceVarP(&c.filter.states, "state", "s", nil, "only ports in these `states`: active, down, init, armed, "+
 		"...")
-	f.BoolVarP(&c.filter.up, "up", "u", false, "only where the port is ACTIVE and the interface is up")
-	f.StringVar(&c.peer, "to", "", "only GIDs of the address from which this host sends to `PEER`, by its routes")
-	f.BoolVarP(&c.best, "best", "b", false, "print nothing but the index of the GID to use")
+	f.BoolVarP(&c.filter.up, "up", "u", false, "only GIDs whose port is ACTIVE and whose interface is up")
+	f.StringVar(&c.peer, "to", "", "only GIDs of the source address for `PEER`, by the routes of this host")
+	f.BoolVarP(&c.best, "best", "b", false, "print only the index of the best GID")
 	f.BoolVarP(&c.why, "why", "w", false,
-		"why each GID is or is not the best of its port; with --best: of all, on stderr")
-	f.StringVarP(&c.format, "format", "f", formatTable, "`one` of table, csv, json, mlnx")
+		"why each GID is or is not the best of its port; with --best: the best of all, on stderr")
+	f.StringVarP(&c.format, "format", "f", formatTable, "output `format`: table, csv, json or mlnx")
 	f.BoolVarP(&json, "json", "j", false, "same as --format=json")
 	f.BoolVar(&csv, "csv", false, "same as --format=csv")
-	f.StringSliceVarP(&c.columns, "columns", "c", usualColumns, "these `columns` of a table or of CSV, in this order")
+	f.StringSliceVarP(&c.columns, "columns", "c", usualColumns, "`columns` of the table or of CSV, in order")
 	f.Lookup("columns").DefValue = "[]" // the table shows them
 	f.DurationVar(&c.interval, "watch", 0,
-		"print again whenever something has changed, until interrupted; sysfs is read every `interval`")
+		"print again after each change, until interrupted; `interval` between reads of sysfs")
 	f.Lookup("watch").NoOptDefVal = "1s"
-	f.StringVar(&root, "sysfs", "", "read the tree at `DIR` instead of /sys")
+	f.StringVar(&root, "sysfs", "", "sysfs tree at `DIR` instead of /sys")
 	f.BoolVar(&showBuild, "version", false, "print the version of show_gids")
 	f.BoolVarP(&showHelp, "help", "h", false, "print this help")
 	if err := f.Parse(args); err != nil {
@@ -149,7 +149,7 @@ func parse(args []string, help io.Writer) (*config, error) {
 			continue
 		}
 		if (f.Changed("format") || json && csv) && c.format != same.format {
-			bad("--%s and --format=%s exclude each other", same.format, c.format)
+			bad("--%s: not with --format=%s", same.format, c.format)
 		}
 		c.format = same.format
 	}
@@ -158,21 +158,21 @@ func parse(args []string, help io.Writer) (*config, error) {
 	}
 	lines := c.format == formatTable || c.format == formatCSV
 	if c.why && !c.best && !lines {
-		bad("--why adds a column to the table, or explains --best: --format=%s has no place for it", c.format)
+		bad("--why: only with a table, CSV or --best, not with --format=%s", c.format)
 	}
 	if c.best && (c.format == formatMlnx || c.format == formatCSV) {
-		bad("--best prints an index, or a GID as --json: --format=%s has no place for it", c.format)
+		bad("--best: only as an index or with --json, not with --format=%s", c.format)
 	}
 	if f.Changed("columns") {
 		if !lines || c.best {
-			bad("--columns: only a table and CSV have them")
+			bad("--columns: only with a table or CSV")
 		}
 		if len(c.columns) == 0 {
 			bad("--columns is empty: want some of %s", strings.Join(columnNames(), ", "))
 		}
 	}
 	if n := unknownColumn(c.columns); n != "" || slices.Contains(c.columns, "") {
-		bad("--columns=%q: there are %s", n, strings.Join(columnNames(), ", "))
+		bad("--columns=%q: want some of %s", n, strings.Join(columnNames(), ", "))
 	}
 	if c.why && lines && !slices.Contains(c.columns, whyColumn) {
 		c.columns = append(slices.Clip(c.columns), whyColumn)
@@ -182,11 +182,11 @@ func parse(args []string, help io.Writer) (*config, error) {
 			bad("--watch=%v: want an interval from %v to %v", c.interval, leastInterval, mostInterval)
 		}
 		if c.format == formatCSV {
-			bad("--watch prints all again: --format=csv has no place for it, --json has")
+			bad("--watch: not with --format=csv; use --json")
 		}
 		for _, d := range f.Args() {
 			if _, err := time.ParseDuration(d); err == nil {
-				bad("%q is taken for a device: write --watch=%s", d, d)
+				bad("%q would be a device: write --watch=%s", d, d)
 			}
 		}
 	}
@@ -235,7 +235,7 @@ func parse(args []string, help io.Writer) (*config, error) {
 	return &c, errors.Join(errs...)
 }
 
-// source returns the address from which this host would send to a peer. Nothing is sent.
+// source returns the source address that this host would use for a peer. It sends nothing.
 func source(ctx context.Context, peer string) (netip.Addr, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(peer, "9"))
 	if err != nil {
@@ -283,7 +283,7 @@ func (c *config) show(ctx context.Context, stdout, stderr io.Writer) int {
 	if c.peer != "" {
 		var err error
 		if c.filter.source, err = source(ctx, c.peer); err != nil {
-			say(stderr, fmt.Errorf("cannot find from where to send to %s: %w", c.peer, err))
+			say(stderr, fmt.Errorf("no source address for %s: %w", c.peer, err))
 			return exitNothing
 		}
 	}
@@ -291,7 +291,7 @@ func (c *config) show(ctx context.Context, stdout, stderr io.Writer) int {
 	devs, err := c.root.Devices()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		say(stderr, fmt.Errorf("no RDMA devices: %s is not there (is a driver loaded, such as mlx5_ib or rdma_rxe?)",
+		say(stderr, fmt.Errorf("no RDMA devices: %s does not exist; load a driver, such as mlx5_ib or rdma_rxe",
 			c.root.ClassDir()))
 		code = exitNothing
 	case err != nil:
@@ -336,8 +336,8 @@ func (c *config) show(ctx context.Context, stdout, stderr io.Writer) int {
 }
 
 // selectDevices returns the named devices, in the order of the names; all of
-// them where there are no names. A name that is not there is an error beside
-// those that are.
+// them where there are no names. An unknown name is an error, returned
+// together with the devices that exist.
 func selectDevices(all []sysfs.Device, names []string) ([]sysfs.Device, error) {
 	if len(names) == 0 {
 		return all, nil
@@ -356,7 +356,7 @@ func selectDevices(all []sysfs.Device, names []string) ([]sysfs.Device, error) {
 		} else if len(have) == 0 {
 			errs = append(errs, fmt.Errorf("no device %q: there are no RDMA devices", name))
 		} else {
-			errs = append(errs, fmt.Errorf("no device %q: there are %s", name, strings.Join(have, ", ")))
+			errs = append(errs, fmt.Errorf("no device %q; devices: %s", name, strings.Join(have, ", ")))
 		}
 	}
 	return out, errors.Join(errs...)

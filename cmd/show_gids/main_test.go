@@ -147,18 +147,18 @@ func TestShowGIDs_Nothing(t *testing.T) {
 		stdout, stderr string
 	}{
 		{"filters", std, "--ver=v2 -p 1 mlx5_2", "", "show_gids: no GID matches: 3 without the filters\n"},
-		{"no such device", std, "mlx5_3", "", "show_gids: no device \"mlx5_3\": there are mlx5_0, mlx5_2, mlx5_10\n"},
+		{"no such device", std, "mlx5_3", "", "show_gids: no device \"mlx5_3\"; devices: mlx5_0, mlx5_2, mlx5_10\n"},
 		{"path as a device", std, "../../class/infiniband/mlx5_0", "",
-			"show_gids: no device \"../../class/infiniband/mlx5_0\": there are mlx5_0, mlx5_2, mlx5_10\n"},
+			"show_gids: no device \"../../class/infiniband/mlx5_0\"; devices: mlx5_0, mlx5_2, mlx5_10\n"},
 		{"one device of two", std, "mlx5_3 mlx5_2 -p 2", "DEVICE  PORT  INDEX  GID                                   " +
 			"   IP  VERSION  NETDEV  STATE\n" +
 			"mlx5_2  2     0      fec0:0000:0000:0001:0c42:a103:0065:1a31  -   IB       -       INIT\n",
-			"show_gids: no device \"mlx5_3\": there are mlx5_0, mlx5_2, mlx5_10\n"},
+			"show_gids: no device \"mlx5_3\"; devices: mlx5_0, mlx5_2, mlx5_10\n"},
 		{"no devices", empty, "", "", "show_gids: no RDMA devices: ROOT/class/infiniband is empty\n"},
 		{"no devices, named", empty, "mlx5_0", "", "show_gids: no device \"mlx5_0\": there are no RDMA devices\n"},
 		{"no devices, mlnx", empty, "--format=mlnx", header + "n_gids_found=0\n", ""},
-		{"no class", gone, "", "", "show_gids: no RDMA devices: ROOT/class/infiniband is not there (is a driver " +
-			"loaded, such as mlx5_ib or rdma_rxe?)\n"},
+		{"no class", gone, "", "", "show_gids: no RDMA devices: ROOT/class/infiniband does not exist; load a driver, " +
+			"such as mlx5_ib or rdma_rxe\n"},
 		{"empty tables", zero, "", "", "show_gids: no GIDs: the tables of 1 device(s) are empty\n"},
 		{"best of nothing", zero, "--best", "", "show_gids: no GIDs: the tables of 1 device(s) are empty\n"},
 		{"best is down", std, "--best mlx5_10", "", "show_gids: no usable GID: port is not ACTIVE at the best one, " +
@@ -216,11 +216,11 @@ func TestShowGIDs_Best(t *testing.T) {
 func TestShowGIDs_To(t *testing.T) {
 	tr := sysfstest.Standard(t)
 	code, out, stderr := runOn(tr, "--to", "127.0.0.1")
-	if code != exitNothing || out != "" || !strings.Contains(stderr, "127.0.0.1, from which this host sends") {
+	if code != exitNothing || out != "" || !strings.Contains(stderr, "127.0.0.1, the source address of this host") {
 		t.Errorf("code %d, stdout %q, stderr %q", code, out, stderr)
 	}
 	code, out, stderr = runOn(tr, "--to", "127.0.0.1:80")
-	if code != exitNothing || out != "" || !strings.Contains(stderr, "from where to send to 127.0.0.1:80: ") {
+	if code != exitNothing || out != "" || !strings.Contains(stderr, "no source address for 127.0.0.1:80: ") {
 		t.Errorf("code %d, stdout %q, stderr %q", code, out, stderr)
 	}
 	tr.GID("mlx5_0", 1, 12, "0000:0000:0000:0000:0000:ffff:7f00:0001", sysfstest.V2, "eth2")
@@ -238,22 +238,22 @@ func TestShowGIDs_Usage(t *testing.T) {
 		{"--ver=v3", "--ver=\"v3\": want ib, v1 or v2"},
 		{"--state=up", "--state=\"up\": want one of nop, down, init, armed, active, active_defer"},
 		{"--format=yaml", "--format=\"yaml\": want table, csv, json or mlnx"},
-		{"--csv --format=table", "--csv and --format=table exclude each other"},
-		{"--csv --json", "exclude each other"},
-		{"--csv --best", "--format=csv has no place for it"},
-		{"--columns=ip,mac", "--columns=\"mac\": there are device, port"},
+		{"--csv --format=table", "--csv: not with --format=table"},
+		{"--csv --json", "not with --format="},
+		{"--csv --best", "not with --format=csv"},
+		{"--columns=ip,mac", "--columns=\"mac\": want some of device, port"},
 		{"--columns=", "--columns is empty"},
-		{"--columns=ip,,gid", "--columns=\"\": there are"},
-		{"--columns=ip --json", "only a table and CSV have them"},
-		{"--columns=ip --best", "only a table and CSV have them"},
+		{"--columns=ip,,gid", "--columns=\"\": want some of"},
+		{"--columns=ip --json", "only with a table or CSV"},
+		{"--columns=ip --best", "only with a table or CSV"},
 		{"--watch=5", "missing unit"},
 		{"--watch=50ms", "--watch=50ms: want an interval from 100ms to 1h0m0s"},
 		{"--watch=0s", "--watch=0s: want"},
-		{"--watch 5s", "\"5s\" is taken for a device: write --watch=5s"},
-		{"--watch --csv", "--json has"},
-		{"--json --format=mlnx", "--json and --format=mlnx exclude each other"},
-		{"--why --json", "--format=json has no place for it"},
-		{"--best --format=mlnx", "--format=mlnx has no place for it"},
+		{"--watch 5s", "\"5s\" would be a device: write --watch=5s"},
+		{"--watch --csv", "use --json"},
+		{"--json --format=mlnx", "--json: not with --format=mlnx"},
+		{"--why --json", "not with --format=json"},
+		{"--best --format=mlnx", "not with --format=mlnx"},
 		{"-d ,", "the name of the device is empty"},
 		{"--to=", "--to is empty: want a host's name or address"},
 		{"--ver=v3 -p 0", "--ver=\"v3\""}, // all that is wrong, not just the first

@@ -15,7 +15,7 @@ import (
 	"github.com/pureverbs/pureverbs/internal/sysfs"
 )
 
-// writeMlnx prints what the script of the Mellanox tools prints, and returns
+// writeMlnx prints the output of the Mellanox script, and returns
 // the number of GIDs. Devices are in the order of the command line, everything
 // else in the order of ls. An entry that cannot be read still has a row.
 func writeMlnx(w io.Writer, c *config, devs []sysfs.Device) int {
@@ -69,7 +69,7 @@ func writeMlnx(w io.Writer, c *config, devs []sysfs.Device) int {
 func compareDecimal(a, b int) int { return strings.Compare(strconv.Itoa(a), strconv.Itoa(b)) }
 
 // The JSON output. Fields may be added within a schema version, never changed
-// or taken away. null is what does not exist or is not known.
+// or taken away. null means that a value does not exist or is not known.
 type (
 	output struct {
 		Tool          string         `json:"tool"`
@@ -174,7 +174,7 @@ func writeBest(stdout, stderr io.Writer, c *config, l *listing) int {
 	return code
 }
 
-// reasons says of each GID why it is or is not the best one of its port.
+// reasons returns for each GID why it is or is not the best one of its port.
 func reasons(rows []*row) []string {
 	out := make([]string, 0, len(rows))
 	for len(rows) > 0 {
@@ -208,7 +208,7 @@ func because(c []gid.Candidate, best, i int) string {
 	return ""
 }
 
-// explain says of each GID why it was or was not chosen; best is -1 for none.
+// explain prints for each GID why it was or was not chosen; best is -1 for none.
 func explain(w io.Writer, rows []*row, cands []gid.Candidate, best int) {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for i, r := range rows {

@@ -14,8 +14,8 @@ const (
 	mostInterval  = time.Hour
 )
 
-// watch prints what show does, and again whenever it has become something else, until ctx ends. sysfs tells nobody of a
-// change, so it is read every so often.
+// watch prints the output of show, and prints it again after each change, until ctx ends. It polls, because sysfs does
+// not report changes.
 func (c *config) watch(ctx context.Context, stdout, stderr io.Writer) int {
 	var lastOut, lastDiag []byte
 	tick := time.NewTicker(c.interval)
@@ -24,7 +24,7 @@ func (c *config) watch(ctx context.Context, stdout, stderr io.Writer) int {
 		var out, diag bytes.Buffer
 		c.show(ctx, &out, &diag)
 		if ctx.Err() != nil {
-			return exitOK // in the midst of looking up a name, perhaps
+			return exitOK // perhaps during a name lookup
 		}
 		if !bytes.Equal(diag.Bytes(), lastDiag) {
 			lastDiag = diag.Bytes()
@@ -45,7 +45,7 @@ func (c *config) watch(ctx context.Context, stdout, stderr io.Writer) int {
 	}
 }
 
-// again prints a table below the time, so that one can be told from the next; indices and JSON need nothing between.
+// again prints a table below the time, so that tables can be told apart. Indices and JSON need no separator.
 func (c *config) again(w io.Writer, text []byte, first bool) error {
 	var head string
 	if !c.best && c.format != formatJSON {

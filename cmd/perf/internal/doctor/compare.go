@@ -35,7 +35,7 @@ func (r *Report) Compare(p *Peer) {
 		r.add(Finding{Severity: s, Subject: subject, Check: "peer", Text: text, Evidence: evidence, Remedy: remedy})
 	}
 	if p.Worst >= Warning {
-		add(p.Worst, "host", fmt.Sprintf("%s has findings of its own", host), "", "perf doctor    # there")
+		add(p.Worst, "host", fmt.Sprintf("%s has its own findings", host), "", "perf doctor    # there")
 	}
 	if p.Kernel != r.Kernel {
 		add(Note, "host", "the kernels differ", r.Kernel+" here, "+p.Kernel+" at "+host, "")
@@ -59,8 +59,8 @@ func (r *Report) Compare(p *Peer) {
 			return fmt.Sprintf("%v of %s here, %v of %s at %s", x, a.name, y, b.name, host)
 		}
 		if a.port.LinkLayer != b.port.LinkLayer {
-			add(Error, a.name, "the link layers differ: the ports do not reach one another",
-				both(a.port.LinkLayer, b.port.LinkLayer), "perf ... -d DEVICE    # one that the peer has, too")
+			add(Error, a.name, "the link layers differ: the ports cannot reach each other",
+				both(a.port.LinkLayer, b.port.LinkLayer), "perf ... -d DEVICE    # a device that the peer also has")
 			continue
 		}
 		before := len(r.Findings)
@@ -70,11 +70,11 @@ func (r *Report) Compare(p *Peer) {
 				small = "NETDEV    # at the peer"
 			}
 			remedy := fmt.Sprintf("ip link set mtu %d dev %s", mtu+headers+8, small)
-			add(Warning, a.name, fmt.Sprintf("the active MTUs differ; programs that ask the peer use %d, others fail",
+			add(Warning, a.name, fmt.Sprintf("the active MTUs differ; programs that negotiate use %d, others fail",
 				min(a.link.MTU, b.link.MTU)), both(a.link.MTU, b.link.MTU), remedy)
 		}
 		if a.link.GIDType != b.link.GIDType && a.link.GID != nil && b.link.GID != nil {
-			add(Error, a.name, "the best GIDs are of different types: the ends do not reach one another",
+			add(Error, a.name, "the best GIDs are of different types: the ends cannot reach each other",
 				both(a.link.GIDType, b.link.GIDType), "show_gids --why    # at both ends, then -x INDEX")
 		}
 		if b.link.GID == nil {
@@ -95,7 +95,7 @@ func (r *Report) Compare(p *Peer) {
 			}
 		}
 		if len(r.Findings) == before {
-			add(OK, a.name, "goes with "+b.name+" at "+host, both(a.link.MTU, b.link.MTU), "")
+			add(OK, a.name, "matches "+b.name+" at "+host, both(a.link.MTU, b.link.MTU), "")
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (x *examination) node(d *Device) bool {
 		x.denied(d, err)
 		return false
 	}
-	x.add(Finding{Subject: d.Name, Check: "permission", Text: "this user may open the device's file", Evidence: path})
+	x.add(Finding{Subject: d.Name, Check: "permission", Text: "this user can open the device file", Evidence: path})
 	return true
 }
 
@@ -116,11 +116,11 @@ func (x *examination) numa(d *Device) {
 	switch {
 	case d.NUMANode < 0 && count > 1:
 		f.Severity, f.Text = Warning,
-			fmt.Sprintf("the machine has %d NUMA nodes and does not say which the device is at",
+			fmt.Sprintf("the host has %d NUMA nodes and does not report the node of the device",
 				count)
 		f.Remedy = "dmesg | grep -i numa    # firmware settings of the slot"
 	case d.NUMANode >= 0 && count > 1:
-		f.Severity, f.Text = Note, fmt.Sprintf("the device is at NUMA node %d of %d", d.NUMANode, count)
+		f.Severity, f.Text = Note, fmt.Sprintf("the device is on NUMA node %d of %d", d.NUMANode, count)
 		f.Remedy = fmt.Sprintf("numactl --cpunodebind=%d --membind=%d perf ...", d.NUMANode, d.NUMANode)
 	default:
 		return
@@ -161,7 +161,7 @@ func (x *examination) bounds(d *Device, group []string) {
 			continue
 		}
 		x.add(Finding{Severity: Warning, Subject: d.Name, Check: "cgroup",
-			Text:     "the control group bounds the objects of the device: " + bound,
+			Text:     "the control group limits the objects of the device: " + bound,
 			Evidence: file, Remedy: "echo '" + d.Name + " hca_handle=max hca_object=max' > " + file})
 	}
 }

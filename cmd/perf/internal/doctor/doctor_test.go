@@ -194,7 +194,7 @@ func TestFindings(t *testing.T) {
 		"netdev down": {func(b *bed) { b.tree.Netdev("eth2", "down", "0x1002", 4, 9000, "") }, Error, "gid",
 			"no GID can"},
 		"why not": {func(b *bed) {}, Note, "gid",
-			"GID 0, fe80::e42:a1ff:fe65:1a2e RoCEv2, is no choice: link-local"},
+			"GID 0, fe80::e42:a1ff:fe65:1a2e RoCEv2, is not chosen: link-local"},
 		"MTU too large": {func(b *bed) { b.tree.Netdev("eth2", "up", "0x1003", 4, 1500, "") }, Error, "mtu",
 			"mtu 4200"},
 		"MTU too small": {func(b *bed) { b.mtus[1] = 1024 }, Warning, "mtu", "1024, although 4096 fits"},
@@ -218,7 +218,7 @@ func TestFindings(t *testing.T) {
 			b.tree.Mkdir("devices/system/node/node0")
 			b.tree.Mkdir("devices/system/node/node1")
 			b.tree.Write(bus+"numa_node", "-1")
-		}, Warning, "numa", "does not say"},
+		}, Warning, "numa", "does not report the node"},
 		"IOMMU":         {func(b *bed) { b.iommu("DMA-FQ") }, Warning, "iommu", "iommu=pt"},
 		"IOMMU through": {func(b *bed) { b.iommu("identity") }, OK, "iommu", "identity"},
 		"ACS": {func(b *bed) { b.tree.Write("devices/pci0000:3a/0000:3a:00.0/config", string(acs)) }, Note, "acs",
@@ -306,7 +306,7 @@ func TestPrint(t *testing.T) {
 			t.Errorf("%q", s)
 		}
 	}
-	if strings.Contains(short.String(), "is no choice") || !strings.Contains(all.String(), "is no choice") ||
+	if strings.Contains(short.String(), "is not chosen") || !strings.Contains(all.String(), "is not chosen") ||
 		!strings.Contains(short.String(), "0 errors, 1 warnings, ") {
 		t.Errorf("%s\n%s", &short, &all)
 	}
@@ -322,9 +322,9 @@ func TestCompare(t *testing.T) {
 		want   Severity
 		text   string
 	}{
-		"alike":     {func(b *bed) {}, OK, "goes with mlx5_0/1 at node1"},
+		"alike":     {func(b *bed) {}, OK, "matches mlx5_0/1 at node1"},
 		"MTU":       {func(b *bed) { b.mtus[1] = 1024 }, Warning, "the active MTUs differ"},
-		"their own": {func(b *bed) { b.mtus[1] = 1024 }, Warning, "has findings of its own"},
+		"their own": {func(b *bed) { b.mtus[1] = 1024 }, Warning, "has its own findings"},
 		"down":      {func(b *bed) { b.tree.Write(dev+"ports/1/state", "1: DOWN") }, Error, "has no ACTIVE port"},
 		"link layer": {func(b *bed) { b.tree.Write(dev+"ports/1/link_layer", "InfiniBand") }, Error,
 			"the link layers differ"},

@@ -20,9 +20,9 @@ func (x *examination) memlock() {
 	case text == "":
 		return
 	case limit == 0:
-		f.Text = "memory may be registered without limit"
+		f.Text = "no limit for registered memory"
 	case x.mayLock():
-		f.Text = "CAP_IPC_LOCK: the limit does not hold for this process"
+		f.Text = "CAP_IPC_LOCK: the limit does not apply to this process"
 		f.Evidence += "; CapEff in " + x.Proc + "/self/status"
 	case limit < wantLocked:
 		f.Severity = Warning

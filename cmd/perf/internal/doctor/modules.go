@@ -35,8 +35,9 @@ func (x *examination) modules() {
 	cm := filepath.Join(x.Dev, "infiniband", "rdma_cm")
 	f := Finding{Subject: "host", Check: "module", Text: "rdma_ucm is loaded", Evidence: cm}
 	if err := x.Access(cm); err != nil {
-		f = Finding{Severity: Warning, Subject: "host", Check: "module", Text: "rdma_cm cannot be used, which -R needs",
-			Evidence: err.Error(), Remedy: "modprobe rdma_ucm    # and look at the mode of " + cm}
+		f = Finding{Severity: Warning, Subject: "host", Check: "module",
+			Text:     "rdma_cm cannot be used; perf -R needs it",
+			Evidence: err.Error(), Remedy: "modprobe rdma_ucm    # and check the mode of " + cm}
 	}
 	x.add(f)
 }

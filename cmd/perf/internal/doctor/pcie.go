@@ -76,7 +76,7 @@ func (x *examination) pcie(d *Device) {
 	}
 	switch {
 	case !(p.Speed > 0) || p.Width < 1:
-		f.Severity, f.Text = Note, "width and speed of the PCIe link are not known, as of a virtual function"
+		f.Severity, f.Text = Note, "PCIe link width and speed not known, as for a virtual function"
 	case p.Bits() < rate:
 		f.Severity = Warning
 		f.Text = fmt.Sprintf("PCIe carries %d Gb/s, the ports %d", p.Bits()/1e9, rate/1e9)
@@ -84,7 +84,7 @@ func (x *examination) pcie(d *Device) {
 			" | grep -e LnkCap -e LnkSta    # slot, and its settings in the BIOS"
 	case p.Speed < p.MaxSpeed || p.Width < p.MaxWidth:
 		f.Severity = Warning
-		f.Text = fmt.Sprintf("the PCIe link runs below what the device can: %v GT/s x%d of %v GT/s x%d", p.Speed,
+		f.Text = fmt.Sprintf("the PCIe link runs below the maximum of the device: %v GT/s x%d of %v GT/s x%d", p.Speed,
 			p.Width,
 			p.MaxSpeed, p.MaxWidth)
 		f.Remedy = "lspci -vv -s " + d.PCIAddress +
@@ -112,11 +112,11 @@ func (x *examination) iommu() {
 		if err != nil {
 			continue
 		}
-		f := Finding{Subject: dev, Check: "iommu", Text: "the IOMMU lets the device through",
+		f := Finding{Subject: dev, Check: "iommu", Text: "the IOMMU passes the addresses of the device through",
 			Evidence: fmt.Sprintf("%s/kernel/iommu_groups/%s/type: %s", x.Sys, group, kind)}
 		if kind != "identity" {
 			f.Severity, f.Text = Warning,
-				"the IOMMU translates the device's addresses: registration is slower, transfers may be"
+				"the IOMMU translates the device's addresses: registration is slower, and transfers may be"
 			f.Remedy = "boot with iommu=pt    # intel_iommu=on iommu=pt on Intel"
 		}
 		x.add(f)
@@ -139,7 +139,7 @@ func (x *examination) acs(d *Device) {
 	}
 	if len(found) > 0 {
 		x.add(Finding{Severity: Note, Subject: d.Name, Check: "acs",
-			Text: "ACS sends packets between this device and others (GPUs) through the processor",
+			Text: "ACS routes packets between this device and others (GPUs) through the CPU",
 			Evidence: "ACSCtl ReqRedir+ in " + x.Sys.String() + "/bus/pci/devices/{" + strings.Join(found, ",") +
 				"}/config",
 			Remedy: "setpci -s " + found[0] + " ECAP_ACS+6.w=0000    # not below a hypervisor; GPUDirect only"})

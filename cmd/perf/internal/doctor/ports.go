@@ -31,7 +31,7 @@ func (x *examination) port(d *Device, p sysfs.Port, l *Link) {
 	if p.StateName != sysfs.StateActive {
 		f.Severity, f.Text = Warning, fmt.Sprintf("the port is %s (%s)", p.StateName, p.PhysStateName)
 		f.Evidence += ": " + p.StateName
-		f.Remedy = "look at cable and switch"
+		f.Remedy = "check cable and switch"
 		if p.LinkLayer == sysfs.LinkInfiniBand && p.StateName == "INIT" {
 			f.Remedy = "start a subnet manager: systemctl start opensm"
 		} else if p.LinkLayer == sysfs.LinkEthernet {
@@ -100,7 +100,7 @@ func (x *examination) gids(d *Device, p sysfs.Port, name string, l *Link) {
 		if good && i == best {
 			continue
 		}
-		x.add(Finding{Severity: Note, Subject: name, Check: "gid", Text: fmt.Sprintf("GID %d, %s %v, is no choice: %s",
+		x.add(Finding{Severity: Note, Subject: name, Check: "gid", Text: fmt.Sprintf("GID %d, %s %v, is not chosen: %s",
 			e.Index, e.GID.Addr(), e.Type, gid.Why(c, best, i)), Evidence: fmt.Sprintf("%s/%d", evidence, e.Index)})
 	}
 }
@@ -117,7 +117,7 @@ func (x *examination) bestGID(d *Device, p sysfs.Port, name, evidence string, e 
 	switch {
 	case e.Type == sysfs.GIDTypeRoCEv1:
 		f.Severity = Warning
-		f.Text = fmt.Sprintf("the best GID, %d, is RoCE v1, which no router forwards and no RoCE v2 peer answers",
+		f.Text = fmt.Sprintf("the best GID, %d, is RoCE v1, which no router forwards and no RoCE v2 peer accepts",
 			e.Index)
 		f.Remedy = "ip addr show dev " + e.Netdev +
 			"    # RoCE v2 needs roce_enable of the driver: devlink dev param show"
@@ -168,7 +168,8 @@ func (x *examination) mtu(name string, l *Link) {
 		f.Remedy = "ip link set dev " + n.Name + " down && ip link set dev " + n.Name + " up"
 	case fits < 4096:
 		f.Severity = Note
-		f.Text = fmt.Sprintf("active MTU %d, as %s has %d: 4200 or more give 4096", l.MTU, n.Name, n.MTU)
+		f.Text = fmt.Sprintf("active MTU %d, because the MTU of %s is %d; 4200 or more gives 4096", l.MTU, n.Name,
+			n.MTU)
 		f.Remedy = "ip link set dev " + n.Name + " mtu 9000    # and of every switch on the way"
 	}
 	x.add(f)
@@ -207,7 +208,7 @@ func (x *examination) congestion(d *Device, p sysfs.Port, name string, l *Link) 
 	}
 	evidence := x.Sys.String() + "/class/net/" + l.Netdev + "/{qos,ecn}"
 	if len(l.Lossless) == 0 {
-		x.add(Finding{Severity: Note, Subject: name, Check: "qos", Text: "PFC, ECN and trust cannot be told from sysfs",
+		x.add(Finding{Severity: Note, Subject: name, Check: "qos", Text: "PFC, ECN and trust are not in sysfs",
 			Evidence: evidence + " do not exist", Remedy: fmt.Sprintf("dcb pfc show dev %s; dcb app show dev %s",
 				l.Netdev,
 				l.Netdev)})

@@ -27,7 +27,7 @@ func TestSpoilers(t *testing.T) {
 			"mlx5_0 pcie PCIe carries 32 Gb/s"},
 		"mtu": {func(*bed) {}, 1024, "mlx5_0/1 mtu active MTU 1024, although 4096 fits"},
 		"small netdev": {func(b *bed) { b.tree.Write("class/net/eth2/mtu", "1500") }, 1024,
-			"mlx5_0/1 mtu active MTU 1024, as eth2 has 1500"},
+			"mlx5_0/1 mtu active MTU 1024, because the MTU of eth2 is 1500"},
 		"small messages": {func(b *bed) { b.tree.Write("class/net/eth2/mtu", "1500") }, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
