@@ -105,7 +105,7 @@ func (e *UnsupportedError) Error() string {
 // Is reports whether target is ErrNotSupported.
 func (e *UnsupportedError) Is(target error) bool { return target == ErrNotSupported }
 
-// LimitError reports a request beyond what the device can do. It unwraps to EINVAL.
+// LimitError reports a value above a limit, usually one of the device. It unwraps to EINVAL.
 type LimitError struct {
 	What  string // "max_send_wr"
 	Asked uint64
@@ -114,7 +114,7 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("asked %s %d, %s supports %d", e.What, e.Asked, e.Where, e.Limit)
+	return fmt.Sprintf("%s %d exceeds the limit of %s (%d)", e.What, e.Asked, e.Where, e.Limit)
 }
 
 // Unwrap returns EINVAL.

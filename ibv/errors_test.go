@@ -20,7 +20,7 @@ func TestOpError(t *testing.T) {
 		{&OpError{Op: "list devices", Detail: "there is none"}, "list devices: there is none"},
 		{&OpError{Op: "create cq", Object: "rxe0", Err: errors.Join(&LimitError{"cqe", 100, 10, "rxe0"},
 			syscall.ENOMEM)},
-			"create cq rxe0: asked cqe 100, rxe0 supports 10; cannot allocate memory"},
+			"create cq rxe0: cqe 100 exceeds the limit of rxe0 (10); cannot allocate memory"},
 	}
 	for _, tt := range tests {
 		if got := tt.err.Error(); got != tt.want {
@@ -74,7 +74,7 @@ func TestErrors_Text(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&LimitError{"max_send_wr", 100000, 16384, "rxe0"}, "asked max_send_wr 100000, rxe0 supports 16384"},
+		{&LimitError{"max_send_wr", 100000, 16384, "rxe0"}, "max_send_wr 100000 exceeds the limit of rxe0 (16384)"},
 		{&BusyError{"pd of rxe0", []string{"2 mr", "1 qp"}}, "close pd of rxe0: still in use by 2 mr, 1 qp; close " +
 			"them first"},
 		{&UnsupportedError{"dma-buf registration", "libibverbs 34", "libibverbs 28"},

@@ -193,13 +193,13 @@ func TestFake_ValuesOfFewBits(t *testing.T) {
 		{ConnectOptions{AckTimeout: 3 * time.Hour}, []string{"AckTimeout is 3h0m0s", "2h26m36"}},
 		{ConnectOptions{AckTimeout: 14}, []string{"AckTimeout is 14ns", "4.096µs"}},
 		{ConnectOptions{AckTimeout: -2}, []string{"AckTimeout is -2ns", "Forever"}},
-		{ConnectOptions{RetryCount: 8}, []string{"RetryCount 8", "supports 7"}},
-		{ConnectOptions{RNRRetry: 8}, []string{"RNRRetry 8", "supports 7"}},
+		{ConnectOptions{RetryCount: 8}, []string{"RetryCount 8", "(7)"}},
+		{ConnectOptions{RNRRetry: 8}, []string{"RNRRetry 8", "(7)"}},
 		{ConnectOptions{RNRTimer: time.Second}, []string{"RNRTimer is 1s", "655.36ms"}},
 		{ConnectOptions{RNRTimer: 12}, []string{"RNRTimer is 12ns", "10µs"}},
 		{ConnectOptions{RNRTimer: Forever}, []string{"RNRTimer is -1ns"}},
-		{ConnectOptions{SL: 16}, []string{"SL 16", "supports 15"}},
-		{ConnectOptions{FlowLabel: 1 << 20}, []string{"FlowLabel 1048576", "supports 1048575"}},
+		{ConnectOptions{SL: 16}, []string{"SL 16", "(15)"}},
+		{ConnectOptions{FlowLabel: 1 << 20}, []string{"FlowLabel 1048576", "(1048575)"}},
 		{ConnectOptions{MTU: 77, AckTimeout: 40}, []string{"MTU(77)", "AckTimeout is 40ns"}},
 	} {
 		wantErr(t, qp.Init(&c.opt), syscall.EINVAL, c.say...)
@@ -214,7 +214,7 @@ func TestFake_ValuesOfFewBits(t *testing.T) {
 	}{
 		{QPAttr{PathMTU: 77}, MaskPathMTU, []string{"MTU(77)"}},
 		{QPAttr{}, MaskPathMTU, []string{"MTU(0)"}},
-		{QPAttr{DestQPN: 1 << 24}, MaskDestQPN, []string{"dest_qpn 16777216", "supports 16777215"}},
+		{QPAttr{DestQPN: 1 << 24}, MaskDestQPN, []string{"dest_qpn 16777216", "(16777215)"}},
 		{QPAttr{RQPSN: 1 << 24}, MaskRQPSN, []string{"rq_psn"}},
 		{QPAttr{SQPSN: 1 << 24}, MaskSQPSN, []string{"sq_psn"}},
 		{QPAttr{Timeout: 32}, MaskTimeout, []string{"timeout 32"}},
@@ -249,8 +249,8 @@ func TestFake_RefusedAtRTR(t *testing.T) {
 		opt ConnectOptions
 		say string
 	}{
-		{ConnectOptions{MaxDestRdAtomic: 200}, "asked max_dest_rd_atomic 200, fake0 supports 16"},
-		{ConnectOptions{MTU: MTU4096}, "asked path MTU 4096, fake0 supports 1024"},
+		{ConnectOptions{MaxDestRdAtomic: 200}, "max_dest_rd_atomic 200 exceeds the limit of fake0 (16)"},
+		{ConnectOptions{MTU: MTU4096}, "path MTU 4096 exceeds the limit of fake0 (1024)"},
 	} {
 		err := qp.Connect(peer, &c.opt)
 		var me *ModifyError

@@ -74,7 +74,7 @@ func TestFake_DM(t *testing.T) {
 	if !errors.As(err, &le) {
 		t.Errorf("%v, want a *LimitError", err)
 	}
-	wantErr(t, err, syscall.EINVAL, "asked max_dm_size 4097, fake0 supports 4096")
+	wantErr(t, err, syscall.EINVAL, "max_dm_size 4097 exceeds the limit of fake0 (4096)")
 	failing(t, "alloc_dm", syscall.ENOMEM)
 	_, err = s.dev.AllocDM(64, nil)
 	wantErr(t, err, syscall.ENOMEM, "PD.AllocMR")

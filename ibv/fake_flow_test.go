@@ -123,10 +123,10 @@ func TestFake_FlowRefusals(t *testing.T) {
 		{&FlowAttr{Port: 3}, "Port is 3"},
 		{&FlowAttr{Port: 1, Type: 4}, "FlowType(4)"},
 		{&FlowAttr{Port: 1, Priority: -1}, "Priority is -1"},
-		{&FlowAttr{Port: 1, Priority: 1 << 16}, "asked flow priority 65536"},
+		{&FlowAttr{Port: 1, Priority: 1 << 16}, "flow priority 65536"},
 		{&FlowAttr{Port: 1, Flags: 9}, "Flags is 0x9"},
 		{&FlowAttr{Port: 1, Flags: FlowEgress, Type: FlowSniffer}, "Egress with type Sniffer"},
-		{&FlowAttr{Port: 1, Specs: make([]FlowSpec, 11)}, "asked flow specs 11"},
+		{&FlowAttr{Port: 1, Specs: make([]FlowSpec, 11)}, "flow specs 11"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{nil}}, "Specs[0] is nil"},
 		{&FlowAttr{Port: 1, Type: FlowAllDefault, Specs: []FlowSpec{FlowTCP{}}}, "a match with type AllDefault"},
 		{&FlowAttr{Port: 1, Specs: []FlowSpec{FlowTCP{Value: FlowPorts{Dst: 1}}}},
@@ -286,14 +286,14 @@ func TestFake_Raw(t *testing.T) {
 	}
 	unset(t, "sink")
 	_, err := s.qp.PostSend([]SendWR{{Opcode: OpTSO, TSO: &TSO{Header: head, MSS: 1}, SGEs: []SGE{s.mr.SGE(0, 4097)}}})
-	wantErr(t, err, syscall.EINVAL, "asked tso bytes 4097, fake0 supports 4096")
+	wantErr(t, err, syscall.EINVAL, "tso bytes 4097 exceeds the limit of fake0 (4096)")
 	for _, c := range []struct {
 		o    QPOptions
 		want string
 	}{
 		{QPOptions{Raw: RawOptions{StripVLAN: true}}, "Raw is set; it must be nothing with type RC"},
 		{QPOptions{Type: RawPacket, Raw: RawOptions{MaxTSOHeader: -1}}, "MaxTSOHeader is -1"},
-		{QPOptions{Type: RawPacket, Raw: RawOptions{MaxTSOHeader: 1 << 16}}, "asked max_tso_header 65536"},
+		{QPOptions{Type: RawPacket, Raw: RawOptions{MaxTSOHeader: 1 << 16}}, "max_tso_header 65536"},
 	} {
 		_, err := s.pd.CreateQP(s.cq, s.cq, &c.o)
 		wantErr(t, err, syscall.EINVAL, c.want)

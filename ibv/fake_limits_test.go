@@ -59,9 +59,9 @@ func TestFake_NumbersThatCCuts(t *testing.T) {
 	}
 	// What is too large by itself is refused below, with the same words.
 	for what, err := range map[string]error{
-		"asked gid index 8, fake0/1 supports 7":  second(s.dev.QueryGID(1, 8)),
-		"asked gid index 9, fake0/1 supports 7":  second(s.dev.QueryGIDEntry(1, 9)),
-		"asked pkey index 1, fake0/1 supports 0": second(s.dev.QueryPKey(1, 1)),
+		"gid index 8 exceeds the limit of fake0/1 (7)":  second(s.dev.QueryGID(1, 8)),
+		"gid index 9 exceeds the limit of fake0/1 (7)":  second(s.dev.QueryGIDEntry(1, 9)),
+		"pkey index 1 exceeds the limit of fake0/1 (0)": second(s.dev.QueryPKey(1, 1)),
 	} {
 		wantErr(t, err, syscall.EINVAL, what)
 	}
@@ -88,7 +88,7 @@ func TestFake_OverflowInTheLibrary(t *testing.T) {
 		"max_wr 5000":                closed(s.pd.CreateSRQ(&SRQOptions{MaxWR: 5000})),
 		"cqe 70000":                  closed(s.dev.CreateCQ(70000, nil)),
 	} {
-		wantErr(t, err, syscall.EINVAL, "asked "+what+", fake0 supports")
+		wantErr(t, err, syscall.EINVAL, what+" exceeds the limit of fake0")
 	}
 	// Less than was asked within the limits is an answer: Cap tells it.
 	qp := closing(t, must(s.pd.CreateQP(s.cq, s.cq, &QPOptions{MaxInline: 64}))(t))
@@ -114,19 +114,19 @@ func TestFake_NegativeGrant(t *testing.T) {
 func TestFake_ResizeSRQ(t *testing.T) {
 	s := fakeSide(t, &CQOptions{DataPath: DataPathOps})
 	srq := closing(t, must(s.pd.CreateSRQ(&SRQOptions{MaxWR: 16}))(t))
-	wantErr(t, srq.SetLimit(17), syscall.EINVAL, "asked limit 17", "supports 16")
+	wantErr(t, srq.SetLimit(17), syscall.EINVAL, "limit 17", "(16)")
 	posted := must(srq.PostRecv(make([]RecvWR, 16)))(t)
 	ok(t, srq.Resize(50))
 	if wr, sge := srq.Cap().MaxWR, srq.Cap().MaxSGE; wr != 64 || sge != 1 {
 		t.Errorf("resized to 50: %d of %d", wr, sge)
 	}
 	ok(t, srq.SetLimit(64))
-	wantErr(t, srq.SetLimit(65), syscall.EINVAL, "asked limit 65", "supports 64")
+	wantErr(t, srq.SetLimit(65), syscall.EINVAL, "limit 65", "(64)")
 	if n, err := srq.PostRecv(make([]RecvWR, 60)); posted+n != 64 || !errors.Is(err, ErrQueueFull) {
 		t.Errorf("posted %d and %d: %v", posted, n, err)
 	}
 	// A refusal changes nothing.
-	wantErr(t, srq.Resize(5000), syscall.EINVAL, "asked max_wr 5000", "supports 4096")
+	wantErr(t, srq.Resize(5000), syscall.EINVAL, "max_wr 5000", "(4096)")
 	wantErr(t, srq.Resize(1), syscall.EINVAL)
 	wantErr(t, srq.Resize(0), syscall.EINVAL, "1 to 4096")
 	if wr := srq.Cap().MaxWR; wr != 64 {

@@ -39,11 +39,11 @@ func TestFake_Moderate(t *testing.T) {
 		period time.Duration
 		want   string
 	}{
-		{1001, us, "asked cq_count 1001, fake0 supports 1000"},
-		{1 << 16, us, "asked cq_count 65536, fake0 supports 1000"},
-		{1, 4095*us + 1, "asked cq_period_us 4096, fake0 supports 4095"},
-		{1, 1<<16*us + us, "asked cq_period_us 65537, fake0 supports 4095"},
-		{1, math.MaxInt64, "asked cq_period_us 9223372036854776, fake0 supports 4095"},
+		{1001, us, "cq_count 1001 exceeds the limit of fake0 (1000)"},
+		{1 << 16, us, "cq_count 65536 exceeds the limit of fake0 (1000)"},
+		{1, 4095*us + 1, "cq_period_us 4096 exceeds the limit of fake0 (4095)"},
+		{1, 1<<16*us + us, "cq_period_us 65537 exceeds the limit of fake0 (4095)"},
+		{1, math.MaxInt64, "cq_period_us 9223372036854776 exceeds the limit of fake0 (4095)"},
 	} {
 		err := s.cq.Moderate(c.count, c.period)
 		var le *LimitError
@@ -79,8 +79,8 @@ func TestFake_ModerateUnknownLimits(t *testing.T) {
 	if n, p := get(t, "cq_mod.count"), get(t, "cq_mod.period"); n != 65535 || p != 65535 {
 		t.Errorf("%d and %d µs", n, p)
 	}
-	wantErr(t, s.cq.Moderate(65536, time.Microsecond), syscall.EINVAL, "supports 65535")
-	wantErr(t, s.cq.Moderate(1, 65536*time.Microsecond), syscall.EINVAL, "supports 65535")
+	wantErr(t, s.cq.Moderate(65536, time.Microsecond), syscall.EINVAL, "(65535)")
+	wantErr(t, s.cq.Moderate(1, 65536*time.Microsecond), syscall.EINVAL, "(65535)")
 }
 
 func TestFake_ModerateUnsupported(t *testing.T) {

@@ -51,7 +51,7 @@ func TestFake_WQ(t *testing.T) {
 	}
 	wrs[0].SGEs = make([]SGE, 3)
 	n, err = w.PostRecv(wrs[:1])
-	wantErr(t, err, syscall.EINVAL, "asked sge 3", "work request 0")
+	wantErr(t, err, syscall.EINVAL, "sge 3", "work request 0")
 	if n != 0 {
 		t.Error(n)
 	}

@@ -189,7 +189,7 @@ func TestHeaderActions(t *testing.T) {
 		{[]HeaderAction{{}}, "actions[0] is empty"},
 		{[]HeaderAction{SetHeader(FieldTTL, 1), SetHeader(FieldTTL, 256)}, "actions[1]"},
 		{[]HeaderAction{SetHeaderBits(FieldDSCP, 0, 3, 4)}, "4 bits from bit 3"},
-		{[]HeaderAction{SetHeaderBits(FieldDSCP, 4, 0, 2)}, "a field of 2 bits supports 3"},
+		{[]HeaderAction{SetHeaderBits(FieldDSCP, 4, 0, 2)}, "the limit of a field of 2 bits (3)"},
 		{[]HeaderAction{SetHeader(0, 0)}, "fields 0"},
 		{[]HeaderAction{CopyHeader(FieldTTL, 0)}, "fields 10 and 0"},
 	} {

@@ -209,7 +209,7 @@ func (m *Mkey) checkConfig(c *MkeyConfig) error {
 		return &ibv.ArgError{Arg: "List and Blocks", Got: "both set", Want: "one of them"}
 	case n > most:
 		return &ibv.LimitError{What: "entries of the layout", Asked: uint64(n), Limit: uint64(most),
-			Where: "the mkey (MkeyOptions.MaxEntries, of which Blocks take one more)"}
+			Where: "MkeyOptions.MaxEntries; Blocks take one more"}
 	case len(c.Blocks) == 0 && c.Repeat != 0:
 		return &ibv.ArgError{Arg: "Repeat", Got: fmt.Sprint(c.Repeat), Want: "0 without Blocks"}
 	case len(c.Blocks) > 0 && c.Repeat == 0:

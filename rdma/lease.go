@@ -196,11 +196,11 @@ func (l *link) addLease(s *Lease) error {
 	}
 	if most := max(m.opt.Most, 0); s.n > most-m.bytes {
 		return &ibv.LimitError{What: "bytes lent to the peer", Asked: uint64(m.bytes + s.n), Limit: uint64(most),
-			Where: "this side, by LeaseOptions.Most"}
+			Where: "LeaseOptions.Most of this end"}
 	}
 	if len(m.leases) >= m.opt.Count {
 		return &ibv.LimitError{What: "leases of the peer", Asked: uint64(m.opt.Count + 1), Limit: uint64(m.opt.Count),
-			Where: "this side, by LeaseOptions.Count"}
+			Where: "LeaseOptions.Count of this end"}
 	}
 	m.leases[s] = struct{}{}
 	m.gone.Add(1)

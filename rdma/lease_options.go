@@ -82,7 +82,7 @@ func (o *LeaseOptions) duration(d time.Duration) (time.Duration, error) {
 		return 0, &ibv.ArgError{Arg: "duration", Got: d.String(), Want: "1ms or more, or 0 for the longest"}
 	case d > o.Longest:
 		return 0, &ibv.LimitError{What: "milliseconds of a lease", Asked: uint64(d.Milliseconds()),
-			Limit: uint64(o.Longest.Milliseconds()), Where: "this side, by LeaseOptions.Longest"}
+			Limit: uint64(o.Longest.Milliseconds()), Where: "LeaseOptions.Longest of this end"}
 	}
 	return d, nil
 }

@@ -177,7 +177,7 @@ func (e *Engine) takeSlots(c *PacketConn) error {
 	n := (total + perBlock - 1) / perBlock
 	spent := fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes for datagrams",
 		Asked: uint64(n * e.stride), Limit: uint64(e.opt.Memory),
-		Where: "the engine, by its EngineOptions.Memory, of which connections and buffers have the rest"})
+		Where: "EngineOptions.Memory, which connections and buffers share"})
 	if !e.budget.offer(int64(n * e.stride)) {
 		return spent
 	}

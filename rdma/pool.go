@@ -162,7 +162,7 @@ func (p *Pool) fail(op string, err error) error {
 
 func (p *Pool) tooMuch(n int) error {
 	return &ibv.LimitError{What: "bytes of blocks and buffers", Asked: uint64(p.e.budget.used()) + uint64(n),
-		Limit: uint64(p.e.opt.Memory), Where: "the engine, by its EngineOptions.Memory"}
+		Limit: uint64(p.e.opt.Memory), Where: "EngineOptions.Memory"}
 }
 
 // errSpent says that the memory of the engine is spent.
@@ -174,7 +174,7 @@ func (p *Pool) get(n int) (*Buffer, error) {
 	}
 	if int64(n) > p.e.opt.Memory-headroom {
 		return nil, fmt.Errorf("%w: %w", ErrNoMemory, &ibv.LimitError{What: "bytes of a buffer", Asked: uint64(n),
-			Limit: uint64(p.e.opt.Memory - headroom), Where: "the engine, by its EngineOptions.Memory"})
+			Limit: uint64(p.e.opt.Memory - headroom), Where: "EngineOptions.Memory"})
 	}
 	if err := p.begin(); err != nil {
 		return nil, err

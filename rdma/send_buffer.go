@@ -47,7 +47,7 @@ func (l *link) check(m *outgoing) error {
 	}
 	if most := min(int(l.peer.maxMessage), longestMessage); m.n > most {
 		return fmt.Errorf("%w: %w", ErrTooLarge, &ibv.LimitError{What: "bytes of a message", Asked: uint64(m.n),
-			Limit: uint64(most), Where: "the peer, by its Options.MaxMessage"})
+			Limit: uint64(most), Where: "Options.MaxMessage of the peer"})
 	}
 	if m.buf != nil && m.buf.p != l.e.pool {
 		return &ibv.ArgError{Arg: "b", Got: "a buffer of another engine", Want: "one of the connection's engine"}
