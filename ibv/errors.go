@@ -120,7 +120,7 @@ func (e *LimitError) Error() string {
 // Unwrap returns EINVAL.
 func (e *LimitError) Unwrap() error { return errInvalid }
 
-// PortError reports a port that carries no traffic. It unwraps to ENETDOWN.
+// PortError reports a port that is not active. It unwraps to ENETDOWN.
 type PortError struct {
 	Device string
 	Port   uint8
@@ -128,12 +128,12 @@ type PortError struct {
 }
 
 func (e *PortError) Error() string {
-	why := "look at its cable, at rdma link and at ip link"
+	why := "check its cable, rdma link and ip link"
 	if e.State == PortInit || e.State == PortArmed {
-		why = "it waits for a subnet manager, such as opensm"
+		why = "it is waiting for a subnet manager, such as opensm"
 	}
-	return fmt.Sprintf("port %d of %s is %v and BestGID needs an active one: %s; or choose another port, "+
-		"or the index of a GID, which show_gids lists",
+	return fmt.Sprintf("port %d of %s is %v, but BestGID needs an active port: %s; or choose another port, "+
+		"or a GID index, which show_gids lists",
 		e.Port, e.Device, e.State, why)
 }
 
@@ -155,7 +155,7 @@ func (e *BusyError) Unwrap() error { return syscall.EBUSY }
 
 // ModifyError reports a change of a queue pair's state or attributes that the kernel refused.
 // Missing and Superfluous compare the attributes with the InfiniBand specification; Errno is
-// the kernel's answer.
+// the kernel's reply.
 type ModifyError struct {
 	Type        QPType
 	From, To    QPState
@@ -173,15 +173,15 @@ func (e *ModifyError) Error() string {
 	fmt.Fprintf(&b, "%v qp from %v to %v: ", e.Type, e.From, e.To)
 	switch {
 	case !e.Legal:
-		fmt.Fprintf(&b, "there is no such transition; from %v a qp can go to %s", e.From, nextStates(e.Type, e.From))
+		fmt.Fprintf(&b, "no such transition; from %v a qp can move to %s", e.From, nextStates(e.Type, e.From))
 	case e.Missing != 0 || e.Superfluous != 0:
 		required, optional, _ := RequiredAttrs(e.Type, e.From, e.To)
 		var parts []string
 		if e.Missing != 0 {
-			parts = append(parts, fmt.Sprintf("missing %v (required are %v)", e.Missing, required))
+			parts = append(parts, fmt.Sprintf("missing %v (required: %v)", e.Missing, required))
 		}
 		if e.Superfluous != 0 {
-			parts = append(parts, fmt.Sprintf("superfluous %v (allowed are %v)", e.Superfluous, required|optional))
+			parts = append(parts, fmt.Sprintf("superfluous %v (allowed: %v)", e.Superfluous, required|optional))
 		}
 		b.WriteString(strings.Join(parts, ", "))
 	case !hasTransitions(e.Type):
@@ -194,10 +194,10 @@ func (e *ModifyError) Error() string {
 			b.WriteString(err.Error())
 		}
 	default:
-		fmt.Fprintf(&b, "the set of attributes is valid, so a value was refused, or the qp left %v by itself",
+		fmt.Fprintf(&b, "the set of attributes is valid, so a value was refused, or the qp left %v on its own",
 			e.From)
 		if hint := valueHints(e.Mask); hint != "" {
-			b.WriteString("; look at ")
+			b.WriteString("; check ")
 			b.WriteString(hint)
 		}
 		if e.Path != nil {
@@ -258,7 +258,7 @@ type PermissionError struct {
 func (e *PermissionError) Error() string {
 	detail := e.Detail
 	if detail == "" {
-		detail = "look at its mode and group with ls -l (the udev rules of rdma-core make it 0666), " +
+		detail = "check its mode and group with ls -l (the udev rules of rdma-core make it 0666), " +
 			"and in a container pass the device and allow it in the devices cgroup"
 	}
 	return fmt.Sprintf("no permission to open %s: %s: %v", e.Path, detail, e.Err)
@@ -280,7 +280,7 @@ func (e *MemlockError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "registering %s: ", byteSize(e.Bytes))
 	if e.Cur == ^uint64(0) {
-		b.WriteString("locked memory is not limited (RLIMIT_MEMLOCK), so the cause is the device's limit of regions, " +
+		b.WriteString("locked memory is not limited (RLIMIT_MEMLOCK): the cause is the device's limit of regions, " +
 			"a memory cgroup or a real shortage of memory")
 	} else {
 		fmt.Fprintf(&b, "this process may lock %s in total (RLIMIT_MEMLOCK, hard limit %s)", byteSize(e.Cur),

@@ -82,26 +82,26 @@ func TestErrors_Text(t *testing.T) {
 		{&UnsupportedError{Feature: "XRC"}, "XRC is not supported"},
 		{&ModifyError{Type: RC, From: StateInit, To: StateRTR, Mask: MaskState, Missing: MaskPathMTU | MaskDestQPN,
 			Legal: true, Errno: syscall.EINVAL},
-			"RC qp from INIT to RTR: missing PathMTU|DestQPN (required are " +
+			"RC qp from INIT to RTR: missing PathMTU|DestQPN (required: " +
 				"State|AV|PathMTU|RQPSN|MinRNRTimer|MaxDestRdAtomic|DestQPN): invalid argument"},
 		{&ModifyError{Type: UD, From: StateRTR, To: StateRTS, Superfluous: MaskTimeout, Legal: true,
 			Errno: syscall.EINVAL},
-			"UD qp from RTR to RTS: superfluous Timeout (allowed are State|CurState|QKey|SQPSN): invalid argument"},
+			"UD qp from RTR to RTS: superfluous Timeout (allowed: State|CurState|QKey|SQPSN): invalid argument"},
 		{&ModifyError{Type: UC, From: StateReset, To: StateInit, Missing: MaskPort, Superfluous: MaskQKey, Legal: true},
-			"UC qp from RESET to INIT: missing Port (required are State|AccessFlags|PKeyIndex|Port), superfluous " +
-				"QKey (allowed are State|AccessFlags|PKeyIndex|Port)"},
+			"UC qp from RESET to INIT: missing Port (required: State|AccessFlags|PKeyIndex|Port), superfluous " +
+				"QKey (allowed: State|AccessFlags|PKeyIndex|Port)"},
 		{&ModifyError{Type: RC, From: StateReset, To: StateRTS, Errno: syscall.EINVAL},
-			"RC qp from RESET to RTS: there is no such transition; from RESET a qp can go to INIT: invalid argument"},
+			"RC qp from RESET to RTS: no such transition; from RESET a qp can move to INIT: invalid argument"},
 		{&ModifyError{Type: RC, From: StateErr, To: StateRTS},
-			"RC qp from ERR to RTS: there is no such transition; from ERR a qp can go to RESET"},
+			"RC qp from ERR to RTS: no such transition; from ERR a qp can move to RESET"},
 		{&ModifyError{Type: RC, From: StateInit, To: StateInit, Mask: MaskPort, Legal: true, Errno: syscall.EINVAL},
 			"RC qp from INIT to INIT: the set of attributes is valid, so a value was refused, or the qp left " +
-				"INIT by itself; look at the port number: invalid argument"},
+				"INIT on its own; check the port number: invalid argument"},
 		{&ModifyError{Type: Driver, From: StateReset, To: StateInit, Mask: MaskState | MaskPort, Legal: true,
 			Errno: syscall.EINVAL},
 			"Driver qp from RESET to INIT: refused with the attributes State|Port: invalid argument"},
 		{&ModifyError{Type: QPType(77), From: QPState(17), To: StateErr},
-			"QPType(77) qp from QPState(17) to ERR: there is no such transition; from QPState(17) a qp can go to no " +
+			"QPType(77) qp from QPState(17) to ERR: no such transition; from QPState(17) a qp can move to no " +
 				"known state"},
 	}
 	for _, tt := range tests {

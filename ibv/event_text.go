@@ -29,7 +29,7 @@ var eventTexts = [...]eventText{
 		"larger one, and its queue pairs again"},
 	EventQPFatal:  {eventOfQP, "the queue pair failed and is in the error state: what was posted is flushed"},
 	EventQPReqErr: {eventOfQP, "the peer sent an invalid request: the queue pair is in the error state"},
-	EventQPAccessErr: {eventOfQP, "the peer asked for memory that it may not use: the queue pair is in the " +
+	EventQPAccessErr: {eventOfQP, "the peer requested memory that it may not access: the queue pair is in the " +
 		"error state"},
 	EventCommEst: {eventOfQP, "a first message arrived before the queue pair was moved to RTS, which can be " +
 		"done now"},
@@ -39,7 +39,7 @@ var eventTexts = [...]eventText{
 	EventDeviceFatal: {eventOfDevice, "the device failed or was removed: close everything and open it again"},
 	EventPortActive:  {eventOfPort, "the port has a link and carries traffic"},
 	EventPortErr:     {eventOfPort, "the port lost its link: connections retry until their timeouts end"},
-	EventLIDChange:   {eventOfPort, "the subnet manager gave the port another LID: peers must be told"},
+	EventLIDChange:   {eventOfPort, "the subnet manager assigned another LID to the port: send it to the peers"},
 	EventPKeyChange:  {eventOfPort, "the table of partition keys changed: look up pkey indexes again"},
 	EventSMChange: {eventOfPort, "another subnet manager took over: address handles and joins through the " +
 		"old one may be stale"},
@@ -49,7 +49,7 @@ var eventTexts = [...]eventText{
 		"be closed now"},
 	EventClientReregister: {eventOfPort, "the subnet manager asks for subscriptions, multicast joins and services to " +
 		"be registered again"},
-	EventGIDChange: {eventOfPort, "the GID table changed, as when an address was added or removed: look up " +
+	EventGIDChange: {eventOfPort, "the GID table changed, for example because of a new address: look up " +
 		"indexes again"},
 	EventWQFatal:     {eventOfWQ, "the receive work queue failed"},
 	EventSpeedChange: {eventOfPort, "the speed of a port changed"},

@@ -82,51 +82,51 @@ const rdOnly = "a status of reliable datagram, which no device has"
 var wcTexts = [...]wcText{
 	WCSuccess: {"completed successfully", ""},
 	WCLocLenErr: {"the message and the local buffers do not fit",
-		"a receive was shorter than the message that came, or a message was longer than the port or, on UD, the path " +
-			"MTU allows"},
+		"a receive was shorter than the message that arrived, or a message was longer than the port or, on UD, the " +
+			"path MTU allows"},
 	WCLocQPOpErr: {"the local queue pair could not execute it",
-		"look at opcode against QP type, number of SGEs, alignment and size of atomics, and the address handle's " +
+		"check opcode against QP type, number of SGEs, alignment and size of atomics, and the address handle's " +
 			"port; software devices also return it for a receive that is too short"},
 	WCLocEECOpErr: {rdOnly, ""},
 	WCLocProtErr: {"a local buffer is not registered for this",
-		"look at the lkey, at the bounds of the MR, at whether it was closed too early, is of another PD, or lacks " +
+		"check the lkey, the bounds of the MR, and whether it was closed too early, is of another PD, or lacks " +
 			"LocalWrite for a receive or a read"},
 	WCWRFlushErr: {"it was not executed, because the queue pair is in the error state",
 		"the first completion with another status shows the cause; if there is none, the peer disconnected or the QP " +
 			"was moved to Err"},
 	WCMWBindErr: {"a memory window was not bound",
-		"look at MWBind of the MR, the bounds, the rkey, and whether the requested access is within that of the MR"},
+		"check MWBind of the MR, the bounds, the rkey, and whether the requested access is within that of the MR"},
 	WCBadRespErr: {"the peer's response was not the expected one",
 		"both sides may disagree on PSN, MTU or QP type, or an old connection is still sending"},
 	WCLocAccessErr: {"an incoming message violated the protection of local memory",
-		"look at the rkey and bounds that were given to the peer, and at the access flags of MR and QP"},
+		"check the rkey and bounds that were sent to the peer, and the access flags of MR and QP"},
 	WCRemInvReqErr: {"the responder rejected the request as invalid",
 		"its receive is too short, the operation is not enabled by its QP's access flags, the message is longer than " +
 			"2 GiB, or more reads and atomics are outstanding than its max_dest_rd_atomic"},
 	WCRemAccessErr: {"the peer's memory does not allow it",
-		"look at the rkey, at address and length within the peer's MR, at RemoteWrite, RemoteRead or RemoteAtomic on " +
-			"both its MR and its QP, and at whether it closed the MR; atomics need 8-byte alignment"},
+		"check the rkey, address and length within the peer's MR, RemoteWrite, RemoteRead or RemoteAtomic on " +
+			"both its MR and its QP, and whether it closed the MR; atomics need 8-byte alignment"},
 	WCRemOpErr: {"the peer could not execute it",
-		"its side failed locally: look there for the error of its queue pair or device"},
-	WCRetryExcErr: {"the peer does not answer",
+		"its end failed locally: check the errors of the peer's queue pair and device"},
+	WCRetryExcErr: {"the peer does not respond",
 		"it is gone, its QP is not in RTR or is closed, its QPN, GID or LID is wrong, the GID index is of another " +
 			"RoCE version or network, " +
-			"a firewall drops UDP port 4791, the path MTU does not pass, the network loses packets (PFC, ECN), or " +
-			"timeout and retry count are too small"},
+			"a firewall drops UDP port 4791, the path MTU is too large for the network, the network loses packets (PFC, " +
+			"ECN), or timeout and retry count are too small"},
 	WCRNRRetryExcErr: {"the peer has no receive posted",
 		"post receives before the peer sends, or give a longer min_rnr_timer, or rnr_retry 7, the default of " +
 			"Connect: then a send waits without limit and without a completion"},
 	WCLocRDDViolErr:  {rdOnly, ""},
 	WCRemInvRDReqErr: {rdOnly, ""},
-	WCRemAbortErr:    {"the peer aborted it", "look at the peer's completions and events"},
+	WCRemAbortErr:    {"the peer aborted it", "check the peer's completions and events"},
 	WCInvEECNErr:     {rdOnly, ""},
 	WCInvEECStateErr: {rdOnly, ""},
-	WCFatalErr: {"the device failed", "look at the kernel's log, and at AsyncEvent for EventDeviceFatal; the " +
-		"device has to be opened again"},
-	WCRespTimeoutErr: {"no response came in time", "look at the peer and at the network between"},
-	WCGeneralErr:     {"it failed for another reason", "look at the vendor syndrome and the kernel's log"},
-	WCTMErr:          {"tag matching failed", "look at the tag list of the SRQ and its unexpected count"},
-	WCTMRndvIncomplete: {"the device could not finish the rendezvous by itself",
+	WCFatalErr: {"the device failed", "check the kernel's log, and AsyncEvent for EventDeviceFatal; the " +
+		"device must be opened again"},
+	WCRespTimeoutErr: {"no response arrived in time", "check the peer and the network in between"},
+	WCGeneralErr:     {"it failed for another reason", "check the vendor syndrome and the kernel's log"},
+	WCTMErr:          {"tag matching failed", "check the tag list of the SRQ and its unexpected count"},
+	WCTMRndvIncomplete: {"the device could not finish the rendezvous",
 		"read the data in software, as the header describes"},
 }
 

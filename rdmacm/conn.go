@@ -182,10 +182,10 @@ func (c *Conn) explainTimeout(want EventType, err error) error {
 	case e != nil:
 		return err
 	case attr.State != ibv.PortActive:
-		return fmt.Errorf("%w: port %d of %s is %v (look at its cable, at rdma link and at ip link): %w", err, port,
+		return fmt.Errorf("%w: port %d of %s is %v (check its cable, rdma link and ip link): %w", err, port,
 			dev.Name(), attr.State, syscall.ENETDOWN)
 	}
-	return fmt.Errorf("%w (the peer's program does not answer, or its port is down)", err)
+	return fmt.Errorf("%w (the peer's program does not respond, or its port is down)", err)
 }
 
 // removed returns the device's removal as the error if that is why a call failed. Its event may

@@ -74,7 +74,7 @@ func (g *Gauge) Used() Usage {
 // Trouble says what is wrong where a counter rises, by the names of mlx5, bnxt, irdma and rxe. All others are traffic,
 // or not known here.
 var Trouble = map[string]string{
-	"out_of_buffer":                   "messages arrived without a posted receive: -r is too small or this end too slow",
+	"out_of_buffer":                   "messages arrived without a posted receive: -r too small, or this end too slow",
 	"out_of_sequence":                 "packets arrived out of order or were lost",
 	"packet_seq_err":                  "the peer requested packets again",
 	"duplicate_request":               "the peer repeated requests: acknowledgements were lost or late",
@@ -98,9 +98,9 @@ var Trouble = map[string]string{
 	"port_xmit_discards":              "the port dropped packets instead of sending them",
 	"port_xmit_wait":                  "the port waited before sending: its link is full, or paused",
 	"port_rcv_errors":                 "damaged packets arrived",
-	"symbol_error":                    "the link has errors: look at cable and transceiver",
+	"symbol_error":                    "the link has errors: check cable and transceiver",
 	"link_downed":                     "the link went down",
-	"link_error_recovery":             "the link had to recover: look at cable and transceiver",
-	"excessive_buffer_overrun_errors": "the port's buffers ran over: look at flow control (PFC)",
+	"link_error_recovery":             "the link had to recover: check cable and transceiver",
+	"excessive_buffer_overrun_errors": "the port's buffers ran over: check flow control (PFC)",
 	"VL15_dropped":                    "the port dropped management packets",
 }
